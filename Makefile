@@ -1,0 +1,78 @@
+# gnnc: `make` builds the compiler and the runtime into build/, `make demo` trains
+# GCN on Cora, `make test` runs every test.  Both install what is missing first.
+CC ?= cc
+BUILD ?= build
+PREFIX ?= /usr/local
+LLVM_CONFIG ?= $(shell for v in -19 -18 -20 ''; do command -v llvm-config$$v && break; done)
+FLEX ?= flex
+BISON ?= bison
+
+WARN = -Wall -Wextra -Wpedantic -Werror
+OPT ?= -O2 -g
+CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(WARN) $(OPT) -fno-omit-frame-pointer $(SAN) -MMD -MP
+INC_COMPILER = -I. -Iruntime/include -I$(BUILD)/gen
+LLVM_CFLAGS = $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem /; s/-D_GNU_SOURCE//')
+LLVM_LIBS = $(shell $(LLVM_CONFIG) --libs core analysis passes native 2>/dev/null) $(shell $(LLVM_CONFIG) --ldflags 2>/dev/null)
+
+# ---- sources by wildcard: a new file is built without a word here ------------
+GEN = $(BUILD)/gen/frontend/lex.c $(BUILD)/gen/frontend/grammar.c
+COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard ir/*.c ir/op/*.c \
+    passes/*.c codegen/*.c codegen/cpu/*.c)
+COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
+RUNTIME_SRC = $(wildcard runtime/*.c)
+RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
+UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
+
+all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a
+
+$(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
+	$(CC) $(SAN) -o $@ $^ $(LLVM_LIBS) -lcjson -lz -lm -fopenmp $(GEMM_LIB)
+
+$(BUILD)/libgnncc.a: $(COMPILER_OBJ)
+	rm -f $@ && ar rcs $@ $^
+$(BUILD)/libgnnrt.a: $(RUNTIME_OBJ)
+	rm -f $@ && ar rcs $@ $^
+
+# The GEMM library the runtime calls: oneDNN where its header is found, else OpenBLAS.
+HAVE_DNNL := $(wildcard /usr/include/oneapi/dnnl/dnnl.h)
+GEMM_LIB ?= $(if $(HAVE_DNNL),-ldnnl,-lopenblas)
+GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_DNNL=0)
+
+$(BUILD)/runtime/%.o: runtime/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -fopenmp -Iruntime -Iruntime/include -c -o $@ $<
+$(BUILD)/codegen/cpu/%.o: codegen/cpu/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) $(LLVM_CFLAGS) -c -o $@ $<
+$(BUILD)/gen/%.o: $(BUILD)/gen/%.c
+	$(CC) $(CFLAGS_ALL) -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend -c -o $@ $<
+$(BUILD)/%.o: %.c | $(GEN)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -c -o $@ $<
+
+$(BUILD)/gen/frontend/lex.c: frontend/lex.l $(BUILD)/gen/frontend/grammar.c
+	@mkdir -p $(@D)
+	$(FLEX) -o $@ --header-file=$(BUILD)/gen/frontend/lex.h $<
+$(BUILD)/gen/frontend/grammar.c: frontend/grammar.y
+	@mkdir -p $(@D)
+	$(BISON) -Wall -Werror -Wno-yacc --defines=$(BUILD)/gen/frontend/grammar.h -o $@ $<
+
+# ---- tests -------------------------------------------------------------------
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
+	$(CC) $(SAN) -o $@ $^ $(LLVM_LIBS) -lcjson -lz -lm -fopenmp -ldl $(GEMM_LIB)
+$(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<
+unit: $(UNIT)
+
+format-check:
+	@git ls-files '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format-19 -i
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all unit format format-check clean
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

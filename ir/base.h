@@ -1,0 +1,136 @@
+/* Memory, text, source positions and diagnostics: what every part of the
+ * compiler stands on.  Nothing here knows about graphs.
+ *
+ * All compiler state hangs off a Ctx, so two compiles may run side by side.
+ * Memory comes from one arena and is freed once.  When the arena cannot grow,
+ * control returns to the setjmp in ctx_run() (cf. Lua's ldo.c): arena_alloc()
+ * therefore never returns NULL.  Code that calls into LLVM or stdio must not
+ * allocate from the arena between acquiring and releasing a foreign handle
+ * without noting that handle in a ctx cleanup (ctx_defer). */
+#ifndef IR_BASE_H
+#define IR_BASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#if defined(__GNUC__)
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#else
+#define PRINTF_LIKE(f, a)
+#endif
+#define COUNT(x) (sizeof(x) / sizeof((x)[0]))
+
+/* ---- arena (ir/arena.c) ------------------------------------------------ */
+typedef struct Arena Arena;
+
+/* Where the arena's blocks come from; tests make the n-th call fail. */
+typedef struct {
+    void *(*alloc)(void *user, size_t n_bytes);
+    void (*release)(void *user, void *block);
+    void *user;
+} Allocator;
+
+Arena *arena_new(const Allocator *from); /* NULL = malloc; NULL result: out of memory */
+void arena_free(Arena *a);
+void arena_on_oom(Arena *a, jmp_buf *where); /* must be set before the first arena_alloc */
+size_t arena_used_bytes(const Arena *a);
+void *arena_alloc(Arena *a, size_t n, size_t size, size_t align); /* zeroed */
+char *arena_strndup(Arena *a, const char *s, size_t n);
+char *arena_printf(Arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
+
+#define NEW(a, T) ((T *)arena_alloc((a), 1, sizeof(T), _Alignof(T)))
+#define NEWN(a, T, n) ((T *)arena_alloc((a), (n), sizeof(T), _Alignof(T)))
+
+/* Growable array in the arena:  VEC(Op *) ops = {0};  vec_push(a, &ops, op); */
+#define VEC(T)  \
+    struct {    \
+        T *v;   \
+        int n;  \
+        int cap; \
+    }
+#define vec_push(a, vec, x)                                                                  \
+    ((vec)->n == (vec)->cap                                                                  \
+         ? (void)((vec)->v = vec_grow_((a), (vec)->v, &(vec)->cap, sizeof *(vec)->v))        \
+         : (void)0,                                                                          \
+     (vec)->v[(vec)->n++] = (x))
+void *vec_grow_(Arena *a, void *old, int *cap, size_t elem_size);
+
+/* Growable text in the arena. */
+typedef struct {
+    Arena *a;
+    char *s; /* NUL-terminated, never NULL after the first append */
+    size_t n, cap;
+} StrBuf;
+StrBuf sb_new(Arena *a);
+void sb_put(StrBuf *b, const char *s, size_t n);
+void sb_puts(StrBuf *b, const char *s);
+void sb_printf(StrBuf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- source positions -------------------------------------------------- */
+/* Lines and columns count from 1; line 0 means "no position".  `file` indexes
+ * Ctx.sources.  Columns are bytes. */
+typedef struct {
+    uint32_t file, line, col, end_line, end_col; /* end is exclusive */
+} Span;
+
+typedef struct {
+    const char *path; /* as the user spelled it */
+    const char *text; /* whole file, NUL-terminated */
+    size_t n_bytes;
+} Source;
+
+/* ---- diagnostics (ir/diag.c, ir/diag.def) -------------------------------- */
+typedef enum {
+#define DIAG(code, title) DIAG_##code,
+#include "diag.def"
+#undef DIAG
+    N_DIAGS
+} DiagCode;
+
+typedef enum { SEV_ERROR, SEV_WARNING, SEV_NOTE } Severity;
+
+typedef struct {
+    Severity sev;
+    DiagCode code; /* meaningless for notes */
+    Span span;
+    const char *text;
+} Diag;
+
+typedef VEC(Diag) DiagVec;
+typedef VEC(Source) SourceVec;
+
+typedef struct Ctx {
+    Arena *a;
+    SourceVec sources;
+    DiagVec diags;
+    int n_errors;
+    int max_errors; /* checking stops recording after this many; default 50 */
+    jmp_buf oom;
+    VEC(struct CtxDefer *) defers;
+} Ctx;
+
+/* Runs fn(ctx, arg) with out-of-memory caught.  Returns false when memory ran
+ * out (a DIAG_E0001 is then reported by the caller; ctx may only be freed). */
+bool ctx_init(Ctx *c, const Allocator *from);
+bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg);
+void ctx_defer(Ctx *c, void (*fn)(void *), void *arg); /* run by ctx_free or on OOM, newest first */
+void ctx_free(Ctx *c);
+
+/* Reads a whole file; DIAG_E0002 and UINT32_MAX when it cannot be read. */
+uint32_t ctx_add_file(Ctx *c, const char *path, Span from);
+uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n);
+
+/* A repeated (code, span) pair is recorded once: bodies may be checked per use. */
+void diag(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void diag_warn(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void diag_note(Ctx *c, Span at, const char *fmt, ...) PRINTF_LIKE(3, 4); /* belongs to the last diag */
+void diag_print_all(const Ctx *c, FILE *to, bool colour);
+const char *diag_code_name(DiagCode code);  /* "E0203" */
+const char *diag_code_title(DiagCode code); /* one line, for the error index */
+
+#endif

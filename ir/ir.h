@@ -1,0 +1,413 @@
+/* The graph IR: what is computed.
+ *
+ * A Module holds index spaces, columns of data, variables (parameters and
+ * state) and functions.  A function is a list of operations in SSA order; an
+ * operation has at most one result, so `Op *` is the value as well.
+ *
+ * A value is a tensor over *index spaces*: f32[paper, heads, out].  Every
+ * space occurs at most once in a type, and operands are aligned by space
+ * identity, never by position: an elementwise operation broadcasts each operand
+ * along the spaces it lacks, `contract` sums over the spaces its result lacks.
+ * So there is no broadcast, unsqueeze or einsum string, and batched, multi-head
+ * and typed forms of an operation are the same operation.
+ *
+ * Message passing is two operations over a Map m : A -> B (an edge's source or
+ * destination, a node's graph, a row's category, a stored entry's row):
+ *     gather  m, x       y[a, ..] = x[m(a), ..]
+ *     segment m, x       y[b, ..] = sum/max/min over { a : m(a) = b } of x[a, ..]
+ * each the other's adjoint.  See docs/ir.md. */
+#ifndef IR_IR_H
+#define IR_IR_H
+
+#include "base.h"
+
+/* ---- element types, layouts -------------------------------------------- */
+typedef enum {
+#define DTYPE(id, name, bytes, c_name) DT_##id,
+#include "dtypes.def"
+#undef DTYPE
+    N_DTYPES
+} DType;
+const char *dtype_name(DType t);
+int dtype_bytes(DType t);
+const char *dtype_c_name(DType t);
+bool dtype_is_float(DType t);
+
+typedef enum { LAYOUT_DENSE, LAYOUT_CSR } Layout; /* CSR: rank 2, zeros not stored */
+
+/* ---- symbolic sizes (ir/expr.c) ----------------------------------------- */
+typedef struct Sym {
+    const char *name; /* "N_paper", "E_cites", "F": unique in the module */
+    int id;           /* index in Module.syms, and in the run-time size table */
+} Sym;
+
+typedef enum { EX_CONST, EX_SYM, EX_ADD, EX_MUL, EX_CEILDIV, EX_MAX, EX_MIN } ExprKind;
+typedef struct Expr Expr;
+struct Expr {
+    ExprKind kind;
+    int64_t c;
+    const Sym *sym;
+    const Expr *a, *b;
+};
+/* Constructors simplify; sums and products are kept as sorted polynomials, so
+ * expr_eq decides equality of polynomials exactly. */
+const Expr *expr_const(Arena *a, int64_t c);
+const Expr *expr_sym(Arena *a, const Sym *s);
+const Expr *expr_add(Arena *a, const Expr *x, const Expr *y);
+const Expr *expr_mul(Arena *a, const Expr *x, const Expr *y);
+const Expr *expr_ceildiv(Arena *a, const Expr *x, const Expr *y);
+const Expr *expr_max(Arena *a, const Expr *x, const Expr *y);
+const Expr *expr_min(Arena *a, const Expr *x, const Expr *y);
+bool expr_eq(const Expr *x, const Expr *y);
+bool expr_is_const(const Expr *x, int64_t *c); /* c may be NULL */
+int64_t expr_eval(const Expr *x, const int64_t *sym_values);
+void expr_print(StrBuf *b, const Expr *x);      /* "8*out + 1"; names as in the IR text */
+void expr_print_c(StrBuf *b, const Expr *x, const char *sym_array); /* "(8 * n[3] + 1)" */
+
+/* ---- index spaces -------------------------------------------------------- */
+typedef struct Space Space;
+typedef struct Column Column;
+
+typedef enum {
+    SP_DIM,   /* a named feature dimension, constant or bound when data is loaded */
+    SP_NODE,  /* the rows of a node type */
+    SP_EDGE,  /* the edges of a relation, ordered by destination, then by original id */
+    SP_GRAPH, /* the graphs of a batch */
+    SP_NZ,    /* the stored entries of a CSR column, ordered by row then column */
+} SpaceKind;
+
+typedef enum {
+    REL_BASE,       /* loaded */
+    REL_SELF_LOOPS, /* base[0] without its self loops, plus one loop per node; src = dst */
+    REL_NO_LOOPS,   /* base[0] without its self loops */
+    REL_REVERSE,    /* base[0] with ends swapped */
+    REL_UNDIRECTED, /* base[0] and its reverse, duplicates removed; src = dst */
+    REL_UNION,      /* base[0] then base[1], duplicates kept; same ends */
+    REL_WHERE,      /* the edges of base[0] where `cond` holds */
+} RelKind;
+
+struct Space {
+    SpaceKind kind;
+    int id;           /* index in Module.spaces */
+    const char *name; /* unique in the module; as the text form spells it */
+    const Expr *size; /* own Sym for all but SP_DIM */
+    Span span;
+    /* SP_EDGE */
+    RelKind rel;
+    Space *src, *dst;
+    Space *base[2];
+    const char *cond; /* REL_WHERE: name of the `output` in @load that computes i1[base] */
+    /* SP_NZ */
+    Column *nz_of;
+    Space *graph; /* SP_NODE: the graph space its rows belong to, or NULL */
+};
+
+/* ---- maps between spaces -------------------------------------------------- */
+typedef enum {
+    MAP_SRC,   /* edge -> source node */
+    MAP_DST,   /* edge -> destination node */
+    MAP_GRAPH, /* node -> graph; rows of a graph are consecutive */
+    MAP_COL,   /* row -> category: a COL_CAT or COL_CLASS column; -1 = none */
+    MAP_ROW,   /* stored entry -> row of its CSR column */
+    MAP_NZCOL, /* stored entry -> column of its CSR column */
+    MAP_ORIG,  /* edge of a derived relation -> edge of base[which]; -1 = none
+                * (an added self loop, the other half of a union) */
+} MapKind;
+
+/* Interned: two equal maps are one pointer (map_get). */
+typedef struct Map {
+    MapKind kind;
+    Space *from, *to;
+    Column *col; /* MAP_COL */
+    int which;   /* MAP_ORIG: 0 or 1 */
+    int id;      /* index in Module.maps */
+} Map;
+bool map_is_sorted(const Map *m);  /* from's order groups equal targets: DST, GRAPH, ROW */
+bool map_is_partial(const Map *m); /* may be -1: COL, ORIG */
+
+/* ---- types ----------------------------------------------------------------- */
+enum { MAX_RANK = 8 };
+typedef struct {
+    DType dt;
+    Layout layout;
+    int rank;
+    Space *dim[MAX_RANK]; /* row-major: the last one is contiguous */
+} Type;
+Type type_scalar(DType dt);
+Type type_make(DType dt, int rank, Space *const *dims);
+bool type_eq(const Type *x, const Type *y);        /* same order too */
+int type_find(const Type *t, const Space *s);      /* position or -1 */
+bool type_has(const Type *t, const Space *s);
+const Expr *type_count(Arena *a, const Type *t);   /* number of elements, dense */
+void type_print(StrBuf *b, const Type *t);
+
+/* ---- data columns, variables ------------------------------------------------ */
+typedef enum {
+    COL_FLOAT,      /* f32[space, dims..] */
+    COL_CSR,        /* csr f32[space, F] */
+    COL_CAT,        /* i32[space], in [0, K) */
+    COL_CLASS,      /* i32[space], in [0, C), -1 = no label */
+    COL_MULTILABEL, /* f32[space, T], 0 / 1 / NaN = ignored */
+    COL_TIME,       /* f64[space], seconds */
+    COL_ID,         /* i64[space], never computed with */
+    COL_SPLIT,      /* i32[space]: 0 none, 1 train, 2 validation, 3 test */
+} ColKind;
+
+struct Column {
+    ColKind kind;
+    Space *space; /* node, edge (REL_BASE) or graph */
+    const char *name;
+    Type type;    /* as `data` gives it */
+    Space *cat;   /* COL_CAT, COL_CLASS: the dimension whose size is the number of categories */
+    Space *nz;    /* COL_CSR: its space of stored entries */
+    int id;
+    Span span;
+};
+
+typedef enum { INIT_CONST, INIT_UNIFORM, INIT_NORMAL, INIT_GLOROT, INIT_KAIMING_UNIFORM } InitKind;
+/* PyG's initialisers (torch_geometric.nn.inits).  fan_in / fan_out are products
+ * of sizes.  CONST: a.  UNIFORM: [a, b).  NORMAL: mean a, standard deviation b.
+ * GLOROT: uniform +-a*sqrt(6 / (fan_in + fan_out)).
+ * KAIMING_UNIFORM: uniform +-sqrt(6 / ((1 + a^2) * fan_in)); torch.nn.Linear is a = sqrt(5). */
+typedef struct {
+    InitKind kind;
+    double a, b;
+    const Expr *fan_in, *fan_out;
+} Init;
+
+typedef enum { VAR_PARAM, VAR_STATE, VAR_SLOT /* optimizer state */ } VarKind;
+typedef struct Var {
+    VarKind kind;
+    const char *path; /* checkpoint name: "conv1.lin.weight" */
+    Type type;
+    Init init;
+    int save_rank;             /* shape in the checkpoint (PyG's); 0 = as `type` */
+    const Expr *save_shape[MAX_RANK];
+    const char *group;         /* parameter group, NULL = default */
+    int id;
+    Span span;
+} Var;
+
+/* ---- operations -------------------------------------------------------------- */
+typedef enum {
+#define OP(id, mnemonic, n_in, traits, impl) OP_##id,
+#include "ops.def"
+#undef OP
+    N_OPS
+} OpKind;
+
+typedef enum {
+    OPT_PURE = 1 << 0,   /* no effect: may be removed, duplicated, moved */
+    OPT_ELEM = 1 << 1,   /* elementwise over the result's spaces */
+    OPT_COMM = 1 << 2,   /* operands 0 and 1 commute */
+    OPT_SOURCE = 1 << 3, /* reads data, variables, inputs: no operands */
+    OPT_EFFECT = 1 << 4, /* must stay, in order */
+    OPT_REDUCE = 1 << 5, /* combines many elements into one */
+    OPT_ZERO = 1 << 6,   /* elementwise with f(0, ..) = 0 in operand 0: keeps CSR */
+    OPT_VIEW = 1 << 7,   /* same bytes under other spaces */
+    OPT_CMP = 1 << 8,    /* result is i1 */
+    OPT_NOCSE = 1 << 9,  /* two equal ones differ (random streams) */
+    OPT_INDEX = 1 << 10, /* reads its operand at another index: gather */
+    OPT_LIB = 1 << 11,   /* a run-time library call, never part of a kernel (rank) */
+} OpTraits;
+
+typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
+
+typedef struct Op Op;
+typedef struct Func Func;
+struct Op {
+    OpKind kind;
+    Type type;      /* result; dt = DT_VOID when there is none */
+    int n_in;
+    Op **in;
+    /* attributes; which ones an op has stands in ops.def */
+    Map *map;
+    RedKind red;
+    int n_over;
+    Space *over[MAX_RANK]; /* reduce, rank */
+    Column *col;
+    Var *var;
+    const char *name; /* input, saved, output, print: text */
+    double imm;       /* const (i1, i32 too) */
+    const Expr *off;  /* slice offset */
+    int stream;       /* random: given by the front end, kept by every pass */
+    bool fused;       /* set by fusion: computed inside its users' kernels, never stored */
+    Span span;        /* the model line it comes from */
+    const char *hint; /* name for printing, "z"; may be NULL */
+    Func *func;
+    Op *prev, *next;
+    int id;           /* number within the function, see func_number() */
+    void *tag;        /* scratch for the running pass; NULL between passes */
+};
+
+struct Func {
+    const char *name; /* "load", "train", "eval", ... : a phase of the program */
+    Op *first, *last;
+    int n_ops;
+    Span span;
+};
+
+/* What the recipe says, for the runtime and the optimizer pass (see docs/language.md). */
+typedef enum { OPTIM_NONE, OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW } OptimKind;
+typedef enum { SCHED_CONSTANT, SCHED_STEP, SCHED_COSINE, SCHED_LINEAR, SCHED_PLATEAU } SchedKind;
+typedef struct {
+    const char *name; /* NULL = default group; else what Var.group says */
+    double lr_scale;  /* group lr = lr * lr_scale */
+    double weight_decay;
+} ParamGroup;
+typedef struct {
+    OptimKind kind;
+    double lr, weight_decay, momentum, beta1, beta2, eps, clip_norm /* 0 = none */;
+    bool nesterov;
+    VEC(ParamGroup) groups;
+    SchedKind sched;
+    int64_t warmup_epochs, step_epochs, patience;
+    double gamma, min_lr;
+    int64_t epochs, early_stop_patience; /* 0 = none */
+    const char *keep_metric;  /* "accuracy", "loss"; NULL = keep the last */
+    bool keep_max;
+    int keep_split;           /* 2 = validation, 1 = train */
+    const char *model_name, *target; /* "GCN", "paper.y" */
+    bool present;             /* a train block was written */
+} Recipe;
+
+typedef struct Module {
+    Ctx *ctx;
+    Arena *a;
+    const char *name; /* file stem */
+    const char *source_path;
+    VEC(Sym *) syms;
+    VEC(Space *) spaces;
+    VEC(Map *) maps;
+    VEC(Column *) cols;
+    VEC(Var *) vars;
+    VEC(Func *) funcs;
+    Recipe recipe;
+    int n_streams;
+    unsigned has; /* IR_* facts, kept by the pass driver */
+} Module;
+
+/* Facts about a module that passes need or give. */
+enum {
+    IR_TYPED = 1 << 0,     /* verifier holds */
+    IR_GRAD = 1 << 1,      /* gradients are explicit */
+    IR_OPTIM = 1 << 2,     /* parameter updates are explicit */
+    IR_NO_CSR = 1 << 3,    /* CSR values rewritten over their SP_NZ spaces */
+    IR_FUSED = 1 << 4,     /* Op.fused is decided */
+};
+
+/* ---- module construction (ir/module.c) ----------------------------------------- */
+Module *module_new(Ctx *c, const char *name);
+Sym *sym_new(Module *m, const char *name);                 /* name made unique with ".1", ".2" */
+Space *space_dim(Module *m, const char *name, const Expr *size, Span at); /* size NULL = own Sym */
+Space *space_node(Module *m, const char *name, Span at);
+Space *space_graph(Module *m, const char *name, Span at);
+Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at);
+Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond, Span at); /* interned */
+Column *column_new(Module *m, ColKind k, Space *space, const char *name,
+                   int n_dims, Space *const *dims, Space *cat, Span at);
+Map *map_src(Module *m, Space *edge);
+Map *map_dst(Module *m, Space *edge);
+Map *map_graph(Module *m, Space *node);
+Map *map_col(Module *m, Column *c);
+Map *map_row(Module *m, Space *nz);
+Map *map_nzcol(Module *m, Space *nz);
+Map *map_orig(Module *m, Space *derived, int which);
+Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
+Func *func_new(Module *m, const char *name);
+Func *func_find(const Module *m, const char *name);
+Space *space_find(const Module *m, const char *name);
+Var *var_find(const Module *m, const char *path);
+Column *column_find(const Module *m, const char *space, const char *name);
+
+/* ---- builder (ir/build.c) --------------------------------------------------------
+ * Appends at b->at (before that op) or at the end.  Result types are inferred by
+ * the op's `infer`; an ill-typed call is a bug of the caller and asserts: the front
+ * end checks first (op_check below) and reports. */
+typedef struct {
+    Module *m;
+    Func *f;
+    Op *at;    /* insert before; NULL = at the end */
+    Span span; /* given to new ops */
+} Builder;
+
+Op *b_const(Builder *b, DType dt, double v);
+Op *b_iota(Builder *b, Space *s);                  /* i32[s] */
+Op *b_size(Builder *b, Space *s);                  /* f32[], the size of s */
+Op *b_data(Builder *b, Column *c);
+Op *b_var(Builder *b, Var *v);
+Op *b_input(Builder *b, const char *name, DType dt); /* scalar given by the runtime: "lr", "step" */
+Op *b_saved(Builder *b, const char *name, Type t);   /* an output of @load */
+Op *b_random(Builder *b, int stream, Type t);        /* f32, uniform in [0, 1) */
+Op *b_unary(Builder *b, OpKind k, Op *x);
+Op *b_binary(Builder *b, OpKind k, Op *x, Op *y);    /* result spaces: x's, then y's that x lacks */
+Op *b_select(Builder *b, Op *cond, Op *x, Op *y);    /* spaces: those of x, then y, then cond */
+Op *b_cast(Builder *b, Op *x, DType dt);
+Op *b_copy(Builder *b, Op *x, Type t);               /* reorder spaces, broadcast to more, CSR to dense */
+Op *b_gather(Builder *b, Map *m, Op *x);             /* f32[m.to, ..] -> f32[m.from, ..]; m(a) < 0 gives 0 */
+Op *b_segment(Builder *b, RedKind r, Map *m, Op *x); /* f32[m.from, ..] -> f32[m.to, ..]; empty gives 0 */
+Op *b_valid(Builder *b, Map *m);                     /* i1[m.from]: m(a) >= 0 */
+Op *b_index(Builder *b, Map *m);                     /* i32[m.from]: m(a) itself */
+Op *b_reduce(Builder *b, RedKind r, Op *x, int n_over, Space *const *over); /* empty max, min: 0 */
+Op *b_argmax(Builder *b, Op *x, Space *over);        /* i32; ties to the lowest index */
+Op *b_contract(Builder *b, Op *x, Op *y, Type result); /* sums over shared spaces that result lacks */
+Op *b_view(Builder *b, Op *x, Type t);               /* same elements in order, other spaces */
+Op *b_concat(Builder *b, Op *x, Op *y, Space *dx, Space *dy, Space *into); /* dim dx of x, dy of y -> into */
+Op *b_slice(Builder *b, Op *x, Space *from, Space *to, const Expr *offset); /* to.size entries of dim from */
+Op *b_rank(Builder *b, Op *x, Op *mask, Space *over); /* 1-based average rank among mask along over */
+Op *b_detach(Builder *b, Op *x);
+Op *b_assign(Builder *b, Var *v, Op *x);             /* after everything that reads v */
+Op *b_output(Builder *b, const char *name, Op *x);
+Op *b_print(Builder *b, const char *text, int n, Op *const *x);
+Op *b_assert(Builder *b, const char *text, Op *cond);
+
+/* Generic form: builds any op after its operands and attributes are set in `proto`. */
+Op *b_op(Builder *b, const Op *proto);
+
+/* ---- editing (ir/build.c) --------------------------------------------------------- */
+void op_remove(Op *op);                         /* must be unused */
+void op_move_before(Op *op, Op *at);
+void op_replace_uses(Func *f, Op *old, Op *with);
+void func_number(Func *f);                      /* sets Op.id = 0, 1, .. */
+int *func_use_counts(Arena *a, Func *f);        /* indexed by id; numbers first */
+Op *func_output(const Func *f, const char *name); /* the OP_OUTPUT or NULL */
+bool op_has(const Op *op, OpTraits t);
+const char *op_mnemonic(OpKind k);
+int op_arity(OpKind k); /* -1 = any */
+unsigned op_traits(OpKind k);
+
+/* ---- per-op behaviour: one `const OpImpl op_<impl>` per impl name in ops.def -------- */
+typedef struct OpTensor { /* interpreter value: dense, or CSR through its nz space */
+    Type type;
+    int64_t shape[MAX_RANK];
+    int64_t count;   /* elements; CSR: stored entries */
+    double *v;       /* every dtype is computed in double and rounded to dt on store */
+} OpTensor;
+struct Interp;
+
+typedef struct {
+    /* Checks operands and attributes, sets op->type.  Returns NULL, or what is
+     * wrong as a phrase for the user: "'e' and 's' ..." */
+    const char *(*infer)(Module *m, Op *op);
+    /* Appends to b the ops that give each operand's gradient; gin[i] stays NULL
+     * where there is none.  g has op's type.  Sums to the operand's own spaces
+     * with ad_reduce_to(). NULL: not differentiable (gradient is zero). */
+    void (*vjp)(Builder *b, Op *op, Op *g, Op **gin);
+    /* The plain meaning, slow and obviously right. */
+    bool (*eval)(struct Interp *in, Op *op, OpTensor *out);
+} OpImpl;
+const OpImpl *op_impl(OpKind k);
+const char *op_infer(Module *m, Op *op);
+
+/* Sums g over the spaces that t lacks and orders the rest as t. */
+Op *ad_reduce_to(Builder *b, Op *g, const Type *t);
+
+/* ---- text and checks ----------------------------------------------------------------- */
+void module_print(StrBuf *b, const Module *m);
+void func_print(StrBuf *b, const Module *m, const Func *f);
+Module *module_parse(Ctx *c, uint32_t file);       /* NULL after diagnostics */
+bool module_verify(Ctx *c, Module *m, const char *after); /* false after DIAG_E05xx naming pass and op */
+
+/* ---- reference interpreter (ir/interp.h has the full interface) ------------------------ */
+
+#endif
