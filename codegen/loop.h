@@ -1,0 +1,129 @@
+/* The loop IR: how one kernel computes its values.
+ *
+ * A kernel is an imperfect nest of loops over index spaces with scalar code in
+ * it.  Scalars are registers, assigned once; memory is buffers and small local
+ * arrays.  Reductions are explicit (`L_ACC`: combine into a location), so that a
+ * target may split them.  The algorithm stands in the statements; how a loop runs
+ * (parallel, vector, unrolled) stands in its `sched`, and a target may ignore a
+ * vector or unroll wish without changing the result's meaning.
+ *
+ * Parallelism: a kernel has exactly one outermost statement list; its first loop
+ * may be `parallel`.  The host driver splits that loop into chunks whose number
+ * depends on sizes only, and calls the kernel function for [lo, hi).  Everything
+ * before the parallel loop in the list is run per call.  See docs/ir.md. */
+#ifndef CODEGEN_LOOP_H
+#define CODEGEN_LOOP_H
+
+#include "ir/ir.h"
+
+typedef struct LReg LReg;
+typedef struct LBuf LBuf;
+typedef struct LStmt LStmt;
+typedef struct LKernel LKernel;
+
+struct LReg {
+    int id;
+    DType dt;         /* loop variables and indices are I64 */
+    const char *hint; /* "v", "e", "alpha" */
+};
+
+typedef enum {
+    LB_VALUE,   /* a value of the graph IR, row-major over `dims` */
+    LB_LOCAL,   /* a local array of this kernel; all extents constant; rank 0 = one scalar */
+    LB_MAP_IDX, /* i32[from]: m(a) */
+    LB_MAP_PTR, /* i64[to + 1]: segment bounds */
+    LB_MAP_PERM,/* i32[from]: k-th entry in segment order -> element of from; only for unsorted maps */
+    LB_LOGICAL, /* i32[space]: row key of random streams (edge spaces) */
+    LB_KEY,     /* i32[2]: this step's key (k0, k1) of a random stream */
+} LBufKind;
+
+struct LBuf {
+    LBufKind kind;
+    int id;          /* position in LKernel.bufs = index in the kernel's argument array (not LB_LOCAL) */
+    const char *name;
+    DType dt;
+    int rank;
+    const Expr *dim[MAX_RANK];
+    bool written;    /* stored to by this kernel; others are read-only and never alias written ones */
+    const Op *value; /* LB_VALUE: whose value it holds (the plan binds it); NULL for partials */
+    Map *map;        /* LB_MAP_* */
+    Space *space;    /* LB_LOGICAL */
+    int stream;      /* LB_KEY */
+    int partial;     /* LB_VALUE with value NULL: scratch number, shared with the next kernel of the group */
+};
+
+typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;
+
+typedef struct {
+    bool parallel; /* outermost only */
+    bool balanced; /* parallel over segments: chunk bounds by entries of `balance`, not by rows */
+    Map *balance;
+    bool vector;   /* iterations are independent but for L_ACC; the loop variable is the last index of
+                    * every buffer it indexes, or buffers are indexed through it by gather */
+    bool unroll;   /* constant extent */
+} LSched;
+
+typedef enum {
+    L_FOR,   /* for var in range { body } */
+    L_LET,   /* dst = fn(arg..) */
+    L_LOAD,  /* dst = buf[idx..] */
+    L_STORE, /* buf[idx..] = src */
+    L_ACC,   /* buf[idx..] = combine(red, buf[idx..], src) */
+    L_LOCAL, /* declares local array buf; contents undefined until stored */
+    L_IF,    /* if cond { body } */
+} LStmtKind;
+
+/* Scalar functions of L_LET.  Elementwise graph ops are used as they are
+ * (L_FN_OP + OpKind), so a new elementwise op needs one line here in neither. */
+typedef enum {
+    L_FN_OP,    /* op: an OPT_ELEM kind; arguments in operand order; result dt = dst->dt */
+    L_FN_CONST, /* imm, of dst->dt */
+    L_FN_SIZE,  /* size: an Expr, I64 */
+    L_FN_IADD, L_FN_ISUB, L_FN_IMUL, L_FN_IDIV, L_FN_IREM, /* I64 index arithmetic */
+    L_FN_ILT, L_FN_IGE, L_FN_IEQ, /* I64 x I64 -> I1 */
+    L_FN_RANDOM, /* args: k0, k1 (I32), row, col (I64) -> F32 in [0,1); runtime/rng.h */
+} LFn;
+
+struct LStmt {
+    LStmtKind kind;
+    LStmt *next;
+    Span span; /* the model line */
+    /* L_FOR, L_IF */
+    LStmt *body;
+    LReg *var; /* L_FOR */
+    LRangeKind range;
+    const Expr *extent; /* EXTENT: 0 .. extent;  CHUNK: the whole range being split */
+    LBuf *ptr, *perm;   /* SEGMENT: k in ptr[at] .. ptr[at+1], var = perm ? perm[k] : k */
+    LReg *at;           /* SEGMENT: which;  CHUNK: chunk number c in 0 .. n_chunks */
+    const Expr *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
+    LSched sched;
+    LReg *cond; /* L_IF */
+    /* L_LET, L_LOAD, L_STORE, L_ACC */
+    LReg *dst, *src;
+    LFn fn;
+    OpKind op;
+    double imm;
+    const Expr *size;
+    int n_arg;
+    LReg *arg[4];
+    LBuf *buf; /* also L_LOCAL */
+    LReg *idx[MAX_RANK];
+    RedKind red;
+};
+
+struct LKernel {
+    const char *name; /* a C identifier: "train_conv1_z_12" */
+    VEC(LBuf *) bufs;   /* arguments, in order */
+    VEC(LBuf *) locals;
+    LStmt *body;
+    int n_regs;
+    VEC(const Op *) computes; /* every graph op evaluated in it, for reports */
+    Span span;
+};
+
+/* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
+void loop_print(StrBuf *b, const Module *m, const LKernel *k);
+bool loop_verify(Ctx *c, const Module *m, const LKernel *k);
+LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels); /* kernels of a text, in the spaces of m */
+
+#endif

@@ -1,0 +1,35 @@
+/* A target is data plus a few functions.  Both lower the loop IR and nothing else;
+ * the C host driver (codegen/host.c) is shared. */
+#ifndef CODEGEN_TARGET_H
+#define CODEGEN_TARGET_H
+
+#include "codegen/plan.h"
+
+typedef struct {
+    const char *march;   /* "native", "x86-64-v3", ..; NULL = native */
+    int opt_level;       /* 0, 2 */
+    bool debug_info;     /* kernels carry .gnn lines */
+} TargetOptions;
+
+typedef enum { EMIT_IR_TEXT, EMIT_ASM, EMIT_OBJECT } EmitKind; /* LLVM IR or CUDA C, assembly, object */
+
+typedef struct Target {
+    const char *name;
+    int lanes;        /* f32 elements per vector register or warp */
+    /* Writes the kernels of the plan to path.  False after diagnostics. */
+    bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind, const char *path);
+} Target;
+
+#define TARGET(id) extern const Target target_##id;
+#include "targets.def"
+#undef TARGET
+const Target *target_find(const char *name);
+
+/* Kernel ABI on the cpu target, for kernel k with n arguments:
+ *     void <k->name>(void *const *arg, const int64_t *n, int64_t lo, int64_t hi);
+ * arg[i] = LKernel.bufs[i]; n = the size table (Sym.id); [lo, hi) of the parallel loop,
+ * ignored when there is none. */
+
+/* The host driver and its tables as C source (runtime/program.h says what it fills). */
+bool host_emit(Ctx *c, const Plan *p, const char *path);
+#endif
