@@ -65,6 +65,20 @@ $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<
 unit: $(UNIT)
 
+# ---- the two commands of the README --------------------------------------------
+demo:
+	@sh tests/tools/install-deps.sh build
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	$(BUILD)/gnnc models/gcn.gnn -o $(BUILD)/gcn
+	$(BUILD)/gcn --data models/data/cora
+test:
+	@sh tests/tools/install-deps.sh test
+	@tests/all
+check: all unit
+	@tests/all quick
+accuracy: all
+	@python3 bench/accuracy.py --gnnc $(BUILD)/gnnc
+
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
 format:
@@ -73,6 +87,8 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit format format-check clean
+.PHONY: all unit demo test check accuracy format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+print-%:
+	@echo '$($*)'

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Installs what gnnc needs to build and to be tested, on Debian 12 or later.
+#   install-deps.sh build   what `make demo` needs
+#   install-deps.sh test    that, and what `make test` needs
+# Nothing missing: no apt call.  Without root or without a network: prints the one
+# apt line to run and stops with exit 2.
+set -u
+build="gcc libc6-dev make pkg-config flex bison llvm-19-dev libdnnl-dev libcjson-dev zlib1g-dev libgomp1"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 python3"
+case "${1:-build}" in
+    build) want=$build ;;
+    test) want=$tests ;;
+    *) echo "usage: $0 build|test" >&2; exit 2 ;;
+esac
+
+# A package is needed when dpkg does not know it as installed, unless the thing it
+# brings is there from elsewhere (a toolchain built by hand, say).
+brought() {
+    case $1 in
+        gcc) command -v cc ;;
+        make | flex | bison | python3 | pkg-config) command -v "$1" ;;
+        *) false ;;
+    esac >/dev/null 2>&1
+}
+missing=
+for p in $want; do
+    brought "$p" && continue
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
+done
+[ -z "$missing" ] && exit 0
+
+line="apt-get install -y --no-install-recommends$missing"
+if [ "$(id -u)" != 0 ]; then
+    echo "gnnc: these packages are missing; as root, run:" >&2
+    echo "    $line" >&2
+    exit 2
+fi
+echo "gnnc: $line" >&2
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086  # a list of words is meant
+{ $line >&2 || { apt-get update >&2 && $line >&2; }; } && exit 0
+echo "gnnc: the packages could not be installed; with a network and as root, run:" >&2
+echo "    apt-get update && $line" >&2
+exit 2
