@@ -1,0 +1,121 @@
+/* Mapped input and atomically replaced output.
+ *
+ * The order write, fsync, rename, fsync(directory) is what POSIX needs for a
+ * file to be either old or new after a power cut (cf. SQLite's
+ * "atomic commit", and Pillai et al. 2014, "All File Systems Are Not Created
+ * Equal"). */
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gnnc_status map_fd(RtPool *pool, int fd, const char *path, RtBytes *out, RtError *err) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return rt_fail_errno(err, path, "stat");
+    if (!S_ISREG(st.st_mode)) return rt_fail(err, GNNC_E_IO, "%s: not a regular file", path);
+    if (st.st_size == 0) {
+        *out = (RtBytes){(const uint8_t *)"", 0};
+        return GNNC_OK;
+    }
+    size_t n = (size_t)st.st_size;
+    void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED) return rt_fail_errno(err, path, "map");
+    if (!rt_pool_own_mapping(pool, p, n)) {
+        munmap(p, n);
+        return rt_fail_nomem(err, path);
+    }
+    *out = (RtBytes){p, n};
+    return GNNC_OK;
+}
+
+gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *err) {
+    /* O_NONBLOCK: a FIFO in place of a file must not hang the open. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return rt_fail_errno(err, path, "open");
+    gnnc_status st = map_fd(pool, fd, path, out, err);
+    close(fd);
+    return st;
+}
+
+char *rt_path_dir(RtPool *pool, const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return rt_pool_strndup(pool, ".", 1);
+    return rt_pool_strndup(pool, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+gnnc_status rt_dir_sync(const char *dir, RtError *err) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return rt_fail_errno(err, dir, "open");
+    /* EINVAL: a file system without directory sync has nothing to promise. */
+    int bad = fsync(fd) != 0 && errno != EINVAL;
+    gnnc_status st = bad ? rt_fail_errno(err, dir, "sync") : GNNC_OK;
+    close(fd);
+    return st;
+}
+
+/* O_EXCL instead of mkstemp: the file's mode then follows the umask. */
+static int open_temporary(RtOut *o) {
+    for (int k = 0; k < 1000; k++) {
+        o->tmp = rt_pool_printf(&o->pool, "%s.tmp.%ld.%d", o->path, (long)getpid(), k);
+        if (!o->tmp) {
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError *err) {
+    *o = (RtOut){.fd = -1};
+    rt_pool_init(&o->pool, from);
+    o->path = rt_pool_strndup(&o->pool, path, strlen(path));
+    if (o->path) o->fd = open_temporary(o);
+    if (o->fd >= 0) return GNNC_OK;
+    bool oom = !o->path || !o->tmp;
+    rt_pool_free(&o->pool);
+    return oom ? rt_fail_nomem(err, path) : rt_fail_errno(err, path, "create a file beside");
+}
+
+gnnc_status rt_out_write(RtOut *o, const void *p, size_t n, RtError *err) {
+    const char *s = p;
+    while (n > 0) {
+        ssize_t k = write(o->fd, s, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return rt_fail_errno(err, o->path, "write");
+        s += k;
+        n -= (size_t)k;
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_out_commit(RtOut *o, RtError *err) {
+    gnnc_status st = GNNC_OK;
+    int fd = o->fd;
+    o->fd = -1;
+    char *dir = rt_path_dir(&o->pool, o->path);
+    if (!dir) st = rt_fail_nomem(err, o->path);
+    if (st == GNNC_OK && fsync(fd) != 0) st = rt_fail_errno(err, o->path, "sync");
+    if (close(fd) != 0 && st == GNNC_OK) st = rt_fail_errno(err, o->path, "close");
+    if (st == GNNC_OK && rename(o->tmp, o->path) != 0) st = rt_fail_errno(err, o->path, "replace");
+    if (st == GNNC_OK)
+        st = rt_dir_sync(dir, err);
+    else
+        unlink(o->tmp);
+    rt_pool_free(&o->pool);
+    return st;
+}
+
+void rt_out_abort(RtOut *o) {
+    if (o->fd < 0) return;
+    close(o->fd);
+    o->fd = -1;
+    unlink(o->tmp);
+    rt_pool_free(&o->pool);
+}

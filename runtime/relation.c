@@ -1,0 +1,186 @@
+/* Derived relations: each lists its edges, then one stable counting sort by
+ * destination puts them into canonical order and another one makes the transpose. */
+#include "relation.h"
+
+typedef struct {
+    int64_t n, cap;
+    int32_t *src, *dst, *id, *orig[2];
+} Listing;
+
+static gnnc_status listing_new(RtPool *pool, int64_t cap, int n_orig, Listing *l, RtError *err) {
+    if (cap > INT32_MAX)
+        return rt_fail(err, GNNC_E_RANGE, "a relation of %lld edges: at most 2^31 - 1 are possible",
+                       (long long)cap);
+    *l = (Listing){.cap = cap};
+    l->src = RT_NEWN(pool, int32_t, cap);
+    l->dst = RT_NEWN(pool, int32_t, cap);
+    l->id = RT_NEWN(pool, int32_t, cap);
+    bool ok = l->src && l->dst && l->id;
+    for (int k = 0; k < n_orig; k++) ok = (l->orig[k] = RT_NEWN(pool, int32_t, cap)) && ok;
+    return ok ? GNNC_OK : rt_fail_nomem(err, "edges of a relation");
+}
+
+static void add(Listing *l, int32_t src, int32_t dst, int64_t id, int32_t o0, int32_t o1) {
+    l->src[l->n] = src;
+    l->dst[l->n] = dst;
+    l->id[l->n] = (int32_t)id;
+    if (l->orig[0]) l->orig[0][l->n] = o0;
+    if (l->orig[1]) l->orig[1][l->n] = o1;
+    l->n++;
+}
+
+static const int32_t *permuted(RtPool *pool, const int32_t *x, const int32_t *perm, int64_t n) {
+    int32_t *y = RT_NEWN(pool, int32_t, n);
+    for (int64_t i = 0; y && i < n; i++) y[i] = x[perm[i]];
+    return y;
+}
+
+/* Ids are below id_bound; they are int32, so the bound must be. */
+static gnnc_status finish(RtPool *pool, const Listing *l, int64_t n_src, int64_t n_dst,
+                          int64_t id_bound, RtRelation *out, RtError *err) {
+    RtGroups by_dst;
+    gnnc_status st = rt_group(pool, l->dst, l->n, n_dst, &by_dst, err);
+    if (st != GNNC_OK) return st;
+    RtRelation r = {
+        .n_src = n_src, .n_dst = n_dst, .n_edges = l->n, .ptr = by_dst.ptr, .id_bound = id_bound};
+    r.src = permuted(pool, l->src, by_dst.perm, l->n);
+    r.dst = permuted(pool, l->dst, by_dst.perm, l->n);
+    r.id = permuted(pool, l->id, by_dst.perm, l->n);
+    bool ok = r.src && r.dst && r.id;
+    for (int k = 0; k < 2; k++)
+        if (l->orig[k]) ok = (r.orig[k] = permuted(pool, l->orig[k], by_dst.perm, l->n)) && ok;
+    if (!ok) return rt_fail_nomem(err, "edges of a relation");
+    st = rt_group(pool, r.src, r.n_edges, n_src, &r.by_src, err);
+    if (st == GNNC_OK) *out = r;
+    return st;
+}
+
+static gnnc_status check_bound(int64_t id_bound, RtError *err) {
+    if (id_bound <= INT32_MAX) return GNNC_OK;
+    return rt_fail(err, GNNC_E_RANGE, "edge ids up to %lld: at most 2^31 - 1 are possible",
+                   (long long)id_bound);
+}
+
+gnnc_status rt_relation_base(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t n_edges,
+                             const int32_t *src, const int32_t *dst, RtRelation *out,
+                             RtError *err) {
+    Listing l;
+    gnnc_status st = listing_new(pool, n_edges, 0, &l, err);
+    if (st != GNNC_OK) return st;
+    for (int64_t e = 0; e < n_edges; e++) add(&l, src[e], dst[e], e, 0, 0);
+    st = finish(pool, &l, n_src, n_dst, n_edges, out, err);
+    if (st == GNNC_OK) out->orig[0] = out->id;
+    return st;
+}
+
+static gnnc_status same_ends(const RtRelation *r, const char *what, RtError *err) {
+    if (r->n_src == r->n_dst) return GNNC_OK;
+    return rt_fail(err, GNNC_E_SHAPE, "%s needs one node type at both ends: %lld and %lld nodes",
+                   what, (long long)r->n_src, (long long)r->n_dst);
+}
+
+static void add_without_loops(Listing *l, const RtRelation *b) {
+    for (int64_t e = 0; e < b->n_edges; e++)
+        if (b->src[e] != b->dst[e]) add(l, b->src[e], b->dst[e], b->id[e], (int32_t)e, -1);
+}
+
+gnnc_status rt_relation_self_loops(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                   RtError *err) {
+    Listing l;
+    int64_t n = base->n_dst, bound = base->id_bound + n;
+    gnnc_status st;
+    TRY(st, same_ends(base, "adding self loops", err));
+    TRY(st, check_bound(bound, err));
+    TRY(st, listing_new(pool, base->n_edges + n, 1, &l, err));
+    add_without_loops(&l, base);
+    for (int64_t v = 0; v < n; v++) add(&l, (int32_t)v, (int32_t)v, base->id_bound + v, -1, -1);
+    st = finish(pool, &l, n, n, bound, out, err);
+out:
+    return st;
+}
+
+gnnc_status rt_relation_no_loops(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                 RtError *err) {
+    Listing l;
+    gnnc_status st;
+    TRY(st, same_ends(base, "removing self loops", err));
+    TRY(st, listing_new(pool, base->n_edges, 1, &l, err));
+    add_without_loops(&l, base);
+    st = finish(pool, &l, base->n_src, base->n_dst, base->id_bound, out, err);
+out:
+    return st;
+}
+
+gnnc_status rt_relation_reverse(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                RtError *err) {
+    Listing l;
+    gnnc_status st = listing_new(pool, base->n_edges, 1, &l, err);
+    if (st != GNNC_OK) return st;
+    for (int64_t e = 0; e < base->n_edges; e++)
+        add(&l, base->dst[e], base->src[e], base->id[e], (int32_t)e, -1);
+    return finish(pool, &l, base->n_dst, base->n_src, base->id_bound, out, err);
+}
+
+/* Both directions in listing order, duplicates and all. */
+static void list_both(Listing *l, const RtRelation *b) {
+    for (int64_t e = 0; e < b->n_edges; e++) add(l, b->src[e], b->dst[e], e, (int32_t)e, -1);
+    for (int64_t e = 0; e < b->n_edges; e++)
+        add(l, b->dst[e], b->src[e], b->n_edges + e, (int32_t)e, -1);
+}
+
+/* Keeps the first of equal (src, dst), in listing order.  Grouped by destination,
+ * the last place where a source was seen tells a repetition: last[src] = dst + 1. */
+static gnnc_status drop_repeated(RtPool *pool, Listing *l, int64_t n, RtError *err) {
+    RtGroups by_dst;
+    gnnc_status st = rt_group(pool, l->dst, l->n, n, &by_dst, err);
+    if (st != GNNC_OK) return st;
+    int64_t *last = RT_NEWN(pool, int64_t, n);
+    uint8_t *keep = RT_NEWN(pool, uint8_t, l->n);
+    if (!last || !keep) return rt_fail_nomem(err, "edges of a relation");
+    for (int64_t i = 0; i < l->n; i++) {
+        int32_t k = by_dst.perm[i];
+        keep[k] = last[l->src[k]] != l->dst[k] + (int64_t)1;
+        last[l->src[k]] = l->dst[k] + (int64_t)1;
+    }
+    int64_t n_all = l->n;
+    l->n = 0;
+    for (int64_t k = 0; k < n_all; k++)
+        if (keep[k]) add(l, l->src[k], l->dst[k], l->n, l->orig[0][k], -1);
+    return GNNC_OK;
+}
+
+gnnc_status rt_relation_undirected(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                   RtError *err) {
+    Listing l;
+    gnnc_status st;
+    TRY(st, same_ends(base, "making a relation undirected", err));
+    TRY(st, listing_new(pool, 2 * base->n_edges, 1, &l, err));
+    list_both(&l, base);
+    TRY(st, drop_repeated(pool, &l, base->n_dst, err));
+    st = finish(pool, &l, base->n_src, base->n_dst, l.n, out, err);
+out:
+    return st;
+}
+
+gnnc_status rt_relation_union(RtPool *pool, const RtRelation *a, const RtRelation *b,
+                              RtRelation *out, RtError *err) {
+    Listing l;
+    if (a->n_src != b->n_src || a->n_dst != b->n_dst)
+        return rt_fail(err, GNNC_E_SHAPE, "a union needs the same node types at both ends");
+    gnnc_status st = listing_new(pool, a->n_edges + b->n_edges, 2, &l, err);
+    if (st != GNNC_OK) return st;
+    for (int64_t e = 0; e < a->n_edges; e++) add(&l, a->src[e], a->dst[e], e, (int32_t)e, -1);
+    for (int64_t e = 0; e < b->n_edges; e++)
+        add(&l, b->src[e], b->dst[e], a->n_edges + e, -1, (int32_t)e);
+    return finish(pool, &l, a->n_src, a->n_dst, l.n, out, err);
+}
+
+gnnc_status rt_relation_where(RtPool *pool, const RtRelation *base, const uint8_t *mask,
+                              RtRelation *out, RtError *err) {
+    Listing l;
+    gnnc_status st = listing_new(pool, base->n_edges, 1, &l, err);
+    if (st != GNNC_OK) return st;
+    for (int64_t e = 0; e < base->n_edges; e++)
+        if (mask[e]) add(&l, base->src[e], base->dst[e], base->id[e], (int32_t)e, -1);
+    return finish(pool, &l, base->n_src, base->n_dst, base->id_bound, out, err);
+}

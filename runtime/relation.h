@@ -1,0 +1,53 @@
+/* Relations: base edges and the relations derived from them (RelKind in ir/ir.h),
+ * each in canonical order: sorted by destination, ties in the order in which the
+ * construction lists the edges ("listing order" below).
+ *
+ *     kind        listing order                                   logical id
+ *     base        the file's                                      position in the file
+ *     self_loops  base[0]'s edges that are no loop, in canonical   base's id; loop of node v:
+ *                 order; then one loop per node, ascending         id_bound(base) + v
+ *     no_loops    base[0]'s edges that are no loop                 base's id
+ *     reverse     base[0]'s, ends swapped                          base's id
+ *     undirected  base[0]'s edges, then the same with ends          position in the listing
+ *                 swapped; of equal (src, dst) only the first
+ *     union       base[0]'s, then base[1]'s                        position in the listing
+ *     where       base[0]'s whose mask is set                      base's id
+ *
+ * Logical ids key the random streams: they do not depend on the canonical order,
+ * so a dropout mask follows its edge through every derivation that keeps it.
+ * They lie in [0, id_bound); for a base relation id_bound is E. */
+#ifndef RUNTIME_RELATION_H
+#define RUNTIME_RELATION_H
+
+#include "csr.h"
+
+typedef struct RtRelation {
+    int64_t n_src, n_dst, n_edges;
+    const int64_t *ptr;     /* [n_dst + 1] edges of a destination */
+    const int32_t *src;     /* [E] */
+    const int32_t *dst;     /* [E] ascending */
+    RtGroups by_src;        /* the transpose: edges of a source, ascending */
+    const int32_t *orig[2]; /* [E] canonical edge of base[k], -1 = none (MAP_ORIG);
+                             * base relation: orig[0] = position in the file */
+    const int32_t *id;      /* [E] logical id */
+    int64_t id_bound;
+} RtRelation;
+
+/* Ends must lie in [0, n_src) and [0, n_dst): the data set's open checked them. */
+gnnc_status rt_relation_base(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t n_edges,
+                             const int32_t *src, const int32_t *dst, RtRelation *out, RtError *err);
+gnnc_status rt_relation_self_loops(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                   RtError *err);
+gnnc_status rt_relation_no_loops(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                 RtError *err);
+gnnc_status rt_relation_reverse(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                RtError *err);
+gnnc_status rt_relation_undirected(RtPool *pool, const RtRelation *base, RtRelation *out,
+                                   RtError *err);
+gnnc_status rt_relation_union(RtPool *pool, const RtRelation *a, const RtRelation *b,
+                              RtRelation *out, RtError *err);
+/* mask [base->n_edges], in base's canonical order */
+gnnc_status rt_relation_where(RtPool *pool, const RtRelation *base, const uint8_t *mask,
+                              RtRelation *out, RtError *err);
+
+#endif

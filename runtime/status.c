@@ -1,0 +1,134 @@
+/* Status texts, the error object, and pools of memory. */
+#include "status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+const char *gnnc_status_text(gnnc_status status) {
+    switch (status) {
+#define CASE(name, value, text)                                                                    \
+    case GNNC_##name:                                                                              \
+        return text;
+        GNNC_STATUS_MAP(CASE)
+#undef CASE
+    }
+    return "unknown status";
+}
+
+gnnc_status rt_fail(RtError *err, gnnc_status status, const char *fmt, ...) {
+    if (!err || err->text[0]) return status;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+gnnc_status rt_fail_nomem(RtError *err, const char *what) {
+    return rt_fail(err, GNNC_E_NOMEM, "%s: out of memory", what);
+}
+
+gnnc_status rt_fail_errno(RtError *err, const char *path, const char *verb) {
+    char reason[128];
+    /* The GNU form may return a constant string instead of filling the buffer. */
+    const char *text = strerror_r(errno, reason, sizeof reason);
+    return rt_fail(err, GNNC_E_IO, "%s: cannot %s: %s", path, verb, text);
+}
+
+/* ---- memory ------------------------------------------------------------- */
+typedef struct RtBlock {
+    struct RtBlock *next;
+    void *mapping; /* or NULL */
+    size_t mapping_bytes;
+} RtBlock;
+
+enum { SMALL_MAX = 1024, SMALL_BLOCK = 16 * 1024, SMALL_ALIGN = 16 };
+
+static void *default_alloc(void *user, size_t n_bytes) {
+    (void)user;
+    return calloc(1, n_bytes);
+}
+
+static void default_release(void *user, void *block) {
+    (void)user;
+    free(block);
+}
+
+RtAlloc rt_alloc_default(void) {
+    return (RtAlloc){default_alloc, default_release, NULL};
+}
+
+void rt_pool_init(RtPool *pool, const RtAlloc *from) {
+    *pool = (RtPool){.from = from ? *from : rt_alloc_default()};
+}
+
+void rt_pool_free(RtPool *pool) {
+    for (RtBlock *b = pool->blocks, *next; b; b = next) {
+        next = b->next;
+        if (b->mapping) munmap(b->mapping, b->mapping_bytes);
+        pool->from.release(pool->from.user, b);
+    }
+    pool->blocks = NULL;
+    pool->small = NULL;
+    pool->small_left = 0;
+}
+
+static char *new_block(RtPool *pool, size_t n_bytes) {
+    if (n_bytes > SIZE_MAX / 2) return NULL;
+    RtBlock *b = pool->from.alloc(pool->from.user, sizeof(RtBlock) + RT_ALIGN + n_bytes);
+    if (!b) return NULL;
+    b->next = pool->blocks;
+    pool->blocks = b;
+    uintptr_t start = (uintptr_t)(b + 1);
+    return (char *)(b + 1) + (RT_ALIGN - start % RT_ALIGN) % RT_ALIGN;
+}
+
+static void *alloc_small(RtPool *pool, size_t n_bytes) {
+    n_bytes = (n_bytes + SMALL_ALIGN - 1) / SMALL_ALIGN * SMALL_ALIGN;
+    if (n_bytes == 0) n_bytes = SMALL_ALIGN;
+    if (n_bytes > pool->small_left) {
+        char *block = new_block(pool, SMALL_BLOCK);
+        if (!block) return NULL;
+        pool->small = block;
+        pool->small_left = SMALL_BLOCK;
+    }
+    char *p = pool->small;
+    pool->small += n_bytes;
+    pool->small_left -= n_bytes;
+    return p;
+}
+
+void *rt_pool_alloc(RtPool *pool, size_t n, size_t size) {
+    if (size && n > SIZE_MAX / size) return NULL;
+    size_t n_bytes = n * size;
+    return n_bytes < SMALL_MAX ? alloc_small(pool, n_bytes) : new_block(pool, n_bytes);
+}
+
+char *rt_pool_strndup(RtPool *pool, const char *s, size_t n) {
+    char *copy = n < SIZE_MAX ? rt_pool_alloc(pool, n + 1, 1) : NULL;
+    if (copy) memcpy(copy, s, n);
+    return copy;
+}
+
+char *rt_pool_printf(RtPool *pool, const char *fmt, ...) {
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *text = n < 0 ? NULL : rt_pool_alloc(pool, (size_t)n + 1, 1);
+    if (text) vsnprintf(text, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return text;
+}
+
+bool rt_pool_own_mapping(RtPool *pool, void *p, size_t n) {
+    RtBlock *b = pool->from.alloc(pool->from.user, sizeof *b);
+    if (!b) return false;
+    *b = (RtBlock){pool->blocks, p, n};
+    pool->blocks = b;
+    return true;
+}

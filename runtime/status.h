@@ -1,0 +1,73 @@
+/* What every part of the runtime stands on: the error object and memory.
+ *
+ * A function that can fail returns a gnnc_status and takes an RtError *, which
+ * may be NULL.  The *first* failure's message stays: it is the cause, what
+ * follows is the consequence.  Memory comes from an RtPool, which hangs off one
+ * handle and is freed at once, so that error paths have nothing to undo. */
+#ifndef RUNTIME_STATUS_H
+#define RUNTIME_STATUS_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gnnc.h"
+
+#if defined(__GNUC__)
+#define RT_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define RT_PRINTF(f, a)
+#endif
+
+typedef struct RtError {
+    char text[512]; /* "" = nothing failed yet */
+} RtError;
+
+/* Records the message unless one is there; returns `status`. */
+gnnc_status rt_fail(RtError *err, gnnc_status status, const char *fmt, ...) RT_PRINTF(3, 4);
+/* "<what>: out of memory" */
+gnnc_status rt_fail_nomem(RtError *err, const char *what);
+/* "<path>: cannot <verb>: <strerror(errno)>" */
+gnnc_status rt_fail_errno(RtError *err, const char *path, const char *verb);
+
+#define TRY(st, call)                                                                              \
+    do {                                                                                           \
+        if (((st) = (call)) != GNNC_OK) goto out;                                                  \
+    } while (0)
+
+/* ---- memory ------------------------------------------------------------- */
+/* Where blocks come from; tests make the n-th call fail. `alloc` returns
+ * zeroed bytes aligned for any type, or NULL. */
+typedef struct RtAlloc {
+    void *(*alloc)(void *user, size_t n_bytes);
+    void (*release)(void *user, void *block);
+    void *user;
+} RtAlloc;
+
+RtAlloc rt_alloc_default(void); /* calloc and free */
+
+/* Owns blocks and file mappings until rt_pool_free().  Not thread safe. */
+typedef struct RtPool {
+    RtAlloc from;
+    struct RtBlock *blocks;
+    char *small; /* rest of the block that small requests are cut from */
+    size_t small_left;
+} RtPool;
+
+enum { RT_ALIGN = 64 }; /* of every array: a cache line, and any vector register */
+
+void rt_pool_init(RtPool *pool, const RtAlloc *from); /* NULL = rt_alloc_default() */
+void rt_pool_free(RtPool *pool);                      /* usable again afterwards */
+/* n * size zeroed bytes, or NULL: no memory, or n * size overflows. n = 0 gives
+ * a valid pointer. Below 1 KiB aligned to 16, else to RT_ALIGN. */
+void *rt_pool_alloc(RtPool *pool, size_t n, size_t size);
+char *rt_pool_strndup(RtPool *pool, const char *s, size_t n);
+char *rt_pool_printf(RtPool *pool, const char *fmt, ...) RT_PRINTF(2, 3);
+/* The pool unmaps [p, p + n) when it is freed. */
+bool rt_pool_own_mapping(RtPool *pool, void *p, size_t n);
+
+#define RT_NEW(pool, T) ((T *)rt_pool_alloc((pool), 1, sizeof(T)))
+#define RT_NEWN(pool, T, n) ((T *)rt_pool_alloc((pool), (size_t)(n), sizeof(T)))
+
+#endif
