@@ -1,0 +1,132 @@
+/* Common subexpression elimination: of two operations with equal kind,
+ * attributes and operands, only the first stays.
+ *
+ *     %1 = gather @src %x            %1 = gather @src %x
+ *     %2 = gather @src %x     ->     %3 = mul %1 %1
+ *     %3 = mul %1 %2
+ *
+ * A function is one basic block, so "the first" dominates.  Reads of a variable
+ * merge: `var` is its value at the start of the step wherever it stands.  Two
+ * random operations never merge, nor do effects. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+static uint64_t mix(uint64_t h, uint64_t v) {
+    h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+    return h * 0xff51afd7ed558ccdu;
+}
+
+static uint64_t bits_of(double d) {
+    uint64_t u;
+    memcpy(&u, &d, sizeof u);
+    return u;
+}
+
+static uint64_t hash_text(uint64_t h, const char *s) {
+    for (; s && *s; s++) h = mix(h, (unsigned char)*s);
+    return h;
+}
+
+uint64_t pass_op_hash(const Op *op) {
+    uint64_t h = mix(op->kind, (uint64_t)op->type.dt);
+    for (int i = 0; i < op->type.rank; i++) h = mix(h, (uint64_t)op->type.dim[i]->id);
+    for (int i = 0; i < op->n_in; i++) h = mix(h, (uint64_t)(uintptr_t)op->in[i]);
+    for (int i = 0; i < op->n_over; i++) h = mix(h, (uint64_t)op->over[i]->id);
+    h = mix(h, (uint64_t)(uintptr_t)op->map ^ (uint64_t)(uintptr_t)op->col);
+    h = mix(h, (uint64_t)(uintptr_t)op->var ^ bits_of(op->imm));
+    return hash_text(mix(h, (uint64_t)op->stream), op->name);
+}
+
+static bool same_text(const char *x, const char *y) {
+    return x == y || (x && y && strcmp(x, y) == 0);
+}
+
+static bool same_expr(const Expr *x, const Expr *y) {
+    return x == y || (x && y && expr_eq(x, y));
+}
+
+static bool same_attributes(const Op *x, const Op *y) {
+    if (x->map != y->map || x->red != y->red || x->col != y->col || x->var != y->var) return false;
+    if (x->stream != y->stream || bits_of(x->imm) != bits_of(y->imm)) return false;
+    if (x->n_over != y->n_over) return false;
+    for (int i = 0; i < x->n_over; i++)
+        if (x->over[i] != y->over[i]) return false;
+    return same_text(x->name, y->name) && same_expr(x->off, y->off);
+}
+
+bool pass_op_equal(const Op *x, const Op *y) {
+    if (x->kind != y->kind || x->n_in != y->n_in || !type_eq(&x->type, &y->type)) return false;
+    for (int i = 0; i < x->n_in; i++)
+        if (x->in[i] != y->in[i]) return false;
+    return same_attributes(x, y);
+}
+
+/* ---- table: open addressing, at most half full ------------------------------ */
+static int probe(const OpTable *t, const Op *op) {
+    int i = (int)(pass_op_hash(op) & (uint64_t)(t->cap - 1));
+    while (t->slot[i] && !pass_op_equal(t->slot[i], op)) i = (i + 1) & (t->cap - 1);
+    return i;
+}
+
+static void grow(OpTable *t) {
+    OpTable old = *t;
+    t->cap = old.cap ? 2 * old.cap : 64;
+    t->slot = NEWN(t->a, Op *, (size_t)t->cap);
+    for (int i = 0; i < old.cap; i++)
+        if (old.slot[i]) t->slot[probe(t, old.slot[i])] = old.slot[i];
+}
+
+Op *pass_table_find(const OpTable *t, const Op *op) {
+    return t->cap ? t->slot[probe(t, op)] : NULL;
+}
+
+Op *pass_table_add(OpTable *t, Op *op) {
+    if (2 * (t->n + 1) > t->cap) grow(t);
+    int i = probe(t, op);
+    if (t->slot[i]) return t->slot[i];
+    t->n++;
+    return t->slot[i] = op;
+}
+
+/* ---- the pass ------------------------------------------------------------------ */
+static void sort_operands(Op *op) {
+    if (op->n_in < 2 || !op_has(op, OPT_COMM) || op->in[0]->id <= op->in[1]->id) return;
+    /* The result's space order follows operand 0; swapping is only free when it stays. */
+    if (!type_eq(&op->in[0]->type, &op->in[1]->type)) return;
+    Op *x = op->in[0];
+    op->in[0] = op->in[1];
+    op->in[1] = x;
+}
+
+/* A duplicate's tag names the operation that replaces it; it is left without
+ * users and goes at the end of the walk. */
+static void cse_func(Arena *a, Func *f) {
+    OpTable t = {.a = a};
+    func_number(f);
+    for (Op *op = f->first; op; op = op->next) {
+        for (int i = 0; i < op->n_in; i++)
+            if (op->in[i]->tag) op->in[i] = op->in[i]->tag;
+        if (!op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE)) continue;
+        sort_operands(op);
+        Op *first = pass_table_add(&t, op);
+        if (first != op) op->tag = first;
+    }
+    for (Op *op = f->first, *next; op; op = next) {
+        next = op->next;
+        if (op->tag) op_remove(op);
+    }
+}
+
+static bool run(PassCtx *p, Module *m) {
+    for (int i = 0; i < m->funcs.n; i++) cse_func(p->a, m->funcs.v[i]);
+    return true;
+}
+
+const Pass pass_cse = {
+    .name = "cse",
+    .summary = "merge equal operations",
+    .needs = IR_TYPED,
+    .breaks = IR_FUSED,
+    .run = run,
+};

@@ -1,0 +1,146 @@
+/* The pass driver: runs a list of passes by name, checks what each needs,
+ * verifies and prints in between, and blames the pass that broke the IR.
+ *
+ * Facts (IR_GRAD and the like) are kept in Module.has.  A module that came from
+ * text carries none, so the facts that can be read off the operations are read
+ * off them: `gnnc opt` then runs any pass on any IR that satisfies it.  Printing
+ * only what changed is Halide's habit (src/Lower.cpp). */
+#include "passes/pass.h"
+
+#include <string.h>
+#include <time.h>
+
+static const Pass *const passes[] = {
+#define PASS(id) &pass_##id,
+#include "passes.def"
+#undef PASS
+};
+
+int pass_count(void) {
+    return (int)COUNT(passes);
+}
+
+const Pass *pass_at(int i) {
+    return passes[i];
+}
+
+static const Pass *find(const char *name, size_t n) {
+    for (size_t i = 0; i < COUNT(passes); i++)
+        if (strlen(passes[i]->name) == n && memcmp(passes[i]->name, name, n) == 0) return passes[i];
+    return NULL;
+}
+
+const Pass *pass_find(const char *name) {
+    return find(name, strlen(name));
+}
+
+const char *passes_pipeline(int opt_level, bool keep_grads) {
+    if (opt_level == 0)
+        return keep_grads ? "autodiff,dce,lower-csr" : "autodiff,optimizer,dce,lower-csr";
+    return keep_grads ? "canon,cse,dce,autodiff,canon,cse,dce,lower-csr,hoist,canon,cse,dce,fuse"
+                      : "canon,cse,dce,autodiff,optimizer,canon,cse,dce,lower-csr,hoist,canon,"
+                        "cse,dce,fuse";
+}
+
+static bool is_grad(const Op *op) {
+    return op->kind == OP_OUTPUT && strncmp(op->name, "grad.", 5) == 0;
+}
+
+/* The facts that the operations themselves show. */
+static unsigned facts(const Module *m) {
+    unsigned has = IR_TYPED | IR_NO_CSR;
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
+            if (is_grad(op)) has |= IR_GRAD;
+            if (op->kind == OP_ASSIGN && op->var->kind == VAR_PARAM) has |= IR_GRAD | IR_OPTIM;
+            if (op->fused) has |= IR_FUSED;
+            if (op->type.dt != DT_VOID && op->type.layout == LAYOUT_CSR)
+                has &= ~(unsigned)IR_NO_CSR;
+        }
+    return has;
+}
+
+static void clear_fused(Module *m) {
+    for (int i = 0; i < m->funcs.n; i++)
+        for (Op *op = m->funcs.v[i]->first; op; op = op->next) op->fused = false;
+}
+
+static void clear_tags(Module *m) {
+    for (int i = 0; i < m->funcs.n; i++)
+        for (Op *op = m->funcs.v[i]->first; op; op = op->next) op->tag = NULL;
+}
+
+static const char *fact_name(unsigned missing) {
+    if (missing & IR_GRAD) return "explicit gradients (run autodiff first)";
+    if (missing & IR_OPTIM) return "explicit parameter updates (run optimizer first)";
+    if (missing & IR_NO_CSR) return "no CSR values (run lower-csr first)";
+    if (missing & IR_FUSED) return "fusion decisions (run fuse first)";
+    return "typed operations";
+}
+
+static bool wanted(const char *which, const Pass *p) {
+    return which && (strcmp(which, "all") == 0 || strcmp(which, p->name) == 0);
+}
+
+static const char *text_of(Ctx *c, const Module *m) {
+    StrBuf b = sb_new(c->a);
+    module_print(&b, m);
+    return b.s ? b.s : "";
+}
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void dump(const PassOptions *o, const char *when, const Pass *p, const char *text) {
+    fprintf(o->dump, "// ---- %s %s\n%s", when, p->name, text);
+}
+
+/* Runs the pass and keeps Module.has and Op.fused in step with what it says of itself. */
+static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
+    PassCtx pc = {.ctx = c, .a = c->a, .remarks = o->remarks};
+    double start = now_ms();
+    bool ok = p->run(&pc, m);
+    double took = now_ms() - start;
+    if (o->time_passes && o->dump) fprintf(o->dump, "%9.3f ms  %s\n", took, p->name);
+    clear_tags(m);
+    if (p->breaks & IR_FUSED) clear_fused(m);
+    m->has = (m->has & ~p->breaks) | p->gives;
+    return ok;
+}
+
+static bool run_one(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
+    unsigned missing = p->needs & ~m->has;
+    if (missing) {
+        diag(c, DIAG_E0510, (Span){0}, "pass '%s' needs %s", p->name, fact_name(missing));
+        return false;
+    }
+    const char *before = o->print_changed && o->dump ? text_of(c, m) : NULL;
+    if (o->dump && wanted(o->print_before, p)) dump(o, "before", p, text_of(c, m));
+    if (!apply(c, m, p, o)) return false;
+    if (o->dump && wanted(o->print_after, p)) dump(o, "after", p, text_of(c, m));
+    if (before) {
+        const char *after = text_of(c, m);
+        if (strcmp(before, after) != 0) dump(o, "changed by", p, after);
+    }
+    return !o->verify_each || module_verify(c, m, p->name);
+}
+
+bool passes_run(Ctx *c, Module *m, const char *names, const PassOptions *opt) {
+    static const PassOptions none = {0};
+    const PassOptions *o = opt ? opt : &none;
+    m->has |= facts(m);
+    while (*names) {
+        size_t n = strcspn(names, ",");
+        const Pass *p = find(names, n);
+        if (!p) {
+            diag(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
+            return false;
+        }
+        if (!run_one(c, m, p, o)) return false;
+        names += n + (names[n] == ',');
+    }
+    return true;
+}

@@ -1,0 +1,271 @@
+/* Removes the CSR layout: a sparse value over [N, F] becomes a dense value over its
+ * column's space of stored entries.
+ *
+ *     %x = data paper.x            : csr f32[paper, F]
+ *     %z = contract %x, %W         : f32[paper, O]          (sum over F)
+ *  ->
+ *     %v = data paper.x            : f32[nz]
+ *     %w = gather @nzcol %W        : f32[nz, O]
+ *     %z = segment sum @row (mul %v %w)
+ *
+ * After this a sparse product is an ordinary gather-multiply-segment, fused, balanced
+ * and differentiated like message passing.  The row map is sorted; the sum over rows
+ * (the weight's gradient) is the segment along @nzcol, the transposed matrix.
+ *
+ * Everything rests on one question, asked recursively by at_nz(): what is the value of
+ * a dense expression at the stored entries?  Along one of N and F it is a gather; an
+ * elementwise expression is answered by its operands; a random mask is drawn at (row,
+ * column), its key by definition, so only the stored entries are drawn; a contraction
+ * over other dimensions becomes one dot product per entry (SDDMM, as in DGL).
+ * Anything else is gathered by row and picked by comparing the column with iota. */
+#include "passes/rewrite.h"
+
+/* What the pass knows of an operation, hung on its tag. */
+typedef struct {
+    Space *nz;    /* a CSR value: its stored entries; NULL = dense */
+    Op *value;    /* a CSR value at its stored entries */
+    Op *dense;    /* a CSR value made dense, once asked for */
+    Space *at;    /* the entries that at_value is for */
+    Op *at_value; /* last answer of at_nz */
+} Info;
+
+typedef struct {
+    PassCtx *p;
+    Builder b;
+} Low;
+
+/* The stored entries asked about, and their two maps. */
+typedef struct {
+    Space *nz;
+    Map *row, *col;
+} At;
+
+static Op *at_nz(Low *l, const At *at, Op *x);
+
+static Info *info(Low *l, Op *op) {
+    if (!op->tag) op->tag = NEW(l->p->a, Info);
+    return op->tag;
+}
+
+static Space *nz_of(const Op *op) {
+    const Info *i = op->tag;
+    return i ? i->nz : NULL;
+}
+
+static At at_of(Low *l, Space *nz) {
+    return (At){.nz = nz, .row = map_row(l->b.m, nz), .col = map_nzcol(l->b.m, nz)};
+}
+
+static void set_sparse(Low *l, Op *op, Space *nz, Op *value) {
+    Info *i = info(l, op);
+    i->nz = nz;
+    i->value = value;
+}
+
+/* ---- pieces ---------------------------------------------------------------------- */
+static Op *zero(Low *l, DType dt) {
+    return b_const(&l->b, dt, 0);
+}
+
+/* i1[nz, F]: the entry lies in this column */
+static Op *in_column(Low *l, const At *at) {
+    return b_binary(&l->b, OP_EQ, b_index(&l->b, at->col), b_iota(&l->b, at->col->to));
+}
+
+static Op *reorder(Low *l, Op *x, const Type *want) {
+    return type_eq(&x->type, want) ? x : b_copy(&l->b, x, *want);
+}
+
+/* x with space s as its first, so that a gathered row is contiguous */
+static Op *to_front(Low *l, Op *x, Space *s) {
+    if (x->type.dim[0] == s) return x;
+    Type t = x->type;
+    int n = 0;
+    t.dim[n++] = s;
+    for (int i = 0; i < x->type.rank; i++)
+        if (x->type.dim[i] != s) t.dim[n++] = x->type.dim[i];
+    return b_copy(&l->b, x, t);
+}
+
+static Op *gather_along(Low *l, Map *m, Op *x) {
+    return b_gather(&l->b, m, to_front(l, x, m->to));
+}
+
+/* The whole matrix: every entry lands in its row and column. */
+static Op *densify(Low *l, Op *x) {
+    Space *nz = nz_of(x);
+    if (!nz) return x;
+    Info *i = info(l, x);
+    if (i->dense) return i->dense;
+    At at = at_of(l, nz);
+    Op *spread = b_select(&l->b, in_column(l, &at), i->value, zero(l, i->value->type.dt));
+    Type want = type_make(i->value->type.dt, 2, (Space *[]){at.row->to, at.col->to});
+    i->dense = reorder(l, b_segment(&l->b, RED_SUM, at.row, spread), &want);
+    pass_remark(l->p, x->span, "lower-csr", "sparse value made dense for a user that is not");
+    return i->dense;
+}
+
+/* ---- the value of x at the stored entries ---------------------------------------- */
+/* op again over new operands; its type is inferred anew */
+static Op *rebuild(Low *l, const Op *op, Op *const *in) {
+    Op proto = *op;
+    proto.in = NEWN(l->p->a, Op *, (size_t)op->n_in);
+    for (int i = 0; i < op->n_in; i++) proto.in[i] = in[i];
+    proto.tag = NULL;
+    proto.type.layout = LAYOUT_DENSE;
+    return b_op(&l->b, &proto);
+}
+
+static Op *elementwise_at(Low *l, const At *at, Op *x) {
+    Op *in[3];
+    for (int i = 0; i < x->n_in; i++) in[i] = at_nz(l, at, x->in[i]);
+    return rebuild(l, x, in);
+}
+
+static Op *random_at(Low *l, const At *at, Op *x) {
+    return b_random(&l->b, x->stream, type_make(x->type.dt, 1, (Space *[]){at->nz}));
+}
+
+/* One product per stored entry; the summed dimensions are not N or F here. */
+static Op *contract_at(Low *l, const At *at, Op *x) {
+    Op *a = at_nz(l, at, x->in[0]), *b = at_nz(l, at, x->in[1]);
+    Type t = x->type;
+    t.rank = 0;
+    t.dim[t.rank++] = at->nz;
+    for (int i = 0; i < x->type.rank; i++)
+        if (x->type.dim[i] != at->row->to && x->type.dim[i] != at->col->to)
+            t.dim[t.rank++] = x->type.dim[i];
+    return b_contract(&l->b, a, b, t);
+}
+
+static Op *pick_at(Low *l, const At *at, Op *x) {
+    Op *row = gather_along(l, at->row, x);
+    Op *own = b_select(&l->b, in_column(l, at), row, zero(l, x->type.dt));
+    return b_reduce(&l->b, RED_SUM, own, 1, (Space *[]){at->col->to});
+}
+
+/* Does a copy add a space other than the matrix's own two? */
+static bool copy_broadcasts(const At *at, const Op *x) {
+    for (int i = 0; i < x->type.rank; i++) {
+        const Space *s = x->type.dim[i];
+        if (s != at->row->to && s != at->col->to && !type_has(&x->in[0]->type, s)) return true;
+    }
+    return false;
+}
+
+static Op *both_at(Low *l, const At *at, Op *x) {
+    if (x->kind == OP_COPY && !copy_broadcasts(at, x)) return at_nz(l, at, x->in[0]);
+    if (x->kind == OP_RANDOM && x->type.rank == 2) return random_at(l, at, x);
+    if (x->kind == OP_CONTRACT) return contract_at(l, at, x);
+    if (op_has(x, OPT_ELEM) && x->kind != OP_COPY) return elementwise_at(l, at, x);
+    return pick_at(l, at, x);
+}
+
+static Op *compute_at(Low *l, const At *at, Op *x) {
+    if (nz_of(x) == at->nz) return info(l, x)->value;
+    x = densify(l, x);
+    bool row = type_has(&x->type, at->row->to), col = type_has(&x->type, at->col->to);
+    if (row && col) return both_at(l, at, x);
+    if (row) return gather_along(l, at->row, x);
+    return col ? gather_along(l, at->col, x) : x;
+}
+
+static Op *at_nz(Low *l, const At *at, Op *x) {
+    Info *i = info(l, x);
+    if (i->at != at->nz) {
+        i->at_value = compute_at(l, at, x);
+        i->at = at->nz;
+    }
+    return i->at_value;
+}
+
+/* ---- users of sparse values ---------------------------------------------------------- */
+/* Sums the entries' contributions over what the result lacks. */
+static Op *sum_entries(Low *l, const At *at, Op *x, const Type *want) {
+    Op *y;
+    if (type_has(want, at->row->to))
+        y = b_segment(&l->b, RED_SUM, at->row, x);
+    else if (type_has(want, at->col->to))
+        y = b_segment(&l->b, RED_SUM, at->col, x);
+    else
+        y = b_reduce(&l->b, RED_SUM, x, 1, (Space *[]){at->nz});
+    return reorder(l, y, want);
+}
+
+static bool keeps_both(const At *at, const Type *t) {
+    return type_has(t, at->row->to) && type_has(t, at->col->to);
+}
+
+static Op *contract_sparse(Low *l, Op *op) {
+    int s = nz_of(op->in[0]) ? 0 : 1;
+    At at = at_of(l, nz_of(op->in[s]));
+    if (keeps_both(&at, &op->type)) return NULL;
+    Op *other = at_nz(l, &at, op->in[1 - s]);
+    Op *product = b_binary(&l->b, OP_MUL, info(l, op->in[s])->value, other);
+    return sum_entries(l, &at, product, &op->type);
+}
+
+static Op *reduce_sparse(Low *l, Op *op) {
+    if (op->red != RED_SUM) return NULL; /* the zeros that are not stored count */
+    At at = at_of(l, nz_of(op->in[0]));
+    return sum_entries(l, &at, info(l, op->in[0])->value, &op->type);
+}
+
+/* The dense result of an operation with a sparse operand; NULL = make its operands dense. */
+static Op *dense_result(Low *l, Op *op) {
+    if (op->kind == OP_CONTRACT) return contract_sparse(l, op);
+    if (op->kind == OP_REDUCE) return reduce_sparse(l, op);
+    if (op->kind == OP_COPY) return reorder(l, densify(l, op->in[0]), &op->type);
+    return NULL;
+}
+
+static Space *sparse_operand(const Op *op) {
+    for (int i = 0; i < op->n_in; i++)
+        if (nz_of(op->in[i])) return nz_of(op->in[i]);
+    return NULL;
+}
+
+static void lower(Low *l, Op *op) {
+    if (op->kind == OP_DATA && op->type.layout == LAYOUT_CSR) {
+        op->type = type_make(op->type.dt, 1, (Space *[]){op->col->nz});
+        set_sparse(l, op, op->col->nz, op);
+        return;
+    }
+    Space *nz = sparse_operand(op);
+    if (!nz) return;
+    l->b.at = op;
+    l->b.span = op->span;
+    if (op->type.dt != DT_VOID && op->type.layout == LAYOUT_CSR) {
+        At at = at_of(l, nz);
+        set_sparse(l, op, nz, elementwise_at(l, &at, op));
+        return;
+    }
+    Op *y = dense_result(l, op);
+    if (y) {
+        op_replace_uses(l->b.f, op, y);
+        return;
+    }
+    for (int i = 0; i < op->n_in; i++) op->in[i] = densify(l, op->in[i]);
+}
+
+static bool run(PassCtx *p, Module *m) {
+    for (int i = 0; i < m->funcs.n; i++) {
+        Func *f = m->funcs.v[i];
+        Low l = {.p = p, .b = {.m = m, .f = f}};
+        for (Op *op = f->first, *next; op; op = next) {
+            next = op->next;
+            lower(&l, op);
+        }
+        pass_dce_func(p->a, f);
+    }
+    return true;
+}
+
+const Pass pass_lower_csr = {
+    .name = "lower-csr",
+    .summary = "rewrite CSR values over their stored entries",
+    .needs = IR_TYPED,
+    .gives = IR_NO_CSR,
+    .breaks = IR_FUSED,
+    .run = run,
+};

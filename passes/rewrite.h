@@ -1,0 +1,28 @@
+/* What passes share: structural equality of operations, copies, remarks. */
+#ifndef PASSES_REWRITE_H
+#define PASSES_REWRITE_H
+
+#include "passes/pass.h"
+
+/* Removes dead pure operations of f; returns how many.  (dce.c) */
+int pass_dce_func(Arena *a, Func *f);
+
+/* Equal kind, attributes, type and operands: the two compute one value.  Random
+ * streams differ even then (OPT_NOCSE): callers ask op_has() first.  (cse.c) */
+bool pass_op_equal(const Op *x, const Op *y);
+uint64_t pass_op_hash(const Op *op);
+
+/* Hash table from operations to themselves under pass_op_equal. */
+typedef struct {
+    Arena *a;
+    Op **slot;
+    int n, cap;
+} OpTable;
+/* The equal operation that is already there, or `op` after adding it. */
+Op *pass_table_add(OpTable *t, Op *op);
+Op *pass_table_find(const OpTable *t, const Op *op); /* or NULL */
+
+/* One line for --report: "gat.gnn:14: fuse: ..." */
+void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
+
+#endif
