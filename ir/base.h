@@ -24,6 +24,9 @@
 #endif
 #define COUNT(x) (sizeof(x) / sizeof((x)[0]))
 
+/* An integer that is only used in assertions. */
+#define UNUSED(x) ((void)(x))
+
 /* ---- arena (ir/arena.c) ------------------------------------------------ */
 typedef struct Arena Arena;
 
@@ -71,6 +74,17 @@ void sb_put(StrBuf *b, const char *s, size_t n);
 void sb_puts(StrBuf *b, const char *s);
 void sb_printf(StrBuf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Text -> pointer, open addressing, in the arena.  A key is never removed; putting
+ * NULL makes it absent for strmap_get.  Keys are not copied. */
+typedef struct {
+    const char **key;
+    void **val;
+    int n, cap;
+} StrMap;
+void *strmap_get(const StrMap *m, const char *key);
+bool strmap_has(const StrMap *m, const char *key); /* also true where NULL was put */
+void strmap_put(Arena *a, StrMap *m, const char *key, void *val);
+
 /* ---- source positions -------------------------------------------------- */
 /* Lines and columns count from 1; line 0 means "no position".  `file` indexes
  * Ctx.sources.  Columns are bytes. */
@@ -110,6 +124,8 @@ typedef struct Ctx {
     DiagVec diags;
     int n_errors;
     int max_errors; /* checking stops recording after this many; default 50 */
+    bool mute_notes; /* the last diagnostic was not recorded: neither are its notes */
+    bool running;    /* inside ctx_run */
     jmp_buf oom;
     VEC(struct CtxDefer *) defers;
 } Ctx;
@@ -121,7 +137,7 @@ bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg);
 void ctx_defer(Ctx *c, void (*fn)(void *), void *arg); /* run by ctx_free or on OOM, newest first */
 void ctx_free(Ctx *c);
 
-/* Reads a whole file; DIAG_E0002 and UINT32_MAX when it cannot be read. */
+/* Reads a whole file (at most 256 MB; NUL bytes are kept); DIAG_E0002 and UINT32_MAX when it cannot be read. */
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from);
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n);
 

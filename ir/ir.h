@@ -39,6 +39,7 @@ typedef enum { LAYOUT_DENSE, LAYOUT_CSR } Layout; /* CSR: rank 2, zeros not stor
 typedef struct Sym {
     const char *name; /* "N_paper", "E_cites", "F": unique in the module */
     int id;           /* index in Module.syms, and in the run-time size table */
+    struct Space *of; /* the space whose size it is; NULL = made by sym_new alone */
 } Sym;
 
 typedef enum { EX_CONST, EX_SYM, EX_ADD, EX_MUL, EX_CEILDIV, EX_MAX, EX_MIN } ExprKind;
@@ -211,6 +212,25 @@ typedef enum {
     OPT_LIB = 1 << 11,   /* a run-time library call, never part of a kernel (rank) */
 } OpTraits;
 
+/* Which attributes an operation has (the [brackets] of ops.def), in the order in
+ * which the text form writes them.  OPA_TYPE: the builder states the result type
+ * (for CAST only its dt) and `infer` checks it; else `infer` sets it. */
+enum {
+    OPA_RED = 1 << 0,
+    OPA_MAP = 1 << 1,
+    OPA_OVER = 1 << 2,   /* any number of spaces, at least one */
+    OPA_OVER1 = 1 << 3,  /* exactly one, two, three */
+    OPA_OVER2 = 1 << 4,
+    OPA_OVER3 = 1 << 5,
+    OPA_COL = 1 << 6,
+    OPA_VAR = 1 << 7,
+    OPA_NAME = 1 << 8,
+    OPA_IMM = 1 << 9,
+    OPA_STREAM = 1 << 10,
+    OPA_OFF = 1 << 11,
+    OPA_TYPE = 1 << 12,
+};
+
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
 
 typedef struct Op Op;
@@ -271,6 +291,8 @@ typedef struct {
     bool present;             /* a train block was written */
 } Recipe;
 
+enum { NAMES_SYM, NAMES_SPACE, NAMES_MAP, NAMES_COL, NAMES_VAR, NAMES_FUNC, NAMES_DERIVED, N_NAMES };
+
 typedef struct Module {
     Ctx *ctx;
     Arena *a;
@@ -284,6 +306,8 @@ typedef struct Module {
     VEC(Func *) funcs;
     Recipe recipe;
     int n_streams;
+    uint32_t text_file; /* module_parse: its own source; UINT32_MAX when built */
+    StrMap by_name[N_NAMES]; /* kept by module.c */
     unsigned has; /* IR_* facts, kept by the pass driver */
 } Module;
 
@@ -315,6 +339,8 @@ Map *map_nzcol(Module *m, Space *nz);
 Map *map_orig(Module *m, Space *derived, int which);
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
 Func *func_new(Module *m, const char *name);
+void space_rename(Module *m, Space *s, const char *name); /* name must be free */
+void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 Func *func_find(const Module *m, const char *name);
 Space *space_find(const Module *m, const char *name);
 Var *var_find(const Module *m, const char *path);
@@ -375,6 +401,7 @@ bool op_has(const Op *op, OpTraits t);
 const char *op_mnemonic(OpKind k);
 int op_arity(OpKind k); /* -1 = any */
 unsigned op_traits(OpKind k);
+unsigned op_attrs(OpKind k); /* OPA_* */
 
 /* ---- per-op behaviour: one `const OpImpl op_<impl>` per impl name in ops.def -------- */
 typedef struct OpTensor { /* interpreter value: dense, or CSR through its nz space */

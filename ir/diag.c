@@ -1,0 +1,258 @@
+/* The compile context: sources, diagnostics, clean-up, and the way back when
+ * memory runs out.  Diagnostics are collected in order and printed at the end,
+ * with the source line and a caret (cf. chibicc's tokenize.c):
+ *
+ *     gat.gnn:14:15: error: these two values live on different edge spaces  [E0203]
+ *        14 |     alpha = s[src] + w
+ *           |               ^~~~~~~~
+ */
+#include "ir/base.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const code_names[] = {
+#define DIAG(code, title) #code,
+#include "diag.def"
+#undef DIAG
+};
+static const char *const code_titles[] = {
+#define DIAG(code, title) title,
+#include "diag.def"
+#undef DIAG
+};
+
+const char *diag_code_name(DiagCode code) {
+    return code_names[code];
+}
+
+const char *diag_code_title(DiagCode code) {
+    return code_titles[code];
+}
+
+/* ---- context --------------------------------------------------------------- */
+struct CtxDefer {
+    void (*fn)(void *);
+    void *arg;
+};
+
+bool ctx_init(Ctx *c, const Allocator *from) {
+    memset(c, 0, sizeof *c);
+    c->max_errors = 50;
+    c->a = arena_new(from);
+    return c->a != NULL;
+}
+
+static void run_defers(Ctx *c) {
+    while (c->defers.n > 0) {
+        struct CtxDefer *d = c->defers.v[--c->defers.n];
+        d->fn(d->arg);
+    }
+}
+
+bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg) {
+    if (c->running) { /* the outer run catches */
+        fn(c, arg);
+        return true;
+    }
+    arena_on_oom(c->a, &c->oom);
+    c->running = true;
+    bool ok = setjmp(c->oom) == 0;
+    if (ok) fn(c, arg);
+    c->running = false;
+    arena_on_oom(c->a, NULL);
+    if (!ok) run_defers(c);
+    return ok;
+}
+
+void ctx_defer(Ctx *c, void (*fn)(void *), void *arg) {
+    struct CtxDefer *d = NEW(c->a, struct CtxDefer);
+    *d = (struct CtxDefer){fn, arg};
+    vec_push(c->a, &c->defers, d);
+}
+
+void ctx_free(Ctx *c) {
+    run_defers(c);
+    arena_free(c->a);
+    memset(c, 0, sizeof *c);
+}
+
+/* ---- sources ------------------------------------------------------------------ */
+enum { MAX_SOURCE_BYTES = 256 << 20 };
+
+uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n) {
+    Source s = {.path = arena_strndup(c->a, path, strlen(path)),
+                .text = arena_strndup(c->a, text, n),
+                .n_bytes = n};
+    vec_push(c->a, &c->sources, s);
+    return (uint32_t)c->sources.n - 1;
+}
+
+static void close_file(void *arg) {
+    FILE **f = arg;
+    if (*f) fclose(*f);
+    *f = NULL;
+}
+
+/* Reads to the end; false with *why set. */
+static bool read_all(FILE *f, StrBuf *b, const char **why) {
+    char part[4096];
+    for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) {
+        sb_put(b, part, n);
+        if (b->n <= MAX_SOURCE_BYTES) continue;
+        *why = "it is larger than 256 MB";
+        return false;
+    }
+    if (ferror(f)) *why = strerror(errno);
+    return !ferror(f);
+}
+
+uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
+    StrBuf text = sb_new(c->a);
+    sb_puts(&text, "");
+    FILE **f = NEW(c->a, FILE *);
+    ctx_defer(c, close_file, f); /* for when memory runs out below */
+    const char *why = NULL;
+    *f = fopen(path, "rb");
+    if (!*f) why = strerror(errno);
+    bool ok = *f && read_all(*f, &text, &why);
+    close_file(f);
+    if (!ok) {
+        diag(c, DIAG_E0002, from, "cannot read '%s': %s", path, why);
+        return UINT32_MAX;
+    }
+    Source s = {arena_strndup(c->a, path, strlen(path)), text.s, text.n};
+    vec_push(c->a, &c->sources, s);
+    return (uint32_t)c->sources.n - 1;
+}
+
+/* ---- recording ------------------------------------------------------------------ */
+static bool span_eq(Span x, Span y) {
+    return x.file == y.file && x.line == y.line && x.col == y.col && x.end_line == y.end_line &&
+           x.end_col == y.end_col;
+}
+
+static bool seen(const Ctx *c, DiagCode code, Span at) {
+    for (int i = 0; i < c->diags.n; i++) {
+        const Diag *d = &c->diags.v[i];
+        if (d->sev != SEV_NOTE && d->code == code && at.line && span_eq(d->span, at)) return true;
+    }
+    return false;
+}
+
+static void record(Ctx *c, Severity sev, DiagCode code, Span at, const char *fmt, va_list ap) {
+    enum { MAX_DIAGS = 1000 };
+    c->mute_notes = true;
+    if (seen(c, code, at)) return;
+    if (sev == SEV_ERROR && c->n_errors++ >= c->max_errors) return;
+    if (c->diags.n >= MAX_DIAGS) return;
+    c->mute_notes = false;
+    Diag d = {sev, code, at, arena_vprintf(c->a, fmt, ap)};
+    vec_push(c->a, &c->diags, d);
+}
+
+void diag(Ctx *c, DiagCode code, Span at, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    record(c, SEV_ERROR, code, at, fmt, ap);
+    va_end(ap);
+}
+
+void diag_warn(Ctx *c, DiagCode code, Span at, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    record(c, SEV_WARNING, code, at, fmt, ap);
+    va_end(ap);
+}
+
+void diag_note(Ctx *c, Span at, const char *fmt, ...) {
+    if (c->mute_notes) return;
+    va_list ap;
+    va_start(ap, fmt);
+    Diag d = {SEV_NOTE, 0, at, arena_vprintf(c->a, fmt, ap)};
+    vec_push(c->a, &c->diags, d);
+    va_end(ap);
+}
+
+/* ---- printing ---------------------------------------------------------------------- */
+typedef struct {
+    const char *bold, *red, *magenta, *cyan, *green, *off;
+} Paint;
+static const Paint plain = {"", "", "", "", "", ""};
+static const Paint colours = {"\033[1m",    "\033[1;31m", "\033[1;35m",
+                              "\033[1;36m", "\033[1;32m", "\033[0m"};
+
+/* The text of a line, without its newline; NULL when there is no such line. */
+static const char *find_line(const Source *s, uint32_t line, size_t *n) {
+    const char *p = s->text, *end = s->text + s->n_bytes;
+    for (uint32_t i = 1; i < line; i++) {
+        p = memchr(p, '\n', (size_t)(end - p));
+        if (!p++) return NULL;
+    }
+    const char *nl = memchr(p, '\n', (size_t)(end - p));
+    *n = (size_t)((nl ? nl : end) - p);
+    if (*n && p[*n - 1] == '\r') --*n;
+    return p;
+}
+
+static bool is_continuation(char ch) {
+    return ((unsigned char)ch & 0xc0) == 0x80;
+}
+
+static void put_source_byte(FILE *to, char ch) {
+    unsigned char u = (unsigned char)ch;
+    fputc(ch == '\t' || (u >= 32 && u != 127) ? ch : '?', to);
+}
+
+/* Under the line: blanks up to the span, ^ at its start, ~ to its end.  Columns
+ * are bytes; a character of several bytes takes one place. */
+static void print_marks(FILE *to, const char *s, size_t from, size_t at, size_t to_col) {
+    for (size_t i = from; i < at; i++)
+        if (!is_continuation(s[i])) fputc(s[i] == '\t' ? '\t' : ' ', to);
+    fputc('^', to);
+    for (size_t i = at + 1; i < to_col; i++)
+        if (!is_continuation(s[i])) fputc('~', to);
+}
+
+/* Shows at most WIDE bytes around the span: a line may be megabytes long. */
+static void print_excerpt(FILE *to, const Source *src, Span at, const Paint *p) {
+    enum { WIDE = 160, BEFORE = 100 };
+    size_t n = 0;
+    const char *s = find_line(src, at.line, &n);
+    if (!s || at.col == 0 || at.col > n + 1) return;
+    size_t col = at.col - 1;
+    size_t from = col > BEFORE ? col - BEFORE : 0;
+    while (from < col && is_continuation(s[from])) from++;
+    size_t end = n - from > WIDE ? from + WIDE : n;
+    size_t stop = at.end_line == at.line && at.end_col > at.col ? at.end_col - 1 : col + 1;
+    if (at.end_line > at.line) stop = n;
+    if (stop > end) stop = end;
+    fprintf(to, "%5u | ", at.line);
+    for (size_t i = from; i < end; i++) put_source_byte(to, s[i]);
+    fprintf(to, "\n      | %s", p->green);
+    print_marks(to, s, from, col, stop);
+    fprintf(to, "%s\n", p->off);
+}
+
+static void print_one(const Ctx *c, const Diag *d, FILE *to, const Paint *p) {
+    static const char *const words[] = {"error", "warning", "note"};
+    const char *tone[] = {p->red, p->magenta, p->cyan};
+    const Source *src = NULL;
+    if (d->span.line && d->span.file < (uint32_t)c->sources.n) src = &c->sources.v[d->span.file];
+    fputs(p->bold, to);
+    if (src)
+        fprintf(to, "%s:%u:%u: ", src->path, d->span.line, d->span.col);
+    else
+        fputs("gnnc: ", to);
+    fprintf(to, "%s%s: %s%s%s%s", tone[d->sev], words[d->sev], p->off, p->bold, d->text, p->off);
+    if (d->sev != SEV_NOTE) fprintf(to, "  [%s]", diag_code_name(d->code));
+    fputc('\n', to);
+    if (src) print_excerpt(to, src, d->span, p);
+}
+
+void diag_print_all(const Ctx *c, FILE *to, bool colour) {
+    for (int i = 0; i < c->diags.n; i++)
+        print_one(c, &c->diags.v[i], to, colour ? &colours : &plain);
+    if (c->n_errors > c->max_errors)
+        fprintf(to, "gnnc: %d more errors are not shown\n", c->n_errors - c->max_errors);
+}

@@ -1,0 +1,72 @@
+/* Element types and tensor types. */
+#include "ir/ir.h"
+
+#include <assert.h>
+
+static const struct {
+    const char *name;
+    int bytes;
+    const char *c_name;
+} dtypes[] = {
+#define DTYPE(id, name, bytes, c_name) {name, bytes, c_name},
+#include "dtypes.def"
+#undef DTYPE
+};
+
+const char *dtype_name(DType t) {
+    return dtypes[t].name;
+}
+
+int dtype_bytes(DType t) {
+    return dtypes[t].bytes;
+}
+
+const char *dtype_c_name(DType t) {
+    return dtypes[t].c_name;
+}
+
+bool dtype_is_float(DType t) {
+    return t == DT_F32 || t == DT_F64 || t == DT_F16 || t == DT_BF16;
+}
+
+Type type_scalar(DType dt) {
+    return (Type){.dt = dt};
+}
+
+Type type_make(DType dt, int rank, Space *const *dims) {
+    assert(rank >= 0 && rank <= MAX_RANK);
+    Type t = {.dt = dt, .rank = rank};
+    for (int i = 0; i < rank; i++) t.dim[i] = dims[i];
+    return t;
+}
+
+bool type_eq(const Type *x, const Type *y) {
+    if (x->dt != y->dt || x->layout != y->layout || x->rank != y->rank) return false;
+    for (int i = 0; i < x->rank; i++)
+        if (x->dim[i] != y->dim[i]) return false;
+    return true;
+}
+
+int type_find(const Type *t, const Space *s) {
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] == s) return i;
+    return -1;
+}
+
+bool type_has(const Type *t, const Space *s) {
+    return type_find(t, s) >= 0;
+}
+
+const Expr *type_count(Arena *a, const Type *t) {
+    const Expr *n = expr_const(a, 1);
+    for (int i = 0; i < t->rank; i++) n = expr_mul(a, n, t->dim[i]->size);
+    return n;
+}
+
+bool map_is_sorted(const Map *m) {
+    return m->kind == MAP_DST || m->kind == MAP_GRAPH || m->kind == MAP_ROW;
+}
+
+bool map_is_partial(const Map *m) {
+    return m->kind == MAP_COL || m->kind == MAP_ORIG;
+}
