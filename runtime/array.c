@@ -30,7 +30,7 @@ char rt_dtype_kind(RtDtype dt) {
 }
 
 bool rt_array_bytes(RtArray *a, size_t *n_bytes) {
-    if (a->rank < 0 || a->rank > RT_MAX_RANK) return false;
+    if (a->rank < 0 || a->rank > RT_ARRAY_RANK) return false;
     int64_t count = 1;
     bool empty = false, over = false;
     for (int i = 0; i < a->rank; i++) {
@@ -68,15 +68,15 @@ float rt_f16_to_f32(uint16_t bits) {
 
 double rt_array_f64(const RtArray *a, int64_t i) {
     switch (a->dt) {
-    case RT_F16:
+    case RT_DT_F16:
         return rt_f16_to_f32(AT(uint16_t));
-    case RT_BF16:
+    case RT_DT_BF16:
         return rt_bf16_to_f32(AT(uint16_t));
-    case RT_F32:
+    case RT_DT_F32:
         return AT(float);
-    case RT_F64:
+    case RT_DT_F64:
         return AT(double);
-    case RT_U64:
+    case RT_DT_U64:
         return (double)AT(uint64_t);
     default:
         return (double)rt_array_i64(a, i);
@@ -91,23 +91,23 @@ static int64_t i64_from_f64(double x) {
 
 int64_t rt_array_i64(const RtArray *a, int64_t i) {
     switch (a->dt) {
-    case RT_I8:
+    case RT_DT_I8:
         return AT(int8_t);
-    case RT_I16:
+    case RT_DT_I16:
         return AT(int16_t);
-    case RT_I32:
+    case RT_DT_I32:
         return AT(int32_t);
-    case RT_I64:
+    case RT_DT_I64:
         return AT(int64_t);
-    case RT_U8:
+    case RT_DT_U8:
         return AT(uint8_t);
-    case RT_U16:
+    case RT_DT_U16:
         return AT(uint16_t);
-    case RT_U32:
+    case RT_DT_U32:
         return AT(uint32_t);
-    case RT_U64:
+    case RT_DT_U64:
         return AT(uint64_t) > INT64_MAX ? INT64_MAX : (int64_t)AT(uint64_t);
-    case RT_BOOL:
+    case RT_DT_BOOL:
         return AT(uint8_t) != 0;
     default:
         return i64_from_f64(rt_array_f64(a, i));
@@ -117,7 +117,7 @@ int64_t rt_array_i64(const RtArray *a, int64_t i) {
 
 /* Storage position of the row-major element i of a column-major array. */
 static int64_t fortran_position(const RtArray *a, int64_t i) {
-    int64_t index[RT_MAX_RANK], pos = 0;
+    int64_t index[RT_ARRAY_RANK], pos = 0;
     for (int d = a->rank - 1; d >= 0; d--) index[d] = i % a->shape[d], i /= a->shape[d];
     for (int d = a->rank - 1; d >= 0; d--) pos = pos * a->shape[d] + index[d];
     return pos;
@@ -138,7 +138,7 @@ RtArray rt_array_row_major(RtPool *pool, const RtArray *a) {
 
 const float *rt_array_as_f32(RtPool *pool, const RtArray *a) {
     RtArray r = rt_array_row_major(pool, a);
-    if (!r.data || r.dt == RT_F32) return r.data;
+    if (!r.data || r.dt == RT_DT_F32) return r.data;
     float *to = RT_NEWN(pool, float, r.count);
     for (int64_t i = 0; to && i < r.count; i++) to[i] = (float)rt_array_f64(&r, i);
     return to;
@@ -146,7 +146,7 @@ const float *rt_array_as_f32(RtPool *pool, const RtArray *a) {
 
 const double *rt_array_as_f64(RtPool *pool, const RtArray *a) {
     RtArray r = rt_array_row_major(pool, a);
-    if (!r.data || r.dt == RT_F64) return r.data;
+    if (!r.data || r.dt == RT_DT_F64) return r.data;
     double *to = RT_NEWN(pool, double, r.count);
     for (int64_t i = 0; to && i < r.count; i++) to[i] = rt_array_f64(&r, i);
     return to;
@@ -154,7 +154,7 @@ const double *rt_array_as_f64(RtPool *pool, const RtArray *a) {
 
 const int64_t *rt_array_as_i64(RtPool *pool, const RtArray *a) {
     RtArray r = rt_array_row_major(pool, a);
-    if (!r.data || r.dt == RT_I64) return r.data;
+    if (!r.data || r.dt == RT_DT_I64) return r.data;
     int64_t *to = RT_NEWN(pool, int64_t, r.count);
     for (int64_t i = 0; to && i < r.count; i++) to[i] = rt_array_i64(&r, i);
     return to;
@@ -168,7 +168,7 @@ gnnc_status rt_array_as_i32(RtPool *pool, const RtArray *a, const char *name, co
                        rt_dtype_name(r.dt));
     if (!r.data) return rt_fail_nomem(err, name);
     *out = r.data;
-    if (r.dt == RT_I32) return GNNC_OK;
+    if (r.dt == RT_DT_I32) return GNNC_OK;
     int32_t *to = RT_NEWN(pool, int32_t, r.count);
     if (!to) return rt_fail_nomem(err, name);
     for (int64_t i = 0; i < r.count; i++) {

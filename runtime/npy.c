@@ -58,7 +58,7 @@ static bool take_int(Cursor *c, int64_t *v) {
 static bool take_shape(Cursor *c, RtArray *a) {
     if (!take(c, '(')) return false;
     for (a->rank = 0; !take(c, ')');) {
-        if (a->rank == RT_MAX_RANK || !take_int(c, &a->shape[a->rank++])) return false;
+        if (a->rank == RT_ARRAY_RANK || !take_int(c, &a->shape[a->rank++])) return false;
         if (take(c, ',')) continue;
         return take(c, ')') && a->rank > 1;
     }

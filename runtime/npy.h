@@ -22,7 +22,7 @@
     X(BF16, NULL, "BF16", 2, 'f')
 
 typedef enum {
-#define RT_DTYPE(id, npy, st, bytes, kind) RT_##id,
+#define RT_DTYPE(id, npy, st, bytes, kind) RT_DT_##id,
     RT_DTYPE_MAP(RT_DTYPE)
 #undef RT_DTYPE
         RT_N_DTYPES
@@ -32,17 +32,17 @@ const char *rt_dtype_name(RtDtype dt); /* "F32" */
 size_t rt_dtype_bytes(RtDtype dt);
 char rt_dtype_kind(RtDtype dt);
 
-enum { RT_MAX_RANK = 8 };
+#define RT_ARRAY_RANK 8 /* = RT_MAX_RANK of program.h, which this file does not need */
 typedef struct RtArray {
     RtDtype dt;
     int rank;
-    int64_t shape[RT_MAX_RANK];
+    int64_t shape[RT_ARRAY_RANK];
     int64_t count;    /* product of shape */
     const void *data; /* aligned to the element size */
     bool fortran;     /* column-major; never set where rank < 2 */
 } RtArray;
 
-/* count * element size; fails on overflow, on rank > RT_MAX_RANK and on a
+/* count * element size; fails on overflow, on rank > RT_ARRAY_RANK and on a
  * negative size.  Sets a->count. */
 bool rt_array_bytes(RtArray *a, size_t *n_bytes);
 /* The element as a number, any dtype; i counts in storage order. */
