@@ -63,7 +63,8 @@ bool expr_eq(const Expr *x, const Expr *y);
 bool expr_is_const(const Expr *x, int64_t *c); /* c may be NULL */
 int64_t expr_eval(const Expr *x, const int64_t *sym_values);
 void expr_print(StrBuf *b, const Expr *x);      /* "8*out + 1"; names as in the IR text */
-void expr_print_c(StrBuf *b, const Expr *x, const char *sym_array); /* "(8 * n[3] + 1)" */
+/* "((8 * n[3]) + 1)"; calls rt_ceildiv, rt_max64, rt_min64 (int64_t, int64_t) where needed */
+void expr_print_c(StrBuf *b, const Expr *x, const char *sym_array);
 
 /* ---- index spaces -------------------------------------------------------- */
 typedef struct Space Space;
@@ -291,7 +292,7 @@ typedef struct {
     bool present;             /* a train block was written */
 } Recipe;
 
-enum { NAMES_SYM, NAMES_SPACE, NAMES_MAP, NAMES_COL, NAMES_VAR, NAMES_FUNC, NAMES_DERIVED, N_NAMES };
+enum { NAMES_SYM, NAMES_SPACE, NAMES_MAP, NAMES_COL, NAMES_VAR, NAMES_DERIVED, N_NAMES };
 
 typedef struct Module {
     Ctx *ctx;
@@ -338,7 +339,7 @@ Map *map_row(Module *m, Space *nz);
 Map *map_nzcol(Module *m, Space *nz);
 Map *map_orig(Module *m, Space *derived, int which);
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
-Func *func_new(Module *m, const char *name);
+Func *func_new(Module *m, const char *name); /* name must be free */
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 Func *func_find(const Module *m, const char *name);
@@ -430,6 +431,8 @@ const char *op_infer(Module *m, Op *op);
 Op *ad_reduce_to(Builder *b, Op *g, const Type *t);
 
 /* ---- text and checks ----------------------------------------------------------------- */
+void ir_name_print(StrBuf *b, const char *name);   /* bare where it can be, else quoted */
+void ir_string_print(StrBuf *b, const char *text); /* quoted, with escapes */
 void module_print(StrBuf *b, const Module *m);
 void func_print(StrBuf *b, const Module *m, const Func *f);
 Module *module_parse(Ctx *c, uint32_t file);       /* NULL after diagnostics */

@@ -1,0 +1,233 @@
+/* The builder and the editing functions.  A function's operations form a list;
+ * the builder inserts before a cursor.  Result types come from each op's infer(),
+ * so an ill-typed operation cannot be built: that would be a bug of the caller,
+ * and the assertion names the op and says why. */
+#include "ir/ir.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- inserting --------------------------------------------------------------- */
+static void link_before(Func *f, Op *op, Op *at) {
+    op->func = f;
+    op->next = at;
+    op->prev = at ? at->prev : f->last;
+    *(op->prev ? &op->prev->next : &f->first) = op;
+    *(at ? &at->prev : &f->last) = op;
+    f->n_ops++;
+}
+
+static void unlink_op(Op *op) {
+    Func *f = op->func;
+    *(op->prev ? &op->prev->next : &f->first) = op->next;
+    *(op->next ? &op->next->prev : &f->last) = op->prev;
+    f->n_ops--;
+    op->prev = op->next = NULL;
+    op->func = NULL;
+}
+
+#ifndef NDEBUG
+static bool well_typed(Op *op, const char *why) {
+    if (why)
+        fprintf(stderr, "gnnc: internal error: cannot build '%s': %s\n", op_mnemonic(op->kind),
+                why);
+    return why == NULL;
+}
+#endif
+
+Op *b_op(Builder *b, const Op *proto) {
+    Op *op = NEW(b->m->a, Op);
+    *op = *proto;
+    op->in = NEWN(b->m->a, Op *, (size_t)proto->n_in);
+    if (proto->n_in) memcpy(op->in, proto->in, (size_t)proto->n_in * sizeof *op->in);
+    if (op->span.line == 0) op->span = b->span;
+    const char *why = op_infer(b->m, op);
+    UNUSED(why);
+    assert(well_typed(op, why));
+    link_before(b->f, op, b->at);
+    return op;
+}
+
+/* ---- sources ------------------------------------------------------------------- */
+Op *b_const(Builder *b, DType dt, double v) {
+    return b_op(b, &(Op){.kind = OP_CONST, .type = type_scalar(dt), .imm = v});
+}
+
+Op *b_iota(Builder *b, Space *s) {
+    return b_op(b, &(Op){.kind = OP_IOTA, .n_over = 1, .over = {s}});
+}
+
+Op *b_size(Builder *b, Space *s) {
+    return b_op(b, &(Op){.kind = OP_SIZE, .n_over = 1, .over = {s}});
+}
+
+Op *b_data(Builder *b, Column *c) {
+    return b_op(b, &(Op){.kind = OP_DATA, .col = c, .hint = c->name});
+}
+
+Op *b_var(Builder *b, Var *v) {
+    return b_op(b, &(Op){.kind = OP_VAR, .var = v, .hint = v->path});
+}
+
+static const char *keep(Builder *b, const char *s) {
+    return arena_strndup(b->m->a, s, strlen(s));
+}
+
+Op *b_input(Builder *b, const char *name, DType dt) {
+    name = keep(b, name);
+    return b_op(b, &(Op){.kind = OP_INPUT, .name = name, .hint = name, .type = type_scalar(dt)});
+}
+
+Op *b_saved(Builder *b, const char *name, Type t) {
+    name = keep(b, name);
+    return b_op(b, &(Op){.kind = OP_SAVED, .name = name, .hint = name, .type = t});
+}
+
+Op *b_random(Builder *b, int stream, Type t) {
+    if (stream >= b->m->n_streams) b->m->n_streams = stream + 1;
+    return b_op(b, &(Op){.kind = OP_RANDOM, .stream = stream, .type = t});
+}
+
+/* ---- elementwise ------------------------------------------------------------------ */
+Op *b_unary(Builder *b, OpKind k, Op *x) {
+    return b_op(b, &(Op){.kind = k, .n_in = 1, .in = (Op *[]){x}});
+}
+
+Op *b_binary(Builder *b, OpKind k, Op *x, Op *y) {
+    return b_op(b, &(Op){.kind = k, .n_in = 2, .in = (Op *[]){x, y}});
+}
+
+Op *b_select(Builder *b, Op *cond, Op *x, Op *y) {
+    return b_op(b, &(Op){.kind = OP_SELECT, .n_in = 3, .in = (Op *[]){cond, x, y}});
+}
+
+Op *b_cast(Builder *b, Op *x, DType dt) {
+    return b_op(b, &(Op){.kind = OP_CAST, .n_in = 1, .in = (Op *[]){x}, .type = type_scalar(dt)});
+}
+
+Op *b_copy(Builder *b, Op *x, Type t) {
+    return b_op(b, &(Op){.kind = OP_COPY, .n_in = 1, .in = (Op *[]){x}, .type = t});
+}
+
+Op *b_detach(Builder *b, Op *x) {
+    return b_unary(b, OP_DETACH, x);
+}
+
+/* ---- along maps --------------------------------------------------------------------- */
+Op *b_gather(Builder *b, Map *m, Op *x) {
+    return b_op(b, &(Op){.kind = OP_GATHER, .map = m, .n_in = 1, .in = (Op *[]){x}});
+}
+
+Op *b_segment(Builder *b, RedKind r, Map *m, Op *x) {
+    return b_op(b, &(Op){.kind = OP_SEGMENT, .red = r, .map = m, .n_in = 1, .in = (Op *[]){x}});
+}
+
+Op *b_valid(Builder *b, Map *m) {
+    return b_op(b, &(Op){.kind = OP_VALID, .map = m});
+}
+
+Op *b_index(Builder *b, Map *m) {
+    return b_op(b, &(Op){.kind = OP_INDEX, .map = m});
+}
+
+/* ---- along spaces --------------------------------------------------------------------- */
+Op *b_reduce(Builder *b, RedKind r, Op *x, int n_over, Space *const *over) {
+    assert(n_over >= 0 && n_over <= MAX_RANK);
+    if (n_over == 0) return x;
+    Op proto = {.kind = OP_REDUCE, .red = r, .n_in = 1, .in = (Op *[]){x}, .n_over = n_over};
+    for (int i = 0; i < n_over; i++) proto.over[i] = over[i];
+    return b_op(b, &proto);
+}
+
+Op *b_argmax(Builder *b, Op *x, Space *over) {
+    return b_op(
+        b, &(Op){.kind = OP_ARGMAX, .n_in = 1, .in = (Op *[]){x}, .n_over = 1, .over = {over}});
+}
+
+Op *b_contract(Builder *b, Op *x, Op *y, Type result) {
+    return b_op(b, &(Op){.kind = OP_CONTRACT, .n_in = 2, .in = (Op *[]){x, y}, .type = result});
+}
+
+Op *b_view(Builder *b, Op *x, Type t) {
+    return b_op(b, &(Op){.kind = OP_VIEW, .n_in = 1, .in = (Op *[]){x}, .type = t});
+}
+
+Op *b_concat(Builder *b, Op *x, Op *y, Space *dx, Space *dy, Space *into) {
+    return b_op(b, &(Op){.kind = OP_CONCAT,
+                         .n_in = 2,
+                         .in = (Op *[]){x, y},
+                         .n_over = 3,
+                         .over = {dx, dy, into}});
+}
+
+Op *b_slice(Builder *b, Op *x, Space *from, Space *to, const Expr *offset) {
+    return b_op(b, &(Op){.kind = OP_SLICE,
+                         .n_in = 1,
+                         .in = (Op *[]){x},
+                         .n_over = 2,
+                         .over = {from, to},
+                         .off = offset});
+}
+
+Op *b_rank(Builder *b, Op *x, Op *mask, Space *over) {
+    return b_op(
+        b, &(Op){.kind = OP_RANK, .n_in = 2, .in = (Op *[]){x, mask}, .n_over = 1, .over = {over}});
+}
+
+/* ---- effects ------------------------------------------------------------------------------ */
+Op *b_assign(Builder *b, Var *v, Op *x) {
+    return b_op(b, &(Op){.kind = OP_ASSIGN, .var = v, .n_in = 1, .in = (Op *[]){x}});
+}
+
+Op *b_output(Builder *b, const char *name, Op *x) {
+    return b_op(b, &(Op){.kind = OP_OUTPUT, .name = keep(b, name), .n_in = 1, .in = (Op *[]){x}});
+}
+
+Op *b_print(Builder *b, const char *text, int n, Op *const *x) {
+    Op proto = {.kind = OP_PRINT, .name = keep(b, text), .n_in = n};
+    proto.in = NEWN(b->m->a, Op *, (size_t)n);
+    for (int i = 0; i < n; i++) proto.in[i] = x[i];
+    return b_op(b, &proto);
+}
+
+Op *b_assert(Builder *b, const char *text, Op *cond) {
+    return b_op(b,
+                &(Op){.kind = OP_ASSERT, .name = keep(b, text), .n_in = 1, .in = (Op *[]){cond}});
+}
+
+/* ---- editing -------------------------------------------------------------------------------- */
+void op_remove(Op *op) {
+    unlink_op(op);
+}
+
+void op_move_before(Op *op, Op *at) {
+    if (op == at) return;
+    Func *f = op->func;
+    unlink_op(op);
+    link_before(f, op, at);
+}
+
+void op_replace_uses(Func *f, Op *old, Op *with) {
+    for (Op *op = f->first; op; op = op->next)
+        for (int i = 0; i < op->n_in; i++)
+            if (op->in[i] == old) op->in[i] = with;
+}
+
+void func_number(Func *f) {
+    int n = 0;
+    for (Op *op = f->first; op; op = op->next) op->id = n++;
+}
+
+int *func_use_counts(Arena *a, Func *f) {
+    func_number(f);
+    int *uses = NEWN(a, int, (size_t)f->n_ops);
+    for (Op *op = f->first; op; op = op->next)
+        for (int i = 0; i < op->n_in; i++) uses[op->in[i]->id]++;
+    return uses;
+}
+
+Op *func_output(const Func *f, const char *name) {
+    for (Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_OUTPUT && strcmp(op->name, name) == 0) return op;
+    return NULL;
+}

@@ -1,0 +1,259 @@
+/* Making the parts of a module.  Names of spaces and symbols are made unique with
+ * ".1", ".2"; derived relations and maps are interned, so equal ones are one
+ * pointer and passes may compare pointers. */
+#include "ir/ir.h"
+
+#include <assert.h>
+#include <string.h>
+
+Module *module_new(Ctx *c, const char *name) {
+    Module *m = NEW(c->a, Module);
+    m->ctx = c;
+    m->a = c->a;
+    m->name = arena_strndup(c->a, name, strlen(name));
+    m->text_file = UINT32_MAX;
+    return m;
+}
+
+static const char *unique(Module *m, int table, const char *name) {
+    StrMap *taken = &m->by_name[table];
+    if (!strmap_get(taken, name)) return arena_strndup(m->a, name, strlen(name));
+    for (int i = 1;; i++) {
+        const char *s = arena_printf(m->a, "%s.%d", name, i);
+        if (!strmap_get(taken, s)) return s;
+    }
+}
+
+static void *named(const Module *m, int table, const char *name) {
+    return strmap_get(&m->by_name[table], name);
+}
+
+static void enter(Module *m, int table, const char *name, void *what) {
+    strmap_put(m->a, &m->by_name[table], name, what);
+}
+
+static const char *rename_in(Module *m, int table, const char *old, const char *name, void *what) {
+    if (strcmp(old, name) == 0) return old;
+    assert(!named(m, table, name));
+    enter(m, table, old, NULL);
+    const char *s = arena_strndup(m->a, name, strlen(name));
+    enter(m, table, s, what);
+    return s;
+}
+
+/* ---- symbols and spaces ----------------------------------------------------- */
+Sym *sym_new(Module *m, const char *name) {
+    Sym *s = NEW(m->a, Sym);
+    s->name = unique(m, NAMES_SYM, name);
+    s->id = m->syms.n;
+    vec_push(m->a, &m->syms, s);
+    enter(m, NAMES_SYM, s->name, s);
+    return s;
+}
+
+void sym_rename(Module *m, Sym *s, const char *name) {
+    s->name = rename_in(m, NAMES_SYM, s->name, name, s);
+}
+
+void space_rename(Module *m, Space *s, const char *name) {
+    s->name = rename_in(m, NAMES_SPACE, s->name, name, s);
+}
+
+static Space *space_new(Module *m, SpaceKind k, const char *name, Span at) {
+    Space *s = NEW(m->a, Space);
+    s->kind = k;
+    s->id = m->spaces.n;
+    s->name = unique(m, NAMES_SPACE, name);
+    s->span = at;
+    vec_push(m->a, &m->spaces, s);
+    enter(m, NAMES_SPACE, s->name, s);
+    return s;
+}
+
+/* Its size is a symbol of its own, named after the space: N_paper, E_cites. */
+static Space *sized(Module *m, Space *s, const char *prefix) {
+    Sym *own = sym_new(m, arena_printf(m->a, "%s%s", prefix, s->name));
+    own->of = s;
+    s->size = expr_sym(m->a, own);
+    return s;
+}
+
+Space *space_dim(Module *m, const char *name, const Expr *size, Span at) {
+    Space *s = space_new(m, SP_DIM, name, at);
+    if (!size) return sized(m, s, "");
+    s->size = size;
+    return s;
+}
+
+Space *space_node(Module *m, const char *name, Span at) {
+    return sized(m, space_new(m, SP_NODE, name, at), "N_");
+}
+
+Space *space_graph(Module *m, const char *name, Span at) {
+    return sized(m, space_new(m, SP_GRAPH, name, at), "G_");
+}
+
+Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at) {
+    Space *s = sized(m, space_new(m, SP_EDGE, name, at), "E_");
+    s->src = src;
+    s->dst = dst;
+    return s;
+}
+
+static const char *derived_name(Module *m, RelKind k, const Space *x, const Space *y) {
+    static const char *const suffix[] = {
+        [REL_SELF_LOOPS] = "_sl",  [REL_NO_LOOPS] = "_nl", [REL_REVERSE] = "_rev",
+        [REL_UNDIRECTED] = "_und", [REL_WHERE] = "_where", [REL_UNION] = "_and_"};
+    return arena_printf(m->a, "%s%s%s", x->name, suffix[k], k == REL_UNION ? y->name : "");
+}
+
+Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond, Span at) {
+    assert(k != REL_BASE && a->kind == SP_EDGE && (k == REL_UNION) == (b != NULL));
+    assert((k == REL_WHERE) == (cond != NULL));
+    const char *key =
+        arena_printf(m->a, "%d:%d:%d:%s", (int)k, a->id, b ? b->id : -1, cond ? cond : "");
+    Space *s = named(m, NAMES_DERIVED, key);
+    if (s) return s;
+    s = sized(m, space_new(m, SP_EDGE, derived_name(m, k, a, b), at), "E_");
+    s->rel = k;
+    s->src = k == REL_REVERSE ? a->dst : a->src;
+    s->dst = k == REL_REVERSE ? a->src : a->dst;
+    s->base[0] = a;
+    s->base[1] = b;
+    s->cond = cond ? arena_strndup(m->a, cond, strlen(cond)) : NULL;
+    enter(m, NAMES_DERIVED, key, s);
+    return s;
+}
+
+Space *space_find(const Module *m, const char *name) {
+    return named(m, NAMES_SPACE, name);
+}
+
+/* ---- columns --------------------------------------------------------------------- */
+static DType column_dtype(ColKind k) {
+    switch (k) {
+    case COL_FLOAT:
+    case COL_CSR:
+    case COL_MULTILABEL:
+        return DT_F32;
+    case COL_TIME:
+        return DT_F64;
+    case COL_ID:
+        return DT_I64;
+    default:
+        return DT_I32;
+    }
+}
+
+Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
+                   Space *const *dims, Space *cat, Span at) {
+    assert(n_dims + 1 <= MAX_RANK && (k != COL_CSR || n_dims == 1));
+    assert((k == COL_CAT || k == COL_CLASS) == (cat != NULL));
+    Column *c = NEW(m->a, Column);
+    c->kind = k;
+    c->space = space;
+    c->name = arena_strndup(m->a, name, strlen(name));
+    c->type = (Type){.dt = column_dtype(k), .rank = n_dims + 1, .dim = {space}};
+    for (int i = 0; i < n_dims; i++) c->type.dim[i + 1] = dims[i];
+    c->cat = cat;
+    c->id = m->cols.n;
+    c->span = at;
+    if (k == COL_CSR) {
+        c->type.layout = LAYOUT_CSR;
+        const char *nz = arena_printf(m->a, "%s_%s", space->name, name);
+        c->nz = sized(m, space_new(m, SP_NZ, nz, at), "nnz_");
+        c->nz->nz_of = c;
+    }
+    vec_push(m->a, &m->cols, c);
+    enter(m, NAMES_COL, arena_printf(m->a, "%s.%s", space->name, name), c);
+    return c;
+}
+
+Column *column_find(const Module *m, const char *space, const char *name) {
+    for (int i = 0; i < m->cols.n; i++) {
+        Column *c = m->cols.v[i];
+        if (strcmp(c->space->name, space) == 0 && strcmp(c->name, name) == 0) return c;
+    }
+    return NULL;
+}
+
+/* ---- maps ---------------------------------------------------------------------------- */
+static Map *map_get(Module *m, MapKind k, Space *from, Space *to, Column *col, int which) {
+    char key[64];
+    snprintf(key, sizeof key, "%d:%d:%d:%d", (int)k, from->id, col ? col->id : -1, which);
+    Map *map = named(m, NAMES_MAP, key);
+    if (map) return map;
+    map = NEW(m->a, Map);
+    *map = (Map){.kind = k, .from = from, .to = to, .col = col, .which = which, .id = m->maps.n};
+    vec_push(m->a, &m->maps, map);
+    enter(m, NAMES_MAP, arena_strndup(m->a, key, strlen(key)), map);
+    return map;
+}
+
+Map *map_src(Module *m, Space *edge) {
+    assert(edge->kind == SP_EDGE);
+    return map_get(m, MAP_SRC, edge, edge->src, NULL, 0);
+}
+
+Map *map_dst(Module *m, Space *edge) {
+    assert(edge->kind == SP_EDGE);
+    return map_get(m, MAP_DST, edge, edge->dst, NULL, 0);
+}
+
+Map *map_graph(Module *m, Space *node) {
+    assert(node->kind == SP_NODE && node->graph);
+    return map_get(m, MAP_GRAPH, node, node->graph, NULL, 0);
+}
+
+Map *map_col(Module *m, Column *c) {
+    assert(c->cat);
+    return map_get(m, MAP_COL, c->space, c->cat, c, 0);
+}
+
+Map *map_row(Module *m, Space *nz) {
+    assert(nz->kind == SP_NZ);
+    return map_get(m, MAP_ROW, nz, nz->nz_of->type.dim[0], NULL, 0);
+}
+
+Map *map_nzcol(Module *m, Space *nz) {
+    assert(nz->kind == SP_NZ);
+    return map_get(m, MAP_NZCOL, nz, nz->nz_of->type.dim[1], NULL, 0);
+}
+
+Map *map_orig(Module *m, Space *derived, int which) {
+    assert(derived->kind == SP_EDGE && (which == 0 || which == 1) && derived->base[which]);
+    return map_get(m, MAP_ORIG, derived, derived->base[which], NULL, which);
+}
+
+/* ---- variables and functions --------------------------------------------------------- */
+Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at) {
+    assert(!var_find(m, path));
+    Var *v = NEW(m->a, Var);
+    v->kind = k;
+    v->path = arena_strndup(m->a, path, strlen(path));
+    v->type = t;
+    v->init = init;
+    v->id = m->vars.n;
+    v->span = at;
+    vec_push(m->a, &m->vars, v);
+    enter(m, NAMES_VAR, v->path, v);
+    return v;
+}
+
+Var *var_find(const Module *m, const char *path) {
+    return named(m, NAMES_VAR, path);
+}
+
+Func *func_new(Module *m, const char *name) {
+    Func *f = NEW(m->a, Func);
+    f->name = arena_strndup(m->a, name, strlen(name));
+    vec_push(m->a, &m->funcs, f);
+    return f;
+}
+
+/* Linear: functions are few, and a pass may drop one from m->funcs. */
+Func *func_find(const Module *m, const char *name) {
+    for (int i = 0; i < m->funcs.n; i++)
+        if (strcmp(m->funcs.v[i]->name, name) == 0) return m->funcs.v[i];
+    return NULL;
+}
