@@ -11,7 +11,7 @@ typedef struct {
 } DtypeInfo;
 
 static const DtypeInfo infos[RT_N_DTYPES] = {
-#define INFO(id, npy, st, bytes, kind) [RT_##id] = {npy, st, bytes, kind},
+#define INFO(id, npy, st, bytes, kind) [RT_DT_##id] = {npy, st, bytes, kind},
     RT_DTYPE_MAP(INFO)
 #undef INFO
 };
