@@ -10,7 +10,7 @@ typedef struct {
     char kind;
 } DtypeInfo;
 
-static const DtypeInfo infos[RT_N_DTYPES] = {
+static const DtypeInfo infos[RT_N_DT] = {
 #define INFO(id, npy, st, bytes, kind) [RT_DT_##id] = {npy, st, bytes, kind},
     RT_DTYPE_MAP(INFO)
 #undef INFO

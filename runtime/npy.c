@@ -71,7 +71,7 @@ static bool take_bool(Cursor *c, bool *v) {
 }
 
 static bool find_dtype(const char *descr, RtDtype *dt) {
-    for (int i = 0; i < RT_N_DTYPES; i++) {
+    for (int i = 0; i < RT_N_DT; i++) {
         const char *name = rt_dtype_npy((RtDtype)i);
         if (!name || strcmp(name + 1, descr + (*descr ? 1 : 0)) != 0) continue;
         *dt = (RtDtype)i;

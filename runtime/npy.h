@@ -25,14 +25,14 @@ typedef enum {
 #define RT_DTYPE(id, npy, st, bytes, kind) RT_DT_##id,
     RT_DTYPE_MAP(RT_DTYPE)
 #undef RT_DTYPE
-        RT_N_DTYPES
+        RT_N_DT
 } RtDtype;
 const char *rt_dtype_npy(RtDtype dt);  /* "<f4", or NULL */
 const char *rt_dtype_name(RtDtype dt); /* "F32" */
 size_t rt_dtype_bytes(RtDtype dt);
 char rt_dtype_kind(RtDtype dt);
 
-#define RT_ARRAY_RANK 8 /* = RT_MAX_RANK of program.h, which this file does not need */
+#define RT_ARRAY_RANK 8 /* = RT_ARRAY_RANK of program.h, which this file does not need */
 typedef struct RtArray {
     RtDtype dt;
     int rank;
