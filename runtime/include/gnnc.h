@@ -1,7 +1,24 @@
 /* gnnc run-time library, public interface.
  *
+ * A trainer is a compiled model, the data it runs on, its parameters and the state
+ * of its training.  In order: create, options, load, then any mix of the rest.
+ *
+ *     gnnc_trainer *t = NULL;
+ *     gnnc_status st = gnnc_trainer_create(&t, &gnnc_program);
+ *     if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "epochs", 100);
+ *     if (st == GNNC_OK) st = gnnc_trainer_load(t, "models/data/cora");
+ *     while (st == GNNC_OK && !gnnc_trainer_done(t)) st = gnnc_trainer_epoch(t);
+ *     if (st != GNNC_OK) report(t ? gnnc_trainer_error(t) : gnnc_status_text(st));
+ *     gnnc_trainer_destroy(t);
+ *
  * Every call that can fail returns a gnnc_status from the one list below; the
- * library never exits, aborts or prints.  Usable from C99 and C++. */
+ * library never exits, aborts or prints, and has no global state.
+ *
+ * Threads: one thread at a time per trainer (a call uses the threads it was given by
+ * itself); different trainers are independent.  gnnc_trainer_stop alone may be called
+ * from any thread and from a signal handler.
+ *
+ * Usable from C99 and C++. */
 #ifndef GNNC_H
 #define GNNC_H
 
@@ -23,7 +40,10 @@ extern "C" {
     X(E_DTYPE, -6, "element type mismatch")                                                        \
     X(E_VALUE, -7, "NaN or infinite value")                                                        \
     X(E_MISSING, -8, "no such name")                                                               \
-    X(E_ARG, -9, "invalid argument")
+    X(E_ARG, -9, "invalid argument")                                                               \
+    X(E_STATE, -10, "call not possible now")                                                       \
+    X(E_LIMIT, -11, "memory limit exceeded")                                                       \
+    X(E_ASSERT, -12, "an assertion of the model failed")
 
 typedef enum gnnc_status {
 #define GNNC_STATUS(name, value, text) GNNC_##name = value,
@@ -33,6 +53,152 @@ typedef enum gnnc_status {
 
 /* A short text for a status, never NULL; static, valid for ever. */
 const char *gnnc_status_text(gnnc_status status);
+
+/* ---- version -------------------------------------------------------------- */
+#define GNNC_VERSION_MAJOR 0
+#define GNNC_VERSION_MINOR 1
+#define GNNC_VERSION_PATCH 0
+#define GNNC_VERSION "0.1.0"
+const char *gnnc_version(void); /* of the library linked; GNNC_VERSION is the header's */
+
+/* ---- a trainer ------------------------------------------------------------- */
+struct rt_program; /* a compiled model, defined by the code that gnnc generates */
+typedef struct gnnc_trainer gnnc_trainer;
+
+/* Makes a trainer for `model`, which must outlive it.  *out is NULL after a failure.
+ * Returns GNNC_E_ARG (model from another version of the compiler), GNNC_E_NOMEM. */
+gnnc_status gnnc_trainer_create(gnnc_trainer **out, const struct rt_program *model);
+/* Frees everything; pointers that the trainer gave become invalid.  NULL is allowed. */
+void gnnc_trainer_destroy(gnnc_trainer *t);
+/* What went wrong in the last call that failed: one line, never NULL; valid until the next call. */
+const char *gnnc_trainer_error(const gnnc_trainer *t);
+
+/* ---- options: after create, before load ------------------------------------- */
+/* Integers, by name:
+ *   "epochs"      epochs in total; default: the model's       (also later: training goes on)
+ *   "seed"        of every random number; default 0
+ *   "threads"     0 (default) = one per processor core; results do not depend on it
+ *   "split"       which of the data's splits, from 0; default 0
+ *   "max_memory"  bytes the trainer may need at most; 0 (default) = what the machine has
+ * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
+ * an input), default: the model's.
+ * Returns GNNC_E_MISSING (no such option), GNNC_E_RANGE, GNNC_E_STATE (after load). */
+gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value);
+gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value);
+
+/* Receives what the model prints and what the library warns of, one line per call without
+ * a newline, in the thread of the call that caused it.  NULL (default): dropped. */
+typedef void gnnc_message_fn(void *user, const char *text);
+gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user);
+
+/* Where the trainer's memory comes from, for the host's own accounting.  `alloc` returns
+ * zeroed bytes aligned for any type, or NULL.  Before load; files being written and the
+ * libraries underneath (BLAS, OpenMP) allocate by themselves. */
+typedef void *gnnc_alloc_fn(void *user, size_t n_bytes);
+typedef void gnnc_release_fn(void *user, void *block);
+gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const struct rt_program *model,
+                                     gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user);
+
+/* ---- data -------------------------------------------------------------------- */
+/* Opens a data directory, checks it against the model, allocates everything, runs what
+ * depends on the data alone and initialises the parameters.  Once per trainer.
+ * Returns GNNC_E_MISSING, _DTYPE, _SHAPE, _RANGE, _VALUE, _FORMAT, _IO for data that do not
+ * fit, GNNC_E_LIMIT when memory would not suffice (nothing was allocated for the run yet). */
+gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
+
+/* ---- training ------------------------------------------------------------------ */
+/* One optimisation step on the whole graph, nothing else: no metric is read. */
+gnnc_status gnnc_trainer_step(gnnc_trainer *t);
+/* One epoch: a step, the metrics of every split, the schedule, best-model keeping.
+ * GNNC_E_VALUE: the loss became NaN or infinite; the parameters are those after that step. */
+gnnc_status gnnc_trainer_epoch(gnnc_trainer *t);
+/* All epochs are done, early stopping struck, or stop was asked for. */
+int gnnc_trainer_done(const gnnc_trainer *t);
+/* Asks for an end after the epoch under way; async-signal-safe. */
+void gnnc_trainer_stop(gnnc_trainer *t);
+int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t);
+/* Puts the kept parameters (best epoch; the last where the model says so) in place and
+ * evaluates them.  Training can go on only after a resume.  *epoch (may be NULL): the kept
+ * epoch, counted from 1; 0 = none yet. */
+gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
+
+/* Computes loss and metrics of every split with the present parameters. */
+gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t);
+/* Scalars by name: "loss" (of the last step), "lr", "loss.val", "accuracy.test", ..: as of the
+ * last epoch or evaluate.  GNNC_E_MISSING: no such metric, or nothing was computed yet. */
+gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value);
+int gnnc_trainer_n_metrics(const gnnc_trainer *t);
+const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i); /* NULL past the end */
+
+/* The model's result for every row of its space, with the present parameters.
+ *   data [dim[0], .., dim[rank - 1]] row-major, the trainer's, valid until its next call */
+enum { GNNC_MAX_RANK = 8 };
+gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
+                                 int64_t dim[GNNC_MAX_RANK]);
+/* A layer instance's result ("conv1"), in inference mode; n_layers and layer_name list them. */
+gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float **data, int *rank,
+                               int64_t dim[GNNC_MAX_RANK]);
+int gnnc_trainer_n_layers(const gnnc_trainer *t);
+const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i);
+
+/* ---- parameters ------------------------------------------------------------------ */
+/* Names and shapes are PyTorch Geometric's: "conv1.lin.weight" [out, in].  Parameters first,
+ * then state (running means); optimizer state is not listed.  After load. */
+int gnnc_trainer_n_parameters(const gnnc_trainer *t);
+gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **name, int *rank,
+                                        int64_t dim[GNNC_MAX_RANK]);
+/* Copy out and in; n must be the number of elements (GNNC_E_SHAPE). */
+gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n);
+gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const float *data,
+                                       size_t n);
+
+/* ---- files -------------------------------------------------------------------------- */
+/* Writes everything that training needs to go on to the same bits, as safetensors with
+ * PyTorch Geometric's names.  The file is replaced as a whole or not at all. */
+gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path);
+/* The parameters and states alone, for other programs. */
+gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path);
+/* Goes on where `save` was called.  The model must be the one that wrote it
+ * (GNNC_E_ARG otherwise); data and seed are checked too.  On failure nothing changed. */
+gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
+/* Parameters and states from any safetensors file with PyTorch Geometric's names; shapes may
+ * differ in dimensions of 1 and in how dimensions are merged.  GNNC_E_MISSING lists names
+ * that the file lacks, unknown ones are reported as messages.  On failure nothing changed. */
+gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path);
+
+/* ---- insight -------------------------------------------------------------------------- */
+typedef struct gnnc_memory {
+    size_t data_bytes;      /* columns, mapped or converted, and index arrays */
+    size_t parameter_bytes; /* parameters, states, optimizer state, kept copy */
+    size_t saved_bytes;     /* computed at load; outputs and inputs */
+    size_t arena_bytes;     /* working memory of a step, packed by lifetime */
+    size_t unpacked_bytes;  /* what that would be without sharing */
+} gnnc_memory;
+/* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
+gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);
+
+typedef struct gnnc_counters {
+    int64_t steps;         /* train phases run */
+    int64_t allocations;   /* by the trainer, since create */
+    int64_t launches;      /* kernels */
+    int64_t library_calls; /* matrix products, ranks */
+    int64_t read_backs;    /* times results were read on the host */
+} gnnc_counters;
+void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out);
+
+/* Runs one phase of the program ("train", "eval", "predict", ..) as it is: for tests and
+ * tools.  A train phase uses and advances the step number. */
+gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase);
+/* The value of an output, f32, as the last phase that computes it left it.  Valid until the
+ * next call that runs a phase. */
+gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
+                                int64_t dim[GNNC_MAX_RANK]);
+
+/* ---- the command line of a compiled trainer --------------------------------------------- */
+/* What a generated main() calls: subcommands train, eval, predict, embed, bench, info.
+ * The one function here that prints and that installs signal handlers (restored when it
+ * returns).  Result: 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
+int gnnc_trainer_main(const struct rt_program *model, int argc, char **argv);
 
 #ifdef __cplusplus
 }

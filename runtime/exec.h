@@ -1,0 +1,46 @@
+/* The runtime's own side of a running program: what RtExec.rt points to.  The
+ * services of program.h (launch, gemm, rank, print, relations) reach errors,
+ * memory and counters through it. */
+#ifndef RUNTIME_EXEC_H
+#define RUNTIME_EXEC_H
+
+#include "program.h"
+#include "status.h"
+
+struct RtDataset;
+struct RtBound;
+
+typedef struct RtRuntime {
+    RtError err;         /* first failure of the current API call */
+    RtPool pool;         /* lives as long as the trainer */
+    gnnc_counters count; /* what happened, see gnnc_trainer_counters() */
+    void *scratch;       /* grows at most to the largest request: rt_scratch() */
+    size_t scratch_bytes;
+    gnnc_message_fn message; /* print, warnings; may be NULL */
+    void *message_user;
+    struct RtBound *bound; /* the data the program runs on (bind.c) */
+} RtRuntime;
+
+int rt_dtype_bytes(rt_dtype t);
+const char *rt_dtype_name(rt_dtype t);
+/* Elements times width of buffer b; 0 and a message when it overflows. */
+gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
+
+/* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
+ * lost at the next call.  NULL: out of memory (recorded).  Counted when it grows. */
+void *rt_scratch(RtExec *x, size_t n_bytes);
+
+/* Runs a phase and counts it.  Errors name the phase. */
+gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase);
+const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */
+/* The buffer of kind `k` that the program calls io_name; -1: there is none. */
+int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name);
+
+/* Writes the key buffers for training step `step` (rng.h). */
+void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step);
+/* Writes a scalar input of any element type; no such input: nothing. */
+void rt_write_input(RtExec *x, const char *io_name, double v);
+/* Element i of a buffer as a number. */
+double rt_buf_read(const RtExec *x, int b, int64_t i);
+
+#endif
