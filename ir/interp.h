@@ -1,0 +1,101 @@
+/* The reference interpreter of the graph IR: the oracle for every pass and target.
+ * Slow and obviously right: one value at a time, plain loops over all indices,
+ * every element a double that is rounded to its element type when it is stored.
+ *
+ *     Interp *in = interp_new(ctx, m);           after the passes have run
+ *     interp_set_size(in, paper, 3);             node types, graphs, unbound dimensions
+ *     interp_set_edges(in, cites, 2, src, dst);  as loaded
+ *     interp_set_column(in, col, values);        edge columns in the order of the edges
+ *     interp_set_var(in, var, values);
+ *     interp_run(in, func_find(m, "load"));      outputs of @load become its saved values
+ *     interp_run(in, func_find(m, "train"));     assigns take effect at the end
+ *     const OpTensor *y = interp_output(in, "loss");
+ *
+ * Sizes, edges and CSR structure are given once, before the first run; values may
+ * be given again between runs.  All memory is the Ctx's; values of a run last
+ * until the next one.  Derived relations are built from the base edges when first
+ * needed, as runtime/rng.h describes (canonical order, keys). */
+#ifndef IR_INTERP_H
+#define IR_INTERP_H
+
+#include "ir/ir.h"
+#include "runtime/rng.h"
+
+typedef struct Interp Interp;
+
+Interp *interp_new(Ctx *c, Module *m);
+void interp_set_exact(Interp *in, bool exact); /* no rounding: for finite differences */
+void interp_set_seed(Interp *in, uint64_t seed, uint64_t step);
+void interp_set_size(Interp *in, const Space *s, int64_t n);
+void interp_set_edges(Interp *in, const Space *s, int64_t n, const int32_t *src,
+                      const int32_t *dst);
+void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph); /* [N], MAP_GRAPH */
+void interp_set_column(Interp *in, const Column *c, const double *v);
+void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32_t *col,
+                    const double *v); /* ptr [rows + 1] */
+/* Flat in the order of the type; node and edge spaces in canonical order. */
+void interp_set_var(Interp *in, const Var *v, const double *x);
+void interp_set_input(Interp *in, const char *name, double x);
+void interp_set_saved(Interp *in, const char *name, int64_t n, const double *x);
+
+bool interp_run(Interp *in, Func *f); /* false: interp_error() says why */
+const char *interp_error(const Interp *in);
+const OpTensor *interp_output(const Interp *in, const char *name); /* of the last run; or NULL */
+const double *interp_var(Interp *in, const Var *v);                /* or NULL: not given */
+const OpTensor *interp_value(const Interp *in, const Op *op);      /* of the last run's function */
+
+/* ---- relations (ir/interp_graph.c) ------------------------------------------- */
+typedef struct {
+    int64_t n, n_keys;
+    int64_t *src, *dst; /* canonical order */
+    int64_t *key;       /* of random streams */
+    int64_t *pos;       /* place in the listing */
+    int64_t *orig[2];   /* MAP_ORIG, -1 = none */
+} InterpEdges;
+
+typedef struct {
+    int64_t n;
+    int64_t *row, *col;
+} InterpCsr;
+
+const InterpEdges *interp_edges(Interp *in, const Space *s); /* NULL after interp_fail */
+
+/* ---- for OpImpl.eval -------------------------------------------------------------- */
+bool interp_fail(Interp *in, const Op *op, const char *why); /* returns false; op may be NULL */
+Arena *interp_scratch(Interp *in);                           /* of this run */
+const OpTensor *interp_in(Interp *in, const Op *op, int i);
+const OpTensor *interp_in_dense(Interp *in, const Op *op, int i); /* zeros filled in */
+int64_t interp_size(Interp *in, const Space *s);
+int64_t interp_expr(Interp *in, const Expr *e);
+const int64_t *interp_map(Interp *in, const Map *m);      /* [from]; NULL after interp_fail */
+const InterpCsr *interp_csr(Interp *in, const Op *op);    /* structure of a CSR value */
+const double *interp_column(Interp *in, const Column *c); /* canonical order; NULL: not given */
+const double *interp_input(Interp *in, const char *name);
+const double *interp_saved(Interp *in, const char *name, int64_t count);
+RtKey interp_stream_key(const Interp *in, int stream);
+bool interp_assign_later(Interp *in, const Var *v, const OpTensor *x);
+bool interp_put_output(Interp *in, const char *name, const OpTensor *x);
+double interp_combine(RedKind r, double acc, double x);
+
+/* All indices over the spaces of a type, row-major; `at` is the flat index. */
+typedef struct {
+    int n;
+    const Space *s[2 * MAX_RANK];
+    int64_t size[2 * MAX_RANK], i[2 * MAX_RANK];
+    int64_t at, count;
+} Walk;
+Walk walk_new(Interp *in, const Type *t);
+void walk_add(Interp *in, Walk *w, const Space *s); /* unless it has s */
+Walk walk_join(const Walk *x, const Walk *y);       /* indices of both, at x's and y's place */
+static inline bool walk_live(const Walk *w) {
+    return w->at < w->count;
+}
+void walk_next(Walk *w);
+int64_t walk_index(const Walk *w, const Space *s); /* w's index along s */
+/* The element of x at w's indices; x's spaces must be w's.  _at: along `sub` take i. */
+int64_t walk_offset(const Walk *w, const OpTensor *x);
+int64_t walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub, int64_t i);
+/* row and column of the random stream at w's indices */
+bool interp_random_index(Interp *in, const Walk *w, uint32_t *row, uint32_t *col);
+
+#endif

@@ -1,0 +1,88 @@
+/* contract x, y -> t:  the product of x and y, summed over the spaces that both
+ * have and t lacks: matrix product, batched and per-head products, outer products
+ * and dot products, by names instead of an einsum string.  Either operand (not
+ * both) may be CSR, when one of its spaces at least is summed.
+ *
+ * It is its own adjoint: with c = contract(x, y), dx = contract(dc, y) and
+ * dy = contract(dc, x), each to the operand's own spaces. */
+#include "ir/interp.h"
+#include "ir/op/op.h"
+
+static const char *check_space(Module *m, const Op *op, int i, const Space *s) {
+    if (type_has(&op->type, s) || type_has(&op->in[1 - i]->type, s)) return NULL;
+    return op_err(m, "%s has %s, which neither %s nor the result has", op_who(m, op, i), s->name,
+                  op_who(m, op, 1 - i));
+}
+
+static const char *check_spaces(Module *m, const Op *op) {
+    const Type *x = &op->in[0]->type, *y = &op->in[1]->type;
+    const char *err = NULL;
+    for (int i = 0; i < x->rank && !err; i++) err = check_space(m, op, 0, x->dim[i]);
+    for (int i = 0; i < y->rank && !err; i++) err = check_space(m, op, 1, y->dim[i]);
+    for (int i = 0; i < op->type.rank && !err; i++)
+        if (!type_has(x, op->type.dim[i]) && !type_has(y, op->type.dim[i]))
+            err = op_err(m, "the result has %s, which neither %s nor %s has", op->type.dim[i]->name,
+                         op_who(m, op, 0), op_who(m, op, 1));
+    return err;
+}
+
+static const char *check_csr(Module *m, const Op *op) {
+    const Type *x = &op->in[0]->type, *y = &op->in[1]->type;
+    if (x->layout == LAYOUT_DENSE && y->layout == LAYOUT_DENSE) return NULL;
+    if (x->layout == y->layout)
+        return op_err(m, "%s and %s are both csr; make a dense copy of one", op_who(m, op, 0),
+                      op_who(m, op, 1));
+    const Type *csr = x->layout == LAYOUT_CSR ? x : y;
+    if (!op_has_spaces(&op->type, csr)) return NULL;
+    return op_err(m, "no space of the csr operand is summed; multiply elementwise");
+}
+
+static const char *infer(Module *m, Op *op) {
+    const Type *x = &op->in[0]->type, *y = &op->in[1]->type;
+    if (op->type.dt == DT_VOID) return "'contract' lacks its result type";
+    if (op->type.layout != LAYOUT_DENSE) return "the result of 'contract' is dense";
+    if (x->dt != y->dt || x->dt != op->type.dt)
+        return op_err(m, "%s, %s and their product have different element types", op_who(m, op, 0),
+                      op_who(m, op, 1));
+    const char *err = op_need_float(m, op, 0);
+    if (!err) err = check_spaces(m, op);
+    return err ? err : check_csr(m, op);
+}
+
+static Op *adjoint(Builder *b, Op *g, Op *other, const Type *t) {
+    Type want = *t;
+    want.layout = LAYOUT_DENSE;
+    return b_contract(b, g, other, want);
+}
+
+static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
+    for (int i = 0; i < 2; i++)
+        if (ad_wants(op, i)) gin[i] = adjoint(b, g, op->in[1 - i], &op->in[i]->type);
+}
+
+/* The spaces that are summed: all of x's and y's that the result lacks. */
+static Walk summed(Interp *in, const Op *op) {
+    Walk w = walk_new(in, &(Type){.dt = op->type.dt});
+    for (int k = 0; k < 2; k++) {
+        const Type *t = &op->in[k]->type;
+        for (int d = 0; d < t->rank; d++)
+            if (!type_has(&op->type, t->dim[d])) walk_add(in, &w, t->dim[d]);
+    }
+    return w;
+}
+
+static bool eval(Interp *in, Op *op, OpTensor *out) {
+    const OpTensor *x = interp_in_dense(in, op, 0), *y = interp_in_dense(in, op, 1);
+    if (!x || !y) return false;
+    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
+        double sum = 0;
+        for (Walk s = summed(in, op); walk_live(&s); walk_next(&s)) {
+            Walk both = walk_join(&w, &s);
+            sum += x->v[walk_offset(&both, x)] * y->v[walk_offset(&both, y)];
+        }
+        out->v[w.at] = sum;
+    }
+    return true;
+}
+
+const OpImpl op_contract = {.infer = infer, .vjp = vjp, .eval = eval};

@@ -1,0 +1,11 @@
+/* The three parts of op_elementwise. */
+#ifndef IR_OP_ELEMENTWISE_H
+#define IR_OP_ELEMENTWISE_H
+
+#include "ir/op/op.h"
+
+const char *elementwise_infer(Module *m, Op *op);
+void elementwise_vjp(Builder *b, Op *op, Op *g, Op **gin);
+bool elementwise_eval(struct Interp *in, Op *op, OpTensor *out);
+
+#endif

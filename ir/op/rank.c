@@ -1,0 +1,45 @@
+/* rank x, mask, over:  for each entry in the mask, 1 + the number of masked entries
+ * along `over` that are smaller, plus half of those equal to it: the average rank
+ * of the Wilcoxon-Mann-Whitney form of ROC-AUC.  Entries outside the mask get 0.
+ * A library call on every target (it sorts); no gradient. */
+#include "ir/interp.h"
+#include "ir/op/op.h"
+
+static const char *infer(Module *m, Op *op) {
+    const Type *x = &op->in[0]->type, *mask = &op->in[1]->type;
+    if (op->n_over != 1) return "'rank' is along one space";
+    const char *err = op_need_dense(m, op, 0);
+    if (!err) err = op_need_dense(m, op, 1);
+    if (!err) err = op_need_float(m, op, 0);
+    if (err) return err;
+    if (type_find(x, op->over[0]) < 0)
+        return op_err(m, "%s has no %s", op_who(m, op, 0), op->over[0]->name);
+    if (mask->dt != DT_I1) return op_err(m, "%s is not a mask of truth values", op_who(m, op, 1));
+    if (!op_has_spaces(x, mask))
+        return op_err(m, "%s has spaces that %s lacks", op_who(m, op, 1), op_who(m, op, 0));
+    op->type = *x;
+    op->type.dt = DT_F32;
+    return NULL;
+}
+
+static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, const Space *over,
+                      int64_t n) {
+    double less = 0, equal = 0;
+    for (int64_t j = 0; j < n; j++) {
+        if (!mask->v[walk_offset_at(w, mask, over, j)]) continue;
+        double v = x->v[walk_offset_at(w, x, over, j)];
+        less += v < x->v[w->at];
+        equal += v == x->v[w->at];
+    }
+    return less + (equal + 1) / 2;
+}
+
+static bool eval(Interp *in, Op *op, OpTensor *out) {
+    const OpTensor *x = interp_in(in, op, 0), *mask = interp_in(in, op, 1);
+    int64_t n = interp_size(in, op->over[0]);
+    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w))
+        if (mask->v[walk_offset(&w, mask)]) out->v[w.at] = rank_of(&w, x, mask, op->over[0], n);
+    return true;
+}
+
+const OpImpl op_rank = {.infer = infer, .vjp = NULL, .eval = eval};

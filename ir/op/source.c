@@ -1,0 +1,102 @@
+/* Sources: constants, data, variables, scalars of the runtime, random streams.
+ * They have no operands, hence no gradients; what they are is in their attributes. */
+#include "ir/interp.h"
+#include "ir/op/op.h"
+#include "runtime/rng.h"
+
+static const char *infer_const(Module *m, Op *op) {
+    (void)m;
+    if (op->type.dt == DT_VOID || op->type.rank) return "a constant is a scalar with a type";
+    if (op->type.layout != LAYOUT_DENSE) return "a constant is dense";
+    return NULL;
+}
+
+static const char *infer_over(Module *m, Op *op) {
+    if (op->n_over != 1) return op_err(m, "'%s' is of one space", op_mnemonic(op->kind));
+    op->type = op->kind == OP_SIZE ? type_scalar(DT_F32) : type_make(DT_I32, 1, op->over);
+    return NULL;
+}
+
+/* A CSR column may also be read as its stored values, f32[nz] (pass lower_csr). */
+static const char *infer_data(Module *m, Op *op) {
+    if (!op->col) return "'data' lacks its column";
+    const Column *c = op->col;
+    bool stored = c->nz && op->type.rank == 1 && op->type.dim[0] == c->nz;
+    if (stored && op->type.dt == c->type.dt && op->type.layout == LAYOUT_DENSE) return NULL;
+    if (stored) return op_err(m, "the stored values of '%s' are dense f32", c->name);
+    op->type = c->type;
+    return NULL;
+}
+
+static const char *infer_random(Module *m, Op *op) {
+    if (op->type.dt != DT_F32) return "'random' makes f32 values";
+    if (op->type.layout != LAYOUT_DENSE) return "'random' makes dense values";
+    if (op->stream < 0 || op->stream >= m->n_streams)
+        return op_err(m, "there is no random stream %d", op->stream);
+    return NULL;
+}
+
+static const char *infer(Module *m, Op *op) {
+    switch (op->kind) {
+    case OP_CONST:
+        return infer_const(m, op);
+    case OP_IOTA:
+    case OP_SIZE:
+        return infer_over(m, op);
+    case OP_DATA:
+        return infer_data(m, op);
+    case OP_VAR:
+        if (!op->var) return "'var' lacks its variable";
+        op->type = op->var->type;
+        return NULL;
+    case OP_RANDOM:
+        return infer_random(m, op);
+    default: /* input, saved */
+        if (!op->name) return op_err(m, "'%s' lacks its name", op_mnemonic(op->kind));
+        if (op->type.dt == DT_VOID) return op_err(m, "'%s' lacks its type", op->name);
+        if (op->kind == OP_INPUT && op->type.rank) return "an input is a scalar";
+        return NULL;
+    }
+}
+
+static bool copy_in(Interp *in, const Op *op, const double *from, OpTensor *out) {
+    if (!from) return interp_fail(in, op, "its value was not given");
+    for (int64_t i = 0; i < out->count; i++) out->v[i] = from[i];
+    return true;
+}
+
+static bool eval_random(Interp *in, const Op *op, OpTensor *out) {
+    RtKey key = interp_stream_key(in, op->stream);
+    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
+        uint32_t row, col;
+        if (!interp_random_index(in, &w, &row, &col)) return false;
+        out->v[w.at] = (double)rt_uniform(key, row, col);
+    }
+    return true;
+}
+
+static bool eval(Interp *in, Op *op, OpTensor *out) {
+    switch (op->kind) {
+    case OP_CONST:
+        out->v[0] = op->imm;
+        return true;
+    case OP_SIZE:
+        out->v[0] = (double)interp_size(in, op->over[0]);
+        return true;
+    case OP_IOTA:
+        for (int64_t i = 0; i < out->count; i++) out->v[i] = (double)i;
+        return true;
+    case OP_DATA:
+        return copy_in(in, op, interp_column(in, op->col), out);
+    case OP_VAR:
+        return copy_in(in, op, interp_var(in, op->var), out);
+    case OP_INPUT:
+        return copy_in(in, op, interp_input(in, op->name), out);
+    case OP_SAVED:
+        return copy_in(in, op, interp_saved(in, op->name, out->count), out);
+    default:
+        return eval_random(in, op, out);
+    }
+}
+
+const OpImpl op_source = {.infer = infer, .vjp = NULL, .eval = eval};
