@@ -1,0 +1,366 @@
+/* The text form of a module.  It parses back to itself (ir/parse.c): spaces and
+ * columns come out in the order in which they were made, so names and symbols are
+ * found again; values are named by their hint, made unique, or numbered.
+ *
+ *     module "gat" {
+ *       node paper                                   !gat.gnn:4:8
+ *       edge cites: paper -> paper
+ *       func @train {
+ *         %x = data paper.x : csr f32[paper, F]      !gat.gnn:12:20-29
+ *
+ * Positions in the text that a module itself was parsed from are left out. */
+#include "ir/text.h"
+
+#include <string.h>
+
+static void print_span(StrBuf *b, const Module *m, Span at) {
+    if (at.line == 0 || at.file == m->text_file || at.file >= (uint32_t)m->ctx->sources.n) return;
+    const char *path = m->ctx->sources.v[at.file].path;
+    sb_puts(b, "  !");
+    if (text_is_bare_path(path))
+        sb_puts(b, path);
+    else
+        ir_string_print(b, path);
+    sb_printf(b, ":%u:%u", at.line, at.col);
+    if (at.end_line == at.line)
+        sb_printf(b, "-%u", at.end_col);
+    else if (at.end_line)
+        sb_printf(b, "-%u:%u", at.end_line, at.end_col);
+}
+
+static void end_line(StrBuf *b, const Module *m, Span at) {
+    print_span(b, m, at);
+    sb_puts(b, "\n");
+}
+
+static void print_spaces(StrBuf *b, int n, Space *const *v) {
+    sb_puts(b, "[");
+    for (int i = 0; i < n; i++) {
+        if (i) sb_puts(b, ", ");
+        ir_name_print(b, v[i]->name);
+    }
+    sb_puts(b, "]");
+}
+
+void type_print(StrBuf *b, const Type *t) {
+    if (t->layout == LAYOUT_CSR) sb_puts(b, "csr ");
+    sb_puts(b, dtype_name(t->dt));
+    if (t->rank) print_spaces(b, t->rank, t->dim);
+}
+
+static void print_column_name(StrBuf *b, const Column *c) {
+    if (text_is_bare_name(c->space->name) && text_is_bare_name(c->name)) {
+        sb_printf(b, "%s.%s", c->space->name, c->name);
+        return;
+    }
+    StrBuf whole = sb_new(b->a);
+    sb_printf(&whole, "%s.%s", c->space->name, c->name);
+    ir_string_print(b, whole.s);
+}
+
+/* ---- spaces, columns, variables ------------------------------------------------ */
+/* ` size NAME`, where the symbol is not the one a parser would choose. */
+static void print_own_size(StrBuf *b, const Space *s, const char *prefix) {
+    const Sym *sym = s->size->sym;
+    size_t n = strlen(prefix);
+    if (strncmp(sym->name, prefix, n) == 0 && strcmp(sym->name + n, s->name) == 0) return;
+    sb_puts(b, " size ");
+    ir_name_print(b, sym->name);
+}
+
+static bool has_own_size(const Space *s) {
+    return s->size->kind == EX_SYM && s->size->sym->of == s;
+}
+
+static void print_dim(StrBuf *b, const Space *s) {
+    sb_puts(b, "  dim ");
+    ir_name_print(b, s->name);
+    if (has_own_size(s)) {
+        print_own_size(b, s, "");
+        return;
+    }
+    sb_puts(b, " = ");
+    expr_print(b, s->size);
+}
+
+static void print_edge(StrBuf *b, const Space *s) {
+    sb_puts(b, "  edge ");
+    ir_name_print(b, s->name);
+    if (s->rel == REL_BASE) {
+        sb_puts(b, ": ");
+        ir_name_print(b, s->src->name);
+        sb_puts(b, " -> ");
+        ir_name_print(b, s->dst->name);
+        return;
+    }
+    sb_printf(b, " = %s(", text_rels.word[s->rel]);
+    ir_name_print(b, s->base[0]->name);
+    if (s->base[1]) {
+        sb_puts(b, ", ");
+        ir_name_print(b, s->base[1]->name);
+    }
+    if (s->cond) {
+        sb_puts(b, ", ");
+        ir_string_print(b, s->cond);
+    }
+    sb_puts(b, ")");
+}
+
+static void print_column(StrBuf *b, const Module *m, const Column *c) {
+    sb_puts(b, "  column ");
+    print_column_name(b, c);
+    sb_puts(b, ": ");
+    if (c->kind != COL_FLOAT && c->kind != COL_CSR)
+        sb_puts(b, text_cols.word[c->kind]);
+    else
+        type_print(b, &c->type);
+    if (c->kind == COL_MULTILABEL) print_spaces(b, c->type.rank - 1, c->type.dim + 1);
+    if (c->cat) print_spaces(b, 1, &c->cat);
+    if (c->nz) {
+        sb_puts(b, " nz ");
+        ir_name_print(b, c->nz->name);
+        print_own_size(b, c->nz, "nnz_");
+    }
+    end_line(b, m, c->span);
+}
+
+static void print_space(StrBuf *b, const Module *m, const Space *s) {
+    switch (s->kind) {
+    case SP_DIM:
+        print_dim(b, s);
+        break;
+    case SP_EDGE:
+        print_edge(b, s);
+        print_own_size(b, s, "E_");
+        break;
+    default:
+        sb_puts(b, s->kind == SP_NODE ? "  node " : "  graph ");
+        ir_name_print(b, s->name);
+        print_own_size(b, s, s->kind == SP_NODE ? "N_" : "G_");
+    }
+    end_line(b, m, s->span);
+}
+
+/* A column makes its space of stored entries, so it is printed in that space's
+ * place, after the columns made before it. */
+static void print_data(StrBuf *b, const Module *m) {
+    int next = 0;
+    for (int i = 0; i < m->syms.n; i++) {
+        if (m->syms.v[i]->of) continue;
+        sb_puts(b, "  sym ");
+        ir_name_print(b, m->syms.v[i]->name);
+        sb_puts(b, "\n");
+    }
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        if (s->kind != SP_NZ)
+            print_space(b, m, s);
+        else
+            while (next <= s->nz_of->id) print_column(b, m, m->cols.v[next++]);
+    }
+    while (next < m->cols.n) print_column(b, m, m->cols.v[next++]);
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        if (s->kind != SP_NODE || !s->graph) continue;
+        sb_puts(b, "  member ");
+        ir_name_print(b, s->name);
+        sb_puts(b, ": ");
+        ir_name_print(b, s->graph->name);
+        sb_puts(b, "\n");
+    }
+}
+
+static void print_init(StrBuf *b, const Init *in) {
+    sb_printf(b, "%s(", text_inits.word[in->kind]);
+    text_real(b, in->a);
+    if (in->b != 0) {
+        sb_puts(b, ", ");
+        text_real(b, in->b);
+    }
+    if (in->fan_in) {
+        sb_puts(b, ", fan_in ");
+        expr_print(b, in->fan_in);
+    }
+    if (in->fan_out) {
+        sb_puts(b, ", fan_out ");
+        expr_print(b, in->fan_out);
+    }
+    sb_puts(b, ")");
+}
+
+static void print_var(StrBuf *b, const Module *m, const Var *v) {
+    sb_printf(b, "  %s ", text_vars.word[v->kind]);
+    ir_string_print(b, v->path);
+    sb_puts(b, ": ");
+    type_print(b, &v->type);
+    sb_puts(b, " = ");
+    print_init(b, &v->init);
+    for (int i = 0; i < v->save_rank; i++) {
+        sb_puts(b, i ? ", " : " as [");
+        expr_print(b, v->save_shape[i]);
+    }
+    if (v->save_rank) sb_puts(b, "]");
+    if (v->group) {
+        sb_puts(b, " group ");
+        ir_string_print(b, v->group);
+    }
+    end_line(b, m, v->span);
+}
+
+/* ---- recipe ------------------------------------------------------------------------ */
+static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
+    const void *at = (const char *)r + f->offset;
+    const char *text = f->kind == RF_TEXT ? *(const char *const *)at : NULL;
+    double real = f->kind == RF_REAL ? *(const double *)at : 0;
+    int64_t n = 0;
+    if (f->kind == RF_INT) n = *(const int64_t *)at;
+    if (f->kind == RF_INT32 || f->kind == RF_WORD) n = *(const int *)at;
+    if (f->kind == RF_BOOL) n = *(const bool *)at;
+    if (!text && real == 0 && n == 0) return;
+    sb_printf(b, "    %s = ", f->name);
+    if (text)
+        ir_string_print(b, text);
+    else if (f->kind == RF_REAL)
+        text_real(b, real);
+    else if (f->kind == RF_WORD)
+        sb_puts(b, f->words->word[n]);
+    else
+        sb_printf(b, "%lld", (long long)n);
+    sb_puts(b, "\n");
+}
+
+static void print_recipe(StrBuf *b, const Recipe *r) {
+    if (!r->present) return;
+    sb_puts(b, "  recipe {\n");
+    for (int i = 0; i < text_n_recipe; i++) print_field(b, r, &text_recipe[i]);
+    for (int i = 0; i < r->groups.n; i++) {
+        const ParamGroup *g = &r->groups.v[i];
+        sb_puts(b, "    group");
+        if (g->name) {
+            sb_puts(b, " ");
+            ir_string_print(b, g->name);
+        }
+        sb_puts(b, " lr_scale = ");
+        text_real(b, g->lr_scale);
+        sb_puts(b, " weight_decay = ");
+        text_real(b, g->weight_decay);
+        sb_puts(b, "\n");
+    }
+    sb_puts(b, "  }\n");
+}
+
+/* ---- functions ------------------------------------------------------------------------ */
+/* A hint as a value name: letters, digits, '_' and '.', not starting with a digit. */
+static const char *clean_hint(Arena *a, const char *hint) {
+    if (text_is_bare_name(hint)) return hint;
+    char *s = arena_printf(a, "_%s", hint);
+    for (char *p = s; *p; p++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.", *p))
+            *p = '_';
+    return s;
+}
+
+/* The count stored with a taken name makes n equal hints cost n steps, not n^2. */
+static const char *unique_name(Arena *a, StrMap *taken, const char *want) {
+    int *n = strmap_get(taken, want);
+    const char *s = want;
+    while (n && strmap_has(taken, s)) s = arena_printf(a, "%s.%d", want, ++*n);
+    strmap_put(a, taken, s, NEW(a, int));
+    return s;
+}
+
+static const char **name_values(Arena *a, const Func *f) {
+    const char **names = NEWN(a, const char *, (size_t)f->n_ops);
+    StrMap taken = {0};
+    func_number((Func *)f);
+    for (const Op *op = f->first; op; op = op->next) {
+        if (op->type.dt == DT_VOID) continue;
+        names[op->id] = op->hint ? unique_name(a, &taken, clean_hint(a, op->hint))
+                                 : arena_printf(a, "%d", op->id);
+    }
+    return names;
+}
+
+static void print_map(StrBuf *b, const Map *m) {
+    sb_printf(b, "%s(", text_maps.word[m->kind]);
+    if (m->kind == MAP_COL)
+        print_column_name(b, m->col);
+    else
+        ir_name_print(b, m->from->name);
+    if (m->kind == MAP_ORIG) sb_printf(b, ", %d", m->which);
+    sb_puts(b, ")");
+}
+
+static void print_attrs(StrBuf *b, const Op *op) {
+    unsigned at = op_attrs(op->kind);
+    if (at & OPA_RED) sb_printf(b, " %s", text_reds.word[op->red]);
+    if (at & (OPA_RED | OPA_MAP | OPA_OVER | OPA_OVER1 | OPA_OVER2 | OPA_OVER3)) sb_puts(b, " ");
+    if (at & OPA_MAP) print_map(b, op->map);
+    if (at & OPA_OVER1) ir_name_print(b, op->over[0]->name);
+    if (at & (OPA_OVER | OPA_OVER2 | OPA_OVER3)) print_spaces(b, op->n_over, op->over);
+    if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM)) sb_puts(b, " ");
+    if (at & OPA_COL) print_column_name(b, op->col);
+    if (at & OPA_VAR) ir_string_print(b, op->var->path);
+    if (at & OPA_NAME) ir_string_print(b, op->name);
+    if (at & OPA_IMM) text_real(b, op->imm);
+    if (at & OPA_STREAM) sb_printf(b, " %d", op->stream);
+    if (at & OPA_OFF) {
+        sb_puts(b, " at ");
+        expr_print(b, op->off);
+    }
+}
+
+static void print_op(StrBuf *b, const Module *m, const Op *op, const char **names) {
+    sb_puts(b, "    ");
+    if (op->type.dt != DT_VOID) sb_printf(b, "%%%s = ", names[op->id]);
+    if (op->fused) sb_puts(b, "fused ");
+    sb_puts(b, op_mnemonic(op->kind));
+    print_attrs(b, op);
+    for (int i = 0; i < op->n_in; i++) {
+        const Op *x = op->in[i];
+        bool known = x && x->func == op->func && x->type.dt != DT_VOID;
+        sb_printf(b, "%s%%%s", i ? ", " : " ", known ? names[x->id] : "?");
+    }
+    if (op->type.dt != DT_VOID) {
+        sb_puts(b, " : ");
+        type_print(b, &op->type);
+    }
+    end_line(b, m, op->span);
+}
+
+void func_print(StrBuf *b, const Module *m, const Func *f) {
+    const char **names = name_values(b->a, f);
+    sb_puts(b, "  func @");
+    ir_name_print(b, f->name);
+    sb_puts(b, " {");
+    end_line(b, m, f->span);
+    for (const Op *op = f->first; op; op = op->next) print_op(b, m, op, names);
+    sb_puts(b, "  }\n");
+}
+
+/* ---- module ------------------------------------------------------------------------------ */
+void module_print(StrBuf *b, const Module *m) {
+    sb_puts(b, "module ");
+    ir_string_print(b, m->name);
+    sb_puts(b, " {\n");
+    if (m->source_path) {
+        sb_puts(b, "  source ");
+        ir_string_print(b, m->source_path);
+        sb_puts(b, "\n");
+    }
+    if (m->has) {
+        sb_puts(b, "  has");
+        for (int i = 0; i < text_facts.n; i++)
+            if (m->has & 1u << i) sb_printf(b, " %s", text_facts.word[i]);
+        sb_puts(b, "\n");
+    }
+    if (m->n_streams) sb_printf(b, "  streams %d\n", m->n_streams);
+    print_data(b, m);
+    for (int i = 0; i < m->vars.n; i++) print_var(b, m, m->vars.v[i]);
+    print_recipe(b, &m->recipe);
+    for (int i = 0; i < m->funcs.n; i++) {
+        sb_puts(b, "\n");
+        func_print(b, m, m->funcs.v[i]);
+    }
+    sb_puts(b, "}\n");
+}

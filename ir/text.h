@@ -1,0 +1,30 @@
+/* What the printer and the parser of the IR's text form share: keywords and the
+ * fields of the recipe, each listed once. */
+#ifndef IR_TEXT_H
+#define IR_TEXT_H
+
+#include "ir/ir.h"
+
+/* Keyword of an enum value, by value; text_find gives -1 for an unknown word. */
+typedef struct {
+    const char *const *word;
+    int n;
+} Words;
+extern const Words text_rels, text_cols, text_inits, text_vars, text_reds, text_maps, text_facts;
+int text_find(const Words *w, const char *s, size_t n);
+
+typedef enum { RF_TEXT, RF_WORD, RF_REAL, RF_INT, RF_INT32, RF_BOOL } RecipeFieldKind;
+typedef struct {
+    const char *name;
+    RecipeFieldKind kind;
+    size_t offset; /* in Recipe */
+    const Words *words;
+} RecipeField;
+extern const RecipeField text_recipe[];
+extern const int text_n_recipe;
+
+bool text_is_bare_name(const char *s);
+bool text_is_bare_path(const char *s);
+void text_real(StrBuf *b, double x); /* shortest text that reads back to the same bits */
+
+#endif
