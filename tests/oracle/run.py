@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Compares compiled models with what PyTorch Geometric computed for the same inputs.
+
+usage: tests/oracle/run.py [--gnnc build/gnnc] [--only TEXT] [--verbose] [--flags '-O0']
+
+layers/, layers_odd_graph/, hetero/: outputs and gradients within 1e-4 relative (norm-wise);
+training/: 30 losses on Cora within 1e-3, the parameters afterwards within 1e-3 (norm-wise).  The models are compiled to
+shared libraries with gradient outputs and driven through the public C interface (runtime/include/gnnc.h).
+The .safetensors files come from torch-geometric 2.8.0.post1 with torch 2.11.0 (MIT, BSD-3-Clause), f32 on
+a CPU; their headers say which module and seed.  Only the standard library is needed.
+"""
+import argparse
+import array
+import ctypes
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+TOLERANCE, CURVE_TOLERANCE = 1e-4, 1e-3
+CODES = {"F32": "f", "I64": "q"}
+
+
+def read_safetensors(path):
+    """{name: (shape, flat array)}"""
+    with open(path, "rb") as f:
+        raw = f.read()
+    n = struct.unpack("<Q", raw[:8])[0]
+    out = {}
+    for name, t in json.loads(raw[8:8 + n]).items():
+        if name == "__metadata__":
+            continue
+        a, b = t["data_offsets"]
+        v = array.array(CODES[t["dtype"]])
+        v.frombytes(raw[8 + n + a:8 + n + b])
+        out[name] = (t["shape"], v)
+    return out
+
+
+def relative(got, want):
+    """|got - want| / |want|, norms over all elements; NaN counts as infinite."""
+    diff = math.sqrt(sum((g - w) ** 2 for g, w in zip(got, want)))
+    norm = math.sqrt(sum(w * w for w in want))
+    r = diff / norm if norm > 0 else diff
+    return r if r == r and len(got) == len(want) else math.inf
+
+
+def write_npy(path, descr, shape, values):
+    """One little-endian .npy file, C order."""
+    code = {"<f4": "f", "<i4": "i", "<i8": "q", "|i1": "b"}[descr]
+    dims = "(" + "".join(f"{d}, " for d in shape) + ")"
+    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + array.array(code, values).tobytes())
+
+
+class Trainer:
+    """The C interface of one compiled model."""
+
+    def __init__(self, library):
+        self.lib = ctypes.CDLL(library)
+        self.lib.gnnc_trainer_error.restype = ctypes.c_char_p
+        self.t = ctypes.c_void_p()
+        model = ctypes.byref(ctypes.c_char.in_dll(self.lib, "gnnc_program"))
+        self.call("gnnc_trainer_create", ctypes.byref(self.t), model, bare=True)
+
+    def call(self, name, *args, bare=False):
+        status = getattr(self.lib, name)(*(() if bare else (self.t,)), *args)
+        if status != 0:
+            text = self.lib.gnnc_trainer_error(self.t).decode() if self.t else "no trainer"
+            raise RuntimeError(f"{name}: {text}")
+
+    def load(self, folder):
+        self.call("gnnc_trainer_load", folder.encode())
+
+    def set_parameter(self, name, values):
+        data = (ctypes.c_float * len(values))(*values)
+        self.call("gnnc_trainer_set_parameter", name.encode(), data, ctypes.c_size_t(len(values)))
+
+    def get_parameter(self, name, n):
+        data = (ctypes.c_float * n)()
+        self.call("gnnc_trainer_get_parameter", name.encode(), data, ctypes.c_size_t(n))
+        return list(data)
+
+    def output(self, name):
+        data, rank, dim = ctypes.POINTER(ctypes.c_float)(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+        self.call("gnnc_trainer_output", name.encode(), ctypes.byref(data), ctypes.byref(rank), dim)
+        return data[:math.prod(dim[:rank.value])]
+
+    def metric(self, name):
+        value = ctypes.c_double()
+        self.call("gnnc_trainer_metric", name.encode(), ctypes.byref(value))
+        return value.value
+
+    def close(self):
+        self.lib.gnnc_trainer_destroy(self.t)
+
+
+def write_data(folder, oracle, graph_nodes):
+    """A data directory (docs/data.md) of the oracle's graph, edges sorted by destination as the runtime
+    keeps them, so that per-edge parameters line up.  Returns {relation: order of its edges}."""
+    os.makedirs(folder, exist_ok=True)
+    schema = {"format": 1, "nodes": {}, "edges": {}}
+    order = {}
+    for node, (n, cot) in graph_nodes.items():
+        columns = {}
+        if cot is not None:
+            write_npy(f"{folder}/{node}.cot.npy", "<f4", cot[0], cot[1])
+            columns["cot"] = {"kind": "float", "file": f"{node}.cot.npy"}
+        write_npy(f"{folder}/{node}.split.npy", "|i1", [n], [1] * n)
+        columns["split"] = {"kind": "split", "file": f"{node}.split.npy"}
+        schema["nodes"][node] = {"count": n, "columns": columns}
+    if "in.batch" in oracle:
+        batch = list(oracle["in.batch"][1])
+        write_npy(f"{folder}/batch.npy", "<i4", [len(batch)], batch)
+        schema["graphs"] = {"count": batch[-1] + 1, "columns": {}}
+        ptr = [sum(b < g for b in batch) for g in range(batch[-1] + 2)]
+        write_npy(f"{folder}/n.graph_ptr.npy", "<i8", [len(ptr)], ptr)
+        schema["nodes"]["n"]["graph_ptr"] = "n.graph_ptr.npy"
+    relations = {k[len("in.edge_index."):]: v for k, v in oracle.items() if k.startswith("in.edge_index.")}
+    if "in.edge_index" in oracle:
+        relations = {"n__e__n": oracle["in.edge_index"]}
+    if not relations:
+        relations = {"n__e__n": ([2, 0], array.array("q"))}
+    for key, (shape, v) in relations.items():
+        src, name, dst = key.split("__")
+        n = shape[1]
+        order[name] = sorted(range(n), key=lambda i: v[n + i])
+        write_npy(f"{folder}/{name}.src.npy", "<i4", [n], [v[i] for i in order[name]])
+        write_npy(f"{folder}/{name}.dst.npy", "<i4", [n], [v[n + i] for i in order[name]])
+        schema["edges"][name] = {"src": src, "dst": dst, "count": n, "src_file": f"{name}.src.npy",
+                                 "dst_file": f"{name}.dst.npy", "columns": {}}
+    with open(f"{folder}/schema.json", "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+    return order
+
+
+def permuted(values, shape, order):
+    """Rows of an [E, ..] array in the order of the data directory."""
+    width = math.prod(shape[1:])
+    return [x for i in order for x in values[i * width:(i + 1) * width]]
+
+
+def check_layer(library, oracle, folder):
+    """Worst relative error over outputs and gradients, and which it is."""
+    if "cot" in oracle:
+        nodes = {"n": (oracle["cot"][0][0], oracle["cot"])}
+    else:
+        nodes = {k[4:]: (v[0][0], v) for k, v in oracle.items() if k.startswith("cot.")}
+    order = write_data(folder, oracle, nodes)
+    t = Trainer(library)
+    t.load(folder)
+    per_edge = {"in.edge_weight", "in.edge_attr"}
+
+    def rows(name, tensor):
+        return permuted(tensor[1], tensor[0], order["e"]) if name in per_edge else tensor[1]
+
+    wanted = {}
+    for key, tensor in oracle.items():
+        if key.startswith("param.") or (key.startswith("in.") and tensor[1].typecode == "f"):
+            name = key[len("param."):] if key.startswith("param.") else key
+            path = name if key.startswith("in.") or name.startswith("convs.") else "conv." + name
+            t.set_parameter(path, rows(name, tensor))
+            if "grad." + key in oracle:
+                wanted["grad." + path] = rows(name, oracle["grad." + key])
+    t.call("gnnc_trainer_run_phase", b"train")
+    errors = {name: relative(t.output(name), want) for name, want in wanted.items()}
+    loss = sum(o * c for key, (_, v) in oracle.items() if key.startswith("out")
+               for o, c in zip(v, oracle["cot" + key[3:]][1]))
+    errors["loss"] = relative(t.output("loss"), [loss])
+    if "BatchNorm" not in open(library + ".src", encoding="utf-8").read() and "batch norm" not in open(
+            library + ".src", encoding="utf-8").read():
+        t.call("gnnc_trainer_run_phase", b"embed")
+        for key, (_, v) in oracle.items():
+            if key.startswith("out"):
+                errors[key] = relative(t.output("embed." + (key[4:] + "_out" if key != "out" else "out")), v)
+    t.close()
+    worst = max(errors, key=errors.get)
+    return errors[worst], worst, TOLERANCE
+
+
+def check_training(library, oracle, _):
+    t = Trainer(library)
+    t.call("gnnc_trainer_set_int", b"epochs", ctypes.c_int64(30))
+    t.load(os.path.join(TOP, "models", "data", "cora"))
+    for key, (_, v) in oracle.items():
+        if key.startswith("init."):
+            t.set_parameter(key[5:], v)
+    losses = []
+    for _ in range(30):
+        t.call("gnnc_trainer_epoch")
+        losses.append(t.metric("loss"))
+    errors = {"loss of epoch %d" % (i + 1): abs(got - want) / abs(want)
+              for i, (got, want) in enumerate(zip(losses, oracle["losses"][1]))}
+    for key, (_, v) in oracle.items():
+        if key.startswith("final."):
+            errors[key] = relative(t.get_parameter(key[6:], len(v)), v)
+    t.close()
+    worst = max(errors, key=errors.get)
+    return errors[worst], worst, CURVE_TOLERANCE
+
+
+def cases():
+    for folder in ("layers", "layers_odd_graph", "hetero", "training"):
+        for file in sorted(os.listdir(os.path.join(HERE, folder))):
+            yield folder, file[:-len(".safetensors")]
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    ap.add_argument("--gnnc", default=os.path.join(TOP, "build", "gnnc"))
+    ap.add_argument("--only", default="")
+    ap.add_argument("--flags", default="")
+    ap.add_argument("--verbose", action="store_true")
+    a = ap.parse_args()
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as tmp:
+        for folder, name in cases():
+            if a.only not in f"{folder}/{name}":
+                continue
+            source = os.path.join(HERE, name + ".gnn")
+            library = os.path.join(tmp, name + ".so")
+            try:
+                if not os.path.exists(library):
+                    grads = [] if folder == "training" else ["--grads"]
+                    subprocess.run([a.gnnc, source, "--emit=lib", *grads, *a.flags.split(), "-o", library],
+                                   check=True, capture_output=True, text=True)
+                    with open(source, encoding="utf-8") as f, open(library + ".src", "w", encoding="utf-8") as g:
+                        g.write(f.read())
+                oracle = read_safetensors(os.path.join(HERE, folder, name + ".safetensors"))
+                check = check_training if folder == "training" else check_layer
+                error, what, bar = check(library, oracle, os.path.join(tmp, folder + "." + name))
+                ok, text = error <= bar, f"{error:.1e} ({what})"
+            except subprocess.CalledProcessError as e:
+                ok, text = False, "gnnc: " + e.stderr.strip()
+            except RuntimeError as e:
+                ok, text = False, str(e)
+            passed, failed = passed + ok, failed + (not ok)
+            if a.verbose or not ok:
+                print(f"{'ok    ' if ok else 'FAILED'} {folder}/{name}: {text}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
