@@ -7,32 +7,29 @@
 #include "program.h"
 #include "status.h"
 
-struct RtDataset;
 struct RtBound;
 
 typedef struct RtRuntime {
     RtError err;         /* first failure of the current API call */
     RtPool pool;         /* lives as long as the trainer */
-    gnnc_counters count; /* what happened, see gnnc_trainer_counters() */
-    void *scratch;       /* grows at most to the largest request: rt_scratch() */
+    gnnc_counters count; /* what happened; rt_launch* and rt_gemm_f32 add to it */
+    void *scratch;       /* rt_scratch() */
     size_t scratch_bytes;
-    gnnc_message_fn message; /* print, warnings; may be NULL */
+    gnnc_message_fn *message; /* print, warnings; may be NULL */
     void *message_user;
-    struct RtBound *bound; /* the data the program runs on (bind.c) */
+    struct RtBound *bound; /* the data the program runs on (bind.h) */
 } RtRuntime;
 
-int rt_dtype_bytes(rt_dtype t);
-const char *rt_dtype_name(rt_dtype t);
-/* Elements times width of buffer b; 0 and a message when it overflows. */
+int rt_type_bytes(rt_dtype t);
+/* Elements times width of buffer b with the sizes bound now. */
 gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 
 /* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
- * lost at the next call.  NULL: out of memory (recorded).  Counted when it grows. */
+ * lost at the next call.  NULL: out of memory (recorded).  Allocates only where it grows. */
 void *rt_scratch(RtExec *x, size_t n_bytes);
 
-/* Runs a phase and counts it.  Errors name the phase. */
-gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase);
 const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */
+gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase);
 /* The buffer of kind `k` that the program calls io_name; -1: there is none. */
 int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name);
 
@@ -42,5 +39,7 @@ void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step);
 void rt_write_input(RtExec *x, const char *io_name, double v);
 /* Element i of a buffer as a number. */
 double rt_buf_read(const RtExec *x, int b, int64_t i);
+/* Sends one line to the host. */
+void rt_message(RtRuntime *rt, const char *fmt, ...) RT_PRINTF(2, 3);
 
 #endif

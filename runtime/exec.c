@@ -1,0 +1,196 @@
+/* Running a program's phases: inputs and random keys in, scalars out, and the services
+ * that the generated driver calls (launches and matrix products have files of their
+ * own).  Nothing here allocates once the scratch has its size. */
+#include "exec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "npy.h"
+#include "rng.h"
+
+int rt_type_bytes(rt_dtype t) {
+    switch (t) {
+    case RT_VOID:
+        return 0;
+    case RT_I1:
+        return 1;
+    case RT_F16:
+    case RT_BF16:
+        return 2;
+    case RT_F32:
+    case RT_I32:
+        return 4;
+    case RT_F64:
+    case RT_I64:
+        return 8;
+    }
+    return 0;
+}
+
+gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes) {
+    int64_t count = x->program->buf_count(b, x->n), bytes;
+    if (count < 0 || __builtin_mul_overflow(count, rt_type_bytes(x->program->bufs[b].dt), &bytes))
+        return rt_fail(&x->rt->err, GNNC_E_RANGE, "'%s' is too large to address",
+                       x->program->bufs[b].name);
+    *n_bytes = (size_t)bytes;
+    return GNNC_OK;
+}
+
+/* Grows by replacing: the pool keeps the old block until the trainer goes.  Requests come
+ * from the plan's sizes, so after the first step there are none. */
+void *rt_scratch(RtExec *x, size_t n_bytes) {
+    RtRuntime *rt = x->rt;
+    if (n_bytes <= rt->scratch_bytes) return rt->scratch;
+    size_t want = n_bytes < 4096 ? 4096 : n_bytes;
+    void *p = rt_pool_alloc(&rt->pool, want, 1);
+    if (!p) {
+        rt_fail_nomem(&rt->err, "working memory of a library call");
+        return NULL;
+    }
+    rt->scratch = p;
+    rt->scratch_bytes = want;
+    return p;
+}
+
+/* ---- phases -------------------------------------------------------------- */
+const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
+    for (int i = 0; i < p->n_phases; i++)
+        if (strcmp(p->phases[i].name, name) == 0) return &p->phases[i];
+    return NULL;
+}
+
+gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
+    gnnc_status st = phase->run(x);
+    if (st == GNNC_OK) return st;
+    return rt_fail(&x->rt->err, st, "phase '%s': %s", phase->name, gnnc_status_text(st));
+}
+
+int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name) {
+    for (int i = 0; i < p->n_bufs; i++)
+        if (p->bufs[i].kind == k && p->bufs[i].io_name && !strcmp(p->bufs[i].io_name, io_name))
+            return i;
+    return -1;
+}
+
+void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step) {
+    for (int i = 0; i < x->program->n_bufs; i++) {
+        const rt_buf *b = &x->program->bufs[i];
+        if (b->kind != RT_BUF_KEY) continue;
+        RtKey key = rt_stream_key(seed, step, (uint64_t)b->stream);
+        memcpy(x->buf[i], (uint32_t[2]){key.k0, key.k1}, 8);
+    }
+}
+
+static void write_number(void *to, rt_dtype dt, double v) {
+    switch (dt) {
+    case RT_F32:
+        *(float *)to = (float)v;
+        break;
+    case RT_F64:
+        *(double *)to = v;
+        break;
+    case RT_I32:
+        *(int32_t *)to = (int32_t)v;
+        break;
+    case RT_I64:
+        *(int64_t *)to = (int64_t)v;
+        break;
+    case RT_I1:
+        *(uint8_t *)to = v != 0;
+        break;
+    case RT_VOID:
+    case RT_F16:
+    case RT_BF16:
+        break; /* inputs are full-width */
+    }
+}
+
+void rt_write_input(RtExec *x, const char *io_name, double v) {
+    int b = rt_buf_find(x->program, RT_BUF_INPUT, io_name);
+    if (b >= 0) write_number(x->buf[b], x->program->bufs[b].dt, v);
+}
+
+double rt_buf_read(const RtExec *x, int b, int64_t i) {
+    const void *p = x->buf[b];
+    switch (x->program->bufs[b].dt) {
+    case RT_F32:
+        return ((const float *)p)[i];
+    case RT_F64:
+        return ((const double *)p)[i];
+    case RT_F16:
+        return rt_f16_to_f32(((const uint16_t *)p)[i]);
+    case RT_BF16:
+        return rt_bf16_to_f32(((const uint16_t *)p)[i]);
+    case RT_I32:
+        return ((const int32_t *)p)[i];
+    case RT_I64:
+        return (double)((const int64_t *)p)[i];
+    case RT_I1:
+        return ((const uint8_t *)p)[i];
+    case RT_VOID:
+        break;
+    }
+    return 0;
+}
+
+/* ---- services -------------------------------------------------------------- */
+void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
+    (void)x;
+    if (n_bytes) memcpy(to, from, n_bytes);
+}
+
+void rt_message(RtRuntime *rt, const char *fmt, ...) {
+    char text[1024];
+    if (!rt->message) return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    rt->message(rt->message_user, text);
+}
+
+typedef struct {
+    char s[1024];
+    size_t n;
+} Line;
+
+static void put(Line *l, const char *fmt, ...) RT_PRINTF(2, 3);
+static void put(Line *l, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    int k = vsnprintf(l->s + l->n, sizeof l->s - l->n, fmt, ap);
+    va_end(ap);
+    if (k > 0) l->n = l->n + (size_t)k < sizeof l->s ? l->n + (size_t)k : sizeof l->s - 1;
+}
+
+/* A scalar as itself, more elements as [a, b, .. of n]. */
+static void put_values(Line *l, const RtExec *x, int b) {
+    enum { SHOWN = 8 };
+    int64_t n = x->program->buf_count(b, x->n);
+    if (n == 1) {
+        put(l, " %g", rt_buf_read(x, b, 0));
+        return;
+    }
+    put(l, " [");
+    for (int64_t i = 0; i < n && i < SHOWN; i++)
+        put(l, "%s%g", i ? ", " : "", rt_buf_read(x, b, i));
+    if (n > SHOWN) put(l, ", .. %lld elements", (long long)n);
+    put(l, "]");
+}
+
+gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {
+    Line l = {.n = 0};
+    put(&l, "%s", text);
+    for (int i = 0; i < n; i++) put_values(&l, x, bufs[i]);
+    rt_message(x->rt, "%s", l.s);
+    return GNNC_OK;
+}
+
+gnnc_status rt_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (!cond[i])
+            return rt_fail(&x->rt->err, GNNC_E_ASSERT, "assertion failed: %s (element %lld)", text,
+                           (long long)i);
+    return GNNC_OK;
+}

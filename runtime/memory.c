@@ -1,0 +1,216 @@
+/* One block for what lives as long as the trainer (variables, saved values, outputs,
+ * inputs, keys) and one arena for the temporaries of all phases, each phase packed by
+ * lifetime from its start (pack.h).  Both are sized before anything runs.
+ *
+ * Relations made by `where` have their size only once the load phase has computed the
+ * condition: buffers over them are empty in the first plan, get blocks of their own
+ * when the relation is built, and the arena is packed again after the load phase. */
+#include "memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pack.h"
+
+static size_t rounded(size_t n) {
+    return (n + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
+}
+
+static bool is_fixed(rt_buf_kind k) {
+    return k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT || k == RT_BUF_INPUT ||
+           k == RT_BUF_KEY;
+}
+
+static size_t *account_of(gnnc_memory *m, rt_buf_kind k) {
+    switch (k) {
+    case RT_BUF_DATA:
+    case RT_BUF_MAP:
+    case RT_BUF_LOGICAL:
+        return &m->data_bytes;
+    case RT_BUF_VAR:
+        return &m->parameter_bytes;
+    case RT_BUF_TEMP:
+        return &m->unpacked_bytes;
+    default:
+        return &m->saved_bytes;
+    }
+}
+
+/* ---- the arena -------------------------------------------------------------- */
+typedef struct {
+    RtPackItem *item;
+    int *buf, *order, *live; /* buf: of each item */
+    int n;
+} Packing;
+
+static gnnc_status packing_new(RtExec *x, RtPool *pool, Packing *k) {
+    size_t n = (size_t)x->program->n_bufs;
+    *k = (Packing){RT_NEWN(pool, RtPackItem, n), RT_NEWN(pool, int, n), RT_NEWN(pool, int, n),
+                   RT_NEWN(pool, int, n), 0};
+    if (k->item && k->buf && k->order && k->live) return GNNC_OK;
+    return rt_fail_nomem(&x->rt->err, "memory plan");
+}
+
+static gnnc_status pack_phase(RtExec *x, RtMemory *m, Packing *k, int phase, size_t *n_bytes) {
+    const rt_program *p = x->program;
+    k->n = 0;
+    for (int b = 0; b < p->n_bufs; b++) {
+        if (p->bufs[b].kind != RT_BUF_TEMP || p->bufs[b].phase != phase) continue;
+        RtPackItem it = {.first = p->bufs[b].first, .last = p->bufs[b].last};
+        gnnc_status st = rt_buf_bytes(x, b, &it.n_bytes);
+        if (st != GNNC_OK) return st;
+        k->buf[k->n] = b;
+        k->item[k->n++] = it;
+    }
+    *n_bytes = rt_pack(k->item, k->n, k->order, k->live);
+    for (int i = 0; i < k->n; i++) m->offset[k->buf[i]] = k->item[i].offset;
+    return GNNC_OK;
+}
+
+static gnnc_status pack_all(RtExec *x, RtMemory *m) {
+    RtPool pool;
+    Packing k;
+    rt_pool_init(&pool, &x->rt->pool.from);
+    m->need.arena_bytes = 0;
+    gnnc_status st = packing_new(x, &pool, &k);
+    for (int i = 0; st == GNNC_OK && i < x->program->n_phases; i++) {
+        size_t n = 0;
+        st = pack_phase(x, m, &k, i, &n);
+        if (st == GNNC_OK && n > m->need.arena_bytes) m->need.arena_bytes = n;
+    }
+    rt_pool_free(&pool);
+    return st;
+}
+
+/* ---- the limit --------------------------------------------------------------- */
+/* What this process may use: the machine's memory, or its control group's. */
+static size_t machine_bytes(void) {
+    size_t n = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r");
+    unsigned long long max;
+    if (f && fscanf(f, "%llu", &max) == 1 && max < n) n = (size_t)max;
+    if (f) fclose(f);
+    return n;
+}
+
+static double mib(size_t n) {
+    return (double)n / (1 << 20);
+}
+
+static gnnc_status check_limit(RtExec *x, const gnnc_memory *m, size_t limit) {
+    size_t all = m->data_bytes + m->parameter_bytes + m->saved_bytes + m->arena_bytes;
+    size_t max = limit ? limit : machine_bytes();
+    if (all <= max) return GNNC_OK;
+    return rt_fail(&x->rt->err, GNNC_E_LIMIT,
+                   "%.1f MiB are needed (data %.1f, parameters %.1f, saved %.1f, working %.1f), "
+                   "%s %.1f MiB",
+                   mib(all), mib(m->data_bytes), mib(m->parameter_bytes), mib(m->saved_bytes),
+                   mib(m->arena_bytes), limit ? "the limit is" : "the machine has", mib(max));
+}
+
+static gnnc_status measure(RtExec *x, RtMemory *m) {
+    m->need = (gnnc_memory){0};
+    for (int b = 0; b < x->program->n_bufs; b++) {
+        size_t n;
+        gnnc_status st = rt_buf_bytes(x, b, &n);
+        if (st != GNNC_OK) return st;
+        *account_of(&m->need, x->program->bufs[b].kind) += rounded(n);
+    }
+    /* The parameters of the best epoch are kept beside the present ones. */
+    for (int v = 0; v < x->program->n_vars; v++) {
+        size_t n;
+        if (x->program->vars[v].kind == RT_VAR_SLOT || !x->program->recipe.keep_metric) continue;
+        gnnc_status st = rt_buf_bytes(x, x->program->vars[v].buf, &n);
+        if (st != GNNC_OK) return st;
+        m->need.parameter_bytes += rounded(n);
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit) {
+    RtPool *pool = &x->rt->pool;
+    if (!m->offset) m->offset = RT_NEWN(pool, size_t, x->program->n_bufs);
+    if (!m->have_bytes) m->have_bytes = RT_NEWN(pool, size_t, x->program->n_bufs);
+    if (!m->offset || !m->have_bytes) return rt_fail_nomem(&x->rt->err, "memory plan");
+    gnnc_status st;
+    TRY(st, measure(x, m));
+    TRY(st, pack_all(x, m));
+    st = check_limit(x, &m->need, limit);
+out:
+    return st;
+}
+
+/* ---- allocation ----------------------------------------------------------------- */
+/* At least a page: the pool aligns large requests, and empty buffers need an address. */
+static void *block(RtExec *x, size_t n_bytes, const char *what) {
+    void *p = rt_pool_alloc(&x->rt->pool, n_bytes < 4096 ? 4096 : n_bytes, 1);
+    if (!p) rt_fail_nomem(&x->rt->err, what);
+    return p;
+}
+
+static void place_temps(RtExec *x, RtMemory *m) {
+    for (int b = 0; b < x->program->n_bufs; b++)
+        if (x->program->bufs[b].kind == RT_BUF_TEMP) x->buf[b] = (char *)m->arena + m->offset[b];
+}
+
+static void note_sizes(RtExec *x, RtMemory *m) {
+    for (int b = 0; b < x->program->n_bufs; b++) {
+        size_t n;
+        if (rt_buf_bytes(x, b, &n) == GNNC_OK) m->have_bytes[b] = n;
+    }
+}
+
+static void place_fixed(RtExec *x, char *at) {
+    for (int b = 0; b < x->program->n_bufs; b++) {
+        size_t n;
+        if (!is_fixed(x->program->bufs[b].kind) || rt_buf_bytes(x, b, &n) != GNNC_OK) continue;
+        x->buf[b] = at;
+        at += rounded(n);
+    }
+}
+
+gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m) {
+    size_t n_fixed = 0;
+    for (int b = 0; b < x->program->n_bufs; b++) {
+        size_t n;
+        gnnc_status st = rt_buf_bytes(x, b, &n);
+        if (st != GNNC_OK) return st;
+        if (is_fixed(x->program->bufs[b].kind)) n_fixed += rounded(n);
+    }
+    char *fixed = block(x, n_fixed, "variables and outputs");
+    m->arena = block(x, m->need.arena_bytes, "working memory");
+    if (!fixed || !m->arena) return GNNC_E_NOMEM;
+    m->arena_bytes = m->need.arena_bytes;
+    place_fixed(x, fixed);
+    place_temps(x, m);
+    note_sizes(x, m);
+    return GNNC_OK;
+}
+
+gnnc_status rt_memory_grow(RtExec *x, RtMemory *m) {
+    for (int b = 0; b < x->program->n_bufs; b++) {
+        rt_buf_kind k = x->program->bufs[b].kind;
+        size_t n;
+        gnnc_status st = rt_buf_bytes(x, b, &n);
+        if (st != GNNC_OK) return st;
+        bool of_load =
+            k == RT_BUF_TEMP && !strcmp(x->program->phases[x->program->bufs[b].phase].name, "load");
+        if (n <= m->have_bytes[b] || (!is_fixed(k) && !of_load)) continue;
+        if (!(x->buf[b] = block(x, n, x->program->bufs[b].name))) return GNNC_E_NOMEM;
+        m->have_bytes[b] = n;
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_memory_settle(RtExec *x, RtMemory *m, size_t limit) {
+    gnnc_status st = rt_memory_plan(x, m, limit);
+    if (st != GNNC_OK) return st;
+    if (m->need.arena_bytes > m->arena_bytes) {
+        if (!(m->arena = block(x, m->need.arena_bytes, "working memory"))) return GNNC_E_NOMEM;
+        m->arena_bytes = m->need.arena_bytes;
+    }
+    place_temps(x, m);
+    note_sizes(x, m);
+    return GNNC_OK;
+}

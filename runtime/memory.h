@@ -1,0 +1,25 @@
+/* Where every buffer of a program lives. */
+#ifndef RUNTIME_MEMORY_H
+#define RUNTIME_MEMORY_H
+
+#include "exec.h"
+
+typedef struct RtMemory {
+    gnnc_memory need;
+    size_t *have_bytes; /* [n_bufs] room behind x->buf, for buffers that a later size enlarges */
+    void *arena;
+    size_t arena_bytes; /* of the block allocated */
+    size_t *offset;     /* [n_bufs] of a TEMP in the arena */
+} RtMemory;
+
+/* Sizes of everything from the sizes bound now; nothing but a few tables is allocated.
+ * `limit` bytes in all, 0 = what the machine has: GNNC_E_LIMIT tells both numbers. */
+gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit);
+/* Gives every buffer but DATA, MAP and LOGICAL its memory, zeroed, 64-byte aligned. */
+gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m);
+/* A relation was built in the load phase: buffers over it get memory of their own. */
+gnnc_status rt_memory_grow(RtExec *x, RtMemory *m);
+/* After the load phase: places working memory anew where sizes changed. */
+gnnc_status rt_memory_settle(RtExec *x, RtMemory *m, size_t limit);
+
+#endif
