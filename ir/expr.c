@@ -17,6 +17,7 @@ typedef struct {
     const Expr **atom; /* sorted */
 } Term;
 typedef VEC(Term) Poly;
+enum { MAX_TERMS = 1024 };
 
 static int64_t sat_mul(int64_t x, int64_t y) {
     int64_t z;
@@ -173,13 +174,35 @@ const Expr *expr_add(Arena *a, const Expr *x, const Expr *y) {
     return tree_of(a, &p);
 }
 
+/* A product of two long sums stays a product: multiplied out, eight dimensions of
+ * sixty terms each would fill the memory.  Such products are equal only when
+ * their factors are. */
+static int count_terms(const Expr *x) {
+    int n = 1;
+    for (; x->kind == EX_ADD; x = x->a) n++;
+    return n;
+}
+
+static void opaque_term(Arena *a, Poly *p, const Expr *x) {
+    Term t = {.c = 1, .n = 1, .atom = NEWN(a, const Expr *, 1)};
+    t.atom[0] = x;
+    vec_push(a, p, t);
+}
+
 const Expr *expr_mul(Arena *a, const Expr *x, const Expr *y) {
     if (expr_is_const(x, NULL) && expr_is_const(y, NULL)) return expr_const(a, sat_mul(x->c, y->c));
     if (expr_is_const(x, NULL) && x->c == 1) return y;
     if (expr_is_const(y, NULL) && y->c == 1) return x;
     Poly p = {0}, q = {0}, r = {0};
-    add_terms(a, &p, x);
-    add_terms(a, &q, y);
+    bool expand = count_terms(x) * count_terms(y) <= MAX_TERMS;
+    if (expand || count_terms(x) == 1)
+        add_terms(a, &p, x);
+    else
+        opaque_term(a, &p, x);
+    if (expand || count_terms(y) == 1)
+        add_terms(a, &q, y);
+    else
+        opaque_term(a, &q, y);
     for (int i = 0; i < p.n; i++)
         for (int j = 0; j < q.n; j++) vec_push(a, &r, times(a, &p.v[i], &q.v[j]));
     return tree_of(a, &r);
@@ -255,16 +278,23 @@ static int64_t leading(const Expr *x) {
     return x->kind == EX_CONST ? x->c : 1;
 }
 
+static void print_factor(StrBuf *b, const Expr *x) {
+    bool sum = x->kind == EX_ADD;
+    if (sum) sb_puts(b, "(");
+    expr_print(b, x);
+    if (sum) sb_puts(b, ")");
+}
+
 /* `negate`: prints -x; the caller has written the minus sign. */
 static void print_term(StrBuf *b, const Expr *x, bool negate) {
     if (x->kind == EX_MUL && negate && x->a->kind == EX_CONST && x->a->c == -1) {
-        expr_print(b, x->b);
+        print_factor(b, x->b);
         return;
     }
     if (x->kind == EX_MUL) {
         print_term(b, x->a, negate);
         sb_puts(b, "*");
-        expr_print(b, x->b);
+        print_factor(b, x->b);
         return;
     }
     if (x->kind == EX_CONST)
