@@ -74,9 +74,10 @@ static Walk summed(Interp *in, const Op *op) {
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in_dense(in, op, 0), *y = interp_in_dense(in, op, 1);
     if (!x || !y) return false;
+    const Walk over = summed(in, op);
     for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
         double sum = 0;
-        for (Walk s = summed(in, op); walk_live(&s); walk_next(&s)) {
+        for (Walk s = over; walk_live(&s); walk_next(&s)) {
             Walk both = walk_join(&w, &s);
             sum += x->v[walk_offset(&both, x)] * y->v[walk_offset(&both, y)];
         }

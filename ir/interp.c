@@ -1,0 +1,258 @@
+/* Runs of the reference interpreter, and the walks that op evaluation is written
+ * with.  See interp.h. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/interp_impl.h"
+
+static void release(void *arg) {
+    Interp *in = arg;
+    if (in->run) arena_free(in->run);
+    in->run = NULL;
+}
+
+Interp *interp_new(Ctx *c, Module *m) {
+    Interp *in = NEW(c->a, Interp);
+    in->ctx = c;
+    in->m = m;
+    in->a = c->a;
+    ctx_defer(c, release, in);
+    interp_fit(in);
+    return in;
+}
+
+void interp_set_exact(Interp *in, bool exact) {
+    in->exact = exact;
+}
+
+void interp_set_seed(Interp *in, uint64_t seed, uint64_t step) {
+    in->seed = seed;
+    in->step = step;
+}
+
+const char *interp_error(const Interp *in) {
+    return in->error ? in->error : "";
+}
+
+/* The first failure is the cause. */
+bool interp_fail(Interp *in, const Op *op, const char *why) {
+    if (in->error) return false;
+    in->error = op ? arena_printf(in->a, "%%%d = %s: %s", op->id, op_mnemonic(op->kind), why)
+                   : arena_printf(in->a, "%s", why);
+    return false;
+}
+
+Arena *interp_scratch(Interp *in) {
+    return in->run;
+}
+
+/* The size of a derived relation is known once it is built. */
+int64_t interp_size(Interp *in, const Space *s) {
+    if (s->kind == SP_EDGE && !interp_edges(in, s)) return 0;
+    return interp_expr(in, s->size);
+}
+
+int64_t interp_expr(Interp *in, const Expr *e) {
+    return expr_eval(e, in->sym);
+}
+
+double interp_combine(RedKind r, double acc, double x) {
+    switch (r) {
+    case RED_SUM:
+        return acc + x;
+    case RED_MAX:
+        return x > acc ? x : acc;
+    default:
+        return x < acc ? x : acc;
+    }
+}
+
+/* ---- rounding ------------------------------------------------------------------- */
+
+/* To a binary format of `bits` significant bits, ties to even, smallest normal
+ * exponent e_min (as frexp counts), infinity from `limit` on. */
+static double round_to(double x, int bits, int e_min, double limit) {
+    int e;
+    if (x == 0 || !isfinite(x)) return x;
+    frexp(x, &e);
+    if (e < e_min) e = e_min;
+    double r = ldexp(nearbyint(ldexp(x, bits - e)), e - bits);
+    return fabs(r) >= limit ? copysign(INFINITY, r) : r;
+}
+
+static double round_store(DType t, double x) {
+    switch (t) {
+    case DT_F32:
+        return (double)(float)x;
+    case DT_F16:
+        return round_to(x, 11, -13, 65536);
+    case DT_BF16:
+        return round_to(x, 8, -125, 0x1p128);
+    case DT_I32:
+        return (double)(int32_t)(uint32_t)(int64_t)x;
+    default:
+        return x;
+    }
+}
+
+/* ---- one function ------------------------------------------------------------------ */
+
+static void begin(Interp *in, Func *f) {
+    release(in);
+    in->run = arena_new(NULL);
+    if (!in->run) longjmp(in->ctx->oom, 1);
+    arena_on_oom(in->run, &in->ctx->oom);
+    interp_fit(in);
+    func_number(f);
+    in->func = f;
+    in->error = NULL;
+    in->value = NEWN(in->run, OpTensor, (size_t)f->n_ops + 1);
+    in->done = NEWN(in->run, bool, (size_t)f->n_ops + 1);
+    memset(&in->outputs, 0, sizeof in->outputs); /* they lived in the old arena */
+    memset(&in->assigns, 0, sizeof in->assigns);
+}
+
+static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
+    x->type = op->type;
+    x->count = op->type.dt == DT_VOID ? 0 : 1;
+    for (int i = 0; i < op->type.rank; i++)
+        x->count *= x->shape[i] = interp_size(in, op->type.dim[i]);
+    if (op->type.layout == LAYOUT_CSR) {
+        const InterpCsr *c = interp_csr(in, op);
+        if (!c) return false;
+        x->count = c->n;
+    }
+    x->v = NEWN(in->run, double, (size_t)x->count + 1);
+    return !in->error;
+}
+
+static bool eval(Interp *in, Op *op) {
+    OpTensor *x = &in->value[op->id];
+    if (!shape_value(in, op, x)) return false;
+    if (!op_impl(op->kind)->eval(in, op, x) || in->error) return false;
+    if (!in->exact || !dtype_is_float(x->type.dt))
+        for (int64_t i = 0; i < x->count; i++) x->v[i] = round_store(x->type.dt, x->v[i]);
+    in->done[op->id] = true;
+    return true;
+}
+
+static void finish(Interp *in) {
+    for (int i = 0; i < in->assigns.n; i++)
+        interp_set_var(in, in->assigns.v[i].var, in->assigns.v[i].x->v);
+    if (strcmp(in->func->name, "load")) return;
+    for (int i = 0; i < in->outputs.n; i++) {
+        const InterpOutput *o = &in->outputs.v[i];
+        interp_set_saved(in, o->name, o->x->count, o->x->v);
+    }
+}
+
+bool interp_run(Interp *in, Func *f) {
+    begin(in, f);
+    for (Op *op = f->first; op; op = op->next)
+        if (!eval(in, op)) return interp_fail(in, op, "cannot be computed");
+    finish(in);
+    return true;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+const OpTensor *interp_output(const Interp *in, const char *name) {
+    for (int i = 0; i < in->outputs.n; i++)
+        if (!strcmp(in->outputs.v[i].name, name)) return in->outputs.v[i].x;
+    return NULL;
+}
+
+const OpTensor *interp_value(const Interp *in, const Op *op) {
+    return op->func == in->func && in->done[op->id] ? &in->value[op->id] : NULL;
+}
+
+/* The condition of a `where` may be asked for before its `output` stands. */
+const OpTensor *interp_load_value(Interp *in, const char *name) {
+    if (!in->func || strcmp(in->func->name, "load")) return NULL;
+    const Op *out = func_output(in->func, name);
+    return out ? interp_value(in, out->in[0]) : NULL;
+}
+
+const OpTensor *interp_in(Interp *in, const Op *op, int i) {
+    return &in->value[op->in[i]->id];
+}
+
+const OpTensor *interp_in_dense(Interp *in, const Op *op, int i) {
+    const OpTensor *x = interp_in(in, op, i);
+    if (x->type.layout == LAYOUT_DENSE) return x;
+    const InterpCsr *c = interp_csr(in, op->in[i]);
+    if (!c) return NULL;
+    OpTensor *y = NEW(in->run, OpTensor);
+    *y = *x;
+    y->type.layout = LAYOUT_DENSE;
+    y->count = x->shape[0] * x->shape[1];
+    y->v = NEWN(in->run, double, (size_t)y->count + 1);
+    for (int64_t k = 0; k < c->n; k++) y->v[c->row[k] * x->shape[1] + c->col[k]] = x->v[k];
+    return y;
+}
+
+bool interp_assign_later(Interp *in, const Var *v, const OpTensor *x) {
+    vec_push(in->run, &in->assigns, ((InterpAssign){v, x}));
+    return true;
+}
+
+bool interp_put_output(Interp *in, const char *name, const OpTensor *x) {
+    vec_push(in->run, &in->outputs, ((InterpOutput){name, x}));
+    return true;
+}
+
+/* ---- walks ------------------------------------------------------------------------------- */
+
+static int walk_find(const Walk *w, const Space *s) {
+    for (int d = 0; d < w->n; d++)
+        if (w->s[d] == s) return d;
+    return -1;
+}
+
+Walk walk_new(Interp *in, const Type *t) {
+    Walk w = {.count = 1};
+    for (int d = 0; d < t->rank; d++) walk_add(in, &w, t->dim[d]);
+    return w;
+}
+
+void walk_add(Interp *in, Walk *w, const Space *s) {
+    if (walk_find(w, s) >= 0) return;
+    w->s[w->n] = s;
+    w->count *= w->size[w->n++] = interp_size(in, s);
+}
+
+Walk walk_join(const Walk *x, const Walk *y) {
+    Walk w = *x;
+    for (int d = 0; d < y->n; d++) {
+        w.s[w.n] = y->s[d];
+        w.size[w.n] = y->size[d];
+        w.i[w.n++] = y->i[d];
+    }
+    return w;
+}
+
+void walk_next(Walk *w) {
+    w->at++;
+    for (int d = w->n - 1; d >= 0; d--) {
+        if (++w->i[d] < w->size[d]) return;
+        w->i[d] = 0;
+    }
+}
+
+int64_t walk_index(const Walk *w, const Space *s) {
+    int d = walk_find(w, s);
+    return d < 0 ? 0 : w->i[d];
+}
+
+int64_t walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub, int64_t i) {
+    int64_t at = 0;
+    for (int d = 0; d < x->type.rank; d++) {
+        const Space *s = x->type.dim[d];
+        at = at * x->shape[d] + (s == sub ? i : walk_index(w, s));
+    }
+    return at;
+}
+
+int64_t walk_offset(const Walk *w, const OpTensor *x) {
+    return walk_offset_at(w, x, NULL, 0);
+}

@@ -1,0 +1,128 @@
+/* What an interpreter is given: sizes, columns, variables, inputs, saved values. */
+#include <string.h>
+
+#include "ir/interp_impl.h"
+
+void *interp_grow(Arena *a, void *old, int n_old, int n, size_t size, size_t align) {
+    if (n <= n_old) return old;
+    void *v = arena_alloc(a, (size_t)n, size, align);
+    if (n_old) memcpy(v, old, (size_t)n_old * size);
+    return v;
+}
+
+#define FIT(table, n_have, n_want)                                                                 \
+    (in->table = interp_grow(in->a, in->table, in->n_have, (n_want), sizeof *in->table,            \
+                             _Alignof(int64_t)),                                                   \
+     in->n_have = (n_want) > in->n_have ? (n_want) : in->n_have)
+
+void interp_fit(Interp *in) {
+    Module *m = in->m;
+    FIT(sym, n_syms, m->syms.n);
+    FIT(space, n_spaces, m->spaces.n);
+    FIT(var, n_vars, m->vars.n);
+    FIT(col, n_cols, m->cols.n);
+    FIT(map, n_maps, m->maps.n);
+}
+
+static double *copy_of(Interp *in, double *place, const double *v, int64_t n) {
+    if (!place) place = NEWN(in->a, double, (size_t)(n ? n : 1));
+    if (n) memcpy(place, v, (size_t)n * sizeof *v);
+    return place;
+}
+
+static int64_t count_of(Interp *in, const Type *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= interp_size(in, t->dim[i]);
+    return n;
+}
+
+void interp_set_size(Interp *in, const Space *s, int64_t n) {
+    interp_fit(in);
+    if (s->size->kind == EX_SYM) in->sym[s->size->sym->id] = n;
+}
+
+/* Values of an edge column are put from loaded into canonical order. */
+static void set_edge_column(Interp *in, const Column *c, const double *v) {
+    const InterpEdges *e = interp_edges(in, c->space);
+    if (!e) return;
+    int64_t n = count_of(in, &c->type), each = e->n ? n / e->n : 0;
+    double *place = in->col[c->id];
+    if (!place) place = NEWN(in->a, double, (size_t)(n ? n : 1));
+    for (int64_t i = 0; i < e->n; i++)
+        memcpy(place + i * each, v + e->pos[i] * each, (size_t)each * sizeof *v);
+    in->col[c->id] = place;
+}
+
+void interp_set_column(Interp *in, const Column *c, const double *v) {
+    interp_fit(in);
+    for (int i = 0; i < in->m->maps.n; i++)
+        if (in->m->maps.v[i]->col == c) in->map[i] = NULL;
+    if (c->space->kind == SP_EDGE)
+        set_edge_column(in, c, v);
+    else
+        in->col[c->id] = copy_of(in, in->col[c->id], v, count_of(in, &c->type));
+}
+
+void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32_t *col,
+                    const double *v) {
+    interp_fit(in);
+    int64_t rows = interp_size(in, c->space), n = ptr[rows];
+    InterpCsr *s = NEW(in->a, InterpCsr);
+    s->n = n;
+    s->row = NEWN(in->a, int64_t, (size_t)n + 1);
+    s->col = NEWN(in->a, int64_t, (size_t)n + 1);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t k = ptr[r]; k < ptr[r + 1]; k++) s->row[k] = r, s->col[k] = col[k];
+    in->space[c->nz->id].csr = s;
+    interp_set_size(in, c->nz, n);
+    in->col[c->id] = copy_of(in, in->col[c->id], v, n);
+}
+
+void interp_set_var(Interp *in, const Var *v, const double *x) {
+    interp_fit(in);
+    in->var[v->id] = copy_of(in, in->var[v->id], x, count_of(in, &v->type));
+}
+
+/* Kept by name; of one length as long as the sizes stay. */
+static void set_named(Interp *in, InterpNames *all, const char *name, int64_t n, const double *x) {
+    int i = 0;
+    while (i < all->n && strcmp(all->v[i].name, name)) i++;
+    if (i == all->n) vec_push(in->a, all, ((InterpNamed){.name = name, .n = n}));
+    InterpNamed *at = &all->v[i];
+    if (at->n != n) *at = (InterpNamed){.name = name, .n = n};
+    at->v = copy_of(in, at->v, x, n);
+}
+
+void interp_set_input(Interp *in, const char *name, double x) {
+    set_named(in, &in->inputs, name, 1, &x);
+}
+
+void interp_set_saved(Interp *in, const char *name, int64_t n, const double *x) {
+    set_named(in, &in->saved, name, n, x);
+}
+
+static const double *find_named(const InterpNames *all, const char *name, int64_t n) {
+    for (int i = 0; i < all->n; i++)
+        if (!strcmp(all->v[i].name, name) && all->v[i].n == n) return all->v[i].v;
+    return NULL;
+}
+
+const double *interp_input(Interp *in, const char *name) {
+    return find_named(&in->inputs, name, 1);
+}
+
+const double *interp_saved(Interp *in, const char *name, int64_t count) {
+    return find_named(&in->saved, name, count);
+}
+
+const double *interp_var(Interp *in, const Var *v) {
+    return v->id < in->n_vars ? in->var[v->id] : NULL;
+}
+
+const double *interp_column(Interp *in, const Column *c) {
+    return in->col[c->id];
+}
+
+RtKey interp_stream_key(const Interp *in, int stream) {
+    return rt_stream_key(in->seed, in->step, (uint64_t)stream);
+}
