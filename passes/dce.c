@@ -1,9 +1,14 @@
 /* Dead code elimination: a pure operation that nobody uses is removed.
  *
  *     %0 = exp %x            ->      (gone)
- *     output "y" %x                  output "y" %x
+ *     assign "mean" %x               %1 = var "mean"
+ *     %1 = var "mean"                output "y" %1
+ *     output "y" %1                  assign "mean" %x
  *
- * One walk from the end suffices: operands stand before their users. */
+ * One walk from the end suffices: operands stand before their users.  Assignments
+ * sink to the end of the function, in their order: a `var` is its value at the
+ * start of the step wherever it stands, so this changes no meaning, and it lets
+ * kernels read variables in place. */
 #include "passes/rewrite.h"
 
 int pass_dce_func(Arena *a, Func *f) {
@@ -19,14 +24,27 @@ int pass_dce_func(Arena *a, Func *f) {
     return removed;
 }
 
+static void sink_assigns(Func *f) {
+    Op *first_moved = NULL;
+    for (Op *op = f->first, *next; op && op != first_moved; op = next) {
+        next = op->next;
+        if (op->kind != OP_ASSIGN) continue;
+        if (!first_moved) first_moved = op;
+        op_move_before(op, NULL);
+    }
+}
+
 static bool run(PassCtx *p, Module *m) {
-    for (int i = 0; i < m->funcs.n; i++) pass_dce_func(p->a, m->funcs.v[i]);
+    for (int i = 0; i < m->funcs.n; i++) {
+        sink_assigns(m->funcs.v[i]);
+        pass_dce_func(p->a, m->funcs.v[i]);
+    }
     return true;
 }
 
 const Pass pass_dce = {
     .name = "dce",
-    .summary = "remove pure operations that nobody uses",
+    .summary = "remove what nobody uses, move assignments to the end",
     .needs = IR_TYPED,
     .run = run,
 };

@@ -14,9 +14,9 @@ typedef struct PassCtx {
 } PassCtx;
 
 typedef struct Pass {
-    const char *name;    /* "fuse" */
-    const char *summary; /* one line, for --help and docs/passes.md */
-    unsigned needs, gives, breaks; /* IR_* facts */
+    const char *name;                   /* "fuse" */
+    const char *summary;                /* one line, for --help and docs/passes.md */
+    unsigned needs, gives, breaks;      /* IR_* facts */
     bool (*run)(PassCtx *p, Module *m); /* false = diagnostics were added */
 } Pass;
 

@@ -1,0 +1,70 @@
+/* The command line of gnnc: its options, and what main.c needs from the files beside
+ * it.  cli_options.c reads arguments; cli_files.c finds the runtime and writes files
+ * whole or not at all; cli_build.c turns a plan into a program. */
+#ifndef FRONTEND_CLI_H
+#define FRONTEND_CLI_H
+
+#include "codegen/target.h"
+#include "passes/pass.h"
+
+#define GNNC_VERSION_TEXT "0.1.0"
+
+enum { EXIT_OK = 0, EXIT_DIAGNOSED = 1, EXIT_USAGE = 2 };
+
+typedef enum { ACT_COMPILE, ACT_CHECK, ACT_OPT, ACT_IMPORT, ACT_HELP, ACT_VERSION } Action;
+
+typedef enum {
+    OUT_EXE,
+    OUT_LIB,
+    OUT_AST,
+    OUT_IR,
+    OUT_PLAN,
+    OUT_LOOPS,
+    OUT_LLVM,
+    OUT_ASM,
+    OUT_OBJ,
+    OUT_C,
+} OutKind;
+
+typedef struct {
+    Action action;
+    OutKind emit;
+    VEC(const char *) files;
+    VEC(const char *) defines;  /* "hidden=64" */
+    VEC(const char *) includes; /* directories */
+    const char *out;            /* -o, or NULL */
+    const char *passes;         /* --passes, or NULL */
+    const char *target, *march;
+    int opt_level;
+    bool grads, keep, verbose, report_fusion;
+    PassOptions pass;
+} CliOptions;
+
+/* Fills o; on a mistake prints one line to err and returns false. */
+bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
+void cli_help(FILE *to);
+
+/* Where the runtime is: beside gnnc in a build tree, or as `make install` put it. */
+typedef struct {
+    const char *lib;        /* .../libgnnrt.a */
+    const char *link_flags; /* text of link.flags: what libgnnrt.a needs */
+    const char *include[2]; /* for the generated driver; [1] may be NULL */
+    const char *models;     /* the layer library's parent, or NULL */
+} CliHome;
+bool cli_find_home(Ctx *c, CliHome *h); /* false after a diagnostic */
+const char *cli_models_dir(Ctx *c);     /* NULL when there is none */
+
+/* A private directory, removed with all in it when the Ctx is freed. NULL after a diagnostic. */
+const char *cli_temp_dir(Ctx *c, const CliOptions *o);
+/* Writes all of text to path by way of a temporary file beside it; NULL or "-" = stdout. */
+bool cli_write(Ctx *c, const char *path, const char *text, size_t n);
+/* Moves a finished file to its place, across file systems too. */
+bool cli_install(Ctx *c, const char *from, const char *to);
+const char *cli_stem(Arena *a, const char *path); /* "models/gcn.gnn" -> "gcn" */
+
+/* Kernels, host driver, compile and link; writes the program or library to o->out. */
+bool cli_build(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem);
+/* One file of the target's making (LLVM IR, assembly, object, C driver). */
+bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem);
+
+#endif

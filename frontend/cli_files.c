@@ -1,0 +1,161 @@
+/* Files of the command line: where the runtime is, temporary directories, and output
+ * that appears whole or not at all (written beside its place, then renamed). */
+#include "frontend/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- where things are ------------------------------------------------------------- */
+static const char *own_dir(Ctx *c) {
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0) return ".";
+    path[n] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash) *slash = 0;
+    return arena_strndup(c->a, path, strlen(path));
+}
+
+static bool exists(const char *path) {
+    return access(path, R_OK) == 0;
+}
+
+static const char *join(Ctx *c, const char *dir, const char *name) {
+    return arena_printf(c->a, "%s/%s", dir, name);
+}
+
+static const char *read_text(Ctx *c, const char *path) {
+    FILE *f = fopen(path, "r");
+    char text[1024];
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    while (n && (text[n - 1] == '\n' || text[n - 1] == ' ')) n--;
+    return arena_strndup(c->a, text, n);
+}
+
+bool cli_find_home(Ctx *c, CliHome *h) {
+    const char *dir = own_dir(c);
+    bool tree = exists(join(c, dir, "libgnnrt.a"));
+    const char *lib = tree ? dir : join(c, dir, "../lib/gnnc");
+    h->lib = join(c, lib, "libgnnrt.a");
+    h->link_flags = read_text(c, join(c, lib, "link.flags"));
+    h->include[0] = join(c, dir, tree ? "../runtime/include" : "../lib/gnnc/include");
+    h->include[1] = tree ? join(c, dir, "../runtime") : NULL;
+    h->models = cli_models_dir(c);
+    if (exists(h->lib)) return true;
+    diag(c, DIAG_E0002, (Span){0}, "the runtime library is not where gnnc looks for it: '%s'",
+         h->lib);
+    return false;
+}
+
+const char *cli_models_dir(Ctx *c) {
+    const char *dir = own_dir(c);
+    const char *tree = join(c, dir, "../models"), *installed = join(c, dir, "../share/gnnc/models");
+    return exists(installed) ? installed : exists(tree) ? tree : NULL;
+}
+
+const char *cli_stem(Arena *a, const char *path) {
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    const char *dot = strrchr(base, '.');
+    return arena_strndup(a, base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
+}
+
+/* ---- temporary directory ------------------------------------------------------------ */
+static int remove_entry(const char *path, const struct stat *s, int kind, struct FTW *at) {
+    (void)s, (void)kind, (void)at;
+    remove(path);
+    return 0;
+}
+
+static void remove_tree(void *dir) {
+    nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
+    const char *base = getenv("TMPDIR");
+    char *dir = arena_printf(c->a, "%s/gnnc-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(dir)) {
+        diag(c, DIAG_E0003, (Span){0}, "cannot make a directory '%s': %s", dir, strerror(errno));
+        return NULL;
+    }
+    if (o->keep)
+        fprintf(stderr, "gnnc: temporary files are kept in %s\n", dir);
+    else
+        ctx_defer(c, remove_tree, dir);
+    return dir;
+}
+
+/* ---- output ---------------------------------------------------------------------------- */
+static bool cannot_write(Ctx *c, const char *path) {
+    diag(c, DIAG_E0003, (Span){0}, "cannot write '%s': %s", path, strerror(errno));
+    return false;
+}
+
+static bool write_all(int fd, const char *s, size_t n) {
+    while (n) {
+        ssize_t k = write(fd, s, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return false;
+        s += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
+    char *temp = arena_printf(c->a, "%s.XXXXXX", path);
+    int fd = mkstemp(temp);
+    if (fd < 0) return cannot_write(c, path);
+    mode_t mask = umask(0);
+    umask(mask);
+    bool ok = write_all(fd, text, n) && fchmod(fd, mode & ~mask) == 0;
+    ok &= close(fd) == 0;
+    if (ok && rename(temp, path) == 0) return true;
+    cannot_write(c, path);
+    unlink(temp);
+    return false;
+}
+
+/* Devices and pipes are written in place: there is nothing to rename. */
+static bool is_special(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
+static bool write_special(Ctx *c, const char *path, const char *text, size_t n) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return cannot_write(c, path);
+    bool ok = write_all(fd, text, n);
+    ok &= close(fd) == 0;
+    return ok || cannot_write(c, path);
+}
+
+bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
+    if (!path || strcmp(path, "-") == 0)
+        return write_all(STDOUT_FILENO, text, n) || cannot_write(c, "standard output");
+    return is_special(path) ? write_special(c, path, text, n)
+                            : write_beside(c, path, text, n, 0666);
+}
+
+bool cli_install(Ctx *c, const char *from, const char *to) {
+    struct stat s;
+    FILE *f = fopen(from, "rb");
+    if (!f || fstat(fileno(f), &s) != 0) {
+        if (f) fclose(f);
+        return cannot_write(c, to);
+    }
+    size_t size = (size_t)s.st_size;
+    char *text = arena_alloc(c->a, size + 1, 1, 1);
+    size_t n = fread(text, 1, size, f);
+    fclose(f);
+    if (n != size) return cannot_write(c, to);
+    if (strcmp(to, "-") == 0 || is_special(to)) return cli_write(c, to, text, n);
+    return write_beside(c, to, text, n, s.st_mode & 0777 ? s.st_mode & 0777 : 0666);
+}

@@ -1,0 +1,246 @@
+/* Arguments to CliOptions.  One table lists every option with its help line, so
+ * --help cannot fall behind. */
+#include "frontend/cli.h"
+
+#include <string.h>
+
+typedef bool Setter(Arena *a, CliOptions *o, const char *value);
+
+typedef struct {
+    const char *name;  /* "--emit" */
+    const char *value; /* what stands after '=' in the help, NULL = a flag */
+    const char *help;
+    Setter *set;
+} CliOption;
+
+static const char *const emit_names[] = {
+    [OUT_EXE] = "exe",   [OUT_LIB] = "lib",     [OUT_AST] = "ast",   [OUT_IR] = "ir",
+    [OUT_PLAN] = "plan", [OUT_LOOPS] = "loops", [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
+    [OUT_OBJ] = "obj",   [OUT_C] = "c",
+};
+
+#define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
+#define UNUSED_ARGS (void)a, (void)value
+
+SETTER(set_emit) {
+    UNUSED_ARGS;
+    for (size_t i = 0; i < COUNT(emit_names); i++)
+        if (strcmp(value, emit_names[i]) == 0) {
+            o->emit = (OutKind)i;
+            return true;
+        }
+    return false;
+}
+
+SETTER(set_target) {
+    UNUSED_ARGS;
+    o->target = value;
+    return strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "cuda") == 0;
+}
+
+SETTER(set_report) {
+    UNUSED_ARGS;
+    o->report_fusion = true;
+    return strcmp(value, "fusion") == 0;
+}
+
+SETTER(set_define) {
+    const char *eq = strchr(value, '=');
+    if (!eq || eq == value || !eq[1]) return false;
+    vec_push(a, &o->defines, value);
+    return true;
+}
+
+SETTER(set_include) {
+    vec_push(a, &o->includes, value);
+    return *value != 0;
+}
+
+SETTER(set_out) {
+    UNUSED_ARGS;
+    o->out = value;
+    return *value != 0;
+}
+
+SETTER(set_march) {
+    UNUSED_ARGS;
+    o->march = value;
+    return *value != 0;
+}
+
+SETTER(set_passes) {
+    UNUSED_ARGS;
+    o->passes = value;
+    return true;
+}
+
+static bool is_pass(const char *name) {
+    return strcmp(name, "all") == 0 || pass_find(name);
+}
+
+SETTER(set_print_before) {
+    UNUSED_ARGS;
+    o->pass.print_before = value;
+    return is_pass(value);
+}
+
+SETTER(set_print_after) {
+    UNUSED_ARGS;
+    o->pass.print_after = value;
+    return is_pass(value);
+}
+
+SETTER(set_o0) {
+    UNUSED_ARGS;
+    o->opt_level = 0;
+    return true;
+}
+
+SETTER(set_o2) {
+    UNUSED_ARGS;
+    o->opt_level = 2;
+    return true;
+}
+
+#define FLAG(NAME, FIELD)                                                                          \
+    SETTER(NAME) {                                                                                 \
+        UNUSED_ARGS;                                                                               \
+        return o->FIELD = true;                                                                    \
+    }
+FLAG(set_print_changed, pass.print_changed)
+FLAG(set_time, pass.time_passes)
+FLAG(set_verify, pass.verify_each)
+FLAG(set_grads, grads)
+FLAG(set_keep, keep)
+FLAG(set_verbose, verbose)
+
+SETTER(set_help) {
+    UNUSED_ARGS;
+    o->action = ACT_HELP;
+    return true;
+}
+
+SETTER(set_version) {
+    UNUSED_ARGS;
+    o->action = ACT_VERSION;
+    return true;
+}
+
+static const CliOption options[] = {
+    {"-o", "FILE", "write the result there (default: the model's name)", set_out},
+    {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define},
+    {"-I", "DIR", "look for imported files there too", set_include},
+    {"-O0", NULL, "no optimisation", set_o0},
+    {"-O2", NULL, "all optimisations (default)", set_o2},
+    {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj or c", set_emit},
+    {"--target", "NAME", "auto, cpu or cuda", set_target},
+    {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
+    {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
+    {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes},
+    {"--print-before", "PASS", "print the IR before a pass, or before all", set_print_before},
+    {"--print-after", "PASS", "print the IR after a pass, or after all", set_print_after},
+    {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed},
+    {"--verify-each", NULL, "check the IR after each pass", set_verify},
+    {"--time-passes", NULL, "print the time of each pass and stage", set_time},
+    {"--report", "WHAT", "fusion: what was fused, what was not, and why", set_report},
+    {"--keep", NULL, "keep the temporary directory and say where it is", set_keep},
+    {"-v", NULL, "say what is done", set_verbose},
+    {"--version", NULL, "print the version", set_version},
+    {"--help", NULL, "print this", set_help},
+};
+
+void cli_help(FILE *to) {
+    fputs("usage: gnnc MODEL.gnn [-o TRAINER] [OPTION]..   compile a model into a trainer\n"
+          "       gnnc check FILE.gnn..                    report mistakes, write nothing\n"
+          "       gnnc opt FILE.gir --passes=A,B,..        run passes on textual IR\n"
+          "       gnnc import ..                           make a data directory (gnnc import "
+          "--help)\n"
+          "\noptions:\n",
+          to);
+    for (size_t i = 0; i < COUNT(options); i++) {
+        const CliOption *p = &options[i];
+        int n = fprintf(to, "  %s%s%s", p->name, p->value ? (p->name[1] == '-' ? "=" : " ") : "",
+                        p->value ? p->value : "");
+        fprintf(to, "%*s%s\n", n < 26 ? 26 - n : 1, "", p->help);
+    }
+    fputs("\npasses:\n", to);
+    for (int i = 0; i < pass_count(); i++)
+        fprintf(to, "  %-24s%s\n", pass_at(i)->name, pass_at(i)->summary);
+    fputs("\nexit status: 0 done, 1 a diagnosed mistake, 2 a wrong command line\n", to);
+}
+
+/* ---- parsing ------------------------------------------------------------------------- */
+/* Length of the option's name in arg, or 0 when arg is another option. */
+static size_t matches(const CliOption *p, const char *arg) {
+    size_t n = strlen(p->name);
+    if (strncmp(arg, p->name, n) != 0) return 0;
+    if (arg[n] == 0) return n;
+    if (!p->value) return 0;
+    return p->name[1] != '-' || arg[n] == '=' ? n : 0; /* -ofile, -Dx=1, --emit=ir */
+}
+
+static const CliOption *find_option(const char *arg, size_t *n) {
+    for (size_t i = 0; i < COUNT(options); i++)
+        if ((*n = matches(&options[i], arg)) != 0) return &options[i];
+    return NULL;
+}
+
+static bool bad(FILE *err, const char *fmt, const char *arg) {
+    fputs("gnnc: ", err);
+    fprintf(err, fmt, arg); /* NOLINT: formats are literals of this file */
+    fputs("; see gnnc --help\n", err);
+    return false;
+}
+
+/* Takes argv[*i], and the argument after it where the option's value stands apart. */
+static bool take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i, FILE *err) {
+    const char *arg = argv[*i];
+    size_t n;
+    const CliOption *p = find_option(arg, &n);
+    if (!p) return bad(err, "there is no option '%s'", arg);
+    const char *value = NULL;
+    if (p->value) {
+        value = arg[n] == '=' ? arg + n + 1 : arg[n] ? arg + n : *i + 1 < argc ? argv[++*i] : NULL;
+        if (!value) return bad(err, "'%s' needs a value", arg);
+    }
+    return p->set(a, o, value) ||
+           bad(err, value ? "'%s' is not a value of that option" : "'%s'", value ? value : arg);
+}
+
+static int first_argument(CliOptions *o, int argc, char **argv) {
+    static const struct {
+        const char *name;
+        Action action;
+    } verbs[] = {
+        {"check", ACT_CHECK}, {"opt", ACT_OPT}, {"import", ACT_IMPORT}, {"help", ACT_HELP}};
+    for (size_t i = 0; argc > 1 && i < COUNT(verbs); i++)
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            o->action = verbs[i].action;
+            return 2;
+        }
+    return 1;
+}
+
+static bool check_files(const CliOptions *o, FILE *err) {
+    if (o->action == ACT_HELP || o->action == ACT_VERSION) return true;
+    if (o->files.n == 0) return bad(err, "%s is named", "no input file");
+    if (o->action != ACT_CHECK && o->files.n > 1)
+        return bad(err, "one file at a time: '%s' is one too many", o->files.v[1]);
+    return true;
+}
+
+bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
+    *o = (CliOptions){.target = "auto", .opt_level = 2};
+    int i = first_argument(o, argc, argv);
+    if (o->action == ACT_IMPORT) return true; /* has a command line of its own */
+    bool only_files = false;
+    for (; i < argc; i++) {
+        if (!only_files && strcmp(argv[i], "--") == 0)
+            only_files = true;
+        else if (only_files || argv[i][0] != '-' || !argv[i][1])
+            vec_push(a, &o->files, (const char *)argv[i]);
+        else if (!take_option(a, o, argc, argv, &i, err))
+            return false;
+    }
+    return check_files(o, err);
+}

@@ -1,0 +1,281 @@
+/* Fusion: decides which values are computed inside their users' kernels and never
+ * stored (Op.fused).  The loop structure itself is the lowering's; this is the policy.
+ *
+ *     %g = gather @src %z                       fused %g
+ *     %m = mul %g %norm               ->        fused %m
+ *     %y = segment sum @dst %m                  %y, one kernel: no edge tensor is stored
+ *
+ * Every operation that is not fused is the root of one kernel, which evaluates the
+ * fused operations above it in place.  What the lowering may rely on: sources, reductions,
+ * contractions and library calls are never fused; operands of contractions, library calls
+ * and effects are never fused, so they have buffers.
+ *
+ * A value with one root is computed there, once per element.  With several roots, or
+ * under a root that visits its elements repeatedly (a gather reads a node once per edge, a
+ * broadcast once per feature), it is computed again only when that is cheap: no
+ * transcendental function and no more to read than the value itself.  The maximal-fusion
+ * set is found backwards, the cuts forwards, and a last backward walk undoes cuts that
+ * a later cut made unnecessary.
+ *
+ * Random masks are recomputed wherever they are used once per element, so forward and
+ * backward share no stored mask (as in PyTorch's flash attention); the cost is a few
+ * integer operations.  Recompute-or-store by cost follows Halide's compute_root and
+ * Chen et al. 2016 in spirit, on a block small enough to need no search. */
+#include "passes/rewrite.h"
+
+enum {
+    CHEAP_FLOPS = 12,   /* recomputing this much beats a store and two loads */
+    CHEAP_REPEATED = 4, /* the same, for every edge or feature anew */
+    MAX_LOADS = 24,     /* arguments of one kernel */
+    MAX_FLOPS = 400,    /* size of one kernel's body */
+};
+
+typedef struct {
+    int flops;
+    int loads;  /* tensors read */
+    bool heavy; /* exp and its kind, division */
+    bool random;
+} Cost;
+
+typedef struct {
+    Op *root;      /* the one kernel it would be computed in */
+    bool many;     /* more than one root */
+    bool repeated; /* some root visits its elements repeatedly */
+    bool can;      /* kind and users allow it */
+    bool cut;      /* stored for its cost */
+    Cost cost;     /* of computing it in place */
+} Node;
+
+typedef struct {
+    PassCtx *p;
+    Func *f;
+    Node *node; /* by op id */
+    int **user; /* by op id: ids of users */
+    int *n_users;
+    Op **op; /* by id */
+    int n;
+} Fuse;
+
+/* ---- what may be fused ------------------------------------------------------------ */
+static bool is_source(const Op *op) {
+    return op_has(op, OPT_SOURCE);
+}
+
+/* Kinds whose element is a function of operand elements at known places. */
+static bool kind_allows(const Op *op) {
+    if (!op_has(op, OPT_PURE) || is_source(op) || op_has(op, OPT_REDUCE | OPT_LIB)) return false;
+    return op->n_in == 0 || op_has(op, OPT_ELEM) || op_has(op, OPT_INDEX) || op_has(op, OPT_VIEW);
+}
+
+/* Does the kernel of `user` evaluate operands in place? */
+static bool user_allows(const Op *user) {
+    if (user->kind == OP_CONTRACT || user->kind == OP_CONCAT || user->kind == OP_SLICE)
+        return false;
+    return !op_has(user, OPT_EFFECT) && !op_has(user, OPT_LIB);
+}
+
+/* Does `user` ask for elements of x more than once? */
+static bool user_repeats(const Op *user, const Op *x) {
+    if (op_has(user, OPT_INDEX)) return true;
+    if (!op_has(user, OPT_ELEM)) return false;
+    for (int i = 0; i < user->type.rank; i++)
+        if (!type_has(&x->type, user->type.dim[i])) return true;
+    return false;
+}
+
+/* ---- cost ---------------------------------------------------------------------------- */
+/* Costs are of this pass alone, hence a switch and no column of ops.def. */
+static Cost own_cost(const Op *op) {
+    switch (op->kind) {
+    case OP_EXP:
+    case OP_EXPM1:
+    case OP_LOG:
+    case OP_LOG1P:
+    case OP_TANH:
+    case OP_SIGMOID:
+    case OP_ERF:
+    case OP_SIN:
+    case OP_COS:
+    case OP_POW:
+        return (Cost){.flops = 20, .heavy = true};
+    case OP_DIV:
+    case OP_SQRT:
+    case OP_RSQRT:
+        return (Cost){.flops = 6, .heavy = true};
+    case OP_RANDOM:
+        return (Cost){.flops = 8, .random = true};
+    case OP_CONST:
+    case OP_IOTA:
+    case OP_SIZE:
+    case OP_CAST:
+    case OP_DETACH:
+    case OP_COPY:
+    case OP_VIEW:
+    case OP_GATHER:
+        return (Cost){0};
+    case OP_INDEX:
+    case OP_VALID:
+        return (Cost){.loads = 1};
+    default:
+        return (Cost){.flops = 1};
+    }
+}
+
+static bool in_place(const Fuse *f, const Op *op) {
+    const Node *n = &f->node[op->id];
+    return n->can && !n->cut;
+}
+
+static Cost cost_of(const Fuse *f, const Op *op) {
+    Cost c = own_cost(op);
+    for (int i = 0; i < op->n_in; i++) {
+        const Op *x = op->in[i];
+        if (!in_place(f, x)) {
+            c.loads += x->type.rank > 0;
+            continue;
+        }
+        Cost k = f->node[x->id].cost;
+        c.flops += k.flops;
+        c.loads += k.loads;
+        c.heavy |= k.heavy;
+        c.random |= k.random;
+    }
+    return c;
+}
+
+static bool is_leaf(const Op *op) {
+    return op->n_in == 0;
+}
+
+/* May it be computed in several places or repeatedly? */
+static bool is_cheap(const Op *op, const Node *n) {
+    const Cost *c = &n->cost;
+    if (is_leaf(op)) return !(c->random && n->repeated);
+    if (c->heavy) return false;
+    if (n->repeated) return !c->random && c->flops <= CHEAP_REPEATED && c->loads <= 1;
+    if (op->kind == OP_GATHER) return c->flops <= CHEAP_REPEATED && c->loads <= 1;
+    return c->flops <= CHEAP_FLOPS && c->loads <= 2;
+}
+
+static bool fits(const Cost *c) {
+    return c->loads <= MAX_LOADS && c->flops <= MAX_FLOPS;
+}
+
+/* ---- walks ------------------------------------------------------------------------------ */
+static void add_root(Node *n, Op *root) {
+    if (n->root && n->root != root) n->many = true;
+    n->root = root;
+}
+
+/* Roots and repetition of op, given its users' decisions. */
+static void find_roots(Fuse *f, Op *op) {
+    Node *n = &f->node[op->id];
+    n->root = NULL;
+    n->many = n->repeated = false;
+    for (int i = 0; i < f->n_users[op->id]; i++) {
+        Op *u = f->op[f->user[op->id][i]];
+        const Node *un = &f->node[u->id];
+        n->repeated |= user_repeats(u, op);
+        if (in_place(f, u)) {
+            add_root(n, un->root);
+            n->many |= un->many;
+            n->repeated |= un->repeated;
+        } else {
+            add_root(n, u);
+        }
+    }
+}
+
+static bool users_allow(const Fuse *f, const Op *op) {
+    for (int i = 0; i < f->n_users[op->id]; i++)
+        if (!user_allows(f->op[f->user[op->id][i]])) return false;
+    return f->n_users[op->id] > 0;
+}
+
+static void find_candidates(Fuse *f) {
+    for (int i = f->n - 1; i >= 0; i--) {
+        f->node[i].can = kind_allows(f->op[i]) && users_allow(f, f->op[i]);
+        find_roots(f, f->op[i]);
+    }
+}
+
+static bool must_cut(const Op *op, const Node *n) {
+    return ((n->many || n->repeated) && !is_cheap(op, n)) || !fits(&n->cost);
+}
+
+static void find_cuts(Fuse *f) {
+    for (int i = 0; i < f->n; i++) {
+        Node *n = &f->node[i];
+        n->cost = cost_of(f, f->op[i]);
+        n->cut = n->can && must_cut(f->op[i], n);
+    }
+}
+
+/* With the final decisions of its users known, a cut may have lost its reason. */
+static void undo_cuts(Fuse *f) {
+    for (int i = f->n - 1; i >= 0; i--) {
+        Node *n = &f->node[i];
+        find_roots(f, f->op[i]);
+        if (!n->cut || n->many || n->repeated) continue;
+        n->cut = !fits(&n->cost);
+    }
+}
+
+/* ---- the pass ------------------------------------------------------------------------------ */
+static void remark(Fuse *f, const Op *op, const Node *n) {
+    const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
+    if (in_place(f, op)) {
+        if (!is_leaf(op))
+            pass_remark(f->p, op->span, "fuse", "'%s' is computed in the kernel of '%s'%s", what,
+                        n->root->hint ? n->root->hint : op_mnemonic(n->root->kind),
+                        n->many ? " and others" : "");
+    } else if (n->cut) {
+        pass_remark(f->p, op->span, "fuse", "'%s' is stored: %s would compute it again", what,
+                    n->many ? "several kernels" : "a gather or broadcast");
+    } else if (kind_allows(op) && !is_leaf(op)) {
+        pass_remark(f->p, op->span, "fuse", "'%s' is stored: a user needs it in memory", what);
+    }
+}
+
+static void link_users(Fuse *f) {
+    int *count = func_use_counts(f->p->a, f->f);
+    int n = 0;
+    for (Op *op = f->f->first; op; op = op->next) f->op[n++] = op;
+    for (int i = 0; i < n; i++) f->user[i] = NEWN(f->p->a, int, (size_t)count[i]);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < f->op[i]->n_in; k++) {
+            int x = f->op[i]->in[k]->id;
+            f->user[x][f->n_users[x]++] = i;
+        }
+}
+
+static void fuse_func(PassCtx *p, Func *fn) {
+    func_number(fn);
+    size_t n = (size_t)fn->n_ops;
+    Fuse f = {.p = p, .f = fn, .n = fn->n_ops};
+    f.node = NEWN(p->a, Node, n);
+    f.user = NEWN(p->a, int *, n);
+    f.n_users = NEWN(p->a, int, n);
+    f.op = NEWN(p->a, Op *, n);
+    link_users(&f);
+    find_candidates(&f);
+    find_cuts(&f);
+    undo_cuts(&f);
+    for (int i = 0; i < f.n; i++) {
+        f.op[i]->fused = in_place(&f, f.op[i]);
+        if (p->remarks) remark(&f, f.op[i], &f.node[i]);
+    }
+}
+
+static bool run(PassCtx *p, Module *m) {
+    for (int i = 0; i < m->funcs.n; i++) fuse_func(p, m->funcs.v[i]);
+    return true;
+}
+
+const Pass pass_fuse = {
+    .name = "fuse",
+    .summary = "decide which values are computed inside their users' kernels",
+    .needs = IR_TYPED | IR_NO_CSR,
+    .gives = IR_FUSED,
+    .run = run,
+};
