@@ -18,11 +18,25 @@ extern "C" {
 
 enum { RT_PROGRAM_VERSION = 1, RT_MAX_RANK = 8 };
 
-typedef enum { RT_VOID, RT_F32, RT_F64, RT_F16, RT_BF16, RT_I32, RT_I64, RT_I1 } rt_dtype; /* = ir DType */
+typedef enum {
+    RT_VOID,
+    RT_F32,
+    RT_F64,
+    RT_F16,
+    RT_BF16,
+    RT_I32,
+    RT_I64,
+    RT_I1
+} rt_dtype; /* = ir DType */
 
 typedef enum { RT_SP_DIM, RT_SP_NODE, RT_SP_EDGE, RT_SP_GRAPH, RT_SP_NZ } rt_space_kind;
 typedef enum {
-    RT_REL_BASE, RT_REL_SELF_LOOPS, RT_REL_NO_LOOPS, RT_REL_REVERSE, RT_REL_UNDIRECTED, RT_REL_UNION,
+    RT_REL_BASE,
+    RT_REL_SELF_LOOPS,
+    RT_REL_NO_LOOPS,
+    RT_REL_REVERSE,
+    RT_REL_UNDIRECTED,
+    RT_REL_UNION,
     RT_REL_WHERE
 } rt_rel_kind;
 
@@ -35,37 +49,58 @@ typedef struct {
     int64_t fixed; /* RT_SP_DIM of constant size, else -1 */
     rt_rel_kind rel;
     int src, dst, base[2]; /* spaces; -1 = none */
-    int cond_buf;          /* RT_REL_WHERE: buffer u8[base], filled by the load phase before rt_build_relation */
+    int cond_buf;          /* RT_REL_WHERE: buffer u8[base], filled by the load phase before
+                              rt_build_relation */
     int col;               /* RT_SP_NZ: its column */
     int graph;             /* RT_SP_NODE: its graph space or -1 */
 } rt_space;
 
 typedef enum {
-    RT_COL_FLOAT, RT_COL_CSR, RT_COL_CAT, RT_COL_CLASS, RT_COL_MULTILABEL, RT_COL_TIME, RT_COL_ID,
+    RT_COL_FLOAT,
+    RT_COL_CSR,
+    RT_COL_CAT,
+    RT_COL_CLASS,
+    RT_COL_MULTILABEL,
+    RT_COL_TIME,
+    RT_COL_ID,
     RT_COL_SPLIT
 } rt_col_kind;
 
 typedef struct {
     const char *name;
     rt_col_kind kind;
-    int space;            /* node, base edge or graph space; edge columns are given in canonical order */
-    int rank;             /* without the space itself */
+    int space; /* node, base edge or graph space; edge columns are given in canonical order */
+    int rank;  /* without the space itself */
     int dim[RT_MAX_RANK]; /* spaces of the other dimensions (their sizes are bound or checked) */
     int cat, nz;          /* spaces, -1 = none */
     int buf;              /* buffer that must hold it; -1 = not used by any phase */
 } rt_column;
 
-typedef enum { RT_MAP_SRC, RT_MAP_DST, RT_MAP_GRAPH, RT_MAP_COL, RT_MAP_ROW, RT_MAP_NZCOL, RT_MAP_ORIG } rt_map_kind;
+typedef enum {
+    RT_MAP_SRC,
+    RT_MAP_DST,
+    RT_MAP_GRAPH,
+    RT_MAP_COL,
+    RT_MAP_ROW,
+    RT_MAP_NZCOL,
+    RT_MAP_ORIG
+} rt_map_kind;
 
 /* Index arrays to provide: i32[from] targets, i64[to+1] segment bounds, i32[from] segment order. */
 typedef struct {
     rt_map_kind kind;
-    int from, to;  /* spaces */
+    int from, to; /* spaces */
     int col, which;
     int idx_buf, ptr_buf, perm_buf; /* -1 = not needed */
 } rt_map;
 
-typedef enum { RT_INIT_CONST, RT_INIT_UNIFORM, RT_INIT_NORMAL, RT_INIT_GLOROT, RT_INIT_KAIMING_UNIFORM } rt_init_kind;
+typedef enum {
+    RT_INIT_CONST,
+    RT_INIT_UNIFORM,
+    RT_INIT_NORMAL,
+    RT_INIT_GLOROT,
+    RT_INIT_KAIMING_UNIFORM
+} rt_init_kind;
 typedef enum { RT_VAR_PARAM, RT_VAR_STATE, RT_VAR_SLOT } rt_var_kind;
 
 typedef struct {
@@ -85,18 +120,28 @@ typedef struct {
     int64_t count, fan_in, fan_out;
 } rt_var_shape;
 
-typedef enum { RT_BUF_DATA, RT_BUF_VAR, RT_BUF_INPUT, RT_BUF_SAVED, RT_BUF_OUTPUT, RT_BUF_TEMP, RT_BUF_MAP,
-               RT_BUF_LOGICAL, RT_BUF_KEY } rt_buf_kind;
+typedef enum {
+    RT_BUF_DATA,
+    RT_BUF_VAR,
+    RT_BUF_INPUT,
+    RT_BUF_SAVED,
+    RT_BUF_OUTPUT,
+    RT_BUF_TEMP,
+    RT_BUF_MAP,
+    RT_BUF_LOGICAL,
+    RT_BUF_KEY
+} rt_buf_kind;
 
 typedef struct {
-    const char *name;    /* C identifier, unique */
+    const char *name; /* C identifier, unique */
     rt_buf_kind kind;
     rt_dtype dt;
-    const char *io_name; /* INPUT, SAVED, OUTPUT: "lr", "loss", "pred", "grad.conv1.lin.weight", .. */
-    int space;           /* LOGICAL: of which space; OUTPUT: space of dimension 0, or -1 */
-    int stream;          /* KEY */
+    const char
+        *io_name; /* INPUT, SAVED, OUTPUT: "lr", "loss", "pred", "grad.conv1.lin.weight", .. */
+    int space;    /* LOGICAL: of which space; OUTPUT: space of dimension 0, or -1 */
+    int stream;   /* KEY */
     int phase, first, last; /* TEMP: the steps of that phase between which it must exist */
-    int rank;            /* OUTPUT, SAVED: without bound sizes */
+    int rank;               /* OUTPUT, SAVED: without bound sizes */
 } rt_buf;
 
 struct RtExec;
@@ -109,7 +154,13 @@ typedef struct {
 } rt_phase;
 
 typedef enum { RT_OPTIM_NONE, RT_OPTIM_SGD, RT_OPTIM_ADAM, RT_OPTIM_ADAMW } rt_optim_kind;
-typedef enum { RT_SCHED_CONSTANT, RT_SCHED_STEP, RT_SCHED_COSINE, RT_SCHED_LINEAR, RT_SCHED_PLATEAU } rt_sched_kind;
+typedef enum {
+    RT_SCHED_CONSTANT,
+    RT_SCHED_STEP,
+    RT_SCHED_COSINE,
+    RT_SCHED_LINEAR,
+    RT_SCHED_PLATEAU
+} rt_sched_kind;
 
 /* Defaults from the model's train block; the command line and the C API override some. */
 typedef struct {
@@ -124,18 +175,18 @@ typedef struct {
     int64_t epochs, early_stop_patience;
     const char *keep_metric; /* NULL = keep the last; "loss", "accuracy", .. */
     bool keep_max;
-    int keep_split;          /* 1 train, 2 validation, 3 test */
+    int keep_split; /* 1 train, 2 validation, 3 test */
     int n_metrics;
     const char *const *metrics; /* names as in outputs "<metric>.train" .. */
 } rt_recipe;
 
 typedef struct rt_program {
-    int version;            /* RT_PROGRAM_VERSION */
-    const char *name;       /* "gcn" */
-    const char *source;     /* "models/gcn.gnn" */
-    const char *compiler;   /* "gnnc 0.1.0 (cpu, x86-64 ..)" */
-    const char *options;    /* "-O2 -D hidden=16 --march=native" */
-    uint64_t fingerprint;   /* of the IR: a checkpoint records it */
+    int version;          /* RT_PROGRAM_VERSION */
+    const char *name;     /* "gcn" */
+    const char *source;   /* "models/gcn.gnn" */
+    const char *compiler; /* "gnnc 0.1.0 (cpu, x86-64 ..)" */
+    const char *options;  /* "-O2 -D hidden=16 --march=native" */
+    uint64_t fingerprint; /* of the IR: a checkpoint records it */
     int n_syms, n_spaces, n_columns, n_maps, n_vars, n_bufs, n_phases, n_streams;
     const char *const *syms;
     const rt_space *spaces;
@@ -144,9 +195,10 @@ typedef struct rt_program {
     const rt_var *vars;
     const rt_buf *bufs;
     const rt_phase *phases;
-    /* With n[n_syms] bound (spaces built later, such as `where`, may still be 0 before the load phase): */
-    int64_t (*buf_count)(int buf, const int64_t *n);              /* elements */
-    void (*buf_shape)(int buf, const int64_t *n, int64_t *dim);   /* rank entries; OUTPUT, SAVED */
+    /* With n[n_syms] bound (spaces built later, such as `where`, may still be 0 before the load
+     * phase): */
+    int64_t (*buf_count)(int buf, const int64_t *n);            /* elements */
+    void (*buf_shape)(int buf, const int64_t *n, int64_t *dim); /* rank entries; OUTPUT, SAVED */
     void (*var_shape)(int var, const int64_t *n, rt_var_shape *out);
     rt_recipe recipe;
 } rt_program;
@@ -154,15 +206,16 @@ typedef struct rt_program {
 /* ---- what a running program sees ------------------------------------------------ */
 typedef struct RtExec {
     const rt_program *program;
-    int64_t *n;        /* [n_syms] sizes */
-    void **buf;        /* [n_bufs] 64-byte aligned */
+    int64_t *n; /* [n_syms] sizes */
+    void **buf; /* [n_bufs] 64-byte aligned */
     int threads;
-    const int64_t *const *balance; /* [n_maps] row bounds of RT_CHUNKS chunks with equal work, or NULL */
-    struct RtRuntime *rt;          /* the runtime's own side: errors, allocator, counters */
+    const int64_t *const
+        *balance;         /* [n_maps] row bounds of RT_CHUNKS chunks with equal work, or NULL */
+    struct RtRuntime *rt; /* the runtime's own side: errors, allocator, counters */
 } RtExec;
 
 enum {
-    RT_CHUNKS = 64,          /* chunks of a balanced parallel loop: by entries, whatever the thread count */
+    RT_CHUNKS = 64, /* chunks of a balanced parallel loop: by entries, whatever the thread count */
     RT_ROWS_PER_CHUNK = 256, /* plain parallel loops: rows (iterations) per chunk */
 };
 
@@ -183,10 +236,12 @@ typedef struct {
 /* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
 
-/* y = 1-based average rank of x among mask != 0 along `axis` of an [outer, len, inner] array; 0 elsewhere. */
-gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer, int64_t len,
-                        int64_t inner);
-gnnc_status rt_build_relation(RtExec *x, int space); /* load phase: after its condition was computed */
+/* y = 1-based average rank of x among mask != 0 along `axis` of an [outer, len, inner] array; 0
+ * elsewhere. */
+gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                        int64_t len, int64_t inner);
+gnnc_status rt_build_relation(RtExec *x,
+                              int space); /* load phase: after its condition was computed */
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 /* print and assert reach the host's callback (gnnc_set_message_callback); never stdio. */
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs);
