@@ -1,0 +1,161 @@
+/* Reverse-mode automatic differentiation of the training step.
+ *
+ *     %w = var W                             %w = var W
+ *     %y = mul %x %w                         %y = mul %x %w
+ *     %l = reduce sum %y           ->        %l = reduce sum %y
+ *     output "loss" %l                       output "loss" %l
+ *                                            %d = mul (copy 1) %x
+ *                                            output "grad.W" (reduce sum %d)
+ *
+ * One walk backwards over the SSA list; each op's vjp (ir/op) appends ordinary ops,
+ * so gradients are optimised, fused and printed like anything else, and could be
+ * differentiated again.  Only values between a parameter and the loss get one: data
+ * never does (activity analysis, Griewank and Walther, Evaluating Derivatives, 2008,
+ * ch. 6).  A value used several times sums its gradients from the last use to the
+ * first, so the result has the same bits every time.
+ *
+ * A sparse value that needs a gradient (a parameter times a CSR column) is rare; its
+ * op is differentiated through a dense copy, which costs memory and is remarked on. */
+#include "passes/autodiff.h"
+
+#include <string.h>
+
+#include "ir/op/op.h"
+#include "passes/rewrite.h"
+
+/* Hung on the tag of each value between a parameter and the loss. */
+typedef struct {
+    Op *grad; /* the sum so far */
+} Adjoint;
+
+typedef struct {
+    PassCtx *p;
+    Builder b;
+    Op *loss; /* the scalar */
+    Op *last; /* of the forward function */
+} Ad;
+
+static bool depends(const Op *op) {
+    if (op->kind == OP_VAR) return op->var->kind == VAR_PARAM;
+    if (!op_impl(op->kind)->vjp || ad_is_flat(op)) return false;
+    for (int i = 0; i < op->n_in; i++)
+        if (op->in[i]->tag) return true;
+    return false;
+}
+
+/* Tags the values that depend on a parameter and that the loss depends on. */
+static void mark(Ad *ad) {
+    Func *f = ad->b.f;
+    Arena *a = ad->p->a;
+    func_number(f);
+    bool *used = NEWN(a, bool, (size_t)f->n_ops);
+    used[ad->loss->id] = true;
+    for (Op *op = ad->last; op; op = op->prev)
+        for (int i = 0; used[op->id] && i < op->n_in; i++) used[op->in[i]->id] = true;
+    for (Op *op = f->first; op; op = op->next)
+        op->tag = used[op->id] && depends(op) ? NEW(a, Adjoint) : NULL;
+}
+
+static void accumulate(Ad *ad, Op *x, Op *g) {
+    Adjoint *at = x->tag;
+    at->grad = at->grad ? b_binary(&ad->b, OP_ADD, at->grad, g) : g;
+    if (x->hint && !at->grad->hint) at->grad->hint = arena_printf(ad->b.m->a, "d.%s", x->hint);
+}
+
+static bool is_csr(const Op *x) {
+    return x->type.layout == LAYOUT_CSR;
+}
+
+static bool needs_dense(const Op *op) {
+    bool sparse = is_csr(op);
+    for (int i = 0; i < op->n_in; i++) sparse = sparse || (ad_wants(op, i) && is_csr(op->in[i]));
+    return sparse;
+}
+
+/* The same op on dense copies, which share the adjoints of what they copy. */
+static Op *dense_twin(Ad *ad, Op *op) {
+    Op proto = *op;
+    proto.tag = NULL;
+    proto.type.layout = LAYOUT_DENSE;
+    proto.in = NEWN(ad->p->a, Op *, (size_t)op->n_in);
+    for (int i = 0; i < op->n_in; i++) {
+        Type t = op->in[i]->type;
+        t.layout = LAYOUT_DENSE;
+        proto.in[i] = is_csr(op->in[i]) ? b_copy(&ad->b, op->in[i], t) : op->in[i];
+        proto.in[i]->tag = op->in[i]->tag;
+    }
+    pass_remark(ad->p, op->span, "autodiff", "'%s' is differentiated on a dense copy of csr data",
+                op_mnemonic(op->kind));
+    return b_op(&ad->b, &proto);
+}
+
+static void differentiate(Ad *ad, Op *op) {
+    Adjoint *at = op->tag;
+    if (!at || !at->grad || op->kind == OP_VAR) return;
+    ad->b.span = op->span;
+    Op *gin[3] = {NULL}, *twin = needs_dense(op) ? dense_twin(ad, op) : op;
+    op_impl(op->kind)->vjp(&ad->b, twin, at->grad, gin);
+    for (int i = 0; i < op->n_in; i++)
+        if (gin[i] && ad_wants(op, i)) accumulate(ad, op->in[i], gin[i]);
+}
+
+/* A parameter's gradient: the sum over all reads of it; zeros when the loss does not
+ * depend on it; none when nothing reads it. */
+static void put_outputs(Ad *ad, Module *m) {
+    Op **sum = NEWN(ad->p->a, Op *, (size_t)m->vars.n + 1);
+    bool *read = NEWN(ad->p->a, bool, (size_t)m->vars.n + 1);
+    Op *end = ad->last->next;
+    for (Op *op = ad->b.f->first; op != end; op = op->next) {
+        if (op->kind != OP_VAR || op->var->kind != VAR_PARAM) continue;
+        const Adjoint *at = op->tag;
+        Op **s = &sum[op->var->id];
+        read[op->var->id] = true;
+        if (at && at->grad) *s = *s ? b_binary(&ad->b, OP_ADD, *s, at->grad) : at->grad;
+    }
+    for (int i = 0; i < m->vars.n; i++) {
+        const Var *v = m->vars.v[i];
+        if (!read[i]) continue;
+        ad->b.span = v->span;
+        Op *g = sum[i] ? sum[i] : ad_zeros(&ad->b, &v->type);
+        b_output(&ad->b, arena_printf(m->a, "grad.%s", v->path), g);
+    }
+}
+
+bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
+    Op *out = func_output(f, "loss");
+    if (!out) {
+        diag(p->ctx, DIAG_E0512, f->span, "function '%s' has no output \"loss\"", f->name);
+        return false;
+    }
+    Ad ad = {.p = p, .b = {.m = m, .f = f, .span = out->span}, .loss = out->in[0], .last = f->last};
+    if (ad.loss->type.rank || !dtype_is_float(ad.loss->type.dt)) {
+        diag(p->ctx, DIAG_E0512, out->span, "the loss is %s, not a floating-point scalar",
+             op_type_text(m, &ad.loss->type));
+        return false;
+    }
+    mark(&ad);
+    if (ad.loss->tag) accumulate(&ad, ad.loss, ad_const(&ad.b, ad.loss, 1));
+    for (Op *op = ad.last; op; op = op->prev) differentiate(&ad, op);
+    put_outputs(&ad, m);
+    for (Op *op = f->first; op; op = op->next) op->tag = NULL;
+    return true;
+}
+
+static bool has_gradients(const Func *f) {
+    for (const Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_OUTPUT && !strncmp(op->name, "grad.", 5)) return true;
+    return false;
+}
+
+static bool run(PassCtx *p, Module *m) {
+    Func *f = func_find(m, "train");
+    return !f || has_gradients(f) || pass_autodiff_func(p, m, f);
+}
+
+const Pass pass_autodiff = {
+    .name = "autodiff",
+    .summary = "append the gradients of every parameter to the training step",
+    .needs = IR_TYPED,
+    .gives = IR_GRAD,
+    .run = run,
+};
