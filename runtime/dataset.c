@@ -1,0 +1,311 @@
+/* Data sets in memory: lookup, the checks that later code relies on, and
+ * columns in other orders. */
+#include "dataset.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+    [RT_COL_FLOAT] = "float",
+    [RT_COL_CSR] = "csr",
+    [RT_COL_CAT] = "cat",
+    [RT_COL_CLASS] = "class",
+    [RT_COL_MULTILABEL] = "multilabel",
+    [RT_COL_TIME] = "time",
+    [RT_COL_ID] = "id",
+    [RT_COL_SPLIT] = "split",
+};
+enum { N_KINDS = sizeof kind_names / sizeof *kind_names };
+
+const char *rt_col_kind_name(rt_col_kind k) {
+    return kind_names[k];
+}
+
+bool rt_col_kind_find(const char *name, rt_col_kind *out) {
+    for (int k = 0; k < N_KINDS; k++) {
+        if (strcmp(kind_names[k], name) != 0) continue;
+        *out = (rt_col_kind)k;
+        return true;
+    }
+    return false;
+}
+
+RtDataset *rt_dataset_new(const RtAlloc *from) {
+    RtPool pool;
+    rt_pool_init(&pool, from);
+    RtDataset *d = RT_NEW(&pool, RtDataset); /* inside its own pool */
+    if (!d) return NULL;
+    d->name = d->source = d->licence = "";
+    d->pool = pool;
+    return d;
+}
+
+void rt_dataset_close(RtDataset *d) {
+    if (!d) return;
+    RtPool pool = d->pool; /* d itself goes away with it */
+    rt_pool_free(&pool);
+}
+
+static const RtTable *find(const RtTable *t, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(t[i].name, name) == 0) return &t[i];
+    return NULL;
+}
+
+const RtTable *rt_dataset_nodes(const RtDataset *d, const char *name) {
+    return find(d->nodes, d->n_nodes, name);
+}
+const RtTable *rt_dataset_edges(const RtDataset *d, const char *name) {
+    return find(d->edges, d->n_edges, name);
+}
+const RtTable *rt_dataset_graphs(const RtDataset *d, const char *name) {
+    return find(d->graphs, d->n_graphs, name);
+}
+
+const RtColumn *rt_table_column(const RtTable *t, const char *name) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];
+    return NULL;
+}
+
+/* ---- checks --------------------------------------------------------------- */
+typedef struct {
+    const RtColumn *c;
+    const char *table;
+    RtError *err;
+} Check;
+
+static gnnc_status bad_row(const Check *k, gnnc_status st, int64_t row, const char *what) {
+    return rt_fail(k->err, st, "%s.%s: row %lld: %s", k->table, k->c->name, (long long)row, what);
+}
+
+static int64_t width(const RtColumn *c) {
+    int64_t w = 1;
+    for (int i = 1; i < c->rank; i++) w *= c->shape[i];
+    return w;
+}
+
+/* x - x is 0 exactly for finite x; a sum over a block vectorises and rounds to
+ * nothing else, so only a bad block is looked at element by element. */
+static int64_t first_not_finite(const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 1024) {
+        int64_t end = n - i < 1024 ? n : i + 1024;
+        float sum = 0;
+        for (int64_t j = i; j < end; j++) sum += x[j] - x[j];
+        if (sum == 0) continue;
+        for (int64_t j = i; j < end; j++)
+            if (!isfinite(x[j])) return j;
+    }
+    return -1;
+}
+
+static gnnc_status check_finite(const Check *k, const float *x, int64_t n, int64_t per_row) {
+    int64_t i = first_not_finite(x, n);
+    if (i < 0) return GNNC_OK;
+    return bad_row(k, GNNC_E_VALUE, i / per_row,
+                   isnan(x[i]) ? "value is NaN" : "value is infinite");
+}
+
+static gnnc_status check_multilabel(const Check *k) {
+    int64_t w = width(k->c), n = k->c->n_rows * w;
+    for (int64_t i = 0; i < n; i++)
+        if (isinf(k->c->f32[i])) return bad_row(k, GNNC_E_VALUE, i / w, "value is infinite");
+    return GNNC_OK;
+}
+
+static gnnc_status check_categories(const Check *k) {
+    const RtColumn *c = k->c;
+    int64_t w = width(c), n = c->n_rows * w;
+    int32_t low = c->kind == RT_COL_CLASS ? -1 : 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (c->i32[i] >= low && c->i32[i] < c->n_categories) continue;
+        return rt_fail(k->err, GNNC_E_RANGE, "%s.%s: row %lld: %d is no %s of %lld", k->table,
+                       c->name, (long long)(i / w), c->i32[i],
+                       c->kind == RT_COL_CLASS ? "class" : "category", (long long)c->n_categories);
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status check_split(const Check *k) {
+    const RtColumn *c = k->c;
+    for (int64_t i = 0; i < c->n_splits * c->n_rows; i++)
+        if (c->splits[i] < 0 || c->splits[i] > 3)
+            return bad_row(k, GNNC_E_RANGE, i % c->n_rows,
+                           "a split is 0 none, 1 train, 2 validation or 3 test");
+    return GNNC_OK;
+}
+
+static gnnc_status check_time(const Check *k) {
+    for (int64_t i = 0; i < k->c->n_rows; i++)
+        if (isinf(k->c->f64[i])) return bad_row(k, GNNC_E_VALUE, i, "time is infinite");
+    return GNNC_OK;
+}
+
+static gnnc_status check_csr(const Check *k) {
+    const RtCsr *m = &k->c->csr;
+    if (m->n_cols > INT32_MAX || m->nnz > INT32_MAX)
+        return bad_row(k, GNNC_E_RANGE, 0, "more than 2^31 - 1 columns or stored entries");
+    if (m->ptr[0] != 0) return bad_row(k, GNNC_E_FORMAT, 0, "row pointers must start at 0");
+    for (int64_t r = 0; r < m->n_rows; r++) {
+        if (m->ptr[r + 1] < m->ptr[r] || m->ptr[r + 1] > m->nnz)
+            return bad_row(k, GNNC_E_FORMAT, r, "row pointers must ascend and stay inside");
+        int32_t last = -1;
+        for (int64_t e = m->ptr[r]; e < m->ptr[r + 1]; last = m->col[e++]) {
+            if (m->col[e] < 0 || m->col[e] >= m->n_cols)
+                return bad_row(k, GNNC_E_RANGE, r, "column index out of range");
+            if (m->col[e] <= last)
+                return bad_row(k, GNNC_E_FORMAT, r, "column indices must ascend");
+        }
+    }
+    if (m->ptr[m->n_rows] != m->nnz)
+        return rt_fail(k->err, GNNC_E_FORMAT, "%s.%s: row pointers end at %lld of %lld entries",
+                       k->table, k->c->name, (long long)m->ptr[m->n_rows], (long long)m->nnz);
+    int64_t i = first_not_finite(m->val, m->nnz), row = 0;
+    if (i < 0) return GNNC_OK;
+    while (m->ptr[row + 1] <= i) row++;
+    return bad_row(k, GNNC_E_VALUE, row, isnan(m->val[i]) ? "value is NaN" : "value is infinite");
+}
+
+gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err) {
+    Check k = {c, where, err};
+    if ((c->kind == RT_COL_TIME || c->kind == RT_COL_ID) && c->rank != 1)
+        return rt_fail(err, GNNC_E_SHAPE, "%s.%s: a %s column has no further dimension", where,
+                       c->name, kind_names[c->kind]);
+    switch (c->kind) {
+    case RT_COL_FLOAT:
+        return check_finite(&k, c->f32, c->n_rows * width(c), width(c));
+    case RT_COL_CSR:
+        return check_csr(&k);
+    case RT_COL_CAT:
+    case RT_COL_CLASS:
+        return check_categories(&k);
+    case RT_COL_MULTILABEL:
+        return check_multilabel(&k);
+    case RT_COL_TIME:
+        return check_time(&k);
+    case RT_COL_ID:
+        return GNNC_OK;
+    case RT_COL_SPLIT:
+        return check_split(&k);
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status check_graph_ptr(const RtDataset *d, const RtTable *t, RtError *err) {
+    const RtTable *g = &d->graphs[t->graph];
+    for (int64_t i = 0; i < g->count; i++)
+        if (t->graph_ptr[i + 1] < t->graph_ptr[i])
+            return rt_fail(err, GNNC_E_FORMAT, "%s: graph %lld: graph pointers must ascend",
+                           t->name, (long long)i);
+    if (t->graph_ptr[0] == 0 && t->graph_ptr[g->count] == t->count) return GNNC_OK;
+    return rt_fail(err, GNNC_E_FORMAT, "%s: graph pointers must run from 0 to %lld", t->name,
+                   (long long)t->count);
+}
+
+static gnnc_status check_ends(const RtDataset *d, const RtTable *t, RtError *err) {
+    int64_t n_src = d->nodes[t->src_type].count, n_dst = d->nodes[t->dst_type].count;
+    for (int64_t e = 0; e < t->count; e++) {
+        bool src_bad = t->src[e] < 0 || t->src[e] >= n_src;
+        if (!src_bad && t->dst[e] >= 0 && t->dst[e] < n_dst) continue;
+        const RtTable *end = &d->nodes[src_bad ? t->src_type : t->dst_type];
+        return rt_fail(err, GNNC_E_RANGE, "%s: edge %lld: %s %d is no '%s' node: there are %lld",
+                       t->name, (long long)e, src_bad ? "source" : "destination",
+                       src_bad ? t->src[e] : t->dst[e], end->name, (long long)end->count);
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_dataset_check(const RtDataset *d, RtError *err) {
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
+        if (d->nodes[i].graph >= 0) st = check_graph_ptr(d, &d->nodes[i], err);
+    for (int i = 0; i < d->n_edges && st == GNNC_OK; i++) st = check_ends(d, &d->edges[i], err);
+    return st;
+}
+
+/* ---- columns in other orders ------------------------------------------------ */
+static const void *take_rows(RtPool *pool, const void *x, size_t row_bytes, const int32_t *idx,
+                             int64_t n) {
+    char *to = rt_pool_alloc(pool, (size_t)n, row_bytes);
+    for (int64_t i = 0; to && i < n; i++)
+        memcpy(to + (size_t)i * row_bytes, (const char *)x + (size_t)idx[i] * row_bytes, row_bytes);
+    return to;
+}
+
+static bool take_csr(RtPool *pool, const RtCsr *m, const int32_t *idx, int64_t n, RtCsr *out) {
+    int64_t *ptr = RT_NEWN(pool, int64_t, n + 1);
+    if (!ptr) return false;
+    for (int64_t i = 0; i < n; i++) ptr[i + 1] = ptr[i] + m->ptr[idx[i] + 1] - m->ptr[idx[i]];
+    int32_t *col = RT_NEWN(pool, int32_t, ptr[n]);
+    float *val = RT_NEWN(pool, float, ptr[n]);
+    if (!col || !val) return false;
+    for (int64_t i = 0; i < n; i++) {
+        size_t k = (size_t)(ptr[i + 1] - ptr[i]);
+        memcpy(col + ptr[i], m->col + m->ptr[idx[i]], k * sizeof *col);
+        memcpy(val + ptr[i], m->val + m->ptr[idx[i]], k * sizeof *val);
+    }
+    *out = (RtCsr){n, m->n_cols, ptr[n], ptr, col, val};
+    return true;
+}
+
+static bool take_splits(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
+                        RtColumn *out) {
+    int8_t *to = rt_pool_alloc(pool, (size_t)c->n_splits, (size_t)n);
+    out->splits = to;
+    for (int k = 0; to && k < c->n_splits; k++)
+        for (int64_t i = 0; i < n; i++) to[k * n + i] = c->splits[k * c->n_rows + idx[i]];
+    return to;
+}
+
+gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
+                           RtColumn *out, RtError *err) {
+    size_t w = (size_t)width(c);
+    bool ok = true;
+    *out = *c;
+    out->n_rows = out->shape[0] = n;
+    switch (c->kind) {
+    case RT_COL_FLOAT:
+    case RT_COL_MULTILABEL:
+        ok = (out->f32 = take_rows(pool, c->f32, w * 4, idx, n));
+        break;
+    case RT_COL_CAT:
+    case RT_COL_CLASS:
+        ok = (out->i32 = take_rows(pool, c->i32, w * 4, idx, n));
+        break;
+    case RT_COL_TIME:
+        ok = (out->f64 = take_rows(pool, c->f64, 8, idx, n));
+        break;
+    case RT_COL_ID:
+        ok = (out->i64 = take_rows(pool, c->i64, 8, idx, n));
+        break;
+    case RT_COL_CSR:
+        ok = take_csr(pool, &c->csr, idx, n, &out->csr);
+        break;
+    case RT_COL_SPLIT:
+        ok = take_splits(pool, c, idx, n, out);
+        break;
+    }
+    return ok ? GNNC_OK : rt_fail_nomem(err, c->name);
+}
+
+gnnc_status rt_column_split(RtPool *pool, const RtColumn *c, int k, const int32_t **out,
+                            RtError *err) {
+    if (k < 0 || k >= c->n_splits)
+        return rt_fail(err, GNNC_E_RANGE, "split %d: column '%s' has splits 0 to %d", k, c->name,
+                       c->n_splits - 1);
+    int32_t *to = RT_NEWN(pool, int32_t, c->n_rows);
+    if (!to) return rt_fail_nomem(err, c->name);
+    for (int64_t i = 0; i < c->n_rows; i++) to[i] = c->splits[k * c->n_rows + i];
+    *out = to;
+    return GNNC_OK;
+}
+
+gnnc_status rt_table_graph_of(RtPool *pool, const RtTable *nodes, int64_t n_graphs,
+                              const int32_t **out, RtError *err) {
+    int32_t *to = RT_NEWN(pool, int32_t, nodes->count);
+    if (!to) return rt_fail_nomem(err, nodes->name);
+    for (int64_t g = 0; g < n_graphs; g++)
+        for (int64_t i = nodes->graph_ptr[g]; i < nodes->graph_ptr[g + 1]; i++) to[i] = (int32_t)g;
+    *out = to;
+    return GNNC_OK;
+}

@@ -1,0 +1,285 @@
+/* Writes a data directory: into "<dir>.tmp.<pid>" first, then one rename.  An old
+ * data directory is swapped with the new one in one step (RENAME_EXCHANGE) and
+ * removed afterwards, so at every moment `dir` is a whole data set. */
+#include "dataset.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "json.h"
+
+typedef struct {
+    RtPool *pool;
+    const char *dir; /* the temporary one */
+    RtText json;
+    RtError *err;
+    gnnc_status st; /* the first failure; later calls do nothing */
+} Writer;
+
+static void put(Writer *w, const char *text) {
+    if (w->st == GNNC_OK && !rt_text_put(&w->json, text, strlen(text)))
+        w->st = rt_fail_nomem(w->err, w->dir);
+}
+
+static void put_string(Writer *w, const char *text) {
+    if (w->st == GNNC_OK && !rt_text_json_string(&w->json, text))
+        w->st = rt_fail_nomem(w->err, w->dir);
+}
+
+static void put_int(Writer *w, int64_t v) {
+    if (w->st == GNNC_OK && !rt_text_printf(&w->json, "%lld", (long long)v))
+        w->st = rt_fail_nomem(w->err, w->dir);
+}
+
+/* Saves an array as `file` and puts  , "key": "file"  */
+static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
+                      const int64_t *shape, const void *data) {
+    RtArray a = {.dt = dt, .rank = rank, .data = data};
+    if (w->st != GNNC_OK) return;
+    memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
+    const char *path = rt_pool_printf(w->pool, "%s/%s", w->dir, file);
+    w->st = path ? rt_npy_save(&w->pool->from, path, &a, w->err) : rt_fail_nomem(w->err, file);
+    put(w, ", \"");
+    put(w, key);
+    put(w, "\": ");
+    put_string(w, file);
+}
+
+static const char *file_name(Writer *w, const char *stem, const char *suffix) {
+    const char *name = rt_pool_printf(w->pool, "%s%s.npy", stem, suffix);
+    if (name) return name;
+    w->st = rt_fail_nomem(w->err, w->dir);
+    return "";
+}
+
+static void put_dense(Writer *w, const RtColumn *c, const char *stem) {
+    const char *file = file_name(w, stem, "");
+    switch (c->kind) {
+    case RT_COL_FLOAT:
+    case RT_COL_MULTILABEL:
+        put_array(w, "file", file, RT_DT_F32, c->rank, c->shape, c->f32);
+        break;
+    case RT_COL_TIME:
+        put_array(w, "file", file, RT_DT_F64, c->rank, c->shape, c->f64);
+        break;
+    case RT_COL_ID:
+        put_array(w, "file", file, RT_DT_I64, c->rank, c->shape, c->i64);
+        break;
+    default:
+        put_array(w, "file", file, RT_DT_I32, c->rank, c->shape, c->i32);
+        break;
+    }
+}
+
+static void put_csr(Writer *w, const RtCsr *m, const char *stem) {
+    put_array(w, "ptr", file_name(w, stem, ".ptr"), RT_DT_I64, 1, (int64_t[]){m->n_rows + 1},
+              m->ptr);
+    put_array(w, "col", file_name(w, stem, ".col"), RT_DT_I32, 1, &m->nnz, m->col);
+    put_array(w, "val", file_name(w, stem, ".val"), RT_DT_F32, 1, &m->nnz, m->val);
+}
+
+static void put_shape(Writer *w, const RtColumn *c) {
+    put(w, ", \"shape\": [");
+    for (int i = 0; i < c->rank; i++) {
+        if (i) put(w, ", ");
+        put_int(w, c->shape[i]);
+    }
+    put(w, "]");
+}
+
+static void put_categories(Writer *w, const RtColumn *c) {
+    put(w, ", \"categories\": ");
+    put_int(w, c->n_categories);
+    if (!c->names) return;
+    put(w, ", \"names\": [");
+    for (int64_t i = 0; i < c->n_categories; i++) {
+        if (i) put(w, ", ");
+        put_string(w, c->names[i]);
+    }
+    put(w, "]");
+}
+
+static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
+    const char *stem = rt_pool_printf(w->pool, "%s.%s", table_stem, c->name);
+    if (!stem) {
+        w->st = rt_fail_nomem(w->err, w->dir);
+        return;
+    }
+    put_string(w, c->name);
+    put(w, ": {\"kind\": ");
+    put_string(w, rt_col_kind_name(c->kind));
+    if (c->rank > 1) put_shape(w, c);
+    if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) put_categories(w, c);
+    if (c->kind == RT_COL_CSR)
+        put_csr(w, &c->csr, stem);
+    else if (c->kind == RT_COL_SPLIT)
+        put_array(w, "file", file_name(w, stem, ""), RT_DT_I8, 2,
+                  (int64_t[]){c->n_splits, c->n_rows}, c->splits);
+    else
+        put_dense(w, c, stem);
+    put(w, "}");
+}
+
+static bool plain(const char *name) {
+    for (const char *s = name; *s; s++) {
+        bool letter = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_';
+        if (!letter && (s == name || *s < '0' || *s > '9')) return false;
+    }
+    return *name && strlen(name) < 64;
+}
+
+static void check_name(Writer *w, const char *name) {
+    if (w->st == GNNC_OK && !plain(name))
+        w->st = rt_fail(w->err, GNNC_E_ARG,
+                        "'%s' cannot name a type or column: use letters, digits "
+                        "and '_'",
+                        name);
+}
+
+static void put_ends(Writer *w, const RtDataset *d, const RtTable *t, const char *stem) {
+    int32_t *ends = RT_NEWN(w->pool, int32_t, 2 * t->count);
+    if (!ends) {
+        w->st = rt_fail_nomem(w->err, w->dir);
+        return;
+    }
+    if (t->count) memcpy(ends, t->src, (size_t)t->count * sizeof *ends);
+    if (t->count) memcpy(ends + t->count, t->dst, (size_t)t->count * sizeof *ends);
+    put(w, ", \"src\": ");
+    put_string(w, d->nodes[t->src_type].name);
+    put(w, ", \"dst\": ");
+    put_string(w, d->nodes[t->dst_type].name);
+    put_array(w, "file", file_name(w, stem, ""), RT_DT_I32, 2, (int64_t[]){2, t->count}, ends);
+}
+
+static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const char *section) {
+    check_name(w, t->name);
+    for (int i = 0; i < t->n_columns; i++) check_name(w, t->columns[i].name);
+    const char *stem = rt_pool_printf(w->pool, "%.4s.%s", section, t->name);
+    if (!stem) w->st = rt_fail_nomem(w->err, w->dir);
+    if (w->st != GNNC_OK) return;
+    put(w, "    ");
+    put_string(w, t->name);
+    put(w, ": {\"count\": ");
+    put_int(w, t->count);
+    if (t->src) put_ends(w, d, t, stem);
+    if (t->graph_ptr) {
+        put(w, ", \"graph\": ");
+        put_string(w, d->graphs[t->graph].name);
+        put_array(w, "graph_ptr", file_name(w, stem, ".graph_ptr"), RT_DT_I64, 1,
+                  (int64_t[]){d->graphs[t->graph].count + 1}, t->graph_ptr);
+    }
+    put(w, ", \"columns\": {");
+    for (int i = 0; i < t->n_columns; i++) {
+        put(w, i ? ",\n      " : "\n      ");
+        put_column(w, &t->columns[i], stem);
+    }
+    put(w, "}}");
+}
+
+static void put_section(Writer *w, const RtDataset *d, const char *key, const RtTable *t, int n) {
+    if (n == 0) return;
+    put(w, ",\n  ");
+    put_string(w, key);
+    put(w, ": {");
+    for (int i = 0; i < n; i++) {
+        put(w, i ? ",\n" : "\n");
+        put_table(w, d, &t[i], key);
+    }
+    put(w, "}");
+}
+
+static void put_text(Writer *w, const char *key, const char *text) {
+    if (!*text) return;
+    put(w, ",\n  ");
+    put_string(w, key);
+    put(w, ": ");
+    put_string(w, text);
+}
+
+/* Arrays first, the schema last: a directory without one is no data set. */
+static gnnc_status write_all(Writer *w, const RtDataset *d) {
+    RtOut o;
+    gnnc_status st;
+    put(w, "{\n  \"format\": 1");
+    put_text(w, "name", d->name);
+    put_text(w, "source", d->source);
+    put_text(w, "licence", d->licence);
+    put_section(w, d, "nodes", d->nodes, d->n_nodes);
+    put_section(w, d, "edges", d->edges, d->n_edges);
+    put_section(w, d, "graphs", d->graphs, d->n_graphs);
+    put(w, "\n}\n");
+    if (w->st != GNNC_OK) return w->st;
+    const char *path = rt_pool_printf(w->pool, "%s/schema.json", w->dir);
+    if (!path) return rt_fail_nomem(w->err, w->dir);
+    TRY(st, rt_out_open(&o, &w->pool->from, path, w->err));
+    st = rt_out_write(&o, w->json.s, w->json.n, w->err);
+    if (st == GNNC_OK) return rt_out_commit(&o, w->err);
+    rt_out_abort(&o);
+out:
+    return st;
+}
+
+/* ---- directories ----------------------------------------------------------- */
+static gnnc_status remove_tree(RtPool *pool, const char *dir, RtError *err) {
+    DIR *list = opendir(dir);
+    if (!list) return rt_fail_errno(err, dir, "open");
+    gnnc_status st = GNNC_OK;
+    for (struct dirent *e; (e = readdir(list));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (unlinkat(dirfd(list), e->d_name, 0) == 0) continue;
+        const char *path = rt_pool_printf(pool, "%s/%s", dir, e->d_name);
+        st = rt_fail_errno(err, path ? path : e->d_name, "remove");
+    }
+    closedir(list);
+    if (rmdir(dir) != 0 && st == GNNC_OK) st = rt_fail_errno(err, dir, "remove");
+    return st;
+}
+
+static bool is_data_dir(RtPool *pool, const char *dir) {
+    const char *path = rt_pool_printf(pool, "%s/schema.json", dir);
+    return path && access(path, F_OK) == 0;
+}
+
+/* Puts `tmp` at `dir`. */
+static gnnc_status install(RtPool *pool, const char *tmp, const char *dir, bool replace,
+                           RtError *err) {
+    const char *parent = rt_path_dir(pool, dir);
+    if (!parent) return rt_fail_nomem(err, dir);
+    if (rename(tmp, dir) == 0) return rt_dir_sync(parent, err); /* absent or empty */
+    if (errno != ENOTEMPTY && errno != EEXIST) return rt_fail_errno(err, dir, "create");
+    if (!is_data_dir(pool, dir))
+        return rt_fail(err, GNNC_E_IO, "%s: exists and is not a data directory", dir);
+    if (!replace) return rt_fail(err, GNNC_E_IO, "%s: exists already", dir);
+    if (renameat2(AT_FDCWD, tmp, AT_FDCWD, dir, RENAME_EXCHANGE) != 0)
+        return rt_fail_errno(err, dir, "replace");
+    gnnc_status st = rt_dir_sync(parent, err);
+    return st == GNNC_OK ? remove_tree(pool, tmp, err) : st;
+}
+
+static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, bool replace,
+                             RtError *err) {
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/') n--;
+    dir = rt_pool_strndup(pool, dir, n);
+    const char *tmp = dir ? rt_pool_printf(pool, "%s.tmp.%ld", dir, (long)getpid()) : NULL;
+    if (!tmp) return rt_fail_nomem(err, "data directory");
+    if (mkdir(tmp, 0777) != 0) return rt_fail_errno(err, tmp, "create");
+    Writer w = {.pool = pool, .dir = tmp, .json = {.pool = pool}, .err = err, .st = GNNC_OK};
+    gnnc_status st = write_all(&w, d);
+    if (st == GNNC_OK) st = install(pool, tmp, dir, replace, err);
+    if (st != GNNC_OK) remove_tree(pool, tmp, NULL);
+    return st;
+}
+
+gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err) {
+    RtPool pool;
+    rt_pool_init(&pool, &d->pool.from);
+    gnnc_status st = write_dir(&pool, d, dir, replace, err);
+    rt_pool_free(&pool);
+    return st;
+}

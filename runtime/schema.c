@@ -1,0 +1,399 @@
+/* Opens a data directory: schema.json first, then every file it names.  The
+ * format is described in docs/data.md. */
+#include "dataset.h"
+
+#include <string.h>
+
+#include "json.h"
+
+#define SCHEMA "schema.json"
+
+typedef struct {
+    RtDataset *d;
+    const RtFiles *files;
+    RtError *err;
+} Opener;
+
+static gnnc_status bad(Opener *o, const RtJson *at, const char *table, const char *what) {
+    return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: %s", at->line, table, what);
+}
+
+static const char *get_text(const RtJson *object, const char *key) {
+    const RtJson *v = rt_json_get(object, key);
+    return v && v->kind == RT_JSON_STRING ? v->text : NULL;
+}
+
+/* Every key must be known: a misspelt one would otherwise be ignored. */
+static gnnc_status check_keys(Opener *o, const RtJson *object, const char *table,
+                              const char *const *known) {
+    if (object->kind != RT_JSON_OBJECT) return bad(o, object, table, "an object is expected");
+    for (const RtJson *v = object->first; v; v = v->next) {
+        const char *const *k = known;
+        while (*k && strcmp(*k, v->key) != 0) k++;
+        if (!*k)
+            return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: unknown key '%s'", v->line,
+                           table, v->key);
+    }
+    return GNNC_OK;
+}
+
+/* ---- files ---------------------------------------------------------------- */
+/* A name inside the directory: no path may lead out of it. */
+static bool plain_name(const char *s) {
+    return s && *s && *s != '.' && !strchr(s, '/') && strlen(s) < 200;
+}
+
+static gnnc_status open_array(Opener *o, const RtJson *object, const char *table, const char *key,
+                              const char **name, RtArray *out) {
+    *name = get_text(object, key);
+    if (!plain_name(*name))
+        return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: '%s' must name a file here",
+                       object->line, table, key);
+    RtBytes file;
+    gnnc_status st = o->files->get(o->files->user, &o->d->pool, *name, &file, o->err);
+    if (st == GNNC_OK) st = rt_npy_parse(&o->d->pool, file, *name, out, o->err);
+    return st;
+}
+
+static gnnc_status want_shape(Opener *o, const char *file, const RtArray *a, int rank,
+                              const int64_t *shape) {
+    for (int i = 0; a->rank == rank && i < rank; i++) {
+        if (a->shape[i] == shape[i]) continue;
+        return rt_fail(o->err, GNNC_E_SHAPE, "%s: size %lld in dimension %d, the schema says %lld",
+                       file, (long long)a->shape[i], i, (long long)shape[i]);
+    }
+    if (a->rank == rank) return GNNC_OK;
+    return rt_fail(o->err, GNNC_E_SHAPE, "%s: %d dimensions, the schema says %d", file, a->rank,
+                   rank);
+}
+
+static gnnc_status want_integers(Opener *o, const char *file, const RtArray *a) {
+    if (strchr("iub", rt_dtype_kind(a->dt))) return GNNC_OK;
+    return rt_fail(o->err, GNNC_E_DTYPE, "%s: holds %s, integers wanted", file,
+                   rt_dtype_name(a->dt));
+}
+
+/* ---- columns -------------------------------------------------------------- */
+static gnnc_status read_shape(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    const RtJson *shape = rt_json_get(v, "shape");
+    c->rank = 1;
+    c->shape[0] = c->n_rows;
+    if (!shape && c->kind != RT_COL_CSR) return GNNC_OK;
+    if (!shape || shape->kind != RT_JSON_ARRAY || shape->n < 1 || shape->n > RT_ARRAY_RANK)
+        return bad(o, v, table, "'shape' must be an array of sizes");
+    c->rank = 0;
+    for (const RtJson *s = shape->first; s; s = s->next) {
+        if (s->kind != RT_JSON_NUMBER || !s->is_int || s->i < 0 || s->i > INT32_MAX)
+            return bad(o, s, table, "a size must be a whole number below 2^31");
+        c->shape[c->rank++] = s->i;
+    }
+    if (c->shape[0] != c->n_rows) return bad(o, shape, table, "shape[0] is not the row count");
+    int64_t width = 1; /* of no rows at all, nothing else bounds the product */
+    for (int i = 1; i < c->rank; i++)
+        if (__builtin_mul_overflow(width, c->shape[i], &width) || width > INT32_MAX)
+            return bad(o, shape, table, "a row has more than 2^31 - 1 elements");
+    return GNNC_OK;
+}
+
+static gnnc_status read_categories(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    const RtJson *n = rt_json_get(v, "categories"), *names = rt_json_get(v, "names");
+    if (!n || n->kind != RT_JSON_NUMBER || !n->is_int || n->i < 0 || n->i > INT32_MAX)
+        return bad(o, v, table, "'categories' must be a whole number");
+    c->n_categories = n->i;
+    if (!names) return GNNC_OK;
+    if (names->kind != RT_JSON_ARRAY || names->n != c->n_categories)
+        return bad(o, names, table, "'names' must list one name per category");
+    const char **list = RT_NEWN(&o->d->pool, const char *, names->n);
+    if (!list) return rt_fail_nomem(o->err, SCHEMA);
+    int i = 0;
+    for (const RtJson *s = names->first; s; s = s->next) {
+        if (s->kind != RT_JSON_STRING) return bad(o, s, table, "a category name must be a string");
+        list[i++] = s->text;
+    }
+    c->names = list;
+    return GNNC_OK;
+}
+
+static gnnc_status load_csr(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    RtArray ptr, col, val;
+    const char *ptr_file, *col_file, *val_file;
+    RtPool *pool = &o->d->pool;
+    gnnc_status st = GNNC_OK;
+    if (c->rank != 2) return bad(o, v, table, "a csr column has two dimensions");
+    TRY(st, open_array(o, v, table, "ptr", &ptr_file, &ptr));
+    TRY(st, want_integers(o, ptr_file, &ptr));
+    TRY(st, want_shape(o, ptr_file, &ptr, 1, (int64_t[]){c->n_rows + 1}));
+    TRY(st, open_array(o, v, table, "col", &col_file, &col));
+    TRY(st, want_shape(o, col_file, &col, 1, (int64_t[]){col.count}));
+    c->csr = (RtCsr){.n_rows = c->n_rows, .n_cols = c->shape[1], .nnz = col.count};
+    c->csr.ptr = rt_array_as_i64(pool, &ptr);
+    TRY(st, rt_array_as_i32(pool, &col, col_file, &c->csr.col, o->err));
+    TRY(st, open_array(o, v, table, "val", &val_file, &val));
+    TRY(st, want_shape(o, val_file, &val, 1, &col.count));
+    c->csr.val = rt_array_as_f32(pool, &val);
+    if (!c->csr.ptr || !c->csr.val) st = rt_fail_nomem(o->err, val_file);
+out:
+    return st;
+}
+
+/* [K, N] int8, or [N] for one split. */
+static gnnc_status split_shape(Opener *o, const char *file, const RtArray *a, RtColumn *c) {
+    int64_t k = a->rank == 2 ? a->shape[0] : 1;
+    gnnc_status st = want_shape(o, file, a, a->rank == 2 ? 2 : 1,
+                                a->rank == 2 ? (int64_t[]){k, c->n_rows} : &c->n_rows);
+    if (st == GNNC_OK) st = want_integers(o, file, a);
+    if (st == GNNC_OK && (k < 1 || k > 10000 || (c->n_splits && c->n_splits != k)))
+        st = rt_fail(o->err, GNNC_E_SHAPE, "%s: %lld splits", file, (long long)k);
+    c->n_splits = (int)k;
+    return st;
+}
+
+/* Three masks instead of one array of codes. */
+static gnnc_status load_masks(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    static const char *const keys[] = {"train", "val", "test"};
+    int8_t *to = NULL;
+    for (int part = 0; part < 3; part++) {
+        RtArray a;
+        const char *file;
+        gnnc_status st = open_array(o, v, table, keys[part], &file, &a);
+        if (st == GNNC_OK) st = split_shape(o, file, &a, c);
+        if (st != GNNC_OK) return st;
+        a = rt_array_row_major(&o->d->pool, &a);
+        if (!to) to = RT_NEWN(&o->d->pool, int8_t, a.count);
+        if (!to || !a.data) return rt_fail_nomem(o->err, file);
+        for (int64_t i = 0; i < a.count; i++) {
+            if (rt_array_i64(&a, i) == 0) continue;
+            if (to[i])
+                return rt_fail(o->err, GNNC_E_RANGE, "%s: row %lld is in two parts of split %lld",
+                               file, (long long)(i % c->n_rows), (long long)(i / c->n_rows));
+            to[i] = (int8_t)(part + 1);
+        }
+    }
+    c->splits = to;
+    return GNNC_OK;
+}
+
+static gnnc_status load_split(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    RtArray a;
+    const char *file;
+    gnnc_status st;
+    if (c->rank != 1) return bad(o, v, table, "a split column has no further dimension");
+    if (rt_json_get(v, "train")) return load_masks(o, v, table, c);
+    TRY(st, open_array(o, v, table, "file", &file, &a));
+    TRY(st, split_shape(o, file, &a, c));
+    a = rt_array_row_major(&o->d->pool, &a);
+    c->splits = a.data;
+    if (a.data && a.dt != RT_DT_I8) {
+        int8_t *to = RT_NEWN(&o->d->pool, int8_t, a.count);
+        for (int64_t i = 0; to && i < a.count; i++) {
+            int64_t part = rt_array_i64(&a, i);
+            to[i] = part < 0 || part > 3 ? -1 : (int8_t)part; /* the check reports -1 */
+        }
+        c->splits = to;
+    }
+    if (!c->splits) st = rt_fail_nomem(o->err, file);
+out:
+    return st;
+}
+
+static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    RtArray a;
+    RtPool *pool = &o->d->pool;
+    const char *file;
+    gnnc_status st;
+    bool ok = true;
+    TRY(st, open_array(o, v, table, "file", &file, &a));
+    TRY(st, want_shape(o, file, &a, c->rank, c->shape));
+    switch (c->kind) {
+    case RT_COL_FLOAT:
+    case RT_COL_MULTILABEL:
+        ok = (c->f32 = rt_array_as_f32(pool, &a));
+        break;
+    case RT_COL_TIME:
+        ok = (c->f64 = rt_array_as_f64(pool, &a));
+        break;
+    case RT_COL_ID:
+        TRY(st, want_integers(o, file, &a));
+        ok = (c->i64 = rt_array_as_i64(pool, &a));
+        break;
+    default:
+        st = rt_array_as_i32(pool, &a, file, &c->i32, o->err);
+        break;
+    }
+    if (!ok) st = rt_fail_nomem(o->err, file);
+out:
+    return st;
+}
+
+static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, int64_t n_rows,
+                               RtColumn *c) {
+    static const char *const known[] = {"kind",       "shape", "file",  "ptr",  "col", "val",
+                                        "categories", "names", "train", "test", NULL};
+    const char *where = rt_pool_printf(&o->d->pool, "%s.%s", table, v->key);
+    if (!where) return rt_fail_nomem(o->err, SCHEMA);
+    gnnc_status st;
+    TRY(st, check_keys(o, v, where, known));
+    const char *kind = get_text(v, "kind");
+    c->name = v->key;
+    c->n_rows = n_rows;
+    if (!kind || !rt_col_kind_find(kind, &c->kind)) return bad(o, v, where, "unknown 'kind'");
+    TRY(st, read_shape(o, v, where, c));
+    if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) TRY(st, read_categories(o, v, where, c));
+    if (c->kind == RT_COL_CSR)
+        st = load_csr(o, v, where, c);
+    else if (c->kind == RT_COL_SPLIT)
+        st = load_split(o, v, where, c);
+    else
+        st = load_dense(o, v, where, c);
+    if (st == GNNC_OK) st = rt_column_check(c, table, o->err);
+out:
+    return st;
+}
+
+/* ---- tables --------------------------------------------------------------- */
+static gnnc_status load_columns(Opener *o, const RtJson *v, RtTable *t) {
+    const RtJson *columns = rt_json_get(v, "columns");
+    if (!columns) return GNNC_OK;
+    if (columns->kind != RT_JSON_OBJECT) return bad(o, columns, t->name, "'columns' is no object");
+    t->columns = RT_NEWN(&o->d->pool, RtColumn, columns->n);
+    if (!t->columns) return rt_fail_nomem(o->err, SCHEMA);
+    gnnc_status st = GNNC_OK;
+    for (const RtJson *c = columns->first; c && st == GNNC_OK; c = c->next)
+        st = load_column(o, c, t->name, t->count, &t->columns[t->n_columns++]);
+    return st;
+}
+
+static int find_table(const RtTable *t, int n, const char *name) {
+    for (int i = 0; name && i < n; i++)
+        if (strcmp(t[i].name, name) == 0) return i;
+    return -1;
+}
+
+static gnnc_status load_graph_ptr(Opener *o, const RtJson *v, RtTable *t) {
+    RtArray a;
+    const char *file, *graph = get_text(v, "graph");
+    gnnc_status st;
+    t->graph = find_table(o->d->graphs, o->d->n_graphs, graph);
+    if (!rt_json_get(v, "graph")) return GNNC_OK;
+    if (t->graph < 0) return bad(o, v, t->name, "'graph' names no graph type");
+    TRY(st, open_array(o, v, t->name, "graph_ptr", &file, &a));
+    TRY(st, want_integers(o, file, &a));
+    TRY(st, want_shape(o, file, &a, 1, (int64_t[]){o->d->graphs[t->graph].count + 1}));
+    t->graph_ptr = rt_array_as_i64(&o->d->pool, &a);
+    if (!t->graph_ptr) st = rt_fail_nomem(o->err, file);
+out:
+    return st;
+}
+
+static gnnc_status load_ends(Opener *o, const RtJson *v, RtTable *t) {
+    RtArray a;
+    const char *file;
+    const int32_t *ends;
+    gnnc_status st;
+    t->src_type = find_table(o->d->nodes, o->d->n_nodes, get_text(v, "src"));
+    t->dst_type = find_table(o->d->nodes, o->d->n_nodes, get_text(v, "dst"));
+    if (t->src_type < 0 || t->dst_type < 0)
+        return bad(o, v, t->name, "'src' and 'dst' must name node types");
+    TRY(st, open_array(o, v, t->name, "file", &file, &a));
+    TRY(st, want_shape(o, file, &a, 2, (int64_t[]){2, t->count}));
+    TRY(st, rt_array_as_i32(&o->d->pool, &a, file, &ends, o->err));
+    t->src = ends;
+    t->dst = ends + t->count;
+out:
+    return st;
+}
+
+typedef enum { NODES, EDGES, GRAPHS } Section;
+
+static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTable *t) {
+    static const char *const known[][7] = {
+        {"count", "columns", "graph", "graph_ptr", NULL},
+        {"count", "columns", "src", "dst", "file", NULL},
+        {"count", "columns", NULL},
+    };
+    gnnc_status st;
+    t->name = v->key;
+    t->graph = t->src_type = t->dst_type = -1;
+    TRY(st, check_keys(o, v, t->name, known[section]));
+    const RtJson *count = rt_json_get(v, "count");
+    /* Sums of a few counts must not overflow either, so the bound is generous. */
+    if (!count || count->kind != RT_JSON_NUMBER || !count->is_int || count->i < 0 ||
+        count->i > INT32_MAX)
+        return bad(o, v, t->name, "'count' must be a whole number below 2^31");
+    t->count = count->i;
+    if (section == NODES) TRY(st, load_graph_ptr(o, v, t));
+    if (section == EDGES) TRY(st, load_ends(o, v, t));
+    st = load_columns(o, v, t);
+out:
+    return st;
+}
+
+static gnnc_status load_section(Opener *o, const RtJson *root, const char *key, Section section,
+                                RtTable **tables, int *n) {
+    const RtJson *v = rt_json_get(root, key);
+    if (!v) return GNNC_OK;
+    if (v->kind != RT_JSON_OBJECT) return bad(o, v, key, "an object is expected");
+    *tables = RT_NEWN(&o->d->pool, RtTable, v->n);
+    if (!*tables) return rt_fail_nomem(o->err, SCHEMA);
+    gnnc_status st = GNNC_OK;
+    for (const RtJson *t = v->first; t && st == GNNC_OK; t = t->next) {
+        st = load_table(o, t, section, &(*tables)[*n]);
+        ++*n;
+    }
+    return st;
+}
+
+static gnnc_status load_root(Opener *o, const RtJson *root) {
+    static const char *const known[] = {"format", "name",  "source", "licence",
+                                        "nodes",  "edges", "graphs", NULL};
+    RtDataset *d = o->d;
+    gnnc_status st;
+    TRY(st, check_keys(o, root, "data set", known));
+    const RtJson *format = rt_json_get(root, "format");
+    if (!format || !format->is_int || format->i != 1)
+        return bad(o, root, "data set", "'format' must be 1");
+    const char *name = get_text(root, "name"), *source = get_text(root, "source");
+    const char *licence = get_text(root, "licence");
+    d->name = name ? name : "";
+    d->source = source ? source : "";
+    d->licence = licence ? licence : "";
+    TRY(st, load_section(o, root, "graphs", GRAPHS, &d->graphs, &d->n_graphs));
+    TRY(st, load_section(o, root, "nodes", NODES, &d->nodes, &d->n_nodes));
+    TRY(st, load_section(o, root, "edges", EDGES, &d->edges, &d->n_edges));
+    st = rt_dataset_check(d, o->err);
+out:
+    return st;
+}
+
+gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,
+                                  RtError *err) {
+    RtBytes text;
+    RtJson *root;
+    gnnc_status st;
+    *out = NULL;
+    RtDataset *d = rt_dataset_new(from);
+    if (!d) return rt_fail_nomem(err, SCHEMA);
+    TRY(st, files->get(files->user, &d->pool, SCHEMA, &text, err));
+    TRY(st, rt_json_parse(&d->pool, text, SCHEMA, &root, err));
+    TRY(st, load_root(&(Opener){d, files, err}, root));
+    *out = d;
+out:
+    if (st != GNNC_OK) rt_dataset_close(d);
+    return st;
+}
+
+static gnnc_status get_from_dir(void *user, RtPool *pool, const char *name, RtBytes *out,
+                                RtError *err) {
+    const char *path = rt_pool_printf(pool, "%s/%s", (const char *)user, name);
+    return path ? rt_file_map(pool, path, out, err) : rt_fail_nomem(err, name);
+}
+
+gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, RtDataset **out, RtError *err) {
+    RtError inner = {""};
+    const RtFiles files = {get_from_dir, (void *)(uintptr_t)dir};
+    gnnc_status st = rt_dataset_open_files(from, &files, out, &inner);
+    /* Messages of the readers start with the file's name; say where it lies. */
+    if (st == GNNC_OK || strncmp(inner.text, dir, strlen(dir)) == 0)
+        return st == GNNC_OK ? st : rt_fail(err, st, "%s", inner.text);
+    return rt_fail(err, st, "%s/%.400s", dir, inner.text);
+}
