@@ -74,13 +74,16 @@ static bool user_allows(const Op *user) {
     return !op_has(user, OPT_EFFECT) && !op_has(user, OPT_LIB);
 }
 
-/* Does `user` ask for elements of x more than once? */
+/* Does `user` ask for elements of x more than once?  The lowering computes a value in the
+ * outermost loop that knows its indices, so a broadcast along the inner spaces of the
+ * result repeats nothing: f32[e, h] in f32[e, h, f] is computed once per (e, h). */
 static bool user_repeats(const Op *user, const Op *x) {
     if (op_has(user, OPT_INDEX)) return true;
     if (!op_has(user, OPT_ELEM)) return false;
-    for (int i = 0; i < user->type.rank; i++)
-        if (!type_has(&x->type, user->type.dim[i])) return true;
-    return false;
+    for (int i = 0; i < x->type.rank; i++)
+        if (i >= user->type.rank || user->type.dim[i] != x->type.dim[i])
+            return x->type.rank < user->type.rank;
+    return x->type.rank == 0 && user->type.rank > 0;
 }
 
 /* ---- cost ---------------------------------------------------------------------------- */

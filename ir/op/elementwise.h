@@ -1,4 +1,4 @@
-/* The three parts of op_elementwise. */
+/* The three parts of op_elementwise, and the function itself for constant folding. */
 #ifndef IR_OP_ELEMENTWISE_H
 #define IR_OP_ELEMENTWISE_H
 
@@ -7,5 +7,6 @@
 const char *elementwise_infer(Module *m, Op *op);
 void elementwise_vjp(Builder *b, Op *op, Op *g, Op **gin);
 bool elementwise_eval(struct Interp *in, Op *op, OpTensor *out);
+double elementwise_apply(const Op *op, const double *x); /* not rounded to op->type.dt */
 
 #endif

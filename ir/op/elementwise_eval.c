@@ -87,7 +87,7 @@ static double binary(const Op *op, double x, double y) {
     }
 }
 
-static double apply(const Op *op, const double *x) {
+double elementwise_apply(const Op *op, const double *x) {
     if (op->n_in == 1) return unary(op, x[0]);
     if (op->n_in == 2) return binary(op, x[0], x[1]);
     return x[0] ? x[1] : x[2];
@@ -100,7 +100,7 @@ static bool eval_dense(Interp *in, const Op *op, OpTensor *out) {
     for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
         double arg[3];
         for (int i = 0; i < op->n_in; i++) arg[i] = x[i]->v[walk_offset(&w, x[i])];
-        out->v[w.at] = apply(op, arg);
+        out->v[w.at] = elementwise_apply(op, arg);
     }
     return true;
 }
@@ -118,7 +118,7 @@ static bool eval_csr(Interp *in, const Op *op, OpTensor *out) {
             bool csr = x->type.layout == LAYOUT_CSR;
             arg[i] = x->v[csr ? k : walk_offset(&w, x)];
         }
-        out->v[k] = apply(op, arg);
+        out->v[k] = elementwise_apply(op, arg);
     }
     return true;
 }

@@ -1,0 +1,299 @@
+/* Canonical form: constants folded, identities removed, one spelling of each thing.
+ *
+ *     %1 = mul %x 1
+ *     %2 = neg %y             ->      %3 = sub %x %y
+ *     %3 = add %1 %2
+ *
+ * Rules are local: a rule looks at one operation and its operands and answers with the
+ * value that replaces it.  Operands come first, so one walk lets rules build on each
+ * other; the walk repeats while something changes.  Every rule is exact in floating point
+ * (up to the sign of a zero), with one exception: a term with the literal coefficient 0 is
+ * dropped, even though 0 * inf is not 0 -- that is what a recipe that says
+ * `-D weight_decay=0` means. */
+#include "passes/rewrite.h"
+
+#include "ir/op/elementwise.h"
+
+#include <math.h>
+
+enum { MAX_ROUNDS = 8 };
+
+typedef struct {
+    Builder b;
+    bool no_grad_below; /* gradients exist already: detach has done its work */
+    bool changed;
+} Canon;
+
+/* ---- recognising ------------------------------------------------------------------------- */
+static bool is_const(const Op *op, double *v) {
+    if (op->kind == OP_COPY) op = op->in[0];
+    if (op->kind != OP_CONST) return false;
+    *v = op->imm;
+    return true;
+}
+
+static bool is_value(const Op *op, double want) {
+    double v;
+    return is_const(op, &v) && v == want;
+}
+
+static bool is_kind(const Op *op, OpKind k) {
+    return op->kind == k;
+}
+
+/* ---- answering ------------------------------------------------------------------------------ */
+/* x as a value of op's type: it may lack spaces or have them in another order */
+static Op *as(Canon *c, const Op *op, Op *x) {
+    if (type_eq(&op->type, &x->type)) return x;
+    if (op->type.layout == LAYOUT_CSR || op->type.dt != x->type.dt) return NULL;
+    return b_copy(&c->b, x, op->type);
+}
+
+static Op *constant(Canon *c, const Op *op, double v) {
+    if (op->type.layout == LAYOUT_CSR) return NULL;
+    return as(c, op, b_const(&c->b, op->type.dt, v));
+}
+
+/* op with other operands; it keeps op's type */
+static Op *with_operands(Canon *c, const Op *op, OpKind k, int n, Op *const *in) {
+    Op proto = {.kind = k, .type = op->type, .n_in = n, .hint = op->hint, .span = op->span};
+    proto.in = (Op **)in;
+    return b_op(&c->b, &proto);
+}
+
+static Op *unary(Canon *c, const Op *op, OpKind k, Op *x) {
+    return with_operands(c, op, k, 1, (Op *[]){x});
+}
+
+static Op *binary(Canon *c, const Op *op, OpKind k, Op *x, Op *y) {
+    return with_operands(c, op, k, 2, (Op *[]){x, y});
+}
+
+static Op *scalar(Canon *c, const Op *like, double v) {
+    return b_const(&c->b, like->type.dt, v);
+}
+
+static double rounded(DType dt, double v) {
+    return dt == DT_F32 ? (double)(float)v : v;
+}
+
+/* ---- folding ------------------------------------------------------------------------------------
+ */
+static Op *fold(Canon *c, const Op *op) {
+    double v[3];
+    if (!op_has(op, OPT_ELEM) || op->kind == OP_COPY || op->n_in > 3) return NULL;
+    if (op->type.dt == DT_F16 || op->type.dt == DT_BF16) return NULL;
+    for (int i = 0; i < op->n_in; i++)
+        if (!is_const(op->in[i], &v[i])) return NULL;
+    return constant(c, op, rounded(op->type.dt, elementwise_apply(op, v)));
+}
+
+/* An elementwise operation sees no difference between a value and its broadcast, as long
+ * as its own spaces come from elsewhere. */
+static bool needs_copy(const Op *op, int which) {
+    for (int i = 0; i < op->type.rank; i++) {
+        bool found = false;
+        for (int k = 0; k < op->n_in && !found; k++) {
+            const Op *x = k == which ? op->in[k]->in[0] : op->in[k];
+            found = type_has(&x->type, op->type.dim[i]);
+        }
+        if (!found) return true;
+    }
+    return false;
+}
+
+/* The infer rule that one operand has all data spaces must still hold. */
+static bool nested_without(const Op *op, int which) {
+    for (int k = 0; k < op->n_in; k++) {
+        const Op *x = k == which ? op->in[k]->in[0] : op->in[k];
+        bool all = true;
+        for (int i = 0; i < op->type.rank; i++)
+            all &= op->type.dim[i]->kind == SP_DIM || type_has(&x->type, op->type.dim[i]);
+        if (all) return true;
+    }
+    return false;
+}
+
+static void look_through_copies(Canon *c, Op *op) {
+    if (!op_has(op, OPT_ELEM) || op->kind == OP_COPY) return;
+    for (int i = 0; i < op->n_in; i++) {
+        Op *x = op->in[i];
+        if (x->kind != OP_COPY || x->in[0]->type.layout == LAYOUT_CSR) continue;
+        if (needs_copy(op, i) || !nested_without(op, i)) continue;
+        op->in[i] = x->in[0];
+        c->changed = true;
+    }
+}
+
+/* ---- rules, by kind
+ * ------------------------------------------------------------------------------ */
+static Op *add(Canon *c, const Op *op) {
+    Op *x = op->in[0], *y = op->in[1];
+    if (is_value(y, 0)) return as(c, op, x);
+    if (is_value(x, 0)) return as(c, op, y);
+    if (is_kind(y, OP_NEG)) return binary(c, op, OP_SUB, x, y->in[0]);
+    if (is_kind(x, OP_NEG)) return binary(c, op, OP_SUB, y, x->in[0]);
+    return NULL;
+}
+
+static Op *sub(Canon *c, const Op *op) {
+    Op *x = op->in[0], *y = op->in[1];
+    if (is_value(y, 0)) return as(c, op, x);
+    if (is_value(x, 0) && type_eq(&op->type, &y->type)) return unary(c, op, OP_NEG, y);
+    if (is_kind(y, OP_NEG)) return binary(c, op, OP_ADD, x, y->in[0]);
+    return NULL;
+}
+
+static Op *mul(Canon *c, const Op *op) {
+    for (int i = 0; i < 2; i++) {
+        Op *x = op->in[i], *y = op->in[1 - i];
+        if (is_value(y, 1)) return as(c, op, x);
+        if (is_value(y, 0)) return constant(c, op, 0);
+        if (is_value(y, -1) && type_eq(&op->type, &x->type)) return unary(c, op, OP_NEG, x);
+    }
+    return NULL;
+}
+
+/* 1/v is exact when v is a power of two. */
+static bool has_exact_reciprocal(double v) {
+    int e;
+    return v != 0 && fabs(frexp(v, &e)) == 0.5 && e > -100 && e < 100;
+}
+
+static Op *divide(Canon *c, const Op *op) {
+    Op *x = op->in[0];
+    double v;
+    if (!dtype_is_float(op->type.dt) || !is_const(op->in[1], &v)) return NULL;
+    if (v == 1) return as(c, op, x);
+    if (v == -1 && type_eq(&op->type, &x->type)) return unary(c, op, OP_NEG, x);
+    if (!has_exact_reciprocal(v) || !type_eq(&op->type, &x->type)) return NULL;
+    return binary(c, op, OP_MUL, x, scalar(c, x, 1 / v));
+}
+
+static Op *power(Canon *c, const Op *op) {
+    Op *x = op->in[0];
+    double v;
+    if (!is_const(op->in[1], &v) || !type_eq(&op->type, &x->type)) return NULL;
+    if (v == 1) return x;
+    if (v == 2) return binary(c, op, OP_MUL, x, x);
+    if (v == 0.5) return unary(c, op, OP_SQRT, x);
+    if (v == -0.5) return unary(c, op, OP_RSQRT, x);
+    if (v == -1) return binary(c, op, OP_DIV, scalar(c, x, 1), x);
+    return NULL;
+}
+
+static Op *choose(Canon *c, const Op *op) {
+    double v;
+    if (is_const(op->in[0], &v)) return as(c, op, op->in[v != 0 ? 1 : 2]);
+    return op->in[1] == op->in[2] ? as(c, op, op->in[1]) : NULL;
+}
+
+static Op *same_operands(Canon *c, const Op *op) {
+    return op->in[0] == op->in[1] ? as(c, op, op->in[0]) : NULL;
+}
+
+static Op *logical(Canon *c, const Op *op) {
+    double neutral = op->kind == OP_AND;
+    for (int i = 0; i < 2; i++) {
+        if (is_value(op->in[i], neutral)) return as(c, op, op->in[1 - i]);
+        if (is_value(op->in[i], !neutral)) return constant(c, op, !neutral);
+    }
+    return same_operands(c, op);
+}
+
+static Op *twice(Canon *c, const Op *op) {
+    Op *x = op->in[0];
+    return x->kind == op->kind ? as(c, op, x->in[0]) : NULL;
+}
+
+static Op *cast(Canon *c, const Op *op) {
+    return as(c, op, op->in[0]); /* NULL unless the element type is the same */
+}
+
+static Op *detach(Canon *c, const Op *op) {
+    return c->no_grad_below ? as(c, op, op->in[0]) : NULL;
+}
+
+static Op *copy(Canon *c, const Op *op) {
+    Op *x = op->in[0];
+    if (type_eq(&op->type, &x->type)) return x;
+    return x->kind == OP_COPY ? b_copy(&c->b, x->in[0], op->type) : NULL;
+}
+
+static Op *view(Canon *c, const Op *op) {
+    Op *x = op->in[0];
+    if (type_eq(&op->type, &x->type)) return x;
+    return x->kind == OP_VIEW ? b_view(&c->b, x->in[0], op->type) : NULL;
+}
+
+/* Every element of a broadcast constant is the constant, whichever is read. */
+static Op *gather(Canon *c, const Op *op) {
+    double v;
+    if (map_is_partial(op->map) || !is_const(op->in[0], &v)) return NULL;
+    return constant(c, op, v);
+}
+
+static Op *slice(Canon *c, const Op *op) {
+    return type_eq(&op->type, &op->in[0]->type) ? as(c, op, op->in[0]) : NULL;
+}
+
+static Op *reduce(Canon *c, const Op *op) {
+    return op->n_over == 0 ? as(c, op, op->in[0]) : NULL;
+}
+
+/* Rules by kind: a table, so that a kind without rules costs nothing. */
+static Op *(*const rules[N_OPS])(Canon *, const Op *) = {
+    [OP_ADD] = add,           [OP_SUB] = sub,       [OP_MUL] = mul,           [OP_DIV] = divide,
+    [OP_POW] = power,         [OP_NEG] = twice,     [OP_NOT] = twice,         [OP_SELECT] = choose,
+    [OP_MAX] = same_operands, [OP_AND] = logical,   [OP_OR] = logical,        [OP_CAST] = cast,
+    [OP_DETACH] = detach,     [OP_COPY] = copy,     [OP_VIEW] = view,         [OP_GATHER] = gather,
+    [OP_SLICE] = slice,       [OP_REDUCE] = reduce, [OP_MIN] = same_operands,
+};
+
+static Op *simplify(Canon *c, Op *op) {
+    c->b.at = op;
+    c->b.span = op->span;
+    look_through_copies(c, op);
+    Op *y = fold(c, op);
+    return y || !rules[op->kind] ? y : rules[op->kind](c, op);
+}
+
+/* ---- the pass
+ * ---------------------------------------------------------------------------------------- */
+/* A replaced operation's tag names what replaces it. */
+static void walk(Canon *c, Func *f) {
+    for (Op *op = f->first, *next; op; op = next) {
+        next = op->next;
+        for (int i = 0; i < op->n_in; i++)
+            if (op->in[i]->tag) op->in[i] = op->in[i]->tag;
+        if (!op_has(op, OPT_PURE)) continue;
+        Op *y = simplify(c, op);
+        if (!y || y == op) continue;
+        if (!y->hint) y->hint = op->hint;
+        op->tag = y;
+        c->changed = true;
+    }
+    for (Op *op = f->first; op; op = op->next) op->tag = NULL;
+}
+
+static bool run(PassCtx *p, Module *m) {
+    Canon c = {.b = {.m = m}, .no_grad_below = m->has & IR_GRAD};
+    for (int i = 0; i < m->funcs.n; i++) {
+        c.b.f = m->funcs.v[i];
+        int rounds = 0;
+        do {
+            c.changed = false;
+            walk(&c, c.b.f);
+            pass_dce_func(p->a, c.b.f);
+        } while (c.changed && ++rounds < MAX_ROUNDS);
+    }
+    return true;
+}
+
+const Pass pass_canon = {
+    .name = "canon",
+    .summary = "fold constants, remove identities",
+    .needs = IR_TYPED,
+    .breaks = IR_FUSED,
+    .run = run,
+};

@@ -1,0 +1,185 @@
+/* Invariant hoisting: what depends on the data alone is computed once, when it is loaded.
+ *
+ *     @train                          @load
+ *       %d = segment sum @dst ..        %d = segment sum @dst ..
+ *       %r = rsqrt %d           ->      %r = rsqrt %d
+ *       %m = mul %x %r                  output "saved.0" %r
+ *                                     @train
+ *                                       %r = saved "saved.0"
+ *                                       %m = mul %x %r
+ *
+ * Invariant is what no variable, input or random number reaches: degrees, GCN's
+ * normalisation, label counts, first-layer aggregations without dropout.  All phases share
+ * one copy, found by structural equality in @load, so train and eval read the same array.
+ *
+ * Not everything invariant is worth its memory.  Walking up from the place of use, a value
+ * is saved when its computation holds a reduction, or is real work per element; a value
+ * per edge *and* feature is never saved when it is only gathered and scaled, because a
+ * message kernel rebuilds it from what it reads anyway: then its operands are asked. */
+#include "passes/rewrite.h"
+
+typedef struct {
+    bool invariant;
+    bool reduces; /* a reduction is among what computes it */
+    bool works;   /* exp, division, or arithmetic on gathered values */
+    bool gathers;
+    bool stays; /* computed in this phase, every step */
+    bool used;  /* by something that stays */
+} Fact;
+
+typedef struct {
+    PassCtx *p;
+    Builder load;  /* appends to @load */
+    OpTable known; /* of @load */
+    int n_saved;
+    Func *f;
+    Fact *fact; /* by op id */
+} Hoist;
+
+/* ---- what is invariant, and what it costs --------------------------------------------- */
+static bool may_vary(const Op *op) {
+    return !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) || op->kind == OP_VAR ||
+           op->kind == OP_INPUT;
+}
+
+static bool is_cheap_kind(const Op *op) {
+    switch (op->kind) {
+    case OP_NEG:
+    case OP_ABS:
+    case OP_CAST:
+    case OP_DETACH:
+    case OP_COPY:
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL:
+    case OP_MAX:
+    case OP_MIN:
+    case OP_SELECT:
+        return true;
+    default:
+        return op_has(op, OPT_CMP) || op->type.dt == DT_I1 || !op_has(op, OPT_ELEM);
+    }
+}
+
+static void find_facts(Hoist *h) {
+    for (Op *op = h->f->first; op; op = op->next) {
+        Fact *x = &h->fact[op->id];
+        x->invariant = !may_vary(op);
+        x->reduces = op_has(op, OPT_REDUCE | OPT_LIB);
+        x->gathers = op_has(op, OPT_INDEX);
+        x->works = !is_cheap_kind(op);
+        for (int i = 0; i < op->n_in; i++) {
+            const Fact *y = &h->fact[op->in[i]->id];
+            x->invariant &= y->invariant;
+            x->reduces |= y->reduces;
+            x->works |= y->works || (y->gathers && op_has(op, OPT_ELEM) && op->n_in > 1);
+            x->gathers |= y->gathers;
+        }
+    }
+}
+
+/* Per edge (or stored entry) and feature, without a reduction of its own. */
+static bool is_message(const Op *op) {
+    if (op_has(op, OPT_REDUCE) || op->type.rank < 2) return false;
+    for (int i = 0; i < op->type.rank; i++)
+        if (op->type.dim[i]->kind == SP_EDGE || op->type.dim[i]->kind == SP_NZ) return true;
+    return false;
+}
+
+static bool is_worth_saving(const Hoist *h, const Op *op) {
+    const Fact *x = &h->fact[op->id];
+    if (op->n_in == 0 || is_message(op)) return false;
+    if (op->kind == OP_GATHER) return false; /* its operand is smaller and as good */
+    return x->reduces || (x->works && op->type.rank > 0);
+}
+
+/* Backwards from the uses: what an invariant value is needed for decides whether it stays. */
+static void find_stays(Hoist *h) {
+    for (Op *op = h->f->last; op; op = op->prev) {
+        Fact *x = &h->fact[op->id];
+        x->stays = !x->invariant || (x->used && !is_worth_saving(h, op));
+        for (int i = 0; i < op->n_in && x->stays; i++) h->fact[op->in[i]->id].used = true;
+    }
+}
+
+/* ---- moving ------------------------------------------------------------------------------ */
+static Op *in_load(Hoist *h, Op *op);
+
+static Op *copy_into_load(Hoist *h, const Op *op) {
+    if (op->kind == OP_SAVED) return func_output(h->load.f, op->name)->in[0];
+    Op proto = *op;
+    proto.tag = NULL;
+    proto.in = NEWN(h->p->a, Op *, (size_t)op->n_in);
+    for (int i = 0; i < op->n_in; i++) proto.in[i] = in_load(h, op->in[i]);
+    Op *mine = b_op(&h->load, &proto);
+    Op *first = pass_table_add(&h->known, mine);
+    if (first != mine) op_remove(mine);
+    return first;
+}
+
+/* The value of op in @load; the tag remembers it. */
+static Op *in_load(Hoist *h, Op *op) {
+    if (!op->tag) op->tag = copy_into_load(h, op);
+    return op->tag;
+}
+
+static const char *saved_name(Hoist *h, Op *value) {
+    for (const Op *op = h->load.f->first; op; op = op->next)
+        if (op->kind == OP_OUTPUT && op->in[0] == value) return op->name;
+    const char *name;
+    do name = arena_printf(h->load.m->a, "saved.%d", h->n_saved++);
+    while (func_output(h->load.f, name));
+    b_output(&h->load, name, value);
+    return name;
+}
+
+static void open_load(Hoist *h, Module *m) {
+    if (h->load.f) return;
+    h->load = (Builder){.m = m, .f = func_new(m, "load")};
+    for (int i = m->funcs.n - 1; i > 0; i--) m->funcs.v[i] = m->funcs.v[i - 1];
+    m->funcs.v[0] = h->load.f; /* first to run, first to read */
+}
+
+static void save(Hoist *h, Module *m, Op *op) {
+    open_load(h, m);
+    h->load.span = op->span;
+    Op *value = in_load(h, op);
+    Builder b = {.m = m, .f = h->f, .at = op, .span = op->span};
+    Op *s = b_saved(&b, saved_name(h, value), value->type);
+    s->hint = op->hint;
+    op_replace_uses(h->f, op, s);
+    pass_remark(h->p, op->span, "hoist", "'%s' of @%s is computed at load (%s)",
+                op->hint ? op->hint : op_mnemonic(op->kind), h->f->name, s->name);
+}
+
+static void hoist_func(Hoist *h, Module *m, Func *f) {
+    h->f = f;
+    func_number(f);
+    h->fact = NEWN(h->p->a, Fact, (size_t)f->n_ops);
+    find_facts(h);
+    find_stays(h);
+    VEC(Op *) found = {0};
+    for (Op *op = f->first; op; op = op->next)
+        if (h->fact[op->id].used && !h->fact[op->id].stays) vec_push(h->p->a, &found, op);
+    for (int i = 0; i < found.n; i++) save(h, m, found.v[i]);
+    pass_dce_func(h->p->a, f);
+}
+
+static bool run(PassCtx *p, Module *m) {
+    Hoist h = {.p = p, .known = {.a = p->a}, .load = {.m = m, .f = func_find(m, "load")}};
+    for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next)
+        if (op_has(op, OPT_PURE) && !op_has(op, OPT_NOCSE)) pass_table_add(&h.known, op);
+    VEC(Func *) todo = {0};
+    for (int i = 0; i < m->funcs.n; i++)
+        if (m->funcs.v[i] != h.load.f) vec_push(p->a, &todo, m->funcs.v[i]);
+    for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);
+    return true;
+}
+
+const Pass pass_hoist = {
+    .name = "hoist",
+    .summary = "compute at load what depends on the data alone",
+    .needs = IR_TYPED | IR_NO_CSR,
+    .breaks = IR_FUSED,
+    .run = run,
+};
