@@ -1,0 +1,364 @@
+/* Building one kernel: scopes, registers, statements, arguments.
+ *
+ * A scope is a statement list that can still grow; the open ones form a chain
+ * from the kernel's list to the innermost loop.  A loop is linked into its parent
+ * only when it is closed, so a statement put into an outer scope while an inner
+ * one is open comes before the inner loop: that is all the code motion there is. */
+#include "codegen/lower.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- scopes ------------------------------------------------------------------ */
+static Scope *scope_new(Gen *g, Scope *parent, LStmt *owner) {
+    Scope *s = NEW(g->a, Scope);
+    s->parent = parent;
+    s->owner = owner;
+    s->tail = &s->head;
+    s->depth = parent ? parent->depth + 1 : 0;
+    s->open = true;
+    return s;
+}
+
+static void put(Scope *s, LStmt *st) {
+    *s->tail = st;
+    s->tail = &st->next;
+}
+
+bool cg_scope_open(const Gen *g, const Scope *s) {
+    for (const Scope *c = g->cur; c; c = c->parent)
+        if (c == s) return true;
+    return false;
+}
+
+Scope *cg_reg_scope(const Gen *g, const LReg *r) {
+    return g->reg_scope.v[r->id];
+}
+
+Scope *cg_deepest(const Gen *g, int n, LReg *const *r) {
+    Scope *s = g->root;
+    for (int i = 0; i < n; i++) {
+        Scope *t = cg_reg_scope(g, r[i]);
+        if (t->depth > s->depth) s = t;
+    }
+    return s;
+}
+
+void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix) {
+    *g = (Gen){.lo = lo, .a = lo->a, .span = op->span};
+    g->k = NEW(g->a, LKernel);
+    g->k->span = op->span;
+    g->k->name = arena_printf(g->a, "%s_%s_%s%s", cg_ident(g->a, lo->m->name),
+                              cg_ident(g->a, lo->f->name), cg_value_name(lo, op), suffix);
+    g->root = g->cur = scope_new(g, NULL, NULL);
+}
+
+LKernel *cg_gen_done(Gen *g) {
+    assert(g->cur == g->root);
+    g->k->body = g->root->head;
+    g->k->n_regs = g->reg_scope.n;
+    return g->k;
+}
+
+/* ---- statements ----------------------------------------------------------------- */
+LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s) {
+    LReg *r = NEW(g->a, LReg);
+    r->id = g->reg_scope.n;
+    r->dt = dt;
+    r->hint = hint;
+    vec_push(g->a, &g->reg_scope, s);
+    return r;
+}
+
+static LStmt *stmt_new(Gen *g, LStmtKind kind) {
+    LStmt *s = NEW(g->a, LStmt);
+    s->kind = kind;
+    s->span = g->span;
+    return s;
+}
+
+LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg) {
+    Scope *s = cg_deepest(g, n, arg);
+    LStmt *st = stmt_new(g, L_LET);
+    st->fn = fn;
+    st->op = op;
+    st->n_arg = n;
+    for (int i = 0; i < n; i++) st->arg[i] = arg[i];
+    st->dst = cg_reg(g, dt, hint, s);
+    put(s, st);
+    return st->dst;
+}
+
+static LReg *constant(Gen *g, ConstMemo want) {
+    for (int i = 0; i < g->consts.n; i++) {
+        ConstMemo *m = &g->consts.v[i];
+        if (m->fn != want.fn || m->dt != want.dt) continue;
+        if (want.fn == L_FN_SIZE ? expr_eq(m->size, want.size)
+                                 : !memcmp(&m->imm, &want.imm, sizeof want.imm))
+            return m->reg;
+    }
+    LStmt *st = stmt_new(g, L_LET);
+    st->fn = want.fn;
+    st->imm = want.imm;
+    st->size = want.size;
+    st->dst = want.reg = cg_reg(g, want.dt, want.fn == L_FN_SIZE ? "n" : "c", g->root);
+    put(g->root, st);
+    vec_push(g->a, &g->consts, want);
+    return want.reg;
+}
+
+LReg *cg_const(Gen *g, DType dt, double v) {
+    return constant(g, (ConstMemo){.fn = L_FN_CONST, .dt = dt, .imm = v});
+}
+
+LReg *cg_size(Gen *g, const Expr *e) {
+    return constant(g, (ConstMemo){.fn = L_FN_SIZE, .dt = DT_I64, .size = e});
+}
+
+LReg *cg_index(Gen *g, LFn fn, LReg *x, LReg *y) {
+    bool cmp = fn == L_FN_ILT || fn == L_FN_IGE || fn == L_FN_IEQ;
+    return cg_let(g, fn, 0, cmp ? DT_I1 : DT_I64, cmp ? "is" : "i", 2, (LReg *[]){x, y});
+}
+
+LReg *cg_cast(Gen *g, LReg *x, DType dt) {
+    return x->dt == dt ? x : cg_let(g, L_FN_OP, OP_CAST, dt, x->hint, 1, &x);
+}
+
+/* Read-only buffers are loaded as far out as their indices allow; what this kernel
+ * writes is loaded where it is asked for. */
+LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
+    Scope *s = b->written || b->kind == LB_LOCAL ? g->cur : cg_deepest(g, b->rank, idx);
+    LStmt *st = stmt_new(g, L_LOAD);
+    st->buf = b;
+    for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
+    st->dst = cg_reg(g, b->dt, hint, s);
+    put(s, st);
+    return st->dst;
+}
+
+static LStmt *write_stmt(Gen *g, LStmtKind kind, LBuf *b, LReg *const *idx, LReg *v) {
+    LStmt *st = stmt_new(g, kind);
+    st->buf = b;
+    st->src = v;
+    for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
+    b->written = true;
+    put(g->cur, st);
+    return st;
+}
+
+void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v) {
+    write_stmt(g, L_STORE, b, idx, v);
+}
+
+void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v) {
+    write_stmt(g, L_ACC, b, idx, v)->red = red;
+}
+
+/* ---- loops ------------------------------------------------------------------------- */
+static LStmt *open_loop(Gen *g, LRangeKind range, const char *hint) {
+    LStmt *st = stmt_new(g, L_FOR);
+    st->range = range;
+    g->cur = scope_new(g, g->cur, st);
+    st->var = cg_reg(g, DT_I64, hint, g->cur);
+    return st;
+}
+
+LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint) {
+    LStmt *st = open_loop(g, LR_EXTENT, hint);
+    st->extent = extent;
+    return st->var;
+}
+
+LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var) {
+    LStmt *st = open_loop(g, LR_EXTENT, hint);
+    st->extent = extent;
+    st->sched.parallel = true;
+    g->par = g->cur;
+    *var = st->var;
+    return st;
+}
+
+LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint) {
+    LBuf *ptr = cg_arg_map(g, m, LB_MAP_PTR);
+    LBuf *perm = map_is_sorted(m) ? NULL : cg_arg_map(g, m, LB_MAP_PERM);
+    LStmt *st = open_loop(g, LR_SEGMENT, hint);
+    st->ptr = ptr;
+    st->perm = perm;
+    st->at = at;
+    SegVar sv = {.var = st->var, .map = m, .at = at};
+    vec_push(g->a, &g->segs, sv);
+    return st->var;
+}
+
+LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent,
+                    const char *hint) {
+    LStmt *st = open_loop(g, LR_CHUNK, hint);
+    st->at = chunk;
+    st->n_chunks = n_chunks;
+    st->extent = extent;
+    return st->var;
+}
+
+void cg_open_if(Gen *g, LReg *cond) {
+    LStmt *st = stmt_new(g, L_IF);
+    st->cond = cond;
+    g->cur = scope_new(g, g->cur, st);
+}
+
+static bool has_loop(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_FOR || (s->kind == L_IF && has_loop(s->body))) return true;
+    return false;
+}
+
+enum { UNROLL_MAX = 128 };
+
+LStmt *cg_close(Gen *g) {
+    Scope *s = g->cur;
+    LStmt *st = s->owner;
+    st->body = s->head;
+    s->open = false;
+    g->cur = s->parent;
+    put(g->cur, st);
+    if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
+        int64_t n;
+        st->sched.vector = true;
+        st->sched.unroll =
+            st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= UNROLL_MAX;
+    }
+    return st;
+}
+
+/* ---- buffers ------------------------------------------------------------------------ */
+static bool name_taken(const Gen *g, const char *name) {
+    for (int i = 0; i < g->k->bufs.n; i++)
+        if (!strcmp(g->k->bufs.v[i]->name, name)) return true;
+    for (int i = 0; i < g->k->locals.n; i++)
+        if (!strcmp(g->k->locals.v[i]->name, name)) return true;
+    return false;
+}
+
+static const char *unique_name(Gen *g, const char *want) {
+    const char *name = want;
+    for (int i = 2; name_taken(g, name); i++) name = arena_printf(g->a, "%s_%d", want, i);
+    return name;
+}
+
+LBuf *cg_local(Gen *g, DType dt, int64_t n, const char *hint) {
+    LBuf *b = NEW(g->a, LBuf);
+    b->kind = LB_LOCAL;
+    b->id = g->k->locals.n;
+    b->name = unique_name(g, hint);
+    b->dt = dt;
+    b->rank = n > 0;
+    b->dim[0] = n > 0 ? expr_const(g->a, n) : NULL;
+    b->written = true;
+    vec_push(g->a, &g->k->locals, b);
+    LStmt *st = stmt_new(g, L_LOCAL);
+    st->buf = b;
+    put(g->cur, st);
+    return b;
+}
+
+static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {
+    if (b->rank != rank) return false;
+    for (int i = 0; i < rank; i++)
+        if (!expr_eq(b->dim[i], dim[i])) return false;
+    return true;
+}
+
+static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int rank,
+                 const Expr *const *dim) {
+    for (int i = 0; i < g->k->bufs.n; i++)
+        if (g->arg_buf.v[i] == buf && same_dims(g->k->bufs.v[i], rank, dim)) return g->k->bufs.v[i];
+    LBuf *b = NEW(g->a, LBuf);
+    b->kind = kind;
+    b->id = g->k->bufs.n;
+    b->name = unique_name(g, name);
+    b->dt = dt;
+    b->rank = rank;
+    for (int i = 0; i < rank; i++) b->dim[i] = dim[i];
+    vec_push(g->a, &g->k->bufs, b);
+    vec_push(g->a, &g->arg_buf, buf);
+    return b;
+}
+
+static const char *short_name(Gen *g, const Op *op) {
+    const Op *base = cg_info(g->lo, op)->base;
+    switch (base->kind) {
+    case OP_DATA:
+        return cg_ident(g->a, base->col->name);
+    case OP_VAR:
+        return cg_ident(g->a, base->var->path);
+    case OP_INPUT:
+    case OP_SAVED:
+        return cg_ident(g->a, base->name);
+    default:
+        return cg_value_name(g->lo, base);
+    }
+}
+
+LBuf *cg_arg_value(Gen *g, const Op *op, const Type *as) {
+    const Expr *dim[MAX_RANK];
+    for (int i = 0; i < as->rank; i++) dim[i] = as->dim[i]->size;
+    LBuf *b = arg(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, as->rank, dim);
+    if (!b->value) b->value = op;
+    return b;
+}
+
+LBuf *cg_arg_flat(Gen *g, const Op *op) {
+    const Expr *n = cg_count(g->lo, &op->type);
+    LBuf *b = arg(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, 1, &n);
+    if (!b->value) b->value = op;
+    return b;
+}
+
+LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim) {
+    LBuf *b = arg(g, LB_VALUE, buf, "partial", dt, rank, dim);
+    b->partial = number;
+    return b;
+}
+
+LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part) {
+    static const char *const suffix[] = {
+        [LB_MAP_IDX] = "", [LB_MAP_PTR] = "_ptr", [LB_MAP_PERM] = "_perm"};
+    static const char *const kind[] = {
+        [MAP_SRC] = "src", [MAP_DST] = "dst",     [MAP_GRAPH] = "graph", [MAP_COL] = "cat",
+        [MAP_ROW] = "row", [MAP_NZCOL] = "nzcol", [MAP_ORIG] = "orig"};
+    const Expr *one = expr_const(g->a, 1);
+    const Expr *n = part == LB_MAP_PTR ? expr_add(g->a, m->to->size, one) : m->from->size;
+    LBuf *b = arg(g, part, cg_map_buf(g->lo, m, part),
+                  arena_printf(g->a, "%s%s", kind[m->kind], suffix[part]),
+                  part == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
+    b->map = m;
+    return b;
+}
+
+LBuf *cg_arg_logical(Gen *g, Space *s) {
+    const Expr *n = s->size;
+    LBuf *b = arg(g, LB_LOGICAL, cg_logical_buf(g->lo, s), "logical", DT_I32, 1, &n);
+    b->space = s;
+    return b;
+}
+
+LBuf *cg_arg_key(Gen *g, int stream) {
+    const Expr *n = expr_const(g->a, 2);
+    LBuf *b = arg(g, LB_KEY, cg_key_buf(g->lo, stream), arena_printf(g->a, "key%d", stream), DT_I32,
+                  1, &n);
+    b->stream = stream;
+    return b;
+}
+
+/* ---- environments --------------------------------------------------------------------- */
+const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r) {
+    Env *e = NEW(g->a, Env);
+    e->up = up;
+    e->space = s;
+    e->reg = r;
+    return e;
+}
+
+LReg *cg_lookup(const Env *e, const Space *s) {
+    while (e && e->space != s) e = e->up;
+    return e ? e->reg : NULL;
+}

@@ -1,0 +1,211 @@
+/* Inside of the lowering from graph IR to kernels and plan (codegen/lower*.c,
+ * gen.c, plan_*.c); nobody else includes it.
+ *
+ * A kernel is made by asking for root values *at an index*: an Env binds index
+ * spaces to registers, cg_value() gives the register that holds a value there,
+ * generating its `fused` operands on the way.  Every statement is put into the
+ * outermost open scope in which its arguments exist, so what does not depend on
+ * an inner loop's variable leaves that loop by itself. */
+#ifndef CODEGEN_LOWER_H
+#define CODEGEN_LOWER_H
+
+#include "codegen/plan.h"
+
+/* ---- what becomes of each operation of a function ------------------------- */
+typedef enum {
+    HOW_DEAD,   /* nothing needs it */
+    HOW_INLINE, /* computed inside its users' kernels */
+    HOW_ALIAS,  /* a view: the bytes of `base` under other dims */
+    HOW_STORED, /* has a buffer, written by a step of this phase */
+    HOW_SOURCE, /* has a buffer that was there before: data, variable, input, saved */
+} How;
+
+typedef struct {
+    How how;
+    int buf;        /* PBuf id, -1 until one is given; for HOW_ALIAS see cg_buf() */
+    const Op *base; /* HOW_ALIAS: a HOW_STORED or HOW_SOURCE operation; else the operation itself */
+    bool gemm;      /* a contract that is a library call */
+} OpInfo;
+
+typedef struct {
+    Ctx *c;
+    Arena *a;
+    Module *m;
+    Plan *p;
+    Func *f;
+    int phase;
+    OpInfo *info;        /* by Op.id */
+    unsigned char *seen; /* by Op.id: scratch of plan_build.c */
+} Lower;
+
+/* ---- the kernel under construction (gen.c) -------------------------------- */
+typedef struct Scope Scope;
+struct Scope {
+    Scope *parent;
+    LStmt *owner; /* the L_FOR or L_IF whose body it is; NULL = the kernel */
+    LStmt *head, **tail;
+    int depth;
+    bool open;
+};
+
+/* Index spaces to index registers, innermost binding first; never modified. */
+typedef struct Env Env;
+struct Env {
+    const Env *up;
+    const Space *space;
+    LReg *reg;
+};
+
+/* "op at these indices is in reg" */
+typedef struct {
+    const void *what; /* Op, Map, Space */
+    int n;
+    LReg *key[MAX_RANK];
+    LReg *reg;
+} Memo;
+
+/* A reduction's results along one space, kept in a local array. */
+typedef struct {
+    const Op *op;
+    LBuf *local;
+    int axis;            /* position of the space in op's type */
+    LReg *key[MAX_RANK]; /* the other indices; key[axis] is not used */
+    Scope *scope;
+} Tile;
+
+typedef struct {
+    LReg *var;
+    Map *map;
+    LReg *at; /* the loop over var runs through segment `at` of map */
+} SegVar;
+
+typedef struct {
+    LReg *whole; /* = flattened parts */
+    int n;
+    const Space *space[MAX_RANK];
+    LReg *part[MAX_RANK];
+} Split;
+
+typedef struct {
+    LReg *index, *local; /* position in the space, position in the tile */
+} TileIndex;
+
+typedef struct {
+    LFn fn;
+    DType dt;
+    double imm;
+    const Expr *size;
+    LReg *reg;
+} ConstMemo;
+
+typedef struct {
+    Lower *lo;
+    Arena *a;
+    LKernel *k;
+    Span span;
+    Scope *cur;  /* innermost open scope */
+    Scope *root; /* the kernel's statement list */
+    Scope *par;  /* body of the parallel loop, NULL without one */
+    LReg *flat;  /* one index for all dims: every stored value is loaded at it */
+    const Op *const *roots;
+    int n_roots;
+    VEC(Scope *) reg_scope; /* by LReg.id */
+    VEC(int) arg_buf;       /* PBuf of each argument */
+    VEC(Memo) memo;
+    VEC(Tile) tiles;
+    VEC(TileIndex) tile_index;
+    VEC(SegVar) segs;
+    VEC(Split) splits;
+    VEC(ConstMemo) consts;
+} Gen;
+
+void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix);
+LKernel *cg_gen_done(Gen *g);
+LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s);
+Scope *cg_reg_scope(const Gen *g, const LReg *r);
+bool cg_scope_open(const Gen *g, const Scope *s);
+Scope *cg_deepest(const Gen *g, int n, LReg *const *r);
+
+LReg *cg_const(Gen *g, DType dt, double v);
+LReg *cg_size(Gen *g, const Expr *e);
+LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg);
+LReg *cg_index(Gen *g, LFn fn, LReg *x, LReg *y); /* I64 arithmetic and comparison */
+LReg *cg_cast(Gen *g, LReg *x, DType dt);
+LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint);
+void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v);
+void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v);
+LBuf *cg_local(Gen *g, DType dt, int64_t n, const char *hint); /* n = 0: a scalar */
+
+LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint);
+LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
+LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent,
+                    const char *hint);
+void cg_open_if(Gen *g, LReg *cond);
+LStmt *cg_close(
+    Gen *g); /* closes the innermost scope; a loop without loops in it becomes `vector` */
+LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var);
+
+LBuf *cg_arg_value(Gen *g, const Op *op,
+                   const Type *as); /* the buffer of op under the dims of `as` */
+LBuf *cg_arg_flat(Gen *g, const Op *op);
+LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim);
+LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part);
+LBuf *cg_arg_logical(Gen *g, Space *s);
+LBuf *cg_arg_key(Gen *g, int stream);
+
+const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
+LReg *cg_lookup(const Env *e, const Space *s);
+
+/* ---- values at an index (lower_value.c, lower_index.c) ---------------------- */
+LReg *cg_value(Gen *g, const Op *op, const Env *env);
+const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
+LReg *cg_random(Gen *g, const Op *op, const Env *env);
+LReg *cg_map_at(Gen *g, Map *m, LReg *from); /* I64 */
+bool cg_is_root(const Gen *g, const Op *op);
+
+/* ---- reductions (lower_reduce.c) --------------------------------------------- */
+/* What a segment, reduce or contract sums: `over` spaces or the entries of a segment. */
+typedef struct {
+    const Op *op;
+    RedKind red;
+    Map *map; /* segment */
+    int n_over;
+    Space *over[MAX_RANK];
+} Reduction;
+bool cg_reduction(const Op *op, Reduction *r);
+bool cg_reduction_long(const Op *op); /* many rows into a small result: two kernels */
+LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
+double cg_identity(RedKind red, DType dt);
+LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
+LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
+void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, Space *axis,
+                     int64_t width, LReg *tile);
+bool cg_wants_tile(const Op *op, const Space *axis);
+LReg *cg_open_tile(Gen *g, Space *axis, int64_t tile_width, LReg *tile);
+
+/* ---- root kernels: append steps to the phase ---------------------------------- */
+void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
+void cg_lower_concat(Lower *lo, const Op *op);
+void cg_lower_long(Lower *lo, const Op *op);
+bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
+void cg_lower_gemm(Lower *lo, const Op *op);
+
+/* ---- plan (plan_bufs.c, plan_build.c) ------------------------------------------- */
+static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
+    return &lo->info[op->id];
+}
+int cg_buf(const Lower *lo, const Op *op);
+PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
+int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
+int cg_source_buf(Lower *lo, const Op *op);
+int cg_map_buf(Lower *lo, Map *m, LBufKind part);
+int cg_logical_buf(Lower *lo, Space *s);
+int cg_key_buf(Lower *lo, int stream);
+PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
+void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
+const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */
+const char *cg_value_name(Lower *lo, const Op *op);
+const Expr *cg_count(Lower *lo, const Type *t);
+void cg_map_print(StrBuf *b, const Map *m); /* "src(cites)" */
+
+#endif

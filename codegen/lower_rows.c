@@ -1,0 +1,210 @@
+/* Kernels that compute values row by row: a loop over each space of the roots, the
+ * first one parallel, the last one vectorised.
+ *
+ *     for v in N parallel            for i in N*F parallel vector     (flat)
+ *       [tiles of reductions]          y[i] = f(x[i], ..)
+ *       for f in F vector
+ *         y[v, f] = ..
+ *
+ * Several roots over the same spaces share one kernel: all values first, then all
+ * stores, so a root may be updated in place. */
+#include "codegen/lower.h"
+
+#include <assert.h>
+
+enum { TILE = 64, TILE_MAX = 128 };
+
+/* A stored view of a fused value is that value, stored under its own dims. */
+static const Op *peel(const Lower *lo, const Op *op) {
+    while (op->kind == OP_VIEW && cg_info(lo, op->in[0])->how == HOW_INLINE &&
+           op->in[0]->type.rank > 0)
+        op = op->in[0];
+    return op;
+}
+
+typedef struct {
+    Gen *g;
+    int n;
+    const Op *const *root; /* whose buffers are written */
+    const Op **value;      /* what is computed: peel(root) */
+    LBuf **out;
+} Rows;
+
+/* ---- flat kernels ------------------------------------------------------------------- */
+static bool same_spaces(const Type *x, const Type *y) {
+    bool same = x->rank == y->rank;
+    for (int i = 0; i < x->rank && same; i++) same = x->dim[i] == y->dim[i];
+    return same;
+}
+
+/* Does op at a flat index need its operands at that same flat index only? */
+static bool is_flat(const Gen *g, const Op *op, const Type *t) {
+    const OpInfo *in = cg_info(g->lo, op);
+    bool full = op->type.rank > 0, inlined = in->how == HOW_INLINE || cg_is_root(g, op);
+    if (op->kind == OP_VIEW && inlined) return is_flat(g, op->in[0], &op->in[0]->type);
+    if (full && !same_spaces(&op->type, t)) return false;
+    if (!inlined) return true;
+    if (op->kind == OP_CONST || op->kind == OP_SIZE) return true;
+    if (!op_has(op, OPT_ELEM)) return false;
+    for (int i = 0; i < op->n_in; i++)
+        if (!is_flat(g, op->in[i], t)) return false;
+    return true;
+}
+
+static bool all_flat(const Rows *r) {
+    for (int i = 0; i < r->n; i++) {
+        const Type *t = &r->value[i]->type;
+        if (t->rank == 0 || !is_flat(r->g, r->value[i], t)) return false;
+    }
+    return true;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------- */
+static void values_and_stores(Rows *r, const Env *env) {
+    Gen *g = r->g;
+    LReg **v = NEWN(g->a, LReg *, (size_t)r->n);
+    for (int i = 0; i < r->n; i++) v[i] = cg_value(g, r->value[i], env);
+    for (int i = 0; i < r->n; i++) {
+        LReg *idx[MAX_RANK] = {g->flat};
+        const Type *t = &r->value[i]->type;
+        for (int k = 0; k < t->rank && !g->flat; k++) idx[k] = cg_lookup(env, t->dim[k]);
+        cg_store(g, r->out[i], idx, v[i]);
+    }
+}
+
+static void flat_body(Rows *r) {
+    Gen *g = r->g;
+    LReg *i;
+    cg_open_parallel(g, cg_count(g->lo, &r->value[0]->type), "i", &i);
+    g->flat = i;
+    values_and_stores(r, NULL);
+    cg_close(g);
+}
+
+/* How to walk the last space: whole, in equal tiles, or in chunks (see open_tile()). */
+static int64_t tile_width(const Expr *size) {
+    int64_t n;
+    if (!expr_is_const(size, &n)) return TILE;
+    if (n <= TILE_MAX) return n;
+    for (int64_t w = TILE_MAX; w >= TILE / 2; w--)
+        if (n % w == 0) return w;
+    return TILE;
+}
+
+static bool reaches_tile(const Gen *g, const Op *op, const Space *axis) {
+    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return false;
+    if (op_has(op, OPT_ELEM)) {
+        for (int i = 0; i < op->n_in; i++)
+            if (reaches_tile(g, op->in[i], axis)) return true;
+        return false;
+    }
+    return cg_wants_tile(op, axis);
+}
+
+static bool needs_tiles(const Rows *r, const Space *axis) {
+    for (int i = 0; i < r->n; i++)
+        if (reaches_tile(r->g, r->value[i], axis)) return true;
+    return false;
+}
+
+static void last_space(Rows *r, const Env *env, Space *s) {
+    Gen *g = r->g;
+    int64_t n, width = tile_width(s->size);
+    bool tiles = needs_tiles(r, s), whole = expr_is_const(s->size, &n) && n <= TILE_MAX;
+    LReg *tile = NULL;
+    if (tiles && !whole) {
+        const Expr *w = expr_const(g->a, width);
+        tile = cg_open_for(g, expr_ceildiv(g->a, s->size, w), "t");
+    }
+    if (tiles) cg_reduce_tiles(g, r->value, r->n, env, s, width, tile);
+    LReg *f = tiles ? cg_open_tile(g, s, width, tile) : cg_open_for(g, s->size, "f");
+    values_and_stores(r, cg_bind(g, env, s, f));
+    cg_close(g);
+    if (tile) cg_close(g);
+}
+
+/* The map whose segments the rows are, so that chunks get equal numbers of entries. */
+static Map *segment_map(const Gen *g, const Op *op, const Space *rows) {
+    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return NULL;
+    if (op->kind == OP_SEGMENT && op->map->to == rows) return op->map;
+    for (int i = 0; i < op->n_in; i++) {
+        Map *m = segment_map(g, op->in[i], rows);
+        if (m) return m;
+    }
+    return NULL;
+}
+
+static void nested_body(Rows *r) {
+    Gen *g = r->g;
+    const Type *t = &r->value[0]->type;
+    const Env *env = NULL;
+    LReg *i;
+    if (t->rank == 0) {
+        values_and_stores(r, NULL);
+        return;
+    }
+    LStmt *loop = cg_open_parallel(g, t->dim[0]->size, "v", &i);
+    for (int k = 0; k < r->n && !loop->sched.balance; k++)
+        loop->sched.balance = segment_map(g, r->value[k], t->dim[0]);
+    loop->sched.balanced = loop->sched.balance != NULL;
+    env = cg_bind(g, env, t->dim[0], i);
+    for (int k = 1; k + 1 < t->rank; k++)
+        env = cg_bind(g, env, t->dim[k], cg_open_for(g, t->dim[k]->size, "h"));
+    if (t->rank > 1)
+        last_space(r, env, t->dim[t->rank - 1]);
+    else
+        values_and_stores(r, env);
+    while (g->cur != g->root) cg_close(g);
+}
+
+void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
+    Gen gen, *g = &gen;
+    cg_gen_init(g, lo, roots[n - 1], "");
+    Rows r = {.g = g, .n = n, .root = roots};
+    r.value = NEWN(lo->a, const Op *, (size_t)n);
+    r.out = NEWN(lo->a, LBuf *, (size_t)n);
+    for (int i = 0; i < n; i++) r.value[i] = peel(lo, roots[i]);
+    g->roots = r.value;
+    g->n_roots = n;
+    bool flat = all_flat(&r);
+    for (int i = 0; i < n; i++) {
+        r.out[i] = flat ? cg_arg_flat(g, roots[i]) : cg_arg_value(g, roots[i], &r.value[i]->type);
+        r.out[i]->written = true;
+    }
+    if (flat)
+        flat_body(&r);
+    else
+        nested_body(&r);
+    cg_step_kernel(g, roots[n - 1]);
+}
+
+/* ---- concat: one kernel per operand, each writing its part ------------------------------ */
+static void concat_part(Lower *lo, const Op *op, int part) {
+    Gen gen, *g = &gen;
+    cg_gen_init(g, lo, op, part ? "_b" : "_a");
+    const Op *x = op->in[part];
+    LBuf *out = cg_arg_value(g, op, &op->type);
+    out->written = true;
+    const Env *env = NULL;
+    LReg *idx[MAX_RANK], *i;
+    for (int k = 0; k < op->type.rank; k++) {
+        Space *s = op->type.dim[k];
+        bool joined = s == op->over[2];
+        if (joined) s = op->over[part];
+        if (k == 0)
+            cg_open_parallel(g, s->size, "v", &i);
+        else
+            i = cg_open_for(g, s->size, "f");
+        env = cg_bind(g, env, s, i);
+        idx[k] = i;
+        if (joined && part) idx[k] = cg_index(g, L_FN_IADD, i, cg_size(g, op->over[0]->size));
+    }
+    cg_store(g, out, idx, cg_value(g, x, env));
+    while (g->cur != g->root) cg_close(g);
+    cg_step_kernel(g, op);
+}
+
+void cg_lower_concat(Lower *lo, const Op *op) {
+    concat_part(lo, op, 0);
+    concat_part(lo, op, 1);
+}

@@ -1,0 +1,161 @@
+/* The buffers of a plan and their names.  Data, variables, inputs, maps and keys
+ * have one buffer each, shared by all phases. */
+#include "codegen/lower.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+/* ---- names ------------------------------------------------------------------------ */
+const char *cg_ident(Arena *a, const char *s) {
+    StrBuf b = sb_new(a);
+    sb_puts(&b, "");
+    for (; *s; s++) {
+        char c = isalnum((unsigned char)*s) ? *s : '_';
+        sb_put(&b, &c, 1);
+    }
+    return b.s;
+}
+
+/* "z_12": readable, and unique within the function */
+const char *cg_value_name(Lower *lo, const Op *op) {
+    const char *hint = op->hint ? op->hint : op_mnemonic(op->kind);
+    return arena_printf(lo->a, "%s_%d", cg_ident(lo->a, hint), op->id);
+}
+
+static bool taken(const Plan *p, const char *name) {
+    for (int i = 0; i < p->bufs.n; i++)
+        if (!strcmp(p->bufs.v[i]->name, name)) return true;
+    return false;
+}
+
+PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
+    const char *unique = name;
+    for (int i = 2; taken(lo->p, unique); i++) unique = arena_printf(lo->a, "%s_%d", name, i);
+    PBuf *b = NEW(lo->a, PBuf);
+    b->id = lo->p->bufs.n;
+    b->kind = kind;
+    b->name = unique;
+    b->dt = dt;
+    b->type = type_scalar(dt);
+    b->count = count;
+    b->phase = b->first = b->last = -1;
+    vec_push(lo->a, &lo->p->bufs, b);
+    return b;
+}
+
+const Expr *cg_count(Lower *lo, const Type *t) {
+    return type_count(lo->a, t);
+}
+
+int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count) {
+    PBuf *b = cg_new_buf(
+        lo, PB_TEMP, arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), name), dt, count);
+    b->phase = lo->phase;
+    return b->id;
+}
+
+/* ---- sources ------------------------------------------------------------------------- */
+static PBuf *find_source(const Plan *p, const Op *op) {
+    for (int i = 0; i < p->bufs.n; i++) {
+        PBuf *b = p->bufs.v[i];
+        if (op->kind == OP_DATA && b->kind == PB_DATA && b->col == op->col) return b;
+        if (op->kind == OP_VAR && b->kind == PB_VAR && b->var == op->var) return b;
+        if (op->kind == OP_INPUT && b->kind == PB_INPUT && !strcmp(b->io_name, op->name)) return b;
+        if (op->kind == OP_SAVED && b->kind == PB_SAVED && !strcmp(b->io_name, op->name)) return b;
+    }
+    return NULL;
+}
+
+static const char *source_name(Lower *lo, const Op *op) {
+    Arena *a = lo->a;
+    switch (op->kind) {
+    case OP_DATA:
+        return arena_printf(a, "data_%s_%s", cg_ident(a, op->col->space->name),
+                            cg_ident(a, op->col->name));
+    case OP_VAR:
+        return arena_printf(a, "var_%s", cg_ident(a, op->var->path));
+    default:
+        return arena_printf(a, "in_%s", cg_ident(a, op->name));
+    }
+}
+
+int cg_source_buf(Lower *lo, const Op *op) {
+    static const PBufKind kinds[] = {
+        [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
+    PBuf *b = find_source(lo->p, op);
+    if (b) return b->id;
+    Type t = op->kind == OP_VAR ? op->var->type : op->type;
+    if (op->kind == OP_DATA && op->col->kind == COL_CSR)
+        t = type_make(op->col->type.dt, 1, &op->col->nz);
+    b = cg_new_buf(lo, kinds[op->kind], source_name(lo, op), t.dt, cg_count(lo, &t));
+    b->type = t;
+    b->col = op->kind == OP_DATA ? op->col : NULL;
+    b->var = op->kind == OP_VAR ? op->var : NULL;
+    b->io_name = op->kind == OP_INPUT || op->kind == OP_SAVED ? op->name : NULL;
+    return b->id;
+}
+
+/* ---- maps, random keys ------------------------------------------------------------------ */
+static const char *map_name(Lower *lo, const Map *m) {
+    static const char *const kind[] = {
+        [MAP_SRC] = "src", [MAP_DST] = "dst",     [MAP_GRAPH] = "graph", [MAP_COL] = "cat",
+        [MAP_ROW] = "row", [MAP_NZCOL] = "nzcol", [MAP_ORIG] = "orig"};
+    const char *at = m->kind == MAP_COL ? arena_printf(lo->a, "%s_%s", m->from->name, m->col->name)
+                                        : m->from->name;
+    const char *name = arena_printf(lo->a, "%s_%s", kind[m->kind], at);
+    if (m->kind == MAP_ORIG) name = arena_printf(lo->a, "%s_%d", name, m->which);
+    return cg_ident(lo->a, name);
+}
+
+int cg_map_buf(Lower *lo, Map *m, LBufKind part) {
+    static const char *const suffix[] = {
+        [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
+    for (int i = 0; i < lo->p->bufs.n; i++) {
+        PBuf *b = lo->p->bufs.v[i];
+        if (b->kind == PB_MAP && b->map == m && b->map_part == part) return b->id;
+    }
+    bool ptr = part == LB_MAP_PTR;
+    const Expr *n = ptr ? expr_add(lo->a, m->to->size, expr_const(lo->a, 1)) : m->from->size;
+    PBuf *b = cg_new_buf(lo, PB_MAP, arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[part]),
+                         ptr ? DT_I64 : DT_I32, n);
+    b->map = m;
+    b->map_part = part;
+    return b->id;
+}
+
+int cg_logical_buf(Lower *lo, Space *s) {
+    for (int i = 0; i < lo->p->bufs.n; i++)
+        if (lo->p->bufs.v[i]->kind == PB_LOGICAL && lo->p->bufs.v[i]->space == s) return i;
+    const char *name = arena_printf(lo->a, "logical_%s", cg_ident(lo->a, s->name));
+    PBuf *b = cg_new_buf(lo, PB_LOGICAL, name, DT_I32, s->size);
+    b->space = s;
+    return b->id;
+}
+
+int cg_key_buf(Lower *lo, int stream) {
+    for (int i = 0; i < lo->p->bufs.n; i++)
+        if (lo->p->bufs.v[i]->kind == PB_KEY && lo->p->bufs.v[i]->stream == stream) return i;
+    PBuf *b =
+        cg_new_buf(lo, PB_KEY, arena_printf(lo->a, "key_%d", stream), DT_I32, expr_const(lo->a, 2));
+    b->stream = stream;
+    return b->id;
+}
+
+/* ---- the buffer of a value --------------------------------------------------------------------
+ */
+int cg_buf(const Lower *lo, const Op *op) {
+    const OpInfo *base = cg_info(lo, cg_info(lo, op)->base);
+    assert(base->buf >= 0 && "a stored value has no buffer");
+    return base->buf;
+}
+
+void cg_map_print(StrBuf *b, const Map *m) {
+    static const char *const kind[] = {
+        [MAP_SRC] = "src", [MAP_DST] = "dst",     [MAP_GRAPH] = "graph", [MAP_COL] = "cat",
+        [MAP_ROW] = "row", [MAP_NZCOL] = "nzcol", [MAP_ORIG] = "orig"};
+    sb_printf(b, "%s(%s", kind[m->kind], m->from->name);
+    if (m->kind == MAP_COL) sb_printf(b, ", %s", m->col->name);
+    if (m->kind == MAP_ORIG) sb_printf(b, ", %d", m->which);
+    sb_puts(b, ")");
+}

@@ -1,0 +1,466 @@
+/* From a module to its step plan, one phase per function.
+ *
+ *   1. decide what each operation becomes (lower.h: How), backwards from the effects
+ *   2. cut the stored ones into units: a kernel over several roots, a library call, ..
+ *   3. give every stored value a buffer: an output's or a variable's own where that is
+ *      safe, else a temporary
+ *   4. generate the steps of each unit in order, then the copies that must come last
+ *   5. find the life of every temporary */
+#include "codegen/lower.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef enum { UNIT_ROWS, UNIT_LONG, UNIT_CONCAT, UNIT_GEMM, UNIT_RANK, UNIT_EFFECT } UnitKind;
+
+typedef struct {
+    UnitKind kind;
+    VEC(const Op *) roots;
+} Unit;
+
+typedef VEC(Unit) Units;
+
+/* ---- 1. what each operation becomes ---------------------------------------------------- */
+static bool is_source(const Op *op) {
+    return op_has(op, OPT_SOURCE);
+}
+
+/* Cheap enough to be computed wherever it is read. */
+static bool always_inline(const Op *op) {
+    switch (op->kind) {
+    case OP_CONST:
+    case OP_IOTA:
+    case OP_SIZE:
+    case OP_RANDOM:
+    case OP_VALID:
+    case OP_INDEX:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A reduction without rows of its own would be repeated in every row of its user. */
+static bool has_rows(const Op *op) {
+    for (int i = 0; i < op->type.rank; i++)
+        if (op->type.dim[i]->kind != SP_DIM) return true;
+    return false;
+}
+
+static bool may_inline(const Lower *lo, const Op *op) {
+    if (op_has(op, OPT_LIB) || cg_info(lo, op)->gemm) return false;
+    if (always_inline(op)) return true;
+    if (!op->fused) return false;
+    return !(op_has(op, OPT_REDUCE) && !has_rows(op));
+}
+
+/* Operands that must lie in memory: of effects and of library calls. */
+static bool wants_memory(const Lower *lo, const Op *user) {
+    return op_has(user, OPT_EFFECT) || op_has(user, OPT_LIB) || cg_info(lo, user)->gemm;
+}
+
+static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
+    OpInfo *i = cg_info(lo, op);
+    i->base = op;
+    if (!used)
+        i->how = HOW_DEAD;
+    else if (is_source(op))
+        i->how = HOW_SOURCE;
+    else if (op->type.dt != DT_VOID)
+        i->how = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
+}
+
+/* A view of bytes that exist is those bytes. */
+static void find_aliases(Lower *lo) {
+    for (Op *op = lo->f->first; op; op = op->next) {
+        OpInfo *i = cg_info(lo, op);
+        if (op->kind != OP_VIEW || i->how == HOW_DEAD) continue;
+        const OpInfo *x = cg_info(lo, op->in[0]);
+        if (x->how != HOW_ALIAS && x->how != HOW_STORED && x->how != HOW_SOURCE) continue;
+        i->how = HOW_ALIAS;
+        i->base = x->base;
+    }
+}
+
+static void classify(Lower *lo) {
+    func_number(lo->f);
+    int n = lo->f->n_ops;
+    lo->info = NEWN(lo->a, OpInfo, (size_t)n + 1);
+    lo->seen = NEWN(lo->a, unsigned char, (size_t)n + 1);
+    bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
+    for (Op *op = lo->f->first; op; op = op->next) {
+        cg_info(lo, op)->buf = -1;
+        cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
+    }
+    for (Op *op = lo->f->last; op; op = op->prev) {
+        used[op->id] |= op_has(op, OPT_EFFECT);
+        decide(lo, op, used[op->id], memory[op->id]);
+        for (int k = 0; k < op->n_in && used[op->id]; k++) {
+            used[op->in[k]->id] = true;
+            memory[op->in[k]->id] |= wants_memory(lo, op);
+        }
+    }
+    find_aliases(lo);
+}
+
+/* ---- what a root reads ------------------------------------------------------------------- */
+typedef struct {
+    const Lower *lo;
+    const Op *target; /* a stored value or source */
+    const Op *root;
+    unsigned char *seen; /* by Op.id: 1 aligned, 2 elsewhere */
+    bool aligned, elsewhere;
+} Reads;
+
+static void reads(Reads *r, const Op *op, bool aligned) {
+    unsigned char bit = aligned ? 1 : 2;
+    if (r->seen[op->id] & bit) return;
+    r->seen[op->id] |= bit;
+    const OpInfo *in = cg_info(r->lo, op);
+    if (op != r->root && in->how != HOW_INLINE) {
+        const Op *base = in->base, *t = r->target;
+        bool hit = base == t || (base->kind == OP_VAR && t->kind == OP_VAR && base->var == t->var);
+        if (hit && aligned && type_eq(&op->type, &r->root->type))
+            r->aligned = true;
+        else if (hit)
+            r->elsewhere = true;
+        return;
+    }
+    for (int i = 0; i < op->n_in; i++) reads(r, op->in[i], aligned && op_has(op, OPT_ELEM));
+}
+
+static Reads reads_of(const Lower *lo, const Op *root, const Op *target) {
+    Reads r = {.lo = lo, .target = target, .root = root};
+    r.seen = lo->seen;
+    memset(r.seen, 0, (size_t)lo->f->n_ops + 1);
+    reads(&r, root, true);
+    return r;
+}
+
+/* ---- 2. units ------------------------------------------------------------------------------ */
+static UnitKind unit_kind(const Lower *lo, const Op *op) {
+    if (op_has(op, OPT_EFFECT)) return UNIT_EFFECT;
+    if (op->kind == OP_RANK) return UNIT_RANK;
+    if (op->kind == OP_CONCAT) return UNIT_CONCAT;
+    if (cg_info(lo, op)->gemm) return UNIT_GEMM;
+    return cg_reduction_long(op) ? UNIT_LONG : UNIT_ROWS;
+}
+
+static bool same_spaces(const Type *x, const Type *y) {
+    bool same = x->rank == y->rank;
+    for (int i = 0; i < x->rank && same; i++) same = x->dim[i] == y->dim[i];
+    return same;
+}
+
+/* Elementwise roots over the same spaces share a kernel, unless one reads another at a
+ * different index. */
+static bool joins(const Lower *lo, const Unit *u, const Op *op) {
+    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM)) return false;
+    for (int i = 0; i < u->roots.n; i++) {
+        const Op *r = u->roots.v[i];
+        if (!op_has(r, OPT_ELEM) || !same_spaces(&r->type, &op->type)) return false;
+        if (reads_of(lo, op, r).elsewhere) return false;
+    }
+    return true;
+}
+
+static Units cut(Lower *lo) {
+    Units us = {0};
+    for (Op *op = lo->f->first; op; op = op->next) {
+        bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN;
+        if (!effect && cg_info(lo, op)->how != HOW_STORED) continue;
+        UnitKind kind = unit_kind(lo, op);
+        bool join = kind == UNIT_ROWS && us.n && joins(lo, &us.v[us.n - 1], op);
+        Unit fresh = {.kind = kind};
+        if (!join) vec_push(lo->a, &us, fresh);
+        vec_push(lo->a, &us.v[us.n - 1].roots, op);
+    }
+    return us;
+}
+
+/* ---- 3. buffers --------------------------------------------------------------------------------
+ */
+static int unit_of(const Units *us, const Op *op) {
+    for (int i = 0; i < us->n; i++)
+        for (int k = 0; k < us->v[i].roots.n; k++)
+            if (us->v[i].roots.v[k] == op) return i;
+    return -1;
+}
+
+/* May the unit that computes x write it over the variable?  Only when nobody reads the
+ * old value later, nor this unit at another index. */
+static bool in_place(const Lower *lo, const Units *us, const Op *assign) {
+    const Op *x = cg_info(lo, assign->in[0])->base;
+    Op var = {.kind = OP_VAR, .var = assign->var};
+    if (!type_eq(&x->type, &assign->var->type)) return false;
+    int at = unit_of(us, x);
+    assert(at >= 0);
+    for (int i = at; i < us->n; i++)
+        for (int k = 0; k < us->v[i].roots.n; k++) {
+            const Op *root = us->v[i].roots.v[k];
+            Reads r = reads_of(lo, root, &var);
+            bool rows = us->v[i].kind == UNIT_ROWS && op_has(root, OPT_ELEM);
+            if (r.elsewhere || (r.aligned && (i > at || !rows))) return false;
+        }
+    return true;
+}
+
+static bool is_saved(const Lower *lo, const char *name) {
+    for (int i = 0; i < lo->m->funcs.n; i++)
+        for (Op *op = lo->m->funcs.v[i]->first; op; op = op->next)
+            if (op->kind == OP_SAVED && !strcmp(op->name, name)) return true;
+    return false;
+}
+
+/* A function named "load" runs once; what it outputs for others to read is saved. */
+static int output_buf(Lower *lo, const Op *out) {
+    bool saved = !strcmp(lo->f->name, "load") && is_saved(lo, out->name);
+    const Type *t = &out->in[0]->type;
+    const char *name = arena_printf(lo->a, "%s_%s", saved ? "saved" : cg_ident(lo->a, lo->f->name),
+                                    cg_ident(lo->a, out->name));
+    PBuf *b = cg_new_buf(lo, saved ? PB_SAVED : PB_OUTPUT, name, t->dt, cg_count(lo, t));
+    b->type = *t;
+    b->phase = lo->phase;
+    b->io_name = out->name;
+    return b->id;
+}
+
+typedef struct {
+    const Op *effect;
+    int from, to;
+} Copy;
+
+typedef struct {
+    Lower *lo;
+    Units units;
+    VEC(Copy) now;  /* outputs of values that stay: where the output stands */
+    VEC(Copy) last; /* at the end of the phase */
+} Build;
+
+static void bind_output(Build *b, const Op *out) {
+    Lower *lo = b->lo;
+    const OpInfo *in = cg_info(lo, out->in[0]);
+    OpInfo *base = cg_info(lo, in->base);
+    int buf = output_buf(lo, out);
+    if (base->how == HOW_STORED && base->buf < 0) {
+        base->buf = buf;
+        return;
+    }
+    Copy c = {.effect = out, .to = buf};
+    if (base->how == HOW_SOURCE)
+        vec_push(lo->a, &b->now, c);
+    else
+        vec_push(lo->a, &b->last, c);
+}
+
+static void bind_assign(Build *b, const Op *as) {
+    Lower *lo = b->lo;
+    OpInfo *base = cg_info(lo, cg_info(lo, as->in[0])->base);
+    Op var = {.kind = OP_VAR, .var = as->var};
+    int buf = cg_source_buf(lo, &var);
+    if (base->how == HOW_STORED && base->buf < 0 && in_place(lo, &b->units, as)) {
+        base->buf = buf;
+        return;
+    }
+    Copy c = {.effect = as, .to = buf};
+    vec_push(lo->a, &b->last, c);
+}
+
+static void bind_buffers(Build *b) {
+    Lower *lo = b->lo;
+    for (Op *op = lo->f->first; op; op = op->next)
+        if (op->kind == OP_ASSIGN) bind_assign(b, op);
+    for (Op *op = lo->f->first; op; op = op->next)
+        if (op->kind == OP_OUTPUT) bind_output(b, op);
+    for (Op *op = lo->f->first; op; op = op->next) {
+        OpInfo *i = cg_info(lo, op);
+        if (i->how == HOW_SOURCE) i->buf = cg_source_buf(lo, op);
+        if (i->how != HOW_STORED || i->buf >= 0) continue;
+        i->buf = cg_temp(lo, cg_value_name(lo, op), op->type.dt, cg_count(lo, &op->type));
+        lo->p->bufs.v[i->buf]->type = op->type;
+    }
+}
+
+/* ---- 4. steps
+ * ------------------------------------------------------------------------------------- */
+static const char *note_of(Lower *lo, const Op *op) {
+    StrBuf b = sb_new(lo->a);
+    const char *name = op->hint ? op->hint : op->name ? op->name : op->var ? op->var->path : NULL;
+    if (name) sb_printf(&b, "%s = ", name);
+    sb_puts(&b, op_mnemonic(op->kind));
+    for (int i = 0; i < op->n_in; i++) {
+        const char *h = op->in[i]->hint;
+        sb_printf(&b, "%s %s", i ? "," : "", h ? h : op_mnemonic(op->in[i]->kind));
+    }
+    return b.s;
+}
+
+PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
+    PStep *s = NEW(lo->a, PStep);
+    s->kind = kind;
+    s->op = op;
+    s->span = op->span;
+    s->note = note_of(lo, op);
+    s->n_bufs = n_bufs;
+    s->bufs = NEWN(lo->a, int, (size_t)n_bufs + 1);
+    vec_push(lo->a, &lo->p->phases.v[lo->phase]->steps, s);
+    return s;
+}
+
+void cg_step_kernel(Gen *g, const Op *op) {
+    LKernel *k = cg_gen_done(g);
+    PStep *s = cg_step(g->lo, PS_KERNEL, op, k->bufs.n);
+    for (int i = 0; i < k->bufs.n; i++) s->bufs[i] = g->arg_buf.v[i];
+    s->kernel = k;
+    for (const LStmt *st = k->body; st; st = st->next)
+        if (st->kind == L_FOR && st->sched.parallel) {
+            s->extent = st->extent;
+            s->balance = st->sched.balance;
+        }
+    vec_push(g->a, &g->lo->p->kernels, k);
+}
+
+static void step_copy(Lower *lo, const Op *effect, int from, int to) {
+    PStep *s = cg_step(lo, PS_COPY, effect, 2);
+    s->bufs[0] = from;
+    s->bufs[1] = to;
+}
+
+static void step_rank(Lower *lo, const Op *op) {
+    PStep *s = cg_step(lo, PS_RANK, op, 3);
+    s->bufs[0] = cg_buf(lo, op->in[0]);
+    s->bufs[1] = cg_buf(lo, op->in[1]);
+    s->bufs[2] = cg_buf(lo, op);
+    s->rank_axis = type_find(&op->in[0]->type, op->over[0]);
+}
+
+/* Relations that the output `name` of @load selects the edges of. */
+static void step_relations(Lower *lo, const Op *out) {
+    if (strcmp(lo->f->name, "load")) return;
+    for (int i = 0; i < lo->m->spaces.n; i++) {
+        Space *s = lo->m->spaces.v[i];
+        if (s->kind != SP_EDGE || s->rel != REL_WHERE || strcmp(s->cond, out->name)) continue;
+        PStep *st = cg_step(lo, PS_RELATION, out, 1);
+        st->bufs[0] = cg_buf(lo, out->in[0]);
+        st->space = s;
+    }
+}
+
+static void step_effect(Build *b, const Op *op) {
+    Lower *lo = b->lo;
+    if (op->kind == OP_OUTPUT) {
+        for (int i = 0; i < b->now.n; i++)
+            if (b->now.v[i].effect == op) step_copy(lo, op, cg_buf(lo, op->in[0]), b->now.v[i].to);
+        step_relations(lo, op);
+        return;
+    }
+    PStep *s = cg_step(lo, op->kind == OP_PRINT ? PS_PRINT : PS_ASSERT, op, op->n_in);
+    for (int i = 0; i < op->n_in; i++) s->bufs[i] = cg_buf(lo, op->in[i]);
+    s->text = op->name;
+}
+
+static void step_unit(Build *b, const Unit *u) {
+    Lower *lo = b->lo;
+    const Op *op = u->roots.v[0];
+    switch (u->kind) {
+    case UNIT_ROWS:
+        cg_lower_rows(lo, u->roots.v, u->roots.n);
+        break;
+    case UNIT_LONG:
+        cg_lower_long(lo, op);
+        break;
+    case UNIT_CONCAT:
+        cg_lower_concat(lo, op);
+        break;
+    case UNIT_GEMM:
+        cg_lower_gemm(lo, op);
+        break;
+    case UNIT_RANK:
+        step_rank(lo, op);
+        break;
+    case UNIT_EFFECT:
+        step_effect(b, op);
+        break;
+    }
+}
+
+/* Copies that read a variable which another copy or kernel writes go through a
+ * temporary, taken before anything is written. */
+static void save_old_values(Build *b) {
+    Lower *lo = b->lo;
+    for (int i = 0; i < b->last.n; i++) {
+        Copy *c = &b->last.v[i];
+        const Op *base = cg_info(lo, c->effect->in[0])->base;
+        c->from = cg_buf(lo, c->effect->in[0]);
+        if (base->kind != OP_VAR || c->from == c->to) continue;
+        int t = cg_temp(lo, arena_printf(lo->a, "%s_old", cg_value_name(lo, base)), base->type.dt,
+                        cg_count(lo, &base->type));
+        lo->p->bufs.v[t]->type = base->type;
+        step_copy(lo, c->effect, c->from, t);
+        c->from = t;
+    }
+}
+
+static void last_copies(Build *b) {
+    for (int i = 0; i < b->last.n; i++) {
+        const Copy *c = &b->last.v[i];
+        if (c->from != c->to) step_copy(b->lo, c->effect, c->from, c->to);
+    }
+}
+
+/* ---- 5. lifetimes
+ * ---------------------------------------------------------------------------------- */
+static void lifetimes(Plan *p, int phase) {
+    const PPhase *ph = p->phases.v[phase];
+    for (int i = 0; i < ph->steps.n; i++)
+        for (int k = 0; k < ph->steps.v[i]->n_bufs; k++) {
+            PBuf *b = p->bufs.v[ph->steps.v[i]->bufs[k]];
+            if (b->kind != PB_TEMP) continue;
+            if (b->first < 0) b->first = i;
+            b->last = i;
+        }
+}
+
+/* ---- all
+ * -------------------------------------------------------------------------------------------- */
+static bool check_saved(Lower *lo) {
+    bool ok = true;
+    for (Op *op = lo->f->first; op; op = op->next) {
+        if (op->kind != OP_SAVED) continue;
+        PBuf *b = lo->p->bufs.v[cg_source_buf(lo, op)];
+        if (b->phase >= 0) continue;
+        diag(lo->c, DIAG_E0520, op->span, "no output of @load is called '%s'", op->name);
+        ok = false;
+    }
+    return ok;
+}
+
+static bool lower_func(Lower *lo, Func *f) {
+    PPhase *ph = NEW(lo->a, PPhase);
+    ph->name = f->name;
+    ph->func = f;
+    lo->f = f;
+    lo->phase = lo->p->phases.n;
+    vec_push(lo->a, &lo->p->phases, ph);
+    if (!check_saved(lo)) return false;
+    Build b = {.lo = lo};
+    classify(lo);
+    b.units = cut(lo);
+    bind_buffers(&b);
+    save_old_values(&b);
+    for (int i = 0; i < b.units.n; i++) step_unit(&b, &b.units.v[i]);
+    last_copies(&b);
+    lifetimes(lo->p, lo->phase);
+    return true;
+}
+
+Plan *plan_build(Ctx *c, Module *m) {
+    Plan *p = NEW(m->a, Plan);
+    p->m = m;
+    Lower lo = {.c = c, .a = m->a, .m = m, .p = p};
+    Func *load = func_find(m, "load");
+    if (load && !lower_func(&lo, load)) return NULL;
+    for (int i = 0; i < m->funcs.n; i++)
+        if (m->funcs.v[i] != load && !lower_func(&lo, m->funcs.v[i])) return NULL;
+    return p;
+}
