@@ -194,7 +194,7 @@ const Expr *expr_mul(Arena *a, const Expr *x, const Expr *y) {
     if (expr_is_const(x, NULL) && x->c == 1) return y;
     if (expr_is_const(y, NULL) && y->c == 1) return x;
     Poly p = {0}, q = {0}, r = {0};
-    bool expand = count_terms(x) * count_terms(y) <= MAX_TERMS;
+    bool expand = (int64_t)count_terms(x) * count_terms(y) <= MAX_TERMS;
     if (expand || count_terms(x) == 1)
         add_terms(a, &p, x);
     else

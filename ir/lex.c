@@ -1,0 +1,161 @@
+/* Tokens of the IR's text form.  `//` starts a comment.  Line breaks are blanks to
+ * the grammar, but error recovery goes on at the next line. */
+#include "ir/parse.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c);
+}
+
+static char peek(const Parser *p, int k) {
+    return p->end - p->p > k ? p->p[k] : 0;
+}
+
+static void skip_blanks(Parser *p) {
+    for (; p->p < p->end; p->p++) {
+        if (*p->p == '\n') {
+            p->line++;
+            p->line_start = p->p + 1;
+        } else if (*p->p == '/' && peek(p, 1) == '/') {
+            const char *nl = memchr(p->p, '\n', (size_t)(p->end - p->p));
+            p->p = (nl ? nl : p->end) - 1;
+        } else if (*p->p != ' ' && *p->p != '\t' && *p->p != '\r') {
+            return;
+        }
+    }
+}
+
+static const char *take_word(Parser *p) {
+    const char *from = p->p;
+    while (p->p < p->end && is_word(*p->p)) p->p++;
+    return arena_strndup(p->a, from, (size_t)(p->p - from));
+}
+
+static int hex(char c) {
+    if (is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+}
+
+/* After a backslash; 0 when the escape is unknown. */
+static char take_escape(Parser *p) {
+    char c = peek(p, 0);
+    p->p += p->p < p->end;
+    if (c == 'n') return '\n';
+    if (c == 't') return '\t';
+    if (c == '"' || c == '\\') return c;
+    if (c != 'x' || hex(peek(p, 0)) < 0 || hex(peek(p, 1)) < 0) return 0;
+    p->p += 2;
+    return (char)(hex(p->p[-2]) * 16 + hex(p->p[-1]));
+}
+
+static void bad(Parser *p, Tok *t, const char *why) {
+    t->kind = T_BAD;
+    t->span.end_col = (uint32_t)(p->p - p->line_start) + 1;
+    parse_fail(p, DIAG_E0401, t->span, "%s", why);
+}
+
+static void lex_string(Parser *p, Tok *t) {
+    StrBuf b = sb_new(p->a);
+    sb_puts(&b, "");
+    p->p++;
+    while (p->p < p->end && *p->p != '"') {
+        char c = *p->p++;
+        if (c == '\n' || c == 0) {
+            p->p--;
+            break;
+        }
+        if (c == '\\' && (c = take_escape(p)) == 0) {
+            bad(p, t, "unknown escape in a string");
+            return;
+        }
+        sb_put(&b, &c, 1);
+    }
+    if (peek(p, 0) != '"') {
+        bad(p, t, "this string is not closed on its line");
+        return;
+    }
+    p->p++;
+    t->kind = T_STRING;
+    t->s = b.s;
+}
+
+/* Digits and letters, with a sign where it follows an exponent's e. */
+static size_t number_length(const char *s, const char *end) {
+    size_t n = 1;
+    for (; s + n < end; n++) {
+        bool exponent = (s[n] == '+' || s[n] == '-') && (s[n - 1] == 'e' || s[n - 1] == 'E');
+        if (!is_word(s[n]) && !exponent) break;
+    }
+    return n;
+}
+
+static void lex_number(Parser *p, Tok *t) {
+    char s[64] = "", *end = s;
+    size_t n = number_length(p->p, p->end);
+    if (n < sizeof s) {
+        memcpy(s, p->p, n);
+        t->real = strtod(s, &end);
+    }
+    p->p += n;
+    if (n >= sizeof s || end != s + n || !isfinite(t->real) || strpbrk(s, "xXpP")) {
+        bad(p, t, "this is not a number");
+        return;
+    }
+    t->kind = T_NUMBER;
+    t->is_int = strspn(s, "0123456789") == n && t->real < 9.2e18;
+    if (t->is_int) t->num = strtoll(s, NULL, 10);
+}
+
+static void lex_sigil(Parser *p, Tok *t) {
+    t->kind = *p->p == '%' ? T_VALUE : T_FUNC;
+    p->p++;
+    if (t->kind == T_FUNC && peek(p, 0) == '"') {
+        lex_string(p, t);
+        if (t->kind == T_STRING) t->kind = T_FUNC;
+        return;
+    }
+    t->s = take_word(p);
+    if (!*t->s) bad(p, t, "a name must follow here");
+}
+
+static void lex_punct(Parser *p, Tok *t) {
+    t->kind = T_PUNCT;
+    t->ch = *p->p;
+    if (t->ch == '-' && peek(p, 1) == '>') {
+        t->kind = T_ARROW;
+        p->p++;
+    }
+    p->p++;
+    if (!t->ch || !strchr("{}[](),:=!+-*>", t->ch)) bad(p, t, "unexpected character in the IR");
+}
+
+void lex_next(Parser *p) {
+    p->prev_line = p->tok.span.line;
+    skip_blanks(p);
+    uint32_t col = (uint32_t)(p->p - p->line_start) + 1;
+    Tok t = {.span = {p->file, p->line, col, p->line, col}};
+    char c = peek(p, 0);
+    if (p->p == p->end)
+        t.kind = T_END;
+    else if (c == '"')
+        lex_string(p, &t);
+    else if (is_digit(c))
+        lex_number(p, &t);
+    else if (c == '%' || c == '@')
+        lex_sigil(p, &t);
+    else if (is_word(c)) {
+        t.kind = T_NAME;
+        t.s = take_word(p);
+    } else
+        lex_punct(p, &t);
+    t.span.end_col = (uint32_t)(p->p - p->line_start) + 1;
+    p->tok = t;
+}

@@ -1,0 +1,69 @@
+/* The IR parser's inside: ir/lex.c makes tokens, ir/parse.c reads the parts of a
+ * module, ir/parse_func.c its functions. */
+#ifndef IR_PARSE_H
+#define IR_PARSE_H
+
+#include "ir/text.h"
+
+typedef enum {
+    T_END,
+    T_NAME,   /* s: word, column name or keyword */
+    T_STRING, /* s: decoded */
+    T_NUMBER, /* real; num when is_int */
+    T_VALUE,  /* s: %name without the % */
+    T_FUNC,   /* s: @name without the @ */
+    T_ARROW,
+    T_PUNCT, /* ch */
+    T_BAD,   /* already reported */
+} TokKind;
+
+typedef struct {
+    TokKind kind;
+    const char *s; /* in the arena */
+    char ch;
+    double real;
+    int64_t num;
+    bool is_int;
+    Span span;
+} Tok;
+
+typedef struct {
+    Ctx *c;
+    Arena *a;
+    Module *m;
+    const char *p, *end, *line_start; /* p: just after tok */
+    uint32_t file, line;
+    Tok tok;
+    uint32_t prev_line; /* of the token before tok */
+    bool ok;            /* nothing was reported yet */
+    StrMap files;       /* path in a span -> source index + 1 */
+    StrMap funcs;
+    StrMap values; /* of the function being read */
+} Parser;
+
+void lex_next(Parser *p);
+
+/* Reports and returns false; the statement loop then skips to the next line. */
+bool parse_fail(Parser *p, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+bool parse_stop(const Parser *p); /* end of text, or enough errors */
+void parse_skip_line(Parser *p);
+
+bool parse_is(const Parser *p, char ch);
+bool parse_accept(Parser *p, char ch);
+bool parse_accept_word(Parser *p, const char *word);
+bool parse_expect(Parser *p, char ch);
+bool parse_name(Parser *p, const char *what, const char **name); /* word or string */
+bool parse_text(Parser *p, const char *what, const char **text); /* string */
+bool parse_word(Parser *p, const Words *w, const char *what, int *value);
+bool parse_int(Parser *p, const char *what, int64_t lo, int64_t hi, int64_t *n);
+bool parse_real(Parser *p, const char *what, double *x);
+bool parse_expr(Parser *p, const Expr **e);
+bool parse_space(Parser *p, Space **s);
+bool parse_spaces(Parser *p, int max, int *n, Space **v); /* [a, b, ..] without repeats */
+bool parse_column(Parser *p, Column **c);
+bool parse_type(Parser *p, Type *t);
+bool parse_span(Parser *p, Span *at); /* optional !file:line:col; else *at stays */
+
+void parse_func(Parser *p); /* after `func` */
+
+#endif

@@ -1,0 +1,267 @@
+/* Functions of the IR's text form:
+ *
+ *     func @train {
+ *       %z = contract %x, %w : f32[paper, heads, out]   !gat.gnn:21:7-12
+ *       output "loss" %l
+ *     }
+ *
+ * The op's arity and attributes come from the op table; then its own infer() says
+ * what its type is, which must be the type written.  A value whose definition had
+ * a mistake is known as such, and what uses it is passed over in silence. */
+#include "ir/parse.h"
+
+#include <string.h>
+
+/* ---- attributes ------------------------------------------------------------------ */
+/* The edge, entry or node space in the parentheses of a map. */
+static bool map_of_space(Parser *p, MapKind k, Map **map) {
+    static const SpaceKind needs[] = {
+        [MAP_SRC] = SP_EDGE,   [MAP_DST] = SP_EDGE, [MAP_ORIG] = SP_EDGE,
+        [MAP_GRAPH] = SP_NODE, [MAP_ROW] = SP_NZ,   [MAP_NZCOL] = SP_NZ};
+    Span at = p->tok.span;
+    Space *s = NULL;
+    int64_t which = 0;
+    if (!parse_space(p, &s)) return false;
+    bool ok = s->kind == needs[k] && (k != MAP_GRAPH || s->graph);
+    if (ok && k == MAP_ORIG) {
+        if (!parse_expect(p, ',') || !parse_int(p, "which base", 0, 1, &which)) return false;
+        ok = s->base[which] != NULL;
+    }
+    if (!ok)
+        return parse_fail(p, DIAG_E0409, at, "'%s' has no map '%s'", s->name, text_maps.word[k]);
+    switch (k) {
+    case MAP_SRC:
+        *map = map_src(p->m, s);
+        break;
+    case MAP_DST:
+        *map = map_dst(p->m, s);
+        break;
+    case MAP_GRAPH:
+        *map = map_graph(p->m, s);
+        break;
+    case MAP_ROW:
+        *map = map_row(p->m, s);
+        break;
+    case MAP_NZCOL:
+        *map = map_nzcol(p->m, s);
+        break;
+    default:
+        *map = map_orig(p->m, s, (int)which);
+    }
+    return true;
+}
+
+static bool map_attr(Parser *p, Map **map) {
+    int k = 0;
+    if (!parse_word(p, &text_maps, "a map: src, dst, graph, col, row, nzcol or orig", &k))
+        return false;
+    if (!parse_expect(p, '(')) return false;
+    if (k == MAP_COL) {
+        Span at = p->tok.span;
+        Column *c = NULL;
+        if (!parse_column(p, &c)) return false;
+        if (!c->cat)
+            return parse_fail(p, DIAG_E0409, at, "'%s.%s' holds no categories", c->space->name,
+                              c->name);
+        *map = map_col(p->m, c);
+    } else if (!map_of_space(p, (MapKind)k, map))
+        return false;
+    return parse_expect(p, ')');
+}
+
+static bool over_attr(Parser *p, unsigned at, Op *op) {
+    Span from = p->tok.span;
+    if (at & OPA_OVER1) {
+        op->n_over = 1;
+        return parse_space(p, &op->over[0]);
+    }
+    int want = at & OPA_OVER2 ? 2 : at & OPA_OVER3 ? 3 : 0;
+    if (!parse_spaces(p, MAX_RANK, &op->n_over, op->over)) return false;
+    if (!want || op->n_over == want) return true;
+    return parse_fail(p, DIAG_E0409, from, "'%s' needs %d spaces here", op_mnemonic(op->kind),
+                      want);
+}
+
+static bool var_attr(Parser *p, Var **v) {
+    Span at = p->tok.span;
+    const char *path = NULL;
+    if (!parse_text(p, "a variable's path in quotes", &path)) return false;
+    *v = var_find(p->m, path);
+    return *v || parse_fail(p, DIAG_E0402, at, "there is no variable \"%s\" in this module", path);
+}
+
+static bool stream_attr(Parser *p, int *stream) {
+    int64_t n = 0;
+    if (p->m->n_streams == 0)
+        return parse_fail(p, DIAG_E0407, p->tok.span, "the module has no 'streams' line");
+    if (!parse_int(p, "a stream", 0, p->m->n_streams - 1, &n)) return false;
+    *stream = (int)n;
+    return true;
+}
+
+static bool attributes(Parser *p, Op *op) {
+    unsigned at = op_attrs(op->kind);
+    int red = 0;
+    if (at & OPA_RED) {
+        if (!parse_word(p, &text_reds, "sum, max or min", &red)) return false;
+        op->red = (RedKind)red;
+    }
+    if (at & OPA_MAP && !map_attr(p, &op->map)) return false;
+    if (at & (OPA_OVER | OPA_OVER1 | OPA_OVER2 | OPA_OVER3) && !over_attr(p, at, op)) return false;
+    if (at & OPA_COL && !parse_column(p, &op->col)) return false;
+    if (at & OPA_VAR && !var_attr(p, &op->var)) return false;
+    if (at & OPA_NAME && !parse_text(p, "a text in quotes", &op->name)) return false;
+    if (at & OPA_IMM && !parse_real(p, "a number", &op->imm)) return false;
+    if (at & OPA_STREAM && !stream_attr(p, &op->stream)) return false;
+    if (!(at & OPA_OFF)) return true;
+    Span off_at = p->tok.span;
+    if (!parse_accept_word(p, "at"))
+        return parse_fail(p, DIAG_E0401, off_at, "expected 'at' and the offset of the slice");
+    return parse_expr(p, &op->off);
+}
+
+/* ---- operands ------------------------------------------------------------------------ */
+typedef VEC(Op *) Operands;
+
+/* The value that stands for a definition with a mistake in it. */
+static Op *poison(Parser *p) {
+    Op *op = NEW(p->a, Op);
+    op->type.dt = DT_VOID;
+    return op;
+}
+
+static bool operand(Parser *p, Operands *in, bool *poisoned) {
+    Op *x = strmap_get(&p->values, p->tok.s);
+    if (!x)
+        return parse_fail(p, DIAG_E0405, p->tok.span, "no value '%%%s' is defined before this line",
+                          p->tok.s);
+    if (x->type.dt == DT_VOID) *poisoned = true;
+    vec_push(p->a, in, x);
+    lex_next(p);
+    return true;
+}
+
+static bool operands(Parser *p, Op *op, Span at, bool *poisoned) {
+    enum { MAX_OPERANDS = 1000 };
+    Operands in = {0};
+    if (p->tok.kind == T_VALUE && p->tok.span.line == p->prev_line) {
+        do {
+            if (p->tok.kind != T_VALUE)
+                return parse_fail(p, DIAG_E0401, p->tok.span, "expected a value, as '%%name'");
+            if (!operand(p, &in, poisoned)) return false;
+        } while (in.n < MAX_OPERANDS && parse_accept(p, ','));
+    }
+    int want = op_arity(op->kind);
+    if (want >= 0 && in.n != want)
+        return parse_fail(p, DIAG_E0406, at, "'%s' takes %d operand%s, not %d",
+                          op_mnemonic(op->kind), want, want == 1 ? "" : "s", in.n);
+    op->in = in.v;
+    op->n_in = in.n;
+    return true;
+}
+
+/* ---- one operation ---------------------------------------------------------------------- */
+static bool kind_of(Parser *p, OpKind *kind) {
+    static const char *const words[] = {
+#define OP(id, mnemonic, n_in, traits, impl) mnemonic,
+#include "ops.def"
+#undef OP
+    };
+    static const Words mnemonics = {words, N_OPS};
+    Span at = p->tok.span;
+    const char *name = NULL;
+    if (!parse_name(p, "an operation", &name)) return false;
+    int k = text_find(&mnemonics, name, strlen(name));
+    if (k < 0) return parse_fail(p, DIAG_E0404, at, "there is no operation '%s'", name);
+    *kind = (OpKind)k;
+    return true;
+}
+
+static const char *show(Parser *p, const Type *t) {
+    StrBuf b = sb_new(p->a);
+    type_print(&b, t);
+    return b.s;
+}
+
+/* infer() may follow operands and, for csr values, what @load saved. */
+static bool check(Parser *p, Op *op, Span at, bool named) {
+    bool result = !op_has(op, OPT_EFFECT);
+    if (result != (op->type.dt != DT_VOID) || result != named)
+        return parse_fail(p, DIAG_E0406, at,
+                          result ? "'%s' needs a name for its result and, after ':', its type"
+                                 : "'%s' has no result, so no name and no type",
+                          op_mnemonic(op->kind));
+    Op tried = *op;
+    const char *why = op_infer(p->m, &tried);
+    if (why) return parse_fail(p, DIAG_E0406, at, "'%s': %s", op_mnemonic(op->kind), why);
+    if (type_eq(&tried.type, &op->type)) return true;
+    return parse_fail(p, DIAG_E0406, at, "the result of this '%s' is %s, not %s",
+                      op_mnemonic(op->kind), show(p, &tried.type), show(p, &op->type));
+}
+
+/* After the name; false after a diagnostic or where an operand already had one. */
+static Op *operation(Parser *p, Builder *b, Span at, bool named) {
+    Op op = {.span = at};
+    bool poisoned = false;
+    op.fused = parse_accept_word(p, "fused");
+    Span op_at = p->tok.span;
+    if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
+    if (!operands(p, &op, op_at, &poisoned)) return NULL;
+    if (parse_accept(p, ':') && !parse_type(p, &op.type)) return NULL;
+    if (!parse_span(p, &op.span) || poisoned) return NULL;
+    if (op.kind == OP_SAVED && strcmp(b->f->name, "load") == 0) {
+        parse_fail(p, DIAG_E0406, op_at, "'saved' reads what @load gave, so @load cannot use it");
+        return NULL;
+    }
+    return check(p, &op, op_at, named) ? b_op(b, &op) : NULL;
+}
+
+static bool is_number(const char *s) {
+    return s[strspn(s, "0123456789")] == 0;
+}
+
+static void op_line(Parser *p, Builder *b) {
+    Span at = p->tok.span;
+    const char *name = NULL;
+    if (p->tok.kind == T_VALUE) {
+        name = p->tok.s;
+        lex_next(p);
+        if (!parse_expect(p, '=')) {
+            parse_skip_line(p);
+            return;
+        }
+    } else if (p->tok.kind != T_NAME) {
+        if (p->tok.kind != T_BAD)
+            parse_fail(p, DIAG_E0401, at, "expected an operation, or '%%name ='");
+        lex_next(p);
+        parse_skip_line(p);
+        return;
+    }
+    if (name && strmap_has(&p->values, name))
+        parse_fail(p, DIAG_E0403, at, "'%%%s' is defined twice", name);
+    Op *op = operation(p, b, at, name != NULL);
+    if (!op) parse_skip_line(p);
+    if (!name) return;
+    if (op && !is_number(name)) op->hint = name;
+    strmap_put(p->a, &p->values, name, op ? op : poison(p));
+}
+
+/* A function of a name that is taken is read all the same, for its mistakes. */
+void parse_func(Parser *p) {
+    Span at = p->tok.span;
+    if (p->tok.kind != T_FUNC) {
+        parse_fail(p, DIAG_E0401, at, "expected a function's name, as '@train'");
+        parse_skip_line(p);
+        return;
+    }
+    const char *name = p->tok.s;
+    if (strmap_has(&p->funcs, name)) parse_fail(p, DIAG_E0403, at, "'@%s' is defined twice", name);
+    strmap_put(p->a, &p->funcs, name, p->m);
+    Builder b = {.m = p->m, .f = func_new(p->m, name)};
+    b.f->span = at;
+    p->values = (StrMap){0};
+    lex_next(p);
+    if (!parse_expect(p, '{') || !parse_span(p, &b.f->span)) parse_skip_line(p);
+    while (!parse_stop(p) && !parse_is(p, '}')) op_line(p, &b);
+    if (!parse_stop(p)) parse_expect(p, '}');
+}
