@@ -1,0 +1,322 @@
+/* Binding sizes and columns.  A dimension takes the size of the first column that has
+ * it; whoever disagrees later is reported together with that column.  Columns that no
+ * phase reads may be missing from the data, unless a dimension needs them. */
+#include "bind.h"
+
+#include <string.h>
+
+static RtError *err_of(RtExec *x) {
+    return &x->rt->err;
+}
+
+static RtBound *bound_of(RtExec *x) {
+    return x->rt->bound;
+}
+
+/* ---- sizes ------------------------------------------------------------------ */
+static gnnc_status bind_size(RtExec *x, int space, int64_t size, const char *by) {
+    const rt_space *s = &x->program->spaces[space];
+    RtBound *b = bound_of(x);
+    if (s->fixed >= 0 && s->fixed != size)
+        return rt_fail(err_of(x), GNNC_E_SHAPE,
+                       "%s: %s has %lld, but the model (%s) fixes %s = %lld", b->dir, by,
+                       (long long)size, x->program->source, s->name, (long long)s->fixed);
+    if (s->sym < 0) return GNNC_OK;
+    if (x->n[s->sym] < 0) {
+        x->n[s->sym] = size;
+        b->bound_by[s->sym] = by;
+    }
+    if (x->n[s->sym] == size) return GNNC_OK;
+    return rt_fail(err_of(x), GNNC_E_SHAPE, "%s: dimension '%s' is %lld by %s and %lld by %s",
+                   b->dir, s->name, (long long)x->n[s->sym], b->bound_by[s->sym], (long long)size,
+                   by);
+}
+
+/* ---- tables ------------------------------------------------------------------ */
+static const char *kind_word(rt_space_kind k) {
+    return k == RT_SP_NODE ? "node type" : k == RT_SP_EDGE ? "edge type" : "graph table";
+}
+
+static const RtTable *find_table(const RtDataset *d, const rt_space *s) {
+    if (s->kind == RT_SP_NODE) return rt_dataset_nodes(d, s->name);
+    if (s->kind == RT_SP_EDGE) return rt_dataset_edges(d, s->name);
+    const RtTable *t = rt_dataset_graphs(d, s->name);
+    return t || d->n_graphs != 1 ? t : &d->graphs[0];
+}
+
+static gnnc_status check_ends(RtExec *x, const rt_space *s, const RtTable *t) {
+    RtBound *b = bound_of(x);
+    const char *src = x->program->spaces[s->src].name, *dst = x->program->spaces[s->dst].name;
+    const char *has_src = b->data->nodes[t->src_type].name,
+               *has_dst = b->data->nodes[t->dst_type].name;
+    if (!strcmp(src, has_src) && !strcmp(dst, has_dst)) return GNNC_OK;
+    return rt_fail(err_of(x), GNNC_E_SHAPE,
+                   "%s: edge type '%s' goes from '%s' to '%s', in the model from '%s' to '%s'",
+                   b->dir, s->name, has_src, has_dst, src, dst);
+}
+
+static gnnc_status bind_table(RtExec *x, int space) {
+    const rt_space *s = &x->program->spaces[space];
+    RtBound *b = bound_of(x);
+    bool wanted = s->kind == RT_SP_NODE || s->kind == RT_SP_GRAPH ||
+                  (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE);
+    if (!wanted) return GNNC_OK;
+    const RtTable *t = b->table[space] = find_table(b->data, s);
+    if (!t)
+        return rt_fail(err_of(x), GNNC_E_MISSING, "%s: no %s '%s', which the model (%s) needs",
+                       b->dir, kind_word(s->kind), s->name, x->program->source);
+    gnnc_status st = s->kind == RT_SP_EDGE ? check_ends(x, s, t) : GNNC_OK;
+    return st == GNNC_OK ? bind_size(x, space, t->count, t->name) : st;
+}
+
+/* ---- relations ----------------------------------------------------------------- */
+static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
+    const rt_space *s = &x->program->spaces[space];
+    RtBound *b = bound_of(x);
+    RtPool *pool = &x->rt->pool;
+    const RtRelation *base = s->base[0] >= 0 ? &b->rel[s->base[0]] : NULL;
+    const RtTable *t = b->table[space];
+    switch (s->rel) {
+    case RT_REL_BASE:
+        return rt_relation_base(pool, b->table[s->src]->count, b->table[s->dst]->count, t->count,
+                                t->src, t->dst, out, err_of(x));
+    case RT_REL_SELF_LOOPS:
+        return rt_relation_self_loops(pool, base, out, err_of(x));
+    case RT_REL_NO_LOOPS:
+        return rt_relation_no_loops(pool, base, out, err_of(x));
+    case RT_REL_REVERSE:
+        return rt_relation_reverse(pool, base, out, err_of(x));
+    case RT_REL_UNDIRECTED:
+        return rt_relation_undirected(pool, base, out, err_of(x));
+    case RT_REL_UNION:
+        return rt_relation_union(pool, base, &b->rel[s->base[1]], out, err_of(x));
+    case RT_REL_WHERE:
+        return rt_relation_where(pool, base, x->buf[s->cond_buf], out, err_of(x));
+    }
+    return GNNC_E_ARG;
+}
+
+static bool can_build(const RtExec *x, int space) {
+    const rt_space *s = &x->program->spaces[space];
+    const RtBound *b = x->rt->bound;
+    if (s->kind != RT_SP_EDGE || b->ready[space]) return false;
+    for (int k = 0; k < 2; k++)
+        if (s->base[k] >= 0 && !b->ready[s->base[k]]) return false;
+    return true;
+}
+
+static gnnc_status build(RtExec *x, int space) {
+    RtBound *b = bound_of(x);
+    gnnc_status st = derive(x, space, &b->rel[space]);
+    if (st != GNNC_OK)
+        return rt_fail(err_of(x), st, "edge type '%s': %s", x->program->spaces[space].name,
+                       gnnc_status_text(st));
+    b->ready[space] = true;
+    return bind_size(x, space, b->rel[space].n_edges, x->program->spaces[space].name);
+}
+
+/* Everything that can be built without a new condition; bases may come in any order. */
+static gnnc_status build_ready(RtExec *x, bool map_too) {
+    for (bool more = true; more;) {
+        more = false;
+        for (int s = 0; s < x->program->n_spaces; s++) {
+            if (!can_build(x, s) || x->program->spaces[s].rel == RT_REL_WHERE) continue;
+            gnnc_status st = build(x, s);
+            if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);
+            if (st != GNNC_OK) return st;
+            more = true;
+        }
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_build_relation(RtExec *x, int space) {
+    gnnc_status st;
+    x->n[x->program->spaces[space].sym] = -1;
+    TRY(st, build(x, space));
+    TRY(st, rt_bind_space(x, space));
+    TRY(st, build_ready(x, true));
+    for (int i = 0; i < x->program->n_syms; i++)
+        if (x->n[i] < 0) x->n[i] = 0;
+    st = rt_memory_grow(x, bound_of(x)->memory);
+out:
+    return st;
+}
+
+/* ---- columns -------------------------------------------------------------------- */
+static bool is_used(const rt_program *p, int col) {
+    if (p->columns[col].buf >= 0) return true;
+    for (int m = 0; m < p->n_maps; m++) {
+        const rt_map *map = &p->maps[m];
+        bool of_nz = map->kind == RT_MAP_ROW || map->kind == RT_MAP_NZCOL;
+        if (map->idx_buf < 0 && map->ptr_buf < 0 && map->perm_buf < 0) continue;
+        if (map->kind == RT_MAP_COL && map->col == col) return true;
+        if (of_nz && p->spaces[map->from].col == col) return true;
+    }
+    return false;
+}
+
+static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
+                                const char *who) {
+    RtBound *b = bound_of(x);
+    if (c->kind != want->kind)
+        return rt_fail(err_of(x), GNNC_E_DTYPE, "%s: %s is a %s column, in the model (%s) %s",
+                       b->dir, who, rt_col_kind_name(c->kind), x->program->source,
+                       rt_col_kind_name(want->kind));
+    /* A model's scalar column may be stored [rows, 1]. */
+    bool column_of_one = want->rank == 0 && c->rank == 2 && c->shape[1] == 1;
+    if (c->kind == RT_COL_CSR || c->rank - 1 == want->rank || column_of_one) return GNNC_OK;
+    return rt_fail(err_of(x), GNNC_E_SHAPE,
+                   "%s: %s has %d dimensions per row, in the model (%s) %d", b->dir, who,
+                   c->rank - 1, x->program->source, want->rank);
+}
+
+static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c, const char *who) {
+    gnnc_status st = GNNC_OK;
+    if (c->kind == RT_COL_CSR) {
+        st = bind_size(x, want->dim[0], c->csr.n_cols, who);
+        if (st == GNNC_OK && want->nz >= 0) st = bind_size(x, want->nz, c->csr.nnz, who);
+        return st;
+    }
+    for (int i = 0; i < want->rank && st == GNNC_OK; i++)
+        st = bind_size(x, want->dim[i], c->shape[i + 1], who);
+    if (st == GNNC_OK && want->cat >= 0) st = bind_size(x, want->cat, c->n_categories, who);
+    return st;
+}
+
+static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
+    const rt_column *want = &x->program->columns[col];
+    if (x->program->spaces[want->space].kind != RT_SP_EDGE) return GNNC_OK;
+    const RtRelation *r = &bound_of(x)->rel[want->space];
+    RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
+    if (!y) return rt_fail_nomem(err_of(x), "an edge column");
+    gnnc_status st = rt_column_take(&x->rt->pool, *c, r->orig[0], r->n_edges, y, err_of(x));
+    *c = y;
+    return st;
+}
+
+static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn *c) {
+    const void *p = NULL;
+    const int32_t *split;
+    switch (c->kind) {
+    case RT_COL_FLOAT:
+    case RT_COL_MULTILABEL:
+        p = c->f32;
+        break;
+    case RT_COL_CSR:
+        p = c->csr.val;
+        break;
+    case RT_COL_CAT:
+    case RT_COL_CLASS:
+        p = c->i32;
+        break;
+    case RT_COL_TIME:
+        p = c->f64;
+        break;
+    case RT_COL_ID:
+        p = c->i64;
+        break;
+    case RT_COL_SPLIT: {
+        gnnc_status st = rt_column_split(&x->rt->pool, c, bound_of(x)->split, &split, err_of(x));
+        if (st != GNNC_OK) return st;
+        p = split;
+        break;
+    }
+    }
+    x->buf[want->buf] = (void *)p; /* kernels only read DATA buffers */
+    return GNNC_OK;
+}
+
+static gnnc_status bind_column(RtExec *x, int col) {
+    const rt_column *want = &x->program->columns[col];
+    RtBound *b = bound_of(x);
+    const RtTable *t = b->table[want->space];
+    const RtColumn *c = rt_table_column(t, want->name);
+    bool used = is_used(x->program, col);
+    if (!c && !used) return GNNC_OK;
+    if (!c)
+        return rt_fail(err_of(x), GNNC_E_MISSING,
+                       "%s: '%s' has no column '%s', which the model (%s) needs", b->dir, t->name,
+                       want->name, x->program->source);
+    const char *who = rt_pool_printf(&x->rt->pool, "'%s.%s'", t->name, want->name);
+    if (!who) return rt_fail_nomem(err_of(x), "column names");
+    gnnc_status st;
+    TRY(st, check_column(x, want, c, who));
+    if (used) TRY(st, to_canonical(x, col, &c));
+    b->col[col] = c;
+    TRY(st, bind_dims(x, want, c, who));
+    if (c->kind == RT_COL_CSR && used)
+        TRY(st, rt_csr_nz(&x->rt->pool, &c->csr, &b->nz[col], err_of(x)));
+    if (want->buf >= 0) st = fill_buffer(x, want, c);
+out:
+    return st;
+}
+
+/* ---- all of it --------------------------------------------------------------------- */
+static gnnc_status bound_new(RtExec *x) {
+    const rt_program *p = x->program;
+    RtPool *pool = &x->rt->pool;
+    RtBound *b = x->rt->bound;
+    b->table = RT_NEWN(pool, const RtTable *, p->n_spaces);
+    b->rel = RT_NEWN(pool, RtRelation, p->n_spaces);
+    b->ready = RT_NEWN(pool, bool, p->n_spaces);
+    b->col = RT_NEWN(pool, const RtColumn *, p->n_columns);
+    b->nz = RT_NEWN(pool, RtNz, p->n_columns);
+    b->bound_by = RT_NEWN(pool, const char *, p->n_syms);
+    b->balance = RT_NEWN(pool, const int64_t *, p->n_maps);
+    if (!b->table || !b->rel || !b->ready || !b->col || !b->nz || !b->bound_by || !b->balance)
+        return rt_fail_nomem(err_of(x), "tables of the data");
+    x->balance = b->balance;
+    for (int i = 0; i < p->n_syms; i++) x->n[i] = -1;
+    return GNNC_OK;
+}
+
+static bool is_late(const RtExec *x, int space) {
+    return x->program->spaces[space].kind == RT_SP_EDGE && !bound_of((RtExec *)x)->ready[space];
+}
+
+/* Sizes that only the load phase can tell are 0 until then. */
+static gnnc_status check_all_bound(RtExec *x) {
+    for (int s = 0; s < x->program->n_spaces; s++) {
+        const rt_space *sp = &x->program->spaces[s];
+        if (sp->sym < 0 || x->n[sp->sym] >= 0 || is_late(x, s)) continue;
+        if (sp->kind == RT_SP_NZ) continue; /* of a column that nothing reads */
+        return rt_fail(err_of(x), GNNC_E_MISSING,
+                       "%s: no column gives the size of dimension '%s' of the model (%s)",
+                       bound_of(x)->dir, sp->name, x->program->source);
+    }
+    for (int i = 0; i < x->program->n_syms; i++)
+        if (x->n[i] < 0) x->n[i] = 0;
+    return GNNC_OK;
+}
+
+static gnnc_status bind_all(RtExec *x) {
+    gnnc_status st = GNNC_OK;
+    for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
+    TRY(st, build_ready(x, false));
+    for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
+    TRY(st, check_all_bound(x));
+    for (int s = 0; s < x->program->n_spaces; s++)
+        if (!is_late(x, s)) TRY(st, rt_bind_space(x, s));
+out:
+    return st;
+}
+
+gnnc_status rt_bind(RtExec *x, RtMemory *memory, const char *dir, int64_t split) {
+    RtBound *b = x->rt->bound = RT_NEW(&x->rt->pool, RtBound);
+    char *name = rt_pool_strndup(&x->rt->pool, dir, strlen(dir));
+    if (!b || !name) return rt_fail_nomem(err_of(x), "tables of the data");
+    b->dir = name;
+    b->split = (int)split;
+    b->memory = memory;
+    gnnc_status st;
+    TRY(st, rt_dataset_open(&x->rt->pool.from, dir, &b->data, err_of(x)));
+    TRY(st, bound_new(x));
+    st = bind_all(x);
+out:
+    return st;
+}
+
+void rt_bind_close(RtExec *x) {
+    if (x->rt->bound) rt_dataset_close(bound_of(x)->data);
+}

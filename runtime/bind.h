@@ -1,0 +1,33 @@
+/* A program meets its data: sizes, columns, relations and maps. */
+#ifndef RUNTIME_BIND_H
+#define RUNTIME_BIND_H
+
+#include "dataset.h"
+#include "exec.h"
+#include "memory.h"
+#include "relation.h"
+
+typedef struct RtBound {
+    RtDataset *data;
+    const char *dir;
+    int split;
+    RtMemory *memory;
+    const RtTable **table; /* [n_spaces] of node, base edge and graph spaces */
+    RtRelation *rel;       /* [n_spaces] of edge spaces */
+    bool *ready;           /* [n_spaces] rel is built */
+    const RtColumn **col;  /* [n_columns] edge columns in canonical order; NULL = absent, unused */
+    RtNz *nz;              /* [n_columns] of CSR columns */
+    const char **bound_by; /* [n_syms] who set the size, for messages */
+    const int64_t **balance; /* [n_maps] */
+} RtBound;
+
+/* Opens `dir`, binds every size, builds the relations that need no computed condition and
+ * points the DATA, MAP and LOGICAL buffers at their arrays: mapped files where the element
+ * type and order allow, converted copies elsewhere. */
+gnnc_status rt_bind(RtExec *x, RtMemory *memory, const char *dir, int64_t split);
+void rt_bind_close(RtExec *x);
+
+/* bind_map.c: the buffers of maps and row keys whose space is ready. */
+gnnc_status rt_bind_space(RtExec *x, int space);
+
+#endif

@@ -1,0 +1,223 @@
+/* A trainer's life: create, options, load, destroy.  The order of load is the order in
+ * which a mistake is cheapest to find: schema, sizes, memory, then the work. */
+#include "trainer.h"
+
+#include <limits.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "bind.h"
+#include "init.h"
+
+const char *gnnc_version(void) {
+    return GNNC_VERSION;
+}
+
+/* The trainer's pool asks here, so that allocations are counted. */
+static void *counted_alloc(void *user, size_t n_bytes) {
+    gnnc_trainer *t = user;
+    t->rt.count.allocations++;
+    return t->outer.alloc(t->outer.user, n_bytes);
+}
+
+static void counted_release(void *user, void *block) {
+    gnnc_trainer *t = user;
+    t->outer.release(t->outer.user, block);
+}
+
+static void default_options(gnnc_trainer *t) {
+    const rt_recipe *r = &t->program->recipe;
+    t->options = (RtOptions){
+        .epochs = r->present ? r->epochs : 0, .lr = r->lr, .weight_decay = r->weight_decay};
+}
+
+static gnnc_status create_tables(gnnc_trainer *t) {
+    const rt_program *p = t->program;
+    t->x.n = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
+    t->x.buf = RT_NEWN(&t->rt.pool, void *, p->n_bufs);
+    t->shown = RT_NEWN(&t->rt.pool, int, p->n_vars);
+    if (!t->x.n || !t->x.buf || !t->shown) return GNNC_E_NOMEM;
+    rt_var_kind order[2] = {RT_VAR_PARAM, RT_VAR_STATE};
+    for (int k = 0; k < 2; k++)
+        for (int v = 0; v < p->n_vars; v++)
+            if (p->vars[v].kind == order[k]) t->shown[t->n_shown++] = v;
+    return rt_scalars_init(t);
+}
+
+gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model,
+                                     gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
+    if (!out) return GNNC_E_ARG;
+    *out = NULL;
+    if (!model || model->version != RT_PROGRAM_VERSION || !alloc || !release) return GNNC_E_ARG;
+    gnnc_trainer *t = alloc(user, sizeof *t);
+    if (!t) return GNNC_E_NOMEM;
+    t->program = model;
+    t->outer = (RtAlloc){alloc, release, user};
+    rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
+    t->x = (RtExec){.program = model, .threads = 1, .rt = &t->rt};
+    t->last_phase = -1;
+    atomic_init(&t->stop, 0);
+    default_options(t);
+    gnnc_status st = create_tables(t);
+    if (st == GNNC_OK)
+        *out = t;
+    else
+        gnnc_trainer_destroy(t);
+    return st;
+}
+
+gnnc_status gnnc_trainer_create(gnnc_trainer **out, const rt_program *model) {
+    RtAlloc a = rt_alloc_default();
+    return gnnc_trainer_create_with(out, model, a.alloc, a.release, a.user);
+}
+
+void gnnc_trainer_destroy(gnnc_trainer *t) {
+    if (!t) return;
+    RtAlloc outer = t->outer;
+    rt_bind_close(&t->x);
+    rt_pool_free(&t->rt.pool);
+    outer.release(outer.user, t);
+}
+
+const char *gnnc_trainer_error(const gnnc_trainer *t) {
+    return t ? t->rt.err.text : "no trainer";
+}
+
+void rt_trainer_begin(gnnc_trainer *t) {
+    t->rt.err.text[0] = '\0';
+}
+
+gnnc_status rt_trainer_need_data(gnnc_trainer *t) {
+    if (t->loaded) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
+}
+
+/* ---- options -------------------------------------------------------------- */
+typedef struct {
+    const char *name;
+    size_t offset;
+    int64_t least, most;
+} IntOption;
+
+static const IntOption INT_OPTIONS[] = {
+    {"epochs", offsetof(RtOptions, epochs), 0, INT64_MAX / 2},
+    {"seed", offsetof(RtOptions, seed), INT64_MIN, INT64_MAX},
+    {"threads", offsetof(RtOptions, threads), 0, 4096},
+    {"split", offsetof(RtOptions, split), 0, INT_MAX},
+    {"max_memory", offsetof(RtOptions, max_memory), 0, INT64_MAX},
+};
+
+gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
+    rt_trainer_begin(t);
+    for (size_t i = 0; i < sizeof INT_OPTIONS / sizeof *INT_OPTIONS; i++) {
+        const IntOption *o = &INT_OPTIONS[i];
+        if (strcmp(o->name, option) != 0) continue;
+        bool is_epochs = strcmp(option, "epochs") == 0;
+        if (t->loaded && !is_epochs)
+            return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s' must be set before load", option);
+        if (value < o->least || value > o->most)
+            return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is not between %lld and %lld", option,
+                           (long long)o->least, (long long)o->most);
+        memcpy((char *)&t->options + o->offset, &value, sizeof value);
+        t->options.has_epochs |= is_epochs;
+        t->schedule.epochs = t->options.epochs;
+        return GNNC_OK;
+    }
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "no option '%s'", option);
+}
+
+gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value) {
+    rt_trainer_begin(t);
+    RtOptions *o = &t->options;
+    bool is_lr = strcmp(option, "lr") == 0;
+    if (!is_lr && strcmp(option, "weight_decay") != 0)
+        return rt_fail(&t->rt.err, GNNC_E_MISSING, "no option '%s'", option);
+    if (t->loaded) return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s' must be set before load", option);
+    if (!isfinite(value) || value < 0)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' must be a number >= 0", option);
+    if (!is_lr && rt_buf_find(t->program, RT_BUF_INPUT, "weight_decay") < 0 &&
+        value != o->weight_decay)
+        return rt_fail(&t->rt.err, GNNC_E_MISSING,
+                       "the weight decay %g was compiled into this model", o->weight_decay);
+    *(is_lr ? &o->lr : &o->weight_decay) = value;
+    *(is_lr ? &o->has_lr : &o->has_weight_decay) = true;
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user) {
+    rt_trainer_begin(t);
+    t->rt.message = fn;
+    t->rt.message_user = user;
+    return GNNC_OK;
+}
+
+/* ---- load -------------------------------------------------------------------- */
+static void start_schedule(gnnc_trainer *t) {
+    const rt_recipe *r = &t->program->recipe;
+    t->schedule = (RtSchedule){.kind = r->sched,
+                               .lr = t->options.lr,
+                               .gamma = r->gamma,
+                               .min_lr = r->min_lr,
+                               .warmup_epochs = r->warmup_epochs,
+                               .step_epochs = r->step_epochs,
+                               .patience = r->patience,
+                               .epochs = t->options.epochs,
+                               .larger_is_better = t->keep >= 0 && r->keep_max};
+}
+
+static gnnc_status alloc_best(gnnc_trainer *t) {
+    if (t->keep < 0) return GNNC_OK;
+    for (int i = 0; i < t->n_shown; i++) t->best_bytes += rt_var_bytes(t, t->shown[i]);
+    t->best = rt_pool_alloc(&t->rt.pool, t->best_bytes, 1);
+    return t->best ? GNNC_OK : rt_fail_nomem(&t->rt.err, "the kept parameters");
+}
+
+static bool has_late_relations(const rt_program *p) {
+    for (int s = 0; s < p->n_spaces; s++)
+        if (p->spaces[s].kind == RT_SP_EDGE && p->spaces[s].rel == RT_REL_WHERE) return true;
+    return false;
+}
+
+static gnnc_status run_load_phase(gnnc_trainer *t) {
+    const rt_phase *load = rt_phase_find(t->program, "load");
+    rt_write_keys(&t->x, (uint64_t)t->options.seed, 0);
+    gnnc_status st = load ? rt_phase_run(&t->x, load) : GNNC_OK;
+    if (st != GNNC_OK || !has_late_relations(t->program)) return st;
+    return rt_memory_settle(&t->x, &t->memory, (size_t)t->options.max_memory);
+}
+
+static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
+    gnnc_status st;
+    TRY(st, rt_bind(&t->x, &t->memory, directory, t->options.split));
+    TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
+    TRY(st, rt_memory_alloc(&t->x, &t->memory));
+    TRY(st, run_load_phase(t));
+    for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
+    TRY(st, alloc_best(t));
+    st = rt_history_reserve(t, t->options.epochs);
+out:
+    return st;
+}
+
+gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
+    rt_trainer_begin(t);
+    if (t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "data were loaded before");
+    t->planned = true;
+    t->x.threads = t->options.threads ? (int)t->options.threads : omp_get_num_procs();
+    start_schedule(t);
+    gnnc_status st = prepare(t, directory);
+    t->loaded = st == GNNC_OK;
+    return st;
+}
+
+gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
+    rt_trainer_begin(t);
+    *out = t->memory.need;
+    if (t->planned) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
+}
+
+void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out) {
+    *out = t->rt.count;
+}

@@ -1,0 +1,79 @@
+/* What a gnnc_trainer is made of; its functions are spread over trainer*.c and
+ * checkpoint.c by concern. */
+#ifndef RUNTIME_TRAINER_H
+#define RUNTIME_TRAINER_H
+
+#include <stdatomic.h>
+
+#include "exec.h"
+#include "memory.h"
+#include "schedule.h"
+
+typedef struct RtOptions {
+    int64_t epochs, seed, threads, split, max_memory;
+    double lr, weight_decay;
+    bool has_epochs, has_lr, has_weight_decay; /* set by the host, not the model's default */
+} RtOptions;
+
+/* A scalar output: "loss", "accuracy.val". */
+typedef struct RtScalar {
+    const char *name;
+    int buf; /* -1: not an output ("lr") */
+    int phase;
+    double value;
+    bool known;
+} RtScalar;
+
+/* Where training stands; all of it is in a checkpoint. */
+typedef struct RtProgress {
+    int64_t step, epoch; /* done */
+    RtPlateau plateau;
+    double best;
+    int64_t best_epoch; /* counted from 1; 0 = none yet */
+} RtProgress;
+
+/* Every epoch's scalars; rows grow by doubling when more epochs run than were asked for. */
+typedef struct RtHistory {
+    double *v; /* [cap, n_scalars] */
+    int64_t cap;
+} RtHistory;
+
+struct gnnc_trainer {
+    const rt_program *program;
+    RtExec x;
+    RtRuntime rt;
+    RtAlloc outer; /* where memory comes from; rt.pool counts and passes on */
+    RtMemory memory;
+    RtOptions options;
+    RtSchedule schedule;
+    RtProgress progress;
+    RtScalar *scalars;
+    int n_scalars;
+    int keep; /* the scalar that decides which epoch is kept; -1 = the last epoch is */
+    RtHistory history;
+    void *best; /* parameters and states of the best epoch, in table order */
+    size_t best_bytes;
+    bool loaded, planned, finished; /* finished: the kept parameters are in place */
+    int last_phase;                 /* index, -1 = none has run */
+    int *shown;                     /* [n_shown] variables that have a name outside: no slots */
+    int n_shown;
+    atomic_int stop;
+};
+
+/* Every API call starts with this: the last call's message goes. */
+void rt_trainer_begin(gnnc_trainer *t);
+gnnc_status rt_trainer_need_data(gnnc_trainer *t);
+
+size_t rt_var_bytes(gnnc_trainer *t, int var);
+/* The best epoch's copy of a shown variable; the present value where there is none. */
+void *rt_best_of(gnnc_trainer *t, int shown);
+void rt_best_store(gnnc_trainer *t);
+void rt_best_restore(gnnc_trainer *t);
+
+/* scalars */
+gnnc_status rt_scalars_init(gnnc_trainer *t);
+RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name);
+void rt_scalars_read(gnnc_trainer *t, int phase);
+gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_epochs);
+
+#endif
