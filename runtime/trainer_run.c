@@ -1,0 +1,278 @@
+/* Training and evaluation.  A step is one run of the "train" phase; an epoch adds what a
+ * user sees: metrics of every split ("eval"), the schedule, and the copy of the best
+ * parameters.  Scalars are read once per epoch, all at the same place. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trainer.h"
+
+/* ---- scalars ---------------------------------------------------------------- */
+static bool is_metric_name(const char *name) {
+    const char *dot = strrchr(name, '.');
+    if (strcmp(name, "loss") == 0) return true;
+    return dot && (!strcmp(dot, ".train") || !strcmp(dot, ".val") || !strcmp(dot, ".test"));
+}
+
+static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
+    for (int i = 0; i < t->n_scalars; i++)
+        if (strcmp(t->scalars[i].name, name) == 0) return;
+    int phase = buf >= 0 ? t->program->bufs[buf].phase : -1;
+    t->scalars[t->n_scalars++] = (RtScalar){.name = name, .buf = buf, .phase = phase};
+}
+
+gnnc_status rt_scalars_init(gnnc_trainer *t) {
+    const rt_program *p = t->program;
+    t->scalars = RT_NEWN(&t->rt.pool, RtScalar, p->n_bufs + 1);
+    if (!t->scalars) return GNNC_E_NOMEM;
+    add_scalar(t, "lr", -1);
+    for (int b = 0; b < p->n_bufs; b++)
+        if (p->bufs[b].kind == RT_BUF_OUTPUT && p->bufs[b].rank == 0 &&
+            is_metric_name(p->bufs[b].io_name))
+            add_scalar(t, p->bufs[b].io_name, b);
+    const rt_recipe *r = &p->recipe;
+    char name[128];
+    t->keep = -1;
+    if (!r->present || !r->keep_metric) return GNNC_OK;
+    const char *split[] = {"", "train", "val", "test"};
+    snprintf(name, sizeof name, "%s.%s", r->keep_metric, split[r->keep_split & 3]);
+    RtScalar *s = rt_scalar_find(t, name);
+    if (!s) s = rt_scalar_find(t, r->keep_metric);
+    if (s) t->keep = (int)(s - t->scalars);
+    return GNNC_OK;
+}
+
+RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name) {
+    for (int i = 0; i < t->n_scalars; i++)
+        if (strcmp(t->scalars[i].name, name) == 0) return &t->scalars[i];
+    return NULL;
+}
+
+void rt_scalars_read(gnnc_trainer *t, int phase) {
+    for (int i = 0; i < t->n_scalars; i++) {
+        RtScalar *s = &t->scalars[i];
+        if (s->buf < 0 || s->phase != phase) continue;
+        s->value = rt_buf_read(&t->x, s->buf, 0);
+        s->known = true;
+    }
+}
+
+static void set_scalar(gnnc_trainer *t, const char *name, double v) {
+    RtScalar *s = rt_scalar_find(t, name);
+    s->value = v;
+    s->known = true;
+}
+
+int gnnc_trainer_n_metrics(const gnnc_trainer *t) {
+    return t->n_scalars;
+}
+
+const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i) {
+    return i >= 0 && i < t->n_scalars ? t->scalars[i].name : NULL;
+}
+
+gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value) {
+    rt_trainer_begin(t);
+    const RtScalar *s = rt_scalar_find(t, name);
+    if (!s) return rt_fail(&t->rt.err, GNNC_E_MISSING, "no metric '%s'", name);
+    if (!s->known) return rt_fail(&t->rt.err, GNNC_E_MISSING, "'%s' was not computed yet", name);
+    *value = s->value;
+    return GNNC_OK;
+}
+
+/* ---- history ------------------------------------------------------------------- */
+gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_epochs) {
+    enum { FIRST = 1 << 12 };
+    if (n_epochs <= t->history.cap) return GNNC_OK;
+    int64_t cap = t->history.cap ? 2 * t->history.cap : n_epochs < FIRST ? n_epochs : FIRST;
+    while (cap < n_epochs && t->history.cap) cap *= 2;
+    double *v = rt_pool_alloc(&t->rt.pool, (size_t)cap * (size_t)t->n_scalars, sizeof *v);
+    if (!v) return rt_fail_nomem(&t->rt.err, "the history of the epochs");
+    if (t->history.v) memcpy(v, t->history.v, (size_t)(t->history.cap * t->n_scalars) * sizeof *v);
+    t->history = (RtHistory){v, cap};
+    return GNNC_OK;
+}
+
+static void note_epoch(gnnc_trainer *t, int64_t epoch) {
+    for (int i = 0; i < t->n_scalars; i++)
+        t->history.v[epoch * t->n_scalars + i] = t->scalars[i].known ? t->scalars[i].value : NAN;
+}
+
+/* ---- the best parameters ---------------------------------------------------------- */
+size_t rt_var_bytes(gnnc_trainer *t, int var) {
+    size_t n = 0;
+    rt_buf_bytes(&t->x, t->program->vars[var].buf, &n);
+    return n;
+}
+
+/* fn(present, kept, bytes) over the shown variables. */
+static void each_best(gnnc_trainer *t, bool store) {
+    char *at = t->best;
+    for (int i = 0; at && i < t->n_shown; i++) {
+        void *now = t->x.buf[t->program->vars[t->shown[i]].buf];
+        size_t n = rt_var_bytes(t, t->shown[i]);
+        memcpy(store ? at : now, store ? now : at, n);
+        at += n;
+    }
+}
+
+void rt_best_store(gnnc_trainer *t) {
+    each_best(t, true);
+}
+
+void rt_best_restore(gnnc_trainer *t) {
+    each_best(t, false);
+}
+
+void *rt_best_of(gnnc_trainer *t, int shown) {
+    if (!t->best || t->progress.best_epoch == 0)
+        return t->x.buf[t->program->vars[t->shown[shown]].buf];
+    char *at = t->best;
+    for (int i = 0; i < shown; i++) at += rt_var_bytes(t, t->shown[i]);
+    return at;
+}
+
+/* The first of equal epochs stays. */
+static void keep_if_best(gnnc_trainer *t) {
+    if (t->keep < 0 || !t->scalars[t->keep].known) return;
+    double v = t->scalars[t->keep].value;
+    RtProgress *p = &t->progress;
+    bool better = t->program->recipe.keep_max ? v > p->best : v < p->best;
+    if (isnan(v) || (p->best_epoch && !better)) return;
+    p->best = v;
+    p->best_epoch = p->epoch;
+    rt_best_store(t);
+}
+
+/* ---- steps and epochs ----------------------------------------------------------------- */
+static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
+    int index = (int)(phase - t->program->phases);
+    bool trains = strcmp(phase->name, "train") == 0;
+    rt_write_keys(&t->x, (uint64_t)t->options.seed, (uint64_t)t->progress.step);
+    rt_write_input(&t->x, "lr",
+                   rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
+    rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
+    rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
+    gnnc_status st = rt_phase_run(&t->x, phase);
+    if (st != GNNC_OK) return st;
+    t->last_phase = index;
+    if (trains) {
+        t->progress.step++;
+        t->rt.count.steps++;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status need_phase(gnnc_trainer *t, const char *name, const rt_phase **phase) {
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    *phase = rt_phase_find(t->program, name);
+    if (*phase) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "model '%s' has no phase '%s'", t->program->name,
+                   name);
+}
+
+gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
+    rt_trainer_begin(t);
+    const rt_phase *p = NULL;
+    gnnc_status st = need_phase(t, phase, &p);
+    return st == GNNC_OK ? run_phase(t, p) : st;
+}
+
+gnnc_status gnnc_trainer_step(gnnc_trainer *t) {
+    return gnnc_trainer_run_phase(t, "train");
+}
+
+static int phase_index(const gnnc_trainer *t, const char *name) {
+    const rt_phase *p = rt_phase_find(t->program, name);
+    return p ? (int)(p - t->program->phases) : -1;
+}
+
+static gnnc_status evaluate(gnnc_trainer *t) {
+    const rt_phase *eval = rt_phase_find(t->program, "eval");
+    if (!eval) return GNNC_OK;
+    gnnc_status st = run_phase(t, eval);
+    if (st == GNNC_OK) rt_scalars_read(t, (int)(eval - t->program->phases));
+    return st;
+}
+
+gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
+    rt_trainer_begin(t);
+    const rt_phase *p = NULL;
+    gnnc_status st = need_phase(t, "eval", &p);
+    if (st != GNNC_OK) return st;
+    t->rt.count.read_backs++;
+    return evaluate(t);
+}
+
+static gnnc_status check_loss(gnnc_trainer *t) {
+    const RtScalar *loss = rt_scalar_find(t, "loss");
+    if (!loss || !loss->known || isfinite(loss->value)) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_VALUE,
+                   "the loss became %s in epoch %lld; a lower learning rate may help",
+                   isnan(loss->value) ? "NaN" : "infinite", (long long)t->progress.epoch);
+}
+
+/* What the schedule watches: the kept metric, else the validation loss, else the loss. */
+static const RtScalar *watched(gnnc_trainer *t) {
+    if (t->keep >= 0) return &t->scalars[t->keep];
+    const RtScalar *s = rt_scalar_find(t, "loss.val");
+    return s ? s : rt_scalar_find(t, "loss");
+}
+
+static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
+    gnnc_status st = need_phase(t, "train", phase);
+    if (st != GNNC_OK) return st;
+    if (t->finished)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the kept parameters are in place: resume from a checkpoint to go on");
+    return rt_history_reserve(t, t->progress.epoch + 1);
+}
+
+gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
+    rt_trainer_begin(t);
+    const rt_phase *train = NULL;
+    int64_t e = t->progress.epoch;
+    double lr = rt_schedule_lr(&t->schedule, &t->progress.plateau, e);
+    gnnc_status st;
+    TRY(st, can_train(t, &train));
+    TRY(st, run_phase(t, train));
+    rt_scalars_read(t, phase_index(t, "train"));
+    set_scalar(t, "lr", lr);
+    TRY(st, evaluate(t));
+    t->rt.count.read_backs++;
+    t->progress.epoch = e + 1;
+    note_epoch(t, e);
+    const RtScalar *w = watched(t);
+    if (w && w->known) rt_schedule_observe(&t->schedule, &t->progress.plateau, e, w->value);
+    keep_if_best(t);
+    st = check_loss(t);
+out:
+    return st;
+}
+
+int gnnc_trainer_done(const gnnc_trainer *t) {
+    const RtProgress *p = &t->progress;
+    int64_t patience = t->program->recipe.early_stop_patience;
+    if (atomic_load(&t->stop) || t->finished || p->epoch >= t->options.epochs) return 1;
+    return patience > 0 && p->best_epoch > 0 && p->epoch - p->best_epoch >= patience;
+}
+
+void gnnc_trainer_stop(gnnc_trainer *t) {
+    atomic_store(&t->stop, 1);
+}
+
+int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t) {
+    return t->progress.epoch;
+}
+
+gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    if (t->progress.best_epoch && !t->finished) rt_best_restore(t);
+    t->finished = true;
+    if (epoch) *epoch = t->progress.best_epoch ? t->progress.best_epoch : t->progress.epoch;
+    t->rt.count.read_backs++;
+    return evaluate(t);
+}

@@ -1,0 +1,138 @@
+/* Values of a trainer that its host may read and write: outputs and parameters. */
+#include <string.h>
+
+#include "trainer.h"
+
+/* ---- outputs --------------------------------------------------------------- */
+/* Several phases may give one name; then the last one run is meant. */
+static int find_output(const gnnc_trainer *t, const char *name) {
+    const rt_program *p = t->program;
+    int found = -1;
+    for (int b = 0; b < p->n_bufs; b++) {
+        if (p->bufs[b].kind != RT_BUF_OUTPUT || strcmp(p->bufs[b].io_name, name) != 0) continue;
+        if (found < 0 || p->bufs[b].phase == t->last_phase) found = b;
+    }
+    return found;
+}
+
+static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, int64_t *dim) {
+    const rt_buf *buf = &t->program->bufs[b];
+    if (buf->dt != RT_F32)
+        return rt_fail(&t->rt.err, GNNC_E_DTYPE, "output '%s' is not f32", buf->io_name);
+    t->program->buf_shape(b, t->x.n, dim);
+    *rank = buf->rank;
+    *data = t->x.buf[b];
+    t->rt.count.read_backs++;
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
+                                int64_t dim[GNNC_MAX_RANK]) {
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    int b = find_output(t, name);
+    if (b < 0) return rt_fail(&t->rt.err, GNNC_E_MISSING, "no output '%s'", name);
+    return give(t, b, data, rank, dim);
+}
+
+/* The phase's only output that is no scalar metric. */
+static int main_output(const gnnc_trainer *t, const char *phase) {
+    const rt_phase *ph = rt_phase_find(t->program, phase);
+    const rt_program *p = t->program;
+    for (int b = 0; ph && b < p->n_bufs; b++)
+        if (p->bufs[b].kind == RT_BUF_OUTPUT && p->bufs[b].phase == ph - p->phases) return b;
+    return -1;
+}
+
+gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
+                                 int64_t dim[GNNC_MAX_RANK]) {
+    gnnc_status st = gnnc_trainer_run_phase(t, "predict");
+    if (st != GNNC_OK) return st;
+    int b = main_output(t, "predict");
+    if (b < 0) return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model predicts nothing");
+    return give(t, b, data, rank, dim);
+}
+
+/* ---- hidden layers ----------------------------------------------------------- */
+static const char EMBED[] = "embed.";
+
+static const char *layer_of(const rt_buf *b) {
+    if (b->kind != RT_BUF_OUTPUT || strncmp(b->io_name, EMBED, sizeof EMBED - 1) != 0) return NULL;
+    return b->io_name + sizeof EMBED - 1;
+}
+
+int gnnc_trainer_n_layers(const gnnc_trainer *t) {
+    int n = 0;
+    for (int b = 0; b < t->program->n_bufs; b++) n += layer_of(&t->program->bufs[b]) != NULL;
+    return n;
+}
+
+const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i) {
+    for (int b = 0; b < t->program->n_bufs; b++)
+        if (layer_of(&t->program->bufs[b]) && i-- == 0) return layer_of(&t->program->bufs[b]);
+    return NULL;
+}
+
+gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float **data, int *rank,
+                               int64_t dim[GNNC_MAX_RANK]) {
+    rt_trainer_begin(t);
+    for (int b = 0; b < t->program->n_bufs; b++) {
+        const char *name = layer_of(&t->program->bufs[b]);
+        if (!name || strcmp(name, layer) != 0) continue;
+        gnnc_status st = gnnc_trainer_run_phase(t, "embed");
+        return st == GNNC_OK ? give(t, b, data, rank, dim) : st;
+    }
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model has no layer '%s'", layer);
+}
+
+/* ---- parameters ---------------------------------------------------------------- */
+int gnnc_trainer_n_parameters(const gnnc_trainer *t) {
+    return t->n_shown;
+}
+
+gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **name, int *rank,
+                                        int64_t dim[GNNC_MAX_RANK]) {
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    if (i < 0 || i >= t->n_shown) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no parameter %d", i);
+    rt_var_shape s = {.rank = 0};
+    t->program->var_shape(t->shown[i], t->x.n, &s);
+    *name = t->program->vars[t->shown[i]].path;
+    *rank = s.rank;
+    memcpy(dim, s.dim, sizeof(int64_t) * (size_t)s.rank);
+    return GNNC_OK;
+}
+
+static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data) {
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    for (int i = 0; i < t->n_shown; i++) {
+        const rt_var *v = &t->program->vars[t->shown[i]];
+        if (strcmp(v->path, name) != 0) continue;
+        if (v->dt != RT_F32) return rt_fail(&t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", name);
+        size_t have = rt_var_bytes(t, t->shown[i]) / sizeof(float);
+        *data = t->x.buf[v->buf];
+        if (have == n) return GNNC_OK;
+        return rt_fail(&t->rt.err, GNNC_E_SHAPE, "'%s' has %zu elements, not %zu", name, have, n);
+    }
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "no parameter '%s'", name);
+}
+
+gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n) {
+    rt_trainer_begin(t);
+    float *own;
+    gnnc_status st = parameter_of(t, name, n, &own);
+    if (st == GNNC_OK) memcpy(data, own, n * sizeof(float));
+    return st;
+}
+
+gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const float *data,
+                                       size_t n) {
+    rt_trainer_begin(t);
+    float *own;
+    gnnc_status st = parameter_of(t, name, n, &own);
+    if (st == GNNC_OK) memcpy(own, data, n * sizeof(float));
+    return st;
+}
