@@ -53,10 +53,19 @@ void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     g->root = g->cur = scope_new(g, NULL, NULL);
 }
 
+/* Registers get numbers in the order of the text. */
+static void renumber(LStmt *s, int *next) {
+    for (; s; s = s->next) {
+        LReg *defines = s->kind == L_FOR ? s->var : s->dst;
+        if (defines) defines->id = (*next)++;
+        renumber(s->body, next);
+    }
+}
+
 LKernel *cg_gen_done(Gen *g) {
     assert(g->cur == g->root);
     g->k->body = g->root->head;
-    g->k->n_regs = g->reg_scope.n;
+    renumber(g->k->body, &g->k->n_regs);
     return g->k;
 }
 

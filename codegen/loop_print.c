@@ -1,0 +1,191 @@
+/* The text form of a kernel; loop_parse.c reads it back.
+ *
+ *     kernel gcn_train_h_12 {
+ *       out h_12: f32[N_paper, 16]
+ *       in z_9: f32[N_paper, 16]
+ *       map src: idx src(cites)
+ *       for %v.0 in N_paper parallel balanced dst(cites) {
+ *         local acc: f32[16]
+ *         for %e.2 in segment dst_ptr[%v.0] {
+ *           %src.3: i32 = load src[%e.2]
+ *           ...
+ *           acc sum acc[%f.5] %t.7
+ *
+ * Registers are %hint.number, numbered in order of definition. */
+#include "codegen/loop.h"
+#include "codegen/lower.h"
+#include "codegen/loop_text.h"
+#include "ir/text.h"
+
+const char *const loop_fn_words[] = {
+    [L_FN_OP] = "",       [L_FN_CONST] = "const", [L_FN_SIZE] = "size", [L_FN_IADD] = "iadd",
+    [L_FN_ISUB] = "isub", [L_FN_IMUL] = "imul",   [L_FN_IDIV] = "idiv", [L_FN_IREM] = "irem",
+    [L_FN_ILT] = "ilt",   [L_FN_IGE] = "ige",     [L_FN_IEQ] = "ieq",   [L_FN_RANDOM] = "random"};
+const int loop_n_fn = (int)COUNT(loop_fn_words);
+
+const char *const loop_part_words[] = {
+    [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
+
+static void indent(StrBuf *b, int depth) {
+    for (int i = 0; i < depth; i++) sb_puts(b, "  ");
+}
+
+static void reg(StrBuf *b, const LReg *r) {
+    sb_printf(b, "%%%s.%d", r->hint && *r->hint ? cg_ident(b->a, r->hint) : "v", r->id);
+}
+
+static void exprs(StrBuf *b, int n, const Expr *const *e) {
+    sb_puts(b, "[");
+    for (int i = 0; i < n; i++) {
+        if (i) sb_puts(b, ", ");
+        expr_print(b, e[i]);
+    }
+    sb_puts(b, "]");
+}
+
+static void array_type(StrBuf *b, const LBuf *buf) {
+    sb_puts(b, dtype_name(buf->dt));
+    if (buf->rank) exprs(b, buf->rank, buf->dim);
+}
+
+static void element(StrBuf *b, const LBuf *buf, LReg *const *idx) {
+    sb_puts(b, buf->name);
+    if (!buf->rank) return;
+    for (int i = 0; i < buf->rank; i++) {
+        sb_puts(b, i ? ", " : "[");
+        reg(b, idx[i]);
+    }
+    sb_puts(b, "]");
+}
+
+static void argument(StrBuf *b, const LBuf *buf) {
+    switch (buf->kind) {
+    case LB_MAP_IDX:
+    case LB_MAP_PTR:
+    case LB_MAP_PERM:
+        sb_printf(b, "map %s: %s ", buf->name, loop_part_words[buf->kind]);
+        cg_map_print(b, buf->map);
+        break;
+    case LB_LOGICAL:
+        sb_printf(b, "logical %s: ", buf->name);
+        ir_name_print(b, buf->space->name);
+        break;
+    case LB_KEY:
+        sb_printf(b, "key %s: %d", buf->name, buf->stream);
+        break;
+    default:
+        sb_printf(b, "%s %s: ", buf->written ? "out" : "in", buf->name);
+        array_type(b, buf);
+        if (!buf->value) sb_printf(b, " partial %d", buf->partial);
+    }
+    sb_puts(b, "\n");
+}
+
+static void range(StrBuf *b, const LStmt *s) {
+    switch (s->range) {
+    case LR_EXTENT:
+        expr_print(b, s->extent);
+        break;
+    case LR_SEGMENT:
+        sb_printf(b, "segment %s[", s->ptr->name);
+        reg(b, s->at);
+        sb_puts(b, "]");
+        if (s->perm) sb_printf(b, " by %s", s->perm->name);
+        break;
+    case LR_CHUNK:
+        sb_puts(b, "chunk ");
+        reg(b, s->at);
+        sb_puts(b, " of ");
+        expr_print(b, s->n_chunks);
+        sb_puts(b, ": ");
+        expr_print(b, s->extent);
+        break;
+    }
+}
+
+static void head_of_for(StrBuf *b, const LStmt *s) {
+    sb_puts(b, "for ");
+    reg(b, s->var);
+    sb_puts(b, " in ");
+    range(b, s);
+    if (s->sched.parallel) sb_puts(b, " parallel");
+    if (s->sched.balanced) {
+        sb_puts(b, " balanced ");
+        cg_map_print(b, s->sched.balance);
+    }
+    if (s->sched.vector) sb_puts(b, " vector");
+    if (s->sched.unroll) sb_puts(b, " unroll");
+}
+
+static void let(StrBuf *b, const LStmt *s) {
+    reg(b, s->dst);
+    sb_printf(b, ": %s = %s", dtype_name(s->dst->dt),
+              s->fn == L_FN_OP ? op_mnemonic(s->op) : loop_fn_words[s->fn]);
+    if (s->fn == L_FN_CONST) {
+        sb_puts(b, " ");
+        text_real(b, s->imm);
+    } else if (s->fn == L_FN_SIZE) {
+        sb_puts(b, " ");
+        expr_print(b, s->size);
+    }
+    for (int i = 0; i < s->n_arg; i++) {
+        sb_puts(b, " ");
+        reg(b, s->arg[i]);
+    }
+}
+
+static void statement(StrBuf *b, const LStmt *s) {
+    switch (s->kind) {
+    case L_FOR:
+        head_of_for(b, s);
+        break;
+    case L_IF:
+        sb_puts(b, "if ");
+        reg(b, s->cond);
+        break;
+    case L_LET:
+        let(b, s);
+        break;
+    case L_LOAD:
+        reg(b, s->dst);
+        sb_printf(b, ": %s = load ", dtype_name(s->dst->dt));
+        element(b, s->buf, s->idx);
+        break;
+    case L_STORE:
+    case L_ACC:
+        sb_puts(b, s->kind == L_STORE ? "store " : "acc ");
+        if (s->kind == L_ACC) sb_printf(b, "%s ", text_reds.word[s->red]);
+        element(b, s->buf, s->idx);
+        sb_puts(b, " ");
+        reg(b, s->src);
+        break;
+    case L_LOCAL:
+        sb_printf(b, "local %s: ", s->buf->name);
+        array_type(b, s->buf);
+        break;
+    }
+}
+
+static void block(StrBuf *b, const LStmt *s, int depth) {
+    for (; s; s = s->next) {
+        indent(b, depth);
+        statement(b, s);
+        bool nested = s->kind == L_FOR || s->kind == L_IF;
+        sb_puts(b, nested ? " {\n" : "\n");
+        if (!nested) continue;
+        block(b, s->body, depth + 1);
+        indent(b, depth);
+        sb_puts(b, "}\n");
+    }
+}
+
+void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
+    (void)m;
+    sb_printf(b, "kernel %s {\n", k->name);
+    for (int i = 0; i < k->bufs.n; i++) {
+        indent(b, 1);
+        argument(b, k->bufs.v[i]);
+    }
+    block(b, k->body, 1);
+    sb_puts(b, "}\n");
+}

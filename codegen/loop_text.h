@@ -1,0 +1,9 @@
+/* Keywords that the printer and the parser of the loop IR share. */
+#ifndef CODEGEN_LOOP_TEXT_H
+#define CODEGEN_LOOP_TEXT_H
+
+extern const char *const loop_fn_words[]; /* by LFn; L_FN_OP is spelled as the graph op */
+extern const int loop_n_fn;
+extern const char *const loop_part_words[]; /* by LBufKind: the parts of a map */
+
+#endif

@@ -1,0 +1,83 @@
+/* --emit=plan: the buffers, then each phase's steps with what they read and write. */
+#include "codegen/lower.h"
+#include "codegen/plan.h"
+
+static const char *const kinds[] = {
+    [PB_DATA] = "data", [PB_VAR] = "var",     [PB_INPUT] = "input",
+    [PB_SAVED] = "saved", [PB_OUTPUT] = "output", [PB_TEMP] = "temp",
+    [PB_MAP] = "map",   [PB_LOGICAL] = "logical", [PB_KEY] = "key"};
+
+static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
+    sb_printf(b, "  %%%d %s %s: %s[", buf->id, kinds[buf->kind], buf->name, dtype_name(buf->dt));
+    expr_print(b, buf->count);
+    sb_puts(b, "]");
+    if (buf->kind == PB_MAP) {
+        sb_puts(b, " of ");
+        cg_map_print(b, buf->map);
+    }
+    if (buf->kind == PB_TEMP)
+        sb_printf(b, " in @%s steps %d..%d", p->phases.v[buf->phase]->name, buf->first, buf->last);
+    sb_puts(b, "\n");
+}
+
+static void names(StrBuf *b, const Plan *p, const PStep *s) {
+    sb_puts(b, "(");
+    for (int i = 0; i < s->n_bufs; i++)
+        sb_printf(b, "%s%s", i ? ", " : "", p->bufs.v[s->bufs[i]]->name);
+    sb_puts(b, ")");
+}
+
+static void field(StrBuf *b, const char *name, const Expr *e) {
+    sb_printf(b, " %s=", name);
+    expr_print(b, e);
+}
+
+static void gemm(StrBuf *b, const PGemm *g) {
+    field(b, "batch", g->batch);
+    field(b, "m", g->m);
+    field(b, "n", g->n);
+    field(b, "k", g->k);
+    field(b, "a_batch", g->a_batch);
+    field(b, "a_row", g->a_row);
+    field(b, "a_col", g->a_col);
+    field(b, "b_batch", g->b_batch);
+    field(b, "b_row", g->b_row);
+    field(b, "b_col", g->b_col);
+    field(b, "c_batch", g->c_batch);
+    field(b, "c_row", g->c_row);
+    if (g->long_k) sb_puts(b, " long_k");
+}
+
+static void step(StrBuf *b, const Plan *p, const PStep *s) {
+    static const char *const words[] = {
+        [PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",   [PS_RANK] = "rank",
+        [PS_RELATION] = "relation", [PS_COPY] = "copy", [PS_PRINT] = "print",
+        [PS_ASSERT] = "assert"};
+    sb_puts(b, words[s->kind]);
+    if (s->kernel) sb_printf(b, " %s", s->kernel->name);
+    if (s->space) sb_printf(b, " %s", s->space->name);
+    names(b, p, s);
+    if (s->kind == PS_GEMM) gemm(b, &s->gemm);
+    if (s->extent) field(b, "over", s->extent);
+    if (s->balance) {
+        sb_puts(b, " balanced ");
+        cg_map_print(b, s->balance);
+    }
+    if (s->note) sb_printf(b, "  ; %s", s->note);
+    sb_puts(b, "\n");
+}
+
+void plan_print(StrBuf *b, const Plan *p) {
+    sb_puts(b, "buffers {\n");
+    for (int i = 0; i < p->bufs.n; i++) buffer(b, p, p->bufs.v[i]);
+    sb_puts(b, "}\n");
+    for (int i = 0; i < p->phases.n; i++) {
+        const PPhase *ph = p->phases.v[i];
+        sb_printf(b, "phase @%s {\n", ph->name);
+        for (int k = 0; k < ph->steps.n; k++) {
+            sb_printf(b, "  %d: ", k);
+            step(b, p, ph->steps.v[k]);
+        }
+        sb_puts(b, "}\n");
+    }
+}
