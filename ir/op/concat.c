@@ -48,10 +48,8 @@ static const char *infer(Module *m, Op *op) {
     return op->kind == OP_CONCAT ? infer_concat(m, op) : infer_slice(m, op);
 }
 
-static Space *pad_space(Builder *b, const char *base, const Expr *size) {
-    const char *name = base;
-    for (int i = 0; space_find(b->m, name); i++) name = arena_printf(b->m->a, "%s.%d", base, i);
-    return space_dim(b->m, name, size, b->span);
+static Space *pad_space(Builder *b, const Expr *size) {
+    return space_dim(b->m, "pad", size, b->span);
 }
 
 static bool is_none(const Expr *size) {
@@ -74,11 +72,11 @@ static Op *vjp_slice(Builder *b, Op *op, Op *g) {
     const Expr *after = expr_add(a, from->size, expr_mul(a, expr_const(a, -1), end));
     bool has_after = !is_none(after);
     if (!is_none(op->off)) {
-        Space *head = has_after ? pad_space(b, "padded", end) : from;
-        g = pad(b, g, to, pad_space(b, "pad", op->off), head, true);
+        Space *head = has_after ? pad_space(b, end) : from;
+        g = pad(b, g, to, pad_space(b, op->off), head, true);
         to = head;
     }
-    return has_after ? pad(b, g, to, pad_space(b, "pad", after), from, false) : g;
+    return has_after ? pad(b, g, to, pad_space(b, after), from, false) : g;
 }
 
 /* A slice of everything renames the space: the gradient is a view. */
