@@ -1,0 +1,155 @@
+/* Inside the cpu target: loop IR to LLVM IR.
+ *
+ * A kernel becomes one function over [lo, hi) of its parallel loop.  Its scalar
+ * registers are LLVM values in one of three forms: one scalar for every lane,
+ * consecutive integers, or a vector with an element per lane.  Outside vector
+ * loops there is one lane and only the first form. */
+#ifndef CODEGEN_CPU_H
+#define CODEGEN_CPU_H
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/DebugInfo.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "codegen/target.h"
+
+/* What code generation must know of a processor, found before any code exists. */
+typedef struct {
+    const char *cpu, *features; /* as LLVM spells them */
+    int lanes;                  /* f32 elements per register */
+    bool fma;
+    char *owned; /* the text of both for the machine at hand, from malloc */
+} CgMachine;
+
+/* One compile: owns every LLVM object until cg_release(). */
+typedef struct Cg {
+    Ctx *c;
+    Arena *a;
+    const Plan *plan;
+    const TargetOptions *opt;
+    CgMachine machine;
+    LLVMContextRef lc;
+    LLVMModuleRef mod;
+    char *triple;
+    LLVMTargetMachineRef tm;
+    LLVMTargetDataRef layout;
+    LLVMBuilderRef b;         /* where code goes */
+    LLVMBuilderRef entry;     /* end of the kernel's entry block: allocas, sizes, pointers */
+    LLVMDIBuilderRef di;      /* NULL without debug info */
+    LLVMMetadataRef *di_file; /* [sources], made on first use */
+    LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, ptr, void_;
+    unsigned md_scope, md_noalias, md_align, md_invariant;
+    LLVMValueRef pio2_bits; /* table of 2/pi for sin and cos of huge arguments; NULL until used */
+} Cg;
+
+typedef enum { FORM_ONE, FORM_SEQ, FORM_LANES } CgForm;
+typedef struct {
+    LLVMValueRef v; /* scalar; SEQ: lane 0's value, lane i has v + i; LANES: vector */
+    CgForm form;
+    bool is_var; /* the vector loop's own variable */
+} CgVal;
+
+/* A local array.  One declared inside a vector loop has an element per lane. */
+typedef struct {
+    LLVMValueRef at;
+    int lanes;   /* 1, or lanes of the vector loop it is private to */
+    int64_t row; /* its last extent, padded to whole vectors */
+} CgLocal;
+
+/* A reduction over a vector loop into one address: kept per lane, folded after it. */
+typedef struct {
+    const LStmt *acc;
+    LLVMValueRef at; /* alloca of a vector */
+} CgFold;
+
+typedef struct CgFn {
+    Cg *g;
+    const LKernel *k;
+    LLVMValueRef fn, n, lo, hi;
+    CgVal *reg;                    /* [n_regs] */
+    const LStmt **def;             /* [n_regs] the L_LET that defines it */
+    LLVMValueRef *buf;             /* [bufs] base pointers */
+    LLVMValueRef *scope, *noalias; /* [bufs] alias metadata */
+    LLVMValueRef *sym;             /* [syms] loaded sizes */
+    CgLocal *local;                /* [locals] */
+    int w;                         /* lanes of the code being emitted; 1 outside vector loops */
+    LLVMValueRef mask;             /* active lanes, NULL = all */
+    LLVMValueRef rest;             /* the part of the mask that only cuts the last vector short */
+    CgFold *fold;                  /* of the vector loop being emitted */
+    int n_fold;
+    LLVMMetadataRef subprogram;
+} CgFn;
+
+/* machine.c */
+bool cg_machine_find(Ctx *c, const char *march, CgMachine *out); /* false after a diagnostic */
+
+/* kernel.c */
+void cg_kernel(Cg *g, const LKernel *k);
+void cg_block(CgFn *f, const LStmt *s);
+LLVMValueRef cg_size(CgFn *f, const Expr *e);
+LLVMValueRef cg_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
+LLVMBasicBlockRef cg_new_block(CgFn *f, const char *name);
+bool cg_reg_defined_in(const LStmt *body, const LReg *r);
+
+/* A loop  for i in [lo, hi) step: the caller fills the body and calls cg_loop_end. */
+typedef struct {
+    LLVMValueRef i, hi, step;
+    LLVMBasicBlockRef body, exit;
+} CgLoop;
+CgLoop cg_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step);
+void cg_loop_end(CgFn *f, CgLoop *l);
+
+/* range.c: the bounds of an L_FOR, both i64 */
+void cg_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
+
+/* vector.c */
+bool cg_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
+LLVMValueRef cg_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
+LLVMValueRef cg_identity(CgFn *f, RedKind r, DType dt, int w);
+
+/* memory.c */
+CgVal cg_load(CgFn *f, const LStmt *s);
+void cg_store(CgFn *f, const LStmt *s);
+void cg_acc(CgFn *f, const LStmt *s);
+void cg_acc_value(CgFn *f, const LStmt *s,
+                  LLVMValueRef x); /* combines scalar x at the address of s */
+void cg_local(CgFn *f, const LStmt *s);
+CgLocal *cg_local_of(CgFn *f, const LBuf *b);
+LLVMValueRef cg_load_at(CgFn *f, const LBuf *buf, LLVMValueRef offset); /* one element */
+void cg_put_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);
+
+/* scalar.c: L_LET */
+CgVal cg_let(CgFn *f, const LStmt *s);
+LLVMValueRef cg_cast(CgFn *f, LLVMValueRef v, DType from, DType to);
+LLVMValueRef cg_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x);
+
+/* value.c */
+LLVMTypeRef cg_type(Cg *g, DType dt);     /* in a register */
+LLVMTypeRef cg_mem_type(Cg *g, DType dt); /* in memory */
+LLVMTypeRef cg_wide(LLVMTypeRef t, int w);
+LLVMValueRef cg_i64(Cg *g, int64_t v);
+LLVMValueRef cg_splat(Cg *g, LLVMValueRef v, int w);
+LLVMValueRef cg_lanes(CgFn *f, CgVal v); /* as the current number of lanes wants it */
+LLVMValueRef cg_iota(Cg *g, LLVMTypeRef int_type, int w);
+LLVMValueRef cg_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over, LLVMValueRef *arg,
+                     int n_arg);
+LLVMValueRef cg_any(CgFn *f, LLVMValueRef mask);
+int cg_width(LLVMValueRef v); /* its lanes, 1 for a scalar */
+LLVMValueRef cg_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v); /* in as many lanes */
+LLVMValueRef cg_from_mem(Cg *g, DType dt, LLVMValueRef raw);
+LLVMValueRef cg_to_mem(Cg *g, DType dt, LLVMValueRef v);
+
+/* math.c: f32 functions as polynomials; f64 through libm */
+LLVMValueRef cg_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y);
+
+/* debug.c */
+void cg_debug_begin(Cg *g);
+void cg_debug_kernel(CgFn *f);
+void cg_debug_at(CgFn *f, Span at);
+void cg_debug_end(Cg *g);
+
+#endif

@@ -1,0 +1,325 @@
+/* One kernel: its function, its arguments, its statements.
+ *
+ * Arrays reach the function through a pointer table, so LLVM cannot know what
+ * aliases.  Every access therefore carries alias scopes: all read-only buffers
+ * share one scope, every written buffer has its own (loop.h promises that they
+ * do not overlap). */
+#include "codegen/cpu/cpu.h"
+
+enum { UNROLL_MAX = 16 };
+
+LLVMBasicBlockRef cg_new_block(CgFn *f, const char *name) {
+    return LLVMAppendBasicBlockInContext(f->g->lc, f->fn, name);
+}
+
+LLVMValueRef cg_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
+    LLVMTypeRef whole = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
+    LLVMValueRef at = LLVMBuildAlloca(f->g->entry, whole, "");
+    LLVMSetAlignment(at, 64);
+    return at;
+}
+
+/* ---- symbolic sizes: evaluated once, in the entry block ------------------------- */
+
+static LLVMValueRef size_sym(CgFn *f, const Sym *s) {
+    Cg *g = f->g;
+    if (f->sym[s->id]) return f->sym[s->id];
+    LLVMValueRef at = cg_i64(g, s->id);
+    at = LLVMBuildInBoundsGEP2(g->entry, g->i64, f->n, &at, 1, "");
+    LLVMValueRef v = LLVMBuildLoad2(g->entry, g->i64, at, s->name);
+    LLVMSetMetadata(v, g->md_invariant,
+                    LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, NULL, 0)));
+    return f->sym[s->id] = v;
+}
+
+static LLVMValueRef size_pick(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y) {
+    return LLVMBuildSelect(g->entry, LLVMBuildICmp(g->entry, p, x, y, ""), x, y, "");
+}
+
+LLVMValueRef cg_size(CgFn *f, const Expr *e) {
+    Cg *g = f->g;
+    if (e->kind == EX_CONST) return cg_i64(g, e->c);
+    if (e->kind == EX_SYM) return size_sym(f, e->sym);
+    LLVMValueRef x = cg_size(f, e->a), y = cg_size(f, e->b);
+    switch (e->kind) {
+    case EX_ADD:
+        return LLVMBuildNSWAdd(g->entry, x, y, "");
+    case EX_MUL:
+        return LLVMBuildNSWMul(g->entry, x, y, "");
+    case EX_CEILDIV:
+        x = LLVMBuildAdd(g->entry, x, LLVMBuildSub(g->entry, y, cg_i64(g, 1), ""), "");
+        return LLVMBuildSDiv(g->entry, x, y, "");
+    case EX_MAX:
+        return size_pick(g, LLVMIntSGT, x, y);
+    default:
+        assert(e->kind == EX_MIN);
+        return size_pick(g, LLVMIntSLT, x, y);
+    }
+}
+
+/* ---- loops ------------------------------------------------------------------------- */
+
+/* Rotated (tested at the bottom), so that loop-invariant code has a place to go. */
+CgLoop cg_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
+    Cg *g = f->g;
+    CgLoop l = {.hi = hi, .step = cg_i64(g, step)};
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
+    l.body = cg_new_block(f, "loop");
+    l.exit = cg_new_block(f, "end");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, lo, hi, ""), l.body, l.exit);
+    LLVMPositionBuilderAtEnd(g->b, l.body);
+    l.i = LLVMBuildPhi(g->b, g->i64, "");
+    LLVMAddIncoming(l.i, &lo, &from, 1);
+    return l;
+}
+
+void cg_loop_end(CgFn *f, CgLoop *l) {
+    Cg *g = f->g;
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    LLVMValueRef next = LLVMBuildNSWAdd(g->b, l->i, l->step, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, next, l->hi, ""), l->body, l->exit);
+    LLVMAddIncoming(l->i, &next, &latch, 1);
+    LLVMMoveBasicBlockAfter(l->exit, latch);
+    LLVMPositionBuilderAtEnd(g->b, l->exit);
+}
+
+static LLVMValueRef one(CgFn *f, const LReg *r) {
+    assert(f->reg[r->id].v && f->reg[r->id].form == FORM_ONE);
+    return f->reg[r->id].v;
+}
+
+/* CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
+static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
+    Cg *g = f->g;
+    LLVMValueRef extent = cg_size(f, s->extent), n = cg_size(f, s->n_chunks);
+    LLVMValueRef len = LLVMBuildAdd(g->b, extent, LLVMBuildSub(g->b, n, cg_i64(g, 1), ""), "");
+    len = LLVMBuildSDiv(g->b, len, n, "");
+    *lo = LLVMBuildNSWMul(g->b, one(f, s->at), len, "");
+    LLVMValueRef end = LLVMBuildNSWAdd(g->b, *lo, len, "");
+    LLVMValueRef over = LLVMBuildICmp(g->b, LLVMIntSGT, end, extent, "");
+    *hi = LLVMBuildSelect(g->b, over, extent, end, "");
+}
+
+void cg_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
+    Cg *g = f->g;
+    if (s->sched.parallel) {
+        *lo = f->lo, *hi = f->hi;
+    } else if (s->range == LR_EXTENT) {
+        *lo = cg_i64(g, 0), *hi = cg_size(f, s->extent);
+    } else if (s->range == LR_SEGMENT) {
+        LLVMValueRef at = one(f, s->at);
+        *lo = cg_load_at(f, s->ptr, at);
+        *hi = cg_load_at(f, s->ptr, LLVMBuildNSWAdd(g->b, at, cg_i64(g, 1), ""));
+    } else {
+        chunk_range(f, s, lo, hi);
+    }
+}
+
+/* The loop variable at counter i: the counter, or what the segment order says. */
+static CgVal loop_var(CgFn *f, const LStmt *s, LLVMValueRef i) {
+    if (s->range == LR_SEGMENT && s->perm) {
+        i = cg_load_at(f, s->perm, i);
+        if (LLVMTypeOf(i) != f->g->i64) i = LLVMBuildSExt(f->g->b, i, f->g->i64, "");
+    }
+    return (CgVal){i, FORM_ONE, false};
+}
+
+static bool block_has_loop(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_FOR || (s->kind == L_IF && block_has_loop(s->body))) return true;
+    return false;
+}
+
+/* Constant loops are unrolled here rather than by LLVM, so that local arrays they
+ * index fall apart into registers before any pass runs. */
+static bool unrolled_loop(CgFn *f, const LStmt *s) {
+    int64_t n;
+    if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
+    if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
+    for (int64_t i = 0; i < n; i++) {
+        f->reg[s->var->id] = (CgVal){cg_i64(f->g, i), FORM_ONE, false};
+        cg_block(f, s->body);
+    }
+    return true;
+}
+
+static void emit_for(CgFn *f, const LStmt *s) {
+    if (s->sched.vector && f->w == 1 && cg_vector_loop(f, s)) return;
+    if (unrolled_loop(f, s)) return;
+    LLVMValueRef lo, hi;
+    cg_range(f, s, &lo, &hi);
+    CgLoop l = cg_loop_begin(f, lo, hi, 1);
+    f->reg[s->var->id] = loop_var(f, s, l.i);
+    cg_block(f, s->body);
+    cg_loop_end(f, &l);
+}
+
+/* In a vector loop a condition may differ by lane: the body then runs under a mask,
+ * and only when some lane wants it (so its uniform loads are wanted too). */
+static void emit_if(CgFn *f, const LStmt *s) {
+    Cg *g = f->g;
+    LLVMValueRef cond = f->reg[s->cond->id].v, outer = f->mask;
+    if (f->reg[s->cond->id].form == FORM_LANES) {
+        f->mask = outer ? LLVMBuildAnd(g->b, outer, cond, "") : cond;
+        cond = cg_any(f, f->mask);
+    }
+    LLVMBasicBlockRef then = cg_new_block(f, "then"), end = cg_new_block(f, "endif");
+    LLVMBuildCondBr(g->b, cond, then, end);
+    LLVMPositionBuilderAtEnd(g->b, then);
+    cg_block(f, s->body);
+    LLVMBuildBr(g->b, end);
+    LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(g->b));
+    LLVMPositionBuilderAtEnd(g->b, end);
+    f->mask = outer;
+}
+
+void cg_block(CgFn *f, const LStmt *s) {
+    for (; s; s = s->next) {
+        cg_debug_at(f, s->span);
+        switch (s->kind) {
+        case L_FOR:
+            emit_for(f, s);
+            break;
+        case L_IF:
+            emit_if(f, s);
+            break;
+        case L_LET:
+            f->reg[s->dst->id] = cg_let(f, s);
+            break;
+        case L_LOAD:
+            f->reg[s->dst->id] = cg_load(f, s);
+            break;
+        case L_STORE:
+            cg_store(f, s);
+            break;
+        case L_ACC:
+            cg_acc(f, s);
+            break;
+        case L_LOCAL:
+            cg_local(f, s);
+            break;
+        }
+    }
+}
+
+bool cg_reg_defined_in(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next) {
+        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst->id == r->id) return true;
+        if (s->kind == L_FOR && s->var->id == r->id) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && cg_reg_defined_in(s->body, r)) return true;
+    }
+    return false;
+}
+
+/* ---- the function -------------------------------------------------------------------- */
+
+static void note_definitions(CgFn *f, const LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LET) f->def[s->dst->id] = s;
+        if (s->kind == L_FOR || s->kind == L_IF) note_definitions(f, s->body);
+    }
+}
+
+static void add_attribute(CgFn *f, LLVMAttributeIndex at, const char *name) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(f->fn, at, LLVMCreateEnumAttribute(f->g->lc, kind, 0));
+}
+
+static void add_text_attribute(CgFn *f, const char *name, const char *value) {
+    LLVMAttributeRef a = LLVMCreateStringAttribute(f->g->lc, name, (unsigned)strlen(name), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(f->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, a);
+}
+
+/* Without the width attributes LLVM splits 512-bit vectors in two on many machines. */
+static void function_attributes(CgFn *f) {
+    Cg *g = f->g;
+    add_attribute(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind");
+    for (unsigned i = 1; i <= 2; i++) {
+        add_attribute(f, i, "noalias");
+        add_attribute(f, i, "readonly");
+        add_attribute(f, i, "nocapture");
+    }
+    const char *bits = arena_printf(g->a, "%d", g->machine.lanes * 32);
+    add_text_attribute(f, "target-cpu", g->machine.cpu);
+    add_text_attribute(f, "target-features", g->machine.features);
+    add_text_attribute(f, "prefer-vector-width", bits);
+    add_text_attribute(f, "min-legal-vector-width", bits);
+    add_text_attribute(f, "frame-pointer", g->opt->debug_info ? "all" : "none");
+}
+
+static LLVMMetadataRef scope_node(Cg *g, const char *name, LLVMMetadataRef domain) {
+    /* A scope is told apart from others by its name, which holds the kernel's and the buffer's. */
+    LLVMMetadataRef part[2] = {LLVMMDStringInContext2(g->lc, name, strlen(name)), domain};
+    return LLVMMDNodeInContext2(g->lc, part, domain ? 2 : 1);
+}
+
+static LLVMValueRef scope_list(Cg *g, LLVMMetadataRef *s, int n) {
+    return LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, s, (size_t)n));
+}
+
+static void alias_scopes(CgFn *f) {
+    Cg *g = f->g;
+    int n = f->k->bufs.n;
+    LLVMMetadataRef domain = scope_node(g, f->k->name, NULL);
+    LLVMMetadataRef read_only = scope_node(g, arena_printf(g->a, "%s.read", f->k->name), domain);
+    LLVMMetadataRef *own = NEWN(g->a, LLVMMetadataRef, n + 1),
+                    *other = NEWN(g->a, LLVMMetadataRef, n + 1);
+    for (int i = 0; i < n; i++)
+        own[i] = f->k->bufs.v[i]->written
+                     ? scope_node(g, arena_printf(g->a, "%s.%d", f->k->name, i), domain)
+                     : read_only;
+    for (int i = 0; i < n; i++) {
+        int n_other = 0;
+        if (own[i] != read_only) other[n_other++] = read_only;
+        for (int j = 0; j < n; j++)
+            if (j != i && own[j] != read_only) other[n_other++] = own[j];
+        f->scope[i] = scope_list(g, &own[i], 1);
+        f->noalias[i] = scope_list(g, other, n_other);
+    }
+}
+
+static void load_pointers(CgFn *f) {
+    Cg *g = f->g;
+    LLVMMetadataRef align = LLVMValueAsMetadata(cg_i64(g, 64));
+    LLVMValueRef aligned = LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, &align, 1));
+    for (int i = 0; i < f->k->bufs.n; i++) {
+        LLVMValueRef at = cg_i64(g, i);
+        at = LLVMBuildInBoundsGEP2(g->entry, g->ptr, LLVMGetParam(f->fn, 0), &at, 1, "");
+        f->buf[i] = LLVMBuildLoad2(g->entry, g->ptr, at, f->k->bufs.v[i]->name);
+        LLVMSetMetadata(f->buf[i], g->md_align, aligned);
+    }
+}
+
+static void open_function(CgFn *f) {
+    Cg *g = f->g;
+    LLVMTypeRef param[4] = {g->ptr, g->ptr, g->i64, g->i64};
+    f->fn = LLVMAddFunction(g->mod, f->k->name, LLVMFunctionType(g->void_, param, 4, 0));
+    f->n = LLVMGetParam(f->fn, 1);
+    f->lo = LLVMGetParam(f->fn, 2);
+    f->hi = LLVMGetParam(f->fn, 3);
+    function_attributes(f);
+    LLVMBasicBlockRef entry = cg_new_block(f, "entry"), start = cg_new_block(f, "start");
+    LLVMPositionBuilderAtEnd(g->b, entry);
+    LLVMValueRef last = LLVMBuildBr(g->b, start);
+    LLVMPositionBuilderBefore(g->entry, last);
+    LLVMPositionBuilderAtEnd(g->b, start);
+}
+
+void cg_kernel(Cg *g, const LKernel *k) {
+    CgFn f = {.g = g, .k = k, .w = 1};
+    f.reg = NEWN(g->a, CgVal, k->n_regs + 1);
+    f.def = NEWN(g->a, const LStmt *, k->n_regs + 1);
+    f.buf = NEWN(g->a, LLVMValueRef, k->bufs.n + 1);
+    f.scope = NEWN(g->a, LLVMValueRef, k->bufs.n + 1);
+    f.noalias = NEWN(g->a, LLVMValueRef, k->bufs.n + 1);
+    f.sym = NEWN(g->a, LLVMValueRef, g->plan->m->syms.n + 1);
+    f.local = NEWN(g->a, CgLocal, k->locals.n + 1);
+    note_definitions(&f, k->body);
+    open_function(&f);
+    cg_debug_kernel(&f);
+    alias_scopes(&f);
+    load_pointers(&f);
+    cg_block(&f, k->body);
+    LLVMBuildRetVoid(g->b);
+}

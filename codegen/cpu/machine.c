@@ -1,0 +1,73 @@
+/* Which processor: lanes per register and whether it fuses multiply and add.
+ * LLVM's C interface cannot be asked, so the names are listed; `native` goes by
+ * the features of the machine at hand. */
+#include "codegen/cpu/cpu.h"
+
+typedef struct {
+    const char *name;
+    int lanes;
+    bool fma;
+} Known;
+
+static const Known known[] = {
+    {"x86-64", 4, false},        {"x86-64-v2", 4, false},      {"x86-64-v3", 8, true},
+    {"x86-64-v4", 16, true},     {"nehalem", 4, false},        {"westmere", 4, false},
+    {"sandybridge", 8, false},   {"ivybridge", 8, false},      {"haswell", 8, true},
+    {"broadwell", 8, true},      {"skylake", 8, true},         {"alderlake", 8, true},
+    {"raptorlake", 8, true},     {"meteorlake", 8, true},      {"arrowlake", 8, true},
+    {"sierraforest", 8, true},   {"skylake-avx512", 16, true}, {"cascadelake", 16, true},
+    {"cooperlake", 16, true},    {"icelake-client", 16, true}, {"icelake-server", 16, true},
+    {"tigerlake", 16, true},     {"rocketlake", 16, true},     {"sapphirerapids", 16, true},
+    {"emeraldrapids", 16, true}, {"graniterapids", 16, true},  {"znver1", 8, true},
+    {"znver2", 8, true},         {"znver3", 8, true},          {"znver4", 16, true},
+    {"generic", 4, false},       {"neoverse-n1", 4, true},     {"neoverse-n2", 4, true},
+    {"neoverse-v1", 4, true},    {"neoverse-v2", 4, true},     {"apple-m1", 4, true},
+};
+
+static bool has(const char *features, const char *one) {
+    size_t n = strlen(one);
+    for (const char *p = strstr(features, one); p; p = strstr(p + 1, one))
+        if ((p == features || p[-1] == ',') && (p[n] == ',' || p[n] == '\0')) return true;
+    return false;
+}
+
+static void find_native(CgMachine *out) {
+    char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+    char *host = LLVMGetDefaultTargetTriple();
+    size_t n_cpu = strlen(cpu), n_features = strlen(features);
+    char *copy = malloc(n_cpu + n_features + 2);
+    bool arm = strncmp(host, "aarch64", 7) == 0 || strncmp(host, "arm64", 5) == 0;
+    if (copy) {
+        memcpy(copy, cpu, n_cpu + 1);
+        memcpy(copy + n_cpu + 1, features, n_features + 1);
+    }
+    LLVMDisposeMessage(cpu), LLVMDisposeMessage(features), LLVMDisposeMessage(host);
+    out->owned = copy;
+    out->cpu = copy ? copy : "generic";
+    out->features = copy ? copy + n_cpu + 1 : "";
+    bool avx512 = has(out->features, "+avx512f") && has(out->features, "+avx512vl") &&
+                  has(out->features, "+avx512bw") && has(out->features, "+avx512dq");
+    out->lanes = avx512 ? 16 : has(out->features, "+avx2") ? 8 : 4;
+    out->fma = arm || has(out->features, "+fma");
+}
+
+bool cg_machine_find(Ctx *c, const char *march, CgMachine *out) {
+    *out = (CgMachine){0};
+    if (!march || !strcmp(march, "native")) {
+        find_native(out);
+        return true;
+    }
+    for (size_t i = 0; i < COUNT(known); i++)
+        if (!strcmp(march, known[i].name)) {
+            *out = (CgMachine){
+                .cpu = march, .features = "", .lanes = known[i].lanes, .fma = known[i].fma};
+            return true;
+        }
+    diag(
+        c, DIAG_E0531, (Span){0},
+        "'%s' is not a processor known to --march; there are: native, x86-64, "
+        "x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, icelake-server, sapphirerapids, "
+        "znver2, znver3, znver4, neoverse-n1, and others of their kind",
+        march);
+    return false;
+}

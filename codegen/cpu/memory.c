@@ -1,0 +1,291 @@
+/* Loads, stores and accumulation, for one lane or many.
+ *
+ * Where the last index of a row-major buffer is the vector loop's counter, lanes
+ * are neighbours in memory: a vector access.  Any other lane-dependent address is
+ * a gather; stores scatter; accumulation runs lane by lane, since two lanes may
+ * meet in one address. */
+#include "codegen/cpu/cpu.h"
+
+typedef struct {
+    LLVMValueRef off; /* in elements; LANES: i64 vector, else scalar */
+    CgForm form;
+    bool aligned; /* a whole vector of a padded local array */
+} CgAddr;
+
+CgLocal *cg_local_of(CgFn *f, const LBuf *b) {
+    if (b->kind != LB_LOCAL) return NULL;
+    for (int i = 0; i < f->k->locals.n; i++)
+        if (f->k->locals.v[i] == b) return &f->local[i];
+    assert(!"local array is not listed in its kernel");
+    return NULL;
+}
+
+static LLVMValueRef base_of(CgFn *f, const LBuf *b) {
+    CgLocal *l = cg_local_of(f, b);
+    return l ? l->at : f->buf[b->id];
+}
+
+static LLVMValueRef with_scopes(CgFn *f, const LBuf *b, LLVMValueRef access) {
+    if (b->kind == LB_LOCAL) return access;
+    LLVMSetMetadata(access, f->g->md_scope, f->scope[b->id]);
+    LLVMSetMetadata(access, f->g->md_noalias, f->noalias[b->id]);
+    return access;
+}
+
+static bool extent_is_one(const LBuf *b, int axis) {
+    int64_t n;
+    return expr_is_const(b->dim[axis], &n) && n == 1;
+}
+
+static LLVMValueRef extent(CgFn *f, const LBuf *b, int axis) {
+    CgLocal *l = cg_local_of(f, b);
+    return l && axis == b->rank - 1 ? cg_i64(f->g, l->row) : cg_size(f, b->dim[axis]);
+}
+
+/* Horner's scheme over the indices; scalar for as long as they are. */
+static CgAddr address(CgFn *f, const LBuf *b, LReg *const *idx) {
+    Cg *g = f->g;
+    CgAddr a = {cg_i64(g, 0), FORM_ONE, false};
+    int last = b->rank - 1;
+    while (last > 0 && extent_is_one(b, last)) last--;
+    for (int i = 0; i <= last; i++) {
+        if (extent_is_one(b, i)) continue; /* its index is 0 */
+        CgVal x = f->reg[idx[i]->id];
+        bool lanes =
+            a.form == FORM_LANES || x.form == FORM_LANES || (x.form == FORM_SEQ && i < last);
+        if (lanes && a.form != FORM_LANES) a.off = cg_splat(g, a.off, f->w), a.form = FORM_LANES;
+        LLVMValueRef step = extent(f, b, i), v = lanes ? cg_lanes(f, x) : x.v;
+        if (lanes) step = cg_splat(g, step, f->w);
+        a.off = LLVMBuildNSWAdd(g->b, LLVMBuildNSWMul(g->b, a.off, step, ""), v, "");
+        if (!lanes && x.form == FORM_SEQ)
+            a.form = FORM_SEQ, a.aligned = x.is_var && b->kind == LB_LOCAL && i == b->rank - 1;
+    }
+    return a;
+}
+
+static LLVMValueRef element(CgFn *f, const LBuf *b, LLVMTypeRef t, LLVMValueRef off) {
+    return LLVMBuildInBoundsGEP2(f->g->b, t, base_of(f, b), &off, 1, "");
+}
+
+static LLVMValueRef all_lanes(CgFn *f) {
+    return LLVMConstAllOnes(cg_wide(f->g->i1, f->w));
+}
+
+/* ---- one element ------------------------------------------------------------------- */
+
+LLVMValueRef cg_load_at(CgFn *f, const LBuf *b, LLVMValueRef off) {
+    LLVMTypeRef t = cg_mem_type(f->g, b->dt);
+    LLVMValueRef v = LLVMBuildLoad2(f->g->b, t, element(f, b, t, off), "");
+    return cg_from_mem(f->g, b->dt, with_scopes(f, b, v));
+}
+
+void cg_put_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
+    LLVMTypeRef t = cg_mem_type(f->g, b->dt);
+    v = LLVMBuildStore(f->g->b, cg_to_mem(f->g, b->dt, v), element(f, b, t, off));
+    with_scopes(f, b, v);
+}
+
+/* ---- a vector ------------------------------------------------------------------------ */
+
+static LLVMValueRef align_of(CgFn *f, const LBuf *b) {
+    return LLVMConstInt(f->g->i32, (unsigned)dtype_bytes(b->dt), 0);
+}
+
+static LLVMValueRef load_seq(CgFn *f, const LBuf *b, CgAddr a) {
+    Cg *g = f->g;
+    LLVMTypeRef t = cg_mem_type(g, b->dt), vt = cg_wide(t, f->w);
+    LLVMValueRef at = element(f, b, t, a.off);
+    if (!f->mask || a.aligned) {
+        LLVMValueRef v = LLVMBuildLoad2(g->b, vt, at, "");
+        LLVMSetAlignment(v, (unsigned)dtype_bytes(b->dt));
+        return with_scopes(f, b, v);
+    }
+    LLVMTypeRef over[2] = {vt, g->ptr};
+    LLVMValueRef arg[4] = {at, align_of(f, b), f->mask, LLVMConstNull(vt)};
+    return with_scopes(f, b, cg_call(g, "llvm.masked.load", over, 2, arg, 4));
+}
+
+static LLVMValueRef gather(CgFn *f, const LBuf *b, CgAddr a) {
+    Cg *g = f->g;
+    LLVMTypeRef t = cg_mem_type(g, b->dt), vt = cg_wide(t, f->w);
+    LLVMTypeRef over[2] = {vt, cg_wide(g->ptr, f->w)};
+    LLVMValueRef mask = f->mask ? f->mask : all_lanes(f);
+    LLVMValueRef arg[4] = {element(f, b, t, a.off), align_of(f, b), mask, LLVMConstNull(vt)};
+    return with_scopes(f, b, cg_call(g, "llvm.masked.gather", over, 2, arg, 4));
+}
+
+static LLVMValueRef load_private(CgFn *f, const LBuf *b, CgAddr a) {
+    LLVMTypeRef vt = cg_wide(cg_mem_type(f->g, b->dt), f->w);
+    return LLVMBuildLoad2(f->g->b, vt, element(f, b, vt, a.off), "");
+}
+
+static bool is_private(CgFn *f, const LBuf *b) {
+    CgLocal *l = cg_local_of(f, b);
+    return l && l->lanes > 1;
+}
+
+static LLVMValueRef load_lanes(CgFn *f, const LBuf *b, CgAddr a) {
+    LLVMValueRef raw = is_private(f, b)     ? load_private(f, b, a)
+                       : a.form == FORM_SEQ ? load_seq(f, b, a)
+                                            : gather(f, b, a);
+    return cg_from_mem(f->g, b->dt, raw);
+}
+
+static void store_seq(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
+    Cg *g = f->g;
+    LLVMTypeRef t = cg_mem_type(g, b->dt);
+    LLVMValueRef at = element(f, b, t, a.off);
+    if (!f->mask || (a.aligned && f->mask == f->rest)) {
+        LLVMValueRef st = LLVMBuildStore(g->b, raw, at);
+        LLVMSetAlignment(st, (unsigned)dtype_bytes(b->dt));
+        with_scopes(f, b, st);
+        return;
+    }
+    LLVMTypeRef over[2] = {LLVMTypeOf(raw), g->ptr};
+    LLVMValueRef arg[4] = {raw, at, align_of(f, b), f->mask};
+    with_scopes(f, b, cg_call(g, "llvm.masked.store", over, 2, arg, 4));
+}
+
+static void scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
+    Cg *g = f->g;
+    LLVMTypeRef over[2] = {LLVMTypeOf(raw), cg_wide(g->ptr, f->w)};
+    LLVMValueRef at = element(f, b, cg_mem_type(g, b->dt), a.off);
+    LLVMValueRef arg[4] = {raw, at, align_of(f, b), f->mask ? f->mask : all_lanes(f)};
+    with_scopes(f, b, cg_call(g, "llvm.masked.scatter", over, 2, arg, 4));
+}
+
+static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
+    Cg *g = f->g;
+    LLVMValueRef at = element(f, b, LLVMTypeOf(raw), a.off);
+    if (f->mask && f->mask != f->rest) {
+        LLVMValueRef old = LLVMBuildLoad2(g->b, LLVMTypeOf(raw), at, "");
+        raw = LLVMBuildSelect(g->b, f->mask, raw, old, "");
+    }
+    LLVMBuildStore(g->b, raw, at);
+}
+
+static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
+    LLVMValueRef raw = cg_to_mem(f->g, b->dt, v);
+    if (is_private(f, b))
+        store_private(f, b, a, raw);
+    else if (a.form == FORM_SEQ)
+        store_seq(f, b, a, raw);
+    else
+        scatter(f, b, a, raw);
+}
+
+/* ---- statements --------------------------------------------------------------------- */
+
+CgVal cg_load(CgFn *f, const LStmt *s) {
+    CgAddr a = address(f, s->buf, s->idx);
+    bool one = a.form == FORM_ONE && !is_private(f, s->buf);
+    LLVMValueRef v = one ? cg_load_at(f, s->buf, a.off) : load_lanes(f, s->buf, a);
+    return (CgVal){cg_cast(f, v, s->buf->dt, s->dst->dt), one ? FORM_ONE : FORM_LANES, false};
+}
+
+void cg_store(CgFn *f, const LStmt *s) {
+    CgAddr a = address(f, s->buf, s->idx);
+    CgVal x = f->reg[s->src->id];
+    if (a.form == FORM_ONE && !is_private(f, s->buf))
+        cg_put_at(f, s->buf, a.off, cg_cast(f, x.v, s->src->dt, s->buf->dt));
+    else
+        store_lanes(f, s->buf, a, cg_cast(f, cg_lanes(f, x), s->src->dt, s->buf->dt));
+}
+
+/* acc (+) src; a product added up is one fused operation, in scalar and vector code alike. */
+static LLVMValueRef accumulated(CgFn *f, const LStmt *s, LLVMValueRef acc) {
+    Cg *g = f->g;
+    const LStmt *d = f->def[s->src->id];
+    bool f_mul = d && d->fn == L_FN_OP && d->op == OP_MUL && dtype_is_float(s->src->dt);
+    if (s->red != RED_SUM || !f_mul || s->src->dt != s->buf->dt || !g->machine.fma)
+        return cg_combine(f, s->red, s->buf->dt, acc,
+                          cg_cast(f, cg_lanes(f, f->reg[s->src->id]), s->src->dt, s->buf->dt));
+    LLVMTypeRef t = LLVMTypeOf(acc);
+    LLVMValueRef arg[3] = {cg_lanes(f, f->reg[d->arg[0]->id]), cg_lanes(f, f->reg[d->arg[1]->id]),
+                           acc};
+    return cg_call(g, "llvm.fma", &t, 1, arg, 3);
+}
+
+static CgFold *fold_of(CgFn *f, const LStmt *s) {
+    for (int i = 0; i < f->n_fold; i++)
+        if (f->fold[i].acc == s) return &f->fold[i];
+    return NULL;
+}
+
+static void acc_kept(CgFn *f, const LStmt *s, CgFold *fold) {
+    Cg *g = f->g;
+    LLVMTypeRef t = cg_wide(cg_type(g, s->buf->dt), f->w);
+    LLVMValueRef old = LLVMBuildLoad2(g->b, t, fold->at, ""), now = accumulated(f, s, old);
+    if (f->mask) now = LLVMBuildSelect(g->b, f->mask, now, old, "");
+    LLVMBuildStore(g->b, now, fold->at);
+}
+
+/* Many lanes into one address: folded in a fixed tree, then combined. */
+static void acc_folded(CgFn *f, const LStmt *s, CgAddr a) {
+    DType dt = s->buf->dt;
+    LLVMValueRef x = cg_cast(f, cg_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
+    if (f->mask) x = LLVMBuildSelect(f->g->b, f->mask, x, cg_identity(f, s->red, dt, f->w), "");
+    x = cg_fold_lanes(f, s->red, dt, x);
+    cg_put_at(f, s->buf, a.off, cg_combine(f, s->red, dt, cg_load_at(f, s->buf, a.off), x));
+}
+
+void cg_acc_value(CgFn *f, const LStmt *s, LLVMValueRef x) {
+    LLVMValueRef at = address(f, s->buf, s->idx).off;
+    cg_put_at(f, s->buf, at, cg_combine(f, s->red, s->buf->dt, cg_load_at(f, s->buf, at), x));
+}
+
+static void acc_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
+    Cg *g = f->g;
+    DType dt = s->buf->dt;
+    LLVMValueRef x = cg_cast(f, cg_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
+    LLVMValueRef mask = f->mask ? f->mask : all_lanes(f);
+    CgLoop l = cg_loop_begin(f, cg_i64(g, 0), cg_i64(g, f->w), 1);
+    LLVMBasicBlockRef then = cg_new_block(f, "lane"), end = cg_new_block(f, "next");
+    LLVMBuildCondBr(g->b, LLVMBuildExtractElement(g->b, mask, l.i, ""), then, end);
+    LLVMPositionBuilderAtEnd(g->b, then);
+    LLVMValueRef off = LLVMBuildExtractElement(g->b, a.off, l.i, "");
+    LLVMValueRef xi = LLVMBuildExtractElement(g->b, x, l.i, "");
+    cg_put_at(f, s->buf, off, cg_combine(f, s->red, dt, cg_load_at(f, s->buf, off), xi));
+    LLVMBuildBr(g->b, end);
+    LLVMPositionBuilderAtEnd(g->b, end);
+    cg_loop_end(f, &l);
+}
+
+void cg_acc(CgFn *f, const LStmt *s) {
+    CgFold *fold = fold_of(f, s);
+    if (fold) {
+        acc_kept(f, s, fold);
+        return;
+    }
+    CgAddr a = address(f, s->buf, s->idx);
+    bool private = is_private(f, s->buf);
+    if (f->w == 1)
+        cg_put_at(f, s->buf, a.off, accumulated(f, s, cg_load_at(f, s->buf, a.off)));
+    else if (private || a.form == FORM_SEQ)
+        store_lanes(f, s->buf, a, accumulated(f, s, load_lanes(f, s->buf, a)));
+    else if (a.form == FORM_ONE)
+        acc_folded(f, s, a);
+    else
+        acc_by_lane(f, s, a);
+}
+
+/* Rows are padded to whole vectors of the width that a loop over them gets. */
+static int64_t padded(CgFn *f, int64_t n) {
+    int w = 1;
+    while (w < n && w < f->g->machine.lanes) w *= 2;
+    return (n + w - 1) / w * w;
+}
+
+void cg_local(CgFn *f, const LStmt *s) {
+    CgLocal *l = cg_local_of(f, s->buf);
+    LLVMTypeRef t = cg_wide(cg_mem_type(f->g, s->buf->dt), f->w);
+    int64_t count = 1, n = 1;
+    for (int i = 0; i < s->buf->rank; i++) {
+        bool constant = expr_is_const(s->buf->dim[i], &n);
+        assert(constant);
+        (void)constant;
+        if (i == s->buf->rank - 1 && f->w == 1) n = padded(f, n);
+        count *= n;
+    }
+    *l = (CgLocal){cg_alloca(f, t, count ? count : 1), f->w, s->buf->rank ? n : 1};
+}

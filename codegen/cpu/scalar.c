@@ -1,0 +1,271 @@
+/* L_LET: scalar functions, on one value or a vector of them. */
+#include "codegen/cpu/cpu.h"
+
+static bool is_float(LLVMValueRef v) {
+    LLVMTypeRef t = LLVMTypeOf(v);
+    if (LLVMGetTypeKind(t) == LLVMVectorTypeKind) t = LLVMGetElementType(t);
+    return LLVMGetTypeKind(t) == LLVMFloatTypeKind || LLVMGetTypeKind(t) == LLVMDoubleTypeKind;
+}
+
+static bool is_bool(LLVMValueRef v) {
+    LLVMTypeRef t = LLVMTypeOf(v);
+    if (LLVMGetTypeKind(t) == LLVMVectorTypeKind) t = LLVMGetElementType(t);
+    return LLVMGetTypeKind(t) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(t) == 1;
+}
+
+static LLVMValueRef zero_like(LLVMValueRef v) {
+    return LLVMConstNull(LLVMTypeOf(v));
+}
+
+/* ---- casts --------------------------------------------------------------------------- */
+
+/* Values that are computed in f32 but kept in 16 bits are rounded when they are made. */
+static LLVMValueRef rounded(Cg *g, LLVMValueRef v, DType dt) {
+    if (dt != DT_F16 && dt != DT_BF16) return v;
+    return cg_from_mem(g, dt, cg_to_mem(g, dt, v));
+}
+
+static LLVMValueRef float_to(Cg *g, LLVMValueRef v, DType to) {
+    int w = cg_width(v);
+    LLVMTypeRef t = cg_wide(cg_type(g, to), w);
+    if (to == DT_I1) return LLVMBuildFCmp(g->b, LLVMRealUNE, v, zero_like(v), "");
+    if (dtype_is_float(to)) return LLVMBuildFPCast(g->b, v, t, "");
+    LLVMTypeRef over[2] = {t, LLVMTypeOf(v)}; /* saturates; NaN gives 0 */
+    return cg_call(g, "llvm.fptosi.sat", over, 2, &v, 1);
+}
+
+static LLVMValueRef int_to(Cg *g, LLVMValueRef v, DType to) {
+    LLVMTypeRef t = cg_wide(cg_type(g, to), cg_width(v));
+    if (to == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, v, zero_like(v), "");
+    if (dtype_is_float(to))
+        return is_bool(v) ? LLVMBuildUIToFP(g->b, v, t, "") : LLVMBuildSIToFP(g->b, v, t, "");
+    return is_bool(v) ? LLVMBuildZExt(g->b, v, t, "") : LLVMBuildIntCast2(g->b, v, t, 1, "");
+}
+
+LLVMValueRef cg_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
+    Cg *g = f->g;
+    if (from == to) return v;
+    return rounded(g, dtype_is_float(from) ? float_to(g, v, to) : int_to(g, v, to), to);
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------ */
+
+static LLVMValueRef pick(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
+    LLVMValueRef c =
+        is_float(x)  ? LLVMBuildFCmp(g->b, greater ? LLVMRealOGT : LLVMRealOLT, x, y, "")
+        : is_bool(x) ? LLVMBuildICmp(g->b, greater ? LLVMIntUGT : LLVMIntULT, x, y, "")
+                     : LLVMBuildICmp(g->b, greater ? LLVMIntSGT : LLVMIntSLT, x, y, "");
+    return LLVMBuildSelect(g->b, c, x, y, "");
+}
+
+LLVMValueRef cg_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x) {
+    Cg *g = f->g;
+    (void)dt;
+    if (r != RED_SUM) return pick(g, r == RED_MAX, x, acc);
+    if (is_bool(acc)) return LLVMBuildOr(g->b, acc, x, "");
+    return is_float(acc) ? LLVMBuildFAdd(g->b, acc, x, "") : LLVMBuildAdd(g->b, acc, x, "");
+}
+
+/* Integer quotient; x / 0 is 0, and in 64 bits no quotient of 32-bit values overflows. */
+static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
+    LLVMTypeRef t = LLVMTypeOf(x), wide = cg_wide(g->i64, cg_width(x));
+    LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, y, zero_like(y), "");
+    LLVMValueRef minus = LLVMBuildICmp(g->b, LLVMIntEQ, y, LLVMConstAllOnes(t), "");
+    LLVMValueRef negated = LLVMBuildNeg(g->b, x, "");
+    LLVMValueRef unsafe = LLVMBuildOr(g->b, zero, minus, "");
+    LLVMValueRef by = LLVMBuildSelect(g->b, unsafe, cg_const_int(y, cg_type(g, dt), 1), y, "");
+    LLVMValueRef q = LLVMBuildSDiv(g->b, LLVMBuildSExtOrBitCast(g->b, x, wide, ""),
+                                   LLVMBuildSExtOrBitCast(g->b, by, wide, ""), "");
+    q = LLVMBuildTruncOrBitCast(g->b, q, t, "");
+    q = LLVMBuildSelect(g->b, minus, negated, q, "");
+    return LLVMBuildSelect(g->b, zero, zero_like(x), q, "");
+}
+
+static LLVMValueRef arith(Cg *g, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
+    bool fl = is_float(x);
+    switch (op) {
+    case OP_ADD:
+        return fl ? LLVMBuildFAdd(g->b, x, y, "") : LLVMBuildAdd(g->b, x, y, "");
+    case OP_SUB:
+        return fl ? LLVMBuildFSub(g->b, x, y, "") : LLVMBuildSub(g->b, x, y, "");
+    case OP_MUL:
+        return fl ? LLVMBuildFMul(g->b, x, y, "") : LLVMBuildMul(g->b, x, y, "");
+    case OP_DIV:
+        return fl ? LLVMBuildFDiv(g->b, x, y, "") : int_div(g, x, y, dt);
+    case OP_MAX:
+        return pick(g, true, x, y);
+    case OP_MIN:
+        return pick(g, false, x, y);
+    case OP_AND:
+        return LLVMBuildAnd(g->b, x, y, "");
+    case OP_OR:
+        return LLVMBuildOr(g->b, x, y, "");
+    default:
+        return NULL;
+    }
+}
+
+static LLVMValueRef compare(Cg *g, OpKind op, LLVMValueRef x, LLVMValueRef y) {
+    if (is_float(x)) {
+        LLVMRealPredicate p = op == OP_LT ? LLVMRealOLT : op == OP_LE ? LLVMRealOLE : LLVMRealOEQ;
+        return LLVMBuildFCmp(g->b, p, x, y, "");
+    }
+    bool u = is_bool(x);
+    LLVMIntPredicate p = op == OP_LT   ? (u ? LLVMIntULT : LLVMIntSLT)
+                         : op == OP_LE ? (u ? LLVMIntULE : LLVMIntSLE)
+                                       : LLVMIntEQ;
+    return LLVMBuildICmp(g->b, p, x, y, "");
+}
+
+static LLVMValueRef intrinsic1(Cg *g, const char *name, LLVMValueRef x) {
+    LLVMTypeRef t = LLVMTypeOf(x);
+    return cg_call(g, name, &t, 1, &x, 1);
+}
+
+static LLVMValueRef absolute(Cg *g, LLVMValueRef x) {
+    if (is_float(x)) return intrinsic1(g, "llvm.fabs", x);
+    if (is_bool(x)) return x;
+    LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntSLT, x, zero_like(x), "");
+    return LLVMBuildSelect(g->b, low, LLVMBuildNeg(g->b, x, ""), x, "");
+}
+
+static LLVMValueRef unary(CgFn *f, OpKind op, DType dt, LLVMValueRef x) {
+    Cg *g = f->g;
+    switch (op) {
+    case OP_NEG:
+        return is_float(x) ? LLVMBuildFNeg(g->b, x, "") : LLVMBuildNeg(g->b, x, "");
+    case OP_ABS:
+        return absolute(g, x);
+    case OP_NOT:
+        return LLVMBuildNot(g->b, x, "");
+    case OP_ISNAN:
+        return is_float(x) ? LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, "") : zero_like(x);
+    case OP_DETACH:
+    case OP_COPY:
+        return x;
+    case OP_SQRT:
+        return intrinsic1(g, "llvm.sqrt", x);
+    case OP_FLOOR:
+        return is_float(x) ? intrinsic1(g, "llvm.floor", x) : x;
+    case OP_RSQRT: {
+        LLVMValueRef one = LLVMConstReal(cg_type(g, dt), 1.0);
+        return LLVMBuildFDiv(g->b, cg_splat(g, one, cg_width(x)), intrinsic1(g, "llvm.sqrt", x),
+                             "");
+    }
+    default:
+        return cg_math(f, op, dt, x, NULL);
+    }
+}
+
+static LLVMValueRef elementwise(CgFn *f, const LStmt *s, LLVMValueRef *x) {
+    Cg *g = f->g;
+    DType dt = s->arg[0]->dt;
+    if (s->op == OP_CAST) return cg_cast(f, x[0], dt, s->dst->dt);
+    if (s->op == OP_SELECT) {
+        LLVMValueRef c = x[0];
+        return LLVMBuildSelect(g->b, c, x[1], x[2], "");
+    }
+    if (s->n_arg == 1) return unary(f, s->op, dt, x[0]);
+    if (op_traits(s->op) & OPT_CMP) return compare(g, s->op, x[0], x[1]);
+    LLVMValueRef v = arith(g, s->op, dt, x[0], x[1]);
+    return v ? v : cg_math(f, s->op, dt, x[0], x[1]);
+}
+
+/* ---- random numbers: runtime/rng.h in IR --------------------------------------------------- */
+
+static LLVMValueRef shift_xor(Cg *g, LLVMValueRef x, int bits) {
+    LLVMValueRef s = LLVMBuildLShr(g->b, x, cg_const_int(x, g->i32, bits), "");
+    return LLVMBuildXor(g->b, x, s, "");
+}
+
+static LLVMValueRef mix32(Cg *g, LLVMValueRef x) {
+    x = LLVMBuildMul(g->b, shift_xor(g, x, 16), cg_const_int(x, g->i32, 0x21f0aaad), "");
+    x = LLVMBuildMul(g->b, shift_xor(g, x, 15), cg_const_int(x, g->i32, 0xd35a2d97), "");
+    return shift_xor(g, x, 15);
+}
+
+static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
+    int w = cg_width(x[0]);
+    LLVMTypeRef t = cg_wide(g->i32, w);
+    LLVMValueRef row = LLVMBuildTrunc(g->b, x[2], t, ""), col = LLVMBuildTrunc(g->b, x[3], t, "");
+    LLVMValueRef h = mix32(g, LLVMBuildXor(g->b, row, x[0], ""));
+    col = LLVMBuildMul(g->b, col, cg_const_int(col, g->i32, 0x9E3779B9), "");
+    h = mix32(g, LLVMBuildXor(g->b, h, LLVMBuildAdd(g->b, col, x[1], ""), ""));
+    h = LLVMBuildLShr(g->b, h, cg_const_int(h, g->i32, 8), "");
+    h = LLVMBuildSIToFP(g->b, h, cg_wide(g->f32, w), ""); /* below 2^24: exact */
+    return LLVMBuildFMul(g->b, h, cg_splat(g, LLVMConstReal(g->f32, 0x1p-24), w), "");
+}
+
+/* ---- the statement --------------------------------------------------------------------------- */
+
+static LLVMValueRef constant(Cg *g, const LStmt *s) {
+    LLVMTypeRef t = cg_type(g, s->dst->dt);
+    if (dtype_is_float(s->dst->dt)) return rounded(g, LLVMConstReal(t, s->imm), s->dst->dt);
+    return LLVMConstInt(t, (unsigned long long)(int64_t)s->imm, 1);
+}
+
+static LLVMValueRef index_op(Cg *g, LFn fn, LLVMValueRef x, LLVMValueRef y) {
+    switch (fn) {
+    case L_FN_IADD:
+        return LLVMBuildNSWAdd(g->b, x, y, "");
+    case L_FN_ISUB:
+        return LLVMBuildNSWSub(g->b, x, y, "");
+    case L_FN_IMUL:
+        return LLVMBuildNSWMul(g->b, x, y, "");
+    case L_FN_IDIV:
+        return LLVMBuildSDiv(g->b, x, y, "");
+    case L_FN_IREM:
+        return LLVMBuildSRem(g->b, x, y, "");
+    case L_FN_ILT:
+        return LLVMBuildICmp(g->b, LLVMIntSLT, x, y, "");
+    case L_FN_IGE:
+        return LLVMBuildICmp(g->b, LLVMIntSGE, x, y, "");
+    default:
+        assert(fn == L_FN_IEQ);
+        return LLVMBuildICmp(g->b, LLVMIntEQ, x, y, "");
+    }
+}
+
+/* Consecutive integers stay so when a common one is added or taken off. */
+static bool stays_seq(CgFn *f, const LStmt *s) {
+    if (s->fn != L_FN_IADD && s->fn != L_FN_ISUB) return false;
+    CgForm x = f->reg[s->arg[0]->id].form, y = f->reg[s->arg[1]->id].form;
+    return (x == FORM_SEQ && y == FORM_ONE) ||
+           (s->fn == L_FN_IADD && x == FORM_ONE && y == FORM_SEQ);
+}
+
+/* With equal integer operands in all lanes `/` and `%` would still run per lane. */
+static CgForm result_form(CgFn *f, const LStmt *s) {
+    if (stays_seq(f, s)) return FORM_SEQ;
+    for (int i = 0; i < s->n_arg; i++)
+        if (f->reg[s->arg[i]->id].form != FORM_ONE) return FORM_LANES;
+    return FORM_ONE;
+}
+
+CgVal cg_let(CgFn *f, const LStmt *s) {
+    Cg *g = f->g;
+    CgVal out = {NULL, result_form(f, s), false};
+    LLVMValueRef x[4] = {0};
+    for (int i = 0; i < s->n_arg; i++) {
+        CgVal v = f->reg[s->arg[i]->id];
+        x[i] = out.form == FORM_LANES ? cg_lanes(f, v) : v.v;
+    }
+    switch (s->fn) {
+    case L_FN_OP:
+        out.v = rounded(g, elementwise(f, s, x), s->dst->dt);
+        break;
+    case L_FN_CONST:
+        out.v = constant(g, s);
+        break;
+    case L_FN_SIZE:
+        out.v = cg_size(f, s->size);
+        break;
+    case L_FN_RANDOM:
+        out.v = random_unit(g, x);
+        break;
+    default:
+        out.v = index_op(g, s->fn, x[0], x[1]);
+        break;
+    }
+    return out;
+}

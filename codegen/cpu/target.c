@@ -1,0 +1,157 @@
+/* The cpu target: kernels through LLVM to text, assembly or an object file.
+ *
+ * Every LLVM object hangs off a Cg and is released once, also when memory runs out
+ * in the middle (ctx_defer).  LLVM's own vectorisers stay off: the schedule of the
+ * loop IR decides, vector code is written out explicitly, and the result does not
+ * depend on what a vectoriser happens to find. */
+#include "codegen/cpu/cpu.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+static void release(void *p) {
+    Cg *g = p;
+    if (g->di) LLVMDisposeDIBuilder(g->di);
+    if (g->b) LLVMDisposeBuilder(g->b);
+    if (g->entry) LLVMDisposeBuilder(g->entry);
+    if (g->mod) LLVMDisposeModule(g->mod);
+    if (g->layout) LLVMDisposeTargetData(g->layout);
+    if (g->tm) LLVMDisposeTargetMachine(g->tm);
+    if (g->triple) LLVMDisposeMessage(g->triple);
+    if (g->lc) LLVMContextDispose(g->lc);
+    free(g->machine.owned);
+    *g = (Cg){0};
+}
+
+/* LLVM would print; a failure reaches the user through the call that failed. */
+static void ignore_remark(LLVMDiagnosticInfoRef info, void *user) {
+    (void)info, (void)user;
+}
+
+static unsigned md_kind(Cg *g, const char *name) {
+    return LLVMGetMDKindIDInContext(g->lc, name, (unsigned)strlen(name));
+}
+
+static void make_types(Cg *g) {
+    g->i1 = LLVMInt1TypeInContext(g->lc);
+    g->i8 = LLVMInt8TypeInContext(g->lc);
+    g->i16 = LLVMInt16TypeInContext(g->lc);
+    g->i32 = LLVMInt32TypeInContext(g->lc);
+    g->i64 = LLVMInt64TypeInContext(g->lc);
+    g->f16 = LLVMHalfTypeInContext(g->lc);
+    g->f32 = LLVMFloatTypeInContext(g->lc);
+    g->f64 = LLVMDoubleTypeInContext(g->lc);
+    g->ptr = LLVMPointerTypeInContext(g->lc, 0);
+    g->void_ = LLVMVoidTypeInContext(g->lc);
+    g->md_scope = md_kind(g, "alias.scope");
+    g->md_noalias = md_kind(g, "noalias");
+    g->md_align = md_kind(g, "align");
+    g->md_invariant = md_kind(g, "invariant.load");
+}
+
+static bool fail(Cg *g, const char *what, char *message) {
+    diag(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, message ? message : "unknown error");
+    if (message) LLVMDisposeMessage(message);
+    return false;
+}
+
+static bool make_machine(Cg *g) {
+    LLVMTargetRef t;
+    char *message = NULL;
+    if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter())
+        return fail(g, "LLVM was built without code generation for this machine", NULL);
+    LLVMInitializeNativeAsmParser();
+    if (!cg_machine_find(g->c, g->opt->march, &g->machine)) return false;
+    g->triple = LLVMGetDefaultTargetTriple();
+    if (LLVMGetTargetFromTriple(g->triple, &t, &message)) return fail(g, g->triple, message);
+    LLVMCodeGenOptLevel level =
+        g->opt->opt_level == 0 ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault;
+    g->tm = LLVMCreateTargetMachine(t, g->triple, g->machine.cpu, g->machine.features, level,
+                                    LLVMRelocPIC, LLVMCodeModelDefault);
+    if (!g->tm) return fail(g, g->machine.cpu, NULL);
+    g->layout = LLVMCreateTargetDataLayout(g->tm);
+    return true;
+}
+
+static void make_module(Cg *g) {
+    const char *path = g->plan->m->source_path ? g->plan->m->source_path : g->plan->m->name;
+    g->mod = LLVMModuleCreateWithNameInContext(g->plan->m->name, g->lc);
+    LLVMSetSourceFileName(g->mod, path, strlen(path));
+    LLVMSetTarget(g->mod, g->triple);
+    LLVMSetModuleDataLayout(g->mod, g->layout);
+    g->b = LLVMCreateBuilderInContext(g->lc);
+    g->entry = LLVMCreateBuilderInContext(g->lc);
+}
+
+static bool verify(Cg *g) {
+    char *message = NULL;
+    bool bad = LLVMVerifyModule(g->mod, LLVMReturnStatusAction, &message);
+    if (bad) return fail(g, "the generated LLVM IR is broken", message);
+    LLVMDisposeMessage(message);
+    return true;
+}
+
+/* What kernels need of -O3, in the order that pays: registers out of allocas, then
+ * address arithmetic, invariants out of loops, and a last tidying. */
+static const char *passes(int opt_level) {
+    if (opt_level == 0) return "function(sroa)";
+    return "function(sroa,early-cse<memssa>,simplifycfg,instcombine,loop-mssa(licm),"
+           "loop(indvars,loop-unroll-full),sroa,gvn,instcombine,dse,loop-mssa(licm),simplifycfg,"
+           "early-cse<memssa>)";
+}
+
+static bool optimise(Cg *g) {
+    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+    LLVMPassBuilderOptionsSetLoopVectorization(o, 0);
+    LLVMPassBuilderOptionsSetSLPVectorization(o, 0);
+    LLVMErrorRef e = LLVMRunPasses(g->mod, passes(g->opt->opt_level), g->tm, o);
+    LLVMDisposePassBuilderOptions(o);
+    if (!e) return true;
+    char *message = LLVMGetErrorMessage(e);
+    diag(g->c, DIAG_E0530, (Span){0}, "LLVM passes: %s", message);
+    LLVMDisposeErrorMessage(message);
+    return false;
+}
+
+static bool write_out(Cg *g, EmitKind kind, const char *path) {
+    char *message = NULL;
+    LLVMBool bad;
+    if (kind == EMIT_IR_TEXT)
+        bad = LLVMPrintModuleToFile(g->mod, path, &message);
+    else
+        bad = LLVMTargetMachineEmitToFile(
+            g->tm, g->mod, path, kind == EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile, &message);
+    if (!bad) return true;
+    diag(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, message ? message : "cannot write");
+    if (message) LLVMDisposeMessage(message);
+    return false;
+}
+
+static bool compile(Cg *g, EmitKind kind, const char *path) {
+    g->lc = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(g->lc, ignore_remark, NULL);
+    make_types(g);
+    if (!make_machine(g)) return false;
+    make_module(g);
+    cg_debug_begin(g);
+    for (int i = 0; i < g->plan->kernels.n; i++) cg_kernel(g, g->plan->kernels.v[i]);
+    cg_debug_end(g);
+#ifndef NDEBUG
+    if (!verify(g)) return false;
+#endif
+    return optimise(g) && write_out(g, kind, path);
+}
+
+static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
+                         const char *path) {
+    Cg *g = NEW(c->a, Cg);
+    ctx_defer(c, release, g);
+    *g = (Cg){.c = c, .a = c->a, .plan = p, .opt = o};
+    bool ok = compile(g, kind, path);
+    release(g);
+    return ok;
+}
+
+const Target target_cpu = {.name = "cpu", .lanes = 16, .emit_kernels = emit_kernels};

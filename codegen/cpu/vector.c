@@ -1,0 +1,229 @@
+/* Vector loops: a `sched.vector` loop becomes whole vectors plus a masked rest.
+ *
+ * The same body is emitted for both, so an element is computed by the same
+ * operations wherever it falls and chunk borders never show in the result.
+ * Constant short loops are emitted vector by vector: local arrays indexed by the
+ * loop variable then live in registers (the accumulators of a sparse product).
+ *
+ * A sum over the loop into one address is kept per lane and folded after it as
+ *     ((l0+l8)+(l4+l12)) + ..   halves onto halves, always in this order. */
+#include "codegen/cpu/cpu.h"
+
+enum { WHOLE_VECTORS_MAX = 8, FOLD_MAX = 16 };
+
+/* ---- may it be vectorised? ------------------------------------------------------------ */
+
+typedef struct {
+    CgFn *f;
+    bool *varies; /* [n_regs] differs by lane */
+    const LStmt *loop;
+} Look;
+
+static bool any_varies(const Look *k, LReg *const *r, int n) {
+    for (int i = 0; i < n; i++)
+        if (k->varies[r[i]->id]) return true;
+    return false;
+}
+
+static bool declared_in(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LOCAL && s->buf == b) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && declared_in(s->body, b)) return true;
+    }
+    return false;
+}
+
+static bool look_block(Look *k, const LStmt *s);
+
+static bool look(Look *k, const LStmt *s) {
+    bool at = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC
+                  ? any_varies(k, s->idx, s->buf->rank)
+                  : false;
+    bool private = s->buf && s->buf->kind == LB_LOCAL && declared_in(k->loop->body, s->buf);
+    switch (s->kind) {
+    case L_LET:
+        k->varies[s->dst->id] = any_varies(k, s->arg, s->n_arg);
+        return true;
+    case L_LOAD:
+        k->varies[s->dst->id] = at || private;
+        return !(at && private);
+    case L_STORE:
+        return private ? !at : at || !k->varies[s->src->id];
+    case L_ACC:
+        return !(private && at);
+    case L_FOR:
+        if (s->range != LR_EXTENT && k->varies[s->at->id]) return false;
+        return look_block(k, s->body);
+    case L_IF:
+        return look_block(k, s->body);
+    case L_LOCAL:
+        return true;
+    }
+    return false;
+}
+
+static bool look_block(Look *k, const LStmt *s) {
+    for (; s; s = s->next)
+        if (!look(k, s)) return false;
+    return true;
+}
+
+static bool can_vectorise(CgFn *f, const LStmt *loop) {
+    Look k = {f, NEWN(f->g->a, bool, f->k->n_regs + 1), loop};
+    k.varies[loop->var->id] = true;
+    return look_block(&k, loop->body);
+}
+
+/* ---- reductions across lanes ------------------------------------------------------------ */
+
+LLVMValueRef cg_identity(CgFn *f, RedKind r, DType dt, int w) {
+    Cg *g = f->g;
+    LLVMTypeRef t = cg_type(g, dt);
+    LLVMValueRef one;
+    if (dtype_is_float(dt))
+        one = LLVMConstReal(t, r == RED_SUM   ? -0.0
+                               : r == RED_MAX ? -__builtin_inf()
+                                              : __builtin_inf());
+    else if (r == RED_SUM || dt == DT_I1)
+        one = LLVMConstInt(t, r == RED_MIN, 0);
+    else {
+        int64_t low = dt == DT_I32 ? INT32_MIN : INT64_MIN;
+        one = LLVMConstInt(t, (unsigned long long)(r == RED_MAX ? low : -(low + 1)), 1);
+    }
+    return cg_splat(g, one, w);
+}
+
+/* Adds the upper half of the lanes to the lower half until one is left. */
+LLVMValueRef cg_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
+    Cg *g = f->g;
+    for (int w = cg_width(v) / 2; w >= 1; w /= 2) {
+        LLVMValueRef lo[64], hi[64], none = LLVMGetPoison(LLVMTypeOf(v));
+        for (int i = 0; i < w; i++) {
+            lo[i] = LLVMConstInt(g->i32, (unsigned)i, 0);
+            hi[i] = LLVMConstInt(g->i32, (unsigned)(i + w), 0);
+        }
+        LLVMValueRef x =
+            LLVMBuildShuffleVector(g->b, v, none, LLVMConstVector(lo, (unsigned)w), "");
+        LLVMValueRef y =
+            LLVMBuildShuffleVector(g->b, v, none, LLVMConstVector(hi, (unsigned)w), "");
+        v = cg_combine(f, r, dt, x, y);
+    }
+    return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
+}
+
+static bool touches(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next) {
+        if ((s->kind == L_LOAD || s->kind == L_STORE) && s->buf == b) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && touches(s->body, b)) return true;
+    }
+    return false;
+}
+
+static bool is_kept(const LStmt *loop, const LStmt *s) {
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == loop->var || cg_reg_defined_in(loop->body, s->idx[i])) return false;
+    return !declared_in(loop->body, s->buf) && !touches(loop->body, s->buf);
+}
+
+static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold, int *n) {
+    Cg *g = f->g;
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, loop, s->body, fold, n);
+        if (s->kind != L_ACC || *n == FOLD_MAX || !is_kept(loop, s)) continue;
+        LLVMValueRef at = cg_alloca(f, cg_wide(cg_type(g, s->buf->dt), f->w), 1);
+        LLVMBuildStore(g->b, cg_identity(f, s->red, s->buf->dt, f->w), at);
+        fold[(*n)++] = (CgFold){s, at};
+    }
+}
+
+/* After the loop: buf[idx] = buf[idx] (+) fold of the lanes. */
+static void finish_folds(CgFn *f, CgFold *fold, int n, int w) {
+    Cg *g = f->g;
+    for (int i = 0; i < n; i++) {
+        const LStmt *s = fold[i].acc;
+        LLVMTypeRef t = cg_wide(cg_type(g, s->buf->dt), w);
+        LLVMValueRef v = LLVMBuildLoad2(g->b, t, fold[i].at, "");
+        cg_acc_value(f, s, cg_fold_lanes(f, s->red, s->buf->dt, v));
+    }
+}
+
+/* ---- the loop --------------------------------------------------------------------------- */
+
+static LLVMValueRef rest_mask(CgFn *f, LLVMValueRef left) {
+    Cg *g = f->g;
+    LLVMValueRef n = cg_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->w);
+    return LLVMBuildICmp(g->b, LLVMIntULT, cg_iota(g, g->i32, f->w), n, "");
+}
+
+/* The loop variable of lanes i, i+1, ..: the counter, or the segment order's entries. */
+static CgVal var_at(CgFn *f, const LStmt *s, LLVMValueRef i, bool whole) {
+    if (s->range != LR_SEGMENT || !s->perm) return (CgVal){i, FORM_SEQ, whole};
+    f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
+    LStmt load = {.kind = L_LOAD, .buf = s->perm, .dst = s->var, .idx = {s->var}};
+    return cg_load(f, &load);
+}
+
+static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool whole) {
+    f->mask = f->rest = mask;
+    f->reg[s->var->id] = var_at(f, s, i, whole);
+    cg_block(f, s->body);
+    f->mask = f->rest = NULL;
+}
+
+static void constant_loop(CgFn *f, const LStmt *s, int64_t n) {
+    Cg *g = f->g;
+    for (int64_t i = 0; i < n; i += f->w) {
+        LLVMValueRef left = i + f->w <= n ? NULL : rest_mask(f, cg_i64(g, n - i));
+        body_at(f, s, cg_i64(g, i), left, true);
+    }
+}
+
+static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef hi) {
+    Cg *g = f->g;
+    LLVMValueRef n = LLVMBuildNSWSub(g->b, hi, lo, "");
+    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLT, n, cg_i64(g, 0), "");
+    n = LLVMBuildSelect(g->b, none, cg_i64(g, 0), n, ""); /* a chunk may lie behind the end */
+    hi = LLVMBuildNSWAdd(g->b, lo, n, "");
+    LLVMValueRef whole = LLVMBuildAnd(g->b, n, cg_i64(g, -(int64_t)f->w), "");
+    LLVMValueRef rest_at = LLVMBuildNSWAdd(g->b, lo, whole, "");
+    CgLoop l = cg_loop_begin(f, lo, rest_at, f->w);
+    body_at(f, s, l.i, NULL, false);
+    cg_loop_end(f, &l);
+    LLVMBasicBlockRef rest = cg_new_block(f, "rest"), end = cg_new_block(f, "end");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, rest_at, hi, ""), rest, end);
+    LLVMPositionBuilderAtEnd(g->b, rest);
+    body_at(f, s, rest_at, rest_mask(f, LLVMBuildSub(g->b, hi, rest_at, "")), false);
+    LLVMBuildBr(g->b, end);
+    LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(g->b));
+    LLVMPositionBuilderAtEnd(g->b, end);
+}
+
+static bool has_loop(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_FOR || (s->kind == L_IF && has_loop(s->body))) return true;
+    return false;
+}
+
+bool cg_vector_loop(CgFn *f, const LStmt *s) {
+    Cg *g = f->g;
+    int64_t n = -1;
+    bool constant = s->range == LR_EXTENT && !s->sched.parallel && expr_is_const(s->extent, &n);
+    int w = g->machine.lanes;
+    while (constant && w / 2 >= n && w > 1) w /= 2; /* 7 wide: one vector of 8 */
+    if (w == 1 || !can_vectorise(f, s)) return false;
+    LLVMValueRef lo = NULL, hi = NULL;
+    bool whole = constant && n <= (int64_t)w * (has_loop(s->body) ? 2 : WHOLE_VECTORS_MAX);
+    if (!whole) cg_range(f, s, &lo, &hi);
+    CgFold fold[FOLD_MAX];
+    int n_fold = 0;
+    f->w = w;
+    find_folds(f, s, s->body, fold, &n_fold);
+    f->fold = fold, f->n_fold = n_fold;
+    if (whole)
+        constant_loop(f, s, n);
+    else
+        counted_loop(f, s, lo, hi);
+    f->w = 1, f->fold = NULL, f->n_fold = 0;
+    finish_folds(f, fold, n_fold, w);
+    return true;
+}
