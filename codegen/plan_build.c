@@ -429,7 +429,7 @@ static bool check_saved(Lower *lo) {
         if (op->kind != OP_SAVED) continue;
         PBuf *b = lo->p->bufs.v[cg_source_buf(lo, op)];
         if (b->phase >= 0) continue;
-        diag(lo->c, DIAG_E0530, op->span, "no output of @load is called '%s'", op->name);
+        diag(lo->c, DIAG_E0540, op->span, "no output of @load is called '%s'", op->name);
         ok = false;
     }
     return ok;
