@@ -1,0 +1,211 @@
+/* Linear reordering: transform before aggregating, where that is cheaper.
+ *
+ *     %g = gather src(e) %x        [e, F]          %z = contract %x %W      [N, O]
+ *     %s = segment sum dst(e) %g   [N, F]    ->    %g = gather src(e) %z    [e, O]
+ *     %y = contract %s %W          [N, O]          %y = segment sum dst(e) %g
+ *
+ * Between a value x and the product with W may stand anything that is linear in x and
+ * does not look along the contracted spaces: gathers, segment sums, scalings by values
+ * without those spaces, sums and differences of such terms of one x.  A (X W) then replaces
+ * (A X) W: the aggregation runs over O columns instead of F, a CSR x stays sparse, and the
+ * gradient follows, since this runs before autodiff.
+ *
+ * Done when every value in between has no other use, all terms come from one x, at least one
+ * segment sum is crossed, and the product is narrower: O < F where both are constants; O
+ * constant where F is known only with the data (a column's width), or x CSR.
+ * Huang et al. 2021, "Understanding and Bridging the Gaps in Current GNN Performance
+ * Optimizations", section 4.2; Yan et al. 2020 for the effect. */
+#include "passes/rewrite.h"
+
+typedef struct {
+    PassCtx *p;
+    Module *m;
+    Builder b;
+    int *uses;      /* by op id */
+    const Op *root; /* the contraction */
+    Op *weight;     /* W */
+    Op *leaf;       /* the one x */
+    Op *product;    /* contract x, W */
+    bool crossed;   /* a segment sum was seen */
+    bool many_leaves;
+} Reorder;
+
+/* Is s summed by the contraction? */
+static bool is_summed(const Reorder *r, const Space *s) {
+    return type_has(&r->weight->type, s) && !type_has(&r->root->type, s);
+}
+
+static bool has_summed(const Reorder *r, const Op *x) {
+    for (int i = 0; i < x->type.rank; i++)
+        if (is_summed(r, x->type.dim[i])) return true;
+    return false;
+}
+
+static bool has_all_summed(const Reorder *r, const Op *x) {
+    for (int i = 0; i < r->weight->type.rank; i++)
+        if (is_summed(r, r->weight->type.dim[i]) && !type_has(&x->type, r->weight->type.dim[i]))
+            return false;
+    return true;
+}
+
+/* No space of the result of W may be in x, or the product would align where it did not. */
+static bool shares_batch(const Reorder *r, const Op *x) {
+    for (int i = 0; i < x->type.rank; i++)
+        if (type_has(&r->weight->type, x->type.dim[i]) && !is_summed(r, x->type.dim[i]))
+            return true;
+    return false;
+}
+
+/* Which operand of a linear operation carries x; -1: it is not linear in one operand, -2: in both.
+ */
+static int carrier(const Reorder *r, const Op *op) {
+    switch (op->kind) {
+    case OP_GATHER:
+    case OP_NEG:
+        return 0;
+    case OP_SEGMENT:
+        return op->red == RED_SUM ? 0 : -1;
+    case OP_COPY:
+        return op->in[0]->type.rank == op->type.rank ? 0 : -1;
+    case OP_DIV:
+        return has_summed(r, op->in[1]) ? -1 : 0;
+    case OP_MUL:
+        if (!has_summed(r, op->in[1])) return 0;
+        return has_summed(r, op->in[0]) ? -1 : 1;
+    case OP_ADD:
+    case OP_SUB:
+        return -2;
+    default:
+        return -1;
+    }
+}
+
+/* Walks from the contraction's operand to the leaves; depth is bounded, as models are. */
+enum { MAX_DEPTH = 64 };
+static void find_leaves(Reorder *r, Op *x, int depth) {
+    bool free = x->kind == OP_COPY || r->uses[x->id] == 1; /* nothing is computed twice */
+    int c = depth < MAX_DEPTH && free && has_all_summed(r, x) ? carrier(r, x) : -1;
+    bool both = c == -2 && has_all_summed(r, x->in[0]) && has_all_summed(r, x->in[1]);
+    if (c == -1 || (c == -2 && !both)) {
+        r->many_leaves |= (r->leaf && r->leaf != x) || !has_all_summed(r, x) || shares_batch(r, x);
+        r->leaf = x;
+        return;
+    }
+    r->crossed |= x->kind == OP_SEGMENT;
+    if (both) find_leaves(r, x->in[0], depth + 1);
+    find_leaves(r, x->in[c == -2 ? 1 : c], depth + 1);
+}
+
+/* The widths that the aggregation has before and after: product of the spaces in W. */
+static const Expr *width(const Reorder *r, bool summed) {
+    const Expr *e = expr_const(r->m->a, 1);
+    for (int i = 0; i < r->weight->type.rank; i++)
+        if (is_summed(r, r->weight->type.dim[i]) == summed)
+            e = expr_mul(r->m->a, e, r->weight->type.dim[i]->size);
+    return e;
+}
+
+/* "" when it pays, else the reason why not. */
+static const char *objection(Reorder *r) {
+    int64_t before, after;
+    if (!r->crossed) return "nothing is aggregated";
+    if (r->many_leaves) return "the aggregated terms do not come from one value";
+    bool wide = !expr_is_const(width(r, true), &before);
+    if (!expr_is_const(width(r, false), &after))
+        return r->leaf->type.layout == LAYOUT_CSR
+                   ? ""
+                   : "the product's width is known only with the data";
+    if (wide || r->leaf->type.layout == LAYOUT_CSR || after < before) return "";
+    return "the product is not narrower than its operand";
+}
+
+/* x's type with the summed spaces replaced by W's others. */
+static Type product_type(const Reorder *r, const Type *x) {
+    Type t = *x;
+    t.layout = LAYOUT_DENSE;
+    t.rank = 0;
+    for (int i = 0; i < x->rank; i++)
+        if (!is_summed(r, x->dim[i])) t.dim[t.rank++] = x->dim[i];
+    for (int i = 0; i < r->weight->type.rank; i++)
+        if (!is_summed(r, r->weight->type.dim[i])) t.dim[t.rank++] = r->weight->type.dim[i];
+    return t;
+}
+
+static Op *rewrite(Reorder *r, Op *x, int depth);
+
+static Op *rewrite_pair(Reorder *r, Op *x, int depth) {
+    Op *a = rewrite(r, x->in[0], depth + 1);
+    Op *b = rewrite(r, x->in[1], depth + 1);
+    return b_binary(&r->b, x->kind, a, b);
+}
+
+/* The product of x with W, built from the product of the leaf. */
+static Op *rewrite(Reorder *r, Op *x, int depth) {
+    if (x == r->leaf) {
+        if (!r->product) {
+            r->product = b_contract(&r->b, x, r->weight, product_type(r, &x->type));
+            r->product->hint = r->root->hint;
+        }
+        return r->product;
+    }
+    int c = carrier(r, x);
+    if (c == -2) return rewrite_pair(r, x, depth);
+    Op *y = rewrite(r, x->in[c], depth + 1);
+    switch (x->kind) {
+    case OP_GATHER:
+        return b_gather(&r->b, x->map, y);
+    case OP_SEGMENT:
+        return b_segment(&r->b, RED_SUM, x->map, y);
+    case OP_NEG:
+        return b_unary(&r->b, OP_NEG, y);
+    case OP_COPY:
+        return y;
+    default: /* a scaling: the other operand has no summed space */
+        return b_binary(&r->b, x->kind, y, x->in[1 - c]);
+    }
+}
+
+static bool try_operand(Reorder *r, Op *op, int i) {
+    r->root = op;
+    r->weight = op->in[1 - i];
+    r->leaf = r->product = NULL;
+    r->crossed = r->many_leaves = false;
+    if (r->weight->type.layout != LAYOUT_DENSE || r->weight->kind != OP_VAR) return false;
+    find_leaves(r, op->in[i], 0);
+    const char *why = objection(r);
+    if (*why) {
+        if (r->crossed) pass_remark(r->p, op->span, "reorder", "aggregates first: %s", why);
+        return false;
+    }
+    r->b = (Builder){.m = r->m, .f = op->func, .at = op, .span = op->span};
+    Op *y = rewrite(r, op->in[i], 0);
+    if (!type_eq(&y->type, &op->type)) y = b_copy(&r->b, y, op->type);
+    y->hint = op->hint;
+    op_replace_uses(op->func, op, y);
+    op_remove(op);
+    pass_remark(r->p, y->span, "reorder", "transforms before it aggregates");
+    return true;
+}
+
+static void reorder_func(PassCtx *p, Module *m, Func *f) {
+    Reorder r = {.p = p, .m = m};
+    for (Op *op = f->first, *next; op; op = next) {
+        next = op->next;
+        if (op->kind != OP_CONTRACT) continue;
+        r.uses = func_use_counts(p->a, f);
+        if (!try_operand(&r, op, 0)) try_operand(&r, op, 1);
+    }
+    pass_dce_func(p->a, f);
+}
+
+static bool run(PassCtx *p, Module *m) {
+    for (int i = 0; i < m->funcs.n; i++) reorder_func(p, m, m->funcs.v[i]);
+    return true;
+}
+
+const Pass pass_reorder = {
+    .name = "reorder",
+    .summary = "multiply by a weight before aggregating where that is cheaper",
+    .needs = IR_TYPED,
+    .run = run,
+};
