@@ -159,7 +159,8 @@ static void put_ends(Writer *w, const RtDataset *d, const RtTable *t, const char
 static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const char *section) {
     check_name(w, t->name);
     for (int i = 0; i < t->n_columns; i++) check_name(w, t->columns[i].name);
-    const char *stem = rt_pool_printf(w->pool, "%.4s.%s", section, t->name);
+    const char *stem = rt_pool_printf(w->pool, "%.*s.%s", (int)strlen(section) - 1, section,
+                                      t->name); /* "nodes" -> "node.paper" */
     if (!stem) w->st = rt_fail_nomem(w->err, w->dir);
     if (w->st != GNNC_OK) return;
     put(w, "    ");

@@ -1,0 +1,145 @@
+/* What all importers share: one node type, one edge type, normalisation. */
+#include "import.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "relation.h"
+
+static char *copy(RtPool *pool, const char *s, const char *otherwise) {
+    if (!s) s = otherwise;
+    return rt_pool_strndup(pool, s, strlen(s));
+}
+
+gnnc_status rt_import_begin(const RtAlloc *from, const RtImport *how, int64_t n_nodes,
+                            int n_columns, RtDataset **out, RtError *err) {
+    *out = NULL;
+    if (n_nodes < 0 || n_nodes > INT32_MAX)
+        return rt_fail(err, GNNC_E_RANGE, "%lld nodes: at most 2^31 - 1 are possible",
+                       (long long)n_nodes);
+    RtDataset *d = rt_dataset_new(from);
+    if (!d) return rt_fail_nomem(err, "import");
+    d->name = copy(&d->pool, how->name, "");
+    d->source = copy(&d->pool, how->source, "");
+    d->licence = copy(&d->pool, how->licence, "");
+    d->nodes = RT_NEW(&d->pool, RtTable);
+    RtColumn *columns = RT_NEWN(&d->pool, RtColumn, n_columns);
+    char *node = copy(&d->pool, how->node, "node");
+    if (!d->name || !d->source || !d->licence || !d->nodes || !columns || !node) {
+        rt_dataset_close(d);
+        return rt_fail_nomem(err, "import");
+    }
+    *d->nodes = (RtTable){.name = node,
+                          .count = n_nodes,
+                          .columns = columns,
+                          .graph = -1,
+                          .src_type = -1,
+                          .dst_type = -1};
+    d->n_nodes = 1;
+    *out = d;
+    return GNNC_OK;
+}
+
+RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name) {
+    RtTable *t = d->nodes;
+    RtColumn *c = &t->columns[t->n_columns++];
+    *c = (RtColumn){.name = name, .kind = kind, .n_rows = t->count, .rank = 1};
+    c->shape[0] = t->count;
+    return c;
+}
+
+/* Both directions of every edge, each once; columns follow their edge. */
+static gnnc_status make_undirected(RtDataset *d, RtTable *t, RtError *err) {
+    RtRelation base, both;
+    int64_t n = d->nodes->count;
+    gnnc_status st;
+    TRY(st, rt_dataset_check(d, err)); /* ends in range */
+    TRY(st, rt_relation_base(&d->pool, n, n, t->count, t->src, t->dst, &base, err));
+    TRY(st, rt_relation_undirected(&d->pool, &base, &both, err));
+    int32_t *row = RT_NEWN(&d->pool, int32_t, both.n_edges);
+    if (!row) return rt_fail_nomem(err, "undirected edges");
+    for (int64_t e = 0; e < both.n_edges; e++) row[e] = base.orig[0][both.orig[0][e]];
+    for (int i = 0; i < t->n_columns; i++) {
+        RtColumn c = t->columns[i];
+        TRY(st, rt_column_take(&d->pool, &c, row, both.n_edges, &t->columns[i], err));
+    }
+    t->src = both.src;
+    t->dst = both.dst;
+    t->count = both.n_edges;
+out:
+    return st;
+}
+
+gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const int32_t *src,
+                            const int32_t *dst, int n_columns, RtColumn *columns, RtError *err) {
+    if (n > INT32_MAX)
+        return rt_fail(err, GNNC_E_RANGE, "%lld edges: at most 2^31 - 1 are possible",
+                       (long long)n);
+    char *name = copy(&d->pool, how->edge, "edge");
+    d->edges = RT_NEW(&d->pool, RtTable);
+    if (!name || !d->edges) return rt_fail_nomem(err, "import");
+    *d->edges = (RtTable){.name = name,
+                          .count = n,
+                          .n_columns = n_columns,
+                          .columns = columns,
+                          .graph = -1,
+                          .src = src,
+                          .dst = dst};
+    d->n_edges = 1;
+    return how->undirected ? make_undirected(d, d->edges, err) : GNNC_OK;
+}
+
+/* Sums in double: the order of a long row's terms must not matter. */
+static void normalize(const float *from, float *to, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += from[i];
+    for (int64_t i = 0; i < n; i++) to[i] = sum == 0 ? from[i] : (float)(from[i] / sum);
+}
+
+static gnnc_status normalize_column(RtPool *pool, RtColumn *c, RtError *err) {
+    bool csr = c->kind == RT_COL_CSR;
+    int64_t width = c->rank > 1 ? c->shape[1] : 1;
+    const float *from = csr ? c->csr.val : c->f32;
+    float *to = RT_NEWN(pool, float, csr ? c->csr.nnz : c->n_rows *width);
+    if (!to) return rt_fail_nomem(err, c->name);
+    for (int64_t r = 0; r < c->n_rows; r++) {
+        int64_t at = csr ? c->csr.ptr[r] : r * width;
+        normalize(from + at, to + at, csr ? c->csr.ptr[r + 1] - at : width);
+    }
+    if (csr)
+        c->csr.val = to;
+    else
+        c->f32 = to;
+    return GNNC_OK;
+}
+
+gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
+    gnnc_status st = rt_dataset_check(d, err);
+    for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++) {
+        RtTable *t = &d->nodes[i];
+        for (int j = 0; j < t->n_columns && st == GNNC_OK; j++) {
+            RtColumn *c = &t->columns[j];
+            st = rt_column_check(c, t->name, err);
+            bool features = c->kind == RT_COL_CSR || (c->kind == RT_COL_FLOAT && c->rank == 2);
+            if (st == GNNC_OK && how->normalize_rows && features && strcmp(c->name, "x") == 0)
+                st = normalize_column(&d->pool, c, err);
+        }
+    }
+    for (int i = 0; i < d->n_edges; i++)
+        for (int j = 0; j < d->edges[i].n_columns && st == GNNC_OK; j++)
+            st = rt_column_check(&d->edges[i].columns[j], d->edges[i].name, err);
+    return st;
+}
+
+gnnc_status rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what,
+                              RtError *err) {
+    if (!how->skip_bad)
+        return rt_fail(err, GNNC_E_FORMAT, "%s: row %lld: %s", file, (long long)row, what);
+    how->n_bad++;
+    if (how->on_bad) {
+        char text[512];
+        snprintf(text, sizeof text, "%s: row %lld: %s", file, (long long)row, what);
+        how->on_bad(how->user, text);
+    }
+    return GNNC_OK;
+}

@@ -1,0 +1,62 @@
+/* Readers of other people's forms: each makes an RtDataset in memory, checked as
+ * an opened one is; rt_dataset_write() makes it a data directory. */
+#ifndef RUNTIME_IMPORT_H
+#define RUNTIME_IMPORT_H
+
+#include "dataset.h"
+
+typedef struct RtImport {
+    const char *node, *edge;             /* names of the types; NULL = "node", "edge" */
+    const char *name, *source, *licence; /* for the schema; NULL = silent */
+    bool normalize_rows;                 /* rows of a node's x sum to 1; rows of zeros stay */
+    bool undirected;                     /* add the reverse of every edge, drop duplicates */
+    int64_t n_nodes; /* edge lists: at least so many nodes; 0 = as many as are named */
+    /* Text forms: a row that cannot be read is an error, or with skip_bad is left
+     * out, counted and told to on_bad ("edges.csv: row 7: ..."). */
+    bool skip_bad;
+    void (*on_bad)(void *user, const char *text);
+    void *user;
+    int64_t n_bad; /* out */
+} RtImport;
+
+/* The one-graph .npz forms of docs/data.md. */
+gnnc_status rt_import_npz(const RtAlloc *from, const char *path, RtImport *how, RtDataset **out,
+                          RtError *err);
+gnnc_status rt_import_npz_bytes(const RtAlloc *from, RtBytes file, const char *name, RtImport *how,
+                                RtDataset **out, RtError *err);
+/* An edge list: two whole numbers a line, '#' and '%' start comments. */
+gnnc_status rt_import_edge_list(const RtAlloc *from, const char *path, RtImport *how,
+                                RtDataset **out, RtError *err);
+/* CSV with headers, see docs/data.md; nodes may be NULL: ids are then collected
+ * from the edges in order of appearance. */
+gnnc_status rt_import_csv(const RtAlloc *from, const char *nodes, const char *edges, RtImport *how,
+                          RtDataset **out, RtError *err);
+gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtBytes *nodes, RtBytes edges,
+                                RtImport *how, RtDataset **out, RtError *err);
+gnnc_status rt_import_edge_list_bytes(const RtAlloc *from, RtBytes text, const char *name,
+                                      RtImport *how, RtDataset **out, RtError *err);
+/* The Planetoid files ind.<name>.{x,tx,allx,y,ty,ally,graph,test.index} in `dir`. */
+gnnc_status rt_import_planetoid(const RtAlloc *from, const char *dir, const char *name,
+                                RtImport *how, RtDataset **out, RtError *err);
+enum { RT_PLANETOID_FILES = 8 };
+extern const char *const rt_planetoid_parts[RT_PLANETOID_FILES]; /* "x", "tx", ... */
+gnnc_status rt_import_planetoid_bytes(const RtAlloc *from, const RtBytes file[RT_PLANETOID_FILES],
+                                      RtImport *how, RtDataset **out, RtError *err);
+
+/* ---- shared by the readers (import.c) ---------------------------------------- */
+/* A data set of one node type with n rows and room for n_columns. */
+gnnc_status rt_import_begin(const RtAlloc *from, const RtImport *how, int64_t n_nodes,
+                            int n_columns, RtDataset **out, RtError *err);
+/* Adds the edge type; src, dst must outlive the data set. Columns stay in step
+ * with `undirected`. */
+gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const int32_t *src,
+                            const int32_t *dst, int n_columns, RtColumn *columns, RtError *err);
+/* The next free column of the node type: name, rows and rank 1 are set. */
+RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
+/* Normalises rows if asked for, checks everything. */
+gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err);
+/* A row that cannot be read: OK when it may be skipped. */
+gnnc_status rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what,
+                              RtError *err);
+
+#endif
