@@ -11,7 +11,7 @@
 
 enum { EXIT_OK = 0, EXIT_DIAGNOSED = 1, EXIT_USAGE = 2 };
 
-typedef enum { ACT_COMPILE, ACT_CHECK, ACT_OPT, ACT_IMPORT, ACT_HELP, ACT_VERSION } Action;
+typedef enum { ACT_COMPILE, ACT_CHECK, ACT_OPT, ACT_HELP, ACT_VERSION } Action;
 
 typedef enum {
     OUT_EXE,
@@ -34,6 +34,7 @@ typedef struct {
     VEC(const char *) includes; /* directories */
     const char *out;            /* -o, or NULL */
     const char *passes;         /* --passes, or NULL */
+    const char *model;          /* --model, or NULL */
     const char *target, *march;
     int opt_level;
     bool grads, keep, verbose, report_fusion;

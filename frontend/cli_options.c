@@ -62,6 +62,12 @@ SETTER(set_out) {
     return *value != 0;
 }
 
+SETTER(set_model) {
+    UNUSED_ARGS;
+    o->model = value;
+    return *value != 0;
+}
+
 SETTER(set_march) {
     UNUSED_ARGS;
     o->march = value;
@@ -129,6 +135,7 @@ SETTER(set_version) {
 static const CliOption options[] = {
     {"-o", "FILE", "write the result there (default: the model's name)", set_out},
     {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define},
+    {"--model", "NAME", "which model of the file (default: the last)", set_model},
     {"-I", "DIR", "look for imported files there too", set_include},
     {"-O0", NULL, "no optimisation", set_o0},
     {"-O2", NULL, "all optimisations (default)", set_o2},
@@ -211,8 +218,7 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
     static const struct {
         const char *name;
         Action action;
-    } verbs[] = {
-        {"check", ACT_CHECK}, {"opt", ACT_OPT}, {"import", ACT_IMPORT}, {"help", ACT_HELP}};
+    } verbs[] = {{"check", ACT_CHECK}, {"opt", ACT_OPT}, {"help", ACT_HELP}};
     for (size_t i = 0; argc > 1 && i < COUNT(verbs); i++)
         if (strcmp(argv[1], verbs[i].name) == 0) {
             o->action = verbs[i].action;
@@ -232,7 +238,6 @@ static bool check_files(const CliOptions *o, FILE *err) {
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
     *o = (CliOptions){.target = "auto", .opt_level = 2};
     int i = first_argument(o, argc, argv);
-    if (o->action == ACT_IMPORT) return true; /* has a command line of its own */
     bool only_files = false;
     for (; i < argc; i++) {
         if (!only_files && strcmp(argv[i], "--") == 0)

@@ -219,8 +219,7 @@ static void undo_cuts(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         Node *n = &f->node[i];
         find_roots(f, f->op[i]);
-        if (!n->cut || n->many || n->repeated) continue;
-        n->cut = !fits(&n->cost);
+        if (n->cut) n->cut = must_cut(f->op[i], n);
     }
 }
 

@@ -12,16 +12,16 @@
  * normalisation, label counts, first-layer aggregations without dropout.  All phases share
  * one copy, found by structural equality in @load, so train and eval read the same array.
  *
- * Not everything invariant is worth its memory.  Walking up from the place of use, a value
- * is saved when its computation holds a reduction, or is real work per element; a value
- * per edge *and* feature is never saved when it is only gathered and scaled, because a
- * message kernel rebuilds it from what it reads anyway: then its operands are asked. */
+ * Not everything invariant is worth its memory.  Walking up from the place of use, a
+ * reduction is saved, and so is what takes real work per element or is a scalar; a cheap
+ * elementwise value is not, nor is one per edge *and* feature, because the kernel that
+ * uses it rebuilds it from less: then its operands are asked. */
 #include "passes/rewrite.h"
 
 typedef struct {
     bool invariant;
     bool reduces; /* a reduction is among what computes it */
-    bool works;   /* exp, division, or arithmetic on gathered values */
+    bool works;   /* exp, division, or arithmetic on gathered values, once per element */
     bool gathers;
     bool stays; /* computed in this phase, every step */
     bool used;  /* by something that stays */
@@ -61,6 +61,10 @@ static bool is_cheap_kind(const Op *op) {
     }
 }
 
+static bool is_arithmetic(const Op *op) {
+    return op_has(op, OPT_ELEM) && op->n_in > 1;
+}
+
 static void find_facts(Hoist *h) {
     for (Op *op = h->f->first; op; op = op->next) {
         Fact *x = &h->fact[op->id];
@@ -72,8 +76,9 @@ static void find_facts(Hoist *h) {
             const Fact *y = &h->fact[op->in[i]->id];
             x->invariant &= y->invariant;
             x->reduces |= y->reduces;
-            x->works |= y->works || (y->gathers && op_has(op, OPT_ELEM) && op->n_in > 1);
-            x->gathers |= y->gathers;
+            bool per_element = op->in[i]->type.rank == op->type.rank;
+            x->works |= per_element && (y->works || (y->gathers && is_arithmetic(op)));
+            x->gathers |= per_element && y->gathers;
         }
     }
 }
@@ -90,7 +95,8 @@ static bool is_worth_saving(const Hoist *h, const Op *op) {
     const Fact *x = &h->fact[op->id];
     if (op->n_in == 0 || is_message(op)) return false;
     if (op->kind == OP_GATHER) return false; /* its operand is smaller and as good */
-    return x->reduces || (x->works && op->type.rank > 0);
+    if (op->type.rank == 0) return x->reduces || x->works;
+    return op_has(op, OPT_REDUCE | OPT_LIB) || x->works;
 }
 
 /* Backwards from the uses: what an invariant value is needed for decides whether it stays. */

@@ -242,6 +242,7 @@ static void lower(Low *l, Op *op) {
     }
     Op *y = dense_result(l, op);
     if (y) {
+        if (!y->hint) y->hint = op->hint;
         op_replace_uses(l->b.f, op, y);
         return;
     }

@@ -1,0 +1,194 @@
+/* gnnc: the command line.  Text goes one way: file -> module -> passes -> plan ->
+ * target -> file; each --emit kind stops at its stage.  Only this file chooses an exit
+ * status: 0 done, 1 a diagnosed mistake, 2 a wrong command line. */
+#include "frontend/cli.h"
+#include "frontend/fe.h"
+#include "frontend/import_main.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+    CliOptions o;
+    int argc;
+    char **argv;
+    bool parsed, ok;
+    StrBuf remarks;
+} Job;
+
+/* ---- stages -------------------------------------------------------------------------- */
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void stage_time(const Job *j, const char *what, double since) {
+    if (j->o.pass.time_passes) fprintf(stderr, "%9.3f ms  [%s]\n", now_ms() - since, what);
+}
+
+static bool has_suffix(const char *s, const char *end) {
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+static FeOptions front_end_options(Ctx *c, const CliOptions *o) {
+    FeDefine *defs = NEWN(c->a, FeDefine, (size_t)o->defines.n);
+    for (int i = 0; i < o->defines.n; i++) {
+        const char *eq = strchr(o->defines.v[i], '=');
+        defs[i].name = arena_strndup(c->a, o->defines.v[i], (size_t)(eq - o->defines.v[i]));
+        defs[i].value = eq + 1;
+    }
+    VEC(const char *) dirs = {0};
+    for (int i = 0; i < o->includes.n; i++) vec_push(c->a, &dirs, o->includes.v[i]);
+    const char *library = cli_models_dir(c);
+    if (library) vec_push(c->a, &dirs, library);
+    return (FeOptions){.defs = defs,
+                       .n_defs = o->defines.n,
+                       .dirs = dirs.v,
+                       .n_dirs = dirs.n,
+                       .model = o->model,
+                       .check_only = o->action == ACT_CHECK};
+}
+
+static Module *parse_ir(Ctx *c, const char *path) {
+    uint32_t file = ctx_add_file(c, path, (Span){0});
+    return file == UINT32_MAX ? NULL : module_parse(c, file);
+}
+
+static Module *read_module(Ctx *c, Job *j, const char *path) {
+    double start = now_ms();
+    FeOptions fe = front_end_options(c, &j->o);
+    Module *m = has_suffix(path, ".gir") ? parse_ir(c, path) : fe_compile(c, path, &fe);
+    stage_time(j, "front end", start);
+    if (!m || c->n_errors) return NULL;
+    return module_verify(c, m, "the front end") ? m : NULL;
+}
+
+static bool run_passes(Ctx *c, Job *j, Module *m) {
+    double start = now_ms();
+    PassOptions *p = &j->o.pass;
+    p->dump = stderr;
+    if (j->o.report_fusion) {
+        j->remarks = sb_new(c->a);
+        p->remarks = &j->remarks;
+    }
+    const char *names = j->o.passes ? j->o.passes : passes_pipeline(j->o.opt_level, j->o.grads);
+    bool ok = passes_run(c, m, names, p);
+    if (j->remarks.n) fputs(j->remarks.s, stderr);
+    stage_time(j, "passes", start);
+    return ok;
+}
+
+static const Target *choose_target(Ctx *c, const Job *j) {
+    const Target *t = target_find(strcmp(j->o.target, "auto") == 0 ? "cpu" : j->o.target);
+    if (!t)
+        diag(c, DIAG_E0513, (Span){0}, "this build of gnnc has no '%s' target; use --target=cpu",
+             j->o.target);
+    else if (j->o.verbose && strcmp(j->o.target, "auto") == 0)
+        fputs("gnnc: target cpu (this build has no cuda target)\n", stderr);
+    return t;
+}
+
+/* ---- actions ---------------------------------------------------------------------------- */
+static bool print_module(Ctx *c, const Job *j, const Module *m) {
+    StrBuf b = sb_new(c->a);
+    module_print(&b, m);
+    return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
+}
+
+static bool print_plan(Ctx *c, const Job *j, const Plan *p) {
+    StrBuf b = sb_new(c->a);
+    if (j->o.emit == OUT_PLAN) plan_print(&b, p);
+    for (int i = 0; i < p->kernels.n && j->o.emit == OUT_LOOPS; i++)
+        loop_print(&b, p->m, p->kernels.v[i]);
+    return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
+}
+
+static bool print_ast(Ctx *c, const Job *j) {
+    const Ast *t = fe_parse_path(c, j->o.files.v[0]);
+    if (!t || c->n_errors) return false;
+    StrBuf b = sb_new(c->a);
+    ast_print(&b, t);
+    return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
+}
+
+static bool generate(Ctx *c, Job *j, Module *m) {
+    double start = now_ms();
+    const Target *t = choose_target(c, j);
+    Plan *p = t ? plan_build(c, m) : NULL;
+    if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return false;
+    stage_time(j, "plan", start);
+    start = now_ms();
+    const char *stem = cli_stem(c->a, j->o.files.v[0]);
+    OutKind e = j->o.emit;
+    bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
+              : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, p, t, &j->o, stem)
+                                              : cli_emit(c, p, t, &j->o, stem);
+    stage_time(j, "code, compile and link", start);
+    return ok;
+}
+
+static bool compile(Ctx *c, Job *j) {
+    if (j->o.emit == OUT_AST) return print_ast(c, j);
+    Module *m = read_module(c, j, j->o.files.v[0]);
+    if (!m || !run_passes(c, j, m)) return false;
+    return j->o.emit == OUT_IR ? print_module(c, j, m) : generate(c, j, m);
+}
+
+static bool check(Ctx *c, Job *j) {
+    for (int i = 0; i < j->o.files.n; i++) {
+        int before = c->n_errors;
+        read_module(c, j, j->o.files.v[i]);
+        if (j->o.verbose && c->n_errors == before)
+            fprintf(stderr, "gnnc: %s is well-formed\n", j->o.files.v[i]);
+    }
+    return c->n_errors == 0;
+}
+
+static bool optimise(Ctx *c, Job *j) {
+    Module *m = read_module(c, j, j->o.files.v[0]);
+    if (!j->o.passes) j->o.passes = "";
+    j->o.pass.verify_each = true;
+    return m && run_passes(c, j, m) && print_module(c, j, m);
+}
+
+static void run(Ctx *c, void *arg) {
+    Job *j = arg;
+    j->parsed = cli_parse(c->a, &j->o, j->argc, j->argv, stderr);
+    if (!j->parsed) return;
+    switch (j->o.action) {
+    case ACT_COMPILE:
+        j->ok = compile(c, j);
+        break;
+    case ACT_CHECK:
+        j->ok = check(c, j);
+        break;
+    case ACT_OPT:
+        j->ok = optimise(c, j);
+        break;
+    case ACT_HELP:
+        cli_help(stdout);
+        j->ok = true;
+        break;
+    case ACT_VERSION:
+        j->ok = puts("gnnc " GNNC_VERSION_TEXT) >= 0;
+        break;
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "import") == 0) /* has a command line of its own */
+        return gnnc_import_main(argc - 1, argv + 1, stdout, stderr);
+    Ctx c;
+    Job j = {.argc = argc, .argv = argv};
+    if (!ctx_init(&c, NULL) || !ctx_run(&c, run, &j)) {
+        fputs("gnnc: out of memory\n", stderr);
+        return EXIT_DIAGNOSED;
+    }
+    diag_print_all(&c, stderr, isatty(STDERR_FILENO));
+    int status = !j.parsed ? EXIT_USAGE : j.ok && c.n_errors == 0 ? EXIT_OK : EXIT_DIAGNOSED;
+    ctx_free(&c);
+    return fflush(stdout) == 0 ? status : EXIT_DIAGNOSED;
+}
