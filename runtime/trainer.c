@@ -187,6 +187,9 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
     return rt_memory_settle(&t->x, &t->memory, (size_t)t->options.max_memory);
 }
 
+/* Rows of history that come without an allocation between epochs; untouched ones cost none. */
+enum { FIRST_ROWS = 1 << 16 };
+
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     TRY(st, rt_bind(&t->x, &t->memory, directory, t->options.split));
@@ -195,7 +198,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, run_load_phase(t));
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     TRY(st, alloc_best(t));
-    st = rt_history_reserve(t, t->options.epochs);
+    st = rt_history_reserve(t, t->options.epochs < FIRST_ROWS ? t->options.epochs : FIRST_ROWS);
 out:
     return st;
 }

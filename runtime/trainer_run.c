@@ -82,10 +82,8 @@ gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value
 
 /* ---- history ------------------------------------------------------------------- */
 gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_epochs) {
-    enum { FIRST = 1 << 12 };
     if (n_epochs <= t->history.cap) return GNNC_OK;
-    int64_t cap = t->history.cap ? 2 * t->history.cap : n_epochs < FIRST ? n_epochs : FIRST;
-    while (cap < n_epochs && t->history.cap) cap *= 2;
+    int64_t cap = n_epochs > 2 * t->history.cap ? n_epochs : 2 * t->history.cap;
     double *v = rt_pool_alloc(&t->rt.pool, (size_t)cap * (size_t)t->n_scalars, sizeof *v);
     if (!v) return rt_fail_nomem(&t->rt.err, "the history of the epochs");
     if (t->history.v) memcpy(v, t->history.v, (size_t)(t->history.cap * t->n_scalars) * sizeof *v);

@@ -1,0 +1,315 @@
+/* Checkpoints: one safetensors file, replaced atomically, that any reader of PyG weights
+ * can use and from which training goes on to the same bits.
+ *
+ *     <path>            the kept parameters and states (best epoch so far), PyG's names
+ *     train.<path>      those of the last step, where they differ from the kept ones
+ *     opt.*             optimizer state, as the program names it
+ *     train.history     f64 [epochs, scalars]: every epoch's metrics
+ *     metadata          which program and machine, and where training stands
+ *
+ * Nothing in it depends on the clock or the thread count, so equal runs write equal
+ * files.  Real numbers are written as their bits: exact, whatever the host's locale. */
+#include "checkpoint.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+enum { N_META = 24 };
+
+typedef struct {
+    gnnc_trainer *t;
+    RtPool pool;
+    RtTensors f;
+    const char *path;
+    bool nomem;
+} File;
+
+/* ---- what identifies a run ------------------------------------------------------- */
+static const char *machine_kind(RtPool *pool) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("bmi2");
+    bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512vl");
+    return rt_pool_printf(pool, "x86-64-v%d", v4 ? 4 : v3 ? 3 : 2);
+#else
+    struct utsname u;
+    return rt_pool_printf(pool, "%s", uname(&u) == 0 ? u.machine : "unknown");
+#endif
+}
+
+/* "paper=2708 F=1433 ..": a checkpoint belongs to data of these sizes. */
+static const char *sizes_text(gnnc_trainer *t, RtPool *pool) {
+    char *text = rt_pool_printf(pool, "%s", "");
+    for (int s = 0; s < t->program->n_spaces && text; s++) {
+        const rt_space *sp = &t->program->spaces[s];
+        if (sp->sym < 0 || (sp->kind == RT_SP_EDGE && sp->rel != RT_REL_BASE)) continue;
+        text = rt_pool_printf(pool, "%s%s%s=%" PRId64, text, *text ? " " : "", sp->name,
+                              t->x.n[sp->sym]);
+    }
+    return text;
+}
+
+/* ---- writing --------------------------------------------------------------------------- */
+static void put_meta(File *o, const char *key, const char *fmt, ...) RT_PRINTF(3, 4);
+static void put_meta(File *o, const char *key, const char *fmt, ...) {
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    const char *value = rt_pool_strndup(&o->pool, text, strlen(text));
+    o->nomem |= !value;
+    o->f.meta[o->f.n_meta++] = (RtMeta){key, value};
+}
+
+static void put_real(File *o, const char *key, double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    put_meta(o, key, "%016" PRIx64, bits);
+}
+
+static void put_tensor(File *o, const char *prefix, const char *name, RtArray a) {
+    const char *full = rt_pool_printf(&o->pool, "%s%s", prefix, name);
+    o->nomem |= !full;
+    o->f.v[o->f.n++] = (RtTensor){full, a};
+}
+
+static void put_identity(File *o) {
+    gnnc_trainer *t = o->t;
+    put_meta(o, "gnnc_checkpoint", "1");
+    put_meta(o, "model", "%s", t->program->name);
+    put_meta(o, "program", "%016" PRIx64, t->program->fingerprint);
+    put_meta(o, "compiler", "%s", t->program->compiler);
+    put_meta(o, "options", "%s", t->program->options);
+    const char *machine = machine_kind(&o->pool), *sizes = sizes_text(t, &o->pool);
+    o->nomem |= !machine || !sizes;
+    put_meta(o, "machine", "%s", machine ? machine : "");
+    put_meta(o, "sizes", "%s", sizes ? sizes : "");
+}
+
+static void put_progress(File *o) {
+    gnnc_trainer *t = o->t;
+    const RtProgress *p = &t->progress;
+    put_meta(o, "seed", "%" PRId64, t->options.seed);
+    put_meta(o, "split", "%" PRId64, t->options.split);
+    put_meta(o, "epochs", "%" PRId64, t->options.epochs);
+    put_real(o, "lr", t->options.lr);
+    put_real(o, "weight_decay", t->options.weight_decay);
+    put_meta(o, "epoch", "%" PRId64, p->epoch);
+    put_meta(o, "step", "%" PRId64, p->step);
+    put_meta(o, "best_epoch", "%" PRId64, p->best_epoch);
+    put_real(o, "best", p->best);
+    put_meta(o, "plateau_started", "%d", p->plateau.started);
+    put_real(o, "plateau_lr", p->plateau.lr);
+    put_real(o, "plateau_best", p->plateau.best);
+    put_meta(o, "plateau_bad", "%" PRId64, p->plateau.n_bad);
+}
+
+static void put_variables(File *o) {
+    gnnc_trainer *t = o->t;
+    const rt_program *p = t->program;
+    for (int i = 0; i < t->n_shown; i++) {
+        const rt_var *v = &p->vars[t->shown[i]];
+        void *kept = rt_best_of(t, i), *now = t->x.buf[v->buf];
+        put_tensor(o, "", v->path, rt_var_array(t, t->shown[i], kept));
+        if (kept != now) put_tensor(o, "train.", v->path, rt_var_array(t, t->shown[i], now));
+    }
+    for (int v = 0; v < p->n_vars; v++)
+        if (p->vars[v].kind == RT_VAR_SLOT)
+            put_tensor(o, "", p->vars[v].path, rt_var_array(t, v, t->x.buf[p->vars[v].buf]));
+    RtArray history = {.dt = RT_DT_F64,
+                       .rank = 2,
+                       .shape = {t->progress.epoch, t->n_scalars},
+                       .count = t->progress.epoch * t->n_scalars,
+                       .data = t->history.v};
+    put_tensor(o, "", "train.history", history);
+}
+
+static gnnc_status write_file(File *o) {
+    gnnc_trainer *t = o->t;
+    o->f.v = RT_NEWN(&o->pool, RtTensor, 2 * t->program->n_vars + 1);
+    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META);
+    if (!o->f.v || !o->f.meta) return rt_fail_nomem(&t->rt.err, o->path);
+    put_identity(o);
+    put_progress(o);
+    put_variables(o);
+    if (o->nomem) return rt_fail_nomem(&t->rt.err, o->path);
+    return rt_safetensors_save(&o->pool.from, o->path, &o->f, &t->rt.err);
+}
+
+gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path) {
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    if (t->finished)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the state of training is gone once the kept parameters are in place");
+    File o = {.t = t, .path = path};
+    rt_pool_init(&o.pool, &t->rt.pool.from);
+    st = write_file(&o);
+    rt_pool_free(&o.pool);
+    return st;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+static gnnc_status bad(File *o, const char *what) {
+    return rt_fail(&o->t->rt.err, GNNC_E_FORMAT, "%s: %s", o->path, what);
+}
+
+static gnnc_status get_int(File *o, const char *key, int64_t *v) {
+    const char *text = rt_tensors_meta(&o->f, key);
+    char *end = NULL;
+    if (text) *v = strtoll(text, &end, 10);
+    return text && end != text && !*end ? GNNC_OK : bad(o, key);
+}
+
+static gnnc_status get_real(File *o, const char *key, double *v) {
+    const char *text = rt_tensors_meta(&o->f, key);
+    char *end = NULL;
+    uint64_t bits = text ? strtoull(text, &end, 16) : 0;
+    memcpy(v, &bits, sizeof bits);
+    return text && end != text && !*end ? GNNC_OK : bad(o, key);
+}
+
+static gnnc_status check_same(File *o, const char *key, const char *want, const char *what) {
+    const char *has = rt_tensors_meta(&o->f, key);
+    if (has && want && strcmp(has, want) == 0) return GNNC_OK;
+    return rt_fail(&o->t->rt.err, GNNC_E_ARG, "%s: the checkpoint is of another %s: '%s', not '%s'",
+                   o->path, what, has ? has : "", want ? want : "");
+}
+
+static gnnc_status check_identity(File *o) {
+    gnnc_trainer *t = o->t;
+    if (!rt_tensors_meta(&o->f, "gnnc_checkpoint"))
+        return bad(o, "no checkpoint of a trainer (weights alone are loaded with --weights)");
+    const char *program = rt_pool_printf(&o->pool, "%016" PRIx64, t->program->fingerprint);
+    const char *split = rt_pool_printf(&o->pool, "%" PRId64, t->options.split);
+    gnnc_status st;
+    TRY(st, check_same(o, "model", t->program->name, "model"));
+    TRY(st, check_same(o, "program", program, "version of the model"));
+    TRY(st, check_same(o, "sizes", sizes_text(t, &o->pool), "data set"));
+    TRY(st, check_same(o, "split", split, "split"));
+    const char *machine = rt_tensors_meta(&o->f, "machine"), *here = machine_kind(&o->pool);
+    if (machine && here && strcmp(machine, here) != 0)
+        rt_message(&t->rt, "%s was written on %s; on %s the last bits may differ", o->path, machine,
+                   here);
+out:
+    return st;
+}
+
+static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
+    int64_t started = 0;
+    RtOptions was = *opt;
+    gnnc_status st;
+    TRY(st, get_int(o, "seed", &was.seed));
+    TRY(st, get_int(o, "epochs", &was.epochs));
+    TRY(st, get_real(o, "lr", &was.lr));
+    TRY(st, get_real(o, "weight_decay", &was.weight_decay));
+    TRY(st, get_int(o, "epoch", &p->epoch));
+    TRY(st, get_int(o, "step", &p->step));
+    TRY(st, get_int(o, "best_epoch", &p->best_epoch));
+    TRY(st, get_real(o, "best", &p->best));
+    TRY(st, get_int(o, "plateau_started", &started));
+    TRY(st, get_real(o, "plateau_lr", &p->plateau.lr));
+    TRY(st, get_real(o, "plateau_best", &p->plateau.best));
+    TRY(st, get_int(o, "plateau_bad", &p->plateau.n_bad));
+    p->plateau.started = started != 0;
+    opt->seed = was.seed;
+    if (!opt->has_epochs) opt->epochs = was.epochs;
+    if (!opt->has_lr) opt->lr = was.lr;
+    if (!opt->has_weight_decay) opt->weight_decay = was.weight_decay;
+    if (p->epoch < 0 || p->step < 0 || p->best_epoch < 0 || p->best_epoch > p->epoch)
+        st = bad(o, "impossible epoch numbers");
+out:
+    return st;
+}
+
+static const RtTensor *find(File *o, const char *prefix, const char *name) {
+    const char *full = rt_pool_printf(&o->pool, "%s%s", prefix, name);
+    return full ? rt_tensors_find(&o->f, full) : NULL;
+}
+
+/* The tensor that holds the value at the last step. */
+static const RtTensor *present_of(File *o, int var) {
+    const RtTensor *f = find(o, "train.", o->t->program->vars[var].path);
+    return f ? f : find(o, "", o->t->program->vars[var].path);
+}
+
+static gnnc_status check_tensors(File *o, const RtProgress *p, const RtTensor **history) {
+    gnnc_trainer *t = o->t;
+    for (int v = 0; v < t->program->n_vars; v++) {
+        const RtTensor *f[2] = {present_of(o, v), find(o, "", t->program->vars[v].path)};
+        for (int k = 0; k < 2; k++) {
+            if (!f[k])
+                return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' is missing", o->path,
+                               t->program->vars[v].path);
+            gnnc_status st = rt_tensor_check(t, o->path, f[k], v);
+            if (st != GNNC_OK) return st;
+        }
+    }
+    const RtTensor *h = *history = find(o, "", "train.history");
+    bool ok = h && h->a.dt == RT_DT_F64 && h->a.rank == 2 && h->a.shape[0] == p->epoch &&
+              h->a.shape[1] == t->n_scalars;
+    return ok ? GNNC_OK : bad(o, "the history of the epochs does not fit");
+}
+
+static gnnc_status store_tensors(File *o, bool has_best) {
+    gnnc_trainer *t = o->t;
+    gnnc_status st = GNNC_OK;
+    for (int v = 0; v < t->program->n_vars && st == GNNC_OK; v++)
+        st = rt_tensor_store(t, &o->pool, present_of(o, v), v, t->x.buf[t->program->vars[v].buf]);
+    for (int i = 0; i < t->n_shown && st == GNNC_OK && has_best; i++)
+        st = rt_tensor_store(t, &o->pool, find(o, "", t->program->vars[t->shown[i]].path),
+                             t->shown[i], rt_best_of(t, i));
+    return st;
+}
+
+static void store_history(gnnc_trainer *t, const RtTensor *h) {
+    size_t n = (size_t)h->a.count;
+    if (n) memcpy(t->history.v, h->a.data, n * sizeof(double));
+    for (int i = 0; n && i < t->n_scalars; i++) {
+        double v = t->history.v[n - (size_t)t->n_scalars + (size_t)i];
+        t->scalars[i].value = v;
+        t->scalars[i].known = !isnan(v);
+    }
+}
+
+static gnnc_status resume(File *o) {
+    gnnc_trainer *t = o->t;
+    RtProgress p = {0};
+    RtOptions opt = t->options;
+    const RtTensor *history = NULL;
+    gnnc_status st;
+    TRY(st, rt_safetensors_open(&o->pool, o->path, &o->f, &t->rt.err));
+    TRY(st, check_identity(o));
+    TRY(st, get_progress(o, &p, &opt));
+    TRY(st, check_tensors(o, &p, &history));
+    TRY(st, rt_history_reserve(t, opt.epochs > p.epoch ? opt.epochs : p.epoch));
+    /* From here nothing can fail: names, types and sizes agree. */
+    t->progress = p;
+    t->options = opt;
+    t->schedule.epochs = opt.epochs;
+    t->schedule.lr = opt.lr;
+    t->finished = false;
+    store_history(t, history);
+    st = store_tensors(o, p.best_epoch > 0 && t->best);
+out:
+    return st;
+}
+
+gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path) {
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    File o = {.t = t, .path = path};
+    rt_pool_init(&o.pool, &t->rt.pool.from);
+    st = resume(&o);
+    rt_pool_free(&o.pool);
+    return st;
+}

@@ -1,0 +1,167 @@
+/* Weights in safetensors files under PyG's names: ours and other programs'. */
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint.h"
+
+/* ---- shapes ------------------------------------------------------------------ */
+static int without_ones(int rank, const int64_t *dim, int64_t *out) {
+    int n = 0;
+    for (int i = 0; i < rank; i++)
+        if (dim[i] != 1) out[n++] = dim[i];
+    return n;
+}
+
+/* Is each dimension of `coarse` a product of consecutive dimensions of `fine`? */
+static bool is_merge(int n_fine, const int64_t *fine, int n_coarse, const int64_t *coarse) {
+    int f = 0;
+    for (int c = 0; c < n_coarse; c++) {
+        int64_t product = 1;
+        if (coarse[c] == 0) return false;
+        while (f < n_fine && product < coarse[c] && fine[f] > 0) product *= fine[f++];
+        if (product != coarse[c]) return false;
+    }
+    return f == n_fine;
+}
+
+bool rt_shapes_agree(int rank_a, const int64_t *a, int rank_b, const int64_t *b) {
+    int64_t x[RT_MAX_RANK], y[RT_MAX_RANK];
+    int nx = without_ones(rank_a, a, x), ny = without_ones(rank_b, b, y);
+    if (nx == ny && memcmp(x, y, sizeof *x * (size_t)nx) == 0) return true;
+    return nx > ny ? is_merge(nx, x, ny, y) : is_merge(ny, y, nx, x);
+}
+
+RtDtype rt_file_dtype(rt_dtype t) {
+    switch (t) {
+    case RT_F64:
+        return RT_DT_F64;
+    case RT_F16:
+        return RT_DT_F16;
+    case RT_BF16:
+        return RT_DT_BF16;
+    case RT_I32:
+        return RT_DT_I32;
+    case RT_I64:
+        return RT_DT_I64;
+    case RT_I1:
+        return RT_DT_BOOL;
+    case RT_VOID:
+    case RT_F32:
+        break;
+    }
+    return RT_DT_F32;
+}
+
+RtArray rt_var_array(gnnc_trainer *t, int var, const void *data) {
+    rt_var_shape s = {.rank = 0};
+    t->program->var_shape(var, t->x.n, &s);
+    RtArray a = {.dt = rt_file_dtype(t->program->vars[var].dt),
+                 .rank = s.rank,
+                 .count = s.count,
+                 .data = data};
+    memcpy(a.shape, s.dim, sizeof(int64_t) * (size_t)s.rank);
+    return a;
+}
+
+static void print_shape(char *to, size_t n, int rank, const int64_t *dim) {
+    size_t at = (size_t)snprintf(to, n, "[");
+    for (int i = 0; i < rank && at < n; i++)
+        at += (size_t)snprintf(to + at, n - at, "%s%lld", i ? ", " : "", (long long)dim[i]);
+    if (at < n) snprintf(to + at, n - at, "]");
+}
+
+gnnc_status rt_tensor_check(gnnc_trainer *t, const char *path, const RtTensor *from, int var) {
+    RtArray want = rt_var_array(t, var, NULL);
+    char has[128], wants[128];
+    if (!rt_shapes_agree(from->a.rank, from->a.shape, want.rank, want.shape)) {
+        print_shape(has, sizeof has, from->a.rank, from->a.shape);
+        print_shape(wants, sizeof wants, want.rank, want.shape);
+        return rt_fail(&t->rt.err, GNNC_E_SHAPE, "%s: '%s' is %s, in the model %s", path,
+                       from->name, has, wants);
+    }
+    bool floats = rt_dtype_kind(from->a.dt) == 'f' && t->program->vars[var].dt == RT_F32;
+    if (floats || from->a.dt == want.dt) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_DTYPE, "%s: '%s' is %s, in the model %s", path, from->name,
+                   rt_dtype_name(from->a.dt), rt_dtype_name(want.dt));
+}
+
+gnnc_status rt_tensor_store(gnnc_trainer *t, RtPool *pool, const RtTensor *from, int var,
+                            void *to) {
+    RtArray want = rt_var_array(t, var, NULL);
+    const void *data = from->a.data;
+    if (from->a.dt != want.dt) data = rt_array_as_f32(pool, &from->a);
+    if (!data) return rt_fail_nomem(&t->rt.err, from->name);
+    memcpy(to, data, (size_t)want.count * rt_dtype_bytes(want.dt));
+    return GNNC_OK;
+}
+
+/* ---- save ----------------------------------------------------------------------- */
+gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    RtPool pool;
+    rt_pool_init(&pool, &t->rt.pool.from);
+    RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown)};
+    for (int i = 0; f.v && i < t->n_shown; i++) {
+        const rt_var *v = &t->program->vars[t->shown[i]];
+        f.v[f.n++] = (RtTensor){v->path, rt_var_array(t, t->shown[i], t->x.buf[v->buf])};
+    }
+    st = f.v ? rt_safetensors_save(&pool.from, path, &f, &t->rt.err)
+             : rt_fail_nomem(&t->rt.err, path);
+    rt_pool_free(&pool);
+    return st;
+}
+
+/* ---- load ----------------------------------------------------------------------- */
+/* Names of the file that the model does not have are worth a word, not a failure:
+ * our own checkpoints carry optimizer state. */
+static void report_unexpected(gnnc_trainer *t, const char *path, const RtTensors *f) {
+    bool ours = rt_tensors_meta(f, "gnnc_checkpoint") != NULL;
+    for (int i = 0; i < f->n && !ours; i++) {
+        bool known = false;
+        for (int k = 0; k < t->n_shown && !known; k++)
+            known = strcmp(f->v[i].name, t->program->vars[t->shown[k]].path) == 0;
+        if (!known) rt_message(&t->rt, "%s: '%s' is not in the model", path, f->v[i].name);
+    }
+}
+
+static gnnc_status check_all(gnnc_trainer *t, const char *path, const RtTensors *f) {
+    char missing[256] = "";
+    size_t n = 0;
+    for (int i = 0; i < t->n_shown; i++) {
+        const char *name = t->program->vars[t->shown[i]].path;
+        const RtTensor *from = rt_tensors_find(f, name);
+        if (!from && n < sizeof missing)
+            n += (size_t)snprintf(missing + n, sizeof missing - n, "%s'%s'", n ? ", " : "", name);
+        gnnc_status st = from ? rt_tensor_check(t, path, from, t->shown[i]) : GNNC_OK;
+        if (st != GNNC_OK) return st;
+    }
+    if (!n) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: missing %s", path, missing);
+}
+
+static gnnc_status store_all(gnnc_trainer *t, RtPool *pool, const RtTensors *f) {
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < t->n_shown && st == GNNC_OK; i++) {
+        const rt_var *v = &t->program->vars[t->shown[i]];
+        st = rt_tensor_store(t, pool, rt_tensors_find(f, v->path), t->shown[i], t->x.buf[v->buf]);
+    }
+    return st;
+}
+
+gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    RtPool pool;
+    RtTensors f;
+    rt_pool_init(&pool, &t->rt.pool.from);
+    TRY(st, rt_safetensors_open(&pool, path, &f, &t->rt.err));
+    TRY(st, check_all(t, path, &f));
+    report_unexpected(t, path, &f);
+    st = store_all(t, &pool, &f);
+out:
+    rt_pool_free(&pool);
+    return st;
+}
