@@ -25,8 +25,13 @@ UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_t
 
 all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a
 
-$(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
-	$(CC) $(SAN) -o $@ $^ $(LLVM_LIBS) -lcjson -lz -lm -fopenmp $(GEMM_LIB)
+# What libgnnrt.a needs; gnnc reads link.flags to link trainers with the same.
+RT_LIBS = -fopenmp $(GEMM_LIB) -lcjson -lz -lm -ldl
+$(BUILD)/link.flags: Makefile
+	@mkdir -p $(@D)
+	@echo '-Wl,--as-needed $(SAN) $(RT_LIBS)' > $@
+$(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a $(BUILD)/link.flags
+	$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 
 $(BUILD)/libgnncc.a: $(COMPILER_OBJ)
 	rm -f $@ && ar rcs $@ $^
@@ -80,6 +85,21 @@ check: all unit
 accuracy: all
 	@python3 bench/accuracy.py --gnnc $(BUILD)/gnnc
 
+# ---- installation ----------------------------------------------------------------
+LIB = $(DESTDIR)$(PREFIX)/lib/gnnc
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(LIB)/include
+	install -m 755 $(BUILD)/gnnc $(DESTDIR)$(PREFIX)/bin/gnnc
+	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(LIB)/
+	install -m 644 runtime/include/*.h runtime/program.h $(LIB)/include/
+	install -m 644 runtime/include/gnnc.h $(DESTDIR)$(PREFIX)/include/
+	install -d $(DESTDIR)$(PREFIX)/share/gnnc/models/layers
+	install -m 644 models/*.gnn $(DESTDIR)$(PREFIX)/share/gnnc/models/
+	install -m 644 models/layers/*.gnn $(DESTDIR)$(PREFIX)/share/gnnc/models/layers/
+uninstall:
+	rm -rf $(LIB) $(DESTDIR)$(PREFIX)/share/gnnc
+	rm -f $(DESTDIR)$(PREFIX)/bin/gnnc $(DESTDIR)$(PREFIX)/include/gnnc.h
+
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
 format:
@@ -88,7 +108,7 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit demo test check accuracy format format-check clean
+.PHONY: all unit install uninstall demo test check accuracy format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 print-%:
