@@ -1,0 +1,145 @@
+/* Matrix products: a library's sgemm, called serially on tiles.
+ *
+ * A threaded BLAS splits by the number of threads, and so gives other bits for other
+ * thread counts.  Here the split depends on the sizes only: tiles of C, and for a long
+ * k (a sum over nodes or edges) a fixed number of k ranges whose products are added in
+ * order.  Our own OpenMP loop runs the tiles; inside it the library sees a parallel
+ * region and stays serial. */
+#include "exec.h"
+
+#include <omp.h>
+#include <string.h>
+
+#if RT_GEMM_DNNL
+#include <oneapi/dnnl/dnnl.h>
+enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 1024 };
+#else
+#include <cblas.h>
+/* A tile of at most 2^18 multiplications: OpenBLAS runs those on the calling thread. */
+enum { TILE_M = 64, TILE_N = 64, SPLIT_K = 1024 };
+#endif
+enum { WANTED_TILES = 32, MAX_SPLITS = 32 };
+
+typedef struct {
+    rt_gemm g;
+    const float *a, *b;
+    float *c;
+    float *part; /* [splits - 1][batch][m][n]: products of the k ranges after the first */
+    int64_t tiles_m, tiles_n, splits, k_len;
+} Job;
+
+static int64_t ceil_div(int64_t x, int64_t y) {
+    return (x + y - 1) / y;
+}
+static int64_t least(int64_t x, int64_t y) {
+    return x < y ? x : y;
+}
+static int64_t most(int64_t x, int64_t y) {
+    return x > y ? x : y;
+}
+
+/* One operand as BLAS wants it: rows x cols, stored by rows ('N') or by columns ('T'). */
+typedef struct {
+    char trans;
+    int64_t ld;
+} Stored;
+static Stored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
+    if (col == 1 && (row >= cols || rows == 1)) return (Stored){'N', most(row, most(cols, 1))};
+    return (Stored){'T', most(col, most(rows, 1))};
+}
+
+static void sgemm(Stored sa, Stored sb, int64_t m, int64_t n, int64_t k, const float *a,
+                  const float *b, float *c, int64_t ldc) {
+#if RT_GEMM_DNNL
+    dnnl_sgemm(sa.trans, sb.trans, m, n, k, 1.0f, a, sa.ld, b, sb.ld, 0.0f, c, ldc);
+#else
+    for (int64_t p = 0; p < k; p += TILE_M) { /* keeps each call below the threading limit */
+        const float *ap = a + (sa.trans == 'N' ? p : p * sa.ld);
+        const float *bp = b + (sb.trans == 'N' ? p * sb.ld : p);
+        cblas_sgemm(CblasRowMajor, sa.trans == 'N' ? CblasNoTrans : CblasTrans,
+                    sb.trans == 'N' ? CblasNoTrans : CblasTrans, (int)m, (int)n,
+                    (int)least(TILE_M, k - p), 1.0f, ap, (int)sa.ld, bp, (int)sb.ld,
+                    p ? 1.0f : 0.0f, c, (int)ldc);
+    }
+#endif
+}
+
+static void run_tile(const Job *j, int64_t tile) {
+    const rt_gemm *g = &j->g;
+    int64_t tn = tile % j->tiles_n, tm = tile / j->tiles_n % j->tiles_m;
+    int64_t split = tile / (j->tiles_n * j->tiles_m) % j->splits;
+    int64_t batch = tile / (j->tiles_n * j->tiles_m * j->splits);
+    int64_t i = tm * TILE_M, l = tn * TILE_N, p = split * j->k_len;
+    int64_t m = least(TILE_M, g->m - i), n = least(TILE_N, g->n - l), k = least(j->k_len, g->k - p);
+    float *c = j->c + batch * g->c_batch + i * g->c_row + l;
+    int64_t ldc = g->c_row;
+    if (split > 0) {
+        c = j->part + (((split - 1) * g->batch + batch) * g->m + i) * g->n + l;
+        ldc = g->n;
+    }
+    sgemm(stored(g->m, g->k, g->a_row, g->a_col), stored(g->k, g->n, g->b_row, g->b_col), m, n, k,
+          j->a + batch * g->a_batch + i * g->a_row + p * g->a_col,
+          j->b + batch * g->b_batch + p * g->b_row + l * g->b_col, c, most(ldc, n));
+}
+
+/* Adds the k ranges in order, rows [lo, hi) of all batches. */
+static void add_parts(const Job *j, int64_t lo, int64_t hi) {
+    const rt_gemm *g = &j->g;
+    for (int64_t r = lo; r < hi; r++) {
+        float *c = j->c + r / g->m * g->c_batch + r % g->m * g->c_row;
+        for (int64_t s = 1; s < j->splits; s++) {
+            const float *p = j->part + ((s - 1) * g->batch * g->m + r) * g->n;
+            for (int64_t i = 0; i < g->n; i++) c[i] += p[i];
+        }
+    }
+}
+
+/* oneDNN is serial inside an *active* parallel region only, and one of a single thread is
+ * not active: so the team of one says in its own task (not in the caller's, which keeps
+ * its settings) that it has one thread. */
+static void run_tiles(const Job *j, int threads, int64_t n_tiles) {
+    int64_t rows = j->splits > 1 ? j->g.batch * j->g.m : 0;
+#pragma omp parallel num_threads(threads)
+    {
+        int64_t t = omp_get_thread_num(), team = omp_get_num_threads();
+        if (team == 1) omp_set_num_threads(1);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < n_tiles; i++) run_tile(j, i);
+        if (rows) add_parts(j, rows * t / team, rows * (t + 1) / team);
+    }
+}
+
+static void fill_zero(const rt_gemm *g, float *c) {
+    for (int64_t b = 0; b < g->batch; b++)
+        for (int64_t i = 0; i < g->m; i++)
+            memset(c + b * g->c_batch + i * g->c_row, 0, (size_t)g->n * sizeof *c);
+}
+
+static void plan_tiles(Job *j) {
+    const rt_gemm *g = &j->g;
+    j->tiles_m = ceil_div(g->m, TILE_M);
+    j->tiles_n = ceil_div(g->n, TILE_N);
+    int64_t tiles = j->tiles_m * j->tiles_n * g->batch, want = 1;
+    if (g->long_k && tiles < WANTED_TILES)
+        want = least(least(ceil_div(WANTED_TILES, tiles), MAX_SPLITS), ceil_div(g->k, SPLIT_K));
+    j->k_len = ceil_div(g->k, want);
+    j->splits = ceil_div(g->k, j->k_len);
+}
+
+gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
+    x->rt->count.library_calls++;
+    if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
+    if (g->k <= 0) {
+        fill_zero(g, c);
+        return GNNC_OK;
+    }
+    Job j = {.g = *g, .a = a, .b = b, .c = c};
+    plan_tiles(&j);
+    if (j.splits > 1) {
+        size_t bytes = (size_t)((j.splits - 1) * g->batch * g->m * g->n) * sizeof(float);
+        j.part = rt_scratch(x, bytes);
+        if (!j.part) return GNNC_E_NOMEM;
+    }
+    run_tiles(&j, x->threads, j.tiles_m * j.tiles_n * j.splits * g->batch);
+    return GNNC_OK;
+}
