@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 #if defined(__GNUC__)
-#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a), nonnull(f)))
 #else
 #define PRINTF_LIKE(f, a)
 #endif
@@ -44,7 +44,7 @@ size_t arena_used_bytes(const Arena *a);
 void *arena_alloc(Arena *a, size_t n, size_t size, size_t align); /* zeroed */
 char *arena_strndup(Arena *a, const char *s, size_t n);
 char *arena_printf(Arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
-char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
+char *arena_vprintf(Arena *a, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 
 #define NEW(a, T) ((T *)arena_alloc((a), 1, sizeof(T), _Alignof(T)))
 #define NEWN(a, T, n) ((T *)arena_alloc((a), (n), sizeof(T), _Alignof(T)))

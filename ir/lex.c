@@ -64,6 +64,7 @@ static void bad(Parser *p, Tok *t, const char *why) {
 
 static void lex_string(Parser *p, Tok *t) {
     StrBuf b = sb_new(p->a);
+    bool known = true;
     sb_puts(&b, "");
     p->p++;
     while (p->p < p->end && *p->p != '"') {
@@ -73,8 +74,8 @@ static void lex_string(Parser *p, Tok *t) {
             break;
         }
         if (c == '\\' && (c = take_escape(p)) == 0) {
-            bad(p, t, "unknown escape in a string");
-            return;
+            known = false;
+            continue;
         }
         sb_put(&b, &c, 1);
     }
@@ -85,6 +86,7 @@ static void lex_string(Parser *p, Tok *t) {
     p->p++;
     t->kind = T_STRING;
     t->s = b.s;
+    if (!known) bad(p, t, "unknown escape in this string");
 }
 
 /* Digits and letters, with a sign where it follows an exponent's e. */

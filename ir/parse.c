@@ -613,7 +613,7 @@ static bool recipe_line(Parser *p) {
 
 static bool recipe_stmt(Parser *p) {
     Span at = p->tok.span;
-    if (p->m->recipe.present) return parse_fail(p, DIAG_E0403, at, "a second recipe");
+    if (p->m->recipe.present) parse_fail(p, DIAG_E0403, at, "a second recipe");
     p->m->recipe.present = true;
     if (!parse_expect(p, '{')) return false;
     while (!parse_stop(p) && !parse_is(p, '}'))
