@@ -19,7 +19,8 @@ void interp_fit(Interp *in) {
     Module *m = in->m;
     FIT(sym, n_syms, m->syms.n);
     FIT(space, n_spaces, m->spaces.n);
-    FIT(var, n_vars, m->vars.n);
+    for (int i = 0; i < m->vars.n; i++) /* ids may have gaps */
+        FIT(var, n_vars, m->vars.v[i]->id + 1);
     FIT(col, n_cols, m->cols.n);
     FIT(map, n_maps, m->maps.n);
 }

@@ -102,8 +102,10 @@ static void differentiate(Ad *ad, Op *op) {
 /* A parameter's gradient: the sum over all reads of it; zeros when the loss does not
  * depend on it; none when nothing reads it. */
 static void put_outputs(Ad *ad, Module *m) {
-    Op **sum = NEWN(ad->p->a, Op *, (size_t)m->vars.n + 1);
-    bool *read = NEWN(ad->p->a, bool, (size_t)m->vars.n + 1);
+    int n = 0; /* of ids: a pass may have dropped variables */
+    for (int i = 0; i < m->vars.n; i++) n = m->vars.v[i]->id < n ? n : m->vars.v[i]->id + 1;
+    Op **sum = NEWN(ad->p->a, Op *, (size_t)n + 1);
+    bool *read = NEWN(ad->p->a, bool, (size_t)n + 1);
     Op *end = ad->last->next;
     for (Op *op = ad->b.f->first; op != end; op = op->next) {
         if (op->kind != OP_VAR || op->var->kind != VAR_PARAM) continue;
@@ -114,9 +116,9 @@ static void put_outputs(Ad *ad, Module *m) {
     }
     for (int i = 0; i < m->vars.n; i++) {
         const Var *v = m->vars.v[i];
-        if (!read[i]) continue;
+        if (!read[v->id]) continue;
         ad->b.span = v->span;
-        Op *g = sum[i] ? sum[i] : ad_zeros(&ad->b, &v->type);
+        Op *g = sum[v->id] ? sum[v->id] : ad_zeros(&ad->b, &v->type);
         b_output(&ad->b, arena_printf(m->a, "grad.%s", v->path), g);
     }
 }

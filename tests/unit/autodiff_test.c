@@ -1,0 +1,192 @@
+/* What pass_autodiff promises beyond right numbers (those: ops_test.c): which
+ * outputs it makes, ties, activity, depth, and sparse operands. */
+#include "test.h"
+
+#include <math.h>
+
+#include "ir/interp.h"
+#include "passes/autodiff.h"
+
+typedef struct {
+    Ctx *c;
+    Module *m;
+    Builder b;
+    Space *node, *edge;
+    Interp *in;
+} Fixture;
+
+enum { N = 4, E = 5 };
+
+static Fixture fixture(Ctx *c) {
+    Fixture x = {.c = c, .m = module_new(c, "t")};
+    x.node = space_node(x.m, "node", (Span){0});
+    x.edge = space_edge(x.m, "edge", x.node, x.node, (Span){0});
+    x.b = (Builder){.m = x.m, .f = func_new(x.m, "train")};
+    return x;
+}
+
+static Var *param(Fixture *x, const char *path, int rank, Space *s) {
+    return var_new(x->m, VAR_PARAM, path, type_make(DT_F32, rank, &s), (Init){0}, (Span){0});
+}
+
+static bool differentiate(Fixture *x) {
+    PassCtx p = {.ctx = x->c, .a = x->c->a};
+    return pass_autodiff.run(&p, x->m);
+}
+
+static bool run(Fixture *x, const Var *v, const double *values) {
+    static const int32_t from[E] = {1, 2, 3, 0, 1}, to[E] = {0, 0, 0, 2, 2};
+    x->in = interp_new(x->c, x->m);
+    interp_set_size(x->in, x->node, N);
+    interp_set_edges(x->in, x->edge, E, from, to);
+    interp_set_var(x->in, v, values);
+    bool ok = interp_run(x->in, func_find(x->m, "train"));
+    CHECK_MSG(ok, "%s", interp_error(x->in));
+    return ok;
+}
+
+static void check_grad(Fixture *x, const char *path, int n, const double *want) {
+    const OpTensor *g = interp_output(x->in, arena_printf(x->c->a, "grad.%s", path));
+    CHECK_MSG(g && g->count == n, "grad.%s", path);
+    for (int i = 0; g && i < n && i < g->count; i++)
+        CHECK_MSG(fabs(g->v[i] - want[i]) < 1e-6, "grad.%s[%d] is %g, not %g", path, i, g->v[i],
+                  want[i]);
+}
+
+static Op *total(Fixture *x, Op *y) {
+    return b_reduce(&x->b, RED_SUM, y, y->type.rank, y->type.dim);
+}
+
+static void with_ctx(void (*fn)(Ctx *, void *)) {
+    Ctx c;
+    CHECK(ctx_init(&c, NULL));
+    CHECK(ctx_run(&c, fn, NULL));
+    ctx_free(&c);
+}
+#define CTX_TEST(name)                                                                             \
+    static void name##_in(Ctx *c, void *arg);                                                      \
+    TEST(name) {                                                                                   \
+        with_ctx(name##_in);                                                                       \
+    }                                                                                              \
+    static void name##_in(Ctx *c, void *arg)
+#define UNUSED_ARG (void)arg
+
+CTX_TEST(tied_entries_of_a_segment_share_the_gradient) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 1, x.node);
+    Op *e = b_gather(&x.b, map_src(x.m, x.edge), b_var(&x.b, v));
+    b_output(&x.b, "loss", total(&x, b_segment(&x.b, RED_MAX, map_dst(x.m, x.edge), e)));
+    CHECK(differentiate(&x));
+    /* node 0 takes the larger of v1 v2 v3 = 5 5 1, node 2 of v0 v1 = 5 5 */
+    if (run(&x, v, (double[]){5, 5, 5, 1})) check_grad(&x, "v", N, (double[]){0.5, 1, 0.5, 0});
+}
+
+CTX_TEST(tied_entries_of_a_reduction_share_the_gradient) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 1, x.node);
+    b_output(&x.b, "loss", b_reduce(&x.b, RED_MIN, b_var(&x.b, v), 1, &x.node));
+    CHECK(differentiate(&x));
+    if (run(&x, v, (double[]){2, -1, 3, -1})) check_grad(&x, "v", N, (double[]){0, 0.5, 0, 0.5});
+}
+
+CTX_TEST(a_tie_of_max_goes_to_the_second_operand) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Var *first = param(&x, "first", 1, x.node), *second = param(&x, "second", 1, x.node);
+    Op *p = b_var(&x.b, first), *q = b_var(&x.b, second);
+    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MAX, p, q)));
+    CHECK(differentiate(&x));
+    x.in = interp_new(c, x.m);
+    interp_set_size(x.in, x.node, N);
+    interp_set_var(x.in, first, (double[]){2, -1, 3, 7});
+    interp_set_var(x.in, second, (double[]){2, -1, 4, 6});
+    CHECK_MSG(interp_run(x.in, x.b.f), "%s", interp_error(x.in));
+    check_grad(&x, "first", N, (double[]){0, 0, 0, 1});
+    check_grad(&x, "second", N, (double[]){1, 1, 1, 0});
+}
+
+CTX_TEST(relu_has_no_gradient_at_zero) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 1, x.node);
+    Op *zero = b_const(&x.b, DT_F32, 0);
+    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MAX, b_var(&x.b, v), zero)));
+    CHECK(differentiate(&x));
+    if (run(&x, v, (double[]){2, 0, 3, -1})) check_grad(&x, "v", N, (double[]){1, 0, 1, 0});
+}
+
+CTX_TEST(every_parameter_that_is_read_gets_one_output) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 1, x.node), *idle = param(&x, "idle", 1, x.node);
+    Var *unread = param(&x, "unread", 1, x.node);
+    (void)unread;
+    Var *state = var_new(x.m, VAR_STATE, "state", type_scalar(DT_F32), (Init){0}, (Span){0});
+    b_output(&x.b, "shown", total(&x, b_var(&x.b, idle)));
+    Op *twice = b_binary(&x.b, OP_MUL, b_var(&x.b, v), b_var(&x.b, v));
+    Op *y = b_binary(&x.b, OP_MUL, twice, b_var(&x.b, state));
+    b_output(&x.b, "loss", total(&x, y));
+    CHECK(differentiate(&x));
+    CHECK(differentiate(&x)); /* has its gradients already: nothing happens */
+    Func *f = x.b.f;
+    CHECK(func_output(f, "grad.v") && func_output(f, "grad.idle"));
+    CHECK(!func_output(f, "grad.unread") && !func_output(f, "grad.state"));
+    CHECK(module_verify(c, x.m, "autodiff"));
+    x.in = interp_new(c, x.m);
+    interp_set_size(x.in, x.node, N);
+    double ones[N] = {1, 2, 3, 4};
+    interp_set_var(x.in, v, ones);
+    interp_set_var(x.in, idle, ones);
+    interp_set_var(x.in, state, (double[]){10});
+    CHECK_MSG(interp_run(x.in, f), "%s", interp_error(x.in));
+    check_grad(&x, "v", N, (double[]){20, 40, 60, 80});
+    check_grad(&x, "idle", N, (double[]){0, 0, 0, 0});
+}
+
+static int count(const Func *f, OpKind k) {
+    int n = 0;
+    for (const Op *op = f->first; op; op = op->next) n += op->kind == k;
+    return n;
+}
+
+CTX_TEST(data_gets_no_gradient) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Space *f = space_dim(x.m, "F", NULL, (Span){0}), *o = space_dim(x.m, "O", NULL, (Span){0});
+    Column *data = column_new(x.m, COL_CSR, x.node, "x", 1, &f, NULL, (Span){0});
+    Space *both[] = {o, f}, *out[] = {x.node, o};
+    Type t = type_make(DT_F32, 2, both);
+    Var *w = var_new(x.m, VAR_PARAM, "w", t, (Init){0}, (Span){0});
+    Op *y = b_contract(&x.b, b_data(&x.b, data), b_var(&x.b, w), type_make(DT_F32, 2, out));
+    b_output(&x.b, "loss", total(&x, b_gather(&x.b, map_src(x.m, x.edge), y)));
+    CHECK(differentiate(&x));
+    CHECK(count(x.b.f, OP_CONTRACT) == 2); /* forward, and d w */
+    CHECK(func_output(x.b.f, "grad.w")->in[0]->in[1]->type.layout == LAYOUT_CSR);
+    CHECK(module_verify(c, x.m, "autodiff"));
+}
+
+CTX_TEST(a_deep_function_needs_no_deep_stack) {
+    UNUSED_ARG;
+    enum { DEPTH = 200000 };
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 0, NULL);
+    Op *y = b_var(&x.b, v), *half = b_const(&x.b, DT_F32, 0.5);
+    for (int i = 0; i < DEPTH; i++) y = b_binary(&x.b, i % 2 ? OP_ADD : OP_SUB, y, half);
+    b_output(&x.b, "loss", y);
+    CHECK(differentiate(&x));
+    if (run(&x, v, (double[]){3})) check_grad(&x, "v", 1, (double[]){1});
+}
+
+CTX_TEST(a_loss_must_be_there_and_be_a_scalar) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    CHECK(!differentiate(&x));
+    Var *v = param(&x, "v", 1, x.node);
+    b_output(&x.b, "loss", b_var(&x.b, v));
+    CHECK(!differentiate(&x));
+    CHECK(c->n_errors > 0 && strstr(c->diags.v[c->diags.n - 1].text, "loss") != NULL);
+}
+
+TEST_MAIN()
