@@ -50,16 +50,16 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 #define NEWN(a, T, n) ((T *)arena_alloc((a), (n), sizeof(T), _Alignof(T)))
 
 /* Growable array in the arena:  VEC(Op *) ops = {0};  vec_push(a, &ops, op); */
-#define VEC(T)  \
-    struct {    \
-        T *v;   \
-        int n;  \
-        int cap; \
+#define VEC(T)                                                                                     \
+    struct {                                                                                       \
+        T *v;                                                                                      \
+        int n;                                                                                     \
+        int cap;                                                                                   \
     }
-#define vec_push(a, vec, x)                                                                  \
-    ((vec)->n == (vec)->cap                                                                  \
-         ? (void)((vec)->v = vec_grow_((a), (vec)->v, &(vec)->cap, sizeof *(vec)->v))        \
-         : (void)0,                                                                          \
+#define vec_push(a, vec, x)                                                                        \
+    ((vec)->n == (vec)->cap                                                                        \
+         ? (void)((vec)->v = vec_grow_((a), (vec)->v, &(vec)->cap, sizeof *(vec)->v))              \
+         : (void)0,                                                                                \
      (vec)->v[(vec)->n++] = (x))
 void *vec_grow_(Arena *a, void *old, int *cap, size_t elem_size);
 
@@ -123,7 +123,7 @@ typedef struct Ctx {
     SourceVec sources;
     DiagVec diags;
     int n_errors;
-    int max_errors; /* checking stops recording after this many; default 50 */
+    int max_errors;  /* checking stops recording after this many; default 50 */
     bool mute_notes; /* the last diagnostic was not recorded: neither are its notes */
     bool running;    /* inside ctx_run */
     jmp_buf oom;
@@ -137,14 +137,16 @@ bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg);
 void ctx_defer(Ctx *c, void (*fn)(void *), void *arg); /* run by ctx_free or on OOM, newest first */
 void ctx_free(Ctx *c);
 
-/* Reads a whole file (at most 256 MB; NUL bytes are kept); DIAG_E0002 and UINT32_MAX when it cannot be read. */
+/* Reads a whole file (at most 256 MB; NUL bytes are kept); DIAG_E0002 and UINT32_MAX when it cannot
+ * be read. */
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from);
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n);
 
 /* A repeated (code, span) pair is recorded once: bodies may be checked per use. */
 void diag(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void diag_warn(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
-void diag_note(Ctx *c, Span at, const char *fmt, ...) PRINTF_LIKE(3, 4); /* belongs to the last diag */
+void diag_note(Ctx *c, Span at, const char *fmt, ...)
+    PRINTF_LIKE(3, 4); /* belongs to the last diag */
 void diag_print_all(const Ctx *c, FILE *to, bool colour);
 const char *diag_code_name(DiagCode code);  /* "E0203" */
 const char *diag_code_title(DiagCode code); /* one line, for the error index */

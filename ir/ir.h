@@ -62,7 +62,7 @@ const Expr *expr_min(Arena *a, const Expr *x, const Expr *y);
 bool expr_eq(const Expr *x, const Expr *y);
 bool expr_is_const(const Expr *x, int64_t *c); /* c may be NULL */
 int64_t expr_eval(const Expr *x, const int64_t *sym_values);
-void expr_print(StrBuf *b, const Expr *x);      /* "8*out + 1"; names as in the IR text */
+void expr_print(StrBuf *b, const Expr *x); /* "8*out + 1"; names as in the IR text */
 /* "((8 * n[3]) + 1)"; calls rt_ceildiv, rt_max64, rt_min64 (int64_t, int64_t) where needed */
 void expr_print_c(StrBuf *b, const Expr *x, const char *sym_array);
 
@@ -137,10 +137,10 @@ typedef struct {
 } Type;
 Type type_scalar(DType dt);
 Type type_make(DType dt, int rank, Space *const *dims);
-bool type_eq(const Type *x, const Type *y);        /* same order too */
-int type_find(const Type *t, const Space *s);      /* position or -1 */
+bool type_eq(const Type *x, const Type *y);   /* same order too */
+int type_find(const Type *t, const Space *s); /* position or -1 */
 bool type_has(const Type *t, const Space *s);
-const Expr *type_count(Arena *a, const Type *t);   /* number of elements, dense */
+const Expr *type_count(Arena *a, const Type *t); /* number of elements, dense */
 void type_print(StrBuf *b, const Type *t);
 
 /* ---- data columns, variables ------------------------------------------------ */
@@ -159,9 +159,9 @@ struct Column {
     ColKind kind;
     Space *space; /* node, edge (REL_BASE) or graph */
     const char *name;
-    Type type;    /* as `data` gives it */
-    Space *cat;   /* COL_CAT, COL_CLASS: the dimension whose size is the number of categories */
-    Space *nz;    /* COL_CSR: its space of stored entries */
+    Type type;  /* as `data` gives it */
+    Space *cat; /* COL_CAT, COL_CLASS: the dimension whose size is the number of categories */
+    Space *nz;  /* COL_CSR: its space of stored entries */
     int id;
     Span span;
 };
@@ -183,9 +183,9 @@ typedef struct Var {
     const char *path; /* checkpoint name: "conv1.lin.weight" */
     Type type;
     Init init;
-    int save_rank;             /* shape in the checkpoint (PyG's); 0 = as `type` */
+    int save_rank; /* shape in the checkpoint (PyG's); 0 = as `type` */
     const Expr *save_shape[MAX_RANK];
-    const char *group;         /* parameter group, NULL = default */
+    const char *group; /* parameter group, NULL = default */
     int id;
     Span span;
 } Var;
@@ -219,8 +219,8 @@ typedef enum {
 enum {
     OPA_RED = 1 << 0,
     OPA_MAP = 1 << 1,
-    OPA_OVER = 1 << 2,   /* any number of spaces, at least one */
-    OPA_OVER1 = 1 << 3,  /* exactly one, two, three */
+    OPA_OVER = 1 << 2,  /* any number of spaces, at least one */
+    OPA_OVER1 = 1 << 3, /* exactly one, two, three */
     OPA_OVER2 = 1 << 4,
     OPA_OVER3 = 1 << 5,
     OPA_COL = 1 << 6,
@@ -238,7 +238,7 @@ typedef struct Op Op;
 typedef struct Func Func;
 struct Op {
     OpKind kind;
-    Type type;      /* result; dt = DT_VOID when there is none */
+    Type type; /* result; dt = DT_VOID when there is none */
     int n_in;
     Op **in;
     /* attributes; which ones an op has stands in ops.def */
@@ -257,8 +257,8 @@ struct Op {
     const char *hint; /* name for printing, "z"; may be NULL */
     Func *func;
     Op *prev, *next;
-    int id;           /* number within the function, see func_number() */
-    void *tag;        /* scratch for the running pass; NULL between passes */
+    int id;    /* number within the function, see func_number() */
+    void *tag; /* scratch for the running pass; NULL between passes */
 };
 
 struct Func {
@@ -285,11 +285,11 @@ typedef struct {
     int64_t warmup_epochs, step_epochs, patience;
     double gamma, min_lr;
     int64_t epochs, early_stop_patience; /* 0 = none */
-    const char *keep_metric;  /* "accuracy", "loss"; NULL = keep the last */
+    const char *keep_metric;             /* "accuracy", "loss"; NULL = keep the last */
     bool keep_max;
-    int keep_split;           /* 2 = validation, 1 = train */
+    int keep_split;                  /* 2 = validation, 1 = train */
     const char *model_name, *target; /* "GCN", "paper.y" */
-    bool present;             /* a train block was written */
+    bool present;                    /* a train block was written */
 } Recipe;
 
 enum { NAMES_SYM, NAMES_SPACE, NAMES_MAP, NAMES_COL, NAMES_VAR, NAMES_DERIVED, N_NAMES };
@@ -307,30 +307,31 @@ typedef struct Module {
     VEC(Func *) funcs;
     Recipe recipe;
     int n_streams;
-    uint32_t text_file; /* module_parse: its own source; UINT32_MAX when built */
+    uint32_t text_file;      /* module_parse: its own source; UINT32_MAX when built */
     StrMap by_name[N_NAMES]; /* kept by module.c */
-    unsigned has; /* IR_* facts, kept by the pass driver */
+    unsigned has;            /* IR_* facts, kept by the pass driver */
 } Module;
 
 /* Facts about a module that passes need or give. */
 enum {
-    IR_TYPED = 1 << 0,     /* verifier holds */
-    IR_GRAD = 1 << 1,      /* gradients are explicit */
-    IR_OPTIM = 1 << 2,     /* parameter updates are explicit */
-    IR_NO_CSR = 1 << 3,    /* CSR values rewritten over their SP_NZ spaces */
-    IR_FUSED = 1 << 4,     /* Op.fused is decided */
+    IR_TYPED = 1 << 0,  /* verifier holds */
+    IR_GRAD = 1 << 1,   /* gradients are explicit */
+    IR_OPTIM = 1 << 2,  /* parameter updates are explicit */
+    IR_NO_CSR = 1 << 3, /* CSR values rewritten over their SP_NZ spaces */
+    IR_FUSED = 1 << 4,  /* Op.fused is decided */
 };
 
 /* ---- module construction (ir/module.c) ----------------------------------------- */
 Module *module_new(Ctx *c, const char *name);
-Sym *sym_new(Module *m, const char *name);                 /* name made unique with ".1", ".2" */
+Sym *sym_new(Module *m, const char *name); /* name made unique with ".1", ".2" */
 Space *space_dim(Module *m, const char *name, const Expr *size, Span at); /* size NULL = own Sym */
 Space *space_node(Module *m, const char *name, Span at);
 Space *space_graph(Module *m, const char *name, Span at);
 Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at);
-Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond, Span at); /* interned */
-Column *column_new(Module *m, ColKind k, Space *space, const char *name,
-                   int n_dims, Space *const *dims, Space *cat, Span at);
+Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
+                     Span at); /* interned */
+Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
+                   Space *const *dims, Space *cat, Span at);
 Map *map_src(Module *m, Space *edge);
 Map *map_dst(Module *m, Space *edge);
 Map *map_graph(Module *m, Space *node);
@@ -339,7 +340,7 @@ Map *map_row(Module *m, Space *nz);
 Map *map_nzcol(Module *m, Space *nz);
 Map *map_orig(Module *m, Space *derived, int which);
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
-Func *func_new(Module *m, const char *name); /* name must be free */
+Func *func_new(Module *m, const char *name);              /* name must be free */
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 Func *func_find(const Module *m, const char *name);
@@ -359,31 +360,36 @@ typedef struct {
 } Builder;
 
 Op *b_const(Builder *b, DType dt, double v);
-Op *b_iota(Builder *b, Space *s);                  /* i32[s] */
-Op *b_size(Builder *b, Space *s);                  /* f32[], the size of s */
+Op *b_iota(Builder *b, Space *s); /* i32[s] */
+Op *b_size(Builder *b, Space *s); /* f32[], the size of s */
 Op *b_data(Builder *b, Column *c);
 Op *b_var(Builder *b, Var *v);
 Op *b_input(Builder *b, const char *name, DType dt); /* scalar given by the runtime: "lr", "step" */
 Op *b_saved(Builder *b, const char *name, Type t);   /* an output of @load */
 Op *b_random(Builder *b, int stream, Type t);        /* f32, uniform in [0, 1) */
 Op *b_unary(Builder *b, OpKind k, Op *x);
-Op *b_binary(Builder *b, OpKind k, Op *x, Op *y);    /* result spaces: x's, then y's that x lacks */
-Op *b_select(Builder *b, Op *cond, Op *x, Op *y);    /* spaces: those of x, then y, then cond */
+Op *b_binary(Builder *b, OpKind k, Op *x, Op *y); /* result spaces: x's, then y's that x lacks */
+Op *b_select(Builder *b, Op *cond, Op *x, Op *y); /* spaces: those of x, then y, then cond */
 Op *b_cast(Builder *b, Op *x, DType dt);
-Op *b_copy(Builder *b, Op *x, Type t);               /* reorder spaces, broadcast to more, CSR to dense */
-Op *b_gather(Builder *b, Map *m, Op *x);             /* f32[m.to, ..] -> f32[m.from, ..]; m(a) < 0 gives 0 */
-Op *b_segment(Builder *b, RedKind r, Map *m, Op *x); /* f32[m.from, ..] -> f32[m.to, ..]; empty gives 0 */
-Op *b_valid(Builder *b, Map *m);                     /* i1[m.from]: m(a) >= 0 */
-Op *b_index(Builder *b, Map *m);                     /* i32[m.from]: m(a) itself */
+Op *b_copy(Builder *b, Op *x, Type t);   /* reorder spaces, broadcast to more, CSR to dense */
+Op *b_gather(Builder *b, Map *m, Op *x); /* f32[m.to, ..] -> f32[m.from, ..]; m(a) < 0 gives 0 */
+Op *b_segment(Builder *b, RedKind r, Map *m,
+              Op *x);            /* f32[m.from, ..] -> f32[m.to, ..]; empty gives 0 */
+Op *b_valid(Builder *b, Map *m); /* i1[m.from]: m(a) >= 0 */
+Op *b_index(Builder *b, Map *m); /* i32[m.from]: m(a) itself */
 Op *b_reduce(Builder *b, RedKind r, Op *x, int n_over, Space *const *over); /* empty max, min: 0 */
-Op *b_argmax(Builder *b, Op *x, Space *over);        /* i32; ties to the lowest index */
-Op *b_contract(Builder *b, Op *x, Op *y, Type result); /* sums over shared spaces that result lacks */
-Op *b_view(Builder *b, Op *x, Type t);               /* same elements in order, other spaces */
-Op *b_concat(Builder *b, Op *x, Op *y, Space *dx, Space *dy, Space *into); /* dim dx of x, dy of y -> into */
-Op *b_slice(Builder *b, Op *x, Space *from, Space *to, const Expr *offset); /* to.size entries of dim from */
-Op *b_rank(Builder *b, Op *x, Op *mask, Space *over); /* 1-based average rank among mask along over */
+Op *b_argmax(Builder *b, Op *x, Space *over); /* i32; ties to the lowest index */
+Op *b_contract(Builder *b, Op *x, Op *y,
+               Type result);           /* sums over shared spaces that result lacks */
+Op *b_view(Builder *b, Op *x, Type t); /* same elements in order, other spaces */
+Op *b_concat(Builder *b, Op *x, Op *y, Space *dx, Space *dy,
+             Space *into); /* dim dx of x, dy of y -> into */
+Op *b_slice(Builder *b, Op *x, Space *from, Space *to,
+            const Expr *offset); /* to.size entries of dim from */
+Op *b_rank(Builder *b, Op *x, Op *mask,
+           Space *over); /* 1-based average rank among mask along over */
 Op *b_detach(Builder *b, Op *x);
-Op *b_assign(Builder *b, Var *v, Op *x);             /* after everything that reads v */
+Op *b_assign(Builder *b, Var *v, Op *x); /* after everything that reads v */
 Op *b_output(Builder *b, const char *name, Op *x);
 Op *b_print(Builder *b, const char *text, int n, Op *const *x);
 Op *b_assert(Builder *b, const char *text, Op *cond);
@@ -392,11 +398,11 @@ Op *b_assert(Builder *b, const char *text, Op *cond);
 Op *b_op(Builder *b, const Op *proto);
 
 /* ---- editing (ir/build.c) --------------------------------------------------------- */
-void op_remove(Op *op);                         /* must be unused */
+void op_remove(Op *op); /* must be unused */
 void op_move_before(Op *op, Op *at);
 void op_replace_uses(Func *f, Op *old, Op *with);
-void func_number(Func *f);                      /* sets Op.id = 0, 1, .. */
-int *func_use_counts(Arena *a, Func *f);        /* indexed by id; numbers first */
+void func_number(Func *f);                        /* sets Op.id = 0, 1, .. */
+int *func_use_counts(Arena *a, Func *f);          /* indexed by id; numbers first */
 Op *func_output(const Func *f, const char *name); /* the OP_OUTPUT or NULL */
 bool op_has(const Op *op, OpTraits t);
 const char *op_mnemonic(OpKind k);
@@ -408,8 +414,8 @@ unsigned op_attrs(OpKind k); /* OPA_* */
 typedef struct OpTensor { /* interpreter value: dense, or CSR through its nz space */
     Type type;
     int64_t shape[MAX_RANK];
-    int64_t count;   /* elements; CSR: stored entries */
-    double *v;       /* every dtype is computed in double and rounded to dt on store */
+    int64_t count; /* elements; CSR: stored entries */
+    double *v;     /* every dtype is computed in double and rounded to dt on store */
 } OpTensor;
 struct Interp;
 
@@ -435,8 +441,9 @@ void ir_name_print(StrBuf *b, const char *name);   /* bare where it can be, else
 void ir_string_print(StrBuf *b, const char *text); /* quoted, with escapes */
 void module_print(StrBuf *b, const Module *m);
 void func_print(StrBuf *b, const Module *m, const Func *f);
-Module *module_parse(Ctx *c, uint32_t file);       /* NULL after diagnostics */
-bool module_verify(Ctx *c, Module *m, const char *after); /* false after DIAG_E05xx naming pass and op */
+Module *module_parse(Ctx *c, uint32_t file); /* NULL after diagnostics */
+bool module_verify(Ctx *c, Module *m,
+                   const char *after); /* false after DIAG_E05xx naming pass and op */
 
 /* ---- reference interpreter (ir/interp.h has the full interface) ------------------------ */
 
