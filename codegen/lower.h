@@ -35,6 +35,8 @@ typedef struct {
     Func *f;
     int phase;
     OpInfo *info;        /* by Op.id */
+    StrMap names;        /* of buffers */
+    StrMap known;        /* buffers of sources, maps and keys */
     unsigned char *seen; /* by Op.id: scratch of plan_build.c */
 } Lower;
 
@@ -189,6 +191,7 @@ void cg_lower_concat(Lower *lo, const Op *op);
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);
+int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const char *suffix);
 
 /* ---- plan (plan_bufs.c, plan_build.c) ------------------------------------------- */
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
@@ -198,6 +201,7 @@ int cg_buf(const Lower *lo, const Op *op);
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
 int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
 int cg_source_buf(Lower *lo, const Op *op);
+int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
 int cg_map_buf(Lower *lo, Map *m, LBufKind part);
 int cg_logical_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);

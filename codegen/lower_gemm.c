@@ -110,19 +110,19 @@ static Type ordered(const Type *t, const Group *a, const Group *b, const Group *
     return r;
 }
 
-/* A kernel that writes op's elements into a new buffer, in the order of `want`. */
-static Operand reordered(Lower *lo, const Op *op, const Type *want, const Op *of,
-                         const char *suffix) {
+/* A kernel that writes op's elements into a new buffer, in the order of `want`, which may
+ * have more spaces. */
+int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const char *suffix) {
     Gen gen, *g = &gen;
     const char *name = arena_printf(lo->a, "%s%s", cg_value_name(lo, of), suffix);
-    Operand o = {.type = *want, .buf = cg_temp(lo, name, want->dt, cg_count(lo, want))};
-    lo->p->bufs.v[o.buf]->type = *want;
+    int buf = cg_temp(lo, name, want->dt, cg_count(lo, want));
+    lo->p->bufs.v[buf]->type = *want;
     cg_gen_init(g, lo, of, suffix);
     const Expr *dim[MAX_RANK];
     LReg *idx[MAX_RANK];
     const Env *env = NULL;
     for (int i = 0; i < want->rank; i++) dim[i] = want->dim[i]->size;
-    LBuf *out = cg_arg_partial(g, o.buf, of->id, want->dt, want->rank, dim);
+    LBuf *out = cg_arg_partial(g, buf, of->id, want->dt, want->rank, dim);
     out->written = true;
     for (int i = 0; i < want->rank; i++) {
         if (i == 0)
@@ -134,14 +134,14 @@ static Operand reordered(Lower *lo, const Op *op, const Type *want, const Op *of
     cg_store(g, out, idx, cg_value(g, op, env));
     while (g->cur != g->root) cg_close(g);
     cg_step_kernel(g, of);
-    return o;
+    return buf;
 }
 
 static Operand operand(Lower *lo, const Op *op, const Group *batch, const Group *p, const Group *q,
                        const Op *of, const char *suffix) {
     if (usable(&op->type, batch, p, q)) return (Operand){.type = op->type, .buf = cg_buf(lo, op)};
     Type want = ordered(&op->type, batch, p, q);
-    return reordered(lo, op, &want, of, suffix);
+    return (Operand){.type = want, .buf = cg_copy_as(lo, op, &want, of, suffix)};
 }
 
 static bool same_order(const Type *t, const Group *g) {

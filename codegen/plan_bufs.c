@@ -23,15 +23,11 @@ const char *cg_value_name(Lower *lo, const Op *op) {
     return arena_printf(lo->a, "%s_%d", cg_ident(lo->a, hint), op->id);
 }
 
-static bool taken(const Plan *p, const char *name) {
-    for (int i = 0; i < p->bufs.n; i++)
-        if (!strcmp(p->bufs.v[i]->name, name)) return true;
-    return false;
-}
-
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
     const char *unique = name;
-    for (int i = 2; taken(lo->p, unique); i++) unique = arena_printf(lo->a, "%s_%d", name, i);
+    for (int i = 2; strmap_has(&lo->names, unique); i++)
+        unique = arena_printf(lo->a, "%s_%d", name, i);
+    strmap_put(lo->a, &lo->names, unique, lo);
     PBuf *b = NEW(lo->a, PBuf);
     b->id = lo->p->bufs.n;
     b->kind = kind;
@@ -56,15 +52,19 @@ int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count) {
 }
 
 /* ---- sources ------------------------------------------------------------------------- */
-static PBuf *find_source(const Plan *p, const Op *op) {
-    for (int i = 0; i < p->bufs.n; i++) {
-        PBuf *b = p->bufs.v[i];
-        if (op->kind == OP_DATA && b->kind == PB_DATA && b->col == op->col) return b;
-        if (op->kind == OP_VAR && b->kind == PB_VAR && b->var == op->var) return b;
-        if (op->kind == OP_INPUT && b->kind == PB_INPUT && !strcmp(b->io_name, op->name)) return b;
-        if (op->kind == OP_SAVED && b->kind == PB_SAVED && !strcmp(b->io_name, op->name)) return b;
-    }
-    return NULL;
+/* What is looked for by its meaning is kept under a key that says it. */
+static PBuf *known(Lower *lo, const char *key) {
+    return strmap_get(&lo->known, key);
+}
+
+static void remember(Lower *lo, const char *key, PBuf *b) {
+    strmap_put(lo->a, &lo->known, key, b);
+}
+
+static const char *source_key(Lower *lo, const Op *op) {
+    if (op->kind == OP_DATA) return arena_printf(lo->a, "data %d", op->col->id);
+    if (op->kind == OP_VAR) return arena_printf(lo->a, "var %d", op->var->id);
+    return arena_printf(lo->a, "%s %s", op_mnemonic(op->kind), op->name);
 }
 
 static const char *source_name(Lower *lo, const Op *op) {
@@ -83,7 +83,8 @@ static const char *source_name(Lower *lo, const Op *op) {
 int cg_source_buf(Lower *lo, const Op *op) {
     static const PBufKind kinds[] = {
         [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
-    PBuf *b = find_source(lo->p, op);
+    const char *key = source_key(lo, op);
+    PBuf *b = known(lo, key);
     if (b) return b->id;
     Type t = op->kind == OP_VAR ? op->var->type : op->type;
     if (op->kind == OP_DATA && op->col->kind == COL_CSR)
@@ -93,6 +94,14 @@ int cg_source_buf(Lower *lo, const Op *op) {
     b->col = op->kind == OP_DATA ? op->col : NULL;
     b->var = op->kind == OP_VAR ? op->var : NULL;
     b->io_name = op->kind == OP_INPUT || op->kind == OP_SAVED ? op->name : NULL;
+    remember(lo, key, b);
+    return b->id;
+}
+
+int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
+    PBuf *b = cg_new_buf(lo, PB_SAVED, arena_printf(lo->a, "saved_%s", cg_ident(lo->a, name)),
+                         t->dt, cg_count(lo, t));
+    remember(lo, arena_printf(lo->a, "saved %s", name), b);
     return b->id;
 }
 
@@ -111,34 +120,35 @@ static const char *map_name(Lower *lo, const Map *m) {
 int cg_map_buf(Lower *lo, Map *m, LBufKind part) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
-    for (int i = 0; i < lo->p->bufs.n; i++) {
-        PBuf *b = lo->p->bufs.v[i];
-        if (b->kind == PB_MAP && b->map == m && b->map_part == part) return b->id;
-    }
+    const char *key = arena_printf(lo->a, "map %d %d", m->id, (int)part);
+    if (known(lo, key)) return known(lo, key)->id;
     bool ptr = part == LB_MAP_PTR;
     const Expr *n = ptr ? expr_add(lo->a, m->to->size, expr_const(lo->a, 1)) : m->from->size;
     PBuf *b = cg_new_buf(lo, PB_MAP, arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[part]),
                          ptr ? DT_I64 : DT_I32, n);
     b->map = m;
     b->map_part = part;
+    remember(lo, key, b);
     return b->id;
 }
 
 int cg_logical_buf(Lower *lo, Space *s) {
-    for (int i = 0; i < lo->p->bufs.n; i++)
-        if (lo->p->bufs.v[i]->kind == PB_LOGICAL && lo->p->bufs.v[i]->space == s) return i;
+    const char *key = arena_printf(lo->a, "logical %d", s->id);
+    if (known(lo, key)) return known(lo, key)->id;
     const char *name = arena_printf(lo->a, "logical_%s", cg_ident(lo->a, s->name));
     PBuf *b = cg_new_buf(lo, PB_LOGICAL, name, DT_I32, s->size);
     b->space = s;
+    remember(lo, key, b);
     return b->id;
 }
 
 int cg_key_buf(Lower *lo, int stream) {
-    for (int i = 0; i < lo->p->bufs.n; i++)
-        if (lo->p->bufs.v[i]->kind == PB_KEY && lo->p->bufs.v[i]->stream == stream) return i;
+    const char *key = arena_printf(lo->a, "key %d", stream);
+    if (known(lo, key)) return known(lo, key)->id;
     PBuf *b =
         cg_new_buf(lo, PB_KEY, arena_printf(lo->a, "key_%d", stream), DT_I32, expr_const(lo->a, 2));
     b->stream = stream;
+    remember(lo, key, b);
     return b->id;
 }
 

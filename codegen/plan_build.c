@@ -216,9 +216,10 @@ static bool is_saved(const Lower *lo, const char *name) {
 static int output_buf(Lower *lo, const Op *out) {
     bool saved = !strcmp(lo->f->name, "load") && is_saved(lo, out->name);
     const Type *t = &out->in[0]->type;
-    const char *name = arena_printf(lo->a, "%s_%s", saved ? "saved" : cg_ident(lo->a, lo->f->name),
-                                    cg_ident(lo->a, out->name));
-    PBuf *b = cg_new_buf(lo, saved ? PB_SAVED : PB_OUTPUT, name, t->dt, cg_count(lo, t));
+    const char *name =
+        arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));
+    PBuf *b = saved ? lo->p->bufs.v[cg_saved_buf(lo, out->name, t)]
+                    : cg_new_buf(lo, PB_OUTPUT, name, t->dt, cg_count(lo, t));
     b->type = *t;
     b->phase = lo->phase;
     b->io_name = out->name;
@@ -326,10 +327,15 @@ static void step_copy(Lower *lo, const Op *effect, int from, int to) {
     s->bufs[1] = to;
 }
 
+/* The library wants a mask for every element. */
 static void step_rank(Lower *lo, const Op *op) {
+    Type full = op->in[0]->type;
+    full.dt = DT_I1;
+    bool same = type_eq(&op->in[1]->type, &full);
+    int mask = same ? cg_buf(lo, op->in[1]) : cg_copy_as(lo, op->in[1], &full, op, "_mask");
     PStep *s = cg_step(lo, PS_RANK, op, 3);
     s->bufs[0] = cg_buf(lo, op->in[0]);
-    s->bufs[1] = cg_buf(lo, op->in[1]);
+    s->bufs[1] = mask;
     s->bufs[2] = cg_buf(lo, op);
     s->rank_axis = type_find(&op->in[0]->type, op->over[0]);
 }

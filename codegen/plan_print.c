@@ -3,9 +3,9 @@
 #include "codegen/plan.h"
 
 static const char *const kinds[] = {
-    [PB_DATA] = "data", [PB_VAR] = "var",     [PB_INPUT] = "input",
-    [PB_SAVED] = "saved", [PB_OUTPUT] = "output", [PB_TEMP] = "temp",
-    [PB_MAP] = "map",   [PB_LOGICAL] = "logical", [PB_KEY] = "key"};
+    [PB_DATA] = "data",   [PB_VAR] = "var",         [PB_INPUT] = "input",
+    [PB_SAVED] = "saved", [PB_OUTPUT] = "output",   [PB_TEMP] = "temp",
+    [PB_MAP] = "map",     [PB_LOGICAL] = "logical", [PB_KEY] = "key"};
 
 static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_printf(b, "  %%%d %s %s: %s[", buf->id, kinds[buf->kind], buf->name, dtype_name(buf->dt));
@@ -50,7 +50,7 @@ static void gemm(StrBuf *b, const PGemm *g) {
 
 static void step(StrBuf *b, const Plan *p, const PStep *s) {
     static const char *const words[] = {
-        [PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",   [PS_RANK] = "rank",
+        [PS_KERNEL] = "kernel",     [PS_GEMM] = "gemm", [PS_RANK] = "rank",
         [PS_RELATION] = "relation", [PS_COPY] = "copy", [PS_PRINT] = "print",
         [PS_ASSERT] = "assert"};
     sb_puts(b, words[s->kind]);

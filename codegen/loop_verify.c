@@ -1,0 +1,200 @@
+/* What every kernel must hold, whoever made it; targets rely on it without asking. */
+#include <string.h>
+
+#include "codegen/loop.h"
+
+typedef struct {
+    Ctx *c;
+    const LKernel *k;
+    bool *defined;  /* registers in scope, by id */
+    bool *declared; /* locals in scope, by id */
+    bool *once;     /* registers defined anywhere */
+    bool *known;    /* locals declared anywhere */
+    Span span;      /* of the statement being checked */
+    bool seen_loop, ok;
+} Check;
+
+static bool bad(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static bool bad(Check *c, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const char *what = arena_vprintf(c->c->a, fmt, ap);
+    va_end(ap);
+    diag(c->c, DIAG_E0541, c->span, "kernel %s: %s", c->k->name, what);
+    return c->ok = false;
+}
+
+static bool use(Check *c, const LReg *r, DType dt) {
+    if (!r) return bad(c, "a register is missing");
+    if (r->id < 0 || r->id >= c->k->n_regs) return bad(c, "register %d is out of range", r->id);
+    if (!c->defined[r->id]) return bad(c, "register %d is used where it is not defined", r->id);
+    if (dt != DT_VOID && r->dt != dt)
+        return bad(c, "register %d is %s, not %s", r->id, dtype_name(r->dt), dtype_name(dt));
+    return true;
+}
+
+static bool define(Check *c, const LReg *r, DType dt) {
+    if (!r) return bad(c, "a result is missing");
+    if (r->id < 0 || r->id >= c->k->n_regs) return bad(c, "register %d is out of range", r->id);
+    if (c->once[r->id]) return bad(c, "register %d is defined twice", r->id);
+    c->defined[r->id] = c->once[r->id] = true;
+    if (r->dt != dt)
+        return bad(c, "register %d is %s, not %s", r->id, dtype_name(r->dt), dtype_name(dt));
+    return true;
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+static bool in_list(const LBuf *b, int n, LBuf *const *v) {
+    return b->id >= 0 && b->id < n && v[b->id] == b;
+}
+
+static bool buffer(Check *c, const LBuf *b) {
+    if (!b) return bad(c, "a buffer is missing");
+    if (b->kind != LB_LOCAL)
+        return in_list(b, c->k->bufs.n, c->k->bufs.v) || bad(c, "%s is no argument", b->name);
+    if (!in_list(b, c->k->locals.n, c->k->locals.v)) return bad(c, "%s is not listed", b->name);
+    return c->declared[b->id] || bad(c, "local %s is used where it is not declared", b->name);
+}
+
+static bool element(Check *c, const LBuf *b, LReg *const *idx) {
+    if (!buffer(c, b)) return false;
+    for (int i = 0; i < b->rank; i++)
+        if (!use(c, idx[i], DT_I64)) return false;
+    return true;
+}
+
+static bool local(Check *c, const LBuf *b) {
+    if (!b || b->kind != LB_LOCAL || !in_list(b, c->k->locals.n, c->k->locals.v))
+        return bad(c, "a local array that is not listed");
+    if (c->known[b->id]) return bad(c, "local %s is declared twice", b->name);
+    c->known[b->id] = c->declared[b->id] = true;
+    for (int i = 0; i < b->rank; i++)
+        if (!expr_is_const(b->dim[i], NULL))
+            return bad(c, "the size of local %s is not constant", b->name);
+    return true;
+}
+
+static bool written(Check *c, const LStmt *s) {
+    if (!element(c, s->buf, s->idx) || !use(c, s->src, s->buf->dt)) return false;
+    return s->buf->written || bad(c, "%s is stored to but not marked as written", s->buf->name);
+}
+
+/* ---- scalars ----------------------------------------------------------------------- */
+static bool index_fn(Check *c, const LStmt *s, DType result) {
+    if (s->n_arg != 2) return bad(c, "index arithmetic takes two arguments");
+    return use(c, s->arg[0], DT_I64) && use(c, s->arg[1], DT_I64) && define(c, s->dst, result);
+}
+
+static bool let(Check *c, const LStmt *s) {
+    static const DType key[] = {DT_I32, DT_I32, DT_I64, DT_I64};
+    if (!s->dst) return bad(c, "a result is missing");
+    switch (s->fn) {
+    case L_FN_OP:
+        if (!(op_traits(s->op) & OPT_ELEM) || op_arity(s->op) != s->n_arg)
+            return bad(c, "'%s' of %d arguments is no scalar function", op_mnemonic(s->op),
+                       s->n_arg);
+        for (int i = 0; i < s->n_arg; i++)
+            if (!use(c, s->arg[i], DT_VOID)) return false;
+        return define(c, s->dst, s->dst->dt);
+    case L_FN_CONST:
+        return define(c, s->dst, s->dst->dt);
+    case L_FN_SIZE:
+        return (s->size || bad(c, "a size is missing")) && define(c, s->dst, DT_I64);
+    case L_FN_IADD:
+    case L_FN_ISUB:
+    case L_FN_IMUL:
+    case L_FN_IDIV:
+    case L_FN_IREM:
+        return index_fn(c, s, DT_I64);
+    case L_FN_ILT:
+    case L_FN_IGE:
+    case L_FN_IEQ:
+        return index_fn(c, s, DT_I1);
+    case L_FN_RANDOM:
+        if (s->n_arg != 4) return bad(c, "random takes four arguments");
+        for (int i = 0; i < 4; i++)
+            if (!use(c, s->arg[i], key[i])) return false;
+        return define(c, s->dst, DT_F32);
+    }
+    return bad(c, "an unknown scalar function");
+}
+
+/* ---- loops ------------------------------------------------------------------------- */
+static bool block(Check *c, const LStmt *s, int depth);
+
+/* What a block defines ends with it. */
+static bool nested(Check *c, const LStmt *s, int depth) {
+    size_t n = (size_t)c->k->n_regs, l = (size_t)c->k->locals.n;
+    bool *regs = NEWN(c->c->a, bool, n + l + 1), *locals = regs + n;
+    memcpy(regs, c->defined, n * sizeof *regs);
+    memcpy(locals, c->declared, l * sizeof *locals);
+    bool ok = s->kind != L_FOR || define(c, s->var, DT_I64);
+    ok = ok && block(c, s->body, depth + 1);
+    memcpy(c->defined, regs, n * sizeof *regs);
+    memcpy(c->declared, locals, l * sizeof *locals);
+    return ok;
+}
+
+static bool range(Check *c, const LStmt *s) {
+    switch (s->range) {
+    case LR_EXTENT:
+        return s->extent || bad(c, "a loop has no extent");
+    case LR_SEGMENT:
+        if (!s->ptr || s->ptr->kind != LB_MAP_PTR) return bad(c, "a segment has no bounds");
+        if (s->perm && s->perm->kind != LB_MAP_PERM) return bad(c, "a segment has no permutation");
+        return buffer(c, s->ptr) && (!s->perm || buffer(c, s->perm)) && use(c, s->at, DT_I64);
+    case LR_CHUNK:
+        if (!s->extent || !s->n_chunks) return bad(c, "a chunk has no extent");
+        return use(c, s->at, DT_I64);
+    }
+    return bad(c, "an unknown range");
+}
+
+static bool loop(Check *c, const LStmt *s, int depth) {
+    bool first = depth == 0 && !c->seen_loop;
+    c->seen_loop = true;
+    if (s->sched.parallel && (!first || s->range != LR_EXTENT))
+        return bad(c, "only the first outermost loop may be parallel");
+    if (s->sched.balanced && (!s->sched.parallel || !s->sched.balance))
+        return bad(c, "a loop is balanced by no map");
+    return range(c, s) && nested(c, s, depth);
+}
+
+static bool statement(Check *c, const LStmt *s, int depth) {
+    switch (s->kind) {
+    case L_FOR:
+        return loop(c, s, depth);
+    case L_IF:
+        return use(c, s->cond, DT_I1) && nested(c, s, depth);
+    case L_LET:
+        return let(c, s);
+    case L_LOAD:
+        return element(c, s->buf, s->idx) && define(c, s->dst, s->buf->dt);
+    case L_STORE:
+    case L_ACC:
+        return written(c, s);
+    case L_LOCAL:
+        return local(c, s->buf);
+    }
+    return bad(c, "an unknown statement");
+}
+
+static bool block(Check *c, const LStmt *s, int depth) {
+    for (; s; s = s->next) {
+        c->span = s->span;
+        if (!statement(c, s, depth)) return false;
+    }
+    return true;
+}
+
+bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
+    (void)m;
+    Check c = {.c = ctx, .k = k, .span = k->span, .ok = true};
+    size_t n = (size_t)k->n_regs + 1, l = (size_t)k->locals.n + 1;
+    c.defined = NEWN(ctx->a, bool, n);
+    c.once = NEWN(ctx->a, bool, n);
+    c.declared = NEWN(ctx->a, bool, l);
+    c.known = NEWN(ctx->a, bool, l);
+    block(&c, k->body, 0);
+    return c.ok;
+}
