@@ -1,7 +1,6 @@
-/* Reads the text form of a module (grammar: docs/ir.md).  One statement a line, as
- * the printer writes them; after a mistake, reading goes on at the next line, so
- * that one run reports several.  The text may be hostile: recursion and the size
- * of expressions are bounded, and names are looked up in constant time. */
+/* The small parts of the IR's text form: words, numbers, size expressions, types,
+ * references and positions.  The text may be hostile: recursion and the size of
+ * expressions are bounded, and names are looked up in constant time. */
 #include "ir/parse.h"
 
 #include <math.h>
@@ -27,7 +26,7 @@ void parse_skip_line(Parser *p) {
     while (p->tok.kind != T_END && p->tok.span.line <= line && !parse_is(p, '}')) lex_next(p);
 }
 
-static bool expected(Parser *p, const char *what) {
+bool parse_expected(Parser *p, const char *what) {
     if (p->tok.kind == T_BAD) return false;
     return parse_fail(p, DIAG_E0401, p->tok.span, "expected %s", what);
 }
@@ -54,30 +53,30 @@ bool parse_accept_word(Parser *p, const char *word) {
 
 bool parse_expect(Parser *p, char ch) {
     char what[] = {'\'', ch, '\'', 0};
-    return parse_accept(p, ch) || expected(p, what);
+    return parse_accept(p, ch) || parse_expected(p, what);
 }
 
 bool parse_name(Parser *p, const char *what, const char **name) {
-    if (p->tok.kind != T_NAME && p->tok.kind != T_STRING) return expected(p, what);
+    if (p->tok.kind != T_NAME && p->tok.kind != T_STRING) return parse_expected(p, what);
     *name = p->tok.s;
     lex_next(p);
     return true;
 }
 
 bool parse_text(Parser *p, const char *what, const char **text) {
-    if (p->tok.kind != T_STRING) return expected(p, what);
+    if (p->tok.kind != T_STRING) return parse_expected(p, what);
     return parse_name(p, what, text);
 }
 
 bool parse_word(Parser *p, const Words *w, const char *what, int *value) {
     *value = p->tok.kind == T_NAME ? text_find(w, p->tok.s, strlen(p->tok.s)) : -1;
-    if (*value < 0) return expected(p, what);
+    if (*value < 0) return parse_expected(p, what);
     lex_next(p);
     return true;
 }
 
 bool parse_int(Parser *p, const char *what, int64_t lo, int64_t hi, int64_t *n) {
-    if (p->tok.kind != T_NUMBER) return expected(p, what);
+    if (p->tok.kind != T_NUMBER) return parse_expected(p, what);
     if (!p->tok.is_int || p->tok.num < lo || p->tok.num > hi)
         return parse_fail(p, DIAG_E0407, p->tok.span, "%s must be a whole number from %lld to %lld",
                           what, (long long)lo, (long long)hi);
@@ -95,7 +94,7 @@ bool parse_real(Parser *p, const char *what, double *x) {
     else if (p->tok.kind == T_NUMBER)
         *x = sign * p->tok.real;
     else
-        return expected(p, what);
+        return parse_expected(p, what);
     lex_next(p);
     return true;
 }
@@ -304,390 +303,9 @@ bool parse_span(Parser *p, Span *at) {
             ok = span_number(p, &s.end_col);
         }
     }
-    if (!ok) return expected(p, "a position, as '!file:line:column', after the '!'");
+    if (!ok) return parse_expected(p, "a position, as '!file:line:column', after the '!'");
     s.file = file_index(p, path);
     *at = s;
     lex_next(p);
     return true;
-}
-
-/* ---- spaces ---------------------------------------------------------------------------------- */
-static bool new_name(Parser *p, int table, const char *what, const char **name) {
-    Span at = p->tok.span;
-    if (!parse_name(p, what, name)) return false;
-    if (**name && !strmap_get(&p->m->by_name[table], *name)) return true;
-    return parse_fail(p, DIAG_E0403, at, "'%s' is already taken", *name);
-}
-
-/* A space's own size symbol: NAME of `size NAME`, or what the space's name implies. */
-static bool own_size(Parser *p, Space *s, const char *prefix) {
-    Span at = p->tok.span;
-    const char *name = arena_printf(p->a, "%s%s", prefix, s->name);
-    if (parse_accept_word(p, "size")) {
-        at = p->tok.span;
-        if (!parse_name(p, "the name of a size", &name)) return false;
-    }
-    Sym *own = (Sym *)s->size->sym;
-    if (strcmp(own->name, name) == 0) return true;
-    if (strmap_get(&p->m->by_name[NAMES_SYM], name))
-        return parse_fail(p, DIAG_E0403, at, "the size '%s' is already taken", name);
-    sym_rename(p->m, own, name);
-    return true;
-}
-
-static bool dim_stmt(Parser *p) {
-    Span at = p->tok.span;
-    const char *name = NULL;
-    const Expr *size = NULL;
-    if (!new_name(p, NAMES_SPACE, "the name of a dimension", &name)) return false;
-    if (parse_accept(p, '=') && !parse_expr(p, &size)) return false;
-    Space *s = space_dim(p->m, name, size, at);
-    return (size || own_size(p, s, "")) && parse_span(p, &s->span);
-}
-
-static bool node_stmt(Parser *p) {
-    Span at = p->tok.span;
-    const char *name = NULL;
-    if (!new_name(p, NAMES_SPACE, "the name of a node type", &name)) return false;
-    Space *s = space_node(p->m, name, at);
-    return own_size(p, s, "N_") && parse_span(p, &s->span);
-}
-
-static bool graph_stmt(Parser *p) {
-    Span at = p->tok.span;
-    const char *name = NULL;
-    if (!new_name(p, NAMES_SPACE, "the name of a graph type", &name)) return false;
-    Space *s = space_graph(p->m, name, at);
-    return own_size(p, s, "G_") && parse_span(p, &s->span);
-}
-
-static bool space_of(Parser *p, SpaceKind k, const char *what, Space **s) {
-    Span at = p->tok.span;
-    if (!parse_space(p, s)) return false;
-    return (*s)->kind == k || parse_fail(p, DIAG_E0409, at, "'%s' is not %s", (*s)->name, what);
-}
-
-static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) {
-    if ((k == REL_SELF_LOOPS || k == REL_UNDIRECTED) && x->src != x->dst)
-        return parse_fail(p, DIAG_E0409, at, "'%s' joins two node types: no %s", x->name,
-                          text_rels.word[k]);
-    if (k == REL_UNION && (x->src != y->src || x->dst != y->dst))
-        return parse_fail(p, DIAG_E0409, at, "'%s' and '%s' join different node types", x->name,
-                          y->name);
-    return true;
-}
-
-/* name = union(a, b), where(a, "cond"), reverse(a), .. */
-static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
-    int k = 0;
-    Space *x = NULL, *y = NULL;
-    const char *cond = NULL;
-    if (!parse_word(p, &text_rels, "a relation expression", &k)) return false;
-    if (k == REL_BASE) return parse_fail(p, DIAG_E0401, at, "'base' is not a relation expression");
-    if (!parse_expect(p, '(') || !space_of(p, SP_EDGE, "an edge type", &x)) return false;
-    if (k == REL_UNION || k == REL_WHERE) {
-        if (!parse_expect(p, ',')) return false;
-        if (k == REL_UNION && !space_of(p, SP_EDGE, "an edge type", &y)) return false;
-        if (k == REL_WHERE && !parse_text(p, "the name of an output of @load", &cond)) return false;
-    }
-    if (!parse_expect(p, ')') || !fits(p, at, (RelKind)k, x, y)) return false;
-    int before = p->m->spaces.n;
-    *s = space_derived(p->m, (RelKind)k, x, y, cond, at);
-    if (p->m->spaces.n == before)
-        return parse_fail(p, DIAG_E0403, at, "'%s' is the same relation as '%s'", name, (*s)->name);
-    if (strcmp(name, (*s)->name) != 0) space_rename(p->m, *s, name);
-    return true;
-}
-
-static bool edge_stmt(Parser *p) {
-    Span at = p->tok.span;
-    const char *name = NULL;
-    Space *s = NULL, *src = NULL, *dst = NULL;
-    if (!new_name(p, NAMES_SPACE, "the name of an edge type", &name)) return false;
-    if (parse_accept(p, '=')) {
-        if (!derived_edge(p, at, name, &s)) return false;
-    } else {
-        if (!parse_expect(p, ':') || !space_of(p, SP_NODE, "a node type", &src)) return false;
-        if (p->tok.kind != T_ARROW) return expected(p, "'->'");
-        lex_next(p);
-        if (!space_of(p, SP_NODE, "a node type", &dst)) return false;
-        s = space_edge(p->m, name, src, dst, at);
-    }
-    return own_size(p, s, "E_") && parse_span(p, &s->span);
-}
-
-static bool member_stmt(Parser *p) {
-    Space *node, *graph;
-    Span at = p->tok.span;
-    if (!space_of(p, SP_NODE, "a node type", &node) || !parse_expect(p, ':')) return false;
-    if (!space_of(p, SP_GRAPH, "a graph type", &graph)) return false;
-    if (node->graph)
-        return parse_fail(p, DIAG_E0403, at, "'%s' already belongs to '%s'", node->name,
-                          node->graph->name);
-    node->graph = graph;
-    return true;
-}
-
-static bool sym_stmt(Parser *p) {
-    const char *name = NULL;
-    if (!new_name(p, NAMES_SYM, "the name of a size", &name)) return false;
-    sym_new(p->m, name);
-    return true;
-}
-
-/* ---- columns ------------------------------------------------------------------------------------
- */
-/* "space.name": the longest prefix that names a space. */
-static bool column_name(Parser *p, Space **space, const char **name) {
-    Span at = p->tok.span;
-    const char *whole = NULL;
-    if (!new_name(p, NAMES_COL, "a column, as 'space.name'", &whole)) return false;
-    for (size_t n = strlen(whole); n-- > 0;) {
-        if (whole[n] != '.' || !whole[n + 1]) continue;
-        *space = space_find(p->m, arena_strndup(p->a, whole, n));
-        *name = whole + n + 1;
-        if (*space) break;
-    }
-    if (!*space)
-        return parse_fail(p, DIAG_E0402, at, "'%s' starts with no space of this module", whole);
-    bool loaded = (*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
-                  ((*space)->kind == SP_EDGE && (*space)->rel == REL_BASE);
-    return loaded || parse_fail(p, DIAG_E0409, at, "'%s' cannot have data", (*space)->name);
-}
-
-/* What stands after the colon. */
-typedef struct {
-    int kind, n_dims;
-    Space *dims[MAX_RANK], *cat;
-} ColumnSpec;
-
-static bool float_column(Parser *p, Space *space, ColumnSpec *c) {
-    Span at = p->tok.span;
-    Type t;
-    if (!parse_type(p, &t)) return false;
-    if (t.dt != DT_F32 || t.rank < 1 || t.dim[0] != space)
-        return parse_fail(p, DIAG_E0409, at, "this column must be f32[%s, ..]", space->name);
-    c->kind = t.layout == LAYOUT_CSR ? COL_CSR : COL_FLOAT;
-    c->n_dims = t.rank - 1;
-    for (int i = 1; i < t.rank; i++) c->dims[i - 1] = t.dim[i];
-    return true;
-}
-
-static bool column_spec(Parser *p, Space *space, ColumnSpec *c) {
-    Span at = p->tok.span;
-    c->kind = p->tok.kind == T_NAME ? text_find(&text_cols, p->tok.s, strlen(p->tok.s)) : -1;
-    if (c->kind < 0 || c->kind == COL_CSR || c->kind == COL_FLOAT) return float_column(p, space, c);
-    lex_next(p);
-    int n = 0;
-    if (c->kind == COL_CAT || c->kind == COL_CLASS) return parse_spaces(p, 1, &n, &c->cat);
-    if (c->kind != COL_MULTILABEL) return true;
-    if (!parse_spaces(p, MAX_RANK - 1, &c->n_dims, c->dims)) return false;
-    for (int i = 0; i < c->n_dims; i++)
-        if (c->dims[i] == space)
-            return parse_fail(p, DIAG_E0409, at, "'%s' stands twice in this column", space->name);
-    return true;
-}
-
-static bool column_stmt(Parser *p) {
-    Span at = p->tok.span, nz_at = at;
-    Space *space = NULL;
-    const char *name = NULL, *nz = NULL;
-    ColumnSpec spec = {0};
-    if (!column_name(p, &space, &name) || !parse_expect(p, ':')) return false;
-    if (!column_spec(p, space, &spec)) return false;
-    if (spec.kind == COL_CSR) {
-        if (!parse_accept_word(p, "nz")) return expected(p, "'nz' and the name of its entries");
-        nz_at = p->tok.span;
-        if (!new_name(p, NAMES_SPACE, "the name of its stored entries", &nz)) return false;
-    }
-    Column *c =
-        column_new(p->m, (ColKind)spec.kind, space, name, spec.n_dims, spec.dims, spec.cat, at);
-    if (nz) {
-        if (strcmp(nz, c->nz->name) != 0) space_rename(p->m, c->nz, nz);
-        c->nz->span = nz_at;
-        if (!own_size(p, c->nz, "nnz_")) return false;
-    }
-    return parse_span(p, &c->span);
-}
-
-/* ---- variables
- * ------------------------------------------------------------------------------------ */
-static bool init(Parser *p, Init *in) {
-    int kind = 0;
-    Span at = p->tok.span;
-    if (!parse_word(p, &text_inits, "an initialiser", &kind)) return false;
-    in->kind = (InitKind)kind;
-    if (!parse_expect(p, '(') || !parse_real(p, "a number", &in->a)) return false;
-    while (parse_accept(p, ',')) {
-        if (parse_accept_word(p, "fan_in")) {
-            if (!parse_expr(p, &in->fan_in)) return false;
-        } else if (parse_accept_word(p, "fan_out")) {
-            if (!parse_expr(p, &in->fan_out)) return false;
-        } else if (!parse_real(p, "a number, fan_in or fan_out", &in->b))
-            return false;
-    }
-    bool needs_in = kind == INIT_GLOROT || kind == INIT_KAIMING_UNIFORM;
-    if ((needs_in && !in->fan_in) || (kind == INIT_GLOROT && !in->fan_out))
-        return parse_fail(p, DIAG_E0409, at, "'%s' needs fan_in%s", text_inits.word[kind],
-                          kind == INIT_GLOROT ? " and fan_out" : "");
-    return parse_expect(p, ')');
-}
-
-static bool save_shape(Parser *p, Var *v) {
-    if (!parse_expect(p, '[')) return false;
-    do {
-        Span at = p->tok.span;
-        if (v->save_rank == MAX_RANK)
-            return parse_fail(p, DIAG_E0409, at, "more than %d sizes here", MAX_RANK);
-        if (!parse_expr(p, &v->save_shape[v->save_rank])) return false;
-        v->save_rank++;
-    } while (parse_accept(p, ','));
-    return parse_expect(p, ']');
-}
-
-static bool var_stmt(Parser *p, VarKind k) {
-    Span at = p->tok.span;
-    const char *path = NULL;
-    Type t;
-    Init in = {0};
-    if (p->tok.kind != T_STRING) return expected(p, "a path in quotes");
-    if (!new_name(p, NAMES_VAR, "a path", &path) || !parse_expect(p, ':')) return false;
-    Span type_at = p->tok.span;
-    if (!parse_type(p, &t) || !parse_expect(p, '=') || !init(p, &in)) return false;
-    if (t.layout != LAYOUT_DENSE) return parse_fail(p, DIAG_E0409, type_at, "a variable is dense");
-    Var *v = var_new(p->m, k, path, t, in, at);
-    if (parse_accept_word(p, "as") && !save_shape(p, v)) return false;
-    if (parse_accept_word(p, "group") && !parse_text(p, "a group's name", &v->group)) return false;
-    return parse_span(p, &v->span);
-}
-
-/* ---- recipe
- * ------------------------------------------------------------------------------------------ */
-static bool recipe_value(Parser *p, const RecipeField *f) {
-    void *at = (char *)&p->m->recipe + f->offset;
-    int64_t n = 0;
-    switch (f->kind) {
-    case RF_TEXT:
-        return parse_text(p, "a text in quotes", (const char **)at);
-    case RF_REAL:
-        return parse_real(p, "a number", at);
-    case RF_WORD:
-        return parse_word(p, f->words, "a known word", at);
-    case RF_INT:
-        return parse_int(p, f->name, 0, INT64_MAX, at);
-    case RF_INT32:
-        if (!parse_int(p, f->name, 0, INT32_MAX, &n)) return false;
-        *(int *)at = (int)n;
-        return true;
-    default:
-        if (!parse_int(p, f->name, 0, 1, &n)) return false;
-        *(bool *)at = n != 0;
-        return true;
-    }
-}
-
-static bool group_stmt(Parser *p) {
-    ParamGroup g = {.lr_scale = 1};
-    if (p->tok.kind == T_STRING && !parse_text(p, "a group's name", &g.name)) return false;
-    if (!parse_accept_word(p, "lr_scale")) return expected(p, "'lr_scale'");
-    if (!parse_expect(p, '=') || !parse_real(p, "a number", &g.lr_scale)) return false;
-    if (!parse_accept_word(p, "weight_decay")) return expected(p, "'weight_decay'");
-    if (!parse_expect(p, '=') || !parse_real(p, "a number", &g.weight_decay)) return false;
-    vec_push(p->a, &p->m->recipe.groups, g);
-    return true;
-}
-
-static bool recipe_line(Parser *p) {
-    const char *name = NULL;
-    Span at = p->tok.span;
-    if (!parse_name(p, "a setting of the recipe", &name)) {
-        lex_next(p);
-        return false;
-    }
-    if (strcmp(name, "group") == 0) return group_stmt(p);
-    for (int i = 0; i < text_n_recipe; i++)
-        if (strcmp(text_recipe[i].name, name) == 0)
-            return parse_expect(p, '=') && recipe_value(p, &text_recipe[i]);
-    return parse_fail(p, DIAG_E0402, at, "a recipe has no setting '%s'", name);
-}
-
-static bool recipe_stmt(Parser *p) {
-    Span at = p->tok.span;
-    if (p->m->recipe.present) parse_fail(p, DIAG_E0403, at, "a second recipe");
-    p->m->recipe.present = true;
-    if (!parse_expect(p, '{')) return false;
-    while (!parse_stop(p) && !parse_is(p, '}'))
-        if (!recipe_line(p)) parse_skip_line(p);
-    return parse_expect(p, '}');
-}
-
-/* ---- module
- * ---------------------------------------------------------------------------------------------- */
-static bool has_stmt(Parser *p) {
-    int bit;
-    uint32_t line = p->prev_line;
-    while (p->tok.kind == T_NAME && p->tok.span.line == line) {
-        if (!parse_word(p, &text_facts, "typed, grad, optim, no_csr or fused", &bit)) return false;
-        p->m->has |= 1u << bit;
-    }
-    return true;
-}
-
-static bool streams_stmt(Parser *p) {
-    int64_t n = 0;
-    if (!parse_int(p, "the number of streams", 0, 1 << 20, &n)) return false;
-    p->m->n_streams = (int)n;
-    return true;
-}
-
-static bool statement(Parser *p, const char *word, Span at) {
-    static const struct {
-        const char *word;
-        bool (*read)(Parser *);
-    } table[] = {{"dim", dim_stmt},        {"node", node_stmt},     {"graph", graph_stmt},
-                 {"edge", edge_stmt},      {"member", member_stmt}, {"sym", sym_stmt},
-                 {"column", column_stmt},  {"recipe", recipe_stmt}, {"has", has_stmt},
-                 {"streams", streams_stmt}};
-    for (size_t i = 0; i < COUNT(table); i++)
-        if (strcmp(table[i].word, word) == 0) return table[i].read(p);
-    int var = text_find(&text_vars, word, strlen(word));
-    if (var >= 0) return var_stmt(p, (VarKind)var);
-    if (strcmp(word, "source") == 0) return parse_text(p, "a path", &p->m->source_path);
-    if (strcmp(word, "func") != 0)
-        return parse_fail(p, DIAG_E0401, at, "'%s' does not start a statement of a module", word);
-    parse_func(p);
-    return true;
-}
-
-static void module_body(Parser *p) {
-    while (!parse_stop(p) && !parse_is(p, '}')) {
-        Tok first = p->tok;
-        lex_next(p);
-        bool ok = first.kind == T_NAME
-                      ? statement(p, first.s, first.span)
-                      : first.kind != T_BAD && parse_fail(p, DIAG_E0401, first.span,
-                                                          "expected a statement of a module");
-        if (!ok) parse_skip_line(p);
-    }
-}
-
-Module *module_parse(Ctx *c, uint32_t file) {
-    const Source *s = &c->sources.v[file];
-    Parser p = {.c = c, .a = c->a, .file = file, .line = 1, .ok = true};
-    p.p = p.line_start = s->text;
-    p.end = s->text + s->n_bytes;
-    lex_next(&p);
-    const char *name = NULL;
-    if (!parse_accept_word(&p, "module")) {
-        expected(&p, "'module'");
-        return NULL;
-    }
-    if (!parse_text(&p, "the module's name in quotes", &name)) return NULL;
-    p.m = module_new(c, name);
-    p.m->text_file = file;
-    if (!parse_expect(&p, '{')) return NULL;
-    module_body(&p);
-    if (c->n_errors >= c->max_errors) return NULL;
-    if (parse_expect(&p, '}') && p.tok.kind != T_END) expected(&p, "the end of the text");
-    return p.ok && p.tok.kind != T_BAD ? p.m : NULL;
 }

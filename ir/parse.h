@@ -1,5 +1,5 @@
-/* The IR parser's inside: ir/lex.c makes tokens, ir/parse.c reads the parts of a
- * module, ir/parse_func.c its functions. */
+/* The IR parser's inside: ir/lex.c makes tokens, ir/parse.c reads the small
+ * parts, ir/parse_module.c statements, ir/parse_func.c functions. */
 #ifndef IR_PARSE_H
 #define IR_PARSE_H
 
@@ -45,7 +45,8 @@ void lex_next(Parser *p);
 
 /* Reports and returns false; the statement loop then skips to the next line. */
 bool parse_fail(Parser *p, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
-bool parse_stop(const Parser *p); /* end of text, or enough errors */
+bool parse_expected(Parser *p, const char *what); /* "expected .." at the current token */
+bool parse_stop(const Parser *p);                 /* end of text, or enough errors */
 void parse_skip_line(Parser *p);
 
 bool parse_is(const Parser *p, char ch);
