@@ -66,6 +66,7 @@ $(BUILD)/gen/frontend/grammar.c: frontend/grammar.y
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test: $(BUILD)/tests/op_cases.o
+$(BUILD)/tests/unit/lower_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/loop_interp.o
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<

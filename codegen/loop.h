@@ -28,28 +28,30 @@ struct LReg {
 };
 
 typedef enum {
-    LB_VALUE,   /* a value of the graph IR, row-major over `dims` */
-    LB_LOCAL,   /* a local array of this kernel; all extents constant; rank 0 = one scalar */
-    LB_MAP_IDX, /* i32[from]: m(a) */
-    LB_MAP_PTR, /* i64[to + 1]: segment bounds */
-    LB_MAP_PERM,/* i32[from]: k-th entry in segment order -> element of from; only for unsorted maps */
-    LB_LOGICAL, /* i32[space]: row key of random streams (edge spaces) */
-    LB_KEY,     /* i32[2]: this step's key (k0, k1) of a random stream */
+    LB_VALUE,    /* a value of the graph IR, row-major over `dims` */
+    LB_LOCAL,    /* a local array of this kernel; all extents constant; rank 0 = one scalar */
+    LB_MAP_IDX,  /* i32[from]: m(a) */
+    LB_MAP_PTR,  /* i64[to + 1]: segment bounds */
+    LB_MAP_PERM, /* i32[from]: k-th entry in segment order -> element of from; only for unsorted
+                    maps */
+    LB_LOGICAL,  /* i32[space]: row key of random streams (edge spaces) */
+    LB_KEY,      /* i32[2]: this step's key (k0, k1) of a random stream */
 } LBufKind;
 
 struct LBuf {
     LBufKind kind;
-    int id;          /* position in LKernel.bufs = index in the kernel's argument array (not LB_LOCAL) */
+    int id; /* position in LKernel.bufs = index in the kernel's argument array (not LB_LOCAL) */
     const char *name;
     DType dt;
     int rank;
     const Expr *dim[MAX_RANK];
-    bool written;    /* stored to by this kernel; others are read-only and never alias written ones */
+    bool written; /* stored to by this kernel; others are read-only and never alias written ones */
     const Op *value; /* LB_VALUE: whose value it holds (the plan binds it); NULL for partials */
     Map *map;        /* LB_MAP_* */
     Space *space;    /* LB_LOGICAL */
     int stream;      /* LB_KEY */
-    int partial;     /* LB_VALUE with value NULL: scratch number, shared with the next kernel of the group */
+    int partial;     /* LB_VALUE with value NULL: scratch number, shared with the next kernel of the
+                        group */
 };
 
 typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;
@@ -58,9 +60,9 @@ typedef struct {
     bool parallel; /* outermost only */
     bool balanced; /* parallel over segments: chunk bounds by entries of `balance`, not by rows */
     Map *balance;
-    bool vector;   /* iterations are independent but for L_ACC; the loop variable is the last index of
-                    * every buffer it indexes, or buffers are indexed through it by gather */
-    bool unroll;   /* constant extent */
+    bool vector; /* iterations are independent but for L_ACC; the loop variable is the last index of
+                  * every buffer it indexes, or buffers are indexed through it by gather */
+    bool unroll; /* constant extent */
 } LSched;
 
 typedef enum {
@@ -79,8 +81,14 @@ typedef enum {
     L_FN_OP,    /* op: an OPT_ELEM kind; arguments in operand order; result dt = dst->dt */
     L_FN_CONST, /* imm, of dst->dt */
     L_FN_SIZE,  /* size: an Expr, I64 */
-    L_FN_IADD, L_FN_ISUB, L_FN_IMUL, L_FN_IDIV, L_FN_IREM, /* I64 index arithmetic */
-    L_FN_ILT, L_FN_IGE, L_FN_IEQ, /* I64 x I64 -> I1 */
+    L_FN_IADD,
+    L_FN_ISUB,
+    L_FN_IMUL,
+    L_FN_IDIV,
+    L_FN_IREM, /* I64 index arithmetic */
+    L_FN_ILT,
+    L_FN_IGE,
+    L_FN_IEQ,    /* I64 x I64 -> I1 */
     L_FN_RANDOM, /* args: k0, k1 (I32), row, col (I64) -> F32 in [0,1); runtime/rng.h */
 } LFn;
 
@@ -95,7 +103,8 @@ struct LStmt {
     const Expr *extent; /* EXTENT: 0 .. extent;  CHUNK: the whole range being split */
     LBuf *ptr, *perm;   /* SEGMENT: k in ptr[at] .. ptr[at+1], var = perm ? perm[k] : k */
     LReg *at;           /* SEGMENT: which;  CHUNK: chunk number c in 0 .. n_chunks */
-    const Expr *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
+    const Expr
+        *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
     LSched sched;
     LReg *cond; /* L_IF */
     /* L_LET, L_LOAD, L_STORE, L_ACC */
@@ -113,7 +122,7 @@ struct LStmt {
 
 struct LKernel {
     const char *name; /* a C identifier: "train_conv1_z_12" */
-    VEC(LBuf *) bufs;   /* arguments, in order */
+    VEC(LBuf *) bufs; /* arguments, in order */
     VEC(LBuf *) locals;
     LStmt *body;
     int n_regs;
@@ -124,6 +133,7 @@ struct LKernel {
 /* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);
 bool loop_verify(Ctx *c, const Module *m, const LKernel *k);
-LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels); /* kernels of a text, in the spaces of m */
+LKernel *loop_parse(Ctx *c, Module *m, uint32_t file,
+                    int *n_kernels); /* kernels of a text, in the spaces of m */
 
 #endif
