@@ -82,6 +82,7 @@ typedef struct Plan {
     VEC(PBuf *) bufs;
     VEC(LKernel *) kernels;
     VEC(PPhase *) phases; /* "load" first when present */
+    const char *options;  /* how gnnc was called, recorded in the driver; NULL = unknown */
 } Plan;
 
 /* Lowers every function of m (IR_OPTIM or kept gradients, IR_NO_CSR).  Ops marked `fused`

@@ -25,7 +25,7 @@ typedef struct {
     char *owned; /* the text of both for the machine at hand, from malloc */
 } CgMachine;
 
-/* One compile: owns every LLVM object until cg_release(). */
+/* One compile: owns every LLVM object until cpu_release(). */
 typedef struct Cg {
     Ctx *c;
     Arena *a;
@@ -85,71 +85,71 @@ typedef struct CgFn {
 } CgFn;
 
 /* machine.c */
-bool cg_machine_find(Ctx *c, const char *march, CgMachine *out); /* false after a diagnostic */
+bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out); /* false after a diagnostic */
 
 /* kernel.c */
-void cg_kernel(Cg *g, const LKernel *k);
-void cg_block(CgFn *f, const LStmt *s);
-LLVMValueRef cg_size(CgFn *f, const Expr *e);
-LLVMValueRef cg_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
-LLVMBasicBlockRef cg_new_block(CgFn *f, const char *name);
-bool cg_reg_defined_in(const LStmt *body, const LReg *r);
+void cpu_kernel(Cg *g, const LKernel *k);
+void cpu_block(CgFn *f, const LStmt *s);
+LLVMValueRef cpu_size(CgFn *f, const Expr *e);
+LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
+LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
+bool cpu_reg_defined_in(const LStmt *body, const LReg *r);
 
-/* A loop  for i in [lo, hi) step: the caller fills the body and calls cg_loop_end. */
+/* A loop  for i in [lo, hi) step: the caller fills the body and calls cpu_loop_end. */
 typedef struct {
     LLVMValueRef i, hi, step;
     LLVMBasicBlockRef body, exit;
 } CgLoop;
-CgLoop cg_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step);
-void cg_loop_end(CgFn *f, CgLoop *l);
+CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step);
+void cpu_loop_end(CgFn *f, CgLoop *l);
 
 /* range.c: the bounds of an L_FOR, both i64 */
-void cg_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
+void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 
 /* vector.c */
-bool cg_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
-LLVMValueRef cg_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
-LLVMValueRef cg_identity(CgFn *f, RedKind r, DType dt, int w);
+bool cpu_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
+LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
+LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);
 
 /* memory.c */
-CgVal cg_load(CgFn *f, const LStmt *s);
-void cg_store(CgFn *f, const LStmt *s);
-void cg_acc(CgFn *f, const LStmt *s);
-void cg_acc_value(CgFn *f, const LStmt *s,
-                  LLVMValueRef x); /* combines scalar x at the address of s */
-void cg_local(CgFn *f, const LStmt *s);
-CgLocal *cg_local_of(CgFn *f, const LBuf *b);
-LLVMValueRef cg_load_at(CgFn *f, const LBuf *buf, LLVMValueRef offset); /* one element */
-void cg_put_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);
+CgVal cpu_load(CgFn *f, const LStmt *s);
+void cpu_store(CgFn *f, const LStmt *s);
+void cpu_acc(CgFn *f, const LStmt *s);
+void cpu_acc_value(CgFn *f, const LStmt *s,
+                   LLVMValueRef x); /* combines scalar x at the address of s */
+void cpu_local(CgFn *f, const LStmt *s);
+CgLocal *cpu_local_of(CgFn *f, const LBuf *b);
+LLVMValueRef cpu_load_at(CgFn *f, const LBuf *buf, LLVMValueRef offset); /* one element */
+void cpu_put_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);
 
 /* scalar.c: L_LET */
-CgVal cg_let(CgFn *f, const LStmt *s);
-LLVMValueRef cg_cast(CgFn *f, LLVMValueRef v, DType from, DType to);
-LLVMValueRef cg_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x);
+CgVal cpu_let(CgFn *f, const LStmt *s);
+LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to);
+LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x);
 
 /* value.c */
-LLVMTypeRef cg_type(Cg *g, DType dt);     /* in a register */
-LLVMTypeRef cg_mem_type(Cg *g, DType dt); /* in memory */
-LLVMTypeRef cg_wide(LLVMTypeRef t, int w);
-LLVMValueRef cg_i64(Cg *g, int64_t v);
-LLVMValueRef cg_splat(Cg *g, LLVMValueRef v, int w);
-LLVMValueRef cg_lanes(CgFn *f, CgVal v); /* as the current number of lanes wants it */
-LLVMValueRef cg_iota(Cg *g, LLVMTypeRef int_type, int w);
-LLVMValueRef cg_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over, LLVMValueRef *arg,
-                     int n_arg);
-LLVMValueRef cg_any(CgFn *f, LLVMValueRef mask);
-int cg_width(LLVMValueRef v); /* its lanes, 1 for a scalar */
-LLVMValueRef cg_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v); /* in as many lanes */
-LLVMValueRef cg_from_mem(Cg *g, DType dt, LLVMValueRef raw);
-LLVMValueRef cg_to_mem(Cg *g, DType dt, LLVMValueRef v);
+LLVMTypeRef cpu_type(Cg *g, DType dt);     /* in a register */
+LLVMTypeRef cpu_mem_type(Cg *g, DType dt); /* in memory */
+LLVMTypeRef cpu_wide(LLVMTypeRef t, int w);
+LLVMValueRef cpu_i64(Cg *g, int64_t v);
+LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w);
+LLVMValueRef cpu_lanes(CgFn *f, CgVal v); /* as the current number of lanes wants it */
+LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w);
+LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over,
+                      LLVMValueRef *arg, int n_arg);
+LLVMValueRef cpu_any(CgFn *f, LLVMValueRef mask);
+int cpu_width(LLVMValueRef v); /* its lanes, 1 for a scalar */
+LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v); /* in as many lanes */
+LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw);
+LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v);
 
 /* math.c: f32 functions as polynomials; f64 through libm */
-LLVMValueRef cg_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y);
 
 /* debug.c */
-void cg_debug_begin(Cg *g);
-void cg_debug_kernel(CgFn *f);
-void cg_debug_at(CgFn *f, Span at);
-void cg_debug_end(Cg *g);
+void cpu_debug_begin(Cg *g);
+void cpu_debug_kernel(CgFn *f);
+void cpu_debug_at(CgFn *f, Span at);
+void cpu_debug_end(Cg *g);
 
 #endif

@@ -15,7 +15,7 @@ static void add_flag(Cg *g, const char *name, unsigned v) {
     LLVMAddModuleFlag(g->mod, LLVMModuleFlagBehaviorWarning, name, strlen(name), m);
 }
 
-void cg_debug_begin(Cg *g) {
+void cpu_debug_begin(Cg *g) {
     if (!g->opt->debug_info) return;
     g->di_file = NEWN(g->a, LLVMMetadataRef, g->c->sources.n + 1);
     g->di = LLVMCreateDIBuilder(g->mod);
@@ -26,7 +26,7 @@ void cg_debug_begin(Cg *g) {
                                    LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
 }
 
-void cg_debug_kernel(CgFn *f) {
+void cpu_debug_kernel(CgFn *f) {
     Cg *g = f->g;
     LLVMSetCurrentDebugLocation2(g->b, NULL);
     if (!g->di) return;
@@ -37,11 +37,11 @@ void cg_debug_kernel(CgFn *f) {
                                                 f->k->span.line, type, 0, 1, f->k->span.line,
                                                 LLVMDIFlagZero, g->opt->opt_level > 0);
     LLVMSetSubprogram(f->fn, f->subprogram);
-    cg_debug_at(f, f->k->span);
+    cpu_debug_at(f, f->k->span);
 }
 
 /* Lines of another file than the kernel's (a layer's) get a scope in that file. */
-void cg_debug_at(CgFn *f, Span at) {
+void cpu_debug_at(CgFn *f, Span at) {
     Cg *g = f->g;
     if (!g->di || at.line == 0) return;
     LLVMMetadataRef scope = f->subprogram;
@@ -51,6 +51,6 @@ void cg_debug_at(CgFn *f, Span at) {
     LLVMSetCurrentDebugLocation2(g->b, here);
 }
 
-void cg_debug_end(Cg *g) {
+void cpu_debug_end(Cg *g) {
     if (g->di) LLVMDIBuilderFinalize(g->di);
 }

@@ -8,11 +8,11 @@
 
 enum { UNROLL_MAX = 16 };
 
-LLVMBasicBlockRef cg_new_block(CgFn *f, const char *name) {
+LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name) {
     return LLVMAppendBasicBlockInContext(f->g->lc, f->fn, name);
 }
 
-LLVMValueRef cg_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
+LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
     LLVMTypeRef whole = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
     LLVMValueRef at = LLVMBuildAlloca(f->g->entry, whole, "");
     LLVMSetAlignment(at, 64);
@@ -24,7 +24,7 @@ LLVMValueRef cg_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
 static LLVMValueRef size_sym(CgFn *f, const Sym *s) {
     Cg *g = f->g;
     if (f->sym[s->id]) return f->sym[s->id];
-    LLVMValueRef at = cg_i64(g, s->id);
+    LLVMValueRef at = cpu_i64(g, s->id);
     at = LLVMBuildInBoundsGEP2(g->entry, g->i64, f->n, &at, 1, "");
     LLVMValueRef v = LLVMBuildLoad2(g->entry, g->i64, at, s->name);
     LLVMSetMetadata(v, g->md_invariant,
@@ -36,18 +36,18 @@ static LLVMValueRef size_pick(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMVal
     return LLVMBuildSelect(g->entry, LLVMBuildICmp(g->entry, p, x, y, ""), x, y, "");
 }
 
-LLVMValueRef cg_size(CgFn *f, const Expr *e) {
+LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
     Cg *g = f->g;
-    if (e->kind == EX_CONST) return cg_i64(g, e->c);
+    if (e->kind == EX_CONST) return cpu_i64(g, e->c);
     if (e->kind == EX_SYM) return size_sym(f, e->sym);
-    LLVMValueRef x = cg_size(f, e->a), y = cg_size(f, e->b);
+    LLVMValueRef x = cpu_size(f, e->a), y = cpu_size(f, e->b);
     switch (e->kind) {
     case EX_ADD:
         return LLVMBuildNSWAdd(g->entry, x, y, "");
     case EX_MUL:
         return LLVMBuildNSWMul(g->entry, x, y, "");
     case EX_CEILDIV:
-        x = LLVMBuildAdd(g->entry, x, LLVMBuildSub(g->entry, y, cg_i64(g, 1), ""), "");
+        x = LLVMBuildAdd(g->entry, x, LLVMBuildSub(g->entry, y, cpu_i64(g, 1), ""), "");
         return LLVMBuildSDiv(g->entry, x, y, "");
     case EX_MAX:
         return size_pick(g, LLVMIntSGT, x, y);
@@ -60,12 +60,12 @@ LLVMValueRef cg_size(CgFn *f, const Expr *e) {
 /* ---- loops ------------------------------------------------------------------------- */
 
 /* Rotated (tested at the bottom), so that loop-invariant code has a place to go. */
-CgLoop cg_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
+CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     Cg *g = f->g;
-    CgLoop l = {.hi = hi, .step = cg_i64(g, step)};
+    CgLoop l = {.hi = hi, .step = cpu_i64(g, step)};
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
-    l.body = cg_new_block(f, "loop");
-    l.exit = cg_new_block(f, "end");
+    l.body = cpu_new_block(f, "loop");
+    l.exit = cpu_new_block(f, "end");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, lo, hi, ""), l.body, l.exit);
     LLVMPositionBuilderAtEnd(g->b, l.body);
     l.i = LLVMBuildPhi(g->b, g->i64, "");
@@ -73,7 +73,7 @@ CgLoop cg_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     return l;
 }
 
-void cg_loop_end(CgFn *f, CgLoop *l) {
+void cpu_loop_end(CgFn *f, CgLoop *l) {
     Cg *g = f->g;
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
     LLVMValueRef next = LLVMBuildNSWAdd(g->b, l->i, l->step, "");
@@ -91,8 +91,8 @@ static LLVMValueRef one(CgFn *f, const LReg *r) {
 /* CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
 static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
-    LLVMValueRef extent = cg_size(f, s->extent), n = cg_size(f, s->n_chunks);
-    LLVMValueRef len = LLVMBuildAdd(g->b, extent, LLVMBuildSub(g->b, n, cg_i64(g, 1), ""), "");
+    LLVMValueRef extent = cpu_size(f, s->extent), n = cpu_size(f, s->n_chunks);
+    LLVMValueRef len = LLVMBuildAdd(g->b, extent, LLVMBuildSub(g->b, n, cpu_i64(g, 1), ""), "");
     len = LLVMBuildSDiv(g->b, len, n, "");
     *lo = LLVMBuildNSWMul(g->b, one(f, s->at), len, "");
     LLVMValueRef end = LLVMBuildNSWAdd(g->b, *lo, len, "");
@@ -100,16 +100,16 @@ static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef 
     *hi = LLVMBuildSelect(g->b, over, extent, end, "");
 }
 
-void cg_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
+void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
     if (s->sched.parallel) {
         *lo = f->lo, *hi = f->hi;
     } else if (s->range == LR_EXTENT) {
-        *lo = cg_i64(g, 0), *hi = cg_size(f, s->extent);
+        *lo = cpu_i64(g, 0), *hi = cpu_size(f, s->extent);
     } else if (s->range == LR_SEGMENT) {
         LLVMValueRef at = one(f, s->at);
-        *lo = cg_load_at(f, s->ptr, at);
-        *hi = cg_load_at(f, s->ptr, LLVMBuildNSWAdd(g->b, at, cg_i64(g, 1), ""));
+        *lo = cpu_load_at(f, s->ptr, at);
+        *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(g->b, at, cpu_i64(g, 1), ""));
     } else {
         chunk_range(f, s, lo, hi);
     }
@@ -118,7 +118,7 @@ void cg_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
 /* The loop variable at counter i: the counter, or what the segment order says. */
 static CgVal loop_var(CgFn *f, const LStmt *s, LLVMValueRef i) {
     if (s->range == LR_SEGMENT && s->perm) {
-        i = cg_load_at(f, s->perm, i);
+        i = cpu_load_at(f, s->perm, i);
         if (LLVMTypeOf(i) != f->g->i64) i = LLVMBuildSExt(f->g->b, i, f->g->i64, "");
     }
     return (CgVal){i, FORM_ONE, false};
@@ -137,21 +137,21 @@ static bool unrolled_loop(CgFn *f, const LStmt *s) {
     if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
     if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
     for (int64_t i = 0; i < n; i++) {
-        f->reg[s->var->id] = (CgVal){cg_i64(f->g, i), FORM_ONE, false};
-        cg_block(f, s->body);
+        f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
+        cpu_block(f, s->body);
     }
     return true;
 }
 
 static void emit_for(CgFn *f, const LStmt *s) {
-    if (s->sched.vector && f->w == 1 && cg_vector_loop(f, s)) return;
+    if (s->sched.vector && f->w == 1 && cpu_vector_loop(f, s)) return;
     if (unrolled_loop(f, s)) return;
     LLVMValueRef lo, hi;
-    cg_range(f, s, &lo, &hi);
-    CgLoop l = cg_loop_begin(f, lo, hi, 1);
+    cpu_range(f, s, &lo, &hi);
+    CgLoop l = cpu_loop_begin(f, lo, hi, 1);
     f->reg[s->var->id] = loop_var(f, s, l.i);
-    cg_block(f, s->body);
-    cg_loop_end(f, &l);
+    cpu_block(f, s->body);
+    cpu_loop_end(f, &l);
 }
 
 /* In a vector loop a condition may differ by lane: the body then runs under a mask,
@@ -161,21 +161,21 @@ static void emit_if(CgFn *f, const LStmt *s) {
     LLVMValueRef cond = f->reg[s->cond->id].v, outer = f->mask;
     if (f->reg[s->cond->id].form == FORM_LANES) {
         f->mask = outer ? LLVMBuildAnd(g->b, outer, cond, "") : cond;
-        cond = cg_any(f, f->mask);
+        cond = cpu_any(f, f->mask);
     }
-    LLVMBasicBlockRef then = cg_new_block(f, "then"), end = cg_new_block(f, "endif");
+    LLVMBasicBlockRef then = cpu_new_block(f, "then"), end = cpu_new_block(f, "endif");
     LLVMBuildCondBr(g->b, cond, then, end);
     LLVMPositionBuilderAtEnd(g->b, then);
-    cg_block(f, s->body);
+    cpu_block(f, s->body);
     LLVMBuildBr(g->b, end);
     LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(g->b));
     LLVMPositionBuilderAtEnd(g->b, end);
     f->mask = outer;
 }
 
-void cg_block(CgFn *f, const LStmt *s) {
+void cpu_block(CgFn *f, const LStmt *s) {
     for (; s; s = s->next) {
-        cg_debug_at(f, s->span);
+        cpu_debug_at(f, s->span);
         switch (s->kind) {
         case L_FOR:
             emit_for(f, s);
@@ -184,29 +184,29 @@ void cg_block(CgFn *f, const LStmt *s) {
             emit_if(f, s);
             break;
         case L_LET:
-            f->reg[s->dst->id] = cg_let(f, s);
+            f->reg[s->dst->id] = cpu_let(f, s);
             break;
         case L_LOAD:
-            f->reg[s->dst->id] = cg_load(f, s);
+            f->reg[s->dst->id] = cpu_load(f, s);
             break;
         case L_STORE:
-            cg_store(f, s);
+            cpu_store(f, s);
             break;
         case L_ACC:
-            cg_acc(f, s);
+            cpu_acc(f, s);
             break;
         case L_LOCAL:
-            cg_local(f, s);
+            cpu_local(f, s);
             break;
         }
     }
 }
 
-bool cg_reg_defined_in(const LStmt *s, const LReg *r) {
+bool cpu_reg_defined_in(const LStmt *s, const LReg *r) {
     for (; s; s = s->next) {
         if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst->id == r->id) return true;
         if (s->kind == L_FOR && s->var->id == r->id) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && cg_reg_defined_in(s->body, r)) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && cpu_reg_defined_in(s->body, r)) return true;
     }
     return false;
 }
@@ -281,10 +281,10 @@ static void alias_scopes(CgFn *f) {
 
 static void load_pointers(CgFn *f) {
     Cg *g = f->g;
-    LLVMMetadataRef align = LLVMValueAsMetadata(cg_i64(g, 64));
+    LLVMMetadataRef align = LLVMValueAsMetadata(cpu_i64(g, 64));
     LLVMValueRef aligned = LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, &align, 1));
     for (int i = 0; i < f->k->bufs.n; i++) {
-        LLVMValueRef at = cg_i64(g, i);
+        LLVMValueRef at = cpu_i64(g, i);
         at = LLVMBuildInBoundsGEP2(g->entry, g->ptr, LLVMGetParam(f->fn, 0), &at, 1, "");
         f->buf[i] = LLVMBuildLoad2(g->entry, g->ptr, at, f->k->bufs.v[i]->name);
         LLVMSetMetadata(f->buf[i], g->md_align, aligned);
@@ -299,14 +299,14 @@ static void open_function(CgFn *f) {
     f->lo = LLVMGetParam(f->fn, 2);
     f->hi = LLVMGetParam(f->fn, 3);
     function_attributes(f);
-    LLVMBasicBlockRef entry = cg_new_block(f, "entry"), start = cg_new_block(f, "start");
+    LLVMBasicBlockRef entry = cpu_new_block(f, "entry"), start = cpu_new_block(f, "start");
     LLVMPositionBuilderAtEnd(g->b, entry);
     LLVMValueRef last = LLVMBuildBr(g->b, start);
     LLVMPositionBuilderBefore(g->entry, last);
     LLVMPositionBuilderAtEnd(g->b, start);
 }
 
-void cg_kernel(Cg *g, const LKernel *k) {
+void cpu_kernel(Cg *g, const LKernel *k) {
     CgFn f = {.g = g, .k = k, .w = 1};
     f.reg = NEWN(g->a, CgVal, k->n_regs + 1);
     f.def = NEWN(g->a, const LStmt *, k->n_regs + 1);
@@ -317,9 +317,9 @@ void cg_kernel(Cg *g, const LKernel *k) {
     f.local = NEWN(g->a, CgLocal, k->locals.n + 1);
     note_definitions(&f, k->body);
     open_function(&f);
-    cg_debug_kernel(&f);
+    cpu_debug_kernel(&f);
     alias_scopes(&f);
     load_pointers(&f);
-    cg_block(&f, k->body);
+    cpu_block(&f, k->body);
     LLVMBuildRetVoid(g->b);
 }

@@ -51,7 +51,7 @@ static void find_native(CgMachine *out) {
     out->fma = arm || has(out->features, "+fma");
 }
 
-bool cg_machine_find(Ctx *c, const char *march, CgMachine *out) {
+bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
     *out = (CgMachine){0};
     if (!march || !strcmp(march, "native")) {
         find_native(out);

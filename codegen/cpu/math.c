@@ -14,16 +14,16 @@ typedef LLVMValueRef V;
 /* ---- a small algebra over f32, i32, f64 values of w lanes ------------------------- */
 
 static V c32(Cg *g, V like, double x) {
-    return cg_splat(g, LLVMConstReal(g->f32, x), cg_width(like));
+    return cpu_splat(g, LLVMConstReal(g->f32, x), cpu_width(like));
 }
 static V c64(Cg *g, V like, double x) {
-    return cg_splat(g, LLVMConstReal(g->f64, x), cg_width(like));
+    return cpu_splat(g, LLVMConstReal(g->f64, x), cpu_width(like));
 }
 static V ci(Cg *g, V like, int64_t x) {
-    return cg_const_int(like, g->i32, x);
+    return cpu_const_int(like, g->i32, x);
 }
 static V cl(Cg *g, V like, int64_t x) {
-    return cg_const_int(like, g->i64, x);
+    return cpu_const_int(like, g->i64, x);
 }
 static V add(Cg *g, V x, V y) {
     return LLVMBuildFAdd(g->b, x, y, "");
@@ -53,11 +53,11 @@ static V both(Cg *g, V x, V y) {
     return LLVMBuildAnd(g->b, x, y, "");
 }
 static V as(Cg *g, V x, LLVMTypeRef t) {
-    return LLVMBuildBitCast(g->b, x, cg_wide(t, cg_width(x)), "");
+    return LLVMBuildBitCast(g->b, x, cpu_wide(t, cpu_width(x)), "");
 }
 static V call1(Cg *g, const char *name, V x) {
     LLVMTypeRef t = LLVMTypeOf(x);
-    return cg_call(g, name, &t, 1, &x, 1);
+    return cpu_call(g, name, &t, 1, &x, 1);
 }
 static V magnitude(Cg *g, V x) {
     return call1(g, "llvm.fabs", x);
@@ -65,7 +65,7 @@ static V magnitude(Cg *g, V x) {
 static V with_sign_of(Cg *g, V x, V sign) {
     LLVMTypeRef t = LLVMTypeOf(x);
     V arg[2] = {x, sign};
-    return cg_call(g, "llvm.copysign", &t, 1, arg, 2);
+    return cpu_call(g, "llvm.copysign", &t, 1, arg, 2);
 }
 
 /* x * y + z, fused where the machine can. */
@@ -73,12 +73,12 @@ static V mad(Cg *g, V x, V y, V z) {
     if (!g->machine.fma) return add(g, mul(g, x, y), z);
     LLVMTypeRef t = LLVMTypeOf(x);
     V arg[3] = {x, y, z};
-    return cg_call(g, "llvm.fma", &t, 1, arg, 3);
+    return cpu_call(g, "llvm.fma", &t, 1, arg, 3);
 }
 
 /* c[0] + c[1] x + .. by Horner's scheme. */
 static V poly(Cg *g, V x, const double *c, int n) {
-    bool wide = LLVMTypeOf(x) == cg_wide(g->f64, cg_width(x));
+    bool wide = LLVMTypeOf(x) == cpu_wide(g->f64, cpu_width(x));
     V r = wide ? c64(g, x, c[n - 1]) : c32(g, x, c[n - 1]);
     for (int i = n - 2; i >= 0; i--) r = mad(g, r, x, wide ? c64(g, x, c[i]) : c32(g, x, c[i]));
     return r;
@@ -99,8 +99,8 @@ static V pow2i(Cg *g, V n) {
 }
 
 static V to_int(Cg *g, V x) { /* NaN: any */
-    LLVMTypeRef over[2] = {cg_wide(g->i32, cg_width(x)), LLVMTypeOf(x)};
-    return cg_call(g, "llvm.fptosi.sat", over, 2, &x, 1);
+    LLVMTypeRef over[2] = {cpu_wide(g->i32, cpu_width(x)), LLVMTypeOf(x)};
+    return cpu_call(g, "llvm.fptosi.sat", over, 2, &x, 1);
 }
 
 /* ---- exp, expm1, sigmoid, tanh ------------------------------------------------------- */
@@ -225,31 +225,31 @@ static V two_over_pi(Cg *g) {
 }
 
 static V table_word(Cg *g, V index) { /* i64 index -> i64 of one 32-bit word */
-    int w = cg_width(index);
+    int w = cpu_width(index);
     V at = LLVMBuildInBoundsGEP2(g->b, g->i32, two_over_pi(g), &index, 1, ""), v;
     if (w == 1)
         v = LLVMBuildLoad2(g->b, g->i32, at, "");
     else {
-        LLVMTypeRef t = cg_wide(g->i32, w), over[2] = {t, LLVMTypeOf(at)};
-        V arg[4] = {at, LLVMConstInt(g->i32, 4, 0), LLVMConstAllOnes(cg_wide(g->i1, w)),
+        LLVMTypeRef t = cpu_wide(g->i32, w), over[2] = {t, LLVMTypeOf(at)};
+        V arg[4] = {at, LLVMConstInt(g->i32, 4, 0), LLVMConstAllOnes(cpu_wide(g->i1, w)),
                     LLVMConstNull(t)};
-        v = cg_call(g, "llvm.masked.gather", over, 2, arg, 4);
+        v = cpu_call(g, "llvm.masked.gather", over, 2, arg, 4);
     }
-    return LLVMBuildZExt(g->b, v, cg_wide(g->i64, w), "");
+    return LLVMBuildZExt(g->b, v, cpu_wide(g->i64, w), "");
 }
 
 static V funnel(Cg *g, V hi, V lo, V by) {
     LLVMTypeRef t = LLVMTypeOf(hi);
     V arg[3] = {hi, lo, by};
-    return cg_call(g, "llvm.fshl", &t, 1, arg, 3);
+    return cpu_call(g, "llvm.fshl", &t, 1, arg, 3);
 }
 
 /* x = m 2^e with a 24-bit m.  Of 2^e * 2/pi only the bits below weight 4 matter (x in quarter
  * turns, mod 4): 96 of them times m leave 62 correct ones behind the point, enough for any
  * f32 (Payne and Hanek 1983).  For |x| >= 1; q = quarter turns, result = the rest in radians. */
 static V reduce_huge(Cg *g, V a, V *q) {
-    int w = cg_width(a);
-    LLVMTypeRef i64 = cg_wide(g->i64, w);
+    int w = cpu_width(a);
+    LLVMTypeRef i64 = cpu_wide(g->i64, w);
     V bits = LLVMBuildZExt(g->b, as(g, a, g->i32), i64, "");
     V m = LLVMBuildOr(g->b, LLVMBuildAnd(g->b, bits, cl(g, bits, 0x7fffff), ""),
                       cl(g, bits, 0x800000), "");
@@ -272,16 +272,16 @@ static V reduce_huge(Cg *g, V a, V *q) {
     V turns = LLVMBuildLShr(g->b, LLVMBuildAdd(g->b, p, cl(g, p, (int64_t)1 << 61), ""),
                             cl(g, p, 62), "");
     p = LLVMBuildSub(g->b, p, LLVMBuildShl(g->b, turns, cl(g, p, 62), ""), "");
-    *q = LLVMBuildTrunc(g->b, turns, cg_wide(g->i32, w), "");
-    V r = LLVMBuildSIToFP(g->b, p, cg_wide(g->f64, w), "");
+    *q = LLVMBuildTrunc(g->b, turns, cpu_wide(g->i32, w), "");
+    V r = LLVMBuildSIToFP(g->b, p, cpu_wide(g->f64, w), "");
     return mul(g, r, c64(g, r, 0x1.921fb54442d18p-62));
 }
 
 /* |x| below 2^18, in double: q = rint(x 2/pi), r = x - q pi/2; q times the first part of pi/2
  * (33 bits) is exact. */
 static V reduce_common(Cg *g, V a, V *q) {
-    int w = cg_width(a);
-    V x = LLVMBuildFPExt(g->b, a, cg_wide(g->f64, w), "");
+    int w = cpu_width(a);
+    V x = LLVMBuildFPExt(g->b, a, cpu_wide(g->f64, w), "");
     V k = call1(g, "llvm.rint", mul(g, x, c64(g, x, 0x1.45f306dc9c883p-1)));
     *q = to_int(g, k);
     V r = sub(g, x, mul(g, k, c64(g, x, 0x1.921fb544p+0)));
@@ -294,8 +294,8 @@ static V reduce_turns(CgFn *f, V a, V *q) {
     V common = reduce_common(g, a, q), q_common = *q, q_huge;
     V huge = LLVMBuildFCmp(g->b, LLVMRealOGE, a, c32(g, a, 0x1p18), "");
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
-    LLVMBasicBlockRef then = cg_new_block(f, "huge"), end = cg_new_block(f, "reduced");
-    LLVMBuildCondBr(g->b, cg_any(f, huge), then, end);
+    LLVMBasicBlockRef then = cpu_new_block(f, "huge"), end = cpu_new_block(f, "reduced");
+    LLVMBuildCondBr(g->b, cpu_any(f, huge), then, end);
     LLVMPositionBuilderAtEnd(g->b, then);
     V r = reduce_huge(g, a, &q_huge);
     r = sel(g, huge, r, common);
@@ -324,7 +324,7 @@ static V emit_sincos(CgFn *f, V x, bool cosine) {
     s = mad(g, mul(g, u, s), r, r);
     c = mad(g, mul(g, u, u), c, mad(g, u, c32(g, u, -0.5), c32(g, u, 1)));
     if (cosine) q = LLVMBuildAdd(g->b, q, ci(g, q, 1), ""); /* cos r = sin(r + a quarter turn) */
-    V odd = LLVMBuildTrunc(g->b, q, cg_wide(g->i1, cg_width(q)), "");
+    V odd = LLVMBuildTrunc(g->b, q, cpu_wide(g->i1, cpu_width(q)), "");
     V y = negate_if(g, LLVMBuildLShr(g->b, q, ci(g, q, 1), ""), sel(g, odd, c, s));
     if (!cosine) y = negate_if(g, LLVMBuildLShr(g->b, as(g, x, g->i32), ci(g, q, 31), ""), y);
     V infinite = same(g, magnitude(g, x), c32(g, x, __builtin_inf()));
@@ -354,12 +354,12 @@ static V exp2_wide(Cg *g, V t) { /* |t| <= 200 */
     V p = POLY(g, f, 1, 1, 1 / 2., 1 / 6., 1 / 24., 1 / 120., 1 / 720., 1 / 5040., 1 / 40320.,
                1 / 362880.);
     V n = LLVMBuildZExt(g->b, LLVMBuildAdd(g->b, to_int(g, k), ci(g, k, 1023), ""),
-                        cg_wide(g->i64, cg_width(t)), "");
+                        cpu_wide(g->i64, cpu_width(t)), "");
     return mul(g, p, as(g, LLVMBuildShl(g->b, n, cl(g, n, 52), ""), g->f64));
 }
 
 static V pow_magnitude(Cg *g, V a, V y) {
-    LLVMTypeRef wide = cg_wide(g->f64, cg_width(a));
+    LLVMTypeRef wide = cpu_wide(g->f64, cpu_width(a));
     V inf = c32(g, a, __builtin_inf()), zero = c64(g, a, 0);
     V l = log2_wide(g, LLVMBuildFPExt(g->b, a, wide, ""));
     l = sel(g, same(g, a, c32(g, a, 0)), c64(g, a, -__builtin_inf()), l);
@@ -397,7 +397,7 @@ static V libm_one(Cg *g, const char *name, V *x, int n) {
 }
 
 static V libm(Cg *g, const char *name, V x, V y) {
-    int w = cg_width(x), n = y ? 2 : 1;
+    int w = cpu_width(x), n = y ? 2 : 1;
     V arg[2] = {x, y};
     if (w == 1) return libm_one(g, name, arg, n);
     V out = LLVMGetPoison(LLVMTypeOf(x));
@@ -416,7 +416,7 @@ static V wide_math(Cg *g, OpKind op, V x, V y) {
     return quot(g, one, add(g, one, libm(g, "exp", LLVMBuildFNeg(g->b, x, ""), NULL)));
 }
 
-LLVMValueRef cg_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
+LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
     Cg *g = f->g;
     if (dt == DT_F64) return wide_math(g, op, x, y);
     switch (op) {

@@ -12,7 +12,7 @@ typedef struct {
     bool aligned; /* a whole vector of a padded local array */
 } CgAddr;
 
-CgLocal *cg_local_of(CgFn *f, const LBuf *b) {
+CgLocal *cpu_local_of(CgFn *f, const LBuf *b) {
     if (b->kind != LB_LOCAL) return NULL;
     for (int i = 0; i < f->k->locals.n; i++)
         if (f->k->locals.v[i] == b) return &f->local[i];
@@ -21,7 +21,7 @@ CgLocal *cg_local_of(CgFn *f, const LBuf *b) {
 }
 
 static LLVMValueRef base_of(CgFn *f, const LBuf *b) {
-    CgLocal *l = cg_local_of(f, b);
+    CgLocal *l = cpu_local_of(f, b);
     return l ? l->at : f->buf[b->id];
 }
 
@@ -38,14 +38,14 @@ static bool extent_is_one(const LBuf *b, int axis) {
 }
 
 static LLVMValueRef extent(CgFn *f, const LBuf *b, int axis) {
-    CgLocal *l = cg_local_of(f, b);
-    return l && axis == b->rank - 1 ? cg_i64(f->g, l->row) : cg_size(f, b->dim[axis]);
+    CgLocal *l = cpu_local_of(f, b);
+    return l && axis == b->rank - 1 ? cpu_i64(f->g, l->row) : cpu_size(f, b->dim[axis]);
 }
 
 /* Horner's scheme over the indices; scalar for as long as they are. */
 static CgAddr address(CgFn *f, const LBuf *b, LReg *const *idx) {
     Cg *g = f->g;
-    CgAddr a = {cg_i64(g, 0), FORM_ONE, false};
+    CgAddr a = {cpu_i64(g, 0), FORM_ONE, false};
     int last = b->rank - 1;
     while (last > 0 && extent_is_one(b, last)) last--;
     for (int i = 0; i <= last; i++) {
@@ -53,9 +53,9 @@ static CgAddr address(CgFn *f, const LBuf *b, LReg *const *idx) {
         CgVal x = f->reg[idx[i]->id];
         bool lanes =
             a.form == FORM_LANES || x.form == FORM_LANES || (x.form == FORM_SEQ && i < last);
-        if (lanes && a.form != FORM_LANES) a.off = cg_splat(g, a.off, f->w), a.form = FORM_LANES;
-        LLVMValueRef step = extent(f, b, i), v = lanes ? cg_lanes(f, x) : x.v;
-        if (lanes) step = cg_splat(g, step, f->w);
+        if (lanes && a.form != FORM_LANES) a.off = cpu_splat(g, a.off, f->w), a.form = FORM_LANES;
+        LLVMValueRef step = extent(f, b, i), v = lanes ? cpu_lanes(f, x) : x.v;
+        if (lanes) step = cpu_splat(g, step, f->w);
         a.off = LLVMBuildNSWAdd(g->b, LLVMBuildNSWMul(g->b, a.off, step, ""), v, "");
         if (!lanes && x.form == FORM_SEQ)
             a.form = FORM_SEQ, a.aligned = x.is_var && b->kind == LB_LOCAL && i == b->rank - 1;
@@ -68,20 +68,20 @@ static LLVMValueRef element(CgFn *f, const LBuf *b, LLVMTypeRef t, LLVMValueRef 
 }
 
 static LLVMValueRef all_lanes(CgFn *f) {
-    return LLVMConstAllOnes(cg_wide(f->g->i1, f->w));
+    return LLVMConstAllOnes(cpu_wide(f->g->i1, f->w));
 }
 
 /* ---- one element ------------------------------------------------------------------- */
 
-LLVMValueRef cg_load_at(CgFn *f, const LBuf *b, LLVMValueRef off) {
-    LLVMTypeRef t = cg_mem_type(f->g, b->dt);
+LLVMValueRef cpu_load_at(CgFn *f, const LBuf *b, LLVMValueRef off) {
+    LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     LLVMValueRef v = LLVMBuildLoad2(f->g->b, t, element(f, b, t, off), "");
-    return cg_from_mem(f->g, b->dt, with_scopes(f, b, v));
+    return cpu_from_mem(f->g, b->dt, with_scopes(f, b, v));
 }
 
-void cg_put_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
-    LLVMTypeRef t = cg_mem_type(f->g, b->dt);
-    v = LLVMBuildStore(f->g->b, cg_to_mem(f->g, b->dt, v), element(f, b, t, off));
+void cpu_put_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
+    LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
+    v = LLVMBuildStore(f->g->b, cpu_to_mem(f->g, b->dt, v), element(f, b, t, off));
     with_scopes(f, b, v);
 }
 
@@ -93,7 +93,7 @@ static LLVMValueRef align_of(CgFn *f, const LBuf *b) {
 
 static LLVMValueRef load_seq(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
-    LLVMTypeRef t = cg_mem_type(g, b->dt), vt = cg_wide(t, f->w);
+    LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_wide(t, f->w);
     LLVMValueRef at = element(f, b, t, a.off);
     if (!f->mask || a.aligned) {
         LLVMValueRef v = LLVMBuildLoad2(g->b, vt, at, "");
@@ -102,25 +102,25 @@ static LLVMValueRef load_seq(CgFn *f, const LBuf *b, CgAddr a) {
     }
     LLVMTypeRef over[2] = {vt, g->ptr};
     LLVMValueRef arg[4] = {at, align_of(f, b), f->mask, LLVMConstNull(vt)};
-    return with_scopes(f, b, cg_call(g, "llvm.masked.load", over, 2, arg, 4));
+    return with_scopes(f, b, cpu_call(g, "llvm.masked.load", over, 2, arg, 4));
 }
 
 static LLVMValueRef gather(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
-    LLVMTypeRef t = cg_mem_type(g, b->dt), vt = cg_wide(t, f->w);
-    LLVMTypeRef over[2] = {vt, cg_wide(g->ptr, f->w)};
+    LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_wide(t, f->w);
+    LLVMTypeRef over[2] = {vt, cpu_wide(g->ptr, f->w)};
     LLVMValueRef mask = f->mask ? f->mask : all_lanes(f);
     LLVMValueRef arg[4] = {element(f, b, t, a.off), align_of(f, b), mask, LLVMConstNull(vt)};
-    return with_scopes(f, b, cg_call(g, "llvm.masked.gather", over, 2, arg, 4));
+    return with_scopes(f, b, cpu_call(g, "llvm.masked.gather", over, 2, arg, 4));
 }
 
 static LLVMValueRef load_private(CgFn *f, const LBuf *b, CgAddr a) {
-    LLVMTypeRef vt = cg_wide(cg_mem_type(f->g, b->dt), f->w);
+    LLVMTypeRef vt = cpu_wide(cpu_mem_type(f->g, b->dt), f->w);
     return LLVMBuildLoad2(f->g->b, vt, element(f, b, vt, a.off), "");
 }
 
 static bool is_private(CgFn *f, const LBuf *b) {
-    CgLocal *l = cg_local_of(f, b);
+    CgLocal *l = cpu_local_of(f, b);
     return l && l->lanes > 1;
 }
 
@@ -128,12 +128,12 @@ static LLVMValueRef load_lanes(CgFn *f, const LBuf *b, CgAddr a) {
     LLVMValueRef raw = is_private(f, b)     ? load_private(f, b, a)
                        : a.form == FORM_SEQ ? load_seq(f, b, a)
                                             : gather(f, b, a);
-    return cg_from_mem(f->g, b->dt, raw);
+    return cpu_from_mem(f->g, b->dt, raw);
 }
 
 static void store_seq(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
-    LLVMTypeRef t = cg_mem_type(g, b->dt);
+    LLVMTypeRef t = cpu_mem_type(g, b->dt);
     LLVMValueRef at = element(f, b, t, a.off);
     if (!f->mask || (a.aligned && f->mask == f->rest)) {
         LLVMValueRef st = LLVMBuildStore(g->b, raw, at);
@@ -143,15 +143,15 @@ static void store_seq(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     }
     LLVMTypeRef over[2] = {LLVMTypeOf(raw), g->ptr};
     LLVMValueRef arg[4] = {raw, at, align_of(f, b), f->mask};
-    with_scopes(f, b, cg_call(g, "llvm.masked.store", over, 2, arg, 4));
+    with_scopes(f, b, cpu_call(g, "llvm.masked.store", over, 2, arg, 4));
 }
 
 static void scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
-    LLVMTypeRef over[2] = {LLVMTypeOf(raw), cg_wide(g->ptr, f->w)};
-    LLVMValueRef at = element(f, b, cg_mem_type(g, b->dt), a.off);
+    LLVMTypeRef over[2] = {LLVMTypeOf(raw), cpu_wide(g->ptr, f->w)};
+    LLVMValueRef at = element(f, b, cpu_mem_type(g, b->dt), a.off);
     LLVMValueRef arg[4] = {raw, at, align_of(f, b), f->mask ? f->mask : all_lanes(f)};
-    with_scopes(f, b, cg_call(g, "llvm.masked.scatter", over, 2, arg, 4));
+    with_scopes(f, b, cpu_call(g, "llvm.masked.scatter", over, 2, arg, 4));
 }
 
 static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
@@ -165,7 +165,7 @@ static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
 }
 
 static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
-    LLVMValueRef raw = cg_to_mem(f->g, b->dt, v);
+    LLVMValueRef raw = cpu_to_mem(f->g, b->dt, v);
     if (is_private(f, b))
         store_private(f, b, a, raw);
     else if (a.form == FORM_SEQ)
@@ -176,20 +176,20 @@ static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
 
 /* ---- statements --------------------------------------------------------------------- */
 
-CgVal cg_load(CgFn *f, const LStmt *s) {
+CgVal cpu_load(CgFn *f, const LStmt *s) {
     CgAddr a = address(f, s->buf, s->idx);
     bool one = a.form == FORM_ONE && !is_private(f, s->buf);
-    LLVMValueRef v = one ? cg_load_at(f, s->buf, a.off) : load_lanes(f, s->buf, a);
-    return (CgVal){cg_cast(f, v, s->buf->dt, s->dst->dt), one ? FORM_ONE : FORM_LANES, false};
+    LLVMValueRef v = one ? cpu_load_at(f, s->buf, a.off) : load_lanes(f, s->buf, a);
+    return (CgVal){cpu_cast(f, v, s->buf->dt, s->dst->dt), one ? FORM_ONE : FORM_LANES, false};
 }
 
-void cg_store(CgFn *f, const LStmt *s) {
+void cpu_store(CgFn *f, const LStmt *s) {
     CgAddr a = address(f, s->buf, s->idx);
     CgVal x = f->reg[s->src->id];
     if (a.form == FORM_ONE && !is_private(f, s->buf))
-        cg_put_at(f, s->buf, a.off, cg_cast(f, x.v, s->src->dt, s->buf->dt));
+        cpu_put_at(f, s->buf, a.off, cpu_cast(f, x.v, s->src->dt, s->buf->dt));
     else
-        store_lanes(f, s->buf, a, cg_cast(f, cg_lanes(f, x), s->src->dt, s->buf->dt));
+        store_lanes(f, s->buf, a, cpu_cast(f, cpu_lanes(f, x), s->src->dt, s->buf->dt));
 }
 
 /* acc (+) src; a product added up is one fused operation, in scalar and vector code alike. */
@@ -198,12 +198,12 @@ static LLVMValueRef accumulated(CgFn *f, const LStmt *s, LLVMValueRef acc) {
     const LStmt *d = f->def[s->src->id];
     bool f_mul = d && d->fn == L_FN_OP && d->op == OP_MUL && dtype_is_float(s->src->dt);
     if (s->red != RED_SUM || !f_mul || s->src->dt != s->buf->dt || !g->machine.fma)
-        return cg_combine(f, s->red, s->buf->dt, acc,
-                          cg_cast(f, cg_lanes(f, f->reg[s->src->id]), s->src->dt, s->buf->dt));
+        return cpu_combine(f, s->red, s->buf->dt, acc,
+                           cpu_cast(f, cpu_lanes(f, f->reg[s->src->id]), s->src->dt, s->buf->dt));
     LLVMTypeRef t = LLVMTypeOf(acc);
-    LLVMValueRef arg[3] = {cg_lanes(f, f->reg[d->arg[0]->id]), cg_lanes(f, f->reg[d->arg[1]->id]),
+    LLVMValueRef arg[3] = {cpu_lanes(f, f->reg[d->arg[0]->id]), cpu_lanes(f, f->reg[d->arg[1]->id]),
                            acc};
-    return cg_call(g, "llvm.fma", &t, 1, arg, 3);
+    return cpu_call(g, "llvm.fma", &t, 1, arg, 3);
 }
 
 static CgFold *fold_of(CgFn *f, const LStmt *s) {
@@ -214,7 +214,7 @@ static CgFold *fold_of(CgFn *f, const LStmt *s) {
 
 static void acc_kept(CgFn *f, const LStmt *s, CgFold *fold) {
     Cg *g = f->g;
-    LLVMTypeRef t = cg_wide(cg_type(g, s->buf->dt), f->w);
+    LLVMTypeRef t = cpu_wide(cpu_type(g, s->buf->dt), f->w);
     LLVMValueRef old = LLVMBuildLoad2(g->b, t, fold->at, ""), now = accumulated(f, s, old);
     if (f->mask) now = LLVMBuildSelect(g->b, f->mask, now, old, "");
     LLVMBuildStore(g->b, now, fold->at);
@@ -223,35 +223,35 @@ static void acc_kept(CgFn *f, const LStmt *s, CgFold *fold) {
 /* Many lanes into one address: folded in a fixed tree, then combined. */
 static void acc_folded(CgFn *f, const LStmt *s, CgAddr a) {
     DType dt = s->buf->dt;
-    LLVMValueRef x = cg_cast(f, cg_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
-    if (f->mask) x = LLVMBuildSelect(f->g->b, f->mask, x, cg_identity(f, s->red, dt, f->w), "");
-    x = cg_fold_lanes(f, s->red, dt, x);
-    cg_put_at(f, s->buf, a.off, cg_combine(f, s->red, dt, cg_load_at(f, s->buf, a.off), x));
+    LLVMValueRef x = cpu_cast(f, cpu_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
+    if (f->mask) x = LLVMBuildSelect(f->g->b, f->mask, x, cpu_identity(f, s->red, dt, f->w), "");
+    x = cpu_fold_lanes(f, s->red, dt, x);
+    cpu_put_at(f, s->buf, a.off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, a.off), x));
 }
 
-void cg_acc_value(CgFn *f, const LStmt *s, LLVMValueRef x) {
+void cpu_acc_value(CgFn *f, const LStmt *s, LLVMValueRef x) {
     LLVMValueRef at = address(f, s->buf, s->idx).off;
-    cg_put_at(f, s->buf, at, cg_combine(f, s->red, s->buf->dt, cg_load_at(f, s->buf, at), x));
+    cpu_put_at(f, s->buf, at, cpu_combine(f, s->red, s->buf->dt, cpu_load_at(f, s->buf, at), x));
 }
 
 static void acc_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
     Cg *g = f->g;
     DType dt = s->buf->dt;
-    LLVMValueRef x = cg_cast(f, cg_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
+    LLVMValueRef x = cpu_cast(f, cpu_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
     LLVMValueRef mask = f->mask ? f->mask : all_lanes(f);
-    CgLoop l = cg_loop_begin(f, cg_i64(g, 0), cg_i64(g, f->w), 1);
-    LLVMBasicBlockRef then = cg_new_block(f, "lane"), end = cg_new_block(f, "next");
+    CgLoop l = cpu_loop_begin(f, cpu_i64(g, 0), cpu_i64(g, f->w), 1);
+    LLVMBasicBlockRef then = cpu_new_block(f, "lane"), end = cpu_new_block(f, "next");
     LLVMBuildCondBr(g->b, LLVMBuildExtractElement(g->b, mask, l.i, ""), then, end);
     LLVMPositionBuilderAtEnd(g->b, then);
     LLVMValueRef off = LLVMBuildExtractElement(g->b, a.off, l.i, "");
     LLVMValueRef xi = LLVMBuildExtractElement(g->b, x, l.i, "");
-    cg_put_at(f, s->buf, off, cg_combine(f, s->red, dt, cg_load_at(f, s->buf, off), xi));
+    cpu_put_at(f, s->buf, off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, off), xi));
     LLVMBuildBr(g->b, end);
     LLVMPositionBuilderAtEnd(g->b, end);
-    cg_loop_end(f, &l);
+    cpu_loop_end(f, &l);
 }
 
-void cg_acc(CgFn *f, const LStmt *s) {
+void cpu_acc(CgFn *f, const LStmt *s) {
     CgFold *fold = fold_of(f, s);
     if (fold) {
         acc_kept(f, s, fold);
@@ -260,7 +260,7 @@ void cg_acc(CgFn *f, const LStmt *s) {
     CgAddr a = address(f, s->buf, s->idx);
     bool private = is_private(f, s->buf);
     if (f->w == 1)
-        cg_put_at(f, s->buf, a.off, accumulated(f, s, cg_load_at(f, s->buf, a.off)));
+        cpu_put_at(f, s->buf, a.off, accumulated(f, s, cpu_load_at(f, s->buf, a.off)));
     else if (private || a.form == FORM_SEQ)
         store_lanes(f, s->buf, a, accumulated(f, s, load_lanes(f, s->buf, a)));
     else if (a.form == FORM_ONE)
@@ -276,9 +276,9 @@ static int64_t padded(CgFn *f, int64_t n) {
     return (n + w - 1) / w * w;
 }
 
-void cg_local(CgFn *f, const LStmt *s) {
-    CgLocal *l = cg_local_of(f, s->buf);
-    LLVMTypeRef t = cg_wide(cg_mem_type(f->g, s->buf->dt), f->w);
+void cpu_local(CgFn *f, const LStmt *s) {
+    CgLocal *l = cpu_local_of(f, s->buf);
+    LLVMTypeRef t = cpu_wide(cpu_mem_type(f->g, s->buf->dt), f->w);
     int64_t count = 1, n = 1;
     for (int i = 0; i < s->buf->rank; i++) {
         bool constant = expr_is_const(s->buf->dim[i], &n);
@@ -287,5 +287,5 @@ void cg_local(CgFn *f, const LStmt *s) {
         if (i == s->buf->rank - 1 && f->w == 1) n = padded(f, n);
         count *= n;
     }
-    *l = (CgLocal){cg_alloca(f, t, count ? count : 1), f->w, s->buf->rank ? n : 1};
+    *l = (CgLocal){cpu_alloca(f, t, count ? count : 1), f->w, s->buf->rank ? n : 1};
 }

@@ -22,27 +22,27 @@ static LLVMValueRef zero_like(LLVMValueRef v) {
 /* Values that are computed in f32 but kept in 16 bits are rounded when they are made. */
 static LLVMValueRef rounded(Cg *g, LLVMValueRef v, DType dt) {
     if (dt != DT_F16 && dt != DT_BF16) return v;
-    return cg_from_mem(g, dt, cg_to_mem(g, dt, v));
+    return cpu_from_mem(g, dt, cpu_to_mem(g, dt, v));
 }
 
 static LLVMValueRef float_to(Cg *g, LLVMValueRef v, DType to) {
-    int w = cg_width(v);
-    LLVMTypeRef t = cg_wide(cg_type(g, to), w);
+    int w = cpu_width(v);
+    LLVMTypeRef t = cpu_wide(cpu_type(g, to), w);
     if (to == DT_I1) return LLVMBuildFCmp(g->b, LLVMRealUNE, v, zero_like(v), "");
     if (dtype_is_float(to)) return LLVMBuildFPCast(g->b, v, t, "");
     LLVMTypeRef over[2] = {t, LLVMTypeOf(v)}; /* saturates; NaN gives 0 */
-    return cg_call(g, "llvm.fptosi.sat", over, 2, &v, 1);
+    return cpu_call(g, "llvm.fptosi.sat", over, 2, &v, 1);
 }
 
 static LLVMValueRef int_to(Cg *g, LLVMValueRef v, DType to) {
-    LLVMTypeRef t = cg_wide(cg_type(g, to), cg_width(v));
+    LLVMTypeRef t = cpu_wide(cpu_type(g, to), cpu_width(v));
     if (to == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, v, zero_like(v), "");
     if (dtype_is_float(to))
         return is_bool(v) ? LLVMBuildUIToFP(g->b, v, t, "") : LLVMBuildSIToFP(g->b, v, t, "");
     return is_bool(v) ? LLVMBuildZExt(g->b, v, t, "") : LLVMBuildIntCast2(g->b, v, t, 1, "");
 }
 
-LLVMValueRef cg_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
+LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
     Cg *g = f->g;
     if (from == to) return v;
     return rounded(g, dtype_is_float(from) ? float_to(g, v, to) : int_to(g, v, to), to);
@@ -58,7 +58,7 @@ static LLVMValueRef pick(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildSelect(g->b, c, x, y, "");
 }
 
-LLVMValueRef cg_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x) {
+LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x) {
     Cg *g = f->g;
     (void)dt;
     if (r != RED_SUM) return pick(g, r == RED_MAX, x, acc);
@@ -68,12 +68,12 @@ LLVMValueRef cg_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValu
 
 /* Integer quotient; x / 0 is 0, and in 64 bits no quotient of 32-bit values overflows. */
 static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
-    LLVMTypeRef t = LLVMTypeOf(x), wide = cg_wide(g->i64, cg_width(x));
+    LLVMTypeRef t = LLVMTypeOf(x), wide = cpu_wide(g->i64, cpu_width(x));
     LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, y, zero_like(y), "");
     LLVMValueRef minus = LLVMBuildICmp(g->b, LLVMIntEQ, y, LLVMConstAllOnes(t), "");
     LLVMValueRef negated = LLVMBuildNeg(g->b, x, "");
     LLVMValueRef unsafe = LLVMBuildOr(g->b, zero, minus, "");
-    LLVMValueRef by = LLVMBuildSelect(g->b, unsafe, cg_const_int(y, cg_type(g, dt), 1), y, "");
+    LLVMValueRef by = LLVMBuildSelect(g->b, unsafe, cpu_const_int(y, cpu_type(g, dt), 1), y, "");
     LLVMValueRef q = LLVMBuildSDiv(g->b, LLVMBuildSExtOrBitCast(g->b, x, wide, ""),
                                    LLVMBuildSExtOrBitCast(g->b, by, wide, ""), "");
     q = LLVMBuildTruncOrBitCast(g->b, q, t, "");
@@ -119,7 +119,7 @@ static LLVMValueRef compare(Cg *g, OpKind op, LLVMValueRef x, LLVMValueRef y) {
 
 static LLVMValueRef intrinsic1(Cg *g, const char *name, LLVMValueRef x) {
     LLVMTypeRef t = LLVMTypeOf(x);
-    return cg_call(g, name, &t, 1, &x, 1);
+    return cpu_call(g, name, &t, 1, &x, 1);
 }
 
 static LLVMValueRef absolute(Cg *g, LLVMValueRef x) {
@@ -148,19 +148,19 @@ static LLVMValueRef unary(CgFn *f, OpKind op, DType dt, LLVMValueRef x) {
     case OP_FLOOR:
         return is_float(x) ? intrinsic1(g, "llvm.floor", x) : x;
     case OP_RSQRT: {
-        LLVMValueRef one = LLVMConstReal(cg_type(g, dt), 1.0);
-        return LLVMBuildFDiv(g->b, cg_splat(g, one, cg_width(x)), intrinsic1(g, "llvm.sqrt", x),
+        LLVMValueRef one = LLVMConstReal(cpu_type(g, dt), 1.0);
+        return LLVMBuildFDiv(g->b, cpu_splat(g, one, cpu_width(x)), intrinsic1(g, "llvm.sqrt", x),
                              "");
     }
     default:
-        return cg_math(f, op, dt, x, NULL);
+        return cpu_math(f, op, dt, x, NULL);
     }
 }
 
 static LLVMValueRef elementwise(CgFn *f, const LStmt *s, LLVMValueRef *x) {
     Cg *g = f->g;
     DType dt = s->arg[0]->dt;
-    if (s->op == OP_CAST) return cg_cast(f, x[0], dt, s->dst->dt);
+    if (s->op == OP_CAST) return cpu_cast(f, x[0], dt, s->dst->dt);
     if (s->op == OP_SELECT) {
         LLVMValueRef c = x[0];
         return LLVMBuildSelect(g->b, c, x[1], x[2], "");
@@ -168,38 +168,38 @@ static LLVMValueRef elementwise(CgFn *f, const LStmt *s, LLVMValueRef *x) {
     if (s->n_arg == 1) return unary(f, s->op, dt, x[0]);
     if (op_traits(s->op) & OPT_CMP) return compare(g, s->op, x[0], x[1]);
     LLVMValueRef v = arith(g, s->op, dt, x[0], x[1]);
-    return v ? v : cg_math(f, s->op, dt, x[0], x[1]);
+    return v ? v : cpu_math(f, s->op, dt, x[0], x[1]);
 }
 
 /* ---- random numbers: runtime/rng.h in IR --------------------------------------------------- */
 
 static LLVMValueRef shift_xor(Cg *g, LLVMValueRef x, int bits) {
-    LLVMValueRef s = LLVMBuildLShr(g->b, x, cg_const_int(x, g->i32, bits), "");
+    LLVMValueRef s = LLVMBuildLShr(g->b, x, cpu_const_int(x, g->i32, bits), "");
     return LLVMBuildXor(g->b, x, s, "");
 }
 
 static LLVMValueRef mix32(Cg *g, LLVMValueRef x) {
-    x = LLVMBuildMul(g->b, shift_xor(g, x, 16), cg_const_int(x, g->i32, 0x21f0aaad), "");
-    x = LLVMBuildMul(g->b, shift_xor(g, x, 15), cg_const_int(x, g->i32, 0xd35a2d97), "");
+    x = LLVMBuildMul(g->b, shift_xor(g, x, 16), cpu_const_int(x, g->i32, 0x21f0aaad), "");
+    x = LLVMBuildMul(g->b, shift_xor(g, x, 15), cpu_const_int(x, g->i32, 0xd35a2d97), "");
     return shift_xor(g, x, 15);
 }
 
 static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
-    int w = cg_width(x[0]);
-    LLVMTypeRef t = cg_wide(g->i32, w);
+    int w = cpu_width(x[0]);
+    LLVMTypeRef t = cpu_wide(g->i32, w);
     LLVMValueRef row = LLVMBuildTrunc(g->b, x[2], t, ""), col = LLVMBuildTrunc(g->b, x[3], t, "");
     LLVMValueRef h = mix32(g, LLVMBuildXor(g->b, row, x[0], ""));
-    col = LLVMBuildMul(g->b, col, cg_const_int(col, g->i32, 0x9E3779B9), "");
+    col = LLVMBuildMul(g->b, col, cpu_const_int(col, g->i32, 0x9E3779B9), "");
     h = mix32(g, LLVMBuildXor(g->b, h, LLVMBuildAdd(g->b, col, x[1], ""), ""));
-    h = LLVMBuildLShr(g->b, h, cg_const_int(h, g->i32, 8), "");
-    h = LLVMBuildSIToFP(g->b, h, cg_wide(g->f32, w), ""); /* below 2^24: exact */
-    return LLVMBuildFMul(g->b, h, cg_splat(g, LLVMConstReal(g->f32, 0x1p-24), w), "");
+    h = LLVMBuildLShr(g->b, h, cpu_const_int(h, g->i32, 8), "");
+    h = LLVMBuildSIToFP(g->b, h, cpu_wide(g->f32, w), ""); /* below 2^24: exact */
+    return LLVMBuildFMul(g->b, h, cpu_splat(g, LLVMConstReal(g->f32, 0x1p-24), w), "");
 }
 
 /* ---- the statement --------------------------------------------------------------------------- */
 
 static LLVMValueRef constant(Cg *g, const LStmt *s) {
-    LLVMTypeRef t = cg_type(g, s->dst->dt);
+    LLVMTypeRef t = cpu_type(g, s->dst->dt);
     if (dtype_is_float(s->dst->dt)) return rounded(g, LLVMConstReal(t, s->imm), s->dst->dt);
     return LLVMConstInt(t, (unsigned long long)(int64_t)s->imm, 1);
 }
@@ -242,13 +242,13 @@ static CgForm result_form(CgFn *f, const LStmt *s) {
     return FORM_ONE;
 }
 
-CgVal cg_let(CgFn *f, const LStmt *s) {
+CgVal cpu_let(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     CgVal out = {NULL, result_form(f, s), false};
     LLVMValueRef x[4] = {0};
     for (int i = 0; i < s->n_arg; i++) {
         CgVal v = f->reg[s->arg[i]->id];
-        x[i] = out.form == FORM_LANES ? cg_lanes(f, v) : v.v;
+        x[i] = out.form == FORM_LANES ? cpu_lanes(f, v) : v.v;
     }
     switch (s->fn) {
     case L_FN_OP:
@@ -258,7 +258,7 @@ CgVal cg_let(CgFn *f, const LStmt *s) {
         out.v = constant(g, s);
         break;
     case L_FN_SIZE:
-        out.v = cg_size(f, s->size);
+        out.v = cpu_size(f, s->size);
         break;
     case L_FN_RANDOM:
         out.v = random_unit(g, x);

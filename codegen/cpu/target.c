@@ -63,7 +63,7 @@ static bool make_machine(Cg *g) {
     if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter())
         return fail(g, "LLVM was built without code generation for this machine", NULL);
     LLVMInitializeNativeAsmParser();
-    if (!cg_machine_find(g->c, g->opt->march, &g->machine)) return false;
+    if (!cpu_machine_find(g->c, g->opt->march, &g->machine)) return false;
     g->triple = LLVMGetDefaultTargetTriple();
     if (LLVMGetTargetFromTriple(g->triple, &t, &message)) return fail(g, g->triple, message);
     LLVMCodeGenOptLevel level =
@@ -135,9 +135,9 @@ static bool compile(Cg *g, EmitKind kind, const char *path) {
     make_types(g);
     if (!make_machine(g)) return false;
     make_module(g);
-    cg_debug_begin(g);
-    for (int i = 0; i < g->plan->kernels.n; i++) cg_kernel(g, g->plan->kernels.v[i]);
-    cg_debug_end(g);
+    cpu_debug_begin(g);
+    for (int i = 0; i < g->plan->kernels.n; i++) cpu_kernel(g, g->plan->kernels.v[i]);
+    cpu_debug_end(g);
 #ifndef NDEBUG
     if (!verify(g)) return false;
 #endif

@@ -1,7 +1,7 @@
 /* Types, constants and lane forms of LLVM values. */
 #include "codegen/cpu/cpu.h"
 
-LLVMTypeRef cg_type(Cg *g, DType dt) {
+LLVMTypeRef cpu_type(Cg *g, DType dt) {
     switch (dt) {
     case DT_F16:
     case DT_BF16:
@@ -20,7 +20,7 @@ LLVMTypeRef cg_type(Cg *g, DType dt) {
     }
 }
 
-LLVMTypeRef cg_mem_type(Cg *g, DType dt) {
+LLVMTypeRef cpu_mem_type(Cg *g, DType dt) {
     switch (dt) {
     case DT_F16:
     case DT_BF16:
@@ -28,19 +28,19 @@ LLVMTypeRef cg_mem_type(Cg *g, DType dt) {
     case DT_I1:
         return g->i8;
     default:
-        return cg_type(g, dt);
+        return cpu_type(g, dt);
     }
 }
 
-LLVMTypeRef cg_wide(LLVMTypeRef t, int w) {
+LLVMTypeRef cpu_wide(LLVMTypeRef t, int w) {
     return w == 1 ? t : LLVMVectorType(t, (unsigned)w);
 }
 
-LLVMValueRef cg_i64(Cg *g, int64_t v) {
+LLVMValueRef cpu_i64(Cg *g, int64_t v) {
     return LLVMConstInt(g->i64, (unsigned long long)v, 1);
 }
 
-LLVMValueRef cg_splat(Cg *g, LLVMValueRef v, int w) {
+LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w) {
     if (w == 1) return v;
     if (LLVMIsConstant(v)) {
         LLVMValueRef e[64];
@@ -54,7 +54,7 @@ LLVMValueRef cg_splat(Cg *g, LLVMValueRef v, int w) {
     return LLVMBuildShuffleVector(g->b, one, LLVMGetPoison(t), LLVMConstNull(mt), "");
 }
 
-LLVMValueRef cg_iota(Cg *g, LLVMTypeRef int_type, int w) {
+LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w) {
     (void)g;
     if (w == 1) return LLVMConstNull(int_type);
     LLVMValueRef e[64];
@@ -62,16 +62,16 @@ LLVMValueRef cg_iota(Cg *g, LLVMTypeRef int_type, int w) {
     return LLVMConstVector(e, (unsigned)w);
 }
 
-LLVMValueRef cg_lanes(CgFn *f, CgVal v) {
+LLVMValueRef cpu_lanes(CgFn *f, CgVal v) {
     Cg *g = f->g;
     if (v.form == FORM_LANES || f->w == 1) return v.v;
-    LLVMValueRef s = cg_splat(g, v.v, f->w);
+    LLVMValueRef s = cpu_splat(g, v.v, f->w);
     if (v.form == FORM_ONE) return s;
-    return LLVMBuildAdd(g->b, s, cg_iota(g, LLVMTypeOf(v.v), f->w), "");
+    return LLVMBuildAdd(g->b, s, cpu_iota(g, LLVMTypeOf(v.v), f->w), "");
 }
 
-LLVMValueRef cg_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over, LLVMValueRef *arg,
-                     int n_arg) {
+LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over,
+                      LLVMValueRef *arg, int n_arg) {
     unsigned id = LLVMLookupIntrinsicID(intrinsic, strlen(intrinsic));
     assert(id != 0);
     LLVMValueRef fn = LLVMGetIntrinsicDeclaration(g->mod, id, over, (size_t)n_over);
@@ -79,20 +79,20 @@ LLVMValueRef cg_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over
 }
 
 /* Whether any lane of an i1 vector is set. */
-LLVMValueRef cg_any(CgFn *f, LLVMValueRef mask) {
+LLVMValueRef cpu_any(CgFn *f, LLVMValueRef mask) {
     if (f->w == 1) return mask;
     LLVMTypeRef t = LLVMTypeOf(mask);
-    return cg_call(f->g, "llvm.vector.reduce.or", &t, 1, &mask, 1);
+    return cpu_call(f->g, "llvm.vector.reduce.or", &t, 1, &mask, 1);
 }
 
-int cg_width(LLVMValueRef v) {
+int cpu_width(LLVMValueRef v) {
     LLVMTypeRef t = LLVMTypeOf(v);
     return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(t) : 1;
 }
 
-LLVMValueRef cg_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v) {
+LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v) {
     LLVMValueRef e[64], one = LLVMConstInt(t, (unsigned long long)v, 1);
-    int w = cg_width(like);
+    int w = cpu_width(like);
     if (w == 1) return one;
     for (int i = 0; i < w; i++) e[i] = one;
     return LLVMConstVector(e, (unsigned)w);
@@ -100,40 +100,40 @@ LLVMValueRef cg_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v) {
 
 /* bf16 is the upper half of an f32; going back rounds to nearest even and keeps NaN. */
 static LLVMValueRef bf16_to_f32(Cg *g, LLVMValueRef raw) {
-    int w = cg_width(raw);
-    LLVMValueRef x = LLVMBuildZExt(g->b, raw, cg_wide(g->i32, w), "");
-    x = LLVMBuildShl(g->b, x, cg_const_int(x, g->i32, 16), "");
-    return LLVMBuildBitCast(g->b, x, cg_wide(g->f32, w), "");
+    int w = cpu_width(raw);
+    LLVMValueRef x = LLVMBuildZExt(g->b, raw, cpu_wide(g->i32, w), "");
+    x = LLVMBuildShl(g->b, x, cpu_const_int(x, g->i32, 16), "");
+    return LLVMBuildBitCast(g->b, x, cpu_wide(g->f32, w), "");
 }
 
 static LLVMValueRef f32_to_bf16(Cg *g, LLVMValueRef v) {
-    int w = cg_width(v);
+    int w = cpu_width(v);
     LLVMValueRef nan = LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, "");
-    LLVMValueRef x = LLVMBuildBitCast(g->b, v, cg_wide(g->i32, w), "");
-    LLVMValueRef sixteen = cg_const_int(x, g->i32, 16);
+    LLVMValueRef x = LLVMBuildBitCast(g->b, v, cpu_wide(g->i32, w), "");
+    LLVMValueRef sixteen = cpu_const_int(x, g->i32, 16);
     LLVMValueRef odd = LLVMBuildLShr(g->b, x, sixteen, "");
-    odd = LLVMBuildAnd(g->b, odd, cg_const_int(x, g->i32, 1), "");
-    LLVMValueRef up = LLVMBuildAdd(g->b, odd, cg_const_int(x, g->i32, 0x7fff), "");
+    odd = LLVMBuildAnd(g->b, odd, cpu_const_int(x, g->i32, 1), "");
+    LLVMValueRef up = LLVMBuildAdd(g->b, odd, cpu_const_int(x, g->i32, 0x7fff), "");
     LLVMValueRef rounded = LLVMBuildAdd(g->b, x, up, "");
-    LLVMValueRef quiet = LLVMBuildOr(g->b, x, cg_const_int(x, g->i32, 0x400000), "");
+    LLVMValueRef quiet = LLVMBuildOr(g->b, x, cpu_const_int(x, g->i32, 0x400000), "");
     x = LLVMBuildLShr(g->b, LLVMBuildSelect(g->b, nan, quiet, rounded, ""), sixteen, "");
-    return LLVMBuildTrunc(g->b, x, cg_wide(g->i16, w), "");
+    return LLVMBuildTrunc(g->b, x, cpu_wide(g->i16, w), "");
 }
 
-LLVMValueRef cg_from_mem(Cg *g, DType dt, LLVMValueRef raw) {
-    int w = cg_width(raw);
+LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw) {
+    int w = cpu_width(raw);
     if (dt == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, raw, LLVMConstNull(LLVMTypeOf(raw)), "");
     if (dt == DT_BF16) return bf16_to_f32(g, raw);
     if (dt != DT_F16) return raw;
-    raw = LLVMBuildBitCast(g->b, raw, cg_wide(g->f16, w), "");
-    return LLVMBuildFPExt(g->b, raw, cg_wide(g->f32, w), "");
+    raw = LLVMBuildBitCast(g->b, raw, cpu_wide(g->f16, w), "");
+    return LLVMBuildFPExt(g->b, raw, cpu_wide(g->f32, w), "");
 }
 
-LLVMValueRef cg_to_mem(Cg *g, DType dt, LLVMValueRef v) {
-    int w = cg_width(v);
-    if (dt == DT_I1) return LLVMBuildZExt(g->b, v, cg_wide(g->i8, w), "");
+LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v) {
+    int w = cpu_width(v);
+    if (dt == DT_I1) return LLVMBuildZExt(g->b, v, cpu_wide(g->i8, w), "");
     if (dt == DT_BF16) return f32_to_bf16(g, v);
     if (dt != DT_F16) return v;
-    v = LLVMBuildFPTrunc(g->b, v, cg_wide(g->f16, w), "");
-    return LLVMBuildBitCast(g->b, v, cg_wide(g->i16, w), "");
+    v = LLVMBuildFPTrunc(g->b, v, cpu_wide(g->f16, w), "");
+    return LLVMBuildBitCast(g->b, v, cpu_wide(g->i16, w), "");
 }

@@ -76,9 +76,9 @@ static bool can_vectorise(CgFn *f, const LStmt *loop) {
 
 /* ---- reductions across lanes ------------------------------------------------------------ */
 
-LLVMValueRef cg_identity(CgFn *f, RedKind r, DType dt, int w) {
+LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w) {
     Cg *g = f->g;
-    LLVMTypeRef t = cg_type(g, dt);
+    LLVMTypeRef t = cpu_type(g, dt);
     LLVMValueRef one;
     if (dtype_is_float(dt))
         one = LLVMConstReal(t, r == RED_SUM   ? -0.0
@@ -90,13 +90,13 @@ LLVMValueRef cg_identity(CgFn *f, RedKind r, DType dt, int w) {
         int64_t low = dt == DT_I32 ? INT32_MIN : INT64_MIN;
         one = LLVMConstInt(t, (unsigned long long)(r == RED_MAX ? low : -(low + 1)), 1);
     }
-    return cg_splat(g, one, w);
+    return cpu_splat(g, one, w);
 }
 
 /* Adds the upper half of the lanes to the lower half until one is left. */
-LLVMValueRef cg_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
+LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
     Cg *g = f->g;
-    for (int w = cg_width(v) / 2; w >= 1; w /= 2) {
+    for (int w = cpu_width(v) / 2; w >= 1; w /= 2) {
         LLVMValueRef lo[64], hi[64], none = LLVMGetPoison(LLVMTypeOf(v));
         for (int i = 0; i < w; i++) {
             lo[i] = LLVMConstInt(g->i32, (unsigned)i, 0);
@@ -106,7 +106,7 @@ LLVMValueRef cg_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
             LLVMBuildShuffleVector(g->b, v, none, LLVMConstVector(lo, (unsigned)w), "");
         LLVMValueRef y =
             LLVMBuildShuffleVector(g->b, v, none, LLVMConstVector(hi, (unsigned)w), "");
-        v = cg_combine(f, r, dt, x, y);
+        v = cpu_combine(f, r, dt, x, y);
     }
     return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
 }
@@ -121,7 +121,7 @@ static bool touches(const LStmt *s, const LBuf *b) {
 
 static bool is_kept(const LStmt *loop, const LStmt *s) {
     for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var || cg_reg_defined_in(loop->body, s->idx[i])) return false;
+        if (s->idx[i] == loop->var || cpu_reg_defined_in(loop->body, s->idx[i])) return false;
     return !declared_in(loop->body, s->buf) && !touches(loop->body, s->buf);
 }
 
@@ -130,8 +130,8 @@ static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold,
     for (; s; s = s->next) {
         if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, loop, s->body, fold, n);
         if (s->kind != L_ACC || *n == FOLD_MAX || !is_kept(loop, s)) continue;
-        LLVMValueRef at = cg_alloca(f, cg_wide(cg_type(g, s->buf->dt), f->w), 1);
-        LLVMBuildStore(g->b, cg_identity(f, s->red, s->buf->dt, f->w), at);
+        LLVMValueRef at = cpu_alloca(f, cpu_wide(cpu_type(g, s->buf->dt), f->w), 1);
+        LLVMBuildStore(g->b, cpu_identity(f, s->red, s->buf->dt, f->w), at);
         fold[(*n)++] = (CgFold){s, at};
     }
 }
@@ -141,9 +141,9 @@ static void finish_folds(CgFn *f, CgFold *fold, int n, int w) {
     Cg *g = f->g;
     for (int i = 0; i < n; i++) {
         const LStmt *s = fold[i].acc;
-        LLVMTypeRef t = cg_wide(cg_type(g, s->buf->dt), w);
+        LLVMTypeRef t = cpu_wide(cpu_type(g, s->buf->dt), w);
         LLVMValueRef v = LLVMBuildLoad2(g->b, t, fold[i].at, "");
-        cg_acc_value(f, s, cg_fold_lanes(f, s->red, s->buf->dt, v));
+        cpu_acc_value(f, s, cpu_fold_lanes(f, s->red, s->buf->dt, v));
     }
 }
 
@@ -151,8 +151,8 @@ static void finish_folds(CgFn *f, CgFold *fold, int n, int w) {
 
 static LLVMValueRef rest_mask(CgFn *f, LLVMValueRef left) {
     Cg *g = f->g;
-    LLVMValueRef n = cg_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->w);
-    return LLVMBuildICmp(g->b, LLVMIntULT, cg_iota(g, g->i32, f->w), n, "");
+    LLVMValueRef n = cpu_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->w);
+    return LLVMBuildICmp(g->b, LLVMIntULT, cpu_iota(g, g->i32, f->w), n, "");
 }
 
 /* The loop variable of lanes i, i+1, ..: the counter, or the segment order's entries. */
@@ -160,36 +160,36 @@ static CgVal var_at(CgFn *f, const LStmt *s, LLVMValueRef i, bool whole) {
     if (s->range != LR_SEGMENT || !s->perm) return (CgVal){i, FORM_SEQ, whole};
     f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
     LStmt load = {.kind = L_LOAD, .buf = s->perm, .dst = s->var, .idx = {s->var}};
-    return cg_load(f, &load);
+    return cpu_load(f, &load);
 }
 
 static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool whole) {
     f->mask = f->rest = mask;
     f->reg[s->var->id] = var_at(f, s, i, whole);
-    cg_block(f, s->body);
+    cpu_block(f, s->body);
     f->mask = f->rest = NULL;
 }
 
 static void constant_loop(CgFn *f, const LStmt *s, int64_t n) {
     Cg *g = f->g;
     for (int64_t i = 0; i < n; i += f->w) {
-        LLVMValueRef left = i + f->w <= n ? NULL : rest_mask(f, cg_i64(g, n - i));
-        body_at(f, s, cg_i64(g, i), left, true);
+        LLVMValueRef left = i + f->w <= n ? NULL : rest_mask(f, cpu_i64(g, n - i));
+        body_at(f, s, cpu_i64(g, i), left, true);
     }
 }
 
 static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef hi) {
     Cg *g = f->g;
     LLVMValueRef n = LLVMBuildNSWSub(g->b, hi, lo, "");
-    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLT, n, cg_i64(g, 0), "");
-    n = LLVMBuildSelect(g->b, none, cg_i64(g, 0), n, ""); /* a chunk may lie behind the end */
+    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLT, n, cpu_i64(g, 0), "");
+    n = LLVMBuildSelect(g->b, none, cpu_i64(g, 0), n, ""); /* a chunk may lie behind the end */
     hi = LLVMBuildNSWAdd(g->b, lo, n, "");
-    LLVMValueRef whole = LLVMBuildAnd(g->b, n, cg_i64(g, -(int64_t)f->w), "");
+    LLVMValueRef whole = LLVMBuildAnd(g->b, n, cpu_i64(g, -(int64_t)f->w), "");
     LLVMValueRef rest_at = LLVMBuildNSWAdd(g->b, lo, whole, "");
-    CgLoop l = cg_loop_begin(f, lo, rest_at, f->w);
+    CgLoop l = cpu_loop_begin(f, lo, rest_at, f->w);
     body_at(f, s, l.i, NULL, false);
-    cg_loop_end(f, &l);
-    LLVMBasicBlockRef rest = cg_new_block(f, "rest"), end = cg_new_block(f, "end");
+    cpu_loop_end(f, &l);
+    LLVMBasicBlockRef rest = cpu_new_block(f, "rest"), end = cpu_new_block(f, "end");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, rest_at, hi, ""), rest, end);
     LLVMPositionBuilderAtEnd(g->b, rest);
     body_at(f, s, rest_at, rest_mask(f, LLVMBuildSub(g->b, hi, rest_at, "")), false);
@@ -204,7 +204,7 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-bool cg_vector_loop(CgFn *f, const LStmt *s) {
+bool cpu_vector_loop(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     int64_t n = -1;
     bool constant = s->range == LR_EXTENT && !s->sched.parallel && expr_is_const(s->extent, &n);
@@ -213,7 +213,7 @@ bool cg_vector_loop(CgFn *f, const LStmt *s) {
     if (w == 1 || !can_vectorise(f, s)) return false;
     LLVMValueRef lo = NULL, hi = NULL;
     bool whole = constant && n <= (int64_t)w * (has_loop(s->body) ? 2 : WHOLE_VECTORS_MAX);
-    if (!whole) cg_range(f, s, &lo, &hi);
+    if (!whole) cpu_range(f, s, &lo, &hi);
     CgFold fold[FOLD_MAX];
     int n_fold = 0;
     f->w = w;

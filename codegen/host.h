@@ -1,0 +1,30 @@
+/* What the files of the host driver's generator share. */
+#ifndef CODEGEN_HOST_H
+#define CODEGEN_HOST_H
+
+#include "codegen/target.h"
+
+typedef struct {
+    Ctx *c;
+    Arena *a;
+    const Plan *p;
+    const Module *m;
+    StrBuf b;           /* the C file so far */
+    const char **sym;   /* [syms] names of the enumerators S_.. */
+    const char **space; /* [spaces] SP_.. */
+} Host;
+
+/* host.c */
+void host_puts(Host *h, const char *s);
+void host_printf(Host *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void host_string(Host *h, const char *s);  /* a C string literal; NULL for NULL */
+void host_comment(Host *h, const char *s); /* text inside a comment */
+void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
+
+/* host_tables.c */
+void host_tables(Host *h);
+
+/* host_phase.c */
+void host_phases(Host *h);
+
+#endif

@@ -1,0 +1,168 @@
+/* The driver's phase functions: a comment and a call per step. */
+#include "codegen/host.h"
+
+static void step_comment(Host *h, int index, const PStep *s) {
+    host_printf(h, "\n    /* %d: ", index);
+    host_comment(h, s->note ? s->note : "");
+    if (s->span.line && (int)s->span.file < h->c->sources.n) {
+        const char *path = h->c->sources.v[s->span.file].path;
+        host_puts(h, "  (");
+        host_comment(h, path);
+        host_printf(h, ":%u)", s->span.line);
+    }
+    host_puts(h, " */\n");
+}
+
+static const char *buf_name(const Host *h, int id) {
+    return h->p->bufs.v[id]->name;
+}
+
+static bool has_bounds(const Plan *p, const Map *m) {
+    for (int i = 0; i < p->bufs.n; i++)
+        if (p->bufs.v[i]->kind == PB_MAP && p->bufs.v[i]->map == m &&
+            p->bufs.v[i]->map_part == LB_MAP_PTR)
+            return true;
+    return false;
+}
+
+static void emit_kernel(Host *h, const PStep *s) {
+    bool balanced = s->extent && s->balance && has_bounds(h->p, s->balance);
+    host_printf(h, "    rt_launch%s(x, %s,\n        (void *const[]){", balanced ? "_balanced" : "",
+                s->kernel->name);
+    if (s->n_bufs == 0) host_puts(h, "NULL");
+    for (int i = 0; i < s->n_bufs; i++)
+        host_printf(h, "%sbuf[B_%s]",
+                    i == 0  ? ""
+                    : i % 4 ? ", "
+                            : ",\n                        ",
+                    buf_name(h, s->bufs[i]));
+    host_puts(h, "},\n        ");
+    if (balanced)
+        host_printf(h, "%d", s->balance->id);
+    else if (s->extent)
+        host_expr(h, s->extent);
+    else
+        host_puts(h, "-1");
+    host_puts(h, ");\n");
+}
+
+static void gemm_field(Host *h, const char *name, const Expr *e) {
+    host_printf(h, "        .%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ",\n");
+}
+
+static void emit_gemm(Host *h, const PStep *s) {
+    const PGemm *g = &s->gemm;
+    const struct {
+        const char *name;
+        const Expr *e;
+    } field[] = {{"batch", g->batch},
+                 {"m", g->m},
+                 {"n", g->n},
+                 {"k", g->k},
+                 {"a_batch", g->a_batch},
+                 {"a_row", g->a_row},
+                 {"a_col", g->a_col},
+                 {"b_batch", g->b_batch},
+                 {"b_row", g->b_row},
+                 {"b_col", g->b_col},
+                 {"c_batch", g->c_batch},
+                 {"c_row", g->c_row}};
+    host_puts(h, "    st = rt_gemm_f32(x, &(rt_gemm){\n");
+    for (size_t i = 0; i < COUNT(field); i++) gemm_field(h, field[i].name, field[i].e);
+    host_printf(h, "        .long_k = %s},\n", g->long_k ? "true" : "false");
+    host_printf(h, "        buf[B_%s], buf[B_%s], buf[B_%s]);\n", buf_name(h, s->bufs[0]),
+                buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
+}
+
+static void axis_product(Host *h, const Type *t, int from, int to) {
+    const Expr *e = expr_const(h->a, 1);
+    for (int i = from; i < to; i++) e = expr_mul(h->a, e, t->dim[i]->size);
+    host_expr(h, e);
+}
+
+static void emit_rank(Host *h, const PStep *s) {
+    const Type *t = &h->p->bufs.v[s->bufs[0]]->type;
+    host_printf(h, "    st = rt_rank_f32(x, buf[B_%s], buf[B_%s], buf[B_%s], ",
+                buf_name(h, s->bufs[0]), buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
+    axis_product(h, t, 0, s->rank_axis);
+    host_puts(h, ", ");
+    axis_product(h, t, s->rank_axis, s->rank_axis + 1);
+    host_puts(h, ", ");
+    axis_product(h, t, s->rank_axis + 1, t->rank);
+    host_puts(h, ");\n");
+}
+
+static void emit_copy(Host *h, const PStep *s) {
+    const PBuf *from = h->p->bufs.v[s->bufs[0]];
+    host_printf(h, "    rt_copy(x, buf[B_%s], buf[B_%s], (size_t)", buf_name(h, s->bufs[1]),
+                from->name);
+    host_expr(h, from->count);
+    host_printf(h, " * %d);\n", dtype_bytes(from->dt));
+}
+
+static void emit_print(Host *h, const PStep *s) {
+    host_puts(h, "    st = rt_print(x, ");
+    host_string(h, s->text);
+    host_printf(h, ", %d, ", s->n_bufs);
+    if (s->n_bufs == 0)
+        host_puts(h, "NULL");
+    else
+        host_puts(h, "(const int[]){");
+    for (int i = 0; i < s->n_bufs; i++)
+        host_printf(h, "%sB_%s", i ? ", " : "", buf_name(h, s->bufs[i]));
+    host_puts(h, s->n_bufs ? "});\n" : ");\n");
+}
+
+static void emit_assert(Host *h, const PStep *s) {
+    const PBuf *cond = h->p->bufs.v[s->bufs[0]];
+    host_puts(h, "    st = rt_assert(x, ");
+    host_string(h, s->text);
+    host_printf(h, ", buf[B_%s], ", cond->name);
+    host_expr(h, cond->count);
+    host_puts(h, ");\n");
+}
+
+static void emit_step(Host *h, const PStep *s) {
+    bool status = true;
+    switch (s->kind) {
+    case PS_KERNEL:
+        emit_kernel(h, s), status = false;
+        break;
+    case PS_COPY:
+        emit_copy(h, s), status = false;
+        break;
+    case PS_GEMM:
+        emit_gemm(h, s);
+        break;
+    case PS_RANK:
+        emit_rank(h, s);
+        break;
+    case PS_RELATION:
+        host_printf(h, "    st = rt_build_relation(x, %s);\n", h->space[s->space->id]);
+        break;
+    case PS_PRINT:
+        emit_print(h, s);
+        break;
+    case PS_ASSERT:
+        emit_assert(h, s);
+        break;
+    }
+    if (status) host_puts(h, "    if (st != GNNC_OK) return st;\n");
+}
+
+void host_phases(Host *h) {
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        host_printf(h, "static gnnc_status run_phase_%d(RtExec *x) { /* ", i);
+        host_comment(h, ph->name);
+        host_puts(h, " */\n    void **buf = x->buf;\n    const int64_t *n = x->n;\n"
+                     "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
+        for (int j = 0; j < ph->steps.n; j++) {
+            step_comment(h, j, ph->steps.v[j]);
+            emit_step(h, ph->steps.v[j]);
+        }
+        host_puts(h, "    return st;\n}\n\n");
+    }
+}

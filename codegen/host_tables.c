@@ -1,0 +1,359 @@
+/* The tables of runtime/program.h. */
+#include "codegen/host.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int id_of(const Space *s) {
+    return s ? s->id : -1;
+}
+
+/* The name of a space's enumerator, or -1. */
+static const char *space_name(const Host *h, const Space *s) {
+    return s ? h->space[s->id] : "-1";
+}
+
+static void open_table(Host *h, const char *type, const char *name, int n) {
+    if (n > 0) host_printf(h, "static const %s %s[] = {\n", type, name);
+}
+static void close_table(Host *h, int n) {
+    if (n > 0) host_puts(h, "};\n\n");
+}
+
+static const char *dtype_enum(DType t) {
+    static const char *const name[] = {
+#define DTYPE(id, text, bytes, c) "RT_" #id,
+#include "ir/dtypes.def"
+#undef DTYPE
+    };
+    return name[t];
+}
+
+/* ---- spaces, columns, maps ------------------------------------------------------------- */
+
+static int condition_buf(const Host *h, const Space *s) {
+    for (int i = 0; i < h->p->phases.n; i++)
+        for (int j = 0; j < h->p->phases.v[i]->steps.n; j++) {
+            const PStep *st = h->p->phases.v[i]->steps.v[j];
+            if (st->kind == PS_RELATION && st->space == s && st->n_bufs > 0) return st->bufs[0];
+        }
+    return -1;
+}
+
+static void emit_space(Host *h, const Space *s) {
+    static const char *const kind[] = {"DIM", "NODE", "EDGE", "GRAPH", "NZ"};
+    static const char *const rel[] = {"BASE",       "SELF_LOOPS", "NO_LOOPS", "REVERSE",
+                                      "UNDIRECTED", "UNION",      "WHERE"};
+    int64_t fixed = -1;
+    bool sym = s->size->kind == EX_SYM;
+    if (s->kind == SP_DIM) expr_is_const(s->size, &fixed);
+    host_printf(h, "    [%s] = {.name = ", h->space[s->id]);
+    host_string(h, s->name);
+    host_printf(h, ", .kind = RT_SP_%s, .sym = %s, .fixed = %" PRId64 ", .rel = RT_REL_%s,\n",
+                kind[s->kind], sym ? h->sym[s->size->sym->id] : "-1", fixed,
+                rel[s->kind == SP_EDGE ? s->rel : REL_BASE]);
+    host_printf(h, "        .src = %s, .dst = %s, .base = {%s, %s},", space_name(h, s->src),
+                space_name(h, s->dst), space_name(h, s->base[0]), space_name(h, s->base[1]));
+    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s},\n", condition_buf(h, s),
+                s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph));
+}
+
+static void emit_spaces(Host *h) {
+    open_table(h, "rt_space", "spaces", h->m->spaces.n);
+    for (int i = 0; i < h->m->spaces.n; i++) emit_space(h, h->m->spaces.v[i]);
+    close_table(h, h->m->spaces.n);
+}
+
+static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const PBuf *b = h->p->bufs.v[i];
+        if (b->kind != kind) continue;
+        if (kind == PB_DATA && b->col == what) return i;
+        if (kind == PB_VAR && b->var == what) return i;
+        if (kind == PB_MAP && b->map == what && (int)b->map_part == part) return i;
+    }
+    return -1;
+}
+
+static void emit_column(Host *h, const Column *c) {
+    static const char *const kind[] = {"FLOAT",      "CSR",  "CAT", "CLASS",
+                                       "MULTILABEL", "TIME", "ID",  "SPLIT"};
+    host_puts(h, "    {.name = ");
+    host_string(h, c->name);
+    host_printf(h, ", .kind = RT_COL_%s, .space = %s, .rank = %d, .dim = {", kind[c->kind],
+                space_name(h, c->space), c->type.rank > 0 ? c->type.rank - 1 : 0);
+    for (int i = 1; i < c->type.rank; i++)
+        host_printf(h, "%s%s", i > 1 ? ", " : "", space_name(h, c->type.dim[i]));
+    if (c->type.rank <= 1) host_puts(h, "0");
+    host_printf(h, "}, .cat = %s, .nz = %s, .buf = %d},\n", space_name(h, c->cat),
+                space_name(h, c->nz), buf_of(h, PB_DATA, c, 0));
+}
+
+static void emit_columns(Host *h) {
+    open_table(h, "rt_column", "columns", h->m->cols.n);
+    for (int i = 0; i < h->m->cols.n; i++) emit_column(h, h->m->cols.v[i]);
+    close_table(h, h->m->cols.n);
+}
+
+static void emit_maps(Host *h) {
+    static const char *const kind[] = {"SRC", "DST", "GRAPH", "COL", "ROW", "NZCOL", "ORIG"};
+    open_table(h, "rt_map", "maps", h->m->maps.n);
+    for (int i = 0; i < h->m->maps.n; i++) {
+        const Map *m = h->m->maps.v[i];
+        host_printf(h, "    {.kind = RT_MAP_%s, .from = %s, .to = %s, .col = %d, .which = %d,",
+                    kind[m->kind], space_name(h, m->from), space_name(h, m->to),
+                    m->col ? m->col->id : -1, m->which);
+        host_printf(h, " .idx_buf = %d, .ptr_buf = %d, .perm_buf = %d},\n",
+                    buf_of(h, PB_MAP, m, LB_MAP_IDX), buf_of(h, PB_MAP, m, LB_MAP_PTR),
+                    buf_of(h, PB_MAP, m, LB_MAP_PERM));
+    }
+    close_table(h, h->m->maps.n);
+}
+
+/* ---- variables, buffers, phases --------------------------------------------------------- */
+
+static void emit_vars(Host *h) {
+    static const char *const kind[] = {"PARAM", "STATE", "SLOT"};
+    static const char *const init[] = {"CONST", "UNIFORM", "NORMAL", "GLOROT", "KAIMING_UNIFORM"};
+    open_table(h, "rt_var", "vars", h->m->vars.n);
+    for (int i = 0; i < h->m->vars.n; i++) {
+        const Var *v = h->m->vars.v[i];
+        host_puts(h, "    {.path = ");
+        host_string(h, v->path);
+        host_printf(h, ", .kind = RT_VAR_%s, .dt = %s, .buf = %d, .group = ", kind[v->kind],
+                    dtype_enum(v->type.dt), buf_of(h, PB_VAR, v, 0));
+        host_string(h, v->group);
+        host_printf(h, ", .init = RT_INIT_%s, .a = %a, .b = %a},\n", init[v->init.kind], v->init.a,
+                    v->init.b);
+    }
+    close_table(h, h->m->vars.n);
+}
+
+static void emit_buf(Host *h, const PBuf *b) {
+    static const char *const kind[] = {"DATA", "VAR", "INPUT",   "SAVED", "OUTPUT",
+                                       "TEMP", "MAP", "LOGICAL", "KEY"};
+    bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+    int space = b->kind == PB_LOGICAL    ? id_of(b->space)
+                : io && b->type.rank > 0 ? id_of(b->type.dim[0])
+                                         : -1;
+    host_printf(h, "    [B_%s] = {.name = ", b->name);
+    host_string(h, b->name);
+    host_printf(h, ", .kind = RT_BUF_%s, .dt = %s, .io_name = ", kind[b->kind], dtype_enum(b->dt));
+    host_string(h, b->io_name);
+    host_printf(h,
+                ", .space = %d, .stream = %d,\n        .phase = %d, .first = %d, .last = %d, .rank "
+                "= %d},\n",
+                space, b->kind == PB_KEY ? b->stream : -1, b->kind == PB_TEMP ? b->phase : -1,
+                b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
+                io ? b->type.rank : 0);
+}
+
+static void emit_bufs(Host *h) {
+    open_table(h, "rt_buf", "bufs", h->p->bufs.n);
+    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i]);
+    close_table(h, h->p->bufs.n);
+}
+
+static void emit_phase_table(Host *h) {
+    open_table(h, "rt_phase", "phases", h->p->phases.n);
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        int kernels = 0, calls = 0;
+        for (int j = 0; j < ph->steps.n; j++) {
+            PStepKind k = ph->steps.v[j]->kind;
+            kernels += k == PS_KERNEL, calls += k == PS_GEMM || k == PS_RANK;
+        }
+        host_puts(h, "    {.name = ");
+        host_string(h, ph->name);
+        host_printf(
+            h, ", .n_steps = %d, .run = run_phase_%d, .n_kernels = %d, .n_library_calls = %d},\n",
+            ph->steps.n, i, kernels, calls);
+    }
+    close_table(h, h->p->phases.n);
+}
+
+/* ---- sizes as functions ---------------------------------------------------------------------- */
+
+static void emit_buf_count(Host *h) {
+    host_puts(h, "static int64_t buf_count(int buf, const int64_t *n) {\n    (void)n;\n    switch "
+                 "(buf) {\n");
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        host_printf(h, "    case B_%s: return ", h->p->bufs.v[i]->name);
+        host_expr(h, h->p->bufs.v[i]->count);
+        host_puts(h, ";\n");
+    }
+    host_puts(h, "    default: return 0;\n    }\n}\n\n");
+}
+
+static void emit_buf_shape(Host *h) {
+    host_puts(h, "static void buf_shape(int buf, const int64_t *n, int64_t *dim) {\n"
+                 "    (void)n, (void)dim;\n    switch (buf) {\n");
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const PBuf *b = h->p->bufs.v[i];
+        if ((b->kind != PB_OUTPUT && b->kind != PB_SAVED) || b->type.rank == 0) continue;
+        host_printf(h, "    case B_%s:\n", b->name);
+        for (int j = 0; j < b->type.rank; j++) {
+            host_printf(h, "        dim[%d] = ", j);
+            host_expr(h, b->type.dim[j]->size);
+            host_puts(h, ";\n");
+        }
+        host_puts(h, "        break;\n");
+    }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
+static void shape_field(Host *h, const char *name, const Expr *e) {
+    if (!e) return;
+    host_printf(h, "        out->%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ";\n");
+}
+
+static void emit_var_shape(Host *h) {
+    host_puts(h, "static void var_shape(int var, const int64_t *n, rt_var_shape *out) {\n"
+                 "    (void)n;\n    *out = (rt_var_shape){.rank = 0};\n    switch (var) {\n");
+    for (int i = 0; i < h->m->vars.n; i++) {
+        const Var *v = h->m->vars.v[i];
+        int rank = v->save_rank ? v->save_rank : v->type.rank;
+        host_printf(h, "    case %d: /* ", i);
+        host_comment(h, v->path);
+        host_printf(h, " */\n        out->rank = %d;\n", rank);
+        for (int j = 0; j < rank; j++)
+            shape_field(h, arena_printf(h->a, "dim[%d]", j),
+                        v->save_rank ? v->save_shape[j] : v->type.dim[j]->size);
+        shape_field(h, "count", type_count(h->a, &v->type));
+        shape_field(h, "fan_in", v->init.fan_in);
+        shape_field(h, "fan_out", v->init.fan_out);
+        host_puts(h, "        break;\n");
+    }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
+/* ---- recipe, program
+ * ----------------------------------------------------------------------------- */
+
+/* "accuracy" of an output "accuracy.train" of some phase. */
+static const char *metric_of(const Host *h, const PBuf *b) {
+    const char *dot = b->kind == PB_OUTPUT ? strrchr(b->io_name, '.') : NULL;
+    if (!dot || strcmp(dot, ".train") || b->type.rank != 0) return NULL;
+    return arena_strndup(h->a, b->io_name, (size_t)(dot - b->io_name));
+}
+
+static int emit_metrics(Host *h) {
+    int n = 0;
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const char *name = metric_of(h, h->p->bufs.v[i]);
+        if (!name) continue;
+        host_puts(h, n++ ? ", " : "static const char *const metrics[] = {");
+        host_string(h, name);
+    }
+    if (n) host_puts(h, "};\n\n");
+    return n;
+}
+
+static void recipe_number(Host *h, const char *name, double v) {
+    if (__builtin_isinf(v))
+        host_printf(h, "        .%s = %s__builtin_inf(),\n", name, v < 0 ? "-" : "");
+    else
+        host_printf(h, "        .%s = %.17g,\n", name, v);
+}
+
+static void recipe_text(Host *h, const char *name, const char *v) {
+    host_printf(h, "        .%s = ", name);
+    host_string(h, v);
+    host_puts(h, ",\n");
+}
+
+static void emit_recipe(Host *h, int n_metrics) {
+    static const char *const optim[] = {"NONE", "SGD", "ADAM", "ADAMW"};
+    static const char *const sched[] = {"CONSTANT", "STEP", "COSINE", "LINEAR", "PLATEAU"};
+    const Recipe *r = &h->m->recipe;
+    host_printf(h, "    .recipe = {\n        .present = %s,\n", r->present ? "true" : "false");
+    recipe_text(h, "model_name", r->model_name);
+    recipe_text(h, "target", r->target);
+    host_printf(h, "        .optim = RT_OPTIM_%s,\n        .sched = RT_SCHED_%s,\n", optim[r->kind],
+                sched[r->sched]);
+    recipe_number(h, "lr", r->lr);
+    recipe_number(h, "weight_decay", r->weight_decay);
+    recipe_number(h, "momentum", r->momentum);
+    recipe_number(h, "beta1", r->beta1);
+    recipe_number(h, "beta2", r->beta2);
+    recipe_number(h, "eps", r->eps);
+    recipe_number(h, "clip_norm", r->clip_norm);
+    recipe_number(h, "gamma", r->gamma);
+    recipe_number(h, "min_lr", r->min_lr);
+    host_printf(h, "        .nesterov = %s, .keep_max = %s, .keep_split = %d,\n",
+                r->nesterov ? "true" : "false", r->keep_max ? "true" : "false", r->keep_split);
+    host_printf(h,
+                "        .warmup_epochs = %" PRId64 ", .step_epochs = %" PRId64
+                ", .patience = %" PRId64 ",\n",
+                r->warmup_epochs, r->step_epochs, r->patience);
+    host_printf(h, "        .epochs = %" PRId64 ", .early_stop_patience = %" PRId64 ",\n",
+                r->epochs, r->early_stop_patience);
+    recipe_text(h, "keep_metric", r->keep_metric);
+    host_printf(h, "        .n_metrics = %d, .metrics = %s,\n    },\n", n_metrics,
+                n_metrics ? "metrics" : "NULL");
+}
+
+/* FNV-1a over the text of the IR (Fowler, Noll, Vo). */
+static uint64_t fingerprint(Host *h) {
+    StrBuf b = sb_new(h->a);
+    module_print(&b, h->m);
+    uint64_t x = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < b.n; i++) x = (x ^ (unsigned char)b.s[i]) * 0x100000001b3u;
+    return x;
+}
+
+static void count_and_table(Host *h, const char *name, int n) {
+    host_printf(h, "    .n_%s = %d,\n    .%s = %s,\n", name, n, name, n ? name : "NULL");
+}
+
+static void emit_program(Host *h, int n_metrics) {
+    host_puts(
+        h, "const rt_program gnnc_program = {\n    .version = RT_PROGRAM_VERSION,\n    .name = ");
+    host_string(h, h->m->name);
+    host_puts(h, ",\n    .source = ");
+    host_string(h, h->m->source_path ? h->m->source_path : "");
+    host_puts(h, ",\n    .compiler = \"gnnc\",\n    .options = ");
+    host_string(h, h->p->options ? h->p->options : "");
+    host_printf(h, ",\n    .fingerprint = UINT64_C(0x%016" PRIx64 "),\n", fingerprint(h));
+    count_and_table(h, "syms", h->m->syms.n);
+    count_and_table(h, "spaces", h->m->spaces.n);
+    count_and_table(h, "columns", h->m->cols.n);
+    count_and_table(h, "maps", h->m->maps.n);
+    count_and_table(h, "vars", h->m->vars.n);
+    count_and_table(h, "bufs", h->p->bufs.n);
+    count_and_table(h, "phases", h->p->phases.n);
+    host_printf(h,
+                "    .n_streams = %d,\n    .buf_count = buf_count,\n    .buf_shape = buf_shape,\n"
+                "    .var_shape = var_shape,\n",
+                h->m->n_streams);
+    emit_recipe(h, n_metrics);
+    host_puts(h, "};\n");
+}
+
+static void emit_syms(Host *h) {
+    open_table(h, "char *const", "syms", h->m->syms.n);
+    for (int i = 0; i < h->m->syms.n; i++) {
+        host_printf(h, "    [%s] = ", h->sym[i]);
+        host_string(h, h->m->syms.v[i]->name);
+        host_puts(h, ",\n");
+    }
+    close_table(h, h->m->syms.n);
+}
+
+void host_tables(Host *h) {
+    emit_syms(h);
+    emit_spaces(h);
+    emit_columns(h);
+    emit_maps(h);
+    emit_vars(h);
+    emit_bufs(h);
+    emit_phase_table(h);
+    emit_buf_count(h);
+    emit_buf_shape(h);
+    emit_var_shape(h);
+    int n_metrics = emit_metrics(h);
+    host_puts(h, "extern const rt_program gnnc_program;\n");
+    emit_program(h, n_metrics);
+}
