@@ -11,7 +11,7 @@
 #ifndef TESTS_OP_CASES_H
 #define TESTS_OP_CASES_H
 
-#include "ir/ir.h"
+#include "ir/interp.h"
 
 typedef struct {
     const char *name; /* of the function too: a C identifier */
@@ -56,6 +56,7 @@ typedef struct {
 } OpCaseSink;
 
 OpCases *op_cases_build(Ctx *c);
+Interp *op_cases_interp(Ctx *c, const OpCases *cs); /* an interpreter that has all data */
 void op_cases_give(const OpCases *cs, const OpCaseSink *to);
 double *op_case_values(const OpCases *cs, const OpCaseVar *v, int64_t *n); /* what `var` gets */
 

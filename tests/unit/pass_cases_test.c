@@ -1,0 +1,119 @@
+/* No pass may change what a function computes: every case of op_cases.h, with its
+ * gradients, interpreted before and after each pass and after the pipelines. */
+#include "test.h"
+
+#include <math.h>
+
+#include "op_cases.h"
+#include "passes/autodiff.h"
+
+typedef struct {
+    const char *output;
+    const OpCase *c;
+    int64_t n;
+    double *v;
+} Kept;
+
+typedef struct {
+    Ctx *ctx;
+    OpCases *cs;
+    Interp *in;
+    VEC(Kept) kept;
+} Run;
+
+static void build(Run *r, Ctx *ctx) {
+    *r = (Run){.ctx = ctx, .cs = op_cases_build(ctx)};
+    PassCtx p = {.ctx = ctx, .a = ctx->a};
+    for (int i = 0; i < r->cs->cases.n; i++)
+        if (r->cs->cases.v[i].has_loss) pass_autodiff_func(&p, r->cs->m, r->cs->cases.v[i].f);
+    r->in = op_cases_interp(ctx, r->cs);
+    interp_set_exact(r->in, true);
+}
+
+/* CSR outputs may have become their stored values: those are compared elsewhere. */
+static void keep(Run *r, const OpCase *c, const Op *out) {
+    const OpTensor *x = interp_output(r->in, out->name);
+    Kept k = {.output = out->name, .c = c, .n = x->count};
+    k.v = NEWN(r->ctx->a, double, (size_t)k.n + 1);
+    memcpy(k.v, x->v, (size_t)k.n * sizeof *k.v);
+    vec_push(r->ctx->a, &r->kept, k);
+}
+
+static void record(Run *r) {
+    for (int i = 0; i < r->cs->cases.n; i++) {
+        const OpCase *c = &r->cs->cases.v[i];
+        bool ok = interp_run(r->in, c->f);
+        CHECK_MSG(ok, "%s: %s", c->name, interp_error(r->in));
+        for (Op *op = c->f->first; op && ok; op = op->next)
+            if (op->kind == OP_OUTPUT) keep(r, c, op);
+    }
+}
+
+static bool close_to(double x, double y) {
+    if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
+    return x == y || fabs(x - y) <= 1e-9 * (1 + fabs(x) + fabs(y));
+}
+
+static void compare(Run *r, const Kept *k, const char *after) {
+    const OpTensor *y = interp_output(r->in, k->output);
+    CHECK_MSG(y && y->count == k->n, "after %s: %s of %s is gone", after, k->output, k->c->name);
+    for (int64_t i = 0; y && i < k->n && i < y->count; i++) {
+        if (close_to(k->v[i], y->v[i])) continue;
+        CHECK_MSG(false, "after %s: %s of %s, element %d is %.10g, was %.10g", after, k->output,
+                  k->c->name, (int)i, y->v[i], k->v[i]);
+        return;
+    }
+}
+
+static void check_same(Run *r, const char *after) {
+    Func *load = func_find(r->cs->m, "load");
+    if (load) CHECK_MSG(interp_run(r->in, load), "after %s: %s", after, interp_error(r->in));
+    const OpCase *now = NULL;
+    bool ok = false;
+    for (int i = 0; i < r->kept.n; i++) {
+        const Kept *k = &r->kept.v[i];
+        if (k->c != now) {
+            now = k->c;
+            ok = interp_run(r->in, now->f);
+            CHECK_MSG(ok, "after %s: %s: %s", after, now->name, interp_error(r->in));
+        }
+        if (ok) compare(r, k, after);
+    }
+}
+
+static void preserves(Ctx *ctx, void *names) {
+    Run r;
+    build(&r, ctx);
+    record(&r);
+    bool ok = passes_run(ctx, r.cs->m, names, &(PassOptions){.verify_each = true});
+    CHECK_MSG(ok, "passes '%s' failed", (const char *)names);
+    if (ok) check_same(&r, names);
+    diag_print_all(ctx, stderr, false);
+}
+
+static void check_passes(const char *names) {
+    Ctx c;
+    CHECK(ctx_init(&c, NULL));
+    CHECK(ctx_run(&c, preserves, (void *)names));
+    ctx_free(&c);
+}
+
+TEST(simplification_preserves_every_case) {
+    check_passes("canon");
+    check_passes("cse,dce");
+}
+
+TEST(sparse_lowering_preserves_every_case) {
+    check_passes("lower-csr");
+}
+
+TEST(hoisting_preserves_every_case) {
+    check_passes("lower-csr,hoist");
+}
+
+TEST(the_pipelines_preserve_every_case) {
+    check_passes(passes_pipeline(0, true));
+    check_passes(passes_pipeline(2, true));
+}
+
+TEST_MAIN()
