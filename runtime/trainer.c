@@ -4,7 +4,7 @@
 
 #include <limits.h>
 #include <math.h>
-#include <omp.h>
+#include <sched.h>
 #include <string.h>
 
 #include "bind.h"
@@ -153,6 +153,13 @@ gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void 
 }
 
 /* ---- load -------------------------------------------------------------------- */
+/* Cores that this process may run on. */
+static int usable_cores(void) {
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n > 0 ? n : 1;
+}
+
 static void start_schedule(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
     t->schedule = (RtSchedule){.kind = r->sched,
@@ -207,7 +214,7 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     rt_trainer_begin(t);
     if (t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "data were loaded before");
     t->planned = true;
-    t->x.threads = t->options.threads ? (int)t->options.threads : omp_get_num_procs();
+    t->x.threads = t->options.threads ? (int)t->options.threads : usable_cores();
     start_schedule(t);
     gnnc_status st = prepare(t, directory);
     t->loaded = st == GNNC_OK;

@@ -264,6 +264,10 @@ int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t) {
     return t->progress.epoch;
 }
 
+int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t) {
+    return t->options.epochs;
+}
+
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);

@@ -117,6 +117,7 @@ int gnnc_trainer_done(const gnnc_trainer *t);
 /* Asks for an end after the epoch under way; async-signal-safe. */
 void gnnc_trainer_stop(gnnc_trainer *t);
 int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t);
+int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t); /* as set, resumed or the model's */
 /* Puts the kept parameters (best epoch; the last where the model says so) in place and
  * evaluates them.  Training can go on only after a resume.  *epoch (may be NULL): the kept
  * epoch, counted from 1; 0 = none yet. */
@@ -196,8 +197,9 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
 
 /* ---- the command line of a compiled trainer --------------------------------------------- */
 /* What a generated main() calls: subcommands train, eval, predict, embed, bench, info.
- * The one function here that prints and that installs signal handlers (restored when it
- * returns).  Result: 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
+ * The one function here that prints.  While it trains, SIGINT and SIGTERM are blocked and
+ * asked for after each epoch (no handler, no global); the mask is restored.
+ * Returns 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
 int gnnc_trainer_main(const struct rt_program *model, int argc, char **argv);
 
 #ifdef __cplusplus

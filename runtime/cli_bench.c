@@ -1,0 +1,142 @@
+/* bench: median and interquartile range of a train step and of an inference, and what
+ * the library counted per step.  Steps read nothing back, as in the peers' scripts. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cli.h"
+
+typedef struct {
+    double median, q1, q3; /* ms */
+} Quartiles;
+
+typedef struct {
+    double load_s, first_step_s, total_s;
+    Quartiles train, infer;
+    gnnc_counters before, after;
+    int64_t n;
+    double loss;
+} Bench;
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double at_fraction(const double *v, int64_t n, double f) {
+    double pos = f * (double)(n - 1);
+    int64_t i = (int64_t)floor(pos);
+    return i + 1 < n ? v[i] + (pos - (double)i) * (v[i + 1] - v[i]) : v[i];
+}
+
+static Quartiles quartiles(double *s, int64_t n) {
+    qsort(s, (size_t)n, sizeof *s, ascending);
+    return (Quartiles){1e3 * at_fraction(s, n, .5), 1e3 * at_fraction(s, n, .25),
+                       1e3 * at_fraction(s, n, .75)};
+}
+
+static bool time_phase(RtCli *c, const char *phase, int64_t n, double *s) {
+    for (int64_t i = 0; i < n; i++) {
+        double begin = rt_cli_now();
+        if (gnnc_trainer_run_phase(c->t, phase) != GNNC_OK) return false;
+        s[i] = rt_cli_now() - begin;
+    }
+    return true;
+}
+
+static bool has_phase(const RtCli *c, const char *name) {
+    for (int i = 0; i < c->p->n_phases; i++)
+        if (strcmp(c->p->phases[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool measure(RtCli *c, Bench *b, double *s) {
+    enum { WARM_UP = 5 };
+    double begin = rt_cli_now();
+    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
+    b->load_s = rt_cli_now() - begin;
+    if (has_phase(c, "train")) {
+        if (!time_phase(c, "train", 1, s)) return false;
+        b->first_step_s = rt_cli_now() - begin;
+        if (!time_phase(c, "train", WARM_UP, s)) return false;
+        gnnc_trainer_counters(c->t, &b->before);
+        if (!time_phase(c, "train", b->n, s)) return false;
+        gnnc_trainer_counters(c->t, &b->after);
+        b->train = quartiles(s, b->n);
+    }
+    const char *infer = has_phase(c, "predict") ? "predict" : has_phase(c, "eval") ? "eval" : NULL;
+    if (infer) {
+        if (!time_phase(c, infer, WARM_UP, s) || !time_phase(c, infer, b->n, s)) return false;
+        b->infer = quartiles(s, b->n);
+    }
+    b->total_s = rt_cli_now() - begin;
+    const float *loss;
+    int rank;
+    int64_t dim[GNNC_MAX_RANK];
+    b->loss = gnnc_trainer_output(c->t, "loss", &loss, &rank, dim) == GNNC_OK ? loss[0] : NAN;
+    return true;
+}
+
+static double per_step(int64_t after, int64_t before, int64_t n) {
+    return (double)(after - before) / (double)n;
+}
+
+static void print_json(const RtCli *c, const Bench *b, long rss_kib) {
+    const char *slash = strrchr(c->data, '/');
+    fputs("{\"system\":\"gnnc\",\"data\":", stdout);
+    rt_cli_json_string(slash && slash[1] ? slash + 1 : c->data);
+    fputs(",\"model\":", stdout);
+    rt_cli_json_string(c->p->name);
+    fputs(",\"mode\":\"cpu\"", stdout);
+    printf(",\"import_s\":0,\"load_s\":%.4f,\"first_step_s\":%.4f", b->load_s, b->first_step_s);
+    printf(",\"train_ms\":%.4f,\"train_q1_ms\":%.4f,\"train_q3_ms\":%.4f", b->train.median,
+           b->train.q1, b->train.q3);
+    printf(",\"infer_ms\":%.4f,\"infer_q1_ms\":%.4f,\"infer_q3_ms\":%.4f", b->infer.median,
+           b->infer.q1, b->infer.q3);
+    printf(",\"rss_mib\":%ld,\"total_s\":%.3f,\"steps\":%lld", rss_kib / 1024, b->total_s,
+           (long long)b->n);
+    const gnnc_counters *x = &b->before, *y = &b->after;
+    printf(",\"launches_per_step\":%g,\"library_calls_per_step\":%g",
+           per_step(y->launches, x->launches, b->n),
+           per_step(y->library_calls, x->library_calls, b->n));
+    printf(",\"allocations_per_step\":%g,\"read_backs_per_step\":%g",
+           per_step(y->allocations, x->allocations, b->n),
+           per_step(y->read_backs, x->read_backs, b->n));
+    if (isfinite(b->loss)) printf(",\"loss\":%.9g", b->loss);
+    puts("}");
+}
+
+static void print_text(const Bench *b, long rss_kib) {
+    const gnnc_counters *x = &b->before, *y = &b->after;
+    printf("train step  median %.3f ms (quartiles %.3f .. %.3f) of %lld\n", b->train.median,
+           b->train.q1, b->train.q3, (long long)b->n);
+    printf("inference   median %.3f ms (quartiles %.3f .. %.3f)\n", b->infer.median, b->infer.q1,
+           b->infer.q3);
+    printf("load %.1f ms, first step done after %.1f ms, peak memory %ld MiB\n", 1e3 * b->load_s,
+           1e3 * b->first_step_s, rss_kib / 1024);
+    printf("per step: %g launches, %g library calls, %g allocations, %g read-backs\n",
+           per_step(y->launches, x->launches, b->n),
+           per_step(y->library_calls, x->library_calls, b->n),
+           per_step(y->allocations, x->allocations, b->n),
+           per_step(y->read_backs, x->read_backs, b->n));
+}
+
+int rt_cli_bench(RtCli *c) {
+    Bench b = {.n = c->n_epochs > 0 ? c->n_epochs : 200};
+    double *s = malloc(sizeof *s * (size_t)(b.n > 5 ? b.n : 5));
+    if (!s) {
+        fprintf(stderr, "%s: error: out of memory\n", c->prog);
+        return RT_EXIT_FAILED;
+    }
+    bool ok = measure(c, &b, s);
+    free(s);
+    if (!ok) return rt_cli_failed(c);
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    if (c->json)
+        print_json(c, &b, u.ru_maxrss);
+    else
+        print_text(&b, u.ru_maxrss);
+    return RT_EXIT_OK;
+}

@@ -1,0 +1,192 @@
+/* --help and info: written from the model's own tables. */
+#include <string.h>
+
+#include "cli.h"
+#include "cli_options.h"
+
+/* ---- what the model needs ------------------------------------------------------ */
+static const char *col_word(rt_col_kind k) {
+    static const char *const word[] = {"f32",        "csr f32", "cat", "class",
+                                       "multilabel", "time",    "id",  "split"};
+    return word[k];
+}
+
+static void print_column(const RtCli *c, const rt_column *col, FILE *f) {
+    fprintf(f, "      %s: %s", col->name, col_word(col->kind));
+    if (col->cat >= 0) fprintf(f, "[%s]", c->p->spaces[col->cat].name);
+    for (int i = 0; i < col->rank; i++)
+        fprintf(f, "%s%s%s", i ? ", " : "[", c->p->spaces[col->dim[i]].name,
+                i + 1 == col->rank ? "]" : "");
+    fputc('\n', f);
+}
+
+static void print_table(const RtCli *c, int space, FILE *f) {
+    const rt_space *s = &c->p->spaces[space];
+    if (s->kind == RT_SP_NODE)
+        fprintf(f, "    node %s\n", s->name);
+    else if (s->kind == RT_SP_GRAPH)
+        fprintf(f, "    graph %s\n", s->name);
+    else if (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE)
+        fprintf(f, "    edge %s: %s -> %s\n", s->name, c->p->spaces[s->src].name,
+                c->p->spaces[s->dst].name);
+    else
+        return;
+    for (int i = 0; i < c->p->n_columns; i++)
+        if (c->p->columns[i].space == space) print_column(c, &c->p->columns[i], f);
+}
+
+static void print_needs(const RtCli *c, FILE *f) {
+    fprintf(f, "\nThe data directory must hold\n");
+    for (int s = 0; s < c->p->n_spaces; s++) print_table(c, s, f);
+}
+
+/* ---- what it is ------------------------------------------------------------------- */
+static void print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE *f) {
+    const char *sep = title;
+    for (int v = 0; v < c->p->n_vars; v++) {
+        if (c->p->vars[v].kind != kind) continue;
+        fprintf(f, "%s%s", sep, c->p->vars[v].path);
+        sep = ", ";
+    }
+    if (sep != title) fputc('\n', f);
+}
+
+static void print_layers(const RtCli *c, FILE *f) {
+    for (int i = 0; i < gnnc_trainer_n_layers(c->t); i++)
+        fprintf(f, "%s%s", i ? ", " : "  layers for embed: ", gnnc_trainer_layer_name(c->t, i));
+    if (gnnc_trainer_n_layers(c->t)) fputc('\n', f);
+}
+
+static void print_schedule(const rt_recipe *r, FILE *f) {
+    static const char *const name[] = {"constant", "step", "cosine", "linear", "plateau"};
+    fprintf(f, "  schedule %s", name[r->sched]);
+    if (r->sched == RT_SCHED_STEP) fprintf(f, " every %lld", (long long)r->step_epochs);
+    if (r->sched == RT_SCHED_PLATEAU) fprintf(f, " patience %lld", (long long)r->patience);
+    if (r->sched == RT_SCHED_STEP || r->sched == RT_SCHED_PLATEAU)
+        fprintf(f, " gamma %g", r->gamma);
+    if (r->sched > RT_SCHED_STEP) fprintf(f, " min_lr %g", r->min_lr);
+    if (r->warmup_epochs) fprintf(f, ", warm-up %lld epochs", (long long)r->warmup_epochs);
+    fputc('\n', f);
+}
+
+static void print_recipe(const RtCli *c, FILE *f) {
+    static const char *const optim[] = {"none", "sgd", "adam", "adamw"};
+    static const char *const split[] = {"", "train", "validation", "test"};
+    const rt_recipe *r = &c->p->recipe;
+    if (!r->present) return;
+    fprintf(f, "\nTraining, unless options say otherwise\n");
+    fprintf(f, "  target %s, metrics:", r->target);
+    for (int i = 0; i < r->n_metrics; i++) fprintf(f, "%s %s", i ? "," : "", r->metrics[i]);
+    fprintf(f, "\n  %s, lr %g, weight decay %g", optim[r->optim], r->lr, r->weight_decay);
+    if (r->momentum != 0)
+        fprintf(f, ", momentum %g%s", r->momentum, r->nesterov ? " (Nesterov)" : "");
+    if (r->clip_norm > 0) fprintf(f, ", gradients clipped at %g", r->clip_norm);
+    fprintf(f, "\n  %lld epochs", (long long)r->epochs);
+    if (r->keep_metric)
+        fprintf(f, ", keeping the one with the %s %s %s", r->keep_max ? "highest" : "lowest",
+                split[r->keep_split & 3], r->keep_metric);
+    if (r->early_stop_patience)
+        fprintf(f, ", stopping %lld after it", (long long)r->early_stop_patience);
+    fputc('\n', f);
+    print_schedule(r, f);
+}
+
+static void print_options(FILE *f) {
+    char head[64];
+    fprintf(f, "\nOptions\n");
+    for (const RtCliOption *o = RT_CLI_OPTIONS; o->name; o++) {
+        snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
+        fprintf(f, "  %-22s %s\n", head, o->help);
+    }
+}
+
+void rt_cli_help(const RtCli *c, FILE *f) {
+    fprintf(f, "%s: trains and runs model %s (%s)\n\n", c->prog,
+            c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
+    fprintf(f, "Usage: %s [COMMAND] --data DIR [OPTION]..\n\n", c->prog);
+    fprintf(f,
+            "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
+            "  eval           metrics of --weights\n"
+            "  predict        the model's result for every row, to --out (.npy)\n"
+            "  embed LAYER    a hidden layer's result, to --out (.npy)\n"
+            "  bench          time of a train step and of an inference\n"
+            "  info           the model; with --data also shapes and memory\n");
+    print_needs(c, f);
+    fprintf(f, "\nModel\n");
+    print_vars(c, RT_VAR_PARAM, "  parameters: ", f);
+    print_vars(c, RT_VAR_STATE, "  state: ", f);
+    print_layers(c, f);
+    print_recipe(c, f);
+    print_options(f);
+    fprintf(f, "\nExit status: 0 done, 1 failed (with a message), 2 wrong usage,\n"
+               "130 or 143 stopped by SIGINT or SIGTERM after saving.\n");
+}
+
+/* ---- info --------------------------------------------------------------------------- */
+static void print_shapes(RtCli *c) {
+    int64_t all = 0;
+    puts("\nParameters and state");
+    for (int i = 0; i < gnnc_trainer_n_parameters(c->t); i++) {
+        const char *name;
+        int rank;
+        int64_t dim[GNNC_MAX_RANK], n = 1;
+        if (gnnc_trainer_parameter_info(c->t, i, &name, &rank, dim) != GNNC_OK) return;
+        printf("  %-32s [", name);
+        for (int k = 0; k < rank; k++) {
+            printf("%s%lld", k ? ", " : "", (long long)dim[k]);
+            n *= dim[k];
+        }
+        puts("]");
+        all += n;
+    }
+    printf("  %lld numbers\n", (long long)all);
+}
+
+static void print_memory(RtCli *c) {
+    gnnc_memory m;
+    if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
+    const double mib = 1 << 20;
+    size_t all = m.data_bytes + m.parameter_bytes + m.saved_bytes + m.arena_bytes;
+    puts("\nMemory, MiB");
+    printf("  data (columns, indices)      %10.2f\n", (double)m.data_bytes / mib);
+    printf("  parameters, optimizer, best  %10.2f\n", (double)m.parameter_bytes / mib);
+    printf("  saved at load, outputs       %10.2f\n", (double)m.saved_bytes / mib);
+    printf("  working memory of a step     %10.2f  (%.2f without sharing)\n",
+           (double)m.arena_bytes / mib, (double)m.unpacked_bytes / mib);
+    printf("  in all                       %10.2f\n", (double)all / mib);
+}
+
+static void print_phases(const RtCli *c) {
+    puts("\nPhases");
+    for (int i = 0; i < c->p->n_phases; i++) {
+        const rt_phase *ph = &c->p->phases[i];
+        printf("  %-8s %3d steps: %d kernels, %d library calls\n", ph->name, ph->n_steps,
+               ph->n_kernels, ph->n_library_calls);
+    }
+}
+
+int rt_cli_info(RtCli *c) {
+    printf("%s: model %s (%s)\n", c->p->name,
+           c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
+    printf("compiled by %s with %s\nprogram %016llx, libgnnrt %s\n", c->p->compiler, c->p->options,
+           (unsigned long long)c->p->fingerprint, gnnc_version());
+    print_needs(c, stdout);
+    print_recipe(c, stdout);
+    print_layers(c, stdout);
+    print_phases(c);
+    if (!c->data) {
+        print_vars(c, RT_VAR_PARAM, "\nParameters: ", stdout);
+        print_vars(c, RT_VAR_STATE, "State: ", stdout);
+        puts("\nWith --data DIR: shapes and memory.");
+        return RT_EXIT_OK;
+    }
+    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) {
+        print_memory(c);
+        fflush(stdout);
+        return rt_cli_failed(c);
+    }
+    print_shapes(c);
+    print_memory(c);
+    return RT_EXIT_OK;
+}

@@ -1,0 +1,192 @@
+/* What a run says: one line per epoch as text or JSON, or a progress line where a person
+ * watches.  JSON has one object per line; its last one is the result. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+
+double rt_cli_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- messages ---------------------------------------------------------------- */
+static void clear_progress(RtCli *c) {
+    if (!c->on_terminal) return;
+    fputs("\r\033[K", stdout);
+    fflush(stdout);
+}
+
+int rt_cli_usage(const RtCli *c, const char *fmt, ...) {
+    va_list ap;
+    fprintf(stderr, "%s: ", c->prog);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "\n'%s --help' lists commands and options\n", c->prog);
+    return RT_EXIT_USAGE;
+}
+
+int rt_cli_failed(RtCli *c) {
+    clear_progress(c);
+    fprintf(stderr, "%s: error: %s\n", c->prog, gnnc_trainer_error(c->t));
+    return RT_EXIT_FAILED;
+}
+
+void rt_cli_message(void *cli, const char *text) {
+    RtCli *c = cli;
+    clear_progress(c);
+    fprintf(stderr, "%s: %s\n", c->prog, text);
+}
+
+/* ---- metrics ------------------------------------------------------------------- */
+static const char *const SPLITS[] = {"train", "val", "test"};
+
+/* "accuracy.val" of split "val": 8, the length of what stands before; -1: another split. */
+static int length_before(const char *name, const char *split) {
+    const char *dot = strrchr(name, '.');
+    return dot && strcmp(dot + 1, split) == 0 ? (int)(dot - name) : -1;
+}
+
+static bool has_split(RtCli *c, const char *split) {
+    double v;
+    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
+        const char *name = gnnc_trainer_metric_name(c->t, i);
+        if (length_before(name, split) >= 0 && gnnc_trainer_metric(c->t, name, &v) == GNNC_OK)
+            return true;
+    }
+    return false;
+}
+
+void rt_cli_json_string(const char *s) {
+    putchar('"');
+    for (; *s; s++) {
+        unsigned char ch = (unsigned char)*s;
+        if (ch == '"' || ch == '\\')
+            printf("\\%c", ch);
+        else if (ch < 0x20)
+            printf("\\u%04x", ch);
+        else
+            putchar(ch);
+    }
+    putchar('"');
+}
+
+static void json_number(double v) {
+    if (isfinite(v))
+        printf("%.9g", v);
+    else
+        fputs("null", stdout);
+}
+
+static void json_split(RtCli *c, const char *split) {
+    printf(",\"%s\":{", split);
+    const char *comma = "";
+    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
+        const char *name = gnnc_trainer_metric_name(c->t, i);
+        int n = length_before(name, split);
+        double v;
+        if (n < 0 || gnnc_trainer_metric(c->t, name, &v) != GNNC_OK) continue;
+        printf("%s\"%.*s\":", comma, n, name);
+        json_number(v);
+        comma = ",";
+    }
+    putchar('}');
+}
+
+static void json_splits(RtCli *c) {
+    for (int s = 0; s < 3; s++)
+        if (has_split(c, SPLITS[s])) json_split(c, SPLITS[s]);
+}
+
+static void text_split(RtCli *c, const char *split) {
+    printf("  %s", split);
+    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
+        const char *name = gnnc_trainer_metric_name(c->t, i);
+        int n = length_before(name, split);
+        double v;
+        if (n >= 0 && gnnc_trainer_metric(c->t, name, &v) == GNNC_OK)
+            printf(" %.*s %.4f", n, name, v);
+    }
+}
+
+static void text_splits(RtCli *c) {
+    for (int s = 0; s < 3; s++)
+        if (has_split(c, SPLITS[s])) text_split(c, SPLITS[s]);
+}
+
+/* ---- epochs ---------------------------------------------------------------------- */
+static int64_t epochs_wanted(const RtCli *c) {
+    return gnnc_trainer_epochs_total(c->t);
+}
+
+static void draw_bar(int64_t done, int64_t all) {
+    enum { WIDTH = 24 };
+    int full = all > 0 ? (int)((double)done / (double)all * WIDTH) : 0;
+    putchar('[');
+    for (int i = 0; i < WIDTH; i++) putchar(i < full ? '=' : i == full ? '>' : ' ');
+    putchar(']');
+}
+
+/* At most twenty times a second: a terminal is slower than an epoch on a small graph. */
+static void progress_line(RtCli *c, int64_t epoch, double loss) {
+    double now = rt_cli_now();
+    if (now - c->shown_at < 0.05 && epoch < epochs_wanted(c)) return;
+    c->shown_at = now;
+    clear_progress(c);
+    draw_bar(epoch, epochs_wanted(c));
+    printf(" %lld/%lld loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
+    if (has_split(c, "val")) text_split(c, "val");
+    fflush(stdout);
+}
+
+static void json_epoch(RtCli *c, int64_t epoch, double loss, double seconds) {
+    double lr = NAN;
+    gnnc_trainer_metric(c->t, "lr", &lr);
+    printf("{\"epoch\":%lld,\"lr\":", (long long)epoch);
+    json_number(lr);
+    fputs(",\"loss\":", stdout);
+    json_number(loss);
+    json_splits(c);
+    printf(",\"ms\":%.3f}\n", 1e3 * seconds);
+}
+
+void rt_cli_epoch(RtCli *c, double seconds) {
+    int64_t epoch = gnnc_trainer_epochs_done(c->t);
+    double loss = NAN;
+    gnnc_trainer_metric(c->t, "loss", &loss);
+    if (c->log == RT_LOG_NONE) return;
+    if (c->log == RT_LOG_JSON) {
+        json_epoch(c, epoch, loss, seconds);
+    } else if (c->on_terminal) {
+        progress_line(c, epoch, loss);
+        return;
+    } else {
+        printf("epoch %lld/%lld  loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
+        text_splits(c);
+        printf("  %.2f ms\n", 1e3 * seconds);
+    }
+    fflush(stdout);
+}
+
+void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
+    clear_progress(c);
+    if (c->log == RT_LOG_NONE) return;
+    if (c->log == RT_LOG_JSON) {
+        printf("{\"kept_epoch\":%lld,\"epochs\":%lld,\"seconds\":%.3f", (long long)epoch,
+               (long long)gnnc_trainer_epochs_done(c->t), seconds);
+        json_splits(c);
+        puts("}");
+        return;
+    }
+    if (epoch > 0)
+        printf("kept epoch %lld of %lld (%.2f s):", (long long)epoch,
+               (long long)gnnc_trainer_epochs_done(c->t), seconds);
+    else
+        printf("%s:", c->p->name);
+    text_splits(c);
+    putchar('\n');
+}

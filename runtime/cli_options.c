@@ -1,0 +1,189 @@
+/* Reading the command line.  One table holds every option; --help prints the same table. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "cli_options.h"
+
+const RtCliOption RT_CLI_OPTIONS[] = {
+    {"--data", "DIR", "the data directory (docs/data.md)", RT_OPT_TEXT, offsetof(RtCli, data),
+     NULL},
+    {"--epochs", "N", "epochs in all; bench: timed steps", RT_OPT_INT, 0, "epochs"},
+    {"--lr", "X", "initial learning rate", RT_OPT_REAL, 0, "lr"},
+    {"--weight-decay", "X", "weight decay, where the model takes it as an input", RT_OPT_REAL, 0,
+     "weight_decay"},
+    {"--seed", "N", "of every random number; default 0", RT_OPT_INT, 0, "seed"},
+    {"--threads", "N", "0 = one per core; results do not depend on it", RT_OPT_INT, 0, "threads"},
+    {"--split", "K", "which of the data's splits, from 0", RT_OPT_INT, 0, "split"},
+    {"--max-memory", "N", "bytes, or with K, M, G: refuse to start above it", RT_OPT_BYTES, 0,
+     "max_memory"},
+    {"--checkpoint", "FILE", "where to save: default the file resumed, else MODEL.ckpt; none",
+     RT_OPT_TEXT, offsetof(RtCli, checkpoint), NULL},
+    {"--save-every", "N", "also save after every N epochs", RT_OPT_COUNT,
+     offsetof(RtCli, save_every), NULL},
+    {"--resume", "FILE", "go on from a checkpoint, to the same bits", RT_OPT_TEXT,
+     offsetof(RtCli, resume), NULL},
+    {"--weights", "FILE", "start from these weights (PyG's names, safetensors)", RT_OPT_TEXT,
+     offsetof(RtCli, weights), NULL},
+    {"--out", "FILE", "train: kept weights; predict, embed: the .npy file", RT_OPT_TEXT,
+     offsetof(RtCli, out), NULL},
+    {"--log", "text|json|none", "one line an epoch", RT_OPT_LOG, 0, NULL},
+    {"--json", NULL, "bench: print one JSON object", RT_OPT_JSON, 0, NULL},
+    {"--device", "auto|cpu", "where to run", RT_OPT_DEVICE, 0, NULL},
+    {"--help", NULL, "this text", RT_OPT_HELP, 0, NULL},
+    {"--version", NULL, "versions of model, compiler and library", RT_OPT_VERSION, 0, NULL},
+    {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL},
+};
+
+/* ---- values ---------------------------------------------------------------- */
+static bool parse_int(const char *s, int64_t *v) {
+    char *end;
+    errno = 0;
+    long long x = strtoll(s, &end, 10);
+    *v = x;
+    return end != s && !*end && !errno;
+}
+
+static bool parse_real(const char *s, double *v) {
+    char *end;
+    *v = strtod(s, &end);
+    return end != s && !*end;
+}
+
+static bool parse_bytes(const char *s, int64_t *v) {
+    char *end;
+    errno = 0;
+    long long x = strtoll(s, &end, 10);
+    int shift = 0;
+    if (end == s || errno || x < 0) return false;
+    if (*end == 'K') shift = 10;
+    if (*end == 'M') shift = 20;
+    if (*end == 'G') shift = 30;
+    end += shift != 0;
+    if (*end == 'i') end++;
+    if (*end == 'B') end++;
+    *v = (int64_t)((uint64_t)x << shift);
+    return !*end && (*v >> shift) == x;
+}
+
+static bool parse_log(RtCli *c, const char *s) {
+    static const char *const name[] = {"text", "json", "none"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(s, name[i]) == 0) {
+            c->log = (RtLogMode)i;
+            return true;
+        }
+    return false;
+}
+
+static int trainer_option(RtCli *c, const RtCliOption *o, const char *value, bool parsed,
+                          gnnc_status st) {
+    if (!parsed) return rt_cli_usage(c, "%s: '%s' is not a number", o->name, value);
+    return st == GNNC_OK ? RT_EXIT_OK
+                         : rt_cli_usage(c, "%s: %s", o->name, gnnc_trainer_error(c->t));
+}
+
+static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
+    int64_t n = 0;
+    double x = 0;
+    bool ok;
+    switch (o->kind) {
+    case RT_OPT_TEXT:
+        memcpy((char *)c + o->offset, &v, sizeof v);
+        return RT_EXIT_OK;
+    case RT_OPT_COUNT:
+        ok = parse_int(v, &n) && n >= 0;
+        memcpy((char *)c + o->offset, &n, sizeof n);
+        return ok ? RT_EXIT_OK : rt_cli_usage(c, "%s: '%s' is no count", o->name, v);
+    case RT_OPT_INT:
+    case RT_OPT_BYTES:
+        ok = o->kind == RT_OPT_INT ? parse_int(v, &n) : parse_bytes(v, &n);
+        if (ok && strcmp(o->option, "epochs") == 0) c->n_epochs = n;
+        return trainer_option(c, o, v, ok, ok ? gnnc_trainer_set_int(c->t, o->option, n) : GNNC_OK);
+    case RT_OPT_REAL:
+        ok = parse_real(v, &x);
+        return trainer_option(c, o, v, ok,
+                              ok ? gnnc_trainer_set_real(c->t, o->option, x) : GNNC_OK);
+    case RT_OPT_LOG:
+        return parse_log(c, v) ? RT_EXIT_OK
+                               : rt_cli_usage(c, "--log: '%s' is not text, json or none", v);
+    case RT_OPT_DEVICE:
+        if (!strcmp(v, "auto") || !strcmp(v, "cpu")) return RT_EXIT_OK;
+        return rt_cli_usage(c, "--device: this trainer was compiled for the cpu, not for '%s'", v);
+    case RT_OPT_JSON:
+        c->json = true;
+        return RT_EXIT_OK;
+    case RT_OPT_HELP:
+        c->command = RT_CMD_HELP;
+        return RT_EXIT_OK;
+    case RT_OPT_VERSION:
+        c->command = RT_CMD_VERSION;
+        return RT_EXIT_OK;
+    }
+    return RT_EXIT_USAGE;
+}
+
+/* ---- words ------------------------------------------------------------------- */
+static const RtCliOption *find_option(const char *arg, size_t n) {
+    for (const RtCliOption *o = RT_CLI_OPTIONS; o->name; o++)
+        if (strlen(o->name) == n && strncmp(o->name, arg, n) == 0) return o;
+    return NULL;
+}
+
+/* "--name value" or "--name=value"; *i moves past what was used. */
+static int parse_option(RtCli *c, int argc, char **argv, int *i) {
+    const char *arg = argv[*i], *eq = strchr(arg, '=');
+    const RtCliOption *o = strcmp(arg, "-h") == 0
+                               ? find_option("--help", 6)
+                               : find_option(arg, eq ? (size_t)(eq - arg) : strlen(arg));
+    if (!o) return rt_cli_usage(c, "unknown option '%s'", arg);
+    if (!o->value && eq) return rt_cli_usage(c, "%s takes no value", o->name);
+    if (!o->value) return set_option(c, o, NULL);
+    if (eq) return set_option(c, o, eq + 1);
+    if (*i + 1 >= argc) return rt_cli_usage(c, "%s needs a value", o->name);
+    return set_option(c, o, argv[++*i]);
+}
+
+static int parse_word(RtCli *c, const char *word, int at) {
+    static const char *const name[] = {"train", "eval", "predict", "embed", "bench", "info"};
+    for (int k = 0; at == 0 && k < 6; k++)
+        if (strcmp(word, name[k]) == 0) {
+            c->command = (RtCommand)k;
+            return RT_EXIT_OK;
+        }
+    if (at == 0 && strcmp(word, "help") == 0) {
+        c->command = RT_CMD_HELP;
+        return RT_EXIT_OK;
+    }
+    if (at == 1 && c->command == RT_CMD_EMBED) {
+        c->layer = word;
+        return RT_EXIT_OK;
+    }
+    return rt_cli_usage(c, at == 0 ? "unknown command '%s'" : "one word too many: '%s'", word);
+}
+
+static int check_needs(RtCli *c) {
+    if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
+    if (!c->data && c->command != RT_CMD_INFO)
+        return rt_cli_usage(c, "--data DIR is needed: the directory with the graph");
+    bool uses =
+        c->command == RT_CMD_EVAL || c->command == RT_CMD_PREDICT || c->command == RT_CMD_EMBED;
+    if (uses && !c->weights)
+        return rt_cli_usage(c, "--weights FILE is needed: a checkpoint or PyG's weights");
+    if (c->command == RT_CMD_EMBED && !c->layer)
+        return rt_cli_usage(c, "embed needs the name of a layer (see 'info')");
+    if (c->resume && c->weights)
+        return rt_cli_usage(c, "--resume and --weights exclude each other");
+    return RT_EXIT_OK;
+}
+
+int rt_cli_parse(RtCli *c, int argc, char **argv) {
+    int n_words = 0;
+    for (int i = 1; i < argc; i++) {
+        int code =
+            argv[i][0] == '-' ? parse_option(c, argc, argv, &i) : parse_word(c, argv[i], n_words++);
+        if (code != RT_EXIT_OK) return code;
+    }
+    return check_needs(c);
+}
