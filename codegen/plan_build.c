@@ -218,8 +218,8 @@ static int output_buf(Lower *lo, const Op *out) {
     const Type *t = &out->in[0]->type;
     const char *name =
         arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));
-    PBuf *b = saved ? lo->p->bufs.v[cg_saved_buf(lo, out->name, t)]
-                    : cg_new_buf(lo, PB_OUTPUT, name, t->dt, cg_count(lo, t));
+    int id = saved ? cg_saved_buf(lo, out->name, t) : -1; /* may move bufs.v */
+    PBuf *b = saved ? lo->p->bufs.v[id] : cg_new_buf(lo, PB_OUTPUT, name, t->dt, cg_count(lo, t));
     b->type = *t;
     b->phase = lo->phase;
     b->io_name = out->name;
