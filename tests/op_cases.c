@@ -268,6 +268,17 @@ static Op *weights_on(Gen *g, const OpGraph *x, Space *e) {
     return b_select(&g->b, b_valid(&g->b, orig), w, b_const(&g->b, DT_F32, 1));
 }
 
+/* A convolution: weighted sum of the neighbours, then a product. */
+static void convolution_case(Gen *g, const OpGraph *x, int w) {
+    Builder *b = &g->b;
+    begin(g, "convolution_%s_%d", x->name, widths[w]);
+    Op *z = b_gather(b, map_src(g->m, x->edge), param(g, 0, ANY, T(x->src, g->w[3])));
+    Op *message = b_binary(b, OP_MUL, z, b_data(b, x->weight));
+    Op *sum = b_segment(b, RED_SUM, map_dst(g->m, x->edge), message);
+    Op *weight = param(g, 1, ANY, T(g->o[w], g->w[3]));
+    finish(g, b_contract(b, sum, weight, T(x->dst, g->o[w])), true);
+}
+
 static void derived_cases(Gen *g, const OpGraph *x) {
     Span at = {0};
     Space *loops = space_derived(g->m, REL_SELF_LOOPS, x->edge, NULL, NULL, at);
@@ -448,7 +459,10 @@ static void generate(Gen *g) {
     for (int i = 0; i < cs->graphs.n; i++) {
         const OpGraph *x = &cs->graphs.v[i];
         edge_cases(g, x, x->edge, x->name);
-        for (int w = 0; w < N_WIDTHS; w++) attention_case(g, x, w);
+        for (int w = 0; w < N_WIDTHS; w++) {
+            attention_case(g, x, w);
+            convolution_case(g, x, w);
+        }
         source_cases(g, x);
         category_cases(g, x);
         if (x->src == x->dst) derived_cases(g, x);
