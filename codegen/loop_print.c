@@ -64,7 +64,7 @@ static void argument(StrBuf *b, const LBuf *buf) {
     case LB_MAP_PTR:
     case LB_MAP_PERM:
         sb_printf(b, "map %s: %s ", buf->name, loop_part_words[buf->kind]);
-        cg_map_print(b, buf->map);
+        ir_map_print(b, buf->map);
         break;
     case LB_LOGICAL:
         sb_printf(b, "logical %s: ", buf->name);
@@ -111,7 +111,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.parallel) sb_puts(b, " parallel");
     if (s->sched.balanced) {
         sb_puts(b, " balanced ");
-        cg_map_print(b, s->sched.balance);
+        ir_map_print(b, s->sched.balance);
     }
     if (s->sched.vector) sb_puts(b, " vector");
     if (s->sched.unroll) sb_puts(b, " unroll");

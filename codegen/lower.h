@@ -210,6 +210,5 @@ void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and append
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */
 const char *cg_value_name(Lower *lo, const Op *op);
 const Expr *cg_count(Lower *lo, const Type *t);
-void cg_map_print(StrBuf *b, const Map *m); /* "src(cites)" */
 
 #endif

@@ -159,13 +159,3 @@ int cg_buf(const Lower *lo, const Op *op) {
     assert(base->buf >= 0 && "a stored value has no buffer");
     return base->buf;
 }
-
-void cg_map_print(StrBuf *b, const Map *m) {
-    static const char *const kind[] = {
-        [MAP_SRC] = "src", [MAP_DST] = "dst",     [MAP_GRAPH] = "graph", [MAP_COL] = "cat",
-        [MAP_ROW] = "row", [MAP_NZCOL] = "nzcol", [MAP_ORIG] = "orig"};
-    sb_printf(b, "%s(%s", kind[m->kind], m->from->name);
-    if (m->kind == MAP_COL) sb_printf(b, ", %s", m->col->name);
-    if (m->kind == MAP_ORIG) sb_printf(b, ", %d", m->which);
-    sb_puts(b, ")");
-}

@@ -1,6 +1,7 @@
 /* --emit=plan: the buffers, then each phase's steps with what they read and write. */
 #include "codegen/lower.h"
 #include "codegen/plan.h"
+#include "ir/text.h"
 
 static const char *const kinds[] = {
     [PB_DATA] = "data",   [PB_VAR] = "var",         [PB_INPUT] = "input",
@@ -13,7 +14,7 @@ static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_puts(b, "]");
     if (buf->kind == PB_MAP) {
         sb_puts(b, " of ");
-        cg_map_print(b, buf->map);
+        ir_map_print(b, buf->map);
     }
     if (buf->kind == PB_TEMP)
         sb_printf(b, " in @%s steps %d..%d", p->phases.v[buf->phase]->name, buf->first, buf->last);
@@ -61,7 +62,7 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
     if (s->extent) field(b, "over", s->extent);
     if (s->balance) {
         sb_puts(b, " balanced ");
-        cg_map_print(b, s->balance);
+        ir_map_print(b, s->balance);
     }
     if (s->note) sb_printf(b, "  ; %s", s->note);
     sb_puts(b, "\n");

@@ -51,7 +51,7 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
     return true;
 }
 
-static bool map_attr(Parser *p, Map **map) {
+bool parse_map(Parser *p, Map **map) {
     int k = 0;
     if (!parse_word(p, &text_maps, "a map: src, dst, graph, col, row, nzcol or orig", &k))
         return false;
@@ -106,7 +106,7 @@ static bool attributes(Parser *p, Op *op) {
         if (!parse_word(p, &text_reds, "sum, max or min", &red)) return false;
         op->red = (RedKind)red;
     }
-    if (at & OPA_MAP && !map_attr(p, &op->map)) return false;
+    if (at & OPA_MAP && !parse_map(p, &op->map)) return false;
     if (at & (OPA_OVER | OPA_OVER1 | OPA_OVER2 | OPA_OVER3) && !over_attr(p, at, op)) return false;
     if (at & OPA_COL && !parse_column(p, &op->col)) return false;
     if (at & OPA_VAR && !var_attr(p, &op->var)) return false;

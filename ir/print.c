@@ -281,7 +281,7 @@ static const char **name_values(Arena *a, const Func *f) {
     return names;
 }
 
-static void print_map(StrBuf *b, const Map *m) {
+void ir_map_print(StrBuf *b, const Map *m) {
     sb_printf(b, "%s(", text_maps.word[m->kind]);
     if (m->kind == MAP_COL)
         print_column_name(b, m->col);
@@ -295,7 +295,7 @@ static void print_attrs(StrBuf *b, const Op *op) {
     unsigned at = op_attrs(op->kind);
     if (at & OPA_RED) sb_printf(b, " %s", text_reds.word[op->red]);
     if (at & (OPA_RED | OPA_MAP | OPA_OVER | OPA_OVER1 | OPA_OVER2 | OPA_OVER3)) sb_puts(b, " ");
-    if (at & OPA_MAP) print_map(b, op->map);
+    if (at & OPA_MAP) ir_map_print(b, op->map);
     if (at & OPA_OVER1) ir_name_print(b, op->over[0]->name);
     if (at & (OPA_OVER | OPA_OVER2 | OPA_OVER3)) print_spaces(b, op->n_over, op->over);
     if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM)) sb_puts(b, " ");
