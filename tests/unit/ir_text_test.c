@@ -202,4 +202,38 @@ TEST(memory_may_run_out_anywhere) {
     CHECK(done && n > 2);
 }
 
+static char *read_docs(void) {
+    Ctx c;
+    const char *here = __FILE__, *tail = strstr(here, "tests/unit/");
+    char path[1024];
+    CHECK(ctx_init(&c, NULL));
+    snprintf(path, sizeof path, "%.*sdocs/ir.md", (int)(tail - here), here);
+    uint32_t f = ctx_add_file(&c, path, (Span){0});
+    char *s = strdup(f == UINT32_MAX ? "" : c.sources.v[f].text);
+    ctx_free(&c);
+    return s;
+}
+
+TEST(the_manual_is_true) {
+    char *docs = read_docs(), quoted[64];
+    int examples = 0;
+    CHECK(*docs);
+#define OP(id, mnemonic, n_in, traits, impl)                                                       \
+    snprintf(quoted, sizeof quoted, "`%s", mnemonic);                                              \
+    CHECK_MSG(strstr(docs, quoted), "docs/ir.md does not have '%s'", mnemonic);
+#include "ir/ops.def"
+#undef OP
+    for (char *at = docs, *end; (at = strstr(at, "```gir\n")); at = end + 1, examples++) {
+        at += strlen("```gir\n");
+        end = strstr(at, "```");
+        *end = 0;
+        char *text = round_trip(at, true);
+        CHECK(text);
+        if (text) CHECK_STR(text, at);
+        free(text);
+    }
+    CHECK(examples > 0);
+    free(docs);
+}
+
 TEST_MAIN()
