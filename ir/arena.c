@@ -36,9 +36,9 @@ static void std_release(void *user, void *block) {
 }
 
 Arena *arena_new(const Allocator *from) {
-    Allocator f = from ? *from : (Allocator){std_alloc, std_release, NULL};
+    Allocator f = from ? *from : (Allocator){.alloc = std_alloc, .release = std_release};
     Arena *a = f.alloc(f.user, sizeof *a);
-    if (a) *a = (Arena){.from = f, .next_size = 16 * 1024};
+    if (a) *a = (Arena){.from = f, .next_size = f.block_bytes ? f.block_bytes : 16 * 1024};
     return a;
 }
 
@@ -79,7 +79,7 @@ static Block *block_new(Arena *a, size_t bytes) {
         b->next = a->blocks;
         a->blocks = b;
     }
-    if (!own && a->next_size < 1024 * 1024) a->next_size *= 2;
+    if (!own && !a->from.block_bytes && a->next_size < 1024 * 1024) a->next_size *= 2;
     return b;
 }
 

@@ -35,6 +35,7 @@ typedef struct {
     void *(*alloc)(void *user, size_t n_bytes);
     void (*release)(void *user, void *block);
     void *user;
+    size_t block_bytes; /* fixed size of a block; 0 = 16 KB, doubling to 1 MB */
 } Allocator;
 
 Arena *arena_new(const Allocator *from); /* NULL = malloc; NULL result: out of memory */
