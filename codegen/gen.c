@@ -324,7 +324,7 @@ LBuf *cg_arg_flat(Gen *g, const Op *op) {
 
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim) {
     LBuf *b = arg(g, LB_VALUE, buf, "partial", dt, rank, dim);
-    b->partial = number;
+    b->partial = number + 1;
     return b;
 }
 

@@ -50,8 +50,8 @@ struct LBuf {
     Map *map;        /* LB_MAP_* */
     Space *space;    /* LB_LOGICAL */
     int stream;      /* LB_KEY */
-    int partial;     /* LB_VALUE with value NULL: scratch number, shared with the next kernel of the
-                        group */
+    int partial; /* LB_VALUE with value NULL: scratch number from 1, shared with the next kernel of
+                    group */
 };
 
 typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;

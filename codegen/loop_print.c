@@ -76,7 +76,7 @@ static void argument(StrBuf *b, const LBuf *buf) {
     default:
         sb_printf(b, "%s %s: ", buf->written ? "out" : "in", buf->name);
         array_type(b, buf);
-        if (!buf->value) sb_printf(b, " partial %d", buf->partial);
+        if (buf->partial) sb_printf(b, " partial %d", buf->partial);
     }
     sb_puts(b, "\n");
 }

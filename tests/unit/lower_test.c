@@ -84,6 +84,23 @@ static void compare_phase(Ctx *c, const Plan *p, int phase, LoopRun *r, Interp *
     if (!ok) show(c, p, phase);
 }
 
+static void print_kernels(StrBuf *b, const Module *m, int n, LKernel *const *k) {
+    for (int i = 0; i < n; i++) loop_print(b, m, k[i]);
+}
+
+static void round_trip(Ctx *c, const Plan *p) {
+    StrBuf one = sb_new(c->a), two = sb_new(c->a);
+    print_kernels(&one, p->m, p->kernels.n, p->kernels.v);
+    int n = 0;
+    LKernel *k = loop_parse(c, p->m, ctx_add_text(c, "kernels", one.s, one.n), &n);
+    CHECK(k && n == p->kernels.n);
+    for (int i = 0; k && i < n; i++) {
+        CHECK(loop_verify(c, p->m, &k[i]));
+        loop_print(&two, p->m, &k[i]);
+    }
+    CHECK(k && !strcmp(one.s, two.s));
+}
+
 static void cases(Ctx *c, void *passes) {
     OpCases *cs = op_cases_build(c);
     PassCtx pc = {.ctx = c, .a = c->a};
@@ -94,6 +111,7 @@ static void cases(Ctx *c, void *passes) {
     CHECK(passes_run(c, cs->m, passes, &opt));
     Plan *p = plan_build(c, cs->m);
     CHECK(p && plan_verify(c, p));
+    if (p) round_trip(c, p);
     diag_print_all(c, stderr, false);
     if (!p) return;
     Interp *in = interp_of(c, cs);

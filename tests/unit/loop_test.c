@@ -1,0 +1,135 @@
+/* The text form of kernels, and what loop_verify refuses. */
+#include "test.h"
+
+#include "codegen/loop.h"
+
+static const char kernel_text[] = "kernel t {\n"
+                                  "  out y: f32[N_p, 16]\n"
+                                  "  in x: f32[N_p, 16]\n"
+                                  "  map dst_ptr: ptr dst(e)\n"
+                                  "  map src: idx src(e)\n"
+                                  "  map perm: perm src(e)\n"
+                                  "  logical row: e\n"
+                                  "  key k: 3\n"
+                                  "  in part: f32[max(1, ceildiv(N_p, 1024))] partial 7\n"
+                                  "  %n.0: i64 = size 2*N_p + 1\n"
+                                  "  %c.1: f32 = const 0.5\n"
+                                  "  for %v.2 in N_p parallel balanced dst(e) {\n"
+                                  "    local acc: f32[16]\n"
+                                  "    local sum: f32\n"
+                                  "    for %e.3 in segment dst_ptr[%v.2] {\n"
+                                  "      %src.4: i32 = load src[%e.3]\n"
+                                  "      %src.5: i64 = cast %src.4\n"
+                                  "      %is.6: i1 = ige %src.5 %n.0\n"
+                                  "      if %is.6 {\n"
+                                  "        for %f.7 in 16 vector unroll {\n"
+                                  "          %x.8: f32 = load x[%src.5, %f.7]\n"
+                                  "          acc sum acc[%f.7] %x.8\n"
+                                  "          acc max sum %x.8\n"
+                                  "        }\n"
+                                  "      }\n"
+                                  "    }\n"
+                                  "    for %e.9 in segment dst_ptr[%v.2] by perm {\n"
+                                  "    }\n"
+                                  "    for %i.10 in chunk %v.2 of 64: 8*N_p vector {\n"
+                                  "      %u.11: i64 = iadd %i.10 %n.0\n"
+                                  "      %s.12: f32 = select %is.6 %c.1 %c.1\n"
+                                  "      store y[%v.2, %u.11] %s.12\n"
+                                  "    }\n"
+                                  "  }\n"
+                                  "}\n";
+
+static Module *module(Ctx *c) {
+    Module *m = module_new(c, "t");
+    Space *p = space_node(m, "p", (Span){0});
+    map_dst(m, space_edge(m, "e", p, p, (Span){0}));
+    return m;
+}
+
+/* The kernel text with the first `from` replaced by `to`. */
+static const char *edited(Ctx *c, const char *from, const char *to) {
+    const char *at = strstr(kernel_text, from);
+    CHECK_MSG(at != NULL, "'%s' is not in the text", from);
+    if (!at) return kernel_text;
+    return arena_printf(c->a, "%.*s%s%s", (int)(at - kernel_text), kernel_text, to,
+                        at + strlen(from));
+}
+
+static LKernel *parse(Ctx *c, Module *m, const char *text) {
+    int n = 0;
+    LKernel *k = loop_parse(c, m, ctx_add_text(c, "t", text, strlen(text)), &n);
+    return n == 1 ? k : NULL;
+}
+
+static const char *first_error(const Ctx *c) {
+    return c->diags.n ? c->diags.v[0].text : "no error";
+}
+
+/* `is` is not in scope where the select uses it; put it right for the good kernel. */
+static const char *good(Ctx *c) {
+    return edited(c, "%s.12: f32 = select %is.6 %c.1 %c.1", "%s.12: f32 = add %c.1 %c.1");
+}
+
+static void round_trip(Ctx *c, void *arg) {
+    (void)arg;
+    Module *m = module(c);
+    const char *text = good(c);
+    LKernel *k = parse(c, m, text);
+    CHECK_MSG(k != NULL, "%s", first_error(c));
+    if (!k) return;
+    CHECK_MSG(loop_verify(c, m, k), "%s", first_error(c));
+    StrBuf b = sb_new(c->a);
+    loop_print(&b, m, k);
+    CHECK_STR(b.s, text);
+}
+
+typedef struct {
+    const char *from, *to, *error;
+} Case;
+
+static void refused(Ctx *c, void *arg) {
+    const Case *t = arg;
+    Module *m = module(c);
+    LKernel *k = parse(c, m, edited(c, t->from, t->to));
+    CHECK_MSG(!k || !loop_verify(c, m, k), "accepted: %s", t->error);
+    CHECK_MSG(c->diags.n == 1, "%d diagnostics", c->diags.n);
+    CHECK_MSG(strstr(first_error(c), t->error) != NULL, "got: %s, want: %s", first_error(c),
+              t->error);
+}
+
+static void with_ctx(void (*fn)(Ctx *, void *), void *arg) {
+    Ctx c;
+    CHECK(ctx_init(&c, NULL));
+    CHECK(ctx_run(&c, fn, arg));
+    ctx_free(&c);
+}
+
+TEST(kernels_print_as_they_were_read) {
+    with_ctx(round_trip, NULL);
+}
+
+TEST(broken_kernels_are_refused) {
+    static const Case cases[] = {
+        {"select", "select", "used where it is not defined"},
+        {"%x.8: f32 = load x[%src.5", "%x.8: f32 = load x[%e.99", "%e.99 is not defined"},
+        {"%src.5: i64 = cast", "%e.3: i64 = cast", "%e.3 is defined twice"},
+        {"%x.8: f32 = load", "%x.8: i32 = load", "is i32, not f32"},
+        {"load x[%src.5, %f.7]", "load x[%src.4, %f.7]", "is i32, not i64"},
+        {"load x[%src.5, %f.7]", "load x[%f.7]", "'x' has 2 dimensions"},
+        {"load x[%src.5, %f.7]", "load z[%src.5, %f.7]", "no buffer 'z'"},
+        {"acc sum acc[%f.7]", "acc sum x[%e.3, %f.7]", "not marked as written"},
+        {"local acc: f32[16]", "local acc: f32[N_p]", "not constant"},
+        {"in 16 vector", "in 16 parallel vector", "first outermost loop"},
+        {"segment dst_ptr", "segment src", "no bounds"},
+        {"by perm", "by src", "no permutation"},
+        {"if %is.6", "if %src.5", "is i64, not i1"},
+        {"iadd %i.10", "iadd %c.1", "is f32, not i64"},
+        {"ige %src.5 %n.0", "segment %src.5 %n.0", "no scalar function"},
+        {"key k: 3", "key x: 3", "declared twice"},
+        {"of 64", "off 64", "'of'"},
+        {"dst(e)", "dst(q)", "no space 'q'"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, (void *)&cases[i]);
+}
+
+TEST_MAIN()
