@@ -10,6 +10,14 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <llvm/Config/llvm-config.h>
+
+/* From 18 on, instcombine aborts when one round was not enough, unless told otherwise. */
+#if LLVM_VERSION_MAJOR >= 18
+#define COMBINE "instcombine<no-verify-fixpoint>"
+#else
+#define COMBINE "instcombine"
+#endif
 
 static void release(void *p) {
     Cg *g = p;
@@ -97,8 +105,8 @@ static bool verify(Cg *g) {
  * address arithmetic, invariants out of loops, and a last tidying. */
 static const char *passes(int opt_level) {
     if (opt_level == 0) return "function(sroa)";
-    return "function(sroa,early-cse<memssa>,simplifycfg,instcombine,loop-mssa(licm),"
-           "loop(indvars,loop-unroll-full),sroa,gvn,instcombine,dse,loop-mssa(licm),simplifycfg,"
+    return "function(sroa,early-cse<memssa>,simplifycfg," COMBINE ",loop-mssa(licm),"
+           "loop(indvars,loop-unroll-full),sroa,gvn," COMBINE ",dse,loop-mssa(licm),simplifycfg,"
            "early-cse<memssa>)";
 }
 
