@@ -29,12 +29,21 @@ static bool own_size(Parser *p, Space *s, const char *prefix) {
     return true;
 }
 
+/* A number of rows that no memory holds is a mistake, and
+ * beyond it products saturate and would look equal. */
+static bool plausible(Parser *p, Span at, const Expr *size) {
+    int64_t n;
+    if (!expr_is_const(size, &n) || (n >= 0 && n <= (int64_t)1 << 40)) return true;
+    return parse_fail(p, DIAG_E0407, at, "a dimension has 0 to 2^40 entries, not %lld",
+                      (long long)n);
+}
+
 static bool dim_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
     const Expr *size = NULL;
     if (!new_name(p, NAMES_SPACE, "the name of a dimension", &name)) return false;
-    if (parse_accept(p, '=') && !parse_expr(p, &size)) return false;
+    if (parse_accept(p, '=') && (!parse_expr(p, &size) || !plausible(p, at, size))) return false;
     Space *s = space_dim(p->m, name, size, at);
     return (size || own_size(p, s, "")) && parse_span(p, &s->span);
 }

@@ -37,9 +37,9 @@ static const char *infer_slice(Module *m, Op *op) {
     bool known = expr_is_const(op->off, &off);
     if (known && off < 0) return "the offset of 'slice' is negative";
     known = known && expr_is_const(to->size, &n_to) && expr_is_const(from->size, &n_from);
-    if (known && off + n_to > n_from)
-        return op_err(m, "entries %lld to %lld are not in %s, which has %lld", (long long)off,
-                      (long long)(off + n_to), from->name, (long long)n_from);
+    if (known && (n_to > n_from || off > n_from - n_to))
+        return op_err(m, "%lld entries from %lld on are not in %s, which has %lld", (long long)n_to,
+                      (long long)off, from->name, (long long)n_from);
     op->type = t;
     return NULL;
 }

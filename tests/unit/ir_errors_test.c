@@ -40,6 +40,8 @@ static const Case module_cases[] = {
     {"member n: g\nmember n: g", "E0403", "already belongs", 8},
     {"recipe {\n}\nrecipe {\n}", "E0403", "second recipe", 8},
     {"dim D = 99999999999999999999", "E0407", "whole number", 9},
+    {"dim D = 0 - 5", "E0407", "0 to 2^40 entries, not -5", 5},
+    {"dim D = 9000000000000000000", "E0407", "0 to 2^40", 5},
     {"dim D = 1.5", "E0407", "whole number", 9},
     {"streams 9999999", "E0407", "whole number", 9},
     {"dim D = ((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))))", "E0408",
