@@ -316,6 +316,8 @@ void cpu_kernel(Cg *g, const LKernel *k) {
     f.sym = NEWN(g->a, LLVMValueRef, g->plan->m->syms.n + 1);
     f.local = NEWN(g->a, CgLocal, k->locals.n + 1);
     note_definitions(&f, k->body);
+    LLVMSetCurrentDebugLocation2(g->b,
+                                 NULL); /* of the kernel before: the entry block must not take it */
     open_function(&f);
     cpu_debug_kernel(&f);
     alias_scopes(&f);
