@@ -81,7 +81,7 @@ static bool cond_holds(const Module *m, const Space *s) {
 
 static void check_space(Verifier *v, const Space *s) {
     const Module *m = v->m;
-    bool ok = s->size != NULL;
+    bool ok = s->size && (s->kind == SP_DIM || s->size->kind == EX_SYM);
     if (s->kind == SP_EDGE) {
         ok = ok && owns_space(m, s->src) && s->src->kind == SP_NODE && owns_space(m, s->dst) &&
              s->dst->kind == SP_NODE;

@@ -98,6 +98,8 @@ BREAKS(a_checkpoint_shape, "differ in their number of elements",
        x.m->vars.v[0]->save_shape[0] = expr_const(x.c.a, 3))
 BREAKS(a_broken_list, "the list of operations is broken", value(f, "g")->prev = NULL)
 BREAKS(a_wrong_count, "does not have 2 members", f->n_ops = 2)
+BREAKS(a_node_type_of_fixed_size, "the space 'n' is inconsistent",
+       x.m->spaces.v[0]->size = expr_const(x.c.a, 3))
 BREAKS(a_function_twice, "a second @train", func_new(x.m, "train"))
 
 TEST(the_model_line_is_named) {
