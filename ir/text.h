@@ -26,6 +26,6 @@ extern const int text_n_recipe;
 bool text_is_bare_name(const char *s);
 bool text_is_bare_path(const char *s);
 void ir_map_print(StrBuf *b, const Map *m); /* "src(cites)" */
-void text_real(StrBuf *b, double x); /* shortest text that reads back to the same bits */
+void text_real(StrBuf *b, double x);        /* shortest text that reads back to the same bits */
 
 #endif
