@@ -143,7 +143,8 @@ static void emit_buf(Host *h, const PBuf *b) {
     host_printf(h,
                 ", .space = %d, .stream = %d,\n        .phase = %d, .first = %d, .last = %d, .rank "
                 "= %d},\n",
-                space, b->kind == PB_KEY ? b->stream : -1, b->kind == PB_TEMP ? b->phase : -1,
+                space, b->kind == PB_KEY ? b->stream : -1,
+                b->kind == PB_TEMP || b->kind == PB_OUTPUT ? b->phase : -1,
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0);
 }

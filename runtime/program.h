@@ -140,8 +140,9 @@ typedef struct {
         *io_name; /* INPUT, SAVED, OUTPUT: "lr", "loss", "pred", "grad.conv1.lin.weight", .. */
     int space;    /* LOGICAL: of which space; OUTPUT: space of dimension 0, or -1 */
     int stream;   /* KEY */
-    int phase, first, last; /* TEMP: the steps of that phase between which it must exist */
-    int rank;               /* OUTPUT, SAVED: without bound sizes */
+    int phase, first,
+        last; /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
+    int rank; /* OUTPUT, SAVED: without bound sizes */
 } rt_buf;
 
 struct RtExec;
