@@ -112,7 +112,8 @@ static gnnc_status build(RtExec *x, int space) {
         return rt_fail(err_of(x), st, "edge type '%s': %s", x->program->spaces[space].name,
                        gnnc_status_text(st));
     b->ready[space] = true;
-    return bind_size(x, space, b->rel[space].n_edges, x->program->spaces[space].name);
+    x->n[x->program->spaces[space].sym] = b->rel[space].n_edges; /* an edge space's own symbol */
+    return GNNC_OK;
 }
 
 /* Everything that can be built without a new condition; bases may come in any order. */
@@ -132,12 +133,9 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
 
 gnnc_status rt_build_relation(RtExec *x, int space) {
     gnnc_status st;
-    x->n[x->program->spaces[space].sym] = -1;
     TRY(st, build(x, space));
     TRY(st, rt_bind_space(x, space));
     TRY(st, build_ready(x, true));
-    for (int i = 0; i < x->program->n_syms; i++)
-        if (x->n[i] < 0) x->n[i] = 0;
     st = rt_memory_grow(x, bound_of(x)->memory);
 out:
     return st;

@@ -57,6 +57,7 @@ static void rank_lane(const float *v, const uint8_t *mask, float *y, int64_t len
 
 gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
                         int64_t len, int64_t inner) {
+    x->rt->count.library_calls++;
     if (len > INT32_MAX)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
     Item *a = rt_scratch(x, 2 * sizeof(Item) * (size_t)len);

@@ -1,0 +1,391 @@
+/* The trainer on a hand-written program: binding, training, keeping, resuming, failing. */
+#include "test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "rt_test_util.h"
+#include "runtime/npy.h"
+#include "tiny_program.h"
+
+/* ---- data ------------------------------------------------------------------- */
+enum { N = 40, E = 160, F = 3 };
+
+static void save_npy(const char *dir, const char *name, RtDtype dt, int rank, int64_t d0,
+                     int64_t d1, const void *data) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    RtArray a = {
+        .dt = dt, .rank = rank, .shape = {d0, d1}, .count = rank == 2 ? d0 * d1 : d0, .data = data};
+    RtAlloc from = rt_alloc_default();
+    CHECK(rt_npy_save(&from, path, &a, NULL) == GNNC_OK);
+}
+
+static const char SCHEMA[] =
+    "{\"format\": 1, \"nodes\": {\"n\": {\"count\": 40, \"columns\": {"
+    "\"x\": {\"kind\": \"float\", \"shape\": [40, 3], \"file\": \"x.npy\"},"
+    "\"t\": {\"kind\": \"float\", \"shape\": [40], \"file\": \"t.npy\"},"
+    "\"split\": {\"kind\": \"split\", \"file\": \"split.npy\"}}}},"
+    "\"edges\": {\"e\": {\"count\": 160, \"src\": \"n\", \"dst\": \"n\", \"file\": \"e.npy\","
+    "\"columns\": {\"w\": {\"kind\": \"float\", \"shape\": [160], \"file\": \"w.npy\"}}}}}";
+
+static void write_text(const char *dir, const char *name, const char *text) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    write_file(path, text, strlen(text));
+}
+
+/* Targets are a linear function of the mean over neighbours, so training can succeed. */
+static void make_data(const char *dir) {
+    static float x[N * F], t[N], w[E];
+    static int32_t e[2 * E];
+    int8_t split[N];
+    uint32_t r = 1;
+    for (int i = 0; i < N * F; i++) x[i] = rt_uniform((RtKey){1, 2}, (uint32_t)i, 0) - 0.5f;
+    for (int i = 0; i < E; i++) {
+        e[i] = (int32_t)(rt_mix32(r++) % N);
+        e[E + i] = i < N ? i : (int32_t)(rt_mix32(r++) % N);
+        w[i] = (float)(i % 4) / 4;
+    }
+    int deg[N] = {0};
+    for (int v = 0; v < N; v++) split[v] = (int8_t)(1 + v % 3), t[v] = 0;
+    for (int i = 0; i < E; i++) deg[e[E + i]]++;
+    for (int i = 0; i < E; i++)
+        t[e[E + i]] += (2 * x[e[i] * F] - x[e[i] * F + 2]) / (float)deg[e[E + i]];
+    save_npy(dir, "x.npy", RT_DT_F32, 2, N, F, x);
+    save_npy(dir, "t.npy", RT_DT_F32, 1, N, 0, t);
+    save_npy(dir, "w.npy", RT_DT_F32, 1, E, 0, w);
+    save_npy(dir, "e.npy", RT_DT_I32, 2, 2, E, e);
+    save_npy(dir, "split.npy", RT_DT_I8, 1, N, 0, split);
+    write_text(dir, "schema.json", SCHEMA);
+}
+
+typedef struct {
+    char dir[64], a[100], b[100];
+} Place;
+
+static Place place_new(void) {
+    Place p;
+    snprintf(p.dir, sizeof p.dir, "%s", scratch_new());
+    snprintf(p.a, sizeof p.a, "%s/a.ckpt", p.dir);
+    snprintf(p.b, sizeof p.b, "%s/b.ckpt", p.dir);
+    make_data(p.dir);
+    return p;
+}
+
+static gnnc_trainer *trainer_new(const Place *p, int64_t epochs, int threads) {
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    if (epochs) CHECK(gnnc_trainer_set_int(t, "epochs", epochs) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "threads", threads) == GNNC_OK);
+    gnnc_status st = gnnc_trainer_load(t, p->dir);
+    CHECK_MSG(st == GNNC_OK, "load: %s", gnnc_trainer_error(t));
+    return t;
+}
+
+static void train_on(gnnc_trainer *t, int64_t until) {
+    while (!gnnc_trainer_done(t) && gnnc_trainer_epochs_done(t) < until) {
+        gnnc_status st = gnnc_trainer_epoch(t);
+        CHECK_MSG(st == GNNC_OK, "epoch: %s", gnnc_trainer_error(t));
+        if (st != GNNC_OK) return;
+    }
+}
+
+static bool same_file(const char *a, const char *b) {
+    static char x[1 << 16], y[1 << 16];
+    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
+    size_t n = f ? fread(x, 1, sizeof x, f) : 0, m = g ? fread(y, 1, sizeof y, g) : 0;
+    if (f) fclose(f);
+    if (g) fclose(g);
+    return n > 0 && n == m && memcmp(x, y, n) == 0;
+}
+
+static double metric(gnnc_trainer *t, const char *name) {
+    double v = NAN;
+    CHECK_MSG(gnnc_trainer_metric(t, name, &v) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    return v;
+}
+
+/* ---- training ------------------------------------------------------------------- */
+TEST(training_learns) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 150, 2);
+    train_on(t, 1);
+    double first = metric(t, "loss.val");
+    train_on(t, 150);
+    CHECK_MSG(metric(t, "loss.val") < 0.5 * first, "%g -> %g", first, metric(t, "loss.val"));
+    CHECK(gnnc_trainer_epochs_done(t) == 150 && gnnc_trainer_done(t));
+    int64_t kept = 0;
+    double last = metric(t, "loss.val");
+    CHECK(gnnc_trainer_keep_best(t, &kept) == GNNC_OK);
+    CHECK(kept >= 1 && kept <= 150 && metric(t, "loss.val") <= last);
+    CHECK(gnnc_trainer_epoch(t) == GNNC_E_STATE);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(where_relation_and_its_loops_are_built_at_load) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 0, 1);
+    const float *data;
+    int rank;
+    int64_t dim[GNNC_MAX_RANK];
+    CHECK(gnnc_trainer_output(t, "cond", &data, &rank, dim) == GNNC_E_DTYPE);
+    CHECK(gnnc_trainer_output(t, "no", &data, &rank, dim) == GNNC_E_MISSING);
+    gnnc_memory m;
+    CHECK(gnnc_trainer_memory(t, &m) == GNNC_OK);
+    /* edge_tmp [E_loops] is part of the load phase: E_loops = E / 4 (w = 0.75) + N, less loops */
+    CHECK(m.unpacked_bytes > 4 * (N + 20) && m.arena_bytes <= m.unpacked_bytes);
+    CHECK(gnnc_trainer_predict(t, &data, &rank, dim) == GNNC_OK && rank == 1 && dim[0] == N);
+    CHECK(gnnc_trainer_n_layers(t) == 1);
+    CHECK_STR(gnnc_trainer_layer_name(t, 0), "h");
+    CHECK(gnnc_trainer_embed(t, "h", &data, &rank, dim) == GNNC_OK && rank == 2 && dim[1] == F);
+    CHECK(gnnc_trainer_embed(t, "none", &data, &rank, dim) == GNNC_E_MISSING);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(same_bits_at_any_thread_count) {
+    Place p = place_new();
+    for (int threads = 1; threads <= 7; threads += 3) {
+        gnnc_trainer *t = trainer_new(&p, 5, threads);
+        train_on(t, 5);
+        CHECK(gnnc_trainer_save(t, threads == 1 ? p.a : p.b) == GNNC_OK);
+        if (threads > 1) CHECK(same_file(p.a, p.b));
+        gnnc_trainer_destroy(t);
+    }
+    scratch_remove(p.dir);
+}
+
+TEST(steps_allocate_and_read_nothing) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 20, 1);
+    gnnc_counters a, b;
+    CHECK(gnnc_trainer_epoch(t) == GNNC_OK);
+    gnnc_trainer_counters(t, &a);
+    for (int i = 0; i < 5; i++) CHECK(gnnc_trainer_step(t) == GNNC_OK);
+    gnnc_trainer_counters(t, &b);
+    CHECK(b.allocations == a.allocations && b.read_backs == a.read_backs);
+    CHECK(b.launches == a.launches + 5 && b.steps == a.steps + 5);
+    CHECK(gnnc_trainer_epoch(t) == GNNC_OK);
+    gnnc_trainer_counters(t, &a);
+    CHECK(a.allocations == b.allocations && a.read_backs == b.read_backs + 1);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* Early stopping counts from the best epoch; the first of equal ones is kept. */
+TEST(the_first_of_equal_epochs_is_kept) {
+    Place p = place_new();
+    rt_program same = tiny_program;
+    same.recipe.early_stop_patience = 4;
+    same.recipe.lr = 0;
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, &same) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK);
+    train_on(t, 100);
+    int64_t kept = 0;
+    CHECK(gnnc_trainer_epochs_done(t) == 5);
+    CHECK(gnnc_trainer_keep_best(t, &kept) == GNNC_OK && kept == 1);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* ---- checkpoints -------------------------------------------------------------------- */
+TEST(resumed_training_ends_with_the_same_bits) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 12, 1);
+    train_on(t, 12);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    for (int64_t cut = 0; cut < 12; cut += 5) {
+        t = trainer_new(&p, 12, 2);
+        train_on(t, cut);
+        CHECK(gnnc_trainer_save(t, p.b) == GNNC_OK);
+        gnnc_trainer_destroy(t);
+        t = trainer_new(&p, 0, 1);
+        CHECK_MSG(gnnc_trainer_resume(t, p.b) == GNNC_OK, "%s", gnnc_trainer_error(t));
+        CHECK(gnnc_trainer_epochs_done(t) == cut && gnnc_trainer_epochs_total(t) == 12);
+        train_on(t, 12);
+        CHECK(gnnc_trainer_save(t, p.b) == GNNC_OK);
+        CHECK(same_file(p.a, p.b));
+        gnnc_trainer_destroy(t);
+    }
+    scratch_remove(p.dir);
+}
+
+TEST(kill_9_and_resume_ends_with_the_same_bits) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 60, 1);
+    train_on(t, 60);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    for (int round = 0; round < 6; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            t = trainer_new(&p, 60, 1);
+            if (access(p.b, F_OK) == 0 && gnnc_trainer_resume(t, p.b) != GNNC_OK) _exit(3);
+            while (!gnnc_trainer_done(t))
+                if (gnnc_trainer_epoch(t) != GNNC_OK || gnnc_trainer_save(t, p.b) != GNNC_OK)
+                    _exit(4);
+            _exit(0);
+        }
+        if (round < 5) {
+            usleep(1000 * (useconds_t)(4 + 7 * round));
+            kill(child, SIGKILL);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    }
+    CHECK(same_file(p.a, p.b));
+    scratch_remove(p.dir);
+}
+
+TEST(full_disk_keeps_the_old_checkpoint) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 8, 1);
+    train_on(t, 2);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK && gnnc_trainer_save(t, p.b) == GNNC_OK);
+    train_on(t, 4);
+    struct rlimit old, small;
+    getrlimit(RLIMIT_FSIZE, &old);
+    small = old;
+    small.rlim_cur = 512;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    CHECK(gnnc_trainer_save(t, p.b) == GNNC_E_IO);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CHECK(strstr(gnnc_trainer_error(t), "b.ckpt") != NULL);
+    CHECK(same_file(p.a, p.b));
+    CHECK(gnnc_trainer_save(t, "/no/such/place") == GNNC_E_IO);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(checkpoint_of_another_run_is_refused) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 4, 1);
+    train_on(t, 4);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    CHECK(gnnc_trainer_save_weights(t, p.b) == GNNC_OK);
+    CHECK(gnnc_trainer_resume(t, p.b) == GNNC_E_FORMAT);
+    CHECK(gnnc_trainer_load_weights(t, p.a) == GNNC_OK);
+    CHECK(gnnc_trainer_resume(t, "/dev/null") != GNNC_OK);
+    gnnc_trainer_destroy(t);
+    rt_program other = tiny_program;
+    other.fingerprint = 1;
+    CHECK(gnnc_trainer_create(&t, &other) == GNNC_OK && gnnc_trainer_load(t, p.dir) == GNNC_OK);
+    CHECK(gnnc_trainer_resume(t, p.a) == GNNC_E_ARG);
+    CHECK(gnnc_trainer_epochs_done(t) == 0);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* ---- parameters and errors -------------------------------------------------------------- */
+TEST(parameters_go_out_and_in) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 0, 1);
+    const char *name;
+    int rank;
+    int64_t dim[GNNC_MAX_RANK];
+    float w[F], v[F] = {1, 2, 3};
+    CHECK(gnnc_trainer_n_parameters(t) == 3);
+    CHECK(gnnc_trainer_parameter_info(t, 0, &name, &rank, dim) == GNNC_OK);
+    CHECK_STR(name, "lin.weight");
+    CHECK(rank == 2 && dim[0] == 1 && dim[1] == F);
+    CHECK(gnnc_trainer_parameter_info(t, 2, &name, &rank, dim) == GNNC_OK);
+    CHECK_STR(name, "seen");
+    CHECK(gnnc_trainer_set_parameter(t, "lin.weight", v, F) == GNNC_OK);
+    CHECK(gnnc_trainer_get_parameter(t, "lin.weight", w, F) == GNNC_OK && w[2] == 3);
+    CHECK(gnnc_trainer_get_parameter(t, "lin.weight", w, 2) == GNNC_E_SHAPE);
+    CHECK(gnnc_trainer_get_parameter(t, "lin", w, 2) == GNNC_E_MISSING);
+    CHECK(gnnc_trainer_set_int(t, "seed", 1) == GNNC_E_STATE);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+static void refuses(const char *what, const char *from, const char *to, gnnc_status want,
+                    const char *says) {
+    Place p = place_new();
+    char text[2 * sizeof SCHEMA];
+    const char *at = strstr(SCHEMA, from);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - SCHEMA), SCHEMA, to, at + strlen(from));
+    write_text(p.dir, "schema.json", text);
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    gnnc_status st = gnnc_trainer_load(t, p.dir);
+    CHECK_MSG(st == want && strstr(gnnc_trainer_error(t), says), "%s: %d %s", what, st,
+              gnnc_trainer_error(t));
+    CHECK(gnnc_trainer_epoch(t) == GNNC_E_STATE);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(data_that_do_not_fit_are_refused) {
+    refuses("column", "\"t\": {", "\"u\": {", GNNC_E_MISSING, "'n' has no column 't'");
+    refuses("edge type", "\"e\": {", "\"f\": {", GNNC_E_MISSING, "no edge type 'e'");
+    refuses("kind", "\"kind\": \"float\", \"shape\": [40], ", "\"kind\": \"time\", ", GNNC_E_DTYPE,
+            "'n.t' is a time column");
+    refuses("rank", "\"shape\": [40], \"file\": \"t.npy\"",
+            "\"shape\": [40, 3], \"file\": \"x.npy\"", GNNC_E_SHAPE,
+            "'n.t' has 1 dimensions per row");
+}
+
+TEST(memory_limit_is_checked_before_running) {
+    Place p = place_new();
+    gnnc_trainer *t = NULL;
+    gnnc_memory m;
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "max_memory", 1000) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_E_LIMIT);
+    CHECK(strstr(gnnc_trainer_error(t), "limit") != NULL);
+    CHECK(gnnc_trainer_memory(t, &m) == GNNC_OK && m.data_bytes > 0 && m.arena_bytes > 0);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* The n-th allocation fails, for every n, through a whole life. */
+static gnnc_status whole_life(const Place *p, FailingAlloc *f) {
+    gnnc_trainer *t = NULL;
+    RtAlloc a = {failing_alloc, failing_release, f};
+    gnnc_status st = gnnc_trainer_create_with(&t, &tiny_program, a.alloc, a.release, a.user);
+    if (st == GNNC_OK) st = gnnc_trainer_load(t, p->dir);
+    if (st == GNNC_OK) st = gnnc_trainer_epoch(t);
+    if (st == GNNC_OK) st = gnnc_trainer_save(t, p->a);
+    if (st == GNNC_OK) st = gnnc_trainer_resume(t, p->a);
+    if (st == GNNC_OK) st = gnnc_trainer_load_weights(t, p->a);
+    if (st == GNNC_OK) st = gnnc_trainer_save_weights(t, p->b);
+    if (st != GNNC_OK && t) CHECK(gnnc_trainer_error(t)[0] != '\0');
+    gnnc_trainer_destroy(t);
+    return st;
+}
+
+TEST(every_failing_allocation_is_reported) {
+    Place p = place_new();
+    FailingAlloc f;
+    long n = 0;
+    gnnc_status st;
+    do {
+        failing(&f, n++);
+        st = whole_life(&p, &f);
+        CHECK_MSG(st == GNNC_OK || st == GNNC_E_NOMEM, "allocation %ld: status %d", n - 1, st);
+        CHECK_MSG(f.n_live == 0, "allocation %ld: %ld blocks leak", n - 1, f.n_live);
+    } while (st != GNNC_OK && n < 2000);
+    CHECK(n > 20 && n < 2000);
+    scratch_remove(p.dir);
+}
+
+TEST(a_model_of_another_version_is_refused) {
+    rt_program old = tiny_program;
+    gnnc_trainer *t;
+    old.version = 0;
+    CHECK(gnnc_trainer_create(&t, &old) == GNNC_E_ARG && t == NULL);
+    CHECK(gnnc_trainer_create(&t, NULL) == GNNC_E_ARG);
+    CHECK_STR(gnnc_version(), GNNC_VERSION);
+}
+
+TEST_MAIN()
