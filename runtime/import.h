@@ -31,8 +31,13 @@ gnnc_status rt_import_edge_list(const RtAlloc *from, const char *path, RtImport 
  * from the edges in order of appearance. */
 gnnc_status rt_import_csv(const RtAlloc *from, const char *nodes, const char *edges, RtImport *how,
                           RtDataset **out, RtError *err);
-gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtBytes *nodes, RtBytes edges,
-                                RtImport *how, RtDataset **out, RtError *err);
+typedef struct RtNamedBytes {
+    const char *name; /* in messages */
+    RtBytes text;
+} RtNamedBytes;
+gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtNamedBytes *nodes,
+                                const RtNamedBytes *edges, RtImport *how, RtDataset **out,
+                                RtError *err);
 gnnc_status rt_import_edge_list_bytes(const RtAlloc *from, RtBytes text, const char *name,
                                       RtImport *how, RtDataset **out, RtError *err);
 /* The Planetoid files ind.<name>.{x,tx,allx,y,ty,ally,graph,test.index} in `dir`. */

@@ -1,0 +1,195 @@
+/* The command line of `gnnc import`; the readers are in runtime/import_*.c. */
+#include "import_main.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/import.h"
+
+static const char usage[] =
+    "usage: gnnc import INPUT.. -o DIR [options]\n"
+    "\n"
+    "INPUT is one of\n"
+    "  graph.npz             one graph: edge_index, x, y, splits (see docs/data.md)\n"
+    "  nodes.csv edges.csv   tables with headers; edges.csv alone is enough\n"
+    "  edges.txt             an edge list: two node numbers a line\n"
+    "  DIR/ind.NAME          Planetoid's raw files ind.NAME.x, .tx, .allx, ..\n"
+    "\n"
+    "  -o DIR                the data directory to write\n"
+    "  --force               replace the data directory if it exists\n"
+    "  --node NAME           name of the node type (default: node)\n"
+    "  --edge NAME           name of the edge type (default: edge)\n"
+    "  --edges NAME          the same\n"
+    "  --normalize-rows      make the rows of x sum to 1\n"
+    "  --undirected          add the reverse of every edge, drop duplicates\n"
+    "  --nodes N             edge lists: there are at least N nodes\n"
+    "  --skip-bad            leave out rows that cannot be read, and count them\n"
+    "  --name, --source, --licence TEXT   kept in the data directory\n";
+
+typedef struct {
+    const char *input[2], *dir;
+    int n_input;
+    bool force, help;
+    RtImport how;
+} Options;
+
+static bool flag(Options *o, const char *arg) {
+    const struct {
+        const char *name;
+        bool *to;
+    } flags[] = {
+        {"--force", &o->force},
+        {"--normalize-rows", &o->how.normalize_rows},
+        {"--undirected", &o->how.undirected},
+        {"--skip-bad", &o->how.skip_bad},
+        {"--help", &o->help},
+        {"-h", &o->help},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(arg, flags[i].name) == 0) return *flags[i].to = true;
+    return false;
+}
+
+static const char **text_option(Options *o, const char *arg) {
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {
+        {"-o", &o->dir},
+        {"--node", &o->how.node},
+        {"--edge", &o->how.edge},
+        {"--edges", &o->how.edge},
+        {"--name", &o->how.name},
+        {"--source", &o->how.source},
+        {"--licence", &o->how.licence},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(arg, texts[i].name) == 0) return texts[i].to;
+    return NULL;
+}
+
+/* "--key=value" or "--key value"; NULL when the value is missing. */
+static const char *value_of(int argc, char **argv, int *i, char *key, size_t cap) {
+    const char *eq = argv[*i][0] == '-' && argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
+    snprintf(key, cap, "%.*s", eq ? (int)(eq - argv[*i]) : (int)strlen(argv[*i]), argv[*i]);
+    if (eq) return eq + 1;
+    return *i + 1 < argc ? argv[*i + 1] : NULL;
+}
+
+static bool parse(int argc, char **argv, Options *o, FILE *err) {
+    for (int i = 1; i < argc; i++) {
+        char key[32];
+        if (flag(o, argv[i])) continue;
+        if (argv[i][0] != '-' || !argv[i][1]) {
+            if (o->n_input == 2) return fprintf(err, "gnnc import: too many inputs\n"), false;
+            o->input[o->n_input++] = argv[i];
+            continue;
+        }
+        const char *v = value_of(argc, argv, &i, key, sizeof key);
+        const char **to = text_option(o, key);
+        char *end = NULL;
+        bool nodes = strcmp(key, "--nodes") == 0;
+        if (!to && !nodes) return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
+        if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
+        if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
+            return fprintf(err, "gnnc import: %s needs a value\n", key), false;
+        if (to) *to = v;
+        if (v == argv[i + 1 < argc ? i + 1 : i]) i++;
+    }
+    if (o->help) return true;
+    if (!o->n_input) return fprintf(err, "gnnc import: no input\n"), false;
+    if (!o->dir) return fprintf(err, "gnnc import: where to? -o DIR\n"), false;
+    return true;
+}
+
+static bool ends_with(const char *s, const char *tail) {
+    size_t n = strlen(s), k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+static bool is_planetoid(const char *path, RtPool *pool, const char **dir, const char **name) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    if (strncmp(base, "ind.", 4) != 0) return false;
+    size_t n = strcspn(base + 4, ".");
+    *dir = rt_path_dir(pool, path);
+    *name = rt_pool_strndup(pool, base + 4, n);
+    return *dir && *name;
+}
+
+static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
+    const char *first = o->input[0], *dir, *name;
+    if (o->n_input == 2) return rt_import_csv(NULL, first, o->input[1], &o->how, d, e);
+    if (ends_with(first, ".npz")) return rt_import_npz(NULL, first, &o->how, d, e);
+    if (ends_with(first, ".csv")) return rt_import_csv(NULL, NULL, first, &o->how, d, e);
+    if (is_planetoid(first, pool, &dir, &name))
+        return rt_import_planetoid(NULL, dir, name, &o->how, d, e);
+    return rt_import_edge_list(NULL, first, &o->how, d, e);
+}
+
+/* ---- the counts --------------------------------------------------------------- */
+static void print_split(FILE *out, const RtColumn *c) {
+    int64_t n[4] = {0};
+    for (int64_t i = 0; i < c->n_rows; i++) n[c->splits[i]]++;
+    fprintf(out, "%d split%s, first: %lld train, %lld validation, %lld test", c->n_splits,
+            c->n_splits == 1 ? "" : "s", (long long)n[1], (long long)n[2], (long long)n[3]);
+}
+
+static void print_column(FILE *out, const RtColumn *c) {
+    fprintf(out, "    %-10s ", c->name);
+    if (c->kind == RT_COL_SPLIT) {
+        print_split(out, c);
+    } else {
+        fprintf(out, "%s", rt_col_kind_name(c->kind));
+        for (int i = 1; i < c->rank; i++) fprintf(out, " [%lld]", (long long)c->shape[i]);
+    }
+    if (c->kind == RT_COL_CSR) fprintf(out, ", %lld stored", (long long)c->csr.nnz);
+    if (c->kind == RT_COL_CLASS) {
+        int64_t none = 0;
+        for (int64_t i = 0; i < c->n_rows; i++) none += c->i32[i] < 0;
+        fprintf(out, ", %lld classes, %lld without label", (long long)c->n_categories,
+                (long long)none);
+    }
+    if (c->kind == RT_COL_CAT) fprintf(out, ", %lld categories", (long long)c->n_categories);
+    fputc('\n', out);
+}
+
+static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
+    fprintf(out, "%s:\n", o->dir);
+    for (int i = 0; i < d->n_nodes; i++) {
+        fprintf(out, "  node %s: %lld\n", d->nodes[i].name, (long long)d->nodes[i].count);
+        for (int j = 0; j < d->nodes[i].n_columns; j++) print_column(out, &d->nodes[i].columns[j]);
+    }
+    for (int i = 0; i < d->n_edges; i++) {
+        const RtTable *t = &d->edges[i];
+        fprintf(out, "  edge %s: %s -> %s: %lld\n", t->name, d->nodes[t->src_type].name,
+                d->nodes[t->dst_type].name, (long long)t->count);
+        for (int j = 0; j < t->n_columns; j++) print_column(out, &t->columns[j]);
+    }
+    if (o->how.n_bad) fprintf(out, "  %lld bad rows left out\n", (long long)o->how.n_bad);
+}
+
+static void on_bad(void *user, const char *text) {
+    fprintf(user, "%s: left out\n", text);
+}
+
+int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
+    Options o = {0};
+    RtError e = {""};
+    RtPool pool;
+    RtDataset *d = NULL;
+    if (!parse(argc, argv, &o, err)) return fputs(usage, err), 2;
+    if (o.help) return fputs(usage, out), 0;
+    o.how.on_bad = on_bad;
+    o.how.user = err;
+    rt_pool_init(&pool, NULL);
+    gnnc_status st = read_input(&o, &pool, &d, &e);
+    if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
+    if (st == GNNC_OK)
+        print_counts(out, &o, d);
+    else
+        fprintf(err, "gnnc import: error: %s\n", e.text);
+    rt_dataset_close(d);
+    rt_pool_free(&pool);
+    return st == GNNC_OK ? 0 : 1;
+}

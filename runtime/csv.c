@@ -1,0 +1,196 @@
+/* The text is copied once and cut in place: unquoting only shortens a cell. */
+#include "csv.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    char *at, *end; /* *end = 0 */
+    char sep;
+    int64_t line;
+    bool open_quote, nul;
+} Cursor;
+
+/* The text between quotes, a doubled one standing for itself. */
+static char *cut_quoted(Cursor *c, char *to) {
+    for (c->at++; c->at < c->end; *to++ = *c->at++) {
+        if (*c->at == '\n') c->line++;
+        if (*c->at != '"') continue;
+        c->at++;
+        if (c->at == c->end || *c->at != '"') return to;
+    }
+    c->open_quote = true;
+    return to;
+}
+
+/* Cuts one cell; *last = it ends its row. */
+static char *cut_cell(Cursor *c, bool *last) {
+    char *start = c->at, *to = c->at;
+    if (c->at < c->end && *c->at == '"') to = cut_quoted(c, to);
+    while (c->at < c->end && *c->at != c->sep && *c->at != '\n') *to++ = *c->at++;
+    *last = c->at >= c->end || *c->at == '\n';
+    if (*last && c->at < c->end) c->line++;
+    if (c->at < c->end) c->at++;
+    if (*last && to > start && to[-1] == '\r') to--;
+    *to = 0;
+    if (memchr(start, 0, (size_t)(to - start))) c->nul = true;
+    return start;
+}
+
+static char find_separator(const char *s, const char *end) {
+    static const char all[] = ",;\t";
+    int best = 0, n[3] = {0};
+    for (; s < end && *s != '\n'; s++) {
+        const char *p = *s ? strchr(all, *s) : NULL;
+        if (p) n[p - all]++;
+    }
+    for (int i = 1; i < 3; i++)
+        if (n[i] > n[best]) best = i;
+    return all[best];
+}
+
+static int64_t count_lines(const char *s, const char *end) {
+    int64_t n = 1;
+    for (; (s = memchr(s, '\n', (size_t)(end - s))); s++) n++;
+    return n;
+}
+
+static gnnc_status read_header(RtPool *pool, Cursor *c, RtCsv *out, RtError *err) {
+    bool last = false;
+    int cap = 1;
+    for (const char *s = c->at; s < c->end && *s != '\n'; s++) cap += *s == c->sep;
+    out->header = RT_NEWN(pool, const char *, cap);
+    if (!out->header) return rt_fail_nomem(err, out->name);
+    while (!last && out->n_columns < cap) out->header[out->n_columns++] = cut_cell(c, &last);
+    if (last && !c->open_quote && !c->nul && *out->header[0]) return GNNC_OK;
+    return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: a header with column names is expected",
+                   out->name);
+}
+
+/* Cuts one row into cells; returns what is wrong with it, or NULL. */
+static const char *read_row(Cursor *c, const RtCsv *t, const char **cell) {
+    bool last = false;
+    int n = 0;
+    c->open_quote = c->nul = false;
+    while (!last) {
+        char *s = cut_cell(c, &last);
+        if (n < t->n_columns) cell[n] = s;
+        n++;
+    }
+    if (c->open_quote) return "a quote is never closed";
+    if (c->nul) return "holds a NUL byte";
+    if (n < t->n_columns) return "too few fields";
+    return n > t->n_columns ? "too many fields" : NULL;
+}
+
+static bool skip_blank_line(Cursor *c) {
+    char *s = c->at;
+    while (s < c->end && (*s == ' ' || *s == '\r')) s++;
+    if (s < c->end && *s != '\n') return false;
+    c->at = s < c->end ? s + 1 : s;
+    c->line++;
+    return true;
+}
+
+static gnnc_status read_rows(Cursor *c, RtCsv *t, RtCsvBadRow *on_bad, void *user) {
+    while (c->at < c->end) {
+        if (t->n_columns > 1 && skip_blank_line(c)) continue;
+        int64_t line = c->line;
+        const char *what = read_row(c, t, &t->cell[t->n_rows * t->n_columns]);
+        if (!what) {
+            t->line[t->n_rows++] = line;
+            continue;
+        }
+        gnnc_status st = on_bad(user, t->name, line, what);
+        if (st != GNNC_OK) return st;
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadRow *on_bad,
+                         void *user, RtCsv *out, RtError *err) {
+    *out = (RtCsv){.name = name};
+    char *s = rt_pool_strndup(pool, (const char *)text.p, text.n);
+    if (!s) return rt_fail_nomem(err, name);
+    Cursor c = {.at = s, .end = s + text.n, .line = 1};
+    if (text.n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) c.at += 3; /* UTF-8 mark */
+    c.sep = find_separator(c.at, c.end);
+    gnnc_status st = read_header(pool, &c, out, err);
+    if (st != GNNC_OK) return st;
+    /* A row takes a line, and a cell in a good row a byte of separator. */
+    int64_t cap = count_lines(c.at, c.end);
+    int64_t bytes = (int64_t)(c.end - c.at) / out->n_columns + 2;
+    if (cap > bytes) cap = bytes;
+    out->cell = RT_NEWN(pool, const char *, (size_t)cap *(size_t)out->n_columns);
+    out->line = RT_NEWN(pool, int64_t, cap);
+    if (!out->cell || !out->line) return rt_fail_nomem(err, name);
+    return read_rows(&c, out, on_bad, user);
+}
+
+/* ---- cells ---------------------------------------------------------------- */
+bool rt_cell_number(const char *cell, double *v) {
+    char *end;
+    if (!*cell || cell[strspn(cell, "+-.0123456789eE")]) return false;
+    *v = strtod(cell, &end);
+    return !*end && isfinite(*v);
+}
+
+bool rt_cell_integer(const char *cell, int64_t *v) {
+    const char *s = cell + (*cell == '-');
+    if (!*s) return false;
+    for (*v = 0; *s; s++) {
+        if (*s < '0' || *s > '9') return false;
+        if (__builtin_mul_overflow(*v, 10, v) || __builtin_add_overflow(*v, *s - '0', v))
+            return false;
+    }
+    if (*cell == '-') *v = -*v;
+    return true;
+}
+
+/* Days since 1970-01-01 in the Gregorian calendar (Hinnant, "days_from_civil"). */
+static int64_t days_from_date(int64_t y, int m, int d) {
+    y -= m <= 2;
+    int64_t era = (y >= 0 ? y : y - 399) / 400, yoe = y - era * 400;
+    int64_t doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+    return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
+}
+
+/* Exactly n digits. */
+static bool take_digits(const char **s, int n, int *v) {
+    for (*v = 0; n > 0; n--, ++*s) {
+        if (**s < '0' || **s > '9') return false;
+        *v = *v * 10 + (**s - '0');
+    }
+    return true;
+}
+
+static bool take_clock(const char **s, double *seconds) {
+    int h, m, sec = 0;
+    if (!take_digits(s, 2, &h) || *(*s)++ != ':' || !take_digits(s, 2, &m)) return false;
+    double fraction = 0, unit = 0.1;
+    if (**s == ':') {
+        ++*s;
+        if (!take_digits(s, 2, &sec)) return false;
+        if (**s == '.')
+            for (++*s; **s >= '0' && **s <= '9'; ++*s, unit /= 10) fraction += unit * (**s - '0');
+    }
+    *seconds = h * 3600.0 + m * 60.0 + sec + fraction;
+    return h < 24 && m < 60 && sec < 61;
+}
+
+bool rt_cell_time(const char *cell, double *v) {
+    const char *s = cell;
+    int y, m, d;
+    double clock = 0;
+    if (rt_cell_number(cell, v)) return true;
+    if (!take_digits(&s, 4, &y) || *s++ != '-') return false;
+    if (!take_digits(&s, 2, &m) || *s++ != '-' || !take_digits(&s, 2, &d)) return false;
+    if (m < 1 || m > 12 || d < 1 || d > 31) return false;
+    if ((*s == ' ' || *s == 'T') && (s++, !take_clock(&s, &clock))) return false;
+    if (*s == 'Z') s++;
+    *v = (double)days_from_date(y, m, d) * 86400.0 + clock;
+    return !*s;
+}

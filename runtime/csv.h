@@ -1,0 +1,32 @@
+/* CSV text (RFC 4180) as a table of cells. */
+#ifndef RUNTIME_CSV_H
+#define RUNTIME_CSV_H
+
+#include "io.h"
+
+typedef struct RtCsv {
+    const char *name; /* of the file, in messages */
+    int n_columns;
+    int64_t n_rows;
+    const char **header; /* [n_columns] */
+    const char **cell;   /* [n_rows * n_columns], NUL-terminated */
+    int64_t *line;       /* [n_rows] where the row starts; the header is line 1 */
+} RtCsv;
+
+/* What to do with a row that has the wrong number of fields or an open quote;
+ * anything but GNNC_OK ends the reading. */
+typedef gnnc_status RtCsvBadRow(void *user, const char *file, int64_t line, const char *what);
+
+/* The separator is the one of ',', ';' and tab that the header has most of. Blank
+ * lines are skipped. A NUL byte makes its row bad. */
+gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadRow *on_bad,
+                         void *user, RtCsv *out, RtError *err);
+
+/* A decimal number that takes the whole cell; "nan", "inf" and hex do not count. */
+bool rt_cell_number(const char *cell, double *v);
+bool rt_cell_integer(const char *cell, int64_t *v);
+/* Seconds since 1970: a number, or "2013-05-01", "2013-05-01 10:00",
+ * "2013-05-01T10:00:30.5Z" (UTC). */
+bool rt_cell_time(const char *cell, double *v);
+
+#endif

@@ -1,0 +1,191 @@
+/* nodes.csv and edges.csv, tables with headers (docs/data.md):
+ *
+ *     id,age,city:cat,x.0,x.1,y,split          src,dst,weight,when:time
+ *     ann,31,Rome,0.5,1,2,train                ann,bob,0.5,2020-01-01 */
+#include "import_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    RtPool scratch; /* texts, cells and dictionaries */
+    RtImport *how;
+    RtDataset *d;
+    RtError *err;
+} Csv;
+
+static gnnc_status on_bad_row(void *user, const char *file, int64_t line, const char *what) {
+    Csv *c = user;
+    return rt_import_bad_row(c->how, file, line, what, c->err);
+}
+
+static gnnc_status no_memory(Csv *c) {
+    return rt_fail_nomem(c->err, "import");
+}
+
+static int find_column(const RtCsv *t, const char *const *names, int otherwise) {
+    for (; *names; names++)
+        for (int i = 0; i < t->n_columns; i++)
+            if (strcmp(t->header[i], *names) == 0) return i;
+    return otherwise;
+}
+
+/* ---- nodes ---------------------------------------------------------------------- */
+/* The ids as a column where all are whole numbers: lets results be joined back. */
+static gnnc_status add_id_column(Csv *c, const RtNames *ids) {
+    RtTable *t = c->d->nodes;
+    int64_t *v = RT_NEWN(&c->d->pool, int64_t, ids->n);
+    if (!v) return no_memory(c);
+    for (int64_t i = 0; i < ids->n; i++)
+        if (!rt_cell_integer(ids->keys[i], &v[i])) return GNNC_OK;
+    if (rt_table_column(t, "id")) return GNNC_OK;
+    rt_import_column(c->d, RT_COL_ID, "id")->i64 = v;
+    return GNNC_OK;
+}
+
+static gnnc_status store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *ids) {
+    gnnc_status st = GNNC_OK;
+    for (int64_t r = 0; r < t->n_rows && st == GNNC_OK; r++) {
+        const char *id = t->cell[r * t->n_columns + key], *what;
+        if (!*id)
+            what = "no id";
+        else if (rt_names_find(ids, id) >= 0)
+            what = "its id is repeated";
+        else
+            what = rt_fields_store(f, t, r, ids->n);
+        if (what)
+            st = on_bad_row(c, t->name, t->line[r], what);
+        else
+            rt_names_add(ids, id);
+    }
+    return st;
+}
+
+static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
+    RtCsv t;
+    RtFields f;
+    gnnc_status st;
+    TRY(st, rt_import_begin(from, c->how, 0, 0, &c->d, c->err));
+    TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
+    int key = find_column(&t, (const char *const[]){"id", "node", NULL}, 0);
+    if (!rt_names_new(&c->scratch, ids, t.n_rows)) return no_memory(c);
+    TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, key, -1, &f, c->err));
+    TRY(st, store_nodes(c, &t, key, &f, ids));
+    RtTable *nodes = c->d->nodes;
+    nodes->count = ids->n;
+    nodes->columns = rt_fields_columns(&c->d->pool, &f, ids->n);
+    nodes->n_columns = f.n;
+    st = nodes->columns ? add_id_column(c, ids) : no_memory(c);
+out:
+    return st;
+}
+
+static int by_number(const void *x, const void *y) {
+    const char *a = *(const char *const *)x, *b = *(const char *const *)y;
+    int64_t i = 0, j = 0;
+    rt_cell_integer(a, &i);
+    rt_cell_integer(b, &j);
+    return i != j ? (i < j ? -1 : 1) : strcmp(a, b);
+}
+
+/* No nodes.csv: the nodes are what the edges name, numbers in ascending order,
+ * texts in order of appearance.  Among numbers a text is a slip, so no node. */
+static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const RtAlloc *from,
+                                 RtNames *ids) {
+    RtNames seen;
+    int64_t v;
+    bool whole = rt_column_mostly(t, key[0], true) && rt_column_mostly(t, key[1], true);
+    if (!rt_names_new(&c->scratch, &seen, 2 * t->n_rows) ||
+        !rt_names_new(&c->scratch, ids, 2 * t->n_rows))
+        return no_memory(c);
+    for (int64_t r = 0; r < 2 * t->n_rows; r++) {
+        const char *id = t->cell[r / 2 * t->n_columns + key[r % 2]];
+        if (*id && (!whole || rt_cell_integer(id, &v))) rt_names_add(&seen, id);
+    }
+    if (whole) qsort(seen.keys, (size_t)seen.n, sizeof *seen.keys, by_number);
+    for (int64_t i = 0; i < seen.n; i++) rt_names_add(ids, seen.keys[i]);
+    gnnc_status st = rt_import_begin(from, c->how, seen.n, 1, &c->d, c->err);
+    return st == GNNC_OK ? add_id_column(c, ids) : st;
+}
+
+/* ---- edges ---------------------------------------------------------------------- */
+static gnnc_status store_edges(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids,
+                               RtFields *f, int32_t *src, int32_t *dst, int64_t *n) {
+    gnnc_status st = GNNC_OK;
+    *n = 0;
+    for (int64_t r = 0; r < t->n_rows && st == GNNC_OK; r++) {
+        const char *const *row = &t->cell[r * t->n_columns];
+        src[*n] = rt_names_find(ids, row[key[0]]);
+        dst[*n] = rt_names_find(ids, row[key[1]]);
+        const char *what = src[*n] < 0   ? "its source is no node"
+                           : dst[*n] < 0 ? "its destination is no node"
+                                         : rt_fields_store(f, t, r, *n);
+        if (what)
+            st = on_bad_row(c, t->name, t->line[r], what);
+        else
+            ++*n;
+    }
+    return st;
+}
+
+static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
+    RtCsv t;
+    RtFields f;
+    int64_t n;
+    gnnc_status st;
+    TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
+    if (t.n_columns < 2)
+        return rt_fail(c->err, GNNC_E_FORMAT, "%s: row 1: two columns of node ids are needed",
+                       t.name);
+    int key[2];
+    key[0] = find_column(&t, (const char *const[]){"src", "source", "from", NULL}, 0);
+    key[1] =
+        find_column(&t, (const char *const[]){"dst", "target", "to", NULL}, key[0] == 1 ? 0 : 1);
+    if (key[0] == key[1]) key[0] = 1; /* only "dst" has its name, and stands first */
+    if (!c->d) TRY(st, collect_nodes(c, &t, key, from, ids));
+    TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, key[0], key[1], &f, c->err));
+    int32_t *src = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
+    int32_t *dst = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
+    if (!src || !dst) return no_memory(c);
+    TRY(st, store_edges(c, &t, key, ids, &f, src, dst, &n));
+    RtColumn *columns = rt_fields_columns(&c->d->pool, &f, n);
+    if (!columns) return no_memory(c);
+    st = rt_import_edges(c->d, c->how, n, src, dst, f.n, columns, c->err);
+out:
+    return st;
+}
+
+gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtNamedBytes *nodes,
+                                const RtNamedBytes *edges, RtImport *how, RtDataset **out,
+                                RtError *err) {
+    Csv c = {.how = how, .err = err};
+    RtNames ids;
+    gnnc_status st;
+    *out = NULL;
+    rt_pool_init(&c.scratch, from);
+    if (nodes) TRY(st, read_nodes(&c, from, nodes, &ids));
+    TRY(st, read_edges(&c, from, edges, &ids));
+    st = rt_import_finish(c.d, how, err);
+out:
+    rt_pool_free(&c.scratch);
+    if (st == GNNC_OK)
+        *out = c.d;
+    else
+        rt_dataset_close(c.d);
+    return st;
+}
+
+gnnc_status rt_import_csv(const RtAlloc *from, const char *nodes, const char *edges, RtImport *how,
+                          RtDataset **out, RtError *err) {
+    RtPool pool;
+    RtNamedBytes n = {.name = nodes}, e = {.name = edges};
+    gnnc_status st;
+    *out = NULL;
+    rt_pool_init(&pool, from);
+    if (nodes) TRY(st, rt_file_map(&pool, nodes, &n.text, err));
+    TRY(st, rt_file_map(&pool, edges, &e.text, err));
+    st = rt_import_csv_bytes(from, nodes ? &n : NULL, &e, how, out, err);
+out:
+    rt_pool_free(&pool);
+    return st;
+}

@@ -1,0 +1,247 @@
+/* Which kind a column of texts is, and its values. */
+#include "import_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *cell_of(const RtCsv *t, int64_t row, int col) {
+    return t->cell[row * t->n_columns + col];
+}
+
+/* ---- kinds ------------------------------------------------------------------ */
+bool rt_column_mostly(const RtCsv *t, int col, bool whole) {
+    int64_t good = 0, all = 0, i;
+    double v;
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        const char *s = cell_of(t, r, col);
+        all += *s != 0;
+        good += *s && (whole ? rt_cell_integer(s, &i) : rt_cell_number(s, &v));
+    }
+    return 2 * good >= all;
+}
+
+/* Letters, digits and '_' only: it becomes a name of the language. */
+static char *identifier(RtPool *pool, const char *s, size_t n) {
+    bool digit = n > 0 && *s >= '0' && *s <= '9';
+    char *name = rt_pool_printf(pool, "%s%.*s", digit ? "_" : "", (int)(n < 60 ? n : 60), s);
+    for (char *p = name; p && *p; p++) {
+        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+        if (!letter && (*p < '0' || *p > '9')) *p = '_';
+    }
+    return name;
+}
+
+/* The number k of "x.k" and the length of "x"; -1: no such form. */
+static int64_t matrix_column(const char *header, size_t *n_base) {
+    const char *dot = strrchr(header, '.');
+    int64_t k;
+    if (!dot || dot == header || !rt_cell_integer(dot + 1, &k)) return -1;
+    *n_base = (size_t)(dot - header);
+    return k;
+}
+
+static bool continues(const RtCsv *t, const RtField *before, int col) {
+    size_t n, m;
+    const char *first = t->header[before->first], *here = t->header[col];
+    return before->first + before->width == col && matrix_column(first, &n) == 0 &&
+           matrix_column(here, &m) == before->width && n == m && memcmp(first, here, n) == 0;
+}
+
+static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name) {
+    static const char *const labels[] = {"y", "label", "class"};
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(name, labels[i]) == 0) return RT_COL_CLASS;
+    if (strcmp(name, "split") == 0) return RT_COL_SPLIT;
+    return rt_column_mostly(t, col, false) ? RT_COL_FLOAT : RT_COL_CAT;
+}
+
+static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, RtField *f, RtError *err) {
+    const char *header = t->header[col], *colon = strchr(header, ':');
+    size_t n = colon ? (size_t)(colon - header) : strlen(header);
+    bool matrix = matrix_column(header, &n) == 0;
+    *f = (RtField){.first = col, .width = 1, .matrix = matrix, .name = identifier(keep, header, n)};
+    if (!f->name) return rt_fail_nomem(err, t->name);
+    if (!*f->name) return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: a column has no name", t->name);
+    f->kind = matrix ? RT_COL_FLOAT : guess_kind(t, col, f->name);
+    if (!colon) return GNNC_OK;
+    bool known = rt_col_kind_find(colon + 1, &f->kind);
+    if (known && f->kind != RT_COL_CSR && f->kind != RT_COL_MULTILABEL) return GNNC_OK;
+    return rt_fail(err, GNNC_E_FORMAT,
+                   "%s: row 1: '%s': the kind of a column is one of float, "
+                   "cat, class, time, id, split",
+                   t->name, header);
+}
+
+static int by_text(const void *x, const void *y) {
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Categories are numbered in sorted order, whatever the order of the rows. */
+static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
+    if (!rt_names_new(scratch, &f->names, t->n_rows)) return false;
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        const char *s = cell_of(t, r, f->first);
+        if (*s || f->kind == RT_COL_CAT) rt_names_add(&f->names, s);
+    }
+    int64_t n = f->n_categories = f->names.n;
+    f->categories = RT_NEWN(keep, const char *, n);
+    f->order = RT_NEWN(scratch, int32_t, n);
+    if (!f->categories || !f->order) return false;
+    memcpy(f->categories, f->names.keys, (size_t)n * sizeof *f->categories);
+    qsort(f->categories, (size_t)n, sizeof *f->categories, by_text);
+    for (int64_t i = 0; i < n; i++) {
+        const char *s = f->categories[i];
+        f->order[rt_names_find(&f->names, s)] = (int32_t)i;
+        if (!(f->categories[i] = rt_pool_strndup(keep, s, strlen(s)))) return false;
+    }
+    return true;
+}
+
+static size_t element_bytes(rt_col_kind k) {
+    if (k == RT_COL_TIME || k == RT_COL_ID) return 8;
+    return k == RT_COL_SPLIT ? 1 : 4;
+}
+
+static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
+    f->whole = f->kind == RT_COL_CLASS && rt_column_mostly(t, f->first, true);
+    bool texts = f->kind == RT_COL_CAT || (f->kind == RT_COL_CLASS && !f->whole);
+    if (texts && !collect_categories(keep, scratch, t, f)) return false;
+    size_t row = element_bytes(f->kind) * (size_t)f->width;
+    return (f->to.f32 = rt_pool_alloc(keep, (size_t)t->n_rows, row));
+}
+
+static gnnc_status check_repeated(RtPool *scratch, const RtCsv *t, const RtFields *f,
+                                  RtError *err) {
+    RtNames seen;
+    if (!rt_names_new(scratch, &seen, f->n)) return rt_fail_nomem(err, t->name);
+    for (int i = 0; i < f->n; i++)
+        if (rt_names_add(&seen, f->v[i].name) != i)
+            return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: column '%s' is repeated", t->name,
+                           f->v[i].name);
+    return GNNC_OK;
+}
+
+gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t, int key0, int key1,
+                           RtFields *out, RtError *err) {
+    gnnc_status st;
+    *out = (RtFields){0, RT_NEWN(keep, RtField, t->n_columns)};
+    if (!out->v) return rt_fail_nomem(err, t->name);
+    for (int col = 0; col < t->n_columns; col++) {
+        RtField *last = out->n ? &out->v[out->n - 1] : NULL;
+        if (col == key0 || col == key1) continue;
+        if (last && continues(t, last, col))
+            last->width++;
+        else
+            TRY(st, new_field(keep, t, col, &out->v[out->n++], err));
+    }
+    TRY(st, check_repeated(scratch, t, out, err));
+    for (int i = 0; i < out->n; i++)
+        if (!make_room(keep, scratch, t, &out->v[i])) return rt_fail_nomem(err, t->name);
+out:
+    return st;
+}
+
+/* ---- values ------------------------------------------------------------------- */
+static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, int64_t to) {
+    double v;
+    for (int i = 0; i < f->width; i++) {
+        const char *s = cell_of(t, from, f->first + i);
+        if (!rt_cell_number(s, &v) || !isfinite((float)v)) return *s ? "no number" : "empty";
+        f->to.f32[to * f->width + i] = (float)v;
+    }
+    return NULL;
+}
+
+enum { MAX_CLASSES = 1 << 24 };
+
+static const char *store_class(RtField *f, const char *s, int64_t to) {
+    int64_t v = -1;
+    if (*s && !f->whole) v = f->order[rt_names_find(&f->names, s)];
+    if (*s && f->whole && (!rt_cell_integer(s, &v) || v < -1 || v >= MAX_CLASSES))
+        return "no class number";
+    f->to.i32[to] = (int32_t)v;
+    if (v >= f->n_categories) f->n_categories = v + 1;
+    return NULL;
+}
+
+static const char *store_split(const RtField *f, const char *s, int64_t to) {
+    static const struct {
+        const char *text;
+        int8_t part;
+    } parts[] = {{"", 0},      {"none", 0},       {"0", 0}, {"train", 1}, {"1", 1}, {"val", 2},
+                 {"valid", 2}, {"validation", 2}, {"2", 2}, {"test", 3},  {"3", 3}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strcmp(parts[i].text, s) != 0) continue;
+        f->to.i8[to] = parts[i].part;
+        return NULL;
+    }
+    return "none of train, val, test, none";
+}
+
+static const char *store_time(const RtField *f, const char *s, int64_t to) {
+    f->to.f64[to] = NAN; /* empty: unknown */
+    return !*s || rt_cell_time(s, &f->to.f64[to]) ? NULL : "no time";
+}
+
+static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to) {
+    const char *s = cell_of(t, from, f->first);
+    switch (f->kind) {
+    case RT_COL_FLOAT:
+        return store_floats(f, t, from, to);
+    case RT_COL_CLASS:
+        return store_class(f, s, to);
+    case RT_COL_CAT:
+        f->to.i32[to] = f->order[rt_names_find(&f->names, s)];
+        return NULL;
+    case RT_COL_SPLIT:
+        return store_split(f, s, to);
+    case RT_COL_TIME:
+        return store_time(f, s, to);
+    default:
+        return rt_cell_integer(s, &f->to.i64[to]) ? NULL : "no whole number";
+    }
+}
+
+const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to) {
+    for (int i = 0; i < f->n; i++) {
+        const char *what = store_field(&f->v[i], t, from, to);
+        if (what) return what;
+    }
+    return NULL;
+}
+
+RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows) {
+    RtColumn *columns = RT_NEWN(keep, RtColumn, f->n + 1); /* + 1: an importer's own */
+    for (int i = 0; columns && i < f->n; i++) {
+        const RtField *x = &f->v[i];
+        RtColumn *c = &columns[i];
+        *c = (RtColumn){.name = x->name,
+                        .kind = x->kind,
+                        .n_rows = n_rows,
+                        .rank = 1,
+                        .shape = {n_rows},
+                        .n_categories = x->n_categories,
+                        .names = x->categories};
+        if (x->matrix) c->rank = 2, c->shape[1] = x->width;
+        switch (x->kind) {
+        case RT_COL_FLOAT:
+            c->f32 = x->to.f32;
+            break;
+        case RT_COL_TIME:
+            c->f64 = x->to.f64;
+            break;
+        case RT_COL_ID:
+            c->i64 = x->to.i64;
+            break;
+        case RT_COL_SPLIT:
+            c->splits = x->to.i8, c->n_splits = 1;
+            break;
+        default:
+            c->i32 = x->to.i32;
+            break;
+        }
+    }
+    return columns;
+}

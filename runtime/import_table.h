@@ -1,0 +1,45 @@
+/* Typed columns from a table of texts. */
+#ifndef RUNTIME_IMPORT_TABLE_H
+#define RUNTIME_IMPORT_TABLE_H
+
+#include "csv.h"
+#include "import.h"
+#include "names.h"
+
+typedef struct RtField {
+    const char *name;
+    rt_col_kind kind;
+    int first, width; /* columns of the table: x.0, x.1, .. are one field */
+    bool matrix;      /* FLOAT [rows, width], even of width 1 */
+    bool whole;       /* CLASS: labels are whole numbers, else texts */
+    RtNames names;    /* CAT, CLASS of texts */
+    int32_t *order;   /* names' number -> category: categories are sorted */
+    int64_t n_categories;
+    const char **categories; /* sorted, in the data set's pool */
+    union {
+        float *f32;
+        int32_t *i32;
+        double *f64;
+        int64_t *i64;
+        int8_t *i8;
+    } to; /* room for every row of the table, in the data set's pool */
+} RtField;
+
+typedef struct RtFields {
+    int n;
+    RtField *v;
+} RtFields;
+
+/* Kinds from headers ("age:float"), names ("y", "split") or values; columns key0
+ * and key1 (-1 = none) are left out.  Results live in `keep`. */
+gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t, int key0, int key1,
+                           RtFields *out, RtError *err);
+/* At least half of the cells that are not empty are (whole) numbers.  Half, because
+ * one slip in a column of numbers is a bad row and not a column of texts. */
+bool rt_column_mostly(const RtCsv *t, int col, bool whole);
+/* Puts row `from` of the table into row `to`; NULL, or what is wrong with it. */
+const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to);
+/* Rows 0..n-1 as columns of a data set; NULL: no memory. */
+RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows);
+
+#endif

@@ -1,0 +1,73 @@
+/* Helpers for the runtime's tests: a failing allocator and scratch directories. */
+#ifndef RT_TEST_UTIL_H
+#define RT_TEST_UTIL_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/status.h"
+
+/* Fails the n-th call (0-based) and every later one; counts live blocks. */
+typedef struct {
+    long n_calls, fail_at, n_live;
+} FailingAlloc;
+
+static inline void *failing_alloc(void *user, size_t n) {
+    FailingAlloc *f = user;
+    if (f->fail_at >= 0 && f->n_calls >= f->fail_at) return NULL;
+    f->n_calls++;
+    void *p = calloc(1, n);
+    f->n_live += p != NULL;
+    return p;
+}
+
+static inline void failing_release(void *user, void *p) {
+    ((FailingAlloc *)user)->n_live -= p != NULL;
+    free(p);
+}
+
+static inline RtAlloc failing(FailingAlloc *f, long fail_at) {
+    *f = (FailingAlloc){.fail_at = fail_at};
+    return (RtAlloc){failing_alloc, failing_release, f};
+}
+
+/* A fresh directory; the caller frees with scratch_remove. */
+static inline char *scratch_new(void) {
+    static char name[64];
+    snprintf(name, sizeof name, "/tmp/gnnc-test-XXXXXX");
+    return mkdtemp(name);
+}
+
+static inline void scratch_remove(const char *dir) {
+    DIR *list = opendir(dir);
+    if (!list) return;
+    for (struct dirent *e; (e = readdir(list));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        char path[4096];
+        if (snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= (int)sizeof path) continue;
+        if (unlink(path) != 0) scratch_remove(path);
+    }
+    closedir(list);
+    rmdir(dir);
+}
+
+static inline int count_entries(const char *dir) {
+    int n = -2; /* "." and ".." */
+    DIR *list = opendir(dir);
+    if (!list) return -1;
+    while (readdir(list)) n++;
+    closedir(list);
+    return n;
+}
+
+static inline void write_file(const char *path, const void *p, size_t n) {
+    FILE *f = fopen(path, "wb");
+    if (!f) return;
+    fwrite(p, 1, n, f);
+    fclose(f);
+}
+
+#endif
