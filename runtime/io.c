@@ -72,8 +72,16 @@ static int open_temporary(RtOut *o) {
     return -1;
 }
 
+/* A rename would replace a device or a pipe (as root, /dev/null itself) by a file. */
+static bool may_replace(const char *path) {
+    struct stat s;
+    return lstat(path, &s) != 0 || S_ISREG(s.st_mode) || S_ISLNK(s.st_mode);
+}
+
 gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError *err) {
     *o = (RtOut){.fd = -1};
+    if (!may_replace(path))
+        return rt_fail(err, GNNC_E_IO, "%s: not a regular file, will not be replaced", path);
     rt_pool_init(&o->pool, from);
     o->path = rt_pool_strndup(&o->pool, path, strlen(path));
     if (o->path) o->fd = open_temporary(o);
