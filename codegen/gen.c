@@ -292,19 +292,13 @@ static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int
     return b;
 }
 
+/* Variables keep their name when a kernel updates them in place. */
 static const char *short_name(Gen *g, const Op *op) {
-    const Op *base = cg_info(g->lo, op)->base;
-    switch (base->kind) {
-    case OP_DATA:
-        return cg_ident(g->a, base->col->name);
-    case OP_VAR:
-        return cg_ident(g->a, base->var->path);
-    case OP_INPUT:
-    case OP_SAVED:
-        return cg_ident(g->a, base->name);
-    default:
-        return cg_value_name(g->lo, base);
-    }
+    const PBuf *b = g->lo->p->bufs.v[cg_buf(g->lo, op)];
+    if (b->kind == PB_DATA) return cg_ident(g->a, b->col->name);
+    if (b->kind == PB_VAR) return cg_ident(g->a, b->var->path);
+    if (b->io_name) return cg_ident(g->a, b->io_name);
+    return cg_value_name(g->lo, cg_info(g->lo, op)->base);
 }
 
 LBuf *cg_arg_value(Gen *g, const Op *op, const Type *as) {

@@ -182,6 +182,8 @@ LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
 void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, Space *axis,
                      int64_t width, LReg *tile);
+int cg_count_tiles(Gen *g, const Op *const *roots, int n, Space *axis);
+void cg_reduce_row(Gen *g, const Op *op, LBuf *out, const Env *env, Space *axis);
 bool cg_wants_tile(const Op *op, const Space *axis);
 LReg *cg_open_tile(Gen *g, Space *axis, int64_t tile_width, LReg *tile);
 

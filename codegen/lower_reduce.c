@@ -157,6 +157,8 @@ typedef struct {
     Space *axis;
     int64_t width; /* of the local arrays */
     LReg *tile;    /* which tile of the axis; NULL = all of it */
+    bool only_count;
+    int count;
 } Tiler;
 
 /* for f in the tile; g->tile_index gets (f, position in the tile) */
@@ -248,7 +250,9 @@ static void visit(Tiler *t, const Op *op, Map *through) {
         if (op->map == through) visit(t, op->in[0], NULL);
     } else if (!through && cg_reduction(op, &r)) {
         if (r.map) visit(t, op->in[0], r.map);
-        if (cg_wants_tile(op, t->axis) && !has_tile(g, op)) make_tile(t, &r);
+        if (!cg_wants_tile(op, t->axis) || has_tile(g, op)) return;
+        t->count++;
+        if (!t->only_count) make_tile(t, &r);
     }
 }
 
@@ -256,4 +260,40 @@ void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, Spac
                      int64_t width, LReg *tile) {
     Tiler t = {.g = g, .env = env, .axis = axis, .width = width, .tile = tile};
     for (int i = 0; i < n; i++) visit(&t, roots[i], NULL);
+}
+
+int cg_count_tiles(Gen *g, const Op *const *roots, int n, Space *axis) {
+    Tiler t = {.g = g, .axis = axis, .only_count = true};
+    for (int i = 0; i < n; i++) visit(&t, roots[i], NULL);
+    return t.count;
+}
+
+/* ---- in the row of the result ------------------------------------------------------------ */
+/* for f: out[.., f] = v */
+static void fill_row(Gen *g, LBuf *out, LReg **idx, Space *axis, double v) {
+    LReg *f = cg_open_for(g, axis->size, "f");
+    idx[out->rank - 1] = f;
+    cg_store(g, out, idx, cg_const(g, out->dt, v));
+    cg_close(g);
+}
+
+void cg_reduce_row(Gen *g, const Op *op, LBuf *out, const Env *env, Space *axis) {
+    Reduction r;
+    LReg *idx[MAX_RANK];
+    int last = op->type.rank - 1;
+    bool ok = cg_reduction(op, &r);
+    assert(ok && op->type.dim[last] == axis);
+    (void)ok;
+    for (int i = 0; i < last; i++) idx[i] = cg_lookup(env, op->type.dim[i]);
+    fill_row(g, out, idx, axis, cg_identity(r.red, out->dt));
+    const Env *inner = env;
+    int depth = open_reduced(g, &r, &inner);
+    idx[last] = cg_open_for(g, axis->size, "f");
+    cg_acc(g, r.red, out, idx, cg_term(g, &r, cg_bind(g, inner, axis, idx[last])));
+    for (depth++; depth > 0; depth--) cg_close(g);
+    LReg *empty = r.red == RED_SUM ? NULL : is_empty(g, &r, env);
+    if (!empty) return;
+    cg_open_if(g, empty);
+    fill_row(g, out, idx, axis, 0);
+    cg_close(g);
 }

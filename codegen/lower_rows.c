@@ -81,37 +81,34 @@ static void flat_body(Rows *r) {
     cg_close(g);
 }
 
-/* How to walk the last space: whole, in equal tiles, or in chunks (see open_tile()). */
+/* The last space is walked whole where it is short, else in equal tiles; 0: no such
+ * width is known when compiling. */
 static int64_t tile_width(const Expr *size) {
     int64_t n;
-    if (!expr_is_const(size, &n)) return TILE;
+    if (!expr_is_const(size, &n)) return 0;
     if (n <= TILE_MAX) return n;
-    for (int64_t w = TILE_MAX; w >= TILE / 2; w--)
+    for (int64_t w = TILE; w >= TILE / 2; w--)
         if (n % w == 0) return w;
-    return TILE;
+    return 0;
 }
 
-static bool reaches_tile(const Gen *g, const Op *op, const Space *axis) {
-    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return false;
-    if (op_has(op, OPT_ELEM)) {
-        for (int i = 0; i < op->n_in; i++)
-            if (reaches_tile(g, op->in[i], axis)) return true;
-        return false;
-    }
-    return cg_wants_tile(op, axis);
-}
-
-static bool needs_tiles(const Rows *r, const Space *axis) {
-    for (int i = 0; i < r->n; i++)
-        if (reaches_tile(r->g, r->value[i], axis)) return true;
-    return false;
+/* A single reduction along a space of unknown width is summed in its own row. */
+static bool in_own_row(const Rows *r, Space *axis) {
+    if (r->n != 1 || tile_width(axis->size) || !cg_wants_tile(r->value[0], axis)) return false;
+    return cg_count_tiles(r->g, r->value, 1, axis) == 1;
 }
 
 static void last_space(Rows *r, const Env *env, Space *s) {
     Gen *g = r->g;
     int64_t n, width = tile_width(s->size);
-    bool tiles = needs_tiles(r, s), whole = expr_is_const(s->size, &n) && n <= TILE_MAX;
+    bool whole = expr_is_const(s->size, &n) && n == width;
     LReg *tile = NULL;
+    if (in_own_row(r, s)) {
+        cg_reduce_row(g, r->value[0], r->out[0], env, s);
+        return;
+    }
+    if (!width) width = TILE;
+    bool tiles = cg_count_tiles(g, r->value, r->n, s) > 0;
     if (tiles && !whole) {
         const Expr *w = expr_const(g->a, width);
         tile = cg_open_for(g, expr_ceildiv(g->a, s->size, w), "t");

@@ -429,6 +429,16 @@ static void lifetimes(Plan *p, int phase) {
 
 /* ---- all
  * -------------------------------------------------------------------------------------------- */
+static bool check_dense(Lower *lo) {
+    for (Op *op = lo->f->first; op; op = op->next) {
+        if (op->type.layout != LAYOUT_CSR) continue;
+        diag(lo->c, DIAG_E0540, op->span,
+             "a value is still sparse: pass 'lower-csr' must run first");
+        return false;
+    }
+    return true;
+}
+
 static bool check_saved(Lower *lo) {
     bool ok = true;
     for (Op *op = lo->f->first; op; op = op->next) {
@@ -448,7 +458,7 @@ static bool lower_func(Lower *lo, Func *f) {
     lo->f = f;
     lo->phase = lo->p->phases.n;
     vec_push(lo->a, &lo->p->phases, ph);
-    if (!check_saved(lo)) return false;
+    if (!check_dense(lo) || !check_saved(lo)) return false;
     Build b = {.lo = lo};
     classify(lo);
     b.units = cut(lo);
