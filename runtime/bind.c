@@ -132,6 +132,7 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
 }
 
 gnnc_status rt_build_relation(RtExec *x, int space) {
+    if (bound_of(x)->ready[space]) return GNNC_OK;
     gnnc_status st;
     TRY(st, build(x, space));
     TRY(st, rt_bind_space(x, space));

@@ -121,7 +121,7 @@ static void put_variables(File *o) {
         if (kept != now) put_tensor(o, "train.", v->path, rt_var_array(t, t->shown[i], now));
     }
     for (int v = 0; v < p->n_vars; v++)
-        if (p->vars[v].kind == RT_VAR_SLOT)
+        if (p->vars[v].kind == RT_VAR_SLOT && p->vars[v].buf >= 0)
             put_tensor(o, "", p->vars[v].path, rt_var_array(t, v, t->x.buf[p->vars[v].buf]));
     RtArray history = {.dt = RT_DT_F64,
                        .rank = 2,
@@ -230,9 +230,13 @@ out:
     return st;
 }
 
-static const RtTensor *find(File *o, const char *prefix, const char *name) {
-    const char *full = rt_pool_printf(&o->pool, "%s%s", prefix, name);
-    return full ? rt_tensors_find(&o->f, full) : NULL;
+/* Tensor "<prefix><name>", without building the name: this must not fail for memory. */
+static const RtTensor *find(const File *o, const char *prefix, const char *name) {
+    size_t n = strlen(prefix);
+    for (int i = 0; i < o->f.n; i++)
+        if (!strncmp(o->f.v[i].name, prefix, n) && !strcmp(o->f.v[i].name + n, name))
+            return &o->f.v[i];
+    return NULL;
 }
 
 /* The tensor that holds the value at the last step. */
@@ -244,6 +248,7 @@ static const RtTensor *present_of(File *o, int var) {
 static gnnc_status check_tensors(File *o, const RtProgress *p, const RtTensor **history) {
     gnnc_trainer *t = o->t;
     for (int v = 0; v < t->program->n_vars; v++) {
+        if (t->program->vars[v].buf < 0) continue;
         const RtTensor *f[2] = {present_of(o, v), find(o, "", t->program->vars[v].path)};
         for (int k = 0; k < 2; k++) {
             if (!f[k])
@@ -263,7 +268,9 @@ static gnnc_status store_tensors(File *o, bool has_best) {
     gnnc_trainer *t = o->t;
     gnnc_status st = GNNC_OK;
     for (int v = 0; v < t->program->n_vars && st == GNNC_OK; v++)
-        st = rt_tensor_store(t, &o->pool, present_of(o, v), v, t->x.buf[t->program->vars[v].buf]);
+        if (t->program->vars[v].buf >= 0)
+            st = rt_tensor_store(t, &o->pool, present_of(o, v), v,
+                                 t->x.buf[t->program->vars[v].buf]);
     for (int i = 0; i < t->n_shown && st == GNNC_OK && has_best; i++)
         st = rt_tensor_store(t, &o->pool, find(o, "", t->program->vars[t->shown[i]].path),
                              t->shown[i], rt_best_of(t, i));

@@ -69,6 +69,7 @@ static void store(void *p, rt_dtype dt, int64_t i, double v) {
 
 void rt_init_var(RtExec *x, int v, uint64_t seed) {
     const rt_var *var = &x->program->vars[v];
+    if (var->buf < 0) return; /* no phase uses it */
     rt_var_shape shape = {.rank = 0};
     x->program->var_shape(v, x->n, &shape);
     RtKey key = rt_stream_key(seed, INIT_STEP, rt_hash_text(var->path));

@@ -120,8 +120,10 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
     /* The parameters of the best epoch are kept beside the present ones. */
     for (int v = 0; v < x->program->n_vars; v++) {
         size_t n;
-        if (x->program->vars[v].kind == RT_VAR_SLOT || !x->program->recipe.keep_metric) continue;
-        gnnc_status st = rt_buf_bytes(x, x->program->vars[v].buf, &n);
+        const rt_var *var = &x->program->vars[v];
+        bool kept = var->kind != RT_VAR_SLOT && var->buf >= 0 && x->program->recipe.keep_metric;
+        if (!kept) continue;
+        gnnc_status st = rt_buf_bytes(x, var->buf, &n);
         if (st != GNNC_OK) return st;
         m->need.parameter_bytes += rounded(n);
     }

@@ -41,7 +41,7 @@ static gnnc_status create_tables(gnnc_trainer *t) {
     rt_var_kind order[2] = {RT_VAR_PARAM, RT_VAR_STATE};
     for (int k = 0; k < 2; k++)
         for (int v = 0; v < p->n_vars; v++)
-            if (p->vars[v].kind == order[k]) t->shown[t->n_shown++] = v;
+            if (p->vars[v].kind == order[k] && p->vars[v].buf >= 0) t->shown[t->n_shown++] = v;
     return rt_scalars_init(t);
 }
 
