@@ -52,12 +52,21 @@ static TargetOptions target_options(const CliOptions *o) {
     return (TargetOptions){.march = o->march, .opt_level = o->opt_level, .debug_info = true};
 }
 
+/* A library exports the C interface and nothing else. */
+static bool library_args(Ctx *c, Args *args, const char *dir) {
+    static const char map[] = "{ global: gnnc_*; local: *; };\n";
+    const char *path = arena_printf(c->a, "%s/exports.map", dir);
+    split_args(c, args, "-fPIC -shared -DGNNC_NO_MAIN");
+    arg(c, args, arena_printf(c->a, "-Wl,--version-script=%s", path));
+    return cli_write(c, path, map, sizeof map - 1);
+}
+
 static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const char *dir,
                            const char *result) {
     Args args = {0};
     for (const char *const *s = (const char *const[]){"cc", "-std=c17", "-O1", NULL}; *s; s++)
         arg(c, &args, *s);
-    if (o->emit == OUT_LIB) split_args(c, &args, "-fPIC -shared");
+    if (o->emit == OUT_LIB && !library_args(c, &args, dir)) return false;
     for (int i = 0; i < 2 && h->include[i]; i++)
         arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
     arg(c, &args, "-o");

@@ -6,9 +6,9 @@
  *     %y = segment sum @dst %m                  %y, one kernel: no edge tensor is stored
  *
  * Every operation that is not fused is the root of one kernel, which evaluates the
- * fused operations above it in place.  What the lowering may rely on: sources, reductions,
- * contractions and library calls are never fused; operands of contractions, library calls
- * and effects are never fused, so they have buffers.
+ * fused operations above it in place.  Sources, reductions, contractions and library calls
+ * are never fused; nor are operands of matrix products, library calls and effects, which
+ * must lie in memory.
  *
  * A value with one root is computed there, once per element.  With several roots, or
  * under a root that visits its elements repeatedly (a gather reads a node once per edge, a
@@ -64,13 +64,29 @@ static bool is_source(const Op *op) {
 /* Kinds whose element is a function of operand elements at known places. */
 static bool kind_allows(const Op *op) {
     if (!op_has(op, OPT_PURE) || is_source(op) || op_has(op, OPT_REDUCE | OPT_LIB)) return false;
-    return op->n_in == 0 || op_has(op, OPT_ELEM) || op_has(op, OPT_INDEX) || op_has(op, OPT_VIEW);
+    if (op->n_in == 0 || op->kind == OP_SLICE) return true;
+    return op_has(op, OPT_ELEM) || op_has(op, OPT_INDEX) || op_has(op, OPT_VIEW);
+}
+
+static bool only_one_has(const Type *c, const Type *x, const Type *y) {
+    for (int i = 0; i < c->rank; i++)
+        if (type_has(x, c->dim[i]) && !type_has(y, c->dim[i])) return true;
+    return false;
+}
+
+/* A library wants the operands of a matrix product in memory.  Dot products, one for each
+ * row, edge or stored entry, and products with a vector are loops like any other. */
+static bool is_matrix_product(const Op *op) {
+    const Type *x = &op->in[0]->type, *y = &op->in[1]->type, *c = &op->type;
+    for (int i = 0; i < c->rank; i++)
+        if (c->dim[i]->kind != SP_DIM && type_has(x, c->dim[i]) && type_has(y, c->dim[i]))
+            return false;
+    return only_one_has(c, x, y) && only_one_has(c, y, x);
 }
 
 /* Does the kernel of `user` evaluate operands in place? */
 static bool user_allows(const Op *user) {
-    if (user->kind == OP_CONTRACT || user->kind == OP_CONCAT || user->kind == OP_SLICE)
-        return false;
+    if (user->kind == OP_CONTRACT && is_matrix_product(user)) return false;
     return !op_has(user, OPT_EFFECT) && !op_has(user, OPT_LIB);
 }
 
@@ -79,6 +95,7 @@ static bool user_allows(const Op *user) {
  * result repeats nothing: f32[e, h] in f32[e, h, f] is computed once per (e, h). */
 static bool user_repeats(const Op *user, const Op *x) {
     if (op_has(user, OPT_INDEX)) return true;
+    if (user->kind == OP_CONTRACT) return only_one_has(&user->type, &user->type, &x->type);
     if (!op_has(user, OPT_ELEM)) return false;
     for (int i = 0; i < x->type.rank; i++)
         if (i >= user->type.rank || user->type.dim[i] != x->type.dim[i])
