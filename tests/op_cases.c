@@ -31,7 +31,7 @@ static OpGraph *graph(Gen *g, const char *name, bool bipartite, int64_t n_src, i
     x.dst = bipartite ? space_node(g->m, arena_printf(g->a, "%s_d", name), (Span){0}) : x.src;
     x.edge = space_edge(g->m, arena_printf(g->a, "%s_e", name), x.src, x.dst, (Span){0});
     x.weight = column_new(g->m, COL_FLOAT, x.edge, "weight", 0, NULL, NULL, (Span){0});
-    x.kind = column_new(g->m, COL_CAT, x.dst, "kind", 0, NULL, g->cs->n_cat, (Span){0});
+    x.kind = column_new(g->m, COL_CLASS, x.dst, "kind", 0, NULL, g->cs->n_cat, (Span){0});
     vec_push(g->a, &g->cs->graphs, x);
     return &g->cs->graphs.v[g->cs->graphs.n - 1];
 }

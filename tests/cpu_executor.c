@@ -1,0 +1,281 @@
+#include "cpu_executor.h"
+
+#include <dlfcn.h>
+#include <float.h>
+#include <ftw.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "codegen/target.h"
+#include "passes/autodiff.h"
+#include "runtime/trainer.h"
+
+typedef struct {
+    gnnc_status (*create)(gnnc_trainer **, const struct rt_program *);
+    void (*destroy)(gnnc_trainer *);
+    const char *(*error)(const gnnc_trainer *);
+    gnnc_status (*set_int)(gnnc_trainer *, const char *, int64_t);
+    gnnc_status (*set_real)(gnnc_trainer *, const char *, double);
+    gnnc_status (*load)(gnnc_trainer *, const char *);
+    gnnc_status (*set_parameter)(gnnc_trainer *, const char *, const float *, size_t);
+    gnnc_status (*run_phase)(gnnc_trainer *, const char *);
+    gnnc_status (*output)(gnnc_trainer *, const char *, const float **, int *, int64_t *);
+} Api;
+
+struct CpuExec {
+    Ctx *c;
+    void *so;
+    Api api;
+    gnnc_trainer *t;
+    const struct rt_program *program;
+};
+
+/* ---- directories ------------------------------------------------------------------------ */
+
+static int remove_entry(const char *path, const struct stat *s, int kind, struct FTW *at) {
+    (void)s, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void remove_tree(void *dir) {
+    nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *cpu_exec_dir(Ctx *c) {
+    const char *base = getenv("TMPDIR");
+    char *dir = arena_printf(c->a, "%s/gnnc-test-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(dir)) {
+        diag(c, DIAG_E0003, (Span){0}, "cannot make '%s'", dir);
+        return NULL;
+    }
+    ctx_defer(c, remove_tree, dir);
+    return dir;
+}
+
+/* The build directory: this program is build/tests/unit/x_test. */
+static const char *build_dir(Ctx *c) {
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    for (int up = 0; up < 3 && n > 0; up++)
+        while (n > 0 && path[--n] != '/') {
+        }
+    path[n > 0 ? n : 0] = 0;
+    return arena_strndup(c->a, path, strlen(path));
+}
+
+/* ---- compiling ---------------------------------------------------------------------------- */
+
+static bool differentiate(Ctx *c, Module *m) {
+    PassCtx p = {.ctx = c, .a = c->a};
+    for (int i = 0; i < m->funcs.n; i++)
+        if (func_output(m->funcs.v[i], "loss") && !pass_autodiff_func(&p, m, m->funcs.v[i]))
+            return false;
+    m->has |= IR_GRAD;
+    return true;
+}
+
+bool cpu_exec_passes(Ctx *c, Module *m, int opt_level) {
+    static const char autodiff[] = "autodiff,";
+    const char *all = passes_pipeline(opt_level, true), *at = strstr(all, autodiff);
+    size_t n = (size_t)(at - all);
+    PassOptions o = {.verify_each = true};
+    if (n && !passes_run(c, m, arena_strndup(c->a, all, n - 1), &o)) return false;
+    return differentiate(c, m) && passes_run(c, m, at + sizeof autodiff - 1, &o);
+}
+
+static bool link_program(Ctx *c, const char *dir) {
+    const char *build = build_dir(c);
+    const char *command =
+        arena_printf(c->a,
+                     "cc -std=c17 -O1 -fPIC -shared -DGNNC_NO_MAIN -Iruntime/include -Iruntime"
+                     " -o %s/program.so %s/driver.c %s/kernels.o -Wl,--whole-archive %s/libgnnrt.a"
+                     " -Wl,--no-whole-archive $(cat %s/link.flags)",
+                     dir, dir, dir, build, build);
+    if (system(command) == 0) return true;
+    diag(c, DIAG_E0004, (Span){0}, "%s", command);
+    return false;
+}
+
+static bool find(CpuExec *x, void *to, const char *name) {
+    void *p = dlsym(x->so, name);
+    memcpy(to, &p, sizeof p); /* ISO C has no cast from void * to a function */
+    if (!p) diag(x->c, DIAG_E0004, (Span){0}, "no symbol '%s'", name);
+    return p != NULL;
+}
+
+static bool open_program(CpuExec *x, const char *path) {
+    Api *a = &x->api;
+    x->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!x->so) diag(x->c, DIAG_E0004, (Span){0}, "%s", dlerror());
+    return x->so && find(x, &x->program, "gnnc_program") &&
+           find(x, &a->create, "gnnc_trainer_create") &&
+           find(x, &a->destroy, "gnnc_trainer_destroy") &&
+           find(x, &a->error, "gnnc_trainer_error") &&
+           find(x, &a->set_int, "gnnc_trainer_set_int") &&
+           find(x, &a->set_real, "gnnc_trainer_set_real") &&
+           find(x, &a->load, "gnnc_trainer_load") &&
+           find(x, &a->set_parameter, "gnnc_trainer_set_parameter") &&
+           find(x, &a->run_phase, "gnnc_trainer_run_phase") &&
+           find(x, &a->output, "gnnc_trainer_output");
+}
+
+/* The object stays mapped: OpenMP's threads may still be in it. */
+static void release(void *p) {
+    CpuExec *x = p;
+    if (x->t) x->api.destroy(x->t);
+}
+
+CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level) {
+    const char *dir = cpu_exec_dir(c);
+    Plan *p = dir ? plan_build(c, m) : NULL;
+    if (!p || !plan_verify(c, p)) return NULL;
+    TargetOptions o = {.opt_level = opt_level};
+    CpuExec *x = NEW(c->a, CpuExec);
+    *x = (CpuExec){.c = c};
+    ctx_defer(c, release, x);
+    bool ok =
+        target_cpu.emit_kernels(c, p, &o, EMIT_OBJECT, arena_printf(c->a, "%s/kernels.o", dir)) &&
+        host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && link_program(c, dir) &&
+        open_program(x, arena_printf(c->a, "%s/program.so", dir));
+    return ok ? x : NULL;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+bool cpu_exec_load(CpuExec *x, const char *data_dir, int64_t seed, double lr) {
+    return x->api.create(&x->t, x->program) == GNNC_OK &&
+           x->api.set_int(x->t, "seed", seed) == GNNC_OK &&
+           x->api.set_int(x->t, "threads", 2) == GNNC_OK &&
+           x->api.set_real(x->t, "lr", lr) == GNNC_OK && x->api.load(x->t, data_dir) == GNNC_OK;
+}
+
+bool cpu_exec_set(CpuExec *x, const char *var, int64_t n, const double *v) {
+    float *f = NEWN(x->c->a, float, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++) f[i] = (float)v[i];
+    return x->api.set_parameter(x->t, var, f, (size_t)n) == GNNC_OK;
+}
+
+bool cpu_exec_run(CpuExec *x, const char *phase) {
+    return x->api.run_phase(x->t, phase) == GNNC_OK;
+}
+
+const char *cpu_exec_error(const CpuExec *x) {
+    return x->api.error(x->t);
+}
+
+/* Outputs that the public interface does not give: integers, truth values. */
+static const double *other_output(CpuExec *x, const char *name, int64_t *n) {
+    const rt_program *p = x->program;
+    for (int b = 0; b < p->n_bufs; b++) {
+        const rt_buf *buf = &p->bufs[b];
+        bool is_output = buf->kind == RT_BUF_OUTPUT || buf->kind == RT_BUF_SAVED;
+        if (!is_output || strcmp(buf->io_name, name) || buf->phase != x->t->last_phase) continue;
+        *n = p->buf_count(b, x->t->x.n);
+        double *v = NEWN(x->c->a, double, (size_t)*n + 1);
+        for (int64_t i = 0; i < *n; i++) v[i] = rt_buf_read(&x->t->x, b, i);
+        return v;
+    }
+    return NULL;
+}
+
+const double *cpu_exec_output(CpuExec *x, const char *name, int64_t *n) {
+    const float *f;
+    int rank;
+    int64_t dim[GNNC_MAX_RANK];
+    if (x->api.output(x->t, name, &f, &rank, dim) != GNNC_OK) return other_output(x, name, n);
+    *n = 1;
+    for (int i = 0; i < rank; i++) *n *= dim[i];
+    double *v = NEWN(x->c->a, double, (size_t)*n + 1);
+    for (int64_t i = 0; i < *n; i++) v[i] = (double)f[i];
+    return v;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------ */
+
+static double largest(const OpTensor *x) {
+    double m = 0;
+    for (int64_t i = 0; x && i < x->count; i++)
+        if (isfinite(x->v[i]) && fabs(x->v[i]) > m) m = fabs(x->v[i]);
+    return m;
+}
+
+/* How many terms make an element of a reduction, at most. */
+static double terms(Interp *in, const Op *op) {
+    double n = 1;
+    if (op->kind == OP_SEGMENT) return (double)interp_size(in, op->map->from);
+    for (int i = 0; i < op->n_over && op->kind == OP_REDUCE; i++)
+        n *= (double)interp_size(in, op->over[i]);
+    for (int i = 0; op->kind == OP_CONTRACT && i < op->in[0]->type.rank; i++) {
+        const Space *s = op->in[0]->type.dim[i];
+        if (!type_has(&op->type, s)) n *= (double)interp_size(in, s);
+    }
+    return n;
+}
+
+/* Rounding that an output may show: epsilon times the size of what is summed, by the
+ * square root of how much (errors are random), four times over. */
+static double tolerance(const CpuOracle *o, const Func *f, const Op *out) {
+    double longest = 1, scale = 0.1 + largest(interp_output(o->rounded, out->name));
+    for (const Op *op = f->first; op; op = op->next)
+        if (op_has(op, OPT_REDUCE)) longest = fmax(longest, terms(o->rounded, op));
+    const Op *y = out->in[0];
+    for (int i = 0; op_has(y, OPT_REDUCE) && i < y->n_in; i++)
+        scale = fmax(scale, largest(interp_value(o->rounded, y->in[i])));
+    return 4 * FLT_EPSILON * scale * (2 + sqrt(longest));
+}
+
+static double spread(const OpTensor *x, const OpTensor *y) {
+    double d = 0;
+    for (int64_t i = 0; i < x->count; i++)
+        if (isfinite(x->v[i]) && isfinite(y->v[i])) d = fmax(d, fabs(x->v[i] - y->v[i]));
+    return d;
+}
+
+static bool same(double got, double want, double tol) {
+    if (isnan(want)) return isnan(got);
+    return got == want || fabs(got - want) <= tol;
+}
+
+static bool output_agrees(CpuExec *x, const CpuOracle *o, const Func *f, const Op *out,
+                          StrBuf *why) {
+    int64_t n = 0;
+    const double *got = cpu_exec_output(x, out->name, &n);
+    const OpTensor *want = interp_output(o->rounded, out->name);
+    const OpTensor *exact = interp_output(o->exact, out->name);
+    if (!got || n != want->count) {
+        sb_printf(why, "%s: output %s has %lld elements, not %lld", f->name, out->name,
+                  (long long)(got ? n : -1), (long long)want->count);
+        return false;
+    }
+    double tol = dtype_is_float(want->type.dt) ? tolerance(o, f, out) : 0;
+    if (tol > 0) tol += 16 * spread(want, exact);
+    for (int64_t i = 0; i < n; i++) {
+        if (same(got[i], want->v[i], tol)) continue;
+        sb_printf(why, "%s: %s[%lld] is %.9g, not %.9g (tolerance %.2g)", f->name, out->name,
+                  (long long)i, got[i], want->v[i], tol);
+        return false;
+    }
+    return true;
+}
+
+static bool interpret(Interp *in, Func *f, StrBuf *why) {
+    if (interp_run(in, f)) return true;
+    sb_printf(why, "%s: interpreter: %s", f->name, interp_error(in));
+    return false;
+}
+
+bool cpu_exec_agrees(CpuExec *x, const CpuOracle *o, Func *f, StrBuf *why) {
+    if (!interpret(o->rounded, f, why) || !interpret(o->exact, f, why)) return false;
+    if (!cpu_exec_run(x, f->name)) {
+        sb_printf(why, "%s: %s", f->name, cpu_exec_error(x));
+        return false;
+    }
+    bool ok = true;
+    for (const Op *op = f->first; op && ok; op = op->next)
+        if (op->kind == OP_OUTPUT && op->in[0]->type.layout == LAYOUT_DENSE)
+            ok = output_agrees(x, o, f, op, why);
+    return ok;
+}

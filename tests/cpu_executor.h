@@ -1,0 +1,41 @@
+/* Runs a module as a user's program would: passes, plan, object file and host driver,
+ * `cc -shared` with libgnnrt.a, then the public C API of a trainer.
+ *
+ *     cpu_exec_passes(ctx, m, 2);                       pipelines of gnnc -O0, -O2
+ *     CpuExec *x = cpu_exec_build(ctx, m, 2);
+ *     cpu_exec_load(x, data_dir, seed, lr);
+ *     cpu_exec_set(x, "W", n, values);
+ *     cpu_exec_run(x, "f");
+ *     const double *y = cpu_exec_output(x, "y", &n);
+ *
+ * Everything is released with the Ctx. Run from the root of the source tree. */
+#ifndef TESTS_CPU_EXECUTOR_H
+#define TESTS_CPU_EXECUTOR_H
+
+#include "ir/interp.h"
+
+typedef struct CpuExec CpuExec;
+
+/* A fresh directory that goes away with the Ctx. */
+const char *cpu_exec_dir(Ctx *c);
+/* The pipeline of an optimisation level, where every function with an output "loss" is
+ * differentiated, not @train alone. */
+bool cpu_exec_passes(Ctx *c, Module *m, int opt_level);
+CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level); /* NULL after diagnostics */
+bool cpu_exec_load(CpuExec *x, const char *data_dir, int64_t seed, double lr);
+bool cpu_exec_set(CpuExec *x, const char *var, int64_t n, const double *v);
+bool cpu_exec_run(CpuExec *x, const char *phase);
+/* Of the phase run last; valid until the Ctx goes.  NULL: there is none. */
+const double *cpu_exec_output(CpuExec *x, const char *name, int64_t *n);
+const char *cpu_exec_error(const CpuExec *x);
+
+/* Two interpreters of the same data: elements rounded to their types, and exact.  Where
+ * they differ, an output is ill-conditioned, and more is forgiven. */
+typedef struct {
+    Interp *rounded, *exact;
+} CpuOracle;
+
+/* Runs phase f everywhere and compares all its outputs; says on *why what is wrong. */
+bool cpu_exec_agrees(CpuExec *x, const CpuOracle *o, Func *f, StrBuf *why);
+
+#endif
