@@ -170,7 +170,7 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
 }
 
 static void on_bad(void *user, const char *text) {
-    fprintf(user, "%s: left out\n", text);
+    fprintf(user, "gnnc import: %s\n", text);
 }
 
 int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
@@ -188,7 +188,8 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     if (st == GNNC_OK)
         print_counts(out, &o, d);
     else
-        fprintf(err, "gnnc import: error: %s\n", e.text);
+        fprintf(err, "gnnc import: error: %s%s\n", e.text,
+                o.how.n_bad && !o.how.skip_bad ? "; --skip-bad leaves them out" : "");
     rt_dataset_close(d);
     rt_pool_free(&pool);
     return st == GNNC_OK ? 0 : 1;

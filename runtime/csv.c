@@ -95,19 +95,16 @@ static bool skip_blank_line(Cursor *c) {
     return true;
 }
 
-static gnnc_status read_rows(Cursor *c, RtCsv *t, RtCsvBadRow *on_bad, void *user) {
+static void read_rows(Cursor *c, RtCsv *t, RtCsvBadRow *on_bad, void *user) {
     while (c->at < c->end) {
         if (t->n_columns > 1 && skip_blank_line(c)) continue;
         int64_t line = c->line;
         const char *what = read_row(c, t, &t->cell[t->n_rows * t->n_columns]);
-        if (!what) {
+        if (what)
+            on_bad(user, t->name, line, what);
+        else
             t->line[t->n_rows++] = line;
-            continue;
-        }
-        gnnc_status st = on_bad(user, t->name, line, what);
-        if (st != GNNC_OK) return st;
     }
-    return GNNC_OK;
 }
 
 gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadRow *on_bad,
@@ -127,7 +124,8 @@ gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadR
     out->cell = RT_NEWN(pool, const char *, (size_t)cap *(size_t)out->n_columns);
     out->line = RT_NEWN(pool, int64_t, cap);
     if (!out->cell || !out->line) return rt_fail_nomem(err, name);
-    return read_rows(&c, out, on_bad, user);
+    read_rows(&c, out, on_bad, user);
+    return GNNC_OK;
 }
 
 /* ---- cells ---------------------------------------------------------------- */

@@ -13,9 +13,8 @@ typedef struct RtCsv {
     int64_t *line;       /* [n_rows] where the row starts; the header is line 1 */
 } RtCsv;
 
-/* What to do with a row that has the wrong number of fields or an open quote;
- * anything but GNNC_OK ends the reading. */
-typedef gnnc_status RtCsvBadRow(void *user, const char *file, int64_t line, const char *what);
+/* Told of a row with the wrong number of fields or an open quote; it is left out. */
+typedef void RtCsvBadRow(void *user, const char *file, int64_t line, const char *what);
 
 /* The separator is the one of ',', ';' and tab that the header has most of. Blank
  * lines are skipped. A NUL byte makes its row bad. */

@@ -114,6 +114,9 @@ static gnnc_status normalize_column(RtPool *pool, RtColumn *c, RtError *err) {
 }
 
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
+    if (how->n_bad && !how->skip_bad)
+        return rt_fail(err, GNNC_E_FORMAT, "%s (%lld bad rows in all)", how->first_bad,
+                       (long long)how->n_bad);
     gnnc_status st = rt_dataset_check(d, err);
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++) {
         RtTable *t = &d->nodes[i];
@@ -131,15 +134,9 @@ gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
     return st;
 }
 
-gnnc_status rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what,
-                              RtError *err) {
-    if (!how->skip_bad)
-        return rt_fail(err, GNNC_E_FORMAT, "%s: row %lld: %s", file, (long long)row, what);
-    how->n_bad++;
-    if (how->on_bad) {
-        char text[512];
-        snprintf(text, sizeof text, "%s: row %lld: %s", file, (long long)row, what);
-        how->on_bad(how->user, text);
-    }
-    return GNNC_OK;
+void rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what) {
+    char text[sizeof how->first_bad];
+    snprintf(text, sizeof text, "%s: row %lld: %s", file, (long long)row, what);
+    if (how->n_bad++ == 0) memcpy(how->first_bad, text, sizeof text);
+    if (how->on_bad && how->n_bad <= RT_BAD_ROWS_TOLD) how->on_bad(how->user, text);
 }

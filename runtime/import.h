@@ -5,18 +5,21 @@
 
 #include "dataset.h"
 
+enum { RT_BAD_ROWS_TOLD = 100 };
 typedef struct RtImport {
     const char *node, *edge;             /* names of the types; NULL = "node", "edge" */
     const char *name, *source, *licence; /* for the schema; NULL = silent */
     bool normalize_rows;                 /* rows of a node's x sum to 1; rows of zeros stay */
     bool undirected;                     /* add the reverse of every edge, drop duplicates */
     int64_t n_nodes; /* edge lists: at least so many nodes; 0 = as many as are named */
-    /* Text forms: a row that cannot be read is an error, or with skip_bad is left
-     * out, counted and told to on_bad ("edges.csv: row 7: ..."). */
+    /* Text forms: every row that cannot be read is told to on_bad ("edges.csv: row
+     * 7: .."; at most RT_BAD_ROWS_TOLD of them). With skip_bad they are left out,
+     * else the import fails once all are told. */
     bool skip_bad;
     void (*on_bad)(void *user, const char *text);
     void *user;
     int64_t n_bad; /* out */
+    char first_bad[256];
 } RtImport;
 
 /* The one-graph .npz forms of docs/data.md. */
@@ -60,8 +63,7 @@ gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const 
 RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
 /* Normalises rows if asked for, checks everything. */
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err);
-/* A row that cannot be read: OK when it may be skipped. */
-gnnc_status rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what,
-                              RtError *err);
+/* Notes a row that cannot be read. */
+void rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what);
 
 #endif

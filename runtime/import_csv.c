@@ -14,9 +14,8 @@ typedef struct {
     RtError *err;
 } Csv;
 
-static gnnc_status on_bad_row(void *user, const char *file, int64_t line, const char *what) {
-    Csv *c = user;
-    return rt_import_bad_row(c->how, file, line, what, c->err);
+static void on_bad_row(void *user, const char *file, int64_t line, const char *what) {
+    rt_import_bad_row(((Csv *)user)->how, file, line, what);
 }
 
 static gnnc_status no_memory(Csv *c) {
@@ -43,9 +42,8 @@ static gnnc_status add_id_column(Csv *c, const RtNames *ids) {
     return GNNC_OK;
 }
 
-static gnnc_status store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *ids) {
-    gnnc_status st = GNNC_OK;
-    for (int64_t r = 0; r < t->n_rows && st == GNNC_OK; r++) {
+static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *ids) {
+    for (int64_t r = 0; r < t->n_rows; r++) {
         const char *id = t->cell[r * t->n_columns + key], *what;
         if (!*id)
             what = "no id";
@@ -54,11 +52,10 @@ static gnnc_status store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtN
         else
             what = rt_fields_store(f, t, r, ids->n);
         if (what)
-            st = on_bad_row(c, t->name, t->line[r], what);
+            on_bad_row(c, t->name, t->line[r], what);
         else
             rt_names_add(ids, id);
     }
-    return st;
 }
 
 static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
@@ -70,7 +67,7 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     int key = find_column(&t, (const char *const[]){"id", "node", NULL}, 0);
     if (!rt_names_new(&c->scratch, ids, t.n_rows)) return no_memory(c);
     TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, key, -1, &f, c->err));
-    TRY(st, store_nodes(c, &t, key, &f, ids));
+    store_nodes(c, &t, key, &f, ids);
     RtTable *nodes = c->d->nodes;
     nodes->count = ids->n;
     nodes->columns = rt_fields_columns(&c->d->pool, &f, ids->n);
@@ -109,29 +106,28 @@ static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const
 }
 
 /* ---- edges ---------------------------------------------------------------------- */
-static gnnc_status store_edges(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids,
-                               RtFields *f, int32_t *src, int32_t *dst, int64_t *n) {
-    gnnc_status st = GNNC_OK;
-    *n = 0;
-    for (int64_t r = 0; r < t->n_rows && st == GNNC_OK; r++) {
+/* Returns the number of good edges. */
+static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids,
+                           RtFields *f, int32_t *src, int32_t *dst) {
+    int64_t n = 0;
+    for (int64_t r = 0; r < t->n_rows; r++) {
         const char *const *row = &t->cell[r * t->n_columns];
-        src[*n] = rt_names_find(ids, row[key[0]]);
-        dst[*n] = rt_names_find(ids, row[key[1]]);
-        const char *what = src[*n] < 0   ? "its source is no node"
-                           : dst[*n] < 0 ? "its destination is no node"
-                                         : rt_fields_store(f, t, r, *n);
+        src[n] = rt_names_find(ids, row[key[0]]);
+        dst[n] = rt_names_find(ids, row[key[1]]);
+        const char *what = src[n] < 0   ? "its source is no node"
+                           : dst[n] < 0 ? "its destination is no node"
+                                        : rt_fields_store(f, t, r, n);
         if (what)
-            st = on_bad_row(c, t->name, t->line[r], what);
+            on_bad_row(c, t->name, t->line[r], what);
         else
-            ++*n;
+            n++;
     }
-    return st;
+    return n;
 }
 
 static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
     RtCsv t;
     RtFields f;
-    int64_t n;
     gnnc_status st;
     TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
     if (t.n_columns < 2)
@@ -147,7 +143,7 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     int32_t *src = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
     int32_t *dst = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
     if (!src || !dst) return no_memory(c);
-    TRY(st, store_edges(c, &t, key, ids, &f, src, dst, &n));
+    int64_t n = store_edges(c, &t, key, ids, &f, src, dst);
     RtColumn *columns = rt_fields_columns(&c->d->pool, &f, n);
     if (!columns) return no_memory(c);
     st = rt_import_edges(c->d, c->how, n, src, dst, f.n, columns, c->err);

@@ -57,21 +57,19 @@ static const char *read_line(EdgeList *l, const char *s, const char *end) {
     return NULL;
 }
 
-static gnnc_status read_lines(EdgeList *l) {
+static void read_lines(EdgeList *l) {
     const char *s = (const char *)l->text.p, *end = s + l->text.n;
-    gnnc_status st = GNNC_OK;
-    for (int64_t row = 1; s < end && st == GNNC_OK; row++) {
+    for (int64_t row = 1; s < end; row++) {
         const char *eol = memchr(s, '\n', (size_t)(end - s));
         if (!eol) eol = end;
         const char *first = s;
         while (first < eol && is_blank(*first)) first++;
         if (first < eol && *first != '#' && *first != '%') {
             const char *what = read_line(l, first, eol);
-            if (what) st = rt_import_bad_row(l->how, l->name, row, what, l->err);
+            if (what) rt_import_bad_row(l->how, l->name, row, what);
         }
         s = eol < end ? eol + 1 : end;
     }
-    return st;
 }
 
 static int64_t count_lines(RtBytes text) {
@@ -117,7 +115,8 @@ gnnc_status rt_import_edge_list_bytes(const RtAlloc *from, RtBytes text, const c
     l.dst = RT_NEWN(&pool, int32_t, cap);
     l.weight = RT_NEWN(&pool, float, cap);
     bool ok = l.src && l.dst && l.weight;
-    gnnc_status st = ok ? read_lines(&l) : rt_fail_nomem(err, name);
+    if (ok) read_lines(&l);
+    gnnc_status st = ok ? GNNC_OK : rt_fail_nomem(err, name);
     if (st == GNNC_OK) st = make(&l, from, &d);
     rt_pool_free(&pool);
     if (st == GNNC_OK)

@@ -126,7 +126,7 @@ static gnnc_status check_repeated(RtPool *scratch, const RtCsv *t, const RtField
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t, int key0, int key1,
                            RtFields *out, RtError *err) {
     gnnc_status st;
-    *out = (RtFields){0, RT_NEWN(keep, RtField, t->n_columns)};
+    *out = (RtFields){.v = RT_NEWN(keep, RtField, t->n_columns)};
     if (!out->v) return rt_fail_nomem(err, t->name);
     for (int col = 0; col < t->n_columns; col++) {
         RtField *last = out->n ? &out->v[out->n - 1] : NULL;
@@ -148,7 +148,7 @@ static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, 
     double v;
     for (int i = 0; i < f->width; i++) {
         const char *s = cell_of(t, from, f->first + i);
-        if (!rt_cell_number(s, &v) || !isfinite((float)v)) return *s ? "no number" : "empty";
+        if (!rt_cell_number(s, &v) || !isfinite((float)v)) return *s ? "not a number" : "is empty";
         f->to.f32[to * f->width + i] = (float)v;
     }
     return NULL;
@@ -160,7 +160,7 @@ static const char *store_class(RtField *f, const char *s, int64_t to) {
     int64_t v = -1;
     if (*s && !f->whole) v = f->order[rt_names_find(&f->names, s)];
     if (*s && f->whole && (!rt_cell_integer(s, &v) || v < -1 || v >= MAX_CLASSES))
-        return "no class number";
+        return "not a class number";
     f->to.i32[to] = (int32_t)v;
     if (v >= f->n_categories) f->n_categories = v + 1;
     return NULL;
@@ -177,12 +177,12 @@ static const char *store_split(const RtField *f, const char *s, int64_t to) {
         f->to.i8[to] = parts[i].part;
         return NULL;
     }
-    return "none of train, val, test, none";
+    return "not one of train, val, test, none";
 }
 
 static const char *store_time(const RtField *f, const char *s, int64_t to) {
     f->to.f64[to] = NAN; /* empty: unknown */
-    return !*s || rt_cell_time(s, &f->to.f64[to]) ? NULL : "no time";
+    return !*s || rt_cell_time(s, &f->to.f64[to]) ? NULL : "not a time";
 }
 
 static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to) {
@@ -200,14 +200,16 @@ static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t
     case RT_COL_TIME:
         return store_time(f, s, to);
     default:
-        return rt_cell_integer(s, &f->to.i64[to]) ? NULL : "no whole number";
+        return rt_cell_integer(s, &f->to.i64[to]) ? NULL : "not a whole number";
     }
 }
 
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to) {
     for (int i = 0; i < f->n; i++) {
         const char *what = store_field(&f->v[i], t, from, to);
-        if (what) return what;
+        if (!what) continue;
+        snprintf(f->what, sizeof f->what, "column '%s': %s", f->v[i].name, what);
+        return f->what;
     }
     return NULL;
 }

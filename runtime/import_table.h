@@ -28,6 +28,7 @@ typedef struct RtField {
 typedef struct RtFields {
     int n;
     RtField *v;
+    char what[160]; /* rt_fields_store's answer */
 } RtFields;
 
 /* Kinds from headers ("age:float"), names ("y", "split") or values; columns key0
@@ -37,7 +38,8 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t, int ke
 /* At least half of the cells that are not empty are (whole) numbers.  Half, because
  * one slip in a column of numbers is a bad row and not a column of texts. */
 bool rt_column_mostly(const RtCsv *t, int col, bool whole);
-/* Puts row `from` of the table into row `to`; NULL, or what is wrong with it. */
+/* Puts row `from` of the table into row `to`; NULL, or what is wrong with it,
+ * valid until the next call. */
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to);
 /* Rows 0..n-1 as columns of a data set; NULL: no memory. */
 RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows);
