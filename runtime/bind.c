@@ -159,7 +159,7 @@ static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn
                                 const char *who) {
     RtBound *b = bound_of(x);
     if (c->kind != want->kind)
-        return rt_fail(err_of(x), GNNC_E_DTYPE, "%s: %s is a %s column, in the model (%s) %s",
+        return rt_fail(err_of(x), GNNC_E_DTYPE, "%s: %s is of kind %s, in the model (%s) %s",
                        b->dir, who, rt_col_kind_name(c->kind), x->program->source,
                        rt_col_kind_name(want->kind));
     /* A model's scalar column may be stored [rows, 1]. */

@@ -329,7 +329,7 @@ TEST(data_that_do_not_fit_are_refused) {
     refuses("column", "\"t\": {", "\"u\": {", GNNC_E_MISSING, "'n' has no column 't'");
     refuses("edge type", "\"e\": {", "\"f\": {", GNNC_E_MISSING, "no edge type 'e'");
     refuses("kind", "\"kind\": \"float\", \"shape\": [40], ", "\"kind\": \"time\", ", GNNC_E_DTYPE,
-            "'n.t' is a time column");
+            "'n.t' is of kind time");
     refuses("rank", "\"shape\": [40], \"file\": \"t.npy\"",
             "\"shape\": [40, 3], \"file\": \"x.npy\"", GNNC_E_SHAPE,
             "'n.t' has 1 dimensions per row");

@@ -1,0 +1,291 @@
+/* Binding: every kind of map and column of a small heterogeneous graph, against values
+ * worked out by hand, and what must be refused. */
+#include "test.h"
+
+#include <math.h>
+
+#include "rt_test_util.h"
+#include "runtime/npy.h"
+#include "runtime/safetensors.h"
+#include "runtime/trainer.h"
+
+enum { S_N, S_G, S_E, S_F, S_C, S_K, S_NZ, S_LOOPS, S_REV, S_UNION, N_SYMS };
+enum {
+    B_X,
+    B_Y,
+    B_KIND,
+    B_W,
+    B_LABEL,
+    B_ROW,
+    B_ROW_PTR,
+    B_NZCOL,
+    B_NZCOL_PTR,
+    B_NZCOL_PERM,
+    B_GRAPH,
+    B_GRAPH_PTR,
+    B_CAT,
+    B_CAT_PTR,
+    B_CAT_PERM,
+    B_SRC,
+    B_SRC_PTR,
+    B_SRC_PERM,
+    B_DST,
+    B_DST_PERM,
+    B_DST_PTR,
+    B_LOOP_ORIG,
+    B_LOOP_ORIG_PTR,
+    B_LOOP_ORIG_PERM,
+    B_UNION_ORIG,
+    B_IDS,
+    B_REV_SRC,
+    B_PARAM,
+    N_BUFS
+};
+#define NO -1
+
+static const rt_space spaces[] = {
+    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, 1},
+    {"g", RT_SP_GRAPH, S_G, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO},
+    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO},
+    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO},
+    {"C", RT_SP_DIM, S_C, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO},
+    {"K", RT_SP_DIM, NO, 3, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO},
+    {"x.nz", RT_SP_NZ, S_NZ, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, 0, NO},
+    {"union", RT_SP_EDGE, S_UNION, NO, RT_REL_UNION, 0, 0, {8, 9}, NO, NO, NO}, /* bases come later
+                                                                                 */
+    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {2, NO}, NO, NO, NO},
+    {"rev", RT_SP_EDGE, S_REV, NO, RT_REL_REVERSE, 0, 0, {2, NO}, NO, NO, NO},
+};
+static const rt_column columns[] = {
+    {"x", RT_COL_CSR, 0, 1, {3}, NO, 6, B_X},
+    {"y", RT_COL_CLASS, 0, 0, {0}, 4, NO, B_Y},
+    {"kind", RT_COL_CAT, 0, 0, {0}, 5, NO, B_KIND},
+    {"w", RT_COL_FLOAT, 2, 0, {0}, NO, NO, B_W},
+    {"label", RT_COL_FLOAT, 1, 0, {0}, NO, NO, B_LABEL},
+    {"unused", RT_COL_TIME, 0, 0, {0}, NO, NO, NO},
+};
+static const rt_map maps[] = {
+    {RT_MAP_ROW, 6, 0, NO, 0, B_ROW, B_ROW_PTR, NO},
+    {RT_MAP_NZCOL, 6, 3, NO, 0, B_NZCOL, B_NZCOL_PTR, B_NZCOL_PERM},
+    {RT_MAP_GRAPH, 0, 1, NO, 0, B_GRAPH, B_GRAPH_PTR, NO},
+    {RT_MAP_COL, 0, 5, 2, 0, B_CAT, B_CAT_PTR, B_CAT_PERM},
+    {RT_MAP_SRC, 2, 0, NO, 0, B_SRC, B_SRC_PTR, B_SRC_PERM},
+    {RT_MAP_DST, 2, 0, NO, 0, B_DST, B_DST_PTR, B_DST_PERM},
+    {RT_MAP_ORIG, 8, 2, NO, 0, B_LOOP_ORIG, B_LOOP_ORIG_PTR, B_LOOP_ORIG_PERM},
+    {RT_MAP_ORIG, 7, 9, NO, 1, B_UNION_ORIG, NO, NO},
+    {RT_MAP_SRC, 9, 0, NO, 0, B_REV_SRC, NO, NO},
+};
+static const rt_var vars[] = {
+    {"lin.weight", RT_VAR_PARAM, RT_F32, B_PARAM, 0, RT_INIT_CONST, 5, 0},
+    {"never.used", RT_VAR_PARAM, RT_F32, NO, 0, RT_INIT_CONST, 5, 0},
+};
+static rt_buf bufs[N_BUFS];
+
+static int64_t count(int b, const int64_t *n) {
+    return b == B_PARAM ? 4 * n[S_F] : b == B_X ? n[S_NZ] : n[S_N];
+}
+static void buf_shape(int b, const int64_t *n, int64_t *dim) {
+    dim[0] = count(b, n);
+}
+static void var_shape(int v, const int64_t *n, rt_var_shape *s) {
+    (void)v;
+    *s = (rt_var_shape){.rank = 3, .dim = {2, 2, n[S_F]}, .count = 4 * n[S_F]};
+}
+
+static rt_program program(void) {
+    for (int i = 0; i < N_BUFS; i++)
+        bufs[i] = (rt_buf){.name = "b",
+                           .kind = i <= B_LABEL  ? RT_BUF_DATA
+                                   : i == B_IDS  ? RT_BUF_LOGICAL
+                                   : i < B_PARAM ? RT_BUF_MAP
+                                                 : RT_BUF_VAR,
+                           .dt = RT_F32,
+                           .space = i == B_IDS ? 8 : NO,
+                           .phase = NO};
+    return (rt_program){.version = RT_PROGRAM_VERSION,
+                        .name = "bind",
+                        .source = "bind.gnn",
+                        .compiler = "",
+                        .options = "",
+                        .n_syms = N_SYMS,
+                        .n_spaces = 10,
+                        .n_columns = 6,
+                        .n_maps = 9,
+                        .n_vars = 2,
+                        .n_bufs = N_BUFS,
+                        .spaces = spaces,
+                        .columns = columns,
+                        .maps = maps,
+                        .vars = vars,
+                        .bufs = bufs,
+                        .buf_count = count,
+                        .buf_shape = buf_shape,
+                        .var_shape = var_shape};
+}
+
+/* ---- data: 4 nodes in 2 graphs, 5 edges --------------------------------------------- */
+static void npy(const char *dir, const char *name, RtDtype dt, int rank, int64_t d0, int64_t d1,
+                const void *data) {
+    char path[100];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    RtArray a = {
+        .dt = dt, .rank = rank, .shape = {d0, d1}, .count = rank == 2 ? d0 * d1 : d0, .data = data};
+    RtAlloc from = rt_alloc_default();
+    CHECK(rt_npy_save(&from, path, &a, NULL) == GNNC_OK);
+}
+
+static const char SCHEMA[] =
+    "{\"format\": 1, \"graphs\": {\"g\": {\"count\": 2, \"columns\": {"
+    "\"label\": {\"kind\": \"float\", \"shape\": [2], \"file\": \"label.npy\"}}}},"
+    "\"nodes\": {\"n\": {\"count\": 4, \"graph\": \"g\", \"graph_ptr\": \"ptr.npy\", \"columns\": {"
+    "\"x\": {\"kind\": \"csr\", \"shape\": [4, 6], \"ptr\": \"xp.npy\", \"col\": \"xc.npy\", "
+    "\"val\": \"xv.npy\"},"
+    "\"y\": {\"kind\": \"class\", \"categories\": 2, \"file\": \"y.npy\"},"
+    "\"kind\": {\"kind\": \"cat\", \"categories\": 3, \"file\": \"kind.npy\"}}}},"
+    "\"edges\": {\"e\": {\"count\": 5, \"src\": \"n\", \"dst\": \"n\", \"file\": \"e.npy\","
+    "\"columns\": {\"w\": {\"kind\": \"float\", \"shape\": [5], \"file\": \"w.npy\"}}}}}";
+
+static char *data_new(const char *schema) {
+    char *dir = scratch_new(), path[100];
+    npy(dir, "ptr.npy", RT_DT_I64, 1, 3, 0, (int64_t[]){0, 3, 4});
+    npy(dir, "label.npy", RT_DT_F32, 1, 2, 0, (float[]){.5f, 1.5f});
+    npy(dir, "xp.npy", RT_DT_I64, 1, 5, 0, (int64_t[]){0, 2, 2, 3, 4});
+    npy(dir, "xc.npy", RT_DT_I32, 1, 4, 0, (int32_t[]){1, 4, 4, 0});
+    npy(dir, "xv.npy", RT_DT_F32, 1, 4, 0, (float[]){1, 2, 3, 4});
+    npy(dir, "y.npy", RT_DT_I64, 1, 4, 0, (int64_t[]){0, 1, -1, 1});
+    npy(dir, "kind.npy", RT_DT_I32, 1, 4, 0, (int32_t[]){2, 0, 2, 1});
+    /* file order: 2->1, 0->0, 1->1 (loop), 0->1, 3->0 */
+    npy(dir, "e.npy", RT_DT_I32, 2, 2, 5, (int32_t[]){2, 0, 1, 0, 3, 1, 0, 1, 1, 0});
+    npy(dir, "w.npy", RT_DT_F32, 1, 5, 0, (float[]){10, 11, 12, 13, 14});
+    snprintf(path, sizeof path, "%s/schema.json", dir);
+    write_file(path, schema, strlen(schema));
+    return dir;
+}
+
+static bool is_i32(gnnc_trainer *t, int b, int n, const int32_t *want) {
+    return t->x.buf[b] && memcmp(t->x.buf[b], want, sizeof *want * (size_t)n) == 0;
+}
+static bool is_i64(gnnc_trainer *t, int b, int n, const int64_t *want) {
+    return t->x.buf[b] && memcmp(t->x.buf[b], want, sizeof *want * (size_t)n) == 0;
+}
+static bool is_f32(gnnc_trainer *t, int b, int n, const float *want) {
+    return t->x.buf[b] && memcmp(t->x.buf[b], want, sizeof *want * (size_t)n) == 0;
+}
+#define I32(...)                                                                                   \
+    (int)(sizeof((int32_t[]){__VA_ARGS__}) / 4), (int32_t[]) {                                     \
+        __VA_ARGS__                                                                                \
+    }
+#define I64(...)                                                                                   \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]) {                                     \
+        __VA_ARGS__                                                                                \
+    }
+#define F32(...)                                                                                   \
+    (int)(sizeof((float[]){__VA_ARGS__}) / 4), (float[]) {                                         \
+        __VA_ARGS__                                                                                \
+    }
+
+TEST(columns_and_maps_are_bound) {
+    rt_program p = program();
+    gnnc_trainer *t = NULL;
+    char *dir = data_new(SCHEMA);
+    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+    gnnc_status st = gnnc_trainer_load(t, dir);
+    CHECK_MSG(st == GNNC_OK, "%s", gnnc_trainer_error(t));
+    if (st != GNNC_OK) return;
+    const int64_t *n = t->x.n;
+    CHECK(n[S_N] == 4 && n[S_G] == 2 && n[S_E] == 5 && n[S_F] == 6 && n[S_C] == 2 && n[S_NZ] == 4);
+    CHECK(n[S_LOOPS] == 7 && n[S_REV] == 5 && n[S_UNION] == 12);
+    CHECK(is_f32(t, B_X, F32(1, 2, 3, 4)) && is_i32(t, B_Y, I32(0, 1, -1, 1)));
+    CHECK(is_f32(t, B_LABEL, F32(.5f, 1.5f)));
+    /* stored entries */
+    CHECK(is_i32(t, B_ROW, I32(0, 0, 2, 3)) && is_i64(t, B_ROW_PTR, I64(0, 2, 2, 3, 4)));
+    CHECK(is_i32(t, B_NZCOL, I32(1, 4, 4, 0)) && is_i64(t, B_NZCOL_PTR, I64(0, 1, 2, 2, 2, 4, 4)));
+    CHECK(is_i32(t, B_NZCOL_PERM, I32(3, 0, 1, 2)));
+    /* graphs, categories */
+    CHECK(is_i32(t, B_GRAPH, I32(0, 0, 0, 1)) && is_i64(t, B_GRAPH_PTR, I64(0, 3, 4)));
+    CHECK(is_i32(t, B_CAT, I32(2, 0, 2, 1)) && is_i64(t, B_CAT_PTR, I64(0, 1, 2, 4)));
+    CHECK(is_i32(t, B_CAT_PERM, I32(1, 3, 0, 2)));
+    /* canonical edges: 0->0 (file 1), 3->0 (4), 2->1 (0), 1->1 (2), 0->1 (3) */
+    CHECK(is_i32(t, B_SRC, I32(0, 3, 2, 1, 0)) && is_i32(t, B_DST, I32(0, 0, 1, 1, 1)));
+    CHECK(is_f32(t, B_W, F32(11, 14, 10, 12, 13)));
+    CHECK(is_i64(t, B_SRC_PTR, I64(0, 2, 3, 4, 5)) && is_i32(t, B_SRC_PERM, I32(0, 4, 3, 2, 1)));
+    CHECK(is_i64(t, B_DST_PTR, I64(0, 2, 5, 5, 5)) && is_i32(t, B_DST_PERM, I32(0, 1, 2, 3, 4)));
+    /* with loops: 3->0, loop 0, 2->1, 0->1, loops 1 2 3 */
+    CHECK(is_i32(t, B_LOOP_ORIG, I32(1, -1, 2, 4, -1, -1, -1)));
+    CHECK(is_i64(t, B_LOOP_ORIG_PTR, I64(0, 0, 1, 2, 2, 3)));
+    CHECK(is_i32(t, B_LOOP_ORIG_PERM, I32(0, 2, 3)) && is_i32(t, B_IDS, I32(4, 5, 0, 3, 6, 7, 8)));
+    CHECK(is_i32(t, B_REV_SRC, I32(0, 1, 1, 1, 0)));
+    gnnc_trainer_destroy(t);
+    scratch_remove(dir);
+}
+
+TEST(balanced_cuts_cover_every_row_once) {
+    rt_program p = program();
+    gnnc_trainer *t = NULL;
+    char *dir = data_new(SCHEMA);
+    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK && gnnc_trainer_load(t, dir) == GNNC_OK);
+    for (int m = 0; m < p.n_maps; m++) {
+        const int64_t *cut = t->x.balance[m];
+        if (maps[m].ptr_buf < 0) continue;
+        const rt_space *to = &spaces[maps[m].to];
+        CHECK(cut && cut[0] == 0 &&
+              cut[RT_CHUNKS] == (to->fixed >= 0 ? to->fixed : t->x.n[to->sym]));
+        for (int c = 0; cut && c < RT_CHUNKS; c++) CHECK(cut[c] <= cut[c + 1]);
+    }
+    gnnc_trainer_destroy(t);
+    scratch_remove(dir);
+}
+
+static void refuses(const char *from, const char *to, gnnc_status want, const char *says) {
+    char schema[2 * sizeof SCHEMA];
+    const char *at = strstr(SCHEMA, from);
+    snprintf(schema, sizeof schema, "%.*s%s%s", (int)(at - SCHEMA), SCHEMA, to, at + strlen(from));
+    rt_program p = program();
+    gnnc_trainer *t = NULL;
+    char *dir = data_new(schema);
+    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+    gnnc_status st = gnnc_trainer_load(t, dir);
+    CHECK_MSG(st == want && strstr(gnnc_trainer_error(t), says), "'%s': %d %s", to, st,
+              gnnc_trainer_error(t));
+    gnnc_trainer_destroy(t);
+    scratch_remove(dir);
+}
+
+TEST(what_does_not_fit_is_named) {
+    refuses("\"categories\": 3", "\"categories\": 4", GNNC_E_SHAPE, "fixes K = 3");
+    refuses("\"graph\": \"g\", \"graph_ptr\": \"ptr.npy\", ", "", GNNC_E_MISSING, "graph_ptr");
+    refuses("\"kind\": \"class\", \"categories\": 2, \"file\": \"y.npy\"",
+            "\"kind\": \"id\", \"file\": \"y.npy\"", GNNC_E_DTYPE, "'n.y' is of kind id");
+}
+
+/* ---- weights of other programs ---------------------------------------------------------- */
+TEST(weights_of_other_shapes_and_types_load) {
+    rt_program p = program();
+    gnnc_trainer *t = NULL;
+    char *dir = data_new(SCHEMA), path[100];
+    double v[24];
+    float got[24];
+    for (int i = 0; i < 24; i++) v[i] = i;
+    snprintf(path, sizeof path, "%s/w.safetensors", dir);
+    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK && gnnc_trainer_load(t, dir) == GNNC_OK);
+    RtTensor x[2] = {{"lin.weight", {RT_DT_F64, 2, {4, 6}, 24, v, false}},
+                     {"other", {RT_DT_F64, 1, {3}, 3, v, false}}};
+    RtTensors f = {.n = 2, .v = x};
+    RtAlloc from = rt_alloc_default();
+    CHECK(rt_safetensors_save(&from, path, &f, NULL) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_load_weights(t, path) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK(gnnc_trainer_get_parameter(t, "lin.weight", got, 24) == GNNC_OK && got[23] == 23);
+    x[0].a.shape[0] = 6, x[0].a.shape[1] = 4, v[23] = 0;
+    CHECK(rt_safetensors_save(&from, path, &f, NULL) == GNNC_OK);
+    CHECK(gnnc_trainer_load_weights(t, path) == GNNC_E_SHAPE);
+    CHECK(strstr(gnnc_trainer_error(t), "is [6, 4], in the model [2, 2, 6]") != NULL);
+    x[0].name = "lin.weight_g";
+    CHECK(rt_safetensors_save(&from, path, &f, NULL) == GNNC_OK);
+    CHECK(gnnc_trainer_load_weights(t, path) == GNNC_E_MISSING);
+    CHECK(strstr(gnnc_trainer_error(t), "missing 'lin.weight'") != NULL);
+    CHECK(gnnc_trainer_get_parameter(t, "lin.weight", got, 24) == GNNC_OK && got[23] == 23);
+    gnnc_trainer_destroy(t);
+    scratch_remove(dir);
+}
+
+TEST_MAIN()
