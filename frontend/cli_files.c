@@ -144,18 +144,18 @@ bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
                             : write_beside(c, path, text, n, 0666);
 }
 
+/* No arena allocation while the file is open: running out of memory jumps away. */
 bool cli_install(Ctx *c, const char *from, const char *to) {
     struct stat s;
-    FILE *f = fopen(from, "rb");
-    if (!f || fstat(fileno(f), &s) != 0) {
-        if (f) fclose(f);
-        return cannot_write(c, to);
-    }
-    size_t size = (size_t)s.st_size;
+    if (stat(from, &s) != 0) return cannot_write(c, to);
+    size_t size = (size_t)s.st_size, n = 0;
     char *text = arena_alloc(c->a, size + 1, 1, 1);
-    size_t n = fread(text, 1, size, f);
-    fclose(f);
-    if (n != size) return cannot_write(c, to);
+    FILE *f = fopen(from, "rb");
+    if (f) {
+        n = fread(text, 1, size, f);
+        fclose(f);
+    }
+    if (!f || n != size) return cannot_write(c, to);
     if (strcmp(to, "-") == 0 || is_special(to)) return cli_write(c, to, text, n);
-    return write_beside(c, to, text, n, s.st_mode & 0777 ? s.st_mode & 0777 : 0666);
+    return write_beside(c, to, text, n, s.st_mode & 0777);
 }

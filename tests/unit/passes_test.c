@@ -287,6 +287,38 @@ TEST(optimizer_clips_by_the_global_norm) {
     with_ctx(run_clip, NULL);
 }
 
+/* ---- memory runs out at the n-th block, for every n ------------------------------------------ */
+static void *some_alloc(void *left, size_t n) {
+    return (*(int *)left)-- > 0 ? malloc(n) : NULL;
+}
+static void some_release(void *left, void *block) {
+    (void)left;
+    free(block);
+}
+
+static void run_pipeline(Ctx *c, void *arg) {
+    bool *done = arg;
+    uint32_t file = ctx_add_file(c, "tests/passes/pipeline_gcn.gir", (Span){0});
+    Module *m = file == UINT32_MAX ? NULL : module_parse(c, file);
+    StrBuf remarks = sb_new(c->a);
+    PassOptions o = {.verify_each = true, .remarks = &remarks};
+    *done = m && passes_run(c, m, passes_pipeline(2, false), &o);
+}
+
+TEST(out_of_memory_is_survived) {
+    bool done = false;
+    for (int blocks = 0; !done && blocks < 10000; blocks++) {
+        int left = blocks;
+        Allocator some = {some_alloc, some_release, &left};
+        Ctx c;
+        if (!ctx_init(&c, &some)) continue;
+        bool enough = ctx_run(&c, run_pipeline, &done);
+        CHECK(enough == done);
+        ctx_free(&c);
+    }
+    CHECK(done);
+}
+
 /* ---- driver ------------------------------------------------------------------------------- */
 static void run_mistakes(Ctx *c, void *arg) {
     (void)arg;
