@@ -88,6 +88,7 @@ int rt_cli_train(RtCli *c) {
     sigset_t signals = stop_signals(), before;
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     int code = train_blocked(c, &signals);
+    while (pending_signal(&signals)) continue; /* repeated while saving: it was obeyed */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }

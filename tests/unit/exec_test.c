@@ -140,6 +140,32 @@ TEST(ranks_are_averaged_over_ties) {
     rt_pool_free(&rt.pool);
 }
 
+/* ---- effects -------------------------------------------------------------------------- */
+static char last_message[256];
+static void note_message(void *user, const char *text) {
+    (void)user;
+    snprintf(last_message, sizeof last_message, "%s", text);
+}
+
+TEST(print_and_assert_reach_the_host) {
+    RtExec x;
+    RtRuntime rt;
+    int64_t n[N_TINY_SYMS] = {3, 5, 4, 0, 0};
+    float weight[4] = {1, 2.5f, -3, 4}, loss = .25f;
+    void *buf[N_TINY_BUFS] = {[B_WEIGHT] = weight, [B_LOSS] = &loss};
+    exec_new(&x, &rt, &tiny_program);
+    x.n = n;
+    x.buf = buf;
+    CHECK(rt_print(&x, "w", 1, (int[]){B_WEIGHT}) == GNNC_OK); /* nobody listens */
+    rt.message = note_message;
+    CHECK(rt_print(&x, "w and loss", 2, (int[]){B_WEIGHT, B_LOSS}) == GNNC_OK);
+    CHECK_STR(last_message, "w and loss [1, 2.5, -3, 4] 0.25");
+    CHECK(rt_assert(&x, "positive", (uint8_t[]){1, 1}, 2) == GNNC_OK);
+    CHECK(rt_assert(&x, "positive", (uint8_t[]){1, 0}, 2) == GNNC_E_ASSERT);
+    CHECK_STR(rt.err.text, "assertion failed: positive (element 1)");
+    rt_pool_free(&rt.pool);
+}
+
 /* ---- initialisers -------------------------------------------------------------------------- */
 static rt_var one_var;
 static int64_t var_count;
