@@ -161,6 +161,7 @@ LReg *cg_lookup(const Env *e, const Space *s);
 /* ---- values at an index (lower_value.c, lower_index.c) ---------------------- */
 LReg *cg_value(Gen *g, const Op *op, const Env *env);
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
+int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **parts);
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
 LReg *cg_map_at(Gen *g, Map *m, LReg *from); /* I64 */
 bool cg_is_root(const Gen *g, const Op *op);

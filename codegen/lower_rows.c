@@ -92,6 +92,36 @@ static int64_t tile_width(const Expr *size) {
     return 0;
 }
 
+/* Spaces that some view under op wants in place of `axis`. */
+static int wanted_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return 0;
+    if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
+    int n = 0;
+    for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM) && n < 2; i++)
+        n = wanted_parts(g, op->in[i], axis, parts);
+    return n;
+}
+
+/* Walks the axis by its parts, so that a view needs no division: true when done. */
+static bool in_parts(Rows *r, const Env *env, Space *axis) {
+    Gen *g = r->g;
+    Space *const *part = NULL;
+    Split s = {0};
+    for (int i = 0; i < r->n && s.n < 2; i++) s.n = wanted_parts(g, r->value[i], axis, &part);
+    if (s.n < 2) return false;
+    for (int k = 0; k < s.n; k++) {
+        LReg *i = cg_open_for(g, part[k]->size, "f");
+        LReg *size = cg_size(g, part[k]->size);
+        s.space[k] = part[k];
+        s.part[k] = i;
+        s.whole = k ? cg_index(g, L_FN_IADD, cg_index(g, L_FN_IMUL, s.whole, size), i) : i;
+    }
+    vec_push(g->a, &g->splits, s);
+    values_and_stores(r, cg_bind(g, env, axis, s.whole));
+    for (int k = 0; k < s.n; k++) cg_close(g);
+    return true;
+}
+
 /* A single reduction along a space of unknown width is summed in its own row. */
 static bool in_own_row(const Rows *r, Space *axis) {
     if (r->n != 1 || tile_width(axis->size) || !cg_wants_tile(r->value[0], axis)) return false;
@@ -109,6 +139,7 @@ static void last_space(Rows *r, const Env *env, Space *s) {
     }
     if (!width) width = TILE;
     bool tiles = cg_count_tiles(g, r->value, r->n, s) > 0;
+    if (!tiles && in_parts(r, env, s)) return;
     if (tiles && !whole) {
         const Expr *w = expr_const(g->a, width);
         tile = cg_open_for(g, expr_ceildiv(g->a, s->size, w), "t");

@@ -178,6 +178,19 @@ const Env *cg_view_env(Gen *g, const Op *op, const Env *env) {
     return out;
 }
 
+/* The spaces that the view's operand has in place of `whole`; how many, 0 = not so. */
+int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts) {
+    const Type *r = &op->type, *x = &op->in[0]->type;
+    for (int i = 0, j = 0, ni, nj; i < r->rank && j < x->rank; i += ni, j += nj) {
+        ni = nj = 1;
+        if (r->dim[i] == x->dim[j]) continue;
+        match_groups(g, r, i, x, j, &ni, &nj);
+        *parts = x->dim + j;
+        if (r->dim[i] == whole) return ni == 1 ? nj : 0;
+    }
+    return 0;
+}
+
 /* ---- random: runtime/rng.h says what the row and the column are -------------------------- */
 static LReg *logical_row(Gen *g, Space *s, LReg *i) {
     if (s->kind == SP_NZ) {

@@ -317,6 +317,13 @@ static const Form forms[] = {
      "    output \"t\" %t\n"
      "    output \"y\" %r\n",
      NULL, 2},
+    {"    %z = data v.z : f32[v, H, O]\n"
+     "    %t = fused tanh %z : f32[v, H, O]\n"
+     "    %f = fused view %t : f32[v, HO]\n"
+     "    %u = fused random 1 : f32[v, HO]\n"
+     "    %y = mul %f, %u : f32[v, HO]\n"
+     "    output \"y\" %y\n",
+     NULL, 1},
     /* long reductions: to a scalar, and to a small matrix; max of nothing is 0 */
     {"    %z = data v.z : f32[v, H, O]\n"
      "    %e = fused exp %z : f32[v, H, O]\n"
