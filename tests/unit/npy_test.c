@@ -19,7 +19,8 @@ static gnnc_status parse(const char *header, size_t n_data, RtArray *a, RtError 
     static RtPool pool;
     rt_pool_init(&pool, NULL);
     *err = (RtError){""};
-    gnnc_status st = rt_npy_parse(&pool, (RtBytes){buf, make(buf, header, n_data)}, "t.npy", a, err);
+    gnnc_status st =
+        rt_npy_parse(&pool, (RtBytes){buf, make(buf, header, n_data)}, "t.npy", a, err);
     rt_pool_free(&pool);
     return st;
 }
@@ -134,8 +135,8 @@ TEST(saved_arrays_read_back) {
 TEST(column_major_becomes_row_major) {
     int32_t cm[6] = {1, 2, 3, 4, 5, 6}; /* [2, 3]: columns (1,2) (3,4) (5,6) */
     const int32_t want[6] = {1, 3, 5, 2, 4, 6};
-    RtArray a = {.dt = RT_DT_I32, .rank = 2, .shape = {2, 3}, .count = 6, .data = cm,
-                 .fortran = true};
+    RtArray a = {
+        .dt = RT_DT_I32, .rank = 2, .shape = {2, 3}, .count = 6, .data = cm, .fortran = true};
     RtPool pool;
     rt_pool_init(&pool, NULL);
     RtArray r = rt_array_row_major(&pool, &a);
