@@ -1,0 +1,471 @@
+/* Data directories: all kinds of columns written, read back, broken one by one. */
+#include "test.h"
+
+#include <math.h>
+#include <sys/stat.h>
+
+#include "runtime/data.h"
+#include "rt_test_util.h"
+
+/* ---- a small data set with everything in it ------------------------------------ */
+/* 4 users, 3 items in 2 baskets; users buy items, users follow users. */
+static const float AGE[4] = {20, 30, 40, 50};
+static const float FEATURES[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+static const int32_t CITY[4] = {0, 1, 1, 0}, LABEL[4] = {2, -1, 0, 1};
+static const float TAGS[8] = {0, 1, NAN, 1, 0, 0, 1, NAN};
+static const double WHEN[4] = {1.5, 2.5, NAN, 0};
+static const int64_t KEY[4] = {100, (int64_t)1 << 40, -1, 7};
+static const int8_t SPLITS[8] = {1, 2, 3, 0, 3, 2, 1, 1};
+static const int64_t PTR[5] = {0, 2, 2, 3, 4}, BASKET[3] = {0, 1, 3};
+static const int32_t COL[4] = {0, 4, 2, 1};
+static const float VAL[4] = {1, 2, 3, 4}, PRICE[3] = {9, 8, 7}, TOTAL[2] = {9, 15};
+static const int32_t BUYS_SRC[3] = {3, 0, 1}, BUYS_DST[3] = {2, 0, 2};
+static const int32_t FOLLOWS_SRC[2] = {0, 1}, FOLLOWS_DST[2] = {1, 0};
+static const char *const CITIES[2] = {"Rome", "Os\"lo"};
+
+#define COLUMN(k, n, NAME) .kind = RT_COL_##k, .n_rows = n, .rank = 1, .shape = {n}, .name = NAME
+
+static RtColumn user_columns[] = {
+    {COLUMN(FLOAT, 4, "age"), .f32 = AGE},
+    {.kind = RT_COL_FLOAT, .n_rows = 4, .rank = 2, .shape = {4, 3}, .name = "f", .f32 = FEATURES},
+    {COLUMN(CAT, 4, "city"), .i32 = CITY, .n_categories = 2, .names = CITIES},
+    {COLUMN(CLASS, 4, "y"), .i32 = LABEL, .n_categories = 3},
+    {.kind = RT_COL_MULTILABEL,
+     .n_rows = 4,
+     .rank = 2,
+     .shape = {4, 2},
+     .name = "tags",
+     .f32 = TAGS},
+    {COLUMN(TIME, 4, "since"), .f64 = WHEN},
+    {COLUMN(ID, 4, "key"), .i64 = KEY},
+    {COLUMN(SPLIT, 4, "split"), .splits = SPLITS, .n_splits = 2},
+    {.kind = RT_COL_CSR,
+     .n_rows = 4,
+     .rank = 2,
+     .shape = {4, 5},
+     .name = "x",
+     .csr = {4, 5, 4, PTR, COL, VAL}},
+};
+static RtColumn buys_columns[] = {{COLUMN(FLOAT, 3, "price"), .f32 = PRICE}};
+static RtColumn basket_columns[] = {{COLUMN(FLOAT, 2, "total"), .f32 = TOTAL}};
+
+static RtTable node_tables[] = {
+    {.name = "user", .count = 4, .n_columns = 9, .columns = user_columns, .graph = -1},
+    {.name = "item", .count = 3, .graph = 0, .graph_ptr = BASKET},
+};
+static RtTable edge_tables[] = {
+    {.name = "buys",
+     .count = 3,
+     .n_columns = 1,
+     .columns = buys_columns,
+     .src_type = 0,
+     .dst_type = 1,
+     .src = BUYS_SRC,
+     .dst = BUYS_DST},
+    {.name = "follows", .count = 2, .src = FOLLOWS_SRC, .dst = FOLLOWS_DST},
+};
+static RtTable graph_tables[] = {
+    {.name = "basket", .count = 2, .n_columns = 1, .columns = basket_columns},
+};
+
+static RtDataset sample(const RtAlloc *from) {
+    RtDataset d = {.name = "shop",
+                   .source = "a test",
+                   .licence = "none",
+                   .n_nodes = 2,
+                   .n_edges = 2,
+                   .n_graphs = 1,
+                   .nodes = node_tables,
+                   .edges = edge_tables,
+                   .graphs = graph_tables};
+    rt_pool_init(&d.pool, from);
+    return d;
+}
+
+static char dir[128];
+
+static gnnc_status write_sample(const RtAlloc *from, bool replace, RtError *err) {
+    RtDataset d = sample(from);
+    return rt_dataset_write(&d, dir, replace, err);
+}
+
+static const char *begin(void) {
+    const char *scratch = scratch_new();
+    RtError err = {""};
+    snprintf(dir, sizeof dir, "%s/shop", scratch);
+    CHECK_MSG(write_sample(NULL, false, &err) == GNNC_OK, "%s", err.text);
+    return scratch;
+}
+
+/* ---- reading back ----------------------------------------------------------------- */
+static void check_columns(const RtTable *user) {
+    const RtColumn *c = rt_table_column(user, "f");
+    CHECK(c && c->rank == 2 && c->shape[1] == 3 && !memcmp(c->f32, FEATURES, sizeof FEATURES));
+    c = rt_table_column(user, "city");
+    CHECK(c && c->n_categories == 2 && !memcmp(c->i32, CITY, sizeof CITY));
+    CHECK_STR(c->names[1], "Os\"lo");
+    c = rt_table_column(user, "y");
+    CHECK(c && c->kind == RT_COL_CLASS && !memcmp(c->i32, LABEL, sizeof LABEL));
+    c = rt_table_column(user, "tags");
+    CHECK(c && isnan(c->f32[2]) && c->f32[3] == 1);
+    c = rt_table_column(user, "since");
+    CHECK(c && isnan(c->f64[2]) && c->f64[0] == 1.5);
+    c = rt_table_column(user, "key");
+    CHECK(c && !memcmp(c->i64, KEY, sizeof KEY));
+    c = rt_table_column(user, "split");
+    CHECK(c && c->n_splits == 2 && !memcmp(c->splits, SPLITS, sizeof SPLITS));
+    c = rt_table_column(user, "x");
+    CHECK(c && c->csr.nnz == 4 && c->csr.n_cols == 5 && !memcmp(c->csr.col, COL, sizeof COL));
+    CHECK(!memcmp(c->csr.ptr, PTR, sizeof PTR) && !memcmp(c->csr.val, VAL, sizeof VAL));
+    CHECK(!rt_table_column(user, "none"));
+}
+
+TEST(written_data_read_back) {
+    const char *scratch = begin();
+    RtDataset *d;
+    RtError err = {""};
+    CHECK_MSG(rt_dataset_open(NULL, dir, &d, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    CHECK_STR(d->name, "shop");
+    CHECK_STR(d->licence, "none");
+    const RtTable *user = rt_dataset_nodes(d, "user"), *item = rt_dataset_nodes(d, "item");
+    CHECK(user && user->count == 4 && user->n_columns == 9 && user->graph == -1);
+    check_columns(user);
+    CHECK(item && item->graph == 0 && !memcmp(item->graph_ptr, BASKET, sizeof BASKET));
+    const RtTable *buys = rt_dataset_edges(d, "buys");
+    CHECK(buys && buys->src_type == 0 && buys->dst_type == 1);
+    CHECK(!memcmp(buys->src, BUYS_SRC, sizeof BUYS_SRC));
+    CHECK(!memcmp(buys->dst, BUYS_DST, sizeof BUYS_DST));
+    CHECK(rt_dataset_graphs(d, "basket") && !rt_dataset_graphs(d, "user"));
+    const int32_t *of;
+    CHECK(rt_table_graph_of(&d->pool, item, 2, &of, NULL) == GNNC_OK);
+    CHECK(of[0] == 0 && of[1] == 1 && of[2] == 1);
+    rt_dataset_close(d);
+    scratch_remove(scratch);
+}
+
+TEST(columns_follow_another_order) {
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    const int32_t order[3] = {3, 0, 0};
+    for (int i = 0; i < 9; i++) {
+        RtColumn c;
+        CHECK(rt_column_take(&pool, &user_columns[i], order, 3, &c, NULL) == GNNC_OK);
+        CHECK(c.n_rows == 3 && c.shape[0] == 3);
+        CHECK(rt_column_check(&c, "t", NULL) == GNNC_OK);
+        if (i == 1) CHECK(c.f32[0] == 10 && c.f32[3] == 1 && c.f32[8] == 3);
+        if (i == 3) CHECK(c.i32[0] == 1 && c.i32[1] == 2);
+        if (i == 7) CHECK(c.splits[0] == 0 && c.splits[3] == 1 && c.splits[4] == 3);
+        if (i == 8) CHECK(c.csr.nnz == 5 && c.csr.col[0] == 1 && c.csr.ptr[1] == 1);
+    }
+    const int32_t *split;
+    RtError err = {""};
+    CHECK(rt_column_split(&pool, &user_columns[7], 1, &split, &err) == GNNC_OK);
+    CHECK(split[0] == 3 && split[3] == 1);
+    CHECK(rt_column_split(&pool, &user_columns[7], 2, &split, &err) == GNNC_E_RANGE);
+    CHECK_STR(err.text, "split 2: column 'split' has splits 0 to 1");
+    rt_pool_free(&pool);
+}
+
+/* ---- directories -------------------------------------------------------------------- */
+TEST(replaces_only_data_directories) {
+    const char *scratch = begin();
+    RtError err = {""};
+    char other[160];
+    CHECK(write_sample(NULL, false, &err) == GNNC_E_IO);
+    CHECK_MSG(strstr(err.text, "exists already"), "%s", err.text);
+    CHECK(write_sample(NULL, true, NULL) == GNNC_OK);
+    CHECK(count_entries(scratch) == 1);
+    snprintf(other, sizeof other, "%s/schema.json", dir);
+    unlink(other);
+    err = (RtError){""};
+    CHECK(write_sample(NULL, true, &err) == GNNC_E_IO);
+    CHECK_MSG(strstr(err.text, "not a data directory"), "%s", err.text);
+    CHECK(count_entries(scratch) == 1);
+    scratch_remove(dir);
+    mkdir(dir, 0777); /* an empty directory is no loss */
+    CHECK(write_sample(NULL, false, NULL) == GNNC_OK);
+    scratch_remove(scratch);
+}
+
+TEST(refuses_names_that_are_no_identifiers) {
+    const char *scratch = begin();
+    RtError err = {""};
+    char old[sizeof dir];
+    memcpy(old, dir, sizeof dir);
+    snprintf(dir, sizeof dir, "%s/two", scratch);
+    edge_tables[1].name = "../follows";
+    CHECK(write_sample(NULL, false, &err) == GNNC_E_ARG);
+    CHECK_MSG(strstr(err.text, "'../follows' cannot name"), "%s", err.text);
+    edge_tables[1].name = "follows";
+    CHECK(count_entries(scratch) == 1);
+    scratch_remove(scratch);
+}
+
+/* ---- broken data ---------------------------------------------------------------------- */
+/* The sample directory with one file replaced. */
+typedef struct {
+    const char *name;
+    const void *p;
+    size_t n;
+} Patch;
+
+static gnnc_status get(void *user, RtPool *pool, const char *name, RtBytes *out, RtError *err) {
+    const Patch *p = user;
+    char path[400];
+    if (strcmp(name, p->name) == 0) {
+        *out = (RtBytes){p->p, p->n};
+        return GNNC_OK;
+    }
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return rt_file_map(pool, path, out, err);
+}
+
+static gnnc_status open_patched(const Patch *p, RtError *err) {
+    RtDataset *d;
+    RtFiles files = {get, (void *)(uintptr_t)p};
+    *err = (RtError){""};
+    gnnc_status st = rt_dataset_open_files(NULL, &files, &d, err);
+    rt_dataset_close(d);
+    return st;
+}
+
+static void expect(const char *file, RtDtype dt, int rank, const int64_t *shape, const void *data,
+                   gnnc_status want, const char *text) {
+    char path[200];
+    RtPool pool;
+    RtBytes bytes;
+    RtError err;
+    RtArray a = {.dt = dt, .rank = rank, .data = data};
+    memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
+    rt_pool_init(&pool, NULL);
+    snprintf(path, sizeof path, "%s.tmp.npy", dir);
+    CHECK(rt_npy_save(NULL, path, &a, NULL) == GNNC_OK);
+    CHECK(rt_file_map(&pool, path, &bytes, NULL) == GNNC_OK);
+    gnnc_status st = open_patched(&(Patch){file, bytes.p, bytes.n}, &err);
+    CHECK_MSG(st == want, "%s: status %d, %s", file, st, err.text);
+    CHECK_STR(err.text, text);
+    rt_pool_free(&pool);
+}
+
+#define SHAPE(...)                                                                                 \
+    (int64_t[]) {                                                                                  \
+        __VA_ARGS__                                                                                \
+    }
+
+TEST(each_broken_column_is_named_with_its_row) {
+    const char *scratch = begin();
+    expect("node.user.age.npy", RT_DT_F32, 1, SHAPE(4), (float[]){1, 2, NAN, 4}, GNNC_E_VALUE,
+           "user.age: row 2: value is NaN");
+    expect("node.user.f.npy", RT_DT_F32, 2, SHAPE(4, 3),
+           (float[]){1, 2, 3, 4, -INFINITY, 6, 7, 8, 9, 1, 1, 1}, GNNC_E_VALUE,
+           "user.f: row 1: value is infinite");
+    expect("node.user.f.npy", RT_DT_F32, 2, SHAPE(4, 2), FEATURES, GNNC_E_SHAPE,
+           "node.user.f.npy: size 2 in dimension 1, the schema says 3");
+    expect("node.user.f.npy", RT_DT_F32, 1, SHAPE(4), FEATURES, GNNC_E_SHAPE,
+           "node.user.f.npy: 1 dimensions, the schema says 2");
+    expect("node.user.city.npy", RT_DT_I32, 1, SHAPE(4), (int32_t[]){0, 1, 2, 0}, GNNC_E_RANGE,
+           "user.city: row 2: 2 is no category of 2");
+    expect("node.user.city.npy", RT_DT_I32, 1, SHAPE(4), (int32_t[]){0, -1, 1, 0}, GNNC_E_RANGE,
+           "user.city: row 1: -1 is no category of 2");
+    expect("node.user.city.npy", RT_DT_F32, 1, SHAPE(4), AGE, GNNC_E_DTYPE,
+           "node.user.city.npy: holds F32, integers wanted");
+    expect("node.user.y.npy", RT_DT_I64, 1, SHAPE(4), (int64_t[]){0, 1, 2, (int64_t)1 << 33},
+           GNNC_E_RANGE, "node.user.y.npy: element 3 is 8589934592, beyond 32 bits");
+    expect("node.user.split.npy", RT_DT_I8, 2, SHAPE(2, 4), (int8_t[]){0, 1, 2, 3, 0, 0, 4, 0},
+           GNNC_E_RANGE, "user.split: row 2: a split is 0 none, 1 train, 2 validation or 3 test");
+    expect("node.user.since.npy", RT_DT_F64, 1, SHAPE(4), (double[]){1, INFINITY, 2, 3},
+           GNNC_E_VALUE, "user.since: row 1: time is infinite");
+    expect("node.user.key.npy", RT_DT_F64, 1, SHAPE(4), WHEN, GNNC_E_DTYPE,
+           "node.user.key.npy: holds F64, integers wanted");
+    expect("edge.buys.npy", RT_DT_I32, 2, SHAPE(2, 3), (int32_t[]){3, 0, 4, 2, 0, 2}, GNNC_E_RANGE,
+           "buys: edge 2: source 4 is no 'user' node: there are 4");
+    expect("edge.buys.npy", RT_DT_I32, 2, SHAPE(2, 3), (int32_t[]){3, 0, 1, 2, -1, 2}, GNNC_E_RANGE,
+           "buys: edge 1: destination -1 is no 'item' node: there are 3");
+    expect("node.item.graph_ptr.npy", RT_DT_I64, 1, SHAPE(3), (int64_t[]){0, 2, 1}, GNNC_E_FORMAT,
+           "item: graph 1: graph pointers must ascend");
+    expect("node.item.graph_ptr.npy", RT_DT_I64, 1, SHAPE(3), (int64_t[]){0, 1, 2}, GNNC_E_FORMAT,
+           "item: graph pointers must run from 0 to 3");
+    scratch_remove(scratch);
+}
+
+TEST(each_broken_csr_is_named_with_its_row) {
+    const char *scratch = begin(), *ptr = "node.user.x.ptr.npy", *col = "node.user.x.col.npy";
+    expect(ptr, RT_DT_I64, 1, SHAPE(5), (int64_t[]){0, 2, 1, 3, 4}, GNNC_E_FORMAT,
+           "user.x: row 1: row pointers must ascend and stay inside");
+    expect(ptr, RT_DT_I64, 1, SHAPE(5), (int64_t[]){0, 2, 2, 3, 1 << 20}, GNNC_E_FORMAT,
+           "user.x: row 3: row pointers must ascend and stay inside");
+    expect(ptr, RT_DT_I64, 1, SHAPE(5), (int64_t[]){1, 2, 2, 3, 4}, GNNC_E_FORMAT,
+           "user.x: row 0: row pointers must start at 0");
+    expect(ptr, RT_DT_I64, 1, SHAPE(5), (int64_t[]){0, 2, 2, 3, 3}, GNNC_E_FORMAT,
+           "user.x: row pointers end at 3 of 4 entries");
+    expect(ptr, RT_DT_I64, 1, SHAPE(4), (int64_t[]){0, 2, 2, 3}, GNNC_E_SHAPE,
+           "node.user.x.ptr.npy: size 4 in dimension 0, the schema says 5");
+    expect(col, RT_DT_I32, 1, SHAPE(4), (int32_t[]){0, 5, 2, 1}, GNNC_E_RANGE,
+           "user.x: row 0: column index out of range");
+    expect(col, RT_DT_I32, 1, SHAPE(4), (int32_t[]){4, 0, 2, 1}, GNNC_E_FORMAT,
+           "user.x: row 0: column indices must ascend");
+    expect(col, RT_DT_I32, 1, SHAPE(4), (int32_t[]){3, 3, 2, 1}, GNNC_E_FORMAT,
+           "user.x: row 0: column indices must ascend");
+    expect("node.user.x.val.npy", RT_DT_F32, 1, SHAPE(4), (float[]){1, 2, 3, INFINITY},
+           GNNC_E_VALUE, "user.x: row 3: value is infinite");
+    scratch_remove(scratch);
+}
+
+TEST(other_element_types_are_converted) {
+    const char *scratch = begin();
+    expect("node.user.age.npy", RT_DT_I16, 1, SHAPE(4), (int16_t[]){1, 2, 3, 4}, GNNC_OK, "");
+    expect("node.user.f.npy", RT_DT_F64, 2, SHAPE(4, 3), (double[12]){1}, GNNC_OK, "");
+    expect("node.user.y.npy", RT_DT_U8, 1, SHAPE(4), (uint8_t[]){0, 1, 2, 0}, GNNC_OK, "");
+    expect("node.user.split.npy", RT_DT_I32, 1, SHAPE(4), (int32_t[]){0, 1, 2, 3}, GNNC_OK, "");
+    expect("node.user.x.ptr.npy", RT_DT_I32, 1, SHAPE(5), (int32_t[]){0, 2, 2, 3, 4}, GNNC_OK, "");
+    expect("edge.buys.npy", RT_DT_I64, 2, SHAPE(2, 3), (int64_t[]){3, 0, 1, 2, 0, 2}, GNNC_OK, "");
+    scratch_remove(scratch);
+}
+
+TEST(broken_schemas) {
+    static const struct {
+        const char *text, *message;
+    } bad[] = {
+        {"", "schema.json:1: text ends where a value is expected"},
+        {"{", "schema.json:1: a key in quotes is expected"},
+        {"[]", "schema.json:1: data set: an object is expected"},
+        {"{}", "schema.json:1: data set: 'format' must be 1"},
+        {"{\"format\": 2}", "schema.json:1: data set: 'format' must be 1"},
+        {"{\"format\": 1} x", "schema.json:1: unexpected text after the value"},
+        {"{\"format\": 1,\n \"node\": {}}", "schema.json:2: data set: unknown key 'node'"},
+        {"{\"format\": 1, \"format\": 1}", "schema.json:1: key 'format' is repeated"},
+        {"{\"format\": 1, \"nodes\": []}", "schema.json:1: nodes: an object is expected"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {}}}",
+         "schema.json:1: a: 'count' must be a whole number below 2^31"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": -1}}}",
+         "schema.json:1: a: 'count' must be a whole number below 2^31"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1e3}}}",
+         "schema.json:1: a: 'count' must be a whole number below 2^31"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"columns\": {\"x\": {\"kind\": "
+         "\"q\"}}}}}",
+         "schema.json:1: a.x: unknown 'kind'"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"columns\": {\"x\": {\"kind\": "
+         "\"float\", \"file\": \"../x.npy\"}}}}}",
+         "schema.json:1: a.x: 'file' must name a file here"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 0, \"columns\": {\"x\": {\"kind\": "
+         "\"float\", \"shape\": [0, 2000000000, 2000000000, 2000000000], \"file\": \"x.npy\"}}}}}",
+         "schema.json:1: a.x: a row has more than 2^31 - 1 elements"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"columns\": {\"x\": {\"kind\": "
+         "\"class\", \"file\": \"x.npy\"}}}}}",
+         "schema.json:1: a.x: 'categories' must be a whole number"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"columns\": {\"x\": {\"kind\": "
+         "\"csr\"}}}}}",
+         "schema.json:1: a.x: 'shape' must be an array of sizes"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"graph\": \"g\"}}}",
+         "schema.json:1: a: 'graph' names no graph type"},
+        {"{\"format\": 1, \"edges\": {\"e\": {\"count\": 1, \"src\": \"a\", \"dst\": \"a\"}}}",
+         "schema.json:1: e: 'src' and 'dst' must name node types"},
+        {"{\"format\": 1, \"name\": \"\\u0000\"}", "schema.json:1: invalid escape inside a string"},
+        {"{\"format\": 01}", "schema.json:1: malformed value"},
+    };
+    const char *scratch = begin();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        RtError err;
+        Patch p = {"schema.json", bad[i].text, strlen(bad[i].text)};
+        CHECK_MSG(open_patched(&p, &err) == GNNC_E_FORMAT, "accepted: %s", bad[i].text);
+        CHECK_STR(err.text, bad[i].message);
+    }
+    static char deep[100001];
+    memset(deep, '[', sizeof deep - 1);
+    RtError err;
+    CHECK(open_patched(&(Patch){"schema.json", deep, sizeof deep - 1}, &err) == GNNC_E_FORMAT);
+    CHECK_STR(err.text, "schema.json:1: nested too deeply");
+    scratch_remove(scratch);
+}
+
+TEST(masks_instead_of_codes) {
+    static const char schema[] =
+        "{\"format\": 1, \"nodes\": {\"a\": {\"count\": 4, \"columns\": {\"s\": {\"kind\": "
+        "\"split\", "
+        "\"train\": \"node.user.city.npy\", \"val\": \"none.npy\", \"test\": \"none.npy\"}}}}}";
+    const char *scratch = begin();
+    char path[200];
+    RtDataset *d;
+    RtError err;
+    snprintf(path, sizeof path, "%s/none.npy", dir);
+    RtArray none = {.dt = RT_DT_BOOL, .rank = 1, .shape = {4}, .data = (uint8_t[]){1, 0, 0, 0}};
+    CHECK(rt_npy_save(NULL, path, &none, NULL) == GNNC_OK);
+    CHECK(open_patched(&(Patch){"schema.json", schema, strlen(schema)}, &err) == GNNC_E_RANGE);
+    CHECK_STR(err.text, "none.npy: row 0 is in two parts of split 0"); /* val and test */
+    none.data = (uint8_t[]){0, 0, 0, 0};
+    CHECK(rt_npy_save(NULL, path, &none, NULL) == GNNC_OK);
+    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}};
+    CHECK(rt_dataset_open_files(NULL, &files, &d, NULL) == GNNC_OK);
+    const int8_t want[4] = {0, 1, 1, 0};
+    CHECK(d && !memcmp(d->nodes->columns->splits, want, 4));
+    rt_dataset_close(d);
+    scratch_remove(scratch);
+}
+
+TEST(missing_files_are_named) {
+    RtDataset *d = (RtDataset *)1;
+    RtError err = {""};
+    CHECK(rt_dataset_open(NULL, "/nowhere/data", &d, &err) == GNNC_E_IO);
+    CHECK_STR(err.text, "/nowhere/data/schema.json: cannot open: No such file or directory");
+    CHECK(d == NULL);
+    const char *scratch = begin();
+    char path[200];
+    snprintf(path, sizeof path, "%s/node.user.y.npy", dir);
+    unlink(path);
+    err = (RtError){""};
+    CHECK(rt_dataset_open(NULL, dir, &d, &err) == GNNC_E_IO);
+    CHECK_MSG(strstr(err.text, "/shop/node.user.y.npy: cannot open"), "%s", err.text);
+    mkdir(path, 0777);
+    err = (RtError){""};
+    CHECK(rt_dataset_open(NULL, dir, &d, &err) == GNNC_E_IO);
+    CHECK_MSG(strstr(err.text, "not a regular file"), "%s", err.text);
+    scratch_remove(scratch);
+}
+
+TEST(every_failed_allocation_is_survived) {
+    const char *scratch = begin();
+    gnnc_status st = GNNC_E_NOMEM;
+    for (long k = 0; st != GNNC_OK && k < 2000; k++) {
+        FailingAlloc f;
+        RtDataset *d;
+        RtError err = {""};
+        RtAlloc from = failing(&f, k);
+        st = rt_dataset_open(&from, dir, &d, &err);
+        CHECK(st == GNNC_OK || (st == GNNC_E_NOMEM && !d && err.text[0]));
+        rt_dataset_close(d);
+        CHECK(f.n_live == 0);
+    }
+    CHECK(st == GNNC_OK);
+    scratch_remove(dir);
+    st = GNNC_E_NOMEM;
+    for (long k = 0; st != GNNC_OK && k < 2000; k++) {
+        FailingAlloc f;
+        RtAlloc from = failing(&f, k);
+        st = write_sample(&from, false, NULL);
+        CHECK(f.n_live == 0);
+        CHECK(count_entries(scratch) == (st == GNNC_OK)); /* whole or not there */
+    }
+    CHECK(st == GNNC_OK);
+    scratch_remove(scratch);
+}
+
+TEST(cora_opens) {
+    RtDataset *d;
+    RtError err = {""};
+    if (access("models/data/cora/schema.json", R_OK) != 0) return; /* not run from the root */
+    CHECK_MSG(rt_dataset_open(NULL, "models/data/cora", &d, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    const RtTable *paper = rt_dataset_nodes(d, "paper"), *cites = rt_dataset_edges(d, "cites");
+    CHECK(paper && paper->count == 2708 && cites && cites->count == 10556);
+    const RtColumn *x = rt_table_column(paper, "x");
+    CHECK(x && x->csr.nnz == 49216 && x->csr.n_cols == 1433);
+    for (int64_t r = 0; x && r < paper->count; r++) {
+        double sum = 0;
+        for (int64_t e = x->csr.ptr[r]; e < x->csr.ptr[r + 1]; e++) sum += x->csr.val[e];
+        CHECK(fabs(sum - 1) < 1e-5);
+    }
+    rt_dataset_close(d);
+}
+
+TEST_MAIN()
