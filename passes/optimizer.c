@@ -8,7 +8,8 @@
  * So updates fuse, lower and print like anything else, and no target knows an
  * optimizer.  What depends on the step alone (learning rate, bias corrections) is
  * computed once as scalars.  The runtime gives `lr` after its schedule, and `step`,
- * counted from 1.
+ * counted from 1; `weight_decay` too, so that the trainer's option can change it, but
+ * not that of a group with its own.
  *
  *   SGD     torch.optim.SGD: dampening 0; buffer "opt.m.<path>" starts at 0, which
  *           makes PyTorch's special first step the general one; Nesterov.
@@ -172,18 +173,22 @@ static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     return u;
 }
 
+/* The default decay comes from the runtime; a group's own is a constant. NULL = none. */
+static Op *decay_of(Optim *o, const ParamGroup *g) {
+    if (g->weight_decay == 0) return NULL;
+    return g->name ? num(o, g->weight_decay) : b_input(&o->b, "weight_decay", DT_F32);
+}
+
 static Update update(Optim *o, const Grad *gr) {
     ParamGroup group = group_of(o->r, gr->var);
     o->b.span = gr->var->span;
     Op *p = b_var(&o->b, gr->var), *g = gr->grad;
-    Op *lr = scale(o, o->lr, group.lr_scale);
+    Op *lr = scale(o, o->lr, group.lr_scale), *decay = decay_of(o, &group);
     if (o->clip) g = mul(o, g, o->clip);
-    if (group.weight_decay != 0) {
-        if (o->r->kind == OPTIM_ADAMW)
-            p = mul(o, p, sub(o, o->one, scale(o, lr, group.weight_decay)));
-        else
-            g = add(o, g, scale(o, p, group.weight_decay));
-    }
+    if (decay && o->r->kind == OPTIM_ADAMW)
+        p = mul(o, p, sub(o, o->one, mul(o, lr, decay)));
+    else if (decay)
+        g = add(o, g, mul(o, p, decay));
     return o->r->kind == OPTIM_SGD ? sgd(o, gr->var, p, g, lr) : adam(o, gr->var, p, g, lr);
 }
 

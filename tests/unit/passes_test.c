@@ -121,6 +121,7 @@ static Interp *train_twice(Ctx *c, Module *m, const char *passes) {
     if (load) CHECK_MSG(interp_run(in, load), "%s", interp_error(in));
     for (int step = 1; step <= 2; step++) {
         interp_set_input(in, "lr", 0.01);
+        interp_set_input(in, "weight_decay", 5e-4);
         interp_set_input(in, "step", step);
         CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
     }
@@ -252,6 +253,7 @@ static void run_rule(Ctx *c, void *arg) {
     double p[3] = {0.5, -2, 3}, mm[3] = {0}, v[3] = {0};
     for (int t = 1; t <= 20; t++) {
         interp_set_input(in, "lr", 0.1);
+        interp_set_input(in, "weight_decay", 0.01);
         interp_set_input(in, "step", t);
         CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
         const double *got = interp_var(in, var_find(m, "w"));
