@@ -186,6 +186,7 @@ void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, Spac
 int cg_count_tiles(Gen *g, const Op *const *roots, int n, Space *axis);
 void cg_reduce_row(Gen *g, const Op *op, LBuf *out, const Env *env, Space *axis);
 bool cg_wants_tile(const Op *op, const Space *axis);
+const Expr *cg_tile_count(Gen *g, const Space *axis, int64_t tile_width);
 LReg *cg_open_tile(Gen *g, Space *axis, int64_t tile_width, LReg *tile);
 
 /* ---- root kernels: append steps to the phase ---------------------------------- */

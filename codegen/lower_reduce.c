@@ -161,6 +161,12 @@ typedef struct {
     int count;
 } Tiler;
 
+/* At least one, so that nobody divides by zero where the space is empty. */
+const Expr *cg_tile_count(Gen *g, const Space *axis, int64_t tile_width) {
+    const Expr *n = expr_ceildiv(g->a, axis->size, expr_const(g->a, tile_width));
+    return expr_max(g->a, expr_const(g->a, 1), n);
+}
+
 /* for f in the tile; g->tile_index gets (f, position in the tile) */
 LReg *cg_open_tile(Gen *g, Space *axis, int64_t tile_width, LReg *tile) {
     int64_t n;
@@ -173,7 +179,7 @@ LReg *cg_open_tile(Gen *g, Space *axis, int64_t tile_width, LReg *tile) {
         LReg *base = cg_index(g, L_FN_IMUL, tile, cg_size(g, width));
         f = cg_index(g, L_FN_IADD, base, local);
     } else {
-        const Expr *n_tiles = expr_ceildiv(g->a, axis->size, width);
+        const Expr *n_tiles = cg_tile_count(g, axis, tile_width);
         const Expr *len = expr_ceildiv(g->a, axis->size, n_tiles);
         f = cg_open_chunk(g, tile, n_tiles, axis->size, "f");
         local = cg_index(g, L_FN_ISUB, f, cg_index(g, L_FN_IMUL, tile, cg_size(g, len)));

@@ -140,10 +140,7 @@ static void last_space(Rows *r, const Env *env, Space *s) {
     if (!width) width = TILE;
     bool tiles = cg_count_tiles(g, r->value, r->n, s) > 0;
     if (!tiles && in_parts(r, env, s)) return;
-    if (tiles && !whole) {
-        const Expr *w = expr_const(g->a, width);
-        tile = cg_open_for(g, expr_ceildiv(g->a, s->size, w), "t");
-    }
+    if (tiles && !whole) tile = cg_open_for(g, cg_tile_count(g, s, width), "t");
     if (tiles) cg_reduce_tiles(g, r->value, r->n, env, s, width, tile);
     LReg *f = tiles ? cg_open_tile(g, s, width, tile) : cg_open_for(g, s->size, "f");
     values_and_stores(r, cg_bind(g, env, s, f));
