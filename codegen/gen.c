@@ -5,6 +5,7 @@
  * only when it is closed, so a statement put into an outer scope while an inner
  * one is open comes before the inner loop: that is all the code motion there is. */
 #include "codegen/lower.h"
+#include "ir/text.h"
 
 #include <assert.h>
 #include <string.h>
@@ -325,13 +326,10 @@ LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr
 LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "", [LB_MAP_PTR] = "_ptr", [LB_MAP_PERM] = "_perm"};
-    static const char *const kind[] = {
-        [MAP_SRC] = "src", [MAP_DST] = "dst",     [MAP_GRAPH] = "graph", [MAP_COL] = "cat",
-        [MAP_ROW] = "row", [MAP_NZCOL] = "nzcol", [MAP_ORIG] = "orig"};
     const Expr *one = expr_const(g->a, 1);
     const Expr *n = part == LB_MAP_PTR ? expr_add(g->a, m->to->size, one) : m->from->size;
     LBuf *b = arg(g, part, cg_map_buf(g->lo, m, part),
-                  arena_printf(g->a, "%s%s", kind[m->kind], suffix[part]),
+                  arena_printf(g->a, "%s%s", text_maps.word[m->kind], suffix[part]),
                   part == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
     b->map = m;
     return b;

@@ -1,6 +1,7 @@
 /* The buffers of a plan and their names.  Data, variables, inputs, maps and keys
  * have one buffer each, shared by all phases. */
 #include "codegen/lower.h"
+#include "ir/text.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -107,12 +108,9 @@ int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
 
 /* ---- maps, random keys ------------------------------------------------------------------ */
 static const char *map_name(Lower *lo, const Map *m) {
-    static const char *const kind[] = {
-        [MAP_SRC] = "src", [MAP_DST] = "dst",     [MAP_GRAPH] = "graph", [MAP_COL] = "cat",
-        [MAP_ROW] = "row", [MAP_NZCOL] = "nzcol", [MAP_ORIG] = "orig"};
     const char *at = m->kind == MAP_COL ? arena_printf(lo->a, "%s_%s", m->from->name, m->col->name)
                                         : m->from->name;
-    const char *name = arena_printf(lo->a, "%s_%s", kind[m->kind], at);
+    const char *name = arena_printf(lo->a, "%s_%s", text_maps.word[m->kind], at);
     if (m->kind == MAP_ORIG) name = arena_printf(lo->a, "%s_%d", name, m->which);
     return cg_ident(lo->a, name);
 }
