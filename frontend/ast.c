@@ -73,8 +73,10 @@ static void print_quoted(StrBuf *b, const char *s) {
     sb_puts(b, " \"");
     for (; *s; s++) {
         if (*s == '"' || *s == '\\') sb_put(b, "\\", 1);
-        if (*s == '\n') sb_puts(b, "\\n");
-        else sb_put(b, s, 1);
+        if (*s == '\n')
+            sb_puts(b, "\\n");
+        else
+            sb_put(b, s, 1);
     }
     sb_puts(b, "\"");
 }
@@ -90,7 +92,8 @@ static void print_at(StrBuf *b, const Ast *t, int indent) {
         sb_printf(b, " %s", operator_text((Operator)t->op));
     else if (t->kind == AST_STRING || t->kind == AST_IMPORT || t->kind == AST_SAVED)
         print_quoted(b, t->text);
-    else if (t->text) sb_printf(b, " %s", t->text);
+    else if (t->text)
+        sb_printf(b, " %s", t->text);
     if (t->kind == AST_INT || t->kind == AST_FLOAT || t->kind == AST_BOOL)
         sb_printf(b, " %.17g", t->num);
     if (t->kind == AST_TYPE && (t->flag & TYPE_CSR)) sb_puts(b, " csr");

@@ -32,14 +32,14 @@ static int word_find(const Word *w, size_t n, const char *text) {
 
 int fe_keyword(const char *word) {
     static const Word words[] = {
-        {"import", IMPORT}, {"const", CONST},   {"graph", GRAPH},   {"node", NODE_},
-        {"edge", EDGE},     {"model", MODEL},   {"train", TRAIN},   {"layer", LAYER},
-        {"fn", FN},         {"extern", EXTERN}, {"param", PARAM},   {"state", STATE},
-        {"for", FOR},       {"in", IN},         {"if", IF},         {"else", ELSE},
-        {"while", WHILE},   {"return", RETURN}, {"as", AS},         {"true", TRUE_},
-        {"false", FALSE_},  {"none", NONE},     {"csr", CSR},       {"where", WHERE},
-        {"and", AND},       {"or", OR},         {"not", NOT},       {"f32", ETYPE},
-        {"f64", ETYPE},     {"f16", ETYPE},     {"bf16", ETYPE},    {"i32", ETYPE},
+        {"import", IMPORT}, {"const", CONST},   {"graph", GRAPH}, {"node", NODE_},
+        {"edge", EDGE},     {"model", MODEL},   {"train", TRAIN}, {"layer", LAYER},
+        {"fn", FN},         {"extern", EXTERN}, {"param", PARAM}, {"state", STATE},
+        {"for", FOR},       {"in", IN},         {"if", IF},       {"else", ELSE},
+        {"while", WHILE},   {"return", RETURN}, {"as", AS},       {"true", TRUE_},
+        {"false", FALSE_},  {"none", NONE},     {"csr", CSR},     {"where", WHERE},
+        {"and", AND},       {"or", OR},         {"not", NOT},     {"f32", ETYPE},
+        {"f64", ETYPE},     {"f16", ETYPE},     {"bf16", ETYPE},  {"i32", ETYPE},
         {"i64", ETYPE},     {"bool", ETYPE},
     };
     int t = word_find(words, COUNT(words), word);
@@ -74,8 +74,10 @@ const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n) {
         char ch = text[i];
         if (ch == '\\') {
             ch = text[++i];
-            if (ch == 'n') ch = '\n';
-            else if (ch == 't') ch = '\t';
+            if (ch == 'n')
+                ch = '\n';
+            else if (ch == 't')
+                ch = '\t';
             else if (ch != '\\' && ch != '"')
                 diag(p->c, DIAG_E0102, *at, "unknown escape '\\%c' in a string", ch);
         }
@@ -202,8 +204,7 @@ static bool is_left_open(const Parser *p, const Token *t) {
 
 static int close_for_user(Parser *p, Span *at) {
     int i = p->n_brackets - 1, open = p->bracket[i].open;
-    if (!p->silent)
-        diag(p->c, DIAG_E0107, p->bracket[i].at, "this '%c' is never closed", open);
+    if (!p->silent) diag(p->c, DIAG_E0107, p->bracket[i].at, "this '%c' is never closed", open);
     bool more = p->n_brackets > 1;
     close_bracket(p, closer_of(open));
     p->silent = more;
@@ -237,7 +238,8 @@ void fe_error(const Span *at, Parser *p, const char *text) {
     if (p->stopped || p->silent) return;
     if (strcmp(text, "memory exhausted") == 0)
         diag(p->c, DIAG_E0104, *at, "this is nested too deep");
-    else diag(p->c, DIAG_E0103, *at, "%s", text);
+    else
+        diag(p->c, DIAG_E0103, *at, "%s", text);
 }
 
 void fe_block_open(Parser *p) {

@@ -34,16 +34,16 @@ struct Parser {
     Ast *result;
     Token ahead; /* read and not yet given out */
     bool has_ahead;
-    int last;           /* the token given out last; 0 at the start */
+    int last;              /* the token given out last; 0 at the start */
     const char *last_text; /* of the last NAME */
-    uint32_t stmt_col;  /* column in which the current statement started */
+    uint32_t stmt_col;     /* column in which the current statement started */
     struct {
         int open; /* '(', '[' or '{' */
         Span at;
     } bracket[MAX_BRACKETS];
     int n_brackets;
-    int train_depth;    /* bracket depth inside `train { }`, 0 elsewhere */
-    bool saw_train;     /* between `train` and its '{' */
+    int train_depth;                   /* bracket depth inside `train { }`, 0 elsewhere */
+    bool saw_train;                    /* between `train` and its '{' */
     int block_depth[MAX_BRACKETS + 1]; /* n_brackets inside each open block of the grammar */
     int n_blocks;
     bool silent;  /* brackets are being closed for the user: one message is enough */

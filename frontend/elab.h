@@ -1,0 +1,336 @@
+/* Elaboration: an interpreter of the syntax tree that runs at compile time.  What
+ * is known when compiling (numbers, lists, layers, relations) is a Value and is
+ * computed here; a tensor is a Value that holds the IR operation that will compute
+ * it.  Checking and lowering are therefore one walk, and a layer costs nothing that
+ * its caller did not ask for.
+ *
+ * Dimensions.  A size dimension is named by its *key*: a polynomial over atoms, one
+ * atom per name that a body may use (`out`, `I`, `F`).  Equal keys are one IR space.
+ * A name of a body is an atom of its own, linked to the caller's key, and a result is
+ * renamed by substituting the links; where nothing could be confused by it, the name
+ * simply stands for the caller's atom.  See docs/language.md, section 4.
+ *
+ * A mistake gives one diagnostic and VAL_POISON, which every operation passes on
+ * silently. */
+#ifndef FRONTEND_ELAB_H
+#define FRONTEND_ELAB_H
+
+#include "frontend/fe.h"
+
+typedef struct Value Value;
+typedef struct Elab Elab;
+typedef struct Frame Frame;
+typedef struct Inst Inst;
+
+typedef enum {
+    VAL_POISON, /* a mistake was reported */
+    VAL_NONE,
+    VAL_INT, /* key, size; a dimension too */
+    VAL_FLOAT,
+    VAL_BOOL,
+    VAL_STRING,
+    VAL_TENSOR, /* op */
+    VAL_NODE,   /* space: nodes or graphs */
+    VAL_EDGE,   /* space; fill */
+    VAL_END,    /* map: an edge's end, a node's graph; a node handle too */
+    VAL_GRAPH,  /* the model's graph */
+    VAL_LAYER,  /* decl: to be instantiated */
+    VAL_INST,   /* inst: to be applied */
+    VAL_FN,     /* decl */
+    VAL_BUILTIN,
+    VAL_LIST,
+    VAL_DICT,
+    VAL_INIT, /* init */
+} ValueKind;
+
+typedef VEC(Value) Values;
+
+typedef struct {
+    VEC(const char *) id; /* canonical text of each key */
+    Values key;
+    VEC(Value) val;
+} Dict;
+
+/* An initialiser before its fans are known. */
+typedef struct {
+    InitKind kind;
+    double a, b;
+    const Expr *fan_in, *fan_out; /* given by the user, else NULL */
+} InitSpec;
+
+struct Value {
+    ValueKind kind;
+    double num;             /* FLOAT, BOOL */
+    const Expr *key, *size; /* INT */
+    union {
+        const char *str;
+        Op *op;
+        Space *space;
+        Map *map;
+        Inst *inst;
+        const Ast *decl;
+        const struct Builtin *builtin;
+        Values *list;
+        Dict *dict;
+        InitSpec *init;
+    };
+    const Value *fill; /* EDGE: what added self loops get */
+};
+
+/* A layer's instance: what owns parameters.  `members`: a sequential.  `arg_of`: an
+ * argument of type layer(in -> out) seen inside the frame that declares it. */
+struct Inst {
+    const Ast *decl; /* NULL: sequential, opaque, or a typed argument */
+    Inst *parent;
+    const char *name; /* NULL until bound */
+    StrMap settings;  /* name -> Value */
+    Values members;
+    bool sequential, opaque;
+    Value inner; /* typed argument */
+    const char *in_name, *out_name;
+    Frame *in_frame;
+    Span at;
+};
+
+typedef struct {
+    const Sym *atom;
+    const Expr *outer;
+} Link;
+
+struct Frame {
+    Frame *up;
+    const Ast *decl;
+    Inst *inst;                /* NULL: a function or the model */
+    StrMap vars;               /* name -> Value *; NULL = unbound */
+    VEC(const char *) written; /* names set since the last branch began */
+    VEC(Link) links;
+    VEC(const Expr *) seen; /* the caller's keys that a name stands for here */
+    StrMap states;          /* name -> VarInfo * */
+    StrMap instance_names;  /* bound in this body */
+    int n_anonymous;
+    int nesting; /* how many frames of the same declaration are below */
+    bool returned, is_model;
+    Value result;
+    Span result_at, call_at;
+};
+
+typedef struct {
+    const Expr *key, *size; /* SP_DIM; NULL for other spaces */
+} DimInfo;
+
+typedef struct {
+    Var *var;
+    const Ast *decl;
+    Op *now;       /* state: its value after assignments in this phase; NULL = untouched */
+    bool assigned; /* in this phase */
+} VarInfo;
+
+typedef struct {
+    const char *name;
+    Op *op;
+} NamedOp;
+
+struct Elab {
+    Ctx *c;
+    Arena *a;
+    Module *m;
+    const FeOptions *opt;
+    StrMap globals; /* name -> Ast * of a declaration */
+    StrMap prelude; /* the prelude's own, which a user may hide */
+    uint32_t prelude_file;
+    StrMap constants; /* name -> Value * */
+    StrMap used;      /* "name" of layers and functions that were elaborated */
+    Builder b;
+    Frame *frame;
+    bool training;
+    bool symbolic; /* checking a layer that nobody applies: sizes are unknown */
+    int pure;      /* inside a branch of an `if` on a computed value */
+    int n_nested;  /* evaluations on the C stack */
+    int n_calls;
+    int64_t n_steps;
+    bool gave_up;
+    VEC(DimInfo) dims; /* by space id */
+    StrMap space_of_key, atoms;
+    int n_atoms;
+    VEC(const Expr *) atom_size;
+    StrMap vars; /* path -> VarInfo * */
+    VEC(VarInfo *) all_vars;
+    int stream;
+    const Ast *graph_decl;
+    Space *graph_space;
+    Values nodes, edges;
+    StrMap relation_names; /* IR name of an edge space -> declared name */
+    VEC(NamedOp) bindings; /* of the model's body in this phase */
+    const Ast *recipe_of_model;
+};
+
+enum { MAX_CALLS = 64, MAX_NESTED = 1500, MAX_STEPS = 2000000, MAX_LOOP = 100000 };
+
+/* ---- elab_value.c: values --------------------------------------------------- */
+Value val_poison(void);
+Value val_none(void);
+Value val_int(Elab *e, int64_t v);
+Value val_dim(const Expr *key, const Expr *size);
+Value val_float(double v);
+Value val_bool(bool v);
+Value val_string(const char *s);
+Value val_tensor(Op *op);
+Value val_node(Space *s);
+Value val_edge(Space *s);
+Value val_end(Map *m);
+Value val_list(Elab *e);
+Value val_dict(Elab *e);
+void list_push(Elab *e, Value list, Value v);
+Value *dict_at(Elab *e, Value dict, Value key, bool make); /* NULL: absent */
+const char *key_text(Elab *e, Value key);                  /* canonical; NULL: not a key */
+const char *path_text(Elab *e, Value key);                 /* as checkpoint paths spell it */
+const char *kind_text(Value v);                            /* "a list", for messages */
+bool is_poison(Value v);
+bool is_number(Value v); /* INT, FLOAT, known when compiling */
+bool int_known(Elab *e, Value v, int64_t *n);
+bool number_known(Elab *e, Value v, double *x);
+bool is_handle(Value v);      /* NODE, END */
+Space *handle_space(Value v); /* NODE, END, EDGE */
+bool values_equal(Elab *e, Value x, Value y, bool *known);
+const char *source_text(Elab *e, Span at); /* "'z[src]'" or "this value" */
+
+/* ---- elab_dims.c: keys, atoms, spaces ----------------------------------------- */
+const Expr *atom_new(Elab *e, const char *name, const Expr *size);
+/* The same atom for the same name, size, declaration and nesting. */
+const Expr *atom_of_frame(Elab *e, Frame *f, const char *name, const Expr *size);
+void atom_link(Elab *e, Frame *f, const Expr *atom, const Expr *outer);
+const Expr *key_outside(Elab *e, const Frame *f, const Expr *key);
+/* What `name` means in f for the caller's dimension: the caller's own atom while no
+ * other name of f stands for it (no renaming, no view), else an atom of f. */
+Value dim_bound(Elab *e, Frame *f, const char *name, const Expr *key, const Expr *size);
+const char *key_print(Elab *e, const Expr *key);
+Space *space_of_dim(Elab *e, const Expr *key, const Expr *size, Span at);
+/* The dimension of this name that the graph declares: its size comes with the data. */
+Space *space_of_data(Elab *e, const char *name, Span at);
+Value dim_of_data(Elab *e, const char *name);      /* none: no such */
+const Expr *key_of_space(Elab *e, const Space *s); /* NULL: not a size */
+const char *space_text(Elab *e, const Space *s);
+const char *type_text(Elab *e, const Type *t);
+/* v with the names of f's caller. */
+Value value_outside(Elab *e, Frame *f, Value v, Span at);
+/* Same elements under other spaces, in the same order. */
+Op *op_respace(Elab *e, Op *x, Space *const *to);
+
+/* ---- elab_tensor.c: tensor operations, checked ---------------------------------- */
+Op *to_tensor(Elab *e, Value v, DType like, Span at); /* NULL after a diagnostic */
+Op *to_dense(Elab *e, Op *x);
+Value tensor_unary(Elab *e, OpKind k, Op *x, Span at);
+Value tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, Span at);
+Value tensor_select(Elab *e, Op *c, Value x, Value y, Span at);
+Value tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at);
+Value tensor_cast(Elab *e, Op *x, DType dt, Span at);
+Value tensor_gather(Elab *e, Op *x, Map *m, Span at);
+Value tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at);
+/* The space of x that v names; NULL after a diagnostic. */
+Space *dim_in(Elab *e, Op *x, Value v, Span at);
+bool dim_find(Elab *e, const Op *x, Value v, Space **s);
+Space *dim_space(Elab *e, Value v, Span at); /* of any handle or size */
+
+/* ---- elab_reduce.c ----------------------------------------------------------------- */
+Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, Span at);
+Map *segment_map(Elab *e, const Op *x, Value over); /* NULL: not along a map */
+
+/* ---- elab_relation.c ------------------------------------------------------------------ */
+Value relation_where(Elab *e, Value rel, Value cond, Span at);
+Value relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at);
+Value relation_member(Elab *e, Value rel, const char *name, Span at);
+Value relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at);
+
+/* ---- elab_builtin.c --------------------------------------------------------------------- */
+typedef struct Args {
+    int n; /* positional */
+    Value *v;
+    Span *at;
+    int n_named;
+    const char **name;
+    Value *named;
+    Span *named_at;
+    Span span; /* of the call */
+    Span name_span;
+} Args;
+typedef struct Builtin {
+    const char *name;
+    int min, max;      /* positional arguments; max -1 = any number */
+    const char *named; /* "fill,over"; NULL = none */
+    Value (*call)(Elab *e, const struct Builtin *b, const Args *args);
+    int op; /* for tables of alike functions */
+} Builtin;
+const Builtin *builtin_find(const char *name);
+const Value *arg_named(const Args *args, const char *name);
+Value builtin_call(Elab *e, const Builtin *b, const Args *args);
+extern const Builtin builtin_shape[], builtin_misc[]; /* further tables */
+
+/* ---- elab_expr.c ----------------------------------------------------------------------------- */
+Value eval(Elab *e, const Ast *t);
+Value lookup(Elab *e, const char *name, Span at);
+/* What a dimension may be called: the body's names, the model's data, constants. */
+bool name_find(Elab *e, const char *name, Value *v);
+const Values *list_of(Elab *e, Value v, Span at);    /* NULL after a diagnostic */
+void comprehend(Elab *e, const char *name, Value v); /* binds without naming instances */
+Value node_member(Elab *e, Space *s, const char *name, Span at);
+Value binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at);
+
+/* ---- elab_stmt.c --------------------------------------------------------------------------------
+ */
+void exec_block(Elab *e, const Ast *block);
+void bind(Elab *e, const char *name, Value v);
+void name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at);
+const char *inst_path(Elab *e, const Inst *inst);
+Frame *frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at);
+bool elab_enter(Elab *e, Span at); /* false: too deep or too long, reported */
+void elab_leave(Elab *e);
+
+/* ---- elab_param.c
+ * -------------------------------------------------------------------------------- */
+void exec_var(Elab *e, const Ast *t);
+VarInfo *state_of(Elab *e, const Ast *target); /* the state that a name denotes, or NULL */
+void assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at);
+void flush_states(Elab *e);
+
+/* ---- elab_call.c
+ * ---------------------------------------------------------------------------------- */
+Value eval_call(Elab *e, const Ast *t);
+Value call_value(Elab *e, Value f, const Args *args);
+/* Binds the formals' names to args in the frame of the callee.  false after diagnostics. */
+bool bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
+                  const StrMap *settings);
+Value frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what);
+
+/* ---- elab_type.c
+ * ----------------------------------------------------------------------------------- */
+bool type_is_tensor(const Ast *t);
+DType type_dtype(const Ast *t);
+/* The type's spaces, all names known. */
+bool type_spaces(Elab *e, const Ast *t, Type *out);
+/* Fits v to a formal's type in frame f, binding new names; v as the body sees it. */
+bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at, const char *what);
+bool fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what);
+
+/* ---- elab_graph.c, elab_train.c, elab_check.c
+ * --------------------------------------------------------- */
+void elab_graph(Elab *e, const Ast *decl);
+Column *graph_column(Elab *e, const Space *s, const char *name);
+void elab_phases(Elab *e, const Ast *model, const Ast *train);
+void elab_model(Elab *e, const Ast *model, const Ast *train);
+/* A loss or metric of a recipe: a function with its weight and extra arguments. */
+typedef struct {
+    const Ast *at;
+    const Ast *fn;
+    double weight;
+    Args args; /* the named ones */
+} Term;
+typedef VEC(Term) Terms;
+bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out);
+void elab_recipe(Elab *e, const Ast *train, Recipe *r);
+bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v);
+const FeDefine *define_find(const Elab *e, const char *name);
+void check_unused(Elab *e, const Ast *file);
+void check_other_models(Elab *e, const Ast *file, const Ast *chosen);
+const Ast *train_of(const Ast *file, const Ast *model);
+
+#endif

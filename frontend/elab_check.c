@@ -1,0 +1,157 @@
+/* Checking what the chosen model does not use: layers and functions nobody applies
+ * are elaborated once with made-up arguments, other models as if they were chosen.
+ * Everything goes to a scratch module, only the diagnostics stay. */
+#include "frontend/elab.h"
+
+#include <string.h>
+
+static Elab scratch_of(const Elab *e) {
+    Elab s = *e;
+    s.m = module_new(e->c, "scratch");
+    s.frame = NULL;
+    s.n_nested = s.n_calls = s.pure = s.stream = 0;
+    s.gave_up = false;
+    memset(&s.dims, 0, sizeof s.dims);
+    s.space_of_key = s.atoms = s.vars = s.relation_names = (StrMap){0};
+    memset(&s.all_vars, 0, sizeof s.all_vars);
+    memset(&s.nodes, 0, sizeof s.nodes);
+    memset(&s.edges, 0, sizeof s.edges);
+    memset(&s.bindings, 0, sizeof s.bindings);
+    s.graph_space = NULL;
+    s.graph_decl = NULL;
+    return s;
+}
+
+/* ---- made-up arguments ------------------------------------------------------------------- */
+static Value size_named(Elab *e, Frame *f, const char *name) {
+    const Expr *size = expr_sym(e->a, sym_new(e->m, name));
+    return val_dim(atom_of_frame(e, f, name, size), size);
+}
+
+static Space *node_named(Elab *e, const Ast *name) {
+    Value v;
+    if (name_find(e, name->text, &v)) return is_handle(v) ? handle_space(v) : NULL;
+    Space *s = space_node(e->m, name->text, name->span);
+    s->graph = e->graph_space;
+    bind(e, name->text, val_node(s));
+    return s;
+}
+
+static Value some_edge(Elab *e, const Ast *formal) {
+    static const Ast source = {.kind = AST_NAME, .text = "source"}, dest = {.text = "destination"};
+    const Ast *t = formal->kid[0];
+    Space *src = node_named(e, t->n ? t->kid[0] : &source);
+    Space *dst = node_named(e, t->n ? t->kid[1] : &dest);
+    if (!src || !dst) return val_poison();
+    return val_edge(space_edge(e->m, formal->text, src, dst, formal->span));
+}
+
+static Space *some_dim(Elab *e, Frame *f, const Ast *d, bool rows) {
+    Value v;
+    if (d->kind == AST_DOTS) return space_node(e->m, "rows", d->span);
+    bool unbound =
+        d->kind == AST_NAME && strcmp(d->text, "graph") != 0 && !name_find(e, d->text, &v);
+    if (unbound && rows) return node_named(e, d);
+    if (unbound) bind(e, d->text, size_named(e, f, d->text));
+    return dim_space(e, eval(e, d), d->span);
+}
+
+static Value some_tensor(Elab *e, Frame *f, const Ast *t) {
+    Type type = type_scalar(type_dtype(t));
+    for (int i = 0; i < t->n && i < MAX_RANK; i++) {
+        Space *s = some_dim(e, f, t->kid[i], i == 0);
+        if (!s) return val_poison();
+        if (type_has(&type, s)) {
+            diag(e->c, DIAG_E0207, t->kid[i]->span,
+                 "the dimension %s stands twice in one type; prime one of them", space_text(e, s));
+            return val_poison();
+        }
+        type.dim[type.rank++] = s;
+    }
+    e->b.span = t->span;
+    Op *zero = b_const(&e->b, type.dt, 0);
+    return val_tensor(type.rank ? b_copy(&e->b, zero, type) : zero);
+}
+
+static Value some_layer(Elab *e, Frame *f, const Ast *formal) {
+    Inst *i = NEW(e->a, Inst);
+    i->opaque = true;
+    i->name = formal->text;
+    Value v = {.kind = VAL_INST, .inst = i};
+    return fit_formal(e, f, formal, &v, formal->span, "") ? v : val_poison();
+}
+
+static Value made_up(Elab *e, Frame *f, const Ast *formal) {
+    enum { SOME_SIZE = 8 };
+    const Ast *t = formal->kid[0];
+    if (!t) return val_poison();
+    if (type_is_tensor(t)) return some_tensor(e, f, t);
+    if (strcmp(t->text, "edge") == 0) return some_edge(e, formal);
+    if (strcmp(t->text, "layer") == 0) return some_layer(e, f, formal);
+    if (strcmp(t->text, "float") == 0) return val_float(0.5);
+    if (strcmp(t->text, "bool") == 0) return val_bool(true);
+    if (strcmp(t->text, "string") == 0) return val_string("");
+    if (strcmp(t->text, "node") == 0) return val_node(space_node(e->m, formal->text, formal->span));
+    Value v = val_int(e, SOME_SIZE);
+    return fit_formal(e, f, formal, &v, formal->span, "") ? v : val_poison();
+}
+
+/* Optional inputs (default none) are given in one round and left out in the other. */
+static bool bind_made_up(Elab *e, Frame *f, const Ast *formals, bool optional) {
+    for (int i = 0; i < formals->n; i++) {
+        const Ast *formal = formals->kid[i], *dflt = formal->kid[1];
+        bool none = dflt && dflt->kind == AST_NONE && optional;
+        Value v;
+        if (dflt && !none) {
+            v = eval(e, dflt);
+            if (is_poison(v) || !fit_formal(e, f, formal, &v, dflt->span, "")) return false;
+        } else
+            v = made_up(e, f, formal);
+        bind(e, formal->text, v);
+    }
+    return true;
+}
+
+static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
+    Frame frame, *f = frame_push(e, &frame, d, NULL, d->span);
+    Func *fn = func_new(e->m, arena_printf(e->a, "check%d%d", training, optional));
+    bool layer = d->kind == AST_LAYER;
+    const char *what = arena_printf(e->a, "'%s'", d->text);
+    if (layer) {
+        f->inst = NEW(e->a, Inst);
+        f->inst->name = what;
+    }
+    e->b = (Builder){.m = e->m, .f = fn, .span = d->span};
+    e->training = training;
+    if (bind_made_up(e, f, d->kid[0], optional) &&
+        (!layer || bind_made_up(e, f, d->kid[1], optional)))
+        frame_run(e, f, d->kid[layer ? 3 : 2], d->kid[layer ? 2 : 1], what);
+    flush_states(e);
+    e->frame = NULL;
+}
+
+void check_unused(Elab *e, const Ast *file) {
+    for (int i = 0; i < file->n; i++) {
+        const Ast *d = file->kid[i];
+        if ((d->kind != AST_LAYER && d->kind != AST_FN) || strmap_get(&e->used, d->text) == d)
+            continue;
+        for (int round = 0; round < 3; round++) {
+            Elab s = scratch_of(e);
+            s.symbolic = true;
+            s.graph_space = space_graph(s.m, "graph", d->span);
+            check_body(&s, d, round > 0, round == 1);
+        }
+    }
+}
+
+void check_other_models(Elab *e, const Ast *file, const Ast *chosen) {
+    for (int i = 0; i < file->n; i++) {
+        const Ast *d = file->kid[i];
+        if (d->kind != AST_MODEL || d == chosen) continue;
+        Elab s = scratch_of(e);
+        FeOptions none = *e->opt;
+        none.n_defs = 0;
+        s.opt = &none;
+        elab_model(&s, d, train_of(file, d));
+    }
+}

@@ -1,0 +1,167 @@
+/* The graph declaration: node types, relations and columns of the module. */
+#include "frontend/elab.h"
+
+#include <string.h>
+
+static Space *node_named(Elab *e, const Ast *name) {
+    for (int i = 0; i < e->nodes.n; i++)
+        if (strcmp(e->nodes.v[i].space->name, name->text) == 0) return e->nodes.v[i].space;
+    diag(e->c, DIAG_E0201, name->span, "there is no node type '%s' in this graph", name->text);
+    return NULL;
+}
+
+/* ---- columns ----------------------------------------------------------------------- */
+/* A size of the data: a number, or a name shared by the whole graph. */
+static Space *column_dim(Elab *e, const Ast *t) {
+    if (t->kind == AST_INT && t->num >= 1) {
+        const Expr *n = expr_const(e->a, (int64_t)t->num);
+        return space_of_dim(e, n, n, t->span);
+    }
+    if (t->kind != AST_NAME) {
+        diag(e->c, DIAG_E0314, t->span, "the size of a column is a positive number or a name");
+        return NULL;
+    }
+    return space_of_data(e, t->text, t->span);
+}
+
+typedef struct {
+    const char *name;
+    ColKind kind;
+    int n_dims; /* -1: any */
+} ColType;
+
+static const ColType *column_type(const Ast *t) {
+    static const ColType types[] = {
+        {"f32", COL_FLOAT, -1},  {"cat", COL_CAT, 1},
+        {"class", COL_CLASS, 1}, {"multilabel", COL_MULTILABEL, 1},
+        {"time", COL_TIME, 0},   {"id", COL_ID, 0},
+        {"split", COL_SPLIT, 0},
+    };
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (strcmp(types[i].name, t->text) == 0 && !(t->flag & TYPE_ARGS)) return &types[i];
+    return NULL;
+}
+
+static bool declared(Elab *e, const Space *s, const Ast *col) {
+    const Column *old = graph_column(e, s, col->text);
+    if (!old) return false;
+    diag(e->c, DIAG_E0202, col->span, "'%s' already has a column '%s'", s->name, col->text);
+    diag_note(e->c, old->span, "it is declared here");
+    return true;
+}
+
+static void add_column(Elab *e, Space *s, const Ast *col, ColKind k, const Ast *type) {
+    Space *dims[MAX_RANK];
+    int n = type ? type->n : 0;
+    for (int i = 0; i < n; i++)
+        if (!(dims[i] = column_dim(e, type->kid[i]))) return;
+    for (int i = 1; i < n; i++)
+        for (int j = 0; j < i; j++)
+            if (dims[i] == dims[j]) {
+                diag(e->c, DIAG_E0207, type->span, "the column would have the dimension %s twice",
+                     space_text(e, dims[i]));
+                return;
+            }
+    bool cat = k == COL_CAT || k == COL_CLASS;
+    column_new(e->m, k, s, col->text, cat ? 0 : n, dims, cat ? dims[0] : NULL, col->span);
+}
+
+static void elab_column(Elab *e, Space *s, const Ast *col) {
+    if (col->kind != AST_COLUMN || declared(e, s, col)) return;
+    const Ast *type = col->kid[0];
+    if (!type) {
+        if (strcmp(col->text, "split") == 0)
+            add_column(e, s, col, COL_SPLIT, NULL);
+        else
+            diag(e->c, DIAG_E0314, col->span, "the column '%s' needs a type: %s: f32[..]",
+                 col->text, col->text);
+        return;
+    }
+    const ColType *ct = column_type(type);
+    bool csr = type->flag & TYPE_CSR;
+    if (!ct || (csr && ct->kind != COL_FLOAT)) {
+        diag(e->c, DIAG_E0314, type->span,
+             "'%s' is not the type of a column; there are f32[..], csr f32[F], cat[K], class[C], "
+             "multilabel[T], time, id, split",
+             type->text);
+        return;
+    }
+    bool fits = csr ? type->n == 1 : ct->n_dims < 0 ? type->n < MAX_RANK : type->n == ct->n_dims;
+    if (!fits) {
+        diag(e->c, DIAG_E0314, type->span, "'%s' takes %s", type->text,
+             csr || ct->n_dims == 1 ? "one size in brackets"
+             : ct->n_dims == 0      ? "no size"
+                                    : "at most seven sizes");
+        return;
+    }
+    add_column(e, s, col, csr ? COL_CSR : ct->kind, type);
+}
+
+Column *graph_column(Elab *e, const Space *s, const char *name) {
+    for (int i = 0; i < e->m->cols.n; i++) {
+        Column *c = e->m->cols.v[i];
+        if (c->space == s && strcmp(c->name, name) == 0) return c;
+    }
+    return NULL;
+}
+
+/* ---- nodes, relations ------------------------------------------------------------------ */
+static bool taken(Elab *e, const Ast *t) {
+    for (int i = 0; i < e->nodes.n; i++)
+        if (strcmp(e->nodes.v[i].space->name, t->text) == 0) {
+            diag(e->c, DIAG_E0202, t->span, "'%s' is declared twice in this graph", t->text);
+            diag_note(e->c, e->nodes.v[i].space->span, "the first one is here");
+            return true;
+        }
+    return false;
+}
+
+static int count_relations(const Ast *decl, const char *name) {
+    int n = 0;
+    for (int i = 0; i < decl->n; i++)
+        n += decl->kid[i]->kind == AST_EDGE_DECL && strcmp(decl->kid[i]->text, name) == 0;
+    return n;
+}
+
+/* A relation's name is its own where that is unique, else source__name__destination. */
+static void elab_edge(Elab *e, const Ast *decl, const Ast *t) {
+    Space *src = node_named(e, t->kid[0]), *dst = node_named(e, t->kid[1]);
+    if (!src || !dst || taken(e, t)) return;
+    const char *name = t->text;
+    if (count_relations(decl, name) > 1)
+        name = arena_printf(e->a, "%s__%s__%s", src->name, t->text, dst->name);
+    if (space_find(e->m, name)) {
+        diag(e->c, DIAG_E0202, t->span, "the relation '%s' from '%s' to '%s' is declared twice",
+             t->text, src->name, dst->name);
+        return;
+    }
+    Space *s = space_edge(e->m, name, src, dst, t->span);
+    strmap_put(e->a, &e->relation_names, s->name, (void *)t->text);
+    vec_push(e->a, &e->edges, val_edge(s));
+    for (int i = 2; i < t->n; i++) elab_column(e, s, t->kid[i]);
+}
+
+static void elab_node(Elab *e, const Ast *t) {
+    if (taken(e, t)) return;
+    Space *s = space_node(e->m, t->text, t->span);
+    s->graph = e->graph_space;
+    vec_push(e->a, &e->nodes, val_node(s));
+}
+
+void elab_graph(Elab *e, const Ast *decl) {
+    e->graph_decl = decl;
+    for (int i = 0; i < decl->n; i++)
+        if (decl->kid[i]->kind == AST_GRAPH_DECL && !e->graph_space)
+            e->graph_space = space_graph(e->m, "graph", decl->kid[i]->span);
+    for (int i = 0; i < decl->n; i++)
+        if (decl->kid[i]->kind == AST_NODE_DECL) elab_node(e, decl->kid[i]);
+    for (int i = 0; i < decl->n; i++) {
+        const Ast *t = decl->kid[i];
+        if (t->kind == AST_EDGE_DECL) elab_edge(e, decl, t);
+        Space *s = t->kind == AST_GRAPH_DECL ? e->graph_space
+                   : t->kind == AST_NODE_DECL
+                       ? node_named(e, &(Ast){.text = t->text, .span = t->span})
+                       : NULL;
+        for (int j = 0; s && j < t->n; j++) elab_column(e, s, t->kid[j]);
+    }
+}

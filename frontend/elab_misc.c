@@ -1,0 +1,185 @@
+/* Built-in functions on relations, on compile-time values, and with effects. */
+#include "frontend/elab.h"
+
+#include <string.h>
+
+/* ---- relations --------------------------------------------------------------------- */
+static bool relation_arg(Elab *e, const Args *args, int i) {
+    if (args->v[i].kind == VAL_EDGE) return true;
+    diag(e->c, DIAG_E0204, args->at[i], "%s is %s; a relation is needed",
+         source_text(e, args->at[i]), kind_text(args->v[i]));
+    return false;
+}
+
+static Value call_derive(Elab *e, const Builtin *b, const Args *args) {
+    if (!relation_arg(e, args, 0) || (args->n > 1 && !relation_arg(e, args, 1)))
+        return val_poison();
+    Value r = relation_derive(e, (RelKind)b->op, args->v[0], args->n > 1 ? &args->v[1] : NULL,
+                              args->span);
+    const Value *fill = arg_named(args, "fill");
+    if (is_poison(r)) return r;
+    r.fill = args->v[0].fill;
+    if (fill) {
+        Value *keep = NEW(e->a, Value);
+        *keep = *fill;
+        r.fill = keep;
+    }
+    return r;
+}
+
+static Value call_carry(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    if (!relation_arg(e, args, 1)) return val_poison();
+    Op *x = to_tensor(e, args->v[0], DT_VOID, args->at[0]);
+    return x ? relation_carry(e, x, args->v[1], arg_named(args, "fill"), args->span) : val_poison();
+}
+
+static Value call_index(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    if (args->v[0].kind == VAL_END) return val_tensor(b_index(&e->b, args->v[0].map));
+    diag(e->c, DIAG_E0204, args->at[0], "'index' is of an end of a relation, not of %s",
+         kind_text(args->v[0]));
+    return val_poison();
+}
+
+/* ---- compile time ------------------------------------------------------------------- */
+static Value call_sequential(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    Inst *inst = NEW(e->a, Inst);
+    inst->sequential = true;
+    inst->at = args->span;
+    for (int i = 0; i < args->n; i++) {
+        Value v = args->v[i];
+        if (v.kind != VAL_INST && v.kind != VAL_FN && v.kind != VAL_BUILTIN) {
+            diag(e->c, DIAG_E0204, args->at[i], "%s is %s; 'sequential' takes layers and functions",
+                 source_text(e, args->at[i]), kind_text(v));
+            return val_poison();
+        }
+        name_instances(e, v, inst, arena_printf(e->a, "%d", i), args->at[i]);
+        vec_push(e->a, &inst->members, v);
+    }
+    return (Value){.kind = VAL_INST, .inst = inst};
+}
+
+static Value call_len(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    const Values *xs = list_of(e, args->v[0], args->at[0]);
+    return xs ? val_int(e, xs->n) : val_poison();
+}
+
+static Value call_keys(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    Value l = val_list(e);
+    if (args->v[0].kind != VAL_DICT) {
+        diag(e->c, DIAG_E0204, args->at[0], "'keys' is of a dictionary, not of %s",
+             kind_text(args->v[0]));
+        return val_poison();
+    }
+    for (int i = 0; i < args->v[0].dict->key.n; i++) list_push(e, l, args->v[0].dict->key.v[i]);
+    return l;
+}
+
+static Value call_kind(Elab *e, const Builtin *b, const Args *args) {
+    (void)e;
+    (void)b;
+    static const char *const text[] = {
+        [VAL_POISON] = "none",   [VAL_NONE] = "none",   [VAL_INT] = "int",
+        [VAL_FLOAT] = "float",   [VAL_BOOL] = "bool",   [VAL_STRING] = "string",
+        [VAL_TENSOR] = "tensor", [VAL_NODE] = "node",   [VAL_EDGE] = "edge",
+        [VAL_END] = "end",       [VAL_GRAPH] = "graph", [VAL_LAYER] = "layer",
+        [VAL_INST] = "layer",    [VAL_FN] = "fn",       [VAL_BUILTIN] = "fn",
+        [VAL_LIST] = "list",     [VAL_DICT] = "dict",   [VAL_INIT] = "none",
+    };
+    Value v = args->v[0];
+    bool csr = v.kind == VAL_TENSOR && v.op->type.layout == LAYOUT_CSR;
+    return val_string(csr ? "csr" : text[v.kind]);
+}
+
+static Value call_dtype(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    Value v = args->v[0];
+    if (v.kind == VAL_TENSOR)
+        return val_string(v.op->type.dt == DT_I1 ? "bool" : dtype_name(v.op->type.dt));
+    diag(e->c, DIAG_E0204, args->at[0], "'dtype' is of a tensor, not of %s", kind_text(v));
+    return val_poison();
+}
+
+static Value call_has(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    Value h = args->v[0], name = args->v[1];
+    if ((!is_handle(h) && h.kind != VAL_EDGE) || name.kind != VAL_STRING) {
+        diag(e->c, DIAG_E0204, args->span, "'has' takes a node type or relation and a string");
+        return val_poison();
+    }
+    Space *s = handle_space(h);
+    if (strcmp(name.str, "graph") == 0) return val_bool(s->kind == SP_NODE && s->graph);
+    while (s->kind == SP_EDGE && s->rel != REL_BASE) s = s->base[0];
+    return val_bool(graph_column(e, s, name.str) != NULL);
+}
+
+/* ---- effects ---------------------------------------------------------------------------- */
+static bool effects_allowed(Elab *e, const Args *args) {
+    if (!e->pure) return true;
+    diag(e->c, DIAG_E0310, args->span, "an effect inside an 'if' on a computed value");
+    return false;
+}
+
+static Value call_print(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    if (!effects_allowed(e, args)) return val_poison();
+    if (args->v[0].kind != VAL_STRING) {
+        diag(e->c, DIAG_E0206, args->span, "'print' starts with a string");
+        return val_poison();
+    }
+    Op **x = NEWN(e->a, Op *, (size_t)args->n);
+    for (int i = 1; i < args->n; i++) {
+        x[i - 1] = to_tensor(e, args->v[i], DT_VOID, args->at[i]);
+        if (!x[i - 1]) return val_poison();
+        x[i - 1] = to_dense(e, x[i - 1]);
+    }
+    b_print(&e->b, args->v[0].str, args->n - 1, x);
+    return val_none();
+}
+
+/* One truth value of many: none of them is false. */
+static Op *all_of(Elab *e, Op *c) {
+    if (c->type.rank == 0) return c;
+    Op *bad = b_cast(&e->b, b_unary(&e->b, OP_NOT, c), DT_I32);
+    bad = b_reduce(&e->b, RED_MAX, bad, c->type.rank, c->type.dim);
+    return b_binary(&e->b, OP_EQ, bad, b_const(&e->b, DT_I32, 0));
+}
+
+static Value call_assert(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    Value c = args->v[0], text = args->v[1];
+    if (!effects_allowed(e, args)) return val_poison();
+    bool tensor = c.kind == VAL_TENSOR && c.op->type.dt == DT_I1;
+    if (text.kind != VAL_STRING || (c.kind != VAL_BOOL && !tensor)) {
+        diag(e->c, DIAG_E0206, args->span, "'assert' takes a bool and a string");
+        return val_poison();
+    }
+    if (tensor)
+        b_assert(&e->b, text.str, all_of(e, to_dense(e, c.op)));
+    else if (!c.num)
+        diag(e->c, DIAG_E0315, args->span, "%s", text.str);
+    return val_none();
+}
+
+const Builtin builtin_misc[] = {
+    {"with_self_loops", 1, 1, "fill", call_derive, REL_SELF_LOOPS},
+    {"without_self_loops", 1, 1, NULL, call_derive, REL_NO_LOOPS},
+    {"reverse", 1, 1, NULL, call_derive, REL_REVERSE},
+    {"undirected", 1, 1, NULL, call_derive, REL_UNDIRECTED},
+    {"union", 2, 2, NULL, call_derive, REL_UNION},
+    {"carry", 2, 2, "fill", call_carry, 0},
+    {"index", 1, 1, NULL, call_index, 0},
+    {"sequential", 1, -1, NULL, call_sequential, 0},
+    {"len", 1, 1, NULL, call_len, 0},
+    {"keys", 1, 1, NULL, call_keys, 0},
+    {"kind", 1, 1, NULL, call_kind, 0},
+    {"dtype", 1, 1, NULL, call_dtype, 0},
+    {"has", 2, 2, NULL, call_has, 0},
+    {"print", 1, -1, NULL, call_print, 0},
+    {"assert", 2, 2, NULL, call_assert, 0},
+    {NULL, 0, 0, NULL, NULL, 0},
+};

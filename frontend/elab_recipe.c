@@ -1,0 +1,367 @@
+/* The recipe: what a `train` block says, as numbers for the runtime. */
+#include "frontend/elab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- -D -------------------------------------------------------------------------------- */
+const FeDefine *define_find(const Elab *e, const char *name) {
+    const FeDefine *last = NULL;
+    for (int i = 0; e->opt && i < e->opt->n_defs; i++)
+        if (strcmp(e->opt->defs[i].name, name) == 0) last = &e->opt->defs[i];
+    return last;
+}
+
+static bool is_type(const char *type, const char *name) {
+    return !type || strcmp(type, name) == 0;
+}
+
+bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v) {
+    char *end;
+    const char *s = d->value;
+    long long n = strtoll(s, &end, 10);
+    if (*s && !*end && is_type(type, "int") && n > -(1LL << 53) && n < (1LL << 53))
+        return *v = val_int(e, n), true;
+    double x = strtod(s, &end);
+    if (*s && !*end && is_type(type, "float")) return *v = val_float(x), true;
+    bool yes = strcmp(s, "true") == 0;
+    if ((yes || strcmp(s, "false") == 0) && is_type(type, "bool")) return *v = val_bool(yes), true;
+    if (is_type(type, "string")) return *v = val_string(s), true;
+    diag(e->c, DIAG_E0309, (Span){0}, "-D %s=%s: '%s' is %s %s", d->name, s, d->name,
+         type[0] == 'i' ? "an" : "a", type);
+    return false;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+static bool number(Elab *e, const Ast *t, double *x) {
+    Value v = eval(e, t);
+    if (is_poison(v)) return false;
+    if ((is_number(v) || v.kind == VAL_BOOL) && number_known(e, v, x)) return true;
+    diag(e->c, DIAG_E0306, t->span, "a number that is known when compiling is needed here, not %s",
+         kind_text(v));
+    return false;
+}
+
+static void count(Elab *e, const Ast *t, int64_t *to, double least) {
+    double x;
+    if (!number(e, t, &x)) return;
+    if (x < least || x > 1e15 || x != (double)(int64_t)x)
+        diag(e->c, DIAG_E0306, t->span, "a whole number of at least %g is needed here", least);
+    else
+        *to = (int64_t)x;
+}
+
+typedef struct {
+    const char *name;
+    double *to; /* one of the two */
+    int64_t *to_int;
+    double min, max;
+} Knob;
+
+static void set_knob(Elab *e, const Knob *k, const Ast *value) {
+    double x;
+    if (k->to_int) {
+        count(e, value, k->to_int, k->min);
+        return;
+    }
+    if (!number(e, value, &x)) return;
+    if (x >= k->min && x <= k->max)
+        *k->to = x;
+    else
+        diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g", k->name, k->min, k->max);
+}
+
+/* name(knob = value, ..): the first may be given by position. */
+static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n) {
+    for (int i = 1; call->kind == AST_CALL && i < call->n; i++) {
+        const Ast *a = call->kid[i];
+        bool named = a->kind == AST_NAMED;
+        int k = 0;
+        while (k < n && !(named ? strcmp(a->text, knobs[k].name) == 0 : i == 1 && k == 0)) k++;
+        if (k < n)
+            set_knob(e, &knobs[k], named ? a->kid[0] : a);
+        else
+            diag(e->c, DIAG_E0306, a->span,
+                 named ? "'%s' has no '%s'" : "'%s' takes its settings by name", call->kid[0]->text,
+                 named ? a->text : "");
+    }
+}
+
+static const char *callee(Elab *e, const Ast *t) {
+    const Ast *f = t->kind == AST_CALL ? t->kid[0] : t;
+    if (f->kind == AST_NAME) return f->text;
+    if (t->kind != AST_BAD) diag(e->c, DIAG_E0306, t->span, "a name is needed here");
+    return NULL;
+}
+
+/* ---- optimizers, schedules --------------------------------------------------------------------
+ */
+#define BIG 1e30
+static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
+    const char *name = callee(e, t);
+    double nesterov = 0;
+    if (!name) return;
+    *r = (Recipe){.kind = OPTIM_SGD,
+                  .lr = 0.01,
+                  .beta1 = 0.9,
+                  .beta2 = 0.999,
+                  .eps = 1e-8,
+                  .epochs = r->epochs};
+    const Knob knobs[] = {
+        {"lr", &r->lr, NULL, 0, BIG},           {"weight_decay", &r->weight_decay, NULL, 0, BIG},
+        {"momentum", &r->momentum, NULL, 0, 1}, {"nesterov", &nesterov, NULL, 0, 1},
+        {"beta1", &r->beta1, NULL, 0, 1},       {"beta2", &r->beta2, NULL, 0, 1},
+        {"eps", &r->eps, NULL, 0, 1},
+    };
+    if (strcmp(name, "sgd") == 0)
+        set_knobs(e, t, knobs, 4);
+    else if (strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0) {
+        Knob adam[] = {knobs[0], knobs[1], knobs[4], knobs[5], knobs[6]};
+        r->kind = name[4] ? OPTIM_ADAMW : OPTIM_ADAM;
+        r->lr = 1e-3;
+        r->weight_decay = name[4] ? 0.01 : 0;
+        set_knobs(e, t, adam, COUNT(adam));
+    } else
+        diag(e->c, DIAG_E0306, t->span, "there is no optimizer '%s'; there are sgd, adam, adamw",
+             name);
+    r->nesterov = nesterov != 0;
+}
+
+static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
+    static const char *const names[] = {"constant", "step", "cosine", "linear", "plateau"};
+    const char *name = callee(e, t);
+    int k = 0;
+    if (!name) return;
+    while (k < 5 && strcmp(names[k], name) != 0) k++;
+    if (k == 5) {
+        diag(e->c, DIAG_E0306, t->span,
+             "there is no schedule '%s'; there are constant, step, cosine, linear, plateau", name);
+        return;
+    }
+    r->sched = (SchedKind)k;
+    r->gamma = 0.1;
+    r->step_epochs = 50;
+    r->patience = 10;
+    const Knob warmup = {"warmup", NULL, &r->warmup_epochs, 0, 0};
+    const Knob floor_lr = {"min_lr", &r->min_lr, NULL, 0, BIG};
+    const Knob gamma = {"gamma", &r->gamma, NULL, 0, BIG};
+    const Knob every = {"every", NULL, &r->step_epochs, 1, 0};
+    const Knob patience = {"patience", NULL, &r->patience, 0, 0};
+    const Knob sets[5][4] = {
+        {warmup},
+        {every, gamma, warmup},
+        {floor_lr, warmup},
+        {floor_lr, warmup},
+        {patience, gamma, floor_lr, warmup},
+    };
+    static const int n[] = {1, 3, 2, 2, 4};
+    set_knobs(e, t, sets[k], n[k]);
+}
+
+/* ---- groups
+ * ----------------------------------------------------------------------------------------- */
+static bool path_starts(const char *path, const char *prefix) {
+    size_t n = strlen(prefix);
+    return strncmp(path, prefix, n) == 0 && (path[n] == 0 || path[n] == '.');
+}
+
+static bool claim(Elab *e, const Ast *path, const char *group) {
+    bool any = false;
+    for (int i = 0; i < e->all_vars.n; i++) {
+        Var *v = e->all_vars.v[i]->var;
+        if (v->kind != VAR_PARAM || !path_starts(v->path, path->text)) continue;
+        any = true;
+        if (!v->group)
+            v->group = group;
+        else if (strcmp(v->group, group) != 0)
+            diag(e->c, DIAG_E0306, path->span, "'%s' is in the group '%s' already", v->path,
+                 v->group);
+    }
+    return any;
+}
+
+static void add_group(Elab *e, const Ast *t, Recipe *r) {
+    StrBuf name = sb_new(e->a);
+    const Ast *paths = t->kid[0];
+    for (int i = 0; i < paths->n; i++) sb_printf(&name, "%s%s", i ? ", " : "", paths->kid[i]->text);
+    ParamGroup g = {.name = name.s, .lr_scale = 1, .weight_decay = r->weight_decay};
+    const Knob knobs[] = {{"lr_scale", &g.lr_scale, NULL, 0, BIG},
+                          {"weight_decay", &g.weight_decay, NULL, 0, BIG}};
+    for (int i = 1; i < t->n; i++) {
+        const Ast *let = t->kid[i];
+        size_t k = 0;
+        if (let->kind == AST_BAD) continue;
+        bool simple = let->kind == AST_LET && let->kid[0]->kind == AST_NAME;
+        while (simple && k < COUNT(knobs) && strcmp(let->kid[0]->text, knobs[k].name) != 0) k++;
+        if (simple && k < COUNT(knobs))
+            set_knob(e, &knobs[k], let->kid[1]);
+        else
+            diag(e->c, DIAG_E0306, let->span, "a group sets weight_decay = .. and lr_scale = ..");
+    }
+    for (int i = 0; i < paths->n && e->c->n_errors == 0; i++)
+        if (!claim(e, paths->kid[i], g.name))
+            diag(e->c, DIAG_E0306, paths->kid[i]->span, "no parameter's path starts with '%s'",
+                 paths->kid[i]->text);
+    vec_push(e->a, &r->groups, g);
+}
+
+/* ---- losses and metrics
+ * -------------------------------------------------------------------------------- */
+static bool term_of(Elab *e, const Ast *t, Term *out) {
+    *out = (Term){.at = t, .weight = 1};
+    if (t->kind == AST_BAD) return false;
+    if (t->kind == AST_BINARY && t->op == OPR_MUL) {
+        if (!number(e, t->kid[0], &out->weight)) return false;
+        t = t->kid[1];
+    }
+    const char *name = callee(e, t);
+    Value f = name ? lookup(e, name, t->span) : val_poison();
+    if (is_poison(f)) return false;
+    if (f.kind != VAL_FN) {
+        diag(e->c, DIAG_E0306, t->span, "'%s' is %s; a loss or metric is a function", name,
+             kind_text(f));
+        return false;
+    }
+    out->fn = f.decl;
+    Args *a = &out->args;
+    *a = (Args){.span = t->span, .name_span = t->span};
+    int n = t->kind == AST_CALL ? t->n : 0;
+    a->named = NEWN(e->a, Value, (size_t)n + 1);
+    a->name = NEWN(e->a, const char *, (size_t)n + 1);
+    a->named_at = NEWN(e->a, Span, (size_t)n + 1);
+    for (int i = 1; i < n; i++) {
+        const Ast *k = t->kid[i];
+        if (k->kind != AST_NAMED) {
+            diag(e->c, DIAG_E0306, k->span, "settings of a loss or metric are given by name");
+            return false;
+        }
+        a->name[a->n_named] = k->text;
+        a->named_at[a->n_named] = k->span;
+        a->named[a->n_named++] = eval(e, k->kid[0]);
+    }
+    return true;
+}
+
+bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
+    bool ok = true;
+    for (int i = 0; i < train->n; i++)
+        for (int j = 0; train->kid[i]->kind == kind && j < train->kid[i]->n; j++) {
+            Term t;
+            if (term_of(e, train->kid[i]->kid[j], &t))
+                vec_push(e->a, out, t);
+            else
+                ok = false;
+        }
+    return ok;
+}
+
+/* ---- keep, stop
+ * ---------------------------------------------------------------------------------------------- */
+static const Term *metric_named(const Terms *metrics, const char *name) {
+    for (int i = 0; i < metrics->n; i++)
+        if (strcmp(metrics->v[i].fn->text, name) == 0) return &metrics->v[i];
+    return NULL;
+}
+
+static void bad_keep(Elab *e, const Ast *t) {
+    diag(e->c, DIAG_E0306, t->span,
+         "expected: keep last, or keep best | highest | lowest on val | "
+         "train, then loss or a metric");
+}
+
+static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
+    const char *how = t->kid[0]->text;
+    if (t->n == 1 && strcmp(how, "last") == 0) return;
+    bool best = strcmp(how, "best") == 0, high = strcmp(how, "highest") == 0;
+    if (t->n != 4 || strcmp(t->kid[1]->text, "on") != 0 ||
+        !(best || high || strcmp(how, "lowest") == 0)) {
+        bad_keep(e, t);
+        return;
+    }
+    const char *split = t->kid[2]->text, *what = t->kid[3]->text;
+    const Term *m = metric_named(metrics, what);
+    bool loss = strcmp(what, "loss") == 0;
+    if (strcmp(split, "val") != 0 && strcmp(split, "train") != 0)
+        bad_keep(e, t);
+    else if (!loss && !m)
+        diag(e->c, DIAG_E0306, t->kid[3]->span, "'%s' is not among the recipe's metrics", what);
+    r->keep_metric = what;
+    r->keep_split = split[0] == 'v' ? 2 : 1;
+    r->keep_max = best ? !loss && m && !m->fn->flag : high;
+}
+
+/* ---- all of it
+ * ----------------------------------------------------------------------------------------------------
+ */
+static bool once(Elab *e, const Ast *train, int i) {
+    const Ast *t = train->kid[i];
+    if (t->kind == AST_LOSS || t->kind == AST_METRIC || t->kind == AST_GROUP || t->kind == AST_BAD)
+        return true;
+    for (int j = 0; j < i; j++)
+        if (train->kid[j]->kind == t->kind) {
+            diag(e->c, DIAG_E0306, t->span, "this stands twice in one recipe");
+            return false;
+        }
+    return true;
+}
+
+static void set_item(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
+    const Knob clip = {"clip", &r->clip_norm, NULL, 1e-30, BIG};
+    switch (t->kind) {
+    case AST_SCHEDULE:
+        set_schedule(e, t->kid[0], r);
+        break;
+    case AST_CLIP:
+        set_knob(e, &clip, t->kid[0]);
+        break;
+    case AST_EPOCHS:
+        count(e, t->kid[0], &r->epochs, 0);
+        break;
+    case AST_KEEP:
+        set_keep(e, t, metrics, r);
+        break;
+    case AST_STOP:
+        if (strcmp(t->text, "after") != 0)
+            diag(e->c, DIAG_E0306, t->span, "expected: stop after n");
+        else
+            count(e, t->kid[0], &r->early_stop_patience, 1);
+        break;
+    case AST_GROUP:
+        add_group(e, t, r);
+        break;
+    case AST_SAMPLE:
+        diag(e->c, DIAG_E0305, t->span, "sampled training is not there yet");
+        break;
+    default:
+        break;
+    }
+}
+
+static const Ast *find_item(const Ast *train, AstKind k) {
+    for (int i = 0; i < train->n; i++)
+        if (train->kid[i]->kind == k) return train->kid[i];
+    return NULL;
+}
+
+void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
+    Terms metrics = {0}, losses = {0};
+    const Ast *optimizer = find_item(train, AST_OPTIMIZER), *target = find_item(train, AST_TARGET);
+    recipe_terms(e, train, AST_METRIC, &metrics);
+    recipe_terms(e, train, AST_LOSS, &losses);
+    r->epochs = 100;
+    if (optimizer)
+        set_optimizer(e, optimizer->kid[0], r);
+    else
+        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no optimizer", train->text);
+    if (!find_item(train, AST_LOSS))
+        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no loss", train->text);
+    for (int i = 0; i < train->n; i++)
+        if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);
+    if (r->early_stop_patience && !r->keep_metric) {
+        r->keep_metric = "loss";
+        r->keep_split = 2;
+    }
+    r->model_name = train->text;
+    r->target = target ? arena_printf(e->a, "%s.%s", target->text, target->kid[0]->text) : NULL;
+    r->present = true;
+}

@@ -1,0 +1,232 @@
+/* A model's phases, one function each: the body is elaborated once per phase, with
+ * `training` true in @train alone. */
+#include "frontend/elab.h"
+
+#include <string.h>
+
+enum { SPLIT_TRAIN = 1, SPLIT_VAL, SPLIT_TEST, N_SPLITS = 3 };
+static const char *const split_name[] = {"", "train", "val", "test"};
+
+/* ---- settings of a model --------------------------------------------------------------- */
+static bool bind_setting(Elab *e, Frame *f, const Ast *formal) {
+    const FeDefine *d = define_find(e, formal->text);
+    Value v;
+    if (d) {
+        if (!define_value(e, d, formal->kid[0] ? formal->kid[0]->text : NULL, &v)) return false;
+    } else if (formal->kid[1])
+        v = eval(e, formal->kid[1]);
+    else {
+        diag(e->c, DIAG_E0311, formal->span, "'%s' has no value: give it a default, or -D %s=..",
+             formal->text, formal->text);
+        return false;
+    }
+    if (!fit_formal(e, f, formal, &v, formal->span, "the model")) return false;
+    bind(e, formal->text, v);
+    return true;
+}
+
+static bool bind_model(Elab *e, Frame *f, const Ast *model) {
+    const Ast *formals = model->kid[0];
+    bind(e, formals->kid[0]->text, (Value){.kind = VAL_GRAPH});
+    bool ok = true;
+    for (int i = 1; i < formals->n; i++) ok = bind_setting(e, f, formals->kid[i]) && ok;
+    return ok;
+}
+
+/* The model's result, its dimensions in the declared order. */
+static Op *run_model(Elab *e, Frame *f, const Ast *model) {
+    if (!bind_model(e, f, model)) return NULL;
+    Value v =
+        frame_run(e, f, model->kid[2], model->kid[1], arena_printf(e->a, "'%s'", model->text));
+    Type want;
+    if (is_poison(v) || !type_spaces(e, model->kid[1], &want)) return NULL;
+    return tensor_order(e, v.op, want.rank, want.dim, model->kid[1]->span).op;
+}
+
+/* ---- targets and masks --------------------------------------------------------------------- */
+typedef struct {
+    const Ast *item;
+    Column *col, *split;
+} Target;
+
+static const Ast *item_of(const Ast *train, AstKind k) {
+    for (int i = 0; i < train->n; i++)
+        if (train->kid[i]->kind == k) return train->kid[i];
+    return NULL;
+}
+
+static Space *rows_named(Elab *e, const char *name) {
+    if (strcmp(name, "graph") == 0) return e->graph_space;
+    for (int i = 0; i < e->nodes.n; i++)
+        if (strcmp(e->nodes.v[i].space->name, name) == 0) return e->nodes.v[i].space;
+    for (int i = 0; i < e->edges.n; i++)
+        if (strcmp(e->edges.v[i].space->name, name) == 0) return e->edges.v[i].space;
+    return NULL;
+}
+
+static bool is_target(const Column *c) {
+    return c->kind == COL_CLASS || c->kind == COL_MULTILABEL || c->kind == COL_FLOAT;
+}
+
+static bool find_target(Elab *e, const Ast *train, Target *t) {
+    t->item = item_of(train, AST_TARGET);
+    if (!t->item) {
+        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no target", train->text);
+        return false;
+    }
+    const Ast *col = t->item->kid[0];
+    Space *s = rows_named(e, t->item->text);
+    t->col = s ? graph_column(e, s, col->text) : NULL;
+    if (!t->col) {
+        diag(e->c, DIAG_E0307, t->item->span, "there is no column '%s.%s'", t->item->text,
+             col->text);
+        return false;
+    }
+    for (int i = 0; i < e->m->cols.n; i++)
+        if (e->m->cols.v[i]->space == s && e->m->cols.v[i]->kind == COL_SPLIT)
+            t->split = e->m->cols.v[i];
+    if (!is_target(t->col))
+        diag(e->c, DIAG_E0307, t->item->span,
+             "'%s.%s' cannot be learned; a target is class[C], "
+             "multilabel[T] or f32[..]",
+             t->item->text, col->text);
+    else if (!t->split)
+        diag(e->c, DIAG_E0307, t->item->span, "'%s' has no 'split' column", t->item->text);
+    else
+        return true;
+    return false;
+}
+
+static bool target_fits(Elab *e, const Target *t, const Op *pred) {
+    if (type_has(&pred->type, t->col->space)) return true;
+    diag(e->c, DIAG_E0307, t->item->span, "the target is on '%s', but the model gives %s",
+         t->col->space->name, type_text(e, &pred->type));
+    return false;
+}
+
+static Op *split_mask(Elab *e, const Target *t, int split) {
+    e->b.span = t->item->span;
+    Op *mask = b_binary(&e->b, OP_EQ, b_data(&e->b, t->split), b_const(&e->b, DT_I32, split));
+    if (t->col->kind != COL_CLASS) return mask;
+    Op *labelled = b_binary(&e->b, OP_LE, b_const(&e->b, DT_I32, 0), b_data(&e->b, t->col));
+    return b_binary(&e->b, OP_AND, mask, labelled);
+}
+
+/* ---- losses and metrics ------------------------------------------------------------------------
+ */
+static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op *mask) {
+    Value v[3] = {val_tensor(pred), val_poison(), val_tensor(mask)};
+    Span at[3] = {t->at->span, t->at->span, t->at->span};
+    e->b.span = t->at->span;
+    v[1] = val_tensor(b_data(&e->b, target->col));
+    Args args = t->args;
+    args.n = 3;
+    args.v = v;
+    args.at = at;
+    Value r = call_value(e, (Value){.kind = VAL_FN, .decl = t->fn}, &args);
+    Op *x = to_tensor(e, r, DT_F32, t->at->span);
+    if (!x) return NULL;
+    if (x->type.rank == 0 && x->type.dt == DT_F32) return x;
+    diag(e->c, DIAG_E0307, t->at->span, "'%s' gives %s; a loss or metric is one f32", t->fn->text,
+         type_text(e, &x->type));
+    return NULL;
+}
+
+static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pred, Op *mask) {
+    Op *sum = NULL;
+    for (int i = 0; i < losses->n; i++) {
+        const Term *t = &losses->v[i];
+        Op *x = apply_term(e, t, target, pred, mask);
+        if (!x) return NULL;
+        e->b.span = t->at->span;
+        if (t->weight != 1) x = b_binary(&e->b, OP_MUL, x, b_const(&e->b, DT_F32, t->weight));
+        sum = sum ? b_binary(&e->b, OP_ADD, sum, x) : x;
+    }
+    return sum;
+}
+
+static void output(Elab *e, const char *name, Op *x) {
+    if (!x) return;
+    if (!x->hint) x->hint = name;
+    b_output(&e->b, name, x);
+}
+
+static const char *metric_name(Elab *e, const Terms *metrics, int i) {
+    int before = 1;
+    for (int j = 0; j < i; j++) before += metrics->v[j].fn == metrics->v[i].fn;
+    const char *name = metrics->v[i].fn->text;
+    return before == 1 ? name : arena_printf(e->a, "%s_%d", name, before);
+}
+
+static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, const Target *target,
+                         Op *pred) {
+    for (int s = SPLIT_TRAIN; s <= SPLIT_TEST; s++) {
+        Op *mask = split_mask(e, target, s);
+        output(e, arena_printf(e->a, "loss.%s", split_name[s]),
+               total_loss(e, losses, target, pred, mask));
+        for (int i = 0; i < metrics->n; i++)
+            output(e, arena_printf(e->a, "%s.%s", metric_name(e, metrics, i), split_name[s]),
+                   apply_term(e, &metrics->v[i], target, pred, mask));
+    }
+}
+
+/* ---- phases
+ * ---------------------------------------------------------------------------------------- */
+typedef enum { PHASE_TRAIN, PHASE_EVAL, PHASE_PREDICT, PHASE_EMBED } Phase;
+
+static void embed_outputs(Elab *e) {
+    for (int i = 0; i < e->bindings.n; i++) {
+        Op *x = e->bindings.v[i].op;
+        bool rows = false;
+        for (int d = 0; d < x->type.rank; d++) rows = rows || x->type.dim[d]->kind == SP_NODE;
+        if (!rows || x->func != e->b.f) continue;
+        b_output(&e->b, arena_printf(e->a, "embed.%s", e->bindings.v[i].name), to_dense(e, x));
+    }
+}
+
+static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Recipe *recipe) {
+    Target target = {0};
+    Terms losses = {0}, metrics = {0};
+    if (p == PHASE_PREDICT) output(e, "pred", pred);
+    if (p == PHASE_EMBED) embed_outputs(e);
+    if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
+    if (!find_target(e, train, &target) || !target_fits(e, &target, pred)) return;
+    if (!recipe_terms(e, train, AST_LOSS, &losses) || !recipe_terms(e, train, AST_METRIC, &metrics))
+        return;
+    if (p == PHASE_EVAL) {
+        eval_outputs(e, &losses, &metrics, &target, pred);
+        return;
+    }
+    output(e, "loss", total_loss(e, &losses, &target, pred, split_mask(e, &target, SPLIT_TRAIN)));
+    elab_recipe(e, train, recipe);
+}
+
+static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, const Ast *train) {
+    Func *fn = func_new(e->m, name);
+    fn->span = model->span;
+    e->b = (Builder){.m = e->m, .f = fn, .span = model->span};
+    e->training = p == PHASE_TRAIN;
+    e->stream = 0;
+    e->bindings.n = 0;
+    Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
+    f->is_model = true;
+    Op *pred = run_model(e, f, model);
+    if (pred && e->c->n_errors == 0)
+        phase_outputs(e, p, train, pred, &e->m->recipe);
+    else if (train && p == PHASE_TRAIN) { /* the recipe's own mistakes are told as well */
+        Target target;
+        Recipe unused = {0};
+        find_target(e, train, &target);
+        elab_recipe(e, train, &unused);
+    }
+    flush_states(e);
+    e->frame = f->up;
+    if (e->stream > e->m->n_streams) e->m->n_streams = e->stream;
+}
+
+void elab_phases(Elab *e, const Ast *model, const Ast *train) {
+    if (train) elab_phase(e, PHASE_TRAIN, "train", model, train);
+    if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
+    elab_phase(e, PHASE_PREDICT, "predict", model, train);
+    elab_phase(e, PHASE_EMBED, "embed", model, train);
+}

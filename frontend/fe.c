@@ -1,0 +1,241 @@
+/* The front end's entry: files and imports, top-level names, which model. */
+#include "frontend/fe.h"
+#include "frontend/elab.h"
+#include "frontend/parse.h"
+
+#include <string.h>
+
+#define PRELUDE "layers/prelude.gnn"
+enum { MAX_FILES = 1000 };
+
+typedef struct {
+    Elab *e;
+    StrMap loaded; /* path -> Ast * of the file */
+    int n_files;
+} Loader;
+
+static bool file_exists(const char *path) {
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return f != NULL;
+}
+
+/* ---- top-level names ------------------------------------------------------------------- */
+static bool is_declaration(const Ast *d) {
+    return d->kind == AST_LAYER || d->kind == AST_FN || d->kind == AST_EXTERN ||
+           d->kind == AST_GRAPH || d->kind == AST_MODEL || d->kind == AST_CONST;
+}
+
+static void declare(Elab *e, const Ast *d, bool prelude) {
+    StrMap *names = prelude ? &e->prelude : &e->globals;
+    const Ast *old = strmap_get(names, d->text);
+    if (old && old != d) {
+        diag(e->c, DIAG_E0202, d->span, "'%s' is declared twice", d->text);
+        diag_note(e->c, old->span, "the first one is here");
+        return;
+    }
+    strmap_put(e->a, names, d->text, (void *)d);
+}
+
+static void set_constant(Elab *e, const Ast *d) {
+    const FeDefine *def = define_find(e, d->text);
+    Value *v = NEW(e->a, Value);
+    Func *scratch = func_new(e->m, "const");
+    Frame frame;
+    e->b = (Builder){.m = e->m, .f = scratch, .span = d->span};
+    frame_push(e, &frame, d, NULL, d->span);
+    if (!def || !define_value(e, def, NULL, v)) *v = eval(e, d->kid[0]);
+    e->frame = NULL;
+    if (v->kind == VAL_TENSOR) {
+        diag(e->c, DIAG_E0210, d->kid[0]->span, "a const must be known when compiling");
+        *v = val_poison();
+    }
+    e->m->funcs.n--;
+    strmap_put(e->a, &e->constants, d->text, v);
+}
+
+/* ---- files and imports ---------------------------------------------------------------------- */
+static const char *beside(Elab *e, const char *path, const char *name) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return name;
+    return arena_printf(e->a, "%.*s/%s", (int)(slash - path), path, name);
+}
+
+static const char *find_file(Elab *e, const char *from, const char *name) {
+    if (name[0] == '/') return file_exists(name) ? name : NULL;
+    const char *path = from ? beside(e, from, name) : NULL;
+    if (path && file_exists(path)) return path;
+    for (int i = 0; i < e->opt->n_dirs; i++) {
+        path = arena_printf(e->a, "%s/%s", e->opt->dirs[i], name);
+        if (file_exists(path)) return path;
+    }
+    return NULL;
+}
+
+static Ast *load(Loader *l, const char *path, Span from, bool prelude);
+
+static void import(Loader *l, const char *path, const Ast *t) {
+    Elab *e = l->e;
+    const char *found = find_file(e, path, t->text);
+    if (found) {
+        load(l, found, t->span, false);
+        return;
+    }
+    StrBuf dirs = sb_new(e->a);
+    sb_puts(&dirs, "beside the file");
+    for (int i = 0; i < e->opt->n_dirs; i++) sb_printf(&dirs, ", in %s", e->opt->dirs[i]);
+    diag(e->c, DIAG_E0301, t->span, "cannot find \"%s\" (looked %s)", t->text, dirs.s);
+}
+
+static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
+    Elab *e = l->e;
+    Ast *file = strmap_get(&l->loaded, path);
+    if (file || strmap_has(&l->loaded, path)) return file;
+    strmap_put(e->a, &l->loaded, path, NULL); /* a cycle of imports ends here */
+    if (++l->n_files > MAX_FILES) {
+        diag(e->c, DIAG_E0301, from, "more than %d files are imported", MAX_FILES);
+        return NULL;
+    }
+    uint32_t id = ctx_add_file(e->c, path, from);
+    if (id == UINT32_MAX) return NULL;
+    if (prelude) e->prelude_file = id;
+    file = fe_parse_file(e->c, id);
+    if (!file) return NULL;
+    strmap_put(e->a, &l->loaded, path, file);
+    for (int i = 0; i < file->n; i++)
+        if (file->kid[i]->kind == AST_IMPORT) import(l, path, file->kid[i]);
+    for (int i = 0; i < file->n; i++)
+        if (is_declaration(file->kid[i])) declare(e, file->kid[i], prelude);
+    for (int i = 0; i < file->n; i++)
+        if (file->kid[i]->kind == AST_CONST) set_constant(e, file->kid[i]);
+    return file;
+}
+
+static void load_prelude(Loader *l, const char *path) {
+    const char *found = find_file(l->e, NULL, PRELUDE);
+    bool itself = strlen(path) >= strlen("prelude.gnn") &&
+                  strcmp(path + strlen(path) - strlen("prelude.gnn"), "prelude.gnn") == 0;
+    l->e->prelude_file = UINT32_MAX;
+    if (itself) return;
+    if (found)
+        load(l, found, (Span){0}, true);
+    else
+        diag(l->e->c, DIAG_E0301, (Span){0},
+             "cannot find the library's \"%s\"; say where it is with -I DIR", PRELUDE);
+}
+
+/* ---- models -----------------------------------------------------------------------------------
+ */
+const Ast *train_of(const Ast *file, const Ast *model) {
+    for (int i = 0; i < file->n; i++)
+        if (file->kid[i]->kind == AST_TRAIN && strcmp(file->kid[i]->text, model->text) == 0)
+            return file->kid[i];
+    return NULL;
+}
+
+static const Ast *find_model(const Ast *file, const char *name) {
+    const Ast *last = NULL;
+    for (int i = 0; i < file->n; i++)
+        if (file->kid[i]->kind == AST_MODEL && (!name || strcmp(file->kid[i]->text, name) == 0))
+            last = file->kid[i];
+    return last;
+}
+
+static void check_trains(Elab *e, const Ast *file) {
+    for (int i = 0; i < file->n; i++) {
+        const Ast *t = file->kid[i];
+        if (t->kind != AST_TRAIN) continue;
+        const Ast *model = find_model(file, t->text);
+        if (!model)
+            diag(e->c, DIAG_E0306, t->span, "there is no model '%s' in this file", t->text);
+        else if (train_of(file, model) != t)
+            diag(e->c, DIAG_E0306, t->span, "the model '%s' has a recipe already", t->text);
+    }
+}
+
+static const Ast *graph_of(Elab *e, const Ast *model) {
+    const Ast *formals = model->kid[0], *g = formals->n ? formals->kid[0] : NULL;
+    const Ast *type = g ? g->kid[0] : NULL;
+    const Ast *decl = type ? strmap_get(&e->globals, type->text) : NULL;
+    if (!type || g->flag)
+        diag(e->c, DIAG_E0311, model->span,
+             "the first parameter of a model is its graph: %s(g: Graph)", model->text);
+    else if (!decl || decl->kind != AST_GRAPH) {
+        diag(e->c, DIAG_E0311, type->span, "there is no graph '%s'", type->text);
+        return NULL;
+    }
+    return type && !g->flag ? decl : NULL;
+}
+
+static bool result_is_tensor(Elab *e, const Ast *model) {
+    const Ast *t = model->kid[1];
+    if (t && type_is_tensor(t)) return true;
+    diag(e->c, DIAG_E0311, t ? t->span : model->span,
+         "a model says what tensor it gives: model %s(..) -> f32[node, C]", model->text);
+    return false;
+}
+
+static void check_defines(Elab *e, const Ast *model) {
+    const Ast *formals = model->kid[0];
+    for (int i = 0; i < e->opt->n_defs; i++) {
+        const char *name = e->opt->defs[i].name;
+        bool found = strmap_has(&e->constants, name);
+        for (int j = 1; j < formals->n; j++)
+            found = found || strcmp(formals->kid[j]->text, name) == 0;
+        if (!found)
+            diag(e->c, DIAG_E0309, (Span){0}, "-D %s: the model '%s' has no parameter of that name",
+                 name, model->text);
+    }
+}
+
+void elab_model(Elab *e, const Ast *model, const Ast *train) {
+    const Ast *graph = graph_of(e, model);
+    if (!graph || !result_is_tensor(e, model)) return;
+    elab_graph(e, graph);
+    check_defines(e, model);
+    if (e->c->n_errors < e->c->max_errors) elab_phases(e, model, train);
+}
+
+static const char *file_stem(Elab *e, const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    return arena_printf(e->a, "%.*s", (int)(dot && dot > name ? dot - name : (long)strlen(name)),
+                        name);
+}
+
+static const Ast *choose_model(Elab *e, const Ast *file) {
+    const Ast *model = find_model(file, e->opt->model);
+    if (model) return model;
+    if (e->opt->model)
+        diag(e->c, DIAG_E0311, (Span){0}, "there is no model '%s' in this file", e->opt->model);
+    else if (!e->opt->check_only)
+        diag(e->c, DIAG_E0311, file->span, "there is no model in this file");
+    return NULL;
+}
+
+Module *fe_compile(Ctx *c, const char *path, const FeOptions *opt) {
+    static const FeOptions no_options = {0};
+    Elab *e = NEW(c->a, Elab);
+    e->c = c;
+    e->a = c->a;
+    e->opt = opt ? opt : &no_options;
+    e->m = module_new(c, file_stem(e, path));
+    e->m->source_path = path;
+    Loader l = {.e = e};
+    load_prelude(&l, path);
+    Ast *file = load(&l, path, (Span){0}, false);
+    if (!file) return NULL;
+    check_trains(e, file);
+    const Ast *model = choose_model(e, file);
+    if (model) elab_model(e, model, train_of(file, model));
+    check_other_models(e, file, model);
+    check_unused(e, file);
+    return model && c->n_errors == 0 ? e->m : NULL;
+}
+
+Ast *fe_parse_path(Ctx *c, const char *path) {
+    uint32_t file = ctx_add_file(c, path, (Span){0});
+    if (file == UINT32_MAX) return NULL;
+    Ast *t = fe_parse_file(c, file);
+    return c->n_errors == 0 ? t : NULL;
+}

@@ -1,0 +1,30 @@
+/* The front end: a .gnn file to a module of graph IR. */
+#ifndef FRONTEND_FE_H
+#define FRONTEND_FE_H
+
+#include "frontend/ast.h"
+#include "ir/ir.h"
+
+typedef struct {
+    const char *name, *value; /* -D name=value */
+} FeDefine;
+
+typedef struct {
+    const FeDefine *defs; /* override `const`s and the model's parameters */
+    int n_defs;
+    const char *const *dirs; /* where imports are looked for, after the file's own directory */
+    int n_dirs;
+    const char *model; /* which model of the file; NULL = the last one */
+    bool check_only;   /* a file without a model is fine */
+} FeOptions;
+
+/* Parses, checks and elaborates.  The module has a function per phase: @train (with
+ * a recipe; output "loss"), @eval ("loss.val", "accuracy.test", ..), @predict
+ * ("pred"), @embed ("embed.h", ..), and @load where a relation needs a condition.
+ * NULL after errors, and for a file without a model. */
+Module *fe_compile(Ctx *c, const char *path, const FeOptions *opt);
+
+/* The syntax tree of one file, for --emit=ast; NULL after errors. */
+Ast *fe_parse_path(Ctx *c, const char *path);
+
+#endif
