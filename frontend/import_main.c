@@ -166,7 +166,9 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
                 d->nodes[t->dst_type].name, (long long)t->count);
         for (int j = 0; j < t->n_columns; j++) print_column(out, &t->columns[j]);
     }
-    if (o->how.n_bad) fprintf(out, "  %lld bad rows left out\n", (long long)o->how.n_bad);
+    if (o->how.n_bad)
+        fprintf(out, "  %lld bad row%s left out\n", (long long)o->how.n_bad,
+                o->how.n_bad == 1 ? "" : "s");
 }
 
 static void on_bad(void *user, const char *text) {

@@ -115,8 +115,8 @@ static gnnc_status normalize_column(RtPool *pool, RtColumn *c, RtError *err) {
 
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
     if (how->n_bad && !how->skip_bad)
-        return rt_fail(err, GNNC_E_FORMAT, "%s (%lld bad rows in all)", how->first_bad,
-                       (long long)how->n_bad);
+        return rt_fail(err, GNNC_E_FORMAT, "%s (%lld bad row%s in all)", how->first_bad,
+                       (long long)how->n_bad, how->n_bad == 1 ? "" : "s");
     gnnc_status st = rt_dataset_check(d, err);
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++) {
         RtTable *t = &d->nodes[i];

@@ -1,0 +1,362 @@
+/* CSV tables, edge lists, Planetoid's pickles, and the command. */
+#include "test.h"
+
+#include <math.h>
+
+#include "frontend/import_main.h"
+#include "runtime/csv.h"
+#include "runtime/import.h"
+#include "runtime/pickle.h"
+#include "rt_test_util.h"
+
+typedef struct {
+    char text[2048];
+    size_t n;
+} Told;
+
+static void tell(void *user, const char *text) {
+    Told *t = user;
+    t->n += (size_t)snprintf(t->text + t->n, sizeof t->text - t->n, "%s\n", text);
+}
+
+static RtBytes bytes(const char *s) {
+    return (RtBytes){(const uint8_t *)s, strlen(s)};
+}
+
+static RtDataset *csv(const char *nodes, const char *edges, RtImport *how, RtError *err) {
+    RtDataset *d;
+    RtNamedBytes n = {"n.csv", bytes(nodes ? nodes : "")}, e = {"e.csv", bytes(edges)};
+    *err = (RtError){""};
+    rt_import_csv_bytes(NULL, nodes ? &n : NULL, &e, how, &d, err);
+    return d;
+}
+
+/* ---- CSV ------------------------------------------------------------------------- */
+TEST(all_kinds_of_columns) {
+    RtImport how = {.node = "user"};
+    RtError err;
+    RtDataset *d = csv("\xef\xbb\xbfid;age;city:cat;x.0;x.1;y;split;t:time;code:id\r\n"
+                       "ann;31;Rome;0.5;1e-1;2;train;2020-01-01;5\r\n"
+                       "bob;40;\"Os\"\"lo; N\";-1;2;;val;1970-01-01T00:01:00.5Z;6\r\n"
+                       "\r\n"
+                       "cy;1;Rome;1;2;0;none;;7",
+                       "dst,src,w\nbob,ann,2\ncy,bob,3\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    const RtTable *t = d->nodes;
+    CHECK(t->count == 3 && t->n_columns == 7);
+    const RtColumn *c = rt_table_column(t, "x");
+    CHECK(c && c->rank == 2 && c->shape[1] == 2 && c->f32[1] == 0.1f && c->f32[2] == -1);
+    c = rt_table_column(t, "city");
+    CHECK(c && c->kind == RT_COL_CAT && c->n_categories == 2 && c->i32[0] == 1 && c->i32[1] == 0);
+    CHECK_STR(c->names[0], "Os\"lo; N");
+    c = rt_table_column(t, "y");
+    CHECK(c && c->kind == RT_COL_CLASS && c->n_categories == 3 && c->i32[1] == -1);
+    c = rt_table_column(t, "split");
+    CHECK(c && c->splits[0] == 1 && c->splits[1] == 2 && c->splits[2] == 0);
+    c = rt_table_column(t, "t");
+    CHECK(c && c->f64[0] == 1577836800 && c->f64[1] == 60.5 && isnan(c->f64[2]));
+    c = rt_table_column(t, "code");
+    CHECK(c && c->kind == RT_COL_ID && c->i64[2] == 7);
+    const RtTable *e = d->edges;
+    CHECK(e->count == 2 && e->src[0] == 0 && e->dst[0] == 1 && e->src[1] == 1 && e->dst[1] == 2);
+    CHECK(e->n_columns == 1 && e->columns[0].f32[1] == 3);
+    rt_dataset_close(d);
+}
+
+static const char BAD_NODES[] = "id,age,y\n"
+                                "1,30,a\n"
+                                "2,x,b\n"   /* row 3: no number */
+                                "1,31,b\n"  /* row 4: repeated */
+                                "3,1,b,9\n" /* row 5: too many */
+                                "4\n"       /* row 6: too few */
+                                ",5,a\n"    /* row 7: no id */
+                                "5,7,c\n"
+                                "6,\"8,c\n"; /* row 9: open quote */
+static const char BAD_EDGES[] = "src,dst\n1,5\n1,2\n9,5\n5,1\n";
+
+TEST(bad_rows_are_all_told_and_fail) {
+    Told told = {.n = 0};
+    RtImport how = {.on_bad = tell, .user = &told};
+    RtError err;
+    CHECK(!csv(BAD_NODES, BAD_EDGES, &how, &err));
+    CHECK_STR(err.text, "n.csv: row 5: too many fields (8 bad rows in all)");
+    CHECK_STR(told.text, "n.csv: row 5: too many fields\n"
+                         "n.csv: row 6: too few fields\n"
+                         "n.csv: row 9: a quote is never closed\n"
+                         "n.csv: row 3: column 'age': not a number\n"
+                         "n.csv: row 4: its id is repeated\n"
+                         "n.csv: row 7: no id\n"
+                         "e.csv: row 3: its destination is no node\n"
+                         "e.csv: row 4: its source is no node\n");
+}
+
+TEST(bad_rows_can_be_left_out) {
+    RtImport how = {.skip_bad = true};
+    RtError err;
+    RtDataset *d = csv(BAD_NODES, BAD_EDGES, &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    CHECK(how.n_bad == 8 && d->nodes->count == 2 && d->edges->count == 2);
+    CHECK(rt_table_column(d->nodes, "id")->i64[1] == 5);
+    rt_dataset_close(d);
+}
+
+TEST(edges_alone_name_their_nodes) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv(NULL, "from\tto\n10\t9\n9\t200\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    CHECK(d->nodes->count == 3 && d->edges->src[0] == 1 && d->edges->dst[1] == 2);
+    CHECK(rt_table_column(d->nodes, "id")->i64[2] == 200);
+    rt_dataset_close(d);
+    d = csv(NULL, "a,b\nann,bob\nbob,cy\n", &how, &err);
+    CHECK(d && d->nodes->count == 3 && d->edges->dst[1] == 2);
+    CHECK(d && !rt_table_column(d->nodes, "id"));
+    rt_dataset_close(d);
+}
+
+TEST(undirected_carries_columns) {
+    RtImport how = {.undirected = true};
+    RtError err;
+    RtDataset *d = csv(NULL, "src,dst,w\n0,1,5\n1,2,6\n1,0,7\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    CHECK(d->edges->count == 4);
+    for (int64_t e = 0; e < d->edges->count; e++) {
+        int32_t s = d->edges->src[e], t = d->edges->dst[e];
+        float want = s == 0 ? 5 : t == 0 ? 7 : 6;
+        CHECK(d->edges->columns[0].f32[e] == want);
+    }
+    rt_dataset_close(d);
+}
+
+TEST(headers_are_checked) {
+    static const struct {
+        const char *edges, *text;
+    } bad[] = {
+        {"", "e.csv: row 1: a header with column names is expected"},
+        {"src\n1\n", "e.csv: row 1: two columns of node ids are needed"},
+        {"src,dst,a,a\n1,2,3,4\n", "e.csv: row 1: column 'a' is repeated"},
+        {"src,dst,a:csr\n1,2,3\n", "e.csv: row 1: 'a:csr': the kind of a column is one of float, "
+                                   "cat, class, time, id, split"},
+        {"src,dst,\n1,2,3\n", "e.csv: row 1: a column has no name"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        RtImport how = {0};
+        RtError err;
+        CHECK(!csv(NULL, bad[i].edges, &how, &err));
+        CHECK_STR(err.text, bad[i].text);
+    }
+}
+
+TEST(cells) {
+    double v;
+    int64_t i;
+    CHECK(rt_cell_number("-1.5e3", &v) && v == -1500);
+    CHECK(!rt_cell_number("", &v) && !rt_cell_number("nan", &v) && !rt_cell_number("0x1", &v));
+    CHECK(!rt_cell_number("1e999", &v) && !rt_cell_number("1 ", &v));
+    CHECK(rt_cell_integer("-7", &i) && i == -7);
+    CHECK(!rt_cell_integer("-", &i) && !rt_cell_integer("99999999999999999999", &i));
+    CHECK(rt_cell_time("2000-02-29 12:00", &v) && v == 951825600);
+    CHECK(rt_cell_time("1969-12-31", &v) && v == -86400);
+    CHECK(!rt_cell_time("2000-13-01", &v) && !rt_cell_time("2000-01-01 25:00", &v));
+    CHECK(!rt_cell_time("2000-01-01x", &v) && !rt_cell_time("2000", &(double){0}) == false);
+}
+
+/* ---- edge lists -------------------------------------------------------------------- */
+static RtDataset *edge_list(const char *text, RtImport *how, RtError *err) {
+    RtDataset *d;
+    *err = (RtError){""};
+    rt_import_edge_list_bytes(NULL, bytes(text), "e.txt", how, &d, err);
+    return d;
+}
+
+TEST(edge_lists) {
+    RtImport how = {.n_nodes = 3};
+    RtError err;
+    RtDataset *d = edge_list("# c\n% d\n\n0 1\n1\t0\r\n 5, 2", &how, &err);
+    CHECK(d && d->nodes->count == 6 && d->edges->count == 3 && d->edges->src[2] == 5);
+    CHECK(d && d->edges->n_columns == 0);
+    rt_dataset_close(d);
+    how.n_nodes = 10;
+    d = edge_list("0 1 0.5\n1 2 3\n", &how, &err);
+    CHECK(d && d->nodes->count == 10 && d->edges->columns[0].f32[0] == 0.5f);
+    rt_dataset_close(d);
+    d = edge_list("", &how, &err);
+    CHECK(d && d->edges->count == 0 && d->nodes->count == 10);
+    rt_dataset_close(d);
+}
+
+TEST(bad_lines_of_edge_lists) {
+    Told told = {.n = 0};
+    RtImport how = {.on_bad = tell, .user = &told};
+    RtError err;
+    CHECK(!edge_list("0 1\nx 1\n1\n0 -1\n0 1 2\n0 1 2 3\n0 99999999999\n", &how, &err));
+    CHECK_STR(told.text, "e.txt: row 2: its first field is no node number\n"
+                         "e.txt: row 3: two node numbers are expected\n"
+                         "e.txt: row 4: its second field is no node number\n"
+                         "e.txt: row 5: not as many fields as the rows before\n"
+                         "e.txt: row 6: more than three fields\n"
+                         "e.txt: row 7: its second field is no node number\n");
+    CHECK_STR(err.text, "e.txt: row 2: its first field is no node number (6 bad rows in all)");
+}
+
+/* ---- Planetoid ------------------------------------------------------------------------ */
+static const char FIXTURES[] = "tests/fixtures/planetoid";
+
+static bool have_fixtures(void) {
+    return access("tests/fixtures/planetoid/ind.tiny2.x", R_OK) == 0; /* run from the root */
+}
+
+static void check_tiny(const char *name) {
+    RtImport how = {0};
+    RtError err = {""};
+    RtDataset *d;
+    rt_import_planetoid(NULL, FIXTURES, name, &how, &d, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    CHECK(d->nodes->count == 9);
+    const RtColumn *x = rt_table_column(d->nodes, "x"), *y = rt_table_column(d->nodes, "y");
+    const int32_t labels[9] = {0, 1, 0, 1, 0, 1, -1, 1, 0};
+    CHECK(y && !memcmp(y->i32, labels, sizeof labels) && y->n_categories == 2);
+    const int64_t ptr[10] = {0, 2, 3, 4, 6, 7, 9, 9, 10, 11};
+    CHECK(x && !memcmp(x->csr.ptr, ptr, sizeof ptr) && x->csr.n_cols == 4);
+    CHECK(x && x->csr.val[9] == 5 && x->csr.val[10] == 4); /* node 7 is tx[2], 8 is tx[1] */
+    const int8_t split[9] = {1, 1, 2, 2, 2, 3, 0, 3, 3};
+    CHECK(!memcmp(rt_table_column(d->nodes, "split")->splits, split, sizeof split));
+    const int32_t src[10] = {0, 0, 1, 2, 3, 4, 4, 5, 7, 8},
+                  dst[10] = {1, 5, 0, 3, 2, 7, 8, 0, 4, 4};
+    CHECK(d->edges->count == 10 && !memcmp(d->edges->src, src, sizeof src));
+    CHECK(!memcmp(d->edges->dst, dst, sizeof dst));
+    rt_dataset_close(d);
+}
+
+TEST(planetoid) {
+    if (!have_fixtures()) return;
+    check_tiny("tiny2");
+    check_tiny("tiny4");
+    RtImport how = {0};
+    RtError err = {""};
+    RtDataset *d;
+    CHECK(rt_import_planetoid(NULL, FIXTURES, "none", &how, &d, &err) == GNNC_E_IO);
+    CHECK_STR(err.text,
+              "tests/fixtures/planetoid/ind.none.x: cannot open: No such file or directory");
+}
+
+static void load_tiny(RtPool *pool, RtBytes file[RT_PLANETOID_FILES]) {
+    for (int i = 0; i < RT_PLANETOID_FILES; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/ind.tiny4.%s", FIXTURES, rt_planetoid_parts[i]);
+        CHECK(rt_file_map(pool, path, &file[i], NULL) == GNNC_OK);
+    }
+}
+
+TEST(no_changed_or_missing_byte_of_a_pickle_crashes) {
+    RtPool pool;
+    RtBytes file[RT_PLANETOID_FILES];
+    if (!have_fixtures()) return;
+    rt_pool_init(&pool, NULL);
+    load_tiny(&pool, file);
+    for (int part = 0; part < RT_PLANETOID_FILES; part++) {
+        RtBytes whole = file[part];
+        for (size_t i = 0; i < 2 * whole.n; i++) {
+            RtImport how = {0};
+            RtDataset *d;
+            size_t n = i < whole.n ? i : whole.n;
+            uint8_t *copy = malloc(n ? n : 1);
+            memcpy(copy, whole.p, n);
+            if (i >= whole.n) copy[i - whole.n] ^= 0x55;
+            file[part] = (RtBytes){copy, n};
+            rt_import_planetoid_bytes(NULL, file, &how, &d, NULL);
+            rt_dataset_close(d);
+            free(copy);
+        }
+        file[part] = whole;
+    }
+    rt_pool_free(&pool);
+}
+
+TEST(pickles_are_never_executed) {
+    static const char evil[] = "\x80\x02"
+                               "cos\nsystem\nU\x04true\x85R.";
+    RtPool pool;
+    RtPy *v;
+    RtError err = {""};
+    RtArray a;
+    rt_pool_init(&pool, NULL);
+    CHECK(rt_pickle_parse(&pool, (RtBytes){(const uint8_t *)evil, sizeof evil - 1}, "p", &v,
+                          NULL) == GNNC_OK);
+    CHECK(v->kind == RT_PY_OBJECT && rt_pickle_array(&pool, v, "p", &a, &err) == GNNC_E_FORMAT);
+    CHECK_STR(err.text, "p: a NumPy array is expected");
+    rt_pool_free(&pool);
+}
+
+TEST(every_failed_allocation_is_survived) {
+    RtPool pool;
+    RtBytes file[RT_PLANETOID_FILES];
+    rt_pool_init(&pool, NULL);
+    if (have_fixtures()) load_tiny(&pool, file);
+    RtNamedBytes n = {"n", bytes("id,a,c:cat,y\n1,2,u,a\n2,3,v,b\n")},
+                 e = {"e", bytes("src,dst,w\n1,2,3\n2,1,3\n")};
+    for (int form = 0; form < (have_fixtures() ? 4 : 3); form++) {
+        gnnc_status st = GNNC_E_NOMEM;
+        for (long k = 0; st != GNNC_OK && k < 2000; k++) {
+            FailingAlloc f;
+            RtDataset *d = NULL;
+            RtImport how = {.undirected = true};
+            RtAlloc from = failing(&f, k);
+            if (form == 0) st = rt_import_csv_bytes(&from, &n, &e, &how, &d, NULL);
+            if (form == 1) st = rt_import_csv_bytes(&from, NULL, &e, &how, &d, NULL);
+            if (form == 2)
+                st = rt_import_edge_list_bytes(&from, bytes("0 1\n"), "e", &how, &d, NULL);
+            if (form == 3) st = rt_import_planetoid_bytes(&from, file, &how, &d, NULL);
+            CHECK(st == GNNC_OK || st == GNNC_E_NOMEM);
+            rt_dataset_close(d);
+            CHECK(f.n_live == 0);
+        }
+        CHECK(st == GNNC_OK);
+    }
+    rt_pool_free(&pool);
+}
+
+/* ---- the command ------------------------------------------------------------------------- */
+static int command(char *out_text, char *err_text, size_t cap, int argc, char **argv) {
+    FILE *out = fmemopen(out_text, cap, "w"), *err = fmemopen(err_text, cap, "w");
+    int rc = gnnc_import_main(argc, argv, out, err);
+    fclose(out);
+    fclose(err);
+    return rc;
+}
+
+#define RUN(...)                                                                                   \
+    command(out, err, sizeof out, (int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)),         \
+            (char *[]){__VA_ARGS__})
+
+TEST(the_command) {
+    char out[4096] = "", err[4096] = "", edges[128], to[128];
+    const char *dir = scratch_new();
+    snprintf(edges, sizeof edges, "%s/e.csv", dir);
+    snprintf(to, sizeof to, "%s/data", dir);
+    write_file(edges, "src,dst\n1,2\n2,3\n2,\n", 19);
+    CHECK(RUN("import") == 2 && strstr(err, "no input"));
+    CHECK(RUN("import", edges) == 2 && strstr(err, "-o DIR"));
+    CHECK(RUN("import", edges, "-o") == 2 && strstr(err, "-o needs a value"));
+    CHECK(RUN("import", edges, "--nodes=x", "-o", to) == 2);
+    CHECK(RUN("import", edges, "--what", "-o", to) == 2 && strstr(err, "unknown option --what"));
+    CHECK(RUN("import", "--help") == 0 && strstr(out, "usage:"));
+    CHECK(RUN("import", edges, "-o", to, "--node", "n", "--edge=e") == 1);
+    CHECK_MSG(strstr(err, "e.csv: row 4: its destination is no node"), "%s", err);
+    CHECK(count_entries(dir) == 1); /* nothing half-written */
+    CHECK(RUN("import", edges, "-o", to, "--node", "n", "--edge=e", "--skip-bad") == 0);
+    CHECK_MSG(strstr(out, "node n: 3\n") && strstr(out, "edge e: n -> n: 2\n"), "%s", out);
+    CHECK_MSG(strstr(out, "1 bad row left out"), "%s", out);
+    CHECK(RUN("import", edges, "-o", to, "--skip-bad") == 1 && strstr(err, "exists already"));
+    CHECK(RUN("import", edges, "-o", to, "--skip-bad", "--force") == 0);
+    CHECK(RUN("import", "/nowhere.npz", "-o", to, "--force") == 1 && strstr(err, "/nowhere.npz"));
+    CHECK(count_entries(dir) == 2);
+    scratch_remove(dir);
+}
+
+TEST_MAIN()

@@ -1,0 +1,182 @@
+/* Zip archives and the one-graph .npz forms, whole and hostile. */
+#include "test.h"
+
+#include "runtime/import.h"
+#include "runtime/zip.h"
+#include "rt_test_util.h"
+#include "zip_util.h"
+
+static const int32_t EDGES[6] = {0, 1, 3, 1, 2, 0}; /* 0->1, 1->2, 3->0 */
+static const int32_t Y[4] = {1, -1, 0, 1}, TRAIN[2] = {0, 3}, VAL[1] = {2}, NONE[1] = {0};
+static const int64_t FOUR = 4, SHAPE[2] = {4, 5};
+static const int32_t PTR[5] = {0, 2, 2, 3, 3}, COL[3] = {1, 4, 0};
+static const float VALUES[3] = {1, 3, 5}, DENSE[8] = {1, 3, 0, 0, 2, 2, 5, 0};
+
+static gnnc_status import(const Zip *z, RtImport *how, RtDataset **d, RtError *err) {
+    *err = (RtError){""};
+    return rt_import_npz_bytes(NULL, (RtBytes){z->bytes, z->n}, "g.npz", how, d, err);
+}
+
+static void add_graph(Zip *z) {
+    zip_add_npy(z, "edge_index", "<i4", "(2, 3)", EDGES, sizeof EDGES);
+    zip_add_npy(z, "num_nodes", "<i8", "()", &FOUR, 8);
+}
+
+static void add_csr(Zip *z) {
+    zip_add_npy(z, "x_indptr", "<i4", "(5,)", PTR, sizeof PTR);
+    zip_add_npy(z, "x_indices", "<i4", "(3,)", COL, sizeof COL);
+    zip_add_npy(z, "x_data", "<f4", "(3,)", VALUES, sizeof VALUES);
+    zip_add_npy(z, "x_shape", "<i8", "(2,)", SHAPE, sizeof SHAPE);
+}
+
+static void add_labels(Zip *z) {
+    zip_add_npy(z, "y", "<i4", "(4,)", Y, sizeof Y);
+    zip_add_npy(z, "train_idx", "<i4", "(2,)", TRAIN, sizeof TRAIN);
+    zip_add_npy(z, "val_idx", "<i4", "(1,)", VAL, sizeof VAL);
+    zip_add_npy(z, "test_idx", "<i4", "(0,)", NONE, 0);
+}
+
+TEST(sparse_features_and_index_split) {
+    Zip z = {0};
+    RtDataset *d;
+    RtError err;
+    RtImport how = {.node = "paper", .edge = "cites", .normalize_rows = true};
+    add_graph(&z), add_csr(&z), add_labels(&z), zip_end(&z);
+    CHECK_MSG(import(&z, &how, &d, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    CHECK_STR(d->nodes->name, "paper");
+    CHECK_STR(d->edges->name, "cites");
+    CHECK(d->nodes->count == 4 && d->edges->count == 3 && d->edges->src[2] == 3);
+    const RtColumn *x = rt_table_column(d->nodes, "x");
+    CHECK(x && x->csr.nnz == 3 && x->csr.val[0] == 0.25f && x->csr.val[1] == 0.75f);
+    CHECK(x && x->csr.val[2] == 1);
+    const RtColumn *y = rt_table_column(d->nodes, "y");
+    CHECK(y && y->n_categories == 2 && y->i32[1] == -1);
+    const RtColumn *s = rt_table_column(d->nodes, "split");
+    CHECK(s && !memcmp(s->splits, (int8_t[]){1, 0, 2, 1}, 4));
+    rt_dataset_close(d);
+}
+
+TEST(dense_features_and_masks) {
+    Zip z = {0};
+    RtDataset *d;
+    RtError err;
+    RtImport how = {.normalize_rows = true};
+    const uint8_t train[8] = {1, 0, 0, 0, 0, 1, 0, 0}, val[8] = {0, 1, 0, 0, 0, 0, 0, 1};
+    const uint8_t test[8] = {0, 0, 1, 0, 1, 0, 0, 0};
+    add_graph(&z);
+    zip_add_npy(&z, "x", "<f4", "(4, 2)", DENSE, sizeof DENSE);
+    zip_add_npy(&z, "train_masks", "|b1", "(2, 4)", train, 8);
+    zip_add_npy(&z, "val_masks", "|b1", "(2, 4)", val, 8);
+    zip_add_npy(&z, "test_masks", "|b1", "(2, 4)", test, 8);
+    zip_end(&z);
+    CHECK_MSG(import(&z, &how, &d, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    const RtColumn *x = rt_table_column(d->nodes, "x"), *s = rt_table_column(d->nodes, "split");
+    CHECK(x && x->f32[0] == 0.25f && x->f32[2] == 0 && x->f32[6] == 1); /* zero rows stay */
+    CHECK(s && s->n_splits == 2 && !memcmp(s->splits, (int8_t[]){1, 2, 3, 0, 3, 1, 0, 2}, 8));
+    rt_dataset_close(d);
+}
+
+TEST(adjacency_without_features) {
+    Zip z = {0};
+    RtDataset *d;
+    RtError err;
+    RtImport how = {.undirected = true};
+    zip_add_npy(&z, "indptr", "<i4", "(5,)", PTR, sizeof PTR);
+    zip_add_npy(&z, "indices", "<i4", "(3,)", (int32_t[]){1, 3, 0}, 12);
+    zip_end(&z);
+    CHECK_MSG(import(&z, &how, &d, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    CHECK(d->nodes->count == 4 && d->nodes->n_columns == 0);
+    CHECK(d->edges->count == 6); /* 0-1, 0-3, 2-0 both ways */
+    rt_dataset_close(d);
+}
+
+/* The archive `z` must fail with this text. */
+static void expect(Zip *z, const char *text) {
+    RtDataset *d;
+    RtError err;
+    RtImport how = {0};
+    zip_end(z);
+    CHECK(import(z, &how, &d, &err) != GNNC_OK && !d);
+    CHECK_STR(err.text, text);
+}
+
+TEST(contradictions_are_named) {
+    Zip a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0}, g = {0};
+    expect(&a, "g.npz: num_nodes: no such entry");
+    zip_add_npy(&b, "num_nodes", "<i8", "()", &FOUR, 8);
+    expect(&b, "g.npz: edge_index: no such entry");
+    add_graph(&c);
+    zip_add_npy(&c, "y", "<i4", "(3,)", Y, 12);
+    expect(&c, "g.npz: y: does not have one row per node");
+    add_graph(&d);
+    zip_add_npy(&d, "train_idx", "<i4", "(1,)", (int32_t[]){4}, 4);
+    expect(&d, "g.npz: train_idx: there is no node 4");
+    add_graph(&e);
+    zip_add_npy(&e, "train_idx", "<i4", "(1,)", (int32_t[]){2}, 4);
+    zip_add_npy(&e, "val_idx", "<i4", "(1,)", (int32_t[]){2}, 4);
+    expect(&e, "g.npz: val_idx: node 2 is in two parts of the split");
+    zip_add_npy(&f, "num_nodes", "<i8", "()", (int64_t[]){3}, 8);
+    zip_add_npy(&f, "edge_index", "<i4", "(2, 3)", EDGES, sizeof EDGES);
+    expect(&f, "edge: edge 2: source 3 is no 'node' node: there are 3");
+    add_graph(&g);
+    zip_add_npy(&g, "x", "<f4", "(4, 2)", (float[]){1, 2, 3, 1.0f / 0.0f, 5, 6, 7, 8}, 32);
+    expect(&g, "node.x: row 1: value is infinite");
+}
+
+TEST(no_byte_changed_or_missing_crashes) {
+    static Zip z, broken;
+    RtError err;
+    RtImport how = {0};
+    add_graph(&z), add_csr(&z), add_labels(&z), zip_end(&z);
+    for (size_t i = 0; i < z.n; i++) {
+        RtDataset *d;
+        broken = z;
+        broken.bytes[i] ^= 0xff;
+        import(&broken, &how, &d, &err); /* some bytes do not matter */
+        rt_dataset_close(d);
+    }
+    for (size_t n = 0; n < z.n; n += 7) {
+        RtDataset *d;
+        uint8_t *copy = malloc(n ? n : 1);
+        memcpy(copy, z.bytes, n);
+        CHECK(rt_import_npz_bytes(NULL, (RtBytes){copy, n}, "g", &how, &d, NULL) != GNNC_OK);
+        free(copy);
+    }
+}
+
+TEST(a_bomb_is_refused_before_it_is_unpacked) {
+    Zip z = {0};
+    RtZip zip;
+    RtError err = {""};
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    uint8_t zeros[2000] = {0};
+    zip_add(&z, "a", zeros, sizeof zeros, 1);
+    put_le(z.central + 24, 0xfffffff0u, 4); /* claims 4 GiB */
+    zip_end(&z);
+    CHECK(rt_zip_open(&pool, (RtBytes){z.bytes, z.n}, "z", &zip, &err) == GNNC_E_FORMAT);
+    CHECK_STR(err.text, "z: a zip entry's sizes contradict each other");
+    rt_pool_free(&pool);
+}
+
+TEST(every_failed_allocation_is_survived) {
+    static Zip z;
+    gnnc_status st = GNNC_E_NOMEM;
+    add_graph(&z), add_csr(&z), add_labels(&z), zip_end(&z);
+    for (long k = 0; st != GNNC_OK && k < 2000; k++) {
+        FailingAlloc f;
+        RtDataset *d;
+        RtImport how = {.normalize_rows = true, .undirected = true};
+        RtAlloc from = failing(&f, k);
+        st = rt_import_npz_bytes(&from, (RtBytes){z.bytes, z.n}, "g", &how, &d, NULL);
+        CHECK(st == GNNC_OK || st == GNNC_E_NOMEM);
+        rt_dataset_close(d);
+        CHECK(f.n_live == 0);
+    }
+    CHECK(st == GNNC_OK);
+}
+
+TEST_MAIN()
