@@ -119,6 +119,7 @@ static void look_through_copies(Canon *c, Op *op) {
     for (int i = 0; i < op->n_in; i++) {
         Op *x = op->in[i];
         if (x->kind != OP_COPY || x->in[0]->type.layout == LAYOUT_CSR) continue;
+        if (pass_is_transpose(x)) continue; /* made on purpose: rows stay together */
         if (needs_copy(op, i) || !nested_without(op, i)) continue;
         op->in[i] = x->in[0];
         c->changed = true;

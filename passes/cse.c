@@ -62,6 +62,17 @@ bool pass_op_equal(const Op *x, const Op *y) {
     return same_attributes(x, y);
 }
 
+bool pass_is_transpose(const Op *op) {
+    if (op->kind != OP_COPY) return false;
+    int last = -1;
+    for (int i = 0; i < op->in[0]->type.rank; i++) {
+        int at = type_find(&op->type, op->in[0]->type.dim[i]);
+        if (at < last) return true;
+        last = at;
+    }
+    return false;
+}
+
 /* ---- table: open addressing, at most half full ------------------------------ */
 static int probe(const OpTable *t, const Op *op) {
     int i = (int)(pass_op_hash(op) & (uint64_t)(t->cap - 1));

@@ -37,9 +37,11 @@ const Pass *pass_find(const char *name) {
 const char *passes_pipeline(int opt_level, bool keep_grads) {
     if (opt_level == 0)
         return keep_grads ? "autodiff,dce,lower-csr" : "autodiff,optimizer,dce,lower-csr";
-    return keep_grads ? "canon,cse,dce,reorder,cse,autodiff,canon,cse,dce,lower-csr,hoist,canon,cse,dce,fuse"
-                      : "canon,cse,dce,reorder,cse,autodiff,optimizer,canon,cse,dce,lower-csr,hoist,canon,"
-                        "cse,dce,fuse";
+    return keep_grads
+               ? "canon,cse,dce,reorder,cse,autodiff,canon,cse,dce,lower-csr,hoist,canon,cse,dce,"
+                 "fuse"
+               : "canon,cse,dce,reorder,cse,autodiff,optimizer,canon,cse,dce,lower-csr,hoist,canon,"
+                 "cse,dce,fuse";
 }
 
 static bool is_grad(const Op *op) {

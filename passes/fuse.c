@@ -38,10 +38,12 @@ typedef struct {
 } Cost;
 
 typedef struct {
+    unsigned seen; /* last visit of the walk that counts costs */
     Op *root;      /* the one kernel it would be computed in */
     bool many;     /* more than one root */
     bool repeated; /* some root visits its elements repeatedly */
     bool can;      /* kind and users allow it */
+    bool late;     /* an operand's cut was put off to here */
     bool cut;      /* stored for its cost */
     Cost cost;     /* of computing it in place */
 } Node;
@@ -54,6 +56,7 @@ typedef struct {
     int *n_users;
     Op **op; /* by id */
     int n;
+    unsigned walk; /* of count_cost */
 } Fuse;
 
 /* ---- what may be fused ------------------------------------------------------------ */
@@ -146,20 +149,29 @@ static bool in_place(const Fuse *f, const Op *op) {
     return n->can && !n->cut;
 }
 
-static Cost cost_of(const Fuse *f, const Op *op) {
-    Cost c = own_cost(op);
+/* Adds what computing op in place takes; what was counted in this walk is free. */
+static void count_cost(Fuse *f, const Op *op, Cost *c) {
+    Cost own = own_cost(op);
+    c->flops += own.flops;
+    c->loads += own.loads;
+    c->heavy |= own.heavy;
+    c->random |= own.random;
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
-        if (!in_place(f, x)) {
-            c.loads += x->type.rank > 0;
-            continue;
-        }
-        Cost k = f->node[x->id].cost;
-        c.flops += k.flops;
-        c.loads += k.loads;
-        c.heavy |= k.heavy;
-        c.random |= k.random;
+        Node *n = &f->node[x->id];
+        if (n->seen == f->walk) continue;
+        n->seen = f->walk;
+        if (in_place(f, x))
+            count_cost(f, x, c);
+        else
+            c->loads += x->type.rank > 0;
     }
+}
+
+static Cost cost_of(Fuse *f, const Op *op) {
+    Cost c = {0};
+    f->walk++;
+    count_cost(f, op, &c);
     return c;
 }
 
@@ -171,7 +183,7 @@ static bool is_leaf(const Op *op) {
 static bool is_cheap(const Op *op, const Node *n) {
     const Cost *c = &n->cost;
     if (is_leaf(op)) return !(c->random && n->repeated);
-    if (c->heavy) return false;
+    if (c->heavy || pass_is_transpose(op)) return false; /* reads across rows */
     if (n->repeated) return !c->random && c->flops <= CHEAP_REPEATED && c->loads <= 1;
     if (op->kind == OP_GATHER) return c->flops <= CHEAP_REPEATED && c->loads <= 1;
     return c->flops <= CHEAP_FLOPS && c->loads <= 2;
@@ -223,11 +235,33 @@ static bool must_cut(const Op *op, const Node *n) {
     return ((n->many || n->repeated) && !is_cheap(op, n)) || !fits(&n->cost);
 }
 
+static bool same_spaces(const Type *x, const Type *y) {
+    if (x->rank != y->rank) return false;
+    for (int i = 0; i < x->rank; i++)
+        if (!type_has(y, x->dim[i])) return false;
+    return true;
+}
+
+/* The only user, when it could be stored in op's stead: then it takes no more room, and
+ * what else it reads is read once. */
+static Node *heir(Fuse *f, const Op *op) {
+    const int *u = f->user[op->id];
+    for (int i = 1; i < f->n_users[op->id]; i++)
+        if (u[i] != u[0]) return NULL;
+    const Op *user = f->op[u[0]];
+    bool fits_in = op_has(user, OPT_ELEM) && same_spaces(&user->type, &op->type);
+    return fits_in && f->node[u[0]].can ? &f->node[u[0]] : NULL;
+}
+
 static void find_cuts(Fuse *f) {
     for (int i = 0; i < f->n; i++) {
         Node *n = &f->node[i];
         n->cost = cost_of(f, f->op[i]);
-        n->cut = n->can && must_cut(f->op[i], n);
+        n->cut = n->can && (n->late || must_cut(f->op[i], n));
+        Node *later = n->cut && fits(&n->cost) ? heir(f, f->op[i]) : NULL;
+        if (!later) continue;
+        n->cut = false;
+        later->late = true;
     }
 }
 

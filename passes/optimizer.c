@@ -161,12 +161,12 @@ static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
 static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     const Recipe *r = o->r;
     Update u = {.slot = {slot_of(o, "m", v), slot_of(o, "v", v)}};
+    Op *step = mul(o, lr, o->inv_bc1); /* scalars first: the rest is then one kernel */
     Op *m0 = b_var(&o->b, u.slot[0]), *v0 = b_var(&o->b, u.slot[1]);
     Op *m1 = add(o, m0, scale(o, sub(o, g, m0), 1 - r->beta1)); /* lerp, as PyTorch rounds it */
     Op *v1 = add(o, scale(o, v0, r->beta2), scale(o, mul(o, g, g), 1 - r->beta2));
     Op *root = b_binary(&o->b, OP_DIV, b_unary(&o->b, OP_SQRT, v1), o->root_bc2);
     Op *denominator = add(o, root, num(o, r->eps));
-    Op *step = mul(o, lr, o->inv_bc1);
     u.value[0] = m1;
     u.value[1] = v1;
     u.next = sub(o, p, mul(o, b_binary(&o->b, OP_DIV, m1, denominator), step));

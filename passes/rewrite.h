@@ -22,6 +22,9 @@ typedef struct {
 Op *pass_table_add(OpTable *t, Op *op);
 Op *pass_table_find(const OpTable *t, const Op *op); /* or NULL */
 
+/* A copy in another order of spaces, broadcasting or not: it reads across rows.  (cse.c) */
+bool pass_is_transpose(const Op *op);
+
 /* One line for --report: "gat.gnn:14: fuse: ..." */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 
