@@ -218,8 +218,9 @@ static int output_buf(Lower *lo, const Op *out) {
     const Type *t = &out->in[0]->type;
     const char *name =
         arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));
-    int id = saved ? cg_saved_buf(lo, out->name, t) : -1; /* may move bufs.v */
-    PBuf *b = saved ? lo->p->bufs.v[id] : cg_new_buf(lo, PB_OUTPUT, name, t->dt, cg_count(lo, t));
+    int id = saved ? cg_saved_buf(lo, out->name, t)
+                   : cg_new_buf(lo, PB_OUTPUT, name, t->dt, cg_count(lo, t))->id;
+    PBuf *b = lo->p->bufs.v[id];
     b->type = *t;
     b->phase = lo->phase;
     b->io_name = out->name;
@@ -443,7 +444,8 @@ static bool check_saved(Lower *lo) {
     bool ok = true;
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->kind != OP_SAVED) continue;
-        PBuf *b = lo->p->bufs.v[cg_source_buf(lo, op)];
+        int id = cg_source_buf(lo, op);
+        const PBuf *b = lo->p->bufs.v[id];
         if (b->phase >= 0) continue;
         diag(lo->c, DIAG_E0540, op->span, "no output of @load is called '%s'", op->name);
         ok = false;
