@@ -1,8 +1,21 @@
 #!/usr/bin/env python3
-"""Runs the examples of the documentation.  usage: docs.py GNNC TOP
+"""Runs what the documentation says.  usage: docs.py GNNC TOP [PAGE..]
 
-In every docs/*.md and README.md: a ```gnn block is a whole file and must check; a ```gnn-error block must fail
-with the text of each of its `expect-error:` comments reported on that line."""
+A page (docs/*.md, README.md) is read from top to bottom in an empty directory of its own, with gnnc on
+the PATH and $TOP the source tree.  What stands after ``` decides:
+
+    gnn [file=NAME]     a whole model: `gnnc check` accepts it; NAME keeps it for later blocks
+    gnn-error           fails, with the text of each `expect-error: TEXT` comment reported on that line
+    gir [file=NAME]     textual IR that `gnnc check` accepts
+    gir-error           fails, as gnn-error
+    ... file=NAME       any other text, kept as NAME
+    sh run              every line is a command that must succeed
+    sh fails            every line is a command that must end with status 1
+    text of COMMAND     the lines stand in what COMMAND prints, in this order and side by side; a line `...`
+                        stands for any number of lines
+
+Links between pages must lead somewhere.  docs/errors.md has a section for every code of ir/diag.def and no
+other, and every code is expected by some test.  Prints `N passed, N failed`."""
 import glob
 import os
 import re
@@ -10,28 +23,141 @@ import subprocess
 import sys
 import tempfile
 
-gnnc, top = sys.argv[1:3]
-bad = count = 0
-for page in sorted(glob.glob(os.path.join(top, "docs", "*.md"))) + [os.path.join(top, "README.md")]:
+FENCE = re.compile(r"^```([\w-]+)([^\n]*)\n(.*?)^```", re.M | re.S)
+failures = []
+count = 0
+
+
+def report(where, ok, what):
+    global count
+    count += 1
+    if not ok:
+        failures.append(where)
+        print(f"{where}: {what}")
+
+
+# ---- blocks --------------------------------------------------------------------------------
+def shell(command, cwd, env):
+    try:
+        r = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=cwd, env=env, timeout=300,
+                           capture_output=True, text=True, errors="replace")
+        return r.returncode, r.stdout + r.stderr
+    except subprocess.TimeoutExpired:
+        return 124, "timed out"
+
+
+def expects_errors(body, said):
+    """Each `expect-error: TEXT` is reported on its own line."""
+    wants = [(i + 1, w.group(1).strip()) for i, line in enumerate(body.splitlines())
+             for w in [re.search(r"expect-error:(.*)", line)] if w]
+    return bool(wants) and all(any(f":{line}:" in s and want in s for s in said.splitlines())
+                               for line, want in wants)
+
+
+def shows(body, said):
+    """The block's lines stand in the output; `...` skips."""
+    have = [s.rstrip() for s in said.splitlines()]
+    at = 0
+    for part in re.split(r"^\.\.\.\n", body, flags=re.M):
+        lines = [s.rstrip() for s in part.splitlines()]
+        while at + len(lines) <= len(have) and have[at:at + len(lines)] != lines:
+            at += 1
+        if at + len(lines) > len(have):
+            return False
+        at += len(lines)
+    return True
+
+
+def one_block(kind, words, body, cwd, env):
+    """(ok, what went wrong)"""
+    name = next((w[5:] for w in words.split() if w.startswith("file=")), None)
+    if name or kind in ("gnn", "gir", "gnn-error", "gir-error"):
+        name = name or "example." + kind[:3]
+        with open(os.path.join(cwd, name), "w", encoding="utf-8") as f:
+            f.write(body)
+    if kind in ("gnn", "gir"):
+        status, said = shell(f"gnnc check {name}", cwd, env)
+        return status == 0, f"exit {status}\n{said}"
+    if kind in ("gnn-error", "gir-error"):
+        status, said = shell(f"gnnc check {name}", cwd, env)
+        return status == 1 and expects_errors(body, said), f"exit {status}\n{said}"
+    if kind == "sh" and words.strip() in ("run", "fails"):
+        want = words.strip() == "fails"
+        for line in body.replace("\\\n", " ").splitlines():
+            status, said = shell(line, cwd, env)
+            if status != want:
+                return False, f"{line}\nexit {status}\n{said}"
+    if kind == "text" and words.strip().startswith("of "):
+        status, said = shell(words.strip()[3:], cwd, env)
+        return shows(body, said), f"exit {status}, and not what the page says:\n{said}"
+    return True, ""
+
+
+def runs(kind, words):
+    return kind in ("gnn", "gir", "gnn-error", "gir-error") or words.strip() in ("run", "fails") or \
+        "file=" in words or words.strip().startswith("of ")
+
+
+def blocks(page, gnnc, top):
     text = open(page, encoding="utf-8").read()
-    for m in re.finditer(r"^```(gnn(?:-error)?)\n(.*?)^```", text, re.M | re.S):
-        kind, body = m.groups()
-        where = f"{os.path.basename(page)}:{text.count(chr(10), 0, m.start()) + 1}"
-        count += 1
-        with tempfile.TemporaryDirectory() as tmp:
-            file = os.path.join(tmp, "example.gnn")
-            open(file, "w", encoding="utf-8").write(body)
-            r = subprocess.run([gnnc, "check", file], capture_output=True, text=True)
-        said = r.stdout + r.stderr
-        if kind == "gnn":
-            ok = r.returncode == 0
-        else:
-            wants = [(i + 1, w.group(1).strip()) for i, line in enumerate(body.splitlines())
-                     for w in [re.search(r"expect-error:(.*)", line)] if w]
-            ok = r.returncode == 1 and wants and all(
-                any(f":{line}:" in s and want in s for s in said.splitlines()) for line, want in wants)
-        if not ok:
-            bad += 1
-            print(f"{where}: {kind} block, exit {r.returncode}\n{said}")
-print(f"{count} examples, {bad} bad")
-sys.exit(bad != 0 or count == 0)
+    with tempfile.TemporaryDirectory() as tmp:
+        bin_, cwd = os.path.join(tmp, "bin"), os.path.join(tmp, "work")
+        os.mkdir(bin_), os.mkdir(cwd)
+        os.symlink(os.path.abspath(gnnc), os.path.join(bin_, "gnnc"))
+        env = dict(os.environ, PATH=bin_ + ":" + os.environ["PATH"], TOP=os.path.abspath(top))
+        for m in FENCE.finditer(text):
+            if runs(m.group(1), m.group(2)):
+                where = f"{os.path.basename(page)}:{text.count(chr(10), 0, m.start()) + 1}"
+                ok, why = one_block(*m.groups(), cwd, env)
+                report(where, ok, f"```{m.group(1)}{m.group(2)}: {why}")
+
+
+# ---- links -----------------------------------------------------------------------------------
+def anchors(path):
+    text = re.sub(r"^```.*?^```", "", open(path, encoding="utf-8").read(), flags=re.M | re.S)
+    heads = re.findall(r"^#+ +(.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in heads}
+
+
+def links(page):
+    text = re.sub(r"^```.*?^```", "", open(page, encoding="utf-8").read(), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        path = os.path.join(os.path.dirname(page), file) if file else page
+        ok = os.path.exists(path) and (not anchor or anchor in anchors(path))
+        report(os.path.basename(page), ok, f"the link {target} leads nowhere")
+
+
+# ---- the error index ---------------------------------------------------------------------------
+def error_index(top):
+    codes = dict(re.findall(r'^DIAG\((\w+), "(.*)"\)', open(os.path.join(top, "ir/diag.def")).read(), re.M))
+    page = open(os.path.join(top, "docs/errors.md"), encoding="utf-8").read()
+    sections = dict(re.findall(r"^### (\w\d{4}): (.*)$", page, re.M))
+    for code, title in codes.items():
+        report("errors.md", sections.get(code) == title, f"needs a section '### {code}: {title}'")
+    for code in sections:
+        report("errors.md", code in codes, f"{code} is not in ir/diag.def any more")
+    tested = ""
+    for path in glob.glob(os.path.join(top, "tests/**/*"), recursive=True):
+        if path.endswith((".c", ".h", ".gnn", ".gir", ".test", ".py")) or path.endswith("/e2e/run"):
+            tested += open(path, encoding="utf-8", errors="replace").read()
+    for code in codes:
+        report("tests", code in tested, f"no test expects {code}")
+
+
+def main(gnnc, top, *names):
+    pages = sorted(glob.glob(os.path.join(top, "docs", "*.md"))) + [os.path.join(top, "README.md")]
+    for page in pages:
+        if names and os.path.basename(page) not in names:
+            continue
+        blocks(page, gnnc, top)
+        links(page)
+    if not names or "errors.md" in names:
+        error_index(top)
+    print(f"{count - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures or not count else 0
+
+
+sys.exit(main(*sys.argv[1:]))
