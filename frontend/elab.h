@@ -144,6 +144,7 @@ struct Elab {
     Frame *frame;
     bool training;
     bool symbolic; /* checking a layer that nobody applies: sizes are unknown */
+    bool same_ends; /* .. with relations from a node type to itself */
     int pure;      /* inside a branch of an `if` on a computed value */
     int n_nested;  /* evaluations on the C stack */
     int n_calls;

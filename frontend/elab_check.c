@@ -41,7 +41,10 @@ static Value some_edge(Elab *e, const Ast *formal) {
     static const Ast source = {.kind = AST_NAME, .text = "source"}, dest = {.text = "destination"};
     const Ast *t = formal->kid[0];
     Space *src = node_named(e, t->n ? t->kid[0] : &source);
-    Space *dst = node_named(e, t->n ? t->kid[1] : &dest);
+    Value v;
+    if (e->same_ends && t->n && !name_find(e, t->kid[1]->text, &v))
+        bind(e, t->kid[1]->text, val_node(src));
+    Space *dst = e->same_ends && !t->n ? src : node_named(e, t->n ? t->kid[1] : &dest);
     if (!src || !dst) return val_poison();
     return val_edge(space_edge(e->m, formal->text, src, dst, formal->span));
 }
@@ -96,13 +99,14 @@ static Value made_up(Elab *e, Frame *f, const Ast *formal) {
     return fit_formal(e, f, formal, &v, formal->span, "") ? v : val_poison();
 }
 
-/* Optional inputs (default none) are given in one round and left out in the other. */
+/* A relation's ends are one node type in one round, where inputs with a default are
+ * left out, and two in the other, where they are given. */
 static bool bind_made_up(Elab *e, Frame *f, const Ast *formals, bool optional) {
     for (int i = 0; i < formals->n; i++) {
         const Ast *formal = formals->kid[i], *dflt = formal->kid[1];
-        bool none = dflt && dflt->kind == AST_NONE && optional;
+        bool input = formal->kid[0] && type_is_tensor(formal->kid[0]);
         Value v;
-        if (dflt && !none) {
+        if (dflt && !(input && optional)) {
             v = eval(e, dflt);
             if (is_poison(v) || !fit_formal(e, f, formal, &v, dflt->span, "")) return false;
         } else
@@ -138,6 +142,7 @@ void check_unused(Elab *e, const Ast *file) {
         for (int round = 0; round < 3; round++) {
             Elab s = scratch_of(e);
             s.symbolic = true;
+            s.same_ends = round != 1;
             s.graph_space = space_graph(s.m, "graph", d->span);
             check_body(&s, d, round > 0, round == 1);
         }

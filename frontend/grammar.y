@@ -98,7 +98,7 @@ static Ast *by_name_only(Ast *formals) {
 %type <ast> formals formal_list formal opt_result type dims dim_list dim opt_minimize extern_attrs
 %type <ast> block stmts stmt_list stmt names saved saved_list saved_one opt_else
 %type <ast> expr args arg_list arg pairs titems titem exprs paths path keep_words opt_if callee_type
-%type <text> any_name keep_word
+%type <text> any_name keep_word word
 
 %%
 file: items                         { p->result = with_span($1, @1); }
@@ -175,10 +175,14 @@ formals: %empty                     { $$ = NODE(LIST, ((Span){0}), NULL); }
 formal_list: formal                 { $$ = ADD(NODE(LIST, @1, NULL), $1); }
     | formal_list ',' formal        { $$ = ADD($1, $3); }
     ;
-formal: NAME                        { $$ = MAKE(FORMAL, @1, $1, NULL, NULL); }
-    | NAME ':' type                 { $$ = MAKE(FORMAL, @$, $1, $3, NULL); }
-    | NAME '=' expr                 { $$ = MAKE(FORMAL, @$, $1, NULL, $3); }
-    | NAME ':' type '=' expr        { $$ = MAKE(FORMAL, @$, $1, $3, $5); }
+formal: word                        { $$ = MAKE(FORMAL, @1, $1, NULL, NULL); }
+    | word ':' type                 { $$ = MAKE(FORMAL, @$, $1, $3, NULL); }
+    | word '=' expr                 { $$ = MAKE(FORMAL, @$, $1, NULL, $3); }
+    | word ':' type '=' expr        { $$ = MAKE(FORMAL, @$, $1, $3, $5); }
+    ;
+word: NAME                          /* these two are keywords only where a declaration stands */
+    | EDGE                          { $$ = "edge"; }
+    | NODE_                         { $$ = "node"; }
     ;
 opt_result: %empty                  { $$ = NULL; }
     | ARROW type                    { $$ = $2; }
@@ -253,7 +257,7 @@ saved_one: STRING                   { $$ = NODE(SAVED, @1, $1); }
     ;
 
 /* ---- expressions ---- */
-expr: NAME                          { $$ = NODE(NAME, @1, $1); }
+expr: word                          { $$ = NODE(NAME, @1, $1); }
     | GRAPH                         { $$ = NODE(NAME, @1, "graph"); }
     | ETYPE                         { $$ = NODE(NAME, @1, $1); }
     | INT                           { $$ = with_num(NODE(INT, @1, NULL), $1); }
@@ -311,7 +315,7 @@ arg_list: arg                       { $$ = ADD(NODE(LIST, @1, NULL), $1); }
     | arg_list ',' arg              { $$ = ADD($1, $3); }
     ;
 arg: expr
-    | NAME '=' expr                 { $$ = MAKE(NAMED, @$, $1, $3); }
+    | word '=' expr                 { $$ = MAKE(NAMED, @$, $1, $3); }
     ;
 
 /* ---- recipes ---- */
