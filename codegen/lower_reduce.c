@@ -230,6 +230,7 @@ static void make_tile(Tiler *t, const Reduction *r) {
 bool cg_wants_tile(const Op *op, const Space *axis) {
     Reduction r;
     if (!cg_reduction(op, &r) || !type_has(&op->type, axis)) return false;
+    if (r.map && r.map->to == axis) return false; /* rows last: one segment per element */
     for (int k = 0; k < op->n_in && !r.map; k++) {
         const Type *x = &op->in[k]->type;
         for (int i = 0; i < r.n_over; i++)

@@ -324,6 +324,15 @@ static const Form forms[] = {
      "    %y = mul %f, %u : f32[v, HO]\n"
      "    output \"y\" %y\n",
      NULL, 1},
+    {"    %z = data v.z : f32[v, H, O]\n"
+     "    %g = fused gather src(e) %z : f32[e, H, O]\n"
+     "    %t = copy %g : f32[O, e, H]\n"
+     "    %l = copy %g : f32[H, O, e]\n"
+     "    %y = segment sum dst(e) %t : f32[O, v, H]\n"
+     "    %m = segment max src(e) %l : f32[H, O, v]\n"
+     "    output \"y\" %y\n"
+     "    output \"m\" %m\n",
+     NULL, 4},
     /* long reductions: to a scalar, and to a small matrix; max of nothing is 0 */
     {"    %z = data v.z : f32[v, H, O]\n"
      "    %e = fused exp %z : f32[v, H, O]\n"
