@@ -110,6 +110,7 @@ struct Frame {
     int n_anonymous;
     int nesting; /* how many frames of the same declaration are below */
     bool returned, is_model;
+    bool broken; /* a statement of the body could not be parsed: say less */
     Value result;
     Span result_at, call_at;
 };
@@ -143,14 +144,15 @@ struct Elab {
     Builder b;
     Frame *frame;
     bool training;
-    bool symbolic; /* checking a layer that nobody applies: sizes are unknown */
+    bool symbolic;  /* checking a layer that nobody applies: sizes are unknown */
     bool same_ends; /* .. with relations from a node type to itself */
-    int pure;      /* inside a branch of an `if` on a computed value */
-    int n_nested;  /* evaluations on the C stack */
+    int pure;       /* inside a branch of an `if` on a computed value */
+    int n_nested;   /* evaluations on the C stack */
     int n_calls;
     int64_t n_steps;
     bool gave_up;
-    VEC(DimInfo) dims; /* by space id */
+    bool names_missing; /* a declaration or an import could not be read */
+    VEC(DimInfo) dims;  /* by space id */
     StrMap space_of_key, atoms;
     int n_atoms;
     VEC(const Expr *) atom_size;
@@ -233,7 +235,9 @@ bool dim_find(Elab *e, const Op *x, Value v, Space **s);
 Space *dim_space(Elab *e, Value v, Span at); /* of any handle or size */
 
 /* ---- elab_reduce.c ----------------------------------------------------------------- */
-Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, Span at);
+/* over_at: where each of `over` stands, for messages; NULL = at. */
+Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, const Span *over_at,
+                  Span at);
 Map *segment_map(Elab *e, const Op *x, Value over); /* NULL: not along a map */
 
 /* ---- elab_relation.c ------------------------------------------------------------------ */

@@ -12,6 +12,12 @@ const Value *arg_named(const Args *args, const char *name) {
     return NULL;
 }
 
+static Span arg_named_at(const Args *args, const char *name) {
+    for (int i = 0; i < args->n_named; i++)
+        if (strcmp(args->name[i], name) == 0) return args->named_at[i];
+    return args->span;
+}
+
 /* ---- elementwise ------------------------------------------------------------------ */
 static double host_math(int k, double x) {
     switch (k) {
@@ -155,10 +161,11 @@ static Value call_reduce(Elab *e, const Builtin *b, const Args *args) {
         return val_poison();
     }
     Value all[MAX_RANK + 1];
+    Span at[MAX_RANK + 1];
     int n = 0;
-    for (int i = 1; i < args->n; i++) all[n++] = args->v[i];
-    if (over) all[n++] = *over;
-    return reduce_call(e, b->name, x, n, all, args->span);
+    for (int i = 1; i < args->n; i++) at[n] = args->at[i], all[n++] = args->v[i];
+    if (over) at[n] = arg_named_at(args, "over"), all[n++] = *over;
+    return reduce_call(e, b->name, x, n, all, at, args->span);
 }
 
 static Value call_argmax(Elab *e, const Builtin *b, const Args *args) {
@@ -170,7 +177,8 @@ static Value call_argmax(Elab *e, const Builtin *b, const Args *args) {
         diag(e->c, DIAG_E0206, args->span, "'argmax' takes numbers and one dimension");
         return val_poison();
     }
-    Space *s = dim_in(e, x, over ? *over : args->v[1], args->span);
+    Space *s =
+        dim_in(e, x, over ? *over : args->v[1], over ? arg_named_at(args, "over") : args->at[1]);
     return s ? val_tensor(b_argmax(&e->b, to_dense(e, x), s)) : val_poison();
 }
 
@@ -185,7 +193,7 @@ static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
              "'rank' takes floating-point numbers, a bool mask and over = a dimension");
         return val_poison();
     }
-    Space *s = dim_in(e, x, *over, args->span);
+    Space *s = dim_in(e, x, *over, arg_named_at(args, "over"));
     if (!s) return val_poison();
     x = to_dense(e, x);
     Value m = tensor_order(e, to_dense(e, mask), x->type.rank, x->type.dim, args->span);

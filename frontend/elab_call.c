@@ -105,7 +105,7 @@ Frame *frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at) {
 Value frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what) {
     exec_block(e, body);
     Value v = f->result;
-    if (!f->returned && !e->gave_up) {
+    if (!f->returned && !f->broken && !e->gave_up) {
         diag(e->c, DIAG_E0302, f->decl->span, "%s has a path that returns nothing", what);
         v = val_poison();
     }

@@ -123,7 +123,7 @@ static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
     const char *what = arena_printf(e->a, "'%s'", d->text);
     if (layer) {
         f->inst = NEW(e->a, Inst);
-        f->inst->name = what;
+        f->inst->name = d->text;
     }
     e->b = (Builder){.m = e->m, .f = fn, .span = d->span};
     e->training = training;

@@ -51,7 +51,7 @@ Value lookup(Elab *e, const char *name, Span at) {
     if (b) return (Value){.kind = VAL_BUILTIN, .builtin = b};
     if (d)
         diag(e->c, DIAG_E0204, at, "'%s' is not a value", name);
-    else
+    else if (!e->names_missing && !(e->frame && e->frame->broken))
         diag(e->c, DIAG_E0201, at, "unknown name '%s'", name);
     return val_poison();
 }

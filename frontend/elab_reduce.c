@@ -60,7 +60,8 @@ static bool reducible(Elab *e, const char *name, const Op *x, Span at) {
     return false;
 }
 
-Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, Span at) {
+Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, const Span *over_at,
+                  Span at) {
     if (!reducible(e, name, x, at)) return val_poison();
     e->b.span = at;
     if (n == 0) return over_dims(e, name, x, x->type.rank, x->type.dim, at);
@@ -75,7 +76,7 @@ Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, Sp
                  type_text(e, &x->type), over[i].map->from->name);
             return val_poison();
         }
-        if (!d && !(d = dim_in(e, x, over[i], at))) return val_poison();
+        if (!d && !(d = dim_in(e, x, over[i], over_at ? over_at[i] : at))) return val_poison();
         for (int j = 0; j < k; j++)
             if (s[j] == d) {
                 diag(e->c, DIAG_E0206, at, "the dimension %s is given twice", space_text(e, d));

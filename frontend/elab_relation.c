@@ -32,7 +32,7 @@ static Op *mean_of_others(Elab *e, Op *x, Space *base, Space *to, Span at) {
     Space *nl = space_derived(e->m, REL_NO_LOOPS, base, NULL, NULL, at);
     Op *rest = b_gather(&e->b, map_orig(e->m, nl, 0), x);
     Value end = val_end(map_dst(e->m, nl));
-    Value m = reduce_call(e, "mean", rest, 1, &end, at);
+    Value m = reduce_call(e, "mean", rest, 1, &end, NULL, at);
     return is_poison(m) ? NULL : b_gather(&e->b, map_dst(e->m, to), m.op);
 }
 

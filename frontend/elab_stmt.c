@@ -334,6 +334,7 @@ static void exec_one(Elab *e, const Ast *t) {
         exec_return(e, t);
         break;
     default:
+        e->frame->broken = true;
         break;
     }
 }

@@ -84,6 +84,7 @@ static void import(Loader *l, const char *path, const Ast *t) {
     StrBuf dirs = sb_new(e->a);
     sb_puts(&dirs, "beside the file");
     for (int i = 0; i < e->opt->n_dirs; i++) sb_printf(&dirs, ", in %s", e->opt->dirs[i]);
+    e->names_missing = true;
     diag(e->c, DIAG_E0301, t->span, "cannot find \"%s\" (looked %s)", t->text, dirs.s);
 }
 
@@ -100,12 +101,16 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     if (id == UINT32_MAX) return NULL;
     if (prelude) e->prelude_file = id;
     file = fe_parse_file(e->c, id);
+    e->names_missing = e->names_missing || !file;
     if (!file) return NULL;
     strmap_put(e->a, &l->loaded, path, file);
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_IMPORT) import(l, path, file->kid[i]);
     for (int i = 0; i < file->n; i++)
-        if (is_declaration(file->kid[i])) declare(e, file->kid[i], prelude);
+        if (file->kid[i]->kind == AST_BAD)
+            e->names_missing = true;
+        else if (is_declaration(file->kid[i]))
+            declare(e, file->kid[i], prelude);
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_CONST) set_constant(e, file->kid[i]);
     return file;

@@ -104,12 +104,12 @@ static Ast *by_name_only(Ast *formals) {
 file: items                         { p->result = with_span($1, @1); }
     ;
 items: %empty                       { $$ = NODE(FILE, ((Span){p->file, 1, 1, 1, 1}), NULL); }
-    | items item                    { $$ = $2 ? ADD($1, $2) : $1; }
+    | items item                    { $$ = ADD($1, $2); }
     | items SEP
     ;
 item: decl
     | error                         { if (fe_sync_declaration(p, yychar)) yyclearin;
-                                      yyerrok; $$ = NULL; }
+                                      yyerrok; $$ = NODE(BAD, @1, NULL); }
     ;
 decl: IMPORT STRING                 { $$ = NODE(IMPORT, @$, $2); }
     | CONST NAME '=' expr           { $$ = MAKE(CONST, @$, $2, $4); }

@@ -235,7 +235,9 @@ int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
 
 /* ---- mistakes -------------------------------------------------------------- */
 void fe_error(const Span *at, Parser *p, const char *text) {
-    if (p->stopped || p->silent) return;
+    bool echo = p->mute;
+    p->mute = false;
+    if (p->stopped || p->silent || echo) return;
     if (strcmp(text, "memory exhausted") == 0)
         diag(p->c, DIAG_E0104, *at, "this is nested too deep");
     else
