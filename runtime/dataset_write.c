@@ -246,6 +246,19 @@ static bool is_data_dir(RtPool *pool, const char *dir) {
     return path && access(path, F_OK) == 0;
 }
 
+/* Swaps two directories; in three renames where the file system cannot do it in one. */
+static bool exchange(RtPool *pool, const char *tmp, const char *dir) {
+    if (renameat2(AT_FDCWD, tmp, AT_FDCWD, dir, RENAME_EXCHANGE) == 0) return true;
+    const char *old =
+        errno == EINVAL || errno == ENOSYS ? rt_pool_printf(pool, "%s.old", tmp) : NULL;
+    if (!old || rename(dir, old) != 0) return false;
+    if (rename(tmp, dir) == 0) return rename(old, tmp) == 0;
+    int cause = errno;
+    rename(old, dir);
+    errno = cause;
+    return false;
+}
+
 /* Puts `tmp` at `dir`. */
 static gnnc_status install(RtPool *pool, const char *tmp, const char *dir, bool replace,
                            RtError *err) {
@@ -256,8 +269,7 @@ static gnnc_status install(RtPool *pool, const char *tmp, const char *dir, bool 
     if (!is_data_dir(pool, dir))
         return rt_fail(err, GNNC_E_IO, "%s: exists and is not a data directory", dir);
     if (!replace) return rt_fail(err, GNNC_E_IO, "%s: exists already", dir);
-    if (renameat2(AT_FDCWD, tmp, AT_FDCWD, dir, RENAME_EXCHANGE) != 0)
-        return rt_fail_errno(err, dir, "replace");
+    if (!exchange(pool, tmp, dir)) return rt_fail_errno(err, dir, "replace");
     gnnc_status st = rt_dir_sync(parent, err);
     return st == GNNC_OK ? remove_tree(pool, tmp, err) : st;
 }
