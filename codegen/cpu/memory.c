@@ -32,9 +32,11 @@ static LLVMValueRef with_scopes(CgFn *f, const LBuf *b, LLVMValueRef access) {
     return access;
 }
 
-static bool extent_is_one(const LBuf *b, int axis) {
+/* An axis of extent 1 whose index, 0, need not be added.  (One that a vector loop runs over
+ * must be: its lanes are addresses, if only the first is active.) */
+static bool is_flat(CgFn *f, const LBuf *b, LReg *const *idx, int axis) {
     int64_t n;
-    return expr_is_const(b->dim[axis], &n) && n == 1;
+    return expr_is_const(b->dim[axis], &n) && n == 1 && f->reg[idx[axis]->id].form == FORM_ONE;
 }
 
 static LLVMValueRef extent(CgFn *f, const LBuf *b, int axis) {
@@ -47,9 +49,9 @@ static CgAddr address(CgFn *f, const LBuf *b, LReg *const *idx) {
     Cg *g = f->g;
     CgAddr a = {cpu_i64(g, 0), FORM_ONE, false};
     int last = b->rank - 1;
-    while (last > 0 && extent_is_one(b, last)) last--;
+    while (last > 0 && is_flat(f, b, idx, last)) last--;
     for (int i = 0; i <= last; i++) {
-        if (extent_is_one(b, i)) continue; /* its index is 0 */
+        if (is_flat(f, b, idx, i)) continue;
         CgVal x = f->reg[idx[i]->id];
         bool lanes =
             a.form == FORM_LANES || x.form == FORM_LANES || (x.form == FORM_SEQ && i < last);
