@@ -33,7 +33,7 @@ enum {
 typedef struct {
     int flops;
     int loads;  /* tensors read */
-    bool heavy; /* exp and its kind, division */
+    bool heavy; /* exp and its kind, division, transposition */
     bool random;
 } Cost;
 
@@ -125,6 +125,8 @@ static Cost own_cost(const Op *op) {
     case OP_SQRT:
     case OP_RSQRT:
         return (Cost){.flops = 6, .heavy = true};
+    case OP_COPY: /* a transposed read goes across rows */
+        return (Cost){.heavy = pass_is_transpose(op)};
     case OP_RANDOM:
         return (Cost){.flops = 8, .random = true};
     case OP_CONST:
@@ -132,7 +134,6 @@ static Cost own_cost(const Op *op) {
     case OP_SIZE:
     case OP_CAST:
     case OP_DETACH:
-    case OP_COPY:
     case OP_VIEW:
     case OP_GATHER:
         return (Cost){0};
@@ -183,7 +184,7 @@ static bool is_leaf(const Op *op) {
 static bool is_cheap(const Op *op, const Node *n) {
     const Cost *c = &n->cost;
     if (is_leaf(op)) return !(c->random && n->repeated);
-    if (c->heavy || pass_is_transpose(op)) return false; /* reads across rows */
+    if (c->heavy) return false;
     if (n->repeated) return !c->random && c->flops <= CHEAP_REPEATED && c->loads <= 1;
     if (op->kind == OP_GATHER) return c->flops <= CHEAP_REPEATED && c->loads <= 1;
     return c->flops <= CHEAP_FLOPS && c->loads <= 2;

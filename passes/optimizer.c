@@ -158,10 +158,10 @@ static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     return u;
 }
 
-static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
+/* rate = lr / (1 - beta1^t) */
+static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
     const Recipe *r = o->r;
     Update u = {.slot = {slot_of(o, "m", v), slot_of(o, "v", v)}};
-    Op *step = mul(o, lr, o->inv_bc1); /* scalars first: the rest is then one kernel */
     Op *m0 = b_var(&o->b, u.slot[0]), *v0 = b_var(&o->b, u.slot[1]);
     Op *m1 = add(o, m0, scale(o, sub(o, g, m0), 1 - r->beta1)); /* lerp, as PyTorch rounds it */
     Op *v1 = add(o, scale(o, v0, r->beta2), scale(o, mul(o, g, g), 1 - r->beta2));
@@ -169,7 +169,7 @@ static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     Op *denominator = add(o, root, num(o, r->eps));
     u.value[0] = m1;
     u.value[1] = v1;
-    u.next = sub(o, p, mul(o, b_binary(&o->b, OP_DIV, m1, denominator), step));
+    u.next = sub(o, p, mul(o, b_binary(&o->b, OP_DIV, m1, denominator), rate));
     return u;
 }
 
@@ -184,12 +184,13 @@ static Update update(Optim *o, const Grad *gr) {
     o->b.span = gr->var->span;
     Op *p = b_var(&o->b, gr->var), *g = gr->grad;
     Op *lr = scale(o, o->lr, group.lr_scale), *decay = decay_of(o, &group);
+    Op *rate = o->inv_bc1 ? mul(o, lr, o->inv_bc1) : lr; /* scalars first: the rest is one kernel */
     if (o->clip) g = mul(o, g, o->clip);
     if (decay && o->r->kind == OPTIM_ADAMW)
         p = mul(o, p, sub(o, o->one, mul(o, lr, decay)));
     else if (decay)
         g = add(o, g, mul(o, p, decay));
-    return o->r->kind == OPTIM_SGD ? sgd(o, gr->var, p, g, lr) : adam(o, gr->var, p, g, lr);
+    return o->r->kind == OPTIM_SGD ? sgd(o, gr->var, p, g, lr) : adam(o, gr->var, p, g, rate);
 }
 
 /* Assignments come last: whatever reads a variable stands before its change. */
