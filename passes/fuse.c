@@ -246,6 +246,7 @@ static bool same_spaces(const Type *x, const Type *y) {
 /* The only user, when it could be stored in op's stead: then it takes no more room, and
  * what else it reads is read once. */
 static Node *heir(Fuse *f, const Op *op) {
+    if (pass_is_transpose(op)) return NULL; /* or the user could not be one flat loop */
     const int *u = f->user[op->id];
     for (int i = 1; i < f->n_users[op->id]; i++)
         if (u[i] != u[0]) return NULL;
