@@ -6,6 +6,7 @@
 
 #include "program.h"
 #include "status.h"
+#include "team.h"
 
 struct RtBound;
 
@@ -17,6 +18,7 @@ typedef struct RtRuntime {
     size_t scratch_bytes;
     gnnc_message_fn *message; /* print, warnings; may be NULL */
     void *message_user;
+    RtTeam *team;          /* NULL = the caller alone */
     struct RtBound *bound; /* the data the program runs on (bind.h) */
 } RtRuntime;
 

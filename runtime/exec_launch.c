@@ -4,10 +4,8 @@
  * the range gives the same bits.  Each thread gets one run of consecutive chunks and
  * calls the kernel once: no queue, no atomics, and its rows stay in its cache from one
  * kernel to the next.  Chunk bounds depend on sizes alone (equal rows, or equal entries
- * of a map), whatever the team OpenMP grants. */
+ * of a map), whatever the team's size. */
 #include "exec.h"
-
-#include <omp.h>
 
 enum { CHUNK_ALIGN = 16 /* rows: a cache line of f32, a vector */ };
 
@@ -19,34 +17,37 @@ static int64_t bound(int64_t extent, int64_t n_chunks, int64_t c) {
     return extent >= CHUNK_ALIGN * n_chunks ? at / CHUNK_ALIGN * CHUNK_ALIGN : at;
 }
 
+typedef struct {
+    rt_kernel *kernel;
+    void *const *arg;
+    const int64_t *n, *at; /* at: bounds of RT_CHUNKS chunks, or NULL: equal rows */
+    int64_t extent, n_chunks;
+} Loop;
+
+static int64_t chunk_bound(const Loop *l, int64_t c) {
+    return l->at ? l->at[c] : bound(l->extent, l->n_chunks, c);
+}
+
+static void run_chunks(void *arg, int member, int n_members) {
+    const Loop *l = arg;
+    int64_t lo = chunk_bound(l, l->n_chunks * member / n_members);
+    int64_t hi = chunk_bound(l, l->n_chunks * (member + 1) / n_members);
+    if (lo < hi) l->kernel(l->arg, l->n, lo, hi);
+}
+
 void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
     x->rt->count.launches++;
-    const int64_t *n = x->n;
     int64_t n_chunks = extent < RT_CHUNKS ? extent : RT_CHUNKS;
-    if (extent < 0 || x->threads <= 1 || n_chunks <= 1) {
-        if (extent != 0) k(arg, n, 0, extent);
+    if (extent < 0 || n_chunks <= 1) {
+        if (extent != 0) k(arg, x->n, 0, extent);
         return;
     }
-#pragma omp parallel num_threads(x->threads)
-    {
-        int64_t t = omp_get_thread_num(), team = omp_get_num_threads();
-        int64_t lo = bound(extent, n_chunks, n_chunks * t / team);
-        int64_t hi = bound(extent, n_chunks, n_chunks * (t + 1) / team);
-        if (lo < hi) k(arg, n, lo, hi);
-    }
+    Loop l = {k, arg, x->n, NULL, extent, n_chunks};
+    rt_team_run(x->rt->team, run_chunks, &l);
 }
 
 void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int map) {
     x->rt->count.launches++;
-    const int64_t *at = x->balance[map], *n = x->n;
-    if (x->threads <= 1) {
-        if (at[0] < at[RT_CHUNKS]) k(arg, n, at[0], at[RT_CHUNKS]);
-        return;
-    }
-#pragma omp parallel num_threads(x->threads)
-    {
-        int t = omp_get_thread_num(), team = omp_get_num_threads();
-        int64_t lo = at[RT_CHUNKS * t / team], hi = at[RT_CHUNKS * (t + 1) / team];
-        if (lo < hi) k(arg, n, lo, hi);
-    }
+    Loop l = {k, arg, x->n, x->balance[map], 0, RT_CHUNKS};
+    rt_team_run(x->rt->team, run_chunks, &l);
 }

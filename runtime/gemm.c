@@ -3,11 +3,12 @@
  * A threaded BLAS splits by the number of threads, and so gives other bits for other
  * thread counts.  Here the split depends on the sizes only: tiles of C, and for a long
  * k (a sum over nodes or edges) a fixed number of k ranges whose products are added in
- * order.  Our own OpenMP loop runs the tiles; inside it the library sees a parallel
- * region and stays serial. */
+ * order.  Our own team runs the tiles, each member having told OpenMP, which oneDNN
+ * asks, that it is alone. */
 #include "exec.h"
 
 #include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #if RT_GEMM_DNNL
@@ -25,7 +26,8 @@ typedef struct {
     const float *a, *b;
     float *c;
     float *part; /* [splits - 1][batch][m][n]: products of the k ranges after the first */
-    int64_t tiles_m, tiles_n, splits, k_len;
+    int64_t tiles_m, tiles_n, splits, k_len, n_tiles;
+    atomic_llong next; /* tile that nobody has taken yet */
 } Job;
 
 static int64_t ceil_div(int64_t x, int64_t y) {
@@ -94,19 +96,20 @@ static void add_parts(const Job *j, int64_t lo, int64_t hi) {
     }
 }
 
-/* oneDNN is serial inside an *active* parallel region only, and one of a single thread is
- * not active: so the team of one says in its own task (not in the caller's, which keeps
- * its settings) that it has one thread. */
-static void run_tiles(const Job *j, int threads, int64_t n_tiles) {
-    int64_t rows = j->splits > 1 ? j->g.batch * j->g.m : 0;
-#pragma omp parallel num_threads(threads)
-    {
-        int64_t t = omp_get_thread_num(), team = omp_get_num_threads();
-        if (team == 1) omp_set_num_threads(1);
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < n_tiles; i++) run_tile(j, i);
-        if (rows) add_parts(j, rows * t / team, rows * (t + 1) / team);
-    }
+/* The setting is the calling thread's own; a caller in the host's thread gets his back. */
+static void run_tiles(void *arg, int member, int n_members) {
+    (void)member, (void)n_members;
+    Job *j = arg;
+    int was = omp_get_max_threads();
+    omp_set_num_threads(1);
+    for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;) run_tile(j, i);
+    omp_set_num_threads(was);
+}
+
+static void run_sums(void *arg, int member, int n_members) {
+    const Job *j = arg;
+    int64_t rows = j->g.batch * j->g.m;
+    add_parts(j, rows * member / n_members, rows * (member + 1) / n_members);
 }
 
 static void fill_zero(const rt_gemm *g, float *c) {
@@ -134,12 +137,15 @@ gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float
         return GNNC_OK;
     }
     Job j = {.g = *g, .a = a, .b = b, .c = c};
+    atomic_init(&j.next, 0);
     plan_tiles(&j);
     if (j.splits > 1) {
         size_t bytes = (size_t)((j.splits - 1) * g->batch * g->m * g->n) * sizeof(float);
         j.part = rt_scratch(x, bytes);
         if (!j.part) return GNNC_E_NOMEM;
     }
-    run_tiles(&j, x->threads, j.tiles_m * j.tiles_n * j.splits * g->batch);
+    j.n_tiles = j.tiles_m * j.tiles_n * j.splits * g->batch;
+    rt_team_run(j.n_tiles > 1 ? x->rt->team : NULL, run_tiles, &j);
+    if (j.splits > 1) rt_team_run(x->rt->team, run_sums, &j);
     return GNNC_OK;
 }

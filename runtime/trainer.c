@@ -75,6 +75,7 @@ gnnc_status gnnc_trainer_create(gnnc_trainer **out, const rt_program *model) {
 void gnnc_trainer_destroy(gnnc_trainer *t) {
     if (!t) return;
     RtAlloc outer = t->outer;
+    rt_team_stop(t->rt.team);
     rt_bind_close(&t->x);
     rt_pool_free(&t->rt.pool);
     outer.release(outer.user, t);
@@ -214,9 +215,11 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     rt_trainer_begin(t);
     if (t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "data were loaded before");
     t->planned = true;
-    t->x.threads = t->options.threads ? (int)t->options.threads : usable_cores();
+    int cores = usable_cores();
+    t->x.threads = t->options.threads ? (int)t->options.threads : cores;
     start_schedule(t);
-    gnnc_status st = prepare(t, directory);
+    gnnc_status st = rt_team_start(&t->rt.team, &t->rt.pool.from, t->x.threads, cores, &t->rt.err);
+    if (st == GNNC_OK) st = prepare(t, directory);
     t->loaded = st == GNNC_OK;
     return st;
 }
