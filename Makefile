@@ -67,8 +67,9 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libg
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test: $(BUILD)/tests/op_cases.o
 $(BUILD)/tests/unit/lower_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/loop_interp.o
-$(BUILD)/tests/unit/matrix_test $(BUILD)/tests/unit/random_ir_test: \
-    $(BUILD)/tests/op_cases.o $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o | $(BUILD)/link.flags
+EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o
+$(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_cases.o $(EXECUTOR) | $(BUILD)/link.flags
+$(BUILD)/tests/unit/random_ir_test: $(BUILD)/tests/ir_random.o $(BUILD)/tests/ir_data.o $(EXECUTOR) | $(BUILD)/link.flags
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<
