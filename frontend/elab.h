@@ -167,7 +167,7 @@ struct Elab {
     const Ast *recipe_of_model;
 };
 
-enum { MAX_CALLS = 64, MAX_NESTED = 1500, MAX_STEPS = 2000000, MAX_LOOP = 100000 };
+enum { MAX_CALLS = 64, MAX_NESTED = 1500, MAX_STEPS = 1000000, MAX_LOOP = 100000 };
 
 /* ---- elab_value.c: values --------------------------------------------------- */
 Value val_poison(void);

@@ -168,6 +168,8 @@ Op *op_respace(Elab *e, Op *x, Space *const *to) {
     if (same) return x;
     if (x->type.layout == LAYOUT_CSR) x = to_dense(e, x);
     t.layout = LAYOUT_DENSE;
+    while (x->kind == OP_VIEW) x = x->in[0]; /* a view of a view is one view, or none */
+    if (type_eq(&x->type, &t)) return x;
     Op *y = b_view(&e->b, x, t);
     if (!y->hint) y->hint = x->hint;
     return y;

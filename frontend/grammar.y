@@ -16,6 +16,12 @@ typedef struct Parser Parser;
         if (N) (Cur) = span_join(YYRHSLOC(Rhs, 1), YYRHSLOC(Rhs, N));            \
         else (Cur) = (Span){0};                                                  \
     } while (0)
+/* At the end of the file bison's own way out must stay: it gives up there. */
+#define RECOVER(what)                                                            \
+    do {                                                                         \
+        if (fe_sync_##what(p, yychar)) yyclearin;                                \
+        if (yychar != FE_EOF) yyerrok;                                            \
+    } while (0)
 #define NODE(k, at, text) ast_new(p->c, AST_##k, (at), (text))
 #define ADD(x, kid) ast_add(p->c, (x), (kid))
 #define MAKE(k, at, text, ...)                                                   \
@@ -108,8 +114,7 @@ items: %empty                       { $$ = NODE(FILE, ((Span){p->file, 1, 1, 1, 
     | items SEP
     ;
 item: decl
-    | error                         { if (fe_sync_declaration(p, yychar)) yyclearin;
-                                      yyerrok; $$ = NODE(BAD, @1, NULL); }
+    | error                         { RECOVER(declaration); $$ = NODE(BAD, @1, NULL); }
     ;
 decl: IMPORT STRING                 { $$ = NODE(IMPORT, @$, $2); }
     | CONST NAME '=' expr           { $$ = MAKE(CONST, @$, $2, $4); }
@@ -144,8 +149,7 @@ member: NODE_ NAME opt_columns      { $$ = $3; $$->kind = AST_NODE_DECL; $$->tex
                                     { $$ = MAKE(EDGE_DECL, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6));
                                       add_all(p, $$, $7); $$->span = span_join(@2, @6); }
     | GRAPH lbrace columns rbrace   { $$ = $3; $$->kind = AST_GRAPH_DECL; $$->text = "graph"; $$->span = @1; }
-    | error                         { if (fe_sync_statement(p, yychar)) yyclearin;
-                                      yyerrok; $$ = NODE(BAD, @1, NULL); }
+    | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 opt_columns: %empty                 { $$ = NODE(LIST, ((Span){0}), NULL); }
     | lbrace columns rbrace         { $$ = $2; }
@@ -162,8 +166,7 @@ columns1: column                    { $$ = ADD(NODE(LIST, @1, NULL), $1); }
     ;
 column: NAME ':' type               { $$ = MAKE(COLUMN, @$, $1, $3); }
     | NAME                          { $$ = MAKE(COLUMN, @$, $1, NULL); }
-    | error                         { if (fe_sync_statement(p, yychar)) yyclearin;
-                                      yyerrok; $$ = NODE(BAD, @1, NULL); }
+    | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 
 /* ---- formals and types ---- */
@@ -236,8 +239,7 @@ stmt: expr                          { $$ = MAKE(EVAL, @$, NULL, $1); }
     | IF expr block opt_else        { $$ = MAKE(IF, @$, NULL, $2, $3, $4); }
     | WHILE expr block              { $$ = MAKE(WHILE, @$, NULL, $2, $3); }
     | RETURN expr                   { $$ = MAKE(RETURN, @$, NULL, $2); }
-    | error                         { if (fe_sync_statement(p, yychar)) yyclearin;
-                                      yyerrok; $$ = NODE(BAD, @1, NULL); }
+    | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 opt_else: %empty                    { $$ = NULL; }
     | ELSE block                    { $$ = $2; }
@@ -335,8 +337,7 @@ titem: TARGET any_name '.' NAME     { $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $
     | KEEP keep_words               { $$ = $2; $$->kind = AST_KEEP; $$->span = @$; }
     | STOP NAME expr                { $$ = MAKE(STOP, @$, $2, $3); }
     | SAMPLE lbrace titems rbrace   { $$ = NODE(SAMPLE, @1, NULL); }
-    | error                         { if (fe_sync_statement(p, yychar)) yyclearin;
-                                      yyerrok; $$ = NODE(BAD, @1, NULL); }
+    | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 any_name: NAME
     | GRAPH                         { $$ = "graph"; }

@@ -198,6 +198,7 @@ static bool starts_declaration(const Token *t) {
  * open.  It is closed for the user, so that the rest still makes sense.  (`layer`
  * and `train` may also start a line inside parentheses, as a formal's type.) */
 static bool is_left_open(const Parser *p, const Token *t) {
+    if (p->n_brackets && t->code == 0) return true;
     return p->n_brackets && t->first_on_line && starts_declaration(t) &&
            (t->span.col == 1 || !inside_parens(p));
 }
