@@ -114,11 +114,22 @@ static bool print_ast(Ctx *c, const Job *j) {
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
 
+/* What a program says of how it was made. */
+static const char *options_text(Ctx *c, const CliOptions *o) {
+    StrBuf b = sb_new(c->a);
+    sb_printf(&b, "-O%d --target=cpu --march=%s", o->opt_level, o->march ? o->march : "native");
+    for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
+    if (o->grads) sb_puts(&b, " --grads");
+    if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
+    return b.s;
+}
+
 static bool generate(Ctx *c, Job *j, Module *m) {
     double start = now_ms();
     const Target *t = choose_target(c, j);
     Plan *p = t ? plan_build(c, m) : NULL;
     if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return false;
+    p->options = options_text(c, &j->o);
     stage_time(j, "plan", start);
     start = now_ms();
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
