@@ -3,6 +3,8 @@
 #include "frontend/elab.h"
 #include "frontend/parse.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PRELUDE "layers/prelude.gnn"
@@ -10,7 +12,7 @@ enum { MAX_FILES = 1000 };
 
 typedef struct {
     Elab *e;
-    StrMap loaded; /* path -> Ast * of the file */
+    StrMap loaded; /* canonical paths */
     int n_files;
 } Loader;
 
@@ -88,22 +90,13 @@ static void import(Loader *l, const char *path, const Ast *t) {
     diag(e->c, DIAG_E0301, t->span, "cannot find \"%s\" (looked %s)", t->text, dirs.s);
 }
 
-static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
+/* Parses a source that is in memory, then what it imports, then enters its names. */
+static Ast *load_source(Loader *l, const char *path, uint32_t id, bool prelude) {
     Elab *e = l->e;
-    Ast *file = strmap_get(&l->loaded, path);
-    if (file || strmap_has(&l->loaded, path)) return file;
-    strmap_put(e->a, &l->loaded, path, NULL); /* a cycle of imports ends here */
-    if (++l->n_files > MAX_FILES) {
-        diag(e->c, DIAG_E0301, from, "more than %d files are imported", MAX_FILES);
-        return NULL;
-    }
-    uint32_t id = ctx_add_file(e->c, path, from);
-    if (id == UINT32_MAX) return NULL;
     if (prelude) e->prelude_file = id;
-    file = fe_parse_file(e->c, id);
+    Ast *file = fe_parse_file(e->c, id);
     e->names_missing = e->names_missing || !file;
     if (!file) return NULL;
-    strmap_put(e->a, &l->loaded, path, file);
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_IMPORT) import(l, path, file->kid[i]);
     for (int i = 0; i < file->n; i++)
@@ -114,6 +107,20 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_CONST) set_constant(e, file->kid[i]);
     return file;
+}
+
+static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
+    Elab *e = l->e;
+    char real[PATH_MAX]; /* one file is read once, however it is spelled */
+    const char *key = realpath(path, real) ? arena_strndup(e->a, real, strlen(real)) : path;
+    if (strmap_has(&l->loaded, key)) return NULL; /* a cycle of imports ends here */
+    strmap_put(e->a, &l->loaded, key, NULL);
+    if (++l->n_files > MAX_FILES) {
+        diag(e->c, DIAG_E0301, from, "more than %d files are imported", MAX_FILES);
+        return NULL;
+    }
+    uint32_t id = ctx_add_file(e->c, path, from);
+    return id == UINT32_MAX ? NULL : load_source(l, path, id, prelude);
 }
 
 static void load_prelude(Loader *l, const char *path) {
@@ -218,7 +225,7 @@ static const Ast *choose_model(Elab *e, const Ast *file) {
     return NULL;
 }
 
-Module *fe_compile(Ctx *c, const char *path, const FeOptions *opt) {
+static Loader loader_new(Ctx *c, const char *path, const FeOptions *opt) {
     static const FeOptions no_options = {0};
     Elab *e = NEW(c->a, Elab);
     e->c = c;
@@ -228,14 +235,28 @@ Module *fe_compile(Ctx *c, const char *path, const FeOptions *opt) {
     e->m->source_path = path;
     Loader l = {.e = e};
     load_prelude(&l, path);
-    Ast *file = load(&l, path, (Span){0}, false);
+    return l;
+}
+
+static Module *elab_file(Elab *e, const Ast *file) {
     if (!file) return NULL;
     check_trains(e, file);
     const Ast *model = choose_model(e, file);
     if (model) elab_model(e, model, train_of(file, model));
     check_other_models(e, file, model);
     check_unused(e, file);
-    return model && c->n_errors == 0 ? e->m : NULL;
+    return model && e->c->n_errors == 0 ? e->m : NULL;
+}
+
+Module *fe_compile(Ctx *c, const char *path, const FeOptions *opt) {
+    Loader l = loader_new(c, path, opt);
+    return elab_file(l.e, load(&l, path, (Span){0}, false));
+}
+
+Module *fe_compile_text(Ctx *c, const char *path, const char *text, size_t n,
+                        const FeOptions *opt) {
+    Loader l = loader_new(c, path, opt);
+    return elab_file(l.e, load_source(&l, path, ctx_add_text(c, path, text, n), false));
 }
 
 Ast *fe_parse_path(Ctx *c, const char *path) {

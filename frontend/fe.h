@@ -24,6 +24,9 @@ typedef struct {
  * NULL after errors, and for a file without a model. */
 Module *fe_compile(Ctx *c, const char *path, const FeOptions *opt);
 
+/* The same for text in memory; `path` names it in messages, and is where imports start. */
+Module *fe_compile_text(Ctx *c, const char *path, const char *text, size_t n, const FeOptions *opt);
+
 /* The syntax tree of one file, for --emit=ast; NULL after errors. */
 Ast *fe_parse_path(Ctx *c, const char *path);
 
