@@ -11,35 +11,9 @@
 static const char o2_rest[] = "canon,cse,dce,lower-csr,hoist,canon,cse,dce,fuse";
 
 /* ---- the op table -------------------------------------------------------------------- */
-static void take_size(void *in, const Space *s, int64_t n) {
-    interp_set_size(in, s, n);
-}
-static void take_edges(void *in, const Space *e, int64_t n, const int32_t *src,
-                       const int32_t *dst) {
-    interp_set_edges(in, e, n, src, dst);
-}
-static void take_column(void *in, const Column *c, int64_t n, const double *v) {
-    (void)n;
-    interp_set_column(in, c, v);
-}
-static void take_csr(void *in, const Column *c, const int64_t *ptr, const int32_t *col,
-                     const double *v) {
-    interp_set_csr(in, c, ptr, col, v);
-}
-static void take_var(void *in, const Var *v, int64_t n, const double *x) {
-    (void)n;
-    interp_set_var(in, v, x);
-}
-static void take_input(void *in, const char *name, double x) {
-    interp_set_input(in, name, x);
-}
-
 static Interp *interp_of(Ctx *c, const OpCases *cs) {
-    Interp *in = interp_new(c, cs->m);
-    interp_set_seed(in, 42, 7);
+    Interp *in = op_cases_interp(c, cs);
     interp_set_exact(in, true);
-    OpCaseSink sink = {in, take_size, take_edges, take_column, take_csr, take_var, take_input};
-    op_cases_give(cs, &sink);
     return in;
 }
 
