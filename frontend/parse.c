@@ -225,6 +225,7 @@ int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
         t = peek(p);
     }
     *at = t->span;
+    p->n_given++;
     if (p->stopped) return 0;
     if (is_left_open(p, t)) return close_for_user(p, at);
     if (is_statement_end(p, t)) return p->last = SEP;
@@ -262,7 +263,15 @@ static bool at_statement_end(const Parser *p, const Token *t, int depth) {
     return t->first_on_line && (t->code == '}' || t->span.col <= p->stmt_col);
 }
 
+/* Two recoveries without a token between them: the token in the way must go. */
+static bool is_stuck(Parser *p) {
+    bool stuck = p->n_given == p->sync_given;
+    p->sync_given = p->n_given;
+    return stuck;
+}
+
 bool fe_sync_statement(Parser *p, int next) {
+    if (is_stuck(p)) return next != 0;
     int depth = p->n_blocks ? p->block_depth[p->n_blocks - 1] : 0;
     if (next == 0 || p->n_brackets < depth || (next == SEP && p->n_brackets == depth)) return false;
     for (Token *t = peek(p); t->code && !p->stopped; t = peek(p)) {
@@ -277,9 +286,11 @@ bool fe_sync_statement(Parser *p, int next) {
 }
 
 bool fe_sync_declaration(Parser *p, int next) {
+    bool stuck = is_stuck(p);
     if (next == 0) return false;
     bool keep = next == IMPORT || next == CONST || next == GRAPH || next == LAYER || next == FN ||
                 next == EXTERN || next == MODEL || next == TRAIN;
+    keep = keep && !stuck;
     for (Token *t = peek(p); !keep && t->code && !p->stopped; t = peek(p)) {
         bool graph = t->code == GRAPH && (t->span.col == 1 || !p->n_brackets);
         if (t->first_on_line && (starts_declaration(t) || graph)) break;
