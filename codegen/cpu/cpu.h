@@ -66,6 +66,14 @@ typedef struct {
     LLVMValueRef at; /* alloca of a vector */
 } CgFold;
 
+/* Part of a row of a buffer that is kept in registers (tile.c). */
+typedef struct {
+    const LStmt *first; /* an access to it: buffer and row */
+    LLVMValueRef *at;   /* [vectors of the tile] allocas */
+} CgCell;
+
+enum { WHOLE_VECTORS_MAX = 8 }; /* of a constant loop that is emitted vector by vector */
+
 typedef struct CgFn {
     Cg *g;
     const LKernel *k;
@@ -81,6 +89,9 @@ typedef struct CgFn {
     LLVMValueRef rest;             /* the part of the mask that only cuts the last vector short */
     CgFold *fold;                  /* of the vector loop being emitted */
     int n_fold;
+    CgCell *cell; /* of the tile being emitted */
+    int n_cell;
+    int vector; /* of the tile, being emitted */
     LLVMMetadataRef subprogram;
 } CgFn;
 
@@ -93,8 +104,10 @@ void cpu_block(CgFn *f, const LStmt *s);
 LLVMValueRef cpu_size(CgFn *f, const Expr *e);
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
+void cpu_stmt(CgFn *f, const LStmt *s);
 bool cpu_reg_defined_in(const LStmt *body, const LReg *r);
 
+/* loop.c */
 /* A loop  for i in [lo, hi) step: the caller fills the body and calls cpu_loop_end. */
 typedef struct {
     LLVMValueRef i, hi, step;
@@ -103,11 +116,22 @@ typedef struct {
 CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step);
 void cpu_loop_end(CgFn *f, CgLoop *l);
 
-/* range.c: the bounds of an L_FOR, both i64 */
+/* The bounds of an L_FOR, both i64. */
 void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 
+/* Emits what a loop does for one entry, from statement s on. */
+typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
+void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg);
+void cpu_for(CgFn *f, const LStmt *s);
+
+/* tile.c: emits s and what follows it as rows of vectors; the last statement emitted or NULL */
+const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s);
+
 /* vector.c */
-bool cpu_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
+bool cpu_vector_loop(CgFn *f, const LStmt *s);         /* false: emit it as a plain loop */
+LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
+CgVal cpu_lane_var(CgFn *f, const LStmt *s, LLVMValueRef i,
+                   bool whole); /* loop variable of lanes i, i + 1, .. */
 LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);
 
@@ -118,6 +142,8 @@ void cpu_acc(CgFn *f, const LStmt *s);
 void cpu_acc_value(CgFn *f, const LStmt *s,
                    LLVMValueRef x); /* combines scalar x at the address of s */
 void cpu_local(CgFn *f, const LStmt *s);
+void cpu_cell_fill(CgFn *f, CgCell *c);  /* the current vector from memory */
+void cpu_cell_flush(CgFn *f, CgCell *c); /* and back */
 CgLocal *cpu_local_of(CgFn *f, const LBuf *b);
 LLVMValueRef cpu_load_at(CgFn *f, const LBuf *buf, LLVMValueRef offset); /* one element */
 void cpu_put_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);

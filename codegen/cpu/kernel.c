@@ -6,8 +6,6 @@
  * do not overlap). */
 #include "codegen/cpu/cpu.h"
 
-enum { UNROLL_MAX = 16 };
-
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name) {
     return LLVMAppendBasicBlockInContext(f->g->lc, f->fn, name);
 }
@@ -57,102 +55,7 @@ LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
     }
 }
 
-/* ---- loops ------------------------------------------------------------------------- */
-
-/* Rotated (tested at the bottom), so that loop-invariant code has a place to go. */
-CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
-    Cg *g = f->g;
-    CgLoop l = {.hi = hi, .step = cpu_i64(g, step)};
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
-    l.body = cpu_new_block(f, "loop");
-    l.exit = cpu_new_block(f, "end");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, lo, hi, ""), l.body, l.exit);
-    LLVMPositionBuilderAtEnd(g->b, l.body);
-    l.i = LLVMBuildPhi(g->b, g->i64, "");
-    LLVMAddIncoming(l.i, &lo, &from, 1);
-    return l;
-}
-
-void cpu_loop_end(CgFn *f, CgLoop *l) {
-    Cg *g = f->g;
-    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
-    LLVMValueRef next = LLVMBuildNSWAdd(g->b, l->i, l->step, "");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, next, l->hi, ""), l->body, l->exit);
-    LLVMAddIncoming(l->i, &next, &latch, 1);
-    LLVMMoveBasicBlockAfter(l->exit, latch);
-    LLVMPositionBuilderAtEnd(g->b, l->exit);
-}
-
-static LLVMValueRef one(CgFn *f, const LReg *r) {
-    assert(f->reg[r->id].v && f->reg[r->id].form == FORM_ONE);
-    return f->reg[r->id].v;
-}
-
-/* CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
-static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
-    Cg *g = f->g;
-    LLVMValueRef extent = cpu_size(f, s->extent), n = cpu_size(f, s->n_chunks);
-    LLVMValueRef len = LLVMBuildAdd(g->b, extent, LLVMBuildSub(g->b, n, cpu_i64(g, 1), ""), "");
-    len = LLVMBuildSDiv(g->b, len, n, "");
-    *lo = LLVMBuildNSWMul(g->b, one(f, s->at), len, "");
-    LLVMValueRef end = LLVMBuildNSWAdd(g->b, *lo, len, "");
-    LLVMValueRef over = LLVMBuildICmp(g->b, LLVMIntSGT, end, extent, "");
-    *hi = LLVMBuildSelect(g->b, over, extent, end, "");
-}
-
-void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
-    Cg *g = f->g;
-    if (s->sched.parallel) {
-        *lo = f->lo, *hi = f->hi;
-    } else if (s->range == LR_EXTENT) {
-        *lo = cpu_i64(g, 0), *hi = cpu_size(f, s->extent);
-    } else if (s->range == LR_SEGMENT) {
-        LLVMValueRef at = one(f, s->at);
-        *lo = cpu_load_at(f, s->ptr, at);
-        *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(g->b, at, cpu_i64(g, 1), ""));
-    } else {
-        chunk_range(f, s, lo, hi);
-    }
-}
-
-/* The loop variable at counter i: the counter, or what the segment order says. */
-static CgVal loop_var(CgFn *f, const LStmt *s, LLVMValueRef i) {
-    if (s->range == LR_SEGMENT && s->perm) {
-        i = cpu_load_at(f, s->perm, i);
-        if (LLVMTypeOf(i) != f->g->i64) i = LLVMBuildSExt(f->g->b, i, f->g->i64, "");
-    }
-    return (CgVal){i, FORM_ONE, false};
-}
-
-static bool block_has_loop(const LStmt *s) {
-    for (; s; s = s->next)
-        if (s->kind == L_FOR || (s->kind == L_IF && block_has_loop(s->body))) return true;
-    return false;
-}
-
-/* Constant loops are unrolled here rather than by LLVM, so that local arrays they
- * index fall apart into registers before any pass runs. */
-static bool unrolled_loop(CgFn *f, const LStmt *s) {
-    int64_t n;
-    if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
-    if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
-    for (int64_t i = 0; i < n; i++) {
-        f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
-        cpu_block(f, s->body);
-    }
-    return true;
-}
-
-static void emit_for(CgFn *f, const LStmt *s) {
-    if (s->sched.vector && f->w == 1 && cpu_vector_loop(f, s)) return;
-    if (unrolled_loop(f, s)) return;
-    LLVMValueRef lo, hi;
-    cpu_range(f, s, &lo, &hi);
-    CgLoop l = cpu_loop_begin(f, lo, hi, 1);
-    f->reg[s->var->id] = loop_var(f, s, l.i);
-    cpu_block(f, s->body);
-    cpu_loop_end(f, &l);
-}
+/* ---- statements ---------------------------------------------------------------------- */
 
 /* In a vector loop a condition may differ by lane: the body then runs under a mask,
  * and only when some lane wants it (so its uniform loads are wanted too). */
@@ -174,31 +77,37 @@ static void emit_if(CgFn *f, const LStmt *s) {
 }
 
 void cpu_block(CgFn *f, const LStmt *s) {
-    for (; s; s = s->next) {
-        cpu_debug_at(f, s->span);
-        switch (s->kind) {
-        case L_FOR:
-            emit_for(f, s);
-            break;
-        case L_IF:
-            emit_if(f, s);
-            break;
-        case L_LET:
-            f->reg[s->dst->id] = cpu_let(f, s);
-            break;
-        case L_LOAD:
-            f->reg[s->dst->id] = cpu_load(f, s);
-            break;
-        case L_STORE:
-            cpu_store(f, s);
-            break;
-        case L_ACC:
-            cpu_acc(f, s);
-            break;
-        case L_LOCAL:
-            cpu_local(f, s);
-            break;
-        }
+    while (s) {
+        const LStmt *after = f->w == 1 ? cpu_tiled_rows(f, s) : NULL;
+        if (!after) cpu_stmt(f, s);
+        s = after ? after->next : s->next;
+    }
+}
+
+void cpu_stmt(CgFn *f, const LStmt *s) {
+    cpu_debug_at(f, s->span);
+    switch (s->kind) {
+    case L_FOR:
+        cpu_for(f, s);
+        break;
+    case L_IF:
+        emit_if(f, s);
+        break;
+    case L_LET:
+        f->reg[s->dst->id] = cpu_let(f, s);
+        break;
+    case L_LOAD:
+        f->reg[s->dst->id] = cpu_load(f, s);
+        break;
+    case L_STORE:
+        cpu_store(f, s);
+        break;
+    case L_ACC:
+        cpu_acc(f, s);
+        break;
+    case L_LOCAL:
+        cpu_local(f, s);
+        break;
     }
 }
 

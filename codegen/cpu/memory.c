@@ -176,9 +176,42 @@ static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
         scatter(f, b, a, raw);
 }
 
+/* ---- rows in registers ----------------------------------------------------------------- */
+
+static LLVMValueRef cell_of(CgFn *f, const LBuf *b) {
+    for (int i = 0; f->w > 1 && i < f->n_cell; i++)
+        if (f->cell[i].first->buf == b) return f->cell[i].at[f->vector];
+    return NULL;
+}
+
+static LLVMValueRef cell_load(CgFn *f, const LBuf *b, LLVMValueRef cell) {
+    return LLVMBuildLoad2(f->g->b, cpu_wide(cpu_type(f->g, b->dt), f->w), cell, "");
+}
+
+/* Lanes behind the end of the row may hold anything; those that a condition excludes stay. */
+static void cell_store(CgFn *f, const LBuf *b, LLVMValueRef cell, LLVMValueRef v) {
+    if (f->mask != f->rest) v = LLVMBuildSelect(f->g->b, f->mask, v, cell_load(f, b, cell), "");
+    LLVMBuildStore(f->g->b, v, cell);
+}
+
+void cpu_cell_fill(CgFn *f, CgCell *c) {
+    CgAddr a = address(f, c->first->buf, c->first->idx);
+    LLVMBuildStore(f->g->b, load_lanes(f, c->first->buf, a), c->at[f->vector]);
+}
+
+void cpu_cell_flush(CgFn *f, CgCell *c) {
+    CgAddr a = address(f, c->first->buf, c->first->idx);
+    store_lanes(f, c->first->buf, a, cell_load(f, c->first->buf, c->at[f->vector]));
+}
+
 /* ---- statements --------------------------------------------------------------------- */
 
 CgVal cpu_load(CgFn *f, const LStmt *s) {
+    LLVMValueRef cell = cell_of(f, s->buf);
+    if (cell) {
+        LLVMValueRef v = cell_load(f, s->buf, cell);
+        return (CgVal){cpu_cast(f, v, s->buf->dt, s->dst->dt), FORM_LANES, false};
+    }
     CgAddr a = address(f, s->buf, s->idx);
     bool one = a.form == FORM_ONE && !is_private(f, s->buf);
     LLVMValueRef v = one ? cpu_load_at(f, s->buf, a.off) : load_lanes(f, s->buf, a);
@@ -186,8 +219,13 @@ CgVal cpu_load(CgFn *f, const LStmt *s) {
 }
 
 void cpu_store(CgFn *f, const LStmt *s) {
-    CgAddr a = address(f, s->buf, s->idx);
     CgVal x = f->reg[s->src->id];
+    LLVMValueRef cell = cell_of(f, s->buf);
+    if (cell) {
+        cell_store(f, s->buf, cell, cpu_cast(f, cpu_lanes(f, x), s->src->dt, s->buf->dt));
+        return;
+    }
+    CgAddr a = address(f, s->buf, s->idx);
     if (a.form == FORM_ONE && !is_private(f, s->buf))
         cpu_put_at(f, s->buf, a.off, cpu_cast(f, x.v, s->src->dt, s->buf->dt));
     else
@@ -257,6 +295,11 @@ void cpu_acc(CgFn *f, const LStmt *s) {
     CgFold *fold = fold_of(f, s);
     if (fold) {
         acc_kept(f, s, fold);
+        return;
+    }
+    LLVMValueRef cell = cell_of(f, s->buf);
+    if (cell) {
+        cell_store(f, s->buf, cell, accumulated(f, s, cell_load(f, s->buf, cell)));
         return;
     }
     CgAddr a = address(f, s->buf, s->idx);

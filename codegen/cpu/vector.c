@@ -9,7 +9,7 @@
  *     ((l0+l8)+(l4+l12)) + ..   halves onto halves, always in this order. */
 #include "codegen/cpu/cpu.h"
 
-enum { WHOLE_VECTORS_MAX = 8, FOLD_MAX = 16 };
+enum { FOLD_MAX = 16 };
 
 /* ---- may it be vectorised? ------------------------------------------------------------ */
 
@@ -149,14 +149,14 @@ static void finish_folds(CgFn *f, CgFold *fold, int n, int w) {
 
 /* ---- the loop --------------------------------------------------------------------------- */
 
-static LLVMValueRef rest_mask(CgFn *f, LLVMValueRef left) {
+LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef left) {
     Cg *g = f->g;
     LLVMValueRef n = cpu_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->w);
     return LLVMBuildICmp(g->b, LLVMIntULT, cpu_iota(g, g->i32, f->w), n, "");
 }
 
 /* The loop variable of lanes i, i+1, ..: the counter, or the segment order's entries. */
-static CgVal var_at(CgFn *f, const LStmt *s, LLVMValueRef i, bool whole) {
+CgVal cpu_lane_var(CgFn *f, const LStmt *s, LLVMValueRef i, bool whole) {
     if (s->range != LR_SEGMENT || !s->perm) return (CgVal){i, FORM_SEQ, whole};
     f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
     LStmt load = {.kind = L_LOAD, .buf = s->perm, .dst = s->var, .idx = {s->var}};
@@ -165,7 +165,7 @@ static CgVal var_at(CgFn *f, const LStmt *s, LLVMValueRef i, bool whole) {
 
 static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool whole) {
     f->mask = f->rest = mask;
-    f->reg[s->var->id] = var_at(f, s, i, whole);
+    f->reg[s->var->id] = cpu_lane_var(f, s, i, whole);
     cpu_block(f, s->body);
     f->mask = f->rest = NULL;
 }
@@ -173,7 +173,7 @@ static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, 
 static void constant_loop(CgFn *f, const LStmt *s, int64_t n) {
     Cg *g = f->g;
     for (int64_t i = 0; i < n; i += f->w) {
-        LLVMValueRef left = i + f->w <= n ? NULL : rest_mask(f, cpu_i64(g, n - i));
+        LLVMValueRef left = i + f->w <= n ? NULL : cpu_first_lanes(f, cpu_i64(g, n - i));
         body_at(f, s, cpu_i64(g, i), left, true);
     }
 }
@@ -192,7 +192,7 @@ static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef 
     LLVMBasicBlockRef rest = cpu_new_block(f, "rest"), end = cpu_new_block(f, "end");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, rest_at, hi, ""), rest, end);
     LLVMPositionBuilderAtEnd(g->b, rest);
-    body_at(f, s, rest_at, rest_mask(f, LLVMBuildSub(g->b, hi, rest_at, "")), false);
+    body_at(f, s, rest_at, cpu_first_lanes(f, LLVMBuildSub(g->b, hi, rest_at, "")), false);
     LLVMBuildBr(g->b, end);
     LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(g->b));
     LLVMPositionBuilderAtEnd(g->b, end);

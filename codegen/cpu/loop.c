@@ -1,0 +1,223 @@
+/* Loops that run one iteration after the other.
+ *
+ * Over the entries of a segment, work on scalars per entry (a random number, an
+ * exponential) comes before the vector work on its features.  Such a loop is cut into
+ * strips: the scalar part of a whole strip first, one entry per lane, then its entries one
+ * by one.  Each entry is still computed by the same operations. */
+#include "codegen/cpu/cpu.h"
+
+enum { UNROLL_MAX = 16 };
+
+/* Rotated (tested at the bottom), so that loop-invariant code has a place to go. */
+CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
+    Cg *g = f->g;
+    CgLoop l = {.hi = hi, .step = cpu_i64(g, step)};
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
+    l.body = cpu_new_block(f, "loop");
+    l.exit = cpu_new_block(f, "end");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, lo, hi, ""), l.body, l.exit);
+    LLVMPositionBuilderAtEnd(g->b, l.body);
+    l.i = LLVMBuildPhi(g->b, g->i64, "");
+    LLVMAddIncoming(l.i, &lo, &from, 1);
+    return l;
+}
+
+void cpu_loop_end(CgFn *f, CgLoop *l) {
+    Cg *g = f->g;
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    LLVMValueRef next = LLVMBuildNSWAdd(g->b, l->i, l->step, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, next, l->hi, ""), l->body, l->exit);
+    LLVMAddIncoming(l->i, &next, &latch, 1);
+    LLVMMoveBasicBlockAfter(l->exit, latch);
+    LLVMPositionBuilderAtEnd(g->b, l->exit);
+}
+
+static LLVMValueRef one(CgFn *f, const LReg *r) {
+    assert(f->reg[r->id].v && f->reg[r->id].form == FORM_ONE);
+    return f->reg[r->id].v;
+}
+
+/* CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
+static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
+    Cg *g = f->g;
+    LLVMValueRef extent = cpu_size(f, s->extent), n = cpu_size(f, s->n_chunks);
+    LLVMValueRef len = LLVMBuildAdd(g->b, extent, LLVMBuildSub(g->b, n, cpu_i64(g, 1), ""), "");
+    len = LLVMBuildSDiv(g->b, len, n, "");
+    *lo = LLVMBuildNSWMul(g->b, one(f, s->at), len, "");
+    LLVMValueRef end = LLVMBuildNSWAdd(g->b, *lo, len, "");
+    LLVMValueRef over = LLVMBuildICmp(g->b, LLVMIntSGT, end, extent, "");
+    *hi = LLVMBuildSelect(g->b, over, extent, end, "");
+}
+
+void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
+    Cg *g = f->g;
+    if (s->sched.parallel) {
+        *lo = f->lo, *hi = f->hi;
+    } else if (s->range == LR_EXTENT) {
+        *lo = cpu_i64(g, 0), *hi = cpu_size(f, s->extent);
+    } else if (s->range == LR_SEGMENT) {
+        LLVMValueRef at = one(f, s->at);
+        *lo = cpu_load_at(f, s->ptr, at);
+        *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(g->b, at, cpu_i64(g, 1), ""));
+    } else {
+        chunk_range(f, s, lo, hi);
+    }
+}
+
+/* The loop variable at counter i: the counter, or what the segment order says. */
+static CgVal loop_var(CgFn *f, const LStmt *s, LLVMValueRef i) {
+    if (s->range == LR_SEGMENT && s->perm) {
+        i = cpu_load_at(f, s->perm, i);
+        if (LLVMTypeOf(i) != f->g->i64) i = LLVMBuildSExt(f->g->b, i, f->g->i64, "");
+    }
+    return (CgVal){i, FORM_ONE, false};
+}
+
+static bool block_has_loop(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_FOR || (s->kind == L_IF && block_has_loop(s->body))) return true;
+    return false;
+}
+
+/* Constant loops are unrolled here rather than by LLVM, so that local arrays they
+ * index fall apart into registers before any pass runs. */
+static bool unrolled_loop(CgFn *f, const LStmt *s) {
+    int64_t n;
+    if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
+    if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
+    for (int64_t i = 0; i < n; i++) {
+        f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
+        cpu_block(f, s->body);
+    }
+    return true;
+}
+
+/* ---- strips ---------------------------------------------------------------------------- */
+
+static bool is_heavy(const LStmt *s) {
+    if (s->kind != L_LET) return false;
+    if (s->fn == L_FN_RANDOM) return true;
+    if (s->fn != L_FN_OP) return false;
+    switch (s->op) {
+    case OP_EXP:
+    case OP_EXPM1:
+    case OP_LOG:
+    case OP_LOG1P:
+    case OP_TANH:
+    case OP_SIGMOID:
+    case OP_ERF:
+    case OP_SIN:
+    case OP_COS:
+    case OP_POW:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The statements before the first that is more than scalars from read-only memory. */
+static const LStmt *end_of_prefix(const LStmt *s) {
+    for (; s; s = s->next) {
+        bool load = s->kind == L_LOAD && s->buf->kind != LB_LOCAL && !s->buf->written;
+        if (!load && s->kind != L_LET) return s;
+    }
+    return NULL;
+}
+
+static bool wants_strips(const LStmt *s, const LStmt *rest) {
+    bool heavy = false, loops = false;
+    for (const LStmt *p = s->body; p != rest; p = p->next) heavy |= is_heavy(p);
+    for (const LStmt *p = rest; p; p = p->next) loops |= p->kind == L_FOR;
+    return heavy && loops && !s->sched.parallel && !s->sched.unroll && s->range != LR_CHUNK;
+}
+
+/* A register of the strip: its lanes in memory, so that one can be picked. */
+typedef struct {
+    CgVal lanes;
+    LLVMValueRef at;
+} Kept;
+
+static void keep(CgFn *f, const LReg *r, Kept *k) {
+    Cg *g = f->g;
+    k->lanes = f->reg[r->id];
+    if (k->lanes.form != FORM_LANES) return;
+    LLVMValueRef raw = cpu_to_mem(g, r->dt, k->lanes.v);
+    k->at = cpu_alloca(f, LLVMTypeOf(raw), 1);
+    LLVMBuildStore(g->b, raw, k->at);
+}
+
+static void pick(CgFn *f, const LReg *r, const Kept *k, LLVMValueRef lane) {
+    Cg *g = f->g;
+    CgVal v = {k->lanes.v, FORM_ONE, false};
+    if (k->lanes.form == FORM_SEQ) v.v = LLVMBuildNSWAdd(g->b, v.v, lane, "");
+    if (k->lanes.form == FORM_LANES) {
+        LLVMTypeRef t = cpu_mem_type(g, r->dt);
+        LLVMValueRef at = LLVMBuildInBoundsGEP2(g->b, t, k->at, &lane, 1, "");
+        v.v = cpu_from_mem(g, r->dt, LLVMBuildLoad2(g->b, t, at, ""));
+    }
+    f->reg[r->id] = v;
+}
+
+/* The scalar part of entries i .. i + n - 1, n <= lanes. */
+static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef i,
+                         LLVMValueRef n) {
+    f->w = f->g->machine.lanes;
+    f->mask = f->rest = cpu_first_lanes(f, n);
+    f->reg[s->var->id] = cpu_lane_var(f, s, i, false);
+    for (const LStmt *p = s->body; p != rest; p = p->next) cpu_stmt(f, p);
+}
+
+static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef n, CpuBody *body,
+                          void *arg) {
+    int n_kept = 1;
+    for (const LStmt *p = s->body; p != rest; p = p->next) n_kept++;
+    Kept *kept = NEWN(f->g->a, Kept, n_kept), *k = kept;
+    keep(f, s->var, k++);
+    for (const LStmt *p = s->body; p != rest; p = p->next) keep(f, p->dst, k++);
+    f->w = 1, f->mask = f->rest = NULL;
+    CgLoop l = cpu_loop_begin(f, cpu_i64(f->g, 0), n, 1);
+    k = kept;
+    pick(f, s->var, k++, l.i);
+    for (const LStmt *p = s->body; p != rest; p = p->next) pick(f, p->dst, k++, l.i);
+    body(f, rest, arg);
+    cpu_loop_end(f, &l);
+}
+
+static void strips(CgFn *f, const LStmt *s, const LStmt *rest, CpuBody *body, void *arg) {
+    Cg *g = f->g;
+    LLVMValueRef lo, hi, w = cpu_i64(g, g->machine.lanes);
+    cpu_range(f, s, &lo, &hi);
+    CgLoop l = cpu_loop_begin(f, lo, hi, g->machine.lanes);
+    LLVMValueRef left = LLVMBuildNSWSub(g->b, hi, l.i, "");
+    LLVMValueRef n =
+        LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, left, w, ""), left, w, "");
+    strip_prefix(f, s, rest, l.i, n);
+    strip_entries(f, s, rest, n, body, arg);
+    cpu_loop_end(f, &l);
+}
+
+/* ---- any loop ------------------------------------------------------------------------------ */
+
+void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
+    const LStmt *rest = end_of_prefix(s->body);
+    if (f->w == 1 && f->g->machine.lanes > 1 && wants_strips(s, rest)) {
+        strips(f, s, rest, body, arg);
+        return;
+    }
+    LLVMValueRef lo, hi;
+    cpu_range(f, s, &lo, &hi);
+    CgLoop l = cpu_loop_begin(f, lo, hi, 1);
+    f->reg[s->var->id] = loop_var(f, s, l.i);
+    body(f, s->body, arg);
+    cpu_loop_end(f, &l);
+}
+
+static void plain_body(CgFn *f, const LStmt *s, void *arg) {
+    (void)arg;
+    cpu_block(f, s);
+}
+
+void cpu_for(CgFn *f, const LStmt *s) {
+    if (s->sched.vector && f->w == 1 && cpu_vector_loop(f, s)) return;
+    if (!unrolled_loop(f, s)) cpu_entry_loop(f, s, plain_body, NULL);
+}
