@@ -65,7 +65,7 @@ $(BUILD)/gen/frontend/grammar.c: frontend/grammar.y
 # ---- tests -------------------------------------------------------------------
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
-$(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test: $(BUILD)/tests/op_cases.o
+$(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test $(BUILD)/tests/unit/pass_cases_test: $(BUILD)/tests/op_cases.o
 $(BUILD)/tests/unit/lower_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/loop_interp.o
 EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o
 $(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_cases.o $(EXECUTOR) | $(BUILD)/link.flags

@@ -59,10 +59,23 @@ static void graphs(Gen *g) {
     for (size_t i = 0; i < COUNT(bip); i++) edge(g, x, bip[i][0], bip[i][1]);
 }
 
+static void pool(Gen *g) {
+    static const int32_t of[] = {0, 0, 0, 2, 2, 3, 3, 3, 3};
+    OpPool *p = &g->cs->pool;
+    *p = (OpPool){.n_nodes = COUNT(of), .n_graphs = 5, .of = of};
+    p->graph = space_graph(g->m, "mol", (Span){0});
+    p->node = space_node(g->m, "atom", (Span){0});
+    p->node->graph = p->graph;
+}
+
 static const OpGraph *graph_of(Gen *g, const char *name) {
     for (int i = 0; i < g->cs->graphs.n; i++)
         if (!strcmp(g->cs->graphs.v[i].name, name)) return &g->cs->graphs.v[i];
     return NULL;
+}
+
+static Space *dim(Gen *g, const char *name, int k, int size) {
+    return space_dim(g->m, arena_printf(g->a, "%s%d", name, k), expr_const(g->a, size), (Span){0});
 }
 
 /* ---- a case ------------------------------------------------------------------------- */
@@ -171,7 +184,8 @@ static void binary_cases(Gen *g, const OpGraph *x) {
                                  OP_MIN, OP_POW, OP_LT,  OP_LE,  OP_EQ};
     for (size_t i = 0; i < COUNT(ops); i++)
         for (int form = 0; form < N_FORMS; form++)
-            for (int w = 0; w < N_WIDTHS; w++) {
+            for (int k = 0; k < N_WIDTHS; k += 2) { /* two widths of each, in turn */
+                int w = (k + (int)i + form) % N_WIDTHS;
                 bool divides = ops[i] == OP_DIV || ops[i] == OP_POW;
                 bool compares = (op_traits(ops[i]) & OPT_CMP) != 0;
                 begin(g, "%s_%s_%s_%d", op_mnemonic(ops[i]), forms[form], x->name, widths[w]);
@@ -283,6 +297,11 @@ static void derived_cases(Gen *g, const OpGraph *x) {
     Span at = {0};
     Space *loops = space_derived(g->m, REL_SELF_LOOPS, x->edge, NULL, NULL, at);
     Space *back = space_derived(g->m, REL_REVERSE, x->edge, NULL, NULL, at);
+    const char *keep = arena_printf(g->a, "keep.%s", x->name);
+    Space *kept = space_derived(g->m, REL_WHERE, x->edge, NULL, keep, at);
+    Builder load = {.m = g->m, .f = func_find(g->m, "load")};
+    Op *heavy = b_const(&load, DT_F32, 0.75);
+    b_output(&load, keep, b_binary(&load, OP_LT, heavy, b_data(&load, x->weight)));
     struct {
         const char *name;
         Space *e;
@@ -293,6 +312,8 @@ static void derived_cases(Gen *g, const OpGraph *x) {
         {"undirected", space_derived(g->m, REL_UNDIRECTED, x->edge, NULL, NULL, at)},
         {"union", space_derived(g->m, REL_UNION, x->edge, back, NULL, at)},
         {"loops_of_reverse", space_derived(g->m, REL_SELF_LOOPS, back, NULL, NULL, at)},
+        {"where", kept},
+        {"loops_of_where", space_derived(g->m, REL_SELF_LOOPS, kept, NULL, NULL, at)},
     };
     for (size_t i = 0; i < COUNT(t); i++) {
         const char *name = arena_printf(g->a, "%s_%s", t[i].name, x->name);
@@ -447,12 +468,129 @@ static void source_cases(Gen *g, const OpGraph *x) {
     finish(g, b_copy(&g->b, b_const(&g->b, DT_F32, -0.75), T(x->edge)), true);
 }
 
+static void pool_cases(Gen *g) {
+    const OpPool *x = &g->cs->pool;
+    Map *m = map_graph(g->m, x->node);
+    for (int w = 0; w < N_WIDTHS; w++)
+        map_cases(g, arena_printf(g->a, "graph_%d", widths[w]), m, T(g->w[w]));
+    map_cases(g, "graph_vector", m, f32(0, NULL));
+    begin(g, "graph_mean");
+    Builder *b = &g->b;
+    Op *n = b_segment(b, RED_SUM, m, b_copy(b, b_const(b, DT_F32, 1), T(x->node)));
+    Op *sum = b_segment(b, RED_SUM, m, param(g, 0, ANY, T(x->node, g->w[1])));
+    finish(g, b_binary(b, OP_DIV, sum, b_binary(b, OP_MAX, n, b_const(b, DT_F32, 1))), true);
+    begin(g, "graph_random");
+    finish(g, uniform(g, T(x->graph, g->w[1])), true);
+}
+
+/* ---- other element types ------------------------------------------------------------------ */
+
+/* A parameter in another element type; whole numbers from -8 to 7 where it is one. */
+static Op *param_as(Gen *g, int k, int domain, Type t, DType dt) {
+    Op *p = param(g, k, domain, t);
+    if (!dtype_is_float(dt)) p = b_binary(&g->b, OP_MUL, p, b_const(&g->b, DT_F32, 4));
+    return b_cast(&g->b, p, dt);
+}
+
+static void typed_arithmetic(Gen *g, DType dt, Type t) {
+    static const OpKind ops[] = {OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_MAX, OP_MIN, OP_LT, OP_EQ};
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        begin(g, "%s_%s", op_mnemonic(ops[i]), dtype_name(dt));
+        Op *p = param_as(g, 0, ANY, t, dt), *q = param_as(g, 1, ANY, t, dt);
+        if (ops[i] == OP_DIV) { /* never by 0 */
+            q = b_binary(&g->b, OP_MUL, q, q);
+            q = b_binary(&g->b, OP_ADD, q, b_const(&g->b, dt, 1));
+        }
+        Op *y = b_binary(&g->b, ops[i], p, q);
+        finish(g, i % 2 ? b_cast(&g->b, y, DT_F32) : y, false);
+    }
+    for (int k = 0; k < 2; k++) {
+        begin(g, "%s_%s", k ? "abs" : "neg", dtype_name(dt));
+        finish(g, b_unary(&g->b, k ? OP_ABS : OP_NEG, param_as(g, 0, ANY, t, dt)), false);
+    }
+    begin(g, "select_%s", dtype_name(dt));
+    Op *p = param_as(g, 0, ANY, t, dt), *q = param_as(g, 1, ANY, t, dt);
+    Op *y = b_select(&g->b, b_binary(&g->b, OP_LT, p, q), b_const(&g->b, dt, 3), q);
+    finish(g, b_cast(&g->b, y, DT_F32), false);
+}
+
+static void typed_functions(Gen *g, DType dt, Type t) {
+    static const OpKind ops[] = {OP_EXP, OP_LOG, OP_SQRT, OP_RSQRT, OP_TANH,  OP_SIGMOID,
+                                 OP_ERF, OP_SIN, OP_COS,  OP_FLOOR, OP_LOG1P, OP_EXPM1};
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        begin(g, "%s_%s", op_mnemonic(ops[i]), dtype_name(dt));
+        Op *y = b_unary(&g->b, ops[i], param_as(g, 0, POSITIVE, t, dt));
+        finish(g, b_cast(&g->b, y, DT_F32), ops[i] != OP_FLOOR && dt == DT_F64);
+    }
+    begin(g, "pow_%s", dtype_name(dt));
+    Op *y = b_binary(&g->b, OP_POW, param_as(g, 0, POSITIVE, t, dt), param_as(g, 1, ANY, t, dt));
+    finish(g, b_cast(&g->b, y, DT_F32), dt == DT_F64);
+    begin(g, "contract_%s", dtype_name(dt));
+    Type out = T(t.dim[0], g->o[2]);
+    out.dt = dt;
+    Op *w = param_as(g, 1, ANY, T(g->o[2], t.dim[1]), dt);
+    y = b_contract(&g->b, param_as(g, 0, ANY, t, dt), w, out);
+    finish(g, b_cast(&g->b, y, DT_F32), dt == DT_F64);
+}
+
+static void typed_reductions(Gen *g, DType dt, const OpGraph *x) {
+    static const char *const reds[] = {"sum", "max", "min"};
+    Type t = T(x->src, g->w[1]);
+    for (int r = 0; r < 3; r++) {
+        begin(g, "reduce_%s_%s", reds[r], dtype_name(dt));
+        finish(g, b_reduce(&g->b, (RedKind)r, param_as(g, 0, ANY, t, dt), 1, &t.dim[r % 2]), false);
+        begin(g, "segment_%s_%s", reds[r], dtype_name(dt));
+        Op *e = b_gather(&g->b, map_src(g->m, x->edge), param_as(g, 0, ANY, t, dt));
+        Op *y = b_segment(&g->b, (RedKind)r, map_dst(g->m, x->edge), e);
+        finish(g, b_cast(&g->b, y, DT_F32), false);
+    }
+    begin(g, "argmax_%s", dtype_name(dt));
+    finish(g, b_argmax(&g->b, param_as(g, 0, TIES, t, dt), t.dim[1]), false);
+    begin(g, "view_%s", dtype_name(dt));
+    Op *p = param_as(g, 0, ANY, T(x->src, g->h, g->w[1]), dt);
+    Type flat = T(x->src, g->hw[1]);
+    flat.dt = dt;
+    finish(g, b_view(&g->b, p, flat), false);
+}
+
+static void type_cases(Gen *g, const OpGraph *x) {
+    static const DType types[] = {DT_F64, DT_F16, DT_BF16, DT_I32, DT_I64};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        Type t = T(x->dst, g->w[1 + i % 3]);
+        typed_arithmetic(g, types[i], t);
+        if (dtype_is_float(types[i])) typed_functions(g, types[i], t);
+        typed_reductions(g, types[i], x);
+        for (size_t k = 0; k < COUNT(types); k++) {
+            begin(g, "cast_%s_%s", dtype_name(types[i]), dtype_name(types[k]));
+            finish(g, b_cast(&g->b, param_as(g, 0, ANY, t, types[i]), types[k]), false);
+        }
+    }
+}
+
+/* Wider than any register and no multiple of one. */
+static void wide_cases(Gen *g, const OpGraph *x) {
+    Space *wide = dim(g, "w", 130, 130), *other = dim(g, "o", 130, 130);
+    Builder *b = &g->b;
+    begin(g, "wide_exp_%s", x->name);
+    finish(g, b_unary(b, OP_EXP, param(g, 0, ANY, T(x->src, wide))), true);
+    begin(g, "wide_mul_%s", x->name);
+    finish(g, binary_form(g, OP_MUL, PER_COLUMN, ANY, x->src, wide), true);
+    begin(g, "wide_max_%s", x->name);
+    finish(g, b_reduce(b, RED_MAX, param(g, 0, ANY, T(x->src, wide)), 1, &wide), true);
+    begin(g, "wide_argmax_%s", x->name);
+    finish(g, b_argmax(b, param(g, 0, TIES, T(x->src, wide)), wide), false);
+    product(g, arena_printf(g->a, "wide_in_%s", x->name), T(x->src, wide), T(g->o[1], wide),
+            T(x->src, g->o[1]));
+    product(g, arena_printf(g->a, "wide_out_%s", x->name), T(x->src, g->w[1]), T(other, g->w[1]),
+            T(x->src, other));
+    begin(g, "wide_convolution_%s", x->name);
+    Op *z = b_gather(b, map_src(g->m, x->edge), param(g, 0, ANY, T(x->src, wide)));
+    Op *message = b_binary(b, OP_MUL, z, b_data(b, x->weight));
+    finish(g, b_segment(b, RED_SUM, map_dst(g->m, x->edge), message), true);
+}
+
 /* ---- the table ----------------------------------------------------------------------------------
  */
-
-static Space *dim(Gen *g, const char *name, int k, int size) {
-    return space_dim(g->m, arena_printf(g->a, "%s%d", name, k), expr_const(g->a, size), (Span){0});
-}
 
 static void generate(Gen *g) {
     OpCases *cs = g->cs;
@@ -479,6 +617,11 @@ static void generate(Gen *g) {
     view_cases(g, odd);
     view_cases(g, none);
     csr_cases(g, odd);
+    pool_cases(g);
+    type_cases(g, odd);
+    wide_cases(g, odd);
+    wide_cases(g, graph_of(g, "hub"));
+    wide_cases(g, none);
 }
 
 /* Symbols are made with their spaces, so this holds for all loaded ones. */
@@ -490,6 +633,8 @@ static void sizes(OpCases *cs) {
         *size_of(cs, x->dst) = x->n_dst;
         *size_of(cs, x->edge) = x->n_edges;
     }
+    *size_of(cs, cs->pool.node) = cs->pool.n_nodes;
+    *size_of(cs, cs->pool.graph) = cs->pool.n_graphs;
     *size_of(cs, cs->n_cat) = N_CAT;
     *size_of(cs, cs->feature) = N_FEATURES;
 }
@@ -500,6 +645,7 @@ OpCases *op_cases_build(Ctx *c) {
     cs->m = g.m;
     cs->n_cat = space_dim(g.m, "K", NULL, (Span){0});
     cs->feature = space_dim(g.m, "F", NULL, (Span){0});
+    func_new(g.m, "load");
     g.h = dim(&g, "h", HEADS, HEADS);
     for (int w = 0; w < N_WIDTHS; w++) {
         g.w[w] = dim(&g, "w", widths[w], widths[w]);
@@ -507,6 +653,7 @@ OpCases *op_cases_build(Ctx *c) {
         g.hw[w] = dim(&g, "hw", widths[w], HEADS * widths[w]);
     }
     graphs(&g);
+    pool(&g);
     cs->csr =
         column_new(g.m, COL_CSR, graph_of(&g, "odd")->src, "x", 1, &cs->feature, NULL, (Span){0});
     generate(&g);
@@ -565,6 +712,9 @@ void op_cases_give(const OpCases *cs, const OpCaseSink *to) {
         to->size(to->user, cs->graphs.v[i].src, cs->graphs.v[i].n_src);
         to->size(to->user, cs->graphs.v[i].dst, cs->graphs.v[i].n_dst);
     }
+    to->size(to->user, cs->pool.node, cs->pool.n_nodes);
+    to->size(to->user, cs->pool.graph, cs->pool.n_graphs);
+    to->members(to->user, cs->pool.node, cs->pool.of);
     to->size(to->user, cs->n_cat, N_CAT);
     to->size(to->user, cs->feature, N_FEATURES);
     for (int i = 0; i < cs->graphs.n; i++) give_graph(cs, &cs->graphs.v[i], to);
@@ -602,11 +752,16 @@ static void give_var(void *in, const Var *v, int64_t n, const double *x) {
 static void give_input(void *in, const char *name, double x) {
     interp_set_input(in, name, x);
 }
+static void give_members(void *in, const Space *node, const int32_t *graph) {
+    interp_set_graphs(in, node, graph);
+}
 
 Interp *op_cases_interp(Ctx *c, const OpCases *cs) {
     Interp *in = interp_new(c, cs->m);
-    OpCaseSink to = {in, give_size, give_edges, give_column, give_entries, give_var, give_input};
+    OpCaseSink to = {in,           give_size, give_edges, give_column,
+                     give_entries, give_var,  give_input, give_members};
     interp_set_seed(in, 42, 7);
     op_cases_give(cs, &to);
+    interp_run(in, func_find(cs->m, "load"));
     return in;
 }

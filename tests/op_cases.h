@@ -33,10 +33,18 @@ typedef struct {
     int domain;
 } OpCaseVar;
 
+/* Nodes that belong to graphs, one of which is empty. */
+typedef struct {
+    Space *node, *graph;
+    int64_t n_nodes, n_graphs;
+    const int32_t *of; /* [n_nodes] */
+} OpPool;
+
 typedef struct {
     Module *m;
     VEC(OpCase) cases;
     VEC(OpGraph) graphs;
+    OpPool pool;
     VEC(OpCaseVar) vars;
     Space *n_cat, *feature; /* categories; width of the CSR columns */
     Column *csr;            /* csr f32[odd nodes, feature] */
@@ -53,10 +61,12 @@ typedef struct {
                 const double *v);
     void (*var)(void *user, const Var *v, int64_t n, const double *x);
     void (*input)(void *user, const char *name, double x);
+    void (*members)(void *user, const Space *node, const int32_t *graph);
 } OpCaseSink;
 
 OpCases *op_cases_build(Ctx *c);
-Interp *op_cases_interp(Ctx *c, const OpCases *cs); /* an interpreter that has all data */
+/* An interpreter that has all data; @load has been run (it decides a `where`). */
+Interp *op_cases_interp(Ctx *c, const OpCases *cs);
 void op_cases_give(const OpCases *cs, const OpCaseSink *to);
 double *op_case_values(const OpCases *cs, const OpCaseVar *v, int64_t *n); /* what `var` gets */
 

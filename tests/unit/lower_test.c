@@ -11,34 +11,8 @@
 #include "op_cases.h"
 #include "passes/autodiff.h"
 
-static void give_size(void *in, const Space *s, int64_t n) {
-    interp_set_size(in, s, n);
-}
-static void give_edges(void *in, const Space *e, int64_t n, const int32_t *src,
-                       const int32_t *dst) {
-    interp_set_edges(in, e, n, src, dst);
-}
-static void give_column(void *in, const Column *c, int64_t n, const double *v) {
-    (void)n;
-    interp_set_column(in, c, v);
-}
-static void give_csr(void *in, const Column *c, const int64_t *ptr, const int32_t *col,
-                     const double *v) {
-    interp_set_csr(in, c, ptr, col, v);
-}
-static void give_var(void *in, const Var *v, int64_t n, const double *x) {
-    (void)n;
-    interp_set_var(in, v, x);
-}
-static void give_input(void *in, const char *name, double x) {
-    interp_set_input(in, name, x);
-}
-
 static Interp *interp_of(Ctx *c, const OpCases *cs) {
-    Interp *in = interp_new(c, cs->m);
-    OpCaseSink to = {in, give_size, give_edges, give_column, give_csr, give_var, give_input};
-    interp_set_seed(in, 42, 7);
-    op_cases_give(cs, &to);
+    Interp *in = op_cases_interp(c, cs);
     interp_set_exact(in, true);
     return in;
 }

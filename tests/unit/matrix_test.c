@@ -24,6 +24,9 @@ static void give_csr(void *d, const Column *c, const int64_t *ptr, const int32_t
                      const double *v) {
     cpu_data_csr(d, c, ptr, col, v);
 }
+static void give_members(void *d, const Space *node, const int32_t *graph) {
+    cpu_data_graphs(d, node, graph);
+}
 static void skip_var(void *d, const Var *v, int64_t n, const double *x) {
     (void)d, (void)v, (void)n, (void)x;
 }
@@ -34,8 +37,8 @@ static void skip_input(void *d, const char *name, double x) {
 static const char *write_data(Ctx *c, const OpCases *cs) {
     const char *dir = cpu_exec_dir(c);
     CpuData *d = cpu_data_new(c, cs->m);
-    op_cases_give(
-        cs, &(OpCaseSink){d, give_size, give_edges, give_column, give_csr, skip_var, skip_input});
+    op_cases_give(cs, &(OpCaseSink){d, give_size, give_edges, give_column, give_csr, skip_var,
+                                    skip_input, give_members});
     return dir && cpu_data_write(d, dir) ? dir : NULL;
 }
 

@@ -285,7 +285,7 @@ TEST(out_of_memory_is_survived) {
     bool done = false;
     for (int blocks = 0; !done && blocks < 10000; blocks++) {
         int left = blocks;
-        Allocator some = {some_alloc, some_release, &left};
+        Allocator some = {some_alloc, some_release, &left, 0};
         Ctx c;
         if (!ctx_init(&c, &some)) continue;
         bool enough = ctx_run(&c, run_pipeline, &done);
