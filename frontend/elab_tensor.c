@@ -133,7 +133,7 @@ Value tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
     }
     e->b.span = at;
     if (!(op_traits(k) & OPT_ZERO)) x = to_dense(e, x);
-    return val_tensor(emit(e, &(Op){.kind = k, .n_in = 1, .in = &x}, DIAG_E0217, at));
+    return val_tensor(emit(e, &(Op){.kind = k, .n_in = 1, .in = &x}, DIAG_E0205, at));
 }
 
 /* Which operands may stay CSR in a binary operation. */

@@ -149,6 +149,22 @@ TEST(error_files) {
     each_file("tests/errors", check_error_file);
 }
 
+/* Every code of the language has a page entry, and an example that the test above runs
+ * (E0106, E0104, E0309 need input that a text file cannot hold: tests below). */
+TEST(every_code_is_documented) {
+    size_t n;
+    char *doc = read_file("docs/errors.md", &n);
+    CHECK(doc != NULL);
+    for (int i = 0; doc && i < N_DIAGS; i++) {
+        const char *code = diag_code_name((DiagCode)i);
+        if (code[2] < '1' || code[2] > '3') continue;
+        char head[300];
+        snprintf(head, sizeof head, "\n## %s: %s\n", code, diag_code_title((DiagCode)i));
+        CHECK_MSG(strstr(doc, head) != NULL, "docs/errors.md lacks %s", head);
+    }
+    free(doc);
+}
+
 static void check_compiles(const char *path) {
     char *text;
     bool ok = compile(path, (FeOptions){.check_only = true}, &text);
