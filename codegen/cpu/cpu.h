@@ -35,6 +35,7 @@ typedef struct Cg {
     LLVMContextRef lc;
     LLVMModuleRef mod;
     char *triple;
+    char *message; /* of LLVM, about a failure */
     LLVMTargetMachineRef tm;
     LLVMTargetDataRef layout;
     LLVMBuilderRef b;         /* where code goes */

@@ -131,7 +131,8 @@ static void note_definitions(CgFn *f, const LStmt *s) {
 
 static void add_attribute(CgFn *f, LLVMAttributeIndex at, const char *name) {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(f->fn, at, LLVMCreateEnumAttribute(f->g->lc, kind, 0));
+    if (kind) /* names come and go with LLVM's versions */
+        LLVMAddAttributeAtIndex(f->fn, at, LLVMCreateEnumAttribute(f->g->lc, kind, 0));
 }
 
 static void add_text_attribute(CgFn *f, const char *name, const char *value) {

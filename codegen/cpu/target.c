@@ -28,6 +28,7 @@ static void release(void *p) {
     if (g->layout) LLVMDisposeTargetData(g->layout);
     if (g->tm) LLVMDisposeTargetMachine(g->tm);
     if (g->triple) LLVMDisposeMessage(g->triple);
+    if (g->message) LLVMDisposeMessage(g->message);
     if (g->lc) LLVMContextDispose(g->lc);
     free(g->machine.owned);
     *g = (Cg){0};
@@ -59,9 +60,16 @@ static void make_types(Cg *g) {
     g->md_invariant = md_kind(g, "invariant.load");
 }
 
+/* Takes an error text of LLVM's over, so that it is freed even if reporting it runs out of memory.
+ */
+static const char *hold(Cg *g, char *message) {
+    if (g->message) LLVMDisposeMessage(g->message);
+    g->message = message;
+    return message ? message : "unknown error";
+}
+
 static bool fail(Cg *g, const char *what, char *message) {
-    diag(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, message ? message : "unknown error");
-    if (message) LLVMDisposeMessage(message);
+    diag(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, hold(g, message));
     return false;
 }
 
@@ -117,10 +125,9 @@ static bool optimise(Cg *g) {
     LLVMErrorRef e = LLVMRunPasses(g->mod, passes(g->opt->opt_level), g->tm, o);
     LLVMDisposePassBuilderOptions(o);
     if (!e) return true;
-    char *message = LLVMGetErrorMessage(e);
-    diag(g->c, DIAG_E0530, (Span){0}, "LLVM passes: %s", message);
+    char *message = LLVMGetErrorMessage(e), *copy = LLVMCreateMessage(message);
     LLVMDisposeErrorMessage(message);
-    return false;
+    return fail(g, "LLVM passes", copy);
 }
 
 static bool write_out(Cg *g, EmitKind kind, const char *path) {
@@ -132,8 +139,7 @@ static bool write_out(Cg *g, EmitKind kind, const char *path) {
         bad = LLVMTargetMachineEmitToFile(
             g->tm, g->mod, path, kind == EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile, &message);
     if (!bad) return true;
-    diag(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, message ? message : "cannot write");
-    if (message) LLVMDisposeMessage(message);
+    diag(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, hold(g, message));
     return false;
 }
 

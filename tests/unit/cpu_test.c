@@ -437,6 +437,91 @@ TEST(sparse_product_of_any_width) {
     rig_free(&r);
 }
 
+/* The same with the width known at run time (or too wide for registers), into the output itself or
+ * a local row, with weights that cost something: exp(w) times a random number of the entry. */
+static void tiled_kernel(Rig *r, const char *name, const Expr *f, bool in_local) {
+    kernel(r, name);
+    const Expr *n = size(r, "N"), *m = size(r, "E");
+    LBuf *ptr = buf(r, LB_MAP_PTR, DT_I64, false, 1, n),
+         *idx = buf(r, LB_MAP_IDX, DT_I32, false, 1, m);
+    LBuf *p = buf(r, LB_MAP_PERM, DT_I32, false, 1, m), *w = buf(r, LB_VALUE, DT_F32, false, 1, m);
+    LBuf *z = buf(r, LB_VALUE, DT_F32, false, 2, n, f),
+         *out = buf(r, LB_VALUE, DT_F32, true, 2, n, f);
+    LBuf *key = buf(r, LB_KEY, DT_I32, false, 1, num(r, 2));
+    LReg *k0 = load(r, key, constant(r, DT_I64, 0)), *k1 = load(r, key, constant(r, DT_I64, 1));
+    LBuf *a = in_local ? buf(r, LB_LOCAL, DT_F32, true, 1, f) : NULL;
+    LStmt *v = loop(r, n);
+    v->sched.parallel = true;
+    if (in_local) local(r, a);
+    LStmt *l = loop(r, f);
+    l->sched.vector = true;
+    if (in_local)
+        store(r, constant(r, DT_F32, 0.5), a, l->var);
+    else
+        store(r, constant(r, DT_F32, 0.5), out, v->var, l->var);
+    end(r, l);
+    LStmt *e = segment(r, ptr, p, v->var);
+    LReg *s = load(r, idx, e->var);
+    LReg *we = op1(r, OP_EXP, DT_F32, load(r, w, e->var));
+    we = op2(r, OP_MUL, DT_F32, we, let(r, DT_F32, L_FN_RANDOM, 4, k0, k1, e->var, v->var));
+    l = loop(r, f);
+    l->sched.vector = true;
+    LReg *term = op2(r, OP_MUL, DT_F32, we, load(r, z, s, l->var));
+    if (in_local)
+        acc(r, RED_SUM, term, a, l->var);
+    else
+        acc(r, RED_SUM, term, out, v->var, l->var);
+    end(r, l);
+    end(r, e);
+    l = loop(r, f);
+    l->sched.vector = true;
+    LReg *sum = in_local ? load(r, a, l->var) : load(r, out, v->var, l->var);
+    store(r, op2(r, OP_MAX, DT_F32, sum, constant(r, DT_F32, 0)), out, v->var, l->var);
+    end(r, l);
+    end(r, v);
+}
+
+static void check_tiled(Rig *r, const char *name, int f) {
+    static _Alignas(64) float z[ROWS * 300 + 16], out[ROWS * 300 + 16];
+    static _Alignas(64) uint32_t key[2] = {123, 456};
+    for (int j = 0; j < ROWS * f; j++) z[j] = rnd(), out[j] = 99;
+    out[ROWS * f] = 77;
+    int64_t n[3] = {ROWS, EDGES, f};
+    Kernel *k = rig_kernel(r, name);
+    k((void *[]){row_ptr, src, perm, weight, z, out, key}, n, 0, 11);
+    k((void *[]){row_ptr, src, perm, weight, z, out, key}, n, 11, ROWS);
+    int bad = 0;
+    for (int v = 0; v < ROWS; v++)
+        for (int j = 0; j < f; j++) {
+            double want = 0.5;
+            for (int64_t q = row_ptr[v]; q < row_ptr[v + 1]; q++) {
+                int e = perm[q];
+                float u = rt_uniform((RtKey){key[0], key[1]}, (uint32_t)e, (uint32_t)v);
+                want += exp((double)weight[e]) * (double)u * (double)z[src[e] * f + j];
+            }
+            bad += fabs(fmax(want, 0) - (double)out[v * f + j]) > 2e-5;
+        }
+    CHECK_MSG(bad == 0, "%s, width %d: %d wrong", name, f, bad);
+    CHECK(out[ROWS * f] == 77);
+}
+
+TEST(rows_in_tiles_and_entries_in_strips) {
+    static const int widths[] = {0, 1, 7, 16, 33, 64, 100, 200};
+    Rig r;
+    rig_init(&r);
+    make_graph();
+    (void)size(&r, "N"), (void)size(&r, "E");
+    tiled_kernel(&r, "any", size(&r, "F"), false);
+    tiled_kernel(&r, "wide", num(&r, 300), true);
+    tiled_kernel(&r, "even", num(&r, 256), true);
+    tiled_kernel(&r, "narrow", num(&r, 20), true);
+    CHECK(rig_build(&r));
+    for (size_t i = 0; r.lib && i < COUNT(widths); i++) check_tiled(&r, "any", widths[i]);
+    if (r.lib)
+        check_tiled(&r, "wide", 300), check_tiled(&r, "even", 256), check_tiled(&r, "narrow", 20);
+    rig_free(&r);
+}
+
 /* Row softmax of any width: max, sum and scaling are three vector loops over scalars kept per lane.
  */
 static void softmax_kernel(Rig *r, const char *name, const Expr *f) {
@@ -641,6 +726,47 @@ TEST(casts_between_element_types) {
         }
     }
     rig_free(&r);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+typedef struct {
+    int left; /* allocations until one fails */
+} Budget;
+
+static void *take(void *user, size_t n) {
+    Budget *b = user;
+    return b->left-- > 0 ? malloc(n) : NULL;
+}
+static void give(void *user, void *block) {
+    (void)user;
+    free(block);
+}
+
+static void emit_text(Ctx *c, void *arg) {
+    Rig *r = arg;
+    r->p.m = module_new(c, "oom");
+    spmm_kernel(r, "p", 33, true);
+    map_kernel(r, "e", OP_EXP, true, DT_F32);
+    TargetOptions o = {.march = "x86-64-v3", .opt_level = 0, .debug_info = true};
+    CHECK(target_cpu.emit_kernels(c, &r->p, &o, EMIT_IR_TEXT, "/dev/null"));
+    TargetOptions bad = {.march = "no-such-cpu"};
+    CHECK(!target_cpu.emit_kernels(c, &r->p, &bad, EMIT_IR_TEXT, "/dev/null"));
+    CHECK(!target_cpu.emit_kernels(c, &r->p, &o, EMIT_IR_TEXT, "/no/such/directory/x.ll"));
+}
+
+/* Under a sanitizer this shows that LLVM's objects are released wherever memory runs out. */
+TEST(every_allocation_may_fail) {
+    bool done = false;
+    for (int n = 0; !done && n < 200; n++) {
+        Rig r = {0};
+        Budget b = {n};
+        Allocator from = {.alloc = take, .release = give, .user = &b, .block_bytes = 256};
+        if (!ctx_init(&r.c, &from)) continue;
+        done = ctx_run(&r.c, emit_text, &r);
+        ctx_free(&r.c);
+    }
+    CHECK(done);
 }
 
 TEST(other_machines_and_unknown_ones) {
