@@ -8,6 +8,7 @@
  *     cpu_exec_run(x, "f");
  *     const double *y = cpu_exec_output(x, "y", &n);
  *
+ * It runs with one and with three threads, which must give the same bits.
  * Everything is released with the Ctx. Run from the root of the source tree. */
 #ifndef TESTS_CPU_EXECUTOR_H
 #define TESTS_CPU_EXECUTOR_H

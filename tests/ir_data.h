@@ -2,7 +2,7 @@
  * an interpreter or written to a data directory.  So a module in a .gir file runs
  * without saying on what.
  *
- * Sizes of node types, graph tables and open dimensions: none.. 0, one.. 1, hub.. 40,
+ * Sizes of node types, graph tables and open dimensions: none.. 0, one.. 1, hub.. 40, large.. 600,
  * else 4 to 9.  Edges: about twice as many as nodes, with a self loop and a parallel
  * edge; into node 0 for hub...  Numbers are multiples of 1/16 in [-2, 2], exact in every
  * float type but bf16. */

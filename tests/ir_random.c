@@ -5,7 +5,7 @@
 
 #include "ir_data.h"
 
-enum { N_EDGES = 9, N_NODES = 4, N_DIMS = 8, MAX_VALUES = 96, MAX_ELEMENTS = 4000, INEXACT = 99 };
+enum { N_EDGES = 11, N_NODES = 5, N_DIMS = 8, MAX_VALUES = 96, MAX_ELEMENTS = 5000, INEXACT = 99 };
 
 struct RandomSpaces {
     Module *m;
@@ -53,7 +53,9 @@ static void add_relations(RandomSpaces *s) {
                            back,
                            space_derived(m, REL_UNDIRECTED, c, NULL, NULL, at),
                            space_derived(m, REL_UNION, c, back, NULL, at),
-                           space_derived(m, REL_WHERE, c, NULL, "keep", at)};
+                           space_derived(m, REL_WHERE, c, NULL, "keep", at),
+                           space_edge(m, "many", s->node[4], s->node[0], at),
+                           space_edge(m, "back", s->node[1], s->node[4], at)};
     memcpy(s->edge, all, sizeof all);
     for (int i = 0; i < N_EDGES; i++) {
         vec_push(m->a, &s->maps, map_src(m, all[i]));
@@ -97,7 +99,7 @@ RandomSpaces *ir_random_spaces(Module *m) {
         int size;
     } dims[N_DIMS] = {{"w1", 1}, {"w7", 7},   {"w16", 16}, {"w33", 33},
                       {"h", 3},  {"hw7", 21}, {"w23", 23}, {"v16", 16}};
-    static const char *const nodes[N_NODES] = {"paper", "author", "hub", "none"};
+    static const char *const nodes[N_NODES] = {"paper", "author", "hub", "none", "large"};
     RandomSpaces *s = NEW(m->a, RandomSpaces);
     Span at = {0};
     s->m = m;
@@ -235,8 +237,13 @@ static Op *positive(Gen *g, Value *x) {
 static void gen_source(Gen *g) {
     RandomSpaces *s = g->s;
     Type t = any_type(g);
-    uint32_t k = draw(g, 12);
-    if (k < 5 && is_loaded(&t)) {
+    static const double plain[] = {0, 1, -1, 0.5, 2};
+    uint32_t k = draw(g, 13);
+    if (k == 12) {
+        double v = plain[draw(g, COUNT(plain))];
+        Op *c = b_const(&g->b, DT_F32, v);
+        put(g, draw(g, 2) ? b_copy(&g->b, c, t) : c, fabs(v), 1);
+    } else if (k < 5 && is_loaded(&t)) {
         Op *v = variable(g, VAR_PARAM, draw(g, 2) ? "p0" : "p1", t);
         put(g, v, 2, 4);
     } else if (k < 8) {
@@ -377,7 +384,18 @@ static void gen_select(Gen *g) {
     put(g, op, fmax(x->bound, y->bound), exact ? finer(x, y) : INEXACT);
 }
 
+/* The category of a row against all of them. */
+static void gen_one_hot(Gen *g) {
+    Map *m = map_col(g->m, draw(g, 2) ? g->s->kind : g->s->label);
+    Op *all = b_iota(&g->b, m->to), *own = b_index(&g->b, m);
+    put(g, b_binary(&g->b, OP_EQ, own, all), 1, 0);
+}
+
 static void gen_logic(Gen *g) {
+    if (draw(g, 4) == 0) {
+        gen_one_hot(g);
+        return;
+    }
     Value *x = choose(g, DT_I1), *y = choose(g, DT_I1);
     if (!x || !y) return;
     Op *op = NULL;
@@ -398,7 +416,7 @@ static void gen_along_map(Gen *g) {
         RedKind r = (RedKind)draw(g, 3);
         Op *op = build(g, (Op){.kind = OP_GATHER, .map = m, .n_in = 1, .in = &x->op});
         bool gathered = op != NULL;
-        if (r != RED_SUM && !is_exact(x)) r = RED_SUM;
+        if (r != RED_SUM && !is_exact(x) && draw(g, 2)) r = RED_SUM; /* ties have one cause */
         Op sum = {.kind = OP_SEGMENT, .map = m, .red = r, .n_in = 1, .in = &x->op};
         if (!op) op = build(g, sum);
         if (!op) continue;
@@ -417,7 +435,7 @@ static void gen_reduce(Gen *g) {
     Op op = {.kind = OP_REDUCE, .red = (RedKind)draw(g, 3), .n_in = 1, .in = &x->op};
     op.over[op.n_over++] = t.dim[at];
     if (more == 0 && t.rank > 1) op.over[op.n_over++] = t.dim[(at + 1) % (uint32_t)t.rank];
-    if (op.red != RED_SUM && !is_exact(x)) op.red = RED_SUM;
+    if (op.red != RED_SUM && !is_exact(x) && draw(g, 2)) op.red = RED_SUM;
     double n = 1;
     for (int i = 0; i < op.n_over && op.red == RED_SUM; i++)
         n *= (double)ir_data_size(g->m, op.over[i]) + 1;
@@ -554,6 +572,27 @@ static void gen_rank(Gen *g) {
     if (op) put(g, op, 64, 1);
 }
 
+static Type T1(Space *s) {
+    return type_make(DT_F32, 1, &s);
+}
+
+/* sum |row| + 0.5 of a CSR value */
+static Op *positive_rows(Gen *g, Op *x) {
+    Op *sum = b_reduce(&g->b, RED_SUM, b_unary(&g->b, OP_ABS, x), 1, &x->type.dim[1]);
+    return b_binary(&g->b, OP_ADD, sum, b_const(&g->b, DT_F32, 0.5));
+}
+
+/* x W, W x', or x' y */
+static void gen_csr_product(Gen *g, Op *x, Space *out) {
+    Space *n = x->type.dim[0], *f = x->type.dim[1];
+    bool rows = draw(g, 3) == 0, first = draw(g, 2);
+    Space *sum = rows ? n : f, *stays = rows ? f : n;
+    Type other = type_make(DT_F32, 2, draw(g, 2) ? (Space *[]){sum, out} : (Space *[]){out, sum});
+    Type t = type_make(DT_F32, 2, draw(g, 4) ? (Space *[]){stays, out} : (Space *[]){out, stays});
+    Op *w = variable(g, VAR_PARAM, "p0", other);
+    put(g, first ? b_contract(&g->b, x, w, t) : b_contract(&g->b, w, x, t), 160, INEXACT);
+}
+
 /* CSR features: scaled, dropped out, multiplied by a parameter. */
 static void gen_csr(Gen *g) {
     Builder *b = &g->b;
@@ -565,31 +604,55 @@ static void gen_csr(Gen *g) {
                             b_random(b, g->n_random++, type_make(DT_F32, 2, c->type.dim)));
         x = b_select(b, keep, b_binary(b, OP_MUL, x, b_const(b, DT_F32, 2)), b_const(b, DT_F32, 0));
     }
-    if (!draw(g, 3)) {
-        put(g, b_copy(b, x, type_make(DT_F32, 2, c->type.dim)), 4, 4);
-        return;
+    if (!draw(g, 4)) x = b_unary(b, OP_TANH, x);
+    if (!draw(g, 4)) x = b_binary(b, OP_MUL, x, variable(g, VAR_PARAM, "p1", T1(f)));
+    if (!draw(g, 4)) x = b_binary(b, OP_DIV, x, positive_rows(g, x));
+    switch (draw(g, 5)) {
+    case 0:
+        put(g, b_copy(b, x, type_make(DT_F32, 2, c->type.dim)), 8, INEXACT);
+        break;
+    case 1:
+        put(g, b_reduce(b, RED_SUM, x, 1, &c->type.dim[draw(g, 2)]), 80, INEXACT);
+        break;
+    default:
+        gen_csr_product(g, x, out);
     }
-    if (!draw(g, 3)) {
-        put(g, b_reduce(b, RED_SUM, x, 1, &c->type.dim[draw(g, 2)]), 40, 4);
-        return;
-    }
-    Op *w = variable(g, VAR_PARAM, "p0", type_make(DT_F32, 2, (Space *[]){f, out}));
-    Type t = type_make(DT_F32, 2, (Space *[]){c->space, out});
-    put(g, b_contract(b, x, w, t), 80, 8);
 }
 
-/* A state that is read, changed and assigned. */
+static void assign(Gen *g, Var *v, Op *x) {
+    int item = g->n_items++;
+    if (!is_cut(g, item)) b_assign(&g->b, v, x);
+}
+
+static Op *state(Gen *g, const char *func, Type t) {
+    return variable(g, VAR_STATE, arena_printf(g->m->a, "s%d_%s", g->s->n_states++, func), t);
+}
+
+/* A state that is read, changed and assigned; two that are exchanged; one that takes a
+ * value as it is. */
 static void gen_state(Gen *g, const char *func) {
     Value *x = choose(g, DT_F32);
     if (!x || !is_loaded(&x->op->type)) return;
-    const char *stem = arena_printf(g->m->a, "s%d_%s", g->s->n_states++, func);
-    Op *old = variable(g, VAR_STATE, stem, x->op->type);
+    Op *old = state(g, func, x->op->type);
     Op *half = b_const(&g->b, DT_F32, 0.5);
-    Op *sum = b_binary(&g->b, OP_ADD, b_binary(&g->b, OP_MUL, old, half), x->op);
     put(g, old, 2, 4);
-    put(g, sum, x->bound + 1, INEXACT);
-    int item = g->n_items++;
-    if (!is_cut(g, item)) b_assign(&g->b, old->var, sum);
+    switch (draw(g, 4)) {
+    case 0: {
+        Op *other = state(g, func, x->op->type);
+        put(g, other, 2, 4);
+        assign(g, old->var, other);
+        assign(g, other->var, old);
+        break;
+    }
+    case 1:
+        assign(g, old->var, x->op);
+        break;
+    default: {
+        Op *sum = b_binary(&g->b, OP_ADD, b_binary(&g->b, OP_MUL, old, half), x->op);
+        put(g, sum, x->bound + 1, INEXACT);
+        assign(g, old->var, sum);
+    }
+    }
 }
 
 static void gen_item(Gen *g, const char *func) {
@@ -683,7 +746,7 @@ Func *ir_random_func(RandomSpaces *s, const RandomCase *c, const char *name, int
     g->b = (Builder){.m = s->m, .f = func_new(s->m, name)};
     s->n_states = 0;
     for (int i = 0; i < 3; i++) gen_source(g);
-    for (uint32_t left = 4 + draw(g, 24); left > 0; left--) gen_item(g, name);
+    for (uint32_t left = 4 + draw(g, 32); left > 0; left--) gen_item(g, name);
     finish(g);
     *n_items = g->n_items;
     return g->b.f;
