@@ -108,7 +108,7 @@ def blocks(page, gnnc, top):
         for m in FENCE.finditer(text):
             if runs(m.group(1), m.group(2)):
                 where = f"{os.path.basename(page)}:{text.count(chr(10), 0, m.start()) + 1}"
-                code = re.findall(r"^### (?:(\w\d{4}):)?", text[:m.start()], re.M)
+                code = re.findall(r"^## (?:(\w\d{4}):)?", text[:m.start()], re.M)
                 ok, why = one_block(*m.groups(), code[-1] if code else "", cwd, env)
                 report(where, ok, f"```{m.group(1)}{m.group(2)}: {why}")
 
@@ -135,9 +135,9 @@ def links(page):
 def error_index(top):
     codes = dict(re.findall(r'^DIAG\((\w+), "(.*)"\)', open(os.path.join(top, "ir/diag.def")).read(), re.M))
     page = open(os.path.join(top, "docs/errors.md"), encoding="utf-8").read()
-    sections = dict(re.findall(r"^### (\w\d{4}): (.*)$", page, re.M))
+    sections = dict(re.findall(r"^## (\w\d{4}): (.*)$", page, re.M))
     for code, title in codes.items():
-        report("errors.md", sections.get(code) == title, f"needs a section '### {code}: {title}'")
+        report("errors.md", sections.get(code) == title, f"needs a section '## {code}: {title}'")
     for code in sections:
         report("errors.md", code in codes, f"{code} is not in ir/diag.def any more")
 
