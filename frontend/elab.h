@@ -40,7 +40,6 @@ typedef enum {
     VAL_BUILTIN,
     VAL_LIST,
     VAL_DICT,
-    VAL_INIT, /* init */
 } ValueKind;
 
 typedef VEC(Value) Values;
@@ -72,7 +71,6 @@ struct Value {
         const struct Builtin *builtin;
         Values *list;
         Dict *dict;
-        InitSpec *init;
     };
     const Value *fill; /* EDGE: what added self loops get */
 };
@@ -164,7 +162,6 @@ struct Elab {
     Values nodes, edges;
     StrMap relation_names; /* IR name of an edge space -> declared name */
     VEC(NamedOp) bindings; /* of the model's body in this phase */
-    const Ast *recipe_of_model;
 };
 
 enum { MAX_CALLS = 64, MAX_NESTED = 1500, MAX_STEPS = 1000000, MAX_LOOP = 100000 };
@@ -313,7 +310,7 @@ DType type_dtype(const Ast *t);
 /* The type's spaces, all names known. */
 bool type_spaces(Elab *e, const Ast *t, Type *out);
 /* Fits v to a formal's type in frame f, binding new names; v as the body sees it. */
-bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at, const char *what);
+bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at);
 bool fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what);
 
 /* ---- elab_graph.c, elab_train.c, elab_check.c

@@ -79,7 +79,7 @@ static bool bind_formal(Elab *e, Frame *f, const Ast *formals, int i, const char
         at = formal->kid[1]->span;
         v = eval(e, formal->kid[1]);
     }
-    if (!fit_formal(e, f, formal, &v, at, what)) return false;
+    if (!fit_formal(e, f, formal, &v, at)) return false;
     bind(e, formal->text, v);
     return true;
 }
@@ -128,6 +128,12 @@ static bool enter_call(Elab *e, const Ast *decl, Span at) {
     return true;
 }
 
+/* A mistake told inside a library's body also says who called it. */
+static void note_caller(Elab *e, const Ast *decl, int errors_before, Span at) {
+    if (e->c->n_errors > errors_before && decl->span.file != at.file)
+        diag_note(e->c, at, "inside '%s', used here", decl->text);
+}
+
 static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
     if (decl->kind == AST_EXTERN) {
         diag(e->c, DIAG_E0305, args->span, "calling the C function '%s' is not there yet",
@@ -137,6 +143,7 @@ static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
     if (!enter_call(e, decl, args->span)) return val_poison();
     Frame frame, *f = frame_push(e, &frame, decl, NULL, args->span);
     const char *what = arena_printf(e->a, "'%s'", decl->text);
+    int errors = e->c->n_errors;
     Value v = val_poison();
     f->inst = f->up ? f->up->inst : NULL;
     if (bind_formals(e, f, decl->kid[0], what, args, NULL)) {
@@ -146,6 +153,7 @@ static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
     e->frame = f->up;
     e->n_calls--;
     e->b.span = args->span;
+    note_caller(e, decl, errors, args->span);
     return value_outside(e, f, v, args->span);
 }
 
@@ -193,6 +201,7 @@ static Value apply_layer(Elab *e, Inst *inst, const Args *args) {
     if (!enter_call(e, decl, args->span)) return val_poison();
     Frame frame, *f = frame_push(e, &frame, decl, inst, args->span);
     const char *what = arena_printf(e->a, "'%s'", decl->text);
+    int errors = e->c->n_errors;
     Value v = val_poison();
     const Args none = {.span = inst->at};
     if (bind_formals(e, f, decl->kid[0], what, &none, &inst->settings) &&
@@ -203,6 +212,7 @@ static Value apply_layer(Elab *e, Inst *inst, const Args *args) {
     e->frame = f->up;
     e->n_calls--;
     e->b.span = args->span;
+    note_caller(e, decl, errors, args->span);
     return value_outside(e, f, v, args->span);
 }
 

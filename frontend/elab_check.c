@@ -81,7 +81,7 @@ static Value some_layer(Elab *e, Frame *f, const Ast *formal) {
     i->opaque = true;
     i->name = formal->text;
     Value v = {.kind = VAL_INST, .inst = i};
-    return fit_formal(e, f, formal, &v, formal->span, "") ? v : val_poison();
+    return fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
 }
 
 static Value made_up(Elab *e, Frame *f, const Ast *formal) {
@@ -96,7 +96,7 @@ static Value made_up(Elab *e, Frame *f, const Ast *formal) {
     if (strcmp(t->text, "string") == 0) return val_string("");
     if (strcmp(t->text, "node") == 0) return val_node(space_node(e->m, formal->text, formal->span));
     Value v = val_int(e, SOME_SIZE);
-    return fit_formal(e, f, formal, &v, formal->span, "") ? v : val_poison();
+    return fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
 }
 
 /* A relation's ends are one node type in one round, where inputs with a default are
@@ -108,7 +108,7 @@ static bool bind_made_up(Elab *e, Frame *f, const Ast *formals, bool optional) {
         Value v;
         if (dflt && !(input && optional)) {
             v = eval(e, dflt);
-            if (is_poison(v) || !fit_formal(e, f, formal, &v, dflt->span, "")) return false;
+            if (is_poison(v) || !fit_formal(e, f, formal, &v, dflt->span)) return false;
         } else
             v = made_up(e, f, formal);
         bind(e, formal->text, v);

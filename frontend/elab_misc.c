@@ -88,7 +88,7 @@ static Value call_kind(Elab *e, const Builtin *b, const Args *args) {
         [VAL_TENSOR] = "tensor", [VAL_NODE] = "node",   [VAL_EDGE] = "edge",
         [VAL_END] = "end",       [VAL_GRAPH] = "graph", [VAL_LAYER] = "layer",
         [VAL_INST] = "layer",    [VAL_FN] = "fn",       [VAL_BUILTIN] = "fn",
-        [VAL_LIST] = "list",     [VAL_DICT] = "dict",   [VAL_INIT] = "none",
+        [VAL_LIST] = "list",     [VAL_DICT] = "dict",
     };
     Value v = args->v[0];
     bool csr = v.kind == VAL_TENSOR && v.op->type.layout == LAYOUT_CSR;

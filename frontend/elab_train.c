@@ -20,7 +20,7 @@ static bool bind_setting(Elab *e, Frame *f, const Ast *formal) {
              formal->text, formal->text);
         return false;
     }
-    if (!fit_formal(e, f, formal, &v, formal->span, "the model")) return false;
+    if (!fit_formal(e, f, formal, &v, formal->span)) return false;
     bind(e, formal->text, v);
     return true;
 }

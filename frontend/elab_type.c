@@ -256,9 +256,8 @@ static bool accepts_none(const Ast *formal) {
     return formal->kid[1] && formal->kid[1]->kind == AST_NONE;
 }
 
-bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at, const char *what) {
+bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     const Ast *t = formal->kid[0];
-    (void)what;
     if (is_poison(*v)) return false;
     if (!t || (v->kind == VAL_NONE && accepts_none(formal))) return true;
     if (type_is_tensor(t)) return fit_tensor(e, f, formal, v, at);

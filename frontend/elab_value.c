@@ -150,7 +150,7 @@ const char *kind_text(Value v) {
         [VAL_GRAPH] = "the graph",   [VAL_LAYER] = "a layer that is not instantiated",
         [VAL_INST] = "a layer",      [VAL_FN] = "a function",
         [VAL_LIST] = "a list",       [VAL_BUILTIN] = "a built-in function",
-        [VAL_DICT] = "a dictionary", [VAL_INIT] = "an initialiser",
+        [VAL_DICT] = "a dictionary",
     };
     return text[v.kind];
 }

@@ -336,6 +336,35 @@ TEST(deep_nesting_is_an_error) {
     fails_with("fn f(x) { return x", "(1)", 10000, " }", "E0104");
 }
 
+TEST(a_users_name_hides_the_preludes) {
+    const char *src = GRAPH "fn relu(x) { return x * 3.0 }\n"
+                            "fn accuracy(pred, target, mask) -> f32 { return 1.0 }\n"
+                            "model M(g: G) -> f32[n, C] { lin = linear(C)\n"
+                            "  return relu(lin(g.n.x)) }\n"
+                            "train M { target n.y loss cross_entropy metric accuracy\n"
+                            "  optimizer adam keep best on val accuracy }\n";
+    char *text;
+    CHECK(compile_text(src, strlen(src), (FeOptions){0}, &text));
+    CHECK(strstr(text, "const 3 : f32") && !strstr(text, "argmax"));
+    free(text);
+}
+
+TEST(deep_calls_are_an_error) {
+    char src[16384];
+    int n = 0;
+    for (int f = 0; f < 12; f++) {
+        n += snprintf(src + n, sizeof src - (size_t)n, "fn f%d(x: f32[N]) { return ", f);
+        for (int i = 0; i < 190; i++) n += snprintf(src + n, sizeof src - (size_t)n, "abs(");
+        n += snprintf(src + n, sizeof src - (size_t)n, f < 11 ? "f%d(x)" : "x", f + 1);
+        for (int i = 0; i < 190; i++) src[n++] = ')';
+        n += snprintf(src + n, sizeof src - (size_t)n, " }\n");
+    }
+    char *text;
+    CHECK(!compile_text(src, (size_t)n, (FeOptions){.check_only = true}, &text));
+    CHECK_MSG(strstr(text, "E0104") != NULL, "%.500s", text);
+    free(text);
+}
+
 TEST(broken_text_is_an_error) {
     fails_with("const x = 1 # caf\xc3", "", 0, "", "E0106");
     fails_with("const x = 1 # \xff", "", 0, "\n", "E0106");
