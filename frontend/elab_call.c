@@ -130,7 +130,10 @@ static bool enter_call(Elab *e, const Ast *decl, Span at) {
 
 /* A mistake told inside a library's body also says who called it. */
 static void note_caller(Elab *e, const Ast *decl, int errors_before, Span at) {
-    if (e->c->n_errors > errors_before && decl->span.file != at.file)
+    if (e->c->n_errors == errors_before || e->c->diags.n == 0) return;
+    int i = e->c->diags.n - 1;
+    while (i > 0 && e->c->diags.v[i].sev == SEV_NOTE) i--;
+    if (e->c->diags.v[i].span.file != at.file)
         diag_note(e->c, at, "inside '%s', used here", decl->text);
 }
 

@@ -65,7 +65,8 @@ static bool misfit(Fit *m, const char *why) {
     diag(e->c, DIAG_E0212, m->at, "%s is %s, which does not fit '%s': %s", source_text(e, m->at),
          type_text(e, &m->x->type), m->formal->text, why);
     diag_note(e->c, m->formal->span, "'%s' is declared here", m->formal->text);
-    if (m->x->span.line && m->x->span.file == m->at.file)
+    bool elsewhere = m->x->span.line != m->at.line || m->x->span.col != m->at.col;
+    if (m->x->span.line && m->x->span.file == m->at.file && elsewhere)
         diag_note(e->c, m->x->span, "the value comes from here");
     return false;
 }
@@ -98,12 +99,11 @@ static bool fit_bound(Fit *m, const Ast *d) {
     int i = find_dim(m, v);
     if (i < 0) {
         const Expr *key = key_of_space(e, s), *out = key ? key_outside(e, m->f, key) : NULL;
+        const char *inside = key ? key_print(e, key) : d->text ? d->text : space_text(e, s);
         const char *here = out && out != key ? key_print(e, out) : space_text(e, s);
-        return misfit(m, arena_printf(e->a, "it lacks the dimension %s (%s here)",
-                                      key       ? key_print(e, key)
-                                      : d->text ? d->text
-                                                : space_text(e, s),
-                                      here));
+        if (strcmp(inside, here) == 0)
+            return misfit(m, arena_printf(e->a, "it lacks the dimension %s", here));
+        return misfit(m, arena_printf(e->a, "it lacks the dimension %s (%s here)", inside, here));
     }
     m->to[i] = m->x->type.layout == LAYOUT_CSR ? m->x->type.dim[i] : s;
     return true;
