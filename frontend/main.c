@@ -195,7 +195,8 @@ int main(int argc, char **argv) {
     Ctx c;
     Job j = {.argc = argc, .argv = argv};
     if (!ctx_init(&c, NULL) || !ctx_run(&c, run, &j)) {
-        fputs("gnnc: out of memory\n", stderr);
+        fprintf(stderr, "gnnc: error: %s  [%s]\n", diag_code_title(DIAG_E0001),
+                diag_code_name(DIAG_E0001));
         return EXIT_DIAGNOSED;
     }
     diag_print_all(&c, stderr, isatty(STDERR_FILENO));
