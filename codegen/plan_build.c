@@ -120,7 +120,8 @@ static void reads(Reads *r, const Op *op, bool aligned) {
     if (op != r->root && in->how != HOW_INLINE) {
         const Op *base = in->base, *t = r->target;
         bool hit = base == t || (base->kind == OP_VAR && t->kind == OP_VAR && base->var == t->var);
-        if (hit && aligned && type_eq(&op->type, &r->root->type))
+        /* Through a view of a view it is the same element, but read from memory. */
+        if (hit && aligned && op == base && type_eq(&op->type, &r->root->type))
             r->aligned = true;
         else if (hit)
             r->elsewhere = true;
