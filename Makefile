@@ -3,16 +3,18 @@
 CC ?= cc
 BUILD ?= build
 PREFIX ?= /usr/local
-LLVM_CONFIG ?= $(shell for v in -19 -18 -20 ''; do command -v llvm-config$$v && break; done)
 FLEX ?= flex
 BISON ?= bison
+ifndef LLVM_CONFIG
+LLVM_CONFIG := $(firstword $(foreach v,-19 -20 -18,$(shell command -v llvm-config$v)) llvm-config)
+endif
 
 WARN = -Wall -Wextra -Wpedantic -Werror
 OPT ?= -O2 -g
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(WARN) $(OPT) -fno-omit-frame-pointer $(SAN) -MMD -MP
 INC_COMPILER = -I. -Iruntime/include -I$(BUILD)/gen
-LLVM_CFLAGS = $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem /; s/-D_GNU_SOURCE//')
-LLVM_LIBS = $(shell $(LLVM_CONFIG) --libs core analysis passes native 2>/dev/null) $(shell $(LLVM_CONFIG) --ldflags 2>/dev/null)
+LLVM_CFLAGS := $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem /; s/-D_GNU_SOURCE//')
+LLVM_LIBS := $(shell $(LLVM_CONFIG) --ldflags --libs core analysis passes native 2>/dev/null)
 
 # ---- sources by wildcard: a new file is built without a word here ------------
 GEN = $(BUILD)/gen/frontend/lex.c $(BUILD)/gen/frontend/grammar.c
@@ -25,8 +27,19 @@ UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_t
 
 all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a
 
+# Said before the compiler is compiled: which tool is missing, and how to get it.
+need = command -v $(1) >/dev/null || { echo "gnnc needs $(2), and there is no '$(1)' here;" \
+    "sh tests/tools/install-deps.sh build" >&2; exit 1; }
+$(BUILD)/tools.ok:
+	@mkdir -p $(@D)
+	@$(call need,$(FLEX),flex)
+	@$(call need,$(BISON),GNU bison)
+	@$(call need,$(LLVM_CONFIG),LLVM 18 to 20)
+	@v=$$($(LLVM_CONFIG) --version) && case $$v in 18* | 19* | 20*) touch $@ ;; \
+	    *) echo "gnnc needs LLVM 18 to 20, not $$v: make LLVM_CONFIG=..." >&2; exit 1 ;; esac
+
 # What libgnnrt.a needs; gnnc reads link.flags to link trainers with the same.
-RT_LIBS = -fopenmp $(GEMM_LIB) -lcjson -lz -lm -ldl
+RT_LIBS = $(GEMM_LIB) -lgomp -pthread -lz -lm
 $(BUILD)/link.flags: Makefile
 	@mkdir -p $(@D)
 	@echo '-Wl,--as-needed $(SAN) $(RT_LIBS)' > $@
@@ -45,8 +58,8 @@ GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_DNNL=0)
 
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -fopenmp -Iruntime -Iruntime/include -c -o $@ $<
-$(BUILD)/codegen/cpu/%.o: codegen/cpu/%.c
+	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -Iruntime -Iruntime/include -c -o $@ $<
+$(BUILD)/codegen/cpu/%.o: codegen/cpu/%.c | $(BUILD)/tools.ok
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) $(LLVM_CFLAGS) -c -o $@ $<
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
@@ -58,7 +71,7 @@ $(BUILD)/%.o: %.c | $(GEN)
 $(BUILD)/gen/frontend/lex.c: frontend/lex.l $(BUILD)/gen/frontend/grammar.c
 	@mkdir -p $(@D)
 	$(FLEX) -o $@ --header-file=$(BUILD)/gen/frontend/lex.h $<
-$(BUILD)/gen/frontend/grammar.c: frontend/grammar.y
+$(BUILD)/gen/frontend/grammar.c: frontend/grammar.y | $(BUILD)/tools.ok
 	@mkdir -p $(@D)
 	$(BISON) -Wall -Werror -Wno-yacc --defines=$(BUILD)/gen/frontend/grammar.h -o $@ $<
 

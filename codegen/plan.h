@@ -8,31 +8,31 @@
 #include "codegen/loop.h"
 
 typedef enum {
-    PB_DATA,   /* a column, owned by the data set */
-    PB_VAR,    /* a parameter, state or optimizer slot; lives as long as the trainer */
-    PB_INPUT,  /* a scalar that the runtime writes: "lr", "step" */
-    PB_SAVED,  /* output of @load read by other phases; lives as long as the data */
-    PB_OUTPUT, /* read by the runtime after the phase */
-    PB_TEMP,   /* lives within one phase, from its first to its last step */
-    PB_MAP,    /* idx / ptr / perm array of a map */
-    PB_LOGICAL,/* random row keys of an edge space */
-    PB_KEY,    /* random keys, two u32 per stream, written by the runtime each step */
-    PB_COUNT_  /* number of kinds */
+    PB_DATA,    /* a column, owned by the data set */
+    PB_VAR,     /* a parameter, state or optimizer slot; lives as long as the trainer */
+    PB_INPUT,   /* a scalar that the runtime writes: "lr", "step" */
+    PB_SAVED,   /* output of @load read by other phases; lives as long as the data */
+    PB_OUTPUT,  /* read by the runtime after the phase */
+    PB_TEMP,    /* lives within one phase, from its first to its last step */
+    PB_MAP,     /* idx / ptr / perm array of a map */
+    PB_LOGICAL, /* random row keys of an edge space */
+    PB_KEY,     /* random keys, two u32 per stream, written by the runtime each step */
+    PB_COUNT_   /* number of kinds */
 } PBufKind;
 
 typedef struct {
     int id; /* index in Plan.bufs and in the run-time buffer table */
     PBufKind kind;
     const char *name; /* a C identifier, unique */
-    Type type;        /* PB_DATA/VAR/INPUT/SAVED/OUTPUT/TEMP; CSR columns: their stored values f32[nz] */
+    Type type; /* PB_DATA/VAR/INPUT/SAVED/OUTPUT/TEMP; CSR columns: their stored values f32[nz] */
     DType dt;
     const Expr *count; /* elements */
     Column *col;
     Var *var;
     Map *map;
-    LBufKind map_part; /* PB_MAP: LB_MAP_IDX, _PTR or _PERM */
-    Space *space;      /* PB_LOGICAL */
-    int stream;        /* PB_KEY */
+    LBufKind map_part;      /* PB_MAP: LB_MAP_IDX, _PTR or _PERM */
+    Space *space;           /* PB_LOGICAL */
+    int stream;             /* PB_KEY */
     int phase, first, last; /* PB_TEMP: steps between which it holds a value */
     const char *io_name;    /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR */
 } PBuf;
@@ -43,12 +43,13 @@ typedef enum {
     PS_RANK,     /* runtime: average ranks */
     PS_RELATION, /* @load: build relation `space` (its cond has been computed) */
     PS_COPY,     /* bytes from one buffer to another (an output that is an input or a variable) */
-    PS_PRINT, PS_ASSERT, /* host effects */
+    PS_PRINT,
+    PS_ASSERT, /* host effects */
 } PStepKind;
 
 /* C[b] (m x n) = A[b] (m x k) * B[b] (k x n) over `batch` matrices.  Element (i, j) of A is
- * at a_off + b*a_batch + i*a_row + j*a_col; one of a_row, a_col is 1 (same for B); C is row-major with
- * c_row.  long_k: k is a node or edge space, split in fixed chunks summed in order. */
+ * at a_off + b*a_batch + i*a_row + j*a_col; one of a_row, a_col is 1 (same for B); C is row-major
+ * with c_row.  long_k: k is a node or edge space, split in fixed chunks summed in order. */
 typedef struct {
     const Expr *batch, *m, *n, *k;
     const Expr *a_batch, *a_row, *a_col, *b_batch, *b_row, *b_col, *c_batch, *c_row;
@@ -60,15 +61,16 @@ typedef struct {
     Span span;
     const char *note; /* one line for the reader of the driver: "conv1: z = x @ W" */
     LKernel *kernel;
-    const Expr *extent;  /* PS_KERNEL: of the parallel loop; NULL = serial, one call */
-    Map *balance;        /* PS_KERNEL: chunks of equal entries */
+    const Expr *extent; /* PS_KERNEL: of the parallel loop; NULL = serial, one call */
+    Map *balance;       /* PS_KERNEL: chunks of equal entries */
     int n_bufs;
-    int *bufs;           /* ids; PS_KERNEL: by argument; PS_GEMM: A, B, C; PS_RANK: x, mask, out; PS_COPY: from, to */
+    int *bufs; /* ids; PS_KERNEL: by argument; PS_GEMM: A, B, C; PS_RANK: x, mask, out; PS_COPY:
+                  from, to */
     PGemm gemm;
-    Space *space;        /* PS_RELATION */
-    const char *text;    /* PS_PRINT, PS_ASSERT */
-    int rank_axis;       /* PS_RANK */
-    const Op *op;        /* the graph op that the step is for */
+    Space *space;     /* PS_RELATION */
+    const char *text; /* PS_PRINT, PS_ASSERT */
+    int rank_axis;    /* PS_RANK */
+    const Op *op;     /* the graph op that the step is for */
 } PStep;
 
 typedef struct {

@@ -6,18 +6,23 @@
 #include "codegen/plan.h"
 
 typedef struct {
-    const char *march;   /* "native", "x86-64-v3", ..; NULL = native */
-    int opt_level;       /* 0, 2 */
-    bool debug_info;     /* kernels carry .gnn lines */
+    const char *march; /* "native", "x86-64-v3", ..; NULL = native */
+    int opt_level;     /* 0, 2 */
+    bool debug_info;   /* kernels carry .gnn lines */
 } TargetOptions;
 
-typedef enum { EMIT_IR_TEXT, EMIT_ASM, EMIT_OBJECT } EmitKind; /* LLVM IR or CUDA C, assembly, object */
+typedef enum {
+    EMIT_IR_TEXT,
+    EMIT_ASM,
+    EMIT_OBJECT
+} EmitKind; /* LLVM IR or CUDA C, assembly, object */
 
 typedef struct Target {
     const char *name;
-    int lanes;        /* f32 elements per vector register or warp */
+    int lanes; /* f32 elements per vector register or warp */
     /* Writes the kernels of the plan to path.  False after diagnostics. */
-    bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind, const char *path);
+    bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
+                         const char *path);
 } Target;
 
 #define TARGET(id) extern const Target target_##id;

@@ -47,9 +47,9 @@ struct Parser {
     int block_depth[MAX_BRACKETS + 1]; /* n_brackets inside each open block of the grammar */
     int n_blocks;
     long n_given, sync_given; /* tokens given out: now, at the last recovery */
-    bool silent;  /* brackets are being closed for the user: one message is enough */
-    bool mute;    /* a string was cut off: the next syntax error is its echo */
-    bool stopped; /* nested too deep: only end of file follows */
+    bool silent;              /* brackets are being closed for the user: one message is enough */
+    bool mute;                /* a string was cut off: the next syntax error is its echo */
+    bool stopped;             /* nested too deep: only end of file follows */
 };
 
 /* for the scanner */

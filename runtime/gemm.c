@@ -7,9 +7,12 @@
  * asks, that it is alone. */
 #include "exec.h"
 
-#include <omp.h>
 #include <stdatomic.h>
 #include <string.h>
+
+/* Of libgomp, as oneDNN is; declared here because clang's <omp.h> is another package's. */
+int omp_get_max_threads(void);
+void omp_set_num_threads(int n);
 
 #if RT_GEMM_DNNL
 #include <oneapi/dnnl/dnnl.h>

@@ -16,27 +16,27 @@ typedef struct TestCase {
 static TestCase *test_first_, **test_last_ = &test_first_;
 static int test_bad_;
 
-#define TEST(NAME)                                                            \
-    static void test_##NAME(void);                                            \
-    static TestCase case_##NAME = {#NAME, test_##NAME, NULL};                 \
-    __attribute__((constructor)) static void add_##NAME(void) {               \
-        *test_last_ = &case_##NAME;                                           \
-        test_last_ = &case_##NAME.next;                                       \
-    }                                                                         \
+#define TEST(NAME)                                                                                 \
+    static void test_##NAME(void);                                                                 \
+    static TestCase case_##NAME = {#NAME, test_##NAME, NULL};                                      \
+    __attribute__((constructor)) static void add_##NAME(void) {                                    \
+        *test_last_ = &case_##NAME;                                                                \
+        test_last_ = &case_##NAME.next;                                                            \
+    }                                                                                              \
     static void test_##NAME(void)
 
-#define CHECK(x)                                                              \
-    ((x) ? (void)0                                                            \
+#define CHECK(x)                                                                                   \
+    ((x) ? (void)0                                                                                 \
          : (void)(fprintf(stderr, "%s:%d: CHECK(%s)\n", __FILE__, __LINE__, #x), test_bad_ = 1))
-#define CHECK_MSG(x, ...)                                                     \
-    ((x) ? (void)0                                                            \
-         : (void)(fprintf(stderr, "%s:%d: ", __FILE__, __LINE__),             \
-                  fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), test_bad_ = 1))
-#define CHECK_STR(got, want)                                                  \
-    (strcmp((got), (want)) == 0                                               \
-         ? (void)0                                                            \
-         : (void)(fprintf(stderr, "%s:%d: got  \"%s\"\n    want \"%s\"\n", __FILE__, __LINE__, \
-                          (got), (want)), test_bad_ = 1))
+#define CHECK_MSG(x, ...)                                                                          \
+    ((x) ? (void)0                                                                                 \
+         : (void)(fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__),    \
+                  fputc('\n', stderr), test_bad_ = 1))
+#define CHECK_STR(got, want)                                                                       \
+    (strcmp((got), (want)) == 0 ? (void)0                                                          \
+                                : (void)(fprintf(stderr, "%s:%d: got  \"%s\"\n    want \"%s\"\n",  \
+                                                 __FILE__, __LINE__, (got), (want)),               \
+                                         test_bad_ = 1))
 
 static int test_main_(int argc, char **argv, const char *file) {
     int passed = 0, failed = 0;
@@ -44,12 +44,17 @@ static int test_main_(int argc, char **argv, const char *file) {
         if (argc > 1 && !strstr(t->name, argv[1])) continue;
         test_bad_ = 0;
         t->fn();
-        if (test_bad_) fprintf(stderr, "FAILED %s\n", t->name), failed++;
-        else passed++;
+        if (test_bad_)
+            fprintf(stderr, "FAILED %s\n", t->name), failed++;
+        else
+            passed++;
     }
     const char *base = strrchr(file, '/');
     printf("%s: %d passed, %d failed\n", base ? base + 1 : file, passed, failed);
     return failed != 0;
 }
-#define TEST_MAIN() int main(int argc, char **argv) { return test_main_(argc, argv, __FILE__); }
+#define TEST_MAIN()                                                                                \
+    int main(int argc, char **argv) {                                                              \
+        return test_main_(argc, argv, __FILE__);                                                   \
+    }
 #endif

@@ -5,7 +5,7 @@
 # Nothing missing: no apt call.  Without root or without a network: prints the one
 # apt line to run and stops with exit 2.
 set -u
-build="gcc libc6-dev make pkg-config flex bison llvm-19-dev libdnnl-dev libcjson-dev zlib1g-dev libgomp1"
+build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev"
 tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 python3"
 case "${1:-build}" in
     build) want=$build ;;
@@ -14,11 +14,17 @@ case "${1:-build}" in
 esac
 
 # A package is needed when dpkg does not know it as installed, unless the thing it
-# brings is there from elsewhere (a toolchain built by hand, say).
+# brings is there from elsewhere (a toolchain built by hand, a neighbouring version).
+has_one_of() { for c in "$@"; do command -v "$c" && return; done; return 1; }
+exists_one_of() { for f in "$@"; do [ -e "$f" ] && return; done; return 1; }
 brought() {
     case $1 in
-        gcc) command -v cc ;;
-        make | flex | bison | python3 | pkg-config) command -v "$1" ;;
+        gcc) has_one_of cc ;;
+        make | flex | bison | python3) has_one_of "$1" ;;
+        llvm-19-dev) has_one_of llvm-config-19 llvm-config-20 llvm-config-18 ;;
+        llvm-19-tools) has_one_of FileCheck-19 FileCheck-20 FileCheck-18 ;;
+        clang-19 | clang-format-19) has_one_of "$1" ;;
+        libdnnl-dev) exists_one_of /usr/include/oneapi/dnnl/dnnl.h /usr/include/cblas.h /usr/include/*/cblas.h ;;
         *) false ;;
     esac >/dev/null 2>&1
 }
