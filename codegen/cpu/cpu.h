@@ -122,14 +122,15 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 
 /* Emits what a loop does for one entry, from statement s on. */
 typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
-void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg);
+void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg);
 void cpu_for(CgFn *f, const LStmt *s);
 
 /* tile.c: emits s and what follows it as rows of vectors; the last statement emitted or NULL */
 const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s);
 
 /* vector.c */
-bool cpu_vector_loop(CgFn *f, const LStmt *s);         /* false: emit it as a plain loop */
+bool cpu_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
+int cpu_width_for(CgFn *f, int64_t extent);    /* lanes for a constant loop: 7 wide gets 8 */
 LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
 CgVal cpu_lane_var(CgFn *f, const LStmt *s, LLVMValueRef i,
                    bool whole); /* loop variable of lanes i, i + 1, .. */

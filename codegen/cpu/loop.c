@@ -198,9 +198,9 @@ static void strips(CgFn *f, const LStmt *s, const LStmt *rest, CpuBody *body, vo
 
 /* ---- any loop ------------------------------------------------------------------------------ */
 
-void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
+void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg) {
     const LStmt *rest = end_of_prefix(s->body);
-    if (f->w == 1 && f->g->machine.lanes > 1 && wants_strips(s, rest)) {
+    if (may_strip && f->w == 1 && f->g->machine.lanes > 1 && wants_strips(s, rest)) {
         strips(f, s, rest, body, arg);
         return;
     }
@@ -219,5 +219,5 @@ static void plain_body(CgFn *f, const LStmt *s, void *arg) {
 
 void cpu_for(CgFn *f, const LStmt *s) {
     if (s->sched.vector && f->w == 1 && cpu_vector_loop(f, s)) return;
-    if (!unrolled_loop(f, s)) cpu_entry_loop(f, s, plain_body, NULL);
+    if (!unrolled_loop(f, s)) cpu_entry_loop(f, s, true, plain_body, NULL);
 }

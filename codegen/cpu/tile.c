@@ -11,12 +11,16 @@
  * registers over all entries, at the price of reading the entries once per tile (the "feature
  * dimension tiling" of Hu et al., FeatGraph, SC 2020, and Huang et al., GE-SpMM, SC 2020).
  *
+ * A short loop of constant extent around all that (attention heads) is done in the same
+ * traversal: its rows lie side by side in registers, and the entries are read once, not once
+ * per head.
+ *
  * It is the same work in another order, lane by lane: allowed when every buffer that the
- * statements write is reached through the feature index alone, so no lane reads what another
- * one wrote; the order of additions into an element does not change. */
+ * statements write is reached through the feature index (and the head) alone, so no lane reads
+ * what another one wrote; the order of additions into an element does not change. */
 #include "codegen/cpu/cpu.h"
 
-enum { TILE = 4 /* vectors */, CELLS_MAX = 4, GROUP_MAX = 16 };
+enum { TILE = 4 /* vectors */, CELLS_MAX = 4, GROUP_MAX = 16, JAM_MAX = 16 /* vectors */ };
 
 typedef struct {
     CgFn *f;
@@ -26,9 +30,12 @@ typedef struct {
     CgCell cell[CELLS_MAX]; /* rows kept in registers */
     int n_cell;
     bool has_entries;
+    const LStmt *jam; /* the loop over heads around the statements, or NULL */
+    int heads;        /* its extent, else 1 */
     /* of the tile being emitted */
+    int w;                /* lanes */
     LLVMValueRef i, left; /* its first feature; how many are left, NULL = enough */
-    int vectors;
+    int vectors;          /* per head */
 } Group;
 
 /* ---- what belongs together ----------------------------------------------------------- */
@@ -90,10 +97,21 @@ static CgCell *cell_for(Group *t, const LStmt *s) {
     return &t->cell[t->n_cell++];
 }
 
+/* Heads must not meet: each has a row of its own, or a local array of its own. */
+static bool apart_by_head(const Group *t, const LStmt *s) {
+    if (!t->jam) return true;
+    for (int i = 0; i + 1 < s->buf->rank; i++)
+        if (s->idx[i] == t->jam->var) return true;
+    for (const LStmt *d = t->jam->body; d; d = d->next)
+        if (d->kind == L_LOCAL && d->buf == s->buf) return true;
+    return false;
+}
+
 /* An access to a written buffer must be lane by lane; where possible its row becomes a cell. */
 static bool access_is_fine(Group *t, const LStmt *s, const LReg *feature) {
     if (!group_writes(t, s->buf)) return s->buf->kind != LB_LOCAL;
     if (!feature || s->buf->rank == 0 || s->idx[s->buf->rank - 1] != feature) return false;
+    if (!apart_by_head(t, s)) return false;
     if (!row_is_outer(t, s)) return s->buf->kind != LB_LOCAL && s->kind == L_STORE;
     CgCell *c = cell_for(t, s);
     return c && same_row(c->first, s);
@@ -177,27 +195,51 @@ static bool find_group(Group *t, const LStmt *s) {
 
 /* ---- emission ----------------------------------------------------------------------------- */
 
-static void emit_row_loop(Group *t, const LStmt *s) {
+static void set_head(Group *t, int head) {
+    if (t->jam) t->f->reg[t->jam->var->id] = (CgVal){cpu_i64(t->f->g, head), FORM_ONE, false};
+}
+
+/* Lanes of vector k of a head: all, or what is left of the row. */
+static LLVMValueRef lanes_of(Group *t, int k) {
+    int64_t n, past = (int64_t)k * t->w;
+    if (t->left) return cpu_first_lanes(t->f, t->left);
+    if (!t->jam || !expr_is_const(t->width, &n) || past + t->w <= n) return NULL;
+    return cpu_first_lanes(t->f, cpu_i64(t->f->g, n - past));
+}
+
+static void enter_vector(Group *t, const LReg *feature, int head, int k) {
     CgFn *f = t->f;
     Cg *g = f->g;
-    f->w = g->machine.lanes;
-    for (int k = 0; k < t->vectors; k++) {
-        LLVMValueRef at = LLVMBuildNSWAdd(g->b, t->i, cpu_i64(g, (int64_t)k * f->w), "");
-        f->mask = f->rest = t->left ? cpu_first_lanes(f, t->left) : NULL;
-        f->vector = k;
-        f->reg[s->var->id] = (CgVal){at, FORM_SEQ, false};
-        cpu_block(f, s->body);
-    }
+    f->w = t->w;
+    f->mask = f->rest = lanes_of(t, k);
+    f->vector = head * t->vectors + k;
+    LLVMValueRef at = LLVMBuildNSWAdd(g->b, t->i, cpu_i64(g, (int64_t)k * f->w), "");
+    f->reg[feature->id] = (CgVal){at, FORM_SEQ, false};
+}
+
+static void leave_vectors(CgFn *f) {
     f->w = 1, f->mask = f->rest = NULL;
 }
 
-static void entry_body(CgFn *f, const LStmt *s, void *arg) {
+static void emit_row_loop(Group *t, const LStmt *s, int head) {
+    set_head(t, head);
+    for (int k = 0; k < t->vectors; k++) {
+        enter_vector(t, s->var, head, k);
+        cpu_block(t->f, s->body);
+    }
+    leave_vectors(t->f);
+}
+
+static void entry_body(CgFn *f, const LStmt *first, void *arg) {
     Group *t = arg;
-    for (; s; s = s->next) {
-        if (s->kind == L_FOR)
-            emit_row_loop(t, s);
-        else
-            cpu_stmt(f, s);
+    for (int head = 0; head < t->heads; head++) {
+        set_head(t, head);
+        for (const LStmt *s = first; s; s = s->next) {
+            if (s->kind == L_FOR)
+                emit_row_loop(t, s, head);
+            else
+                cpu_stmt(f, s);
+        }
     }
 }
 
@@ -212,39 +254,37 @@ static bool starts_with_store(const Group *t, const CgCell *c) {
     return false;
 }
 
-/* Runs fn for every vector of a cell's row, the row's feature index set to that vector. */
+/* Runs fn for every vector of a cell's rows. */
 static void each_vector(Group *t, CgCell *c, void (*fn)(CgFn *, CgCell *)) {
-    CgFn *f = t->f;
-    f->w = f->g->machine.lanes;
     const LReg *feature = c->first->idx[c->first->buf->rank - 1];
-    for (int k = 0; k < t->vectors; k++) {
-        LLVMValueRef at = LLVMBuildNSWAdd(f->g->b, t->i, cpu_i64(f->g, (int64_t)k * f->w), "");
-        f->mask = f->rest = t->left ? cpu_first_lanes(f, t->left) : NULL;
-        f->vector = k;
-        f->reg[feature->id] = (CgVal){at, FORM_SEQ, false};
-        fn(f, c);
+    for (int head = 0; head < t->heads; head++) {
+        set_head(t, head);
+        for (int k = 0; k < t->vectors; k++) {
+            enter_vector(t, feature, head, k);
+            fn(t->f, c);
+        }
     }
-    f->w = 1, f->mask = f->rest = NULL;
+    leave_vectors(t->f);
 }
 
 static void open_cells(Group *t) {
     CgFn *f = t->f;
+    int n = t->heads * t->vectors;
     for (int i = 0; i < t->n_cell; i++) {
         CgCell *c = &t->cell[i];
-        LLVMTypeRef vt = cpu_wide(cpu_type(f->g, c->first->buf->dt), f->g->machine.lanes);
-        c->at = NEWN(f->g->a, LLVMValueRef, t->vectors);
-        for (int k = 0; k < t->vectors; k++) c->at[k] = cpu_alloca(f, vt, 1);
-        if (c->first->buf->kind != LB_LOCAL && !starts_with_store(t, c))
-            each_vector(t, c, cpu_cell_fill);
+        const LBuf *b = c->first->buf;
+        c->at = NEWN(f->g->a, LLVMValueRef, n);
+        for (int k = 0; k < n; k++)
+            c->at[k] = cpu_alloca(f, cpu_wide(cpu_type(f->g, b->dt), t->w), 1);
+        if (b->kind != LB_LOCAL && !starts_with_store(t, c)) each_vector(t, c, cpu_cell_fill);
     }
     f->cell = t->cell, f->n_cell = t->n_cell;
 }
 
 static void close_cells(Group *t) {
     t->f->cell = NULL, t->f->n_cell = 0;
-    for (int i = 0; i < t->n_cell; i++) {
+    for (int i = 0; i < t->n_cell; i++)
         if (t->cell[i].first->buf->kind != LB_LOCAL) each_vector(t, &t->cell[i], cpu_cell_flush);
-    }
 }
 
 static void emit_tile(Group *t, LLVMValueRef i, LLVMValueRef left, int vectors) {
@@ -252,10 +292,11 @@ static void emit_tile(Group *t, LLVMValueRef i, LLVMValueRef left, int vectors) 
     open_cells(t);
     for (int k = 0; k < t->n; k++) {
         cpu_debug_at(t->f, t->stmt[k]->span);
-        if (is_row_loop(t, t->stmt[k]))
-            emit_row_loop(t, t->stmt[k]);
-        else
-            cpu_entry_loop(t->f, t->stmt[k], entry_body, t);
+        if (is_row_loop(t, t->stmt[k])) {
+            for (int head = 0; head < t->heads; head++) emit_row_loop(t, t->stmt[k], head);
+        } else {
+            cpu_entry_loop(t->f, t->stmt[k], !t->jam, entry_body, t);
+        }
     }
     close_cells(t);
 }
@@ -264,7 +305,7 @@ static void emit_tile(Group *t, LLVMValueRef i, LLVMValueRef left, int vectors) 
 static void emit_group(Group *t) {
     CgFn *f = t->f;
     Cg *g = f->g;
-    int64_t lanes = g->machine.lanes, n;
+    int64_t lanes = t->w, n;
     LLVMValueRef width = cpu_size(f, t->width);
     LLVMValueRef whole = LLVMBuildAnd(g->b, width, cpu_i64(g, -(TILE * lanes)), "");
     CgLoop l = cpu_loop_begin(f, cpu_i64(g, 0), whole, TILE * lanes);
@@ -276,14 +317,42 @@ static void emit_group(Group *t) {
     cpu_loop_end(f, &l);
 }
 
+/* ---- entry -------------------------------------------------------------------------------------
+ */
+
+/* The width of the row loops among s and what follows. */
+static const Expr *find_width(const LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->kind != L_FOR || s->range != LR_EXTENT || s->sched.parallel) continue;
+        if (s->sched.vector) return s->extent;
+    }
+    return NULL;
+}
+
+/* Heads: all of the loop's body is one group, and their rows fit in registers. */
+static bool jammed(CgFn *f, const LStmt *s) {
+    int64_t heads, width;
+    const LStmt *first = s->body;
+    while (first && first->kind == L_LOCAL) first = first->next;
+    if (s->range != LR_EXTENT || !expr_is_const(s->extent, &heads) || heads < 2) return false;
+    Group t = {.f = f, .jam = s, .width = find_width(first)};
+    if (!t.width || !expr_is_const(t.width, &width) || width < 1) return false;
+    t.heads = (int)(heads > JAM_MAX ? JAM_MAX + 1 : heads);
+    t.w = cpu_width_for(f, width);
+    int64_t vectors = (width + t.w - 1) / t.w;
+    if (t.w == 1 || vectors * t.heads > JAM_MAX || !find_group(&t, first)) return false;
+    if (t.stmt[t.n - 1]->next) return false;
+    if (t.n_cell * vectors * t.heads > 2 * JAM_MAX) return false;
+    emit_tile(&t, cpu_i64(f->g, 0), NULL, (int)vectors);
+    return true;
+}
+
 const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s) {
-    Group t = {.f = f};
     if (f->g->machine.lanes == 1 || s->kind != L_FOR || s->sched.parallel) return NULL;
-    const LStmt *row = s->sched.vector ? s : s->body;
-    while (row && row->kind != L_FOR) row = row->next;
-    if (!row || row->kind != L_FOR || row->range != LR_EXTENT) return NULL;
-    t.width = row->extent;
-    if (!wants_tiles(&t) || !find_group(&t, s)) return NULL;
+    if (!s->sched.vector && jammed(f, s)) return s;
+    Group t = {.f = f, .heads = 1, .w = f->g->machine.lanes};
+    t.width = s->sched.vector ? find_width(s) : find_width(s->body);
+    if (!t.width || !wants_tiles(&t) || !find_group(&t, s)) return NULL;
     emit_group(&t);
     return t.stmt[t.n - 1];
 }

@@ -204,12 +204,17 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
+int cpu_width_for(CgFn *f, int64_t extent) {
+    int w = f->g->machine.lanes;
+    while (w / 2 >= extent && w > 1) w /= 2;
+    return w;
+}
+
 bool cpu_vector_loop(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     int64_t n = -1;
     bool constant = s->range == LR_EXTENT && !s->sched.parallel && expr_is_const(s->extent, &n);
-    int w = g->machine.lanes;
-    while (constant && w / 2 >= n && w > 1) w /= 2; /* 7 wide: one vector of 8 */
+    int w = constant ? cpu_width_for(f, n) : g->machine.lanes;
     if (w == 1 || !can_vectorise(f, s)) return false;
     LLVMValueRef lo = NULL, hi = NULL;
     bool whole = constant && n <= (int64_t)w * (has_loop(s->body) ? 2 : WHOLE_VECTORS_MAX);

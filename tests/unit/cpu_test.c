@@ -522,6 +522,80 @@ TEST(rows_in_tiles_and_entries_in_strips) {
     rig_free(&r);
 }
 
+/* Heads: out[v, h, f] = sum of a[e, h] z[src(e), h, f]; the sums of a head in a local row, or in
+ * place. */
+static void heads_kernel(Rig *r, const char *name, int64_t heads, int64_t width, bool in_local) {
+    kernel(r, name);
+    const Expr *n = size(r, "N"), *m = size(r, "E"), *nh = num(r, heads), *f = num(r, width);
+    LBuf *ptr = buf(r, LB_MAP_PTR, DT_I64, false, 1, n),
+         *idx = buf(r, LB_MAP_IDX, DT_I32, false, 1, m);
+    LBuf *w = buf(r, LB_VALUE, DT_F32, false, 2, m, nh),
+         *z = buf(r, LB_VALUE, DT_F32, false, 3, n, nh, f);
+    LBuf *out = buf(r, LB_VALUE, DT_F32, true, 3, n, nh, f),
+         *a = in_local ? buf(r, LB_LOCAL, DT_F32, true, 1, f) : NULL;
+    LStmt *v = loop(r, n);
+    v->sched.parallel = true;
+    LStmt *h = loop(r, nh);
+    if (in_local) local(r, a);
+    LStmt *l = loop(r, f);
+    l->sched.vector = true;
+    if (in_local)
+        store(r, constant(r, DT_F32, 0), a, l->var);
+    else
+        store(r, constant(r, DT_F32, 0), out, v->var, h->var, l->var);
+    end(r, l);
+    LStmt *e = segment(r, ptr, NULL, v->var);
+    LReg *s = load(r, idx, e->var), *we = load(r, w, e->var, h->var);
+    l = loop(r, f);
+    l->sched.vector = true;
+    LReg *term = op2(r, OP_MUL, DT_F32, we, load(r, z, s, h->var, l->var));
+    if (in_local)
+        acc(r, RED_SUM, term, a, l->var);
+    else
+        acc(r, RED_SUM, term, out, v->var, h->var, l->var);
+    end(r, l);
+    end(r, e);
+    if (in_local) {
+        l = loop(r, f);
+        l->sched.vector = true;
+        store(r, load(r, a, l->var), out, v->var, h->var, l->var);
+        end(r, l);
+    }
+    end(r, h);
+    end(r, v);
+}
+
+TEST(heads_in_one_traversal) {
+    static const int shapes[][2] = {{8, 8}, {2, 7}, {3, 16}, {4, 33}, {8, 1}, {2, 200}, {20, 4}};
+    Rig r;
+    rig_init(&r);
+    make_graph();
+    for (size_t i = 0; i < COUNT(shapes) * 2; i++)
+        heads_kernel(&r, arena_printf(r.c.a, "h%d", (int)i), shapes[i / 2][0], shapes[i / 2][1],
+                     i % 2);
+    CHECK(rig_build(&r));
+    for (size_t i = 0; r.lib && i < COUNT(shapes) * 2; i++) {
+        int nh = shapes[i / 2][0], f = shapes[i / 2][1], row = nh * f, bad = 0;
+        static _Alignas(64) float w[EDGES * 20], z[ROWS * 400 + 16], out[ROWS * 400 + 16];
+        for (int j = 0; j < EDGES * nh; j++) w[j] = rnd();
+        for (int j = 0; j < ROWS * row; j++) z[j] = rnd(), out[j] = 99;
+        out[ROWS * row] = 77;
+        int64_t n[2] = {ROWS, EDGES};
+        rig_kernel(&r, arena_printf(r.c.a, "h%d", (int)i))((void *[]){row_ptr, src, w, z, out}, n,
+                                                           0, ROWS);
+        for (int v = 0; v < ROWS; v++)
+            for (int j = 0; j < row; j++) {
+                double want = 0;
+                for (int64_t e = row_ptr[v]; e < row_ptr[v + 1]; e++)
+                    want += (double)w[e * nh + j / f] * (double)z[src[e] * row + j];
+                bad += fabs(want - (double)out[v * row + j]) > 2e-5;
+            }
+        CHECK_MSG(bad == 0, "%d heads of %d: %d wrong", nh, f, bad);
+        CHECK(out[ROWS * row] == 77);
+    }
+    rig_free(&r);
+}
+
 /* Row softmax of any width: max, sum and scaling are three vector loops over scalars kept per lane.
  */
 static void softmax_kernel(Rig *r, const char *name, const Expr *f) {
