@@ -41,8 +41,9 @@ static bool same_spaces(const Type *x, const Type *y) {
 static bool is_flat(const Gen *g, const Op *op, const Type *t) {
     const OpInfo *in = cg_info(g->lo, op);
     bool full = op->type.rank > 0, inlined = in->how == HOW_INLINE || cg_is_root(g, op);
-    if (op->kind == OP_VIEW && inlined) return is_flat(g, op->in[0], &op->in[0]->type);
     if (full && !same_spaces(&op->type, t)) return false;
+    if (op->kind == OP_VIEW && inlined) /* of one element: no index but 0 */
+        return full == (op->in[0]->type.rank > 0) && is_flat(g, op->in[0], &op->in[0]->type);
     if (!inlined) return true;
     if (op->kind == OP_CONST || op->kind == OP_SIZE) return true;
     if (!op_has(op, OPT_ELEM)) return false;

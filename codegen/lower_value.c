@@ -261,7 +261,7 @@ static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *k
     case OP_ARGMAX:
         return cg_argmax_inline(g, op, env);
     case OP_VIEW:
-        return cg_value(g, op->in[0], cg_view_env(g, op, env));
+        return cg_value(g, op->in[0], g->flat ? env : cg_view_env(g, op, env));
     case OP_CONCAT:
         return concat(g, op, env, n, key);
     case OP_SLICE: {
