@@ -14,6 +14,8 @@ static const char *infer_concat(Module *m, Op *op) {
     if (!err) err = op_swap_space(m, op, dx, into, &t);
     if (err) return err;
     if (type_find(y, dy) < 0) return op_err(m, "%s has no %s", op_who(m, op, 1), dy->name);
+    if (dy != into && type_has(y, into))
+        return op_err(m, "%s already has %s", op_who(m, op, 1), into->name);
     rest = *y;
     rest.dim[type_find(y, dy)] = into;
     if (t.dt != y->dt || !op_same_spaces(&t, &rest))
