@@ -513,11 +513,17 @@ static void gen_view(Gen *g) {
     if (!x) return;
     Type t = x->op->type, from = t;
     Space *const *d = g->s->dim;
-    for (int i = 0; i < from.rank; i++) {
+    if (draw(g, 3) == 0) { /* an index of one value comes or goes */
+        int at = type_find(&t, d[W1]);
+        if (at < 0) t.dim[t.rank++] = d[W1];
+        for (int k = at; at >= 0 && k + 1 < t.rank; k++) t.dim[k] = t.dim[k + 1];
+        t.rank -= at >= 0;
+    }
+    for (int i = 0; i < from.rank && type_eq(&t, &from); i++) {
         if (from.dim[i] == d[W16] || from.dim[i] == d[V16])
             t.dim[i] = from.dim[i] == d[W16] ? d[V16] : d[W16];
-        if (from.dim[i] == d[HEADS7] && from.rank < 4 && !type_has(&from, d[HEADS]) &&
-            !type_has(&from, d[W7])) {
+        else if (from.dim[i] == d[HEADS7] && from.rank < 4 && !type_has(&from, d[HEADS]) &&
+                 !type_has(&from, d[W7])) {
             for (int k = t.rank++; k > i; k--) t.dim[k] = t.dim[k - 1];
             t.dim[i] = d[HEADS], t.dim[i + 1] = d[W7];
             break;
@@ -656,7 +662,11 @@ static void gen_state(Gen *g, const char *func) {
 }
 
 static void gen_item(Gen *g, const char *func) {
-    switch (draw(g, 24)) {
+    switch (draw(g, 26)) {
+    case 24:
+    case 25:
+        gen_view(g);
+        break;
     case 0:
     case 1:
     case 2:
