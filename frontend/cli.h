@@ -24,6 +24,7 @@ typedef enum {
     OUT_ASM,
     OUT_OBJ,
     OUT_C,
+    OUT_CUDA,
 } OutKind;
 
 typedef struct {
@@ -37,7 +38,8 @@ typedef struct {
     const char *model;          /* --model, or NULL */
     const char *target, *march;
     int opt_level;
-    bool grads, keep, verbose, report_fusion;
+    bool grads, keep, verbose, report_json;
+    unsigned reports; /* REPORT_* */
     PassOptions pass;
 } CliOptions;
 

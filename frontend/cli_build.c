@@ -110,7 +110,7 @@ bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const
     if (!dir) return false;
     const char *path = arena_printf(c->a, "%s/result", dir);
     TargetOptions to = target_options(o);
-    EmitKind kind = o->emit == OUT_LLVM  ? EMIT_IR_TEXT
+    EmitKind kind = o->emit == OUT_LLVM || o->emit == OUT_CUDA ? EMIT_IR_TEXT
                     : o->emit == OUT_ASM ? EMIT_ASM
                                          : EMIT_OBJECT;
     bool ok = o->emit == OUT_C ? host_emit(c, p, path) : t->emit_kernels(c, p, &to, kind, path);

@@ -2,6 +2,8 @@
  * --help cannot fall behind. */
 #include "frontend/cli.h"
 
+#include "codegen/report.h"
+
 #include <string.h>
 
 typedef bool Setter(Arena *a, CliOptions *o, const char *value);
@@ -16,7 +18,7 @@ typedef struct {
 static const char *const emit_names[] = {
     [OUT_EXE] = "exe",   [OUT_LIB] = "lib",     [OUT_AST] = "ast",   [OUT_IR] = "ir",
     [OUT_PLAN] = "plan", [OUT_LOOPS] = "loops", [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
-    [OUT_OBJ] = "obj",   [OUT_C] = "c",
+    [OUT_OBJ] = "obj",   [OUT_C] = "c",         [OUT_CUDA] = "cuda",
 };
 
 #define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
@@ -40,8 +42,14 @@ SETTER(set_target) {
 
 SETTER(set_report) {
     UNUSED_ARGS;
-    o->report_fusion = true;
-    return strcmp(value, "fusion") == 0;
+    o->reports |= report_kinds(value);
+    return report_kinds(value) != 0;
+}
+
+SETTER(set_report_format) {
+    UNUSED_ARGS;
+    o->report_json = strcmp(value, "json") == 0;
+    return o->report_json || strcmp(value, "text") == 0;
 }
 
 SETTER(set_define) {
@@ -139,7 +147,7 @@ static const CliOption options[] = {
     {"-I", "DIR", "look for imported files there too", set_include},
     {"-O0", NULL, "no optimisation", set_o0},
     {"-O2", NULL, "all optimisations (default)", set_o2},
-    {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj or c", set_emit},
+    {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c or cuda", set_emit},
     {"--target", "NAME", "auto, cpu or cuda", set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
@@ -149,7 +157,9 @@ static const CliOption options[] = {
     {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed},
     {"--verify-each", NULL, "check the IR after each pass", set_verify},
     {"--time-passes", NULL, "print the time of each pass and stage", set_time},
-    {"--report", "WHAT", "fusion: what was fused, what was not, and why", set_report},
+    {"--report", "WHAT", "shapes, breaks, fusion, syncs, memory (or several: a,b) or all",
+     set_report},
+    {"--report-format", "FORM", "text or json", set_report_format},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep},
     {"-v", NULL, "say what is done", set_verbose},
     {"--version", NULL, "print the version", set_version},

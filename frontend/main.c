@@ -1,6 +1,7 @@
 /* gnnc: the command line.  Text goes one way: file -> module -> passes -> plan ->
  * target -> file; each --emit kind stops at its stage.  Only this file chooses an exit
  * status: 0 done, 1 a diagnosed mistake, 2 a wrong command line. */
+#include "codegen/report.h"
 #include "frontend/cli.h"
 #include "frontend/fe.h"
 #include "frontend/import_main.h"
@@ -15,6 +16,7 @@ typedef struct {
     char **argv;
     bool parsed, ok;
     StrBuf remarks;
+    int effects; /* print and assert, before any pass */
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
@@ -70,19 +72,22 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
     double start = now_ms();
     PassOptions *p = &j->o.pass;
     p->dump = stderr;
-    if (j->o.report_fusion) {
+    j->effects = report_count_effects(m);
+    if (j->o.reports & REPORT_FUSION) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
     }
     const char *names = j->o.passes ? j->o.passes : passes_pipeline(j->o.opt_level, j->o.grads);
     bool ok = passes_run(c, m, names, p);
-    if (j->remarks.n) fputs(j->remarks.s, stderr);
     stage_time(j, "passes", start);
     return ok;
 }
 
 static const Target *choose_target(Ctx *c, const Job *j) {
-    const Target *t = target_find(strcmp(j->o.target, "auto") == 0 ? "cpu" : j->o.target);
+    bool choose = strcmp(j->o.target, "auto") == 0;
+    const Target *t = target_find(j->o.emit == OUT_CUDA ? "cuda" : choose ? "cpu" : j->o.target);
+    bool text = j->o.emit == OUT_CUDA || j->o.emit == OUT_PLAN || j->o.emit == OUT_LOOPS;
+    if (t == &target_cuda && !text) t = NULL;
     if (!t)
         diag(c, DIAG_E0513, (Span){0}, "this build of gnnc has no '%s' target; use --target=cpu",
              j->o.target);
@@ -124,17 +129,41 @@ static const char *options_text(Ctx *c, const CliOptions *o) {
     return b.s;
 }
 
-static bool generate(Ctx *c, Job *j, Module *m) {
+/* Reports go to standard output unless the result does. */
+static bool result_is_file(const CliOptions *o) {
+    if (o->out) return strcmp(o->out, "-") != 0;
+    return o->emit == OUT_EXE || o->emit == OUT_LIB || o->emit == OUT_OBJ || o->emit == OUT_NONE;
+}
+
+static bool print_reports(Ctx *c, const Job *j, const Plan *p) {
+    StrBuf b = sb_new(c->a);
+    ReportOptions o = {.kinds = j->o.reports,
+                       .json = j->o.report_json,
+                       .remarks = j->remarks.s,
+                       .effects_before = j->effects};
+    report_print(&b, c, p, &o);
+    if (result_is_file(&j->o)) return cli_write(c, NULL, b.s, b.n);
+    fputs(b.s, stderr);
+    return true;
+}
+
+static Plan *make_plan(Ctx *c, Job *j, Module *m) {
     double start = now_ms();
-    const Target *t = choose_target(c, j);
-    Plan *p = t ? plan_build(c, m) : NULL;
-    if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return false;
+    Plan *p = plan_build(c, m);
+    if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return NULL;
     p->options = options_text(c, &j->o);
     stage_time(j, "plan", start);
-    start = now_ms();
+    return !j->o.reports || print_reports(c, j, p) ? p : NULL;
+}
+
+static bool generate(Ctx *c, Job *j, const Plan *p) {
+    const Target *t = choose_target(c, j);
+    if (!t) return false;
+    double start = now_ms();
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
     bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
+              : e == OUT_NONE                 ? true
               : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, p, t, &j->o, stem)
                                               : cli_emit(c, p, t, &j->o, stem);
     stage_time(j, "code, compile and link", start);
@@ -145,7 +174,10 @@ static bool compile(Ctx *c, Job *j) {
     if (j->o.emit == OUT_AST) return print_ast(c, j);
     Module *m = read_module(c, j, j->o.files.v[0]);
     if (!m || !run_passes(c, j, m)) return false;
-    return j->o.emit == OUT_IR ? print_module(c, j, m) : generate(c, j, m);
+    if (j->o.emit == OUT_IR && !j->o.reports) return print_module(c, j, m);
+    const Plan *p = make_plan(c, j, m);
+    if (!p) return false;
+    return j->o.emit == OUT_IR ? print_module(c, j, m) : generate(c, j, p);
 }
 
 static bool check(Ctx *c, Job *j) {
@@ -162,7 +194,9 @@ static bool optimise(Ctx *c, Job *j) {
     Module *m = read_module(c, j, j->o.files.v[0]);
     if (!j->o.passes) j->o.passes = "";
     j->o.pass.verify_each = true;
-    return m && run_passes(c, j, m) && print_module(c, j, m);
+    if (!m || !run_passes(c, j, m)) return false;
+    if (j->remarks.n) fputs(j->remarks.s, stderr);
+    return print_module(c, j, m);
 }
 
 static void run(Ctx *c, void *arg) {

@@ -1,0 +1,143 @@
+/* Names, types and numbers as CUDA C spells them. */
+#include "codegen/cuda/cuda.h"
+#include "codegen/lower.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+void cu_line(CuFn *f, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_vprintf(f->a, fmt, ap);
+    va_end(ap);
+    for (int i = 0; i < f->depth; i++) sb_puts(&f->cu->b, "    ");
+    sb_puts(&f->cu->b, text);
+    sb_puts(&f->cu->b, "\n");
+}
+
+/* ---- types and numbers ----------------------------------------------------------- */
+const char *cu_type(DType dt) {
+    static const char *const name[] = {
+        [DT_F32] = "float",   [DT_F64] = "double",  [DT_F16] = "float", [DT_BF16] = "float",
+        [DT_I32] = "int32_t", [DT_I64] = "int64_t", [DT_I1] = "bool",   [DT_VOID] = "void"};
+    return name[dt];
+}
+
+const char *cu_mem_type(DType dt) {
+    if (dt == DT_F16) return "gn_f16";
+    if (dt == DT_BF16) return "gn_bf16";
+    return dt == DT_I1 ? "uint8_t" : cu_type(dt);
+}
+
+static const char *real(Arena *a, double v, bool is_double) {
+    if (isnan(v)) return is_double ? "(double)NAN" : "NAN";
+    if (isinf(v))
+        return arena_printf(a, "%s%sINFINITY", is_double ? "(double)" : "", v < 0 ? "-" : "");
+    const char *s = arena_printf(a, is_double ? "%.17g" : "%.9g", v);
+    bool has_point = strpbrk(s, ".e") != NULL;
+    return arena_printf(a, "%s%s%s", s, has_point ? "" : ".0", is_double ? "" : "f");
+}
+
+/* The least integers have no literal of their own. */
+static const char *integer(Arena *a, DType dt, double v) {
+    int64_t i = v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
+    if (dt == DT_I32) {
+        if (i <= INT32_MIN) return "INT32_MIN";
+        return arena_printf(a, "%" PRId64, i > INT32_MAX ? INT32_MAX : i);
+    }
+    if (i == INT64_MIN) return "INT64_MIN";
+    return arena_printf(a, "INT64_C(%" PRId64 ")", i);
+}
+
+const char *cu_real(Arena *a, DType dt, double v) {
+    if (dt == DT_I1) return v != 0 ? "true" : "false";
+    if (dt == DT_I32 || dt == DT_I64) return integer(a, dt, v);
+    return real(a, v, dt == DT_F64);
+}
+
+/* ---- sizes -------------------------------------------------------------------------- */
+const char *cu_expr(CuFn *f, const Expr *e) {
+    static const char *const fn[] = {
+        [EX_CEILDIV] = "gn_ceildiv", [EX_MAX] = "gn_max64", [EX_MIN] = "gn_min64"};
+    if (e->kind == EX_CONST) return arena_printf(f->a, "%" PRId64, e->c);
+    if (e->kind == EX_SYM) return f->sym[e->sym->id];
+    const char *x = cu_expr(f, e->a), *y = cu_expr(f, e->b);
+    if (e->kind == EX_ADD) return arena_printf(f->a, "(%s + %s)", x, y);
+    if (e->kind == EX_MUL) return arena_printf(f->a, "%s * %s", x, y);
+    return arena_printf(f->a, "%s(%s, %s)", fn[e->kind], x, y);
+}
+
+/* ---- names: one space for sizes, arguments, local arrays and registers ------------------ */
+static bool is_reserved(const char *s) {
+    static const char *const words[] = {
+        "alignas",   "alignof",   "and",       "asm",      "auto",      "bool",     "break",
+        "case",      "catch",     "char",      "class",    "concept",   "const",    "continue",
+        "decltype",  "default",   "delete",    "do",       "double",    "else",     "enum",
+        "explicit",  "export",    "extern",    "false",    "float",     "for",      "friend",
+        "goto",      "if",        "inline",    "int",      "long",      "mutable",  "namespace",
+        "new",       "noexcept",  "not",       "nullptr",  "operator",  "or",       "private",
+        "protected", "public",    "register",  "requires", "return",    "short",    "signed",
+        "sizeof",    "static",    "struct",    "switch",   "template",  "this",     "throw",
+        "true",      "try",       "typedef",   "typeid",   "typename",  "union",    "unsigned",
+        "using",     "virtual",   "void",      "volatile", "while",     "xor",      "NAN",
+        "INFINITY",  "INT32_MIN", "INT64_MIN", "INT64_C",  "threadIdx", "blockIdx", "blockDim",
+        "gridDim",   "warpSize",  "arg",       "n",        "stream",    "args",     "errno",
+        "linux",     "unix",      "assert",    "stdin",    "stdout",    "stderr"};
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (!strcmp(s, words[i])) return true;
+    return !strncmp(s, "gn_", 3) || !strncmp(s, "__", 2);
+}
+
+static const char *unique(CuFn *f, StrMap *taken, const char *name) {
+    const char *s = cg_ident(f->a, name);
+    while (is_reserved(s) || strmap_has(taken, s)) s = arena_printf(f->a, "%s_", s);
+    strmap_put(f->a, taken, s, f);
+    return s;
+}
+
+static void note_syms(CuFn *f, StrMap *taken, const Expr *e) {
+    if (!e || e->kind == EX_CONST) return;
+    if (e->kind != EX_SYM) {
+        note_syms(f, taken, e->a);
+        note_syms(f, taken, e->b);
+    } else if (!f->sym[e->sym->id]) {
+        f->sym[e->sym->id] = unique(f, taken, e->sym->name);
+    }
+}
+
+static void note_block(CuFn *f, StrMap *taken, const LStmt *s) {
+    for (; s; s = s->next) {
+        note_syms(f, taken, s->extent);
+        note_syms(f, taken, s->n_chunks);
+        note_syms(f, taken, s->size);
+        bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+        for (int i = 1; access && i < s->buf->rank; i++) note_syms(f, taken, s->buf->dim[i]);
+        if (s->kind == L_FOR || s->kind == L_IF) note_block(f, taken, s->body);
+    }
+}
+
+static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
+    for (; s; s = s->next) {
+        const LReg *r = s->kind == L_FOR ? s->var : s->dst;
+        bool defines = s->kind == L_FOR || s->kind == L_LET || s->kind == L_LOAD;
+        if (defines)
+            f->reg[r->id] = unique(
+                f, taken, arena_printf(f->a, "%s_%d", r->hint && *r->hint ? r->hint : "v", r->id));
+        if (s->kind == L_FOR || s->kind == L_IF) name_registers(f, taken, s->body);
+    }
+}
+
+void cu_names(CuFn *f) {
+    StrMap taken = {0};
+    const LKernel *k = f->k;
+    f->reg = NEWN(f->a, const char *, k->n_regs + 1);
+    f->buf = NEWN(f->a, const char *, k->bufs.n + 1);
+    f->local = NEWN(f->a, const char *, k->locals.n + 1);
+    f->sym = NEWN(f->a, const char *, f->cu->plan->m->syms.n + 1);
+    strmap_put(f->a, &taken, k->name, f);
+    for (int i = 0; i < k->bufs.n; i++) f->buf[i] = unique(f, &taken, k->bufs.v[i]->name);
+    for (int i = 0; i < k->locals.n; i++) f->local[i] = unique(f, &taken, k->locals.v[i]->name);
+    note_block(f, &taken, k->body);
+    name_registers(f, &taken, k->body);
+}
