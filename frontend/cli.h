@@ -25,6 +25,7 @@ typedef enum {
     OUT_OBJ,
     OUT_C,
     OUT_CUDA,
+    OUT_NONE, /* reports alone */
 } OutKind;
 
 typedef struct {

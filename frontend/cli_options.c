@@ -18,7 +18,7 @@ typedef struct {
 static const char *const emit_names[] = {
     [OUT_EXE] = "exe",   [OUT_LIB] = "lib",     [OUT_AST] = "ast",   [OUT_IR] = "ir",
     [OUT_PLAN] = "plan", [OUT_LOOPS] = "loops", [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
-    [OUT_OBJ] = "obj",   [OUT_C] = "c",         [OUT_CUDA] = "cuda",
+    [OUT_OBJ] = "obj",   [OUT_C] = "c",         [OUT_CUDA] = "cuda", [OUT_NONE] = "none",
 };
 
 #define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
@@ -147,7 +147,7 @@ static const CliOption options[] = {
     {"-I", "DIR", "look for imported files there too", set_include},
     {"-O0", NULL, "no optimisation", set_o0},
     {"-O2", NULL, "all optimisations (default)", set_o2},
-    {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c or cuda", set_emit},
+    {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c, cuda or none", set_emit},
     {"--target", "NAME", "auto, cpu or cuda", set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},

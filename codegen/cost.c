@@ -1,0 +1,382 @@
+/* Bytes and FLOPs of a step.
+ *
+ * A load counts once per value of the loop variables that its index depends on: a bias
+ * b[f] inside a loop over rows is F elements (it stays in the cache), x[v, f] is N * F,
+ * and x[src(e), f], whose row is data, is E * F.  A loop over the segment of row v visits
+ * each entry of the map once over all rows, so it counts as E and takes the place of the
+ * loop over v; a chunk loop likewise.  Two loads of one buffer with the same count and the
+ * same way to the index are one: the second pass over a row finds it in the cache.
+ *
+ * Conditions count as taken.  So reads are what leaves the caches only where rows are
+ * gathered from more memory than they hold: the roofline's usual convention (Williams,
+ * Waterman, Patterson 2009, with traffic counted from the program as in DESIGN.md). */
+#include "codegen/cost.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 64 };
+
+typedef struct {
+    uint64_t loops;     /* bit d: depends on the loop at depth d */
+    bool data;          /* some load decides it */
+    const LBuf *source; /* that load's buffer */
+} Dep;
+
+typedef struct {
+    const LReg *var;
+    const Expr *own;
+    const Map *segment; /* NULL: no segment loop */
+    uint64_t instead;   /* loops whose place it takes */
+} Nest;
+
+typedef struct {
+    const LBuf *buf;
+    const LBuf *by; /* where the index comes from; NULL = loop variables alone */
+    const Expr *count;
+    bool write;
+} Access;
+
+typedef struct {
+    Arena *a;
+    Dep *reg;   /* by LReg.id */
+    StrMap dep; /* of local arrays, by name */
+    Nest nest[MAX_DEPTH];
+    int depth;
+    VEC(Access) seen;
+    const Expr *flops;
+} Walk;
+
+/* ---- how often ------------------------------------------------------------------------ */
+static uint64_t bit(int d) {
+    return (uint64_t)1 << (d < MAX_DEPTH ? d : MAX_DEPTH - 1);
+}
+
+static uint64_t all_loops(const Walk *w) {
+    return w->depth >= MAX_DEPTH ? ~(uint64_t)0 : bit(w->depth) - 1;
+}
+
+static uint64_t without_replaced(const Walk *w, uint64_t loops) {
+    uint64_t keep = loops;
+    for (int d = 0; d < w->depth; d++)
+        if (loops & bit(d)) keep &= ~w->nest[d].instead;
+    return keep;
+}
+
+static const Expr *times(const Walk *w, uint64_t loops) {
+    const Expr *e = expr_const(w->a, 1);
+    loops = without_replaced(w, loops);
+    for (int d = 0; d < w->depth; d++)
+        if (loops & bit(d)) e = expr_mul(w->a, e, w->nest[d].own);
+    return e;
+}
+
+/* The open loop whose variable r is; -1: none. */
+static int loop_of(const Walk *w, const LReg *r) {
+    for (int d = w->depth - 1; d >= 0; d--)
+        if (w->nest[d].var == r) return d;
+    return -1;
+}
+
+static bool is_replaced(const Walk *w, int d) {
+    for (int k = 0; k < w->depth; k++)
+        if (w->nest[k].instead & bit(d)) return true;
+    return false;
+}
+
+static Nest nest_of(const Walk *w, const LStmt *f) {
+    Nest n = {.var = f->var, .own = f->extent};
+    if (f->range == LR_EXTENT) return n;
+    int d = loop_of(w, f->at);
+    if (f->range == LR_CHUNK) {
+        if (d >= 0) n.instead = bit(d) | w->nest[d].instead;
+        return n;
+    }
+    const Map *m = n.segment = f->ptr->map;
+    bool whole = d >= 0 && !is_replaced(w, d) && expr_eq(w->nest[d].own, m->to->size);
+    n.own = whole ? m->from->size : expr_ceildiv(w->a, m->from->size, m->to->size);
+    if (whole) n.instead = bit(d) | w->nest[d].instead;
+    return n;
+}
+
+/* ---- what an index depends on ------------------------------------------------------------ */
+static Dep joined(Dep x, Dep y) {
+    x.loops |= y.loops;
+    x.data |= y.data;
+    if (!x.source) x.source = y.source;
+    return x;
+}
+
+static Dep of_local(const Walk *w, const LBuf *b) {
+    const Dep *d = strmap_get(&w->dep, b->name);
+    return d ? *d : (Dep){0};
+}
+
+static void add_to_local(Walk *w, const LBuf *b, Dep d) {
+    Dep *at = strmap_get(&w->dep, b->name);
+    if (!at) strmap_put(w->a, &w->dep, b->name, at = NEW(w->a, Dep));
+    *at = joined(*at, d);
+}
+
+static Dep of_index(const Walk *w, const LStmt *s) {
+    Dep d = {0};
+    for (int i = 0; i < s->buf->rank; i++) d = joined(d, w->reg[s->idx[i]->id]);
+    return d;
+}
+
+/* An index position made of several loops (tile and place in it) runs over its dimension. */
+static const Expr *access_count(const Walk *w, const LStmt *s, Dep all) {
+    uint64_t loops = without_replaced(w, all.loops & all_loops(w));
+    const Expr *e = expr_const(w->a, 1);
+    for (int i = 0; i < s->buf->rank && !all.data; i++) {
+        uint64_t here = without_replaced(w, w->reg[s->idx[i]->id].loops & all_loops(w));
+        uint64_t others = 0;
+        for (int k = 0; k < s->buf->rank; k++)
+            if (k != i) others |= w->reg[s->idx[k]->id].loops;
+        bool several = here & (here - 1);
+        if (!several || (here & others) || !s->buf->dim[i]) continue;
+        e = expr_mul(w->a, e, s->buf->dim[i]);
+        loops &= ~here;
+    }
+    return expr_mul(w->a, e, times(w, loops));
+}
+
+static void note_access(Walk *w, const LBuf *b, const LBuf *by, const Expr *count, bool write) {
+    for (int i = 0; i < w->seen.n; i++) {
+        const Access *x = &w->seen.v[i];
+        if (x->buf == b && x->by == by && x->write == write && expr_eq(x->count, count)) return;
+    }
+    Access x = {b, by, count, write};
+    vec_push(w->a, &w->seen, x);
+}
+
+/* ---- statements ---------------------------------------------------------------------------- */
+static bool is_arithmetic(const LStmt *s) {
+    if (s->fn != L_FN_OP || !dtype_is_float(s->dst->dt)) return false;
+    switch (s->op) {
+    case OP_CAST:
+    case OP_DETACH:
+    case OP_COPY:
+    case OP_SELECT:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void add_flops(Walk *w) {
+    w->flops = expr_add(w->a, w->flops, times(w, all_loops(w)));
+}
+
+static void let(Walk *w, const LStmt *s) {
+    Dep d = {0};
+    for (int i = 0; i < s->n_arg; i++) d = joined(d, w->reg[s->arg[i]->id]);
+    w->reg[s->dst->id] = d;
+    if (is_arithmetic(s)) add_flops(w);
+}
+
+static void load(Walk *w, const LStmt *s) {
+    Dep d = of_index(w, s);
+    if (s->buf->kind == LB_LOCAL) {
+        w->reg[s->dst->id] = joined(of_local(w, s->buf), d);
+        return;
+    }
+    note_access(w, s->buf, d.source, access_count(w, s, d), false);
+    w->reg[s->dst->id] = (Dep){d.loops, true, s->buf};
+}
+
+static void store(Walk *w, const LStmt *s) {
+    Dep d = of_index(w, s);
+    if (s->buf->kind == LB_LOCAL)
+        add_to_local(w, s->buf, joined(w->reg[s->src->id], d));
+    else
+        note_access(w, s->buf, d.source, access_count(w, s, d), true);
+    if (s->kind == L_ACC && dtype_is_float(s->src->dt)) add_flops(w);
+}
+
+static void block(Walk *w, const LStmt *s);
+
+static void segment_reads(Walk *w, const LStmt *f) {
+    Dep at = w->reg[f->at->id];
+    const Expr *rows = times(w, at.loops & all_loops(w));
+    note_access(w, f->ptr, at.source, expr_add(w->a, rows, expr_const(w->a, 1)), false);
+}
+
+static void loop(Walk *w, const LStmt *f) {
+    if (w->depth == MAX_DEPTH) return; /* deeper than any model's kernel: not counted */
+    if (f->range == LR_SEGMENT) segment_reads(w, f);
+    w->nest[w->depth] = nest_of(w, f);
+    Dep d = {.loops = bit(w->depth)};
+    if (f->at) d = joined(d, w->reg[f->at->id]);
+    d.loops |= w->nest[w->depth].instead;
+    w->reg[f->var->id] = d;
+    w->depth++;
+    if (f->perm) note_access(w, f->perm, NULL, times(w, d.loops), false);
+    block(w, f->body);
+    w->depth--;
+}
+
+static void block(Walk *w, const LStmt *s) {
+    for (; s; s = s->next) switch (s->kind) {
+        case L_FOR:
+            loop(w, s);
+            break;
+        case L_IF:
+            block(w, s->body);
+            break;
+        case L_LET:
+            let(w, s);
+            break;
+        case L_LOAD:
+            load(w, s);
+            break;
+        case L_STORE:
+        case L_ACC:
+            store(w, s);
+            break;
+        case L_LOCAL:
+            break;
+        }
+}
+
+static const Expr *bytes(Arena *a, const Expr *count, DType dt) {
+    return expr_mul(a, count, expr_const(a, dtype_bytes(dt)));
+}
+
+static StepCost kernel_cost(Arena *a, const LKernel *k) {
+    Walk w = {.a = a, .flops = expr_const(a, 0)};
+    w.reg = NEWN(a, Dep, (size_t)k->n_regs + 1);
+    block(&w, k->body);
+    const Expr *none = expr_const(a, 0);
+    StepCost c = {none, none, none, w.flops};
+    for (int i = 0; i < w.seen.n; i++) {
+        const Access *x = &w.seen.v[i];
+        const Expr *n = bytes(a, x->count, x->buf->dt);
+        if (x->write)
+            c.written = expr_add(a, c.written, n);
+        else
+            c.read = expr_add(a, c.read, n);
+        if (!x->write && x->by) c.gathered = expr_add(a, c.gathered, n);
+    }
+    return c;
+}
+
+/* ---- library calls ------------------------------------------------------------------------ */
+static bool is_shared(const Expr *batch_stride) {
+    int64_t c;
+    return expr_is_const(batch_stride, &c) && c == 0;
+}
+
+static const Expr *matrix(Arena *a, const PGemm *g, const Expr *rows, const Expr *cols,
+                          const Expr *batch_stride) {
+    const Expr *n = expr_mul(a, expr_mul(a, rows, cols), expr_const(a, 4));
+    return is_shared(batch_stride) ? n : expr_mul(a, g->batch, n);
+}
+
+static StepCost gemm_cost(Arena *a, const PGemm *g) {
+    const Expr *mnk = expr_mul(a, expr_mul(a, g->m, g->n), g->k);
+    return (StepCost){
+        .read =
+            expr_add(a, matrix(a, g, g->m, g->k, g->a_batch), matrix(a, g, g->k, g->n, g->b_batch)),
+        .gathered = expr_const(a, 0),
+        .written = matrix(a, g, g->m, g->n, g->c_batch),
+        .flops = expr_mul(a, expr_mul(a, g->batch, mnk), expr_const(a, 2)),
+    };
+}
+
+/* First n buffers read, the one at `out` written; -1: nothing is. */
+static StepCost whole_buffers(Arena *a, const Plan *p, const PStep *s, int n, int out) {
+    const Expr *none = expr_const(a, 0);
+    StepCost c = {none, none, none, none};
+    for (int i = 0; i < n && i < s->n_bufs; i++) {
+        const PBuf *b = p->bufs.v[s->bufs[i]];
+        c.read = expr_add(a, c.read, bytes(a, b->count, b->dt));
+    }
+    if (out >= 0) {
+        const PBuf *b = p->bufs.v[s->bufs[out]];
+        c.written = bytes(a, b->count, b->dt);
+    }
+    return c;
+}
+
+StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s) {
+    switch (s->kind) {
+    case PS_KERNEL:
+        return kernel_cost(a, s->kernel);
+    case PS_GEMM:
+        return gemm_cost(a, &s->gemm);
+    case PS_RANK:
+        return whole_buffers(a, p, s, 2, 2);
+    case PS_COPY:
+        return whole_buffers(a, p, s, 1, 1);
+    default:
+        return whole_buffers(a, p, s, s->n_bufs, -1);
+    }
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+const char *step_name(const PStep *s) {
+    static const char *const word[] = {
+        [PS_KERNEL] = "kernel",     [PS_GEMM] = "gemm", [PS_RANK] = "rank",
+        [PS_RELATION] = "relation", [PS_COPY] = "copy", [PS_PRINT] = "print",
+        [PS_ASSERT] = "assert"};
+    return s->kernel ? s->kernel->name : word[s->kind];
+}
+
+const char *step_shape(Arena *a, const PStep *s) {
+    StrBuf b = sb_new(a);
+    sb_puts(&b, "");
+    const Expr *const mnk[] = {s->gemm.m, s->gemm.n, s->gemm.k};
+    int64_t batch;
+    if (s->kind != PS_GEMM) {
+        if (s->extent) expr_print(&b, s->extent);
+        return b.s;
+    }
+    if (!expr_is_const(s->gemm.batch, &batch) || batch != 1) {
+        expr_print(&b, s->gemm.batch);
+        sb_puts(&b, " of ");
+    }
+    for (int i = 0; i < 3; i++) {
+        if (i) sb_puts(&b, " x ");
+        expr_print(&b, mnk[i]);
+    }
+    return b.s;
+}
+
+typedef struct {
+    uint32_t file, line;
+} Line;
+typedef VEC(Line) Lines;
+
+static void add_line(Arena *a, Lines *l, Span at) {
+    if (!at.line) return;
+    int i = 0;
+    for (; i < l->n; i++)
+        if (l->v[i].file == at.file && l->v[i].line == at.line) return;
+    Line x = {at.file, at.line};
+    vec_push(a, l, x);
+    for (i = l->n - 1; i > 0; i--) { /* sorted by file, then line */
+        const Line *p = &l->v[i - 1];
+        if (p->file < x.file || (p->file == x.file && p->line < x.line)) break;
+        l->v[i] = *p;
+    }
+    l->v[i] = x;
+}
+
+const char *step_lines(const Ctx *c, Arena *a, const PStep *s) {
+    Lines l = {0};
+    add_line(a, &l, s->span);
+    for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
+        add_line(a, &l, s->kernel->computes.v[i]->span);
+    StrBuf b = sb_new(a);
+    sb_puts(&b, "");
+    for (int i = 0; i < l.n; i++) {
+        if ((int)l.v[i].file >= c->sources.n) continue;
+        bool same = i > 0 && l.v[i - 1].file == l.v[i].file;
+        if (same)
+            sb_printf(&b, ",%u", l.v[i].line);
+        else
+            sb_printf(&b, "%s%s:%u", b.n ? " " : "", c->sources.v[l.v[i].file].path, l.v[i].line);
+    }
+    return b.s;
+}

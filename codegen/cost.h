@@ -1,0 +1,26 @@
+/* What a step of the plan moves and computes, as functions of the sizes.  Read off the
+ * loop IR that code is made from, so the numbers are those of the program, not of what
+ * a pass meant to do.  The reports print them; the driver's tables carry them, and
+ * `./train --profile` divides them by measured times. */
+#ifndef CODEGEN_COST_H
+#define CODEGEN_COST_H
+
+#include "codegen/plan.h"
+
+typedef struct {
+    const Expr *read;     /* bytes loaded from buffers; what is read again in a row counts once */
+    const Expr *gathered; /* the part of `read` whose place is data: once per entry of a map */
+    const Expr *written;  /* bytes */
+    const Expr *flops;    /* f32 and f64 arithmetic; a function such as exp counts as one */
+} StepCost;
+
+StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s);
+
+/* Model lines whose operations the step computes: "layers/gcn.gnn:17,21 gcn.gnn:13". */
+const char *step_lines(const Ctx *c, Arena *a, const PStep *s);
+/* The kernel's name, or "gemm", "rank", .. */
+const char *step_name(const PStep *s);
+/* 2708x16x1433 where it is a matrix product, as an expression; else the loop's extent. */
+const char *step_shape(Arena *a, const PStep *s);
+
+#endif

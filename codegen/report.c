@@ -1,0 +1,162 @@
+/* Which reports there are, and what they share. */
+#include "codegen/report.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    unsigned kind;
+    void (*print)(Report *r);
+} reports[] = {
+    {"shapes", REPORT_SHAPES, report_shapes}, {"breaks", REPORT_BREAKS, report_breaks},
+    {"fusion", REPORT_FUSION, report_fusion}, {"syncs", REPORT_SYNCS, report_syncs},
+    {"memory", REPORT_MEMORY, report_memory},
+};
+
+static unsigned kind_of(const char *name, size_t n) {
+    if (n == 3 && strncmp(name, "all", 3) == 0) return REPORT_ALL;
+    for (size_t i = 0; i < COUNT(reports); i++)
+        if (strlen(reports[i].name) == n && strncmp(reports[i].name, name, n) == 0)
+            return reports[i].kind;
+    return 0;
+}
+
+unsigned report_kinds(const char *names) {
+    unsigned kinds = 0;
+    for (;;) {
+        size_t n = strcspn(names, ",");
+        unsigned k = kind_of(names, n);
+        if (!k) return 0;
+        kinds |= k;
+        if (!names[n]) return kinds;
+        names += n + 1;
+    }
+}
+
+int report_count_effects(const Module *m) {
+    int n = 0;
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
+            n += op->kind == OP_PRINT || op->kind == OP_ASSERT;
+    return n;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+static bool all_known(const int64_t *sizes, const Expr *e) {
+    if (e->kind == EX_CONST) return true;
+    if (e->kind == EX_SYM) return sizes && sizes[e->sym->id] >= 0;
+    return all_known(sizes, e->a) && all_known(sizes, e->b);
+}
+
+bool report_value(const Report *r, const Expr *e, int64_t *v) {
+    if (!all_known(r->o->sizes, e)) return false;
+    *v = expr_eval(e, r->o->sizes);
+    return true;
+}
+
+static void scaled(StrBuf *b, double v, const char *unit) {
+    static const char *const prefix[] = {"", "k", "M", "G", "T", "P"};
+    size_t i = 0;
+    if (v < 1e4) {
+        sb_printf(b, "%.0f%s%s", v, *unit ? " " : "", unit);
+        return;
+    }
+    for (; v >= 1e3 && i + 1 < COUNT(prefix); i++) v /= 1e3;
+    sb_printf(b, "%.1f %s%s", v, prefix[i], unit);
+}
+
+void report_amount(Report *r, const Expr *e, const char *unit) {
+    int64_t v;
+    bool known = report_value(r, e, &v);
+    if (expr_is_const(e, NULL)) {
+        scaled(r->b, (double)e->c, unit);
+        return;
+    }
+    expr_print(r->b, e);
+    if (!known) {
+        if (*unit) sb_printf(r->b, " %s", unit);
+        return;
+    }
+    sb_puts(r->b, " = ");
+    scaled(r->b, (double)v, unit);
+}
+
+void report_json_expr(Report *r, const char *key, const Expr *e) {
+    StrBuf s = sb_new(r->a);
+    int64_t v;
+    expr_print(&s, e);
+    json_object(r->j, key);
+    json_text(r->j, "expr", s.s);
+    if (report_value(r, e, &v)) json_int(r->j, "value", v);
+    json_end(r->j);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+const char *report_at(const Report *r, Span at) {
+    if (!at.line || (int)at.file >= r->c->sources.n) return "";
+    return arena_printf(r->a, "%s:%u", r->c->sources.v[at.file].path, at.line);
+}
+
+const char *report_type(const Report *r, const Type *t) {
+    StrBuf s = sb_new(r->a);
+    type_print(&s, t);
+    return s.s;
+}
+
+const char *report_op_name(const Op *op) {
+    if (op->hint) return op->hint;
+    if (op->kind == OP_VAR || op->kind == OP_ASSIGN) return op->var->path;
+    return op->name ? op->name : op_mnemonic(op->kind);
+}
+
+bool report_is_device(const PStep *s) {
+    return s->kind != PS_PRINT && s->kind != PS_ASSERT && s->kind != PS_RELATION;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------
+ */
+static void remarks_text(Report *r) {
+    const char *s = r->o->remarks;
+    if (!s || !*s) return;
+    sb_puts(r->b, "remarks of the passes\n");
+    while (*s) {
+        size_t n = strcspn(s, "\n");
+        sb_puts(r->b, "  ");
+        sb_put(r->b, s, n);
+        sb_puts(r->b, "\n");
+        s += n + (s[n] == '\n');
+    }
+}
+
+static void remarks_json(Report *r) {
+    json_array(r->j, "remarks");
+    for (const char *s = r->o->remarks ? r->o->remarks : ""; *s;) {
+        size_t n = strcspn(s, "\n");
+        json_text(r->j, NULL, arena_strndup(r->a, s, n));
+        s += n + (s[n] == '\n');
+    }
+    json_end(r->j);
+}
+
+void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
+    Json json = {.b = b};
+    Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};
+    if (r.j) {
+        json_object(r.j, NULL);
+        json_text(r.j, "program", p->m->name);
+        json_text(r.j, "options", p->options);
+        json_text(r.j, "data", o->data);
+    }
+    for (size_t i = 0; i < COUNT(reports); i++)
+        if (o->kinds & reports[i].kind) reports[i].print(&r);
+    if (!(o->kinds & REPORT_FUSION)) {
+        if (r.j) json_end(r.j);
+        return;
+    }
+    if (r.j) {
+        remarks_json(&r);
+        json_end(r.j);
+    } else {
+        remarks_text(&r);
+    }
+}

@@ -1,0 +1,171 @@
+/* --report=memory: every buffer with its size and life, and the arena of each phase.
+ *
+ * The runtime packs the temporaries of all phases into one arena by their lives, from the
+ * actual sizes; with known sizes the same function packs them here, so the number is that
+ * of `./train info`.  Without sizes there is no order of sizes to pack by: then what is
+ * live at each step is printed, a lower bound of the arena; the sum is the upper one. */
+#include "codegen/report.h"
+#include "runtime/pack.h"
+
+static const char *const owners[] = {
+    [PB_DATA] = "data",   [PB_VAR] = "var",         [PB_INPUT] = "input",
+    [PB_SAVED] = "saved", [PB_OUTPUT] = "output",   [PB_TEMP] = "temp",
+    [PB_MAP] = "map",     [PB_LOGICAL] = "logical", [PB_KEY] = "key"};
+static const char *const lives[] = {
+    [PB_DATA] = "as the data",
+    [PB_VAR] = "as the trainer",
+    [PB_INPUT] = "as the trainer, written before each phase",
+    [PB_SAVED] = "as the data, written by @load",
+    [PB_OUTPUT] = "as the trainer, until its phase runs again",
+    [PB_MAP] = "as the data",
+    [PB_LOGICAL] = "as the data",
+    [PB_KEY] = "as the trainer, written before each phase",
+};
+
+static const Expr *bytes(const Report *r, const PBuf *b) {
+    return expr_mul(r->a, b->count, expr_const(r->a, dtype_bytes(b->dt)));
+}
+
+static const Expr *total(const Report *r, PBufKind kind, int phase) {
+    const Expr *e = expr_const(r->a, 0);
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        if (b->kind == kind && (kind != PB_TEMP || b->phase == phase))
+            e = expr_add(r->a, e, bytes(r, b));
+    }
+    return e;
+}
+
+static const Expr *live_at(const Report *r, int phase, int step) {
+    const Expr *e = expr_const(r->a, 0);
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        if (b->kind == PB_TEMP && b->phase == phase && b->first <= step && step <= b->last)
+            e = expr_add(r->a, e, bytes(r, b));
+    }
+    return e;
+}
+
+/* Bytes of the packed phase; false: a size is not known. */
+static bool packed(const Report *r, int phase, int64_t *n_bytes) {
+    size_t most = (size_t)r->p->bufs.n + 1;
+    RtPackItem *item = NEWN(r->a, RtPackItem, most);
+    int *order = NEWN(r->a, int, most), *live = NEWN(r->a, int, most), n = 0;
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        int64_t v;
+        if (b->kind != PB_TEMP || b->phase != phase) continue;
+        if (!report_value(r, bytes(r, b), &v)) return false;
+        item[n++] = (RtPackItem){.n_bytes = (size_t)v, .first = b->first, .last = b->last};
+    }
+    *n_bytes = (int64_t)rt_pack(item, n, order, live);
+    return true;
+}
+
+static const char *life(const Report *r, const PBuf *b) {
+    if (b->kind != PB_TEMP) return lives[b->kind];
+    return arena_printf(r->a, "@%s steps %d..%d", r->p->phases.v[b->phase]->name, b->first,
+                        b->last);
+}
+
+/* ---- text ------------------------------------------------------------------------------ */
+static void text_buffers(Report *r, PBufKind kind) {
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        if (b->kind != kind) continue;
+        sb_printf(r->b, "    %-28s %s[", b->name, dtype_name(b->dt));
+        expr_print(r->b, b->count);
+        sb_puts(r->b, "]  ");
+        report_amount(r, bytes(r, b), "B");
+        sb_printf(r->b, "  %s\n", life(r, b));
+    }
+}
+
+static void text_live(Report *r, int phase) {
+    const Expr *before = NULL;
+    for (int s = 0; s < r->p->phases.v[phase]->steps.n; s++) {
+        const Expr *e = live_at(r, phase, s);
+        if (before && expr_eq(e, before)) continue;
+        before = e;
+        sb_printf(r->b, "      live from step %d: ", s);
+        report_amount(r, e, "B");
+        sb_puts(r->b, "\n");
+    }
+}
+
+static void text_phase(Report *r, int phase) {
+    int64_t n;
+    sb_printf(r->b, "    @%s: ", r->p->phases.v[phase]->name);
+    if (packed(r, phase, &n)) {
+        report_amount(r, expr_const(r->a, n), "B");
+        sb_puts(r->b, " packed, ");
+    }
+    report_amount(r, total(r, PB_TEMP, phase), "B");
+    sb_puts(r->b, " without sharing\n");
+    text_live(r, phase);
+}
+
+static void text(Report *r) {
+    sb_puts(r->b, "memory: fixed before the first step; a step allocates nothing\n");
+    for (int k = 0; k < PB_COUNT_; k++) {
+        if (k == PB_TEMP) continue;
+        const Expr *e = total(r, (PBufKind)k, 0);
+        int64_t none;
+        if (expr_is_const(e, &none) && none == 0) continue;
+        sb_printf(r->b, "  %s: ", owners[k]);
+        report_amount(r, e, "B");
+        sb_puts(r->b, "\n");
+        text_buffers(r, (PBufKind)k);
+    }
+    sb_puts(r->b, "  temp: one arena, as large as the largest phase\n");
+    text_buffers(r, PB_TEMP);
+    for (int p = 0; p < r->p->phases.n; p++) text_phase(r, p);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+static void json_buffer(Report *r, const PBuf *b) {
+    json_object(r->j, NULL);
+    json_text(r->j, "name", b->name);
+    json_text(r->j, "kind", owners[b->kind]);
+    json_text(r->j, "type", dtype_name(b->dt));
+    report_json_expr(r, "bytes", bytes(r, b));
+    json_text(r->j, "life", life(r, b));
+    if (b->kind == PB_TEMP) {
+        json_int(r->j, "first", b->first);
+        json_int(r->j, "last", b->last);
+    }
+    json_end(r->j);
+}
+
+static void json_phase(Report *r, int phase) {
+    int64_t n;
+    const PPhase *ph = r->p->phases.v[phase];
+    json_object(r->j, NULL);
+    json_text(r->j, "phase", ph->name);
+    if (packed(r, phase, &n)) json_int(r->j, "packed_bytes", n);
+    report_json_expr(r, "unshared_bytes", total(r, PB_TEMP, phase));
+    json_array(r->j, "live_bytes");
+    for (int s = 0; s < ph->steps.n; s++) {
+        json_object(r->j, NULL);
+        json_int(r->j, "step", s);
+        report_json_expr(r, "bytes", live_at(r, phase, s));
+        json_end(r->j);
+    }
+    json_end(r->j);
+    json_end(r->j);
+}
+
+static void json(Report *r) {
+    json_object(r->j, "memory");
+    json_array(r->j, "buffers");
+    for (int i = 0; i < r->p->bufs.n; i++) json_buffer(r, r->p->bufs.v[i]);
+    json_end(r->j);
+    json_array(r->j, "arena");
+    for (int p = 0; p < r->p->phases.n; p++) json_phase(r, p);
+    json_end(r->j);
+    json_end(r->j);
+}
+
+void report_memory(Report *r) {
+    (r->j ? json : text)(r);
+}
