@@ -16,20 +16,24 @@ void omp_set_num_threads(int n);
 
 #if RT_GEMM_DNNL
 #include <oneapi/dnnl/dnnl.h>
-enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 1024 };
+enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 1024, TILE_M_THIN = 1024 };
 #else
 #include <cblas.h>
 /* A tile of at most 2^18 multiplications: OpenBLAS runs those on the calling thread. */
-enum { TILE_M = 64, TILE_N = 64, SPLIT_K = 1024 };
+enum { TILE_M = 64, TILE_N = 64, SPLIT_K = 1024, TILE_M_THIN = 64 };
 #endif
-enum { WANTED_TILES = 32, MAX_SPLITS = 32 };
+enum {
+    WANTED_TILES = 32,
+    MAX_SPLITS = 32,
+    TILE_WORK = 1 << 16 /* multiplications that hide a call */
+};
 
 typedef struct {
     rt_gemm g;
     const float *a, *b;
     float *c;
     float *part; /* [splits - 1][batch][m][n]: products of the k ranges after the first */
-    int64_t tiles_m, tiles_n, splits, k_len, n_tiles;
+    int64_t tile_m, tiles_m, tiles_n, splits, k_len, n_tiles;
     atomic_llong next; /* tile that nobody has taken yet */
 } Job;
 
@@ -74,8 +78,9 @@ static void run_tile(const Job *j, int64_t tile) {
     int64_t tn = tile % j->tiles_n, tm = tile / j->tiles_n % j->tiles_m;
     int64_t split = tile / (j->tiles_n * j->tiles_m) % j->splits;
     int64_t batch = tile / (j->tiles_n * j->tiles_m * j->splits);
-    int64_t i = tm * TILE_M, l = tn * TILE_N, p = split * j->k_len;
-    int64_t m = least(TILE_M, g->m - i), n = least(TILE_N, g->n - l), k = least(j->k_len, g->k - p);
+    int64_t i = tm * j->tile_m, l = tn * TILE_N, p = split * j->k_len;
+    int64_t m = least(j->tile_m, g->m - i), n = least(TILE_N, g->n - l),
+            k = least(j->k_len, g->k - p);
     float *c = j->c + batch * g->c_batch + i * g->c_row + l;
     int64_t ldc = g->c_row;
     if (split > 0) {
@@ -123,7 +128,9 @@ static void fill_zero(const rt_gemm *g, float *c) {
 
 static void plan_tiles(Job *j) {
     const rt_gemm *g = &j->g;
-    j->tiles_m = ceil_div(g->m, TILE_M);
+    int64_t rows = TILE_WORK / g->n / g->k / TILE_M * TILE_M; /* a thin product: taller tiles */
+    j->tile_m = most(TILE_M, least(TILE_M_THIN, rows));
+    j->tiles_m = ceil_div(g->m, j->tile_m);
     j->tiles_n = ceil_div(g->n, TILE_N);
     int64_t tiles = j->tiles_m * j->tiles_n * g->batch, want = 1;
     if (g->long_k && tiles < WANTED_TILES)
