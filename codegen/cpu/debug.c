@@ -6,8 +6,8 @@ static LLVMMetadataRef file_of(Cg *g, uint32_t file) {
     int n = g->c->sources.n;
     if (n == 0 || (int)file >= n) return LLVMDIBuilderCreateFile(g->di, "gnnc", 4, ".", 1);
     if (g->di_file[file]) return g->di_file[file];
-    const char *path = g->c->sources.v[file].path;
-    return g->di_file[file] = LLVMDIBuilderCreateFile(g->di, path, strlen(path), ".", 1);
+    const char *path = g->c->sources.v[file].path, *dir = path[0] == '/' ? "" : ".";
+    return g->di_file[file] = LLVMDIBuilderCreateFile(g->di, path, strlen(path), dir, strlen(dir));
 }
 
 static void add_flag(Cg *g, const char *name, unsigned v) {
