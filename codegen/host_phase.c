@@ -83,7 +83,7 @@ static void axis_product(Host *h, const Type *t, int from, int to) {
 }
 
 static void emit_rank(Host *h, const PStep *s) {
-    const Type *t = &h->p->bufs.v[s->bufs[0]]->type;
+    const Type *t = &s->op->in[0]->type; /* the buffer's may be that of a view */
     host_printf(h, "    st = rt_rank_f32(x, buf[B_%s], buf[B_%s], buf[B_%s], ",
                 buf_name(h, s->bufs[0]), buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
     axis_product(h, t, 0, s->rank_axis);
@@ -124,8 +124,9 @@ static void emit_assert(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-static void emit_step(Host *h, const PStep *s) {
+static void emit_step(Host *h, int index, const PStep *s) {
     bool status = true;
+    host_printf(h, "    rt_step(x, %d);\n", index);
     switch (s->kind) {
     case PS_KERNEL:
         emit_kernel(h, s), status = false;
@@ -161,7 +162,7 @@ void host_phases(Host *h) {
                      "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
         for (int j = 0; j < ph->steps.n; j++) {
             step_comment(h, j, ph->steps.v[j]);
-            emit_step(h, ph->steps.v[j]);
+            emit_step(h, j, ph->steps.v[j]);
         }
         host_puts(h, "    return st;\n}\n\n");
     }
