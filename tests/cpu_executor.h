@@ -22,6 +22,8 @@ const char *cpu_exec_dir(Ctx *c);
 /* The pipeline of an optimisation level, where every function with an output "loss" is
  * differentiated, not @train alone. */
 bool cpu_exec_passes(Ctx *c, Module *m, int opt_level);
+/* gnnc's own pipeline: @train alone is differentiated, and updates its parameters. */
+bool cpu_exec_train_passes(Ctx *c, Module *m, int opt_level);
 CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level); /* NULL after diagnostics */
 bool cpu_exec_load(CpuExec *x, const char *data_dir, int64_t seed, double lr);
 bool cpu_exec_set(CpuExec *x, const char *var, int64_t n, const double *v);
@@ -36,7 +38,8 @@ typedef struct {
     Interp *rounded, *exact;
 } CpuOracle;
 
-/* Runs phase f everywhere and compares all its outputs; says on *why what is wrong. */
+/* Runs phase f everywhere and compares all its outputs and what it assigns; says on *why
+ * what is wrong. */
 bool cpu_exec_agrees(CpuExec *x, const CpuOracle *o, Func *f, StrBuf *why);
 
 #endif

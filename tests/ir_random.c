@@ -198,7 +198,7 @@ static void put(Gen *g, Op *op, double bound, int bits) {
     if (g->n == MAX_VALUES) return;
     bool can = op->type.dt == DT_F32 && op->type.layout == LAYOUT_DENSE && is_loaded(&op->type);
     if (is_cut(g, item) && can && op->kind != OP_VAR) op = variable(g, VAR_PARAM, "p0", op->type);
-    bool exact = bits < INEXACT && bound > 0 && log2(bound) + bits <= 23;
+    bool exact = !g->c->smooth && bits < INEXACT && bound > 0 && log2(bound) + bits <= 23;
     g->v[g->n++] = (Value){.op = op, .bound = fmax(bound, 1e-3), .bits = exact ? bits : INEXACT};
 }
 

@@ -15,6 +15,7 @@ enum { IR_RANDOM_CUTS = 96 };
 
 typedef struct {
     uint32_t seed;
+    bool smooth; /* nothing jumps: the parameters change, and are exact no more */
     int n_cuts, cut[IR_RANDOM_CUTS];
 } RandomCase;
 

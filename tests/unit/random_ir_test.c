@@ -6,7 +6,7 @@
  * is alone.  A failing function is made small by cutting items out as long as it still
  * fails, and its text is printed: a file for tests/regress.
  *
- *     RANDOM_IR=first:count build/tests/unit/random_ir_test random      more seeds */
+ *     RANDOM_IR=first:count build/tests/unit/random_ir_test functions    more seeds */
 #include "test.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include "ir_random.h"
 #include "passes/autodiff.h"
 
-enum { N_SEEDS = 120, BATCH = 60, SHOWN = 3, WHY = 240 };
+enum { N_SEEDS = 120, BATCH = 60, N_TRAIN = 8, STEPS = 3, SHOWN = 3, WHY = 240 };
 
 typedef struct {
     RandomCase c;
@@ -30,6 +30,7 @@ typedef struct {
 
 typedef struct {
     const char *path; /* a .gir, or NULL: the trials */
+    bool trains;      /* the one trial is @train of a recipe */
     Trial *trials;
     int n, level, out;
 } Job;
@@ -42,6 +43,18 @@ typedef struct {
 
 /* ---- in the child ----------------------------------------------------------------------- */
 
+/* A large epsilon: Adam's step must not hang on the sign of a rounding error. */
+static Recipe recipe(uint32_t seed) {
+    static const OptimKind kinds[] = {OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW};
+    Recipe r = {.present = true, .kind = kinds[seed % 3], .lr = ir_data_lr, .epochs = 1};
+    r.weight_decay = seed % 2 ? 0.01 : 0;
+    r.momentum = seed % 4 < 2 ? 0.9 : 0;
+    r.nesterov = seed % 4 == 1;
+    r.beta1 = 0.9, r.beta2 = 0.99, r.eps = 0.25;
+    r.clip_norm = seed % 5 < 3 ? 1 : 0;
+    return r;
+}
+
 static Module *module_of(Ctx *c, const Job *j) {
     if (j->path) {
         uint32_t file = ctx_add_file(c, j->path, (Span){0});
@@ -50,8 +63,11 @@ static Module *module_of(Ctx *c, const Job *j) {
     }
     Module *m = module_new(c, "random");
     RandomSpaces *s = ir_random_spaces(m);
-    for (int i = 0; i < j->n; i++)
-        ir_random_func(s, &j->trials[i].c, arena_printf(c->a, "f%d", i), &j->trials[i].n_items);
+    for (int i = 0; i < j->n; i++) {
+        const char *name = j->trains ? "train" : arena_printf(c->a, "f%d", i);
+        ir_random_func(s, &j->trials[i].c, name, &j->trials[i].n_items);
+    }
+    if (j->trains) m->recipe = recipe(j->trials->c.seed);
     return module_verify(c, m, "the generator") ? m : NULL;
 }
 
@@ -86,7 +102,8 @@ static bool start(Ctx *c, CpuExec *x, Module *m) {
     for (int i = 0; i < m->vars.n; i++) {
         int64_t n;
         const double *v = ir_data_var(m, m->vars.v[i], &n);
-        cpu_exec_set(x, m->vars.v[i]->path, n, v); /* one that nothing reads may be gone */
+        if (m->vars.v[i]->kind != VAR_SLOT) /* one that nothing reads may be gone */
+            cpu_exec_set(x, m->vars.v[i]->path, n, v);
     }
     return true;
 }
@@ -111,10 +128,40 @@ static void run_all(Ctx *c, const Job *j, CpuExec *x, Module *m) {
     }
 }
 
+static void at_step(Interp *in, int step, double decay) {
+    interp_set_seed(in, IR_DATA_SEED, (uint64_t)step);
+    interp_set_input(in, "step", step + 1);
+    interp_set_input(in, "weight_decay", decay);
+}
+
+static void run_steps(Ctx *c, const Job *j, CpuExec *x, Module *m) {
+    CpuOracle o = {interp_on(c, m, false), interp_on(c, m, true)};
+    Func *f = func_find(m, "train");
+    StrBuf why = sb_new(c->a);
+    Result r = {.n_items = j->trials->n_items, .n_ops = f->n_ops};
+    sb_puts(&why, "");
+    for (int step = 0; step < STEPS && !r.failed; step++) {
+        at_step(o.rounded, step, m->recipe.weight_decay);
+        at_step(o.exact, step, m->recipe.weight_decay);
+        r.failed = !cpu_exec_agrees(x, &o, f, &why);
+    }
+    snprintf(r.why, sizeof r.why, "%s", why.s);
+    send_result(j, &r);
+}
+
+static void train(Ctx *c, const Job *j, Module *seen, Module *m) {
+    PassOptions o = {.verify_each = true};
+    if (!passes_run(c, seen, "autodiff,optimizer", &o)) return;
+    if (!cpu_exec_train_passes(c, m, j->level)) return;
+    CpuExec *x = cpu_exec_build(c, m, j->level);
+    if (x && start(c, x, seen)) run_steps(c, j, x, seen);
+}
+
 static void work(Ctx *c, void *arg) {
     const Job *j = arg;
     Module *seen = module_of(c, j), *m = module_of(c, j);
-    if (!m || !with_gradients(c, seen)) return;
+    if (m && j->trains) train(c, j, seen, m);
+    if (!m || j->trains || !with_gradients(c, seen)) return;
     if (!cpu_exec_passes(c, m, j->level)) return;
     CpuExec *x = cpu_exec_build(c, m, j->level);
     if (x && start(c, x, seen)) run_all(c, j, x, seen);
@@ -256,6 +303,22 @@ TEST(random_functions_agree) {
         if (t[i].failed && n_failed++ < SHOWN) report(&t[i]);
     }
     free(t);
+}
+
+/* Several steps of @train, with its optimizer. */
+TEST(random_training_agrees) {
+    unsigned first = 1, count = N_TRAIN;
+    const char *more = getenv("RANDOM_IR");
+    if (more) sscanf(more, "%u:%u", &first, &count);
+    for (unsigned i = 0; i < 2 * count; i++) {
+        Trial t = {.c = {.seed = first + i / 2, .smooth = true}};
+        Result got = {.failed = false};
+        int status = 0, level = i % 2 ? 2 : 0;
+        Job j = {.trains = true, .trials = &t, .n = 1, .level = level};
+        int n = run_child(j, &got, 1, &status);
+        CHECK_MSG(n == 1 && !got.failed, "training, seed %u: -O%d: status %d: %s", t.c.seed, level,
+                  status, got.why);
+    }
 }
 
 /* ---- what was found before
