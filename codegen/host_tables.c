@@ -1,4 +1,5 @@
 /* The tables of runtime/program.h. */
+#include "codegen/cost.h"
 #include "codegen/host.h"
 
 #include <inttypes.h>
@@ -155,7 +156,63 @@ static void emit_bufs(Host *h) {
     close_table(h, h->p->bufs.n);
 }
 
+static void emit_step_infos(Host *h, int phase) {
+    static const char *const kind[] = {"KERNEL", "GEMM",  "RANK",  "RELATION",
+                                       "COPY",   "PRINT", "ASSERT"};
+    const PPhase *ph = h->p->phases.v[phase];
+    open_table(h, "rt_step_info", arena_printf(h->a, "steps_%d", phase), ph->steps.n);
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        host_puts(h, "    {");
+        host_string(h, step_name(s));
+        host_printf(h, ", RT_STEP_%s, ", kind[s->kind]);
+        host_string(h, s->note ? s->note : "");
+        host_puts(h, ", ");
+        host_string(h, step_lines(h->c, h->a, s));
+        host_puts(h, "},\n");
+    }
+    close_table(h, ph->steps.n);
+}
+
+static void cost_field(Host *h, const char *name, const Expr *e) {
+    int64_t v;
+    if (expr_is_const(e, &v) && v == 0) return;
+    host_printf(h, "        c->%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ";\n");
+}
+
+static void emit_costs(Host *h, int phase) {
+    const PPhase *ph = h->p->phases.v[phase];
+    host_printf(h,
+                "static void cost_%d(int step, const int64_t *n, rt_step_cost *c) {\n"
+                "    (void)n;\n    *c = (rt_step_cost){.read = 0};\n    switch (step) {\n",
+                phase);
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        StepCost c = cost_of_step(h->a, h->p, s);
+        host_printf(h, "    case %d:\n", i);
+        cost_field(h, "read", c.read);
+        cost_field(h, "gathered", c.gathered);
+        cost_field(h, "written", c.written);
+        cost_field(h, "flops", c.flops);
+        if (s->kind == PS_GEMM) {
+            cost_field(h, "gemm.batch", s->gemm.batch);
+            cost_field(h, "gemm.m", s->gemm.m);
+            cost_field(h, "gemm.n", s->gemm.n);
+            cost_field(h, "gemm.k", s->gemm.k);
+            host_printf(h, "        c->gemm.long_k = %s;\n", s->gemm.long_k ? "true" : "false");
+        }
+        host_puts(h, "        break;\n");
+    }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
 static void emit_phase_table(Host *h) {
+    for (int i = 0; i < h->p->phases.n; i++) {
+        emit_step_infos(h, i);
+        emit_costs(h, i);
+    }
     open_table(h, "rt_phase", "phases", h->p->phases.n);
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
@@ -167,8 +224,12 @@ static void emit_phase_table(Host *h) {
         host_puts(h, "    {.name = ");
         host_string(h, ph->name);
         host_printf(
-            h, ", .n_steps = %d, .run = run_phase_%d, .n_kernels = %d, .n_library_calls = %d},\n",
+            h, ", .n_steps = %d, .run = run_phase_%d, .n_kernels = %d, .n_library_calls = %d,\n",
             ph->steps.n, i, kernels, calls);
+        if (ph->steps.n)
+            host_printf(h, "        .steps = steps_%d, .cost = cost_%d},\n", i, i);
+        else
+            host_printf(h, "        .steps = NULL, .cost = cost_%d},\n", i);
     }
     close_table(h, h->p->phases.n);
 }

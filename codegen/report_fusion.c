@@ -18,8 +18,15 @@ static bool has(const Ops *v, const Op *op) {
     return false;
 }
 
+/* The second half of a long reduction, which adds what the first half left. */
+static bool adds_partials(const PStep *s) {
+    for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++)
+        if (s->kernel->bufs.v[i]->partial && !s->kernel->bufs.v[i]->written) return true;
+    return false;
+}
+
 static bool computes(const PStep *s, const Op *op) {
-    if (s->op == op && s->kind != PS_COPY) return true;
+    if (s->op == op && s->kind != PS_COPY && !adds_partials(s)) return true;
     for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
         if (s->kernel->computes.v[i] == op) return true;
     return false;
@@ -71,6 +78,16 @@ static Ops kept_out(const Report *r, const PPhase *ph, const PStep *s) {
 
 static const Expr *value_bytes(const Report *r, const Op *op) {
     return expr_mul(r->a, type_count(r->a, &op->type), expr_const(r->a, dtype_bytes(op->type.dt)));
+}
+
+/* Everything a step computes, its results last. */
+static Ops computed_by(const Report *r, const PStep *s) {
+    Ops out = {0}, results = results_of(r, s);
+    for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
+        if (!has(&results, s->kernel->computes.v[i]))
+            vec_push(r->a, &out, s->kernel->computes.v[i]);
+    for (int i = 0; i < results.n; i++) vec_push(r->a, &out, results.v[i]);
+    return out;
 }
 
 /* The kernel that computes op first also saves the write. */
@@ -179,10 +196,8 @@ static void text_cost(Report *r, const StepCost *c) {
 
 static void text_step(Report *r, const PPhase *ph, int index) {
     const PStep *s = ph->steps.v[index];
-    Ops results = results_of(r, s), kept = kept_out(r, ph, s), all = {0};
+    Ops results = results_of(r, s), kept = kept_out(r, ph, s), all = computed_by(r, s);
     StepCost cost = cost_of_step(r->a, r->p, s);
-    for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
-        vec_push(r->a, &all, s->kernel->computes.v[i]);
     const char *shape = step_shape(r->a, s);
     sb_printf(r->b, "    %d %s%s%s%s\n", index, step_name(s), *shape ? " over " : "", shape,
               s->balance ? " (balanced by entries)" : "");
@@ -238,10 +253,8 @@ static void json_results(Report *r, const PPhase *ph, const PStep *s) {
 
 static void json_step(Report *r, const PPhase *ph, int index) {
     const PStep *s = ph->steps.v[index];
-    Ops kept = kept_out(r, ph, s), all = {0};
+    Ops kept = kept_out(r, ph, s), all = computed_by(r, s);
     StepCost cost = cost_of_step(r->a, r->p, s);
-    for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
-        vec_push(r->a, &all, s->kernel->computes.v[i]);
     json_object(r->j, NULL);
     json_int(r->j, "step", index);
     json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : step_name(s));

@@ -28,7 +28,9 @@ typedef struct RtCli {
     const char *data, *checkpoint, *resume, *weights, *out, *layer;
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     RtLogMode log;
-    bool json;
+    bool json, profile;
+    const char *trace;            /* --trace FILE */
+    gnnc_limits limits;           /* --profile: of this machine */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
     gnnc_trainer *t;
     bool on_terminal; /* a progress line is shown */
@@ -55,6 +57,11 @@ void rt_cli_message(void *cli, const char *text);
 void rt_cli_epoch(RtCli *c, double seconds);
 /* The last line of train and eval; epoch 0 = of no training. */
 void rt_cli_result(RtCli *c, int64_t epoch, double seconds);
+
+/* cli_profile.c: exit codes; nothing happens where neither --profile nor --trace was given */
+int rt_cli_profile_begin(RtCli *c);  /* before load */
+int rt_cli_profile_limits(RtCli *c); /* after load */
+int rt_cli_profile_end(RtCli *c);
 
 /* cli_train.c, cli_bench.c */
 int rt_cli_train(RtCli *c);

@@ -51,11 +51,17 @@ static bool has_phase(const RtCli *c, const char *name) {
     return false;
 }
 
+/* From here on, so that steps alone are in it. */
+static bool profile(RtCli *c) {
+    return rt_cli_profile_limits(c) == RT_EXIT_OK && rt_cli_profile_begin(c) == RT_EXIT_OK;
+}
+
 static bool measure(RtCli *c, Bench *b, double *s) {
     enum { WARM_UP = 5 };
     double begin = rt_cli_now();
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
     b->load_s = rt_cli_now() - begin;
+    if (!profile(c)) return false;
     if (has_phase(c, "train")) {
         if (!time_phase(c, "train", 1, s)) return false;
         b->first_step_s = rt_cli_now() - begin;
@@ -138,5 +144,5 @@ int rt_cli_bench(RtCli *c) {
         print_json(c, &b, u.ru_maxrss);
     else
         print_text(&b, u.ru_maxrss);
-    return RT_EXIT_OK;
+    return rt_cli_profile_end(c);
 }

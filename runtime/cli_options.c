@@ -29,7 +29,11 @@ const RtCliOption RT_CLI_OPTIONS[] = {
     {"--out", "FILE", "train: kept weights; predict, embed: the .npy file", RT_OPT_TEXT,
      offsetof(RtCli, out), NULL},
     {"--log", "text|json|none", "one line an epoch", RT_OPT_LOG, 0, NULL},
-    {"--json", NULL, "bench: print one JSON object", RT_OPT_JSON, 0, NULL},
+    {"--json", NULL, "bench: print one JSON object", RT_OPT_FLAG, offsetof(RtCli, json), NULL},
+    {"--profile", NULL, "time, bytes and FLOPs of every kernel and library call", RT_OPT_FLAG,
+     offsetof(RtCli, profile), NULL},
+    {"--trace", "FILE", "write a time line of the steps (Chrome trace, Perfetto)", RT_OPT_TEXT,
+     offsetof(RtCli, trace), NULL},
     {"--device", "auto|cpu", "where to run", RT_OPT_DEVICE, 0, NULL},
     {"--help", NULL, "this text", RT_OPT_HELP, 0, NULL},
     {"--version", NULL, "versions of model, compiler and library", RT_OPT_VERSION, 0, NULL},
@@ -111,8 +115,8 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     case RT_OPT_DEVICE:
         if (!strcmp(v, "auto") || !strcmp(v, "cpu")) return RT_EXIT_OK;
         return rt_cli_usage(c, "--device: this trainer was compiled for the cpu, not for '%s'", v);
-    case RT_OPT_JSON:
-        c->json = true;
+    case RT_OPT_FLAG:
+        *(bool *)((char *)c + o->offset) = true;
         return RT_EXIT_OK;
     case RT_OPT_HELP:
         c->command = RT_CMD_HELP;

@@ -11,7 +11,7 @@ typedef enum {
     RT_OPT_BYTES, /* the same, with K, M, G */
     RT_OPT_REAL,  /* gnnc_trainer_set_real */
     RT_OPT_LOG,
-    RT_OPT_JSON,
+    RT_OPT_FLAG, /* bool at offset */
     RT_OPT_DEVICE,
     RT_OPT_HELP,
     RT_OPT_VERSION

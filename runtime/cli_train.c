@@ -24,7 +24,9 @@ static int pending_signal(const sigset_t *s) {
 
 /* ---- train ---------------------------------------------------------------------- */
 static int start(RtCli *c) {
+    if (rt_cli_profile_begin(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
+    if (rt_cli_profile_limits(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     if (c->resume && gnnc_trainer_resume(c->t, c->resume) != GNNC_OK) return rt_cli_failed(c);
     if (c->weights && gnnc_trainer_load_weights(c->t, c->weights) != GNNC_OK)
         return rt_cli_failed(c);
@@ -57,7 +59,7 @@ static int finish(RtCli *c, double begin) {
     if (gnnc_trainer_keep_best(c->t, &kept) != GNNC_OK) return rt_cli_failed(c);
     if (c->out && gnnc_trainer_save_weights(c->t, c->out) != GNNC_OK) return rt_cli_failed(c);
     rt_cli_result(c, kept, rt_cli_now() - begin);
-    return code;
+    return rt_cli_profile_end(c) == RT_EXIT_OK ? code : RT_EXIT_FAILED;
 }
 
 static int train_blocked(RtCli *c, const sigset_t *signals) {
@@ -99,7 +101,7 @@ int rt_cli_eval(RtCli *c) {
     if (code != RT_EXIT_OK) return code;
     if (gnnc_trainer_evaluate(c->t) != GNNC_OK) return rt_cli_failed(c);
     rt_cli_result(c, 0, rt_cli_now() - begin);
-    return RT_EXIT_OK;
+    return rt_cli_profile_end(c);
 }
 
 /* ---- predict, embed ---------------------------------------------------------------- */
@@ -129,5 +131,5 @@ int rt_cli_write_values(RtCli *c) {
         return RT_EXIT_FAILED;
     }
     print_written(c, path, &a);
-    return RT_EXIT_OK;
+    return rt_cli_profile_end(c);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "npy.h"
+#include "profile.h"
 #include "rng.h"
 
 int rt_type_bytes(rt_dtype t) {
@@ -61,7 +62,9 @@ const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
 }
 
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
+    if (x->profile) rt_profile_begin(x, phase);
     gnnc_status st = phase->run(x);
+    if (x->profile) rt_profile_end(x);
     if (st == GNNC_OK) return st;
     return rt_fail(&x->rt->err, st, "phase '%s': %s", phase->name, gnnc_status_text(st));
 }
@@ -181,6 +184,7 @@ static void put_values(Line *l, const RtExec *x, int b) {
 
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {
     Line l = {.n = 0};
+    x->rt->count.read_backs++;
     put(&l, "%s", text);
     for (int i = 0; i < n; i++) put_values(&l, x, bufs[i]);
     rt_message(x->rt, "%s", l.s);
@@ -188,6 +192,7 @@ gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {
 }
 
 gnnc_status rt_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
+    x->rt->count.read_backs++;
     for (int64_t i = 0; i < count; i++)
         if (!cond[i])
             return rt_fail(&x->rt->err, GNNC_E_ASSERT, "assertion failed: %s (element %lld)", text,

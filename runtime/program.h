@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 1, RT_MAX_RANK = 8 };
+enum { RT_PROGRAM_VERSION = 2, RT_MAX_RANK = 8 };
 
 typedef enum {
     RT_VOID,
@@ -146,12 +146,34 @@ typedef struct {
 } rt_buf;
 
 struct RtExec;
+struct rt_step_cost;
+
+typedef enum {
+    RT_STEP_KERNEL,
+    RT_STEP_GEMM,
+    RT_STEP_RANK,
+    RT_STEP_RELATION,
+    RT_STEP_COPY,
+    RT_STEP_PRINT,
+    RT_STEP_ASSERT
+} rt_step_kind;
+
+/* What a step is, for people: profiles, traces, info. */
+typedef struct {
+    const char *name; /* of the kernel; "gemm", "rank", .. */
+    rt_step_kind kind;
+    const char *note;  /* "z = contract x, w" */
+    const char *lines; /* of the model: "models/gcn.gnn:14,15" */
+} rt_step_info;
 
 typedef struct {
     const char *name; /* "load", "train", "eval", "predict", "embed" */
     int n_steps;
     gnnc_status (*run)(struct RtExec *x);
     int n_kernels, n_library_calls; /* per run */
+    const rt_step_info *steps;      /* [n_steps], or NULL: nothing is known of them */
+    /* With n bound; NULL where `steps` is. */
+    void (*cost)(int step, const int64_t *n, struct rt_step_cost *out);
 } rt_phase;
 
 typedef enum { RT_OPTIM_NONE, RT_OPTIM_SGD, RT_OPTIM_ADAM, RT_OPTIM_ADAMW } rt_optim_kind;
@@ -213,6 +235,7 @@ typedef struct RtExec {
     const int64_t *const
         *balance;         /* [n_maps] row bounds of RT_CHUNKS chunks with equal work, or NULL */
     struct RtRuntime *rt; /* the runtime's own side: errors, allocator, counters */
+    struct RtProfile *profile; /* NULL: nobody measures */
 } RtExec;
 
 enum {
@@ -223,6 +246,12 @@ enum {
 typedef void rt_kernel(void *const *arg, const int64_t *n, int64_t lo, int64_t hi);
 
 /* ---- services for the generated driver (runtime/exec.c, gemm.c, rank.c) ------------ */
+void rt_profile_step(RtExec *x, int step);
+/* Stands before each step of a phase: a test of a pointer where nobody measures. */
+static inline void rt_step(RtExec *x, int step) {
+    if (x->profile) rt_profile_step(x, step);
+}
+
 /* Runs k over [0, extent) in fixed chunks; one OpenMP loop; extent < 0: one serial call.
  * The generated driver calls it once per kernel step. */
 void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent);
@@ -234,6 +263,14 @@ typedef struct {
     int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row;
     bool long_k;
 } rt_gemm;
+
+/* What one run of a step moves and computes (codegen/cost.h says how it is counted). */
+typedef struct rt_step_cost {
+    int64_t read, gathered,
+        written; /* bytes; `gathered` is the part of `read` at computed places */
+    int64_t flops;
+    rt_gemm gemm; /* RT_STEP_GEMM: its sizes; else all 0 */
+} rt_step_cost;
 /* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
 

@@ -187,6 +187,35 @@ typedef struct gnnc_counters {
 } gnnc_counters;
 void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out);
 
+/* Steps of the program: kernels, library calls, copies, host effects, all phases in order. */
+typedef struct gnnc_step_info {
+    const char *phase, *name; /* "train", "gcn_train_h_17"; "gemm", "rank", .. */
+    int is_kernel;
+    const char *note, *lines; /* "h = segment m", "models/layers/gcn.gnn:33" */
+    /* Of one run on these data, as docs/passes.md counts them; 0 before load. */
+    int64_t read_bytes, gathered_bytes, written_bytes, flops;
+    int64_t calls; /* since gnnc_trainer_profile */
+    double seconds;
+} gnnc_step_info;
+int gnnc_trainer_n_steps(const gnnc_trainer *t);
+/* Names are valid as long as the model.  GNNC_E_RANGE: no step i. */
+gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out);
+
+/* Measures every step from now on (before or after load) and keeps the first max_events
+ * of them for a trace (0 = none).  Results do not change; unasked it costs nothing. */
+gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events);
+/* Writes the kept events as a Chrome trace (JSON, for chrome://tracing and Perfetto); the
+ * file is replaced as a whole or not at all.  *n_dropped (may be NULL): events that came
+ * after the first max_events. */
+gnnc_status gnnc_trainer_trace(gnnc_trainer *t, const char *path, int64_t *n_dropped);
+
+/* What this machine does at best with the trainer's threads: a stream through memory and a
+ * matrix product, measured now (about a third of a second, 192 MB).  After load. */
+typedef struct gnnc_limits {
+    double bytes_per_s, flops_per_s;
+} gnnc_limits;
+gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out);
+
 /* Runs one phase of the program ("train", "eval", "predict", ..) as it is: for tests and
  * tools.  A train phase uses and advances the step number. */
 gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase);
