@@ -1,0 +1,51 @@
+/* A CUDA device for machines that have none: kernels that were written for nvcc are
+ * compiled by the host's C++ compiler against the headers beside this one, and run here.
+ *
+ * The threads of a block are fibers.  One runs until it ends or waits at a barrier, a
+ * shuffle or a vote; which one goes on then, and in which order blocks come, is drawn from
+ * a seed.  So a missing barrier shows as a result that depends on the seed, a barrier that
+ * some threads do not reach as a message, and a stray access as one of the host's
+ * sanitizers' reports: while no kernel runs, device memory is poisoned for the host.
+ *
+ * One host thread at a time may use it. */
+#ifndef CUDASIM_H
+#define CUDASIM_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    int64_t synchronisations, allocations, host_to_device, device_to_host, device_to_device;
+    int64_t launches, library_calls, graph_launches, fills;
+} cudasim_counters;
+cudasim_counters *cudasim_count(void); /* since the start; may be written */
+void cudasim_seed(uint64_t seed);      /* of the order of blocks and threads */
+int64_t cudasim_live_bytes(void);      /* of device memory */
+
+/* ---- for the headers -------------------------------------------------------------------- */
+typedef struct {
+    struct {
+        unsigned x, y, z;
+    } thread, block, block_dim, grid_dim;
+    unsigned flat; /* index of the thread in its block */
+} cudasim_place;
+const cudasim_place *cudasim_now(void); /* of the thread that runs */
+void cudasim_sync_block(void);
+/* Meets the other lanes of mask; returns the values of all 32, of which those in the mask
+ * are set, until the thread's next exchange. */
+const uint64_t *cudasim_exchange(unsigned mask, uint64_t value);
+void cudasim_fail(const char *what); /* says where and ends the process */
+struct CUstream_st;
+int cudasim_launch(struct CUstream_st *s, const unsigned grid[3], const unsigned block[3],
+                   void (*call)(void *), void (*drop)(void *), void *closure);
+/* A library call: now, or into the graph that s records. */
+int cudasim_library_call(struct CUstream_st *s, void (*call)(void *), void (*drop)(void *),
+                         void *closure);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,155 @@
+/* The simulator's stand-in for CUDA C: keywords, thread indices, barriers, shuffles, votes,
+ * atomics and launches. */
+#ifndef CUDASIM_CUDA_RUNTIME_H
+#define CUDASIM_CUDA_RUNTIME_H
+
+#include "cuda_runtime_api.h"
+#include "cudasim.h"
+
+#include <math.h>
+#include <string.h>
+#include <tuple>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __constant__ static
+#define __shared__ static thread_local
+#define __launch_bounds__(...)
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {
+    }
+};
+struct uint3 {
+    unsigned x, y, z;
+};
+struct float2 {
+    float x, y;
+};
+struct float4 {
+    float x, y, z, w;
+};
+
+#define threadIdx (cudasim_now()->thread)
+#define blockIdx (cudasim_now()->block)
+#define blockDim (cudasim_now()->block_dim)
+#define gridDim (cudasim_now()->grid_dim)
+#define warpSize 32
+
+static inline void __syncthreads() {
+    cudasim_sync_block();
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu) {
+    cudasim_exchange(mask, 0);
+}
+static inline void __threadfence() {
+}
+
+/* ---- shuffles and votes ------------------------------------------------------------------- */
+template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int lane) {
+    static_assert(sizeof(T) <= 8, "a register");
+    uint64_t bits = 0;
+    memcpy(&bits, &v, sizeof v);
+    const uint64_t *all = cudasim_exchange(mask, bits);
+    if (!(mask >> lane & 1)) cudasim_fail("a shuffle reads a lane outside its mask");
+    memcpy(&v, &all[lane], sizeof v);
+    return v;
+}
+static inline int cudasim_lane() {
+    return (int)(cudasim_now()->flat % 32);
+}
+template <class T> static inline T __shfl_sync(unsigned mask, T v, int from, int width = 32) {
+    int first = cudasim_lane() / width * width;
+    return cudasim_shuffle(mask, v, first + (from & (width - 1)));
+}
+template <class T> static inline T __shfl_xor_sync(unsigned mask, T v, int with, int width = 32) {
+    int to = cudasim_lane() ^ with;
+    bool inside = to / width <= cudasim_lane() / width;
+    return cudasim_shuffle(mask, v, inside ? to : cudasim_lane());
+}
+template <class T> static inline T __shfl_down_sync(unsigned mask, T v, int by, int width = 32) {
+    int to = cudasim_lane() + by;
+    return cudasim_shuffle(mask, v, to / width == cudasim_lane() / width ? to : cudasim_lane());
+}
+template <class T> static inline T __shfl_up_sync(unsigned mask, T v, int by, int width = 32) {
+    int lane = cudasim_lane();
+    return cudasim_shuffle(mask, v, lane % width >= by ? lane - by : lane);
+}
+static inline unsigned __ballot_sync(unsigned mask, int p) {
+    const uint64_t *all = cudasim_exchange(mask, p != 0);
+    unsigned votes = 0;
+    for (int i = 0; i < 32; i++)
+        if (mask >> i & 1) votes |= (unsigned)all[i] << i;
+    return votes;
+}
+static inline int __any_sync(unsigned mask, int p) {
+    return __ballot_sync(mask, p) != 0;
+}
+static inline int __all_sync(unsigned mask, int p) {
+    return __ballot_sync(mask, p) == mask;
+}
+
+/* ---- atomics: threads of the simulator are never interrupted inside one ---------------------- */
+template <class T> static inline T atomicAdd(T *p, T v) {
+    T old = *p;
+    *p = old + v;
+    return old;
+}
+template <class T> static inline T atomicMax(T *p, T v) {
+    T old = *p;
+    if (v > old) *p = v;
+    return old;
+}
+template <class T> static inline T atomicMin(T *p, T v) {
+    T old = *p;
+    if (v < old) *p = v;
+    return old;
+}
+template <class T> static inline T atomicExch(T *p, T v) {
+    T old = *p;
+    *p = v;
+    return old;
+}
+template <class T> static inline T atomicCAS(T *p, T expected, T v) {
+    T old = *p;
+    if (old == expected) *p = v;
+    return old;
+}
+
+/* ---- launches
+ * ------------------------------------------------------------------------------------ */
+template <class... P> struct cudasim_closure {
+    void (*kernel)(P...);
+    std::tuple<P...> values;
+    static void call(void *p) {
+        cudasim_closure *c = (cudasim_closure *)p;
+        std::apply(c->kernel, c->values);
+    }
+    static void drop(void *p) {
+        delete (cudasim_closure *)p;
+    }
+};
+
+template <class... P, size_t... I>
+static inline cudasim_closure<P...> *cudasim_pack(void (*kernel)(P...), void **args,
+                                                  std::index_sequence<I...>) {
+    (void)args;
+    return new cudasim_closure<P...>{kernel, std::tuple<P...>(*(P *)args[I]...)};
+}
+
+template <class... P>
+static inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **args,
+                                           size_t shared_bytes, cudaStream_t stream) {
+    (void)shared_bytes;
+    typedef cudasim_closure<P...> Closure;
+    unsigned g[3] = {grid.x, grid.y, grid.z}, b[3] = {block.x, block.y, block.z};
+    Closure *c = cudasim_pack(kernel, args, std::index_sequence_for<P...>());
+    return (cudaError_t)cudasim_launch(stream, g, b, Closure::call, Closure::drop, c);
+}
+
+#endif

@@ -1,0 +1,415 @@
+/* The CUDA runtime's calls.  A stream runs what it is given at once, or records it while it
+ * captures; a graph is the list of what was recorded. */
+#include "cudasim_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define __asan_poison_memory_region(p, n) ((void)(p), (void)(n))
+#define __asan_unpoison_memory_region(p, n) ((void)(p), (void)(n))
+#endif
+
+typedef enum { NODE_KERNEL, NODE_LIBRARY, NODE_COPY, NODE_FILL } NodeKind;
+
+typedef struct Node {
+    struct Node *next;
+    NodeKind kind;
+    CudasimLaunch launch;
+    void *to;
+    const void *from;
+    size_t n_bytes;
+    int value;
+    cudaMemcpyKind copy;
+} Node;
+
+struct CUgraph_st {
+    Node *first, **tail;
+};
+struct CUgraphExec_st {
+    Node *first;
+};
+struct CUstream_st {
+    struct CUgraph_st *captured; /* NULL: runs at once */
+};
+struct CUevent_st {
+    struct timespec at;
+};
+
+typedef struct Block {
+    struct Block *next;
+    void *p;
+    size_t n_bytes;
+    bool on_device;
+} Block;
+
+typedef struct {
+    cudasim_counters count;
+    Block *blocks;
+    int64_t live_bytes;
+    cudaError_t last;
+    int inside; /* calls that may touch device memory */
+} Device;
+
+static Device *device(void) {
+    static Device d;
+    return &d;
+}
+
+cudasim_counters *cudasim_count(void) {
+    return &device()->count;
+}
+
+int64_t cudasim_live_bytes(void) {
+    return device()->live_bytes;
+}
+
+static cudaError_t note(cudaError_t e) {
+    if (e != cudaSuccess) device()->last = e;
+    return e;
+}
+
+/* ---- memory ----------------------------------------------------------------------------- */
+/* The host must not touch device memory: it is poisoned but while a call works on it. */
+static void enter(void) {
+    if (device()->inside++) return;
+    for (Block *b = device()->blocks; b; b = b->next)
+        if (b->on_device) __asan_unpoison_memory_region(b->p, b->n_bytes);
+}
+
+static void leave(void) {
+    if (--device()->inside) return;
+    for (Block *b = device()->blocks; b; b = b->next)
+        if (b->on_device) __asan_poison_memory_region(b->p, b->n_bytes);
+}
+
+static cudaError_t allocate(void **p, size_t n_bytes, bool on_device) {
+    Device *d = device();
+    Block *b = malloc(sizeof *b);
+    size_t rounded = (n_bytes + 255) / 256 * 256;
+    void *at = b ? aligned_alloc(256, rounded ? rounded : 256) : NULL;
+    d->count.allocations++;
+    if (!at) {
+        free(b);
+        return note(cudaErrorMemoryAllocation);
+    }
+    memset(at, 0xa5, rounded); /* memory comes with whatever was in it */
+    *b = (Block){d->blocks, at, n_bytes, on_device};
+    d->blocks = b;
+    if (on_device) d->live_bytes += (int64_t)n_bytes;
+    if (on_device && !d->inside) __asan_poison_memory_region(at, n_bytes);
+    *p = at;
+    return cudaSuccess;
+}
+
+static cudaError_t release(void *p) {
+    Device *d = device();
+    if (!p) return cudaSuccess;
+    for (Block **at = &d->blocks; *at; at = &(*at)->next) {
+        Block *b = *at;
+        if (b->p != p) continue;
+        if (b->on_device) d->live_bytes -= (int64_t)b->n_bytes;
+        __asan_unpoison_memory_region(b->p, b->n_bytes);
+        *at = b->next;
+        free(p);
+        free(b);
+        return cudaSuccess;
+    }
+    return note(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMalloc(void **p, size_t n_bytes) {
+    return allocate(p, n_bytes, true);
+}
+cudaError_t cudaMallocHost(void **p, size_t n_bytes) {
+    return allocate(p, n_bytes, false);
+}
+cudaError_t cudaFree(void *p) {
+    return release(p);
+}
+cudaError_t cudaFreeHost(void *p) {
+    return release(p);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    *total_bytes = (size_t)8 << 30;
+    *free_bytes = *total_bytes - (size_t)device()->live_bytes;
+    return cudaSuccess;
+}
+
+/* Whether [p, p + n) lies in one allocation on that side; host memory may be any. */
+static bool lies_in(const void *p, size_t n_bytes, bool on_device) {
+    for (Block *b = device()->blocks; b; b = b->next) {
+        const char *x = p, *lo = b->p;
+        if (x < lo || x >= lo + b->n_bytes) continue;
+        return b->on_device == on_device && x + n_bytes <= lo + b->n_bytes;
+    }
+    return !on_device;
+}
+
+/* ---- work --------------------------------------------------------------------------------- */
+static void count_copy(cudaMemcpyKind k) {
+    cudasim_counters *c = &device()->count;
+    if (k == cudaMemcpyHostToDevice) c->host_to_device++;
+    if (k == cudaMemcpyDeviceToHost) c->device_to_host++;
+    if (k == cudaMemcpyDeviceToDevice) c->device_to_device++;
+}
+
+static void perform(const Node *n, bool counted) {
+    cudasim_counters *c = &device()->count;
+    enter();
+    switch (n->kind) {
+    case NODE_KERNEL:
+        if (counted) c->launches++;
+        cudasim_run(&n->launch);
+        break;
+    case NODE_LIBRARY:
+        if (counted) c->library_calls++;
+        n->launch.call(n->launch.closure);
+        break;
+    case NODE_COPY:
+        if (counted || n->copy != cudaMemcpyDeviceToDevice) count_copy(n->copy);
+        memmove(n->to, n->from, n->n_bytes);
+        break;
+    case NODE_FILL:
+        if (counted) c->fills++;
+        memset(n->to, n->value, n->n_bytes);
+        break;
+    }
+    leave();
+}
+
+static void drop_node(Node *n) {
+    if (n->launch.drop) n->launch.drop(n->launch.closure);
+    free(n);
+}
+
+/* Runs n now or appends it to what the stream records. */
+static cudaError_t submit(cudaStream_t s, const Node *n) {
+    if (!s || !s->captured) {
+        perform(n, true);
+        if (n->launch.drop) n->launch.drop(n->launch.closure);
+        return cudaSuccess;
+    }
+    Node *copy = malloc(sizeof *copy);
+    if (!copy) return note(cudaErrorMemoryAllocation);
+    *copy = *n;
+    copy->next = NULL;
+    *s->captured->tail = copy;
+    s->captured->tail = &copy->next;
+    return cudaSuccess;
+}
+
+int cudasim_launch(cudaStream_t s, const unsigned grid[3], const unsigned block[3],
+                   void (*call)(void *), void (*drop)(void *), void *closure) {
+    if (!cudasim_fits(grid, block)) {
+        drop(closure);
+        return note(cudaErrorInvalidConfiguration);
+    }
+    Node n = {.kind = NODE_KERNEL, .launch = {.call = call, .drop = drop, .closure = closure}};
+    memcpy(n.launch.grid, grid, sizeof n.launch.grid);
+    memcpy(n.launch.block, block, sizeof n.launch.block);
+    return submit(s, &n);
+}
+
+int cudasim_library_call(cudaStream_t s, void (*call)(void *), void (*drop)(void *),
+                         void *closure) {
+    Node n = {.kind = NODE_LIBRARY, .launch = {.call = call, .drop = drop, .closure = closure}};
+    return submit(s, &n);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemcpyKind kind,
+                            cudaStream_t s) {
+    bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    if (n_bytes == 0) return cudaSuccess;
+    if (!lies_in(to, n_bytes, to_device) || !lies_in(from, n_bytes, from_device))
+        return note(cudaErrorInvalidValue);
+    return submit(
+        s, &(Node){.kind = NODE_COPY, .to = to, .from = from, .n_bytes = n_bytes, .copy = kind});
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s) {
+    if (n_bytes == 0) return cudaSuccess;
+    if (!lies_in(to, n_bytes, true)) return note(cudaErrorInvalidValue);
+    return submit(s, &(Node){.kind = NODE_FILL, .to = to, .value = value, .n_bytes = n_bytes});
+}
+
+/* ---- streams and graphs --------------------------------------------------------------------- */
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
+    (void)flags;
+    *s = calloc(1, sizeof **s);
+    return *s ? cudaSuccess : note(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+    free(s);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+    if (s && s->captured) return note(cudaErrorStreamCaptureUnsupported);
+    device()->count.synchronisations++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void) {
+    device()->count.synchronisations++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
+    (void)s, (void)e, (void)flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
+    (void)mode;
+    if (!s || s->captured) return note(cudaErrorStreamCaptureUnsupported);
+    struct CUgraph_st *g = calloc(1, sizeof *g);
+    if (!g) return note(cudaErrorMemoryAllocation);
+    g->tail = &g->first;
+    s->captured = g;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) {
+    if (!s || !s->captured) return note(cudaErrorInvalidValue);
+    *g = s->captured;
+    s->captured = NULL;
+    return cudaSuccess;
+}
+
+static void drop_nodes(Node *n) {
+    while (n) {
+        Node *next = n->next;
+        drop_node(n);
+        n = next;
+    }
+}
+
+/* The executable graph takes the nodes over. */
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) {
+    (void)flags;
+    *x = calloc(1, sizeof **x);
+    if (!*x) return note(cudaErrorMemoryAllocation);
+    (*x)->first = g->first;
+    g->first = NULL;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) {
+    if (s && s->captured) return note(cudaErrorStreamCaptureUnsupported);
+    device()->count.graph_launches++;
+    for (const Node *n = x->first; n; n = n->next) perform(n, false);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) {
+    if (x) drop_nodes(x->first);
+    free(x);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t g) {
+    if (g) drop_nodes(g->first);
+    free(g);
+    return cudaSuccess;
+}
+
+/* ---- events -----------------------------------------------------------------------------------
+ */
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
+    (void)flags;
+    *e = calloc(1, sizeof **e);
+    return *e ? cudaSuccess : note(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+    free(e);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+    (void)s;
+    clock_gettime(CLOCK_MONOTONIC, &e->at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+    (void)e;
+    device()->count.synchronisations++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    double s = (double)(to->at.tv_sec - from->at.tv_sec);
+    *ms = (float)(s * 1e3 + (double)(to->at.tv_nsec - from->at.tv_nsec) * 1e-6);
+    return cudaSuccess;
+}
+
+/* ---- the device ---------------------------------------------------------------------------------
+ */
+cudaError_t cudaGetDeviceCount(int *n) {
+    const char *none = getenv("CUDASIM_NO_DEVICE");
+    *n = none ? 0 : 1;
+    return none ? note(cudaErrorNoDevice) : cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int d) {
+    return d == 0 ? cudaSuccess : note(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaGetDevice(int *d) {
+    *d = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int d) {
+    (void)d;
+    *value = what == cudaDevAttrMultiProcessorCount      ? 4
+             : what == cudaDevAttrComputeCapabilityMajor ? 9
+                                                         : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void) {
+    cudaError_t e = device()->last;
+    device()->last = cudaSuccess;
+    return e;
+}
+
+cudaError_t cudaPeekAtLastError(void) {
+    return device()->last;
+}
+
+const char *cudaGetErrorString(cudaError_t e) {
+    switch (e) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    default:
+        return "an error of the simulator";
+    }
+}
+
+const char *cudaGetErrorName(cudaError_t e) {
+    return cudaGetErrorString(e);
+}
