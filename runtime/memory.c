@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "pack.h"
@@ -144,9 +145,26 @@ out:
 }
 
 /* ---- allocation ----------------------------------------------------------------- */
+/* Large blocks ask for huge pages: gathering rows at random misses the TLB once per row
+ * otherwise (a sparse product of 2.3 M entries x 256 took 0.19 s instead of 0.16), and one
+ * fault clears 2 MiB instead of 4 KiB. */
+enum { HUGE_PAGE = 2 << 20 };
+
+static void *huge_block(RtPool *pool, size_t n_bytes) {
+    char *p = n_bytes < SIZE_MAX - HUGE_PAGE ? rt_pool_alloc(pool, n_bytes + HUGE_PAGE, 1) : NULL;
+    if (!p) return NULL;
+    p += (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+#ifdef MADV_HUGEPAGE
+    madvise(p, n_bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a wish: no error matters */
+#endif
+    return p;
+}
+
 /* At least a page: the pool aligns large requests, and empty buffers need an address. */
 static void *block(RtExec *x, size_t n_bytes, const char *what) {
-    void *p = rt_pool_alloc(&x->rt->pool, n_bytes < 4096 ? 4096 : n_bytes, 1);
+    RtPool *pool = &x->rt->pool;
+    void *p = n_bytes >= 4 * HUGE_PAGE ? huge_block(pool, n_bytes)
+                                       : rt_pool_alloc(pool, n_bytes < 4096 ? 4096 : n_bytes, 1);
     if (!p) rt_fail_nomem(&x->rt->err, what);
     return p;
 }
