@@ -15,6 +15,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
      "weight_decay"},
     {"--seed", "N", "of every random number; default 0", RT_OPT_INT, 0, "seed"},
     {"--threads", "N", "0 = one per core; results do not depend on it", RT_OPT_INT, 0, "threads"},
+    {"--serial-ns", "N", "steps estimated to take less run on one thread; as --threads", RT_OPT_INT,
+     0, "serial_ns"},
     {"--split", "K", "which of the data's splits, from 0", RT_OPT_INT, 0, "split"},
     {"--max-memory", "N", "bytes, or with K, M, G: refuse to start above it", RT_OPT_BYTES, 0,
      "max_memory"},

@@ -62,9 +62,11 @@ const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
 }
 
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
+    rt_grain_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
     gnnc_status st = phase->run(x);
     if (x->profile) rt_profile_end(x);
+    x->rt->alone_here = NULL;
     if (st == GNNC_OK) return st;
     return rt_fail(&x->rt->err, st, "phase '%s': %s", phase->name, gnnc_status_text(st));
 }

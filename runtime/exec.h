@@ -18,9 +18,20 @@ typedef struct RtRuntime {
     size_t scratch_bytes;
     gnnc_message_fn *message; /* print, warnings; may be NULL */
     void *message_user;
-    RtTeam *team;          /* NULL = the caller alone */
-    struct RtBound *bound; /* the data the program runs on (bind.h) */
+    RtTeam *team;           /* NULL = the caller alone */
+    struct RtBound *bound;  /* the data the program runs on (bind.h) */
+    bool *alone;            /* [steps of all phases] too short to share, or NULL */
+    const bool *alone_here; /* [steps] of the phase that runs */
 } RtRuntime;
+
+/* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the
+ * sizes are bound; may be called again. */
+gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns);
+void rt_grain_phase(RtExec *x, const rt_phase *phase);
+/* Who runs the present step. */
+static inline RtTeam *rt_step_team(const RtExec *x) {
+    return x->rt->alone_here && x->rt->alone_here[x->step] ? NULL : x->rt->team;
+}
 
 int rt_type_bytes(rt_dtype t);
 /* Elements times width of buffer b with the sizes bound now. */

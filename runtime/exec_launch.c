@@ -43,11 +43,11 @@ void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
         return;
     }
     Loop l = {k, arg, x->n, NULL, extent, n_chunks};
-    rt_team_run(x->rt->team, run_chunks, &l);
+    rt_team_run(rt_step_team(x), run_chunks, &l);
 }
 
 void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int map) {
     x->rt->count.launches++;
     Loop l = {k, arg, x->n, x->balance[map], 0, RT_CHUNKS};
-    rt_team_run(x->rt->team, run_chunks, &l);
+    rt_team_run(rt_step_team(x), run_chunks, &l);
 }

@@ -155,7 +155,7 @@ gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float
         if (!j.part) return GNNC_E_NOMEM;
     }
     j.n_tiles = j.tiles_m * j.tiles_n * j.splits * g->batch;
-    rt_team_run(j.n_tiles > 1 ? x->rt->team : NULL, run_tiles, &j);
-    if (j.splits > 1) rt_team_run(x->rt->team, run_sums, &j);
+    rt_team_run(j.n_tiles > 1 ? rt_step_team(x) : NULL, run_tiles, &j);
+    if (j.splits > 1) rt_team_run(rt_step_team(x), run_sums, &j);
     return GNNC_OK;
 }

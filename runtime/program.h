@@ -236,6 +236,7 @@ typedef struct RtExec {
         *balance;         /* [n_maps] row bounds of RT_CHUNKS chunks with equal work, or NULL */
     struct RtRuntime *rt; /* the runtime's own side: errors, allocator, counters */
     struct RtProfile *profile; /* NULL: nobody measures */
+    int step;                  /* of the phase that runs */
 } RtExec;
 
 enum {
@@ -247,8 +248,9 @@ typedef void rt_kernel(void *const *arg, const int64_t *n, int64_t lo, int64_t h
 
 /* ---- services for the generated driver (runtime/exec.c, gemm.c, rank.c) ------------ */
 void rt_profile_step(RtExec *x, int step);
-/* Stands before each step of a phase: a test of a pointer where nobody measures. */
+/* Stands before each step of a phase: a store, and a test of a pointer where nobody measures. */
 static inline void rt_step(RtExec *x, int step) {
+    x->step = step;
     if (x->profile) rt_profile_step(x, step);
 }
 

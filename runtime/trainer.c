@@ -28,8 +28,10 @@ static void counted_release(void *user, void *block) {
 
 static void default_options(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
-    t->options = (RtOptions){
-        .epochs = r->present ? r->epochs : 0, .lr = r->lr, .weight_decay = r->weight_decay};
+    t->options = (RtOptions){.epochs = r->present ? r->epochs : 0,
+                             .lr = r->lr,
+                             .weight_decay = r->weight_decay,
+                             .serial_ns = -1};
 }
 
 static gnnc_status create_tables(gnnc_trainer *t) {
@@ -107,6 +109,7 @@ static const IntOption INT_OPTIONS[] = {
     {"threads", offsetof(RtOptions, threads), 0, 4096},
     {"split", offsetof(RtOptions, split), 0, INT_MAX},
     {"max_memory", offsetof(RtOptions, max_memory), 0, INT64_MAX},
+    {"serial_ns", offsetof(RtOptions, serial_ns), -1, INT64_MAX},
 };
 
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
@@ -198,12 +201,21 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
 /* Rows of history that come without an allocation between epochs; untouched ones cost none. */
 enum { FIRST_ROWS = 1 << 16 };
 
+/* A step of less than about this is faster alone, even where the other threads are awake. */
+enum { SERIAL_NS = 20000 };
+
+static gnnc_status set_grain(gnnc_trainer *t) {
+    return rt_grain_set(&t->x, t->options.serial_ns < 0 ? SERIAL_NS : t->options.serial_ns);
+}
+
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     TRY(st, rt_bind(&t->x, &t->memory, directory, t->options.split));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
+    TRY(st, set_grain(t));
     TRY(st, run_load_phase(t));
+    TRY(st, set_grain(t)); /* relations made in the load phase have their sizes now */
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     TRY(st, alloc_best(t));
     st = rt_history_reserve(t, t->options.epochs < FIRST_ROWS ? t->options.epochs : FIRST_ROWS);

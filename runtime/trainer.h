@@ -11,6 +11,7 @@
 
 typedef struct RtOptions {
     int64_t epochs, seed, threads, split, max_memory;
+    int64_t serial_ns; /* steps estimated to take less run on one thread; -1 = the default */
     double lr, weight_decay;
     bool has_epochs, has_lr, has_weight_decay; /* set by the host, not the model's default */
 } RtOptions;

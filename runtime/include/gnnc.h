@@ -80,6 +80,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "threads"     0 (default) = one per processor core; results do not depend on it
  *   "split"       which of the data's splits, from 0; default 0
  *   "max_memory"  bytes the trainer may need at most; 0 (default) = what the machine has
+ *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
+ *                 else 20000; results do not depend on it
  * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
  * an input), default: the model's.
  * Returns GNNC_E_MISSING (no such option), GNNC_E_RANGE, GNNC_E_STATE (after load). */
