@@ -19,7 +19,7 @@ LLVM_LIBS := $(shell $(LLVM_CONFIG) --ldflags --libs core analysis passes native
 # ---- sources by wildcard: a new file is built without a word here ------------
 GEN = $(BUILD)/gen/frontend/lex.c $(BUILD)/gen/frontend/grammar.c
 COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard ir/*.c ir/op/*.c \
-    passes/*.c codegen/*.c codegen/cpu/*.c codegen/cuda/*.c)
+    passes/*.c codegen/*.c codegen/*/*.c)
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
 RUNTIME_SRC = $(wildcard runtime/*.c)
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)

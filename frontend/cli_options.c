@@ -37,7 +37,7 @@ SETTER(set_emit) {
 SETTER(set_target) {
     UNUSED_ARGS;
     o->target = value;
-    return strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "cuda") == 0;
+    return strcmp(value, "auto") == 0 || target_find(value);
 }
 
 SETTER(set_report) {
