@@ -134,9 +134,11 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
 gnnc_status rt_build_relation(RtExec *x, int space) {
     if (bound_of(x)->ready[space]) return GNNC_OK;
     gnnc_status st;
+    int64_t before = x->rt->count.allocated_bytes;
     TRY(st, build(x, space));
     TRY(st, rt_bind_space(x, space));
     TRY(st, build_ready(x, true));
+    bound_of(x)->memory->index_bytes += (size_t)(x->rt->count.allocated_bytes - before);
     st = rt_memory_grow(x, bound_of(x)->memory);
 out:
     return st;
@@ -318,4 +320,8 @@ out:
 
 void rt_bind_close(RtExec *x) {
     if (x->rt->bound) rt_dataset_close(bound_of(x)->data);
+}
+
+bool rt_bind_is_mapped(const RtExec *x, int buf) {
+    return x->buf[buf] && rt_pool_maps(&x->rt->bound->data->pool, x->buf[buf]);
 }

@@ -26,6 +26,8 @@ typedef struct RtBound {
  * type and order allow, converted copies elsewhere. */
 gnnc_status rt_bind(RtExec *x, RtMemory *memory, const char *dir, int64_t split);
 void rt_bind_close(RtExec *x);
+/* Does DATA buffer `buf` lie in a mapped file? */
+bool rt_bind_is_mapped(const RtExec *x, int buf);
 
 /* bind_map.c: the buffers of maps and row keys whose space is ready. */
 gnnc_status rt_bind_space(RtExec *x, int space);

@@ -147,14 +147,15 @@ static void print_memory(RtCli *c) {
     gnnc_memory m;
     if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
     const double mib = 1 << 20;
-    size_t all = m.data_bytes + m.parameter_bytes + m.saved_bytes + m.arena_bytes;
     puts("\nMemory, MiB");
-    printf("  data (columns, indices)      %10.2f\n", (double)m.data_bytes / mib);
+    printf("  columns in mapped files      %10.2f\n", (double)m.data_bytes / mib);
+    printf("  index arrays, conversions    %10.2f\n", (double)m.index_bytes / mib);
     printf("  parameters, optimizer, best  %10.2f\n", (double)m.parameter_bytes / mib);
     printf("  saved at load, outputs       %10.2f\n", (double)m.saved_bytes / mib);
     printf("  working memory of a step     %10.2f  (%.2f without sharing)\n",
            (double)m.arena_bytes / mib, (double)m.unpacked_bytes / mib);
-    printf("  in all                       %10.2f\n", (double)all / mib);
+    printf("  working memory of libraries  %10.2f\n", (double)m.library_bytes / mib);
+    printf("  peak, all of it              %10.2f\n", (double)m.all_bytes / mib);
 }
 
 static void print_phases(const RtCli *c) {

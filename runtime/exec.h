@@ -40,6 +40,8 @@ gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 /* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
  * lost at the next call.  NULL: out of memory (recorded).  Allocates only where it grows. */
 void *rt_scratch(RtExec *x, size_t n_bytes);
+size_t rt_gemm_scratch(const rt_gemm *g); /* what rt_gemm_f32 will ask for */
+size_t rt_rank_scratch(int64_t len);
 
 const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase);

@@ -139,6 +139,17 @@ static void plan_tiles(Job *j) {
     j->splits = ceil_div(g->k, j->k_len);
 }
 
+static size_t part_bytes(const Job *j) {
+    return (size_t)((j->splits - 1) * j->g.batch * j->g.m * j->g.n) * sizeof(float);
+}
+
+size_t rt_gemm_scratch(const rt_gemm *g) {
+    if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;
+    Job j = {.g = *g};
+    plan_tiles(&j);
+    return part_bytes(&j);
+}
+
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
     x->rt->count.library_calls++;
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
@@ -150,8 +161,7 @@ gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float
     atomic_init(&j.next, 0);
     plan_tiles(&j);
     if (j.splits > 1) {
-        size_t bytes = (size_t)((j.splits - 1) * g->batch * g->m * g->n) * sizeof(float);
-        j.part = rt_scratch(x, bytes);
+        j.part = rt_scratch(x, part_bytes(&j));
         if (!j.part) return GNNC_E_NOMEM;
     }
     j.n_tiles = j.tiles_m * j.tiles_n * j.splits * g->batch;

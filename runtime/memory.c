@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bind.h"
 #include "pack.h"
 
 static size_t rounded(size_t n) {
@@ -25,10 +26,6 @@ static bool is_fixed(rt_buf_kind k) {
 
 static size_t *account_of(gnnc_memory *m, rt_buf_kind k) {
     switch (k) {
-    case RT_BUF_DATA:
-    case RT_BUF_MAP:
-    case RT_BUF_LOGICAL:
-        return &m->data_bytes;
     case RT_BUF_VAR:
         return &m->parameter_bytes;
     case RT_BUF_TEMP:
@@ -99,24 +96,51 @@ static double mib(size_t n) {
     return (double)n / (1 << 20);
 }
 
-static gnnc_status check_limit(RtExec *x, const gnnc_memory *m, size_t limit) {
-    size_t all = m->data_bytes + m->parameter_bytes + m->saved_bytes + m->arena_bytes;
+static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
+    size_t working = m->arena_bytes + m->library_bytes;
+    size_t all = m->all_bytes =
+        m->data_bytes + m->index_bytes + m->parameter_bytes + m->saved_bytes + working;
     size_t max = limit ? limit : machine_bytes();
     if (all <= max) return GNNC_OK;
     return rt_fail(&x->rt->err, GNNC_E_LIMIT,
-                   "%.1f MiB are needed (data %.1f, parameters %.1f, saved %.1f, working %.1f), "
-                   "%s %.1f MiB",
-                   mib(all), mib(m->data_bytes), mib(m->parameter_bytes), mib(m->saved_bytes),
-                   mib(m->arena_bytes), limit ? "the limit is" : "the machine has", mib(max));
+                   "%.1f MiB are needed (data %.1f, indices %.1f, parameters %.1f, saved %.1f, "
+                   "working %.1f), %s %.1f MiB",
+                   mib(all), mib(m->data_bytes), mib(m->index_bytes), mib(m->parameter_bytes),
+                   mib(m->saved_bytes), mib(working), limit ? "the limit is" : "the machine has",
+                   mib(max));
 }
 
+/* Library calls follow each other, so they share the memory of the largest. */
+static size_t library_need(RtExec *x) {
+    size_t most = 0;
+    for (int i = 0; i < x->program->n_phases; i++) {
+        const rt_phase *ph = &x->program->phases[i];
+        for (int k = 0; ph->cost && k < ph->n_steps; k++) {
+            rt_step_cost c;
+            ph->cost(k, x->n, &c);
+            size_t gemm = rt_gemm_scratch(&c.gemm), rank = rt_rank_scratch(c.rank_len);
+            if (gemm > most) most = gemm;
+            if (rank > most) most = rank;
+        }
+    }
+    return most;
+}
+
+/* Index arrays and converted columns exist already; columns in mapped files are pages that
+ * the first step touches. */
 static gnnc_status measure(RtExec *x, RtMemory *m) {
-    m->need = (gnnc_memory){0};
+    if (m->index_bytes == 0) m->index_bytes = (size_t)x->rt->count.allocated_bytes;
+    m->need = (gnnc_memory){.index_bytes = m->index_bytes, .library_bytes = library_need(x)};
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t n;
+        rt_buf_kind k = x->program->bufs[b].kind;
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
-        *account_of(&m->need, x->program->bufs[b].kind) += rounded(n);
+        if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL) continue;
+        if (k == RT_BUF_DATA)
+            m->need.data_bytes += rt_bind_is_mapped(x, b) ? n : 0;
+        else
+            *account_of(&m->need, k) += rounded(n);
     }
     /* The parameters of the best epoch are kept beside the present ones. */
     for (int v = 0; v < x->program->n_vars; v++) {
@@ -202,6 +226,7 @@ gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m) {
     m->arena = block(x, m->need.arena_bytes, "working memory");
     if (!fixed || !m->arena) return GNNC_E_NOMEM;
     m->arena_bytes = m->need.arena_bytes;
+    if (m->need.library_bytes && !rt_scratch(x, m->need.library_bytes)) return GNNC_E_NOMEM;
     place_fixed(x, fixed);
     place_temps(x, m);
     note_sizes(x, m);

@@ -6,6 +6,7 @@
 
 typedef struct RtMemory {
     gnnc_memory need;
+    size_t index_bytes; /* allocated while binding, and by relations built later */
     size_t *have_bytes; /* [n_bufs] room behind x->buf, for buffers that a later size enlarges */
     void *arena;
     size_t arena_bytes; /* of the block allocated */

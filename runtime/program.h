@@ -271,7 +271,8 @@ typedef struct rt_step_cost {
     int64_t read, gathered,
         written; /* bytes; `gathered` is the part of `read` at computed places */
     int64_t flops;
-    rt_gemm gemm; /* RT_STEP_GEMM: its sizes; else all 0 */
+    rt_gemm gemm;     /* RT_STEP_GEMM: its sizes; else all 0 */
+    int64_t rank_len; /* RT_STEP_RANK: elements ranked together */
 } rt_step_cost;
 /* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);

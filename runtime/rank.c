@@ -55,12 +55,16 @@ static void rank_lane(const float *v, const uint8_t *mask, float *y, int64_t len
     }
 }
 
+size_t rt_rank_scratch(int64_t len) {
+    return 2 * sizeof(Item) * (size_t)len;
+}
+
 gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
                         int64_t len, int64_t inner) {
     x->rt->count.library_calls++;
     if (len > INT32_MAX)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
-    Item *a = rt_scratch(x, 2 * sizeof(Item) * (size_t)len);
+    Item *a = rt_scratch(x, rt_rank_scratch(len));
     if (!a) return GNNC_E_NOMEM;
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {

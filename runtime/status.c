@@ -132,3 +132,11 @@ bool rt_pool_own_mapping(RtPool *pool, void *p, size_t n) {
     pool->blocks = b;
     return true;
 }
+
+bool rt_pool_maps(const RtPool *pool, const void *p) {
+    for (const RtBlock *b = pool->blocks; b; b = b->next) {
+        uintptr_t from = (uintptr_t)b->mapping, at = (uintptr_t)p;
+        if (b->mapping && from <= at && at < from + b->mapping_bytes) return true;
+    }
+    return false;
+}

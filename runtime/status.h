@@ -66,6 +66,8 @@ char *rt_pool_strndup(RtPool *pool, const char *s, size_t n);
 char *rt_pool_printf(RtPool *pool, const char *fmt, ...) RT_PRINTF(2, 3);
 /* The pool unmaps [p, p + n) when it is freed. */
 bool rt_pool_own_mapping(RtPool *pool, void *p, size_t n);
+/* Does p lie in a mapping that the pool owns? */
+bool rt_pool_maps(const RtPool *pool, const void *p);
 
 #define RT_NEW(pool, T) ((T *)rt_pool_alloc((pool), 1, sizeof(T)))
 #define RT_NEWN(pool, T, n) ((T *)rt_pool_alloc((pool), (size_t)(n), sizeof(T)))

@@ -18,6 +18,7 @@ const char *gnnc_version(void) {
 static void *counted_alloc(void *user, size_t n_bytes) {
     gnnc_trainer *t = user;
     t->rt.count.allocations++;
+    t->rt.count.allocated_bytes += (int64_t)n_bytes;
     return t->outer.alloc(t->outer.user, n_bytes);
 }
 
@@ -211,14 +212,14 @@ static gnnc_status set_grain(gnnc_trainer *t) {
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     TRY(st, rt_bind(&t->x, &t->memory, directory, t->options.split));
+    TRY(st, rt_history_reserve(t, t->options.epochs < FIRST_ROWS ? t->options.epochs : FIRST_ROWS));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
     TRY(st, set_grain(t));
     TRY(st, run_load_phase(t));
     TRY(st, set_grain(t)); /* relations made in the load phase have their sizes now */
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
-    TRY(st, alloc_best(t));
-    st = rt_history_reserve(t, t->options.epochs < FIRST_ROWS ? t->options.epochs : FIRST_ROWS);
+    st = alloc_best(t);
 out:
     return st;
 }

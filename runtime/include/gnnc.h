@@ -171,21 +171,25 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path);
 
 /* ---- insight -------------------------------------------------------------------------- */
 typedef struct gnnc_memory {
-    size_t data_bytes;      /* columns, mapped or converted, and index arrays */
+    size_t data_bytes;      /* columns used in the mapped files */
+    size_t index_bytes;     /* index arrays, converted columns, tables: allocated while binding */
     size_t parameter_bytes; /* parameters, states, optimizer state, kept copy */
     size_t saved_bytes;     /* computed at load; outputs and inputs */
     size_t arena_bytes;     /* working memory of a step, packed by lifetime */
     size_t unpacked_bytes;  /* what that would be without sharing */
+    size_t library_bytes;   /* working memory of library calls */
+    size_t all_bytes;       /* the peak: everything above but unpacked_bytes */
 } gnnc_memory;
 /* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);
 
 typedef struct gnnc_counters {
-    int64_t steps;         /* train phases run */
-    int64_t allocations;   /* by the trainer, since create */
-    int64_t launches;      /* kernels */
-    int64_t library_calls; /* matrix products, ranks */
-    int64_t read_backs;    /* times results were read on the host */
+    int64_t steps;           /* train phases run */
+    int64_t allocations;     /* by the trainer, since create */
+    int64_t allocated_bytes; /* of these; nothing is returned before destroy */
+    int64_t launches;        /* kernels */
+    int64_t library_calls;   /* matrix products, ranks */
+    int64_t read_backs;      /* times results were read on the host */
 } gnnc_counters;
 void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out);
 
