@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
+
+#include "tuned.h"
 
 enum { N_META = 24 };
 
@@ -29,20 +30,6 @@ typedef struct {
 } File;
 
 /* ---- what identifies a run ------------------------------------------------------- */
-static const char *machine_kind(RtPool *pool) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("bmi2");
-    bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512vl");
-    return rt_pool_printf(pool, "x86-64-v%d", v4 ? 4 : v3 ? 3 : 2);
-#else
-    struct utsname u;
-    return rt_pool_printf(pool, "%s", uname(&u) == 0 ? u.machine : "unknown");
-#endif
-}
-
 /* "paper=2708 F=1433 ..": a checkpoint belongs to data of these sizes. */
 static const char *sizes_text(gnnc_trainer *t, RtPool *pool) {
     char *text = rt_pool_printf(pool, "%s", "");
@@ -87,7 +74,7 @@ static void put_identity(File *o) {
     put_meta(o, "program", "%016" PRIx64, t->program->fingerprint);
     put_meta(o, "compiler", "%s", t->program->compiler);
     put_meta(o, "options", "%s", t->program->options);
-    const char *machine = machine_kind(&o->pool), *sizes = sizes_text(t, &o->pool);
+    const char *machine = rt_machine_kind(&o->pool), *sizes = sizes_text(t, &o->pool);
     o->nomem |= !machine || !sizes;
     put_meta(o, "machine", "%s", machine ? machine : "");
     put_meta(o, "sizes", "%s", sizes ? sizes : "");
@@ -195,7 +182,7 @@ static gnnc_status check_identity(File *o) {
     TRY(st, check_same(o, "program", program, "version of the model"));
     TRY(st, check_same(o, "sizes", sizes_text(t, &o->pool), "data set"));
     TRY(st, check_same(o, "split", split, "split"));
-    const char *machine = rt_tensors_meta(&o->f, "machine"), *here = machine_kind(&o->pool);
+    const char *machine = rt_tensors_meta(&o->f, "machine"), *here = rt_machine_kind(&o->pool);
     if (machine && here && strcmp(machine, here) != 0)
         rt_message(&t->rt, "%s was written on %s; on %s the last bits may differ", o->path, machine,
                    here);

@@ -29,6 +29,8 @@ static int dispatch(RtCli *c) {
         return rt_cli_write_values(c);
     case RT_CMD_BENCH:
         return rt_cli_bench(c);
+    case RT_CMD_TUNE:
+        return rt_cli_tune(c);
     }
     return RT_EXIT_USAGE;
 }

@@ -14,6 +14,7 @@ typedef enum {
     RT_CMD_PREDICT,
     RT_CMD_EMBED,
     RT_CMD_BENCH,
+    RT_CMD_TUNE,
     RT_CMD_INFO,
     RT_CMD_HELP,
     RT_CMD_VERSION
@@ -28,7 +29,7 @@ typedef struct RtCli {
     const char *data, *checkpoint, *resume, *weights, *out, *layer;
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     RtLogMode log;
-    bool json, profile;
+    bool json, profile, no_tuned;
     const char *trace;            /* --trace FILE */
     gnnc_limits limits;           /* --profile: of this machine */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
@@ -68,5 +69,6 @@ int rt_cli_train(RtCli *c);
 int rt_cli_eval(RtCli *c);
 int rt_cli_write_values(RtCli *c); /* predict, embed */
 int rt_cli_bench(RtCli *c);
+int rt_cli_tune(RtCli *c);
 
 #endif

@@ -146,3 +146,12 @@ int rt_cli_bench(RtCli *c) {
         print_text(&b, u.ru_maxrss);
     return rt_cli_profile_end(c);
 }
+
+/* At most this long beyond one step of each way, so that it ends within a minute. */
+int rt_cli_tune(RtCli *c) {
+    enum { SECONDS = 30 };
+    gnnc_trainer_set_int(c->t, "tuned", 0);
+    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
+    if (gnnc_trainer_tune(c->t, SECONDS) != GNNC_OK) return rt_cli_failed(c);
+    return RT_EXIT_OK;
+}

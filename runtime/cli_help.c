@@ -105,13 +105,15 @@ void rt_cli_help(const RtCli *c, FILE *f) {
     fprintf(f, "%s: trains and runs model %s (%s)\n\n", c->prog,
             c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
     fprintf(f, "Usage: %s [COMMAND] --data DIR [OPTION]..\n\n", c->prog);
-    fprintf(f,
-            "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
-            "  eval           metrics of --weights\n"
-            "  predict        the model's result for every row, to --out (.npy)\n"
-            "  embed LAYER    a hidden layer's result, to --out (.npy)\n"
-            "  bench          time of a train step and of an inference\n"
-            "  info           the model; with --data also shapes and memory\n");
+    fprintf(
+        f,
+        "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
+        "  eval           metrics of --weights\n"
+        "  predict        the model's result for every row, to --out (.npy)\n"
+        "  embed LAYER    a hidden layer's result, to --out (.npy)\n"
+        "  bench          time of a train step and of an inference\n"
+        "  tune           try threads and grains on these data for half a minute, keep the best\n"
+        "  info           the model; with --data also shapes and memory\n");
     print_needs(c, f);
     fprintf(f, "\nModel\n");
     print_vars(c, RT_VAR_PARAM, "  parameters: ", f);

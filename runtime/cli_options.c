@@ -17,6 +17,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
     {"--threads", "N", "0 = one per core; results do not depend on it", RT_OPT_INT, 0, "threads"},
     {"--serial-ns", "N", "steps estimated to take less run on one thread; as --threads", RT_OPT_INT,
      0, "serial_ns"},
+    {"--no-tuned", NULL, "ignore what tune kept beside the data", RT_OPT_FLAG,
+     offsetof(RtCli, no_tuned), NULL},
     {"--split", "K", "which of the data's splits, from 0", RT_OPT_INT, 0, "split"},
     {"--max-memory", "N", "bytes, or with K, M, G: refuse to start above it", RT_OPT_BYTES, 0,
      "max_memory"},
@@ -152,8 +154,9 @@ static int parse_option(RtCli *c, int argc, char **argv, int *i) {
 }
 
 static int parse_word(RtCli *c, const char *word, int at) {
-    static const char *const name[] = {"train", "eval", "predict", "embed", "bench", "info"};
-    for (int k = 0; at == 0 && k < 6; k++)
+    static const char *const name[] = {"train", "eval", "predict", "embed",
+                                       "bench", "tune", "info"};
+    for (int k = 0; at == 0 && k < 7; k++)
         if (strcmp(word, name[k]) == 0) {
             c->command = (RtCommand)k;
             return RT_EXIT_OK;
@@ -191,5 +194,6 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
             argv[i][0] == '-' ? parse_option(c, argc, argv, &i) : parse_word(c, argv[i], n_words++);
         if (code != RT_EXIT_OK) return code;
     }
+    if (c->no_tuned) gnnc_trainer_set_int(c->t, "tuned", 0);
     return check_needs(c);
 }

@@ -9,6 +9,7 @@
 
 #include "bind.h"
 #include "init.h"
+#include "tuned.h"
 
 const char *gnnc_version(void) {
     return GNNC_VERSION;
@@ -32,7 +33,8 @@ static void default_options(gnnc_trainer *t) {
     t->options = (RtOptions){.epochs = r->present ? r->epochs : 0,
                              .lr = r->lr,
                              .weight_decay = r->weight_decay,
-                             .serial_ns = -1};
+                             .serial_ns = -1,
+                             .tuned = 1};
 }
 
 static gnnc_status create_tables(gnnc_trainer *t) {
@@ -111,6 +113,7 @@ static const IntOption INT_OPTIONS[] = {
     {"split", offsetof(RtOptions, split), 0, INT_MAX},
     {"max_memory", offsetof(RtOptions, max_memory), 0, INT64_MAX},
     {"serial_ns", offsetof(RtOptions, serial_ns), -1, INT64_MAX},
+    {"tuned", offsetof(RtOptions, tuned), 0, 1},
 };
 
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
@@ -158,8 +161,7 @@ gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void 
 }
 
 /* ---- load -------------------------------------------------------------------- */
-/* Cores that this process may run on. */
-static int usable_cores(void) {
+int rt_usable_cores(void) {
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     return n > 0 ? n : 1;
@@ -202,11 +204,9 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
 /* Rows of history that come without an allocation between epochs; untouched ones cost none. */
 enum { FIRST_ROWS = 1 << 16 };
 
-/* A step of less than about this is faster alone, even where the other threads are awake. */
-enum { SERIAL_NS = 20000 };
-
 static gnnc_status set_grain(gnnc_trainer *t) {
-    return rt_grain_set(&t->x, t->options.serial_ns < 0 ? SERIAL_NS : t->options.serial_ns);
+    int64_t ns = t->options.serial_ns;
+    return rt_grain_set(&t->x, ns < 0 ? RT_SERIAL_NS : ns);
 }
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
@@ -224,14 +224,37 @@ out:
     return st;
 }
 
+/* What was tuned counts where the user chose nothing. */
+static void use_tuned(gnnc_trainer *t, const char *directory) {
+    RtOptions *o = &t->options;
+    RtChoice c;
+    if (!o->tuned || o->threads || o->serial_ns >= 0 || !rt_tuned_find(t, directory, &c)) return;
+    o->threads = c.threads;
+    o->serial_ns = c.serial_ns;
+}
+
+static gnnc_status start_team(gnnc_trainer *t) {
+    int cores = rt_usable_cores();
+    t->x.threads = t->options.threads ? (int)t->options.threads : cores;
+    return rt_team_start(&t->rt.team, &t->rt.pool.from, t->x.threads, cores, &t->rt.err);
+}
+
+gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns) {
+    rt_team_stop(t->rt.team);
+    t->rt.team = NULL;
+    t->options.threads = threads;
+    t->options.serial_ns = serial_ns;
+    gnnc_status st = start_team(t);
+    return st == GNNC_OK ? set_grain(t) : st;
+}
+
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     rt_trainer_begin(t);
     if (t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "data were loaded before");
     t->planned = true;
-    int cores = usable_cores();
-    t->x.threads = t->options.threads ? (int)t->options.threads : cores;
+    use_tuned(t, directory);
     start_schedule(t);
-    gnnc_status st = rt_team_start(&t->rt.team, &t->rt.pool.from, t->x.threads, cores, &t->rt.err);
+    gnnc_status st = start_team(t);
     if (st == GNNC_OK) st = prepare(t, directory);
     t->loaded = st == GNNC_OK;
     return st;

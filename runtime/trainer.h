@@ -12,6 +12,7 @@
 typedef struct RtOptions {
     int64_t epochs, seed, threads, split, max_memory;
     int64_t serial_ns; /* steps estimated to take less run on one thread; -1 = the default */
+    int64_t tuned;     /* use the choice kept beside the data */
     double lr, weight_decay;
     bool has_epochs, has_lr, has_weight_decay; /* set by the host, not the model's default */
 } RtOptions;
@@ -64,6 +65,12 @@ struct gnnc_trainer {
 /* Every API call starts with this: the last call's message goes. */
 void rt_trainer_begin(gnnc_trainer *t);
 gnnc_status rt_trainer_need_data(gnnc_trainer *t);
+
+/* Cores that this process may run on. */
+int rt_usable_cores(void);
+/* Other threads, another limit for steps that run alone; results do not change. */
+gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns);
+enum { RT_SERIAL_NS = 20000 }; /* a step of less is faster alone, even beside threads that wait */
 
 size_t rt_var_bytes(gnnc_trainer *t, int var);
 /* The best epoch's copy of a shown variable; the present value where there is none. */

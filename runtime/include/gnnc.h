@@ -82,6 +82,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "max_memory"  bytes the trainer may need at most; 0 (default) = what the machine has
  *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
  *                 else 20000; results do not depend on it
+ *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
  * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
  * an input), default: the model's.
  * Returns GNNC_E_MISSING (no such option), GNNC_E_RANGE, GNNC_E_STATE (after load). */
@@ -221,6 +222,14 @@ typedef struct gnnc_limits {
     double bytes_per_s, flops_per_s;
 } gnnc_limits;
 gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out);
+
+/* Times the ways there are to run this program on these data (numbers of threads; which
+ * steps are too short to share) for at most `seconds` and at least once each, chooses
+ * the fastest and keeps it in tuned.json in the data directory, where later trainers of the
+ * same program on the same kind of machine find it.  Results never depend on it.  Trains
+ * on the way: destroy the trainer afterwards.  Each way is told as a message.
+ * GNNC_E_IO: the choice could not be kept. */
+gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds);
 
 /* Runs one phase of the program ("train", "eval", "predict", ..) as it is: for tests and
  * tools.  A train phase uses and advances the step number. */

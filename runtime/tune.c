@@ -1,0 +1,135 @@
+/* Which way of running this program is the fastest here: measured, not modelled.
+ *
+ * The ways take turns, a few steps each, so that a disturbance of the machine falls on
+ * all of them; the lower quartile of a way's times is compared, since disturbances only
+ * add.  A way with more threads must win by some per cent. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bind.h"
+#include "tuned.h"
+
+enum { MAX_WAYS = 48, MAX_SAMPLES = 60, STEPS_PER_TURN = 3 };
+
+typedef struct {
+    RtChoice c;
+    int n;
+    double s[MAX_SAMPLES];
+} Way;
+
+typedef struct {
+    gnnc_trainer *t;
+    const char *phase;
+    Way *way;
+    int n;
+    double until;
+} Tune;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Every number of threads on small machines, powers of two and all of them on large ones. */
+static int next_threads(int n, int cores) {
+    int next = cores <= 8 ? n + 1 : 2 * n;
+    return n < cores && next > cores ? cores : next;
+}
+
+static void list_ways(Tune *u, int cores) {
+    static const int64_t limits[] = {0, 5000, RT_SERIAL_NS, 80000, 320000};
+    for (int n = 1; n <= cores; n = next_threads(n, cores))
+        for (size_t i = 0; i < sizeof limits / sizeof *limits && u->n < MAX_WAYS; i++) {
+            if (n == 1 && limits[i] != RT_SERIAL_NS) continue; /* alone is alone */
+            u->way[u->n++].c = (RtChoice){n, limits[i]};
+        }
+}
+
+static gnnc_status take_turn(Tune *u, Way *w) {
+    gnnc_status st = rt_trainer_share(u->t, w->c.threads, w->c.serial_ns);
+    if (st == GNNC_OK) st = gnnc_trainer_run_phase(u->t, u->phase); /* caches, awake threads */
+    for (int i = 0; i < STEPS_PER_TURN && st == GNNC_OK; i++) {
+        double begin = now();
+        if (w->n == MAX_SAMPLES || (w->n > 0 && begin > u->until)) break;
+        st = gnnc_trainer_run_phase(u->t, u->phase);
+        w->s[w->n++] = now() - begin;
+    }
+    return st;
+}
+
+static gnnc_status measure(Tune *u) {
+    gnnc_status st = GNNC_OK;
+    for (int turn = 0; turn < MAX_SAMPLES / STEPS_PER_TURN; turn++)
+        for (int i = 0; i < u->n; i++) {
+            if (turn > 0 && now() > u->until) return GNNC_OK;
+            if ((st = take_turn(u, &u->way[i])) != GNNC_OK) return st;
+        }
+    return st;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double typical(Way *w) {
+    qsort(w->s, (size_t)w->n, sizeof *w->s, ascending);
+    return w->s[w->n / 4];
+}
+
+static Way *choose(Tune *u) {
+    static const double margin = 0.98;
+    Way *best = NULL;
+    double least = 0;
+    for (int i = 0; i < u->n; i++) {
+        double s = typical(&u->way[i]);
+        bool more = best && u->way[i].c.threads > best->c.threads;
+        if (!best || s < least * (more ? margin : 1)) least = s, best = &u->way[i];
+        rt_message(&u->t->rt, "%lld thread%s, steps under %lld us alone: %.3f ms",
+                   (long long)u->way[i].c.threads, u->way[i].c.threads == 1 ? "" : "s",
+                   (long long)(u->way[i].c.serial_ns / 1000), 1e3 * s);
+    }
+    return best;
+}
+
+static const char *phase_to_time(const rt_program *p) {
+    static const char *const name[] = {"train", "predict", "eval"};
+    for (int i = 0; i < 3; i++)
+        if (rt_phase_find(p, name[i])) return name[i];
+    return p->n_phases ? p->phases[0].name : NULL;
+}
+
+static gnnc_status run(Tune *u) {
+    gnnc_trainer *t = u->t;
+    gnnc_status st = measure(u);
+    if (st != GNNC_OK) return st;
+    Way *best = choose(u);
+    double ms = 1e3 * typical(best);
+    st = rt_trainer_share(t, best->c.threads, best->c.serial_ns);
+    if (st == GNNC_OK) st = rt_tuned_keep(t, t->rt.bound->dir, &best->c, ms);
+    if (st != GNNC_OK) return st;
+    rt_message(&t->rt, "kept in %s/tuned.json: --threads %lld --serial-ns %lld", t->rt.bound->dir,
+               (long long)best->c.threads, (long long)best->c.serial_ns);
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds) {
+    rt_trainer_begin(t);
+    RtPool pool;
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    rt_pool_init(&pool, &t->outer);
+    Tune u = {.t = t, .phase = phase_to_time(t->program), .until = now() + seconds};
+    u.way = RT_NEWN(&pool, Way, MAX_WAYS);
+    list_ways(&u, u.way ? rt_usable_cores() : 0);
+    if (!u.way)
+        st = rt_fail_nomem(&t->rt.err, "tuning");
+    else if (!u.phase)
+        st = rt_fail(&t->rt.err, GNNC_E_MISSING, "the program has no phase to time");
+    else
+        st = run(&u);
+    rt_pool_free(&pool);
+    return st;
+}
