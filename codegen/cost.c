@@ -211,7 +211,6 @@ static void loop(Walk *w, const LStmt *f) {
     d.loops |= w->nest[w->depth].instead;
     w->reg[f->var->id] = d;
     w->depth++;
-    if (f->perm) note_access(w, f->perm, NULL, times(w, d.loops), false);
     block(w, f->body);
     w->depth--;
 }

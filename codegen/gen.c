@@ -63,9 +63,65 @@ static void renumber(LStmt *s, int *next) {
     }
 }
 
+/* ---- what nobody reads ---------------------------------------------------------- */
+/* An element's number is loaded where a segment is opened, before anyone asks for it. */
+static void count_uses(const LStmt *s, int *uses) {
+    for (; s; s = s->next) {
+        for (int i = 0; i < s->n_arg; i++) uses[s->arg[i]->id]++;
+        bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+        for (int i = 0; access && i < s->buf->rank; i++) uses[s->idx[i]->id]++;
+        if (s->src) uses[s->src->id]++;
+        if (s->cond) uses[s->cond->id]++;
+        if (s->at) uses[s->at->id]++;
+        count_uses(s->body, uses);
+    }
+}
+
+static bool drop_unused(LStmt **at, const int *uses) {
+    bool dropped = false;
+    for (LStmt *s = *at; s; s = *at) {
+        if (s->body) dropped |= drop_unused(&s->body, uses);
+        if (s->dst && uses[s->dst->id] == 0) {
+            *at = s->next;
+            dropped = true;
+        } else {
+            at = &s->next;
+        }
+    }
+    return dropped;
+}
+
+static bool mentions(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next)
+        if (s->buf == b || s->ptr == b || mentions(s->body, b)) return true;
+    return false;
+}
+
+static void drop_arguments(Gen *g) {
+    int n = 0;
+    for (int i = 0; i < g->k->bufs.n; i++) {
+        LBuf *b = g->k->bufs.v[i];
+        if (!mentions(g->k->body, b)) continue;
+        b->id = n;
+        g->arg_buf.v[n] = g->arg_buf.v[i];
+        g->k->bufs.v[n++] = b;
+    }
+    g->k->bufs.n = g->arg_buf.n = n;
+}
+
+static void drop_dead(Gen *g) {
+    int *uses = NEWN(g->a, int, (size_t)g->reg_scope.n);
+    do {
+        memset(uses, 0, (size_t)g->reg_scope.n * sizeof *uses);
+        count_uses(g->k->body, uses);
+    } while (drop_unused(&g->k->body, uses));
+    drop_arguments(g);
+}
+
 LKernel *cg_gen_done(Gen *g) {
     assert(g->cur == g->root);
     g->k->body = g->root->head;
+    drop_dead(g);
     renumber(g->k->body, &g->k->n_regs);
     return g->k;
 }
@@ -190,14 +246,15 @@ LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var
 
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint) {
     LBuf *ptr = cg_arg_map(g, m, LB_MAP_PTR);
-    LBuf *perm = map_is_sorted(m) ? NULL : cg_arg_map(g, m, LB_MAP_PERM);
-    LStmt *st = open_loop(g, LR_SEGMENT, hint);
+    bool sorted = map_is_sorted(m);
+    LBuf *perm = sorted ? NULL : cg_arg_map(g, m, LB_MAP_PERM);
+    LStmt *st = open_loop(g, LR_SEGMENT, sorted ? hint : "k");
     st->ptr = ptr;
-    st->perm = perm;
     st->at = at;
-    SegVar sv = {.var = st->var, .map = m, .at = at};
+    LReg *e = sorted ? st->var : cg_cast(g, cg_load(g, perm, &st->var, hint), DT_I64);
+    SegVar sv = {.var = e, .pos = st->var, .map = m, .at = at};
     vec_push(g->a, &g->segs, sv);
-    return st->var;
+    return e;
 }
 
 LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent,
@@ -277,6 +334,7 @@ static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {
     return true;
 }
 
+/* Arguments of one buffer are told apart by their dimensions. */
 static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int rank,
                  const Expr *const *dim) {
     for (int i = 0; i < g->k->bufs.n; i++)
@@ -328,10 +386,20 @@ LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part) {
         [LB_MAP_IDX] = "", [LB_MAP_PTR] = "_ptr", [LB_MAP_PERM] = "_perm"};
     const Expr *one = expr_const(g->a, 1);
     const Expr *n = part == LB_MAP_PTR ? expr_add(g->a, m->to->size, one) : m->from->size;
-    LBuf *b = arg(g, part, cg_map_buf(g->lo, m, part),
+    LBuf *b = arg(g, part, cg_map_buf(g->lo, m, part, NULL),
                   arena_printf(g->a, "%s%s", text_maps.word[m->kind], suffix[part]),
                   part == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
     b->map = m;
+    return b;
+}
+
+LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by) {
+    const char *name =
+        arena_printf(g->a, "%s_by_%s", text_maps.word[m->kind], text_maps.word[by->kind]);
+    int buf = cg_map_buf(g->lo, m, LB_MAP_IDX, by);
+    LBuf *b = arg(g, LB_MAP_IDX, buf, name, DT_I32, 1, &m->from->size);
+    b->map = m;
+    b->by = by;
     return b;
 }
 

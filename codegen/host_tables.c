@@ -71,7 +71,7 @@ static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
         if (b->kind != kind) continue;
         if (kind == PB_DATA && b->col == what) return i;
         if (kind == PB_VAR && b->var == what) return i;
-        if (kind == PB_MAP && b->map == what && (int)b->map_part == part) return i;
+        if (kind == PB_MAP && b->map == what && (int)b->map_part == part && !b->by) return i;
     }
     return -1;
 }
@@ -142,10 +142,10 @@ static void emit_buf(Host *h, const PBuf *b) {
     host_printf(h, ", .kind = RT_BUF_%s, .dt = %s, .io_name = ", kind[b->kind], dtype_enum(b->dt));
     host_string(h, b->io_name);
     host_printf(h,
-                ", .space = %d, .stream = %d,\n        .phase = %d, .first = %d, .last = %d, .rank "
-                "= %d},\n",
-                space, b->kind == PB_KEY ? b->stream : -1,
-                b->kind == PB_TEMP || b->kind == PB_OUTPUT ? b->phase : -1,
+                ", .space = %d, .stream = %d, .map = %d, .by = %d,\n        .phase = %d, .first = "
+                "%d, .last = %d, .rank = %d},\n",
+                space, b->kind == PB_KEY ? b->stream : -1, b->map ? b->map->id : -1,
+                b->by ? b->by->id : -1, b->kind == PB_TEMP || b->kind == PB_OUTPUT ? b->phase : -1,
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0);
 }

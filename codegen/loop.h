@@ -30,7 +30,8 @@ struct LReg {
 typedef enum {
     LB_VALUE,    /* a value of the graph IR, row-major over `dims` */
     LB_LOCAL,    /* a local array of this kernel; all extents constant; rank 0 = one scalar */
-    LB_MAP_IDX,  /* i32[from]: m(a) */
+    LB_MAP_IDX,  /* i32[from]: m(a); with `by`, in the order of that map's segments:
+                    m(perm[k]) */
     LB_MAP_PTR,  /* i64[to + 1]: segment bounds */
     LB_MAP_PERM, /* i32[from]: k-th entry in segment order -> element of from; only for unsorted
                     maps */
@@ -48,6 +49,7 @@ struct LBuf {
     bool written; /* stored to by this kernel; others are read-only and never alias written ones */
     const Op *value; /* LB_VALUE: whose value it holds (the plan binds it); NULL for partials */
     Map *map;        /* LB_MAP_* */
+    Map *by;         /* LB_MAP_IDX: an unsorted map of the same elements, or NULL */
     Space *space;    /* LB_LOGICAL */
     int stream;      /* LB_KEY */
     int partial; /* LB_VALUE with value NULL: scratch number from 1, shared with the next kernel of
@@ -101,7 +103,7 @@ struct LStmt {
     LReg *var; /* L_FOR */
     LRangeKind range;
     const Expr *extent; /* EXTENT: 0 .. extent;  CHUNK: the whole range being split */
-    LBuf *ptr, *perm;   /* SEGMENT: k in ptr[at] .. ptr[at+1], var = perm ? perm[k] : k */
+    LBuf *ptr;          /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments */
     LReg *at;           /* SEGMENT: which;  CHUNK: chunk number c in 0 .. n_chunks */
     const Expr
         *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */

@@ -140,6 +140,7 @@ static bool map_arg(Reader *r) {
     int part = 0;
     if (!b || !parse_word(&r->p, &parts, "idx, ptr or perm", &part)) return false;
     if (!parse_map(&r->p, &b->map)) return false;
+    if (parse_accept_word(&r->p, "by") && !parse_map(&r->p, &b->by)) return false;
     b->kind = (LBufKind)(LB_MAP_IDX + part);
     const Expr *one = expr_const(r->p.a, 1);
     if (b->kind == LB_MAP_PTR)
@@ -196,8 +197,7 @@ static bool body(Reader *r, LStmt *s) {
 static bool segment(Reader *r, LStmt *s) {
     s->range = LR_SEGMENT;
     if (!buf(r, &s->ptr) || !parse_expect(&r->p, '[') || !use(r, &s->at)) return false;
-    if (!parse_expect(&r->p, ']')) return false;
-    return !parse_accept_word(&r->p, "by") || buf(r, &s->perm);
+    return parse_expect(&r->p, ']');
 }
 
 static bool chunk(Reader *r, LStmt *s) {

@@ -65,6 +65,9 @@ static void argument(StrBuf *b, const LBuf *buf) {
     case LB_MAP_PERM:
         sb_printf(b, "map %s: %s ", buf->name, loop_part_words[buf->kind]);
         ir_map_print(b, buf->map);
+        if (!buf->by) break;
+        sb_puts(b, " by ");
+        ir_map_print(b, buf->by);
         break;
     case LB_LOGICAL:
         sb_printf(b, "logical %s: ", buf->name);
@@ -90,7 +93,6 @@ static void range(StrBuf *b, const LStmt *s) {
         sb_printf(b, "segment %s[", s->ptr->name);
         reg(b, s->at);
         sb_puts(b, "]");
-        if (s->perm) sb_printf(b, " by %s", s->perm->name);
         break;
     case LR_CHUNK:
         sb_puts(b, "chunk ");

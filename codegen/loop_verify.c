@@ -141,8 +141,7 @@ static bool range(Check *c, const LStmt *s) {
         return s->extent || bad(c, "a loop has no extent");
     case LR_SEGMENT:
         if (!s->ptr || s->ptr->kind != LB_MAP_PTR) return bad(c, "a segment has no bounds");
-        if (s->perm && s->perm->kind != LB_MAP_PERM) return bad(c, "a segment has no permutation");
-        return buffer(c, s->ptr) && (!s->perm || buffer(c, s->perm)) && use(c, s->at, DT_I64);
+        return buffer(c, s->ptr) && use(c, s->at, DT_I64);
     case LR_CHUNK:
         if (!s->extent || !s->n_chunks) return bad(c, "a chunk has no extent");
         return use(c, s->at, DT_I64);
@@ -187,6 +186,15 @@ static bool block(Check *c, const LStmt *s, int depth) {
     return true;
 }
 
+static bool arguments(Check *c) {
+    for (int i = 0; i < c->k->bufs.n; i++) {
+        const LBuf *b = c->k->bufs.v[i];
+        if (b->by && (b->kind != LB_MAP_IDX || b->by->from != b->map->from || map_is_sorted(b->by)))
+            return bad(c, "%s cannot be in the order of that map's segments", b->name);
+    }
+    return true;
+}
+
 bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
     (void)m;
     Check c = {.c = ctx, .k = k, .span = k->span, .ok = true};
@@ -195,6 +203,6 @@ bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
     c.once = NEWN(ctx->a, bool, n);
     c.declared = NEWN(ctx->a, bool, l);
     c.known = NEWN(ctx->a, bool, l);
-    block(&c, k->body, 0);
+    if (arguments(&c)) block(&c, k->body, 0);
     return c.ok;
 }

@@ -76,9 +76,9 @@ typedef struct {
 } Tile;
 
 typedef struct {
-    LReg *var;
+    LReg *var, *pos; /* an element and its position in the order of segments */
     Map *map;
-    LReg *at; /* the loop over var runs through segment `at` of map */
+    LReg *at; /* the loop over pos runs through segment `at` of map */
 } SegVar;
 
 typedef struct {
@@ -152,6 +152,7 @@ LBuf *cg_arg_value(Gen *g, const Op *op,
 LBuf *cg_arg_flat(Gen *g, const Op *op);
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim);
 LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part);
+LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by); /* IDX in the order of another map's segments */
 LBuf *cg_arg_logical(Gen *g, Space *s);
 LBuf *cg_arg_key(Gen *g, int stream);
 
@@ -206,7 +207,7 @@ PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Exp
 int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
 int cg_source_buf(Lower *lo, const Op *op);
 int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
-int cg_map_buf(Lower *lo, Map *m, LBufKind part);
+int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 int cg_logical_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);

@@ -5,6 +5,7 @@
  * found again in the memo, so a value used twice at the same index is computed
  * once, and common index arithmetic likewise. */
 #include "codegen/lower.h"
+#include "ir/text.h"
 
 #include <assert.h>
 #include <string.h>
@@ -28,12 +29,16 @@ static void memo_add(Gen *g, const void *what, int n, LReg *const *key, LReg *re
 
 /* ---- maps -------------------------------------------------------------------------- */
 LReg *cg_map_at(Gen *g, Map *m, LReg *from) {
-    for (int i = g->segs.n - 1; i >= 0; i--)
-        if (g->segs.v[i].var == from && g->segs.v[i].map == m) return g->segs.v[i].at;
+    const SegVar *seg = NULL;
+    for (int i = g->segs.n - 1; i >= 0 && !seg; i--)
+        if (g->segs.v[i].var == from) seg = &g->segs.v[i];
+    if (seg && seg->map == m) return seg->at;
     LReg *r = memo_find(g, m, 1, &from);
     if (r) return r;
-    LBuf *idx = cg_arg_map(g, m, LB_MAP_IDX);
-    r = cg_cast(g, cg_load(g, idx, &from, idx->name), DT_I64);
+    bool by = seg && seg->pos != seg->var;
+    LBuf *idx = by ? cg_arg_map_by(g, m, seg->map) : cg_arg_map(g, m, LB_MAP_IDX);
+    LReg *at = by ? seg->pos : from;
+    r = cg_cast(g, cg_load(g, idx, &at, text_maps.word[m->kind]), DT_I64);
     memo_add(g, m, 1, &from, r);
     return r;
 }

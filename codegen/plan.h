@@ -31,6 +31,7 @@ typedef struct {
     Var *var;
     Map *map;
     LBufKind map_part;      /* PB_MAP: LB_MAP_IDX, _PTR or _PERM */
+    Map *by;                /* PB_MAP: LB_MAP_IDX in the order of this map's segments; or NULL */
     Space *space;           /* PB_LOGICAL */
     int stream;             /* PB_KEY */
     int phase, first, last; /* PB_TEMP: steps between which it holds a value */

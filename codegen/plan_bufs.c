@@ -115,16 +115,18 @@ static const char *map_name(Lower *lo, const Map *m) {
     return cg_ident(lo->a, name);
 }
 
-int cg_map_buf(Lower *lo, Map *m, LBufKind part) {
+int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
-    const char *key = arena_printf(lo->a, "map %d %d", m->id, (int)part);
+    const char *key = arena_printf(lo->a, "map %d %d %d", m->id, (int)part, by ? by->id : -1);
     if (known(lo, key)) return known(lo, key)->id;
     bool ptr = part == LB_MAP_PTR;
     const Expr *n = ptr ? expr_add(lo->a, m->to->size, expr_const(lo->a, 1)) : m->from->size;
-    PBuf *b = cg_new_buf(lo, PB_MAP, arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[part]),
-                         ptr ? DT_I64 : DT_I32, n);
+    const char *name = arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[part]);
+    if (by) name = arena_printf(lo->a, "%s_by_%s", name, map_name(lo, by));
+    PBuf *b = cg_new_buf(lo, PB_MAP, name, ptr ? DT_I64 : DT_I32, n);
     b->map = m;
+    b->by = by;
     b->map_part = part;
     remember(lo, key, b);
     return b->id;

@@ -145,12 +145,21 @@ out:
 }
 
 /* ---- columns -------------------------------------------------------------------- */
+static bool is_map_used(const rt_program *p, int map) {
+    const rt_map *m = &p->maps[map];
+    if (m->idx_buf >= 0 || m->ptr_buf >= 0 || m->perm_buf >= 0) return true;
+    for (int b = 0; b < p->n_bufs; b++)
+        if (p->bufs[b].kind == RT_BUF_MAP && p->bufs[b].by >= 0 && p->bufs[b].map == map)
+            return true;
+    return false;
+}
+
 static bool is_used(const rt_program *p, int col) {
     if (p->columns[col].buf >= 0) return true;
     for (int m = 0; m < p->n_maps; m++) {
         const rt_map *map = &p->maps[m];
         bool of_nz = map->kind == RT_MAP_ROW || map->kind == RT_MAP_NZCOL;
-        if (map->idx_buf < 0 && map->ptr_buf < 0 && map->perm_buf < 0) continue;
+        if (!is_map_used(p, m)) continue;
         if (map->kind == RT_MAP_COL && map->col == col) return true;
         if (of_nz && p->spaces[map->from].col == col) return true;
     }

@@ -130,6 +130,26 @@ out:
     return st;
 }
 
+/* A map's targets in the order of another map's segments: the far ends of a node's edges
+ * side by side, where a kernel runs through them. */
+static gnnc_status bind_by(RtExec *x, int buf) {
+    const rt_buf *b = &x->program->bufs[buf];
+    rt_map m = x->program->maps[b->map], by = x->program->maps[b->by];
+    Arrays to = {.n_from = size_of(x, m.from), .n_to = size_of(x, m.to)};
+    Arrays order = {.n_from = to.n_from, .n_to = size_of(x, by.to)};
+    gnnc_status st;
+    m.idx_buf = by.ptr_buf = by.perm_buf = buf; /* wanted */
+    TRY(st, arrays_of(x, &m, &to));
+    TRY(st, arrays_of(x, &by, &order));
+    TRY(st, complete(x, &by, &order));
+    int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, to.n_from);
+    if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t k = 0; k < order.ptr[order.n_to]; k++) idx[k] = to.idx[order.perm[k]];
+    point(x, buf, idx);
+out:
+    return st;
+}
+
 gnnc_status rt_bind_space(RtExec *x, int space) {
     const rt_program *p = x->program;
     for (int m = 0; m < p->n_maps; m++) {
@@ -137,8 +157,13 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         gnnc_status st = bind_map(x, m);
         if (st != GNNC_OK) return st;
     }
-    for (int b = 0; b < p->n_bufs; b++)
-        if (p->bufs[b].kind == RT_BUF_LOGICAL && p->bufs[b].space == space)
+    for (int b = 0; b < p->n_bufs; b++) {
+        const rt_buf *buf = &p->bufs[b];
+        if (buf->kind == RT_BUF_LOGICAL && buf->space == space)
             point(x, b, x->rt->bound->rel[space].id);
+        if (buf->kind != RT_BUF_MAP || buf->by < 0 || p->maps[buf->map].from != space) continue;
+        gnnc_status st = bind_by(x, b);
+        if (st != GNNC_OK) return st;
+    }
     return GNNC_OK;
 }

@@ -140,6 +140,8 @@ typedef struct {
         *io_name; /* INPUT, SAVED, OUTPUT: "lr", "loss", "pred", "grad.conv1.lin.weight", .. */
     int space;    /* LOGICAL: of which space; OUTPUT: space of dimension 0, or -1 */
     int stream;   /* KEY */
+    int map,
+        by; /* MAP: targets of a map, in the order of the segments of map `by`; -1 = own order */
     int phase, first,
         last; /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
     int rank; /* OUTPUT, SAVED: without bound sizes */
@@ -283,6 +285,11 @@ gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y
                         int64_t len, int64_t inner);
 gnnc_status rt_build_relation(RtExec *x,
                               int space); /* load phase: after its condition was computed */
+/* On a program's device: its buffers, by number, and a kernel's launch function.  `name` is for
+ * messages. */
+typedef int rt_device_kernel(void *const *arg, const int64_t *n, void *stream);
+void **rt_device_buffers(RtExec *x);
+gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg);
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 /* print and assert reach the host's callback (gnnc_set_message_callback); never stdio. */
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs);

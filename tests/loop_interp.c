@@ -66,6 +66,15 @@ static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
     return a;
 }
 
+/* m(perm[k]): the map's targets in the order of the segments of another one. */
+static Array map_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
+    Array perm = map_part(r, by, LB_MAP_PERM, count), a = array(r, count);
+    const int64_t *to = interp_map(r->in, m);
+    for (int64_t k = 0; to && k < count; k++)
+        if (!isnan(perm.v[k])) a.v[k] = (double)to[(int64_t)perm.v[k]];
+    return a;
+}
+
 static Array given(LoopRun *r, const PBuf *b) {
     int64_t n = interp_expr(r->in, b->count);
     switch (b->kind) {
@@ -76,6 +85,7 @@ static Array given(LoopRun *r, const PBuf *b) {
     case PB_INPUT:
         return copy(r, n, interp_input(r->in, b->io_name));
     case PB_MAP:
+        if (b->by) return map_by(r, b->map, b->by, n);
         return map_part(r, b->map, b->map_part, n);
     case PB_LOGICAL: {
         Array a = array(r, n);
@@ -167,28 +177,27 @@ static double let_value(LoopRun *r, const LStmt *s, const double *x) {
 
 static bool block(LoopRun *r, const LStmt *s);
 
-static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi, const double *perm) {
+static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
     bool back = s->sched.parallel || s->sched.vector;
     for (int64_t i = lo; i < hi; i++) {
         int64_t k = back ? hi - 1 - (i - lo) : i;
-        set(r, s->var, perm ? perm[k] : (double)k);
+        set(r, s->var, (double)k);
         if (!block(r, s->body)) return false;
     }
     return true;
 }
 
 static bool loop(LoopRun *r, const LStmt *s) {
-    if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent), NULL);
+    if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
     int64_t at = (int64_t)r->reg[s->at->id];
     if (s->range == LR_SEGMENT) {
         const Array *ptr = buf_at(r, r->step->bufs[s->ptr->id]);
-        const Array *perm = s->perm ? buf_at(r, r->step->bufs[s->perm->id]) : NULL;
         if (at < 0 || at + 1 >= ptr->n) return fail(r, "segment %lld", (long long)at);
-        return iterate(r, s, (int64_t)ptr->v[at], (int64_t)ptr->v[at + 1], perm ? perm->v : NULL);
+        return iterate(r, s, (int64_t)ptr->v[at], (int64_t)ptr->v[at + 1]);
     }
     int64_t n = interp_expr(r->in, s->extent), c = interp_expr(r->in, s->n_chunks);
     int64_t len = c ? (n + c - 1) / c : 0, lo = at * len, hi = (at + 1) * len;
-    return iterate(r, s, lo, hi < n ? hi : n, NULL);
+    return iterate(r, s, lo, hi < n ? hi : n);
 }
 
 static bool let(LoopRun *r, const LStmt *s) {

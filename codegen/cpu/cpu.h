@@ -132,8 +132,6 @@ const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s);
 bool cpu_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
 int cpu_width_for(CgFn *f, int64_t extent);    /* lanes for a constant loop: 7 wide gets 8 */
 LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
-CgVal cpu_lane_var(CgFn *f, const LStmt *s, LLVMValueRef i,
-                   bool whole); /* loop variable of lanes i, i + 1, .. */
 LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);
 

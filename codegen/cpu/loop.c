@@ -64,15 +64,6 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     }
 }
 
-/* The loop variable at counter i: the counter, or what the segment order says. */
-static CgVal loop_var(CgFn *f, const LStmt *s, LLVMValueRef i) {
-    if (s->range == LR_SEGMENT && s->perm) {
-        i = cpu_load_at(f, s->perm, i);
-        if (LLVMTypeOf(i) != f->g->i64) i = LLVMBuildSExt(f->g->b, i, f->g->i64, "");
-    }
-    return (CgVal){i, FORM_ONE, false};
-}
-
 static bool block_has_loop(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_FOR || (s->kind == L_IF && block_has_loop(s->body))) return true;
@@ -163,7 +154,7 @@ static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRe
                          LLVMValueRef n) {
     f->w = f->g->machine.lanes;
     f->mask = f->rest = cpu_first_lanes(f, n);
-    f->reg[s->var->id] = cpu_lane_var(f, s, i, false);
+    f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
     for (const LStmt *p = s->body; p != rest; p = p->next) cpu_stmt(f, p);
 }
 
@@ -207,7 +198,7 @@ void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void
     LLVMValueRef lo, hi;
     cpu_range(f, s, &lo, &hi);
     CgLoop l = cpu_loop_begin(f, lo, hi, 1);
-    f->reg[s->var->id] = loop_var(f, s, l.i);
+    f->reg[s->var->id] = (CgVal){l.i, FORM_ONE, false};
     body(f, s->body, arg);
     cpu_loop_end(f, &l);
 }

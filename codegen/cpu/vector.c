@@ -155,17 +155,9 @@ LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef left) {
     return LLVMBuildICmp(g->b, LLVMIntULT, cpu_iota(g, g->i32, f->w), n, "");
 }
 
-/* The loop variable of lanes i, i+1, ..: the counter, or the segment order's entries. */
-CgVal cpu_lane_var(CgFn *f, const LStmt *s, LLVMValueRef i, bool whole) {
-    if (s->range != LR_SEGMENT || !s->perm) return (CgVal){i, FORM_SEQ, whole};
-    f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
-    LStmt load = {.kind = L_LOAD, .buf = s->perm, .dst = s->var, .idx = {s->var}};
-    return cpu_load(f, &load);
-}
-
 static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool whole) {
     f->mask = f->rest = mask;
-    f->reg[s->var->id] = cpu_lane_var(f, s, i, whole);
+    f->reg[s->var->id] = (CgVal){i, FORM_SEQ, whole};
     cpu_block(f, s->body);
     f->mask = f->rest = NULL;
 }

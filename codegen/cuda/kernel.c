@@ -92,12 +92,9 @@ static void block(CuFn *f, const LStmt *s);
 
 static void open_segment(CuFn *f, const LStmt *s) {
     const char *v = f->reg[s->var->id], *ptr = f->buf[s->ptr->id], *at = f->reg[s->at->id];
-    const char *i = s->perm ? arena_printf(f->a, "gn_at_%d", s->var->id) : v;
     cu_line(f, "const int64_t gn_end_%d = %s[%s + 1];", s->var->id, ptr, at);
-    cu_line(f, "for (int64_t %s = %s[%s]; %s < gn_end_%d; %s++) {", i, ptr, at, i, s->var->id, i);
+    cu_line(f, "for (int64_t %s = %s[%s]; %s < gn_end_%d; %s++) {", v, ptr, at, v, s->var->id, v);
     f->depth++;
-    if (s->perm && f->used[s->var->id])
-        cu_line(f, "const int64_t %s = %s[%s];", v, f->buf[s->perm->id], i);
 }
 
 static void open_chunk(CuFn *f, const LStmt *s) {

@@ -101,6 +101,8 @@ static rt_program program(void) {
                                                  : RT_BUF_VAR,
                            .dt = RT_F32,
                            .space = i == B_IDS ? 8 : NO,
+                           .map = NO,
+                           .by = NO,
                            .phase = NO};
     return (rt_program){.version = RT_PROGRAM_VERSION,
                         .name = "bind",

@@ -193,9 +193,9 @@ static LStmt *loop(Rig *r, const Expr *extent) {
     return s;
 }
 
-static LStmt *segment(Rig *r, LBuf *ptr, LBuf *perm, LReg *at) {
+static LStmt *segment(Rig *r, LBuf *ptr, LReg *at) {
     LStmt *s = put(r, L_FOR);
-    s->var = reg(r, DT_I64), s->range = LR_SEGMENT, s->ptr = ptr, s->perm = perm, s->at = at;
+    s->var = reg(r, DT_I64), s->range = LR_SEGMENT, s->ptr = ptr, s->at = at;
     r->tail = &s->body;
     return s;
 }
@@ -387,8 +387,9 @@ static void spmm_kernel(Rig *r, const char *name, int64_t width, bool permuted) 
     l->sched.vector = true;
     store(r, constant(r, DT_F32, 0), a, l->var);
     end(r, l);
-    LStmt *e = segment(r, ptr, permuted ? p : NULL, v->var);
-    LReg *s = load(r, idx, e->var), *we = load(r, w, e->var);
+    LStmt *e = segment(r, ptr, v->var);
+    LReg *at = permuted ? load(r, p, e->var) : e->var;
+    LReg *s = load(r, idx, at), *we = load(r, w, at);
     l = loop(r, f);
     l->sched.vector = true;
     acc(r, RED_SUM, op2(r, OP_MUL, DT_F32, we, load(r, z, s, l->var)), a, l->var);
@@ -460,10 +461,10 @@ static void tiled_kernel(Rig *r, const char *name, const Expr *f, bool in_local)
     else
         store(r, constant(r, DT_F32, 0.5), out, v->var, l->var);
     end(r, l);
-    LStmt *e = segment(r, ptr, p, v->var);
-    LReg *s = load(r, idx, e->var);
-    LReg *we = op1(r, OP_EXP, DT_F32, load(r, w, e->var));
-    we = op2(r, OP_MUL, DT_F32, we, let(r, DT_F32, L_FN_RANDOM, 4, k0, k1, e->var, v->var));
+    LStmt *e = segment(r, ptr, v->var);
+    LReg *at = load(r, p, e->var), *s = load(r, idx, at);
+    LReg *we = op1(r, OP_EXP, DT_F32, load(r, w, at));
+    we = op2(r, OP_MUL, DT_F32, we, let(r, DT_F32, L_FN_RANDOM, 4, k0, k1, at, v->var));
     l = loop(r, f);
     l->sched.vector = true;
     LReg *term = op2(r, OP_MUL, DT_F32, we, load(r, z, s, l->var));
@@ -544,7 +545,7 @@ static void heads_kernel(Rig *r, const char *name, int64_t heads, int64_t width,
     else
         store(r, constant(r, DT_F32, 0), out, v->var, h->var, l->var);
     end(r, l);
-    LStmt *e = segment(r, ptr, NULL, v->var);
+    LStmt *e = segment(r, ptr, v->var);
     LReg *s = load(r, idx, e->var), *we = load(r, w, e->var, h->var);
     l = loop(r, f);
     l->sched.vector = true;

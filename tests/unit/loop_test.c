@@ -9,6 +9,7 @@ static const char kernel_text[] = "kernel t {\n"
                                   "  map dst_ptr: ptr dst(e)\n"
                                   "  map src: idx src(e)\n"
                                   "  map perm: perm src(e)\n"
+                                  "  map by: idx dst(e) by src(e)\n"
                                   "  logical row: e\n"
                                   "  key k: 3\n"
                                   "  in part: f32[max(1, ceildiv(N_p, 1024))] partial 7\n"
@@ -29,7 +30,7 @@ static const char kernel_text[] = "kernel t {\n"
                                   "        }\n"
                                   "      }\n"
                                   "    }\n"
-                                  "    for %e.9 in segment dst_ptr[%v.2] by perm {\n"
+                                  "    for %e.9 in segment dst_ptr[%v.2] {\n"
                                   "    }\n"
                                   "    for %i.10 in chunk %v.2 of 64: 8*N_p vector {\n"
                                   "      %u.11: i64 = iadd %i.10 %n.0\n"
@@ -121,7 +122,7 @@ TEST(broken_kernels_are_refused) {
         {"local acc: f32[16]", "local acc: f32[N_p]", "not constant"},
         {"in 16 vector", "in 16 parallel vector", "first outermost loop"},
         {"segment dst_ptr", "segment src", "no bounds"},
-        {"by perm", "by src", "no permutation"},
+        {"by src(e)", "by dst(e)", "in the order of that map's segments"},
         {"if %is.6", "if %src.5", "is i64, not i1"},
         {"iadd %i.10", "iadd %c.1", "is f32, not i64"},
         {"ige %src.5 %n.0", "segment %src.5 %n.0", "no scalar function"},
