@@ -44,8 +44,12 @@ enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
  * a message. */
 int rt_cli_parse(RtCli *c, int argc, char **argv);
 
-/* cli_help.c */
+/* cli_help.c, cli_info.c */
 void rt_cli_help(const RtCli *c, FILE *f);
+void rt_cli_print_needs(const RtCli *c, FILE *f);
+void rt_cli_print_recipe(const RtCli *c, FILE *f);
+void rt_cli_print_layers(const RtCli *c, FILE *f);
+void rt_cli_print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE *f);
 int rt_cli_info(RtCli *c);
 
 /* cli_log.c */

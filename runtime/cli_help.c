@@ -1,4 +1,4 @@
-/* --help and info: written from the model's own tables. */
+/* --help: written from the model's own tables. */
 #include <string.h>
 
 #include "cli.h"
@@ -35,13 +35,13 @@ static void print_table(const RtCli *c, int space, FILE *f) {
         if (c->p->columns[i].space == space) print_column(c, &c->p->columns[i], f);
 }
 
-static void print_needs(const RtCli *c, FILE *f) {
+void rt_cli_print_needs(const RtCli *c, FILE *f) {
     fprintf(f, "\nThe data directory must hold\n");
     for (int s = 0; s < c->p->n_spaces; s++) print_table(c, s, f);
 }
 
 /* ---- what it is ------------------------------------------------------------------- */
-static void print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE *f) {
+void rt_cli_print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE *f) {
     const char *sep = title;
     for (int v = 0; v < c->p->n_vars; v++) {
         if (c->p->vars[v].kind != kind) continue;
@@ -51,7 +51,7 @@ static void print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE
     if (sep != title) fputc('\n', f);
 }
 
-static void print_layers(const RtCli *c, FILE *f) {
+void rt_cli_print_layers(const RtCli *c, FILE *f) {
     for (int i = 0; i < gnnc_trainer_n_layers(c->t); i++)
         fprintf(f, "%s%s", i ? ", " : "  layers for embed: ", gnnc_trainer_layer_name(c->t, i));
     if (gnnc_trainer_n_layers(c->t)) fputc('\n', f);
@@ -69,7 +69,7 @@ static void print_schedule(const rt_recipe *r, FILE *f) {
     fputc('\n', f);
 }
 
-static void print_recipe(const RtCli *c, FILE *f) {
+void rt_cli_print_recipe(const RtCli *c, FILE *f) {
     static const char *const optim[] = {"none", "sgd", "adam", "adamw"};
     static const char *const split[] = {"", "train", "validation", "test"};
     const rt_recipe *r = &c->p->recipe;
@@ -114,82 +114,13 @@ void rt_cli_help(const RtCli *c, FILE *f) {
         "  bench          time of a train step and of an inference\n"
         "  tune           try threads and grains on these data for half a minute, keep the best\n"
         "  info           the model; with --data also shapes and memory\n");
-    print_needs(c, f);
+    rt_cli_print_needs(c, f);
     fprintf(f, "\nModel\n");
-    print_vars(c, RT_VAR_PARAM, "  parameters: ", f);
-    print_vars(c, RT_VAR_STATE, "  state: ", f);
-    print_layers(c, f);
-    print_recipe(c, f);
+    rt_cli_print_vars(c, RT_VAR_PARAM, "  parameters: ", f);
+    rt_cli_print_vars(c, RT_VAR_STATE, "  state: ", f);
+    rt_cli_print_layers(c, f);
+    rt_cli_print_recipe(c, f);
     print_options(f);
     fprintf(f, "\nExit status: 0 done, 1 failed (with a message), 2 wrong usage,\n"
                "130 or 143 stopped by SIGINT or SIGTERM after saving.\n");
-}
-
-/* ---- info --------------------------------------------------------------------------- */
-static void print_shapes(RtCli *c) {
-    int64_t all = 0;
-    puts("\nParameters and state");
-    for (int i = 0; i < gnnc_trainer_n_parameters(c->t); i++) {
-        const char *name;
-        int rank;
-        int64_t dim[GNNC_MAX_RANK], n = 1;
-        if (gnnc_trainer_parameter_info(c->t, i, &name, &rank, dim) != GNNC_OK) return;
-        printf("  %-32s [", name);
-        for (int k = 0; k < rank; k++) {
-            printf("%s%lld", k ? ", " : "", (long long)dim[k]);
-            n *= dim[k];
-        }
-        puts("]");
-        all += n;
-    }
-    printf("  %lld numbers\n", (long long)all);
-}
-
-static void print_memory(RtCli *c) {
-    gnnc_memory m;
-    if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
-    const double mib = 1 << 20;
-    puts("\nMemory, MiB");
-    printf("  columns in mapped files      %10.2f\n", (double)m.data_bytes / mib);
-    printf("  index arrays, conversions    %10.2f\n", (double)m.index_bytes / mib);
-    printf("  parameters, optimizer, best  %10.2f\n", (double)m.parameter_bytes / mib);
-    printf("  saved at load, outputs       %10.2f\n", (double)m.saved_bytes / mib);
-    printf("  working memory of a step     %10.2f  (%.2f without sharing)\n",
-           (double)m.arena_bytes / mib, (double)m.unpacked_bytes / mib);
-    printf("  working memory of libraries  %10.2f\n", (double)m.library_bytes / mib);
-    printf("  peak, all of it              %10.2f\n", (double)m.all_bytes / mib);
-}
-
-static void print_phases(const RtCli *c) {
-    puts("\nPhases");
-    for (int i = 0; i < c->p->n_phases; i++) {
-        const rt_phase *ph = &c->p->phases[i];
-        printf("  %-8s %3d steps: %d kernels, %d library calls\n", ph->name, ph->n_steps,
-               ph->n_kernels, ph->n_library_calls);
-    }
-}
-
-int rt_cli_info(RtCli *c) {
-    printf("%s: model %s (%s)\n", c->p->name,
-           c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
-    printf("compiled by %s with %s\nprogram %016llx, libgnnrt %s\n", c->p->compiler, c->p->options,
-           (unsigned long long)c->p->fingerprint, gnnc_version());
-    print_needs(c, stdout);
-    print_recipe(c, stdout);
-    print_layers(c, stdout);
-    print_phases(c);
-    if (!c->data) {
-        print_vars(c, RT_VAR_PARAM, "\nParameters: ", stdout);
-        print_vars(c, RT_VAR_STATE, "State: ", stdout);
-        puts("\nWith --data DIR: shapes and memory.");
-        return RT_EXIT_OK;
-    }
-    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) {
-        print_memory(c);
-        fflush(stdout);
-        return rt_cli_failed(c);
-    }
-    print_shapes(c);
-    print_memory(c);
-    return RT_EXIT_OK;
 }
