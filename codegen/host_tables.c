@@ -204,7 +204,7 @@ static void emit_costs(Host *h, int phase) {
             host_printf(h, "        c->gemm.long_k = %s;\n", s->gemm.long_k ? "true" : "false");
         }
         if (s->kind == PS_RANK)
-            cost_field(h, "rank_len", h->p->bufs.v[s->bufs[0]]->type.dim[s->rank_axis]->size);
+            cost_field(h, "rank_len", s->op->in[0]->type.dim[s->rank_axis]->size);
         host_puts(h, "        break;\n");
     }
     host_puts(h, "    default: break;\n    }\n}\n\n");
