@@ -5,12 +5,12 @@
 
 #include "ir_data.h"
 
-enum { N_EDGES = 11, N_NODES = 5, N_DIMS = 8, MAX_VALUES = 96, MAX_ELEMENTS = 5000, INEXACT = 99 };
+enum { N_EDGES = 11, N_NODES = 5, N_DIMS = 12, MAX_VALUES = 96, MAX_ELEMENTS = 5000, INEXACT = 99 };
 
 struct RandomSpaces {
     Module *m;
     Space *node[N_NODES], *edge[N_EDGES], *graph;
-    Space *dim[N_DIMS]; /* 1, 7, 16, 33, heads, heads*7, 7+16, another 16 */
+    Space *dim[N_DIMS]; /* 1, 7, 16, 33, heads, heads*7, 7+16, another 16, wide ones, open ones */
     Space *cat;
     VEC(Column *) floats;
     Column *csr, *kind, *label;
@@ -18,7 +18,7 @@ struct RandomSpaces {
     int n_states;
 };
 
-enum { W1, W7, W16, W33, HEADS, HEADS7, W23, V16 };
+enum { W1, W7, W16, W33, HEADS, HEADS7, W23, V16, N_CONST_DIMS = V16 + 3 };
 
 /* |v| <= bound; every element is a multiple of 2^-bits, or bits = INEXACT */
 typedef struct {
@@ -73,7 +73,7 @@ static Column *add_float(RandomSpaces *s, Space *on, const char *name, int n, Sp
 static void add_columns(RandomSpaces *s) {
     Module *m = s->m;
     Span at = {0};
-    Space *open = space_dim(m, "F", NULL, at);
+    Space *open = s->dim[N_DIMS - 1] = space_dim(m, "F", NULL, at);
     add_float(s, s->node[0], "x", 1, &s->dim[W7]);
     add_float(s, s->node[1], "x", 1, &s->dim[W33]);
     add_float(s, s->node[2], "y", 0, NULL);
@@ -97,8 +97,8 @@ RandomSpaces *ir_random_spaces(Module *m) {
     static const struct {
         const char *name;
         int size;
-    } dims[N_DIMS] = {{"w1", 1}, {"w7", 7},   {"w16", 16}, {"w33", 33},
-                      {"h", 3},  {"hw7", 21}, {"w23", 23}, {"v16", 16}};
+    } dims[N_CONST_DIMS] = {{"w1", 1},   {"w7", 7},   {"w16", 16}, {"w33", 33}, {"h", 3},
+                            {"hw7", 21}, {"w23", 23}, {"v16", 16}, {"w70", 70}, {"w131", 131}};
     static const char *const nodes[N_NODES] = {"paper", "author", "hub", "none", "large"};
     RandomSpaces *s = NEW(m->a, RandomSpaces);
     Span at = {0};
@@ -106,9 +106,9 @@ RandomSpaces *ir_random_spaces(Module *m) {
     s->graph = space_graph(m, "mol", at);
     for (int i = 0; i < N_NODES; i++) s->node[i] = space_node(m, nodes[i], at);
     s->node[1]->graph = s->graph;
-    for (int i = 0; i < N_DIMS; i++)
+    for (int i = 0; i < N_CONST_DIMS; i++)
         s->dim[i] = space_dim(m, dims[i].name, expr_const(m->a, dims[i].size), at);
-    s->cat = space_dim(m, "K", NULL, at);
+    s->cat = s->dim[N_CONST_DIMS] = space_dim(m, "K", NULL, at);
     add_relations(s);
     add_columns(s);
     vec_push(m->a, &s->maps, map_graph(m, s->node[1]));
@@ -756,7 +756,7 @@ Func *ir_random_func(RandomSpaces *s, const RandomCase *c, const char *name, int
     g->b = (Builder){.m = s->m, .f = func_new(s->m, name)};
     s->n_states = 0;
     for (int i = 0; i < 3; i++) gen_source(g);
-    for (uint32_t left = 4 + draw(g, 32); left > 0; left--) gen_item(g, name);
+    for (uint32_t left = 4 + draw(g, 40); left > 0; left--) gen_item(g, name);
     finish(g);
     *n_items = g->n_items;
     return g->b.f;
