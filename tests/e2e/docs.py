@@ -73,6 +73,7 @@ def one_block(kind, words, body, code, cwd, env):
     name = next((w[5:] for w in words.split() if w.startswith("file=")), None)
     if name or kind in ("gnn", "gir", "gnn-error", "gir-error"):
         name = name or "example." + kind[:3]
+        os.makedirs(os.path.join(cwd, os.path.dirname(name)), exist_ok=True)
         with open(os.path.join(cwd, name), "w", encoding="utf-8") as f:
             f.write(body)
     if kind in ("gnn", "gir"):
@@ -110,7 +111,7 @@ def blocks(page, gnnc, top):
                 where = f"{os.path.basename(page)}:{text.count(chr(10), 0, m.start()) + 1}"
                 code = re.findall(r"^## (?:(\w\d{4}):)?", text[:m.start()], re.M)
                 ok, why = one_block(*m.groups(), code[-1] if code else "", cwd, env)
-                report(where, ok, f"```{m.group(1)}{m.group(2)}: {why}")
+                report(where, ok, f"```{m.group(1)}{m.group(2)}: {why[:3000]}")
 
 
 # ---- links -----------------------------------------------------------------------------------
