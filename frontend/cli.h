@@ -38,6 +38,7 @@ typedef struct {
     const char *passes;         /* --passes, or NULL */
     const char *model;          /* --model, or NULL */
     const char *target, *march;
+    const char *data; /* --specialize, or NULL */
     int opt_level;
     bool grads, keep, verbose, report_json;
     unsigned reports; /* REPORT_* */
@@ -65,6 +66,10 @@ bool cli_write(Ctx *c, const char *path, const char *text, size_t n);
 /* Moves a finished file to its place, across file systems too. */
 bool cli_install(Ctx *c, const char *from, const char *to);
 const char *cli_stem(Arena *a, const char *path); /* "models/gcn.gnn" -> "gcn" */
+
+/* Sizes of the data directory, by Sym.id (-1: known only when the program runs); widths and
+ * numbers of categories become constants of m.  NULL after a diagnostic. (specialize.c) */
+const int64_t *cli_specialize(Ctx *c, Module *m, const char *data);
 
 /* Kernels, host driver, compile and link; writes the program or library to o->out. */
 bool cli_build(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem);

@@ -76,6 +76,12 @@ SETTER(set_model) {
     return *value != 0;
 }
 
+SETTER(set_data) {
+    UNUSED_ARGS;
+    o->data = value;
+    return *value != 0;
+}
+
 SETTER(set_march) {
     UNUSED_ARGS;
     o->march = value;
@@ -150,6 +156,8 @@ static const CliOption options[] = {
     {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c, cuda or none", set_emit},
     {"--target", "NAME", "auto, cpu or cuda", set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
+    {"--specialize", "DATA", "make that data directory's widths constants of the program",
+     set_data},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes},
     {"--print-before", "PASS", "print the IR before a pass, or before all", set_print_before},

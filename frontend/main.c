@@ -16,7 +16,9 @@ typedef struct {
     char **argv;
     bool parsed, ok;
     StrBuf remarks;
-    int effects; /* print and assert, before any pass */
+    int effects;          /* print and assert, before any pass */
+    const int64_t *sizes; /* by Sym.id, of the first n_sizes */
+    int n_sizes;
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
@@ -126,6 +128,7 @@ static const char *options_text(Ctx *c, const CliOptions *o) {
     for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
     if (o->grads) sb_puts(&b, " --grads");
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
+    if (o->data) sb_puts(&b, " --specialize");
     return b.s;
 }
 
@@ -135,10 +138,20 @@ static bool result_is_file(const CliOptions *o) {
     return o->emit == OUT_EXE || o->emit == OUT_LIB || o->emit == OUT_OBJ || o->emit == OUT_NONE;
 }
 
+/* Passes may have made more symbols, whose values nobody knows. */
+static const int64_t *known_sizes(Ctx *c, const Job *j, const Module *m) {
+    if (!j->sizes) return NULL;
+    int64_t *all = NEWN(c->a, int64_t, (size_t)m->syms.n + 1);
+    for (int i = 0; i < m->syms.n; i++) all[i] = i < j->n_sizes ? j->sizes[i] : -1;
+    return all;
+}
+
 static bool print_reports(Ctx *c, const Job *j, const Plan *p) {
     StrBuf b = sb_new(c->a);
     ReportOptions o = {.kinds = j->o.reports,
                        .json = j->o.report_json,
+                       .sizes = known_sizes(c, j, p->m),
+                       .data = j->o.data,
                        .remarks = j->remarks.s,
                        .effects_before = j->effects};
     report_print(&b, c, p, &o);
@@ -170,10 +183,17 @@ static bool generate(Ctx *c, Job *j, const Plan *p) {
     return ok;
 }
 
+static bool specialize(Ctx *c, Job *j, Module *m) {
+    if (!j->o.data) return true;
+    j->sizes = cli_specialize(c, m, j->o.data);
+    j->n_sizes = m->syms.n;
+    return j->sizes && module_verify(c, m, "--specialize");
+}
+
 static bool compile(Ctx *c, Job *j) {
     if (j->o.emit == OUT_AST) return print_ast(c, j);
     Module *m = read_module(c, j, j->o.files.v[0]);
-    if (!m || !run_passes(c, j, m)) return false;
+    if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return false;
     if (j->o.emit == OUT_IR && !j->o.reports) return print_module(c, j, m);
     const Plan *p = make_plan(c, j, m);
     if (!p) return false;

@@ -264,6 +264,25 @@ int64_t expr_eval(const Expr *x, const int64_t *sym_values) {
     }
 }
 
+const Expr *expr_bind(Arena *a, const Expr *x, const int64_t *sym_values) {
+    if (x->kind == EX_CONST) return x;
+    if (x->kind == EX_SYM)
+        return sym_values[x->sym->id] >= 0 ? expr_const(a, sym_values[x->sym->id]) : x;
+    const Expr *p = expr_bind(a, x->a, sym_values), *q = expr_bind(a, x->b, sym_values);
+    switch (x->kind) {
+    case EX_ADD:
+        return expr_add(a, p, q);
+    case EX_MUL:
+        return expr_mul(a, p, q);
+    case EX_CEILDIV:
+        return expr_ceildiv(a, p, q);
+    case EX_MAX:
+        return expr_max(a, p, q);
+    default:
+        return expr_min(a, p, q);
+    }
+}
+
 /* ---- text ------------------------------------------------------------------------- */
 static void print_call(StrBuf *b, const char *fn, const Expr *x) {
     sb_printf(b, "%s(", fn);

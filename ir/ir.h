@@ -62,6 +62,8 @@ const Expr *expr_min(Arena *a, const Expr *x, const Expr *y);
 bool expr_eq(const Expr *x, const Expr *y);
 bool expr_is_const(const Expr *x, int64_t *c); /* c may be NULL */
 int64_t expr_eval(const Expr *x, const int64_t *sym_values);
+/* x with the known values (>= 0) in place of their symbols */
+const Expr *expr_bind(Arena *a, const Expr *x, const int64_t *sym_values);
 void expr_print(StrBuf *b, const Expr *x); /* "8*out + 1"; names as in the IR text */
 /* "((8 * n[3]) + 1)"; calls rt_ceildiv, rt_max64, rt_min64 (int64_t, int64_t) where needed */
 void expr_print_c(StrBuf *b, const Expr *x, const char *sym_array);

@@ -1,0 +1,115 @@
+/* --specialize=DATA: what a data directory tells about a model's sizes.
+ *
+ * The module's spaces and columns, without any phase or buffer, are a program to the
+ * runtime; binding that program to the data finds every size exactly as a trainer will,
+ * derived relations included, and reports the same mistakes.  Widths and numbers of
+ * categories then become constants, so that loops over them are unrolled and vectors have
+ * their length; numbers of nodes and edges are used by the reports alone. */
+#include "frontend/cli.h"
+
+#include "runtime/bind.h"
+
+/* ---- the module's tables as the runtime's ------------------------------------------------- */
+static int id_of(const Space *s) {
+    return s ? s->id : -1;
+}
+
+static int sym_of(const Expr *size) {
+    return size->kind == EX_SYM ? size->sym->id : -1;
+}
+
+static rt_space space_table(const Space *s) {
+    rt_space t = {.name = s->name,
+                  .kind = (rt_space_kind)s->kind,
+                  .sym = sym_of(s->size),
+                  .fixed = -1,
+                  .rel = s->kind == SP_EDGE ? (rt_rel_kind)s->rel : RT_REL_BASE,
+                  .src = id_of(s->src),
+                  .dst = id_of(s->dst),
+                  .base = {id_of(s->base[0]), id_of(s->base[1])},
+                  .cond_buf = -1,
+                  .col = s->nz_of ? s->nz_of->id : -1,
+                  .graph = id_of(s->graph)};
+    if (s->kind == SP_DIM) expr_is_const(s->size, &t.fixed);
+    return t;
+}
+
+static rt_column column_table(const Column *c) {
+    rt_column t = {.name = c->name,
+                   .kind = (rt_col_kind)c->kind,
+                   .space = c->space->id,
+                   .rank = c->type.rank > 0 ? c->type.rank - 1 : 0,
+                   .cat = id_of(c->cat),
+                   .nz = id_of(c->nz),
+                   .buf = -1};
+    for (int i = 1; i < c->type.rank; i++) t.dim[i - 1] = c->type.dim[i]->id;
+    return t;
+}
+
+static rt_program program_of(Arena *a, const Module *m) {
+    rt_space *spaces = NEWN(a, rt_space, (size_t)m->spaces.n + 1);
+    rt_column *columns = NEWN(a, rt_column, (size_t)m->cols.n + 1);
+    for (int i = 0; i < m->spaces.n; i++) spaces[i] = space_table(m->spaces.v[i]);
+    for (int i = 0; i < m->cols.n; i++) columns[i] = column_table(m->cols.v[i]);
+    return (rt_program){.version = RT_PROGRAM_VERSION,
+                        .name = m->name,
+                        .source = m->source_path ? m->source_path : m->name,
+                        .n_syms = m->syms.n,
+                        .n_spaces = m->spaces.n,
+                        .n_columns = m->cols.n,
+                        .spaces = spaces,
+                        .columns = columns};
+}
+
+/* ---- constants in place of symbols ------------------------------------------------------------
+ */
+static void bind_expr(Arena *a, const Expr **e, const int64_t *width) {
+    if (*e) *e = expr_bind(a, *e, width);
+}
+
+static void bake(Module *m, const int64_t *width) {
+    for (int i = 0; i < m->spaces.n; i++)
+        if (m->spaces.v[i]->kind == SP_DIM) bind_expr(m->a, &m->spaces.v[i]->size, width);
+    for (int i = 0; i < m->vars.n; i++) {
+        Var *v = m->vars.v[i];
+        bind_expr(m->a, &v->init.fan_in, width);
+        bind_expr(m->a, &v->init.fan_out, width);
+        for (int k = 0; k < v->save_rank; k++) bind_expr(m->a, &v->save_shape[k], width);
+    }
+    for (int i = 0; i < m->funcs.n; i++)
+        for (Op *op = m->funcs.v[i]->first; op; op = op->next) bind_expr(m->a, &op->off, width);
+}
+
+/* Sizes of dimensions, with -1 for those of rows, edges and stored entries. */
+static int64_t *widths(Arena *a, const Module *m, const int64_t *size) {
+    int64_t *w = NEWN(a, int64_t, (size_t)m->syms.n + 1);
+    for (int i = 0; i < m->syms.n; i++) {
+        const Space *s = m->syms.v[i]->of;
+        w[i] = s && s->kind == SP_DIM ? size[i] : -1;
+    }
+    return w;
+}
+
+/* ---- all of it
+ * ----------------------------------------------------------------------------------- */
+static void forget_late(const Module *m, const RtBound *b, int64_t *size) {
+    for (int i = 0; i < m->spaces.n; i++)
+        if (m->spaces.v[i]->kind == SP_EDGE && !b->ready[i])
+            size[sym_of(m->spaces.v[i]->size)] = -1;
+}
+
+const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
+    rt_program program = program_of(c->a, m);
+    int64_t *size = NEWN(c->a, int64_t, (size_t)m->syms.n + 1);
+    RtRuntime rt = {.err = {""}};
+    RtMemory memory = {.index_bytes = 0};
+    RtExec x = {.program = &program, .n = size, .threads = 1, .rt = &rt};
+    rt_pool_init(&rt.pool, NULL);
+    bool ok = rt_bind(&x, &memory, data, 0) == GNNC_OK;
+    if (ok) forget_late(m, rt.bound, size);
+    rt_bind_close(&x);
+    rt_pool_free(&rt.pool);
+    if (!ok) diag(c, DIAG_E0005, (Span){0}, "--specialize: %s", rt.err.text);
+    if (ok) bake(m, widths(c->a, m, size));
+    return ok ? size : NULL;
+}
