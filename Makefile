@@ -81,7 +81,21 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libg
 $(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test $(BUILD)/tests/unit/pass_cases_test: $(BUILD)/tests/op_cases.o
 $(BUILD)/tests/unit/lower_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/loop_interp.o
 EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o
-$(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_cases.o $(EXECUTOR) | $(BUILD)/link.flags
+$(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
+$(BUILD)/tests/unit/cudasim_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(BUILD)/tests/cuda_executor.o $(EXECUTOR) | $(BUILD)/link.flags $(BUILD)/libcudasim.a
+
+# The simulated GPU, and the runtime's CUDA half compiled for it.
+CUDASIM_OBJ = $(patsubst tests/cudasim/%.c,$(BUILD)/tests/cudasim/%.o,$(wildcard tests/cudasim/*.c)) \
+    $(patsubst runtime/cuda/%.c,$(BUILD)/tests/cudasim/rt_%.o,$(wildcard runtime/cuda/*.c))
+CUDASIM_CC = $(CC) $(CFLAGS_ALL) -fPIC -Itests/cudasim -Itests/cudasim/include -Iruntime -Iruntime/include
+$(BUILD)/tests/cudasim/rt_%.o: runtime/cuda/%.c
+	@mkdir -p $(@D)
+	$(CUDASIM_CC) -c -o $@ $<
+$(BUILD)/tests/cudasim/%.o: tests/cudasim/%.c
+	@mkdir -p $(@D)
+	$(CUDASIM_CC) -c -o $@ $<
+$(BUILD)/libcudasim.a: $(CUDASIM_OBJ)
+	rm -f $@ && ar rcs $@ $^
 $(BUILD)/tests/unit/random_ir_test: $(BUILD)/tests/ir_random.o $(BUILD)/tests/ir_data.o $(EXECUTOR) | $(BUILD)/link.flags
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)

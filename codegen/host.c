@@ -136,9 +136,14 @@ static void emit_head(Host *h) {
 }
 
 static void emit_prototypes(Host *h) {
+    const char *device = h->p->device;
     host_puts(h, "/* kernels */\n");
+    if (device) host_printf(h, "extern const struct RtDeviceOps rt_device_%s;\n", device);
     for (int i = 0; i < h->p->kernels.n; i++)
-        host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
+        if (device)
+            host_printf(h, "extern rt_device_kernel %s_%s;\n", h->p->kernels.v[i]->name, device);
+        else
+            host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
     host_puts(h, "\n");
 }
 

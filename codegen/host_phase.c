@@ -25,10 +25,9 @@ static bool has_bounds(const Plan *p, const Map *m) {
     return false;
 }
 
-static void emit_kernel(Host *h, const PStep *s) {
-    bool balanced = s->extent && s->balance && has_bounds(h->p, s->balance);
-    host_printf(h, "    rt_launch%s(x, %s,\n        (void *const[]){", balanced ? "_balanced" : "",
-                s->kernel->name);
+/* {buf[..], ..}: the kernel's arguments */
+static void emit_arguments(Host *h, const PStep *s) {
+    host_puts(h, "\n        (void *const[]){");
     if (s->n_bufs == 0) host_puts(h, "NULL");
     for (int i = 0; i < s->n_bufs; i++)
         host_printf(h, "%sbuf[B_%s]",
@@ -36,7 +35,21 @@ static void emit_kernel(Host *h, const PStep *s) {
                     : i % 4 ? ", "
                             : ",\n                        ",
                     buf_name(h, s->bufs[i]));
-    host_puts(h, "},\n        ");
+    host_puts(h, "}");
+}
+
+static void emit_device_kernel(Host *h, const PStep *s) {
+    const char *name = s->kernel->name;
+    host_printf(h, "    st = rt_device_launch(x, %s_%s, \"%s\",", name, h->p->device, name);
+    emit_arguments(h, s);
+    host_puts(h, ");\n");
+}
+
+static void emit_kernel(Host *h, const PStep *s) {
+    bool balanced = s->extent && s->balance && has_bounds(h->p, s->balance);
+    host_printf(h, "    rt_launch%s(x, %s,", balanced ? "_balanced" : "", s->kernel->name);
+    emit_arguments(h, s);
+    host_puts(h, ",\n        ");
     if (balanced)
         host_printf(h, "%d", s->balance->id);
     else if (s->extent)
@@ -129,7 +142,8 @@ static void emit_step(Host *h, int index, const PStep *s) {
     host_printf(h, "    rt_step(x, %d);\n", index);
     switch (s->kind) {
     case PS_KERNEL:
-        emit_kernel(h, s), status = false;
+        status = h->p->device != NULL;
+        status ? emit_device_kernel(h, s) : emit_kernel(h, s);
         break;
     case PS_COPY:
         emit_copy(h, s), status = false;
@@ -158,7 +172,9 @@ void host_phases(Host *h) {
         const PPhase *ph = h->p->phases.v[i];
         host_printf(h, "static gnnc_status run_phase_%d(RtExec *x) { /* ", i);
         host_comment(h, ph->name);
-        host_puts(h, " */\n    void **buf = x->buf;\n    const int64_t *n = x->n;\n"
+        host_printf(h, " */\n    void **buf = %s;\n",
+                    h->p->device ? "rt_device_buffers(x)" : "x->buf");
+        host_puts(h, "    const int64_t *n = x->n;\n"
                      "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
         for (int j = 0; j < ph->steps.n; j++) {
             step_comment(h, j, ph->steps.v[j]);

@@ -393,6 +393,7 @@ static void emit_program(Host *h, int n_metrics) {
                 "    .var_shape = var_shape,\n",
                 h->m->n_streams);
     emit_recipe(h, n_metrics);
+    if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
     host_puts(h, "};\n");
 }
 

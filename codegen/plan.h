@@ -85,6 +85,7 @@ typedef struct Plan {
     VEC(PBuf *) bufs;
     VEC(LKernel *) kernels;
     VEC(PPhase *) phases; /* "load" first when present */
+    const char *device;   /* whose kernels the driver launches, "cuda"; NULL = the host's */
     const char *options;  /* how gnnc was called, recorded in the driver; NULL = unknown */
 } Plan;
 

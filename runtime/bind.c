@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "device.h"
+
 static RtError *err_of(RtExec *x) {
     return &x->rt->err;
 }
@@ -135,11 +137,13 @@ gnnc_status rt_build_relation(RtExec *x, int space) {
     if (bound_of(x)->ready[space]) return GNNC_OK;
     gnnc_status st;
     int64_t before = x->rt->count.allocated_bytes;
+    if (x->rt->device) TRY(st, rt_device_fetch(x, x->program->spaces[space].cond_buf));
     TRY(st, build(x, space));
     TRY(st, rt_bind_space(x, space));
     TRY(st, build_ready(x, true));
     bound_of(x)->memory->index_bytes += (size_t)(x->rt->count.allocated_bytes - before);
-    st = rt_memory_grow(x, bound_of(x)->memory);
+    TRY(st, rt_memory_grow(x, bound_of(x)->memory));
+    st = rt_device_place(x, bound_of(x)->memory);
 out:
     return st;
 }

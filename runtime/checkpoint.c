@@ -19,6 +19,8 @@
 
 #include "tuned.h"
 
+#include "device.h"
+
 enum { N_META = 24 };
 
 typedef struct {
@@ -138,6 +140,9 @@ gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path) {
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the state of training is gone once the kept parameters are in place");
     File o = {.t = t, .path = path};
+    st = rt_pull_vars(&t->x);
+    if (st == GNNC_OK) st = rt_device_best_pull(&t->x, t->best, t->best_bytes);
+    if (st != GNNC_OK) return st;
     rt_pool_init(&o.pool, &t->rt.pool.from);
     st = write_file(&o);
     rt_pool_free(&o.pool);
@@ -292,7 +297,10 @@ static gnnc_status resume(File *o) {
     t->schedule.lr = opt.lr;
     t->finished = false;
     store_history(t, history);
-    st = store_tensors(o, p.best_epoch > 0 && t->best);
+    bool has_best = p.best_epoch > 0 && t->best;
+    TRY(st, store_tensors(o, has_best));
+    rt_push_vars(&t->x);
+    if (has_best) st = rt_device_best_push(&t->x, t->best, t->best_bytes);
 out:
     return st;
 }

@@ -1,7 +1,7 @@
 /* Running a program's phases: inputs and random keys in, scalars out, and the services
  * that the generated driver calls (launches and matrix products have files of their
  * own).  Nothing here allocates once the scratch has its size. */
-#include "exec.h"
+#include "device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,7 @@ const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
     rt_grain_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
-    gnnc_status st = phase->run(x);
+    gnnc_status st = x->rt->device ? rt_device_run(x, phase) : phase->run(x);
     if (x->profile) rt_profile_end(x);
     x->rt->alone_here = NULL;
     if (st == GNNC_OK) return st;
@@ -84,6 +84,7 @@ void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step) {
         if (b->kind != RT_BUF_KEY) continue;
         RtKey key = rt_stream_key(seed, step, (uint64_t)b->stream);
         memcpy(x->buf[i], (uint32_t[2]){key.k0, key.k1}, 8);
+        rt_push(x, i);
     }
 }
 
@@ -114,9 +115,11 @@ static void write_number(void *to, rt_dtype dt, double v) {
 void rt_write_input(RtExec *x, const char *io_name, double v) {
     int b = rt_buf_find(x->program, RT_BUF_INPUT, io_name);
     if (b >= 0) write_number(x->buf[b], x->program->bufs[b].dt, v);
+    rt_push(x, b);
 }
 
 double rt_buf_read(const RtExec *x, int b, int64_t i) {
+    rt_pull((RtExec *)x, b);
     const void *p = x->buf[b];
     switch (x->program->bufs[b].dt) {
     case RT_F32:
@@ -141,8 +144,10 @@ double rt_buf_read(const RtExec *x, int b, int64_t i) {
 
 /* ---- services -------------------------------------------------------------- */
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
-    (void)x;
-    if (n_bytes) memcpy(to, from, n_bytes);
+    if (x->rt->device)
+        rt_device_copy(x, to, from, n_bytes);
+    else if (n_bytes)
+        memcpy(to, from, n_bytes);
 }
 
 void rt_message(RtRuntime *rt, const char *fmt, ...) {
@@ -187,6 +192,10 @@ static void put_values(Line *l, const RtExec *x, int b) {
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {
     Line l = {.n = 0};
     x->rt->count.read_backs++;
+    for (int i = 0; i < n && x->rt->device; i++) {
+        gnnc_status st = rt_device_fetch(x, bufs[i]);
+        if (st != GNNC_OK) return st;
+    }
     put(&l, "%s", text);
     for (int i = 0; i < n; i++) put_values(&l, x, bufs[i]);
     rt_message(x->rt, "%s", l.s);
@@ -195,6 +204,11 @@ gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {
 
 gnnc_status rt_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
     x->rt->count.read_backs++;
+    return x->rt->device ? rt_device_assert(x, text, cond, count)
+                         : rt_check_assert(x, text, cond, count);
+}
+
+gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         if (!cond[i])
             return rt_fail(&x->rt->err, GNNC_E_ASSERT, "assertion failed: %s (element %lld)", text,

@@ -9,6 +9,7 @@
 #include "team.h"
 
 struct RtBound;
+struct RtDevice;
 
 typedef struct RtRuntime {
     RtError err;         /* first failure of the current API call */
@@ -18,10 +19,11 @@ typedef struct RtRuntime {
     size_t scratch_bytes;
     gnnc_message_fn *message; /* print, warnings; may be NULL */
     void *message_user;
-    RtTeam *team;           /* NULL = the caller alone */
-    struct RtBound *bound;  /* the data the program runs on (bind.h) */
-    bool *alone;            /* [steps of all phases] too short to share, or NULL */
-    const bool *alone_here; /* [steps] of the phase that runs */
+    RtTeam *team;            /* NULL = the caller alone */
+    struct RtDevice *device; /* where phases run; NULL = here (device.h) */
+    struct RtBound *bound;   /* the data the program runs on (bind.h) */
+    bool *alone;             /* [steps of all phases] too short to share, or NULL */
+    const bool *alone_here;  /* [steps] of the phase that runs */
 } RtRuntime;
 
 /* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the

@@ -5,7 +5,7 @@
  * k (a sum over nodes or edges) a fixed number of k ranges whose products are added in
  * order.  Our own team runs the tiles, each member having told OpenMP, which oneDNN
  * asks, that it is alone. */
-#include "exec.h"
+#include "device.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -152,6 +152,7 @@ size_t rt_gemm_scratch(const rt_gemm *g) {
 
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
     x->rt->count.library_calls++;
+    if (x->rt->device) return rt_device_gemm(x, g, a, b, c);
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
     if (g->k <= 0) {
         fill_zero(g, c);

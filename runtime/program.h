@@ -226,6 +226,7 @@ typedef struct rt_program {
     void (*buf_shape)(int buf, const int64_t *n, int64_t *dim); /* rank entries; OUTPUT, SAVED */
     void (*var_shape)(int var, const int64_t *n, rt_var_shape *out);
     rt_recipe recipe;
+    const struct RtDeviceOps *device; /* whose memory phases work on; NULL = the host's */
 } rt_program;
 
 /* ---- what a running program sees ------------------------------------------------ */

@@ -5,7 +5,7 @@
  * thread counts.  NaN sorts last, all NaNs being tied. */
 #include <math.h>
 
-#include "exec.h"
+#include "device.h"
 
 typedef struct {
     float v;
@@ -59,9 +59,8 @@ size_t rt_rank_scratch(int64_t len) {
     return 2 * sizeof(Item) * (size_t)len;
 }
 
-gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
-                        int64_t len, int64_t inner) {
-    x->rt->count.library_calls++;
+gnnc_status rt_rank_here(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                         int64_t len, int64_t inner) {
     if (len > INT32_MAX)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
     Item *a = rt_scratch(x, rt_rank_scratch(len));
@@ -72,4 +71,11 @@ gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y
             rank_lane(v + at, mask + at, y + at, len, inner, a, a + len);
         }
     return GNNC_OK;
+}
+
+gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                        int64_t len, int64_t inner) {
+    x->rt->count.library_calls++;
+    return x->rt->device ? rt_device_rank(x, v, mask, y, outer, len, inner)
+                         : rt_rank_here(x, v, mask, y, outer, len, inner);
 }

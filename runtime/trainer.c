@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "device.h"
 #include "init.h"
 #include "tuned.h"
 
@@ -81,6 +82,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     if (!t) return;
     RtAlloc outer = t->outer;
     rt_team_stop(t->rt.team);
+    rt_device_close(&t->x);
     rt_bind_close(&t->x);
     rt_pool_free(&t->rt.pool);
     outer.release(outer.user, t);
@@ -184,7 +186,8 @@ static gnnc_status alloc_best(gnnc_trainer *t) {
     if (t->keep < 0) return GNNC_OK;
     for (int i = 0; i < t->n_shown; i++) t->best_bytes += rt_var_bytes(t, t->shown[i]);
     t->best = rt_pool_alloc(&t->rt.pool, t->best_bytes, 1);
-    return t->best ? GNNC_OK : rt_fail_nomem(&t->rt.err, "the kept parameters");
+    if (!t->best) return rt_fail_nomem(&t->rt.err, "the kept parameters");
+    return rt_device_keep(&t->x, t->best_bytes);
 }
 
 static bool has_late_relations(const rt_program *p) {
@@ -198,7 +201,8 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
     rt_write_keys(&t->x, (uint64_t)t->options.seed, 0);
     gnnc_status st = load ? rt_phase_run(&t->x, load) : GNNC_OK;
     if (st != GNNC_OK || !has_late_relations(t->program)) return st;
-    return rt_memory_settle(&t->x, &t->memory, (size_t)t->options.max_memory);
+    st = rt_memory_settle(&t->x, &t->memory, (size_t)t->options.max_memory);
+    return st == GNNC_OK ? rt_device_place(&t->x, &t->memory) : st;
 }
 
 /* Rows of history that come without an allocation between epochs; untouched ones cost none. */
@@ -211,14 +215,17 @@ static gnnc_status set_grain(gnnc_trainer *t) {
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
+    TRY(st, rt_device_open(&t->x));
     TRY(st, rt_bind(&t->x, &t->memory, directory, t->options.split));
     TRY(st, rt_history_reserve(t, t->options.epochs < FIRST_ROWS ? t->options.epochs : FIRST_ROWS));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
+    TRY(st, rt_device_place(&t->x, &t->memory));
     TRY(st, set_grain(t));
     TRY(st, run_load_phase(t));
     TRY(st, set_grain(t)); /* relations made in the load phase have their sizes now */
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
+    rt_push_vars(&t->x);
     st = alloc_best(t);
 out:
     return st;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device.h"
 #include "trainer.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
@@ -107,9 +108,13 @@ size_t rt_var_bytes(gnnc_trainer *t, int var) {
 static void each_best(gnnc_trainer *t, bool store) {
     char *at = t->best;
     for (int i = 0; at && i < t->n_shown; i++) {
-        void *now = t->x.buf[t->program->vars[t->shown[i]].buf];
+        int b = t->program->vars[t->shown[i]].buf;
+        void *now = t->x.buf[b];
         size_t n = rt_var_bytes(t, t->shown[i]);
-        memcpy(store ? at : now, store ? now : at, n);
+        if (t->rt.device)
+            rt_device_best(&t->x, (size_t)(at - (char *)t->best), b, n, store);
+        else
+            memcpy(store ? at : now, store ? now : at, n);
         at += n;
     }
 }

@@ -1,6 +1,7 @@
 /* Values of a trainer that its host may read and write: outputs and parameters. */
 #include <string.h>
 
+#include "device.h"
 #include "trainer.h"
 
 /* ---- outputs --------------------------------------------------------------- */
@@ -23,7 +24,7 @@ static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, i
     *rank = buf->rank;
     *data = t->x.buf[b];
     t->rt.count.read_backs++;
-    return GNNC_OK;
+    return rt_pull(&t->x, b);
 }
 
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
@@ -105,7 +106,8 @@ gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **nam
     return GNNC_OK;
 }
 
-static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data) {
+static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data,
+                                int *buf) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     for (int i = 0; i < t->n_shown; i++) {
@@ -113,6 +115,7 @@ static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, flo
         if (strcmp(v->path, name) != 0) continue;
         if (v->dt != RT_F32) return rt_fail(&t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", name);
         size_t have = rt_var_bytes(t, t->shown[i]) / sizeof(float);
+        *buf = v->buf;
         *data = t->x.buf[v->buf];
         if (have == n) return GNNC_OK;
         return rt_fail(&t->rt.err, GNNC_E_SHAPE, "'%s' has %zu elements, not %zu", name, have, n);
@@ -123,7 +126,9 @@ static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, flo
 gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n) {
     rt_trainer_begin(t);
     float *own;
-    gnnc_status st = parameter_of(t, name, n, &own);
+    int b;
+    gnnc_status st = parameter_of(t, name, n, &own, &b);
+    if (st == GNNC_OK) st = rt_pull(&t->x, b);
     if (st == GNNC_OK) memcpy(data, own, n * sizeof(float));
     return st;
 }
@@ -132,7 +137,10 @@ gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const 
                                        size_t n) {
     rt_trainer_begin(t);
     float *own;
-    gnnc_status st = parameter_of(t, name, n, &own);
-    if (st == GNNC_OK) memcpy(own, data, n * sizeof(float));
+    int b;
+    gnnc_status st = parameter_of(t, name, n, &own, &b);
+    if (st != GNNC_OK) return st;
+    memcpy(own, data, n * sizeof(float));
+    rt_push(&t->x, b);
     return st;
 }

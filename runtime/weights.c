@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "device.h"
 
 /* ---- shapes ------------------------------------------------------------------ */
 static int without_ones(int rank, const int64_t *dim, int64_t *out) {
@@ -100,6 +101,7 @@ gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
+    if ((st = rt_pull_vars(&t->x)) != GNNC_OK) return st;
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
     RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown)};
@@ -161,6 +163,7 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
     TRY(st, check_all(t, path, &f));
     report_unexpected(t, path, &f);
     st = store_all(t, &pool, &f);
+    rt_push_vars(&t->x);
 out:
     rt_pool_free(&pool);
     return st;

@@ -11,6 +11,7 @@
 
 #include "codegen/target.h"
 #include "passes/autodiff.h"
+#include "runtime/device.h"
 #include "runtime/trainer.h"
 
 typedef struct {
@@ -57,7 +58,7 @@ const char *cpu_exec_dir(Ctx *c) {
 }
 
 /* The build directory: this program is build/tests/unit/x_test. */
-static const char *build_dir(Ctx *c) {
+const char *cpu_exec_build_dir(Ctx *c) {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     for (int up = 0; up < 3 && n > 0; up++)
@@ -93,7 +94,7 @@ bool cpu_exec_train_passes(Ctx *c, Module *m, int opt_level) {
 }
 
 static bool link_program(Ctx *c, const char *dir) {
-    const char *build = build_dir(c);
+    const char *build = cpu_exec_build_dir(c);
     const char *command =
         arena_printf(c->a,
                      "cc -std=c17 -O0 -fPIC -shared -DGNNC_NO_MAIN -Iruntime/include -Iruntime"
@@ -105,11 +106,15 @@ static bool link_program(Ctx *c, const char *dir) {
     return false;
 }
 
-static bool find(CpuExec *x, void *to, const char *name) {
+bool cpu_exec_symbol(CpuExec *x, void *to, const char *name) {
     void *p = dlsym(x->so, name);
     memcpy(to, &p, sizeof p); /* ISO C has no cast from void * to a function */
     if (!p) diag(x->c, DIAG_E0004, (Span){0}, "no symbol '%s'", name);
     return p != NULL;
+}
+
+static bool find(CpuExec *x, void *to, const char *name) {
+    return cpu_exec_symbol(x, to, name);
 }
 
 static bool open_program(CpuExec *x, const char *path) {
@@ -136,19 +141,22 @@ static void release(void *p) {
     if (x->twin) x->api.destroy(x->twin);
 }
 
+CpuExec *cpu_exec_open(Ctx *c, const char *so_path) {
+    CpuExec *x = NEW(c->a, CpuExec);
+    *x = (CpuExec){.c = c};
+    ctx_defer(c, release, x);
+    return open_program(x, so_path) ? x : NULL;
+}
+
 CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level) {
     const char *dir = cpu_exec_dir(c);
     Plan *p = dir ? plan_build(c, m) : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
     TargetOptions o = {.opt_level = opt_level};
-    CpuExec *x = NEW(c->a, CpuExec);
-    *x = (CpuExec){.c = c};
-    ctx_defer(c, release, x);
     bool ok =
         target_cpu.emit_kernels(c, p, &o, EMIT_OBJECT, arena_printf(c->a, "%s/kernels.o", dir)) &&
-        host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && link_program(c, dir) &&
-        open_program(x, arena_printf(c->a, "%s/program.so", dir));
-    return ok ? x : NULL;
+        host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && link_program(c, dir);
+    return ok ? cpu_exec_open(c, arena_printf(c->a, "%s/program.so", dir)) : NULL;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -314,11 +322,13 @@ static bool interpret(Interp *in, Func *f, StrBuf *why) {
     return false;
 }
 
-/* Bit for bit, whatever the number of threads. */
+/* Bit for bit, whatever the number of threads, or the order in which a device runs its own. */
 static bool twin_agrees(CpuExec *x, const Func *f, const char *output, StrBuf *why) {
     int b = output_buf(x, output);
     size_t n = 0;
     if (b < 0 || rt_buf_bytes(&x->t->x, b, &n) != GNNC_OK) return true;
+    rt_pull(&x->t->x, b);
+    rt_pull(&x->twin->x, b);
     if (n == 0 || !memcmp(x->t->x.buf[b], x->twin->x.buf[b], n)) return true;
     sb_printf(why, "%s: %s depends on the number of threads", f->name, output);
     return false;

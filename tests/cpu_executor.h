@@ -25,6 +25,10 @@ bool cpu_exec_passes(Ctx *c, Module *m, int opt_level);
 /* gnnc's own pipeline: @train alone is differentiated, and updates its parameters. */
 bool cpu_exec_train_passes(Ctx *c, Module *m, int opt_level);
 CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level); /* NULL after diagnostics */
+/* A program that was linked elsewhere; a symbol of it into *to. */
+CpuExec *cpu_exec_open(Ctx *c, const char *so_path);
+bool cpu_exec_symbol(CpuExec *x, void *to, const char *name);
+const char *cpu_exec_build_dir(Ctx *c); /* where libgnnrt.a is */
 bool cpu_exec_load(CpuExec *x, const char *data_dir, int64_t seed, double lr);
 bool cpu_exec_set(CpuExec *x, const char *var, int64_t n, const double *v);
 bool cpu_exec_run(CpuExec *x, const char *phase);

@@ -2,7 +2,7 @@
  *
  * Each kernel becomes one __global__ function and one host function that launches it, in
  * one file that is meant to be read: names are those of the loop IR, which stands above
- * each kernel.  What the text relies on is in runtime/cuda/device.h. */
+ * each kernel.  What the text relies on is in runtime/cuda/kernel.h. */
 #ifndef CODEGEN_CUDA_H
 #define CODEGEN_CUDA_H
 

@@ -1,6 +1,6 @@
 /* L_LET: scalar functions as CUDA C expressions.
  *
- * Operators where C's are meant; a function of device.h where C leaves something open
+ * Operators where C's are meant; a function of kernel.h where C leaves something open
  * (integer overflow, division by zero, conversions out of range).  f16 and bf16 are
  * computed in f32 and rounded when a value is made. */
 #include "codegen/cuda/cuda.h"

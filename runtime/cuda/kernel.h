@@ -1,8 +1,8 @@
 /* What emitted kernels stand on: types, scalar functions whose meaning C leaves open,
  * random numbers, the loop over rows and the launch.  Everything else in an emitted file
  * is plain CUDA C, so that nvcc and the simulator of tests/cudasim read the same text. */
-#ifndef RUNTIME_CUDA_DEVICE_H
-#define RUNTIME_CUDA_DEVICE_H
+#ifndef RUNTIME_CUDA_KERNEL_H
+#define RUNTIME_CUDA_KERNEL_H
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

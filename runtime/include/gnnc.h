@@ -43,7 +43,8 @@ extern "C" {
     X(E_ARG, -9, "invalid argument")                                                               \
     X(E_STATE, -10, "call not possible now")                                                       \
     X(E_LIMIT, -11, "memory limit exceeded")                                                       \
-    X(E_ASSERT, -12, "an assertion of the model failed")
+    X(E_ASSERT, -12, "an assertion of the model failed")                                           \
+    X(E_DEVICE, -13, "the device failed")
 
 typedef enum gnnc_status {
 #define GNNC_STATUS(name, value, text) GNNC_##name = value,

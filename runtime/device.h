@@ -1,0 +1,104 @@
+/* A machine beside the host that runs a program's phases.
+ *
+ * The host keeps a copy of every buffer that it ever reads or writes (data, maps, variables,
+ * inputs, keys, outputs) where it always was: RtExec.buf.  The device has buffers of its
+ * own, and for each it is known which side is newer.  So the rest of the runtime works on
+ * host memory and says what it does:
+ *
+ *     rt_push(x, b)   the host has written buffer b: upload it before the next phase
+ *     rt_pull(x, b)   the host is about to read buffer b: bring it here if it is older
+ *
+ * Without a device both do nothing.  Small inputs travel together, and so do scalar outputs:
+ * a step uploads once, an epoch is read back once.
+ *
+ * What differs between kinds of devices stands in RtDeviceOps; a program for one names its
+ * table (rt_program.device), so that the runtime itself needs no vendor's library. */
+#ifndef RUNTIME_DEVICE_H
+#define RUNTIME_DEVICE_H
+
+#include "exec.h"
+
+typedef struct RtDevice RtDevice;
+struct RtMemory;
+
+/* All work goes into one queue, in order.  Calls return before the work is done, download()
+ * after it.  Failures are recorded in x->rt->err. */
+typedef struct RtDeviceOps {
+    const char *name; /* "cuda" */
+    size_t align;     /* of buffers */
+    gnnc_status (*open)(RtDevice *d);
+    void (*close)(RtDevice *d);
+    gnnc_status (*alloc)(RtDevice *d, size_t n_bytes, void **p); /* zeroed */
+    void (*release)(RtDevice *d, void *p);
+    gnnc_status (*upload)(RtDevice *d, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*download)(RtDevice *d, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*copy)(RtDevice *d, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg);
+    gnnc_status (*gemm)(RtDevice *d, const rt_gemm *g, const float *a, const float *b, float *c);
+    /* Work between begin and end is recorded, not done, and done by each replay. */
+    gnnc_status (*record_begin)(RtDevice *d);
+    gnnc_status (*record_end)(RtDevice *d, void **recording);
+    gnnc_status (*replay)(RtDevice *d, void *recording);
+    void (*forget)(RtDevice *d, void *recording);
+} RtDeviceOps;
+
+typedef enum { RT_SAME, RT_HOST_NEWER, RT_DEVICE_NEWER } RtNewer;
+
+typedef struct RtDevicePhase {
+    int64_t runs;
+    bool stops;      /* it waits for the host somewhere: cannot be recorded */
+    void *recording; /* NULL = none yet */
+} RtDevicePhase;
+
+struct RtDevice {
+    const RtDeviceOps *ops;
+    RtExec *x;
+    void *self;      /* of the kind of device */
+    void **buf;      /* [n_bufs] in device memory */
+    size_t *n_bytes; /* [n_bufs] placed */
+    RtNewer *newer;  /* [n_bufs] */
+    void *fixed, *arena;
+    size_t in_bytes, out_bytes; /* inputs stand first in `fixed`, scalar outputs follow */
+    char *staged;               /* [in_bytes] and [out_bytes] on the host */
+    void *best;                 /* the best epoch's variables, one after another */
+    bool best_is_newer;         /* than the host's copy of them */
+    RtDevicePhase *phase;       /* [n_phases] */
+    int running;                /* phase, -1 = none */
+    gnnc_status status;         /* first failure of a service that returns nothing */
+};
+
+/* Opens the program's device; none: nothing. */
+gnnc_status rt_device_open(RtExec *x);
+void rt_device_close(RtExec *x);
+/* Gives every buffer its place, by the sizes and host places of now; values move along. */
+gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
+/* Runs a phase: uploads what is newer here, then the phase or its recording. */
+gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
+
+void rt_push(RtExec *x, int b);
+gnnc_status rt_pull(RtExec *x, int b);
+/* Buffers of variables, all of them. */
+void rt_push_vars(RtExec *x);
+gnnc_status rt_pull_vars(RtExec *x);
+
+/* The best epoch's variables stay on the device; `host` is where a copy of them goes. */
+gnnc_status rt_device_keep(RtExec *x, size_t n_bytes); /* room for them */
+void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store);
+gnnc_status rt_device_best_pull(RtExec *x, void *host, size_t n_bytes);
+gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes);
+
+/* Services of program.h whose operands are in device memory.  The host takes part, so the
+ * phase is not recorded. */
+gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
+void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
+gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                           int64_t len, int64_t inner);
+gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
+gnnc_status rt_device_fetch(RtExec *x, int b); /* buffer b, in the middle of a phase */
+
+/* The host's part of them, on host memory (exec.c, rank.c). */
+gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
+gnnc_status rt_rank_here(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                         int64_t len, int64_t inner);
+
+#endif

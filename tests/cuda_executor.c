@@ -1,0 +1,44 @@
+#include "cuda_executor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/target.h"
+
+static bool build(Ctx *c, const char *dir) {
+    const char *b = cpu_exec_build_dir(c);
+    const char *include = "-Iruntime -Iruntime/include -Itests/cudasim "
+                          "-Itests/cudasim/include";
+    const char *command =
+        arena_printf(c->a,
+                     "cc -std=c17 -O0 -g -fPIC -DGNNC_NO_MAIN %s -c -o %s/driver.o %s/driver.c && "
+                     "g++ -std=c++17 -O0 -g -fPIC -shared %s -Wno-unknown-pragmas -o %s/program.so "
+                     "-x c++ %s/kernels.cu -x none %s/driver.o -Wl,--whole-archive %s/libgnnrt.a "
+                     "%s/libcudasim.a -Wl,--no-whole-archive -Wl,-Bsymbolic $(cat %s/link.flags)",
+                     include, dir, dir, include, dir, dir, dir, b, b, b);
+    if (system(command) == 0) return true;
+    diag(c, DIAG_E0004, (Span){0}, "%s", command);
+    return false;
+}
+
+CpuExec *cuda_exec_build(Ctx *c, Module *m) {
+    const char *dir = cpu_exec_dir(c);
+    Plan *p = dir ? plan_build(c, m) : NULL;
+    if (!p || !plan_verify(c, p)) return NULL;
+    p->device = "cuda";
+    TargetOptions o = {.opt_level = 2};
+    bool ok = target_cuda.emit_kernels(c, p, &o, EMIT_IR_TEXT,
+                                       arena_printf(c->a, "%s/kernels.cu", dir)) &&
+              host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && build(c, dir);
+    return ok ? cpu_exec_open(c, arena_printf(c->a, "%s/program.so", dir)) : NULL;
+}
+
+cudasim_counters *cuda_exec_counters(CpuExec *x) {
+    cudasim_counters *(*count)(void) = NULL;
+    return cpu_exec_symbol(x, &count, "cudasim_count") ? count() : NULL;
+}
+
+void cuda_exec_seed(CpuExec *x, uint64_t seed) {
+    void (*set)(uint64_t) = NULL;
+    if (cpu_exec_symbol(x, &set, "cudasim_seed")) set(seed);
+}

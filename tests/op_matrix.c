@@ -1,0 +1,78 @@
+#include "op_matrix.h"
+
+#include "cpu_data.h"
+#include "op_cases.h"
+#include "passes/autodiff.h"
+
+enum { SEED = 42 };
+static const double learning_rate = 0.125;
+
+static void give_size(void *d, const Space *s, int64_t n) {
+    cpu_data_size(d, s, n);
+}
+static void give_edges(void *d, const Space *e, int64_t n, const int32_t *src, const int32_t *dst) {
+    cpu_data_edges(d, e, n, src, dst);
+}
+static void give_column(void *d, const Column *c, int64_t n, const double *v) {
+    (void)n;
+    cpu_data_column(d, c, v);
+}
+static void give_csr(void *d, const Column *c, const int64_t *ptr, const int32_t *col,
+                     const double *v) {
+    cpu_data_csr(d, c, ptr, col, v);
+}
+static void give_members(void *d, const Space *node, const int32_t *graph) {
+    cpu_data_graphs(d, node, graph);
+}
+static void skip_var(void *d, const Var *v, int64_t n, const double *x) {
+    (void)d, (void)v, (void)n, (void)x;
+}
+static void skip_input(void *d, const char *name, double x) {
+    (void)d, (void)name, (void)x;
+}
+
+static const char *write_data(Ctx *c, const OpCases *cs) {
+    const char *dir = cpu_exec_dir(c);
+    CpuData *d = cpu_data_new(c, cs->m);
+    op_cases_give(cs, &(OpCaseSink){d, give_size, give_edges, give_column, give_csr, skip_var,
+                                    skip_input, give_members});
+    return dir && cpu_data_write(d, dir) ? dir : NULL;
+}
+
+static CpuOracle oracle(Ctx *c, OpCases *cs) {
+    PassCtx p = {.ctx = c, .a = c->a};
+    for (int i = 0; i < cs->cases.n; i++)
+        if (cs->cases.v[i].has_loss) pass_autodiff_func(&p, cs->m, cs->cases.v[i].f);
+    CpuOracle o = {op_cases_interp(c, cs), op_cases_interp(c, cs)};
+    interp_set_seed(o.rounded, SEED, 0);
+    interp_set_seed(o.exact, SEED, 0);
+    interp_set_exact(o.exact, true);
+    return o;
+}
+
+static bool set_vars(CpuExec *x, const OpCases *cs) {
+    bool ok = true;
+    for (int i = 0; i < cs->vars.n; i++) {
+        int64_t n;
+        double *v = op_case_values(cs, &cs->vars.v[i], &n);
+        ok = ok && cpu_exec_set(x, cs->vars.v[i].var->path, n, v);
+    }
+    return ok;
+}
+
+bool op_matrix_agrees(Ctx *c, CpuExec *x, StrBuf *why) {
+    OpCases *cs = op_cases_build(c);
+    CpuOracle o = oracle(c, cs);
+    const char *dir = write_data(c, cs);
+    if (!dir || !cpu_exec_load(x, dir, SEED, learning_rate) || !set_vars(x, cs)) {
+        sb_printf(why, "load: %s\n", dir ? cpu_exec_error(x) : "no data");
+        return false;
+    }
+    bool ok = true;
+    for (int i = 0; i < cs->cases.n; i++) {
+        if (cpu_exec_agrees(x, &o, cs->cases.v[i].f, why)) continue;
+        sb_puts(why, "\n");
+        ok = false;
+    }
+    return ok;
+}
