@@ -604,6 +604,7 @@ static void gen_csr(Gen *g) {
     Builder *b = &g->b;
     Column *c = g->s->csr;
     Space *f = c->type.dim[1], *out = any_dim(g);
+    if (out == f) out = g->s->dim[W7];
     Op *x = b_data(b, c);
     if (draw(g, 2)) {
         Op *keep = b_binary(b, OP_LE, b_const(b, DT_F32, 0.25),

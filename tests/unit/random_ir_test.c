@@ -23,6 +23,7 @@ enum { N_SEEDS = 120, BATCH = 60, N_TRAIN = 8, STEPS = 3, SHOWN = 3, WHY = 240 }
 
 typedef struct {
     RandomCase c;
+    bool trains; /* as @train, with an optimizer, several steps: a program of its own */
     int n_items, n_ops;
     bool failed;
     char why[WHY];
@@ -30,7 +31,6 @@ typedef struct {
 
 typedef struct {
     const char *path; /* a .gir, or NULL: the trials */
-    bool trains;      /* the one trial is @train of a recipe */
     Trial *trials;
     int n, level, out;
 } Job;
@@ -55,6 +55,10 @@ static Recipe recipe(uint32_t seed) {
     return r;
 }
 
+static bool trains(const Job *j) {
+    return j->trials && j->trials->trains;
+}
+
 static Module *module_of(Ctx *c, const Job *j) {
     if (j->path) {
         uint32_t file = ctx_add_file(c, j->path, (Span){0});
@@ -64,10 +68,10 @@ static Module *module_of(Ctx *c, const Job *j) {
     Module *m = module_new(c, "random");
     RandomSpaces *s = ir_random_spaces(m);
     for (int i = 0; i < j->n; i++) {
-        const char *name = j->trains ? "train" : arena_printf(c->a, "f%d", i);
+        const char *name = trains(j) ? "train" : arena_printf(c->a, "f%d", i);
         ir_random_func(s, &j->trials[i].c, name, &j->trials[i].n_items);
     }
-    if (j->trains) m->recipe = recipe(j->trials->c.seed);
+    if (trains(j)) m->recipe = recipe(j->trials->c.seed);
     return module_verify(c, m, "the generator") ? m : NULL;
 }
 
@@ -160,8 +164,8 @@ static void train(Ctx *c, const Job *j, Module *seen, Module *m) {
 static void work(Ctx *c, void *arg) {
     const Job *j = arg;
     Module *seen = module_of(c, j), *m = module_of(c, j);
-    if (m && j->trains) train(c, j, seen, m);
-    if (!m || j->trains || !with_gradients(c, seen)) return;
+    if (m && trains(j)) train(c, j, seen, m);
+    if (!m || trains(j) || !with_gradients(c, seen)) return;
     if (!cpu_exec_passes(c, m, j->level)) return;
     CpuExec *x = cpu_exec_build(c, m, j->level);
     if (x && start(c, x, seen)) run_all(c, j, x, seen);
@@ -207,6 +211,7 @@ static void mark(Trial *t, const Result *r, int level) {
 }
 
 static void check_level(Trial *t, int n, int level) {
+    for (; n > 1 && t->trains; n--) check_level(t++, 1, level);
     Result *got = calloc((size_t)n, sizeof *got);
     int status = 0,
         done = got ? run_child((Job){.trials = t, .n = n, .level = level}, got, n, &status) : 0;
@@ -240,11 +245,14 @@ static bool has_cut(const RandomCase *c, int item) {
 }
 
 /* All ways to cut `size` neighbouring items, in one batch; the first that still fails. */
-static bool cut_once(RandomCase *c, int n_items, int size, char *why) {
+static bool cut_once(Trial *from, int size) {
+    RandomCase *c = &from->c;
+    int n_items = from->n_items;
     Trial *t = calloc((size_t)n_items, sizeof *t);
     int n = 0, found = -1;
     for (int at = n_items - size; t && at >= 0; at -= size) {
         Trial *x = &t[n];
+        x->trains = from->trains;
         x->c = *c;
         for (int k = at; k < at + size; k++)
             if (!has_cut(c, k) && x->c.n_cuts < IR_RANDOM_CUTS) x->c.cut[x->c.n_cuts++] = k;
@@ -255,17 +263,22 @@ static bool cut_once(RandomCase *c, int n_items, int size, char *why) {
         if (t[i].failed) found = i;
     if (found >= 0) {
         *c = t[found].c;
-        memcpy(why, t[found].why, WHY);
+        memcpy(from->why, t[found].why, WHY);
     }
     free(t);
     return found >= 0;
 }
 
 static void shrink(Trial *t) {
-    RandomCase *c = &t->c;
     for (int size = t->n_items / 2; size > 0; size /= 2)
-        while (cut_once(c, t->n_items, size, t->why)) {
+        while (cut_once(t, size)) {
         }
+}
+
+/* A case without a program has told nobody how many items it has. */
+static void count_items(Ctx *c, void *arg) {
+    Trial *t = arg;
+    ir_random_func(ir_random_spaces(module_new(c, "random")), &t->c, "f", &t->n_items);
 }
 
 static void print_case(Ctx *c, void *arg) {
@@ -283,19 +296,23 @@ static void print_case(Ctx *c, void *arg) {
 static void report(Trial *t) {
     Ctx c;
     fprintf(stderr, "seed %u: %s; making it small ..\n", t->c.seed, t->why);
-    if (t->n_items) shrink(t);
     if (!ctx_init(&c, NULL)) return;
+    ctx_run(&c, count_items, t);
+    shrink(t);
     ctx_run(&c, print_case, t);
     ctx_free(&c);
 }
 
-TEST(random_functions_agree) {
-    unsigned first = 1, count = N_SEEDS;
+static void check_seeds(Trial like, unsigned count) {
+    unsigned first = 1;
     const char *more = getenv("RANDOM_IR");
     if (more) sscanf(more, "%u:%u", &first, &count);
     Trial *t = calloc(count, sizeof *t);
     int n_failed = 0;
-    for (unsigned i = 0; t && i < count; i++) t[i].c.seed = first + i;
+    for (unsigned i = 0; t && i < count; i++) {
+        t[i] = like;
+        t[i].c.seed = first + i;
+    }
     for (unsigned i = 0; t && i < count; i += BATCH)
         check_trials(t + i, (int)(count - i < BATCH ? count - i : BATCH));
     for (unsigned i = 0; t && i < count; i++) {
@@ -305,20 +322,13 @@ TEST(random_functions_agree) {
     free(t);
 }
 
+TEST(random_functions_agree) {
+    check_seeds((Trial){.trains = false}, N_SEEDS);
+}
+
 /* Several steps of @train, with its optimizer. */
 TEST(random_training_agrees) {
-    unsigned first = 1, count = N_TRAIN;
-    const char *more = getenv("RANDOM_IR");
-    if (more) sscanf(more, "%u:%u", &first, &count);
-    for (unsigned i = 0; i < 2 * count; i++) {
-        Trial t = {.c = {.seed = first + i / 2, .smooth = true}};
-        Result got = {.failed = false};
-        int status = 0, level = i % 2 ? 2 : 0;
-        Job j = {.trains = true, .trials = &t, .n = 1, .level = level};
-        int n = run_child(j, &got, 1, &status);
-        CHECK_MSG(n == 1 && !got.failed, "training, seed %u: -O%d: status %d: %s", t.c.seed, level,
-                  status, got.why);
-    }
+    check_seeds((Trial){.trains = true, .c.smooth = true}, N_TRAIN);
 }
 
 /* ---- what was found before
