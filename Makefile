@@ -25,7 +25,7 @@ RUNTIME_SRC = $(wildcard runtime/*.c)
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
-all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a
+all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a cuda
 
 # Said before the compiler is compiled: which tool is missing, and how to get it.
 need = command -v $(1) >/dev/null || { echo "gnnc needs $(2), and there is no '$(1)' here;" \
@@ -84,6 +84,22 @@ EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o
 $(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
 $(BUILD)/tests/unit/cudasim_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(BUILD)/tests/cuda_executor.o $(EXECUTOR) | $(BUILD)/link.flags $(BUILD)/libcudasim.a
 
+# The runtime's CUDA half, where the toolkit is: gnnc links it for --target=cuda.
+CUDA_HOME ?=
+NVCC ?= $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc),\
+    $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
+CUDA_DIR = $(patsubst %/bin/nvcc,%,$(NVCC))
+CUDA_OBJ = $(patsubst runtime/%.c,$(BUILD)/runtime/%.o,$(wildcard runtime/cuda/*.c))
+$(BUILD)/runtime/cuda/%.o: runtime/cuda/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -fPIC -Iruntime -Iruntime/include -isystem $(CUDA_DIR)/include -c -o $@ $<
+$(BUILD)/libgnnrt_cuda.a: $(CUDA_OBJ)
+	rm -f $@ && ar rcs $@ $^
+cuda: $(if $(NVCC),$(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags)
+$(BUILD)/cuda.flags: Makefile
+	@mkdir -p $(@D)
+	@echo '-L$(CUDA_DIR)/lib64 -Wl,-rpath,$(CUDA_DIR)/lib64 -lcublas -lcudart -lstdc++' > $@
+
 # The simulated GPU, and the runtime's CUDA half compiled for it.
 CUDASIM_OBJ = $(patsubst tests/cudasim/%.c,$(BUILD)/tests/cudasim/%.o,$(wildcard tests/cudasim/*.c)) \
     $(patsubst runtime/cuda/%.c,$(BUILD)/tests/cudasim/rt_%.o,$(wildcard runtime/cuda/*.c))
@@ -123,6 +139,9 @@ install: all
 	install -m 755 $(BUILD)/gnnc $(DESTDIR)$(PREFIX)/bin/gnnc
 	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(LIB)/
 	install -m 644 runtime/include/*.h runtime/program.h $(LIB)/include/
+	install -d $(LIB)/include/cuda
+	install -m 644 runtime/cuda/kernel.h $(LIB)/include/cuda/
+	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(LIB)/)
 	install -m 644 runtime/include/gnnc.h $(DESTDIR)$(PREFIX)/include/
 	install -d $(DESTDIR)$(PREFIX)/share/gnnc/models/layers
 	install -m 644 models/*.gnn $(DESTDIR)$(PREFIX)/share/gnnc/models/
@@ -139,7 +158,7 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit install uninstall demo test check accuracy format format-check clean
+.PHONY: all cuda unit install uninstall demo test check accuracy format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 print-%:

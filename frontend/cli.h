@@ -38,7 +38,8 @@ typedef struct {
     const char *passes;         /* --passes, or NULL */
     const char *model;          /* --model, or NULL */
     const char *target, *march;
-    const char *data; /* --specialize, or NULL */
+    const char *cuda_arch; /* "sm_80,sm_90", or NULL */
+    const char *data;      /* --specialize, or NULL */
     int opt_level;
     bool grads, keep, verbose, report_json;
     unsigned reports; /* REPORT_* */
@@ -51,13 +52,27 @@ void cli_help(FILE *to);
 
 /* Where the runtime is: beside gnnc in a build tree, or as `make install` put it. */
 typedef struct {
-    const char *lib;        /* .../libgnnrt.a */
-    const char *link_flags; /* text of link.flags: what libgnnrt.a needs */
-    const char *include[2]; /* for the generated driver; [1] may be NULL */
-    const char *models;     /* the layer library's parent, or NULL */
+    const char *lib;                   /* .../libgnnrt.a */
+    const char *link_flags;            /* text of link.flags: what libgnnrt.a needs */
+    const char *include[2];            /* for the generated driver; [1] may be NULL */
+    const char *models;                /* the layer library's parent, or NULL */
+    const char *cuda_lib, *cuda_flags; /* the CUDA half and what it needs; the file may be absent */
 } CliHome;
 bool cli_find_home(Ctx *c, CliHome *h); /* false after a diagnostic */
 const char *cli_models_dir(Ctx *c);     /* NULL when there is none */
+
+/* Other programs (cli_tool.c). */
+typedef VEC(char *) CliArgs;
+void cli_arg(Ctx *c, CliArgs *args, const char *s);
+void cli_split_args(Ctx *c, CliArgs *args,
+                    const char *s);                     /* "-fopenmp -lm" as separate arguments */
+bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose); /* false after a diagnostic */
+
+/* The CUDA Toolkit (cli_cuda.c). */
+const char *cli_find_nvcc(Ctx *c); /* NULL: there is none */
+bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
+                     const char *object);
+bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args);
 
 /* A private directory, removed with all in it when the Ctx is freed. NULL after a diagnostic. */
 const char *cli_temp_dir(Ctx *c, const CliOptions *o);

@@ -48,6 +48,8 @@ bool cli_find_home(Ctx *c, CliHome *h) {
     h->include[0] = join(c, dir, tree ? "../runtime/include" : "../lib/gnnc/include");
     h->include[1] = tree ? join(c, dir, "../runtime") : NULL;
     h->models = cli_models_dir(c);
+    h->cuda_lib = join(c, lib, "libgnnrt_cuda.a");
+    h->cuda_flags = read_text(c, join(c, lib, "cuda.flags"));
     if (exists(h->lib)) return true;
     diag(c, DIAG_E0002, (Span){0}, "the runtime library is not where gnnc looks for it: '%s'",
          h->lib);

@@ -82,6 +82,12 @@ SETTER(set_data) {
     return *value != 0;
 }
 
+SETTER(set_cuda_arch) {
+    UNUSED_ARGS;
+    o->cuda_arch = value;
+    return *value >= '0' && value[strspn(value, "sm_0123456789af,")] == 0;
+}
+
 SETTER(set_march) {
     UNUSED_ARGS;
     o->march = value;
@@ -156,6 +162,7 @@ static const CliOption options[] = {
     {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c, cuda or none", set_emit},
     {"--target", "NAME", "auto, cpu or cuda", set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
+    {"--cuda-arch", "LIST", "GPUs to compile for (default: sm_80,sm_90)", set_cuda_arch},
     {"--specialize", "DATA", "make that data directory's widths constants of the program",
      set_data},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},

@@ -88,13 +88,16 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
 static const Target *choose_target(Ctx *c, const Job *j) {
     bool choose = strcmp(j->o.target, "auto") == 0;
     const Target *t = target_find(j->o.emit == OUT_CUDA ? "cuda" : choose ? "cpu" : j->o.target);
-    bool text = j->o.emit == OUT_CUDA || j->o.emit == OUT_PLAN || j->o.emit == OUT_LOOPS;
-    if (t == &target_cuda && !text) t = NULL;
+    if (t == &target_cuda && (j->o.emit == OUT_LLVM || j->o.emit == OUT_ASM)) {
+        diag(c, DIAG_E0513, (Span){0}, "the cuda target has no %s; --emit=cuda prints its source",
+             j->o.emit == OUT_ASM ? "assembly" : "LLVM IR");
+        return NULL;
+    }
     if (!t)
         diag(c, DIAG_E0513, (Span){0}, "this build of gnnc has no '%s' target; use --target=cpu",
              j->o.target);
     else if (j->o.verbose && strcmp(j->o.target, "auto") == 0)
-        fputs("gnnc: target cpu (this build has no cuda target)\n", stderr);
+        fputs("gnnc: target cpu; --target=cuda compiles for a GPU\n", stderr);
     return t;
 }
 
@@ -121,10 +124,17 @@ static bool print_ast(Ctx *c, const Job *j) {
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
 
+static bool is_cuda(const CliOptions *o) {
+    return o->emit == OUT_CUDA || strcmp(o->target, "cuda") == 0;
+}
+
 /* What a program says of how it was made. */
 static const char *options_text(Ctx *c, const CliOptions *o) {
     StrBuf b = sb_new(c->a);
-    sb_printf(&b, "-O%d --target=cpu --march=%s", o->opt_level, o->march ? o->march : "native");
+    bool cuda = is_cuda(o);
+    sb_printf(&b, "-O%d --target=%s", o->opt_level, cuda ? "cuda" : "cpu");
+    if (!cuda) sb_printf(&b, " --march=%s", o->march ? o->march : "native");
+    if (cuda && o->cuda_arch) sb_printf(&b, " --cuda-arch=%s", o->cuda_arch);
     for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
     if (o->grads) sb_puts(&b, " --grads");
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
@@ -165,6 +175,7 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m) {
     Plan *p = plan_build(c, m);
     if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return NULL;
     p->options = options_text(c, &j->o);
+    if (is_cuda(&j->o)) p->device = "cuda";
     stage_time(j, "plan", start);
     return !j->o.reports || print_reports(c, j, p) ? p : NULL;
 }

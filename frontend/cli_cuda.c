@@ -1,0 +1,73 @@
+/* The CUDA Toolkit: where it is, and kernels.cu through nvcc to an object.
+ *
+ * CUDA_HOME names it where it is set, and then nothing else is looked at; else nvcc of PATH,
+ * else the place where NVIDIA's installer puts it. */
+#include "frontend/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *nvcc_in(Ctx *c, const char *dir, size_t n, const char *below) {
+    const char *path = arena_printf(c->a, "%.*s%s/nvcc", (int)n, dir, below);
+    return access(path, X_OK) == 0 ? path : NULL;
+}
+
+const char *cli_find_nvcc(Ctx *c) {
+    const char *home = getenv("CUDA_HOME"), *path = getenv("PATH"), *found = NULL;
+    if (home && *home) return nvcc_in(c, home, strlen(home), "/bin");
+    while (path && *path && !found) {
+        size_t n = strcspn(path, ":");
+        found = nvcc_in(c, path, n, "");
+        path += n + (path[n] == ':');
+    }
+    return found ? found : nvcc_in(c, "/usr/local/cuda", strlen("/usr/local/cuda"), "/bin");
+}
+
+/* "sm_80,sm_90": machine code for each, and PTX of the last for what comes after. */
+static void arch_args(Ctx *c, CliArgs *args, const char *archs) {
+    while (*archs) {
+        size_t n = strcspn(archs, ",");
+        const char *number = arena_strndup(c->a, archs, n);
+        if (!strncmp(number, "sm_", 3)) number += 3;
+        archs += n + (archs[n] == ',');
+        cli_arg(c, args, "-gencode");
+        cli_arg(c, args,
+                *archs ? arena_printf(c->a, "arch=compute_%s,code=sm_%s", number, number)
+                       : arena_printf(c->a, "arch=compute_%s,code=[sm_%s,compute_%s]", number,
+                                      number, number));
+    }
+}
+
+bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
+                     const char *object) {
+    const char *nvcc = cli_find_nvcc(c);
+    if (!nvcc) {
+        diag(c, DIAG_E0513, (Span){0},
+             "--target=cuda needs the CUDA Toolkit, and there is no nvcc in CUDA_HOME or PATH");
+        return false;
+    }
+    CliArgs args = {0};
+    cli_arg(c, &args, nvcc);
+    cli_split_args(c, &args, "-std=c++17 -O3 -Werror all-warnings -Xcompiler -fPIC --threads 0");
+    arch_args(c, &args, o->cuda_arch ? o->cuda_arch : "sm_80,sm_90");
+    for (int i = 0; i < 2 && h->include[i]; i++)
+        cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
+    cli_split_args(c, &args, "-c -o");
+    cli_arg(c, &args, object);
+    cli_arg(c, &args, source);
+    return cli_run_tool(c, &args, o->verbose);
+}
+
+bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args) {
+    if (access(h->cuda_lib, R_OK) != 0) {
+        diag(c, DIAG_E0513, (Span){0},
+             "this gnnc was built without the CUDA Toolkit: '%s' is missing; run make again",
+             h->cuda_lib);
+        return false;
+    }
+    cli_arg(c, args, h->cuda_lib);
+    cli_arg(c, args, h->lib);
+    cli_split_args(c, args, h->cuda_flags);
+    return true;
+}

@@ -1,0 +1,44 @@
+/* Running other programs: their arguments, and what became of them. */
+#include "frontend/cli.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+void cli_arg(Ctx *c, CliArgs *args, const char *s) {
+    vec_push(c->a, args, arena_strndup(c->a, s, strlen(s)));
+}
+
+void cli_split_args(Ctx *c, CliArgs *args, const char *s) {
+    while (*(s += strspn(s, " \t"))) {
+        size_t n = strcspn(s, " \t");
+        vec_push(c->a, args, arena_strndup(c->a, s, n));
+        s += n;
+    }
+}
+
+static void show(const CliArgs *args) {
+    for (int i = 0; i < args->n; i++) fprintf(stderr, "%s%s", i ? " " : "gnnc: ", args->v[i]);
+    fputs("\n", stderr);
+}
+
+bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose) {
+    if (verbose) show(args);
+    vec_push(c->a, args, (char *)NULL);
+    pid_t pid;
+    int status = 0, e = posix_spawnp(&pid, args->v[0], NULL, NULL, args->v, environ);
+    if (e) {
+        diag(c, DIAG_E0004, (Span){0}, "cannot run '%s': %s", args->v[0], strerror(e));
+        return false;
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+    diag(c, DIAG_E0004, (Span){0},
+         "'%s' could not build the program (status %d); -v shows the command", args->v[0],
+         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    return false;
+}
