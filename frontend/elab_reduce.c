@@ -60,6 +60,14 @@ static bool reducible(Elab *e, const char *name, const Op *x, Span at) {
     return false;
 }
 
+/* A value on the nodes is not summed over all of them: an [src] was forgotten. */
+static void not_on_relation(Elab *e, const Op *x, const Map *end, Span at) {
+    const char *of = end->from->name;
+    diag(e->c, DIAG_E0211, at, "the value is %s; it does not live on %s '%s'%s",
+         type_text(e, &x->type), end->from->kind == SP_EDGE ? "the relation" : "the nodes of", of,
+         type_has(&x->type, end->to) ? "; read it at an end: x[src] or x[dst]" : "");
+}
+
 Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, const Span *over_at,
                   Span at) {
     if (!reducible(e, name, x, at)) return val_poison();
@@ -70,13 +78,12 @@ Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, co
     Space *s[MAX_RANK];
     int k = 0;
     for (int i = 0; i < n && i < MAX_RANK; i++) {
-        Space *d = NULL;
-        if (over[i].kind == VAL_END && !dim_find(e, x, over[i], &d)) {
-            diag(e->c, DIAG_E0211, at, "the value is %s; it does not live on the relation '%s'",
-                 type_text(e, &x->type), over[i].map->from->name);
+        Space *d;
+        if (over[i].kind == VAL_END) {
+            not_on_relation(e, x, over[i].map, at);
             return val_poison();
         }
-        if (!d && !(d = dim_in(e, x, over[i], over_at ? over_at[i] : at))) return val_poison();
+        if (!(d = dim_in(e, x, over[i], over_at ? over_at[i] : at))) return val_poison();
         for (int j = 0; j < k; j++)
             if (s[j] == d) {
                 diag(e->c, DIAG_E0206, at, "the dimension %s is given twice", space_text(e, d));
