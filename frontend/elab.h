@@ -299,6 +299,8 @@ void flush_states(Elab *e);
 Value eval_call(Elab *e, const Ast *t);
 Value call_value(Elab *e, Value f, const Args *args);
 /* Binds the formals' names to args in the frame of the callee.  false after diagnostics. */
+/* Told: another formal before the i-th has its name. */
+bool formal_is_repeated(Elab *e, const Ast *formals, int i);
 bool bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
                   const StrMap *settings);
 Value frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what);

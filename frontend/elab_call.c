@@ -52,7 +52,7 @@ static bool find_arg(const Ast *formals, int i, const Args *args, Value *v, Span
     return false;
 }
 
-static bool is_formal_bound_twice(Elab *e, const Ast *formals, int i) {
+bool formal_is_repeated(Elab *e, const Ast *formals, int i) {
     for (int j = 0; j < i; j++)
         if (strcmp(formals->kid[j]->text, formals->kid[i]->text) == 0) {
             diag(e->c, DIAG_E0202, formals->kid[i]->span, "there are two parameters '%s'",
@@ -89,7 +89,7 @@ bool bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const
     if (!check_names(e, formals, what, args)) return false;
     bool ok = true;
     for (int i = 0; i < formals->n && ok; i++)
-        ok = !is_formal_bound_twice(e, formals, i) &&
+        ok = !formal_is_repeated(e, formals, i) &&
              bind_formal(e, f, formals, i, what, args, settings);
     return ok;
 }

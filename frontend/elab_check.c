@@ -106,6 +106,7 @@ static bool bind_made_up(Elab *e, Frame *f, const Ast *formals, bool optional) {
         const Ast *formal = formals->kid[i], *dflt = formal->kid[1];
         bool input = formal->kid[0] && type_is_tensor(formal->kid[0]);
         Value v;
+        if (formal_is_repeated(e, formals, i)) return false;
         if (dflt && !(input && optional)) {
             v = eval(e, dflt);
             if (is_poison(v) || !fit_formal(e, f, formal, &v, dflt->span)) return false;

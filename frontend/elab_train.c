@@ -29,7 +29,8 @@ static bool bind_model(Elab *e, Frame *f, const Ast *model) {
     const Ast *formals = model->kid[0];
     bind(e, formals->kid[0]->text, (Value){.kind = VAL_GRAPH});
     bool ok = true;
-    for (int i = 1; i < formals->n; i++) ok = bind_setting(e, f, formals->kid[i]) && ok;
+    for (int i = 1; i < formals->n; i++)
+        ok = !formal_is_repeated(e, formals, i) && bind_setting(e, f, formals->kid[i]) && ok;
     return ok;
 }
 
@@ -137,7 +138,7 @@ static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pr
     for (int i = 0; i < losses->n; i++) {
         const Term *t = &losses->v[i];
         Op *x = apply_term(e, t, target, pred, mask);
-        if (!x) return NULL;
+        if (!x) continue;
         e->b.span = t->at->span;
         if (t->weight != 1) x = b_binary(&e->b, OP_MUL, x, b_const(&e->b, DT_F32, t->weight));
         sum = sum ? b_binary(&e->b, OP_ADD, sum, x) : x;
@@ -190,14 +191,13 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Recipe *
     if (p == PHASE_PREDICT) output(e, "pred", pred);
     if (p == PHASE_EMBED) embed_outputs(e);
     if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
-    if (!find_target(e, train, &target) || !target_fits(e, &target, pred)) return;
-    if (!recipe_terms(e, train, AST_LOSS, &losses) || !recipe_terms(e, train, AST_METRIC, &metrics))
-        return;
-    if (p == PHASE_EVAL) {
-        eval_outputs(e, &losses, &metrics, &target, pred);
-        return;
-    }
-    output(e, "loss", total_loss(e, &losses, &target, pred, split_mask(e, &target, SPLIT_TRAIN)));
+    bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
+    recipe_terms(e, train, AST_LOSS, &losses);
+    recipe_terms(e, train, AST_METRIC, &metrics);
+    if (fits && p == PHASE_EVAL) eval_outputs(e, &losses, &metrics, &target, pred);
+    if (p == PHASE_EVAL) return;
+    Op *mask = fits ? split_mask(e, &target, SPLIT_TRAIN) : NULL;
+    if (fits) output(e, "loss", total_loss(e, &losses, &target, pred, mask));
     elab_recipe(e, train, recipe);
 }
 
@@ -211,7 +211,7 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
     f->is_model = true;
     Op *pred = run_model(e, f, model);
-    if (pred && e->c->n_errors == 0)
+    if (pred)
         phase_outputs(e, p, train, pred, &e->m->recipe);
     else if (train && p == PHASE_TRAIN) { /* the recipe's own mistakes are told as well */
         Target target;

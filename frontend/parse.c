@@ -152,6 +152,7 @@ static void take(Parser *p) {
     if (t->code == TRAIN && !p->n_brackets) p->saw_train = true;
     if (p->last == SEP || p->last == '{' || p->last == 0) p->stmt_col = t->span.col;
     p->last = t->code;
+    p->last_at = t->span;
     if (t->code == NAME) p->last_text = t->val.text;
     if (t->code == '(' || t->code == '[' || t->code == '{') open_bracket(p, t);
     if (t->code == ')' || t->code == ']' || t->code == '}') close_bracket(p, t->code);
@@ -218,6 +219,11 @@ static bool is_statement_end(const Parser *p, const Token *t) {
            !continues_statement(t->code);
 }
 
+/* The place behind a token: what a missing one is told at. */
+static Span end_of(Span s) {
+    return (Span){s.file, s.end_line, s.end_col, s.end_line, s.end_col + 1};
+}
+
 int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
     Token *t = peek(p);
     while (t->code == ';' && (p->last == SEP || p->last == '{' || p->last == 0)) {
@@ -228,7 +234,10 @@ int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
     p->n_given++;
     if (p->stopped) return 0;
     if (is_left_open(p, t)) return close_for_user(p, at);
-    if (is_statement_end(p, t)) return p->last = SEP;
+    if (is_statement_end(p, t)) {
+        if (t->first_on_line) *at = end_of(p->last_at);
+        return p->last = SEP;
+    }
     take(p);
     *val = t->val;
     if (t->code != ';') return t->code;

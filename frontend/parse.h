@@ -35,6 +35,7 @@ struct Parser {
     Token ahead; /* read and not yet given out */
     bool has_ahead;
     int last;              /* the token given out last; 0 at the start */
+    Span last_at;          /* of the token taken last */
     const char *last_text; /* of the last NAME */
     uint32_t stmt_col;     /* column in which the current statement started */
     struct {
