@@ -132,10 +132,12 @@ static bool span_eq(Span x, Span y) {
            x.end_col == y.end_col;
 }
 
-static bool seen(const Ctx *c, DiagCode code, Span at) {
+/* Once per place and code; without a place, once per text. */
+static bool seen(const Ctx *c, DiagCode code, Span at, const char *text) {
     for (int i = 0; i < c->diags.n; i++) {
         const Diag *d = &c->diags.v[i];
-        if (d->sev != SEV_NOTE && d->code == code && at.line && span_eq(d->span, at)) return true;
+        if (d->sev == SEV_NOTE || d->code != code || !span_eq(d->span, at)) continue;
+        if (at.line || strcmp(d->text, text) == 0) return true;
     }
     return false;
 }
@@ -143,11 +145,12 @@ static bool seen(const Ctx *c, DiagCode code, Span at) {
 static void record(Ctx *c, Severity sev, DiagCode code, Span at, const char *fmt, va_list ap) {
     enum { MAX_DIAGS = 1000 };
     c->mute_notes = true;
-    if (seen(c, code, at)) return;
+    const char *text = arena_vprintf(c->a, fmt, ap);
+    if (seen(c, code, at, text)) return;
     if (sev == SEV_ERROR && c->n_errors++ >= c->max_errors) return;
     if (c->diags.n >= MAX_DIAGS) return;
     c->mute_notes = false;
-    Diag d = {sev, code, at, arena_vprintf(c->a, fmt, ap)};
+    Diag d = {sev, code, at, text};
     vec_push(c->a, &c->diags, d);
 }
 

@@ -118,10 +118,12 @@ int rt_cli_info(RtCli *c) {
         puts("\nWith --data DIR: shapes, memory, bytes and FLOPs of every step.");
         return RT_EXIT_OK;
     }
-    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) {
-        print_memory(c);
-        fflush(stdout);
-        return rt_cli_failed(c);
+    fflush(stdout);
+    gnnc_status st = gnnc_trainer_load(c->t, c->data);
+    if (st != GNNC_OK) {
+        int code = rt_cli_failed(c);
+        if (st == GNNC_E_LIMIT) print_memory(c);
+        return code;
     }
     print_shapes(c);
     print_steps(c);
