@@ -35,9 +35,21 @@ static Value global_value(const Ast *d) {
     return (Value){.kind = VAL_FN, .decl = d};
 }
 
+/* F' where only F is bound: another dimension, of F's size. */
+static bool primed(Elab *e, const char *name, Value *v) {
+    size_t n = strlen(name);
+    if (!e->frame || n < 2 || name[n - 1] != '\'') return false;
+    const char *plain = arena_strndup(e->a, name, n - 1);
+    if (!name_find(e, plain, v) && !primed(e, plain, v)) return false;
+    if (v->kind != VAL_INT) return false;
+    *v = val_dim(atom_of_frame(e, e->frame, name, v->size), v->size);
+    bind(e, name, *v);
+    return true;
+}
+
 Value lookup(Elab *e, const char *name, Span at) {
     Value v;
-    if (name_find(e, name, &v)) return v;
+    if (name_find(e, name, &v) || primed(e, name, &v)) return v;
     if (strcmp(name, "training") == 0) return val_bool(e->training);
     if (strcmp(name, "graph") == 0) {
         if (e->graph_space) return val_node(e->graph_space);
