@@ -36,14 +36,16 @@ static const Expr *total(const Report *r, PBufKind kind, int phase) {
     return e;
 }
 
-static const Expr *live_at(const Report *r, int phase, int step) {
-    const Expr *e = expr_const(r->a, 0);
+/* What is live at `step`, from what is live at the one before. */
+static const Expr *live_next(const Report *r, int phase, int step, const Expr *live) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
-        if (b->kind == PB_TEMP && b->phase == phase && b->first <= step && step <= b->last)
-            e = expr_add(r->a, e, bytes(r, b));
+        if (b->kind != PB_TEMP || b->phase != phase) continue;
+        if (b->first == step) live = expr_add(r->a, live, bytes(r, b));
+        if (b->last == step - 1)
+            live = expr_add(r->a, live, expr_mul(r->a, expr_const(r->a, -1), bytes(r, b)));
     }
-    return e;
+    return live;
 }
 
 /* Bytes of the packed phase; false: a size is not known. */
@@ -82,9 +84,9 @@ static void text_buffers(Report *r, PBufKind kind) {
 }
 
 static void text_live(Report *r, int phase) {
-    const Expr *before = NULL;
+    const Expr *before = NULL, *e = expr_const(r->a, 0);
     for (int s = 0; s < r->p->phases.v[phase]->steps.n; s++) {
-        const Expr *e = live_at(r, phase, s);
+        e = live_next(r, phase, s, e);
         if (before && expr_eq(e, before)) continue;
         before = e;
         sb_printf(r->b, "      live from step %d: ", s);
@@ -145,10 +147,12 @@ static void json_phase(Report *r, int phase) {
     if (packed(r, phase, &n)) json_int(r->j, "packed_bytes", n);
     report_json_expr(r, "unshared_bytes", total(r, PB_TEMP, phase));
     json_array(r->j, "live_bytes");
+    const Expr *live = expr_const(r->a, 0);
     for (int s = 0; s < ph->steps.n; s++) {
+        live = live_next(r, phase, s, live);
         json_object(r->j, NULL);
         json_int(r->j, "step", s);
-        report_json_expr(r, "bytes", live_at(r, phase, s));
+        report_json_expr(r, "bytes", live);
         json_end(r->j);
     }
     json_end(r->j);

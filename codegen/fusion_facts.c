@@ -1,0 +1,178 @@
+/* A value that is computed inside kernels and has no buffer would cost, stored, one write
+ * and one read for each kernel that uses it: those are the bytes saved.  (Values that are
+ * constants, indices or views would be stored by nobody and are not counted.) */
+#include "codegen/fusion_facts.h"
+
+#include <string.h>
+
+static bool has(const Ops *v, const Op *op) {
+    for (int i = 0; i < v->n; i++)
+        if (v->v[i] == op) return true;
+    return false;
+}
+
+/* ---- who computes what ----------------------------------------------------------------- */
+static Ops results_of(const Report *r, const PStep *s) {
+    Ops out = {0};
+    if ((s->kind == PS_GEMM || s->kind == PS_RANK) && s->op) vec_push(r->a, &out, s->op);
+    for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++) {
+        const LBuf *b = s->kernel->bufs.v[i];
+        if (b->written && b->kind == LB_VALUE && b->value && !has(&out, b->value))
+            vec_push(r->a, &out, b->value);
+    }
+    return out;
+}
+
+/* The second half of a long reduction, which adds what the first half left. */
+static bool adds_partials(const PStep *s) {
+    for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++)
+        if (s->kernel->bufs.v[i]->partial && !s->kernel->bufs.v[i]->written) return true;
+    return false;
+}
+
+static void note_made(const Report *r, FusionFacts *f, const Op *op, int step) {
+    StepList *l = &f->made_in[op->id];
+    if (l->n == 0 || l->v[l->n - 1] != step) vec_push(r->a, l, step);
+}
+
+static void note_step(const Report *r, FusionFacts *f, int step) {
+    const PStep *s = f->ph->steps.v[step];
+    Ops *results = &f->results[step];
+    *results = results_of(r, s);
+    for (int i = 0; i < results->n; i++) f->stored[results->v[i]->id] = true;
+    for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
+        note_made(r, f, s->kernel->computes.v[i], step);
+    for (int i = 0; i < results->n && !adds_partials(s); i++) note_made(r, f, results->v[i], step);
+}
+
+FusionFacts fusion_facts(const Report *r, const PPhase *ph) {
+    func_number(ph->func);
+    size_t n = (size_t)ph->func->n_ops + 1;
+    FusionFacts f = {.ph = ph};
+    f.results = NEWN(r->a, Ops, (size_t)ph->steps.n + 1);
+    f.stored = NEWN(r->a, bool, n);
+    f.made_in = NEWN(r->a, StepList, n);
+    f.users = NEWN(r->a, Ops, n);
+    for (int i = 0; i < ph->steps.n; i++) note_step(r, &f, i);
+    for (const Op *u = ph->func->first; u; u = u->next)
+        for (int k = 0; k < u->n_in; k++)
+            if (!has(&f.users[u->in[k]->id], u)) vec_push(r->a, &f.users[u->in[k]->id], u);
+    return f;
+}
+
+Ops fusion_computed(const Report *r, const FusionFacts *f, int step) {
+    Ops out = {0};
+    const Ops *results = &f->results[step];
+    const LKernel *k = f->ph->steps.v[step]->kernel;
+    for (int i = 0; k && i < k->computes.n; i++)
+        if (!has(results, k->computes.v[i])) vec_push(r->a, &out, k->computes.v[i]);
+    for (int i = 0; i < results->n; i++) vec_push(r->a, &out, results->v[i]);
+    return out;
+}
+
+/* ---- what stays out of memory -------------------------------------------------------------- */
+static bool would_be_stored(const Op *op) {
+    if (op->type.rank == 0 || op_has(op, OPT_SOURCE | OPT_VIEW | OPT_EFFECT)) return false;
+    switch (op->kind) {
+    case OP_CONST:
+    case OP_IOTA:
+    case OP_VALID:
+    case OP_INDEX:
+    case OP_DETACH:
+        return false;
+    default:
+        return true;
+    }
+}
+
+Ops fusion_kept(const Report *r, const FusionFacts *f, int step) {
+    Ops out = {0};
+    const LKernel *k = f->ph->steps.v[step]->kernel;
+    for (int i = 0; k && i < k->computes.n; i++) {
+        const Op *op = k->computes.v[i];
+        if (would_be_stored(op) && !f->stored[op->id]) vec_push(r->a, &out, op);
+    }
+    return out;
+}
+
+const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step) {
+    Ops kept = fusion_kept(r, f, step);
+    const Expr *e = expr_const(r->a, 0);
+    for (int i = 0; i < kept.n; i++) {
+        const Op *op = kept.v[i];
+        int times = f->made_in[op->id].v[0] == step ? 2 : 1;
+        const Expr *count = type_count(r->a, &op->type);
+        e = expr_add(r->a, e,
+                     expr_mul(r->a, count, expr_const(r->a, times * dtype_bytes(op->type.dt))));
+    }
+    return e;
+}
+
+/* ---- why a result is stored ------------------------------------------------------------------ */
+static void add_reason(const Report *r, Reasons *out, const char *s) {
+    for (int i = 0; i < out->n; i++)
+        if (!strcmp(out->v[i], s)) return;
+    vec_push(r->a, out, s);
+}
+
+static const char *where(const Report *r, const Op *op) {
+    const char *at = report_at(r, op->span);
+    return *at ? arena_printf(r->a, " (%s)", at) : "";
+}
+
+static bool made_in(const FusionFacts *f, const Op *op, int step) {
+    const StepList *l = &f->made_in[op->id];
+    for (int i = 0; i < l->n; i++)
+        if (l->v[i] == step) return true;
+    return false;
+}
+
+/* `user` reads the value in its own steps. */
+static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *root, const Op *user,
+                             Reasons *out) {
+    for (int i = 0; i < f->made_in[user->id].n; i++) {
+        int step = f->made_in[user->id].v[i];
+        const PStep *s = f->ph->steps.v[step];
+        const char *at = where(r, user);
+        if (made_in(f, root, step)) continue;
+        if (s->kind == PS_GEMM)
+            add_reason(
+                r, out,
+                arena_printf(r->a, "operand of the matrix product %s%s", report_op_name(user), at));
+        else if (s->kind != PS_KERNEL)
+            add_reason(r, out, arena_printf(r->a, "operand of a library call%s", at));
+        else if (user->kind == OP_GATHER)
+            add_reason(r, out,
+                       arena_printf(r->a,
+                                    "gathered by %s%s: in place it would be computed once per "
+                                    "entry",
+                                    s->kernel->name, at));
+        else
+            add_reason(r, out,
+                       arena_printf(r->a, "%s%s reads it%s", s->kernel->name, at,
+                                    op_has(root, OPT_REDUCE) ? " when its sums are complete" : ""));
+    }
+}
+
+static void reasons_of(const Report *r, const FusionFacts *f, const Op *value, const Op *root,
+                       Reasons *out) {
+    const Ops *users = &f->users[value->id];
+    for (int i = 0; i < users->n; i++) {
+        const Op *u = users->v[i];
+        if (u->kind == OP_OUTPUT)
+            add_reason(r, out, arena_printf(r->a, "output \"%s\"", u->name));
+        else if (u->kind == OP_ASSIGN)
+            add_reason(r, out, arena_printf(r->a, "next value of %s", u->var->path));
+        else if (op_has(u, OPT_EFFECT))
+            add_reason(r, out, arena_printf(r->a, "the host needs it%s", where(r, u)));
+        else
+            reasons_in_steps(r, f, root, u, out);
+        if (op_has(u, OPT_VIEW)) reasons_of(r, f, u, root, out);
+    }
+}
+
+Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value) {
+    Reasons out = {0};
+    reasons_of(r, f, value, value, &out);
+    return out;
+}

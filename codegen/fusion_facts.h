@@ -1,0 +1,28 @@
+/* Which step computes which value, and what became of it: the facts of --report=fusion. */
+#ifndef CODEGEN_FUSION_FACTS_H
+#define CODEGEN_FUSION_FACTS_H
+
+#include "codegen/report.h"
+
+typedef VEC(const Op *) Ops;
+typedef VEC(int) StepList;
+typedef VEC(const char *) Reasons;
+
+typedef struct {
+    const PPhase *ph;
+    Ops *results;      /* by step: the values it leaves in memory */
+    bool *stored;      /* by Op.id: some step leaves it in memory */
+    StepList *made_in; /* by Op.id: steps that compute it, in order */
+    Ops *users;        /* by Op.id */
+} FusionFacts;
+
+FusionFacts fusion_facts(const Report *r, const PPhase *ph);
+Ops fusion_computed(const Report *r, const FusionFacts *f, int step); /* results last */
+/* Values computed in a step that have no buffer, and the bytes that this saves: a read,
+ * and in the first step that computes it the write. */
+Ops fusion_kept(const Report *r, const FusionFacts *f, int step);
+const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step);
+/* Who needs a stored value in memory. */
+Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value);
+
+#endif
