@@ -1,4 +1,5 @@
 /* train, eval, predict and embed. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +32,23 @@ static int start(RtCli *c) {
     if (c->weights && gnnc_trainer_load_weights(c->t, c->weights) != GNNC_OK)
         return rt_cli_failed(c);
     return RT_EXIT_OK;
+}
+
+/* Told before hours of training, not behind them. */
+static int check_writable(const RtCli *c, const char *path) {
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    if (access(path, W_OK) == 0 || access(folder, W_OK) == 0) return RT_EXIT_OK;
+    fprintf(stderr, "%s: error: %s cannot be written: %s: %s\n", c->prog, path, folder,
+            strerror(errno));
+    return RT_EXIT_FAILED;
+}
+
+static int check_outputs(const RtCli *c) {
+    bool file = !c->default_checkpoint && strcmp(c->checkpoint, "none") != 0;
+    if (file && check_writable(c, c->checkpoint) != RT_EXIT_OK) return RT_EXIT_FAILED;
+    return c->out ? check_writable(c, c->out) : RT_EXIT_OK;
 }
 
 static int save(RtCli *c) {
@@ -86,6 +104,7 @@ int rt_cli_train(RtCli *c) {
         c->checkpoint = name;
         c->default_checkpoint = true;
     }
+    if (check_outputs(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO);
     sigset_t signals = stop_signals(), before;
     pthread_sigmask(SIG_BLOCK, &signals, &before);
