@@ -117,9 +117,10 @@ static Op *split_mask(Elab *e, const Target *t, int split) {
  */
 static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op *mask) {
     Value v[3] = {val_tensor(pred), val_poison(), val_tensor(mask)};
-    Span at[3] = {t->at->span, t->at->span, t->at->span};
-    e->b.span = t->at->span;
+    Span at[3] = {t->at->span, target->item->span, t->at->span};
+    e->b.span = target->item->span;
     v[1] = val_tensor(b_data(&e->b, target->col));
+    e->b.span = t->at->span;
     Args args = t->args;
     args.n = 3;
     args.v = v;
