@@ -257,7 +257,9 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
 
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     rt_trainer_begin(t);
-    if (t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "data were loaded before");
+    if (t->planned)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "load was called before: it is called once per trainer");
     t->planned = true;
     use_tuned(t, directory);
     start_schedule(t);

@@ -105,7 +105,8 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const struct rt_program
 
 /* ---- data -------------------------------------------------------------------- */
 /* Opens a data directory, checks it against the model, allocates everything, runs what
- * depends on the data alone and initialises the parameters.  Once per trainer.
+ * depends on the data alone and initialises the parameters.  Once per trainer: after a failure
+ * only destroy is left.
  * Returns GNNC_E_MISSING, _DTYPE, _SHAPE, _RANGE, _VALUE, _FORMAT, _IO for data that do not
  * fit, GNNC_E_LIMIT when memory would not suffice (nothing was allocated for the run yet). */
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
@@ -140,7 +141,8 @@ const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i); /* NULL past
 enum { GNNC_MAX_RANK = 8 };
 gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
                                  int64_t dim[GNNC_MAX_RANK]);
-/* A layer instance's result ("conv1"), in inference mode; n_layers and layer_name list them. */
+/* A hidden layer by its name in the model's body (`h = ..`), in inference mode; n_layers and
+ * layer_name list them. */
 gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float **data, int *rank,
                                int64_t dim[GNNC_MAX_RANK]);
 int gnnc_trainer_n_layers(const gnnc_trainer *t);
