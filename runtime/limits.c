@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "device.h"
 #include "trainer.h"
 
 enum { STREAM_FLOATS = 16 << 20, STREAM_RUNS = 4, M = 4096, N = 256, GEMM_RUNS = 8 };
@@ -70,6 +71,9 @@ gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
+    if (t->rt.device)
+        return rt_fail(&t->rt.err, GNNC_E_STATE, "the limits of %s are not measured",
+                       t->program->device->name);
     RtPool pool;
     rt_pool_init(&pool, &t->outer);
     gnnc_counters before = t->rt.count;

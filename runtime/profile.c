@@ -3,11 +3,11 @@
  * tables are made when profiling is asked for; a step allocates nothing. */
 #include "profile.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "device.h"
 #include "io.h"
 #include "json.h"
 #include "trainer.h"
@@ -44,9 +44,19 @@ static int count_steps(const rt_program *p) {
     return n;
 }
 
+/* A device works behind the host's back: time stamps here would say nothing. */
+static gnnc_status on_host(gnnc_trainer *t) {
+    const RtDeviceOps *d = t->program->device;
+    if (!d) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_STATE,
+                   "this trainer runs on %s: its own profiler (nsys for cuda) shows the kernels",
+                   d->name);
+}
+
 gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events) {
     rt_trainer_begin(t);
     const rt_program *p = t->program;
+    if (on_host(t) != GNNC_OK) return GNNC_E_STATE;
     RtPool *pool = &t->rt.pool;
     if (max_events < 0) max_events = 0;
     RtProfile *f = RT_NEW(pool, RtProfile);

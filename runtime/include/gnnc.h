@@ -212,7 +212,8 @@ int gnnc_trainer_n_steps(const gnnc_trainer *t);
 gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out);
 
 /* Measures every step from now on (before or after load) and keeps the first max_events
- * of them for a trace (0 = none).  Results do not change; unasked it costs nothing. */
+ * of them for a trace (0 = none).  Results do not change; unasked it costs nothing.
+ * GNNC_E_STATE: the program runs on a device beside the host. */
 gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events);
 /* Writes the kept events as a Chrome trace (JSON, for chrome://tracing and Perfetto); the
  * file is replaced as a whole or not at all.  *n_dropped (may be NULL): events that came
