@@ -278,7 +278,20 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-enum { UNROLL_MAX = 128 };
+/* Does an entry of a segment look anything up by an index of its own? */
+static bool gathers(const LStmt *s) {
+    for (; s; s = s->next) {
+        bool index =
+            s->kind == L_LOAD && (s->buf->kind == LB_MAP_IDX || s->buf->kind == LB_MAP_PERM);
+        if (index || gathers(s->body)) return true;
+    }
+    return false;
+}
+
+enum {
+    UNROLL_MAX = 128,
+    AHEAD = 8, /* entries; 4 and 16 measured the same */
+};
 
 LStmt *cg_close(Gen *g) {
     Scope *s = g->cur;
@@ -287,6 +300,8 @@ LStmt *cg_close(Gen *g) {
     s->open = false;
     g->cur = s->parent;
     put(g->cur, st);
+    if (st->kind == L_FOR && st->range == LR_SEGMENT && gathers(st->body))
+        st->sched.prefetch = AHEAD;
     if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
         int64_t n;
         st->sched.vector = true;

@@ -227,6 +227,10 @@ static bool loop(Reader *r, LStmt *s) {
     if (s->sched.balanced && !parse_map(&r->p, &s->sched.balance)) return false;
     s->sched.vector = parse_accept_word(&r->p, "vector");
     s->sched.unroll = parse_accept_word(&r->p, "unroll");
+    int64_t ahead = 0;
+    if (parse_accept_word(&r->p, "prefetch") && !parse_int(&r->p, "a number", 1, 1024, &ahead))
+        return false;
+    s->sched.prefetch = (int)ahead;
     return body(r, s);
 }
 

@@ -117,6 +117,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     }
     if (s->sched.vector) sb_puts(b, " vector");
     if (s->sched.unroll) sb_puts(b, " unroll");
+    if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);
 }
 
 static void let(StrBuf *b, const LStmt *s) {

@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-enum { TILE = 64, TILE_MAX = 128 };
+enum { TILE = 64, TILE_MAX = 1024 };
 
 /* A stored view of a fused value is that value, stored under its own dims. */
 static const Op *peel(const Lower *lo, const Op *op) {
@@ -88,7 +88,7 @@ static int64_t tile_width(const Expr *size) {
     int64_t n;
     if (!expr_is_const(size, &n)) return 0;
     if (n <= TILE_MAX) return n;
-    for (int64_t w = TILE; w >= TILE / 2; w--)
+    for (int64_t w = TILE_MAX; w >= TILE; w--)
         if (n % w == 0) return w;
     return 0;
 }

@@ -21,6 +21,7 @@
 typedef struct {
     const char *cpu, *features; /* as LLVM spells them */
     int lanes;                  /* f32 elements per register */
+    int tile;                   /* registers for rows of sums: half of what there are */
     bool fma;
     char *owned; /* the text of both for the machine at hand, from malloc */
 } CgMachine;
@@ -124,6 +125,9 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
 void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg);
 void cpu_for(CgFn *f, const LStmt *s);
+
+/* prefetch.c: asks for the rows that the entry `sched.prefetch` positions on will gather */
+void cpu_prefetch(CgFn *f, const LStmt *s, LLVMValueRef position);
 
 /* tile.c: emits s and what follows it as rows of vectors; the last statement emitted or NULL */
 const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s);

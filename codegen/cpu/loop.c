@@ -169,6 +169,7 @@ static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueR
     CgLoop l = cpu_loop_begin(f, cpu_i64(f->g, 0), n, 1);
     k = kept;
     pick(f, s->var, k++, l.i);
+    cpu_prefetch(f, s, f->reg[s->var->id].v);
     for (const LStmt *p = s->body; p != rest; p = p->next) pick(f, p->dst, k++, l.i);
     body(f, rest, arg);
     cpu_loop_end(f, &l);
@@ -199,6 +200,7 @@ void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void
     cpu_range(f, s, &lo, &hi);
     CgLoop l = cpu_loop_begin(f, lo, hi, 1);
     f->reg[s->var->id] = (CgVal){l.i, FORM_ONE, false};
+    cpu_prefetch(f, s, l.i);
     body(f, s->body, arg);
     cpu_loop_end(f, &l);
 }

@@ -31,6 +31,11 @@ static bool has(const char *features, const char *one) {
     return false;
 }
 
+/* AVX-512 and ARM have 32 vector registers, other x86 16. */
+static int tile_of(bool arm, int lanes) {
+    return arm || lanes == 16 ? 16 : 8;
+}
+
 static void find_native(CgMachine *out) {
     char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
     char *host = LLVMGetDefaultTargetTriple();
@@ -49,6 +54,7 @@ static void find_native(CgMachine *out) {
                   has(out->features, "+avx512bw") && has(out->features, "+avx512dq");
     out->lanes = avx512 ? 16 : has(out->features, "+avx2") ? 8 : 4;
     out->fma = arm || has(out->features, "+fma");
+    out->tile = tile_of(arm, out->lanes);
 }
 
 bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
@@ -59,8 +65,12 @@ bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
     }
     for (size_t i = 0; i < COUNT(known); i++)
         if (!strcmp(march, known[i].name)) {
-            *out = (CgMachine){
-                .cpu = march, .features = "", .lanes = known[i].lanes, .fma = known[i].fma};
+            bool arm = !strncmp(march, "neoverse", 8) || !strncmp(march, "apple", 5);
+            *out = (CgMachine){.cpu = march,
+                               .features = "",
+                               .lanes = known[i].lanes,
+                               .tile = tile_of(arm, known[i].lanes),
+                               .fma = known[i].fma};
             return true;
         }
     diag(

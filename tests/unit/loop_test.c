@@ -30,7 +30,7 @@ static const char kernel_text[] = "kernel t {\n"
                                   "        }\n"
                                   "      }\n"
                                   "    }\n"
-                                  "    for %e.9 in segment dst_ptr[%v.2] {\n"
+                                  "    for %e.9 in segment dst_ptr[%v.2] prefetch 8 {\n"
                                   "    }\n"
                                   "    for %i.10 in chunk %v.2 of 64: 8*N_p vector {\n"
                                   "      %u.11: i64 = iadd %i.10 %n.0\n"
@@ -123,6 +123,8 @@ TEST(broken_kernels_are_refused) {
         {"in 16 vector", "in 16 parallel vector", "first outermost loop"},
         {"segment dst_ptr", "segment src", "no bounds"},
         {"by src(e)", "by dst(e)", "in the order of that map's segments"},
+        {"16 vector unroll", "16 vector unroll prefetch 2", "what a segment gathers"},
+        {"prefetch 8", "prefetch 0", "a number"},
         {"if %is.6", "if %src.5", "is i64, not i1"},
         {"iadd %i.10", "iadd %c.1", "is f32, not i64"},
         {"ige %src.5 %n.0", "segment %src.5 %n.0", "no scalar function"},
