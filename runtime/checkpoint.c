@@ -32,6 +32,10 @@ typedef struct {
 } File;
 
 /* ---- what identifies a run ------------------------------------------------------- */
+static const char *program_text(gnnc_trainer *t, RtPool *pool) {
+    return rt_pool_printf(pool, "%016" PRIx64, t->program->fingerprint);
+}
+
 /* "paper=2708 F=1433 ..": a checkpoint belongs to data of these sizes. */
 static const char *sizes_text(gnnc_trainer *t, RtPool *pool) {
     char *text = rt_pool_printf(pool, "%s", "");
@@ -45,22 +49,20 @@ static const char *sizes_text(gnnc_trainer *t, RtPool *pool) {
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
-static void put_meta(File *o, const char *key, const char *fmt, ...) RT_PRINTF(3, 4);
-static void put_meta(File *o, const char *key, const char *fmt, ...) {
-    char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    const char *value = rt_pool_strndup(&o->pool, text, strlen(text));
+/* A value of any length: NULL is a failed allocation. */
+static void put_meta(File *o, const char *key, const char *value) {
     o->nomem |= !value;
     o->f.meta[o->f.n_meta++] = (RtMeta){key, value};
+}
+
+static void put_int(File *o, const char *key, int64_t v) {
+    put_meta(o, key, rt_pool_printf(&o->pool, "%" PRId64, v));
 }
 
 static void put_real(File *o, const char *key, double v) {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    put_meta(o, key, "%016" PRIx64, bits);
+    put_meta(o, key, rt_pool_printf(&o->pool, "%016" PRIx64, bits));
 }
 
 static void put_tensor(File *o, const char *prefix, const char *name, RtArray a) {
@@ -72,32 +74,30 @@ static void put_tensor(File *o, const char *prefix, const char *name, RtArray a)
 static void put_identity(File *o) {
     gnnc_trainer *t = o->t;
     put_meta(o, "gnnc_checkpoint", "1");
-    put_meta(o, "model", "%s", t->program->name);
-    put_meta(o, "program", "%016" PRIx64, t->program->fingerprint);
-    put_meta(o, "compiler", "%s", t->program->compiler);
-    put_meta(o, "options", "%s", t->program->options);
-    const char *machine = rt_machine_kind(&o->pool), *sizes = sizes_text(t, &o->pool);
-    o->nomem |= !machine || !sizes;
-    put_meta(o, "machine", "%s", machine ? machine : "");
-    put_meta(o, "sizes", "%s", sizes ? sizes : "");
+    put_meta(o, "model", t->program->name);
+    put_meta(o, "program", program_text(t, &o->pool));
+    put_meta(o, "compiler", t->program->compiler);
+    put_meta(o, "options", t->program->options);
+    put_meta(o, "machine", rt_machine_kind(&o->pool));
+    put_meta(o, "sizes", sizes_text(t, &o->pool));
 }
 
 static void put_progress(File *o) {
     gnnc_trainer *t = o->t;
     const RtProgress *p = &t->progress;
-    put_meta(o, "seed", "%" PRId64, t->options.seed);
-    put_meta(o, "split", "%" PRId64, t->options.split);
-    put_meta(o, "epochs", "%" PRId64, t->options.epochs);
+    put_int(o, "seed", t->options.seed);
+    put_int(o, "split", t->options.split);
+    put_int(o, "epochs", t->options.epochs);
     put_real(o, "lr", t->options.lr);
     put_real(o, "weight_decay", t->options.weight_decay);
-    put_meta(o, "epoch", "%" PRId64, p->epoch);
-    put_meta(o, "step", "%" PRId64, p->step);
-    put_meta(o, "best_epoch", "%" PRId64, p->best_epoch);
+    put_int(o, "epoch", p->epoch);
+    put_int(o, "step", p->step);
+    put_int(o, "best_epoch", p->best_epoch);
     put_real(o, "best", p->best);
-    put_meta(o, "plateau_started", "%d", p->plateau.started);
+    put_int(o, "plateau_started", p->plateau.started);
     put_real(o, "plateau_lr", p->plateau.lr);
     put_real(o, "plateau_best", p->plateau.best);
-    put_meta(o, "plateau_bad", "%" PRId64, p->plateau.n_bad);
+    put_int(o, "plateau_bad", p->plateau.n_bad);
 }
 
 static void put_variables(File *o) {
@@ -154,11 +154,16 @@ static gnnc_status bad(File *o, const char *what) {
     return rt_fail(&o->t->rt.err, GNNC_E_FORMAT, "%s: %s", o->path, what);
 }
 
+static gnnc_status bad_meta(File *o, const char *key) {
+    return rt_fail(&o->t->rt.err, GNNC_E_FORMAT, "%s: metadata '%s' is missing or malformed",
+                   o->path, key);
+}
+
 static gnnc_status get_int(File *o, const char *key, int64_t *v) {
     const char *text = rt_tensors_meta(&o->f, key);
     char *end = NULL;
     if (text) *v = strtoll(text, &end, 10);
-    return text && end != text && !*end ? GNNC_OK : bad(o, key);
+    return text && end != text && !*end ? GNNC_OK : bad_meta(o, key);
 }
 
 static gnnc_status get_real(File *o, const char *key, double *v) {
@@ -166,26 +171,27 @@ static gnnc_status get_real(File *o, const char *key, double *v) {
     char *end = NULL;
     uint64_t bits = text ? strtoull(text, &end, 16) : 0;
     memcpy(v, &bits, sizeof bits);
-    return text && end != text && !*end ? GNNC_OK : bad(o, key);
+    return text && end != text && !*end ? GNNC_OK : bad_meta(o, key);
 }
 
 static gnnc_status check_same(File *o, const char *key, const char *want, const char *what) {
     const char *has = rt_tensors_meta(&o->f, key);
-    if (has && want && strcmp(has, want) == 0) return GNNC_OK;
+    if (has && strcmp(has, want) == 0) return GNNC_OK;
     return rt_fail(&o->t->rt.err, GNNC_E_ARG, "%s: the checkpoint is of another %s: '%s', not '%s'",
-                   o->path, what, has ? has : "", want ? want : "");
+                   o->path, what, has ? has : "", want);
 }
 
 static gnnc_status check_identity(File *o) {
     gnnc_trainer *t = o->t;
     if (!rt_tensors_meta(&o->f, "gnnc_checkpoint"))
         return bad(o, "no checkpoint of a trainer (weights alone are loaded with --weights)");
-    const char *program = rt_pool_printf(&o->pool, "%016" PRIx64, t->program->fingerprint);
+    const char *program = program_text(t, &o->pool), *sizes = sizes_text(t, &o->pool);
     const char *split = rt_pool_printf(&o->pool, "%" PRId64, t->options.split);
+    if (!program || !sizes || !split) return rt_fail_nomem(&t->rt.err, o->path);
     gnnc_status st;
     TRY(st, check_same(o, "model", t->program->name, "model"));
     TRY(st, check_same(o, "program", program, "version of the model"));
-    TRY(st, check_same(o, "sizes", sizes_text(t, &o->pool), "data set"));
+    TRY(st, check_same(o, "sizes", sizes, "data set"));
     TRY(st, check_same(o, "split", split, "split"));
     const char *machine = rt_tensors_meta(&o->f, "machine"), *here = rt_machine_kind(&o->pool);
     if (machine && here && strcmp(machine, here) != 0)
@@ -212,18 +218,23 @@ static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
     TRY(st, get_real(o, "plateau_best", &p->plateau.best));
     TRY(st, get_int(o, "plateau_bad", &p->plateau.n_bad));
     p->plateau.started = started != 0;
+    if (opt->has_seed && opt->seed != was.seed)
+        return rt_fail(&o->t->rt.err, GNNC_E_ARG,
+                       "%s: the checkpoint is of another seed: %" PRId64 ", not %" PRId64, o->path,
+                       was.seed, opt->seed);
     opt->seed = was.seed;
     if (!opt->has_epochs) opt->epochs = was.epochs;
     if (!opt->has_lr) opt->lr = was.lr;
     if (!opt->has_weight_decay) opt->weight_decay = was.weight_decay;
-    if (p->epoch < 0 || p->step < 0 || p->best_epoch < 0 || p->best_epoch > p->epoch)
+    if (was.epochs < 0 || was.epochs > RT_MAX_EPOCHS || p->epoch < 0 || p->epoch > RT_MAX_EPOCHS ||
+        p->step < 0 || p->step > RT_MAX_EPOCHS || p->best_epoch < 0 || p->best_epoch > p->epoch)
         st = bad(o, "impossible epoch numbers");
 out:
     return st;
 }
 
 /* Tensor "<prefix><name>", without building the name: this must not fail for memory. */
-static const RtTensor *find(const File *o, const char *prefix, const char *name) {
+static RtTensor *find(const File *o, const char *prefix, const char *name) {
     size_t n = strlen(prefix);
     for (int i = 0; i < o->f.n; i++)
         if (!strncmp(o->f.v[i].name, prefix, n) && !strcmp(o->f.v[i].name + n, name))
@@ -232,21 +243,21 @@ static const RtTensor *find(const File *o, const char *prefix, const char *name)
 }
 
 /* The tensor that holds the value at the last step. */
-static const RtTensor *present_of(File *o, int var) {
-    const RtTensor *f = find(o, "train.", o->t->program->vars[var].path);
+static RtTensor *present_of(File *o, int var) {
+    RtTensor *f = find(o, "train.", o->t->program->vars[var].path);
     return f ? f : find(o, "", o->t->program->vars[var].path);
 }
 
-static gnnc_status check_tensors(File *o, const RtProgress *p, const RtTensor **history) {
+static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **history) {
     gnnc_trainer *t = o->t;
     for (int v = 0; v < t->program->n_vars; v++) {
         if (t->program->vars[v].buf < 0) continue;
-        const RtTensor *f[2] = {present_of(o, v), find(o, "", t->program->vars[v].path)};
+        RtTensor *f[2] = {present_of(o, v), find(o, "", t->program->vars[v].path)};
         for (int k = 0; k < 2; k++) {
             if (!f[k])
                 return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' is missing", o->path,
                                t->program->vars[v].path);
-            gnnc_status st = rt_tensor_check(t, o->path, f[k], v);
+            gnnc_status st = rt_tensor_fit(t, &o->pool, o->path, f[k], v);
             if (st != GNNC_OK) return st;
         }
     }
@@ -256,17 +267,13 @@ static gnnc_status check_tensors(File *o, const RtProgress *p, const RtTensor **
     return ok ? GNNC_OK : bad(o, "the history of the epochs does not fit");
 }
 
-static gnnc_status store_tensors(File *o, bool has_best) {
+static void store_tensors(File *o, bool has_best) {
     gnnc_trainer *t = o->t;
-    gnnc_status st = GNNC_OK;
-    for (int v = 0; v < t->program->n_vars && st == GNNC_OK; v++)
-        if (t->program->vars[v].buf >= 0)
-            st = rt_tensor_store(t, &o->pool, present_of(o, v), v,
-                                 t->x.buf[t->program->vars[v].buf]);
-    for (int i = 0; i < t->n_shown && st == GNNC_OK && has_best; i++)
-        st = rt_tensor_store(t, &o->pool, find(o, "", t->program->vars[t->shown[i]].path),
-                             t->shown[i], rt_best_of(t, i));
-    return st;
+    const rt_var *vars = t->program->vars;
+    for (int v = 0; v < t->program->n_vars; v++)
+        if (vars[v].buf >= 0) rt_tensor_store(t, present_of(o, v), v, t->x.buf[vars[v].buf]);
+    for (int i = 0; i < t->n_shown && has_best; i++)
+        rt_tensor_store(t, find(o, "", vars[t->shown[i]].path), t->shown[i], rt_best_of(t, i));
 }
 
 static void store_history(gnnc_trainer *t, const RtTensor *h) {
@@ -288,8 +295,8 @@ static gnnc_status resume(File *o) {
     TRY(st, rt_safetensors_open(&o->pool, o->path, &o->f, &t->rt.err));
     TRY(st, check_identity(o));
     TRY(st, get_progress(o, &p, &opt));
-    TRY(st, check_tensors(o, &p, &history));
-    TRY(st, rt_history_reserve(t, opt.epochs > p.epoch ? opt.epochs : p.epoch));
+    TRY(st, fit_tensors(o, &p, &history));
+    TRY(st, rt_history_reserve(t, p.epoch, opt.epochs));
     /* From here nothing can fail: names, types and sizes agree. */
     t->progress = p;
     t->options = opt;
@@ -298,7 +305,7 @@ static gnnc_status resume(File *o) {
     t->finished = false;
     store_history(t, history);
     bool has_best = p.best_epoch > 0 && t->best;
-    TRY(st, store_tensors(o, has_best));
+    store_tensors(o, has_best);
     rt_push_vars(&t->x);
     if (has_best) st = rt_device_best_push(&t->x, t->best, t->best_bytes);
 out:

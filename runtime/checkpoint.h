@@ -12,9 +12,10 @@ bool rt_shapes_agree(int rank_a, const int64_t *a, int rank_b, const int64_t *b)
 RtDtype rt_file_dtype(rt_dtype t);
 /* Variable `var` as an array with its outside shape, its data at `data`. */
 RtArray rt_var_array(gnnc_trainer *t, int var, const void *data);
-/* Copies a tensor of any float type into a variable's buffer; checked before. */
-gnnc_status rt_tensor_store(gnnc_trainer *t, RtPool *pool, const RtTensor *from, int var, void *to);
-/* E_SHAPE, E_DTYPE when tensor and variable do not agree. */
-gnnc_status rt_tensor_check(gnnc_trainer *t, const char *path, const RtTensor *from, int var);
+/* Makes a tensor of a file fit a variable: E_SHAPE, E_DTYPE where it cannot; floats of other
+ * types are converted in place of the file's. */
+gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from, int var);
+/* Copies a tensor that fits into a variable's buffer. */
+void rt_tensor_store(gnnc_trainer *t, const RtTensor *from, int var, void *to);
 
 #endif

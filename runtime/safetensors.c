@@ -157,7 +157,7 @@ gnnc_status rt_safetensors_open(RtPool *pool, const char *path, RtTensors *out, 
     return st == GNNC_OK ? rt_safetensors_parse(pool, file, path, out, err) : st;
 }
 
-const RtTensor *rt_tensors_find(const RtTensors *t, const char *name) {
+RtTensor *rt_tensors_find(const RtTensors *t, const char *name) {
     if (t->n == 0) return NULL;
     RtTensor key = {.name = name};
     return bsearch(&key, t->v, (size_t)t->n, sizeof *t->v, by_name);

@@ -25,8 +25,8 @@ typedef struct RtTensors {
 gnnc_status rt_safetensors_parse(RtPool *pool, RtBytes file, const char *name, RtTensors *out,
                                  RtError *err);
 gnnc_status rt_safetensors_open(RtPool *pool, const char *path, RtTensors *out, RtError *err);
-const RtTensor *rt_tensors_find(const RtTensors *t, const char *name); /* in a read file */
-const char *rt_tensors_meta(const RtTensors *t, const char *key);      /* NULL: absent */
+RtTensor *rt_tensors_find(const RtTensors *t, const char *name);  /* in a read file */
+const char *rt_tensors_meta(const RtTensors *t, const char *key); /* NULL: absent */
 
 /* Replaces `path` atomically; on any error the old file is intact. Tensors are
  * laid out by falling element size, so that each is aligned.  Bytes depend on

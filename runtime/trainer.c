@@ -109,7 +109,7 @@ typedef struct {
 } IntOption;
 
 static const IntOption INT_OPTIONS[] = {
-    {"epochs", offsetof(RtOptions, epochs), 0, INT64_MAX / 2},
+    {"epochs", offsetof(RtOptions, epochs), 0, RT_MAX_EPOCHS},
     {"seed", offsetof(RtOptions, seed), INT64_MIN, INT64_MAX},
     {"threads", offsetof(RtOptions, threads), 0, 4096},
     {"split", offsetof(RtOptions, split), 0, INT_MAX},
@@ -131,6 +131,7 @@ gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t va
                            (long long)o->least, (long long)o->most);
         memcpy((char *)&t->options + o->offset, &value, sizeof value);
         t->options.has_epochs |= is_epochs;
+        t->options.has_seed |= strcmp(option, "seed") == 0;
         t->schedule.epochs = t->options.epochs;
         return GNNC_OK;
     }
@@ -205,9 +206,6 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
     return st == GNNC_OK ? rt_device_place(&t->x, &t->memory) : st;
 }
 
-/* Rows of history that come without an allocation between epochs; untouched ones cost none. */
-enum { FIRST_ROWS = 1 << 16 };
-
 static gnnc_status set_grain(gnnc_trainer *t) {
     int64_t ns = t->options.serial_ns;
     return rt_grain_set(&t->x, ns < 0 ? RT_SERIAL_NS : ns);
@@ -217,7 +215,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     TRY(st, rt_device_open(&t->x));
     TRY(st, rt_bind(&t->x, &t->memory, directory, t->options.split));
-    TRY(st, rt_history_reserve(t, t->options.epochs < FIRST_ROWS ? t->options.epochs : FIRST_ROWS));
+    TRY(st, rt_history_reserve(t, 0, t->options.epochs));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
     TRY(st, rt_device_place(&t->x, &t->memory));

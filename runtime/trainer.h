@@ -14,7 +14,8 @@ typedef struct RtOptions {
     int64_t serial_ns; /* steps estimated to take less run on one thread; -1 = the default */
     int64_t tuned;     /* use the choice kept beside the data */
     double lr, weight_decay;
-    bool has_epochs, has_lr, has_weight_decay; /* set by the host, not the model's default */
+    bool has_epochs, has_seed, has_lr,
+        has_weight_decay; /* set by the host, not the model's default */
 } RtOptions;
 
 /* A scalar output: "loss", "accuracy.val". */
@@ -82,6 +83,9 @@ void rt_best_restore(gnnc_trainer *t);
 gnnc_status rt_scalars_init(gnnc_trainer *t);
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name);
 void rt_scalars_read(gnnc_trainer *t, int phase);
-gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_epochs);
+enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation between epochs */
+#define RT_MAX_EPOCHS (INT64_MAX / 2)
+/* Room for n_done epochs, and for those up to n_wanted that RT_FIRST_EPOCHS allows. */
+gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted);
 
 #endif

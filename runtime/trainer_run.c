@@ -82,10 +82,13 @@ gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value
 }
 
 /* ---- history ------------------------------------------------------------------- */
-gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_epochs) {
-    if (n_epochs <= t->history.cap) return GNNC_OK;
-    int64_t cap = n_epochs > 2 * t->history.cap ? n_epochs : 2 * t->history.cap;
-    double *v = rt_pool_alloc(&t->rt.pool, (size_t)cap * (size_t)t->n_scalars, sizeof *v);
+/* Untouched rows cost no memory. */
+gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted) {
+    int64_t ahead = n_wanted < RT_FIRST_EPOCHS ? n_wanted : RT_FIRST_EPOCHS;
+    int64_t cap = n_done > ahead ? n_done : ahead;
+    if (cap <= t->history.cap) return GNNC_OK;
+    if (cap < 2 * t->history.cap) cap = 2 * t->history.cap;
+    double *v = rt_pool_alloc(&t->rt.pool, (size_t)cap, sizeof *v * (size_t)t->n_scalars);
     if (!v) return rt_fail_nomem(&t->rt.err, "the history of the epochs");
     if (t->history.v) memcpy(v, t->history.v, (size_t)(t->history.cap * t->n_scalars) * sizeof *v);
     t->history = (RtHistory){v, cap};
@@ -229,7 +232,7 @@ static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
     if (t->finished)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the kept parameters are in place: resume from a checkpoint to go on");
-    return rt_history_reserve(t, t->progress.epoch + 1);
+    return rt_history_reserve(t, t->progress.epoch + 1, 0);
 }
 
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
@@ -248,8 +251,8 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     note_epoch(t, e);
     const RtScalar *w = watched(t);
     if (w && w->known) rt_schedule_observe(&t->schedule, &t->progress.plateau, e, w->value);
+    TRY(st, check_loss(t)); /* what diverged is never kept */
     keep_if_best(t);
-    st = check_loss(t);
 out:
     return st;
 }

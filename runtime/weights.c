@@ -19,7 +19,8 @@ static bool is_merge(int n_fine, const int64_t *fine, int n_coarse, const int64_
     for (int c = 0; c < n_coarse; c++) {
         int64_t product = 1;
         if (coarse[c] == 0) return false;
-        while (f < n_fine && product < coarse[c] && fine[f] > 0) product *= fine[f++];
+        while (f < n_fine && product < coarse[c] && fine[f] > 0)
+            if (__builtin_mul_overflow(product, fine[f++], &product)) return false;
         if (product != coarse[c]) return false;
     }
     return f == n_fine;
@@ -71,7 +72,9 @@ static void print_shape(char *to, size_t n, int rank, const int64_t *dim) {
     if (at < n) snprintf(to + at, n - at, "]");
 }
 
-gnnc_status rt_tensor_check(gnnc_trainer *t, const char *path, const RtTensor *from, int var) {
+/* Everything that can fail, before anything is stored. */
+gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from,
+                          int var) {
     RtArray want = rt_var_array(t, var, NULL);
     char has[128], wants[128];
     if (!rt_shapes_agree(from->a.rank, from->a.shape, want.rank, want.shape)) {
@@ -81,19 +84,17 @@ gnnc_status rt_tensor_check(gnnc_trainer *t, const char *path, const RtTensor *f
                        from->name, has, wants);
     }
     bool floats = rt_dtype_kind(from->a.dt) == 'f' && t->program->vars[var].dt == RT_F32;
-    if (floats || from->a.dt == want.dt) return GNNC_OK;
-    return rt_fail(&t->rt.err, GNNC_E_DTYPE, "%s: '%s' is %s, in the model %s", path, from->name,
-                   rt_dtype_name(from->a.dt), rt_dtype_name(want.dt));
+    if (!floats && from->a.dt != want.dt)
+        return rt_fail(&t->rt.err, GNNC_E_DTYPE, "%s: '%s' is %s, in the model %s", path,
+                       from->name, rt_dtype_name(from->a.dt), rt_dtype_name(want.dt));
+    if (floats) from->a.data = rt_array_as_f32(pool, &from->a);
+    from->a.dt = want.dt;
+    return from->a.data ? GNNC_OK : rt_fail_nomem(&t->rt.err, from->name);
 }
 
-gnnc_status rt_tensor_store(gnnc_trainer *t, RtPool *pool, const RtTensor *from, int var,
-                            void *to) {
+void rt_tensor_store(gnnc_trainer *t, const RtTensor *from, int var, void *to) {
     RtArray want = rt_var_array(t, var, NULL);
-    const void *data = from->a.data;
-    if (from->a.dt != want.dt) data = rt_array_as_f32(pool, &from->a);
-    if (!data) return rt_fail_nomem(&t->rt.err, from->name);
-    memcpy(to, data, (size_t)want.count * rt_dtype_bytes(want.dt));
-    return GNNC_OK;
+    memcpy(to, from->a.data, (size_t)want.count * rt_dtype_bytes(want.dt));
 }
 
 /* ---- save ----------------------------------------------------------------------- */
@@ -128,28 +129,26 @@ static void report_unexpected(gnnc_trainer *t, const char *path, const RtTensors
     }
 }
 
-static gnnc_status check_all(gnnc_trainer *t, const char *path, const RtTensors *f) {
+static gnnc_status fit_all(gnnc_trainer *t, RtPool *pool, const char *path, const RtTensors *f) {
     char missing[256] = "";
     size_t n = 0;
     for (int i = 0; i < t->n_shown; i++) {
         const char *name = t->program->vars[t->shown[i]].path;
-        const RtTensor *from = rt_tensors_find(f, name);
+        RtTensor *from = rt_tensors_find(f, name);
         if (!from && n < sizeof missing)
             n += (size_t)snprintf(missing + n, sizeof missing - n, "%s'%s'", n ? ", " : "", name);
-        gnnc_status st = from ? rt_tensor_check(t, path, from, t->shown[i]) : GNNC_OK;
+        gnnc_status st = from ? rt_tensor_fit(t, pool, path, from, t->shown[i]) : GNNC_OK;
         if (st != GNNC_OK) return st;
     }
     if (!n) return GNNC_OK;
     return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: missing %s", path, missing);
 }
 
-static gnnc_status store_all(gnnc_trainer *t, RtPool *pool, const RtTensors *f) {
-    gnnc_status st = GNNC_OK;
-    for (int i = 0; i < t->n_shown && st == GNNC_OK; i++) {
+static void store_all(gnnc_trainer *t, const RtTensors *f) {
+    for (int i = 0; i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
-        st = rt_tensor_store(t, pool, rt_tensors_find(f, v->path), t->shown[i], t->x.buf[v->buf]);
+        rt_tensor_store(t, rt_tensors_find(f, v->path), t->shown[i], t->x.buf[v->buf]);
     }
-    return st;
 }
 
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
@@ -160,9 +159,9 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
     RtTensors f;
     rt_pool_init(&pool, &t->rt.pool.from);
     TRY(st, rt_safetensors_open(&pool, path, &f, &t->rt.err));
-    TRY(st, check_all(t, path, &f));
+    TRY(st, fit_all(t, &pool, path, &f));
     report_unexpected(t, path, &f);
-    st = store_all(t, &pool, &f);
+    store_all(t, &f);
     rt_push_vars(&t->x);
 out:
     rt_pool_free(&pool);

@@ -166,7 +166,8 @@ gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path);
 /* The parameters and states alone, for other programs. */
 gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path);
 /* Goes on where `save` was called.  The model must be the one that wrote it
- * (GNNC_E_ARG otherwise); data and seed are checked too.  On failure nothing changed. */
+ * (GNNC_E_ARG otherwise), on data of the same sizes and the same split; a seed that was set
+ * must be its seed.  On failure nothing changed. */
 gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
 /* Parameters and states from any safetensors file with PyTorch Geometric's names; shapes may
  * differ in dimensions of 1 and in how dimensions are merged.  GNNC_E_MISSING lists names

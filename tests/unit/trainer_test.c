@@ -233,6 +233,64 @@ TEST(checkpoint_of_another_run_is_refused) {
     scratch_remove(p.dir);
 }
 
+static gnnc_trainer *made_of(const rt_program *p, const char *dir, int64_t seed) {
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, p) == GNNC_OK);
+    if (seed) CHECK(gnnc_trainer_set_int(t, "seed", seed) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, dir) == GNNC_OK);
+    return t;
+}
+
+TEST(another_seed_than_the_checkpoints_is_refused) {
+    Place p = place_new();
+    gnnc_trainer *t = made_of(&tiny_program, p.dir, 3);
+    train_on(t, 2);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    t = made_of(&tiny_program, p.dir, 4);
+    CHECK(gnnc_trainer_resume(t, p.a) == GNNC_E_ARG && gnnc_trainer_epochs_done(t) == 0);
+    gnnc_trainer_destroy(t);
+    t = made_of(&tiny_program, p.dir, 0); /* nobody chose one: the file's */
+    CHECK(gnnc_trainer_resume(t, p.a) == GNNC_OK && gnnc_trainer_save(t, p.b) == GNNC_OK);
+    CHECK(same_file(p.a, p.b));
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(a_checkpoint_of_many_sizes_was_cut_and_refused) {
+    Place p = place_new();
+    char name[601];
+    rt_space spaces[5];
+    rt_program other = tiny_program;
+    memset(name, 'F', 600), name[600] = '\0';
+    CHECK(other.n_spaces == 5);
+    memcpy(spaces, tiny_program.spaces, sizeof spaces);
+    spaces[2].name = name;
+    other.spaces = spaces;
+    gnnc_trainer *t = made_of(&other, p.dir, 0);
+    train_on(t, 1);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_resume(t, p.a) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* The history was sized by the epochs wanted, and the product of sizes wrapped. */
+TEST(a_checkpoint_that_wants_endless_epochs_resumes) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, INT64_MAX / 2, 1);
+    train_on(t, 3);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    t = made_of(&tiny_program, p.dir, 0);
+    CHECK_MSG(gnnc_trainer_resume(t, p.a) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK(gnnc_trainer_epochs_total(t) == INT64_MAX / 2);
+    train_on(t, 5);
+    CHECK(gnnc_trainer_epochs_done(t) == 5);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- parameters and errors -------------------------------------------------------------- */
 TEST(parameters_go_out_and_in) {
     Place p = place_new();
