@@ -23,10 +23,15 @@ static void set_groups(Arrays *a, const RtGroups *g) {
 
 static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
     const RtTable *t = x->rt->bound->table[m->from];
+    const RtBound *b = x->rt->bound;
     if (!t->graph_ptr || t->graph < 0)
         return rt_fail(&x->rt->err, GNNC_E_MISSING,
-                       "%s: node type '%s' is not divided into graphs (no graph_ptr)",
-                       x->rt->bound->dir, t->name);
+                       "%s: node type '%s' is not divided into graphs (no graph_ptr)", b->dir,
+                       t->name);
+    if (&b->data->graphs[t->graph] != b->table[m->to])
+        return rt_fail(&x->rt->err, GNNC_E_SHAPE,
+                       "%s: node type '%s' is divided into '%s', in the model into '%s'", b->dir,
+                       t->name, b->data->graphs[t->graph].name, b->table[m->to]->name);
     a->ptr = t->graph_ptr;
     if (m->idx_buf < 0) return GNNC_OK;
     return rt_table_graph_of(&x->rt->pool, t, a->n_to, &a->idx, &x->rt->err);

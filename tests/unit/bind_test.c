@@ -260,6 +260,16 @@ TEST(what_does_not_fit_is_named) {
             "\"kind\": \"id\", \"file\": \"y.npy\"", GNNC_E_DTYPE, "'n.y' is of kind id");
 }
 
+/* The pointers of the small table were read to the end of the large one. */
+TEST(nodes_divided_into_other_graphs_are_refused) {
+    refuses("\"graphs\": {\"g\": {\"count\": 2",
+            "\"graphs\": {\"few\": {\"count\": 2}, \"g\": {\"count\": 2", GNNC_OK, "");
+    refuses("\"label.npy\"}}}},\"nodes\": {\"n\": {\"count\": 4, \"graph\": \"g\"",
+            "\"label.npy\"}}}, \"few\": {\"count\": 2}},"
+            "\"nodes\": {\"n\": {\"count\": 4, \"graph\": \"few\"",
+            GNNC_E_SHAPE, "'n' is divided into 'few', in the model into 'g'");
+}
+
 /* ---- weights of other programs ---------------------------------------------------------- */
 TEST(weights_of_other_shapes_and_types_load) {
     rt_program p = program();
