@@ -35,6 +35,7 @@ typedef struct {
     float *part; /* [splits - 1][batch][m][n]: products of the k ranges after the first */
     int64_t tile_m, tiles_m, tiles_n, splits, k_len, n_tiles;
     atomic_llong next; /* tile that nobody has taken yet */
+    atomic_bool failed;
 } Job;
 
 static int64_t ceil_div(int64_t x, int64_t y) {
@@ -57,10 +58,12 @@ static Stored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
     return (Stored){'T', most(col, most(rows, 1))};
 }
 
-static void sgemm(Stored sa, Stored sb, int64_t m, int64_t n, int64_t k, const float *a,
+/* False: the library could not. */
+static bool sgemm(Stored sa, Stored sb, int64_t m, int64_t n, int64_t k, const float *a,
                   const float *b, float *c, int64_t ldc) {
 #if RT_GEMM_DNNL
-    dnnl_sgemm(sa.trans, sb.trans, m, n, k, 1.0f, a, sa.ld, b, sb.ld, 0.0f, c, ldc);
+    return dnnl_sgemm(sa.trans, sb.trans, m, n, k, 1.0f, a, sa.ld, b, sb.ld, 0.0f, c, ldc) ==
+           dnnl_success;
 #else
     for (int64_t p = 0; p < k; p += TILE_M) { /* keeps each call below the threading limit */
         const float *ap = a + (sa.trans == 'N' ? p : p * sa.ld);
@@ -70,10 +73,11 @@ static void sgemm(Stored sa, Stored sb, int64_t m, int64_t n, int64_t k, const f
                     (int)least(TILE_M, k - p), 1.0f, ap, (int)sa.ld, bp, (int)sb.ld,
                     p ? 1.0f : 0.0f, c, (int)ldc);
     }
+    return true;
 #endif
 }
 
-static void run_tile(const Job *j, int64_t tile) {
+static bool run_tile(const Job *j, int64_t tile) {
     const rt_gemm *g = &j->g;
     int64_t tn = tile % j->tiles_n, tm = tile / j->tiles_n % j->tiles_m;
     int64_t split = tile / (j->tiles_n * j->tiles_m) % j->splits;
@@ -87,9 +91,9 @@ static void run_tile(const Job *j, int64_t tile) {
         c = j->part + (((split - 1) * g->batch + batch) * g->m + i) * g->n + l;
         ldc = g->n;
     }
-    sgemm(stored(g->m, g->k, g->a_row, g->a_col), stored(g->k, g->n, g->b_row, g->b_col), m, n, k,
-          j->a + batch * g->a_batch + i * g->a_row + p * g->a_col,
-          j->b + batch * g->b_batch + p * g->b_row + l * g->b_col, c, most(ldc, n));
+    return sgemm(stored(g->m, g->k, g->a_row, g->a_col), stored(g->k, g->n, g->b_row, g->b_col), m,
+                 n, k, j->a + batch * g->a_batch + i * g->a_row + p * g->a_col,
+                 j->b + batch * g->b_batch + p * g->b_row + l * g->b_col, c, most(ldc, n));
 }
 
 /* Adds the k ranges in order, rows [lo, hi) of all batches. */
@@ -110,7 +114,8 @@ static void run_tiles(void *arg, int member, int n_members) {
     Job *j = arg;
     int was = omp_get_max_threads();
     omp_set_num_threads(1);
-    for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;) run_tile(j, i);
+    for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;)
+        if (!run_tile(j, i)) atomic_store(&j->failed, true);
     omp_set_num_threads(was);
 }
 
@@ -160,6 +165,7 @@ gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float
     }
     Job j = {.g = *g, .a = a, .b = b, .c = c};
     atomic_init(&j.next, 0);
+    atomic_init(&j.failed, false);
     plan_tiles(&j);
     if (j.splits > 1) {
         j.part = rt_scratch(x, part_bytes(&j));
@@ -167,6 +173,7 @@ gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float
     }
     j.n_tiles = j.tiles_m * j.tiles_n * j.splits * g->batch;
     rt_team_run(j.n_tiles > 1 ? rt_step_team(x) : NULL, run_tiles, &j);
+    if (atomic_load(&j.failed)) return rt_fail_nomem(&x->rt->err, "a matrix product");
     if (j.splits > 1) rt_team_run(rt_step_team(x), run_sums, &j);
     return GNNC_OK;
 }
