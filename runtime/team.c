@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -107,6 +108,15 @@ void rt_team_run(RtTeam *t, rt_team_fn *fn, void *arg) {
     wait_for_members(t);
 }
 
+/* The host's signals are for the host's threads; faults stay with who makes them. */
+static void block_signals(sigset_t *before) {
+    static const int fault[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    sigset_t s;
+    sigfillset(&s);
+    for (size_t i = 0; i < sizeof fault / sizeof *fault; i++) sigdelset(&s, fault[i]);
+    pthread_sigmask(SIG_BLOCK, &s, before);
+}
+
 /* Members read t->n in their first round only, so it may still shrink here. */
 static void start_members(RtTeam *t, int n_members) {
     t->n = 1;
@@ -129,7 +139,10 @@ gnnc_status rt_team_start(RtTeam **out, const RtAlloc *from, int n_members, int 
     t->from = *from;
     t->members = (Member *)(t + 1);
     t->spins = n_members <= n_cores ? SPINS : 0;
+    sigset_t before;
+    block_signals(&before); /* members inherit that */
     start_members(t, n_members);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     *out = t;
     return GNNC_OK;
 }

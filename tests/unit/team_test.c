@@ -3,6 +3,8 @@
 #include "test.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include "rt_test_util.h"
 #include "runtime/exec.h"
@@ -19,6 +21,23 @@ static void add_member(void *arg, int member, int n_members) {
     Sums *s = arg;
     s->sum[member * 16] += member + 1;
     if (member == 0) s->n = n_members;
+}
+
+static void look_at_signals(void *arg, int member, int n_members) {
+    sigset_t s;
+    (void)n_members;
+    pthread_sigmask(SIG_SETMASK, NULL, &s);
+    ((int *)arg)[member] = sigismember(&s, SIGTERM) + 2 * sigismember(&s, SIGSEGV);
+}
+
+TEST(the_hosts_signals_stay_with_the_host) {
+    RtAlloc from = rt_alloc_default();
+    RtTeam *t;
+    int seen[2] = {9, 9};
+    CHECK(rt_team_start(&t, &from, 2, 2, NULL) == GNNC_OK);
+    rt_team_run(t, look_at_signals, seen);
+    CHECK(seen[0] == 0 && seen[1] == 1);
+    rt_team_stop(t);
 }
 
 /* Rounds follow each other faster than members wake, and slower than they fall asleep. */
