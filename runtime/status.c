@@ -45,7 +45,7 @@ typedef struct RtBlock {
     size_t mapping_bytes;
 } RtBlock;
 
-enum { SMALL_MAX = 1024, SMALL_BLOCK = 16 * 1024, SMALL_ALIGN = 16 };
+enum { SMALL_MAX = 1024, SMALL_BLOCK = 16 * 1024 };
 
 static void *default_alloc(void *user, size_t n_bytes) {
     (void)user;
@@ -87,8 +87,8 @@ static char *new_block(RtPool *pool, size_t n_bytes) {
 }
 
 static void *alloc_small(RtPool *pool, size_t n_bytes) {
-    n_bytes = (n_bytes + SMALL_ALIGN - 1) / SMALL_ALIGN * SMALL_ALIGN;
-    if (n_bytes == 0) n_bytes = SMALL_ALIGN;
+    n_bytes = (n_bytes + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
+    if (n_bytes == 0) n_bytes = RT_ALIGN;
     if (n_bytes > pool->small_left) {
         char *block = new_block(pool, SMALL_BLOCK);
         if (!block) return NULL;

@@ -60,7 +60,7 @@ enum { RT_ALIGN = 64 }; /* of every array: a cache line, and any vector register
 void rt_pool_init(RtPool *pool, const RtAlloc *from); /* NULL = rt_alloc_default() */
 void rt_pool_free(RtPool *pool);                      /* usable again afterwards */
 /* n * size zeroed bytes, or NULL: no memory, or n * size overflows. n = 0 gives
- * a valid pointer. Below 1 KiB aligned to 16, else to RT_ALIGN. */
+ * a valid pointer. Aligned to RT_ALIGN, which kernels count on. */
 void *rt_pool_alloc(RtPool *pool, size_t n, size_t size);
 char *rt_pool_strndup(RtPool *pool, const char *s, size_t n);
 char *rt_pool_printf(RtPool *pool, const char *fmt, ...) RT_PRINTF(2, 3);

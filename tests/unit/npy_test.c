@@ -53,6 +53,18 @@ TEST(reads_scalars_vectors_and_other_key_orders) {
     CHECK(a.count == 0);
 }
 
+TEST(columns_are_aligned_whatever_the_header) {
+    RtPool pool;
+    RtArray a;
+    static _Alignas(64) uint8_t buf[256];
+    rt_pool_init(&pool, NULL);
+    size_t n = make(buf, "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }  ", 12);
+    CHECK(rt_npy_parse(&pool, (RtBytes){buf, n}, "t.npy", &a, NULL) == GNNC_OK);
+    CHECK((uintptr_t)a.data % RT_ALIGN == 0);
+    for (int i = 0; i < 5; i++) CHECK((uintptr_t)rt_pool_alloc(&pool, 5, 4) % RT_ALIGN == 0);
+    rt_pool_free(&pool);
+}
+
 TEST(refuses_malformed_headers) {
     static const char *const bad[] = {
         "",
