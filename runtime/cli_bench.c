@@ -130,7 +130,7 @@ static void print_text(const Bench *b, long rss_kib) {
 
 int rt_cli_bench(RtCli *c) {
     Bench b = {.n = c->n_epochs > 0 ? c->n_epochs : 200};
-    double *s = malloc(sizeof *s * (size_t)(b.n > 5 ? b.n : 5));
+    double *s = calloc((size_t)(b.n > 5 ? b.n : 5), sizeof *s);
     if (!s) {
         fprintf(stderr, "%s: error: out of memory\n", c->prog);
         return RT_EXIT_FAILED;

@@ -87,8 +87,9 @@ static int train_blocked(RtCli *c, const sigset_t *signals) {
     if (code == RT_EXIT_OK) code = run_epochs(c, signals, &by_signal);
     if (code == RT_EXIT_OK) code = finish(c, begin);
     if (code != RT_EXIT_OK || !by_signal) return code;
-    fprintf(stderr, "%s: stopped by %s after epoch %lld; --resume goes on\n", c->prog,
-            by_signal == SIGINT ? "SIGINT" : "SIGTERM", (long long)gnnc_trainer_epochs_done(c->t));
+    fprintf(stderr, "%s: stopped by %s after epoch %lld%s\n", c->prog,
+            by_signal == SIGINT ? "SIGINT" : "SIGTERM", (long long)gnnc_trainer_epochs_done(c->t),
+            strcmp(c->checkpoint, "none") ? "; --resume goes on" : "");
     return 128 + by_signal;
 }
 

@@ -144,6 +144,13 @@ TEST(weights_flow_between_commands) {
     scratch_remove(dir);
 }
 
+TEST(info_tells_why_data_cannot_be_loaded) {
+    make_data();
+    runs(1, "info --data missing", "err", "missing/schema.json: cannot open");
+    runs(1, "info --data . --max-memory 1K", "err", "the limit is");
+    scratch_remove(dir);
+}
+
 TEST(sigint_and_sigterm_save_and_stop) {
     int signals[] = {SIGINT, SIGTERM};
     make_data();
