@@ -29,9 +29,13 @@ int rt_type_bytes(rt_dtype t) {
     return 0;
 }
 
+/* More than a process can address; sums over all buffers stay far from wrapping. */
+#define MAX_BYTES (INT64_C(1) << 47)
+
 gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes) {
     int64_t count = x->program->buf_count(b, x->n), bytes;
-    if (count < 0 || __builtin_mul_overflow(count, rt_type_bytes(x->program->bufs[b].dt), &bytes))
+    if (count < 0 || __builtin_mul_overflow(count, rt_type_bytes(x->program->bufs[b].dt), &bytes) ||
+        bytes > MAX_BYTES)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "'%s' is too large to address",
                        x->program->bufs[b].name);
     *n_bytes = (size_t)bytes;

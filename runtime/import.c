@@ -96,7 +96,7 @@ static void normalize(const float *from, float *to, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = sum == 0 ? from[i] : (float)(from[i] / sum);
 }
 
-static gnnc_status normalize_column(RtPool *pool, RtColumn *c, RtError *err) {
+static gnnc_status normalize_column(RtPool *pool, RtColumn *c, const char *table, RtError *err) {
     bool csr = c->kind == RT_COL_CSR;
     int64_t width = c->rank > 1 ? c->shape[1] : 1;
     const float *from = csr ? c->csr.val : c->f32;
@@ -110,7 +110,7 @@ static gnnc_status normalize_column(RtPool *pool, RtColumn *c, RtError *err) {
         c->csr.val = to;
     else
         c->f32 = to;
-    return GNNC_OK;
+    return rt_column_check(c, table, err); /* a sum near 0 makes quotients infinite */
 }
 
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
@@ -125,7 +125,7 @@ gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
             st = rt_column_check(c, t->name, err);
             bool features = c->kind == RT_COL_CSR || (c->kind == RT_COL_FLOAT && c->rank == 2);
             if (st == GNNC_OK && how->normalize_rows && features && strcmp(c->name, "x") == 0)
-                st = normalize_column(&d->pool, c, err);
+                st = normalize_column(&d->pool, c, t->name, err);
         }
     }
     for (int i = 0; i < d->n_edges; i++)

@@ -255,6 +255,7 @@ gnnc_status rt_memory_settle(RtExec *x, RtMemory *m, size_t limit) {
         if (!(m->arena = block(x, m->need.arena_bytes, "working memory"))) return GNNC_E_NOMEM;
         m->arena_bytes = m->need.arena_bytes;
     }
+    if (m->need.library_bytes && !rt_scratch(x, m->need.library_bytes)) return GNNC_E_NOMEM;
     place_temps(x, m);
     note_sizes(x, m);
     return GNNC_OK;
