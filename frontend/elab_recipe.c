@@ -348,12 +348,13 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
     const Ast *optimizer = find_item(train, AST_OPTIMIZER), *target = find_item(train, AST_TARGET);
     recipe_terms(e, train, AST_METRIC, &metrics);
     recipe_terms(e, train, AST_LOSS, &losses);
+    bool broken = find_item(train, AST_BAD) != NULL; /* what lacks may stand there */
     r->epochs = 100;
     if (optimizer)
         set_optimizer(e, optimizer->kid[0], r);
-    else
+    else if (!broken)
         diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no optimizer", train->text);
-    if (!find_item(train, AST_LOSS))
+    if (!find_item(train, AST_LOSS) && !broken)
         diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no loss", train->text);
     for (int i = 0; i < train->n; i++)
         if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);

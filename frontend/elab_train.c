@@ -72,7 +72,8 @@ static bool is_target(const Column *c) {
 static bool find_target(Elab *e, const Ast *train, Target *t) {
     t->item = item_of(train, AST_TARGET);
     if (!t->item) {
-        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no target", train->text);
+        if (!item_of(train, AST_BAD))
+            diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no target", train->text);
         return false;
     }
     const Ast *col = t->item->kid[0];

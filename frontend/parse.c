@@ -251,6 +251,12 @@ void fe_error(const Span *at, Parser *p, const char *text) {
     if (p->stopped || p->silent || echo) return;
     if (strcmp(text, "memory exhausted") == 0)
         diag(p->c, DIAG_E0104, *at, "this is nested too deep");
+    else if (p->train_depth && p->n_brackets == p->train_depth &&
+             strcmp(text, "unexpected name") == 0)
+        diag(p->c, DIAG_E0103, *at,
+             "a recipe has no '%s'; it has target, loss, metric, optimizer, group, schedule, clip, "
+             "epochs, keep, stop, sample",
+             p->last_text);
     else
         diag(p->c, DIAG_E0103, *at, "%s", text);
 }
