@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* An axis whose index is 0 and is not written. */
+static bool is_one(const Expr *e) {
+    int64_t n;
+    return expr_is_const(e, &n) && n == 1;
+}
+
 /* ---- what is needed ------------------------------------------------------------------- */
 /* Registers are defined before they are used, so walking backwards sees users first. */
 static void mark_use(CuFn *f, const LReg *r) {
@@ -22,7 +28,8 @@ static void mark_stmt(CuFn *f, const LStmt *s) {
     if (value && !f->used[s->dst->id]) return;
     for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_use(f, s->arg[i]);
     bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-    for (int i = 0; access && i < s->buf->rank; i++) mark_use(f, s->idx[i]);
+    for (int i = 0; access && i < s->buf->rank; i++)
+        if (!is_one(s->buf->dim[i])) mark_use(f, s->idx[i]);
     if (access && s->buf->kind == LB_LOCAL) f->local_used[s->buf->id] = true;
     if (s->kind == L_STORE || s->kind == L_ACC) mark_use(f, s->src);
     if (s->kind == L_IF) mark_use(f, s->cond);
@@ -35,8 +42,7 @@ static void mark_stmt(CuFn *f, const LStmt *s) {
 static const char *offset(CuFn *f, const LBuf *b, LReg *const *idx) {
     const char *at = NULL;
     for (int i = 0; i < b->rank; i++) {
-        int64_t n;
-        if (expr_is_const(b->dim[i], &n) && n == 1) continue;
+        if (is_one(b->dim[i])) continue;
         const char *x = f->reg[idx[i]->id];
         if (!at)
             at = x;

@@ -6,7 +6,7 @@
 # apt line to run and stops with exit 2.
 set -u
 build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev"
-tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 python3"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ python3"
 case "${1:-build}" in
     build) want=$build ;;
     test) want=$tests ;;
@@ -20,7 +20,7 @@ exists_one_of() { for f in "$@"; do [ -e "$f" ] && return; done; return 1; }
 brought() {
     case $1 in
         gcc) has_one_of cc ;;
-        make | flex | bison | python3) has_one_of "$1" ;;
+        make | flex | bison | python3 | g++) has_one_of "$1" ;;
         llvm-19-dev) has_one_of llvm-config-19 llvm-config-20 llvm-config-18 ;;
         llvm-19-tools) has_one_of FileCheck-19 FileCheck-20 FileCheck-18 ;;
         clang-19 | clang-format-19) has_one_of "$1" ;;

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "cuda_executor.h"
+#include "frontend/fe.h"
 #include "op_cases.h"
 #include "op_matrix.h"
 
@@ -38,6 +39,44 @@ TEST(every_case_at_O0) {
 
 TEST(every_case_at_O2) {
     check_level(2, 2);
+}
+
+/* ---- what a step costs beside its kernels ------------------------------------------------ */
+static const char *const models[] = {"gcn", "sage", "gat", "gin"};
+
+static void count_steps(CpuExec *x, const char *name) {
+    cudasim_counters *n = cuda_exec_counters(x), first = *n, zero = {0};
+    CHECK(cpu_exec_run(x, "train"));
+    CHECK(n->synchronisations == first.synchronisations);
+    CHECK(n->device_to_host == first.device_to_host && n->allocations == first.allocations);
+    CHECK(cpu_exec_run(x, "train")); /* records */
+    *n = zero;
+    for (int i = 0; i < 5; i++) CHECK(cpu_exec_run(x, "train"));
+    /* of two trainers: inputs go up with one copy, the rest is one launch */
+    CHECK_MSG(n->synchronisations == 0 && n->allocations == 0 && n->device_to_host == 0, "%s",
+              name);
+    CHECK_MSG(n->launches == 0 && n->library_calls == 0 && n->fills == 0, "%s", name);
+    CHECK_MSG(n->graph_launches == 10 && n->host_to_device == 10, "%s: %lld graphs, %lld copies",
+              name, (long long)n->graph_launches, (long long)n->host_to_device);
+}
+
+static void model_steps(Ctx *c, void *arg) {
+    const char *name = arg, *dirs[] = {"models"};
+    FeOptions fe = {.dirs = dirs, .n_dirs = 1};
+    Module *m = fe_compile(c, arena_printf(c->a, "models/%s.gnn", name), &fe);
+    CpuExec *x = m && cpu_exec_train_passes(c, m, 2) ? cuda_exec_build(c, m) : NULL;
+    diag_print_all(c, stderr, false);
+    CHECK(x && cpu_exec_load(x, "models/data/cora", 7, 0.01));
+    if (x) count_steps(x, name);
+}
+
+TEST(a_step_waits_for_nothing_and_is_one_launch) {
+    for (size_t i = 0; i < COUNT(models); i++) {
+        Ctx c;
+        CHECK(ctx_init(&c, NULL));
+        CHECK(ctx_run(&c, model_steps, (void *)(uintptr_t)models[i]));
+        ctx_free(&c);
+    }
 }
 
 TEST_MAIN()
