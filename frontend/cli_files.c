@@ -26,8 +26,13 @@ static bool exists(const char *path) {
     return access(path, R_OK) == 0;
 }
 
+/* dir is absolute and has no links, so "../" is taken off the text: paths in messages read well. */
 static const char *join(Ctx *c, const char *dir, const char *name) {
-    return arena_printf(c->a, "%s/%s", dir, name);
+    size_t n = strlen(dir);
+    for (; strncmp(name, "../", 3) == 0; name += 3)
+        while (n && dir[--n] != '/') {
+        }
+    return arena_printf(c->a, "%.*s/%s", (int)n, dir, name);
 }
 
 static const char *read_text(Ctx *c, const char *path) {
