@@ -1,0 +1,286 @@
+/* A run (team.c): its columns to lanes, one after another where there are more columns. */
+#include "codegen/cuda/cuda.h"
+
+#include <string.h>
+
+static const char *const fold_op[] = {
+    [RED_SUM] = "GnSum", [RED_MAX] = "GnMax", [RED_MIN] = "GnMin"};
+
+static const CuRun *find(const CuFn *f, const LStmt *s) {
+    for (int i = 0; i < f->sched.runs.n; i++)
+        if (f->sched.runs.v[i].first == s) return &f->sched.runs.v[i];
+    return NULL;
+}
+
+static const char *fresh(CuFn *f, const char *what) {
+    return arena_printf(f->a, "gn_%s_%d", what, f->n_names++);
+}
+
+static void stand_for(CuFn *f, const LBuf *b, const LStmt *acc, const char *name) {
+    CuAlias a = {b, acc, name};
+    vec_push(f->a, &f->alias, a);
+}
+
+static const char *fold(CuFn *f, RedKind r, const char *x, const char *from, const char *to) {
+    return arena_printf(f->a, "gn_fold%s<%s>(gn, %s, %s, %s)",
+                        f->sched.kind == CU_BLOCK ? "_block" : "", fold_op[r], x, from, to);
+}
+
+/* ---- sums over columns ---------------------------------------------------------------- */
+typedef struct {
+    const LStmt *acc;
+    const char *name;
+} Fold;
+typedef VEC(Fold) Folds;
+
+static bool declared_in(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LOCAL && s->buf == b) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && declared_in(s->body, b)) return true;
+    }
+    return false;
+}
+
+static bool depends(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next) {
+        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && depends(s->body, r)) return true;
+    }
+    return false;
+}
+
+static bool is_fold(const LStmt *s, const LStmt *loop) {
+    if (s->kind != L_ACC || !loop || declared_in(loop->body, s->buf)) return false;
+    if (s->buf->kind == LB_LOCAL) return s->buf->rank == 0;
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == loop->var || depends(loop->body, s->idx[i])) return false;
+    return true;
+}
+
+static void find_folds(CuFn *f, const LStmt *s, const LStmt *end, const LStmt *loop, Folds *out) {
+    for (; s; s = s->next) {
+        if (is_fold(s, loop)) {
+            Fold x = {s, fresh(f, "sum")};
+            vec_push(f->a, out, x);
+        }
+        const LStmt *in = s->kind == L_FOR && s->sched.vector ? s : loop;
+        if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, s->body, NULL, in, out);
+        if (s == end) break;
+    }
+}
+
+static void begin_folds(CuFn *f, const Folds *folds) {
+    for (int i = 0; i < folds->n; i++) {
+        const LStmt *s = folds->v[i].acc;
+        cu_line(f, "%s %s = %s;", cu_type(s->buf->dt), folds->v[i].name,
+                cu_identity(f->a, s->red, s->buf->dt));
+        stand_for(f, s->buf, s, folds->v[i].name);
+    }
+}
+
+static void end_folds(CuFn *f, const CuRun *r, const Folds *folds) {
+    for (int i = 0; i < folds->n; i++) {
+        LStmt s = *folds->v[i].acc;
+        LReg all = {.id = s.src->id, .dt = s.src->dt};
+        const char *keep = f->reg[all.id];
+        const char *to = r->flat ? "gn.lanes * gn.ways" : "gn.lanes";
+        cu_line(f, "%s = %s;", folds->v[i].name, fold(f, s.red, folds->v[i].name, "1", to));
+        s.src = &all;
+        f->reg[all.id] = folds->v[i].name;
+        cu_acc(f, &s);
+        f->reg[all.id] = keep;
+    }
+}
+
+/* ---- entries by turns ------------------------------------------------------------------ */
+static const LStmt *acc_of(const LStmt *s, const LBuf *b) {
+    const LStmt *in;
+    for (; s; s = s->next) {
+        if (s->kind == L_ACC && s->buf == b) return s;
+        if ((s->kind == L_FOR || s->kind == L_IF) && (in = acc_of(s->body, b))) return in;
+    }
+    return NULL;
+}
+
+static bool split_loop(CuFn *f, const LStmt *s) {
+    const LBuf *target[CU_TARGETS_MAX];
+    const char *part[CU_TARGETS_MAX];
+    int n = cu_split_targets(f, s, target), outer = f->alias.n;
+    if (n == 0) return false;
+    const LStmt *acc[CU_TARGETS_MAX];
+    for (int i = 0; i < n; i++) {
+        acc[i] = acc_of(s->body, target[i]);
+        part[i] = fresh(f, "part");
+        cu_line(f, "%s %s = %s;", cu_type(target[i]->dt), part[i],
+                cu_identity(f->a, acc[i]->red, target[i]->dt));
+    }
+    for (int i = 0; i < n; i++) stand_for(f, target[i], NULL, part[i]);
+    cu_loop(f, s, "gn.way", "gn.ways");
+    f->alias.n = outer;
+    for (int i = 0; i < n; i++) {
+        const char *at = cu_element(f, acc[i]);
+        const char *all = fold(f, acc[i]->red, part[i], "gn.lanes", "gn.lanes * gn.ways");
+        cu_line(f, "%s = %s;", part[i], all);
+        cu_line(f, "%s = %s;", at, cu_combine(f, acc[i]->red, target[i]->dt, at, part[i]));
+    }
+    return true;
+}
+
+/* ---- rows in registers ------------------------------------------------------------------- */
+static const LStmt *first_access(const LStmt *s, const LStmt *end, const LBuf *b) {
+    const LStmt *in;
+    for (; s; s = s->next) {
+        if ((s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOAD) && s->buf == b) return s;
+        if ((s->kind == L_FOR || s->kind == L_IF) && (in = first_access(s->body, NULL, b)))
+            return in;
+        if (s == end) break;
+    }
+    return NULL;
+}
+
+/* The index of the column, spelled with what is known outside vector loops. */
+typedef struct {
+    const LStmt *at; /* an access */
+    const char *name;
+} Cell;
+typedef VEC(Cell) Cells;
+
+static const LStmt *loop_around(const LStmt *s, const LStmt *end, const LStmt *at) {
+    for (; s; s = s->next) {
+        bool body = s->kind == L_FOR || s->kind == L_IF;
+        const LStmt *in = body ? loop_around(s->body, NULL, at) : NULL;
+        if (in) return in;
+        for (const LStmt *p = body ? s->body : NULL; p; p = p->next)
+            if (p == at) return s;
+        if (s == end) break;
+    }
+    return NULL;
+}
+
+static const LStmt *definition(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next)
+        if (s->kind == L_LET && s->dst == r) return s;
+    return NULL;
+}
+
+/* The element of a cell in memory, as its access would write it, at this thread's column. */
+static const char *cell_memory(CuFn *f, const CuRun *r, const LStmt *at) {
+    const LStmt *loop = loop_around(r->first, r->last, at);
+    const char **keep = NEWN(f->a, const char *, at->buf->rank + 1);
+    for (int i = 0; i < at->buf->rank; i++) {
+        int id = at->idx[i]->id;
+        keep[i] = f->reg[id];
+        const LStmt *d = definition(loop->body, at->idx[i]);
+        if (at->idx[i] == loop->var) f->reg[id] = f->column;
+        if (!d) continue;
+        const char *column = f->reg[loop->var->id];
+        f->reg[loop->var->id] = f->column;
+        f->reg[id] = arena_printf(f->a, "(%s)", cu_let(f, d));
+        f->reg[loop->var->id] = column;
+    }
+    const char *text = cu_element(f, at);
+    for (int i = 0; i < at->buf->rank; i++) f->reg[at->idx[i]->id] = keep[i];
+    return text;
+}
+
+static bool is_top_store(const CuRun *r, const LStmt *at) {
+    if (at->kind != L_STORE) return false;
+    for (const LStmt *s = r->first;; s = s->next) {
+        for (const LStmt *p = s->kind == L_FOR && s->sched.vector ? s->body : NULL; p; p = p->next)
+            if (p == at) return true;
+        if (s == r->last) return false;
+    }
+}
+
+static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
+    for (int i = 0; i < f->k->bufs.n; i++) {
+        const LBuf *b = f->k->bufs.v[i];
+        const LStmt *at = f->sched.cell[i] ? first_access(r->first, r->last, b) : NULL;
+        if (!at) continue;
+        Cell c = {at, fresh(f, "cell")};
+        cu_line(f, "%s %s = 0;", cu_type(b->dt), c.name);
+        if (!is_top_store(r, at)) {
+            const char *text = cell_memory(f, r, at);
+            bool half = b->dt == DT_F16 || b->dt == DT_BF16;
+            cu_line(f, "%s%s = %s%s%s;", f->masked ? "if (gn_on) " : "", c.name,
+                    half ? "gn_load(" : "", text,
+                    half             ? ")"
+                    : b->dt == DT_I1 ? " != 0"
+                                     : "");
+        }
+        vec_push(f->a, cells, c);
+    }
+    for (int i = 0; i < cells->n; i++) stand_for(f, cells->v[i].at->buf, NULL, cells->v[i].name);
+}
+
+static void end_cells(CuFn *f, const CuRun *r, const Cells *cells, int outer) {
+    f->alias.n = outer;
+    if (cells->n == 0) return;
+    if (f->masked) cu_open(f, "if (gn_on) {");
+    for (int i = 0; i < cells->n; i++)
+        cu_put(f, cells->v[i].at->buf, cell_memory(f, r, cells->v[i].at), cells->v[i].name);
+    if (f->masked) cu_close(f);
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+/* Values at the top of a run hang on nothing in it: they come first. */
+static void hoist(CuFn *f, const CuRun *r) {
+    for (const LStmt *s = r->first;; s = s->next) {
+        if (s->kind == L_LET || s->kind == L_LOAD) cu_statement(f, s);
+        if (s == r->last) break;
+    }
+}
+
+static void columns(CuFn *f, const CuRun *r) {
+    Cells cells = {0};
+    int outer = f->alias.n;
+    begin_cells(f, r, &cells);
+    for (const LStmt *s = r->first;; s = s->next) {
+        if (s->kind == L_LOCAL && s->buf->rank) stand_for(f, s->buf, NULL, f->local[s->buf->id]);
+        bool hoisted = s->kind == L_LET || s->kind == L_LOAD;
+        if (!hoisted && !split_loop(f, s)) cu_statement(f, s);
+        if (s == r->last) break;
+    }
+    end_cells(f, r, &cells, outer);
+}
+
+static bool splits(CuFn *f, const CuRun *r) {
+    const LBuf *target[CU_TARGETS_MAX];
+    for (const LStmt *s = r->first;; s = s->next) {
+        if (cu_split_targets(f, s, target)) return true;
+        if (s == r->last) return false;
+    }
+}
+
+const LStmt *cu_run(CuFn *f, const LStmt *s) {
+    const CuRun *r = find(f, s);
+    if (!r) return NULL;
+    Folds folds = {0};
+    int outer = f->alias.n;
+    const char *lo, *hi, *c = fresh(f, "c");
+    hoist(f, r);
+    cu_bounds(f, r->range, &lo, &hi);
+    find_folds(f, r->first, r->last, NULL, &folds);
+    begin_folds(f, &folds);
+    bool masked = splits(f, r);
+    if (masked) {
+        cu_open(f, "for (int64_t %s_0 = %s; %s_0 < %s; %s_0 += gn.lanes) {", c, lo, c, hi, c);
+        cu_line(f, "const int64_t %s = %s_0 + gn.lane;", c, c);
+        cu_line(f, "const bool gn_on = %s < %s;", c, hi);
+    } else {
+        bool zero = strcmp(lo, "0") == 0;
+        const char *first = r->flat ? "gn.thread" : "gn.lane";
+        cu_open(f, "for (int64_t %s = %s%s%s; %s < %s; %s += %s) {", c, zero ? "" : lo,
+                zero ? "" : " + ", first, c, hi, c, r->flat ? "gn.lanes * gn.ways" : "gn.lanes");
+    }
+    f->run = r;
+    f->column = c;
+    f->masked = masked;
+    columns(f, r);
+    f->masked = false;
+    f->run = NULL;
+    cu_close(f);
+    f->alias.n = outer;
+    end_folds(f, r, &folds);
+    return r->last;
+}
