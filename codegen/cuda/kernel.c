@@ -9,26 +9,46 @@ static void mark_use(CuFn *f, const LReg *r) {
     if (r) f->used[r->id] = true;
 }
 
-static void mark_stmt(CuFn *f, const LStmt *s);
-
-static void mark_block(CuFn *f, const LStmt *s) {
-    if (!s) return;
-    mark_block(f, s->next);
-    mark_stmt(f, s);
+static const LStmt *definition(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next)
+        if (s->kind == L_LET && s->dst == r) return s;
+    return NULL;
 }
 
-static void mark_stmt(CuFn *f, const LStmt *s) {
+/* Elements in registers have no address; a row's is only needed when the run ends (run.c). */
+static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
+    const LBuf *b = s->buf;
+    bool team = f->sched.kind != CU_THREAD;
+    if (team && b->kind == LB_LOCAL) return;
+    bool cell = team && b->written && f->sched.cell[b->id];
+    for (int i = 0; i < b->rank; i++) {
+        if (cu_is_one(b->dim[i])) continue;
+        const LStmt *d = cell && loop ? definition(loop->body, s->idx[i]) : NULL;
+        for (int k = 0; d && k < d->n_arg; k++) mark_use(f, d->arg[k]);
+        if (!d) mark_use(f, s->idx[i]);
+    }
+}
+
+static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop);
+
+static void mark_block(CuFn *f, const LStmt *s, const LStmt *loop) {
+    if (!s) return;
+    mark_block(f, s->next, loop);
+    mark_stmt(f, s, loop);
+}
+
+static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
     bool value = s->kind == L_LET || s->kind == L_LOAD;
     if (value && !f->used[s->dst->id]) return;
     for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_use(f, s->arg[i]);
     bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-    for (int i = 0; access && i < s->buf->rank; i++)
-        if (!cu_is_one(s->buf->dim[i])) mark_use(f, s->idx[i]);
+    if (access) mark_indices(f, s, loop);
     if (access && s->buf->kind == LB_LOCAL) f->local_used[s->buf->id] = true;
     if (s->kind == L_STORE || s->kind == L_ACC) mark_use(f, s->src);
     if (s->kind == L_IF) mark_use(f, s->cond);
     if (s->kind == L_FOR && s->range != LR_EXTENT) mark_use(f, s->at);
-    if (s->kind == L_FOR || s->kind == L_IF) mark_block(f, s->body);
+    if (s->kind == L_FOR && s->sched.vector) loop = s;
+    if (s->kind == L_FOR || s->kind == L_IF) mark_block(f, s->body, loop);
 }
 
 /* ---- the function ------------------------------------------------------------------------------
@@ -43,7 +63,7 @@ static void split_index(CuFn *f) {
         bool last = i == 0;
         if (f->used[l->var->id] && last) cu_line(f, "const int64_t %s = %s;", v, rest);
         if (f->used[l->var->id] && !last) cu_line(f, "const int64_t %s = %s %% (%s);", v, rest, n);
-        if (!last) rest = arena_printf(f->a, "%s / (%s)", rest, n);
+        if (!last && !cu_is_one(l->extent)) rest = arena_printf(f->a, "%s / (%s)", rest, n);
     }
 }
 
@@ -148,9 +168,9 @@ void cu_kernel(Cu *cu, const LKernel *k) {
     CuFn fn = {.cu = cu, .a = cu->a, .k = k}, *f = &fn;
     f->used = NEWN(cu->a, bool, k->n_regs + 1);
     f->local_used = NEWN(cu->a, bool, k->locals.n + 1);
-    mark_block(f, k->body);
-    cu_names(f);
     cu_schedule(f);
+    mark_block(f, k->body, NULL);
+    cu_names(f);
     comment(f);
     signature(f);
     f->depth = 1;

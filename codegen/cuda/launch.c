@@ -27,23 +27,28 @@ static const char *iterations(CuFn *f, const LStmt *s) {
     return arena_printf(f->a, "gn_ceildiv(%s, %s)", n, cu_host_expr(f, m->to->size));
 }
 
-static void team(CuFn *f) {
+/* The widest range of the runs that lanes share. */
+static const char *width(CuFn *f) {
     const CuSched *c = &f->sched;
-    if (c->lanes) {
-        cu_line(f, "int gn_lanes = %d;", c->lanes);
-    } else {
-        const char *width = NULL;
-        for (int i = 0; i < c->runs.n; i++) {
-            if (c->kind == CU_BLOCK && c->runs.v[i].flat) continue;
-            const char *n = iterations(f, c->runs.v[i].range);
-            width = width ? arena_printf(f->a, "gn_max64(%s, %s)", width, n) : n;
-        }
-        cu_line(f, "int gn_lanes = gn_power_of_2(%s, 32);", width);
+    const char *n = NULL;
+    for (int i = 0; i < c->runs.n; i++) {
+        if (c->kind == CU_BLOCK && c->runs.v[i].flat) continue;
+        const char *m = iterations(f, c->runs.v[i].range);
+        n = n ? arena_printf(f->a, "gn_max64(%s, %s)", n, m) : m;
     }
-    if (c->kind == CU_TEAM && c->split)
-        cu_line(f, "int gn_ways = gn_ways_for(%s, gn_lanes);", iterations(f, c->split));
-    else if (c->kind == CU_TEAM)
-        cu_line(f, "int gn_ways = 1;");
+    return n;
+}
+
+/* Writes what is decided here; returns the threads of a team. */
+static const char *team(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
+    if (c->kind == CU_THREAD) return "1";
+    if (!c->lanes) cu_line(f, "int gn_lanes = gn_power_of_2(%s, 32);", width(f));
+    if (c->kind == CU_BLOCK) return "GN_THREADS";
+    if (!c->split) return lanes;
+    cu_line(f, "int gn_ways = gn_ways_for(%s, %s);", iterations(f, c->split), lanes);
+    return arena_printf(f->a, "%s * gn_ways", lanes);
 }
 
 static void arguments(CuFn *f, StrBuf *names) {
@@ -71,15 +76,12 @@ void cu_launch(CuFn *f) {
     cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
             name);
     arguments(f, &names);
-    if (c->kind != CU_THREAD) team(f);
+    const char *size = team(f);
     if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
     if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
     cu_line(f, "int64_t gn_extent = %s;", extent(f));
     cu_line(f, "void *args[] = {%s&gn_extent};", names.s ? names.s : "");
-    const char *threads = c->kind == CU_TEAM    ? "gn_extent * gn_lanes * gn_ways"
-                          : c->kind == CU_BLOCK ? "gn_extent * GN_THREADS"
-                                                : "gn_extent";
-    cu_line(f, "return gn_launch(%s, %s, args, stream);", name, threads);
+    cu_line(f, "return gn_launch(%s, gn_extent * %s, args, stream);", name, size);
     cu_close(f);
     cu_line(f, "%s", "");
 }

@@ -43,7 +43,7 @@ void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step) {
 /* A vector loop of a run: the thread has one of its columns. */
 static void column(CuFn *f, const LStmt *s) {
     cu_open(f, f->masked ? "if (gn_on) {" : "{");
-    if (f->used[s->var->id]) cu_line(f, "const int64_t %s = %s;", f->reg[s->var->id], f->column);
+    f->reg[s->var->id] = f->column;
     cu_block(f, s->body);
     cu_close(f);
 }

@@ -257,15 +257,16 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     if (!r) return NULL;
     Folds folds = {0};
     int outer = f->alias.n;
-    const char *lo, *hi, *c = fresh(f, "c");
+    const char *lo, *hi, *c = f->reg[r->range->var->id];
     hoist(f, r);
     cu_bounds(f, r->range, &lo, &hi);
     find_folds(f, r->first, r->last, NULL, &folds);
     begin_folds(f, &folds);
     bool masked = splits(f, r);
     if (masked) {
-        cu_open(f, "for (int64_t %s_0 = %s; %s_0 < %s; %s_0 += gn.lanes) {", c, lo, c, hi, c);
-        cu_line(f, "const int64_t %s = %s_0 + gn.lane;", c, c);
+        const char *base = fresh(f, "from");
+        cu_open(f, "for (int64_t %s = %s; %s < %s; %s += gn.lanes) {", base, lo, base, hi, base);
+        cu_line(f, "const int64_t %s = %s + gn.lane;", c, base);
         cu_line(f, "const bool gn_on = %s < %s;", c, hi);
     } else {
         bool zero = strcmp(lo, "0") == 0;
