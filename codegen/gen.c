@@ -326,24 +326,20 @@ static const char *unique_name(Gen *g, const char *want) {
     return name;
 }
 
-LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *hint) {
+LBuf *cg_local(Gen *g, DType dt, int64_t n, const char *hint) {
     LBuf *b = NEW(g->a, LBuf);
     b->kind = LB_LOCAL;
     b->id = g->k->locals.n;
     b->name = unique_name(g, hint);
     b->dt = dt;
-    b->rank = rank;
-    for (int i = 0; i < rank; i++) b->dim[i] = expr_const(g->a, n[i]);
+    b->rank = n > 0;
+    b->dim[0] = n > 0 ? expr_const(g->a, n) : NULL;
     b->written = true;
     vec_push(g->a, &g->k->locals, b);
     LStmt *st = stmt_new(g, L_LOCAL);
     st->buf = b;
     put(g->cur, st);
     return b;
-}
-
-LBuf *cg_local(Gen *g, DType dt, const char *hint) {
-    return cg_local_array(g, dt, 0, NULL, hint);
 }
 
 static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {

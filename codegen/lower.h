@@ -66,24 +66,12 @@ typedef struct {
     LReg *reg;
 } Memo;
 
-/* A space that a row runs along, or a part of it. */
-typedef struct {
-    Space *space;
-    int64_t width; /* of the part, or of the space; 0 = only data knows */
-    LReg *part;    /* which; NULL = all of the space */
-} Axis;
-
-typedef struct {
-    int n;
-    Axis v[MAX_RANK]; /* in the order of storage */
-} Axes;
-
-/* A reduction's results along the axes, in a local array or in the row of the kernel's result. */
+/* A reduction's results along one space, kept in a local array. */
 typedef struct {
     const Op *op;
-    LBuf *acc;
-    bool is_axis[MAX_RANK]; /* by position in op's type */
-    LReg *key[MAX_RANK];    /* the other indices */
+    LBuf *local;
+    int axis;            /* position of the space in op's type */
+    LReg *key[MAX_RANK]; /* the other indices; key[axis] is not used */
     Scope *scope;
 } Tile;
 
@@ -148,8 +136,7 @@ LReg *cg_cast(Gen *g, LReg *x, DType dt);
 LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint);
 void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v);
 void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v);
-LBuf *cg_local(Gen *g, DType dt, const char *hint); /* a scalar */
-LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *hint);
+LBuf *cg_local(Gen *g, DType dt, int64_t n, const char *hint); /* n = 0: a scalar */
 
 LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint);
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
@@ -172,7 +159,7 @@ LBuf *cg_arg_key(Gen *g, int stream);
 const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
 LReg *cg_lookup(const Env *e, const Space *s);
 
-/* ---- values at an index (lower_value.c) ---------------------- */
+/* ---- values at an index (lower_value.c, lower_index.c) ---------------------- */
 LReg *cg_value(Gen *g, const Op *op, const Env *env);
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
 int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **parts);
@@ -195,20 +182,13 @@ LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
 double cg_identity(RedKind red, DType dt);
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
-int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);     /* loops; how many */
-LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env); /* I1; NULL: cannot be */
-
-/* ---- rows of sums (lower_tile.c) ------------------------------------------------- */
-int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes);
-/* Computes the tiles that the roots need at env, which binds all but the axes.  row: accumulate
- * there (the only tile is that row's value up to its last elementwise steps), or NULL. */
-void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, const Axes *axes,
-                     LBuf *row);
-LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key); /* or NULL */
-const Expr *cg_tile_count(Gen *g, const Axis *a);
-/* Loops over the axes that t has; `local` gets positions in the tiles. */
-const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **local);
-void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
+void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, Space *axis,
+                     int64_t width, LReg *tile);
+int cg_count_tiles(Gen *g, const Op *const *roots, int n, Space *axis);
+void cg_reduce_row(Gen *g, const Op *op, LBuf *out, const Env *env, Space *axis);
+bool cg_wants_tile(const Op *op, const Space *axis);
+const Expr *cg_tile_count(Gen *g, const Space *axis, int64_t tile_width);
+LReg *cg_open_tile(Gen *g, Space *axis, int64_t tile_width, LReg *tile);
 
 /* ---- root kernels: append steps to the phase ---------------------------------- */
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n);

@@ -12,11 +12,7 @@
 
 #include <assert.h>
 
-enum {
-    TILE_MAX = 1024, /* elements of a row of sums in one local array */
-    TILE_MIN = 64,
-    SHORT = 256, /* of several spaces together: they are to fit into registers */
-};
+enum { TILE = 64, TILE_MAX = 1024 };
 
 /* A stored view of a fused value is that value, stored under its own dims. */
 static const Op *peel(const Lower *lo, const Op *op) {
@@ -86,13 +82,13 @@ static void flat_body(Rows *r) {
     cg_close(g);
 }
 
-/* A row is walked whole where it is short, else in equal tiles; 0: no such width is known
- * when compiling. */
+/* The last space is walked whole where it is short, else in equal tiles; 0: no such
+ * width is known when compiling. */
 static int64_t tile_width(const Expr *size) {
     int64_t n;
     if (!expr_is_const(size, &n)) return 0;
     if (n <= TILE_MAX) return n;
-    for (int64_t w = TILE_MAX; w >= TILE_MIN; w--)
+    for (int64_t w = TILE_MAX; w >= TILE; w--)
         if (n % w == 0) return w;
     return 0;
 }
@@ -127,79 +123,30 @@ static bool in_parts(Rows *r, const Env *env, Space *axis) {
     return true;
 }
 
-/* May sums be gathered in the row where the result will be?  Not where that is a variable that is
- * updated in place, nor in another element type. */
-static LBuf *own_row(const Rows *r) {
-    const Op *root = r->root[0];
-    Lower *lo = r->g->lo;
-    PBufKind kind = lo->p->bufs.v[cg_buf(lo, root)]->kind;
-    return kind == PB_VAR || root->type.dt != DT_F32 ? NULL : r->out[0];
-}
-
-/* The only tile along the axes, as wide and as deep as the result. */
-static const Op *only_tile(const Rows *r, const Op *op) {
-    Reduction red;
-    if (cg_info(r->g->lo, op)->how != HOW_INLINE && !cg_is_root(r->g, op)) return NULL;
-    if (!op_has(op, OPT_ELEM))
-        return cg_reduction(op, &red) && same_spaces(&op->type, &r->value[0]->type) ? op : NULL;
-    const Op *found = NULL;
-    for (int i = 0; i < op->n_in && !found; i++) found = only_tile(r, op->in[i]);
-    return found;
-}
-
-static void compute_tiled(Rows *r, const Env *env, const Axes *axes, LBuf *row) {
-    Gen *g = r->g;
-    const Type *t = &r->value[0]->type;
-    LReg *local[MAX_RANK];
-    cg_reduce_tiles(g, r->value, r->n, env, axes, row);
-    values_and_stores(r, cg_open_axes(g, axes, t, env, local));
-    cg_close_axes(g, axes, t);
-}
-
-/* The last space, whose width nobody knows: one sum in the result's own row, or tiles. */
-static void open_tiles(Rows *r, const Env *env, Axes *axes) {
-    Gen *g = r->g;
-    LBuf *row = own_row(r);
-    const Op *sum = only_tile(r, r->value[0]);
-    bool alone = cg_count_tiles(g, r->value, r->n, axes) == 1;
-    if (row && alone && sum && sum->type.dt == row->dt) {
-        compute_tiled(r, env, axes, row);
-        return;
-    }
-    Axis *a = &axes->v[0];
-    a->width = tile_width(a->space->size);
-    if (a->width == 0) a->width = TILE_MIN;
-    a->part = cg_open_for(g, cg_tile_count(g, a), "t");
-    compute_tiled(r, env, axes, NULL);
-    cg_close(g);
+/* A single reduction along a space of unknown width is summed in its own row. */
+static bool in_own_row(const Rows *r, Space *axis) {
+    if (r->n != 1 || tile_width(axis->size) || !cg_wants_tile(r->value[0], axis)) return false;
+    return cg_count_tiles(r->g, r->value, 1, axis) == 1;
 }
 
 static void last_space(Rows *r, const Env *env, Space *s) {
     Gen *g = r->g;
     int64_t n, width = tile_width(s->size);
-    Axes axes = {.n = 1, .v = {{.space = s, .width = width}}};
-    if (cg_count_tiles(g, r->value, r->n, &axes) > 0) {
-        if (width && expr_is_const(s->size, &n) && n == width)
-            compute_tiled(r, env, &axes, NULL);
-        else
-            open_tiles(r, env, &axes);
+    bool whole = expr_is_const(s->size, &n) && n == width;
+    LReg *tile = NULL;
+    if (in_own_row(r, s)) {
+        cg_reduce_row(g, r->value[0], r->out[0], env, s);
         return;
     }
-    if (in_parts(r, env, s)) return;
-    values_and_stores(r, cg_bind(g, env, s, cg_open_for(g, s->size, "f")));
+    if (!width) width = TILE;
+    bool tiles = cg_count_tiles(g, r->value, r->n, s) > 0;
+    if (!tiles && in_parts(r, env, s)) return;
+    if (tiles && !whole) tile = cg_open_for(g, cg_tile_count(g, s, width), "t");
+    if (tiles) cg_reduce_tiles(g, r->value, r->n, env, s, width, tile);
+    LReg *f = tiles ? cg_open_tile(g, s, width, tile) : cg_open_for(g, s->size, "f");
+    values_and_stores(r, cg_bind(g, env, s, f));
     cg_close(g);
-}
-
-/* Several spaces of constant extent that are short together: heads and features. */
-static bool short_rows(Rows *r, const Type *t, Axes *axes) {
-    int64_t n, all = 1;
-    *axes = (Axes){0};
-    for (int k = 1; k < t->rank; k++) {
-        if (!expr_is_const(t->dim[k]->size, &n) || n < 1 || n > SHORT) return false;
-        all *= n;
-        axes->v[axes->n++] = (Axis){.space = t->dim[k], .width = n};
-    }
-    return axes->n > 1 && all <= SHORT && cg_count_tiles(r->g, r->value, r->n, axes) > 0;
+    if (tile) cg_close(g);
 }
 
 /* The map whose segments the rows are, so that chunks get equal numbers of entries. */
@@ -227,13 +174,9 @@ static void nested_body(Rows *r) {
         loop->sched.balance = segment_map(g, r->value[k], t->dim[0]);
     loop->sched.balanced = loop->sched.balance != NULL;
     env = cg_bind(g, env, t->dim[0], i);
-    Axes axes;
-    bool is_short = short_rows(r, t, &axes);
-    for (int k = 1; k + 1 < t->rank && !is_short; k++)
+    for (int k = 1; k + 1 < t->rank; k++)
         env = cg_bind(g, env, t->dim[k], cg_open_for(g, t->dim[k]->size, "h"));
-    if (is_short)
-        compute_tiled(r, env, &axes, NULL);
-    else if (t->rank > 1)
+    if (t->rank > 1)
         last_space(r, env, t->dim[t->rank - 1]);
     else
         values_and_stores(r, env);

@@ -209,12 +209,6 @@ static bool let(LoopRun *r, const LStmt *s) {
     return set(r, s->dst, let_value(r, s, x));
 }
 
-static Array local_array(LoopRun *r, const LBuf *b) {
-    int64_t n = 1;
-    for (int i = 0; i < b->rank; i++) n *= interp_expr(r->in, b->dim[i]);
-    return array(r, n);
-}
-
 static bool statement(LoopRun *r, const LStmt *s) {
     double *at;
     switch (s->kind) {
@@ -236,7 +230,7 @@ static bool statement(LoopRun *r, const LStmt *s) {
         if (at) *at = interp_combine(s->red, *at, r->reg[s->src->id]);
         return at != NULL;
     case L_LOCAL:
-        r->local[s->buf->id] = local_array(r, s->buf);
+        r->local[s->buf->id] = array(r, s->buf->rank ? interp_expr(r->in, s->buf->dim[0]) : 1);
         return true;
     }
     return false;
