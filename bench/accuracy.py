@@ -57,7 +57,7 @@ def main():
                 continue
             exe = os.path.join(tmp, model)
             if not os.path.exists(exe):
-                subprocess.run([a.gnnc, os.path.join(top, "models", model + ".gnn"), "-o", exe], check=True)
+                subprocess.run([a.gnnc, os.path.join(top, "models", model + ".gnn"), "--target=cpu", "-o", exe], check=True)
             start = time.perf_counter()
             acc = [train_once(exe, folder, s) for s in range(a.seeds)]
             per_run = (time.perf_counter() - start) / a.seeds

@@ -1,97 +1,161 @@
 #!/usr/bin/env python3
 """Full-batch training side by side: gnnc against PyG (eager, CSR, torch.compile) and DGL, in one run.
 
-usage: bench/full_batch.py --data DIR --npy DIR [--models gcn,sage,gat,gin] [--systems gnnc,eager,csr,compile,dgl]
-                           [--peers-python P] [--dgl-python P] [--rounds 3] [--csv FILE]
+usage: bench/full_batch.py --npy DIR [--suite cora|arxiv] [--data DIR] [--only gcn,sage] [--systems gnnc,eager,csr,compile,dgl]
+                           [--peers-python P] [--dgl-python P] [--rounds 3] [--epochs N] [--results STEM] [--machine TEXT]
 
-  --data   the data directory of `gnnc import`;  --npy  the same data as bench/peers/unpack.py writes it
+  --npy      the graph as bench/peers/synth.py or unpack.py writes it;  --data  the same one as `gnnc import` made it
+  --suite    cora: models/*.gnn, 2 layers of 16 (GAT 8 x 8); arxiv: bench/models/*_arxiv.gnn, 3 layers of 256 (GAT 8 x 32)
+  --results  STEM.csv and STEM.md are written, STEM.runs.csv has every single run
 Every measurement is a process of its own; rounds take the systems in turn, so that a drift of the machine
-hits all.  Printed: the median over the rounds of each process's own medians, and the ratio to gnnc.
-bench/README.md says how to set up the peers.
+hits all.  Printed: the median over the rounds of each process's own medians; `best peer` is the fastest peer
+of each column, `x best` how many times longer it takes than gnnc.  A peer that fails is a row that says why.
+"nothing to first step" is, for gnnc, compiling with gnnc and the trainer's start, load and first step; for peers,
+imports and the first step.  bench/README.md says how to set up the peers.
 """
 import argparse
 import csv
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
+import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PEERS = os.path.join(TOP, "bench", "peers")
-HIDDEN = {"gat": 8}  # 8 heads of 8; the others 16
+from systems import CORA, GNNC, SUITES, compile_model, machine_in_words, model_file, peer_command, run_limited
+
+KEYS = ("train_ms", "infer_ms", "rss_mib", "first_step_s", "import_s", "compile_s")
+COLUMNS = ["machine", "model", "system", "ok", "rounds", *KEYS, "start_s", "train_x_best", "infer_x_best", "rss_of_dgl", "error"]
 
 
-def command(system, model, a, trainers):
+def command(system, model, a, trainer):
     """The process that measures one system on one model; its last line is JSON."""
-    hidden = str(HIDDEN.get(model, 16))
     if system == "gnnc":
-        return [trainers[model], "bench", "--data", a.data, "--json"]
-    pyg = [a.peers_python, os.path.join(PEERS, "pyg_full.py"), "--data", a.npy, "--model", model, "--hidden", hidden,
-           "--epochs", str(a.epochs)]
-    if system == "eager":
-        return pyg
-    if system == "csr":
-        return pyg + ["--sparse"]
-    if system == "compile":
-        return pyg + ["--mode", "compile"]
-    return [a.dgl_python, os.path.join(PEERS, "dgl_full.py"), "--data", a.npy, "--model", model, "--hidden", hidden,
-            "--epochs", str(a.epochs)]
+        return [trainer, "bench", "--data", a.data, "--json"] + (["--epochs", str(a.epochs)] if a.short else [])
+    if system == "dgl":
+        return peer_command("dgl_full.py", a.dgl_python, a.npy, a.suite, model, a.epochs)
+    more = {"eager": [], "csr": ["--sparse"], "compile": ["--mode", "compile"]}[system]
+    return peer_command("pyg_full.py", a.peers_python, a.npy, a.suite, model, a.epochs, more)
+
+
+def one_run(system, model, a, trainers):
+    """A dictionary of KEYS, or {"error": why}."""
+    trainer, compile_s = "", 0.0
+    if system == "gnnc":
+        if model not in trainers:
+            out = os.path.join(a.tmp, model)
+            compile_s, error = compile_model(a.gnnc, model_file(a.suite, model), out)
+            if error:
+                return {"error": error}
+            trainers[model] = (out, compile_s)
+        trainer, compile_s = trainers[model]
+    run = run_limited(command(system, model, a, trainer), a.timeout)
+    if run.status != "ok":
+        return {"error": run.error}
+    if "train_ms" not in run.result:
+        return {"error": "no train_ms in its output"}
+    return {"compile_s": compile_s, **{k: float(run.result[k]) for k in KEYS if k in run.result}}
+
+
+def measure(a, models, systems):
+    """[(model, system, round, result)] with progress and an estimate of the time left."""
+    runs, trainers, start, total = [], {}, time.time(), len(models) * len(systems) * a.rounds
+    for model in models:
+        for k in range(a.rounds):
+            for system in systems:
+                result = one_run(system, model, a, trainers)
+                runs.append((model, system, k, result))
+                left = (time.time() - start) / len(runs) * (total - len(runs))
+                print(f"[{len(runs)}/{total}, about {left:.0f} s left] {model} {system}: "
+                      f"{result.get('error') or '%.3f ms' % result['train_ms']}", file=sys.stderr, flush=True)
+    return runs
+
+
+def summarise(runs, models, systems, machine):
+    rows = []
+    for model in models:
+        by = {s: [r for m, t, _, r in runs if (m, t) == (model, s)] for s in systems}
+        mine = []
+        for s in systems:
+            good = [r for r in by[s] if "error" not in r]
+            row = {"machine": machine, "model": model, "system": s, "ok": bool(good), "rounds": len(good)}
+            if good:
+                row.update({k: round(statistics.median(r.get(k, 0.0) for r in good), 4) for k in KEYS})
+                row["start_s"] = round(row["compile_s"] + row["import_s"] + row["first_step_s"], 3)
+            row["error"] = next((r["error"] for r in by[s] if "error" in r), "")
+            mine.append(row)
+        compare(mine)
+        rows += mine
+    return rows
+
+
+def compare(rows):
+    """What the best peer takes over what gnnc takes; gnnc's memory over DGL's."""
+    ok = {r["system"]: r for r in rows if r["ok"]}
+    ours, peers = ok.get("gnnc"), [r for s, r in ok.items() if s != "gnnc"]
+    if not ours or not peers:
+        return
+    for k in ("train", "infer"):
+        if ours[k + "_ms"] > 0:
+            ours[k + "_x_best"] = round(min(p[k + "_ms"] for p in peers) / ours[k + "_ms"], 2)
+    if "dgl" in ok:
+        ours["rss_of_dgl"] = round(ours["rss_mib"] / ok["dgl"]["rss_mib"], 3)
+
+
+def markdown(rows, a):
+    lines = [f"`{a.suite}`, f32, {a.machine}; medians of {a.rounds} rounds. `x best`: the fastest peer's time over gnnc's.", "",
+             "| model | system | train ms | x best | inference ms | x best | peak MiB | of DGL's | nothing to first step, s |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for r in rows:
+        if not r["ok"]:
+            lines.append(f"| {r['model']} | {r['system']} | failed: {r['error']} | | | | | | |")
+            continue
+        cells = [r["model"], r["system"], f"{r['train_ms']:.3f}", r.get("train_x_best", ""), f"{r['infer_ms']:.3f}",
+                 r.get("infer_x_best", ""), f"{r['rss_mib']:.0f}", r.get("rss_of_dgl", ""), f"{r['start_s']:.2f}"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write_results(stem, rows, runs, text):
+    os.makedirs(os.path.dirname(os.path.abspath(stem)), exist_ok=True)
+    with open(stem + ".csv", "w", newline="", encoding="utf-8") as f:
+        w = csv.DictWriter(f, COLUMNS)
+        w.writeheader()
+        w.writerows(rows)
+    with open(stem + ".runs.csv", "w", newline="", encoding="utf-8") as f:
+        w = csv.DictWriter(f, ["model", "system", "round", *KEYS, "error"])
+        w.writeheader()
+        w.writerows({"model": m, "system": s, "round": k, **r} for m, s, k, r in runs)
+    with open(stem + ".md", "w", encoding="utf-8") as f:
+        f.write(text)
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("--data", default=os.path.join(TOP, "models", "data", "cora"))
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--suite", choices=sorted(SUITES), default="cora")
+    ap.add_argument("--data", default=CORA)
     ap.add_argument("--npy", required=True)
-    ap.add_argument("--models", default="gcn,sage,gat,gin")
+    ap.add_argument("--only", "--models", dest="only", default="gcn,sage,gat,gin")
     ap.add_argument("--systems", default="gnnc,eager,csr,compile,dgl")
-    ap.add_argument("--gnnc", default=os.path.join(TOP, "build", "gnnc"))
+    ap.add_argument("--gnnc", default=GNNC)
     ap.add_argument("--peers-python", default="python3")
     ap.add_argument("--dgl-python", default="python3")
-    ap.add_argument("--epochs", type=int, default=50)
+    ap.add_argument("--epochs", type=int)
     ap.add_argument("--rounds", type=int, default=3)
     ap.add_argument("--timeout", type=int, default=600)
-    ap.add_argument("--csv")
+    ap.add_argument("--results", "--csv", dest="results")
+    ap.add_argument("--machine", default=machine_in_words())
     a = ap.parse_args()
-    models, systems, rows = a.models.split(","), a.systems.split(","), []
-    with tempfile.TemporaryDirectory() as tmp:
-        trainers = {m: os.path.join(tmp, m) for m in models}
-        for m in models:
-            subprocess.run([a.gnnc, os.path.join(TOP, "models", m + ".gnn"), "-o", trainers[m]], check=True)
-        for m in models:
-            got = {s: [] for s in systems}
-            for _ in range(a.rounds):
-                for s in systems:
-                    try:
-                        r = subprocess.run(command(s, m, a, trainers), capture_output=True, text=True,
-                                           timeout=a.timeout, check=True)
-                        got[s].append(json.loads(r.stdout.strip().splitlines()[-1]))
-                    except (subprocess.SubprocessError, OSError, ValueError, IndexError) as e:
-                        print(f"{m} {s}: {type(e).__name__}: {str(getattr(e, 'stderr', e) or e)[-300:]}",
-                              file=sys.stderr)
-            for s in systems:
-                if not got[s]:
-                    rows.append({"model": m, "system": s, "ok": False})
-                    continue
-                med = {k: statistics.median(g[k] for g in got[s])
-                       for k in ("train_ms", "infer_ms", "rss_mib", "first_step_s", "import_s")}
-                rows.append({"model": m, "system": s, "ok": True, **{k: round(v, 4) for k, v in med.items()}})
-    ours = {r["model"]: r for r in rows if r["system"] == "gnnc" and r["ok"]}
-    print(f"{'model':6} {'system':8} {'train ms':>10} {'ratio':>7} {'infer ms':>10} {'ratio':>7} {'MiB':>7} {'start s':>8}")
-    for r in rows:
-        if not r["ok"]:
-            print(f"{r['model']:6} {r['system']:8} failed")
-            continue
-        base = ours.get(r["model"])
-        ratio = [f"{r[k] / base[k]:.1f}x" if base else "-" for k in ("train_ms", "infer_ms")]
-        print(f"{r['model']:6} {r['system']:8} {r['train_ms']:10.3f} {ratio[0]:>7} {r['infer_ms']:10.3f} {ratio[1]:>7} "
-              f"{r['rss_mib']:7.0f} {r['import_s'] + r['first_step_s']:8.2f}")
-    if a.csv:
-        with open(a.csv, "w", newline="", encoding="utf-8") as f:
-            w = csv.DictWriter(f, ["model", "system", "ok", "train_ms", "infer_ms", "rss_mib", "first_step_s", "import_s"])
-            w.writeheader()
-            w.writerows(rows)
+    a.short = a.epochs is not None
+    a.epochs = a.epochs or SUITES[a.suite]["epochs"]
+    models, systems = a.only.split(","), a.systems.split(",")
+    with tempfile.TemporaryDirectory() as a.tmp:
+        runs = measure(a, models, systems)
+    rows = summarise(runs, models, systems, a.machine)
+    text = markdown(rows, a)
+    print(text, end="")
+    if a.results:
+        stem = a.results[:-4] if a.results.endswith(".csv") else a.results
+        write_results(stem, rows, runs, text)
     return any(not r["ok"] for r in rows)
 
 

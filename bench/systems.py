@@ -1,0 +1,184 @@
+"""How the systems of the benchmarks are started: shared by full_batch.py, scaling.py and grid.py.
+
+A measurement is a process of its own whose last line of output is a JSON object.  It runs under a time and a
+memory limit: the resident memory of it and its children is looked at a few times a second, because torch and
+CUDA reserve far more addresses than they use, so a limit on addresses would stop what fits.
+"""
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections import namedtuple
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PEERS = os.path.join(TOP, "bench", "peers")
+GNNC = os.path.join(TOP, "build", "gnnc")
+CORA = os.path.join(TOP, "models", "data", "cora")
+SUITES = {"cora": {"file": "models/{}.gnn", "layers": 2, "hidden": {"gat": 8}, "default": 16, "epochs": 50},
+          "arxiv": {"file": "bench/models/{}_arxiv.gnn", "layers": 3, "hidden": {"gat": 32}, "default": 256, "epochs": 3}}
+
+# status: ok, failed, timeout or oom;  result: the last JSON object of output, {} unless ok
+Run = namedtuple("Run", "status result output error peak_mib wall_s")
+
+
+def model_file(suite, model):
+    return os.path.join(TOP, SUITES[suite]["file"].format(model))
+
+
+def peer_command(script, python, npy, suite, model, epochs, more=()):
+    """A process of bench/peers at the widths of the suite."""
+    s = SUITES[suite]
+    return [python, os.path.join(PEERS, script), "--data", npy, "--model", model, "--epochs", str(epochs),
+            "--hidden", str(s["hidden"].get(model, s["default"])), "--layers", str(s["layers"]), *more]
+
+
+def compile_model(gnnc, model, out, options=(), timeout=600):
+    """Compiles a .gnn file: (seconds, "") or (seconds, why it failed)."""
+    start = time.perf_counter()
+    try:
+        r = subprocess.run([gnnc, model, "-o", out, *options], capture_output=True, text=True, timeout=timeout)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return time.perf_counter() - start, str(e)
+    return time.perf_counter() - start, r.stderr.strip()[-200:] or f"exit {r.returncode}" if r.returncode else ""
+
+
+def tree(pid):
+    """The process and its descendants that are alive."""
+    found, todo = [], [pid]
+    while todo:
+        p = todo.pop()
+        found.append(p)
+        try:
+            for task in os.listdir(f"/proc/{p}/task"):
+                with open(f"/proc/{p}/task/{task}/children", encoding="ascii") as f:
+                    todo += map(int, f.read().split())
+        except OSError:
+            pass
+    return found
+
+
+def resident_bytes(pids):
+    total, page = 0, os.sysconf("SC_PAGE_SIZE")
+    for p in pids:
+        try:
+            with open(f"/proc/{p}/statm", encoding="ascii") as f:
+                total += int(f.read().split()[1]) * page
+        except (OSError, IndexError):
+            pass
+    return total
+
+
+def kill_tree(process):
+    for p in reversed(tree(process.pid)):
+        try:
+            os.kill(p, signal.SIGKILL)
+        except OSError:
+            pass
+    process.wait()
+
+
+def watch(process, timeout, memory):
+    """Waits for the end of the process: (status, peak bytes seen); status "" where it ended by itself."""
+    start, peak, pause = time.perf_counter(), 0, 0.01
+    while True:
+        try:
+            process.wait(pause)
+            return "", peak
+        except subprocess.TimeoutExpired:
+            pass
+        pids = tree(process.pid)
+        peak = max(peak, resident_bytes(pids))
+        status = "oom" if memory and peak > memory else "timeout" if time.perf_counter() - start > timeout else ""
+        if status:
+            kill_tree(process)
+            return status, peak
+        pause = min(0.2, 2 * pause)
+
+
+def last_object(text):
+    """The last line that is a JSON object; {} where none is."""
+    for line in reversed(text.strip().splitlines()):
+        if line.startswith("{"):
+            try:
+                return json.loads(line)
+            except ValueError:
+                return {}
+    return {}
+
+
+def out_of_memory(returncode, stderr):
+    words = ("out of memory", "cannot allocate memory", "can't allocate memory", "not enough memory", "memoryerror", "bad_alloc")
+    return returncode == -signal.SIGKILL or any(w in stderr.lower() for w in words)
+
+
+def reason(stderr):
+    """The last line that names an exception, or just the last: torch ends with advice."""
+    lines = [l.strip() for l in stderr.splitlines() if l.strip()]
+    named = [l for l in lines if re.match(r"[\w.]*(Error|Exception|Unsupported|Interrupt)\b", l)]
+    return (named or lines or [""])[-1][-200:]
+
+
+def run_limited(cmd, timeout, memory=0, env=None):
+    """Runs one measurement.  `timeout` in seconds, `memory` in bytes (0: no limit), `env` beside os.environ."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
+        try:
+            process = subprocess.Popen(cmd, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+                                       env={**os.environ, **(env or {})}, start_new_session=True)
+        except OSError as e:
+            return Run("failed", {}, "", str(e), 0.0, 0.0)
+        try:
+            status, peak = watch(process, timeout, memory)
+        except BaseException:
+            kill_tree(process)
+            raise
+        wall = time.perf_counter() - start
+        out.seek(0)
+        err.seek(0)
+        output, stderr = out.read(), err.read()
+    result = last_object(output)
+    mib = peak / 2**20
+    if status == "timeout":
+        return Run(status, {}, output, f"no result after {timeout:g} s", mib, wall)
+    if status == "oom":
+        return Run(status, {}, output, f"more than {memory / 2**30:.1f} GiB", mib, wall)
+    if process.returncode != 0:
+        status = "oom" if out_of_memory(process.returncode, stderr) else "failed"
+        return Run(status, {}, output, f"exit {process.returncode}: {reason(stderr)}", mib, wall)
+    if not result:
+        return Run("failed", {}, output, "no JSON object in its output", mib, wall)
+    return Run("ok", result, output, "", mib, wall)
+
+
+def graph_size(data):
+    """(nodes, edges) of a data directory that `gnnc import` wrote."""
+    with open(os.path.join(data, "schema.json"), encoding="utf-8") as f:
+        schema = json.load(f)
+    return tuple(sum(t["count"] for t in schema[k].values()) for k in ("nodes", "edges"))
+
+
+def memory_bytes():
+    """What this machine or its control group has."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path, encoding="ascii") as f:
+                most = min(most, int(f.read()))
+        except (OSError, ValueError):
+            pass
+    return most
+
+
+def machine_in_words():
+    """Cores and vector width: what the numbers depend on."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            flags = f.read()
+    except OSError:
+        flags = ""
+    vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else platform.machine()
+    return f"{len(os.sched_getaffinity(0))} cores with {vector}"
