@@ -1,0 +1,161 @@
+/* Buffers that grow, and views of a batch. */
+#include "batch.h"
+
+#include <string.h>
+
+/* ---- memory that grows --------------------------------------------------------- */
+static gnnc_status too_large(RtError *err) {
+    return rt_fail(err, GNNC_E_NOMEM, "a batch: more memory than addresses");
+}
+
+gnnc_status rt_grow(RtGrowth *g, RtGrow *b, int64_t n, size_t size, int64_t n_keep, RtError *err) {
+    if (n < 0 || (uint64_t)n > SIZE_MAX / 4 / size) return too_large(err);
+    size_t need = (size_t)n * size;
+    size_t want = g->roomy ? need + need / 4 : need;
+    if (want <= b->n_bytes && b->p) return GNNC_OK;
+    size_t get = want + need / 4 + RT_ALIGN; /* a half more than asked, while roomy */
+    char *block = g->from.alloc(g->from.user, get + RT_ALIGN);
+    if (!block) return rt_fail_nomem(err, "a batch");
+    void *p = block + (RT_ALIGN - (uintptr_t)block % RT_ALIGN) % RT_ALIGN;
+    if (n_keep) memcpy(p, b->p, (size_t)n_keep * size);
+    if (b->block) g->from.release(g->from.user, b->block);
+    g->held_bytes += (int64_t)get - (int64_t)b->n_bytes;
+    g->n_grown++;
+    *b = (RtGrow){p, block, get};
+    return GNNC_OK;
+}
+
+void rt_grow_free(RtGrowth *g, RtGrow *b) {
+    if (b->block) g->from.release(g->from.user, b->block);
+    g->held_bytes -= (int64_t)b->n_bytes;
+    *b = (RtGrow){0};
+}
+
+/* ---- life ------------------------------------------------------------------------ */
+static bool tables_new(RtBatch *b) {
+    RtPool *pool = &b->pool;
+    size_t n_ends = (size_t)b->n_hops + 1;
+    b->n_groups = 0;
+    int most = b->n_types > 2 ? b->n_types : 2;
+    b->nodes = RT_NEWN(pool, RtBatchNodes, b->n_types);
+    b->edges = RT_NEWN(pool, RtBatchEdges, b->n_rels);
+    b->n_seeds = RT_NEWN(pool, int64_t, most);
+    b->seed = RT_NEWN(pool, int32_t *, most);
+    b->seed_buf = RT_NEWN(pool, RtGrow, most);
+    bool ok = b->nodes && b->edges && b->n_seeds && b->seed && b->seed_buf;
+    for (int t = 0; ok && t < b->n_types; t++)
+        ok = (b->nodes[t].end = RT_NEWN(pool, int64_t, n_ends));
+    for (int r = 0; ok && r < b->n_rels; r++)
+        ok = (b->edges[r].end = RT_NEWN(pool, int64_t, n_ends));
+    return ok;
+}
+
+gnnc_status rt_batch_new(RtBatch **out, const RtAlloc *from, int n_types, int n_rels, int n_hops,
+                         RtError *err) {
+    RtPool pool;
+    *out = NULL;
+    rt_pool_init(&pool, from);
+    RtBatch *b = RT_NEW(&pool, RtBatch); /* inside its own pool */
+    if (!b) return rt_fail_nomem(err, "a batch");
+    b->pool = pool;
+    b->growth.from = pool.from;
+    b->n_types = n_types;
+    b->n_rels = n_rels;
+    b->n_hops = n_hops;
+    if (tables_new(b)) {
+        *out = b;
+        return GNNC_OK;
+    }
+    pool = b->pool;
+    rt_pool_free(&pool);
+    return rt_fail_nomem(err, "a batch");
+}
+
+static void free_edges(RtGrowth *g, RtBatchEdges *e) {
+    RtGrow *all[] = {&e->ptr_buf, &e->src_buf, &e->dst_buf, &e->pos_buf,
+                     &e->id_buf,  &e->by_buf,  &e->perm_buf};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(g, all[i]);
+}
+
+void rt_batch_free(RtBatch *b) {
+    if (!b) return;
+    RtGrowth *g = &b->growth;
+    for (int t = 0; t < b->n_types; t++) {
+        rt_grow_free(g, &b->nodes[t].id_buf);
+        rt_grow_free(g, &b->nodes[t].tree_buf);
+    }
+    for (int r = 0; r < b->n_rels; r++) free_edges(g, &b->edges[r]);
+    for (int i = 0; i < (b->n_types > 2 ? b->n_types : 2); i++) rt_grow_free(g, &b->seed_buf[i]);
+    rt_grow_free(g, &b->link_buf[0]);
+    rt_grow_free(g, &b->link_buf[1]);
+    rt_grow_free(g, &b->kind_buf);
+    rt_grow_free(g, &b->label_buf);
+    RtPool pool = b->pool; /* b itself goes away with it */
+    rt_pool_free(&pool);
+}
+
+/* ---- views ------------------------------------------------------------------------- */
+/* Where edges may come from any node, one layer back is already everything. */
+static int64_t needed(const RtBatch *b, const int64_t *end, int h) {
+    if (h > b->n_hops || (h > 0 && !b->by_hop)) h = b->n_hops;
+    return end[h];
+}
+
+int64_t rt_batch_nodes_needed(const RtBatch *b, int type, int h) {
+    return needed(b, b->nodes[type].end, h);
+}
+
+int64_t rt_batch_edges_needed(const RtBatch *b, int rel, int h) {
+    return needed(b, b->edges[rel].end, h);
+}
+
+RtRelation rt_batch_relation(const RtBatch *b, int rel, int src_type, int dst_type) {
+    const RtBatchEdges *e = &b->edges[rel];
+    return (RtRelation){
+        .n_src = b->nodes[src_type].n,
+        .n_dst = b->nodes[dst_type].n,
+        .n_edges = e->n,
+        .ptr = e->ptr,
+        .src = e->src,
+        .dst = e->dst,
+        .by_src = e->by_src,
+        .id = e->id,
+        .id_bound = e->id_bound,
+    };
+}
+
+/* ---- the transpose ---------------------------------------------------------------------- */
+/* As rt_group does it: the pointers go from starts to ends while edges are placed. */
+static void transpose(RtBatchEdges *e, int64_t n_src) {
+    int64_t *ptr = e->by_buf.p;
+    int32_t *perm = e->perm_buf.p;
+    memset(ptr, 0, (size_t)(n_src + 2) * sizeof *ptr);
+    for (int64_t i = 0; i < e->n; i++) ptr[e->src[i] + 2]++;
+    for (int64_t k = 2; k <= n_src; k++) ptr[k] += ptr[k - 1];
+    for (int64_t i = 0; i < e->n; i++) perm[ptr[e->src[i] + 1]++] = (int32_t)i;
+    e->by_src = (RtGroups){n_src, e->n, ptr, perm};
+}
+
+typedef struct {
+    RtBatch *b;
+    const int *src_type;
+} Transpose;
+
+static void transpose_share(void *arg, int member, int n_members) {
+    const Transpose *t = arg;
+    for (int r = member; r < t->b->n_rels; r += n_members)
+        transpose(&t->b->edges[r], t->b->nodes[t->src_type[r]].n);
+}
+
+gnnc_status rt_batch_transpose(RtBatch *b, const int *src_type, RtTeam *team, RtError *err) {
+    for (int r = 0; r < b->n_rels; r++) {
+        RtBatchEdges *e = &b->edges[r];
+        int64_t n_src = b->nodes[src_type[r]].n;
+        gnnc_status st = rt_grow(&b->growth, &e->by_buf, n_src + 2, sizeof(int64_t), 0, err);
+        if (st == GNNC_OK) st = rt_grow(&b->growth, &e->perm_buf, e->n, sizeof(int32_t), 0, err);
+        if (st != GNNC_OK) return st;
+    }
+    Transpose t = {b, src_type};
+    rt_team_run(b->n_rels > 1 ? team : NULL, transpose_share, &t);
+    return GNNC_OK;
+}

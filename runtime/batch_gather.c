@@ -1,0 +1,178 @@
+/* Rows of columns for a batch.
+ *
+ * The rows of a batch lie anywhere in a table that fits no cache, so the time is that of
+ * misses; the hardware sees no pattern across rows, and asking for a few rows ahead
+ * hides most of it.  Members take pieces of equal numbers of rows: who copies what
+ * changes no byte. */
+#include "batch.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    AHEAD = 6,             /* rows asked for before they are copied */
+    PIECE_BYTES = 1 << 16, /* per turn of a member */
+    ALONE_BYTES = 1 << 15  /* less than this is not worth waking others */
+};
+
+typedef struct {
+    const char *from;
+    char *to;
+    size_t row_bytes;
+    RtRows rows;
+    int64_t piece;
+    _Atomic int64_t next;
+} Copy;
+
+static inline int64_t row_of(const RtRows *r, int64_t i) {
+    return r->i32 ? r->i32[i] : r->i64[i];
+}
+
+static inline void ask_for(const char *p, size_t n_bytes) {
+    for (size_t k = 0; k < n_bytes && k < 1024; k += 64) __builtin_prefetch(p + k);
+}
+
+static void copy_rows(const Copy *c, int64_t lo, int64_t hi) {
+    for (int64_t i = lo; i < hi; i++) {
+        if (i + AHEAD < hi)
+            ask_for(c->from + (size_t)row_of(&c->rows, i + AHEAD) * c->row_bytes, c->row_bytes);
+        memcpy(c->to + (size_t)i * c->row_bytes,
+               c->from + (size_t)row_of(&c->rows, i) * c->row_bytes, c->row_bytes);
+    }
+}
+
+#define COPY_SCALARS(T)                                                                            \
+    static void copy_##T(const Copy *c, int64_t lo, int64_t hi) {                                  \
+        const T *from = (const T *)(const void *)c->from;                                          \
+        T *to = (T *)(void *)c->to;                                                                \
+        for (int64_t i = lo; i < hi; i++) to[i] = from[row_of(&c->rows, i)];                       \
+    }
+COPY_SCALARS(int32_t)
+COPY_SCALARS(int64_t)
+
+static void copy_share(void *arg, int member, int n_members) {
+    Copy *c = arg;
+    (void)member, (void)n_members;
+    for (;;) {
+        int64_t lo = atomic_fetch_add_explicit(&c->next, c->piece, memory_order_relaxed);
+        if (lo >= c->rows.n) return;
+        int64_t hi = c->rows.n - lo < c->piece ? c->rows.n : lo + c->piece;
+        if (c->row_bytes == 4)
+            copy_int32_t(c, lo, hi);
+        else if (c->row_bytes == 8)
+            copy_int64_t(c, lo, hi);
+        else
+            copy_rows(c, lo, hi);
+    }
+}
+
+void rt_gather_rows(RtTeam *team, const void *from, size_t row_bytes, RtRows rows, void *to) {
+    Copy c = {.from = from, .to = to, .row_bytes = row_bytes, .rows = rows};
+    if (row_bytes == 0 || rows.n == 0) return;
+    c.piece = (int64_t)(PIECE_BYTES / row_bytes) + 1;
+    bool alone = (size_t)rows.n * row_bytes < ALONE_BYTES;
+    rt_team_run(alone ? NULL : team, copy_share, &c);
+}
+
+/* ---- columns ------------------------------------------------------------------------- */
+static gnnc_status take(RtBatch *b, RtTeam *team, const void *from, size_t row_bytes, RtRows rows,
+                        RtGrow *to, RtError *err) {
+    gnnc_status st = rt_grow(&b->growth, to, rows.n, row_bytes ? row_bytes : 1, 0, err);
+    if (st == GNNC_OK) rt_gather_rows(team, from, row_bytes, rows, to->p);
+    return st;
+}
+
+typedef struct {
+    const RtCsr *m;
+    RtRows rows;
+    const int64_t *ptr;
+    int32_t *col;
+    float *val;
+} TakeCsr;
+
+static void take_entries(void *arg, int member, int n_members) {
+    const TakeCsr *t = arg;
+    int64_t lo = t->rows.n * member / n_members, hi = t->rows.n * (member + 1) / n_members;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t at = t->m->ptr[row_of(&t->rows, i)];
+        size_t n = (size_t)(t->ptr[i + 1] - t->ptr[i]);
+        memcpy(t->col + t->ptr[i], t->m->col + at, n * sizeof *t->col);
+        memcpy(t->val + t->ptr[i], t->m->val + at, n * sizeof *t->val);
+    }
+}
+
+static gnnc_status take_csr(RtBatch *b, RtTeam *team, const RtCsr *m, RtRows rows, RtColumnBuf *buf,
+                            RtCsr *out, RtError *err) {
+    gnnc_status st;
+    TRY(st, rt_grow(&b->growth, &buf->a, rows.n + 1, sizeof(int64_t), 0, err));
+    int64_t *ptr = buf->a.p;
+    ptr[0] = 0;
+    for (int64_t i = 0; i < rows.n; i++) {
+        int64_t row = row_of(&rows, i);
+        ptr[i + 1] = ptr[i] + m->ptr[row + 1] - m->ptr[row];
+    }
+    TRY(st, rt_grow(&b->growth, &buf->b, ptr[rows.n], sizeof(int32_t), 0, err));
+    TRY(st, rt_grow(&b->growth, &buf->c, ptr[rows.n], sizeof(float), 0, err));
+    TakeCsr t = {m, rows, ptr, buf->b.p, buf->c.p};
+    rt_team_run(ptr[rows.n] < 4096 ? NULL : team, take_entries, &t);
+    *out = (RtCsr){rows.n, m->n_cols, ptr[rows.n], ptr, t.col, t.val};
+out:
+    return st;
+}
+
+static gnnc_status take_split(RtBatch *b, const RtColumn *c, RtRows rows, int split,
+                              RtColumnBuf *buf, RtColumn *out, RtError *err) {
+    if (split < 0 || split >= c->n_splits)
+        return rt_fail(err, GNNC_E_RANGE, "split %d: column '%s' has splits 0 to %d", split,
+                       c->name, c->n_splits - 1);
+    gnnc_status st = rt_grow(&b->growth, &buf->a, rows.n, 1, 0, err);
+    if (st != GNNC_OK) return st;
+    int8_t *to = buf->a.p;
+    const int8_t *from = c->splits + split * c->n_rows;
+    for (int64_t i = 0; i < rows.n; i++) to[i] = from[row_of(&rows, i)];
+    out->splits = to;
+    out->n_splits = 1;
+    return GNNC_OK;
+}
+
+gnnc_status rt_batch_column(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows rows, int split,
+                            RtColumnBuf *buf, RtColumn *out, RtError *err) {
+    gnnc_status st = GNNC_OK;
+    size_t w = 1;
+    for (int i = 1; i < c->rank; i++) w *= (size_t)c->shape[i];
+    *out = *c;
+    out->n_rows = out->shape[0] = rows.n;
+    switch (c->kind) {
+    case RT_COL_FLOAT:
+    case RT_COL_MULTILABEL:
+        st = take(b, team, c->f32, w * 4, rows, &buf->a, err);
+        out->f32 = buf->a.p;
+        break;
+    case RT_COL_CAT:
+    case RT_COL_CLASS:
+        st = take(b, team, c->i32, w * 4, rows, &buf->a, err);
+        out->i32 = buf->a.p;
+        break;
+    case RT_COL_TIME:
+        st = take(b, team, c->f64, 8, rows, &buf->a, err);
+        out->f64 = buf->a.p;
+        break;
+    case RT_COL_ID:
+        st = take(b, team, c->i64, 8, rows, &buf->a, err);
+        out->i64 = buf->a.p;
+        break;
+    case RT_COL_CSR:
+        st = take_csr(b, team, &c->csr, rows, buf, &out->csr, err);
+        break;
+    case RT_COL_SPLIT:
+        st = take_split(b, c, rows, split, buf, out, err);
+        break;
+    }
+    return st;
+}
+
+void rt_batch_column_free(RtBatch *b, RtColumnBuf *buf) {
+    rt_grow_free(&b->growth, &buf->a);
+    rt_grow_free(&b->growth, &buf->b);
+    rt_grow_free(&b->growth, &buf->c);
+}

@@ -1,0 +1,212 @@
+/* One lock, two conditions.  An item costs milliseconds, so nothing finer pays. */
+#include "pipeline.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {
+    RtPipeline *p;
+    int number;
+    pthread_t thread;
+} Worker;
+
+typedef struct {
+    bool is_ready;
+    gnnc_status status;
+    RtError err;
+} Slot;
+
+struct RtPipeline {
+    RtAlloc from;
+    RtPipelineSpec spec;
+    Worker *workers;
+    Slot *slots;
+    int n_workers; /* started */
+    pthread_mutex_t lock;
+    pthread_cond_t more_room, more_items;
+    /* under the lock */
+    int64_t todo, end; /* the next item to prepare; the end of the run */
+    int64_t taken;     /* the next item to hand out */
+    int64_t held;      /* the consumer's item, -1 = none */
+    int n_busy;        /* workers inside prepare */
+    bool is_cancelled, is_over;
+    gnnc_status status; /* of the run: what `next` keeps returning */
+    RtError err;
+    RtPipelineStats stats;
+};
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void wait_on(RtPipeline *p, pthread_cond_t *c, int64_t *total_ns) {
+    int64_t start = now_ns();
+    pthread_cond_wait(c, &p->lock);
+    *total_ns += now_ns() - start;
+}
+
+/* ---- workers --------------------------------------------------------------------------- */
+/* The oldest item in use is the consumer's, else the next to be handed out. */
+static bool has_room(const RtPipeline *p) {
+    int64_t oldest = p->held >= 0 ? p->held : p->taken;
+    return !p->is_cancelled && p->todo < p->end && p->todo - oldest < p->spec.n_slots;
+}
+
+static void prepare_one(RtPipeline *p, int worker) {
+    int64_t number = p->todo++;
+    int slot = (int)(number % p->spec.n_slots);
+    RtError err = {""};
+    p->n_busy++;
+    pthread_mutex_unlock(&p->lock);
+    int64_t start = now_ns();
+    gnnc_status st = p->spec.prepare(p->spec.user, worker, number, slot, &err);
+    int64_t took = now_ns() - start;
+    pthread_mutex_lock(&p->lock);
+    p->n_busy--;
+    p->stats.prepare_ns += took;
+    p->slots[slot] = (Slot){true, st, err};
+    if (st != GNNC_OK) p->end = number < p->end ? number + 1 : p->end; /* none after it */
+    pthread_cond_broadcast(&p->more_items);
+}
+
+static void *work(void *arg) {
+    Worker *w = arg;
+    RtPipeline *p = w->p;
+    pthread_mutex_lock(&p->lock);
+    while (!p->is_over) {
+        if (has_room(p))
+            prepare_one(p, w->number);
+        else
+            wait_on(p, &p->more_room, p->todo < p->end ? &p->stats.producer_ns : &(int64_t){0});
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+/* The host's signals are for the host's threads. */
+static void start_workers(RtPipeline *p) {
+    sigset_t all, before;
+    sigfillset(&all);
+    for (int s = SIGILL; s <= SIGSEGV; s++)
+        if (s == SIGILL || s == SIGTRAP || s == SIGBUS || s == SIGFPE || s == SIGSEGV)
+            sigdelset(&all, s);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    for (int i = 0; i < p->spec.n_workers; i++) {
+        p->workers[i] = (Worker){.p = p, .number = i};
+        if (pthread_create(&p->workers[i].thread, NULL, work, &p->workers[i]) != 0) break;
+        p->n_workers++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+gnnc_status rt_pipeline_start(RtPipeline **out, const RtAlloc *from, const RtPipelineSpec *spec,
+                              RtError *err) {
+    *out = NULL;
+    if (spec->n_workers < 0 || spec->n_slots < (spec->n_workers ? 2 : 1))
+        return rt_fail(err, GNNC_E_ARG, "a pipeline of %d workers and %d slots", spec->n_workers,
+                       spec->n_slots);
+    RtAlloc a = from ? *from : rt_alloc_default();
+    size_t n = sizeof(RtPipeline) + sizeof(Worker) * (size_t)spec->n_workers +
+               sizeof(Slot) * (size_t)spec->n_slots;
+    RtPipeline *p = a.alloc(a.user, n);
+    if (!p) return rt_fail_nomem(err, "a pipeline");
+    p->from = a;
+    p->spec = *spec;
+    p->workers = (Worker *)(p + 1);
+    p->slots = (Slot *)(p->workers + spec->n_workers);
+    p->held = -1;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->more_room, NULL);
+    pthread_cond_init(&p->more_items, NULL);
+    start_workers(p);
+    *out = p;
+    return GNNC_OK;
+}
+
+void rt_pipeline_stop(RtPipeline *p) {
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    p->is_over = p->is_cancelled = true;
+    pthread_cond_broadcast(&p->more_room);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->n_workers; i++) pthread_join(p->workers[i].thread, NULL);
+    pthread_cond_destroy(&p->more_items);
+    pthread_cond_destroy(&p->more_room);
+    pthread_mutex_destroy(&p->lock);
+    p->from.release(p->from.user, p);
+}
+
+/* ---- the consumer -----------------------------------------------------------------------------
+ */
+void rt_pipeline_begin(RtPipeline *p, int64_t first, int64_t end) {
+    pthread_mutex_lock(&p->lock);
+    p->is_cancelled = true;
+    while (p->n_busy) pthread_cond_wait(&p->more_items, &p->lock);
+    for (int i = 0; i < p->spec.n_slots; i++) p->slots[i].is_ready = false;
+    p->todo = p->taken = first;
+    p->end = end;
+    p->held = -1;
+    p->status = GNNC_OK;
+    p->err.text[0] = 0;
+    p->is_cancelled = false;
+    pthread_cond_broadcast(&p->more_room);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static gnnc_status end_run(RtPipeline *p, gnnc_status st, const char *text) {
+    p->status = st;
+    memcpy(p->err.text, text, strlen(text) + 1);
+    p->is_cancelled = true;
+    return st;
+}
+
+/* Waits for item `taken`; with no worker prepares it here. */
+static gnnc_status wait_for_item(RtPipeline *p) {
+    Slot *s = &p->slots[p->taken % p->spec.n_slots];
+    while (p->status == GNNC_OK && !s->is_ready && !p->is_cancelled) {
+        if (p->n_workers == 0)
+            prepare_one(p, 0);
+        else
+            wait_on(p, &p->more_items, &p->stats.consumer_ns);
+    }
+    if (p->status != GNNC_OK) return p->status;
+    if (p->is_cancelled) return end_run(p, GNNC_E_STATE, "cancelled");
+    return s->status == GNNC_OK ? GNNC_OK : end_run(p, s->status, s->err.text);
+}
+
+gnnc_status rt_pipeline_next(RtPipeline *p, int64_t *number, int *slot, RtError *err) {
+    pthread_mutex_lock(&p->lock);
+    p->held = -1;
+    pthread_cond_broadcast(&p->more_room);
+    bool is_last = p->taken >= p->end && p->status == GNNC_OK && !p->is_cancelled;
+    gnnc_status st = is_last ? GNNC_OK : wait_for_item(p);
+    *slot = -1;
+    if (st == GNNC_OK && !is_last) {
+        *number = p->held = p->taken++;
+        *slot = (int)(*number % p->spec.n_slots);
+        p->slots[*slot].is_ready = false;
+        p->stats.n_items++;
+    }
+    if (st != GNNC_OK) rt_fail(err, st, "%s", p->err.text);
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+void rt_pipeline_cancel(RtPipeline *p) {
+    pthread_mutex_lock(&p->lock);
+    p->is_cancelled = true;
+    pthread_cond_broadcast(&p->more_items);
+    pthread_mutex_unlock(&p->lock);
+}
+
+RtPipelineStats rt_pipeline_stats(RtPipeline *p) {
+    pthread_mutex_lock(&p->lock);
+    RtPipelineStats s = p->stats;
+    pthread_mutex_unlock(&p->lock);
+    return s;
+}

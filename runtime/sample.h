@@ -1,0 +1,145 @@
+/* Neighbour sampling: mini-batches of nodes, links, triples, graphs and clusters.
+ *
+ * GraphSAGE's sampling (Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 2) over any
+ * number of node types and relations: each hop draws, for every node that the last one
+ * brought, up to fanout[hop][relation] of its in-edges.  What each option means is told
+ * in docs/runtime.md, "Batches"; which random number decides what, in sample_key.h.
+ *
+ * A sampler belongs to one thread at a time and uses its team by itself; several samplers
+ * may read one graph.  A batch depends on (graph, options, seeds, RtSampleAt) alone. */
+#ifndef RUNTIME_SAMPLE_H
+#define RUNTIME_SAMPLE_H
+
+#include "batch.h"
+
+/* ---- what is sampled ------------------------------------------------------------------ */
+typedef struct RtSampleType {
+    const char *name;
+    int64_t n;
+    const double *time; /* [n] seconds, NaN = unknown: never before anything; or NULL */
+    bool inclusive;     /* a row of the seed's own time is known to it */
+} RtSampleType;
+
+/* In-edges in canonical order, positions being 64-bit: arrays may lie in mapped files. */
+typedef struct RtSampleRel {
+    const char *name;
+    int src_type, dst_type;
+    int64_t n_edges;
+    const int64_t *ptr; /* [n_dst + 1] */
+    const int32_t *src; /* [E] */
+    const int32_t *id;  /* [E] logical ids, or NULL: not wanted */
+    int64_t id_bound;
+    const RtGroups *by_src; /* the transpose and */
+    const int32_t *dst;     /* [E]: for bidirectional batches and to avoid true edges; or NULL */
+    const float *weight;    /* [E] finite, >= 0: chance to be drawn; or NULL: all alike */
+    const double *time;     /* [E] as of nodes; or NULL */
+    bool inclusive;
+    bool time_sorted; /* times ascend within every destination: searched, not scanned */
+    int reverse;      /* bidirectional: relation of the edges the other way; -1 = none */
+} RtSampleRel;
+
+/* A relation as rt_relation_* makes it; the rest is the caller's. */
+RtSampleRel rt_sample_rel(const char *name, int src_type, int dst_type, const RtRelation *r);
+
+typedef struct RtSampleGraph {
+    int n_types, n_rels;
+    const RtSampleType *type;
+    const RtSampleRel *rel;
+} RtSampleGraph;
+
+/* ---- how ---------------------------------------------------------------------------------- */
+typedef enum { RT_EDGES_DIRECTIONAL, RT_EDGES_BIDIRECTIONAL, RT_EDGES_INDUCED } rt_batch_edges;
+
+typedef struct RtSampleSpec {
+    int n_hops;
+    const int32_t *fanout; /* [n_hops, n_rels]; -1 = all in-edges */
+    bool replace;          /* with replacement */
+    bool disjoint;         /* a tree per seed; trees share no node */
+    bool temporal;         /* nothing newer than the seed's time; needs disjoint */
+    bool recent;           /* temporal: the newest instead of random ones */
+    bool check;            /* prove on every batch that nothing newer is in it */
+    bool transpose;        /* write by_src */
+    rt_batch_edges edges;
+} RtSampleSpec;
+
+typedef struct RtSampler RtSampler;
+
+/* Graph and arrays must outlive the sampler, the spec is copied.  `team` (NULL: the caller
+ * alone) has at most n_threads members. */
+gnnc_status rt_sampler_new(RtSampler **out, const RtAlloc *from, const RtSampleGraph *g,
+                           const RtSampleSpec *spec, RtTeam *team, int n_threads, RtError *err);
+void rt_sampler_free(RtSampler *s); /* NULL is fine */
+/* An empty batch for this sampler's graph and hops. */
+gnnc_status rt_sampler_batch(const RtSampler *s, RtBatch **out, RtError *err);
+
+typedef struct RtSampleCounters {
+    int64_t n_batches;
+    int64_t n_grown; /* the sampler's own buffers, since it was made */
+    int64_t held_bytes;
+} RtSampleCounters;
+RtSampleCounters rt_sampler_counters(const RtSampler *s);
+
+/* ---- batches -------------------------------------------------------------------------------- */
+typedef struct RtSampleAt {
+    uint64_t seed, epoch, batch;
+} RtSampleAt;
+
+/* Some rows of one node type.  Repeated ids share a node unless trees are disjoint. */
+typedef struct RtSeeds {
+    int type;
+    int64_t n;
+    const int32_t *id;
+    const int32_t *tree; /* [n] NULL: seed i has tree i */
+    const double *time;  /* [n] temporal */
+} RtSeeds;
+
+/* Nodes: seed i is node out->seed[0][i].  Any failure leaves the batch empty. */
+gnnc_status rt_sample_nodes(RtSampler *s, const RtSampleAt *at, const RtSeeds *seeds, RtBatch *out,
+                            RtError *err);
+/* Several types at once (clusters, graphs): a group each. */
+gnnc_status rt_sample_groups(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups,
+                             int n_groups, RtBatch *out, RtError *err);
+
+typedef enum {
+    RT_NEG_TAIL, /* another destination */
+    RT_NEG_HEAD, /* another source */
+    RT_NEG_SIDE, /* one or the other, by a coin: Bordes et al., NeurIPS 2013, algorithm 1 */
+    RT_NEG_BOTH  /* two random nodes */
+} rt_negative;
+
+typedef struct RtLinkSeeds {
+    int rel; /* whose ends and true edges */
+    int64_t n;
+    const int32_t *src, *dst;
+    const int32_t *kind; /* [n] triples: the relation of each; or NULL */
+    const double *time;  /* [n] temporal; or NULL */
+    int n_negatives;     /* per positive */
+    rt_negative negative;
+    bool avoid;           /* no negative is an edge of the graph (of the same kind) */
+    const int32_t *kinds; /* [E] of every edge, canonical order: for avoid with kind */
+} RtLinkSeeds;
+
+/* Links and triples: out->link_* and label.  Disjoint: a tree per positive, shared by its
+ * negatives.  Negatives of temporal batches are nodes known at the positive's time. */
+gnnc_status rt_sample_links(RtSampler *s, const RtSampleAt *at, const RtLinkSeeds *seeds,
+                            RtBatch *out, RtError *err);
+
+/* Whole graphs of a data set of many: all their nodes and edges.  The sampler is disjoint,
+ * induced and of 0 hops; node i of type t lies in graph out->nodes[t].tree[i] of the batch.
+ * graph_ptr [n_types][n_graphs + 1] rows of each graph; NULL = type without graphs. */
+gnnc_status rt_sample_graphs(RtSampler *s, const RtSampleAt *at, const int64_t *const *graph_ptr,
+                             int64_t n_graphs, const int32_t *graph, int64_t n, RtBatch *out,
+                             RtError *err);
+
+/* Seeds of an epoch in random order: permutes order[0..n), a function of what it holds,
+ * (seed, epoch). Fisher and Yates. */
+void rt_sample_shuffle(uint64_t seed, uint64_t epoch, int32_t *order, int64_t n);
+
+/* Parts of about equal size with few edges between (Chiang et al., KDD 2019), by METIS
+ * (Karypis and Kumar, 1998); part [n_types][n].  A batch is the nodes of some parts as
+ * groups of an induced sampler of 0 hops.  E_STATE: built without METIS. */
+gnnc_status rt_sample_clusters(const RtSampleGraph *g, int n_parts, uint64_t seed,
+                               const RtAlloc *from, int32_t *const *part, RtError *err);
+bool rt_sample_has_clusters(void);
+
+#endif

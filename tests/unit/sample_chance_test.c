@@ -1,0 +1,417 @@
+/* How often neighbours are drawn, by chi-square with fixed seeds; times that seeds may
+ * see; links, triples, graphs and clusters as seeds. */
+#include "sample_util.h"
+
+/* ---- chances -------------------------------------------------------------------------- */
+enum { DEG = 12, ROUNDS = 6000 };
+
+/* One node with DEG in-edges from nodes 1 .. DEG; how often each is drawn. */
+typedef struct {
+    RtPool pool;
+    RtRelation rel;
+    RtSampleRel r;
+    RtSampleType type;
+    RtSampleGraph g;
+    float weight[DEG];
+    double time[DEG];
+} Star;
+
+static void star_open(Star *w) {
+    int32_t src[DEG], dst[DEG] = {0};
+    *w = (Star){.type = {.name = "node", .n = DEG + 1}};
+    for (int i = 0; i < DEG; i++) {
+        src[i] = i + 1;
+        w->weight[i] = (float)(i % 4); /* 0 .. 3 */
+        w->time[i] = i;
+    }
+    rt_pool_init(&w->pool, NULL);
+    CHECK(rt_relation_base(&w->pool, DEG + 1, DEG + 1, DEG, src, dst, &w->rel, NULL) == GNNC_OK);
+    CHECK(rt_relation_group_src(&w->pool, &w->rel, NULL) == GNNC_OK);
+    w->r = rt_sample_rel("edge", 0, 0, &w->rel);
+    w->g = (RtSampleGraph){1, 1, &w->type, &w->r};
+}
+
+static void draw_often(Star *w, int32_t fanout, RtSampleSpec spec, double at, int *count,
+                       int *pairs) {
+    const int32_t seed = 0;
+    spec.n_hops = 1, spec.fanout = &fanout, spec.check = true;
+    RtBatch *b;
+    RtSampler *s = sampler_of(&w->g, &spec, &b);
+    memset(count, 0, DEG * sizeof *count);
+    if (pairs) memset(pairs, 0, DEG * DEG * sizeof *pairs);
+    for (uint64_t k = 0; k < ROUNDS; k++) {
+        RtSeeds q = {.n = 1, .id = &seed, .time = &at};
+        CHECK(rt_sample_nodes(s, &(RtSampleAt){9, k / 100, k % 100}, &q, b, NULL) == GNNC_OK);
+        for (int64_t i = 0; i < b->edges[0].n; i++) {
+            count[b->edges[0].pos[i]]++;
+            for (int64_t j = 0; pairs && j < i; j++)
+                pairs[b->edges[0].pos[j] * DEG + b->edges[0].pos[i]]++;
+        }
+    }
+    rt_batch_free(b);
+    rt_sampler_free(s);
+    rt_pool_free(&w->pool);
+}
+
+static double chi_square(const int *count, const double *want, int n) {
+    double x = 0;
+    for (int i = 0; i < n; i++)
+        if (want[i] > 0) x += (count[i] - want[i]) * (count[i] - want[i]) / want[i];
+    return x;
+}
+
+/* 99.9 % points: 31.3 for 11 degrees of freedom, 107 for 65; without replacement counts
+ * vary less, so the first is generous there. */
+TEST(uniform_draws) {
+    int count[DEG], pairs[DEG * DEG];
+    double want[DEG], want_pair[DEG * DEG] = {0};
+    for (int replace = 0; replace < 2; replace++) {
+        Star w;
+        star_open(&w);
+        draw_often(&w, 4, (RtSampleSpec){.replace = replace}, 0, count, pairs);
+        for (int i = 0; i < DEG; i++) want[i] = ROUNDS * 4.0 / DEG;
+        CHECK_MSG(chi_square(count, want, DEG) < 31.3, "%g", chi_square(count, want, DEG));
+        for (int i = 0; i < DEG; i++)
+            for (int j = i + 1; j < DEG; j++)
+                want_pair[i * DEG + j] = replace ? 0 : ROUNDS * 6.0 / (DEG * (DEG - 1) / 2);
+        CHECK_MSG(chi_square(pairs, want_pair, DEG * DEG) < 107, "pairs: %g",
+                  chi_square(pairs, want_pair, DEG * DEG));
+    }
+}
+
+/* The chance of i among k draws without replacement, one after the other by weight. */
+static double chance(const float *weight, int i, unsigned gone, int k) {
+    double total = 0, sum = 0;
+    for (int j = 0; j < DEG; j++) total += gone >> j & 1 ? 0 : weight[j];
+    for (int j = 0; j < DEG && k > 0; j++) {
+        if (gone >> j & 1 || weight[j] == 0) continue;
+        double p = weight[j] / total;
+        sum += j == i ? p : p * chance(weight, i, gone | 1u << j, k - 1);
+    }
+    return sum;
+}
+
+TEST(weighted_draws) {
+    int count[DEG];
+    double want[DEG];
+    for (int replace = 0; replace < 2; replace++) {
+        Star w;
+        star_open(&w);
+        w.r.weight = w.weight;
+        draw_often(&w, 3, (RtSampleSpec){.replace = replace}, 0, count, NULL);
+        for (int i = 0; i < DEG; i++)
+            want[i] = ROUNDS * (replace ? 3 * w.weight[i] / 18 : chance(w.weight, i, 0, 3));
+        for (int i = 0; i < DEG; i += 4) CHECK(count[i] == 0); /* weight 0 */
+        CHECK_MSG(chi_square(count, want, DEG) < 27.9, "%g", chi_square(count, want, DEG));
+    }
+}
+
+TEST(temporal_draws_are_uniform_over_what_is_known) {
+    int count[DEG];
+    double want[DEG];
+    for (int sorted = 0; sorted < 2; sorted++) {
+        Star w;
+        star_open(&w);
+        w.r.time = w.time, w.r.time_sorted = sorted;
+        RtSampleSpec spec = {.disjoint = true, .temporal = true};
+        draw_often(&w, 2, spec, 8, count, NULL);
+        for (int i = 0; i < DEG; i++) want[i] = i < 8 ? ROUNDS * 2.0 / 8 : 0;
+        for (int i = 8; i < DEG; i++) CHECK(count[i] == 0); /* 8 itself is not before 8 */
+        CHECK_MSG(chi_square(count, want, DEG) < 24.3, "%g", chi_square(count, want, DEG));
+    }
+}
+
+/* Long lists of draws take another algorithm. */
+TEST(large_fanouts_without_replacement) {
+    enum { D = 3000, K = 700 };
+    RtPool pool;
+    RtRelation rel;
+    rt_pool_init(&pool, NULL);
+    int32_t *src = RT_NEWN(&pool, int32_t, D), *dst = RT_NEWN(&pool, int32_t, D), seed = 0, k = K;
+    for (int i = 0; i < D; i++) src[i] = i;
+    CHECK(rt_relation_base(&pool, D, D, D, src, dst, &rel, NULL) == GNNC_OK);
+    CHECK(rt_relation_group_src(&pool, &rel, NULL) == GNNC_OK);
+    RtSampleRel r = rt_sample_rel("edge", 0, 0, &rel);
+    RtSampleType type = {.name = "node", .n = D};
+    RtSampleGraph g = {1, 1, &type, &r};
+    RtSampleSpec spec = {.n_hops = 1, .fanout = &k};
+    RtBatch *b;
+    RtSampler *s = sampler_of(&g, &spec, &b);
+    int tenth[10] = {0};
+    double want[10];
+    for (uint64_t n = 0; n < 50; n++) {
+        RtSeeds q = {.n = 1, .id = &seed};
+        CHECK(rt_sample_nodes(s, &(RtSampleAt){1, 0, n}, &q, b, NULL) == GNNC_OK);
+        CHECK(b->edges[0].n == K);
+        for (int64_t i = 0; i < K; i++) {
+            CHECK(i == 0 || b->edges[0].pos[i] > b->edges[0].pos[i - 1]);
+            tenth[b->edges[0].pos[i] * 10 / D]++;
+        }
+    }
+    for (int i = 0; i < 10; i++) want[i] = 50 * K / 10.0;
+    CHECK_MSG(chi_square(tenth, want, 10) < 27.9, "%g", chi_square(tenth, want, 10));
+    rt_batch_free(b);
+    rt_sampler_free(s);
+    rt_pool_free(&pool);
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+static const int32_t FAN[2 * N_RELS] = {4, 3, -1, 2, 5, 3, 2, 2, 3, 5};
+static const int32_t SEED[6] = {3, 7, 3, 0, 59, 12};
+
+static bool known(double t, double at, bool inclusive) {
+    return inclusive ? t <= at : t < at;
+}
+
+static bool may_see(const World *w, int r, int64_t e, double at) {
+    const RtSampleType *t = &w->type[w->rel[r].src_type];
+    if (w->rel[r].time && !known(w->rel[r].time[e], at, w->rel[r].inclusive)) return false;
+    return !t->time || known(t->time[w->rel[r].src[e]], at, t->inclusive);
+}
+
+/* Everything drawn may be seen; as much is drawn as there is; of the recent, none left out is
+ * newer than one taken. */
+static void check_times(const World *w, const RtBatch *b, const double *when, bool recent) {
+    for (int r = 0; r < N_RELS; r++)
+        for (int64_t d = 0; d < b->nodes[w->rel[r].dst_type].end[1]; d++) {
+            const RtBatchNodes *to = &b->nodes[w->rel[r].dst_type];
+            double at = when[to->tree[d]], oldest = INFINITY, missed = -INFINITY;
+            const double *time = w->rel[r].time;
+            int64_t n = 0, i = b->edges[r].ptr[d], have = b->edges[r].ptr[d + 1] - i;
+            for (int64_t e = w->rel[r].ptr[to->id[d]]; e < w->rel[r].ptr[to->id[d] + 1]; e++) {
+                bool is_drawn = i < b->edges[r].ptr[d + 1] && b->edges[r].pos[i] == e;
+                bool may = may_see(w, r, e, at);
+                i += is_drawn, n += may;
+                CHECK(!is_drawn || may);
+                if (time && is_drawn) oldest = fmin(oldest, time[e]);
+                if (time && may && !is_drawn) missed = fmax(missed, time[e]);
+            }
+            int k = FAN[(d < to->end[0] ? 0 : 1) * N_RELS + r];
+            CHECK(have == (k < 0 || n < k ? n : k));
+            CHECK(!recent || missed <= oldest);
+        }
+}
+
+TEST(nothing_newer_than_the_seed_is_seen) {
+    for (uint32_t seed = 0; seed < 16; seed++) {
+        World w;
+        RtBatch *b;
+        double when[6];
+        world_open(&w, seed);
+        for (int r = 0; r < N_RELS; r++) w.rel[r].time = r == SIMILAR ? NULL : w.edge_time[r];
+        w.rel[BUYS].inclusive = seed & 1;
+        if (seed & 2) w.type[0].time = w.user_time, w.type[0].inclusive = seed & 4;
+        w.type[1].time = w.item_time;
+        for (int i = 0; i < 6; i++) /* a seed is not newer than its own time */
+            when[i] = fmax(some(seed, (uint32_t)i, 45), w.user_time[SEED[i]]);
+        RtSampleSpec spec = {.n_hops = 2, .fanout = FAN, .disjoint = true, .temporal = true};
+        spec.recent = seed & 8, spec.check = true;
+        RtSampler *s = sampler_of(&w.g, &spec, &b);
+        RtSeeds q = {.n = 6, .id = SEED, .time = when};
+        RtError err = {""};
+        gnnc_status st = rt_sample_nodes(s, &(RtSampleAt){seed, 0, 0}, &q, b, &err);
+        CHECK_MSG(st == GNNC_OK, "%s", err.text);
+        check_batch(&w.g, b);
+        check_times(&w, b, when, spec.recent);
+        rt_batch_free(b);
+        rt_sampler_free(s);
+        for (int mode = 1; mode < 3; mode++) { /* the other edges too, says the check */
+            spec.edges = (rt_batch_edges)mode;
+            s = sampler_of(&w.g, &spec, &b);
+            CHECK(rt_sample_nodes(s, &(RtSampleAt){seed, 0, 0}, &q, b, NULL) == GNNC_OK);
+            check_batch(&w.g, b);
+            rt_batch_free(b);
+            rt_sampler_free(s);
+        }
+        world_close(&w);
+    }
+}
+
+/* The debug mode finds what a wrong claim lets through, and seeds newer than their time. */
+TEST(the_check_finds_newer_rows) {
+    Star w;
+    star_open(&w);
+    int32_t all = -1, seed = 0;
+    double at = 11.5, node_time[DEG + 1] = {12};
+    w.time[1] = 20; /* not ascending: the search passes over it */
+    w.r.time = w.time, w.r.time_sorted = true;
+    RtSampleSpec spec = {.n_hops = 1, .fanout = &all, .disjoint = true, .temporal = true};
+    RtSeeds q = {.n = 1, .id = &seed, .time = &at};
+    for (int mode = 0; mode < 3; mode++) {
+        RtBatch *b;
+        RtError err = {""};
+        spec.check = mode > 0;
+        if (mode == 2) w.r.time = NULL, w.type.time = node_time;
+        RtSampler *s = sampler_of(&w.g, &spec, &b);
+        gnnc_status st = rt_sample_nodes(s, &(RtSampleAt){0}, &q, b, &err);
+        if (mode == 0) CHECK(st == GNNC_OK && b->edges[0].n == DEG);
+        if (mode == 1)
+            CHECK_MSG(st == GNNC_E_ASSERT && strstr(err.text, "'edge' at 20"), "%s", err.text);
+        if (mode == 2)
+            CHECK_MSG(st == GNNC_E_ASSERT && strstr(err.text, "'node' at 12"), "%s", err.text);
+        rt_batch_free(b);
+        rt_sampler_free(s);
+    }
+    rt_pool_free(&w.pool);
+}
+
+/* ---- links and triples
+ * --------------------------------------------------------------------------- */
+static bool is_edge(const RtSampleRel *r, const int32_t *kinds, int32_t u, int32_t v, int kind) {
+    for (int64_t e = r->ptr[v]; e < r->ptr[v + 1]; e++)
+        if (r->src[e] == u && (!kinds || kinds[e] == kind)) return true;
+    return false;
+}
+
+TEST(links_with_negatives) {
+    static const int32_t src[5] = {1, 2, 3, 4, 2}, dst[5] = {7, 30, 1, 7, 30};
+    const int32_t kind[5] = {0, 1, 2, 0, 1};
+    int32_t kinds[300];
+    for (int e = 0; e < 300; e++) kinds[e] = e % 3;
+    for (int mode = 0; mode < 16; mode++) {
+        World w;
+        RtBatch *b;
+        world_open(&w, (uint32_t)mode);
+        RtSampleSpec spec = {.n_hops = 1, .fanout = FAN, .disjoint = mode & 8};
+        RtSampler *s = sampler_of(&w.g, &spec, &b);
+        RtLinkSeeds q = {.rel = BUYS, .n = 5, .src = src, .dst = dst, .n_negatives = 20};
+        q.negative = (rt_negative)(mode % 4), q.avoid = true;
+        if (mode & 4) q.kind = kind, q.kinds = kinds;
+        RtError err = {""};
+        gnnc_status st = rt_sample_links(s, &(RtSampleAt){1, 2, 3}, &q, b, &err);
+        CHECK_MSG(st == GNNC_OK, "%s", err.text);
+        check_batch(&w.g, b);
+        CHECK(b->n_links == 105 && b->n_pos == 5 && b->n_not_avoided == 0);
+        int heads = 0, tails = 0;
+        for (int64_t l = 0; l < b->n_links; l++) {
+            int64_t i = l < 5 ? l : (l - 5) / 20;
+            int32_t u = b->nodes[0].id[b->link_src[l]], v = b->nodes[1].id[b->link_dst[l]];
+            CHECK(b->label[l] == (l < 5));
+            CHECK(!(mode & 8) || b->nodes[0].tree[b->link_src[l]] == i);
+            CHECK(!(mode & 4) || b->link_kind[l] == kind[i]);
+            if (l < 5) CHECK(u == src[l] && v == dst[l]);
+            if (l >= 5) CHECK(!is_edge(&w.rel[BUYS], mode & 4 ? kinds : NULL, u, v, kind[i]));
+            heads += u != src[i], tails += v != dst[i];
+        }
+        CHECK((heads > 0) == (q.negative != RT_NEG_TAIL));
+        CHECK((tails > 0) == (q.negative != RT_NEG_HEAD));
+        if (q.negative == RT_NEG_SIDE) CHECK(heads + tails <= 100 && heads > 25 && tails > 25);
+        rt_batch_free(b);
+        rt_sampler_free(s);
+        world_close(&w);
+    }
+}
+
+/* A node linked to all others; times before which no node is known. */
+TEST(negatives_that_are_hard_to_find) {
+    enum { N = 200 };
+    RtPool pool;
+    RtRelation rel;
+    RtBatch *b;
+    rt_pool_init(&pool, NULL);
+    int32_t src[N] = {0}, dst[N], u = 0, v = 1;
+    double time[N], at = 5;
+    for (int i = 0; i < N; i++) dst[i] = i, time[i] = i == 150 ? 5 : 6;
+    for (int all = 0; all < 2; all++) {
+        RtError err = {""};
+        CHECK(rt_relation_base(&pool, N, N, all ? N : N - 1, src, dst, &rel, NULL) == GNNC_OK);
+        CHECK(rt_relation_group_src(&pool, &rel, NULL) == GNNC_OK);
+        RtSampleRel r = rt_sample_rel("edge", 0, 0, &rel);
+        RtSampleType type = {.name = "node", .n = N};
+        RtSampleGraph g = {1, 1, &type, &r};
+        RtSampleSpec spec = {.n_hops = 0};
+        RtSampler *s = sampler_of(&g, &spec, &b);
+        RtLinkSeeds q = {.n = 1, .src = &u, .dst = &v, .n_negatives = 3, .avoid = true};
+        CHECK(rt_sample_links(s, &(RtSampleAt){1, 2, 3}, &q, b, NULL) == GNNC_OK);
+        CHECK(b->n_not_avoided == (all ? 3 : 0));
+        for (int l = 1; l < 4 && !all; l++) CHECK(b->nodes[0].id[b->link_dst[l]] == N - 1);
+        v = N;
+        CHECK(rt_sample_links(s, &(RtSampleAt){1, 2, 3}, &q, b, &err) == GNNC_E_RANGE);
+        CHECK_STR(err.text, "link 0 of 'edge': no edge goes from 0 to 200");
+        v = 1;
+        rt_batch_free(b);
+        rt_sampler_free(s);
+        type.time = time; /* 150 alone is known at 5 */
+        spec.temporal = spec.disjoint = true;
+        s = sampler_of(&g, &spec, &b);
+        q.time = &at, q.avoid = false;
+        CHECK(rt_sample_links(s, &(RtSampleAt){0}, &q, b, NULL) == GNNC_OK);
+        for (int l = 1; l < 4; l++) CHECK(b->nodes[0].id[b->link_dst[l]] == 150);
+        at = 4;
+        CHECK(rt_sample_links(s, &(RtSampleAt){0}, &q, b, &(RtError){""}) == GNNC_E_RANGE);
+        at = 5;
+        rt_batch_free(b);
+        rt_sampler_free(s);
+    }
+    rt_pool_free(&pool);
+}
+
+/* ---- graphs and clusters
+ * ---------------------------------------------------------------------------- */
+TEST(batches_of_graphs) {
+    /* three graphs of 3, 0 and 2 nodes: 0>1, 1>2, 2>0; 3>4, 4>3, 4>4 */
+    const int32_t src[6] = {0, 1, 2, 3, 4, 4}, dst[6] = {1, 2, 0, 4, 3, 4}, take[4] = {2, 0, 2, 1};
+    const int64_t ptr[4] = {0, 3, 3, 5}, *const ptrs[1] = {ptr};
+    RtPool pool;
+    RtRelation rel;
+    RtBatch *b;
+    rt_pool_init(&pool, NULL);
+    CHECK(rt_relation_base(&pool, 5, 5, 6, src, dst, &rel, NULL) == GNNC_OK);
+    CHECK(rt_relation_group_src(&pool, &rel, NULL) == GNNC_OK);
+    RtSampleRel r = rt_sample_rel("bond", 0, 0, &rel);
+    RtSampleType type = {.name = "atom", .n = 5};
+    RtSampleGraph g = {1, 1, &type, &r};
+    RtSampleSpec spec = {.disjoint = true, .edges = RT_EDGES_INDUCED};
+    RtSampler *s = sampler_of(&g, &spec, &b);
+    CHECK(rt_sample_graphs(s, &(RtSampleAt){0}, ptrs, 3, take, 4, b, NULL) == GNNC_OK);
+    const int32_t id[7] = {3, 4, 0, 1, 2, 3, 4}, graph[7] = {0, 0, 1, 1, 1, 2, 2};
+    CHECK(b->nodes[0].n == 7 && b->edges[0].n == 9);
+    CHECK(same_bytes(b->nodes[0].id, id, 7, 4) && same_bytes(b->nodes[0].tree, graph, 7, 4));
+    check_batch(&g, b);
+    CHECK(rt_sample_graphs(s, &(RtSampleAt){0}, ptrs, 2, take, 4, b, NULL) == GNNC_E_RANGE);
+    rt_batch_free(b);
+    rt_sampler_free(s);
+    spec.disjoint = false;
+    s = sampler_of(&g, &spec, &b);
+    CHECK(rt_sample_graphs(s, &(RtSampleAt){0}, ptrs, 3, take, 4, b, NULL) == GNNC_E_ARG);
+    rt_batch_free(b);
+    rt_sampler_free(s);
+    rt_pool_free(&pool);
+}
+
+/* Two rings joined by one edge fall apart there; without METIS the error says what to do. */
+TEST(clusters) {
+    enum { N = 40 };
+    int32_t src[N + 1], dst[N + 1], part[N], *const parts[1] = {part};
+    RtPool pool;
+    RtRelation rel;
+    RtError err = {""};
+    for (int i = 0; i < N; i++) src[i] = i, dst[i] = i / 20 * 20 + (i + 1) % 20;
+    src[N] = 3, dst[N] = 33;
+    rt_pool_init(&pool, NULL);
+    CHECK(rt_relation_base(&pool, N, N, N + 1, src, dst, &rel, NULL) == GNNC_OK);
+    CHECK(rt_relation_group_src(&pool, &rel, NULL) == GNNC_OK);
+    RtSampleRel r = rt_sample_rel("edge", 0, 0, &rel);
+    RtSampleType type = {.name = "node", .n = N};
+    RtSampleGraph g = {1, 1, &type, &r};
+    gnnc_status st = rt_sample_clusters(&g, 2, 1, NULL, parts, &err);
+    if (!rt_sample_has_clusters()) {
+        CHECK(st == GNNC_E_STATE && strstr(err.text, "libmetis-dev"));
+    } else {
+        CHECK(st == GNNC_OK);
+        for (int i = 0; i < N; i++) CHECK(part[i] == part[i / 20 * 20]);
+        CHECK(part[0] != part[20]);
+        CHECK(rt_sample_clusters(&g, 0, 1, NULL, parts, &err) == GNNC_E_RANGE);
+        CHECK(rt_sample_clusters(&g, 1, 1, NULL, parts, NULL) == GNNC_OK && part[39] == 0);
+        st = GNNC_E_NOMEM;
+        for (long k = 0; st != GNNC_OK && k < 50; k++) {
+            FailingAlloc f;
+            RtAlloc from = failing(&f, k);
+            st = rt_sample_clusters(&g, 2, 1, &from, parts, NULL);
+            CHECK((st == GNNC_OK || st == GNNC_E_NOMEM) && f.n_live == 0);
+        }
+    }
+    rt_pool_free(&pool);
+}
+
+TEST_MAIN()
