@@ -5,22 +5,30 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runtime/import.h"
+#include "import_scaffold.h"
+#include "runtime/import_folder.h"
 
 static const char usage[] =
     "usage: gnnc import INPUT.. -o DIR [options]\n"
     "\n"
     "INPUT is one of\n"
-    "  graph.npz             one graph: edge_index, x, y, splits (see docs/data.md)\n"
+    "  data.npz              one graph, many graphs, several types, triples, links, events\n"
     "  nodes.csv edges.csv   tables with headers; edges.csv alone is enough\n"
+    "  DIR                   a folder: train.txt, valid.txt, test.txt (triples); metadata.yaml\n"
+    "                        (GraphBolt); raw/ and split/ (Open Graph Benchmark); *.csv tables\n"
     "  edges.txt             an edge list: two node numbers a line\n"
     "  DIR/ind.NAME          Planetoid's raw files ind.NAME.x, .tx, .allx, ..\n"
     "\n"
     "  -o DIR                the data directory to write\n"
     "  --force               replace the data directory if it exists\n"
-    "  --node NAME           name of the node type (default: node)\n"
-    "  --edge NAME           name of the edge type (default: edge)\n"
+    "  --scaffold FILE       write a starter model for what was imported\n"
+    "  --node NAME           name of the node type (default: vertex, or entity)\n"
+    "  --edge NAME           name of the edge type (default: link, triple or event)\n"
     "  --edges NAME          the same\n"
+    "  --kind COLUMN=KIND    float, cat, class, multilabel, time, id or split; COLUMN may be\n"
+    "                        TYPE.COLUMN\n"
+    "  --relation-types      triples: an edge type per relation, not a column rel\n"
+    "  --map FILE            CSV tables: their keys, as docs/data.md describes\n"
     "  --normalize-rows      make the rows of x sum to 1\n"
     "  --undirected          add the reverse of every edge, drop duplicates\n"
     "  --nodes N             edge lists: there are at least N nodes\n"
@@ -28,7 +36,7 @@ static const char usage[] =
     "  --name, --source, --licence TEXT   kept in the data directory\n";
 
 typedef struct {
-    const char *input[2], *dir;
+    const char *input[2], *dir, *scaffold, *map;
     int n_input;
     bool force, help;
     RtImport how;
@@ -43,6 +51,7 @@ static bool flag(Options *o, const char *arg) {
         {"--normalize-rows", &o->how.normalize_rows},
         {"--undirected", &o->how.undirected},
         {"--skip-bad", &o->how.skip_bad},
+        {"--relation-types", &o->how.relation_types},
         {"--help", &o->help},
         {"-h", &o->help},
     };
@@ -63,6 +72,8 @@ static const char **text_option(Options *o, const char *arg) {
         {"--name", &o->how.name},
         {"--source", &o->how.source},
         {"--licence", &o->how.licence},
+        {"--scaffold", &o->scaffold},
+        {"--map", &o->map},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(arg, texts[i].name) == 0) return texts[i].to;
@@ -77,6 +88,22 @@ static const char *value_of(int argc, char **argv, int *i, char *key, size_t cap
     return *i + 1 < argc ? argv[*i + 1] : NULL;
 }
 
+/* "year=time" */
+static bool add_kind(RtImport *how, const char *v, FILE *err) {
+    const char *eq = strrchr(v, '=');
+    rt_col_kind kind;
+    if (!eq || eq == v || !rt_col_kind_find(eq + 1, &kind) || kind == RT_COL_CSR)
+        return fprintf(err, "gnnc import: --kind %s: COLUMN=KIND is expected\n", v), false;
+    if (how->n_kinds == RT_IMPORT_KINDS)
+        return fprintf(err, "gnnc import: at most %d times --kind\n", RT_IMPORT_KINDS), false;
+    RtKindOf *k = &how->kinds[how->n_kinds++];
+    k->kind = kind;
+    if (eq - v >= (ptrdiff_t)sizeof k->column)
+        return fprintf(err, "gnnc import: --kind %s: too long a name\n", v), false;
+    memcpy(k->column, v, (size_t)(eq - v));
+    return true;
+}
+
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
     for (int i = 1; i < argc; i++) {
         char key[32];
@@ -89,12 +116,14 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         const char *v = value_of(argc, argv, &i, key, sizeof key);
         const char **to = text_option(o, key);
         char *end = NULL;
-        bool nodes = strcmp(key, "--nodes") == 0;
-        if (!to && !nodes) return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
+        bool nodes = strcmp(key, "--nodes") == 0, kind = strcmp(key, "--kind") == 0;
+        if (!to && !nodes && !kind)
+            return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
             return fprintf(err, "gnnc import: %s needs a value\n", key), false;
         if (to) *to = v;
+        if (kind && !add_kind(&o->how, v, err)) return false;
         if (v == argv[i + 1 < argc ? i + 1 : i]) i++;
     }
     if (o->help) return true;
@@ -117,9 +146,41 @@ static bool is_planetoid(const char *path, RtPool *pool, const char **dir, const
     return *dir && *name;
 }
 
+static gnnc_status read_tables(Options *o, RtPool *pool, const RtFolder *f, RtDataset **d,
+                               RtError *e) {
+    RtNamedBytes map = {.name = o->map};
+    gnnc_status st = o->map ? rt_file_map(pool, o->map, &map.text, e) : GNNC_OK;
+    if (st != GNNC_OK) return st;
+    return rt_import_tables(NULL, f, o->map ? &map : NULL, &o->how, d, e);
+}
+
+/* What a folder holds shows in one file of it. */
+static gnnc_status read_folder(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
+    static const char *const archives[] = {"graph.npz", "graphs.npz", "triples.npz", "events.npz"};
+    const char *path = o->input[0];
+    RtFolder f;
+    rt_folder_open(&f, path);
+    if (o->map) return read_tables(o, pool, &f, d, e);
+    if (rt_folder_has(&f, "metadata.yaml")) return rt_import_ondisk(NULL, &f, &o->how, d, e);
+    if (rt_folder_has(&f, "raw")) return rt_import_ogb(NULL, &f, &o->how, d, e);
+    if (rt_folder_has(&f, "train.txt")) return rt_import_triples(NULL, &f, &o->how, d, e);
+    for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
+        if (!rt_folder_has(&f, archives[i])) continue;
+        char *file = rt_pool_printf(pool, "%s/%s", path, archives[i]);
+        return file ? rt_import_npz(NULL, file, &o->how, d, e) : rt_fail_nomem(e, path);
+    }
+    return read_tables(o, pool, &f, d, e);
+}
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
 static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
     const char *first = o->input[0], *dir, *name;
     if (o->n_input == 2) return rt_import_csv(NULL, first, o->input[1], &o->how, d, e);
+    if (is_folder(first)) return read_folder(o, pool, d, e);
     if (ends_with(first, ".npz")) return rt_import_npz(NULL, first, &o->how, d, e);
     if (ends_with(first, ".csv")) return rt_import_csv(NULL, NULL, first, &o->how, d, e);
     if (is_planetoid(first, pool, &dir, &name))
@@ -160,6 +221,11 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
         fprintf(out, "  node %s: %lld\n", d->nodes[i].name, (long long)d->nodes[i].count);
         for (int j = 0; j < d->nodes[i].n_columns; j++) print_column(out, &d->nodes[i].columns[j]);
     }
+    for (int i = 0; i < d->n_graphs; i++) {
+        fprintf(out, "  graph: %lld\n", (long long)d->graphs[i].count);
+        for (int j = 0; j < d->graphs[i].n_columns; j++)
+            print_column(out, &d->graphs[i].columns[j]);
+    }
     for (int i = 0; i < d->n_edges; i++) {
         const RtTable *t = &d->edges[i];
         fprintf(out, "  edge %s: %s -> %s: %lld\n", t->name, d->nodes[t->src_type].name,
@@ -187,6 +253,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     rt_pool_init(&pool, NULL);
     gnnc_status st = read_input(&o, &pool, &d, &e);
     if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
+    if (st == GNNC_OK && o.scaffold) st = gnnc_import_scaffold(d, o.dir, o.scaffold, o.force, &e);
     if (st == GNNC_OK)
         print_counts(out, &o, d);
     else

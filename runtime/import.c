@@ -24,7 +24,7 @@ gnnc_status rt_import_begin(const RtAlloc *from, const RtImport *how, int64_t n_
     d->licence = copy(&d->pool, how->licence, "");
     d->nodes = RT_NEW(&d->pool, RtTable);
     RtColumn *columns = RT_NEWN(&d->pool, RtColumn, n_columns);
-    char *node = copy(&d->pool, how->node, "node");
+    char *node = copy(&d->pool, how->node, "vertex");
     if (!d->name || !d->source || !d->licence || !d->nodes || !columns || !node) {
         rt_dataset_close(d);
         return rt_fail_nomem(err, "import");
@@ -48,10 +48,9 @@ RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name) {
     return c;
 }
 
-/* Both directions of every edge, each once; columns follow their edge. */
-static gnnc_status make_undirected(RtDataset *d, RtTable *t, RtError *err) {
+gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err) {
     RtRelation base, both;
-    int64_t n = d->nodes->count;
+    int64_t n = d->nodes[t->src_type].count;
     gnnc_status st;
     TRY(st, rt_dataset_check(d, err)); /* ends in range */
     TRY(st, rt_relation_base(&d->pool, n, n, t->count, t->src, t->dst, &base, err));
@@ -75,7 +74,7 @@ gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const 
     if (n > INT32_MAX)
         return rt_fail(err, GNNC_E_RANGE, "%lld edges: at most 2^31 - 1 are possible",
                        (long long)n);
-    char *name = copy(&d->pool, how->edge, "edge");
+    char *name = copy(&d->pool, how->edge, "link");
     d->edges = RT_NEW(&d->pool, RtTable);
     if (!name || !d->edges) return rt_fail_nomem(err, "import");
     *d->edges = (RtTable){.name = name,
@@ -86,7 +85,7 @@ gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const 
                           .src = src,
                           .dst = dst};
     d->n_edges = 1;
-    return how->undirected ? make_undirected(d, d->edges, err) : GNNC_OK;
+    return how->undirected ? rt_import_undirected(d, d->edges, err) : GNNC_OK;
 }
 
 /* Sums in double: the order of a long row's terms must not matter. */
@@ -113,7 +112,24 @@ static gnnc_status normalize_column(RtPool *pool, RtColumn *c, const char *table
     return rt_column_check(c, table, err); /* a sum near 0 makes quotients infinite */
 }
 
+bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind) {
+    size_t n = strlen(table);
+    for (int i = 0; i < how->n_kinds; i++) {
+        const char *c = how->kinds[i].column;
+        bool ours = strncmp(c, table, n) == 0 && c[n] == '.' && strcmp(c + n + 1, column) == 0;
+        if (!ours && strcmp(c, column) != 0) continue;
+        how->kinds[i].used = true;
+        *kind = how->kinds[i].kind;
+        return true;
+    }
+    return false;
+}
+
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
+    for (int i = 0; i < how->n_kinds; i++)
+        if (!how->kinds[i].used)
+            return rt_fail(err, GNNC_E_MISSING, "--kind: there is no column '%s'",
+                           how->kinds[i].column);
     if (how->n_bad && !how->skip_bad)
         return rt_fail(err, GNNC_E_FORMAT, "%s (%lld bad row%s in all)", how->first_bad,
                        (long long)how->n_bad, how->n_bad == 1 ? "" : "s");

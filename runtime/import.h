@@ -5,12 +5,22 @@
 
 #include "dataset.h"
 
-enum { RT_BAD_ROWS_TOLD = 100 };
+enum { RT_BAD_ROWS_TOLD = 100, RT_IMPORT_KINDS = 64 };
+/* "paper.year=cat" or "year=cat": the kind of a column, against the guess. */
+typedef struct RtKindOf {
+    char column[160];
+    rt_col_kind kind;
+    bool used; /* out: there was such a column */
+} RtKindOf;
+
 typedef struct RtImport {
-    const char *node, *edge;             /* names of the types; NULL = "node", "edge" */
+    const char *node, *edge;             /* names of the types; NULL = what the form suggests */
     const char *name, *source, *licence; /* for the schema; NULL = silent */
     bool normalize_rows;                 /* rows of a node's x sum to 1; rows of zeros stay */
     bool undirected;                     /* add the reverse of every edge, drop duplicates */
+    bool relation_types; /* knowledge graphs: an edge type per relation, not a column `rel` */
+    int n_kinds;
+    RtKindOf kinds[RT_IMPORT_KINDS];
     int64_t n_nodes; /* edge lists: at least so many nodes; 0 = as many as are named */
     /* Text forms: every row that cannot be read is told to on_bad ("edges.csv: row
      * 7: .."; at most RT_BAD_ROWS_TOLD of them). With skip_bad they are left out,
@@ -22,7 +32,8 @@ typedef struct RtImport {
     char first_bad[256];
 } RtImport;
 
-/* The one-graph .npz forms of docs/data.md. */
+/* The .npz forms of docs/data.md: one graph, many graphs, several types, triples,
+ * links, events.  Names of entities and relations are read from files beside it. */
 gnnc_status rt_import_npz(const RtAlloc *from, const char *path, RtImport *how, RtDataset **out,
                           RtError *err);
 gnnc_status rt_import_npz_bytes(const RtAlloc *from, RtBytes file, const char *name, RtImport *how,
@@ -51,6 +62,20 @@ extern const char *const rt_planetoid_parts[RT_PLANETOID_FILES]; /* "x", "tx", .
 gnnc_status rt_import_planetoid_bytes(const RtAlloc *from, const RtBytes file[RT_PLANETOID_FILES],
                                       RtImport *how, RtDataset **out, RtError *err);
 
+/* A folder as DGL's GraphBolt (metadata.yaml), the Open Graph Benchmark (raw/, split/)
+ * or a knowledge graph's publisher (train.txt, ..) leaves it; see docs/data.md. */
+struct RtFolder;
+gnnc_status rt_import_ondisk(const RtAlloc *from, const struct RtFolder *f, RtImport *how,
+                             RtDataset **out, RtError *err);
+gnnc_status rt_import_ogb(const RtAlloc *from, const struct RtFolder *f, RtImport *how,
+                          RtDataset **out, RtError *err);
+gnnc_status rt_import_triples(const RtAlloc *from, const struct RtFolder *f, RtImport *how,
+                              RtDataset **out, RtError *err);
+/* Several CSV tables that refer to each other; `mapping` names the keys. */
+gnnc_status rt_import_tables(const RtAlloc *from, const struct RtFolder *f,
+                             const RtNamedBytes *mapping, RtImport *how, RtDataset **out,
+                             RtError *err);
+
 /* ---- shared by the readers (import.c) ---------------------------------------- */
 /* A data set of one node type with n rows and room for n_columns. */
 gnnc_status rt_import_begin(const RtAlloc *from, const RtImport *how, int64_t n_nodes,
@@ -59,8 +84,13 @@ gnnc_status rt_import_begin(const RtAlloc *from, const RtImport *how, int64_t n_
  * with `undirected`. */
 gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const int32_t *src,
                             const int32_t *dst, int n_columns, RtColumn *columns, RtError *err);
+/* Both directions of every edge, each once; columns follow their edge. The ends
+ * are of one type. */
+gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err);
 /* The next free column of the node type: name, rows and rank 1 are set. */
 RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
+/* What --kind says of a column; false: nothing. */
+bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind);
 /* Normalises rows if asked for, checks everything. */
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err);
 /* Notes a row that cannot be read. */

@@ -29,6 +29,14 @@ static int find_column(const RtCsv *t, const char *const *names, int otherwise) 
     return otherwise;
 }
 
+/* Kinds of a table whose columns a and b (-1 = none) are keys; NULL: no memory. */
+static int *guess_but(Csv *c, const RtCsv *t, int a, int b) {
+    int *kind = RT_NEWN(&c->scratch, int, t->n_columns);
+    for (int i = 0; kind && i < t->n_columns; i++)
+        kind[i] = i == a || i == b ? RT_KIND_SKIP : RT_KIND_GUESS;
+    return kind;
+}
+
 /* ---- nodes ---------------------------------------------------------------------- */
 /* The ids as a column where all are whole numbers: lets results be joined back. */
 static gnnc_status add_id_column(Csv *c, const RtNames *ids) {
@@ -42,15 +50,18 @@ static gnnc_status add_id_column(Csv *c, const RtNames *ids) {
     return GNNC_OK;
 }
 
-static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *ids) {
+/* An id counts as taken even where its own row is bad: the second row that bears it is
+ * wrong whatever becomes of the first. */
+static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *seen, RtNames *ids) {
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *id = t->cell[r * t->n_columns + key], *what;
         if (!*id)
             what = "no id";
-        else if (rt_names_find(ids, id) >= 0)
+        else if (rt_names_find(seen, id) >= 0)
             what = "its id is repeated";
         else
             what = rt_fields_store(f, t, r, ids->n);
+        if (*id) rt_names_add(seen, id);
         if (what)
             on_bad_row(c, t->name, t->line[r], what);
         else
@@ -61,17 +72,20 @@ static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *i
 static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
     RtCsv t;
     RtFields f;
+    RtNames seen;
     gnnc_status st;
     TRY(st, rt_import_begin(from, c->how, 0, 0, &c->d, c->err));
     TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
     int key = find_column(&t, (const char *const[]){"id", "node", NULL}, 0);
-    if (!rt_names_new(&c->scratch, ids, t.n_rows)) return no_memory(c);
-    TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, key, -1, &f, c->err));
-    store_nodes(c, &t, key, &f, ids);
+    if (!rt_names_new(&c->scratch, ids, t.n_rows) || !rt_names_new(&c->scratch, &seen, t.n_rows))
+        return no_memory(c);
+    RtFieldsWanted wanted = {c->d->nodes->name, c->how, guess_but(c, &t, key, -1), false};
+    if (!wanted.kind) return no_memory(c);
+    TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, &wanted, &f, c->err));
+    store_nodes(c, &t, key, &f, &seen, ids);
     RtTable *nodes = c->d->nodes;
     nodes->count = ids->n;
-    nodes->columns = rt_fields_columns(&c->d->pool, &f, ids->n);
-    nodes->n_columns = f.n;
+    nodes->columns = rt_fields_columns(&c->d->pool, &f, ids->n, &nodes->n_columns);
     st = nodes->columns ? add_id_column(c, ids) : no_memory(c);
 out:
     return st;
@@ -139,14 +153,18 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
         find_column(&t, (const char *const[]){"dst", "target", "to", NULL}, key[0] == 1 ? 0 : 1);
     if (key[0] == key[1]) key[0] = 1; /* only "dst" has its name, and stands first */
     if (!c->d) TRY(st, collect_nodes(c, &t, key, from, ids));
-    TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, key[0], key[1], &f, c->err));
+    const char *name = c->how->edge ? c->how->edge : "link";
+    RtFieldsWanted wanted = {name, c->how, guess_but(c, &t, key[0], key[1]), false};
+    if (!wanted.kind) return no_memory(c);
+    TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, &wanted, &f, c->err));
     int32_t *src = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
     int32_t *dst = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
     if (!src || !dst) return no_memory(c);
     int64_t n = store_edges(c, &t, key, ids, &f, src, dst);
-    RtColumn *columns = rt_fields_columns(&c->d->pool, &f, n);
+    int n_columns;
+    RtColumn *columns = rt_fields_columns(&c->d->pool, &f, n, &n_columns);
     if (!columns) return no_memory(c);
-    st = rt_import_edges(c->d, c->how, n, src, dst, f.n, columns, c->err);
+    st = rt_import_edges(c->d, c->how, n, src, dst, n_columns, columns, c->err);
 out:
     return st;
 }

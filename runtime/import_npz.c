@@ -1,277 +1,372 @@
-/* One graph in an .npz archive:
- *     edge_index [2, E], or indptr [N+1] with indices [E]
- *     num_nodes []                              (else from x or y)
- *     x [N, F], or x_indptr, x_indices, x_data, x_shape
- *     y [N]: classes, -1 = none; or real numbers [N] or [N, T]
- *     train_idx, val_idx, test_idx              one split
- *     train_masks, val_masks, test_masks [K, N] K splits */
-#include "import.h"
+/* .npz archives: which form, its entries, and the columns that all forms may have.
+ *     indptr, indices           edges by row              (import_npz_graphs.c)
+ *     num_<type>, a__b          several types             (import_npz_typed.c)
+ *     triples; train, valid     knowledge graphs          (import_npz_links.c)
+ *     train_edges; num_users    link prediction, recommendation
+ *     src, dst, t               events
+ * docs/data.md lists them in full. */
+#include "import_npz.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "zip.h"
+#include "import_folder.h"
 
-typedef struct {
-    RtPool pool; /* for what the data set does not keep */
-    RtZip zip;
-    RtImport *how;
-    RtDataset *d;
-    RtError *err;
-} Npz;
-
-/* *found = false when there is no such entry. Row-major. */
-static gnnc_status get(Npz *z, RtPool *pool, const char *key, RtArray *a, bool *found) {
-    char entry[64], where[300];
+/* ---- entries ------------------------------------------------------------------ */
+gnnc_status npz_find(Npz *z, RtPool *pool, const char *key, RtArray *a, bool *found) {
+    char entry[160], where[300];
     RtBytes bytes;
     gnnc_status st;
     snprintf(entry, sizeof entry, "%s.npy", key);
-    snprintf(where, sizeof where, "%.200s: %s", z->zip.name, key);
+    snprintf(where, sizeof where, "%.150s: %.140s", z->zip.name, key);
     const RtZipEntry *e = rt_zip_find(&z->zip, entry);
     *found = e;
     if (!e) return GNNC_OK;
-    TRY(st, rt_zip_read(pool, &z->zip, e, &bytes, z->err));
-    TRY(st, rt_npy_parse(pool, bytes, where, a, z->err));
+    z->used[e - z->zip.entries] = true;
+    TRY(st, rt_zip_read(pool, &z->zip, e, &bytes, z->b.err));
+    TRY(st, rt_npy_parse(pool, bytes, where, a, z->b.err));
     *a = rt_array_row_major(pool, a);
-    if (!a->data) st = rt_fail_nomem(z->err, where);
+    if (!a->data) st = rt_fail_nomem(z->b.err, where);
 out:
     return st;
 }
 
-static gnnc_status bad(Npz *z, gnnc_status st, const char *key, const char *what) {
-    return rt_fail(z->err, st, "%s: %s: %s", z->zip.name, key, what);
+void npz_not_used(Npz *z, const char *key) {
+    char entry[160];
+    snprintf(entry, sizeof entry, "%s.npy", key);
+    const RtZipEntry *e = rt_zip_find(&z->zip, entry);
+    if (e) z->used[e - z->zip.entries] = false;
 }
 
-/* An entry that must exist, of integers, with this rank. */
-static gnnc_status need(Npz *z, RtPool *pool, const char *key, int rank, RtArray *a) {
+gnnc_status npz_bad(Npz *z, gnnc_status st, const char *key, const char *what) {
+    return rt_fail(z->b.err, st, "%s: %s: %s", z->zip.name, key, what);
+}
+
+gnnc_status npz_need(Npz *z, RtPool *pool, const char *key, int rank, RtArray *a) {
     bool found;
-    gnnc_status st = get(z, pool, key, a, &found);
+    gnnc_status st = npz_find(z, pool, key, a, &found);
     if (st != GNNC_OK) return st;
-    if (!found) return bad(z, GNNC_E_MISSING, key, "no such entry");
-    if (a->rank != rank) return bad(z, GNNC_E_SHAPE, key, "unexpected number of dimensions");
+    if (!found) return npz_bad(z, GNNC_E_MISSING, key, "no such entry");
+    if (a->rank != rank) return npz_bad(z, GNNC_E_SHAPE, key, "unexpected number of dimensions");
     return GNNC_OK;
 }
 
-static gnnc_status need_i32(Npz *z, const char *key, int rank, RtArray *a, const int32_t **v) {
-    gnnc_status st = need(z, &z->d->pool, key, rank, a);
-    return st == GNNC_OK ? rt_array_as_i32(&z->d->pool, a, key, v, z->err) : st;
+gnnc_status npz_i32(Npz *z, const char *key, int rank, RtArray *a, const int32_t **v) {
+    RtPool *pool = &z->b.d->pool;
+    gnnc_status st = npz_need(z, pool, key, rank, a);
+    if (st == GNNC_OK && rt_dtype_kind(a->dt) == 'f')
+        return npz_bad(z, GNNC_E_DTYPE, key, "whole numbers are expected");
+    return st == GNNC_OK ? rt_array_as_i32(pool, a, key, v, z->b.err) : st;
 }
 
-static bool has(const Npz *z, const char *key) {
-    char entry[64];
+gnnc_status npz_count(Npz *z, const char *key, int64_t *n) {
+    RtArray a;
+    bool found;
+    gnnc_status st = npz_find(z, &z->pool, key, &a, &found);
+    if (st != GNNC_OK) return st;
+    if (!found) return npz_bad(z, GNNC_E_MISSING, key, "no such entry");
+    if (a.count != 1) return npz_bad(z, GNNC_E_SHAPE, key, "one number is expected");
+    *n = rt_array_i64(&a, 0);
+    if (*n < 0 || *n > INT32_MAX) return npz_bad(z, GNNC_E_RANGE, key, "out of range");
+    return GNNC_OK;
+}
+
+gnnc_status npz_pair(Npz *z, const char *key, int64_t *n, const int32_t **v) {
+    RtArray a;
+    gnnc_status st = npz_i32(z, key, 2, &a, v);
+    if (st != GNNC_OK) return st;
+    *n = a.shape[1];
+    return a.shape[0] == 2 ? GNNC_OK : npz_bad(z, GNNC_E_SHAPE, key, "not [2, edges]");
+}
+
+bool npz_has(const Npz *z, const char *key) {
+    char entry[160];
     snprintf(entry, sizeof entry, "%s.npy", key);
     return rt_zip_find(&z->zip, entry);
 }
 
-/* ---- sizes ------------------------------------------------------------------ */
-static gnnc_status count_nodes(Npz *z, int64_t *n) {
+const char *npz_key(Npz *z, int entry) {
+    const char *name = z->zip.entries[entry].name;
+    size_t n = strlen(name), tail = n > 4 && strcmp(name + n - 4, ".npy") == 0 ? 4 : 0;
+    char *key = rt_pool_strndup(&z->pool, name, n - tail);
+    if (!key) rt_fail_nomem(z->b.err, z->zip.name);
+    return key;
+}
+
+/* ---- splits -------------------------------------------------------------------- */
+static gnnc_status index_part(Npz *z, const char *key, RtColumn *c, int k, int part) {
     RtArray a;
-    gnnc_status st;
-    *n = 0;
-    if (has(z, "num_nodes")) {
-        TRY(st, need(z, &z->pool, "num_nodes", 0, &a));
-        *n = rt_array_i64(&a, 0);
-    } else if (has(z, "indptr") || has(z, "x_indptr")) {
-        TRY(st, need(z, &z->pool, has(z, "indptr") ? "indptr" : "x_indptr", 1, &a));
-        *n = a.count - 1;
-    } else {
-        bool found;
-        TRY(st, get(z, &z->pool, has(z, "x") ? "x" : "y", &a, &found));
-        if (!found || a.rank < 1) return bad(z, GNNC_E_MISSING, "num_nodes", "no such entry");
-        *n = a.shape[0];
-    }
-    if (*n < 0 || *n > INT32_MAX) st = bad(z, GNNC_E_RANGE, "num_nodes", "out of range");
-out:
-    return st;
-}
-
-/* ---- columns ---------------------------------------------------------------- */
-static gnnc_status read_csr(Npz *z) {
-    RtArray ptr, col, val, shape;
-    RtPool *pool = &z->d->pool;
-    gnnc_status st;
-    TRY(st, need(z, pool, "x_indptr", 1, &ptr));
-    RtColumn *c = rt_import_column(z->d, RT_COL_CSR, "x");
-    TRY(st, need_i32(z, "x_indices", 1, &col, &c->csr.col));
-    TRY(st, need(z, pool, "x_data", 1, &val));
-    TRY(st, need(z, pool, "x_shape", 1, &shape));
-    if (shape.count != 2 || rt_array_i64(&shape, 0) != c->n_rows || ptr.count != c->n_rows + 1)
-        return bad(z, GNNC_E_SHAPE, "x_shape", "does not fit the number of nodes");
-    if (col.count != val.count) return bad(z, GNNC_E_SHAPE, "x_data", "not as long as x_indices");
-    c->rank = 2;
-    c->shape[1] = rt_array_i64(&shape, 1);
-    c->csr.n_rows = c->n_rows;
-    c->csr.n_cols = c->shape[1];
-    c->csr.nnz = col.count;
-    c->csr.ptr = rt_array_as_i64(pool, &ptr);
-    c->csr.val = rt_array_as_f32(pool, &val);
-    if (!c->csr.ptr || !c->csr.val) st = rt_fail_nomem(z->err, "x");
-out:
-    return st;
-}
-
-static gnnc_status read_dense(Npz *z, const char *key) {
-    RtArray a;
-    bool found;
-    gnnc_status st;
-    TRY(st, get(z, &z->d->pool, key, &a, &found));
-    if (a.rank < 1 || a.rank > 2 || a.shape[0] != z->d->nodes->count)
-        return bad(z, GNNC_E_SHAPE, key, "does not have one row per node");
-    RtColumn *c = rt_import_column(z->d, RT_COL_FLOAT, key);
-    c->rank = a.rank;
-    memcpy(c->shape, a.shape, sizeof c->shape);
-    c->f32 = rt_array_as_f32(&z->d->pool, &a);
-    if (!c->f32) st = rt_fail_nomem(z->err, key);
-out:
-    return st;
-}
-
-static gnnc_status read_labels(Npz *z) {
-    RtArray a;
-    gnnc_status st;
-    const int32_t *y;
-    bool found;
-    TRY(st, get(z, &z->pool, "y", &a, &found));
-    if (!found) return GNNC_OK;
-    if (rt_dtype_kind(a.dt) == 'f') return read_dense(z, "y");
-    TRY(st, need_i32(z, "y", 1, &a, &y));
-    if (a.count != z->d->nodes->count)
-        return bad(z, GNNC_E_SHAPE, "y", "does not have one row per node");
-    RtColumn *c = rt_import_column(z->d, RT_COL_CLASS, "y");
-    c->i32 = y;
-    for (int64_t i = 0; i < a.count; i++)
-        if (y[i] >= c->n_categories) c->n_categories = (int64_t)y[i] + 1;
-out:
-    return st;
-}
-
-static gnnc_status set_part(Npz *z, const char *key, int8_t *to, int64_t row, int part) {
-    if (row < 0 || row >= z->d->nodes->count)
-        return rt_fail(z->err, GNNC_E_RANGE, "%s: %s: there is no node %lld", z->zip.name, key,
-                       (long long)row);
-    if (to[row])
-        return rt_fail(z->err, GNNC_E_RANGE, "%s: %s: node %lld is in two parts of the split",
-                       z->zip.name, key, (long long)row);
-    to[row] = (int8_t)part;
-    return GNNC_OK;
-}
-
-static gnnc_status read_index_part(Npz *z, const char *key, int part, int8_t *to) {
-    RtArray a;
-    gnnc_status st = need(z, &z->pool, key, 1, &a);
+    gnnc_status st = npz_need(z, &z->pool, key, 1, &a);
+    const char *where = rt_pool_printf(&z->pool, "%s: %s", z->zip.name, key);
+    if (st == GNNC_OK && !where) return rt_fail_nomem(z->b.err, key);
     for (int64_t i = 0; st == GNNC_OK && i < a.count; i++)
-        st = set_part(z, key, to, rt_array_i64(&a, i), part);
+        st = rt_build_part(&z->b, c, k, where, rt_array_i64(&a, i), part);
     return st;
 }
 
-static gnnc_status read_mask_part(Npz *z, const char *key, int part, RtColumn *c) {
-    RtArray a;
-    gnnc_status st = need(z, &z->pool, key, 2, &a);
-    if (st != GNNC_OK) return st;
-    if (a.shape[1] != c->n_rows || a.shape[0] < 1 || a.shape[0] > 10000 ||
-        (c->n_splits && a.shape[0] != c->n_splits))
-        return bad(z, GNNC_E_SHAPE, key, "not [splits, nodes]");
-    if (!c->splits) c->splits = RT_NEWN(&z->d->pool, int8_t, a.count);
-    if (!c->splits) return rt_fail_nomem(z->err, key);
-    c->n_splits = (int)a.shape[0];
-    int8_t *to = (int8_t *)(uintptr_t)c->splits;
-    for (int64_t i = 0; st == GNNC_OK && i < a.count; i++)
-        if (rt_array_i64(&a, i))
-            st = set_part(z, key, to + i / c->n_rows * c->n_rows, i % c->n_rows, part);
-    return st;
-}
-
-static gnnc_status read_split(Npz *z) {
-    static const char *const idx[] = {"train_idx", "val_idx", "test_idx"};
-    static const char *const masks[] = {"train_masks", "val_masks", "test_masks"};
+/* train<suffix>, val<suffix>, test<suffix>; only train must be there. */
+static gnnc_status index_split(Npz *z, const char *suffix, RtColumn *c, int k) {
+    static const char *const parts[] = {"train", "val", "valid", "test"};
+    static const int number[] = {1, 2, 2, 3};
     gnnc_status st = GNNC_OK;
-    bool by_mask = has(z, masks[0]);
-    if (!by_mask && !has(z, idx[0])) return GNNC_OK;
-    RtColumn *c = rt_import_column(z->d, RT_COL_SPLIT, "split");
-    if (!by_mask) {
-        int8_t *to = RT_NEWN(&z->d->pool, int8_t, c->n_rows);
-        if (!to) return rt_fail_nomem(z->err, "split");
-        c->n_splits = 1;
-        c->splits = to;
-        for (int p = 0; p < 3 && st == GNNC_OK; p++) st = read_index_part(z, idx[p], p + 1, to);
+    for (int i = 0; i < 4 && st == GNNC_OK; i++) {
+        char key[128];
+        snprintf(key, sizeof key, "%s%.100s", parts[i], suffix);
+        if (i == 0 || npz_has(z, key)) st = index_part(z, key, c, k, number[i]);
     }
-    for (int p = 0; by_mask && p < 3 && st == GNNC_OK; p++)
-        st = read_mask_part(z, masks[p], p + 1, c);
     return st;
 }
 
-/* ---- edges ------------------------------------------------------------------- */
-static gnnc_status read_edge_index(Npz *z) {
+static gnnc_status mask_part(Npz *z, const char *key, int part, RtColumn **c) {
     RtArray a;
-    const int32_t *ends;
-    gnnc_status st = need_i32(z, "edge_index", 2, &a, &ends);
+    gnnc_status st = npz_need(z, &z->pool, key, 2, &a);
     if (st != GNNC_OK) return st;
-    if (a.shape[0] != 2) return bad(z, GNNC_E_SHAPE, "edge_index", "not [2, edges]");
-    return rt_import_edges(z->d, z->how, a.shape[1], ends, ends + a.shape[1], 0, NULL, z->err);
-}
-
-static gnnc_status read_adjacency(Npz *z) {
-    RtArray ptr, idx;
-    const int32_t *dst;
-    gnnc_status st;
-    TRY(st, need(z, &z->pool, "indptr", 1, &ptr));
-    TRY(st, need_i32(z, "indices", 1, &idx, &dst));
-    if (ptr.count != z->d->nodes->count + 1 || rt_array_i64(&ptr, 0) != 0)
-        return bad(z, GNNC_E_SHAPE, "indptr", "does not fit the number of nodes");
-    int32_t *src = RT_NEWN(&z->d->pool, int32_t, idx.count);
-    if (!src) return rt_fail_nomem(z->err, "indices");
-    int64_t e = 0;
-    for (int64_t v = 0; v + 1 < ptr.count; v++) {
-        int64_t end = rt_array_i64(&ptr, v + 1);
-        if (end < e || end > idx.count) return bad(z, GNNC_E_FORMAT, "indptr", "must ascend");
-        while (e < end) src[e++] = (int32_t)v;
-    }
-    if (e != idx.count) return bad(z, GNNC_E_FORMAT, "indptr", "does not reach the last index");
-    st = rt_import_edges(z->d, z->how, e, src, dst, 0, NULL, z->err);
+    if (a.shape[1] != z->label->count || a.shape[0] < 1 || a.shape[0] > 10000 ||
+        (*c && a.shape[0] != (*c)->n_splits))
+        return npz_bad(z, GNNC_E_SHAPE, key, "not [splits, rows]");
+    if (!*c) TRY(st, rt_build_split(&z->b, z->label, (int)a.shape[0], c));
+    const char *where = rt_pool_printf(&z->pool, "%s: %s", z->zip.name, key);
+    if (!where) return rt_fail_nomem(z->b.err, key);
+    int64_t n = z->label->count;
+    for (int64_t i = 0; st == GNNC_OK && i < a.count; i++)
+        if (rt_array_i64(&a, i)) st = rt_build_part(&z->b, *c, (int)(i / n), where, i % n, part);
 out:
     return st;
 }
 
-static gnnc_status read_graph(Npz *z, const RtAlloc *from) {
-    int64_t n;
+static gnnc_status mask_splits(Npz *z) {
+    static const char *const keys[] = {"train_masks", "val_masks", "test_masks"};
+    RtColumn *c = NULL;
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < 3 && st == GNNC_OK; i++) st = mask_part(z, keys[i], i + 1, &c);
+    return st;
+}
+
+/* test_fold: split k tests fold k + 1 and trains on all others, fold 0 always. */
+static gnnc_status fold_splits(Npz *z) {
+    RtArray a;
+    RtColumn *c;
     gnnc_status st;
-    TRY(st, count_nodes(z, &n));
-    TRY(st, rt_import_begin(from, z->how, n, 3, &z->d, z->err));
-    if (has(z, "x_indptr"))
-        TRY(st, read_csr(z));
-    else if (has(z, "x"))
-        TRY(st, read_dense(z, "x"));
-    TRY(st, read_labels(z));
-    TRY(st, read_split(z));
-    TRY(st, has(z, "indptr") ? read_adjacency(z) : read_edge_index(z));
-    st = rt_import_finish(z->d, z->how, z->err);
+    int64_t n_folds = 0;
+    TRY(st, npz_need(z, &z->pool, "test_fold", 1, &a));
+    if (a.count != z->label->count)
+        return npz_bad(z, GNNC_E_SHAPE, "test_fold", "does not have one number per row");
+    for (int64_t i = 0; i < a.count; i++) {
+        int64_t f = rt_array_i64(&a, i);
+        if (f < 0 || f > 1000) return npz_bad(z, GNNC_E_RANGE, "test_fold", "folds are 0 to 1000");
+        if (f > n_folds) n_folds = f;
+    }
+    if (n_folds == 0) return npz_bad(z, GNNC_E_VALUE, "test_fold", "no row is in a fold");
+    TRY(st, rt_build_split(&z->b, z->label, (int)n_folds, &c));
+    int8_t *to = (int8_t *)(uintptr_t)c->splits;
+    for (int64_t k = 0; k < n_folds; k++)
+        for (int64_t i = 0; i < a.count; i++)
+            to[k * a.count + i] = rt_array_i64(&a, i) == k + 1 ? 3 : 1;
+out:
+    return st;
+}
+
+/* train_20, train_40, ..: one split each, in the order of their numbers. */
+static gnnc_status numbered_splits(Npz *z) {
+    int number[64], n = 0;
+    RtColumn *c;
+    for (int i = 0; i < z->zip.n; i++) {
+        int v, end = 0;
+        bool is = sscanf(z->zip.entries[i].name, "train_%6d.npy%n", &v, &end) == 1;
+        if (!is || !end || z->zip.entries[i].name[end] || v < 0 || n == 64) continue;
+        int at = n++;
+        for (; at > 0 && number[at - 1] > v; at--) number[at] = number[at - 1];
+        number[at] = v;
+    }
+    if (!n) return GNNC_OK;
+    gnnc_status st = rt_build_split(&z->b, z->label, n, &c);
+    for (int k = 0; k < n && st == GNNC_OK; k++) {
+        char suffix[16];
+        snprintf(suffix, sizeof suffix, "_%d", number[k]);
+        st = index_split(z, suffix, c, k);
+    }
+    return st;
+}
+
+static gnnc_status read_splits(Npz *z) {
+    RtColumn *c;
+    gnnc_status st;
+    if (!z->label) return GNNC_OK;
+    if (npz_has(z, "train_masks")) return mask_splits(z);
+    if (npz_has(z, "test_fold")) return fold_splits(z);
+    if (!npz_has(z, "train_idx")) return numbered_splits(z);
+    TRY(st, rt_build_split(&z->b, z->label, 1, &c));
+    st = index_split(z, "_idx", c, 0);
+out:
+    return st;
+}
+
+/* ---- columns -------------------------------------------------------------------- */
+/* <stem>_indptr, _indices, _data, _shape as column `name` of t. */
+static gnnc_status read_csr(Npz *z, RtTable *t, const char *stem, const char *name) {
+    static const char *const parts[] = {"indptr", "indices", "data", "shape"};
+    RtArray a[4];
+    const int32_t *col;
+    RtPool *pool = &z->b.d->pool;
+    char key[4][128];
+    gnnc_status st;
+    for (int i = 0; i < 4; i++) {
+        snprintf(key[i], sizeof key[i], "%.100s_%s", stem, parts[i]);
+        if (i != 1) TRY(st, npz_need(z, pool, key[i], 1, &a[i]));
+    }
+    TRY(st, npz_i32(z, key[1], 1, &a[1], &col));
+    if (a[3].count != 2 || rt_array_i64(&a[3], 0) != t->count || a[0].count != t->count + 1)
+        return npz_bad(z, GNNC_E_SHAPE, key[3], "does not fit the number of rows");
+    if (a[1].count != a[2].count)
+        return npz_bad(z, GNNC_E_SHAPE, key[2], "not as long as the indices");
+    RtColumn *c = rt_build_column(&z->b, t, RT_COL_CSR, name);
+    if (!c) return GNNC_E_FORMAT;
+    c->rank = 2;
+    c->shape[1] = rt_array_i64(&a[3], 1);
+    c->csr = (RtCsr){.n_rows = t->count, .n_cols = c->shape[1], .nnz = a[1].count, .col = col};
+    c->csr.ptr = rt_array_as_i64(pool, &a[0]);
+    c->csr.val = rt_array_as_f32(pool, &a[2]);
+    if (!c->csr.ptr || !c->csr.val) st = rt_fail_nomem(z->b.err, stem);
+    if (c->shape[1] < 0) st = npz_bad(z, GNNC_E_SHAPE, key[3], "is negative");
+out:
+    return st;
+}
+
+/* The table that begins a key, the longest name winning: "paper_x" -> paper, "x". */
+static RtTable *table_of(Npz *z, const char *key, const char **column) {
+    RtDataset *d = z->b.d;
+    RtTable *all[] = {d->nodes, d->edges, d->graphs}, *best = NULL;
+    static const char *const words[] = {"node", "edge", "graph"};
+    int n[] = {d->n_nodes, d->n_edges, d->n_graphs};
+    size_t length = 0;
+    for (int s = 0; s < 3; s++)
+        for (int i = -1; i < n[s]; i++) {
+            if (i < 0 && n[s] != 1) continue; /* the section's word, where it has one table */
+            const char *name = i < 0 ? words[s] : all[s][i].name;
+            size_t k = strlen(name);
+            if (strncmp(key, name, k) != 0 || key[k] != '_' || k <= length) continue;
+            best = &all[s][i < 0 ? 0 : i];
+            length = k;
+            *column = key + k + 1;
+        }
+    return best;
+}
+
+/* Neither "attr" nor "x" gains by telling how its numbers are stored. */
+static char *column_name(RtPool *pool, const char *column) {
+    size_t n = strlen(column);
+    if (n > 4 && strcmp(column + n - 4, "_int") == 0) n -= 4;
+    return rt_pool_strndup(pool, column, n);
+}
+
+static gnnc_status read_rest(Npz *z, const char *key) {
+    RtArray a;
+    bool found;
+    const char *column = key;
+    size_t n = strlen(key);
+    bool csr = n > 7 && strcmp(key + n - 7, "_indptr") == 0;
+    char *stem = rt_pool_strndup(&z->pool, key, csr ? n - 7 : n);
+    if (!stem) return rt_fail_nomem(z->b.err, key);
+    column = stem;
+    RtTable *t = table_of(z, stem, &column);
+    if (!t) t = strcmp(key, "y") == 0 ? z->label : z->home;
+    char *name = column_name(&z->pool, column);
+    if (!name) return rt_fail_nomem(z->b.err, key);
+    if (!t) return npz_bad(z, GNNC_E_FORMAT, key, "no table is called like the entry's beginning");
+    if (csr) return read_csr(z, t, stem, name);
+    gnnc_status st = npz_find(z, &z->b.d->pool, key, &a, &found);
+    if (st == GNNC_OK && !found) return npz_bad(z, GNNC_E_FORMAT, key, "not an .npy entry");
+    const char *where = rt_pool_printf(&z->pool, "%s: %s", z->zip.name, key);
+    if (!where) return rt_fail_nomem(z->b.err, key);
+    return st == GNNC_OK ? rt_build_array(&z->b, t, name, where, &a) : st;
+}
+
+gnnc_status npz_columns(Npz *z) {
+    gnnc_status st = GNNC_OK;
+    for (int csr = 1; csr >= 0; csr--) /* first those of several entries */
+        for (int i = 0; i < z->zip.n && st == GNNC_OK; i++) {
+            const char *key = npz_key(z, i);
+            if (!key) return GNNC_E_NOMEM;
+            size_t n = strlen(key);
+            bool is_csr = n > 7 && strcmp(key + n - 7, "_indptr") == 0;
+            bool split = strncmp(key, "train_", 6) == 0 || strcmp(key, "test_fold") == 0 ||
+                         strncmp(key, "val_", 4) == 0 || strncmp(key, "valid_", 6) == 0 ||
+                         strncmp(key, "test_", 5) == 0;
+            if (!z->used[i] && !(split && z->label) && is_csr == (csr == 1)) st = read_rest(z, key);
+        }
+    return st == GNNC_OK ? read_splits(z) : st;
+}
+
+/* ---- which form ------------------------------------------------------------------ */
+static bool has_joined_name(const Npz *z) {
+    for (int i = 0; i < z->zip.n; i++)
+        if (strstr(z->zip.entries[i].name, "__")) return true;
+    return false;
+}
+
+static gnnc_status read_form(Npz *z, const RtAlloc *from) {
+    if (npz_has(z, "triples")) return npz_read_triples(z, from);
+    if (npz_has(z, "train_edges") || (npz_has(z, "num_users") && npz_has(z, "train")))
+        return npz_read_links(z, from);
+    if (npz_has(z, "train") && npz_has(z, "test")) return npz_read_triples(z, from);
+    if (npz_has(z, "src") && npz_has(z, "dst")) return npz_read_events(z, from);
+    bool one = npz_has(z, "edge_index") || npz_has(z, "indptr");
+    return !one && has_joined_name(z) ? npz_read_typed(z, from) : npz_read_graphs(z, from);
+}
+
+static gnnc_status read_archive(Npz *z, const RtAlloc *from, RtBytes file, const char *name) {
+    gnnc_status st;
+    TRY(st, rt_zip_open(&z->pool, file, name, &z->zip, z->b.err));
+    z->used = RT_NEWN(&z->pool, bool, z->zip.n);
+    if (!z->used) return rt_fail_nomem(z->b.err, name);
+    TRY(st, read_form(z, from));
+    st = rt_build_finish(&z->b);
 out:
     return st;
 }
 
 gnnc_status rt_import_npz_bytes(const RtAlloc *from, RtBytes file, const char *name, RtImport *how,
                                 RtDataset **out, RtError *err) {
-    Npz z = {.how = how, .err = err};
+    Npz z = {.b = {.how = how, .err = err, .name = name}};
     *out = NULL;
     rt_pool_init(&z.pool, from);
-    gnnc_status st = rt_zip_open(&z.pool, file, name, &z.zip, err);
-    if (st == GNNC_OK) st = read_graph(&z, from);
+    gnnc_status st = read_archive(&z, from, file, name);
     rt_pool_free(&z.pool);
     if (st == GNNC_OK)
-        *out = z.d;
+        *out = z.b.d;
     else
-        rt_dataset_close(z.d);
+        rt_dataset_close(z.b.d);
+    return st;
+}
+
+/* ---- with the names beside it -------------------------------------------------------- */
+static gnnc_status read_beside(Npz *z, const RtAlloc *from, const char *path) {
+    RtFolder folder;
+    RtVocabulary v = {0};
+    RtBytes file;
+    gnnc_status st;
+    const char *dir = rt_path_dir(&z->pool, path);
+    if (!dir) return rt_fail_nomem(z->b.err, path);
+    rt_folder_open(&folder, dir);
+    TRY(st, rt_file_map(&z->pool, path, &file, z->b.err));
+    TRY(st, rt_vocabulary_read(&z->pool, &folder, &v, z->b.err));
+    z->entities = v.entities, z->n_entities = v.n_entities;
+    z->relations = v.relations, z->n_relations = v.n_relations;
+    st = read_archive(z, from, file, path);
+out:
     return st;
 }
 
 gnnc_status rt_import_npz(const RtAlloc *from, const char *path, RtImport *how, RtDataset **out,
                           RtError *err) {
-    RtPool pool;
-    RtBytes file;
+    Npz z = {.b = {.how = how, .err = err, .name = path}};
     *out = NULL;
-    rt_pool_init(&pool, from);
-    gnnc_status st = rt_file_map(&pool, path, &file, err);
-    if (st == GNNC_OK) st = rt_import_npz_bytes(from, file, path, how, out, err);
-    rt_pool_free(&pool);
+    rt_pool_init(&z.pool, from);
+    gnnc_status st = read_beside(&z, from, path);
+    rt_pool_free(&z.pool);
+    if (st == GNNC_OK)
+        *out = z.b.d;
+    else
+        rt_dataset_close(z.b.d);
     return st;
 }

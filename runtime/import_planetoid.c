@@ -226,6 +226,7 @@ static gnnc_status add_edges(Planetoid *p) {
     TRY(st, rt_relation_base(pool, p->n, p->n, n, ends, ends + n, &all, p->err));
     TRY(st, rt_relation_no_loops(pool, &all, &base, p->err));
     TRY(st, rt_relation_undirected(pool, &base, &both, p->err));
+    TRY(st, rt_relation_group_src(pool, &both, p->err));
     int32_t *src = RT_NEWN(&p->d->pool, int32_t, both.n_edges);
     int32_t *dst = RT_NEWN(&p->d->pool, int32_t, both.n_edges);
     if (!src || !dst) return no_memory(p);

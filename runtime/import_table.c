@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import_build.h"
+
 static const char *cell_of(const RtCsv *t, int64_t row, int col) {
     return t->cell[row * t->n_columns + col];
 }
@@ -20,17 +22,6 @@ bool rt_column_mostly(const RtCsv *t, int col, bool whole) {
         good += *s && (whole ? rt_cell_integer(s, &i) : rt_cell_number(s, &v));
     }
     return 2 * good >= all;
-}
-
-/* Letters, digits and '_' only: it becomes a name of the language. */
-static char *identifier(RtPool *pool, const char *s, size_t n) {
-    bool digit = n > 0 && *s >= '0' && *s <= '9';
-    char *name = rt_pool_printf(pool, "%s%.*s", digit ? "_" : "", (int)(n < 60 ? n : 60), s);
-    for (char *p = name; p && *p; p++) {
-        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
-        if (!letter && (*p < '0' || *p > '9')) *p = '_';
-    }
-    return name;
 }
 
 /* The number k of "x.k" and the length of "x"; -1: no such form. */
@@ -57,17 +48,24 @@ static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name) {
     return rt_column_mostly(t, col, false) ? RT_COL_FLOAT : RT_COL_CAT;
 }
 
-static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, RtField *f, RtError *err) {
+static bool is_text_kind(rt_col_kind k) {
+    return k != RT_COL_CSR && k != RT_COL_MULTILABEL;
+}
+
+static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFieldsWanted *wanted,
+                             RtField *f, RtError *err) {
     const char *header = t->header[col], *colon = strchr(header, ':');
     size_t n = colon ? (size_t)(colon - header) : strlen(header);
     bool matrix = matrix_column(header, &n) == 0;
-    *f = (RtField){.first = col, .width = 1, .matrix = matrix, .name = identifier(keep, header, n)};
+    *f = (RtField){
+        .first = col, .width = 1, .matrix = matrix, .name = rt_identifier(keep, header, n)};
     if (!f->name) return rt_fail_nomem(err, t->name);
     if (!*f->name) return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: a column has no name", t->name);
     f->kind = matrix ? RT_COL_FLOAT : guess_kind(t, col, f->name);
-    if (!colon) return GNNC_OK;
-    bool known = rt_col_kind_find(colon + 1, &f->kind);
-    if (known && f->kind != RT_COL_CSR && f->kind != RT_COL_MULTILABEL) return GNNC_OK;
+    if (wanted->kind[col] >= 0) f->kind = (rt_col_kind)wanted->kind[col];
+    bool known = rt_import_kind(wanted->how, wanted->table, f->name, &f->kind) ||
+                 wanted->kind[col] >= 0 || !colon || rt_col_kind_find(colon + 1, &f->kind);
+    if (known && is_text_kind(f->kind)) return GNNC_OK;
     return rt_fail(err, GNNC_E_FORMAT,
                    "%s: row 1: '%s': the kind of a column is one of float, "
                    "cat, class, time, id, split",
@@ -104,7 +102,16 @@ static size_t element_bytes(rt_col_kind k) {
     return k == RT_COL_SPLIT ? 1 : 4;
 }
 
-static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
+static bool has_empty(const RtCsv *t, int col) {
+    for (int64_t r = 0; r < t->n_rows; r++)
+        if (!*cell_of(t, r, col)) return true;
+    return false;
+}
+
+static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, bool missing, RtField *f) {
+    if (missing && f->kind == RT_COL_FLOAT && !f->matrix && has_empty(t, f->first) &&
+        !(f->absent = RT_NEWN(keep, int32_t, t->n_rows)))
+        return false;
     f->whole = f->kind == RT_COL_CLASS && rt_column_mostly(t, f->first, true);
     bool texts = f->kind == RT_COL_CAT || (f->kind == RT_COL_CLASS && !f->whole);
     if (texts && !collect_categories(keep, scratch, t, f)) return false;
@@ -123,22 +130,23 @@ static gnnc_status check_repeated(RtPool *scratch, const RtCsv *t, const RtField
     return GNNC_OK;
 }
 
-gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t, int key0, int key1,
-                           RtFields *out, RtError *err) {
+gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
+                           const RtFieldsWanted *wanted, RtFields *out, RtError *err) {
     gnnc_status st;
     *out = (RtFields){.v = RT_NEWN(keep, RtField, t->n_columns)};
     if (!out->v) return rt_fail_nomem(err, t->name);
     for (int col = 0; col < t->n_columns; col++) {
         RtField *last = out->n ? &out->v[out->n - 1] : NULL;
-        if (col == key0 || col == key1) continue;
+        if (wanted->kind[col] == RT_KIND_SKIP) continue;
         if (last && continues(t, last, col))
             last->width++;
         else
-            TRY(st, new_field(keep, t, col, &out->v[out->n++], err));
+            TRY(st, new_field(keep, t, col, wanted, &out->v[out->n++], err));
     }
     TRY(st, check_repeated(scratch, t, out, err));
     for (int i = 0; i < out->n; i++)
-        if (!make_room(keep, scratch, t, &out->v[i])) return rt_fail_nomem(err, t->name);
+        if (!make_room(keep, scratch, t, wanted->missing, &out->v[i]))
+            return rt_fail_nomem(err, t->name);
 out:
     return st;
 }
@@ -146,6 +154,8 @@ out:
 /* ---- values ------------------------------------------------------------------- */
 static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, int64_t to) {
     double v;
+    if (f->absent) f->absent[to] = !*cell_of(t, from, f->first);
+    if (f->absent && f->absent[to]) return f->to.f32[to] = 0, NULL;
     for (int i = 0; i < f->width; i++) {
         const char *s = cell_of(t, from, f->first + i);
         if (!rt_cell_number(s, &v) || !isfinite((float)v)) return *s ? "not a number" : "is empty";
@@ -214,36 +224,51 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
     return NULL;
 }
 
-RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows) {
-    RtColumn *columns = RT_NEWN(keep, RtColumn, f->n + 1); /* + 1: an importer's own */
+static RtColumn field_column(const RtField *x, int64_t n_rows) {
+    RtColumn c = {.name = x->name,
+                  .kind = x->kind,
+                  .n_rows = n_rows,
+                  .rank = 1,
+                  .shape = {n_rows},
+                  .n_categories = x->n_categories,
+                  .names = x->categories};
+    if (x->matrix) c.rank = 2, c.shape[1] = x->width;
+    switch (x->kind) {
+    case RT_COL_FLOAT:
+        c.f32 = x->to.f32;
+        break;
+    case RT_COL_TIME:
+        c.f64 = x->to.f64;
+        break;
+    case RT_COL_ID:
+        c.i64 = x->to.i64;
+        break;
+    case RT_COL_SPLIT:
+        c.splits = x->to.i8, c.n_splits = 1;
+        break;
+    default:
+        c.i32 = x->to.i32;
+        break;
+    }
+    return c;
+}
+
+RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int *n) {
+    RtColumn *columns = RT_NEWN(keep, RtColumn, 2 * (size_t)f->n + 1);
+    *n = 0;
     for (int i = 0; columns && i < f->n; i++) {
         const RtField *x = &f->v[i];
-        RtColumn *c = &columns[i];
-        *c = (RtColumn){.name = x->name,
-                        .kind = x->kind,
-                        .n_rows = n_rows,
-                        .rank = 1,
-                        .shape = {n_rows},
-                        .n_categories = x->n_categories,
-                        .names = x->categories};
-        if (x->matrix) c->rank = 2, c->shape[1] = x->width;
-        switch (x->kind) {
-        case RT_COL_FLOAT:
-            c->f32 = x->to.f32;
-            break;
-        case RT_COL_TIME:
-            c->f64 = x->to.f64;
-            break;
-        case RT_COL_ID:
-            c->i64 = x->to.i64;
-            break;
-        case RT_COL_SPLIT:
-            c->splits = x->to.i8, c->n_splits = 1;
-            break;
-        default:
-            c->i32 = x->to.i32;
-            break;
-        }
+        columns[(*n)++] = field_column(x, n_rows);
+        if (!x->absent) continue;
+        char *name = rt_pool_printf(keep, "%.54s_missing", x->name);
+        if (!name) return NULL;
+        columns[(*n)++] = (RtColumn){.name = name,
+                                     .kind = RT_COL_CAT,
+                                     .n_rows = n_rows,
+                                     .rank = 1,
+                                     .shape = {n_rows},
+                                     .n_categories = 2,
+                                     .i32 = x->absent};
     }
     return columns;
 }

@@ -12,6 +12,7 @@ typedef struct RtField {
     int first, width; /* columns of the table: x.0, x.1, .. are one field */
     bool matrix;      /* FLOAT [rows, width], even of width 1 */
     bool whole;       /* CLASS: labels are whole numbers, else texts */
+    int32_t *absent;  /* FLOAT: 1 where the cell is empty; NULL: no cell may be */
     RtNames names;    /* CAT, CLASS of texts */
     int32_t *order;   /* names' number -> category: categories are sorted */
     int64_t n_categories;
@@ -31,17 +32,24 @@ typedef struct RtFields {
     char what[160]; /* rt_fields_store's answer */
 } RtFields;
 
-/* Kinds from headers ("age:float"), names ("y", "split") or values; columns key0
- * and key1 (-1 = none) are left out.  Results live in `keep`. */
-gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t, int key0, int key1,
-                           RtFields *out, RtError *err);
+enum { RT_KIND_GUESS = -1, RT_KIND_SKIP = -2 };
+typedef struct RtFieldsWanted {
+    const char *table; /* for --kind TABLE.COLUMN */
+    RtImport *how;
+    const int *kind; /* [columns] an rt_col_kind, RT_KIND_GUESS or RT_KIND_SKIP */
+    bool missing;    /* an empty cell of a FLOAT is 0, and 1 in a column <name>_missing */
+} RtFieldsWanted;
+/* Kinds from `wanted`, headers ("age:float"), names ("y", "split") or values.
+ * Results live in `keep`. */
+gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
+                           const RtFieldsWanted *wanted, RtFields *out, RtError *err);
 /* At least half of the cells that are not empty are (whole) numbers.  Half, because
  * one slip in a column of numbers is a bad row and not a column of texts. */
 bool rt_column_mostly(const RtCsv *t, int col, bool whole);
 /* Puts row `from` of the table into row `to`; NULL, or what is wrong with it,
  * valid until the next call. */
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to);
-/* Rows 0..n-1 as columns of a data set; NULL: no memory. */
-RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows);
+/* Rows 0..n-1 as columns of a data set, *n of them and room for one more; NULL: no memory. */
+RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int *n);
 
 #endif

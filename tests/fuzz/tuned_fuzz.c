@@ -20,7 +20,7 @@ static void make_dir(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     char path[100];
     gnnc_trainer *t;
-    RtChoice c = {1, 0}, kept = {3, 77};
+    RtChoice c = {1, 0, -1}, kept = {3, 77, 0};
     if (!dir[0]) make_dir();
     snprintf(path, sizeof path, "%s/tuned.json", dir);
     write_file(path, data, n);

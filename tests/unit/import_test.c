@@ -91,6 +91,15 @@ TEST(bad_rows_are_all_told_and_fail) {
                          "e.csv: row 4: its source is no node\n");
 }
 
+TEST(an_id_is_taken_even_where_its_row_is_bad) {
+    Told told = {.n = 0};
+    RtImport how = {.on_bad = tell, .user = &told};
+    RtError err;
+    CHECK(!csv("id,age\n1,x\n1,2\n2,3\n3,4\n", "src,dst\n2,3\n", &how, &err));
+    CHECK_STR(told.text, "n.csv: row 2: column 'age': not a number\n"
+                         "n.csv: row 3: its id is repeated\n");
+}
+
 TEST(bad_rows_can_be_left_out) {
     RtImport how = {.skip_bad = true};
     RtError err;
@@ -162,6 +171,8 @@ TEST(cells) {
     CHECK(rt_cell_time("2000-02-29 12:00", &v) && v == 951825600);
     CHECK(rt_cell_time("1969-12-31", &v) && v == -86400);
     CHECK(!rt_cell_time("2000-13-01", &v) && !rt_cell_time("2000-01-01 25:00", &v));
+    CHECK(!rt_cell_time("2001-02-31", &v) && !rt_cell_time("1900-02-29", &v));
+    CHECK(!rt_cell_time("2001-04-31", &v) && rt_cell_time("2001-12-31", &v));
     CHECK(!rt_cell_time("2000-01-01x", &v) && !rt_cell_time("2000", &(double){0}) == false);
 }
 

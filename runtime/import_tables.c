@@ -1,0 +1,325 @@
+/* Several CSV tables that refer to each other: every row is a node, every reference an edge
+ * from the row to the row it names.  A mapping says what a column is, a line each:
+ *     races.raceId     key                 other tables name rows by it
+ *     results.raceId   -> races            edge type results__raceId
+ *     results.date     time                or float, cat, class, id, split
+ *     races.url        drop
+ * Without it `id`, `<table>_id` and `<table>Id` are keys, and such a column of another
+ * table (also of the name without its plural s) refers to it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "import_build.h"
+#include "import_folder.h"
+#include "import_table.h"
+
+enum { MOST_TABLES = 256, REFERS = -3 };
+
+typedef struct {
+    const char *name; /* of the node type */
+    RtCsv csv;
+    int *kind;    /* [columns] RtFieldsWanted.kind, or REFERS */
+    int *target;  /* [columns] the table that a column REFERS to */
+    int key;      /* column, -1 = none */
+    RtNames keys; /* of the good rows, where there is a key */
+    int64_t *row; /* [good rows] of the csv */
+    int64_t n;    /* good rows */
+    RtTable *node;
+} Table;
+
+typedef struct {
+    RtBuild b;
+    RtPool pool;
+    RtImport *how;
+    RtError *err;
+    Table *table;
+    int n;
+} Tables;
+
+static void on_bad_row(void *user, const char *file, int64_t line, const char *what) {
+    rt_import_bad_row(((Tables *)user)->how, file, line, what);
+}
+
+static gnnc_status no_memory(Tables *x) {
+    return rt_fail_nomem(x->err, "import");
+}
+
+/* ---- reading -------------------------------------------------------------------- */
+static gnnc_status read_table(Tables *x, const RtFolder *f, const char *file, size_t n_stem) {
+    RtBytes text;
+    bool found;
+    Table *t = &x->table[x->n];
+    gnnc_status st;
+    if (x->n == MOST_TABLES) return rt_fail(x->err, GNNC_E_LIMIT, "%s: too many tables", f->name);
+    x->n++;
+    t->key = -1;
+    t->name = rt_identifier(&x->pool, file, n_stem);
+    if (!t->name) return no_memory(x);
+    char *plain = rt_pool_printf(&x->pool, "%.*s.csv", (int)n_stem, file);
+    if (!plain) return no_memory(x);
+    TRY(st, rt_folder_text(&x->pool, f, plain, &text, &found, x->err));
+    if (!found) return rt_fail(x->err, GNNC_E_MISSING, "%s: %s: no such file", f->name, plain);
+    TRY(st, rt_csv_parse(&x->pool, text, plain, on_bad_row, x, &t->csv, x->err));
+    t->kind = RT_NEWN(&x->pool, int, t->csv.n_columns);
+    t->target = RT_NEWN(&x->pool, int, t->csv.n_columns);
+    if (!t->kind || !t->target) return no_memory(x);
+    for (int i = 0; i < t->csv.n_columns; i++) t->kind[i] = RT_KIND_GUESS;
+out:
+    return st;
+}
+
+static gnnc_status read_folder(Tables *x, const RtFolder *f) {
+    const char **names;
+    int n;
+    gnnc_status st = rt_folder_list(&x->pool, f, "", &names, &n, x->err);
+    for (int i = 0; i < n && st == GNNC_OK; i++) {
+        const char *dot = strrchr(names[i], '.');
+        if (dot && strcmp(dot, ".gz") == 0 && dot - names[i] > 4) dot -= 4;
+        bool csv = dot && (strcmp(dot, ".csv") == 0 || strcmp(dot, ".csv.gz") == 0);
+        if (!csv || dot == names[i]) continue;
+        st = read_table(x, f, names[i], (size_t)(dot - names[i]));
+    }
+    if (st == GNNC_OK && x->n == 0)
+        return rt_fail(x->err, GNNC_E_MISSING,
+                       "%s: nothing in it is known: neither metadata.yaml, raw/, train.txt, *.npz "
+                       "nor *.csv",
+                       f->name);
+    return st;
+}
+
+/* ---- what columns are -------------------------------------------------------------- */
+static int find_table(const Tables *x, const char *name, size_t n) {
+    for (int i = 0; i < x->n; i++)
+        if (strlen(x->table[i].name) == n && memcmp(x->table[i].name, name, n) == 0) return i;
+    return -1;
+}
+
+/* "a column" of a header "a column:kind". */
+static int find_column(const Table *t, const char *name, size_t n) {
+    for (int i = 0; i < t->csv.n_columns; i++) {
+        const char *h = t->csv.header[i];
+        if (strcspn(h, ":") == n && memcmp(h, name, n) == 0) return i;
+    }
+    return -1;
+}
+
+/* The length of "race" in "race_id", "raceId"; 0: no such name. */
+static size_t id_stem(const char *column) {
+    size_t n = strcspn(column, ":");
+    if (n > 3 && memcmp(column + n - 3, "_id", 3) == 0) return n - 3;
+    return n > 2 && memcmp(column + n - 2, "Id", 2) == 0 ? n - 2 : 0;
+}
+
+static bool names_table(const char *stem, size_t n, const char *table) {
+    size_t k = strlen(table);
+    bool plural = k == n + 1 && table[n] == 's';
+    return n && (k == n || plural) && memcmp(stem, table, n) == 0;
+}
+
+static void guess_keys(Tables *x) {
+    for (int i = 0; i < x->n; i++) {
+        Table *t = &x->table[i];
+        t->key = find_column(t, "id", 2);
+        for (int c = 0; c < t->csv.n_columns && t->key < 0; c++)
+            if (names_table(t->csv.header[c], id_stem(t->csv.header[c]), t->name)) t->key = c;
+        if (t->key >= 0) t->kind[t->key] = RT_KIND_SKIP;
+    }
+    for (int i = 0; i < x->n; i++)
+        for (int c = 0; c < x->table[i].csv.n_columns; c++)
+            for (int j = 0; j < x->n; j++) {
+                Table *t = &x->table[i];
+                const char *h = t->csv.header[c];
+                if (c == t->key || x->table[j].key < 0 ||
+                    !names_table(h, id_stem(h), x->table[j].name))
+                    continue;
+                t->kind[c] = REFERS;
+                t->target[c] = j;
+            }
+}
+
+/* One line of the mapping; NULL or what is wrong with it. */
+static const char *read_rule(Tables *x, const char *s) {
+    size_t n_table = strcspn(s, ". \t"), n_column;
+    if (s[n_table] != '.') return "'table.column what' is expected";
+    int i = find_table(x, s, n_table);
+    if (i < 0) return "there is no such table";
+    Table *t = &x->table[i];
+    s += n_table + 1;
+    n_column = strcspn(s, " \t");
+    int c = find_column(t, s, n_column);
+    if (c < 0) return "the table has no such column";
+    s += n_column + strspn(s + n_column, " \t");
+    rt_col_kind kind;
+    if (strncmp(s, "->", 2) == 0) {
+        s += 2 + strspn(s + 2, " \t");
+        t->target[c] = find_table(x, s, strlen(s));
+        if (t->target[c] < 0) return "the table referred to does not exist";
+        t->kind[c] = REFERS;
+    } else if (strcmp(s, "key") == 0) {
+        if (t->key >= 0 && t->key != c) return "the table has a key already";
+        t->key = c;
+        t->kind[c] = RT_KIND_SKIP;
+    } else if (strcmp(s, "drop") == 0) {
+        t->kind[c] = RT_KIND_SKIP;
+    } else if (rt_col_kind_find(s, &kind) && kind != RT_COL_CSR && kind != RT_COL_MULTILABEL) {
+        t->kind[c] = (int)kind;
+    } else {
+        return "key, drop, -> table, float, cat, class, time, id or split is expected";
+    }
+    return NULL;
+}
+
+static gnnc_status read_mapping(Tables *x, const RtNamedBytes *map) {
+    const char **line;
+    int64_t n;
+    gnnc_status st = rt_lines(&x->pool, map->text, map->name, &line, &n, x->err);
+    for (int64_t i = 0; i < n && st == GNNC_OK; i++) {
+        char *s = (char *)(uintptr_t)line[i], *end = s + strcspn(s, "#");
+        while (end > s && (end[-1] == ' ' || end[-1] == '\t')) end--;
+        *end = 0;
+        s += strspn(s, " \t");
+        const char *what = *s ? read_rule(x, s) : NULL;
+        if (what)
+            return rt_fail(x->err, GNNC_E_FORMAT, "%s:%lld: %s", map->name, (long long)i + 1, what);
+    }
+    for (int i = 0; i < x->n && st == GNNC_OK; i++)
+        for (int c = 0; c < x->table[i].csv.n_columns; c++) {
+            const Table *t = &x->table[i];
+            if (t->kind[c] != REFERS || x->table[t->target[c]].key >= 0) continue;
+            return rt_fail(x->err, GNNC_E_MISSING, "%s: %s.%s refers to %s, which has no key",
+                           map->name, t->name, t->csv.header[c], x->table[t->target[c]].name);
+        }
+    return st;
+}
+
+/* ---- rows ----------------------------------------------------------------------------- */
+static gnnc_status store_rows(Tables *x, Table *t, RtFields *f) {
+    RtNames seen;
+    t->row = RT_NEWN(&x->pool, int64_t, t->csv.n_rows);
+    if (!t->row || !rt_names_new(&x->pool, &t->keys, t->csv.n_rows) ||
+        !rt_names_new(&x->pool, &seen, t->csv.n_rows))
+        return no_memory(x);
+    for (int64_t r = 0; r < t->csv.n_rows; r++) {
+        const char *key = t->key >= 0 ? t->csv.cell[r * t->csv.n_columns + t->key] : NULL, *what;
+        if (key && !*key)
+            what = "no key";
+        else if (key && rt_names_find(&seen, key) >= 0)
+            what = "its key is repeated";
+        else
+            what = rt_fields_store(f, &t->csv, r, t->n);
+        if (key && *key) rt_names_add(&seen, key);
+        if (what) {
+            on_bad_row(x, t->csv.name, t->csv.line[r], what);
+            continue;
+        }
+        if (key) rt_names_add(&t->keys, key);
+        t->row[t->n++] = r;
+    }
+    return GNNC_OK;
+}
+
+/* The keys as a column where all are whole numbers: lets results be joined back. */
+static gnnc_status add_key_column(Tables *x, Table *t) {
+    int64_t *v = RT_NEWN(&x->b.d->pool, int64_t, t->n);
+    if (!v) return no_memory(x);
+    for (int64_t i = 0; i < t->n; i++)
+        if (!rt_cell_integer(t->keys.keys[i], &v[i])) return GNNC_OK;
+    const char *h = t->csv.header[t->key];
+    char *name = rt_identifier(&x->pool, h, strcspn(h, ":"));
+    if (!name) return no_memory(x);
+    RtColumn *c = rt_build_column(&x->b, t->node, RT_COL_ID, name);
+    if (!c) return GNNC_E_FORMAT;
+    c->i64 = v;
+    return GNNC_OK;
+}
+
+static gnnc_status add_nodes(Tables *x, Table *t) {
+    RtPool *keep = &x->b.d->pool;
+    RtFields f;
+    int n;
+    gnnc_status st;
+    int *kind = RT_NEWN(&x->pool, int, t->csv.n_columns);
+    if (!kind) return no_memory(x);
+    for (int i = 0; i < t->csv.n_columns; i++)
+        kind[i] = t->kind[i] == REFERS ? RT_KIND_SKIP : t->kind[i];
+    RtFieldsWanted wanted = {t->name, x->how, kind, true};
+    TRY(st, rt_fields_make(keep, &x->pool, &t->csv, &wanted, &f, x->err));
+    TRY(st, store_rows(x, t, &f));
+    TRY(st, rt_build_nodes(&x->b, t->name, t->n, &t->node));
+    RtColumn *columns = rt_fields_columns(keep, &f, t->n, &n);
+    if (!columns) return no_memory(x);
+    for (int i = 0; i < n; i++) {
+        RtColumn *c = rt_build_column(&x->b, t->node, columns[i].kind, columns[i].name);
+        if (!c) return GNNC_E_FORMAT;
+        const char *name = c->name;
+        *c = columns[i];
+        c->name = name;
+    }
+    if (t->key >= 0) st = add_key_column(x, t);
+out:
+    return st;
+}
+
+/* Empty references are none; one that names no row is a bad row, though its node stays. */
+static gnnc_status add_reference(Tables *x, const Table *t, int c) {
+    const Table *to = &x->table[t->target[c]];
+    int32_t *src = RT_NEWN(&x->b.d->pool, int32_t, t->n);
+    int32_t *dst = RT_NEWN(&x->b.d->pool, int32_t, t->n);
+    int64_t n = 0;
+    RtTable *edges;
+    const char *h = t->csv.header[c];
+    char *name = rt_pool_printf(&x->pool, "%.28s__%.*s", t->name,
+                                (int)(strcspn(h, ":") < 26 ? strcspn(h, ":") : 26), h);
+    if (!src || !dst || !name) return no_memory(x);
+    for (int64_t i = 0; i < t->n; i++) {
+        const char *key = t->csv.cell[t->row[i] * t->csv.n_columns + c];
+        int32_t row = *key ? rt_names_find(&to->keys, key) : -1;
+        if (row >= 0) {
+            src[n] = (int32_t)i;
+            dst[n++] = row;
+        } else if (*key) {
+            char what[160];
+            snprintf(what, sizeof what, "column '%.40s': '%.40s' is no key of %.40s", h, key,
+                     to->name);
+            on_bad_row(x, t->csv.name, t->csv.line[t->row[i]], what);
+        }
+    }
+    return rt_build_edges(&x->b, name, t->node, to->node, n, src, dst, &edges);
+}
+
+static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtFolder *f,
+                            const RtNamedBytes *map) {
+    int n_refs = 0;
+    gnnc_status st;
+    x->table = RT_NEWN(&x->pool, Table, MOST_TABLES);
+    if (!x->table) return no_memory(x);
+    TRY(st, read_folder(x, f));
+    if (map)
+        TRY(st, read_mapping(x, map));
+    else
+        guess_keys(x);
+    for (int i = 0; i < x->n; i++)
+        for (int c = 0; c < x->table[i].csv.n_columns; c++) n_refs += x->table[i].kind[c] == REFERS;
+    TRY(st, rt_build_begin(&x->b, from, f->name, x->how, x->n, n_refs, 0, x->err));
+    for (int i = 0; i < x->n; i++) TRY(st, add_nodes(x, &x->table[i]));
+    for (int i = 0; i < x->n; i++)
+        for (int c = 0; c < x->table[i].csv.n_columns; c++)
+            if (x->table[i].kind[c] == REFERS) TRY(st, add_reference(x, &x->table[i], c));
+    st = rt_build_finish(&x->b);
+out:
+    return st;
+}
+
+gnnc_status rt_import_tables(const RtAlloc *from, const RtFolder *f, const RtNamedBytes *mapping,
+                             RtImport *how, RtDataset **out, RtError *err) {
+    Tables x = {.how = how, .err = err};
+    *out = NULL;
+    rt_pool_init(&x.pool, from);
+    gnnc_status st = read_all(&x, from, f, mapping);
+    rt_pool_free(&x.pool);
+    if (st == GNNC_OK)
+        *out = x.b.d;
+    else
+        rt_dataset_close(x.b.d);
+    return st;
+}
