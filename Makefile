@@ -9,7 +9,7 @@ ifndef LLVM_CONFIG
 LLVM_CONFIG := $(firstword $(foreach v,-19 -20 -18,$(shell command -v llvm-config$v)) llvm-config)
 endif
 
-WARN = -Wall -Wextra -Wpedantic -Werror
+WARN = -Wall -Wextra -Wpedantic -Wno-overlength-strings -Werror
 OPT ?= -O2 -g
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(WARN) $(OPT) -fno-omit-frame-pointer $(SAN) -MMD -MP
 INC_COMPILER = -I. -Iruntime/include -I$(BUILD)/gen
@@ -39,10 +39,12 @@ $(BUILD)/tools.ok:
 	    *) echo "gnnc needs LLVM 18 to 20, not $$v: make LLVM_CONFIG=..." >&2; exit 1 ;; esac
 
 # What libgnnrt.a needs; gnnc reads link.flags to link trainers with the same.
-RT_LIBS = $(GEMM_LIB) -lgomp -pthread -lz -lm
-$(BUILD)/link.flags: Makefile
+RT_LIBS = $(GEMM_LIB) $(METIS_LIB) -lgomp -pthread -lz -lm
+# Written anew only when it says something else: a library installed later is then taken up.
+$(BUILD)/link.flags: FORCE
 	@mkdir -p $(@D)
-	@echo '-Wl,--as-needed $(SAN) $(RT_LIBS)' > $@
+	@echo '-Wl,--as-needed $(SAN) $(RT_LIBS)' | cmp -s - $@ || echo '-Wl,--as-needed $(SAN) $(RT_LIBS)' > $@
+FORCE:
 $(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 
@@ -55,6 +57,11 @@ $(BUILD)/libgnnrt.a: $(RUNTIME_OBJ)
 HAVE_DNNL := $(wildcard /usr/include/oneapi/dnnl/dnnl.h)
 GEMM_LIB ?= $(if $(HAVE_DNNL),-ldnnl,-lopenblas)
 GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_DNNL=0)
+# Cluster batches want METIS; without it asking for them is an error that says so.
+HAVE_METIS := $(wildcard /usr/include/metis.h)
+METIS_LIB = $(if $(HAVE_METIS),-lmetis)
+$(BUILD)/runtime/gemm.o $(BUILD)/runtime/sample_cluster.o: $(BUILD)/link.flags
+$(BUILD)/runtime/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
@@ -80,9 +87,19 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libg
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test $(BUILD)/tests/unit/pass_cases_test: $(BUILD)/tests/op_cases.o
 $(BUILD)/tests/unit/lower_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/loop_interp.o
+$(BUILD)/tests/unit/extern_test: $(BUILD)/tests/loop_interp.o
 EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o
 $(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
 $(BUILD)/tests/unit/cudasim_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(BUILD)/tests/cuda_executor.o $(EXECUTOR) | $(BUILD)/link.flags $(BUILD)/libcudasim.a
+
+# One folder for a machine with a GPU: tests, recorded results, benchmarks (docs/cuda.md).
+$(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
+	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
+$(BUILD)/tests/gpu/%.o: tests/gpu/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<
+gpu-bundle: all $(BUILD)/tests/gpu/record_ops
+	@python3 tests/gpu/bundle $(BUILD) $(BUILD)/gpu-bundle
 
 # The runtime's CUDA half, where the toolkit is: gnnc links it for --target=cuda.
 CUDA_HOME ?=
@@ -113,16 +130,26 @@ $(BUILD)/tests/cudasim/%.o: tests/cudasim/%.c
 $(BUILD)/libcudasim.a: $(CUDASIM_OBJ)
 	rm -f $@ && ar rcs $@ $^
 $(BUILD)/tests/unit/random_ir_test: $(BUILD)/tests/ir_random.o $(BUILD)/tests/ir_data.o $(EXECUTOR) | $(BUILD)/link.flags
+$(BUILD)/tests/random/model_check: $(BUILD)/tests/random/model_check.o $(BUILD)/tests/random/interp_dataset.o \
+    $(EXECUTOR) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a | $(BUILD)/link.flags
+	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<
-unit: $(UNIT)
+unit: $(UNIT) $(BUILD)/tests/random/model_check
+
+# The driver of bench/sampler.py.
+$(BUILD)/bench/sampler: $(BUILD)/bench/sampler.o $(BUILD)/libgnnrt.a
+	$(CC) $(SAN) -o $@ $^ $(RT_LIBS)
+$(BUILD)/bench/%.o: bench/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -I. -Iruntime -Iruntime/include -c -o $@ $<
 
 # ---- the two commands of the README --------------------------------------------
 demo:
 	@sh tests/tools/install-deps.sh build
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
-	$(BUILD)/gnnc models/gcn.gnn -o $(BUILD)/gcn
+	$(BUILD)/gnnc models/gcn.gnn --target=cpu -o $(BUILD)/gcn
 	$(BUILD)/gcn --data models/data/cora
 test:
 	@sh tests/tools/install-deps.sh test
@@ -142,13 +169,13 @@ install: all
 	install -d $(LIB)/include/cuda
 	install -m 644 runtime/cuda/kernel.h $(LIB)/include/cuda/
 	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(LIB)/)
-	install -m 644 runtime/include/gnnc.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 runtime/include/gnnc.h runtime/include/gnnc_extern.h $(DESTDIR)$(PREFIX)/include/
 	install -d $(DESTDIR)$(PREFIX)/share/gnnc/models/layers
 	install -m 644 models/*.gnn $(DESTDIR)$(PREFIX)/share/gnnc/models/
 	install -m 644 models/layers/*.gnn $(DESTDIR)$(PREFIX)/share/gnnc/models/layers/
 uninstall:
 	rm -rf $(LIB) $(DESTDIR)$(PREFIX)/share/gnnc
-	rm -f $(DESTDIR)$(PREFIX)/bin/gnnc $(DESTDIR)$(PREFIX)/include/gnnc.h
+	rm -f $(DESTDIR)$(PREFIX)/bin/gnnc $(DESTDIR)$(PREFIX)/include/gnnc.h $(DESTDIR)$(PREFIX)/include/gnnc_extern.h
 
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
@@ -158,7 +185,7 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all cuda unit install uninstall demo test check accuracy format format-check clean
+.PHONY: all cuda gpu-bundle unit install uninstall demo test check accuracy format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 print-%:

@@ -298,6 +298,16 @@ static StepCost whole_buffers(Arena *a, const Plan *p, const PStep *s, int n, in
     return c;
 }
 
+/* What a C function is given and gives; what it computes nobody knows. */
+static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
+    StepCost c = whole_buffers(a, p, s, s->n_in, -1);
+    for (int i = s->n_in; i < s->n_bufs; i++) {
+        const PBuf *b = p->bufs.v[s->bufs[i]];
+        c.written = expr_add(a, c.written, bytes(a, b->count, b->dt));
+    }
+    return c;
+}
+
 StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
@@ -308,6 +318,8 @@ StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s) {
         return whole_buffers(a, p, s, 2, 2);
     case PS_COPY:
         return whole_buffers(a, p, s, 1, 1);
+    case PS_CALL:
+        return call_cost(a, p, s);
     default:
         return whole_buffers(a, p, s, s->n_bufs, -1);
     }
@@ -318,7 +330,8 @@ const char *step_name(const PStep *s) {
     static const char *const word[] = {
         [PS_KERNEL] = "kernel",     [PS_GEMM] = "gemm", [PS_RANK] = "rank",
         [PS_RELATION] = "relation", [PS_COPY] = "copy", [PS_PRINT] = "print",
-        [PS_ASSERT] = "assert"};
+        [PS_ASSERT] = "assert",     [PS_CALL] = "call"};
+    if (s->kind == PS_CALL) return cg_symbol(s->op);
     return s->kernel ? s->kernel->name : word[s->kind];
 }
 

@@ -278,14 +278,14 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-/* Does an entry of a segment look anything up by an index of its own? */
+/* Does an entry look anything up by an index of its own, and a row at that? */
 static bool gathers(const LStmt *s) {
+    bool index = false, loop = false;
     for (; s; s = s->next) {
-        bool index =
-            s->kind == L_LOAD && (s->buf->kind == LB_MAP_IDX || s->buf->kind == LB_MAP_PERM);
-        if (index || gathers(s->body)) return true;
+        index |= s->kind == L_LOAD && (s->buf->kind == LB_MAP_IDX || s->buf->kind == LB_MAP_PERM);
+        loop |= s->kind == L_FOR;
     }
-    return false;
+    return index && loop;
 }
 
 enum {
@@ -300,8 +300,8 @@ LStmt *cg_close(Gen *g) {
     s->open = false;
     g->cur = s->parent;
     put(g->cur, st);
-    if (st->kind == L_FOR && st->range == LR_SEGMENT && gathers(st->body))
-        st->sched.prefetch = AHEAD;
+    bool elements = st->range == LR_SEGMENT || st->sched.parallel;
+    if (st->kind == L_FOR && elements && gathers(st->body)) st->sched.prefetch = AHEAD;
     if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
         int64_t n;
         st->sched.vector = true;
@@ -326,20 +326,24 @@ static const char *unique_name(Gen *g, const char *want) {
     return name;
 }
 
-LBuf *cg_local(Gen *g, DType dt, int64_t n, const char *hint) {
+LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *hint) {
     LBuf *b = NEW(g->a, LBuf);
     b->kind = LB_LOCAL;
     b->id = g->k->locals.n;
     b->name = unique_name(g, hint);
     b->dt = dt;
-    b->rank = n > 0;
-    b->dim[0] = n > 0 ? expr_const(g->a, n) : NULL;
+    b->rank = rank;
+    for (int i = 0; i < rank; i++) b->dim[i] = expr_const(g->a, n[i]);
     b->written = true;
     vec_push(g->a, &g->k->locals, b);
     LStmt *st = stmt_new(g, L_LOCAL);
     st->buf = b;
     put(g->cur, st);
     return b;
+}
+
+LBuf *cg_local(Gen *g, DType dt, const char *hint) {
+    return cg_local_array(g, dt, 0, NULL, hint);
 }
 
 static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {

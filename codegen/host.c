@@ -139,11 +139,11 @@ static void emit_prototypes(Host *h) {
     const char *device = h->p->device;
     host_puts(h, "/* kernels */\n");
     if (device) host_printf(h, "extern const struct RtDeviceOps rt_device_%s;\n", device);
-    for (int i = 0; i < h->p->kernels.n; i++)
-        if (device)
-            host_printf(h, "extern rt_device_kernel %s_%s;\n", h->p->kernels.v[i]->name, device);
-        else
-            host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
+    for (int i = 0; device && i < h->p->kernels.n; i++)
+        host_printf(h, "extern rt_device_kernel %s_%s;\n", h->p->kernels.v[i]->name, device);
+    for (int i = 0; plan_on_host(h->p) && i < h->p->kernels.n; i++)
+        host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
+    host_call_prototypes(h);
     host_puts(h, "\n");
 }
 
@@ -165,8 +165,10 @@ bool host_emit(Ctx *c, const Plan *p, const char *path) {
     emit_head(&h);
     emit_enums(&h);
     emit_prototypes(&h);
-    host_phases(&h);
+    if (plan_on_host(p)) host_phases(&h);
+    h.device = p->device;
+    if (h.device) host_phases(&h);
     host_tables(&h);
-    emit_main(&h);
+    if (!p->variant) emit_main(&h);
     return write_file(&h, path);
 }

@@ -12,6 +12,8 @@ typedef struct {
     StrBuf b;           /* the C file so far */
     const char **sym;   /* [syms] names of the enumerators S_.. */
     const char **space; /* [spaces] SP_.. */
+    const char *device; /* whose phases are being written; NULL = the host's */
+    int phase;          /* being written */
 } Host;
 
 /* host.c */
@@ -23,6 +25,12 @@ void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
 
 /* host_tables.c */
 void host_tables(Host *h);
+
+/* host_call.c */
+void host_call_prototypes(Host *h);                 /* of the user's C functions */
+void host_call_wrappers(Host *h, const PPhase *ph); /* one per call */
+void host_call(Host *h, int index, const PStep *s); /* the call's step */
+const char *host_dtype(DType t);                    /* "RT_F32" */
 
 /* host_phase.c */
 void host_phases(Host *h);

@@ -40,7 +40,7 @@ static void emit_arguments(Host *h, const PStep *s) {
 
 static void emit_device_kernel(Host *h, const PStep *s) {
     const char *name = s->kernel->name;
-    host_printf(h, "    st = rt_device_launch(x, %s_%s, \"%s\",", name, h->p->device, name);
+    host_printf(h, "    st = rt_device_launch(x, %s_%s, \"%s\",", name, h->device, name);
     emit_arguments(h, s);
     host_puts(h, ");\n");
 }
@@ -137,12 +137,20 @@ static void emit_assert(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
+/* A device runs both arms: its conditions stay there, and the result is selected. */
+static bool is_skipped(const Host *h, const PStep *s) {
+    return s->pred >= 0 && s->kind != PS_CALL && (!h->device || step_stops(s, true));
+}
+
 static void emit_step(Host *h, int index, const PStep *s) {
-    bool status = true;
+    bool status = true, skipped = is_skipped(h, s);
     host_printf(h, "    rt_step(x, %d);\n", index);
+    if (skipped)
+        host_printf(h, "    if (rt_when(x, B_%s, %s, &st)) {\n", buf_name(h, s->pred),
+                    s->pred_not ? "false" : "true");
     switch (s->kind) {
     case PS_KERNEL:
-        status = h->p->device != NULL;
+        status = h->device != NULL;
         status ? emit_device_kernel(h, s) : emit_kernel(h, s);
         break;
     case PS_COPY:
@@ -157,6 +165,9 @@ static void emit_step(Host *h, int index, const PStep *s) {
     case PS_RELATION:
         host_printf(h, "    st = rt_build_relation(x, %s);\n", h->space[s->space->id]);
         break;
+    case PS_CALL:
+        host_call(h, index, s);
+        break;
     case PS_PRINT:
         emit_print(h, s);
         break;
@@ -164,16 +175,20 @@ static void emit_step(Host *h, int index, const PStep *s) {
         emit_assert(h, s);
         break;
     }
-    if (status) host_puts(h, "    if (st != GNNC_OK) return st;\n");
+    if (skipped) host_puts(h, "    }\n");
+    if (status || skipped) host_puts(h, "    if (st != GNNC_OK) return st;\n");
 }
 
 void host_phases(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
-        host_printf(h, "static gnnc_status run_phase_%d(RtExec *x) { /* ", i);
+        h->phase = i;
+        if (!h->device || !plan_on_host(h->p)) host_call_wrappers(h, ph);
+        host_printf(h, "static gnnc_status run_phase_%d%s%s(RtExec *x) { /* ", i,
+                    h->device ? "_" : "", h->device ? h->device : "");
         host_comment(h, ph->name);
         host_printf(h, " */\n    void **buf = %s;\n",
-                    h->p->device ? "rt_device_buffers(x)" : "x->buf");
+                    h->device ? "rt_device_buffers(x)" : "x->buf");
         host_puts(h, "    const int64_t *n = x->n;\n"
                      "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
         for (int j = 0; j < ph->steps.n; j++) {

@@ -21,7 +21,7 @@ static void close_table(Host *h, int n) {
     if (n > 0) host_puts(h, "};\n\n");
 }
 
-static const char *dtype_enum(DType t) {
+const char *host_dtype(DType t) {
     static const char *const name[] = {
 #define DTYPE(id, text, bytes, c) "RT_" #id,
 #include "ir/dtypes.def"
@@ -122,7 +122,7 @@ static void emit_vars(Host *h) {
         host_puts(h, "    {.path = ");
         host_string(h, v->path);
         host_printf(h, ", .kind = RT_VAR_%s, .dt = %s, .buf = %d, .group = ", kind[v->kind],
-                    dtype_enum(v->type.dt), buf_of(h, PB_VAR, v, 0));
+                    host_dtype(v->type.dt), buf_of(h, PB_VAR, v, 0));
         host_string(h, v->group);
         host_printf(h, ", .init = RT_INIT_%s, .a = %a, .b = %a},\n", init[v->init.kind], v->init.a,
                     v->init.b);
@@ -139,7 +139,7 @@ static void emit_buf(Host *h, const PBuf *b) {
                                          : -1;
     host_printf(h, "    [B_%s] = {.name = ", b->name);
     host_string(h, b->name);
-    host_printf(h, ", .kind = RT_BUF_%s, .dt = %s, .io_name = ", kind[b->kind], dtype_enum(b->dt));
+    host_printf(h, ", .kind = RT_BUF_%s, .dt = %s, .io_name = ", kind[b->kind], host_dtype(b->dt));
     host_string(h, b->io_name);
     host_printf(h,
                 ", .space = %d, .stream = %d, .map = %d, .by = %d,\n        .phase = %d, .first = "
@@ -157,8 +157,8 @@ static void emit_bufs(Host *h) {
 }
 
 static void emit_step_infos(Host *h, int phase) {
-    static const char *const kind[] = {"KERNEL", "GEMM",  "RANK",  "RELATION",
-                                       "COPY",   "PRINT", "ASSERT"};
+    static const char *const kind[] = {"KERNEL", "GEMM", "RANK",  "RELATION",
+                                       "COPY",   "CALL", "PRINT", "ASSERT"};
     const PPhase *ph = h->p->phases.v[phase];
     open_table(h, "rt_step_info", arena_printf(h->a, "steps_%d", phase), ph->steps.n);
     for (int i = 0; i < ph->steps.n; i++) {
@@ -221,13 +221,14 @@ static void emit_phase_table(Host *h) {
         int kernels = 0, calls = 0;
         for (int j = 0; j < ph->steps.n; j++) {
             PStepKind k = ph->steps.v[j]->kind;
-            kernels += k == PS_KERNEL, calls += k == PS_GEMM || k == PS_RANK;
+            kernels += k == PS_KERNEL, calls += k == PS_GEMM || k == PS_RANK || k == PS_CALL;
         }
         host_puts(h, "    {.name = ");
         host_string(h, ph->name);
-        host_printf(
-            h, ", .n_steps = %d, .run = run_phase_%d, .n_kernels = %d, .n_library_calls = %d,\n",
-            ph->steps.n, i, kernels, calls);
+        host_printf(h, ", .n_steps = %d, ", ph->steps.n);
+        if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
+        if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
+        host_printf(h, ".n_kernels = %d, .n_library_calls = %d,\n", kernels, calls);
         if (ph->steps.n)
             host_printf(h, "        .steps = steps_%d, .cost = cost_%d},\n", i, i);
         else
@@ -360,9 +361,10 @@ static void emit_recipe(Host *h, int n_metrics) {
 }
 
 /* FNV-1a over the text of the IR (Fowler, Noll, Vo). */
-static uint64_t fingerprint(Host *h) {
-    StrBuf b = sb_new(h->a);
-    module_print(&b, h->m);
+uint64_t plan_fingerprint(Arena *a, const Plan *p) {
+    if (p->fingerprint) return p->fingerprint;
+    StrBuf b = sb_new(a);
+    module_print(&b, p->m);
     uint64_t x = 0xcbf29ce484222325u;
     for (size_t i = 0; i < b.n; i++) x = (x ^ (unsigned char)b.s[i]) * 0x100000001b3u;
     return x;
@@ -372,15 +374,30 @@ static void count_and_table(Host *h, const char *name, int n) {
     host_printf(h, "    .n_%s = %d,\n    .%s = %s,\n", name, n, name, n ? name : "NULL");
 }
 
+/* The program's variants see each other's tables. */
+static const char *program_name(Host *h, int variant) {
+    return variant ? arena_printf(h->a, "rt_variant_%d", variant) : "gnnc_program";
+}
+
+static void emit_variants(Host *h) {
+    int n = h->p->n_variants;
+    if (h->p->variant || n < 2) return;
+    for (int i = 1; i < n; i++) host_printf(h, "extern const rt_program %s;\n", program_name(h, i));
+    host_puts(h, "static const rt_program *const variants[] = {");
+    for (int i = 0; i < n; i++) host_printf(h, "%s&%s", i ? ", " : "", program_name(h, i));
+    host_puts(h, "};\n");
+}
+
 static void emit_program(Host *h, int n_metrics) {
-    host_puts(
-        h, "const rt_program gnnc_program = {\n    .version = RT_PROGRAM_VERSION,\n    .name = ");
+    host_printf(h, "const rt_program %s = {\n    .version = RT_PROGRAM_VERSION,\n    .name = ",
+                program_name(h, h->p->variant));
     host_string(h, h->m->name);
     host_puts(h, ",\n    .source = ");
     host_string(h, h->m->source_path ? h->m->source_path : "");
     host_puts(h, ",\n    .compiler = \"gnnc\",\n    .options = ");
     host_string(h, h->p->options ? h->p->options : "");
-    host_printf(h, ",\n    .fingerprint = UINT64_C(0x%016" PRIx64 "),\n", fingerprint(h));
+    host_printf(h, ",\n    .fingerprint = UINT64_C(0x%016" PRIx64 "),\n",
+                plan_fingerprint(h->a, h->p));
     count_and_table(h, "syms", h->m->syms.n);
     count_and_table(h, "spaces", h->m->spaces.n);
     count_and_table(h, "columns", h->m->cols.n);
@@ -393,6 +410,13 @@ static void emit_program(Host *h, int n_metrics) {
                 "    .var_shape = var_shape,\n",
                 h->m->n_streams);
     emit_recipe(h, n_metrics);
+    if (h->p->choice) {
+        host_puts(h, "    .choice = ");
+        host_string(h, h->p->choice);
+        host_puts(h, ",\n");
+    }
+    if (!h->p->variant && h->p->n_variants > 1)
+        host_printf(h, "    .n_variants = %d,\n    .variants = variants,\n", h->p->n_variants);
     if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
     host_puts(h, "};\n");
 }
@@ -419,6 +443,7 @@ void host_tables(Host *h) {
     emit_buf_shape(h);
     emit_var_shape(h);
     int n_metrics = emit_metrics(h);
-    host_puts(h, "extern const rt_program gnnc_program;\n");
+    host_printf(h, "extern const rt_program %s;\n", program_name(h, h->p->variant));
+    emit_variants(h);
     emit_program(h, n_metrics);
 }

@@ -65,7 +65,8 @@ typedef struct {
     bool vector; /* iterations are independent but for L_ACC; the loop variable is the last index of
                   * every buffer it indexes, or buffers are indexed through it by gather */
     bool unroll; /* constant extent */
-    int prefetch; /* segments: rows gathered this many positions on may be asked for now; 0 = not */
+    int prefetch; /* segments, elements: rows gathered this many positions on may be asked for now;
+                     0 = not */
 } LSched;
 
 typedef enum {

@@ -156,8 +156,8 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "only the first outermost loop may be parallel");
     if (s->sched.balanced && (!s->sched.parallel || !s->sched.balance))
         return bad(c, "a loop is balanced by no map");
-    if (s->sched.prefetch && s->range != LR_SEGMENT)
-        return bad(c, "only what a segment gathers can be prefetched");
+    if (s->sched.prefetch && s->range == LR_CHUNK)
+        return bad(c, "what a chunk gathers cannot be prefetched");
     return range(c, s) && nested(c, s, depth);
 }
 

@@ -25,6 +25,7 @@ typedef struct {
     int buf;        /* PBuf id, -1 until one is given; for HOW_ALIAS see cg_buf() */
     const Op *base; /* HOW_ALIAS: a HOW_STORED or HOW_SOURCE operation; else the operation itself */
     bool gemm;      /* a contract that is a library call */
+    bool given;     /* its buffer holds another value from that one's unit on */
 } OpInfo;
 
 typedef struct {
@@ -66,12 +67,25 @@ typedef struct {
     LReg *reg;
 } Memo;
 
-/* A reduction's results along one space, kept in a local array. */
+/* A space that a row runs along, or a part of it. */
+typedef struct {
+    Space *space;
+    int64_t width; /* of the part, or of the space; 0 = only data knows */
+    LReg *part;    /* which; NULL = all of the space */
+} Axis;
+
+typedef struct {
+    int n;
+    Axis v[MAX_RANK]; /* in the order of storage */
+} Axes;
+
+/* A reduction's results along the axes, in a local array or in the row of the kernel's result. */
 typedef struct {
     const Op *op;
-    LBuf *local;
-    int axis;            /* position of the space in op's type */
-    LReg *key[MAX_RANK]; /* the other indices; key[axis] is not used */
+    LBuf *acc;
+    bool whole;             /* the axes are whole spaces: a position is an index */
+    bool is_axis[MAX_RANK]; /* by position in op's type */
+    LReg *key[MAX_RANK];    /* the other indices */
     Scope *scope;
 } Tile;
 
@@ -111,6 +125,7 @@ typedef struct {
     LReg *flat;  /* one index for all dims: every stored value is loaded at it */
     const Op *const *roots;
     int n_roots;
+    const bool *done;       /* by root: it is in memory; NULL = none is */
     VEC(Scope *) reg_scope; /* by LReg.id */
     VEC(int) arg_buf;       /* PBuf of each argument */
     VEC(Memo) memo;
@@ -136,7 +151,8 @@ LReg *cg_cast(Gen *g, LReg *x, DType dt);
 LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint);
 void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v);
 void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v);
-LBuf *cg_local(Gen *g, DType dt, int64_t n, const char *hint); /* n = 0: a scalar */
+LBuf *cg_local(Gen *g, DType dt, const char *hint); /* a scalar */
+LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *hint);
 
 LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint);
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
@@ -159,13 +175,16 @@ LBuf *cg_arg_key(Gen *g, int stream);
 const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
 LReg *cg_lookup(const Env *e, const Space *s);
 
-/* ---- values at an index (lower_value.c, lower_index.c) ---------------------- */
+/* ---- values at an index (lower_value.c) ---------------------- */
 LReg *cg_value(Gen *g, const Op *op, const Env *env);
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
 int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **parts);
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
 LReg *cg_map_at(Gen *g, Map *m, LReg *from); /* I64 */
-bool cg_is_root(const Gen *g, const Op *op);
+bool cg_is_root(const Gen *g, const Op *op); /* made here, and not in memory yet */
+void cg_note_computed(Gen *g, const Op *op); /* for reports */
+int cg_value_parts(Gen *g, const Op *op, const Space *axis,
+                   Space *const **parts); /* spaces that a view under op wants in its place */
 
 /* ---- reductions (lower_reduce.c) --------------------------------------------- */
 /* What a segment, reduce or contract sums: `over` spaces or the entries of a segment. */
@@ -182,16 +201,65 @@ LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
 double cg_identity(RedKind red, DType dt);
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
-void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, Space *axis,
-                     int64_t width, LReg *tile);
-int cg_count_tiles(Gen *g, const Op *const *roots, int n, Space *axis);
-void cg_reduce_row(Gen *g, const Op *op, LBuf *out, const Env *env, Space *axis);
-bool cg_wants_tile(const Op *op, const Space *axis);
-const Expr *cg_tile_count(Gen *g, const Space *axis, int64_t tile_width);
-LReg *cg_open_tile(Gen *g, Space *axis, int64_t tile_width, LReg *tile);
+int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);     /* loops; how many */
+LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env); /* I1; NULL: cannot be */
+
+/* ---- rows of sums (lower_tile.c) ------------------------------------------------- */
+int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, const Op **last);
+/* Computes the tiles that the roots need at env, which binds all but the axes.  row: accumulate
+ * there (the only tile is that row's value up to its last elementwise steps), or NULL. */
+void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, const Axes *axes,
+                     LBuf *row);
+LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key); /* or NULL */
+const Expr *cg_tile_count(Gen *g, const Axis *a);
+/* Loops over the axes that t has; `local` gets positions in the tiles. */
+const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **local);
+void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
+
+/* ---- units: what is made by one step (plan_units.c) ------------------------- */
+typedef enum {
+    UNIT_ROWS,
+    UNIT_LONG,
+    UNIT_CONCAT,
+    UNIT_GEMM,
+    UNIT_RANK,
+    UNIT_CALL,
+    UNIT_EFFECT
+} UnitKind;
+
+typedef VEC(const Op *) OpList;
+bool cg_list_has(const OpList *v, const Op *op);
+
+enum { CG_ROW_MAX = 1024 }; /* elements of a row of sums in a local array */
+
+typedef struct {
+    UnitKind kind;
+    OpList roots;
+    /* UNIT_ROWS */
+    bool group;        /* roots of several shapes, or several sums: lower_group.c */
+    bool open;         /* others may join */
+    const Space *rows; /* the first space of the roots */
+    Map *map;          /* whose segments are summed; or NULL */
+    int n_sums;
+    OpList row, other; /* stored values read at the same row, and elsewhere */
+} Unit;
+
+typedef VEC(Unit) Units;
+
+/* How a root's kernel reads a stored value: at its own index, at others. */
+typedef struct {
+    bool aligned, elsewhere;
+} CgReads;
+
+Units cg_cut_units(Lower *lo);
+bool cg_row_size(const Type *t, int64_t *n); /* elements of a row, where the text tells */
+CgReads cg_reads(const Lower *lo, const Op *root, const Op *target);
+/* A stored view of a fused value is that value, stored under its own dims. */
+const Op *cg_peel(const Lower *lo, const Op *op);
 
 /* ---- root kernels: append steps to the phase ---------------------------------- */
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
+void cg_lower_group(Lower *lo, const Op *const *roots, int n, Map *map);
 void cg_lower_concat(Lower *lo, const Op *op);
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */

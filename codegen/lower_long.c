@@ -69,7 +69,7 @@ static const Env *open_over(Gen *g, const Long *l, LReg *chunk, const Env *env, 
 
 /* A scalar result is summed in a local, so that it stays in a register. */
 static void scalar_chunk(Gen *g, const Long *l, LBuf *partial, LReg *c, LReg *identity) {
-    LBuf *acc = cg_local(g, partial->dt, 0, "acc");
+    LBuf *acc = cg_local(g, partial->dt, "acc");
     int depth;
     cg_store(g, acc, NULL, identity);
     const Env *env = open_over(g, l, c, NULL, &depth);

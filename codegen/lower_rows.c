@@ -12,10 +12,13 @@
 
 #include <assert.h>
 
-enum { TILE = 64, TILE_MAX = 1024 };
+enum {
+    TILE_MAX = CG_ROW_MAX,
+    TILE_MIN = 64,
+    SHORT = 256, /* of several spaces together: they are to fit into registers */
+};
 
-/* A stored view of a fused value is that value, stored under its own dims. */
-static const Op *peel(const Lower *lo, const Op *op) {
+const Op *cg_peel(const Lower *lo, const Op *op) {
     while (op->kind == OP_VIEW && cg_info(lo, op->in[0])->how == HOW_INLINE &&
            op->in[0]->type.rank > 0)
         op = op->in[0];
@@ -26,22 +29,16 @@ typedef struct {
     Gen *g;
     int n;
     const Op *const *root; /* whose buffers are written */
-    const Op **value;      /* what is computed: peel(root) */
+    const Op **value;      /* what is computed: cg_peel(root) */
     LBuf **out;
 } Rows;
 
 /* ---- flat kernels ------------------------------------------------------------------- */
-static bool same_spaces(const Type *x, const Type *y) {
-    bool same = x->rank == y->rank;
-    for (int i = 0; i < x->rank && same; i++) same = x->dim[i] == y->dim[i];
-    return same;
-}
-
 /* Does op at a flat index need its operands at that same flat index only? */
 static bool is_flat(const Gen *g, const Op *op, const Type *t) {
     const OpInfo *in = cg_info(g->lo, op);
     bool full = op->type.rank > 0, inlined = in->how == HOW_INLINE || cg_is_root(g, op);
-    if (full && !same_spaces(&op->type, t)) return false;
+    if (full && !type_same_spaces(&op->type, t)) return false;
     if (op->kind == OP_VIEW && inlined) /* of one element: no index but 0 */
         return full == (op->in[0]->type.rank > 0) && is_flat(g, op->in[0], &op->in[0]->type);
     if (!inlined) return true;
@@ -82,25 +79,15 @@ static void flat_body(Rows *r) {
     cg_close(g);
 }
 
-/* The last space is walked whole where it is short, else in equal tiles; 0: no such
- * width is known when compiling. */
+/* A row is walked whole where it is short, else in equal tiles; 0: no such width is known
+ * when compiling. */
 static int64_t tile_width(const Expr *size) {
     int64_t n;
     if (!expr_is_const(size, &n)) return 0;
     if (n <= TILE_MAX) return n;
-    for (int64_t w = TILE_MAX; w >= TILE; w--)
+    for (int64_t w = TILE_MAX; w >= TILE_MIN; w--)
         if (n % w == 0) return w;
     return 0;
-}
-
-/* Spaces that some view under op wants in place of `axis`. */
-static int wanted_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
-    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return 0;
-    if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
-    int n = 0;
-    for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM) && n < 2; i++)
-        n = wanted_parts(g, op->in[i], axis, parts);
-    return n;
 }
 
 /* Walks the axis by its parts, so that a view needs no division: true when done. */
@@ -108,7 +95,7 @@ static bool in_parts(Rows *r, const Env *env, Space *axis) {
     Gen *g = r->g;
     Space *const *part = NULL;
     Split s = {0};
-    for (int i = 0; i < r->n && s.n < 2; i++) s.n = wanted_parts(g, r->value[i], axis, &part);
+    for (int i = 0; i < r->n && s.n < 2; i++) s.n = cg_value_parts(g, r->value[i], axis, &part);
     if (s.n < 2) return false;
     for (int k = 0; k < s.n; k++) {
         LReg *i = cg_open_for(g, part[k]->size, "f");
@@ -123,30 +110,69 @@ static bool in_parts(Rows *r, const Env *env, Space *axis) {
     return true;
 }
 
-/* A single reduction along a space of unknown width is summed in its own row. */
-static bool in_own_row(const Rows *r, Space *axis) {
-    if (r->n != 1 || tile_width(axis->size) || !cg_wants_tile(r->value[0], axis)) return false;
-    return cg_count_tiles(r->g, r->value, 1, axis) == 1;
+/* May sums be gathered in the row where the result will be?  Not where that is a variable that is
+ * updated in place, nor in another element type. */
+static LBuf *own_row(const Rows *r) {
+    const Op *root = r->root[0];
+    Lower *lo = r->g->lo;
+    PBufKind kind = lo->p->bufs.v[cg_buf(lo, root)]->kind;
+    return kind == PB_VAR || root->type.dt != DT_F32 ? NULL : r->out[0];
+}
+
+static void compute_tiled(Rows *r, const Env *env, const Axes *axes, LBuf *row) {
+    Gen *g = r->g;
+    const Type *t = &r->value[0]->type;
+    LReg *local[MAX_RANK];
+    cg_reduce_tiles(g, r->value, r->n, env, axes, row);
+    values_and_stores(r, cg_open_axes(g, axes, t, env, local));
+    cg_close_axes(g, axes, t);
+}
+
+/* The last space, whose width nobody knows: one sum in the result's own row, or tiles. */
+static void open_tiles(Rows *r, const Env *env, Axes *axes) {
+    Gen *g = r->g;
+    LBuf *row = own_row(r);
+    const Op *sum;
+    bool alone = cg_count_tiles(g, r->value, r->n, axes, &sum) == 1;
+    if (row && alone && sum->type.dt == row->dt &&
+        type_same_spaces(&sum->type, &r->value[0]->type)) {
+        compute_tiled(r, env, axes, row);
+        return;
+    }
+    Axis *a = &axes->v[0];
+    a->width = tile_width(a->space->size);
+    if (a->width == 0) a->width = TILE_MIN;
+    a->part = cg_open_for(g, cg_tile_count(g, a), "t");
+    compute_tiled(r, env, axes, NULL);
+    cg_close(g);
 }
 
 static void last_space(Rows *r, const Env *env, Space *s) {
     Gen *g = r->g;
     int64_t n, width = tile_width(s->size);
-    bool whole = expr_is_const(s->size, &n) && n == width;
-    LReg *tile = NULL;
-    if (in_own_row(r, s)) {
-        cg_reduce_row(g, r->value[0], r->out[0], env, s);
+    Axes axes = {.n = 1, .v = {{.space = s, .width = width}}};
+    if (cg_count_tiles(g, r->value, r->n, &axes, NULL) > 0) {
+        if (width && expr_is_const(s->size, &n) && n == width)
+            compute_tiled(r, env, &axes, NULL);
+        else
+            open_tiles(r, env, &axes);
         return;
     }
-    if (!width) width = TILE;
-    bool tiles = cg_count_tiles(g, r->value, r->n, s) > 0;
-    if (!tiles && in_parts(r, env, s)) return;
-    if (tiles && !whole) tile = cg_open_for(g, cg_tile_count(g, s, width), "t");
-    if (tiles) cg_reduce_tiles(g, r->value, r->n, env, s, width, tile);
-    LReg *f = tiles ? cg_open_tile(g, s, width, tile) : cg_open_for(g, s->size, "f");
-    values_and_stores(r, cg_bind(g, env, s, f));
+    if (in_parts(r, env, s)) return;
+    values_and_stores(r, cg_bind(g, env, s, cg_open_for(g, s->size, "f")));
     cg_close(g);
-    if (tile) cg_close(g);
+}
+
+/* Several spaces of constant extent that are short together: heads and features. */
+static bool short_rows(Rows *r, const Type *t, Axes *axes) {
+    int64_t n, all = 1;
+    *axes = (Axes){0};
+    for (int k = 1; k < t->rank; k++) {
+        if (!expr_is_const(t->dim[k]->size, &n) || n < 1 || n > SHORT) return false;
+        all *= n;
+        axes->v[axes->n++] = (Axis){.space = t->dim[k], .width = n};
+    }
+    return axes->n > 1 && all <= SHORT && cg_count_tiles(r->g, r->value, r->n, axes, NULL) > 0;
 }
 
 /* The map whose segments the rows are, so that chunks get equal numbers of entries. */
@@ -174,9 +200,13 @@ static void nested_body(Rows *r) {
         loop->sched.balance = segment_map(g, r->value[k], t->dim[0]);
     loop->sched.balanced = loop->sched.balance != NULL;
     env = cg_bind(g, env, t->dim[0], i);
-    for (int k = 1; k + 1 < t->rank; k++)
+    Axes axes;
+    bool is_short = short_rows(r, t, &axes);
+    for (int k = 1; k + 1 < t->rank && !is_short; k++)
         env = cg_bind(g, env, t->dim[k], cg_open_for(g, t->dim[k]->size, "h"));
-    if (t->rank > 1)
+    if (is_short)
+        compute_tiled(r, env, &axes, NULL);
+    else if (t->rank > 1)
         last_space(r, env, t->dim[t->rank - 1]);
     else
         values_and_stores(r, env);
@@ -189,7 +219,7 @@ void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
     Rows r = {.g = g, .n = n, .root = roots};
     r.value = NEWN(lo->a, const Op *, (size_t)n);
     r.out = NEWN(lo->a, LBuf *, (size_t)n);
-    for (int i = 0; i < n; i++) r.value[i] = peel(lo, roots[i]);
+    for (int i = 0; i < n; i++) r.value[i] = cg_peel(lo, roots[i]);
     g->roots = r.value;
     g->n_roots = n;
     bool flat = all_flat(&r);

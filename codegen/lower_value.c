@@ -60,7 +60,7 @@ static Branch branch_begin(Gen *g, const Op *op, int n, LReg *const *key) {
     Branch b = {.back = g->cur};
     g->cur = cg_deepest(g, n, key);
     if (g->par && g->cur->depth < g->par->depth && cg_scope_open(g, g->par)) g->cur = g->par;
-    b.cell = cg_local(g, op->type.dt, 0, "cell");
+    b.cell = cg_local(g, op->type.dt, "cell");
     cg_store(g, b.cell, NULL, cg_const(g, op->type.dt, 0));
     return b;
 }
@@ -196,6 +196,16 @@ int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts
     return 0;
 }
 
+/* Spaces that some view under op wants in place of `axis`. */
+int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return 0;
+    if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
+    int n = 0;
+    for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM) && n < 2; i++)
+        n = cg_value_parts(g, op->in[i], axis, parts);
+    return n;
+}
+
 /* ---- random: runtime/rng.h says what the row and the column are -------------------------- */
 static LReg *logical_row(Gen *g, Space *s, LReg *i) {
     if (s->kind == SP_NZ) {
@@ -284,20 +294,7 @@ static LReg *load_stored(Gen *g, const Op *op, int n, LReg *const *key) {
     return cg_load(g, cg_arg_value(g, op, &op->type), key, op->hint);
 }
 
-static LReg *from_tile(Gen *g, const Op *op, int n, LReg *const *key) {
-    for (int i = g->tiles.n - 1; i >= 0; i--) {
-        const Tile *t = &g->tiles.v[i];
-        bool same = t->op == op && cg_scope_open(g, t->scope);
-        for (int k = 0; k < n && same; k++) same = k == t->axis || t->key[k] == key[k];
-        if (!same) continue;
-        for (int j = g->tile_index.n - 1; j >= 0; j--)
-            if (g->tile_index.v[j].index == key[t->axis])
-                return cg_load(g, t->local, &g->tile_index.v[j].local, op->hint);
-    }
-    return NULL;
-}
-
-static void note_computed(Gen *g, const Op *op) {
+void cg_note_computed(Gen *g, const Op *op) {
     for (int i = 0; i < g->k->computes.n; i++)
         if (g->k->computes.v[i] == op) return;
     vec_push(g->a, &g->k->computes, op);
@@ -305,7 +302,7 @@ static void note_computed(Gen *g, const Op *op) {
 
 bool cg_is_root(const Gen *g, const Op *op) {
     for (int i = 0; i < g->n_roots; i++)
-        if (g->roots[i] == op) return true;
+        if (g->roots[i] == op) return !(g->done && g->done[i]);
     return false;
 }
 
@@ -326,14 +323,14 @@ LReg *cg_value(Gen *g, const Op *op, const Env *env) {
     LReg *key[MAX_RANK];
     int n = key_of(g, op, env, key);
     LReg *r = memo_find(g, op, n, key);
-    if (!r) r = from_tile(g, op, n, key);
+    if (!r) r = cg_from_tile(g, op, n, key);
     if (r) return r;
     Span saved = g->span;
     bool inline_it = cg_info(g->lo, op)->how == HOW_INLINE || cg_is_root(g, op);
     if (inline_it) {
         if (op->span.line) g->span = op->span;
         r = compute(g, op, env, n, key);
-        note_computed(g, op);
+        cg_note_computed(g, op);
         g->span = saved;
     } else {
         r = load_stored(g, op, n, key);

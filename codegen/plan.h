@@ -44,6 +44,7 @@ typedef enum {
     PS_RANK,     /* runtime: average ranks */
     PS_RELATION, /* @load: build relation `space` (its cond has been computed) */
     PS_COPY,     /* bytes from one buffer to another (an output that is an input or a variable) */
+    PS_CALL,     /* a function of the user's */
     PS_PRINT,
     PS_ASSERT, /* host effects */
 } PStepKind;
@@ -66,7 +67,11 @@ typedef struct {
     Map *balance;       /* PS_KERNEL: chunks of equal entries */
     int n_bufs;
     int *bufs; /* ids; PS_KERNEL: by argument; PS_GEMM: A, B, C; PS_RANK: x, mask, out; PS_COPY:
-                  from, to */
+                  from, to; PS_CALL: inputs, then results */
+    int n_in;  /* PS_CALL: of them inputs */
+    const Type **types; /* PS_CALL: by buffer, the values' own (a buffer's may be a view's) */
+    int pred;           /* i1[]: the step is wanted only where it holds; -1 = always */
+    bool pred_not;      /* .. only where it does not hold */
     PGemm gemm;
     Space *space;     /* PS_RELATION */
     const char *text; /* PS_PRINT, PS_ASSERT */
@@ -86,14 +91,27 @@ typedef struct Plan {
     VEC(LKernel *) kernels;
     VEC(PPhase *) phases; /* "load" first when present */
     const char *device;   /* whose kernels the driver launches, "cuda"; NULL = the host's */
-    const char *options;  /* how gnnc was called, recorded in the driver; NULL = unknown */
+    bool host_too;       /* with a device: the host's kernels as well, one is chosen when it runs */
+    const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
+    int variant, n_variants; /* of the program: the driver of the first lists the others */
+    const char *choice;      /* what this variant decided; NULL = nothing */
+    uint64_t fingerprint;    /* of the first variant; 0 = this plan's own */
 } Plan;
+
+/* Whether the driver can run on the host alone. */
+static inline bool plan_on_host(const Plan *p) {
+    return !p->device || p->host_too;
+}
 
 /* Lowers every function of m (IR_OPTIM or kept gradients, IR_NO_CSR).  Ops marked `fused`
  * are computed inside their users' kernels; every other value is stored.  NULL after
  * diagnostics.  (codegen/lower*.c, codegen/plan*.c) */
 Plan *plan_build(Ctx *c, Module *m);
-void plan_print(StrBuf *b, const Plan *p); /* --emit=plan */
+const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
+/* Interrupts a phase: a host effect, a relation; on a device, a C function of the host too. */
+bool step_stops(const PStep *s, bool on_device);
+void plan_print(StrBuf *b, const Plan *p);          /* --emit=plan */
+uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *c, const Plan *p);
 
 #endif

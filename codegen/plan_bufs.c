@@ -52,6 +52,15 @@ int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count) {
     return b->id;
 }
 
+const char *cg_symbol(const Op *call) {
+    return call->kind == OP_CALL_GRAD ? call->ext->grad : call->ext->name;
+}
+
+bool step_stops(const PStep *s, bool on_device) {
+    if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
+    return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
+}
+
 /* ---- sources ------------------------------------------------------------------------- */
 /* What is looked for by its meaning is kept under a key that says it. */
 static PBuf *known(Lower *lo, const char *key) {

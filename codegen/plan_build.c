@@ -3,22 +3,13 @@
  *   1. decide what each operation becomes (lower.h: How), backwards from the effects
  *   2. cut the stored ones into units: a kernel over several roots, a library call, ..
  *   3. give every stored value a buffer: an output's or a variable's own where that is
- *      safe, else a temporary
+ *      safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
  *   5. find the life of every temporary */
 #include "codegen/lower.h"
 
 #include <assert.h>
 #include <string.h>
-
-typedef enum { UNIT_ROWS, UNIT_LONG, UNIT_CONCAT, UNIT_GEMM, UNIT_RANK, UNIT_EFFECT } UnitKind;
-
-typedef struct {
-    UnitKind kind;
-    VEC(const Op *) roots;
-} Unit;
-
-typedef VEC(Unit) Units;
 
 /* ---- 1. what each operation becomes ---------------------------------------------------- */
 static bool is_source(const Op *op) {
@@ -103,84 +94,18 @@ static void classify(Lower *lo) {
     find_aliases(lo);
 }
 
-/* ---- what a root reads ------------------------------------------------------------------- */
-typedef struct {
-    const Lower *lo;
-    const Op *target; /* a stored value or source */
-    const Op *root;
-    unsigned char *seen; /* by Op.id: 1 aligned, 2 elsewhere */
-    bool aligned, elsewhere;
-} Reads;
-
-static void reads(Reads *r, const Op *op, bool aligned) {
-    unsigned char bit = aligned ? 1 : 2;
-    if (r->seen[op->id] & bit) return;
-    r->seen[op->id] |= bit;
-    const OpInfo *in = cg_info(r->lo, op);
-    if (op != r->root && in->how != HOW_INLINE) {
-        const Op *base = in->base, *t = r->target;
-        bool hit = base == t || (base->kind == OP_VAR && t->kind == OP_VAR && base->var == t->var);
-        /* Through a view of a view it is the same element, but read from memory. */
-        if (hit && aligned && op == base && type_eq(&op->type, &r->root->type))
-            r->aligned = true;
-        else if (hit)
-            r->elsewhere = true;
+/* Notes unit u as the last reader of every stored value that op is computed from. */
+static void note_reads(const Lower *lo, const Op *op, bool root, int u, int *last) {
+    const OpInfo *i = cg_info(lo, op);
+    if (lo->seen[op->id]) return;
+    lo->seen[op->id] = 1;
+    if (!root && i->how != HOW_INLINE) {
+        last[i->base->id] = u;
         return;
     }
-    for (int i = 0; i < op->n_in; i++) reads(r, op->in[i], aligned && op_has(op, OPT_ELEM));
+    for (int k = 0; k < op->n_in; k++) note_reads(lo, op->in[k], false, u, last);
 }
 
-static Reads reads_of(const Lower *lo, const Op *root, const Op *target) {
-    Reads r = {.lo = lo, .target = target, .root = root};
-    r.seen = lo->seen;
-    memset(r.seen, 0, (size_t)lo->f->n_ops + 1);
-    reads(&r, root, true);
-    return r;
-}
-
-/* ---- 2. units ------------------------------------------------------------------------------ */
-static UnitKind unit_kind(const Lower *lo, const Op *op) {
-    if (op_has(op, OPT_EFFECT)) return UNIT_EFFECT;
-    if (op->kind == OP_RANK) return UNIT_RANK;
-    if (op->kind == OP_CONCAT) return UNIT_CONCAT;
-    if (cg_info(lo, op)->gemm) return UNIT_GEMM;
-    return cg_reduction_long(op) ? UNIT_LONG : UNIT_ROWS;
-}
-
-static bool same_spaces(const Type *x, const Type *y) {
-    bool same = x->rank == y->rank;
-    for (int i = 0; i < x->rank && same; i++) same = x->dim[i] == y->dim[i];
-    return same;
-}
-
-/* Elementwise roots over the same spaces share a kernel, unless one reads another at a
- * different index. */
-static bool joins(const Lower *lo, const Unit *u, const Op *op) {
-    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM)) return false;
-    for (int i = 0; i < u->roots.n; i++) {
-        const Op *r = u->roots.v[i];
-        if (!op_has(r, OPT_ELEM) || !same_spaces(&r->type, &op->type)) return false;
-        if (reads_of(lo, op, r).elsewhere) return false;
-    }
-    return true;
-}
-
-static Units cut(Lower *lo) {
-    Units us = {0};
-    for (Op *op = lo->f->first; op; op = op->next) {
-        bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN;
-        if (!effect && cg_info(lo, op)->how != HOW_STORED) continue;
-        UnitKind kind = unit_kind(lo, op);
-        bool join = kind == UNIT_ROWS && us.n && joins(lo, &us.v[us.n - 1], op);
-        Unit fresh = {.kind = kind};
-        if (!join) vec_push(lo->a, &us, fresh);
-        vec_push(lo->a, &us.v[us.n - 1].roots, op);
-    }
-    return us;
-}
-
-/* ---- 3. buffers --------------------------------------------------------------------------------
- */
 static int unit_of(const Units *us, const Op *op) {
     for (int i = 0; i < us->n; i++)
         for (int k = 0; k < us->v[i].roots.n; k++)
@@ -188,6 +113,8 @@ static int unit_of(const Units *us, const Op *op) {
     return -1;
 }
 
+/* ---- 3. buffers --------------------------------------------------------------------------------
+ */
 /* May the unit that computes x write it over the variable?  Only when nobody reads the
  * old value later, nor this unit at another index. */
 static bool in_place(const Lower *lo, const Units *us, const Op *assign) {
@@ -199,8 +126,8 @@ static bool in_place(const Lower *lo, const Units *us, const Op *assign) {
     for (int i = at; i < us->n; i++)
         for (int k = 0; k < us->v[i].roots.n; k++) {
             const Op *root = us->v[i].roots.v[k];
-            Reads r = reads_of(lo, root, &var);
-            bool rows = us->v[i].kind == UNIT_ROWS && op_has(root, OPT_ELEM);
+            CgReads r = cg_reads(lo, root, &var);
+            bool rows = us->v[i].kind == UNIT_ROWS && !us->v[i].group && op_has(root, OPT_ELEM);
             if (r.elsewhere || (r.aligned && (i > at || !rows))) return false;
         }
     return true;
@@ -269,19 +196,83 @@ static void bind_assign(Build *b, const Op *as) {
     vec_push(lo->a, &b->last, c);
 }
 
+/* The last unit that reads each stored value, or one after all units where a copy does. */
+static int *last_reads(const Build *b) {
+    const Lower *lo = b->lo;
+    int *last = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
+    for (int u = 0; u < b->units.n; u++)
+        for (int k = 0; k < b->units.v[u].roots.n; k++) {
+            memset(lo->seen, 0, (size_t)lo->f->n_ops + 1);
+            note_reads(lo, b->units.v[u].roots.v[k], true, u, last);
+        }
+    for (int i = 0; i < b->last.n; i++)
+        last[cg_info(lo, b->last.v[i].effect->in[0])->base->id] = b->units.n;
+    return last;
+}
+
+/* Is x a temporary that unit u may write over, as nobody reads it later, nor this unit at
+ * another index than it writes? */
+static bool may_take(const Build *b, const int *last, const Op *x, int u) {
+    const Lower *lo = b->lo;
+    const OpInfo *i = cg_info(lo, x);
+    const Unit *unit = &b->units.v[u];
+    if (i->how != HOW_STORED || i->given || i->buf < 0 || last[x->id] != u) return false;
+    if (lo->p->bufs.v[i->buf]->kind != PB_TEMP) return false;
+    for (int k = 0; k < unit->roots.n; k++) {
+        const Op *r = unit->roots.v[k];
+        if (r == x || !op_has(r, OPT_ELEM) || cg_reads(lo, r, x).elsewhere) return false;
+    }
+    return true;
+}
+
+/* Sums that a kernel makes in a row of its result, where data decides the row's width: the row
+ * cannot hold an operand, too. */
+static bool sums_in_row(const Lower *lo, const Op *op, bool root) {
+    int64_t n;
+    if (!root && cg_info(lo, op)->how != HOW_INLINE) return false;
+    const Type *t = &op->type;
+    if (op_has(op, OPT_REDUCE)) return !t->rank || !expr_is_const(t->dim[t->rank - 1]->size, &n);
+    for (int i = 0; i < op->n_in; i++)
+        if (sums_in_row(lo, op->in[i], false)) return true;
+    return false;
+}
+
+/* An operand of the same type whose buffer op may be computed in; -1: none. */
+static int operand_buf(Build *b, const int *last, const Op *op) {
+    const Lower *lo = b->lo;
+    int u = unit_of(&b->units, op);
+    const Unit *unit = &b->units.v[u];
+    if (unit->kind != UNIT_ROWS || unit->group || !op_has(op, OPT_ELEM)) return -1;
+    if (sums_in_row(lo, op, true)) return -1;
+    for (const Op *x = lo->f->first; x != op; x = x->next)
+        if (type_eq(&x->type, &op->type) && may_take(b, last, x, u)) {
+            cg_info(lo, x)->given = true;
+            return cg_info(lo, x)->buf;
+        }
+    return -1;
+}
+
+static void bind_temps(Build *b) {
+    Lower *lo = b->lo;
+    const int *last = last_reads(b);
+    for (Op *op = lo->f->first; op; op = op->next) {
+        OpInfo *i = cg_info(lo, op);
+        if (i->how == HOW_SOURCE) i->buf = cg_source_buf(lo, op);
+        if (i->how != HOW_STORED || i->buf >= 0) continue;
+        i->buf = operand_buf(b, last, op);
+        if (i->buf >= 0) continue;
+        i->buf = cg_temp(lo, cg_value_name(lo, op), op->type.dt, cg_count(lo, &op->type));
+        lo->p->bufs.v[i->buf]->type = op->type;
+    }
+}
+
 static void bind_buffers(Build *b) {
     Lower *lo = b->lo;
     for (Op *op = lo->f->first; op; op = op->next)
         if (op->kind == OP_ASSIGN) bind_assign(b, op);
     for (Op *op = lo->f->first; op; op = op->next)
         if (op->kind == OP_OUTPUT) bind_output(b, op);
-    for (Op *op = lo->f->first; op; op = op->next) {
-        OpInfo *i = cg_info(lo, op);
-        if (i->how == HOW_SOURCE) i->buf = cg_source_buf(lo, op);
-        if (i->how != HOW_STORED || i->buf >= 0) continue;
-        i->buf = cg_temp(lo, cg_value_name(lo, op), op->type.dt, cg_count(lo, &op->type));
-        lo->p->bufs.v[i->buf]->type = op->type;
-    }
+    bind_temps(b);
 }
 
 /* ---- 4. steps
@@ -301,6 +292,7 @@ static const char *note_of(Lower *lo, const Op *op) {
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
     PStep *s = NEW(lo->a, PStep);
     s->kind = kind;
+    s->pred = -1;
     s->op = op;
     s->span = op->span;
     s->note = note_of(lo, op);
@@ -362,9 +354,53 @@ static void step_effect(Build *b, const Op *op) {
         step_relations(lo, op);
         return;
     }
-    PStep *s = cg_step(lo, op->kind == OP_PRINT ? PS_PRINT : PS_ASSERT, op, op->n_in);
-    for (int i = 0; i < op->n_in; i++) s->bufs[i] = cg_buf(lo, op->in[i]);
+    int first = op->when;
+    PStep *s = cg_step(lo, op->kind == OP_PRINT ? PS_PRINT : PS_ASSERT, op, op->n_in - first);
+    for (int i = first; i < op->n_in; i++) s->bufs[i - first] = cg_buf(lo, op->in[i]);
+    if (op->when) s->pred = cg_buf(lo, op->in[0]);
     s->text = op->name;
+}
+
+/* The k-th result of a call: itself, or the `result` that asks for it. */
+static const Op *result_of(const Unit *u, int k) {
+    for (int i = 1; i < u->roots.n; i++)
+        if ((int)u->roots.v[i]->imm == k) return u->roots.v[i];
+    return k == 0 ? u->roots.v[0] : NULL;
+}
+
+/* Types of what a call gives; those of a gradient follow its inputs. */
+static int call_results(const Op *op, const Type **types) {
+    int n = 0;
+    if (op->kind != OP_CALL_GRAD) {
+        types[0] = &op->type;
+        return op->type.dt != DT_VOID;
+    }
+    for (int i = 0; i < op->n_in - 2; i++)
+        if (dtype_is_float(op->in[i]->type.dt)) types[n++] = &op->in[i]->type;
+    return n;
+}
+
+/* A result that nobody reads is written all the same, into scratch. */
+static void step_call(Lower *lo, const Unit *u) {
+    const Op *op = u->roots.v[0];
+    const Type **types = NEWN(lo->a, const Type *, 2 * (size_t)op->n_in + 1);
+    int n_in = op->n_in - op->when, n_out = call_results(op, types + n_in);
+    PStep *s = cg_step(lo, PS_CALL, op, n_in + n_out);
+    s->n_in = n_in;
+    s->types = types;
+    if (op->when) s->pred = cg_buf(lo, op->in[0]);
+    for (int i = 0; i < n_in; i++) {
+        types[i] = &op->in[i + op->when]->type;
+        s->bufs[i] = cg_buf(lo, op->in[i + op->when]);
+    }
+    for (int k = 0; k < n_out; k++) {
+        const Op *r = result_of(u, k);
+        const Type *t = types[n_in + k];
+        const char *name = arena_printf(lo->a, "%s_unused", cg_value_name(lo, op));
+        s->bufs[n_in + k] = r && cg_info(lo, r)->how != HOW_DEAD
+                                ? cg_buf(lo, r)
+                                : cg_temp(lo, name, t->dt, cg_count(lo, t));
+    }
 }
 
 static void step_unit(Build *b, const Unit *u) {
@@ -372,7 +408,10 @@ static void step_unit(Build *b, const Unit *u) {
     const Op *op = u->roots.v[0];
     switch (u->kind) {
     case UNIT_ROWS:
-        cg_lower_rows(lo, u->roots.v, u->roots.n);
+        if (u->group)
+            cg_lower_group(lo, u->roots.v, u->roots.n, u->map);
+        else
+            cg_lower_rows(lo, u->roots.v, u->roots.n);
         break;
     case UNIT_LONG:
         cg_lower_long(lo, op);
@@ -385,6 +424,9 @@ static void step_unit(Build *b, const Unit *u) {
         break;
     case UNIT_RANK:
         step_rank(lo, op);
+        break;
+    case UNIT_CALL:
+        step_call(lo, u);
         break;
     case UNIT_EFFECT:
         step_effect(b, op);
@@ -418,15 +460,20 @@ static void last_copies(Build *b) {
 
 /* ---- 5. lifetimes
  * ---------------------------------------------------------------------------------- */
+static void used_in(Plan *p, int buf, int step) {
+    PBuf *b = p->bufs.v[buf];
+    if (b->kind != PB_TEMP) return;
+    if (b->first < 0) b->first = step;
+    b->last = step;
+}
+
 static void lifetimes(Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
-    for (int i = 0; i < ph->steps.n; i++)
-        for (int k = 0; k < ph->steps.v[i]->n_bufs; k++) {
-            PBuf *b = p->bufs.v[ph->steps.v[i]->bufs[k]];
-            if (b->kind != PB_TEMP) continue;
-            if (b->first < 0) b->first = i;
-            b->last = i;
-        }
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
+        if (s->pred >= 0) used_in(p, s->pred, i);
+    }
 }
 
 /* ---- all
@@ -464,7 +511,7 @@ static bool lower_func(Lower *lo, Func *f) {
     if (!check_dense(lo) || !check_saved(lo)) return false;
     Build b = {.lo = lo};
     classify(lo);
-    b.units = cut(lo);
+    b.units = cg_cut_units(lo);
     bind_buffers(&b);
     save_old_values(&b);
     for (int i = 0; i < b.units.n; i++) step_unit(&b, &b.units.v[i]);

@@ -53,10 +53,11 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
     static const char *const words[] = {
         [PS_KERNEL] = "kernel",     [PS_GEMM] = "gemm", [PS_RANK] = "rank",
         [PS_RELATION] = "relation", [PS_COPY] = "copy", [PS_PRINT] = "print",
-        [PS_ASSERT] = "assert"};
+        [PS_ASSERT] = "assert",     [PS_CALL] = "call"};
     sb_puts(b, words[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
     if (s->space) sb_printf(b, " %s", s->space->name);
+    if (s->op && s->op->ext) sb_printf(b, " %s", cg_symbol(s->op));
     names(b, p, s);
     if (s->kind == PS_GEMM) gemm(b, &s->gemm);
     if (s->extent) field(b, "over", s->extent);
@@ -64,6 +65,8 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
         sb_puts(b, " balanced ");
         ir_map_print(b, s->balance);
     }
+    if (s->pred >= 0)
+        sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
     if (s->note) sb_printf(b, "  ; %s", s->note);
     sb_puts(b, "\n");
 }

@@ -105,10 +105,35 @@ static bool copies(Check *c) {
     return fit || bad(c, "%s and %s differ in size", x->name, y->name);
 }
 
+/* Results are written; none of them is an input too, which C code would not expect. */
+static bool user_call(Check *c) {
+    const PStep *s = c->step;
+    if (!s->op || !s->op->ext || s->n_in > s->n_bufs) return bad(c, "no function");
+    for (int i = 0; i < s->n_in; i++)
+        if (!reads(c, s->bufs[i])) return false;
+    for (int i = s->n_in; i < s->n_bufs; i++) {
+        for (int j = 0; j < i; j++)
+            if (s->bufs[j] == s->bufs[i])
+                return bad(c, "%s is given twice", c->p->bufs.v[s->bufs[i]]->name);
+        if (!writes(c, s->bufs[i])) return false;
+    }
+    for (int i = 0; i < s->n_bufs; i++)
+        if (!expr_eq(type_count(c->c->a, s->types[i]), c->p->bufs.v[s->bufs[i]]->count))
+            return bad(c, "%s has another size", c->p->bufs.v[s->bufs[i]]->name);
+    return true;
+}
+
+static bool condition(Check *c) {
+    const PBuf *b = c->p->bufs.v[c->step->pred];
+    return (b->dt == DT_I1 || bad(c, "%s is no condition", b->name)) && reads(c, c->step->pred);
+}
+
 static bool step(Check *c) {
     for (int i = 0; i < c->step->n_bufs; i++)
         if (c->step->bufs[i] < 0 || c->step->bufs[i] >= c->p->bufs.n)
             return bad(c, "no such buffer");
+    if (c->step->pred >= c->p->bufs.n) return bad(c, "no such buffer");
+    if (c->step->pred >= 0 && !condition(c)) return false;
     switch (c->step->kind) {
     case PS_KERNEL:
         return kernel(c);
@@ -120,6 +145,8 @@ static bool step(Check *c) {
         return copies(c);
     case PS_RELATION:
         return (c->step->space || bad(c, "no relation")) && call(c, 1, false);
+    case PS_CALL:
+        return user_call(c);
     case PS_PRINT:
     case PS_ASSERT:
         return call(c, -1, false);

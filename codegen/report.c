@@ -33,11 +33,20 @@ unsigned report_kinds(const char *names) {
     }
 }
 
-int report_count_effects(const Module *m) {
+static const char *stop_text(const Op *op) {
+    if (op->kind == OP_PRINT) return "print";
+    return op->kind == OP_ASSERT ? "assert" : "a C function with an effect";
+}
+
+int report_count_effects(Module *m) {
     int n = 0;
     for (int i = 0; i < m->funcs.n; i++)
-        for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
-            n += op->kind == OP_PRINT || op->kind == OP_ASSERT;
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
+            bool effect = op->kind == OP_PRINT || op->kind == OP_ASSERT;
+            effect = effect || op->kind == OP_CALL_EFFECT;
+            if (effect) module_note(m, op->func, op->span, true, stop_text(op));
+            n += effect;
+        }
     return n;
 }
 
@@ -109,8 +118,8 @@ const char *report_op_name(const Op *op) {
     return op->name ? op->name : op_mnemonic(op->kind);
 }
 
-bool report_is_device(const PStep *s) {
-    return s->kind != PS_PRINT && s->kind != PS_ASSERT && s->kind != PS_RELATION;
+bool report_is_device(const Report *r, const PStep *s) {
+    return !step_stops(s, r->p->device != NULL);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------

@@ -28,8 +28,9 @@ typedef struct {
 } ReportOptions;
 
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o);
-/* print and assert operations in all functions */
-int report_count_effects(const Module *m);
+/* Host effects in all functions: print, assert, C functions with one.  Those of f alone are
+ * noted in the module as places where a tracing compiler stops. */
+int report_count_effects(Module *m);
 
 /* ---- a small JSON writer (report_json.c) ----------------------------------------------- */
 enum { JSON_DEPTH = 16 };
@@ -66,7 +67,7 @@ void report_json_expr(Report *r, const char *key, const Expr *e);
 const char *report_at(const Report *r, Span at); /* "models/gcn.gnn:14", "" */
 const char *report_type(const Report *r, const Type *t);
 const char *report_op_name(const Op *op); /* the model's name for it, else the mnemonic */
-bool report_is_device(const PStep *s);    /* no host effect */
+bool report_is_device(const Report *r, const PStep *s); /* no host effect */
 
 void report_shapes(Report *r);
 void report_breaks(Report *r);

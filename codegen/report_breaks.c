@@ -1,22 +1,29 @@
 /* --report=breaks: the uninterrupted regions of each phase.  A host effect with device
- * work before and after it splits a phase; one at its end does not. */
+ * work before and after it splits a phase; one at its start or end does not.
+ *
+ * "As written" counts what a compiler that traces the program would make of it: a region more
+ * for every place at which it stops (an `if` on a computed value, print, log, assert, a C function
+ * with an effect).  What became of these and of what is settled when compiling (loops,
+ * dictionaries) are notes that the front end and the passes left in the module. */
 #include "codegen/report.h"
 
-static int count_device(const PPhase *ph, int from, int to) {
+#include <string.h>
+
+static int count_device(const Report *r, const PPhase *ph, int from, int to) {
     int n = 0;
-    for (int i = from; i < to; i++) n += report_is_device(ph->steps.v[i]);
+    for (int i = from; i < to; i++) n += report_is_device(r, ph->steps.v[i]);
     return n;
 }
 
-static bool splits(const PPhase *ph, int step) {
-    return !report_is_device(ph->steps.v[step]) && count_device(ph, 0, step) &&
-           count_device(ph, step + 1, ph->steps.n);
+static bool splits(const Report *r, const PPhase *ph, int step) {
+    return !report_is_device(r, ph->steps.v[step]) && count_device(r, ph, 0, step) &&
+           count_device(r, ph, step + 1, ph->steps.n);
 }
 
 /* Breaks of a phase: host effects in a row are one. */
-static int count_breaks(const PPhase *ph) {
+static int count_breaks(const Report *r, const PPhase *ph) {
     int n = 0;
-    for (int i = 0; i < ph->steps.n; i++) n += splits(ph, i) && !(i > 0 && splits(ph, i - 1));
+    for (int i = 0; i < ph->steps.n; i++) n += splits(r, ph, i) && !(i > 0 && splits(r, ph, i - 1));
     return n;
 }
 
@@ -24,6 +31,9 @@ static const char *reason(const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
         return "print shows values on the host";
+    case PS_CALL:
+        return s->op->ext->effect ? "the C function has an effect on the host"
+                                  : "the C function runs on the host (it is not declared 'device')";
     case PS_ASSERT:
         return "assert stops the host when the condition fails";
     default:
@@ -31,34 +41,95 @@ static const char *reason(const PStep *s) {
     }
 }
 
+/* Regions before anything was resolved. */
+static int as_written(const Report *r, const PPhase *ph) {
+    int n = 1;
+    for (int i = 0; i < r->p->m->notes.n; i++) {
+        const Note *x = &r->p->m->notes.v[i];
+        n += x->stops && x->func == ph->func;
+    }
+    return n;
+}
+
+/* The same line of several phases is told once. */
+static bool is_told(const Report *r, int i) {
+    const Note *x = &r->p->m->notes.v[i];
+    for (int k = 0; k < i; k++) {
+        const Note *y = &r->p->m->notes.v[k];
+        bool same = y->span.file == x->span.file && y->span.line == x->span.line;
+        if (same && !strcmp(x->text, y->text)) return true;
+    }
+    return false;
+}
+
+/* A bare name of an effect says only that it is there: the steps tell the rest. */
+static bool is_resolved(const Report *r, int i) {
+    const char *s = r->p->m->notes.v[i].text;
+    bool bare = !strcmp(s, "print") || !strcmp(s, "assert") || !strncmp(s, "a C function", 12);
+    return !bare && !is_told(r, i);
+}
+
+static void resolved_text(Report *r) {
+    bool any = false;
+    for (int i = 0; i < r->p->m->notes.n; i++) {
+        const Note *x = &r->p->m->notes.v[i];
+        if (!is_resolved(r, i)) continue;
+        if (!any) sb_puts(r->b, "  resolved\n");
+        any = true;
+        sb_printf(r->b, "    %s: %s\n", report_at(r, x->span), x->text);
+    }
+}
+
+static void resolved_json(Report *r) {
+    json_array(r->j, "resolved");
+    for (int i = 0; i < r->p->m->notes.n; i++) {
+        const Note *x = &r->p->m->notes.v[i];
+        if (!is_resolved(r, i)) continue;
+        json_object(r->j, NULL);
+        json_text(r->j, "line", report_at(r, x->span));
+        json_text(r->j, "what", x->text);
+        json_end(r->j);
+    }
+    json_end(r->j);
+}
+
+static const char *place(const Report *r, const PPhase *ph, int step) {
+    if (splits(r, ph, step)) return "";
+    return count_device(r, ph, 0, step) ? " (at the end: no break)" : " (at the start: no break)";
+}
+
 static void text(Report *r, const PPhase *ph) {
-    int breaks = count_breaks(ph);
-    sb_printf(r->b, "  @%s: %d region%s of %d device steps, %d break%s\n", ph->name, breaks + 1,
-              breaks ? "s" : "", count_device(ph, 0, ph->steps.n), breaks, breaks == 1 ? "" : "s");
+    int breaks = count_breaks(r, ph), written = as_written(r, ph);
+    sb_printf(r->b, "  @%s: %d region%s of %d device steps, %d break%s", ph->name, breaks + 1,
+              breaks ? "s" : "", count_device(r, ph, 0, ph->steps.n), breaks,
+              breaks == 1 ? "" : "s");
+    if (written > 1) sb_printf(r->b, " (as written: %d regions)", written);
+    sb_puts(r->b, "\n");
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        if (report_is_device(s)) continue;
+        if (report_is_device(r, s)) continue;
         sb_printf(r->b, "    step %d: %s %s: %s%s\n", i, report_at(r, s->span), step_name(s),
-                  reason(s), splits(ph, i) ? "" : " (at the end: no break)");
+                  reason(s), place(r, ph, i));
     }
 }
 
 static void json(Report *r, const PPhase *ph) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
-    json_int(r->j, "regions", count_breaks(ph) + 1);
-    json_int(r->j, "breaks", count_breaks(ph));
-    json_int(r->j, "device_steps", count_device(ph, 0, ph->steps.n));
+    json_int(r->j, "regions", count_breaks(r, ph) + 1);
+    json_int(r->j, "regions_as_written", as_written(r, ph));
+    json_int(r->j, "breaks", count_breaks(r, ph));
+    json_int(r->j, "device_steps", count_device(r, ph, 0, ph->steps.n));
     json_array(r->j, "host_effects");
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        if (report_is_device(s)) continue;
+        if (report_is_device(r, s)) continue;
         json_object(r->j, NULL);
         json_int(r->j, "step", i);
         json_text(r->j, "kind", step_name(s));
         json_text(r->j, "line", report_at(r, s->span));
         json_text(r->j, "reason", reason(s));
-        json_bool(r->j, "splits", splits(ph, i));
+        json_bool(r->j, "splits", splits(r, ph, i));
         json_end(r->j);
     }
     json_end(r->j);
@@ -67,7 +138,7 @@ static void json(Report *r, const PPhase *ph) {
 
 void report_breaks(Report *r) {
     int breaks = 0;
-    for (int i = 0; i < r->p->phases.n; i++) breaks += count_breaks(r->p->phases.v[i]);
+    for (int i = 0; i < r->p->phases.n; i++) breaks += count_breaks(r, r->p->phases.v[i]);
     if (r->j) {
         json_object(r->j, "breaks");
         json_int(r->j, "host_effects_in_model", r->o->effects_before);
@@ -78,7 +149,11 @@ void report_breaks(Report *r) {
                   r->o->effects_before);
     }
     for (int i = 0; i < r->p->phases.n; i++) (r->j ? json : text)(r, r->p->phases.v[i]);
-    if (!r->j) return;
+    if (!r->j) {
+        resolved_text(r);
+        return;
+    }
     json_end(r->j);
+    resolved_json(r);
     json_end(r->j);
 }

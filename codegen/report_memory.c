@@ -5,6 +5,9 @@
  * of `./train info`.  Without sizes there is no order of sizes to pack by: then what is
  * live at each step is printed, a lower bound of the arena; the sum is the upper one. */
 #include "codegen/report.h"
+
+#include <string.h>
+
 #include "runtime/pack.h"
 
 static const char *const owners[] = {
@@ -26,11 +29,27 @@ static const Expr *bytes(const Report *r, const PBuf *b) {
     return expr_mul(r->a, b->count, expr_const(r->a, dtype_bytes(b->dt)));
 }
 
+/* What phases but @load and @train give, other than scalars, lies in the arena. */
+static bool in_arena(const Report *r, const PBuf *b) {
+    if (b->kind != PB_OUTPUT) return b->kind == PB_TEMP;
+    const char *phase = r->p->phases.v[b->phase]->name;
+    return b->type.rank > 0 && strcmp(phase, "load") != 0 && strcmp(phase, "train") != 0;
+}
+
+static int first_step(const PBuf *b) {
+    return b->kind == PB_TEMP ? b->first : 0;
+}
+
+static int last_step(const Report *r, const PBuf *b) {
+    return b->kind == PB_TEMP ? b->last : r->p->phases.v[b->phase]->steps.n;
+}
+
 static const Expr *total(const Report *r, PBufKind kind, int phase) {
     const Expr *e = expr_const(r->a, 0);
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
-        if (b->kind == kind && (kind != PB_TEMP || b->phase == phase))
+        bool arena = in_arena(r, b);
+        if (kind == PB_TEMP ? arena && b->phase == phase : b->kind == kind && !arena)
             e = expr_add(r->a, e, bytes(r, b));
     }
     return e;
@@ -40,9 +59,9 @@ static const Expr *total(const Report *r, PBufKind kind, int phase) {
 static const Expr *live_next(const Report *r, int phase, int step, const Expr *live) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
-        if (b->kind != PB_TEMP || b->phase != phase) continue;
-        if (b->first == step) live = expr_add(r->a, live, bytes(r, b));
-        if (b->last == step - 1)
+        if (!in_arena(r, b) || b->phase != phase) continue;
+        if (first_step(b) == step) live = expr_add(r->a, live, bytes(r, b));
+        if (last_step(r, b) == step - 1)
             live = expr_add(r->a, live, expr_mul(r->a, expr_const(r->a, -1), bytes(r, b)));
     }
     return live;
@@ -56,15 +75,19 @@ static bool packed(const Report *r, int phase, int64_t *n_bytes) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         int64_t v;
-        if (b->kind != PB_TEMP || b->phase != phase) continue;
+        if (!in_arena(r, b) || b->phase != phase) continue;
         if (!report_value(r, bytes(r, b), &v)) return false;
-        item[n++] = (RtPackItem){.n_bytes = (size_t)v, .first = b->first, .last = b->last};
+        item[n++] =
+            (RtPackItem){.n_bytes = (size_t)v, .first = first_step(b), .last = last_step(r, b)};
     }
     *n_bytes = (int64_t)rt_pack(item, n, order, live);
     return true;
 }
 
 static const char *life(const Report *r, const PBuf *b) {
+    if (b->kind == PB_OUTPUT && in_arena(r, b))
+        return arena_printf(r->a, "until another phase runs than @%s",
+                            r->p->phases.v[b->phase]->name);
     if (b->kind != PB_TEMP) return lives[b->kind];
     return arena_printf(r->a, "@%s steps %d..%d", r->p->phases.v[b->phase]->name, b->first,
                         b->last);

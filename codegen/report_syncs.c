@@ -31,6 +31,8 @@ static const char *cause_of(const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
         return "print: the text is made on the host";
+    case PS_CALL:
+        return "a C function of the host";
     case PS_ASSERT:
         return "assert: the host stops when it fails";
     default:
@@ -42,7 +44,7 @@ static void host_steps(Report *r, int phase, Crossings *out) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        if (report_is_device(s)) continue;
+        if (report_is_device(r, s)) continue;
         const char *what = s->space ? s->space->name : s->text ? s->text : step_name(s);
         Crossing c = {phase, READ_STEP, what, cause_of(s), report_at(r, s->span), s->n_bufs};
         vec_push(r->a, out, c);

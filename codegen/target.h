@@ -37,4 +37,6 @@ const Target *target_find(const char *name);
 
 /* The host driver and its tables as C source (runtime/program.h says what it fills). */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
+/* A C header with the prototypes of the user's functions, as the model has them. */
+bool host_externs(Ctx *c, const Plan *p, const char *path);
 #endif

@@ -68,6 +68,19 @@ void cli_split_args(Ctx *c, CliArgs *args,
                     const char *s);                     /* "-fopenmp -lm" as separate arguments */
 bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose); /* false after a diagnostic */
 
+/* What to compile for: as --target says; "auto": the cpu, and cuda where programs can be
+ * made for it, which one line tells of when they cannot. */
+typedef struct {
+    const Target *host; /* whose kernels the host runs; NULL = none */
+    bool cuda;
+} CliTargets;
+CliTargets cli_targets(Ctx *c, const CliOptions *o);
+
+/* The user's C functions that the plan calls: compiled in dir where they are sources, and what
+ * is to be linked (cli_extern.c). */
+bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOptions *o,
+                        const char *dir, CliArgs *args);
+
 /* The CUDA Toolkit (cli_cuda.c). */
 const char *cli_find_nvcc(Ctx *c); /* NULL: there is none */
 bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
@@ -87,7 +100,9 @@ const char *cli_stem(Arena *a, const char *path); /* "models/gcn.gnn" -> "gcn" *
 const int64_t *cli_specialize(Ctx *c, Module *m, const char *data);
 
 /* Kernels, host driver, compile and link; writes the program or library to o->out. */
-bool cli_build(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem);
+/* plan [n]: the variants of the program. */
+bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
+               const char *stem);
 /* One file of the target's making (LLVM IR, assembly, object, C driver). */
 bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem);
 

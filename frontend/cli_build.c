@@ -16,8 +16,14 @@ static bool library_args(Ctx *c, CliArgs *args, const char *dir) {
     return cli_write(c, path, map, sizeof map - 1);
 }
 
-static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const Plan *p,
+static const char *part(Ctx *c, const char *dir, const char *name, int variant, const char *end) {
+    if (!variant) return arena_printf(c->a, "%s/%s.%s", dir, name, end);
+    return arena_printf(c->a, "%s/%s_%d.%s", dir, name, variant, end);
+}
+
+static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, Plan *const *plan, int n,
                            const char *dir, const char *result) {
+    const Plan *p = plan[0];
     CliArgs args = {0};
     for (const char *const *s = (const char *const[]){"cc", "-std=c17", "-O1", NULL}; *s; s++)
         cli_arg(c, &args, *s);
@@ -26,14 +32,18 @@ static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const 
         cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
     cli_arg(c, &args, "-o");
     cli_arg(c, &args, result);
-    cli_arg(c, &args, arena_printf(c->a, "%s/driver.c", dir));
-    cli_arg(c, &args, arena_printf(c->a, "%s/kernels.o", dir));
+    for (int i = 0; i < n; i++) {
+        cli_arg(c, &args, part(c, dir, "driver", i, "c"));
+        if (plan_on_host(plan[i])) cli_arg(c, &args, part(c, dir, "kernels", i, "o"));
+    }
+    if (p->device) cli_arg(c, &args, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
+    if (!cli_extern_objects(c, p, h, o, dir, &args)) return false;
     if (o->emit == OUT_LIB) cli_arg(c, &args, "-Wl,--whole-archive");
     cli_arg(c, &args, h->lib);
     if (o->emit == OUT_LIB) cli_arg(c, &args, "-Wl,--no-whole-archive");
     if (p->device && !cli_cuda_libraries(c, h, &args)) return false;
     cli_split_args(c, &args, h->link_flags);
-    return cli_run_tool(c, &args, o->verbose);
+    return cli_run_tool(c, &args, o->verbose || (p->device && o->keep));
 }
 
 static const char *default_name(Ctx *c, const CliOptions *o, const char *stem) {
@@ -49,24 +59,39 @@ static const char *default_name(Ctx *c, const CliOptions *o, const char *stem) {
     }
 }
 
-static bool kernels_object(Ctx *c, const Plan *p, const Target *t, const CliOptions *o,
-                           const CliHome *h, const char *dir) {
+static bool host_object(Ctx *c, const Plan *p, const Target *t, const CliOptions *o,
+                        const char *dir) {
     TargetOptions to = target_options(o);
-    const char *object = arena_printf(c->a, "%s/kernels.o", dir);
-    if (!p->device) return t->emit_kernels(c, p, &to, EMIT_OBJECT, object);
-    const char *source = arena_printf(c->a, "%s/kernels.cu", dir);
-    return t->emit_kernels(c, p, &to, EMIT_IR_TEXT, source) &&
-           cli_cuda_object(c, h, o, source, object);
+    return t->emit_kernels(c, p, &to, EMIT_OBJECT, part(c, dir, "kernels", p->variant, "o"));
 }
 
-bool cli_build(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem) {
+static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliHome *h,
+                          const char *dir) {
+    TargetOptions to = target_options(o);
+    const char *source = arena_printf(c->a, "%s/kernels.cu", dir);
+    return target_cuda.emit_kernels(c, p, &to, EMIT_IR_TEXT, source) &&
+           cli_cuda_object(c, h, o, source, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
+}
+
+static bool all_parts(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
+                      const char *dir) {
+    for (int i = 0; i < n; i++)
+        if ((host && !host_object(c, plan[i], host, o, dir)) ||
+            !host_emit(c, plan[i], part(c, dir, "driver", i, "c")))
+            return false;
+    return true;
+}
+
+bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
+               const char *stem) {
+    const Plan *p = plan[0];
     CliHome home;
     const char *dir;
     if (!cli_find_home(c, &home) || !(dir = cli_temp_dir(c, o))) return false;
     const char *result = arena_printf(c->a, "%s/result", dir);
-    return kernels_object(c, p, t, o, &home, dir) &&
-           host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) &&
-           compile_driver(c, &home, o, p, dir, result) &&
+    return all_parts(c, plan, n, host, o, dir) &&
+           (!p->device || device_object(c, p, o, &home, dir)) &&
+           compile_driver(c, &home, o, plan, n, dir, result) &&
            cli_install(c, result, o->out ? o->out : default_name(c, o, stem));
 }
 

@@ -24,6 +24,34 @@ const char *cli_find_nvcc(Ctx *c) {
     return found ? found : nvcc_in(c, "/usr/local/cuda", strlen("/usr/local/cuda"), "/bin");
 }
 
+/* The words of "cpu,cuda". */
+static CliTargets named(Ctx *c, const char *list) {
+    CliTargets on = {0};
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        const Target *t = target_find(arena_strndup(c->a, list, n));
+        list += n + (list[n] == ',');
+        if (t == &target_cuda)
+            on.cuda = true;
+        else
+            on.host = t;
+    }
+    return on;
+}
+
+static bool makes_program(const CliOptions *o) {
+    return o->emit == OUT_EXE || o->emit == OUT_LIB;
+}
+
+/* Texts and objects are for one target, the cpu where nothing was said. */
+CliTargets cli_targets(Ctx *c, const CliOptions *o) {
+    if (o->emit == OUT_CUDA) return (CliTargets){.cuda = true};
+    if (strcmp(o->target, "auto") != 0) return named(c, o->target);
+    CliHome h;
+    bool here = makes_program(o) && cli_find_home(c, &h) && cli_find_nvcc(c);
+    return (CliTargets){&target_cpu, here && access(h.cuda_lib, R_OK) == 0};
+}
+
 /* "sm_80,sm_90": machine code for each, and PTX of the last for what comes after. */
 static void arch_args(Ctx *c, CliArgs *args, const char *archs) {
     while (*archs) {
@@ -56,7 +84,7 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
     cli_split_args(c, &args, "-c -o");
     cli_arg(c, &args, object);
     cli_arg(c, &args, source);
-    return cli_run_tool(c, &args, o->verbose);
+    return cli_run_tool(c, &args, o->verbose || o->keep);
 }
 
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args) {

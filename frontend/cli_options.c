@@ -35,9 +35,15 @@ SETTER(set_emit) {
 }
 
 SETTER(set_target) {
-    UNUSED_ARGS;
     o->target = value;
-    return strcmp(value, "auto") == 0 || target_find(value);
+    if (strcmp(value, "auto") == 0) return true;
+    while (*value) {
+        size_t n = strcspn(value, ",");
+        if (!target_find(arena_strndup(a, value, n))) return false;
+        value += n + (value[n] == ',' && value[n + 1]);
+        if (*value == ',') return false;
+    }
+    return *o->target != 0;
 }
 
 SETTER(set_report) {
@@ -160,7 +166,8 @@ static const CliOption options[] = {
     {"-O0", NULL, "no optimisation", set_o0},
     {"-O2", NULL, "all optimisations (default)", set_o2},
     {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c, cuda or none", set_emit},
-    {"--target", "NAME", "auto, cpu or cuda", set_target},
+    {"--target", "LIST", "auto, cpu, cuda or cpu,cuda (default auto: both where nvcc is)",
+     set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
     {"--cuda-arch", "LIST", "GPUs to compile for (default: sm_80,sm_90)", set_cuda_arch},
     {"--specialize", "DATA", "make that data directory's widths constants of the program",

@@ -142,8 +142,10 @@ struct Elab {
     Builder b;
     Frame *frame;
     bool training;
+    bool logs;      /* the runtime reads what this phase logs */
     bool symbolic;  /* checking a layer that nobody applies: sizes are unknown */
     bool same_ends; /* .. with relations from a node type to itself */
+    Op *when;       /* what holds where the present statement runs; NULL = always */
     int pure;       /* inside a branch of an `if` on a computed value */
     int n_nested;   /* evaluations on the C stack */
     int n_calls;
@@ -265,6 +267,7 @@ typedef struct Builtin {
 const Builtin *builtin_find(const char *name);
 const Value *arg_named(const Args *args, const char *name);
 Value builtin_call(Elab *e, const Builtin *b, const Args *args);
+Value log_call(Elab *e, const Args *args);            /* log("name", x) */
 extern const Builtin builtin_shape[], builtin_misc[]; /* further tables */
 
 /* ---- elab_expr.c ----------------------------------------------------------------------------- */
@@ -304,6 +307,10 @@ bool formal_is_repeated(Elab *e, const Ast *formals, int i);
 bool bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
                   const StrMap *settings);
 Value frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what);
+
+/* ---- elab_extern.c: functions in C */
+Value call_extern(Elab *e, const Ast *decl, const Args *args);
+void check_extern(Elab *e, const Ast *decl);
 
 /* ---- elab_type.c
  * ----------------------------------------------------------------------------------- */

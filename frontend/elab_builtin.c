@@ -207,10 +207,16 @@ static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
 /* ---- the table ----------------------------------------------------------------------------- */
 #define MATH(name, op) {name, 1, 1, NULL, call_math, OP_##op}
 #define CAST(name, dt) {name, 1, 1, NULL, call_cast, DT_##dt}
+/* log(x) is a number's logarithm; log("name", x) tells a number of the step. */
+static Value call_log(Elab *e, const Builtin *b, const Args *args) {
+    bool told = args->n != 1 || args->v[0].kind == VAL_STRING;
+    return told ? log_call(e, args) : call_math(e, b, args);
+}
+
 static const Builtin builtin_math[] = {
     MATH("exp", EXP),
     MATH("expm1", EXPM1),
-    MATH("log", LOG),
+    {"log", 1, 2, NULL, call_log, OP_LOG},
     MATH("log1p", LOG1P),
     MATH("sqrt", SQRT),
     MATH("rsqrt", RSQRT),

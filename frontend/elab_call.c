@@ -128,25 +128,53 @@ static bool enter_call(Elab *e, const Ast *decl, Span at) {
     return true;
 }
 
-/* A mistake told inside a library's body also says who called it. */
-static void note_caller(Elab *e, const Ast *decl, int errors_before, Span at) {
-    if (e->c->n_errors == errors_before || e->c->diags.n == 0) return;
+static bool is_told(const Ctx *c, int n, DiagCode code, Span at) {
+    for (int i = 0; i < n; i++) {
+        const Diag *d = &c->diags.v[i];
+        bool same = d->sev != SEV_NOTE && d->code == code && d->span.file == at.file;
+        if (same && d->span.line == at.line && d->span.col == at.col) return true;
+    }
+    return false;
+}
+
+/* Only the first `keep` diagnostics stay. */
+static void drop_diags(Ctx *c, int keep) {
+    for (int i = keep; i < c->diags.n; i++) c->n_errors -= c->diags.v[i].sev == SEV_ERROR;
+    c->diags.n = keep;
+}
+
+/* Nobody mends the prelude: the call is the mistake, told once, and a note says where it shows. */
+static void blame_caller(Elab *e, const Ast *decl, int before, Span at) {
+    Diag *first = &e->c->diags.v[before];
+    Span inside = first->span;
+    int end = before + 1;
+    while (end < e->c->diags.n && e->c->diags.v[end].sev == SEV_NOTE) end++;
+    bool again = is_told(e->c, before, first->code, at) && e->c->n_errors > 1;
+    drop_diags(e->c, again ? before : end);
+    if (again) return;
+    first->span = at;
+    diag_note(e->c, inside, "it is found here, inside '%s'", decl->text);
+}
+
+/* A mistake told inside a library's body also says who called it.  before: diagnostics then */
+static void note_caller(Elab *e, const Ast *decl, int before, Span at) {
     int i = e->c->diags.n - 1;
+    if (i < before || e->c->diags.v[before].sev != SEV_ERROR) return;
+    if (e->c->diags.v[before].span.file == e->prelude_file && at.file != e->prelude_file) {
+        blame_caller(e, decl, before, at);
+        return;
+    }
     while (i > 0 && e->c->diags.v[i].sev == SEV_NOTE) i--;
     if (e->c->diags.v[i].span.file != at.file)
         diag_note(e->c, at, "inside '%s', used here", decl->text);
 }
 
 static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
-    if (decl->kind == AST_EXTERN) {
-        diag(e->c, DIAG_E0305, args->span, "calling the C function '%s' is not there yet",
-             decl->text);
-        return val_poison();
-    }
+    if (decl->kind == AST_EXTERN) return call_extern(e, decl, args);
     if (!enter_call(e, decl, args->span)) return val_poison();
     Frame frame, *f = frame_push(e, &frame, decl, NULL, args->span);
     const char *what = arena_printf(e->a, "'%s'", decl->text);
-    int errors = e->c->n_errors;
+    int before = e->c->diags.n;
     Value v = val_poison();
     f->inst = f->up ? f->up->inst : NULL;
     if (bind_formals(e, f, decl->kid[0], what, args, NULL)) {
@@ -156,7 +184,7 @@ static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
     e->frame = f->up;
     e->n_calls--;
     e->b.span = args->span;
-    note_caller(e, decl, errors, args->span);
+    note_caller(e, decl, before, args->span);
     return value_outside(e, f, v, args->span);
 }
 
@@ -204,7 +232,7 @@ static Value apply_layer(Elab *e, Inst *inst, const Args *args) {
     if (!enter_call(e, decl, args->span)) return val_poison();
     Frame frame, *f = frame_push(e, &frame, decl, inst, args->span);
     const char *what = arena_printf(e->a, "'%s'", decl->text);
-    int errors = e->c->n_errors;
+    int before = e->c->diags.n;
     Value v = val_poison();
     const Args none = {.span = inst->at};
     if (bind_formals(e, f, decl->kid[0], what, &none, &inst->settings) &&
@@ -215,7 +243,7 @@ static Value apply_layer(Elab *e, Inst *inst, const Args *args) {
     e->frame = f->up;
     e->n_calls--;
     e->b.span = args->span;
-    note_caller(e, decl, errors, args->span);
+    note_caller(e, decl, before, args->span);
     return value_outside(e, f, v, args->span);
 }
 

@@ -9,6 +9,7 @@ static Elab scratch_of(const Elab *e) {
     Elab s = *e;
     s.m = module_new(e->c, "scratch");
     s.frame = NULL;
+    s.when = NULL;
     s.n_nested = s.n_calls = s.pure = s.stream = 0;
     s.gave_up = false;
     memset(&s.dims, 0, sizeof s.dims);
@@ -136,6 +137,8 @@ static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
 }
 
 void check_unused(Elab *e, const Ast *file) {
+    for (int i = 0; i < file->n; i++)
+        if (file->kid[i]->kind == AST_EXTERN) check_extern(e, file->kid[i]);
     for (int i = 0; i < file->n; i++) {
         const Ast *d = file->kid[i];
         if ((d->kind != AST_LAYER && d->kind != AST_FN) || strmap_get(&e->used, d->text) == d)

@@ -162,6 +162,7 @@ static Value index_list(Elab *e, const Ast *t, Value x, Value k) {
 
 static Value index_dict(Elab *e, const Ast *t, Value x, Value k) {
     Value *v = dict_at(e, x, k, false);
+    if (v) module_note(e->m, e->b.f, t->span, false, "the dictionary is looked up when compiling");
     if (v) return *v;
     const char *id = key_text(e, k);
     return no_element(e, t->span,
@@ -186,7 +187,10 @@ static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
 
 static Value eval_index(Elab *e, const Ast *t) {
     Value x = eval(e, t->kid[0]);
-    if (is_poison(x)) return x;
+    if (is_poison(x)) {
+        if (t->n == 2) eval(e, t->kid[1]); /* for its own mistakes */
+        return x;
+    }
     bool triple = t->n == 4 && (x.kind == VAL_LIST || x.kind == VAL_DICT);
     Value k = triple ? relation_of_triple(e, t) : eval(e, t->kid[1]);
     if (is_poison(k)) return k;
@@ -462,6 +466,7 @@ static Value eval_comprehension(Elab *e, const Ast *t, bool dict) {
     const Values *xs = list_of(e, in, list->span);
     Value *old = strmap_get(&e->frame->vars, t->text);
     for (int i = 0; xs && i < xs->n && !e->gave_up; i++) {
+        module_note(e->m, e->b.f, t->span, false, "'for' is unrolled");
         comprehend(e, t->text, xs->v[i]);
         Value c = cond ? eval(e, cond) : val_bool(true);
         if (c.kind != VAL_BOOL) {

@@ -118,27 +118,63 @@ static Value call_has(Elab *e, const Builtin *b, const Args *args) {
 }
 
 /* ---- effects ---------------------------------------------------------------------------- */
-static bool effects_allowed(Elab *e, const Args *args) {
-    if (!e->pure) return true;
-    diag(e->c, DIAG_E0310, args->span, "an effect inside an 'if' on a computed value");
-    return false;
-}
-
 static Value call_print(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    if (!effects_allowed(e, args)) return val_poison();
     if (args->v[0].kind != VAL_STRING) {
         diag(e->c, DIAG_E0206, args->span, "'print' starts with a string");
         return val_poison();
     }
-    Op **x = NEWN(e->a, Op *, (size_t)args->n);
+    Op proto = {.kind = OP_PRINT, .name = args->v[0].str, .when = e->when != NULL};
+    proto.in = NEWN(e->a, Op *, (size_t)args->n + 1);
+    if (e->when) proto.in[proto.n_in++] = e->when;
     for (int i = 1; i < args->n; i++) {
-        x[i - 1] = to_tensor(e, args->v[i], DT_VOID, args->at[i]);
-        if (!x[i - 1]) return val_poison();
-        x[i - 1] = to_dense(e, x[i - 1]);
+        Op *x = to_tensor(e, args->v[i], DT_VOID, args->at[i]);
+        if (!x) return val_poison();
+        proto.in[proto.n_in++] = to_dense(e, x);
     }
-    b_print(&e->b, args->v[0].str, args->n - 1, x);
+    e->b.span = args->span;
+    b_op(&e->b, &proto);
     return val_none();
+}
+
+/* "conv1.norm": within the layer that logs it; a second one of a phase gets a number. */
+static const char *log_name(Elab *e, const char *text) {
+    const char *path = inst_path(e, e->frame->inst);
+    const char *name =
+        *path ? arena_printf(e->a, "log:%s.%s", path, text) : arena_printf(e->a, "log:%s", text);
+    const char *unique = name;
+    for (int i = 2; func_output(e->b.f, unique); i++) unique = arena_printf(e->a, "%s_%d", name, i);
+    return unique;
+}
+
+/* A logged scalar is an output of its phase, which the runtime reads with the metrics; under a
+ * condition a second output says whether it happened.  Nobody reads them in other phases. */
+static Value call_log_value(Elab *e, const Args *args) {
+    Op *x = to_tensor(e, args->v[1], DT_F32, args->at[1]);
+    if (!x) return val_poison();
+    if (x->type.rank || x->type.dt == DT_I1) {
+        diag(e->c, DIAG_E0206, args->at[1], "'log' takes one number, not %s",
+             type_text(e, &x->type));
+        return val_poison();
+    }
+    if (!e->logs) return val_none();
+    e->b.span = args->span;
+    const char *name = log_name(e, args->v[0].str);
+    if (x->type.dt != DT_F32) x = b_cast(&e->b, x, DT_F32);
+    b_output(&e->b, name, e->when ? b_select(&e->b, e->when, x, b_const(&e->b, DT_F32, 0)) : x);
+    if (e->when)
+        b_output(&e->b, arena_printf(e->a, "log?%s", name + strlen("log")),
+                 b_cast(&e->b, e->when, DT_F32));
+    module_note(e->m, e->b.f, args->span, true, "'log' is read at the end of the epoch");
+    return val_none();
+}
+
+Value log_call(Elab *e, const Args *args) {
+    if (args->n == 2 && args->v[0].kind == VAL_STRING) return call_log_value(e, args);
+    diag(e->c, DIAG_E0206, args->span,
+         "'log' takes a number x, or a name and a number: "
+         "log(\"name\", x)");
+    return val_poison();
 }
 
 /* One truth value of many: none of them is false. */
@@ -152,15 +188,18 @@ static Op *all_of(Elab *e, Op *c) {
 static Value call_assert(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value c = args->v[0], text = args->v[1];
-    if (!effects_allowed(e, args)) return val_poison();
     bool tensor = c.kind == VAL_TENSOR && c.op->type.dt == DT_I1;
     if (text.kind != VAL_STRING || (c.kind != VAL_BOOL && !tensor)) {
         diag(e->c, DIAG_E0206, args->span, "'assert' takes a bool and a string");
         return val_poison();
     }
-    if (tensor)
-        b_assert(&e->b, text.str, all_of(e, to_dense(e, c.op)));
-    else if (!c.num)
+    e->b.span = args->span;
+    Op *holds = tensor ? all_of(e, to_dense(e, c.op)) : NULL;
+    Op *idle = e->when ? b_unary(&e->b, OP_NOT, e->when) : NULL;
+    if (tensor || (!c.num && idle)) {
+        if (idle) holds = holds ? b_binary(&e->b, OP_OR, idle, holds) : idle;
+        b_assert(&e->b, text.str, holds);
+    } else if (!c.num)
         diag(e->c, DIAG_E0315, args->span, "%s", text.str);
     return val_none();
 }

@@ -199,10 +199,6 @@ static void exec_var_one(Elab *e, const Ast *t, int i, const Type *type, const I
 
 static bool var_allowed(Elab *e, const Ast *t) {
     const Frame *f = e->frame;
-    if (e->pure) {
-        diag(e->c, DIAG_E0310, t->span, "a %s inside an 'if' on a computed value", t->text);
-        return false;
-    }
     if (f->decl->kind == AST_LAYER || f->decl->kind == AST_MODEL) return true;
     diag(e->c, DIAG_E0303, t->span, "only layers and models have a %s; '%s' is a function", t->text,
          f->decl->text);
@@ -237,10 +233,8 @@ VarInfo *state_of(Elab *e, const Ast *target) {
 
 void assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at) {
     Value *old = strmap_get(&e->frame->vars, name);
-    if (!e->training || e->pure) {
-        diag(e->c, DIAG_E0303, at,
-             e->pure ? "state is assigned under an 'if' on a computed value"
-                     : "state is assigned outside 'if training'");
+    if (!e->training) {
+        diag(e->c, DIAG_E0303, at, "state is assigned outside 'if training'");
         return;
     }
     Op *y = to_tensor(e, x, v->var->type.dt, at);

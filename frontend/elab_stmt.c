@@ -83,6 +83,9 @@ static void name_bound(Elab *e, Value v, const char *name, Span at) {
 
 /* ---- let ------------------------------------------------------------------------------------- */
 static void note_binding(Elab *e, const char *name, Value v) {
+    for (int i = 0; v.kind == VAL_DICT && i < v.dict->val.n; i++)
+        note_binding(e, arena_printf(e->a, "%s.%s", name, path_text(e, v.dict->key.v[i])),
+                     v.dict->val.v[i]);
     if (v.kind != VAL_TENSOR) return;
     if (!v.op->hint) v.op->hint = name;
     if (!e->frame->is_model || !dtype_is_float(v.op->type.dt)) return;
@@ -123,6 +126,7 @@ static void let_element(Elab *e, const Ast *target, Value v) {
     }
     name_bound(e, x, name->text, target->span);
     bind(e, name->text, x);
+    note_binding(e, name->text, x);
 }
 
 static void exec_let(Elab *e, const Ast *t) {
@@ -150,11 +154,49 @@ static void exec_let(Elab *e, const Ast *t) {
 
 /* ---- branches on computed values ------------------------------------------------------------- */
 typedef struct {
+    Op *now;
+    bool assigned;
+} StateValue;
+typedef VEC(StateValue) StateValues; /* of all_vars */
+
+typedef struct {
     StrMap vars; /* after the branch */
+    StateValues states;
     bool returned;
     Value result;
     Span result_at;
 } Branch;
+
+static StateValues states_now(Elab *e) {
+    StateValues s = {0};
+    for (int i = 0; i < e->all_vars.n; i++)
+        vec_push(e->a, &s, ((StateValue){e->all_vars.v[i]->now, e->all_vars.v[i]->assigned}));
+    return s;
+}
+
+/* Those that a branch declared were untouched before it. */
+static void set_states(Elab *e, const StateValues *s) {
+    for (int i = 0; i < e->all_vars.n; i++) {
+        VarInfo *v = e->all_vars.v[i];
+        v->now = i < s->n ? s->v[i].now : NULL;
+        v->assigned = i < s->n && s->v[i].assigned;
+    }
+}
+
+static Op *state_after(Elab *e, const StateValues *s, int i) {
+    Op *now = i < s->n ? s->v[i].now : NULL;
+    return now ? now : b_var(&e->b, e->all_vars.v[i]->var);
+}
+
+/* A state that one branch assigns is selected: of the new value and the old one. */
+static void merge_states(Elab *e, Op *cond, const StateValues *x, const StateValues *y) {
+    for (int i = 0; i < e->all_vars.n; i++) {
+        VarInfo *v = e->all_vars.v[i];
+        Op *p = i < x->n ? x->v[i].now : NULL, *q = i < y->n ? y->v[i].now : NULL;
+        v->assigned = (i < x->n && x->v[i].assigned) || (i < y->n && y->v[i].assigned);
+        v->now = p == q ? p : b_select(&e->b, cond, state_after(e, x, i), state_after(e, y, i));
+    }
+}
 
 static StrMap copy_map(Elab *e, const StrMap *m) {
     StrMap r = {0};
@@ -163,8 +205,12 @@ static StrMap copy_map(Elab *e, const StrMap *m) {
     return r;
 }
 
-static Branch run_branch(Elab *e, const Ast *block, const StrMap *before) {
+/* `when`: what holds inside */
+static Branch run_branch(Elab *e, const Ast *block, const StrMap *before, Op *when) {
     Frame *f = e->frame;
+    StateValues states = states_now(e);
+    Op *outer = e->when;
+    e->when = outer ? b_binary(&e->b, OP_AND, outer, when) : when;
     f->vars = copy_map(e, before);
     f->returned = false;
     e->pure++;
@@ -173,8 +219,10 @@ static Branch run_branch(Elab *e, const Ast *block, const StrMap *before) {
     else if (block)
         exec_block(e, block);
     e->pure--;
-    Branch b = {f->vars, f->returned, f->result, f->result_at};
+    e->when = outer;
+    Branch b = {f->vars, states_now(e), f->returned, f->result, f->result_at};
     f->returned = false;
+    set_states(e, &states);
     return b;
 }
 
@@ -210,9 +258,14 @@ static void exec_computed_if(Elab *e, const Ast *t, Op *cond) {
     Frame *f = e->frame;
     StrMap before = copy_map(e, &f->vars);
     int from = f->written.n;
-    Branch x = run_branch(e, t->kid[1], &before), y = run_branch(e, t->kid[2], &before);
+    module_note(e->m, e->b.f, t->span, true,
+                "'if' on a computed value: results are selected, effects happen where it holds");
+    Op *otherwise = t->kid[2] ? b_unary(&e->b, OP_NOT, cond) : NULL;
+    Branch x = run_branch(e, t->kid[1], &before, cond);
+    Branch y = run_branch(e, t->kid[2], &before, otherwise ? otherwise : cond);
     f->vars = before;
     e->b.span = t->span;
+    merge_states(e, cond, &x.states, &y.states);
     if (x.returned != y.returned && !e->gave_up) {
         diag(e->c, DIAG_E0310, t->span,
              "one branch returns and the other does not, depending on a computed value");
@@ -263,6 +316,7 @@ static void exec_for(Elab *e, const Ast *t) {
         return;
     }
     const Values *xs = list_of(e, in, t->kid[0]->span);
+    if (xs) module_note(e->m, e->b.f, t->span, false, "'for' is unrolled");
     for (int i = 0; xs && i < xs->n && !e->frame->returned && !e->gave_up; i++) {
         bind(e, t->text, xs->v[i]);
         exec_block(e, t->kid[1]);

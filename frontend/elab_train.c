@@ -208,6 +208,7 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     fn->span = model->span;
     e->b = (Builder){.m = e->m, .f = fn, .span = model->span};
     e->training = p == PHASE_TRAIN;
+    e->logs = p == PHASE_TRAIN || p == PHASE_EVAL;
     e->stream = 0;
     e->bindings.n = 0;
     Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);

@@ -19,6 +19,7 @@ typedef struct {
     int effects;          /* print and assert, before any pass */
     const int64_t *sizes; /* by Sym.id, of the first n_sizes */
     int n_sizes;
+    CliTargets on;
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
@@ -85,20 +86,26 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
     return ok;
 }
 
+/* Of what is emitted as one file. */
 static const Target *choose_target(Ctx *c, const Job *j) {
-    bool choose = strcmp(j->o.target, "auto") == 0;
-    const Target *t = target_find(j->o.emit == OUT_CUDA ? "cuda" : choose ? "cpu" : j->o.target);
+    const Target *t = j->on.host ? j->on.host : &target_cuda;
     if (t == &target_cuda && (j->o.emit == OUT_LLVM || j->o.emit == OUT_ASM)) {
         diag(c, DIAG_E0513, (Span){0}, "the cuda target has no %s; --emit=cuda prints its source",
              j->o.emit == OUT_ASM ? "assembly" : "LLVM IR");
         return NULL;
     }
-    if (!t)
-        diag(c, DIAG_E0513, (Span){0}, "this build of gnnc has no '%s' target; use --target=cpu",
-             j->o.target);
-    else if (j->o.verbose && strcmp(j->o.target, "auto") == 0)
-        fputs("gnnc: target cpu; --target=cuda compiles for a GPU\n", stderr);
     return t;
+}
+
+static void choose_targets(Ctx *c, Job *j) {
+    static const char why[] = "gnnc: no CUDA Toolkit is used here: compiling for the cpu alone\n";
+    bool program = j->o.emit == OUT_EXE || j->o.emit == OUT_LIB;
+    bool choose = strcmp(j->o.target, "auto") == 0;
+    j->on = cli_targets(c, &j->o);
+    if (program && choose && !j->on.cuda)
+        fputs(why, stderr);
+    else if (choose && j->o.verbose)
+        fprintf(stderr, "gnnc: target %s\n", j->on.cuda ? "cpu,cuda" : "cpu");
 }
 
 /* ---- actions ---------------------------------------------------------------------------- */
@@ -124,16 +131,15 @@ static bool print_ast(Ctx *c, const Job *j) {
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
 
-static bool is_cuda(const CliOptions *o) {
-    return o->emit == OUT_CUDA || strcmp(o->target, "cuda") == 0;
-}
-
 /* What a program says of how it was made. */
-static const char *options_text(Ctx *c, const CliOptions *o) {
+static const char *options_text(Ctx *c, const Job *j) {
+    const CliOptions *o = &j->o;
     StrBuf b = sb_new(c->a);
-    bool cuda = is_cuda(o);
-    sb_printf(&b, "-O%d --target=%s", o->opt_level, cuda ? "cuda" : "cpu");
-    if (!cuda) sb_printf(&b, " --march=%s", o->march ? o->march : "native");
+    const char *host = j->on.host ? j->on.host->name : "";
+    bool cuda = j->on.cuda;
+    sb_printf(&b, "-O%d --target=%s%s%s", o->opt_level, host, *host && cuda ? "," : "",
+              cuda ? "cuda" : "");
+    if (*host) sb_printf(&b, " --march=%s", o->march ? o->march : "native");
     if (cuda && o->cuda_arch) sb_printf(&b, " --cuda-arch=%s", o->cuda_arch);
     for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
     if (o->grads) sb_puts(&b, " --grads");
@@ -174,13 +180,15 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m) {
     double start = now_ms();
     Plan *p = plan_build(c, m);
     if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return NULL;
-    p->options = options_text(c, &j->o);
-    if (is_cuda(&j->o)) p->device = "cuda";
+    p->options = options_text(c, j);
+    p->device = j->on.cuda ? "cuda" : NULL;
+    p->host_too = j->on.host != NULL;
     stage_time(j, "plan", start);
     return !j->o.reports || print_reports(c, j, p) ? p : NULL;
 }
 
-static bool generate(Ctx *c, Job *j, const Plan *p) {
+static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
+    const Plan *p = plan[0];
     const Target *t = choose_target(c, j);
     if (!t) return false;
     double start = now_ms();
@@ -188,7 +196,7 @@ static bool generate(Ctx *c, Job *j, const Plan *p) {
     OutKind e = j->o.emit;
     bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
               : e == OUT_NONE                 ? true
-              : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, p, t, &j->o, stem)
+              : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, plan, n, j->on.host, &j->o, stem)
                                               : cli_emit(c, p, t, &j->o, stem);
     stage_time(j, "code, compile and link", start);
     return ok;
@@ -201,14 +209,59 @@ static bool specialize(Ctx *c, Job *j, Module *m) {
     return j->sizes && module_verify(c, m, "--specialize");
 }
 
+/* The variant in which the answers are `picked`; its kernels have names of their own. */
+static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
+    Job v = *j;
+    v.o.reports = 0;
+    v.o.pass.remarks = NULL;
+    v.o.pass.choices->picked = picked;
+    int n_diags = c->diags.n;
+    Module *m = read_module(c, &v, v.o.files.v[0]);
+    c->diags.n = n_diags; /* warnings were given once */
+    Plan *p = m && specialize(c, &v, m) && run_passes(c, &v, m) ? make_plan(c, &v, m) : NULL;
+    for (int i = 0; p && i < p->kernels.n; i++)
+        p->kernels.v[i]->name = arena_printf(c->a, "%s_v%u", p->kernels.v[i]->name, picked);
+    if (p) p->device = NULL, p->host_too = false; /* a device runs the first */
+    if (p) p->fingerprint = plan_fingerprint(c->a, first);
+    return p;
+}
+
+static const char *choice_text(Ctx *c, const PassChoices *ch, unsigned picked) {
+    StrBuf b = sb_new(c->a);
+    for (int i = 0; i < ch->n; i++)
+        sb_printf(&b, "%s%s", i ? "; " : "", ch->answer[i][picked >> i & 1]);
+    return b.s;
+}
+
+/* Programs that run on the host get all variants; listings and devices the first. */
+static bool wants_variants(const Job *j) {
+    return (j->o.emit == OUT_EXE || j->o.emit == OUT_LIB) && j->on.host;
+}
+
+static bool generate_all(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
+    Plan *plan[1 << PASS_MAX_CHOICES] = {first};
+    int n = wants_variants(j) ? 1 << ch->n : 1;
+    for (int i = 1; i < n; i++)
+        if (!(plan[i] = make_variant(c, j, first, (unsigned)i))) return false;
+    for (int i = 0; i < n && n > 1; i++) {
+        plan[i]->variant = i;
+        plan[i]->n_variants = n;
+        plan[i]->choice = choice_text(c, ch, (unsigned)i);
+    }
+    return generate(c, j, plan, n);
+}
+
 static bool compile(Ctx *c, Job *j) {
+    PassChoices choices = {.n = 0};
+    j->o.pass.choices = &choices;
     if (j->o.emit == OUT_AST) return print_ast(c, j);
+    choose_targets(c, j);
     Module *m = read_module(c, j, j->o.files.v[0]);
     if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return false;
     if (j->o.emit == OUT_IR && !j->o.reports) return print_module(c, j, m);
-    const Plan *p = make_plan(c, j, m);
+    Plan *p = make_plan(c, j, m);
     if (!p) return false;
-    return j->o.emit == OUT_IR ? print_module(c, j, m) : generate(c, j, p);
+    return j->o.emit == OUT_IR ? print_module(c, j, m) : generate_all(c, j, p, &choices);
 }
 
 static bool check(Ctx *c, Job *j) {

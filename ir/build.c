@@ -174,6 +174,18 @@ Op *b_rank(Builder *b, Op *x, Op *mask, Space *over) {
         b, &(Op){.kind = OP_RANK, .n_in = 2, .in = (Op *[]){x, mask}, .n_over = 1, .over = {over}});
 }
 
+/* ---- functions in C ------------------------------------------------------------------- */
+Op *b_call(Builder *b, const Extern *f, int n, Op *const *x, Type result) {
+    OpKind kind = f->effect ? OP_CALL_EFFECT : OP_CALL;
+    return b_op(
+        b, &(Op){.kind = kind, .ext = f, .n_in = n, .in = (Op **)(uintptr_t)x, .type = result});
+}
+
+Op *b_result(Builder *b, Op *call, int which) {
+    if (which == 0) return call;
+    return b_op(b, &(Op){.kind = OP_RESULT, .imm = which, .n_in = 1, .in = &call});
+}
+
 /* ---- effects ------------------------------------------------------------------------------ */
 Op *b_assign(Builder *b, Var *v, Op *x) {
     return b_op(b, &(Op){.kind = OP_ASSIGN, .var = v, .n_in = 1, .in = (Op *[]){x}});

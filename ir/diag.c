@@ -190,7 +190,8 @@ static const char *find_line(const Source *s, uint32_t line, size_t *n) {
     const char *p = s->text, *end = s->text + s->n_bytes;
     for (uint32_t i = 1; i < line; i++) {
         p = memchr(p, '\n', (size_t)(end - p));
-        if (!p++) return NULL;
+        if (!p) return NULL;
+        p++;
     }
     const char *nl = memchr(p, '\n', (size_t)(end - p));
     *n = (size_t)((nl ? nl : end) - p);

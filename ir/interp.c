@@ -95,6 +95,11 @@ static double round_store(DType t, double x) {
     }
 }
 
+static void round_all(const Interp *in, OpTensor *x) {
+    if (in->exact && dtype_is_float(x->type.dt)) return;
+    for (int64_t i = 0; i < x->count; i++) x->v[i] = round_store(x->type.dt, x->v[i]);
+}
+
 /* ---- one function ------------------------------------------------------------------ */
 
 static void begin(Interp *in, Func *f) {
@@ -110,6 +115,7 @@ static void begin(Interp *in, Func *f) {
     in->done = NEWN(in->run, bool, (size_t)f->n_ops + 1);
     memset(&in->outputs, 0, sizeof in->outputs); /* they lived in the old arena */
     memset(&in->assigns, 0, sizeof in->assigns);
+    memset(&in->results, 0, sizeof in->results);
 }
 
 static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
@@ -130,8 +136,7 @@ static bool eval(Interp *in, Op *op) {
     OpTensor *x = &in->value[op->id];
     if (!shape_value(in, op, x)) return false;
     if (!op_impl(op->kind)->eval(in, op, x) || in->error) return false;
-    if (!in->exact || !dtype_is_float(x->type.dt))
-        for (int64_t i = 0; i < x->count; i++) x->v[i] = round_store(x->type.dt, x->v[i]);
+    round_all(in, x);
     in->done[op->id] = true;
     return true;
 }
@@ -194,6 +199,37 @@ const OpTensor *interp_in_dense(Interp *in, const Op *op, int i) {
 bool interp_assign_later(Interp *in, const Var *v, const OpTensor *x) {
     vec_push(in->run, &in->assigns, ((InterpAssign){v, x}));
     return true;
+}
+
+/* ---- the user's functions ------------------------------------------------------------------ */
+void interp_set_extern(Interp *in, const char *symbol, InterpFn *fn, void *user) {
+    vec_push(in->a, &in->externs, ((InterpExtern){symbol, fn, user}));
+}
+
+bool interp_call(Interp *in, const Op *op, const char *symbol, int n_in,
+                 const OpTensor *const *args, int n_out, OpTensor *const *out) {
+    for (int i = in->externs.n - 1; i >= 0; i--) {
+        const InterpExtern *e = &in->externs.v[i];
+        if (strcmp(e->symbol, symbol) != 0) continue;
+        int status = e->fn(e->user, n_in, args, n_out, out);
+        if (status)
+            return interp_fail(
+                in, op, arena_printf(in->a, "the C function '%s' gave status %d", symbol, status));
+        for (int k = 0; k < n_out; k++) round_all(in, out[k]);
+        return true;
+    }
+    return interp_fail(in, op,
+                       arena_printf(in->a, "the interpreter was given no C function '%s'", symbol));
+}
+
+void interp_put_result(Interp *in, const Op *op, int which, const OpTensor *x) {
+    vec_push(in->run, &in->results, ((InterpResult){op, which, x}));
+}
+
+const OpTensor *interp_result(Interp *in, const Op *op, int which) {
+    for (int i = 0; i < in->results.n; i++)
+        if (in->results.v[i].op == op && in->results.v[i].which == which) return in->results.v[i].x;
+    return NULL;
 }
 
 bool interp_put_output(Interp *in, const char *name, const OpTensor *x) {

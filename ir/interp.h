@@ -38,6 +38,12 @@ void interp_set_var(Interp *in, const Var *v, const double *x);
 void interp_set_input(Interp *in, const char *name, double x);
 void interp_set_saved(Interp *in, const char *name, int64_t n, const double *x);
 
+/* A function of the user's: fills out[i]->v, gives 0 or a status.  Which function a call
+ * runs is looked up by its C symbol; without one the run fails and says so. */
+typedef int InterpFn(void *user, int n_in, const OpTensor *const *in, int n_out,
+                     OpTensor *const *out);
+void interp_set_extern(Interp *in, const char *symbol, InterpFn *fn, void *user);
+
 bool interp_run(Interp *in, Func *f); /* false: interp_error() says why */
 const char *interp_error(const Interp *in);
 const OpTensor *interp_output(const Interp *in, const char *name); /* of the last run; or NULL */
@@ -75,6 +81,11 @@ const double *interp_saved(Interp *in, const char *name, int64_t count);
 RtKey interp_stream_key(const Interp *in, int stream);
 bool interp_assign_later(Interp *in, const Var *v, const OpTensor *x);
 bool interp_put_output(Interp *in, const char *name, const OpTensor *x);
+bool interp_call(Interp *in, const Op *op, const char *symbol, int n_in,
+                 const OpTensor *const *args, int n_out, OpTensor *const *out);
+/* Further results of an op that has several, from 1. */
+void interp_put_result(Interp *in, const Op *op, int which, const OpTensor *x);
+const OpTensor *interp_result(Interp *in, const Op *op, int which); /* NULL: none */
 double interp_combine(RedKind r, double acc, double x);
 
 /* All indices over the spaces of a type, row-major; `at` is the flat index. */

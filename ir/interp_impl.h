@@ -23,6 +23,18 @@ typedef struct {
 } InterpOutput;
 
 typedef struct {
+    const Op *op;
+    int which;
+    const OpTensor *x;
+} InterpResult;
+
+typedef struct {
+    const char *symbol;
+    InterpFn *fn;
+    void *user;
+} InterpExtern;
+
+typedef struct {
     const InterpEdges *edges; /* by Space.id, SP_EDGE */
     const InterpCsr *csr;     /* by Space.id, SP_NZ */
     const int64_t *graph;     /* by Space.id, SP_NODE: graph of a row */
@@ -43,6 +55,8 @@ struct Interp {
     InterpNames inputs, saved;
     VEC(InterpOutput) outputs;
     VEC(InterpAssign) assigns;
+    VEC(InterpResult) results; /* further ones, of this run */
+    VEC(InterpExtern) externs;
     Func *func;
     OpTensor *value; /* by Op.id */
     bool *done;

@@ -139,8 +139,9 @@ typedef struct {
 } Type;
 Type type_scalar(DType dt);
 Type type_make(DType dt, int rank, Space *const *dims);
-bool type_eq(const Type *x, const Type *y);   /* same order too */
-int type_find(const Type *t, const Space *s); /* position or -1 */
+bool type_same_spaces(const Type *x, const Type *y); /* in the same order */
+bool type_eq(const Type *x, const Type *y);          /* element type and layout, too */
+int type_find(const Type *t, const Space *s);        /* position or -1 */
 bool type_has(const Type *t, const Space *s);
 const Expr *type_count(Arena *a, const Type *t); /* number of elements, dense */
 void type_print(StrBuf *b, const Type *t);
@@ -192,6 +193,17 @@ typedef struct Var {
     Span span;
 } Var;
 
+/* A function of the user's, written in C (runtime/include/gnnc_extern.h is its interface). */
+typedef struct Extern {
+    const char *name; /* C symbol */
+    const char *file; /* .c, .o, .a or .so, as found from where gnnc runs; "" = linked otherwise */
+    const char *grad; /* C symbol of its gradient; NULL = no gradient flows through */
+    bool effect;      /* does more than compute its result: kept, and in order */
+    bool device;      /* takes a stream; on a device, pointers are the device's */
+    int id;
+    Span span;
+} Extern;
+
 /* ---- operations -------------------------------------------------------------- */
 typedef enum {
 #define OP(id, mnemonic, n_in, traits, impl) OP_##id,
@@ -212,7 +224,7 @@ typedef enum {
     OPT_CMP = 1 << 8,    /* result is i1 */
     OPT_NOCSE = 1 << 9,  /* two equal ones differ (random streams) */
     OPT_INDEX = 1 << 10, /* reads its operand at another index: gather */
-    OPT_LIB = 1 << 11,   /* a run-time library call, never part of a kernel (rank) */
+    OPT_LIB = 1 << 11,   /* a library call or a user's, never part of a kernel (rank, call) */
 } OpTraits;
 
 /* Which attributes an operation has (the [brackets] of ops.def), in the order in
@@ -232,6 +244,8 @@ enum {
     OPA_STREAM = 1 << 10,
     OPA_OFF = 1 << 11,
     OPA_TYPE = 1 << 12,
+    OPA_EXT = 1 << 13,
+    OPA_WHEN = 1 << 14, /* `when`: operand 0 is an i1, and the effect happens where it holds */
 };
 
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
@@ -251,9 +265,11 @@ struct Op {
     Column *col;
     Var *var;
     const char *name; /* input, saved, output, print: text */
-    double imm;       /* const (i1, i32 too) */
+    double imm;       /* const (i1, i32 too); result: which */
+    const Extern *ext;
     const Expr *off;  /* slice offset */
     int stream;       /* random: given by the front end, kept by every pass */
+    bool when;        /* OPA_WHEN */
     bool fused;       /* set by fusion: computed inside its users' kernels, never stored */
     Span span;        /* the model line it comes from */
     const char *hint; /* name for printing, "z"; may be NULL */
@@ -294,6 +310,15 @@ typedef struct {
     bool present;                    /* a train block was written */
 } Recipe;
 
+/* What became of something that would interrupt a step: for --report=breaks.  No part of the
+ * text form. */
+typedef struct {
+    const Func *func;
+    Span span;
+    bool stops; /* a compiler that traces the program would stop here */
+    const char *text;
+} Note;
+
 enum { NAMES_SYM, NAMES_SPACE, NAMES_MAP, NAMES_COL, NAMES_VAR, NAMES_DERIVED, N_NAMES };
 
 typedef struct Module {
@@ -306,8 +331,11 @@ typedef struct Module {
     VEC(Map *) maps;
     VEC(Column *) cols;
     VEC(Var *) vars;
+    VEC(Extern *) externs;
     VEC(Func *) funcs;
     Recipe recipe;
+    VEC(Note) notes;
+    StrMap noted;
     int n_streams;
     uint32_t text_file;      /* module_parse: its own source; UINT32_MAX when built */
     StrMap by_name[N_NAMES]; /* kept by module.c */
@@ -342,9 +370,12 @@ Map *map_row(Module *m, Space *nz);
 Map *map_nzcol(Module *m, Space *nz);
 Map *map_orig(Module *m, Space *derived, int which);
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
+Extern *extern_new(Module *m, const char *name, const char *file, Span at); /* name must be free */
+Extern *extern_find(const Module *m, const char *name);
 Func *func_new(Module *m, const char *name);              /* name must be free */
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
+void module_note(Module *m, const Func *f, Span at, bool stops, const char *text); /* once */
 Func *func_find(const Module *m, const char *name);
 Space *space_find(const Module *m, const char *name);
 Var *var_find(const Module *m, const char *path);
@@ -396,6 +427,9 @@ Op *b_output(Builder *b, const char *name, Op *x);
 Op *b_print(Builder *b, const char *text, int n, Op *const *x);
 Op *b_assert(Builder *b, const char *text, Op *cond);
 
+Op *b_call(Builder *b, const Extern *f, int n, Op *const *x, Type result);
+Op *b_result(Builder *b, Op *call, int which); /* 0: the call itself */
+
 /* Generic form: builds any op after its operands and attributes are set in `proto`. */
 Op *b_op(Builder *b, const Op *proto);
 
@@ -425,7 +459,7 @@ typedef struct {
     /* Checks operands and attributes, sets op->type.  Returns NULL, or what is
      * wrong as a phrase for the user: "'e' and 's' ..." */
     const char *(*infer)(Module *m, Op *op);
-    /* Appends to b the ops that give each operand's gradient; gin[i] stays NULL
+    /* Appends to b the ops that give each operand's gradient; gin[n_in] stays NULL
      * where there is none.  g has op's type.  Sums to the operand's own spaces
      * with ad_reduce_to(). NULL: not differentiable (gradient is zero). */
     void (*vjp)(Builder *b, Op *op, Op *g, Op **gin);

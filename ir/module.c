@@ -244,6 +244,33 @@ Var *var_find(const Module *m, const char *path) {
     return named(m, NAMES_VAR, path);
 }
 
+/* Linear: a model has few. */
+Extern *extern_find(const Module *m, const char *name) {
+    for (int i = 0; i < m->externs.n; i++)
+        if (strcmp(m->externs.v[i]->name, name) == 0) return m->externs.v[i];
+    return NULL;
+}
+
+Extern *extern_new(Module *m, const char *name, const char *file, Span at) {
+    assert(!extern_find(m, name));
+    Extern *f = NEW(m->a, Extern);
+    f->name = arena_strndup(m->a, name, strlen(name));
+    f->file = arena_strndup(m->a, file, strlen(file));
+    f->id = m->externs.n;
+    f->span = at;
+    vec_push(m->a, &m->externs, f);
+    return f;
+}
+
+void module_note(Module *m, const Func *f, Span at, bool stops, const char *text) {
+    char key[300];
+    if (!f || !at.line) return;
+    snprintf(key, sizeof key, "%s %u %u %u %s", f->name, at.file, at.line, at.col, text);
+    if (strmap_has(&m->noted, key)) return;
+    strmap_put(m->a, &m->noted, arena_strndup(m->a, key, strlen(key)), NULL);
+    vec_push(m->a, &m->notes, ((Note){f, at, stops, text}));
+}
+
 Func *func_new(Module *m, const char *name) {
     Func *f = NEW(m->a, Func);
     f->name = arena_strndup(m->a, name, strlen(name));

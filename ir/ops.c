@@ -16,7 +16,7 @@ static const struct {
 #undef OP
 };
 
-static const unsigned short attrs[N_OPS] = {
+static const unsigned attrs[N_OPS] = {
     [OP_CONST] = OPA_IMM | OPA_TYPE,
     [OP_IOTA] = OPA_OVER1,
     [OP_SIZE] = OPA_OVER1,
@@ -38,9 +38,13 @@ static const unsigned short attrs[N_OPS] = {
     [OP_CONCAT] = OPA_OVER3,
     [OP_SLICE] = OPA_OVER2 | OPA_OFF,
     [OP_RANK] = OPA_OVER1,
+    [OP_CALL] = OPA_EXT | OPA_TYPE,
+    [OP_CALL_GRAD] = OPA_EXT,
+    [OP_CALL_EFFECT] = OPA_WHEN | OPA_EXT | OPA_TYPE,
+    [OP_RESULT] = OPA_IMM,
     [OP_ASSIGN] = OPA_VAR,
     [OP_OUTPUT] = OPA_NAME,
-    [OP_PRINT] = OPA_NAME,
+    [OP_PRINT] = OPA_WHEN | OPA_NAME,
     [OP_ASSERT] = OPA_NAME,
 };
 

@@ -90,6 +90,14 @@ static bool var_attr(Parser *p, Var **v) {
     return *v || parse_fail(p, DIAG_E0402, at, "there is no variable \"%s\" in this module", path);
 }
 
+static bool ext_attr(Parser *p, const Extern **f) {
+    Span at = p->tok.span;
+    const char *name = NULL;
+    if (!parse_text(p, "the name of a C function in quotes", &name)) return false;
+    *f = extern_find(p->m, name);
+    return *f || parse_fail(p, DIAG_E0402, at, "there is no function \"%s\" in this module", name);
+}
+
 static bool stream_attr(Parser *p, int *stream) {
     int64_t n = 0;
     if (p->m->n_streams == 0)
@@ -102,6 +110,7 @@ static bool stream_attr(Parser *p, int *stream) {
 static bool attributes(Parser *p, Op *op) {
     unsigned at = op_attrs(op->kind);
     int red = 0;
+    if (at & OPA_WHEN) op->when = parse_accept_word(p, "when");
     if (at & OPA_RED) {
         if (!parse_word(p, &text_reds, "sum, max or min", &red)) return false;
         op->red = (RedKind)red;
@@ -111,6 +120,7 @@ static bool attributes(Parser *p, Op *op) {
     if (at & OPA_COL && !parse_column(p, &op->col)) return false;
     if (at & OPA_VAR && !var_attr(p, &op->var)) return false;
     if (at & OPA_NAME && !parse_text(p, "a text in quotes", &op->name)) return false;
+    if (at & OPA_EXT && !ext_attr(p, &op->ext)) return false;
     if (at & OPA_IMM && !parse_real(p, "a number", &op->imm)) return false;
     if (at & OPA_STREAM && !stream_attr(p, &op->stream)) return false;
     if (!(at & OPA_OFF)) return true;
@@ -185,7 +195,8 @@ static const char *show(Parser *p, const Type *t) {
 
 /* infer() may follow operands and, for csr values, what @load saved. */
 static bool check(Parser *p, Op *op, Span at, bool named) {
-    bool result = !op_has(op, OPT_EFFECT);
+    bool may_have = op->kind == OP_CALL_EFFECT, result = !op_has(op, OPT_EFFECT);
+    if (may_have) result = named;
     if (result != (op->type.dt != DT_VOID) || result != named)
         return parse_fail(p, DIAG_E0406, at,
                           result ? "'%s' needs a name for its result and, after ':', its type"

@@ -265,6 +265,23 @@ static bool var_stmt(Parser *p, VarKind k) {
     return parse_span(p, &v->span);
 }
 
+/* ---- functions in C ----------------------------------------------------------------------- */
+static bool extern_stmt(Parser *p) {
+    Span at = p->tok.span;
+    const char *name = NULL, *file = NULL;
+    if (!parse_text(p, "the name of a C function in quotes", &name)) return false;
+    if (extern_find(p->m, name))
+        return parse_fail(p, DIAG_E0403, at, "the function '%s' is declared twice", name);
+    if (!parse_accept_word(p, "from")) return parse_expected(p, "'from' and a file in quotes");
+    if (!parse_text(p, "a file in quotes", &file)) return false;
+    Extern *f = extern_new(p->m, name, file, at);
+    if (parse_accept_word(p, "grad") && !parse_text(p, "a C function's name", &f->grad))
+        return false;
+    f->effect = parse_accept_word(p, "effect");
+    f->device = parse_accept_word(p, "device");
+    return parse_span(p, &f->span);
+}
+
 /* ---- recipe
  * ------------------------------------------------------------------------------------------ */
 static bool recipe_value(Parser *p, const RecipeField *f) {
@@ -348,10 +365,10 @@ static bool statement(Parser *p, const char *word, Span at) {
     static const struct {
         const char *word;
         bool (*read)(Parser *);
-    } table[] = {{"dim", dim_stmt},        {"node", node_stmt},     {"graph", graph_stmt},
-                 {"edge", edge_stmt},      {"member", member_stmt}, {"sym", sym_stmt},
-                 {"column", column_stmt},  {"recipe", recipe_stmt}, {"has", has_stmt},
-                 {"streams", streams_stmt}};
+    } table[] = {{"dim", dim_stmt},         {"node", node_stmt},     {"graph", graph_stmt},
+                 {"edge", edge_stmt},       {"member", member_stmt}, {"sym", sym_stmt},
+                 {"column", column_stmt},   {"recipe", recipe_stmt}, {"has", has_stmt},
+                 {"streams", streams_stmt}, {"extern", extern_stmt}};
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(table[i].word, word) == 0) return table[i].read(p);
     int var = text_find(&text_vars, word, strlen(word));

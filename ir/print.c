@@ -207,6 +207,21 @@ static void print_var(StrBuf *b, const Module *m, const Var *v) {
     end_line(b, m, v->span);
 }
 
+/* ---- functions in C --------------------------------------------------------------- */
+static void print_extern(StrBuf *b, const Module *m, const Extern *f) {
+    sb_puts(b, "  extern ");
+    ir_string_print(b, f->name);
+    sb_puts(b, " from ");
+    ir_string_print(b, f->file);
+    if (f->grad) {
+        sb_puts(b, " grad ");
+        ir_string_print(b, f->grad);
+    }
+    if (f->effect) sb_puts(b, " effect");
+    if (f->device) sb_puts(b, " device");
+    end_line(b, m, f->span);
+}
+
 /* ---- recipe ------------------------------------------------------------------------ */
 static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
     const void *at = (const char *)r + f->offset;
@@ -293,15 +308,17 @@ void ir_map_print(StrBuf *b, const Map *m) {
 
 static void print_attrs(StrBuf *b, const Op *op) {
     unsigned at = op_attrs(op->kind);
+    if (op->when) sb_puts(b, " when");
     if (at & OPA_RED) sb_printf(b, " %s", text_reds.word[op->red]);
     if (at & (OPA_RED | OPA_MAP | OPA_OVER | OPA_OVER1 | OPA_OVER2 | OPA_OVER3)) sb_puts(b, " ");
     if (at & OPA_MAP) ir_map_print(b, op->map);
     if (at & OPA_OVER1) ir_name_print(b, op->over[0]->name);
     if (at & (OPA_OVER | OPA_OVER2 | OPA_OVER3)) print_spaces(b, op->n_over, op->over);
-    if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM)) sb_puts(b, " ");
+    if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM | OPA_EXT)) sb_puts(b, " ");
     if (at & OPA_COL) print_column_name(b, op->col);
     if (at & OPA_VAR) ir_string_print(b, op->var->path);
     if (at & OPA_NAME) ir_string_print(b, op->name);
+    if (at & OPA_EXT) ir_string_print(b, op->ext->name);
     if (at & OPA_IMM) text_real(b, op->imm);
     if (at & OPA_STREAM) sb_printf(b, " %d", op->stream);
     if (at & OPA_OFF) {
@@ -357,6 +374,7 @@ void module_print(StrBuf *b, const Module *m) {
     if (m->n_streams) sb_printf(b, "  streams %d\n", m->n_streams);
     print_data(b, m);
     for (int i = 0; i < m->vars.n; i++) print_var(b, m, m->vars.v[i]);
+    for (int i = 0; i < m->externs.n; i++) print_extern(b, m, m->externs.v[i]);
     print_recipe(b, &m->recipe);
     for (int i = 0; i < m->funcs.n; i++) {
         sb_puts(b, "\n");

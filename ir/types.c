@@ -40,11 +40,14 @@ Type type_make(DType dt, int rank, Space *const *dims) {
     return t;
 }
 
+bool type_same_spaces(const Type *x, const Type *y) {
+    bool same = x->rank == y->rank;
+    for (int i = 0; i < x->rank && same; i++) same = x->dim[i] == y->dim[i];
+    return same;
+}
+
 bool type_eq(const Type *x, const Type *y) {
-    if (x->dt != y->dt || x->layout != y->layout || x->rank != y->rank) return false;
-    for (int i = 0; i < x->rank; i++)
-        if (x->dim[i] != y->dim[i]) return false;
-    return true;
+    return x->dt == y->dt && x->layout == y->layout && type_same_spaces(x, y);
 }
 
 int type_find(const Type *t, const Space *s) {

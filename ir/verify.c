@@ -154,6 +154,9 @@ static const char *attr_missing(const Module *m, const Op *op) {
     if (at & OPA_COL && !owns_column(m, op->col)) return "a column of this module";
     if (at & OPA_VAR && !owns_var(m, op->var)) return "a variable of this module";
     if (at & OPA_NAME && !op->name) return "a name";
+    if (at & OPA_EXT && (!op->ext || extern_find(m, op->ext->name) != op->ext))
+        return "a function of this module";
+    if (op->when && !(at & OPA_WHEN)) return "an effect that 'when' could decide";
     if (at & OPA_OFF && !op->off) return "an offset";
     if (at & OPA_STREAM && (op->stream < 0 || op->stream >= m->n_streams)) return "a known stream";
     if (want && op->n_over != want) return "another number of spaces";

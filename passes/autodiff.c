@@ -33,6 +33,7 @@ typedef struct {
     Builder b;
     Op *loss; /* the scalar */
     Op *last; /* of the forward function */
+    bool ok;
 } Ad;
 
 static bool depends(const Op *op) {
@@ -89,37 +90,54 @@ static Op *dense_twin(Ad *ad, Op *op) {
     return b_op(&ad->b, &proto);
 }
 
+static bool is_call(const Op *op) {
+    return op->kind == OP_CALL || op->kind == OP_CALL_EFFECT;
+}
+
+static void refuse(Ad *ad, const Op *call) {
+    diag(ad->p->ctx, DIAG_E0514, call->span,
+         "the loss depends on parameters through '%s', a C function without a gradient",
+         call->ext->name);
+    diag_note(ad->p->ctx, call->ext->span,
+              "name one here (grad g), or write detach(%s(..)) where nothing is to be learned",
+              call->ext->name);
+    ad->ok = false;
+}
+
 static void differentiate(Ad *ad, Op *op) {
     Adjoint *at = op->tag;
     if (!at || !at->grad || op->kind == OP_VAR) return;
+    if (is_call(op) && !op->ext->grad) {
+        refuse(ad, op);
+        return;
+    }
     ad->b.span = op->span;
-    Op *gin[3] = {NULL}, *twin = needs_dense(op) ? dense_twin(ad, op) : op;
+    Op **gin = NEWN(ad->p->a, Op *, (size_t)op->n_in + 1),
+       *twin = needs_dense(op) ? dense_twin(ad, op) : op;
     op_impl(op->kind)->vjp(&ad->b, twin, at->grad, gin);
     for (int i = 0; i < op->n_in; i++)
         if (gin[i] && ad_wants(op, i)) accumulate(ad, op->in[i], gin[i]);
 }
 
-/* A parameter's gradient: the sum over all reads of it; zeros when the loss does not
- * depend on it; none when nothing reads it. */
+/* A parameter's gradient: the sum over all reads of it.  None when the loss does not depend
+ * on it, as in PyTorch: then no optimizer touches it, not even to let it decay, whether or
+ * not a pass took its reads away before. */
 static void put_outputs(Ad *ad, Module *m) {
     int n = 0; /* of ids: a pass may have dropped variables */
     for (int i = 0; i < m->vars.n; i++) n = m->vars.v[i]->id < n ? n : m->vars.v[i]->id + 1;
     Op **sum = NEWN(ad->p->a, Op *, (size_t)n + 1);
-    bool *read = NEWN(ad->p->a, bool, (size_t)n + 1);
     Op *end = ad->last->next;
     for (Op *op = ad->b.f->first; op != end; op = op->next) {
         if (op->kind != OP_VAR || op->var->kind != VAR_PARAM) continue;
         const Adjoint *at = op->tag;
         Op **s = &sum[op->var->id];
-        read[op->var->id] = true;
         if (at && at->grad) *s = *s ? b_binary(&ad->b, OP_ADD, *s, at->grad) : at->grad;
     }
     for (int i = 0; i < m->vars.n; i++) {
         const Var *v = m->vars.v[i];
-        if (!read[v->id]) continue;
+        if (!sum[v->id]) continue;
         ad->b.span = v->span;
-        Op *g = sum[v->id] ? sum[v->id] : ad_zeros(&ad->b, &v->type);
-        b_output(&ad->b, arena_printf(m->a, "grad.%s", v->path), g);
+        b_output(&ad->b, arena_printf(m->a, "grad.%s", v->path), sum[v->id]);
     }
 }
 
@@ -129,7 +147,11 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
         diag(p->ctx, DIAG_E0512, f->span, "function '%s' has no output \"loss\"", f->name);
         return false;
     }
-    Ad ad = {.p = p, .b = {.m = m, .f = f, .span = out->span}, .loss = out->in[0], .last = f->last};
+    Ad ad = {.p = p,
+             .b = {.m = m, .f = f, .span = out->span},
+             .loss = out->in[0],
+             .last = f->last,
+             .ok = true};
     if (ad.loss->type.rank || !dtype_is_float(ad.loss->type.dt)) {
         diag(p->ctx, DIAG_E0512, out->span, "the loss is %s, not a floating-point scalar",
              op_type_text(m, &ad.loss->type));
@@ -140,7 +162,7 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     for (Op *op = ad.last; op; op = op->prev) differentiate(&ad, op);
     put_outputs(&ad, m);
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;
-    return true;
+    return ad.ok;
 }
 
 static bool has_gradients(const Func *f) {

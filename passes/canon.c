@@ -145,9 +145,23 @@ static Op *sub(Canon *c, const Op *op) {
     return NULL;
 }
 
+/* A condition as a number, times v */
+static Op *scaled_condition(Canon *c, const Op *op, const Op *x, double v) {
+    if (x->kind != OP_CAST || x->in[0]->type.dt != DT_I1 || op->type.layout == LAYOUT_CSR)
+        return NULL;
+    if (!isfinite(v) || !type_eq(&op->type, &x->type)) return NULL;
+    Op *in[] = {x->in[0], scalar(c, op, v), scalar(c, op, 0)};
+    return with_operands(c, op, OP_SELECT, 3, in);
+}
+
 static Op *mul(Canon *c, const Op *op) {
     for (int i = 0; i < 2; i++) {
         Op *x = op->in[i], *y = op->in[1 - i];
+        double v;
+        if (is_const(y, &v) && v != 0 && v != 1) {
+            Op *s = scaled_condition(c, op, x, v);
+            if (s) return s;
+        }
         if (is_value(y, 1)) return as(c, op, x);
         if (is_value(y, 0)) return constant(c, op, 0);
         if (is_value(y, -1) && type_eq(&op->type, &x->type)) return unary(c, op, OP_NEG, x);
@@ -167,6 +181,8 @@ static Op *divide(Canon *c, const Op *op) {
     if (!dtype_is_float(op->type.dt) || !is_const(op->in[1], &v)) return NULL;
     if (v == 1) return as(c, op, x);
     if (v == -1 && type_eq(&op->type, &x->type)) return unary(c, op, OP_NEG, x);
+    Op *s = v != 0 ? scaled_condition(c, op, x, rounded(op->type.dt, 1 / v)) : NULL;
+    if (s) return s;
     if (!has_exact_reciprocal(v) || !type_eq(&op->type, &x->type)) return NULL;
     return binary(c, op, OP_MUL, x, scalar(c, x, 1 / v));
 }
@@ -215,9 +231,44 @@ static Op *detach(Canon *c, const Op *op) {
     return c->no_grad_below ? as(c, op, op->in[0]) : NULL;
 }
 
+static bool is_used_once(const Canon *c, const Op *x) {
+    int n = 0;
+    for (const Op *op = c->b.f->first; op; op = op->next)
+        for (int i = 0; i < op->n_in; i++) n += op->in[i] == x;
+    return n == 1;
+}
+
+/* The spaces of x: those summed over, then d. */
+static bool is_summed_up_to(const Op *sum, const Op *x, const Space *d) {
+    int n = sum->n_over;
+    if (x->type.rank != n + 1 || x->type.dim[n] != d) return false;
+    for (int i = 0; i < n; i++)
+        if (x->type.dim[i] != sum->over[i]) return false;
+    return true;
+}
+
+/* The sum of x[e, h] * y[e, k] over e as [h, k]: products lie in no memory, so they may come in
+ * that order.  The copy goes, and x is wanted once per e, h instead of once per e, k, h; y, now
+ * wanted that often, is in memory. */
+static Op *transposed_sum(Canon *c, const Op *op) {
+    Op *sum = op->in[0], *p = sum->kind == OP_REDUCE ? sum->in[0] : NULL;
+    if (!p || p->kind != OP_MUL || op->type.rank != 2 || !pass_is_transpose(op)) return NULL;
+    for (int i = 0; i < 2; i++) {
+        Op *x = p->in[i], *y = p->in[1 - i];
+        if (!is_summed_up_to(sum, x, op->type.dim[0]) || !op_has(y, OPT_SOURCE)) continue;
+        if (type_has(&y->type, op->type.dim[0])) return NULL;
+        if (x->type.layout == LAYOUT_CSR || y->type.layout == LAYOUT_CSR) return NULL;
+        if (!is_used_once(c, sum)) return NULL;
+        return b_reduce(&c->b, sum->red, b_binary(&c->b, OP_MUL, x, y), sum->n_over, sum->over);
+    }
+    return NULL;
+}
+
 static Op *copy(Canon *c, const Op *op) {
     Op *x = op->in[0];
     if (type_eq(&op->type, &x->type)) return x;
+    Op *y = transposed_sum(c, op);
+    if (y) return y;
     return x->kind == OP_COPY ? b_copy(&c->b, x->in[0], op->type) : NULL;
 }
 

@@ -35,6 +35,7 @@ uint64_t pass_op_hash(const Op *op) {
     for (int i = 0; i < op->n_over; i++) h = mix(h, (uint64_t)op->over[i]->id);
     h = mix(h, (uint64_t)(uintptr_t)op->map ^ (uint64_t)(uintptr_t)op->col);
     h = mix(h, (uint64_t)(uintptr_t)op->var ^ bits_of(op->imm));
+    h = mix(h, (uint64_t)(uintptr_t)op->ext);
     return hash_text(mix(h, (uint64_t)op->stream), op->name);
 }
 
@@ -48,7 +49,8 @@ static bool same_expr(const Expr *x, const Expr *y) {
 
 static bool same_attributes(const Op *x, const Op *y) {
     if (x->map != y->map || x->red != y->red || x->col != y->col || x->var != y->var) return false;
-    if (x->stream != y->stream || bits_of(x->imm) != bits_of(y->imm)) return false;
+    if (x->ext != y->ext || x->stream != y->stream || bits_of(x->imm) != bits_of(y->imm))
+        return false;
     if (x->n_over != y->n_over) return false;
     for (int i = 0; i < x->n_over; i++)
         if (x->over[i] != y->over[i]) return false;

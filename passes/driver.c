@@ -38,10 +38,10 @@ const char *passes_pipeline(int opt_level, bool keep_grads) {
     if (opt_level == 0)
         return keep_grads ? "autodiff,dce,lower-csr" : "autodiff,optimizer,dce,lower-csr";
     return keep_grads
-               ? "canon,cse,dce,reorder,cse,autodiff,canon,cse,dce,lower-csr,hoist,canon,cse,dce,"
-                 "fuse"
-               : "canon,cse,dce,reorder,cse,autodiff,optimizer,canon,cse,dce,lower-csr,hoist,canon,"
-                 "cse,dce,fuse";
+               ? "canon,cse,dce,reorder,cse,autodiff,canon,cse,dce,masks,dots,lower-csr,hoist,"
+                 "canon,cse,dce,breaks,fuse"
+               : "canon,cse,dce,reorder,cse,autodiff,optimizer,canon,cse,dce,masks,dots,lower-"
+                 "csr,hoist,canon,cse,dce,breaks,fuse";
 }
 
 static bool is_grad(const Op *op) {
@@ -70,6 +70,20 @@ static void clear_fused(Module *m) {
 static void clear_tags(Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (Op *op = m->funcs.v[i]->first; op; op = op->next) op->tag = NULL;
+}
+
+int pass_choose(PassCtx *p, const char *question, const char *first, const char *second) {
+    PassChoices *c = p->choices;
+    int i = 0;
+    while (c && i < c->n && strcmp(c->question[i], question) != 0) i++;
+    if (!c || i == PASS_MAX_CHOICES) return 0;
+    if (i == c->n) {
+        c->question[i] = question;
+        c->answer[i][0] = first;
+        c->answer[i][1] = second;
+        c->n++;
+    }
+    return c->picked >> i & 1;
 }
 
 static const char *fact_name(unsigned missing) {
@@ -102,7 +116,7 @@ static void dump(const PassOptions *o, const char *when, const Pass *p, const ch
 
 /* Runs the pass and keeps Module.has and Op.fused in step with what it says of itself. */
 static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
-    PassCtx pc = {.ctx = c, .a = c->a, .remarks = o->remarks};
+    PassCtx pc = {.ctx = c, .a = c->a, .remarks = o->remarks, .choices = o->choices};
     double start = now_ms();
     bool ok = p->run(&pc, m);
     double took = now_ms() - start;

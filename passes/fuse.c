@@ -6,14 +6,14 @@
  *     %y = segment sum @dst %m                  %y, one kernel: no edge tensor is stored
  *
  * Every operation that is not fused is the root of one kernel, which evaluates the
- * fused operations above it in place.  Sources, reductions, contractions and library calls
- * are never fused; nor are operands of matrix products, library calls and effects, which
- * must lie in memory.
+ * fused operations above it in place.  Sources, contractions and library calls are never
+ * fused; nor are operands of matrix products, library calls and effects, which must lie in
+ * memory.  A row's sum is fused where all that reads it is elementwise, over the same rows.
  *
  * A value with one root is computed there, once per element.  With several roots, or
  * under a root that visits its elements repeatedly (a gather reads a node once per edge, a
- * broadcast once per feature), it is computed again only when that is cheap: no
- * transcendental function and no more to read than the value itself.  The maximal-fusion
+ * broadcast once per feature), it is computed again only when that is cheap: less than the
+ * traffic of storing it and little to read.  The maximal-fusion
  * set is found backwards, the cuts forwards, and a last backward walk undoes cuts that
  * a later cut made unnecessary.
  *
@@ -24,16 +24,17 @@
 #include "passes/rewrite.h"
 
 enum {
-    CHEAP_FLOPS = 12,   /* recomputing this much beats a store and two loads */
+    CHEAP_FLOPS = 48,   /* recomputing this much beats a store and two loads */
     CHEAP_REPEATED = 4, /* the same, for every edge or feature anew */
     MAX_LOADS = 24,     /* arguments of one kernel */
     MAX_FLOPS = 400,    /* size of one kernel's body */
+    ROW_MAX = 1024,     /* elements of a row of sums that a kernel keeps to itself */
 };
 
 typedef struct {
     int flops;
-    int loads;  /* tensors read */
-    bool heavy; /* exp and its kind, division, transposition */
+    int loads; /* tensors read */
+    bool far;  /* reads across rows: a transposition */
     bool random;
 } Cost;
 
@@ -43,6 +44,9 @@ typedef struct {
     bool many;     /* more than one root */
     bool repeated; /* some root visits its elements repeatedly */
     bool can;      /* kind and users allow it */
+    bool straight; /* from here to the root the same row: op's spaces come first in each */
+    Map *via;      /* per entry: the one map along which it is summed; see also astray */
+    bool astray;   /* per entry: summed along several maps, stored, or not back to its row */
     bool late;     /* an operand's cut was put off to here */
     bool cut;      /* stored for its cost */
     Cost cost;     /* of computing it in place */
@@ -64,8 +68,32 @@ static bool is_source(const Op *op) {
     return op_has(op, OPT_SOURCE);
 }
 
+/* A sum for each node, edge or graph.  (One without rows is made in chunks, by two kernels.) */
+static bool is_row_sum(const Op *op) {
+    if (op->kind != OP_SEGMENT && op->kind != OP_REDUCE) return false;
+    for (int i = 0; i < op->type.rank; i++)
+        if (op->type.dim[i]->kind != SP_DIM) return true;
+    return false;
+}
+
+/* A value for each edge.  Stored, it would be the largest thing in memory by far; computed again
+ * from the nodes' values that its kernels read in any case, it costs arithmetic. */
+static bool is_per_entry(const Op *op) {
+    return op->type.rank > 0 && op->type.dim[0]->kind == SP_EDGE;
+}
+
+static bool is_short_row(const Op *op) {
+    int64_t all = 1, n;
+    for (int i = 1; i < op->type.rank; i++) {
+        if (!expr_is_const(op->type.dim[i]->size, &n)) return false;
+        all *= n;
+    }
+    return op->type.rank > 0 && all > 0 && all <= ROW_MAX;
+}
+
 /* Kinds whose element is a function of operand elements at known places. */
 static bool kind_allows(const Op *op) {
+    if (is_row_sum(op)) return true;
     if (!op_has(op, OPT_PURE) || is_source(op) || op_has(op, OPT_REDUCE | OPT_LIB)) return false;
     if (op->n_in == 0 || op->kind == OP_SLICE) return true;
     return op_has(op, OPT_ELEM) || op_has(op, OPT_INDEX) || op_has(op, OPT_VIEW);
@@ -120,15 +148,18 @@ static Cost own_cost(const Op *op) {
     case OP_SIN:
     case OP_COS:
     case OP_POW:
-        return (Cost){.flops = 20, .heavy = true};
+        return (Cost){.flops = 20};
     case OP_DIV:
     case OP_SQRT:
     case OP_RSQRT:
-        return (Cost){.flops = 6, .heavy = true};
+        return (Cost){.flops = 6};
     case OP_COPY: /* a transposed read goes across rows */
-        return (Cost){.heavy = pass_is_transpose(op)};
+        return (Cost){.far = pass_is_transpose(op)};
     case OP_RANDOM:
         return (Cost){.flops = 8, .random = true};
+    case OP_SEGMENT:
+    case OP_REDUCE:
+        return (Cost){.flops = CHEAP_FLOPS + 1}; /* never twice */
     case OP_CONST:
     case OP_IOTA:
     case OP_SIZE:
@@ -155,7 +186,7 @@ static void count_cost(Fuse *f, const Op *op, Cost *c) {
     Cost own = own_cost(op);
     c->flops += own.flops;
     c->loads += own.loads;
-    c->heavy |= own.heavy;
+    c->far |= own.far;
     c->random |= own.random;
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
@@ -184,7 +215,7 @@ static bool is_leaf(const Op *op) {
 static bool is_cheap(const Op *op, const Node *n) {
     const Cost *c = &n->cost;
     if (is_leaf(op)) return !(c->random && n->repeated);
-    if (c->heavy) return false;
+    if (c->far || op_has(op, OPT_REDUCE)) return false;
     if (n->repeated) return !c->random && c->flops <= CHEAP_REPEATED && c->loads <= 1;
     if (op->kind == OP_GATHER) return c->flops <= CHEAP_REPEATED && c->loads <= 1;
     return c->flops <= CHEAP_FLOPS && c->loads <= 2;
@@ -200,15 +231,70 @@ static void add_root(Node *n, Op *root) {
     n->root = root;
 }
 
+/* Are x's spaces the first ones of y? */
+static bool leads(const Op *x, const Op *y) {
+    bool same = x->type.rank <= y->type.rank;
+    for (int i = 0; i < x->type.rank && same; i++) same = x->type.dim[i] == y->type.dim[i];
+    return same;
+}
+
+static bool is_sum_of(const Op *user, const Op *op) {
+    return user->kind == OP_SEGMENT && op->type.rank > 0 && user->map->from == op->type.dim[0];
+}
+
+/* Does user make of each row of x, or entry, a row or entry of its own? */
+static bool same_rows(const Op *user, const Op *x) {
+    bool kind = op_has(user, OPT_ELEM) || user->kind == OP_REDUCE;
+    return kind && user->type.rank > 0 && x->type.rank > 0 && user->type.dim[0] == x->type.dim[0];
+}
+
+/* Where an entry's value is summed. */
+static void find_via(Fuse *f, const Op *op) {
+    Node *n = &f->node[op->id];
+    n->via = NULL;
+    n->astray = false;
+    for (int i = 0; i < f->n_users[op->id]; i++) {
+        const Op *u = f->op[f->user[op->id][i]];
+        const Node *un = &f->node[u->id];
+        Map *via = NULL;
+        if (is_sum_of(u, op) && (!in_place(f, u) || un->straight))
+            via = u->map;
+        else if (same_rows(u, op) && in_place(f, u) && !un->astray)
+            via = un->via;
+        n->astray |= !via || (n->via && n->via != via);
+        n->via = via;
+    }
+}
+
+/* Does a user of the row's sum x read it in the row that its root makes?  Elementwise, or for the
+ * entries that the root sums: then the sums are made one after the other. */
+static bool goes_straight(const Fuse *f, const Op *u, const Op *x) {
+    const Node *un = &f->node[u->id];
+    if (op_has(u, OPT_ELEM)) return leads(x, u) && (!in_place(f, u) || un->straight);
+    bool back = u->kind == OP_GATHER && in_place(f, u) && !un->astray && un->via == u->map;
+    return back && x->kind == OP_SEGMENT && is_short_row(x) && map_is_sorted(u->map);
+}
+
+/* An entry's sum over its own features is computed with the entry. */
+static bool stays_in_entry(const Fuse *f, const Op *op) {
+    for (int i = 0; i < f->n_users[op->id]; i++) {
+        const Op *u = f->op[f->user[op->id][i]];
+        if (!is_sum_of(u, op) && !(same_rows(u, op) && leads(op, u))) return false;
+    }
+    return true;
+}
+
 /* Roots and repetition of op, given its users' decisions. */
 static void find_roots(Fuse *f, Op *op) {
     Node *n = &f->node[op->id];
     n->root = NULL;
     n->many = n->repeated = false;
+    n->straight = f->n_users[op->id] > 0;
     for (int i = 0; i < f->n_users[op->id]; i++) {
         Op *u = f->op[f->user[op->id][i]];
         const Node *un = &f->node[u->id];
         n->repeated |= user_repeats(u, op);
+        n->straight &= goes_straight(f, u, op);
         if (in_place(f, u)) {
             add_root(n, un->root);
             n->many |= un->many;
@@ -217,11 +303,25 @@ static void find_roots(Fuse *f, Op *op) {
             add_root(n, u);
         }
     }
+    find_via(f, op);
+}
+
+/* May a row's sum be computed in its users' kernel? */
+static bool sum_allows(const Fuse *f, const Op *op) {
+    if (is_per_entry(op) && op->kind == OP_REDUCE) return stays_in_entry(f, op);
+    return f->node[op->id].straight;
+}
+
+/* A view that must lie in memory is its operand's bytes under other spaces. */
+static bool is_stored_view(const Fuse *f, const Op *op) {
+    return op->kind == OP_VIEW && !f->node[op->id].can;
 }
 
 static bool users_allow(const Fuse *f, const Op *op) {
-    for (int i = 0; i < f->n_users[op->id]; i++)
-        if (!user_allows(f->op[f->user[op->id][i]])) return false;
+    for (int i = 0; i < f->n_users[op->id]; i++) {
+        const Op *user = f->op[f->user[op->id][i]];
+        if (!user_allows(user) || is_stored_view(f, user)) return false;
+    }
     return f->n_users[op->id] > 0;
 }
 
@@ -229,10 +329,15 @@ static void find_candidates(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         f->node[i].can = kind_allows(f->op[i]) && users_allow(f, f->op[i]);
         find_roots(f, f->op[i]);
+        if (is_row_sum(f->op[i]) && !sum_allows(f, f->op[i])) f->node[i].can = false;
     }
 }
 
-static bool must_cut(const Op *op, const Node *n) {
+/* A row's sum is computed with the row: in a kernel that walks the same rows. */
+static bool must_cut(const Fuse *f, const Op *op, const Node *n) {
+    if (is_row_sum(op) && !sum_allows(f, op)) return true;
+    if (is_per_entry(op) && !n->repeated && !n->cost.far && op->kind != OP_SEGMENT)
+        return !fits(&n->cost);
     return ((n->many || n->repeated) && !is_cheap(op, n)) || !fits(&n->cost);
 }
 
@@ -259,7 +364,7 @@ static void find_cuts(Fuse *f) {
     for (int i = 0; i < f->n; i++) {
         Node *n = &f->node[i];
         n->cost = cost_of(f, f->op[i]);
-        n->cut = n->can && (n->late || must_cut(f->op[i], n));
+        n->cut = n->can && (n->late || must_cut(f, f->op[i], n));
         Node *later = n->cut && fits(&n->cost) ? heir(f, f->op[i]) : NULL;
         if (!later) continue;
         n->cut = false;
@@ -272,7 +377,7 @@ static void undo_cuts(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         Node *n = &f->node[i];
         find_roots(f, f->op[i]);
-        if (n->cut) n->cut = must_cut(f->op[i], n);
+        if (n->cut) n->cut = must_cut(f, f->op[i], n);
     }
 }
 

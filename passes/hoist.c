@@ -15,8 +15,12 @@
  * Not everything invariant is worth its memory.  Walking up from the place of use, a
  * reduction is saved, and so is what takes real work per element or is a scalar; a cheap
  * elementwise value is not, nor is one per edge *and* feature, because the kernel that
- * uses it rebuilds it from less: then its operands are asked. */
+ * uses it rebuilds it from less: then its operands are asked.  Rows of features (a first
+ * layer's aggregation) are saved where each training step reads them: for an evaluation once
+ * in an epoch they would stay in memory all the time. */
 #include "passes/rewrite.h"
+
+#include <string.h>
 
 typedef struct {
     bool invariant;
@@ -32,6 +36,7 @@ typedef struct {
     Builder load;  /* appends to @load */
     OpTable known; /* of @load */
     int n_saved;
+    bool trains; /* there is a @train, which is done first */
     Func *f;
     Fact *fact; /* by op id */
 } Hoist;
@@ -91,6 +96,25 @@ static bool is_message(const Op *op) {
     return false;
 }
 
+/* Rows of features: as large as the data. */
+static bool is_large(const Op *op) {
+    for (int i = 0; i < op->type.rank; i++)
+        if (op->type.rank > 1 && op->type.dim[i]->kind != SP_DIM) return true;
+    return false;
+}
+
+static Op *in_load(Hoist *h, Op *op);
+
+/* Rows of features are saved for each step's sake, not for an evaluation's. */
+static bool has_room(Hoist *h, Op *op) {
+    if (!is_large(op) || !h->trains || strcmp(h->f->name, "train") == 0) return true;
+    if (!h->load.f) return false;
+    const Op *value = in_load(h, op);
+    for (const Op *o = h->load.f->first; o; o = o->next)
+        if (o->kind == OP_OUTPUT && o->in[0] == value) return true;
+    return false;
+}
+
 static bool is_worth_saving(const Hoist *h, const Op *op) {
     const Fact *x = &h->fact[op->id];
     if (op->n_in == 0 || is_message(op)) return false;
@@ -103,14 +127,12 @@ static bool is_worth_saving(const Hoist *h, const Op *op) {
 static void find_stays(Hoist *h) {
     for (Op *op = h->f->last; op; op = op->prev) {
         Fact *x = &h->fact[op->id];
-        x->stays = !x->invariant || (x->used && !is_worth_saving(h, op));
+        x->stays = !x->invariant || (x->used && (!is_worth_saving(h, op) || !has_room(h, op)));
         for (int i = 0; i < op->n_in && x->stays; i++) h->fact[op->in[i]->id].used = true;
     }
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
-static Op *in_load(Hoist *h, Op *op);
-
 static Op *copy_into_load(Hoist *h, const Op *op) {
     if (op->kind == OP_SAVED) return func_output(h->load.f, op->name)->in[0];
     Op proto = *op;
@@ -176,9 +198,14 @@ static bool run(PassCtx *p, Module *m) {
     for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next)
         if (op_has(op, OPT_PURE) && !op_has(op, OPT_NOCSE)) pass_table_add(&h.known, op);
     VEC(Func *) todo = {0};
+    Func *train = func_find(m, "train");
+    h.trains = train != NULL;
+    if (train) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++)
-        if (m->funcs.v[i] != h.load.f) vec_push(p->a, &todo, m->funcs.v[i]);
+        if (m->funcs.v[i] != h.load.f && m->funcs.v[i] != train)
+            vec_push(p->a, &todo, m->funcs.v[i]);
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);
+    if (h.load.f) pass_dce_func(p->a, h.load.f);
     return true;
 }
 

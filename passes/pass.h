@@ -7,10 +7,22 @@
 
 #include "ir/ir.h"
 
+/* What sizes decide that only the data tell: a program has a variant for each combination of
+ * answers, and takes one when the data are loaded. */
+enum { PASS_MAX_CHOICES = 2 };
+
+typedef struct {
+    const char *question[PASS_MAX_CHOICES];
+    const char *answer[PASS_MAX_CHOICES][2];
+    int n;
+    unsigned picked; /* bit i: the second answer of question i */
+} PassChoices;
+
 typedef struct PassCtx {
     Ctx *ctx;
     Arena *a;
-    StrBuf *remarks; /* what was done and why not, one line each; NULL = nobody asks */
+    PassChoices *choices; /* NULL: first answers everywhere */
+    StrBuf *remarks;      /* what was done and why not, one line each; NULL = nobody asks */
 } PassCtx;
 
 typedef struct Pass {
@@ -35,7 +47,11 @@ typedef struct {
     bool print_changed;
     FILE *dump; /* where dumps and times go */
     StrBuf *remarks;
+    PassChoices *choices;
 } PassOptions;
+
+/* Which answer this variant takes, 0 or 1; questions are told apart by their text. */
+int pass_choose(PassCtx *p, const char *question, const char *first, const char *second);
 
 /* Comma-separated names.  False after diagnostics (unknown name, unmet need, failure). */
 bool passes_run(Ctx *c, Module *m, const char *names, const PassOptions *opt);

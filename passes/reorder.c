@@ -11,8 +11,9 @@
  * gradient follows, since this runs before autodiff.
  *
  * Done when every value in between has no other use, all terms come from one x, at least one
- * segment sum is crossed, and the product is narrower: O < F where both are constants; O
- * constant where F is known only with the data (a column's width), or x CSR.
+ * segment sum is crossed, and the product is no wider: O <= F where both are constants (as
+ * wide as x it still saves memory: what the gradient of W reads is x, which is there anyway,
+ * not the sum); O constant where F is known only with the data (a column's width), or x CSR.
  * Huang et al. 2021, "Understanding and Bridging the Gaps in Current GNN Performance
  * Optimizations", section 4.2; Yan et al. 2020 for the effect. */
 #include "passes/rewrite.h"
@@ -26,6 +27,7 @@ typedef struct {
     Op *weight;     /* W */
     Op *leaf;       /* the one x */
     Op *product;    /* contract x, W */
+    Op *view;       /* between the terms and the contraction: other names for their spaces */
     bool crossed;   /* a segment sum was seen */
     bool many_leaves;
 } Reorder;
@@ -35,24 +37,47 @@ static bool is_summed(const Reorder *r, const Space *s) {
     return type_has(&r->weight->type, s) && !type_has(&r->root->type, s);
 }
 
+/* A view that only gives spaces other names: [N, hidden] as [N, I]. */
+static bool is_renaming(const Op *op) {
+    const Type *x, *y = &op->type;
+    if (op->kind != OP_VIEW || (x = &op->in[0]->type)->rank != y->rank) return false;
+    for (int i = 0; i < y->rank; i++)
+        if (!expr_eq(x->dim[i]->size, y->dim[i]->size)) return false;
+    return true;
+}
+
+/* What the contraction calls a type below the view. */
+static Type renamed(const Reorder *r, const Type *t) {
+    Type y = *t;
+    if (!r->view) return y;
+    const Type *from = &r->view->in[0]->type;
+    for (int i = 0; i < t->rank; i++) {
+        int k = type_find(from, t->dim[i]);
+        if (k >= 0) y.dim[i] = r->view->type.dim[k];
+    }
+    return y;
+}
+
 static bool has_summed(const Reorder *r, const Op *x) {
-    for (int i = 0; i < x->type.rank; i++)
-        if (is_summed(r, x->type.dim[i])) return true;
+    Type t = renamed(r, &x->type);
+    for (int i = 0; i < t.rank; i++)
+        if (is_summed(r, t.dim[i])) return true;
     return false;
 }
 
 static bool has_all_summed(const Reorder *r, const Op *x) {
+    Type t = renamed(r, &x->type);
     for (int i = 0; i < r->weight->type.rank; i++)
-        if (is_summed(r, r->weight->type.dim[i]) && !type_has(&x->type, r->weight->type.dim[i]))
+        if (is_summed(r, r->weight->type.dim[i]) && !type_has(&t, r->weight->type.dim[i]))
             return false;
     return true;
 }
 
 /* No space of the result of W may be in x, or the product would align where it did not. */
 static bool shares_batch(const Reorder *r, const Op *x) {
-    for (int i = 0; i < x->type.rank; i++)
-        if (type_has(&r->weight->type, x->type.dim[i]) && !is_summed(r, x->type.dim[i]))
-            return true;
+    Type t = renamed(r, &x->type);
+    for (int i = 0; i < t.rank; i++)
+        if (type_has(&r->weight->type, t.dim[i]) && !is_summed(r, t.dim[i])) return true;
     return false;
 }
 
@@ -105,18 +130,46 @@ static const Expr *width(const Reorder *r, bool summed) {
     return e;
 }
 
+/* Classes are few: the last layer's product is taken as narrow without a look at the data. */
+static bool are_classes(const Reorder *r) {
+    for (int i = 0; i < r->weight->type.rank; i++) {
+        const Space *s = r->weight->type.dim[i];
+        int64_t n;
+        bool classes = is_summed(r, s) || expr_is_const(s->size, &n);
+        for (int k = 0; k < r->m->cols.n && !classes; k++)
+            classes = r->m->cols.v[k]->kind == COL_CLASS && r->m->cols.v[k]->cat == s;
+        if (!classes) return false;
+    }
+    return true;
+}
+
+static const char *text_of(Arena *a, const Expr *e) {
+    StrBuf b = sb_new(a);
+    expr_print(&b, e);
+    return b.s;
+}
+
+/* Sizes that only the data tell decide, so there is a variant for each order. */
+static bool aggregates_first(const Reorder *r) {
+    Arena *a = r->m->a;
+    const char *in = text_of(a, width(r, true)), *out = text_of(a, width(r, false));
+    return pass_choose(
+        r->p, arena_printf(a, "reorder %s %s", in, out),
+        arena_printf(a, "aggregates products of width %s, not operands of %s", out, in),
+        arena_printf(a, "aggregates operands of width %s, not products of %s", in, out));
+}
+
 /* "" when it pays, else the reason why not. */
 static const char *objection(Reorder *r) {
     int64_t before, after;
     if (!r->crossed) return "nothing is aggregated";
     if (r->many_leaves) return "the aggregated terms do not come from one value";
-    bool wide = !expr_is_const(width(r, true), &before);
-    if (!expr_is_const(width(r, false), &after))
-        return r->leaf->type.layout == LAYOUT_CSR
-                   ? ""
-                   : "the product's width is known only with the data";
-    if (wide || r->leaf->type.layout == LAYOUT_CSR || after < before) return "";
-    return "the product is not narrower than its operand";
+    if (r->leaf->type.layout == LAYOUT_CSR) return "";
+    bool knows_before = expr_is_const(width(r, true), &before);
+    bool knows_after = expr_is_const(width(r, false), &after);
+    if (knows_before && knows_after) return after <= before ? "" : "the product is wider";
+    if (!knows_after && knows_before && are_classes(r)) return "";
+    return aggregates_first(r) ? "so this variant decided" : "";
 }
 
 /* x's type with the summed spaces replaced by W's others. */
@@ -143,7 +196,9 @@ static Op *rewrite_pair(Reorder *r, Op *x, int depth) {
 static Op *rewrite(Reorder *r, Op *x, int depth) {
     if (x == r->leaf) {
         if (!r->product) {
-            r->product = b_contract(&r->b, x, r->weight, product_type(r, &x->type));
+            Type t = renamed(r, &x->type);
+            Op *seen = r->view ? b_view(&r->b, x, t) : x;
+            r->product = b_contract(&r->b, seen, r->weight, product_type(r, &t));
             r->product->hint = r->root->hint;
         }
         return r->product;
@@ -171,19 +226,120 @@ static bool try_operand(Reorder *r, Op *op, int i) {
     r->leaf = r->product = NULL;
     r->crossed = r->many_leaves = false;
     if (r->weight->type.layout != LAYOUT_DENSE || r->weight->kind != OP_VAR) return false;
-    find_leaves(r, op->in[i], 0);
+    Op *terms = op->in[i];
+    r->view = is_renaming(terms) && r->uses[terms->id] == 1 ? terms : NULL;
+    if (r->view) terms = terms->in[0];
+    find_leaves(r, terms, 0);
     const char *why = objection(r);
     if (*why) {
         if (r->crossed) pass_remark(r->p, op->span, "reorder", "aggregates first: %s", why);
         return false;
     }
     r->b = (Builder){.m = r->m, .f = op->func, .at = op, .span = op->span};
-    Op *y = rewrite(r, op->in[i], 0);
+    Op *y = rewrite(r, terms, 0);
     if (!type_eq(&y->type, &op->type)) y = b_copy(&r->b, y, op->type);
     y->hint = op->hint;
     op_replace_uses(op->func, op, y);
     op_remove(op);
     pass_remark(r->p, y->span, "reorder", "transforms before it aggregates");
+    return true;
+}
+
+/* ---- the other way: aggregate the operand, then transform ------------------------------ */
+/* %z = contract %x, %W; linear operations; %t = segment sum: the operations from z to t. */
+typedef struct {
+    Op *op[MAX_DEPTH];
+    int at[MAX_DEPTH]; /* which operand carries z */
+    int n;             /* up to the last segment sum */
+} Chain;
+
+static Op *only_user(const Op *x, int *at) {
+    Op *user = NULL;
+    for (Op *u = x->next; u; u = u->next)
+        for (int i = 0; i < u->n_in; i++) {
+            if (u->in[i] != x) continue;
+            if (user) return NULL;
+            user = u;
+            *at = i;
+        }
+    return user;
+}
+
+/* Does x have a space of W, which the other order would align with x's operand? */
+static bool touches_weight(const Reorder *r, const Op *x) {
+    for (int i = 0; i < x->type.rank; i++)
+        if (type_has(&r->weight->type, x->type.dim[i])) return true;
+    return false;
+}
+
+static bool is_link(const Reorder *r, const Op *u, int at) {
+    switch (u->kind) {
+    case OP_GATHER:
+    case OP_NEG:
+        return true;
+    case OP_SEGMENT:
+        return u->red == RED_SUM;
+    case OP_MUL:
+        return !touches_weight(r, u->in[1 - at]);
+    case OP_DIV:
+        return at == 0 && !touches_weight(r, u->in[1]);
+    default:
+        return false;
+    }
+}
+
+static Chain chain_above(const Reorder *r, Op *z) {
+    Chain c = {.n = 0};
+    int at = 0, n = 0;
+    for (Op *u = only_user(z, &at); u && n < MAX_DEPTH && is_link(r, u, at);
+         u = only_user(u, &at)) {
+        c.op[n] = u;
+        c.at[n++] = at;
+        if (u->kind == OP_SEGMENT) c.n = n;
+    }
+    return c;
+}
+
+static Op *link_over(Reorder *r, const Op *like, int at, Op *x) {
+    switch (like->kind) {
+    case OP_GATHER:
+        return b_gather(&r->b, like->map, x);
+    case OP_SEGMENT:
+        return b_segment(&r->b, RED_SUM, like->map, x);
+    case OP_NEG:
+        return b_unary(&r->b, OP_NEG, x);
+    default:
+        return at ? b_binary(&r->b, like->kind, like->in[0], x)
+                  : b_binary(&r->b, like->kind, x, like->in[1]);
+    }
+}
+
+/* Narrower operands are aggregated, where x is dense and W is a variable. */
+static bool wants_operand(Reorder *r, const Op *x) {
+    int64_t before, after;
+    if (x->type.layout != LAYOUT_DENSE || !has_all_summed(r, x)) return false;
+    bool knows_before = expr_is_const(width(r, true), &before);
+    bool knows_after = expr_is_const(width(r, false), &after);
+    if (knows_before && knows_after) return before < after;
+    if (!knows_after && knows_before && are_classes(r)) return false;
+    return aggregates_first(r);
+}
+
+static bool try_product(Reorder *r, Op *z, int i) {
+    r->root = z;
+    r->view = NULL;
+    r->weight = z->in[1 - i];
+    Op *x = z->in[i];
+    if (r->weight->kind != OP_VAR || shares_batch(r, x)) return false;
+    Chain c = chain_above(r, z);
+    if (c.n == 0 || !wants_operand(r, x)) return false;
+    Op *top = c.op[c.n - 1];
+    r->b = (Builder){.m = r->m, .f = z->func, .at = top, .span = z->span};
+    for (int k = 0; k < c.n; k++) x = link_over(r, c.op[k], c.at[k], x);
+    Op *y = b_contract(&r->b, x, r->weight, top->type);
+    y->hint = top->hint ? top->hint : z->hint;
+    op_replace_uses(z->func, top, y);
+    pass_remark(r->p, z->span, "reorder", "aggregates before it transforms");
     return true;
 }
 
@@ -193,7 +349,8 @@ static void reorder_func(PassCtx *p, Module *m, Func *f) {
         next = op->next;
         if (op->kind != OP_CONTRACT) continue;
         r.uses = func_use_counts(p->a, f);
-        if (!try_operand(&r, op, 0)) try_operand(&r, op, 1);
+        if (try_operand(&r, op, 0) || try_operand(&r, op, 1)) continue;
+        if (!try_product(&r, op, 0)) try_product(&r, op, 1);
     }
     pass_dce_func(p->a, f);
 }

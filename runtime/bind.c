@@ -118,6 +118,67 @@ static gnnc_status build(RtExec *x, int space) {
     return GNNC_OK;
 }
 
+/* ---- sizes before there are arrays ------------------------------------------------ */
+typedef struct {
+    int64_t edges, loops;
+} EdgeCount;
+
+static EdgeCount count_base(const RtTable *t) {
+    EdgeCount c = {t->count, 0};
+    for (int64_t e = 0; e < t->count; e++) c.loops += t->src[e] == t->dst[e];
+    return c;
+}
+
+/* At least so many; exact but where equal edges or a condition decide. */
+static EdgeCount count_derived(const RtExec *x, const rt_space *s, const EdgeCount *known) {
+    const EdgeCount none = {0, 0}, b = s->base[0] >= 0 ? known[s->base[0]] : none;
+    switch (s->rel) {
+    case RT_REL_SELF_LOOPS: {
+        int64_t n = x->n[x->program->spaces[s->dst].sym];
+        return (EdgeCount){b.edges - b.loops + n, n};
+    }
+    case RT_REL_NO_LOOPS:
+        return (EdgeCount){b.edges - b.loops, 0};
+    case RT_REL_REVERSE:
+        return b;
+    case RT_REL_UNION:
+        return (EdgeCount){b.edges + known[s->base[1]].edges, b.loops + known[s->base[1]].loops};
+    default:
+        return none;
+    }
+}
+
+static bool is_counted(const RtExec *x, const bool *done, int space) {
+    const rt_space *s = &x->program->spaces[space];
+    if (s->kind != RT_SP_EDGE || done[space]) return true;
+    for (int k = 0; k < 2; k++)
+        if (s->base[k] >= 0 && !done[s->base[k]]) return true;
+    return false;
+}
+
+static gnnc_status count_edges(RtExec *x) {
+    const rt_program *p = x->program;
+    RtPool pool;
+    rt_pool_init(&pool, &x->rt->pool.from);
+    EdgeCount *c = RT_NEWN(&pool, EdgeCount, p->n_spaces);
+    bool *done = RT_NEWN(&pool, bool, p->n_spaces);
+    for (bool more = c && done; more;) { /* bases may come in any order */
+        more = false;
+        for (int s = 0; s < p->n_spaces; s++) {
+            if (is_counted(x, done, s)) continue;
+            const RtTable *t = bound_of(x)->table[s];
+            c[s] = p->spaces[s].rel == RT_REL_BASE ? count_base(t)
+                                                   : count_derived(x, &p->spaces[s], c);
+            x->n[p->spaces[s].sym] = c[s].edges;
+            done[s] = more = true;
+        }
+    }
+    gnnc_status st = c && done ? GNNC_OK : rt_fail_nomem(err_of(x), "tables of the data");
+    rt_pool_free(&pool);
+    return st;
+}
+
+/* ---- building ------------------------------------------------------------------------ */
 /* Everything that can be built without a new condition; bases may come in any order. */
 static gnnc_status build_ready(RtExec *x, bool map_too) {
     for (bool more = true; more;) {
@@ -136,12 +197,12 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
 gnnc_status rt_build_relation(RtExec *x, int space) {
     if (bound_of(x)->ready[space]) return GNNC_OK;
     gnnc_status st;
-    int64_t before = x->rt->count.allocated_bytes;
+    int64_t before = x->rt->count.live_bytes;
     if (x->rt->device) TRY(st, rt_device_fetch(x, x->program->spaces[space].cond_buf));
     TRY(st, build(x, space));
     TRY(st, rt_bind_space(x, space));
     TRY(st, build_ready(x, true));
-    bound_of(x)->memory->index_bytes += (size_t)(x->rt->count.allocated_bytes - before);
+    bound_of(x)->memory->index_bytes += (size_t)(x->rt->count.live_bytes - before);
     TRY(st, rt_memory_grow(x, bound_of(x)->memory));
     st = rt_device_place(x, bound_of(x)->memory);
 out:
@@ -241,12 +302,13 @@ static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn 
     return GNNC_OK;
 }
 
+/* Sizes, and what lies in the file as it is used. */
 static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     const RtTable *t = b->table[want->space];
     const RtColumn *c = rt_table_column(t, want->name);
-    bool used = is_used(x->program, col);
+    bool used = is_used(x->program, col), edges;
     if (!c && !used) return GNNC_OK;
     if (!c)
         return rt_fail(err_of(x), GNNC_E_MISSING,
@@ -256,12 +318,25 @@ static gnnc_status bind_column(RtExec *x, int col) {
     if (!who) return rt_fail_nomem(err_of(x), "column names");
     gnnc_status st;
     TRY(st, check_column(x, want, c, who));
-    if (used) TRY(st, to_canonical(x, col, &c));
     b->col[col] = c;
     TRY(st, bind_dims(x, want, c, who));
-    if (c->kind == RT_COL_CSR && used)
-        TRY(st, rt_csr_nz(&x->rt->pool, &c->csr, &b->nz[col], err_of(x)));
-    if (want->buf >= 0) st = fill_buffer(x, want, c);
+    edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
+    if (want->buf >= 0 && !edges) st = fill_buffer(x, want, c);
+out:
+    return st;
+}
+
+/* What has to be made of a column: edges in canonical order, the places of stored entries. */
+static gnnc_status arrange_column(RtExec *x, int col) {
+    const rt_column *want = &x->program->columns[col];
+    RtBound *b = bound_of(x);
+    if (!b->col[col] || !is_used(x->program, col)) return GNNC_OK;
+    gnnc_status st;
+    bool edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
+    if (edges) TRY(st, to_canonical(x, col, &b->col[col]));
+    if (b->col[col]->kind == RT_COL_CSR)
+        TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
+    st = want->buf >= 0 && edges ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
 out:
     return st;
 }
@@ -293,7 +368,7 @@ static bool is_late(const RtExec *x, int space) {
 static gnnc_status check_all_bound(RtExec *x) {
     for (int s = 0; s < x->program->n_spaces; s++) {
         const rt_space *sp = &x->program->spaces[s];
-        if (sp->sym < 0 || x->n[sp->sym] >= 0 || is_late(x, s)) continue;
+        if (sp->sym < 0 || x->n[sp->sym] >= 0 || sp->kind == RT_SP_EDGE) continue;
         if (sp->kind == RT_SP_NZ) continue; /* of a column that nothing reads */
         return rt_fail(err_of(x), GNNC_E_MISSING,
                        "%s: no column gives the size of dimension '%s' of the model (%s)",
@@ -304,19 +379,34 @@ static gnnc_status check_all_bound(RtExec *x) {
     return GNNC_OK;
 }
 
-static gnnc_status bind_all(RtExec *x) {
-    gnnc_status st = GNNC_OK;
-    for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
+/* Conversions of the edge lists, and arrays of relations that no buffer points to. */
+static void drop_unused(RtExec *x) {
+    const rt_program *p = x->program;
+    RtBound *b = bound_of(x);
+    bool late = false;
+    for (int s = 0; s < p->n_spaces; s++) late |= is_late(x, s);
+    for (int i = 0; i < b->data->n_edges; i++) {
+        rt_pool_drop(&b->data->pool, b->data->edges[i].src);
+        b->data->edges[i].src = b->data->edges[i].dst = NULL;
+    }
+    const RtKept kept = {x->buf, p->n_bufs};
+    for (int s = 0; s < p->n_spaces && !late; s++) /* late ones are made from them */
+        if (p->spaces[s].kind == RT_SP_EDGE) rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
+    rt_pool_forget_pages(&b->data->pool);
+}
+
+gnnc_status rt_bind_arrays(RtExec *x) {
+    gnnc_status st;
     TRY(st, build_ready(x, false));
-    for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
-    TRY(st, check_all_bound(x));
+    for (int c = 0; c < x->program->n_columns; c++) TRY(st, arrange_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
         if (!is_late(x, s)) TRY(st, rt_bind_space(x, s));
+    drop_unused(x);
 out:
     return st;
 }
 
-gnnc_status rt_bind(RtExec *x, RtMemory *memory, const char *dir, int64_t split) {
+gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const char *dir, int64_t split) {
     RtBound *b = x->rt->bound = RT_NEW(&x->rt->pool, RtBound);
     char *name = rt_pool_strndup(&x->rt->pool, dir, strlen(dir));
     if (!b || !name) return rt_fail_nomem(err_of(x), "tables of the data");
@@ -326,7 +416,10 @@ gnnc_status rt_bind(RtExec *x, RtMemory *memory, const char *dir, int64_t split)
     gnnc_status st;
     TRY(st, rt_dataset_open(&x->rt->pool.from, dir, &b->data, err_of(x)));
     TRY(st, bound_new(x));
-    st = bind_all(x);
+    for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
+    TRY(st, count_edges(x));
+    for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
+    st = check_all_bound(x);
 out:
     return st;
 }

@@ -21,10 +21,14 @@ typedef struct RtBound {
     const int64_t **balance; /* [n_maps] */
 } RtBound;
 
-/* Opens `dir`, binds every size, builds the relations that need no computed condition and
- * points the DATA, MAP and LOGICAL buffers at their arrays: mapped files where the element
- * type and order allow, converted copies elsewhere. */
-gnnc_status rt_bind(RtExec *x, RtMemory *memory, const char *dir, int64_t split);
+/* Opens `dir` and binds every size that can be told without an index array: of derived
+ * relations too, but those that depend on which edges are equal or on a computed condition,
+ * which count as empty. */
+gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const char *dir, int64_t split);
+/* Then builds the relations that need no computed condition and points the DATA, MAP and
+ * LOGICAL buffers at their arrays: mapped files where the element type and order allow,
+ * converted copies elsewhere.  Arrays that only building needed are given back. */
+gnnc_status rt_bind_arrays(RtExec *x);
 void rt_bind_close(RtExec *x);
 /* Does DATA buffer `buf` lie in a mapped file? */
 bool rt_bind_is_mapped(const RtExec *x, int buf);

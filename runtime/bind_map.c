@@ -39,11 +39,15 @@ static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
 
 static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     const RtBound *b = x->rt->bound;
-    const RtRelation *r = &b->rel[m->from];
+    RtRelation *r = &b->rel[m->from];
     int nz_col = x->program->spaces[m->from].col;
+    gnnc_status st;
     switch (m->kind) {
     case RT_MAP_SRC:
         a->idx = r->src;
+        if (m->ptr_buf < 0 && m->perm_buf < 0) break;
+        st = rt_relation_group_src(&x->rt->pool, r, &x->rt->err);
+        if (st != GNNC_OK) return st;
         set_groups(a, &r->by_src);
         break;
     case RT_MAP_DST:

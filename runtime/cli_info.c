@@ -1,5 +1,6 @@
 /* info: what the program is, and what it needs on given data before anything runs. */
 #include "cli.h"
+#include "trainer.h"
 
 static void print_shapes(RtCli *c) {
     int64_t all = 0;
@@ -32,7 +33,17 @@ static void print_memory(RtCli *c) {
     printf("  working memory of a step     %10.2f  (%.2f without sharing)\n",
            (double)m.arena_bytes / mib, (double)m.unpacked_bytes / mib);
     printf("  working memory of libraries  %10.2f\n", (double)m.library_bytes / mib);
+    printf("  more while loading           %10.2f\n", (double)m.loading_bytes / mib);
     printf("  peak, all of it              %10.2f\n", (double)m.all_bytes / mib);
+}
+
+static void print_variants(const RtCli *c) {
+    const rt_program *p = c->t->first_program;
+    if (p->n_variants < 2) return;
+    puts("\nVariants, estimated ms of a step on one thread");
+    for (int i = 0; i < p->n_variants; i++)
+        printf("%s %d %10.2f  %s\n", i == c->t->variant ? "  *" : "   ", i, c->t->estimate_ms[i],
+               p->variants[i]->choice);
 }
 
 static void print_phases(const RtCli *c) {
@@ -67,8 +78,8 @@ static void json_memory(RtCli *c) {
     if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
     printf(",\"memory\":{\"data\":%zu,\"index\":%zu,\"parameter\":%zu,\"saved\":%zu", m.data_bytes,
            m.index_bytes, m.parameter_bytes, m.saved_bytes);
-    printf(",\"arena\":%zu,\"unpacked\":%zu,\"library\":%zu,\"all\":%zu}", m.arena_bytes,
-           m.unpacked_bytes, m.library_bytes, m.all_bytes);
+    printf(",\"arena\":%zu,\"unpacked\":%zu,\"library\":%zu,\"loading\":%zu,\"all\":%zu}",
+           m.arena_bytes, m.unpacked_bytes, m.library_bytes, m.loading_bytes, m.all_bytes);
 }
 
 static void json_steps(RtCli *c) {
@@ -120,6 +131,7 @@ int rt_cli_info(RtCli *c) {
     }
     fflush(stdout);
     gnnc_status st = gnnc_trainer_load(c->t, c->data);
+    if (c->t->program) c->p = c->t->program; /* the variant */
     if (st != GNNC_OK) {
         int code = rt_cli_failed(c);
         if (st == GNNC_E_LIMIT) print_memory(c);
@@ -127,6 +139,7 @@ int rt_cli_info(RtCli *c) {
     }
     print_shapes(c);
     print_steps(c);
+    print_variants(c);
     print_memory(c);
     return RT_EXIT_OK;
 }

@@ -45,9 +45,14 @@ void rt_cli_message(void *cli, const char *text) {
 /* ---- metrics ------------------------------------------------------------------- */
 static const char *const SPLITS[] = {"train", "val", "test"};
 
+static bool is_logged(const char *name) {
+    return strncmp(name, "log:", 4) == 0;
+}
+
 /* "accuracy.val" of split "val": 8, the length of what stands before; -1: another split. */
 static int length_before(const char *name, const char *split) {
     const char *dot = strrchr(name, '.');
+    if (is_logged(name)) return -1;
     return dot && strcmp(dot + 1, split) == 0 ? (int)(dot - name) : -1;
 }
 
@@ -118,6 +123,31 @@ static void text_splits(RtCli *c) {
         if (has_split(c, SPLITS[s])) text_split(c, SPLITS[s]);
 }
 
+/* ---- what the model logs ------------------------------------------------------------ */
+static void text_logged(RtCli *c) {
+    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
+        const char *name = gnnc_trainer_metric_name(c->t, i);
+        double v;
+        if (is_logged(name) && gnnc_trainer_metric(c->t, name, &v) == GNNC_OK)
+            printf("  %s %.6g", name + 4, v);
+    }
+}
+
+static void json_logged(RtCli *c) {
+    const char *before = ",\"log\":{";
+    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
+        const char *name = gnnc_trainer_metric_name(c->t, i);
+        double v;
+        if (!is_logged(name) || gnnc_trainer_metric(c->t, name, &v) != GNNC_OK) continue;
+        fputs(before, stdout);
+        rt_cli_json_string(name + 4);
+        putchar(':');
+        json_number(v);
+        before = ",";
+    }
+    if (strcmp(before, ",") == 0) putchar('}');
+}
+
 /* ---- epochs ---------------------------------------------------------------------- */
 static int64_t epochs_wanted(const RtCli *c) {
     return gnnc_trainer_epochs_total(c->t);
@@ -140,6 +170,7 @@ static void progress_line(RtCli *c, int64_t epoch, double loss) {
     draw_bar(epoch, epochs_wanted(c));
     printf(" %lld/%lld loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
     if (has_split(c, "val")) text_split(c, "val");
+    text_logged(c);
     fflush(stdout);
 }
 
@@ -151,6 +182,7 @@ static void json_epoch(RtCli *c, int64_t epoch, double loss, double seconds) {
     fputs(",\"loss\":", stdout);
     json_number(loss);
     json_splits(c);
+    json_logged(c);
     printf(",\"ms\":%.3f}\n", 1e3 * seconds);
 }
 
@@ -167,6 +199,7 @@ void rt_cli_epoch(RtCli *c, double seconds) {
     } else {
         printf("epoch %lld/%lld  loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
         text_splits(c);
+        text_logged(c);
         printf("  %.2f ms\n", 1e3 * seconds);
     }
     fflush(stdout);
@@ -179,6 +212,7 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
         printf("{\"kept_epoch\":%lld,\"epochs\":%lld,\"seconds\":%.3f", (long long)epoch,
                (long long)gnnc_trainer_epochs_done(c->t), seconds);
         json_splits(c);
+        json_logged(c);
         puts("}");
         return;
     }
@@ -188,5 +222,6 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     else
         printf("%s:", c->p->name);
     text_splits(c);
+    text_logged(c);
     putchar('\n');
 }

@@ -15,10 +15,14 @@ const RtCliOption RT_CLI_OPTIONS[] = {
      "weight_decay"},
     {"--seed", "N", "of every random number; default 0", RT_OPT_INT, 0, "seed"},
     {"--threads", "N", "0 = one per core; results do not depend on it", RT_OPT_INT, 0, "threads"},
+    {"--variant", "N", "of the program; default: by the data's sizes, or tuned; info lists them",
+     RT_OPT_INT, 0, "variant"},
     {"--serial-ns", "N", "steps estimated to take less run on one thread; as --threads", RT_OPT_INT,
      0, "serial_ns"},
     {"--no-tuned", NULL, "ignore what tune kept beside the data", RT_OPT_FLAG,
      offsetof(RtCli, no_tuned), NULL},
+    {"--tf32", NULL, "on a GPU: matrix products of factors rounded to TF32", RT_OPT_FLAG,
+     offsetof(RtCli, tf32), NULL},
     {"--split", "K", "which of the data's splits, from 0", RT_OPT_INT, 0, "split"},
     {"--max-memory", "N", "bytes, or with K, M, G: refuse to start above it", RT_OPT_BYTES, 0,
      "max_memory"},
@@ -39,7 +43,7 @@ const RtCliOption RT_CLI_OPTIONS[] = {
      offsetof(RtCli, profile), NULL},
     {"--trace", "FILE", "write a time line of the steps (Chrome trace, Perfetto)", RT_OPT_TEXT,
      offsetof(RtCli, trace), NULL},
-    {"--device", "auto|cpu", "where to run", RT_OPT_DEVICE, 0, NULL},
+    {"--device", "auto|cpu|cuda", "where to run", RT_OPT_DEVICE, 0, NULL},
     {"--help", NULL, "this text", RT_OPT_HELP, 0, NULL},
     {"--version", NULL, "versions of model, compiler and library", RT_OPT_VERSION, 0, NULL},
     {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL},
@@ -118,8 +122,7 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
         return parse_log(c, v) ? RT_EXIT_OK
                                : rt_cli_usage(c, "--log: '%s' is not text, json or none", v);
     case RT_OPT_DEVICE:
-        if (!strcmp(v, "auto") || !strcmp(v, "cpu")) return RT_EXIT_OK;
-        return rt_cli_usage(c, "--device: this trainer was compiled for the cpu, not for '%s'", v);
+        return trainer_option(c, o, v, true, gnnc_trainer_set_device(c->t, v));
     case RT_OPT_FLAG:
         *(bool *)((char *)c + o->offset) = true;
         return RT_EXIT_OK;
@@ -195,6 +198,7 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
             argv[i][0] == '-' ? parse_option(c, argc, argv, &i) : parse_word(c, argv[i], n_words++);
         if (code != RT_EXIT_OK) return code;
     }
+    if (c->tf32) gnnc_trainer_set_int(c->t, "tf32", 1);
     if (c->no_tuned) gnnc_trainer_set_int(c->t, "tuned", 0);
     return check_needs(c);
 }

@@ -58,6 +58,14 @@ static int save(RtCli *c) {
     return c->default_checkpoint ? RT_EXIT_OK : code;
 }
 
+/* A checkpoint of as many epochs as were asked for leaves nothing to do: said, not passed over. */
+static void tell_done(const RtCli *c) {
+    int64_t done = gnnc_trainer_epochs_done(c->t), all = gnnc_trainer_epochs_total(c->t);
+    if (c->resume && done >= all)
+        fprintf(stderr, "%s: %s has %lld epochs, %lld are wanted: nothing to train\n", c->prog,
+                c->resume, (long long)done, (long long)all);
+}
+
 /* 0, 1, or the number of the signal that stopped it. */
 static int run_epochs(RtCli *c, const sigset_t *signals, int *by_signal) {
     while (!gnnc_trainer_done(c->t)) {
@@ -84,6 +92,7 @@ static int train_blocked(RtCli *c, const sigset_t *signals) {
     double begin = rt_cli_now();
     int by_signal = 0;
     int code = start(c);
+    if (code == RT_EXIT_OK) tell_done(c);
     if (code == RT_EXIT_OK) code = run_epochs(c, signals, &by_signal);
     if (code == RT_EXIT_OK) code = finish(c, begin);
     if (code != RT_EXIT_OK || !by_signal) return code;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
+
 typedef struct {
     char *at, *end; /* *end = 0 */
     char sep;
@@ -130,9 +132,9 @@ gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadR
 
 /* ---- cells ---------------------------------------------------------------- */
 bool rt_cell_number(const char *cell, double *v) {
-    char *end;
+    const char *end;
     if (!*cell || cell[strspn(cell, "+-.0123456789eE")]) return false;
-    *v = strtod(cell, &end);
+    *v = rt_strtod(cell, &end);
     return !*end && isfinite(*v);
 }
 
@@ -154,6 +156,12 @@ static int64_t days_from_date(int64_t y, int m, int d) {
     int64_t era = (y >= 0 ? y : y - 399) / 400, yoe = y - era * 400;
     int64_t doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
     return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
+}
+
+static int days_in_month(int y, int m) {
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+    return days[m - 1] + (m == 2 && leap);
 }
 
 /* Exactly n digits. */
@@ -186,7 +194,7 @@ bool rt_cell_time(const char *cell, double *v) {
     if (rt_cell_number(cell, v)) return true;
     if (!take_digits(&s, 4, &y) || *s++ != '-') return false;
     if (!take_digits(&s, 2, &m) || *s++ != '-' || !take_digits(&s, 2, &d)) return false;
-    if (m < 1 || m > 12 || d < 1 || d > 31) return false;
+    if (m < 1 || m > 12 || d < 1 || d > days_in_month(y, m)) return false;
     if ((*s == ' ' || *s == 'T') && (s++, !take_clock(&s, &clock))) return false;
     if (*s == 'Z') s++;
     *v = (double)days_from_date(y, m, d) * 86400.0 + clock;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "memory.h"
+#include "trainer.h"
 
 static bool is_input(rt_buf_kind k) {
     return k == RT_BUF_INPUT || k == RT_BUF_KEY;
@@ -18,7 +19,7 @@ static bool is_kept(rt_buf_kind k) {
     return k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT;
 }
 
-/* ---- open and close ------------------------------------------------------------ */
+/* ---- open and close ---------------------------------------------------------------- */
 static gnnc_status make_tables(RtDevice *d) {
     RtPool *pool = &d->x->rt->pool;
     const rt_program *p = d->x->program;
@@ -31,16 +32,35 @@ static gnnc_status make_tables(RtDevice *d) {
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
-gnnc_status rt_device_open(RtExec *x) {
+bool rt_runs_on_host(const rt_program *p) {
+    return !p->device || (p->n_phases > 0 && p->phases[0].run);
+}
+
+/* A machine without a GPU is no failure where the host can do the work; one that ran out of
+ * memory is. */
+static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
+    RtRuntime *rt = d->x->rt;
+    gnnc_status st = d->ops->open(d);
+    if (st == GNNC_OK) {
+        rt->device = d;
+        return st;
+    }
+    d->ops->close(d);
+    if (want != RT_ON_ANY || st != GNNC_E_DEVICE || !rt_runs_on_host(d->x->program)) return st;
+    rt_message(rt, "%s; running on the cpu", rt->err.text);
+    rt->err.text[0] = '\0';
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_open(RtExec *x, RtWhere want, bool tf32) {
     const RtDeviceOps *ops = x->program->device;
-    if (!ops) return GNNC_OK;
+    if (!ops || want == RT_ON_HOST) return GNNC_OK;
     RtDevice *d = RT_NEW(&x->rt->pool, RtDevice);
     if (!d) return rt_fail_nomem(&x->rt->err, "the device");
-    *d = (RtDevice){.ops = ops, .x = x, .running = -1};
+    *d = (RtDevice){.ops = ops, .x = x, .running = -1, .tf32 = tf32};
     gnnc_status st;
     TRY(st, make_tables(d));
-    st = ops->open(d);
-    if (st == GNNC_OK) x->rt->device = d;
+    st = open_or_stay(d, want);
 out:
     return st;
 }
@@ -63,7 +83,7 @@ void rt_device_close(RtExec *x) {
     x->rt->device = NULL;
 }
 
-/* ---- copies ---------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------ */
 static bool any_newer_input(const RtDevice *d) {
     for (int b = 0; b < d->x->program->n_bufs; b++)
         if (is_input(d->x->program->bufs[b].kind) && d->newer[b] == RT_HOST_NEWER) return true;
@@ -130,7 +150,7 @@ gnnc_status rt_pull_vars(RtExec *x) {
     return st;
 }
 
-/* ---- places --------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------ */
 typedef struct {
     RtDevice *d;
     const RtMemory *m;
@@ -222,6 +242,7 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     TRY(st, lay_out(&l));
     TRY(st, d->ops->alloc(d, l.at, &d->fixed));
     TRY(st, d->ops->alloc(d, m->arena_bytes, &d->arena));
+    d->fixed_bytes = l.at, d->arena_bytes = m->arena_bytes;
     TRY(st, settle(&l));
     host_is_newer(d);
     if (d->running >= 0) st = upload_newer(d);
@@ -229,10 +250,12 @@ out:
     return st;
 }
 
-/* ---- the best epoch -------------------------------------------------------------------------- */
+/* ---- the best epoch ---------------------------------------------------------------- */
 gnnc_status rt_device_keep(RtExec *x, size_t n_bytes) {
     RtDevice *d = x->rt->device;
-    return d ? d->ops->alloc(d, n_bytes, &d->best) : GNNC_OK;
+    if (!d) return GNNC_OK;
+    d->best_bytes = n_bytes;
+    return d->ops->alloc(d, n_bytes, &d->best);
 }
 
 void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store) {
@@ -257,7 +280,7 @@ gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes) {
     return d && d->best ? d->ops->upload(d, d->best, host, n_bytes) : GNNC_OK;
 }
 
-/* ---- phases -------------------------------------------------------------------------------- */
+/* ---- phases ------------------------------------------------------------------------ */
 static void device_is_newer(RtDevice *d, int phase) {
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];
@@ -269,7 +292,7 @@ static void device_is_newer(RtDevice *d, int phase) {
 static gnnc_status record(RtDevice *d, const rt_phase *phase, RtDevicePhase *p) {
     gnnc_status st = d->ops->record_begin(d);
     if (st != GNNC_OK) return st;
-    gnnc_status ran = phase->run(d->x);
+    gnnc_status ran = phase->run_device(d->x);
     st = d->ops->record_end(d, &p->recording);
     return ran != GNNC_OK ? ran : st;
 }
@@ -278,8 +301,9 @@ static gnnc_status record(RtDevice *d, const rt_phase *phase, RtDevicePhase *p) 
  * libraries make what they need; then it is recorded; from then on its recording is replayed.
  * Sizes are bound, so it does the same each time. */
 static gnnc_status run_or_replay(RtDevice *d, const rt_phase *phase, RtDevicePhase *p) {
-    bool record_it = p->runs++ > 0 && !p->stops && !d->x->profile && d->ops->record_begin;
-    if (!record_it) return phase->run(d->x);
+    bool may = !p->stops && !d->never_record && !d->x->profile && d->ops->record_begin;
+    bool record_it = p->runs++ > 0 && may;
+    if (!record_it) return phase->run_device(d->x);
     gnnc_counters before = d->x->rt->count;
     gnnc_status st = p->recording ? GNNC_OK : record(d, phase, p);
     d->x->rt->count.launches = before.launches + 1;
@@ -294,10 +318,28 @@ gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
     if (st != GNNC_OK) return st;
     d->running = index;
     d->status = GNNC_OK;
+    if (d->ops->range_begin) d->ops->range_begin(d, phase->name);
     st = run_or_replay(d, phase, &d->phase[index]);
+    if (d->ops->range_end) d->ops->range_end(d);
     d->running = -1;
     device_is_newer(d, index);
     return st != GNNC_OK ? st : d->status;
+}
+
+const char *rt_device_lines(const RtDevice *d) {
+    const RtExec *x = d->x;
+    const rt_phase *ph = d->running >= 0 ? &x->program->phases[d->running] : NULL;
+    return ph && ph->steps && x->step < ph->n_steps ? ph->steps[x->step].lines : NULL;
+}
+
+gnnc_status gnnc_trainer_wait(gnnc_trainer *t) {
+    rt_trainer_begin(t);
+    return t->rt.device ? t->rt.device->ops->wait(t->rt.device) : GNNC_OK;
+}
+
+int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
+    const RtDevice *d = t->rt.device;
+    return d ? (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes) : 0;
 }
 
 /* ---- services ----------------------------------------------------------------------------------
@@ -333,6 +375,12 @@ gnnc_status rt_device_fetch(RtExec *x, int b) {
     stop(d);
     if (is_kept(k) || k == RT_BUF_TEMP) d->newer[b] = RT_DEVICE_NEWER;
     return rt_pull(x, b);
+}
+
+gnnc_status rt_device_store(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    stop(d);
+    return d->ops->upload(d, d->buf[b], x->buf[b], d->n_bytes[b]);
 }
 
 gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {

@@ -40,7 +40,17 @@ typedef struct RtDeviceOps {
     gnnc_status (*record_end)(RtDevice *d, void **recording);
     gnnc_status (*replay)(RtDevice *d, void *recording);
     void (*forget)(RtDevice *d, void *recording);
+    gnnc_status (*wait)(RtDevice *d); /* until all work is done */
+    /* Time stamp i < RT_STAMPS of the queue; times between each two of the first n + 1, after
+     * a wait. */
+    gnnc_status (*stamp)(RtDevice *d, int i);
+    gnnc_status (*stamps)(RtDevice *d, int n, int64_t *ns);
+    /* For the vendor's profilers: what is queued in between belongs to `name`.  May be NULL. */
+    void (*range_begin)(RtDevice *d, const char *name);
+    void (*range_end)(RtDevice *d);
 } RtDeviceOps;
+
+enum { RT_STAMPS = 256 };
 
 typedef enum { RT_SAME, RT_HOST_NEWER, RT_DEVICE_NEWER } RtNewer;
 
@@ -62,18 +72,25 @@ struct RtDevice {
     char *staged;               /* [in_bytes] and [out_bytes] on the host */
     void *best;                 /* the best epoch's variables, one after another */
     bool best_is_newer;         /* than the host's copy of them */
-    RtDevicePhase *phase;       /* [n_phases] */
-    int running;                /* phase, -1 = none */
-    gnnc_status status;         /* first failure of a service that returns nothing */
+    bool tf32;                  /* matrix products may round their factors */
+    bool never_record;          /* a failure shall be told at the call that caused it */
+    size_t fixed_bytes, arena_bytes, best_bytes;
+    RtDevicePhase *phase; /* [n_phases] */
+    int running;          /* phase, -1 = none */
+    gnnc_status status;   /* first failure of a service that returns nothing */
 };
 
-/* Opens the program's device; none: nothing. */
-gnnc_status rt_device_open(RtExec *x);
+/* Opens the program's device, if it has one and `want` lets it.  RT_ON_ANY: without a usable
+ * device the host goes on alone, where the program was compiled for it too. */
+gnnc_status rt_device_open(RtExec *x, RtWhere want, bool tf32);
+bool rt_runs_on_host(const rt_program *p);
 void rt_device_close(RtExec *x);
 /* Gives every buffer its place, by the sizes and host places of now; values move along. */
 gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
 /* Runs a phase: uploads what is newer here, then the phase or its recording. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
+/* The step under way, for messages: "gcn_train_h_17 (models/gcn.gnn:14)" is its name and lines. */
+const char *rt_device_lines(const RtDevice *d);
 
 void rt_push(RtExec *x, int b);
 gnnc_status rt_pull(RtExec *x, int b);
@@ -94,6 +111,8 @@ void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
                            int64_t len, int64_t inner);
 gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
+/* The host's copy of a buffer, made by a function of the host, goes to the device. */
+gnnc_status rt_device_store(RtExec *x, int b);
 gnnc_status rt_device_fetch(RtExec *x, int b); /* buffer b, in the middle of a phase */
 
 /* The host's part of them, on host memory (exec.c, rank.c). */

@@ -3,6 +3,7 @@
  * own).  Nothing here allocates once the scratch has its size. */
 #include "device.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +70,8 @@ gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
     rt_grain_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
     gnnc_status st = x->rt->device ? rt_device_run(x, phase) : phase->run(x);
-    if (x->profile) rt_profile_end(x);
+    gnnc_status profiled = x->profile ? rt_profile_end(x) : GNNC_OK;
+    if (st == GNNC_OK) st = profiled;
     x->rt->alone_here = NULL;
     if (st == GNNC_OK) return st;
     return rt_fail(&x->rt->err, st, "phase '%s': %s", phase->name, gnnc_status_text(st));
@@ -178,19 +180,45 @@ static void put(Line *l, const char *fmt, ...) {
     if (k > 0) l->n = l->n + (size_t)k < sizeof l->s ? l->n + (size_t)k : sizeof l->s - 1;
 }
 
-/* A scalar as itself, more elements as [a, b, .. of n]. */
+static void put_value(Line *l, const RtExec *x, int b, int64_t i) {
+    double v = rt_buf_read(x, b, i);
+    rt_dtype dt = x->program->bufs[b].dt;
+    if (dt == RT_I1)
+        put(l, "%s", v != 0 ? "true" : "false");
+    else
+        put(l, "%.*g", dt == RT_F32 ? 6 : dt == RT_F16 || dt == RT_BF16 ? 4 : 12, v);
+}
+
+/* What a glance at a large value tells. */
+static void put_summary(Line *l, const RtExec *x, int b, int64_t n) {
+    double least = INFINITY, most = -INFINITY, sum = 0;
+    int64_t strange = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double v = rt_buf_read(x, b, i);
+        if (!isfinite(v)) {
+            strange++;
+            continue;
+        }
+        sum += v;
+        if (v < least) least = v;
+        if (v > most) most = v;
+    }
+    put(l, ", .. %lld elements", (long long)n);
+    if (strange < n) put(l, ", min %g, mean %g, max %g", least, sum / (double)(n - strange), most);
+    if (strange) put(l, ", %lld not finite", (long long)strange);
+}
+
+/* A scalar as itself, more elements in brackets, many with a summary. */
 static void put_values(Line *l, const RtExec *x, int b) {
     enum { SHOWN = 8 };
     int64_t n = x->program->buf_count(b, x->n);
-    if (n == 1) {
-        put(l, " %g", rt_buf_read(x, b, 0));
-        return;
+    put(l, n == 1 ? " " : " [");
+    for (int64_t i = 0; i < n && i < SHOWN; i++) {
+        if (i) put(l, ", ");
+        put_value(l, x, b, i);
     }
-    put(l, " [");
-    for (int64_t i = 0; i < n && i < SHOWN; i++)
-        put(l, "%s%g", i ? ", " : "", rt_buf_read(x, b, i));
-    if (n > SHOWN) put(l, ", .. %lld elements", (long long)n);
-    put(l, "]");
+    if (n > SHOWN) put_summary(l, x, b, n);
+    if (n != 1) put(l, "]");
 }
 
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {

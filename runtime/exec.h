@@ -8,6 +8,9 @@
 #include "status.h"
 #include "team.h"
 
+/* Where a program is to run: wherever is best, on the host, on its device. */
+typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
+
 struct RtBound;
 struct RtDevice;
 
@@ -29,6 +32,8 @@ typedef struct RtRuntime {
 /* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the
  * sizes are bound; may be called again. */
 gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns);
+/* Of one run on one thread, with sizes n; INT64_MAX: nothing is known. */
+int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n);
 void rt_grain_phase(RtExec *x, const rt_phase *phase);
 /* Who runs the present step. */
 static inline RtTeam *rt_step_team(const RtExec *x) {

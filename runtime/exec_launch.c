@@ -6,6 +6,7 @@
  * kernel to the next.  Chunk bounds depend on sizes alone (equal rows, or equal entries
  * of a map), whatever the team's size. */
 #include "exec.h"
+#include "profile.h"
 
 enum { CHUNK_ALIGN = 16 /* rows: a cache line of f32, a vector */ };
 
@@ -18,6 +19,7 @@ static int64_t bound(int64_t extent, int64_t n_chunks, int64_t c) {
 }
 
 typedef struct {
+    RtExec *x;
     rt_kernel *kernel;
     void *const *arg;
     const int64_t *n, *at; /* at: bounds of RT_CHUNKS chunks, or NULL: equal rows */
@@ -30,9 +32,11 @@ static int64_t chunk_bound(const Loop *l, int64_t c) {
 
 static void run_chunks(void *arg, int member, int n_members) {
     const Loop *l = arg;
+    int64_t since = rt_profile_share_begin(l->x);
     int64_t lo = chunk_bound(l, l->n_chunks * member / n_members);
     int64_t hi = chunk_bound(l, l->n_chunks * (member + 1) / n_members);
     if (lo < hi) l->kernel(l->arg, l->n, lo, hi);
+    rt_profile_share_end(l->x, member, since);
 }
 
 void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
@@ -42,12 +46,12 @@ void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
         if (extent != 0) k(arg, x->n, 0, extent);
         return;
     }
-    Loop l = {k, arg, x->n, NULL, extent, n_chunks};
+    Loop l = {x, k, arg, x->n, NULL, extent, n_chunks};
     rt_team_run(rt_step_team(x), run_chunks, &l);
 }
 
 void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int map) {
     x->rt->count.launches++;
-    Loop l = {k, arg, x->n, x->balance[map], 0, RT_CHUNKS};
+    Loop l = {x, k, arg, x->n, x->balance[map], 0, RT_CHUNKS};
     rt_team_run(rt_step_team(x), run_chunks, &l);
 }

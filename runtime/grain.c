@@ -12,7 +12,7 @@
  * this decade.  `tune` finds the limit that suits the machine at hand. */
 enum { BYTES_PER_NS = 16, FLOPS_PER_NS = 8, GEMM_FLOPS_PER_NS = 64 };
 
-static int64_t estimate_ns(const rt_phase *ph, int step, const int64_t *n) {
+int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n) {
     rt_step_cost c = {.read = 0};
     if (!ph->cost) return INT64_MAX;
     ph->cost(step, n, &c);
@@ -30,7 +30,7 @@ gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns) {
     bool *at = rt->alone;
     for (int i = 0; i < p->n_phases; i++)
         for (int k = 0; k < p->phases[i].n_steps; k++)
-            *at++ = estimate_ns(&p->phases[i], k, x->n) < serial_ns;
+            *at++ = rt_step_estimate_ns(&p->phases[i], k, x->n) < serial_ns;
     return GNNC_OK;
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
+
 enum { MAX_DEPTH = 64 };
 
 typedef struct {
@@ -159,7 +161,7 @@ static gnnc_status number(Parser *p, RtJson *v) {
     }
     if (*s || n + 1 == sizeof text) return bad(p, "malformed number");
     v->kind = RT_JSON_NUMBER;
-    v->number = strtod(text, NULL);
+    v->number = rt_strtod(text, &(const char *){NULL});
     errno = 0;
     v->i = v->is_int ? strtoll(text, NULL, 10) : 0;
     if (errno == ERANGE) v->is_int = false;

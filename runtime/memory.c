@@ -1,6 +1,7 @@
-/* One block for what lives as long as the trainer (variables, saved values, outputs,
- * inputs, keys) and one arena for the temporaries of all phases, each phase packed by
- * lifetime from its start (pack.h).  Both are sized before anything runs.
+/* One block for what lives as long as the trainer (variables, saved values, scalar outputs,
+ * inputs, keys) and one arena for the temporaries of all phases and what they predict and
+ * embed, each phase packed by lifetime from its start (pack.h).  Both are sized before anything
+ * runs.
  *
  * Relations made by `where` have their size only once the load phase has computed the
  * condition: buffers over them are empty in the first plan, get blocks of their own
@@ -19,20 +20,27 @@ static size_t rounded(size_t n) {
     return (n + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
 }
 
-static bool is_fixed(rt_buf_kind k) {
-    return k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT || k == RT_BUF_INPUT ||
-           k == RT_BUF_KEY;
+bool rt_memory_passes(const rt_program *p, int b) {
+    const rt_buf *buf = &p->bufs[b];
+    if (buf->kind != RT_BUF_OUTPUT || buf->rank == 0) return false;
+    const char *phase = p->phases[buf->phase].name;
+    return strcmp(phase, "load") != 0 && strcmp(phase, "train") != 0;
 }
 
-static size_t *account_of(gnnc_memory *m, rt_buf_kind k) {
-    switch (k) {
-    case RT_BUF_VAR:
-        return &m->parameter_bytes;
-    case RT_BUF_TEMP:
-        return &m->unpacked_bytes;
-    default:
-        return &m->saved_bytes;
-    }
+static bool is_temp(const rt_program *p, int b) {
+    return p->bufs[b].kind == RT_BUF_TEMP || rt_memory_passes(p, b);
+}
+
+static bool is_fixed(const rt_program *p, int b) {
+    rt_buf_kind k = p->bufs[b].kind;
+    return (k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT || k == RT_BUF_INPUT ||
+            k == RT_BUF_KEY) &&
+           !is_temp(p, b);
+}
+
+static size_t *account_of(gnnc_memory *m, const rt_program *p, int b) {
+    if (is_temp(p, b)) return &m->unpacked_bytes;
+    return p->bufs[b].kind == RT_BUF_VAR ? &m->parameter_bytes : &m->saved_bytes;
 }
 
 /* ---- the arena -------------------------------------------------------------- */
@@ -54,8 +62,10 @@ static gnnc_status pack_phase(RtExec *x, RtMemory *m, Packing *k, int phase, siz
     const rt_program *p = x->program;
     k->n = 0;
     for (int b = 0; b < p->n_bufs; b++) {
-        if (p->bufs[b].kind != RT_BUF_TEMP || p->bufs[b].phase != phase) continue;
-        RtPackItem it = {.first = p->bufs[b].first, .last = p->bufs[b].last};
+        if (!is_temp(p, b) || p->bufs[b].phase != phase) continue;
+        bool whole = p->bufs[b].kind != RT_BUF_TEMP;
+        RtPackItem it = {.first = whole ? 0 : p->bufs[b].first,
+                         .last = whole ? p->phases[phase].n_steps : p->bufs[b].last};
         gnnc_status st = rt_buf_bytes(x, b, &it.n_bytes);
         if (st != GNNC_OK) return st;
         k->buf[k->n] = b;
@@ -98,8 +108,10 @@ static double mib(size_t n) {
 
 static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     size_t working = m->arena_bytes + m->library_bytes;
-    size_t all = m->all_bytes =
-        m->data_bytes + m->index_bytes + m->parameter_bytes + m->saved_bytes + working;
+    size_t own = m->index_bytes + m->parameter_bytes + m->saved_bytes + working;
+    size_t loading = (size_t)x->rt->count.peak_bytes;
+    m->loading_bytes = loading > own ? loading - own : 0;
+    size_t all = m->all_bytes = m->data_bytes + own + m->loading_bytes;
     size_t max = limit ? limit : machine_bytes();
     if (all <= max) return GNNC_OK;
     return rt_fail(&x->rt->err, GNNC_E_LIMIT,
@@ -129,7 +141,6 @@ static size_t library_need(RtExec *x) {
 /* Index arrays and converted columns exist already; columns in mapped files are pages that
  * the first step touches. */
 static gnnc_status measure(RtExec *x, RtMemory *m) {
-    if (m->index_bytes == 0) m->index_bytes = (size_t)x->rt->count.allocated_bytes;
     m->need = (gnnc_memory){.index_bytes = m->index_bytes, .library_bytes = library_need(x)};
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t n;
@@ -140,7 +151,7 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
         if (k == RT_BUF_DATA)
             m->need.data_bytes += rt_bind_is_mapped(x, b) ? n : 0;
         else
-            *account_of(&m->need, k) += rounded(n);
+            *account_of(&m->need, x->program, b) += rounded(n);
     }
     /* The parameters of the best epoch are kept beside the present ones. */
     for (int v = 0; v < x->program->n_vars; v++) {
@@ -155,7 +166,7 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
     return GNNC_OK;
 }
 
-gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit) {
+static gnnc_status plan(RtExec *x, RtMemory *m, size_t limit) {
     RtPool *pool = &x->rt->pool;
     if (!m->offset) m->offset = RT_NEWN(pool, size_t, x->program->n_bufs);
     if (!m->have_bytes) m->have_bytes = RT_NEWN(pool, size_t, x->program->n_bufs);
@@ -166,6 +177,43 @@ gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit) {
     st = check_limit(x, &m->need, limit);
 out:
     return st;
+}
+
+static gnnc_status add_bytes(RtExec *x, int buf, size_t *sum) {
+    size_t n = 0;
+    gnnc_status st = buf >= 0 ? rt_buf_bytes(x, buf, &n) : GNNC_OK;
+    *sum += n;
+    return st;
+}
+
+/* Index arrays of the program's relations: none is there yet. */
+static gnnc_status index_need(RtExec *x, size_t *sum) {
+    const rt_program *p = x->program;
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < p->n_maps; i++) {
+        const rt_map *m = &p->maps[i];
+        if (p->spaces[m->from].kind != RT_SP_EDGE) continue;
+        TRY(st, add_bytes(x, m->idx_buf, sum));
+        TRY(st, add_bytes(x, m->ptr_buf, sum));
+        TRY(st, add_bytes(x, m->perm_buf, sum));
+    }
+    for (int b = 0; b < p->n_bufs; b++)
+        if (p->bufs[b].kind == RT_BUF_MAP && p->bufs[b].by >= 0) TRY(st, add_bytes(x, b, sum));
+out:
+    return st;
+}
+
+gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit) {
+    m->index_bytes = (size_t)x->rt->count.live_bytes;
+    gnnc_status st = index_need(x, &m->index_bytes);
+    if (st == GNNC_OK) st = plan(x, m, limit);
+    m->index_bytes = 0;
+    return st;
+}
+
+gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit) {
+    if (m->index_bytes == 0) m->index_bytes = (size_t)x->rt->count.live_bytes;
+    return plan(x, m, limit);
 }
 
 /* ---- allocation ----------------------------------------------------------------- */
@@ -195,7 +243,7 @@ static void *block(RtExec *x, size_t n_bytes, const char *what) {
 
 static void place_temps(RtExec *x, RtMemory *m) {
     for (int b = 0; b < x->program->n_bufs; b++)
-        if (x->program->bufs[b].kind == RT_BUF_TEMP) x->buf[b] = (char *)m->arena + m->offset[b];
+        if (is_temp(x->program, b)) x->buf[b] = (char *)m->arena + m->offset[b];
 }
 
 static void note_sizes(RtExec *x, RtMemory *m) {
@@ -208,7 +256,7 @@ static void note_sizes(RtExec *x, RtMemory *m) {
 static void place_fixed(RtExec *x, char *at) {
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t n;
-        if (!is_fixed(x->program->bufs[b].kind) || rt_buf_bytes(x, b, &n) != GNNC_OK) continue;
+        if (!is_fixed(x->program, b) || rt_buf_bytes(x, b, &n) != GNNC_OK) continue;
         x->buf[b] = at;
         at += rounded(n);
     }
@@ -220,7 +268,7 @@ gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m) {
         size_t n;
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
-        if (is_fixed(x->program->bufs[b].kind)) n_fixed += rounded(n);
+        if (is_fixed(x->program, b)) n_fixed += rounded(n);
     }
     char *fixed = block(x, n_fixed, "variables and outputs");
     m->arena = block(x, m->need.arena_bytes, "working memory");
@@ -241,7 +289,7 @@ gnnc_status rt_memory_grow(RtExec *x, RtMemory *m) {
         if (st != GNNC_OK) return st;
         bool of_load =
             k == RT_BUF_TEMP && !strcmp(x->program->phases[x->program->bufs[b].phase].name, "load");
-        if (n <= m->have_bytes[b] || (!is_fixed(k) && !of_load)) continue;
+        if (n <= m->have_bytes[b] || (!is_fixed(x->program, b) && !of_load)) continue;
         if (!(x->buf[b] = block(x, n, x->program->bufs[b].name))) return GNNC_E_NOMEM;
         m->have_bytes[b] = n;
     }

@@ -13,6 +13,11 @@ typedef struct RtMemory {
     size_t *offset;     /* [n_bufs] of a TEMP in the arena */
 } RtMemory;
 
+/* Does output b pass when another phase runs?  Predictions and embeddings are read at once, and
+ * lie where other phases work. */
+bool rt_memory_passes(const rt_program *p, int b);
+/* Before index arrays are built: refuses (GNNC_E_LIMIT) what surely does not fit. */
+gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit);
 /* Sizes of everything from the sizes bound now; nothing but a few tables is allocated.
  * `limit` bytes in all, 0 = what the machine has: GNNC_E_LIMIT tells both numbers. */
 gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit);

@@ -11,12 +11,13 @@
 #include <stdint.h>
 
 #include "gnnc.h"
+#include "gnnc_extern.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 2, RT_MAX_RANK = 8 };
+enum { RT_PROGRAM_VERSION = 5, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
 
 typedef enum {
     RT_VOID,
@@ -156,6 +157,7 @@ typedef enum {
     RT_STEP_RANK,
     RT_STEP_RELATION,
     RT_STEP_COPY,
+    RT_STEP_CALL,
     RT_STEP_PRINT,
     RT_STEP_ASSERT
 } rt_step_kind;
@@ -171,7 +173,9 @@ typedef struct {
 typedef struct {
     const char *name; /* "load", "train", "eval", "predict", "embed" */
     int n_steps;
-    gnnc_status (*run)(struct RtExec *x);
+    gnnc_status (*run)(struct RtExec *x); /* on the host; NULL = not compiled for it */
+    gnnc_status (*run_device)(
+        struct RtExec *x);          /* on rt_program.device; NULL where there is none */
     int n_kernels, n_library_calls; /* per run */
     const rt_step_info *steps;      /* [n_steps], or NULL: nothing is known of them */
     /* With n bound; NULL where `steps` is. */
@@ -226,7 +230,12 @@ typedef struct rt_program {
     void (*buf_shape)(int buf, const int64_t *n, int64_t *dim); /* rank entries; OUTPUT, SAVED */
     void (*var_shape)(int var, const int64_t *n, rt_var_shape *out);
     rt_recipe recipe;
-    const struct RtDeviceOps *device; /* whose memory phases work on; NULL = the host's */
+    /* Programs that give the same results in other ways, this one first; which is best depends on
+     * sizes (variant.c). */
+    int n_variants; /* 0 = there is this one only */
+    const struct rt_program *const *variants;
+    const char *choice;               /* what this one decided, for people; NULL = nothing */
+    const struct RtDeviceOps *device; /* whose memory run_device works on; NULL = none */
 } rt_program;
 
 /* ---- what a running program sees ------------------------------------------------ */
@@ -292,6 +301,26 @@ typedef int rt_device_kernel(void *const *arg, const int64_t *n, void *stream);
 void **rt_device_buffers(RtExec *x);
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg);
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
+/* Does the condition in this buffer hold (or not, as asked)?  *st is set where it cannot be read.
+ */
+bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st);
+/* A function of the user's: inputs, then results. */
+enum { RT_MAX_CALL = 64 };
+typedef int rt_extern_fn(gnnc_tensor *t, void *stream);
+typedef struct {
+    const char *name, *line; /* for messages: "scale", "m.gnn:14" */
+    rt_extern_fn *fn;
+    int n_in, n_out;
+    bool device, host; /* host: the phase stops for it, as a read-back counts it */
+    int when;          /* buffer of the condition; -1 = always.  Else results are zeros. */
+} rt_extern;
+typedef struct {
+    int buf;
+    rt_dtype dt;
+    int rank;
+    int64_t size[RT_MAX_RANK];
+} rt_arg;
+gnnc_status rt_call(RtExec *x, const rt_extern *f, const rt_arg *arg);
 /* print and assert reach the host's callback (gnnc_set_message_callback); never stdio. */
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs);
 gnnc_status rt_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);

@@ -1,5 +1,7 @@
 /* Derived relations: each lists its edges, then one stable counting sort by
- * destination puts them into canonical order and another one makes the transpose. */
+ * destination puts them into canonical order.  Another one makes the transpose, where it
+ * is asked for.  What only the construction needs goes back at once: on a graph of a
+ * million edges it is more than what stays. */
 #include "relation.h"
 
 typedef struct {
@@ -35,24 +37,63 @@ static const int32_t *permuted(RtPool *pool, const int32_t *x, const int32_t *pe
     return y;
 }
 
+static void listing_drop(RtPool *pool, Listing *l) {
+    rt_pool_drop(pool, l->src);
+    rt_pool_drop(pool, l->dst);
+    rt_pool_drop(pool, l->id);
+    for (int k = 0; k < 2; k++) rt_pool_drop(pool, l->orig[k]);
+    *l = (Listing){.n = l->n};
+}
+
+/* x in the new order; the old one goes. */
+static bool permute(RtPool *pool, const int32_t **to, int32_t **x, const RtGroups *by) {
+    *to = permuted(pool, *x, by->perm, by->n);
+    rt_pool_drop(pool, *x);
+    *x = NULL;
+    return *to;
+}
+
 /* Ids are below id_bound; they are int32, so the bound must be. */
-static gnnc_status finish(RtPool *pool, const Listing *l, int64_t n_src, int64_t n_dst,
-                          int64_t id_bound, RtRelation *out, RtError *err) {
+static gnnc_status finish(RtPool *pool, Listing *l, int64_t n_src, int64_t n_dst, int64_t id_bound,
+                          RtRelation *out, RtError *err) {
     RtGroups by_dst;
     gnnc_status st = rt_group(pool, l->dst, l->n, n_dst, &by_dst, err);
     if (st != GNNC_OK) return st;
     RtRelation r = {
         .n_src = n_src, .n_dst = n_dst, .n_edges = l->n, .ptr = by_dst.ptr, .id_bound = id_bound};
-    r.src = permuted(pool, l->src, by_dst.perm, l->n);
-    r.dst = permuted(pool, l->dst, by_dst.perm, l->n);
-    r.id = permuted(pool, l->id, by_dst.perm, l->n);
-    bool ok = r.src && r.dst && r.id;
-    for (int k = 0; k < 2; k++)
-        if (l->orig[k]) ok = (r.orig[k] = permuted(pool, l->orig[k], by_dst.perm, l->n)) && ok;
+    bool ok = permute(pool, &r.src, &l->src, &by_dst) && permute(pool, &r.dst, &l->dst, &by_dst) &&
+              permute(pool, &r.id, &l->id, &by_dst);
+    for (int k = 0; k < 2 && ok; k++)
+        if (l->orig[k]) ok = permute(pool, &r.orig[k], &l->orig[k], &by_dst);
+    rt_pool_drop(pool, by_dst.perm);
+    listing_drop(pool, l);
     if (!ok) return rt_fail_nomem(err, "edges of a relation");
-    st = rt_group(pool, r.src, r.n_edges, n_src, &r.by_src, err);
-    if (st == GNNC_OK) *out = r;
-    return st;
+    *out = r;
+    return GNNC_OK;
+}
+
+gnnc_status rt_relation_group_src(RtPool *pool, RtRelation *r, RtError *err) {
+    if (r->by_src.ptr) return GNNC_OK;
+    return rt_group(pool, r->src, r->n_edges, r->n_src, &r->by_src, err);
+}
+
+static bool keeps(const RtKept *k, const void *p) {
+    for (int i = 0; i < k->n; i++)
+        if (k->p[i] == p) return true;
+    return !p;
+}
+
+void rt_relation_drop(RtPool *pool, RtRelation *r, const RtKept *k) {
+    if (r->orig[0] == r->id) r->orig[0] = NULL; /* of a base relation: one array */
+    const int32_t **const array[] = {&r->src, &r->dst, &r->id, &r->orig[0], &r->orig[1]};
+    for (int i = 0; i < 5; i++) {
+        if (keeps(k, *array[i])) continue;
+        rt_pool_drop(pool, *array[i]);
+        *array[i] = NULL;
+    }
+    if (!keeps(k, r->ptr)) rt_pool_drop(pool, r->ptr), r->ptr = NULL;
+    if (!keeps(k, r->by_src.ptr)) rt_pool_drop(pool, r->by_src.ptr), r->by_src.ptr = NULL;
+    if (!keeps(k, r->by_src.perm)) rt_pool_drop(pool, r->by_src.perm), r->by_src.perm = NULL;
 }
 
 static gnnc_status check_bound(int64_t id_bound, RtError *err) {
@@ -146,6 +187,10 @@ static gnnc_status drop_repeated(RtPool *pool, Listing *l, int64_t n, RtError *e
     l->n = 0;
     for (int64_t k = 0; k < n_all; k++)
         if (keep[k]) add(l, l->src[k], l->dst[k], l->n, l->orig[0][k], -1);
+    rt_pool_drop(pool, by_dst.ptr);
+    rt_pool_drop(pool, by_dst.perm);
+    rt_pool_drop(pool, last);
+    rt_pool_drop(pool, keep);
     return GNNC_OK;
 }
 

@@ -26,12 +26,15 @@ typedef struct RtRelation {
     const int64_t *ptr;     /* [n_dst + 1] edges of a destination */
     const int32_t *src;     /* [E] */
     const int32_t *dst;     /* [E] ascending */
-    RtGroups by_src;        /* the transpose: edges of a source, ascending */
+    RtGroups by_src;        /* the transpose: edges of a source, ascending; see below */
     const int32_t *orig[2]; /* [E] canonical edge of base[k], -1 = none (MAP_ORIG);
                              * base relation: orig[0] = position in the file */
     const int32_t *id;      /* [E] logical id */
     int64_t id_bound;
 } RtRelation;
+
+/* Makes by_src, where it is not there yet: only who runs along the transpose needs it. */
+gnnc_status rt_relation_group_src(RtPool *pool, RtRelation *r, RtError *err);
 
 /* Ends must lie in [0, n_src) and [0, n_dst): the data set's open checked them. */
 gnnc_status rt_relation_base(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t n_edges,
@@ -46,6 +49,13 @@ gnnc_status rt_relation_undirected(RtPool *pool, const RtRelation *base, RtRelat
                                    RtError *err);
 gnnc_status rt_relation_union(RtPool *pool, const RtRelation *a, const RtRelation *b,
                               RtRelation *out, RtError *err);
+/* Arrays that someone points to. */
+typedef struct RtKept {
+    void *const *p;
+    int n;
+} RtKept;
+/* Gives back every array of r but those. */
+void rt_relation_drop(RtPool *pool, RtRelation *r, const RtKept *kept);
 /* mask [base->n_edges], in base's canonical order */
 gnnc_status rt_relation_where(RtPool *pool, const RtRelation *base, const uint8_t *mask,
                               RtRelation *out, RtError *err);

@@ -45,7 +45,7 @@ typedef struct RtAlloc {
     void *user;
 } RtAlloc;
 
-RtAlloc rt_alloc_default(void); /* calloc and free */
+RtAlloc rt_alloc_default(void); /* calloc and free; large blocks are mapped on their own */
 
 /* Owns blocks and file mappings until rt_pool_free().  Not thread safe. */
 typedef struct RtPool {
@@ -62,12 +62,16 @@ void rt_pool_free(RtPool *pool);                      /* usable again afterwards
 /* n * size zeroed bytes, or NULL: no memory, or n * size overflows. n = 0 gives
  * a valid pointer. Aligned to RT_ALIGN, which kernels count on. */
 void *rt_pool_alloc(RtPool *pool, size_t n, size_t size);
+/* Gives one array back before the pool goes; NULL or an array of less than a KiB stays. */
+void rt_pool_drop(RtPool *pool, const void *p);
 char *rt_pool_strndup(RtPool *pool, const char *s, size_t n);
 char *rt_pool_printf(RtPool *pool, const char *fmt, ...) RT_PRINTF(2, 3);
 /* The pool unmaps [p, p + n) when it is freed. */
 bool rt_pool_own_mapping(RtPool *pool, void *p, size_t n);
 /* Does p lie in a mapping that the pool owns? */
 bool rt_pool_maps(const RtPool *pool, const void *p);
+/* Pages of mapped files leave this process until they are read again. */
+void rt_pool_forget_pages(const RtPool *pool);
 
 #define RT_NEW(pool, T) ((T *)rt_pool_alloc((pool), 1, sizeof(T)))
 #define RT_NEWN(pool, T, n) ((T *)rt_pool_alloc((pool), (size_t)(n), sizeof(T)))

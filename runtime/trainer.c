@@ -5,28 +5,44 @@
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "bind.h"
 #include "device.h"
 #include "init.h"
+#include "profile.h"
 #include "tuned.h"
+#include "variant.h"
 
 const char *gnnc_version(void) {
     return GNNC_VERSION;
 }
 
-/* The trainer's pool asks here, so that allocations are counted. */
+/* The trainer's pools ask here, so that allocations are counted. */
+typedef struct {
+    _Alignas(max_align_t) size_t n_bytes;
+} Counted;
+
 static void *counted_alloc(void *user, size_t n_bytes) {
     gnnc_trainer *t = user;
-    t->rt.count.allocations++;
-    t->rt.count.allocated_bytes += (int64_t)n_bytes;
-    return t->outer.alloc(t->outer.user, n_bytes);
+    gnnc_counters *c = &t->rt.count;
+    if (n_bytes > SIZE_MAX / 2) return NULL;
+    Counted *block = t->outer.alloc(t->outer.user, sizeof *block + n_bytes);
+    if (!block) return NULL;
+    c->allocations++;
+    c->allocated_bytes += (int64_t)n_bytes;
+    c->live_bytes += (int64_t)n_bytes;
+    if (c->live_bytes > c->peak_bytes) c->peak_bytes = c->live_bytes;
+    block->n_bytes = n_bytes;
+    return block + 1;
 }
 
 static void counted_release(void *user, void *block) {
     gnnc_trainer *t = user;
-    t->outer.release(t->outer.user, block);
+    Counted *b = (Counted *)block - 1;
+    t->rt.count.live_bytes -= (int64_t)b->n_bytes;
+    t->outer.release(t->outer.user, b);
 }
 
 static void default_options(gnnc_trainer *t) {
@@ -35,7 +51,8 @@ static void default_options(gnnc_trainer *t) {
                              .lr = r->lr,
                              .weight_decay = r->weight_decay,
                              .serial_ns = -1,
-                             .tuned = 1};
+                             .tuned = 1,
+                             .variant = -1};
 }
 
 static gnnc_status create_tables(gnnc_trainer *t) {
@@ -58,7 +75,7 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model
     if (!model || model->version != RT_PROGRAM_VERSION || !alloc || !release) return GNNC_E_ARG;
     gnnc_trainer *t = alloc(user, sizeof *t);
     if (!t) return GNNC_E_NOMEM;
-    t->program = model;
+    t->program = t->first_program = model;
     t->outer = (RtAlloc){alloc, release, user};
     rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
     t->x = (RtExec){.program = model, .threads = 1, .rt = &t->rt};
@@ -116,6 +133,8 @@ static const IntOption INT_OPTIONS[] = {
     {"max_memory", offsetof(RtOptions, max_memory), 0, INT64_MAX},
     {"serial_ns", offsetof(RtOptions, serial_ns), -1, INT64_MAX},
     {"tuned", offsetof(RtOptions, tuned), 0, 1},
+    {"variant", offsetof(RtOptions, variant), -1, 63},
+    {"tf32", offsetof(RtOptions, tf32), 0, 1},
 };
 
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
@@ -154,6 +173,30 @@ gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double va
     *(is_lr ? &o->lr : &o->weight_decay) = value;
     *(is_lr ? &o->has_lr : &o->has_weight_decay) = true;
     return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name) {
+    const RtDeviceOps *d = t->program->device;
+    rt_trainer_begin(t);
+    if (t->loaded) return rt_fail(&t->rt.err, GNNC_E_STATE, "'device' must be set before load");
+    if (strcmp(name, "auto") == 0)
+        t->options.where = RT_ON_ANY;
+    else if (strcmp(name, "cpu") == 0 && rt_runs_on_host(t->program))
+        t->options.where = RT_ON_HOST;
+    else if (d && strcmp(name, d->name) == 0)
+        t->options.where = RT_ON_DEVICE;
+    else
+        return rt_fail(&t->rt.err, GNNC_E_MISSING,
+                       "this trainer was compiled for %s, not for '%s' (gnnc --target=cpu,cuda)",
+                       !d                            ? "the cpu"
+                       : rt_runs_on_host(t->program) ? "cpu and cuda"
+                                                     : d->name,
+                       name);
+    return GNNC_OK;
+}
+
+const char *gnnc_trainer_device(const gnnc_trainer *t) {
+    return t->rt.device ? t->rt.device->ops->name : "cpu";
 }
 
 gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user) {
@@ -211,10 +254,40 @@ static gnnc_status set_grain(gnnc_trainer *t) {
     return rt_grain_set(&t->x, ns < 0 ? RT_SERIAL_NS : ns);
 }
 
+/* Another variant of the program: its tables, and the data bound to them. */
+static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p, const char *directory) {
+    gnnc_status st;
+    rt_bind_close(&t->x);
+    t->rt.bound = NULL;
+    t->program = t->x.program = p;
+    t->n_shown = t->n_scalars = 0;
+    TRY(st, create_tables(t));
+    if (t->x.profile) TRY(st, rt_profile_restart(t));
+    st = rt_bind_sizes(&t->x, &t->memory, directory, t->options.split);
+out:
+    return st;
+}
+
+/* On a device there is one program. */
+static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
+    const rt_program *p = t->program;
+    if (p->n_variants < 2 || t->rt.device) return GNNC_OK;
+    int64_t v = t->options.variant < 0 ? rt_variant_best(&t->x) : t->options.variant;
+    if (v >= p->n_variants)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "variant %lld: the program has 0 to %d",
+                       (long long)v, p->n_variants - 1);
+    t->variant = (int)v;
+    for (int i = 0; i < p->n_variants; i++) t->estimate_ms[i] = rt_variant_estimate(&t->x, i);
+    return v ? switch_to(t, p->variants[v], directory) : GNNC_OK;
+}
+
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
-    TRY(st, rt_device_open(&t->x));
-    TRY(st, rt_bind(&t->x, &t->memory, directory, t->options.split));
+    TRY(st, rt_device_open(&t->x, t->options.where, t->options.tf32 != 0));
+    TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
+    TRY(st, choose_variant(t, directory));
+    TRY(st, rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory));
+    TRY(st, rt_bind_arrays(&t->x));
     TRY(st, rt_history_reserve(t, 0, t->options.epochs));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
@@ -233,7 +306,9 @@ out:
 static void use_tuned(gnnc_trainer *t, const char *directory) {
     RtOptions *o = &t->options;
     RtChoice c;
-    if (!o->tuned || o->threads || o->serial_ns >= 0 || !rt_tuned_find(t, directory, &c)) return;
+    if (!o->tuned || !rt_tuned_find(t, directory, &c)) return;
+    if (o->variant < 0 && c.variant < t->program->n_variants) o->variant = c.variant;
+    if (o->threads || o->serial_ns >= 0) return;
     o->threads = c.threads;
     o->serial_ns = c.serial_ns;
 }

@@ -13,16 +13,21 @@ typedef struct RtOptions {
     int64_t epochs, seed, threads, split, max_memory;
     int64_t serial_ns; /* steps estimated to take less run on one thread; -1 = the default */
     int64_t tuned;     /* use the choice kept beside the data */
+    int64_t variant;   /* of the program; -1 = by the data's sizes */
+    int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
+    RtWhere where;
     double lr, weight_decay;
     bool has_epochs, has_seed, has_lr,
         has_weight_decay; /* set by the host, not the model's default */
 } RtOptions;
 
-/* A scalar output: "loss", "accuracy.val". */
+/* A scalar output: "loss", "accuracy.val", "log:norm". */
 typedef struct RtScalar {
     const char *name;
     int buf; /* -1: not an output ("lr") */
     int phase;
+    int eval_buf; /* of a logged one that "train" has: that of "eval"; -1 = none */
+    int when_buf; /* logged only where this holds; -1 = always */
     double value;
     bool known;
 } RtScalar;
@@ -42,7 +47,9 @@ typedef struct RtHistory {
 } RtHistory;
 
 struct gnnc_trainer {
-    const rt_program *program;
+    const rt_program *program, *first_program; /* the variant that runs; as it was given */
+    int variant;
+    double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */
     RtExec x;
     RtRuntime rt;
     RtAlloc outer; /* where memory comes from; rt.pool counts and passes on */
@@ -81,6 +88,7 @@ void rt_best_restore(gnnc_trainer *t);
 
 /* scalars */
 gnnc_status rt_scalars_init(gnnc_trainer *t);
+bool rt_is_logged(const char *name); /* an output that the model logs */
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name);
 void rt_scalars_read(gnnc_trainer *t, int phase);
 enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation between epochs */

@@ -9,17 +9,39 @@
 #include "trainer.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
+bool rt_is_logged(const char *name) {
+    return strncmp(name, "log:", 4) == 0;
+}
+
 static bool is_metric_name(const char *name) {
     const char *dot = strrchr(name, '.');
+    if (rt_is_logged(name)) return true;
     if (strcmp(name, "loss") == 0) return true;
     return dot && (!strcmp(dot, ".train") || !strcmp(dot, ".val") || !strcmp(dot, ".test"));
 }
 
+/* The output that says whether a logged one of the same phase happened: "log?norm". */
+static int condition_of(const rt_program *p, const char *name, int buf) {
+    for (int b = 0; rt_is_logged(name) && b < p->n_bufs; b++) {
+        const rt_buf *c = &p->bufs[b];
+        bool output = c->kind == RT_BUF_OUTPUT && c->phase == p->bufs[buf].phase;
+        if (output && !strncmp(c->io_name, "log?:", 5) && !strcmp(c->io_name + 5, name + 4))
+            return b;
+    }
+    return -1;
+}
+
 static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
     for (int i = 0; i < t->n_scalars; i++)
-        if (strcmp(t->scalars[i].name, name) == 0) return;
-    int phase = buf >= 0 ? t->program->bufs[buf].phase : -1;
-    t->scalars[t->n_scalars++] = (RtScalar){.name = name, .buf = buf, .phase = phase};
+        if (strcmp(t->scalars[i].name, name) == 0) {
+            if (rt_is_logged(name)) t->scalars[i].eval_buf = buf;
+            return;
+        }
+    t->scalars[t->n_scalars++] = (RtScalar){.name = name,
+                                            .buf = buf,
+                                            .phase = buf >= 0 ? t->program->bufs[buf].phase : -1,
+                                            .eval_buf = -1,
+                                            .when_buf = condition_of(t->program, name, buf)};
 }
 
 gnnc_status rt_scalars_init(gnnc_trainer *t) {
@@ -54,7 +76,18 @@ void rt_scalars_read(gnnc_trainer *t, int phase) {
         RtScalar *s = &t->scalars[i];
         if (s->buf < 0 || s->phase != phase) continue;
         s->value = rt_buf_read(&t->x, s->buf, 0);
-        s->known = true;
+        s->known = s->when_buf < 0 || rt_buf_read(&t->x, s->when_buf, 0) != 0;
+    }
+}
+
+/* What a step logs is of that step; without one, evaluation has its own value of it. */
+static void read_logs_of_eval(gnnc_trainer *t) {
+    for (int i = 0; i < t->n_scalars; i++) {
+        RtScalar *s = &t->scalars[i];
+        if (s->eval_buf < 0) continue;
+        int when = condition_of(t->program, s->name, s->eval_buf);
+        s->value = rt_buf_read(&t->x, s->eval_buf, 0);
+        s->known = when < 0 || rt_buf_read(&t->x, when, 0) != 0;
     }
 }
 
@@ -208,7 +241,9 @@ gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
     gnnc_status st = need_phase(t, "eval", &p);
     if (st != GNNC_OK) return st;
     t->rt.count.read_backs++;
-    return evaluate(t);
+    st = evaluate(t);
+    if (st == GNNC_OK) read_logs_of_eval(t);
+    return st;
 }
 
 static gnnc_status check_loss(gnnc_trainer *t) {
@@ -284,5 +319,7 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     t->finished = true;
     if (epoch) *epoch = t->progress.best_epoch ? t->progress.best_epoch : t->progress.epoch;
     t->rt.count.read_backs++;
-    return evaluate(t);
+    st = evaluate(t);
+    if (st == GNNC_OK) read_logs_of_eval(t);
+    return st;
 }

@@ -20,6 +20,10 @@ static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, i
     const rt_buf *buf = &t->program->bufs[b];
     if (buf->dt != RT_F32)
         return rt_fail(&t->rt.err, GNNC_E_DTYPE, "output '%s' is not f32", buf->io_name);
+    if (rt_memory_passes(t->program, b) && t->last_phase != buf->phase)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "output '%s' is gone: another phase ran since it was computed",
+                       buf->io_name);
     t->program->buf_shape(b, t->x.n, dim);
     *rank = buf->rank;
     *data = t->x.buf[b];

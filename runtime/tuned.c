@@ -1,7 +1,7 @@
 /* DATA/tuned.json: one entry per program and machine, replaced as a whole.
  *
  *   {"tuned": [{"program": "<fingerprint>", "machine": "x86-64-v4, 2 cores",
- *               "threads": 2, "serial_ns": 20000, "step_ms": 0.51}, ..]} */
+ *               "threads": 2, "serial_ns": 20000, "variant": 0, "step_ms": 0.51}, ..]} */
 #include "tuned.h"
 
 #include <inttypes.h>
@@ -69,9 +69,15 @@ static const RtJson *read_entries(RtPool *pool, const Key *k, RtError *err) {
     return NULL;
 }
 
+/* A broken entry leaves *out as it is. */
 static bool read_choice(const RtJson *e, RtChoice *out) {
-    return get_int(e, "threads", &out->threads) && get_int(e, "serial_ns", &out->serial_ns) &&
-           out->threads >= 1 && out->threads <= 4096 && out->serial_ns >= 0;
+    RtChoice c = *out;
+    if (!get_int(e, "threads", &c.threads) || !get_int(e, "serial_ns", &c.serial_ns)) return false;
+    if (!get_int(e, "variant", &c.variant)) c.variant = -1;
+    if (c.threads < 1 || c.threads > 4096 || c.serial_ns < 0) return false;
+    if (c.variant < -1 || c.variant >= RT_MAX_VARIANTS) return false;
+    *out = c;
+    return true;
 }
 
 bool rt_tuned_find(gnnc_trainer *t, const char *dir, RtChoice *out) {
@@ -96,8 +102,11 @@ static bool put_entry(RtText *b, bool first, const char *program, const char *ma
     return rt_text_printf(b, "%s\n  {\"program\": ", first ? "" : ",") &&
            rt_text_json_string(b, program) && rt_text_printf(b, ", \"machine\": ") &&
            rt_text_json_string(b, machine) &&
-           rt_text_printf(b, ", \"threads\": %lld, \"serial_ns\": %lld, \"step_ms\": %.4f}",
-                          (long long)c->threads, (long long)c->serial_ns, step_ms);
+           rt_text_printf(b,
+                          ", \"threads\": %lld, \"serial_ns\": %lld, "
+                          "\"variant\": %lld, \"step_ms\": %.4f}",
+                          (long long)c->threads, (long long)c->serial_ns, (long long)c->variant,
+                          step_ms);
 }
 
 /* Entries of other programs and machines stay as they are; broken ones go. */
@@ -106,7 +115,7 @@ static bool put_others(RtText *b, const RtJson *list, const Key *k) {
     for (const RtJson *e = list ? list->first : NULL; e && ok; e = e->next) {
         const RtJson *p = rt_json_get(e, "program"), *m = rt_json_get(e, "machine");
         const RtJson *ms = rt_json_get(e, "step_ms");
-        RtChoice c;
+        RtChoice c = {0};
         bool whole = p && m && ms && p->kind == RT_JSON_STRING && m->kind == RT_JSON_STRING &&
                      ms->kind == RT_JSON_NUMBER && read_choice(e, &c);
         if (whole && !is_entry_of(e, k)) ok = put_entry(b, false, p->text, m->text, &c, ms->number);

@@ -6,6 +6,7 @@
 
 typedef struct RtChoice {
     int64_t threads, serial_ns;
+    int64_t variant; /* of the program; -1 = by sizes */
 } RtChoice;
 
 /* The choice kept in `dir` for this program on this machine.  A file that cannot be used is

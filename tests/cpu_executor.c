@@ -33,6 +33,7 @@ struct CpuExec {
     Api api;
     gnnc_trainer *t, *twin; /* the same with another number of threads */
     const struct rt_program *program;
+    FILE *record; /* or NULL */
 };
 
 /* ---- directories ------------------------------------------------------------------------ */
@@ -159,6 +160,23 @@ CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level) {
     return ok ? cpu_exec_open(c, arena_printf(c->a, "%s/program.so", dir)) : NULL;
 }
 
+/* ---- recording ------------------------------------------------------------------------------ */
+void cpu_exec_record(CpuExec *x, FILE *to) {
+    x->record = to;
+}
+
+static void record_values(FILE *to, int64_t n, const double *v) {
+    for (int64_t i = 0; i < n; i++) fprintf(to, " %.17g", v[i]);
+    fputs("\n", to);
+}
+
+static void record(const CpuExec *x, const char *what, const char *name, int64_t n, double tol,
+                   const double *v) {
+    if (!x->record) return;
+    fprintf(x->record, "%s %s %lld %.17g", what, name, (long long)n, tol);
+    record_values(x->record, n, v);
+}
+
 /* ---- running ------------------------------------------------------------------------------ */
 
 static bool load(CpuExec *x, gnnc_trainer **t, const char *dir, int64_t seed, double lr,
@@ -176,6 +194,10 @@ bool cpu_exec_load(CpuExec *x, const char *data_dir, int64_t seed, double lr) {
 bool cpu_exec_set(CpuExec *x, const char *var, int64_t n, const double *v) {
     float *f = NEWN(x->c->a, float, (size_t)n + 1);
     for (int64_t i = 0; i < n; i++) f[i] = (float)v[i];
+    if (x->record) {
+        fprintf(x->record, "var %s %lld", var, (long long)n);
+        record_values(x->record, n, v);
+    }
     return x->api.set_parameter(x->twin, var, f, (size_t)n) == GNNC_OK &&
            x->api.set_parameter(x->t, var, f, (size_t)n) == GNNC_OK;
 }
@@ -280,6 +302,7 @@ static bool output_agrees(CpuExec *x, const CpuOracle *o, const Func *f, const O
     }
     double tol = dtype_is_float(want->type.dt) ? tolerance(o, f, out) : 0;
     if (tol > 0) tol += 16 * spread(want, exact);
+    record(x, "output", out->name, n, tol, want->v);
     for (int64_t i = 0; i < n; i++) {
         if (same(got[i], want->v[i], tol)) continue;
         sb_printf(why, "%s: %s[%lld] is %.9g, not %.9g (tolerance %.2g)", f->name, out->name,
@@ -307,8 +330,10 @@ static bool variable_agrees(CpuExec *x, const CpuOracle *o, const Func *f, const
         if (isfinite(want[i])) scale = fmax(scale, fabs(want[i]));
         if (isfinite(want[i]) && isfinite(exact[i])) apart = fmax(apart, fabs(want[i] - exact[i]));
     }
+    double tol = 16 * (FLT_EPSILON * scale + apart);
+    record(x, "state", v->path, n, tol, want);
     for (int64_t i = 0; i < n; i++) {
-        if (same((double)got[i], want[i], 16 * (FLT_EPSILON * scale + apart))) continue;
+        if (same((double)got[i], want[i], tol)) continue;
         sb_printf(why, "%s: variable %s[%lld] is %.9g, not %.9g", f->name, v->path, (long long)i,
                   (double)got[i], want[i]);
         return false;
@@ -340,6 +365,7 @@ bool cpu_exec_agrees(CpuExec *x, const CpuOracle *o, Func *f, StrBuf *why) {
         sb_printf(why, "%s: %s", f->name, cpu_exec_error(x));
         return false;
     }
+    if (x->record) fprintf(x->record, "phase %s\n", f->name);
     bool ok = true;
     for (const Op *op = f->first; op && ok; op = op->next)
         if (op->kind == OP_OUTPUT && op->in[0]->type.layout == LAYOUT_DENSE)

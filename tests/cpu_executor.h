@@ -13,6 +13,8 @@
 #ifndef TESTS_CPU_EXECUTOR_H
 #define TESTS_CPU_EXECUTOR_H
 
+#include <stdio.h>
+
 #include "ir/interp.h"
 
 typedef struct CpuExec CpuExec;
@@ -35,6 +37,9 @@ bool cpu_exec_run(CpuExec *x, const char *phase);
 /* Of the phase run last; valid until the Ctx goes.  NULL: there is none. */
 const double *cpu_exec_output(CpuExec *x, const char *name, int64_t *n);
 const char *cpu_exec_error(const CpuExec *x);
+
+/* From now on what cpu_exec_agrees() compares with goes to `to` as well, for tests/gpu/ops.c. */
+void cpu_exec_record(CpuExec *x, FILE *to);
 
 /* Two interpreters of the same data: elements rounded to their types, and exact.  Where
  * they differ, an output is ill-conditioned, and more is forgiven. */

@@ -209,6 +209,12 @@ static bool let(LoopRun *r, const LStmt *s) {
     return set(r, s->dst, let_value(r, s, x));
 }
 
+static Array local_array(LoopRun *r, const LBuf *b) {
+    int64_t n = 1;
+    for (int i = 0; i < b->rank; i++) n *= interp_expr(r->in, b->dim[i]);
+    return array(r, n);
+}
+
 static bool statement(LoopRun *r, const LStmt *s) {
     double *at;
     switch (s->kind) {
@@ -230,7 +236,7 @@ static bool statement(LoopRun *r, const LStmt *s) {
         if (at) *at = interp_combine(s->red, *at, r->reg[s->src->id]);
         return at != NULL;
     case L_LOCAL:
-        r->local[s->buf->id] = array(r, s->buf->rank ? interp_expr(r->in, s->buf->dim[0]) : 1);
+        r->local[s->buf->id] = local_array(r, s->buf);
         return true;
     }
     return false;
@@ -315,7 +321,40 @@ static bool copy_step(LoopRun *r, const PStep *s) {
     return true;
 }
 
+/* ---- the user's functions ------------------------------------------------------------------ */
+static OpTensor tensor_of(LoopRun *r, const Type *t, Array *a) {
+    OpTensor x = {.type = *t, .count = a->n, .v = a->v};
+    for (int i = 0; i < t->rank; i++) x.shape[i] = interp_size(r->in, t->dim[i]);
+    return x;
+}
+
+static bool user_call(LoopRun *r, const PStep *s) {
+    OpTensor *t = NEWN(r->c->a, OpTensor, (size_t)s->n_bufs + 1);
+    const OpTensor **in = NEWN(r->c->a, const OpTensor *, (size_t)s->n_bufs + 1);
+    OpTensor **out = NEWN(r->c->a, OpTensor *, (size_t)s->n_bufs + 1);
+    for (int i = 0; i < s->n_bufs; i++) {
+        t[i] = tensor_of(r, s->types[i], buf_at(r, s->bufs[i]));
+        if (i < s->n_in)
+            in[i] = &t[i];
+        else
+            out[i - s->n_in] = &t[i];
+    }
+    bool ok = interp_call(r->in, s->op, cg_symbol(s->op), s->n_in, in, s->n_bufs - s->n_in, out);
+    return ok || fail(r, "%s", interp_error(r->in));
+}
+
+/* What a call that does not happen gives. */
+static bool zeros(LoopRun *r, const PStep *s) {
+    for (int i = s->n_in; i < s->n_bufs; i++) {
+        Array *a = buf_at(r, s->bufs[i]);
+        memset(a->v, 0, (size_t)a->n * sizeof *a->v);
+    }
+    return true;
+}
+
 static bool step(LoopRun *r, const PStep *s) {
+    bool happens = s->pred < 0 || (buf_at(r, s->pred)->v[0] != 0) != s->pred_not;
+    if (!happens) return s->kind != PS_CALL || zeros(r, s);
     switch (s->kind) {
     case PS_KERNEL:
         return kernel(r, s);
@@ -323,6 +362,8 @@ static bool step(LoopRun *r, const PStep *s) {
         return gemm(r, s);
     case PS_RANK:
         return rank(r, s);
+    case PS_CALL:
+        return user_call(r, s);
     case PS_COPY:
         return copy_step(r, s);
     default:

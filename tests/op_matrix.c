@@ -31,12 +31,11 @@ static void skip_input(void *d, const char *name, double x) {
     (void)d, (void)name, (void)x;
 }
 
-static const char *write_data(Ctx *c, const OpCases *cs) {
-    const char *dir = cpu_exec_dir(c);
+static bool write_data(Ctx *c, const OpCases *cs, const char *dir) {
     CpuData *d = cpu_data_new(c, cs->m);
     op_cases_give(cs, &(OpCaseSink){d, give_size, give_edges, give_column, give_csr, skip_var,
                                     skip_input, give_members});
-    return dir && cpu_data_write(d, dir) ? dir : NULL;
+    return dir && cpu_data_write(d, dir);
 }
 
 static CpuOracle oracle(Ctx *c, OpCases *cs) {
@@ -61,11 +60,15 @@ static bool set_vars(CpuExec *x, const OpCases *cs) {
 }
 
 bool op_matrix_agrees(Ctx *c, CpuExec *x, StrBuf *why) {
+    return op_matrix_agrees_at(c, x, cpu_exec_dir(c), why);
+}
+
+bool op_matrix_agrees_at(Ctx *c, CpuExec *x, const char *dir, StrBuf *why) {
     OpCases *cs = op_cases_build(c);
     CpuOracle o = oracle(c, cs);
-    const char *dir = write_data(c, cs);
-    if (!dir || !cpu_exec_load(x, dir, SEED, learning_rate) || !set_vars(x, cs)) {
-        sb_printf(why, "load: %s\n", dir ? cpu_exec_error(x) : "no data");
+    bool given = write_data(c, cs, dir);
+    if (!given || !cpu_exec_load(x, dir, SEED, learning_rate) || !set_vars(x, cs)) {
+        sb_printf(why, "load: %s\n", given ? cpu_exec_error(x) : "no data");
         return false;
     }
     bool ok = true;

@@ -93,7 +93,9 @@ typedef struct CgFn {
     int n_fold;
     CgCell *cell; /* of the tile being emitted */
     int n_cell;
-    int vector; /* of the tile, being emitted */
+    int vector;           /* of the tile, being emitted */
+    LLVMValueRef tile_at; /* first feature of a tile whose entries are being emitted, or NULL */
+    int tile_len;         /* its features */
     LLVMMetadataRef subprogram;
 } CgFn;
 
@@ -108,6 +110,8 @@ LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
 void cpu_stmt(CgFn *f, const LStmt *s);
 bool cpu_reg_defined_in(const LStmt *body, const LReg *r);
+/* Do all iterations of the loop read or write buf at the same index? */
+bool cpu_at_one_place(const LStmt *loop, const LStmt *s);
 
 /* loop.c */
 /* A loop  for i in [lo, hi) step: the caller fills the body and calls cpu_loop_end. */

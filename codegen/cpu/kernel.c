@@ -120,6 +120,12 @@ bool cpu_reg_defined_in(const LStmt *s, const LReg *r) {
     return false;
 }
 
+bool cpu_at_one_place(const LStmt *loop, const LStmt *s) {
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == loop->var || cpu_reg_defined_in(loop->body, s->idx[i])) return false;
+    return true;
+}
+
 /* ---- the function -------------------------------------------------------------------- */
 
 static void note_definitions(CgFn *f, const LStmt *s) {

@@ -70,19 +70,6 @@ static bool block_has_loop(const LStmt *s) {
     return false;
 }
 
-/* Constant loops are unrolled here rather than by LLVM, so that local arrays they
- * index fall apart into registers before any pass runs. */
-static bool unrolled_loop(CgFn *f, const LStmt *s) {
-    int64_t n;
-    if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
-    if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
-    for (int64_t i = 0; i < n; i++) {
-        f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
-        cpu_block(f, s->body);
-    }
-    return true;
-}
-
 /* ---- strips ---------------------------------------------------------------------------- */
 
 static bool is_heavy(const LStmt *s) {
@@ -100,26 +87,45 @@ static bool is_heavy(const LStmt *s) {
     case OP_SIN:
     case OP_COS:
     case OP_POW:
+    case OP_DIV:
+    case OP_SQRT:
+    case OP_RSQRT:
         return true;
     default:
         return false;
     }
 }
 
-/* The statements before the first that is more than scalars from read-only memory. */
-static const LStmt *end_of_prefix(const LStmt *s) {
+static bool has_heavy(const LStmt *s, const LStmt *rest) {
+    for (; s != rest; s = s->next)
+        if (is_heavy(s)) return true;
+    return false;
+}
+
+static bool writes(const LStmt *s, const LBuf *buf) {
     for (; s; s = s->next) {
-        bool load = s->kind == L_LOAD && s->buf->kind != LB_LOCAL && !s->buf->written;
+        if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf) return true;
+        if (writes(s->body, buf)) return true;
+    }
+    return false;
+}
+
+/* The statements of a loop before the first that is more than scalars from memory which the
+ * loop only reads.  Local arrays are in registers: lanes read them where the loop is constant
+ * and the variable their last index. */
+static const LStmt *end_of_prefix(const LStmt *loop, bool constant) {
+    const LStmt *s = loop->body;
+    for (; s; s = s->next) {
+        bool load = s->kind == L_LOAD && !writes(loop->body, s->buf);
+        if (load && s->buf->kind == LB_LOCAL) load = constant || cpu_at_one_place(loop, s);
         if (!load && s->kind != L_LET) return s;
     }
     return NULL;
 }
 
 static bool wants_strips(const LStmt *s, const LStmt *rest) {
-    bool heavy = false, loops = false;
-    for (const LStmt *p = s->body; p != rest; p = p->next) heavy |= is_heavy(p);
-    for (const LStmt *p = rest; p; p = p->next) loops |= p->kind == L_FOR;
-    return heavy && loops && !s->sched.parallel && !s->sched.unroll && s->range != LR_CHUNK;
+    return rest && has_heavy(s->body, rest) && !s->sched.parallel && !s->sched.unroll &&
+           s->range != LR_CHUNK;
 }
 
 /* A register of the strip: its lanes in memory, so that one can be picked. */
@@ -188,10 +194,61 @@ static void strips(CgFn *f, const LStmt *s, const LStmt *rest, CpuBody *body, vo
     cpu_loop_end(f, &l);
 }
 
+/* ---- constant loops ------------------------------------------------------------------------ */
+
+/* Lane i of what the prefix computed for all iterations at once. */
+static void pick_lane(CgFn *f, const LReg *r, CgVal v, int64_t i) {
+    Cg *g = f->g;
+    if (v.form == FORM_SEQ) v.v = LLVMBuildNSWAdd(g->b, v.v, cpu_i64(g, i), "");
+    if (v.form == FORM_LANES)
+        v.v = LLVMBuildExtractElement(g->b, v.v, LLVMConstInt(g->i32, (unsigned)i, 0), "");
+    f->reg[r->id] = (CgVal){v.v, FORM_ONE, false};
+}
+
+/* The scalars of all iterations (the attention weights of an entry's heads) in the lanes of
+ * one vector, then the rest of each. */
+static void unrolled_by_lanes(CgFn *f, const LStmt *s, const LStmt *rest, int64_t n) {
+    Cg *g = f->g;
+    int n_kept = 0;
+    f->w = cpu_width_for(f, n);
+    f->mask = f->rest = n < f->w ? cpu_first_lanes(f, cpu_i64(g, n)) : NULL;
+    f->reg[s->var->id] = (CgVal){cpu_i64(g, 0), FORM_SEQ, true};
+    for (const LStmt *p = s->body; p != rest; p = p->next, n_kept++) cpu_stmt(f, p);
+    f->w = 1, f->mask = f->rest = NULL;
+    CgVal *kept = NEWN(g->a, CgVal, n_kept + 1);
+    n_kept = 0;
+    for (const LStmt *p = s->body; p != rest; p = p->next) kept[n_kept++] = f->reg[p->dst->id];
+    for (int64_t i = 0; i < n; i++) {
+        f->reg[s->var->id] = (CgVal){cpu_i64(g, i), FORM_ONE, false};
+        n_kept = 0;
+        for (const LStmt *p = s->body; p != rest; p = p->next)
+            pick_lane(f, p->dst, kept[n_kept++], i);
+        cpu_block(f, rest);
+    }
+}
+
+/* Constant loops are unrolled here rather than by LLVM, so that local arrays they
+ * index fall apart into registers before any pass runs. */
+static bool unrolled_loop(CgFn *f, const LStmt *s) {
+    int64_t n;
+    if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
+    if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
+    const LStmt *rest = end_of_prefix(s, true);
+    if (f->w == 1 && n > 1 && n <= f->g->machine.lanes && rest && has_heavy(s->body, rest)) {
+        unrolled_by_lanes(f, s, rest, n);
+        return true;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
+        cpu_block(f, s->body);
+    }
+    return true;
+}
+
 /* ---- any loop ------------------------------------------------------------------------------ */
 
 void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg) {
-    const LStmt *rest = end_of_prefix(s->body);
+    const LStmt *rest = end_of_prefix(s, false);
     if (may_strip && f->w == 1 && f->g->machine.lanes > 1 && wants_strips(s, rest)) {
         strips(f, s, rest, body, arg);
         return;

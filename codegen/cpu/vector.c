@@ -120,9 +120,8 @@ static bool touches(const LStmt *s, const LBuf *b) {
 }
 
 static bool is_kept(const LStmt *loop, const LStmt *s) {
-    for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var || cpu_reg_defined_in(loop->body, s->idx[i])) return false;
-    return !declared_in(loop->body, s->buf) && !touches(loop->body, s->buf);
+    return cpu_at_one_place(loop, s) && !declared_in(loop->body, s->buf) &&
+           !touches(loop->body, s->buf);
 }
 
 static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold, int *n) {

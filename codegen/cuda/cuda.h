@@ -16,17 +16,46 @@ typedef struct {
     StrBuf b;
 } Cu;
 
-enum { CU_COLLAPSE_MAX = 4 };
+enum { CU_COLLAPSE_MAX = 4, CU_TARGETS_MAX = 8 };
+
+typedef enum {
+    CU_THREAD, /* a thread takes an iteration of the parallel loop */
+    CU_TEAM,   /* some threads of a warp do */
+    CU_BLOCK,  /* a block does: long rows, and kernels without a parallel loop */
+} CuKind;
+
+/* Statements of one block whose vector loops all have one range (team.c). */
+typedef struct {
+    const LStmt *first, *last;
+    const LStmt *range; /* one of those loops */
+    bool flat;          /* one loop alone: its iterations go to all threads of the team */
+} CuRun;
 
 /* How a kernel's iterations meet threads. */
 typedef struct {
+    CuKind kind;
     const LStmt *parallel; /* NULL: a serial kernel */
     /* Loops directly inside the parallel one that are made part of its index, outermost
      * first, and the body of the innermost. */
     const LStmt *inner[CU_COLLAPSE_MAX];
     int n_inner;
     const LStmt *body;
+    /* teams */
+    VEC(CuRun) runs;
+    bool segments;      /* loops over entries that only sum count as vector loops */
+    bool *cell;         /* [bufs] a row of it stays in registers for its run */
+    bool one_way;       /* entries must not be shared by several threads */
+    int lanes;          /* threads side by side; 0 = known when the kernel is launched */
+    const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
 } CuSched;
+
+/* A name that stands for a buffer's element while a part of the text is written. */
+typedef struct {
+    const LBuf *buf;
+    const LStmt *acc; /* this statement's alone; NULL = all */
+    const char *name;
+    int place; /* an array without the dimension of the column; -1 = a scalar */
+} CuAlias;
 
 /* The kernel being written. */
 typedef struct {
@@ -41,25 +70,57 @@ typedef struct {
     bool *used;       /* [n_regs] somebody needs the value */
     bool *local_used; /* [locals] */
     int depth;        /* of indentation */
+    /* where the text is */
+    VEC(CuAlias) alias;
+    const CuRun *run;   /* NULL = outside */
+    const char *column; /* the index of vector loops in it */
+    bool masked;        /* some lanes have no column: gn_on says which have */
+    int n_names;        /* made so far */
 } CuFn;
 
 /* text.c: names and lines */
 void cu_line(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* one indented line */
+void cu_open(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* and what follows is deeper */
+void cu_close(CuFn *f);                                        /* "}" */
 void cu_names(CuFn *f);
 const char *cu_expr(CuFn *f, const Expr *e);
-const char *cu_type(DType dt);     /* of a register */
-const char *cu_mem_type(DType dt); /* in memory */
+const char *cu_host_expr(CuFn *f, const Expr *e); /* over n[..] */
+const char *cu_type(DType dt);                    /* of a register */
+const char *cu_mem_type(DType dt);                /* in memory */
 const char *cu_real(Arena *a, DType dt, double v);
+const char *cu_identity(Arena *a, RedKind r, DType dt);
 
 /* schedule.c */
 void cu_schedule(CuFn *f);
+
+/* team.c */
+bool cu_team(CuFn *f, const LStmt *body);          /* false: a team cannot be seen to be safe */
+bool cu_is_columns(const CuFn *f, const LStmt *s); /* a vector loop, or as good as one */
+/* Columns' registers that loop s of a run adds to, where its entries may go to several
+ * threads; how many, 0 = they may not. */
+int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target);
 
 /* scalar.c: the right-hand side of a register */
 const char *cu_let(CuFn *f, const LStmt *s);
 const char *cu_combine(CuFn *f, RedKind r, DType dt, const char *acc, const char *x);
 const char *cu_rounded(Arena *a, DType dt, const char *x);
 
-/* kernel.c, launch.c */
+/* memory.c */
+const char *cu_element(CuFn *f, const LStmt *s); /* buf[..], or the name that stands for it */
+const char *cu_load(CuFn *f, const LStmt *s);
+void cu_store(CuFn *f, const LStmt *s);
+void cu_acc(CuFn *f, const LStmt *s);
+void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v);
+void cu_local(CuFn *f, const LBuf *b);
+int64_t cu_count_without(const LBuf *b, int place); /* elements, one dimension left out */
+bool cu_is_one(const Expr *e); /* an axis whose index is 0 and is not written */
+
+/* loop.c, run.c, kernel.c, launch.c */
+void cu_block(CuFn *f, const LStmt *s);
+void cu_statement(CuFn *f, const LStmt *s);
+void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
+void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
+const LStmt *cu_run(CuFn *f, const LStmt *s); /* the run that begins at s; its last statement */
 void cu_kernel(Cu *cu, const LKernel *k);
 void cu_launch(CuFn *f);
 

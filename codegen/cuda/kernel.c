@@ -3,170 +3,54 @@
 
 #include <string.h>
 
-/* An axis whose index is 0 and is not written. */
-static bool is_one(const Expr *e) {
-    int64_t n;
-    return expr_is_const(e, &n) && n == 1;
-}
-
-/* ---- what is needed ------------------------------------------------------------------- */
+/* ---- what is needed ---------------------------------------------------------------- */
 /* Registers are defined before they are used, so walking backwards sees users first. */
 static void mark_use(CuFn *f, const LReg *r) {
     if (r) f->used[r->id] = true;
 }
 
-static void mark_stmt(CuFn *f, const LStmt *s);
-
-static void mark_block(CuFn *f, const LStmt *s) {
-    if (!s) return;
-    mark_block(f, s->next);
-    mark_stmt(f, s);
+static const LStmt *definition(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next)
+        if (s->kind == L_LET && s->dst == r) return s;
+    return NULL;
 }
 
-static void mark_stmt(CuFn *f, const LStmt *s) {
+/* Elements in registers have no address; a row's is only needed when the run ends (run.c). */
+static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
+    const LBuf *b = s->buf;
+    bool team = f->sched.kind != CU_THREAD;
+    bool column = team && b->kind == LB_LOCAL;
+    bool cell = team && b->written && f->sched.cell[b->id];
+    for (int i = 0; i < b->rank; i++) {
+        bool at_column =
+            column && loop && (s->idx[i] == loop->var || definition(loop->body, s->idx[i]));
+        if (cu_is_one(b->dim[i]) || at_column) continue;
+        const LStmt *d = cell && loop ? definition(loop->body, s->idx[i]) : NULL;
+        for (int k = 0; d && k < d->n_arg; k++) mark_use(f, d->arg[k]);
+        if (!d) mark_use(f, s->idx[i]);
+    }
+}
+
+static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop);
+
+static void mark_block(CuFn *f, const LStmt *s, const LStmt *loop) {
+    if (!s) return;
+    mark_block(f, s->next, loop);
+    mark_stmt(f, s, loop);
+}
+
+static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
     bool value = s->kind == L_LET || s->kind == L_LOAD;
     if (value && !f->used[s->dst->id]) return;
     for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_use(f, s->arg[i]);
     bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-    for (int i = 0; access && i < s->buf->rank; i++)
-        if (!is_one(s->buf->dim[i])) mark_use(f, s->idx[i]);
+    if (access) mark_indices(f, s, loop);
     if (access && s->buf->kind == LB_LOCAL) f->local_used[s->buf->id] = true;
     if (s->kind == L_STORE || s->kind == L_ACC) mark_use(f, s->src);
     if (s->kind == L_IF) mark_use(f, s->cond);
     if (s->kind == L_FOR && s->range != LR_EXTENT) mark_use(f, s->at);
-    if (s->kind == L_FOR || s->kind == L_IF) mark_block(f, s->body);
-}
-
-/* ---- memory ------------------------------------------------------------------------------ */
-/* Row-major; an axis of extent 1 has index 0. */
-static const char *offset(CuFn *f, const LBuf *b, LReg *const *idx) {
-    const char *at = NULL;
-    for (int i = 0; i < b->rank; i++) {
-        if (is_one(b->dim[i])) continue;
-        const char *x = f->reg[idx[i]->id];
-        if (!at)
-            at = x;
-        else
-            at = arena_printf(f->a, "%s%s%s * %s + %s", strchr(at, ' ') ? "(" : "", at,
-                              strchr(at, ' ') ? ")" : "", cu_expr(f, b->dim[i]), x);
-    }
-    return at ? at : "0";
-}
-
-static const char *element(CuFn *f, const LStmt *s) {
-    const LBuf *b = s->buf;
-    if (b->kind != LB_LOCAL)
-        return arena_printf(f->a, "%s[%s]", f->buf[b->id], offset(f, b, s->idx));
-    if (b->rank == 0) return f->local[b->id];
-    return arena_printf(f->a, "%s[%s]", f->local[b->id], offset(f, b, s->idx));
-}
-
-/* Local arrays hold values as registers do. */
-static const char *loaded(CuFn *f, const LBuf *b, const char *at) {
-    if (b->kind == LB_LOCAL) return at;
-    if (b->dt == DT_F16 || b->dt == DT_BF16) return arena_printf(f->a, "gn_load(%s)", at);
-    return b->dt == DT_I1 ? arena_printf(f->a, "%s != 0", at) : at;
-}
-
-static void put(CuFn *f, const LBuf *b, const char *at, const char *v) {
-    bool half = b->dt == DT_F16 || b->dt == DT_BF16;
-    if (b->kind != LB_LOCAL && half)
-        cu_line(f, "gn_store(%s, %s);", at, v);
-    else
-        cu_line(f, "%s = %s;", at, v);
-}
-
-static void accumulate(CuFn *f, const LStmt *s) {
-    const char *at = element(f, s), *old = loaded(f, s->buf, at);
-    if (strchr(old, ' ')) old = arena_printf(f->a, "(%s)", old);
-    put(f, s->buf, at, cu_combine(f, s->red, s->buf->dt, old, f->reg[s->src->id]));
-}
-
-static void local(CuFn *f, const LBuf *b) {
-    int64_t n = 1, extent;
-    if (!f->local_used[b->id]) return;
-    for (int i = 0; i < b->rank; i++)
-        if (expr_is_const(b->dim[i], &extent)) n *= extent;
-    if (b->rank == 0)
-        cu_line(f, "%s %s;", cu_type(b->dt), f->local[b->id]);
-    else
-        cu_line(f, "%s %s[%lld];", cu_type(b->dt), f->local[b->id], (long long)(n ? n : 1));
-}
-
-/* ---- loops --------------------------------------------------------------------------------- */
-static void block(CuFn *f, const LStmt *s);
-
-static void open_segment(CuFn *f, const LStmt *s) {
-    const char *v = f->reg[s->var->id], *ptr = f->buf[s->ptr->id], *at = f->reg[s->at->id];
-    cu_line(f, "const int64_t gn_end_%d = %s[%s + 1];", s->var->id, ptr, at);
-    cu_line(f, "for (int64_t %s = %s[%s]; %s < gn_end_%d; %s++) {", v, ptr, at, v, s->var->id, v);
-    f->depth++;
-}
-
-static void open_chunk(CuFn *f, const LStmt *s) {
-    const char *v = f->reg[s->var->id], *n = cu_expr(f, s->extent), *at = f->reg[s->at->id];
-    int id = s->var->id;
-    cu_line(f, "const int64_t gn_len_%d = gn_ceildiv(%s, %s);", id, n, cu_expr(f, s->n_chunks));
-    cu_line(f, "const int64_t gn_end_%d = gn_min64((%s + 1) * gn_len_%d, %s);", id, at, id, n);
-    cu_line(f, "for (int64_t %s = %s * gn_len_%d; %s < gn_end_%d; %s++) {", v, at, id, v, id, v);
-    f->depth++;
-}
-
-static void loop(CuFn *f, const LStmt *s) {
-    const char *v = f->reg[s->var->id];
-    if (s->range == LR_SEGMENT) {
-        open_segment(f, s);
-    } else if (s->range == LR_CHUNK) {
-        open_chunk(f, s);
-    } else {
-        if (s->sched.unroll) cu_line(f, "#pragma unroll");
-        cu_line(f, "for (int64_t %s = 0; %s < %s; %s++) {", v, v, cu_expr(f, s->extent), v);
-        f->depth++;
-    }
-    block(f, s->body);
-    f->depth--;
-    cu_line(f, "}");
-}
-
-static void statement(CuFn *f, const LStmt *s) {
-    switch (s->kind) {
-    case L_FOR:
-        loop(f, s);
-        break;
-    case L_IF:
-        cu_line(f, "if (%s) {", f->reg[s->cond->id]);
-        f->depth++;
-        block(f, s->body);
-        f->depth--;
-        cu_line(f, "}");
-        break;
-    case L_LET:
-        if (f->used[s->dst->id])
-            cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id], cu_let(f, s));
-        break;
-    case L_LOAD:
-        if (f->used[s->dst->id])
-            cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id],
-                    loaded(f, s->buf, element(f, s)));
-        break;
-    case L_STORE:
-        put(f, s->buf, element(f, s), f->reg[s->src->id]);
-        break;
-    case L_ACC:
-        accumulate(f, s);
-        break;
-    case L_LOCAL:
-        local(f, s->buf);
-        break;
-    }
-}
-
-static void block(CuFn *f, const LStmt *s) {
-    for (; s; s = s->next) statement(f, s);
-}
-
-static void pure_until(CuFn *f, const LStmt *s, const LStmt *end) {
-    for (; s != end; s = s->next) statement(f, s);
+    if (f->sched.kind != CU_THREAD && cu_is_columns(f, s)) loop = s;
+    if (s->kind == L_FOR || s->kind == L_IF) mark_block(f, s->body, loop);
 }
 
 /* ---- the function ------------------------------------------------------------------------------
@@ -181,23 +65,48 @@ static void split_index(CuFn *f) {
         bool last = i == 0;
         if (f->used[l->var->id] && last) cu_line(f, "const int64_t %s = %s;", v, rest);
         if (f->used[l->var->id] && !last) cu_line(f, "const int64_t %s = %s %% (%s);", v, rest, n);
-        if (!last) rest = arena_printf(f->a, "%s / (%s)", rest, n);
+        if (!last && !cu_is_one(l->extent)) rest = arena_printf(f->a, "%s / (%s)", rest, n);
     }
+}
+
+static void pure_until(CuFn *f, const LStmt *s, const LStmt *end) {
+    for (; s != end; s = s->next) cu_statement(f, s);
 }
 
 static void parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
-    cu_line(f, "GN_ROWS(gn_i, gn_extent) {");
-    f->depth++;
+    cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
+                                    : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
     split_index(f);
     const LStmt *s = c->parallel->body;
     for (int i = 0; i < c->n_inner; i++) {
         pure_until(f, s, c->inner[i]);
         s = c->inner[i]->body;
     }
-    block(f, s);
-    f->depth--;
-    cu_line(f, "}");
+    cu_block(f, s);
+    cu_close(f);
+}
+
+/* Which threads of the grid are this one's team. */
+static void team(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
+    if (c->kind == CU_BLOCK) cu_line(f, "const GnTeam gn = gn_block_team(%s);", lanes);
+    if (c->kind == CU_TEAM)
+        cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", lanes, c->split ? "gn_ways" : "1");
+}
+
+static void body(CuFn *f) {
+    const CuSched *c = &f->sched;
+    team(f);
+    if (c->parallel) {
+        pure_until(f, f->k->body, c->parallel);
+        parallel_body(f);
+        return;
+    }
+    cu_open(f, c->kind == CU_THREAD ? "GN_SERIAL(gn_extent) {" : "if (gn_extent) {");
+    cu_block(f, f->k->body);
+    cu_close(f);
 }
 
 static void comment_text(CuFn *f, const char *s) {
@@ -252,6 +161,8 @@ static void signature(CuFn *f) {
                   cu_mem_type(k->bufs.v[i]->dt), f->buf[i]);
     for (int i = 0; i < m->syms.n; i++)
         if (f->sym[i]) sb_printf(b, "\n    const int64_t %s,", f->sym[i]);
+    if (f->sched.kind != CU_THREAD && !f->sched.lanes) sb_puts(b, "\n    const int gn_lanes,");
+    if (f->sched.kind == CU_TEAM && f->sched.split) sb_puts(b, "\n    const int gn_ways,");
     sb_puts(b, "\n    const int64_t gn_extent) {\n");
 }
 
@@ -259,23 +170,13 @@ void cu_kernel(Cu *cu, const LKernel *k) {
     CuFn fn = {.cu = cu, .a = cu->a, .k = k}, *f = &fn;
     f->used = NEWN(cu->a, bool, k->n_regs + 1);
     f->local_used = NEWN(cu->a, bool, k->locals.n + 1);
-    mark_block(f, k->body);
-    cu_names(f);
     cu_schedule(f);
+    mark_block(f, k->body, NULL);
+    cu_names(f);
     comment(f);
     signature(f);
     f->depth = 1;
-    if (f->sched.parallel) {
-        pure_until(f, k->body, f->sched.parallel);
-        parallel_body(f);
-    } else {
-        cu_line(f, "GN_SERIAL(gn_extent) {");
-        f->depth++;
-        block(f, k->body);
-        f->depth--;
-        cu_line(f, "}");
-    }
-    f->depth = 0;
-    cu_line(f, "}");
+    body(f);
+    cu_close(f);
     cu_launch(f);
 }

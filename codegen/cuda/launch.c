@@ -2,7 +2,7 @@
  *
  *     extern "C" int NAME_cuda(void *const *arg, const int64_t *n, void *stream);
  *
- * Returns a cudaError_t. */
+ * Returns a cudaError_t.  Here the sizes are known, and with them how wide teams should be. */
 #include "codegen/cuda/cuda.h"
 
 static const char *extent(CuFn *f) {
@@ -14,29 +14,74 @@ static const char *extent(CuFn *f) {
     return n;
 }
 
-void cu_launch(CuFn *f) {
+/* Iterations of a loop: of a segment, on average. */
+static const char *iterations(CuFn *f, const LStmt *s) {
+    const char *n = NULL;
+    if (s->range == LR_EXTENT) return cu_host_expr(f, s->extent);
+    if (s->range == LR_CHUNK) {
+        n = cu_host_expr(f, s->extent);
+        return arena_printf(f->a, "gn_ceildiv(%s, %s)", n, cu_host_expr(f, s->n_chunks));
+    }
+    const Map *m = s->ptr->map;
+    n = cu_host_expr(f, m->from->size);
+    return arena_printf(f->a, "gn_ceildiv(%s, %s)", n, cu_host_expr(f, m->to->size));
+}
+
+/* The widest range of the runs that lanes share. */
+static const char *width(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const char *n = NULL;
+    for (int i = 0; i < c->runs.n; i++) {
+        if (c->kind == CU_BLOCK && c->runs.v[i].flat) continue;
+        const char *m = iterations(f, c->runs.v[i].range);
+        n = n ? arena_printf(f->a, "gn_max64(%s, %s)", n, m) : m;
+    }
+    return n;
+}
+
+/* Writes what is decided here; returns the threads of a team. */
+static const char *team(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
+    if (c->kind == CU_THREAD) return "1";
+    if (!c->lanes) cu_line(f, "int gn_lanes = gn_power_of_2(%s, 32);", width(f));
+    if (c->kind == CU_BLOCK) return "GN_THREADS";
+    if (!c->split) return lanes;
+    cu_line(f, "int gn_ways = gn_ways_for(%s, %s);", iterations(f, c->split), lanes);
+    return arena_printf(f->a, "%s * gn_ways", lanes);
+}
+
+static void arguments(CuFn *f, StrBuf *names) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
-    StrBuf names = sb_new(f->a);
-    f->depth = 0;
-    cu_line(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
-            k->name);
-    f->depth = 1;
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
         const char *type =
             arena_printf(f->a, "%s%s *", b->written ? "" : "const ", cu_mem_type(b->dt));
         cu_line(f, "%s%s = (%s)arg[%d];", type, f->buf[i], type, i);
-        sb_printf(&names, "&%s, ", f->buf[i]);
+        sb_printf(names, "&%s, ", f->buf[i]);
     }
     for (int i = 0; i < m->syms.n; i++) {
         if (!f->sym[i]) continue;
         cu_line(f, "int64_t %s = n[%d];", f->sym[i], i);
-        sb_printf(&names, "&%s, ", f->sym[i]);
+        sb_printf(names, "&%s, ", f->sym[i]);
     }
+}
+
+void cu_launch(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const char *name = f->k->name;
+    StrBuf names = sb_new(f->a);
+    f->depth = 0;
+    cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
+            name);
+    arguments(f, &names);
+    const char *size = team(f);
+    if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
+    if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
     cu_line(f, "int64_t gn_extent = %s;", extent(f));
     cu_line(f, "void *args[] = {%s&gn_extent};", names.s ? names.s : "");
-    cu_line(f, "return gn_launch(%s, gn_extent, args, stream);", k->name);
-    f->depth = 0;
-    cu_line(f, "}\n");
+    cu_line(f, "return gn_launch(%s, gn_extent * %s, args, stream);", name, size);
+    cu_close(f);
+    cu_line(f, "%s", "");
 }

@@ -1,4 +1,5 @@
-/* How the iterations of a kernel meet threads.
+/* How the iterations of a kernel meet threads: a team of threads for each (team.c) where that
+ * is seen to be safe and there is something to share, else a thread for each.
  *
  * Loops that stand alone inside the parallel loop and write disjoint elements become part
  * of its index:
@@ -42,9 +43,9 @@ static bool loads_written(const LStmt *s) {
     return false;
 }
 
-static const LStmt *collapsible(CuFn *f, const LStmt *body) {
+static const LStmt *collapsible(CuFn *f, const LStmt *body, bool vector_too) {
     const LStmt *l = only_loop(body);
-    if (!l || loads_written(body)) return NULL;
+    if (!l || loads_written(body) || (l->sched.vector && !vector_too)) return NULL;
     int *place = NEWN(f->a, int, f->k->bufs.n + 1);
     for (int i = 0; i < f->k->bufs.n; i++) place[i] = -1;
     return all_at(l->body, l->var, place) ? l : NULL;
@@ -57,13 +58,61 @@ static const LStmt *parallel_loop(const LKernel *k) {
     return s && s->kind == L_FOR && s->sched.parallel && !s->next ? s : NULL;
 }
 
-void cu_schedule(CuFn *f) {
+static void collapse(CuFn *f, bool vector_too) {
     CuSched *c = &f->sched;
-    *c = (CuSched){.parallel = parallel_loop(f->k)};
-    if (!c->parallel) return;
-    c->body = c->parallel->body;
-    for (const LStmt *l; c->n_inner < CU_COLLAPSE_MAX && (l = collapsible(f, c->body));) {
+    for (const LStmt *l;
+         c->n_inner < CU_COLLAPSE_MAX && (l = collapsible(f, c->body, vector_too));) {
         c->inner[c->n_inner++] = l;
         c->body = l->body;
     }
+}
+
+/* Parts of a long row: so few that each may have a block. */
+static bool has_chunk_of(const LStmt *s, const LReg *row) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == row) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && has_chunk_of(s->body, row)) return true;
+    }
+    return false;
+}
+
+/* ---- the width of a team ----------------------------------------------------------- */
+static int power_of_2(int64_t n) {
+    int p = 1;
+    while (p < n && p < 32) p *= 2;
+    return p;
+}
+
+/* Columns of a run, where the text tells. */
+static bool const_width(const LStmt *range, int64_t *n) {
+    return range->range == LR_EXTENT && expr_is_const(range->extent, n);
+}
+
+static void choose_lanes(CuSched *c) {
+    int lanes = 1;
+    bool known = true, any = false;
+    for (int i = 0; i < c->runs.n; i++) {
+        int64_t n = 0;
+        if (c->kind == CU_BLOCK && c->runs.v[i].flat) continue; /* takes all threads */
+        any = true;
+        if (!const_width(c->runs.v[i].range, &n))
+            known = false;
+        else if (power_of_2(n) > lanes)
+            lanes = power_of_2(n);
+    }
+    c->lanes = !any ? 32 : known || lanes == 32 ? lanes : 0;
+}
+
+void cu_schedule(CuFn *f) {
+    CuSched *c = &f->sched;
+    *c = (CuSched){.parallel = parallel_loop(f->k)};
+    c->body = c->parallel ? c->parallel->body : f->k->body;
+    if (c->parallel) collapse(f, false);
+    if (cu_team(f, c->body)) {
+        bool long_row = !c->parallel || has_chunk_of(c->body, c->parallel->var);
+        c->kind = long_row ? CU_BLOCK : CU_TEAM;
+        choose_lanes(c);
+        return;
+    }
+    if (c->parallel) collapse(f, true);
 }

@@ -6,17 +6,33 @@
 #include <math.h>
 #include <string.h>
 
-void cu_line(CuFn *f, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    const char *text = arena_vprintf(f->a, fmt, ap);
-    va_end(ap);
+static void put_line(CuFn *f, const char *text) {
     for (int i = 0; i < f->depth; i++) sb_puts(&f->cu->b, "    ");
     sb_puts(&f->cu->b, text);
     sb_puts(&f->cu->b, "\n");
 }
 
-/* ---- types and numbers ----------------------------------------------------------- */
+void cu_line(CuFn *f, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    put_line(f, arena_vprintf(f->a, fmt, ap));
+    va_end(ap);
+}
+
+void cu_open(CuFn *f, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    put_line(f, arena_vprintf(f->a, fmt, ap));
+    va_end(ap);
+    f->depth++;
+}
+
+void cu_close(CuFn *f) {
+    f->depth--;
+    put_line(f, "}");
+}
+
+/* ---- types and numbers ------------------------------------------------------------- */
 const char *cu_type(DType dt) {
     static const char *const name[] = {
         [DT_F32] = "float",   [DT_F64] = "double",  [DT_F16] = "float", [DT_BF16] = "float",
@@ -56,19 +72,37 @@ const char *cu_real(Arena *a, DType dt, double v) {
     return real(a, v, dt == DT_F64);
 }
 
-/* ---- sizes -------------------------------------------------------------------------- */
-const char *cu_expr(CuFn *f, const Expr *e) {
+/* As cg_identity of the loop IR's reductions, in C. */
+const char *cu_identity(Arena *a, RedKind r, DType dt) {
+    bool max = r == RED_MAX;
+    if (r == RED_SUM || dt == DT_I1) return cu_real(a, dt, r == RED_MIN);
+    if (dt == DT_I32) return max ? "INT32_MIN" : "INT32_MAX";
+    if (dt == DT_I64) return max ? "INT64_MIN" : "INT64_MAX";
+    return cu_real(a, dt, max ? (double)-INFINITY : (double)INFINITY);
+}
+
+/* ---- sizes ------------------------------------------------------------------------- */
+static const char *size_expr(CuFn *f, const Expr *e, bool host) {
     static const char *const fn[] = {
         [EX_CEILDIV] = "gn_ceildiv", [EX_MAX] = "gn_max64", [EX_MIN] = "gn_min64"};
     if (e->kind == EX_CONST) return arena_printf(f->a, "%" PRId64, e->c);
-    if (e->kind == EX_SYM) return f->sym[e->sym->id];
-    const char *x = cu_expr(f, e->a), *y = cu_expr(f, e->b);
+    if (e->kind == EX_SYM)
+        return host ? arena_printf(f->a, "n[%d]", e->sym->id) : f->sym[e->sym->id];
+    const char *x = size_expr(f, e->a, host), *y = size_expr(f, e->b, host);
     if (e->kind == EX_ADD) return arena_printf(f->a, "(%s + %s)", x, y);
     if (e->kind == EX_MUL) return arena_printf(f->a, "%s * %s", x, y);
     return arena_printf(f->a, "%s(%s, %s)", fn[e->kind], x, y);
 }
 
-/* ---- names: one space for sizes, arguments, local arrays and registers ------------------ */
+const char *cu_expr(CuFn *f, const Expr *e) {
+    return size_expr(f, e, false);
+}
+
+const char *cu_host_expr(CuFn *f, const Expr *e) {
+    return size_expr(f, e, true);
+}
+
+/* ---- names: one space for sizes, arguments, local arrays and registers ------------- */
 static bool is_reserved(const char *s) {
     static const char *const words[] = {
         "alignas",   "alignof",   "and",       "asm",      "auto",      "bool",     "break",
@@ -86,7 +120,7 @@ static bool is_reserved(const char *s) {
         "linux",     "unix",      "assert",    "stdin",    "stdout",    "stderr"};
     for (size_t i = 0; i < COUNT(words); i++)
         if (!strcmp(s, words[i])) return true;
-    return !strncmp(s, "gn_", 3) || !strncmp(s, "__", 2);
+    return !strcmp(s, "gn") || !strncmp(s, "gn_", 3) || !strncmp(s, "__", 2);
 }
 
 static const char *unique(CuFn *f, StrMap *taken, const char *name) {

@@ -13,6 +13,8 @@ static const char *infer(Module *m, Op *op) {
     op->type = (Type){.dt = DT_VOID};
     if (op->kind == OP_ASSIGN) return infer_assign(m, op);
     if (!op->name) return op_err(m, "'%s' lacks its text", op_mnemonic(op->kind));
+    if (op->when && (op->n_in < 1 || op->in[0]->type.dt != DT_I1 || op->in[0]->type.rank))
+        return "'when' needs one truth value as its first operand";
     if (op->kind == OP_ASSERT && op->in[0]->type.dt != DT_I1)
         return op_err(m, "%s is not a truth value", op_who(m, op, 0));
     return NULL;

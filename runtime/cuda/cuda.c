@@ -8,6 +8,8 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+#include <stdlib.h>
 
 /* cuBLAS must not allocate while a graph is recorded: it gets this much for good.  NVIDIA
  * asks for 32 MiB on Hopper. */
@@ -18,6 +20,8 @@ typedef struct {
     cublasHandle_t blas;
     void *workspace;
     const char *kernel; /* launched last, NULL = none yet */
+    const char *lines;  /* of the model that it computes, or NULL */
+    cudaEvent_t event[RT_STAMPS];
 } Cuda;
 
 static Cuda *cuda_of(RtDevice *d) {
@@ -25,10 +29,11 @@ static Cuda *cuda_of(RtDevice *d) {
 }
 
 static gnnc_status failed(RtDevice *d, cudaError_t e, const char *what) {
-    const char *k = d->self ? cuda_of(d)->kernel : NULL;
+    const char *k = d->self ? cuda_of(d)->kernel : NULL, *lines = k ? cuda_of(d)->lines : NULL;
     gnnc_status st = e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
-    return rt_fail(&d->x->rt->err, st, "cuda: %s: %s%s%s", what, cudaGetErrorString(e),
-                   k ? " (last kernel: " : "", k ? k : "");
+    return rt_fail(&d->x->rt->err, st, "cuda: %s: %s%s%s%s%s%s", what, cudaGetErrorString(e),
+                   k ? " (last kernel: " : "", k ? k : "", lines ? " of " : "", lines ? lines : "",
+                   k ? ")" : "");
 }
 
 #define CHECK(d, what, call)                                                                       \
@@ -41,11 +46,13 @@ static gnnc_status blas_failed(RtDevice *d, cublasStatus_t s) {
     return rt_fail(&d->x->rt->err, GNNC_E_DEVICE, "cublas: %s", cublasGetStatusString(s));
 }
 
-/* ---- open and close ------------------------------------------------------------------ */
+/* ---- open and close ---------------------------------------------------------------- */
 static gnnc_status open_blas(RtDevice *d, Cuda *c) {
     cublasStatus_t s = cublasCreate(&c->blas);
     if (s == CUBLAS_STATUS_SUCCESS) s = cublasSetStream(c->blas, c->stream);
     if (s == CUBLAS_STATUS_SUCCESS) s = cublasSetWorkspace(c->blas, c->workspace, WORKSPACE_BYTES);
+    cublasMath_t math = d->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+    if (s == CUBLAS_STATUS_SUCCESS) s = cublasSetMathMode(c->blas, math);
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : blas_failed(d, s);
 }
 
@@ -54,6 +61,7 @@ static void close_device(RtDevice *d) {
     if (!c) return;
     if (c->stream) cudaStreamSynchronize(c->stream);
     if (c->blas) cublasDestroy(c->blas);
+    for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
     cudaFree(c->workspace);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
@@ -67,10 +75,11 @@ static gnnc_status open_device(RtDevice *d) {
     CHECK(d, "no GPU can be used", cudaGetDeviceCount(&n));
     CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
     CHECK(d, "cuBLAS's workspace", cudaMalloc(&c->workspace, WORKSPACE_BYTES));
+    d->never_record = getenv("CUDA_LAUNCH_BLOCKING") != NULL;
     return open_blas(d, c);
 }
 
-/* ---- memory --------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------ */
 static gnnc_status alloc_memory(RtDevice *d, size_t n_bytes, void **p) {
     *p = NULL;
     CHECK(d, "device memory", cudaMalloc(p, n_bytes ? n_bytes : 1));
@@ -106,10 +115,11 @@ static gnnc_status copy(RtDevice *d, void *to, const void *from, size_t n_bytes)
     return GNNC_OK;
 }
 
-/* ---- kernels and matrix products --------------------------------------------------------- */
+/* ---- kernels and matrix products --------------------------------------------------- */
 static gnnc_status launch(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg) {
     Cuda *c = cuda_of(d);
     c->kernel = name;
+    c->lines = rt_device_lines(d);
     CHECK(d, name, (cudaError_t)k(arg, d->x->n, c->stream));
     return GNNC_OK;
 }
@@ -153,7 +163,7 @@ static gnnc_status gemm(RtDevice *d, const rt_gemm *g, const float *a, const flo
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : blas_failed(d, s);
 }
 
-/* ---- recordings ------------------------------------------------------------------------------ */
+/* ---- recordings -------------------------------------------------------------------- */
 static gnnc_status record_begin(RtDevice *d) {
     CHECK(d, "recording a phase",
           cudaStreamBeginCapture(cuda_of(d)->stream, cudaStreamCaptureModeThreadLocal));
@@ -181,6 +191,42 @@ static void forget(RtDevice *d, void *recording) {
     cudaGraphExecDestroy((cudaGraphExec_t)recording);
 }
 
+/* ---- clocks and profilers ------------------------------------------------------------- */
+static gnnc_status wait_for_all(RtDevice *d) {
+    CHECK(d, "the work of a phase", cudaStreamSynchronize(cuda_of(d)->stream));
+    return GNNC_OK;
+}
+
+static gnnc_status stamp(RtDevice *d, int i) {
+    Cuda *c = cuda_of(d);
+    for (int k = 0; k <= i; k++) /* from the first one: close_device() stops at a gap */
+        if (!c->event[k])
+            CHECK(d, "a time stamp", cudaEventCreateWithFlags(&c->event[k], cudaEventDefault));
+    CHECK(d, "a time stamp", cudaEventRecord(c->event[i], c->stream));
+    return GNNC_OK;
+}
+
+static gnnc_status stamps(RtDevice *d, int n, int64_t *ns) {
+    Cuda *c = cuda_of(d);
+    CHECK(d, "the work of a phase", cudaEventSynchronize(c->event[n]));
+    for (int i = 0; i < n; i++) {
+        float ms = 0;
+        CHECK(d, "a time stamp", cudaEventElapsedTime(&ms, c->event[i], c->event[i + 1]));
+        ns[i] = (int64_t)(1e6 * (double)ms);
+    }
+    return GNNC_OK;
+}
+
+static void range_begin(RtDevice *d, const char *name) {
+    (void)d;
+    nvtxRangePushA(name);
+}
+
+static void range_end(RtDevice *d) {
+    (void)d;
+    nvtxRangePop();
+}
+
 const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .align = 256,
                                     .open = open_device,
@@ -195,4 +241,9 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .record_begin = record_begin,
                                     .record_end = record_end,
                                     .replay = replay,
-                                    .forget = forget};
+                                    .forget = forget,
+                                    .wait = wait_for_all,
+                                    .stamp = stamp,
+                                    .stamps = stamps,
+                                    .range_begin = range_begin,
+                                    .range_end = range_end};

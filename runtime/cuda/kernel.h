@@ -14,8 +14,9 @@ enum { GN_THREADS = 256 };
 
 #define GN_FN static inline __device__
 #define GN_HD static inline __host__ __device__
+#define GN_METHOD static inline __device__
 
-/* ---- sizes ------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------- */
 GN_HD int64_t gn_max64(int64_t x, int64_t y) {
     return x > y ? x : y;
 }
@@ -26,7 +27,7 @@ GN_HD int64_t gn_ceildiv(int64_t x, int64_t y) {
     return y <= 0 || x <= 0 ? 0 : (x - 1) / y + 1;
 }
 
-/* ---- 16 bits: stored, computed in f32 ------------------------------------------------------ */
+/* ---- 16 bits: stored, computed in f32 ---------------------------------------------- */
 typedef __half gn_f16;
 typedef __nv_bfloat16 gn_bf16;
 GN_FN float gn_load(gn_f16 x) {
@@ -48,7 +49,7 @@ GN_FN float gn_round_bf16(float x) {
     return __bfloat162float(__float2bfloat16_rn(x));
 }
 
-/* ---- integers: arithmetic wraps, x / 0 is 0 -------------------------------------------------- */
+/* ---- integers: arithmetic wraps, x / 0 is 0 ---------------------------------------- */
 #define GN_WRAPPING(T, U)                                                                          \
     GN_FN T gn_add(T x, T y) {                                                                     \
         return (T)((U)x + (U)y);                                                                   \
@@ -131,20 +132,125 @@ GN_FN float gn_random(int32_t k0, int32_t k1, int64_t row, int64_t col) {
     return (float)(h >> 8) * 5.9604644775390625e-8f; /* 2^-24 */
 }
 
-/* ---- rows and launches
- * ------------------------------------------------------------------------------ */
+/* ---- teams ------------------------------------------------------------------------- */
+/* lanes x ways threads that work on one row: lanes have a column each, ways have the row's
+ * entries by turns.  Both are powers of two. */
+struct GnTeam {
+    int lanes, ways, lane, way;
+    int thread;    /* in the team */
+    unsigned mask; /* of the team in its warp, or of all the warp */
+    int64_t row, rows;
+};
+
+/* Threads side by side in a warp: lanes * ways <= 32. */
+GN_FN GnTeam gn_warp_team(int lanes, int ways) {
+    int size = lanes * ways, thread = (int)threadIdx.x & (size - 1);
+    int first = (int)threadIdx.x & 31 & ~(size - 1);
+    int64_t all = (int64_t)blockIdx.x * GN_THREADS + threadIdx.x;
+    GnTeam t = {lanes, ways, thread & (lanes - 1), thread / lanes, thread, 0, 0, 0};
+    t.mask = size == 32 ? 0xffffffffu : ((1u << size) - 1) << first;
+    t.row = all / size;
+    t.rows = (int64_t)gridDim.x * GN_THREADS / size;
+    return t;
+}
+
+/* The block. */
+GN_FN GnTeam gn_block_team(int lanes) {
+    int thread = (int)threadIdx.x;
+    GnTeam t = {lanes,  GN_THREADS / lanes, thread & (lanes - 1), thread / lanes,
+                thread, 0xffffffffu,        (int64_t)blockIdx.x,  (int64_t)gridDim.x};
+    return t;
+}
+
+/* The reductions; x comes before y. */
+struct GnSum {
+    GN_METHOD float of(float x, float y) {
+        return x + y;
+    }
+    GN_METHOD double of(double x, double y) {
+        return x + y;
+    }
+    GN_METHOD int32_t of(int32_t x, int32_t y) {
+        return gn_add(x, y);
+    }
+    GN_METHOD int64_t of(int64_t x, int64_t y) {
+        return gn_add(x, y);
+    }
+    GN_METHOD bool of(bool x, bool y) {
+        return x || y;
+    }
+};
+struct GnMax {
+    template <class T> GN_METHOD T of(T x, T y) {
+        return y > x ? y : x;
+    }
+};
+struct GnMin {
+    template <class T> GN_METHOD T of(T x, T y) {
+        return y < x ? y : x;
+    }
+};
+
+template <class T> GN_FN T gn_exchange(unsigned mask, T v, int with) {
+    return __shfl_xor_sync(mask, v, with);
+}
+GN_FN bool gn_exchange(unsigned mask, bool v, int with) {
+    return __shfl_xor_sync(mask, (int)v, with) != 0;
+}
+
+/* Combines the values of threads whose numbers in the team differ in the bits from .. to / 2;
+ * all of them get the same result, always combined in the same order. */
+template <class R, class T> GN_FN T gn_fold(const GnTeam &t, T v, int from, int to) {
+    for (int bit = from; bit < to; bit *= 2) {
+        T other = gn_exchange(t.mask, v, bit);
+        v = t.thread & bit ? R::of(other, v) : R::of(v, other);
+    }
+    return v;
+}
+
+/* The same for a block: in each warp, then warp after warp. */
+template <class R, class T> GN_FN T gn_fold_block(const GnTeam &t, T v, int from, int to) {
+    __shared__ T part[GN_THREADS / 32][32];
+    v = gn_fold<R>(t, v, from, to < 32 ? to : 32);
+    if (to <= 32) return v;
+    __syncthreads(); /* what stands there has been read */
+    part[t.thread / 32][t.thread % 32] = v;
+    __syncthreads();
+    v = part[0][t.thread % 32];
+    for (int warp = 1; warp < GN_THREADS / 32; warp++) v = R::of(v, part[warp][t.thread % 32]);
+    return v;
+}
+
+/* ---- rows and launches ------------------------------------------------------------- */
 /* Row i of n to each thread, striding over the grid. */
 #define GN_ROWS(i, n)                                                                              \
     for (int64_t i = (int64_t)blockIdx.x * GN_THREADS + threadIdx.x; i < (n);                      \
          i += (int64_t)gridDim.x * GN_THREADS)
+/* To each team. */
+#define GN_TEAM_ROWS(i, n, t) for (int64_t i = t.row; i < (n); i += t.rows)
 /* Once. */
 #define GN_SERIAL(n) if (n && blockIdx.x == 0 && threadIdx.x == 0)
 
 enum { GN_BLOCKS_MAX = 1 << 16 };
 
-template <class K> int gn_launch(K *kernel, int64_t extent, void **args, void *stream) {
-    if (extent <= 0) return 0;
-    int64_t blocks = gn_min64(gn_ceildiv(extent, GN_THREADS), GN_BLOCKS_MAX);
+/* The least power of two that is not below n, but at most `most`. */
+static inline int gn_power_of_2(int64_t n, int most) {
+    int p = 1;
+    while (p < n && p < most) p *= 2;
+    return p;
+}
+
+/* Threads among which the entries of a row are dealt: at least two entries for each, and the
+ * team stays in its warp. */
+static inline int gn_ways_for(int64_t entries, int lanes) {
+    int ways = 1;
+    while (ways * lanes < 32 && ways * 4 <= entries) ways *= 2;
+    return ways;
+}
+
+template <class K> int gn_launch(K *kernel, int64_t threads, void **args, void *stream) {
+    if (threads <= 0) return 0;
+    int64_t blocks = gn_min64(gn_ceildiv(threads, GN_THREADS), GN_BLOCKS_MAX);
     return (int)cudaLaunchKernel(kernel, dim3((unsigned)blocks), dim3(GN_THREADS), args, 0,
                                  (cudaStream_t)stream);
 }

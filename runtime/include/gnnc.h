@@ -44,7 +44,8 @@ extern "C" {
     X(E_STATE, -10, "call not possible now")                                                       \
     X(E_LIMIT, -11, "memory limit exceeded")                                                       \
     X(E_ASSERT, -12, "an assertion of the model failed")                                           \
-    X(E_DEVICE, -13, "the device failed")
+    X(E_DEVICE, -13, "the device failed")                                                          \
+    X(E_EXTERN, -14, "a C function of the model failed")
 
 typedef enum gnnc_status {
 #define GNNC_STATUS(name, value, text) GNNC_##name = value,
@@ -83,12 +84,21 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "max_memory"  bytes the trainer may need at most; 0 (default) = what the machine has
  *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
  *                 else 20000; results do not depend on it
+ *   "tf32"        1 = on a GPU matrix products round their factors to TF32; default 0 = f32
  *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
  * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
  * an input), default: the model's.
  * Returns GNNC_E_MISSING (no such option), GNNC_E_RANGE, GNNC_E_STATE (after load). */
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value);
 gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value);
+/* Where it runs: "cpu", "cuda", or "auto" (default): cuda where the model was compiled for it and a
+ * GPU can be used, else cpu.  GNNC_E_MISSING: not compiled for that. */
+gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name);
+const char *gnnc_trainer_device(const gnnc_trainer *t); /* "cpu" or "cuda"; known after load */
+/* Steps return before a GPU has done them: waits for it.  On the cpu there is nothing to wait for.
+ */
+gnnc_status gnnc_trainer_wait(gnnc_trainer *t);
+int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t); /* the trainer's in a GPU's memory */
 
 /* Receives what the model prints and what the library warns of, one line per call without
  * a newline, in the thread of the call that caused it.  NULL (default): dropped. */
@@ -183,6 +193,7 @@ typedef struct gnnc_memory {
     size_t arena_bytes;     /* working memory of a step, packed by lifetime */
     size_t unpacked_bytes;  /* what that would be without sharing */
     size_t library_bytes;   /* working memory of library calls */
+    size_t loading_bytes;   /* more than all of this, while index arrays are built */
     size_t all_bytes;       /* the peak: everything above but unpacked_bytes */
 } gnnc_memory;
 /* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
@@ -191,10 +202,12 @@ gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);
 typedef struct gnnc_counters {
     int64_t steps;           /* train phases run */
     int64_t allocations;     /* by the trainer, since create */
-    int64_t allocated_bytes; /* of these; nothing is returned before destroy */
+    int64_t allocated_bytes; /* of these */
     int64_t launches;        /* kernels */
     int64_t library_calls;   /* matrix products, ranks */
     int64_t read_backs;      /* times results were read on the host */
+    int64_t live_bytes;      /* allocated and not returned: what only loading needs goes back */
+    int64_t peak_bytes;      /* the most that live_bytes was */
 } gnnc_counters;
 void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out);
 
@@ -214,7 +227,7 @@ gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out);
 
 /* Measures every step from now on (before or after load) and keeps the first max_events
  * of them for a trace (0 = none).  Results do not change; unasked it costs nothing.
- * GNNC_E_STATE: the program runs on a device beside the host. */
+ * On a GPU its own clock is read, and the host waits after each phase. */
 gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events);
 /* Writes the kept events as a Chrome trace (JSON, for chrome://tracing and Perfetto); the
  * file is replaced as a whole or not at all.  *n_dropped (may be NULL): events that came

@@ -73,7 +73,7 @@ void cudasim_fail(const char *what) {
     abort();
 }
 
-/* ---- fibers -------------------------------------------------------------------------------- */
+/* ---- fibers ------------------------------------------------------------------------ */
 static void begin_threads(void *arg);
 
 static Fiber *idle_fiber(Machine *m) {

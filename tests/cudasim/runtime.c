@@ -79,7 +79,7 @@ static cudaError_t note(cudaError_t e) {
     return e;
 }
 
-/* ---- memory ----------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------ */
 /* The host must not touch device memory: it is poisoned but while a call works on it. */
 static void enter(void) {
     if (device()->inside++) return;
@@ -157,7 +157,7 @@ static bool lies_in(const void *p, size_t n_bytes, bool on_device) {
     return !on_device;
 }
 
-/* ---- work --------------------------------------------------------------------------------- */
+/* ---- work -------------------------------------------------------------------------- */
 static void count_copy(cudaMemcpyKind k) {
     cudasim_counters *c = &device()->count;
     if (k == cudaMemcpyHostToDevice) c->host_to_device++;
@@ -245,7 +245,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s)
     return submit(s, &(Node){.kind = NODE_FILL, .to = to, .value = value, .n_bytes = n_bytes});
 }
 
-/* ---- streams and graphs --------------------------------------------------------------------- */
+/* ---- streams and graphs ------------------------------------------------------------ */
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
     (void)flags;
     *s = calloc(1, sizeof **s);

@@ -15,6 +15,7 @@ import ctypes
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -226,6 +227,7 @@ def main():
     ap.add_argument("--gnnc", default=os.path.join(TOP, "build", "gnnc"))
     ap.add_argument("--only", default="")
     ap.add_argument("--flags", default="")
+    ap.add_argument("--libraries", help="compiled before, as DIR/NAME.so, from NAME.gnn of here")
     ap.add_argument("--verbose", action="store_true")
     a = ap.parse_args()
     passed = failed = 0
@@ -236,9 +238,12 @@ def main():
             source = os.path.join(HERE, name + ".gnn")
             library = os.path.join(tmp, name + ".so")
             try:
+                if a.libraries and not os.path.exists(library):
+                    shutil.copy(os.path.join(a.libraries, name + ".so"), library)
+                    shutil.copy(source, library + ".src")
                 if not os.path.exists(library):
                     grads = [] if folder == "training" else ["--grads"]
-                    subprocess.run([a.gnnc, source, "--emit=lib", *grads, *a.flags.split(), "-o", library],
+                    subprocess.run([a.gnnc, source, "--target=cpu", "--emit=lib", *grads, *a.flags.split(), "-o", library],
                                    check=True, capture_output=True, text=True)
                     with open(source, encoding="utf-8") as f, open(library + ".src", "w", encoding="utf-8") as g:
                         g.write(f.read())
@@ -248,7 +253,7 @@ def main():
                 ok, text = error <= bar, f"{error:.1e} ({what})"
             except subprocess.CalledProcessError as e:
                 ok, text = False, "gnnc: " + e.stderr.strip()
-            except RuntimeError as e:
+            except (RuntimeError, OSError) as e:
                 ok, text = False, str(e)
             passed, failed = passed + ok, failed + (not ok)
             if a.verbose or not ok:

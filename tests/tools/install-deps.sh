@@ -2,11 +2,13 @@
 # Installs what gnnc needs to build and to be tested, on Debian 12 or later.
 #   install-deps.sh build   what `make demo` needs
 #   install-deps.sh test    that, and what `make test` needs
+# Where GNNC_CI is set, `test` also brings nvcc from PyPI into build/cuda if there is none: with it
+# tests/cudasim/nvcc checks the emitted kernels, which other machines skip.
 # Nothing missing: no apt call.  Without root or without a network: prints the one
 # apt line to run and stops with exit 2.
 set -u
-build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev"
-tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ python3"
+build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ python3${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
     test) want=$tests ;;
@@ -21,19 +23,33 @@ brought() {
     case $1 in
         gcc) has_one_of cc ;;
         make | flex | bison | python3 | g++) has_one_of "$1" ;;
+        python3-pip) python3 -m pip --version ;;
         llvm-19-dev) has_one_of llvm-config-19 llvm-config-20 llvm-config-18 ;;
         llvm-19-tools) has_one_of FileCheck-19 FileCheck-20 FileCheck-18 ;;
         clang-19 | clang-format-19) has_one_of "$1" ;;
-        libdnnl-dev) exists_one_of /usr/include/oneapi/dnnl/dnnl.h /usr/include/cblas.h /usr/include/*/cblas.h ;;
+        libdnnl-dev) exists_one_of /usr/include/oneapi/dnnl/dnnl.h /usr/lib/libopenblas.so /usr/lib*/*/libopenblas.so ;; # no other cblas
+        libmetis-dev) exists_one_of /usr/include/metis.h /usr/include/*/metis.h ;;
         *) false ;;
     esac >/dev/null 2>&1
+}
+nvcc_packages="nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl"
+bring_nvcc() {
+    [ -n "${GNNC_CI:-}" ] && [ "${1:-build}" = test ] || return 0
+    top=$(cd "$(dirname "$0")/../.." && pwd)
+    has_one_of "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" nvcc >/dev/null && return 0
+    exists_one_of "$top"/build/cuda/nvidia/cu*/bin/nvcc >/dev/null && return 0
+    # one version of all: nvcc refuses the headers of another
+    for p in $nvcc_packages; do wanted="${wanted:-} $p==13.0.*"; done
+    # shellcheck disable=SC2086
+    python3 -m pip install -q --target "$top/build/cuda" $wanted >&2 && chmod +x "$top"/build/cuda/nvidia/cu*/bin/* ||
+        echo "gnnc: no nvcc could be had from PyPI; the checks that need one will fail" >&2
 }
 missing=
 for p in $want; do
     brought "$p" && continue
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
 done
-[ -z "$missing" ] && exit 0
+[ -z "$missing" ] && { bring_nvcc "$@"; exit 0; }
 
 line="apt-get install -y --no-install-recommends$missing"
 if [ "$(id -u)" != 0 ]; then
@@ -44,7 +60,7 @@ fi
 echo "gnnc: $line" >&2
 export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086  # a list of words is meant
-{ $line >&2 || { apt-get update >&2 && $line >&2; }; } && exit 0
+{ $line >&2 || { apt-get update >&2 && $line >&2; }; } && { bring_nvcc "$@"; exit 0; }
 echo "gnnc: the packages could not be installed; with a network and as root, run:" >&2
 echo "    apt-get update && $line" >&2
 exit 2

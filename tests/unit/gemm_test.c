@@ -15,14 +15,29 @@ typedef struct {
 } Shape;
 
 static const Shape shapes[] = {
-    {1, 1, 1, 1, false, false, false, false},    {1, 5, 7, 3, true, false, false, true},
-    {1, 300, 7, 16, false, true, false, false},  {1, 16, 7, 5000, true, false, true, false},
-    {3, 130, 16, 33, false, false, false, true}, {8, 40, 8, 9, true, true, false, false},
-    {1, 1, 300, 20, false, false, false, false}, {1, 300, 1, 20, false, true, false, false},
-    {1, 9, 5, 1, true, true, false, false},      {1, 70, 260, 2100, false, false, true, true},
-    {2, 4, 3, 4100, true, false, true, true},    {1, 6, 4, 0, false, false, false, true},
-    {1, 0, 4, 3, false, false, false, false},    {0, 2, 2, 2, false, false, false, false},
+    {1, 1, 1, 1, false, false, false, false},
+    {1, 5, 7, 3, true, false, false, true},
+    {1, 300, 7, 16, false, true, false, false},
+    {1, 16, 7, 5000, true, false, true, false},
+    {3, 130, 16, 33, false, false, false, true},
+    {8, 40, 8, 9, true, true, false, false},
+    {1, 1, 300, 20, false, false, false, false},
+    {1, 300, 1, 20, false, true, false, false},
+    {1, 9, 5, 1, true, true, false, false},
+    {1, 70, 260, 2100, false, false, true, true},
+    {2, 4, 3, 4100, true, false, true, true},
+    {1, 6, 4, 0, false, false, false, true},
+    {1, 0, 4, 3, false, false, false, false},
+    {0, 2, 2, 2, false, false, false, false},
     {1, 2000, 3, 2, false, false, false, false},
+    {1, 301, 40, 70, false, true, false, true},
+    {2, 125, 64, 300, true, false, false, true},
+    {1, 13, 600, 513, false, true, false, true},
+    {1, 50, 113, 257, true, true, false, false},
+    {1, 41, 300, 3000, true, false, true, true},
+    {1, 245, 48, 1100, false, true, true, false},
+    {1, 100, 49, 5000000 / 49 / 49, false, false, false, false},
+    {1, 2, 4100, 1100, false, false, false, false}, /* B too large to pack */
 };
 
 static uint32_t seed_ = 7;

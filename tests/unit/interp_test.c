@@ -1,7 +1,7 @@
 /* The reference interpreter against small independent loops and written-out
  * results: it is the oracle of every other test, so nothing here goes through it
  * twice. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include <math.h>
 
@@ -77,18 +77,6 @@ static void check_values(Fixture *x, const char *output, int n, const double *wa
         CHECK_MSG(y->v[i] == want[i], "%s[%d] is %.9g, not %.9g", output, i, y->v[i], want[i]);
 }
 
-static void with_ctx(void (*fn)(Ctx *, void *)) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, fn, NULL));
-    ctx_free(&c);
-}
-#define CTX_TEST(name)                                                                             \
-    static void name##_in(Ctx *c, void *arg);                                                      \
-    TEST(name) {                                                                                   \
-        with_ctx(name##_in);                                                                       \
-    }                                                                                              \
-    static void name##_in(Ctx *c, void *arg)
 #define UNUSED_ARG (void)arg
 
 /* ---- maps ----------------------------------------------------------------------- */

@@ -93,6 +93,7 @@ static const char every[] =
     "  param \"w\": f32[F, H] = kaiming_uniform(2.23606797749979, fan_in F)\n"
     "  param \"u\": f32[F] = uniform(-1e-3, 1)\n param \"n\": f32[F] = normal(0, 1)\n"
     "  slot \"w.m\": f32[F, H] = const(0)\n"
+    "  extern \"f\" from \"c\" grad \"d\"\n  extern \"g\" from \"c\" effect device\n"
     "  func @load {\n"
     "    %w = data bond.w : f32[bond]\n    %z = const 0 : f32\n    %k = le %w, %z : i1[bond]\n"
     "    output \"keep\" %k\n    output \"ws\" %w\n  }\n"
@@ -134,9 +135,14 @@ static const char every[] =
     "    %g5 = data atom.x : f32[\"stored ones\"]\n"
     "    %g6 = index row(\"stored ones\") : i32[\"stored ones\"]\n"
     "    %g7 = index nzcol(\"stored ones\") : i32[\"stored ones\"]\n"
+    "    %h1 = call \"f\" %f, %i, %q, %c : f32[atom]\n"
+    "    %h2 = call_grad \"f\" %f, %i, %q, %c, %h1, %h1 : f32[atom, F]\n"
+    "    %h3 = result 1 %h2 : f32\n"
+    "    %h4 = call_effect \"g\" : i32[F]\n    call_effect \"g\" %h3\n"
     "    %f7 = var \"u\" : f32[F]\n    %ok = eq %c, %c : i1\n"
     "    assign \"u\" %f7\n    output \"g2\" %g2\n    print \"nothing\"\n"
-    "    assert \"finite\" %ok\n"
+    "    assert \"finite\" %ok\n    print when \"bad\" %ok, %f\n"
+    "    call_effect when \"g\" %ok, %h4\n"
     "  }\n"
     "}\n";
 

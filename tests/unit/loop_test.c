@@ -123,7 +123,7 @@ TEST(broken_kernels_are_refused) {
         {"in 16 vector", "in 16 parallel vector", "first outermost loop"},
         {"segment dst_ptr", "segment src", "no bounds"},
         {"by src(e)", "by dst(e)", "in the order of that map's segments"},
-        {"16 vector unroll", "16 vector unroll prefetch 2", "what a segment gathers"},
+        {"8*N_p vector", "8*N_p vector prefetch 2", "what a chunk gathers"},
         {"prefetch 8", "prefetch 0", "a number"},
         {"if %is.6", "if %src.5", "is i64, not i1"},
         {"iadd %i.10", "iadd %c.1", "is f32, not i64"},

@@ -290,7 +290,7 @@ static const Form forms[] = {
      "    %r = reduce sum [H] %t : f32[v, O]\n"
      "    output \"t\" %t\n"
      "    output \"y\" %r\n",
-     NULL, 2},
+     NULL, 1},
     {"    %z = data v.z : f32[v, H, O]\n"
      "    %t = fused tanh %z : f32[v, H, O]\n"
      "    %f = fused view %t : f32[v, HO]\n"
@@ -374,7 +374,7 @@ static const Form forms[] = {
      "    output \"r\" %r\n"
      "    output \"t\" %t\n",
      "copy(train_t, var_p)", 2},
-    /* one kernel for roots over the same spaces, not for one that reads another elsewhere */
+    /* one kernel for roots over the same rows, also for one that reads all of another's row */
     {"    %x = data v.x : f32[v, F]\n"
      "    %a = exp %x : f32[v, F]\n"
      "    %b = neg %a : f32[v, F]\n"
@@ -384,7 +384,7 @@ static const Form forms[] = {
      "    output \"b\" %b\n"
      "    output \"d\" %d\n"
      "    output \"again\" %d\n",
-     "copy(train_d, train_again)", 2},
+     "copy(train_d, train_again)", 1},
     /* joins, cuts, ranks, largest */
     {"    %z = data v.z : f32[v, H, O]\n"
      "    %x = data v.x : f32[v, F]\n"

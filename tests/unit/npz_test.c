@@ -110,20 +110,20 @@ TEST(contradictions_are_named) {
     expect(&b, "g.npz: edge_index: no such entry");
     add_graph(&c);
     zip_add_npy(&c, "y", "<i4", "(3,)", Y, 12);
-    expect(&c, "g.npz: y: does not have one row per node");
+    expect(&c, "g.npz: y: 3 rows, 'vertex' has 4");
     add_graph(&d);
     zip_add_npy(&d, "train_idx", "<i4", "(1,)", (int32_t[]){4}, 4);
-    expect(&d, "g.npz: train_idx: there is no node 4");
+    expect(&d, "g.npz: train_idx: there is no row 4: there are 4");
     add_graph(&e);
     zip_add_npy(&e, "train_idx", "<i4", "(1,)", (int32_t[]){2}, 4);
     zip_add_npy(&e, "val_idx", "<i4", "(1,)", (int32_t[]){2}, 4);
-    expect(&e, "g.npz: val_idx: node 2 is in two parts of the split");
+    expect(&e, "g.npz: val_idx: row 2 is in two parts of the split");
     zip_add_npy(&f, "num_nodes", "<i8", "()", (int64_t[]){3}, 8);
     zip_add_npy(&f, "edge_index", "<i4", "(2, 3)", EDGES, sizeof EDGES);
-    expect(&f, "edge: edge 2: source 3 is no 'node' node: there are 3");
+    expect(&f, "link: edge 2: source 3 is no 'vertex' node: there are 3");
     add_graph(&g);
     zip_add_npy(&g, "x", "<f4", "(4, 2)", (float[]){1, 2, 3, 1.0f / 0.0f, 5, 6, 7, 8}, 32);
-    expect(&g, "node.x: row 1: value is infinite");
+    expect(&g, "vertex.x: row 1: value is infinite");
 }
 
 TEST(no_byte_changed_or_missing_crashes) {

@@ -112,6 +112,7 @@ static void check_passes(const char *names) {
 
 TEST(simplification_preserves_every_case) {
     check_passes("canon");
+    check_passes("breaks");
     check_passes("cse,dce");
 }
 

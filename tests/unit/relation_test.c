@@ -32,7 +32,10 @@ static const char *show(const RtRelation *r) {
 }
 
 /* What must hold of any relation. */
-static void check_invariants(const RtRelation *r) {
+static void check_invariants(RtRelation *r) {
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    CHECK(rt_relation_group_src(&pool, r, NULL) == GNNC_OK);
     CHECK(r->ptr[0] == 0 && r->ptr[r->n_dst] == r->n_edges);
     for (int64_t v = 0; v < r->n_dst; v++)
         for (int64_t e = r->ptr[v]; e < r->ptr[v + 1]; e++) CHECK(r->dst[e] == v);
@@ -49,6 +52,7 @@ static void check_invariants(const RtRelation *r) {
         seen[r->id[e]] = 1;
     }
     free(seen);
+    rt_pool_free(&pool);
 }
 
 TEST(base) {

@@ -50,7 +50,7 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu) {
 static inline void __threadfence() {
 }
 
-/* ---- shuffles and votes ------------------------------------------------------------------- */
+/* ---- shuffles and votes ------------------------------------------------------------ */
 template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int lane) {
     static_assert(sizeof(T) <= 8, "a register");
     uint64_t bits = 0;
@@ -94,7 +94,7 @@ static inline int __all_sync(unsigned mask, int p) {
     return __ballot_sync(mask, p) == mask;
 }
 
-/* ---- atomics: threads of the simulator are never interrupted inside one ---------------------- */
+/* ---- atomics: threads of the simulator are never interrupted inside one ------------ */
 template <class T> static inline T atomicAdd(T *p, T v) {
     T old = *p;
     *p = old + v;
@@ -121,8 +121,7 @@ template <class T> static inline T atomicCAS(T *p, T expected, T v) {
     return old;
 }
 
-/* ---- launches
- * ------------------------------------------------------------------------------------ */
+/* ---- launches ---------------------------------------------------------------------- */
 template <class... P> struct cudasim_closure {
     void (*kernel)(P...);
     std::tuple<P...> values;

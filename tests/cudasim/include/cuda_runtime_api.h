@@ -51,7 +51,7 @@ typedef enum cudaStreamCaptureMode {
     cudaStreamCaptureModeRelaxed = 2
 } cudaStreamCaptureMode;
 
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
 
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;

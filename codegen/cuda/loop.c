@@ -1,0 +1,93 @@
+/* Statements, and loops that every thread runs by itself. */
+#include "codegen/cuda/cuda.h"
+
+/* A bound is used more than once: a name for it. */
+static const char *named(CuFn *f, const char *what, int id, const char *value) {
+    const char *name = arena_printf(f->a, "gn_%s_%d", what, id);
+    cu_line(f, "const int64_t %s = %s;", name, value);
+    return name;
+}
+
+void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi) {
+    int id = s->var->id;
+    if (s->range == LR_EXTENT) {
+        *lo = "0";
+        *hi = cu_expr(f, s->extent);
+        return;
+    }
+    const char *at = f->reg[s->at->id];
+    if (s->range == LR_SEGMENT) {
+        const char *ptr = f->buf[s->ptr->id];
+        *lo = arena_printf(f->a, "%s[%s]", ptr, at);
+        *hi = named(f, "end", id, arena_printf(f->a, "%s[%s + 1]", ptr, at));
+        return;
+    }
+    const char *n = cu_expr(f, s->extent), *chunks = cu_expr(f, s->n_chunks);
+    const char *len = named(f, "len", id, arena_printf(f->a, "gn_ceildiv(%s, %s)", n, chunks));
+    *lo = arena_printf(f->a, "%s * %s", at, len);
+    *hi = named(f, "end", id, arena_printf(f->a, "gn_min64((%s + 1) * %s, %s)", at, len, n));
+}
+
+void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step) {
+    const char *v = f->reg[s->var->id], *lo, *hi;
+    cu_bounds(f, s, &lo, &hi);
+    if (s->sched.unroll && !step) cu_line(f, "#pragma unroll");
+    if (step)
+        cu_open(f, "for (int64_t %s = %s + %s; %s < %s; %s += %s) {", v, lo, start, v, hi, v, step);
+    else
+        cu_open(f, "for (int64_t %s = %s; %s < %s; %s++) {", v, lo, v, hi, v);
+    cu_block(f, s->body);
+    cu_close(f);
+}
+
+/* A vector loop of a run: the thread has one of its columns. */
+static void column(CuFn *f, const LStmt *s) {
+    if (f->masked) cu_open(f, "if (gn_on) {");
+    f->reg[s->var->id] = f->column;
+    cu_block(f, s->body);
+    if (f->masked) cu_close(f);
+}
+
+static void value(CuFn *f, const LStmt *s, const char *v) {
+    if (f->used[s->dst->id])
+        cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id], v);
+}
+
+void cu_statement(CuFn *f, const LStmt *s) {
+    switch (s->kind) {
+    case L_FOR:
+        if (f->run && cu_is_columns(f, s))
+            column(f, s);
+        else
+            cu_loop(f, s, NULL, NULL);
+        break;
+    case L_IF:
+        cu_open(f, "if (%s) {", f->reg[s->cond->id]);
+        cu_block(f, s->body);
+        cu_close(f);
+        break;
+    case L_LET:
+        value(f, s, cu_let(f, s));
+        break;
+    case L_LOAD:
+        value(f, s, cu_load(f, s));
+        break;
+    case L_STORE:
+        cu_store(f, s);
+        break;
+    case L_ACC:
+        cu_acc(f, s);
+        break;
+    case L_LOCAL:
+        cu_local(f, s->buf);
+        break;
+    }
+}
+
+void cu_block(CuFn *f, const LStmt *s) {
+    for (; s; s = s->next) {
+        const LStmt *last = f->sched.kind == CU_THREAD || f->run ? NULL : cu_run(f, s);
+        if (!last) cu_statement(f, s);
+        if (last) s = last;
+    }
+}

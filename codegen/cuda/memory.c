@@ -1,0 +1,111 @@
+/* Loads, stores and accumulation. */
+#include "codegen/cuda/cuda.h"
+
+#include <string.h>
+
+bool cu_is_one(const Expr *e) {
+    int64_t n;
+    return expr_is_const(e, &n) && n == 1;
+}
+
+/* Row-major; the dimension `without` is left out. */
+static const char *offset(CuFn *f, const LBuf *b, LReg *const *idx, int without) {
+    const char *at = NULL;
+    for (int i = 0; i < b->rank; i++) {
+        if (i == without || cu_is_one(b->dim[i])) continue;
+        const char *x = f->reg[idx[i]->id];
+        if (!at) {
+            at = x;
+            continue;
+        }
+        bool sum = strchr(at, ' ') != NULL;
+        at = arena_printf(f->a, "%s%s%s * %s + %s", sum ? "(" : "", at, sum ? ")" : "",
+                          cu_expr(f, b->dim[i]), x);
+    }
+    return at ? at : "0";
+}
+
+static const CuAlias *alias(CuFn *f, const LStmt *s) {
+    for (int i = f->alias.n - 1; i >= 0; i--) {
+        const CuAlias *a = &f->alias.v[i];
+        if (a->buf == s->buf && (!a->acc || a->acc == s)) return a;
+    }
+    return NULL;
+}
+
+int64_t cu_count_without(const LBuf *b, int place) {
+    int64_t n = 1, extent;
+    for (int i = 0; i < b->rank; i++)
+        if (i != place && expr_is_const(b->dim[i], &extent)) n *= extent;
+    return n;
+}
+
+const char *cu_element(CuFn *f, const LStmt *s) {
+    const LBuf *b = s->buf;
+    const CuAlias *a = alias(f, s);
+    if (a && a->place < 0) return a->name;
+    if (a) return arena_printf(f->a, "%s[%s]", a->name, offset(f, b, s->idx, a->place));
+    const char *name = b->kind == LB_LOCAL ? f->local[b->id] : f->buf[b->id];
+    if (b->kind == LB_LOCAL && b->rank == 0) return name;
+    return arena_printf(f->a, "%s[%s]", name, offset(f, b, s->idx, -1));
+}
+
+static bool is_half(DType dt) {
+    return dt == DT_F16 || dt == DT_BF16;
+}
+
+/* Local arrays and aliases hold values as registers do. */
+static bool in_register(CuFn *f, const LStmt *s) {
+    return s->buf->kind == LB_LOCAL || alias(f, s);
+}
+
+const char *cu_load(CuFn *f, const LStmt *s) {
+    const char *at = cu_element(f, s);
+    if (in_register(f, s)) return at;
+    if (is_half(s->buf->dt)) return arena_printf(f->a, "gn_load(%s)", at);
+    return s->buf->dt == DT_I1 ? arena_printf(f->a, "%s != 0", at) : at;
+}
+
+/* In a team only some threads write to memory: outside runs the first, in a run those of the
+ * first way, each its columns. */
+static const char *writers(CuFn *f) {
+    const CuSched *c = &f->sched;
+    if (c->kind == CU_THREAD) return "";
+    if (!f->run) return "if (gn.thread == 0) ";
+    bool several = (c->split || c->kind == CU_BLOCK) && !f->run->flat;
+    return several ? "if (gn.way == 0) " : "";
+}
+
+void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v) {
+    if (is_half(b->dt))
+        cu_line(f, "%sgn_store(%s, %s);", writers(f), at, v);
+    else
+        cu_line(f, "%s%s = %s;", writers(f), at, v);
+}
+
+static void set(CuFn *f, const LStmt *s, const char *v) {
+    const char *at = cu_element(f, s);
+    if (in_register(f, s))
+        cu_line(f, "%s = %s;", at, v);
+    else
+        cu_put(f, s->buf, at, v);
+}
+
+void cu_store(CuFn *f, const LStmt *s) {
+    set(f, s, f->reg[s->src->id]);
+}
+
+void cu_acc(CuFn *f, const LStmt *s) {
+    const char *old = cu_load(f, s);
+    if (strchr(old, ' ')) old = arena_printf(f->a, "(%s)", old);
+    set(f, s, cu_combine(f, s->red, s->buf->dt, old, f->reg[s->src->id]));
+}
+
+void cu_local(CuFn *f, const LBuf *b) {
+    if (!f->local_used[b->id]) return;
+    int64_t n = cu_count_without(b, -1);
+    if (b->rank == 0)
+        cu_line(f, "%s %s;", cu_type(b->dt), f->local[b->id]);
+    else
+        cu_line(f, "%s %s[%lld];", cu_type(b->dt), f->local[b->id], (long long)(n ? n : 1));
+}

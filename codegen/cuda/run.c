@@ -1,0 +1,337 @@
+/* A run (team.c): its columns to lanes, one after another where there are more columns. */
+#include "codegen/cuda/cuda.h"
+
+#include <string.h>
+
+static const char *const fold_op[] = {
+    [RED_SUM] = "GnSum", [RED_MAX] = "GnMax", [RED_MIN] = "GnMin"};
+
+static const CuRun *find(const CuFn *f, const LStmt *s) {
+    for (int i = 0; i < f->sched.runs.n; i++)
+        if (f->sched.runs.v[i].first == s) return &f->sched.runs.v[i];
+    return NULL;
+}
+
+static const char *fresh(CuFn *f, const char *what) {
+    return arena_printf(f->a, "gn_%s_%d", what, f->n_names++);
+}
+
+static void stand_for(CuFn *f, const LBuf *b, const LStmt *acc, const char *name, int place) {
+    CuAlias a = {b, acc, name, place};
+    vec_push(f->a, &f->alias, a);
+}
+
+static const char *fold(CuFn *f, RedKind r, const char *x, const char *from, const char *to) {
+    return arena_printf(f->a, "gn_fold%s<%s>(gn, %s, %s, %s)",
+                        f->sched.kind == CU_BLOCK ? "_block" : "", fold_op[r], x, from, to);
+}
+
+/* An access and the vector loop around it. */
+typedef struct {
+    const LStmt *at, *loop;
+} Spot;
+
+/* The first access to b that way: LStmtKind, or -1 for any. */
+static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const LStmt *loop,
+                        const LBuf *b, int kind) {
+    for (; s; s = s->next) {
+        bool access = s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOAD;
+        if (access && s->buf == b && (kind < 0 || (int)s->kind == kind)) return (Spot){s, loop};
+        if (s->kind == L_FOR || s->kind == L_IF) {
+            const LStmt *in = cu_is_columns(f, s) ? s : loop;
+            Spot found = find_access(f, s->body, NULL, in, b, kind);
+            if (found.at) return found;
+        }
+        if (s == end) break;
+    }
+    return (Spot){NULL, NULL};
+}
+
+static bool defined_in(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next) {
+        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && defined_in(s->body, r)) return true;
+    }
+    return false;
+}
+
+/* Which index of an access follows the column; -1 = none. */
+static int place_of(Spot p) {
+    for (int i = 0; p.at && p.loop && i < p.at->buf->rank; i++)
+        if (p.at->idx[i] == p.loop->var || defined_in(p.loop->body, p.at->idx[i])) return i;
+    return -1;
+}
+
+/* ---- sums over columns ------------------------------------------------------------- */
+typedef struct {
+    const LStmt *acc;
+    const char *name;
+} Fold;
+typedef VEC(Fold) Folds;
+
+static bool declared_in(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LOCAL && s->buf == b) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && declared_in(s->body, b)) return true;
+    }
+    return false;
+}
+
+static bool is_fold(const LStmt *s, const LStmt *loop) {
+    if (s->kind != L_ACC || !loop || declared_in(loop->body, s->buf)) return false;
+    if (s->buf->kind == LB_LOCAL) return s->buf->rank == 0;
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == loop->var || defined_in(loop->body, s->idx[i])) return false;
+    return true;
+}
+
+static void find_folds(CuFn *f, const LStmt *s, const LStmt *end, const LStmt *loop, Folds *out) {
+    for (; s; s = s->next) {
+        if (is_fold(s, loop)) {
+            Fold x = {s, fresh(f, "sum")};
+            vec_push(f->a, out, x);
+        }
+        const LStmt *in = cu_is_columns(f, s) ? s : loop;
+        if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, s->body, NULL, in, out);
+        if (s == end) break;
+    }
+}
+
+static void begin_folds(CuFn *f, const Folds *folds) {
+    for (int i = 0; i < folds->n; i++) {
+        const LStmt *s = folds->v[i].acc;
+        cu_line(f, "%s %s = %s;", cu_type(s->buf->dt), folds->v[i].name,
+                cu_identity(f->a, s->red, s->buf->dt));
+        stand_for(f, s->buf, s, folds->v[i].name, -1);
+    }
+}
+
+static void end_folds(CuFn *f, const CuRun *r, const Folds *folds) {
+    for (int i = 0; i < folds->n; i++) {
+        LStmt s = *folds->v[i].acc;
+        LReg all = {.id = s.src->id, .dt = s.src->dt};
+        const char *keep = f->reg[all.id];
+        const char *to = r->flat ? "gn.lanes * gn.ways" : "gn.lanes";
+        cu_line(f, "%s = %s;", folds->v[i].name, fold(f, s.red, folds->v[i].name, "1", to));
+        s.src = &all;
+        f->reg[all.id] = folds->v[i].name;
+        cu_acc(f, &s);
+        f->reg[all.id] = keep;
+    }
+}
+
+/* ---- entries by turns -------------------------------------------------------------- */
+/* What a loop's entries are added up in: a register of the thread, or a few. */
+typedef struct {
+    const LStmt *acc;
+    int place;     /* of an array: its dimension of the column */
+    int64_t count; /* registers */
+    bool array;
+    const char *name;
+} Part;
+
+static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, Part *p) {
+    Spot spot = find_access(f, loop->body, NULL, NULL, b, L_ACC);
+    *p = (Part){.acc = spot.at, .place = place_of(spot), .name = fresh(f, "part")};
+    p->array = b->kind == LB_LOCAL && b->rank > 1;
+    p->count = p->array ? cu_count_without(b, p->place) : 1;
+    const char *zero = cu_identity(f->a, p->acc->red, b->dt);
+    if (!p->array) {
+        cu_line(f, "%s %s = %s;", cu_type(b->dt), p->name, zero);
+        return;
+    }
+    cu_line(f, "%s %s[%lld];", cu_type(b->dt), p->name, (long long)p->count);
+    cu_line(f, "#pragma unroll");
+    cu_line(f, "for (int gn_k = 0; gn_k < %lld; gn_k++) %s[gn_k] = %s;", (long long)p->count,
+            p->name, zero);
+}
+
+/* Adds the parts of all ways to what was there before. */
+static void end_part(CuFn *f, const Part *p) {
+    DType dt = p->acc->buf->dt;
+    const char *at = cu_element(f, p->acc), *part = p->name;
+    if (p->array) {
+        cu_line(f, "#pragma unroll");
+        cu_open(f, "for (int gn_k = 0; gn_k < %lld; gn_k++) {", (long long)p->count);
+        at = arena_printf(f->a, "%s[gn_k]", f->local[p->acc->buf->id]);
+        part = arena_printf(f->a, "%s[gn_k]", part);
+    }
+    cu_line(f, "%s = %s;", part, fold(f, p->acc->red, part, "gn.lanes", "gn.lanes * gn.ways"));
+    cu_line(f, "%s = %s;", at, cu_combine(f, p->acc->red, dt, at, part));
+    if (p->array) cu_close(f);
+}
+
+static bool split_loop(CuFn *f, const LStmt *s) {
+    const LBuf *target[CU_TARGETS_MAX];
+    Part part[CU_TARGETS_MAX];
+    int n = cu_split_targets(f, s, target), outer = f->alias.n;
+    for (int i = 0; i < n; i++) begin_part(f, s, target[i], &part[i]);
+    for (int i = 0; i < n; i++)
+        stand_for(f, target[i], NULL, part[i].name, part[i].array ? part[i].place : -1);
+    if (n) cu_loop(f, s, "gn.way", "gn.ways");
+    f->alias.n = outer;
+    for (int i = 0; i < n; i++) end_part(f, &part[i]);
+    return n > 0;
+}
+
+/* ---- rows in registers ------------------------------------------------------------- */
+typedef struct {
+    Spot spot; /* the first access */
+    const char *name;
+} Cell;
+typedef VEC(Cell) Cells;
+
+static const LStmt *definition(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next)
+        if (s->kind == L_LET && s->dst == r) return s;
+    return NULL;
+}
+
+/* The element of a cell in memory, as its access would write it, at this thread's column. */
+static const char *cell_memory(CuFn *f, Spot spot) {
+    const LStmt *at = spot.at, *loop = spot.loop;
+    const char **keep = NEWN(f->a, const char *, at->buf->rank + 1);
+    for (int i = 0; i < at->buf->rank; i++) {
+        int id = at->idx[i]->id;
+        keep[i] = f->reg[id];
+        const LStmt *d = definition(loop->body, at->idx[i]);
+        if (at->idx[i] == loop->var) f->reg[id] = f->column;
+        if (!d) continue;
+        const char *column = f->reg[loop->var->id];
+        f->reg[loop->var->id] = f->column;
+        f->reg[id] = arena_printf(f->a, "(%s)", cu_let(f, d));
+        f->reg[loop->var->id] = column;
+    }
+    const char *text = cu_element(f, at);
+    for (int i = 0; i < at->buf->rank; i++) f->reg[at->idx[i]->id] = keep[i];
+    return text;
+}
+
+static bool is_top_store(const CuRun *r, const LStmt *at) {
+    if (at->kind != L_STORE) return false;
+    for (const LStmt *s = r->first;; s = s->next) {
+        for (const LStmt *p = s->kind == L_FOR && s->sched.vector ? s->body : NULL; p; p = p->next)
+            if (p == at) return true;
+        if (s == r->last) return false;
+    }
+}
+
+static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
+    for (int i = 0; i < f->k->bufs.n; i++) {
+        const LBuf *b = f->k->bufs.v[i];
+        Spot spot = {NULL, NULL};
+        if (f->sched.cell[i]) spot = find_access(f, r->first, r->last, NULL, b, -1);
+        if (!spot.at) continue;
+        Cell c = {spot, fresh(f, "cell")};
+        cu_line(f, "%s %s = 0;", cu_type(b->dt), c.name);
+        if (!is_top_store(r, spot.at)) {
+            const char *text = cell_memory(f, spot);
+            bool half = b->dt == DT_F16 || b->dt == DT_BF16;
+            cu_line(f, "%s%s = %s%s%s;", f->masked ? "if (gn_on) " : "", c.name,
+                    half ? "gn_load(" : "", text,
+                    half             ? ")"
+                    : b->dt == DT_I1 ? " != 0"
+                                     : "");
+        }
+        vec_push(f->a, cells, c);
+    }
+    for (int i = 0; i < cells->n; i++)
+        stand_for(f, cells->v[i].spot.at->buf, NULL, cells->v[i].name, -1);
+}
+
+static void end_cells(CuFn *f, const Cells *cells, int outer) {
+    f->alias.n = outer;
+    if (cells->n == 0) return;
+    if (f->masked) cu_open(f, "if (gn_on) {");
+    for (int i = 0; i < cells->n; i++)
+        cu_put(f, cells->v[i].spot.at->buf, cell_memory(f, cells->v[i].spot), cells->v[i].name);
+    if (f->masked) cu_close(f);
+}
+
+/* ---- the run ----------------------------------------------------------------------- */
+/* Values at the top of a run hang on nothing in it: they come first. */
+static void hoist(CuFn *f, const CuRun *r) {
+    for (const LStmt *s = r->first;; s = s->next) {
+        if (s->kind == L_LET || s->kind == L_LOAD) cu_statement(f, s);
+        if (s == r->last) break;
+    }
+}
+
+/* A local array: of each column what its other dimensions hold. */
+static void column_array(CuFn *f, const CuRun *r, const LBuf *b) {
+    const char *name = f->local[b->id];
+    Spot spot = find_access(f, r->first, r->last, NULL, b, -1);
+    int place = place_of(spot);
+    if (!f->local_used[b->id]) return;
+    if (b->rank == 1)
+        cu_line(f, "%s %s = 0;", cu_type(b->dt), name);
+    else
+        cu_line(f, "%s %s[%lld] = {0};", cu_type(b->dt), name,
+                (long long)cu_count_without(b, place));
+    stand_for(f, b, NULL, name, b->rank == 1 ? -1 : place);
+}
+
+static void columns(CuFn *f, const CuRun *r) {
+    Cells cells = {0};
+    int outer = f->alias.n;
+    begin_cells(f, r, &cells);
+    for (const LStmt *s = r->first;; s = s->next) {
+        bool hoisted = s->kind == L_LET || s->kind == L_LOAD;
+        if (s->kind == L_LOCAL)
+            column_array(f, r, s->buf);
+        else if (!hoisted && !split_loop(f, s))
+            cu_statement(f, s);
+        if (s == r->last) break;
+    }
+    end_cells(f, &cells, outer);
+}
+
+static bool splits(CuFn *f, const CuRun *r) {
+    const LBuf *target[CU_TARGETS_MAX];
+    for (const LStmt *s = r->first;; s = s->next) {
+        if (cu_split_targets(f, s, target)) return true;
+        if (s == r->last) return false;
+    }
+}
+
+/* Every lane has a column each time. */
+static bool all_lanes(const CuFn *f, const CuRun *r) {
+    int64_t n;
+    int lanes = f->sched.lanes;
+    return r->range->range == LR_EXTENT && expr_is_const(r->range->extent, &n) && lanes &&
+           n % lanes == 0;
+}
+
+const LStmt *cu_run(CuFn *f, const LStmt *s) {
+    const CuRun *r = find(f, s);
+    if (!r) return NULL;
+    Folds folds = {0};
+    int outer = f->alias.n;
+    const char *lo, *hi, *c = f->reg[r->range->var->id];
+    hoist(f, r);
+    cu_bounds(f, r->range, &lo, &hi);
+    find_folds(f, r->first, r->last, NULL, &folds);
+    begin_folds(f, &folds);
+    bool masked = splits(f, r) && !all_lanes(f, r);
+    if (masked) {
+        const char *base = fresh(f, "from");
+        cu_open(f, "for (int64_t %s = %s; %s < %s; %s += gn.lanes) {", base, lo, base, hi, base);
+        cu_line(f, "const int64_t %s = %s + gn.lane;", c, base);
+        cu_line(f, "const bool gn_on = %s < %s;", c, hi);
+    } else {
+        bool zero = strcmp(lo, "0") == 0;
+        const char *first = r->flat ? "gn.thread" : "gn.lane";
+        cu_open(f, "for (int64_t %s = %s%s%s; %s < %s; %s += %s) {", c, zero ? "" : lo,
+                zero ? "" : " + ", first, c, hi, c, r->flat ? "gn.lanes * gn.ways" : "gn.lanes");
+    }
+    f->run = r;
+    f->column = c;
+    f->masked = masked;
+    columns(f, r);
+    f->masked = false;
+    f->run = NULL;
+    cu_close(f);
+    f->alias.n = outer;
+    end_folds(f, r, &folds);
+    return r->last;
+}

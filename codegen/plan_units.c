@@ -1,0 +1,298 @@
+/* Cuts the stored values of a phase into units, each made by one kernel or library call.
+ *
+ * Values over the same rows share a kernel where each needs of the others its own row only:
+ *
+ *     z[v, :]   = sum over entries of v          one kernel over v:
+ *     s[v]      = z[v, :] . a                      z's row, then s from it, in cache
+ *     max[v]    = max of score(e)                one kernel over v: three traversals of the
+ *     total[v]  = sum of exp(score(e) - max[v])    entries of v, and no value per entry in memory
+ *     h[v, :]   = sum of exp(..) / total[v] x[..]
+ *
+ * That is XLA's "multi-output fusion" and TVM's "compute_at" for rows, found by walking what a
+ * value reads (row_reads): elementwise operands, sums along other spaces, and gathers along
+ * the map whose segments are being summed all stay in the row. */
+#include "codegen/lower.h"
+
+#include <string.h>
+
+enum { ROOTS_MAX = 16 };
+
+/* ---- what a root reads ------------------------------------------------------------------- */
+typedef struct {
+    const Lower *lo;
+    const Op *target; /* a stored value or source */
+    const Op *root;
+    unsigned char *seen; /* by Op.id: 1 aligned, 2 elsewhere */
+    bool aligned, elsewhere;
+} Reads;
+
+static void reads(Reads *r, const Op *op, bool aligned) {
+    unsigned char bit = aligned ? 1 : 2;
+    if (r->seen[op->id] & bit) return;
+    r->seen[op->id] |= bit;
+    const OpInfo *in = cg_info(r->lo, op);
+    if (op != r->root && in->how != HOW_INLINE) {
+        const Op *base = in->base, *t = r->target;
+        bool hit = base == t || (base->kind == OP_VAR && t->kind == OP_VAR && base->var == t->var);
+        /* Through a view of a view it is the same element, but read from memory. */
+        if (hit && aligned && op == base && type_eq(&op->type, &r->root->type))
+            r->aligned = true;
+        else if (hit)
+            r->elsewhere = true;
+        return;
+    }
+    for (int i = 0; i < op->n_in; i++) reads(r, op->in[i], aligned && op_has(op, OPT_ELEM));
+}
+
+static Reads reads_of(const Lower *lo, const Op *root, const Op *target) {
+    Reads r = {.lo = lo, .target = target, .root = root};
+    r.seen = lo->seen;
+    memset(r.seen, 0, (size_t)lo->f->n_ops + 1);
+    reads(&r, root, true);
+    return r;
+}
+
+CgReads cg_reads(const Lower *lo, const Op *root, const Op *target) {
+    Reads r = reads_of(lo, root, target);
+    return (CgReads){.aligned = r.aligned, .elsewhere = r.elsewhere};
+}
+
+/* ---- what a root reads, by rows ------------------------------------------------------------ */
+enum { AT_ROW = 1, AT_ENTRY = 2, ELSEWHERE = 4 };
+
+typedef struct {
+    const Lower *lo;
+    const Space *rows;
+    const Op *root;
+    Map *map;            /* whose segments are summed; all of them */
+    unsigned char *seen; /* by Op.id: AT_.. */
+    int n_sums;
+    bool mixed; /* segments of several maps */
+    int n_wide; /* sums that no local array can hold: the last one */
+    const Op *wide;
+    OpList row, other; /* stored values read at this row, and at others */
+} RowReads;
+
+static bool has_rows_first(const Op *op, const Space *rows) {
+    return op->type.rank > 0 && op->type.dim[0] == rows;
+}
+
+bool cg_row_size(const Type *t, int64_t *n) {
+    *n = 1;
+    for (int i = 1; i < t->rank; i++) {
+        int64_t d;
+        if (!expr_is_const(t->dim[i]->size, &d)) return false;
+        *n *= d;
+    }
+    return true;
+}
+
+/* Where the operands of op are read, which itself is read at `at`. */
+static int operands_at(RowReads *r, const Op *op, int at) {
+    const Op *x = op->n_in ? op->in[0] : NULL;
+    if (at == ELSEWHERE || !x) return ELSEWHERE;
+    switch (op->kind) {
+    case OP_GATHER:
+        return at == AT_ENTRY && op->map == r->map ? AT_ROW : ELSEWHERE;
+    case OP_SEGMENT:
+        return at == AT_ROW && op->map->to == r->rows ? AT_ENTRY : ELSEWHERE;
+    case OP_REDUCE:
+    case OP_CONTRACT:
+    case OP_ARGMAX:
+    case OP_VIEW:
+        return at;
+    default:
+        return op_has(op, OPT_ELEM) ? at : ELSEWHERE;
+    }
+}
+
+/* An operand without the rows is the same for all of them. */
+static int operand_at(const RowReads *r, const Op *x, int at) {
+    if (at == AT_ROW && !has_rows_first(x, r->rows)) return ELSEWHERE;
+    if (at == AT_ENTRY && (!r->map || !has_rows_first(x, r->map->from))) return ELSEWHERE;
+    return at;
+}
+
+static void note_sum(RowReads *r, const Op *op) {
+    int64_t n;
+    if (r->map && r->map != op->map) r->mixed = true;
+    r->map = op->map;
+    r->n_sums++;
+    if (cg_row_size(&op->type, &n) && n <= CG_ROW_MAX) return;
+    r->n_wide++;
+    r->wide = op;
+}
+
+static void row_reads(RowReads *r, const Op *op, int at) {
+    if (r->seen[op->id] & at) return;
+    r->seen[op->id] |= (unsigned char)at;
+    const OpInfo *in = cg_info(r->lo, op);
+    if (op != r->root && in->how != HOW_INLINE) {
+        if (at == AT_ROW && in->base == op && cg_peel(r->lo, op) == op)
+            vec_push(r->lo->a, &r->row, op);
+        else
+            vec_push(r->lo->a, &r->other, in->base);
+        return;
+    }
+    if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) note_sum(r, op);
+    int below = operands_at(r, op, at);
+    for (int i = 0; i < op->n_in; i++) row_reads(r, op->in[i], operand_at(r, op->in[i], below));
+}
+
+static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows, Map *map) {
+    RowReads r = {.lo = lo, .root = root, .rows = rows, .map = map};
+    r.seen = NEWN(lo->a, unsigned char, (size_t)lo->f->n_ops + 1);
+    const Op *value = cg_peel(lo, root);
+    if (value != root) r.root = value;
+    row_reads(&r, value, AT_ROW);
+    return r;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+static UnitKind unit_kind(const Lower *lo, const Op *op) {
+    if (op->ext) return UNIT_CALL;
+    if (op_has(op, OPT_EFFECT)) return UNIT_EFFECT;
+    if (op->kind == OP_RANK) return UNIT_RANK;
+    if (op->kind == OP_CONCAT) return UNIT_CONCAT;
+    if (cg_info(lo, op)->gemm) return UNIT_GEMM;
+    return cg_reduction_long(op) ? UNIT_LONG : UNIT_ROWS;
+}
+
+/* Elementwise roots share a kernel with one before them over the same spaces, or with the sum
+ * they are computed from, unless one reads another at a different index. */
+static bool joins(const Lower *lo, const Unit *u, const Op *op) {
+    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM)) return false;
+    for (int i = 0; i < u->roots.n; i++) {
+        const Op *r = u->roots.v[i];
+        bool sum = r->kind == OP_SEGMENT && reads_of(lo, op, r).aligned;
+        if ((!op_has(r, OPT_ELEM) && !sum) || !type_same_spaces(&r->type, &op->type)) return false;
+        if (reads_of(lo, op, r).elsewhere) return false;
+    }
+    return true;
+}
+
+bool cg_list_has(const OpList *v, const Op *op) {
+    for (int i = 0; i < v->n; i++)
+        if (v->v[i] == op) return true;
+    return false;
+}
+
+static bool meet(const OpList *x, const OpList *y) {
+    for (int i = 0; i < x->n; i++)
+        if (cg_list_has(y, x->v[i])) return true;
+    return false;
+}
+
+typedef struct {
+    Lower *lo;
+    Units us;
+    int *unit; /* by Op.id: where it is made; -1 = nowhere */
+} Cut;
+
+static int last_unit(const Cut *c, const OpList *v) {
+    int last = -1;
+    for (int i = 0; i < v->n; i++)
+        if (c->unit[v->v[i]->id] > last) last = c->unit[v->v[i]->id];
+    return last;
+}
+
+static bool is_assigned(const Lower *lo, const Op *op) {
+    for (const Op *u = lo->f->last; u; u = u->prev)
+        if (u->kind == OP_ASSIGN && cg_info(lo, u->in[0])->base == op) return true;
+    return false;
+}
+
+/* May op, read as r says, share a kernel with others?  A sum too long for a local array is gathered
+ * in its root's own row in memory. */
+static bool is_sociable(const Lower *lo, const RowReads *r, const Op *op) {
+    if (r->rows->kind == SP_DIM || r->mixed || is_assigned(lo, op)) return false;
+    if (r->n_wide == 0) return true;
+    bool own = type_same_spaces(&r->wide->type, &r->root->type) && r->wide->type.dt == DT_F32;
+    bool plain = r->wide == r->root || op_has(r->root, OPT_ELEM);
+    return r->n_wide == 1 && own && plain && r->root->type.dt == DT_F32;
+}
+
+static bool may_share(const Unit *u, const RowReads *r) {
+    if (!u->open || u->rows != r->rows || u->roots.n >= ROOTS_MAX) return false;
+    if (u->map && r->map && u->map != r->map) return false;
+    if (meet(&u->roots, &r->other)) return false;
+    return meet(&u->roots, &r->row) || meet(&u->row, &r->row) || meet(&u->other, &r->other);
+}
+
+static void note_reads(Cut *c, Unit *u, const RowReads *r) {
+    if (r->map) u->map = r->map;
+    u->n_sums += r->n_sums;
+    for (int i = 0; i < r->row.n; i++) vec_push(c->lo->a, &u->row, r->row.v[i]);
+    for (int i = 0; i < r->other.n; i++) vec_push(c->lo->a, &u->other, r->other.v[i]);
+}
+
+/* The first unit that may make op, too. */
+static Unit *find_rows(Cut *c, const RowReads *r) {
+    int from = last_unit(c, &r->other) + 1, row = last_unit(c, &r->row);
+    for (int i = from > row ? from : row; i < c->us.n; i++)
+        if (i >= 0 && may_share(&c->us.v[i], r)) return &c->us.v[i];
+    return NULL;
+}
+
+static void add_root(Cut *c, Unit *u, const Op *op) {
+    vec_push(c->lo->a, &u->roots, op);
+    c->unit[op->id] = (int)(u - c->us.v);
+}
+
+static Unit *fresh_unit(Cut *c, UnitKind kind) {
+    Unit fresh = {.kind = kind};
+    vec_push(c->lo->a, &c->us, fresh);
+    return &c->us.v[c->us.n - 1];
+}
+
+static void cut_rows(Cut *c, const Op *op) {
+    Lower *lo = c->lo;
+    const Type *t = &cg_peel(lo, op)->type;
+    Unit *last = c->us.n ? &c->us.v[c->us.n - 1] : NULL;
+    RowReads r = {0};
+    if (t->rank) r = row_reads_of(lo, op, t->dim[0], NULL);
+    bool open = t->rank && is_sociable(lo, &r, op);
+    Unit *u = last && joins(lo, last, op) ? last : NULL;
+    if (!u && open) u = find_rows(c, &r);
+    if (!u) {
+        u = fresh_unit(c, UNIT_ROWS);
+        u->open = open;
+    }
+    u->open = u->open && open;
+    u->rows = r.rows;
+    note_reads(c, u, &r);
+    add_root(c, u, op);
+}
+
+/* One loop nest serves where all roots have one type and one sum, and none wants another's row. */
+static bool is_group(const Lower *lo, const Unit *u) {
+    if (u->kind != UNIT_ROWS || !u->open) return false;
+    const Type *t = &cg_peel(lo, u->roots.v[0])->type;
+    for (int i = 1; i < u->roots.n; i++) {
+        if (!type_same_spaces(t, &cg_peel(lo, u->roots.v[i])->type)) return true;
+        for (int k = 0; k < i; k++)
+            if (reads_of(lo, u->roots.v[i], u->roots.v[k]).elsewhere) return true;
+    }
+    return u->n_sums > 1;
+}
+
+Units cg_cut_units(Lower *lo) {
+    Cut c = {.lo = lo};
+    c.unit = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
+    for (int i = 0; i <= lo->f->n_ops; i++) c.unit[i] = -1;
+    for (const Op *op = lo->f->first; op; op = op->next) {
+        bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN;
+        if (!effect && cg_info(lo, op)->how != HOW_STORED) continue;
+        if (op->kind == OP_RESULT) {
+            add_root(&c, &c.us.v[c.unit[op->in[0]->id]], op);
+            continue;
+        }
+        UnitKind kind = unit_kind(lo, op);
+        if (kind == UNIT_ROWS)
+            cut_rows(&c, op);
+        else
+            add_root(&c, fresh_unit(&c, kind), op);
+    }
+    for (int i = 0; i < c.us.n; i++) c.us.v[i].group = is_group(lo, &c.us.v[i]);
+    return c.us;
+}

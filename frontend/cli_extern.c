@@ -1,0 +1,71 @@
+/* The user's C functions: their files, compiled or as they are, and how they are linked. */
+#include "frontend/cli.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool ends_with(const char *s, const char *end) {
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+typedef VEC(const char *) Files;
+
+/* The files of the functions that are called. */
+static Files files_of(Ctx *c, const Plan *p) {
+    Files files = {0};
+    for (int i = 0; i < p->phases.n; i++)
+        for (int k = 0; k < p->phases.v[i]->steps.n; k++) {
+            const PStep *s = p->phases.v[i]->steps.v[k];
+            bool known = s->kind != PS_CALL;
+            for (int j = 0; !known && j < files.n; j++)
+                known = strcmp(files.v[j], s->op->ext->file) == 0;
+            if (!known) vec_push(c->a, &files, s->op->ext->file);
+        }
+    return files;
+}
+
+static bool compile(Ctx *c, const CliHome *h, const CliOptions *o, const char *dir,
+                    const char *file, const char *object) {
+    CliArgs args = {0};
+    cli_split_args(c, &args, "cc -O2 -fPIC -c -include");
+    cli_arg(c, &args, arena_printf(c->a, "%s/externs.h", dir));
+    for (int i = 0; i < 2 && h->include[i]; i++)
+        cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
+    cli_arg(c, &args, "-o");
+    cli_arg(c, &args, object);
+    cli_arg(c, &args, file);
+    return cli_run_tool(c, &args, o->verbose);
+}
+
+/* A shared library is found again where it is now. */
+static void link_shared(Ctx *c, CliArgs *args, const char *file) {
+    char real[PATH_MAX];
+    const char *path = realpath(file, real) ? arena_strndup(c->a, real, strlen(real)) : file;
+    const char *slash = strrchr(path, '/');
+    cli_arg(c, args, path);
+    if (slash) cli_arg(c, args, arena_printf(c->a, "-Wl,-rpath,%.*s", (int)(slash - path), path));
+}
+
+bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOptions *o,
+                        const char *dir, CliArgs *args) {
+    Files files = files_of(c, p);
+    if (files.n && !host_externs(c, p, arena_printf(c->a, "%s/externs.h", dir))) return false;
+    for (int i = 0; i < files.n; i++) {
+        const char *file = files.v[i], *object = arena_printf(c->a, "%s/extern%d.o", dir, i);
+        if (ends_with(file, ".so")) {
+            link_shared(c, args, file);
+            continue;
+        }
+        if (ends_with(file, ".cu") && !p->device) {
+            diag(c, DIAG_E0513, (Span){0}, "'%s' is CUDA, and the program is for the cpu", file);
+            return false;
+        }
+        if (ends_with(file, ".cu") && !cli_cuda_object(c, h, o, file, object)) return false;
+        if (ends_with(file, ".c") && !compile(c, h, o, dir, file, object)) return false;
+        bool made = ends_with(file, ".c") || ends_with(file, ".cu");
+        cli_arg(c, args, made ? object : file);
+    }
+    return true;
+}

@@ -1,0 +1,131 @@
+/* Host effects go where they interrupt nothing: to the end of the step, or, where later
+ * operations need what they give, to its start.
+ *
+ *     %s = reduce sum %x                %s = reduce sum %x
+ *     print "sum" %s            ->      %y = exp %x
+ *     %y = exp %x                       output "y" %y
+ *     output "y" %y                     print "sum" %s
+ *
+ * They keep their order.  A value is SSA and a `var` is its value at the start of the step, so
+ * an effect sees the same wherever it stands; what a failing `assert` stops is then a finished
+ * step.  What cannot move is told with its reason, by --report=breaks from the plan.  TorchDynamo
+ * breaks the graph at each of these (Ansel et al., PyTorch 2, ASPLOS 2024, section 3.7). */
+#include "passes/rewrite.h"
+
+static bool is_host_effect(const Op *op) {
+    return op->kind == OP_PRINT || op->kind == OP_ASSERT || op->kind == OP_CALL_EFFECT;
+}
+
+static bool uses(const Op *user, const Op *x) {
+    for (int i = 0; i < user->n_in; i++)
+        if (user->in[i] == x) return true;
+    return false;
+}
+
+/* Device work: what a target computes in a step of its own. */
+static bool is_work(const Op *op) {
+    return op_has(op, OPT_PURE) && !op_has(op, OPT_SOURCE) && op->n_in > 0;
+}
+
+/* Is there work between op and the op `to` (NULL: the end)? */
+static bool work_until(const Op *op, const Op *to) {
+    for (op = op->next; op && op != to; op = op->next)
+        if (is_work(op)) return true;
+    return false;
+}
+
+static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
+    const char *what = op->kind == OP_CALL_EFFECT ? op->ext->name : op_mnemonic(op->kind);
+    const char *text = arena_printf(m->a, "%s is moved to the %s of the step", what, where);
+    module_note(m, op->func, op->span, false, text);
+    pass_remark(p, op->span, "breaks", "%s", text);
+}
+
+/* From the last effect to the first: as late as the next one and the first user allow. */
+static void sink(PassCtx *p, Module *m, Func *f) {
+    Op *limit = NULL;
+    for (Op *op = f->last, *prev; op; op = prev) {
+        prev = op->prev;
+        if (!is_host_effect(op)) continue;
+        if (op->tag) return; /* this one and those before it stand at the start */
+        Op *to = op->next;
+        while (to && to != limit && !uses(to, op)) to = to->next;
+        if (to != op->next) {
+            bool matters = work_until(op, to);
+            op_move_before(op, to);
+            if (matters) moved(p, m, op, to && to != limit ? "place where it is needed" : "end");
+        }
+        limit = op;
+    }
+}
+
+/* Is something that op reads computed in this step?  What is tagged stands at the start. */
+static bool waits(const Op *op) {
+    for (int i = 0; i < op->n_in; i++) {
+        const Op *x = op->in[i];
+        if (!op_has(x, OPT_SOURCE) && x->kind != OP_CONST && !x->tag) return true;
+    }
+    return false;
+}
+
+static Op *first_work(const Func *f) {
+    Op *op = f->first;
+    while (op && !is_work(op)) op = op->next;
+    return op;
+}
+
+/* Effects from the first on go to the start while none of them waits for work of the step. */
+static void hoist(PassCtx *p, Module *m, Func *f) {
+    Op *at = first_work(f);
+    func_number(f);
+    for (Op *op = f->first, *next; at && op; op = next) {
+        next = op->next;
+        if (!is_host_effect(op)) continue;
+        if (waits(op)) return;
+        op->tag = op;
+        if (op->id < at->id) continue;
+        for (int i = 0; i < op->n_in; i++) {
+            if (op->in[i]->tag || op->in[i]->id < at->id) continue;
+            op_move_before(op->in[i], at);
+            op->in[i]->tag = op;
+        }
+        op_move_before(op, at);
+        moved(p, m, op, "start");
+    }
+}
+
+static bool reads_an_effect(const Op *op) {
+    for (int i = 0; i < op->n_in; i++)
+        if (op->in[i]->kind == OP_CALL_EFFECT) return true;
+    return false;
+}
+
+/* Does the step go on with what an effect gave?  An output of it can wait. */
+static bool any_result_used(Func *f) {
+    bool used = false;
+    for (Op *op = f->first, *next, *last = f->last; op; op = op == last ? NULL : next) {
+        next = op->next;
+        if (!reads_an_effect(op)) continue;
+        if (op->kind == OP_OUTPUT)
+            op_move_before(op, NULL);
+        else
+            used = true;
+    }
+    return used;
+}
+
+static bool run(PassCtx *p, Module *m) {
+    for (int i = 0; i < m->funcs.n; i++) {
+        Func *f = m->funcs.v[i];
+        if (any_result_used(f)) hoist(p, m, f);
+        sink(p, m, f);
+    }
+    return true;
+}
+
+const Pass pass_breaks = {
+    .name = "breaks",
+    .summary = "move host effects to the end or the start of the step",
+    .needs = IR_TYPED,
+    .run = run,
+};

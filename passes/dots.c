@@ -1,0 +1,207 @@
+/* Sums of products with a row, from the sum that is there.
+ *
+ *     %m = mul %w, %a                             %m = mul %w, %a
+ *     %h = segment sum dst %m       [v, K]        %h = segment sum dst %m       [v, K]
+ *     %r = gather dst %g            [e, K]        %p = mul %h, %g               [v, K]
+ *     %q = mul %a, %r                      ->     %s = reduce sum [K] %p        [v]
+ *     %d = reduce sum [K] %q        [e]
+ *     %x = mul %w, %d
+ *     %s = segment sum dst %x       [v]
+ *
+ * since  sum_e w_e (a_e . g) = (sum_e w_e a_e) . g.  The backward of a softmax weighs the
+ * gradients of a node's entries by the same weights as the forward weighed the entries, so
+ * its sum needs no walk over the entries and no row of each of them: Dao et al. 2022,
+ * "FlashAttention", appendix B.2 (D = rowsum(dO * O)); Milakov & Gimelshein 2018.
+ *
+ * Factors are compared as multisets, seen through mul, div and neg; those that are the same
+ * for all entries of a node (gathered along the map itself) may differ between the two sums
+ * and are multiplied or divided afterwards.  A node without entries has sum 0, whatever its
+ * divisor. */
+#include "passes/rewrite.h"
+
+enum { FACTORS_MAX = 12 };
+
+typedef struct {
+    Op *num[FACTORS_MAX], *den[FACTORS_MAX];
+    int n_num, n_den;
+    bool negative, overflow;
+} Factors;
+
+static void add_factor(Factors *f, Op *op, bool below) {
+    int *n = below ? &f->n_den : &f->n_num;
+    if (*n == FACTORS_MAX)
+        f->overflow = true;
+    else
+        (below ? f->den : f->num)[(*n)++] = op;
+}
+
+static void collect(Factors *f, Op *op, bool below) {
+    switch (f->overflow ? OP_CONST : op->kind) {
+    case OP_MUL:
+        collect(f, op->in[0], below);
+        collect(f, op->in[1], below);
+        break;
+    case OP_DIV:
+        collect(f, op->in[0], below);
+        collect(f, op->in[1], !below);
+        break;
+    case OP_NEG:
+        f->negative = !f->negative;
+        collect(f, op->in[0], below);
+        break;
+    default:
+        add_factor(f, op, below);
+    }
+}
+
+static Factors factors_of(Op *op) {
+    Factors f = {0};
+    collect(&f, op, false);
+    return f;
+}
+
+static bool take(Op **v, int *n, const Op *op) {
+    for (int i = 0; i < *n; i++)
+        if (v[i] == op) {
+            v[i] = v[--*n];
+            return true;
+        }
+    return false;
+}
+
+/* Removes what both have. */
+static void cancel(Op **x, int *nx, Op **y, int *ny) {
+    for (int i = *nx - 1; i >= 0; i--)
+        if (take(y, ny, x[i])) x[i] = x[--*nx];
+}
+
+/* ---- the match --------------------------------------------------------------------------- */
+typedef struct {
+    Op *sum;       /* the segment sum to replace */
+    Op *dot;       /* its factor: reduce sum [K] (mul a, gather g) */
+    Op *row, *far; /* g, a */
+    Op *from;      /* the segment sum over K that is there */
+    Factors x, h;  /* what is left of both, without dot and far */
+} Match;
+
+static bool is_sum(const Op *op) {
+    return op->kind == OP_SEGMENT && op->red == RED_SUM && dtype_is_float(op->type.dt);
+}
+
+static bool has_any(const Type *t, const Op *reduce) {
+    for (int i = 0; i < reduce->n_over; i++)
+        if (type_has(t, reduce->over[i])) return true;
+    return false;
+}
+
+/* The same for all entries of a target: without the entries, or gathered from the targets. */
+static bool is_constant(const Match *m, const Op *op) {
+    if (has_any(&op->type, m->dot)) return false;
+    if (!type_has(&op->type, m->sum->map->from)) return true;
+    return op->kind == OP_GATHER && op->map == m->sum->map;
+}
+
+static bool all_constant(const Match *m, Op *const *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (!is_constant(m, v[i])) return false;
+    return true;
+}
+
+static bool find_dot(Match *m) {
+    for (int i = 0; i < m->x.n_num; i++) {
+        Op *d = m->x.num[i];
+        if (d->kind != OP_REDUCE || d->red != RED_SUM || d->in[0]->kind != OP_MUL) continue;
+        for (int k = 0; k < 2; k++) {
+            Op *g = d->in[0]->in[k];
+            if (g->kind != OP_GATHER || g->map != m->sum->map) continue;
+            m->dot = d, m->row = g->in[0], m->far = d->in[0]->in[1 - k];
+            return take(m->x.num, &m->x.n_num, d);
+        }
+    }
+    return false;
+}
+
+/* Does h sum the same entries by the same weights? */
+static bool fits(Match *m, Op *h) {
+    if (!is_sum(h) || h->map != m->sum->map || h->type.dt != m->sum->type.dt) return false;
+    if (h->type.rank != m->sum->type.rank + m->dot->n_over) return false;
+    for (int i = 0; i < m->sum->type.rank; i++)
+        if (!type_has(&h->type, m->sum->type.dim[i])) return false;
+    Match c = *m;
+    c.h = factors_of(h->in[0]);
+    if (c.h.overflow || !take(c.h.num, &c.h.n_num, m->far)) return false;
+    cancel(c.x.num, &c.x.n_num, c.h.num, &c.h.n_num);
+    cancel(c.x.den, &c.x.n_den, c.h.den, &c.h.n_den);
+    if (!all_constant(m, c.x.num, c.x.n_num) || !all_constant(m, c.x.den, c.x.n_den) ||
+        !all_constant(m, c.h.num, c.h.n_num) || !all_constant(m, c.h.den, c.h.n_den))
+        return false;
+    *m = c;
+    m->from = h;
+    return true;
+}
+
+static bool find(Match *m, Op *sum) {
+    *m = (Match){.sum = sum, .x = factors_of(sum->in[0])};
+    if (m->x.overflow || !find_dot(m)) return false;
+    for (Op *h = sum->prev; h; h = h->prev)
+        if (fits(m, h)) return true;
+    return false;
+}
+
+/* ---- the new sum --------------------------------------------------------------------------- */
+static Op *at_target(const Match *m, Op *op) {
+    return type_has(&op->type, m->sum->map->from) ? op->in[0] : op;
+}
+
+static Op *times(Builder *b, const Match *m, Op *y, Op *const *v, int n) {
+    for (int i = 0; i < n; i++) y = b_binary(b, OP_MUL, y, at_target(m, v[i]));
+    return y;
+}
+
+static Op *over(Builder *b, const Match *m, Op *y, Op *const *v, int n) {
+    Op *zero = b_const(b, y->type.dt, 0);
+    for (int i = 0; i < n; i++) {
+        Op *d = at_target(m, v[i]);
+        Op *none = b_binary(b, OP_EQ, d, zero);
+        y = b_select(b, none, zero, b_binary(b, OP_DIV, y, d));
+    }
+    return y;
+}
+
+static bool rewrite(PassCtx *p, Builder *b, Match *m) {
+    b->at = m->sum;
+    b->span = m->sum->span;
+    Op *y = b_binary(b, OP_MUL, m->from, m->row);
+    y = b_reduce(b, RED_SUM, y, m->dot->n_over, m->dot->over);
+    y = times(b, m, y, m->x.num, m->x.n_num);
+    y = times(b, m, y, m->h.den, m->h.n_den);
+    y = over(b, m, y, m->x.den, m->x.n_den);
+    y = over(b, m, y, m->h.num, m->h.n_num);
+    if (m->x.negative != m->h.negative) y = b_unary(b, OP_NEG, y);
+    y = type_eq(&y->type, &m->sum->type) ? y : b_copy(b, y, m->sum->type);
+    y->hint = m->sum->hint;
+    op_replace_uses(b->f, m->sum, y);
+    pass_remark(p, m->sum->span, "dots", "a sum over %s is made from the sum that is there",
+                m->sum->map->from->name);
+    return true;
+}
+
+static bool run(PassCtx *p, Module *mod) {
+    for (int i = 0; i < mod->funcs.n; i++) {
+        Builder b = {.m = mod, .f = mod->funcs.v[i]};
+        bool changed = false;
+        Match m;
+        for (Op *op = b.f->first; op; op = op->next)
+            if (is_sum(op) && find(&m, op)) changed |= rewrite(p, &b, &m);
+        if (changed) pass_dce_func(p->a, b.f);
+    }
+    return true;
+}
+
+const Pass pass_dots = {
+    .name = "dots",
+    .summary = "sums of products with a row, from the sum that is there",
+    .needs = IR_TYPED,
+    .breaks = IR_FUSED,
+    .run = run,
+};

@@ -1,0 +1,140 @@
+/* Masks from results: the backward of an activation reads what the forward stored anyway.
+ *
+ *     %r = max %x, 0                              %r = max %x, 0
+ *     %s = select %keep, 2, 0                     %s = select %keep, 2, 0
+ *     %y = mul %r, %s                      ->     %y = mul %r, %s
+ *     %p = lt 0, %x                               %p = lt 0, %y
+ *     %g = mul %dy, %s                            %g = mul %dy, 2
+ *     %dx = select %p, %g, 0                      %dx = select %p, %g, 0
+ *
+ * y is positive where x is and the dropout kept it, so one comparison with what the next
+ * layer's product needs in memory replaces the input of the activation, which then is
+ * stored nowhere, and the random mask.  Both steps are exact: the sign of max(x, 0) is that
+ * of x where x is positive, a scale of at least 1 cannot make it vanish, and where the mask
+ * is 0 both sides are.  Cf. in-place activations (Rota Bulo, Porzi & Kontschieder 2018,
+ * "In-Place Activated BatchNorm"). */
+#include "passes/rewrite.h"
+
+typedef struct {
+    Builder b;
+    int **user; /* by op id: ids of users */
+    int *n_users;
+    Op **op; /* by id */
+} Masks;
+
+static bool is_const(const Op *op, double *v) {
+    if (op->kind == OP_COPY) op = op->in[0];
+    if (op->kind != OP_CONST) return false;
+    *v = op->imm;
+    return true;
+}
+
+static bool is_zero(const Op *op) {
+    double v = 1;
+    return is_const(op, &v) && v == 0;
+}
+
+/* max(x, 0): x, else NULL */
+static Op *rectified(const Op *op) {
+    if (op->kind != OP_MAX) return NULL;
+    return is_zero(op->in[1]) ? op->in[0] : is_zero(op->in[0]) ? op->in[1] : NULL;
+}
+
+/* select(keep, c, 0) with c >= 1 */
+static bool is_scale(const Op *op, double *c) {
+    return op->kind == OP_SELECT && is_zero(op->in[2]) && is_const(op->in[1], c) && *c >= 1;
+}
+
+/* A user of x that is there before `at`, where fits(user, x, arg). */
+static Op *find_user(const Masks *m, const Op *x, const Op *at,
+                     bool (*fits)(const Op *, const Op *, const void *), const void *arg) {
+    for (int i = 0; i < m->n_users[x->id]; i++) {
+        Op *u = m->op[m->user[x->id][i]];
+        if (u->id < at->id && type_eq(&u->type, &x->type) && fits(u, x, arg)) return u;
+    }
+    return NULL;
+}
+
+static bool is_rectified(const Op *user, const Op *x, const void *arg) {
+    (void)arg;
+    return rectified(user) == x;
+}
+
+static bool is_product_with(const Op *user, const Op *x, const void *s) {
+    if (user->kind != OP_MUL) return false;
+    return (user->in[0] == x && user->in[1] == s) || (user->in[1] == x && user->in[0] == s);
+}
+
+/* lt(0, x) where max(x, 0) exists */
+static void from_rectified(const Masks *m, Op *lt) {
+    Op *r = lt->kind == OP_LT && is_zero(lt->in[0])
+                ? find_user(m, lt->in[1], lt, is_rectified, NULL)
+                : NULL;
+    if (r) lt->in[1] = r;
+}
+
+static Op *op_after(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
+    m->b.at = like;
+    m->b.span = like->span;
+    Op *in[] = {x, y};
+    Op proto = {.kind = kind, .n_in = 2, .in = in, .hint = like->hint, .span = like->span};
+    proto.type = kind == OP_LT ? y->type : x->type;
+    if (kind == OP_LT) proto.type.dt = DT_I1;
+    return b_op(&m->b, &proto);
+}
+
+/* select(lt(0, r), s * g, 0) where r * s exists */
+static void from_scaled(Masks *m, Op *op) {
+    if (op->kind != OP_SELECT || !is_zero(op->in[2])) return;
+    Op *lt = op->in[0], *product = op->in[1];
+    if (lt->kind != OP_LT || !is_zero(lt->in[0]) || !rectified(lt->in[1])) return;
+    if (product->kind != OP_MUL) return;
+    for (int i = 0; i < 2; i++) {
+        Op *s = product->in[i], *g = product->in[1 - i];
+        double c;
+        if (!is_scale(s, &c) || !type_eq(&g->type, &product->type)) continue;
+        Op *y = find_user(m, lt->in[1], op, is_product_with, s);
+        if (!y) continue;
+        m->b.at = op;
+        op->in[1] = op_after(m, op, OP_MUL, g, b_const(&m->b, g->type.dt, c));
+        op->in[0] = op_after(m, op, OP_LT, lt->in[0], y);
+        return;
+    }
+}
+
+static void link_users(Arena *a, Masks *m, Func *f) {
+    int *count = func_use_counts(a, f);
+    int n = 0;
+    m->user = NEWN(a, int *, (size_t)f->n_ops);
+    m->n_users = NEWN(a, int, (size_t)f->n_ops);
+    m->op = NEWN(a, Op *, (size_t)f->n_ops);
+    for (Op *op = f->first; op; op = op->next) m->op[n++] = op;
+    for (int i = 0; i < n; i++) m->user[i] = NEWN(a, int, (size_t)count[i]);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < m->op[i]->n_in; k++) {
+            int x = m->op[i]->in[k]->id;
+            m->user[x][m->n_users[x]++] = i;
+        }
+}
+
+static bool run(PassCtx *p, Module *mod) {
+    for (int i = 0; i < mod->funcs.n; i++) {
+        Func *f = mod->funcs.v[i];
+        func_number(f);
+        Masks m = {.b = {.m = mod, .f = f}};
+        link_users(p->a, &m, f);
+        int n = f->n_ops; /* what is added needs no look */
+        for (int k = 0; k < n; k++) from_rectified(&m, m.op[k]);
+        for (int k = 0; k < n; k++) from_scaled(&m, m.op[k]);
+        pass_dce_func(p->a, f);
+    }
+    return true;
+}
+
+const Pass pass_masks = {
+    .name = "masks",
+    .summary = "backward masks from the results that are stored anyway",
+    .needs = IR_TYPED,
+    .breaks = IR_FUSED,
+    .run = run,
+};

@@ -1,0 +1,103 @@
+/* Calls of the user's C functions (include/gnnc_extern.h), and effects that depend on a
+ * condition.  In a program for a device, a function of the host works on the host's copies:
+ * its inputs are fetched, its results brought back. */
+#include <string.h>
+
+#include "device.h"
+#include "exec.h"
+
+_Static_assert((int)GNNC_F32 == RT_F32 && (int)GNNC_F64 == RT_F64 && (int)GNNC_I32 == RT_I32 &&
+                   (int)GNNC_BOOL == RT_I1,
+               "element types of gnnc_extern.h");
+_Static_assert((int)GNNC_TENSOR_RANK == (int)RT_MAX_RANK, "ranks of gnnc_extern.h");
+
+bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st) {
+    if (x->rt->device) {
+        x->rt->count.read_backs++;
+        *st = rt_device_fetch(x, buf);
+        if (*st != GNNC_OK) return false;
+    }
+    return (*(const uint8_t *)x->buf[buf] != 0) == holds;
+}
+
+static gnnc_tensor describe(void *data, const rt_arg *a) {
+    gnnc_tensor t = {.data = data, .dtype = (gnnc_dtype)a->dt, .rank = a->rank};
+    int64_t stride = 1;
+    for (int d = a->rank - 1; d >= 0; d--) {
+        t.size[d] = a->size[d];
+        t.stride[d] = stride;
+        stride *= a->size[d];
+    }
+    return t;
+}
+
+static gnnc_status told(RtExec *x, const rt_extern *f, int status) {
+    if (status == 0) return GNNC_OK;
+    return rt_fail(&x->rt->err, GNNC_E_EXTERN, "%s: the C function '%s' returned status %d",
+                   f->line, f->name, status);
+}
+
+typedef struct {
+    const rt_extern *f;
+    gnnc_tensor *t;
+    int status;
+} OnStream;
+
+static int on_stream(void *const *arg, const int64_t *n, void *stream) {
+    OnStream *c = arg[0];
+    (void)n;
+    c->status = c->f->fn(c->t, stream);
+    return 0;
+}
+
+static gnnc_status call_on_device(RtExec *x, const rt_extern *f, gnnc_tensor *t) {
+    OnStream c = {f, t, 0};
+    gnnc_status st = rt_device_launch(x, on_stream, f->name, (void *const[]){&c});
+    return st == GNNC_OK ? told(x, f, c.status) : st;
+}
+
+static gnnc_status fetch_inputs(RtExec *x, const rt_extern *f, const rt_arg *arg) {
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < f->n_in && st == GNNC_OK; i++) st = rt_device_fetch(x, arg[i].buf);
+    return st;
+}
+
+static gnnc_status store_results(RtExec *x, const rt_extern *f, const rt_arg *arg) {
+    gnnc_status st = GNNC_OK;
+    for (int i = f->n_in; i < f->n_in + f->n_out && st == GNNC_OK; i++)
+        st = rt_device_store(x, arg[i].buf);
+    return st;
+}
+
+/* Zeros: what a call that did not happen gives. */
+static void no_results(RtExec *x, const rt_extern *f, const rt_arg *arg) {
+    for (int i = f->n_in; i < f->n_in + f->n_out; i++) {
+        size_t n;
+        if (rt_buf_bytes(x, arg[i].buf, &n) == GNNC_OK) memset(x->buf[arg[i].buf], 0, n);
+    }
+}
+
+gnnc_status rt_call(RtExec *x, const rt_extern *f, const rt_arg *arg) {
+    gnnc_tensor t[RT_MAX_CALL];
+    int n = f->n_in + f->n_out;
+    bool there = x->rt->device && f->device;
+    gnnc_status st = GNNC_OK;
+    bool happens = f->when < 0 || rt_when(x, f->when, true, &st);
+    if (st != GNNC_OK) return st;
+    if (n > RT_MAX_CALL)
+        return rt_fail(&x->rt->err, GNNC_E_ARG, "%s: '%s' has more than %d arguments", f->line,
+                       f->name, RT_MAX_CALL);
+    void **buf = there ? rt_device_buffers(x) : x->buf;
+    for (int i = 0; i < n; i++) t[i] = describe(buf[arg[i].buf], &arg[i]);
+    x->rt->count.library_calls++;
+    x->rt->count.read_backs += f->host;
+    if (there && happens) return call_on_device(x, f, t);
+    if (x->rt->device) TRY(st, fetch_inputs(x, f, arg));
+    if (happens)
+        TRY(st, told(x, f, f->fn(t, NULL)));
+    else
+        no_results(x, f, arg);
+    if (x->rt->device) TRY(st, store_results(x, f, arg));
+out:
+    return st;
+}

@@ -1,0 +1,47 @@
+/* Which of a program's variants runs: they give the same results by other orders of work, and
+ * which order is the least work depends on sizes that the data bring.
+ *
+ * Every variant tells what each of its steps moves and computes as a function of the sizes
+ * (program.h, rt_step_cost), so the times of one train step, or one prediction where nothing
+ * is trained, are estimated and the least is taken.  `tune` measures instead and keeps the
+ * answer; the option "variant" decides outright. */
+#include "variant.h"
+
+#include <string.h>
+
+#include "bind.h"
+#include "exec.h"
+
+static const rt_phase *phase_to_compare(const rt_program *p) {
+    static const char *const name[] = {"train", "predict", "eval"};
+    for (int i = 0; i < 3; i++) {
+        const rt_phase *ph = rt_phase_find(p, name[i]);
+        if (ph) return ph;
+    }
+    return NULL;
+}
+
+/* Sizes have the same names in all variants; one that another variant lacks is not known. */
+static int64_t size_named(const RtExec *x, const char *name) {
+    for (int i = 0; i < x->program->n_syms; i++)
+        if (strcmp(x->program->syms[i], name) == 0) return x->n[i];
+    return 0;
+}
+
+double rt_variant_estimate(const RtExec *x, int variant) {
+    const rt_program *p = x->program->variants[variant];
+    const rt_phase *ph = phase_to_compare(p);
+    int64_t n[RT_VARIANT_SYMS];
+    if (!ph || p->n_syms > RT_VARIANT_SYMS) return 0;
+    for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
+    double ns = 0;
+    for (int k = 0; k < ph->n_steps; k++) ns += (double)rt_step_estimate_ns(ph, k, n);
+    return 1e-6 * ns;
+}
+
+int rt_variant_best(const RtExec *x) {
+    int best = 0;
+    for (int v = 1; v < x->program->n_variants; v++)
+        if (rt_variant_estimate(x, v) < rt_variant_estimate(x, best)) best = v;
+    return best;
+}

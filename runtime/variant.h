@@ -1,0 +1,14 @@
+/* Programs with variants: see variant.c. */
+#ifndef RUNTIME_VARIANT_H
+#define RUNTIME_VARIANT_H
+
+#include "program.h"
+
+enum { RT_VARIANT_SYMS = 1024 }; /* programs with more sizes keep to their first variant */
+
+/* Estimated ms of a step of variant `v` with the sizes bound in x, whose program is the first. */
+double rt_variant_estimate(const RtExec *x, int variant);
+/* The variant whose estimate is the least; the first of equals. */
+int rt_variant_best(const RtExec *x);
+
+#endif

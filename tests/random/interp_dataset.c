@@ -1,0 +1,99 @@
+#include "interp_dataset.h"
+
+static const RtTable *table_of(const RtDataset *d, const Space *s) {
+    if (s->kind == SP_GRAPH) return rt_dataset_graphs(d, s->name);
+    return s->kind == SP_NODE ? rt_dataset_nodes(d, s->name) : rt_dataset_edges(d, s->name);
+}
+
+/* ---- sizes and structure ------------------------------------------------------------------ */
+
+static void set_graphs(Interp *in, const Module *m, const Space *node, const RtTable *t) {
+    int32_t *graph = NEWN(m->a, int32_t, (size_t)t->count + 1);
+    for (int64_t v = 0, g = 0; v < t->count; v++) {
+        while (t->graph_ptr[g + 1] <= v) g++;
+        graph[v] = (int32_t)g;
+    }
+    interp_set_graphs(in, node, graph);
+}
+
+static bool set_rows(Interp *in, const Module *m, const RtDataset *d) {
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        if (s->kind != SP_NODE && s->kind != SP_GRAPH) continue;
+        const RtTable *t = table_of(d, s);
+        if (!t) return false;
+        interp_set_size(in, s, t->count);
+    }
+    for (int i = 0; i < m->spaces.n; i++) { /* a node's graph needs the number of graphs */
+        const Space *s = m->spaces.v[i];
+        const RtTable *t = s->kind == SP_NODE && s->graph ? table_of(d, s) : NULL;
+        if (t && t->graph_ptr) set_graphs(in, m, s, t);
+    }
+    return true;
+}
+
+static bool set_edges(Interp *in, const Module *m, const RtDataset *d) {
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        if (s->kind != SP_EDGE || s->rel != REL_BASE) continue;
+        const RtTable *t = table_of(d, s);
+        if (!t) return false;
+        interp_set_edges(in, s, t->count, t->src, t->dst);
+    }
+    return true;
+}
+
+/* ---- columns -------------------------------------------------------------------------------- */
+
+static const RtColumn *column_of(const RtDataset *d, const Column *c) {
+    const RtTable *t = table_of(d, c->space);
+    return t ? rt_table_column(t, c->name) : NULL;
+}
+
+/* interp_set_size leaves alone what is not a symbol of its own. */
+static void set_widths(Interp *in, const Column *c, const RtColumn *x) {
+    for (int k = 1; k < c->type.rank && k < x->rank; k++)
+        interp_set_size(in, c->type.dim[k], x->shape[k]);
+    if (c->cat) interp_set_size(in, c->cat, x->n_categories);
+}
+
+static double element(const RtColumn *x, int64_t i) {
+    if (x->f32) return (double)x->f32[i];
+    if (x->i32) return x->i32[i];
+    if (x->f64) return x->f64[i];
+    return x->splits ? x->splits[i] : (double)x->i64[i];
+}
+
+static void set_dense(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
+    int64_t n = 1;
+    for (int k = 0; k < x->rank; k++) n *= x->shape[k];
+    double *v = NEWN(m->a, double, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++) v[i] = element(x, i);
+    interp_set_column(in, c, v);
+}
+
+static void set_csr(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
+    double *v = NEWN(m->a, double, (size_t)x->csr.nnz + 1);
+    for (int64_t i = 0; i < x->csr.nnz; i++) v[i] = (double)x->csr.val[i];
+    interp_set_csr(in, c, x->csr.ptr, x->csr.col, v);
+}
+
+static bool set_columns(Interp *in, const Module *m, const RtDataset *d, bool widths) {
+    for (int i = 0; i < m->cols.n; i++) {
+        const Column *c = m->cols.v[i];
+        const RtColumn *x = column_of(d, c);
+        if (!x) return false;
+        if (widths)
+            set_widths(in, c, x);
+        else if (c->kind == COL_CSR)
+            set_csr(in, m, c, x);
+        else
+            set_dense(in, m, c, x);
+    }
+    return true;
+}
+
+bool interp_dataset(Interp *in, const Module *m, const RtDataset *d) {
+    return set_rows(in, m, d) && set_edges(in, m, d) && set_columns(in, m, d, true) &&
+           set_columns(in, m, d, false);
+}

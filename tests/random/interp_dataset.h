@@ -1,0 +1,13 @@
+/* A data directory given to the reference interpreter: what a compiled program binds by
+ * itself (runtime/bind.c), here by plain copies. */
+#ifndef TESTS_RANDOM_INTERP_DATASET_H
+#define TESTS_RANDOM_INTERP_DATASET_H
+
+#include "ir/interp.h"
+#include "runtime/dataset.h"
+
+/* Sizes, edges, graphs and columns of all that `m` declares; false: something is missing.
+ * The data set stays the caller's, and may be closed afterwards. */
+bool interp_dataset(Interp *in, const Module *m, const RtDataset *d);
+
+#endif
