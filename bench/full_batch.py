@@ -43,7 +43,7 @@ def one_run(system, model, a, trainers):
     if system == "gnnc":
         if model not in trainers:
             out = os.path.join(a.tmp, model)
-            compile_s, error = compile_model(a.gnnc, model_file(a.suite, model), out)
+            compile_s, error = compile_model(a.gnnc, model_file(a.suite, model), out, ["--target=cpu"])
             if error:
                 return {"error": error}
             trainers[model] = (out, compile_s)
