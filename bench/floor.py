@@ -50,7 +50,7 @@ def main():
     threads = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as work:
         trainer = os.path.join(work, "train")
-        run(a.gnnc, a.model, "-o", trainer)
+        run(a.gnnc, a.model, "--target=cpu", "-o", trainer)
         rows = gather_rate(work, a.data, threads)
         lines = run(trainer, "bench", "--data", a.data, "--epochs", str(a.epochs), "--json", "--profile").splitlines()
     bench, profile = json.loads(lines[0]), json.loads(lines[1])["profile"]
