@@ -189,3 +189,10 @@ gnnc_status rt_build_finish(RtBuild *b) {
     }
     return st;
 }
+
+gnnc_status rt_build_end(RtBuild *b, RtPool *scratch, gnnc_status st, RtDataset **out) {
+    rt_pool_free(scratch);
+    *out = st == GNNC_OK ? b->d : NULL;
+    if (st != GNNC_OK) rt_dataset_close(b->d);
+    return st;
+}

@@ -19,6 +19,9 @@ gnnc_status rt_build_begin(RtBuild *b, const RtAlloc *from, const char *name, Rt
                            int n_nodes, int n_edges, int n_graphs, RtError *err);
 /* Checks all columns, ends and pointers, and that every --kind was needed. */
 gnnc_status rt_build_finish(RtBuild *b);
+/* How every reader ends: frees its pool; *out = the data set if st is OK, else NULL.  Returns st.
+ */
+gnnc_status rt_build_end(RtBuild *b, RtPool *scratch, gnnc_status st, RtDataset **out);
 
 /* Each sets *out to the new table, which stays where it is.  A name that is no
  * identifier is made one ("written by" -> written_by); E_FORMAT: taken already. */

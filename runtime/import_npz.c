@@ -328,15 +328,9 @@ out:
 gnnc_status rt_import_npz_bytes(const RtAlloc *from, RtBytes file, const char *name, RtImport *how,
                                 RtDataset **out, RtError *err) {
     Npz z = {.b = {.how = how, .err = err, .name = name}};
-    *out = NULL;
     rt_pool_init(&z.pool, from);
     gnnc_status st = read_archive(&z, from, file, name);
-    rt_pool_free(&z.pool);
-    if (st == GNNC_OK)
-        *out = z.b.d;
-    else
-        rt_dataset_close(z.b.d);
-    return st;
+    return rt_build_end(&z.b, &z.pool, st, out);
 }
 
 /* ---- with the names beside it -------------------------------------------------------- */
@@ -360,13 +354,7 @@ out:
 gnnc_status rt_import_npz(const RtAlloc *from, const char *path, RtImport *how, RtDataset **out,
                           RtError *err) {
     Npz z = {.b = {.how = how, .err = err, .name = path}};
-    *out = NULL;
     rt_pool_init(&z.pool, from);
     gnnc_status st = read_beside(&z, from, path);
-    rt_pool_free(&z.pool);
-    if (st == GNNC_OK)
-        *out = z.b.d;
-    else
-        rt_dataset_close(z.b.d);
-    return st;
+    return rt_build_end(&z.b, &z.pool, st, out);
 }

@@ -302,7 +302,6 @@ gnnc_status rt_import_ogb(const RtAlloc *from, const RtFolder *f, RtImport *how,
                           RtError *err) {
     Ogb o = {.f = f};
     gnnc_status st;
-    *out = NULL;
     rt_pool_init(&o.pool, from);
     TRY(st, rt_build_begin(&o.b, from, f->name, how, 256, 1024, 1, err));
     if (rt_folder_has(f, "raw/data.npz")) {
@@ -314,10 +313,5 @@ gnnc_status rt_import_ogb(const RtAlloc *from, const RtFolder *f, RtImport *how,
     TRY(st, rt_folder_has(f, "raw/num-node-dict.csv") ? read_types(&o) : read_one_type(&o));
     st = rt_build_finish(&o.b);
 out:
-    rt_pool_free(&o.pool);
-    if (st == GNNC_OK)
-        *out = o.b.d;
-    else
-        rt_dataset_close(o.b.d);
-    return st;
+    return rt_build_end(&o.b, &o.pool, st, out);
 }

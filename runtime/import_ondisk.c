@@ -354,14 +354,8 @@ gnnc_status rt_import_ondisk(const RtAlloc *from, const RtFolder *f, RtImport *h
                              RtError *err) {
     OnDisk o = {.f = f};
     const char *name = how->name;
-    *out = NULL;
     rt_pool_init(&o.pool, from);
     gnnc_status st = read_all(&o, from, how, err);
     how->name = name; /* not one that lives in our pool */
-    rt_pool_free(&o.pool);
-    if (st == GNNC_OK)
-        *out = o.b.d;
-    else
-        rt_dataset_close(o.b.d);
-    return st;
+    return rt_build_end(&o.b, &o.pool, st, out);
 }

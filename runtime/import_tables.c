@@ -313,13 +313,7 @@ out:
 gnnc_status rt_import_tables(const RtAlloc *from, const RtFolder *f, const RtNamedBytes *mapping,
                              RtImport *how, RtDataset **out, RtError *err) {
     Tables x = {.how = how, .err = err};
-    *out = NULL;
     rt_pool_init(&x.pool, from);
     gnnc_status st = read_all(&x, from, f, mapping);
-    rt_pool_free(&x.pool);
-    if (st == GNNC_OK)
-        *out = x.b.d;
-    else
-        rt_dataset_close(x.b.d);
-    return st;
+    return rt_build_end(&x.b, &x.pool, st, out);
 }

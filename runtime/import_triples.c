@@ -240,7 +240,6 @@ gnnc_status rt_import_triples(const RtAlloc *from, const RtFolder *f, RtImport *
     RtBuild b = {.d = NULL};
     RtTable *entities;
     gnnc_status st;
-    *out = NULL;
     rt_pool_init(&t.pool, from);
     TRY(st, read_text(&t));
     RtTriples all = {t.n,    t.entities.n, t.relations.n,   t.v[0],          t.v[1],
@@ -250,10 +249,5 @@ gnnc_status rt_import_triples(const RtAlloc *from, const RtFolder *f, RtImport *
     TRY(st, rt_build_triples(&b, &all, &entities));
     st = rt_build_finish(&b);
 out:
-    rt_pool_free(&t.pool);
-    if (st == GNNC_OK)
-        *out = b.d;
-    else
-        rt_dataset_close(b.d);
-    return st;
+    return rt_build_end(&b, &t.pool, st, out);
 }
