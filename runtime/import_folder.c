@@ -226,6 +226,10 @@ gnnc_status rt_numbers(RtPool *pool, RtBytes text, const char *name, RtArray *ou
     Numbers x = {.name = name, .err = err, .whole = true};
     int64_t rows;
     gnnc_status st = read_number_rows(&x, text, &rows);
+    if (st == GNNC_OK && x.columns == 1) { /* empty lines before the first number count, too */
+        x = (Numbers){.name = name, .err = err, .whole = true, .columns = 1};
+        st = read_number_rows(&x, text, &rows);
+    }
     if (st != GNNC_OK) return st;
     Numbers y = {.name = name, .err = err, .columns = x.columns};
     void *to = RT_NEWN(pool, double, x.n);
