@@ -65,14 +65,12 @@ const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env,
 
 /* Short outer loops are unrolled, so that local arrays fall apart into registers. */
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t) {
-    bool innermost = true;
     for (int i = 0; i < axes->n; i++) {
         if (!type_has(t, axes->v[i].space)) continue;
         int64_t n;
         LStmt *st = cg_close(g);
         bool small = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= UNROLL_MAX;
-        if (!innermost && small) st->sched.unroll = true;
-        innermost = false;
+        if (!st->sched.vector && small) st->sched.unroll = true;
     }
 }
 

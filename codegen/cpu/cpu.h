@@ -68,6 +68,17 @@ typedef struct {
     LLVMValueRef at; /* alloca of a vector */
 } CgFold;
 
+enum { CPU_FOLD_MAX = 16, CPU_LANES_MAX = 16 };
+
+/* Sums of one loop in each iteration of a loop that is cut into lanes (lanes.c): still per lane. */
+typedef struct {
+    const LStmt *cut, *loop;
+    int64_t i; /* iteration of `cut` */
+    int n;
+    const LStmt *acc[CPU_FOLD_MAX];
+    LLVMValueRef row[CPU_FOLD_MAX][CPU_LANES_MAX];
+} CgLate;
+
 /* Part of a row of a buffer that is kept in registers (tile.c). */
 typedef struct {
     const LStmt *first; /* an access to it: buffer and row */
@@ -91,6 +102,7 @@ typedef struct CgFn {
     LLVMValueRef rest;             /* the part of the mask that only cuts the last vector short */
     CgFold *fold;                  /* of the vector loop being emitted */
     int n_fold;
+    CgLate *late; /* of the loop cut into lanes, or NULL */
     CgCell *cell; /* of the tile being emitted */
     int n_cell;
     int vector;           /* of the tile, being emitted */
@@ -129,6 +141,16 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
 void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg);
 void cpu_for(CgFn *f, const LStmt *s);
+bool cpu_has_heavy(const LStmt *s, const LStmt *end); /* a scalar function of many instructions */
+bool cpu_writes(const LStmt *s, const LBuf *buf);     /* s or what follows */
+const LStmt *cpu_end_of_prefix(const LStmt *loop, bool constant);
+
+/* lanes.c: a constant loop with its scalars in lanes; false: emit it otherwise */
+bool cpu_by_lanes(CgFn *f, const LStmt *loop, int64_t n);
+/* Leaves acc's sum, v per lane, to the loop that is cut; false: fold it now. */
+bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v);
+/* n sums, each per lane, in the first lanes of one vector of w: each as cpu_fold_lanes adds it. */
+LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n, int w);
 
 /* prefetch.c: asks for the rows that the entry `sched.prefetch` positions on will gather */
 void cpu_prefetch(CgFn *f, const LStmt *s, LLVMValueRef position);

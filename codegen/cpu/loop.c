@@ -96,16 +96,16 @@ static bool is_heavy(const LStmt *s) {
     }
 }
 
-static bool has_heavy(const LStmt *s, const LStmt *rest) {
+bool cpu_has_heavy(const LStmt *s, const LStmt *rest) {
     for (; s != rest; s = s->next)
         if (is_heavy(s)) return true;
     return false;
 }
 
-static bool writes(const LStmt *s, const LBuf *buf) {
+bool cpu_writes(const LStmt *s, const LBuf *buf) {
     for (; s; s = s->next) {
         if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf) return true;
-        if (writes(s->body, buf)) return true;
+        if (cpu_writes(s->body, buf)) return true;
     }
     return false;
 }
@@ -113,10 +113,10 @@ static bool writes(const LStmt *s, const LBuf *buf) {
 /* The statements of a loop before the first that is more than scalars from memory which the
  * loop only reads.  Local arrays are in registers: lanes read them where the loop is constant
  * and the variable their last index. */
-static const LStmt *end_of_prefix(const LStmt *loop, bool constant) {
+const LStmt *cpu_end_of_prefix(const LStmt *loop, bool constant) {
     const LStmt *s = loop->body;
     for (; s; s = s->next) {
-        bool load = s->kind == L_LOAD && !writes(loop->body, s->buf);
+        bool load = s->kind == L_LOAD && !cpu_writes(loop->body, s->buf);
         if (load && s->buf->kind == LB_LOCAL) load = constant || cpu_at_one_place(loop, s);
         if (!load && s->kind != L_LET) return s;
     }
@@ -124,7 +124,7 @@ static const LStmt *end_of_prefix(const LStmt *loop, bool constant) {
 }
 
 static bool wants_strips(const LStmt *s, const LStmt *rest) {
-    return rest && has_heavy(s->body, rest) && !s->sched.parallel && !s->sched.unroll &&
+    return rest && cpu_has_heavy(s->body, rest) && !s->sched.parallel && !s->sched.unroll &&
            s->range != LR_CHUNK;
 }
 
@@ -196,48 +196,13 @@ static void strips(CgFn *f, const LStmt *s, const LStmt *rest, CpuBody *body, vo
 
 /* ---- constant loops ------------------------------------------------------------------------ */
 
-/* Lane i of what the prefix computed for all iterations at once. */
-static void pick_lane(CgFn *f, const LReg *r, CgVal v, int64_t i) {
-    Cg *g = f->g;
-    if (v.form == FORM_SEQ) v.v = LLVMBuildNSWAdd(g->b, v.v, cpu_i64(g, i), "");
-    if (v.form == FORM_LANES)
-        v.v = LLVMBuildExtractElement(g->b, v.v, LLVMConstInt(g->i32, (unsigned)i, 0), "");
-    f->reg[r->id] = (CgVal){v.v, FORM_ONE, false};
-}
-
-/* The scalars of all iterations (the attention weights of an entry's heads) in the lanes of
- * one vector, then the rest of each. */
-static void unrolled_by_lanes(CgFn *f, const LStmt *s, const LStmt *rest, int64_t n) {
-    Cg *g = f->g;
-    int n_kept = 0;
-    f->w = cpu_width_for(f, n);
-    f->mask = f->rest = n < f->w ? cpu_first_lanes(f, cpu_i64(g, n)) : NULL;
-    f->reg[s->var->id] = (CgVal){cpu_i64(g, 0), FORM_SEQ, true};
-    for (const LStmt *p = s->body; p != rest; p = p->next, n_kept++) cpu_stmt(f, p);
-    f->w = 1, f->mask = f->rest = NULL;
-    CgVal *kept = NEWN(g->a, CgVal, n_kept + 1);
-    n_kept = 0;
-    for (const LStmt *p = s->body; p != rest; p = p->next) kept[n_kept++] = f->reg[p->dst->id];
-    for (int64_t i = 0; i < n; i++) {
-        f->reg[s->var->id] = (CgVal){cpu_i64(g, i), FORM_ONE, false};
-        n_kept = 0;
-        for (const LStmt *p = s->body; p != rest; p = p->next)
-            pick_lane(f, p->dst, kept[n_kept++], i);
-        cpu_block(f, rest);
-    }
-}
-
 /* Constant loops are unrolled here rather than by LLVM, so that local arrays they
  * index fall apart into registers before any pass runs. */
 static bool unrolled_loop(CgFn *f, const LStmt *s) {
     int64_t n;
     if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
     if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
-    const LStmt *rest = end_of_prefix(s, true);
-    if (f->w == 1 && n > 1 && n <= f->g->machine.lanes && rest && has_heavy(s->body, rest)) {
-        unrolled_by_lanes(f, s, rest, n);
-        return true;
-    }
+    if (cpu_by_lanes(f, s, n)) return true;
     for (int64_t i = 0; i < n; i++) {
         f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
         cpu_block(f, s->body);
@@ -248,7 +213,7 @@ static bool unrolled_loop(CgFn *f, const LStmt *s) {
 /* ---- any loop ------------------------------------------------------------------------------ */
 
 void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg) {
-    const LStmt *rest = end_of_prefix(s, false);
+    const LStmt *rest = cpu_end_of_prefix(s, false);
     if (may_strip && f->w == 1 && f->g->machine.lanes > 1 && wants_strips(s, rest)) {
         strips(f, s, rest, body, arg);
         return;

@@ -67,17 +67,9 @@ static bool is_entry_loop(const Group *t, const LStmt *s) {
     return true;
 }
 
-static bool writes(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == b) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && writes(s->body, b)) return true;
-    }
-    return false;
-}
-
 static bool group_writes(const Group *t, const LBuf *b) {
     for (int i = 0; i < t->n; i++)
-        if (writes(t->stmt[i]->body, b)) return true;
+        if (cpu_writes(t->stmt[i]->body, b)) return true;
     return false;
 }
 

@@ -9,8 +9,6 @@
  *     ((l0+l8)+(l4+l12)) + ..   halves onto halves, always in this order. */
 #include "codegen/cpu/cpu.h"
 
-enum { FOLD_MAX = 16 };
-
 /* ---- may it be vectorised? ------------------------------------------------------------ */
 
 typedef struct {
@@ -128,7 +126,7 @@ static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold,
     Cg *g = f->g;
     for (; s; s = s->next) {
         if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, loop, s->body, fold, n);
-        if (s->kind != L_ACC || *n == FOLD_MAX || !is_kept(loop, s)) continue;
+        if (s->kind != L_ACC || *n == CPU_FOLD_MAX || !is_kept(loop, s)) continue;
         LLVMValueRef at = cpu_alloca(f, cpu_wide(cpu_type(g, s->buf->dt), f->w), 1);
         LLVMBuildStore(g->b, cpu_identity(f, s->red, s->buf->dt, f->w), at);
         fold[(*n)++] = (CgFold){s, at};
@@ -136,13 +134,14 @@ static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold,
 }
 
 /* After the loop: buf[idx] = buf[idx] (+) fold of the lanes. */
-static void finish_folds(CgFn *f, CgFold *fold, int n, int w) {
+static void finish_folds(CgFn *f, const LStmt *loop, CgFold *fold, int n, int w) {
     Cg *g = f->g;
     for (int i = 0; i < n; i++) {
         const LStmt *s = fold[i].acc;
         LLVMTypeRef t = cpu_wide(cpu_type(g, s->buf->dt), w);
         LLVMValueRef v = LLVMBuildLoad2(g->b, t, fold[i].at, "");
-        cpu_acc_value(f, s, cpu_fold_lanes(f, s->red, s->buf->dt, v));
+        if (!cpu_fold_later(f, loop, s, v))
+            cpu_acc_value(f, s, cpu_fold_lanes(f, s->red, s->buf->dt, v));
     }
 }
 
@@ -210,7 +209,7 @@ bool cpu_vector_loop(CgFn *f, const LStmt *s) {
     LLVMValueRef lo = NULL, hi = NULL;
     bool whole = constant && n <= (int64_t)w * (has_loop(s->body) ? 2 : WHOLE_VECTORS_MAX);
     if (!whole) cpu_range(f, s, &lo, &hi);
-    CgFold fold[FOLD_MAX];
+    CgFold fold[CPU_FOLD_MAX];
     int n_fold = 0;
     f->w = w;
     find_folds(f, s, s->body, fold, &n_fold);
@@ -220,6 +219,6 @@ bool cpu_vector_loop(CgFn *f, const LStmt *s) {
     else
         counted_loop(f, s, lo, hi);
     f->w = 1, f->fold = NULL, f->n_fold = 0;
-    finish_folds(f, fold, n_fold, w);
+    finish_folds(f, s, fold, n_fold, w);
     return true;
 }

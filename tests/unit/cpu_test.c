@@ -597,6 +597,87 @@ TEST(heads_in_one_traversal) {
     rig_free(&r);
 }
 
+/* The gradient of attention scores: out[v, h] = sum of exp(w[e, h]) (z[src(e), h, :] . g[v, h, :])
+ * / 3, the scalars of all heads side by side where the loop over heads is unrolled. */
+static void scores_kernel(Rig *r, const char *name, int64_t heads, int64_t width, bool unroll) {
+    kernel(r, name);
+    const Expr *n = size(r, "N"), *m = size(r, "E"), *nh = num(r, heads), *f = num(r, width);
+    LBuf *ptr = buf(r, LB_MAP_PTR, DT_I64, false, 1, n),
+         *idx = buf(r, LB_MAP_IDX, DT_I32, false, 1, m);
+    LBuf *w = buf(r, LB_VALUE, DT_F32, false, 2, m, nh),
+         *z = buf(r, LB_VALUE, DT_F32, false, 3, n, nh, f),
+         *g = buf(r, LB_VALUE, DT_F32, false, 3, n, nh, f);
+    LBuf *out = buf(r, LB_VALUE, DT_F32, true, 2, n, nh), *dot = buf(r, LB_LOCAL, DT_F32, true, 0),
+         *sum = buf(r, LB_LOCAL, DT_F32, true, 1, nh);
+    LStmt *v = loop(r, n);
+    v->sched.parallel = true;
+    local(r, sum);
+    LReg *zero = constant(r, DT_F32, 0), *three = constant(r, DT_F32, 3);
+    LStmt *h = loop(r, nh);
+    h->sched.vector = true;
+    store(r, zero, sum, h->var);
+    end(r, h);
+    LStmt *e = segment(r, ptr, v->var);
+    LReg *s = load(r, idx, e->var);
+    h = loop(r, nh);
+    h->sched.unroll = unroll;
+    LReg *y = op1(r, OP_EXP, DT_F32, load(r, w, e->var, h->var));
+    local(r, dot);
+    store(r, zero, dot);
+    LStmt *l = loop(r, f);
+    l->sched.vector = true;
+    acc(r, RED_SUM,
+        op2(r, OP_MUL, DT_F32, load(r, z, s, h->var, l->var), load(r, g, v->var, h->var, l->var)),
+        dot);
+    end(r, l);
+    LReg *d = op2(r, OP_DIV, DT_F32, load(r, dot), three);
+    acc(r, RED_SUM, op2(r, OP_MUL, DT_F32, y, d), sum, h->var);
+    end(r, h);
+    end(r, e);
+    h = loop(r, nh);
+    h->sched.vector = true;
+    store(r, load(r, sum, h->var), out, v->var, h->var);
+    end(r, h);
+    end(r, v);
+}
+
+TEST(scalars_of_heads_in_lanes) {
+    static const int shapes[][2] = {{8, 8}, {2, 7}, {3, 16}, {4, 33}, {8, 1}, {16, 5}, {7, 2}};
+    Rig r;
+    rig_init(&r);
+    make_graph();
+    for (size_t i = 0; i < COUNT(shapes) * 2; i++)
+        scores_kernel(&r, arena_printf(r.c.a, "s%d", (int)i), shapes[i / 2][0], shapes[i / 2][1],
+                      i % 2);
+    CHECK(rig_build(&r));
+    for (size_t i = 0; r.lib && i < COUNT(shapes); i++) {
+        int nh = shapes[i][0], f = shapes[i][1], row = nh * f, bad = 0;
+        static _Alignas(64) float w[EDGES * 16], z[ROWS * 132], g[ROWS * 132];
+        static _Alignas(64) float out[2][ROWS * 16 + 16];
+        for (int j = 0; j < EDGES * nh; j++) w[j] = rnd();
+        for (int j = 0; j < ROWS * row; j++) z[j] = rnd(), g[j] = rnd();
+        int64_t n[2] = {ROWS, EDGES};
+        for (int k = 0; k < 2; k++) {
+            out[k][ROWS * nh] = 77;
+            rig_kernel(&r, arena_printf(r.c.a, "s%d", (int)i * 2 + k))(
+                (void *[]){row_ptr, src, w, z, g, out[k]}, n, 0, ROWS);
+            CHECK(out[k][ROWS * nh] == 77);
+        }
+        for (int v = 0; v < ROWS; v++)
+            for (int h = 0; h < nh; h++) {
+                double want = 0;
+                for (int64_t e = row_ptr[v]; e < row_ptr[v + 1]; e++)
+                    for (int j = 0; j < f; j++)
+                        want += exp((double)w[e * nh + h]) * (double)z[src[e] * row + h * f + j] *
+                                (double)g[v * row + h * f + j] / 3;
+                bad += fabs(want - (double)out[0][v * nh + h]) > 1e-4;
+                bad += out[0][v * nh + h] != out[1][v * nh + h];
+            }
+        CHECK_MSG(bad == 0, "%d heads of %d: %d wrong", nh, f, bad);
+    }
+    rig_free(&r);
+}
+
 /* Row softmax of any width: max, sum and scaling are three vector loops over scalars kept per lane.
  */
 static void softmax_kernel(Rig *r, const char *name, const Expr *f) {
