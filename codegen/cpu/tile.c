@@ -110,9 +110,16 @@ static bool apart_by_head(const Group *t, const LStmt *s) {
     return false;
 }
 
+/* Of a local array that the group only reads: the same element for all features. */
+static bool is_scalar(const LStmt *s, const LReg *feature) {
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == feature) return false;
+    return true;
+}
+
 /* An access to a written buffer must be lane by lane; where possible its row becomes a cell. */
 static bool access_is_fine(Group *t, const LStmt *s, const LReg *feature) {
-    if (!group_writes(t, s->buf)) return s->buf->kind != LB_LOCAL;
+    if (!group_writes(t, s->buf)) return s->buf->kind != LB_LOCAL || is_scalar(s, feature);
     if (!feature || s->buf->rank == 0 || s->idx[s->buf->rank - 1] != feature) return false;
     if (!apart_by_head(t, s)) return false;
     if (!row_is_outer(t, s)) return s->buf->kind != LB_LOCAL && s->kind == L_STORE;
