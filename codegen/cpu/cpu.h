@@ -79,6 +79,12 @@ typedef struct {
     LLVMValueRef row[CPU_FOLD_MAX][CPU_LANES_MAX];
 } CgLate;
 
+/* A register of lanes, also in memory, so that one of them can be picked. */
+typedef struct {
+    CgVal lanes;
+    LLVMValueRef at;
+} CgKept;
+
 /* Part of a row of a buffer that is kept in registers (tile.c). */
 typedef struct {
     const LStmt *first; /* an access to it: buffer and row */
@@ -145,10 +151,19 @@ bool cpu_has_heavy(const LStmt *s, const LStmt *end); /* a scalar function of ma
 bool cpu_writes(const LStmt *s, const LBuf *buf);     /* s or what follows */
 const LStmt *cpu_end_of_prefix(const LStmt *loop, bool constant);
 
+void cpu_keep(CgFn *f, const LReg *r, CgKept *k);
+void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane); /* into f->reg */
+
+/* rows.c: the parallel loop, narrow rows in lanes, others as `otherwise` emits it; false: none is
+ */
+bool cpu_rows_in_lanes(CgFn *f, const LStmt *loop, CpuBody *otherwise);
+
 /* lanes.c: a constant loop with its scalars in lanes; false: emit it otherwise */
 bool cpu_by_lanes(CgFn *f, const LStmt *loop, int64_t n);
 /* Leaves acc's sum, v per lane, to the loop that is cut; false: fold it now. */
 bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v);
+/* Element `lane` of a local array of one element per lane. */
+CgLocal cpu_local_lane(CgFn *f, const LBuf *b, CgLocal l, LLVMValueRef lane);
 /* n sums, each per lane, in the first lanes of one vector of w: each as cpu_fold_lanes adds it. */
 LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n, int w);
 
@@ -160,7 +175,9 @@ const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s);
 
 /* vector.c */
 bool cpu_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
-int cpu_width_for(CgFn *f, int64_t extent);    /* lanes for a constant loop: 7 wide gets 8 */
+/* May s and what follows run in lanes of the loop's variable?  varies: what differs by lane. */
+bool cpu_look(CgFn *f, const LStmt *loop, const LStmt *s, bool *varies);
+int cpu_width_for(CgFn *f, int64_t extent); /* lanes for a constant loop: 7 wide gets 8 */
 LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
 LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);

@@ -88,10 +88,9 @@ static CgVal lane(CgFn *f, CgVal v, int64_t i) {
     return (CgVal){v.v, FORM_ONE, false};
 }
 
-static CgLocal local_lane(CgFn *f, const LBuf *b, CgLocal l, int64_t i) {
-    LLVMValueRef at = cpu_i64(f->g, i);
+CgLocal cpu_local_lane(CgFn *f, const LBuf *b, CgLocal l, LLVMValueRef lane) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
-    return (CgLocal){LLVMBuildInBoundsGEP2(f->g->b, t, l.at, &at, 1, ""), 1, 1};
+    return (CgLocal){LLVMBuildInBoundsGEP2(f->g->b, t, l.at, &lane, 1, ""), 1, 1};
 }
 
 /* What the lanes have computed before `end`, for iteration i alone. */
@@ -100,7 +99,9 @@ static void see_lane(Cut *c, const LStmt *end, int64_t i) {
     f->reg[c->loop->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
     for (const LStmt *s = c->loop->body; s != end; s = s->next) {
         if (s->dst) f->reg[s->dst->id] = lane(f, c->reg[s->dst->id], i);
-        if (s->kind == L_LOCAL) f->local[s->buf->id] = local_lane(f, s->buf, c->local[s->buf->id], i);
+        if (s->kind == L_LOCAL)
+            f->local[s->buf->id] =
+                cpu_local_lane(f, s->buf, c->local[s->buf->id], cpu_i64(f->g, i));
     }
 }
 

@@ -128,13 +128,7 @@ static bool wants_strips(const LStmt *s, const LStmt *rest) {
            s->range != LR_CHUNK;
 }
 
-/* A register of the strip: its lanes in memory, so that one can be picked. */
-typedef struct {
-    CgVal lanes;
-    LLVMValueRef at;
-} Kept;
-
-static void keep(CgFn *f, const LReg *r, Kept *k) {
+void cpu_keep(CgFn *f, const LReg *r, CgKept *k) {
     Cg *g = f->g;
     k->lanes = f->reg[r->id];
     if (k->lanes.form != FORM_LANES) return;
@@ -143,7 +137,7 @@ static void keep(CgFn *f, const LReg *r, Kept *k) {
     LLVMBuildStore(g->b, raw, k->at);
 }
 
-static void pick(CgFn *f, const LReg *r, const Kept *k, LLVMValueRef lane) {
+void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane) {
     Cg *g = f->g;
     CgVal v = {k->lanes.v, FORM_ONE, false};
     if (k->lanes.form == FORM_SEQ) v.v = LLVMBuildNSWAdd(g->b, v.v, lane, "");
@@ -168,15 +162,15 @@ static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueR
                           void *arg) {
     int n_kept = 1;
     for (const LStmt *p = s->body; p != rest; p = p->next) n_kept++;
-    Kept *kept = NEWN(f->g->a, Kept, n_kept), *k = kept;
-    keep(f, s->var, k++);
-    for (const LStmt *p = s->body; p != rest; p = p->next) keep(f, p->dst, k++);
+    CgKept *kept = NEWN(f->g->a, CgKept, n_kept), *k = kept;
+    cpu_keep(f, s->var, k++);
+    for (const LStmt *p = s->body; p != rest; p = p->next) cpu_keep(f, p->dst, k++);
     f->w = 1, f->mask = f->rest = NULL;
     CgLoop l = cpu_loop_begin(f, cpu_i64(f->g, 0), n, 1);
     k = kept;
-    pick(f, s->var, k++, l.i);
+    cpu_pick(f, s->var, k++, l.i);
     cpu_prefetch(f, s, f->reg[s->var->id].v);
-    for (const LStmt *p = s->body; p != rest; p = p->next) pick(f, p->dst, k++, l.i);
+    for (const LStmt *p = s->body; p != rest; p = p->next) cpu_pick(f, p->dst, k++, l.i);
     body(f, rest, arg);
     cpu_loop_end(f, &l);
 }
@@ -232,7 +226,13 @@ static void plain_body(CgFn *f, const LStmt *s, void *arg) {
     cpu_block(f, s);
 }
 
+static void plain_loop(CgFn *f, const LStmt *s, void *arg) {
+    (void)arg;
+    cpu_entry_loop(f, s, true, plain_body, NULL);
+}
+
 void cpu_for(CgFn *f, const LStmt *s) {
     if (s->sched.vector && f->w == 1 && cpu_vector_loop(f, s)) return;
-    if (!unrolled_loop(f, s)) cpu_entry_loop(f, s, true, plain_body, NULL);
+    if (s->sched.parallel && cpu_rows_in_lanes(f, s, plain_loop)) return;
+    if (!unrolled_loop(f, s)) plain_loop(f, s, NULL);
 }

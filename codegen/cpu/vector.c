@@ -66,10 +66,15 @@ static bool look_block(Look *k, const LStmt *s) {
     return true;
 }
 
+bool cpu_look(CgFn *f, const LStmt *loop, const LStmt *s, bool *varies) {
+    Look k = {f, varies, loop};
+    return look_block(&k, s);
+}
+
 static bool can_vectorise(CgFn *f, const LStmt *loop) {
-    Look k = {f, NEWN(f->g->a, bool, f->k->n_regs + 1), loop};
-    k.varies[loop->var->id] = true;
-    return look_block(&k, loop->body);
+    bool *varies = NEWN(f->g->a, bool, f->k->n_regs + 1);
+    varies[loop->var->id] = true;
+    return cpu_look(f, loop, loop->body, varies);
 }
 
 /* ---- reductions across lanes ------------------------------------------------------------ */
