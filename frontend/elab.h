@@ -186,6 +186,7 @@ void list_push(Elab *e, Value list, Value v);
 Value *dict_at(Elab *e, Value dict, Value key, bool make); /* NULL: absent */
 const char *key_text(Elab *e, Value key);                  /* canonical; NULL: not a key */
 const char *path_text(Elab *e, Value key);                 /* as checkpoint paths spell it */
+const char *relation_name(Elab *e, const Space *s);        /* as declared */
 const char *kind_text(Value v);                            /* "a list", for messages */
 bool is_poison(Value v);
 bool is_number(Value v); /* INT, FLOAT, known when compiling */

@@ -79,6 +79,19 @@ static Value call_keys(Elab *e, const Builtin *b, const Args *args) {
     return l;
 }
 
+/* As torch_geometric spells the keys of a ParameterDict: a relation is a__r__b. */
+static Value call_name(Elab *e, const Builtin *b, const Args *args) {
+    (void)b;
+    Value h = args->v[0];
+    if (h.kind == VAL_EDGE)
+        return val_string(arena_printf(e->a, "%s__%s__%s", h.space->src->name,
+                                       relation_name(e, h.space), h.space->dst->name));
+    if (is_handle(h)) return val_string(handle_space(h)->name);
+    diag(e->c, DIAG_E0204, args->at[0], "'name' is of a node type or relation, not of %s",
+         kind_text(h));
+    return val_poison();
+}
+
 static Value call_kind(Elab *e, const Builtin *b, const Args *args) {
     (void)e;
     (void)b;
@@ -215,6 +228,7 @@ const Builtin builtin_misc[] = {
     {"sequential", 1, -1, NULL, call_sequential, 0},
     {"len", 1, 1, NULL, call_len, 0},
     {"keys", 1, 1, NULL, call_keys, 0},
+    {"name", 1, 1, NULL, call_name, 0},
     {"kind", 1, 1, NULL, call_kind, 0},
     {"dtype", 1, 1, NULL, call_dtype, 0},
     {"has", 2, 2, NULL, call_has, 0},

@@ -130,9 +130,10 @@ static bool saved_shape(Elab *e, const Ast *saved, const Type *t, int *rank, con
 }
 
 /* ---- variables ---------------------------------------------------------------------------- */
+/* An empty name is the instance's own path. */
 static const char *var_path(Elab *e, const char *name) {
     const char *up = inst_path(e, e->frame->inst);
-    return *up ? arena_printf(e->a, "%s.%s", up, name) : name;
+    return *up && !*name ? up : *up ? arena_printf(e->a, "%s.%s", up, name) : name;
 }
 
 static VarInfo *new_var(Elab *e, const Ast *t, const char *path, const Type *type,

@@ -130,7 +130,9 @@ static Value call_rename(Elab *e, const Builtin *b, const Args *args) {
     Space *from = x ? dim_in(e, x, args->v[1], args->at[1]) : NULL;
     Space *to = from ? dim_space(e, args->v[2], args->at[2]) : NULL;
     if (!to || from == to) return to ? val_tensor(x) : val_poison();
-    if (from->kind != SP_DIM || to->kind != SP_DIM || !expr_eq(from->size, to->size)) {
+    bool sizes = from->kind == SP_DIM && to->kind == SP_DIM;
+    if (sizes && e->symbolic && !expr_eq(from->size, to->size)) return val_poison(); /* who knows */
+    if (!sizes || !expr_eq(from->size, to->size)) {
         diag(e->c, DIAG_E0216, args->span, "%s cannot be called %s: the sizes differ",
              space_text(e, from), space_text(e, to));
         return val_poison();
@@ -184,12 +186,9 @@ static Value bad_concat(Elab *e, const Op *x, const Op *y, Span at) {
     return val_poison();
 }
 
-static Value concat_two(Elab *e, Op *x, Op *y, const Value *over, Span at) {
-    Space *dx = NULL, *dy = NULL;
-    if (over)
-        dx = dim_in(e, x, *over, at), dy = dx ? dim_in(e, y, *over, at) : NULL;
-    else
-        dx = only_in(x, y), dy = only_in(y, x);
+/* along: the dimension of x that grew out of `over`, updated; NULL = where they differ */
+static Value concat_two(Elab *e, Op *x, Op *y, const Value *over, Space **along, Span at) {
+    Space *dx = over ? *along : only_in(x, y), *dy = over ? dim_in(e, y, *over, at) : only_in(y, x);
     if (over && !dy) return val_poison();
     bool sizes = dx && dy && dx->kind == SP_DIM && dy->kind == SP_DIM;
     if (!sizes || x->type.rank != y->type.rank || x->type.dt != y->type.dt)
@@ -201,6 +200,7 @@ static Value concat_two(Elab *e, Op *x, Op *y, const Value *over, Span at) {
     Op trial = {
         .kind = OP_CONCAT, .n_in = 2, .in = (Op *[]){x, y}, .n_over = 3, .over = {dx, dy, into}};
     const char *why = op_infer(e->m, &trial);
+    *along = into;
     if (!why) return val_tensor(b_concat(&e->b, x, y, dx, dy, into));
     diag(e->c, DIAG_E0203, at, "%s", why);
     return val_poison();
@@ -217,13 +217,11 @@ static Value call_concat(Elab *e, const Builtin *b, const Args *args) {
         return val_poison();
     }
     Op *x = to_tensor(e, v[0], DT_VOID, args->at[0]);
-    if (over && n > 2) { /* the sum's key differs from d: join pairwise along what results */
-        diag(e->c, DIAG_E0206, args->span, "'concat' with over = joins two values");
-        return val_poison();
-    }
+    Space *along = x && over ? dim_in(e, x, *over, args->span) : NULL;
+    if (over && !along) return val_poison();
     for (int i = 1; x && i < n; i++) {
         Op *y = to_tensor(e, v[i], DT_VOID, args->span);
-        Value r = y ? concat_two(e, x, y, over, args->span) : val_poison();
+        Value r = y ? concat_two(e, x, y, over, &along, args->span) : val_poison();
         x = is_poison(r) ? NULL : r.op;
     }
     return val_tensor(x);

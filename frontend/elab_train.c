@@ -177,13 +177,23 @@ static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, con
  * ---------------------------------------------------------------------------------------- */
 typedef enum { PHASE_TRAIN, PHASE_EVAL, PHASE_PREDICT, PHASE_EMBED } Phase;
 
+/* One row per node, whatever order the model's arithmetic left; NULL: not on nodes. */
+static Op *node_rows(Elab *e, Op *x) {
+    int at = 0;
+    while (at < x->type.rank && x->type.dim[at]->kind != SP_NODE) at++;
+    if (at == x->type.rank) return NULL;
+    Space *to[MAX_RANK] = {x->type.dim[at]};
+    for (int i = 0, k = 1; i < x->type.rank; i++)
+        if (i != at) to[k++] = x->type.dim[i];
+    x = to_dense(e, x);
+    return at == 0 ? x : b_copy(&e->b, x, type_make(x->type.dt, x->type.rank, to));
+}
+
 static void embed_outputs(Elab *e) {
     for (int i = 0; i < e->bindings.n; i++) {
         Op *x = e->bindings.v[i].op;
-        bool rows = false;
-        for (int d = 0; d < x->type.rank; d++) rows = rows || x->type.dim[d]->kind == SP_NODE;
-        if (!rows || x->func != e->b.f) continue;
-        b_output(&e->b, arena_printf(e->a, "embed.%s", e->bindings.v[i].name), to_dense(e, x));
+        Op *rows = x->func == e->b.f ? node_rows(e, x) : NULL;
+        if (rows) b_output(&e->b, arena_printf(e->a, "embed.%s", e->bindings.v[i].name), rows);
     }
 }
 

@@ -97,7 +97,7 @@ bool number_known(Elab *e, Value v, double *x) {
     return true;
 }
 
-static const char *relation_name(Elab *e, const Space *s) {
+const char *relation_name(Elab *e, const Space *s) {
     const char *n = strmap_get(&e->relation_names, s->name);
     return n ? n : s->name;
 }
