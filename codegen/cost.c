@@ -327,10 +327,11 @@ StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s) {
 
 /* ---- names ---------------------------------------------------------------------------------- */
 const char *step_name(const PStep *s) {
-    static const char *const word[] = {
-        [PS_KERNEL] = "kernel",     [PS_GEMM] = "gemm", [PS_RANK] = "rank",
-        [PS_RELATION] = "relation", [PS_COPY] = "copy", [PS_PRINT] = "print",
-        [PS_ASSERT] = "assert",     [PS_CALL] = "call"};
+    static const char *const word[] = {[PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",
+                                       [PS_RANK] = "rank",     [PS_RELATION] = "relation",
+                                       [PS_COPY] = "copy",     [PS_PRINT] = "print",
+                                       [PS_ASSERT] = "assert", [PS_CALL] = "call",
+                                       [PS_LOOP] = "loop",     [PS_END] = "end"};
     if (s->kind == PS_CALL) return cg_symbol(s->op);
     return s->kernel ? s->kernel->name : word[s->kind];
 }

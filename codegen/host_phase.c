@@ -1,4 +1,6 @@
 /* The driver's phase functions: a comment and a call per step. */
+#include <inttypes.h>
+
 #include "codegen/host.h"
 
 static void step_comment(Host *h, int index, const PStep *s) {
@@ -137,6 +139,17 @@ static void emit_assert(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
+/* The host reads the condition: its own memory, or a device's. */
+static void emit_loop(Host *h, int index, const PStep *s) {
+    if (s->limit)
+        host_printf(h, "    for (int64_t i%d = 0; i%d < %" PRId64 " && ", index, index, s->limit);
+    else
+        host_puts(h, "    while (");
+    host_printf(h, "rt_when(x, B_%s, true, &st)", buf_name(h, s->bufs[0]));
+    if (s->limit) host_printf(h, "; i%d++", index);
+    host_puts(h, ") {\n");
+}
+
 /* A device runs both arms: its conditions stay there, and the result is selected. */
 static bool is_skipped(const Host *h, const PStep *s) {
     return s->pred >= 0 && s->kind != PS_CALL && (!h->device || step_stops(s, true));
@@ -144,7 +157,15 @@ static bool is_skipped(const Host *h, const PStep *s) {
 
 static void emit_step(Host *h, int index, const PStep *s) {
     bool status = true, skipped = is_skipped(h, s);
+    if (s->kind == PS_END) {
+        host_puts(h, "    }\n    if (st != GNNC_OK) return st;\n");
+        return;
+    }
     host_printf(h, "    rt_step(x, %d);\n", index);
+    if (s->kind == PS_LOOP) {
+        emit_loop(h, index, s);
+        return;
+    }
     if (skipped)
         host_printf(h, "    if (rt_when(x, B_%s, %s, &st)) {\n", buf_name(h, s->pred),
                     s->pred_not ? "false" : "true");
@@ -174,6 +195,9 @@ static void emit_step(Host *h, int index, const PStep *s) {
     case PS_ASSERT:
         emit_assert(h, s);
         break;
+    case PS_LOOP:
+    case PS_END:
+        break; /* above */
     }
     if (skipped) host_puts(h, "    }\n");
     if (status || skipped) host_puts(h, "    if (st != GNNC_OK) return st;\n");

@@ -157,8 +157,8 @@ static void emit_bufs(Host *h) {
 }
 
 static void emit_step_infos(Host *h, int phase) {
-    static const char *const kind[] = {"KERNEL", "GEMM", "RANK",  "RELATION",
-                                       "COPY",   "CALL", "PRINT", "ASSERT"};
+    static const char *const kind[] = {"KERNEL", "GEMM", "RANK", "RELATION", "COPY",
+                                       "CALL",   "LOOP", "END",  "PRINT",    "ASSERT"};
     const PPhase *ph = h->p->phases.v[phase];
     open_table(h, "rt_step_info", arena_printf(h->a, "steps_%d", phase), ph->steps.n);
     for (int i = 0; i < ph->steps.n; i++) {

@@ -35,6 +35,8 @@ typedef struct {
     Plan *p;
     Func *f;
     int phase;
+    const int *args;     /* in the body of a loop: buffers of its operands; else NULL */
+    int carried;         /* .. of them those that a `next` replaces */
     OpInfo *info;        /* by Op.id */
     StrMap names;        /* of buffers */
     StrMap known;        /* buffers of sources, maps and keys */
@@ -224,6 +226,7 @@ typedef enum {
     UNIT_GEMM,
     UNIT_RANK,
     UNIT_CALL,
+    UNIT_LOOP,
     UNIT_EFFECT
 } UnitKind;
 

@@ -45,6 +45,8 @@ typedef enum {
     PS_RELATION, /* @load: build relation `space` (its cond has been computed) */
     PS_COPY,     /* bytes from one buffer to another (an output that is an input or a variable) */
     PS_CALL,     /* a function of the user's */
+    PS_LOOP,     /* while bufs[0] holds, at most `limit` times: the steps up to its PS_END */
+    PS_END,
     PS_PRINT,
     PS_ASSERT, /* host effects */
 } PStepKind;
@@ -74,6 +76,8 @@ typedef struct {
     bool pred_not;      /* .. only where it does not hold */
     PGemm gemm;
     Space *space;     /* PS_RELATION */
+    int64_t limit;    /* PS_LOOP; 0 = none */
+    int other;        /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
     const char *text; /* PS_PRINT, PS_ASSERT */
     int rank_axis;    /* PS_RANK */
     const Op *op;     /* the graph op that the step is for */
@@ -108,8 +112,10 @@ static inline bool plan_on_host(const Plan *p) {
  * diagnostics.  (codegen/lower*.c, codegen/plan*.c) */
 Plan *plan_build(Ctx *c, Module *m);
 const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
-/* Interrupts a phase: a host effect, a relation; on a device, a C function of the host too. */
+/* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
+ * loop, whose condition the host reads. */
 bool step_stops(const PStep *s, bool on_device);
+bool plan_in_loop(const PPhase *ph, int step);      /* between a PS_LOOP and its PS_END */
 void plan_print(StrBuf *b, const Plan *p);          /* --emit=plan */
 uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *c, const Plan *p);

@@ -56,8 +56,15 @@ const char *cg_symbol(const Op *call) {
     return call->kind == OP_CALL_GRAD ? call->ext->grad : call->ext->name;
 }
 
+bool plan_in_loop(const PPhase *ph, int step) {
+    for (int i = 0; i < step; i++)
+        if (ph->steps.v[i]->kind == PS_LOOP && ph->steps.v[i]->other > step) return true;
+    return false;
+}
+
 bool step_stops(const PStep *s, bool on_device) {
     if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
+    if (s->kind == PS_LOOP) return on_device;
     return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
 }
 
@@ -93,6 +100,7 @@ static const char *source_name(Lower *lo, const Op *op) {
 int cg_source_buf(Lower *lo, const Op *op) {
     static const PBufKind kinds[] = {
         [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
+    if (op->kind == OP_ARG) return lo->args[(int)op->imm];
     const char *key = source_key(lo, op);
     PBuf *b = known(lo, key);
     if (b) return b->id;

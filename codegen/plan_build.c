@@ -84,7 +84,7 @@ static void classify(Lower *lo) {
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
     }
     for (Op *op = lo->f->last; op; op = op->prev) {
-        used[op->id] |= op_has(op, OPT_EFFECT);
+        used[op->id] |= op_acts(op);
         decide(lo, op, used[op->id], memory[op->id]);
         for (int k = 0; k < op->n_in && used[op->id]; k++) {
             used[op->in[k]->id] = true;
@@ -115,21 +115,29 @@ static int unit_of(const Units *us, const Op *op) {
 
 /* ---- 3. buffers --------------------------------------------------------------------------------
  */
-/* May the unit that computes x write it over the variable?  Only when nobody reads the
- * old value later, nor this unit at another index. */
+/* What an `assign` or `next` replaces, as it is read. */
+static Op replaced_by(const Op *as) {
+    if (as->kind == OP_ASSIGN) return (Op){.kind = OP_VAR, .var = as->var, .type = as->var->type};
+    return (Op){.kind = OP_ARG, .imm = as->imm, .type = as->in[0]->type};
+}
+
+/* May the unit that computes x write it over the old value?  Only when nobody reads that
+ * later, nor this unit at another index. */
 static bool in_place(const Lower *lo, const Units *us, const Op *assign) {
     const Op *x = cg_info(lo, assign->in[0])->base;
-    Op var = {.kind = OP_VAR, .var = assign->var};
-    if (!type_eq(&x->type, &assign->var->type)) return false;
+    Op var = replaced_by(assign);
+    if (!type_eq(&x->type, &var.type)) return false;
     int at = unit_of(us, x);
     assert(at >= 0);
-    for (int i = at; i < us->n; i++)
+    for (int i = at; i < us->n; i++) {
+        if (us->v[i].kind == UNIT_LOOP) return false; /* its operands, again and again */
         for (int k = 0; k < us->v[i].roots.n; k++) {
             const Op *root = us->v[i].roots.v[k];
             CgReads r = cg_reads(lo, root, &var);
             bool rows = us->v[i].kind == UNIT_ROWS && !us->v[i].group && op_has(root, OPT_ELEM);
             if (r.elsewhere || (r.aligned && (i > at || !rows))) return false;
         }
+    }
     return true;
 }
 
@@ -186,7 +194,7 @@ static void bind_output(Build *b, const Op *out) {
 static void bind_assign(Build *b, const Op *as) {
     Lower *lo = b->lo;
     OpInfo *base = cg_info(lo, cg_info(lo, as->in[0])->base);
-    Op var = {.kind = OP_VAR, .var = as->var};
+    Op var = replaced_by(as);
     int buf = cg_source_buf(lo, &var);
     if (base->how == HOW_STORED && base->buf < 0 && in_place(lo, &b->units, as)) {
         base->buf = buf;
@@ -269,7 +277,7 @@ static void bind_temps(Build *b) {
 static void bind_buffers(Build *b) {
     Lower *lo = b->lo;
     for (Op *op = lo->f->first; op; op = op->next)
-        if (op->kind == OP_ASSIGN) bind_assign(b, op);
+        if (op->kind == OP_ASSIGN || op->kind == OP_NEXT) bind_assign(b, op);
     for (Op *op = lo->f->first; op; op = op->next)
         if (op->kind == OP_OUTPUT) bind_output(b, op);
     bind_temps(b);
@@ -403,6 +411,36 @@ static void step_call(Lower *lo, const Unit *u) {
     }
 }
 
+static bool lower_body(Lower *lo, Func *f, const int *args, int carried);
+
+/* What changes starts as a copy of its operand and ends as the loop's result; the body's steps
+ * stand between PS_LOOP and PS_END. */
+static void step_loop(Lower *lo, const Unit *u) {
+    const Op *op = u->roots.v[0];
+    int carried = body_carried(op->body), *args = NEWN(lo->a, int, (size_t)op->n_in);
+    for (int k = 0; k < op->n_in; k++) {
+        const Op *r = k < carried ? result_of(u, k) : NULL, *x = op->in[k];
+        const char *name = arena_printf(lo->a, "%s_%d", cg_value_name(lo, op), k);
+        args[k] = k >= carried ? cg_buf(lo, x)
+                  : r && cg_info(lo, r)->how != HOW_DEAD
+                      ? cg_buf(lo, r)
+                      : cg_temp(lo, name, x->type.dt, cg_count(lo, &x->type));
+        if (k >= carried) continue;
+        lo->p->bufs.v[args[k]]->type = x->type;
+        step_copy(lo, op, cg_buf(lo, x), args[k]);
+    }
+    const PPhase *ph = lo->p->phases.v[lo->phase];
+    PStep *begin = cg_step(lo, PS_LOOP, op, 1);
+    int at = ph->steps.n - 1;
+    begin->bufs[0] = args[0];
+    begin->limit = (int64_t)op->imm;
+    lower_body(lo, op->body, args, carried);
+    PStep *end = cg_step(lo, PS_END, op, 1);
+    end->bufs[0] = args[0];
+    end->other = at;
+    begin->other = ph->steps.n - 1;
+}
+
 static void step_unit(Build *b, const Unit *u) {
     Lower *lo = b->lo;
     const Op *op = u->roots.v[0];
@@ -428,6 +466,9 @@ static void step_unit(Build *b, const Unit *u) {
     case UNIT_CALL:
         step_call(lo, u);
         break;
+    case UNIT_LOOP:
+        step_loop(lo, u);
+        break;
     case UNIT_EFFECT:
         step_effect(b, op);
         break;
@@ -442,7 +483,8 @@ static void save_old_values(Build *b) {
         Copy *c = &b->last.v[i];
         const Op *base = cg_info(lo, c->effect->in[0])->base;
         c->from = cg_buf(lo, c->effect->in[0]);
-        if (base->kind != OP_VAR || c->from == c->to) continue;
+        bool changes = base->kind == OP_VAR || (base->kind == OP_ARG && base->imm < lo->carried);
+        if (!changes || c->from == c->to) continue;
         int t = cg_temp(lo, arena_printf(lo->a, "%s_old", cg_value_name(lo, base)), base->type.dt,
                         cg_count(lo, &base->type));
         lo->p->bufs.v[t]->type = base->type;
@@ -467,6 +509,15 @@ static void used_in(Plan *p, int buf, int step) {
     b->last = step;
 }
 
+/* What is there before a loop and used in it is there until it ends. */
+static void live_through(Plan *p, int phase, int from, int to) {
+    for (int i = 0; i < p->bufs.n; i++) {
+        PBuf *b = p->bufs.v[i];
+        bool across = b->first >= 0 && b->first < from && b->last >= from && b->last < to;
+        if (b->kind == PB_TEMP && b->phase == phase && across) b->last = to;
+    }
+}
+
 static void lifetimes(Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
@@ -474,6 +525,8 @@ static void lifetimes(Plan *p, int phase) {
         for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
         if (s->pred >= 0) used_in(p, s->pred, i);
     }
+    for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
+        if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
 }
 
 /* ---- all
@@ -501,13 +554,8 @@ static bool check_saved(Lower *lo) {
     return ok;
 }
 
-static bool lower_func(Lower *lo, Func *f) {
-    PPhase *ph = NEW(lo->a, PPhase);
-    ph->name = f->name;
-    ph->func = f;
-    lo->f = f;
-    lo->phase = lo->p->phases.n;
-    vec_push(lo->a, &lo->p->phases, ph);
+/* The steps of a function, at the end of the phase. */
+static bool lower_steps(Lower *lo) {
     if (!check_dense(lo) || !check_saved(lo)) return false;
     Build b = {.lo = lo};
     classify(lo);
@@ -516,6 +564,31 @@ static bool lower_func(Lower *lo, Func *f) {
     save_old_values(&b);
     for (int i = 0; i < b.units.n; i++) step_unit(&b, &b.units.v[i]);
     last_copies(&b);
+    return true;
+}
+
+static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
+    Lower outer = *lo;
+    lo->f = f;
+    lo->args = args;
+    lo->carried = carried;
+    bool ok = lower_steps(lo);
+    lo->f = outer.f;
+    lo->args = outer.args;
+    lo->carried = outer.carried;
+    lo->info = outer.info;
+    lo->seen = outer.seen;
+    return ok;
+}
+
+static bool lower_func(Lower *lo, Func *f) {
+    PPhase *ph = NEW(lo->a, PPhase);
+    ph->name = f->name;
+    ph->func = f;
+    lo->f = f;
+    lo->phase = lo->p->phases.n;
+    vec_push(lo->a, &lo->p->phases, ph);
+    if (!lower_steps(lo)) return false;
     lifetimes(lo->p, lo->phase);
     return true;
 }
@@ -527,6 +600,7 @@ Plan *plan_build(Ctx *c, Module *m) {
     Func *load = func_find(m, "load");
     if (load && !lower_func(&lo, load)) return NULL;
     for (int i = 0; i < m->funcs.n; i++)
-        if (m->funcs.v[i] != load && !lower_func(&lo, m->funcs.v[i])) return NULL;
+        if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
+            return NULL;
     return p;
 }

@@ -1,4 +1,6 @@
 /* --emit=plan: the buffers, then each phase's steps with what they read and write. */
+#include <inttypes.h>
+
 #include "codegen/lower.h"
 #include "codegen/plan.h"
 #include "ir/text.h"
@@ -50,10 +52,11 @@ static void gemm(StrBuf *b, const PGemm *g) {
 }
 
 static void step(StrBuf *b, const Plan *p, const PStep *s) {
-    static const char *const words[] = {
-        [PS_KERNEL] = "kernel",     [PS_GEMM] = "gemm", [PS_RANK] = "rank",
-        [PS_RELATION] = "relation", [PS_COPY] = "copy", [PS_PRINT] = "print",
-        [PS_ASSERT] = "assert",     [PS_CALL] = "call"};
+    static const char *const words[] = {[PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",
+                                        [PS_RANK] = "rank",     [PS_RELATION] = "relation",
+                                        [PS_COPY] = "copy",     [PS_PRINT] = "print",
+                                        [PS_ASSERT] = "assert", [PS_CALL] = "call",
+                                        [PS_LOOP] = "loop",     [PS_END] = "end"};
     sb_puts(b, words[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
     if (s->space) sb_printf(b, " %s", s->space->name);
@@ -65,6 +68,7 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
         sb_puts(b, " balanced ");
         ir_map_print(b, s->balance);
     }
+    if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
     if (s->note) sb_printf(b, "  ; %s", s->note);

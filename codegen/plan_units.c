@@ -26,6 +26,11 @@ typedef struct {
     bool aligned, elsewhere;
 } Reads;
 
+/* Two reads of one variable, or operand of a loop, are one value. */
+static bool is_rewritten(const Op *op) {
+    return op->kind == OP_VAR || op->kind == OP_ARG;
+}
+
 static void reads(Reads *r, const Op *op, bool aligned) {
     unsigned char bit = aligned ? 1 : 2;
     if (r->seen[op->id] & bit) return;
@@ -33,7 +38,8 @@ static void reads(Reads *r, const Op *op, bool aligned) {
     const OpInfo *in = cg_info(r->lo, op);
     if (op != r->root && in->how != HOW_INLINE) {
         const Op *base = in->base, *t = r->target;
-        bool hit = base == t || (base->kind == OP_VAR && t->kind == OP_VAR && base->var == t->var);
+        bool hit = base == t || (base->kind == t->kind && is_rewritten(base) &&
+                                 base->var == t->var && base->imm == t->imm);
         /* Through a view of a view it is the same element, but read from memory. */
         if (hit && aligned && op == base && type_eq(&op->type, &r->root->type))
             r->aligned = true;
@@ -151,6 +157,7 @@ static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows,
 /* ---- joining --------------------------------------------------------------------------------- */
 static UnitKind unit_kind(const Lower *lo, const Op *op) {
     if (op->ext) return UNIT_CALL;
+    if (op->kind == OP_LOOP) return UNIT_LOOP;
     if (op_has(op, OPT_EFFECT)) return UNIT_EFFECT;
     if (op->kind == OP_RANK) return UNIT_RANK;
     if (op->kind == OP_CONCAT) return UNIT_CONCAT;
@@ -198,7 +205,8 @@ static int last_unit(const Cut *c, const OpList *v) {
 
 static bool is_assigned(const Lower *lo, const Op *op) {
     for (const Op *u = lo->f->last; u; u = u->prev)
-        if (u->kind == OP_ASSIGN && cg_info(lo, u->in[0])->base == op) return true;
+        if ((u->kind == OP_ASSIGN || u->kind == OP_NEXT) && cg_info(lo, u->in[0])->base == op)
+            return true;
     return false;
 }
 
@@ -281,7 +289,7 @@ Units cg_cut_units(Lower *lo) {
     c.unit = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
     for (int i = 0; i <= lo->f->n_ops; i++) c.unit[i] = -1;
     for (const Op *op = lo->f->first; op; op = op->next) {
-        bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN;
+        bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN && op->kind != OP_NEXT;
         if (!effect && cg_info(lo, op)->how != HOW_STORED) continue;
         if (op->kind == OP_RESULT) {
             add_root(&c, &c.us.v[c.unit[op->in[0]->id]], op);

@@ -128,6 +128,16 @@ static bool condition(Check *c) {
     return (b->dt == DT_I1 || bad(c, "%s is no condition", b->name)) && reads(c, c->step->pred);
 }
 
+static bool pairs(Check *c) {
+    const PStep *s = c->step;
+    bool in = s->other >= 0 && s->other < c->phase->steps.n;
+    const PStep *o = in ? c->phase->steps.v[s->other] : s;
+    bool fit =
+        o->kind != s->kind && o->bufs[0] == s->bufs[0] && (o->kind == PS_LOOP || o->kind == PS_END);
+    return (fit || bad(c, "a loop without its end")) &&
+           (c->p->bufs.v[s->bufs[0]]->dt == DT_I1 || bad(c, "no condition"));
+}
+
 static bool step(Check *c) {
     for (int i = 0; i < c->step->n_bufs; i++)
         if (c->step->bufs[i] < 0 || c->step->bufs[i] >= c->p->bufs.n)
@@ -147,6 +157,9 @@ static bool step(Check *c) {
         return (c->step->space || bad(c, "no relation")) && call(c, 1, false);
     case PS_CALL:
         return user_call(c);
+    case PS_LOOP:
+    case PS_END:
+        return call(c, 1, false) && pairs(c);
     case PS_PRINT:
     case PS_ASSERT:
         return call(c, -1, false);

@@ -11,13 +11,17 @@
 
 static int count_device(const Report *r, const PPhase *ph, int from, int to) {
     int n = 0;
-    for (int i = from; i < to; i++) n += report_is_device(r, ph->steps.v[i]);
+    for (int i = from; i < to; i++) {
+        const PStep *s = ph->steps.v[i];
+        n += report_is_device(r, s) && s->kind != PS_LOOP && s->kind != PS_END;
+    }
     return n;
 }
 
 static bool splits(const Report *r, const PPhase *ph, int step) {
-    return !report_is_device(r, ph->steps.v[step]) && count_device(r, ph, 0, step) &&
-           count_device(r, ph, step + 1, ph->steps.n);
+    if (report_is_device(r, ph->steps.v[step])) return false;
+    return plan_in_loop(ph, step) ||
+           (count_device(r, ph, 0, step) && count_device(r, ph, step + 1, ph->steps.n));
 }
 
 /* Breaks of a phase: host effects in a row are one. */
@@ -34,6 +38,8 @@ static const char *reason(const PStep *s) {
     case PS_CALL:
         return s->op->ext->effect ? "the C function has an effect on the host"
                                   : "the C function runs on the host (it is not declared 'device')";
+    case PS_LOOP:
+        return "the host reads the condition of 'while' before each turn";
     case PS_ASSERT:
         return "assert stops the host when the condition fails";
     default:

@@ -9,8 +9,9 @@
 
 #include <string.h>
 
-typedef enum { READ_STEP, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
-static const char *const when_word[] = {"each run", "each epoch", "on request", "before each run"};
+typedef enum { READ_STEP, READ_TURN, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
+static const char *const when_word[] = {"each run", "each turn", "each epoch", "on request",
+                                        "before each run"};
 
 typedef struct {
     int phase;
@@ -33,6 +34,8 @@ static const char *cause_of(const PStep *s) {
         return "print: the text is made on the host";
     case PS_CALL:
         return "a C function of the host";
+    case PS_LOOP:
+        return "while: the host goes on where the condition holds";
     case PS_ASSERT:
         return "assert: the host stops when it fails";
     default:
@@ -46,7 +49,8 @@ static void host_steps(Report *r, int phase, Crossings *out) {
         const PStep *s = ph->steps.v[i];
         if (report_is_device(r, s)) continue;
         const char *what = s->space ? s->space->name : s->text ? s->text : step_name(s);
-        Crossing c = {phase, READ_STEP, what, cause_of(s), report_at(r, s->span), s->n_bufs};
+        When when = s->kind == PS_LOOP || plan_in_loop(ph, i) ? READ_TURN : READ_STEP;
+        Crossing c = {phase, when, what, cause_of(s), report_at(r, s->span), s->n_bufs};
         vec_push(r->a, out, c);
     }
 }
@@ -91,10 +95,14 @@ static void phase_crossings(Report *r, int phase, Crossings *out) {
 }
 
 /* Reads by the host within one run of a phase. */
-static int reads_per_run(const Crossings *all, int phase) {
+static int reads_per(When when, const Crossings *all, int phase) {
     int n = 0;
-    for (int i = 0; i < all->n; i++) n += all->v[i].phase == phase && all->v[i].when == READ_STEP;
+    for (int i = 0; i < all->n; i++) n += all->v[i].phase == phase && all->v[i].when == when;
     return n;
+}
+
+static int reads_per_run(const Crossings *all, int phase) {
+    return reads_per(READ_STEP, all, phase);
 }
 
 static int find_phase(const Plan *p, const char *name) {
@@ -112,8 +120,11 @@ static int reads_per_epoch(Report *r, const Crossings *all) {
 
 static void text(Report *r, const Crossings *all) {
     for (int p = 0; p < r->p->phases.n; p++) {
-        sb_printf(r->b, "  @%s: %d host read%s of device values per run\n", r->p->phases.v[p]->name,
+        int turn = reads_per(READ_TURN, all, p);
+        sb_printf(r->b, "  @%s: %d host read%s of device values per run", r->p->phases.v[p]->name,
                   reads_per_run(all, p), reads_per_run(all, p) == 1 ? "" : "s");
+        if (turn) sb_printf(r->b, ", %d more per turn of a loop", turn);
+        sb_puts(r->b, "\n");
         for (int i = 0; i < all->n; i++) {
             const Crossing *c = &all->v[i];
             if (c->phase != p) continue;
@@ -141,6 +152,7 @@ static void json(Report *r, const Crossings *all) {
         json_object(r->j, NULL);
         json_text(r->j, "phase", r->p->phases.v[p]->name);
         json_int(r->j, "reads_per_run", reads_per_run(all, p));
+        json_int(r->j, "reads_per_turn", reads_per(READ_TURN, all, p));
         json_array(r->j, "crossings");
         for (int i = 0; i < all->n; i++)
             if (all->v[i].phase == p) json_crossing(r, &all->v[i]);

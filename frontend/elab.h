@@ -285,11 +285,15 @@ Value binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at);
  */
 void exec_block(Elab *e, const Ast *block);
 void bind(Elab *e, const char *name, Value v);
+void bind_noted(Elab *e, const char *name, Value v); /* .. as a statement: names the value */
 void name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at);
 const char *inst_path(Elab *e, const Inst *inst);
 Frame *frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at);
 bool elab_enter(Elab *e, Span at); /* false: too deep or too long, reported */
 void elab_leave(Elab *e);
+
+/* ---- elab_while.c */
+void exec_while(Elab *e, const Ast *t);
 
 /* ---- elab_param.c
  * -------------------------------------------------------------------------------- */

@@ -170,6 +170,12 @@ static Value call_log_value(Elab *e, const Args *args) {
              type_text(e, &x->type));
         return val_poison();
     }
+    if (e->b.f->body) {
+        diag(
+            e->c, DIAG_E0317, args->span,
+            "'log' in a 'while' on a computed value: carry the number, and log it behind the loop");
+        return val_poison();
+    }
     if (!e->logs) return val_none();
     e->b.span = args->span;
     const char *name = log_name(e, args->v[0].str);

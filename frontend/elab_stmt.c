@@ -97,6 +97,11 @@ static void note_binding(Elab *e, const char *name, Value v) {
     vec_push(e->a, &e->bindings, ((NamedOp){name, v.op}));
 }
 
+void bind_noted(Elab *e, const char *name, Value v) {
+    bind(e, name, v);
+    note_binding(e, name, v);
+}
+
 static Value copy_container(Elab *e, Value x) {
     Value y = x.kind == VAL_LIST ? val_list(e) : val_dict(e);
     for (int i = 0; x.kind == VAL_LIST && i < x.list->n; i++) list_push(e, y, x.list->v[i]);
@@ -125,8 +130,7 @@ static void let_element(Elab *e, const Ast *target, Value v) {
         return;
     }
     name_bound(e, x, name->text, target->span);
-    bind(e, name->text, x);
-    note_binding(e, name->text, x);
+    bind_noted(e, name->text, x);
 }
 
 static void exec_let(Elab *e, const Ast *t) {
@@ -148,8 +152,7 @@ static void exec_let(Elab *e, const Ast *t) {
         return;
     }
     name_bound(e, v, target->text, t->span);
-    bind(e, target->text, v);
-    note_binding(e, target->text, v);
+    bind_noted(e, target->text, v);
 }
 
 /* ---- branches on computed values ------------------------------------------------------------- */
@@ -337,12 +340,6 @@ static void exec_for_edge(Elab *e, const Ast *t) {
     exec_block(e, t->kid[1]);
     strmap_put(e->a, &e->frame->vars, "src", src);
     strmap_put(e->a, &e->frame->vars, "dst", dst);
-}
-
-static void exec_while(Elab *e, const Ast *t) {
-    Value c = eval(e, t->kid[0]);
-    if (is_poison(c) || (c.kind == VAL_BOOL && !c.num)) return;
-    diag(e->c, DIAG_E0305, t->span, "'while' is not there yet; 'for' over a range unrolls");
 }
 
 /* ---- any statement

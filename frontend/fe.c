@@ -42,6 +42,7 @@ static void declare(Elab *e, const Ast *d, bool prelude) {
 static void set_constant(Elab *e, const Ast *d) {
     const FeDefine *def = define_find(e, d->text);
     Value *v = NEW(e->a, Value);
+    int n_funcs = e->m->funcs.n;
     Func *scratch = func_new(e->m, "const");
     Frame frame;
     e->b = (Builder){.m = e->m, .f = scratch, .span = d->span};
@@ -52,7 +53,7 @@ static void set_constant(Elab *e, const Ast *d) {
         diag(e->c, DIAG_E0210, d->kid[0]->span, "a const must be known when compiling");
         *v = val_poison();
     }
-    e->m->funcs.n--;
+    e->m->funcs.n = n_funcs;
     strmap_put(e->a, &e->constants, d->text, v);
 }
 

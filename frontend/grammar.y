@@ -238,6 +238,7 @@ stmt: expr                          { $$ = MAKE(EVAL, @$, NULL, $1); }
     | FOR EDGE expr block           { $$ = MAKE(FOR_EDGE, @$, NULL, $3, $4); }
     | IF expr block opt_else        { $$ = MAKE(IF, @$, NULL, $2, $3, $4); }
     | WHILE expr block              { $$ = MAKE(WHILE, @$, NULL, $2, $3); }
+    | WHILE expr NAME expr block    { $$ = MAKE(WHILE, @$, $3, $2, $5, $4); }
     | RETURN expr                   { $$ = MAKE(RETURN, @$, NULL, $2); }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;

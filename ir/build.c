@@ -186,6 +186,19 @@ Op *b_result(Builder *b, Op *call, int which) {
     return b_op(b, &(Op){.kind = OP_RESULT, .imm = which, .n_in = 1, .in = &call});
 }
 
+Op *b_arg(Builder *b, int which, Type t) {
+    return b_op(b, &(Op){.kind = OP_ARG, .imm = which, .type = t});
+}
+
+Op *b_next(Builder *b, int which, Op *x) {
+    return b_op(b, &(Op){.kind = OP_NEXT, .imm = which, .n_in = 1, .in = &x});
+}
+
+Op *b_loop(Builder *b, Func *body, int64_t limit, int n, Op *const *x) {
+    Op proto = {.kind = OP_LOOP, .body = body, .imm = (double)limit, .n_in = n, .in = (Op **)x};
+    return b_op(b, &proto);
+}
+
 /* ---- effects ------------------------------------------------------------------------------ */
 Op *b_assign(Builder *b, Var *v, Op *x) {
     return b_op(b, &(Op){.kind = OP_ASSIGN, .var = v, .n_in = 1, .in = (Op *[]){x}});
@@ -242,4 +255,24 @@ Op *func_output(const Func *f, const char *name) {
     for (Op *op = f->first; op; op = op->next)
         if (op->kind == OP_OUTPUT && strcmp(op->name, name) == 0) return op;
     return NULL;
+}
+
+Op *body_next(const Func *body, int which) {
+    for (Op *op = body->first; op; op = op->next)
+        if (op->kind == OP_NEXT && (int)op->imm == which) return op;
+    return NULL;
+}
+
+int body_carried(const Func *body) {
+    int n = 0;
+    for (const Op *op = body->first; op; op = op->next)
+        if (op->kind == OP_NEXT && (int)op->imm >= n) n = (int)op->imm + 1;
+    return n;
+}
+
+bool op_acts(const Op *op) {
+    if (op->kind != OP_LOOP) return op_has(op, OPT_EFFECT);
+    for (const Op *x = op->body->first; x; x = x->next)
+        if (x->kind != OP_NEXT && op_acts(x)) return true;
+    return false;
 }

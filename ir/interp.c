@@ -111,6 +111,7 @@ static void begin(Interp *in, Func *f) {
     func_number(f);
     in->func = f;
     in->error = NULL;
+    in->now = in->then = NULL;
     in->value = NEWN(in->run, OpTensor, (size_t)f->n_ops + 1);
     in->done = NEWN(in->run, bool, (size_t)f->n_ops + 1);
     memset(&in->outputs, 0, sizeof in->outputs); /* they lived in the old arena */
@@ -151,12 +152,46 @@ static void finish(Interp *in) {
     }
 }
 
-bool interp_run(Interp *in, Func *f) {
-    begin(in, f);
+static bool eval_all(Interp *in, Func *f) {
     for (Op *op = f->first; op; op = op->next)
         if (!eval(in, op)) return interp_fail(in, op, "cannot be computed");
+    return true;
+}
+
+bool interp_run(Interp *in, Func *f) {
+    begin(in, f);
+    if (!eval_all(in, f)) return false;
     finish(in);
     return true;
+}
+
+/* ---- loops --------------------------------------------------------------------------- */
+const OpTensor *interp_arg(Interp *in, int which) {
+    return in->now ? in->now[which] : NULL;
+}
+
+void interp_put_next(Interp *in, int which, const OpTensor *x) {
+    in->then[which] = x;
+}
+
+/* Each turn has values of its own: those of the last one are operands of the next. */
+bool interp_body(Interp *in, Func *body, const OpTensor **now) {
+    int n = body_carried(body);
+    Interp outer = *in;
+    func_number(body);
+    in->func = body;
+    in->now = now;
+    in->then = NEWN(in->run, const OpTensor *, (size_t)n);
+    in->value = NEWN(in->run, OpTensor, (size_t)body->n_ops + 1);
+    in->done = NEWN(in->run, bool, (size_t)body->n_ops + 1);
+    bool ok = eval_all(in, body);
+    for (int k = 0; k < n && ok; k++) now[k] = in->then[k];
+    in->func = outer.func;
+    in->now = outer.now;
+    in->then = outer.then;
+    in->value = outer.value;
+    in->done = outer.done;
+    return ok;
 }
 
 /* ---- values ---------------------------------------------------------------------------- */
@@ -227,7 +262,7 @@ void interp_put_result(Interp *in, const Op *op, int which, const OpTensor *x) {
 }
 
 const OpTensor *interp_result(Interp *in, const Op *op, int which) {
-    for (int i = 0; i < in->results.n; i++)
+    for (int i = in->results.n - 1; i >= 0; i--) /* the last turn's, in a loop */
         if (in->results.v[i].op == op && in->results.v[i].which == which) return in->results.v[i].x;
     return NULL;
 }

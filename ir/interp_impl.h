@@ -60,6 +60,8 @@ struct Interp {
     Func *func;
     OpTensor *value; /* by Op.id */
     bool *done;
+    const OpTensor **now;  /* operands of the loop whose body runs; NULL = none does */
+    const OpTensor **then; /* .. in the next turn */
     const char *error;
 };
 

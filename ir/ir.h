@@ -246,6 +246,8 @@ enum {
     OPA_TYPE = 1 << 12,
     OPA_EXT = 1 << 13,
     OPA_WHEN = 1 << 14, /* `when`: operand 0 is an i1, and the effect happens where it holds */
+    OPA_BODY = 1 << 15,
+    OPA_LIMIT = 1 << 16, /* imm: `limit 20`; 0 = none */
 };
 
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
@@ -265,8 +267,9 @@ struct Op {
     Column *col;
     Var *var;
     const char *name; /* input, saved, output, print: text */
-    double imm;       /* const (i1, i32 too); result: which */
+    double imm;       /* const (i1, i32 too); result, arg, next: which; loop: its limit */
     const Extern *ext;
+    Func *body;       /* loop */
     const Expr *off;  /* slice offset */
     int stream;       /* random: given by the front end, kept by every pass */
     bool when;        /* OPA_WHEN */
@@ -281,6 +284,7 @@ struct Op {
 
 struct Func {
     const char *name; /* "load", "train", "eval", ... : a phase of the program */
+    bool body;        /* .. or what a `loop` repeats: reads `arg`s, gives `next`s */
     Op *first, *last;
     int n_ops;
     Span span;
@@ -372,7 +376,9 @@ Map *map_orig(Module *m, Space *derived, int which);
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
 Extern *extern_new(Module *m, const char *name, const char *file, Span at); /* name must be free */
 Extern *extern_find(const Module *m, const char *name);
-Func *func_new(Module *m, const char *name);              /* name must be free */
+Func *func_new(Module *m, const char *name); /* name must be free */
+/* The body of a loop of f, before f in the module; the name is made unique. */
+Func *func_new_body(Module *m, const Func *f);
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 void module_note(Module *m, const Func *f, Span at, bool stops, const char *text); /* once */
@@ -428,7 +434,11 @@ Op *b_print(Builder *b, const char *text, int n, Op *const *x);
 Op *b_assert(Builder *b, const char *text, Op *cond);
 
 Op *b_call(Builder *b, const Extern *f, int n, Op *const *x, Type result);
-Op *b_result(Builder *b, Op *call, int which); /* 0: the call itself */
+Op *b_result(Builder *b, Op *call, int which); /* of a call or loop; 0: itself */
+Op *b_arg(Builder *b, int which, Type t);      /* in a loop's body: its operand */
+Op *b_next(Builder *b, int which, Op *x);      /* in a loop's body: that operand the next time */
+/* Starts from the operands x, the first ones of which the body's `next`s replace. */
+Op *b_loop(Builder *b, Func *body, int64_t limit, int n, Op *const *x);
 
 /* Generic form: builds any op after its operands and attributes are set in `proto`. */
 Op *b_op(Builder *b, const Op *proto);
@@ -440,6 +450,10 @@ void op_replace_uses(Func *f, Op *old, Op *with);
 void func_number(Func *f);                        /* sets Op.id = 0, 1, .. */
 int *func_use_counts(Arena *a, Func *f);          /* indexed by id; numbers first */
 Op *func_output(const Func *f, const char *name); /* the OP_OUTPUT or NULL */
+Op *body_next(const Func *body, int which);       /* the OP_NEXT or NULL */
+int body_carried(const Func *body);               /* how many operands of its loop change */
+/* Does more than compute: an effect, or a loop around one. */
+bool op_acts(const Op *op);
 bool op_has(const Op *op, OpTraits t);
 const char *op_mnemonic(OpKind k);
 int op_arity(OpKind k); /* -1 = any */

@@ -278,6 +278,17 @@ Func *func_new(Module *m, const char *name) {
     return f;
 }
 
+Func *func_new_body(Module *m, const Func *f) {
+    const char *name = arena_printf(m->a, "%s.loop", f->name);
+    for (int i = 2; func_find(m, name); i++) name = arena_printf(m->a, "%s.loop%d", f->name, i);
+    Func *body = func_new(m, name);
+    body->body = true;
+    int at = m->funcs.n - 1;
+    for (; at > 0 && m->funcs.v[at] != f; at--) m->funcs.v[at] = m->funcs.v[at - 1];
+    m->funcs.v[at] = body;
+    return body;
+}
+
 /* Linear: functions are few, and a pass may drop one from m->funcs. */
 Func *func_find(const Module *m, const char *name) {
     for (int i = 0; i < m->funcs.n; i++)

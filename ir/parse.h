@@ -66,6 +66,6 @@ bool parse_map(Parser *p, Map **map); /* src(cites) */
 bool parse_type(Parser *p, Type *t);
 bool parse_span(Parser *p, Span *at); /* optional !file:line:col; else *at stays */
 
-void parse_func(Parser *p); /* after `func` */
+void parse_func(Parser *p, bool body); /* after `func` or `body` */
 
 #endif

@@ -98,6 +98,17 @@ static bool ext_attr(Parser *p, const Extern **f) {
     return *f || parse_fail(p, DIAG_E0402, at, "there is no function \"%s\" in this module", name);
 }
 
+static bool body_attr(Parser *p, Func **body) {
+    Span at = p->tok.span;
+    if (p->tok.kind != T_FUNC)
+        return parse_fail(p, DIAG_E0401, at, "expected the loop's body, as '@train.loop'");
+    *body = func_find(p->m, p->tok.s);
+    if (!*body || !(*body)->body)
+        return parse_fail(p, DIAG_E0402, at, "there is no body '@%s' before this line", p->tok.s);
+    lex_next(p);
+    return true;
+}
+
 static bool stream_attr(Parser *p, int *stream) {
     int64_t n = 0;
     if (p->m->n_streams == 0)
@@ -121,6 +132,12 @@ static bool attributes(Parser *p, Op *op) {
     if (at & OPA_VAR && !var_attr(p, &op->var)) return false;
     if (at & OPA_NAME && !parse_text(p, "a text in quotes", &op->name)) return false;
     if (at & OPA_EXT && !ext_attr(p, &op->ext)) return false;
+    if (at & OPA_BODY && !body_attr(p, &op->body)) return false;
+    if (at & OPA_LIMIT && parse_accept_word(p, "limit")) {
+        int64_t n = 0;
+        if (!parse_int(p, "the most turns", 1, INT32_MAX, &n)) return false;
+        op->imm = (double)n;
+    }
     if (at & OPA_IMM && !parse_real(p, "a number", &op->imm)) return false;
     if (at & OPA_STREAM && !stream_attr(p, &op->stream)) return false;
     if (!(at & OPA_OFF)) return true;
@@ -258,7 +275,7 @@ static void op_line(Parser *p, Builder *b) {
 }
 
 /* A function of a name that is taken is read all the same, for its mistakes. */
-void parse_func(Parser *p) {
+void parse_func(Parser *p, bool body) {
     Span at = p->tok.span;
     if (p->tok.kind != T_FUNC) {
         parse_fail(p, DIAG_E0401, at, "expected a function's name, as '@train'");
@@ -270,6 +287,7 @@ void parse_func(Parser *p) {
     strmap_put(p->a, &p->funcs, name, p->m);
     Builder b = {.m = p->m, .f = func_new(p->m, name)};
     b.f->span = at;
+    b.f->body = body;
     p->values = (StrMap){0};
     lex_next(p);
     if (!parse_expect(p, '{') || !parse_span(p, &b.f->span)) parse_skip_line(p);

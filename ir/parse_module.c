@@ -374,9 +374,10 @@ static bool statement(Parser *p, const char *word, Span at) {
     int var = text_find(&text_vars, word, strlen(word));
     if (var >= 0) return var_stmt(p, (VarKind)var);
     if (strcmp(word, "source") == 0) return parse_text(p, "a path", &p->m->source_path);
-    if (strcmp(word, "func") != 0)
+    bool body = strcmp(word, "body") == 0;
+    if (!body && strcmp(word, "func") != 0)
         return parse_fail(p, DIAG_E0401, at, "'%s' does not start a statement of a module", word);
-    parse_func(p);
+    parse_func(p, body);
     return true;
 }
 

@@ -314,12 +314,20 @@ static void print_attrs(StrBuf *b, const Op *op) {
     if (at & OPA_MAP) ir_map_print(b, op->map);
     if (at & OPA_OVER1) ir_name_print(b, op->over[0]->name);
     if (at & (OPA_OVER | OPA_OVER2 | OPA_OVER3)) print_spaces(b, op->n_over, op->over);
-    if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM | OPA_EXT)) sb_puts(b, " ");
+    if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM | OPA_EXT | OPA_BODY)) sb_puts(b, " ");
     if (at & OPA_COL) print_column_name(b, op->col);
     if (at & OPA_VAR) ir_string_print(b, op->var->path);
     if (at & OPA_NAME) ir_string_print(b, op->name);
     if (at & OPA_EXT) ir_string_print(b, op->ext->name);
     if (at & OPA_IMM) text_real(b, op->imm);
+    if (at & OPA_BODY) {
+        sb_puts(b, "@");
+        ir_name_print(b, op->body->name);
+    }
+    if (at & OPA_LIMIT && op->imm) {
+        sb_puts(b, " limit ");
+        text_real(b, op->imm);
+    }
     if (at & OPA_STREAM) sb_printf(b, " %d", op->stream);
     if (at & OPA_OFF) {
         sb_puts(b, " at ");
@@ -347,7 +355,7 @@ static void print_op(StrBuf *b, const Module *m, const Op *op, const char **name
 
 void func_print(StrBuf *b, const Module *m, const Func *f) {
     const char **names = name_values(b->a, f);
-    sb_puts(b, "  func @");
+    sb_puts(b, f->body ? "  body @" : "  func @");
     ir_name_print(b, f->name);
     sb_puts(b, " {");
     end_line(b, m, f->span);

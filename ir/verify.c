@@ -7,7 +7,8 @@
  *   - infer() gives the type that is stored; no space occurs twice in it;
  *   - outputs have names of their own, a variable is assigned once per function,
  *     and `saved` values and conditions of relations are outputs of @load;
- *   - only pure operations, and no library call, are marked fused.
+ *   - only pure operations, and no library call, are marked fused;
+ *   - a loop's body stands before the function that repeats it, and has no outputs.
  */
 #include "ir/ir.h"
 
@@ -147,6 +148,13 @@ static int over_wanted(unsigned at) {
     return at & OPA_OVER1 ? 1 : at & OPA_OVER2 ? 2 : at & OPA_OVER3 ? 3 : 0;
 }
 
+/* So no function can repeat itself. */
+static bool is_body_before(const Module *m, const Op *loop) {
+    for (int i = 0; i < m->funcs.n && m->funcs.v[i] != loop->func; i++)
+        if (m->funcs.v[i] == loop->body) return loop->body->body;
+    return false;
+}
+
 static const char *attr_missing(const Module *m, const Op *op) {
     unsigned at = op_attrs(op->kind);
     int want = over_wanted(at);
@@ -156,6 +164,7 @@ static const char *attr_missing(const Module *m, const Op *op) {
     if (at & OPA_NAME && !op->name) return "a name";
     if (at & OPA_EXT && (!op->ext || extern_find(m, op->ext->name) != op->ext))
         return "a function of this module";
+    if (at & OPA_BODY && !is_body_before(m, op)) return "a body that stands before its function";
     if (op->when && !(at & OPA_WHEN)) return "an effect that 'when' could decide";
     if (at & OPA_OFF && !op->off) return "an offset";
     if (at & OPA_STREAM && (op->stream < 0 || op->stream >= m->n_streams)) return "a known stream";
@@ -222,7 +231,17 @@ static void check_unique(Verifier *v, StrMap *seen, const Op *op, const char *na
     strmap_put(v->c->a, seen, name, v);
 }
 
+static bool fits_function(const Op *op, bool body) {
+    if (op->kind == OP_ARG || op->kind == OP_NEXT) return body;
+    return !body || (op->kind != OP_OUTPUT && op->kind != OP_ASSIGN);
+}
+
 static void check_op(Verifier *v, const Op *op, Op *const *order) {
+    if (!fits_function(op, v->f->body)) {
+        broken(v, op->span, "%s stands %s the body of a loop", who(v, op),
+               v->f->body ? "in" : "outside of");
+        return;
+    }
     const char *missing = attr_missing(v->m, op);
     if (missing) {
         broken(v, op->span, "%s lacks %s", who(v, op), missing);
@@ -262,6 +281,8 @@ static void check_func(Verifier *v) {
     if (!order) return;
     for (const Op *op = v->f->first; op; op = op->next) {
         check_op(v, op, order);
+        if (op->kind == OP_NEXT)
+            check_unique(v, &assigned, op, arena_printf(v->c->a, "%g", op->imm));
         if (op->kind == OP_OUTPUT && op->name) check_unique(v, &outputs, op, op->name);
         if (op->kind == OP_ASSIGN && op->var) check_unique(v, &assigned, op, op->var->path);
     }

@@ -157,6 +157,8 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
              op_type_text(m, &ad.loss->type));
         return false;
     }
+    if (!pass_unroll_func(p, m, f)) return false;
+    ad.last = f->last;
     mark(&ad);
     if (ad.loss->tag) accumulate(&ad, ad.loss, ad_const(&ad.b, ad.loss, 1));
     for (Op *op = ad.last; op; op = op->prev) differentiate(&ad, op);

@@ -46,6 +46,7 @@ static void sink(PassCtx *p, Module *m, Func *f) {
     Op *limit = NULL;
     for (Op *op = f->last, *prev; op; op = prev) {
         prev = op->prev;
+        if (op->kind == OP_LOOP && op_acts(op)) limit = op; /* what it does keeps its place */
         if (!is_host_effect(op)) continue;
         if (op->tag) return; /* this one and those before it stand at the start */
         Op *to = op->next;

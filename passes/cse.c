@@ -35,7 +35,7 @@ uint64_t pass_op_hash(const Op *op) {
     for (int i = 0; i < op->n_over; i++) h = mix(h, (uint64_t)op->over[i]->id);
     h = mix(h, (uint64_t)(uintptr_t)op->map ^ (uint64_t)(uintptr_t)op->col);
     h = mix(h, (uint64_t)(uintptr_t)op->var ^ bits_of(op->imm));
-    h = mix(h, (uint64_t)(uintptr_t)op->ext);
+    h = mix(h, (uint64_t)(uintptr_t)op->ext ^ (uint64_t)(uintptr_t)op->body);
     return hash_text(mix(h, (uint64_t)op->stream), op->name);
 }
 
@@ -49,6 +49,7 @@ static bool same_expr(const Expr *x, const Expr *y) {
 
 static bool same_attributes(const Op *x, const Op *y) {
     if (x->map != y->map || x->red != y->red || x->col != y->col || x->var != y->var) return false;
+    if (x->body != y->body) return false;
     if (x->ext != y->ext || x->stream != y->stream || bits_of(x->imm) != bits_of(y->imm))
         return false;
     if (x->n_over != y->n_over) return false;
@@ -120,7 +121,7 @@ static void cse_func(Arena *a, Func *f) {
     for (Op *op = f->first; op; op = op->next) {
         for (int i = 0; i < op->n_in; i++)
             if (op->in[i]->tag) op->in[i] = op->in[i]->tag;
-        if (!op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE)) continue;
+        if (op_acts(op) || op_has(op, OPT_NOCSE)) continue;
         sort_operands(op);
         Op *first = pass_table_add(&t, op);
         if (first != op) op->tag = first;

@@ -16,7 +16,7 @@ int pass_dce_func(Arena *a, Func *f) {
     int removed = 0;
     for (Op *op = f->last, *prev; op; op = prev) {
         prev = op->prev;
-        if (uses[op->id] || !op_has(op, OPT_PURE)) continue;
+        if (uses[op->id] || op_acts(op)) continue;
         for (int i = 0; i < op->n_in; i++) uses[op->in[i]->id]--;
         op_remove(op);
         removed++;
@@ -34,11 +34,25 @@ static void sink_assigns(Func *f) {
     }
 }
 
+/* From the last function: a body stands before what repeats it. */
+static void drop_bodies(Module *m) {
+    for (int i = m->funcs.n - 1; i >= 0; i--) {
+        bool used = !m->funcs.v[i]->body;
+        for (int k = i + 1; k < m->funcs.n && !used; k++)
+            for (const Op *op = m->funcs.v[k]->first; op && !used; op = op->next)
+                used = op->kind == OP_LOOP && op->body == m->funcs.v[i];
+        if (used) continue;
+        m->funcs.n--;
+        for (int k = i; k < m->funcs.n; k++) m->funcs.v[k] = m->funcs.v[k + 1];
+    }
+}
+
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         sink_assigns(m->funcs.v[i]);
         pass_dce_func(p->a, m->funcs.v[i]);
     }
+    drop_bodies(m);
     return true;
 }
 

@@ -44,7 +44,7 @@ typedef struct {
 /* ---- what is invariant, and what it costs --------------------------------------------- */
 static bool may_vary(const Op *op) {
     return !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) || op->kind == OP_VAR ||
-           op->kind == OP_INPUT;
+           op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
 }
 
 static bool is_cheap_kind(const Op *op) {
@@ -193,6 +193,12 @@ static void hoist_func(Hoist *h, Module *m, Func *f) {
     pass_dce_func(h->p->a, f);
 }
 
+static bool repeats(const Func *f, const Func *body) {
+    for (const Op *op = f ? f->first : NULL; op; op = op->next)
+        if (op->kind == OP_LOOP && (op->body == body || repeats(op->body, body))) return true;
+    return false;
+}
+
 static bool run(PassCtx *p, Module *m) {
     Hoist h = {.p = p, .known = {.a = p->a}, .load = {.m = m, .f = func_find(m, "load")}};
     for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next)
@@ -201,9 +207,11 @@ static bool run(PassCtx *p, Module *m) {
     Func *train = func_find(m, "train");
     h.trains = train != NULL;
     if (train) vec_push(p->a, &todo, train);
-    for (int i = 0; i < m->funcs.n; i++)
-        if (m->funcs.v[i] != h.load.f && m->funcs.v[i] != train)
-            vec_push(p->a, &todo, m->funcs.v[i]);
+    for (int i = 0; i < m->funcs.n; i++) {
+        Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
+        if (f != h.load.f && f != train && !(f->body && repeats(h.load.f, f)))
+            vec_push(p->a, &todo, f);
+    }
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);
     if (h.load.f) pass_dce_func(p->a, h.load.f);
     return true;

@@ -7,6 +7,10 @@
 /* Removes dead pure operations of f; returns how many.  (dce.c) */
 int pass_dce_func(Arena *a, Func *f);
 
+/* Makes turns of the loops between a parameter and the loss; false after a diagnostic: one
+ * has no limit.  (unroll.c) */
+bool pass_unroll_func(PassCtx *p, Module *m, Func *f);
+
 /* Equal kind, attributes, type and operands: the two compute one value.  Random
  * streams differ even then (OPT_NOCSE): callers ask op_has() first.  (cse.c) */
 bool pass_op_equal(const Op *x, const Op *y);

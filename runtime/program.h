@@ -158,6 +158,8 @@ typedef enum {
     RT_STEP_RELATION,
     RT_STEP_COPY,
     RT_STEP_CALL,
+    RT_STEP_LOOP,
+    RT_STEP_END,
     RT_STEP_PRINT,
     RT_STEP_ASSERT
 } rt_step_kind;

@@ -371,6 +371,24 @@ static bool step(LoopRun *r, const PStep *s) {
     }
 }
 
+static bool steps(LoopRun *r, const PPhase *ph, int from, int to);
+
+static bool turns(LoopRun *r, const PPhase *ph, int at) {
+    const PStep *s = ph->steps.v[at];
+    for (int64_t n = 0; buf_at(r, s->bufs[0])->v[0] != 0 && (!s->limit || n < s->limit); n++)
+        if (!steps(r, ph, at + 1, s->other)) return false;
+    return true;
+}
+
+static bool steps(LoopRun *r, const PPhase *ph, int from, int to) {
+    for (int i = from; i < to; i++) {
+        const PStep *s = ph->steps.v[i];
+        if (!(s->kind == PS_LOOP ? turns(r, ph, i) : step(r, s))) return false;
+        if (s->kind == PS_LOOP) i = s->other;
+    }
+    return true;
+}
+
 /* Temporaries start as NaN in every phase, outputs too. */
 bool loop_run_phase(LoopRun *r, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
@@ -380,9 +398,7 @@ bool loop_run_phase(LoopRun *r, int phase) {
         bool own = b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
         if (own && b->phase == phase) r->buf[i] = given(r, b);
     }
-    for (int i = 0; i < ph->steps.n; i++)
-        if (!step(r, ph->steps.v[i])) return false;
-    return true;
+    return steps(r, ph, 0, ph->steps.n);
 }
 
 const double *loop_run_output(LoopRun *r, int phase, const char *name, int64_t *n) {

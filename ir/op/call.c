@@ -49,6 +49,11 @@ static const char *infer_grad(Module *m, Op *op) {
 static const char *infer_result(Module *m, Op *op) {
     const Op *call = op->in[0];
     int which = (int)op->imm;
+    if (call->kind == OP_LOOP && which == op->imm && which > 0 &&
+        which < body_carried(call->body)) {
+        op->type = call->in[which]->type;
+        return NULL;
+    }
     int at = call->kind == OP_CALL_GRAD && which > 0 ? differentiable(call, which) : -1;
     if (at < 0 || which != op->imm)
         return op_err(m, "%s has no result %g", op_who(m, op, 0), op->imm);

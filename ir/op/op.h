@@ -7,7 +7,7 @@
 
 /* One per impl name of ops.def; op_impl() picks. */
 extern const OpImpl op_source, op_elementwise, op_gather, op_segment, op_reduce, op_contract,
-    op_view, op_concat, op_rank, op_call, op_effect;
+    op_view, op_concat, op_rank, op_call, op_loop, op_effect;
 
 /* ---- infer ------------------------------------------------------------------ */
 const char *op_err(Module *m, const char *fmt, ...) PRINTF_LIKE(2, 3);

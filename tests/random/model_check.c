@@ -100,7 +100,7 @@ static int check_phases(CpuExec *x, const CpuOracle *o, Ctx *c, Module *seen, in
     for (int i = 0; i < seen->funcs.n; i++) {
         StrBuf why = sb_new(c->a);
         Func *f = seen->funcs.v[i];
-        if (strcmp(f->name, "load") && !cpu_exec_agrees(x, o, f, &why))
+        if (!f->body && strcmp(f->name, "load") && !cpu_exec_agrees(x, o, f, &why))
             return differ(level, "values", why.s);
     }
     return AGREE;

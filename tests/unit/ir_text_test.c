@@ -97,6 +97,8 @@ static const char every[] =
     "  func @load {\n"
     "    %w = data bond.w : f32[bond]\n    %z = const 0 : f32\n    %k = le %w, %z : i1[bond]\n"
     "    output \"keep\" %k\n    output \"ws\" %w\n  }\n"
+    "  body @b {\n    %go = arg 0 : i1\n    %h = arg 1 : f32[atom, F]\n"
+    "    next 0 %go\n    next 1 %h\n  }\n"
     "  func @all {\n"
     "    %c = const 1.5 : f32\n    %i = iota atom : i32[atom]\n    %n = size atom : f32\n"
     "    %x = data atom.x : csr f32[atom, F]\n    %f = data atom.f : f32[atom, F]\n"
@@ -143,6 +145,9 @@ static const char every[] =
     "    assign \"u\" %f7\n    output \"g2\" %g2\n    print \"nothing\"\n"
     "    assert \"finite\" %ok\n    print when \"bad\" %ok, %f\n"
     "    call_effect when \"g\" %ok, %h4\n"
+    "    %m = reduce max [atom, F] %f : f32\n    %m1 = isnan %m : i1\n"
+    "    %l1 = loop @b limit 3 %m1, %f : i1\n    %l2 = loop @b %m1, %f : i1\n"
+    "    %l3 = result 1 %l2 : f32[atom, F]\n"
     "  }\n"
     "}\n";
 

@@ -1,0 +1,156 @@
+/* Loops that gradients go through become as many turns as their limit says.
+ *
+ *     %r = loop @train.loop limit 2 %go, %h        %h1 = (a turn of %h)
+ *     %y = result 1 %r                      ->     %y1 = select %go, %h1, %h
+ *                                                  %go1 = select %go, (more of %h1), 0
+ *                                                  %h2 = (a turn of %y1)
+ *                                                  %y = select %go1, %h2, %y1
+ *
+ * Reverse mode needs every turn's values, so there must be a bound on their number: XLA says the
+ * same of lax.while_loop, and lax.scan, which has one, keeps them all, too.  A turn that does not
+ * happen is skipped where the step runs: its kernels are wanted only where its condition holds
+ * (ir/guard.c).  Loops without a gradient stay: those of evaluations, and those whose result is
+ * detached, as a fixed point is that one more step differentiates (Fung et al., JFB: Jacobian-
+ * free backpropagation, AAAI 2022). */
+#include <string.h>
+
+#include "ir/op/op.h"
+#include "passes/rewrite.h"
+
+enum { MAX_OPS = 200000 }; /* of all turns */
+
+typedef struct {
+    PassCtx *p;
+    Builder b;
+    Op *loop;
+    Op **now, **then; /* operands of the loop in this turn, and in the next one */
+    int carried;
+} Unroll;
+
+/* ---- which loops ------------------------------------------------------------------------- */
+static bool carries_gradient(const Op *op) {
+    bool repeats = op->kind == OP_LOOP || (op->kind == OP_RESULT && op->in[0]->kind == OP_LOOP);
+    return repeats || (op_impl(op->kind)->vjp && !ad_is_flat(op));
+}
+
+/* The first loop between a parameter and the loss. */
+static Op *find_loop(Arena *a, Func *f, const Op *loss) {
+    func_number(f);
+    bool *wanted = NEWN(a, bool, (size_t)f->n_ops), *varies = NEWN(a, bool, (size_t)f->n_ops);
+    wanted[loss->id] = true;
+    for (Op *op = f->last; op; op = op->prev)
+        for (int i = 0; wanted[op->id] && carries_gradient(op) && i < op->n_in; i++)
+            wanted[op->in[i]->id] = true;
+    for (Op *op = f->first; op; op = op->next) {
+        varies[op->id] = op->kind == OP_VAR && op->var->kind == VAR_PARAM;
+        for (int i = 0; carries_gradient(op) && i < op->n_in; i++)
+            varies[op->id] |= varies[op->in[i]->id];
+        if (op->kind == OP_LOOP && wanted[op->id] && varies[op->id]) return op;
+    }
+    return NULL;
+}
+
+/* ---- one turn ------------------------------------------------------------------------------- */
+/* An effect of the body happens where the turn does. */
+static void guard_effect(Unroll *u, Op *proto) {
+    Op *active = u->now[0];
+    if (proto->kind == OP_ASSERT) {
+        Op *idle = b_unary(&u->b, OP_NOT, active);
+        proto->in[0] = b_binary(&u->b, OP_OR, idle, proto->in[0]);
+    } else if (proto->when) {
+        proto->in[0] = b_binary(&u->b, OP_AND, active, proto->in[0]);
+    } else {
+        memmove(proto->in + 1, proto->in, (size_t)proto->n_in * sizeof(Op *));
+        proto->in[0] = active;
+        proto->n_in++;
+        proto->when = true;
+    }
+}
+
+static void copy_op(Unroll *u, Op *op) {
+    if (op->kind == OP_ARG) {
+        op->tag = u->now[(int)op->imm];
+        return;
+    }
+    if (op->kind == OP_NEXT) {
+        u->then[(int)op->imm] = op->in[0]->tag;
+        return;
+    }
+    Op proto = *op;
+    proto.tag = NULL;
+    proto.in = NEWN(u->p->a, Op *, (size_t)op->n_in + 1);
+    for (int i = 0; i < op->n_in; i++) proto.in[i] = op->in[i]->tag;
+    u->b.span = op->span;
+    if (op_has(op, OPT_EFFECT)) guard_effect(u, &proto);
+    op->tag = b_op(&u->b, &proto);
+}
+
+static void turn(Unroll *u) {
+    Op *active = u->now[0];
+    for (Op *op = u->loop->body->first; op; op = op->next) copy_op(u, op);
+    u->b.span = u->loop->span;
+    for (int k = 1; k < u->carried; k++) {
+        const char *hint = u->now[k]->hint;
+        if (u->then[k] == u->now[k]) continue;
+        u->now[k] = b_select(&u->b, active, u->then[k], u->now[k]);
+        if (!u->now[k]->hint) u->now[k]->hint = hint;
+    }
+    u->now[0] = b_select(&u->b, active, u->then[0], b_const(&u->b, DT_I1, 0));
+}
+
+static bool refuse(Unroll *u, const char *why) {
+    diag(u->p->ctx, DIAG_E0515, u->loop->span, "the loss depends on parameters through this loop%s",
+         why);
+    diag_note(u->p->ctx, u->loop->span,
+              "'while c limit n { .. }' bounds the turns; detach(..) of the result needs no bound");
+    return false;
+}
+
+static bool expand(Unroll *u) {
+    const Op *loop = u->loop;
+    Func *f = u->b.f;
+    if (!loop->imm) return refuse(u, ", and how many turns there are is not known");
+    if (loop->imm * loop->body->n_ops > MAX_OPS) return refuse(u, ", and its limit is too high");
+    u->carried = body_carried(loop->body);
+    u->now = NEWN(u->p->a, Op *, (size_t)loop->n_in);
+    u->then = NEWN(u->p->a, Op *, (size_t)loop->n_in);
+    memcpy(u->now, loop->in, (size_t)loop->n_in * sizeof(Op *));
+    for (int i = 0; i < (int)loop->imm; i++) turn(u);
+    for (Op *op = loop->body->first; op; op = op->next) op->tag = NULL;
+    for (Op *op = loop->next, *next; op; op = next) {
+        next = op->next;
+        if (op->kind != OP_RESULT || op->in[0] != loop) continue;
+        op_replace_uses(f, op, u->now[(int)op->imm]);
+        op_remove(op);
+    }
+    op_replace_uses(f, u->loop, u->now[0]);
+    op_remove(u->loop);
+    return true;
+}
+
+bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
+    Op *out = func_output(f, "loss");
+    for (Op *loop; out && (loop = find_loop(p->a, f, out->in[0]));) {
+        Unroll u = {.p = p, .b = {.m = m, .f = f, .at = loop}, .loop = loop};
+        const char *text = arena_printf(m->a,
+                                        "'while' becomes %g turns, for its gradient; those that "
+                                        "do not happen are skipped",
+                                        loop->imm);
+        if (!expand(&u)) return false;
+        module_note(m, f, loop->span, false, text);
+        pass_remark(p, loop->span, "unroll", "%s", text);
+    }
+    return true;
+}
+
+static bool run(PassCtx *p, Module *m) {
+    Func *f = func_find(m, "train");
+    return !f || m->has & IR_GRAD || pass_unroll_func(p, m, f);
+}
+
+const Pass pass_unroll = {
+    .name = "unroll",
+    .summary = "make turns of the loops that gradients go through",
+    .needs = IR_TYPED,
+    .run = run,
+};
