@@ -27,8 +27,8 @@ static bool has_bounds(const Plan *p, const Map *m) {
     return false;
 }
 
-/* {buf[..], ..}: the kernel's arguments */
-static void emit_arguments(Host *h, const PStep *s) {
+/* {buf[..], ..}: the kernel's arguments, and the condition that a device's kernel tests */
+static void emit_arguments(Host *h, const PStep *s, int pred) {
     host_puts(h, "\n        (void *const[]){");
     if (s->n_bufs == 0) host_puts(h, "NULL");
     for (int i = 0; i < s->n_bufs; i++)
@@ -37,20 +37,21 @@ static void emit_arguments(Host *h, const PStep *s) {
                     : i % 4 ? ", "
                             : ",\n                        ",
                     buf_name(h, s->bufs[i]));
+    if (pred >= 0) host_printf(h, ", buf[B_%s]", buf_name(h, pred));
     host_puts(h, "}");
 }
 
 static void emit_device_kernel(Host *h, const PStep *s) {
     const char *name = s->kernel->name;
     host_printf(h, "    st = rt_device_launch(x, %s_%s, \"%s\",", name, h->device, name);
-    emit_arguments(h, s);
+    emit_arguments(h, s, s->pred);
     host_puts(h, ");\n");
 }
 
 static void emit_kernel(Host *h, const PStep *s) {
     bool balanced = s->extent && s->balance && has_bounds(h->p, s->balance);
     host_printf(h, "    rt_launch%s(x, %s,", balanced ? "_balanced" : "", s->kernel->name);
-    emit_arguments(h, s);
+    emit_arguments(h, s, -1);
     host_puts(h, ",\n        ");
     if (balanced)
         host_printf(h, "%d", s->balance->id);
@@ -150,7 +151,8 @@ static void emit_loop(Host *h, int index, const PStep *s) {
     host_puts(h, ") {\n");
 }
 
-/* A device runs both arms: its conditions stay there, and the result is selected. */
+/* On a device conditions stay there: kernels test them, library calls run both arms, and the
+ * result is selected. */
 static bool is_skipped(const Host *h, const PStep *s) {
     return s->pred >= 0 && s->kind != PS_CALL && (!h->device || step_stops(s, true));
 }

@@ -10,6 +10,7 @@
 #define CODEGEN_LOWER_H
 
 #include "codegen/plan.h"
+#include "ir/guard.h"
 
 /* ---- what becomes of each operation of a function ------------------------- */
 typedef enum {
@@ -40,6 +41,7 @@ typedef struct {
     OpInfo *info;        /* by Op.id */
     StrMap names;        /* of buffers */
     StrMap known;        /* buffers of sources, maps and keys */
+    const Guard **guard; /* by Op.id: where values are wanted */
     unsigned char *seen; /* by Op.id: scratch of plan_build.c */
 } Lower;
 
@@ -239,10 +241,11 @@ typedef struct {
     UnitKind kind;
     OpList roots;
     /* UNIT_ROWS */
-    bool group;        /* roots of several shapes, or several sums: lower_group.c */
-    bool open;         /* others may join */
-    const Space *rows; /* the first space of the roots */
-    Map *map;          /* whose segments are summed; or NULL */
+    bool group;         /* roots of several shapes, or several sums: lower_group.c */
+    bool open;          /* others may join */
+    const Guard *guard; /* where all roots are wanted; NULL = always */
+    const Space *rows;  /* the first space of the roots */
+    Map *map;           /* whose segments are summed; or NULL */
     int n_sums;
     OpList row, other; /* stored values read at the same row, and elsewhere */
 } Unit;

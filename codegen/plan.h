@@ -74,6 +74,7 @@ typedef struct {
     const Type **types; /* PS_CALL: by buffer, the values' own (a buffer's may be a view's) */
     int pred;           /* i1[]: the step is wanted only where it holds; -1 = always */
     bool pred_not;      /* .. only where it does not hold */
+    Span pred_at;       /* the model line that decides; none for effects */
     PGemm gemm;
     Space *space;     /* PS_RELATION */
     int64_t limit;    /* PS_LOOP; 0 = none */

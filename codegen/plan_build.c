@@ -83,6 +83,9 @@ static void classify(Lower *lo) {
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
     }
+    lo->guard = guards_of(lo->a, lo->f);
+    for (int i = 0; i < n; i++) /* conditions of steps */
+        for (const Guard *g = lo->guard[i]; g; g = g->up) memory[g->cond->id] |= g->heavy;
     for (Op *op = lo->f->last; op; op = op->prev) {
         used[op->id] |= op_acts(op);
         decide(lo, op, used[op->id], memory[op->id]);
@@ -212,6 +215,8 @@ static int *last_reads(const Build *b) {
         for (int k = 0; k < b->units.v[u].roots.n; k++) {
             memset(lo->seen, 0, (size_t)lo->f->n_ops + 1);
             note_reads(lo, b->units.v[u].roots.v[k], true, u, last);
+            const Guard *g = b->units.v[u].guard;
+            if (g) last[cg_info(lo, g->cond)->base->id] = u + 1; /* nor is it written by the unit */
         }
     for (int i = 0; i < b->last.n; i++)
         last[cg_info(lo, b->last.v[i].effect->in[0])->base->id] = b->units.n;
@@ -441,6 +446,23 @@ static void step_loop(Lower *lo, const Unit *u) {
     begin->other = ph->steps.n - 1;
 }
 
+/* Steps from `from` on are wanted only where the unit is, if its condition is known by then. */
+static void skip_steps(Build *b, int u, int from) {
+    Lower *lo = b->lo;
+    const Unit *unit = &b->units.v[u];
+    const Guard *g = unit->guard;
+    if (!g || unit->kind == UNIT_CALL || unit->kind == UNIT_LOOP || unit->kind == UNIT_EFFECT)
+        return;
+    const OpInfo *i = cg_info(lo, g->cond);
+    bool known = i->how == HOW_SOURCE || (i->how == HOW_STORED && unit_of(&b->units, g->cond) < u);
+    const PPhase *ph = lo->p->phases.v[lo->phase];
+    for (int k = from; k < ph->steps.n && known; k++) {
+        ph->steps.v[k]->pred = i->buf;
+        ph->steps.v[k]->pred_not = !g->holds;
+        ph->steps.v[k]->pred_at = g->cond->span;
+    }
+}
+
 static void step_unit(Build *b, const Unit *u) {
     Lower *lo = b->lo;
     const Op *op = u->roots.v[0];
@@ -562,7 +584,11 @@ static bool lower_steps(Lower *lo) {
     b.units = cg_cut_units(lo);
     bind_buffers(&b);
     save_old_values(&b);
-    for (int i = 0; i < b.units.n; i++) step_unit(&b, &b.units.v[i]);
+    for (int i = 0; i < b.units.n; i++) {
+        int from = lo->p->phases.v[lo->phase]->steps.n;
+        step_unit(&b, &b.units.v[i]);
+        skip_steps(&b, i, from);
+    }
     last_copies(&b);
     return true;
 }
@@ -577,6 +603,7 @@ static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     lo->args = outer.args;
     lo->carried = outer.carried;
     lo->info = outer.info;
+    lo->guard = outer.guard;
     lo->seen = outer.seen;
     return ok;
 }

@@ -165,10 +165,18 @@ static UnitKind unit_kind(const Lower *lo, const Op *op) {
     return cg_reduction_long(op) ? UNIT_LONG : UNIT_ROWS;
 }
 
+/* Guards of nothing but arithmetic are not worth a test. */
+static const Guard *guard_of(const Lower *lo, const Op *op) {
+    const Guard *g = lo->guard[op->id];
+    while (g && !g->heavy) g = g->up;
+    return g;
+}
+
 /* Elementwise roots share a kernel with one before them over the same spaces, or with the sum
  * they are computed from, unless one reads another at a different index. */
 static bool joins(const Lower *lo, const Unit *u, const Op *op) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM)) return false;
+    if (u->guard != guard_of(lo, op)) return false;
     for (int i = 0; i < u->roots.n; i++) {
         const Op *r = u->roots.v[i];
         bool sum = r->kind == OP_SEGMENT && reads_of(lo, op, r).aligned;
@@ -220,8 +228,8 @@ static bool is_sociable(const Lower *lo, const RowReads *r, const Op *op) {
     return r->n_wide == 1 && own && plain && r->root->type.dt == DT_F32;
 }
 
-static bool may_share(const Unit *u, const RowReads *r) {
-    if (!u->open || u->rows != r->rows || u->roots.n >= ROOTS_MAX) return false;
+static bool may_share(const Unit *u, const RowReads *r, const Guard *g) {
+    if (!u->open || u->guard != g || u->rows != r->rows || u->roots.n >= ROOTS_MAX) return false;
     if (u->map && r->map && u->map != r->map) return false;
     if (meet(&u->roots, &r->other)) return false;
     return meet(&u->roots, &r->row) || meet(&u->row, &r->row) || meet(&u->other, &r->other);
@@ -236,13 +244,15 @@ static void note_reads(Cut *c, Unit *u, const RowReads *r) {
 
 /* The first unit that may make op, too. */
 static Unit *find_rows(Cut *c, const RowReads *r) {
+    const Guard *g = guard_of(c->lo, r->root);
     int from = last_unit(c, &r->other) + 1, row = last_unit(c, &r->row);
     for (int i = from > row ? from : row; i < c->us.n; i++)
-        if (i >= 0 && may_share(&c->us.v[i], r)) return &c->us.v[i];
+        if (i >= 0 && may_share(&c->us.v[i], r, g)) return &c->us.v[i];
     return NULL;
 }
 
 static void add_root(Cut *c, Unit *u, const Op *op) {
+    if (!u->roots.n) u->guard = guard_of(c->lo, op);
     vec_push(c->lo->a, &u->roots, op);
     c->unit[op->id] = (int)(u - c->us.v);
 }

@@ -104,6 +104,45 @@ static const char *place(const Report *r, const PPhase *ph, int step) {
     return count_device(r, ph, 0, step) ? " (at the end: no break)" : " (at the start: no break)";
 }
 
+/* Device steps from i on that one condition decides; 0: none does. */
+static int skipped_from(const Report *r, const PPhase *ph, int i) {
+    const PStep *s = ph->steps.v[i];
+    int n = 0;
+    if (s->pred < 0 || !report_is_device(r, s) || !s->pred_at.line) return 0;
+    for (; i + n < ph->steps.n; n++) {
+        const PStep *x = ph->steps.v[i + n];
+        if (x->pred != s->pred || x->pred_not != s->pred_not) break;
+    }
+    return n;
+}
+
+static void regions_text(Report *r, const PPhase *ph) {
+    for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
+        n = skipped_from(r, ph, i);
+        if (!n) continue;
+        const PStep *s = ph->steps.v[i];
+        const char *to =
+            n > 1 ? arena_printf(r->a, "s %d to %d", i, i + n - 1) : arena_printf(r->a, " %d", i);
+        sb_printf(r->b, "    step%s: %s: skipped where the condition %s\n", to,
+                  report_at(r, s->pred_at), s->pred_not ? "holds" : "does not hold");
+    }
+}
+
+static void regions_json(Report *r, const PPhase *ph) {
+    json_array(r->j, "skipped");
+    for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
+        n = skipped_from(r, ph, i);
+        if (!n) continue;
+        json_object(r->j, NULL);
+        json_int(r->j, "step", i);
+        json_int(r->j, "steps", n);
+        json_text(r->j, "line", report_at(r, ph->steps.v[i]->pred_at));
+        json_bool(r->j, "where_it_holds", ph->steps.v[i]->pred_not);
+        json_end(r->j);
+    }
+    json_end(r->j);
+}
+
 static void text(Report *r, const PPhase *ph) {
     int breaks = count_breaks(r, ph), written = as_written(r, ph);
     sb_printf(r->b, "  @%s: %d region%s of %d device steps, %d break%s", ph->name, breaks + 1,
@@ -117,6 +156,7 @@ static void text(Report *r, const PPhase *ph) {
         sb_printf(r->b, "    step %d: %s %s: %s%s\n", i, report_at(r, s->span), step_name(s),
                   reason(s), place(r, ph, i));
     }
+    regions_text(r, ph);
 }
 
 static void json(Report *r, const PPhase *ph) {
@@ -139,6 +179,7 @@ static void json(Report *r, const PPhase *ph) {
         json_end(r->j);
     }
     json_end(r->j);
+    regions_json(r, ph);
     json_end(r->j);
 }
 

@@ -5,7 +5,8 @@
  *       old = h                           ->      %diff' = result 1 %r
  *       h = step(h) + z                           %h' = result 2 %r
  *       diff = max(abs(h - old))
- *     }                                         with the body, then the condition again, in @train.loop
+ *     }                                         with the body, then the condition again, in
+ * @train.loop
  *
  * What the body assigns and what stood before it is carried from turn to turn; its other names
  * end with the turn.  The condition is elaborated twice: for the first turn, and behind the body
@@ -18,7 +19,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *name; /* for messages; NULL = read only */
+    const char *name;      /* for messages; NULL = read only */
     Op *init, *arg, *next; /* before the loop, in the body, behind it (NULL: as it was) */
 } Slot;
 
@@ -137,8 +138,7 @@ static bool same_leaves(Value x, Value y) {
     if (x.kind != y.kind) return false;
     if (x.kind == VAL_LIST) {
         bool same = x.list->n == y.list->n;
-        for (int i = 0; same && i < x.list->n; i++)
-            same = same_leaves(x.list->v[i], y.list->v[i]);
+        for (int i = 0; same && i < x.list->n; i++) same = same_leaves(x.list->v[i], y.list->v[i]);
         return same;
     }
     bool same = x.kind != VAL_DICT || x.dict->key.n == y.dict->key.n;
@@ -216,7 +216,8 @@ static void run_turn(While *w, const StrMap *before) {
     w->ok = state_untouched(w) && w->slots.v[0].next && w->ok;
 }
 
-/* ---- values from outside ----------------------------------------------------------------------- */
+/* ---- values from outside -----------------------------------------------------------------------
+ */
 static bool is_small(const Op *x) {
     return x->n_in == 0 && x->kind != OP_VAR && x->kind != OP_ARG;
 }
@@ -265,7 +266,8 @@ static void find_outer(While *w) {
     for (int i = 0; i < brought.n; i++) brought.v[i]->tag = NULL;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------ */
+/* ---- the loop
+ * ------------------------------------------------------------------------------------ */
 /* Operands that change come first. */
 static void build(While *w, int64_t limit) {
     Elab *e = w->e;

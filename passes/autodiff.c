@@ -14,12 +14,17 @@
  * ch. 6).  A value used several times sums its gradients from the last use to the
  * first, so the result has the same bits every time.
  *
+ * What is wanted only where a condition holds (ir/guard.c) gives its operands gradients only
+ * there: a selection at the edge of such a region says so.  Else the region's backward would be
+ * computed always, and 0 times what is not finite in an untaken branch would be the gradient.
+ *
  * A sparse value that needs a gradient (a parameter times a CSR column) is rare; its
  * op is differentiated through a dense copy, which costs memory and is remarked on. */
 #include "passes/autodiff.h"
 
 #include <string.h>
 
+#include "ir/guard.h"
 #include "ir/op/op.h"
 #include "passes/rewrite.h"
 
@@ -31,8 +36,9 @@ typedef struct {
 typedef struct {
     PassCtx *p;
     Builder b;
-    Op *loss; /* the scalar */
-    Op *last; /* of the forward function */
+    Op *loss;            /* the scalar */
+    Op *last;            /* of the forward function */
+    const Guard **guard; /* of its values */
     bool ok;
 } Ad;
 
@@ -57,9 +63,17 @@ static void mark(Ad *ad) {
         op->tag = used[op->id] && depends(op) ? NEW(a, Adjoint) : NULL;
 }
 
-static void accumulate(Ad *ad, Op *x, Op *g) {
+/* g comes from a value that is wanted at `from`, x is wanted at `to`. */
+static void accumulate(Ad *ad, Op *x, Op *g, const Guard *from, const Guard *to) {
     Adjoint *at = x->tag;
-    at->grad = at->grad ? b_binary(&ad->b, OP_ADD, at->grad, g) : g;
+    Op *before = at->grad;
+    at->grad = before ? b_binary(&ad->b, OP_ADD, before, g) : g;
+    for (; from != to && guard_within(from, to); from = from->up) {
+        if (!from->heavy) continue;
+        if (!before) before = ad_zeros(&ad->b, &x->type);
+        at->grad = b_select(&ad->b, from->cond, from->holds ? at->grad : before,
+                            from->holds ? before : at->grad);
+    }
     if (x->hint && !at->grad->hint) at->grad->hint = arena_printf(ad->b.m->a, "d.%s", x->hint);
 }
 
@@ -116,7 +130,8 @@ static void differentiate(Ad *ad, Op *op) {
        *twin = needs_dense(op) ? dense_twin(ad, op) : op;
     op_impl(op->kind)->vjp(&ad->b, twin, at->grad, gin);
     for (int i = 0; i < op->n_in; i++)
-        if (gin[i] && ad_wants(op, i)) accumulate(ad, op->in[i], gin[i]);
+        if (gin[i] && ad_wants(op, i))
+            accumulate(ad, op->in[i], gin[i], ad->guard[op->id], ad->guard[op->in[i]->id]);
 }
 
 /* A parameter's gradient: the sum over all reads of it.  None when the loss does not depend
@@ -160,7 +175,8 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     if (!pass_unroll_func(p, m, f)) return false;
     ad.last = f->last;
     mark(&ad);
-    if (ad.loss->tag) accumulate(&ad, ad.loss, ad_const(&ad.b, ad.loss, 1));
+    ad.guard = guards_of(p->a, f);
+    if (ad.loss->tag) accumulate(&ad, ad.loss, ad_const(&ad.b, ad.loss, 1), NULL, NULL);
     for (Op *op = ad.last; op; op = op->prev) differentiate(&ad, op);
     put_outputs(&ad, m);
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;

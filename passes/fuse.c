@@ -21,6 +21,7 @@
  * backward share no stored mask (as in PyTorch's flash attention); the cost is a few
  * integer operations.  Recompute-or-store by cost follows Halide's compute_root and
  * Chen et al. 2016 in spirit, on a block small enough to need no search. */
+#include "ir/guard.h"
 #include "passes/rewrite.h"
 
 enum {
@@ -60,7 +61,8 @@ typedef struct {
     int *n_users;
     Op **op; /* by id */
     int n;
-    unsigned walk; /* of count_cost */
+    unsigned walk;       /* of count_cost */
+    const Guard **guard; /* by op id: where it is wanted */
 } Fuse;
 
 /* ---- what may be fused ------------------------------------------------------------ */
@@ -333,9 +335,20 @@ static void find_candidates(Fuse *f) {
     }
 }
 
+/* What costs something and is wanted only where a condition holds has steps of its own, which
+ * are skipped elsewhere. */
+static bool leaves_region(const Fuse *f, const Op *op, const Node *n) {
+    const Guard *g = f->guard[op->id];
+    if (!g || !g->heavy || n->cost.flops <= CHEAP_FLOPS) return false;
+    for (int i = 0; i < f->n_users[op->id]; i++)
+        if (f->guard[f->user[op->id][i]] != g) return true;
+    return false;
+}
+
 /* A row's sum is computed with the row: in a kernel that walks the same rows. */
 static bool must_cut(const Fuse *f, const Op *op, const Node *n) {
     if (is_row_sum(op) && !sum_allows(f, op)) return true;
+    if (leaves_region(f, op, n)) return true;
     if (is_per_entry(op) && !n->repeated && !n->cost.far && op->kind != OP_SEGMENT)
         return !fits(&n->cost);
     return ((n->many || n->repeated) && !is_cheap(op, n)) || !fits(&n->cost);
@@ -365,7 +378,8 @@ static void find_cuts(Fuse *f) {
         Node *n = &f->node[i];
         n->cost = cost_of(f, f->op[i]);
         n->cut = n->can && (n->late || must_cut(f, f->op[i], n));
-        Node *later = n->cut && fits(&n->cost) ? heir(f, f->op[i]) : NULL;
+        bool may_wait = n->cut && fits(&n->cost) && !leaves_region(f, f->op[i], n);
+        Node *later = may_wait ? heir(f, f->op[i]) : NULL;
         if (!later) continue;
         n->cut = false;
         later->late = true;
@@ -418,6 +432,7 @@ static void fuse_func(PassCtx *p, Func *fn) {
     f.n_users = NEWN(p->a, int, n);
     f.op = NEWN(p->a, Op *, n);
     link_users(&f);
+    f.guard = guards_of(p->a, fn);
     find_candidates(&f);
     find_cuts(&f);
     undo_cuts(&f);

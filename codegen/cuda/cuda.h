@@ -62,6 +62,7 @@ typedef struct {
     Cu *cu;
     Arena *a;
     const LKernel *k;
+    bool skips; /* it tests a condition first, and then may do nothing */
     CuSched sched;
     const char **reg; /* [n_regs] names */
     const char **buf; /* [bufs] */

@@ -159,6 +159,7 @@ static void signature(CuFn *f) {
     for (int i = 0; i < k->bufs.n; i++)
         sb_printf(b, "\n    %s%s *__restrict__ %s,", k->bufs.v[i]->written ? "" : "const ",
                   cu_mem_type(k->bufs.v[i]->dt), f->buf[i]);
+    if (f->skips) sb_puts(b, "\n    const unsigned char *__restrict__ gn_when,");
     for (int i = 0; i < m->syms.n; i++)
         if (f->sym[i]) sb_printf(b, "\n    const int64_t %s,", f->sym[i]);
     if (f->sched.kind != CU_THREAD && !f->sched.lanes) sb_puts(b, "\n    const int gn_lanes,");
@@ -166,8 +167,17 @@ static void signature(CuFn *f) {
     sb_puts(b, "\n    const int64_t gn_extent) {\n");
 }
 
+/* The step that launches k. */
+static const PStep *step_of(const Plan *p, const LKernel *k) {
+    for (int i = 0; i < p->phases.n; i++)
+        for (int j = 0; j < p->phases.v[i]->steps.n; j++)
+            if (p->phases.v[i]->steps.v[j]->kernel == k) return p->phases.v[i]->steps.v[j];
+    return NULL;
+}
+
 void cu_kernel(Cu *cu, const LKernel *k) {
-    CuFn fn = {.cu = cu, .a = cu->a, .k = k}, *f = &fn;
+    const PStep *s = step_of(cu->plan, k);
+    CuFn fn = {.cu = cu, .a = cu->a, .k = k, .skips = s && s->pred >= 0}, *f = &fn;
     f->used = NEWN(cu->a, bool, k->n_regs + 1);
     f->local_used = NEWN(cu->a, bool, k->locals.n + 1);
     cu_schedule(f);
@@ -176,6 +186,7 @@ void cu_kernel(Cu *cu, const LKernel *k) {
     comment(f);
     signature(f);
     f->depth = 1;
+    if (f->skips) cu_line(f, "if (%s*gn_when) return;", s->pred_not ? "" : "!");
     body(f);
     cu_close(f);
     cu_launch(f);

@@ -61,6 +61,10 @@ static void arguments(CuFn *f, StrBuf *names) {
         cu_line(f, "%s%s = (%s)arg[%d];", type, f->buf[i], type, i);
         sb_printf(names, "&%s, ", f->buf[i]);
     }
+    if (f->skips) {
+        cu_line(f, "const unsigned char *gn_when = (const unsigned char *)arg[%d];", k->bufs.n);
+        sb_puts(names, "&gn_when, ");
+    }
     for (int i = 0; i < m->syms.n; i++) {
         if (!f->sym[i]) continue;
         cu_line(f, "int64_t %s = n[%d];", f->sym[i], i);

@@ -166,6 +166,99 @@ CTX_TEST(a_deep_function_needs_no_deep_stack) {
     if (run(&x, v, (double[]){3})) check_grad(&x, "v", 1, (double[]){1});
 }
 
+/* ---- loops and regions ------------------------------------------------------------------- */
+/* h becomes v + tanh(sum of h over the edges) / 2 while that changes it by more than 0.02. */
+static Op *settle(Fixture *x, Op *v, int limit) {
+    Func *f = func_new_body(x->m, x->b.f);
+    Builder b = {.m = x->m, .f = f};
+    Type t = v->type;
+    Op *h = b_arg(&b, 1, t), *old = h;
+    Op *sum =
+        b_segment(&b, RED_SUM, map_dst(x->m, x->edge), b_gather(&b, map_src(x->m, x->edge), h));
+    Op *half = b_binary(&b, OP_MUL, b_const(&b, DT_F32, 0.5), b_unary(&b, OP_TANH, sum));
+    h = b_binary(&b, OP_ADD, half, b_arg(&b, 2, t));
+    Op *change = b_unary(&b, OP_ABS, b_binary(&b, OP_SUB, h, old));
+    change = b_reduce(&b, RED_MAX, change, 1, t.dim);
+    b_next(&b, 0, b_binary(&b, OP_LT, b_const(&b, DT_F32, 0.02), change));
+    b_next(&b, 1, h);
+    Op *go = b_const(&x->b, DT_I1, 1);
+    return b_result(&x->b, b_loop(&x->b, f, limit, 3, (Op *[]){go, v, v}), 1);
+}
+
+static double loss_at(Fixture *x, const Var *v, const double *values) {
+    Interp *in = interp_new(x->c, x->m);
+    interp_set_exact(in, true);
+    static const int32_t from[E] = {1, 2, 3, 0, 1}, to[E] = {0, 0, 0, 2, 2};
+    interp_set_size(in, x->node, N);
+    interp_set_edges(in, x->edge, E, from, to);
+    interp_set_var(in, v, values);
+    CHECK_MSG(interp_run(in, func_find(x->m, "train")), "%s", interp_error(in));
+    return interp_output(in, "loss")->v[0];
+}
+
+/* The loop's own loss, by differences, against the gradient of its turns: all that happen (5 of
+ * 9), and as many as the limit lets. */
+static void check_loop(Ctx *c, int limit) {
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 1, x.node);
+    Op *h = settle(&x, b_var(&x.b, v), limit);
+    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MUL, h, h)));
+    double at[N] = {0.3, -0.2, 0.5, 0.1}, want[N];
+    for (int i = 0; i < N; i++) {
+        const double step = 1e-5, keep = at[i];
+        at[i] = keep + step;
+        want[i] = loss_at(&x, v, at);
+        at[i] = keep - step;
+        want[i] = (want[i] - loss_at(&x, v, at)) / (2 * step);
+        at[i] = keep;
+    }
+    double whole = loss_at(&x, v, at);
+    CHECK(differentiate(&x));
+    CHECK(count(x.b.f, OP_LOOP) == 0);
+    CHECK(fabs(loss_at(&x, v, at) - whole) < 1e-12);
+    CHECK(module_verify(c, x.m, "autodiff"));
+    if (run(&x, v, at)) check_grad(&x, "v", N, want);
+}
+
+CTX_TEST(a_loop_has_the_gradient_of_its_turns) {
+    UNUSED_ARG;
+    check_loop(c, 1);
+    check_loop(c, 3);
+    check_loop(c, 9);
+}
+
+CTX_TEST(a_loop_without_a_limit_has_none) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 1, x.node);
+    Op *h = settle(&x, b_var(&x.b, v), 0);
+    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MUL, b_detach(&x.b, h), b_var(&x.b, v))));
+    CHECK(differentiate(&x)); /* none is needed */
+    CHECK(count(x.b.f, OP_LOOP) == 1);
+    Fixture y = fixture(c);
+    v = param(&y, "v", 1, y.node);
+    b_output(&y.b, "loss", total(&y, settle(&y, b_var(&y.b, v), 0)));
+    CHECK(!differentiate(&y));
+}
+
+/* The root of a negative sum is not finite, and so is its derivative: of no concern where the
+ * condition does not hold. */
+CTX_TEST(an_untaken_branch_gives_no_gradient) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    Var *v = param(&x, "v", 1, x.node);
+    Op *y = b_var(&x.b, v), *s = total(&x, y);
+    Op *taken = b_binary(&x.b, OP_LT, b_const(&x.b, DT_F32, 0), s);
+    Op *sum =
+        b_segment(&x.b, RED_SUM, map_dst(x.m, x.edge), b_gather(&x.b, map_src(x.m, x.edge), y));
+    Op *root = b_unary(&x.b, OP_SQRT, sum);
+    b_output(&x.b, "loss", total(&x, b_select(&x.b, taken, root, y)));
+    CHECK(differentiate(&x));
+    if (run(&x, v, (double[]){-1, -2, -3, -4})) check_grad(&x, "v", N, (double[]){1, 1, 1, 1});
+    if (run(&x, v, (double[]){1, 4, 4, 8}))
+        check_grad(&x, "v", N, (double[]){0.5 / sqrt(5), 0.5 / sqrt(5) + 0.125, 0.125, 0.125});
+}
+
 CTX_TEST(a_loss_must_be_there_and_be_a_scalar) {
     UNUSED_ARG;
     Fixture x = fixture(c);
