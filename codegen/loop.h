@@ -59,7 +59,7 @@ struct LBuf {
 typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;
 
 typedef struct {
-    bool parallel; /* outermost only */
+    bool parallel; /* outermost only, before other loops */
     bool balanced; /* parallel over segments: chunk bounds by entries of `balance`, not by rows */
     Map *balance;
     bool vector; /* iterations are independent but for L_ACC; the loop variable is the last index of
@@ -133,6 +133,10 @@ struct LKernel {
     VEC(const Op *) computes; /* every graph op evaluated in it, for reports */
     Span span;
 };
+
+/* Has k several parallel loops (plan_join.c)?  The caller's range is theirs, one behind the other.
+ */
+bool loop_is_joined(const LKernel *k);
 
 /* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);

@@ -11,7 +11,7 @@ typedef struct {
     bool *once;     /* registers defined anywhere */
     bool *known;    /* locals declared anywhere */
     Span span;      /* of the statement being checked */
-    bool seen_loop, ok;
+    bool serial_loop, ok;
 } Check;
 
 static bool bad(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -150,10 +150,10 @@ static bool range(Check *c, const LStmt *s) {
 }
 
 static bool loop(Check *c, const LStmt *s, int depth) {
-    bool first = depth == 0 && !c->seen_loop;
-    c->seen_loop = true;
-    if (s->sched.parallel && (!first || s->range != LR_EXTENT))
-        return bad(c, "only the first outermost loop may be parallel");
+    bool after = c->serial_loop; /* parallel ones come first, one behind the other */
+    if (!s->sched.parallel) c->serial_loop = true;
+    if (s->sched.parallel && (after || depth > 0 || s->range != LR_EXTENT))
+        return bad(c, "only the first outermost loops may be parallel");
     if (s->sched.balanced && (!s->sched.parallel || !s->sched.balance))
         return bad(c, "a loop is balanced by no map");
     if (s->sched.prefetch && s->range == LR_CHUNK)
@@ -195,6 +195,12 @@ static bool arguments(Check *c) {
             return bad(c, "%s cannot be in the order of that map's segments", b->name);
     }
     return true;
+}
+
+bool loop_is_joined(const LKernel *k) {
+    int n = 0;
+    for (const LStmt *s = k->body; s; s = s->next) n += s->kind == L_FOR && s->sched.parallel;
+    return n > 1;
 }
 
 bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {

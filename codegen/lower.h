@@ -284,6 +284,7 @@ int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @l
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 int cg_logical_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
+void cg_join_steps(Lower *lo); /* plan_join.c: neighbouring elementwise kernels in one launch */
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */

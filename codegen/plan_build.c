@@ -5,7 +5,8 @@
  *   3. give every stored value a buffer: an output's or a variable's own where that is
  *      safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
- *   5. find the life of every temporary */
+ *   5. join neighbouring elementwise kernels in one launch (plan_join.c)
+ *   6. find the life of every temporary */
 #include "codegen/lower.h"
 
 #include <assert.h>
@@ -522,7 +523,7 @@ static void last_copies(Build *b) {
     }
 }
 
-/* ---- 5. lifetimes
+/* ---- 6. lifetimes
  * ---------------------------------------------------------------------------------- */
 static void used_in(Plan *p, int buf, int step) {
     PBuf *b = p->bufs.v[buf];
@@ -616,6 +617,7 @@ static bool lower_func(Lower *lo, Func *f) {
     lo->phase = lo->p->phases.n;
     vec_push(lo->a, &lo->p->phases, ph);
     if (!lower_steps(lo)) return false;
+    cg_join_steps(lo);
     lifetimes(lo->p, lo->phase);
     return true;
 }

@@ -222,6 +222,30 @@ static void open_function(CgFn *f) {
     LLVMPositionBuilderAtEnd(g->b, start);
 }
 
+/* The part of [lo, hi) that lies in [at, at + extent), from 0 on. */
+static LLVMValueRef part(CgFn *f, LLVMValueRef x, LLVMValueRef at, LLVMValueRef extent) {
+    Cg *g = f->g;
+    LLVMValueRef zero = cpu_i64(g, 0);
+    x = LLVMBuildNSWSub(g->entry, x, at, "");
+    x = size_pick(g, LLVMIntSGT, x, zero);
+    return size_pick(g, LLVMIntSLT, x, extent);
+}
+
+/* Several parallel loops lie one behind the other in the range that the kernel is called for. */
+static void joined_loops(CgFn *f, const LStmt *s) {
+    Cg *g = f->g;
+    LLVMValueRef lo = f->lo, hi = f->hi, at = cpu_i64(g, 0);
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR) {
+            LLVMValueRef extent = cpu_size(f, s->extent);
+            f->lo = part(f, lo, at, extent);
+            f->hi = part(f, hi, at, extent);
+            at = LLVMBuildNSWAdd(g->entry, at, extent, "");
+        }
+        cpu_stmt(f, s);
+    }
+}
+
 void cpu_kernel(Cg *g, const LKernel *k) {
     CgFn f = {.g = g, .k = k, .w = 1};
     f.reg = NEWN(g->a, CgVal, k->n_regs + 1);
@@ -238,6 +262,9 @@ void cpu_kernel(Cg *g, const LKernel *k) {
     cpu_debug_kernel(&f);
     alias_scopes(&f);
     load_pointers(&f);
-    cpu_block(&f, k->body);
+    if (loop_is_joined(k))
+        joined_loops(&f, k->body);
+    else
+        cpu_block(&f, k->body);
     LLVMBuildRetVoid(g->b);
 }

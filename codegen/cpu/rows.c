@@ -7,10 +7,10 @@
  *       d[v, :] = exp(h[v, :] - m) / s - ..
  *     }
  *
- * A row of 7 classes in a vector of 16 lanes leaves nine of them idle, and each maximum and sum ends
- * in a chain of shuffles; the loss of 2708 rows took 40 % of a training step of GCN on Cora.  With a row in
- * each lane nothing is folded, and a logarithm is one for 16 rows; loads of h become gathers.
- * Which form runs is decided by the width, when it is known; both are in the kernel.
+ * A row of 7 classes in a vector of 16 lanes leaves nine of them idle, and each maximum and sum
+ * ends in a chain of shuffles; the loss of 2708 rows took 40 % of a training step of GCN on Cora.
+ * With a row in each lane nothing is folded, and a logarithm is one for 16 rows; loads of h become
+ * gathers. Which form runs is decided by the width, when it is known; both are in the kernel.
  *
  * It is lanes.c's cut, made in the parallel loop: its iterations write disjoint elements, so
  * statements may go one after the other over a block of them. */
@@ -21,9 +21,9 @@ typedef struct {
     const LStmt *loop;
     const Expr *width; /* of the rows */
     bool heavy;
-    bool *varies;      /* [n_regs] */
-    CgKept *kept;     /* [n_regs] */
-    CgLocal *local;    /* [locals] */
+    bool *varies;       /* [n_regs] */
+    CgKept *kept;       /* [n_regs] */
+    CgLocal *local;     /* [locals] */
     LLVMValueRef at, n; /* first row of the block, how many */
 } Rows;
 
@@ -82,7 +82,8 @@ static bool is_small(const LBuf *b) {
 
 static bool is_fine(Rows *r) {
     for (const LStmt *s = r->loop->body; s; s = s->next) {
-        if (s->kind == L_LOCAL ? !is_small(s->buf) : s->kind == L_IF && has_entries(s->body)) return false;
+        if (s->kind == L_LOCAL ? !is_small(s->buf) : s->kind == L_IF && has_entries(s->body))
+            return false;
         if (by_row(s) || s->kind == L_LOCAL) continue;
         LStmt one = *s;
         one.next = NULL;
@@ -174,7 +175,8 @@ bool cpu_rows_in_lanes(CgFn *f, const LStmt *loop, CpuBody *otherwise) {
     LLVMBasicBlockRef narrow = cpu_new_block(f, "narrow"), wide = cpu_new_block(f, "wide"),
                       end = cpu_new_block(f, "end");
     LLVMValueRef most = cpu_i64(g, g->machine.lanes);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLE, cpu_size(f, r.width), most, ""), narrow, wide);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLE, cpu_size(f, r.width), most, ""), narrow,
+                    wide);
     LLVMPositionBuilderAtEnd(g->b, narrow);
     emit_blocks(&r);
     LLVMBuildBr(g->b, end);

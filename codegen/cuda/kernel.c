@@ -96,8 +96,29 @@ static void team(CuFn *f) {
         cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", lanes, c->split ? "gn_ways" : "1");
 }
 
+/* Several parallel loops share one range: each thread finds the one that its index is in. */
+static void joined_body(CuFn *f) {
+    const LStmt *s = f->k->body;
+    while (s->kind != L_FOR) cu_statement(f, s), s = s->next;
+    cu_open(f, "GN_ROWS(gn_i, gn_extent) {");
+    cu_line(f, "int64_t gn_at = gn_i;");
+    for (; s; s = s->next) {
+        const char *n = cu_expr(f, s->extent);
+        cu_open(f, "if (gn_at >= 0 && gn_at < %s) {", n);
+        if (f->used[s->var->id]) cu_line(f, "const int64_t %s = gn_at;", f->reg[s->var->id]);
+        cu_block(f, s->body);
+        cu_close(f);
+        if (s->next) cu_line(f, "gn_at -= %s;", n);
+    }
+    cu_close(f);
+}
+
 static void body(CuFn *f) {
     const CuSched *c = &f->sched;
+    if (loop_is_joined(f->k)) {
+        joined_body(f);
+        return;
+    }
     team(f);
     if (c->parallel) {
         pure_until(f, f->k->body, c->parallel);

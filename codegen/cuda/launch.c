@@ -5,8 +5,16 @@
  * Returns a cudaError_t.  Here the sizes are known, and with them how wide teams should be. */
 #include "codegen/cuda/cuda.h"
 
+static const char *joined_extent(CuFn *f) {
+    const Expr *n = expr_const(f->a, 0);
+    for (const LStmt *s = f->k->body; s; s = s->next)
+        if (s->kind == L_FOR) n = expr_add(f->a, n, s->extent);
+    return cu_expr(f, n);
+}
+
 static const char *extent(CuFn *f) {
     const CuSched *c = &f->sched;
+    if (loop_is_joined(f->k)) return joined_extent(f);
     if (!c->parallel) return "1";
     const char *n = cu_expr(f, c->parallel->extent);
     for (int i = 0; i < c->n_inner; i++)

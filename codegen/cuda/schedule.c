@@ -106,6 +106,7 @@ static void choose_lanes(CuSched *c) {
 void cu_schedule(CuFn *f) {
     CuSched *c = &f->sched;
     *c = (CuSched){.parallel = parallel_loop(f->k)};
+    if (loop_is_joined(f->k)) return; /* a thread for each element */
     c->body = c->parallel ? c->parallel->body : f->k->body;
     if (c->parallel) collapse(f, false);
     if (cu_team(f, c->body)) {
