@@ -170,14 +170,28 @@ static Value index_dict(Elab *e, const Ast *t, Value x, Value k) {
                          : arena_printf(e->a, "%s is not a key", kind_text(k)));
 }
 
+/* Edges without an origin get a fill, which is a category, too; not a row of zeros. */
+static bool lacks_origin(const Map *m) {
+    RelKind k = m->from->rel;
+    return m->kind == MAP_ORIG && (k == REL_SELF_LOOPS || k == REL_UNION);
+}
+
+/* A category column, or one that is read at an end or carried to a derived relation. */
 static bool is_category(const Op *x) {
+    while (x->kind == OP_GATHER && !lacks_origin(x->map)) x = x->in[0];
     return x->kind == OP_DATA && x->col->cat;
+}
+
+static Value index_category(Elab *e, Op *x, const Op *k, Span at) {
+    if (k->kind == OP_DATA) return tensor_gather(e, x, map_col(e->m, k->col), at);
+    Value y = index_category(e, x, k->in[0], at);
+    return is_poison(y) ? y : tensor_gather(e, y.op, k->map, at);
 }
 
 static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
     if (k.kind == VAL_END) return tensor_gather(e, x.op, k.map, t->span);
     if (k.kind == VAL_TENSOR && is_category(k.op))
-        return tensor_gather(e, x.op, map_col(e->m, k.op->col), t->span);
+        return index_category(e, x.op, k.op, t->span);
     if (k.kind == VAL_TENSOR && e->symbolic) return val_poison();
     diag(e->c, DIAG_E0211, t->kid[1]->span,
          "a tensor is read at an end of a relation (x[src]) or by a category column, not at %s",
