@@ -108,26 +108,6 @@ const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step) {
     return e;
 }
 
-const Expr *fusion_cached(const Report *r, const FusionFacts *f, int step) {
-    const PStep *s = f->ph->steps.v[step];
-    const Expr *e = expr_const(r->a, 0);
-    for (int i = 0; i < s->n_bufs; i++) {
-        const PBuf *b = r->p->bufs.v[s->bufs[i]];
-        bool only_written = s->kind == PS_GEMM && i == 2;
-        if (only_written || !plan_chain_cached(r->a, r->p, f->ph, step, i)) continue;
-        e = expr_add(r->a, e, expr_mul(r->a, b->count, expr_const(r->a, dtype_bytes(b->dt))));
-    }
-    return e;
-}
-
-StepList fusion_chain(const Report *r, const FusionFacts *f, int step) {
-    StepList out = {0};
-    int chain = f->ph->steps.v[step]->chain;
-    for (int i = 0; chain && i < f->ph->steps.n; i++)
-        if (i != step && f->ph->steps.v[i]->chain == chain) vec_push(r->a, &out, i);
-    return out;
-}
-
 /* ---- why a result is stored ------------------------------------------------------------------ */
 static void add_reason(const Report *r, Reasons *out, const char *s) {
     for (int i = 0; i < out->n; i++)

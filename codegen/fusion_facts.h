@@ -22,11 +22,6 @@ Ops fusion_computed(const Report *r, const FusionFacts *f, int step); /* results
  * and in the first step that computes it the write. */
 Ops fusion_kept(const Report *r, const FusionFacts *f, int step);
 const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step);
-/* Bytes that a step reads of its rows while the cache has them from a step before (plan_chain.c).
- */
-const Expr *fusion_cached(const Report *r, const FusionFacts *f, int step);
-StepList fusion_chain(const Report *r, const FusionFacts *f,
-                      int step); /* the others of its chain */
 /* Who needs a stored value in memory. */
 Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value);
 

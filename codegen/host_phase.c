@@ -68,8 +68,7 @@ static void gemm_field(Host *h, const char *name, const Expr *e) {
     host_puts(h, ",\n");
 }
 
-/* &(rt_gemm){..} */
-static void emit_gemm_shape(Host *h, const PStep *s) {
+static void emit_gemm(Host *h, const PStep *s) {
     const PGemm *g = &s->gemm;
     const struct {
         const char *name;
@@ -86,15 +85,10 @@ static void emit_gemm_shape(Host *h, const PStep *s) {
                  {"b_col", g->b_col},
                  {"c_batch", g->c_batch},
                  {"c_row", g->c_row}};
-    host_puts(h, "&(rt_gemm){\n");
+    host_puts(h, "    st = rt_gemm_f32(x, &(rt_gemm){\n");
     for (size_t i = 0; i < COUNT(field); i++) gemm_field(h, field[i].name, field[i].e);
-    host_printf(h, "        .long_k = %s}", g->long_k ? "true" : "false");
-}
-
-static void emit_gemm(Host *h, const PStep *s) {
-    host_puts(h, "    st = rt_gemm_f32(x, ");
-    emit_gemm_shape(h, s);
-    host_printf(h, ",\n        buf[B_%s], buf[B_%s], buf[B_%s]);\n", buf_name(h, s->bufs[0]),
+    host_printf(h, "        .long_k = %s},\n", g->long_k ? "true" : "false");
+    host_printf(h, "        buf[B_%s], buf[B_%s], buf[B_%s]);\n", buf_name(h, s->bufs[0]),
                 buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
 }
 
@@ -211,37 +205,6 @@ static void emit_step(Host *h, int index, const PStep *s) {
     if (status || skipped) host_puts(h, "    if (st != GNNC_OK) return st;\n");
 }
 
-static void emit_link(Host *h, const PStep *s) {
-    host_printf(h, "        {.kernel = %s, .arg = ", s->kernel ? s->kernel->name : "NULL");
-    emit_arguments(h, s);
-    if (s->per_row) {
-        host_puts(h, ", .per_row = ");
-        host_expr(h, s->per_row);
-    }
-    if (s->kind == PS_GEMM) {
-        host_puts(h, ", .gemm = ");
-        emit_gemm_shape(h, s);
-    }
-    host_puts(h, "},\n");
-}
-
-/* The chain that begins with step `index`; returns one behind its last step. */
-static int emit_chain(Host *h, const PPhase *ph, int index) {
-    const PStep *first = ph->steps.v[index];
-    int end = index;
-    for (; end < ph->steps.n && ph->steps.v[end]->chain == first->chain; end++)
-        step_comment(h, end, ph->steps.v[end]);
-    host_printf(h, "    rt_step(x, %d);\n    st = rt_chain(x, %d, (const rt_link[]){\n", index,
-                end - index);
-    for (int i = index; i < end; i++) emit_link(h, ph->steps.v[i]);
-    host_puts(h, "        }, ");
-    host_expr(h, first->rows);
-    host_puts(h, ", ");
-    host_expr(h, first->parts ? first->parts : expr_const(h->a, 0));
-    host_puts(h, ");\n    if (st != GNNC_OK) return st;\n");
-    return end;
-}
-
 void host_phases(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
@@ -254,14 +217,9 @@ void host_phases(Host *h) {
                     h->device ? "rt_device_buffers(x)" : "x->buf");
         host_puts(h, "    const int64_t *n = x->n;\n"
                      "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
-        for (int j = 0; j < ph->steps.n;) {
-            if (ph->steps.v[j]->chain && !h->device) {
-                j = emit_chain(h, ph, j);
-                continue;
-            }
+        for (int j = 0; j < ph->steps.n; j++) {
             step_comment(h, j, ph->steps.v[j]);
             emit_step(h, j, ph->steps.v[j]);
-            j++;
         }
         host_puts(h, "    return st;\n}\n\n");
     }

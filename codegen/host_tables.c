@@ -169,7 +169,7 @@ static void emit_step_infos(Host *h, int phase) {
         host_string(h, s->note ? s->note : "");
         host_puts(h, ", ");
         host_string(h, step_lines(h->c, h->a, s));
-        host_printf(h, ", %d},\n", s->chain);
+        host_puts(h, "},\n");
     }
     close_table(h, ph->steps.n);
 }

@@ -12,8 +12,7 @@
 
 #include <assert.h>
 
-/* Rows of a chunk are in the cache when they come from the step before (plan_chain.c). */
-enum { MAX_CHUNKS = 1024, CHUNK_ROWS = 256 };
+enum { MAX_CHUNKS = 64, CHUNK_ROWS = 1024 };
 
 static const Expr *chunk_count(Arena *a, const Expr *rows) {
     const Expr *n = expr_ceildiv(a, rows, expr_const(a, CHUNK_ROWS));

@@ -81,15 +81,7 @@ typedef struct {
     int other;        /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
     const char *text; /* PS_PRINT, PS_ASSERT */
     int rank_axis;    /* PS_RANK */
-    /* Steps with one number follow each other; the host runs them block by block of `rows`
-     * (plan_chain.c), a device one after the other.  0 = alone. */
-    int chain;
-    const Expr *rows;    /* of the chain */
-    const Expr *per_row; /* PS_KERNEL: iterations of its parallel loop for a row; NULL: an
-                            iteration for each of `parts` equal parts of the rows */
-    const Expr *parts;   /* of the chain; NULL = no step asks for them */
-    const char *alone;   /* PS_GEMM: why it is in no chain */
-    const Op *op;        /* the graph op that the step is for */
+    const Op *op;     /* the graph op that the step is for */
 } PStep;
 
 typedef struct {
@@ -124,14 +116,9 @@ const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
  * loop, whose condition the host reads. */
 bool step_stops(const PStep *s, bool on_device);
-bool plan_in_loop(const PPhase *ph, int step); /* between a PS_LOOP and its PS_END */
-void plan_chain(Arena *a, const Plan *p, PPhase *ph);
-/* Does a step of its chain before this one touch the same rows of its i-th buffer? */
-bool plan_chain_cached(Arena *a, const Plan *p, const PPhase *ph, int step, int i);
-void plan_lifetimes(const Plan *p, const PPhase *ph); /* of its temporaries */
-bool step_writes(const PStep *s, int i);              /* its i-th buffer */
-void plan_print(StrBuf *b, const Plan *p);            /* --emit=plan */
-uint64_t plan_fingerprint(Arena *a, const Plan *p);   /* a checkpoint records it */
+bool plan_in_loop(const PPhase *ph, int step);      /* between a PS_LOOP and its PS_END */
+void plan_print(StrBuf *b, const Plan *p);          /* --emit=plan */
+uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *c, const Plan *p);
 
 #endif

@@ -5,8 +5,8 @@
  *   3. give every stored value a buffer: an output's or a variable's own where that is
  *      safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
- *   5. chain what runs together by rows (plan_chain.c), join neighbouring elementwise kernels in
- *      one launch (plan_join.c), find the life of every temporary (plan_life.c) */
+ *   5. join neighbouring elementwise kernels in one launch (plan_join.c)
+ *   6. find the life of every temporary */
 #include "codegen/lower.h"
 
 #include <assert.h>
@@ -251,17 +251,15 @@ static bool sums_in_row(const Lower *lo, const Op *op, bool root) {
     return false;
 }
 
-/* An operand of the same type whose buffer op may be computed in; -1: none.  The youngest: an older
- * one is read by more steps, which would all have to come before this unit. */
+/* An operand of the same type whose buffer op may be computed in; -1: none. */
 static int operand_buf(Build *b, const int *last, const Op *op) {
     const Lower *lo = b->lo;
     int u = unit_of(&b->units, op);
     const Unit *unit = &b->units.v[u];
     if (unit->kind != UNIT_ROWS || unit->group || !op_has(op, OPT_ELEM)) return -1;
     if (sums_in_row(lo, op, true)) return -1;
-    for (const Op *x = op->prev; x; x = x->prev)
-        if (expr_eq(type_count(lo->a, &x->type), type_count(lo->a, &op->type)) &&
-            x->type.dt == op->type.dt && may_take(b, last, x, u)) {
+    for (const Op *x = lo->f->first; x != op; x = x->next)
+        if (type_eq(&x->type, &op->type) && may_take(b, last, x, u)) {
             cg_info(lo, x)->given = true;
             return cg_info(lo, x)->buf;
         }
@@ -525,6 +523,35 @@ static void last_copies(Build *b) {
     }
 }
 
+/* ---- 6. lifetimes
+ * ---------------------------------------------------------------------------------- */
+static void used_in(Plan *p, int buf, int step) {
+    PBuf *b = p->bufs.v[buf];
+    if (b->kind != PB_TEMP) return;
+    if (b->first < 0) b->first = step;
+    b->last = step;
+}
+
+/* What is there before a loop and used in it is there until it ends. */
+static void live_through(Plan *p, int phase, int from, int to) {
+    for (int i = 0; i < p->bufs.n; i++) {
+        PBuf *b = p->bufs.v[i];
+        bool across = b->first >= 0 && b->first < from && b->last >= from && b->last < to;
+        if (b->kind == PB_TEMP && b->phase == phase && across) b->last = to;
+    }
+}
+
+static void lifetimes(Plan *p, int phase) {
+    const PPhase *ph = p->phases.v[phase];
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
+        if (s->pred >= 0) used_in(p, s->pred, i);
+    }
+    for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
+        if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
+}
+
 /* ---- all
  * -------------------------------------------------------------------------------------------- */
 static bool check_dense(Lower *lo) {
@@ -590,9 +617,8 @@ static bool lower_func(Lower *lo, Func *f) {
     lo->phase = lo->p->phases.n;
     vec_push(lo->a, &lo->p->phases, ph);
     if (!lower_steps(lo)) return false;
-    plan_chain(lo->a, lo->p, ph);
     cg_join_steps(lo);
-    plan_lifetimes(lo->p, ph);
+    lifetimes(lo->p, lo->phase);
     return true;
 }
 

@@ -30,7 +30,7 @@ static const LStmt *first_loop(const LKernel *k) {
 
 /* Scalars, then parallel loops over elements. */
 static bool is_elementwise(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->pred >= 0 || s->chain) return false;
+    if (s->kind != PS_KERNEL || s->pred >= 0) return false;
     const LStmt *l = first_loop(s->kernel);
     for (const LStmt *p = l; p; p = p->next)
         if (p->kind != L_FOR || !p->sched.parallel || !p->sched.vector || p->sched.balanced)

@@ -71,7 +71,6 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
     if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
-    if (s->chain) sb_printf(b, " chain %d", s->chain);
     if (s->note) sb_printf(b, "  ; %s", s->note);
     sb_puts(b, "\n");
 }

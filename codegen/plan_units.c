@@ -24,21 +24,11 @@ typedef struct {
     const Op *root;
     unsigned char *seen; /* by Op.id: 1 aligned, 2 elsewhere */
     bool aligned, elsewhere;
-    bool renamed; /* the same element through a view, which is read from memory */
 } Reads;
 
 /* Two reads of one variable, or operand of a loop, are one value. */
 static bool is_rewritten(const Op *op) {
     return op->kind == OP_VAR || op->kind == OP_ARG;
-}
-
-/* Do the same indices lead to the same element of both?  So they do through a view that gives
- * dimensions other names. */
-static bool same_places(const Type *x, const Type *y) {
-    if (x->dt != y->dt || x->rank != y->rank) return false;
-    for (int i = 0; i < x->rank; i++)
-        if (!expr_eq(x->dim[i]->size, y->dim[i]->size)) return false;
-    return true;
 }
 
 static void reads(Reads *r, const Op *op, bool aligned) {
@@ -50,11 +40,9 @@ static void reads(Reads *r, const Op *op, bool aligned) {
         const Op *base = in->base, *t = r->target;
         bool hit = base == t || (base->kind == t->kind && is_rewritten(base) &&
                                  base->var == t->var && base->imm == t->imm);
-        bool same = aligned && type_eq(&op->type, &r->root->type);
-        if (hit && same && op == base)
+        /* Through a view of a view it is the same element, but read from memory. */
+        if (hit && aligned && op == base && type_eq(&op->type, &r->root->type))
             r->aligned = true;
-        else if (hit && same && same_places(&op->type, &base->type))
-            r->renamed = true;
         else if (hit)
             r->elsewhere = true;
         return;
@@ -72,7 +60,7 @@ static Reads reads_of(const Lower *lo, const Op *root, const Op *target) {
 
 CgReads cg_reads(const Lower *lo, const Op *root, const Op *target) {
     Reads r = reads_of(lo, root, target);
-    return (CgReads){.aligned = r.aligned || r.renamed, .elsewhere = r.elsewhere};
+    return (CgReads){.aligned = r.aligned, .elsewhere = r.elsewhere};
 }
 
 /* ---- what a root reads, by rows ------------------------------------------------------------ */
@@ -193,8 +181,7 @@ static bool joins(const Lower *lo, const Unit *u, const Op *op) {
         const Op *r = u->roots.v[i];
         bool sum = r->kind == OP_SEGMENT && reads_of(lo, op, r).aligned;
         if ((!op_has(r, OPT_ELEM) && !sum) || !type_same_spaces(&r->type, &op->type)) return false;
-        Reads of = reads_of(lo, op, r);
-        if (of.elsewhere || of.renamed) return false;
+        if (reads_of(lo, op, r).elsewhere) return false;
     }
     return true;
 }
@@ -301,10 +288,8 @@ static bool is_group(const Lower *lo, const Unit *u) {
     const Type *t = &cg_peel(lo, u->roots.v[0])->type;
     for (int i = 1; i < u->roots.n; i++) {
         if (!type_same_spaces(t, &cg_peel(lo, u->roots.v[i])->type)) return true;
-        for (int k = 0; k < i; k++) {
-            Reads of = reads_of(lo, u->roots.v[i], u->roots.v[k]);
-            if (of.elsewhere || of.renamed) return true;
-        }
+        for (int k = 0; k < i; k++)
+            if (reads_of(lo, u->roots.v[i], u->roots.v[k]).elsewhere) return true;
     }
     return u->n_sums > 1;
 }

@@ -34,21 +34,6 @@ static void text_cost(Report *r, const StepCost *c) {
     sb_puts(r->b, "\n");
 }
 
-static void text_chain(Report *r, const FusionFacts *f, int index) {
-    const PStep *s = f->ph->steps.v[index];
-    StepList with = fusion_chain(r, f, index);
-    const Expr *cached = fusion_cached(r, f, index);
-    int64_t none;
-    if (s->alone) sb_printf(r->b, "      alone    %s\n", s->alone);
-    for (int i = 0; i < with.n; i++)
-        sb_printf(r->b, "%s%d", i ? ", " : "      by rows  with steps ", with.v[i]);
-    if (with.n) sb_puts(r->b, "\n");
-    if (expr_is_const(cached, &none) && none == 0) return;
-    sb_puts(r->b, "      cached   ");
-    report_amount(r, cached, "B");
-    sb_puts(r->b, " of what it reads\n");
-}
-
 static void text_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops results = f->results[index], kept = fusion_kept(r, f, index);
@@ -60,7 +45,6 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     sb_printf(r->b, "      lines    %s\n", step_lines(r->c, r->a, s));
     text_list(r, "does", &all, false);
     text_cost(r, &cost);
-    text_chain(r, f, index);
     text_list(r, "in place", &kept, true);
     if (kept.n) {
         sb_puts(r->b, "      saves    ");
@@ -106,14 +90,6 @@ static void json_results(Report *r, const FusionFacts *f, int index) {
     json_end(r->j);
 }
 
-static void json_chain(Report *r, const FusionFacts *f, int index) {
-    StepList with = fusion_chain(r, f, index);
-    json_array(r->j, "by_rows_with");
-    for (int i = 0; i < with.n; i++) json_int(r->j, NULL, with.v[i]);
-    json_end(r->j);
-    json_text(r->j, "alone", f->ph->steps.v[index]->alone);
-}
-
 static void json_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops kept = fusion_kept(r, f, index), all = fusion_computed(r, f, index);
@@ -129,8 +105,6 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     report_json_expr(r, "written", cost.written);
     report_json_expr(r, "flops", cost.flops);
     report_json_expr(r, "saved", fusion_saved(r, f, index));
-    report_json_expr(r, "cached", fusion_cached(r, f, index));
-    json_chain(r, f, index);
     json_ops(r, "computes", &all);
     json_ops(r, "in_place", &kept);
     json_results(r, f, index);
@@ -141,13 +115,13 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
  * ------------------------------------------------------------------------------------- */
 typedef struct {
     int kernels, calls;
-    const Expr *moved, *flops, *saved, *cached;
+    const Expr *moved, *flops, *saved;
 } Sum;
 
 static Sum sum_of(const Report *r, const FusionFacts *f) {
     const PPhase *ph = f->ph;
     const Expr *none = expr_const(r->a, 0);
-    Sum t = {0, 0, none, none, none, none};
+    Sum t = {0, 0, none, none, none};
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         StepCost c = cost_of_step(r->a, r->p, s);
@@ -156,7 +130,6 @@ static Sum sum_of(const Report *r, const FusionFacts *f) {
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));
         t.flops = expr_add(r->a, t.flops, c.flops);
         t.saved = expr_add(r->a, t.saved, fusion_saved(r, f, i));
-        t.cached = expr_add(r->a, t.cached, fusion_cached(r, f, i));
     }
     return t;
 }
@@ -171,9 +144,7 @@ static void text_phase(Report *r, const PPhase *ph) {
     report_amount(r, t.flops, "FLOP");
     sb_puts(r->b, "\n    saves    ");
     report_amount(r, t.saved, "B");
-    sb_puts(r->b, " by keeping values out of memory\n    cached   ");
-    report_amount(r, t.cached, "B");
-    sb_puts(r->b, " read by steps that run together by rows\n");
+    sb_puts(r->b, " by keeping values out of memory\n");
     for (int i = 0; i < ph->steps.n; i++) text_step(r, &f, i);
 }
 
@@ -187,7 +158,6 @@ static void json_phase(Report *r, const PPhase *ph) {
     report_json_expr(r, "moved", t.moved);
     report_json_expr(r, "flops", t.flops);
     report_json_expr(r, "saved", t.saved);
-    report_json_expr(r, "cached", t.cached);
     json_array(r->j, "steps");
     for (int i = 0; i < ph->steps.n; i++) json_step(r, &f, i);
     json_end(r->j);

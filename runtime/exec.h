@@ -49,13 +49,6 @@ gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 void *rt_scratch(RtExec *x, size_t n_bytes);
 size_t rt_gemm_scratch(const rt_gemm *g); /* what rt_gemm_f32 will ask for */
 size_t rt_rank_scratch(int64_t len);
-/* Rows [lo, hi) of a product without long k, on the calling thread; the weight was packed before,
- * each member its part, into rt_gemm_scratch() bytes.  False: the library could not. */
-void rt_gemm_pack_rows(const rt_gemm *g, const float *b, float *pack, int member, int n_members);
-bool rt_gemm_rows(const rt_gemm *g, const float *a, const float *b, float *c, float *pack,
-                  int64_t lo, int64_t hi);
-/* One behind the last step that runs together with this one. */
-int rt_chain_end(const rt_phase *ph, int step);
 
 const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase);

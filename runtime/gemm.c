@@ -257,49 +257,6 @@ static gnnc_status get_scratch(RtExec *x, Job *j) {
     return GNNC_OK;
 }
 
-/* ---- rows of a product, for chain.c ------------------------------------------------------ */
-static Job rows_job(const rt_gemm *g, const float *a, const float *b, float *c, float *pack) {
-    Job j = {.g = *g, .a = a, .b = b, .c = c, .pack = pack};
-    plan_tiles(&j);
-    return j;
-}
-
-void rt_gemm_pack_rows(const rt_gemm *g, const float *b, float *pack, int member, int n_members) {
-    if (rt_gemm_scratch(g) == 0) return;
-    Job j = rows_job(g, NULL, b, NULL, pack);
-    run_packs(&j, member, n_members);
-}
-
-/* Rows [lo, hi) of one tile of columns. */
-static bool run_tile_rows(const Job *j, int64_t tile, int64_t lo, int64_t hi) {
-    Tile t = tile_at(j, tile);
-    t.a += lo * j->g.a_row, t.c += lo * j->g.c_row, t.m = hi - lo;
-    if (!j->own) return library_tile(j, &t);
-    RtTile own = own_tile(j, &t);
-    own.packed = packed_at(j, &t);
-    rt_gemm_tile(&own);
-    return true;
-}
-
-bool rt_gemm_rows(const rt_gemm *g, const float *a, const float *b, float *c, float *pack,
-                  int64_t lo, int64_t hi) {
-    bool ok = true;
-    if (g->batch <= 0 || g->n <= 0 || lo >= hi) return true;
-    if (g->k <= 0) {
-        rt_gemm part = *g;
-        part.m = hi - lo;
-        fill_zero(&part, c + lo * g->c_row);
-        return true;
-    }
-    Job j = rows_job(g, a, b, c, pack);
-    int was = j.own ? 0 : omp_get_max_threads();
-    if (was) omp_set_num_threads(1);
-    for (int64_t k = 0; k < g->batch * j.tiles_n; k++)
-        ok &= run_tile_rows(&j, k / j.tiles_n * j.tiles_m * j.tiles_n + k % j.tiles_n, lo, hi);
-    if (was) omp_set_num_threads(was);
-    return ok;
-}
-
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
     x->rt->count.library_calls++;
     if (x->rt->device) return rt_device_gemm(x, g, a, b, c);

@@ -20,22 +20,6 @@ int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n) {
     return (c.read + c.written) / BYTES_PER_NS + c.flops / rate;
 }
 
-int rt_chain_end(const rt_phase *ph, int step) {
-    int end = step + 1, chain = ph->steps ? ph->steps[step].chain : 0;
-    while (chain && end < ph->n_steps && ph->steps[end].chain == chain) end++;
-    return end;
-}
-
-/* Of steps that run together. */
-static int64_t estimate_ns(const rt_phase *ph, int step, int end, const int64_t *n) {
-    int64_t sum = 0;
-    for (; step < end; step++) {
-        int64_t ns = rt_step_estimate_ns(ph, step, n);
-        sum = ns < INT64_MAX - sum ? sum + ns : INT64_MAX;
-    }
-    return sum;
-}
-
 gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns) {
     const rt_program *p = x->program;
     RtRuntime *rt = x->rt;
@@ -45,11 +29,8 @@ gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns) {
     if (!rt->alone) return rt_fail_nomem(&rt->err, "the steps");
     bool *at = rt->alone;
     for (int i = 0; i < p->n_phases; i++)
-        for (int k = 0, end; k < p->phases[i].n_steps; k = end) {
-            end = rt_chain_end(&p->phases[i], k);
-            bool alone = estimate_ns(&p->phases[i], k, end, x->n) < serial_ns;
-            for (int j = k; j < end; j++) *at++ = alone;
-        }
+        for (int k = 0; k < p->phases[i].n_steps; k++)
+            *at++ = rt_step_estimate_ns(&p->phases[i], k, x->n) < serial_ns;
     return GNNC_OK;
 }
 

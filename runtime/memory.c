@@ -122,26 +122,17 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
                    mib(max));
 }
 
-/* Of steps that run together: from k on, to `end`. */
-static size_t library_step(const rt_phase *ph, int k, int end, const int64_t *n) {
-    size_t all = 0;
-    for (; k < end; k++) {
-        rt_step_cost c;
-        ph->cost(k, n, &c);
-        all += rt_gemm_scratch(&c.gemm) + rt_rank_scratch(c.rank_len);
-    }
-    return all;
-}
-
 /* Library calls follow each other, so they share the memory of the largest. */
 static size_t library_need(RtExec *x) {
     size_t most = 0;
     for (int i = 0; i < x->program->n_phases; i++) {
         const rt_phase *ph = &x->program->phases[i];
-        for (int k = 0, end; ph->cost && k < ph->n_steps; k = end) {
-            end = rt_chain_end(ph, k);
-            size_t need = library_step(ph, k, end, x->n);
-            if (need > most) most = need;
+        for (int k = 0; ph->cost && k < ph->n_steps; k++) {
+            rt_step_cost c;
+            ph->cost(k, x->n, &c);
+            size_t gemm = rt_gemm_scratch(&c.gemm), rank = rt_rank_scratch(c.rank_len);
+            if (gemm > most) most = gemm;
+            if (rank > most) most = rank;
         }
     }
     return most;

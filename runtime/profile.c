@@ -166,19 +166,6 @@ void rt_profile_step(RtExec *x, int step) {
     f->since = now;
 }
 
-void rt_profile_links(RtExec *x, int n, const int64_t *share) {
-    RtProfile *f = x->profile;
-    int64_t now = now_ns(), from = f->since, all = 1;
-    for (int i = 0; i < n; i++) all += share[i];
-    for (int i = 0; i < n; i++) {
-        double part = (double)share[i] / (double)all;
-        int64_t to = i == n - 1 ? now : from + (int64_t)(part * (double)(now - f->since));
-        add(f, f->step + i, from, to);
-        from = to;
-    }
-    f->step = -1;
-}
-
 void rt_profile_begin(RtExec *x, const rt_phase *phase) {
     RtProfile *f = x->profile;
     f->phase = (int)(phase - x->program->phases);

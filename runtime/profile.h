@@ -12,9 +12,6 @@ gnnc_status rt_profile_end(RtExec *x);
  * is no trace; each member calls for itself. */
 int64_t rt_profile_share_begin(const RtExec *x);
 void rt_profile_share_end(RtExec *x, int member, int64_t since);
-/* Ends n steps that ran together, the present one first: its time is told to them by their shares.
- */
-void rt_profile_links(RtExec *x, int n, const int64_t *share);
 /* Before anything ran: another program's steps will be measured. */
 gnnc_status rt_profile_restart(gnnc_trainer *t);
 

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 6, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
+enum { RT_PROGRAM_VERSION = 5, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
 
 typedef enum {
     RT_VOID,
@@ -170,7 +170,6 @@ typedef struct {
     rt_step_kind kind;
     const char *note;  /* "z = contract x, w" */
     const char *lines; /* of the model: "models/gcn.gnn:14,15" */
-    int chain;         /* steps of one number are one rt_chain on the host; 0 = alone */
 } rt_step_info;
 
 typedef struct {
@@ -280,19 +279,6 @@ typedef struct {
     int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row;
     bool long_k;
 } rt_gemm;
-
-/* A step of a chain. */
-typedef struct {
-    rt_kernel *kernel; /* NULL: a matrix product of arg[0] and arg[1] into arg[2] */
-    void *const *arg;
-    int64_t per_row; /* of a kernel: iterations for a row; 0 = one for each part of the rows */
-    const rt_gemm *gemm;
-} rt_link;
-enum { RT_MAX_LINKS = 12 };
-/* Runs the links block by block of rows: all of them on a block, then on the next.  parts: equal
- * parts of the rows, that blocks keep to; 0 = no link asks for them.  They are the present step
- * and those after it. */
-gnnc_status rt_chain(RtExec *x, int n_links, const rt_link *link, int64_t rows, int64_t parts);
 
 /* What one run of a step moves and computes (codegen/cost.h says how it is counted). */
 typedef struct rt_step_cost {

@@ -88,7 +88,7 @@ static void drive(Ctx *c, void *arg) {
     CHECK(accepts("clang-19", path));
     static const char *const part[] = {"rt_launch(",
                                        "rt_launch_balanced(",
-                                       "rt_chain(",
+                                       "rt_gemm_f32(",
                                        "rt_rank_f32(",
                                        "rt_build_relation(x, SP_heavy)",
                                        "rt_print(",
