@@ -50,7 +50,11 @@ static void emit_device_kernel(Host *h, const PStep *s) {
 
 static void emit_kernel(Host *h, const PStep *s) {
     bool balanced = s->extent && s->balance && has_bounds(h->p, s->balance);
-    host_printf(h, "    rt_launch%s(x, %s,", balanced ? "_balanced" : "", s->kernel->name);
+    host_printf(h, "    rt_launch%s(x, %s,",
+                balanced      ? "_balanced"
+                : s->by_chunk ? "_chunks"
+                              : "",
+                s->kernel->name);
     emit_arguments(h, s, -1);
     host_puts(h, ",\n        ");
     if (balanced)
@@ -205,6 +209,46 @@ static void emit_step(Host *h, int index, const PStep *s) {
     if (status || skipped) host_puts(h, "    if (st != GNNC_OK) return st;\n");
 }
 
+/* The steps of a loop over blocks, a level further in. */
+static void emit_blocks(Host *h, const PPhase *ph, int loop) {
+    const PBlocks *l = &ph->blocks.v[loop];
+    int n = 0;
+    host_puts(h, "\n    rt_blocks_begin(x, ");
+    host_expr(h, l->rows);
+    host_puts(h, ", (const int[]){");
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const PBuf *b = h->p->bufs.v[i];
+        if (b->kind == PB_TEMP && b->phase == h->phase && b->block == loop)
+            host_printf(h, "%sB_%s", n++ ? ", " : "", b->name);
+    }
+    host_printf(h, "}, %d);\n    while (rt_blocks_next(x)) {\n", n);
+    StrBuf outer = h->b;
+    h->b = sb_new(h->a);
+    for (int i = l->first; i <= l->last; i++) {
+        step_comment(h, i, ph->steps.v[i]);
+        emit_step(h, i, ph->steps.v[i]);
+    }
+    const char *body = h->b.s;
+    h->b = outer;
+    for (bool fresh = true; *body; fresh = *body++ == '\n') {
+        if (fresh && *body != '\n') host_puts(h, "    ");
+        sb_put(&h->b, body, 1);
+    }
+    host_puts(h, "    }\n");
+}
+
+static void emit_phase(Host *h, const PPhase *ph) {
+    for (int i = 0, next = 0; i < ph->steps.n; i++) {
+        if (!h->device && next < ph->blocks.n && ph->blocks.v[next].first == i) {
+            i = ph->blocks.v[next].last;
+            emit_blocks(h, ph, next++);
+            continue;
+        }
+        step_comment(h, i, ph->steps.v[i]);
+        emit_step(h, i, ph->steps.v[i]);
+    }
+}
+
 void host_phases(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
@@ -217,10 +261,7 @@ void host_phases(Host *h) {
                     h->device ? "rt_device_buffers(x)" : "x->buf");
         host_puts(h, "    const int64_t *n = x->n;\n"
                      "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
-        for (int j = 0; j < ph->steps.n; j++) {
-            step_comment(h, j, ph->steps.v[j]);
-            emit_step(h, j, ph->steps.v[j]);
-        }
+        emit_phase(h, ph);
         host_puts(h, "    return st;\n}\n\n");
     }
 }

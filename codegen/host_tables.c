@@ -143,11 +143,11 @@ static void emit_buf(Host *h, const PBuf *b) {
     host_string(h, b->io_name);
     host_printf(h,
                 ", .space = %d, .stream = %d, .map = %d, .by = %d,\n        .phase = %d, .first = "
-                "%d, .last = %d, .rank = %d},\n",
+                "%d, .last = %d, .rank = %d, .block = %d},\n",
                 space, b->kind == PB_KEY ? b->stream : -1, b->map ? b->map->id : -1,
                 b->by ? b->by->id : -1, b->kind == PB_TEMP || b->kind == PB_OUTPUT ? b->phase : -1,
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
-                io ? b->type.rank : 0);
+                io ? b->type.rank : 0, b->block);
 }
 
 static void emit_bufs(Host *h) {
@@ -210,10 +210,31 @@ static void emit_costs(Host *h, int phase) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
+static void emit_block_table(Host *h, int phase) {
+    const PPhase *ph = h->p->phases.v[phase];
+    if (!ph->blocks.n) return;
+    open_table(h, "rt_blocks", arena_printf(h->a, "blocks_%d", phase), ph->blocks.n);
+    for (int i = 0; i < ph->blocks.n; i++)
+        host_printf(h, "    {.first = %d, .last = %d},\n", ph->blocks.v[i].first,
+                    ph->blocks.v[i].last);
+    close_table(h, ph->blocks.n);
+    host_printf(h,
+                "static int64_t block_rows_%d(int i, const int64_t *n) {\n    (void)n;\n"
+                "    switch (i) {\n",
+                phase);
+    for (int i = 0; i < ph->blocks.n; i++) {
+        host_printf(h, "    case %d: return ", i);
+        host_expr(h, ph->blocks.v[i].rows);
+        host_puts(h, ";\n");
+    }
+    host_puts(h, "    default: return 0;\n    }\n}\n\n");
+}
+
 static void emit_phase_table(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         emit_step_infos(h, i);
         emit_costs(h, i);
+        emit_block_table(h, i);
     }
     open_table(h, "rt_phase", "phases", h->p->phases.n);
     for (int i = 0; i < h->p->phases.n; i++) {
@@ -229,6 +250,10 @@ static void emit_phase_table(Host *h) {
         if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
         if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
         host_printf(h, ".n_kernels = %d, .n_library_calls = %d,\n", kernels, calls);
+        if (ph->blocks.n)
+            host_printf(
+                h, "        .n_blocks = %d, .blocks = blocks_%d, .block_rows = block_rows_%d,\n",
+                ph->blocks.n, i, i);
         if (ph->steps.n)
             host_printf(h, "        .steps = steps_%d, .cost = cost_%d},\n", i, i);
         else

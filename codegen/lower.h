@@ -276,6 +276,7 @@ int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const ch
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
     return &lo->info[op->id];
 }
+void cg_order_steps(Lower *lo); /* of all phases, and loops over blocks (plan_order.c) */
 int cg_buf(const Lower *lo, const Op *op);
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
 int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
@@ -284,7 +285,7 @@ int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @l
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 int cg_logical_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
-void cg_join_steps(Lower *lo); /* plan_join.c: neighbouring elementwise kernels in one launch */
+void cg_join_steps(Lower *lo, int phase); /* plan_join.c: neighbouring elementwise kernels in one launch */
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */

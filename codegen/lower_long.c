@@ -12,11 +12,11 @@
 
 #include <assert.h>
 
-enum { MAX_CHUNKS = 64, CHUNK_ROWS = 1024 };
+#include "runtime/blocks.h"
 
 static const Expr *chunk_count(Arena *a, const Expr *rows) {
-    const Expr *n = expr_ceildiv(a, rows, expr_const(a, CHUNK_ROWS));
-    return expr_max(a, expr_const(a, 1), expr_min(a, expr_const(a, MAX_CHUNKS), n));
+    const Expr *n = expr_ceildiv(a, rows, expr_const(a, RT_SUM_ROWS));
+    return expr_max(a, expr_const(a, 1), expr_min(a, expr_const(a, RT_SUM_CHUNKS), n));
 }
 
 typedef struct {

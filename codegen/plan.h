@@ -35,6 +35,7 @@ typedef struct {
     Space *space;           /* PB_LOGICAL */
     int stream;             /* PB_KEY */
     int phase, first, last; /* PB_TEMP: steps between which it holds a value */
+    int block;              /* PB_TEMP: PPhase.blocks that it is local to; -1 = none */
     const char *io_name;    /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR */
 } PBuf;
 
@@ -81,12 +82,22 @@ typedef struct {
     int other;        /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
     const char *text; /* PS_PRINT, PS_ASSERT */
     int rank_axis;    /* PS_RANK */
+    bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of its rows */
     const Op *op;     /* the graph op that the step is for */
 } PStep;
+
+/* Steps first..last may be run on one block of rows after the other: each touches its own rows
+ * of what another writes.  Temporaries local to them are then needed for one block at a time.
+ * In order on all rows they are right, too. */
+typedef struct {
+    int first, last;
+    const Expr *rows;
+} PBlocks;
 
 typedef struct {
     const char *name;
     VEC(PStep *) steps;
+    VEC(PBlocks) blocks;
     Func *func;
 } PPhase;
 

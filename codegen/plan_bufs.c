@@ -36,7 +36,7 @@ PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Exp
     b->dt = dt;
     b->type = type_scalar(dt);
     b->count = count;
-    b->phase = b->first = b->last = -1;
+    b->phase = b->first = b->last = b->block = -1;
     vec_push(lo->a, &lo->p->bufs, b);
     return b;
 }

@@ -5,8 +5,9 @@
  *   3. give every stored value a buffer: an output's or a variable's own where that is
  *      safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
- *   5. join neighbouring elementwise kernels in one launch (plan_join.c)
- *   6. find the life of every temporary */
+ *   5. order the steps and find those that run in blocks of rows (plan_order.c, plan_blocks.c),
+ *      join neighbouring elementwise kernels in one launch (plan_join.c), and find the life of
+ *      every temporary */
 #include "codegen/lower.h"
 
 #include <assert.h>
@@ -523,7 +524,7 @@ static void last_copies(Build *b) {
     }
 }
 
-/* ---- 6. lifetimes
+/* ---- 5. lifetimes
  * ---------------------------------------------------------------------------------- */
 static void used_in(Plan *p, int buf, int step) {
     PBuf *b = p->bufs.v[buf];
@@ -616,10 +617,7 @@ static bool lower_func(Lower *lo, Func *f) {
     lo->f = f;
     lo->phase = lo->p->phases.n;
     vec_push(lo->a, &lo->p->phases, ph);
-    if (!lower_steps(lo)) return false;
-    cg_join_steps(lo);
-    lifetimes(lo->p, lo->phase);
-    return true;
+    return lower_steps(lo);
 }
 
 Plan *plan_build(Ctx *c, Module *m) {
@@ -631,5 +629,10 @@ Plan *plan_build(Ctx *c, Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
             return NULL;
+    cg_order_steps(&lo);
+    for (int i = 0; i < p->phases.n; i++) {
+        cg_join_steps(&lo, i);
+        lifetimes(p, i);
+    }
     return p;
 }

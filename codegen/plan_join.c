@@ -169,7 +169,7 @@ static int run_of(PStep *const *s, int n) {
 
 /* The ends of loops name each other by their places, which change: a PS_LOOP that waits for its end
  * holds the place of the one around it. */
-static void moved(PPhase *ph, int at, int *open) {
+static void match_loop(PPhase *ph, int at, int *open) {
     PStep *s = ph->steps.v[at];
     if (s->kind == PS_LOOP) {
         s->other = *open;
@@ -182,14 +182,26 @@ static void moved(PPhase *ph, int at, int *open) {
     }
 }
 
-void cg_join_steps(Lower *lo) {
-    PPhase *ph = lo->p->phases.v[lo->phase];
-    int to = 0, open = -1;
+/* How many steps from `at` on lie before the next loop over blocks; none if `at` is in one. */
+static int free_steps(const PPhase *ph, const PBlocks *next, int at) {
+    return next ? (at < next->first ? next->first - at : 0) : ph->steps.n - at;
+}
+
+void cg_join_steps(Lower *lo, int phase) {
+    PPhase *ph = lo->p->phases.v[phase];
+    int to = 0, open = -1, block = 0;
     for (int i = 0, n; i < ph->steps.n; i += n, to++) {
+        PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
         PStep **s = &ph->steps.v[i];
-        n = run_of(s, ph->steps.n - i);
+        int most = free_steps(ph, b, i);
+        n = most ? run_of(s, most) : 1;
         ph->steps.v[to] = n > 1 ? join(lo, s, n) : s[0];
-        moved(ph, to, &open);
+        match_loop(ph, to, &open);
+        if (b && i == b->last) {
+            b->first -= i - to;
+            b->last = to;
+            block++;
+        }
     }
     ph->steps.n = to;
 }

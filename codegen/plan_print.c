@@ -20,6 +20,7 @@ static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     }
     if (buf->kind == PB_TEMP)
         sb_printf(b, " in @%s steps %d..%d", p->phases.v[buf->phase]->name, buf->first, buf->last);
+    if (buf->block >= 0) sb_puts(b, " a block");
     sb_puts(b, "\n");
 }
 
@@ -75,6 +76,12 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
     sb_puts(b, "\n");
 }
 
+static void blocks(StrBuf *b, const PBlocks *l) {
+    sb_printf(b, "  steps %d..%d in blocks of ", l->first, l->last);
+    expr_print(b, l->rows);
+    sb_puts(b, "\n");
+}
+
 void plan_print(StrBuf *b, const Plan *p) {
     sb_puts(b, "buffers {\n");
     for (int i = 0; i < p->bufs.n; i++) buffer(b, p, p->bufs.v[i]);
@@ -82,7 +89,9 @@ void plan_print(StrBuf *b, const Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
         const PPhase *ph = p->phases.v[i];
         sb_printf(b, "phase @%s {\n", ph->name);
-        for (int k = 0; k < ph->steps.n; k++) {
+        for (int k = 0, next = 0; k < ph->steps.n; k++) {
+            if (next < ph->blocks.n && ph->blocks.v[next].first == k)
+                blocks(b, &ph->blocks.v[next++]);
             sb_printf(b, "  %d: ", k);
             step(b, p, ph->steps.v[k]);
         }

@@ -271,7 +271,7 @@ static void cut_rows(Cut *c, const Op *op) {
     if (t->rank) r = row_reads_of(lo, op, t->dim[0], NULL);
     bool open = t->rank && is_sociable(lo, &r, op);
     Unit *u = last && joins(lo, last, op) ? last : NULL;
-    if (!u && open) u = find_rows(c, &r);
+    if (!u && open && !op->again) u = find_rows(c, &r);
     if (!u) {
         u = fresh_unit(c, UNIT_ROWS);
         u->open = open;

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "runtime/blocks.h"
 #include "runtime/pack.h"
 
 static const char *const owners[] = {
@@ -67,6 +68,20 @@ static const Expr *live_next(const Report *r, int phase, int step, const Expr *l
     return live;
 }
 
+/* A trainer that may run on the host or a device: the host's. */
+static bool on_host(const Report *r) {
+    return plan_on_host(r->p);
+}
+
+/* Of n bytes those that are needed at a time: of what is local to blocks of rows one block. */
+static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
+    int64_t rows;
+    if (b->block < 0 || !on_host(r)) return true;
+    if (!report_value(r, r->p->phases.v[b->phase]->blocks.v[b->block].rows, &rows)) return false;
+    if (rows > 0) *n = rt_block_bytes(*n, rows, RT_ALIGN);
+    return true;
+}
+
 /* Bytes of the packed phase; false: a size is not known. */
 static bool packed(const Report *r, int phase, int64_t *n_bytes) {
     size_t most = (size_t)r->p->bufs.n + 1;
@@ -77,8 +92,16 @@ static bool packed(const Report *r, int phase, int64_t *n_bytes) {
         int64_t v;
         if (!in_arena(r, b) || b->phase != phase) continue;
         if (!report_value(r, bytes(r, b), &v)) return false;
-        item[n++] =
+        if (!block_bytes(r, b, &v)) return false;
+        item[n] =
             (RtPackItem){.n_bytes = (size_t)v, .first = first_step(b), .last = last_step(r, b)};
+        item[n].loop = on_host(r) ? b->block + 1 : 0;
+        item[n].first_in = b->first;
+        item[n].last_in = b->last;
+        const PPhase *ph = r->p->phases.v[phase];
+        for (int k = 0; on_host(r) && k < ph->blocks.n; k++)
+            rt_pack_span(&item[n], ph->blocks.v[k].first, ph->blocks.v[k].last);
+        n++;
     }
     *n_bytes = (int64_t)rt_pack(item, n, order, live);
     return true;

@@ -273,6 +273,7 @@ struct Op {
     const Expr *off;  /* slice offset */
     int stream;       /* random: given by the front end, kept by every pass */
     bool when;        /* OPA_WHEN */
+    bool again;       /* computed again: in no kernel that stands before it */
     bool fused;       /* set by fusion: computed inside its users' kernels, never stored */
     Span span;        /* the model line it comes from */
     const char *hint; /* name for printing, "z"; may be NULL */

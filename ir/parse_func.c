@@ -232,6 +232,7 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     Op op = {.span = at};
     bool poisoned = false;
     op.fused = parse_accept_word(p, "fused");
+    op.again = parse_accept_word(p, "again");
     Span op_at = p->tok.span;
     if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
     if (!operands(p, &op, op_at, &poisoned)) return NULL;

@@ -339,6 +339,7 @@ static void print_op(StrBuf *b, const Module *m, const Op *op, const char **name
     sb_puts(b, "    ");
     if (op->type.dt != DT_VOID) sb_printf(b, "%%%s = ", names[op->id]);
     if (op->fused) sb_puts(b, "fused ");
+    if (op->again) sb_puts(b, "again ");
     sb_puts(b, op_mnemonic(op->kind));
     print_attrs(b, op);
     for (int i = 0; i < op->n_in; i++) {

@@ -92,9 +92,8 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     return GNNC_OK;
 }
 
-/* First row r with ptr[r] + r >= work: binary search, as both terms ascend. */
-static int64_t row_at(const int64_t *ptr, int64_t n_rows, int64_t work) {
-    int64_t lo = 0, hi = n_rows;
+/* Binary search, as both terms ascend. */
+int64_t rt_row_at(const int64_t *ptr, int64_t lo, int64_t hi, int64_t work) {
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
         if (ptr[mid] + mid < work)
@@ -110,7 +109,8 @@ static gnnc_status balance(RtExec *x, int map, const Arrays *a) {
     if (!bound) return rt_fail_nomem(&x->rt->err, "index arrays");
     int64_t work = a->ptr[a->n_to] + a->n_to;
     for (int c = 0; c <= RT_CHUNKS; c++)
-        bound[c] = row_at(a->ptr, a->n_to, work / RT_CHUNKS * c + work % RT_CHUNKS * c / RT_CHUNKS);
+        bound[c] =
+            rt_row_at(a->ptr, 0, a->n_to, work / RT_CHUNKS * c + work % RT_CHUNKS * c / RT_CHUNKS);
     x->rt->bound->balance[map] = bound;
     return GNNC_OK;
 }

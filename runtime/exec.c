@@ -70,6 +70,7 @@ gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
     rt_grain_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
     gnnc_status st = x->rt->device ? rt_device_run(x, phase) : phase->run(x);
+    rt_blocks_end(x); /* after a failure */
     gnnc_status profiled = x->profile ? rt_profile_end(x) : GNNC_OK;
     if (st == GNNC_OK) st = profiled;
     x->rt->alone_here = NULL;

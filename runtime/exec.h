@@ -14,6 +14,14 @@ typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
 struct RtBound;
 struct RtDevice;
 
+/* The loop over blocks that runs (exec_blocks.c). */
+typedef struct {
+    bool on;
+    int64_t rows, lo, hi, i; /* of all blocks; of this one, the i-th */
+    const int *local;
+    int n_local;
+} RtBlocks;
+
 typedef struct RtRuntime {
     RtError err;         /* first failure of the current API call */
     RtPool pool;         /* lives as long as the trainer */
@@ -25,8 +33,9 @@ typedef struct RtRuntime {
     RtTeam *team;            /* NULL = the caller alone */
     struct RtDevice *device; /* where phases run; NULL = here (device.h) */
     struct RtBound *bound;   /* the data the program runs on (bind.h) */
-    bool *alone;             /* [steps of all phases] too short to share, or NULL */
-    const bool *alone_here;  /* [steps] of the phase that runs */
+    RtBlocks blocks;
+    bool *alone;            /* [steps of all phases] too short to share, or NULL */
+    const bool *alone_here; /* [steps] of the phase that runs */
 } RtRuntime;
 
 /* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the
@@ -39,6 +48,16 @@ void rt_grain_phase(RtExec *x, const rt_phase *phase);
 static inline RtTeam *rt_step_team(const RtExec *x) {
     return x->rt->alone_here && x->rt->alone_here[x->step] ? NULL : x->rt->team;
 }
+
+/* Is this the first time in its phase that the present step runs? */
+static inline bool rt_step_first(const RtExec *x) {
+    return !x->rt->blocks.on || x->rt->blocks.i == 0;
+}
+void rt_blocks_end(RtExec *x); /* none runs: nothing */
+/* Bytes of buffer b that are needed when blocks run: of a local one a block's. */
+gnnc_status rt_blocks_bytes(RtExec *x, int b, size_t *n_bytes);
+/* First row r of [lo, hi] with ptr[r] + r >= work. */
+int64_t rt_row_at(const int64_t *ptr, int64_t lo, int64_t hi, int64_t work);
 
 int rt_type_bytes(rt_dtype t);
 /* Elements times width of buffer b with the sizes bound now. */

@@ -47,11 +47,12 @@ typedef struct {
     rt_gemm g;
     const float *a, *b;
     float *c;
-    float *part; /* [splits - 1][batch][m][n]: products of the k ranges after the first */
+    float *part; /* [splits][batch][m][n]: products of the k ranges, but the one that C holds */
     float *pack; /* own: B, [batch][tile of columns][k][..]: rt_gemm_pack */
     int64_t tile_m, tile_n, tiles_m, tiles_n, splits, k_len, n_tiles;
     int64_t packed; /* floats of `pack` */
     bool own;
+    bool add;          /* to what is in C: all splits go to `part` */
     atomic_llong next; /* tile that nobody has taken yet */
     atomic_bool failed;
 } Job;
@@ -118,8 +119,9 @@ static Tile tile_at(const Job *j, int64_t tile) {
     t.b = j->b + t.batch * g->b_batch + t.p * g->b_row + t.l * g->b_col;
     t.c = j->c + t.batch * g->c_batch + t.i * g->c_row + t.l;
     t.c_row = g->c_row;
-    if (split > 0) {
-        t.c = j->part + (((split - 1) * g->batch + t.batch) * g->m + t.i) * g->n + t.l;
+    int64_t slot = j->add ? split : split - 1;
+    if (slot >= 0) {
+        t.c = j->part + ((slot * g->batch + t.batch) * g->m + t.i) * g->n + t.l;
         t.c_row = g->n;
     }
     return t;
@@ -177,8 +179,8 @@ static void add_parts(const Job *j, int64_t lo, int64_t hi) {
     const rt_gemm *g = &j->g;
     for (int64_t r = lo; r < hi; r++) {
         float *c = j->c + r / g->m * g->c_batch + r % g->m * g->c_row;
-        for (int64_t s = 1; s < j->splits; s++) {
-            const float *p = j->part + ((s - 1) * g->batch * g->m + r) * g->n;
+        for (int64_t s = 0; s < j->splits - !j->add; s++) {
+            const float *p = j->part + (s * g->batch * g->m + r) * g->n;
             for (int64_t i = 0; i < g->n; i++) c[i] += p[i];
         }
     }
@@ -233,7 +235,8 @@ static void plan_tiles(Job *j) {
 }
 
 static int64_t part_floats(const Job *j) {
-    int64_t n = (j->splits - 1) * j->g.batch * j->g.m * j->g.n;
+    int64_t parts = j->g.long_k ? j->splits : 0; /* the last one where blocks are added up */
+    int64_t n = parts * j->g.batch * j->g.m * j->g.n;
     return (n + 15) / 16 * 16;
 }
 
@@ -257,23 +260,41 @@ static gnnc_status get_scratch(RtExec *x, Job *j) {
     return GNNC_OK;
 }
 
-gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
-    x->rt->count.library_calls++;
-    if (x->rt->device) return rt_device_gemm(x, g, a, b, c);
+/* Only the rows of the present block: of m, or of a long k. */
+static void take_block(const RtBlocks *l, Job *j) {
+    int64_t *rows = j->g.long_k ? &j->g.k : &j->g.m;
+    *rows = l->hi - l->lo;
+    j->a += l->lo * (j->g.long_k ? j->g.a_col : j->g.a_row);
+    if (j->g.long_k)
+        j->b += l->lo * j->g.b_row;
+    else
+        j->c += l->lo * j->g.c_row;
+    j->add = j->g.long_k && l->i > 0;
+}
+
+static gnnc_status multiply(RtExec *x, Job *j) {
+    const rt_gemm *g = &j->g;
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
     if (g->k <= 0) {
-        fill_zero(g, c);
+        if (!j->add) fill_zero(g, j->c);
         return GNNC_OK;
     }
-    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c};
-    atomic_init(&j.next, 0);
-    atomic_init(&j.failed, false);
-    plan_tiles(&j);
-    if (get_scratch(x, &j) != GNNC_OK) return GNNC_E_NOMEM;
-    RtTeam *team = j.n_tiles > 1 ? rt_step_team(x) : NULL;
-    if (j.own) rt_team_run(j.packed > PACKED_ALONE ? team : NULL, run_packs, &j);
-    rt_team_run(team, run_tiles, &j);
-    if (atomic_load(&j.failed)) return rt_fail_nomem(&x->rt->err, "a matrix product");
-    if (j.splits > 1) rt_team_run(rt_step_team(x), run_sums, &j);
+    atomic_init(&j->next, 0);
+    atomic_init(&j->failed, false);
+    plan_tiles(j);
+    if (get_scratch(x, j) != GNNC_OK) return GNNC_E_NOMEM;
+    RtTeam *team = j->n_tiles > 1 ? rt_step_team(x) : NULL;
+    if (j->own) rt_team_run(j->packed > PACKED_ALONE ? team : NULL, run_packs, j);
+    rt_team_run(team, run_tiles, j);
+    if (atomic_load(&j->failed)) return rt_fail_nomem(&x->rt->err, "a matrix product");
+    if (j->splits > 1 || j->add) rt_team_run(rt_step_team(x), run_sums, j);
     return GNNC_OK;
+}
+
+gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
+    if (rt_step_first(x)) x->rt->count.library_calls++;
+    if (x->rt->device) return rt_device_gemm(x, g, a, b, c);
+    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c};
+    if (x->rt->blocks.on) take_block(&x->rt->blocks, &j);
+    return multiply(x, &j);
 }

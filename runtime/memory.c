@@ -58,6 +58,12 @@ static gnnc_status packing_new(RtExec *x, RtPool *pool, Packing *k) {
     return rt_fail_nomem(&x->rt->err, "memory plan");
 }
 
+/* What a loop over blocks touches is there for all of it. */
+static void live_in_blocks(const rt_phase *ph, RtPackItem *it) {
+    for (int i = 0; i < ph->n_blocks; i++)
+        rt_pack_span(it, ph->blocks[i].first, ph->blocks[i].last);
+}
+
 static gnnc_status pack_phase(RtExec *x, RtMemory *m, Packing *k, int phase, size_t *n_bytes) {
     const rt_program *p = x->program;
     k->n = 0;
@@ -65,9 +71,13 @@ static gnnc_status pack_phase(RtExec *x, RtMemory *m, Packing *k, int phase, siz
         if (!is_temp(p, b) || p->bufs[b].phase != phase) continue;
         bool whole = p->bufs[b].kind != RT_BUF_TEMP;
         RtPackItem it = {.first = whole ? 0 : p->bufs[b].first,
-                         .last = whole ? p->phases[phase].n_steps : p->bufs[b].last};
-        gnnc_status st = rt_buf_bytes(x, b, &it.n_bytes);
+                         .last = whole ? p->phases[phase].n_steps : p->bufs[b].last,
+                         .loop = whole || x->rt->device ? 0 : p->bufs[b].block + 1,
+                         .first_in = p->bufs[b].first,
+                         .last_in = p->bufs[b].last};
+        gnnc_status st = rt_blocks_bytes(x, b, &it.n_bytes);
         if (st != GNNC_OK) return st;
+        if (!x->rt->device) live_in_blocks(&p->phases[phase], &it);
         k->buf[k->n] = b;
         k->item[k->n++] = it;
     }

@@ -12,6 +12,8 @@ static size_t rounded(size_t n) {
 }
 
 static bool meet(const RtPackItem *a, const RtPackItem *b) {
+    if (a->loop && a->loop == b->loop)
+        return a->first_in <= b->last_in && b->first_in <= a->last_in;
     return a->first <= b->last && b->first <= a->last;
 }
 
@@ -67,6 +69,12 @@ static size_t best_gap(const RtPackItem *item, const int *live, int n, size_t n_
         if (p_end > end) end = p_end;
     }
     return best_gap == SIZE_MAX ? end : best;
+}
+
+void rt_pack_span(RtPackItem *x, int first, int last) {
+    if (x->last < first || x->first > last) return;
+    if (x->first > first) x->first = first;
+    if (x->last < last) x->last = last;
 }
 
 size_t rt_pack(RtPackItem *item, int n, int *order, int *live) {

@@ -38,6 +38,7 @@ struct RtProfile {
     int *first;   /* [n_phases] its steps begin there in total */
     Total *total; /* [n_steps of all phases] */
     int phase, step;
+    bool fresh; /* the step's first block, or it has none */
     int64_t phase_since, since;
     int n_stamps;                /* in the device's queue */
     int stamped[RT_STAMPS];      /* steps that begin there */
@@ -119,7 +120,7 @@ void rt_profile_share_end(RtExec *x, int member, int64_t since) {
 
 static void add(RtProfile *f, int step, int64_t from, int64_t to) {
     Total *t = &f->total[f->first[f->phase] + step];
-    t->calls++;
+    t->calls += f->fresh;
     t->ns += to - from;
     keep_event(f, &f->main, step, from, to);
 }
@@ -163,6 +164,7 @@ void rt_profile_step(RtExec *x, int step) {
     int64_t now = now_ns();
     end_step(f, now);
     f->step = step;
+    f->fresh = rt_step_first(x);
     f->since = now;
 }
 
@@ -170,6 +172,7 @@ void rt_profile_begin(RtExec *x, const rt_phase *phase) {
     RtProfile *f = x->profile;
     f->phase = (int)(phase - x->program->phases);
     f->step = -1;
+    f->fresh = true;
     f->n_stamps = 0;
     f->phase_since = f->since = now_ns();
 }

@@ -144,8 +144,9 @@ typedef struct {
     int map,
         by; /* MAP: targets of a map, in the order of the segments of map `by`; -1 = own order */
     int phase, first,
-        last; /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
-    int rank; /* OUTPUT, SAVED: without bound sizes */
+        last;  /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
+    int rank;  /* OUTPUT, SAVED: without bound sizes */
+    int block; /* TEMP: local to this one of its phase's `blocks`; -1 = to none */
 } rt_buf;
 
 struct RtExec;
@@ -172,6 +173,11 @@ typedef struct {
     const char *lines; /* of the model: "models/gcn.gnn:14,15" */
 } rt_step_info;
 
+/* Steps that the host runs on blocks of rows, one block after the other (blocks.h). */
+typedef struct {
+    int first, last;
+} rt_blocks;
+
 typedef struct {
     const char *name; /* "load", "train", "eval", "predict", "embed" */
     int n_steps;
@@ -182,6 +188,9 @@ typedef struct {
     const rt_step_info *steps;      /* [n_steps], or NULL: nothing is known of them */
     /* With n bound; NULL where `steps` is. */
     void (*cost)(int step, const int64_t *n, struct rt_step_cost *out);
+    int n_blocks;
+    const rt_blocks *blocks;                        /* in order */
+    int64_t (*block_rows)(int i, const int64_t *n); /* rows that blocks[i] cuts; NULL: no blocks */
 } rt_phase;
 
 typedef enum { RT_OPTIM_NONE, RT_OPTIM_SGD, RT_OPTIM_ADAM, RT_OPTIM_ADAMW } rt_optim_kind;
@@ -273,6 +282,14 @@ static inline void rt_step(RtExec *x, int step) {
 void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent);
 /* As above over the rows of map `map`, in chunks of equal numbers of entries. */
 void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int map);
+
+/* As rt_launch over chunks of a sum over rows: within blocks, those of the present one. */
+void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunks);
+
+/* A loop over blocks of rows: begin, then the steps while there is a next block.  In it, launches
+ * and products do the block's rows; the n buffers in `local` hold the block's rows only. */
+void rt_blocks_begin(RtExec *x, int64_t rows, const int *local, int n);
+bool rt_blocks_next(RtExec *x);
 
 typedef struct {
     int64_t batch, m, n, k;

@@ -1,0 +1,45 @@
+/* Inside of the decisions on the order of steps: plan_touch.c, plan_blocks.c, plan_order.c. */
+#ifndef CODEGEN_PLAN_ORDER_H
+#define CODEGEN_PLAN_ORDER_H
+
+#include "codegen/lower.h"
+
+typedef enum {
+    AT_ROW = 1, /* at the step's own rows */
+    ANYWHERE = 2,
+    IN_PARTS = 4, /* written: a sum over rows, or this chunk's part of one */
+} At;
+
+/* How a step touches its buffers, by argument. */
+typedef struct {
+    const Expr *rows; /* NULL: it cannot be run on a part of them */
+    bool by_chunk;    /* its parallel loop is over chunks of the rows */
+    unsigned *at;     /* bits of At */
+    bool *written;
+} Touch;
+
+/* `written` is known of kernels and products. */
+Touch plan_touch(Arena *a, const Plan *p, const PStep *s);
+
+/* A phase's steps in some order, and the loops over blocks in it. */
+typedef struct {
+    Arena *a;
+    const Plan *p;
+    const PPhase *ph;
+    int phase, n;
+    const Touch *touch; /* by step of the phase */
+    const bool *by_row; /* by buffer: touched at rows only, by steps that can be cut */
+    int *order;         /* the i-th step */
+    VEC(PBlocks) loops;
+    int *first, *last, *block; /* by buffer: positions, loop that it is local to or -1 */
+    unsigned char *seen;       /* by buffer: scratch */
+    bool *apart;               /* by step: the loop that it would begin is not wanted */
+    int *member, *behind;      /* [n] scratch */
+    int64_t *bytes, *live;     /* by buffer; by position, the fullest first: nominal */
+} Order;
+
+/* Finds the loops of o->order, moving small steps behind them, and the buffers' lives. */
+void order_cut(Order *o);
+bool order_is_movable(const PStep *s);
+
+#endif

@@ -1,0 +1,147 @@
+/* Rematerialisation: what the backward reads again is computed again where that is cheap.
+ *
+ *     %d = mul %x %mask   [N, F]       %d = mul %x %mask
+ *     %y = contract %d, %W             %y = contract %d, %W
+ *     ..                         ->    ..
+ *     %g = contract %dy, %d            %e = again mul %x %mask
+ *                                      %g = contract %dy, %e
+ *
+ * A stored value that is read early and then, many values later, once more, lies in memory in
+ * between, through the fullest step.  Where it is elementwise in what is there anyway (data,
+ * variables, random masks, and values that later operations read, too), another copy of it is
+ * made for the late readers: about the traffic of reading it back, and with its readers in
+ * one loop over blocks of rows it never exists as a whole (codegen/plan_blocks.c).
+ *
+ * Chen, Xu, Zhang and Guestrin 2016, "Training Deep Nets with Sublinear Memory Cost", with
+ * segments of no library call, so the time it costs is small.  `again` keeps the copy from the
+ * kernel that makes the first one. */
+#include "passes/rewrite.h"
+
+enum {
+    GAP = 4,   /* stored values over the same rows that a value must outlive */
+    DEPTH = 32 /* elementwise operations on the way to a leaf */
+};
+
+typedef struct {
+    Func *f;
+    Arena *a;
+    int *last; /* by op id: the last reader's id, looking through views */
+    Op *copy[8], *of[8];
+    int n_copies;
+} Remat;
+
+static bool is_big(const Op *op) {
+    return op->type.rank > 1 && op->type.layout == LAYOUT_DENSE && op->type.dim[0]->kind != SP_DIM;
+}
+
+static bool is_stored(const Op *op) {
+    return !op->fused && op->n_in > 0 && op->kind != OP_VIEW && !op_has(op, OPT_EFFECT);
+}
+
+static void find_last(Remat *r) {
+    func_number(r->f);
+    r->last = NEWN(r->a, int, (size_t)r->f->n_ops + 1);
+    for (Op *op = r->f->last; op; op = op->prev) {
+        int at = op->kind == OP_VIEW ? r->last[op->id] : op->id;
+        for (int i = 0; i < op->n_in; i++)
+            if (r->last[op->in[i]->id] < at) r->last[op->in[i]->id] = at;
+    }
+}
+
+/* Is x, an operand of what is computed again at `at`, there then? */
+static bool is_there(const Remat *r, const Op *x, int at, int depth) {
+    if (depth == DEPTH) return false;
+    if (op_has(x, OPT_SOURCE) || !is_big(x)) return x->n_in == 0 || !x->fused;
+    if (x->kind == OP_VIEW) return is_there(r, x->in[0], at, depth + 1);
+    if (!x->fused && x->n_in > 0) return r->last[x->id] >= at;
+    if (x->n_in > 0 && !op_has(x, OPT_ELEM)) return false;
+    for (int i = 0; i < x->n_in; i++)
+        if (!is_there(r, x->in[i], at, depth + 1)) return false;
+    return true;
+}
+
+/* The reader behind the longest gap between readers, looking through views; NULL: none is that
+ * far behind the others. */
+static Op *late_reader(const Remat *r, Op *v) {
+    Op *late = NULL;
+    int n = 0, most = GAP - 1;
+    for (Op *u = v->next; u && u->id <= r->last[v->id]; u = u->next) {
+        bool reads = false;
+        for (int i = 0; i < u->n_in; i++) {
+            Op *x = u->in[i];
+            while (x->kind == OP_VIEW && x != v) x = x->in[0];
+            reads |= x == v;
+        }
+        if (!reads && is_stored(u) && is_big(u) && u->type.dim[0] == v->type.dim[0]) n++;
+        if (!reads || u->kind == OP_VIEW) continue;
+        if (n > most && u != v->next) {
+            late = u;
+            most = n;
+        }
+        n = 0;
+    }
+    return late;
+}
+
+/* Elementwise, over rows, and read by nothing that wants it outside of the step. */
+static bool is_candidate(const Remat *r, const Op *v) {
+    if (!op_has(v, OPT_ELEM) || !is_stored(v) || !is_big(v)) return false;
+    for (const Op *u = v->next; u; u = u->next)
+        for (int i = 0; i < u->n_in; i++)
+            if (u->in[i] == v && op_has(u, OPT_EFFECT)) return false;
+    return r->last[v->id] > v->id;
+}
+
+/* x, or a view of it, as the late readers see it. */
+static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
+    for (int i = 0; i < r->n_copies; i++)
+        if (r->of[i] == x) return r->copy[i];
+    if (x != v && (x->kind != OP_VIEW || r->n_copies == 8)) return NULL;
+    Op proto = *x, *below = x == v ? NULL : copy_of(r, b, x->in[0], v);
+    if (x != v && (!below || r->n_copies == 8)) return NULL;
+    if (below) proto.in = &below;
+    Op *y = b_op(b, &proto);
+    y->again = x == v;
+    r->of[r->n_copies] = x;
+    return r->copy[r->n_copies++] = y;
+}
+
+static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
+    Builder b = {.m = m, .f = r->f, .at = late, .span = v->span};
+    r->n_copies = 0;
+    for (Op *u = late; u; u = u->next)
+        for (int i = 0; i < u->n_in; i++) {
+            const Op *x = u->in[i];
+            while (x->kind == OP_VIEW && x != v) x = x->in[0];
+            Op *y = x == v && u->kind != OP_VIEW ? copy_of(r, &b, u->in[i], v) : NULL;
+            if (y) u->in[i] = y;
+        }
+    pass_remark(p, v->span, "remat", "'%s' is computed again for '%s'",
+                v->hint ? v->hint : op_mnemonic(v->kind),
+                late->hint ? late->hint : op_mnemonic(late->kind));
+}
+
+static void remat_func(PassCtx *p, Module *m, Func *f) {
+    Remat r = {.f = f, .a = p->a};
+    for (Op *v = f->first; v; v = v->next) {
+        if (!op_has(v, OPT_ELEM) || !is_big(v) || v->again) continue;
+        find_last(&r);
+        Op *late = is_candidate(&r, v) ? late_reader(&r, v) : NULL;
+        bool there = late != NULL;
+        for (int i = 0; i < v->n_in && there; i++) there = is_there(&r, v->in[i], late->id, 0);
+        if (there) again(&r, p, m, v, late);
+    }
+    pass_dce_func(p->a, f);
+}
+
+static bool run(PassCtx *p, Module *m) {
+    for (int i = 0; i < m->funcs.n; i++) remat_func(p, m, m->funcs.v[i]);
+    return true;
+}
+
+const Pass pass_remat = {
+    .name = "remat",
+    .summary = "compute cheap values again where they are read much later",
+    .needs = IR_TYPED | IR_FUSED,
+    .run = run,
+};
