@@ -6,9 +6,9 @@
  *     h    = d_h where h > 0           [N, 256]        d_z, d_h: a block, not N rows
  *
  * A step may be run on a part of the rows when it is a kernel over rows, a kernel of sums over
- * chunks of rows, or a product whose m or (added up) k are the rows.  Steps share a loop over blocks
- * when what one of them writes the others touch at their own rows only; so a gather of what the
- * loop writes ends it.  A temporary that nobody touches outside of the loop is local: it exists
+ * chunks of rows, or a product whose m or (added up) k are the rows.  Steps share a loop over
+ * blocks when what one of them writes the others touch at their own rows only; so a gather of what
+ * the loop writes ends it.  A temporary that nobody touches outside of the loop is local: it exists
  * for one block.  That is the strip-mining and array contraction of loop nests (Gao, Olsen,
  * Sarkar and Thekkath 1992, "Collective Loop Fusion for Array Contraction") with steps for
  * statements; a loop is kept where it makes something local.

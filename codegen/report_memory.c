@@ -141,6 +141,22 @@ static void text_live(Report *r, int phase) {
     }
 }
 
+static void text_blocks(Report *r, int phase) {
+    const PPhase *ph = r->p->phases.v[phase];
+    for (int i = 0; i < ph->blocks.n; i++) {
+        sb_printf(r->b, "      steps %d..%d in blocks of ", ph->blocks.v[i].first,
+                  ph->blocks.v[i].last);
+        expr_print(r->b, ph->blocks.v[i].rows);
+        sb_puts(r->b, " rows; of each a block:");
+        for (int k = 0, n = 0; k < r->p->bufs.n; k++) {
+            const PBuf *b = r->p->bufs.v[k];
+            if (b->block == i && b->phase == phase)
+                sb_printf(r->b, "%s %s", n++ ? "," : "", b->name);
+        }
+        sb_puts(r->b, "\n");
+    }
+}
+
 static void text_phase(Report *r, int phase) {
     int64_t n;
     sb_printf(r->b, "    @%s: ", r->p->phases.v[phase]->name);
@@ -150,6 +166,7 @@ static void text_phase(Report *r, int phase) {
     }
     report_amount(r, total(r, PB_TEMP, phase), "B");
     sb_puts(r->b, " without sharing\n");
+    text_blocks(r, phase);
     text_live(r, phase);
 }
 
@@ -181,6 +198,7 @@ static void json_buffer(Report *r, const PBuf *b) {
     if (b->kind == PB_TEMP) {
         json_int(r->j, "first", b->first);
         json_int(r->j, "last", b->last);
+        json_bool(r->j, "block", b->block >= 0);
     }
     json_end(r->j);
 }
@@ -192,6 +210,15 @@ static void json_phase(Report *r, int phase) {
     json_text(r->j, "phase", ph->name);
     if (packed(r, phase, &n)) json_int(r->j, "packed_bytes", n);
     report_json_expr(r, "unshared_bytes", total(r, PB_TEMP, phase));
+    json_array(r->j, "blocks");
+    for (int i = 0; i < ph->blocks.n; i++) {
+        json_object(r->j, NULL);
+        json_int(r->j, "first", ph->blocks.v[i].first);
+        json_int(r->j, "last", ph->blocks.v[i].last);
+        report_json_expr(r, "rows", ph->blocks.v[i].rows);
+        json_end(r->j);
+    }
+    json_end(r->j);
     json_array(r->j, "live_bytes");
     const Expr *live = expr_const(r->a, 0);
     for (int s = 0; s < ph->steps.n; s++) {
