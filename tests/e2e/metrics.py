@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Losses and metrics of the prelude against their definitions, over nodes and over graphs, with missing labels,
+ties and rows that belong to no split.  Prints `N passed, N failed`."""
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "oracle"))
+from run import Trainer, write_npy  # noqa: E402
+
+MODEL = """
+graph G {{ node n {{ s: f32[{wide}]; y: {y}; split }} }}
+model M(g: G) -> f32[n, {wide}] {{ param w: f32 = 1; return g.n.s * w }}
+train M {{ target n.y  loss {loss}  metric {metrics}  optimizer sgd(lr = 0)  epochs 1 }}
+"""
+
+
+def auc(s, y):
+    pos, neg = [a for a, b in zip(s, y) if b], [a for a, b in zip(s, y) if not b]
+    if not pos or not neg:
+        return None
+    return sum((p > n) + 0.5 * (p == n) for p in pos for n in neg) / (len(pos) * len(neg))
+
+
+def rank(x, xs):
+    return sum(v < x for v in xs) + (sum(v == x for v in xs) + 1) / 2
+
+
+def precision(s, y):
+    """Average precision; equal scores by their mean rank."""
+    pos = [a for a, b in zip(s, y) if b]
+    if not pos or len(pos) == len(s):
+        return None
+    return sum((len(pos) + 1 - rank(p, pos)) / (len(s) + 1 - rank(p, s)) for p in pos) / len(pos)
+
+
+def mean_of_tasks(f, s, y):
+    """Over the columns, of the rows with a label."""
+    found = []
+    for t in range(len(s[0])):
+        known = [i for i in range(len(s)) if not math.isnan(y[i][t])]
+        v = f([s[i][t] for i in known], [y[i][t] > 0.5 for i in known])
+        found += [] if v is None else [v]
+    return sum(found) / len(found) if found else 0.0
+
+
+def bce(s, y):
+    terms = [max(a, 0) - a * b + math.log1p(math.exp(-abs(a))) for r, q in zip(s, y) for a, b in zip(r, q) if not math.isnan(b)]
+    return sum(terms) / max(len(terms), 1)
+
+
+def error(s, y, f):
+    terms = [f(a - b) for r, q in zip(s, y) for a, b in zip(r, q) if not math.isnan(b)]
+    return sum(terms) / max(len(terms), 1)
+
+
+def macro(s, y):
+    p = [max(range(len(r)), key=lambda k: r[k]) for r in s]
+    f1 = []
+    for k in range(len(s[0])):
+        tp = sum(a == k and b == k for a, b in zip(p, y))
+        f1.append(2 * tp / max(sum(a == k for a in p) + sum(b == k for b in y), 1))
+    return sum(f1) / len(f1)
+
+
+def column(folder, name, kind, values, extra):
+    flat = [x for row in values for x in row] if isinstance(values[0], list) else values
+    shape = [len(values)] + ([len(values[0])] if isinstance(values[0], list) else [])
+    write_npy(f"{folder}/{name}.npy", {"split": "|i1", "class": "<i4"}.get(kind, "<f4"), shape, flat)
+    return {"kind": kind, "file": f"{name}.npy", **({"shape": shape} if len(shape) > 1 else {}), **extra}
+
+
+def measured(folder, model, columns, n, names):
+    """{metric: {split: value}} of the compiled model, from its @eval."""
+    os.makedirs(folder)
+    with open(f"{folder}/schema.json", "w", encoding="utf-8") as f:
+        json.dump({"format": 1, "edges": {}, "nodes": {"n": {"count": n, "columns": {
+            k: column(folder, k, *v) for k, v in columns.items()}}}}, f)
+    with open(f"{folder}/m.gnn", "w", encoding="utf-8") as f:
+        f.write(model)
+    subprocess.run([os.path.join(TOP, "build", "gnnc"), f"{folder}/m.gnn", "--target=cpu", "--emit=lib", "-o",
+                    f"{folder}/m.so"], check=True)
+    t = Trainer(f"{folder}/m.so")
+    t.load(folder)
+    t.call("gnnc_trainer_run_phase", b"eval")
+    got = {m: {k: t.output(f"{m}.{k}")[0] for k in ("train", "val", "test")} for m in names}
+    t.close()
+    return got
+
+
+def compare(label, got, want, split, rows):
+    failed = 0
+    for name, f in want.items():
+        for k, part in (("train", 1), ("val", 2), ("test", 3)):
+            at = [i for i in range(rows) if split[i] == part]
+            expected = f(at)
+            if not abs(got[name][k] - expected) <= 1e-5 * max(1, abs(expected)):
+                print(f"FAILED {label} {name}.{k}: {got[name][k]}, not {expected}")
+                failed += 1
+    return failed
+
+
+def main():
+    r = random.Random(1)
+    n, tasks, failed, done = 60, 3, 0, 0
+    split = [r.randrange(4) for _ in range(n)]
+    s = [[r.choice([-1.5, -0.5, 0.25, 1.0, 2.0]) for _ in range(tasks)] for _ in range(n)]
+    label = [[r.choice([0.0, 1.0, math.nan]) for _ in range(tasks)] for _ in range(n)]
+    real = [[r.choice([r.gauss(0, 1), math.nan]) for _ in range(tasks)] for _ in range(n)]
+    two = [[r.choice([-1.0, 0.5, 2.0]) for _ in range(2)] for _ in range(n)]
+    kind = [r.randrange(2) for _ in range(n)]
+
+    def rows(f, a, b):
+        return lambda at: f([a[i] for i in at], [b[i] for i in at])
+
+    suites = [
+        ("labels", s, "multilabel", label, {}, "bce_with_logits", {
+            "loss": rows(bce, s, label), "roc_auc": rows(lambda a, b: mean_of_tasks(auc, a, b), s, label),
+            "average_precision": rows(lambda a, b: mean_of_tasks(precision, a, b), s, label)}),
+        ("numbers", s, "multilabel", real, {}, "mse", {
+            "loss": rows(lambda a, b: error(a, b, lambda d: d * d), s, real),
+            "mae": rows(lambda a, b: error(a, b, abs), s, real),
+            "rmse": rows(lambda a, b: math.sqrt(error(a, b, lambda d: d * d)), s, real)}),
+        ("classes", two, "class", kind, {"categories": 2}, "cross_entropy", {
+            "f1_macro": rows(macro, two, kind),
+            "roc_auc": rows(lambda a, b: auc([x[1] - x[0] for x in a], b), two, kind),
+            "average_precision": rows(lambda a, b: precision([x[1] - x[0] for x in a], b), two, kind)}),
+    ]
+    with tempfile.TemporaryDirectory() as tmp:
+        for name, pred, how, y, extra, loss, want in suites:
+            model = MODEL.format(wide=len(pred[0]), loss=loss, metrics=", ".join(k for k in want if k != "loss"),
+                                 y="class[C]" if how == "class" else f"multilabel[{len(pred[0])}]")
+            columns = {"s": ("float", pred, {}), "y": (how, y, extra), "split": ("split", split, {})}
+            failed += compare(name, measured(f"{tmp}/{name}", model, columns, n, want), want, split, n)
+            done += 3 * len(want)
+    print(f"{done - failed} passed, {failed} failed")
+    return failed != 0
+
+
+sys.exit(main())
