@@ -401,6 +401,7 @@ gnnc_status rt_bind_arrays(RtExec *x) {
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, arrange_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
         if (!is_late(x, s)) TRY(st, rt_bind_space(x, s));
+    x->rt->bound->fingerprint = rt_bind_fingerprint(x);
     drop_unused(x);
 out:
     return st;

@@ -19,6 +19,7 @@ typedef struct RtBound {
     RtNz *nz;              /* [n_columns] of CSR columns */
     const char **bound_by; /* [n_syms] who set the size, for messages */
     const int64_t **balance; /* [n_maps] */
+    uint64_t fingerprint;    /* of what the program reads of the data */
 } RtBound;
 
 /* Opens `dir` and binds every size that can be told without an index array: of derived
@@ -30,6 +31,9 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const char *dir, int64_t 
  * converted copies elsewhere.  Arrays that only building needed are given back. */
 gnnc_status rt_bind_arrays(RtExec *x);
 void rt_bind_close(RtExec *x);
+/* A hash of the names, sizes and contents of the columns and edges that the program reads; of large
+ * arrays samples at equal distances, so it costs no pass over the data.  bind_fingerprint.c */
+uint64_t rt_bind_fingerprint(const RtExec *x);
 /* Does DATA buffer `buf` lie in a mapped file? */
 bool rt_bind_is_mapped(const RtExec *x, int buf);
 

@@ -19,6 +19,7 @@
 
 #include "tuned.h"
 
+#include "bind.h"
 #include "device.h"
 
 enum { N_META = 24 };
@@ -46,6 +47,10 @@ static const char *sizes_text(gnnc_trainer *t, RtPool *pool) {
                               t->x.n[sp->sym]);
     }
     return text;
+}
+
+static const char *data_text(gnnc_trainer *t, RtPool *pool) {
+    return rt_pool_printf(pool, "%016" PRIx64, t->rt.bound->fingerprint);
 }
 
 /* ---- writing --------------------------------------------------------------------------- */
@@ -80,6 +85,7 @@ static void put_identity(File *o) {
     put_meta(o, "options", t->program->options);
     put_meta(o, "machine", rt_machine_kind(&o->pool));
     put_meta(o, "sizes", sizes_text(t, &o->pool));
+    put_meta(o, "data", data_text(t, &o->pool));
 }
 
 static void put_progress(File *o) {
@@ -181,17 +187,36 @@ static gnnc_status check_same(File *o, const char *key, const char *want, const 
                    o->path, what, has ? has : "", want);
 }
 
+/* Sizes first, as they say more.  A file from before contents were noted holds sizes alone. */
+static gnnc_status check_data(File *o) {
+    gnnc_trainer *t = o->t;
+    const char *sizes = sizes_text(t, &o->pool), *data = data_text(t, &o->pool);
+    if (!sizes || !data) return rt_fail_nomem(&t->rt.err, o->path);
+    const char *had = rt_tensors_meta(&o->f, "data");
+    if (t->options.other_data) {
+        if (had && strcmp(had, data) != 0)
+            rt_message(&t->rt, "%s was written on other data", o->path);
+        return GNNC_OK;
+    }
+    gnnc_status st = check_same(o, "sizes", sizes, "data set");
+    if (st != GNNC_OK || !had || strcmp(had, data) == 0) return st;
+    return rt_fail(&t->rt.err, GNNC_E_ARG,
+                   "%s: the checkpoint is of other data: the sizes agree, the contents do not; "
+                   "--force goes on with these",
+                   o->path);
+}
+
 static gnnc_status check_identity(File *o) {
     gnnc_trainer *t = o->t;
     if (!rt_tensors_meta(&o->f, "gnnc_checkpoint"))
         return bad(o, "no checkpoint of a trainer (weights alone are loaded with --weights)");
-    const char *program = program_text(t, &o->pool), *sizes = sizes_text(t, &o->pool);
+    const char *program = program_text(t, &o->pool);
     const char *split = rt_pool_printf(&o->pool, "%" PRId64, t->options.split);
-    if (!program || !sizes || !split) return rt_fail_nomem(&t->rt.err, o->path);
+    if (!program || !split) return rt_fail_nomem(&t->rt.err, o->path);
     gnnc_status st;
     TRY(st, check_same(o, "model", t->program->name, "model"));
     TRY(st, check_same(o, "program", program, "version of the model"));
-    TRY(st, check_same(o, "sizes", sizes, "data set"));
+    TRY(st, check_data(o));
     TRY(st, check_same(o, "split", split, "split"));
     const char *machine = rt_tensors_meta(&o->f, "machine"), *here = rt_machine_kind(&o->pool);
     if (machine && here && strcmp(machine, here) != 0)

@@ -32,6 +32,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
      offsetof(RtCli, save_every), NULL},
     {"--resume", "FILE", "go on from a checkpoint, to the same bits", RT_OPT_TEXT,
      offsetof(RtCli, resume), NULL},
+    {"--force", NULL, "resume although the data are not those of the checkpoint", RT_OPT_FLAG,
+     offsetof(RtCli, force), NULL},
     {"--weights", "FILE", "start from these weights (PyG's names, safetensors)", RT_OPT_TEXT,
      offsetof(RtCli, weights), NULL},
     {"--out", "FILE", "train: kept weights; predict, embed: the .npy file", RT_OPT_TEXT,
@@ -199,6 +201,7 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
         if (code != RT_EXIT_OK) return code;
     }
     if (c->tf32) gnnc_trainer_set_int(c->t, "tf32", 1);
+    if (c->force) gnnc_trainer_set_int(c->t, "other_data", 1);
     if (c->no_tuned) gnnc_trainer_set_int(c->t, "tuned", 0);
     return check_needs(c);
 }

@@ -274,6 +274,19 @@ static gnnc_status install(RtPool *pool, const char *tmp, const char *dir, bool 
     return st == GNNC_OK ? remove_tree(pool, tmp, err) : st;
 }
 
+/* The folders that `dir` is to stand in, as mkdir -p makes them. */
+static gnnc_status make_parents(RtPool *pool, const char *dir, RtError *err) {
+    char *path = rt_pool_strndup(pool, dir, strlen(dir));
+    if (!path) return rt_fail_nomem(err, dir);
+    for (char *s = path + 1; *path && *s; s++) {
+        if (*s != '/') continue;
+        *s = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST) return rt_fail_errno(err, path, "create");
+        *s = '/';
+    }
+    return GNNC_OK;
+}
+
 static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, bool replace,
                              RtError *err) {
     size_t n = strlen(dir);
@@ -281,9 +294,11 @@ static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, 
     dir = rt_pool_strndup(pool, dir, n);
     const char *tmp = dir ? rt_pool_printf(pool, "%s.tmp.%ld", dir, (long)getpid()) : NULL;
     if (!tmp) return rt_fail_nomem(err, "data directory");
+    gnnc_status st = make_parents(pool, dir, err);
+    if (st != GNNC_OK) return st;
     if (mkdir(tmp, 0777) != 0) return rt_fail_errno(err, tmp, "create");
     Writer w = {.pool = pool, .dir = tmp, .json = {.pool = pool}, .err = err, .st = GNNC_OK};
-    gnnc_status st = write_all(&w, d);
+    st = write_all(&w, d);
     if (st == GNNC_OK) st = install(pool, tmp, dir, replace, err);
     if (st != GNNC_OK) remove_tree(pool, tmp, NULL);
     return st;

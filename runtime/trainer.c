@@ -135,6 +135,7 @@ static const IntOption INT_OPTIONS[] = {
     {"tuned", offsetof(RtOptions, tuned), 0, 1},
     {"variant", offsetof(RtOptions, variant), -1, 63},
     {"tf32", offsetof(RtOptions, tf32), 0, 1},
+    {"other_data", offsetof(RtOptions, other_data), 0, 1},
 };
 
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {

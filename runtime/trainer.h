@@ -15,6 +15,7 @@ typedef struct RtOptions {
     int64_t tuned;     /* use the choice kept beside the data */
     int64_t variant;   /* of the program; -1 = by the data's sizes */
     int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
+    int64_t other_data; /* a checkpoint of other data may be resumed */
     RtWhere where;
     double lr, weight_decay;
     bool has_epochs, has_seed, has_lr,

@@ -85,6 +85,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
  *                 else 20000; results do not depend on it
  *   "tf32"        1 = on a GPU matrix products round their factors to TF32; default 0 = f32
+ *   "other_data"  1 = `resume` takes a checkpoint that was written on other data
  *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
  * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
  * an input), default: the model's.
@@ -176,8 +177,9 @@ gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path);
 /* The parameters and states alone, for other programs. */
 gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path);
 /* Goes on where `save` was called.  The model must be the one that wrote it
- * (GNNC_E_ARG otherwise), on data of the same sizes and the same split; a seed that was set
- * must be its seed.  On failure nothing changed. */
+ * (GNNC_E_ARG otherwise), on the same data (unless "other_data" is set: what it reads is compared
+ * by a hash of sizes and samples) and the same split; a seed that was set must be its seed.  On
+ * failure nothing changed. */
 gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
 /* Parameters and states from any safetensors file with PyTorch Geometric's names; shapes may
  * differ in dimensions of 1 and in how dimensions are merged.  GNNC_E_MISSING lists names

@@ -188,6 +188,23 @@ TEST(replaces_only_data_directories) {
     scratch_remove(scratch);
 }
 
+TEST(makes_the_folders_above) {
+    const char *scratch = begin();
+    RtError err = {""};
+    char old[sizeof dir];
+    memcpy(old, dir, sizeof dir);
+    snprintf(dir, sizeof dir, "%s/a/b//c/", scratch);
+    CHECK_MSG(write_sample(NULL, false, &err) == GNNC_OK, "%s", err.text);
+    CHECK(write_sample(NULL, false, &err) == GNNC_E_IO &&
+          write_sample(NULL, true, NULL) == GNNC_OK);
+    snprintf(dir, sizeof dir, "%s/a/b/c/schema.json/d", scratch);
+    err = (RtError){""};
+    CHECK(write_sample(NULL, false, &err) == GNNC_E_IO);
+    CHECK_MSG(strstr(err.text, "schema.json"), "%s", err.text);
+    memcpy(dir, old, sizeof dir);
+    scratch_remove(scratch);
+}
+
 TEST(refuses_names_that_are_no_identifiers) {
     const char *scratch = begin();
     RtError err = {""};

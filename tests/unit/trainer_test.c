@@ -233,6 +233,44 @@ TEST(checkpoint_of_another_run_is_refused) {
     scratch_remove(p.dir);
 }
 
+/* The last element's first byte becomes another one that is allowed, too: 0 to 3. */
+static void change_last(const char *dir, const char *name, int element) {
+    char path[200];
+    unsigned char byte;
+    struct stat s;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && fstat(fd, &s) == 0 && pread(fd, &byte, 1, s.st_size - element) == 1);
+    byte = (unsigned char)((byte + 1) % 4);
+    CHECK(pwrite(fd, &byte, 1, s.st_size - element) == 1);
+    close(fd);
+}
+
+/* Equal sizes are not equal data: a label, an edge or a split that differs is noticed. */
+TEST(checkpoint_of_other_data_is_refused) {
+    static const char *const file[] = {"t.npy", "w.npy", "e.npy", "split.npy", "x.npy"};
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 4, 1);
+    train_on(t, 2);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        make_data(p.dir);
+        change_last(p.dir, file[i], strcmp(file[i], "split.npy") ? 4 : 1);
+        t = trainer_new(&p, 4, 1);
+        CHECK_MSG(gnnc_trainer_resume(t, p.a) == GNNC_E_ARG, "%s", file[i]);
+        CHECK_MSG(strstr(gnnc_trainer_error(t), "other data") != NULL, "%s", gnnc_trainer_error(t));
+        CHECK(gnnc_trainer_epochs_done(t) == 0);
+        gnnc_trainer_destroy(t);
+    }
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "other_data", 1) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK && gnnc_trainer_resume(t, p.a) == GNNC_OK);
+    CHECK(gnnc_trainer_epochs_done(t) == 2);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 static gnnc_trainer *made_of(const rt_program *p, const char *dir, int64_t seed) {
     gnnc_trainer *t = NULL;
     CHECK(gnnc_trainer_create(&t, p) == GNNC_OK);

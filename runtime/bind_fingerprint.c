@@ -1,0 +1,91 @@
+/* Whether two data sets are the same to a program, told by a number: a hash (of the
+ * FNV family, eight bytes at a time) of what the program reads of them.  It is no proof: of a
+ * large array it sees samples. */
+#include <string.h>
+
+#include "bind.h"
+#include "init.h"
+
+enum { WHOLE_BYTES = 1 << 18, SAMPLES = 1024, SAMPLE_BYTES = 16 };
+
+static uint64_t mix(uint64_t h, uint64_t word) {
+    h = (h ^ word) * 0x100000001b3u;
+    return h ^ h >> 29;
+}
+
+static uint64_t mix_bytes(uint64_t h, const char *p, size_t n) {
+    for (; n >= sizeof(uint64_t); p += sizeof(uint64_t), n -= sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        h = mix(h, word);
+    }
+    for (; n > 0; p++, n--) h = mix(h, (unsigned char)*p);
+    return h;
+}
+
+static uint64_t mix_array(uint64_t h, const void *data, int64_t n, size_t element) {
+    const char *p = data;
+    size_t n_bytes = (size_t)n * element;
+    h = mix(h, n_bytes);
+    if (!p) return h;
+    if (n_bytes <= WHOLE_BYTES) return mix_bytes(h, p, n_bytes);
+    size_t last = n_bytes - SAMPLE_BYTES;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        size_t at = last / (SAMPLES - 1) * i;
+        h = mix_bytes(h, p + (i == SAMPLES - 1 ? last : at), SAMPLE_BYTES);
+    }
+    return h;
+}
+
+static int64_t dense_count(const RtColumn *c) {
+    int64_t n = 1;
+    for (int i = 0; i < c->rank; i++) n *= c->shape[i];
+    return n;
+}
+
+static uint64_t mix_column(uint64_t h, const RtColumn *c) {
+    h = mix(mix(h, rt_hash_text(c->name)), (uint64_t)c->kind);
+    for (int i = 0; i < c->rank; i++) h = mix(h, (uint64_t)c->shape[i]);
+    switch (c->kind) {
+    case RT_COL_CSR:
+        h = mix_array(h, c->csr.ptr, c->csr.n_rows + 1, sizeof *c->csr.ptr);
+        h = mix_array(h, c->csr.col, c->csr.nnz, sizeof *c->csr.col);
+        return mix_array(h, c->csr.val, c->csr.nnz, sizeof *c->csr.val);
+    case RT_COL_SPLIT:
+        return mix_array(h, c->splits, c->n_splits * c->n_rows, sizeof *c->splits);
+    case RT_COL_TIME:
+        return mix_array(h, c->f64, dense_count(c), sizeof *c->f64);
+    case RT_COL_ID:
+        return mix_array(h, c->i64, dense_count(c), sizeof *c->i64);
+    case RT_COL_CAT:
+    case RT_COL_CLASS:
+        return mix_array(h, c->i32, dense_count(c), sizeof *c->i32);
+    default:
+        return mix_array(h, c->f32, dense_count(c), sizeof *c->f32);
+    }
+}
+
+static uint64_t mix_table(uint64_t h, const RtTable *t, int64_t n_graphs) {
+    h = mix(mix(h, rt_hash_text(t->name)), (uint64_t)t->count);
+    if (t->src) h = mix_array(h, t->src, t->count, sizeof *t->src);
+    if (t->dst) h = mix_array(h, t->dst, t->count, sizeof *t->dst);
+    if (t->graph_ptr) h = mix_array(h, t->graph_ptr, n_graphs + 1, sizeof *t->graph_ptr);
+    return h;
+}
+
+uint64_t rt_bind_fingerprint(const RtExec *x) {
+    const rt_program *p = x->program;
+    const RtBound *b = x->rt->bound;
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int s = 0; s < p->n_spaces; s++) {
+        const RtTable *t = b->table[s];
+        if (!t) continue;
+        h = mix_table(h, t, t->graph_ptr ? b->data->graphs[t->graph].count : 0);
+    }
+    for (int c = 0; c < p->n_columns; c++) {
+        const RtTable *t = b->table[p->columns[c].space];
+        const RtColumn *col = t ? rt_table_column(t, p->columns[c].name) : NULL;
+        if (col && p->columns[c].buf >= 0) h = mix_column(h, col);
+    }
+    return h;
+}
