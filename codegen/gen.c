@@ -55,11 +55,11 @@ void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix) {
 }
 
 /* Registers get numbers in the order of the text. */
-static void renumber(LStmt *s, int *next) {
+void cg_number(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;
         if (defines) defines->id = (*next)++;
-        renumber(s->body, next);
+        cg_number(s->body, next);
     }
 }
 
@@ -122,7 +122,7 @@ LKernel *cg_gen_done(Gen *g) {
     assert(g->cur == g->root);
     g->k->body = g->root->head;
     drop_dead(g);
-    renumber(g->k->body, &g->k->n_regs);
+    cg_number(g->k->body, &g->k->n_regs);
     return g->k;
 }
 

@@ -151,7 +151,7 @@ static bool range(Check *c, const LStmt *s) {
 
 static bool loop(Check *c, const LStmt *s, int depth) {
     bool after = c->serial_loop; /* parallel ones come first, one behind the other */
-    if (!s->sched.parallel) c->serial_loop = true;
+    if (!s->sched.parallel && depth == 0) c->serial_loop = true;
     if (s->sched.parallel && (after || depth > 0 || s->range != LR_EXTENT))
         return bad(c, "only the first outermost loops may be parallel");
     if (s->sched.balanced && (!s->sched.parallel || !s->sched.balance))

@@ -142,6 +142,7 @@ typedef struct {
 
 void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix);
 LKernel *cg_gen_done(Gen *g);
+void cg_number(LStmt *s, int *next); /* the registers of s and what follows */
 LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s);
 Scope *cg_reg_scope(const Gen *g, const LReg *r);
 bool cg_scope_open(const Gen *g, const Scope *s);
@@ -285,7 +286,10 @@ int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @l
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 int cg_logical_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
-void cg_join_steps(Lower *lo, int phase); /* plan_join.c: neighbouring elementwise kernels in one launch */
+/* plan_join.c: steps that only end sums wait until those are wanted; then, side by side, are one.
+ */
+void cg_delay_steps(Lower *lo, int phase);
+void cg_join_steps(Lower *lo, int phase);
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */

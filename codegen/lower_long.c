@@ -112,25 +112,31 @@ static LReg *is_empty(Gen *g, const Long *l) {
     return cg_index(g, L_FN_IEQ, cg_size(g, n), cg_size(g, expr_const(g->a, 0)));
 }
 
+/* An element of the result to each iteration, so that the sums of several results may share a
+ * launch (plan_join.c). */
 static void sum_kernel(Lower *lo, const Long *l) {
     Gen gen, *g = &gen;
     const Op *op = l->r.op;
-    const Type *t = &op->type;
+    const DType dt = op->type.dt;
+    const Expr *dim[] = {l->n_chunks, cg_count(lo, &op->type)};
     cg_gen_init(g, lo, op, "");
-    LBuf *out = cg_arg_value(g, op, t);
+    LBuf *out = cg_arg_flat(g, op);
     out->written = true;
-    LBuf *partial = cg_arg_partial(g, l->buf, op->id, t->dt, l->rank, l->dim);
-    fill(g, out, NULL, t, cg_const(g, t->dt, cg_identity(l->r.red, t->dt)));
-    LReg *idx[MAX_RANK + 1];
+    LBuf *partial = cg_arg_partial(g, l->buf, op->id, dt, 2, dim);
+    LReg *idx[2], *identity = cg_const(g, dt, cg_identity(l->r.red, dt));
+    cg_open_parallel(g, dim[1], "i", &idx[1]);
+    LBuf *acc = cg_local(g, dt, "acc");
+    cg_store(g, acc, NULL, identity);
     idx[0] = cg_open_for(g, l->n_chunks, "c");
-    open_result(g, t, NULL, idx + 1);
-    cg_acc(g, l->r.red, out, idx + 1, cg_load(g, partial, idx, "part"));
-    close_n(g, t->rank + 1);
+    cg_acc(g, l->r.red, acc, NULL, cg_load(g, partial, idx, "part"));
+    cg_close(g);
     if (l->r.red != RED_SUM) {
         cg_open_if(g, is_empty(g, l));
-        fill(g, out, NULL, t, cg_const(g, t->dt, 0));
+        cg_store(g, acc, NULL, cg_const(g, dt, 0));
         cg_close(g);
     }
+    cg_store(g, out, &idx[1], cg_load(g, acc, NULL, "sum"));
+    cg_close(g)->sched.vector = true;
     cg_step_kernel(g, op);
 }
 

@@ -1,5 +1,5 @@
-/* One launch for neighbouring elementwise kernels of different sizes: the updates of all
- * parameters.
+/* One launch for elementwise kernels of different sizes: the updates of all parameters, the last
+ * sums of all split reductions.
  *
  *     kernel w { for i in 64*F parallel { .. } }           kernel w_x2 {
  *     kernel b { for j in 64   parallel { .. } }     =>      for i in 64*F parallel { .. }
@@ -9,8 +9,12 @@
  * The parallel loops lie one behind the other in one index range, which threads or a grid share: a
  * "multi-tensor" kernel (NVIDIA Apex), or horizontal fusion (Li et al., HFuse, CGO 2022), for any
  * elementwise work.  A launch costs about a microsecond, as much as the update of a small
- * parameter, and the work of the large ones is shared better; nothing else changes.  Joined are
- * steps next to each other of which none reads or writes what another one writes. */
+ * parameter, and the work of the large ones is shared better; nothing else changes.
+ *
+ * Steps that read only scalars and partial sums wait until somebody wants their result, as that
+ * keeps nothing large alive.  Elementwise steps that then stand next to each other are put in the
+ * order of their distance from the last one, and joined where none reads or writes what another one
+ * writes. */
 #include "codegen/lower.h"
 
 #include <string.h>
@@ -28,14 +32,19 @@ static const LStmt *first_loop(const LKernel *k) {
     return s;
 }
 
-/* Scalars, then parallel loops over elements. */
+/* Scalars, then stores of scalars. */
+static bool is_scalar(const PStep *s) {
+    const LStmt *p = s->kernel->body;
+    while (p && (is_pure(p) || p->kind == L_STORE)) p = p->next;
+    return !p;
+}
+
+/* A parallel loop over elements. */
 static bool is_elementwise(const PStep *s) {
     if (s->kind != PS_KERNEL || s->pred >= 0) return false;
+    if (is_scalar(s)) return true;
     const LStmt *l = first_loop(s->kernel);
-    for (const LStmt *p = l; p; p = p->next)
-        if (p->kind != L_FOR || !p->sched.parallel || !p->sched.vector || p->sched.balanced)
-            return false;
-    return l && s->kernel->locals.n == 0;
+    return l && l->kind == L_FOR && l->sched.parallel && l->sched.vector && !l->next;
 }
 
 static bool writes(const PStep *s, int buf) {
@@ -44,10 +53,13 @@ static bool writes(const PStep *s, int buf) {
     return false;
 }
 
+/* Must the one be before the other? */
 static bool meet(const PStep *x, const PStep *y) {
+    bool kernels = x->kind == PS_KERNEL && y->kind == PS_KERNEL;
     for (int i = 0; i < x->n_bufs; i++)
         for (int k = 0; k < y->n_bufs; k++)
-            if (x->bufs[i] == y->bufs[k] && (writes(x, x->bufs[i]) || writes(y, x->bufs[i])))
+            if (x->bufs[i] == y->bufs[k] &&
+                (!kernels || writes(x, x->bufs[i]) || writes(y, x->bufs[i])))
                 return true;
     return false;
 }
@@ -66,13 +78,17 @@ static bool same_dims(const LBuf *x, const LBuf *y) {
     return same;
 }
 
+static bool is_taken(const Join *j, const char *name) {
+    for (int i = 0; i < j->k->bufs.n; i++)
+        if (!strcmp(j->k->bufs.v[i]->name, name)) return true;
+    for (int i = 0; i < j->k->locals.n; i++)
+        if (!strcmp(j->k->locals.v[i]->name, name)) return true;
+    return false;
+}
+
 static const char *free_name(const Join *j, const char *want) {
     const char *name = want;
-    for (int i = 0, n = 2; i < j->k->bufs.n; i++)
-        if (!strcmp(j->k->bufs.v[i]->name, name)) {
-            name = arena_printf(j->a, "%s_%d", want, n++);
-            i = -1;
-        }
+    for (int n = 2; is_taken(j, name); n++) name = arena_printf(j->a, "%s_%d", want, n);
     return name;
 }
 
@@ -85,13 +101,10 @@ static LBuf *argument(Join *j, LBuf *b, int buf) {
     return b;
 }
 
-/* The statements' registers and arguments as the joined kernel numbers them. */
-static void renumber(Join *j, LStmt *s) {
+static void use_arguments(Join *j, LStmt *s) {
     for (; s; s = s->next) {
-        LReg *defined = s->kind == L_FOR ? s->var : s->dst;
-        if (defined) defined->id = j->k->n_regs++;
-        if (s->buf) s->buf = j->as[s->buf->id];
-        renumber(j, s->body);
+        if (s->buf && s->buf->kind != LB_LOCAL) s->buf = j->as[s->buf->id];
+        use_arguments(j, s->body);
     }
 }
 
@@ -99,32 +112,55 @@ static void add_kernel(Join *j, const PStep *s) {
     LKernel *k = s->kernel;
     j->as = NEWN(j->a, LBuf *, (size_t)k->bufs.n + 1);
     for (int i = 0; i < k->bufs.n; i++) j->as[i] = argument(j, k->bufs.v[i], s->bufs[i]);
-    renumber(j, k->body);
+    use_arguments(j, k->body);
+    for (int i = 0; i < k->locals.n; i++) {
+        k->locals.v[i]->id = j->k->locals.n;
+        k->locals.v[i]->name = free_name(j, k->locals.v[i]->name);
+        vec_push(j->a, &j->k->locals, k->locals.v[i]);
+    }
     for (int i = 0; i < k->computes.n; i++) vec_push(j->a, &j->k->computes, k->computes.v[i]);
 }
 
-/* The scalars of all, then the loops of all. */
-static void add_body(LStmt *s, LStmt ***scalars, LStmt ***loops) {
-    for (LStmt *next; s; s = next) {
-        LStmt ***tail = is_pure(s) ? scalars : loops;
+typedef struct {
+    LStmt *head, **tail;
+} List;
+
+static void put(List *l, LStmt *s) {
+    s->next = NULL;
+    *l->tail = s;
+    l->tail = &s->next;
+}
+
+/* The scalars of all, then the loops of all; stores of scalars are a loop of one iteration. */
+static void add_body(Join *j, const PStep *step, List *scalars, List *loops) {
+    List stores = {.tail = &stores.head};
+    bool scalar = is_scalar(step);
+    for (LStmt *s = step->kernel->body, *next; s; s = next) {
         next = s->next;
-        s->next = NULL;
-        **tail = s;
-        *tail = &s->next;
+        put(is_pure(s) ? scalars : scalar ? &stores : loops, s);
     }
+    if (!scalar) return;
+    LStmt *loop = NEW(j->a, LStmt);
+    *loop = (LStmt){.kind = L_FOR, .span = step->span, .body = stores.head};
+    loop->extent = expr_const(j->a, 1);
+    loop->sched.parallel = true;
+    loop->var = NEW(j->a, LReg);
+    *loop->var = (LReg){.dt = DT_I64, .hint = "one"};
+    put(loops, loop);
 }
 
 static LKernel *join_kernels(Join *j, PStep *const *s, int n) {
-    LStmt *scalars = NULL, *loops = NULL, **scalar_tail = &scalars, **loop_tail = &loops;
+    List scalars = {.tail = &scalars.head}, loops = {.tail = &loops.head};
     const LKernel *first = s[0]->kernel;
     j->k = NEW(j->a, LKernel);
     j->k->name = arena_printf(j->a, "%s_x%d", first->name, n);
     j->k->span = first->span;
     for (int i = 0; i < n; i++) add_kernel(j, s[i]);
     for (int i = 0; i < j->k->bufs.n; i++) j->k->bufs.v[i]->id = i;
-    for (int i = 0; i < n; i++) add_body(s[i]->kernel->body, &scalar_tail, &loop_tail);
-    *scalar_tail = loops;
-    j->k->body = scalars ? scalars : loops;
+    for (int i = 0; i < n; i++) add_body(j, s[i], &scalars, &loops);
+    *scalars.tail = loops.head;
+    j->k->body = scalars.head;
+    cg_number(j->k->body, &j->k->n_regs);
     return j->k;
 }
 
@@ -150,7 +186,9 @@ static PStep *join(Lower *lo, PStep *const *s, int n) {
     one->note = arena_printf(lo->a, "%s; and %d more", s[0]->note, n - 1);
     one->bufs = j.buf.v;
     one->n_bufs = j.buf.n;
-    for (int i = 1; i < n; i++) one->extent = expr_add(lo->a, one->extent, s[i]->extent);
+    one->extent = expr_const(lo->a, 0);
+    for (const LStmt *p = first_loop(k); p; p = p->next)
+        one->extent = expr_add(lo->a, one->extent, p->extent);
     return one;
 }
 
@@ -187,19 +225,72 @@ static int free_steps(const PPhase *ph, const PBlocks *next, int at) {
     return next ? (at < next->first ? next->first - at : 0) : ph->steps.n - at;
 }
 
+/* ---- order ------------------------------------------------------------------------------------
+ */
+/* Reads nothing but scalars and partial sums. */
+static bool may_wait(const Plan *p, const PStep *s) {
+    int64_t n;
+    if (!is_elementwise(s)) return false;
+    for (int i = 0; i < s->n_bufs; i++) {
+        const LBuf *b = s->kernel->bufs.v[i];
+        if (!b->written && !b->partial && !expr_is_const(p->bufs.v[s->bufs[i]]->count, &n))
+            return false;
+    }
+    return true;
+}
+
+/* One that waits, too, is company. */
+static bool may_pass(const Plan *p, const PStep *s, const PStep *next) {
+    bool device = next->kind == PS_KERNEL || next->kind == PS_GEMM;
+    return device && next->pred < 0 && !may_wait(p, next) && !meet(s, next);
+}
+
+void cg_delay_steps(Lower *lo, int phase) {
+    const Plan *p = lo->p;
+    PPhase *ph = p->phases.v[phase];
+    for (int i = ph->steps.n - 2; i >= 0; i--) {
+        PStep **at = &ph->steps.v[i], *s = *at;
+        if (!may_wait(p, s)) continue;
+        int k = 0;
+        while (i + k + 1 < ph->steps.n && may_pass(p, s, at[k + 1])) k++;
+        memmove(at, at + 1, (size_t)k * sizeof *at);
+        at[k] = s;
+    }
+}
+
+/* Elementwise steps by how many others must come after them, one after the other. */
+static void by_distance(Arena *a, PStep **s, int n) {
+    int *far = NEWN(a, int, (size_t)n), to = 0, most = 0;
+    PStep **old = NEWN(a, PStep *, (size_t)n);
+    for (int i = n - 1; i >= 0; i--) {
+        for (int k = i + 1; k < n; k++)
+            if (far[k] >= far[i] && meet(s[i], s[k])) far[i] = far[k] + 1;
+        if (far[i] > most) most = far[i];
+        old[i] = s[i];
+    }
+    for (; most >= 0; most--)
+        for (int i = 0; i < n; i++)
+            if (far[i] == most) s[to++] = old[i];
+}
+
+/* Steps of the phase outside of loops over blocks, as many side by side as may be joined. */
 void cg_join_steps(Lower *lo, int phase) {
     PPhase *ph = lo->p->phases.v[phase];
     int to = 0, open = -1, block = 0;
-    for (int i = 0, n; i < ph->steps.n; i += n, to++) {
+    for (int i = 0, n; i < ph->steps.n;) {
         PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
-        PStep **s = &ph->steps.v[i];
         int most = free_steps(ph, b, i);
-        n = most ? run_of(s, most) : 1;
-        ph->steps.v[to] = n > 1 ? join(lo, s, n) : s[0];
-        match_loop(ph, to, &open);
-        if (b && i == b->last) {
+        for (n = 0; n < most && is_elementwise(ph->steps.v[i + n]);) n++;
+        by_distance(lo->a, &ph->steps.v[i], n);
+        for (int end = i + (n ? n : 1); i < end; i += n, to++) {
+            PStep **s = &ph->steps.v[i];
+            n = most ? run_of(s, end - i) : 1;
+            ph->steps.v[to] = n > 1 ? join(lo, s, n) : s[0];
+            match_loop(ph, to, &open);
+        }
+        if (b && i == b->last + 1) {
             b->first -= i - to;
-            b->last = to;
+            b->last = to - 1;
             block++;
         }
     }
