@@ -285,6 +285,7 @@ Value binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at);
  */
 void exec_block(Elab *e, const Ast *block);
 void bind(Elab *e, const char *name, Value v);
+StrMap copy_map(Elab *e, const StrMap *m);
 void bind_noted(Elab *e, const char *name, Value v); /* .. as a statement: names the value */
 void name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at);
 const char *inst_path(Elab *e, const Inst *inst);

@@ -201,7 +201,7 @@ static void merge_states(Elab *e, Op *cond, const StateValues *x, const StateVal
     }
 }
 
-static StrMap copy_map(Elab *e, const StrMap *m) {
+StrMap copy_map(Elab *e, const StrMap *m) {
     StrMap r = {0};
     for (int i = 0; i < m->cap; i++)
         if (m->key[i]) strmap_put(e->a, &r, m->key[i], m->val[i]);

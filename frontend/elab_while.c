@@ -297,17 +297,9 @@ static void forget_locals(While *w, const StrMap *before) {
             strmap_put(w->e->a, &w->e->frame->vars, w->names.v[i], NULL);
 }
 
-static StrMap copy_vars(Elab *e) {
-    StrMap r = {0};
-    const StrMap *m = &e->frame->vars;
-    for (int i = 0; i < m->cap; i++)
-        if (m->key[i]) strmap_put(e->a, &r, m->key[i], m->val[i]);
-    return r;
-}
-
 static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     While w = {.e = e, .at = t, .outer = e->b.f, .ok = true};
-    StrMap before = copy_vars(e);
+    StrMap before = copy_map(e, &e->frame->vars);
     module_note(e->m, e->b.f, t->span, true, "'while' on a computed value: a loop of the graph");
     assigned(&w, t->kid[1]);
     e->b.span = t->span;
