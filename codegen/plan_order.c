@@ -53,6 +53,12 @@ static void measure_buffers(Order *o) {
         bool mine = buf->kind == PB_TEMP && buf->phase == o->phase;
         o->bytes[b] = mine ? expr_eval(buf->count, n) * dtype_bytes(buf->dt) : 0;
     }
+    /* Partial sums are small beside rows, and their ends wait for each other (plan_join.c). */
+    for (int i = 0; i < o->ph->steps.n; i++) {
+        const PStep *s = o->ph->steps.v[i];
+        for (int k = 0; s->kind == PS_KERNEL && k < s->n_bufs; k++)
+            if (s->kernel->bufs.v[k]->partial) o->bytes[s->bufs[k]] = 0;
+    }
 }
 
 static int descending(const void *x, const void *y) {
