@@ -3,7 +3,7 @@
  * The runtime packs the temporaries of all phases into one arena by their lives, from the
  * actual sizes; with known sizes the same function packs them here, so the number is that
  * of `./train info`.  Without sizes there is no order of sizes to pack by: then what is
- * live at each step is printed, a lower bound of the arena; the sum is the upper one. */
+ * live at each step is printed with all rows; what is local to blocks of rows takes fewer. */
 #include "codegen/report.h"
 
 #include <string.h>

@@ -14,7 +14,8 @@ typedef struct {
     int blocks; /* expected */
 } Case;
 
-static const Case cases[] = {{0, 1}, {1, 1}, {1025, 1}, {8192, 1}, {9000, 2}, {20000, 3}, {100003, 8}};
+static const Case cases[] = {{0, 1},    {1, 1},     {1025, 1},  {8192, 1},
+                             {9000, 2}, {20000, 3}, {100003, 8}};
 
 static int64_t buf_count(int buf, const int64_t *n) {
     return buf == N_LOCAL ? n[0] * WIDTH : n[0] + 1;
@@ -59,10 +60,25 @@ static int run(Run *u, bool in_blocks) {
     int64_t rows = x->n[0];
     const int local[] = {N_LOCAL};
     int n = 0;
-    rt_gemm m = {.batch = 1, .m = rows, .n = OUT, .k = WIDTH, .a_row = WIDTH, .a_col = 1, .b_row = OUT,
-                 .b_col = 1, .c_row = OUT};
-    rt_gemm k = {.batch = 1, .m = WIDTH, .n = OUT, .k = rows, .a_row = 1, .a_col = WIDTH, .b_row = OUT,
-                 .b_col = 1, .c_row = OUT, .long_k = true};
+    rt_gemm m = {.batch = 1,
+                 .m = rows,
+                 .n = OUT,
+                 .k = WIDTH,
+                 .a_row = WIDTH,
+                 .a_col = 1,
+                 .b_row = OUT,
+                 .b_col = 1,
+                 .c_row = OUT};
+    rt_gemm k = {.batch = 1,
+                 .m = WIDTH,
+                 .n = OUT,
+                 .k = rows,
+                 .a_row = 1,
+                 .a_col = WIDTH,
+                 .b_row = OUT,
+                 .b_col = 1,
+                 .c_row = OUT,
+                 .long_k = true};
     if (in_blocks) rt_blocks_begin(x, rows, local, 1);
     while (in_blocks ? rt_blocks_next(x) : n == 0) {
         CHECK((uintptr_t)x->buf[N_LOCAL] % RT_ALIGN == 0);
@@ -84,8 +100,13 @@ static float *floats(int64_t n) {
 
 static Run run_new(RtExec *x) {
     int64_t n = x->n[0];
-    Run u = {x, floats(n * WIDTH), floats(WIDTH * OUT), floats(n * OUT), floats(WIDTH * OUT),
-             floats(n * OUT), {0}};
+    Run u = {x,
+             floats(n * WIDTH),
+             floats(WIDTH * OUT),
+             floats(n * OUT),
+             floats(WIDTH * OUT),
+             floats(n * OUT),
+             {0}};
     return u;
 }
 
@@ -130,12 +151,14 @@ TEST(blocks_do_what_all_rows_do) {
     static const rt_buf bufs[] = {{.name = "local", .kind = RT_BUF_TEMP, .dt = RT_F32},
                                   {.name = "ptr", .kind = RT_BUF_MAP, .dt = RT_I64, .block = -1}};
     static const rt_map maps[] = {{.ptr_buf = N_PTR}};
-    const rt_program p = {.bufs = bufs, .n_bufs = 2, .maps = maps, .n_maps = 1, .buf_count = buf_count};
+    const rt_program p = {
+        .bufs = bufs, .n_bufs = 2, .maps = maps, .n_maps = 1, .buf_count = buf_count};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i];
         RtRuntime rt = {.scratch_bytes = 0};
         rt_pool_init(&rt.pool, NULL);
-        int64_t chunks = (c->rows + RT_SUM_ROWS - 1) / RT_SUM_ROWS, *ptr = malloc((size_t)(c->rows + 1) * 8);
+        int64_t chunks = (c->rows + RT_SUM_ROWS - 1) / RT_SUM_ROWS,
+                *ptr = malloc((size_t)(c->rows + 1) * 8);
         int64_t n[2] = {c->rows, chunks < 1 ? 1 : chunks > RT_SUM_CHUNKS ? RT_SUM_CHUNKS : chunks};
         for (int64_t r = 0; r <= c->rows; r++) ptr[r] = r < 10 ? 100 * r : 1000 + r;
         int64_t all[RT_CHUNKS + 1];
@@ -148,7 +171,8 @@ TEST(blocks_do_what_all_rows_do) {
         run(&whole, false);
         free(buf[N_LOCAL]);
         buf[N_LOCAL] = floats(block / 4); /* under a sanitizer: and not one element more */
-        for (int threads = 1; threads <= 3; threads += 2) check_case(&x, c, threads, &whole, &first);
+        for (int threads = 1; threads <= 3; threads += 2)
+            check_case(&x, c, threads, &whole, &first);
         run_free(&whole), run_free(&first);
         free(buf[N_LOCAL]), free(ptr);
         rt_pool_free(&rt.pool);

@@ -91,11 +91,18 @@ static size_t pack_and_check(RtPackItem *item, int n) {
 }
 
 TEST(disjoint_lifetimes_share_memory) {
-    RtPackItem a[] = {{640, 0, 1, 0}, {640, 2, 3, 0}, {128, 0, 3, 0}};
+    RtPackItem a[] = {{640, 0, 1, 0, 0, 0, 0}, {640, 2, 3, 0, 0, 0, 0}, {128, 0, 3, 0, 0, 0, 0}};
     CHECK(pack_and_check(a, 3) == 640 + 128);
-    RtPackItem chain[] = {{64, 0, 1, 0}, {64, 1, 2, 0}, {64, 2, 3, 0}, {64, 3, 4, 0}};
+    RtPackItem chain[] = {{64, 0, 1, 0, 0, 0, 0},
+                          {64, 1, 2, 0, 0, 0, 0},
+                          {64, 2, 3, 0, 0, 0, 0},
+                          {64, 3, 4, 0, 0, 0, 0}};
     CHECK(pack_and_check(chain, 4) == 128);
-    RtPackItem empty[] = {{0, 0, 9, 0}, {1, 0, 0, 0}};
+    /* two of one loop's own, apart within it; one that is there through all of the loop */
+    RtPackItem own[] = {{64, 0, 9, 1, 2, 4, 0}, {64, 0, 9, 1, 5, 6, 0}, {64, 0, 9, 0, 0, 0, 0}};
+    size_t room = rt_pack(own, 3, (int[3]){0}, (int[3]){0});
+    CHECK(room == 128 && own[0].offset == own[1].offset && own[2].offset != own[0].offset);
+    RtPackItem empty[] = {{0, 0, 9, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0, 0}};
     CHECK(pack_and_check(empty, 2) == 64);
     CHECK(rt_pack(NULL, 0, NULL, NULL) == 0);
 }
@@ -107,7 +114,7 @@ TEST(random_packings_never_collide) {
         for (uint32_t i = 0; i < MOST; i++) {
             uint32_t r = rt_mix32(seed * 1000 + i);
             int first = (int)(r % 20);
-            a[i] = (RtPackItem){r >> 8 & 4095, first, first + (int)(r >> 20 & 7), 0};
+            a[i] = (RtPackItem){r >> 8 & 4095, first, first + (int)(r >> 20 & 7), 0, 0, 0, 0};
             sum += (a[i].n_bytes + 63) / 64 * 64;
         }
         CHECK(pack_and_check(a, MOST) < sum);
