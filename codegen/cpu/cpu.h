@@ -160,6 +160,9 @@ bool cpu_rows_in_lanes(CgFn *f, const LStmt *loop, CpuBody *otherwise);
 
 /* lanes.c: a constant loop with its scalars in lanes; false: emit it otherwise */
 bool cpu_by_lanes(CgFn *f, const LStmt *loop, int64_t n);
+/* A loop over short rows that lie side by side, as one long row: 8 heads of 8 in 4 vectors of 16.
+ */
+bool cpu_one_row(CgFn *f, const LStmt *loop, int64_t n);
 /* Leaves acc's sum, v per lane, to the loop that is cut; false: fold it now. */
 bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v);
 /* Element `lane` of a local array of one element per lane. */

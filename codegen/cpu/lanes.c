@@ -186,6 +186,69 @@ bool cpu_by_lanes(CgFn *f, const LStmt *loop, int64_t n) {
     return true;
 }
 
+/* ---- two loops that are one row ------------------------------------------------------------- */
+
+static bool mentions(LReg *const *r, int n, const LReg *x, const LReg *y) {
+    for (int i = 0; i < n; i++)
+        if (r[i] == x || r[i] == y) return true;
+    return false;
+}
+
+/* Elements [.., h, f] of whole rows [h, f]: side by side in memory. */
+static bool is_row(const LStmt *s, const LStmt *h, const LStmt *f) {
+    int n = s->buf->rank;
+    return n >= 2 && s->idx[n - 2] == h->var && s->idx[n - 1] == f->var &&
+           expr_eq(s->buf->dim[n - 1], f->extent) && !mentions(s->idx, n - 2, h->var, f->var);
+}
+
+static bool rows_are_fine(const LStmt *h, const LStmt *f) {
+    for (const LStmt *s = f->body; s; s = s->next) {
+        if (s->kind == L_LET ? mentions(s->arg, s->n_arg, h->var, f->var) : !is_access(s))
+            return false;
+        if (s->kind == L_LET || is_row(s, h, f)) continue;
+        if (s->kind != L_LOAD || mentions(s->idx, s->buf->rank, h->var, f->var)) return false;
+    }
+    return true;
+}
+
+/* A local array that is added to row by row lies in vectors of that width, and stays so. */
+static bool sums_are_rows(const LStmt *s, const LStmt *h, const LStmt *f, const LBuf *b) {
+    for (; s; s = s->next) {
+        bool row = h && h->body == f && !f->next && rows_are_fine(h, f);
+        if (s->kind == L_ACC && s->buf == b && !row) return false;
+        bool loop = s->kind == L_FOR;
+        if (!sums_are_rows(s->body, loop ? f : h, loop ? s : f, b)) return false;
+    }
+    return true;
+}
+
+static bool locals_are_rows(const CgFn *f, const LStmt *s) {
+    for (; s; s = s->next)
+        if (is_access(s) && s->buf->kind == LB_LOCAL &&
+            !sums_are_rows(f->k->body, NULL, NULL, s->buf))
+            return false;
+    return true;
+}
+
+bool cpu_one_row(CgFn *f, const LStmt *loop, int64_t n) {
+    Cg *g = f->g;
+    const LStmt *in = loop->body;
+    int w = g->machine.lanes;
+    int64_t len;
+    if (f->w != 1 || !in || in->next || in->kind != L_FOR || !in->sched.vector) return false;
+    if (in->range != LR_EXTENT || !expr_is_const(in->extent, &len) || len < 1) return false;
+    bool fits = len < w && w % len == 0 && n * len % w == 0 && n * len <= w * WHOLE_VECTORS_MAX;
+    if (!fits || !rows_are_fine(loop, in) || !locals_are_rows(f, in->body)) return false;
+    f->w = w;
+    for (int64_t i = 0; i < n * len; i += w) {
+        f->reg[loop->var->id] = (CgVal){cpu_i64(g, 0), FORM_ONE, false};
+        f->reg[in->var->id] = (CgVal){cpu_i64(g, i), FORM_SEQ, true};
+        cpu_block(f, in->body);
+    }
+    f->w = 1;
+    return true;
+}
+
 /* ---- sums of all iterations --------------------------------------------------------------- */
 
 bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v) {

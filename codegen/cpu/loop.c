@@ -196,7 +196,7 @@ static bool unrolled_loop(CgFn *f, const LStmt *s) {
     int64_t n;
     if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
     if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
-    if (cpu_by_lanes(f, s, n)) return true;
+    if (cpu_one_row(f, s, n) || cpu_by_lanes(f, s, n)) return true;
     for (int64_t i = 0; i < n; i++) {
         f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
         cpu_block(f, s->body);
