@@ -294,7 +294,8 @@ static void make_sums(Group *p, int root) {
         for (int i = root; i < p->n; i++) {
             OpList more = sums_of(p, p->value[i]);
             for (int k = 0; k < more.n; k++)
-                if (!cg_list_has(&now, more.v[k]) && can_be_made(p, more.v[k]))
+                if (!cg_list_has(&now, more.v[k]) && can_be_made(p, more.v[k]) &&
+                    (!now.n || now.v[0]->map == more.v[k]->map))
                     vec_push(p->g->a, &now, more.v[k]);
         }
         assert(now.n > 0 && "sums wait for each other");
