@@ -36,7 +36,10 @@ static int condition_buf(const Host *h, const Space *s) {
     for (int i = 0; i < h->p->phases.n; i++)
         for (int j = 0; j < h->p->phases.v[i]->steps.n; j++) {
             const PStep *st = h->p->phases.v[i]->steps.v[j];
-            if (st->kind == PS_RELATION && st->space == s && st->n_bufs > 0) return st->bufs[0];
+            bool same = s->rel == REL_WHERE && st->kind == PS_RELATION &&
+                        st->space->rel == REL_WHERE && !strcmp(st->space->cond, s->cond);
+            if ((st->space == s || same) && st->kind == PS_RELATION && st->n_bufs > 0)
+                return st->bufs[0];
         }
     return -1;
 }
@@ -55,8 +58,10 @@ static void emit_space(Host *h, const Space *s) {
                 rel[s->kind == SP_EDGE ? s->rel : REL_BASE]);
     host_printf(h, "        .src = %s, .dst = %s, .base = {%s, %s},", space_name(h, s->src),
                 space_name(h, s->dst), space_name(h, s->base[0]), space_name(h, s->base[1]));
-    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s},\n", condition_buf(h, s),
+    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s,\n", condition_buf(h, s),
                 s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph));
+    host_printf(h, "        .first = %d, .whole = %s, .hops = %d},\n", s->whole != NULL,
+                space_name(h, s->whole), s->hops);
 }
 
 static void emit_spaces(Host *h) {
@@ -385,6 +390,67 @@ static void emit_recipe(Host *h, int n_metrics) {
                 n_metrics ? "metrics" : "NULL");
 }
 
+static const Column *target_of(const Module *m, bool split) {
+    const char *target = m->recipe.target, *dot = target ? strrchr(target, '.') : NULL;
+    for (int i = 0; dot && i < m->cols.n; i++) {
+        const Column *c = m->cols.v[i];
+        size_t n = strlen(c->space->name);
+        if (n != (size_t)(dot - target) || strncmp(c->space->name, target, n) != 0) continue;
+        if (split ? c->kind == COL_SPLIT : !strcmp(c->name, dot + 1)) return c;
+    }
+    return NULL;
+}
+
+static int64_t fanout_of(const Sampling *s, const Space *rel, int hop) {
+    for (int i = 0; i < s->rels.n; i++)
+        if (s->rels.v[i].rel == rel) return s->rels.v[i].fanout[hop];
+    return 0;
+}
+
+static void emit_fanouts(Host *h, const Sampling *s) {
+    host_printf(h, "static const int32_t fanout[][%d] = {\n", h->m->spaces.n);
+    for (int hop = 0; hop < s->n_hops; hop++) {
+        host_puts(h, "    {");
+        for (int i = 0; i < h->m->spaces.n; i++)
+            host_printf(h, "%s%" PRId64, i ? ", " : "", fanout_of(s, h->m->spaces.v[i], hop));
+        host_puts(h, "},\n");
+    }
+    host_puts(h, "};\n");
+}
+
+static void emit_column_ids(Host *h, const char *name, Column *const *c, int n) {
+    if (n) host_printf(h, "static const int %s[] = {", name);
+    for (int i = 0; i < n; i++) host_printf(h, "%d%s", c[i]->id, i + 1 < n ? ", " : "};\n");
+}
+
+static void emit_sampling_tables(Host *h) {
+    const Sampling *s = &h->m->recipe.sample;
+    if (!s->batch) return;
+    emit_fanouts(h, s);
+    emit_column_ids(h, "sample_weights", s->weights.v, s->weights.n);
+    emit_column_ids(h, "sample_times", s->times.v, s->times.n);
+}
+
+static void emit_sampling(Host *h) {
+    const Sampling *s = &h->m->recipe.sample;
+    const Column *label = target_of(h->m, false), *split = target_of(h->m, true);
+    if (!s->batch) return;
+    host_printf(
+        h, "    .sampling = {\n        .batch = %" PRId64 ", .n_hops = %d, .fanout = fanout[0],\n",
+        s->batch, s->n_hops);
+    host_printf(h, "        .n_weights = %d, .weights = %s, .n_times = %d, .times = %s,\n",
+                s->weights.n, s->weights.n ? "sample_weights" : "NULL", s->times.n,
+                s->times.n ? "sample_times" : "NULL");
+    host_printf(h, "        .edges = %d, .drop_last = %d, .replace = %d, .disjoint = %d,\n",
+                (int)s->edges, s->drop_last, s->replace, s->disjoint);
+    host_printf(h,
+                "        .inclusive = %d, .recent = %d, .workers = %" PRId64
+                ", .prefetch = %" PRId64 ",\n",
+                s->inclusive, s->recent, s->workers, s->prefetch);
+    host_printf(h, "        .label = %d, .split = %d,\n    },\n", label ? label->id : -1,
+                split ? split->id : -1);
+}
+
 /* FNV-1a over the text of the IR (Fowler, Noll, Vo). */
 uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     if (p->fingerprint) return p->fingerprint;
@@ -435,6 +501,7 @@ static void emit_program(Host *h, int n_metrics) {
                 "    .var_shape = var_shape,\n",
                 h->m->n_streams);
     emit_recipe(h, n_metrics);
+    emit_sampling(h);
     if (h->p->choice) {
         host_puts(h, "    .choice = ");
         host_string(h, h->p->choice);
@@ -468,6 +535,7 @@ void host_tables(Host *h) {
     emit_buf_shape(h);
     emit_var_shape(h);
     int n_metrics = emit_metrics(h);
+    emit_sampling_tables(h);
     host_printf(h, "extern const rt_program %s;\n", program_name(h, h->p->variant));
     emit_variants(h);
     emit_program(h, n_metrics);

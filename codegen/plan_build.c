@@ -63,11 +63,19 @@ static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
         i->how = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
 }
 
-/* A view of bytes that exist is those bytes. */
-static void find_aliases(Lower *lo) {
+/* The first rows of a value are where it is. */
+static bool is_first_rows(const Op *op) {
+    int64_t off;
+    return op->kind == OP_SLICE && op->type.rank && op->over[1] == op->type.dim[0] &&
+           op->in[0]->type.dim[0] == op->over[0] && expr_is_const(op->off, &off) && off == 0;
+}
+
+/* A view of bytes that exist is those bytes.  `whole`: effects take the buffer as it is. */
+static void find_aliases(Lower *lo, const bool *whole) {
     for (Op *op = lo->f->first; op; op = op->next) {
         OpInfo *i = cg_info(lo, op);
-        if (op->kind != OP_VIEW || i->how == HOW_DEAD) continue;
+        if (i->how == HOW_DEAD || (op->kind != OP_VIEW && (!is_first_rows(op) || whole[op->id])))
+            continue;
         const OpInfo *x = cg_info(lo, op->in[0]);
         if (x->how != HOW_ALIAS && x->how != HOW_STORED && x->how != HOW_SOURCE) continue;
         i->how = HOW_ALIAS;
@@ -81,6 +89,7 @@ static void classify(Lower *lo) {
     lo->info = NEWN(lo->a, OpInfo, (size_t)n + 1);
     lo->seen = NEWN(lo->a, unsigned char, (size_t)n + 1);
     bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
+    bool *whole = NEWN(lo->a, bool, (size_t)n + 1);
     for (Op *op = lo->f->first; op; op = op->next) {
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
@@ -94,9 +103,11 @@ static void classify(Lower *lo) {
         for (int k = 0; k < op->n_in && used[op->id]; k++) {
             used[op->in[k]->id] = true;
             memory[op->in[k]->id] |= wants_memory(lo, op);
+            whole[op->in[k]->id] |=
+                op_has(op, OPT_EFFECT) || op->ext || (op->kind == OP_VIEW && whole[op->id]);
         }
     }
-    find_aliases(lo);
+    find_aliases(lo, whole);
 }
 
 /* Notes unit u as the last reader of every stored value that op is computed from. */

@@ -54,13 +54,21 @@ static const Expr *count_of(Arena *a, const LBuf *b) {
     return n;
 }
 
+/* The first rows of a longer buffer may be read as a value of their own. */
+static bool is_part(const LBuf *l) {
+    const Op *op = l->written ? NULL : l->value;
+    while (op && op->kind == OP_VIEW) op = op->in[0];
+    return op && op->kind == OP_SLICE;
+}
+
 static bool argument(Check *c, int i) {
     const LKernel *k = c->step->kernel;
     const LBuf *l = k->bufs.v[i];
     const PBuf *b = c->p->bufs.v[c->step->bufs[i]];
     if (l->dt != b->dt)
         return bad(c, "%s is %s, not %s", b->name, dtype_name(b->dt), dtype_name(l->dt));
-    if (!expr_eq(count_of(c->c->a, l), b->count)) return bad(c, "%s has another size", b->name);
+    if (!expr_eq(count_of(c->c->a, l), b->count) && !is_part(l))
+        return bad(c, "%s has another size", b->name);
     for (int j = 0; j < k->bufs.n; j++)
         if (j != i && c->step->bufs[j] == b->id && (l->written || k->bufs.v[j]->written))
             return bad(c, "%s is written and read under two names", b->name);

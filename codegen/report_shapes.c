@@ -46,8 +46,16 @@ static const char *relation(const Report *r, const Space *s) {
     return arena_printf(r->a, "rows of edge table '%s'", s->name);
 }
 
+/* What a mini-batch's step has for `hops` further layers. */
+static const char *first_rows(const Report *r, const Space *s) {
+    const char *what = s->kind == SP_NODE ? "nodes" : "edges";
+    return arena_printf(r->a, "first rows of '%s': the %s of a batch that %d more layers need",
+                        s->whole->name, what, s->hops);
+}
+
 static const char *origin(const Report *r, const Space *s) {
     const Column *c;
+    if (s->whole) return first_rows(r, s);
     switch (s->kind) {
     case SP_NODE:
         return arena_printf(r->a, "rows of node table '%s'", s->name);
@@ -163,6 +171,13 @@ static void text(Report *r, const Checks *checks) {
     for (int i = 0; i < r->p->m->spaces.n; i++)
         bound += !expr_is_const(r->p->m->spaces.v[i]->size, NULL);
     sb_printf(r->b, "shapes: %d sizes bound when data is loaded; 0 checks in a step\n", bound);
+    const Sampling *sample = &r->p->m->recipe.sample;
+    if (sample->batch)
+        sb_printf(
+            r->b,
+            "  @train runs over batches of %lld seeds and %d hops: one program for all of them, "
+            "sizes of rows and edges bound before each step\n",
+            (long long)sample->batch, sample->n_hops);
     text_spaces(r);
     text_buffers(r);
     text_loops(r);

@@ -344,6 +344,9 @@ typedef struct {
 typedef VEC(Term) Terms;
 bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out);
 void elab_recipe(Elab *e, const Ast *train, Recipe *r);
+/* elab_sample.c: its `sample` block; what the whole program must not have then */
+void elab_sample(Elab *e, const Ast *block, Recipe *r);
+void elab_check_sampled(Elab *e, const Ast *train);
 bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v);
 const FeDefine *define_find(const Elab *e, const char *name);
 void check_unused(Elab *e, const Ast *file);

@@ -190,8 +190,7 @@ static Value index_category(Elab *e, Op *x, const Op *k, Span at) {
 
 static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
     if (k.kind == VAL_END) return tensor_gather(e, x.op, k.map, t->span);
-    if (k.kind == VAL_TENSOR && is_category(k.op))
-        return index_category(e, x.op, k.op, t->span);
+    if (k.kind == VAL_TENSOR && is_category(k.op)) return index_category(e, x.op, k.op, t->span);
     if (k.kind == VAL_TENSOR && e->symbolic) return val_poison();
     diag(e->c, DIAG_E0211, t->kid[1]->span,
          "a tensor is read at an end of a relation (x[src]) or by a category column, not at %s",

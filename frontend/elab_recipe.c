@@ -106,7 +106,8 @@ static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
                   .beta1 = 0.9,
                   .beta2 = 0.999,
                   .eps = 1e-8,
-                  .epochs = r->epochs};
+                  .epochs = r->epochs,
+                  .sample = r->sample};
     const Knob knobs[] = {
         {"lr", &r->lr, NULL, 0, BIG},           {"weight_decay", &r->weight_decay, NULL, 0, BIG},
         {"momentum", &r->momentum, NULL, 0, 1}, {"nesterov", &nesterov, NULL, 0, 1},
@@ -330,7 +331,7 @@ static void set_item(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
         add_group(e, t, r);
         break;
     case AST_SAMPLE:
-        diag(e->c, DIAG_E0305, t->span, "sampled training is not there yet");
+        elab_sample(e, t, r);
         break;
     default:
         break;

@@ -48,6 +48,7 @@ static Op *run_model(Elab *e, Frame *f, const Ast *model) {
 typedef struct {
     const Ast *item;
     Column *col, *split;
+    Space *rows; /* of a sampled step: those it learns from; NULL = all */
 } Target;
 
 static const Ast *item_of(const Ast *train, AstKind k) {
@@ -106,11 +107,18 @@ static bool target_fits(Elab *e, const Target *t, const Op *pred) {
     return false;
 }
 
+/* The rows of x, which lives on the target's, that the step learns from. */
+static Op *rows_of(Elab *e, const Target *t, Op *x) {
+    if (!t->rows || t->rows == t->col->space) return x;
+    return b_slice(&e->b, x, t->col->space, t->rows, expr_const(e->a, 0));
+}
+
 static Op *split_mask(Elab *e, const Target *t, int split) {
     e->b.span = t->item->span;
-    Op *mask = b_binary(&e->b, OP_EQ, b_data(&e->b, t->split), b_const(&e->b, DT_I32, split));
+    Op *of = rows_of(e, t, b_data(&e->b, t->split)), *label = rows_of(e, t, b_data(&e->b, t->col));
+    Op *mask = b_binary(&e->b, OP_EQ, of, b_const(&e->b, DT_I32, split));
     if (t->col->kind != COL_CLASS) return mask;
-    Op *labelled = b_binary(&e->b, OP_LE, b_const(&e->b, DT_I32, 0), b_data(&e->b, t->col));
+    Op *labelled = b_binary(&e->b, OP_LE, b_const(&e->b, DT_I32, 0), label);
     return b_binary(&e->b, OP_AND, mask, labelled);
 }
 
@@ -120,7 +128,7 @@ static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op
     Value v[3] = {val_tensor(pred), val_poison(), val_tensor(mask)};
     Span at[3] = {t->at->span, target->item->span, t->at->span};
     e->b.span = target->item->span;
-    v[1] = val_tensor(b_data(&e->b, target->col));
+    v[1] = val_tensor(rows_of(e, target, b_data(&e->b, target->col)));
     e->b.span = t->at->span;
     Args args = t->args;
     args.n = 3;
@@ -208,9 +216,12 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Recipe *
     recipe_terms(e, train, AST_METRIC, &metrics);
     if (fits && p == PHASE_EVAL) eval_outputs(e, &losses, &metrics, &target, pred);
     if (p == PHASE_EVAL) return;
-    Op *mask = fits ? split_mask(e, &target, SPLIT_TRAIN) : NULL;
-    if (fits) output(e, "loss", total_loss(e, &losses, &target, pred, mask));
     elab_recipe(e, train, recipe);
+    if (!fits) return;
+    if (recipe->sample.batch && target.col->space->kind == SP_NODE)
+        target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
+    Op *mask = split_mask(e, &target, SPLIT_TRAIN);
+    output(e, "loss", total_loss(e, &losses, &target, rows_of(e, &target, pred), mask));
 }
 
 static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, const Ast *train) {
@@ -242,4 +253,5 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
     elab_phase(e, PHASE_PREDICT, "predict", model, train);
     elab_phase(e, PHASE_EMBED, "embed", model, train);
+    if (train) elab_check_sampled(e, train);
 }

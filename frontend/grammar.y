@@ -103,7 +103,7 @@ static Ast *by_name_only(Ast *formals) {
 %type <ast> items item decl members member columns columns1 column opt_columns
 %type <ast> formals formal_list formal opt_result type dims dim_list dim opt_minimize extern_attrs
 %type <ast> block stmts stmt_list stmt names saved saved_list saved_one opt_else
-%type <ast> expr args arg_list arg pairs titems titem exprs paths path keep_words opt_if callee_type
+%type <ast> expr args arg_list arg pairs titems titem settings setting exprs paths path keep_words opt_if callee_type
 %type <text> any_name keep_word word
 
 %%
@@ -337,7 +337,14 @@ titem: TARGET any_name '.' NAME     { $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $
     | EPOCHS expr                   { $$ = MAKE(EPOCHS, @$, NULL, $2); }
     | KEEP keep_words               { $$ = $2; $$->kind = AST_KEEP; $$->span = @$; }
     | STOP NAME expr                { $$ = MAKE(STOP, @$, $2, $3); }
-    | SAMPLE lbrace titems rbrace   { $$ = NODE(SAMPLE, @1, NULL); }
+    | SAMPLE lbrace settings rbrace { $$ = $3; $$->kind = AST_SAMPLE; $$->span = @1; }
+    | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
+    ;
+settings: %empty                    { $$ = NODE(LIST, ((Span){0}), NULL); }
+    | settings setting              { $$ = ADD($1, $2); }
+    | settings SEP
+    ;
+setting: NAME exprs                 { $$ = $2; $$->kind = AST_SETTING; $$->text = $1; $$->span = @1; }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 any_name: NAME

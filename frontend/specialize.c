@@ -29,7 +29,10 @@ static rt_space space_table(const Space *s) {
                   .base = {id_of(s->base[0]), id_of(s->base[1])},
                   .cond_buf = -1,
                   .col = s->nz_of ? s->nz_of->id : -1,
-                  .graph = id_of(s->graph)};
+                  .graph = id_of(s->graph),
+                  .first = s->whole != NULL,
+                  .whole = id_of(s->whole),
+                  .hops = s->hops};
     if (s->kind == SP_DIM) expr_is_const(s->size, &t.fixed);
     return t;
 }

@@ -48,6 +48,7 @@ Arena *interp_scratch(Interp *in) {
 
 /* The size of a derived relation is known once it is built. */
 int64_t interp_size(Interp *in, const Space *s) {
+    if (s->whole) return interp_size(in, s->whole); /* the whole graph is the batch */
     if (s->kind == SP_EDGE && !interp_edges(in, s)) return 0;
     return interp_expr(in, s->size);
 }

@@ -135,6 +135,7 @@ static const InterpEdges *derive(Interp *in, const Space *s) {
 const InterpEdges *interp_edges(Interp *in, const Space *s) {
     const InterpEdges *e = in->space[s->id].edges;
     if (e) return e;
+    if (s->whole) return interp_edges(in, s->whole);
     if (s->rel != REL_BASE) return derive(in, s);
     interp_fail(in, NULL, arena_printf(in->a, "the edges of %s were not given", s->name));
     return NULL;

@@ -104,6 +104,10 @@ struct Space {
     /* SP_NZ */
     Column *nz_of;
     Space *graph; /* SP_NODE: the graph space its rows belong to, or NULL */
+    /* SP_NODE, SP_EDGE of REL_BASE: the first rows of `whole` in a sampled batch, where nodes come
+     * by hop: all that must be known of it when `hops` layers follow.  NULL = all rows. */
+    Space *whole;
+    int hops;
 };
 
 /* ---- maps between spaces -------------------------------------------------- */
@@ -299,6 +303,23 @@ typedef struct {
     double lr_scale;  /* group lr = lr * lr_scale */
     double weight_decay;
 } ParamGroup;
+/* How the part of the graph that a step sees is drawn (runtime/sample.h says what each means). */
+typedef enum { SAMPLE_DIRECTIONAL, SAMPLE_BIDIRECTIONAL, SAMPLE_INDUCED } SampleEdges;
+typedef struct {
+    Space *rel;      /* a base relation */
+    int64_t *fanout; /* [n_hops], the seeds' in-edges first; -1 = all */
+} SampleRel;
+typedef struct {
+    int64_t batch; /* seeds of a step; 0 = every step sees the whole graph */
+    int n_hops;
+    VEC(SampleRel) rels; /* every base relation of the module */
+    VEC(Column *) weights, times;
+    SampleEdges edges;
+    bool drop_last, replace, disjoint, inclusive, recent;
+    int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
+    Span span;
+} Sampling;
+
 typedef struct {
     OptimKind kind;
     double lr, weight_decay, momentum, beta1, beta2, eps, clip_norm /* 0 = none */;
@@ -313,6 +334,7 @@ typedef struct {
     int keep_split;                  /* 2 = validation, 1 = train */
     const char *model_name, *target; /* "GCN", "paper.y" */
     bool present;                    /* a train block was written */
+    Sampling sample;
 } Recipe;
 
 /* What became of something that would interrupt a step: for --report=breaks.  No part of the
@@ -365,6 +387,10 @@ Space *space_graph(Module *m, const char *name, Span at);
 Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at);
 Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
                      Span at); /* interned */
+/* The rows of `whole` that a sampled step needs when `hops` layers follow; itself where that is
+ * all. Edges lead from nodes of one hop more.  NULL: a relation whose edges are no prefix. */
+Space *space_prefix(Module *m, Space *whole, int hops, Span at); /* interned */
+bool space_of_batch(const Space *s);                             /* a prefix, or derived from one */
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at);
 Map *map_src(Module *m, Space *edge);

@@ -125,6 +125,37 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
     return s;
 }
 
+bool space_of_batch(const Space *s) {
+    return s->whole || (s->base[0] && space_of_batch(s->base[0]));
+}
+
+/* Edges of a derived relation into the first nodes are derived from the edges into them. */
+static Space *prefix_of_derived(Module *m, Space *s, int hops, Span at) {
+    if (s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED) return NULL;
+    Space *base[2] = {NULL, NULL};
+    for (int k = 0; k < 2 && s->base[k]; k++)
+        if (!(base[k] = space_prefix(m, s->base[k], hops, at))) return NULL;
+    return space_derived(m, s->rel, base[0], base[1], s->cond, at);
+}
+
+Space *space_prefix(Module *m, Space *whole, int hops, Span at) {
+    if (hops >= m->recipe.sample.n_hops) return whole;
+    if (m->recipe.sample.edges != SAMPLE_DIRECTIONAL && hops > 0) return whole;
+    if (whole->rel != REL_BASE) return prefix_of_derived(m, whole, hops, at);
+    for (int i = 0; i < m->spaces.n; i++)
+        if (m->spaces.v[i]->whole == whole && m->spaces.v[i]->hops == hops) return m->spaces.v[i];
+    const char *name = arena_printf(m->a, "%s.%d", whole->name, hops);
+    Space *s;
+    if (whole->kind == SP_NODE)
+        s = space_node(m, name, at);
+    else
+        s = space_edge(m, name, space_prefix(m, whole->src, hops + 1, at),
+                       space_prefix(m, whole->dst, hops, at), at);
+    s->whole = whole;
+    s->hops = hops;
+    return s;
+}
+
 Space *space_find(const Module *m, const char *name) {
     return named(m, NAMES_SPACE, name);
 }

@@ -48,11 +48,37 @@ static bool dim_stmt(Parser *p) {
     return (size || own_size(p, s, "")) && parse_span(p, &s->span);
 }
 
+static bool space_of(Parser *p, SpaceKind k, const char *what, Space **s) {
+    Span at = p->tok.span;
+    if (!parse_space(p, s)) return false;
+    return (*s)->kind == k || parse_fail(p, DIAG_E0409, at, "'%s' is not %s", (*s)->name, what);
+}
+
+/* first(paper, 1), after 'first' */
+static bool prefix_of(Parser *p, SpaceKind k, const char *what, Space **whole, int *hops) {
+    int64_t n = 0;
+    Span at = p->tok.span;
+    if (!parse_expect(p, '(') || !space_of(p, k, what, whole) || !parse_expect(p, ','))
+        return false;
+    if (!parse_int(p, "a number of hops", 0, 64, &n) || !parse_expect(p, ')')) return false;
+    *hops = (int)n;
+    if (!(*whole)->whole && (*whole)->rel == REL_BASE) return true;
+    return parse_fail(p, DIAG_E0409, at, "'%s' is not of the data", (*whole)->name);
+}
+
 static bool node_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
     if (!new_name(p, NAMES_SPACE, "the name of a node type", &name)) return false;
+    Space *whole = NULL;
+    int hops = 0;
+    if (parse_accept(p, '=')) {
+        if (!parse_accept_word(p, "first")) return parse_expected(p, "'first'");
+        if (!prefix_of(p, SP_NODE, "a node type", &whole, &hops)) return false;
+    }
     Space *s = space_node(p->m, name, at);
+    s->whole = whole;
+    s->hops = hops;
     return own_size(p, s, "N_") && parse_span(p, &s->span);
 }
 
@@ -64,14 +90,8 @@ static bool graph_stmt(Parser *p) {
     return own_size(p, s, "G_") && parse_span(p, &s->span);
 }
 
-static bool space_of(Parser *p, SpaceKind k, const char *what, Space **s) {
-    Span at = p->tok.span;
-    if (!parse_space(p, s)) return false;
-    return (*s)->kind == k || parse_fail(p, DIAG_E0409, at, "'%s' is not %s", (*s)->name, what);
-}
-
 static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) {
-    if ((k == REL_SELF_LOOPS || k == REL_UNDIRECTED) && x->src != x->dst)
+    if ((k == REL_SELF_LOOPS || k == REL_UNDIRECTED) && x->src != x->dst && !space_of_batch(x))
         return parse_fail(p, DIAG_E0409, at, "'%s' joins two node types: no %s", x->name,
                           text_rels.word[k]);
     if (k == REL_UNION && (x->src != y->src || x->dst != y->dst))
@@ -105,9 +125,13 @@ static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
 static bool edge_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
-    Space *s = NULL, *src = NULL, *dst = NULL;
+    Space *s = NULL, *src = NULL, *dst = NULL, *whole = NULL;
+    int hops = 0;
     if (!new_name(p, NAMES_SPACE, "the name of an edge type", &name)) return false;
-    if (parse_accept(p, '=')) {
+    bool made = parse_accept(p, '=');
+    bool first = made && parse_accept_word(p, "first");
+    if (first && !prefix_of(p, SP_EDGE, "an edge type", &whole, &hops)) return false;
+    if (made && !first) {
         if (!derived_edge(p, at, name, &s)) return false;
     } else {
         if (!parse_expect(p, ':') || !space_of(p, SP_NODE, "a node type", &src)) return false;
@@ -115,6 +139,8 @@ static bool edge_stmt(Parser *p) {
         lex_next(p);
         if (!space_of(p, SP_NODE, "a node type", &dst)) return false;
         s = space_edge(p->m, name, src, dst, at);
+        s->whole = whole;
+        s->hops = hops;
     }
     return own_size(p, s, "E_") && parse_span(p, &s->span);
 }
@@ -153,8 +179,8 @@ static bool column_name(Parser *p, Space **space, const char **name) {
     }
     if (!*space)
         return parse_fail(p, DIAG_E0402, at, "'%s' starts with no space of this module", whole);
-    bool loaded = (*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
-                  ((*space)->kind == SP_EDGE && (*space)->rel == REL_BASE);
+    bool loaded = !(*space)->whole && ((*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
+                                       ((*space)->kind == SP_EDGE && (*space)->rel == REL_BASE));
     return loaded || parse_fail(p, DIAG_E0409, at, "'%s' cannot have data", (*space)->name);
 }
 
@@ -318,6 +344,55 @@ static bool group_stmt(Parser *p) {
     return true;
 }
 
+static bool fanout_list(Parser *p, SampleRel *r, int *n) {
+    enum { MAX_HOPS = 64 };
+    r->fanout = NEWN(p->a, int64_t, MAX_HOPS);
+    if (!parse_expect(p, '=') || !parse_expect(p, '[')) return false;
+    do {
+        int64_t *to = &r->fanout[*n];
+        if (++*n > MAX_HOPS)
+            return parse_fail(p, DIAG_E0407, p->tok.span, "more than %d hops", MAX_HOPS);
+        if (parse_accept_word(p, "all"))
+            *to = -1;
+        else if (!parse_int(p, "a number of edges", 0, INT32_MAX, to))
+            return false;
+    } while (parse_accept(p, ','));
+    return parse_expect(p, ']');
+}
+
+static bool fanout_stmt(Parser *p) {
+    Sampling *s = &p->m->recipe.sample;
+    SampleRel r = {0};
+    int n = 0;
+    Span at = p->tok.span;
+    if (!parse_space(p, &r.rel) || !fanout_list(p, &r, &n)) return false;
+    bool twice = false;
+    for (int i = 0; i < s->rels.n; i++) twice |= s->rels.v[i].rel == r.rel;
+    if (r.rel->kind != SP_EDGE || r.rel->rel != REL_BASE || twice || (s->rels.n && s->n_hops != n))
+        return parse_fail(p, DIAG_E0403, at,
+                          "each relation of the data has one fan-out, all of as many hops");
+    s->n_hops = n;
+    vec_push(p->a, &s->rels, r);
+    return true;
+}
+
+static bool sampled_column(Parser *p, bool weight) {
+    Sampling *s = &p->m->recipe.sample;
+    Column *c;
+    Span at = p->tok.span;
+    if (!parse_column(p, &c)) return false;
+    bool edges = c->space->kind == SP_EDGE;
+    if (weight ? c->kind != COL_FLOAT || c->type.rank != 1 || !edges : c->kind != COL_TIME)
+        return parse_fail(p, DIAG_E0403, at,
+                          weight ? "a weight is an f32 column of a relation"
+                                 : "a time is a time column");
+    if (weight)
+        vec_push(p->a, &s->weights, c);
+    else
+        vec_push(p->a, &s->times, c);
+    return true;
+}
+
 static bool recipe_line(Parser *p) {
     const char *name = NULL;
     Span at = p->tok.span;
@@ -326,6 +401,9 @@ static bool recipe_line(Parser *p) {
         return false;
     }
     if (strcmp(name, "group") == 0) return group_stmt(p);
+    if (strcmp(name, "fanout") == 0) return fanout_stmt(p);
+    if (strcmp(name, "weight") == 0) return sampled_column(p, true);
+    if (strcmp(name, "time") == 0) return sampled_column(p, false);
     for (int i = 0; i < text_n_recipe; i++)
         if (strcmp(text_recipe[i].name, name) == 0)
             return parse_expect(p, '=') && recipe_value(p, &text_recipe[i]);

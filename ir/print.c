@@ -83,9 +83,23 @@ static void print_dim(StrBuf *b, const Space *s) {
     expr_print(b, s->size);
 }
 
+static void print_prefix(StrBuf *b, const Space *s) {
+    sb_puts(b, " = first(");
+    ir_name_print(b, s->whole->name);
+    sb_printf(b, ", %d)", s->hops);
+}
+
 static void print_edge(StrBuf *b, const Space *s) {
     sb_puts(b, "  edge ");
     ir_name_print(b, s->name);
+    if (s->whole) {
+        print_prefix(b, s);
+        sb_puts(b, ": ");
+        ir_name_print(b, s->src->name);
+        sb_puts(b, " -> ");
+        ir_name_print(b, s->dst->name);
+        return;
+    }
     if (s->rel == REL_BASE) {
         sb_puts(b, ": ");
         ir_name_print(b, s->src->name);
@@ -136,6 +150,7 @@ static void print_space(StrBuf *b, const Module *m, const Space *s) {
     default:
         sb_puts(b, s->kind == SP_NODE ? "  node " : "  graph ");
         ir_name_print(b, s->name);
+        if (s->whole) print_prefix(b, s);
         print_own_size(b, s, s->kind == SP_NODE ? "N_" : "G_");
     }
     end_line(b, m, s->span);
@@ -244,6 +259,25 @@ static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
     sb_puts(b, "\n");
 }
 
+static void print_sampling(StrBuf *b, const Sampling *s) {
+    for (int i = 0; s->batch && i < s->rels.n; i++) {
+        sb_puts(b, "    fanout ");
+        ir_name_print(b, s->rels.v[i].rel->name);
+        for (int h = 0; h < s->n_hops; h++) {
+            int64_t n = s->rels.v[i].fanout[h];
+            sb_puts(b, h ? ", " : " = [");
+            n < 0 ? sb_puts(b, "all") : sb_printf(b, "%lld", (long long)n);
+        }
+        sb_puts(b, "]\n");
+    }
+    for (int i = 0; i < s->weights.n + s->times.n; i++) {
+        bool weight = i < s->weights.n;
+        sb_puts(b, weight ? "    weight " : "    time ");
+        print_column_name(b, weight ? s->weights.v[i] : s->times.v[i - s->weights.n]);
+        sb_puts(b, "\n");
+    }
+}
+
 static void print_recipe(StrBuf *b, const Recipe *r) {
     if (!r->present) return;
     sb_puts(b, "  recipe {\n");
@@ -261,6 +295,7 @@ static void print_recipe(StrBuf *b, const Recipe *r) {
         text_real(b, g->weight_decay);
         sb_puts(b, "\n");
     }
+    print_sampling(b, &r->sample);
     sb_puts(b, "  }\n");
 }
 

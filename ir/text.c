@@ -18,6 +18,7 @@ WORDS(maps, "src", "dst", "graph", "col", "row", "nzcol", "orig");
 WORDS(facts, "typed", "grad", "optim", "no_csr", "fused"); /* bit i of Module.has */
 WORDS(optims, "none", "sgd", "adam", "adamw");
 WORDS(scheds, "constant", "step", "cosine", "linear", "plateau");
+WORDS(sampled, "directional", "bidirectional", "induced");
 
 int text_find(const Words *w, const char *s, size_t n) {
     for (int i = 0; i < w->n; i++)
@@ -49,6 +50,15 @@ const RecipeField text_recipe[] = {
     FIELD(keep_metric, RF_TEXT),
     FIELD(keep_max, RF_BOOL),
     FIELD(keep_split, RF_INT32),
+    {"batch", RF_INT, offsetof(Recipe, sample.batch), NULL},
+    {"edges", RF_WORD, offsetof(Recipe, sample.edges), &text_sampled},
+    {"drop_last", RF_BOOL, offsetof(Recipe, sample.drop_last), NULL},
+    {"replace", RF_BOOL, offsetof(Recipe, sample.replace), NULL},
+    {"disjoint", RF_BOOL, offsetof(Recipe, sample.disjoint), NULL},
+    {"inclusive", RF_BOOL, offsetof(Recipe, sample.inclusive), NULL},
+    {"recent", RF_BOOL, offsetof(Recipe, sample.recent), NULL},
+    {"workers", RF_INT, offsetof(Recipe, sample.workers), NULL},
+    {"prefetch", RF_INT, offsetof(Recipe, sample.prefetch), NULL},
 };
 const int text_n_recipe = (int)COUNT(text_recipe);
 

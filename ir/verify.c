@@ -76,6 +76,7 @@ static bool cond_holds(const Module *m, const Space *s) {
     const Func *load = func_find(m, "load");
     const Op *out = load ? func_output(load, s->cond) : NULL;
     if (!out || out->n_in != 1 || !out->in[0]) return false;
+    if (s->base[0]->whole) return true; /* the condition is that of the whole relation */
     Type want = type_make(DT_I1, 1, (Space *const *)&s->base[0]);
     return type_eq(&out->in[0]->type, &want);
 }
@@ -88,6 +89,9 @@ static void check_space(Verifier *v, const Space *s) {
              s->dst->kind == SP_NODE;
         ok = ok && (s->rel == REL_BASE) == (s->base[0] == NULL);
     }
+    if (s->whole)
+        ok = ok && owns_space(m, s->whole) && s->whole->kind == s->kind && !s->whole->whole &&
+             (s->kind == SP_NODE || (s->kind == SP_EDGE && s->rel == REL_BASE));
     if (s->kind == SP_NZ) ok = ok && owns_column(m, s->nz_of) && s->nz_of->nz == s;
     if (s->kind == SP_NODE && s->graph) ok = ok && s->graph->kind == SP_GRAPH;
     if (!ok)

@@ -38,10 +38,11 @@ const char *passes_pipeline(int opt_level, bool keep_grads) {
     if (opt_level == 0)
         return keep_grads ? "unroll,autodiff,dce,lower-csr"
                           : "unroll,autodiff,optimizer,dce,lower-csr";
-    return keep_grads ? "canon,cse,dce,reorder,cse,unroll,autodiff,canon,cse,dce,aggregate,masks,"
-                        "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat"
-                      : "canon,cse,dce,reorder,cse,unroll,autodiff,optimizer,canon,cse,dce,"
-                        "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat";
+    return keep_grads
+               ? "canon,cse,dce,reorder,cse,unroll,trim,autodiff,canon,cse,dce,aggregate,masks,"
+                 "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat"
+               : "canon,cse,dce,reorder,cse,unroll,trim,autodiff,optimizer,canon,cse,dce,"
+                 "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat";
 }
 
 static bool is_grad(const Op *op) {

@@ -206,11 +206,13 @@ static bool run(PassCtx *p, Module *m) {
     VEC(Func *) todo = {0};
     Func *train = func_find(m, "train");
     h.trains = train != NULL;
-    if (train) vec_push(p->a, &todo, train);
+    /* What depends on the data of a sampled step changes with each step. */
+    bool sampled = m->recipe.sample.batch > 0;
+    if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
-        if (f != h.load.f && f != train && !(f->body && repeats(h.load.f, f)))
-            vec_push(p->a, &todo, f);
+        bool stays = f->body && (repeats(h.load.f, f) || (sampled && repeats(train, f)));
+        if (f != h.load.f && f != train && !stays) vec_push(p->a, &todo, f);
     }
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);
     if (h.load.f) pass_dce_func(p->a, h.load.f);

@@ -94,6 +94,31 @@ void rt_batch_free(RtBatch *b) {
     rt_pool_free(&pool);
 }
 
+/* Buffer k of the batch; NULL: there are no more. */
+static RtGrow *buffer(RtBatch *b, int k) {
+    enum { OF_NODES = 2, OF_EDGES = 7 };
+    if (k < OF_NODES * b->n_types) {
+        RtBatchNodes *n = &b->nodes[k / OF_NODES];
+        return k % OF_NODES ? &n->tree_buf : &n->id_buf;
+    }
+    k -= OF_NODES * b->n_types;
+    if (k >= OF_EDGES * b->n_rels) return NULL;
+    RtBatchEdges *e = &b->edges[k / OF_EDGES];
+    RtGrow *all[OF_EDGES] = {&e->ptr_buf, &e->src_buf, &e->dst_buf, &e->pos_buf,
+                             &e->id_buf,  &e->by_buf,  &e->perm_buf};
+    return all[k % OF_EDGES];
+}
+
+gnnc_status rt_batch_reserve(RtBatch *b, const RtBatch *like, RtError *err) {
+    RtGrow *to, *from;
+    gnnc_status st = GNNC_OK;
+    for (int k = 0; st == GNNC_OK && (to = buffer(b, k)); k++) {
+        from = buffer((RtBatch *)like, k);
+        if (from->p) st = rt_grow(&b->growth, to, (int64_t)from->n_bytes, 1, 0, err);
+    }
+    return st;
+}
+
 /* ---- views ------------------------------------------------------------------------- */
 /* Where edges may come from any node, one layer back is already everything. */
 static int64_t needed(const RtBatch *b, const int64_t *end, int h) {

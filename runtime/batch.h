@@ -83,6 +83,9 @@ gnnc_status rt_batch_new(RtBatch **out, const RtAlloc *from, int n_types, int n_
                          RtError *err);
 void rt_batch_free(RtBatch *b); /* NULL is fine */
 
+/* As much room as `like`, a batch of the same sampler, has; what b holds is lost where it grows. */
+gnnc_status rt_batch_reserve(RtBatch *b, const RtBatch *like, RtError *err);
+
 /* Nodes whose values a layer must give, and edges into them, when h layers follow it
  * before the seeds' values are read.  Its input is rt_batch_nodes_needed(b, t, h + 1). */
 int64_t rt_batch_nodes_needed(const RtBatch *b, int type, int h);

@@ -57,9 +57,17 @@ static gnnc_status check_ends(RtExec *x, const rt_space *s, const RtTable *t) {
                    b->dir, s->name, has_src, has_dst, src, dst);
 }
 
+/* Sizes and relations that only a mini-batch has. */
+bool rt_space_of_batch(const rt_program *p, int space) {
+    const rt_space *s = &p->spaces[space];
+    if (s->first) return true;
+    return s->kind == RT_SP_EDGE && s->base[0] >= 0 && rt_space_of_batch(p, s->base[0]);
+}
+
 static gnnc_status bind_table(RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = bound_of(x);
+    if (s->first) return GNNC_OK;
     bool wanted = s->kind == RT_SP_NODE || s->kind == RT_SP_GRAPH ||
                   (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE);
     if (!wanted) return GNNC_OK;
@@ -101,7 +109,7 @@ static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
 static bool can_build(const RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     const RtBound *b = x->rt->bound;
-    if (s->kind != RT_SP_EDGE || b->ready[space]) return false;
+    if (s->kind != RT_SP_EDGE || s->first || b->ready[space]) return false;
     for (int k = 0; k < 2; k++)
         if (s->base[k] >= 0 && !b->ready[s->base[k]]) return false;
     return true;
@@ -150,7 +158,7 @@ static EdgeCount count_derived(const RtExec *x, const rt_space *s, const EdgeCou
 
 static bool is_counted(const RtExec *x, const bool *done, int space) {
     const rt_space *s = &x->program->spaces[space];
-    if (s->kind != RT_SP_EDGE || done[space]) return true;
+    if (s->kind != RT_SP_EDGE || s->first || done[space]) return true;
     for (int k = 0; k < 2; k++)
         if (s->base[k] >= 0 && !done[s->base[k]]) return true;
     return false;
@@ -184,7 +192,8 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
     for (bool more = true; more;) {
         more = false;
         for (int s = 0; s < x->program->n_spaces; s++) {
-            if (!can_build(x, s) || x->program->spaces[s].rel == RT_REL_WHERE) continue;
+            bool late = x->program->spaces[s].rel == RT_REL_WHERE;
+            if (!can_build(x, s) || (late && !bound_of(x)->has_conditions)) continue;
             gnnc_status st = build(x, s);
             if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);
             if (st != GNNC_OK) return st;
@@ -192,6 +201,10 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
         }
     }
     return GNNC_OK;
+}
+
+gnnc_status rt_bind_derived(RtExec *x) {
+    return build_ready(x, false);
 }
 
 gnnc_status rt_build_relation(RtExec *x, int space) {
@@ -219,7 +232,7 @@ static bool is_map_used(const rt_program *p, int map) {
     return false;
 }
 
-static bool is_used(const rt_program *p, int col) {
+bool rt_bind_reads(const rt_program *p, int col) {
     if (p->columns[col].buf >= 0) return true;
     for (int m = 0; m < p->n_maps; m++) {
         const rt_map *map = &p->maps[m];
@@ -229,6 +242,19 @@ static bool is_used(const rt_program *p, int col) {
         if (of_nz && p->spaces[map->from].col == col) return true;
     }
     return false;
+}
+
+/* What batches are drawn by. */
+static bool is_drawn_by(const rt_sampling *s, int col) {
+    for (int i = 0; i < s->n_weights; i++)
+        if (s->weights[i] == col) return true;
+    for (int i = 0; i < s->n_times; i++)
+        if (s->times[i] == col) return true;
+    return s->batch && (s->label == col || s->split == col);
+}
+
+static bool is_used(const rt_program *p, int col) {
+    return rt_bind_reads(p, col) || is_drawn_by(&p->sampling, col);
 }
 
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
@@ -341,6 +367,20 @@ out:
     return st;
 }
 
+gnnc_status rt_bind_taken(RtExec *x, int col) {
+    const rt_column *want = &x->program->columns[col];
+    RtBound *b = bound_of(x);
+    const RtColumn *c = b->col[col];
+    gnnc_status st = GNNC_OK;
+    if (c->kind == RT_COL_CSR) {
+        TRY(st, rt_csr_nz(&x->rt->pool, &c->csr, &b->nz[col], err_of(x)));
+        if (want->nz >= 0) x->n[x->program->spaces[want->nz].sym] = c->csr.nnz;
+    }
+    if (want->buf >= 0) st = fill_buffer(x, want, c);
+out:
+    return st;
+}
+
 /* ---- all of it --------------------------------------------------------------------- */
 static gnnc_status bound_new(RtExec *x) {
     const rt_program *p = x->program;
@@ -361,6 +401,7 @@ static gnnc_status bound_new(RtExec *x) {
 }
 
 static bool is_late(const RtExec *x, int space) {
+    if (rt_space_of_batch(x->program, space)) return false;
     return x->program->spaces[space].kind == RT_SP_EDGE && !bound_of((RtExec *)x)->ready[space];
 }
 
@@ -369,7 +410,7 @@ static gnnc_status check_all_bound(RtExec *x) {
     for (int s = 0; s < x->program->n_spaces; s++) {
         const rt_space *sp = &x->program->spaces[s];
         if (sp->sym < 0 || x->n[sp->sym] >= 0 || sp->kind == RT_SP_EDGE) continue;
-        if (sp->kind == RT_SP_NZ) continue; /* of a column that nothing reads */
+        if (sp->kind == RT_SP_NZ || sp->first) continue; /* nothing reads it; of batches */
         return rt_fail(err_of(x), GNNC_E_MISSING,
                        "%s: no column gives the size of dimension '%s' of the model (%s)",
                        bound_of(x)->dir, sp->name, x->program->source);
@@ -390,8 +431,12 @@ static void drop_unused(RtExec *x) {
         b->data->edges[i].src = b->data->edges[i].dst = NULL;
     }
     const RtKept kept = {x->buf, p->n_bufs};
-    for (int s = 0; s < p->n_spaces && !late; s++) /* late ones are made from them */
-        if (p->spaces[s].kind == RT_SP_EDGE) rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
+    for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
+        bool drawn_from =
+            rt_space_of_batch(p, s) || (p->sampling.batch && p->spaces[s].rel == RT_REL_BASE);
+        if (p->spaces[s].kind == RT_SP_EDGE && !drawn_from)
+            rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
+    }
     rt_pool_forget_pages(&b->data->pool);
 }
 
@@ -400,7 +445,7 @@ gnnc_status rt_bind_arrays(RtExec *x) {
     TRY(st, build_ready(x, false));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, arrange_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
-        if (!is_late(x, s)) TRY(st, rt_bind_space(x, s));
+        if (!is_late(x, s) && !rt_space_of_batch(x->program, s)) TRY(st, rt_bind_space(x, s));
     x->rt->bound->fingerprint = rt_bind_fingerprint(x);
     drop_unused(x);
 out:

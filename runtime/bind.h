@@ -20,6 +20,7 @@ typedef struct RtBound {
     const char **bound_by; /* [n_syms] who set the size, for messages */
     const int64_t **balance; /* [n_maps] */
     uint64_t fingerprint;    /* of what the program reads of the data */
+    bool has_conditions;     /* those of `where` were computed before */
 } RtBound;
 
 /* Opens `dir` and binds every size that can be told without an index array: of derived
@@ -36,6 +37,16 @@ void rt_bind_close(RtExec *x);
 uint64_t rt_bind_fingerprint(const RtExec *x);
 /* Does DATA buffer `buf` lie in a mapped file? */
 bool rt_bind_is_mapped(const RtExec *x, int buf);
+
+/* For minibatch.c, whose tables lie elsewhere.
+ * Does a phase read this column? */
+bool rt_bind_reads(const rt_program *p, int col);
+/* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */
+gnnc_status rt_bind_taken(RtExec *x, int col);
+/* Every relation that can be derived from those that are ready. */
+gnnc_status rt_bind_derived(RtExec *x);
+
+bool rt_space_of_batch(const rt_program *p, int space); /* only a mini-batch has its size */
 
 /* bind_map.c: the buffers of maps and row keys whose space is ready. */
 gnnc_status rt_bind_space(RtExec *x, int space);

@@ -17,12 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train_batches.h"
 #include "tuned.h"
 
 #include "bind.h"
 #include "device.h"
 
-enum { N_META = 24 };
+enum { N_META = 32 };
 
 typedef struct {
     gnnc_trainer *t;
@@ -104,6 +105,10 @@ static void put_progress(File *o) {
     put_real(o, "plateau_lr", p->plateau.lr);
     put_real(o, "plateau_best", p->plateau.best);
     put_int(o, "plateau_bad", p->plateau.n_bad);
+    if (!t->batches) return;
+    put_meta(o, "batches", rt_batches_text(t, &o->pool));
+    put_real(o, "loss_sum", p->loss_sum);
+    put_int(o, "loss_rows", p->loss_rows);
 }
 
 static void put_variables(File *o) {
@@ -218,6 +223,11 @@ static gnnc_status check_identity(File *o) {
     TRY(st, check_same(o, "program", program, "version of the model"));
     TRY(st, check_data(o));
     TRY(st, check_same(o, "split", split, "split"));
+    if (t->batches) {
+        const char *batches = rt_batches_text(t, &o->pool);
+        if (!batches) return rt_fail_nomem(&t->rt.err, o->path);
+        TRY(st, check_same(o, "batches", batches, "way to make batches"));
+    }
     const char *machine = rt_tensors_meta(&o->f, "machine"), *here = rt_machine_kind(&o->pool);
     if (machine && here && strcmp(machine, here) != 0)
         rt_message(&t->rt, "%s was written on %s; on %s the last bits may differ", o->path, machine,
@@ -243,6 +253,10 @@ static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
     TRY(st, get_real(o, "plateau_best", &p->plateau.best));
     TRY(st, get_int(o, "plateau_bad", &p->plateau.n_bad));
     p->plateau.started = started != 0;
+    if (o->t->batches) {
+        TRY(st, get_real(o, "loss_sum", &p->loss_sum));
+        TRY(st, get_int(o, "loss_rows", &p->loss_rows));
+    }
     if (opt->has_seed && opt->seed != was.seed)
         return rt_fail(&o->t->rt.err, GNNC_E_ARG,
                        "%s: the checkpoint is of another seed: %" PRId64 ", not %" PRId64, o->path,

@@ -59,7 +59,7 @@ static int collect(RtCli *c, Row *row, double *seconds) {
     return n;
 }
 
-static void print_text(const RtCli *c, const Row *row, int n, double seconds) {
+static void print_text(RtCli *c, const Row *row, int n, double seconds) {
     gnnc_counters count;
     gnnc_trainer_counters(c->t, &count);
     printf("\nprofile: %.1f ms in steps; this machine: %.1f GB/s, %.1f GFLOP/s\n", 1e3 * seconds,
@@ -75,6 +75,13 @@ static void print_text(const RtCli *c, const Row *row, int n, double seconds) {
     }
     printf("in all %lld kernel launches, %lld library calls, %lld read-backs\n",
            (long long)count.launches, (long long)count.library_calls, (long long)count.read_backs);
+    gnnc_pipeline p;
+    if (gnnc_trainer_pipeline(c->t, &p) == GNNC_OK)
+        printf(
+            "%lld batches made by %lld worker%s in %.3f s; steps waited %.3f s for them, workers "
+            "%.3f s for room\n",
+            (long long)p.batches, (long long)p.workers, p.workers == 1 ? "" : "s", p.prepare_s,
+            p.step_wait_s, p.worker_wait_s);
     puts("(bytes as the program asks for them: above 100 % of the limit they came from caches)");
 }
 
@@ -96,14 +103,21 @@ static void json_row(const Row *r) {
            r->part);
 }
 
-static void print_json(const RtCli *c, const Row *row, int n, double seconds) {
+static void print_json(RtCli *c, const Row *row, int n, double seconds) {
     printf("{\"profile\":{\"ms\":%.6f,\"gb_per_s\":%.4g,\"gflop_per_s\":%.4g,\"steps\":[",
            1e3 * seconds, 1e-9 * c->limits.bytes_per_s, 1e-9 * c->limits.flops_per_s);
     for (int i = 0; i < n; i++) {
         if (i) putchar(',');
         json_row(&row[i]);
     }
-    puts("]}}");
+    fputs("]", stdout);
+    gnnc_pipeline p;
+    if (gnnc_trainer_pipeline(c->t, &p) == GNNC_OK)
+        printf(",\"batches\":{\"made\":%lld,\"workers\":%lld,\"prepare_s\":%.6f,"
+               "\"step_wait_s\":%.6f,\"worker_wait_s\":%.6f}",
+               (long long)p.batches, (long long)p.workers, p.prepare_s, p.step_wait_s,
+               p.worker_wait_s);
+    puts("}}");
 }
 
 static int print_profile(RtCli *c) {

@@ -9,7 +9,7 @@
 
 /* ---- signals ------------------------------------------------------------------
  * SIGINT and SIGTERM are blocked while training (threads made later inherit that) and
- * taken between epochs: no handler, hence no global state. */
+ * taken between steps or epochs: no handler, hence no global state. */
 static sigset_t stop_signals(void) {
     sigset_t s;
     sigemptyset(&s);
@@ -66,10 +66,21 @@ static void tell_done(const RtCli *c) {
                 c->resume, (long long)done, (long long)all);
 }
 
+/* All steps of the epoch but the last one: a signal ends it between two. */
+static int run_steps(RtCli *c, const sigset_t *signals, int *by_signal) {
+    for (int64_t n = gnnc_trainer_steps_left(c->t); n > 1; n--) {
+        if (gnnc_trainer_step(c->t) != GNNC_OK) return rt_cli_failed(c);
+        if ((*by_signal = pending_signal(signals))) break;
+    }
+    return RT_EXIT_OK;
+}
+
 /* 0, 1, or the number of the signal that stopped it. */
 static int run_epochs(RtCli *c, const sigset_t *signals, int *by_signal) {
     while (!gnnc_trainer_done(c->t)) {
         double begin = rt_cli_now();
+        int code = run_steps(c, signals, by_signal);
+        if (code != RT_EXIT_OK || *by_signal) return code;
         if (gnnc_trainer_epoch(c->t) != GNNC_OK) return rt_cli_failed(c);
         rt_cli_epoch(c, rt_cli_now() - begin);
         int64_t e = gnnc_trainer_epochs_done(c->t);

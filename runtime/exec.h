@@ -41,6 +41,8 @@ typedef struct RtRuntime {
 /* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the
  * sizes are bound; may be called again. */
 gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns);
+/* The same for the steps of one phase, with sizes n. */
+void rt_grain_set_phase(RtExec *x, const rt_phase *phase, const int64_t *n, int64_t serial_ns);
 /* Of one run on one thread, with sizes n; INT64_MAX: nothing is known. */
 int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n);
 void rt_grain_phase(RtExec *x, const rt_phase *phase);

@@ -27,11 +27,14 @@ gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns) {
     for (int i = 0; i < p->n_phases; i++) n_steps += p->phases[i].n_steps;
     if (!rt->alone) rt->alone = RT_NEWN(&rt->pool, bool, n_steps);
     if (!rt->alone) return rt_fail_nomem(&rt->err, "the steps");
-    bool *at = rt->alone;
-    for (int i = 0; i < p->n_phases; i++)
-        for (int k = 0; k < p->phases[i].n_steps; k++)
-            *at++ = rt_step_estimate_ns(&p->phases[i], k, x->n) < serial_ns;
+    for (int i = 0; i < p->n_phases; i++) rt_grain_set_phase(x, &p->phases[i], x->n, serial_ns);
     return GNNC_OK;
+}
+
+void rt_grain_set_phase(RtExec *x, const rt_phase *phase, const int64_t *n, int64_t serial_ns) {
+    bool *at = x->rt->alone;
+    for (const rt_phase *p = x->program->phases; p != phase; p++) at += p->n_steps;
+    for (int k = 0; k < phase->n_steps; k++) at[k] = rt_step_estimate_ns(phase, k, n) < serial_ns;
 }
 
 void rt_grain_phase(RtExec *x, const rt_phase *phase) {

@@ -38,6 +38,11 @@ static bool is_fixed(const rt_program *p, int b) {
            !is_temp(p, b);
 }
 
+/* Batches bring sizes and memory of their own (train_batches.c). */
+static bool is_of_batches(const rt_program *p, int phase) {
+    return p->sampling.batch && phase >= 0 && strcmp(p->phases[phase].name, "train") == 0;
+}
+
 static size_t *account_of(gnnc_memory *m, const rt_program *p, int b) {
     if (is_temp(p, b)) return &m->unpacked_bytes;
     return p->bufs[b].kind == RT_BUF_VAR ? &m->parameter_bytes : &m->saved_bytes;
@@ -64,7 +69,7 @@ static void live_in_blocks(const rt_phase *ph, RtPackItem *it) {
         rt_pack_span(it, ph->blocks[i].first, ph->blocks[i].last);
 }
 
-static gnnc_status pack_phase(RtExec *x, RtMemory *m, Packing *k, int phase, size_t *n_bytes) {
+static gnnc_status pack_phase(RtExec *x, size_t *offset, Packing *k, int phase, size_t *n_bytes) {
     const rt_program *p = x->program;
     k->n = 0;
     for (int b = 0; b < p->n_bufs; b++) {
@@ -82,7 +87,7 @@ static gnnc_status pack_phase(RtExec *x, RtMemory *m, Packing *k, int phase, siz
         k->item[k->n++] = it;
     }
     *n_bytes = rt_pack(k->item, k->n, k->order, k->live);
-    for (int i = 0; i < k->n; i++) m->offset[k->buf[i]] = k->item[i].offset;
+    for (int i = 0; i < k->n; i++) offset[k->buf[i]] = k->item[i].offset;
     return GNNC_OK;
 }
 
@@ -94,11 +99,18 @@ static gnnc_status pack_all(RtExec *x, RtMemory *m) {
     gnnc_status st = packing_new(x, &pool, &k);
     for (int i = 0; st == GNNC_OK && i < x->program->n_phases; i++) {
         size_t n = 0;
-        st = pack_phase(x, m, &k, i, &n);
+        if (is_of_batches(x->program, i)) continue;
+        st = pack_phase(x, m->offset, &k, i, &n);
         if (st == GNNC_OK && n > m->need.arena_bytes) m->need.arena_bytes = n;
     }
     rt_pool_free(&pool);
     return st;
+}
+
+gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, size_t *n_bytes) {
+    Packing k;
+    gnnc_status st = packing_new(x, pool, &k);
+    return st == GNNC_OK ? pack_phase(x, offset, &k, phase, n_bytes) : st;
 }
 
 /* ---- the limit --------------------------------------------------------------- */
@@ -133,17 +145,24 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
 }
 
 /* Library calls follow each other, so they share the memory of the largest. */
+size_t rt_memory_library(const rt_phase *ph, const int64_t *n) {
+    size_t most = 0;
+    for (int k = 0; ph->cost && k < ph->n_steps; k++) {
+        rt_step_cost c;
+        ph->cost(k, n, &c);
+        size_t gemm = rt_gemm_scratch(&c.gemm), rank = rt_rank_scratch(c.rank_len);
+        if (gemm > most) most = gemm;
+        if (rank > most) most = rank;
+    }
+    return most;
+}
+
 static size_t library_need(RtExec *x) {
     size_t most = 0;
     for (int i = 0; i < x->program->n_phases; i++) {
-        const rt_phase *ph = &x->program->phases[i];
-        for (int k = 0; ph->cost && k < ph->n_steps; k++) {
-            rt_step_cost c;
-            ph->cost(k, x->n, &c);
-            size_t gemm = rt_gemm_scratch(&c.gemm), rank = rt_rank_scratch(c.rank_len);
-            if (gemm > most) most = gemm;
-            if (rank > most) most = rank;
-        }
+        size_t n =
+            is_of_batches(x->program, i) ? 0 : rt_memory_library(&x->program->phases[i], x->n);
+        if (n > most) most = n;
     }
     return most;
 }
@@ -158,6 +177,7 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
         if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL) continue;
+        if (k == RT_BUF_TEMP && is_of_batches(x->program, x->program->bufs[b].phase)) continue;
         if (k == RT_BUF_DATA)
             m->need.data_bytes += rt_bind_is_mapped(x, b) ? n : 0;
         else

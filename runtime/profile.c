@@ -16,7 +16,7 @@
 #include "device.h"
 #include "io.h"
 #include "json.h"
-#include "trainer.h"
+#include "train_batches.h"
 
 typedef struct {
     int64_t calls, ns;
@@ -200,7 +200,7 @@ int gnnc_trainer_n_steps(const gnnc_trainer *t) {
 static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_info *out) {
     const rt_step_info *s = ph->steps ? &ph->steps[step] : NULL;
     rt_step_cost c = {.read = 0};
-    if (ph->cost && t->loaded) ph->cost(step, t->x.n, &c);
+    if (ph->cost && t->loaded) ph->cost(step, rt_phase_sizes(t, ph), &c);
     *out = (gnnc_step_info){.phase = ph->name,
                             .name = s ? s->name : "step",
                             .is_kernel = s && s->kind == RT_STEP_KERNEL,

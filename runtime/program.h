@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 5, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
+enum { RT_PROGRAM_VERSION = 7, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
 
 typedef enum {
     RT_VOID,
@@ -54,6 +54,8 @@ typedef struct {
                               rt_build_relation */
     int col;               /* RT_SP_NZ: its column */
     int graph;             /* RT_SP_NODE: its graph space or -1 */
+    bool first;            /* of a batch: the first rows of `whole`, all that is needed where */
+    int whole, hops;       /* `hops` layers follow */
 } rt_space;
 
 typedef enum {
@@ -220,6 +222,19 @@ typedef struct {
     const char *const *metrics; /* names as in outputs "<metric>.train" .. */
 } rt_recipe;
 
+/* How mini-batches are made (sample.h): the recipe's `sample` block. */
+typedef struct {
+    int64_t batch; /* seeds of a step; 0 = every step sees the whole graph */
+    int n_hops;
+    const int32_t *fanout;  /* [n_hops][n_spaces] of base relations; -1 = all */
+    int n_weights, n_times; /* columns: of edges; of edges and nodes */
+    const int *weights, *times;
+    int edges; /* rt_batch_edges */
+    bool drop_last, replace, disjoint, inclusive, recent;
+    int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
+    int label, split;          /* columns of what is learned */
+} rt_sampling;
+
 typedef struct rt_program {
     int version;          /* RT_PROGRAM_VERSION */
     const char *name;     /* "gcn" */
@@ -241,6 +256,7 @@ typedef struct rt_program {
     void (*buf_shape)(int buf, const int64_t *n, int64_t *dim); /* rank entries; OUTPUT, SAVED */
     void (*var_shape)(int var, const int64_t *n, rt_var_shape *out);
     rt_recipe recipe;
+    rt_sampling sampling; /* of the phase "train" */
     /* Programs that give the same results in other ways, this one first; which is best depends on
      * sizes (variant.c). */
     int n_variants; /* 0 = there is this one only */

@@ -115,7 +115,7 @@ gnnc_status rt_relation_base(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t
 }
 
 static gnnc_status same_ends(const RtRelation *r, const char *what, RtError *err) {
-    if (r->n_src == r->n_dst) return GNNC_OK;
+    if (r->n_src == r->n_dst || r->nested) return GNNC_OK;
     return rt_fail(err, GNNC_E_SHAPE, "%s needs one node type at both ends: %lld and %lld nodes",
                    what, (long long)r->n_src, (long long)r->n_dst);
 }
@@ -135,7 +135,8 @@ gnnc_status rt_relation_self_loops(RtPool *pool, const RtRelation *base, RtRelat
     TRY(st, listing_new(pool, base->n_edges + n, 1, &l, err));
     add_without_loops(&l, base);
     for (int64_t v = 0; v < n; v++) add(&l, (int32_t)v, (int32_t)v, base->id_bound + v, -1, -1);
-    st = finish(pool, &l, n, n, bound, out, err);
+    st = finish(pool, &l, base->n_src, n, bound, out, err);
+    out->nested = st == GNNC_OK && base->nested;
 out:
     return st;
 }
@@ -148,6 +149,7 @@ gnnc_status rt_relation_no_loops(RtPool *pool, const RtRelation *base, RtRelatio
     TRY(st, listing_new(pool, base->n_edges, 1, &l, err));
     add_without_loops(&l, base);
     st = finish(pool, &l, base->n_src, base->n_dst, base->id_bound, out, err);
+    out->nested = st == GNNC_OK && base->nested;
 out:
     return st;
 }
@@ -217,7 +219,9 @@ gnnc_status rt_relation_union(RtPool *pool, const RtRelation *a, const RtRelatio
     for (int64_t e = 0; e < a->n_edges; e++) add(&l, a->src[e], a->dst[e], e, (int32_t)e, -1);
     for (int64_t e = 0; e < b->n_edges; e++)
         add(&l, b->src[e], b->dst[e], a->n_edges + e, -1, (int32_t)e);
-    return finish(pool, &l, a->n_src, a->n_dst, l.n, out, err);
+    st = finish(pool, &l, a->n_src, a->n_dst, l.n, out, err);
+    out->nested = st == GNNC_OK && a->nested && b->nested;
+    return st;
 }
 
 gnnc_status rt_relation_where(RtPool *pool, const RtRelation *base, const uint8_t *mask,
@@ -227,5 +231,7 @@ gnnc_status rt_relation_where(RtPool *pool, const RtRelation *base, const uint8_
     if (st != GNNC_OK) return st;
     for (int64_t e = 0; e < base->n_edges; e++)
         if (mask[e]) add(&l, base->src[e], base->dst[e], base->id[e], (int32_t)e, -1);
-    return finish(pool, &l, base->n_src, base->n_dst, base->id_bound, out, err);
+    st = finish(pool, &l, base->n_src, base->n_dst, base->id_bound, out, err);
+    out->nested = st == GNNC_OK && base->nested;
+    return st;
 }

@@ -31,6 +31,7 @@ typedef struct RtRelation {
                              * base relation: orig[0] = position in the file */
     const int32_t *id;      /* [E] logical id */
     int64_t id_bound;
+    bool nested; /* the destinations are the first of the sources: of a mini-batch (batch.h) */
 } RtRelation;
 
 /* Makes by_src, where it is not there yet: only who runs along the transpose needs it. */

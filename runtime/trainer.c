@@ -12,6 +12,7 @@
 #include "device.h"
 #include "init.h"
 #include "profile.h"
+#include "train_batches.h"
 #include "tuned.h"
 #include "variant.h"
 
@@ -28,21 +29,26 @@ static void *counted_alloc(void *user, size_t n_bytes) {
     gnnc_trainer *t = user;
     gnnc_counters *c = &t->rt.count;
     if (n_bytes > SIZE_MAX / 2) return NULL;
+    pthread_mutex_lock(&t->counting);
     Counted *block = t->outer.alloc(t->outer.user, sizeof *block + n_bytes);
-    if (!block) return NULL;
-    c->allocations++;
-    c->allocated_bytes += (int64_t)n_bytes;
-    c->live_bytes += (int64_t)n_bytes;
-    if (c->live_bytes > c->peak_bytes) c->peak_bytes = c->live_bytes;
-    block->n_bytes = n_bytes;
-    return block + 1;
+    if (block) {
+        c->allocations++;
+        c->allocated_bytes += (int64_t)n_bytes;
+        c->live_bytes += (int64_t)n_bytes;
+        if (c->live_bytes > c->peak_bytes) c->peak_bytes = c->live_bytes;
+        block->n_bytes = n_bytes;
+    }
+    pthread_mutex_unlock(&t->counting);
+    return block ? block + 1 : NULL;
 }
 
 static void counted_release(void *user, void *block) {
     gnnc_trainer *t = user;
     Counted *b = (Counted *)block - 1;
+    pthread_mutex_lock(&t->counting);
     t->rt.count.live_bytes -= (int64_t)b->n_bytes;
     t->outer.release(t->outer.user, b);
+    pthread_mutex_unlock(&t->counting);
 }
 
 static void default_options(gnnc_trainer *t) {
@@ -51,6 +57,7 @@ static void default_options(gnnc_trainer *t) {
                              .lr = r->lr,
                              .weight_decay = r->weight_decay,
                              .serial_ns = -1,
+                             .workers = -1,
                              .tuned = 1,
                              .variant = -1};
 }
@@ -77,6 +84,7 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model
     if (!t) return GNNC_E_NOMEM;
     t->program = t->first_program = model;
     t->outer = (RtAlloc){alloc, release, user};
+    pthread_mutex_init(&t->counting, NULL);
     rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
     t->x = (RtExec){.program = model, .threads = 1, .rt = &t->rt};
     t->last_phase = -1;
@@ -98,10 +106,12 @@ gnnc_status gnnc_trainer_create(gnnc_trainer **out, const rt_program *model) {
 void gnnc_trainer_destroy(gnnc_trainer *t) {
     if (!t) return;
     RtAlloc outer = t->outer;
+    rt_batches_stop(t);
     rt_team_stop(t->rt.team);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);
     rt_pool_free(&t->rt.pool);
+    pthread_mutex_destroy(&t->counting);
     outer.release(outer.user, t);
 }
 
@@ -136,6 +146,8 @@ static const IntOption INT_OPTIONS[] = {
     {"variant", offsetof(RtOptions, variant), -1, 63},
     {"tf32", offsetof(RtOptions, tf32), 0, 1},
     {"other_data", offsetof(RtOptions, other_data), 0, 1},
+    {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},
+    {"workers", offsetof(RtOptions, workers), 0, 16},
 };
 
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
@@ -143,6 +155,9 @@ gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t va
     for (size_t i = 0; i < sizeof INT_OPTIONS / sizeof *INT_OPTIONS; i++) {
         const IntOption *o = &INT_OPTIONS[i];
         if (strcmp(o->name, option) != 0) continue;
+        bool of_batches = !strcmp(option, "batch") || !strcmp(option, "workers");
+        if (of_batches && !t->program->sampling.batch)
+            return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model is not trained by batches");
         bool is_epochs = strcmp(option, "epochs") == 0;
         if (t->loaded && !is_epochs)
             return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s' must be set before load", option);
@@ -250,9 +265,12 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
     return st == GNNC_OK ? rt_device_place(&t->x, &t->memory) : st;
 }
 
-static gnnc_status set_grain(gnnc_trainer *t) {
-    int64_t ns = t->options.serial_ns;
-    return rt_grain_set(&t->x, ns < 0 ? RT_SERIAL_NS : ns);
+gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
+    int64_t ns = t->options.serial_ns < 0 ? RT_SERIAL_NS : t->options.serial_ns;
+    const rt_phase *train = rt_phase_find(t->program, "train");
+    gnnc_status st = rt_grain_set(&t->x, ns);
+    if (st == GNNC_OK && train) rt_grain_set_phase(&t->x, train, rt_phase_sizes(t, train), ns);
+    return st;
 }
 
 /* Another variant of the program: its tables, and the data bound to them. */
@@ -293,11 +311,12 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
     TRY(st, rt_device_place(&t->x, &t->memory));
-    TRY(st, set_grain(t));
+    TRY(st, rt_trainer_set_grain(t));
     TRY(st, run_load_phase(t));
-    TRY(st, set_grain(t)); /* relations made in the load phase have their sizes now */
+    TRY(st, rt_trainer_set_grain(t)); /* relations made in the load phase have their sizes now */
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     rt_push_vars(&t->x);
+    TRY(st, rt_batches_start(t));
     st = alloc_best(t);
 out:
     return st;
@@ -326,7 +345,7 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
     t->options.threads = threads;
     t->options.serial_ns = serial_ns;
     gnnc_status st = start_team(t);
-    return st == GNNC_OK ? set_grain(t) : st;
+    return st == GNNC_OK ? rt_trainer_set_grain(t) : st;
 }
 
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_TRAINER_H
 #define RUNTIME_TRAINER_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "exec.h"
@@ -14,6 +15,8 @@ typedef struct RtOptions {
     int64_t serial_ns; /* steps estimated to take less run on one thread; -1 = the default */
     int64_t tuned;     /* use the choice kept beside the data */
     int64_t variant;   /* of the program; -1 = by the data's sizes */
+    int64_t batch;     /* seeds of a mini-batch; 0 = the model's */
+    int64_t workers;   /* threads that make batches; -1 = the model's, or by the machine */
     int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
     int64_t other_data; /* a checkpoint of other data may be resumed */
     RtWhere where;
@@ -39,6 +42,8 @@ typedef struct RtProgress {
     RtPlateau plateau;
     double best;
     int64_t best_epoch; /* counted from 1; 0 = none yet */
+    double loss_sum;    /* of this epoch's batches so far, each times its rows */
+    int64_t loss_rows;
 } RtProgress;
 
 /* Every epoch's scalars; rows grow by doubling when more epochs run than were asked for. */
@@ -53,7 +58,9 @@ struct gnnc_trainer {
     double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */
     RtExec x;
     RtRuntime rt;
-    RtAlloc outer; /* where memory comes from; rt.pool counts and passes on */
+    RtAlloc outer;             /* where memory comes from; rt.pool counts and passes on */
+    pthread_mutex_t counting;  /* workers allocate, too */
+    struct RtBatches *batches; /* train_batches.h; NULL = every step sees the whole graph */
     RtMemory memory;
     RtOptions options;
     RtSchedule schedule;
@@ -79,6 +86,8 @@ gnnc_status rt_trainer_need_data(gnnc_trainer *t);
 int rt_usable_cores(void);
 /* Other threads, another limit for steps that run alone; results do not change. */
 gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns);
+/* Which steps run alone, by the sizes known now. */
+gnnc_status rt_trainer_set_grain(gnnc_trainer *t);
 enum { RT_SERIAL_NS = 20000 }; /* a step of less is faster alone, even beside threads that wait */
 
 size_t rt_var_bytes(gnnc_trainer *t, int var);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "device.h"
-#include "trainer.h"
+#include "train_batches.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
 bool rt_is_logged(const char *name) {
@@ -192,7 +192,7 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
                    rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
     rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
-    gnnc_status st = rt_phase_run(&t->x, phase);
+    gnnc_status st = trains && t->batches ? rt_batches_run(t, phase) : rt_phase_run(&t->x, phase);
     if (st != GNNC_OK) return st;
     t->last_phase = index;
     if (trains) {
@@ -270,6 +270,19 @@ static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
     return rt_history_reserve(t, t->progress.epoch + 1, 0);
 }
 
+/* The steps of the epoch under way that are not done yet. */
+static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
+    gnnc_status st = GNNC_OK;
+    for (int64_t n = gnnc_trainer_steps_left(t); n > 0 && st == GNNC_OK; n--)
+        st = run_phase(t, train);
+    if (st != GNNC_OK) return st;
+    rt_scalars_read(t, phase_index(t, "train"));
+    const RtProgress *p = &t->progress;
+    if (t->batches && rt_scalar_find(t, "loss"))
+        set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);
+    return GNNC_OK;
+}
+
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     rt_trainer_begin(t);
     const rt_phase *train = NULL;
@@ -277,8 +290,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     double lr = rt_schedule_lr(&t->schedule, &t->progress.plateau, e);
     gnnc_status st;
     TRY(st, can_train(t, &train));
-    TRY(st, run_phase(t, train));
-    rt_scalars_read(t, phase_index(t, "train"));
+    TRY(st, run_steps(t, train));
     set_scalar(t, "lr", lr);
     TRY(st, evaluate(t));
     t->rt.count.read_backs++;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "batch_sizes.h"
 #include "bind.h"
 #include "exec.h"
 
@@ -34,6 +35,7 @@ double rt_variant_estimate(const RtExec *x, int variant) {
     int64_t n[RT_VARIANT_SYMS];
     if (!ph || p->n_syms > RT_VARIANT_SYMS) return 0;
     for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
+    if (strcmp(ph->name, "train") == 0) rt_batch_sizes(p, p->sampling.batch, n);
     double ns = 0;
     for (int k = 0; k < ph->n_steps; k++) ns += (double)rt_step_estimate_ns(ph, k, n);
     return 1e-6 * ns;

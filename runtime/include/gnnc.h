@@ -84,6 +84,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "max_memory"  bytes the trainer may need at most; 0 (default) = what the machine has
  *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
  *                 else 20000; results do not depend on it
+ *   "batch"       rows that a step learns from, of a model with a `sample` block; default: its own
+ *   "workers"     threads that make batches ahead, 0 = none; results do not depend on it
  *   "tf32"        1 = on a GPU matrix products round their factors to TF32; default 0 = f32
  *   "other_data"  1 = `resume` takes a checkpoint that was written on other data
  *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
@@ -123,10 +125,14 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const struct rt_program
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
 
 /* ---- training ------------------------------------------------------------------ */
-/* One optimisation step on the whole graph, nothing else: no metric is read. */
+/* One optimisation step, on the whole graph or on the next mini-batch, nothing else: no metric is
+ * read. */
 gnnc_status gnnc_trainer_step(gnnc_trainer *t);
-/* One epoch: a step, the metrics of every split, the schedule, best-model keeping.
- * GNNC_E_VALUE: the loss became NaN or infinite; the parameters are those after that step. */
+/* Steps that are left of the epoch under way; of a whole one between epochs. */
+int64_t gnnc_trainer_steps_left(const gnnc_trainer *t);
+/* One epoch, or what is left of it: its steps, the metrics of every split, the schedule, best-model
+ * keeping. GNNC_E_VALUE: the loss became NaN or infinite; the parameters are those after that step.
+ */
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t);
 /* All epochs are done, early stopping struck, or stop was asked for. */
 int gnnc_trainer_done(const gnnc_trainer *t);
@@ -235,6 +241,16 @@ gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events);
  * file is replaced as a whole or not at all.  *n_dropped (may be NULL): events that came
  * after the first max_events. */
 gnnc_status gnnc_trainer_trace(gnnc_trainer *t, const char *path, int64_t *n_dropped);
+
+/* How making mini-batches and the steps that use them overlap, since load.  GNNC_E_STATE: the model
+ * has no `sample` block. */
+typedef struct gnnc_pipeline {
+    int64_t batches, workers;
+    double prepare_s;     /* making batches, all workers together */
+    double worker_wait_s; /* workers waiting for a free place, all together */
+    double step_wait_s;   /* steps waiting for a batch */
+} gnnc_pipeline;
+gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out);
 
 /* What this machine does at best with the trainer's threads: a stream through memory and a
  * matrix product, measured now (about a third of a second, 192 MB).  After load. */

@@ -57,11 +57,11 @@ static const char *const tiny_syms[] = {"N_n", "E_e", "F", "E_big", "E_loops"};
 
 #define NO -1
 static const rt_space tiny_spaces[] = {
-    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO},
-    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO},
-    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO},
-    {"big", RT_SP_EDGE, S_BIG, NO, RT_REL_WHERE, 0, 0, {1, NO}, B_COND, NO, NO},
-    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {3, NO}, NO, NO, NO},
+    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0},
+    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, false, NO, 0},
+    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0},
+    {"big", RT_SP_EDGE, S_BIG, NO, RT_REL_WHERE, 0, 0, {1, NO}, B_COND, NO, NO, false, NO, 0},
+    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {3, NO}, NO, NO, NO, false, NO, 0},
 };
 static const rt_column tiny_columns[] = {
     {"x", RT_COL_FLOAT, 0, 1, {2}, NO, NO, B_X},

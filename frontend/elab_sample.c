@@ -1,0 +1,287 @@
+/* The recipe's `sample` block: how the part of the graph that a step sees is drawn. */
+#include "frontend/elab.h"
+
+#include <string.h>
+
+static void bad(Elab *e, const Ast *at, const char *text) {
+    diag(e->c, DIAG_E0306, at->span, "%s", text);
+}
+
+/* ---- values -------------------------------------------------------------------------- */
+/* The one value of a setting. */
+static const Ast *only(Elab *e, const Ast *s) {
+    if (s->n == 1) return s->kid[0];
+    diag(e->c, DIAG_E0306, s->span, "'%s' takes one value", s->text);
+    return NULL;
+}
+
+static void set_count(Elab *e, const Ast *s, int64_t *to, int64_t least) {
+    const Ast *t = only(e, s);
+    Value v = t ? eval(e, t) : val_poison();
+    int64_t n;
+    if (is_poison(v)) return;
+    if (v.kind == VAL_INT && int_known(e, v, &n) && n >= least && n <= INT32_MAX)
+        *to = n;
+    else
+        diag(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at least %lld", s->text,
+             (long long)least);
+}
+
+static void set_flag(Elab *e, const Ast *s, bool *to) {
+    const Ast *t = only(e, s);
+    Value v = t ? eval(e, t) : val_poison();
+    if (is_poison(v)) return;
+    if (v.kind == VAL_BOOL)
+        *to = v.num != 0;
+    else
+        diag(e->c, DIAG_E0306, t->span, "'%s' is true or false", s->text);
+}
+
+static void set_word(Elab *e, const Ast *s, const char *const *words, int n, int *to) {
+    const Ast *t = only(e, s);
+    if (!t) return;
+    for (int i = 0; t->kind == AST_NAME && i < n; i++)
+        if (strcmp(t->text, words[i]) == 0) {
+            *to = i;
+            return;
+        }
+    StrBuf b = sb_new(e->a);
+    for (int i = 0; i < n; i++) sb_printf(&b, "%s%s", i ? ", " : "", words[i]);
+    diag(e->c, DIAG_E0306, t->span, "'%s' is one of %s", s->text, b.s);
+}
+
+/* ---- fan-outs --------------------------------------------------------------------------- */
+static SampleRel *rel_of(Sampling *s, const Space *rel) {
+    for (int i = 0; i < s->rels.n; i++)
+        if (s->rels.v[i].rel == rel) return &s->rels.v[i];
+    return NULL;
+}
+
+static bool hop_count(Elab *e, const Ast *at, Value list, Sampling *s) {
+    int n = list.kind == VAL_LIST ? list.list->n : 0;
+    if (is_poison(list)) return false;
+    if (n < 1 || n > 64) {
+        bad(e, at, "a fan-out is a list with a number for each hop: [10, 5]");
+        return false;
+    }
+    if (s->n_hops && s->n_hops != n) {
+        diag(e->c, DIAG_E0306, at->span, "%d hops here, %d before: all relations have as many", n,
+             s->n_hops);
+        return false;
+    }
+    s->n_hops = n;
+    return true;
+}
+
+static void set_fanout_of(Elab *e, const Ast *at, Value list, Sampling *s, SampleRel *r) {
+    if (!hop_count(e, at, list, s)) return;
+    r->fanout = NEWN(e->a, int64_t, (size_t)s->n_hops);
+    for (int h = 0; h < s->n_hops; h++) {
+        Value v = list.list->v[h];
+        int64_t n;
+        if (is_poison(v)) return;
+        if (v.kind == VAL_INT && int_known(e, v, &n) && n >= -1 && n <= INT32_MAX)
+            r->fanout[h] = n;
+        else {
+            bad(e, at, "edges of a hop are a whole number, or -1 for all of them");
+            return;
+        }
+    }
+}
+
+static void set_fanout_by_relation(Elab *e, const Ast *at, const Dict *d, Sampling *s) {
+    for (int i = 0; i < d->key.n; i++) {
+        Value k = d->key.v[i];
+        SampleRel *r = k.kind == VAL_EDGE ? rel_of(s, k.space) : NULL;
+        if (is_poison(k)) return;
+        if (!r)
+            bad(e, at, "the keys of fan-outs are relations of the graph");
+        else
+            set_fanout_of(e, at, d->val.v[i], s, r);
+    }
+    for (int i = 0; i < s->rels.n && e->c->n_errors == 0; i++)
+        if (!s->rels.v[i].fanout)
+            diag(e->c, DIAG_E0306, at->span, "no fan-out is given for '%s'",
+                 s->rels.v[i].rel->name);
+}
+
+static void set_fanout(Elab *e, const Ast *s, Sampling *to) {
+    const Ast *t = only(e, s);
+    Value v = t ? eval(e, t) : val_poison();
+    if (is_poison(v)) return;
+    if (v.kind == VAL_DICT)
+        set_fanout_by_relation(e, t, v.dict, to);
+    else
+        for (int i = 0; i < to->rels.n && (i == 0 || to->n_hops); i++)
+            set_fanout_of(e, t, v, to, &to->rels.v[i]);
+}
+
+/* ---- columns ------------------------------------------------------------------------------- */
+static Column *column_of(Elab *e, const Ast *t, ColKind kind, const char *what) {
+    Value v = eval(e, t);
+    if (is_poison(v)) return NULL;
+    bool column = v.kind == VAL_TENSOR && v.op->kind == OP_DATA && v.op->col->kind == kind;
+    if (column && v.op->type.rank == 1) return v.op->col;
+    diag(e->c, DIAG_E0306, t->span, "%s is needed here", what);
+    return NULL;
+}
+
+static void set_weights(Elab *e, const Ast *s, Sampling *to) {
+    for (int i = 0; i < s->n; i++) {
+        Column *c = column_of(e, s->kid[i], COL_FLOAT, "an f32 column of a relation");
+        if (c && c->space->kind == SP_EDGE)
+            vec_push(e->a, &to->weights, c);
+        else if (c)
+            bad(e, s->kid[i], "weights are of edges: an f32 column of a relation");
+    }
+}
+
+static void set_times(Elab *e, const Ast *s, Sampling *to) {
+    for (int i = 0; i < s->n; i++) {
+        Column *c = column_of(e, s->kid[i], COL_TIME, "a time column");
+        if (c) vec_push(e->a, &to->times, c);
+    }
+}
+
+/* ---- all of it --------------------------------------------------------------------------------
+ */
+static void set_one(Elab *e, const Ast *s, Sampling *to) {
+    static const char *const edges[] = {"directional", "bidirectional", "induced"};
+    static const char *const pick[] = {"uniform", "recent"};
+    const struct {
+        const char *name;
+        bool *to;
+    } flag[] = {{"drop_last", &to->drop_last},
+                {"replace", &to->replace},
+                {"disjoint", &to->disjoint},
+                {"inclusive", &to->inclusive}};
+    int word = 0;
+    for (size_t i = 0; i < COUNT(flag); i++)
+        if (strcmp(s->text, flag[i].name) == 0) {
+            set_flag(e, s, flag[i].to);
+            return;
+        }
+    if (strcmp(s->text, "fanout") == 0)
+        set_fanout(e, s, to);
+    else if (strcmp(s->text, "batch") == 0)
+        set_count(e, s, &to->batch, 1);
+    else if (strcmp(s->text, "workers") == 0)
+        set_count(e, s, &to->workers, 1);
+    else if (strcmp(s->text, "prefetch") == 0)
+        set_count(e, s, &to->prefetch, 1);
+    else if (strcmp(s->text, "weight") == 0)
+        set_weights(e, s, to);
+    else if (strcmp(s->text, "time") == 0)
+        set_times(e, s, to);
+    else if (strcmp(s->text, "edges") == 0) {
+        set_word(e, s, edges, COUNT(edges), &word);
+        to->edges = (SampleEdges)word;
+    } else if (strcmp(s->text, "pick") == 0) {
+        set_word(e, s, pick, COUNT(pick), &word);
+        to->recent = word;
+    } else
+        diag(e->c, DIAG_E0306, s->span,
+             "a sample block has no '%s'; it has fanout, batch, drop_last, replace, disjoint, "
+             "edges, "
+             "weight, time, pick, inclusive, workers, prefetch",
+             s->text);
+}
+
+static bool once(Elab *e, const Ast *block, int i) {
+    for (int j = 0; j < i; j++)
+        if (block->kid[j]->kind == AST_SETTING &&
+            strcmp(block->kid[j]->text, block->kid[i]->text) == 0) {
+            bad(e, block->kid[i], "this stands twice in one sample block");
+            return false;
+        }
+    return true;
+}
+
+/* What the settings ask of each other. */
+static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
+    bool timed = false;
+    for (int i = 0; i < s->times.n; i++) timed |= s->times.v[i]->space->kind == SP_NODE;
+    if (!s->batch)
+        bad(e, block, "a sample block says how many rows a step learns from: batch 1024");
+    if (!s->n_hops)
+        bad(e, block, "a sample block says how many edges each hop draws: fanout [10, 5]");
+    if ((s->recent || s->inclusive) && !s->times.n)
+        bad(e, block, "'pick recent' and 'inclusive' go with time columns: time paper.year");
+    if (s->times.n && !timed)
+        bad(e, block, "the rows that are learned from need a time column, too");
+    if (s->edges == SAMPLE_INDUCED && s->weights.n)
+        bad(e, block, "induced batches take every edge between their nodes: weights have no say");
+}
+
+void elab_sample(Elab *e, const Ast *block, Recipe *r) {
+    Sampling *s = &r->sample;
+    int before = e->c->n_errors;
+    *s = (Sampling){.span = block->span, .prefetch = 2};
+    for (int i = 0; i < e->edges.n; i++) {
+        SampleRel rel = {.rel = e->edges.v[i].space};
+        vec_push(e->a, &s->rels, rel);
+    }
+    bool broken = false;
+    for (int i = 0; i < block->n; i++) {
+        if (block->kid[i]->kind == AST_BAD)
+            broken = true;
+        else if (once(e, block, i))
+            set_one(e, block->kid[i], s);
+    }
+    s->disjoint |= s->times.n > 0; /* what is known depends on the seed */
+    if (!broken && e->c->n_errors == before) check_settings(e, block, s);
+}
+
+/* ---- what a sampled program cannot have
+ * ----------------------------------------------------------
+ */
+static bool is_of_batch(const Space *s) {
+    return s->kind != SP_DIM;
+}
+
+static bool size_varies(const Expr *x) {
+    if (!x || x->kind == EX_CONST) return false;
+    if (x->kind == EX_SYM) return x->sym->of && is_of_batch(x->sym->of);
+    return size_varies(x->a) || size_varies(x->b);
+}
+
+/* Variables outlive a batch, so their shape cannot be a batch's. */
+static void check_vars(Elab *e) {
+    for (int i = 0; i < e->m->vars.n; i++) {
+        const Var *v = e->m->vars.v[i];
+        for (int d = 0; d < v->type.rank; d++)
+            if (is_of_batch(v->type.dim[d]) || size_varies(v->type.dim[d]->size)) {
+                diag(e->c, DIAG_E0305, v->span,
+                     "'%s' has an entry for each of '%s': a sampled step sees some of them only",
+                     v->path, v->type.dim[d]->name);
+                diag_note(e->c, e->m->recipe.sample.span, "the recipe samples here");
+                break;
+            }
+    }
+}
+
+static void check_spaces(Elab *e) {
+    for (int i = 0; i < e->m->spaces.n; i++) {
+        const Space *s = e->m->spaces.v[i];
+        if (s->kind == SP_GRAPH)
+            diag(e->c, DIAG_E0305, e->m->recipe.sample.span,
+                 "sampling from data of many graphs ('%s') is not there yet", s->name);
+        if (space_of_batch(s)) continue;
+        if (s->kind == SP_EDGE && s->rel == REL_WHERE && s->base[0]->rel != REL_BASE)
+            diag(e->c, DIAG_E0305, s->span,
+                 "'where' over a derived relation is not there yet in a sampled model");
+    }
+}
+
+void elab_check_sampled(Elab *e, const Ast *train) {
+    const Recipe *r = &e->m->recipe;
+    const char *dot = r->target ? strchr(r->target, '.') : NULL;
+    if (!r->sample.batch || e->c->n_errors) return;
+    const Space *rows =
+        dot ? space_find(e->m, arena_strndup(e->a, r->target, (size_t)(dot - r->target))) : NULL;
+    if (rows && rows->kind != SP_NODE)
+        diag(e->c, DIAG_E0305, train->span,
+             "a sampled recipe learns from nodes; '%s' is not there yet", r->target);
+    check_vars(e);
+    check_spaces(e);
+}

@@ -1,0 +1,206 @@
+/* Hop trimming: in a sampled step a layer computes what later layers read, and no more.
+ *
+ *     %g = gather src(cites) %h            %g = gather src(cites.0) (first paper.1 of %h)
+ *     %s = segment sum dst(cites) %g  ->   %s = segment sum dst(cites.0) %g     [paper.0]
+ *     %l = slice %s paper -> paper.0       %l = %s
+ *
+ * A batch's nodes come by hop and its edges by destination, so what h more layers need are the
+ * first rows, whose number the batch knows (runtime/batch.h).  The front end takes the loss of the
+ * first rows, the seeds.  Backwards from there: values along destinations are needed as far as
+ * their result, those that edges read at their sources one hop further.  Then, forwards, each
+ * value is computed over the prefix that is needed; a user that needs less slices, which costs
+ * nothing where rows lie outermost.
+ *
+ * Whatever looks across rows (sums over all nodes, ranks, functions in C, reversed relations)
+ * gets all of them, and columns of the data are never cut: the slice stands behind them.  Runs
+ * before autodiff, so gradients follow.  Cf. trim_to_layer of PyTorch Geometric, which trims
+ * by hand. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+typedef struct {
+    PassCtx *p;
+    Module *m;
+    Func *f;
+    Builder b;
+    int top; /* hops from which on everything is needed */
+    struct Fact {
+        Space *rows; /* the one space of its rows, before they are cut */
+        bool fixed;  /* stays as it is, over all rows */
+        int seeds;   /* a slice that the front end made: of so many hops; else -1 */
+        int level;   /* hops its rows are needed for; -1 = not at all */
+    } *fact;         /* by op id */
+    VEC(Op *) cut;   /* slices made */
+    VEC(Op *) taken; /* the front end's slices: what they take is that long by now */
+} Trim;
+
+/* ---- which rows ------------------------------------------------------------------------- */
+static bool is_row_space(const Space *s) {
+    return (s->kind == SP_NODE || s->kind == SP_EDGE) && !space_of_batch(s);
+}
+
+/* The one space of rows of a type; NULL: none, or several. */
+static Space *rows_of(const Type *t, int *n) {
+    Space *s = NULL;
+    *n = 0;
+    for (int i = 0; i < t->rank; i++)
+        if (is_row_space(t->dim[i])) s = t->dim[i], ++*n;
+    return *n == 1 ? s : NULL;
+}
+
+static bool has_prefixes(const Space *s) {
+    if (s->kind != SP_EDGE || s->rel == REL_BASE) return true;
+    if (s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED) return false;
+    return has_prefixes(s->base[0]) && (!s->base[1] || has_prefixes(s->base[1]));
+}
+
+static bool is_edge_map(const Map *m) {
+    return m->kind == MAP_SRC || m->kind == MAP_DST || m->kind == MAP_ORIG;
+}
+
+/* The prefix that an earlier slice takes: hops, or -1. */
+static int seeds_of(const Op *op) {
+    int64_t off;
+    bool first = op->kind == OP_SLICE && op->over[1]->whole && op->over[1]->whole == op->over[0];
+    return first && expr_is_const(op->off, &off) && off == 0 ? op->over[1]->hops : -1;
+}
+
+/* Kinds whose rows follow from rows of their operands, or from none. */
+static bool is_by_row(const Op *op) {
+    switch (op->kind) {
+    case OP_IOTA:
+    case OP_RANDOM:
+    case OP_VALID:
+    case OP_INDEX:
+    case OP_CONCAT:
+    case OP_SLICE:
+        return true;
+    default:
+        return op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW);
+    }
+}
+
+/* Ops that stay as they are, over all rows. */
+static bool is_fixed(const Op *op) {
+    int n;
+    Space *s = rows_of(&op->type, &n);
+    if (!is_by_row(op)) return true;
+    if (n != 1 || !has_prefixes(s) || op_has(op, OPT_SOURCE | OPT_EFFECT | OPT_LIB)) return true;
+    if (op->type.layout == LAYOUT_CSR) return true;
+    if (op->kind == OP_SEGMENT && op->map->kind != MAP_DST) return true;
+    if (op->map && (!is_edge_map(op->map) || !has_prefixes(op->map->from))) return true;
+    for (int i = 0; i < op->n_in; i++) {
+        int k;
+        Space *r = rows_of(&op->in[i]->type, &k);
+        if (op->in[i]->type.layout == LAYOUT_CSR || k > 1) return true;
+        if (k == 1 && r != s && !op->map) return true;
+    }
+    for (int i = 0; i < op->n_over; i++)
+        if (op->over[i]->kind != SP_DIM && op->kind != OP_IOTA) return true;
+    return false;
+}
+
+static void find_facts(Trim *t) {
+    func_number(t->f);
+    t->fact = NEWN(t->p->a, struct Fact, (size_t)t->f->n_ops + 1);
+    for (Op *op = t->f->first; op; op = op->next) {
+        int n;
+        Space *rows = rows_of(&op->type, &n);
+        t->fact[op->id] = (struct Fact){rows, is_fixed(op), seeds_of(op), -1};
+    }
+}
+
+/* Hops for which `op` needs its operand i. */
+static int need_of(const Trim *t, const Op *op, int i) {
+    const struct Fact *f = &t->fact[op->id], *x = &t->fact[op->in[i]->id];
+    if (f->seeds >= 0) return f->seeds;
+    if (f->fixed || !x->rows) return t->top;
+    int need = f->level + (op->map && op->map->kind == MAP_SRC);
+    return need < t->top ? need : t->top;
+}
+
+static void find_levels(Trim *t) {
+    for (Op *op = t->f->last; op; op = op->prev) {
+        struct Fact *f = &t->fact[op->id];
+        if (op_has(op, OPT_EFFECT) || (f->level >= 0 && f->fixed)) f->level = t->top;
+        for (int i = 0; i < op->n_in && f->level >= 0; i++) {
+            int need = need_of(t, op, i);
+            struct Fact *x = &t->fact[op->in[i]->id];
+            if (need > x->level) x->level = need;
+        }
+    }
+}
+
+/* ---- rewriting ------------------------------------------------------------------------------ */
+static Space *prefix(Trim *t, Space *s, int level) {
+    return level >= t->top ? s : space_prefix(t->m, s, level, s->span);
+}
+
+/* x cut to what `level` needs, before `at`. */
+static Op *first_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
+    Space *from = prefix(t, f->rows, f->level), *to = prefix(t, f->rows, level);
+    if (from == to) return x;
+    for (int i = 0; i < t->cut.n; i++)
+        if (t->cut.v[i]->in[0] == x && t->cut.v[i]->over[1] == to) return t->cut.v[i];
+    t->b.at = at;
+    t->b.span = x->span;
+    Op *y = b_slice(&t->b, x, from, to, expr_const(t->m->a, 0));
+    y->hint = x->hint;
+    vec_push(t->p->a, &t->cut, y);
+    return y;
+}
+
+static Map *prefix_map(Trim *t, Map *m, int level) {
+    Space *from = prefix(t, m->from, level);
+    if (m->kind == MAP_SRC) return map_src(t->m, from);
+    if (m->kind == MAP_DST) return map_dst(t->m, from);
+    return map_orig(t->m, from, m->which);
+}
+
+/* Operands were trimmed before; the facts are those from before. */
+static void trim_op(Trim *t, Op *op) {
+    const struct Fact *f = &t->fact[op->id];
+    for (int i = 0; i < op->n_in; i++) {
+        const struct Fact *x = &t->fact[op->in[i]->id];
+        if (x->rows) op->in[i] = first_rows(t, op->in[i], x, need_of(t, op, i), op);
+    }
+    if (f->seeds >= 0) vec_push(t->p->a, &t->taken, op);
+    if (f->fixed || f->level >= t->top) return;
+    if (op->map) op->map = prefix_map(t, op->map, f->level);
+    Space *to = prefix(t, f->rows, f->level);
+    for (int i = 0; i < op->n_over; i++)
+        if (op->over[i] == f->rows) op->over[i] = to;
+    op->type.dim[type_find(&op->type, f->rows)] = to;
+}
+
+static bool run(PassCtx *p, Module *m) {
+    Trim t = {.p = p, .m = m, .f = func_find(m, "train"), .top = m->recipe.sample.n_hops};
+    if (!t.f || !m->recipe.sample.batch || m->recipe.sample.edges != SAMPLE_DIRECTIONAL)
+        return true;
+    t.b = (Builder){.m = m, .f = t.f};
+    find_facts(&t);
+    find_levels(&t);
+    int n_trimmed = 0;
+    for (Op *op = t.f->first, *next; op; op = next) {
+        next = op->next;
+        const struct Fact *f = &t.fact[op->id];
+        if (f->level < 0) continue;
+        n_trimmed += f->rows && !f->fixed && f->level < t.top;
+        trim_op(&t, op);
+    }
+    for (int i = 0; i < t.taken.n; i++) op_replace_uses(t.f, t.taken.v[i], t.taken.v[i]->in[0]);
+    pass_dce_func(p->a, t.f);
+    if (n_trimmed)
+        pass_remark(p, m->recipe.sample.span, "trim", "%d values of @train over the rows needed",
+                    n_trimmed);
+    return true;
+}
+
+const Pass pass_trim = {
+    .name = "trim",
+    .summary = "compute in a sampled step only the rows that later layers read",
+    .needs = IR_TYPED,
+    .breaks = IR_FUSED,
+    .run = run,
+};

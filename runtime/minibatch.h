@@ -1,0 +1,38 @@
+/* A mini-batch as a program's data: its sizes, its columns, its relations and all that is
+ * derived from them, in memory that is used anew for each batch. */
+#ifndef RUNTIME_MINIBATCH_H
+#define RUNTIME_MINIBATCH_H
+
+#include "bind.h"
+#include "recycle.h"
+
+/* Which space of the program is which type or relation of the batch; -1 = none. */
+typedef struct RtBatchMap {
+    int n_types, n_rels;
+    int *space_of_type, *space_of_rel; /* [n_types], [n_rels] */
+    int *type_of_space, *rel_of_space; /* [n_spaces] */
+} RtBatchMap;
+
+typedef struct RtMinibatch {
+    RtBatch *batch;
+    RtExec x; /* variables, inputs, keys and outputs are those of the data's exec */
+    RtBound bound;
+    RtRuntime rt;     /* errors and memory while it is made */
+    RtRecycle memory; /* of what is derived */
+    RtColumn *column; /* [n_columns] */
+    RtColumnBuf *column_buf;
+} RtMinibatch;
+
+gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *out, RtError *err);
+/* For batches of the data that `x` is bound to; takes over `batch`.  `from`: what grows. */
+gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x, RtBatch *batch,
+                             RtMinibatch *out, RtError *err);
+void rt_minibatch_free(RtMinibatch *m);
+/* As much room as another one has; a batch in it is lost. */
+gnnc_status rt_minibatch_reserve(RtMinibatch *m, const RtMinibatch *like, RtError *err);
+/* Binds what was sampled into m->batch: sizes and all DATA, MAP and LOGICAL buffers.  `first`:
+ * take room for larger batches to come. */
+gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map, bool first,
+                              RtError *err);
+
+#endif

@@ -1,0 +1,375 @@
+/* Mini-batches of a trainer: samplers, the pipeline that fills slots, and the step's memory.
+ *
+ * Memory of a step is packed for sizes that no batch has exceeded yet; where one does, room is
+ * made before the step.  In the first epoch a quarter is added, so that later ones need no
+ * more. */
+#include "train_batches.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "sample.h"
+
+typedef struct RtBatches {
+    RtBatchMap map;
+    RtSampleGraph graph;
+    RtSampleSpec spec;
+    RtSampler **sampler; /* [n_samplers] a worker's own */
+    int n_samplers, n_slots;
+    RtMinibatch *slot;
+    RtPipeline *pipeline;
+    int type;      /* of the seeds */
+    int64_t batch; /* seeds of a batch */
+    int64_t n_seeds, n_batches;
+    int32_t *seed, *order; /* [n_seeds] as the data list them; as this epoch takes them */
+    double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
+    int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
+    int64_t first_epoch;   /* the first that was run */
+    /* the step */
+    int phase;
+    int64_t *most; /* [n_syms] */
+    size_t *offset;
+    RtGrowth growth;
+    RtGrow arena;
+    RtRecycle tables; /* of packing */
+} RtBatches;
+
+enum { TRAIN = 1 };
+
+static gnnc_status nomem(gnnc_trainer *t) {
+    return rt_fail_nomem(&t->rt.err, "batches");
+}
+
+/* ---- what is drawn from ------------------------------------------------------------------ */
+static const RtColumn *time_of(gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    for (int i = 0; i < s->n_times; i++)
+        if (t->program->columns[s->times[i]].space == space) return t->rt.bound->col[s->times[i]];
+    return NULL;
+}
+
+static const RtColumn *weight_of(gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    for (int i = 0; i < s->n_weights; i++)
+        if (t->program->columns[s->weights[i]].space == space)
+            return t->rt.bound->col[s->weights[i]];
+    return NULL;
+}
+
+static gnnc_status add_relation(gnnc_trainer *t, RtBatches *b, int rel, RtSampleRel *out) {
+    const rt_sampling *s = &t->program->sampling;
+    int space = b->map.space_of_rel[rel];
+    const rt_space *sp = &t->program->spaces[space];
+    RtRelation *r = &t->rt.bound->rel[space];
+    const RtColumn *time = time_of(t, space), *weight = weight_of(t, space);
+    bool back = s->edges == RT_EDGES_BIDIRECTIONAL && sp->src == sp->dst;
+    if (back) {
+        gnnc_status st = rt_relation_group_src(&t->rt.pool, r, &t->rt.err);
+        if (st != GNNC_OK) return st;
+    }
+    *out = rt_sample_rel(sp->name, b->map.type_of_space[sp->src], b->map.type_of_space[sp->dst], r);
+    out->reverse = back ? rel : -1;
+    out->weight = weight ? weight->f32 : NULL;
+    out->time = time ? time->f64 : NULL;
+    out->inclusive = s->inclusive;
+    return GNNC_OK;
+}
+
+static gnnc_status make_graph(gnnc_trainer *t, RtBatches *b) {
+    const rt_program *p = t->program;
+    RtPool *pool = &t->rt.pool;
+    gnnc_status st = rt_batch_map(pool, p, &b->map, &t->rt.err);
+    if (st != GNNC_OK) return st;
+    RtSampleType *type = RT_NEWN(pool, RtSampleType, b->map.n_types);
+    RtSampleRel *rel = RT_NEWN(pool, RtSampleRel, b->map.n_rels);
+    if (!type || !rel) return nomem(t);
+    for (int i = 0; i < b->map.n_types; i++) {
+        int space = b->map.space_of_type[i];
+        const RtColumn *time = time_of(t, space);
+        type[i] = (RtSampleType){.name = p->spaces[space].name,
+                                 .n = t->x.n[p->spaces[space].sym],
+                                 .time = time ? time->f64 : NULL,
+                                 .inclusive = p->sampling.inclusive};
+    }
+    for (int i = 0; i < b->map.n_rels && st == GNNC_OK; i++) st = add_relation(t, b, i, &rel[i]);
+    b->graph = (RtSampleGraph){b->map.n_types, b->map.n_rels, type, rel};
+    return st;
+}
+
+static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
+    const rt_sampling *s = &t->program->sampling;
+    int32_t *fanout = RT_NEWN(&t->rt.pool, int32_t, s->n_hops * b->map.n_rels);
+    if (!fanout) return nomem(t);
+    for (int h = 0; h < s->n_hops; h++)
+        for (int r = 0; r < b->map.n_rels; r++)
+            fanout[h * b->map.n_rels + r] =
+                s->fanout[h * t->program->n_spaces + b->map.space_of_rel[r]];
+    b->spec = (RtSampleSpec){.n_hops = s->n_hops,
+                             .fanout = fanout,
+                             .replace = s->replace,
+                             .disjoint = s->disjoint,
+                             .temporal = s->n_times > 0,
+                             .recent = s->recent,
+                             .edges = (rt_batch_edges)s->edges};
+    return GNNC_OK;
+}
+
+/* ---- seeds -------------------------------------------------------------------------------- */
+/* Rows of the train split that have a label. */
+static int64_t list_seeds(gnnc_trainer *t, const RtColumn *split, const RtColumn *label,
+                          int32_t *out) {
+    const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
+    bool classes = label && label->kind == RT_COL_CLASS;
+    int64_t n = 0;
+    for (int64_t i = 0; i < split->n_rows; i++) {
+        if (of[i] != TRAIN || (classes && label->i32[i] < 0)) continue;
+        if (out) out[n] = (int32_t)i;
+        n++;
+    }
+    return n;
+}
+
+static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
+    const rt_sampling *s = &t->program->sampling;
+    const RtColumn *split = t->rt.bound->col[s->split];
+    const RtColumn *label = s->label >= 0 ? t->rt.bound->col[s->label] : NULL;
+    const rt_space *rows = &t->program->spaces[t->program->columns[s->split].space];
+    b->type = b->map.type_of_space[rows - t->program->spaces];
+    b->batch = t->options.batch ? t->options.batch : s->batch;
+    b->n_seeds = list_seeds(t, split, label, NULL);
+    b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
+    if (b->n_batches == 0)
+        return rt_fail(&t->rt.err, GNNC_E_VALUE,
+                       "%s: %lld rows of '%s' are in the train split: no batch of %lld",
+                       t->rt.bound->dir, (long long)b->n_seeds, rows->name, (long long)b->batch);
+    b->seed = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
+    b->order = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
+    if (!b->seed || !b->order) return nomem(t);
+    list_seeds(t, split, label, b->seed);
+    return GNNC_OK;
+}
+
+/* ---- preparing, in a worker ------------------------------------------------------------------ */
+static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
+    gnnc_trainer *t = user;
+    RtBatches *b = t->batches;
+    RtMinibatch *m = &b->slot[slot];
+    int64_t from = number * b->batch, left = b->n_seeds - from;
+    RtSeeds seeds = {
+        .type = b->type, .n = left < b->batch ? left : b->batch, .id = b->order + from};
+    const double *time = b->graph.type[b->type].time;
+    if (time) {
+        double *of = b->time + slot * b->batch;
+        for (int64_t i = 0; i < seeds.n; i++) of[i] = time[seeds.id[i]];
+        seeds.time = of;
+    }
+    RtSampleAt at = {(uint64_t)t->options.seed, (uint64_t)b->epoch, (uint64_t)number};
+    gnnc_status st = rt_sample_nodes(b->sampler[worker], &at, &seeds, m->batch, err);
+    if (st != GNNC_OK) return st;
+    return rt_minibatch_bind(m, &t->x, &b->map, b->epoch == b->first_epoch, err);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+/* One for every four threads: a batch is made in a fraction of its step's time. */
+static int count_workers(const gnnc_trainer *t) {
+    enum { STEPS_PER_WORKER = 4, MOST = 16 };
+    int64_t n = t->options.workers >= 0 ? t->options.workers : t->program->sampling.workers;
+    if (t->options.workers < 0 && n == 0 && t->x.threads > 1)
+        n = (t->x.threads + STEPS_PER_WORKER - 1) / STEPS_PER_WORKER;
+    return n < MOST ? (int)n : MOST;
+}
+
+static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from, int n_workers) {
+    int64_t ahead = t->program->sampling.prefetch;
+    RtPool *pool = &t->rt.pool;
+    gnnc_status st = GNNC_OK;
+    b->n_slots = n_workers ? n_workers + (ahead < 1 ? 1 : ahead > 64 ? 64 : (int)ahead) : 1;
+    b->slot = RT_NEWN(pool, RtMinibatch, b->n_slots);
+    b->sampler = RT_NEWN(pool, RtSampler *, n_workers ? n_workers : 1);
+    if (b->spec.temporal) b->time = RT_NEWN(pool, double, b->n_slots * b->batch);
+    if (!b->slot || !b->sampler || (b->spec.temporal && !b->time)) return nomem(t);
+    for (int i = 0; i < (n_workers ? n_workers : 1); i++, b->n_samplers++)
+        TRY(st, rt_sampler_new(&b->sampler[i], from, &b->graph, &b->spec, NULL, 1, &t->rt.err));
+    for (int i = 0; i < b->n_slots; i++) {
+        RtBatch *batch;
+        TRY(st, rt_sampler_batch(b->sampler[0], &batch, &t->rt.err));
+        TRY(st, rt_minibatch_new(pool, from, &t->x, batch, &b->slot[i], &t->rt.err));
+    }
+out:
+    return st;
+}
+
+static gnnc_status make_step(gnnc_trainer *t, RtBatches *b) {
+    const rt_program *p = t->program;
+    b->phase = (int)(rt_phase_find(p, "train") - p->phases);
+    b->most = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
+    b->offset = RT_NEWN(&t->rt.pool, size_t, p->n_bufs);
+    return b->most && b->offset ? GNNC_OK : nomem(t);
+}
+
+gnnc_status rt_batches_start(gnnc_trainer *t) {
+    if (!t->program->sampling.batch || !rt_phase_find(t->program, "train")) return GNNC_OK;
+    RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
+    if (!b) return nomem(t);
+    const RtAlloc *from = &t->rt.pool.from;
+    int n_workers = count_workers(t);
+    b->epoch = b->first_epoch = -1;
+    b->growth.from = *from;
+    rt_recycle_init(&b->tables, from);
+    RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
+    gnnc_status st;
+    TRY(st, make_graph(t, b));
+    TRY(st, make_spec(t, b));
+    TRY(st, make_seeds(t, b));
+    TRY(st, make_slots(t, b, from, n_workers));
+    TRY(st, make_step(t, b));
+    spec.n_slots = b->n_slots;
+    st = rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err);
+out:
+    return st;
+}
+
+void rt_batches_stop(gnnc_trainer *t) {
+    RtBatches *b = t->batches;
+    if (!b) return;
+    rt_pipeline_stop(b->pipeline);
+    for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
+    for (int i = 0; i < b->n_samplers; i++) rt_sampler_free(b->sampler[i]);
+    rt_grow_free(&b->growth, &b->arena);
+    rt_recycle_free(&b->tables);
+    t->batches = NULL;
+}
+
+/* ---- the step
+ * -------------------------------------------------------------------------------------- */
+static bool fits(const RtBatches *b, const RtExec *x) {
+    for (int i = 0; i < x->program->n_syms; i++)
+        if (x->n[i] > b->most[i]) return false;
+    return true;
+}
+
+/* Room for this batch's sizes; a quarter more in the first epoch. */
+static gnnc_status make_room(gnnc_trainer *t, RtBatches *b, const RtExec *x) {
+    RtExec most = {.program = t->program, .n = b->most, .rt = &t->rt};
+    size_t n_bytes = 0, library;
+    RtPool tables;
+    gnnc_status st;
+    for (int i = 0; i < t->program->n_syms; i++) {
+        int64_t n = x->n[i], more = b->epoch == b->first_epoch && n != t->x.n[i] ? n / 4 : 0;
+        if (n > b->most[i]) b->most[i] = n + more;
+    }
+    rt_recycle_reset(&b->tables);
+    RtAlloc from = rt_recycle_alloc(&b->tables);
+    rt_pool_init(&tables, &from);
+    TRY(st, rt_memory_pack(&most, &tables, b->phase, b->offset, &n_bytes));
+    TRY(st, rt_grow(&b->growth, &b->arena, (int64_t)(n_bytes ? n_bytes : 1), 1, 0, &t->rt.err));
+    library = rt_memory_library(&t->program->phases[b->phase], b->most);
+    if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
+    rt_trainer_set_grain(t);
+out:
+    return st;
+}
+
+static void place(gnnc_trainer *t, const RtBatches *b, RtExec *x) {
+    for (int i = 0; i < t->program->n_bufs; i++)
+        if (t->program->bufs[i].kind == RT_BUF_TEMP && t->program->bufs[i].phase == b->phase)
+            x->buf[i] = (char *)b->arena.p + b->offset[i];
+}
+
+static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t first) {
+    rt_pipeline_begin(b->pipeline, 0, 0); /* nobody reads the order any more */
+    if (b->first_epoch < 0) b->first_epoch = epoch;
+    memcpy(b->order, b->seed, (size_t)b->n_seeds * sizeof *b->order);
+    rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
+    b->epoch = epoch;
+    b->next = first;
+    rt_pipeline_begin(b->pipeline, first, b->n_batches);
+}
+
+static void add_loss(gnnc_trainer *t, const RtMinibatch *m, int64_t batch) {
+    const RtScalar *loss = rt_scalar_find(t, "loss");
+    RtProgress *p = &t->progress;
+    int64_t n = m->batch->n_seeds[0];
+    if (batch == 0) p->loss_sum = 0, p->loss_rows = 0;
+    if (loss && loss->buf >= 0) p->loss_sum += (double)n * rt_buf_read(&t->x, loss->buf, 0);
+    p->loss_rows += n;
+}
+
+/* After the first epoch: what one slot has seen, each has room for. */
+static gnnc_status even_out(gnnc_trainer *t, RtBatches *b) {
+    gnnc_status st = GNNC_OK;
+    rt_pipeline_begin(b->pipeline, 0, 0);
+    for (int i = 0; i < b->n_slots; i++)
+        for (int k = 0; k < b->n_slots && st == GNNC_OK; k++)
+            if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], &t->rt.err);
+    for (int i = 0; i < b->n_slots; i++) rt_recycle_reset(&b->slot[i].memory);
+    rt_recycle_reset(&b->tables);
+    return st;
+}
+
+gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
+    RtBatches *b = t->batches;
+    int64_t epoch = t->progress.step / b->n_batches, batch = t->progress.step % b->n_batches;
+    int64_t number;
+    int slot;
+    gnnc_status st;
+    if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
+    b->next = -1; /* a failed run begins anew */
+    TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
+    RtMinibatch *m = &b->slot[slot];
+    m->x.rt = &t->rt;
+    m->x.profile = t->x.profile;
+    m->x.threads = t->x.threads;
+    if (!fits(b, &m->x)) TRY(st, make_room(t, b, &m->x));
+    place(t, b, &m->x);
+    TRY(st, rt_phase_run(&m->x, train));
+    add_loss(t, m, batch);
+    b->next = batch + 1;
+    if (epoch == b->first_epoch && b->next == b->n_batches) st = even_out(t, b);
+out:
+    return st;
+}
+
+/* ---- what others ask
+ * ------------------------------------------------------------------------------- */
+int64_t rt_batches_per_epoch(const gnnc_trainer *t) {
+    return t->batches ? t->batches->n_batches : 1;
+}
+
+const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
+    const RtBatches *b = t->batches;
+    return b && b->most && ph == &t->program->phases[b->phase] ? b->most : t->x.n;
+}
+
+const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
+    const rt_sampling *s = &t->program->sampling;
+    const RtBatches *b = t->batches;
+    char *text = rt_pool_printf(pool,
+                                "batch=%" PRId64 " edges=%d drop_last=%d replace=%d disjoint=%d "
+                                "inclusive=%d recent=%d fanout=",
+                                b->batch, s->edges, s->drop_last, s->replace, s->disjoint,
+                                s->inclusive, s->recent);
+    for (int i = 0; text && i < s->n_hops * b->map.n_rels; i++)
+        text = rt_pool_printf(pool, "%s%s%d", text, i ? "," : "", b->spec.fanout[i]);
+    return text;
+}
+
+gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
+    rt_trainer_begin(t);
+    *out = (gnnc_pipeline){0};
+    if (!t->batches)
+        return rt_fail(&t->rt.err, GNNC_E_STATE, "the model is not trained by batches");
+    RtPipelineStats s = rt_pipeline_stats(t->batches->pipeline);
+    out->batches = s.n_items;
+    out->workers = t->batches->n_samplers;
+    out->prepare_s = 1e-9 * (double)s.prepare_ns;
+    out->worker_wait_s = 1e-9 * (double)s.producer_ns;
+    out->step_wait_s = 1e-9 * (double)s.consumer_ns;
+    return GNNC_OK;
+}
+
+int64_t gnnc_trainer_steps_left(const gnnc_trainer *t) {
+    int64_t n = rt_batches_per_epoch(t);
+    return n - t->progress.step % n;
+}

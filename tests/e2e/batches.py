@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Training by mini-batches: one program for all batch shapes, and no memory after the first epoch.
+
+    batches.py GNNC     writes a data set of two node types, compiles a model, trains 1,000 batches
+"""
+import array
+import ctypes
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+MODEL = """
+import "layers/sage.gnn"
+
+graph Shop {
+  node user { x: f32[F];  y: class[C];  split }
+  node item { x: f32[G];  kind: cat[K] }
+  edge buys: user -> item { w: f32 }
+  edge bought_by: item -> user
+  edge knows: user -> user
+}
+
+model M(g: Shop; hidden: int = 8) -> f32[user, C] {
+  convs = [[r: sage_conv(hidden) for r in g.edges] for i in 0..2]
+  kinds = embedding(K, hidden)
+  first = [t: linear(hidden) for t in g.nodes]
+  out = linear(C)
+  h = [t: relu(first[t](t.x)) for t in g.nodes]
+  for level in convs {
+    h = [t: dropout(relu(sum([level[r](r, h[r.src], h[r.dst]) for r in g.edges if r.dst == t])), 0.2)
+         for t in g.nodes]
+  }
+  loops = with_self_loops(g.knows)
+  strong = g.buys where g.buys.w > 0.5
+  bought = sum(h[user][strong.src], over = strong.dst) + kinds(g.item.kind)
+  near = mean(h[user][loops.src], over = loops.dst) + sum(bought[g.bought_by.src], over = g.bought_by.dst)
+  return out(h[user] + near)
+}
+
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  sample { fanout [buys: [5, 3, 2], bought_by: [6, 4, 2], knows: [4, -1, 3]]  batch 32  weight buys.w }
+  epochs 30
+}
+"""
+
+# What a person knows at a time: neighbours and purchases that are older, the newest first.
+TIMED = """
+import "layers/sage.gnn"
+
+graph Shop {
+  node user { x: f32[F];  since: time;  y: class[C];  split }
+  node item { x: f32[G] }
+  edge buys: user -> item
+  edge bought_by: item -> user { at: time }
+  edge knows: user -> user
+}
+
+model M(g: Shop; hidden: int = 8) -> f32[user, C] {
+  a = sage_conv(hidden)
+  b = sage_conv(hidden)
+  last = sage_conv(C)
+  h = relu(a(g.knows, g.user.x) + b(g.bought_by, g.item.x, g.user.x))
+  return last(g.knows, h)
+}
+
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  sample { fanout [4, 3]  batch 100  time user.since, bought_by.at  pick recent  drop_last true  workers 1  prefetch 3 }
+  epochs 5
+}
+"""
+
+
+def save(path, code, descr, shape, values):
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        f.write(array.array(code, values).tobytes())
+
+
+def data(path, users=1600, items=900):
+    r = random.Random(1)
+    os.mkdir(path)
+    skewed = lambda n: min(int(20 * r.paretovariate(2)) - 20, n - 1)
+    y = [r.randrange(4) for _ in range(users)]
+    save(path + "/ux.npy", "f", "<f4", (users, 5), [r.gauss(0, 0.2) + y[i // 5] * (i % 5 == 0) for i in range(users * 5)])
+    save(path + "/ix.npy", "f", "<f4", (items, 3), [r.gauss(0, 1) for _ in range(items * 3)])
+    save(path + "/y.npy", "i", "<i4", (users,), y)
+    save(path + "/kind.npy", "i", "<i4", (items,), [r.randrange(6) for _ in range(items)])
+    save(path + "/split.npy", "b", "|i1", (users,), [1 if i < 1120 else 2 if i < 1360 else 3 for i in range(users)])
+    edges, sizes = {}, {"user": users, "item": items}
+    for name, src, dst, n in (("buys", "user", "item", 7000), ("bought_by", "item", "user", 7000), ("knows", "user", "user", 5000)):
+        ends = [r.randrange(sizes[src]) for _ in range(n)] + [skewed(sizes[dst]) if r.random() < .1 else r.randrange(sizes[dst]) for _ in range(n)]
+        save(path + "/%s.npy" % name, "i", "<i4", (2, n), ends)
+        edges[name] = {"src": src, "dst": dst, "count": n, "file": name + ".npy", "columns": {}}
+    save(path + "/at.npy", "d", "<f8", (7000,), [r.random() * 100 for _ in range(7000)])
+    save(path + "/since.npy", "d", "<f8", (users,), [r.random() * 100 for _ in range(users)])
+    edges["bought_by"]["columns"]["at"] = {"kind": "time", "file": "at.npy"}
+    save(path + "/w.npy", "f", "<f4", (7000,), [r.random() for _ in range(7000)])
+    edges["buys"]["columns"]["w"] = {"kind": "float", "file": "w.npy"}
+    nodes = {"user": {"count": users, "columns": {
+                 "x": {"kind": "float", "shape": [users, 5], "file": "ux.npy"},
+                 "since": {"kind": "time", "file": "since.npy"},
+                 "y": {"kind": "class", "categories": 4, "file": "y.npy"},
+                 "split": {"kind": "split", "file": "split.npy"}}},
+             "item": {"count": items, "columns": {
+                 "x": {"kind": "float", "shape": [items, 3], "file": "ix.npy"},
+                 "kind": {"kind": "cat", "categories": 6, "file": "kind.npy"}}}}
+    json.dump({"format": 1, "nodes": nodes, "edges": edges, "graphs": {}}, open(path + "/schema.json", "w"))
+
+
+class Counters(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_int64) for n in
+                ("steps", "allocations", "allocated_bytes", "launches", "library_calls", "read_backs", "live_bytes",
+                 "peak_bytes")]
+
+
+class Trainer:
+    def __init__(self, lib, data, **options):
+        self.lib, self.t = lib, ctypes.c_void_p()
+        lib.gnnc_trainer_error.restype = ctypes.c_char_p
+        lib.gnnc_trainer_steps_left.restype = ctypes.c_int64
+        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "gnnc_program"))))
+        for k, v in options.items():
+            self.ok(lib.gnnc_trainer_set_int(self.t, k.encode(), ctypes.c_int64(v)))
+        self.ok(lib.gnnc_trainer_load(self.t, data.encode()))
+
+    def ok(self, status):
+        assert status == 0, self.lib.gnnc_trainer_error(self.t)
+
+    def epoch(self):
+        self.ok(self.lib.gnnc_trainer_epoch(self.t))
+
+    def step(self):
+        self.ok(self.lib.gnnc_trainer_step(self.t))
+
+    def left(self):
+        return self.lib.gnnc_trainer_steps_left(self.t)
+
+    def metric(self, name):
+        v = ctypes.c_double()
+        self.ok(self.lib.gnnc_trainer_metric(self.t, name.encode(), ctypes.byref(v)))
+        return v.value
+
+    def allocations(self):
+        c = Counters()
+        self.lib.gnnc_trainer_counters(self.t, ctypes.byref(c))
+        return c.allocations
+
+    def save(self, path):
+        self.ok(self.lib.gnnc_trainer_save(self.t, path.encode()))
+        return open(path, "rb").read()
+
+    def resume(self, path):
+        self.ok(self.lib.gnnc_trainer_resume(self.t, path.encode()))
+
+
+def same_everywhere(lib):
+    """Loss and checkpoint after 3 epochs: at any number of threads and workers, resumed in mid-epoch."""
+    whole = None
+    for threads, workers in ((1, 0), (1, 1), (2, 1), (3, 2), (3, 0)):
+        t = Trainer(lib, "shop", threads=threads, workers=workers)
+        for _ in range(3):
+            t.epoch()
+        now = t.save("c")
+        assert whole in (None, now), (threads, workers)
+        whole = now
+    t = Trainer(lib, "shop", threads=1)
+    t.epoch()
+    for _ in range(7):
+        t.step()
+    assert t.left() == 28, t.left()
+    t.save("part")
+    t = Trainer(lib, "shop", threads=2)
+    t.resume("part")
+    assert t.left() == 28, t.left()
+    t.epoch()
+    t.epoch()
+    assert t.save("c") == whole
+
+
+def no_memory(lib):
+    """1,000 batches of random shapes: what the first epoch took is enough for the rest."""
+    t = Trainer(lib, "shop", threads=2)
+    t.epoch()
+    loss, before, left = t.metric("loss"), t.allocations(), t.left()
+    for _ in range(29):
+        t.epoch()
+    assert t.allocations() == before, (before, t.allocations())
+    assert 29 * left >= 1000
+    assert t.metric("loss") < 0.8 * loss, (loss, t.metric("loss"))
+
+
+def compiled(gnnc, name, text, level):
+    open(name + ".gnn", "w").write(text)
+    library = "%s%s.so" % (name, level)
+    subprocess.run([gnnc, name + ".gnn", "--emit=lib", level, "--verify-each", "-o", library], check=True)
+    return ctypes.CDLL(os.path.abspath(library))
+
+
+def same_levels(fast, slow):
+    """Trimmed and fused, or as it was written."""
+    t, u = Trainer(fast, "shop"), Trainer(slow, "shop")
+    for _ in range(2):
+        t.epoch()
+        u.epoch()
+        assert abs(t.metric("loss") - u.metric("loss")) < 1e-4, (t.metric("loss"), u.metric("loss"))
+        assert abs(t.metric("loss.val") - u.metric("loss.val")) < 1e-3
+
+
+def main():
+    gnnc = sys.argv[1]
+    data("shop")
+    fast = compiled(gnnc, "shop", MODEL, "-O2")
+    same_everywhere(fast)
+    no_memory(fast)
+    same_levels(fast, compiled(gnnc, "shop", MODEL, "-O0"))
+    same_levels(*(compiled(gnnc, "timed", TIMED, level) for level in ("-O2", "-O0")))
+
+
+main()
