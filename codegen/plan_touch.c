@@ -98,6 +98,7 @@ static void touch_gemm(Arena *a, const Plan *p, const PStep *s, Touch *t) {
     const PGemm *g = &s->gemm;
     const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
     int64_t batch;
+    t->written[2] = true; /* by any rows */
     if (!expr_is_const(g->batch, &batch) || batch != 1) return;
     const Expr *rows = g->long_k ? g->k : g->m;
     bool x_rows = by_rows(a, x, rows, g->long_k ? g->a_col : g->a_row);
@@ -108,7 +109,6 @@ static void touch_gemm(Arena *a, const Plan *p, const PStep *s, Touch *t) {
     t->at[0] = x_rows ? AT_ROW : ANYWHERE;
     t->at[1] = y_rows ? AT_ROW : ANYWHERE;
     t->at[2] = z_rows ? AT_ROW : IN_PARTS;
-    t->written[2] = true;
 }
 
 Touch plan_touch(Arena *a, const Plan *p, const PStep *s) {
