@@ -288,7 +288,6 @@ int cg_logical_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
 /* plan_join.c: steps that only end sums wait until those are wanted; then, side by side, are one.
  */
-void cg_delay_steps(Lower *lo, int phase);
 void cg_join_steps(Lower *lo, int phase);
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */

@@ -640,7 +640,6 @@ Plan *plan_build(Ctx *c, Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
             return NULL;
-    for (int i = 0; i < p->phases.n; i++) cg_delay_steps(&lo, i);
     cg_order_steps(&lo);
     for (int i = 0; i < p->phases.n; i++) {
         cg_join_steps(&lo, i);

@@ -245,16 +245,32 @@ static bool may_pass(const Plan *p, const PStep *s, const PStep *next) {
     return device && next->pred < 0 && !may_wait(p, next) && !meet(s, next);
 }
 
-void cg_delay_steps(Lower *lo, int phase) {
-    const Plan *p = lo->p;
-    PPhase *ph = p->phases.v[phase];
+/* Would a step behind the one at `at` stand in a loop over blocks? */
+static bool in_blocks(const PPhase *ph, int at) {
+    for (int i = 0; i < ph->blocks.n; i++)
+        if (at >= ph->blocks.v[i].first && at < ph->blocks.v[i].last) return true;
+    return false;
+}
+
+/* The step at `at` goes behind `n` others. */
+static void pass(PPhase *ph, int at, int n) {
+    PStep **to = &ph->steps.v[at], *s = *to;
+    memmove(to, to + 1, (size_t)n * sizeof *to);
+    to[n] = s;
+    for (int i = 0; i < ph->blocks.n; i++) {
+        PBlocks *b = &ph->blocks.v[i];
+        if (b->first > at && b->last <= at + n) b->first--, b->last--;
+    }
+}
+
+static void delay(const Plan *p, PPhase *ph) {
     for (int i = ph->steps.n - 2; i >= 0; i--) {
-        PStep **at = &ph->steps.v[i], *s = *at;
-        if (!may_wait(p, s)) continue;
-        int k = 0;
-        while (i + k + 1 < ph->steps.n && may_pass(p, s, at[k + 1])) k++;
-        memmove(at, at + 1, (size_t)k * sizeof *at);
-        at[k] = s;
+        PStep *const *at = &ph->steps.v[i];
+        int n = 0;
+        if (!may_wait(p, *at) || in_blocks(ph, i) || (i && in_blocks(ph, i - 1))) continue;
+        for (int k = 1; i + k < ph->steps.n && may_pass(p, *at, at[k]); k++)
+            if (!in_blocks(ph, i + k)) n = k;
+        pass(ph, i, n);
     }
 }
 
@@ -277,6 +293,7 @@ static void by_distance(Arena *a, PStep **s, int n) {
 void cg_join_steps(Lower *lo, int phase) {
     PPhase *ph = lo->p->phases.v[phase];
     int to = 0, open = -1, block = 0;
+    delay(lo->p, ph);
     for (int i = 0, n; i < ph->steps.n;) {
         PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
         int most = free_steps(ph, b, i);
