@@ -83,7 +83,7 @@ static const rt_var tiny_vars[] = {
 };
 
 #define BUF(name, kind, dt, io, space, phase, first, last, rank)                                   \
-    {name, RT_BUF_##kind, RT_##dt, io, space, 0, NO, NO, phase, first, last, rank}
+    {name, RT_BUF_##kind, RT_##dt, io, space, 0, NO, NO, phase, first, last, rank, NO}
 static const rt_buf tiny_bufs[] = {
     [B_X] = BUF("x", DATA, F32, 0, NO, NO, 0, 0, 2),
     [B_T] = BUF("t", DATA, F32, 0, NO, NO, 0, 0, 1),

@@ -236,7 +236,7 @@ TEST(checkpoint_of_another_run_is_refused) {
 /* The last element's first byte becomes another one that is allowed, too: 0 to 3. */
 static void change_last(const char *dir, const char *name, int element) {
     char path[200];
-    unsigned char byte;
+    unsigned char byte = 0;
     struct stat s;
     snprintf(path, sizeof path, "%s/%s", dir, name);
     int fd = open(path, O_RDWR);
