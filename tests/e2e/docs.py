@@ -15,7 +15,7 @@ the PATH and $TOP the source tree.  What stands after ``` decides:
                         stands for any number of lines
 
 Links between pages must lead somewhere.  docs/errors.md has a section for every code of ir/diag.def and no
-other, and what is wrong in a section is wrong with the section's code.  Prints `N passed, N failed`."""
+other, and what is wrong in a section is wrong with the section's code; docs/layers.md has the layers' signatures.  Prints `N passed, N failed`."""
 import glob
 import os
 import re
@@ -143,6 +143,20 @@ def error_index(top):
         report("errors.md", code in codes, f"{code} is not in ir/diag.def any more")
 
 
+# ---- the layer library -------------------------------------------------------------------------
+def layer_index(top):
+    """Each row's signature stands so in its file, and every file has a row."""
+    page = open(os.path.join(top, "docs/layers.md"), encoding="utf-8").read()
+    rows = re.findall(r"^\| `layers/(\w+)\.gnn` \| `([^`]+)`", page, re.M)
+    files = {os.path.basename(p)[:-4]: open(p, encoding="utf-8").read()
+             for p in glob.glob(os.path.join(top, "models/layers/*.gnn"))}
+    for name in sorted(files):
+        report("layers.md", name == "prelude" or name in dict(rows), f"layers/{name}.gnn has no row")
+    for name, signature in rows:
+        have = "".join(files.get(name, "").split())
+        report("layers.md", "".join(signature.split()) + "{" in have, f"layers/{name}.gnn has no '{signature}'")
+
+
 def main(gnnc, top, *names):
     pages = sorted(glob.glob(os.path.join(top, "docs", "*.md"))) + [os.path.join(top, "README.md")]
     for page in pages:
@@ -152,6 +166,8 @@ def main(gnnc, top, *names):
         links(page)
     if not names or "errors.md" in names:
         error_index(top)
+    if not names or "layers.md" in names:
+        layer_index(top)
     print(f"{count - len(failures)} passed, {len(failures)} failed")
     return 1 if failures or not count else 0
 
