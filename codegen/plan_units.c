@@ -165,11 +165,13 @@ static UnitKind unit_kind(const Lower *lo, const Op *op) {
     return cg_reduction_long(op) ? UNIT_LONG : UNIT_ROWS;
 }
 
-/* Guards of nothing but arithmetic are not worth a test. */
+/* The outermost one that is worth a test: guards of nothing but arithmetic are not, and the
+ * condition of an inner one is itself not computed where the outer one does not hold. */
 static const Guard *guard_of(const Lower *lo, const Op *op) {
-    const Guard *g = lo->guard[op->id];
-    while (g && !g->heavy) g = g->up;
-    return g;
+    const Guard *outer = NULL;
+    for (const Guard *g = lo->guard[op->id]; g; g = g->up)
+        if (g->heavy) outer = g;
+    return outer;
 }
 
 /* Elementwise roots share a kernel with one before them over the same spaces, or with the sum

@@ -56,6 +56,12 @@ static bool is_heavy(const Op *op) {
     return op->n_in > 0 && !op_has(op, OPT_ELEM | OPT_VIEW | OPT_EFFECT);
 }
 
+/* No step of these is skipped, so what they read must be there: a loop's condition decides whether it
+ * ends, a user's function is given whole values. */
+static bool runs_anyway(const Op *op) {
+    return op_acts(op) || op->kind == OP_LOOP || (op->ext && !op->when);
+}
+
 const Guard **guards_of(Arena *a, Func *f) {
     Guards g = {.a = a};
     func_number(f);
@@ -63,7 +69,7 @@ const Guard **guards_of(Arena *a, Func *f) {
     bool *wanted = NEWN(a, bool, (size_t)f->n_ops + 1);
     for (Op *op = f->last; op; op = op->prev) {
         if (!wanted[op->id] && !op_acts(op)) continue;
-        if (op_acts(op)) at[op->id] = NULL;
+        if (runs_anyway(op)) at[op->id] = NULL;
         for (const Guard *x = at[op->id]; x && is_heavy(op); x = x->up) ((Guard *)x)->heavy = true;
         for (int i = 0; i < op->n_in; i++) {
             const Op *x = op->in[i];
