@@ -263,11 +263,17 @@ static void pass(PPhase *ph, int at, int n) {
     }
 }
 
+static bool is_in_block(const PPhase *ph, int at) {
+    for (int i = 0; i < ph->blocks.n; i++)
+        if (at >= ph->blocks.v[i].first && at <= ph->blocks.v[i].last) return true;
+    return false;
+}
+
 static void delay(const Plan *p, PPhase *ph) {
     for (int i = ph->steps.n - 2; i >= 0; i--) {
         PStep *const *at = &ph->steps.v[i];
         int n = 0;
-        if (!may_wait(p, *at) || in_blocks(ph, i) || (i && in_blocks(ph, i - 1))) continue;
+        if (!may_wait(p, *at) || is_in_block(ph, i)) continue;
         for (int k = 1; i + k < ph->steps.n && may_pass(p, *at, at[k]); k++)
             if (!in_blocks(ph, i + k)) n = k;
         pass(ph, i, n);
