@@ -1,10 +1,13 @@
 /* A block, and a list of what it had no room for. */
 #include "recycle.h"
 
+#include <stddef.h>
 #include <string.h>
 
-typedef struct RtRecycled {
-    _Alignas(RT_ALIGN) struct RtRecycled *next;
+/* What lies behind it is aligned for any type, as allocators promise; pools ask for no more. */
+typedef union RtRecycled {
+    union RtRecycled *next;
+    max_align_t behind;
 } RtRecycled;
 
 void rt_recycle_init(RtRecycle *r, const RtAlloc *from) {

@@ -10,7 +10,7 @@ typedef struct RtRecycle {
     RtGrowth growth;
     RtGrow block;
     size_t used, wanted;     /* bytes of the block given; asked for since the last reset */
-    struct RtRecycled *more; /* what the block had no room for */
+    union RtRecycled *more; /* what the block had no room for */
 } RtRecycle;
 
 void rt_recycle_init(RtRecycle *r, const RtAlloc *from);

@@ -296,16 +296,16 @@ static void add_loss(gnnc_trainer *t, const RtMinibatch *m, int64_t batch) {
     p->loss_rows += n;
 }
 
-/* After the first epoch: what one slot has seen, each has room for. */
-static gnnc_status even_out(gnnc_trainer *t, RtBatches *b) {
+/* After the first epoch: what one slot has seen, each has room for.  The step is done, so no memory
+ * is no failure of it: slots without room grow when they need it. */
+static void even_out(RtBatches *b) {
     gnnc_status st = GNNC_OK;
     rt_pipeline_begin(b->pipeline, 0, 0);
     for (int i = 0; i < b->n_slots; i++)
         for (int k = 0; k < b->n_slots && st == GNNC_OK; k++)
-            if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], &t->rt.err);
+            if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], NULL);
     for (int i = 0; i < b->n_slots; i++) rt_recycle_reset(&b->slot[i].memory);
     rt_recycle_reset(&b->tables);
-    return st;
 }
 
 gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
@@ -326,7 +326,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     TRY(st, rt_phase_run(&m->x, train));
     add_loss(t, m, batch);
     b->next = batch + 1;
-    if (epoch == b->first_epoch && b->next == b->n_batches) st = even_out(t, b);
+    if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
 out:
     return st;
 }
