@@ -56,8 +56,8 @@ static bool is_heavy(const Op *op) {
     return op->n_in > 0 && !op_has(op, OPT_ELEM | OPT_VIEW | OPT_EFFECT);
 }
 
-/* No step of these is skipped, so what they read must be there: a loop's condition decides whether it
- * ends, a user's function is given whole values. */
+/* No step of these is skipped, so what they read must be there: a loop's condition decides whether
+ * it ends, a user's function is given whole values. */
 static bool runs_anyway(const Op *op) {
     return op_acts(op) || op->kind == OP_LOOP || (op->ext && !op->when);
 }

@@ -9,7 +9,7 @@
 typedef struct RtRecycle {
     RtGrowth growth;
     RtGrow block;
-    size_t used, wanted;     /* bytes of the block given; asked for since the last reset */
+    size_t used, wanted;    /* bytes of the block given; asked for since the last reset */
     union RtRecycled *more; /* what the block had no room for */
 } RtRecycle;
 
