@@ -131,17 +131,18 @@ static void put(List *l, LStmt *s) {
     l->tail = &s->next;
 }
 
-/* The scalars of all, then the loops of all; stores of scalars are a loop of one iteration. */
+/* The scalars of all, then the loops of all.  A kernel of scalars is a loop of one iteration, with
+ * all that it reads: another thread would read what this one writes. */
 static void add_body(Join *j, const PStep *step, List *scalars, List *loops) {
-    List stores = {.tail = &stores.head};
-    bool scalar = is_scalar(step);
-    for (LStmt *s = step->kernel->body, *next; s; s = next) {
-        next = s->next;
-        put(is_pure(s) ? scalars : scalar ? &stores : loops, s);
+    if (!is_scalar(step)) {
+        for (LStmt *s = step->kernel->body, *next; s; s = next) {
+            next = s->next;
+            put(is_pure(s) ? scalars : loops, s);
+        }
+        return;
     }
-    if (!scalar) return;
     LStmt *loop = NEW(j->a, LStmt);
-    *loop = (LStmt){.kind = L_FOR, .span = step->span, .body = stores.head};
+    *loop = (LStmt){.kind = L_FOR, .span = step->span, .body = step->kernel->body};
     loop->extent = expr_const(j->a, 1);
     loop->sched.parallel = true;
     loop->var = NEW(j->a, LReg);
