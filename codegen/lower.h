@@ -185,9 +185,9 @@ LReg *cg_value(Gen *g, const Op *op, const Env *env);
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
 int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **parts);
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
-LReg *cg_map_at(Gen *g, Map *m, LReg *from); /* I64 */
-bool cg_is_root(const Gen *g, const Op *op); /* made here, and not in memory yet */
-void cg_note_computed(Gen *g, const Op *op); /* for reports */
+LReg *cg_map_at(Gen *g, Map *m, LReg *from);   /* I64 */
+bool cg_is_inline(const Gen *g, const Op *op); /* computed here: inline, or a root not stored yet */
+void cg_note_computed(Gen *g, const Op *op);   /* for reports */
 int cg_value_parts(Gen *g, const Op *op, const Space *axis,
                    Space *const **parts); /* spaces that a view under op wants in its place */
 

@@ -42,10 +42,6 @@ typedef struct {
     signed char *sums; /* by Op.id: has_sum(), 1 or -1; 0 = not known */
 } Group;
 
-static bool is_inline(const Group *p, const Op *op) {
-    return cg_info(p->g->lo, op)->how == HOW_INLINE || cg_is_root(p->g, op);
-}
-
 static int root_of(const Group *p, const Op *op) {
     for (int i = 0; i < p->n; i++)
         if (p->value[i] == op && !p->done[i]) return i;
@@ -101,7 +97,7 @@ static bool first_time(Group *p, const Op *op, Map *through) {
 /* The sums that op needs and that are not made yet; what others need comes first. */
 static void collect(Group *p, const Op *op, Map *through, OpList *out) {
     Map *below;
-    if (!is_inline(p, op) || tile_of(p, op) || !first_time(p, op, through)) return;
+    if (!cg_is_inline(p->g, op) || tile_of(p, op) || !first_time(p, op, through)) return;
     bool enter = enters(p, op, through, &below);
     for (int i = 0; i < op->n_in && enter; i++)
         if (is_aligned(p, op->in[i], below)) collect(p, op->in[i], below, out);
@@ -118,7 +114,7 @@ static OpList sums_of(Group *p, const Op *op) {
 /* Does op, other than `top`, find all it needs made or stored? */
 static bool is_ready(Group *p, const Op *op, Map *through, const Op *top) {
     Map *below;
-    if (!is_inline(p, op) || (op != top && tile_of(p, op))) return true;
+    if (!cg_is_inline(p->g, op) || (op != top && tile_of(p, op))) return true;
     if (!first_time(p, op, through)) return true;
     if (op != top && !through && (root_of(p, op) >= 0 || is_sum(p, op, through))) return false;
     if (!enters(p, op, through, &below)) return true;
@@ -136,7 +132,7 @@ static bool can_be_made(Group *p, const Op *op) {
  * ---------------------------------------------------------------- */
 static bool has_sum(Group *p, const Op *op) {
     signed char *known = &p->sums[op->id];
-    if (!is_inline(p, op) || tile_of(p, op)) return false;
+    if (!cg_is_inline(p->g, op) || tile_of(p, op)) return false;
     if (*known) return *known > 0;
     bool sum = op_has(op, OPT_REDUCE);
     for (int i = 0; i < op->n_in && !sum; i++) sum = has_sum(p, op->in[i]);
@@ -153,7 +149,7 @@ static bool is_bound(const Op *op, const Env *env) {
 /* Scalars come before what loops: a target may compute those of several heads or entries at once.
  */
 static void scalars_first(Group *p, const Op *op, const Env *env) {
-    if (!is_inline(p, op) || tile_of(p, op)) return;
+    if (!cg_is_inline(p->g, op) || tile_of(p, op)) return;
     if (is_bound(op, env) && !has_sum(p, op)) {
         if (op->n_in) cg_value(p->g, op, env);
         return;

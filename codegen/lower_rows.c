@@ -36,8 +36,7 @@ typedef struct {
 /* ---- flat kernels ------------------------------------------------------------------- */
 /* Does op at a flat index need its operands at that same flat index only? */
 static bool is_flat(const Gen *g, const Op *op, const Type *t) {
-    const OpInfo *in = cg_info(g->lo, op);
-    bool full = op->type.rank > 0, inlined = in->how == HOW_INLINE || cg_is_root(g, op);
+    bool full = op->type.rank > 0, inlined = cg_is_inline(g, op);
     if (full && !type_same_spaces(&op->type, t)) return false;
     if (op->kind == OP_VIEW && inlined) /* of one element: no index but 0 */
         return full == (op->in[0]->type.rank > 0) && is_flat(g, op->in[0], &op->in[0]->type);
@@ -177,7 +176,7 @@ static bool short_rows(Rows *r, const Type *t, Axes *axes) {
 
 /* The map whose segments the rows are, so that chunks get equal numbers of entries. */
 static Map *segment_map(const Gen *g, const Op *op, const Space *rows) {
-    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return NULL;
+    if (!cg_is_inline(g, op)) return NULL;
     if (op->kind == OP_SEGMENT && op->map->to == rows) return op->map;
     for (int i = 0; i < op->n_in; i++) {
         Map *m = segment_map(g, op->in[i], rows);

@@ -160,7 +160,7 @@ static bool has_tile(const Gen *g, const Op *op) {
  * segment we look from: gathering along it leads back to this row. */
 static void visit(Tiler *t, const Op *op, Map *through) {
     Gen *g = t->g;
-    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return;
+    if (!cg_is_inline(g, op)) return;
     Reduction r;
     if (op_has(op, OPT_ELEM)) {
         for (int i = 0; i < op->n_in; i++) visit(t, op->in[i], through);

@@ -198,7 +198,7 @@ int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts
 
 /* Spaces that some view under op wants in place of `axis`. */
 int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
-    if (cg_info(g->lo, op)->how != HOW_INLINE && !cg_is_root(g, op)) return 0;
+    if (!cg_is_inline(g, op)) return 0;
     if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
     int n = 0;
     for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM) && n < 2; i++)
@@ -300,7 +300,8 @@ void cg_note_computed(Gen *g, const Op *op) {
     vec_push(g->a, &g->k->computes, op);
 }
 
-bool cg_is_root(const Gen *g, const Op *op) {
+bool cg_is_inline(const Gen *g, const Op *op) {
+    if (cg_info(g->lo, op)->how == HOW_INLINE) return true;
     for (int i = 0; i < g->n_roots; i++)
         if (g->roots[i] == op) return !(g->done && g->done[i]);
     return false;
@@ -326,7 +327,7 @@ LReg *cg_value(Gen *g, const Op *op, const Env *env) {
     if (!r) r = cg_from_tile(g, op, n, key);
     if (r) return r;
     Span saved = g->span;
-    bool inline_it = cg_info(g->lo, op)->how == HOW_INLINE || cg_is_root(g, op);
+    bool inline_it = cg_is_inline(g, op);
     if (inline_it) {
         if (op->span.line) g->span = op->span;
         r = compute(g, op, env, n, key);

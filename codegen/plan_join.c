@@ -246,11 +246,11 @@ static bool may_pass(const Plan *p, const PStep *s, const PStep *next) {
     return device && next->pred < 0 && !may_wait(p, next) && !meet(s, next);
 }
 
-/* Would a step behind the one at `at` stand in a loop over blocks? */
-static bool in_blocks(const PPhase *ph, int at) {
+/* The loop over blocks that the step at `at` is in, or NULL. */
+static const PBlocks *block_at(const PPhase *ph, int at) {
     for (int i = 0; i < ph->blocks.n; i++)
-        if (at >= ph->blocks.v[i].first && at < ph->blocks.v[i].last) return true;
-    return false;
+        if (at >= ph->blocks.v[i].first && at <= ph->blocks.v[i].last) return &ph->blocks.v[i];
+    return NULL;
 }
 
 /* The step at `at` goes behind `n` others. */
@@ -264,19 +264,15 @@ static void pass(PPhase *ph, int at, int n) {
     }
 }
 
-static bool is_in_block(const PPhase *ph, int at) {
-    for (int i = 0; i < ph->blocks.n; i++)
-        if (at >= ph->blocks.v[i].first && at <= ph->blocks.v[i].last) return true;
-    return false;
-}
-
 static void delay(const Plan *p, PPhase *ph) {
     for (int i = ph->steps.n - 2; i >= 0; i--) {
         PStep *const *at = &ph->steps.v[i];
         int n = 0;
-        if (!may_wait(p, *at) || is_in_block(ph, i)) continue;
-        for (int k = 1; i + k < ph->steps.n && may_pass(p, *at, at[k]); k++)
-            if (!in_blocks(ph, i + k)) n = k;
+        if (!may_wait(p, *at) || block_at(ph, i)) continue;
+        for (int k = 1; i + k < ph->steps.n && may_pass(p, *at, at[k]); k++) {
+            const PBlocks *b = block_at(ph, i + k);
+            if (!b || b->last == i + k) n = k; /* not in the midst of a loop */
+        }
         pass(ph, i, n);
     }
 }

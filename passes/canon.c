@@ -25,16 +25,9 @@ typedef struct {
 } Canon;
 
 /* ---- recognising ------------------------------------------------------------------------- */
-static bool is_const(const Op *op, double *v) {
-    if (op->kind == OP_COPY) op = op->in[0];
-    if (op->kind != OP_CONST) return false;
-    *v = op->imm;
-    return true;
-}
-
 static bool is_value(const Op *op, double want) {
     double v;
-    return is_const(op, &v) && v == want;
+    return pass_is_const(op, &v) && v == want;
 }
 
 static bool is_kind(const Op *op, OpKind k) {
@@ -84,7 +77,7 @@ static Op *fold(Canon *c, const Op *op) {
     if (!op_has(op, OPT_ELEM) || op->kind == OP_COPY || op->n_in > 3) return NULL;
     if (op->type.dt == DT_F16 || op->type.dt == DT_BF16) return NULL;
     for (int i = 0; i < op->n_in; i++)
-        if (!is_const(op->in[i], &v[i])) return NULL;
+        if (!pass_is_const(op->in[i], &v[i])) return NULL;
     return constant(c, op, rounded(op->type.dt, elementwise_apply(op, v)));
 }
 
@@ -158,7 +151,7 @@ static Op *mul(Canon *c, const Op *op) {
     for (int i = 0; i < 2; i++) {
         Op *x = op->in[i], *y = op->in[1 - i];
         double v;
-        if (is_const(y, &v) && v != 0 && v != 1) {
+        if (pass_is_const(y, &v) && v != 0 && v != 1) {
             Op *s = scaled_condition(c, op, x, v);
             if (s) return s;
         }
@@ -178,7 +171,7 @@ static bool has_exact_reciprocal(double v) {
 static Op *divide(Canon *c, const Op *op) {
     Op *x = op->in[0];
     double v;
-    if (!dtype_is_float(op->type.dt) || !is_const(op->in[1], &v)) return NULL;
+    if (!dtype_is_float(op->type.dt) || !pass_is_const(op->in[1], &v)) return NULL;
     if (v == 1) return as(c, op, x);
     if (v == -1 && type_eq(&op->type, &x->type)) return unary(c, op, OP_NEG, x);
     Op *s = v != 0 ? scaled_condition(c, op, x, rounded(op->type.dt, 1 / v)) : NULL;
@@ -190,7 +183,7 @@ static Op *divide(Canon *c, const Op *op) {
 static Op *power(Canon *c, const Op *op) {
     Op *x = op->in[0];
     double v;
-    if (!is_const(op->in[1], &v) || !type_eq(&op->type, &x->type)) return NULL;
+    if (!pass_is_const(op->in[1], &v) || !type_eq(&op->type, &x->type)) return NULL;
     if (v == 1) return x;
     if (v == 2) return binary(c, op, OP_MUL, x, x);
     if (v == 0.5) return unary(c, op, OP_SQRT, x);
@@ -201,7 +194,7 @@ static Op *power(Canon *c, const Op *op) {
 
 static Op *choose(Canon *c, const Op *op) {
     double v;
-    if (is_const(op->in[0], &v)) return as(c, op, op->in[v != 0 ? 1 : 2]);
+    if (pass_is_const(op->in[0], &v)) return as(c, op, op->in[v != 0 ? 1 : 2]);
     return op->in[1] == op->in[2] ? as(c, op, op->in[1]) : NULL;
 }
 
@@ -281,7 +274,7 @@ static Op *view(Canon *c, const Op *op) {
 /* Every element of a broadcast constant is the constant, whichever is read. */
 static Op *gather(Canon *c, const Op *op) {
     double v;
-    if (map_is_partial(op->map) || !is_const(op->in[0], &v)) return NULL;
+    if (map_is_partial(op->map) || !pass_is_const(op->in[0], &v)) return NULL;
     return constant(c, op, v);
 }
 

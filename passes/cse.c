@@ -65,6 +65,13 @@ bool pass_op_equal(const Op *x, const Op *y) {
     return same_attributes(x, y);
 }
 
+bool pass_is_const(const Op *op, double *v) {
+    if (op->kind == OP_COPY) op = op->in[0];
+    if (op->kind != OP_CONST) return false;
+    *v = op->imm;
+    return true;
+}
+
 bool pass_is_transpose(const Op *op) {
     if (op->kind != OP_COPY) return false;
     int last = -1;

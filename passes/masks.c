@@ -22,16 +22,9 @@ typedef struct {
     Op **op; /* by id */
 } Masks;
 
-static bool is_const(const Op *op, double *v) {
-    if (op->kind == OP_COPY) op = op->in[0];
-    if (op->kind != OP_CONST) return false;
-    *v = op->imm;
-    return true;
-}
-
 static bool is_zero(const Op *op) {
     double v = 1;
-    return is_const(op, &v) && v == 0;
+    return pass_is_const(op, &v) && v == 0;
 }
 
 /* max(x, 0): x, else NULL */
@@ -42,7 +35,7 @@ static Op *rectified(const Op *op) {
 
 /* select(keep, c, 0) with c >= 1 */
 static bool is_scale(const Op *op, double *c) {
-    return op->kind == OP_SELECT && is_zero(op->in[2]) && is_const(op->in[1], c) && *c >= 1;
+    return op->kind == OP_SELECT && is_zero(op->in[2]) && pass_is_const(op->in[1], c) && *c >= 1;
 }
 
 /* A user of x that is there before `at`, where fits(user, x, arg). */
