@@ -12,6 +12,7 @@
 #include "device.h"
 #include "init.h"
 #include "profile.h"
+#include "splits.h"
 #include "train_batches.h"
 #include "tuned.h"
 #include "variant.h"
@@ -305,6 +306,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.tf32 != 0));
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
     TRY(st, choose_variant(t, directory));
+    rt_splits_count(t);
     TRY(st, rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_bind_arrays(&t->x));
     TRY(st, rt_history_reserve(t, 0, t->options.epochs));

@@ -32,6 +32,7 @@ typedef struct RtScalar {
     int phase;
     int eval_buf; /* of a logged one that "train" has: that of "eval"; -1 = none */
     int when_buf; /* logged only where this holds; -1 = always */
+    int split;    /* whose rows it measures, 1 to 3; 0 = none */
     double value;
     bool known;
 } RtScalar;
@@ -52,6 +53,8 @@ typedef struct RtHistory {
     int64_t cap;
 } RtHistory;
 
+enum { RT_N_SPLITS = 4 }; /* none, train, validation, test */
+
 struct gnnc_trainer {
     const rt_program *program, *first_program; /* the variant that runs; as it was given */
     int variant;
@@ -67,7 +70,9 @@ struct gnnc_trainer {
     RtProgress progress;
     RtScalar *scalars;
     int n_scalars;
-    int keep; /* the scalar that decides which epoch is kept; -1 = the last epoch is */
+    int keep;   /* the scalar that decides which epoch is kept; -1 = the last epoch is */
+    int target; /* the column that is learned; -1 = none */
+    int64_t split_rows[RT_N_SPLITS]; /* that have a label; -1 = unknown */
     RtHistory history;
     void *best; /* parameters and states of the best epoch, in table order */
     size_t best_bytes;

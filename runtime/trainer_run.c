@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "splits.h"
 #include "train_batches.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
@@ -14,10 +15,7 @@ bool rt_is_logged(const char *name) {
 }
 
 static bool is_metric_name(const char *name) {
-    const char *dot = strrchr(name, '.');
-    if (rt_is_logged(name)) return true;
-    if (strcmp(name, "loss") == 0) return true;
-    return dot && (!strcmp(dot, ".train") || !strcmp(dot, ".val") || !strcmp(dot, ".test"));
+    return rt_is_logged(name) || strcmp(name, "loss") == 0 || rt_split_of(name) > 0;
 }
 
 /* The output that says whether a logged one of the same phase happened: "log?norm". */
@@ -41,6 +39,7 @@ static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
                                             .buf = buf,
                                             .phase = buf >= 0 ? t->program->bufs[buf].phase : -1,
                                             .eval_buf = -1,
+                                            .split = rt_is_logged(name) ? 0 : rt_split_of(name),
                                             .when_buf = condition_of(t->program, name, buf)};
 }
 
@@ -77,6 +76,7 @@ void rt_scalars_read(gnnc_trainer *t, int phase) {
         if (s->buf < 0 || s->phase != phase) continue;
         s->value = rt_buf_read(&t->x, s->buf, 0);
         s->known = s->when_buf < 0 || rt_buf_read(&t->x, s->when_buf, 0) != 0;
+        s->known &= !s->split || t->split_rows[s->split] != 0;
     }
 }
 
@@ -109,6 +109,8 @@ gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value
     rt_trainer_begin(t);
     const RtScalar *s = rt_scalar_find(t, name);
     if (!s) return rt_fail(&t->rt.err, GNNC_E_MISSING, "no metric '%s'", name);
+    if (s->split && t->loaded && t->split_rows[s->split] == 0)
+        return rt_fail(&t->rt.err, GNNC_E_MISSING, "'%s' is of a split without rows", name);
     if (!s->known) return rt_fail(&t->rt.err, GNNC_E_MISSING, "'%s' was not computed yet", name);
     *value = s->value;
     return GNNC_OK;
@@ -219,7 +221,11 @@ gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
 }
 
 gnnc_status gnnc_trainer_step(gnnc_trainer *t) {
-    return gnnc_trainer_run_phase(t, "train");
+    rt_trainer_begin(t);
+    const rt_phase *p = NULL;
+    gnnc_status st = need_phase(t, "train", &p);
+    if (st == GNNC_OK) st = rt_splits_check(t);
+    return st == GNNC_OK ? run_phase(t, p) : st;
 }
 
 static int phase_index(const gnnc_trainer *t, const char *name) {
@@ -254,11 +260,12 @@ static gnnc_status check_loss(gnnc_trainer *t) {
                    isnan(loss->value) ? "NaN" : "infinite", (long long)t->progress.epoch);
 }
 
-/* What the schedule watches: the kept metric, else the validation loss, else the loss. */
+/* What the schedule watches: the kept metric, else the validation loss, else, where there is no
+ * such split, the loss. */
 static const RtScalar *watched(gnnc_trainer *t) {
     if (t->keep >= 0) return &t->scalars[t->keep];
     const RtScalar *s = rt_scalar_find(t, "loss.val");
-    return s ? s : rt_scalar_find(t, "loss");
+    return s && t->split_rows[2] ? s : rt_scalar_find(t, "loss");
 }
 
 static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
@@ -267,7 +274,8 @@ static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
     if (t->finished)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the kept parameters are in place: resume from a checkpoint to go on");
-    return rt_history_reserve(t, t->progress.epoch + 1, 0);
+    st = rt_splits_check(t);
+    return st != GNNC_OK ? st : rt_history_reserve(t, t->progress.epoch + 1, 0);
 }
 
 /* The steps of the epoch under way that are not done yet. */
@@ -329,6 +337,9 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     if (st != GNNC_OK) return st;
     if (t->progress.best_epoch && !t->finished) rt_best_restore(t);
     t->finished = true;
+    if (t->keep >= 0 && t->progress.epoch && !t->progress.best_epoch)
+        rt_message(&t->rt, "'%s' was NaN in every epoch: the last one is kept",
+                   t->scalars[t->keep].name);
     if (epoch) *epoch = t->progress.best_epoch ? t->progress.best_epoch : t->progress.epoch;
     t->rt.count.read_backs++;
     st = evaluate(t);

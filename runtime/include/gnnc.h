@@ -126,13 +126,13 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
 
 /* ---- training ------------------------------------------------------------------ */
 /* One optimisation step, on the whole graph or on the next mini-batch, nothing else: no metric is
- * read. */
+ * read.  GNNC_E_MISSING: the train split has no row, or that by which the recipe keeps an epoch. */
 gnnc_status gnnc_trainer_step(gnnc_trainer *t);
 /* Steps that are left of the epoch under way; of a whole one between epochs. */
 int64_t gnnc_trainer_steps_left(const gnnc_trainer *t);
 /* One epoch, or what is left of it: its steps, the metrics of every split, the schedule, best-model
  * keeping. GNNC_E_VALUE: the loss became NaN or infinite; the parameters are those after that step.
- */
+ * GNNC_E_MISSING: as of step. */
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t);
 /* All epochs are done, early stopping struck, or stop was asked for. */
 int gnnc_trainer_done(const gnnc_trainer *t);
@@ -148,7 +148,8 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
 /* Computes loss and metrics of every split with the present parameters. */
 gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t);
 /* Scalars by name: "loss" (of the last step), "lr", "loss.val", "accuracy.test", ..: as of the
- * last epoch or evaluate.  GNNC_E_MISSING: no such metric, or nothing was computed yet. */
+ * last epoch or evaluate.  GNNC_E_MISSING: no such metric, nothing was computed yet, or its split
+ * has no row. */
 gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value);
 int gnnc_trainer_n_metrics(const gnnc_trainer *t);
 const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i); /* NULL past the end */

@@ -142,6 +142,55 @@ TEST(the_first_of_equal_epochs_is_kept) {
     scratch_remove(p.dir);
 }
 
+/* All rows of the tiny data set are of this split. */
+static gnnc_trainer *with_one_split(const Place *p, const rt_program *program, int8_t split) {
+    int8_t of[N];
+    memset(of, split, sizeof of);
+    save_npy(p->dir, "split.npy", RT_DT_I8, 1, N, 0, of);
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, program) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_load(t, p->dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    return t;
+}
+
+TEST(a_split_that_training_needs_is_not_empty) {
+    Place p = place_new();
+    gnnc_trainer *t = with_one_split(&p, &tiny_program, 1);
+    double v;
+    CHECK(gnnc_trainer_epoch(t) == GNNC_E_MISSING && gnnc_trainer_epochs_done(t) == 0);
+    CHECK(strstr(gnnc_trainer_error(t), "no row of 'n' with a 't' is in the validation split (2)"));
+    CHECK(gnnc_trainer_step(t) == GNNC_E_MISSING);
+    CHECK(gnnc_trainer_run_phase(t, "train") == GNNC_OK); /* nothing is chosen by a bare phase */
+    CHECK(gnnc_trainer_evaluate(t) == GNNC_OK);
+    CHECK(gnnc_trainer_metric(t, "loss.train", &v) == GNNC_OK && v > 0);
+    CHECK(gnnc_trainer_metric(t, "loss.val", &v) == GNNC_E_MISSING);
+    CHECK(strstr(gnnc_trainer_error(t), "'loss.val' is of a split without rows"));
+    gnnc_trainer_destroy(t);
+    t = with_one_split(&p, &tiny_program, 2);
+    CHECK(gnnc_trainer_epoch(t) == GNNC_E_MISSING);
+    CHECK(strstr(gnnc_trainer_error(t), "is in the train split (1): there is nothing to learn"));
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(a_split_that_is_only_reported_may_be_empty) {
+    Place p = place_new();
+    rt_program last = tiny_program;
+    last.recipe.keep_metric = NULL;
+    last.recipe.sched = RT_SCHED_PLATEAU; /* watches the training loss, then */
+    last.recipe.patience = 1;
+    last.recipe.lr = 1e-6;
+    last.recipe.warmup_epochs = 0;
+    gnnc_trainer *t = with_one_split(&p, &last, 1);
+    double v;
+    train_on(t, 8);
+    CHECK(metric(t, "lr") < 0.5e-6);
+    CHECK(gnnc_trainer_metric(t, "loss.val", &v) == GNNC_E_MISSING);
+    CHECK(gnnc_trainer_metric(t, "loss.train", &v) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- checkpoints -------------------------------------------------------------------- */
 TEST(resumed_training_ends_with_the_same_bits) {
     Place p = place_new();

@@ -1,0 +1,82 @@
+/* How many rows of each split have something to learn, or to be measured by.  A metric of no rows
+ * is no number, so it is not reported; a program that learns from them or chooses by them does
+ * not start. */
+#include "splits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bind.h"
+
+static const char *const SPLIT[RT_N_SPLITS] = {"", "train", "validation", "test"};
+static const char *const SUFFIX[RT_N_SPLITS] = {"", "train", "val", "test"};
+
+/* ---- counting --------------------------------------------------------------- */
+/* The column "paper.y" of the program's tables; -1: none. */
+static int target_of(const rt_program *p) {
+    const char *name = p->recipe.present ? p->recipe.target : NULL;
+    for (int c = 0; name && c < p->n_columns; c++) {
+        const char *table = p->spaces[p->columns[c].space].name;
+        size_t n = strlen(table);
+        if (!strncmp(name, table, n) && name[n] == '.' && !strcmp(name + n + 1, p->columns[c].name))
+            return c;
+    }
+    return -1;
+}
+
+static const RtColumn *split_beside(const gnnc_trainer *t, int target) {
+    const rt_program *p = t->program;
+    for (int c = 0; c < p->n_columns; c++)
+        if (p->columns[c].space == p->columns[target].space && p->columns[c].kind == RT_COL_SPLIT)
+            return t->rt.bound->col[c];
+    return NULL;
+}
+
+static bool has_label(const RtColumn *y, int64_t row) {
+    if (y->kind == RT_COL_CLASS) return y->i32[row] >= 0;
+    if (y->kind != RT_COL_MULTILABEL) return true;
+    int64_t wide = y->rank > 1 ? y->shape[1] : 1;
+    for (int64_t i = row * wide; i < (row + 1) * wide; i++)
+        if (!isnan(y->f32[i])) return true;
+    return false;
+}
+
+void rt_splits_count(gnnc_trainer *t) {
+    int target = t->target = target_of(t->program);
+    const RtColumn *y = target >= 0 ? t->rt.bound->col[target] : NULL;
+    const RtColumn *split = y ? split_beside(t, target) : NULL;
+    for (int s = 0; s < RT_N_SPLITS; s++) t->split_rows[s] = split ? 0 : -1;
+    if (!split || t->rt.bound->split >= split->n_splits) return;
+    const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
+    for (int64_t i = 0; i < split->n_rows; i++)
+        if (of[i] > 0 && of[i] < RT_N_SPLITS && has_label(y, i)) t->split_rows[of[i]]++;
+}
+
+/* ---- asking ------------------------------------------------------------------- */
+int rt_split_of(const char *scalar) {
+    const char *dot = strrchr(scalar, '.');
+    for (int s = 1; dot && s < RT_N_SPLITS; s++)
+        if (strcmp(dot + 1, SUFFIX[s]) == 0) return s;
+    return 0;
+}
+
+static gnnc_status empty(gnnc_trainer *t, int split, const char *why) {
+    const rt_column *c = &t->program->columns[t->target];
+    return rt_fail(&t->rt.err, GNNC_E_MISSING,
+                   "%s: no row of '%s' with a '%s' is in the %s split (%d): %s",
+                   t->rt.bound->dir, t->program->spaces[c->space].name, c->name, SPLIT[split],
+                   split, why);
+}
+
+gnnc_status rt_splits_check(gnnc_trainer *t) {
+    const rt_recipe *r = &t->program->recipe;
+    if (t->split_rows[1] == 0) return empty(t, 1, "there is nothing to learn from");
+    if (t->keep < 0 || t->split_rows[r->keep_split] != 0) return GNNC_OK;
+    char why[200];
+    snprintf(why, sizeof why,
+             "the recipe chooses the epoch to keep, or to stop at, by the %s of these rows "
+             "('keep last' without 'stop after' needs none)",
+             r->keep_metric);
+    return empty(t, r->keep_split, why);
+}

@@ -1,0 +1,14 @@
+/* Rows of the target's table by split. */
+#ifndef RUNTIME_SPLITS_H
+#define RUNTIME_SPLITS_H
+
+#include "trainer.h"
+
+/* Fills split_rows, once columns are bound. */
+void rt_splits_count(gnnc_trainer *t);
+/* E_MISSING: training needs a split that has no rows. */
+gnnc_status rt_splits_check(gnnc_trainer *t);
+/* "accuracy.val": 2; 0 = of no split. */
+int rt_split_of(const char *scalar);
+
+#endif
