@@ -101,11 +101,13 @@ $(BUILD)/tests/gpu/%.o: tests/gpu/%.c
 gpu-bundle: all $(BUILD)/tests/gpu/record_ops
 	@python3 tests/gpu/bundle $(BUILD) $(BUILD)/gpu-bundle
 
-# The runtime's CUDA half, where the toolkit is: gnnc links it for --target=cuda.
+# The runtime's CUDA half, where the toolkit is: gnnc links it for --target=cuda.  Programs open cuBLAS
+# themselves, on a machine with a GPU (runtime/cuda/blas.c); the run path is where they look first.
 CUDA_HOME ?=
 NVCC ?= $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc),\
     $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
 CUDA_DIR = $(patsubst %/bin/nvcc,%,$(NVCC))
+CUDART = $(if $(wildcard $(CUDA_DIR)/lib64/libcudart_static.a),-lcudart_static,-lcudart)
 CUDA_OBJ = $(patsubst runtime/%.c,$(BUILD)/runtime/%.o,$(wildcard runtime/cuda/*.c))
 $(BUILD)/runtime/cuda/%.o: runtime/cuda/%.c
 	@mkdir -p $(@D)
@@ -115,7 +117,7 @@ $(BUILD)/libgnnrt_cuda.a: $(CUDA_OBJ)
 cuda: $(if $(NVCC),$(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags)
 $(BUILD)/cuda.flags: Makefile
 	@mkdir -p $(@D)
-	@echo '-L$(CUDA_DIR)/lib64 -Wl,-rpath,$(CUDA_DIR)/lib64 -lcublas -lcudart -lstdc++' > $@
+	@echo '-L$(CUDA_DIR)/lib64 -Wl,-rpath,$(CUDA_DIR)/lib64 $(CUDART) -lstdc++ -ldl -lrt' > $@
 
 # The simulated GPU, and the runtime's CUDA half compiled for it.
 CUDASIM_OBJ = $(patsubst tests/cudasim/%.c,$(BUILD)/tests/cudasim/%.o,$(wildcard tests/cudasim/*.c)) \

@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#define CUBLAS_VER_MAJOR 13
+
 typedef enum {
     CUBLAS_STATUS_SUCCESS = 0,
     CUBLAS_STATUS_ALLOC_FAILED = 3,

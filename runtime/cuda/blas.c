@@ -1,0 +1,114 @@
+/* Matrix products by cuBLAS.
+ *
+ * The library is opened when a GPU is there and a program multiplies matrices, not when the program
+ * starts: loading it takes a tenth of a second and 200 MiB, which a program for both kinds of
+ * machines need not pay where there is no GPU.  Its version is the one that this file was
+ * compiled with; the trainer's run path, the loader's own and LD_LIBRARY_PATH are searched. */
+#include "cuda.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* cuBLAS must not allocate while a graph is recorded: it gets this much for good.  NVIDIA
+ * asks for 32 MiB on Hopper. */
+static const size_t WORKSPACE_BYTES = (size_t)32 << 20;
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define LIBRARY "libcublas.so." TEXT(CUBLAS_VER_MAJOR)
+
+static gnnc_status blas_failed(RtDevice *d, cublasStatus_t s) {
+    return rt_fail(&d->x->rt->err, GNNC_E_DEVICE, "cublas: %s",
+                   rt_cuda_of(d)->blas.p_cublasGetStatusString(s));
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+/* Not GNNC_E_DEVICE: a GPU is there, so going on without it would surprise. */
+static gnnc_status no_library(RtDevice *d, const char *why) {
+    return rt_fail(
+        &d->x->rt->err, GNNC_E_MISSING,
+        "cuda: the matrix products of this program need %s: %s; install CUDA %s's cuBLAS, "
+        "name its directory in LD_LIBRARY_PATH, or run with --device=cpu",
+        LIBRARY, why ? why : "not found", TEXT(CUBLAS_VER_MAJOR));
+}
+
+static gnnc_status load(RtDevice *d, CudaBlas *b) {
+    b->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!b->library) return no_library(d, dlerror());
+    void *at;
+#define FIND(f)                                                                                    \
+    at = dlsym(b->library, TEXT(f));                                                               \
+    if (!at) return no_library(d, dlerror());                                                      \
+    memcpy(&b->p_##f, &at, sizeof at);
+    CUDA_BLAS_FUNCTIONS(FIND)
+#undef FIND
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_blas_open(RtDevice *d) {
+    Cuda *c = rt_cuda_of(d);
+    CudaBlas *b = &c->blas;
+    cublasMath_t math = d->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+    if (b->handle) return GNNC_OK;
+    gnnc_status st = b->library ? GNNC_OK : load(d, b);
+    if (st != GNNC_OK) return st;
+    if (!b->workspace)
+        CUDA_CHECK(d, "cuBLAS's workspace", cudaMalloc(&b->workspace, WORKSPACE_BYTES));
+    cublasStatus_t s = b->p_cublasCreate(&b->handle);
+    if (s != CUBLAS_STATUS_SUCCESS) b->handle = NULL;
+    if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetStream(b->handle, c->stream);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = b->p_cublasSetWorkspace(b->handle, b->workspace, WORKSPACE_BYTES);
+    if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetMathMode(b->handle, math);
+    return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : blas_failed(d, s);
+}
+
+void rt_cuda_blas_close(Cuda *c) {
+    if (c->blas.handle) c->blas.p_cublasDestroy(c->blas.handle);
+    cudaFree(c->blas.workspace);
+    /* The library stays: other trainers use it, and closing it does not give back what it holds. */
+    c->blas = (CudaBlas){0};
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+/* cuBLAS has its matrices by columns, so it computes C' = B' A'.  An operand that lies by
+ * rows is its transpose by columns. */
+typedef struct {
+    cublasOperation_t op;
+    int64_t ld;
+} Stored;
+
+static Stored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
+    int64_t least_r = cols > 1 ? cols : 1, least_c = rows > 1 ? rows : 1;
+    if (col == 1 && (row >= cols || rows == 1))
+        return (Stored){CUBLAS_OP_N, row > least_r ? row : least_r};
+    return (Stored){CUBLAS_OP_T, col > least_c ? col : least_c};
+}
+
+static gnnc_status zero_rows(RtDevice *d, const rt_gemm *g, float *c) {
+    for (int64_t b = 0; b < g->batch; b++)
+        for (int64_t i = 0; i < g->m; i++)
+            CUDA_CHECK(d, "a matrix product",
+                       cudaMemsetAsync(c + b * g->c_batch + i * g->c_row, 0,
+                                       (size_t)g->n * sizeof *c, rt_cuda_of(d)->stream));
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const float *a, const float *b, float *c) {
+    static const float one = 1, zero = 0;
+    if (g->k <= 0) return zero_rows(d, g, c);
+    gnnc_status st = rt_cuda_blas_open(d);
+    if (st != GNNC_OK) return st;
+    CudaBlas *blas = &rt_cuda_of(d)->blas;
+    Stored sa = stored(g->m, g->k, g->a_row, g->a_col), sb = stored(g->k, g->n, g->b_row, g->b_col);
+    int64_t ldc = g->c_row > g->n ? g->c_row : g->n;
+    const int64_t size[] = {g->m, g->n, g->k, sa.ld, sb.ld, ldc, g->batch};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        if (size[i] > INT32_MAX)
+            return rt_fail(&d->x->rt->err, GNNC_E_RANGE,
+                           "a matrix product is too large for cuBLAS");
+    cublasStatus_t s = blas->p_cublasSgemmStridedBatched(
+        blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, (int)sb.ld,
+        g->b_batch, a, (int)sa.ld, g->a_batch, &zero, c, (int)ldc, g->c_batch, (int)g->batch);
+    return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : blas_failed(d, s);
+}
