@@ -151,7 +151,8 @@ gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path) {
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the state of training is gone once the kept parameters are in place");
     File o = {.t = t, .path = path};
-    st = rt_pull_vars(&t->x);
+    st = rt_batches_settle(t);
+    if (st == GNNC_OK) st = rt_pull_vars(&t->x);
     if (st == GNNC_OK) st = rt_device_best_pull(&t->x, t->best, t->best_bytes);
     if (st != GNNC_OK) return st;
     rt_pool_init(&o.pool, &t->rt.pool.from);

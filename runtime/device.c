@@ -23,12 +23,12 @@ static bool is_kept(rt_buf_kind k) {
 static gnnc_status make_tables(RtDevice *d) {
     RtPool *pool = &d->x->rt->pool;
     const rt_program *p = d->x->program;
-    d->buf = RT_NEWN(pool, void *, p->n_bufs);
-    d->n_bytes = RT_NEWN(pool, size_t, p->n_bufs);
+    d->at.buf = RT_NEWN(pool, void *, p->n_bufs);
+    d->at.n_bytes = RT_NEWN(pool, size_t, p->n_bufs);
     d->newer = RT_NEWN(pool, RtNewer, p->n_bufs);
     d->phase = RT_NEWN(pool, RtDevicePhase, p->n_phases);
-    d->staged = rt_pool_alloc(pool, 2 * (size_t)p->n_bufs + 2, d->ops->align);
-    bool ok = d->buf && d->n_bytes && d->newer && d->phase && d->staged;
+    d->staged = rt_pool_alloc(pool, (size_t)p->n_bufs + 1, d->ops->align);
+    bool ok = d->at.buf && d->at.n_bytes && d->newer && d->phase && d->staged;
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
@@ -57,7 +57,7 @@ gnnc_status rt_device_open(RtExec *x, RtWhere want, bool tf32) {
     if (!ops || want == RT_ON_HOST) return GNNC_OK;
     RtDevice *d = RT_NEW(&x->rt->pool, RtDevice);
     if (!d) return rt_fail_nomem(&x->rt->err, "the device");
-    *d = (RtDevice){.ops = ops, .x = x, .running = -1, .tf32 = tf32};
+    *d = (RtDevice){.ops = ops, .x = x, .now = x, .running = -1, .tf32 = tf32};
     gnnc_status st;
     TRY(st, make_tables(d));
     st = open_or_stay(d, want);
@@ -79,6 +79,8 @@ void rt_device_close(RtExec *x) {
     d->ops->release(d, d->fixed);
     d->ops->release(d, d->arena);
     d->ops->release(d, d->best);
+    d->ops->unpin(d, d->read_back);
+    rt_device_batch_close(d);
     d->ops->close(d);
     x->rt->device = NULL;
 }
@@ -91,14 +93,14 @@ static bool any_newer_input(const RtDevice *d) {
 }
 
 static size_t offset_of(const RtDevice *d, int b) {
-    return (size_t)((char *)d->buf[b] - (char *)d->fixed);
+    return (size_t)((char *)d->at.buf[b] - (char *)d->fixed);
 }
 
 static gnnc_status upload_inputs(RtDevice *d) {
     if (!any_newer_input(d)) return GNNC_OK;
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         if (!is_input(d->x->program->bufs[b].kind)) continue;
-        memcpy(d->staged + offset_of(d, b), d->x->buf[b], d->n_bytes[b]);
+        memcpy(d->staged + offset_of(d, b), d->x->buf[b], d->at.n_bytes[b]);
         d->newer[b] = RT_SAME;
     }
     return d->ops->upload(d, d->fixed, d->staged, d->in_bytes);
@@ -108,7 +110,7 @@ static gnnc_status upload_newer(RtDevice *d) {
     gnnc_status st = upload_inputs(d);
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
         if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) continue;
-        st = d->ops->upload(d, d->buf[b], d->x->buf[b], d->n_bytes[b]);
+        st = d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
         d->newer[b] = RT_SAME;
     }
     return st;
@@ -116,11 +118,11 @@ static gnnc_status upload_newer(RtDevice *d) {
 
 /* All scalar outputs with one copy. */
 static gnnc_status download_scalars(RtDevice *d) {
-    char *to = d->staged + d->in_bytes;
+    char *to = d->read_back;
     gnnc_status st = d->ops->download(d, to, (char *)d->fixed + d->in_bytes, d->out_bytes);
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
         if (!is_scalar_output(&d->x->program->bufs[b]) || d->newer[b] != RT_DEVICE_NEWER) continue;
-        memcpy(d->x->buf[b], to + offset_of(d, b) - d->in_bytes, d->n_bytes[b]);
+        memcpy(d->x->buf[b], to + offset_of(d, b) - d->in_bytes, d->at.n_bytes[b]);
         d->newer[b] = RT_SAME;
     }
     return st;
@@ -134,7 +136,7 @@ gnnc_status rt_pull(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
     if (!d || b < 0 || d->newer[b] != RT_DEVICE_NEWER) return GNNC_OK;
     if (is_scalar_output(&x->program->bufs[b])) return download_scalars(d);
-    gnnc_status st = d->ops->download(d, x->buf[b], d->buf[b], d->n_bytes[b]);
+    gnnc_status st = d->ops->download(d, x->buf[b], d->at.buf[b], d->at.n_bytes[b]);
     if (st == GNNC_OK) d->newer[b] = RT_SAME;
     return st;
 }
@@ -166,8 +168,8 @@ static bool in_arena(const Layout *l, int b) {
 static gnnc_status put(Layout *l, int b) {
     size_t n, align = l->d->ops->align;
     gnnc_status st = rt_buf_bytes(l->d->x, b, &n);
-    l->d->n_bytes[b] = n;
-    l->d->buf[b] = (void *)l->at;         /* an offset until the block exists */
+    l->d->at.n_bytes[b] = n;
+    l->d->at.buf[b] = (void *)l->at;      /* an offset until the block exists */
     l->at += (n + align) / align * align; /* at least one unit: an address of its own */
     return st;
 }
@@ -198,10 +200,10 @@ static gnnc_status settle(Layout *l) {
     gnnc_status st = GNNC_OK;
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
         if (in_arena(l, b)) {
-            d->buf[b] = (char *)d->arena + ((char *)d->x->buf[b] - (char *)l->m->arena);
-            st = rt_buf_bytes(d->x, b, &d->n_bytes[b]);
+            d->at.buf[b] = (char *)d->arena + ((char *)d->x->buf[b] - (char *)l->m->arena);
+            st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
         } else {
-            d->buf[b] = (char *)d->fixed + (size_t)d->buf[b];
+            d->at.buf[b] = (char *)d->fixed + (size_t)d->at.buf[b];
         }
     }
     return st;
@@ -216,7 +218,7 @@ static gnnc_status bring_home(RtDevice *d) {
         bool live = buf->kind == RT_BUF_TEMP && buf->phase == d->running;
         size_t n;
         if (live) d->newer[b] = RT_DEVICE_NEWER;
-        if (rt_buf_bytes(d->x, b, &n) == GNNC_OK && n == d->n_bytes[b]) st = rt_pull(d->x, b);
+        if (rt_buf_bytes(d->x, b, &n) == GNNC_OK && n == d->at.n_bytes[b]) st = rt_pull(d->x, b);
     }
     return st;
 }
@@ -238,8 +240,10 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     forget_recordings(d);
     d->ops->release(d, d->fixed);
     d->ops->release(d, d->arena);
-    d->fixed = d->arena = NULL;
+    d->ops->unpin(d, d->read_back);
+    d->fixed = d->arena = d->read_back = NULL;
     TRY(st, lay_out(&l));
+    TRY(st, d->ops->pin(d, d->out_bytes, &d->read_back));
     TRY(st, d->ops->alloc(d, l.at, &d->fixed));
     TRY(st, d->ops->alloc(d, m->arena_bytes, &d->arena));
     d->fixed_bytes = l.at, d->arena_bytes = m->arena_bytes;
@@ -261,7 +265,8 @@ gnnc_status rt_device_keep(RtExec *x, size_t n_bytes) {
 void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store) {
     RtDevice *d = x->rt->device;
     char *kept = (char *)d->best + offset;
-    rt_device_copy(x, store ? kept : (char *)d->buf[b], store ? (char *)d->buf[b] : kept, n_bytes);
+    rt_device_copy(x, store ? kept : (char *)d->at.buf[b], store ? (char *)d->at.buf[b] : kept,
+                   n_bytes);
     if (store)
         d->best_is_newer = true;
     else
@@ -319,7 +324,7 @@ gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
     d->running = index;
     d->status = GNNC_OK;
     if (d->ops->range_begin) d->ops->range_begin(d, phase->name);
-    st = run_or_replay(d, phase, &d->phase[index]);
+    st = x == d->x ? run_or_replay(d, phase, &d->phase[index]) : rt_device_batch_run(x, phase);
     if (d->ops->range_end) d->ops->range_end(d);
     d->running = -1;
     device_is_newer(d, index);
@@ -327,7 +332,7 @@ gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
 }
 
 const char *rt_device_lines(const RtDevice *d) {
-    const RtExec *x = d->x;
+    const RtExec *x = d->now;
     const rt_phase *ph = d->running >= 0 ? &x->program->phases[d->running] : NULL;
     return ph && ph->steps && x->step < ph->n_steps ? ph->steps[x->step].lines : NULL;
 }
@@ -339,13 +344,16 @@ gnnc_status gnnc_trainer_wait(gnnc_trainer *t) {
 
 int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     const RtDevice *d = t->rt.device;
-    return d ? (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes) : 0;
+    if (!d) return 0;
+    size_t batch = d->batch.arena_bytes;
+    for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
+    return (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes + batch);
 }
 
 /* ---- services ----------------------------------------------------------------------------------
  */
 void **rt_device_buffers(RtExec *x) {
-    return x->rt->device->buf;
+    return x->rt->device->at.buf;
 }
 
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg) {
@@ -380,7 +388,7 @@ gnnc_status rt_device_fetch(RtExec *x, int b) {
 gnnc_status rt_device_store(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
     stop(d);
-    return d->ops->upload(d, d->buf[b], x->buf[b], d->n_bytes[b]);
+    return d->ops->upload(d, d->at.buf[b], x->buf[b], d->at.n_bytes[b]);
 }
 
 gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {

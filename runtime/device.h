@@ -9,7 +9,7 @@
  *     rt_pull(x, b)   the host is about to read buffer b: bring it here if it is older
  *
  * Without a device both do nothing.  Small inputs travel together, and so do scalar outputs:
- * a step uploads once, an epoch is read back once.
+ * a step uploads once, an epoch is read back once.  What a mini-batch brings is one more upload.
  *
  * What differs between kinds of devices stands in RtDeviceOps; a program for one names its
  * table (rt_program.device), so that the runtime itself needs no vendor's library. */
@@ -41,6 +41,16 @@ typedef struct RtDeviceOps {
     gnnc_status (*replay)(RtDevice *d, void *recording);
     void (*forget)(RtDevice *d, void *recording);
     gnnc_status (*wait)(RtDevice *d); /* until all work is done */
+    /* Page-locked memory of the host. */
+    gnnc_status (*pin)(RtDevice *d, size_t n_bytes, void **p);
+    void (*unpin)(RtDevice *d, void *p);
+    /* Copies from such memory beside the queue, in lanes.  begin: until the lane's last copy is
+     * done, so that what it copied from may be written.  copy: after the work that was queued
+     * before the lane's last end; what is queued from now on comes after it.  end: what is queued
+     * so far reads what was copied. */
+    gnnc_status (*lane_begin)(RtDevice *d, int lane);
+    gnnc_status (*lane_copy)(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*lane_end)(RtDevice *d, int lane);
     /* Time stamp i < RT_STAMPS of the queue; times between each two of the first n + 1, after
      * a wait. */
     gnnc_status (*stamp)(RtDevice *d, int i);
@@ -50,7 +60,7 @@ typedef struct RtDeviceOps {
     void (*range_end)(RtDevice *d);
 } RtDeviceOps;
 
-enum { RT_STAMPS = 256 };
+enum { RT_STAMPS = 256, RT_LANES = 2, RT_NOTE_BYTES = 8 };
 
 typedef enum { RT_SAME, RT_HOST_NEWER, RT_DEVICE_NEWER } RtNewer;
 
@@ -60,16 +70,38 @@ typedef struct RtDevicePhase {
     void *recording; /* NULL = none yet */
 } RtDevicePhase;
 
-struct RtDevice {
-    const RtDeviceOps *ops;
-    RtExec *x;
-    void *self;      /* of the kind of device */
+typedef struct RtPlaces {
     void **buf;      /* [n_bufs] in device memory */
     size_t *n_bytes; /* [n_bufs] placed */
-    RtNewer *newer;  /* [n_bufs] */
+} RtPlaces;
+
+typedef struct RtDeviceLane {
+    void *host, *there; /* page-locked; on the device */
+    size_t n_bytes;
+} RtDeviceLane;
+
+/* device_batch.c */
+typedef struct RtDeviceBatch {
+    RtPlaces at;
+    RtDeviceLane lane[RT_LANES];
+    int turn;
+    void *arena;
+    size_t arena_bytes;
+    void *notes; /* RT_NOTE_BYTES each */
+} RtDeviceBatch;
+
+struct RtDevice {
+    const RtDeviceOps *ops;
+    RtExec *x;   /* the trainer's */
+    RtExec *now; /* whose phase runs: that, or a mini-batch's */
+    void *self;  /* of the kind of device */
+    RtPlaces at;
+    RtDeviceBatch batch;
+    RtNewer *newer; /* [n_bufs] */
     void *fixed, *arena;
     size_t in_bytes, out_bytes; /* inputs stand first in `fixed`, scalar outputs follow */
-    char *staged;               /* [in_bytes] and [out_bytes] on the host */
+    char *staged;               /* [in_bytes] on the host */
+    void *read_back;            /* [out_bytes] there, page-locked */
     void *best;                 /* the best epoch's variables, one after another */
     bool best_is_newer;         /* than the host's copy of them */
     bool tf32;                  /* matrix products may round their factors */
@@ -89,6 +121,15 @@ void rt_device_close(RtExec *x);
 gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
 /* Runs a phase: uploads what is newer here, then the phase or its recording. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
+/* Before it for a mini-batch, x being the batch's: uploads what it brings.  `offset`: of the
+ * phase's temporaries, in an arena of its own. */
+gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes);
+gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_device_run() */
+void rt_device_batch_close(RtDevice *d);
+/* Room for n notes; note i becomes scalar b; [first, first + n) are read back. */
+gnnc_status rt_device_notes(RtExec *x, int64_t n);
+gnnc_status rt_device_note(RtExec *x, int b, int64_t i);
+gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out);
 /* The step under way, for messages: "gcn_train_h_17 (models/gcn.gnn:14)" is its name and lines. */
 const char *rt_device_lines(const RtDevice *d);
 

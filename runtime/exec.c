@@ -127,8 +127,11 @@ void rt_write_input(RtExec *x, const char *io_name, double v) {
 
 double rt_buf_read(const RtExec *x, int b, int64_t i) {
     rt_pull((RtExec *)x, b);
-    const void *p = x->buf[b];
-    switch (x->program->bufs[b].dt) {
+    return rt_read_number(x->buf[b], x->program->bufs[b].dt, i);
+}
+
+double rt_read_number(const void *p, rt_dtype dt, int64_t i) {
+    switch (dt) {
     case RT_F32:
         return ((const float *)p)[i];
     case RT_F64:

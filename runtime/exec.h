@@ -82,6 +82,7 @@ void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step);
 void rt_write_input(RtExec *x, const char *io_name, double v);
 /* Element i of a buffer as a number. */
 double rt_buf_read(const RtExec *x, int b, int64_t i);
+double rt_read_number(const void *p, rt_dtype dt, int64_t i); /* element i */
 /* Sends one line to the host. */
 void rt_message(RtRuntime *rt, const char *fmt, ...) RT_PRINTF(2, 3);
 

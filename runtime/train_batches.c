@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "device.h"
 #include "sample.h"
 
 typedef struct RtBatches {
@@ -25,6 +26,8 @@ typedef struct RtBatches {
     double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
     int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
     int64_t first_epoch;   /* the first that was run */
+    int64_t noted[2];      /* batches whose losses the device has noted: from, to */
+    double *notes;         /* [n_batches], RT_NOTE_BYTES each, when they are read */
     /* the step */
     int phase;
     int64_t *most; /* [n_syms] */
@@ -205,7 +208,9 @@ static gnnc_status make_step(gnnc_trainer *t, RtBatches *b) {
     b->phase = (int)(rt_phase_find(p, "train") - p->phases);
     b->most = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
     b->offset = RT_NEWN(&t->rt.pool, size_t, p->n_bufs);
-    return b->most && b->offset ? GNNC_OK : nomem(t);
+    b->notes = RT_NEWN(&t->rt.pool, double, b->n_batches);
+    if (!b->most || !b->offset || !b->notes) return nomem(t);
+    return rt_device_notes(&t->x, b->n_batches);
 }
 
 gnnc_status rt_batches_start(gnnc_trainer *t) {
@@ -284,16 +289,43 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
     rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
     b->epoch = epoch;
     b->next = first;
+    b->noted[0] = b->noted[1] = first;
     rt_pipeline_begin(b->pipeline, first, b->n_batches);
 }
 
-static void add_loss(gnnc_trainer *t, const RtMinibatch *m, int64_t batch) {
+static int64_t rows_of(const RtBatches *b, int64_t batch) {
+    int64_t left = b->n_seeds - batch * b->batch;
+    return left < b->batch ? left : b->batch;
+}
+
+/* A device notes the loss: reading it here would wait for the step. */
+static gnnc_status add_loss(gnnc_trainer *t, RtBatches *b, int64_t batch) {
     const RtScalar *loss = rt_scalar_find(t, "loss");
     RtProgress *p = &t->progress;
-    int64_t n = m->batch->n_seeds[0];
+    int64_t n = rows_of(b, batch);
     if (batch == 0) p->loss_sum = 0, p->loss_rows = 0;
-    if (loss && loss->buf >= 0) p->loss_sum += (double)n * rt_buf_read(&t->x, loss->buf, 0);
     p->loss_rows += n;
+    if (!loss || loss->buf < 0) return GNNC_OK;
+    if (!t->rt.device) {
+        p->loss_sum += (double)n * rt_buf_read(&t->x, loss->buf, 0);
+        return GNNC_OK;
+    }
+    gnnc_status st = rt_device_note(&t->x, loss->buf, batch);
+    if (st == GNNC_OK) b->noted[1] = batch + 1;
+    return st;
+}
+
+gnnc_status rt_batches_settle(gnnc_trainer *t) {
+    RtBatches *b = t->batches;
+    if (!b || b->noted[0] == b->noted[1]) return GNNC_OK;
+    int64_t from = b->noted[0], n = b->noted[1] - from;
+    gnnc_status st = rt_device_notes_read(&t->x, from, n, b->notes);
+    if (st != GNNC_OK) return st;
+    rt_dtype dt = t->program->bufs[rt_scalar_find(t, "loss")->buf].dt;
+    for (int64_t i = 0; i < n; i++)
+        t->progress.loss_sum += (double)rows_of(b, from + i) * rt_read_number(&b->notes[i], dt, 0);
+    b->noted[0] = b->noted[1];
+    return GNNC_OK;
 }
 
 /* After the first epoch: what one slot has seen, each has room for.  The step is done, so no memory
@@ -323,11 +355,13 @@ gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     m->x.threads = t->x.threads;
     if (!fits(b, &m->x)) TRY(st, make_room(t, b, &m->x));
     place(t, b, &m->x);
+    TRY(st, rt_device_batch(&m->x, b->phase, b->offset, b->arena.n_bytes));
     TRY(st, rt_phase_run(&m->x, train));
-    add_loss(t, m, batch);
+    TRY(st, add_loss(t, b, batch));
     b->next = batch + 1;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
 out:
+    if (st != GNNC_OK) rt_batches_settle(t); /* it may be that steps go on */
     return st;
 }
 

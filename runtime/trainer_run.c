@@ -283,6 +283,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     gnnc_status st = GNNC_OK;
     for (int64_t n = gnnc_trainer_steps_left(t); n > 0 && st == GNNC_OK; n--)
         st = run_phase(t, train);
+    if (st == GNNC_OK) st = rt_batches_settle(t);
     if (st != GNNC_OK) return st;
     rt_scalars_read(t, phase_index(t, "train"));
     const RtProgress *p = &t->progress;

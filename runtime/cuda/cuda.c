@@ -19,12 +19,21 @@ gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what) {
 }
 
 /* ---- open and close ---------------------------------------------------------------- */
+static void drop_lanes(Cuda *c) {
+    for (int i = 0; i < RT_LANES; i++) {
+        if (c->copied[i]) cudaEventDestroy(c->copied[i]);
+        if (c->used[i]) cudaEventDestroy(c->used[i]);
+    }
+    if (c->copies) cudaStreamDestroy(c->copies);
+}
+
 static void close_device(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     if (!c) return;
     if (c->stream) cudaStreamSynchronize(c->stream);
     rt_cuda_blas_close(c);
     for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
+    drop_lanes(c);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
 }
@@ -89,7 +98,7 @@ static gnnc_status launch(RtDevice *d, rt_device_kernel *k, const char *name, vo
     Cuda *c = rt_cuda_of(d);
     c->kernel = name;
     c->lines = rt_device_lines(d);
-    CUDA_CHECK(d, name, (cudaError_t)k(arg, d->x->n, c->stream));
+    CUDA_CHECK(d, name, (cudaError_t)k(arg, d->now->n, c->stream));
     return GNNC_OK;
 }
 
@@ -120,6 +129,56 @@ static gnnc_status replay(RtDevice *d, void *recording) {
 static void forget(RtDevice *d, void *recording) {
     cudaStreamSynchronize(rt_cuda_of(d)->stream);
     cudaGraphExecDestroy((cudaGraphExec_t)recording);
+}
+
+/* ---- copies beside the queue ------------------------------------------------------------- */
+static gnnc_status pin(RtDevice *d, size_t n_bytes, void **p) {
+    *p = NULL;
+    CUDA_CHECK(d, "page-locked memory", cudaMallocHost(p, n_bytes ? n_bytes : 1));
+    return GNNC_OK;
+}
+
+static void unpin(RtDevice *d, void *p) {
+    if (!p) return;
+    if (rt_cuda_of(d)->copies) cudaStreamSynchronize(rt_cuda_of(d)->copies);
+    cudaFreeHost(p);
+}
+
+static gnnc_status make_lanes(RtDevice *d, Cuda *c) {
+    CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->copies, cudaStreamNonBlocking));
+    for (int i = 0; i < RT_LANES; i++) {
+        CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->copied[i], cudaEventDisableTiming));
+        CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->used[i], cudaEventDisableTiming));
+    }
+    return GNNC_OK;
+}
+
+/* An event that was never recorded counts as passed. */
+static gnnc_status lane_begin(RtDevice *d, int lane) {
+    Cuda *c = rt_cuda_of(d);
+    gnnc_status st = c->copies ? GNNC_OK : make_lanes(d, c);
+    if (st != GNNC_OK) return st;
+    cudaError_t e = cudaEventQuery(c->copied[lane]);
+    if (e == cudaErrorNotReady) e = cudaEventSynchronize(c->copied[lane]);
+    CUDA_CHECK(d, "a batch's upload", e);
+    return GNNC_OK;
+}
+
+static gnnc_status lane_copy(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes) {
+    Cuda *c = rt_cuda_of(d);
+    const char *what = "a batch's upload";
+    if (n_bytes == 0) return GNNC_OK;
+    CUDA_CHECK(d, what, cudaStreamWaitEvent(c->copies, c->used[lane], 0));
+    CUDA_CHECK(d, what, cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyHostToDevice, c->copies));
+    CUDA_CHECK(d, what, cudaEventRecord(c->copied[lane], c->copies));
+    CUDA_CHECK(d, what, cudaStreamWaitEvent(c->stream, c->copied[lane], 0));
+    return GNNC_OK;
+}
+
+static gnnc_status lane_end(RtDevice *d, int lane) {
+    Cuda *c = rt_cuda_of(d);
+    CUDA_CHECK(d, "the work of a batch", cudaEventRecord(c->used[lane], c->stream));
+    return GNNC_OK;
 }
 
 /* ---- clocks and profilers ------------------------------------------------------------- */
@@ -174,6 +233,11 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .replay = replay,
                                     .forget = forget,
                                     .wait = wait_for_all,
+                                    .pin = pin,
+                                    .unpin = unpin,
+                                    .lane_begin = lane_begin,
+                                    .lane_copy = lane_copy,
+                                    .lane_end = lane_end,
                                     .stamp = stamp,
                                     .stamps = stamps,
                                     .range_begin = range_begin,

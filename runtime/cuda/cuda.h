@@ -33,6 +33,8 @@ typedef struct Cuda {
     const char *kernel; /* launched last, NULL = none yet */
     const char *lines;  /* of the model that it computes, or NULL */
     cudaEvent_t event[RT_STAMPS];
+    cudaStream_t copies; /* beside `stream`; NULL until something goes there */
+    cudaEvent_t copied[RT_LANES], used[RT_LANES];
 } Cuda;
 
 static inline Cuda *rt_cuda_of(RtDevice *d) {

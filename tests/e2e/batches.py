@@ -225,4 +225,5 @@ def main():
     same_levels(*(compiled(gnnc, "timed", TIMED, level) for level in ("-O2", "-O0")))
 
 
-main()
+if __name__ == "__main__":
+    main()

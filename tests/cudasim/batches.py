@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Mini-batches on the cuda target, by the simulator: the cpu's losses, and steps that wait for nothing.
+
+    batches.py BUILD    the models and data of tests/e2e/batches.py
+"""
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+import batches  # noqa: E402
+
+
+class Counts(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_int64) for n in ("synchronisations", "allocations", "host_to_device", "device_to_host",
+                                              "device_to_device", "launches", "library_calls", "graph_launches", "fills")]
+
+
+def library(build, name, text, device):
+    path, source = os.path.abspath(f"{name}.{device}.so"), os.path.abspath(name + ".gnn")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(text)
+    if device == "cpu":
+        subprocess.run([build + "/gnnc", source, "--target=cpu", "--emit=lib", "-o", path], check=True)
+    else:
+        subprocess.run([HERE + "/build", source, path], check=True, env={**os.environ, "BUILD": build})
+    return ctypes.CDLL(path)
+
+
+def near(t, u, name, limit):
+    a, b = t.metric(name), u.metric(name)
+    assert abs(a - b) <= limit, (name, a, b)
+
+
+def same_losses(cpu, sim, threads):
+    t, u = (batches.Trainer(lib, "shop", threads=threads) for lib in (cpu, sim))
+    for _ in range(3):
+        t.epoch()
+        u.epoch()
+        near(t, u, "loss", 1e-4)
+        near(t, u, "loss.val", 1e-4)
+        near(t, u, "accuracy.val", 2.1e-3 * 5)
+
+
+def a_step_waits_for_nothing(sim):
+    """After the first epochs a step is uploads and launches: no wait, no allocation, no copy back."""
+    sim.cudasim_count.restype = ctypes.POINTER(Counts)
+    n = sim.cudasim_count()
+    t = batches.Trainer(sim, "shop", threads=2)
+    for _ in range(2):
+        t.epoch()
+    first = {k: getattr(n.contents, k) for k, _ in Counts._fields_}
+    for _ in range(20):
+        t.step()
+    now = {k: getattr(n.contents, k) - first[k] for k, _ in Counts._fields_}
+    assert now["synchronisations"] == now["device_to_host"] == now["allocations"] == 0, now
+    assert now["host_to_device"] == 2 * 20, now  # inputs, and what the batch brings
+    assert now["device_to_device"] == 20, now  # the loss is noted
+
+
+def resumed_in_mid_epoch(cpu, sim):
+    """What a step learned and what the epoch's loss is so far cross from one target to the other."""
+    t = batches.Trainer(sim, "shop", threads=1)
+    t.epoch()
+    for _ in range(7):
+        t.step()
+    t.save("part")
+    u = batches.Trainer(cpu, "shop", threads=1)
+    u.resume("part")
+    t.epoch()
+    u.epoch()
+    near(t, u, "loss", 1e-4)
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chdir(tmp)
+        batches.data("shop")
+        for name, text in (("shop", batches.MODEL), ("timed", batches.TIMED)):
+            cpu, sim = (library(build, name, text, device) for device in ("cpu", "cuda"))
+            same_losses(cpu, sim, 2)
+            if name == "shop":
+                a_step_waits_for_nothing(sim)
+                resumed_in_mid_epoch(cpu, sim)
+
+
+main()
