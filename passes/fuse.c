@@ -386,11 +386,17 @@ static void find_cuts(Fuse *f) {
     }
 }
 
+/* A row's sum whose users are stored after all, in rows of the same kernel. */
+static bool sum_may_join(const Fuse *f, const Op *op) {
+    return is_row_sum(op) && users_allow(f, op) && sum_allows(f, op);
+}
+
 /* With the final decisions of its users known, a cut may have lost its reason. */
 static void undo_cuts(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         Node *n = &f->node[i];
         find_roots(f, f->op[i]);
+        if (!n->can && sum_may_join(f, f->op[i])) n->can = n->cut = true;
         if (n->cut) n->cut = must_cut(f, f->op[i], n);
     }
 }
