@@ -84,15 +84,18 @@ static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
 static void emit_column(Host *h, const Column *c) {
     static const char *const kind[] = {"FLOAT",      "CSR",  "CAT", "CLASS",
                                        "MULTILABEL", "TIME", "ID",  "SPLIT"};
+    int buf = buf_of(h, PB_DATA, c, 0);
+    bool rows = c->kind == COL_CSR && buf >= 0 && h->p->bufs.v[buf]->type.rank == 2;
     host_puts(h, "    {.name = ");
     host_string(h, c->name);
-    host_printf(h, ", .kind = RT_COL_%s, .space = %s, .rank = %d, .dim = {", kind[c->kind],
-                space_name(h, c->space), c->type.rank > 0 ? c->type.rank - 1 : 0);
+    host_printf(h, ", .kind = RT_COL_%s, .space = %s, .rank = %d, .dim = {",
+                kind[rows ? COL_FLOAT : c->kind], space_name(h, c->space),
+                c->type.rank > 0 ? c->type.rank - 1 : 0);
     for (int i = 1; i < c->type.rank; i++)
         host_printf(h, "%s%s", i > 1 ? ", " : "", space_name(h, c->type.dim[i]));
     if (c->type.rank <= 1) host_puts(h, "0");
     host_printf(h, "}, .cat = %s, .nz = %s, .buf = %d},\n", space_name(h, c->cat),
-                space_name(h, c->nz), buf_of(h, PB_DATA, c, 0));
+                space_name(h, c->nz), buf);
 }
 
 static void emit_columns(Host *h) {

@@ -282,6 +282,7 @@ int cg_buf(const Lower *lo, const Op *op);
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
 int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
 int cg_source_buf(Lower *lo, const Op *op);
+bool cg_read_one_way(Lower *lo); /* every sparse column; else a diagnostic */
 int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 int cg_logical_buf(Lower *lo, Space *s);

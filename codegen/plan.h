@@ -24,7 +24,8 @@ typedef struct {
     int id; /* index in Plan.bufs and in the run-time buffer table */
     PBufKind kind;
     const char *name; /* a C identifier, unique */
-    Type type; /* PB_DATA/VAR/INPUT/SAVED/OUTPUT/TEMP; CSR columns: their stored values f32[nz] */
+    Type
+        type; /* PB_DATA/VAR/INPUT/SAVED/OUTPUT/TEMP; CSR columns: stored values f32[nz], or rows */
     DType dt;
     const Expr *count; /* elements */
     Column *col;

@@ -97,6 +97,23 @@ static const char *source_name(Lower *lo, const Op *op) {
     }
 }
 
+/* The runtime gives a sparse column in one form. */
+bool cg_read_one_way(Lower *lo) {
+    const Op **first = NEWN(lo->a, const Op *, (size_t)lo->m->cols.n + 1);
+    for (int i = 0; i < lo->m->funcs.n; i++)
+        for (const Op *op = lo->m->funcs.v[i]->first; op; op = op->next) {
+            if (op->kind != OP_DATA) continue;
+            const Op **seen = &first[op->col->id];
+            if (!*seen) *seen = op;
+            if (type_eq(&(*seen)->type, &op->type)) continue;
+            diag(lo->c, DIAG_E0540, op->span,
+                 "'%s.%s' is read both as stored entries and as dense rows", op->col->space->name,
+                 op->col->name);
+            return false;
+        }
+    return true;
+}
+
 int cg_source_buf(Lower *lo, const Op *op) {
     static const PBufKind kinds[] = {
         [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
@@ -105,8 +122,6 @@ int cg_source_buf(Lower *lo, const Op *op) {
     PBuf *b = known(lo, key);
     if (b) return b->id;
     Type t = op->kind == OP_VAR ? op->var->type : op->type;
-    if (op->kind == OP_DATA && op->col->kind == COL_CSR)
-        t = type_make(op->col->type.dt, 1, &op->col->nz);
     b = cg_new_buf(lo, kinds[op->kind], source_name(lo, op), t.dt, cg_count(lo, &t));
     b->type = t;
     b->col = op->kind == OP_DATA ? op->col : NULL;

@@ -635,6 +635,7 @@ Plan *plan_build(Ctx *c, Module *m) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
     Lower lo = {.c = c, .a = m->a, .m = m, .p = p};
+    if (!cg_read_one_way(&lo)) return NULL;
     Func *load = func_find(m, "load");
     if (load && !lower_func(&lo, load)) return NULL;
     for (int i = 0; i < m->funcs.n; i++)

@@ -241,6 +241,7 @@ static bool wants_variants(const Job *j) {
 static bool generate_all(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
     Plan *plan[1 << PASS_MAX_CHOICES] = {first};
     int n = wants_variants(j) ? 1 << ch->n : 1;
+    ch->closed = true;
     for (int i = 1; i < n; i++)
         if (!(plan[i] = make_variant(c, j, first, (unsigned)i))) return false;
     for (int i = 0; i < n && n > 1; i++) {

@@ -39,9 +39,10 @@ const char *passes_pipeline(int opt_level, bool keep_grads) {
         return keep_grads ? "unroll,autodiff,dce,lower-csr"
                           : "unroll,autodiff,optimizer,dce,lower-csr";
     return keep_grads
-               ? "canon,cse,dce,reorder,cse,unroll,trim,autodiff,canon,cse,dce,aggregate,masks,"
+               ? "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,canon,cse,dce,aggregate,"
+                 "masks,"
                  "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat"
-               : "canon,cse,dce,reorder,cse,unroll,trim,autodiff,optimizer,canon,cse,dce,"
+               : "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,optimizer,canon,cse,dce,"
                  "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat";
 }
 
@@ -77,7 +78,7 @@ int pass_choose(PassCtx *p, const char *question, const char *first, const char 
     PassChoices *c = p->choices;
     int i = 0;
     while (c && i < c->n && strcmp(c->question[i], question) != 0) i++;
-    if (!c || i == PASS_MAX_CHOICES) return 0;
+    if (!c || i == PASS_MAX_CHOICES || (c->closed && i == c->n)) return 0;
     if (i == c->n) {
         c->question[i] = question;
         c->answer[i][0] = first;

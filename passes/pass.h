@@ -15,6 +15,7 @@ typedef struct {
     const char *question[PASS_MAX_CHOICES];
     const char *answer[PASS_MAX_CHOICES][2];
     int n;
+    bool closed;     /* the first variant asked; what only others ask takes its first answer */
     unsigned picked; /* bit i: the second answer of question i */
 } PassChoices;
 

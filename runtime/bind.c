@@ -260,13 +260,13 @@ static bool is_used(const rt_program *p, int col) {
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
                                 const char *who) {
     RtBound *b = bound_of(x);
-    if (c->kind != want->kind)
+    if (!rt_form_fits(want, c))
         return rt_fail(err_of(x), GNNC_E_DTYPE, "%s: %s is of kind %s, in the model (%s) %s",
                        b->dir, who, rt_col_kind_name(c->kind), x->program->source,
                        rt_col_kind_name(want->kind));
     /* A model's scalar column may be stored [rows, 1]. */
     bool column_of_one = want->rank == 0 && c->rank == 2 && c->shape[1] == 1;
-    if (c->kind == RT_COL_CSR || c->rank - 1 == want->rank || column_of_one) return GNNC_OK;
+    if (c->rank - 1 == want->rank || column_of_one) return GNNC_OK;
     return rt_fail(err_of(x), GNNC_E_SHAPE,
                    "%s: %s has %d dimensions per row, in the model (%s) %d", b->dir, who,
                    c->rank - 1, x->program->source, want->rank);
@@ -274,11 +274,8 @@ static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn
 
 static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c, const char *who) {
     gnnc_status st = GNNC_OK;
-    if (c->kind == RT_COL_CSR) {
-        st = bind_size(x, want->dim[0], c->csr.n_cols, who);
-        if (st == GNNC_OK && want->nz >= 0) st = bind_size(x, want->nz, c->csr.nnz, who);
-        return st;
-    }
+    if (want->kind == RT_COL_CSR && want->nz >= 0)
+        st = bind_size(x, want->nz, rt_form_stored(c), who);
     for (int i = 0; i < want->rank && st == GNNC_OK; i++)
         st = bind_size(x, want->dim[i], c->shape[i + 1], who);
     if (st == GNNC_OK && want->cat >= 0) st = bind_size(x, want->cat, c->n_categories, who);
@@ -347,24 +344,51 @@ static gnnc_status bind_column(RtExec *x, int col) {
     b->col[col] = c;
     TRY(st, bind_dims(x, want, c, who));
     edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
-    if (want->buf >= 0 && !edges) st = fill_buffer(x, want, c);
+    if (want->buf >= 0 && !edges && c->kind == want->kind) st = fill_buffer(x, want, c);
 out:
     return st;
 }
 
-/* What has to be made of a column: edges in canonical order, the places of stored entries. */
+static gnnc_status to_form(RtExec *x, rt_col_kind want, const RtColumn **c) {
+    RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
+    if (!y) return rt_fail_nomem(err_of(x), "a column");
+    gnnc_status st = rt_form_column(&x->rt->pool, want, *c, y, err_of(x));
+    *c = y;
+    return st;
+}
+
+/* What has to be made of a column: edges in canonical order, rows of stored entries or the other
+ * way round, the places of stored entries. */
 static gnnc_status arrange_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     if (!b->col[col] || !is_used(x->program, col)) return GNNC_OK;
     gnnc_status st;
     bool edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
+    bool as_is = b->col[col]->kind == want->kind;
     if (edges) TRY(st, to_canonical(x, col, &b->col[col]));
-    if (b->col[col]->kind == RT_COL_CSR)
+    if (!as_is) TRY(st, to_form(x, want->kind, &b->col[col]));
+    if (want->kind == RT_COL_CSR)
         TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
-    st = want->buf >= 0 && edges ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
+    st = want->buf >= 0 && (edges || !as_is) ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
 out:
     return st;
+}
+
+size_t rt_bind_matrix_bytes(const RtExec *x) {
+    const rt_program *p = x->program;
+    size_t n = 0;
+    for (int i = 0; i < p->n_columns; i++) {
+        const rt_column *want = &p->columns[i];
+        const RtColumn *c = x->rt->bound->col[i];
+        if (!c || !is_used(p, i)) continue;
+        bool stored = want->kind == RT_COL_CSR && want->nz >= 0;
+        int64_t nnz = stored ? x->n[p->spaces[want->nz].sym] : 0;
+        n += rt_form_bytes(want->kind, c, nnz);
+        if (want->kind == RT_COL_CSR) /* rt_csr_nz */
+            n += (size_t)nnz * 2 * sizeof(int32_t) + (size_t)(c->shape[1] + 2) * sizeof(int64_t);
+    }
+    return n;
 }
 
 gnnc_status rt_bind_taken(RtExec *x, int col) {

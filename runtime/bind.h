@@ -48,6 +48,17 @@ gnnc_status rt_bind_derived(RtExec *x);
 
 bool rt_space_of_batch(const rt_program *p, int space); /* only a mini-batch has its size */
 
+/* bind_form.c: stored entries as dense rows and back.
+ * Can the column be read as the program wants it, now or converted? */
+bool rt_form_fits(const rt_column *want, const RtColumn *have);
+int64_t rt_form_stored(const RtColumn *c); /* of a matrix: how many entries are stored, or not 0 */
+/* What converting takes; 0 where the column has that form. */
+size_t rt_form_bytes(rt_col_kind want, const RtColumn *c, int64_t nnz);
+gnnc_status rt_form_column(RtPool *pool, rt_col_kind want, const RtColumn *c, RtColumn *out,
+                           RtError *err);
+/* What arrange_column() in bind.c will allocate for matrices of features. */
+size_t rt_bind_matrix_bytes(const RtExec *x);
+
 /* bind_map.c: the buffers of maps and row keys whose space is ready. */
 gnnc_status rt_bind_space(RtExec *x, int space);
 

@@ -7,6 +7,7 @@
  * answer; the option "variant" decides outright. */
 #include "variant.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "batch_sizes.h"
@@ -29,12 +30,30 @@ static int64_t size_named(const RtExec *x, const char *name) {
     return 0;
 }
 
+static double size_of(const rt_program *p, int space, const int64_t *n) {
+    const rt_space *s = &p->spaces[space];
+    return s->sym >= 0 ? (double)n[s->sym] : (double)s->fixed;
+}
+
+/* Dense rows that no memory holds: their sizes are beyond what costs are counted in. */
+static bool is_out_of_reach(const rt_program *p, const int64_t *n) {
+    const double most = (double)(1LL << 44);
+    for (int i = 0; i < p->n_columns; i++) {
+        const rt_column *c = &p->columns[i];
+        double count = size_of(p, c->space, n);
+        for (int k = 0; k < c->rank; k++) count *= size_of(p, c->dim[k], n);
+        if (c->buf >= 0 && c->kind == RT_COL_FLOAT && count > most) return true;
+    }
+    return false;
+}
+
 double rt_variant_estimate(const RtExec *x, int variant) {
     const rt_program *p = x->program->variants[variant];
     const rt_phase *ph = phase_to_compare(p);
     int64_t n[RT_VARIANT_SYMS];
     if (!ph || p->n_syms > RT_VARIANT_SYMS) return 0;
     for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
+    if (is_out_of_reach(p, n)) return HUGE_VAL;
     if (strcmp(ph->name, "train") == 0) rt_batch_sizes(p, p->sampling.batch, n);
     double ns = 0;
     for (int k = 0; k < ph->n_steps; k++) ns += (double)rt_step_estimate_ns(ph, k, n);

@@ -17,14 +17,19 @@ static const char *infer_over(Module *m, Op *op) {
     return NULL;
 }
 
-/* A CSR column may also be read as its stored values, f32[nz] (pass lower_csr). */
+/* A CSR column may also be read as its stored values, f32[nz] (pass lower_csr), and as dense
+ * rows (pass density). */
 static const char *infer_data(Module *m, Op *op) {
     if (!op->col) return "'data' lacks its column";
     const Column *c = op->col;
     bool stored = c->nz && op->type.rank == 1 && op->type.dim[0] == c->nz;
     if (stored && op->type.dt == c->type.dt && op->type.layout == LAYOUT_DENSE) return NULL;
     if (stored) return op_err(m, "the stored values of '%s' are dense f32", c->name);
-    op->type = c->type;
+    bool rows =
+        c->nz &&
+        type_eq(&op->type,
+                &(Type){.dt = c->type.dt, .rank = 2, .dim = {c->type.dim[0], c->type.dim[1]}});
+    if (!rows) op->type = c->type;
     return NULL;
 }
 
@@ -65,6 +70,16 @@ static bool copy_in(Interp *in, const Op *op, const double *from, OpTensor *out)
     return true;
 }
 
+static bool eval_rows(Interp *in, const Op *op, OpTensor *out) {
+    const InterpCsr *s = interp_csr(in, op);
+    const double *v = interp_column(in, op->col);
+    int64_t width = interp_size(in, op->type.dim[1]);
+    if (!s || !v) return interp_fail(in, op, "its value was not given");
+    for (int64_t i = 0; i < out->count; i++) out->v[i] = 0;
+    for (int64_t k = 0; k < s->n; k++) out->v[s->row[k] * width + s->col[k]] = v[k];
+    return true;
+}
+
 static bool eval_random(Interp *in, const Op *op, OpTensor *out) {
     RtKey key = interp_stream_key(in, op->stream);
     for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
@@ -87,6 +102,8 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
         for (int64_t i = 0; i < out->count; i++) out->v[i] = (double)i;
         return true;
     case OP_DATA:
+        if (op->col->nz && op->type.rank == 2 && op->type.layout == LAYOUT_DENSE)
+            return eval_rows(in, op, out);
         return copy_in(in, op, interp_column(in, op->col), out);
     case OP_VAR:
         return copy_in(in, op, interp_var(in, op->var), out);

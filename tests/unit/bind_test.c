@@ -234,6 +234,55 @@ TEST(columns_and_maps_are_bound) {
     scratch_remove(dir);
 }
 
+/* The same matrix as dense rows: what the program reads is made of either form. */
+static const char ROWS[] =
+    "\"x\": {\"kind\": \"float\", \"shape\": [4, 6], \"file\": \"rows.npy\"},";
+static const float rows[24] = {[1] = 1, [4] = 2, [16] = 3, [18] = 4};
+
+static char *data_of_rows(void) {
+    char schema[sizeof SCHEMA + sizeof ROWS];
+    const char *x = strstr(SCHEMA, "\"x\""), *y = strstr(SCHEMA, "\"y\"");
+    snprintf(schema, sizeof schema, "%.*s%s%s", (int)(x - SCHEMA), SCHEMA, ROWS, y);
+    char *dir = data_new(schema);
+    npy(dir, "rows.npy", RT_DT_F32, 2, 4, 6, (void *)rows);
+    return dir;
+}
+
+TEST(dense_rows_are_read_as_stored_entries) {
+    rt_program p = program();
+    gnnc_trainer *t = NULL;
+    char *dir = data_of_rows();
+    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_load(t, dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK(t->x.n[S_NZ] == 4 && t->x.n[S_F] == 6 && is_f32(t, B_X, F32(1, 2, 3, 4)));
+    CHECK(is_i32(t, B_ROW, I32(0, 0, 2, 3)) && is_i64(t, B_ROW_PTR, I64(0, 2, 2, 3, 4)));
+    CHECK(is_i32(t, B_NZCOL, I32(1, 4, 4, 0)) && is_i64(t, B_NZCOL_PTR, I64(0, 1, 2, 2, 2, 4, 4)));
+    CHECK(is_i32(t, B_NZCOL_PERM, I32(3, 0, 1, 2)));
+    gnnc_trainer_destroy(t);
+    scratch_remove(dir);
+}
+
+TEST(stored_entries_are_read_as_dense_rows) {
+    rt_column as_rows[sizeof columns / sizeof *columns];
+    rt_map others[sizeof maps / sizeof *maps - 2];
+    memcpy(as_rows, columns, sizeof columns);
+    memcpy(others, maps + 2, sizeof others); /* without those of stored entries */
+    as_rows[0].kind = RT_COL_FLOAT;
+    for (int dense = 0; dense < 2; dense++) {
+        rt_program p = program();
+        gnnc_trainer *t = NULL;
+        char *dir = dense ? data_of_rows() : data_new(SCHEMA);
+        p.columns = as_rows;
+        p.maps = others;
+        p.n_maps = sizeof others / sizeof *others;
+        CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+        CHECK_MSG(gnnc_trainer_load(t, dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+        CHECK(t->x.n[S_F] == 6 && is_f32(t, B_X, 24, rows));
+        gnnc_trainer_destroy(t);
+        scratch_remove(dir);
+    }
+}
+
 TEST(balanced_cuts_cover_every_row_once) {
     rt_program p = program();
     gnnc_trainer *t = NULL;

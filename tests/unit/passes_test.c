@@ -82,8 +82,8 @@ static void give_weights(Ctx *c, Interp *in, Module *m) {
 }
 
 /* Two steps after the pipeline; returns the interpreter with the second's values. */
-static Interp *train_twice(Ctx *c, Module *m, const char *passes) {
-    PassOptions o = {.verify_each = true};
+static Interp *train_twice(Ctx *c, Module *m, const char *passes, PassChoices *choices) {
+    PassOptions o = {.verify_each = true, .choices = choices};
     CHECK(m && passes_run(c, m, passes, &o));
     diag_print_all(c, stderr, false);
     if (!m || c->n_errors) return NULL;
@@ -103,14 +103,19 @@ static Interp *train_twice(Ctx *c, Module *m, const char *passes) {
 }
 
 static void run_gcn(Ctx *c, void *arg) {
-    (void)arg;
+    PassChoices choices = {.picked = arg != NULL}; /* dense rows of the features */
     uint32_t file = ctx_add_file(c, "tests/passes/pipeline_gcn.gir", (Span){0});
     CHECK(file != UINT32_MAX);
     if (file == UINT32_MAX) return;
     Module *m0 = module_parse(c, file), *m2 = module_parse(c, file);
-    Interp *i0 = train_twice(c, m0, passes_pipeline(0, false));
-    Interp *i2 = train_twice(c, m2, passes_pipeline(2, false));
+    Interp *i0 = train_twice(c, m0, passes_pipeline(0, false), NULL);
+    Interp *i2 = train_twice(c, m2, passes_pipeline(2, false), &choices);
     if (!i0 || !i2) return;
+    const Func *train = func_find(m2, "train");
+    bool rows = false;
+    for (const Op *op = train->first; op; op = op->next)
+        rows |= op->kind == OP_DATA && op->col->kind == COL_CSR && op->type.rank == 2;
+    CHECK(choices.n >= 1 && rows == (arg != NULL));
     compare("loss", interp_output(i0, "loss"), interp_output(i2, "loss"));
     for (int i = 0; i < m0->vars.n; i++) {
         const double *x = interp_var(i0, m0->vars.v[i]);
@@ -144,6 +149,10 @@ TEST(o2_keeps_values) {
 
 TEST(a_training_step_is_the_same_at_o0_and_o2) {
     with_ctx(run_gcn, NULL);
+}
+
+TEST(a_training_step_is_the_same_over_dense_rows) {
+    with_ctx(run_gcn, "rows");
 }
 
 /* ---- the optimizer against its definition ------------------------------------------------ */
