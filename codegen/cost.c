@@ -266,19 +266,21 @@ static bool is_shared(const Expr *batch_stride) {
     return expr_is_const(batch_stride, &c) && c == 0;
 }
 
-static const Expr *matrix(Arena *a, const PGemm *g, const Expr *rows, const Expr *cols,
-                          const Expr *batch_stride) {
-    const Expr *n = expr_mul(a, expr_mul(a, rows, cols), expr_const(a, 4));
+static const Expr *matrix(Arena *a, const PGemm *g, const PBuf *b, const Expr *rows,
+                          const Expr *cols, const Expr *batch_stride) {
+    const Expr *n = bytes(a, expr_mul(a, rows, cols), b->dt);
     return is_shared(batch_stride) ? n : expr_mul(a, g->batch, n);
 }
 
-static StepCost gemm_cost(Arena *a, const PGemm *g) {
+static StepCost gemm_cost(Arena *a, const Plan *p, const PStep *s) {
+    const PGemm *g = &s->gemm;
+    const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
     const Expr *mnk = expr_mul(a, expr_mul(a, g->m, g->n), g->k);
     return (StepCost){
-        .read =
-            expr_add(a, matrix(a, g, g->m, g->k, g->a_batch), matrix(a, g, g->k, g->n, g->b_batch)),
+        .read = expr_add(a, matrix(a, g, x, g->m, g->k, g->a_batch),
+                         matrix(a, g, y, g->k, g->n, g->b_batch)),
         .gathered = expr_const(a, 0),
-        .written = matrix(a, g, g->m, g->n, g->c_batch),
+        .written = matrix(a, g, z, g->m, g->n, g->c_batch),
         .flops = expr_mul(a, expr_mul(a, g->batch, mnk), expr_const(a, 2)),
     };
 }
@@ -313,7 +315,7 @@ StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s) {
     case PS_KERNEL:
         return kernel_cost(a, s->kernel);
     case PS_GEMM:
-        return gemm_cost(a, &s->gemm);
+        return gemm_cost(a, p, s);
     case PS_RANK:
         return whole_buffers(a, p, s, 2, 2);
     case PS_COPY:

@@ -89,8 +89,11 @@ static void emit_gemm(Host *h, const PStep *s) {
                  {"b_col", g->b_col},
                  {"c_batch", g->c_batch},
                  {"c_row", g->c_row}};
-    host_puts(h, "    st = rt_gemm_f32(x, &(rt_gemm){\n");
+    DType in = h->p->bufs.v[s->bufs[0]]->dt, out = h->p->bufs.v[s->bufs[2]]->dt;
+    host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n", in == DT_F32 ? "f32" : "16");
     for (size_t i = 0; i < COUNT(field); i++) gemm_field(h, field[i].name, field[i].e);
+    if (in != DT_F32)
+        host_printf(h, "        .in = %s,\n        .out = %s,\n", host_dtype(in), host_dtype(out));
     host_printf(h, "        .long_k = %s},\n", g->long_k ? "true" : "false");
     host_printf(h, "        buf[B_%s], buf[B_%s], buf[B_%s]);\n", buf_name(h, s->bufs[0]),
                 buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));

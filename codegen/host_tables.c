@@ -210,6 +210,8 @@ static void emit_costs(Host *h, int phase) {
             cost_field(h, "gemm.n", s->gemm.n);
             cost_field(h, "gemm.k", s->gemm.k);
             host_printf(h, "        c->gemm.long_k = %s;\n", s->gemm.long_k ? "true" : "false");
+            host_printf(h, "        c->gemm.in = %s;\n", host_dtype(h->p->bufs.v[s->bufs[0]]->dt));
+            host_printf(h, "        c->gemm.out = %s;\n", host_dtype(h->p->bufs.v[s->bufs[2]]->dt));
         }
         if (s->kind == PS_RANK)
             cost_field(h, "rank_len", s->op->in[0]->type.dim[s->rank_axis]->size);

@@ -1,4 +1,4 @@
-/* contract as a library matrix product.
+/* contract as a library matrix product, of f32 or 16-bit operands.
  *
  * The spaces of x, y and the result fall into four groups:
  *     batch: in all three    m: x and result    n: y and result    k: x and y
@@ -81,13 +81,12 @@ static bool swapped(const Op *op) {
 /* The order of k is the one that x has (then y is copied when it differs), unless only
  * y keeps its k together. */
 bool cg_gemm_fits(Lower *lo, const Op *op) {
-    if (op->kind != OP_CONTRACT || op->type.dt != DT_F32) return false;
-    if (op->in[0]->type.dt != DT_F32 || op->in[1]->type.dt != DT_F32) return false;
+    if (op->kind != OP_CONTRACT || cg_sum_dtype(op->type.dt) != DT_F32) return false;
     bool sw = swapped(op);
     const Type *x = &op->in[sw]->type, *y = &op->in[!sw]->type, *c = &op->type;
     Groups g = groups_of(x, y, c);
     if (is_one(lo->a, &g.m) || is_one(lo->a, &g.n) || is_one(lo->a, &g.k)) return false;
-    if (has_long(&g.batch)) return false;
+    if (has_long(&g.batch) || (has_long(&g.k) && c->dt != DT_F32)) return false;
     return together(c, &g.batch) && together(c, &g.m) && together(c, &g.n) && is_last(c, &g.n);
 }
 

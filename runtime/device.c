@@ -361,7 +361,7 @@ gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, v
     return x->rt->device->ops->launch(x->rt->device, k, name, arg);
 }
 
-gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
+gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c) {
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
     return x->rt->device->ops->gemm(x->rt->device, g, a, b, c);
 }

@@ -34,7 +34,7 @@ typedef struct RtDeviceOps {
     gnnc_status (*download)(RtDevice *d, void *to, const void *from, size_t n_bytes);
     gnnc_status (*copy)(RtDevice *d, void *to, const void *from, size_t n_bytes);
     gnnc_status (*launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg);
-    gnnc_status (*gemm)(RtDevice *d, const rt_gemm *g, const float *a, const float *b, float *c);
+    gnnc_status (*gemm)(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c);
     /* Work between begin and end is recorded, not done, and done by each replay. */
     gnnc_status (*record_begin)(RtDevice *d);
     gnnc_status (*record_end)(RtDevice *d, void **recording);
@@ -147,7 +147,7 @@ gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes);
 
 /* Services of program.h whose operands are in device memory.  The host takes part, so the
  * phase is not recorded. */
-gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
+gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
                            int64_t len, int64_t inner);

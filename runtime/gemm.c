@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "gemm.h"
 #include "gemm_kernel.h"
 #include "profile.h"
 
@@ -49,6 +50,7 @@ typedef struct {
     float *c;
     float *part; /* [splits][batch][m][n]: products of the k ranges, but the one that C holds */
     float *pack; /* own: B, [batch][tile of columns][k][..]: rt_gemm_pack */
+    void *room;  /* for both, of the caller's; NULL = rt_scratch's */
     int64_t tile_m, tile_n, tiles_m, tiles_n, splits, k_len, n_tiles;
     int64_t packed; /* floats of `pack` */
     bool own;
@@ -246,6 +248,7 @@ static size_t scratch_bytes(const Job *j) {
 
 size_t rt_gemm_scratch(const rt_gemm *g) {
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;
+    if (g->in == RT_F16 || g->in == RT_BF16) return rt_gemm_16_scratch(g);
     Job j = {.g = *g};
     plan_tiles(&j);
     return scratch_bytes(&j);
@@ -254,7 +257,7 @@ size_t rt_gemm_scratch(const rt_gemm *g) {
 static gnnc_status get_scratch(RtExec *x, Job *j) {
     size_t n_bytes = scratch_bytes(j);
     if (n_bytes == 0) return GNNC_OK;
-    j->part = rt_scratch(x, n_bytes);
+    j->part = j->room ? j->room : rt_scratch(x, n_bytes);
     if (!j->part) return GNNC_E_NOMEM;
     j->pack = j->part + part_floats(j);
     return GNNC_OK;
@@ -289,6 +292,12 @@ static gnnc_status multiply(RtExec *x, Job *j) {
     if (atomic_load(&j->failed)) return rt_fail_nomem(&x->rt->err, "a matrix product");
     if (j->splits > 1 || j->add) rt_team_run(rt_step_team(x), run_sums, j);
     return GNNC_OK;
+}
+
+gnnc_status rt_gemm_part(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c,
+                         bool add, void *room) {
+    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .add = add, .room = room};
+    return multiply(x, &j);
 }
 
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 7, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
+enum { RT_PROGRAM_VERSION = 8, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
 
 typedef enum {
     RT_VOID,
@@ -311,6 +311,7 @@ typedef struct {
     int64_t batch, m, n, k;
     int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row;
     bool long_k;
+    rt_dtype in, out; /* of A and B, and of C: f32; or 16 bits, and f32 or the same; void: f32 */
 } rt_gemm;
 
 /* What one run of a step moves and computes (codegen/cost.h says how it is counted). */
@@ -323,6 +324,8 @@ typedef struct rt_step_cost {
 } rt_step_cost;
 /* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
+/* Of 16-bit operands, summed in f32 (gemm_16.c); long k: with a result in f32. */
+gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 
 /* y = 1-based average rank of x among mask != 0 along `axis` of an [outer, len, inner] array; 0
  * elsewhere. */

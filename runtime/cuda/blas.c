@@ -85,16 +85,22 @@ static Stored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
     return (Stored){CUBLAS_OP_T, col > least_c ? col : least_c};
 }
 
-static gnnc_status zero_rows(RtDevice *d, const rt_gemm *g, float *c) {
+static gnnc_status zero_rows(RtDevice *d, const rt_gemm *g, void *c) {
+    int64_t size = g->out == RT_VOID ? rt_type_bytes(RT_F32) : rt_type_bytes(g->out);
     for (int64_t b = 0; b < g->batch; b++)
         for (int64_t i = 0; i < g->m; i++)
             CUDA_CHECK(d, "a matrix product",
-                       cudaMemsetAsync(c + b * g->c_batch + i * g->c_row, 0,
-                                       (size_t)g->n * sizeof *c, rt_cuda_of(d)->stream));
+                       cudaMemsetAsync((char *)c + (b * g->c_batch + i * g->c_row) * size, 0,
+                                       (size_t)(g->n * size), rt_cuda_of(d)->stream));
     return GNNC_OK;
 }
 
-gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const float *a, const float *b, float *c) {
+static cudaDataType_t blas_type(rt_dtype t) {
+    return t == RT_F16 ? CUDA_R_16F : t == RT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/* Sums are made in f32 whatever the operands' type. */
+gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c) {
     static const float one = 1, zero = 0;
     if (g->k <= 0) return zero_rows(d, g, c);
     gnnc_status st = rt_cuda_blas_open(d);
@@ -107,8 +113,10 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const float *a, const fl
         if (size[i] > INT32_MAX)
             return rt_fail(&d->x->rt->err, GNNC_E_RANGE,
                            "a matrix product is too large for cuBLAS");
-    cublasStatus_t s = blas->p_cublasSgemmStridedBatched(
-        blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, (int)sb.ld,
-        g->b_batch, a, (int)sa.ld, g->a_batch, &zero, c, (int)ldc, g->c_batch, (int)g->batch);
+    cublasComputeType_t sum = d->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    cublasStatus_t s = blas->p_cublasGemmStridedBatchedEx(
+        blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, blas_type(g->in),
+        (int)sb.ld, g->b_batch, a, blas_type(g->in), (int)sa.ld, g->a_batch, &zero, c,
+        blas_type(g->out), (int)ldc, g->c_batch, (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : blas_failed(d, s);
 }

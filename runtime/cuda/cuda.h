@@ -15,7 +15,7 @@
     X(cublasSetStream)                                                                             \
     X(cublasSetWorkspace)                                                                          \
     X(cublasSetMathMode)                                                                           \
-    X(cublasSgemmStridedBatched)                                                                   \
+    X(cublasGemmStridedBatchedEx)                                                                  \
     X(cublasGetStatusString)
 
 typedef struct CudaBlas {
@@ -53,6 +53,6 @@ gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what);
 /* Loads cuBLAS, unless that was done: not while a phase is recorded. */
 gnnc_status rt_cuda_blas_open(RtDevice *d);
 void rt_cuda_blas_close(Cuda *c);
-gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const float *a, const float *b, float *c);
+gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c);
 
 #endif

@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "exec.h"
+#include "npy.h"
+#include "round_16.h"
 #include "team.h"
 
 int omp_get_max_threads(void);
@@ -124,6 +126,97 @@ TEST(every_layout_and_any_number_of_threads) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_shape(&x, &shapes[i]);
     CHECK(omp_get_max_threads() == before);
     rt_pool_free(&rt.pool);
+}
+
+/* ---- 16 bits ---------------------------------------------------------------------------- */
+typedef struct {
+    rt_dtype in, out;
+    double epsilon; /* of the result's type */
+} Low;
+
+static const Low lows[] = {{RT_BF16, RT_F32, 0x1p-24},
+                           {RT_BF16, RT_BF16, 0x1p-8},
+                           {RT_F16, RT_F32, 0x1p-24},
+                           {RT_F16, RT_F16, 0x1p-11}};
+
+static uint16_t *rounded(rt_dtype t, float *x, int64_t n) {
+    uint16_t *y = aligned_alloc(64, ((size_t)n * sizeof *y / 64 + 2) * 64);
+    if (!y) return NULL;
+    rt_from_f32(t, y, x, n + 16);
+    rt_to_f32(t, x, y, n + 16);
+    return y;
+}
+
+/* Bytes of C, and its elements as f32. */
+static void check_low(RtExec *x, const Shape *s, const Low *l) {
+    rt_gemm g = layout(s);
+    if (g.long_k && l->out != RT_F32) return;
+    g.in = l->in, g.out = l->out;
+    int64_t n_c = g.batch * g.c_batch, size = l->out == RT_F32 ? 4 : 2;
+    float *a = matrix(g.batch * g.a_batch), *b = matrix(g.batch * g.b_batch), *c = matrix(n_c);
+    uint16_t *a16 = rounded(l->in, a, g.batch * g.a_batch);
+    uint16_t *b16 = rounded(l->in, b, g.batch * g.b_batch);
+    char *first = (char *)matrix(n_c), *other = (char *)matrix(n_c);
+    memcpy(first, other, (size_t)((n_c + 16) * size));
+    char *gap = (char *)matrix(n_c);
+    memcpy(gap, other, (size_t)((n_c + 16) * size));
+    CHECK(rt_gemm_16(x, &g, a16, b16, first) == GNNC_OK);
+    if (size == 2)
+        rt_to_f32(l->out, c, (const uint16_t *)(const void *)first, n_c);
+    else
+        memcpy(c, first, (size_t)(n_c * size));
+    int bad = 0;
+    for (int64_t t = 0; t < g.batch; t++)
+        for (int64_t i = 0; i < g.m; i++)
+            for (int64_t j = 0; j < g.n; j++) {
+                double want = product(&g, a, b, t, i, j);
+                double got = (double)c[t * g.c_batch + i * g.c_row + j];
+                double sum = 1e-6 * (8 + sqrt((double)g.k) * 8);
+                bad += !(fabs(want - got) <= sum + l->epsilon * fabs(want));
+            }
+    CHECK_MSG(bad == 0, "%d x %d x %d: %d wrong", (int)s->m, (int)s->n, (int)s->k, bad);
+    for (int64_t r = 0; s->c_apart && r < g.batch * g.m; r++)
+        CHECK(!memcmp(first + (r * g.c_row + g.n) * size, gap + (r * g.c_row + g.n) * size,
+                      (size_t)size));
+    CHECK(memcmp(first + n_c * size, gap + n_c * size, (size_t)(16 * size)) == 0);
+    RtError err = {""};
+    RtAlloc from = rt_alloc_default();
+    CHECK(rt_team_start(&x->rt->team, &from, 3, 2, &err) == GNNC_OK);
+    CHECK(rt_gemm_16(x, &g, a16, b16, other) == GNNC_OK);
+    CHECK_MSG(memcmp(first, other, (size_t)((n_c + 16) * size)) == 0, "other bits with 3 threads");
+    rt_team_stop(x->rt->team);
+    x->rt->team = NULL;
+    free(a), free(b), free(c), free(a16), free(b16), free(first), free(other), free(gap);
+}
+
+TEST(sixteen_bits) {
+    RtRuntime rt = {.scratch_bytes = 0};
+    rt_pool_init(&rt.pool, NULL);
+    RtExec x = {.threads = 1, .rt = &rt};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t k = 0; k < sizeof lows / sizeof *lows; k++) check_low(&x, &shapes[i], &lows[k]);
+    rt_pool_free(&rt.pool);
+}
+
+/* Every f16 there is, and what lies between two of them. */
+TEST(rounding) {
+    for (uint32_t i = 0; i < 0x7c00; i++) {
+        uint16_t in[2] = {(uint16_t)i, (uint16_t)(i + 1)}, out[17];
+        float f[17], x[2];
+        rt_to_f32(RT_F16, x, in, 2);
+        CHECK(x[0] == rt_f16_to_f32(in[0]));
+        if (i + 1 == 0x7c00) break;
+        for (int k = 0; k < 17; k++) f[k] = x[0] + (x[1] - x[0]) * 0.5f; /* plain and wide code */
+        rt_from_f32(RT_F16, out, f, 17);
+        CHECK(out[0] == in[i & 1] && out[16] == in[i & 1]);
+    }
+    float special[] = {INFINITY, 65519.f, 65520.f, -0.f, 0x1p-25f, 0x1.8p-25f, NAN};
+    uint16_t out[7], want[] = {0x7c00, 0x7bff, 0x7c00, 0x8000, 0, 1};
+    rt_from_f32(RT_F16, out, special, 7);
+    CHECK(!memcmp(out, want, sizeof want) && (out[6] & 0x7fff) > 0x7c00);
+    float pair[] = {1.00390625f, 1.01171875f, NAN}; /* halfway: to even */
+    rt_from_f32(RT_BF16, out, pair, 3);
+    CHECK(out[0] == 0x3f80 && out[1] == 0x3f82 && (out[2] & 0x7fff) > 0x7f80);
 }
 
 TEST_MAIN()

@@ -98,8 +98,8 @@ static void product_of(int64_t batch, int64_t m, int64_t n, int64_t k, bool ta, 
     float *first = calloc(nc + 1, 4);
     for (size_t i = 0; i < na; i++) a[i] = rt_uniform((RtKey){1, 1}, (uint32_t)i, 0) - .5f;
     for (size_t i = 0; i < nb; i++) b[i] = rt_uniform((RtKey){2, 2}, (uint32_t)i, 0) - .5f;
-    rt_gemm g = {batch, m,          n,          k,     m * k, ta ? 1 : k, ta ? m : 1,
-                 k * n, tb ? 1 : n, tb ? k : 1, m * n, n,     k > 2000};
+    rt_gemm g = {batch,      m,          n,     k, m * k,    ta ? 1 : k, ta ? m : 1, k * n,
+                 tb ? 1 : n, tb ? k : 1, m * n, n, k > 2000, RT_F32,     RT_F32};
     int threads[] = {1, 2, 3, 7};
     for (int t = 0; t < 4; t++) {
         Run r;

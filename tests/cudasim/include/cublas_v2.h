@@ -21,6 +21,9 @@ typedef enum {
     CUBLAS_PEDANTIC_MATH = 2,
     CUBLAS_TF32_TENSOR_OP_MATH = 3
 } cublasMath_t;
+typedef enum { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType_t;
+typedef enum { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 } cublasComputeType_t;
+typedef enum { CUBLAS_GEMM_DEFAULT = -1 } cublasGemmAlgo_t;
 typedef struct cublasContext *cublasHandle_t;
 
 cublasStatus_t cublasCreate(cublasHandle_t *h);
@@ -29,12 +32,14 @@ cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s);
 cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t m);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *p, size_t n_bytes);
 const char *cublasGetStatusString(cublasStatus_t s);
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t h, cublasOperation_t ta,
-                                         cublasOperation_t tb, int m, int n, int k,
-                                         const float *alpha, const float *a, int lda,
-                                         long long stride_a, const float *b, int ldb,
-                                         long long stride_b, const float *beta, float *c, int ldc,
-                                         long long stride_c, int batch);
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta,
+                                          cublasOperation_t tb, int m, int n, int k,
+                                          const void *alpha, const void *a, cudaDataType_t type_a,
+                                          int lda, long long stride_a, const void *b,
+                                          cudaDataType_t type_b, int ldb, long long stride_b,
+                                          const void *beta, void *c, cudaDataType_t type_c, int ldc,
+                                          long long stride_c, int batch, cublasComputeType_t sum,
+                                          cublasGemmAlgo_t algorithm);
 
 #ifdef __cplusplus
 }

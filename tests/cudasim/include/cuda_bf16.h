@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+typedef struct __nv_bfloat16 __nv_bfloat16;
 struct __nv_bfloat16 {
     uint16_t bits;
 };

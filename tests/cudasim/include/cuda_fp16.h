@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+typedef struct __half __half;
 struct __half {
     uint16_t bits;
 };
