@@ -218,6 +218,7 @@ int cpu_width(LLVMValueRef v); /* its lanes, 1 for a scalar */
 LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v); /* in as many lanes */
 LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw);
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v);
+LLVMValueRef cpu_rounded_to_mem(Cg *g, DType dt, LLVMValueRef v);
 
 /* math.c: f32 functions as polynomials; f64 through libm */
 LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y);

@@ -81,10 +81,13 @@ LLVMValueRef cpu_load_at(CgFn *f, const LBuf *b, LLVMValueRef off) {
     return cpu_from_mem(f->g, b->dt, with_scopes(f, b, v));
 }
 
-void cpu_put_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
+static void put_raw(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef raw) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
-    v = LLVMBuildStore(f->g->b, cpu_to_mem(f->g, b->dt, v), element(f, b, t, off));
-    with_scopes(f, b, v);
+    with_scopes(f, b, LLVMBuildStore(f->g->b, raw, element(f, b, t, off)));
+}
+
+void cpu_put_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
+    put_raw(f, b, off, cpu_to_mem(f->g, b->dt, v));
 }
 
 /* ---- a vector ------------------------------------------------------------------------ */
@@ -166,14 +169,17 @@ static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     LLVMBuildStore(g->b, raw, at);
 }
 
-static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
-    LLVMValueRef raw = cpu_to_mem(f->g, b->dt, v);
+static void store_raw(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     if (is_private(f, b))
         store_private(f, b, a, raw);
     else if (a.form == FORM_SEQ)
         store_seq(f, b, a, raw);
     else
         scatter(f, b, a, raw);
+}
+
+static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
+    store_raw(f, b, a, cpu_to_mem(f->g, b->dt, v));
 }
 
 /* ---- rows in registers ----------------------------------------------------------------- */
@@ -225,11 +231,16 @@ void cpu_store(CgFn *f, const LStmt *s) {
         cell_store(f, s->buf, cell, cpu_cast(f, cpu_lanes(f, x), s->src->dt, s->buf->dt));
         return;
     }
+    Cg *g = f->g;
     CgAddr a = address(f, s->buf, s->idx);
-    if (a.form == FORM_ONE && !is_private(f, s->buf))
-        cpu_put_at(f, s->buf, a.off, cpu_cast(f, x.v, s->src->dt, s->buf->dt));
+    bool one = a.form == FORM_ONE && !is_private(f, s->buf);
+    LLVMValueRef v = cpu_cast(f, one ? x.v : cpu_lanes(f, x), s->src->dt, s->buf->dt);
+    bool rounded = s->src->dt == s->buf->dt; /* where it was computed (cpu_let) or loaded */
+    v = rounded ? cpu_rounded_to_mem(g, s->buf->dt, v) : cpu_to_mem(g, s->buf->dt, v);
+    if (one)
+        put_raw(f, s->buf, a.off, v);
     else
-        store_lanes(f, s->buf, a, cpu_cast(f, cpu_lanes(f, x), s->src->dt, s->buf->dt));
+        store_raw(f, s->buf, a, v);
 }
 
 /* acc (+) src; a product added up is one fused operation, in scalar and vector code alike. */

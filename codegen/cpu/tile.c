@@ -350,11 +350,37 @@ static void emit_open_rest(Group *t, LLVMValueRef at, LLVMValueRef left, int vec
     LLVMPositionBuilderAtEnd(g->b, end);
 }
 
+/* Bytes of an element of the rows that entries read: the most. */
+static int row_bytes(const LStmt *s, const LReg *feature) {
+    int most = 0;
+    for (; s; s = s->next) {
+        int n = 0;
+        if (s->kind == L_FOR) n = row_bytes(s->body, s->sched.vector ? s->var : feature);
+        if (s->kind == L_IF) n = row_bytes(s->body, feature);
+        bool row = s->kind == L_LOAD && s->buf->kind != LB_LOCAL && s->buf->rank > 1;
+        if (row && s->idx[s->buf->rank - 1] == feature) n = dtype_bytes(s->buf->dt);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* TILE is as many bytes of a row as are good to ask for at a time: twice the vectors of 16-bit
+ * elements, where there are registers for their sums. */
+static int tile_vectors(const Group *t) {
+    int most = t->f->g->machine.tile, bytes = 0;
+    for (int i = 0; i < t->n; i++) {
+        int n = t->stmt[i]->sched.vector ? 0 : row_bytes(t->stmt[i]->body, NULL);
+        if (n > bytes) bytes = n;
+    }
+    int wanted = bytes == 2 && t->n_cell * 2 * TILE <= most ? 2 * TILE : TILE;
+    return most < wanted ? most : wanted;
+}
+
 /* Tiles of whole vectors, then the rest in one go. */
 static void emit_group(Group *t) {
     Cg *g = t->f->g;
     int64_t n;
-    int most = g->machine.tile < TILE ? g->machine.tile : TILE;
+    int most = tile_vectors(t);
     if (expr_is_const(t->width, &n)) {
         int64_t whole = n / (most * t->w) * (most * t->w);
         if (whole > 0) emit_tiles(t, cpu_i64(g, whole), most);

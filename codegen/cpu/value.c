@@ -129,6 +129,15 @@ LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw) {
     return LLVMBuildFPExt(g->b, raw, cpu_wide(g->f32, w), "");
 }
 
+/* Of what a bf16 register holds, already rounded. */
+LLVMValueRef cpu_rounded_to_mem(Cg *g, DType dt, LLVMValueRef v) {
+    if (dt != DT_BF16) return cpu_to_mem(g, dt, v);
+    int w = cpu_width(v);
+    LLVMValueRef x = LLVMBuildBitCast(g->b, v, cpu_wide(g->i32, w), "");
+    x = LLVMBuildLShr(g->b, x, cpu_const_int(x, g->i32, 16), "");
+    return LLVMBuildTrunc(g->b, x, cpu_wide(g->i16, w), "");
+}
+
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v) {
     int w = cpu_width(v);
     if (dt == DT_I1) return LLVMBuildZExt(g->b, v, cpu_wide(g->i8, w), "");
