@@ -204,6 +204,7 @@ bool cg_reduction(const Op *op, Reduction *r);
 bool cg_reduction_long(const Op *op); /* many rows into a small result: two kernels */
 LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
 double cg_identity(RedKind red, DType dt);
+DType cg_sum_dtype(DType dt); /* that a reduction into dt is made in: 16 bits in f32 */
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
 int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);     /* loops; how many */

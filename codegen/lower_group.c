@@ -195,7 +195,8 @@ static void add_terms(Group *p, const Tiles *tiles, int depth, const Env *env) {
     for (int i = 0; i < tiles->n; i++) {
         const Tile *t = &tiles->v[i];
         if (t->op->type.rank == depth)
-            cg_acc(g, t->op->red, t->acc, tile_index(t, env, idx), cg_value(g, t->op->in[0], env));
+            cg_acc(g, t->op->red, t->acc, tile_index(t, env, idx),
+                   cg_cast(g, cg_value(g, t->op->in[0], env), t->acc->dt));
         else
             vec_push(g->a, &rest, *t);
     }
@@ -218,7 +219,7 @@ static void fill(Group *p, const Tile *t, double v) {
     int opened = 0;
     for (int i = 1; i < t->op->type.rank; i++)
         env = open_space(g, env, t->op->type.dim[i], &opened);
-    cg_store(g, t->acc, tile_index(t, env, idx), cg_const(g, t->op->type.dt, v));
+    cg_store(g, t->acc, tile_index(t, env, idx), cg_const(g, t->acc->dt, v));
     close_spaces(g, opened);
 }
 
@@ -238,7 +239,7 @@ static LBuf *accumulators(const Group *p, const Op *op) {
     for (int i = 1; i < op->type.rank && all; i++)
         all = expr_is_const(op->type.dim[i]->size, &n[i - 1]) ? all * n[i - 1] : 0;
     if (all > 0 && all <= CG_ROW_MAX)
-        return cg_local_array(p->g, op->type.dt, op->type.rank - 1, n, "acc");
+        return cg_local_array(p->g, cg_sum_dtype(op->type.dt), op->type.rank - 1, n, "acc");
     LBuf *row = own_row(p, op);
     assert(row && "a sum has no place");
     return row;
@@ -248,7 +249,7 @@ static void open_tile(Group *p, const Op *op, Tiles *tiles) {
     Tile t = {.op = op, .scope = p->g->cur, .whole = true, .acc = accumulators(p, op)};
     t.key[0] = p->row;
     for (int i = 1; i < op->type.rank; i++) t.is_axis[i] = true;
-    fill(p, &t, cg_identity(op->red, op->type.dt));
+    fill(p, &t, cg_identity(op->red, t.acc->dt));
     vec_push(p->g->a, tiles, t);
 }
 

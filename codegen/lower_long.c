@@ -95,9 +95,10 @@ static void part_kernel(Lower *lo, const Long *l) {
     cg_gen_init(g, lo, op, "_part");
     g->roots = &op;
     g->n_roots = 1;
-    LBuf *partial = cg_arg_partial(g, l->buf, op->id, op->type.dt, l->rank, l->dim);
+    const DType dt = cg_sum_dtype(op->type.dt);
+    LBuf *partial = cg_arg_partial(g, l->buf, op->id, dt, l->rank, l->dim);
     partial->written = true;
-    LReg *identity = cg_const(g, op->type.dt, cg_identity(l->r.red, op->type.dt)), *c;
+    LReg *identity = cg_const(g, dt, cg_identity(l->r.red, dt)), *c;
     cg_open_parallel(g, l->n_chunks, "c", &c);
     (op->type.rank ? array_chunk : scalar_chunk)(g, l, partial, c, identity);
     cg_close(g);
@@ -117,7 +118,7 @@ static LReg *is_empty(Gen *g, const Long *l) {
 static void sum_kernel(Lower *lo, const Long *l) {
     Gen gen, *g = &gen;
     const Op *op = l->r.op;
-    const DType dt = op->type.dt;
+    const DType dt = cg_sum_dtype(op->type.dt);
     const Expr *dim[] = {l->n_chunks, cg_count(lo, &op->type)};
     cg_gen_init(g, lo, op, "");
     LBuf *out = cg_arg_flat(g, op);
@@ -135,7 +136,7 @@ static void sum_kernel(Lower *lo, const Long *l) {
         cg_store(g, acc, NULL, cg_const(g, dt, 0));
         cg_close(g);
     }
-    cg_store(g, out, &idx[1], cg_load(g, acc, NULL, "sum"));
+    cg_store(g, out, &idx[1], cg_cast(g, cg_load(g, acc, NULL, "sum"), out->dt));
     cg_close(g)->sched.vector = true;
     cg_step_kernel(g, op);
 }
@@ -151,7 +152,7 @@ void cg_lower_long(Lower *lo, const Op *op) {
     for (int i = 0; i < op->type.rank; i++) l.dim[l.rank++] = op->type.dim[i]->size;
     const Expr *count = expr_mul(lo->a, l.n_chunks, cg_count(lo, &op->type));
     const char *name = arena_printf(lo->a, "%s_part", cg_value_name(lo, op));
-    l.buf = cg_temp(lo, name, op->type.dt, count);
+    l.buf = cg_temp(lo, name, cg_sum_dtype(op->type.dt), count);
     part_kernel(lo, &l);
     sum_kernel(lo, &l);
 }

@@ -46,11 +46,17 @@ bool cg_reduction_long(const Op *op) {
     return over;
 }
 
+/* A sum of many terms of 16 bits would stop growing at the 256th equal one. */
+DType cg_sum_dtype(DType dt) {
+    return dt == DT_F16 || dt == DT_BF16 ? DT_F32 : dt;
+}
+
 LReg *cg_term(Gen *g, const Reduction *r, const Env *env) {
-    LReg *x = cg_value(g, r->op->in[0], env);
+    DType dt = cg_sum_dtype(r->op->type.dt);
+    LReg *x = cg_cast(g, cg_value(g, r->op->in[0], env), dt);
     if (r->op->kind != OP_CONTRACT) return x;
-    LReg *arg[] = {x, cg_value(g, r->op->in[1], env)};
-    return cg_let(g, L_FN_OP, OP_MUL, r->op->type.dt, "t", 2, arg);
+    LReg *arg[] = {x, cg_cast(g, cg_value(g, r->op->in[1], env), dt)};
+    return cg_let(g, L_FN_OP, OP_MUL, dt, "t", 2, arg);
 }
 
 double cg_identity(RedKind red, DType dt) {
@@ -107,7 +113,7 @@ LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
     bool ok = cg_reduction(op, &r);
     assert(ok);
     (void)ok;
-    DType dt = op->type.dt;
+    DType dt = cg_sum_dtype(op->type.dt);
     Scope *back = g->cur;
     g->cur = reduction_scope(g, op, env, -1);
     LBuf *acc = cg_local(g, dt, "acc");
@@ -122,7 +128,7 @@ LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
         cg_store(g, acc, NULL, cg_const(g, dt, 0));
         cg_close(g);
     }
-    LReg *v = cg_load(g, acc, NULL, op->hint);
+    LReg *v = cg_cast(g, cg_load(g, acc, NULL, op->hint), op->type.dt);
     g->cur = back;
     return v;
 }

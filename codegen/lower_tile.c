@@ -81,7 +81,7 @@ static LBuf *accumulators(Tiler *t, const Op *op) {
     if (t->row) return t->row;
     for (int i = 0; i < t->axes->n; i++)
         if (type_has(&op->type, t->axes->v[i].space)) width[n++] = t->axes->v[i].width;
-    return cg_local_array(t->g, op->type.dt, n, width, "acc");
+    return cg_local_array(t->g, cg_sum_dtype(op->type.dt), n, width, "acc");
 }
 
 /* The accumulator of op at env: by position in the tile, or as the result is indexed. */
@@ -96,7 +96,7 @@ static void fill(Tiler *t, const Op *op, LBuf *acc, double v) {
     Gen *g = t->g;
     LReg *local[MAX_RANK], *idx[MAX_RANK];
     const Env *env = cg_open_axes(g, t->axes, &op->type, t->env, local);
-    cg_store(g, acc, index_of(t, op, env, local, idx), cg_const(g, op->type.dt, v));
+    cg_store(g, acc, index_of(t, op, env, local, idx), cg_const(g, acc->dt, v));
     cg_close_axes(g, t->axes, &op->type);
 }
 
@@ -116,7 +116,7 @@ static void make_tile(Tiler *t, const Reduction *r) {
     Gen *g = t->g;
     const Op *op = r->op;
     Tile tile = {.op = op, .scope = g->cur, .acc = accumulators(t, op)};
-    fill(t, op, tile.acc, cg_identity(r->red, op->type.dt));
+    fill(t, op, tile.acc, cg_identity(r->red, tile.acc->dt));
     sum_up(t, r, tile.acc);
     LReg *empty = r->red == RED_SUM ? NULL : cg_reduces_nothing(g, r, t->env);
     if (empty) {
@@ -210,7 +210,7 @@ LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key) {
         int n_local = 0;
         for (int k = 0; k < n; k++)
             if (t->is_axis[k]) local[n_local++] = t->whole ? key[k] : position(g, key[k]);
-        return cg_load(g, t->acc, local, op->hint);
+        return cg_cast(g, cg_load(g, t->acc, local, op->hint), op->type.dt);
     }
     return NULL;
 }

@@ -553,6 +553,28 @@ static void typed_reductions(Gen *g, DType dt, const OpGraph *x) {
     finish(g, b_view(&g->b, p, flat), false);
 }
 
+/* A library product, one that sums rows, a dot product and one per head: in 16 bits, and into f32.
+ */
+static void typed_products(Gen *g, DType in, DType out, const OpGraph *x) {
+    Space *n = x->src, *h = g->h, *o = g->o[2];
+    const struct {
+        const char *name;
+        Type x, y, result;
+    } forms[] = {{"in", T(n, g->w[2]), T(o, g->w[2]), T(n, o)},
+                 {"out", T(n, g->w[1]), T(g->w[1], o), T(n, o)},
+                 {"gram", T(n, g->w[1]), T(n, o), T(g->w[1], o)},
+                 {"heads", T(n, h, g->w[1]), T(h, o, g->w[1]), T(n, h, o)},
+                 {"dot", T(n, h, g->w[1]), T(h, g->w[1]), T(n, h)}};
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        Type result = forms[i].result;
+        result.dt = out;
+        begin(g, "contract_%s_%s_%s", forms[i].name, dtype_name(in), dtype_name(out));
+        Op *y = b_contract(&g->b, param_as(g, 0, ANY, forms[i].x, in),
+                           param_as(g, 1, ANY, forms[i].y, in), result);
+        finish(g, b_cast(&g->b, y, DT_F32), true);
+    }
+}
+
 static void type_cases(Gen *g, const OpGraph *x) {
     static const DType types[] = {DT_F64, DT_F16, DT_BF16, DT_I32, DT_I64};
     for (size_t i = 0; i < COUNT(types); i++) {
@@ -560,6 +582,9 @@ static void type_cases(Gen *g, const OpGraph *x) {
         typed_arithmetic(g, types[i], t);
         if (dtype_is_float(types[i])) typed_functions(g, types[i], t);
         typed_reductions(g, types[i], x);
+        if (dtype_is_float(types[i])) typed_products(g, types[i], types[i], x);
+        if (dtype_is_float(types[i]) && dtype_bytes(types[i]) == 2)
+            typed_products(g, types[i], DT_F32, x);
         for (size_t k = 0; k < COUNT(types); k++) {
             begin(g, "cast_%s_%s", dtype_name(types[i]), dtype_name(types[k]));
             finish(g, b_cast(&g->b, param_as(g, 0, ANY, t, types[i]), types[k]), false);

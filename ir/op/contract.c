@@ -3,6 +3,8 @@
  * and dot products, by names instead of an einsum string.  Either operand (not
  * both) may be CSR, when one of its spaces at least is summed.
  *
+ * Operands of 16 bits may have a product in f32; the sum is made in f32 in either case.
+ *
  * It is its own adjoint: with c = contract(x, y), dx = contract(dc, y) and
  * dy = contract(dc, x), each to the operand's own spaces. */
 #include "ir/interp.h"
@@ -41,7 +43,8 @@ static const char *infer(Module *m, Op *op) {
     const Type *x = &op->in[0]->type, *y = &op->in[1]->type;
     if (op->type.dt == DT_VOID) return "'contract' lacks its result type";
     if (op->type.layout != LAYOUT_DENSE) return "the result of 'contract' is dense";
-    if (x->dt != y->dt || x->dt != op->type.dt)
+    bool wider = op->type.dt == DT_F32 && (x->dt == DT_F16 || x->dt == DT_BF16);
+    if (x->dt != y->dt || (x->dt != op->type.dt && !wider))
         return op_err(m, "%s, %s and their product have different element types", op_who(m, op, 0),
                       op_who(m, op, 1));
     const char *err = op_need_float(m, op, 0);
@@ -49,10 +52,14 @@ static const char *infer(Module *m, Op *op) {
     return err ? err : check_csr(m, op);
 }
 
+/* The gradient of operands of 16 bits is summed in the result's type, then rounded. */
 static Op *adjoint(Builder *b, Op *g, Op *other, const Type *t) {
     Type want = *t;
     want.layout = LAYOUT_DENSE;
-    return b_contract(b, g, other, want);
+    want.dt = g->type.dt;
+    if (other->type.dt != g->type.dt) other = b_cast(b, other, g->type.dt);
+    Op *y = b_contract(b, g, other, want);
+    return want.dt == t->dt ? y : b_cast(b, y, t->dt);
 }
 
 static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
