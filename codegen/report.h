@@ -6,6 +6,7 @@
 #define CODEGEN_REPORT_H
 
 #include "codegen/cost.h"
+#include "codegen/target.h"
 
 enum {
     REPORT_SHAPES = 1 << 0,
@@ -23,6 +24,7 @@ typedef struct {
     bool json;
     const int64_t *sizes; /* by Sym.id; -1 = unknown.  NULL: none is known */
     const char *data;     /* whose sizes they are */
+    const Target *roof;   /* whose machine bounds times from below; NULL: no times */
     const char *remarks;  /* of the passes, one per line; NULL = none */
     int effects_before;   /* host effects in the model before any pass */
 } ReportOptions;

@@ -4,6 +4,36 @@
 
 #include <string.h>
 
+/* ---- the roofline ------------------------------------------------------------------------------
+ */
+/* The least time of what moves and computes so much (Williams et al., Roofline, CACM 2009): every
+ * byte that is asked for comes from memory once, or every operation keeps the units busy. */
+static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory) {
+    const Target *roof = r->o->roof;
+    int64_t read, written, flops;
+    if (!roof || !roof->machine || !report_value(r, c->read, &read) ||
+        !report_value(r, c->written, &written) || !report_value(r, c->flops, &flops))
+        return false;
+    double move = 1e6 * ((double)read + (double)written) / roof->bytes_per_s;
+    double compute = 1e6 * (double)flops / roof->flops_per_s;
+    *memory = move >= compute;
+    *us = *memory ? move : compute;
+    return true;
+}
+
+/* All steps of a phase, one after the other; false: a size is not known. */
+static bool phase_at_best(const Report *r, const PPhase *ph, double *us) {
+    *us = 0;
+    for (int i = 0; i < ph->steps.n; i++) {
+        StepCost c = cost_of_step(r->a, r->p, ph->steps.v[i]);
+        double step;
+        bool memory;
+        if (!at_best(r, &c, &step, &memory)) return false;
+        *us += step;
+    }
+    return true;
+}
+
 /* ---- text ---------------------------------------------------------------------------------------
  */
 static void text_list(Report *r, const char *title, const Ops *ops, bool types) {
@@ -32,6 +62,11 @@ static void text_cost(Report *r, const StepCost *c) {
     sb_puts(r->b, "\n      computes ");
     report_amount(r, c->flops, "FLOP");
     sb_puts(r->b, "\n");
+    double us;
+    bool memory;
+    if (at_best(r, c, &us, &memory))
+        sb_printf(r->b, "      at best  %.3g us on an %s, by its %s\n", us, r->o->roof->machine,
+                  memory ? "memory" : "arithmetic");
 }
 
 static void text_step(Report *r, const FusionFacts *f, int index) {
@@ -105,6 +140,12 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     report_json_expr(r, "written", cost.written);
     report_json_expr(r, "flops", cost.flops);
     report_json_expr(r, "saved", fusion_saved(r, f, index));
+    double us;
+    bool memory;
+    if (at_best(r, &cost, &us, &memory)) {
+        json_text(r->j, "bound_by", memory ? "memory" : "arithmetic");
+        json_int(r->j, "at_best_ns", (int64_t)(1e3 * us));
+    }
     json_ops(r, "computes", &all);
     json_ops(r, "in_place", &kept);
     json_results(r, f, index);
@@ -145,6 +186,11 @@ static void text_phase(Report *r, const PPhase *ph) {
     sb_puts(r->b, "\n    saves    ");
     report_amount(r, t.saved, "B");
     sb_puts(r->b, " by keeping values out of memory\n");
+    double us;
+    if (phase_at_best(r, ph, &us))
+        sb_printf(r->b, "    at best  %.3g us on an %s (%.3g TB/s, %.3g TFLOP/s in f32)\n", us,
+                  r->o->roof->machine, 1e-12 * r->o->roof->bytes_per_s,
+                  1e-12 * r->o->roof->flops_per_s);
     for (int i = 0; i < ph->steps.n; i++) text_step(r, &f, i);
 }
 

@@ -23,6 +23,9 @@ typedef struct Target {
     /* Writes the kernels of the plan to path.  False after diagnostics. */
     bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path);
+    /* A machine that reports estimate times for: NULL = they measure (--profile). */
+    const char *machine;
+    double bytes_per_s, flops_per_s; /* of its memory; f32, without tensor cores */
 } Target;
 
 #define TARGET(id) extern const Target target_##id;

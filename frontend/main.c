@@ -168,6 +168,7 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p) {
                        .json = j->o.report_json,
                        .sizes = known_sizes(c, j, p->m),
                        .data = j->o.data,
+                       .roof = j->on.cuda ? &target_cuda : NULL,
                        .remarks = j->remarks.s,
                        .effects_before = j->effects};
     report_print(&b, c, p, &o);

@@ -31,4 +31,10 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     return ok;
 }
 
-const Target target_cuda = {.name = "cuda", .lanes = 32, .emit_kernels = emit_kernels};
+/* NVIDIA, H200 Tensor Core GPU datasheet, SXM. */
+const Target target_cuda = {.name = "cuda",
+                            .lanes = 32,
+                            .emit_kernels = emit_kernels,
+                            .machine = "H200",
+                            .bytes_per_s = 4.8e12,
+                            .flops_per_s = 67e12};
