@@ -197,6 +197,14 @@ Space *handle_space(Value v); /* NODE, END, EDGE */
 bool values_equal(Elab *e, Value x, Value y, bool *known);
 const char *source_text(Elab *e, Span at); /* "'z[src]'" or "this value" */
 
+/* ---- elab_names.c: what a wrong name might have meant ------------------------- */
+typedef VEC(const char *) Names;
+void names_add(Elab *e, Names *to, const char *name);
+const char *names_nearest(const char *wrong, const Names *known); /* NULL: none is near */
+const char *names_list(Elab *e, const Names *known);              /* "a, b, c", the first few */
+/* "; did you mean 'x'?", else "; there are a, b, c": the end of a message */
+const char *names_advice(Elab *e, const char *wrong, const Names *known);
+
 /* ---- elab_dims.c: keys, atoms, spaces ----------------------------------------- */
 const Expr *atom_new(Elab *e, const char *name, const Expr *size);
 /* The same atom for the same name, size, declaration and nesting. */
@@ -338,12 +346,17 @@ void elab_model(Elab *e, const Ast *model, const Ast *train);
 typedef struct {
     const Ast *at;
     const Ast *fn;
+    bool is_loss;
     double weight;
     Args args; /* the named ones */
 } Term;
 typedef VEC(Term) Terms;
 bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out);
 void elab_recipe(Elab *e, const Ast *train, Recipe *r);
+/* elab_term.c: the functions that may be one, in the order in which they are declared; of losses
+ * those that `minimize`.  target: those that take one of this element type; DT_VOID = all. */
+Names term_names(Elab *e, bool loss, DType target);
+bool term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else told */
 /* elab_sample.c: its `sample` block; what the whole program must not have then */
 void elab_sample(Elab *e, const Ast *block, Recipe *r);
 void elab_check_sampled(Elab *e, const Ast *train);

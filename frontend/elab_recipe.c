@@ -208,8 +208,8 @@ static void add_group(Elab *e, const Ast *t, Recipe *r) {
 
 /* ---- losses and metrics
  * -------------------------------------------------------------------------------- */
-static bool term_of(Elab *e, const Ast *t, Term *out) {
-    *out = (Term){.at = t, .weight = 1};
+static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
+    *out = (Term){.at = t, .weight = 1, .is_loss = is_loss};
     if (t->kind == AST_BAD) return false;
     if (t->kind == AST_BINARY && t->op == OPR_MUL) {
         if (!number(e, t->kid[0], &out->weight)) return false;
@@ -248,7 +248,7 @@ bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
     for (int i = 0; i < train->n; i++)
         for (int j = 0; train->kid[i]->kind == kind && j < train->kid[i]->n; j++) {
             Term t;
-            if (term_of(e, train->kid[i]->kid[j], &t))
+            if (term_of(e, train->kid[i]->kid[j], kind == AST_LOSS, &t))
                 vec_push(e->a, out, t);
             else
                 ok = false;

@@ -48,7 +48,8 @@ static Op *run_model(Elab *e, Frame *f, const Ast *model) {
 typedef struct {
     const Ast *item;
     Column *col, *split;
-    Space *rows; /* of a sampled step: those it learns from; NULL = all */
+    Span pred_at; /* of what the model returns */
+    Space *rows;  /* of a sampled step: those it learns from; NULL = all */
 } Target;
 
 static const Ast *item_of(const Ast *train, AstKind k) {
@@ -124,11 +125,21 @@ static Op *split_mask(Elab *e, const Target *t, int split) {
 
 /* ---- losses and metrics ------------------------------------------------------------------------
  */
+/* What does not fit is told where the value comes from: say for whom. */
+static void note_term(Elab *e, const Term *t, int before) {
+    if (e->c->diags.n == before || e->c->diags.v[before].sev != SEV_ERROR) return;
+    if (e->c->diags.v[before].span.line != t->at->span.line)
+        diag_note(e->c, t->at->span, "for the %s '%s', here", t->is_loss ? "loss" : "metric",
+                  t->fn->text);
+}
+
 static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op *mask) {
     Value v[3] = {val_tensor(pred), val_poison(), val_tensor(mask)};
-    Span at[3] = {t->at->span, target->item->span, t->at->span};
+    Span at[3] = {target->pred_at, target->item->span, t->at->span};
+    int before = e->c->diags.n;
     e->b.span = target->item->span;
     v[1] = val_tensor(rows_of(e, target, b_data(&e->b, target->col)));
+    if (!term_takes(e, t, target->col, v[1].op->type.dt)) return NULL;
     e->b.span = t->at->span;
     Args args = t->args;
     args.n = 3;
@@ -136,6 +147,7 @@ static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op
     args.at = at;
     Value r = call_value(e, (Value){.kind = VAL_FN, .decl = t->fn}, &args);
     Op *x = to_tensor(e, r, DT_F32, t->at->span);
+    if (!x) note_term(e, t, before);
     if (!x) return NULL;
     if (x->type.rank == 0 && x->type.dt == DT_F32) return x;
     diag(e->c, DIAG_E0307, t->at->span, "'%s' gives %s; a loss or metric is one f32", t->fn->text,
@@ -205,8 +217,9 @@ static void embed_outputs(Elab *e) {
     }
 }
 
-static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Recipe *recipe) {
-    Target target = {0};
+static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pred_at,
+                          Recipe *recipe) {
+    Target target = {.pred_at = pred_at};
     Terms losses = {0}, metrics = {0};
     if (p == PHASE_PREDICT) output(e, "pred", pred);
     if (p == PHASE_EMBED) embed_outputs(e);
@@ -236,7 +249,7 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     f->is_model = true;
     Op *pred = run_model(e, f, model);
     if (pred)
-        phase_outputs(e, p, train, pred, &e->m->recipe);
+        phase_outputs(e, p, train, pred, f->result_at, &e->m->recipe);
     else if (train && p == PHASE_TRAIN) { /* the recipe's own mistakes are told as well */
         Target target;
         Recipe unused = {0};

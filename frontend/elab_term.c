@@ -1,0 +1,58 @@
+/* Losses and metrics: which functions are such, and which of them take a target. */
+#include "frontend/elab.h"
+
+#include <string.h>
+
+/* fn f(pred, target, mask [; settings]) -> f32 */
+static bool is_term(const Ast *d) {
+    const Ast *formals = d->kind == AST_FN ? d->kid[0] : NULL, *type = formals ? d->kid[1] : NULL;
+    if (!type || !type_is_tensor(type) || type->n || type_dtype(type) != DT_F32) return false;
+    for (int i = 0; i < formals->n; i++)
+        if (i < 3 ? formals->kid[i]->flag || formals->kid[i]->kid[1]
+                  : !formals->kid[i]->flag && !formals->kid[i]->kid[1])
+            return false;
+    return formals->n >= 3;
+}
+
+static bool takes(const Ast *fn, DType target) {
+    const Ast *type = fn->kid[0]->n > 1 ? fn->kid[0]->kid[1]->kid[0] : NULL;
+    return !type || !type_is_tensor(type) || type_dtype(type) == target;
+}
+
+static bool stands_before(const Ast *x, const Ast *y) {
+    return x->span.file != y->span.file ? x->span.file < y->span.file : x->span.line < y->span.line;
+}
+
+static void add_terms(Elab *e, const StrMap *decls, bool loss, DType target, Names *to) {
+    VEC(const Ast *) found = {0};
+    for (int i = 0; i < decls->cap; i++) {
+        const Ast *d = decls->key[i] ? decls->val[i] : NULL;
+        if (!d || !is_term(d) || (loss && !d->flag) || (target && !takes(d, target))) continue;
+        vec_push(e->a, &found, d);
+        for (int j = found.n - 1; j > 0 && stands_before(found.v[j], found.v[j - 1]); j--) {
+            const Ast *swap = found.v[j];
+            found.v[j] = found.v[j - 1];
+            found.v[j - 1] = swap;
+        }
+    }
+    for (int i = 0; i < found.n; i++) names_add(e, to, found.v[i]->text);
+}
+
+Names term_names(Elab *e, bool loss, DType target) {
+    Names n = {0};
+    add_terms(e, &e->globals, loss, target, &n);
+    add_terms(e, &e->prelude, loss, target, &n);
+    return n;
+}
+
+bool term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
+    if (takes(t->fn, dt)) return true;
+    const Ast *formal = t->fn->kid[0]->kid[1];
+    Names fit = term_names(e, t->is_loss, dt);
+    diag(e->c, DIAG_E0307, t->at->span, "'%s' takes a target of %s, but '%s.%s' is %s; %s: %s",
+         t->fn->text, formal->kid[0]->text, target->space->name, target->name,
+         target->kind == COL_CLASS ? "a class (i32)" : dtype_name(dt),
+         t->is_loss ? "losses that take it" : "metrics that take it", names_list(e, &fit));
+    diag_note(e->c, formal->span, "'%s' is declared here", formal->text);
+    return false;
+}
