@@ -92,8 +92,15 @@ static const char *value_of(int argc, char **argv, int *i, char *key, size_t cap
 static bool add_kind(RtImport *how, const char *v, FILE *err) {
     const char *eq = strrchr(v, '=');
     rt_col_kind kind;
-    if (!eq || eq == v || !rt_col_kind_find(eq + 1, &kind) || kind == RT_COL_CSR)
+    if (!eq || eq == v)
         return fprintf(err, "gnnc import: --kind %s: COLUMN=KIND is expected\n", v), false;
+    if (!rt_col_kind_find(eq + 1, &kind) || kind == RT_COL_CSR)
+        return fprintf(
+                   err,
+                   "gnnc import: --kind %s: there is no kind '%s'; there are float, cat, class, "
+                   "multilabel, time, id, split\n",
+                   v, eq + 1),
+               false;
     if (how->n_kinds == RT_IMPORT_KINDS)
         return fprintf(err, "gnnc import: at most %d times --kind\n", RT_IMPORT_KINDS), false;
     RtKindOf *k = &how->kinds[how->n_kinds++];
@@ -246,12 +253,16 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     RtError e = {""};
     RtPool pool;
     RtDataset *d = NULL;
-    if (!parse(argc, argv, &o, err)) return fputs(usage, err), 2;
+    if (!parse(argc, argv, &o, err))
+        return fputs("'gnnc import --help' lists inputs and options\n", err), 2;
     if (o.help) return fputs(usage, out), 0;
     o.how.on_bad = on_bad;
     o.how.user = err;
     rt_pool_init(&pool, NULL);
     gnnc_status st = read_input(&o, &pool, &d, &e);
+    if (o.how.n_bad > RT_BAD_ROWS_TOLD)
+        fprintf(err, "gnnc import: and %lld more bad rows\n",
+                (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
     if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
     if (st == GNNC_OK && o.scaffold) st = gnnc_import_scaffold(d, o.dir, o.scaffold, o.force, &e);
     if (st == GNNC_OK)

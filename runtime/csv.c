@@ -112,12 +112,14 @@ static void read_rows(Cursor *c, RtCsv *t, RtCsvBadRow *on_bad, void *user) {
 gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadRow *on_bad,
                          void *user, RtCsv *out, RtError *err) {
     *out = (RtCsv){.name = name};
+    gnnc_status st = rt_text_check(text, name, err);
+    if (st != GNNC_OK) return st;
     char *s = rt_pool_strndup(pool, (const char *)text.p, text.n);
     if (!s) return rt_fail_nomem(err, name);
     Cursor c = {.at = s, .end = s + text.n, .line = 1};
     if (text.n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) c.at += 3; /* UTF-8 mark */
     c.sep = find_separator(c.at, c.end);
-    gnnc_status st = read_header(pool, &c, out, err);
+    st = read_header(pool, &c, out, err);
     if (st != GNNC_OK) return st;
     /* A row takes a line, and a cell in a good row a byte of separator. */
     int64_t cap = count_lines(c.at, c.end);
@@ -130,7 +132,50 @@ gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadR
     return GNNC_OK;
 }
 
+/* ---- what is no text -------------------------------------------------------- */
+static const char *known_binary(RtBytes t) {
+    static const struct {
+        const char *begin, *what;
+    } known[] = {
+        {"\x93NUMPY", "a .npy array; pack the arrays into an .npz"},
+        {"PK\x03\x04",
+         "a zip archive; a NumPy archive is called .npz, a spreadsheet is saved as CSV"},
+        {"\x1f\x8b", "packed with gzip; unpack it"},
+        {"PAR1", "Parquet; write it as CSV"},
+        {"SQLite format 3", "an SQLite database; write its tables as CSV"},
+        {"\xff\xfe", "UTF-16; save it as UTF-8"},
+        {"\xfe\xff", "UTF-16; save it as UTF-8"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t n = strlen(known[i].begin);
+        if (t.n >= n && memcmp(t.p, known[i].begin, n) == 0) return known[i].what;
+    }
+    return NULL;
+}
+
+gnnc_status rt_text_check(RtBytes text, const char *name, RtError *err) {
+    size_t n = text.n < 4096 ? text.n : 4096, control = 0;
+    const char *what = known_binary(text);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        control += c < ' ' && (c < '\t' || c > '\r');
+    }
+    if (!what && control * 16 <= n) return GNNC_OK;
+    return rt_fail(err, GNNC_E_FORMAT, "%s: not a text file: it is %s", name,
+                   what ? what : "binary data");
+}
+
 /* ---- cells ---------------------------------------------------------------- */
+RtQuoted rt_cell_quoted(const char *cell) {
+    enum { MOST = 36 };
+    RtQuoted q;
+    size_t n = 0;
+    q.s[n++] = '\'';
+    for (; *cell && n < MOST; cell++) q.s[n++] = (unsigned char)*cell < ' ' ? '?' : *cell;
+    snprintf(q.s + n, sizeof q.s - n, *cell ? "..'" : "'");
+    return q;
+}
+
 bool rt_cell_number(const char *cell, double *v) {
     const char *end;
     if (!*cell || cell[strspn(cell, "+-.0123456789eE")]) return false;

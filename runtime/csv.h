@@ -28,4 +28,13 @@ bool rt_cell_integer(const char *cell, int64_t *v);
  * "2013-05-01T10:00:30.5Z" (UTC). */
 bool rt_cell_time(const char *cell, double *v);
 
+/* "'abc'", for messages: a long cell is cut, what cannot be shown is '?'. */
+typedef struct {
+    char s[48];
+} RtQuoted;
+RtQuoted rt_cell_quoted(const char *cell);
+
+/* E_FORMAT: these bytes are no text; says what they look like. */
+gnnc_status rt_text_check(RtBytes text, const char *name, RtError *err);
+
 #endif

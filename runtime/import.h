@@ -5,7 +5,7 @@
 
 #include "dataset.h"
 
-enum { RT_BAD_ROWS_TOLD = 100, RT_IMPORT_KINDS = 64 };
+enum { RT_BAD_ROWS_TOLD = 10, RT_IMPORT_KINDS = 64 };
 /* "paper.year=cat" or "year=cat": the kind of a column, against the guess. */
 typedef struct RtKindOf {
     char column[160];

@@ -21,27 +21,6 @@ static gnnc_status bad_row(const Values *v, int64_t i, const char *what) {
 }
 
 /* ---- kinds ------------------------------------------------------------------------ */
-static bool is_one_of(const char *name, const char *const *list) {
-    for (; *list; list++)
-        if (strcmp(name, *list) == 0) return true;
-    return false;
-}
-
-static bool ends_with(const char *s, const char *tail) {
-    size_t n = strlen(s), k = strlen(tail);
-    return n >= k && strcmp(s + n - k, tail) == 0;
-}
-
-static bool is_label(const char *name) {
-    static const char *const labels[] = {"y", "label", "labels", "class", NULL};
-    return is_one_of(name, labels);
-}
-
-static bool is_time(const char *name) {
-    static const char *const times[] = {"t", "time", "timestamp", "date", NULL};
-    return is_one_of(name, times) || ends_with(name, "_time");
-}
-
 /* Whether all values are 0, 1 or missing; *missing: some are. */
 static bool is_binary(const RtArray *a, bool *missing) {
     bool binary = true;
@@ -65,16 +44,15 @@ static bool is_category(const RtArray *a) {
 static rt_col_kind guess(const Values *v) {
     const RtArray *a = v->a;
     bool real = rt_dtype_kind(a->dt) == 'f', scalar = v->width == 1, missing;
-    if (is_label(v->name) && v->t->graph < 0) { /* in data of many graphs: a feature */
+    if (rt_is_label(v->name) && v->t->graph < 0) { /* in data of many graphs: a feature */
         bool binary = is_binary(a, &missing);
         if (real && missing) return RT_COL_MULTILABEL;
         if (a->rank > 1 && binary && (real || !scalar)) return RT_COL_MULTILABEL;
         return real || !scalar ? RT_COL_FLOAT : RT_COL_CLASS;
     }
-    if (scalar && is_time(v->name)) return RT_COL_TIME;
+    if (scalar && rt_is_time(v->name)) return RT_COL_TIME;
     if (a->rank == 1 && strcmp(v->name, "split") == 0 && !real) return RT_COL_SPLIT;
-    if (scalar && !real && (strcmp(v->name, "id") == 0 || ends_with(v->name, "_id")))
-        return RT_COL_ID;
+    if (scalar && !real && rt_is_id(v->name)) return RT_COL_ID;
     bool narrow = a->rank <= 2 && v->width <= MOST_COLUMNS;
     return !real && narrow && is_category(a) ? RT_COL_CAT : RT_COL_FLOAT;
 }

@@ -51,6 +51,30 @@ char *rt_identifier(RtPool *pool, const char *s, size_t n) {
     return name && is_word(name) ? rt_pool_printf(pool, "%s_", name) : name;
 }
 
+static bool is_one_of(const char *name, const char *const *list) {
+    for (; *list; list++)
+        if (strcmp(name, *list) == 0) return true;
+    return false;
+}
+
+static bool ends_with(const char *s, const char *tail) {
+    size_t n = strlen(s), k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+bool rt_is_label(const char *name) {
+    return is_one_of(name, (const char *const[]){"y", "label", "labels", "class", NULL});
+}
+
+bool rt_is_time(const char *name) {
+    return is_one_of(name, (const char *const[]){"t", "time", "timestamp", "date", NULL}) ||
+           ends_with(name, "_time") || ends_with(name, "_date");
+}
+
+bool rt_is_id(const char *name) {
+    return strcmp(name, "id") == 0 || ends_with(name, "_id");
+}
+
 gnnc_status rt_lines(RtPool *pool, RtBytes text, const char *name, const char ***line, int64_t *n,
                      RtError *err) {
     char *s = rt_pool_strndup(pool, (const char *)text.p, text.n), *end = s ? s + text.n : NULL;

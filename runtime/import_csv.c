@@ -4,6 +4,7 @@
  *     ann,31,Rome,0.5,1,2,train                ann,bob,0.5,2020-01-01 */
 #include "import_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +13,22 @@ typedef struct {
     RtImport *how;
     RtDataset *d;
     RtError *err;
+    char what[120]; /* is wrong with a row */
 } Csv;
 
 static void on_bad_row(void *user, const char *file, int64_t line, const char *what) {
     rt_import_bad_row(((Csv *)user)->how, file, line, what);
+}
+
+static const char *bad_end(Csv *c, const char *end, const char *id) {
+    snprintf(c->what, sizeof c->what, *id ? "its %s %s is no node" : "it has no %s", end,
+             rt_cell_quoted(id).s);
+    return c->what;
+}
+
+static const char *repeated(Csv *c, const char *id) {
+    snprintf(c->what, sizeof c->what, "the id %s is repeated", rt_cell_quoted(id).s);
+    return c->what;
 }
 
 static gnnc_status no_memory(Csv *c) {
@@ -35,6 +48,22 @@ static int *guess_but(Csv *c, const RtCsv *t, int a, int b) {
     for (int i = 0; kind && i < t->n_columns; i++)
         kind[i] = i == a || i == b ? RT_KIND_SKIP : RT_KIND_GUESS;
     return kind;
+}
+
+static const char *const ID[] = {"id", "node", NULL};
+static const char *const SRC[] = {"src", "source", "from", NULL};
+static const char *const DST[] = {"dst", "target", "to", NULL};
+
+/* Columns that only a table of nodes has, and none that names an end of an edge. */
+static bool looks_like_nodes(const RtCsv *t) {
+    static const char *const other[] = {"split", "y", "label", "class", "x.0", NULL};
+    bool ends = find_column(t, SRC, -1) >= 0 || find_column(t, DST, -1) >= 0;
+    return !ends && (find_column(t, ID, -1) >= 0 || find_column(t, other, -1) >= 0);
+}
+
+static bool looks_like_edges(const RtCsv *t) {
+    return find_column(t, SRC, -1) >= 0 && find_column(t, DST, -1) >= 0 &&
+           find_column(t, ID, -1) < 0;
 }
 
 /* ---- nodes ---------------------------------------------------------------------- */
@@ -58,7 +87,7 @@ static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *s
         if (!*id)
             what = "no id";
         else if (rt_names_find(seen, id) >= 0)
-            what = "its id is repeated";
+            what = repeated(c, id);
         else
             what = rt_fields_store(f, t, r, ids->n);
         if (*id) rt_names_add(seen, id);
@@ -76,7 +105,13 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     gnnc_status st;
     TRY(st, rt_import_begin(from, c->how, 0, 0, &c->d, c->err));
     TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
-    int key = find_column(&t, (const char *const[]){"id", "node", NULL}, 0);
+    if (looks_like_edges(&t))
+        return rt_fail(
+            c->err, GNNC_E_FORMAT,
+            "%s: row 1: '%s' and '%s' are ends of edges: the table of nodes comes first, "
+            "gnnc import NODES.csv EDGES.csv",
+            t.name, t.header[find_column(&t, SRC, 0)], t.header[find_column(&t, DST, 0)]);
+    int key = find_column(&t, ID, 0);
     if (!rt_names_new(&c->scratch, ids, t.n_rows) || !rt_names_new(&c->scratch, &seen, t.n_rows))
         return no_memory(c);
     RtFieldsWanted wanted = {c->d->nodes->name, c->how, guess_but(c, &t, key, -1), false};
@@ -105,7 +140,7 @@ static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const
                                  RtNames *ids) {
     RtNames seen;
     int64_t v;
-    bool whole = rt_column_mostly(t, key[0], true) && rt_column_mostly(t, key[1], true);
+    bool whole = rt_column_whole(t, key[0]) && rt_column_whole(t, key[1]);
     if (!rt_names_new(&c->scratch, &seen, 2 * t->n_rows) ||
         !rt_names_new(&c->scratch, ids, 2 * t->n_rows))
         return no_memory(c);
@@ -128,8 +163,8 @@ static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], const RtNam
         const char *const *row = &t->cell[r * t->n_columns];
         src[n] = rt_names_find(ids, row[key[0]]);
         dst[n] = rt_names_find(ids, row[key[1]]);
-        const char *what = src[n] < 0   ? "its source is no node"
-                           : dst[n] < 0 ? "its destination is no node"
+        const char *what = src[n] < 0   ? bad_end(c, "source", row[key[0]])
+                           : dst[n] < 0 ? bad_end(c, "destination", row[key[1]])
                                         : rt_fields_store(f, t, r, n);
         if (what)
             on_bad_row(c, t->name, t->line[r], what);
@@ -144,13 +179,20 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     RtFields f;
     gnnc_status st;
     TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
+    if (looks_like_nodes(&t))
+        return rt_fail(c->err, GNNC_E_FORMAT,
+                       c->d
+                           ? "%s: row 1: this is a table of nodes, too; edges have columns src and "
+                             "dst (several node types: put all tables in a folder and import that)"
+                           : "%s: row 1: this is a table of nodes; edges have columns src and dst: "
+                             "gnnc import NODES.csv EDGES.csv",
+                       t.name);
     if (t.n_columns < 2)
         return rt_fail(c->err, GNNC_E_FORMAT, "%s: row 1: two columns of node ids are needed",
                        t.name);
     int key[2];
-    key[0] = find_column(&t, (const char *const[]){"src", "source", "from", NULL}, 0);
-    key[1] =
-        find_column(&t, (const char *const[]){"dst", "target", "to", NULL}, key[0] == 1 ? 0 : 1);
+    key[0] = find_column(&t, SRC, 0);
+    key[1] = find_column(&t, DST, key[0] == 1 ? 0 : 1);
     if (key[0] == key[1]) key[0] = 1; /* only "dst" has its name, and stands first */
     if (!c->d) TRY(st, collect_nodes(c, &t, key, from, ids));
     const char *name = c->how->edge ? c->how->edge : "link";

@@ -3,6 +3,7 @@
  * numbers; there are as many nodes as the largest one says. */
 #include "import.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "csv.h"
@@ -16,6 +17,7 @@ typedef struct {
     int64_t n, n_nodes;
     int32_t *src, *dst;
     float *weight;
+    char what[120]; /* is wrong with a line */
 } EdgeList;
 
 static bool is_blank(char c) {
@@ -34,6 +36,11 @@ static bool next_field(const char **s, const char *end, char *to, size_t cap) {
     return n > 0;
 }
 
+static const char *bad_field(EdgeList *l, const char *field, const char *wanted) {
+    snprintf(l->what, sizeof l->what, "%s is no %s", rt_cell_quoted(field).s, wanted);
+    return l->what;
+}
+
 /* One line that is neither blank nor a comment; NULL or what is wrong. */
 static const char *read_line(EdgeList *l, const char *s, const char *end) {
     char field[3][64], rest[64];
@@ -46,8 +53,8 @@ static const char *read_line(EdgeList *l, const char *s, const char *end) {
     if (l->n_fields && n != l->n_fields) return "not as many fields as the rows before";
     for (int i = 0; i < 2; i++)
         if (!rt_cell_integer(field[i], &node[i]) || node[i] < 0 || node[i] >= INT32_MAX)
-            return i ? "its second field is no node number" : "its first field is no node number";
-    if (n == 3 && !rt_cell_number(field[2], &w)) return "its weight is no number";
+            return bad_field(l, field[i], "node number");
+    if (n == 3 && !rt_cell_number(field[2], &w)) return bad_field(l, field[2], "weight");
     l->n_fields = n;
     l->src[l->n] = (int32_t)node[0];
     l->dst[l->n] = (int32_t)node[1];
@@ -109,6 +116,8 @@ gnnc_status rt_import_edge_list_bytes(const RtAlloc *from, RtBytes text, const c
     RtDataset *d = NULL;
     RtPool pool;
     *out = NULL;
+    gnnc_status st = rt_text_check(text, name, err);
+    if (st != GNNC_OK) return st;
     rt_pool_init(&pool, from);
     int64_t cap = count_lines(text);
     l.src = RT_NEWN(&pool, int32_t, cap);
@@ -116,7 +125,7 @@ gnnc_status rt_import_edge_list_bytes(const RtAlloc *from, RtBytes text, const c
     l.weight = RT_NEWN(&pool, float, cap);
     bool ok = l.src && l.dst && l.weight;
     if (ok) read_lines(&l);
-    gnnc_status st = ok ? GNNC_OK : rt_fail_nomem(err, name);
+    st = ok ? GNNC_OK : rt_fail_nomem(err, name);
     if (st == GNNC_OK) st = make(&l, from, &d);
     rt_pool_free(&pool);
     if (st == GNNC_OK)

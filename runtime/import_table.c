@@ -13,17 +13,6 @@ static const char *cell_of(const RtCsv *t, int64_t row, int col) {
 }
 
 /* ---- kinds ------------------------------------------------------------------ */
-bool rt_column_mostly(const RtCsv *t, int col, bool whole) {
-    int64_t good = 0, all = 0, i;
-    double v;
-    for (int64_t r = 0; r < t->n_rows; r++) {
-        const char *s = cell_of(t, r, col);
-        all += *s != 0;
-        good += *s && (whole ? rt_cell_integer(s, &i) : rt_cell_number(s, &v));
-    }
-    return 2 * good >= all;
-}
-
 /* The number k of "x.k" and the length of "x"; -1: no such form. */
 static int64_t matrix_column(const char *header, size_t *n_base) {
     const char *dot = strrchr(header, '.');
@@ -40,12 +29,45 @@ static bool continues(const RtCsv *t, const RtField *before, int col) {
            matrix_column(here, &m) == before->width && n == m && memcmp(first, here, n) == 0;
 }
 
+static bool whole_cell(const char *s) {
+    int64_t v;
+    return rt_cell_integer(s, &v);
+}
+
+static bool number_cell(const char *s) {
+    double v;
+    return rt_cell_number(s, &v);
+}
+
+static bool time_cell(const char *s) {
+    double v;
+    return rt_cell_time(s, &v);
+}
+
+/* At least half of the cells that are not empty.  Half, because one slip in a column of numbers is
+ * a bad row and not a column of texts. */
+static bool mostly(const RtCsv *t, int col, bool is(const char *)) {
+    int64_t good = 0, all = 0;
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        const char *s = cell_of(t, r, col);
+        all += *s != 0;
+        good += *s && is(s);
+    }
+    return 2 * good >= all;
+}
+
+bool rt_column_whole(const RtCsv *t, int col) {
+    return mostly(t, col, whole_cell);
+}
+
+/* By name and values, as of arrays (import_array.c). */
 static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name) {
-    static const char *const labels[] = {"y", "label", "class"};
-    for (size_t i = 0; i < 3; i++)
-        if (strcmp(name, labels[i]) == 0) return RT_COL_CLASS;
+    bool numbers = mostly(t, col, number_cell), whole = mostly(t, col, whole_cell);
+    if (rt_is_label(name)) return numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
+    if (rt_is_time(name) && mostly(t, col, time_cell)) return RT_COL_TIME;
     if (strcmp(name, "split") == 0) return RT_COL_SPLIT;
-    return rt_column_mostly(t, col, false) ? RT_COL_FLOAT : RT_COL_CAT;
+    if (rt_is_id(name) && whole) return RT_COL_ID;
+    return numbers ? RT_COL_FLOAT : RT_COL_CAT;
 }
 
 static bool is_text_kind(rt_col_kind k) {
@@ -112,7 +134,7 @@ static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, bool missin
     if (missing && f->kind == RT_COL_FLOAT && !f->matrix && has_empty(t, f->first) &&
         !(f->absent = RT_NEWN(keep, int32_t, t->n_rows)))
         return false;
-    f->whole = f->kind == RT_COL_CLASS && rt_column_mostly(t, f->first, true);
+    f->whole = f->kind == RT_COL_CLASS && rt_column_whole(t, f->first);
     bool texts = f->kind == RT_COL_CAT || (f->kind == RT_COL_CLASS && !f->whole);
     if (texts && !collect_categories(keep, scratch, t, f)) return false;
     size_t row = element_bytes(f->kind) * (size_t)f->width;
@@ -152,13 +174,16 @@ out:
 }
 
 /* ---- values ------------------------------------------------------------------- */
-static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, int64_t to) {
+/* Each returns NULL, or what the cell is not; of several columns *at is set to the bad one. */
+static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, int64_t to,
+                                int *at) {
     double v;
     if (f->absent) f->absent[to] = !*cell_of(t, from, f->first);
     if (f->absent && f->absent[to]) return f->to.f32[to] = 0, NULL;
     for (int i = 0; i < f->width; i++) {
-        const char *s = cell_of(t, from, f->first + i);
-        if (!rt_cell_number(s, &v) || !isfinite((float)v)) return *s ? "not a number" : "is empty";
+        *at = f->first + i;
+        const char *s = cell_of(t, from, *at);
+        if (!rt_cell_number(s, &v) || !isfinite((float)v)) return "not a number";
         f->to.f32[to * f->width + i] = (float)v;
     }
     return NULL;
@@ -195,11 +220,11 @@ static const char *store_time(const RtField *f, const char *s, int64_t to) {
     return !*s || rt_cell_time(s, &f->to.f64[to]) ? NULL : "not a time";
 }
 
-static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to) {
+static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to, int *at) {
     const char *s = cell_of(t, from, f->first);
     switch (f->kind) {
     case RT_COL_FLOAT:
-        return store_floats(f, t, from, to);
+        return store_floats(f, t, from, to, at);
     case RT_COL_CLASS:
         return store_class(f, s, to);
     case RT_COL_CAT:
@@ -216,9 +241,12 @@ static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t
 
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to) {
     for (int i = 0; i < f->n; i++) {
-        const char *what = store_field(&f->v[i], t, from, to);
+        int at = f->v[i].first;
+        const char *what = store_field(&f->v[i], t, from, to, &at), *cell = cell_of(t, from, at);
         if (!what) continue;
-        snprintf(f->what, sizeof f->what, "column '%s': %s", f->v[i].name, what);
+        snprintf(f->what, sizeof f->what, "column '%.*s': %s is %s",
+                 (int)strcspn(t->header[at], ":") % 64, t->header[at],
+                 *cell ? rt_cell_quoted(cell).s : "an empty cell", what);
         return f->what;
     }
     return NULL;

@@ -29,7 +29,7 @@ typedef struct RtField {
 typedef struct RtFields {
     int n;
     RtField *v;
-    char what[160]; /* rt_fields_store's answer */
+    char what[200]; /* rt_fields_store's answer */
 } RtFields;
 
 enum { RT_KIND_GUESS = -1, RT_KIND_SKIP = -2 };
@@ -43,9 +43,8 @@ typedef struct RtFieldsWanted {
  * Results live in `keep`. */
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
-/* At least half of the cells that are not empty are (whole) numbers.  Half, because
- * one slip in a column of numbers is a bad row and not a column of texts. */
-bool rt_column_mostly(const RtCsv *t, int col, bool whole);
+/* Are the cells, but for slips, whole numbers? */
+bool rt_column_whole(const RtCsv *t, int col);
 /* Puts row `from` of the table into row `to`; NULL, or what is wrong with it,
  * valid until the next call. */
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to);

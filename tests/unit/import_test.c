@@ -84,11 +84,37 @@ TEST(bad_rows_are_all_told_and_fail) {
     CHECK_STR(told.text, "n.csv: row 5: too many fields\n"
                          "n.csv: row 6: too few fields\n"
                          "n.csv: row 9: a quote is never closed\n"
-                         "n.csv: row 3: column 'age': not a number\n"
-                         "n.csv: row 4: its id is repeated\n"
+                         "n.csv: row 3: column 'age': 'x' is not a number\n"
+                         "n.csv: row 4: the id '1' is repeated\n"
                          "n.csv: row 7: no id\n"
-                         "e.csv: row 3: its destination is no node\n"
-                         "e.csv: row 4: its source is no node\n");
+                         "e.csv: row 3: its destination '2' is no node\n"
+                         "e.csv: row 4: its source '9' is no node\n");
+}
+
+/* The kind of a column follows from its name and values, as in an .npz. */
+TEST(kinds_of_columns) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("id,date,birth_date,date_text,y,labels,shop_id\n"
+                       "1,2020-01-01,5,soon,0.5,b,7\n"
+                       "2,,6.5,later,1,a,8\n"
+                       "3,x,1970-01-02,never,2.5,,9\n",
+                       "src,dst\n1,2\n", &how, &err);
+    CHECK(!d && strstr(err.text, "row 4: column 'date': 'x' is not a time (1 bad row in all)"));
+    how = (RtImport){.skip_bad = true};
+    d = csv("id,date,birth_date,date_text,y,labels,shop_id\n"
+            "1,2020-01-01,5,soon,0.5,b,7\n"
+            "2,,6.5,later,1,a,8\n"
+            "3,x,1970-01-02,never,2.5,,9\n",
+            "src,dst\n1,2\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    static const rt_col_kind want[] = {RT_COL_TIME,  RT_COL_TIME,  RT_COL_CAT,
+                                       RT_COL_FLOAT, RT_COL_CLASS, RT_COL_ID};
+    for (int i = 0; i < 6; i++)
+        CHECK_MSG(d->nodes->columns[i].kind == want[i], "%s is %s", d->nodes->columns[i].name,
+                  rt_col_kind_name(d->nodes->columns[i].kind));
+    rt_dataset_close(d);
 }
 
 TEST(an_id_is_taken_even_where_its_row_is_bad) {
@@ -96,8 +122,8 @@ TEST(an_id_is_taken_even_where_its_row_is_bad) {
     RtImport how = {.on_bad = tell, .user = &told};
     RtError err;
     CHECK(!csv("id,age\n1,x\n1,2\n2,3\n3,4\n", "src,dst\n2,3\n", &how, &err));
-    CHECK_STR(told.text, "n.csv: row 2: column 'age': not a number\n"
-                         "n.csv: row 3: its id is repeated\n");
+    CHECK_STR(told.text, "n.csv: row 2: column 'age': 'x' is not a number\n"
+                         "n.csv: row 3: the id '1' is repeated\n");
 }
 
 TEST(bad_rows_can_be_left_out) {
@@ -205,13 +231,13 @@ TEST(bad_lines_of_edge_lists) {
     RtImport how = {.on_bad = tell, .user = &told};
     RtError err;
     CHECK(!edge_list("0 1\nx 1\n1\n0 -1\n0 1 2\n0 1 2 3\n0 99999999999\n", &how, &err));
-    CHECK_STR(told.text, "e.txt: row 2: its first field is no node number\n"
+    CHECK_STR(told.text, "e.txt: row 2: 'x' is no node number\n"
                          "e.txt: row 3: two node numbers are expected\n"
-                         "e.txt: row 4: its second field is no node number\n"
+                         "e.txt: row 4: '-1' is no node number\n"
                          "e.txt: row 5: not as many fields as the rows before\n"
                          "e.txt: row 6: more than three fields\n"
-                         "e.txt: row 7: its second field is no node number\n");
-    CHECK_STR(err.text, "e.txt: row 2: its first field is no node number (6 bad rows in all)");
+                         "e.txt: row 7: '99999999999' is no node number\n");
+    CHECK_STR(err.text, "e.txt: row 2: 'x' is no node number (6 bad rows in all)");
 }
 
 /* ---- Planetoid ------------------------------------------------------------------------ */
@@ -356,9 +382,11 @@ TEST(the_command) {
     CHECK(RUN("import", edges, "-o") == 2 && strstr(err, "-o needs a value"));
     CHECK(RUN("import", edges, "--nodes=x", "-o", to) == 2);
     CHECK(RUN("import", edges, "--what", "-o", to) == 2 && strstr(err, "unknown option --what"));
+    CHECK(RUN("import", edges, "--kind", "y=clas", "-o", to) == 2);
+    CHECK_MSG(strstr(err, "there is no kind 'clas'; there are float, cat, class,"), "%s", err);
     CHECK(RUN("import", "--help") == 0 && strstr(out, "usage:"));
     CHECK(RUN("import", edges, "-o", to, "--node", "n", "--edge=e") == 1);
-    CHECK_MSG(strstr(err, "e.csv: row 4: its destination is no node"), "%s", err);
+    CHECK_MSG(strstr(err, "e.csv: row 4: it has no destination"), "%s", err);
     CHECK(count_entries(dir) == 1); /* nothing half-written */
     CHECK(RUN("import", edges, "-o", to, "--node", "n", "--edge=e", "--skip-bad") == 0);
     CHECK_MSG(strstr(out, "node n: 3\n") && strstr(out, "edge e: n -> n: 2\n"), "%s", out);
@@ -368,6 +396,61 @@ TEST(the_command) {
     CHECK(RUN("import", "/nowhere.npz", "-o", to, "--force") == 1 && strstr(err, "/nowhere.npz"));
     CHECK(count_entries(dir) == 2);
     scratch_remove(dir);
+}
+
+/* Writes `text` as the input; the command must fail, and say so. */
+static void refuses(const char *name, const char *text, size_t n, const char *says) {
+    char out[4096] = "", err[4096] = "", input[128], to[128];
+    const char *dir = scratch_new();
+    snprintf(input, sizeof input, "%s/%s", dir, name);
+    snprintf(to, sizeof to, "%s/data", dir);
+    write_file(input, text, n);
+    CHECK(RUN("import", input, "-o", to) == 1);
+    CHECK_MSG(strstr(err, says), "%s: %s", name, err);
+    int lines = 0;
+    for (const char *s = err; *s; s++) lines += *s == '\n';
+    CHECK_MSG(lines <= 12, "%s: %d lines", name, lines);
+    CHECK(count_entries(dir) == 1);
+    scratch_remove(dir);
+}
+
+TEST(what_is_no_table_of_edges_is_refused) {
+    static const char nodes[] = "id,x.0\n1,2\n", alike[] = "name,split\na,train\n";
+    refuses("n.csv", nodes, strlen(nodes),
+            "row 1: this is a table of nodes; edges have columns src");
+    refuses("n.csv", alike, strlen(alike), "gnnc import NODES.csv EDGES.csv");
+    RtImport how = {0};
+    RtError err;
+    CHECK(!csv("src,dst\n1,2\n", nodes, &how, &err));
+    CHECK_MSG(strstr(err.text,
+                     "n.csv: row 1: 'src' and 'dst' are ends of edges: the table of nodes comes"),
+              "%s", err.text);
+    CHECK(!csv(nodes, nodes, &how, &err));
+    CHECK_MSG(strstr(err.text, "e.csv: row 1: this is a table of nodes, too"), "%s", err.text);
+}
+
+TEST(binary_files_are_refused) {
+    static const struct {
+        const char *bytes, *says;
+    } files[] = {
+        {"\x93NUMPY\1\n\n", "it is a .npy array; pack the arrays into an .npz"},
+        {"PK\3\4abc", "it is a zip archive"},
+        {"\x1f\x8b\x08", "it is packed with gzip"},
+        {"SQLite format 3", "it is an SQLite database"},
+        {"\xff\xfes\n", "it is UTF-16; save it as UTF-8"},
+        {"ab\1\2\3\4,\n", "not a text file: it is binary data"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        for (int csv_file = 0; csv_file < 2; csv_file++)
+            refuses(csv_file ? "e.csv" : "e.txt", files[i].bytes, strlen(files[i].bytes),
+                    files[i].says);
+}
+
+TEST(few_bad_rows_are_told) {
+    char text[4000] = "";
+    for (int i = 0; i < 300; i++) strcat(text, "a b\n");
+    refuses("e.txt", text, strlen(text), "and 290 more bad rows");
+    refuses("e.txt", text, strlen(text), "row 1: 'a' is no node number (300 bad rows in all)");
 }
 
 TEST_MAIN()
