@@ -3,6 +3,10 @@
  * moved to its place only when it is complete. */
 #include "frontend/cli.h"
 
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static TargetOptions target_options(const CliOptions *o) {
     return (TargetOptions){.march = o->march, .opt_level = o->opt_level, .debug_info = true};
 }
@@ -73,12 +77,53 @@ static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliH
            cli_cuda_object(c, h, o, source, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
 }
 
+/* Objects of variants take as long as the first: each is made by a copy of this process, side by
+ * side.  One that fails, or cannot be started, is made here again, which says why. */
+typedef struct {
+    const Plan *p;
+    const Target *t;
+    const CliOptions *o;
+    const char *dir;
+    bool ok;
+} ObjectJob;
+
+static void make_object(Ctx *c, void *arg) {
+    ObjectJob *j = arg;
+    j->ok = host_object(c, j->p, j->t, j->o, j->dir);
+}
+
+/* Without memory the copy ends here; the private directory is not its own to remove. */
+static pid_t begin_object(Ctx *c, ObjectJob j) {
+    pid_t pid = fork();
+    if (pid) return pid;
+    c->running = false;
+    c->defers.n = 0;
+    _exit(ctx_run(c, make_object, &j) && j.ok ? 0 : 1);
+}
+
+static bool end_object(pid_t pid) {
+    int status = 1;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool all_objects(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
+                        const char *dir) {
+    pid_t pid[1 << PASS_MAX_CHOICES];
+    bool ok = true;
+    for (int i = 1; i < n; i++) pid[i] = begin_object(c, (ObjectJob){plan[i], host, o, dir, false});
+    ok = host_object(c, plan[0], host, o, dir);
+    for (int i = 1; i < n; i++)
+        if (!end_object(pid[i])) ok = ok && host_object(c, plan[i], host, o, dir);
+    return ok;
+}
+
 static bool all_parts(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
                       const char *dir) {
+    if (host && !all_objects(c, plan, n, host, o, dir)) return false;
     for (int i = 0; i < n; i++)
-        if ((host && !host_object(c, plan[i], host, o, dir)) ||
-            !host_emit(c, plan[i], part(c, dir, "driver", i, "c")))
-            return false;
+        if (!host_emit(c, plan[i], part(c, dir, "driver", i, "c"))) return false;
     return true;
 }
 

@@ -31,7 +31,8 @@ static gnnc_status to_rows(RtPool *pool, const RtColumn *c, RtColumn *out, RtErr
     float *x = rt_pool_alloc(pool, (size_t)c->n_rows, (size_t)m->n_cols * sizeof *x);
     if (!x) return rt_fail_nomem(err, c->name);
     for (int64_t r = 0; r < m->n_rows; r++)
-        for (int64_t k = m->ptr[r]; k < m->ptr[r + 1]; k++) x[r * m->n_cols + m->col[k]] = m->val[k];
+        for (int64_t k = m->ptr[r]; k < m->ptr[r + 1]; k++)
+            x[r * m->n_cols + m->col[k]] = m->val[k];
     out->kind = RT_COL_FLOAT;
     out->f32 = x;
     return GNNC_OK;
