@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    EDGE = 16,             /* rows and columns of a tile register of sums */
-    STEP = 32,             /* k of one */
-    UNIT = EDGE * STEP,    /* elements of a register of A or B */
+    EDGE = 16,          /* rows and columns of a tile register of sums */
+    STEP = 32,          /* k of one */
+    UNIT = EDGE * STEP, /* elements of a register of A or B */
     STEPS = RT_AMX_K / STEP,
     ROW_TILES = RT_AMX_ROWS / EDGE,
     COL_TILES = RT_AMX_COLS / EDGE

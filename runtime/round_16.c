@@ -53,8 +53,7 @@ __attribute__((target("avx512f"))) static int64_t from_f16_wide(float *to, const
                                                                 int64_t n) {
     int64_t i = 0;
     for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(to + i,
-                         _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
     return i;
 }
 

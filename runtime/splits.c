@@ -64,9 +64,8 @@ int rt_split_of(const char *scalar) {
 static gnnc_status empty(gnnc_trainer *t, int split, const char *why) {
     const rt_column *c = &t->program->columns[t->target];
     return rt_fail(&t->rt.err, GNNC_E_MISSING,
-                   "%s: no row of '%s' with a '%s' is in the %s split (%d): %s",
-                   t->rt.bound->dir, t->program->spaces[c->space].name, c->name, SPLIT[split],
-                   split, why);
+                   "%s: no row of '%s' with a '%s' is in the %s split (%d): %s", t->rt.bound->dir,
+                   t->program->spaces[c->space].name, c->name, SPLIT[split], split, why);
 }
 
 gnnc_status rt_splits_check(gnnc_trainer *t) {

@@ -20,7 +20,8 @@ void cpu_debug_begin(Cg *g) {
     g->di_file = NEWN(g->a, LLVMMetadataRef, g->c->sources.n + 1);
     g->di = LLVMCreateDIBuilder(g->mod);
     add_flag(g, "Debug Info Version", LLVMDebugMetadataVersion());
-    add_flag(g, "Dwarf Version", 5);
+    /* gdb 13 warns of 5's name tables, one an object, and ignores them. */
+    add_flag(g, "Dwarf Version", 4);
     LLVMDIBuilderCreateCompileUnit(g->di, LLVMDWARFSourceLanguageC11, file_of(g, 0), "gnnc", 4,
                                    g->opt->opt_level > 0, "", 0, 0, "", 0,
                                    LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
