@@ -42,7 +42,7 @@ typedef struct {
 } Hoist;
 
 /* ---- what is invariant, and what it costs --------------------------------------------- */
-static bool may_vary(const Op *op) {
+bool pass_may_vary(const Op *op) {
     return !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) || op->kind == OP_VAR ||
            op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
 }
@@ -73,7 +73,7 @@ static bool is_arithmetic(const Op *op) {
 static void find_facts(Hoist *h) {
     for (Op *op = h->f->first; op; op = op->next) {
         Fact *x = &h->fact[op->id];
-        x->invariant = !may_vary(op);
+        x->invariant = !pass_may_vary(op);
         x->reduces = op_has(op, OPT_REDUCE | OPT_LIB);
         x->gathers = op_has(op, OPT_INDEX);
         x->works = !is_cheap_kind(op);

@@ -14,6 +14,10 @@
  * segment sum is crossed, and the product is no wider: O <= F where both are constants (as
  * wide as x it still saves memory: what the gradient of W reads is x, which is there anyway,
  * not the sum); O constant where F is known only with the data (a column's width), or x CSR.
+ * What depends on the data alone is another matter: (A X) without dropout is summed once, when the
+ * data are loaded (`hoist`), and no step sums anything, however narrow the product is; but A X
+ * stays in memory.  So where @train aggregates such an X, the data's sizes decide, and with them
+ * whether there is room.
  * Huang et al. 2021, "Understanding and Bridging the Gaps in Current GNN Performance
  * Optimizations", section 4.2; Yan et al. 2020 for the effect. */
 #include "passes/rewrite.h"
@@ -23,6 +27,8 @@ typedef struct {
     Module *m;
     Builder b;
     int *uses;      /* by op id */
+    bool *fixed;    /* by op id: depends on the data alone */
+    bool hoists;    /* such a value of this function is computed at load */
     const Op *root; /* the contraction */
     Op *weight;     /* W */
     Op *leaf;       /* the one x */
@@ -159,16 +165,22 @@ static bool aggregates_first(const Reorder *r) {
         arena_printf(a, "aggregates operands of width %s, not products of %s", in, out));
 }
 
+/* Is the sum of rows x computed at load, if it comes before the product? */
+static bool is_saved(const Reorder *r, const Op *x) {
+    return r->hoists && r->fixed[x->id] && x->type.layout == LAYOUT_DENSE;
+}
+
 /* "" when it pays, else the reason why not. */
-static const char *objection(Reorder *r) {
+static const char *objection(Reorder *r, const Op *terms) {
     int64_t before, after;
     if (!r->crossed) return "nothing is aggregated";
     if (r->many_leaves) return "the aggregated terms do not come from one value";
     if (r->leaf->type.layout == LAYOUT_CSR) return "";
     bool knows_before = expr_is_const(width(r, true), &before);
     bool knows_after = expr_is_const(width(r, false), &after);
-    if (knows_before && knows_after) return after <= before ? "" : "the product is wider";
-    if (!knows_after && knows_before && are_classes(r)) return "";
+    if (knows_before && knows_after && after > before) return "the product is wider";
+    bool narrower = knows_before && (knows_after || are_classes(r));
+    if (narrower && !is_saved(r, terms)) return "";
     return aggregates_first(r) ? "so this variant decided" : "";
 }
 
@@ -230,7 +242,7 @@ static bool try_operand(Reorder *r, Op *op, int i) {
     r->view = is_renaming(terms) && r->uses[terms->id] == 1 ? terms : NULL;
     if (r->view) terms = terms->in[0];
     find_leaves(r, terms, 0);
-    const char *why = objection(r);
+    const char *why = objection(r, terms);
     if (*why) {
         if (r->crossed) pass_remark(r->p, op->span, "reorder", "aggregates first: %s", why);
         return false;
@@ -314,15 +326,22 @@ static Op *link_over(Reorder *r, const Op *like, int at, Op *x) {
     }
 }
 
+static bool are_fixed(const Reorder *r, const Chain *c) {
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->op[i]->n_in; k++)
+            if (k != c->at[i] && !r->fixed[c->op[i]->in[k]->id]) return false;
+    return true;
+}
+
 /* Narrower operands are aggregated, where x is dense and W is a variable. */
-static bool wants_operand(Reorder *r, const Op *x) {
+static bool wants_operand(Reorder *r, const Op *x, const Chain *c) {
     int64_t before, after;
     if (x->type.layout != LAYOUT_DENSE || !has_all_summed(r, x)) return false;
     bool knows_before = expr_is_const(width(r, true), &before);
     bool knows_after = expr_is_const(width(r, false), &after);
-    if (knows_before && knows_after) return before < after;
-    if (!knows_after && knows_before && are_classes(r)) return false;
-    return aggregates_first(r);
+    if (knows_before && knows_after && before < after) return true;
+    bool narrower = knows_before && (knows_after || are_classes(r));
+    return (!narrower || (is_saved(r, x) && are_fixed(r, c))) && aggregates_first(r);
 }
 
 static bool try_product(Reorder *r, Op *z, int i) {
@@ -332,7 +351,7 @@ static bool try_product(Reorder *r, Op *z, int i) {
     Op *x = z->in[i];
     if (r->weight->kind != OP_VAR || shares_batch(r, x)) return false;
     Chain c = chain_above(r, z);
-    if (c.n == 0 || !wants_operand(r, x)) return false;
+    if (c.n == 0 || !wants_operand(r, x, &c)) return false;
     Op *top = c.op[c.n - 1];
     r->b = (Builder){.m = r->m, .f = z->func, .at = top, .span = z->span};
     for (int k = 0; k < c.n; k++) x = link_over(r, c.op[k], c.at[k], x);
@@ -343,12 +362,22 @@ static bool try_product(Reorder *r, Op *z, int i) {
     return true;
 }
 
-static void reorder_func(PassCtx *p, Module *m, Func *f) {
-    Reorder r = {.p = p, .m = m};
+static bool *find_fixed(PassCtx *p, const Func *f) {
+    bool *fixed = NEWN(p->a, bool, (size_t)f->n_ops + 1);
+    for (const Op *op = f->first; op; op = op->next) {
+        fixed[op->id] = !pass_may_vary(op);
+        for (int i = 0; i < op->n_in; i++) fixed[op->id] &= fixed[op->in[i]->id];
+    }
+    return fixed;
+}
+
+static void reorder_func(PassCtx *p, Module *m, Func *f, bool hoists) {
+    Reorder r = {.p = p, .m = m, .hoists = hoists};
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         if (op->kind != OP_CONTRACT) continue;
         r.uses = func_use_counts(p->a, f);
+        r.fixed = find_fixed(p, f);
         if (try_operand(&r, op, 0) || try_operand(&r, op, 1)) continue;
         if (!try_product(&r, op, 0)) try_product(&r, op, 1);
     }
@@ -356,7 +385,12 @@ static void reorder_func(PassCtx *p, Module *m, Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    for (int i = 0; i < m->funcs.n; i++) reorder_func(p, m, m->funcs.v[i]);
+    const Func *train = func_find(m, "train");
+    bool sampled = m->recipe.sample.batch > 0;
+    for (int i = 0; i < m->funcs.n; i++) { /* as in `hoist`: rows are saved for @train's sake */
+        Func *f = m->funcs.v[i];
+        reorder_func(p, m, f, !sampled && f == train);
+    }
     return true;
 }
 

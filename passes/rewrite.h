@@ -26,6 +26,9 @@ typedef struct {
 Op *pass_table_add(OpTable *t, Op *op);
 Op *pass_table_find(const OpTable *t, const Op *op); /* or NULL */
 
+/* Not the same in every step, whatever its operands are.  (hoist.c) */
+bool pass_may_vary(const Op *op);
+
 /* A constant, broadcast or not: *v = its value.  (cse.c) */
 bool pass_is_const(const Op *op, double *v);
 /* A copy in another order of spaces, broadcasting or not: it reads across rows.  (cse.c) */

@@ -281,6 +281,7 @@ static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p, const char *d
     t->rt.bound = NULL;
     t->program = t->x.program = p;
     t->n_shown = t->n_scalars = 0;
+    t->memory = (RtMemory){.index_bytes = 0}; /* was planned for other buffers */
     TRY(st, create_tables(t));
     if (t->x.profile) TRY(st, rt_profile_restart(t));
     st = rt_bind_sizes(&t->x, &t->memory, directory, t->options.split);
@@ -288,17 +289,36 @@ out:
     return st;
 }
 
+static gnnc_status take_variant(gnnc_trainer *t, int v, const char *directory) {
+    const rt_program *p = t->first_program->variants[v];
+    t->variant = v;
+    gnnc_status st = p == t->program ? GNNC_OK : switch_to(t, p, directory);
+    return st == GNNC_OK ? rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory) : st;
+}
+
+/* The variants from the fastest on, until one fits in memory; nobody else's choice is changed. */
+static gnnc_status best_variant(gnnc_trainer *t, const char *directory) {
+    bool tried[RT_MAX_VARIANTS] = {false};
+    gnnc_status st = GNNC_E_LIMIT;
+    for (int i = 0; i < t->first_program->n_variants && st == GNNC_E_LIMIT; i++) {
+        int v = rt_variant_best(t->estimate_ms, tried, t->first_program->n_variants);
+        tried[v] = true;
+        st = take_variant(t, v, directory);
+    }
+    return st;
+}
+
 /* On a device there is one program. */
 static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
     const rt_program *p = t->program;
-    if (p->n_variants < 2 || t->rt.device) return GNNC_OK;
-    int64_t v = t->options.variant < 0 ? rt_variant_best(&t->x) : t->options.variant;
-    if (v >= p->n_variants)
-        return rt_fail(&t->rt.err, GNNC_E_RANGE, "variant %lld: the program has 0 to %d",
-                       (long long)v, p->n_variants - 1);
-    t->variant = (int)v;
+    if (p->n_variants < 2 || t->rt.device)
+        return rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory);
     for (int i = 0; i < p->n_variants; i++) t->estimate_ms[i] = rt_variant_estimate(&t->x, i);
-    return v ? switch_to(t, p->variants[v], directory) : GNNC_OK;
+    if (t->options.variant < 0) return best_variant(t, directory);
+    if (t->options.variant < p->n_variants)
+        return take_variant(t, (int)t->options.variant, directory);
+    return rt_fail(&t->rt.err, GNNC_E_RANGE, "variant %lld: the program has 0 to %d",
+                   (long long)t->options.variant, p->n_variants - 1);
 }
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
@@ -307,7 +327,6 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
     TRY(st, choose_variant(t, directory));
     rt_splits_count(t);
-    TRY(st, rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_bind_arrays(&t->x));
     TRY(st, rt_history_reserve(t, 0, t->options.epochs));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));

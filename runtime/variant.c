@@ -60,9 +60,9 @@ double rt_variant_estimate(const RtExec *x, int variant) {
     return 1e-6 * ns;
 }
 
-int rt_variant_best(const RtExec *x) {
-    int best = 0;
-    for (int v = 1; v < x->program->n_variants; v++)
-        if (rt_variant_estimate(x, v) < rt_variant_estimate(x, best)) best = v;
+int rt_variant_best(const double *ms, const bool *tried, int n) {
+    int best = -1;
+    for (int v = 0; v < n; v++)
+        if (!tried[v] && (best < 0 || ms[v] < ms[best])) best = v;
     return best;
 }

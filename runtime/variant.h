@@ -8,7 +8,7 @@ enum { RT_VARIANT_SYMS = 1024 }; /* programs with more sizes keep to their first
 
 /* Estimated ms of a step of variant `v` with the sizes bound in x, whose program is the first. */
 double rt_variant_estimate(const RtExec *x, int variant);
-/* The variant whose estimate is the least; the first of equals. */
-int rt_variant_best(const RtExec *x);
+/* Of n estimates the least that was not tried; the first of equals.  One must be left. */
+int rt_variant_best(const double *ms, const bool *tried, int n);
 
 #endif
