@@ -12,22 +12,37 @@
  * made for the late readers: about the traffic of reading it back, and with its readers in
  * one loop over blocks of rows it never exists as a whole (codegen/plan_blocks.c).
  *
+ * A product by a weight is made again on the way, one at most, where the value would outlive so
+ * many others that its time is a small part of the step's and a hidden layer is a large part of its
+ * memory:
+ *
+ *     %p = contract %s, %W             %p = contract %s, %W
+ *     %h = max %p, 0                   %h = max %p, 0
+ *     ..                         ->    ..
+ *                                      %q = again contract %s, %W
+ *     %dw = contract %dy, %h           %i = again max %q, 0
+ *     %du = contract %ds, %s           %dw = contract %dy, %i
+ *                                      %du = contract %ds, %s
+ *
  * Chen, Xu, Zhang and Guestrin 2016, "Training Deep Nets with Sublinear Memory Cost", with
- * segments of no library call, so the time it costs is small.  `again` keeps the copy from the
- * kernel that makes the first one. */
+ * segments of one library call at most, so the time it costs is small.  `again` keeps the copy from
+ * the kernel that makes the first one. */
 #include "passes/rewrite.h"
 
 enum {
-    GAP = 4,   /* stored values over the same rows that a value must outlive */
-    DEPTH = 32 /* elementwise operations on the way to a leaf */
+    GAP = 4,          /* stored values over the same rows that a value must outlive.. */
+    PRODUCT_GAP = 16, /* ..when a product is made again for it */
+    DEPTH = 32,       /* elementwise operations on the way to a leaf */
+    COPIES = 16
 };
 
 typedef struct {
     Func *f;
     Arena *a;
     int *last; /* by op id: the last reader's id, looking through views */
-    Op *copy[8], *of[8];
+    Op *copy[COPIES], *of[COPIES];
     int n_copies;
+    const Op *product; /* the one that is made again */
 } Remat;
 
 static bool is_big(const Op *op) {
@@ -48,21 +63,36 @@ static void find_last(Remat *r) {
     }
 }
 
+static bool are_there(Remat *r, const Op *x, int at, int depth);
+
+/* A product of rows by a weight that was not chosen before, and only it. */
+static bool choose_product(Remat *r, const Op *x, int at, int depth) {
+    if (x == r->product) return true;
+    if (r->product || x->kind != OP_CONTRACT || x->again) return false;
+    if (is_big(x->in[0]) == is_big(x->in[1])) return false;
+    r->product = x;
+    return are_there(r, x, at, depth);
+}
+
 /* Is x, an operand of what is computed again at `at`, there then? */
-static bool is_there(const Remat *r, const Op *x, int at, int depth) {
+static bool is_there(Remat *r, const Op *x, int at, int depth) {
     if (depth == DEPTH) return false;
     if (op_has(x, OPT_SOURCE) || !is_big(x)) return x->n_in == 0 || !x->fused;
     if (x->kind == OP_VIEW) return is_there(r, x->in[0], at, depth + 1);
-    if (!x->fused && x->n_in > 0) return r->last[x->id] >= at;
-    if (x->n_in > 0 && !op_has(x, OPT_ELEM)) return false;
+    if (!x->fused && x->n_in > 0)
+        return r->last[x->id] >= at || choose_product(r, x, at, depth + 1);
+    return (x->n_in == 0 || op_has(x, OPT_ELEM)) && are_there(r, x, at, depth + 1);
+}
+
+static bool are_there(Remat *r, const Op *x, int at, int depth) {
     for (int i = 0; i < x->n_in; i++)
-        if (!is_there(r, x->in[i], at, depth + 1)) return false;
+        if (!is_there(r, x->in[i], at, depth)) return false;
     return true;
 }
 
 /* The reader behind the longest gap between readers, looking through views; NULL: none is that
  * far behind the others. */
-static Op *late_reader(const Remat *r, Op *v) {
+static Op *late_reader(const Remat *r, Op *v, int *gap) {
     Op *late = NULL;
     int n = 0, most = GAP - 1;
     for (Op *u = v->next; u && u->id <= r->last[v->id]; u = u->next) {
@@ -80,6 +110,7 @@ static Op *late_reader(const Remat *r, Op *v) {
         }
         n = 0;
     }
+    *gap = most;
     return late;
 }
 
@@ -92,23 +123,54 @@ static bool is_candidate(const Remat *r, const Op *v) {
     return r->last[v->id] > v->id;
 }
 
-/* x, or a view of it, as the late readers see it. */
-static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
-    for (int i = 0; i < r->n_copies; i++)
-        if (r->of[i] == x) return r->copy[i];
-    if (x != v && (x->kind != OP_VIEW || r->n_copies == 8)) return NULL;
-    Op proto = *x, *below = x == v ? NULL : copy_of(r, b, x->in[0], v);
-    if (x != v && (!below || r->n_copies == 8)) return NULL;
-    if (below) proto.in = &below;
-    Op *y = b_op(b, &proto);
-    y->again = x == v;
+static Op *keep_copy(Remat *r, Op *x, Op *y) {
+    if (r->n_copies == COPIES) return NULL;
     r->of[r->n_copies] = x;
     return r->copy[r->n_copies++] = y;
+}
+
+static Op *find_copy(const Remat *r, const Op *x) {
+    for (int i = 0; i < r->n_copies; i++)
+        if (r->of[i] == x) return r->copy[i];
+    return NULL;
+}
+
+/* x where the product is made again: itself, or a copy.  NULL: too many. */
+static Op *made_again(Remat *r, Builder *b, Op *x, const Op *v) {
+    Op *y = find_copy(r, x);
+    if (y) return y;
+    bool inner = x == v || x == r->product || x->kind == OP_VIEW || (x->fused && is_big(x));
+    if (!inner || x->n_in == 0) return x;
+    Op **in = NEWN(r->a, Op *, (size_t)x->n_in);
+    bool same = x != v && x != r->product;
+    for (int i = 0; i < x->n_in; i++) {
+        in[i] = x == r->product ? x->in[i] : made_again(r, b, x->in[i], v);
+        if (!in[i]) return NULL;
+        same &= in[i] == x->in[i];
+    }
+    if (same) return x;
+    Op proto = *x;
+    proto.in = in;
+    y = b_op(b, &proto);
+    y->again = x == v || x == r->product;
+    return keep_copy(r, x, y);
+}
+
+/* x, or a view of it, as the late readers see it. */
+static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
+    Op *y = find_copy(r, x), *below;
+    if (y || x == v) return y;
+    below = x->kind == OP_VIEW ? copy_of(r, b, x->in[0], v) : NULL;
+    if (!below || r->n_copies == COPIES) return NULL;
+    Op proto = *x;
+    proto.in = &below;
+    return keep_copy(r, x, b_op(b, &proto));
 }
 
 static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
     Builder b = {.m = m, .f = r->f, .at = late, .span = v->span};
     r->n_copies = 0;
+    if (made_again(r, &b, v, v) == NULL) return;
     for (Op *u = late; u; u = u->next)
         for (int i = 0; i < u->n_in; i++) {
             const Op *x = u->in[i];
@@ -126,10 +188,11 @@ static void remat_func(PassCtx *p, Module *m, Func *f) {
     for (Op *v = f->first; v; v = v->next) {
         if (!op_has(v, OPT_ELEM) || !is_big(v) || v->again) continue;
         find_last(&r);
-        Op *late = is_candidate(&r, v) ? late_reader(&r, v) : NULL;
-        bool there = late != NULL;
-        for (int i = 0; i < v->n_in && there; i++) there = is_there(&r, v->in[i], late->id, 0);
-        if (there) again(&r, p, m, v, late);
+        int gap = 0;
+        Op *late = is_candidate(&r, v) ? late_reader(&r, v, &gap) : NULL;
+        r.product = NULL;
+        bool there = late && are_there(&r, v, late->id, 0);
+        if (there && (!r.product || gap >= PRODUCT_GAP)) again(&r, p, m, v, late);
     }
     pass_dce_func(p->a, f);
 }
