@@ -23,6 +23,7 @@ const RtCliOption RT_CLI_OPTIONS[] = {
      offsetof(RtCli, no_tuned), NULL},
     {"--tf32", NULL, "on a GPU: matrix products of factors rounded to TF32", RT_OPT_FLAG,
      offsetof(RtCli, tf32), NULL},
+    {"--no-amx", NULL, "matrix products without AMX", RT_OPT_FLAG, offsetof(RtCli, no_amx), NULL},
     {"--batch", "N", "rows that a step learns from, of a sampled model", RT_OPT_INT, 0, "batch"},
     {"--workers", "N", "threads that make its batches ahead; as --threads", RT_OPT_INT, 0,
      "workers"},
@@ -204,6 +205,7 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
         if (code != RT_EXIT_OK) return code;
     }
     if (c->tf32) gnnc_trainer_set_int(c->t, "tf32", 1);
+    if (c->no_amx) gnnc_trainer_set_int(c->t, "amx", 0);
     if (c->force) gnnc_trainer_set_int(c->t, "other_data", 1);
     if (c->no_tuned) gnnc_trainer_set_int(c->t, "tuned", 0);
     return check_needs(c);

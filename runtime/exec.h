@@ -34,6 +34,7 @@ typedef struct RtRuntime {
     struct RtDevice *device; /* where phases run; NULL = here (device.h) */
     struct RtBound *bound;   /* the data the program runs on (bind.h) */
     RtBlocks blocks;
+    bool amx;               /* matrix products may use AMX (gemm_pieces.h) */
     bool *alone;            /* [steps of all phases] too short to share, or NULL */
     const bool *alone_here; /* [steps] of the phase that runs */
 } RtRuntime;
@@ -68,7 +69,7 @@ gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 /* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
  * lost at the next call.  NULL: out of memory (recorded).  Allocates only where it grows. */
 void *rt_scratch(RtExec *x, size_t n_bytes);
-size_t rt_gemm_scratch(const rt_gemm *g); /* what rt_gemm_f32 will ask for */
+size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g); /* what rt_gemm_f32 will ask for */
 size_t rt_rank_scratch(int64_t len);
 
 const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */

@@ -8,6 +8,8 @@
  * the library: 256 x 256 x 169343 312 and at best 310, however the operands were packed or asked
  * for ahead.
  *
+ * Wide products run on AMX where there is one (gemm_pieces.c).
+ *
  * A threaded BLAS splits by the number of threads, and so gives other bits for other
  * thread counts.  Here the split depends on the sizes only: tiles of C, and for a long
  * k (a sum over nodes or edges) a fixed number of k ranges whose products are added in
@@ -19,7 +21,9 @@
 #include <string.h>
 
 #include "gemm.h"
+#include "gemm_amx.h"
 #include "gemm_kernel.h"
+#include "gemm_pieces.h"
 #include "profile.h"
 
 /* Of libgomp, as oneDNN is; declared here because clang's <omp.h> is another package's. */
@@ -39,6 +43,7 @@ enum {
     MAX_SPLITS = 32,
     TILE_WORK = 1 << 16,   /* multiplications that hide a call */
     OWN_M = 120,           /* rows of a tile of our own: a multiple of 6 and of 8 */
+    AMX_M = 256,           /* on AMX: of 32; the first of a tile are not asked for ahead */
     PACKED_MOST = 1 << 22, /* floats: a larger B is left to the library */
     PACKED_ALONE = 1 << 14 /* packed before help would have come */
 };
@@ -52,11 +57,13 @@ typedef struct {
     float *pack; /* own: B, [batch][tile of columns][k][..]: rt_gemm_pack */
     void *room;  /* for both, of the caller's; NULL = rt_scratch's */
     int64_t tile_m, tile_n, tiles_m, tiles_n, splits, k_len, n_tiles;
-    int64_t packed; /* floats of `pack` */
-    bool own;
+    int64_t packed;    /* floats of `pack` */
+    bool own, amx;     /* our kernels; those on AMX */
+    float *work;       /* amx: RT_PIECES_WORK for each thread */
     bool add;          /* to what is in C: all splits go to `part` */
     atomic_llong next; /* tile that nobody has taken yet */
     atomic_bool failed;
+    atomic_bool plain; /* B is not finite: no product on AMX */
 } Job;
 
 static int64_t ceil_div(int64_t x, int64_t y) {
@@ -150,29 +157,46 @@ static RtTile own_tile(const Job *j, const Tile *t) {
                     .k = t->k};
 }
 
-static float *packed_at(const Job *j, const Tile *t) {
-    return j->pack + j->g.k * (t->batch * j->g.n + t->l);
+/* Floats that n columns of B take, packed: those of whole tiles. */
+static int64_t packed_floats(const Job *j, int64_t n) {
+    return j->amx ? rt_pieces_packed(j->g.k, n) : j->g.k * n;
 }
 
-static bool run_tile(const Job *j, int64_t tile) {
+static float *packed_at(const Job *j, const Tile *t) {
+    return j->pack + t->batch * packed_floats(j, j->g.n) + packed_floats(j, t->l);
+}
+
+/* False: an operand is not finite. */
+static bool amx_tile(Job *j, const RtTile *own, int member) {
+    float *work = j->work + (int64_t)member * RT_PIECES_WORK;
+    if (j->g.long_k) return rt_pieces_long_tile(own, work);
+    return !atomic_load(&j->plain) && rt_pieces_tile(own, work);
+}
+
+static bool run_tile(Job *j, int64_t tile, int member) {
     Tile t = tile_at(j, tile);
-    if (!j->own) return library_tile(j, &t);
     RtTile own = own_tile(j, &t);
-    own.packed = packed_at(j, &t);
+    if (j->packed) own.packed = packed_at(j, &t);
+    if (j->amx && amx_tile(j, &own, member)) return true;
+    if (j->amx || !j->own) return library_tile(j, &t);
     rt_gemm_tile(&own);
     return true;
 }
 
 /* Panels of all tiles of B, counted through. */
 static void run_packs(void *arg, int member, int n_members) {
-    const Job *j = arg;
-    int64_t panels = ceil_div(j->g.n, RT_PANEL), in_tile = RT_PANEL_TILE / RT_PANEL;
+    Job *j = arg;
+    int64_t width = j->amx ? RT_PIECES_PANEL : RT_PANEL;
+    int64_t panels = ceil_div(j->g.n, width), in_tile = RT_PANEL_TILE / width;
     int64_t n = panels * j->g.batch;
     for (int64_t i = n * member / n_members; i < n * (member + 1) / n_members; i++) {
         int64_t panel = i % panels;
         Tile t = tile_at(j, i / panels * j->splits * j->tiles_m * j->tiles_n + panel / in_tile);
         RtTile own = own_tile(j, &t);
-        rt_gemm_pack(&own, packed_at(j, &t), panel % in_tile);
+        if (!j->amx)
+            rt_gemm_pack(&own, packed_at(j, &t), panel % in_tile);
+        else if (!rt_pieces_pack(&own, packed_at(j, &t), panel % in_tile))
+            atomic_store(&j->plain, true);
     }
 }
 
@@ -195,8 +219,10 @@ static void run_tiles(void *arg, int member, int n_members) {
     int64_t since = rt_profile_share_begin(j->x);
     int was = omp_get_max_threads();
     omp_set_num_threads(1);
+    if (j->amx) rt_amx_begin();
     for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;)
-        if (!run_tile(j, i)) atomic_store(&j->failed, true);
+        if (!run_tile(j, i, member)) atomic_store(&j->failed, true);
+    if (j->amx) rt_amx_end();
     omp_set_num_threads(was);
     rt_profile_share_end(j->x, member, since);
 }
@@ -219,13 +245,30 @@ static int64_t rows_of(const rt_gemm *g, int64_t least_rows, int64_t most_rows) 
     return most(least_rows, least(most_rows, rows));
 }
 
+/* Is it faster on AMX?  Counted in cubes of 32 with the remains filled up: one takes half as long
+ * there, and cutting 32 x 32 numbers into pieces takes as long as one. */
+static bool suits_amx(const rt_gemm *g) {
+    double m = (double)ceil_div(g->m, 16) / 2, n = (double)ceil_div(g->n, 16) / 2;
+    double k = (double)ceil_div(g->k, 32), tiles_n = (double)ceil_div(g->n, RT_PANEL_TILE);
+    double amx = m * n * k + m * k * tiles_n + n * k;
+    double plain = (double)g->m * (double)g->n * (double)g->k / (32 * 32 * 32);
+    return amx <= 1.5 * plain; /* not 2: memory takes its part on both */
+}
+
+static int64_t tile_rows(const Job *j) {
+    const rt_gemm *g = &j->g;
+    if (j->amx) return rows_of(g, AMX_M, 8 * AMX_M);
+    return j->own ? rows_of(g, OWN_M, 8 * OWN_M) : rows_of(g, TILE_M, TILE_M_THIN);
+}
+
 static void plan_tiles(Job *j) {
     const rt_gemm *g = &j->g;
-    int64_t packed = g->batch * g->k * g->n;
-    j->own = rt_gemm_own() && !g->long_k && packed <= PACKED_MOST;
-    j->packed = j->own ? packed : 0;
-    j->tile_n = j->own ? RT_PANEL_TILE : TILE_N;
-    j->tile_m = j->own ? rows_of(g, OWN_M, 8 * OWN_M) : rows_of(g, TILE_M, TILE_M_THIN);
+    bool fits = !g->long_k && g->batch * g->k * g->n <= PACKED_MOST;
+    j->amx = j->x->rt->amx && suits_amx(g) && (g->long_k || fits);
+    j->own = !j->amx && fits && rt_gemm_own();
+    j->packed = j->own || (j->amx && !g->long_k) ? g->batch * packed_floats(j, g->n) : 0;
+    j->tile_n = j->own || j->amx ? RT_PANEL_TILE : TILE_N;
+    j->tile_m = tile_rows(j);
     j->tiles_m = ceil_div(g->m, j->tile_m);
     j->tiles_n = ceil_div(g->n, j->tile_n);
     int64_t tiles = j->tiles_m * j->tiles_n * g->batch, want = 1;
@@ -242,14 +285,18 @@ static int64_t part_floats(const Job *j) {
     return (n + 15) / 16 * 16;
 }
 
-static size_t scratch_bytes(const Job *j) {
-    return (size_t)(part_floats(j) + j->packed) * sizeof(float);
+static int64_t work_floats(const Job *j) {
+    return j->amx ? (int64_t)j->x->threads * RT_PIECES_WORK : 0;
 }
 
-size_t rt_gemm_scratch(const rt_gemm *g) {
+static size_t scratch_bytes(const Job *j) {
+    return (size_t)(part_floats(j) + j->packed + work_floats(j)) * sizeof(float);
+}
+
+size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g) {
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;
-    if (g->in == RT_F16 || g->in == RT_BF16) return rt_gemm_16_scratch(g);
-    Job j = {.g = *g};
+    if (g->in == RT_F16 || g->in == RT_BF16) return rt_gemm_16_scratch(x, g);
+    Job j = {.x = x, .g = *g};
     plan_tiles(&j);
     return scratch_bytes(&j);
 }
@@ -259,7 +306,8 @@ static gnnc_status get_scratch(RtExec *x, Job *j) {
     if (n_bytes == 0) return GNNC_OK;
     j->part = j->room ? j->room : rt_scratch(x, n_bytes);
     if (!j->part) return GNNC_E_NOMEM;
-    j->pack = j->part + part_floats(j);
+    j->work = j->part + part_floats(j);
+    j->pack = j->work + work_floats(j);
     return GNNC_OK;
 }
 
@@ -284,10 +332,11 @@ static gnnc_status multiply(RtExec *x, Job *j) {
     }
     atomic_init(&j->next, 0);
     atomic_init(&j->failed, false);
+    atomic_init(&j->plain, false);
     plan_tiles(j);
     if (get_scratch(x, j) != GNNC_OK) return GNNC_E_NOMEM;
     RtTeam *team = j->n_tiles > 1 ? rt_step_team(x) : NULL;
-    if (j->own) rt_team_run(j->packed > PACKED_ALONE ? team : NULL, run_packs, j);
+    if (j->packed) rt_team_run(j->packed > PACKED_ALONE ? team : NULL, run_packs, j);
     rt_team_run(team, run_tiles, j);
     if (atomic_load(&j->failed)) return rt_fail_nomem(&x->rt->err, "a matrix product");
     if (j->splits > 1 || j->add) rt_team_run(rt_step_team(x), run_sums, j);

@@ -5,9 +5,9 @@
 #include "exec.h"
 
 /* What rt_gemm_16 will ask for: rt_gemm_scratch() of such a product. */
-size_t rt_gemm_16_scratch(const rt_gemm *g);
+size_t rt_gemm_16_scratch(RtExec *x, const rt_gemm *g);
 
-/* C = A B, or C += A B, with rt_gemm_scratch(g) bytes of the caller's to work in. */
+/* C = A B, or C += A B, with rt_gemm_scratch(x, g) bytes of the caller's to work in. */
 gnnc_status rt_gemm_part(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c,
                          bool add, void *room);
 

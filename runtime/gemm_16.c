@@ -238,12 +238,12 @@ typedef struct {
     size_t b, c, rest, all; /* bytes from A's on */
 } Room;
 
-static Room room_of(const rt_gemm *g) {
+static Room room_of(RtExec *x, const rt_gemm *g) {
     Chunk h = chunk_of(g, least(CHUNK, chunked(g)));
     Room r = {.b = block_bytes(&h.a)};
     r.c = r.b + block_bytes(&h.b);
     r.rest = r.c + (h.c_f32 ? 0 : block_bytes(&h.c));
-    r.all = r.rest + rt_gemm_scratch(&h.g);
+    r.all = r.rest + rt_gemm_scratch(x, &h.g);
     return r;
 }
 
@@ -261,7 +261,7 @@ static gnnc_status multiply_chunk(Job *j, int64_t lo, int64_t rows, const Room *
 }
 
 static gnnc_status multiply_converted(Job *j) {
-    Room r = room_of(&j->g);
+    Room r = room_of(j->x, &j->g);
     char *room = rt_scratch(j->x, r.all);
     if (!room) return GNNC_E_NOMEM;
     gnnc_status st = GNNC_OK;
@@ -272,9 +272,9 @@ static gnnc_status multiply_converted(Job *j) {
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
-size_t rt_gemm_16_scratch(const rt_gemm *g) {
+size_t rt_gemm_16_scratch(RtExec *x, const rt_gemm *g) {
     Job j = {.g = *g};
-    if (!by_tiles(g)) return room_of(g).all;
+    if (!by_tiles(g)) return room_of(x, g).all;
     plan_tiles(&j);
     return part_bytes(&j) + pack_bytes(&j);
 }

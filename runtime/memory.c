@@ -145,12 +145,12 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
 }
 
 /* Library calls follow each other, so they share the memory of the largest. */
-size_t rt_memory_library(const rt_phase *ph, const int64_t *n) {
+size_t rt_memory_library(RtExec *x, const rt_phase *ph, const int64_t *n) {
     size_t most = 0;
     for (int k = 0; ph->cost && k < ph->n_steps; k++) {
         rt_step_cost c;
         ph->cost(k, n, &c);
-        size_t gemm = rt_gemm_scratch(&c.gemm), rank = rt_rank_scratch(c.rank_len);
+        size_t gemm = rt_gemm_scratch(x, &c.gemm), rank = rt_rank_scratch(c.rank_len);
         if (gemm > most) most = gemm;
         if (rank > most) most = rank;
     }
@@ -161,7 +161,7 @@ static size_t library_need(RtExec *x) {
     size_t most = 0;
     for (int i = 0; i < x->program->n_phases; i++) {
         size_t n =
-            is_of_batches(x->program, i) ? 0 : rt_memory_library(&x->program->phases[i], x->n);
+            is_of_batches(x->program, i) ? 0 : rt_memory_library(x, &x->program->phases[i], x->n);
         if (n > most) most = n;
     }
     return most;

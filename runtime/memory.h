@@ -20,7 +20,7 @@ bool rt_memory_passes(const rt_program *p, int b);
  * Tables come from `pool`. */
 gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, size_t *n_bytes);
 /* Working memory that the library calls of a phase want with sizes n. */
-size_t rt_memory_library(const rt_phase *ph, const int64_t *n);
+size_t rt_memory_library(RtExec *x, const rt_phase *ph, const int64_t *n);
 /* Before index arrays are built: refuses (GNNC_E_LIMIT) what surely does not fit. */
 gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit);
 /* Sizes of everything from the sizes bound now; nothing but a few tables is allocated.

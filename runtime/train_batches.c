@@ -269,7 +269,7 @@ static gnnc_status make_room(gnnc_trainer *t, RtBatches *b, const RtExec *x) {
     rt_pool_init(&tables, &from);
     TRY(st, rt_memory_pack(&most, &tables, b->phase, b->offset, &n_bytes));
     TRY(st, rt_grow(&b->growth, &b->arena, (int64_t)(n_bytes ? n_bytes : 1), 1, 0, &t->rt.err));
-    library = rt_memory_library(&t->program->phases[b->phase], b->most);
+    library = rt_memory_library(&t->x, &t->program->phases[b->phase], b->most);
     if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
     rt_trainer_set_grain(t);
 out:

@@ -10,6 +10,7 @@
 
 #include "bind.h"
 #include "device.h"
+#include "gemm_pieces.h"
 #include "init.h"
 #include "profile.h"
 #include "splits.h"
@@ -60,6 +61,7 @@ static void default_options(gnnc_trainer *t) {
                              .serial_ns = -1,
                              .workers = -1,
                              .tuned = 1,
+                             .amx = 1,
                              .variant = -1};
 }
 
@@ -146,6 +148,7 @@ static const IntOption INT_OPTIONS[] = {
     {"tuned", offsetof(RtOptions, tuned), 0, 1},
     {"variant", offsetof(RtOptions, variant), -1, 63},
     {"tf32", offsetof(RtOptions, tf32), 0, 1},
+    {"amx", offsetof(RtOptions, amx), 0, 1},
     {"other_data", offsetof(RtOptions, other_data), 0, 1},
     {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},
     {"workers", offsetof(RtOptions, workers), 0, 16},
@@ -375,6 +378,7 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "load was called before: it is called once per trainer");
     t->planned = true;
+    t->rt.amx = t->options.amx && rt_pieces_here();
     use_tuned(t, directory);
     start_schedule(t);
     gnnc_status st = start_team(t);

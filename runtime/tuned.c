@@ -13,16 +13,17 @@
 #include "io.h"
 #include "json.h"
 
-const char *rt_machine_kind(RtPool *pool) {
+const char *rt_machine_kind(RtPool *pool, bool amx) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
               __builtin_cpu_supports("bmi2");
     bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512vl");
-    return rt_pool_printf(pool, "x86-64-v%d", v4 ? 4 : v3 ? 3 : 2);
+    return rt_pool_printf(pool, "x86-64-v%d%s", v4 ? 4 : v3 ? 3 : 2, amx ? ", amx" : "");
 #else
     struct utsname u;
+    (void)amx;
     return rt_pool_printf(pool, "%s", uname(&u) == 0 ? u.machine : "unknown");
 #endif
 }
@@ -33,7 +34,7 @@ typedef struct {
 } Key;
 
 static bool key_of(gnnc_trainer *t, RtPool *pool, const char *dir, Key *k) {
-    const char *kind = rt_machine_kind(pool);
+    const char *kind = rt_machine_kind(pool, t->rt.amx);
     k->program = rt_pool_printf(pool, "%016" PRIx64, t->program->fingerprint);
     k->machine = rt_pool_printf(pool, "%s, %d cores", kind ? kind : "", rt_usable_cores());
     k->path = rt_pool_printf(pool, "%s/tuned.json", dir);

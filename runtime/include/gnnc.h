@@ -87,6 +87,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "batch"       rows that a step learns from, of a model with a `sample` block; default: its own
  *   "workers"     threads that make batches ahead, 0 = none; results do not depend on it
  *   "tf32"        1 = on a GPU matrix products round their factors to TF32; default 0 = f32
+ *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
+ *                 it and this process may use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
+ *                 gnnc_trainer_main asks for; the library asks for products of bf16)
  *   "other_data"  1 = `resume` takes a checkpoint that was written on other data
  *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
  * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as

@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "exec.h"
+#include "gemm_amx.h"
+#include "gemm_pieces.h"
 #include "npy.h"
 #include "round_16.h"
 #include "team.h"
@@ -40,6 +42,12 @@ static const Shape shapes[] = {
     {1, 245, 48, 1100, false, true, true, false},
     {1, 100, 49, 5000000 / 49 / 49, false, false, false, false},
     {1, 2, 4100, 1100, false, false, false, false}, /* B too large to pack */
+    {1, 300, 200, 290, false, true, false, true},   /* what AMX takes: remains of each side */
+    {2, 330, 250, 120, true, false, false, false},
+    {1, 320, 300, 290, false, false, false, true},
+    {1, 270, 257, 1500, true, true, true, false},
+    {1, 161, 195, 2100, true, false, true, true},
+    {1, 170, 190, 1500, false, false, true, false},
 };
 
 static uint32_t seed_ = 7;
@@ -118,14 +126,109 @@ static void check_shape(RtExec *x, const Shape *s) {
     free(a), free(b), free(c), free(first), free(gap);
 }
 
-TEST(every_layout_and_any_number_of_threads) {
-    RtRuntime rt = {.scratch_bytes = 0};
-    rt_pool_init(&rt.pool, NULL);
-    RtExec x = {.threads = 1, .rt = &rt};
+static RtExec host(RtRuntime *rt, bool amx) {
+    *rt = (RtRuntime){.amx = amx};
+    rt_pool_init(&rt->pool, NULL);
+    return (RtExec){.threads = 1, .rt = rt};
+}
+
+static void check_shapes(bool amx) {
+    RtRuntime rt;
+    RtExec x = host(&rt, amx);
     int before = omp_get_max_threads();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_shape(&x, &shapes[i]);
     CHECK(omp_get_max_threads() == before);
     rt_pool_free(&rt.pool);
+}
+
+TEST(every_layout_and_any_number_of_threads) {
+    check_shapes(false);
+}
+
+static bool amx_here(void) {
+    (void)rt_amx_use();
+    if (!rt_pieces_here()) fprintf(stderr, "no AMX here: skipped\n");
+    return rt_pieces_here();
+}
+
+TEST(on_amx_too) {
+    if (amx_here()) check_shapes(true);
+}
+
+/* c = a b with the runtime's product, with AMX or without. */
+static void multiply(const rt_gemm *g, bool amx, const float *a, const float *b, float *c) {
+    RtRuntime rt;
+    RtExec x = host(&rt, amx);
+    CHECK(rt_gemm_f32(&x, g, a, b, c) == GNNC_OK);
+    rt_pool_free(&rt.pool);
+}
+
+static double square_error(const rt_gemm *g, const float *a, const float *b, const float *c) {
+    double sum = 0;
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            double e = product(g, a, b, 0, i, j) - (double)c[i * g->c_row + j];
+            sum += e * e;
+        }
+    return sum;
+}
+
+/* Three bf16 for an f32 are no approximation of f32: less is rounded than without them. */
+TEST(amx_is_as_exact_as_f32) {
+    static const Shape some[] = {{1, 256, 160, 256, false, true, false, false},
+                                 {1, 256, 160, 1000, false, false, false, false},
+                                 {1, 160, 192, 5000, true, false, true, false}};
+    for (int i = 0; i < 3 && amx_here(); i++) {
+        rt_gemm g = layout(&some[i]);
+        float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n), *c = matrix(g.m * g.n);
+        multiply(&g, false, a, b, c);
+        double plain = square_error(&g, a, b, c);
+        multiply(&g, true, a, b, c);
+        double amx = square_error(&g, a, b, c);
+        CHECK_MSG(amx < 0.5 * plain, "square error %g, without AMX %g", amx, plain);
+        free(a), free(b), free(c);
+    }
+}
+
+/* Where pieces do not exist the result is what it is without AMX; far sizes are multiplied. */
+static void check_strange(const Shape *s, float strange, bool in_b) {
+    rt_gemm g = layout(s);
+    float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n);
+    float *c = matrix(g.m * g.n), *want = matrix(g.m * g.n);
+    (in_b ? b : a)[(in_b ? g.n : g.m) * g.k / 2] = strange;
+    multiply(&g, false, a, b, want);
+    multiply(&g, true, a, b, c);
+    for (int64_t i = 0; i < g.m * g.n; i++) {
+        bool same = isnan(want[i])   ? isnan(c[i])
+                    : isinf(want[i]) ? want[i] == c[i]
+                                     : fabsf(want[i] - c[i]) <= 1e-6f * (400 + fabsf(want[i]));
+        CHECK_MSG(same, "%g in %s: %g is not %g", (double)strange, in_b ? "B" : "A", (double)c[i],
+                  (double)want[i]);
+        if (!same) break;
+    }
+    free(a), free(b), free(c), free(want);
+}
+
+TEST(strange_numbers_on_amx) {
+    static const float strange[] = {INFINITY, -INFINITY, NAN,       0x1.fffffep127f, -0x1.fep127f,
+                                    0x1p100f, 0x1p-100f, 0x1p-130f, 0x1.000002p0f};
+    static const Shape some[] = {{1, 300, 200, 290, false, true, false, false},
+                                 {1, 160, 192, 1500, true, false, true, false}};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange && amx_here(); i++)
+        for (int k = 0; k < 4; k++) check_strange(&some[k / 2], strange[i], k % 2);
+}
+
+/* Cuts of C change no bit. */
+TEST(rows_by_themselves_on_amx) {
+    if (!amx_here()) return;
+    rt_gemm g = layout(&(Shape){1, 400, 200, 290, false, true, false, false});
+    float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n), *c = matrix(g.m * g.n);
+    float *part = matrix(g.m * g.n);
+    multiply(&g, true, a, b, c);
+    g.m = 350;
+    multiply(&g, true, a + 50 * g.k, b, part);
+    CHECK(memcmp(part, c + 50 * g.n, (size_t)(g.m * g.n) * sizeof *c) == 0);
+    free(a), free(b), free(c), free(part);
 }
 
 /* ---- 16 bits ---------------------------------------------------------------------------- */

@@ -397,6 +397,7 @@ TEST(parameters_go_out_and_in) {
     CHECK(gnnc_trainer_get_parameter(t, "lin.weight", w, 2) == GNNC_E_SHAPE);
     CHECK(gnnc_trainer_get_parameter(t, "lin", w, 2) == GNNC_E_MISSING);
     CHECK(gnnc_trainer_set_int(t, "seed", 1) == GNNC_E_STATE);
+    CHECK(gnnc_trainer_set_int(t, "amx", 0) == GNNC_E_STATE);
     gnnc_trainer_destroy(t);
     scratch_remove(p.dir);
 }
