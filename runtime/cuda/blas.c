@@ -113,7 +113,8 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const voi
         if (size[i] > INT32_MAX)
             return rt_fail(&d->x->rt->err, GNNC_E_RANGE,
                            "a matrix product is too large for cuBLAS");
-    cublasComputeType_t sum = d->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    bool tf32 = d->tf32 && blas_type(g->in) == CUDA_R_32F;
+    cublasComputeType_t sum = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cublasStatus_t s = blas->p_cublasGemmStridedBatchedEx(
         blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, blas_type(g->in),
         (int)sb.ld, g->b_batch, a, blas_type(g->in), (int)sa.ld, g->a_batch, &zero, c,

@@ -48,6 +48,7 @@ typedef struct {
     long long stride_a, stride_b, stride_c;
     float alpha, beta;
     cudaDataType_t in, out;
+    cublasComputeType_t sum;
     const void *a, *b;
     void *c;
 } Gemm;
@@ -92,7 +93,8 @@ static int is_valid(const Gemm *g) {
     int rows_a = g->ta == CUBLAS_OP_N ? g->m : g->k, rows_b = g->tb == CUBLAS_OP_N ? g->k : g->n;
     return g->m >= 0 && g->n >= 0 && g->k >= 0 && g->batch >= 0 &&
            g->lda >= (rows_a > 1 ? rows_a : 1) && g->ldb >= (rows_b > 1 ? rows_b : 1) &&
-           g->ldc >= (g->m > 1 ? g->m : 1) && (g->out == CUDA_R_32F || g->out == g->in);
+           g->ldc >= (g->m > 1 ? g->m : 1) && (g->out == CUDA_R_32F || g->out == g->in) &&
+           (g->sum == CUBLAS_COMPUTE_32F || g->in == CUDA_R_32F);
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta,
@@ -103,7 +105,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
                                           const void *beta, void *c, cudaDataType_t type_c, int ldc,
                                           long long stride_c, int batch, cublasComputeType_t sum,
                                           cublasGemmAlgo_t algorithm) {
-    (void)sum, (void)algorithm;
+    (void)algorithm;
     Gemm *g = malloc(sizeof *g);
     if (!g) return CUBLAS_STATUS_ALLOC_FAILED;
     *g = (Gemm){.ta = ta,
@@ -122,6 +124,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
                 .beta = *(const float *)beta,
                 .in = type_a,
                 .out = type_c,
+                .sum = sum,
                 .a = a,
                 .b = b,
                 .c = c};
