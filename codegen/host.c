@@ -141,6 +141,8 @@ static void emit_prototypes(Host *h) {
     if (device) host_printf(h, "extern const struct RtDeviceOps rt_device_%s;\n", device);
     for (int i = 0; device && i < h->p->kernels.n; i++)
         host_printf(h, "extern rt_device_kernel %s_%s;\n", h->p->kernels.v[i]->name, device);
+    const char *rank = device ? target_rank_name(h->a, h->p) : NULL;
+    if (rank) host_printf(h, "extern rt_device_kernel %s_%s;\n", rank, device);
     for (int i = 0; plan_on_host(h->p) && i < h->p->kernels.n; i++)
         host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
     host_call_prototypes(h);

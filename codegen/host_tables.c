@@ -515,6 +515,8 @@ static void emit_program(Host *h, int n_metrics) {
     if (!h->p->variant && h->p->n_variants > 1)
         host_printf(h, "    .n_variants = %d,\n    .variants = variants,\n", h->p->n_variants);
     if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
+    const char *rank = h->p->device ? target_rank_name(h->a, h->p) : NULL;
+    if (rank) host_printf(h, "    .device_rank = %s_%s,\n", rank, h->p->device);
     host_puts(h, "};\n");
 }
 

@@ -1,6 +1,8 @@
 /* Targets by name. */
 #include "codegen/target.h"
 
+#include "codegen/lower.h"
+
 #include <string.h>
 
 const Target *target_find(const char *name) {
@@ -11,5 +13,13 @@ const Target *target_find(const char *name) {
     };
     for (size_t i = 0; i < COUNT(all); i++)
         if (!strcmp(all[i]->name, name)) return all[i];
+    return NULL;
+}
+
+const char *target_rank_name(Arena *a, const Plan *p) {
+    for (int i = 0; i < p->phases.n; i++)
+        for (int k = 0; k < p->phases.v[i]->steps.n; k++)
+            if (p->phases.v[i]->steps.v[k]->kind == PS_RANK)
+                return arena_printf(a, "%s_rank", cg_ident(a, p->m->name));
     return NULL;
 }

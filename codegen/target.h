@@ -38,6 +38,8 @@ const Target *target_find(const char *name);
  * arg[i] = LKernel.bufs[i]; n = the size table (Sym.id); [lo, hi) of the parallel loop,
  * ignored when there is none. */
 
+/* The device's function that ranks, but for the target's name; NULL where no step does. */
+const char *target_rank_name(Arena *a, const Plan *p);
 /* The host driver and its tables as C source (runtime/program.h says what it fills). */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* A C header with the prototypes of the user's functions, as the model has them. */

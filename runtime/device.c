@@ -79,6 +79,7 @@ void rt_device_close(RtExec *x) {
     d->ops->release(d, d->fixed);
     d->ops->release(d, d->arena);
     d->ops->release(d, d->best);
+    d->ops->release(d, d->work);
     d->ops->unpin(d, d->read_back);
     rt_device_batch_close(d);
     d->ops->close(d);
@@ -347,7 +348,7 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     if (!d) return 0;
     size_t batch = d->batch.arena_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
-    return (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes + batch);
+    return (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes + d->work_bytes + batch);
 }
 
 /* ---- services ----------------------------------------------------------------------------------
@@ -400,26 +401,31 @@ gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, i
     return st == GNNC_OK ? rt_check_assert(x, text, here, count) : st;
 }
 
-/* Sorted by the host. */
+/* Work of a library call; what was recorded knows the old place. */
+static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
+    gnnc_status st = GNNC_OK;
+    if (n_bytes > d->work_bytes) {
+        forget_recordings(d);
+        d->ops->release(d, d->work);
+        d->work = NULL;
+        d->work_bytes = 0;
+        st = d->ops->alloc(d, n_bytes, &d->work);
+        if (st == GNNC_OK) d->work_bytes = n_bytes;
+    }
+    *p = d->work;
+    return st;
+}
+
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
                            int64_t len, int64_t inner) {
+    enum { WORK_PER_ELEMENT = 16 };
     RtDevice *d = x->rt->device;
-    size_t n = (size_t)(outer * len * inner);
-    RtPool pool;
-    gnnc_status st;
-    stop(d);
-    rt_pool_init(&pool, &x->rt->pool.from);
-    float *hv = RT_NEWN(&pool, float, n), *hy = RT_NEWN(&pool, float, n);
-    uint8_t *hm = RT_NEWN(&pool, uint8_t, n);
-    if (!hv || !hy || !hm) {
-        st = rt_fail_nomem(&x->rt->err, "rank");
-        goto out;
-    }
-    TRY(st, d->ops->download(d, hv, v, n * sizeof *v));
-    TRY(st, d->ops->download(d, hm, mask, n));
-    TRY(st, rt_rank_here(x, hv, hm, hy, outer, len, inner));
-    st = d->ops->upload(d, y, hy, n * sizeof *y);
-out:
-    rt_pool_free(&pool);
-    return st;
+    int64_t lanes[] = {outer, len, inner};
+    void *work;
+    if (len > INT32_MAX)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
+    gnnc_status st = work_of(d, (size_t)(outer * len * inner) * WORK_PER_ELEMENT, &work);
+    if (st != GNNC_OK) return st;
+    void *const arg[] = {(void *)(uintptr_t)v, (void *)(uintptr_t)mask, y, work, lanes};
+    return d->ops->launch(d, x->program->device_rank, "rank", arg);
 }

@@ -102,10 +102,12 @@ struct RtDevice {
     size_t in_bytes, out_bytes; /* inputs stand first in `fixed`, scalar outputs follow */
     char *staged;               /* [in_bytes] on the host */
     void *read_back;            /* [out_bytes] there, page-locked */
-    void *best;                 /* the best epoch's variables, one after another */
-    bool best_is_newer;         /* than the host's copy of them */
-    bool tf32;                  /* matrix products may round their factors */
-    bool never_record;          /* a failure shall be told at the call that caused it */
+    void *work;                 /* of library calls: as much as any has wanted */
+    size_t work_bytes;
+    void *best;         /* the best epoch's variables, one after another */
+    bool best_is_newer; /* than the host's copy of them */
+    bool tf32;          /* matrix products may round their factors */
+    bool never_record;  /* a failure shall be told at the call that caused it */
     size_t fixed_bytes, arena_bytes, best_bytes;
     RtDevicePhase *phase; /* [n_phases] */
     int running;          /* phase, -1 = none */
@@ -145,8 +147,8 @@ void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store)
 gnnc_status rt_device_best_pull(RtExec *x, void *host, size_t n_bytes);
 gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes);
 
-/* Services of program.h whose operands are in device memory.  The host takes part, so the
- * phase is not recorded. */
+/* Services of program.h whose operands are in device memory.  Where the host takes part (assert,
+ * store, fetch) the phase is not recorded. */
 gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
@@ -156,9 +158,7 @@ gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, i
 gnnc_status rt_device_store(RtExec *x, int b);
 gnnc_status rt_device_fetch(RtExec *x, int b); /* buffer b, in the middle of a phase */
 
-/* The host's part of them, on host memory (exec.c, rank.c). */
+/* The host's part of them, on host memory (exec.c). */
 gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
-gnnc_status rt_rank_here(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
-                         int64_t len, int64_t inner);
 
 #endif

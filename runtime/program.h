@@ -263,6 +263,9 @@ typedef struct rt_program {
     const struct rt_program *const *variants;
     const char *choice;               /* what this one decided, for people; NULL = nothing */
     const struct RtDeviceOps *device; /* whose memory run_device works on; NULL = none */
+    /* There: rt_rank_f32 of values, mask, ranks, 16 bytes of work per element, int64_t[3] of outer,
+     * len and inner. */
+    int (*device_rank)(void *const *arg, const int64_t *n, void *stream);
 } rt_program;
 
 /* ---- what a running program sees ------------------------------------------------ */

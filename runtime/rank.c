@@ -59,8 +59,8 @@ size_t rt_rank_scratch(int64_t len) {
     return 2 * sizeof(Item) * (size_t)len;
 }
 
-gnnc_status rt_rank_here(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
-                         int64_t len, int64_t inner) {
+static gnnc_status rank_here(RtExec *x, const float *v, const uint8_t *mask, float *y,
+                             int64_t outer, int64_t len, int64_t inner) {
     if (len > INT32_MAX)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
     Item *a = rt_scratch(x, rt_rank_scratch(len));
@@ -77,5 +77,5 @@ gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y
                         int64_t len, int64_t inner) {
     x->rt->count.library_calls++;
     return x->rt->device ? rt_device_rank(x, v, mask, y, outer, len, inner)
-                         : rt_rank_here(x, v, mask, y, outer, len, inner);
+                         : rank_here(x, v, mask, y, outer, len, inner);
 }

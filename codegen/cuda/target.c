@@ -14,6 +14,18 @@ static void head(Cu *cu) {
               cu->plan->options ? cu->plan->options : "");
 }
 
+/* Its kernels are the same for all programs. */
+static void rank(Cu *cu) {
+    const char *name = target_rank_name(cu->a, cu->plan);
+    if (!name) return;
+    sb_printf(
+        &cu->b,
+        "/*\n * kernel %s(values, mask, ranks, work, lanes)\n */\n#include \"cuda/rank.h\"\n\n"
+        "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
+        "    return gn_rank(arg, stream);\n}\n",
+        name, name);
+}
+
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;
@@ -24,6 +36,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     Cu cu = {.c = c, .a = c->a, .plan = p, .b = sb_new(c->a)};
     head(&cu);
     for (int i = 0; i < p->kernels.n; i++) cu_kernel(&cu, p->kernels.v[i]);
+    rank(&cu);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;

@@ -42,7 +42,8 @@ TEST(every_case_at_O2) {
 }
 
 /* ---- what a step costs beside its kernels ------------------------------------------------ */
-static const char *const models[] = {"gcn", "sage", "gat", "gin"};
+static const char *const models[] = {"models/gcn", "models/sage", "models/gat", "models/gin",
+                                     "tests/cudasim/auc"};
 
 static void count_steps(CpuExec *x, const char *name) {
     cudasim_counters *n = cuda_exec_counters(x), first = *n, zero = {0};
@@ -60,14 +61,26 @@ static void count_steps(CpuExec *x, const char *name) {
               name, (long long)n->graph_launches, (long long)n->host_to_device);
 }
 
+/* An evaluation, rankings too, is one launch: what it found is read when somebody asks. */
+static void count_evaluation(CpuExec *x, const char *name) {
+    cudasim_counters *n = cuda_exec_counters(x), zero = {0};
+    for (int i = 0; i < 2; i++) CHECK(cpu_exec_run(x, "eval")); /* the second one records */
+    *n = zero;
+    CHECK(cpu_exec_run(x, "eval"));
+    CHECK_MSG(n->synchronisations == 0 && n->allocations == 0 && n->device_to_host == 0, "%s",
+              name);
+    CHECK_MSG(n->graph_launches == 2 && n->launches == 0 && n->library_calls == 0, "%s", name);
+}
+
 static void model_steps(Ctx *c, void *arg) {
     const char *name = arg, *dirs[] = {"models"};
     FeOptions fe = {.dirs = dirs, .n_dirs = 1};
-    Module *m = fe_compile(c, arena_printf(c->a, "models/%s.gnn", name), &fe);
+    Module *m = fe_compile(c, arena_printf(c->a, "%s.gnn", name), &fe);
     CpuExec *x = m && cpu_exec_train_passes(c, m, 2) ? cuda_exec_build(c, m) : NULL;
     diag_print_all(c, stderr, false);
     CHECK(x && cpu_exec_load(x, "models/data/cora", 7, 0.01));
     if (x) count_steps(x, name);
+    if (x) count_evaluation(x, name);
 }
 
 TEST(a_step_waits_for_nothing_and_is_one_launch) {
