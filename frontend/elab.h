@@ -205,6 +205,11 @@ const char *names_list(Elab *e, const Names *known);              /* "a, b, c", 
 /* "; did you mean 'x'?", else "; there are a, b, c": the end of a message */
 const char *names_advice(Elab *e, const char *wrong, const Names *known);
 
+/* ---- elab_hint.c: the end of a message about an unknown name; "" where nothing is known -------
+ */
+const char *hint_of_name(Elab *e, const char *name);
+const char *hint_of_member(Elab *e, const char *name); /* of what is no handle */
+
 /* ---- elab_dims.c: keys, atoms, spaces ----------------------------------------- */
 const Expr *atom_new(Elab *e, const char *name, const Expr *size);
 /* The same atom for the same name, size, declaration and nesting. */
@@ -274,6 +279,7 @@ typedef struct Builtin {
     int op; /* for tables of alike functions */
 } Builtin;
 const Builtin *builtin_find(const char *name);
+void builtin_names(Elab *e, Names *to);
 const Value *arg_named(const Args *args, const char *name);
 Value builtin_call(Elab *e, const Builtin *b, const Args *args);
 Value log_call(Elab *e, const Args *args);            /* log("name", x) */
@@ -340,6 +346,7 @@ bool fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what);
  * --------------------------------------------------------- */
 void elab_graph(Elab *e, const Ast *decl);
 Column *graph_column(Elab *e, const Space *s, const char *name);
+Names column_names(Elab *e, const Space *s);
 void elab_phases(Elab *e, const Ast *model, const Ast *train);
 void elab_model(Elab *e, const Ast *model, const Ast *train);
 /* A loss or metric of a recipe: a function with its weight and extra arguments. */
@@ -356,6 +363,7 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r);
 /* elab_term.c: the functions that may be one, in the order in which they are declared; of losses
  * those that `minimize`.  target: those that take one of this element type; DT_VOID = all. */
 Names term_names(Elab *e, bool loss, DType target);
+bool term_exists(Elab *e, const char *name, Span at, bool is_loss);      /* else told */
 bool term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else told */
 /* elab_sample.c: its `sample` block; what the whole program must not have then */
 void elab_sample(Elab *e, const Ast *block, Recipe *r);

@@ -249,12 +249,18 @@ static const Builtin builtin_math[] = {
     {NULL, 0, 0, NULL, NULL, 0},
 };
 
+static const Builtin *const tables[] = {builtin_math, builtin_shape, builtin_misc};
+
 const Builtin *builtin_find(const char *name) {
-    const Builtin *const tables[] = {builtin_math, builtin_shape, builtin_misc};
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const Builtin *b = tables[i]; b->name; b++)
             if (strcmp(b->name, name) == 0) return b;
     return NULL;
+}
+
+void builtin_names(Elab *e, Names *to) {
+    for (size_t i = 0; i < COUNT(tables); i++)
+        for (const Builtin *b = tables[i]; b->name; b++) names_add(e, to, b->name);
 }
 
 static bool allows(const char *list, const char *name) {
@@ -275,7 +281,8 @@ Value builtin_call(Elab *e, const Builtin *b, const Args *args) {
     }
     for (int i = 0; i < args->n_named; i++)
         if (!allows(b->named, args->name[i])) {
-            diag(e->c, DIAG_E0206, args->named_at[i], "'%s' has no '%s'", b->name, args->name[i]);
+            diag(e->c, DIAG_E0206, args->named_at[i], "'%s' has no '%s'%s%s", b->name,
+                 args->name[i], b->named ? "; by name it takes " : "", b->named ? b->named : "");
             return val_poison();
         }
     e->b.span = args->span;

@@ -29,8 +29,10 @@ static bool check_names(Elab *e, const Ast *formals, const char *what, const Arg
         for (int j = 0; f && j < args->n; j++) twice = twice || formals->kid[j] == f;
         for (int j = 0; j < i; j++) twice = twice || strcmp(args->name[i], args->name[j]) == 0;
         if (f && !twice) continue;
-        diag(e->c, DIAG_E0206, args->named_at[i], twice ? "%s gets '%s' twice" : "%s has no '%s'",
-             what, args->name[i]);
+        Names known = {0};
+        for (int j = 0; j < formals->n; j++) names_add(e, &known, formals->kid[j]->text);
+        diag(e->c, DIAG_E0206, args->named_at[i], twice ? "%s gets '%s' twice" : "%s has no '%s'%s",
+             what, args->name[i], names_advice(e, args->name[i], &known));
         return false;
     }
     return true;

@@ -64,7 +64,7 @@ Value lookup(Elab *e, const char *name, Span at) {
     if (d)
         diag(e->c, DIAG_E0204, at, "'%s' is not a value", name);
     else if (!e->names_missing && !(e->frame && e->frame->broken))
-        diag(e->c, DIAG_E0201, at, "unknown name '%s'", name);
+        diag(e->c, DIAG_E0201, at, "unknown name '%s'%s", name, hint_of_name(e, name));
     return val_poison();
 }
 
@@ -84,7 +84,9 @@ Value node_member(Elab *e, Space *s, const char *name, Span at) {
         return val_end(map_graph(e->m, s));
     Column *c = graph_column(e, s, name);
     if (c) return column_value(e, c, at);
-    diag(e->c, DIAG_E0209, at, "'%s' has no column '%s'", s->name, name);
+    Names known = column_names(e, s);
+    diag(e->c, DIAG_E0209, at, "'%s' has no column '%s'%s", s->name, name,
+         names_advice(e, name, &known));
     if (s->span.line) diag_note(e->c, s->span, "'%s' is declared here", s->name);
     return val_poison();
 }
@@ -101,8 +103,11 @@ static Value graph_member(Elab *e, const char *name, Span at) {
     if (strcmp(name, "edges") == 0) return list_value(e, &e->edges);
     if (strcmp(name, "graph") == 0) return lookup(e, "graph", at);
     if (data_name(e, name, &v) && v.kind != VAL_INT) return v;
-    diag(e->c, DIAG_E0209, at, "the graph '%s' has no node type or relation '%s'",
-         e->graph_decl ? e->graph_decl->text : "?", name);
+    Names known = {0};
+    for (int i = 0; i < e->nodes.n; i++) names_add(e, &known, e->nodes.v[i].space->name);
+    for (int i = 0; i < e->edges.n; i++) names_add(e, &known, e->edges.v[i].space->name);
+    diag(e->c, DIAG_E0209, at, "the graph '%s' has no node type or relation '%s'%s",
+         e->graph_decl ? e->graph_decl->text : "?", name, names_advice(e, name, &known));
     return val_poison();
 }
 
@@ -119,8 +124,8 @@ static Value eval_member(Elab *e, const Ast *t) {
     case VAL_EDGE:
         return relation_member(e, x, t->text, t->span);
     default:
-        diag(e->c, DIAG_E0209, t->span, "%s is %s and has no member '%s'",
-             source_text(e, t->kid[0]->span), kind_text(x), t->text);
+        diag(e->c, DIAG_E0209, t->span, "%s is %s and has no member '%s'%s",
+             source_text(e, t->kid[0]->span), kind_text(x), t->text, hint_of_member(e, t->text));
         return val_poison();
     }
 }

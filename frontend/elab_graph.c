@@ -6,7 +6,10 @@
 static Space *node_named(Elab *e, const Ast *name) {
     for (int i = 0; i < e->nodes.n; i++)
         if (strcmp(e->nodes.v[i].space->name, name->text) == 0) return e->nodes.v[i].space;
-    diag(e->c, DIAG_E0201, name->span, "there is no node type '%s' in this graph", name->text);
+    Names known = {0};
+    for (int i = 0; i < e->nodes.n; i++) names_add(e, &known, e->nodes.v[i].space->name);
+    diag(e->c, DIAG_E0201, name->span, "there is no node type '%s' in this graph%s", name->text,
+         names_advice(e, name->text, &known));
     return NULL;
 }
 
@@ -103,6 +106,13 @@ Column *graph_column(Elab *e, const Space *s, const char *name) {
         if (c->space == s && strcmp(c->name, name) == 0) return c;
     }
     return NULL;
+}
+
+Names column_names(Elab *e, const Space *s) {
+    Names n = {0};
+    for (int i = 0; i < e->m->cols.n; i++)
+        if (e->m->cols.v[i]->space == s) names_add(e, &n, e->m->cols.v[i]->name);
+    return n;
 }
 
 /* ---- nodes, relations ------------------------------------------------------------------ */

@@ -45,7 +45,7 @@ static int distance(const char *wrong, const char *right) {
 
 const char *names_nearest(const char *wrong, const Names *known) {
     size_t n = strlen(wrong);
-    int most = n <= 2 ? 0 : n <= 4 ? 1 : n <= 8 ? 2 : 3;
+    int most = n <= 3 ? 0 : n == 4 ? 1 : n <= 8 ? 2 : 3;
     const char *best = NULL;
     for (int i = 0; i < known->n; i++) {
         int d = distance(wrong, known->v[i]);

@@ -71,6 +71,13 @@ static void set_knob(Elab *e, const Knob *k, const Ast *value) {
         diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g", k->name, k->min, k->max);
 }
 
+static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n) {
+    Names known = {0};
+    for (int i = 0; i < n; i++) names_add(e, &known, knobs[i].name);
+    diag(e->c, DIAG_E0306, a->span, "'%s' has no '%s'%s", of, a->text,
+         names_advice(e, a->text, &known));
+}
+
 /* name(knob = value, ..): the first may be given by position. */
 static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n) {
     for (int i = 1; call->kind == AST_CALL && i < call->n; i++) {
@@ -80,10 +87,10 @@ static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n) {
         while (k < n && !(named ? strcmp(a->text, knobs[k].name) == 0 : i == 1 && k == 0)) k++;
         if (k < n)
             set_knob(e, &knobs[k], named ? a->kid[0] : a);
+        else if (named)
+            no_knob(e, a, call->kid[0]->text, knobs, n);
         else
-            diag(e->c, DIAG_E0306, a->span,
-                 named ? "'%s' has no '%s'" : "'%s' takes its settings by name", call->kid[0]->text,
-                 named ? a->text : "");
+            diag(e->c, DIAG_E0306, a->span, "'%s' takes its settings by name", call->kid[0]->text);
     }
 }
 
@@ -181,6 +188,17 @@ static bool claim(Elab *e, const Ast *path, const char *group) {
     return any;
 }
 
+static void no_group(Elab *e, const Ast *path) {
+    Names known = {0};
+    for (int i = 0; i < e->all_vars.n; i++) {
+        const Var *v = e->all_vars.v[i]->var;
+        if (v->kind == VAR_PARAM)
+            names_add(e, &known, arena_strndup(e->a, v->path, strcspn(v->path, ".")));
+    }
+    diag(e->c, DIAG_E0306, path->span, "no parameter's path starts with '%s'%s", path->text,
+         names_advice(e, path->text, &known));
+}
+
 static void add_group(Elab *e, const Ast *t, Recipe *r) {
     StrBuf name = sb_new(e->a);
     const Ast *paths = t->kid[0];
@@ -200,9 +218,7 @@ static void add_group(Elab *e, const Ast *t, Recipe *r) {
             diag(e->c, DIAG_E0306, let->span, "a group sets weight_decay = .. and lr_scale = ..");
     }
     for (int i = 0; i < paths->n && e->c->n_errors == 0; i++)
-        if (!claim(e, paths->kid[i], g.name))
-            diag(e->c, DIAG_E0306, paths->kid[i]->span, "no parameter's path starts with '%s'",
-                 paths->kid[i]->text);
+        if (!claim(e, paths->kid[i], g.name)) no_group(e, paths->kid[i]);
     vec_push(e->a, &r->groups, g);
 }
 
@@ -216,7 +232,8 @@ static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
         t = t->kid[1];
     }
     const char *name = callee(e, t);
-    Value f = name ? lookup(e, name, t->span) : val_poison();
+    Value f =
+        name && term_exists(e, name, t->span, is_loss) ? lookup(e, name, t->span) : val_poison();
     if (is_poison(f)) return false;
     if (f.kind != VAL_FN) {
         diag(e->c, DIAG_E0306, t->span, "'%s' is %s; a loss or metric is a function", name,
@@ -270,6 +287,14 @@ static void bad_keep(Elab *e, const Ast *t) {
          "train, then loss or a metric");
 }
 
+static void no_metric(Elab *e, const Ast *name, const Terms *metrics) {
+    Names known = {0};
+    names_add(e, &known, "loss");
+    for (int i = 0; i < metrics->n; i++) names_add(e, &known, metrics->v[i].fn->text);
+    diag(e->c, DIAG_E0306, name->span, "'%s' is not among the recipe's metrics%s", name->text,
+         names_advice(e, name->text, &known));
+}
+
 static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     const char *how = t->kid[0]->text;
     if (t->n == 1 && strcmp(how, "last") == 0) return;
@@ -285,7 +310,7 @@ static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     if (strcmp(split, "val") != 0 && strcmp(split, "train") != 0)
         bad_keep(e, t);
     else if (!loss && !m)
-        diag(e->c, DIAG_E0306, t->kid[3]->span, "'%s' is not among the recipe's metrics", what);
+        no_metric(e, t->kid[3], metrics);
     r->keep_metric = what;
     r->keep_split = split[0] == 'v' ? 2 : 1;
     r->keep_max = best ? !loss && m && !m->fn->flag : high;

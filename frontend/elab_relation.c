@@ -129,7 +129,11 @@ Value relation_member(Elab *e, Value rel, const char *name, Span at) {
     bool found = false;
     Value v = column_on(e, rel, name, &found, at);
     if (found) return v;
-    diag(e->c, DIAG_E0209, at, "the relation '%s' has no column '%s'", rel.space->name, name);
+    const Space *base = rel.space;
+    while (base->rel != REL_BASE) base = base->base[0];
+    Names known = column_names(e, base);
+    diag(e->c, DIAG_E0209, at, "the relation '%s' has no column '%s'%s", rel.space->name, name,
+         names_advice(e, name, &known));
     return val_poison();
 }
 

@@ -45,6 +45,17 @@ Names term_names(Elab *e, bool loss, DType target) {
     return n;
 }
 
+bool term_exists(Elab *e, const char *name, Span at, bool is_loss) {
+    Value v;
+    if (strmap_get(&e->globals, name) || strmap_get(&e->prelude, name) || builtin_find(name) ||
+        name_find(e, name, &v) || e->names_missing)
+        return true; /* something else, perhaps: whoever looks it up tells */
+    Names known = term_names(e, is_loss, DT_VOID);
+    diag(e->c, DIAG_E0201, at, "there is no %s '%s'%s", is_loss ? "loss" : "metric", name,
+         names_advice(e, name, &known));
+    return false;
+}
+
 bool term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
     if (takes(t->fn, dt)) return true;
     const Ast *formal = t->fn->kid[0]->kid[1];

@@ -82,8 +82,9 @@ static bool find_target(Elab *e, const Ast *train, Target *t) {
     Space *s = rows_named(e, t->item->text);
     t->col = s ? graph_column(e, s, col->text) : NULL;
     if (!t->col) {
-        diag(e->c, DIAG_E0307, t->item->span, "there is no column '%s.%s'", t->item->text,
-             col->text);
+        Names known = s ? column_names(e, s) : (Names){0};
+        diag(e->c, DIAG_E0307, t->item->span, "there is no column '%s.%s'%s", t->item->text,
+             col->text, names_advice(e, col->text, &known));
         return false;
     }
     for (int i = 0; i < e->m->cols.n; i++)

@@ -154,13 +154,21 @@ static const Ast *find_model(const Ast *file, const char *name) {
     return last;
 }
 
+static const char *model_advice(Elab *e, const Ast *file, const char *wrong) {
+    Names known = {0};
+    for (int i = 0; i < file->n; i++)
+        if (file->kid[i]->kind == AST_MODEL) names_add(e, &known, file->kid[i]->text);
+    return names_advice(e, wrong, &known);
+}
+
 static void check_trains(Elab *e, const Ast *file) {
     for (int i = 0; i < file->n; i++) {
         const Ast *t = file->kid[i];
         if (t->kind != AST_TRAIN) continue;
         const Ast *model = find_model(file, t->text);
         if (!model)
-            diag(e->c, DIAG_E0306, t->span, "there is no model '%s' in this file", t->text);
+            diag(e->c, DIAG_E0306, t->span, "there is no model '%s' in this file%s", t->text,
+                 model_advice(e, file, t->text));
         else if (train_of(file, model) != t)
             diag(e->c, DIAG_E0306, t->span, "the model '%s' has a recipe already", t->text);
     }
@@ -190,14 +198,19 @@ static bool result_is_tensor(Elab *e, const Ast *model) {
 
 static void check_defines(Elab *e, const Ast *model) {
     const Ast *formals = model->kid[0];
+    Names known = {0};
+    for (int j = 1; j < formals->n; j++) names_add(e, &known, formals->kid[j]->text);
+    for (int i = 0; i < e->constants.cap; i++)
+        if (e->constants.key[i]) names_add(e, &known, e->constants.key[i]);
     for (int i = 0; i < e->opt->n_defs; i++) {
         const char *name = e->opt->defs[i].name;
         bool found = strmap_has(&e->constants, name);
         for (int j = 1; j < formals->n; j++)
             found = found || strcmp(formals->kid[j]->text, name) == 0;
         if (!found)
-            diag(e->c, DIAG_E0309, (Span){0}, "-D %s: the model '%s' has no parameter of that name",
-                 name, model->text);
+            diag(e->c, DIAG_E0309, (Span){0},
+                 "-D %s: the model '%s' has no parameter of that name%s", name, model->text,
+                 names_advice(e, name, &known));
     }
 }
 
@@ -220,7 +233,8 @@ static const Ast *choose_model(Elab *e, const Ast *file) {
     const Ast *model = find_model(file, e->opt->model);
     if (model) return model;
     if (e->opt->model)
-        diag(e->c, DIAG_E0311, (Span){0}, "there is no model '%s' in this file", e->opt->model);
+        diag(e->c, DIAG_E0311, (Span){0}, "there is no model '%s' in this file%s", e->opt->model,
+             model_advice(e, file, e->opt->model));
     else if (!e->opt->check_only)
         diag(e->c, DIAG_E0311, file->span, "there is no model in this file");
     return NULL;

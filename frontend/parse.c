@@ -87,7 +87,8 @@ const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n) {
 }
 
 void fe_bad_char(Parser *p, Span at, const char *text) {
-    diag(p->c, DIAG_E0101, at, "the character '%s' has no meaning here", text);
+    diag(p->c, DIAG_E0101, at, "the character '%s' has no meaning here%s", text,
+         fe_char_hint(*text));
 }
 
 /* ---- tokens as the scanner gives them, brackets counted ------------------ */
@@ -258,7 +259,7 @@ void fe_error(const Span *at, Parser *p, const char *text) {
              "epochs, keep, stop, sample",
              p->last_text);
     else
-        diag(p->c, DIAG_E0103, *at, "%s", text);
+        diag(p->c, DIAG_E0103, *at, "%s%s", text, fe_syntax_hint(p, at));
 }
 
 void fe_block_open(Parser *p) {

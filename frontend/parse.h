@@ -66,6 +66,9 @@ int fe_lex(FE_STYPE *val, Span *at, Parser *p);
 void fe_error(const Span *at, Parser *p, const char *text);
 void fe_block_open(Parser *p);
 void fe_block_close(Parser *p);
+/* parse_hint.c: the end of a message, "" where nothing is known */
+const char *fe_syntax_hint(const Parser *p, const Span *at);
+const char *fe_char_hint(char c);
 /* Skips to the end of the broken statement or declaration.  `next` is the token
  * that the grammar could not take; true: it was skipped too. */
 bool fe_sync_statement(Parser *p, int next);

@@ -1,0 +1,98 @@
+/* How gnnc writes what Python or C would write so: hints behind syntax errors. */
+#include "frontend/parse.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct {
+    const char *word, *hint;
+} Hint;
+
+static const char *find(const Hint *list, size_t n, const char *s, size_t length) {
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i].word) == length && memcmp(list[i].word, s, length) == 0)
+            return list[i].hint;
+    return NULL;
+}
+
+static size_t word_length(const char *s) {
+    size_t n = 0;
+    while (isalnum((unsigned char)s[n]) || s[n] == '_') n++;
+    return n;
+}
+
+/* The text of the line that the span begins on. */
+static const char *line_of(const Parser *p, const Span *at) {
+    const char *s = p->c->sources.v[p->file].text;
+    for (uint32_t line = 1; line < at->line; line++) {
+        const char *nl = strchr(s, '\n');
+        if (!nl) return "";
+        s = nl + 1;
+    }
+    return s;
+}
+
+/* The word that stands before s, on the line from `line` on. */
+static const char *word_before(const char *line, const char *s) {
+    while (s > line && s[-1] == ' ') s--;
+    while (s > line && (isalnum((unsigned char)s[-1]) || s[-1] == '_')) s--;
+    return s;
+}
+
+/* Python divides by `//`: what closes the bracket is lost then. */
+static bool is_commented(const Parser *p) {
+    const char *line = NULL, *slashes;
+    if (p->n_brackets && p->bracket[p->n_brackets - 1].open != '{')
+        line = line_of(p, &p->bracket[p->n_brackets - 1].at);
+    slashes = line ? strstr(line, "//") : NULL;
+    return slashes && slashes < line + strcspn(line, "\n");
+}
+
+static bool ends_line(const char *s) {
+    s += strspn(s, " \t\r");
+    return !*s || *s == '\n' || *s == '#';
+}
+
+const char *fe_syntax_hint(const Parser *p, const Span *at) {
+    static const Hint first[] = {
+        {"elif", "; write 'else if'"},
+        {"def", "; a function is written fn name(x) { .. }"},
+        {"class", "; a layer is written layer name(sizes)(inputs) { .. }"},
+        {"from", "; a file is read by import \"layers/gat.gnn\""},
+        {"import", "; a file is read by import \"layers/gat.gnn\""},
+    };
+    static const Hint here[] = {
+        {"is", "; write '=='"},
+        {"lambda", "; a function has a name: fn f(x) { .. }"},
+    };
+    const char *line = line_of(p, at), *start = line + strspn(line, " \t");
+    size_t length = strcspn(line, "\n");
+    if (!at->line || at->col == 0 || at->col > length + 1) return "";
+    const char *s = line + at->col - 1;
+    const char *hint = find(first, COUNT(first), start, word_length(start));
+    const char *before = word_before(line, s);
+    if (!hint) hint = find(here, COUNT(here), s, word_length(s));
+    if (!hint) hint = find(here, COUNT(here), before, word_length(before));
+    if (hint) return hint;
+    if (is_commented(p)) return "; '//' begins a comment: divide by '/'";
+    if (*s == ',' && s == start + word_length(start)) return "; names are bound one at a time";
+    if (*s == '=' && at->col > 1 && strchr("+-*/", s[-1])) return "; write x = x + .. in full";
+    if (*s == ':' && ends_line(s + 1)) return "; a block stands in { }";
+    return "";
+}
+
+const char *fe_char_hint(char c) {
+    static const struct {
+        char c;
+        const char *hint;
+    } known[] = {
+        {'!', "; write 'not'"},
+        {'&', "; write 'and'"},
+        {'|', "; write 'or'"},
+        {'^', "; a power is x ** y"},
+        {'\'', "; texts stand in \" \""},
+    };
+    for (size_t i = 0; i < COUNT(known); i++)
+        if (known[i].c == c) return known[i].hint;
+    return "";
+}
