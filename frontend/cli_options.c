@@ -242,8 +242,9 @@ static bool take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i, 
         value = arg[n] == '=' ? arg + n + 1 : arg[n] ? arg + n : *i + 1 < argc ? argv[++*i] : NULL;
         if (!value) return bad(err, "'%s' needs a value", arg);
     }
-    return p->set(a, o, value) ||
-           bad(err, value ? "'%s' is not a value of that option" : "'%s'", value ? value : arg);
+    if (p->set(a, o, value)) return true;
+    if (value) fprintf(err, "gnnc: %s is %s\n", p->name, p->help);
+    return bad(err, value ? "'%s' is not a value of that option" : "'%s'", value ? value : arg);
 }
 
 static int first_argument(CliOptions *o, int argc, char **argv) {
