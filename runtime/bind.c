@@ -257,19 +257,32 @@ static bool is_used(const rt_program *p, int col) {
     return rt_bind_reads(p, col) || is_drawn_by(&p->sampling, col);
 }
 
+/* How a model declares what the data hold. */
+static const char *declaration(const RtColumn *c) {
+    static const char *const text[] = {
+        [RT_COL_CSR] = "csr f32[F]", [RT_COL_CAT] = "cat[K]",
+        [RT_COL_CLASS] = "class[C]", [RT_COL_MULTILABEL] = "multilabel[T]",
+        [RT_COL_TIME] = "time",      [RT_COL_ID] = "id",
+        [RT_COL_SPLIT] = "split"};
+    if (c->kind != RT_COL_FLOAT) return text[c->kind];
+    return c->rank == 1 ? "f32" : c->rank == 2 ? "f32[F]" : "f32[A, B, ..]";
+}
+
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
                                 const char *who) {
     RtBound *b = bound_of(x);
     if (!rt_form_fits(want, c))
-        return rt_fail(err_of(x), GNNC_E_DTYPE, "%s: %s is of kind %s, in the model (%s) %s",
-                       b->dir, who, rt_col_kind_name(c->kind), x->program->source,
-                       rt_col_kind_name(want->kind));
+        return rt_fail(err_of(x), GNNC_E_DTYPE,
+                       "%s: %s is of kind %s, in the model (%s) %s; declare it '%s: %s'", b->dir,
+                       who, rt_col_kind_name(c->kind), x->program->source,
+                       rt_col_kind_name(want->kind), want->name, declaration(c));
     /* A model's scalar column may be stored [rows, 1]. */
     bool column_of_one = want->rank == 0 && c->rank == 2 && c->shape[1] == 1;
     if (c->rank - 1 == want->rank || column_of_one) return GNNC_OK;
     return rt_fail(err_of(x), GNNC_E_SHAPE,
-                   "%s: %s has %d dimensions per row, in the model (%s) %d", b->dir, who,
-                   c->rank - 1, x->program->source, want->rank);
+                   "%s: %s has %d dimensions per row, in the model (%s) %d; declare it '%s: %s'",
+                   b->dir, who, c->rank - 1, x->program->source, want->rank, want->name,
+                   declaration(c));
 }
 
 static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c, const char *who) {

@@ -130,18 +130,21 @@ static void report_unexpected(gnnc_trainer *t, const char *path, const RtTensors
 }
 
 static gnnc_status fit_all(gnnc_trainer *t, RtPool *pool, const char *path, const RtTensors *f) {
-    char missing[256] = "";
+    enum { TOLD = 10 };
+    char missing[400] = "";
     size_t n = 0;
+    int n_missing = 0;
     for (int i = 0; i < t->n_shown; i++) {
         const char *name = t->program->vars[t->shown[i]].path;
         RtTensor *from = rt_tensors_find(f, name);
-        if (!from && n < sizeof missing)
+        if (!from && n_missing++ < TOLD && n + strlen(name) + 5 < sizeof missing)
             n += (size_t)snprintf(missing + n, sizeof missing - n, "%s'%s'", n ? ", " : "", name);
         gnnc_status st = from ? rt_tensor_fit(t, pool, path, from, t->shown[i]) : GNNC_OK;
         if (st != GNNC_OK) return st;
     }
-    if (!n) return GNNC_OK;
-    return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: missing %s", path, missing);
+    if (!n_missing) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: missing %s%s (%d of %d)", path, missing,
+                   n_missing > TOLD ? ", .." : "", n_missing, t->n_shown);
 }
 
 static void store_all(gnnc_trainer *t, const RtTensors *f) {
