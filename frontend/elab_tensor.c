@@ -78,23 +78,33 @@ static Space *missing(const Type *x, const Type *y) {
     return s;
 }
 
+/* p is a dimension of one value, q of the other that lacks it. */
 static const char *advice(Elab *e, const Space *p, const Space *q) {
+    const char *one = space_text(e, p), *other = space_text(e, q);
+    const Space *edge = p->kind == SP_EDGE ? p : q->kind == SP_EDGE ? q : NULL;
     if (p->kind == SP_EDGE && q->kind == SP_EDGE)
         return arena_printf(e->a,
                             "'%s' and '%s' are different edge spaces; bring one over with "
                             "carry(x, relation)",
                             p->name, q->name);
-    if (p->kind == SP_EDGE || q->kind == SP_EDGE)
-        return arena_printf(e->a, "read node values at an end of the relation: x[src] or x[dst]");
     if (p->kind == SP_DIM && q->kind == SP_DIM)
         return arena_printf(e->a,
                             "%s and %s are different dimensions%s; rename(x, %s, %s) makes "
                             "them one, expand(x, %s) broadcasts",
-                            space_text(e, p), space_text(e, q),
-                            expr_eq(p->size, q->size) ? " (of the same size)" : "",
-                            space_text(e, q), space_text(e, p), space_text(e, p));
-    return arena_printf(e->a, "'%s' and '%s' are different spaces", space_text(e, p),
-                        space_text(e, q));
+                            one, other, expr_eq(p->size, q->size) ? " (of the same size)" : "",
+                            other, one, one);
+    if (p->kind == SP_DIM || q->kind == SP_DIM)
+        return arena_printf(e->a, "expand(x, %s) broadcasts the one that lacks it",
+                            p->kind == SP_DIM ? one : other);
+    if (edge)
+        return arena_printf(e->a, "read node values at an end of the relation: x[src] or x[dst]");
+    if (p->kind == SP_GRAPH || q->kind == SP_GRAPH)
+        return arena_printf(e->a, "read the graph's value at its nodes: x[%s.graph]",
+                            p->kind == SP_GRAPH ? q->name : p->name);
+    return arena_printf(e->a,
+                        "'%s' and '%s' are different node types; values go from one to the other "
+                        "along a relation: sum(x[r.src], over = r.dst)",
+                        one, other);
 }
 
 static bool report_misaligned(Elab *e, const Op *x, const Op *y, Span xa, Span ya, Span at) {
