@@ -79,6 +79,8 @@ static bool would_be_stored(const Op *op) {
     case OP_VALID:
     case OP_INDEX:
     case OP_DETACH:
+    case OP_IN_F32:
+    case OP_IN_BF16:
         return false;
     default:
         return true;

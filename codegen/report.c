@@ -10,7 +10,7 @@ static const struct {
 } reports[] = {
     {"shapes", REPORT_SHAPES, report_shapes}, {"breaks", REPORT_BREAKS, report_breaks},
     {"fusion", REPORT_FUSION, report_fusion}, {"syncs", REPORT_SYNCS, report_syncs},
-    {"memory", REPORT_MEMORY, report_memory},
+    {"memory", REPORT_MEMORY, report_memory}, {"precision", REPORT_PRECISION, report_precision},
 };
 
 static unsigned kind_of(const char *name, size_t n) {

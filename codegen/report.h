@@ -14,7 +14,8 @@ enum {
     REPORT_FUSION = 1 << 2,
     REPORT_SYNCS = 1 << 3,
     REPORT_MEMORY = 1 << 4,
-    REPORT_ALL = (1 << 5) - 1,
+    REPORT_PRECISION = 1 << 5,
+    REPORT_ALL = (1 << 6) - 1,
 };
 /* "fusion" or "shapes,memory" or "all"; 0: an unknown name. */
 unsigned report_kinds(const char *names);
@@ -76,5 +77,6 @@ void report_breaks(Report *r);
 void report_fusion(Report *r);
 void report_syncs(Report *r);
 void report_memory(Report *r);
+void report_precision(Report *r);
 
 #endif

@@ -110,6 +110,12 @@ static bool is_pass(const char *name) {
     return strcmp(name, "all") == 0 || pass_find(name);
 }
 
+SETTER(set_precision) {
+    UNUSED_ARGS;
+    o->pass.precision = strcmp(value, "bf16") == 0 ? DT_BF16 : DT_F32;
+    return o->pass.precision != DT_F32 || strcmp(value, "f32") == 0;
+}
+
 SETTER(set_print_before) {
     UNUSED_ARGS;
     o->pass.print_before = value;
@@ -172,6 +178,8 @@ static const CliOption options[] = {
     {"--cuda-arch", "LIST", "GPUs to compile for (default: sm_80,sm_90)", set_cuda_arch},
     {"--specialize", "DATA", "make that data directory's widths constants of the program",
      set_data},
+    {"--precision", "TYPE", "of large values in memory: f32 (default) or bf16; sums are f32",
+     set_precision},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes},
     {"--print-before", "PASS", "print the IR before a pass, or before all", set_print_before},
@@ -179,8 +187,8 @@ static const CliOption options[] = {
     {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed},
     {"--verify-each", NULL, "check the IR after each pass", set_verify},
     {"--time-passes", NULL, "print the time of each pass and stage", set_time},
-    {"--report", "WHAT", "shapes, breaks, fusion, syncs, memory (or several: a,b) or all",
-     set_report},
+    {"--report", "WHAT",
+     "shapes, breaks, fusion, syncs, memory, precision (or several: a,b) or all", set_report},
     {"--report-format", "FORM", "text or json", set_report_format},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep},
     {"-v", NULL, "say what is done", set_verbose},

@@ -400,16 +400,26 @@ static Value eval_where(Elab *e, const Ast *t) {
     return val_poison();
 }
 
+/* x @bf16: how x lies in memory. */
+static Value eval_kept_as(Elab *e, const Ast *t, DType dt) {
+    const Ast *r = t->kid[1];
+    Value x = eval(e, t->kid[0]);
+    if (dt != DT_F32 && dt != DT_BF16) {
+        diag(e->c, DIAG_E0305, r->span,
+             "values in memory are '@f32' or '@bf16'; '@%s' is not there yet", r->text);
+        return val_poison();
+    }
+    Op *op = to_tensor(e, x, DT_F32, t->kid[0]->span);
+    return op ? tensor_unary(e, dt == DT_F32 ? OP_IN_F32 : OP_IN_BF16, op, t->span) : val_poison();
+}
+
 static Value eval_binary(Elab *e, const Ast *t) {
     Operator o = (Operator)t->op;
     const Ast *r = t->kid[1];
     if (o == OPR_WHERE) return eval_where(e, t);
     if (o == OPR_AT && r->kind == AST_NAME)
         for (int d = 0; d < N_DTYPES; d++)
-            if (strcmp(dtype_name((DType)d), r->text) == 0) {
-                diag(e->c, DIAG_E0305, r->span, "precision per value is not there yet");
-                return val_poison();
-            }
+            if (strcmp(dtype_name((DType)d), r->text) == 0) return eval_kept_as(e, t, (DType)d);
     Value x = eval(e, t->kid[0]);
     if (x.kind == VAL_BOOL && o == OPR_AND && !x.num) return x;
     if (x.kind == VAL_BOOL && o == OPR_OR && x.num) return x;

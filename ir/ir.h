@@ -228,6 +228,7 @@ typedef enum {
     OPT_CMP = 1 << 8,    /* result is i1 */
     OPT_NOCSE = 1 << 9,  /* two equal ones differ (random streams) */
     OPT_INDEX = 1 << 10, /* reads its operand at another index: gather */
+    OPT_RANGE = 1 << 12, /* results of a wide range: not kept in 16 bits */
     OPT_LIB = 1 << 11,   /* a library call or a user's, never part of a kernel (rank, call) */
 } OpTraits;
 
@@ -281,6 +282,7 @@ struct Op {
     bool fused;       /* set by fusion: computed inside its users' kernels, never stored */
     Span span;        /* the model line it comes from */
     const char *hint; /* name for printing, "z"; may be NULL */
+    const char *why;  /* its element type is what it is: for --report=precision, or NULL */
     Func *func;
     Op *prev, *next;
     int id;    /* number within the function, see func_number() */

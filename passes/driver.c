@@ -36,14 +36,14 @@ const Pass *pass_find(const char *name) {
 
 const char *passes_pipeline(int opt_level, bool keep_grads) {
     if (opt_level == 0)
-        return keep_grads ? "unroll,autodiff,dce,lower-csr"
-                          : "unroll,autodiff,optimizer,dce,lower-csr";
+        return keep_grads ? "unroll,autodiff,dce,lower-csr,precision"
+                          : "unroll,autodiff,optimizer,dce,lower-csr,precision";
     return keep_grads
                ? "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,canon,cse,dce,aggregate,"
                  "masks,"
-                 "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat"
+                 "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision"
                : "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,optimizer,canon,cse,dce,"
-                 "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat";
+                 "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision";
 }
 
 static bool is_grad(const Op *op) {
@@ -118,7 +118,11 @@ static void dump(const PassOptions *o, const char *when, const Pass *p, const ch
 
 /* Runs the pass and keeps Module.has and Op.fused in step with what it says of itself. */
 static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
-    PassCtx pc = {.ctx = c, .a = c->a, .remarks = o->remarks, .choices = o->choices};
+    PassCtx pc = {.ctx = c,
+                  .a = c->a,
+                  .remarks = o->remarks,
+                  .choices = o->choices,
+                  .precision = o->precision};
     double start = now_ms();
     bool ok = p->run(&pc, m);
     double took = now_ms() - start;

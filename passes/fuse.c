@@ -109,7 +109,7 @@ static bool only_one_has(const Type *c, const Type *x, const Type *y) {
 
 /* A library wants the operands of a matrix product in memory.  Dot products, one for each
  * row, edge or stored entry, and products with a vector are loops like any other. */
-static bool is_matrix_product(const Op *op) {
+bool pass_is_matrix_product(const Op *op) {
     const Type *x = &op->in[0]->type, *y = &op->in[1]->type, *c = &op->type;
     for (int i = 0; i < c->rank; i++)
         if (c->dim[i]->kind != SP_DIM && type_has(x, c->dim[i]) && type_has(y, c->dim[i]))
@@ -119,7 +119,7 @@ static bool is_matrix_product(const Op *op) {
 
 /* Does the kernel of `user` evaluate operands in place? */
 static bool user_allows(const Op *user) {
-    if (user->kind == OP_CONTRACT && is_matrix_product(user)) return false;
+    if (user->kind == OP_CONTRACT && pass_is_matrix_product(user)) return false;
     return !op_has(user, OPT_EFFECT) && !op_has(user, OPT_LIB);
 }
 
@@ -167,6 +167,8 @@ static Cost own_cost(const Op *op) {
     case OP_SIZE:
     case OP_CAST:
     case OP_DETACH:
+    case OP_IN_F32:
+    case OP_IN_BF16:
     case OP_VIEW:
     case OP_GATHER:
         return (Cost){0};

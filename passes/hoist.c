@@ -53,6 +53,8 @@ static bool is_cheap_kind(const Op *op) {
     case OP_ABS:
     case OP_CAST:
     case OP_DETACH:
+    case OP_IN_F32:
+    case OP_IN_BF16:
     case OP_COPY:
     case OP_ADD:
     case OP_SUB:

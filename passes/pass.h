@@ -24,6 +24,7 @@ typedef struct PassCtx {
     Arena *a;
     PassChoices *choices; /* NULL: first answers everywhere */
     StrBuf *remarks;      /* what was done and why not, one line each; NULL = nobody asks */
+    DType precision;      /* of large values; DT_VOID: as written */
 } PassCtx;
 
 typedef struct Pass {
@@ -49,6 +50,7 @@ typedef struct {
     FILE *dump; /* where dumps and times go */
     StrBuf *remarks;
     PassChoices *choices;
+    DType precision;
 } PassOptions;
 
 /* Which answer this variant takes, 0 or 1; questions are told apart by their text. */

@@ -34,6 +34,9 @@ bool pass_is_const(const Op *op, double *v);
 /* A copy in another order of spaces, broadcasting or not: it reads across rows.  (cse.c) */
 bool pass_is_transpose(const Op *op);
 
+/* A contraction that a library computes, with its operands in memory.  (fuse.c) */
+bool pass_is_matrix_product(const Op *op);
+
 /* One line for --report: "gat.gnn:14: fuse: ..." */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 

@@ -80,18 +80,22 @@ static bool differentiate(Ctx *c, Module *m) {
     return true;
 }
 
+static DType precision(int opt_level) {
+    return opt_level & CPU_EXEC_BF16 ? DT_BF16 : DT_VOID;
+}
+
 bool cpu_exec_passes(Ctx *c, Module *m, int opt_level) {
     static const char autodiff[] = "autodiff,";
-    const char *all = passes_pipeline(opt_level, true), *at = strstr(all, autodiff);
+    const char *all = passes_pipeline(opt_level & 2, true), *at = strstr(all, autodiff);
     size_t n = (size_t)(at - all);
-    PassOptions o = {.verify_each = true};
+    PassOptions o = {.verify_each = true, .precision = precision(opt_level)};
     if (n && !passes_run(c, m, arena_strndup(c->a, all, n - 1), &o)) return false;
     return differentiate(c, m) && passes_run(c, m, at + sizeof autodiff - 1, &o);
 }
 
 bool cpu_exec_train_passes(Ctx *c, Module *m, int opt_level) {
-    PassOptions o = {.verify_each = true};
-    return passes_run(c, m, passes_pipeline(opt_level, false), &o);
+    PassOptions o = {.verify_each = true, .precision = precision(opt_level)};
+    return passes_run(c, m, passes_pipeline(opt_level & 2, false), &o);
 }
 
 static bool link_program(Ctx *c, const char *dir) {
@@ -153,7 +157,7 @@ CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level) {
     const char *dir = cpu_exec_dir(c);
     Plan *p = dir ? plan_build(c, m) : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
-    TargetOptions o = {.opt_level = opt_level};
+    TargetOptions o = {.opt_level = opt_level & 2};
     bool ok =
         target_cpu.emit_kernels(c, p, &o, EMIT_OBJECT, arena_printf(c->a, "%s/kernels.o", dir)) &&
         host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && link_program(c, dir);

@@ -19,6 +19,8 @@
 
 typedef struct CpuExec CpuExec;
 
+enum { CPU_EXEC_BF16 = 16 }; /* with an optimisation level: large values in bf16 */
+
 /* A fresh directory that goes away with the Ctx. */
 const char *cpu_exec_dir(Ctx *c);
 /* The pipeline of an optimisation level, where every function with an output "loss" is

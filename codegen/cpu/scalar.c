@@ -141,6 +141,8 @@ static LLVMValueRef unary(CgFn *f, OpKind op, DType dt, LLVMValueRef x) {
     case OP_ISNAN:
         return is_float(x) ? LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, "") : zero_like(x);
     case OP_DETACH:
+    case OP_IN_F32:
+    case OP_IN_BF16:
     case OP_COPY:
         return x;
     case OP_SQRT:

@@ -47,6 +47,11 @@ static const char *unary_dtype(Module *m, const Op *op, DType *dt) {
     case OP_COPY:
     case OP_DETACH:
         return NULL;
+    case OP_IN_F32:
+    case OP_IN_BF16:
+        if (*dt == DT_F32) return NULL;
+        return op_err(m, "%s is not f32, which '%s' needs", op_who(m, op, 0),
+                      op_mnemonic(op->kind));
     case OP_NOT:
         return *dt == DT_I1 ? NULL : not_bool(m, op, 0);
     case OP_NEG:

@@ -24,6 +24,7 @@ typedef struct {
 typedef struct {
     const char *names;
     bool forward; /* without gradients, as before autodiff */
+    DType precision;
 } Job;
 
 static void build(Run *r, Ctx *ctx, bool forward) {
@@ -93,7 +94,8 @@ static void preserves(Ctx *ctx, void *arg) {
     Run r;
     build(&r, ctx, job->forward);
     record(&r);
-    bool ok = passes_run(ctx, r.cs->m, names, &(PassOptions){.verify_each = true});
+    bool ok = passes_run(ctx, r.cs->m, names,
+                         &(PassOptions){.verify_each = true, .precision = job->precision});
     CHECK_MSG(ok, "passes '%s' failed", names);
     if (ok) check_same(&r, names);
     diag_print_all(ctx, stderr, false);
@@ -126,6 +128,12 @@ TEST(sparse_lowering_preserves_every_case) {
 
 TEST(hoisting_preserves_every_case) {
     check_passes("lower-csr,hoist");
+}
+
+/* But for rounding, which the exact interpreter leaves out. */
+TEST(precision_preserves_every_case) {
+    check_job((Job){.names = passes_pipeline(0, true), .precision = DT_BF16});
+    check_job((Job){.names = passes_pipeline(2, true), .precision = DT_BF16});
 }
 
 TEST(the_pipelines_preserve_every_case) {

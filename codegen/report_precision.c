@@ -1,0 +1,67 @@
+/* --report=precision: the element type of each value in memory, and why it is that. */
+#include "codegen/report.h"
+
+/* A floating-point value that lies in memory. */
+static bool is_listed(const Op *op) {
+    return !op->fused && dtype_is_float(op->type.dt) && !op_has(op, OPT_EFFECT | OPT_VIEW) &&
+           (op->n_in > 0 || op_has(op, OPT_SOURCE));
+}
+
+static const char *why(const Op *op) {
+    return op->why ? op->why : op_has(op, OPT_SOURCE) ? "as it is given" : "as written";
+}
+
+/* Bytes that the steps of a phase read and write. */
+static const Expr *moved(const Report *r, const PPhase *ph) {
+    const Expr *n = expr_const(r->a, 0);
+    for (int i = 0; i < ph->steps.n; i++) {
+        StepCost c = cost_of_step(r->a, r->p, ph->steps.v[i]);
+        n = expr_add(r->a, n, expr_add(r->a, c.read, c.written));
+    }
+    return n;
+}
+
+static void text(Report *r, const PPhase *ph) {
+    int n[N_DTYPES] = {0};
+    for (const Op *op = ph->func->first; op; op = op->next)
+        if (is_listed(op)) n[op->type.dt]++;
+    sb_printf(r->b, "  @%s: values in memory:", ph->name);
+    for (int t = 0; t < N_DTYPES; t++)
+        if (n[t]) sb_printf(r->b, " %d %s", n[t], dtype_name((DType)t));
+    sb_puts(r->b, "; moved ");
+    report_amount(r, moved(r, ph), "B");
+    sb_puts(r->b, "\n");
+    for (const Op *op = ph->func->first; op; op = op->next) {
+        if (!is_listed(op)) continue;
+        const char *at = report_at(r, op->span);
+        sb_printf(r->b, "    %-5s%s: %s (%s%s%s)\n", dtype_name(op->type.dt), report_op_name(op),
+                  report_type(r, &op->type), at, *at ? ": " : "", why(op));
+    }
+}
+
+static void json(Report *r, const PPhase *ph) {
+    json_object(r->j, NULL);
+    json_text(r->j, "phase", ph->name);
+    report_json_expr(r, "moved_bytes", moved(r, ph));
+    json_array(r->j, "values");
+    for (const Op *op = ph->func->first; op; op = op->next) {
+        if (!is_listed(op)) continue;
+        json_object(r->j, NULL);
+        json_text(r->j, "name", report_op_name(op));
+        json_text(r->j, "type", report_type(r, &op->type));
+        json_text(r->j, "line", report_at(r, op->span));
+        json_text(r->j, "why", why(op));
+        json_end(r->j);
+    }
+    json_end(r->j);
+    json_end(r->j);
+}
+
+void report_precision(Report *r) {
+    if (r->j)
+        json_array(r->j, "precision");
+    else
+        sb_puts(r->b, "precision\n");
+    for (int i = 0; i < r->p->phases.n; i++) (r->j ? json : text)(r, r->p->phases.v[i]);
+    if (r->j) json_end(r->j);
+}

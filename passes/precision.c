@@ -1,0 +1,439 @@
+/* Mixed precision: what is large is kept in 16 bits, everything is computed in f32.
+ *
+ *     %z = contract %x, %w : f32[N, H]          %x.1 = saved "paper.x bf16" : bf16[N, F]
+ *     %m = fused gather src(e) %z               %w.1 = cast %w : bf16[H, F]
+ *     %s = segment sum dst(e) %m         ->     %z = contract %x.1, %w.1 : bf16[N, H]
+ *     %y = contract %s, %v                      %z.1 = fused cast %z : f32[N, H]
+ *                                               %m = fused gather src(e) %z.1
+ *                                               %s = fused segment sum dst(e) %m
+ *                                               %s.1 = cast %s : bf16[N, H]
+ *                                               ..
+ *
+ * A stored value becomes a `cast` of itself, which its producer's kernel stores and each reader
+ * widens as it loads: both casts are fused, so arithmetic and sums stay f32, and half the bytes
+ * move.  Matrix products read 16-bit operands as they are and sum in f32; parameters stay f32
+ * (master copies), and products get a rounded copy of them.  After fuse, because what is
+ * never stored is never rounded.
+ *
+ * Kept in f32: what is small (a value per row: scores, statistics, sums of a softmax), parameters,
+ * their gradients and the optimizer's state, results of functions with a wide range (the table's
+ * `range`: exp, log, ..) and what a softmax or loss reads, what leaves the step.
+ *
+ * `in_bf16` and `in_f32`, the model's own words (`x @bf16`), come before these rules.
+ *
+ * Micikevicius, Narang, Alben, Diamos et al. 2018, "Mixed Precision Training"; for the rules by
+ * operation torch.autocast's lists.  There casts stand at operations' borders; here at memory's. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+enum { WIDE = 8 /* elements of a row from which on 16 bits are worth it */ };
+
+typedef struct {
+    PassCtx *p;
+    Module *m;
+    Func *f;
+    DType low;     /* of what is rounded */
+    DType general; /* of large values that the model says nothing of */
+    bool sampled;  /* its data come by batches */
+    int **user;    /* by op id: ids of users */
+    int *n_users;
+    Op **op; /* by id */
+    int n;
+    Op **down;    /* by op id: its rounded copy, for products */
+    OpKind *wish; /* by op id: IN_F32, IN_BF16: the model's; 0 = none */
+} Precision;
+
+/* ---- what a value is --------------------------------------------------------------------- */
+static bool is_view(const Op *op) {
+    return !op->fused && (op->kind == OP_VIEW || op->kind == OP_SLICE);
+}
+
+static bool is_f32_or_low(const Precision *p, const Op *op) {
+    return op->type.dt == DT_F32 || op->type.dt == p->low;
+}
+
+/* One whose operands have the types that this pass deals with, in memory. */
+static bool is_product(const Precision *p, const Op *op) {
+    return op->kind == OP_CONTRACT && !op->fused && is_f32_or_low(p, op->in[0]) &&
+           is_f32_or_low(p, op->in[1]) && pass_is_matrix_product(op);
+}
+
+/* Rows of features of a node, edge or graph. */
+static bool is_wide(const Type *t) {
+    int64_t all = 1, n;
+    if (t->rank < 2 || t->dim[0]->kind == SP_DIM || t->layout != LAYOUT_DENSE) return false;
+    for (int i = 1; i < t->rank; i++) {
+        if (!expr_is_const(t->dim[i]->size, &n)) return true;
+        all *= n;
+    }
+    return all >= WIDE;
+}
+
+/* Sums over entries that are made in the value's own row in memory, as only data knows how long
+ * it is (codegen/lower_rows.c): the row holds f32. */
+static bool sums_in_row(const Precision *p, const Op *op, bool root) {
+    int64_t n;
+    if (!root && !op->fused) return false;
+    const Type *t = &op->type;
+    if (op_has(op, OPT_REDUCE) && !is_product(p, op))
+        return t->rank > 1 && !expr_is_const(t->dim[t->rank - 1]->size, &n);
+    for (int i = 0; i < op->n_in; i++)
+        if (sums_in_row(p, op->in[i], false)) return true;
+    return false;
+}
+
+/* Do features of op go into a softmax, a norm or a loss: a function of wide
+ * range on the way to a sum along them? */
+static bool is_measured(const Precision *p, const Op *op, bool range, int depth) {
+    enum { DEPTH = 16 };
+    for (int i = 0; i < p->n_users[op->id] && depth < DEPTH; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        bool wide = range || op_has(u, OPT_RANGE);
+        if (u->kind == OP_REDUCE && wide && u->over[0]->kind == SP_DIM) return true;
+        if (op_has(u, OPT_ELEM) && is_measured(p, u, wide, depth + 1)) return true;
+    }
+    return false;
+}
+
+/* What the model says of the value in memory that x is, or shows; 0: nothing. */
+static OpKind wish_of(const Precision *p, const Op *x) {
+    while (is_view(x) && !x->in[0]->fused) x = x->in[0];
+    return p->op[x->id] == x ? p->wish[x->id] : (OpKind)0; /* new ones have no number */
+}
+
+/* A product with an operand that the model wants in f32 is made in f32. */
+static bool is_f32_product(const Precision *p, const Op *op) {
+    for (int i = 0; i < 2; i++)
+        if (wish_of(p, op->in[i]) == OP_IN_F32) return true;
+    return false;
+}
+
+/* Why a reader of op, which lies in memory, wants it in f32; NULL: none does. */
+static const char *reader_refuses(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (op_has(u, OPT_EFFECT)) return "it leaves the step";
+        if (op_has(u, OPT_LIB)) return "a function of its own reads it";
+        if (is_product(p, u) && is_f32_product(p, u)) return "a product in f32 reads it";
+        const char *why = is_view(u) ? reader_refuses(p, u) : NULL;
+        if (why) return why;
+    }
+    return NULL;
+}
+
+/* Why a value stays f32; NULL: it is to have 16 bits. */
+static const char *refuses(const Precision *p, const Op *op) {
+    bool wish = p->wish[op->id] == OP_IN_BF16;
+    if (p->wish[op->id] == OP_IN_F32) return "the model says so";
+    if (!wish && p->general == DT_F32) return "as written";
+    if (!wish && !is_wide(&op->type)) return op->type.rank ? "it is small" : "it is a scalar";
+    if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
+    if (op_has(op, OPT_LIB)) return "a function of its own makes it";
+    if (is_product(p, op) && is_f32_product(p, op)) return "it is a product in f32";
+    if (sums_in_row(p, op, true)) return "it is summed in place: only data knows how wide it is";
+    const char *why = reader_refuses(p, op);
+    if (why || wish) return why;
+    return is_measured(p, op, false, 0) ? "a softmax or loss reads it" : NULL;
+}
+
+static bool is_computed(const Op *op) {
+    return op->type.dt == DT_F32 && !op->fused && op->n_in > 0 && !is_view(op) &&
+           op_has(op, OPT_PURE);
+}
+
+static bool is_loaded(const Op *op) {
+    return op->type.dt == DT_F32 && op->type.layout == LAYOUT_DENSE &&
+           (op->kind == OP_DATA || op->kind == OP_SAVED);
+}
+
+/* ---- rewriting ------------------------------------------------------------------------------ */
+static Op *after(Precision *p, Op *x, const Op *proto) {
+    Builder b = {.m = p->m, .f = p->f, .at = x->next, .span = x->span};
+    Op *y = b_op(&b, proto);
+    y->hint = x->hint;
+    return y;
+}
+
+static Op *cast_after(Precision *p, Op *x, DType dt, bool fused) {
+    Op *y = after(p, x, &(Op){.kind = OP_CAST, .n_in = 1, .in = &x, .type = {.dt = dt}});
+    y->fused = fused;
+    return y;
+}
+
+static void replace(const Op *old, Op *with, Op *in) {
+    for (int i = 0; i < in->n_in; i++)
+        if (in->in[i] == old) in->in[i] = with;
+}
+
+/* Readers of x, whose type now has 16 bits: products and casts take it as it is, views follow,
+ * others get it in f32. */
+static void tell_readers(Precision *p, const Op *was, Op *x) {
+    Op *up = NULL;
+    for (int i = 0; i < p->n_users[was->id]; i++) {
+        Op *u = p->op[p->user[was->id][i]];
+        if (u == x) continue;
+        if (is_view(u)) {
+            u->type.dt = x->type.dt;
+            u->why = x->why;
+            replace(was, x, u);
+            tell_readers(p, u, u);
+        } else if ((is_product(p, u) && !is_f32_product(p, u)) || u->kind == OP_CAST) {
+            replace(was, x, u);
+        } else {
+            if (!up) up = cast_after(p, x, DT_F32, true);
+            replace(was, up, u);
+        }
+    }
+}
+
+/* A view that is stored is what it shows, stored under other spaces: that is rounded. */
+static Op *round_below(Precision *p, Op *view) {
+    Op *x = view->in[0];
+    Op *y = x->kind == OP_VIEW && x->fused ? round_below(p, x) : cast_after(p, x, p->low, true);
+    if (y != x) view->in[0] = y;
+    view->type.dt = p->low;
+    return view;
+}
+
+static bool only_reader(const Precision *p, const Op *view) {
+    while (view->kind == OP_VIEW && view->in[0]->fused && view->in[0]->kind == OP_VIEW) {
+        view = view->in[0];
+        if (p->n_users[view->id] != 1) return false;
+    }
+    return true;
+}
+
+/* op, which is stored, in 16 bits; what is stored then. */
+static Op *narrow(Precision *p, Op *op) {
+    if (is_product(p, op)) {
+        op->type.dt = p->low;
+        return op;
+    }
+    if (op->kind == OP_VIEW) return round_below(p, op);
+    if (op->kind == OP_CONCAT) { /* each part by a kernel of its own */
+        for (int i = 0; i < 2; i++) {
+            Builder b = {.m = p->m, .f = p->f, .at = op, .span = op->span};
+            op->in[i] = b_cast(&b, op->in[i], p->low);
+            op->in[i]->fused = true;
+        }
+        op->type.dt = p->low;
+        return op;
+    }
+    Op *low = cast_after(p, op, p->low, false);
+    low->again = op->again;
+    op->again = false;
+    op->fused = true;
+    return low;
+}
+
+static bool is_stored_view(const Op *op) {
+    return op->kind == OP_VIEW && op->type.dt == DT_F32 && !op->fused && op->in[0]->fused;
+}
+
+static void narrow_computed(Precision *p, Op *op) {
+    const char *why = refuses(p, op);
+    if (!why && is_stored_view(op) && !only_reader(p, op)) why = "it is shown in several ways";
+    op->why = why;
+    if (why) return;
+    Op *low = narrow(p, op);
+    low->why = p->wish[op->id]     ? "the model says so"
+               : is_product(p, op) ? "a wide result of a matrix product"
+                                   : "wide and stored";
+    tell_readers(p, op, low);
+}
+
+/* ---- products ----------------------------------------------------------------------------- */
+static Op *rounded(Precision *p, Op *x) {
+    if (x->type.dt == p->low) return x;
+    bool old = p->op[x->id] == x; /* and no new one, which has no number */
+    if (old && p->down[x->id]) return p->down[x->id];
+    Op *y = cast_after(p, x, p->low, false);
+    y->why = x->kind == OP_VAR ? "a parameter's copy for products" : "an operand of a product";
+    if (old) p->down[x->id] = y;
+    return y;
+}
+
+static void round_operands(Precision *p, Op *op) {
+    bool f32 = op->in[0]->type.dt == DT_F32 || op->in[1]->type.dt == DT_F32;
+    bool some = op->type.dt == p->low;
+    for (int i = 0; i < 2; i++)
+        some |= op->in[i]->type.dt == p->low || wish_of(p, op->in[i]) == OP_IN_BF16;
+    if (op->type.layout != LAYOUT_DENSE || (p->general == DT_F32 && !some)) return;
+    if (!f32 || is_f32_product(p, op)) return;
+    for (int i = 0; i < 2; i++) op->in[i] = rounded(p, op->in[i]);
+}
+
+/* ---- what is loaded -------------------------------------------------------------------------- */
+static bool is_load(const Func *f) {
+    return strcmp(f->name, "load") == 0;
+}
+
+static Func *load_func(Precision *p) {
+    Func *load = func_find(p->m, "load");
+    if (load) return load;
+    load = func_new(p->m, "load");
+    for (int i = p->m->funcs.n - 1; i > 0; i--) p->m->funcs.v[i] = p->m->funcs.v[i - 1];
+    return p->m->funcs.v[0] = load;
+}
+
+/* A column in 16 bits, made once when data are loaded. */
+static const char *saved_column(Precision *p, const Op *data) {
+    const Column *c = data->col;
+    const char *name =
+        arena_printf(p->m->a, "%s.%s %s", c->space->name, c->name, dtype_name(p->low));
+    Func *load = load_func(p);
+    if (func_output(load, name)) return name;
+    Builder b = {.m = p->m, .f = load, .span = data->span};
+    Op *x = b_data(&b, data->col);
+    x->hint = data->hint;
+    b_output(&b, name, b_cast(&b, x, p->low));
+    return name;
+}
+
+static void narrow_data(Precision *p, Op *op) {
+    if (p->sampled || op->col->kind != COL_FLOAT || refuses(p, op)) return;
+    Type t = op->type;
+    t.dt = p->low;
+    Op *low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op), .type = t});
+    low->why = p->wish[op->id] ? "the model says so" : "features, rounded when data are loaded";
+    tell_readers(p, op, low);
+}
+
+/* Does anybody want what @load saves as `name` in f32? */
+static bool saved_refused(Precision *p, const char *name) {
+    for (int i = 0; i < p->m->funcs.n; i++) {
+        Func *f = p->m->funcs.v[i];
+        for (Op *op = f->first; op; op = op->next) {
+            if (op->kind != OP_SAVED || strcmp(op->name, name)) continue;
+            for (const Op *u = op->next; u; u = u->next)
+                for (int k = 0; k < u->n_in; k++)
+                    if (u->in[k] == op && op_has(u, OPT_EFFECT | OPT_LIB)) return true;
+        }
+    }
+    return false;
+}
+
+static bool is_saved(const Precision *p, const char *name) {
+    for (int i = 0; i < p->m->funcs.n; i++)
+        for (const Op *op = p->m->funcs.v[i]->first; op; op = op->next)
+            if (op->kind == OP_SAVED && !strcmp(op->name, name)) return true;
+    return false;
+}
+
+/* In @load: what it saves for the other phases. */
+static void narrow_saved(Precision *p, Op *out) {
+    Op *x = out->in[0];
+    bool fits = x->type.dt == DT_F32 && is_wide(&x->type) && !op_has(x, OPT_RANGE);
+    fits = fits && p->general == p->low && p->wish[x->id] != OP_IN_F32;
+    if (!fits || !is_saved(p, out->name) || saved_refused(p, out->name)) return;
+    bool alone = is_computed(x) && p->n_users[x->id] == 1;
+    Op *low = cast_after(p, x, p->low, false);
+    x->fused = x->fused || (alone && !is_product(p, x) && !sums_in_row(p, x, true));
+    low->why = "wide and saved for the steps";
+    out->in[0] = low;
+}
+
+static void follow_saved(Precision *p, Op *op) {
+    const Func *load = func_find(p->m, "load");
+    const Op *out = load ? func_output(load, op->name) : NULL;
+    if (!out || out->in[0]->type.dt != p->low) return;
+    op->type.dt = p->low;
+    op->why = "wide and saved for the steps";
+    tell_readers(p, op, op);
+}
+
+/* ---- the pass ----------------------------------------------------------------------------------
+ */
+static void link_users(Precision *p) {
+    int *count = func_use_counts(p->p->a, p->f), n = 0;
+    p->n = p->f->n_ops;
+    size_t size = (size_t)p->n + 1;
+    p->user = NEWN(p->p->a, int *, size);
+    p->n_users = NEWN(p->p->a, int, size);
+    p->op = NEWN(p->p->a, Op *, size);
+    p->down = NEWN(p->p->a, Op *, size);
+    p->wish = NEWN(p->p->a, OpKind, size);
+    for (Op *op = p->f->first; op; op = op->next) p->op[n++] = op;
+    for (int i = 0; i < n; i++) p->user[i] = NEWN(p->p->a, int, (size_t)count[i] + 1);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < p->op[i]->n_in; k++) {
+            int x = p->op[i]->in[k]->id;
+            p->user[x][p->n_users[x]++] = i;
+        }
+}
+
+/* What the model says of x is said of the value in memory that x is: `in_bf16` goes, and its
+ * operand is stored where it would have been. */
+static bool take_wishes(Precision *p) {
+    VEC(Op *) of = {0};
+    VEC(OpKind) wish = {0};
+    for (Op *op = p->f->first, *next; op; op = next) {
+        next = op->next;
+        if (op->kind != OP_IN_F32 && op->kind != OP_IN_BF16) continue;
+        Op *x = op->in[0];
+        if (op->kind == OP_IN_BF16 && p->low != DT_BF16) {
+            diag(p->p->ctx, DIAG_E0305, op->span,
+                 "'@bf16' beside --precision=f16 is not there yet");
+            return false;
+        }
+        if (!op->fused) x->fused = false;
+        if (!x->hint) x->hint = op->hint;
+        vec_push(p->p->a, &of, x);
+        vec_push(p->p->a, &wish, op->kind);
+        op_replace_uses(p->f, op, x);
+        op_remove(op);
+    }
+    link_users(p);
+    for (int i = 0; i < of.n; i++) {
+        Op *x = of.v[i];
+        while (is_view(x) && !x->in[0]->fused) x = x->in[0];
+        p->wish[x->id] = wish.v[i];
+    }
+    return true;
+}
+
+/* New operations have no number that anything here asks for. */
+static bool precise_func(Precision *p, Func *f) {
+    p->f = f;
+    if (!take_wishes(p)) return false;
+    for (int i = 0; i < p->n; i++) {
+        Op *op = p->op[i];
+        if (op->kind == OP_SAVED && op->type.dt == DT_F32)
+            follow_saved(p, op);
+        else if (op->kind == OP_DATA && is_loaded(op) && !is_load(f))
+            narrow_data(p, op);
+        else if (op->kind == OP_OUTPUT && is_load(f))
+            narrow_saved(p, op);
+        else if (is_computed(op) || is_stored_view(op))
+            narrow_computed(p, op);
+    }
+    for (int i = 0; i < p->n; i++)
+        if (is_product(p, p->op[i])) round_operands(p, p->op[i]);
+    pass_dce_func(p->p->a, f);
+    return true;
+}
+
+static bool run(PassCtx *c, Module *m) {
+    Precision p = {.p = c, .m = m, .general = c->precision};
+    p.low = p.general == DT_F16 ? DT_F16 : DT_BF16;
+    if (p.general == DT_VOID) p.general = DT_F32;
+    Func *load = func_find(m, "load");
+    if (load && !precise_func(&p, load)) return false;
+    for (int i = 0; i < m->funcs.n; i++) {
+        Func *f = m->funcs.v[i];
+        p.sampled = m->recipe.sample.batch > 0 && strcmp(f->name, "train") == 0;
+        if (f == load || is_load(f)) continue;
+        int before = m->funcs.n;
+        if (!precise_func(&p, f)) return false;
+        i += m->funcs.n - before; /* @load has come to stand first */
+    }
+    return true;
+}
+
+const Pass pass_precision = {
+    .name = "precision",
+    .summary = "keep large values in 16 bits where that is asked for",
+    .needs = IR_TYPED | IR_NO_CSR,
+    .run = run,
+};
