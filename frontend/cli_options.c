@@ -112,8 +112,13 @@ static bool is_pass(const char *name) {
 
 SETTER(set_precision) {
     UNUSED_ARGS;
-    o->pass.precision = strcmp(value, "bf16") == 0 ? DT_BF16 : DT_F32;
-    return o->pass.precision != DT_F32 || strcmp(value, "f32") == 0;
+    static const DType types[] = {DT_F32, DT_BF16, DT_F16};
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (strcmp(value, dtype_name(types[i])) == 0) {
+            o->pass.precision = types[i];
+            return true;
+        }
+    return false;
 }
 
 SETTER(set_print_before) {
@@ -178,7 +183,7 @@ static const CliOption options[] = {
     {"--cuda-arch", "LIST", "GPUs to compile for (default: sm_80,sm_90)", set_cuda_arch},
     {"--specialize", "DATA", "make that data directory's widths constants of the program",
      set_data},
-    {"--precision", "TYPE", "of large values in memory: f32 (default) or bf16; sums are f32",
+    {"--precision", "TYPE", "of large values in memory: f32 (default), bf16 or f16; sums are f32",
      set_precision},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes},

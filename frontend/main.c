@@ -142,7 +142,8 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (*host) sb_printf(&b, " --march=%s", o->march ? o->march : "native");
     if (cuda && o->cuda_arch) sb_printf(&b, " --cuda-arch=%s", o->cuda_arch);
     for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
-    if (o->pass.precision == DT_BF16) sb_puts(&b, " --precision=bf16");
+    if (dtype_bytes(o->pass.precision) == 2)
+        sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
     if (o->grads) sb_puts(&b, " --grads");
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->data) sb_puts(&b, " --specialize");

@@ -176,7 +176,9 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     ad.last = f->last;
     mark(&ad);
     ad.guard = guards_of(p->a, f);
-    if (ad.loss->tag) accumulate(&ad, ad.loss, ad_const(&ad.b, ad.loss, 1), NULL, NULL);
+    bool scaled = pass_loss_is_scaled(m, f);
+    Op *seed = scaled ? pass_loss_scale_now(&ad.b) : ad_const(&ad.b, ad.loss, 1);
+    if (ad.loss->tag) accumulate(&ad, ad.loss, seed, NULL, NULL);
     for (Op *op = ad.last; op; op = op->prev) differentiate(&ad, op);
     put_outputs(&ad, m);
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;

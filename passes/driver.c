@@ -37,12 +37,13 @@ const Pass *pass_find(const char *name) {
 const char *passes_pipeline(int opt_level, bool keep_grads) {
     if (opt_level == 0)
         return keep_grads ? "unroll,autodiff,dce,lower-csr,precision"
-                          : "unroll,autodiff,optimizer,dce,lower-csr,precision";
+                          : "unroll,loss-scale,autodiff,optimizer,dce,lower-csr,precision";
     return keep_grads
                ? "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,canon,cse,dce,aggregate,"
                  "masks,"
                  "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision"
-               : "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,optimizer,canon,cse,dce,"
+               : "density,canon,cse,dce,reorder,cse,unroll,trim,loss-scale,autodiff,optimizer,"
+                 "canon,cse,dce,"
                  "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision";
 }
 

@@ -32,6 +32,7 @@ typedef struct {
     Op *root_bc2; /* sqrt(1 - beta2^t) */
     Op *inv_bc1;  /* 1 / (1 - beta1^t) */
     Op *clip;     /* factor on every gradient, or NULL */
+    Op *finite;   /* of a scaled loss: are all gradients? */
 } Optim;
 
 typedef struct {
@@ -97,6 +98,7 @@ static ParamGroup group_of(const Recipe *r, const Var *v) {
 static Op *bias_correction(Optim *o, double beta) {
     if (beta <= 0) return num(o, 1);
     Op *step = b_input(&o->b, "step", DT_F32);
+    if (o->finite) step = sub(o, step, pass_loss_skipped(&o->b));
     Op *e = b_unary(&o->b, OP_EXPM1, scale(o, step, log(beta)));
     return b_unary(&o->b, OP_NEG, e);
 }
@@ -106,13 +108,28 @@ static Op *sum_of_squares(Optim *o, Op *g) {
     return g->type.rank ? b_reduce(&o->b, RED_SUM, sq, g->type.rank, g->type.dim) : sq;
 }
 
-/* min(1, max_norm / (norm + 1e-6)) over all gradients together */
-static Op *clip_factor(Optim *o, const Grads *gs) {
+/* Over all gradients together. */
+static Op *squared_norm(Optim *o, const Grads *gs) {
     Op *total = NULL;
     for (int i = 0; i < gs->n; i++) {
         Op *s = sum_of_squares(o, gs->v[i].grad);
         total = total ? add(o, total, s) : s;
     }
+    return total;
+}
+
+/* The gradients of a scaled loss, and whether all of them are finite. */
+static void unscale(Optim *o, Grads *gs) {
+    enum { ALMOST_INFINITE = 127 };
+    Op *inverse = b_binary(&o->b, OP_DIV, num(o, 1), pass_loss_scale_now(&o->b));
+    for (int i = 0; i < gs->n; i++) gs->v[i].grad = mul(o, gs->v[i].grad, inverse);
+    Op *most = num(o, ldexp(1, ALMOST_INFINITE));
+    o->finite = b_binary(&o->b, OP_LT, squared_norm(o, gs), most);
+}
+
+/* min(1, max_norm / (norm + 1e-6)) */
+static Op *clip_factor(Optim *o, const Grads *gs) {
+    Op *total = squared_norm(o, gs);
     Op *norm = add(o, b_unary(&o->b, OP_SQRT, total), num(o, 1e-6));
     return b_binary(&o->b, OP_MIN, b_binary(&o->b, OP_DIV, num(o, o->r->clip_norm), norm), o->one);
 }
@@ -193,6 +210,14 @@ static Update update(Optim *o, const Grad *gr) {
     return o->r->kind == OPTIM_SGD ? sgd(o, gr->var, p, g, lr) : adam(o, gr->var, p, g, rate);
 }
 
+/* Nothing changes in a step whose gradients are not finite. */
+static void keep_old(Optim *o, Update *u, const Grad *g) {
+    for (int k = 0; k < 2; k++)
+        if (u->slot[k])
+            u->value[k] = b_select(&o->b, o->finite, u->value[k], b_var(&o->b, u->slot[k]));
+    u->next = b_select(&o->b, o->finite, u->next, b_var(&o->b, g->var));
+}
+
 /* Assignments come last: whatever reads a variable stands before its change. */
 static void assign(Optim *o, const Update *u, const Grad *g) {
     o->b.span = g->var->span;
@@ -208,9 +233,14 @@ static bool run(PassCtx *p, Module *m) {
     Grads gs = collect(p->a, m, f);
     if (gs.n == 0) return true;
     align(&o, &gs);
+    if (pass_loss_is_scaled(m, f)) unscale(&o, &gs);
     prepare(&o, &gs);
     Update *u = NEWN(p->a, Update, (size_t)gs.n);
-    for (int i = 0; i < gs.n; i++) u[i] = update(&o, &gs.v[i]);
+    for (int i = 0; i < gs.n; i++) {
+        u[i] = update(&o, &gs.v[i]);
+        if (o.finite) keep_old(&o, &u[i], &gs.v[i]);
+    }
+    if (o.finite) pass_loss_scale_next(&o.b, o.finite);
     for (int i = 0; i < gs.n; i++) assign(&o, &u[i], &gs.v[i]);
     for (int i = 0; i < gs.n; i++) op_remove(gs.v[i].out);
     return true;

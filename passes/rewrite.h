@@ -37,6 +37,13 @@ bool pass_is_transpose(const Op *op);
 /* A contraction that a library computes, with its operands in memory.  (fuse.c) */
 bool pass_is_matrix_product(const Op *op);
 
+/* Is the loss of f scaled before it is differentiated?  By what; how many steps were skipped; and
+ * what becomes of both.  (loss_scale.c) */
+bool pass_loss_is_scaled(const Module *m, const Func *f);
+Op *pass_loss_scale_now(Builder *b);
+Op *pass_loss_skipped(Builder *b);
+void pass_loss_scale_next(Builder *b, Op *finite);
+
 /* One line for --report: "gat.gnn:14: fuse: ..." */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 

@@ -1,0 +1,84 @@
+/* Dynamic loss scaling: gradients of f16 values that would be zero, or infinite.
+ *
+ *     %g = .. d(loss)             %s = var "opt.loss_scale"
+ *     assign "w", %w - lr %g  ->  %g = .. d(loss) times %s           gradients in f16 keep small values
+ *                                 %u = mul %g, 1 / %s
+ *                                 %ok = lt (sum of %u * %u), inf     over all gradients
+ *                                 assign "w", select %ok, %w - lr %u, %w
+ *                                 assign "opt.loss_scale", select %ok, .., %s / 2
+ *
+ * A step whose gradients are not finite changes no parameter and no moment, is counted, and halves
+ * the scale; 2000 good steps in a row double it.  All of that is in the step: nothing is read
+ * back.  The scale and its counters are optimizer state, saved and resumed with it, and steps that
+ * were skipped are none to Adam's bias corrections.
+ *
+ * Micikevicius et al. 2018, section 3.2; the numbers are torch.amp.GradScaler's. */
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+static const char scale_path[] = "opt.loss_scale", good_path[] = "opt.loss_scale.good",
+                  skipped_path[] = "opt.loss_scale.skipped";
+static const double first_scale = 65536, largest_scale = 16777216, interval = 2000;
+
+static Op *num(Builder *b, double x) {
+    return b_const(b, DT_F32, x);
+}
+
+static void scalar(Module *m, const char *path, double first) {
+    Init init = {.kind = INIT_CONST, .a = first};
+    var_new(m, VAR_SLOT, path, type_scalar(DT_F32), init, (Span){0});
+}
+
+static Op *read(Builder *b, const char *path) {
+    return b_var(b, var_find(b->m, path));
+}
+
+static void write(Builder *b, const char *path, Op *x) {
+    b_assign(b, var_find(b->m, path), x);
+}
+
+bool pass_loss_is_scaled(const Module *m, const Func *f) {
+    return var_find(m, scale_path) && strcmp(f->name, "train") == 0;
+}
+
+Op *pass_loss_scale_now(Builder *b) {
+    return read(b, scale_path);
+}
+
+Op *pass_loss_skipped(Builder *b) {
+    return read(b, skipped_path);
+}
+
+void pass_loss_scale_next(Builder *b, Op *finite) {
+    Op *zero = num(b, 0), *one = num(b, 1), *s = read(b, scale_path);
+    Op *good = b_binary(b, OP_ADD, read(b, good_path), one);
+    Op *grows = b_binary(b, OP_LE, num(b, interval), good);
+    Op *twice = b_binary(b, OP_MIN, b_binary(b, OP_MUL, s, num(b, 2)), num(b, largest_scale));
+    Op *half = b_binary(b, OP_MAX, b_binary(b, OP_MUL, s, num(b, 0.5)), one);
+    Op *skipped = b_binary(b, OP_ADD, read(b, skipped_path), one);
+    Op *next = b_select(b, finite, b_select(b, grows, twice, s), half);
+    Op *count = b_select(b, finite, b_select(b, grows, zero, good), zero);
+    Op *missed = b_select(b, finite, read(b, skipped_path), skipped);
+    write(b, scale_path, next);
+    write(b, good_path, count);
+    write(b, skipped_path, missed);
+}
+
+/* The variables: whether they are there tells the passes behind that the loss is scaled. */
+static bool run(PassCtx *p, Module *m) {
+    if (p->precision != DT_F16 || !func_find(m, "train") || m->recipe.kind == OPTIM_NONE)
+        return true;
+    if (var_find(m, scale_path)) return true;
+    scalar(m, scale_path, first_scale);
+    scalar(m, good_path, 0);
+    scalar(m, skipped_path, 0);
+    return true;
+}
+
+const Pass pass_loss_scale = {
+    .name = "loss-scale",
+    .summary = "with f16, scale the loss so that gradients neither vanish nor overflow",
+    .needs = IR_TYPED,
+    .run = run,
+};
