@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Test scores of the shipped models, mean of several seeds, beside what the papers and PyG report.
 
-usage: bench/accuracy.py [--gnnc build/gnnc] [--data DIR] [--seeds 10] [--only cora/gcn] [--long]
+usage: bench/accuracy.py [--gnnc build/gnnc] [--data DIR] [--seeds 10] [--only cora/gcn] [--precision bf16] [--long]
 
 Protocol: the split that comes with the data (public, scaffold or published masks), the epochs and the kept epoch
 that the model's recipe says; where the recipe chooses on validation, the first best epoch.  Every task prints
@@ -103,6 +103,7 @@ def main():
     ap.add_argument("--data", action="append", default=[])
     ap.add_argument("--seeds", type=int, default=10)
     ap.add_argument("--only", default="")
+    ap.add_argument("--precision", default="f32", choices=("f32", "bf16", "f16"), help="of large values in memory")
     ap.add_argument("--long", action="store_true", help="also what takes more than two minutes")
     a = ap.parse_args()
     folders = a.data + [os.path.join(top, "models", "data")]
@@ -123,7 +124,8 @@ def main():
                 continue
             exe = os.path.join(tmp, task.model)
             if not os.path.exists(exe):
-                subprocess.run([a.gnnc, os.path.join(top, "models", task.model + ".gnn"), "--target=cpu", "-o", exe], check=True)
+                subprocess.run([a.gnnc, os.path.join(top, "models", task.model + ".gnn"), "--target=cpu",
+                                f"--precision={a.precision}", "-o", exe], check=True)
             start = time.perf_counter()
             seeds, nested = min(a.seeds, task.seeds), None
             if task.folds:
