@@ -40,8 +40,9 @@ typedef struct {
     int *n_users;
     Op **op; /* by id */
     int n;
-    Op **down;    /* by op id: its rounded copy, for products */
-    OpKind *wish; /* by op id: IN_F32, IN_BF16: the model's; 0 = none */
+    unsigned char *seen; /* by op id: in the walk at hand */
+    Op **down;           /* by op id: its rounded copy, for products */
+    OpKind *wish;        /* by op id: IN_F32, IN_BF16: the model's; 0 = none */
 } Precision;
 
 /* ---- what a value is --------------------------------------------------------------------- */
@@ -72,28 +73,41 @@ static bool is_wide(const Type *t) {
 
 /* Sums over entries that are made in the value's own row in memory, as only data knows how long
  * it is (codegen/lower_rows.c): the row holds f32. */
-static bool sums_in_row(const Precision *p, const Op *op, bool root) {
+static bool has_row_sum(const Precision *p, const Op *op, bool root) {
     int64_t n;
-    if (!root && !op->fused) return false;
+    if ((!root && !op->fused) || p->seen[op->id]) return false;
+    p->seen[op->id] = 1;
     const Type *t = &op->type;
     if (op_has(op, OPT_REDUCE) && !is_product(p, op))
         return t->rank > 1 && !expr_is_const(t->dim[t->rank - 1]->size, &n);
     for (int i = 0; i < op->n_in; i++)
-        if (sums_in_row(p, op->in[i], false)) return true;
+        if (has_row_sum(p, op->in[i], false)) return true;
     return false;
 }
 
-/* Do features of op go into a softmax, a norm or a loss: a function of wide
- * range on the way to a sum along them? */
-static bool is_measured(const Precision *p, const Op *op, bool range, int depth) {
-    enum { DEPTH = 16 };
-    for (int i = 0; i < p->n_users[op->id] && depth < DEPTH; i++) {
+static bool sums_in_row(const Precision *p, const Op *op) {
+    memset(p->seen, 0, (size_t)p->n);
+    return has_row_sum(p, op, true);
+}
+
+static bool goes_into_sum(const Precision *p, const Op *op, bool range) {
+    unsigned char bit = range ? 2 : 1;
+    if (p->seen[op->id] & bit) return false;
+    p->seen[op->id] |= bit;
+    for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
         bool wide = range || op_has(u, OPT_RANGE);
         if (u->kind == OP_REDUCE && wide && u->over[0]->kind == SP_DIM) return true;
-        if (op_has(u, OPT_ELEM) && is_measured(p, u, wide, depth + 1)) return true;
+        if (op_has(u, OPT_ELEM) && goes_into_sum(p, u, wide)) return true;
     }
     return false;
+}
+
+/* Do features of op go into a softmax, a norm or a loss: a function of wide range on the way to a
+ * sum along them? */
+static bool is_measured(const Precision *p, const Op *op) {
+    memset(p->seen, 0, (size_t)p->n);
+    return goes_into_sum(p, op, false);
 }
 
 /* What the model says of the value in memory that x is, or shows; 0: nothing. */
@@ -131,10 +145,10 @@ static const char *refuses(const Precision *p, const Op *op) {
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
     if (is_product(p, op) && is_f32_product(p, op)) return "it is a product in f32";
-    if (sums_in_row(p, op, true)) return "it is summed in place: only data knows how wide it is";
+    if (sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
     const char *why = reader_refuses(p, op);
     if (why || wish) return why;
-    return is_measured(p, op, false, 0) ? "a softmax or loss reads it" : NULL;
+    return is_measured(p, op) ? "a softmax or loss reads it" : NULL;
 }
 
 static bool is_computed(const Op *op) {
@@ -329,7 +343,7 @@ static void narrow_saved(Precision *p, Op *out) {
     if (!fits || !is_saved(p, out->name) || saved_refused(p, out->name)) return;
     bool alone = is_computed(x) && p->n_users[x->id] == 1;
     Op *low = cast_after(p, x, p->low, false);
-    x->fused = x->fused || (alone && !is_product(p, x) && !sums_in_row(p, x, true));
+    x->fused = x->fused || (alone && !is_product(p, x) && !sums_in_row(p, x));
     low->why = "wide and saved for the steps";
     out->in[0] = low;
 }
@@ -353,6 +367,7 @@ static void link_users(Precision *p) {
     p->n_users = NEWN(p->p->a, int, size);
     p->op = NEWN(p->p->a, Op *, size);
     p->down = NEWN(p->p->a, Op *, size);
+    p->seen = NEWN(p->p->a, unsigned char, size);
     p->wish = NEWN(p->p->a, OpKind, size);
     for (Op *op = p->f->first; op; op = op->next) p->op[n++] = op;
     for (int i = 0; i < n; i++) p->user[i] = NEWN(p->p->a, int, (size_t)count[i] + 1);
