@@ -86,11 +86,8 @@ const char *fe_char_hint(char c) {
         char c;
         const char *hint;
     } known[] = {
-        {'!', "; write 'not'"},
-        {'&', "; write 'and'"},
-        {'|', "; write 'or'"},
-        {'^', "; a power is x ** y"},
-        {'\'', "; texts stand in \" \""},
+        {'!', "; write 'not'"},       {'&', "; write 'and'"},           {'|', "; write 'or'"},
+        {'^', "; a power is x ** y"}, {'\'', "; texts stand in \" \""},
     };
     for (size_t i = 0; i < COUNT(known); i++)
         if (known[i].c == c) return known[i].hint;
