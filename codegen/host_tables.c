@@ -413,6 +413,7 @@ static int64_t fanout_of(const Sampling *s, const Space *rel, int hop) {
 }
 
 static void emit_fanouts(Host *h, const Sampling *s) {
+    if (!s->n_hops) return;
     host_printf(h, "static const int32_t fanout[][%d] = {\n", h->m->spaces.n);
     for (int hop = 0; hop < s->n_hops; hop++) {
         host_puts(h, "    {");
@@ -436,13 +437,19 @@ static void emit_sampling_tables(Host *h) {
     emit_column_ids(h, "sample_times", s->times.v, s->times.n);
 }
 
+static const char *seeds_of(const Sampling *s, const Column *label) {
+    if (s->clusters) return "RT_SEEDS_CLUSTERS";
+    return label && label->space->kind == SP_GRAPH ? "RT_SEEDS_GRAPHS" : "RT_SEEDS_ROWS";
+}
+
 static void emit_sampling(Host *h) {
     const Sampling *s = &h->m->recipe.sample;
     const Column *label = target_of(h->m, false), *split = target_of(h->m, true);
     if (!s->batch) return;
-    host_printf(
-        h, "    .sampling = {\n        .batch = %" PRId64 ", .n_hops = %d, .fanout = fanout[0],\n",
-        s->batch, s->n_hops);
+    host_printf(h, "    .sampling = {\n        .batch = %" PRId64 ", .n_hops = %d, .fanout = %s,\n",
+                s->batch, s->n_hops, s->n_hops ? "fanout[0]" : "NULL");
+    host_printf(h, "        .seeds = %s, .clusters = %" PRId64 ",\n", seeds_of(s, label),
+                s->clusters);
     host_printf(h, "        .n_weights = %d, .weights = %s, .n_times = %d, .times = %s,\n",
                 s->weights.n, s->weights.n ? "sample_weights" : "NULL", s->times.n,
                 s->times.n ? "sample_times" : "NULL");

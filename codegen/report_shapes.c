@@ -166,6 +166,13 @@ static void text_buffers(Report *r) {
     }
 }
 
+static const char *batch_text(const Report *r, const Sampling *s) {
+    long long n = s->batch;
+    if (s->n_hops) return arena_printf(r->a, "%lld seeds and %d hops", n, s->n_hops);
+    if (s->clusters) return arena_printf(r->a, "%lld of %lld clusters", n, (long long)s->clusters);
+    return arena_printf(r->a, "%lld graphs", n);
+}
+
 static void text(Report *r, const Checks *checks) {
     int bound = 0;
     for (int i = 0; i < r->p->m->spaces.n; i++)
@@ -175,9 +182,9 @@ static void text(Report *r, const Checks *checks) {
     if (sample->batch)
         sb_printf(
             r->b,
-            "  @train runs over batches of %lld seeds and %d hops: one program for all of them, "
-            "sizes of rows and edges bound before each step\n",
-            (long long)sample->batch, sample->n_hops);
+            "  @train runs over batches of %s: one program for all of them, sizes of rows and "
+            "edges bound before each step\n",
+            batch_text(r, sample));
     text_spaces(r);
     text_buffers(r);
     text_loops(r);

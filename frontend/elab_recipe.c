@@ -382,6 +382,7 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
         diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no optimizer", train->text);
     if (!find_item(train, AST_LOSS) && !broken)
         diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no loss", train->text);
+    r->target = target ? arena_printf(e->a, "%s.%s", target->text, target->kid[0]->text) : NULL;
     for (int i = 0; i < train->n; i++)
         if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);
     if (r->early_stop_patience && !r->keep_metric) {
@@ -389,6 +390,5 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
         r->keep_split = 2;
     }
     r->model_name = train->text;
-    r->target = target ? arena_printf(e->a, "%s.%s", target->text, target->kid[0]->text) : NULL;
     r->present = true;
 }

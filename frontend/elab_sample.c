@@ -165,6 +165,8 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
         set_fanout(e, s, to);
     else if (strcmp(s->text, "batch") == 0)
         set_count(e, s, &to->batch, 1);
+    else if (strcmp(s->text, "clusters") == 0)
+        set_count(e, s, &to->clusters, 1);
     else if (strcmp(s->text, "workers") == 0)
         set_count(e, s, &to->workers, 1);
     else if (strcmp(s->text, "prefetch") == 0)
@@ -181,9 +183,8 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
         to->recent = word;
     } else
         diag(e->c, DIAG_E0306, s->span,
-             "a sample block has no '%s'; it has fanout, batch, drop_last, replace, disjoint, "
-             "edges, "
-             "weight, time, pick, inclusive, workers, prefetch",
+             "a sample block has no '%s'; it has fanout, batch, clusters, drop_last, replace, "
+             "disjoint, edges, weight, time, pick, inclusive, workers, prefetch",
              s->text);
 }
 
@@ -213,6 +214,25 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
         bad(e, block, "induced batches take every edge between their nodes: weights have no say");
 }
 
+/* Whole graphs and clusters come with all their edges: there is nothing to draw. */
+static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
+    static const char *const may[] = {"batch", "clusters", "drop_last", "workers", "prefetch"};
+    for (int i = 0; i < block->n; i++) {
+        bool ok = false;
+        for (size_t k = 0; k < COUNT(may); k++) ok |= strcmp(block->kid[i]->text, may[k]) == 0;
+        if (!ok)
+            diag(e->c, DIAG_E0306, block->kid[i]->span,
+                 "batches of whole %s have all edges of theirs: '%s' has no say",
+                 s->clusters ? "clusters" : "graphs", block->kid[i]->text);
+    }
+    if (!s->batch)
+        diag(e->c, DIAG_E0306, block->span, "a sample block says how many %s a step sees: batch %d",
+             s->clusters ? "clusters" : "graphs", s->clusters ? 10 : 128);
+    else if (s->clusters && s->batch > s->clusters)
+        diag(e->c, DIAG_E0306, block->span, "a batch of %lld clusters, of which there are %lld",
+             (long long)s->batch, (long long)s->clusters);
+}
+
 void elab_sample(Elab *e, const Ast *block, Recipe *r) {
     Sampling *s = &r->sample;
     int before = e->c->n_errors;
@@ -228,8 +248,13 @@ void elab_sample(Elab *e, const Ast *block, Recipe *r) {
         else if (once(e, block, i))
             set_one(e, block->kid[i], s);
     }
-    s->disjoint |= s->times.n > 0; /* what is known depends on the seed */
-    if (!broken && e->c->n_errors == before) check_settings(e, block, s);
+    bool graphs = r->target && strncmp(r->target, "graph.", 6) == 0;
+    bool whole = graphs || s->clusters;
+    if (graphs && s->clusters) bad(e, block, "clusters are of one graph, the target is of many");
+    if (!broken && e->c->n_errors == before)
+        whole ? check_whole(e, block, s) : check_settings(e, block, s);
+    s->disjoint |= s->times.n > 0 || graphs; /* what is known depends on the seed */
+    if (whole) s->edges = SAMPLE_INDUCED;
 }
 
 /* ---- what a sampled program cannot have
@@ -263,9 +288,9 @@ static void check_vars(Elab *e) {
 static void check_spaces(Elab *e) {
     for (int i = 0; i < e->m->spaces.n; i++) {
         const Space *s = e->m->spaces.v[i];
-        if (s->kind == SP_GRAPH)
+        if (s->kind == SP_GRAPH && e->m->recipe.sample.n_hops)
             diag(e->c, DIAG_E0305, e->m->recipe.sample.span,
-                 "sampling from data of many graphs ('%s') is not there yet", s->name);
+                 "drawing neighbours from data of many graphs ('%s') is not there yet", s->name);
         if (space_of_batch(s)) continue;
         if (s->kind == SP_EDGE && s->rel == REL_WHERE && s->base[0]->rel != REL_BASE)
             diag(e->c, DIAG_E0305, s->span,
@@ -279,9 +304,9 @@ void elab_check_sampled(Elab *e, const Ast *train) {
     if (!r->sample.batch || e->c->n_errors) return;
     const Space *rows =
         dot ? space_find(e->m, arena_strndup(e->a, r->target, (size_t)(dot - r->target))) : NULL;
-    if (rows && rows->kind != SP_NODE)
+    if (rows && rows->kind != SP_NODE && rows->kind != SP_GRAPH)
         diag(e->c, DIAG_E0305, train->span,
-             "a sampled recipe learns from nodes; '%s' is not there yet", r->target);
+             "a sampled recipe learns from nodes or graphs; '%s' is not there yet", r->target);
     check_vars(e);
     check_spaces(e);
 }

@@ -312,12 +312,13 @@ typedef struct {
     int64_t *fanout; /* [n_hops], the seeds' in-edges first; -1 = all */
 } SampleRel;
 typedef struct {
-    int64_t batch; /* seeds of a step; 0 = every step sees the whole graph */
-    int n_hops;
+    int64_t batch;       /* seeds of a step; 0 = every step sees the whole graph */
+    int n_hops;          /* 0: batches of whole graphs or clusters */
     VEC(SampleRel) rels; /* every base relation of the module */
     VEC(Column *) weights, times;
     SampleEdges edges;
     bool drop_last, replace, disjoint, inclusive, recent;
+    int64_t clusters;          /* parts that METIS makes: a batch is some of them; 0 = none */
     int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
     Span span;
 } Sampling;

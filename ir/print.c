@@ -260,7 +260,7 @@ static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
 }
 
 static void print_sampling(StrBuf *b, const Sampling *s) {
-    for (int i = 0; s->batch && i < s->rels.n; i++) {
+    for (int i = 0; s->n_hops && i < s->rels.n; i++) {
         sb_puts(b, "    fanout ");
         ir_name_print(b, s->rels.v[i].rel->name);
         for (int h = 0; h < s->n_hops; h++) {

@@ -57,6 +57,7 @@ const RecipeField text_recipe[] = {
     {"disjoint", RF_BOOL, offsetof(Recipe, sample.disjoint), NULL},
     {"inclusive", RF_BOOL, offsetof(Recipe, sample.inclusive), NULL},
     {"recent", RF_BOOL, offsetof(Recipe, sample.recent), NULL},
+    {"clusters", RF_INT, offsetof(Recipe, sample.clusters), NULL},
     {"workers", RF_INT, offsetof(Recipe, sample.workers), NULL},
     {"prefetch", RF_INT, offsetof(Recipe, sample.prefetch), NULL},
 };

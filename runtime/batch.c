@@ -8,21 +8,31 @@ static gnnc_status too_large(RtError *err) {
     return rt_fail(err, GNNC_E_NOMEM, "a batch: more memory than addresses");
 }
 
+/* A block of so many bytes, the first n_keep those of the old one. */
+static gnnc_status replace(RtGrowth *g, RtGrow *b, size_t get, size_t n_keep, RtError *err) {
+    char *block = g->from.alloc(g->from.user, get + RT_ALIGN);
+    if (!block) return rt_fail_nomem(err, "a batch");
+    void *p = block + (RT_ALIGN - (uintptr_t)block % RT_ALIGN) % RT_ALIGN;
+    if (n_keep) memcpy(p, b->p, n_keep);
+    if (b->block) g->from.release(g->from.user, b->block);
+    g->held_bytes += (int64_t)get - (int64_t)b->n_bytes;
+    g->n_grown++;
+    *b = (RtGrow){p, block, get};
+    return GNNC_OK;
+}
+
+gnnc_status rt_grow_like(RtGrowth *g, RtGrow *b, const RtGrow *like, RtError *err) {
+    if (!like->p || like->n_bytes <= b->n_bytes) return GNNC_OK;
+    return replace(g, b, like->n_bytes, 0, err);
+}
+
 gnnc_status rt_grow(RtGrowth *g, RtGrow *b, int64_t n, size_t size, int64_t n_keep, RtError *err) {
     if (n < 0 || (uint64_t)n > SIZE_MAX / 4 / size) return too_large(err);
     size_t need = (size_t)n * size;
     size_t want = g->roomy ? need + need / 4 : need;
     if (want <= b->n_bytes && b->p) return GNNC_OK;
     size_t get = want + need / 4 + RT_ALIGN; /* a half more than asked, while roomy */
-    char *block = g->from.alloc(g->from.user, get + RT_ALIGN);
-    if (!block) return rt_fail_nomem(err, "a batch");
-    void *p = block + (RT_ALIGN - (uintptr_t)block % RT_ALIGN) % RT_ALIGN;
-    if (n_keep) memcpy(p, b->p, (size_t)n_keep * size);
-    if (b->block) g->from.release(g->from.user, b->block);
-    g->held_bytes += (int64_t)get - (int64_t)b->n_bytes;
-    g->n_grown++;
-    *b = (RtGrow){p, block, get};
-    return GNNC_OK;
+    return replace(g, b, get, (size_t)n_keep * size, err);
 }
 
 void rt_grow_free(RtGrowth *g, RtGrow *b) {
@@ -110,12 +120,10 @@ static RtGrow *buffer(RtBatch *b, int k) {
 }
 
 gnnc_status rt_batch_reserve(RtBatch *b, const RtBatch *like, RtError *err) {
-    RtGrow *to, *from;
+    RtGrow *to;
     gnnc_status st = GNNC_OK;
-    for (int k = 0; st == GNNC_OK && (to = buffer(b, k)); k++) {
-        from = buffer((RtBatch *)like, k);
-        if (from->p) st = rt_grow(&b->growth, to, (int64_t)from->n_bytes, 1, 0, err);
-    }
+    for (int k = 0; st == GNNC_OK && (to = buffer(b, k)); k++)
+        st = rt_grow_like(&b->growth, to, buffer((RtBatch *)like, k), err);
     return st;
 }
 

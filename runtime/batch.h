@@ -29,6 +29,8 @@ typedef struct RtGrow {
 
 /* Room for n * size bytes, of which the first n_keep * size stay.  New bytes are zero. */
 gnnc_status rt_grow(RtGrowth *g, RtGrow *b, int64_t n, size_t size, int64_t n_keep, RtError *err);
+/* At least as many bytes as another one has; what it held is lost if it grows. */
+gnnc_status rt_grow_like(RtGrowth *g, RtGrow *b, const RtGrow *like, RtError *err);
 void rt_grow_free(RtGrowth *g, RtGrow *b);
 
 /* ---- the batch -------------------------------------------------------------------- */

@@ -66,6 +66,16 @@ static int64_t size_in_batch(const Hops *h, int space) {
                : 0;
 }
 
+/* Batches of whole parts have their share of everything. */
+static void share_of_parts(const rt_program *p, int64_t batch, const int64_t *all, int64_t *n) {
+    int graphs = p->sampling.seeds == RT_SEEDS_GRAPHS ? p->columns[p->sampling.split].space : -1;
+    int64_t parts = graphs >= 0 ? all[p->spaces[graphs].sym] : p->sampling.clusters;
+    double share = parts > batch ? (double)batch / (double)parts : 1;
+    for (int i = 0; i < p->n_spaces; i++)
+        if (p->spaces[i].sym >= 0 && p->spaces[i].kind != RT_SP_DIM)
+            n[p->spaces[i].sym] = (int64_t)(share * (double)all[p->spaces[i].sym]);
+}
+
 void rt_batch_sizes(const rt_program *p, int64_t batch, int64_t *n) {
     int64_t all[MAX_SYMS];
     const rt_sampling *s = &p->sampling;
@@ -73,6 +83,10 @@ void rt_batch_sizes(const rt_program *p, int64_t batch, int64_t *n) {
         return;
     Hops h = {.p = p, .all = all};
     for (int i = 0; i < p->n_syms; i++) all[i] = n[i];
+    if (s->seeds != RT_SEEDS_ROWS) {
+        share_of_parts(p, batch, all, n);
+        return;
+    }
     if (s->split >= 0) h.nodes[p->columns[s->split].space][0] = (double)batch;
     for (int hop = 0; hop < s->n_hops; hop++) add_hop(&h, hop);
     for (int i = 0; i < p->n_spaces; i++)

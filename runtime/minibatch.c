@@ -7,7 +7,7 @@
 #include <string.h>
 
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtError *err) {
-    *m = (RtBatchMap){0};
+    *m = (RtBatchMap){.graph_space = -1};
     m->space_of_type = RT_NEWN(pool, int, p->n_spaces);
     m->space_of_rel = RT_NEWN(pool, int, p->n_spaces);
     m->type_of_space = RT_NEWN(pool, int, p->n_spaces);
@@ -18,6 +18,7 @@ gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtErr
         const rt_space *sp = &p->spaces[s];
         m->type_of_space[s] = m->rel_of_space[s] = -1;
         if (sp->first) continue;
+        if (sp->kind == RT_SP_GRAPH) m->graph_space = s;
         if (sp->kind == RT_SP_NODE) m->space_of_type[m->type_of_space[s] = m->n_types++] = s;
         if (sp->kind == RT_SP_EDGE && sp->rel == RT_REL_BASE)
             m->space_of_rel[m->rel_of_space[s] = m->n_rels++] = s;
@@ -38,16 +39,19 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->column_buf = RT_NEWN(pool, RtColumnBuf, p->n_columns);
     m->bound.rel = RT_NEWN(pool, RtRelation, p->n_spaces);
     m->bound.ready = RT_NEWN(pool, bool, p->n_spaces);
+    m->bound.table = RT_NEWN(pool, const RtTable *, p->n_spaces);
+    m->nodes = RT_NEWN(pool, RtTable, p->n_spaces);
     m->bound.col = RT_NEWN(pool, const RtColumn *, p->n_columns);
     m->bound.nz = RT_NEWN(pool, RtNz, p->n_columns);
     m->bound.balance = RT_NEWN(pool, const int64_t *, p->n_maps);
     if (!m->x.n || !m->x.buf || !m->column || !m->column_buf || !m->bound.rel || !m->bound.ready ||
-        !m->bound.col || !m->bound.nz || !m->bound.balance)
+        !m->bound.table || !m->nodes || !m->bound.col || !m->bound.nz || !m->bound.balance)
         return rt_fail_nomem(err, "batches");
     m->x.balance = m->bound.balance;
     m->bound.split = 0; /* of a taken column only the chosen split is there */
     m->bound.has_conditions = true;
     memcpy(m->x.buf, x->buf, sizeof *x->buf * (size_t)p->n_bufs);
+    memcpy(m->bound.table, x->rt->bound->table, sizeof *m->bound.table * (size_t)p->n_spaces);
     return GNNC_OK;
 }
 
@@ -59,24 +63,20 @@ void rt_minibatch_free(RtMinibatch *m) {
     rt_recycle_free(&m->memory);
 }
 
-static gnnc_status reserve(RtMinibatch *m, RtGrow *to, const RtGrow *from) {
-    if (!from->p) return GNNC_OK;
-    return rt_grow(&m->batch->growth, to, (int64_t)from->n_bytes, 1, 0, NULL);
-}
-
 gnnc_status rt_minibatch_reserve(RtMinibatch *m, const RtMinibatch *like, RtError *err) {
-    gnnc_status st = rt_batch_reserve(m->batch, like->batch, err);
-    for (int c = 0; st == GNNC_OK && c < m->x.program->n_columns; c++) {
+    RtGrowth *g = &m->batch->growth;
+    gnnc_status st;
+    TRY(st, rt_batch_reserve(m->batch, like->batch, err));
+    for (int c = 0; c < m->x.program->n_columns; c++) {
         RtColumnBuf *to = &m->column_buf[c];
         const RtColumnBuf *from = &like->column_buf[c];
-        TRY(st, reserve(m, &to->a, &from->a));
-        TRY(st, reserve(m, &to->b, &from->b));
-        TRY(st, reserve(m, &to->c, &from->c));
+        TRY(st, rt_grow_like(g, &to->a, &from->a, err));
+        TRY(st, rt_grow_like(g, &to->b, &from->b, err));
+        TRY(st, rt_grow_like(g, &to->c, &from->c, err));
     }
-    if (like->memory.block.n_bytes > m->memory.wanted)
-        m->memory.wanted = like->memory.block.n_bytes; /* taken at the next reset */
+    st = rt_grow_like(&m->memory.growth, &m->memory.block, &like->memory.block, err);
 out:
-    return st == GNNC_OK ? st : rt_fail_nomem(err, "a batch");
+    return st;
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
@@ -129,8 +129,30 @@ static void bind_prefix(RtMinibatch *m, const RtBatchMap *map, int space) {
     m->x.n[s->sym] = r->n_edges;
 }
 
+/* Nodes come graph by graph: where those of each begin. */
+static gnnc_status bind_graphs(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
+    const rt_program *p = m->x.program;
+    if (map->graph_space < 0) return GNNC_OK;
+    m->x.n[p->spaces[map->graph_space].sym] = m->graphs.n;
+    for (int t = 0; t < map->n_types; t++) {
+        const RtBatchNodes *v = &m->batch->nodes[t];
+        int space = map->space_of_type[t];
+        RtTable *nodes = &m->nodes[space];
+        int64_t *ptr = RT_NEWN(&m->rt.pool, int64_t, m->graphs.n + 1);
+        if (!ptr) return rt_fail_nomem(&m->rt.err, "a batch");
+        for (int64_t i = 0; i < v->n; i++) ptr[v->tree[i] + 1]++;
+        for (int64_t g = 0; g < m->graphs.n; g++) ptr[g + 1] += ptr[g];
+        *nodes = *data->rt->bound->table[space];
+        nodes->count = v->n;
+        nodes->graph_ptr = ptr;
+        m->bound.table[space] = nodes;
+    }
+    return GNNC_OK;
+}
+
 static RtRows rows_of(const RtMinibatch *m, const RtBatchMap *map, int space) {
     int type = map->type_of_space[space], rel = map->rel_of_space[space];
+    if (space == map->graph_space) return m->graphs;
     if (type >= 0) return (RtRows){.n = m->batch->nodes[type].n, .i32 = m->batch->nodes[type].id};
     if (rel >= 0) return (RtRows){.n = m->batch->edges[rel].n, .i64 = m->batch->edges[rel].pos};
     return (RtRows){0};
@@ -154,7 +176,7 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
         if (!all || !rt_bind_reads(p, c)) continue;
         TRY(st, rt_batch_column(m->batch, NULL, all, rows_of(m, map, want->space),
                                 data->rt->bound->split, &m->column_buf[c], &m->column[c], err));
-        if (c == p->sampling.split) keep_seeds(m, c);
+        if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);
         m->bound.col[c] = &m->column[c];
         TRY(st, rt_bind_taken(&m->x, c));
     }
@@ -185,6 +207,7 @@ gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchM
     bind_base(m, map);
     for (int s = 0; s < m->x.program->n_spaces; s++)
         if (m->x.program->spaces[s].first) bind_prefix(m, map, s);
+    TRY(st, bind_graphs(m, data, map));
     TRY(st, bind_columns(m, data, map));
     TRY(st, bind_conditions(m, data, map));
     TRY(st, rt_bind_derived(&m->x));

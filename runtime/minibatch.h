@@ -11,6 +11,7 @@ typedef struct RtBatchMap {
     int n_types, n_rels;
     int *space_of_type, *space_of_rel; /* [n_types], [n_rels] */
     int *type_of_space, *rel_of_space; /* [n_spaces] */
+    int graph_space;                   /* -1 = the data are one graph */
 } RtBatchMap;
 
 typedef struct RtMinibatch {
@@ -19,9 +20,19 @@ typedef struct RtMinibatch {
     RtBound bound;
     RtRuntime rt;     /* errors and memory while it is made */
     RtRecycle memory; /* of what is derived */
+    RtRows graphs;    /* rows of the graph table, where batches are of graphs */
+    RtTable *nodes;   /* [n_spaces] of nodes in graphs */
     RtColumn *column; /* [n_columns] */
     RtColumnBuf *column_buf;
 } RtMinibatch;
+
+/* Is a row in the train split, and labelled?  `label` may be NULL. */
+static inline bool rt_is_learned(const RtColumn *split, int which, const RtColumn *label,
+                                 int64_t row) {
+    enum { TRAIN = 1 };
+    if (split->splits[which * split->n_rows + row] != TRAIN) return false;
+    return !label || label->kind != RT_COL_CLASS || label->i32[row] >= 0;
+}
 
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *out, RtError *err);
 /* For batches of the data that `x` is bound to; takes over `batch`.  `from`: what grows. */

@@ -223,8 +223,16 @@ typedef struct {
 } rt_recipe;
 
 /* How mini-batches are made (sample.h): the recipe's `sample` block. */
+typedef enum {
+    RT_SEEDS_ROWS,    /* of a node type: neighbours are drawn */
+    RT_SEEDS_GRAPHS,  /* whole graphs of a data set of many */
+    RT_SEEDS_CLUSTERS /* parts of one graph, cut by METIS: rows of all of them are learned from */
+} rt_seeds;
+
 typedef struct {
     int64_t batch; /* seeds of a step; 0 = every step sees the whole graph */
+    rt_seeds seeds;
+    int64_t clusters;
     int n_hops;
     const int32_t *fanout;  /* [n_hops][n_spaces] of base relations; -1 = all */
     int n_weights, n_times; /* columns: of edges; of edges and nodes */

@@ -91,11 +91,11 @@ static bool copy_tables(RtSampler *s, const RtSampleGraph *g, const RtSampleSpec
     s->src_type = RT_NEWN(pool, int, g->n_rels);
     s->picker = RT_NEWN(pool, RtPicker, g->n_rels);
     s->ids = RT_NEWN(pool, RtIds, g->n_types);
-    s->graph_id = RT_NEWN(pool, RtGrow, g->n_types);
-    s->graph_tree = RT_NEWN(pool, RtGrow, g->n_types);
+    s->part_id = RT_NEWN(pool, RtGrow, g->n_types);
+    s->part_tree = RT_NEWN(pool, RtGrow, g->n_types);
     s->scratch = RT_NEWN(pool, RtGrow, s->n_threads);
-    if (!type || !rel || !fanout || !s->src_type || !s->picker || !s->ids || !s->graph_id ||
-        !s->graph_tree || !s->scratch)
+    if (!type || !rel || !fanout || !s->src_type || !s->picker || !s->ids || !s->part_id ||
+        !s->part_tree || !s->scratch)
         return false;
     memcpy(type, g->type, (size_t)g->n_types * sizeof *type);
     if (g->n_rels) memcpy(rel, g->rel, (size_t)g->n_rels * sizeof *rel);
@@ -144,8 +144,8 @@ void rt_sampler_free(RtSampler *s) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(g, all[i]);
     for (int t = 0; t < s->g.n_types; t++) {
         rt_grow_free(g, &s->ids[t].buf);
-        rt_grow_free(g, &s->graph_id[t]);
-        rt_grow_free(g, &s->graph_tree[t]);
+        rt_grow_free(g, &s->part_id[t]);
+        rt_grow_free(g, &s->part_tree[t]);
     }
     for (int m = 0; s->scratch && m < s->n_threads; m++) rt_grow_free(g, &s->scratch[m]);
     RtPool pool = s->pool; /* s itself goes away with it */

@@ -124,20 +124,26 @@ typedef struct RtLinkSeeds {
 gnnc_status rt_sample_links(RtSampler *s, const RtSampleAt *at, const RtLinkSeeds *seeds,
                             RtBatch *out, RtError *err);
 
-/* Whole graphs of a data set of many: all their nodes and edges.  The sampler is disjoint,
- * induced and of 0 hops; node i of type t lies in graph out->nodes[t].tree[i] of the batch.
- * graph_ptr [n_types][n_graphs + 1] rows of each graph; NULL = type without graphs. */
-gnnc_status rt_sample_graphs(RtSampler *s, const RtSampleAt *at, const int64_t *const *graph_ptr,
-                             int64_t n_graphs, const int32_t *graph, int64_t n, RtBatch *out,
-                             RtError *err);
+/* What falls into parts: graphs of a data set of many, or clusters of one graph.  Rows of part p
+ * are places [ptr[t][p], ptr[t][p + 1]) of row[t], or these numbers themselves where that is NULL;
+ * ptr[t] NULL = a type that belongs to none. */
+typedef struct RtParts {
+    int64_t n;
+    const int64_t *const *ptr; /* [n_types][n + 1] */
+    const int32_t *const *row; /* [n_types]; NULL = all NULL */
+} RtParts;
+
+/* Some whole parts: all their nodes and the edges between them.  The sampler is induced and of 0
+ * hops; where it is disjoint, node i of type t lies in part out->nodes[t].tree[i] of the batch. */
+gnnc_status rt_sample_parts(RtSampler *s, const RtSampleAt *at, const RtParts *parts,
+                            const int32_t *part, int64_t n, RtBatch *out, RtError *err);
 
 /* Seeds of an epoch in random order: permutes order[0..n), a function of what it holds,
  * (seed, epoch). Fisher and Yates. */
 void rt_sample_shuffle(uint64_t seed, uint64_t epoch, int32_t *order, int64_t n);
 
 /* Parts of about equal size with few edges between (Chiang et al., KDD 2019), by METIS
- * (Karypis and Kumar, 1998); part [n_types][n].  A batch is the nodes of some parts as
- * groups of an induced sampler of 0 hops.  E_STATE: built without METIS. */
+ * (Karypis and Kumar, 1998); part [n_types][n].  E_STATE: built without METIS. */
 gnnc_status rt_sample_clusters(const RtSampleGraph *g, int n_parts, uint64_t seed,
                                const RtAlloc *from, int32_t *const *part, RtError *err);
 bool rt_sample_has_clusters(void);

@@ -127,7 +127,7 @@ struct RtSampler {
     RtGrow tree_time_buf, pair_buf[3], seed_id[2], seed_tree[2], seed_time[2];
     double *tree_time; /* [n_trees] temporal */
     int64_t n_trees;
-    RtGrow *graph_id, *graph_tree; /* [n_types] seeds of a batch of graphs */
+    RtGrow *part_id, *part_tree; /* [n_types] nodes of a batch of parts */
 };
 
 typedef void rt_chunk_fn(RtSampler *s, RtBatch *b, RtChunk *c, int member);

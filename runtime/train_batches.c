@@ -1,8 +1,8 @@
 /* Mini-batches of a trainer: samplers, the pipeline that fills slots, and the step's memory.
  *
  * Memory of a step is packed for sizes that no batch has exceeded yet; where one does, room is
- * made before the step.  In the first epoch a quarter is added, so that later ones need no
- * more. */
+ * made before the step.  Before the first step every slot makes the heaviest batch there may
+ * be (train_heavy.h); in the first epoch a quarter is added, so that later ones need no more. */
 #include "train_batches.h"
 
 #include <inttypes.h>
@@ -10,6 +10,8 @@
 
 #include "device.h"
 #include "sample.h"
+#include "train_heavy.h"
+#include "train_parts.h"
 
 typedef struct RtBatches {
     RtBatchMap map;
@@ -19,15 +21,18 @@ typedef struct RtBatches {
     int n_samplers, n_slots;
     RtMinibatch *slot;
     RtPipeline *pipeline;
-    int type;      /* of the seeds */
+    int type;      /* of the seeds; -1 = parts */
+    RtParts parts; /* graphs or clusters */
     int64_t batch; /* seeds of a batch */
     int64_t n_seeds, n_batches;
+    int64_t *n_learned;    /* [n_batches] rows that count in the loss */
     int32_t *seed, *order; /* [n_seeds] as the data list them; as this epoch takes them */
     double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
     int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
     int64_t first_epoch;   /* the first that was run */
     int64_t noted[2];      /* batches whose losses the device has noted: from, to */
     double *notes;         /* [n_batches], RT_NOTE_BYTES each, when they are read */
+    bool warm;             /* there is room for batches */
     /* the step */
     int phase;
     int64_t *most; /* [n_syms] */
@@ -36,8 +41,6 @@ typedef struct RtBatches {
     RtGrow arena;
     RtRecycle tables; /* of packing */
 } RtBatches;
-
-enum { TRAIN = 1 };
 
 static gnnc_status nomem(gnnc_trainer *t) {
     return rt_fail_nomem(&t->rt.err, "batches");
@@ -118,18 +121,27 @@ static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
 }
 
 /* ---- seeds -------------------------------------------------------------------------------- */
-/* Rows of the train split that have a label. */
+/* Rows (or graphs) of the train split that have a label. */
 static int64_t list_seeds(gnnc_trainer *t, const RtColumn *split, const RtColumn *label,
                           int32_t *out) {
-    const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
-    bool classes = label && label->kind == RT_COL_CLASS;
     int64_t n = 0;
     for (int64_t i = 0; i < split->n_rows; i++) {
-        if (of[i] != TRAIN || (classes && label->i32[i] < 0)) continue;
+        if (!rt_is_learned(split, t->rt.bound->split, label, i)) continue;
         if (out) out[n] = (int32_t)i;
         n++;
     }
     return n;
+}
+
+static gnnc_status make_parts(gnnc_trainer *t, RtBatches *b) {
+    const rt_sampling *s = &t->program->sampling;
+    RtPool *pool = &t->rt.pool;
+    if (s->seeds == RT_SEEDS_GRAPHS)
+        return rt_parts_of_graphs(pool, &t->x, &b->map, &b->parts, &t->rt.err);
+    if (s->seeds == RT_SEEDS_CLUSTERS)
+        return rt_parts_of_clusters(pool, &b->graph, s->clusters, (uint64_t)t->options.seed,
+                                    &b->parts, &t->rt.err);
+    return GNNC_OK;
 }
 
 static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
@@ -137,39 +149,67 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     const RtColumn *split = t->rt.bound->col[s->split];
     const RtColumn *label = s->label >= 0 ? t->rt.bound->col[s->label] : NULL;
     const rt_space *rows = &t->program->spaces[t->program->columns[s->split].space];
-    b->type = b->map.type_of_space[rows - t->program->spaces];
+    bool clusters = s->seeds == RT_SEEDS_CLUSTERS;
+    b->type = s->seeds == RT_SEEDS_ROWS ? b->map.type_of_space[rows - t->program->spaces] : -1;
     b->batch = t->options.batch ? t->options.batch : s->batch;
-    b->n_seeds = list_seeds(t, split, label, NULL);
+    b->n_seeds = clusters ? s->clusters : list_seeds(t, split, label, NULL);
     b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
     if (b->n_batches == 0)
-        return rt_fail(&t->rt.err, GNNC_E_VALUE,
-                       "%s: %lld rows of '%s' are in the train split: no batch of %lld",
-                       t->rt.bound->dir, (long long)b->n_seeds, rows->name, (long long)b->batch);
+        return rt_fail(
+            &t->rt.err, GNNC_E_VALUE,
+            "%s: %lld rows of '%s' are labelled and in the train split: no batch of %lld",
+            t->rt.bound->dir, (long long)b->n_seeds, rows->name, (long long)b->batch);
+    if (b->batch > b->n_seeds) b->batch = b->n_seeds;
     b->seed = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
     b->order = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
-    if (!b->seed || !b->order) return nomem(t);
-    list_seeds(t, split, label, b->seed);
+    b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches);
+    if (!b->seed || !b->order || !b->n_learned) return nomem(t);
+    for (int64_t i = 0; clusters && i < b->n_seeds; i++) b->seed[i] = (int32_t)i;
+    if (!clusters) list_seeds(t, split, label, b->seed);
     return GNNC_OK;
 }
 
 /* ---- preparing, in a worker ------------------------------------------------------------------ */
-static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
-    gnnc_trainer *t = user;
-    RtBatches *b = t->batches;
-    RtMinibatch *m = &b->slot[slot];
-    int64_t from = number * b->batch, left = b->n_seeds - from;
-    RtSeeds seeds = {
-        .type = b->type, .n = left < b->batch ? left : b->batch, .id = b->order + from};
+static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, const int32_t *id,
+                             int64_t n, int slot, RtError *err) {
+    RtSeeds seeds = {.type = b->type, .n = n, .id = id};
     const double *time = b->graph.type[b->type].time;
     if (time) {
         double *of = b->time + slot * b->batch;
-        for (int64_t i = 0; i < seeds.n; i++) of[i] = time[seeds.id[i]];
+        for (int64_t i = 0; i < n; i++) of[i] = time[id[i]];
         seeds.time = of;
     }
-    RtSampleAt at = {(uint64_t)t->options.seed, (uint64_t)b->epoch, (uint64_t)number};
-    gnnc_status st = rt_sample_nodes(b->sampler[worker], &at, &seeds, m->batch, err);
+    return rt_sample_nodes(b->sampler[worker], at, &seeds, b->slot[slot].batch, err);
+}
+
+static gnnc_status draw_parts(const gnnc_trainer *t, int worker, const RtSampleAt *at,
+                              const int32_t *id, int64_t n, int slot, RtError *err) {
+    RtBatches *b = t->batches;
+    RtMinibatch *m = &b->slot[slot];
+    if (t->program->sampling.seeds == RT_SEEDS_GRAPHS) m->graphs = (RtRows){.n = n, .i32 = id};
+    return rt_sample_parts(b->sampler[worker], at, &b->parts, id, n, m->batch, err);
+}
+
+static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
+                        int64_t n, int slot, RtError *err) {
+    RtBatches *b = t->batches;
+    gnnc_status st = b->type < 0 ? draw_parts(t, worker, at, id, n, slot, err)
+                                 : draw_rows(b, worker, at, id, n, slot, err);
     if (st != GNNC_OK) return st;
-    return rt_minibatch_bind(m, &t->x, &b->map, b->epoch == b->first_epoch, err);
+    return rt_minibatch_bind(&b->slot[slot], &t->x, &b->map, b->epoch == b->first_epoch, err);
+}
+
+static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
+    gnnc_trainer *t = user;
+    RtBatches *b = t->batches;
+    int64_t from = number * b->batch, left = b->n_seeds - from;
+    int64_t n = left < b->batch ? left : b->batch;
+    RtSampleAt at = {(uint64_t)t->options.seed, (uint64_t)b->epoch, (uint64_t)number};
+    gnnc_status st = fill(t, worker, &at, b->order + from, n, slot, err);
+    bool clusters = t->program->sampling.seeds == RT_SEEDS_CLUSTERS;
+    if (st == GNNC_OK)
+        b->n_learned[number] = clusters ? rt_parts_learned(&t->x, &b->map, b->slot[slot].batch) : n;
+    return st;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------
@@ -276,6 +316,39 @@ out:
     return st;
 }
 
+/* What one slot has seen, each has room for.  No memory is no failure here: slots without room grow
+ * when they need it. */
+static void even_out(RtBatches *b) {
+    gnnc_status st = GNNC_OK;
+    rt_pipeline_begin(b->pipeline, 0, 0);
+    for (int i = 0; i < b->n_slots; i++) rt_recycle_reset(&b->slot[i].memory);
+    rt_recycle_reset(&b->tables);
+    for (int i = 0; i < b->n_slots; i++)
+        for (int k = 0; k < b->n_slots && st == GNNC_OK; k++)
+            if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], NULL);
+}
+
+/* Every slot makes the heaviest batches; their results are nobody's. */
+static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
+    RtError *err = &t->rt.err;
+    gnnc_status st;
+    TRY(st, make_parts(t, b));
+    RtHeavy heavy = {&b->graph, &b->spec, b->type, &b->parts};
+    for (int way = 0; way < rt_heavy_ways(&heavy); way++) {
+        RtSampleAt at = {(uint64_t)t->options.seed, UINT64_MAX, (uint64_t)way}; /* no epoch's */
+        TRY(st, rt_heaviest(&heavy, way, b->seed, b->n_seeds, b->batch, b->order, &t->rt.pool.from,
+                            err));
+        for (int i = 0; i < b->n_slots; i++) {
+            TRY(st, fill(t, i % b->n_samplers, &at, b->order, b->batch, i, err));
+            if (!fits(b, &b->slot[i].x)) TRY(st, make_room(t, b, &b->slot[i].x));
+        }
+    }
+    even_out(b);
+    b->warm = true;
+out:
+    return st;
+}
+
 static void place(gnnc_trainer *t, const RtBatches *b, RtExec *x) {
     for (int i = 0; i < t->program->n_bufs; i++)
         if (t->program->bufs[i].kind == RT_BUF_TEMP && t->program->bufs[i].phase == b->phase)
@@ -293,16 +366,11 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
     rt_pipeline_begin(b->pipeline, first, b->n_batches);
 }
 
-static int64_t rows_of(const RtBatches *b, int64_t batch) {
-    int64_t left = b->n_seeds - batch * b->batch;
-    return left < b->batch ? left : b->batch;
-}
-
 /* A device notes the loss: reading it here would wait for the step. */
 static gnnc_status add_loss(gnnc_trainer *t, RtBatches *b, int64_t batch) {
     const RtScalar *loss = rt_scalar_find(t, "loss");
     RtProgress *p = &t->progress;
-    int64_t n = rows_of(b, batch);
+    int64_t n = b->n_learned[batch];
     if (batch == 0) p->loss_sum = 0, p->loss_rows = 0;
     p->loss_rows += n;
     if (!loss || loss->buf < 0) return GNNC_OK;
@@ -323,21 +391,10 @@ gnnc_status rt_batches_settle(gnnc_trainer *t) {
     if (st != GNNC_OK) return st;
     rt_dtype dt = t->program->bufs[rt_scalar_find(t, "loss")->buf].dt;
     for (int64_t i = 0; i < n; i++)
-        t->progress.loss_sum += (double)rows_of(b, from + i) * rt_read_number(&b->notes[i], dt, 0);
+        t->progress.loss_sum +=
+            (double)b->n_learned[from + i] * rt_read_number(&b->notes[i], dt, 0);
     b->noted[0] = b->noted[1];
     return GNNC_OK;
-}
-
-/* After the first epoch: what one slot has seen, each has room for.  The step is done, so no memory
- * is no failure of it: slots without room grow when they need it. */
-static void even_out(RtBatches *b) {
-    gnnc_status st = GNNC_OK;
-    rt_pipeline_begin(b->pipeline, 0, 0);
-    for (int i = 0; i < b->n_slots; i++)
-        for (int k = 0; k < b->n_slots && st == GNNC_OK; k++)
-            if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], NULL);
-    for (int i = 0; i < b->n_slots; i++) rt_recycle_reset(&b->slot[i].memory);
-    rt_recycle_reset(&b->tables);
 }
 
 gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
@@ -346,6 +403,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     int64_t number;
     int slot;
     gnnc_status st;
+    if (!b->warm) TRY(st, warm_up(t, b));
     if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
@@ -380,10 +438,11 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
     const rt_sampling *s = &t->program->sampling;
     const RtBatches *b = t->batches;
     char *text = rt_pool_printf(pool,
-                                "batch=%" PRId64 " edges=%d drop_last=%d replace=%d disjoint=%d "
+                                "batch=%" PRId64 " seeds=%d clusters=%" PRId64
+                                " edges=%d drop_last=%d replace=%d disjoint=%d "
                                 "inclusive=%d recent=%d fanout=",
-                                b->batch, s->edges, s->drop_last, s->replace, s->disjoint,
-                                s->inclusive, s->recent);
+                                b->batch, (int)s->seeds, s->clusters, s->edges, s->drop_last,
+                                s->replace, s->disjoint, s->inclusive, s->recent);
     for (int i = 0; text && i < s->n_hops * b->map.n_rels; i++)
         text = rt_pool_printf(pool, "%s%s%d", text, i ? "," : "", b->spec.fanout[i]);
     return text;

@@ -352,6 +352,7 @@ TEST(batches_of_graphs) {
     /* three graphs of 3, 0 and 2 nodes: 0>1, 1>2, 2>0; 3>4, 4>3, 4>4 */
     const int32_t src[6] = {0, 1, 2, 3, 4, 4}, dst[6] = {1, 2, 0, 4, 3, 4}, take[4] = {2, 0, 2, 1};
     const int64_t ptr[4] = {0, 3, 3, 5}, *const ptrs[1] = {ptr};
+    RtParts parts = {.n = 3, .ptr = ptrs};
     RtPool pool;
     RtRelation rel;
     RtBatch *b;
@@ -363,17 +364,33 @@ TEST(batches_of_graphs) {
     RtSampleGraph g = {1, 1, &type, &r};
     RtSampleSpec spec = {.disjoint = true, .edges = RT_EDGES_INDUCED};
     RtSampler *s = sampler_of(&g, &spec, &b);
-    CHECK(rt_sample_graphs(s, &(RtSampleAt){0}, ptrs, 3, take, 4, b, NULL) == GNNC_OK);
+    CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, take, 4, b, NULL) == GNNC_OK);
     const int32_t id[7] = {3, 4, 0, 1, 2, 3, 4}, graph[7] = {0, 0, 1, 1, 1, 2, 2};
     CHECK(b->nodes[0].n == 7 && b->edges[0].n == 9);
     CHECK(same_bytes(b->nodes[0].id, id, 7, 4) && same_bytes(b->nodes[0].tree, graph, 7, 4));
     check_batch(&g, b);
-    CHECK(rt_sample_graphs(s, &(RtSampleAt){0}, ptrs, 2, take, 4, b, NULL) == GNNC_E_RANGE);
+    parts.n = 2;
+    CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, take, 4, b, NULL) == GNNC_E_RANGE);
     rt_batch_free(b);
     rt_sampler_free(s);
-    spec.disjoint = false;
+    spec.edges = RT_EDGES_DIRECTIONAL;
     s = sampler_of(&g, &spec, &b);
-    CHECK(rt_sample_graphs(s, &(RtSampleAt){0}, ptrs, 3, take, 4, b, NULL) == GNNC_E_ARG);
+    parts.n = 3;
+    CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, take, 4, b, NULL) == GNNC_E_ARG);
+    rt_batch_free(b);
+    rt_sampler_free(s);
+    /* Clusters: rows in any order, an edge between two parts is there where both are. */
+    spec = (RtSampleSpec){.edges = RT_EDGES_INDUCED};
+    const int32_t row[5] = {0, 2, 4, 1, 3}, *const rows[1] = {row};
+    const int64_t cut[3] = {0, 3, 5}, *const cuts[1] = {cut};
+    const int32_t both[2] = {1, 0};
+    s = sampler_of(&g, &spec, &b);
+    parts = (RtParts){.n = 2, .ptr = cuts, .row = rows};
+    CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, both, 2, b, NULL) == GNNC_OK);
+    CHECK(b->nodes[0].n == 5 && b->edges[0].n == 6 && b->nodes[0].id[0] == 1);
+    CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, both + 1, 1, b, NULL) == GNNC_OK);
+    CHECK(b->nodes[0].n == 3 && b->edges[0].n == 2); /* 2>0, 4>4 */
+    check_batch(&g, b);
     rt_batch_free(b);
     rt_sampler_free(s);
     rt_pool_free(&pool);

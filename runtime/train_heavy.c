@@ -1,0 +1,76 @@
+/* An estimate: later hops of rows are drawn at random, and where there are many types and relations
+ * only the first are looked at one by one.  What is heavier still grows when it comes. */
+#include "train_heavy.h"
+
+#include <stdlib.h>
+
+enum { MOST_WAYS = 8 };
+
+typedef struct {
+    int64_t weight;
+    int32_t seed;
+} Weighed;
+
+int rt_heavy_ways(const RtHeavy *h) {
+    int n =
+        h->type >= 0 ? 1 + (h->g->n_rels > 1 ? h->g->n_rels : 0) : 1 + h->g->n_types + h->g->n_rels;
+    return n < MOST_WAYS ? n : MOST_WAYS;
+}
+
+/* Does relation r, or node type t, count? */
+static bool counts_rel(const RtHeavy *h, int way, int r) {
+    return way == 0 || way - 1 - (h->type >= 0 ? 0 : h->g->n_types) == r;
+}
+
+static bool counts_type(int way, int t) {
+    return way == 0 || way - 1 == t;
+}
+
+/* In-edges of a node in relation r, of which at most `most` are drawn; -1 = all. */
+static int64_t in_edges(const RtSampleRel *r, int64_t node, int32_t most) {
+    int64_t n = r->ptr[node + 1] - r->ptr[node];
+    return most >= 0 && n > most ? most : n;
+}
+
+static int64_t weight_of_row(const RtHeavy *h, int way, int64_t node) {
+    int64_t n = 0;
+    for (int r = 0; r < h->g->n_rels && h->spec->n_hops; r++)
+        if (h->g->rel[r].dst_type == h->type && counts_rel(h, way, r))
+            n += in_edges(&h->g->rel[r], node, h->spec->fanout[r]);
+    return n;
+}
+
+static int64_t weight_of_part(const RtHeavy *h, int way, int32_t part) {
+    const RtParts *p = h->parts;
+    int64_t n = 0;
+    for (int t = 0; t < h->g->n_types; t++) {
+        int64_t lo = p->ptr[t] ? p->ptr[t][part] : 0, hi = p->ptr[t] ? p->ptr[t][part + 1] : 0;
+        if (counts_type(way, t)) n += hi - lo;
+        for (int r = 0; r < h->g->n_rels; r++)
+            for (int64_t i = lo; i < hi && h->g->rel[r].dst_type == t && counts_rel(h, way, r); i++)
+                n += in_edges(&h->g->rel[r], p->row ? p->row[t][i] : i, -1);
+    }
+    return n;
+}
+
+/* Of equal ones the first: the choice is a function of the data. */
+static int heavier(const void *a, const void *b) {
+    const Weighed *x = a, *y = b;
+    if (x->weight != y->weight) return x->weight < y->weight ? 1 : -1;
+    return x->seed < y->seed ? -1 : x->seed > y->seed;
+}
+
+gnnc_status rt_heaviest(const RtHeavy *h, int way, const int32_t *seed, int64_t n, int64_t k,
+                        int32_t *out, const RtAlloc *from, RtError *err) {
+    RtPool pool;
+    rt_pool_init(&pool, from);
+    Weighed *all = RT_NEWN(&pool, Weighed, n);
+    for (int64_t i = 0; all && i < n; i++)
+        all[i] = (Weighed){h->type >= 0 ? weight_of_row(h, way, seed[i])
+                                        : weight_of_part(h, way, seed[i]),
+                           seed[i]};
+    if (all) qsort(all, (size_t)n, sizeof *all, heavier);
+    for (int64_t i = 0; all && i < k; i++) out[i] = all[i].seed;
+    rt_pool_free(&pool);
+    return all ? GNNC_OK : rt_fail_nomem(err, "batches");
+}
