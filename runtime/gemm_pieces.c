@@ -56,6 +56,7 @@ static int64_t least(int64_t x, int64_t y) {
 static int64_t ceil_div(int64_t x, int64_t y) {
     return (x + y - 1) / y;
 }
+
 /* ---- may we? --------------------------------------------------------------------------- */
 enum { GET_PERMISSION = 0x1022, TILE_DATA = 18 }; /* asm/prctl.h */
 
@@ -261,6 +262,7 @@ INLINE_AMX void ask(const Ahead *a, int64_t step) {
 
 INLINE_AMX void multiply(const Square *s, bool tall, bool wide) {
     const Half *a = s->a, *b = s->b;
+    __asm__ volatile("" ::: "memory"); /* gcc is not told what loads of tiles read */
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
