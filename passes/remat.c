@@ -32,16 +32,14 @@
 enum {
     GAP = 4,          /* stored values over the same rows that a value must outlive.. */
     PRODUCT_GAP = 16, /* ..when a product is made again for it */
-    DEPTH = 32,       /* elementwise operations on the way to a leaf */
-    COPIES = 16
+    DEPTH = 32        /* elementwise operations on the way to a leaf */
 };
 
 typedef struct {
     Func *f;
     Arena *a;
-    int *last; /* by op id: the last reader's id, looking through views */
-    Op *copy[COPIES], *of[COPIES];
-    int n_copies;
+    int *last;         /* by op id: the last reader's id, looking through views */
+    Op **copy;         /* by op id: as the late readers see it; NULL = not looked at */
     const Op *product; /* the one that is made again */
 } Remat;
 
@@ -123,60 +121,42 @@ static bool is_candidate(const Remat *r, const Op *v) {
     return r->last[v->id] > v->id;
 }
 
-static Op *keep_copy(Remat *r, Op *x, Op *y) {
-    if (r->n_copies == COPIES) return NULL;
-    r->of[r->n_copies] = x;
-    return r->copy[r->n_copies++] = y;
-}
-
-static Op *find_copy(const Remat *r, const Op *x) {
-    for (int i = 0; i < r->n_copies; i++)
-        if (r->of[i] == x) return r->copy[i];
-    return NULL;
-}
-
-/* x where the product is made again: itself, or a copy.  NULL: too many. */
+/* x where the product is made again: itself, or a copy. */
 static Op *made_again(Remat *r, Builder *b, Op *x, const Op *v) {
-    Op *y = find_copy(r, x);
-    if (y) return y;
     bool inner = x == v || x == r->product || x->kind == OP_VIEW || (x->fused && is_big(x));
     if (!inner || x->n_in == 0) return x;
+    if (r->copy[x->id]) return r->copy[x->id];
     Op **in = NEWN(r->a, Op *, (size_t)x->n_in);
     bool same = x != v && x != r->product;
     for (int i = 0; i < x->n_in; i++) {
         in[i] = x == r->product ? x->in[i] : made_again(r, b, x->in[i], v);
-        if (!in[i]) return NULL;
         same &= in[i] == x->in[i];
     }
-    if (same) return x;
+    if (same) return r->copy[x->id] = x;
     Op proto = *x;
     proto.in = in;
-    y = b_op(b, &proto);
+    Op *y = b_op(b, &proto);
     y->again = x == v || x == r->product;
-    return keep_copy(r, x, y);
+    return r->copy[x->id] = y;
 }
 
-/* x, or a view of it, as the late readers see it. */
+/* v, or a view of it, as the late readers see it. */
 static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
-    Op *y = find_copy(r, x), *below;
-    if (y || x == v) return y;
-    below = x->kind == OP_VIEW ? copy_of(r, b, x->in[0], v) : NULL;
-    if (!below || r->n_copies == COPIES) return NULL;
-    Op proto = *x;
+    if (x == v || r->copy[x->id]) return r->copy[x->id];
+    Op *below = copy_of(r, b, x->in[0], v), proto = *x;
     proto.in = &below;
-    return keep_copy(r, x, b_op(b, &proto));
+    return r->copy[x->id] = b_op(b, &proto);
 }
 
 static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
     Builder b = {.m = m, .f = r->f, .at = late, .span = v->span};
-    r->n_copies = 0;
-    if (made_again(r, &b, v, v) == NULL) return;
+    r->copy = NEWN(r->a, Op *, (size_t)r->f->n_ops + 1);
+    made_again(r, &b, v, v);
     for (Op *u = late; u; u = u->next)
         for (int i = 0; i < u->n_in; i++) {
             const Op *x = u->in[i];
             while (x->kind == OP_VIEW && x != v) x = x->in[0];
-            Op *y = x == v && u->kind != OP_VIEW ? copy_of(r, &b, u->in[i], v) : NULL;
-            if (y) u->in[i] = y;
+            if (x == v && u->kind != OP_VIEW) u->in[i] = copy_of(r, &b, u->in[i], v);
         }
     pass_remark(p, v->span, "remat", "'%s' is computed again for '%s'",
                 v->hint ? v->hint : op_mnemonic(v->kind),
