@@ -282,6 +282,12 @@ static Op *slice(Canon *c, const Op *op) {
     return type_eq(&op->type, &op->in[0]->type) ? as(c, op, op->in[0]) : NULL;
 }
 
+static Op *size(Canon *c, const Op *op) {
+    int64_t n;
+    if (!expr_is_const(op->over[0]->size, &n)) return NULL;
+    return constant(c, op, rounded(op->type.dt, (double)n));
+}
+
 static Op *reduce(Canon *c, const Op *op) {
     return op->n_over == 0 ? as(c, op, op->in[0]) : NULL;
 }
@@ -292,7 +298,7 @@ static Op *(*const rules[N_OPS])(Canon *, const Op *) = {
     [OP_POW] = power,         [OP_NEG] = twice,     [OP_NOT] = twice,         [OP_SELECT] = choose,
     [OP_MAX] = same_operands, [OP_AND] = logical,   [OP_OR] = logical,        [OP_CAST] = cast,
     [OP_DETACH] = detach,     [OP_COPY] = copy,     [OP_VIEW] = view,         [OP_GATHER] = gather,
-    [OP_SLICE] = slice,       [OP_REDUCE] = reduce, [OP_MIN] = same_operands,
+    [OP_SLICE] = slice,       [OP_REDUCE] = reduce, [OP_MIN] = same_operands, [OP_SIZE] = size,
 };
 
 static Op *simplify(Canon *c, Op *op) {
