@@ -73,20 +73,6 @@ static void pure_until(CuFn *f, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) cu_statement(f, s);
 }
 
-static void parallel_body(CuFn *f) {
-    const CuSched *c = &f->sched;
-    cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
-                                    : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
-    split_index(f);
-    const LStmt *s = c->parallel->body;
-    for (int i = 0; i < c->n_inner; i++) {
-        pure_until(f, s, c->inner[i]);
-        s = c->inner[i]->body;
-    }
-    cu_block(f, s);
-    cu_close(f);
-}
-
 /* Which threads of the grid are this one's team. */
 static void team(CuFn *f) {
     const CuSched *c = &f->sched;
@@ -94,6 +80,72 @@ static void team(CuFn *f) {
     if (c->kind == CU_BLOCK) cu_line(f, "const GnTeam gn = gn_block_team(%s);", lanes);
     if (c->kind == CU_TEAM)
         cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", lanes, c->split ? "gn_ways" : "1");
+}
+
+/* What the team of an iteration does, its index being there. */
+static void iteration(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const LStmt *s = c->parallel->body;
+    for (int i = 0; i < c->n_inner; i++) {
+        pure_until(f, s, c->inner[i]);
+        s = c->inner[i]->body;
+    }
+    cu_block(f, s);
+}
+
+/* ---- hubs: rows with so many entries that a block takes them --------------------------- */
+static bool has_hubs(const CuFn *f) {
+    const CuSched *c = &f->sched;
+    return c->kind == CU_TEAM && c->parallel && c->split && c->split->range == LR_SEGMENT &&
+           c->split->at == c->parallel->var;
+}
+
+static const char *is_hub(CuFn *f) {
+    const LStmt *s = f->sched.split;
+    const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
+    return arena_printf(f->a, "gn_is_hub(%s[%s + 1] - %s[%s], gn.ways)", ptr, row, ptr, row);
+}
+
+/* The parallel loop's part of an index. */
+static const char *row_of(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const char *row = "gn_i";
+    for (int i = 0; i < c->n_inner; i++) {
+        const Expr *n = c->inner[i]->extent;
+        if (!cu_is_one(n)) row = arena_printf(f->a, "%s / (%s)", row, cu_expr(f, n));
+    }
+    return row;
+}
+
+/* Each thread looks at a row of a tile; then the block takes the hubs among them. */
+static void hubs(CuFn *f) {
+    CuSched *c = &f->sched;
+    cu_open(f, "GN_TILES(gn_tile, gn_extent) {");
+    cu_line(f, "bool gn_hub = false;");
+    cu_open(f, "if (gn_tile + threadIdx.x < gn_extent) {");
+    cu_line(f, "const int64_t gn_i = gn_tile + threadIdx.x;");
+    cu_line(f, "const int64_t %s = %s;", f->reg[c->split->at->id], row_of(f));
+    cu_line(f, "gn_hub = %s;", is_hub(f));
+    cu_close(f);
+    cu_open(f, "GN_HUBS(gn_i, gn_tile, gn_hubs(gn_hub)) {");
+    c->kind = CU_BLOCK;
+    team(f);
+    split_index(f);
+    iteration(f);
+    c->kind = CU_TEAM;
+    cu_close(f);
+    cu_close(f);
+}
+
+static void parallel_body(CuFn *f) {
+    const CuSched *c = &f->sched;
+    cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
+                                    : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
+    split_index(f);
+    if (has_hubs(f)) cu_line(f, "if (%s) continue;", is_hub(f));
+    iteration(f);
+    cu_close(f);
+    if (has_hubs(f)) hubs(f);
 }
 
 /* Several parallel loops share one range: each thread finds the one that its index is in. */

@@ -221,6 +221,37 @@ template <class R, class T> GN_FN T gn_fold_block(const GnTeam &t, T v, int from
     return v;
 }
 
+/* ---- hubs -------------------------------------------------------------------------- */
+/* A row with more entries than this for each way of its team waits for a block. */
+#ifndef GN_HUB_ENTRIES
+#define GN_HUB_ENTRIES 256
+#endif
+GN_FN bool gn_is_hub(int64_t entries, int ways) {
+    return entries > (int64_t)GN_HUB_ENTRIES * ways;
+}
+
+/* Which threads of the block have a hub, as bits, for all of them. */
+GN_FN const unsigned *gn_hubs(bool hub) {
+    __shared__ unsigned set[GN_THREADS / 32];
+    unsigned votes = __ballot_sync(0xffffffffu, hub);
+    __syncthreads(); /* what stands there has been read */
+    if (threadIdx.x % 32 == 0) set[threadIdx.x / 32] = votes;
+    __syncthreads();
+    return set;
+}
+
+/* Tiles of as many rows as a block has threads. */
+#define GN_TILES(first, n)                                                                         \
+    for (int64_t first = (int64_t)blockIdx.x * GN_THREADS; first < (n);                            \
+         first += (int64_t)gridDim.x * GN_THREADS)
+/* Row i for each bit of the set, one after the other. */
+#define GN_HUBS(i, first, bits)                                                                    \
+    const unsigned *const gn_set = (bits);                                                         \
+    for (int gn_word = 0; gn_word < GN_THREADS / 32; gn_word++)                                    \
+        for (unsigned gn_left = gn_set[gn_word]; gn_left; gn_left &= gn_left - 1)                  \
+            for (int64_t i = (first) + gn_word * 32 + __ffs((int)gn_left) - 1, gn_once = 1;        \
+                 gn_once; gn_once = 0)
+
 /* ---- rows and launches ------------------------------------------------------------- */
 /* Row i of n to each thread, striding over the grid. */
 #define GN_ROWS(i, n)                                                                              \

@@ -49,6 +49,9 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu) {
 }
 static inline void __threadfence() {
 }
+static inline int __ffs(int x) {
+    return __builtin_ffs(x);
+}
 
 /* ---- shuffles and votes ------------------------------------------------------------ */
 template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int lane) {
