@@ -343,7 +343,7 @@ static gnnc_status resume(File *o) {
     t->options = opt;
     t->schedule.epochs = opt.epochs;
     t->schedule.lr = opt.lr;
-    t->finished = false;
+    t->finished = t->trained = false;
     store_history(t, history);
     bool has_best = p.best_epoch > 0 && t->best;
     store_tensors(o, has_best);

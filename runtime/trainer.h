@@ -19,6 +19,7 @@ typedef struct RtOptions {
     int64_t workers;   /* threads that make batches; -1 = the model's, or by the machine */
     int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
     int64_t amx;       /* matrix products may use AMX */
+    int64_t check_times; /* prove of each mini-batch that nothing in it is too new */
     int64_t other_data; /* a checkpoint of other data may be resumed */
     RtWhere where;
     double lr, weight_decay;
@@ -78,6 +79,7 @@ struct gnnc_trainer {
     void *best; /* parameters and states of the best epoch, in table order */
     size_t best_bytes;
     bool loaded, planned, finished; /* finished: the kept parameters are in place */
+    bool trained;                   /* the epoch's steps are done, its evaluation is not */
     int last_phase;                 /* index, -1 = none has run */
     int *shown;                     /* [n_shown] variables that have a name outside: no slots */
     int n_shown;

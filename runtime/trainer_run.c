@@ -200,6 +200,7 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     if (trains) {
         t->progress.step++;
         t->rt.count.steps++;
+        t->trained = false;
     }
     return GNNC_OK;
 }
@@ -289,6 +290,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     const RtProgress *p = &t->progress;
     if (t->batches && rt_scalar_find(t, "loss"))
         set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);
+    t->trained = true;
     return GNNC_OK;
 }
 
@@ -299,9 +301,10 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     double lr = rt_schedule_lr(&t->schedule, &t->progress.plateau, e);
     gnnc_status st;
     TRY(st, can_train(t, &train));
-    TRY(st, run_steps(t, train));
+    if (!t->trained) TRY(st, run_steps(t, train)); /* else the evaluation failed */
     set_scalar(t, "lr", lr);
     TRY(st, evaluate(t));
+    t->trained = false;
     t->rt.count.read_backs++;
     t->progress.epoch = e + 1;
     note_epoch(t, e);

@@ -153,6 +153,32 @@ static gnnc_trainer *with_one_split(const Place *p, const rt_program *program, i
     return t;
 }
 
+static int n_failures;
+static gnnc_status failing_eval(RtExec *x) {
+    return n_failures-- > 0 ? GNNC_E_ASSERT : tiny_eval(x);
+}
+
+TEST(a_failed_evaluation_is_repeated_without_another_step) {
+    Place p = place_new();
+    rt_phase phases[sizeof tiny_phases / sizeof *tiny_phases];
+    rt_program program = tiny_program;
+    memcpy(phases, tiny_phases, sizeof phases);
+    phases[2].run = failing_eval;
+    program.phases = phases;
+    gnnc_trainer *t = NULL;
+    gnnc_counters c;
+    CHECK(gnnc_trainer_create(&t, &program) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK);
+    CHECK(gnnc_trainer_epoch(t) == GNNC_OK);
+    n_failures = 2;
+    CHECK(gnnc_trainer_epoch(t) == GNNC_E_ASSERT && gnnc_trainer_epoch(t) == GNNC_E_ASSERT);
+    CHECK(gnnc_trainer_epochs_done(t) == 1 && gnnc_trainer_epoch(t) == GNNC_OK);
+    gnnc_trainer_counters(t, &c);
+    CHECK(gnnc_trainer_epochs_done(t) == 2 && c.steps == 2);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 TEST(a_split_that_training_needs_is_not_empty) {
     Place p = place_new();
     gnnc_trainer *t = with_one_split(&p, &tiny_program, 1);
