@@ -29,7 +29,7 @@ typedef struct RtCli {
     const char *data, *checkpoint, *resume, *weights, *out, *layer;
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     RtLogMode log;
-    bool json, profile, no_tuned, tf32, no_amx, force;
+    bool json, profile, no_tuned, tf32, no_amx, force, check_times;
     const char *trace;            /* --trace FILE */
     gnnc_limits limits;           /* --profile: of this machine */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */

@@ -27,6 +27,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
     {"--batch", "N", "rows that a step learns from, of a sampled model", RT_OPT_INT, 0, "batch"},
     {"--workers", "N", "threads that make its batches ahead; as --threads", RT_OPT_INT, 0,
      "workers"},
+    {"--check-times", NULL, "of temporal batches: prove that nothing newer than a seed is read",
+     RT_OPT_FLAG, offsetof(RtCli, check_times), NULL},
     {"--split", "K", "which of the data's splits, from 0", RT_OPT_INT, 0, "split"},
     {"--max-memory", "N", "bytes, or with K, M, G: refuse to start above it", RT_OPT_BYTES, 0,
      "max_memory"},
@@ -206,6 +208,7 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
     }
     if (c->tf32) gnnc_trainer_set_int(c->t, "tf32", 1);
     if (c->no_amx) gnnc_trainer_set_int(c->t, "amx", 0);
+    if (c->check_times) gnnc_trainer_set_int(c->t, "check_times", 1);
     if (c->force) gnnc_trainer_set_int(c->t, "other_data", 1);
     if (c->no_tuned) gnnc_trainer_set_int(c->t, "tuned", 0);
     return check_needs(c);

@@ -174,7 +174,7 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
         const RtColumn *all = data->rt->bound->col[c];
         const rt_column *want = &p->columns[c];
         if (!all || !rt_bind_reads(p, c)) continue;
-        TRY(st, rt_batch_column(m->batch, NULL, all, rows_of(m, map, want->space),
+        TRY(st, rt_batch_column(m->batch, m->team, all, rows_of(m, map, want->space),
                                 data->rt->bound->split, &m->column_buf[c], &m->column[c], err));
         if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);
         m->bound.col[c] = &m->column[c];
@@ -194,7 +194,7 @@ static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtB
         if (m->x.program->spaces[sp->base[0]].first) continue; /* the first of these */
         uint8_t *taken = RT_NEWN(&m->rt.pool, uint8_t, rows.n);
         if (!taken) return rt_fail_nomem(&m->rt.err, "a batch");
-        rt_gather_rows(NULL, data->buf[sp->cond_buf], 1, rows, taken);
+        rt_gather_rows(m->team, data->buf[sp->cond_buf], 1, rows, taken);
         m->x.buf[sp->cond_buf] = taken;
     }
     return GNNC_OK;

@@ -20,6 +20,7 @@ typedef struct RtMinibatch {
     RtBound bound;
     RtRuntime rt;     /* errors and memory while it is made */
     RtRecycle memory; /* of what is derived */
+    RtTeam *team;     /* that gathers columns; NULL = the caller alone */
     RtRows graphs;    /* rows of the graph table, where batches are of graphs */
     RtTable *nodes;   /* [n_spaces] of nodes in graphs */
     RtColumn *column; /* [n_columns] */

@@ -134,6 +134,10 @@ gnnc_status rt_sampler_new(RtSampler **out, const RtAlloc *from, const RtSampleG
     return st;
 }
 
+void rt_sampler_use(RtSampler *s, RtTeam *team, int n_members) {
+    s->team = n_members <= s->n_threads ? team : NULL;
+}
+
 void rt_sampler_free(RtSampler *s) {
     if (!s) return;
     RtGrowth *g = &s->growth;

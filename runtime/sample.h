@@ -68,6 +68,8 @@ typedef struct RtSampler RtSampler;
  * alone) has at most n_threads members. */
 gnnc_status rt_sampler_new(RtSampler **out, const RtAlloc *from, const RtSampleGraph *g,
                            const RtSampleSpec *spec, RtTeam *team, int n_threads, RtError *err);
+/* From now on with this team, if it has no more members than n_threads above. */
+void rt_sampler_use(RtSampler *s, RtTeam *team, int n_members);
 void rt_sampler_free(RtSampler *s); /* NULL is fine */
 /* An empty batch for this sampler's graph and hops. */
 gnnc_status rt_sampler_batch(const RtSampler *s, RtBatch **out, RtError *err);

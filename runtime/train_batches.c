@@ -19,6 +19,7 @@ typedef struct RtBatches {
     RtSampleSpec spec;
     RtSampler **sampler; /* [n_samplers] a worker's own */
     int n_samplers, n_slots;
+    int n_workers; /* 0: the step's own team makes batches, between steps */
     RtMinibatch *slot;
     RtPipeline *pipeline;
     int type;      /* of the seeds; -1 = parts */
@@ -116,6 +117,7 @@ static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
                              .disjoint = s->disjoint,
                              .temporal = s->n_times > 0,
                              .recent = s->recent,
+                             .check = t->options.check_times != 0,
                              .edges = (rt_batch_edges)s->edges};
     return GNNC_OK;
 }
@@ -193,6 +195,10 @@ static gnnc_status draw_parts(const gnnc_trainer *t, int worker, const RtSampleA
 static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
                         int64_t n, int slot, RtError *err) {
     RtBatches *b = t->batches;
+    if (!b->n_workers) { /* the caller's team has nothing else to do */
+        rt_sampler_use(b->sampler[worker], t->rt.team, t->x.threads);
+        b->slot[slot].team = t->rt.team;
+    }
     gnnc_status st = b->type < 0 ? draw_parts(t, worker, at, id, n, slot, err)
                                  : draw_rows(b, worker, at, id, n, slot, err);
     if (st != GNNC_OK) return st;
@@ -223,6 +229,12 @@ static int count_workers(const gnnc_trainer *t) {
     return n < MOST ? (int)n : MOST;
 }
 
+/* Members that a sampler may have: of its worker alone, or of whichever team the trainer gets. */
+static int count_members(const gnnc_trainer *t, int n_workers) {
+    int cores = rt_usable_cores();
+    return n_workers ? 1 : t->x.threads > cores ? t->x.threads : cores;
+}
+
 static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from, int n_workers) {
     int64_t ahead = t->program->sampling.prefetch;
     RtPool *pool = &t->rt.pool;
@@ -233,7 +245,8 @@ static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from
     if (b->spec.temporal) b->time = RT_NEWN(pool, double, b->n_slots * b->batch);
     if (!b->slot || !b->sampler || (b->spec.temporal && !b->time)) return nomem(t);
     for (int i = 0; i < (n_workers ? n_workers : 1); i++, b->n_samplers++)
-        TRY(st, rt_sampler_new(&b->sampler[i], from, &b->graph, &b->spec, NULL, 1, &t->rt.err));
+        TRY(st, rt_sampler_new(&b->sampler[i], from, &b->graph, &b->spec, NULL,
+                               count_members(t, n_workers), &t->rt.err));
     for (int i = 0; i < b->n_slots; i++) {
         RtBatch *batch;
         TRY(st, rt_sampler_batch(b->sampler[0], &batch, &t->rt.err));
@@ -258,7 +271,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
     if (!b) return nomem(t);
     const RtAlloc *from = &t->rt.pool.from;
-    int n_workers = count_workers(t);
+    int n_workers = b->n_workers = count_workers(t);
     b->epoch = b->first_epoch = -1;
     b->growth.from = *from;
     rt_recycle_init(&b->tables, from);
@@ -455,7 +468,7 @@ gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
         return rt_fail(&t->rt.err, GNNC_E_STATE, "the model is not trained by batches");
     RtPipelineStats s = rt_pipeline_stats(t->batches->pipeline);
     out->batches = s.n_items;
-    out->workers = t->batches->n_samplers;
+    out->workers = t->batches->n_workers;
     out->prepare_s = 1e-9 * (double)s.prepare_ns;
     out->worker_wait_s = 1e-9 * (double)s.producer_ns;
     out->step_wait_s = 1e-9 * (double)s.consumer_ns;

@@ -152,6 +152,7 @@ static const IntOption INT_OPTIONS[] = {
     {"other_data", offsetof(RtOptions, other_data), 0, 1},
     {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},
     {"workers", offsetof(RtOptions, workers), 0, 16},
+    {"check_times", offsetof(RtOptions, check_times), 0, 1},
 };
 
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
