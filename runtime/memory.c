@@ -8,10 +8,8 @@
  * when the relation is built, and the arena is packed again after the load phase. */
 #include "memory.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "bind.h"
 #include "pack.h"
@@ -114,16 +112,6 @@ gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, s
 }
 
 /* ---- the limit --------------------------------------------------------------- */
-/* What this process may use: the machine's memory, or its control group's. */
-static size_t machine_bytes(void) {
-    size_t n = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r");
-    unsigned long long max;
-    if (f && fscanf(f, "%llu", &max) == 1 && max < n) n = (size_t)max;
-    if (f) fclose(f);
-    return n;
-}
-
 static double mib(size_t n) {
     return (double)n / (1 << 20);
 }
@@ -134,14 +122,15 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     size_t loading = (size_t)x->rt->count.peak_bytes;
     m->loading_bytes = loading > own ? loading - own : 0;
     size_t all = m->all_bytes = m->data_bytes + own + m->loading_bytes;
-    size_t max = limit ? limit : machine_bytes();
-    if (all <= max) return GNNC_OK;
+    /* Of what is needed this much is there: blocks, and mapped files. */
+    RtMemoryLimit most = rt_memory_limit((size_t)x->rt->count.live_bytes + m->data_bytes);
+    if (limit) most = (RtMemoryLimit){limit, "the limit is"};
+    if (all <= most.n_bytes) return GNNC_OK;
     return rt_fail(&x->rt->err, GNNC_E_LIMIT,
                    "%.1f MiB are needed (data %.1f, indices %.1f, parameters %.1f, saved %.1f, "
                    "working %.1f), %s %.1f MiB",
                    mib(all), mib(m->data_bytes), mib(m->index_bytes), mib(m->parameter_bytes),
-                   mib(m->saved_bytes), mib(working), limit ? "the limit is" : "the machine has",
-                   mib(max));
+                   mib(m->saved_bytes), mib(working), most.what, mib(most.n_bytes));
 }
 
 /* Library calls follow each other, so they share the memory of the largest. */

@@ -13,6 +13,14 @@ typedef struct RtMemory {
     size_t *offset;     /* [n_bufs] of a TEMP in the arena */
 } RtMemory;
 
+/* The most that the trainer may need, of which `have` bytes are there already, and whose limit that
+ * is, for a message: "its control group allows". (memory_limit.c) */
+typedef struct {
+    size_t n_bytes;
+    const char *what;
+} RtMemoryLimit;
+RtMemoryLimit rt_memory_limit(size_t have);
+
 /* Does output b pass when another phase runs?  Predictions and embeddings are read at once, and
  * lie where other phases work. */
 bool rt_memory_passes(const rt_program *p, int b);

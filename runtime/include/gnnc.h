@@ -81,7 +81,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "seed"        of every random number; default 0
  *   "threads"     0 (default) = one per processor core; results do not depend on it
  *   "split"       which of the data's splits, from 0; default 0
- *   "max_memory"  bytes the trainer may need at most; 0 (default) = what the machine has
+ *   "max_memory"  bytes the trainer may need at most; 0 (default) = what is free
  *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
  *                 else 20000; results do not depend on it
  *   "batch"       rows that a step learns from, of a model with a `sample` block; default: its own
