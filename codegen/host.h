@@ -27,10 +27,11 @@ void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
 void host_tables(Host *h);
 
 /* host_call.c */
-void host_call_prototypes(Host *h);                 /* of the user's C functions */
-void host_call_wrappers(Host *h, const PPhase *ph); /* one per call */
-void host_call(Host *h, int index, const PStep *s); /* the call's step */
-const char *host_dtype(DType t);                    /* "RT_F32" */
+void host_call_prototypes(Host *h);                   /* of the user's C functions */
+void host_call_wrappers(Host *h, const PPhase *ph);   /* one per call */
+void host_call(Host *h, int index, const PStep *s);   /* the call's step */
+const char *host_line(const Host *h, const PStep *s); /* "m.gnn:14"; the module's name without */
+const char *host_dtype(DType t);                      /* "RT_F32" */
 
 /* host_phase.c */
 void host_phases(Host *h);

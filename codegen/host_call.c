@@ -69,15 +69,17 @@ static void argument(Host *h, const PStep *s, int i) {
     host_puts(h, t->rank ? "}},\n" : "0}},\n");
 }
 
-void host_call(Host *h, int index, const PStep *s) {
+const char *host_line(const Host *h, const PStep *s) {
     const Span at = s->span;
     bool known = at.line && (int)at.file < h->c->sources.n;
-    const char *line =
-        known ? arena_printf(h->a, "%s:%u", h->c->sources.v[at.file].path, at.line) : h->m->name;
+    return known ? arena_printf(h->a, "%s:%u", h->c->sources.v[at.file].path, at.line) : h->m->name;
+}
+
+void host_call(Host *h, int index, const PStep *s) {
     host_puts(h, "    st = rt_call(x, &(const rt_extern){\n        .name = ");
     host_string(h, cg_symbol(s->op));
     host_puts(h, ", .line = ");
-    host_string(h, line);
+    host_string(h, host_line(h, s));
     host_printf(h,
                 ",\n        .fn = call_%d_%d, .n_in = %d, .n_out = %d, .device = %s, .host = %s,\n "
                 "       .when = ",

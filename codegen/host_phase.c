@@ -153,7 +153,9 @@ static void emit_loop(Host *h, int index, const PStep *s) {
         host_printf(h, "    for (int64_t i%d = 0; i%d < %" PRId64 " && ", index, index, s->limit);
     else
         host_puts(h, "    while (");
-    host_printf(h, "rt_when(x, B_%s, true, &st)", buf_name(h, s->bufs[0]));
+    host_printf(h, "rt_turn(x, B_%s, ", buf_name(h, s->bufs[0]));
+    host_string(h, host_line(h, s));
+    host_puts(h, ", &st)");
     if (s->limit) host_printf(h, "; i%d++", index);
     host_puts(h, ") {\n");
 }

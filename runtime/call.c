@@ -1,7 +1,10 @@
-/* Calls of the user's C functions (include/gnnc_extern.h), and effects that depend on a
- * condition.  In a program for a device, a function of the host works on the host's copies:
- * its inputs are fetched, its results brought back. */
+/* Calls of the user's C functions (include/gnnc_extern.h), and what depends on a condition that
+ * the host reads: effects, loops.  In a program for a device, a function of the host works on the
+ * host's copies: its inputs are fetched, its results brought back. */
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "device.h"
 #include "exec.h"
@@ -20,6 +23,32 @@ bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st) {
     return (*(const uint8_t *)x->buf[buf] != 0) == holds;
 }
 
+/* ---- loops ------------------------------------------------------------------------ */
+static bool is_asked_to_stop(const RtRuntime *rt) {
+    sigset_t pending;
+    if (rt->stop && atomic_load_explicit(rt->stop, memory_order_relaxed)) return true;
+    if (!rt->by_signal || sigpending(&pending) != 0) return false;
+    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
+/* A loop that ends is waited for, as the epoch is: a second says which one does not. */
+static gnnc_status check_stop(RtRuntime *rt, const char *line) {
+    struct timespec t;
+    if (!is_asked_to_stop(rt)) return GNNC_OK;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    if (rt->asked == 0) rt->asked = now;
+    if (now - rt->asked < 1) return GNNC_OK;
+    return rt_fail(&rt->err, GNNC_E_STOPPED, "%s: stopped in a loop that did not end", line);
+}
+
+bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st) {
+    if (!rt_when(x, buf, true, st)) return false;
+    *st = check_stop(x->rt, line);
+    return *st == GNNC_OK;
+}
+
+/* ---- functions in C ------------------------------------------------------------------- */
 static gnnc_tensor describe(void *data, const rt_arg *a) {
     gnnc_tensor t = {.data = data, .dtype = (gnnc_dtype)a->dt, .rank = a->rank};
     int64_t stride = 1;

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "npy.h"
+#include "trainer.h"
 
 /* ---- signals ------------------------------------------------------------------
  * SIGINT and SIGTERM are blocked while training (threads made later inherit that) and
@@ -66,10 +67,17 @@ static void tell_done(const RtCli *c) {
                 c->resume, (long long)done, (long long)all);
 }
 
+/* A loop that did not end after a signal is no failure: the signal ended it. */
+static int step_failed(RtCli *c, gnnc_status st, const sigset_t *signals, int *by_signal) {
+    if (st == GNNC_E_STOPPED) *by_signal = pending_signal(signals);
+    return rt_cli_failed(c);
+}
+
 /* All steps of the epoch but the last one: a signal ends it between two. */
 static int run_steps(RtCli *c, const sigset_t *signals, int *by_signal) {
     for (int64_t n = gnnc_trainer_steps_left(c->t); n > 1; n--) {
-        if (gnnc_trainer_step(c->t) != GNNC_OK) return rt_cli_failed(c);
+        gnnc_status st = gnnc_trainer_step(c->t);
+        if (st != GNNC_OK) return step_failed(c, st, signals, by_signal);
         if ((*by_signal = pending_signal(signals))) break;
     }
     return RT_EXIT_OK;
@@ -81,7 +89,8 @@ static int run_epochs(RtCli *c, const sigset_t *signals, int *by_signal) {
         double begin = rt_cli_now();
         int code = run_steps(c, signals, by_signal);
         if (code != RT_EXIT_OK || *by_signal) return code;
-        if (gnnc_trainer_epoch(c->t) != GNNC_OK) return rt_cli_failed(c);
+        gnnc_status st = gnnc_trainer_epoch(c->t);
+        if (st != GNNC_OK) return step_failed(c, st, signals, by_signal);
         rt_cli_epoch(c, rt_cli_now() - begin);
         int64_t e = gnnc_trainer_epochs_done(c->t);
         if (c->save_every && e % c->save_every == 0 && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
@@ -103,9 +112,11 @@ static int train_blocked(RtCli *c, const sigset_t *signals) {
     double begin = rt_cli_now();
     int by_signal = 0;
     int code = start(c);
+    c->t->rt.by_signal = true;
     if (code == RT_EXIT_OK) tell_done(c);
     if (code == RT_EXIT_OK) code = run_epochs(c, signals, &by_signal);
-    if (code == RT_EXIT_OK) code = finish(c, begin);
+    if (code != RT_EXIT_OK) return by_signal ? 128 + by_signal : code;
+    code = finish(c, begin);
     if (code != RT_EXIT_OK || !by_signal) return code;
     fprintf(stderr, "%s: stopped by %s after epoch %lld%s\n", c->prog,
             by_signal == SIGINT ? "SIGINT" : "SIGTERM", (long long)gnnc_trainer_epochs_done(c->t),

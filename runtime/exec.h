@@ -4,6 +4,8 @@
 #ifndef RUNTIME_EXEC_H
 #define RUNTIME_EXEC_H
 
+#include <stdatomic.h>
+
 #include "program.h"
 #include "status.h"
 #include "team.h"
@@ -37,6 +39,9 @@ typedef struct RtRuntime {
     bool amx;               /* matrix products may use AMX (gemm_pieces.h) */
     bool *alone;            /* [steps of all phases] too short to share, or NULL */
     const bool *alone_here; /* [steps] of the phase that runs */
+    const atomic_int *stop; /* not 0: an end was asked for */
+    bool by_signal;         /* pending SIGINT and SIGTERM ask for it, too: they are blocked */
+    double asked;           /* s, when a loop first saw that; 0 = none did */
 } RtRuntime;
 
 /* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the

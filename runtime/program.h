@@ -353,6 +353,9 @@ void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 /* Does the condition in this buffer hold (or not, as asked)?  *st is set where it cannot be read.
  */
 bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st);
+/* The same of a loop that goes on while the condition holds; `line` for messages: "m.gnn:8".  One
+ * that does not end after an end was asked for sets *st, too. */
+bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st);
 /* A function of the user's: inputs, then results. */
 enum { RT_MAX_CALL = 64 };
 typedef int rt_extern_fn(gnnc_tensor *t, void *stream);

@@ -124,6 +124,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t) {
 
 void rt_trainer_begin(gnnc_trainer *t) {
     t->rt.err.text[0] = '\0';
+    t->rt.stop = NULL; /* an evaluation after the end is not stopped by what ended the training */
+    t->rt.asked = 0;
 }
 
 gnnc_status rt_trainer_need_data(gnnc_trainer *t) {

@@ -216,6 +216,7 @@ static gnnc_status need_phase(gnnc_trainer *t, const char *name, const rt_phase 
 
 gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
     rt_trainer_begin(t);
+    t->rt.stop = &t->stop;
     const rt_phase *p = NULL;
     gnnc_status st = need_phase(t, phase, &p);
     return st == GNNC_OK ? run_phase(t, p) : st;
@@ -296,6 +297,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
 
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     rt_trainer_begin(t);
+    t->rt.stop = &t->stop;
     const rt_phase *train = NULL;
     int64_t e = t->progress.epoch;
     double lr = rt_schedule_lr(&t->schedule, &t->progress.plateau, e);

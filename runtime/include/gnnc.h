@@ -45,7 +45,8 @@ extern "C" {
     X(E_LIMIT, -11, "memory limit exceeded")                                                       \
     X(E_ASSERT, -12, "an assertion of the model failed")                                           \
     X(E_DEVICE, -13, "the device failed")                                                          \
-    X(E_EXTERN, -14, "a C function of the model failed")
+    X(E_EXTERN, -14, "a C function of the model failed")                                           \
+    X(E_STOPPED, -15, "stopped before its end")
 
 typedef enum gnnc_status {
 #define GNNC_STATUS(name, value, text) GNNC_##name = value,
@@ -141,7 +142,8 @@ int64_t gnnc_trainer_steps_left(const gnnc_trainer *t);
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t);
 /* All epochs are done, early stopping struck, or stop was asked for. */
 int gnnc_trainer_done(const gnnc_trainer *t);
-/* Asks for an end after the epoch under way; async-signal-safe. */
+/* Asks for an end after the epoch under way; async-signal-safe.  A loop of the model that does not
+ * end within a second after that is left: the step fails with GNNC_E_STOPPED, half done. */
 void gnnc_trainer_stop(gnnc_trainer *t);
 int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t);
 int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t); /* as set, resumed or the model's */
