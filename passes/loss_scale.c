@@ -1,11 +1,9 @@
 /* Dynamic loss scaling: gradients of f16 values that would be zero, or infinite.
  *
  *     %g = .. d(loss)             %s = var "opt.loss_scale"
- *     assign "w", %w - lr %g  ->  %g = .. d(loss) times %s           gradients in f16 keep small values
- *                                 %u = mul %g, 1 / %s
- *                                 %ok = lt (sum of %u * %u), inf     over all gradients
- *                                 assign "w", select %ok, %w - lr %u, %w
- *                                 assign "opt.loss_scale", select %ok, .., %s / 2
+ *     assign "w", %w - lr %g  ->  %g = .. d(loss) times %s           gradients in f16 keep small
+ * values %u = mul %g, 1 / %s %ok = lt (sum of %u * %u), inf     over all gradients assign "w",
+ * select %ok, %w - lr %u, %w assign "opt.loss_scale", select %ok, .., %s / 2
  *
  * A step whose gradients are not finite changes no parameter and no moment, is counted, and halves
  * the scale; 2000 good steps in a row double it.  All of that is in the step: nothing is read

@@ -38,7 +38,8 @@ static void take_groups(RtMemoryLimit *l) {
     FILE *f = fopen("/proc/self/cgroup", "r");
     while (f && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
-        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : 0;
+        char *controllers = strchr(line, ':'),
+             *group = controllers ? strchr(controllers + 1, ':') : 0;
         if (!group) continue;
         *group++ = '\0';
         if (controllers[1] == '\0')

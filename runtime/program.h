@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 8, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
+enum { RT_PROGRAM_VERSION = 9, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
 
 typedef enum {
     RT_VOID,

@@ -20,7 +20,7 @@ typedef struct RtOptions {
     int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
     int64_t amx;       /* matrix products may use AMX */
     int64_t check_times; /* prove of each mini-batch that nothing in it is too new */
-    int64_t other_data; /* a checkpoint of other data may be resumed */
+    int64_t other_data;  /* a checkpoint of other data may be resumed */
     RtWhere where;
     double lr, weight_decay;
     bool has_epochs, has_seed, has_lr,

@@ -1,8 +1,9 @@
 /* Rows of sums in registers over all entries, heads in one traversal. */
 #include "cpu_rig.h"
 
-/* A sparse product with the width known at run time (or too wide for registers), into the output itself or
- * a local row, with weights that cost something: exp(w) times a random number of the entry. */
+/* A sparse product with the width known at run time (or too wide for registers), into the output
+ * itself or a local row, with weights that cost something: exp(w) times a random number of the
+ * entry. */
 static void tiled_kernel(Rig *r, const char *name, const Expr *f, bool in_local) {
     kernel(r, name);
     const Expr *n = size(r, "N"), *m = size(r, "E");
