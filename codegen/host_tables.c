@@ -46,8 +46,9 @@ static int condition_buf(const Host *h, const Space *s) {
 
 static void emit_space(Host *h, const Space *s) {
     static const char *const kind[] = {"DIM", "NODE", "EDGE", "GRAPH", "NZ"};
-    static const char *const rel[] = {"BASE",       "SELF_LOOPS", "NO_LOOPS", "REVERSE",
-                                      "UNDIRECTED", "UNION",      "WHERE"};
+    static const char *const rel[] = {
+        "BASE",  "SELF_LOOPS", "NO_LOOPS", "REVERSE", "UNDIRECTED", "UNION",  "WHERE",
+        "LINKS", "POSITIVES",  "QUERIES",  "ANSWERS", "KNOWN",      "EARLIER"};
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
     if (s->kind == SP_DIM) expr_is_const(s->size, &fixed);
@@ -105,7 +106,8 @@ static void emit_columns(Host *h) {
 }
 
 static void emit_maps(Host *h) {
-    static const char *const kind[] = {"SRC", "DST", "GRAPH", "COL", "ROW", "NZCOL", "ORIG"};
+    static const char *const kind[] = {"SRC", "DST",   "GRAPH", "COL",
+                                       "ROW", "NZCOL", "ORIG",  "CELL"};
     open_table(h, "rt_map", "maps", h->m->maps.n);
     for (int i = 0; i < h->m->maps.n; i++) {
         const Map *m = h->m->maps.v[i];
@@ -332,10 +334,12 @@ static void emit_var_shape(Host *h) {
 /* ---- recipe, program
  * ----------------------------------------------------------------------------- */
 
-/* "accuracy" of an output "accuracy.train" of some phase. */
+/* "accuracy" of an output "accuracy.train" of some phase; of links, which are held out, "mrr.val".
+ */
 static const char *metric_of(const Host *h, const PBuf *b) {
     const char *dot = b->kind == PB_OUTPUT ? strrchr(b->io_name, '.') : NULL;
-    if (!dot || strcmp(dot, ".train") || b->type.rank != 0) return NULL;
+    const char *split = h->m->recipe.sample.train_links ? ".val" : ".train";
+    if (!dot || strcmp(dot, split) || b->type.rank != 0) return NULL;
     return arena_strndup(h->a, b->io_name, (size_t)(dot - b->io_name));
 }
 
@@ -459,6 +463,11 @@ static void emit_sampling(Host *h) {
                 "        .inclusive = %d, .recent = %d, .workers = %" PRId64
                 ", .prefetch = %" PRId64 ",\n",
                 s->inclusive, s->recent, s->workers, s->prefetch);
+    static const char *const form[] = {"NONE", "PAIRS", "QUERIES"};
+    host_printf(h, "        .train_links = RT_LINKS_%s, .eval_links = RT_LINKS_%s,\n",
+                form[s->train_links], form[s->eval_links]);
+    host_printf(h, "        .negatives = %" PRId64 ", .corrupt = %d, .avoid = %d,\n", s->negatives,
+                (int)s->corrupt, s->avoid);
     host_printf(h, "        .label = %d, .split = %d,\n    },\n", label ? label->id : -1,
                 split ? split->id : -1);
 }

@@ -40,6 +40,17 @@ static const char *relation(const Report *r, const Space *s) {
     case REL_WHERE:
         return arena_printf(r->a, "the edges of '%s' where '%s' holds, counted in @load", base,
                             s->cond);
+    case REL_LINKS:
+        return arena_printf(r->a, "a step's edges of '%s', then their negatives", base);
+    case REL_POSITIVES:
+        return arena_printf(r->a, "a step's edges of '%s'", base);
+    case REL_QUERIES:
+        return arena_printf(r->a, "a step's queries: sources (and kinds) of '%s'", base);
+    case REL_ANSWERS:
+        return arena_printf(r->a, "the answers to '%s'", base);
+    case REL_KNOWN:
+    case REL_EARLIER:
+        return arena_printf(r->a, "other true edges beside each of '%s'", base);
     case REL_BASE:
         break;
     }

@@ -73,6 +73,7 @@ struct Value {
         Dict *dict;
     };
     const Value *fill; /* EDGE: what added self loops get */
+    bool open;         /* EDGE: queries, whose destinations are all nodes */
 };
 
 /* A layer's instance: what owns parameters.  `members`: a sequential.  `arg_of`: an
@@ -129,6 +130,19 @@ typedef struct {
     Op *op;
 } NamedOp;
 
+/* What `links` stands for in this run of the model's body (elab_links.c). */
+typedef enum { LINKS_ALL, LINKS_PAIRS, LINKS_QUERIES, LINKS_ANSWERS } LinksMode;
+
+typedef struct {
+    LinksMode mode;
+    Space *base; /* the relation that is scored; NULL = the model scores none */
+    Space *now;  /* .. what of it, here */
+    bool open;   /* against all destinations */
+    bool target; /* the recipe's */
+    bool again;  /* a further run of the body in one phase: effects happened before */
+    Op *penalty; /* what the body adds to the loss; NULL = nothing */
+} Links;
+
 struct Elab {
     Ctx *c;
     Arena *a;
@@ -164,6 +178,8 @@ struct Elab {
     Values nodes, edges;
     StrMap relation_names; /* IR name of an edge space -> declared name */
     VEC(NamedOp) bindings; /* of the model's body in this phase */
+    Links links;
+    bool splits; /* columns of splits are values (relation_split) */
 };
 
 enum { MAX_CALLS = 64, MAX_NESTED = 1500, MAX_STEPS = 1000000, MAX_LOOP = 100000 };
@@ -257,6 +273,9 @@ Map *segment_map(Elab *e, const Op *x, Value over); /* NULL: not along a map */
 Value relation_where(Elab *e, Value rel, Value cond, Span at);
 Value relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at);
 Value relation_member(Elab *e, Value rel, const char *name, Span at);
+/* x, over rel and of data alone, as the output `name` of @load. */
+bool relation_load_output(Elab *e, Op *x, const char *name, Span at);
+Op *relation_split(Elab *e, Value rel, Span at); /* i32[rel]; NULL: it has no such column */
 Value relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at);
 
 /* ---- elab_builtin.c --------------------------------------------------------------------- */
@@ -348,6 +367,8 @@ void elab_graph(Elab *e, const Ast *decl);
 Column *graph_column(Elab *e, const Space *s, const char *name);
 Names column_names(Elab *e, const Space *s);
 void elab_phases(Elab *e, const Ast *model, const Ast *train);
+Op *elab_run_model(Elab *e, const Ast *model); /* in a frame of its own; NULL after a mistake */
+void output_of_phase(Elab *e, const char *name, Op *x);
 void elab_model(Elab *e, const Ast *model, const Ast *train);
 /* A loss or metric of a recipe: a function with its weight and extra arguments. */
 typedef struct {
@@ -368,6 +389,22 @@ bool term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else
 /* elab_sample.c: its `sample` block; what the whole program must not have then */
 void elab_sample(Elab *e, const Ast *block, Recipe *r);
 void elab_check_sampled(Elab *e, const Ast *train);
+/* elab_links.c: models that score links */
+extern const Builtin builtin_links[];
+void links_begin(Elab *e, LinksMode mode);
+LinksMode links_mode_of(Elab *e, const Ast *train, bool training);
+/* The dimensions of what such a model gives. */
+int links_dims(const Elab *e, Space **dims);
+typedef struct LinkTask {
+    Elab *e;
+    const Ast *model, *item; /* item: the recipe's target */
+    Op *pred;
+    const Recipe *recipe; /* NULL in @eval */
+    Op *pos, *neg, *rank, *place;
+    Space *cells; /* of all scores, flat */
+} LinkTask;
+Op *links_loss(LinkTask *t, const Terms *losses);
+void links_metrics(LinkTask *t, const Terms *metrics);
 bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v);
 const FeDefine *define_find(const Elab *e, const char *name);
 void check_unused(Elab *e, const Ast *file);

@@ -249,7 +249,7 @@ static const Builtin builtin_math[] = {
     {NULL, 0, 0, NULL, NULL, 0},
 };
 
-static const Builtin *const tables[] = {builtin_math, builtin_shape, builtin_misc};
+static const Builtin *const tables[] = {builtin_math, builtin_shape, builtin_misc, builtin_links};
 
 const Builtin *builtin_find(const char *name) {
     for (size_t i = 0; i < COUNT(tables); i++)

@@ -19,6 +19,7 @@ static Elab scratch_of(const Elab *e) {
     memset(&s.edges, 0, sizeof s.edges);
     memset(&s.bindings, 0, sizeof s.bindings);
     s.graph_space = NULL;
+    s.links = (Links){0};
     s.graph_decl = NULL;
     return s;
 }

@@ -181,20 +181,36 @@ static bool lacks_origin(const Map *m) {
     return m->kind == MAP_ORIG && (k == REL_SELF_LOOPS || k == REL_UNION);
 }
 
+static bool is_category(const Op *x);
+
+/* Of a union: the one half's where it comes from there, else the other's. */
+static bool is_of_halves(const Op *x) {
+    bool halves = x->kind == OP_SELECT && x->in[0]->kind == OP_VALID;
+    for (int i = 1; halves && i < 3; i++)
+        halves = x->in[i]->kind == OP_GATHER && x->in[i]->map->from->rel == REL_UNION &&
+                 is_category(x->in[i]->in[0]);
+    return halves;
+}
+
 /* A category column, or one that is read at an end or carried to a derived relation. */
 static bool is_category(const Op *x) {
     while (x->kind == OP_GATHER && !lacks_origin(x->map)) x = x->in[0];
-    return x->kind == OP_DATA && x->col->cat;
+    return (x->kind == OP_DATA && x->col->cat) || is_of_halves(x);
 }
 
 static Value index_category(Elab *e, Op *x, const Op *k, Span at) {
     if (k->kind == OP_DATA) return tensor_gather(e, x, map_col(e->m, k->col), at);
+    if (k->kind == OP_SELECT) {
+        Value y = index_category(e, x, k->in[1], at), z = index_category(e, x, k->in[2], at);
+        return is_poison(y) || is_poison(z) ? val_poison() : tensor_select(e, k->in[0], y, z, at);
+    }
     Value y = index_category(e, x, k->in[0], at);
     return is_poison(y) ? y : tensor_gather(e, y.op, k->map, at);
 }
 
 static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
     if (k.kind == VAL_END) return tensor_gather(e, x.op, k.map, t->span);
+    if (k.kind == VAL_NODE && type_has(&x.op->type, k.space)) return x; /* every row */
     if (k.kind == VAL_TENSOR && is_category(k.op)) return index_category(e, x.op, k.op, t->span);
     if (k.kind == VAL_TENSOR && e->symbolic) return val_poison();
     diag(e->c, DIAG_E0211, t->kid[1]->span,

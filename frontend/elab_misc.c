@@ -137,6 +137,7 @@ static Value call_print(Elab *e, const Builtin *b, const Args *args) {
         diag(e->c, DIAG_E0206, args->span, "'print' starts with a string");
         return val_poison();
     }
+    if (e->links.again) return val_none();
     Op proto = {.kind = OP_PRINT, .name = args->v[0].str, .when = e->when != NULL};
     proto.in = NEWN(e->a, Op *, (size_t)args->n + 1);
     if (e->when) proto.in[proto.n_in++] = e->when;
@@ -176,7 +177,7 @@ static Value call_log_value(Elab *e, const Args *args) {
             "'log' in a 'while' on a computed value: carry the number, and log it behind the loop");
         return val_poison();
     }
-    if (!e->logs) return val_none();
+    if (!e->logs || e->links.again) return val_none();
     e->b.span = args->span;
     const char *name = log_name(e, args->v[0].str);
     if (x->type.dt != DT_F32) x = b_cast(&e->b, x, DT_F32);

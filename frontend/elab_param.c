@@ -248,6 +248,7 @@ void assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at) {
              type_text(e, &y->type));
         return;
     }
+    if (e->links.again) return; /* it was assigned before */
     e->b.span = at;
     Value now = tensor_order(e, to_dense(e, y), t->rank, t->dim, at);
     now = val_tensor(b_detach(&e->b, now.op));

@@ -382,9 +382,14 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
         diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no optimizer", train->text);
     if (!find_item(train, AST_LOSS) && !broken)
         diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no loss", train->text);
-    r->target = target ? arena_printf(e->a, "%s.%s", target->text, target->kid[0]->text) : NULL;
+    r->target = !target          ? NULL
+                : target->kid[0] ? arena_printf(e->a, "%s.%s", target->text, target->kid[0]->text)
+                                 : target->text;
     for (int i = 0; i < train->n; i++)
         if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);
+    if (e->links.base && r->keep_metric && strcmp(r->keep_metric, "loss") == 0)
+        diag(e->c, DIAG_E0306, train->span,
+             "what scores links has a loss while it trains only: keep the best of a metric");
     if (r->early_stop_patience && !r->keep_metric) {
         r->keep_metric = "loss";
         r->keep_split = 2;

@@ -16,6 +16,10 @@ static bool same_ends(Elab *e, const char *what, const Space *r, Span at) {
 
 Value relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at) {
     Space *x = a.space, *y = b ? b->space : NULL;
+    if (space_is_drawn(x) || (y && space_is_drawn(y))) {
+        diag(e->c, DIAG_E0312, at, "no relation is derived from the links of a step");
+        return val_poison();
+    }
     if (k == REL_SELF_LOOPS && !same_ends(e, "with_self_loops", x, at)) return val_poison();
     if (k == REL_UNDIRECTED && !same_ends(e, "undirected", x, at)) return val_poison();
     if (y && (x->src != y->src || x->dst != y->dst)) {
@@ -103,10 +107,32 @@ Value relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at) {
 }
 
 /* ---- members -------------------------------------------------------------------------- */
+static const Column *column_of_base(Elab *e, const Space *r, const char *name) {
+    while (r->rel != REL_BASE) r = r->base[0];
+    return graph_column(e, r, name);
+}
+
+/* What is drawn has columns of its own: rows of the relation that it is drawn from. */
+static Value column_drawn(Elab *e, Space *r, const char *name, bool *found, Span at) {
+    const Column *c = column_of_base(e, r, name);
+    *found = c != NULL;
+    if (!c) return val_none();
+    if (!graph_column(e, r, name) && c->kind != COL_CSR && c->kind != COL_SPLIT)
+        column_new(e->m, c->kind, r, c->name, c->type.rank - 1, (Space *const *)c->type.dim + 1,
+                   c->cat, c->span);
+    if (graph_column(e, r, name)) return node_member(e, r, name, at);
+    diag(e->c, DIAG_E0209, at, "'%s' of single links is not there yet", name);
+    return val_poison();
+}
+
 static Value column_on(Elab *e, Value rel, const char *name, bool *found, Span at) {
     Space *r = rel.space;
+    if (space_is_drawn(r)) return column_drawn(e, r, name, found, at);
     if (r->rel == REL_BASE) {
-        *found = graph_column(e, r, name) != NULL;
+        Column *c = graph_column(e, r, name);
+        *found = c != NULL;
+        if (c && c->kind == COL_SPLIT && strcmp(name, "split") == 0 && e->splits)
+            return val_tensor(b_data(&e->b, c));
         return *found ? node_member(e, r, name, at) : val_none();
     }
     bool other = false;
@@ -125,7 +151,8 @@ static Value column_on(Elab *e, Value rel, const char *name, bool *found, Span a
 
 Value relation_member(Elab *e, Value rel, const char *name, Span at) {
     if (strcmp(name, "src") == 0) return val_end(map_src(e->m, rel.space));
-    if (strcmp(name, "dst") == 0) return val_end(map_dst(e->m, rel.space));
+    if (strcmp(name, "dst") == 0)
+        return rel.open ? val_node(rel.space->dst) : val_end(map_dst(e->m, rel.space));
     bool found = false;
     Value v = column_on(e, rel, name, &found, at);
     if (found) return v;
@@ -135,6 +162,22 @@ Value relation_member(Elab *e, Value rel, const char *name, Span at) {
     diag(e->c, DIAG_E0209, at, "the relation '%s' has no column '%s'%s", rel.space->name, name,
          names_advice(e, name, &known));
     return val_poison();
+}
+
+/* A column of splits is no value of the model's; the rows of one are what this asks for. */
+Op *relation_split(Elab *e, Value rel, Span at) {
+    Space *s = handle_space(rel);
+    bool found = false;
+    e->b.span = at;
+    if (s->kind != SP_EDGE) {
+        Column *c = graph_column(e, s, "split");
+        return c && c->kind == COL_SPLIT ? b_data(&e->b, c) : NULL;
+    }
+    if (space_is_drawn(s)) return NULL;
+    e->splits = true;
+    Value v = column_on(e, rel, "split", &found, at);
+    e->splits = false;
+    return found && v.kind == VAL_TENSOR && v.op->type.dt == DT_I32 ? v.op : NULL;
 }
 
 /* ---- where ----------------------------------------------------------------------------------
@@ -205,6 +248,24 @@ static const char *load_output(Elab *e, Builder *b, Op *x) {
     return name;
 }
 
+static Op *to_load(Elab *e, Copier *k, const Op *x, Span at) {
+    Func *load = func_find(e->m, "load");
+    if (!load) load = func_new(e->m, "load");
+    *k = (Copier){.e = e, .b = {.m = e->m, .f = load, .span = at}};
+    return copy_op(k, x);
+}
+
+bool relation_load_output(Elab *e, Op *x, const char *name, Span at) {
+    Copier k;
+    Op *y = to_load(e, &k, x, at), *before = func_output(k.b.f, name);
+    if (y && !before) b_output(&k.b, name, y);
+    if (y && (!before || before->in[0] == y)) return true;
+    diag(e->c, DIAG_E0312, at,
+         y ? "this is said differently in another phase"
+           : "what links there are may depend on data only");
+    return false;
+}
+
 Value relation_where(Elab *e, Value rel, Value cond, Span at) {
     Op *c = cond.op;
     if (c->type.dt != DT_I1 || c->type.rank != 1 || c->type.dim[0] != rel.space) {
@@ -212,10 +273,8 @@ Value relation_where(Elab *e, Value rel, Value cond, Span at) {
              type_text(e, &c->type), rel.space->name);
         return val_poison();
     }
-    Func *load = func_find(e->m, "load");
-    if (!load) load = func_new(e->m, "load");
-    Copier k = {.e = e, .b = {.m = e->m, .f = load, .span = at}};
-    Op *x = copy_op(&k, c);
+    Copier k;
+    Op *x = to_load(e, &k, c, at);
     if (!x) {
         diag(e->c, DIAG_E0312, at,
              "the condition depends on '%s'; which edges there are may depend on data only",

@@ -148,13 +148,15 @@ static void set_times(Elab *e, const Ast *s, Sampling *to) {
 static void set_one(Elab *e, const Ast *s, Sampling *to) {
     static const char *const edges[] = {"directional", "bidirectional", "induced"};
     static const char *const pick[] = {"uniform", "recent"};
+    static const char *const corrupt[] = {"tail", "head", "side", "both"};
     const struct {
         const char *name;
         bool *to;
     } flag[] = {{"drop_last", &to->drop_last},
                 {"replace", &to->replace},
                 {"disjoint", &to->disjoint},
-                {"inclusive", &to->inclusive}};
+                {"inclusive", &to->inclusive},
+                {"avoid", &to->avoid}};
     int word = 0;
     for (size_t i = 0; i < COUNT(flag); i++)
         if (strcmp(s->text, flag[i].name) == 0) {
@@ -167,6 +169,8 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
         set_count(e, s, &to->batch, 1);
     else if (strcmp(s->text, "clusters") == 0)
         set_count(e, s, &to->clusters, 1);
+    else if (strcmp(s->text, "negatives") == 0)
+        set_count(e, s, &to->negatives, 1);
     else if (strcmp(s->text, "workers") == 0)
         set_count(e, s, &to->workers, 1);
     else if (strcmp(s->text, "prefetch") == 0)
@@ -178,13 +182,17 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
     else if (strcmp(s->text, "edges") == 0) {
         set_word(e, s, edges, COUNT(edges), &word);
         to->edges = (SampleEdges)word;
+    } else if (strcmp(s->text, "corrupt") == 0) {
+        set_word(e, s, corrupt, COUNT(corrupt), &word);
+        to->corrupt = (SampleCorrupt)word;
     } else if (strcmp(s->text, "pick") == 0) {
         set_word(e, s, pick, COUNT(pick), &word);
         to->recent = word;
     } else
         diag(e->c, DIAG_E0306, s->span,
              "a sample block has no '%s'; it has fanout, batch, clusters, drop_last, replace, "
-             "disjoint, edges, weight, time, pick, inclusive, workers, prefetch",
+             "disjoint, edges, weight, time, pick, inclusive, negatives, corrupt, avoid, workers, "
+             "prefetch",
              s->text);
 }
 
@@ -204,7 +212,7 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
     for (int i = 0; i < s->times.n; i++) timed |= s->times.v[i]->space->kind == SP_NODE;
     if (!s->batch)
         bad(e, block, "a sample block says how many rows a step learns from: batch 1024");
-    if (!s->n_hops)
+    if (!s->n_hops && !e->links.target)
         bad(e, block, "a sample block says how many edges each hop draws: fanout [10, 5]");
     if ((s->recent || s->inclusive) && !s->times.n)
         bad(e, block, "'pick recent' and 'inclusive' go with time columns: time paper.year");
@@ -271,18 +279,21 @@ static bool size_varies(const Expr *x) {
 }
 
 /* Variables outlive a batch, so their shape cannot be a batch's. */
-static void check_vars(Elab *e) {
-    for (int i = 0; i < e->m->vars.n; i++) {
-        const Var *v = e->m->vars.v[i];
-        for (int d = 0; d < v->type.rank; d++)
-            if (is_of_batch(v->type.dim[d]) || size_varies(v->type.dim[d]->size)) {
-                diag(e->c, DIAG_E0305, v->span,
-                     "'%s' has an entry for each of '%s': a sampled step sees some of them only",
-                     v->path, v->type.dim[d]->name);
-                diag_note(e->c, e->m->recipe.sample.span, "the recipe samples here");
-                break;
-            }
+static void check_var(Elab *e, const Var *v) {
+    for (int d = 0; d < v->type.rank; d++) {
+        const Space *s = v->type.dim[d];
+        bool whole = e->m->recipe.sample.n_hops == 0 && !space_is_drawn(s);
+        if (whole || (!is_of_batch(s) && !size_varies(s->size))) continue;
+        diag(e->c, DIAG_E0305, v->span,
+             "'%s' has an entry for each of '%s': a sampled step sees some of them only", v->path,
+             s->name);
+        diag_note(e->c, e->m->recipe.sample.span, "the recipe samples here");
+        return;
     }
+}
+
+static void check_vars(Elab *e) {
+    for (int i = 0; i < e->m->vars.n; i++) check_var(e, e->m->vars.v[i]);
 }
 
 static void check_spaces(Elab *e) {
@@ -298,15 +309,25 @@ static void check_spaces(Elab *e) {
     }
 }
 
+/* What links' steps lack yet. */
+static void check_links(Elab *e) {
+    const Sampling *s = &e->m->recipe.sample;
+    if (e->links.base && s->batch && s->n_hops)
+        diag(e->c, DIAG_E0305, s->span,
+             "sampling what lies around links is not there yet: leave 'fanout' out, and a step "
+             "sees the whole graph");
+}
+
 void elab_check_sampled(Elab *e, const Ast *train) {
     const Recipe *r = &e->m->recipe;
     const char *dot = r->target ? strchr(r->target, '.') : NULL;
     if (!r->sample.batch || e->c->n_errors) return;
     const Space *rows =
         dot ? space_find(e->m, arena_strndup(e->a, r->target, (size_t)(dot - r->target))) : NULL;
-    if (rows && rows->kind != SP_NODE && rows->kind != SP_GRAPH)
+    if (rows && rows->kind != SP_NODE && rows->kind != SP_GRAPH && !e->links.base)
         diag(e->c, DIAG_E0305, train->span,
              "a sampled recipe learns from nodes or graphs; '%s' is not there yet", r->target);
     check_vars(e);
     check_spaces(e);
+    check_links(e);
 }

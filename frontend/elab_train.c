@@ -36,10 +36,20 @@ static bool bind_model(Elab *e, Frame *f, const Ast *model) {
 
 /* The model's result, its dimensions in the declared order. */
 static Op *run_model(Elab *e, Frame *f, const Ast *model) {
+    Space *links[2];
     if (!bind_model(e, f, model)) return NULL;
     Value v =
         frame_run(e, f, model->kid[2], model->kid[1], arena_printf(e->a, "'%s'", model->text));
     Type want;
+    int n = links_dims(e, links);
+    if (n && !is_poison(v)) {
+        const Ast *type = model->kid[1];
+        if (v.kind == VAL_TENSOR && type->n == 1 && type->kid[0]->kind == AST_NAME &&
+            strcmp(type->kid[0]->text, "links") == 0)
+            return tensor_order(e, v.op, n, links, type->span).op;
+        diag(e->c, DIAG_E0213, type->span, "a model that scores links gives f32[links]");
+        return NULL;
+    }
     if (is_poison(v) || !type_spaces(e, model->kid[1], &want)) return NULL;
     return tensor_order(e, v.op, want.rank, want.dim, model->kid[1]->span).op;
 }
@@ -71,14 +81,26 @@ static bool is_target(const Column *c) {
     return c->kind == COL_CLASS || c->kind == COL_MULTILABEL || c->kind == COL_FLOAT;
 }
 
+static const Ast *target_item(Elab *e, const Ast *train) {
+    const Ast *item = item_of(train, AST_TARGET);
+    if (!item && !item_of(train, AST_BAD))
+        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no target", train->text);
+    return item;
+}
+
+static bool targets_links(const Ast *train) {
+    const Ast *item = item_of(train, AST_TARGET);
+    return item && !item->kid[0] && strcmp(item->text, "links") == 0;
+}
+
 static bool find_target(Elab *e, const Ast *train, Target *t) {
-    t->item = item_of(train, AST_TARGET);
-    if (!t->item) {
-        if (!item_of(train, AST_BAD))
-            diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no target", train->text);
+    if (!(t->item = target_item(e, train))) return false;
+    const Ast *col = t->item->kid[0];
+    if (!col) {
+        diag(e->c, DIAG_E0307, t->item->span,
+             "a target is a column: paper.y; or 'links', in a model that scores links(..)");
         return false;
     }
-    const Ast *col = t->item->kid[0];
     Space *s = rows_named(e, t->item->text);
     t->col = s ? graph_column(e, s, col->text) : NULL;
     if (!t->col) {
@@ -169,7 +191,7 @@ static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pr
     return sum;
 }
 
-static void output(Elab *e, const char *name, Op *x) {
+void output_of_phase(Elab *e, const char *name, Op *x) {
     if (!x) return;
     if (!x->hint) x->hint = name;
     b_output(&e->b, name, x);
@@ -186,11 +208,12 @@ static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, con
                          Op *pred) {
     for (int s = SPLIT_TRAIN; s <= SPLIT_TEST; s++) {
         Op *mask = split_mask(e, target, s);
-        output(e, arena_printf(e->a, "loss.%s", split_name[s]),
-               total_loss(e, losses, target, pred, mask));
+        output_of_phase(e, arena_printf(e->a, "loss.%s", split_name[s]),
+                        total_loss(e, losses, target, pred, mask));
         for (int i = 0; i < metrics->n; i++)
-            output(e, arena_printf(e->a, "%s.%s", metric_name(e, metrics, i), split_name[s]),
-                   apply_term(e, &metrics->v[i], target, pred, mask));
+            output_of_phase(e,
+                            arena_printf(e->a, "%s.%s", metric_name(e, metrics, i), split_name[s]),
+                            apply_term(e, &metrics->v[i], target, pred, mask));
     }
 }
 
@@ -218,11 +241,46 @@ static void embed_outputs(Elab *e) {
     }
 }
 
+static Op *with_penalty(Elab *e, Op *loss) {
+    Op *more = e->links.penalty;
+    return loss && more ? b_binary(&e->b, OP_ADD, loss, more) : loss;
+}
+
+/* A model that scores links: what its losses and metrics take is made in elab_links.c. */
+static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, Op *pred,
+                         Recipe *recipe) {
+    Terms losses = {0}, metrics = {0};
+    const Ast *item = target_item(e, train);
+    if (!item) return;
+    if (!targets_links(train)) {
+        diag(e->c, DIAG_E0307, item->span, "the model scores links: its target is 'links'");
+        return;
+    }
+    LinkTask t = {.e = e, .model = model, .item = item, .pred = pred};
+    recipe_terms(e, train, AST_LOSS, &losses);
+    recipe_terms(e, train, AST_METRIC, &metrics);
+    LinksForm form = pred->type.rank == 1 ? LINKS_FORM_PAIRS : LINKS_FORM_QUERIES;
+    if (p == PHASE_EVAL) {
+        links_metrics(&t, &metrics);
+        if (metrics.n) recipe->sample.eval_links = form;
+        return;
+    }
+    elab_recipe(e, train, recipe);
+    if (!recipe->sample.batch) {
+        diag(e->c, DIAG_E0306, train->span,
+             "a recipe for links says how many a step learns from: sample { batch 1024 }");
+        return;
+    }
+    recipe->sample.train_links = form;
+    t.recipe = recipe;
+    output_of_phase(e, "loss", with_penalty(e, links_loss(&t, &losses)));
+}
+
 static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pred_at,
                           Recipe *recipe) {
     Target target = {.pred_at = pred_at};
     Terms losses = {0}, metrics = {0};
-    if (p == PHASE_PREDICT) output(e, "pred", pred);
+    if (p == PHASE_PREDICT) output_of_phase(e, "pred", pred);
     if (p == PHASE_EMBED) embed_outputs(e);
     if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
     bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
@@ -235,7 +293,9 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
     if (recipe->sample.batch && target.col->space->kind == SP_NODE)
         target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
     Op *mask = split_mask(e, &target, SPLIT_TRAIN);
-    output(e, "loss", total_loss(e, &losses, &target, rows_of(e, &target, pred), mask));
+    output_of_phase(
+        e, "loss",
+        with_penalty(e, total_loss(e, &losses, &target, rows_of(e, &target, pred), mask)));
 }
 
 static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, const Ast *train) {
@@ -246,20 +306,34 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     e->logs = p == PHASE_TRAIN || p == PHASE_EVAL;
     e->stream = 0;
     e->bindings.n = 0;
+    bool trains = p == PHASE_TRAIN, scores = train && (trains || p == PHASE_EVAL);
+    e->links.penalty = NULL;
+    e->links.target = train && targets_links(train);
+    links_begin(e, scores ? links_mode_of(e, train, trains) : LINKS_ALL);
     Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
     f->is_model = true;
     Op *pred = run_model(e, f, model);
-    if (pred)
+    if (pred && scores && e->links.now)
+        link_outputs(e, p, model, train, pred, &e->m->recipe);
+    else if (pred)
         phase_outputs(e, p, train, pred, f->result_at, &e->m->recipe);
     else if (train && p == PHASE_TRAIN) { /* the recipe's own mistakes are told as well */
         Target target;
         Recipe unused = {0};
-        find_target(e, train, &target);
+        if (!e->links.target) find_target(e, train, &target);
         elab_recipe(e, train, &unused);
     }
     flush_states(e);
     e->frame = f->up;
     if (e->stream > e->m->n_streams) e->m->n_streams = e->stream;
+}
+
+Op *elab_run_model(Elab *e, const Ast *model) {
+    Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
+    f->is_model = true;
+    Op *pred = run_model(e, f, model);
+    e->frame = f->up;
+    return pred;
 }
 
 void elab_phases(Elab *e, const Ast *model, const Ast *train) {

@@ -298,6 +298,11 @@ static bool fit_tensor_result(Elab *e, const Ast *t, Value *v, Span at, const ch
     bool rest = false;
     for (int i = 0; i < t->n; i++) {
         const Ast *d = t->kid[i];
+        Space *links[2];
+        int n = d->kind == AST_NAME && strcmp(d->text, "links") == 0 ? links_dims(e, links) : 0;
+        for (int k = 0; k < n; k++)
+            if (!add_dim(e, &want, links[k], d->span)) return false;
+        if (n) continue;
         if (d->kind == AST_DOTS)
             rest = true;
         else if (!add_dim(e, &want, dim_space(e, eval(e, d), d->span), d->span))

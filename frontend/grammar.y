@@ -327,6 +327,7 @@ titems: %empty                      { $$ = NODE(LIST, ((Span){0}), NULL); }
     | titems SEP
     ;
 titem: TARGET any_name '.' NAME     { $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $4)); }
+    | TARGET any_name               { $$ = MAKE(TARGET, @$, $2, NULL); }
     | LOSS exprs                    { $$ = $2; $$->kind = AST_LOSS; }
     | METRIC exprs                  { $$ = $2; $$->kind = AST_METRIC; }
     | OPTIMIZER expr                { $$ = MAKE(OPTIMIZER, @$, NULL, $2); }

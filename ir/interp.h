@@ -29,6 +29,9 @@ void interp_set_seed(Interp *in, uint64_t seed, uint64_t step);
 void interp_set_size(Interp *in, const Space *s, int64_t n);
 void interp_set_edges(Interp *in, const Space *s, int64_t n, const int32_t *src,
                       const int32_t *dst);
+/* A drawn relation's edges (REL_LINKS, ..): orig = edge of its base. */
+void interp_set_drawn(Interp *in, const Space *s, int64_t n, const int32_t *src, const int32_t *dst,
+                      const int32_t *orig);
 void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph); /* [N], MAP_GRAPH */
 void interp_set_column(Interp *in, const Column *c, const double *v);
 void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32_t *col,

@@ -46,6 +46,22 @@ void interp_set_edges(Interp *in, const Space *s, int64_t n, const int32_t *src,
     canonical(in, s, &l, n);
 }
 
+/* Drawn relations keep the order in which they are given. */
+void interp_set_drawn(Interp *in, const Space *s, int64_t n, const int32_t *src, const int32_t *dst,
+                      const int32_t *orig) {
+    interp_fit(in);
+    InterpEdges *e = NEW(in->a, InterpEdges);
+    int64_t **part[] = {&e->src, &e->dst, &e->key, &e->pos, &e->orig[0], &e->orig[1]};
+    for (size_t i = 0; i < COUNT(part); i++) *part[i] = NEWN(in->a, int64_t, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        e->src[i] = src[i], e->dst[i] = dst[i], e->orig[0][i] = orig[i];
+        e->key[i] = e->pos[i] = i, e->orig[1][i] = -1;
+    }
+    e->n = e->n_keys = n;
+    in->space[s->id].edges = e;
+    interp_set_size(in, s, n);
+}
+
 void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph) {
     interp_fit(in);
     int64_t n = interp_size(in, node), *g = NEWN(in->a, int64_t, (size_t)n + 1);
@@ -136,7 +152,7 @@ const InterpEdges *interp_edges(Interp *in, const Space *s) {
     const InterpEdges *e = in->space[s->id].edges;
     if (e) return e;
     if (s->whole) return interp_edges(in, s->whole);
-    if (s->rel != REL_BASE) return derive(in, s);
+    if (s->rel != REL_BASE && !rel_is_drawn(s->rel)) return derive(in, s);
     interp_fail(in, NULL, arena_printf(in->a, "the edges of %s were not given", s->name));
     return NULL;
 }
@@ -157,10 +173,23 @@ static const int64_t *column_map(Interp *in, const Map *m) {
     return NULL;
 }
 
+/* The place of an edge: its query's row, its destination's column. */
+static const int64_t *cells(Interp *in, const Map *m, const InterpEdges *e) {
+    int64_t *at = NEWN(in->a, int64_t, (size_t)e->n + 1);
+    int64_t n = interp_size(in, m->from->dst);
+    const InterpEdges *a = m->from->rel == REL_ANSWERS ? NULL : interp_edges(in, m->from->base[0]);
+    for (int64_t i = 0; i < e->n; i++) {
+        int64_t q = e->orig[0][i];
+        at[i] = (a ? a->orig[0][q] : q) * n + e->dst[i];
+    }
+    return at;
+}
+
 static const int64_t *edge_map(Interp *in, const Map *m) {
     const InterpEdges *e = interp_edges(in, m->from);
     if (!e) return NULL;
     if (m->kind == MAP_SRC) return e->src;
+    if (m->kind == MAP_CELL) return cells(in, m, e);
     return m->kind == MAP_DST ? e->dst : e->orig[m->which];
 }
 
@@ -171,6 +200,7 @@ const int64_t *interp_map(Interp *in, const Map *m) {
     case MAP_SRC:
     case MAP_DST:
     case MAP_ORIG:
+    case MAP_CELL:
         return edge_map(in, m);
     case MAP_COL:
         return column_map(in, m);

@@ -88,6 +88,14 @@ typedef enum {
     REL_UNDIRECTED, /* base[0] and its reverse, duplicates removed; src = dst */
     REL_UNION,      /* base[0] then base[1], duplicates kept; same ends */
     REL_WHERE,      /* the edges of base[0] where `cond` holds */
+    /* Of a step over links (runtime/link_batches.h draws them): in no order, their ends anywhere.
+     */
+    REL_LINKS,     /* some edges of base[0], then their negatives */
+    REL_POSITIVES, /* the first part of those */
+    REL_QUERIES,   /* some sources (and kinds) of base[0]: an edge each */
+    REL_ANSWERS,   /* base[0] a REL_QUERIES: the edges that each asks for */
+    REL_KNOWN,     /* base[0] a REL_ANSWERS: every other edge of an answer's query */
+    REL_EARLIER,   /* base[0] a REL_ANSWERS: .. of the splits before the answer's */
 } RelKind;
 
 struct Space {
@@ -120,6 +128,7 @@ typedef enum {
     MAP_NZCOL, /* stored entry -> column of its CSR column */
     MAP_ORIG,  /* edge of a derived relation -> edge of base[which]; -1 = none
                 * (an added self loop, the other half of a union) */
+    MAP_CELL,  /* an answer, or an edge known beside it -> its place in [queries, nodes], flat */
 } MapKind;
 
 /* Interned: two equal maps are one pointer (map_get). */
@@ -130,6 +139,7 @@ typedef struct Map {
     int which;   /* MAP_ORIG: 0 or 1 */
     int id;      /* index in Module.maps */
 } Map;
+bool rel_is_drawn(RelKind k);      /* of a step over links */
 bool map_is_sorted(const Map *m);  /* from's order groups equal targets: DST, GRAPH, ROW */
 bool map_is_partial(const Map *m); /* may be -1: COL, ORIG */
 
@@ -307,6 +317,9 @@ typedef struct {
 } ParamGroup;
 /* How the part of the graph that a step sees is drawn (runtime/sample.h says what each means). */
 typedef enum { SAMPLE_DIRECTIONAL, SAMPLE_BIDIRECTIONAL, SAMPLE_INDUCED } SampleEdges;
+/* What a step of a model that scores links sees: pairs, or queries with all they may ask for. */
+typedef enum { LINKS_FORM_NONE, LINKS_FORM_PAIRS, LINKS_FORM_QUERIES } LinksForm;
+typedef enum { CORRUPT_TAIL, CORRUPT_HEAD, CORRUPT_SIDE, CORRUPT_BOTH } SampleCorrupt;
 typedef struct {
     Space *rel;      /* a base relation */
     int64_t *fanout; /* [n_hops], the seeds' in-edges first; -1 = all */
@@ -319,6 +332,10 @@ typedef struct {
     SampleEdges edges;
     bool drop_last, replace, disjoint, inclusive, recent;
     int64_t clusters;          /* parts that METIS makes: a batch is some of them; 0 = none */
+    LinksForm train_links, eval_links;
+    int64_t negatives; /* of each link */
+    SampleCorrupt corrupt;
+    bool avoid;                /* no negative is an edge of the training split */
     int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
     Span span;
 } Sampling;
@@ -393,7 +410,8 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
 /* The rows of `whole` that a sampled step needs when `hops` layers follow; itself where that is
  * all. Edges lead from nodes of one hop more.  NULL: a relation whose edges are no prefix. */
 Space *space_prefix(Module *m, Space *whole, int hops, Span at); /* interned */
-bool space_of_batch(const Space *s);                             /* a prefix, or derived from one */
+bool space_of_batch(const Space *s); /* a prefix, drawn, or derived from one */
+bool space_is_drawn(const Space *s); /* of a step over links */
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at);
 Map *map_src(Module *m, Space *edge);
@@ -403,6 +421,9 @@ Map *map_col(Module *m, Column *c);
 Map *map_row(Module *m, Space *nz);
 Map *map_nzcol(Module *m, Space *nz);
 Map *map_orig(Module *m, Space *derived, int which);
+/* to: a dimension of as many entries as base queries times destinations */
+Map *map_cell(Module *m, Space *answers, Space *to);
+Space *space_queries(const Space *answers); /* of a REL_ANSWERS, KNOWN or EARLIER; else NULL */
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
 Extern *extern_new(Module *m, const char *name, const char *file, Span at); /* name must be free */
 Extern *extern_find(const Module *m, const char *name);

@@ -102,8 +102,10 @@ Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at) 
 
 static const char *derived_name(Module *m, RelKind k, const Space *x, const Space *y) {
     static const char *const suffix[] = {
-        [REL_SELF_LOOPS] = "_sl",  [REL_NO_LOOPS] = "_nl", [REL_REVERSE] = "_rev",
-        [REL_UNDIRECTED] = "_und", [REL_WHERE] = "_where", [REL_UNION] = "_and_"};
+        [REL_SELF_LOOPS] = "_sl",   [REL_NO_LOOPS] = "_nl",   [REL_REVERSE] = "_rev",
+        [REL_UNDIRECTED] = "_und",  [REL_WHERE] = "_where",   [REL_UNION] = "_and_",
+        [REL_LINKS] = "_links",     [REL_POSITIVES] = "_pos", [REL_QUERIES] = "_queries",
+        [REL_ANSWERS] = "_answers", [REL_KNOWN] = "_known",   [REL_EARLIER] = "_earlier"};
     return arena_printf(m->a, "%s%s%s", x->name, suffix[k], k == REL_UNION ? y->name : "");
 }
 
@@ -126,7 +128,17 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
 }
 
 bool space_of_batch(const Space *s) {
-    return s->whole || (s->base[0] && space_of_batch(s->base[0]));
+    return s->whole || rel_is_drawn(s->rel) || (s->base[0] && space_of_batch(s->base[0]));
+}
+
+bool space_is_drawn(const Space *s) {
+    return s->kind == SP_EDGE && rel_is_drawn(s->rel);
+}
+
+Space *space_queries(const Space *answers) {
+    Space *s = answers->base[0];
+    if (answers->rel == REL_KNOWN || answers->rel == REL_EARLIER) s = s->base[0];
+    return answers->rel >= REL_ANSWERS ? s : NULL;
 }
 
 /* Edges of a derived relation into the first nodes are derived from the edges into them. */
@@ -211,7 +223,8 @@ Column *column_find(const Module *m, const char *space, const char *name) {
 /* ---- maps ---------------------------------------------------------------------------- */
 static Map *map_get(Module *m, MapKind k, Space *from, Space *to, Column *col, int which) {
     char key[64];
-    snprintf(key, sizeof key, "%d:%d:%d:%d", (int)k, from->id, col ? col->id : -1, which);
+    snprintf(key, sizeof key, "%d:%d:%d:%d:%d", (int)k, from->id, col ? col->id : -1, which,
+             to->id);
     Map *map = named(m, NAMES_MAP, key);
     if (map) return map;
     map = NEW(m->a, Map);
@@ -254,6 +267,11 @@ Map *map_nzcol(Module *m, Space *nz) {
 Map *map_orig(Module *m, Space *derived, int which) {
     assert(derived->kind == SP_EDGE && (which == 0 || which == 1) && derived->base[which]);
     return map_get(m, MAP_ORIG, derived, derived->base[which], NULL, which);
+}
+
+Map *map_cell(Module *m, Space *answers, Space *to) {
+    assert(space_queries(answers) && to->kind == SP_DIM);
+    return map_get(m, MAP_CELL, answers, to, NULL, 0);
 }
 
 /* ---- variables and functions --------------------------------------------------------- */

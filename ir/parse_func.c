@@ -16,16 +16,20 @@
 /* The edge, entry or node space in the parentheses of a map. */
 static bool map_of_space(Parser *p, MapKind k, Map **map) {
     static const SpaceKind needs[] = {
-        [MAP_SRC] = SP_EDGE,   [MAP_DST] = SP_EDGE, [MAP_ORIG] = SP_EDGE,
+        [MAP_SRC] = SP_EDGE,   [MAP_DST] = SP_EDGE, [MAP_ORIG] = SP_EDGE, [MAP_CELL] = SP_EDGE,
         [MAP_GRAPH] = SP_NODE, [MAP_ROW] = SP_NZ,   [MAP_NZCOL] = SP_NZ};
     Span at = p->tok.span;
-    Space *s = NULL;
+    Space *s = NULL, *to = NULL;
     int64_t which = 0;
     if (!parse_space(p, &s)) return false;
     bool ok = s->kind == needs[k] && (k != MAP_GRAPH || s->graph);
     if (ok && k == MAP_ORIG) {
         if (!parse_expect(p, ',') || !parse_int(p, "which base", 0, 1, &which)) return false;
         ok = s->base[which] != NULL;
+    }
+    if (ok && k == MAP_CELL) {
+        if (!parse_expect(p, ',') || !parse_space(p, &to)) return false;
+        ok = space_queries(s) && to->kind == SP_DIM;
     }
     if (!ok)
         return parse_fail(p, DIAG_E0409, at, "'%s' has no map '%s'", s->name, text_maps.word[k]);
@@ -45,6 +49,9 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
     case MAP_NZCOL:
         *map = map_nzcol(p->m, s);
         break;
+    case MAP_CELL:
+        *map = map_cell(p->m, s, to);
+        break;
     default:
         *map = map_orig(p->m, s, (int)which);
     }
@@ -53,7 +60,7 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
 
 bool parse_map(Parser *p, Map **map) {
     int k = 0;
-    if (!parse_word(p, &text_maps, "a map: src, dst, graph, col, row, nzcol or orig", &k))
+    if (!parse_word(p, &text_maps, "a map: src, dst, graph, col, row, nzcol, orig or cell", &k))
         return false;
     if (!parse_expect(p, '(')) return false;
     if (k == MAP_COL) {

@@ -97,6 +97,9 @@ static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) 
     if (k == REL_UNION && (x->src != y->src || x->dst != y->dst))
         return parse_fail(p, DIAG_E0409, at, "'%s' and '%s' join different node types", x->name,
                           y->name);
+    RelKind of = k == REL_ANSWERS ? REL_QUERIES : REL_ANSWERS;
+    if (k >= REL_ANSWERS ? x->rel != of : space_of_batch(x) && rel_is_drawn(k))
+        return parse_fail(p, DIAG_E0409, at, "'%s' has no %s", x->name, text_rels.word[k]);
     return true;
 }
 
@@ -179,8 +182,10 @@ static bool column_name(Parser *p, Space **space, const char **name) {
     }
     if (!*space)
         return parse_fail(p, DIAG_E0402, at, "'%s' starts with no space of this module", whole);
-    bool loaded = !(*space)->whole && ((*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
-                                       ((*space)->kind == SP_EDGE && (*space)->rel == REL_BASE));
+    bool loaded =
+        !(*space)->whole &&
+        ((*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
+         ((*space)->kind == SP_EDGE && ((*space)->rel == REL_BASE || space_is_drawn(*space))));
     return loaded || parse_fail(p, DIAG_E0409, at, "'%s' cannot have data", (*space)->name);
 }
 

@@ -338,6 +338,10 @@ void ir_map_print(StrBuf *b, const Map *m) {
     else
         ir_name_print(b, m->from->name);
     if (m->kind == MAP_ORIG) sb_printf(b, ", %d", m->which);
+    if (m->kind == MAP_CELL) {
+        sb_puts(b, ", ");
+        ir_name_print(b, m->to->name);
+    }
     sb_puts(b, ")");
 }
 

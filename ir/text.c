@@ -9,16 +9,19 @@
     static const char *const name##_words[] = {__VA_ARGS__};                                       \
     const Words text_##name = {name##_words, (int)COUNT(name##_words)}
 
-WORDS(rels, "base", "self_loops", "no_loops", "reverse", "undirected", "union", "where");
+WORDS(rels, "base", "self_loops", "no_loops", "reverse", "undirected", "union", "where", "links",
+      "positives", "queries", "answers", "known", "earlier");
 WORDS(cols, "float", "csr", "cat", "class", "multilabel", "time", "id", "split");
 WORDS(inits, "const", "uniform", "normal", "glorot", "kaiming_uniform");
 WORDS(vars, "param", "state", "slot");
 WORDS(reds, "sum", "max", "min");
-WORDS(maps, "src", "dst", "graph", "col", "row", "nzcol", "orig");
+WORDS(maps, "src", "dst", "graph", "col", "row", "nzcol", "orig", "cell");
 WORDS(facts, "typed", "grad", "optim", "no_csr", "fused"); /* bit i of Module.has */
 WORDS(optims, "none", "sgd", "adam", "adamw");
 WORDS(scheds, "constant", "step", "cosine", "linear", "plateau");
 WORDS(sampled, "directional", "bidirectional", "induced");
+WORDS(forms, "none", "pairs", "queries");
+WORDS(corrupt, "tail", "head", "side", "both");
 
 int text_find(const Words *w, const char *s, size_t n) {
     for (int i = 0; i < w->n; i++)
@@ -58,6 +61,11 @@ const RecipeField text_recipe[] = {
     {"inclusive", RF_BOOL, offsetof(Recipe, sample.inclusive), NULL},
     {"recent", RF_BOOL, offsetof(Recipe, sample.recent), NULL},
     {"clusters", RF_INT, offsetof(Recipe, sample.clusters), NULL},
+    {"train_links", RF_WORD, offsetof(Recipe, sample.train_links), &text_forms},
+    {"eval_links", RF_WORD, offsetof(Recipe, sample.eval_links), &text_forms},
+    {"negatives", RF_INT, offsetof(Recipe, sample.negatives), NULL},
+    {"corrupt", RF_WORD, offsetof(Recipe, sample.corrupt), &text_corrupt},
+    {"avoid", RF_BOOL, offsetof(Recipe, sample.avoid), NULL},
     {"workers", RF_INT, offsetof(Recipe, sample.workers), NULL},
     {"prefetch", RF_INT, offsetof(Recipe, sample.prefetch), NULL},
 };

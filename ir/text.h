@@ -10,7 +10,8 @@ typedef struct {
     const char *const *word;
     int n;
 } Words;
-extern const Words text_rels, text_cols, text_inits, text_vars, text_reds, text_maps, text_facts;
+extern const Words text_rels, text_cols, text_inits, text_vars, text_reds, text_maps, text_facts,
+    text_corrupt, text_forms;
 int text_find(const Words *w, const char *s, size_t n);
 
 typedef enum { RF_TEXT, RF_WORD, RF_REAL, RF_INT, RF_INT32, RF_BOOL } RecipeFieldKind;

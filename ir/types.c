@@ -66,8 +66,13 @@ const Expr *type_count(Arena *a, const Type *t) {
     return n;
 }
 
+bool rel_is_drawn(RelKind k) {
+    return k >= REL_LINKS;
+}
+
 bool map_is_sorted(const Map *m) {
-    return m->kind == MAP_DST || m->kind == MAP_GRAPH || m->kind == MAP_ROW;
+    return (m->kind == MAP_DST && !rel_is_drawn(m->from->rel)) || m->kind == MAP_GRAPH ||
+           m->kind == MAP_ROW;
 }
 
 bool map_is_partial(const Map *m) {

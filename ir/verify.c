@@ -88,6 +88,8 @@ static void check_space(Verifier *v, const Space *s) {
         ok = ok && owns_space(m, s->src) && s->src->kind == SP_NODE && owns_space(m, s->dst) &&
              s->dst->kind == SP_NODE;
         ok = ok && (s->rel == REL_BASE) == (s->base[0] == NULL);
+        if (s->rel == REL_ANSWERS) ok = ok && s->base[0]->rel == REL_QUERIES;
+        if (s->rel > REL_ANSWERS) ok = ok && s->base[0]->rel == REL_ANSWERS;
     }
     if (s->whole)
         ok = ok && owns_space(m, s->whole) && s->whole->kind == s->kind && !s->whole->whole &&
@@ -99,6 +101,13 @@ static void check_space(Verifier *v, const Space *s) {
     else if (s->rel == REL_WHERE && s->cond && !cond_holds(m, s))
         broken(v, s->span, "'%s' needs an output \"%s\" of type i1[%s] in @load", s->name, s->cond,
                s->base[0]->name);
+}
+
+/* A place for every node that a query may ask for. */
+static bool cells_hold(const Verifier *v, const Map *m) {
+    const Space *q = space_queries(m->from);
+    return q && m->to->kind == SP_DIM &&
+           expr_eq(m->to->size, expr_mul(v->c->a, q->size, q->dst->size));
 }
 
 static void check_map(Verifier *v, const Map *m) {
@@ -124,6 +133,9 @@ static void check_map(Verifier *v, const Map *m) {
         break;
     case MAP_ORIG:
         to = from->base[m->which & 1];
+        break;
+    case MAP_CELL:
+        to = cells_hold(v, m) ? m->to : NULL;
         break;
     }
     if (!to || to != m->to)

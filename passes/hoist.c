@@ -42,8 +42,23 @@ typedef struct {
 } Hoist;
 
 /* ---- what is invariant, and what it costs --------------------------------------------- */
+static bool is_drawn_size(const Expr *x) {
+    if (!x || x->kind == EX_CONST) return false;
+    if (x->kind == EX_SYM) return x->sym->of && space_is_drawn(x->sym->of);
+    return is_drawn_size(x->a) || is_drawn_size(x->b);
+}
+
+/* Of a step over links: what such a relation's edges are changes with each. */
+static bool is_drawn(const Op *op) {
+    for (int i = 0; i < op->type.rank; i++)
+        if (is_drawn_size(op->type.dim[i]->size)) return true;
+    for (int i = 0; i < op->n_over; i++)
+        if (is_drawn_size(op->over[i]->size)) return true;
+    return op->map && space_is_drawn(op->map->from);
+}
+
 bool pass_may_vary(const Op *op) {
-    return !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) || op->kind == OP_VAR ||
+    return is_drawn(op) || !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) || op->kind == OP_VAR ||
            op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
 }
 
@@ -209,7 +224,7 @@ static bool run(PassCtx *p, Module *m) {
     Func *train = func_find(m, "train");
     h.trains = train != NULL;
     /* What depends on the data of a sampled step changes with each step. */
-    bool sampled = m->recipe.sample.batch > 0;
+    bool sampled = m->recipe.sample.batch > 0 && m->recipe.sample.n_hops > 0;
     if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */

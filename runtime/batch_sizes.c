@@ -83,6 +83,11 @@ void rt_batch_sizes(const rt_program *p, int64_t batch, int64_t *n) {
         return;
     Hops h = {.p = p, .all = all};
     for (int i = 0; i < p->n_syms; i++) all[i] = n[i];
+    if (s->train_links != RT_LINKS_NONE) { /* the whole graph, and so many links */
+        for (int i = 0; i < p->n_spaces; i++)
+            if (p->spaces[i].rel >= RT_REL_LINKS) n[p->spaces[i].sym] = batch;
+        return;
+    }
     if (s->seeds != RT_SEEDS_ROWS) {
         share_of_parts(p, batch, all, n);
         return;

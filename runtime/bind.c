@@ -60,7 +60,7 @@ static gnnc_status check_ends(RtExec *x, const rt_space *s, const RtTable *t) {
 /* Sizes and relations that only a mini-batch has. */
 bool rt_space_of_batch(const rt_program *p, int space) {
     const rt_space *s = &p->spaces[space];
-    if (s->first) return true;
+    if (s->first || (s->kind == RT_SP_EDGE && s->rel >= RT_REL_LINKS)) return true;
     return s->kind == RT_SP_EDGE && s->base[0] >= 0 && rt_space_of_batch(p, s->base[0]);
 }
 
@@ -102,14 +102,16 @@ static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
         return rt_relation_union(pool, base, &b->rel[s->base[1]], out, err_of(x));
     case RT_REL_WHERE:
         return rt_relation_where(pool, base, x->buf[s->cond_buf], out, err_of(x));
+    default:
+        return GNNC_E_ARG; /* drawn, not derived */
     }
-    return GNNC_E_ARG;
 }
 
 static bool can_build(const RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     const RtBound *b = x->rt->bound;
-    if (s->kind != RT_SP_EDGE || s->first || b->ready[space]) return false;
+    if (s->kind != RT_SP_EDGE || s->first || s->rel >= RT_REL_LINKS || b->ready[space])
+        return false;
     for (int k = 0; k < 2; k++)
         if (s->base[k] >= 0 && !b->ready[s->base[k]]) return false;
     return true;
@@ -343,6 +345,7 @@ static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     const RtTable *t = b->table[want->space];
+    if (rt_space_of_batch(x->program, want->space)) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
     bool used = is_used(x->program, col), edges;
     if (!c && !used) return GNNC_OK;
@@ -469,8 +472,8 @@ static void drop_unused(RtExec *x) {
     }
     const RtKept kept = {x->buf, p->n_bufs};
     for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
-        bool drawn_from =
-            rt_space_of_batch(p, s) || (p->sampling.batch && p->spaces[s].rel == RT_REL_BASE);
+        bool drawn_from = p->sampling.train_links || rt_space_of_batch(p, s) ||
+                          (p->sampling.batch && p->spaces[s].rel == RT_REL_BASE);
         if (p->spaces[s].kind == RT_SP_EDGE && !drawn_from)
             rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
     }

@@ -70,6 +70,9 @@ static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     case RT_MAP_ORIG:
         a->idx = r->orig[m->which];
         break;
+    case RT_MAP_CELL:
+        a->idx = r->cell;
+        break;
     }
     return GNNC_OK;
 }

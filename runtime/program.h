@@ -38,7 +38,14 @@ typedef enum {
     RT_REL_REVERSE,
     RT_REL_UNDIRECTED,
     RT_REL_UNION,
-    RT_REL_WHERE
+    RT_REL_WHERE,
+    /* of a step over links, drawn anew each time (link_batches.h) */
+    RT_REL_LINKS,
+    RT_REL_POSITIVES,
+    RT_REL_QUERIES,
+    RT_REL_ANSWERS,
+    RT_REL_KNOWN,
+    RT_REL_EARLIER
 } rt_rel_kind;
 
 /* An index space.  For nodes, edges, graphs and stored entries `sym` is where its size
@@ -86,7 +93,8 @@ typedef enum {
     RT_MAP_COL,
     RT_MAP_ROW,
     RT_MAP_NZCOL,
-    RT_MAP_ORIG
+    RT_MAP_ORIG,
+    RT_MAP_CELL
 } rt_map_kind;
 
 /* Index arrays to provide: i32[from] targets, i64[to+1] segment bounds, i32[from] segment order. */
@@ -222,6 +230,9 @@ typedef struct {
     const char *const *metrics; /* names as in outputs "<metric>.train" .. */
 } rt_recipe;
 
+/* What a step over links sees (link_batches.h). */
+typedef enum { RT_LINKS_NONE, RT_LINKS_PAIRS, RT_LINKS_QUERIES } rt_links_form;
+
 /* How mini-batches are made (sample.h): the recipe's `sample` block. */
 typedef enum {
     RT_SEEDS_ROWS,    /* of a node type: neighbours are drawn */
@@ -240,7 +251,11 @@ typedef struct {
     int edges; /* rt_batch_edges */
     bool drop_last, replace, disjoint, inclusive, recent;
     int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
-    int label, split;          /* columns of what is learned */
+    rt_links_form train_links, eval_links;
+    int64_t negatives; /* of each link */
+    int corrupt;       /* rt_negative */
+    bool avoid;        /* true edges of the training split are no negatives */
+    int label, split;  /* columns of what is learned; -1 where it is links */
 } rt_sampling;
 
 typedef struct rt_program {

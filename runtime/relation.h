@@ -29,7 +29,8 @@ typedef struct RtRelation {
     RtGroups by_src;        /* the transpose: edges of a source, ascending; see below */
     const int32_t *orig[2]; /* [E] canonical edge of base[k], -1 = none (MAP_ORIG);
                              * base relation: orig[0] = position in the file */
-    const int32_t *id;      /* [E] logical id */
+    const int32_t *cell; /* [E] of a step over links: query times n_dst plus destination; or NULL */
+    const int32_t *id;   /* [E] logical id */
     int64_t id_bound;
     bool nested; /* the destinations are the first of the sources: of a mini-batch (batch.h) */
 } RtRelation;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "link_batches.h"
 #include "sample.h"
 #include "train_heavy.h"
 #include "train_parts.h"
@@ -268,6 +269,7 @@ static gnnc_status make_step(gnnc_trainer *t, RtBatches *b) {
 
 gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (!t->program->sampling.batch || !rt_phase_find(t->program, "train")) return GNNC_OK;
+    if (t->program->sampling.train_links) return rt_link_batches_start(t);
     RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
     if (!b) return nomem(t);
     const RtAlloc *from = &t->rt.pool.from;
@@ -290,6 +292,7 @@ out:
 
 void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
+    rt_link_batches_stop(t);
     if (!b) return;
     rt_pipeline_stop(b->pipeline);
     for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
@@ -439,17 +442,21 @@ out:
 /* ---- what others ask
  * ------------------------------------------------------------------------------- */
 int64_t rt_batches_per_epoch(const gnnc_trainer *t) {
+    if (t->links) return rt_link_batches_per_epoch(t);
     return t->batches ? t->batches->n_batches : 1;
 }
 
 const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
     const RtBatches *b = t->batches;
+    const int64_t *links = t->links ? rt_link_batches_sizes(t, ph) : NULL;
+    if (links) return links;
     return b && b->most && ph == &t->program->phases[b->phase] ? b->most : t->x.n;
 }
 
 const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
     const rt_sampling *s = &t->program->sampling;
     const RtBatches *b = t->batches;
+    if (t->links) return rt_link_batches_text(t, pool);
     char *text = rt_pool_printf(pool,
                                 "batch=%" PRId64 " seeds=%d clusters=%" PRId64
                                 " edges=%d drop_last=%d replace=%d disjoint=%d "
@@ -464,11 +471,13 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
 gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
     rt_trainer_begin(t);
     *out = (gnnc_pipeline){0};
-    if (!t->batches)
+    if (!t->batches && !t->links)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "the model is not trained by batches");
-    RtPipelineStats s = rt_pipeline_stats(t->batches->pipeline);
+    int n_workers = t->batches ? t->batches->n_workers : 0;
+    RtPipelineStats s =
+        t->links ? rt_link_batches_stats(t, &n_workers) : rt_pipeline_stats(t->batches->pipeline);
     out->batches = s.n_items;
-    out->workers = t->batches->n_workers;
+    out->workers = n_workers;
     out->prepare_s = 1e-9 * (double)s.prepare_ns;
     out->worker_wait_s = 1e-9 * (double)s.producer_ns;
     out->step_wait_s = 1e-9 * (double)s.consumer_ns;

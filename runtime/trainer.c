@@ -274,9 +274,12 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
 
 gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
     int64_t ns = t->options.serial_ns < 0 ? RT_SERIAL_NS : t->options.serial_ns;
-    const rt_phase *train = rt_phase_find(t->program, "train");
+    const rt_phase *of_batches[] = {rt_phase_find(t->program, "train"),
+                                    rt_phase_find(t->program, "eval")};
     gnnc_status st = rt_grain_set(&t->x, ns);
-    if (st == GNNC_OK && train) rt_grain_set_phase(&t->x, train, rt_phase_sizes(t, train), ns);
+    for (int i = 0; i < 2 && st == GNNC_OK; i++)
+        if (of_batches[i])
+            rt_grain_set_phase(&t->x, of_batches[i], rt_phase_sizes(t, of_batches[i]), ns);
     return st;
 }
 

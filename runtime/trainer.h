@@ -37,6 +37,9 @@ typedef struct RtScalar {
     int split;    /* whose rows it measures, 1 to 3; 0 = none */
     double value;
     bool known;
+    /* A metric of links, of one split: the sum of two outputs over batches (link_batches.h). */
+    int of_split, sum_buf, rows_buf; /* of_split 0: none such */
+    double sum, rows;
 } RtScalar;
 
 /* Where training stands; all of it is in a checkpoint. */
@@ -63,9 +66,10 @@ struct gnnc_trainer {
     double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */
     RtExec x;
     RtRuntime rt;
-    RtAlloc outer;             /* where memory comes from; rt.pool counts and passes on */
-    pthread_mutex_t counting;  /* workers allocate, too */
-    struct RtBatches *batches; /* train_batches.h; NULL = every step sees the whole graph */
+    RtAlloc outer;               /* where memory comes from; rt.pool counts and passes on */
+    pthread_mutex_t counting;    /* workers allocate, too */
+    struct RtLinkBatches *links; /* link_batches.h; NULL = the model scores no links */
+    struct RtBatches *batches;   /* train_batches.h; NULL = every step sees the whole graph */
     RtMemory memory;
     RtOptions options;
     RtSchedule schedule;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "link_batches.h"
 #include "splits.h"
 #include "train_batches.h"
 
@@ -29,6 +30,28 @@ static int condition_of(const rt_program *p, const char *name, int buf) {
     return -1;
 }
 
+/* One output of links' @eval is a metric of either held-out split. */
+static gnnc_status add_link_metric(gnnc_trainer *t, int buf) {
+    static const char *const split[] = {"val", "test"};
+    const rt_program *p = t->program;
+    const char *name = p->bufs[buf].io_name;
+    int n = (int)(strrchr(name, '.') - name);
+    const char *rows = rt_pool_printf(&t->rt.pool, "rows:%.*s", n, name);
+    for (int k = 0; k < 2 && rows; k++) {
+        const char *of = rt_pool_printf(&t->rt.pool, "%.*s.%s", n, name, split[k]);
+        if (!of) return GNNC_E_NOMEM;
+        t->scalars[t->n_scalars++] = (RtScalar){.name = of,
+                                                .buf = -1,
+                                                .phase = -1,
+                                                .eval_buf = -1,
+                                                .when_buf = -1,
+                                                .of_split = k + 2,
+                                                .sum_buf = buf,
+                                                .rows_buf = rt_buf_find(p, RT_BUF_OUTPUT, rows)};
+    }
+    return rows ? GNNC_OK : GNNC_E_NOMEM;
+}
+
 static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
     for (int i = 0; i < t->n_scalars; i++)
         if (strcmp(t->scalars[i].name, name) == 0) {
@@ -45,13 +68,18 @@ static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
 
 gnnc_status rt_scalars_init(gnnc_trainer *t) {
     const rt_program *p = t->program;
-    t->scalars = RT_NEWN(&t->rt.pool, RtScalar, p->n_bufs + 1);
+    t->scalars = RT_NEWN(&t->rt.pool, RtScalar, 2 * p->n_bufs + 1);
     if (!t->scalars) return GNNC_E_NOMEM;
     add_scalar(t, "lr", -1);
-    for (int b = 0; b < p->n_bufs; b++)
-        if (p->bufs[b].kind == RT_BUF_OUTPUT && p->bufs[b].rank == 0 &&
-            is_metric_name(p->bufs[b].io_name))
-            add_scalar(t, p->bufs[b].io_name, b);
+    for (int b = 0; b < p->n_bufs; b++) {
+        const char *out = p->bufs[b].kind == RT_BUF_OUTPUT ? p->bufs[b].io_name : NULL;
+        if (!out || p->bufs[b].rank || !is_metric_name(out)) continue;
+        bool of_links = p->sampling.eval_links && strcmp(out, "loss") && !rt_is_logged(out);
+        if (!of_links)
+            add_scalar(t, out, b);
+        else if (add_link_metric(t, b) != GNNC_OK)
+            return GNNC_E_NOMEM;
+    }
     const rt_recipe *r = &p->recipe;
     char name[128];
     t->keep = -1;
@@ -194,7 +222,11 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
                    rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
     rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
-    gnnc_status st = trains && t->batches ? rt_batches_run(t, phase) : rt_phase_run(&t->x, phase);
+    bool links = t->links && strcmp(phase->name, "eval") == 0;
+    gnnc_status st = links                  ? rt_link_batches_evaluate(t, phase)
+                     : trains && t->links   ? rt_link_batches_run(t, phase)
+                     : trains && t->batches ? rt_batches_run(t, phase)
+                                            : rt_phase_run(&t->x, phase);
     if (st != GNNC_OK) return st;
     t->last_phase = index;
     if (trains) {
@@ -289,7 +321,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     if (st != GNNC_OK) return st;
     rt_scalars_read(t, phase_index(t, "train"));
     const RtProgress *p = &t->progress;
-    if (t->batches && rt_scalar_find(t, "loss"))
+    if ((t->batches || t->links) && rt_scalar_find(t, "loss"))
         set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);
     t->trained = true;
     return GNNC_OK;
