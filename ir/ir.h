@@ -331,7 +331,7 @@ typedef struct {
     VEC(Column *) weights, times;
     SampleEdges edges;
     bool drop_last, replace, disjoint, inclusive, recent;
-    int64_t clusters;          /* parts that METIS makes: a batch is some of them; 0 = none */
+    int64_t clusters; /* parts that METIS makes: a batch is some of them; 0 = none */
     LinksForm train_links, eval_links;
     int64_t negatives; /* of each link */
     SampleCorrupt corrupt;
