@@ -224,7 +224,7 @@ static bool run(PassCtx *p, Module *m) {
     Func *train = func_find(m, "train");
     h.trains = train != NULL;
     /* What depends on the data of a sampled step changes with each step. */
-    bool sampled = m->recipe.sample.batch > 0 && m->recipe.sample.n_hops > 0;
+    bool sampled = m->recipe.sample.batch > 0 && !m->recipe.sample.train_links;
     if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
