@@ -309,6 +309,22 @@ static void check_spaces(Elab *e) {
     }
 }
 
+/* Neighbours are drawn along the edges that the data hold: what a node of the last hop has at the
+ * other end of an edge that goes out is not in the batch, unless by chance. */
+static void warn_of_backward(Elab *e) {
+    const Sampling *sample = &e->m->recipe.sample;
+    for (int i = 0; sample->n_hops && i < e->m->spaces.n; i++) {
+        const Space *s = e->m->spaces.v[i];
+        if (s->kind != SP_EDGE || (s->rel != REL_REVERSE && s->rel != REL_UNDIRECTED)) continue;
+        diag_warn(e->c, DIAG_E0305, s->span,
+                  "a sampled step draws neighbours along '%s' as the data hold it: those in the "
+                  "other direction "
+                  "are missing while training; give the data an edge type for them",
+                  s->base[0]->name);
+        diag_note(e->c, sample->span, "the recipe samples here");
+    }
+}
+
 /* What links' steps lack yet. */
 static void check_links(Elab *e) {
     const Sampling *s = &e->m->recipe.sample;
@@ -330,4 +346,5 @@ void elab_check_sampled(Elab *e, const Ast *train) {
     check_vars(e);
     check_spaces(e);
     check_links(e);
+    if (!e->c->n_errors) warn_of_backward(e);
 }
