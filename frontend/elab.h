@@ -380,6 +380,9 @@ typedef struct {
 } Term;
 typedef VEC(Term) Terms;
 bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out);
+/* What the i-th metric is called in logs and by `keep`: hits_1 and hits_10 where a function stands
+ * several times. */
+const char *metric_name(Elab *e, const Terms *metrics, int i);
 void elab_recipe(Elab *e, const Ast *train, Recipe *r);
 /* elab_term.c: the functions that may be one, in the order in which they are declared; of losses
  * those that `minimize`.  target: those that take one of this element type; DT_VOID = all. */

@@ -389,11 +389,6 @@ static void add_metric(LinkTask *t, const Term *term, const char *name) {
 }
 
 void links_metrics(LinkTask *t, const Terms *metrics) {
-    for (int i = 0; i < metrics->n; i++) {
-        int before = 1;
-        for (int j = 0; j < i; j++) before += metrics->v[j].fn == metrics->v[i].fn;
-        const char *name = metrics->v[i].fn->text;
-        if (before > 1) name = arena_printf(t->e->a, "%s_%d", name, before);
-        add_metric(t, &metrics->v[i], name);
-    }
+    for (int i = 0; i < metrics->n; i++)
+        add_metric(t, &metrics->v[i], metric_name(t->e, metrics, i));
 }

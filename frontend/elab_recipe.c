@@ -275,10 +275,13 @@ bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
 
 /* ---- keep, stop
  * ---------------------------------------------------------------------------------------------- */
-static const Term *metric_named(const Terms *metrics, const char *name) {
+/* By its own name, else the first of its function; -1 where there is none. */
+static int metric_named(Elab *e, const Terms *metrics, const char *name) {
     for (int i = 0; i < metrics->n; i++)
-        if (strcmp(metrics->v[i].fn->text, name) == 0) return &metrics->v[i];
-    return NULL;
+        if (strcmp(metric_name(e, metrics, i), name) == 0) return i;
+    for (int i = 0; i < metrics->n; i++)
+        if (strcmp(metrics->v[i].fn->text, name) == 0) return i;
+    return -1;
 }
 
 static void bad_keep(Elab *e, const Ast *t) {
@@ -290,7 +293,7 @@ static void bad_keep(Elab *e, const Ast *t) {
 static void no_metric(Elab *e, const Ast *name, const Terms *metrics) {
     Names known = {0};
     names_add(e, &known, "loss");
-    for (int i = 0; i < metrics->n; i++) names_add(e, &known, metrics->v[i].fn->text);
+    for (int i = 0; i < metrics->n; i++) names_add(e, &known, metric_name(e, metrics, i));
     diag(e->c, DIAG_E0306, name->span, "'%s' is not among the recipe's metrics%s", name->text,
          names_advice(e, name->text, &known));
 }
@@ -305,13 +308,14 @@ static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
         return;
     }
     const char *split = t->kid[2]->text, *what = t->kid[3]->text;
-    const Term *m = metric_named(metrics, what);
     bool loss = strcmp(what, "loss") == 0;
+    int at = metric_named(e, metrics, what);
+    const Term *m = at < 0 ? NULL : &metrics->v[at];
     if (strcmp(split, "val") != 0 && strcmp(split, "train") != 0)
         bad_keep(e, t);
     else if (!loss && !m)
         no_metric(e, t->kid[3], metrics);
-    r->keep_metric = what;
+    r->keep_metric = m && !loss ? metric_name(e, metrics, at) : what;
     r->keep_split = split[0] == 'v' ? 2 : 1;
     r->keep_max = best ? !loss && m && !m->fn->flag : high;
 }

@@ -67,3 +67,29 @@ bool term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
     diag_note(e->c, formal->span, "'%s' is declared here", formal->text);
     return false;
 }
+
+/* ---- names of metrics
+ * ------------------------------------------------------------------------ */
+/* hits(k = 1), hits(k = 10) are hits_1 and hits_10; a function that stands once goes by its own
+ * name. */
+static const char *name_with_settings(Elab *e, const Terms *terms, int i) {
+    const Term *t = &terms->v[i];
+    const char *name = t->fn->text;
+    int same = 0;
+    for (int j = 0; j < terms->n; j++) same += terms->v[j].fn == t->fn;
+    for (int k = 0; same > 1 && k < t->args.n_named; k++) {
+        int64_t n;
+        Value v = t->args.named[k];
+        if (v.kind == VAL_INT && int_known(e, v, &n) && n >= 0)
+            name = arena_printf(e->a, "%s_%lld", name, (long long)n);
+    }
+    return name;
+}
+
+/* What the i-th of a recipe's metrics is called in logs and by `keep`. */
+const char *metric_name(Elab *e, const Terms *metrics, int i) {
+    const char *name = name_with_settings(e, metrics, i);
+    int nth = 1;
+    for (int j = 0; j < i; j++) nth += strcmp(name_with_settings(e, metrics, j), name) == 0;
+    return nth == 1 ? name : arena_printf(e->a, "%s_%d", name, nth);
+}

@@ -197,13 +197,6 @@ void output_of_phase(Elab *e, const char *name, Op *x) {
     b_output(&e->b, name, x);
 }
 
-static const char *metric_name(Elab *e, const Terms *metrics, int i) {
-    int before = 1;
-    for (int j = 0; j < i; j++) before += metrics->v[j].fn == metrics->v[i].fn;
-    const char *name = metrics->v[i].fn->text;
-    return before == 1 ? name : arena_printf(e->a, "%s_%d", name, before);
-}
-
 static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, const Target *target,
                          Op *pred) {
     for (int s = SPLIT_TRAIN; s <= SPLIT_TEST; s++) {
