@@ -349,8 +349,11 @@ Space *dim_in(Elab *e, Op *x, Value v, Span at) {
     if (v.kind != VAL_INT && !is_handle(v) && v.kind != VAL_EDGE)
         diag(e->c, DIAG_E0204, at, "%s is %s, not a dimension", source_text(e, at), kind_text(v));
     else {
+        int64_t n;
+        bool number = v.kind == VAL_INT && v.key && expr_is_const(v.key, &n);
         diag(e->c, DIAG_E0215, at, "the value is %s, it has no dimension %s",
-             type_text(e, &x->type), source_text(e, at));
+             type_text(e, &x->type),
+             number ? arena_printf(e->a, "'%lld'", (long long)n) : source_text(e, at));
         if (x->span.line) diag_note(e->c, x->span, "the value comes from here");
     }
     return NULL;
