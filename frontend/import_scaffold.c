@@ -222,8 +222,14 @@ static void put_model(Scaffold *s) {
 static void put_recipe(Scaffold *s) {
     const RtColumn *c = s->label;
     if (!c) {
-        PUT(s,
-            "\n# No node or graph column has labels with a split: this gives embeddings only.\n");
+        PUT(s, "\n# No table has labels (`y`, `label`, or a class: --kind COLUMN=class) and a "
+               "split: this gives embeddings only.\n");
+        for (int i = 0; i < s->d->n_edges; i++)
+            if (rt_table_column(&s->d->edges[i], "split")) {
+                PUT(s, "# The edges `%s` have a split: models/link.gnn learns such links.\n",
+                    s->d->edges[i].name);
+                break;
+            }
         return;
     }
     bool graphs = s->of == s->d->graphs;
