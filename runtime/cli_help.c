@@ -69,6 +69,20 @@ static void print_schedule(const rt_recipe *r, FILE *f) {
     fputc('\n', f);
 }
 
+static void print_batches(const rt_sampling *s, const rt_recipe *r, FILE *f) {
+    static const char *const what[] = {"rows", "graphs", "clusters"};
+    const char *of = s->train_links == RT_LINKS_PAIRS     ? "links"
+                     : s->train_links == RT_LINKS_QUERIES ? "queries"
+                                                          : what[s->seeds];
+    if (!r->present || !s->batch) return;
+    fprintf(f, "  batches of %lld %s", (long long)s->batch, of);
+    if (s->n_hops)
+        fprintf(f, ", neighbours drawn in %d hop%s", s->n_hops, s->n_hops > 1 ? "s" : "");
+    if (s->negatives)
+        fprintf(f, ", %lld negative%s each", (long long)s->negatives, s->negatives > 1 ? "s" : "");
+    fputc('\n', f);
+}
+
 void rt_cli_print_recipe(const RtCli *c, FILE *f) {
     static const char *const optim[] = {"none", "sgd", "adam", "adamw"};
     static const char *const split[] = {"", "train", "validation", "test"};
@@ -89,6 +103,7 @@ void rt_cli_print_recipe(const RtCli *c, FILE *f) {
         fprintf(f, ", stopping %lld after it", (long long)r->early_stop_patience);
     fputc('\n', f);
     print_schedule(r, f);
+    print_batches(&c->p->sampling, r, f);
 }
 
 static void print_options(FILE *f) {
