@@ -224,6 +224,7 @@ const char *names_advice(Elab *e, const char *wrong, const Names *known);
 /* ---- elab_hint.c: the end of a message about an unknown name; "" where nothing is known -------
  */
 const char *hint_of_name(Elab *e, const char *name);
+const char *hint_of_import(Elab *e, const char *name); /* of what a library file declares */
 const char *hint_of_member(Elab *e, const char *name); /* of what is no handle */
 
 /* ---- elab_dims.c: keys, atoms, spaces ----------------------------------------- */

@@ -120,6 +120,11 @@ const char *hint_of_name(Elab *e, const char *name) {
     return from ? from : "";
 }
 
+const char *hint_of_import(Elab *e, const char *name) {
+    const char *from = import_of(e, name, true);
+    return from ? from : "";
+}
+
 const char *hint_of_member(Elab *e, const char *name) {
     if (strcmp(name, "shape") == 0) return "; dimensions have names, and size(F) is a number";
     bool fn = builtin_find(name) || strmap_get(&e->globals, name) || strmap_get(&e->prelude, name);

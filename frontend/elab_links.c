@@ -333,6 +333,13 @@ static Op *apply(LinkTask *t, const Term *term) {
         if (is_given(&term->args, f->text)) continue;
         Value v = value_named(t, f->text);
         if (is_poison(v) && f->kid[1]) continue;
+        if (is_poison(v) && term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
+            strcmp(f->text, "neg") == 0) {
+            diag(e->c, DIAG_E0307, term->at->span,
+                 "'%s' asks for 'neg', and the recipe draws none: sample { .. negatives 1 }",
+                 term->fn->text);
+            return NULL;
+        }
         if (is_poison(v)) {
             diag(e->c, DIAG_E0307, term->at->span,
                  "'%s' asks for '%s', which there is not here: a loss takes pos, neg, or pos, all, "

@@ -51,8 +51,9 @@ bool term_exists(Elab *e, const char *name, Span at, bool is_loss) {
         name_find(e, name, &v) || e->names_missing)
         return true; /* something else, perhaps: whoever looks it up tells */
     Names known = term_names(e, is_loss, DT_VOID);
+    const char *from = hint_of_import(e, name);
     diag(e->c, DIAG_E0201, at, "there is no %s '%s'%s", is_loss ? "loss" : "metric", name,
-         names_advice(e, name, &known));
+         *from ? from : names_advice(e, name, &known));
     return false;
 }
 
