@@ -40,6 +40,7 @@ typedef struct RtLinkBatches {
     int no_links;      /* the relation of fixed negatives, and their splits; -1 = none */
     const int32_t *no_split;
     int64_t batch, n_seeds, n_batches;
+    int64_t n_val;         /* edges of the validation split */
     int32_t *seed, *order; /* [n_seeds] of training: edges or queries; in this epoch's order */
     int32_t *held;         /* those of an evaluation */
     Slot *slot, eval;
@@ -319,6 +320,7 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtLinkBatches *b) {
     RtPool *pool = &t->rt.pool;
     b->batch = t->options.batch ? t->options.batch : s->batch;
     b->n_seeds = list_seeds(b, queries, RT_SPLIT_TRAIN, NULL);
+    b->n_val = list_seeds(b, false, RT_SPLIT_VAL, NULL);
     b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
     if (b->n_batches == 0)
         return rt_fail(&t->rt.err, GNNC_E_VALUE,
@@ -595,6 +597,18 @@ gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
 
 /* ---- what others ask
  * --------------------------------------------------------------------------------- */
+gnnc_status rt_link_batches_check(gnnc_trainer *t) {
+    const RtLinkBatches *b = t->links;
+    const rt_recipe *r = &t->program->recipe;
+    if (t->keep < 0 || r->keep_split != RT_SPLIT_VAL || b->n_val) return GNNC_OK;
+    return rt_fail(
+        &t->rt.err, GNNC_E_MISSING,
+        "%s: no edge of '%s' is in the validation split (2): the recipe chooses the epoch to "
+        "keep, or to stop at, by the %s of these edges ('keep last' without 'stop after' needs "
+        "none)",
+        t->rt.bound->dir, t->program->spaces[b->base].name, r->keep_metric);
+}
+
 int64_t rt_link_batches_per_epoch(const gnnc_trainer *t) {
     return t->links->n_batches;
 }

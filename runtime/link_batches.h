@@ -15,6 +15,8 @@ void rt_link_batches_stop(gnnc_trainer *t);
 gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *train);
 /* Every metric of both held-out splits. */
 gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);
+/* Training needs edges to choose an epoch by. */
+gnnc_status rt_link_batches_check(gnnc_trainer *t);
 int64_t rt_link_batches_per_epoch(const gnnc_trainer *t);
 const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph); /* NULL: none */
 const char *rt_link_batches_text(gnnc_trainer *t, RtPool *pool);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "link_batches.h"
 
 static const char *const SPLIT[RT_N_SPLITS] = {"", "train", "validation", "test"};
 static const char *const SUFFIX[RT_N_SPLITS] = {"", "train", "val", "test"};
@@ -70,6 +71,7 @@ static gnnc_status empty(gnnc_trainer *t, int split, const char *why) {
 
 gnnc_status rt_splits_check(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
+    if (t->links) return rt_link_batches_check(t);
     if (t->split_rows[1] == 0) return empty(t, 1, "there is nothing to learn from");
     if (t->keep < 0 || t->split_rows[r->keep_split] != 0) return GNNC_OK;
     char why[200];

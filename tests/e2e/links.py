@@ -97,12 +97,12 @@ def facts(path):
     return triples, split
 
 
-def shop(path):
+def shop(path, held=(2, 2, 3, 3)):
     """Two items, so that a user's only negative that is no purchase is the other one."""
     os.mkdir(path)
     buys = [(u, u % 2) for u in range(10)]
     never = [(u, 1 - u % 2) for u in range(10)]
-    split = [1] * 6 + [2, 2, 3, 3]
+    split = [1] * 6 + list(held)
     write(path, {"user": 10, "item": 2}, {"buys": edges(path, "buys", "user", "item", buys, split),
                                           "never": edges(path, "never", "user", "item", never, split)})
     return buys, split
@@ -348,8 +348,17 @@ def check_resume():
     assert open("whole", "rb").read() == open("part", "rb").read(), "a resumed run gives other bits"
 
 
+def check_validation():
+    """An epoch is not chosen by links that are not there."""
+    shop("unheld", (3, 3, 3, 3))
+    exe = build("chooser", (SHOP % ("", "bpr")).replace("keep last", "keep best on val roc_auc"))
+    r = subprocess.run([exe, "--data", "unheld", "--checkpoint", "none"], capture_output=True, text=True)
+    assert r.returncode == 1 and "no edge of 'buys' is in the validation split" in r.stderr, r.stderr
+
+
 FACTS = facts("facts")
 check_facts_all()
 check_shop()
 check_resume()
+check_validation()
 print("links: all as defined")
