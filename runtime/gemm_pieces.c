@@ -82,7 +82,8 @@ INLINE_AMX void split(__m512 x, __m512i piece[PIECES], __m512 *bad) {
     __m512 rest = _mm512_sub_ps(x, _mm512_castsi512_ps(piece[H]));
     piece[M] = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(rest), half), upper);
     rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(piece[M]));
-    piece[L] = _mm512_castps_si512(rest);
+    /* Of a subnormal piece bits are left in the lower half, where put_pair has another number. */
+    piece[L] = _mm512_and_si512(_mm512_castps_si512(rest), upper);
     *bad = _mm512_fmadd_ps(rest, _mm512_setzero_ps(), *bad);
 }
 

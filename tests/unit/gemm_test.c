@@ -218,6 +218,24 @@ TEST(strange_numbers_on_amx) {
         for (int k = 0; k < 4; k++) check_strange(&some[k / 2], strange[i], k % 2);
 }
 
+/* All of an operand so small that its pieces are subnormal: lost, but nothing else is changed. */
+TEST(tiny_numbers_on_amx) {
+    static const float tiny[] = {0x1p-105f, 0x1p-115f, 0x1p-120f, 0x1p-128f, 0x1p-134f};
+    static const Shape some[] = {{1, 300, 200, 290, false, true, false, false},
+                                 {1, 160, 192, 1500, true, false, true, false}};
+    for (int i = 0; i < 20 && amx_here(); i++) {
+        rt_gemm g = layout(&some[i % 2]);
+        float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n), *c = matrix(g.m * g.n);
+        float *x = i % 4 < 2 ? b : a, most = 0;
+        for (int64_t p = 0; p < (x == b ? g.n : g.m) * g.k; p++) x[p] *= tiny[i / 4];
+        multiply(&g, true, a, b, c);
+        for (int64_t p = 0; p < g.m * g.n; p++) most = fmaxf(most, fabsf(c[p]));
+        CHECK_MSG(most < tiny[i / 4] * (float)g.k, "%g times at most 1: %g", (double)tiny[i / 4],
+                  (double)most);
+        free(a), free(b), free(c);
+    }
+}
+
 /* Cuts of C change no bit. */
 TEST(rows_by_themselves_on_amx) {
     if (!amx_here()) return;
