@@ -11,9 +11,77 @@
  * in one question: a second one would double the variants, and with them the time to compile.
  *
  * Operations on a CSR value mean the same on dense rows: a zero stays a zero, and a random
- * mask has the same key, (row, column), at a stored entry as in a row. */
+ * mask has the same key, (row, column), at a stored entry as in a row.  Not so where a zero may
+ * meet what is not finite: x / sum(x) over an empty row is nothing among stored entries, but 0 / 0
+ * in a row, and so is the gradient of sqrt(x w).  Programs that do so keep to stored entries. */
 #include "passes/rewrite.h"
 
+#include <math.h>
+
+/* ---- do zeros stay zeros? ---------------------------------------------------------------- */
+/* Numbers known to be finite, as long as parameters are. */
+static bool is_finite(const Op *op) {
+    double v;
+    if (pass_is_const(op, &v)) return isfinite(v);
+    switch (op->kind) {
+    case OP_RANDOM:
+    case OP_IOTA:
+    case OP_SIZE:
+    case OP_VAR:
+        return true;
+    case OP_DIV:
+        return is_finite(op->in[0]) && pass_is_const(op->in[1], &v) && v != 0;
+    case OP_MUL:
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MAX:
+    case OP_MIN:
+        return is_finite(op->in[0]) && is_finite(op->in[1]);
+    case OP_SELECT:
+        return is_finite(op->in[1]) && is_finite(op->in[2]);
+    case OP_CAST:
+    case OP_COPY:
+    case OP_VIEW:
+    case OP_NEG:
+    case OP_DETACH:
+        return is_finite(op->in[0]);
+    default: /* comparisons, and what is made of them */
+        return op->type.dt == DT_I1;
+    }
+}
+
+static bool reads_parameter(const Op *op) {
+    if (op->kind == OP_VAR) return true;
+    for (int i = 0; i < op->n_in; i++)
+        if (reads_parameter(op->in[i])) return true;
+    return false;
+}
+
+static bool zeros_stay(const Op *op) {
+    double v;
+    switch (op->kind) {
+    case OP_MUL:
+        for (int i = 0; i < 2; i++)
+            if (op->in[i]->type.layout != LAYOUT_CSR && !is_finite(op->in[i])) return false;
+        return true;
+    case OP_DIV:
+        return pass_is_const(op->in[1], &v) && v != 0;
+    case OP_SQRT: /* its slope at 0 is infinite */
+        return !reads_parameter(op->in[0]);
+    default:
+        return true;
+    }
+}
+
+/* The first operation whose dense rows could hold other numbers; NULL: none. */
+static const Op *fills_zeros(const Module *m) {
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
+            if (op->type.layout == LAYOUT_CSR && !zeros_stay(op)) return op;
+    return NULL;
+}
+
+/* ---- the variants ------------------------------------------------------------------------ */
 static bool is_read(const Module *m, const Column *c) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
@@ -47,6 +115,14 @@ static void make_dense(Module *m) {
 static bool run(PassCtx *p, Module *m) {
     const char *names = names_of(p, m);
     if (!names) return true;
+    const Op *bad = fills_zeros(m);
+    if (bad) {
+        pass_remark(p, bad->span, "density",
+                    "computes with the stored entries of %s: '%s' of dense rows could make more of "
+                    "a zero",
+                    names, op_mnemonic(bad->kind));
+        return true;
+    }
     const char *stored = arena_printf(p->a, "computes with the stored entries of %s", names);
     const char *rows = arena_printf(p->a, "computes with dense rows of %s", names);
     bool dense = pass_choose(p, arena_printf(p->a, "density %s", names), stored, rows);
