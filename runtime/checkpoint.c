@@ -38,12 +38,14 @@ static const char *program_text(gnnc_trainer *t, RtPool *pool) {
     return rt_pool_printf(pool, "%016" PRIx64, t->program->fingerprint);
 }
 
-/* "paper=2708 F=1433 ..": a checkpoint belongs to data of these sizes. */
+/* "paper=2708 F=1433 ..": a checkpoint belongs to data of these sizes.  Stored entries are none of
+ * them: a variant that reads dense rows has not counted them (passes/density.c). */
 static const char *sizes_text(gnnc_trainer *t, RtPool *pool) {
     char *text = rt_pool_printf(pool, "%s", "");
     for (int s = 0; s < t->program->n_spaces && text; s++) {
         const rt_space *sp = &t->program->spaces[s];
         if (sp->sym < 0 || (sp->kind == RT_SP_EDGE && sp->rel != RT_REL_BASE)) continue;
+        if (sp->kind == RT_SP_NZ) continue;
         text = rt_pool_printf(pool, "%s%s%s=%" PRId64, text, *text ? " " : "", sp->name,
                               t->x.n[sp->sym]);
     }
