@@ -36,7 +36,8 @@ typedef struct RtRuntime {
     struct RtDevice *device; /* where phases run; NULL = here (device.h) */
     struct RtBound *bound;   /* the data the program runs on (bind.h) */
     RtBlocks blocks;
-    bool amx;               /* matrix products may use AMX (gemm_pieces.h) */
+    bool amx;               /* f32 matrix products may use AMX (gemm_pieces.h) */
+    bool no_amx;            /* and those of bf16 may not (gemm_16.c) */
     bool *alone;            /* [steps of all phases] too short to share, or NULL */
     const bool *alone_here; /* [steps] of the phase that runs */
     const atomic_int *stop; /* not 0: an end was asked for */

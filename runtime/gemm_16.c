@@ -52,8 +52,9 @@ static char *c_at(const Job *j, int64_t element) {
 }
 
 /* ---- tiles ------------------------------------------------------------------------------ */
-static bool by_tiles(const rt_gemm *g) {
-    return g->in == RT_BF16 && (g->out == RT_BF16 || g->out == RT_F32) && rt_amx_use();
+static bool by_tiles(const RtExec *x, const rt_gemm *g) {
+    if (g->in != RT_BF16 || (g->out != RT_BF16 && g->out != RT_F32)) return false;
+    return !x->rt->no_amx && rt_amx_use();
 }
 
 static void plan_tiles(Job *j) {
@@ -274,7 +275,7 @@ static gnnc_status multiply_converted(Job *j) {
 /* ---- all --------------------------------------------------------------------------------- */
 size_t rt_gemm_16_scratch(RtExec *x, const rt_gemm *g) {
     Job j = {.g = *g};
-    if (!by_tiles(g)) return room_of(x, g).all;
+    if (!by_tiles(x, g)) return room_of(x, g).all;
     plan_tiles(&j);
     return part_bytes(&j) + pack_bytes(&j);
 }
@@ -309,5 +310,5 @@ gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b
         if (!j.add) fill_zero(&j);
         return GNNC_OK;
     }
-    return by_tiles(g) ? multiply_tiles(&j) : multiply_converted(&j);
+    return by_tiles(x, g) ? multiply_tiles(&j) : multiply_converted(&j);
 }

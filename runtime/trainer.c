@@ -384,6 +384,7 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "load was called before: it is called once per trainer");
     t->planned = true;
+    t->rt.no_amx = !t->options.amx;
     t->rt.amx = t->options.amx && rt_pieces_here();
     use_tuned(t, directory);
     start_schedule(t);
