@@ -314,6 +314,13 @@ static void narrow_data(Precision *p, Op *op) {
     tell_readers(p, op, low);
 }
 
+/* As reader_refuses() and wish_of(), of a function whose wishes were not taken yet. */
+static bool wants_f32(const Precision *p, const Op *u) {
+    if (op_has(u, OPT_EFFECT | OPT_LIB) || u->kind == OP_IN_F32) return true;
+    if (!is_product(p, u)) return false;
+    return u->in[0]->kind == OP_IN_F32 || u->in[1]->kind == OP_IN_F32;
+}
+
 /* Does anybody want what @load saves as `name` in f32? */
 static bool saved_refused(Precision *p, const char *name) {
     for (int i = 0; i < p->m->funcs.n; i++) {
@@ -322,7 +329,7 @@ static bool saved_refused(Precision *p, const char *name) {
             if (op->kind != OP_SAVED || strcmp(op->name, name)) continue;
             for (const Op *u = op->next; u; u = u->next)
                 for (int k = 0; k < u->n_in; k++)
-                    if (u->in[k] == op && op_has(u, OPT_EFFECT | OPT_LIB)) return true;
+                    if (u->in[k] == op && wants_f32(p, u)) return true;
         }
     }
     return false;
