@@ -175,6 +175,7 @@ void rt_amx_pack(const RtAmxTile *t, uint16_t *to, int64_t i) {
 AMX static void multiply(const uint16_t *a, int64_t a_next, const uint16_t *b, int64_t b_next,
                          float *c, int64_t c_next, int64_t steps, bool add) {
     enum { C_UNIT = EDGE * EDGE, ROW = 4 * EDGE };
+    __asm__ volatile("" ::: "memory"); /* gcc is not told what loads of tiles read */
     if (add) {
         _tile_loadd(0, c, ROW);
         _tile_loadd(1, c + C_UNIT, ROW);
