@@ -222,17 +222,37 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
         bad(e, block, "induced batches take every edge between their nodes: weights have no say");
 }
 
+static bool is_among(const char *name, const char *const *list, size_t n) {
+    for (size_t k = 0; k < n; k++)
+        if (strcmp(name, list[k]) == 0) return true;
+    return false;
+}
+
+/* What is drawn around links, and what of links, has no say in a recipe of the other sort. */
+static void check_sort(Elab *e, const Ast *block) {
+    static const char *const of_links[] = {"negatives", "corrupt", "avoid"};
+    static const char *const of_both[] = {"batch", "drop_last", "workers", "prefetch",
+                                          "fanout"}; /* 'fanout' is not there yet: check_links */
+    for (int i = 0; i < block->n; i++) {
+        const char *name = block->kid[i]->text;
+        bool links = is_among(name, of_links, COUNT(of_links));
+        if (e->links.target && !links && !is_among(name, of_both, COUNT(of_both)))
+            diag(e->c, DIAG_E0306, block->kid[i]->span,
+                 "a step over links sees the whole graph: '%s' has no say", name);
+        else if (!e->links.target && links)
+            diag(e->c, DIAG_E0306, block->kid[i]->span,
+                 "'%s' goes with links: the target is a column", name);
+    }
+}
+
 /* Whole graphs and clusters come with all their edges: there is nothing to draw. */
 static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
     static const char *const may[] = {"batch", "clusters", "drop_last", "workers", "prefetch"};
-    for (int i = 0; i < block->n; i++) {
-        bool ok = false;
-        for (size_t k = 0; k < COUNT(may); k++) ok |= strcmp(block->kid[i]->text, may[k]) == 0;
-        if (!ok)
+    for (int i = 0; i < block->n; i++)
+        if (!is_among(block->kid[i]->text, may, COUNT(may)))
             diag(e->c, DIAG_E0306, block->kid[i]->span,
                  "batches of whole %s have all edges of theirs: '%s' has no say",
                  s->clusters ? "clusters" : "graphs", block->kid[i]->text);
-    }
     if (!s->batch)
         diag(e->c, DIAG_E0306, block->span, "a sample block says how many %s a step sees: batch %d",
              s->clusters ? "clusters" : "graphs", s->clusters ? 10 : 128);
@@ -257,8 +277,9 @@ void elab_sample(Elab *e, const Ast *block, Recipe *r) {
             set_one(e, block->kid[i], s);
     }
     bool graphs = r->target && strncmp(r->target, "graph.", 6) == 0;
-    bool whole = graphs || s->clusters;
+    bool whole = (graphs || s->clusters) && !e->links.target;
     if (graphs && s->clusters) bad(e, block, "clusters are of one graph, the target is of many");
+    if (!broken && !whole && e->c->n_errors == before) check_sort(e, block);
     if (!broken && e->c->n_errors == before)
         whole ? check_whole(e, block, s) : check_settings(e, block, s);
     s->disjoint |= s->times.n > 0 || graphs; /* what is known depends on the seed */
@@ -278,11 +299,12 @@ static bool size_varies(const Expr *x) {
     return size_varies(x->a) || size_varies(x->b);
 }
 
-/* Variables outlive a batch, so their shape cannot be a batch's. */
+/* Variables outlive a batch, so their shape cannot be a batch's.  A step over links sees the whole
+ * graph, and parts of nothing but of its links. */
 static void check_var(Elab *e, const Var *v) {
     for (int d = 0; d < v->type.rank; d++) {
         const Space *s = v->type.dim[d];
-        bool whole = e->m->recipe.sample.n_hops == 0 && !space_is_drawn(s);
+        bool whole = e->m->recipe.sample.train_links && !space_is_drawn(s);
         if (whole || (!is_of_batch(s) && !size_varies(s->size))) continue;
         diag(e->c, DIAG_E0305, v->span,
              "'%s' has an entry for each of '%s': a sampled step sees some of them only", v->path,
@@ -299,9 +321,11 @@ static void check_vars(Elab *e) {
 static void check_spaces(Elab *e) {
     for (int i = 0; i < e->m->spaces.n; i++) {
         const Space *s = e->m->spaces.v[i];
-        if (s->kind == SP_GRAPH && e->m->recipe.sample.n_hops)
-            diag(e->c, DIAG_E0305, e->m->recipe.sample.span,
-                 "drawing neighbours from data of many graphs ('%s') is not there yet", s->name);
+        const Sampling *how = &e->m->recipe.sample;
+        if (s->kind == SP_GRAPH && (how->n_hops || how->clusters))
+            diag(e->c, DIAG_E0305, how->span, "%s data of many graphs ('%s') %s not there yet",
+                 how->clusters ? "clusters of" : "drawing neighbours from", s->name,
+                 how->clusters ? "are" : "is");
         if (space_of_batch(s)) continue;
         if (s->kind == SP_EDGE && s->rel == REL_WHERE && s->base[0]->rel != REL_BASE)
             diag(e->c, DIAG_E0305, s->span,
