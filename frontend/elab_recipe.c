@@ -391,13 +391,18 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
                                  : target->text;
     for (int i = 0; i < train->n; i++)
         if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);
-    if (e->links.base && r->keep_metric && strcmp(r->keep_metric, "loss") == 0)
-        diag(e->c, DIAG_E0306, train->span,
-             "what scores links has a loss while it trains only: keep the best of a metric");
     if (r->early_stop_patience && !r->keep_metric) {
         r->keep_metric = "loss";
         r->keep_split = 2;
     }
+    if (e->links.base && r->keep_metric && strcmp(r->keep_metric, "loss") == 0)
+        diag(e->c, DIAG_E0306, train->span,
+             "what scores links has a loss while it trains only: keep the best of a metric%s",
+             r->early_stop_patience ? ", which 'stop after' watches then" : "");
+    else if (e->links.base && r->keep_metric && r->keep_split == 1)
+        diag(e->c, DIAG_E0306, train->span,
+             "links are judged in the validation and test splits: keep best on val %s",
+             r->keep_metric);
     r->model_name = train->text;
     r->present = true;
 }
