@@ -341,6 +341,7 @@ static gnnc_status resume(File *o) {
     TRY(st, fit_tensors(o, &p, &history));
     TRY(st, rt_history_reserve(t, p.epoch, opt.epochs));
     /* From here nothing can fail: names, types and sizes agree. */
+    rt_batches_forget(t);
     t->progress = p;
     t->options = opt;
     t->schedule.epochs = opt.epochs;

@@ -432,6 +432,8 @@ static gnnc_status make_room(gnnc_trainer *t, Step *s, const RtExec *x, bool fir
     if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
     rt_trainer_set_grain(t);
 out:
+    if (st != GNNC_OK) /* there is room for nothing: the next step makes it */
+        memset(s->most, 0, (size_t)t->program->n_syms * sizeof *s->most);
     return st;
 }
 
@@ -467,6 +469,11 @@ static void add_loss(gnnc_trainer *t, int64_t n, bool first) {
     if (first) p->loss_sum = 0, p->loss_rows = 0;
     if (loss && loss->buf >= 0) p->loss_sum += (double)n * rt_buf_read(&t->x, loss->buf, 0);
     p->loss_rows += n;
+}
+
+void rt_link_batches_forget(gnnc_trainer *t) {
+    rt_pipeline_begin(t->links->pipeline, 0, 0);
+    t->links->next = -1;
 }
 
 gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *train) {

@@ -307,7 +307,7 @@ void rt_batches_stop(gnnc_trainer *t) {
 static bool fits(const RtBatches *b, const RtExec *x) {
     for (int i = 0; i < x->program->n_syms; i++)
         if (x->n[i] > b->most[i]) return false;
-    return true;
+    return b->arena.p != NULL;
 }
 
 /* Room for this batch's sizes; a quarter more in the first epoch. */
@@ -329,6 +329,8 @@ static gnnc_status make_room(gnnc_trainer *t, RtBatches *b, const RtExec *x) {
     if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
     rt_trainer_set_grain(t);
 out:
+    if (st != GNNC_OK) /* there is room for nothing: the next step makes it */
+        memset(b->most, 0, (size_t)t->program->n_syms * sizeof *b->most);
     return st;
 }
 
@@ -345,11 +347,10 @@ static void even_out(RtBatches *b) {
 }
 
 /* Every slot makes the heaviest batches; their results are nobody's. */
-static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
+static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
     RtError *err = &t->rt.err;
-    gnnc_status st;
-    TRY(st, make_parts(t, b));
     RtHeavy heavy = {&b->graph, &b->spec, b->type, &b->parts};
+    gnnc_status st = GNNC_OK;
     for (int way = 0; way < rt_heavy_ways(&heavy); way++) {
         RtSampleAt at = {(uint64_t)t->options.seed, UINT64_MAX, (uint64_t)way}; /* no epoch's */
         TRY(st, rt_heaviest(&heavy, way, b->seed, b->n_seeds, b->batch, b->order, &t->rt.pool.from,
@@ -359,6 +360,18 @@ static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
             if (!fits(b, &b->slot[i].x)) TRY(st, make_room(t, b, &b->slot[i].x));
         }
     }
+out:
+    return st;
+}
+
+/* All hubs at once may need more memory than there is, and no batch of an epoch do so: those that
+ * are trained on find out. */
+static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
+    gnnc_status st;
+    TRY(st, make_parts(t, b));
+    st = make_heaviest(t, b);
+    if (st == GNNC_E_NOMEM) t->rt.err.text[0] = '\0', st = GNNC_OK;
+    if (st != GNNC_OK) goto out;
     even_out(b);
     b->warm = true;
 out:
@@ -411,6 +424,16 @@ gnnc_status rt_batches_settle(gnnc_trainer *t) {
             (double)b->n_learned[from + i] * rt_read_number(&b->notes[i], dt, 0);
     b->noted[0] = b->noted[1];
     return GNNC_OK;
+}
+
+void rt_batches_forget(gnnc_trainer *t) {
+    RtBatches *b = t->batches;
+    if (t->links) rt_link_batches_forget(t);
+    if (!b) return;
+    rt_pipeline_begin(b->pipeline, 0, 0);
+    b->next = -1;
+    b->noted[0] = b->noted[1] = 0;
+    if (t->program->sampling.seeds == RT_SEEDS_CLUSTERS) b->warm = false; /* cut by the seed */
 }
 
 gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {

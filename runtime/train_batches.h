@@ -18,6 +18,8 @@ void rt_batches_stop(gnnc_trainer *t);
 gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train);
 /* Makes progress.loss_sum what all steps so far have added to it. */
 gnnc_status rt_batches_settle(gnnc_trainer *t);
+/* What is made ahead is for nothing: training goes on elsewhere, maybe by another seed. */
+void rt_batches_forget(gnnc_trainer *t);
 /* Steps of an epoch: 1 where the whole graph is one. */
 int64_t rt_batches_per_epoch(const gnnc_trainer *t);
 /* Sizes that a phase has had at most: of batches, or the data's. */

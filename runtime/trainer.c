@@ -312,6 +312,7 @@ static gnnc_status best_variant(gnnc_trainer *t, const char *directory) {
     for (int i = 0; i < t->first_program->n_variants && st == GNNC_E_LIMIT; i++) {
         int v = rt_variant_best(t->estimate_ms, tried, t->first_program->n_variants);
         tried[v] = true;
+        t->rt.err.text[0] = '\0'; /* of the one before, which is too large */
         st = take_variant(t, v, directory);
     }
     return st;
