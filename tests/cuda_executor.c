@@ -10,7 +10,7 @@
 static bool build(Ctx *c, const char *dir) {
     const char *b = cpu_exec_build_dir(c);
     const char *include = "-Iruntime -Iruntime/include -Itests/cudasim "
-                          "-Itests/cudasim/include -DGN_HUB_ENTRIES=1"; /* hubs everywhere */
+                          "-Itests/cudasim/include -DGN_HUB_ENTRIES=4"; /* small hubs */
     const char *command =
         arena_printf(c->a,
                      "cc -std=c17 -O0 -g -fPIC -DGNNC_NO_MAIN %s -c -o %s/driver.o %s/driver.c && "
