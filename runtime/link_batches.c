@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "batch_step.h"
 #include "bind.h"
 #include "links.h"
 #include "recycle.h"
@@ -22,16 +23,6 @@ typedef struct {
     int64_t n_seeds;
 } Slot;
 
-/* The memory of a phase that runs over batches, packed for the largest sizes so far. */
-typedef struct {
-    int phase;
-    int64_t *most; /* [n_syms] */
-    size_t *offset;
-    RtGrowth growth;
-    RtGrow arena;
-    RtRecycle tables;
-} Step;
-
 typedef struct RtLinkBatches {
     RtLinks links;
     int base;          /* the space that is scored */
@@ -47,7 +38,7 @@ typedef struct RtLinkBatches {
     int n_slots, n_workers;
     RtPipeline *pipeline;
     int64_t epoch, next, first_epoch;
-    Step train, test;
+    RtBatchStep train, test;
 } RtLinkBatches;
 
 static gnnc_status nomem(gnnc_trainer *t) {
@@ -337,16 +328,6 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtLinkBatches *b) {
 
 /* ---- life --------------------------------------------------------------------------------------
  */
-static gnnc_status step_new(gnnc_trainer *t, const char *phase, Step *s) {
-    const rt_phase *ph = rt_phase_find(t->program, phase);
-    s->growth.from = t->rt.pool.from;
-    rt_recycle_init(&s->tables, &t->rt.pool.from);
-    s->phase = ph ? (int)(ph - t->program->phases) : -1;
-    s->most = RT_NEWN(&t->rt.pool, int64_t, t->program->n_syms);
-    s->offset = RT_NEWN(&t->rt.pool, size_t, t->program->n_bufs);
-    return s->most && s->offset ? GNNC_OK : nomem(t);
-}
-
 static int count_workers(const gnnc_trainer *t) {
     int64_t n = t->options.workers >= 0 ? t->options.workers : t->program->sampling.workers;
     if (t->options.workers < 0 && n == 0 && t->x.threads > 1) n = 1; /* a batch is soon made */
@@ -374,8 +355,8 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     for (int k = 0; k < N_PARTS; k++) b->part[k] = -1;
     for (int s = 0; s < t->program->n_spaces; s++)
         if (is_of_step(t->program, s)) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
-    TRY(st, step_new(t, "train", &b->train));
-    TRY(st, step_new(t, "eval", &b->test));
+    TRY(st, rt_batch_step_init(t, "train", &b->train));
+    TRY(st, rt_batch_step_init(t, "eval", &b->test));
     TRY(st, index_links(t, b));
     TRY(st, make_columns(t, b));
     TRY(st, make_seeds(t, b));
@@ -387,69 +368,22 @@ out:
     return st;
 }
 
-static void step_free(Step *s) {
-    if (!s->growth.from.alloc) return;
-    rt_grow_free(&s->growth, &s->arena);
-    rt_recycle_free(&s->tables);
-}
-
 void rt_link_batches_stop(gnnc_trainer *t) {
     RtLinkBatches *b = t->links;
     if (!b) return;
     rt_pipeline_stop(b->pipeline);
     for (int i = 0; i < b->n_slots; i++) slot_free(&b->slot[i]);
     slot_free(&b->eval);
-    step_free(&b->train);
-    step_free(&b->test);
+    rt_batch_step_free(&b->train);
+    rt_batch_step_free(&b->test);
     t->links = NULL;
 }
 
 /* ---- running
  * ------------------------------------------------------------------------------------- */
-static bool fits(const Step *s, const RtExec *x) {
-    for (int i = 0; i < x->program->n_syms; i++)
-        if (x->n[i] > s->most[i]) return false;
-    return s->arena.p != NULL;
-}
-
-/* Room for these sizes, and in the first epoch for a quarter more of what is the step's. */
-static gnnc_status make_room(gnnc_trainer *t, Step *s, const RtExec *x, bool first) {
-    RtExec most = {.program = t->program, .n = s->most, .rt = &t->rt};
-    const rt_phase *ph = &t->program->phases[s->phase];
-    size_t n_bytes = 0, library;
-    RtPool tables;
-    gnnc_status st;
-    for (int i = 0; i < t->program->n_syms; i++) {
-        int64_t n = x->n[i], more = first && n != t->x.n[i] ? n / 4 : 0;
-        if (n > s->most[i]) s->most[i] = n + more;
-    }
-    rt_recycle_reset(&s->tables);
-    RtAlloc from = rt_recycle_alloc(&s->tables);
-    rt_pool_init(&tables, &from);
-    TRY(st, rt_memory_pack(&most, &tables, s->phase, s->offset, &n_bytes));
-    TRY(st, rt_grow(&s->growth, &s->arena, (int64_t)(n_bytes ? n_bytes : 1), 1, 0, &t->rt.err));
-    library = rt_memory_library(&t->x, ph, s->most);
-    if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
-    rt_trainer_set_grain(t);
-out:
-    if (st != GNNC_OK) /* there is room for nothing: the next step makes it */
-        memset(s->most, 0, (size_t)t->program->n_syms * sizeof *s->most);
-    return st;
-}
-
-static gnnc_status run(gnnc_trainer *t, Step *s, Slot *slot, bool first) {
-    RtExec *x = &slot->x;
-    gnnc_status st = GNNC_OK;
-    x->rt = &t->rt;
-    x->profile = t->x.profile;
-    x->threads = t->x.threads;
-    if (!fits(s, x)) TRY(st, make_room(t, s, x, first));
-    for (int i = 0; i < t->program->n_bufs; i++)
-        if (t->program->bufs[i].kind == RT_BUF_TEMP && t->program->bufs[i].phase == s->phase)
-            x->buf[i] = (char *)s->arena.p + s->offset[i];
-    st = rt_phase_run(x, &t->program->phases[s->phase]);
-out:
-    return st;
+static gnnc_status run(gnnc_trainer *t, RtBatchStep *s, Slot *slot, bool first) {
+    gnnc_status st = rt_batch_step_place(t, s, &slot->x, first);
+    return st == GNNC_OK ? rt_phase_run(&slot->x, &t->program->phases[s->phase]) : st;
 }
 
 static void begin_run(gnnc_trainer *t, RtLinkBatches *b, int64_t epoch, int64_t first) {

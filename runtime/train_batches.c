@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "batch_step.h"
 #include "device.h"
 #include "link_batches.h"
 #include "sample.h"
@@ -35,13 +36,7 @@ typedef struct RtBatches {
     int64_t noted[2];      /* batches whose losses the device has noted: from, to */
     double *notes;         /* [n_batches], RT_NOTE_BYTES each, when they are read */
     bool warm;             /* there is room for batches */
-    /* the step */
-    int phase;
-    int64_t *most; /* [n_syms] */
-    size_t *offset;
-    RtGrowth growth;
-    RtGrow arena;
-    RtRecycle tables; /* of packing */
+    RtBatchStep step;
 } RtBatches;
 
 static gnnc_status nomem(gnnc_trainer *t) {
@@ -257,13 +252,9 @@ out:
     return st;
 }
 
-static gnnc_status make_step(gnnc_trainer *t, RtBatches *b) {
-    const rt_program *p = t->program;
-    b->phase = (int)(rt_phase_find(p, "train") - p->phases);
-    b->most = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
-    b->offset = RT_NEWN(&t->rt.pool, size_t, p->n_bufs);
+static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
     b->notes = RT_NEWN(&t->rt.pool, double, b->n_batches);
-    if (!b->most || !b->offset || !b->notes) return nomem(t);
+    if (!b->notes) return nomem(t);
     return rt_device_notes(&t->x, b->n_batches);
 }
 
@@ -275,15 +266,14 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     const RtAlloc *from = &t->rt.pool.from;
     int n_workers = b->n_workers = count_workers(t);
     b->epoch = b->first_epoch = -1;
-    b->growth.from = *from;
-    rt_recycle_init(&b->tables, from);
     RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
     gnnc_status st;
+    TRY(st, rt_batch_step_init(t, "train", &b->step));
     TRY(st, make_graph(t, b));
     TRY(st, make_spec(t, b));
     TRY(st, make_seeds(t, b));
     TRY(st, make_slots(t, b, from, n_workers));
-    TRY(st, make_step(t, b));
+    TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
     st = rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err);
 out:
@@ -297,50 +287,19 @@ void rt_batches_stop(gnnc_trainer *t) {
     rt_pipeline_stop(b->pipeline);
     for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
     for (int i = 0; i < b->n_samplers; i++) rt_sampler_free(b->sampler[i]);
-    rt_grow_free(&b->growth, &b->arena);
-    rt_recycle_free(&b->tables);
+    rt_batch_step_free(&b->step);
     t->batches = NULL;
 }
 
 /* ---- the step
  * -------------------------------------------------------------------------------------- */
-static bool fits(const RtBatches *b, const RtExec *x) {
-    for (int i = 0; i < x->program->n_syms; i++)
-        if (x->n[i] > b->most[i]) return false;
-    return b->arena.p != NULL;
-}
-
-/* Room for this batch's sizes; a quarter more in the first epoch. */
-static gnnc_status make_room(gnnc_trainer *t, RtBatches *b, const RtExec *x) {
-    RtExec most = {.program = t->program, .n = b->most, .rt = &t->rt};
-    size_t n_bytes = 0, library;
-    RtPool tables;
-    gnnc_status st;
-    for (int i = 0; i < t->program->n_syms; i++) {
-        int64_t n = x->n[i], more = b->epoch == b->first_epoch && n != t->x.n[i] ? n / 4 : 0;
-        if (n > b->most[i]) b->most[i] = n + more;
-    }
-    rt_recycle_reset(&b->tables);
-    RtAlloc from = rt_recycle_alloc(&b->tables);
-    rt_pool_init(&tables, &from);
-    TRY(st, rt_memory_pack(&most, &tables, b->phase, b->offset, &n_bytes));
-    TRY(st, rt_grow(&b->growth, &b->arena, (int64_t)(n_bytes ? n_bytes : 1), 1, 0, &t->rt.err));
-    library = rt_memory_library(&t->x, &t->program->phases[b->phase], b->most);
-    if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
-    rt_trainer_set_grain(t);
-out:
-    if (st != GNNC_OK) /* there is room for nothing: the next step makes it */
-        memset(b->most, 0, (size_t)t->program->n_syms * sizeof *b->most);
-    return st;
-}
-
 /* What one slot has seen, each has room for.  No memory is no failure here: slots without room grow
  * when they need it. */
 static void even_out(RtBatches *b) {
     gnnc_status st = GNNC_OK;
     rt_pipeline_begin(b->pipeline, 0, 0);
     for (int i = 0; i < b->n_slots; i++) rt_recycle_reset(&b->slot[i].memory);
-    rt_recycle_reset(&b->tables);
+    rt_recycle_reset(&b->step.tables);
     for (int i = 0; i < b->n_slots; i++)
         for (int k = 0; k < b->n_slots && st == GNNC_OK; k++)
             if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], NULL);
@@ -357,7 +316,7 @@ static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
                             err));
         for (int i = 0; i < b->n_slots; i++) {
             TRY(st, fill(t, i % b->n_samplers, &at, b->order, b->batch, i, err));
-            if (!fits(b, &b->slot[i].x)) TRY(st, make_room(t, b, &b->slot[i].x));
+            TRY(st, rt_batch_step_room(t, &b->step, &b->slot[i].x, b->epoch == b->first_epoch));
         }
     }
 out:
@@ -376,12 +335,6 @@ static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
     b->warm = true;
 out:
     return st;
-}
-
-static void place(gnnc_trainer *t, const RtBatches *b, RtExec *x) {
-    for (int i = 0; i < t->program->n_bufs; i++)
-        if (t->program->bufs[i].kind == RT_BUF_TEMP && t->program->bufs[i].phase == b->phase)
-            x->buf[i] = (char *)b->arena.p + b->offset[i];
 }
 
 static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t first) {
@@ -447,12 +400,8 @@ gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     b->next = -1; /* a failed run begins anew */
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
     RtMinibatch *m = &b->slot[slot];
-    m->x.rt = &t->rt;
-    m->x.profile = t->x.profile;
-    m->x.threads = t->x.threads;
-    if (!fits(b, &m->x)) TRY(st, make_room(t, b, &m->x));
-    place(t, b, &m->x);
-    TRY(st, rt_device_batch(&m->x, b->phase, b->offset, b->arena.n_bytes));
+    TRY(st, rt_batch_step_place(t, &b->step, &m->x, epoch == b->first_epoch));
+    TRY(st, rt_device_batch(&m->x, b->step.phase, b->step.offset, b->step.arena.n_bytes));
     TRY(st, rt_phase_run(&m->x, train));
     TRY(st, add_loss(t, b, batch));
     b->next = batch + 1;
@@ -473,7 +422,7 @@ const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
     const RtBatches *b = t->batches;
     const int64_t *links = t->links ? rt_link_batches_sizes(t, ph) : NULL;
     if (links) return links;
-    return b && b->most && ph == &t->program->phases[b->phase] ? b->most : t->x.n;
+    return b && b->step.most && ph == &t->program->phases[b->step.phase] ? b->step.most : t->x.n;
 }
 
 const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {

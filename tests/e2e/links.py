@@ -15,6 +15,8 @@ import struct
 import subprocess
 import sys
 
+from batches import save
+
 GNNC = os.path.abspath(sys.argv[1])
 N, R, D = 9, 3, 4  # entities, relations, width
 
@@ -61,14 +63,6 @@ train M {
   epochs 1   keep last
 }
 """
-
-
-def save(path, code, descr, shape, values):
-    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
-    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        f.write(array.array(code, values).tobytes())
 
 
 def edges(path, name, src, dst, ends, split, **cats):

@@ -1,0 +1,60 @@
+#include "batch_step.h"
+
+#include <string.h>
+
+gnnc_status rt_batch_step_init(gnnc_trainer *t, const char *phase, RtBatchStep *s) {
+    const rt_phase *ph = rt_phase_find(t->program, phase);
+    s->growth.from = t->rt.pool.from;
+    rt_recycle_init(&s->tables, &t->rt.pool.from);
+    s->phase = ph ? (int)(ph - t->program->phases) : -1;
+    s->most = RT_NEWN(&t->rt.pool, int64_t, t->program->n_syms);
+    s->offset = RT_NEWN(&t->rt.pool, size_t, t->program->n_bufs);
+    return s->most && s->offset ? GNNC_OK : rt_fail_nomem(&t->rt.err, "batches");
+}
+
+void rt_batch_step_free(RtBatchStep *s) {
+    if (!s->growth.from.alloc) return; /* never made */
+    rt_grow_free(&s->growth, &s->arena);
+    rt_recycle_free(&s->tables);
+}
+
+static bool fits(const RtBatchStep *s, const RtExec *x) {
+    for (int i = 0; i < x->program->n_syms; i++)
+        if (x->n[i] > s->most[i]) return false;
+    return s->arena.p != NULL;
+}
+
+gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x, bool first) {
+    if (fits(s, x)) return GNNC_OK;
+    RtExec most = {.program = t->program, .n = s->most, .rt = &t->rt};
+    size_t n_bytes = 0, library;
+    RtPool tables;
+    gnnc_status st;
+    for (int i = 0; i < t->program->n_syms; i++) {
+        int64_t n = x->n[i], more = first && n != t->x.n[i] ? n / 4 : 0;
+        if (n > s->most[i]) s->most[i] = n + more;
+    }
+    rt_recycle_reset(&s->tables);
+    RtAlloc from = rt_recycle_alloc(&s->tables);
+    rt_pool_init(&tables, &from);
+    TRY(st, rt_memory_pack(&most, &tables, s->phase, s->offset, &n_bytes));
+    TRY(st, rt_grow(&s->growth, &s->arena, (int64_t)(n_bytes ? n_bytes : 1), 1, 0, &t->rt.err));
+    library = rt_memory_library(&t->x, &t->program->phases[s->phase], s->most);
+    if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
+    rt_trainer_set_grain(t);
+out:
+    if (st != GNNC_OK) memset(s->most, 0, (size_t)t->program->n_syms * sizeof *s->most);
+    return st;
+}
+
+gnnc_status rt_batch_step_place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool first) {
+    x->rt = &t->rt;
+    x->profile = t->x.profile;
+    x->threads = t->x.threads;
+    gnnc_status st = rt_batch_step_room(t, s, x, first);
+    if (st != GNNC_OK) return st;
+    for (int i = 0; i < t->program->n_bufs; i++)
+        if (t->program->bufs[i].kind == RT_BUF_TEMP && t->program->bufs[i].phase == s->phase)
+            x->buf[i] = (char *)s->arena.p + s->offset[i];
+    return GNNC_OK;
+}
