@@ -16,11 +16,21 @@ static const Ast *formal_named(const Ast *formals, const char *name) {
     return NULL;
 }
 
-static bool check_names(Elab *e, const Ast *formals, const char *what, const Args *args) {
+/* Who counts on PyTorch's (in, out) learns which one is meant. */
+static void say_too_many(Elab *e, const Ast *formals, const char *what, const Args *args) {
     int n = count_positional(formals);
-    if (args->n > n) {
-        diag(e->c, DIAG_E0206, args->at[n], "%s takes %d argument%s by position, not %d%s", what, n,
-             n == 1 ? "" : "s", args->n, formals->n > n ? "; the others are given by name" : "");
+    StrBuf names = sb_new(e->a);
+    sb_puts(&names, "");
+    for (int i = 0; i < n; i++) sb_printf(&names, "%s%s", i ? ", " : " (", formals->kid[i]->text);
+    if (n) sb_puts(&names, ")");
+    diag(e->c, DIAG_E0206, args->at[n], "%s takes %d argument%s by position%s, not %d%s", what, n,
+         n == 1 ? "" : "s", names.s, args->n,
+         formals->n > n ? "; the others are given by name" : "");
+}
+
+static bool check_names(Elab *e, const Ast *formals, const char *what, const Args *args) {
+    if (args->n > count_positional(formals)) {
+        say_too_many(e, formals, what, args);
         return false;
     }
     for (int i = 0; i < args->n_named; i++) {

@@ -1,5 +1,6 @@
 /* The recipe's `sample` block: how the part of the graph that a step sees is drawn. */
 #include "frontend/elab.h"
+#include "frontend/parse.h"
 
 #include <string.h>
 
@@ -192,8 +193,8 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
         diag(e->c, DIAG_E0306, s->span,
              "a sample block has no '%s'; it has fanout, batch, clusters, drop_last, replace, "
              "disjoint, edges, weight, time, pick, inclusive, negatives, corrupt, avoid, workers, "
-             "prefetch",
-             s->text);
+             "prefetch%s",
+             s->text, fe_setting_hint(s->text));
 }
 
 static bool once(Elab *e, const Ast *block, int i) {

@@ -69,6 +69,8 @@ void fe_block_close(Parser *p);
 /* parse_hint.c: the end of a message, "" where nothing is known */
 const char *fe_syntax_hint(const Parser *p, const Span *at);
 const char *fe_char_hint(char c);
+/* How a recipe says what other libraries call `word`; "" where nothing is known. */
+const char *fe_setting_hint(const char *word);
 /* Skips to the end of the broken statement or declaration.  `next` is the token
  * that the grammar could not take; true: it was skipped too. */
 bool fe_sync_statement(Parser *p, int next);

@@ -39,6 +39,12 @@ static const char *word_before(const char *line, const char *s) {
     return s;
 }
 
+/* In a block of a recipe: `fanout [10, 5], batch 128` */
+static bool is_after_comma(const Parser *p, const char *line, const char *word) {
+    while (word > line && word[-1] == ' ') word--;
+    return p->train_depth && p->n_brackets > p->train_depth && word > line && word[-1] == ',';
+}
+
 /* Python divides by `//`: what closes the bracket is lost then. */
 static bool is_commented(const Parser *p) {
     const char *line = NULL, *slashes;
@@ -78,7 +84,35 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
     if (*s == ',' && s == start + word_length(start)) return "; names are bound one at a time";
     if (*s == '=' && at->col > 1 && strchr("+-*/", s[-1])) return "; write x = x + .. in full";
     if (*s == ':' && ends_line(s + 1)) return "; a block stands in { }";
+    if (*s == '=' && p->train_depth) return "; a recipe's setting takes no '=': epochs 100";
+    if (is_after_comma(p, line, before)) return "; no comma stands between settings";
     return "";
+}
+
+const char *fe_setting_hint(const char *word) {
+    static const Hint known[] = {
+        {"batch_size", "; the size of a step is batch n of a sample block"},
+        {"clip_norm", "; the norm of all gradients is bounded by clip n"},
+        {"dropout", "; dropout stands in the model: dropout(x, 0.5)"},
+        {"early_stopping", "; training stops early by stop after n"},
+        {"epoch", "; it is epochs n"},
+        {"learning_rate", "; the optimizer has it: optimizer adam(lr = 0.01)"},
+        {"lr", "; the optimizer has it: optimizer adam(lr = 0.01)"},
+        {"max_epochs", "; it is epochs n"},
+        {"metrics", "; it is metric a, b"},
+        {"neg_sampling_ratio", "; it is negatives n"},
+        {"neighbors", "; neighbours drawn for each hop: fanout [10, 5]"},
+        {"num_neighbors", "; neighbours drawn for each hop: fanout [10, 5]"},
+        {"num_parts", "; it is clusters n"},
+        {"num_workers", "; it is workers n"},
+        {"optimiser", "; it is optimizer"},
+        {"patience", "; training stops early by stop after n"},
+        {"scheduler", "; it is schedule"},
+        {"seed", "; the trainer has it: --seed n"},
+        {"weight_decay", "; the optimizer has it: optimizer adam(weight_decay = 5e-4)"},
+    };
+    const char *hint = find(known, COUNT(known), word, strlen(word));
+    return hint ? hint : "";
 }
 
 const char *fe_char_hint(char c) {

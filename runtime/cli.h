@@ -28,6 +28,7 @@ typedef struct RtCli {
     RtCommand command;
     const char *data, *checkpoint, *resume, *weights, *out, *layer;
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
+    bool saved;              /* the last save succeeded */
     RtLogMode log;
     bool json, profile, no_tuned, tf32, no_amx, force, check_times;
     const char *trace;            /* --trace FILE */
@@ -60,6 +61,8 @@ int rt_cli_failed(RtCli *c);
 void rt_cli_json_string(const char *s); /* to standard output, with its quotes */
 void rt_cli_message(void *cli, const char *text);
 void rt_cli_epoch(RtCli *c, double seconds);
+/* A line with the name of the checkpoint that was last written, if one was. */
+void rt_cli_saved(RtCli *c);
 /* The last line of train and eval; epoch 0 = of no training. */
 void rt_cli_result(RtCli *c, int64_t epoch, double seconds);
 

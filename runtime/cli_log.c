@@ -205,6 +205,13 @@ void rt_cli_epoch(RtCli *c, double seconds) {
     fflush(stdout);
 }
 
+void rt_cli_saved(RtCli *c) {
+    clear_progress(c);
+    if (c->log != RT_LOG_TEXT || !c->saved) return;
+    printf("%s: checkpoint of epoch %lld\n", c->checkpoint,
+           (long long)gnnc_trainer_epochs_done(c->t));
+}
+
 void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     clear_progress(c);
     if (c->log == RT_LOG_NONE) return;

@@ -54,7 +54,8 @@ static int check_outputs(const RtCli *c) {
 
 static int save(RtCli *c) {
     if (!strcmp(c->checkpoint, "none")) return RT_EXIT_OK;
-    if (gnnc_trainer_save(c->t, c->checkpoint) == GNNC_OK) return RT_EXIT_OK;
+    c->saved = gnnc_trainer_save(c->t, c->checkpoint) == GNNC_OK;
+    if (c->saved) return RT_EXIT_OK;
     int code = rt_cli_failed(c);
     return c->default_checkpoint ? RT_EXIT_OK : code;
 }
@@ -102,6 +103,7 @@ static int run_epochs(RtCli *c, const sigset_t *signals, int *by_signal) {
 static int finish(RtCli *c, double begin) {
     int64_t kept = 0;
     int code = save(c);
+    rt_cli_saved(c);
     if (gnnc_trainer_keep_best(c->t, &kept) != GNNC_OK) return rt_cli_failed(c);
     if (c->out && gnnc_trainer_save_weights(c->t, c->out) != GNNC_OK) return rt_cli_failed(c);
     rt_cli_result(c, kept, rt_cli_now() - begin);

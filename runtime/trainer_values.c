@@ -1,4 +1,5 @@
 /* Values of a trainer that its host may read and write: outputs and parameters. */
+#include <stdio.h>
 #include <string.h>
 
 #include "device.h"
@@ -79,6 +80,14 @@ const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i) {
     return NULL;
 }
 
+static gnnc_status no_layer(gnnc_trainer *t, const char *layer) {
+    char names[256] = "";
+    for (int i = 0, at = 0; i < gnnc_trainer_n_layers(t) && at < (int)sizeof names; i++)
+        at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", i ? ", " : ": there is ",
+                       gnnc_trainer_layer_name(t, i));
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model has no layer '%s'%s", layer, names);
+}
+
 gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float **data, int *rank,
                                int64_t dim[GNNC_MAX_RANK]) {
     rt_trainer_begin(t);
@@ -88,7 +97,7 @@ gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float *
         gnnc_status st = gnnc_trainer_run_phase(t, "embed");
         return st == GNNC_OK ? give(t, b, data, rank, dim) : st;
     }
-    return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model has no layer '%s'", layer);
+    return no_layer(t, layer);
 }
 
 /* ---- parameters ---------------------------------------------------------------- */
