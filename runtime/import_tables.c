@@ -4,8 +4,8 @@
  *     results.raceId   -> races            edge type results__raceId
  *     results.date     time                or float, cat, class, id, split
  *     races.url        drop
- * Without it `id`, `<table>_id` and `<table>Id` are keys, and such a column of another
- * table (also of the name without its plural s) refers to it. */
+ * Of columns that it does not name `id`, `<table>_id` and `<table>Id` are keys, and such a column
+ * of another table (also of the name without its plural s) refers to it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -116,25 +116,33 @@ static bool names_table(const char *stem, size_t n, const char *table) {
     return n && (k == n || plural) && memcmp(stem, table, n) == 0;
 }
 
-static void guess_keys(Tables *x) {
-    for (int i = 0; i < x->n; i++) {
-        Table *t = &x->table[i];
-        t->key = find_column(t, "id", 2);
-        for (int c = 0; c < t->csv.n_columns && t->key < 0; c++)
-            if (names_table(t->csv.header[c], id_stem(t->csv.header[c]), t->name)) t->key = c;
-        if (t->key >= 0) t->kind[t->key] = RT_KIND_SKIP;
-    }
-    for (int i = 0; i < x->n; i++)
-        for (int c = 0; c < x->table[i].csv.n_columns; c++)
-            for (int j = 0; j < x->n; j++) {
-                Table *t = &x->table[i];
-                const char *h = t->csv.header[c];
-                if (c == t->key || x->table[j].key < 0 ||
-                    !names_table(h, id_stem(h), x->table[j].name))
-                    continue;
+static void guess_key(Table *t) {
+    int id = find_column(t, "id", 2);
+    if (id >= 0 && t->kind[id] == RT_KIND_GUESS) t->key = id;
+    for (int c = 0; c < t->csv.n_columns && t->key < 0; c++)
+        if (t->kind[c] == RT_KIND_GUESS &&
+            names_table(t->csv.header[c], id_stem(t->csv.header[c]), t->name))
+            t->key = c;
+    if (t->key >= 0) t->kind[t->key] = RT_KIND_SKIP;
+}
+
+static void guess_references(const Tables *x, Table *t) {
+    for (int c = 0; c < t->csv.n_columns; c++) {
+        const char *h = t->csv.header[c];
+        if (t->kind[c] != RT_KIND_GUESS) continue;
+        for (int j = 0; j < x->n; j++)
+            if (x->table[j].key >= 0 && names_table(h, id_stem(h), x->table[j].name)) {
                 t->kind[c] = REFERS;
                 t->target[c] = j;
             }
+    }
+}
+
+/* Of what no rule names; a key that a rule names is the table's. */
+static void guess_keys(Tables *x) {
+    for (int i = 0; i < x->n; i++)
+        if (x->table[i].key < 0) guess_key(&x->table[i]);
+    for (int i = 0; i < x->n; i++) guess_references(x, &x->table[i]);
 }
 
 /* One line of the mapping; NULL or what is wrong with it. */
@@ -182,6 +190,7 @@ static gnnc_status read_mapping(Tables *x, const RtNamedBytes *map) {
         if (what)
             return rt_fail(x->err, GNNC_E_FORMAT, "%s:%lld: %s", map->name, (long long)i + 1, what);
     }
+    if (st == GNNC_OK) guess_keys(x);
     for (int i = 0; i < x->n && st == GNNC_OK; i++)
         for (int c = 0; c < x->table[i].csv.n_columns; c++) {
             const Table *t = &x->table[i];

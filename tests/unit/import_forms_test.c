@@ -544,7 +544,8 @@ TEST(mappings_are_checked) {
         {"races.year number",
          "m:1: key, drop, -> table, float, cat, class, time, id or split is expected"},
         {"races.raceId key\nraces.year key", "m:2: the table has a key already"},
-        {"results.raceId -> races", "m: results.raceId refers to races, which has no key"},
+        {"results.raceId -> races\nraces.raceId drop",
+         "m: results.raceId refers to races, which has no key"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         RtFolder f = {"f", tables, 4};
@@ -554,6 +555,24 @@ TEST(mappings_are_checked) {
         RtDataset *d;
         CHECK(rt_import_tables(NULL, &f, &map, &how, &d, &err) != GNNC_OK);
         CHECK_STR(err.text, bad[i][1]);
+    }
+}
+
+/* A rule for one column leaves the others to be found out: no edge is lost. */
+TEST(mappings_leave_other_columns_alone) {
+    static const struct {
+        const char *rules;
+        int n_edges;
+    } c[] = {{"races.year cat", 2}, {"results.raceId id", 1}, {"races.raceId drop", 1}};
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        RtFolder f = {"f", tables, 4};
+        RtNamedBytes map = {"m", text(c[i].rules)};
+        RtImport how = {.skip_bad = true};
+        RtError err = {""};
+        RtDataset *d;
+        CHECK_MSG(rt_import_tables(NULL, &f, &map, &how, &d, &err) == GNNC_OK, "%s", err.text);
+        if (d) CHECK_MSG(d->n_edges == c[i].n_edges, "%s: %d", c[i].rules, d->n_edges);
+        rt_dataset_close(d);
     }
 }
 
