@@ -158,6 +158,7 @@ static bool is_arithmetic(const LStmt *s) {
     case OP_DETACH:
     case OP_IN_F32:
     case OP_IN_BF16:
+    case OP_IN_F16:
     case OP_COPY:
     case OP_SELECT:
         return false;

@@ -81,6 +81,7 @@ static bool would_be_stored(const Op *op) {
     case OP_DETACH:
     case OP_IN_F32:
     case OP_IN_BF16:
+    case OP_IN_F16:
         return false;
     default:
         return true;

@@ -508,6 +508,7 @@ static void emit_program(Host *h, int n_metrics) {
     host_string(h, h->m->source_path ? h->m->source_path : "");
     host_puts(h, ",\n    .compiler = \"gnnc\",\n    .options = ");
     host_string(h, h->p->options ? h->p->options : "");
+    host_printf(h, ",\n    .tf32 = %s", h->p->tf32 ? "true" : "false");
     host_printf(h, ",\n    .fingerprint = UINT64_C(0x%016" PRIx64 "),\n",
                 plan_fingerprint(h->a, h->p));
     count_and_table(h, "syms", h->m->syms.n);

@@ -62,6 +62,9 @@ void report_precision(Report *r) {
         json_array(r->j, "precision");
     else
         sb_puts(r->b, "precision\n");
+    if (!r->j && r->p->tf32)
+        sb_puts(r->b,
+                "  products of f32 round their factors to TF32 on a GPU, and nothing on a CPU\n");
     for (int i = 0; i < r->p->phases.n; i++) (r->j ? json : text)(r, r->p->phases.v[i]);
     if (r->j) json_end(r->j);
 }

@@ -41,7 +41,7 @@ typedef struct {
     const char *cuda_arch; /* "sm_80,sm_90", or NULL */
     const char *data;      /* --specialize, or NULL */
     int opt_level;
-    bool grads, keep, verbose, report_json;
+    bool grads, keep, verbose, report_json, tf32;
     unsigned reports; /* REPORT_* */
     PassOptions pass;
 } CliOptions;

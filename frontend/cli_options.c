@@ -113,6 +113,9 @@ static bool is_pass(const char *name) {
 SETTER(set_precision) {
     UNUSED_ARGS;
     static const DType types[] = {DT_F32, DT_BF16, DT_F16};
+    o->tf32 = strcmp(value, "tf32") == 0;
+    if (o->tf32) o->pass.precision = DT_F32; /* in memory */
+    if (o->tf32) return true;
     for (size_t i = 0; i < COUNT(types); i++)
         if (strcmp(value, dtype_name(types[i])) == 0) {
             o->pass.precision = types[i];
@@ -183,7 +186,9 @@ static const CliOption options[] = {
     {"--cuda-arch", "LIST", "GPUs to compile for (default: sm_80,sm_90)", set_cuda_arch},
     {"--specialize", "DATA", "make that data directory's widths constants of the program",
      set_data},
-    {"--precision", "TYPE", "of large values in memory: f32 (default), bf16 or f16; sums are f32",
+    {"--precision", "TYPE",
+     "of large values in memory: f32 (default), bf16 or f16; tf32: f32, rounded by a GPU's "
+     "products",
      set_precision},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes},

@@ -74,6 +74,7 @@ struct Value {
     };
     const Value *fill; /* EDGE: what added self loops get */
     bool open;         /* EDGE: queries, whose destinations are all nodes */
+    DType kept;        /* INST, FN: `@bf16`, what its body computes; DT_VOID = nothing said */
 };
 
 /* A layer's instance: what owns parameters.  `members`: a sequential.  `arg_of`: an
@@ -307,6 +308,7 @@ extern const Builtin builtin_shape[], builtin_misc[]; /* further tables */
 
 /* ---- elab_expr.c ----------------------------------------------------------------------------- */
 Value eval(Elab *e, const Ast *t);
+Value kept_as(Elab *e, Value x, DType dt, Span of, Span at); /* x @bf16 */
 Value lookup(Elab *e, const char *name, Span at);
 /* What a dimension may be called: the body's names, the model's data, constants. */
 bool name_find(Elab *e, const char *name, Value *v);

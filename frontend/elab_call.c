@@ -376,7 +376,9 @@ Value call_value(Elab *e, Value f, const Args *args) {
         if (is_poison(args->named[i])) return val_poison();
     if (is_poison(f) || !elab_enter(e, args->span)) return val_poison();
     Value v = val_poison();
+    DType kept = e->b.kept;
     e->b.span = args->span;
+    if (f.kept) e->b.kept = f.kept;
     if (f.kind == VAL_FN)
         v = call_fn(e, f.decl, args);
     else if (f.kind == VAL_LAYER)
@@ -388,6 +390,7 @@ Value call_value(Elab *e, Value f, const Args *args) {
     else
         diag(e->c, DIAG_E0204, args->name_span, "%s is %s and cannot be called",
              source_text(e, args->name_span), kind_text(f));
+    e->b.kept = kept;
     elab_leave(e);
     return v;
 }

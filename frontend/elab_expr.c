@@ -416,17 +416,24 @@ static Value eval_where(Elab *e, const Ast *t) {
     return val_poison();
 }
 
-/* x @bf16: how x lies in memory. */
-static Value eval_kept_as(Elab *e, const Ast *t, DType dt) {
-    const Ast *r = t->kid[1];
-    Value x = eval(e, t->kid[0]);
-    if (dt != DT_F32 && dt != DT_BF16) {
-        diag(e->c, DIAG_E0305, r->span,
-             "values in memory are '@f32' or '@bf16'; '@%s' is not there yet", r->text);
+/* What is kept as dt, in memory: a value, or all that a layer or function computes. */
+Value kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
+    OpKind k = dt == DT_F32    ? OP_IN_F32
+               : dt == DT_BF16 ? OP_IN_BF16
+               : dt == DT_F16  ? OP_IN_F16
+                               : N_OPS;
+    if (is_poison(x)) return x;
+    if (k == N_OPS) {
+        diag(e->c, DIAG_E0205, at, "values in memory are '@f32', '@bf16' or '@f16', not '@%s'",
+             dtype_name(dt));
         return val_poison();
     }
-    Op *op = to_tensor(e, x, DT_F32, t->kid[0]->span);
-    return op ? tensor_unary(e, dt == DT_F32 ? OP_IN_F32 : OP_IN_BF16, op, t->span) : val_poison();
+    if (x.kind == VAL_INST || x.kind == VAL_FN) {
+        x.kept = dt;
+        return x;
+    }
+    Op *op = to_tensor(e, x, DT_F32, of);
+    return op ? tensor_unary(e, k, op, at) : val_poison();
 }
 
 static Value eval_binary(Elab *e, const Ast *t) {
@@ -435,7 +442,8 @@ static Value eval_binary(Elab *e, const Ast *t) {
     if (o == OPR_WHERE) return eval_where(e, t);
     if (o == OPR_AT && r->kind == AST_NAME)
         for (int d = 0; d < N_DTYPES; d++)
-            if (strcmp(dtype_name((DType)d), r->text) == 0) return eval_kept_as(e, t, (DType)d);
+            if (strcmp(dtype_name((DType)d), r->text) == 0)
+                return kept_as(e, eval(e, t->kid[0]), (DType)d, t->kid[0]->span, t->span);
     Value x = eval(e, t->kid[0]);
     if (x.kind == VAL_BOOL && o == OPR_AND && !x.num) return x;
     if (x.kind == VAL_BOOL && o == OPR_OR && x.num) return x;

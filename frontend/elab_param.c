@@ -194,7 +194,10 @@ static void exec_var_one(Elab *e, const Ast *t, int i, const Type *type, const I
     }
     strmap_put(e->a, &e->frame->instance_names, once, (void *)t);
     VarInfo *v = get_var(e, t, path, type, init, saved, name->span);
-    bind(e, name->text, v ? val_tensor(read_var(e, v, type, name->span)) : val_poison());
+    Value x = v ? val_tensor(read_var(e, v, type, name->span)) : val_poison();
+    const Ast *kept = t->kid[4];
+    if (kept) x = kept_as(e, x, type_dtype(kept), name->span, kept->span);
+    bind(e, name->text, x);
     if (v && v->var->kind == VAR_STATE) strmap_put(e->a, &e->frame->states, name->text, v);
 }
 

@@ -134,8 +134,9 @@ Value tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
     }
     bool any = k == OP_NOT || k == OP_DETACH || k == OP_COPY;
     bool number = k == OP_NEG || k == OP_ABS;
-    if ((k == OP_IN_F32 || k == OP_IN_BF16) && x->type.dt != DT_F32) {
-        diag(e->c, DIAG_E0205, at, "'@f32' and '@bf16' are for f32 values, this is %s",
+    bool kept = k == OP_IN_F32 || k == OP_IN_BF16 || k == OP_IN_F16;
+    if (kept && x->type.dt != DT_F32) {
+        diag(e->c, DIAG_E0205, at, "'@f32', '@bf16' and '@f16' are for f32 values, this is %s",
              type_text(e, &x->type));
         return val_poison();
     }

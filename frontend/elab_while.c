@@ -312,7 +312,7 @@ static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     w.body = func_new_body(e->m, e->b.f);
     w.body->span = t->span;
     Builder outer = e->b;
-    e->b = (Builder){.m = e->m, .f = w.body, .span = t->span};
+    e->b = (Builder){.m = e->m, .f = w.body, .span = t->span, .kept = outer.kept};
     run_turn(&w, &before);
     e->b = outer;
     if (w.ok) find_outer(&w);

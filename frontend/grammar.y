@@ -102,14 +102,14 @@ static Ast *by_name_only(Ast *formals) {
 
 %type <ast> items item decl members member columns columns1 column opt_columns
 %type <ast> formals formal_list formal opt_result type dims dim_list dim opt_minimize extern_attrs
-%type <ast> block stmts stmt_list stmt names saved saved_list saved_one opt_else
+%type <ast> block stmts stmt_list stmt names saved saved_list saved_one opt_else opt_kept
 %type <ast> expr args arg_list arg pairs titems titem settings setting exprs paths path keep_words opt_if callee_type
 %type <text> any_name keep_word word
 
 %%
 file: items                         { p->result = with_span($1, @1); }
     ;
-items: %empty                       { $$ = NODE(FILE, ((Span){p->file, 1, 1, 1, 1}), NULL); }
+items: %empty                       { $$ = NODE(FILE, ((Span){p->file, 1, 1, 1, 1, 0}), NULL); }
     | items item                    { $$ = ADD($1, $2); }
     | items SEP
     ;
@@ -230,10 +230,10 @@ stmt_list: stmt                     { $$ = ADD(NODE(BLOCK, @1, NULL), $1); }
     ;
 stmt: expr                          { $$ = MAKE(EVAL, @$, NULL, $1); }
     | expr '=' expr                 { $$ = MAKE(LET, @$, NULL, $1, $3); }
-    | PARAM names ':' type '=' expr saved
-                                    { $$ = MAKE(VAR, @$, "param", $2, $4, $6, $7); }
+    | PARAM names ':' type opt_kept '=' expr saved
+                                    { $$ = MAKE(VAR, @$, "param", $2, $4, $7, $8, $5); }
     | STATE names ':' type '=' expr saved
-                                    { $$ = MAKE(VAR, @$, "state", $2, $4, $6, $7); }
+                                    { $$ = MAKE(VAR, @$, "state", $2, $4, $6, $7, NULL); }
     | FOR NAME IN expr block        { $$ = MAKE(FOR, @$, $2, $4, $5); }
     | FOR EDGE expr block           { $$ = MAKE(FOR_EDGE, @$, NULL, $3, $4); }
     | IF expr block opt_else        { $$ = MAKE(IF, @$, NULL, $2, $3, $4); }
@@ -248,6 +248,9 @@ opt_else: %empty                    { $$ = NULL; }
     ;
 names: NAME                         { $$ = ADD(NODE(LIST, @1, NULL), NODE(NAME, @1, $1)); }
     | names ',' NAME                { $$ = ADD($1, NODE(NAME, @3, $3)); }
+    ;
+opt_kept: %empty                    { $$ = NULL; }
+    | '@' ETYPE                     { $$ = NODE(TYPE, @$, $2); }
     ;
 saved: %empty                       { $$ = NULL; }
     | AS saved_list                 { $$ = $2; }

@@ -144,6 +144,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
     if (dtype_bytes(o->pass.precision) == 2)
         sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
+    if (o->tf32) sb_puts(&b, " --precision=tf32");
     if (o->grads) sb_puts(&b, " --grads");
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->data) sb_puts(&b, " --specialize");
@@ -184,6 +185,7 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m) {
     Plan *p = plan_build(c, m);
     if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return NULL;
     p->options = options_text(c, j);
+    p->tf32 = j->o.tf32;
     p->device = j->on.cuda ? "cuda" : NULL;
     p->host_too = j->on.host != NULL;
     stage_time(j, "plan", start);

@@ -91,6 +91,7 @@ void strmap_put(Arena *a, StrMap *m, const char *key, void *val);
  * Ctx.sources.  Columns are bytes. */
 typedef struct {
     uint32_t file, line, col, end_line, end_col; /* end is exclusive */
+    uint32_t kept; /* of an operation: the DType that its layer says (`conv @bf16`); 0 = nothing */
 } Span;
 
 typedef struct {

@@ -41,6 +41,7 @@ Op *b_op(Builder *b, const Op *proto) {
     op->in = NEWN(b->m->a, Op *, (size_t)proto->n_in);
     if (proto->n_in) memcpy(op->in, proto->in, (size_t)proto->n_in * sizeof *op->in);
     if (op->span.line == 0) op->span = b->span;
+    if (b->kept) op->span.kept = b->kept;
     const char *why = op_infer(b->m, op);
     UNUSED(why);
     assert(well_typed(op, why));

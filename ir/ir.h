@@ -445,8 +445,9 @@ Column *column_find(const Module *m, const char *space, const char *name);
 typedef struct {
     Module *m;
     Func *f;
-    Op *at;    /* insert before; NULL = at the end */
-    Span span; /* given to new ops */
+    Op *at;     /* insert before; NULL = at the end */
+    Span span;  /* given to new ops */
+    DType kept; /* .. with this as its `kept`, where it is one */
 } Builder;
 
 Op *b_const(Builder *b, DType dt, double v);

@@ -234,6 +234,19 @@ static bool check(Parser *p, Op *op, Span at, bool named) {
                       op_mnemonic(op->kind), show(p, &tried.type), show(p, &op->type));
 }
 
+/* `@bf16` behind the type: what the layer of the model says that it stands in. */
+static bool parse_kept(Parser *p, uint32_t *kept) {
+    static const DType types[] = {DT_F32, DT_BF16, DT_F16};
+    if (p->tok.kind != T_FUNC || p->tok.span.line != p->prev_line) return true;
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (strcmp(p->tok.s, dtype_name(types[i])) == 0) {
+            *kept = types[i];
+            lex_next(p);
+            return true;
+        }
+    return parse_expected(p, "@f32, @bf16 or @f16");
+}
+
 /* After the name; false after a diagnostic or where an operand already had one. */
 static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     Op op = {.span = at};
@@ -244,7 +257,9 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
     if (!operands(p, &op, op_at, &poisoned)) return NULL;
     if (parse_accept(p, ':') && !parse_type(p, &op.type)) return NULL;
-    if (!parse_span(p, &op.span) || poisoned) return NULL;
+    uint32_t kept = 0;
+    if (!parse_kept(p, &kept) || !parse_span(p, &op.span) || poisoned) return NULL;
+    op.span.kept = kept;
     if (op.kind == OP_SAVED && strcmp(b->f->name, "load") == 0) {
         parse_fail(p, DIAG_E0406, op_at, "'saved' reads what @load gave, so @load cannot use it");
         return NULL;

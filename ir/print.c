@@ -390,6 +390,7 @@ static void print_op(StrBuf *b, const Module *m, const Op *op, const char **name
         sb_puts(b, " : ");
         type_print(b, &op->type);
     }
+    if (op->span.kept) sb_printf(b, " @%s", dtype_name((DType)op->span.kept));
     end_line(b, m, op->span);
 }
 

@@ -70,6 +70,7 @@ static bool is_cheap_kind(const Op *op) {
     case OP_DETACH:
     case OP_IN_F32:
     case OP_IN_BF16:
+    case OP_IN_F16:
     case OP_COPY:
     case OP_ADD:
     case OP_SUB:

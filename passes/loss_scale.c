@@ -63,10 +63,18 @@ void pass_loss_scale_next(Builder *b, Op *finite) {
     write(b, skipped_path, missed);
 }
 
+/* Does the step keep values in f16: all large ones, some, or those of a layer? */
+static bool has_f16(const PassCtx *p, const Func *f) {
+    if (p->precision == DT_F16) return true;
+    for (const Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_IN_F16 || op->span.kept == DT_F16) return true;
+    return false;
+}
+
 /* The variables: whether they are there tells the passes behind that the loss is scaled. */
 static bool run(PassCtx *p, Module *m) {
-    if (p->precision != DT_F16 || !func_find(m, "train") || m->recipe.kind == OPTIM_NONE)
-        return true;
+    const Func *f = func_find(m, "train");
+    if (!f || !has_f16(p, f) || m->recipe.kind == OPTIM_NONE) return true;
     if (var_find(m, scale_path)) return true;
     scalar(m, scale_path, first_scale);
     scalar(m, good_path, 0);

@@ -19,7 +19,8 @@
  * their gradients and the optimizer's state, results of functions with a wide range (the table's
  * `range`: exp, log, ..) and what a softmax or loss reads, what leaves the step.
  *
- * `in_bf16` and `in_f32`, the model's own words (`x @bf16`), come before these rules.
+ * The model's own words (`x @bf16`: the operation in_bf16; `conv @bf16`: Span.kept of all that
+ * the layer computes) come before the command line's; a value's come before these rules, too.
  *
  * Micikevicius, Narang, Alben, Diamos et al. 2018, "Mixed Precision Training"; for the rules by
  * operation torch.autocast's lists.  There casts stand at operations' borders; here at memory's. */
@@ -33,7 +34,6 @@ typedef struct {
     PassCtx *p;
     Module *m;
     Func *f;
-    DType low;     /* of what is rounded */
     DType general; /* of large values that the model says nothing of */
     bool sampled;  /* its data come by batches */
     int **user;    /* by op id: ids of users */
@@ -42,7 +42,7 @@ typedef struct {
     int n;
     unsigned char *seen; /* by op id: in the walk at hand */
     Op **down;           /* by op id: its rounded copy, for products */
-    OpKind *wish;        /* by op id: IN_F32, IN_BF16: the model's; 0 = none */
+    DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
 } Precision;
 
 /* ---- what a value is --------------------------------------------------------------------- */
@@ -50,14 +50,18 @@ static bool is_view(const Op *op) {
     return !op->fused && (op->kind == OP_VIEW || op->kind == OP_SLICE);
 }
 
-static bool is_f32_or_low(const Precision *p, const Op *op) {
-    return op->type.dt == DT_F32 || op->type.dt == p->low;
+static bool is_half(DType dt) {
+    return dt == DT_BF16 || dt == DT_F16;
+}
+
+static bool is_f32_or_half(const Op *op) {
+    return op->type.dt == DT_F32 || is_half(op->type.dt);
 }
 
 /* One whose operands have the types that this pass deals with, in memory. */
-static bool is_product(const Precision *p, const Op *op) {
-    return op->kind == OP_CONTRACT && !op->fused && is_f32_or_low(p, op->in[0]) &&
-           is_f32_or_low(p, op->in[1]) && pass_is_matrix_product(op);
+static bool is_product(const Op *op) {
+    return op->kind == OP_CONTRACT && !op->fused && is_f32_or_half(op->in[0]) &&
+           is_f32_or_half(op->in[1]) && pass_is_matrix_product(op);
 }
 
 /* Rows of features of a node, edge or graph. */
@@ -78,7 +82,7 @@ static bool has_row_sum(const Precision *p, const Op *op, bool root) {
     if ((!root && !op->fused) || p->seen[op->id]) return false;
     p->seen[op->id] = 1;
     const Type *t = &op->type;
-    if (op_has(op, OPT_REDUCE) && !is_product(p, op))
+    if (op_has(op, OPT_REDUCE) && !is_product(op))
         return t->rank > 1 && !expr_is_const(t->dim[t->rank - 1]->size, &n);
     for (int i = 0; i < op->n_in; i++)
         if (has_row_sum(p, op->in[i], false)) return true;
@@ -110,17 +114,37 @@ static bool is_measured(const Precision *p, const Op *op) {
     return goes_into_sum(p, op, false);
 }
 
-/* What the model says of the value in memory that x is, or shows; 0: nothing. */
-static OpKind wish_of(const Precision *p, const Op *x) {
+/* What the model says of the value in memory that x is, or shows; DT_VOID: nothing. */
+static DType wish_of(const Precision *p, const Op *x) {
     while (is_view(x) && !x->in[0]->fused) x = x->in[0];
-    return p->op[x->id] == x ? p->wish[x->id] : (OpKind)0; /* new ones have no number */
+    return p->op[x->id] == x ? p->wish[x->id] : DT_VOID; /* new ones have no number */
 }
 
-/* A product with an operand that the model wants in f32 is made in f32. */
+/* What is asked of a value: by its own words, else its layer's, else the command line's. */
+static DType asked(const Precision *p, const Op *op) {
+    DType wish = wish_of(p, op);
+    return wish ? wish : op->span.kept ? (DType)op->span.kept : p->general;
+}
+
+/* What the model says of a product, by its operands, its result, its layer; DT_VOID: nothing.
+ * Of two types of 16 bits the one of the wider range. */
+static DType product_wish(const Precision *p, const Op *op) {
+    DType x = wish_of(p, op->in[0]), y = wish_of(p, op->in[1]), z = wish_of(p, op);
+    if (x == DT_F32 || y == DT_F32) return DT_F32;
+    if (x || y) return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
+    return is_half(z) ? z : (DType)op->span.kept;
+}
+
 static bool is_f32_product(const Precision *p, const Op *op) {
-    for (int i = 0; i < 2; i++)
-        if (wish_of(p, op->in[i]) == OP_IN_F32) return true;
-    return false;
+    return product_wish(p, op) == DT_F32;
+}
+
+/* The type of both operands of a product. */
+static DType product_type(const Precision *p, const Op *op) {
+    DType wish = product_wish(p, op), x = op->in[0]->type.dt, y = op->in[1]->type.dt;
+    if (wish || is_half(p->general)) return wish ? wish : p->general;
+    if (!is_half(x) && !is_half(y)) return DT_F32;
+    return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
 }
 
 /* Why a reader of op, which lies in memory, wants it in f32; NULL: none does. */
@@ -129,7 +153,7 @@ static const char *reader_refuses(const Precision *p, const Op *op) {
         const Op *u = p->op[p->user[op->id][i]];
         if (op_has(u, OPT_EFFECT)) return "it leaves the step";
         if (op_has(u, OPT_LIB)) return "a function of its own reads it";
-        if (is_product(p, u) && is_f32_product(p, u)) return "a product in f32 reads it";
+        if (is_product(u) && is_f32_product(p, u)) return "a product in f32 reads it";
         const char *why = is_view(u) ? reader_refuses(p, u) : NULL;
         if (why) return why;
     }
@@ -138,13 +162,15 @@ static const char *reader_refuses(const Precision *p, const Op *op) {
 
 /* Why a value stays f32; NULL: it is to have 16 bits. */
 static const char *refuses(const Precision *p, const Op *op) {
-    bool wish = p->wish[op->id] == OP_IN_BF16;
-    if (p->wish[op->id] == OP_IN_F32) return "the model says so";
-    if (!wish && p->general == DT_F32) return "as written";
+    bool wish = is_half(wish_of(p, op));
+    if (!is_half(asked(p, op)))
+        return wish_of(p, op)  ? "the model says so"
+               : op->span.kept ? "its layer says so"
+                               : "as written";
     if (!wish && !is_wide(&op->type)) return op->type.rank ? "it is small" : "it is a scalar";
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
-    if (is_product(p, op) && is_f32_product(p, op)) return "it is a product in f32";
+    if (is_product(op) && is_f32_product(p, op)) return "it is a product in f32";
     if (sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
     const char *why = reader_refuses(p, op);
     if (why || wish) return why;
@@ -192,7 +218,7 @@ static void tell_readers(Precision *p, const Op *was, Op *x) {
             u->why = x->why;
             replace(was, x, u);
             tell_readers(p, u, u);
-        } else if ((is_product(p, u) && !is_f32_product(p, u)) || u->kind == OP_CAST) {
+        } else if ((is_product(u) && !is_f32_product(p, u)) || u->kind == OP_CAST) {
             replace(was, x, u);
         } else {
             if (!up) up = cast_after(p, x, DT_F32, true);
@@ -202,11 +228,11 @@ static void tell_readers(Precision *p, const Op *was, Op *x) {
 }
 
 /* A view that is stored is what it shows, stored under other spaces: that is rounded. */
-static Op *round_below(Precision *p, Op *view) {
+static Op *round_below(Precision *p, Op *view, DType dt) {
     Op *x = view->in[0];
-    Op *y = x->kind == OP_VIEW && x->fused ? round_below(p, x) : cast_after(p, x, p->low, true);
+    Op *y = x->kind == OP_VIEW && x->fused ? round_below(p, x, dt) : cast_after(p, x, dt, true);
     if (y != x) view->in[0] = y;
-    view->type.dt = p->low;
+    view->type.dt = dt;
     return view;
 }
 
@@ -218,23 +244,24 @@ static bool only_reader(const Precision *p, const Op *view) {
     return true;
 }
 
-/* op, which is stored, in 16 bits; what is stored then. */
-static Op *narrow(Precision *p, Op *op) {
-    if (is_product(p, op)) {
-        op->type.dt = p->low;
+/* op, which is stored, as dt; what is stored then. */
+static Op *narrow(Precision *p, Op *op, DType dt) {
+    if (is_product(op) && product_type(p, op) != dt) return cast_after(p, op, dt, false);
+    if (is_product(op)) {
+        op->type.dt = dt;
         return op;
     }
-    if (op->kind == OP_VIEW) return round_below(p, op);
+    if (op->kind == OP_VIEW) return round_below(p, op, dt);
     if (op->kind == OP_CONCAT) { /* each part by a kernel of its own */
         for (int i = 0; i < 2; i++) {
             Builder b = {.m = p->m, .f = p->f, .at = op, .span = op->span};
-            op->in[i] = b_cast(&b, op->in[i], p->low);
+            op->in[i] = b_cast(&b, op->in[i], dt);
             op->in[i]->fused = true;
         }
-        op->type.dt = p->low;
+        op->type.dt = dt;
         return op;
     }
-    Op *low = cast_after(p, op, p->low, false);
+    Op *low = cast_after(p, op, dt, false);
     low->again = op->again;
     op->again = false;
     op->fused = true;
@@ -250,32 +277,29 @@ static void narrow_computed(Precision *p, Op *op) {
     if (!why && is_stored_view(op) && !only_reader(p, op)) why = "it is shown in several ways";
     op->why = why;
     if (why) return;
-    Op *low = narrow(p, op);
-    low->why = p->wish[op->id]     ? "the model says so"
-               : is_product(p, op) ? "a wide result of a matrix product"
-                                   : "wide and stored";
+    Op *low = narrow(p, op, asked(p, op));
+    low->why = wish_of(p, op)   ? "the model says so"
+               : is_product(op) ? "a wide result of a matrix product"
+                                : "wide and stored";
     tell_readers(p, op, low);
 }
 
 /* ---- products ----------------------------------------------------------------------------- */
-static Op *rounded(Precision *p, Op *x) {
-    if (x->type.dt == p->low) return x;
+static Op *rounded(Precision *p, Op *x, DType dt) {
+    if (x->type.dt == dt) return x;
     bool old = p->op[x->id] == x; /* and no new one, which has no number */
-    if (old && p->down[x->id]) return p->down[x->id];
-    Op *y = cast_after(p, x, p->low, false);
+    Op *known = old ? p->down[x->id] : NULL;
+    if (known && known->type.dt == dt) return known;
+    Op *y = cast_after(p, x, dt, false);
     y->why = x->kind == OP_VAR ? "a parameter's copy for products" : "an operand of a product";
     if (old) p->down[x->id] = y;
     return y;
 }
 
 static void round_operands(Precision *p, Op *op) {
-    bool f32 = op->in[0]->type.dt == DT_F32 || op->in[1]->type.dt == DT_F32;
-    bool some = op->type.dt == p->low;
-    for (int i = 0; i < 2; i++)
-        some |= op->in[i]->type.dt == p->low || wish_of(p, op->in[i]) == OP_IN_BF16;
-    if (op->type.layout != LAYOUT_DENSE || (p->general == DT_F32 && !some)) return;
-    if (!f32 || is_f32_product(p, op)) return;
-    for (int i = 0; i < 2; i++) op->in[i] = rounded(p, op->in[i]);
+    DType dt = product_type(p, op);
+    if (op->type.layout != LAYOUT_DENSE || !is_half(dt)) return;
+    for (int i = 0; i < 2; i++) op->in[i] = rounded(p, op->in[i], dt);
 }
 
 /* ---- what is loaded -------------------------------------------------------------------------- */
@@ -292,33 +316,45 @@ static Func *load_func(Precision *p) {
 }
 
 /* A column in 16 bits, made once when data are loaded. */
-static const char *saved_column(Precision *p, const Op *data) {
+static const char *saved_column(Precision *p, const Op *data, DType dt) {
     const Column *c = data->col;
-    const char *name =
-        arena_printf(p->m->a, "%s.%s %s", c->space->name, c->name, dtype_name(p->low));
+    const char *name = arena_printf(p->m->a, "%s.%s %s", c->space->name, c->name, dtype_name(dt));
     Func *load = load_func(p);
     if (func_output(load, name)) return name;
     Builder b = {.m = p->m, .f = load, .span = data->span};
     Op *x = b_data(&b, data->col);
     x->hint = data->hint;
-    b_output(&b, name, b_cast(&b, x, p->low));
+    b_output(&b, name, b_cast(&b, x, dt));
     return name;
 }
 
+/* A column stands in no layer: where all that read it are of one, it is as if it did. */
+static void take_layer_of_readers(const Precision *p, Op *op) {
+    uint32_t kept = 0;
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (i > 0 && u->span.kept != kept) return;
+        kept = u->span.kept;
+    }
+    if (!op->span.kept) op->span.kept = kept;
+}
+
 static void narrow_data(Precision *p, Op *op) {
-    if (p->sampled || op->col->kind != COL_FLOAT || refuses(p, op)) return;
+    if (p->sampled || op->col->kind != COL_FLOAT) return;
+    take_layer_of_readers(p, op);
+    if (refuses(p, op)) return;
     Type t = op->type;
-    t.dt = p->low;
-    Op *low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op), .type = t});
-    low->why = p->wish[op->id] ? "the model says so" : "features, rounded when data are loaded";
+    t.dt = asked(p, op);
+    Op *low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op, t.dt), .type = t});
+    low->why = wish_of(p, op) ? "the model says so" : "features, rounded when data are loaded";
     tell_readers(p, op, low);
 }
 
 /* As reader_refuses() and wish_of(), of a function whose wishes were not taken yet. */
-static bool wants_f32(const Precision *p, const Op *u) {
+static bool wants_f32(const Op *u) {
     if (op_has(u, OPT_EFFECT | OPT_LIB) || u->kind == OP_IN_F32) return true;
-    if (!is_product(p, u)) return false;
-    return u->in[0]->kind == OP_IN_F32 || u->in[1]->kind == OP_IN_F32;
+    if (!is_product(u)) return false;
+    return u->in[0]->kind == OP_IN_F32 || u->in[1]->kind == OP_IN_F32 || u->span.kept == DT_F32;
 }
 
 /* Does anybody want what @load saves as `name` in f32? */
@@ -329,7 +365,7 @@ static bool saved_refused(Precision *p, const char *name) {
             if (op->kind != OP_SAVED || strcmp(op->name, name)) continue;
             for (const Op *u = op->next; u; u = u->next)
                 for (int k = 0; k < u->n_in; k++)
-                    if (u->in[k] == op && wants_f32(p, u)) return true;
+                    if (u->in[k] == op && wants_f32(u)) return true;
         }
     }
     return false;
@@ -346,11 +382,11 @@ static bool is_saved(const Precision *p, const char *name) {
 static void narrow_saved(Precision *p, Op *out) {
     Op *x = out->in[0];
     bool fits = x->type.dt == DT_F32 && is_wide(&x->type) && !op_has(x, OPT_RANGE);
-    fits = fits && p->general == p->low && p->wish[x->id] != OP_IN_F32;
+    fits = fits && is_half(asked(p, x));
     if (!fits || !is_saved(p, out->name) || saved_refused(p, out->name)) return;
     bool alone = is_computed(x) && p->n_users[x->id] == 1;
-    Op *low = cast_after(p, x, p->low, false);
-    x->fused = x->fused || (alone && !is_product(p, x) && !sums_in_row(p, x));
+    Op *low = cast_after(p, x, asked(p, x), false);
+    x->fused = x->fused || (alone && !is_product(x) && !sums_in_row(p, x));
     low->why = "wide and saved for the steps";
     out->in[0] = low;
 }
@@ -358,8 +394,8 @@ static void narrow_saved(Precision *p, Op *out) {
 static void follow_saved(Precision *p, Op *op) {
     const Func *load = func_find(p->m, "load");
     const Op *out = load ? func_output(load, op->name) : NULL;
-    if (!out || out->in[0]->type.dt != p->low) return;
-    op->type.dt = p->low;
+    if (!out || !is_half(out->in[0]->type.dt)) return;
+    op->type.dt = out->in[0]->type.dt;
     op->why = "wide and saved for the steps";
     tell_readers(p, op, op);
 }
@@ -375,7 +411,7 @@ static void link_users(Precision *p) {
     p->op = NEWN(p->p->a, Op *, size);
     p->down = NEWN(p->p->a, Op *, size);
     p->seen = NEWN(p->p->a, unsigned char, size);
-    p->wish = NEWN(p->p->a, OpKind, size);
+    p->wish = NEWN(p->p->a, DType, size);
     for (Op *op = p->f->first; op; op = op->next) p->op[n++] = op;
     for (int i = 0; i < n; i++) p->user[i] = NEWN(p->p->a, int, (size_t)count[i] + 1);
     for (int i = 0; i < n; i++)
@@ -385,24 +421,26 @@ static void link_users(Precision *p) {
         }
 }
 
+static DType wish_kind(const Op *op) {
+    return op->kind == OP_IN_F32    ? DT_F32
+           : op->kind == OP_IN_BF16 ? DT_BF16
+           : op->kind == OP_IN_F16  ? DT_F16
+                                    : DT_VOID;
+}
+
 /* What the model says of x is said of the value in memory that x is: `in_bf16` goes, and its
  * operand is stored where it would have been. */
-static bool take_wishes(Precision *p) {
+static void take_wishes(Precision *p) {
     VEC(Op *) of = {0};
-    VEC(OpKind) wish = {0};
+    VEC(DType) wish = {0};
     for (Op *op = p->f->first, *next; op; op = next) {
         next = op->next;
-        if (op->kind != OP_IN_F32 && op->kind != OP_IN_BF16) continue;
+        if (!wish_kind(op)) continue;
         Op *x = op->in[0];
-        if (op->kind == OP_IN_BF16 && p->low != DT_BF16) {
-            diag(p->p->ctx, DIAG_E0305, op->span,
-                 "'@bf16' beside --precision=f16 is not there yet");
-            return false;
-        }
         if (!op->fused) x->fused = false;
         if (!x->hint) x->hint = op->hint;
         vec_push(p->p->a, &of, x);
-        vec_push(p->p->a, &wish, op->kind);
+        vec_push(p->p->a, &wish, wish_kind(op));
         op_replace_uses(p->f, op, x);
         op_remove(op);
     }
@@ -412,13 +450,12 @@ static bool take_wishes(Precision *p) {
         while (is_view(x) && !x->in[0]->fused) x = x->in[0];
         p->wish[x->id] = wish.v[i];
     }
-    return true;
 }
 
 /* New operations have no number that anything here asks for. */
-static bool precise_func(Precision *p, Func *f) {
+static void precise_func(Precision *p, Func *f) {
     p->f = f;
-    if (!take_wishes(p)) return false;
+    take_wishes(p);
     for (int i = 0; i < p->n; i++) {
         Op *op = p->op[i];
         if (op->kind == OP_SAVED && op->type.dt == DT_F32)
@@ -431,23 +468,21 @@ static bool precise_func(Precision *p, Func *f) {
             narrow_computed(p, op);
     }
     for (int i = 0; i < p->n; i++)
-        if (is_product(p, p->op[i])) round_operands(p, p->op[i]);
+        if (is_product(p->op[i])) round_operands(p, p->op[i]);
     pass_dce_func(p->p->a, f);
-    return true;
 }
 
 static bool run(PassCtx *c, Module *m) {
     Precision p = {.p = c, .m = m, .general = c->precision};
-    p.low = p.general == DT_F16 ? DT_F16 : DT_BF16;
     if (p.general == DT_VOID) p.general = DT_F32;
     Func *load = func_find(m, "load");
-    if (load && !precise_func(&p, load)) return false;
+    if (load) precise_func(&p, load);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
         p.sampled = m->recipe.sample.batch > 0 && strcmp(f->name, "train") == 0;
         if (f == load || is_load(f)) continue;
         int before = m->funcs.n;
-        if (!precise_func(&p, f)) return false;
+        precise_func(&p, f);
         i += m->funcs.n - before; /* @load has come to stand first */
     }
     return true;

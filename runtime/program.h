@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 9, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
+enum { RT_PROGRAM_VERSION = 10, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
 
 typedef enum {
     RT_VOID,
@@ -264,6 +264,7 @@ typedef struct rt_program {
     const char *source;   /* "models/gcn.gnn" */
     const char *compiler; /* "gnnc 0.1.0 (cpu, x86-64 ..)" */
     const char *options;  /* "-O2 -D hidden=16 --march=native" */
+    bool tf32;            /* on a GPU, products of f32 round their factors, unless told not to */
     uint64_t fingerprint; /* of the IR: a checkpoint records it */
     int n_syms, n_spaces, n_columns, n_maps, n_vars, n_bufs, n_phases, n_streams;
     const char *const *syms;

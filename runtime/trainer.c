@@ -61,6 +61,7 @@ static void default_options(gnnc_trainer *t) {
                              .serial_ns = -1,
                              .workers = -1,
                              .tuned = 1,
+                             .tf32 = t->program->tf32,
                              .amx = 1,
                              .variant = -1};
 }

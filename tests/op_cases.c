@@ -142,6 +142,7 @@ static void unary_cases(Gen *g, const OpGraph *x) {
         {OP_SIGMOID, ANY, true},   {OP_ERF, ANY, true},        {OP_SIN, ANY, true},
         {OP_COS, ANY, true},       {OP_FLOOR, ANY, true},      {OP_DETACH, ANY, false},
         {OP_ISNAN, ANY, false},    {OP_IN_F32, ANY, true},     {OP_IN_BF16, ANY, true},
+        {OP_IN_F16, ANY, true},
     };
     for (size_t i = 0; i < COUNT(t); i++)
         for (int w = 0; w < N_WIDTHS; w++) {

@@ -56,6 +56,7 @@ static const char *unary(CuFn *f, OpKind op, DType dt, const char *x) {
     case OP_DETACH:
     case OP_IN_F32:
     case OP_IN_BF16:
+    case OP_IN_F16:
     case OP_COPY:
         return x;
     default: /* exp, log1p, tanh, ..: as the C library calls them */

@@ -49,6 +49,7 @@ static const char *unary_dtype(Module *m, const Op *op, DType *dt) {
         return NULL;
     case OP_IN_F32:
     case OP_IN_BF16:
+    case OP_IN_F16:
         if (*dt == DT_F32) return NULL;
         return op_err(m, "%s is not f32, which '%s' needs", op_who(m, op, 0),
                       op_mnemonic(op->kind));

@@ -73,7 +73,8 @@ static Op *unary_grad(Builder *b, Op *r, Op *x, Op *g) {
     case OP_COS:
         return neg(b, mul(b, g, b_unary(b, OP_SIN, x)));
     case OP_IN_F32:
-    case OP_IN_BF16: /* the gradient lies in memory as the value does */
+    case OP_IN_BF16:
+    case OP_IN_F16: /* the gradient lies in memory as the value does */
         return b_unary(b, r->kind, g);
     case OP_CAST:
     case OP_COPY:
