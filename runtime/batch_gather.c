@@ -1,18 +1,25 @@
 /* Rows of columns for a batch.
  *
  * The rows of a batch lie anywhere in a table that fits no cache, so the time is that of
- * misses; the hardware sees no pattern across rows, and asking for a few rows ahead
- * hides most of it.  Members take pieces of equal numbers of rows: who copies what
- * changes no byte. */
+ * misses; the hardware sees no pattern across rows, and asking for some rows ahead
+ * hides most of it.  Nor do the copies fit: batches made ahead take turns, so what is
+ * written is in no cache either, and is written past them where the machine can: to fetch
+ * a line only to replace it takes as long as all the rest.  Members take pieces of
+ * equal numbers of rows: who copies what changes no byte. */
 #include "batch.h"
 
 #include <stdatomic.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum {
-    AHEAD = 6,             /* rows asked for before they are copied */
-    PIECE_BYTES = 1 << 16, /* per turn of a member */
-    ALONE_BYTES = 1 << 15  /* less than this is not worth waking others */
+    AHEAD_BYTES = 12 << 10, /* asked for before they are copied */
+    PIECE_BYTES = 1 << 18,  /* per turn of a member */
+    ALONE_BYTES = 1 << 15,  /* less than this is not worth waking others */
+    STREAM_BYTES = 1 << 21, /* more than this does not stay in a core's caches */
+    WORD = 16               /* bytes of one store past the caches */
 };
 
 typedef struct {
@@ -20,7 +27,8 @@ typedef struct {
     char *to;
     size_t row_bytes;
     RtRows rows;
-    int64_t piece;
+    int64_t piece, ahead; /* rows */
+    bool past_caches;
     _Atomic int64_t next;
 } Copy;
 
@@ -28,16 +36,50 @@ static inline int64_t row_of(const RtRows *r, int64_t i) {
     return r->i32 ? r->i32[i] : r->i64[i];
 }
 
+/* Into the second level: the first is too small for all that is asked for ahead. */
 static inline void ask_for(const char *p, size_t n_bytes) {
-    for (size_t k = 0; k < n_bytes && k < 1024; k += 64) __builtin_prefetch(p + k);
+    for (size_t k = 0; k < n_bytes && k < 1024; k += 64) __builtin_prefetch(p + k, 0, 2);
 }
+
+#ifdef __SSE2__
+static bool can_stream(const Copy *c) {
+    return c->row_bytes % WORD == 0 && (uintptr_t)c->to % WORD == 0;
+}
+
+static inline void copy_past_caches(char *to, const char *from, size_t n_bytes) {
+    for (size_t k = 0; k < n_bytes; k += WORD)
+        _mm_stream_si128((__m128i *)(void *)(to + k),
+                         _mm_loadu_si128((const __m128i *)(const void *)(from + k)));
+}
+
+/* What was written past the caches is there for other threads only after this. */
+static void finish_stream(void) {
+    _mm_sfence();
+}
+#else
+static bool can_stream(const Copy *c) {
+    (void)c;
+    return false;
+}
+
+static inline void copy_past_caches(char *to, const char *from, size_t n_bytes) {
+    memcpy(to, from, n_bytes);
+}
+
+static void finish_stream(void) {
+}
+#endif
 
 static void copy_rows(const Copy *c, int64_t lo, int64_t hi) {
     for (int64_t i = lo; i < hi; i++) {
-        if (i + AHEAD < hi)
-            ask_for(c->from + (size_t)row_of(&c->rows, i + AHEAD) * c->row_bytes, c->row_bytes);
-        memcpy(c->to + (size_t)i * c->row_bytes,
-               c->from + (size_t)row_of(&c->rows, i) * c->row_bytes, c->row_bytes);
+        if (i + c->ahead < hi)
+            ask_for(c->from + (size_t)row_of(&c->rows, i + c->ahead) * c->row_bytes, c->row_bytes);
+        char *to = c->to + (size_t)i * c->row_bytes;
+        const char *from = c->from + (size_t)row_of(&c->rows, i) * c->row_bytes;
+        if (c->past_caches)
+            copy_past_caches(to, from, c->row_bytes);
+        else
+            memcpy(to, from, c->row_bytes);
     }
 }
 
@@ -55,7 +97,7 @@ static void copy_share(void *arg, int member, int n_members) {
     (void)member, (void)n_members;
     for (;;) {
         int64_t lo = atomic_fetch_add_explicit(&c->next, c->piece, memory_order_relaxed);
-        if (lo >= c->rows.n) return;
+        if (lo >= c->rows.n) break;
         int64_t hi = c->rows.n - lo < c->piece ? c->rows.n : lo + c->piece;
         if (c->row_bytes == 4)
             copy_int32_t(c, lo, hi);
@@ -64,13 +106,17 @@ static void copy_share(void *arg, int member, int n_members) {
         else
             copy_rows(c, lo, hi);
     }
+    if (c->past_caches) finish_stream();
 }
 
 void rt_gather_rows(RtTeam *team, const void *from, size_t row_bytes, RtRows rows, void *to) {
     Copy c = {.from = from, .to = to, .row_bytes = row_bytes, .rows = rows};
     if (row_bytes == 0 || rows.n == 0) return;
     c.piece = (int64_t)(PIECE_BYTES / row_bytes) + 1;
-    bool alone = (size_t)rows.n * row_bytes < ALONE_BYTES;
+    c.ahead = (int64_t)(AHEAD_BYTES / row_bytes) + 1;
+    size_t n_bytes = (size_t)rows.n * row_bytes;
+    bool alone = n_bytes < ALONE_BYTES;
+    c.past_caches = n_bytes > STREAM_BYTES && can_stream(&c);
     rt_team_run(alone ? NULL : team, copy_share, &c);
 }
 

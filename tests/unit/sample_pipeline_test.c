@@ -256,4 +256,28 @@ TEST(columns_of_a_batch) {
     rt_pool_free(&pool);
 }
 
+/* So many bytes that they are written past the caches, where rows and their place allow. */
+TEST(rows_that_fit_no_cache) {
+    enum { N = 60000, FROM = 700, MOST = 80 };
+    static unsigned char from[FROM * MOST];
+    static int32_t row[N];
+    static _Alignas(64) unsigned char to[N * MOST + 64];
+    RtAlloc plain = rt_alloc_default();
+    RtTeam *team;
+    CHECK(rt_team_start(&team, &plain, 3, 2, NULL) == GNNC_OK);
+    for (uint32_t i = 0; i < sizeof from; i++) from[i] = (unsigned char)some(3, i, 256);
+    for (uint32_t i = 0; i < N; i++) row[i] = (int32_t)some(4, i, FROM);
+    for (size_t width = 48; width <= MOST; width += 4)
+        for (size_t off = 0; off < 32; off += 8) {
+            RtRows rows = {.n = N, .i32 = row};
+            int64_t wrong = 0;
+            memset(to, 0, sizeof to);
+            rt_gather_rows(off % 16 ? NULL : team, from, width, rows, to + off);
+            for (size_t i = 0; i < N; i++)
+                wrong += memcmp(to + off + i * width, from + (size_t)row[i] * width, width) != 0;
+            CHECK(wrong == 0 && to[off + N * width] == 0);
+        }
+    rt_team_stop(team);
+}
+
 TEST_MAIN()
