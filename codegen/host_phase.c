@@ -48,8 +48,26 @@ static void emit_device_kernel(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
+static int n_bounds(const Plan *p, const PStep *s) {
+    int n = 0;
+    for (int i = 0; i < s->balance.n; i++) n += has_bounds(p, s->balance.v[i]);
+    return n;
+}
+
+/* How many maps, and which. */
+static void emit_balance(Host *h, const PStep *s) {
+    const char *before = "";
+    host_printf(h, "%d, (const int[]){", n_bounds(h->p, s));
+    for (int i = 0; i < s->balance.n; i++) {
+        if (!has_bounds(h->p, s->balance.v[i])) continue;
+        host_printf(h, "%s%d", before, s->balance.v[i]->id);
+        before = ", ";
+    }
+    host_puts(h, "}");
+}
+
 static void emit_kernel(Host *h, const PStep *s) {
-    bool balanced = s->extent && s->balance && has_bounds(h->p, s->balance);
+    bool balanced = s->extent && n_bounds(h->p, s) > 0;
     host_printf(h, "    rt_launch%s(x, %s,",
                 balanced      ? "_balanced"
                 : s->by_chunk ? "_chunks"
@@ -58,7 +76,7 @@ static void emit_kernel(Host *h, const PStep *s) {
     emit_arguments(h, s, -1);
     host_puts(h, ",\n        ");
     if (balanced)
-        host_printf(h, "%d", s->balance->id);
+        emit_balance(h, s);
     else if (s->extent)
         host_expr(h, s->extent);
     else

@@ -58,10 +58,12 @@ struct LBuf {
 
 typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;
 
+typedef VEC(Map *) MapList;
+
 typedef struct {
-    bool parallel; /* outermost only, before other loops */
-    bool balanced; /* parallel over segments: chunk bounds by entries of `balance`, not by rows */
-    Map *balance;
+    bool parallel;   /* outermost only, before other loops */
+    MapList balance; /* parallel over segments of these: chunk bounds by their entries, not by rows;
+                        none = by rows */
     bool vector; /* iterations are independent but for L_ACC; the loop variable is the last index of
                   * every buffer it indexes, or buffers are indexed through it by gather */
     bool unroll; /* constant extent */
@@ -140,6 +142,7 @@ bool loop_is_joined(const LKernel *k);
 
 /* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);
+void loop_balance_print(StrBuf *b, const MapList *maps);
 bool loop_verify(Ctx *c, const Module *m, const LKernel *k);
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file,
                     int *n_kernels); /* kernels of a text, in the spaces of m */

@@ -215,6 +215,15 @@ static bool range(Reader *r, LStmt *s) {
     return parse_expr(&r->p, &s->extent);
 }
 
+static bool balance(Reader *r, MapList *maps) {
+    do {
+        Map *m;
+        if (!parse_map(&r->p, &m)) return false;
+        vec_push(r->p.a, maps, m);
+    } while (parse_accept(&r->p, ','));
+    return true;
+}
+
 static bool loop(Reader *r, LStmt *s) {
     s->kind = L_FOR;
     Span at = r->p.tok.span;
@@ -223,8 +232,7 @@ static bool loop(Reader *r, LStmt *s) {
     if (!parse_accept_word(&r->p, "in")) return parse_expected(&r->p, "'in'");
     if (!range(r, s)) return false;
     s->sched.parallel = parse_accept_word(&r->p, "parallel");
-    s->sched.balanced = parse_accept_word(&r->p, "balanced");
-    if (s->sched.balanced && !parse_map(&r->p, &s->sched.balance)) return false;
+    if (parse_accept_word(&r->p, "balanced") && !balance(r, &s->sched.balance)) return false;
     s->sched.vector = parse_accept_word(&r->p, "vector");
     s->sched.unroll = parse_accept_word(&r->p, "unroll");
     int64_t ahead = 0;

@@ -105,16 +105,20 @@ static void range(StrBuf *b, const LStmt *s) {
     }
 }
 
+void loop_balance_print(StrBuf *b, const MapList *maps) {
+    for (int i = 0; i < maps->n; i++) {
+        sb_puts(b, i ? ", " : " balanced ");
+        ir_map_print(b, maps->v[i]);
+    }
+}
+
 static void head_of_for(StrBuf *b, const LStmt *s) {
     sb_puts(b, "for ");
     reg(b, s->var);
     sb_puts(b, " in ");
     range(b, s);
     if (s->sched.parallel) sb_puts(b, " parallel");
-    if (s->sched.balanced) {
-        sb_puts(b, " balanced ");
-        ir_map_print(b, s->sched.balance);
-    }
+    loop_balance_print(b, &s->sched.balance);
     if (s->sched.vector) sb_puts(b, " vector");
     if (s->sched.unroll) sb_puts(b, " unroll");
     if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);

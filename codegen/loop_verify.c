@@ -154,8 +154,8 @@ static bool loop(Check *c, const LStmt *s, int depth) {
     if (!s->sched.parallel && depth == 0) c->serial_loop = true;
     if (s->sched.parallel && (after || depth > 0 || s->range != LR_EXTENT))
         return bad(c, "only the first outermost loops may be parallel");
-    if (s->sched.balanced && (!s->sched.parallel || !s->sched.balance))
-        return bad(c, "a loop is balanced by no map");
+    if (s->sched.balance.n && !s->sched.parallel)
+        return bad(c, "a loop that is not parallel is balanced");
     if (s->sched.prefetch && s->range == LR_CHUNK)
         return bad(c, "what a chunk gathers cannot be prefetched");
     return range(c, s) && nested(c, s, depth);

@@ -236,6 +236,7 @@ typedef enum {
 
 typedef VEC(const Op *) OpList;
 bool cg_list_has(const OpList *v, const Op *op);
+bool cg_has_map(const MapList *v, const Map *m);
 
 enum { CG_ROW_MAX = 1024 }; /* elements of a row of sums in a local array */
 
@@ -247,7 +248,7 @@ typedef struct {
     bool open;          /* others may join */
     const Guard *guard; /* where all roots are wanted; NULL = always */
     const Space *rows;  /* the first space of the roots */
-    Map *map;           /* whose segments are summed; or NULL */
+    MapList maps;       /* whose segments are summed */
     int n_sums;
     OpList row, other; /* stored values read at the same row, and elsewhere */
 } Unit;
@@ -267,7 +268,7 @@ const Op *cg_peel(const Lower *lo, const Op *op);
 
 /* ---- root kernels: append steps to the phase ---------------------------------- */
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
-void cg_lower_group(Lower *lo, const Op *const *roots, int n, Map *map);
+void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps);
 void cg_lower_concat(Lower *lo, const Op *op);
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */

@@ -415,14 +415,13 @@ static void group_init(Group *p, Lower *lo, const Op *const *roots, int n) {
     for (int i = 0; i < n; i++) p->owner[i] = owner_of(p, i); /* operands come before users */
 }
 
-void cg_lower_group(Lower *lo, const Op *const *roots, int n, Map *map) {
+void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps) {
     Gen gen, *g = &gen;
     Group p = {.g = g};
     cg_gen_init(g, lo, roots[n - 1], "");
     group_init(&p, lo, roots, n);
     LStmt *loop = cg_open_parallel(g, p.rows->size, "v", &p.row);
-    loop->sched.balance = map;
-    loop->sched.balanced = map != NULL;
+    loop->sched.balance = *maps;
     p.env = cg_bind(g, NULL, p.rows, p.row);
     make_roots(&p);
     cg_close(g);

@@ -11,6 +11,7 @@
 #include "codegen/lower.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum {
     TILE_MAX = CG_ROW_MAX,
@@ -174,15 +175,13 @@ static bool short_rows(Rows *r, const Type *t, Axes *axes) {
     return axes->n > 1 && all <= SHORT && cg_count_tiles(r->g, r->value, r->n, axes, NULL) > 0;
 }
 
-/* The map whose segments the rows are, so that chunks get equal numbers of entries. */
-static Map *segment_map(const Gen *g, const Op *op, const Space *rows) {
-    if (!cg_is_inline(g, op)) return NULL;
-    if (op->kind == OP_SEGMENT && op->map->to == rows) return op->map;
-    for (int i = 0; i < op->n_in; i++) {
-        Map *m = segment_map(g, op->in[i], rows);
-        if (m) return m;
-    }
-    return NULL;
+/* The maps whose segments the rows are, so that chunks get equal numbers of entries. */
+static void segment_maps(const Gen *g, const Op *op, const Space *rows, MapList *maps) {
+    if (!cg_is_inline(g, op) || g->lo->seen[op->id]) return;
+    g->lo->seen[op->id] = 1;
+    if (op->kind == OP_SEGMENT && op->map->to == rows && !cg_has_map(maps, op->map))
+        vec_push(g->a, maps, op->map);
+    for (int i = 0; i < op->n_in; i++) segment_maps(g, op->in[i], rows, maps);
 }
 
 static void nested_body(Rows *r) {
@@ -195,9 +194,8 @@ static void nested_body(Rows *r) {
         return;
     }
     LStmt *loop = cg_open_parallel(g, t->dim[0]->size, "v", &i);
-    for (int k = 0; k < r->n && !loop->sched.balance; k++)
-        loop->sched.balance = segment_map(g, r->value[k], t->dim[0]);
-    loop->sched.balanced = loop->sched.balance != NULL;
+    memset(g->lo->seen, 0, (size_t)g->lo->f->n_ops + 1);
+    for (int k = 0; k < r->n; k++) segment_maps(g, r->value[k], t->dim[0], &loop->sched.balance);
     env = cg_bind(g, env, t->dim[0], i);
     Axes axes;
     bool is_short = short_rows(r, t, &axes);

@@ -68,7 +68,7 @@ typedef struct {
     const char *note; /* one line for the reader of the driver: "conv1: z = x @ W" */
     LKernel *kernel;
     const Expr *extent; /* PS_KERNEL: of the parallel loop; NULL = serial, one call */
-    Map *balance;       /* PS_KERNEL: chunks of equal entries */
+    MapList balance;    /* PS_KERNEL: chunks of equal entries */
     int n_bufs;
     int *bufs; /* ids; PS_KERNEL: by argument; PS_GEMM: A, B, C; PS_RANK: x, mask, out; PS_COPY:
                   from, to; PS_CALL: inputs, then results */

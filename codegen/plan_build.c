@@ -482,7 +482,7 @@ static void step_unit(Build *b, const Unit *u) {
     switch (u->kind) {
     case UNIT_ROWS:
         if (u->group)
-            cg_lower_group(lo, u->roots.v, u->roots.n, u->map);
+            cg_lower_group(lo, u->roots.v, u->roots.n, &u->maps);
         else
             cg_lower_rows(lo, u->roots.v, u->roots.n);
         break;

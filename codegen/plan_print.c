@@ -65,10 +65,7 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
     names(b, p, s);
     if (s->kind == PS_GEMM) gemm(b, &s->gemm);
     if (s->extent) field(b, "over", s->extent);
-    if (s->balance) {
-        sb_puts(b, " balanced ");
-        ir_map_print(b, s->balance);
-    }
+    loop_balance_print(b, &s->balance);
     if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);

@@ -64,17 +64,18 @@ CgReads cg_reads(const Lower *lo, const Op *root, const Op *target) {
 }
 
 /* ---- what a root reads, by rows ------------------------------------------------------------ */
-enum { AT_ROW = 1, AT_ENTRY = 2, ELSEWHERE = 4 };
+/* At the row, at other places, or at an entry of the segment of maps.v[at - AT_ENTRY]. */
+enum { AT_ROW, ELSEWHERE, AT_ENTRY, MAPS_MAX = 32 - AT_ENTRY };
 
 typedef struct {
     const Lower *lo;
     const Space *rows;
     const Op *root;
-    Map *map;            /* whose segments are summed; all of them */
-    unsigned char *seen; /* by Op.id: AT_.. */
+    MapList maps;   /* whose segments are summed */
+    uint32_t *seen; /* by Op.id: a bit for each place */
     int n_sums;
-    bool mixed; /* segments of several maps */
-    int n_wide; /* sums that no local array can hold: the last one */
+    bool crowded; /* more than MAPS_MAX maps */
+    int n_wide;   /* sums that no local array can hold: the last one */
     const Op *wide;
     OpList row, other; /* stored values read at this row, and at others */
 } RowReads;
@@ -93,15 +94,29 @@ bool cg_row_size(const Type *t, int64_t *n) {
     return true;
 }
 
+static const Map *map_at(const RowReads *r, int at) {
+    return at >= AT_ENTRY ? r->maps.v[at - AT_ENTRY] : NULL;
+}
+
+/* The entries of a map whose segments are summed. */
+static int entries_of(RowReads *r, Map *m) {
+    int i = 0;
+    while (i < r->maps.n && r->maps.v[i] != m) i++;
+    if (i == MAPS_MAX) r->crowded = true;
+    if (i == MAPS_MAX) return ELSEWHERE;
+    if (i == r->maps.n) vec_push(r->lo->a, &r->maps, m);
+    return AT_ENTRY + i;
+}
+
 /* Where the operands of op are read, which itself is read at `at`. */
 static int operands_at(RowReads *r, const Op *op, int at) {
     const Op *x = op->n_in ? op->in[0] : NULL;
     if (at == ELSEWHERE || !x) return ELSEWHERE;
     switch (op->kind) {
     case OP_GATHER:
-        return at == AT_ENTRY && op->map == r->map ? AT_ROW : ELSEWHERE;
+        return op->map == map_at(r, at) ? AT_ROW : ELSEWHERE;
     case OP_SEGMENT:
-        return at == AT_ROW && op->map->to == r->rows ? AT_ENTRY : ELSEWHERE;
+        return at == AT_ROW && op->map->to == r->rows ? entries_of(r, op->map) : ELSEWHERE;
     case OP_REDUCE:
     case OP_CONTRACT:
     case OP_ARGMAX:
@@ -115,14 +130,12 @@ static int operands_at(RowReads *r, const Op *op, int at) {
 /* An operand without the rows is the same for all of them. */
 static int operand_at(const RowReads *r, const Op *x, int at) {
     if (at == AT_ROW && !has_rows_first(x, r->rows)) return ELSEWHERE;
-    if (at == AT_ENTRY && (!r->map || !has_rows_first(x, r->map->from))) return ELSEWHERE;
+    if (at >= AT_ENTRY && !has_rows_first(x, map_at(r, at)->from)) return ELSEWHERE;
     return at;
 }
 
 static void note_sum(RowReads *r, const Op *op) {
     int64_t n;
-    if (r->map && r->map != op->map) r->mixed = true;
-    r->map = op->map;
     r->n_sums++;
     if (cg_row_size(&op->type, &n) && n <= CG_ROW_MAX) return;
     r->n_wide++;
@@ -130,8 +143,9 @@ static void note_sum(RowReads *r, const Op *op) {
 }
 
 static void row_reads(RowReads *r, const Op *op, int at) {
-    if (r->seen[op->id] & at) return;
-    r->seen[op->id] |= (unsigned char)at;
+    uint32_t bit = (uint32_t)1 << at;
+    if (r->seen[op->id] & bit) return;
+    r->seen[op->id] |= bit;
     const OpInfo *in = cg_info(r->lo, op);
     if (op != r->root && in->how != HOW_INLINE) {
         if (at == AT_ROW && in->base == op && cg_peel(r->lo, op) == op)
@@ -145,9 +159,9 @@ static void row_reads(RowReads *r, const Op *op, int at) {
     for (int i = 0; i < op->n_in; i++) row_reads(r, op->in[i], operand_at(r, op->in[i], below));
 }
 
-static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows, Map *map) {
-    RowReads r = {.lo = lo, .root = root, .rows = rows, .map = map};
-    r.seen = NEWN(lo->a, unsigned char, (size_t)lo->f->n_ops + 1);
+static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows) {
+    RowReads r = {.lo = lo, .root = root, .rows = rows};
+    r.seen = NEWN(lo->a, uint32_t, (size_t)lo->f->n_ops + 1);
     const Op *value = cg_peel(lo, root);
     if (value != root) r.root = value;
     row_reads(&r, value, AT_ROW);
@@ -200,6 +214,12 @@ static bool meet(const OpList *x, const OpList *y) {
     return false;
 }
 
+bool cg_has_map(const MapList *v, const Map *m) {
+    for (int i = 0; i < v->n; i++)
+        if (v->v[i] == m) return true;
+    return false;
+}
+
 typedef struct {
     Lower *lo;
     Units us;
@@ -223,22 +243,32 @@ static bool is_assigned(const Lower *lo, const Op *op) {
 /* May op, read as r says, share a kernel with others?  A sum too long for a local array is gathered
  * in its root's own row in memory. */
 static bool is_sociable(const Lower *lo, const RowReads *r, const Op *op) {
-    if (r->rows->kind == SP_DIM || r->mixed || is_assigned(lo, op)) return false;
+    if (r->rows->kind == SP_DIM || r->crowded || is_assigned(lo, op)) return false;
     if (r->n_wide == 0) return true;
     bool own = type_same_spaces(&r->wide->type, &r->root->type) && r->wide->type.dt == DT_F32;
     bool plain = r->wide == r->root || op_has(r->root, OPT_ELEM);
     return r->n_wide == 1 && own && plain && r->root->type.dt == DT_F32;
 }
 
+/* Segments of several relations are walked one after the other.  Both ends of one relation are
+ * not: what one of them gathers is far from what the other does, and their rows' lengths differ. */
+static bool are_apart(const MapList *x, const MapList *y) {
+    for (int i = 0; i < x->n; i++)
+        for (int k = 0; k < y->n; k++)
+            if (x->v[i] != y->v[k] && x->v[i]->from == y->v[k]->from) return false;
+    return true;
+}
+
 static bool may_share(const Unit *u, const RowReads *r, const Guard *g) {
     if (!u->open || u->guard != g || u->rows != r->rows || u->roots.n >= ROOTS_MAX) return false;
-    if (u->map && r->map && u->map != r->map) return false;
+    if (!are_apart(&u->maps, &r->maps)) return false;
     if (meet(&u->roots, &r->other)) return false;
     return meet(&u->roots, &r->row) || meet(&u->row, &r->row) || meet(&u->other, &r->other);
 }
 
 static void note_reads(Cut *c, Unit *u, const RowReads *r) {
-    if (r->map) u->map = r->map;
+    for (int i = 0; i < r->maps.n; i++)
+        if (!cg_has_map(&u->maps, r->maps.v[i])) vec_push(c->lo->a, &u->maps, r->maps.v[i]);
     u->n_sums += r->n_sums;
     for (int i = 0; i < r->row.n; i++) vec_push(c->lo->a, &u->row, r->row.v[i]);
     for (int i = 0; i < r->other.n; i++) vec_push(c->lo->a, &u->other, r->other.v[i]);
@@ -270,7 +300,7 @@ static void cut_rows(Cut *c, const Op *op) {
     const Type *t = &cg_peel(lo, op)->type;
     Unit *last = c->us.n ? &c->us.v[c->us.n - 1] : NULL;
     RowReads r = {0};
-    if (t->rank) r = row_reads_of(lo, op, t->dim[0], NULL);
+    if (t->rank) r = row_reads_of(lo, op, t->dim[0]);
     bool open = t->rank && is_sociable(lo, &r, op);
     Unit *u = last && joins(lo, last, op) ? last : NULL;
     if (!u && open && !op->again) u = find_rows(c, &r);

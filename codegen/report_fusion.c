@@ -76,7 +76,7 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     StepCost cost = cost_of_step(r->a, r->p, s);
     const char *shape = step_shape(r->a, s);
     sb_printf(r->b, "    %d %s%s%s%s\n", index, step_name(s), *shape ? " over " : "", shape,
-              s->balance ? " (balanced by entries)" : "");
+              s->balance.n ? " (balanced by entries)" : "");
     sb_printf(r->b, "      lines    %s\n", step_lines(r->c, r->a, s));
     text_list(r, "does", &all, false);
     text_cost(r, &cost);

@@ -95,11 +95,17 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     return GNNC_OK;
 }
 
-/* Binary search, as both terms ascend. */
-int64_t rt_row_at(const int64_t *ptr, int64_t lo, int64_t hi, int64_t work) {
+int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row) {
+    int64_t work = row;
+    for (int i = 0; i < n; i++) work += ptr[i][row];
+    return work;
+}
+
+/* Binary search, as all terms ascend. */
+int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work) {
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        if (ptr[mid] + mid < work)
+        if (rt_work_before(ptr, n, mid) < work)
             lo = mid + 1;
         else
             hi = mid;
@@ -112,8 +118,8 @@ static gnnc_status balance(RtExec *x, int map, const Arrays *a) {
     if (!bound) return rt_fail_nomem(&x->rt->err, "index arrays");
     int64_t work = a->ptr[a->n_to] + a->n_to;
     for (int c = 0; c <= RT_CHUNKS; c++)
-        bound[c] =
-            rt_row_at(a->ptr, 0, a->n_to, work / RT_CHUNKS * c + work % RT_CHUNKS * c / RT_CHUNKS);
+        bound[c] = rt_row_at(&a->ptr, 1, 0, a->n_to,
+                             work / RT_CHUNKS * c + work % RT_CHUNKS * c / RT_CHUNKS);
     x->rt->bound->balance[map] = bound;
     return GNNC_OK;
 }

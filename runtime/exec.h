@@ -65,8 +65,10 @@ static inline bool rt_step_first(const RtExec *x) {
 void rt_blocks_end(RtExec *x); /* none runs: nothing */
 /* Bytes of buffer b that are needed when blocks run: of a local one a block's. */
 gnnc_status rt_blocks_bytes(RtExec *x, int b, size_t *n_bytes);
-/* First row r of [lo, hi] with ptr[r] + r >= work. */
-int64_t rt_row_at(const int64_t *ptr, int64_t lo, int64_t hi, int64_t work);
+/* The work of the rows before one: themselves and their entries, in all n of ptr. */
+int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row);
+/* First row of [lo, hi] that has this much work before it. */
+int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work);
 
 int rt_type_bytes(rt_dtype t);
 /* Elements times width of buffer b with the sizes bound now. */

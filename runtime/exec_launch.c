@@ -4,7 +4,7 @@
  * the range gives the same bits.  Each thread gets one run of consecutive chunks and
  * calls the kernel once: no queue, no atomics, and its rows stay in its cache from one
  * kernel to the next.  Chunk bounds depend on sizes alone (equal rows, or equal entries
- * of a map), whatever the team's size.  Within a block of rows the cut is finer. */
+ * of maps), whatever the team's size.  Within a block of rows the cut is finer. */
 #include "exec.h"
 
 #include <stdatomic.h>
@@ -28,17 +28,18 @@ typedef struct {
     void *const *arg;
     const int64_t *n, *at; /* at: bounds of RT_CHUNKS chunks, or NULL: equal rows */
     int64_t first, extent, n_chunks;
-    const int64_t *ptr; /* in a block: the segments of its rows, cut by entries; or NULL */
-    atomic_llong next;  /* in a block: the chunk that nobody has taken yet */
+    const int64_t *ptr[RT_BALANCE_MAX]; /* the segments of the rows, cut by entries */
+    int n_ptr;
+    atomic_llong next; /* in a block: the chunk that nobody has taken yet */
 } Loop;
 
 static int64_t chunk_bound(const Loop *l, int64_t c) {
     if (l->at) return l->at[c];
-    if (!l->ptr) return l->first + bound(l->extent, l->n_chunks, c);
-    int64_t lo = l->first, hi = lo + l->extent;
-    int64_t work = l->ptr[hi] - l->ptr[lo] + l->extent;
+    if (!l->n_ptr) return l->first + bound(l->extent, l->n_chunks, c);
+    int64_t lo = l->first, hi = lo + l->extent, start = rt_work_before(l->ptr, l->n_ptr, lo);
+    int64_t work = rt_work_before(l->ptr, l->n_ptr, hi) - start;
     int64_t before = work / l->n_chunks * c + work % l->n_chunks * c / l->n_chunks;
-    return c >= l->n_chunks ? hi : rt_row_at(l->ptr, lo, hi, l->ptr[lo] + lo + before);
+    return c >= l->n_chunks ? hi : rt_row_at(l->ptr, l->n_ptr, lo, hi, start + before);
 }
 
 static void run_chunks(void *arg, int member, int n_members) {
@@ -70,7 +71,10 @@ static void launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t lo, int64_
         if (extent != 0) k(arg, x->n, lo, hi);
         return;
     }
-    Loop l = {x, k, arg, x->n, NULL, lo, extent, n_chunks, NULL, 0};
+    Loop l = {.x = x, .kernel = k, .arg = arg, .n = x->n};
+    l.first = lo;
+    l.extent = extent;
+    l.n_chunks = n_chunks;
     rt_team_run(rt_step_team(x), run_chunks, &l);
 }
 
@@ -93,18 +97,23 @@ void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunk
         launch(x, k, arg, 0, n_chunks);
 }
 
-void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int map) {
+/* One map's chunks are known since data were loaded; several maps' are found by the threads, each
+ * for its own rows. */
+void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int n_maps, const int *map) {
     const RtBlocks *b = &x->rt->blocks;
-    Loop l = {x, k, arg, x->n, x->balance[map], 0, 0, RT_CHUNKS, NULL, 0};
+    const rt_program *p = x->program;
+    const rt_space *rows = &p->spaces[p->maps[map[0]].to];
+    Loop l = {.x = x, .kernel = k, .arg = arg, .n = x->n, .n_chunks = RT_CHUNKS};
     if (rt_step_first(x)) x->rt->count.launches++;
-    if (!b->on) {
+    if (n_maps == 1 && !b->on) {
+        l.at = x->balance[map[0]];
         rt_team_run(rt_step_team(x), run_chunks, &l);
         return;
     }
-    l.at = NULL;
-    l.ptr = x->buf[x->program->maps[map].ptr_buf];
-    l.first = b->lo;
-    l.extent = b->hi - b->lo;
+    l.n_ptr = n_maps < RT_BALANCE_MAX ? n_maps : RT_BALANCE_MAX;
+    for (int i = 0; i < l.n_ptr; i++) l.ptr[i] = x->buf[p->maps[map[i]].ptr_buf];
+    l.first = b->on ? b->lo : 0;
+    l.extent = b->on ? b->hi - b->lo : rows->sym < 0 ? rows->fixed : x->n[rows->sym];
     atomic_init(&l.next, 0);
-    rt_team_run(rt_step_team(x), take_chunks, &l);
+    rt_team_run(rt_step_team(x), b->on ? take_chunks : run_chunks, &l);
 }

@@ -307,6 +307,7 @@ typedef struct RtExec {
 
 enum {
     RT_CHUNKS = 64, /* chunks of a balanced parallel loop: by entries, whatever the thread count */
+    RT_BALANCE_MAX = 32,     /* maps that one loop is balanced by */
     RT_ROWS_PER_CHUNK = 256, /* plain parallel loops: rows (iterations) per chunk */
 };
 
@@ -323,8 +324,9 @@ static inline void rt_step(RtExec *x, int step) {
 /* Runs k over [0, extent) in fixed chunks; one OpenMP loop; extent < 0: one serial call.
  * The generated driver calls it once per kernel step. */
 void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent);
-/* As above over the rows of map `map`, in chunks of equal numbers of entries. */
-void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int map);
+/* As above over the rows of the maps (one or more, to one space; the first RT_BALANCE_MAX count),
+ * in chunks of equal numbers of rows and entries. */
+void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int n_maps, const int *map);
 
 /* As rt_launch over chunks of a sum over rows: within blocks, those of the present one. */
 void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunks);

@@ -82,7 +82,8 @@ static int run(Run *u, bool in_blocks) {
     if (in_blocks) rt_blocks_begin(x, rows, local, 1);
     while (in_blocks ? rt_blocks_next(x) : n == 0) {
         CHECK((uintptr_t)x->buf[N_LOCAL] % RT_ALIGN == 0);
-        rt_launch_balanced(x, rows_kernel, (void *const[]){x->buf[N_LOCAL]}, 0);
+        rt_launch_balanced(x, rows_kernel, (void *const[]){x->buf[N_LOCAL]}, x->program->n_maps,
+                           (const int[]){0, 1});
         rt_launch(x, flat_kernel, (void *const[]){x->buf[N_LOCAL], u->out}, rows * WIDTH);
         CHECK(rt_gemm_f32(x, &m, x->buf[N_LOCAL], u->w, u->y) == GNNC_OK);
         CHECK(rt_gemm_f32(x, &k, x->buf[N_LOCAL], u->gy, u->gw) == GNNC_OK);
@@ -150,11 +151,17 @@ static void check_case(RtExec *x, const Case *c, int threads, const Run *whole, 
 TEST(blocks_do_what_all_rows_do) {
     static const rt_buf bufs[] = {{.name = "local", .kind = RT_BUF_TEMP, .dt = RT_F32},
                                   {.name = "ptr", .kind = RT_BUF_MAP, .dt = RT_I64, .block = -1}};
-    static const rt_map maps[] = {{.ptr_buf = N_PTR}};
-    const rt_program p = {
-        .bufs = bufs, .n_bufs = 2, .maps = maps, .n_maps = 1, .buf_count = buf_count};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const Case *c = &cases[i];
+    static const rt_map maps[] = {{.ptr_buf = N_PTR}, {.ptr_buf = N_PTR}};
+    static const rt_space spaces[] = {{.name = "rows"}};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const Case *c = &cases[i / 2];
+        const rt_program p = {.bufs = bufs,
+                              .n_bufs = 2,
+                              .spaces = spaces,
+                              .n_spaces = 1,
+                              .maps = maps,
+                              .n_maps = 1 + (int)(i % 2),
+                              .buf_count = buf_count};
         RtRuntime rt = {.scratch_bytes = 0};
         rt_pool_init(&rt.pool, NULL);
         int64_t chunks = (c->rows + RT_SUM_ROWS - 1) / RT_SUM_ROWS,
@@ -177,6 +184,32 @@ TEST(blocks_do_what_all_rows_do) {
         free(buf[N_LOCAL]), free(ptr);
         rt_pool_free(&rt.pool);
     }
+}
+
+/* arg: the end of the first thread's rows */
+static void first_rows(void *const *arg, const int64_t *n, int64_t lo, int64_t hi) {
+    (void)n;
+    if (lo == 0) *(int64_t *)arg[0] = hi;
+}
+
+/* One relation has its entries at the first row, the other at the last: only both show the half. */
+TEST(rows_of_several_maps_are_cut_by_the_entries_of_all) {
+    enum { ROWS = 1000 };
+    static const rt_space spaces[] = {{.name = "rows"}};
+    static const rt_map maps[] = {{.ptr_buf = 0}, {.ptr_buf = 1}};
+    const rt_program p = {.spaces = spaces, .n_spaces = 1, .maps = maps, .n_maps = 2};
+    int64_t first[ROWS + 1], last[ROWS + 1], n[] = {ROWS}, end = 0;
+    for (int r = 0; r <= ROWS; r++) first[r] = r ? 5000 : 0;
+    for (int r = 0; r <= ROWS; r++) last[r] = r == ROWS ? 5000 : 0;
+    RtRuntime rt = {.scratch_bytes = 0};
+    RtError err = {""};
+    RtAlloc from = rt_alloc_default();
+    RtExec x = {.program = &p, .n = n, .buf = (void *[]){first, last}, .threads = 2, .rt = &rt};
+    CHECK(rt_team_start(&rt.team, &from, 2, 2, &err) == GNNC_OK);
+    rt_launch_balanced(&x, first_rows, (void *const[]){&end}, 2, (const int[]){0, 1});
+    CHECK_MSG(end > ROWS / 2 - 20 && end < ROWS / 2 + 20, "cut at row %lld", (long long)end);
+    CHECK(rt.count.launches == 1);
+    rt_team_stop(rt.team);
 }
 
 TEST(a_block_never_outgrows_its_room) {

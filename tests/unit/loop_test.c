@@ -15,7 +15,7 @@ static const char kernel_text[] = "kernel t {\n"
                                   "  in part: f32[max(1, ceildiv(N_p, 1024))] partial 7\n"
                                   "  %n.0: i64 = size 2*N_p + 1\n"
                                   "  %c.1: f32 = const 0.5\n"
-                                  "  for %v.2 in N_p parallel balanced dst(e) {\n"
+                                  "  for %v.2 in N_p parallel balanced dst(e), src(e) {\n"
                                   "    local acc: f32[16]\n"
                                   "    local sum: f32\n"
                                   "    for %e.3 in segment dst_ptr[%v.2] {\n"
@@ -43,7 +43,9 @@ static const char kernel_text[] = "kernel t {\n"
 static Module *module(Ctx *c) {
     Module *m = module_new(c, "t");
     Space *p = space_node(m, "p", (Span){0});
-    map_dst(m, space_edge(m, "e", p, p, (Span){0}));
+    Space *e = space_edge(m, "e", p, p, (Span){0});
+    map_dst(m, e);
+    map_src(m, e);
     return m;
 }
 

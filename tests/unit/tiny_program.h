@@ -203,7 +203,7 @@ static void tiny_agg(void *const *arg, const int64_t *n, int64_t lo, int64_t hi)
 
 static void tiny_forward(RtExec *x, float *h, float *pred, float drop) {
     TinyAgg a = {x, h, drop};
-    rt_launch_balanced(x, tiny_agg, (void *const[]){&a}, 0);
+    rt_launch_balanced(x, tiny_agg, (void *const[]){&a}, 1, (const int[]){0});
     const float *w = x->buf[B_WEIGHT], *b = x->buf[B_BIAS];
     for (int64_t v = 0; pred && v < x->n[S_N]; v++) {
         pred[v] = b[0];
