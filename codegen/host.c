@@ -135,6 +135,15 @@ static void emit_head(Host *h) {
         "y;\n}\n\n");
 }
 
+static void tail_prototypes(Host *h, const PPhase *ph) {
+    PTail t[2];
+    bool buckets = plan_has_buckets(h->a, h->p, ph);
+    for (int i = 0; buckets && i < ph->steps.n; i++)
+        if (plan_tails(h->a, h->p, ph->steps.v[i], t))
+            host_printf(h, "extern rt_device_kernel %s_%s;\n", plan_tail_name(h->a, h->p, ph, i),
+                        h->p->device);
+}
+
 static void emit_prototypes(Host *h) {
     const char *device = h->p->device;
     host_puts(h, "/* kernels */\n");
@@ -143,6 +152,7 @@ static void emit_prototypes(Host *h) {
         host_printf(h, "extern rt_device_kernel %s_%s;\n", h->p->kernels.v[i]->name, device);
     const char *rank = device ? target_rank_name(h->a, h->p) : NULL;
     if (rank) host_printf(h, "extern rt_device_kernel %s_%s;\n", rank, device);
+    for (int i = 0; device && i < h->p->phases.n; i++) tail_prototypes(h, h->p->phases.v[i]);
     for (int i = 0; plan_on_host(h->p) && i < h->p->kernels.n; i++)
         host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
     host_call_prototypes(h);

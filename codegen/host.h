@@ -14,6 +14,7 @@ typedef struct {
     const char **space; /* [spaces] SP_.. */
     const char *device; /* whose phases are being written; NULL = the host's */
     int phase;          /* being written */
+    bool buckets;       /* it may be recorded for rounded sizes */
 } Host;
 
 /* host.c */

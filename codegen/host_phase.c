@@ -38,6 +38,7 @@ static void emit_arguments(Host *h, const PStep *s, int pred) {
                             : ",\n                        ",
                     buf_name(h, s->bufs[i]));
     if (pred >= 0) host_printf(h, ", buf[B_%s]", buf_name(h, pred));
+    if (h->device && h->buckets) host_puts(h, ", rt_device_sizes(x)");
     host_puts(h, "}");
 }
 
@@ -115,6 +116,19 @@ static void emit_gemm(Host *h, const PStep *s) {
     host_printf(h, "        .long_k = %s},\n", g->long_k ? "true" : "false");
     host_printf(h, "        buf[B_%s], buf[B_%s], buf[B_%s]);\n", buf_name(h, s->bufs[0]),
                 buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
+}
+
+/* A product of rounded size sums over zeros behind the batch's rows. */
+static void emit_tail(Host *h, int index, const PStep *s) {
+    PTail t[2];
+    if (!h->device || !h->buckets || !plan_tails(h->a, h->p, s, t)) return;
+    const char *name = plan_tail_name(h->a, h->p, h->p->phases.v[h->phase], index);
+    host_printf(h,
+                "    if (rt_device_sizes(x)) {\n"
+                "        st = rt_device_launch(x, %s_%s, \"%s\",\n"
+                "            (void *const[]){buf[B_%s], buf[B_%s], rt_device_sizes(x)});\n"
+                "        if (st != GNNC_OK) return st;\n    }\n",
+                name, h->device, name, buf_name(h, t[0].buf), buf_name(h, t[1].buf));
 }
 
 static void axis_product(Host *h, const Type *t, int from, int to) {
@@ -207,6 +221,7 @@ static void emit_step(Host *h, int index, const PStep *s) {
         emit_copy(h, s), status = false;
         break;
     case PS_GEMM:
+        emit_tail(h, index, s);
         emit_gemm(h, s);
         break;
     case PS_RANK:
@@ -276,6 +291,7 @@ void host_phases(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
         h->phase = i;
+        h->buckets = plan_has_buckets(h->a, h->p, ph);
         if (!h->device || !plan_on_host(h->p)) host_call_wrappers(h, ph);
         host_printf(h, "static gnnc_status run_phase_%d%s%s(RtExec *x) { /* ", i,
                     h->device ? "_" : "", h->device ? h->device : "");

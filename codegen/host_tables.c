@@ -261,6 +261,7 @@ static void emit_phase_table(Host *h) {
         host_printf(h, ", .n_steps = %d, ", ph->steps.n);
         if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
         if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
+        if (h->p->device && plan_has_buckets(h->a, h->p, ph)) host_puts(h, ".buckets = true, ");
         host_printf(h, ".n_kernels = %d, .n_library_calls = %d,\n", kernels, calls);
         if (ph->blocks.n)
             host_printf(

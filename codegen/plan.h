@@ -129,7 +129,20 @@ const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
  * loop, whose condition the host reads. */
 bool step_stops(const PStep *s, bool on_device);
-bool plan_in_loop(const PPhase *ph, int step);      /* between a PS_LOOP and its PS_END */
+bool plan_in_loop(const PPhase *ph, int step); /* between a PS_LOOP and its PS_END */
+/* An operand of a product that sums over rows of a batch: element (i, j) of matrix b is at
+ * b*batch + i*row + j*step; rows j from `own` on are nobody's.  (codegen/plan_buckets.c) */
+typedef struct {
+    int buf;
+    const Expr *n, *batch, *row, *step; /* n: how many i */
+    const Expr *own;                    /* NULL = not known */
+} PTail;
+/* May a device record the phase for rounded sizes? */
+bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph);
+/* Both operands of a step of such a phase, if it sums over rows of a batch. */
+bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]);
+/* The kernel that writes zeros there. */
+const char *plan_tail_name(Arena *a, const Plan *p, const PPhase *ph, int step);
 void plan_print(StrBuf *b, const Plan *p);          /* --emit=plan */
 uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *c, const Plan *p);

@@ -70,6 +70,7 @@ static void forget_recordings(RtDevice *d) {
         if (d->phase[i].recording) d->ops->forget(d, d->phase[i].recording);
         d->phase[i] = (RtDevicePhase){.stops = d->phase[i].stops};
     }
+    rt_device_forget_buckets(d);
 }
 
 void rt_device_close(RtExec *x) {
@@ -295,10 +296,10 @@ static void device_is_newer(RtDevice *d, int phase) {
     }
 }
 
-static gnnc_status record(RtDevice *d, const rt_phase *phase, RtDevicePhase *p) {
+static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
     gnnc_status st = d->ops->record_begin(d);
     if (st != GNNC_OK) return st;
-    gnnc_status ran = phase->run_device(d->x);
+    gnnc_status ran = phase->run_device(x);
     st = d->ops->record_end(d, &p->recording);
     return ran != GNNC_OK ? ran : st;
 }
@@ -306,12 +307,13 @@ static gnnc_status record(RtDevice *d, const rt_phase *phase, RtDevicePhase *p) 
 /* A phase runs as it is the first time, which shows whether it can be recorded and lets
  * libraries make what they need; then it is recorded; from then on its recording is replayed.
  * Sizes are bound, so it does the same each time. */
-static gnnc_status run_or_replay(RtDevice *d, const rt_phase *phase, RtDevicePhase *p) {
-    bool may = !p->stops && !d->never_record && !d->x->profile && d->ops->record_begin;
+gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
+                                    RtDevicePhase *p) {
+    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
     bool record_it = p->runs++ > 0 && may;
-    if (!record_it) return phase->run_device(d->x);
+    if (!record_it) return phase->run_device(x);
     gnnc_counters before = d->x->rt->count;
-    gnnc_status st = p->recording ? GNNC_OK : record(d, phase, p);
+    gnnc_status st = p->recording ? GNNC_OK : record(d, x, phase, p);
     d->x->rt->count.launches = before.launches + 1;
     d->x->rt->count.library_calls = before.library_calls;
     return st == GNNC_OK ? d->ops->replay(d, p->recording) : st;
@@ -325,7 +327,8 @@ gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
     d->running = index;
     d->status = GNNC_OK;
     if (d->ops->range_begin) d->ops->range_begin(d, phase->name);
-    st = x == d->x ? run_or_replay(d, phase, &d->phase[index]) : rt_device_batch_run(x, phase);
+    st = x == d->x ? rt_device_run_or_replay(d, x, phase, &d->phase[index])
+                   : rt_device_batch_run(x, phase);
     if (d->ops->range_end) d->ops->range_end(d);
     d->running = -1;
     device_is_newer(d, index);
@@ -355,6 +358,10 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
  */
 void **rt_device_buffers(RtExec *x) {
     return x->rt->device->at.buf;
+}
+
+void *rt_device_sizes(RtExec *x) {
+    return x->rt->device->batch.sizes;
 }
 
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg) {

@@ -80,6 +80,8 @@ typedef struct RtDeviceLane {
     size_t n_bytes;
 } RtDeviceLane;
 
+enum { RT_BUCKETS = 4 }; /* all the room there is, a half, a quarter, an eighth of it */
+
 /* device_batch.c */
 typedef struct RtDeviceBatch {
     RtPlaces at;
@@ -88,6 +90,11 @@ typedef struct RtDeviceBatch {
     void *arena;
     size_t arena_bytes;
     void *notes; /* RT_NOTE_BYTES each */
+    /* Steps recorded for rounded sizes, where that is wanted. */
+    bool wanted;
+    RtDevicePhase bucket[RT_LANES][RT_BUCKETS], *now; /* NULL: as many rows as there are */
+    int64_t *most, *n; /* [n_syms] there is room for; of the bucket */
+    void *sizes;       /* the batch's own, on the device, while its step is queued */
 } RtDeviceBatch;
 
 struct RtDevice {
@@ -124,9 +131,16 @@ gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
 /* Runs a phase: uploads what is newer here, then the phase or its recording. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
 /* Before it for a mini-batch, x being the batch's: uploads what it brings.  `offset`: of the
- * phase's temporaries, in an arena of its own. */
-gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes);
+ * phase's temporaries, in an arena of its own, which has room for sizes `most`. */
+gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
+                            const int64_t *most);
 gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_device_run() */
+/* The phase, or what of it was recorded in p. */
+gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
+                                    RtDevicePhase *p);
+/* Whether steps over batches are recorded for rounded sizes, where they can be. */
+void rt_device_want_buckets(RtExec *x, bool wanted);
+void rt_device_forget_buckets(RtDevice *d);
 void rt_device_batch_close(RtDevice *d);
 /* Room for n notes; note i becomes scalar b; [first, first + n) are read back. */
 gnnc_status rt_device_notes(RtExec *x, int64_t n);

@@ -4,7 +4,12 @@
  * trainer's.  What it brings is packed into a page-locked block and crosses with one copy, beside
  * the queue: while the device computes a batch, the next one is on its way.  Two lanes, each with
  * a block on both sides, take turns.  Nothing is read back: what the host wants to know of each
- * step is noted on the device, and read when an epoch ends. */
+ * step is noted on the device, and read when an epoch ends.
+ *
+ * Batches differ in size, so their steps are queued kernel by kernel; or, if that is wanted, for
+ * sizes rounded up to one of a few buckets, parts of the room there is.  Then everything lies where
+ * it did for the last batch of the bucket, and the step is one recording for each lane.  Kernels
+ * find the batch's own sizes in front of what it brings (codegen/plan_buckets.c). */
 #include "device.h"
 
 #include <string.h>
@@ -14,7 +19,9 @@ static gnnc_status make_tables(RtDevice *d) {
     RtDeviceBatch *b = &d->batch;
     b->at.buf = RT_NEWN(pool, void *, d->x->program->n_bufs);
     b->at.n_bytes = RT_NEWN(pool, size_t, d->x->program->n_bufs);
-    bool ok = b->at.buf && b->at.n_bytes;
+    b->most = RT_NEWN(pool, int64_t, d->x->program->n_syms);
+    b->n = RT_NEWN(pool, int64_t, d->x->program->n_syms);
+    bool ok = b->at.buf && b->at.n_bytes && b->most && b->n;
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
@@ -30,11 +37,75 @@ static bool is_temp_of(const RtExec *x, int phase, int b) {
     return buf->kind == RT_BUF_TEMP && buf->phase == phase;
 }
 
+/* ---- buckets ----------------------------------------------------------------------------------
+ */
+void rt_device_forget_buckets(RtDevice *d) {
+    for (int i = 0; i < RT_LANES * RT_BUCKETS; i++) {
+        RtDevicePhase *p = &d->batch.bucket[i / RT_BUCKETS][i % RT_BUCKETS];
+        if (p->recording) d->ops->forget(d, p->recording);
+        *p = (RtDevicePhase){0};
+    }
+}
+
+void rt_device_want_buckets(RtExec *x, bool wanted) {
+    const rt_phase *train = rt_phase_find(x->program, "train");
+    if (!x->rt->device || !wanted || !train || !x->program->sampling.batch) return;
+    x->rt->device->batch.wanted = train->buckets;
+    if (!train->buckets)
+        rt_message(x->rt, "shapes: a step of this model is not known for rounded sizes; "
+                          "each batch keeps its own");
+}
+
+static int64_t part_of(int64_t n, int shift) {
+    return (n + ((int64_t)1 << shift) - 1) >> shift;
+}
+
+static bool fits(const RtExec *x, const int64_t *most, int shift) {
+    for (int i = 0; i < x->program->n_spaces; i++) {
+        const rt_space *s = &x->program->spaces[i];
+        if (s->kind != RT_SP_DIM && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
+    }
+    return true;
+}
+
+/* The first rows of a space are no more than its rows, nor than those that more layers need. */
+static void nest(const rt_program *p, int64_t *n) {
+    for (int i = 0; i < p->n_spaces; i++)
+        for (int k = 0; k < p->n_spaces; k++) {
+            const rt_space *few = &p->spaces[i], *more = &p->spaces[k];
+            bool within = few->first &&
+                          (few->whole == k ||
+                           (more->first && more->hops > few->hops && more->whole == few->whole));
+            if (within && n[few->sym] > n[more->sym]) n[few->sym] = n[more->sym];
+        }
+}
+
+/* The smallest bucket that has room for the batch; its sizes are b->n. */
+static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
+    RtDeviceBatch *b = &d->batch;
+    const rt_program *p = x->program;
+    size_t n_bytes = (size_t)p->n_syms * sizeof *most;
+    int shift = RT_BUCKETS - 1;
+    if (memcmp(b->most, most, n_bytes)) rt_device_forget_buckets(d);
+    memcpy(b->most, most, n_bytes);
+    memcpy(b->n, x->n, n_bytes);
+    while (shift > 0 && !fits(x, most, shift)) shift--;
+    for (int i = 0; i < p->n_spaces; i++) {
+        const rt_space *s = &p->spaces[i];
+        if (s->kind != RT_SP_DIM) b->n[s->sym] = part_of(most[s->sym], shift);
+    }
+    nest(p, b->n);
+    b->now = &b->bucket[b->turn][shift];
+}
+
+/* ---- places -----------------------------------------------------------------------------------
+ */
 /* Room for n bytes, a quarter more where there was too little: batches differ. */
 static gnnc_status make_room(RtDevice *d, RtDeviceLane *l, size_t n) {
     if (n <= l->n_bytes) return GNNC_OK;
     gnnc_status st = GNNC_OK;
     size_t want = n + n / 4;
+    rt_device_forget_buckets(d);
     d->ops->unpin(d, l->host);
     d->ops->release(d, l->there);
     *l = (RtDeviceLane){0};
@@ -48,6 +119,7 @@ out:
 static gnnc_status make_arena(RtDevice *d, size_t n) {
     RtDeviceBatch *b = &d->batch;
     if (n <= b->arena_bytes) return GNNC_OK;
+    rt_device_forget_buckets(d);
     d->ops->release(d, b->arena);
     b->arena = NULL;
     b->arena_bytes = 0;
@@ -56,18 +128,29 @@ static gnnc_status make_arena(RtDevice *d, size_t n) {
     return st;
 }
 
-/* The trainer's places, but for what this batch has of its own: offsets in the lane's block. */
+/* As the step sees it: with the sizes of its bucket. */
+static RtExec rounded(const RtExec *x, const RtDevice *d) {
+    RtExec r = *x;
+    if (d->batch.now) r.n = d->batch.n;
+    return r;
+}
+
+/* The trainer's places, but for what this batch has of its own: offsets in the lane's block, behind
+ * the batch's sizes if somebody wants them there. */
 static gnnc_status lay_out(RtExec *x, RtDevice *d, size_t *n_bytes) {
     RtPlaces *at = &d->batch.at;
-    size_t align = d->ops->align, used = 0;
+    RtExec room = rounded(x, d);
+    size_t align = d->ops->align, n, used = d->batch.now ? (size_t)x->program->n_syms * 8 : 0;
+    used = (used + align - 1) / align * align;
     for (int b = 0; b < x->program->n_bufs; b++) {
         at->buf[b] = d->at.buf[b];
         at->n_bytes[b] = d->at.n_bytes[b];
         if (!is_own(x, d, b)) continue;
-        gnnc_status st = rt_buf_bytes(x, b, &at->n_bytes[b]);
+        gnnc_status st = rt_buf_bytes(&room, b, &n);
+        if (st == GNNC_OK) st = rt_buf_bytes(x, b, &at->n_bytes[b]);
         if (st != GNNC_OK) return st;
         at->buf[b] = (void *)used; /* an offset until there is a block */
-        used += (at->n_bytes[b] + align) / align * align;
+        used += (n + align) / align * align;
     }
     *n_bytes = used;
     return GNNC_OK;
@@ -76,6 +159,7 @@ static gnnc_status lay_out(RtExec *x, RtDevice *d, size_t *n_bytes) {
 static gnnc_status settle(RtExec *x, RtDevice *d, int phase, const size_t *offset) {
     RtDeviceBatch *batch = &d->batch;
     RtDeviceLane *l = &batch->lane[batch->turn];
+    if (batch->now) memcpy(l->host, x->n, (size_t)x->program->n_syms * sizeof *x->n);
     for (int b = 0; b < x->program->n_bufs; b++) {
         if (is_own(x, d, b)) {
             size_t from = (size_t)batch->at.buf[b];
@@ -90,7 +174,8 @@ static gnnc_status settle(RtExec *x, RtDevice *d, int phase, const size_t *offse
     return GNNC_OK;
 }
 
-gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes) {
+gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
+                            const int64_t *most) {
     RtDevice *d = x->rt->device;
     if (!d) return GNNC_OK;
     RtDeviceBatch *b = &d->batch;
@@ -99,6 +184,7 @@ gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t a
     if (!b->at.buf) TRY(st, make_tables(d));
     b->turn = !b->turn;
     TRY(st, d->ops->lane_begin(d, b->turn));
+    if (b->wanted) choose_bucket(x, d, most);
     TRY(st, lay_out(x, d, &n_bytes));
     TRY(st, make_room(d, &b->lane[b->turn], n_bytes));
     TRY(st, make_arena(d, arena_bytes));
@@ -111,9 +197,14 @@ out:
 gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase) {
     RtDevice *d = x->rt->device;
     RtPlaces trainers = d->at;
-    d->at = d->batch.at;
-    d->now = x;
-    gnnc_status st = phase->run_device(x);
+    RtDeviceBatch *b = &d->batch;
+    RtExec room = rounded(x, d);
+    d->at = b->at;
+    d->now = &room;
+    b->sizes = b->now ? b->lane[b->turn].there : NULL;
+    gnnc_status st =
+        b->now ? rt_device_run_or_replay(d, &room, phase, b->now) : phase->run_device(&room);
+    b->sizes = NULL;
     d->at = trainers;
     d->now = d->x;
     gnnc_status done = d->ops->lane_end(d, d->batch.turn);

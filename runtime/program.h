@@ -193,7 +193,9 @@ typedef struct {
     int n_steps;
     gnnc_status (*run)(struct RtExec *x); /* on the host; NULL = not compiled for it */
     gnnc_status (*run_device)(
-        struct RtExec *x);          /* on rt_program.device; NULL where there is none */
+        struct RtExec *x); /* on rt_program.device; NULL where there is none */
+    bool buckets; /* run_device may be recorded for larger sizes than a batch's own, which its
+                     kernels find at rt_device_sizes() */
     int n_kernels, n_library_calls; /* per run */
     const rt_step_info *steps;      /* [n_steps], or NULL: nothing is known of them */
     /* With n bound; NULL where `steps` is. */
@@ -366,6 +368,8 @@ gnnc_status rt_build_relation(RtExec *x,
  * messages. */
 typedef int rt_device_kernel(void *const *arg, const int64_t *n, void *stream);
 void **rt_device_buffers(RtExec *x);
+/* n[n_syms] of the batch on the device, where x->n is rounded up; NULL: x->n it is. */
+void *rt_device_sizes(RtExec *x);
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg);
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 /* Does the condition in this buffer hold (or not, as asked)?  *st is set where it cannot be read.

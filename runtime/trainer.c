@@ -151,6 +151,7 @@ static const IntOption INT_OPTIONS[] = {
     {"tuned", offsetof(RtOptions, tuned), 0, 1},
     {"variant", offsetof(RtOptions, variant), -1, 63},
     {"tf32", offsetof(RtOptions, tf32), 0, 1},
+    {"buckets", offsetof(RtOptions, buckets), 0, 1},
     {"amx", offsetof(RtOptions, amx), 0, 1},
     {"other_data", offsetof(RtOptions, other_data), 0, 1},
     {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},
@@ -335,6 +336,7 @@ static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.tf32 != 0));
+    rt_device_want_buckets(&t->x, t->options.buckets != 0);
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
     TRY(st, choose_variant(t, directory));
     rt_splits_count(t);

@@ -18,6 +18,7 @@ typedef struct RtOptions {
     int64_t batch;     /* seeds of a mini-batch; 0 = the model's */
     int64_t workers;   /* threads that make batches; -1 = the model's, or by the machine */
     int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
+    int64_t buckets;   /* a GPU's steps over batches are recorded for rounded sizes */
     int64_t amx;       /* matrix products may use AMX */
     int64_t check_times; /* prove of each mini-batch that nothing in it is too new */
     int64_t other_data;  /* a checkpoint of other data may be resumed */

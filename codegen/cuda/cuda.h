@@ -63,6 +63,7 @@ typedef struct {
     Arena *a;
     const LKernel *k;
     bool skips; /* it tests a condition first, and then may do nothing */
+    bool sized; /* it may read its sizes from the device (codegen/plan_buckets.c) */
     CuSched sched;
     const char **reg; /* [n_regs] names */
     const char **buf; /* [bufs] */
@@ -124,5 +125,7 @@ void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
 const LStmt *cu_run(CuFn *f, const LStmt *s); /* the run that begins at s; its last statement */
 void cu_kernel(Cu *cu, const LKernel *k);
 void cu_launch(CuFn *f);
+const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */
+void cu_tails(Cu *cu);          /* kernels that write zeros behind a batch's rows */
 
 #endif

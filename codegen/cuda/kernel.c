@@ -233,24 +233,43 @@ static void signature(CuFn *f) {
         sb_printf(b, "\n    %s%s *__restrict__ %s,", k->bufs.v[i]->written ? "" : "const ",
                   cu_mem_type(k->bufs.v[i]->dt), f->buf[i]);
     if (f->skips) sb_puts(b, "\n    const unsigned char *__restrict__ gn_when,");
+    const char *type = f->sized ? "int64_t" : "const int64_t";
+    if (f->sized) sb_puts(b, "\n    const int64_t *__restrict__ gn_n,");
     for (int i = 0; i < m->syms.n; i++)
-        if (f->sym[i]) sb_printf(b, "\n    const int64_t %s,", f->sym[i]);
+        if (f->sym[i]) sb_printf(b, "\n    %s %s,", type, f->sym[i]);
     if (f->sched.kind != CU_THREAD && !f->sched.lanes) sb_puts(b, "\n    const int gn_lanes,");
     if (f->sched.kind == CU_TEAM && f->sched.split) sb_puts(b, "\n    const int gn_ways,");
-    sb_puts(b, "\n    const int64_t gn_extent) {\n");
+    sb_printf(b, "\n    %s gn_extent) {\n", type);
 }
 
-/* The step that launches k. */
-static const PStep *step_of(const Plan *p, const LKernel *k) {
+/* Sizes of the batch, where the launch was recorded for rounded ones. */
+static void own_sizes(CuFn *f) {
+    cu_open(f, "if (gn_n) {");
+    for (int i = 0; i < f->cu->plan->m->syms.n; i++)
+        if (f->sym[i]) cu_line(f, "%s = gn_n[%d];", f->sym[i], i);
+    cu_line(f, "gn_extent = %s;", cu_extent(f));
+    cu_close(f);
+}
+
+/* The step that launches k, and its phase. */
+static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) {
     for (int i = 0; i < p->phases.n; i++)
-        for (int j = 0; j < p->phases.v[i]->steps.n; j++)
-            if (p->phases.v[i]->steps.v[j]->kernel == k) return p->phases.v[i]->steps.v[j];
+        for (int j = 0; j < p->phases.v[i]->steps.n; j++) {
+            *in = p->phases.v[i];
+            if ((*in)->steps.v[j]->kernel == k) return (*in)->steps.v[j];
+        }
     return NULL;
 }
 
 void cu_kernel(Cu *cu, const LKernel *k) {
-    const PStep *s = step_of(cu->plan, k);
-    CuFn fn = {.cu = cu, .a = cu->a, .k = k, .skips = s && s->pred >= 0}, *f = &fn;
+    const PPhase *ph = NULL;
+    const PStep *s = step_of(cu->plan, k, &ph);
+    CuFn fn = {.cu = cu,
+               .a = cu->a,
+               .k = k,
+               .skips = s && s->pred >= 0,
+               .sized = s && plan_has_buckets(cu->a, cu->plan, ph)},
+         *f = &fn;
     f->used = NEWN(cu->a, bool, k->n_regs + 1);
     f->local_used = NEWN(cu->a, bool, k->locals.n + 1);
     cu_schedule(f);
@@ -259,6 +278,7 @@ void cu_kernel(Cu *cu, const LKernel *k) {
     comment(f);
     signature(f);
     f->depth = 1;
+    if (f->sized) own_sizes(f);
     if (f->skips) cu_line(f, "if (%s*gn_when) return;", s->pred_not ? "" : "!");
     body(f);
     cu_close(f);

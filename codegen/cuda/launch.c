@@ -12,7 +12,7 @@ static const char *joined_extent(CuFn *f) {
     return cu_expr(f, n);
 }
 
-static const char *extent(CuFn *f) {
+const char *cu_extent(CuFn *f) {
     const CuSched *c = &f->sched;
     if (loop_is_joined(f->k)) return joined_extent(f);
     if (!c->parallel) return "1";
@@ -73,6 +73,10 @@ static void arguments(CuFn *f, StrBuf *names) {
         cu_line(f, "const unsigned char *gn_when = (const unsigned char *)arg[%d];", k->bufs.n);
         sb_puts(names, "&gn_when, ");
     }
+    if (f->sized) {
+        cu_line(f, "const int64_t *gn_n = (const int64_t *)arg[%d];", k->bufs.n + f->skips);
+        sb_puts(names, "&gn_n, ");
+    }
     for (int i = 0; i < m->syms.n; i++) {
         if (!f->sym[i]) continue;
         cu_line(f, "int64_t %s = n[%d];", f->sym[i], i);
@@ -91,7 +95,7 @@ void cu_launch(CuFn *f) {
     const char *size = team(f);
     if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
     if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
-    cu_line(f, "int64_t gn_extent = %s;", extent(f));
+    cu_line(f, "int64_t gn_extent = %s;", cu_extent(f));
     cu_line(f, "void *args[] = {%s&gn_extent};", names.s ? names.s : "");
     cu_line(f, "return gn_launch(%s, gn_extent * %s, args, stream);", name, size);
     cu_close(f);

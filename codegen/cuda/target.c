@@ -36,6 +36,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     Cu cu = {.c = c, .a = c->a, .plan = p, .b = sb_new(c->a)};
     head(&cu);
     for (int i = 0; i < p->kernels.n; i++) cu_kernel(&cu, p->kernels.v[i]);
+    cu_tails(&cu);
     rank(&cu);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;

@@ -91,6 +91,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                 seed's time: a step that reads such a row fails with GNNC_E_ASSERT
  *   "tf32"        1 = on a GPU matrix products round their factors to TF32; default 0 = f32, but
  *                 1 where the program was compiled with --precision=tf32
+ *   "buckets"     1 = on a GPU a step over mini-batches is one launch, recorded for sizes
+ *                 rounded up to one of four; default 0 = kernel by kernel, of the batch's sizes
  *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
  *                 it and this process may use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
  *                 gnnc_trainer_main asks for; the library asks for products of bf16)

@@ -66,6 +66,24 @@ def a_step_waits_for_nothing(sim):
     assert now["device_to_device"] == 20, now  # the loss is noted
 
 
+def a_bucket_is_replayed(sim, data):
+    """Steps of rounded sizes: the losses of the batches' own, and one launch where the bucket was seen before."""
+    sim.cudasim_count.restype = ctypes.POINTER(Counts)
+    n, steps = sim.cudasim_count(), 20
+    t, u = (batches.Trainer(sim, data, threads=2, buckets=b) for b in (0, 1))
+    for _ in range(4):
+        t.epoch()
+        u.epoch()
+        near(t, u, "loss", 2e-5)
+    first = {k: getattr(n.contents, k) for k, _ in Counts._fields_}
+    for _ in range(steps):
+        u.step()
+    now = {k: getattr(n.contents, k) - first[k] for k, _ in Counts._fields_}
+    assert now["graph_launches"] == steps and now["launches"] == now["library_calls"] == now["fills"] == 0, now
+    assert now["synchronisations"] == now["device_to_host"] == now["allocations"] == 0, now
+    assert now["host_to_device"] == 2 * steps, now
+
+
 def resumed_in_mid_epoch(cpu, sim):
     """What a step learned and what the epoch's loss is so far cross from one target to the other."""
     t = batches.Trainer(sim, "shop", threads=1)
@@ -88,13 +106,16 @@ def main():
         for name, text in (("shop", batches.MODEL), ("timed", batches.TIMED)):
             cpu, sim = (library(build, name, text, device) for device in ("cpu", "cuda"))
             same_losses(cpu, sim, 2)
+            a_bucket_is_replayed(sim, "shop")
             if name == "shop":
                 a_step_waits_for_nothing(sim)
                 resumed_in_mid_epoch(cpu, sim)
         parts.molecules("molecules")
         for name, data, text in (("graphs", "molecules", parts.MOLECULES % ("batch_norm()", ADAM, "sample { batch 8 }")),
                                  ("clusters", "shop", parts.PEOPLE % ("false", ADAM, "sample { clusters 20  batch 2 }"))):
-            same_losses(*(library(build, name, text, device) for device in ("cpu", "cuda")), 2, data)
+            cpu, sim = (library(build, name, text, device) for device in ("cpu", "cuda"))
+            same_losses(cpu, sim, 2, data)
+            a_bucket_is_replayed(sim, data)
 
 
 main()
