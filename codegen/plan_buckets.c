@@ -40,7 +40,8 @@ bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]) {
     const PGemm *g = &s->gemm;
     if (s->kind != PS_GEMM || !varies(p->m, g->k)) return false;
     const Expr *const others[] = {g->m, g->n}, *const row[] = {g->a_row, g->b_col},
-                      *const step[] = {g->a_col, g->b_row}, *const batch[] = {g->a_batch, g->b_batch};
+                      *const step[] = {g->a_col, g->b_row},
+                      *const batch[] = {g->a_batch, g->b_batch};
     for (int i = 0; i < 2; i++) {
         const Expr *rest = expr_mul(a, g->batch, others[i]);
         out[i] = (PTail){.buf = s->bufs[i],
@@ -66,8 +67,7 @@ static bool product_fits(Arena *a, const Plan *p, const PStep *s) {
 
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph) {
     const Sampling *sample = &p->m->recipe.sample;
-    if (!sample->batch || sample->train_links || strcmp(ph->name, "train"))
-        return false;
+    if (!sample->batch || sample->train_links || strcmp(ph->name, "train")) return false;
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         bool fits = s->kind == PS_KERNEL || (s->kind == PS_GEMM && product_fits(a, p, s)) ||

@@ -20,7 +20,8 @@ static void tail(Cu *cu, const PStep *s, const PTail t[2], const char *name) {
     cu_line(f, "gn_clear_tail(a, in_a, %s);", cu_host_expr(f, t[0].own));
     cu_line(f, "gn_clear_tail(b, in_b, %s);", cu_host_expr(f, t[1].own));
     cu_close(f);
-    cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {", name);
+    cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
+            name);
     cu_line(f, "%s *a = (%s *)arg[0], *b = (%s *)arg[1];", type, type, type);
     cu_line(f, "const int64_t *own = (const int64_t *)arg[2];");
     cu_line(f, "(void)n;");
