@@ -1,5 +1,5 @@
-/* Sampling speed: neighbour batches with their features gathered, over the training nodes
- * of a data directory.  One line of JSON.
+/* Sampling speed: neighbour batches with their features gathered where there are any, over the
+ * training nodes of a data directory, or all.  One line of JSON.
  *   sampler DATA FANOUTS BATCH THREADS EPOCHS [team]
  * THREADS workers prepare whole batches ahead (the pipeline), the caller takes them; with
  * `team` the caller prepares one after the other with THREADS members instead. */
@@ -36,15 +36,15 @@ static double seconds(void) {
 static gnnc_status prepare(void *user, int worker, int64_t k, int slot, RtError *err) {
     Bench *q = user;
     RtBatch *b = q->slot[slot];
-    RtColumn x, y;
+    RtColumn taken;
     int64_t at = k * q->batch, n = q->n_train - at < q->batch ? q->n_train - at : q->batch;
     RtSeeds seeds = {.n = n, .id = q->order + at};
     RtSampleAt where = {1, (uint64_t)q->epoch, (uint64_t)k};
     gnnc_status st;
     TRY(st, rt_sample_nodes(q->sampler[worker], &where, &seeds, b, err));
     RtRows rows = {.n = b->nodes[0].n, .i32 = b->nodes[0].id};
-    TRY(st, rt_batch_column(b, q->team, q->x, rows, 0, &q->x_buf[slot], &x, err));
-    st = rt_batch_column(b, q->team, q->y, rows, 0, &q->y_buf[slot], &y, err);
+    if (q->x) TRY(st, rt_batch_column(b, q->team, q->x, rows, 0, &q->x_buf[slot], &taken, err));
+    if (q->y) TRY(st, rt_batch_column(b, q->team, q->y, rows, 0, &q->y_buf[slot], &taken, err));
 out:
     return st;
 }
@@ -57,13 +57,12 @@ static gnnc_status load(Bench *q, const char *dir, RtError *err) {
     const RtColumn *split = rt_table_column(v, "split");
     q->x = rt_table_column(v, "x");
     q->y = rt_table_column(v, "y");
-    if (!q->x || !q->y || !split) return rt_fail(err, GNNC_E_MISSING, "needs x, y and split");
     TRY(st, rt_relation_base(&q->pool, v->count, v->count, e->count, e->src, e->dst, &q->rel, err));
     TRY(st, rt_relation_group_src(&q->pool, &q->rel, err));
     q->order = RT_NEWN(&q->pool, int32_t, v->count);
     if (!q->order) return rt_fail_nomem(err, "order");
     for (int64_t i = 0; i < v->count; i++)
-        if (split->splits[i] == 1) q->order[q->n_train++] = (int32_t)i;
+        if (!split || split->splits[i] == 1) q->order[q->n_train++] = (int32_t)i;
 out:
     return st;
 }
