@@ -22,6 +22,7 @@ static void print_column(const RtCli *c, const rt_column *col, FILE *f) {
 
 static void print_table(const RtCli *c, int space, FILE *f) {
     const rt_space *s = &c->p->spaces[space];
+    if (s->first) return; /* a batch's */
     if (s->kind == RT_SP_NODE)
         fprintf(f, "    node %s\n", s->name);
     else if (s->kind == RT_SP_GRAPH)
