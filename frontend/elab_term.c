@@ -69,6 +69,25 @@ bool term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
     return false;
 }
 
+/* A class without a score of its own would be learned as no class at all.  Own losses may see it
+ * otherwise (thresholds of ordered classes, one score for two). */
+bool term_scores_classes(Elab *e, const Term *t, const Column *target, const Op *pred) {
+    if (target->kind != COL_CLASS || strmap_get(&e->prelude, t->fn->text) != t->fn) return true;
+    if (pred->type.rank < 2) return true; /* told by its declaration */
+    for (int i = 0; i < pred->type.rank; i++)
+        if (pred->type.dim[i]->kind == SP_DIM &&
+            expr_eq(pred->type.dim[i]->size, target->cat->size))
+            return true;
+    int64_t n;
+    bool known = expr_is_const(target->cat->size, &n);
+    diag(e->c, DIAG_E0307, t->at->span,
+         "'%s' needs a score for each class, f32[%s, %s], but the model gives %s%s", t->fn->text,
+         target->space->name, known ? arena_printf(e->a, "%lld", (long long)n) : target->cat->name,
+         type_text(e, &pred->type),
+         known ? "" : "; a number of classes that is fixed stands in the graph: class[7]");
+    return false;
+}
+
 /* ---- names of metrics
  * ------------------------------------------------------------------------ */
 /* hits(k = 1), hits(k = 10) are hits_1 and hits_10; a function that stands once goes by its own

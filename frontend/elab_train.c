@@ -163,6 +163,7 @@ static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op
     e->b.span = target->item->span;
     v[1] = val_tensor(rows_of(e, target, b_data(&e->b, target->col)));
     if (!term_takes(e, t, target->col, v[1].op->type.dt)) return NULL;
+    if (!term_scores_classes(e, t, target->col, pred)) return NULL;
     e->b.span = t->at->span;
     Args args = t->args;
     args.n = 3;
