@@ -14,10 +14,15 @@
  * Steps that read only scalars and partial sums wait until somebody wants their result, as that
  * keeps nothing large alive.  Elementwise steps that then stand next to each other are put in the
  * order of their distance from the last one, and joined where none reads or writes what another one
- * writes. */
-#include "codegen/lower.h"
-
+ * writes.
+ *
+ * Sums over rows are made in parts, a few thousand rows each (lower_long.c).  Those over the same
+ * number of parts share one loop over them, the bodies one after the other; they are brought
+ * together where that makes no step fuller. */
 #include <string.h>
+
+#include "codegen/plan_order.h"
+#include "runtime/pack.h"
 
 /* Pointers are a kernel's parameters; a device takes 4 KiB of them. */
 enum { BUFS_MAX = 256 };
@@ -47,6 +52,24 @@ static bool is_elementwise(const PStep *s) {
     return l && l->kind == L_FOR && l->sched.parallel && l->sched.vector && !l->next;
 }
 
+/* The loop of a kernel that is a parallel loop over parts of rows and nothing else, or NULL. */
+static LStmt *parts_loop(const PStep *s) {
+    if (s->kind != PS_KERNEL || s->pred >= 0) return NULL;
+    LStmt *l = s->kernel->body;
+    while (l && is_pure(l)) l = l->next;
+    if (!l || l->kind != L_FOR || !l->sched.parallel || l->next) return NULL;
+    for (const LStmt *p = l->body; p; p = p->next) {
+        bool part = p->kind == L_FOR && p->range == LR_CHUNK && p->at == l->var;
+        if (part && expr_eq(p->n_chunks, l->extent)) return l;
+    }
+    return NULL;
+}
+
+static bool same_parts(const PStep *x, const PStep *y) {
+    const LStmt *l = parts_loop(x), *m = parts_loop(y);
+    return l && m && expr_eq(l->extent, m->extent);
+}
+
 static bool writes(const PStep *s, int buf) {
     for (int i = 0; i < s->n_bufs; i++)
         if (s->bufs[i] == buf && s->kernel->bufs.v[i]->written) return true;
@@ -69,7 +92,8 @@ typedef struct {
     Arena *a;
     LKernel *k; /* being made */
     VEC(int) buf;
-    LBuf **as; /* arguments of the kernel that is added, here */
+    LBuf **as;    /* arguments of the kernel that is added, here */
+    LStmt *parts; /* the loop over parts that all share, or NULL */
 } Join;
 
 static bool same_dims(const LBuf *x, const LBuf *y) {
@@ -150,6 +174,37 @@ static void add_body(Join *j, const PStep *step, List *scalars, List *loops) {
     put(loops, loop);
 }
 
+static void use_variable(LStmt *s, const LReg *was, LReg *is) {
+    for (; s; s = s->next) {
+        LReg **r[] = {&s->at, &s->cond, &s->src};
+        for (size_t i = 0; i < sizeof r / sizeof *r; i++)
+            if (*r[i] == was) *r[i] = is;
+        for (int i = 0; i < s->n_arg; i++)
+            if (s->arg[i] == was) s->arg[i] = is;
+        for (int i = 0; s->buf && i < s->buf->rank; i++)
+            if (s->idx[i] == was) s->idx[i] = is;
+        use_variable(s->body, was, is);
+    }
+}
+
+/* The scalars of all, then one loop with the bodies of all. */
+static void add_parts(Join *j, const PStep *step, List *scalars, List *loops) {
+    LStmt *loop = parts_loop(step);
+    for (LStmt *s = step->kernel->body, *next; s != loop; s = next) {
+        next = s->next;
+        put(scalars, s);
+    }
+    if (!j->parts) {
+        j->parts = loop;
+        put(loops, loop);
+        return;
+    }
+    use_variable(loop->body, loop->var, j->parts->var);
+    LStmt **end = &j->parts->body;
+    while (*end) end = &(*end)->next;
+    *end = loop->body;
+}
+
 static LKernel *join_kernels(Join *j, PStep *const *s, int n) {
     List scalars = {.tail = &scalars.head}, loops = {.tail = &loops.head};
     const LKernel *first = s[0]->kernel;
@@ -158,7 +213,8 @@ static LKernel *join_kernels(Join *j, PStep *const *s, int n) {
     j->k->span = first->span;
     for (int i = 0; i < n; i++) add_kernel(j, s[i]);
     for (int i = 0; i < j->k->bufs.n; i++) j->k->bufs.v[i]->id = i;
-    for (int i = 0; i < n; i++) add_body(j, s[i], &scalars, &loops);
+    bool parts = parts_loop(s[0]) != NULL;
+    for (int i = 0; i < n; i++) (parts ? add_parts : add_body)(j, s[i], &scalars, &loops);
     *scalars.tail = loops.head;
     j->k->body = scalars.head;
     cg_number(j->k->body, &j->k->n_regs);
@@ -193,11 +249,14 @@ static PStep *join(Lower *lo, PStep *const *s, int n) {
     return one;
 }
 
+static bool are_alike(const PStep *x, const PStep *y) {
+    return (is_elementwise(x) && is_elementwise(y)) || same_parts(x, y);
+}
+
 /* How many steps from s on may be one. */
 static int run_of(PStep *const *s, int n) {
     int bufs = s[0]->n_bufs, count = 1;
-    if (!is_elementwise(s[0])) return 1;
-    for (; count < n && is_elementwise(s[count]); count++) {
+    for (; count < n && are_alike(s[0], s[count]); count++) {
         bufs += s[count]->n_bufs;
         if (bufs > BUFS_MAX) break;
         for (int i = 0; i < count; i++)
@@ -277,6 +336,92 @@ static void delay(const Plan *p, PPhase *ph) {
     }
 }
 
+/* What moving sums about takes. */
+typedef struct {
+    const Plan *p;
+    PPhase *ph;
+    const int64_t *sizes;
+    int64_t *live;    /* [steps + 1] */
+    RtPackItem *life; /* [bufs] */
+    PStep **steps;    /* the phase before a move */
+    PBlocks *blocks;
+} Gather;
+
+static void find_lives(Gather *g) {
+    for (int b = 0; b < g->p->bufs.n; b++) g->life[b].first = -1;
+    for (int i = 0; i < g->ph->steps.n; i++) {
+        const PStep *s = g->ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs + (s->pred >= 0); k++) {
+            RtPackItem *l = &g->life[k < s->n_bufs ? s->bufs[k] : s->pred];
+            if (l->first < 0) l->first = i;
+            l->last = i;
+        }
+    }
+}
+
+/* The live bytes of the fullest step. */
+static int64_t fullest(Gather *g) {
+    int64_t most = 0, live = 0;
+    memset(g->live, 0, ((size_t)g->ph->steps.n + 1) * sizeof *g->live);
+    find_lives(g);
+    for (int b = 0; b < g->p->bufs.n; b++) {
+        const PBuf *buf = g->p->bufs.v[b];
+        RtPackItem *l = &g->life[b];
+        if (l->first < 0 || buf->kind != PB_TEMP || buf->block >= 0) continue;
+        for (int i = 0; i < g->ph->blocks.n; i++)
+            rt_pack_span(l, g->ph->blocks.v[i].first, g->ph->blocks.v[i].last);
+        int64_t n = expr_eval(buf->count, g->sizes) * dtype_bytes(buf->dt);
+        g->live[l->first] += n;
+        g->live[l->last + 1] -= n;
+    }
+    for (int i = 0; i < g->ph->steps.n; i++) {
+        live += g->live[i];
+        if (live > most) most = live;
+    }
+    return most;
+}
+
+/* How many steps the one at `at` must pass to stand before the next that it may share a loop over
+ * parts with; 0: none. */
+static int way_to_parts(const PPhase *ph, int at) {
+    const PStep *s = ph->steps.v[at];
+    for (int i = at + 1; i < ph->steps.n; i++) {
+        const PStep *next = ph->steps.v[i];
+        const PBlocks *b = block_at(ph, i);
+        if (!b && same_parts(s, next) && !meet(s, next)) return i - 1 - at;
+        if (!order_is_movable(next) || meet(s, next)) return 0;
+    }
+    return 0;
+}
+
+/* Moves the step behind n others unless a step becomes fuller by that. */
+static void try_pass(Gather *g, int at, int n, int64_t most) {
+    PPhase *ph = g->ph;
+    size_t n_steps = (size_t)ph->steps.n, n_blocks = (size_t)ph->blocks.n;
+    memcpy(g->steps, ph->steps.v, n_steps * sizeof *g->steps);
+    if (n_blocks) memcpy(g->blocks, ph->blocks.v, n_blocks * sizeof *g->blocks);
+    pass(ph, at, n);
+    if (fullest(g) <= most) return;
+    memcpy(ph->steps.v, g->steps, n_steps * sizeof *g->steps);
+    if (n_blocks) memcpy(ph->blocks.v, g->blocks, n_blocks * sizeof *g->blocks);
+}
+
+static void gather_parts(Arena *a, const Plan *p, PPhase *ph) {
+    Gather g = {.p = p,
+                .ph = ph,
+                .sizes = order_nominal_sizes(a, p->m),
+                .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
+                .life = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1),
+                .steps = NEWN(a, PStep *, (size_t)ph->steps.n + 1),
+                .blocks = NEWN(a, PBlocks, (size_t)ph->blocks.n + 1)};
+    int64_t most = fullest(&g);
+    for (int i = ph->steps.n - 2; i >= 0; i--) {
+        if (!parts_loop(ph->steps.v[i]) || block_at(ph, i)) continue;
+        int n = way_to_parts(ph, i);
+        if (n) try_pass(&g, i, n, most);
+    }
+}
+
 /* Elementwise steps by how many others must come after them, one after the other. */
 static void by_distance(Arena *a, PStep **s, int n) {
     int *far = NEWN(a, int, (size_t)n), to = 0, most = 0;
@@ -297,11 +442,13 @@ void cg_join_steps(Lower *lo, int phase) {
     PPhase *ph = lo->p->phases.v[phase];
     int to = 0, open = -1, block = 0;
     delay(lo->p, ph);
+    gather_parts(lo->a, lo->p, ph);
     for (int i = 0, n; i < ph->steps.n;) {
         PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
         int most = free_steps(ph, b, i);
         for (n = 0; n < most && is_elementwise(ph->steps.v[i + n]);) n++;
         by_distance(lo->a, &ph->steps.v[i], n);
+        for (; n < most && same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];
             n = most ? run_of(s, end - i) : 1;

@@ -33,9 +33,8 @@ typedef struct {
     int *kept; /* the best order */
 } Search;
 
-static int64_t *nominal_sizes(const Order *o) {
-    const Module *m = o->p->m;
-    int64_t *n = NEWN(o->a, int64_t, (size_t)m->syms.n + 1);
+int64_t *order_nominal_sizes(Arena *a, const Module *m) {
+    int64_t *n = NEWN(a, int64_t, (size_t)m->syms.n + 1);
     for (int i = 0; i < m->syms.n; i++) n[i] = WIDTH;
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
@@ -47,7 +46,7 @@ static int64_t *nominal_sizes(const Order *o) {
 }
 
 static void measure_buffers(Order *o) {
-    int64_t *n = nominal_sizes(o);
+    int64_t *n = order_nominal_sizes(o->a, o->p->m);
     for (int b = 0; b < o->p->bufs.n; b++) {
         const PBuf *buf = o->p->bufs.v[b];
         bool mine = buf->kind == PB_TEMP && buf->phase == o->phase;

@@ -41,5 +41,7 @@ typedef struct {
 /* Finds the loops of o->order, moving small steps behind them, and the buffers' lives. */
 void order_cut(Order *o);
 bool order_is_movable(const PStep *s);
+/* By symbol: a size of the order of what data will say. */
+int64_t *order_nominal_sizes(Arena *a, const Module *m);
 
 #endif

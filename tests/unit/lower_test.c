@@ -316,7 +316,7 @@ static const Form forms[] = {
      "    output \"r\" %r\n"
      "    output \"m\" %m\n"
      "    output \"n\" %n\n",
-     "_x3(", 4},
+     "_part_x3(", 2},
     /* matrix products: plain, batched, per head by loops, with a copy of an operand */
     {"    %x = data v.w : f32[v, W]\n"
      "    %p = data v.p : f32[v, P]\n"
