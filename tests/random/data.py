@@ -27,13 +27,11 @@ def declared(text):
     """(nodes {type: {column: type}}, edges {name: (src, dst, columns)}, graph columns or None) of the graph in a .gnn text."""
     body = re.search(r"^graph \w+ \{\n(.*?)^\}", text, re.M | re.S)
     nodes, edges, graph = {}, {}, None
-    for line in body.group(1).splitlines() if body else []:
-        m = re.match(r"\s*(node|edge|graph)\s*(\w*)\s*(?::\s*(\w+)\s*->\s*(\w+))?\s*(?:\{(.*)\})?\s*$", line)
-        if not m:
-            continue
+    inside = re.sub(r"#.*", "", body.group(1)) if body else ""
+    for m in re.finditer(r"\b(node|edge|graph)\b\s*(\w*)\s*(?::\s*(\w+)\s*->\s*(\w+))?\s*(?:\{([^}]*)\})?", inside):
         kind, name, src, dst, inner = m.groups()
         columns = {}
-        for part in filter(None, (p.strip() for p in (inner or "").split(";"))):
+        for part in filter(None, (p.strip() for p in re.split(r"[;\n]", inner or ""))):
             column, _, ctype = part.partition(":")
             columns[column.strip()] = ctype.strip() or "split"
         if kind == "node":
@@ -65,6 +63,9 @@ class Data:
 
     def count(self, node):
         return min(self.limit, self.rng("count", node).choice(COUNTS))
+
+    def count_graphs(self):
+        return self.rng("graphs").randint(1, 4)
 
     def number(self, r):
         """Of some seeds sums are exact in f32, of others not."""
@@ -128,7 +129,7 @@ class Data:
 
     def write(self, out):
         os.makedirs(out, exist_ok=True)
-        n_graphs = self.rng("graphs").randint(1, 4)
+        n_graphs = self.count_graphs()
         for t, columns in self.nodes.items():
             n = self.count(t)
             self.schema["nodes"][t] = {"count": n, "columns": self.columns(out, t, columns, n)}
