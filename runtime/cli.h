@@ -30,7 +30,7 @@ typedef struct RtCli {
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     bool saved;              /* the last save succeeded */
     RtLogMode log;
-    bool json, profile, no_tuned, tf32, no_amx, force, check_times;
+    bool json, profile, no_tuned, tf32, no_amx, force, check_times, spill;
     const char *trace;            /* --trace FILE */
     gnnc_limits limits;           /* --profile: of this machine */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */

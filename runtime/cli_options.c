@@ -32,6 +32,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
     {"--split", "K", "which of the data's splits, from 0", RT_OPT_INT, 0, "split"},
     {"--max-memory", "N", "bytes, or with K, M, G: refuse to start above it", RT_OPT_BYTES, 0,
      "max_memory"},
+    {"--spill", NULL, "working memory above that goes to a file in TMPDIR, or /var/tmp",
+     RT_OPT_FLAG, offsetof(RtCli, spill), NULL},
     {"--checkpoint", "FILE",
      "where to save: default the file resumed, else MODEL.ckpt of MODEL.gnn; none", RT_OPT_TEXT,
      offsetof(RtCli, checkpoint), NULL},
@@ -221,6 +223,7 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
     if (c->tf32) gnnc_trainer_set_int(c->t, "tf32", 1);
     if (c->no_amx) gnnc_trainer_set_int(c->t, "amx", 0);
     if (c->check_times) gnnc_trainer_set_int(c->t, "check_times", 1);
+    if (c->spill) gnnc_trainer_set_int(c->t, "spill", 1);
     if (c->force) gnnc_trainer_set_int(c->t, "other_data", 1);
     if (c->no_tuned) gnnc_trainer_set_int(c->t, "tuned", 0);
     return check_needs(c);

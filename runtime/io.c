@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -38,6 +39,37 @@ gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *e
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return rt_fail_errno(err, path, "open");
     gnnc_status st = map_fd(pool, fd, path, out, err);
+    close(fd);
+    return st;
+}
+
+static gnnc_status map_scratch(RtPool *pool, int fd, const char *dir, size_t n, void **out,
+                               RtError *err) {
+    int room = posix_fallocate(fd, 0, (off_t)n);
+    if (room != 0) {
+        errno = room;
+        return rt_fail_errno(err, dir, "make room for working memory in");
+    }
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED) return rt_fail_errno(err, dir, "map working memory in");
+    if (!rt_pool_own_mapping(pool, p, n)) {
+        munmap(p, n);
+        return rt_fail_nomem(err, "working memory");
+    }
+    *out = p;
+    return GNNC_OK;
+}
+
+gnnc_status rt_file_scratch(RtPool *pool, size_t n, void **out, RtError *err) {
+    const char *dir = getenv("TMPDIR");
+    if (!dir || !*dir) dir = "/var/tmp";
+    if (n > (size_t)INT64_MAX) return rt_fail_nomem(err, "working memory");
+    char *path = rt_pool_printf(pool, "%s/gnnc.XXXXXX", dir);
+    if (!path) return rt_fail_nomem(err, "working memory");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) return rt_fail_errno(err, path, "open");
+    unlink(path);
+    gnnc_status st = map_scratch(pool, fd, dir, n, out, err);
     close(fd);
     return st;
 }

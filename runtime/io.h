@@ -13,6 +13,10 @@ typedef struct RtBytes {
  * the file meanwhile faults, as with every mapped file. */
 gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *err);
 
+/* n bytes, zeros, of a file without a name in $TMPDIR, else /var/tmp, which gives all of
+ * them room at once; mapped for writing, as long as the pool lives. */
+gnnc_status rt_file_scratch(RtPool *pool, size_t n, void **out, RtError *err);
+
 /* A file being replaced: bytes go to "<path>.tmp.<pid>.<k>"; commit syncs it and
  * renames it over `path`, so a reader sees the old file or the new one, also
  * after a crash.  On any error the temporary file is gone and `path` untouched. */

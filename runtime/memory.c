@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "bind.h"
+#include "io.h"
 #include "pack.h"
 
 static size_t rounded(size_t n) {
@@ -128,11 +129,18 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     RtMemoryLimit most = rt_memory_limit((size_t)x->rt->count.live_bytes + m->data_bytes);
     if (limit) most = (RtMemoryLimit){limit, "the limit is"};
     if (all <= most.n_bytes) return GNNC_OK;
+    bool would_spill = !x->rt->device && all - m->arena_bytes <= most.n_bytes;
+    if (would_spill && x->rt->spill) {
+        m->file_bytes = m->arena_bytes;
+        m->all_bytes = all - m->arena_bytes;
+        return GNNC_OK;
+    }
     return rt_fail(&x->rt->err, GNNC_E_LIMIT,
                    "%.1f MiB are needed (data %.1f, indices %.1f, parameters %.1f, saved %.1f, "
-                   "working %.1f), %s %.1f MiB",
+                   "working %.1f), %s %.1f MiB%s",
                    mib(all), mib(m->data_bytes), mib(m->index_bytes), mib(m->parameter_bytes),
-                   mib(m->saved_bytes), mib(working), most.what, mib(most.n_bytes));
+                   mib(m->saved_bytes), mib(working), most.what, mib(most.n_bytes),
+                   would_spill ? "; with 'spill' working memory lies in a file" : "");
 }
 
 /* Library calls follow each other, so they share the memory of the largest. */
@@ -262,6 +270,21 @@ static void *block(RtExec *x, size_t n_bytes, const char *what) {
     return p;
 }
 
+/* The arena: in memory, or in a file, whose pages come and go as the machine has room. */
+static gnnc_status make_arena(RtExec *x, RtMemory *m) {
+    const gnnc_memory *need = &m->need;
+    m->arena_bytes = 0;
+    m->spilled = need->file_bytes > 0;
+    if (m->spilled) {
+        gnnc_status st = rt_file_scratch(&x->rt->pool, need->file_bytes, &m->arena, &x->rt->err);
+        if (st != GNNC_OK) return st;
+    } else if (!(m->arena = block(x, need->arena_bytes, "working memory"))) {
+        return GNNC_E_NOMEM;
+    }
+    m->arena_bytes = need->arena_bytes;
+    return GNNC_OK;
+}
+
 static void place_temps(RtExec *x, RtMemory *m) {
     for (int b = 0; b < x->program->n_bufs; b++)
         if (is_temp(x->program, b)) x->buf[b] = (char *)m->arena + m->offset[b];
@@ -292,9 +315,9 @@ gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m) {
         if (is_fixed(x->program, b)) n_fixed += rounded(n);
     }
     char *fixed = block(x, n_fixed, "variables and outputs");
-    m->arena = block(x, m->need.arena_bytes, "working memory");
-    if (!fixed || !m->arena) return GNNC_E_NOMEM;
-    m->arena_bytes = m->need.arena_bytes;
+    if (!fixed) return GNNC_E_NOMEM;
+    gnnc_status st = make_arena(x, m);
+    if (st != GNNC_OK) return st;
     if (m->need.library_bytes && !rt_scratch(x, m->need.library_bytes)) return GNNC_E_NOMEM;
     place_fixed(x, fixed);
     place_temps(x, m);
@@ -320,9 +343,9 @@ gnnc_status rt_memory_grow(RtExec *x, RtMemory *m) {
 gnnc_status rt_memory_settle(RtExec *x, RtMemory *m, size_t limit) {
     gnnc_status st = rt_memory_plan(x, m, limit);
     if (st != GNNC_OK) return st;
-    if (m->need.arena_bytes > m->arena_bytes) {
-        if (!(m->arena = block(x, m->need.arena_bytes, "working memory"))) return GNNC_E_NOMEM;
-        m->arena_bytes = m->need.arena_bytes;
+    if (m->need.arena_bytes > m->arena_bytes || (m->need.file_bytes && !m->spilled)) {
+        st = make_arena(x, m);
+        if (st != GNNC_OK) return st;
     }
     if (m->need.library_bytes && !rt_scratch(x, m->need.library_bytes)) return GNNC_E_NOMEM;
     place_temps(x, m);

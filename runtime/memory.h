@@ -10,6 +10,7 @@ typedef struct RtMemory {
     size_t *have_bytes; /* [n_bufs] room behind x->buf, for buffers that a later size enlarges */
     void *arena;
     size_t arena_bytes; /* of the block allocated */
+    bool spilled;       /* it is a file */
     size_t *offset;     /* [n_bufs] of a TEMP in the arena */
 } RtMemory;
 

@@ -147,6 +147,7 @@ static const IntOption INT_OPTIONS[] = {
     {"threads", offsetof(RtOptions, threads), 0, 4096},
     {"split", offsetof(RtOptions, split), 0, INT_MAX},
     {"max_memory", offsetof(RtOptions, max_memory), 0, INT64_MAX},
+    {"spill", offsetof(RtOptions, spill), 0, 1},
     {"serial_ns", offsetof(RtOptions, serial_ns), -1, INT64_MAX},
     {"tuned", offsetof(RtOptions, tuned), 0, 1},
     {"variant", offsetof(RtOptions, variant), -1, 63},
@@ -321,7 +322,7 @@ static gnnc_status best_variant(gnnc_trainer *t, const char *directory) {
 }
 
 /* On a device there is one program. */
-static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
+static gnnc_status try_variants(gnnc_trainer *t, const char *directory) {
     const rt_program *p = t->program;
     if (p->n_variants < 2 || t->rt.device)
         return rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory);
@@ -331,6 +332,16 @@ static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
         return take_variant(t, (int)t->options.variant, directory);
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "variant %lld: the program has 0 to %d",
                    (long long)t->options.variant, p->n_variants - 1);
+}
+
+/* One that fits in memory, however slow, before one whose working memory lies in a file. */
+static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
+    gnnc_status st = try_variants(t, directory);
+    if (!t->options.spill || t->rt.device) return st;
+    t->rt.spill = true;
+    if (st != GNNC_E_LIMIT) return st;
+    t->rt.err.text[0] = '\0';
+    return try_variants(t, directory);
 }
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {

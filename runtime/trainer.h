@@ -22,6 +22,7 @@ typedef struct RtOptions {
     int64_t amx;       /* matrix products may use AMX */
     int64_t check_times; /* prove of each mini-batch that nothing in it is too new */
     int64_t other_data;  /* a checkpoint of other data may be resumed */
+    int64_t spill;       /* working memory that does not fit goes to a file */
     RtWhere where;
     double lr, weight_decay;
     bool has_epochs, has_seed, has_lr,

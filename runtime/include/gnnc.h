@@ -83,6 +83,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "threads"     0 (default) = one per processor core; results do not depend on it
  *   "split"       which of the data's splits, from 0; default 0
  *   "max_memory"  bytes the trainer may need at most; 0 (default) = what is free
+ *   "spill"       1 = working memory that does not fit into that lies in a file without a name, in
+ *                 $TMPDIR or /var/tmp; default 0 = GNNC_E_LIMIT.  Results are the same.  That of
+ *                 batches stays in memory, a device's stays there
  *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
  *                 else 20000; results do not depend on it
  *   "batch"       rows that a step learns from, of a model with a `sample` block; default: its own
@@ -213,7 +216,8 @@ typedef struct gnnc_memory {
     size_t unpacked_bytes;  /* what that would be without sharing */
     size_t library_bytes;   /* working memory of library calls */
     size_t loading_bytes;   /* more than all of this, while index arrays are built */
-    size_t all_bytes;       /* the peak: everything above but unpacked_bytes */
+    size_t all_bytes;       /* the peak: everything above but unpacked_bytes and file_bytes */
+    size_t file_bytes;      /* with option "spill": of arena_bytes this much is in a file */
 } gnnc_memory;
 /* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);

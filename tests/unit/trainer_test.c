@@ -468,6 +468,42 @@ TEST(memory_limit_is_checked_before_running) {
     scratch_remove(p.dir);
 }
 
+/* One epoch, its working memory in a file where `most` bytes are less than all. */
+static gnnc_status epoch_within(const Place *p, FailingAlloc *f, int64_t most, gnnc_memory *m,
+                                double *loss) {
+    gnnc_trainer *t = NULL;
+    RtAlloc a = failing(f, f->fail_at);
+    gnnc_status st = gnnc_trainer_create_with(&t, &tiny_program, a.alloc, a.release, a.user);
+    if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "spill", 1);
+    if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "max_memory", most);
+    if (st == GNNC_OK) st = gnnc_trainer_load(t, p->dir);
+    if (st == GNNC_OK) st = gnnc_trainer_epoch(t);
+    if (st == GNNC_OK) st = gnnc_trainer_metric(t, "loss", loss);
+    if (st == GNNC_OK) st = gnnc_trainer_memory(t, m);
+    gnnc_trainer_destroy(t);
+    CHECK(f->n_live == 0);
+    return st;
+}
+
+TEST(working_memory_may_lie_in_a_file) {
+    Place p = place_new();
+    gnnc_memory all, m;
+    double loss, loss_in_file = 0;
+    FailingAlloc f = {.fail_at = -1};
+    CHECK(epoch_within(&p, &f, 0, &all, &loss) == GNNC_OK && all.file_bytes == 0);
+    int64_t most = (int64_t)all.all_bytes - 1;
+    CHECK(epoch_within(&p, &f, most, &m, &loss_in_file) == GNNC_OK && loss_in_file == loss);
+    CHECK(m.file_bytes == m.arena_bytes && m.all_bytes == all.all_bytes - m.file_bytes);
+    gnnc_status st = GNNC_E_NOMEM;
+    for (long k = 0; st != GNNC_OK && k < 2000; k++) {
+        f = (FailingAlloc){.fail_at = k};
+        st = epoch_within(&p, &f, most, &m, &loss_in_file);
+        CHECK(st == GNNC_OK || st == GNNC_E_NOMEM);
+    }
+    CHECK(st == GNNC_OK);
+    scratch_remove(p.dir);
+}
+
 /* The n-th allocation fails, for every n, through a whole life. */
 static gnnc_status whole_life(const Place *p, FailingAlloc *f) {
     gnnc_trainer *t = NULL;
