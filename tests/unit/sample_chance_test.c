@@ -121,6 +121,71 @@ TEST(temporal_draws_are_uniform_over_what_is_known) {
     }
 }
 
+/* Weights count among what is known alone. */
+TEST(weighted_temporal_draws) {
+    enum { KNOWN = 7 };
+    int count[DEG];
+    double want[DEG];
+    for (int mode = 0; mode < 4; mode++) {
+        Star w;
+        float weight[DEG] = {0}, all = 0;
+        star_open(&w);
+        for (int i = 0; i < KNOWN; i++) all += weight[i] = w.weight[i];
+        w.r.weight = w.weight, w.r.time = w.time, w.r.time_sorted = mode & 2;
+        RtSampleSpec spec = {.disjoint = true, .temporal = true, .replace = mode & 1};
+        draw_often(&w, 3, spec, KNOWN, count, NULL);
+        for (int i = 0; i < DEG; i++)
+            want[i] = ROUNDS * (spec.replace ? 3 * weight[i] / all : chance(weight, i, 0, 3));
+        for (int i = 0; i < DEG; i++) CHECK(weight[i] > 0 || count[i] == 0);
+        CHECK_MSG(chi_square(count, want, DEG) < 20.6, "%g", chi_square(count, want, DEG));
+    }
+}
+
+/* Other destinations of 1 > 0, which is an edge: uniform over all but 0. */
+TEST(negatives_are_uniform) {
+    enum { EACH = 4 };
+    const int32_t src = 1, dst = 0;
+    int count[DEG] = {0};
+    double want[DEG];
+    Star w;
+    star_open(&w);
+    RtSampleSpec spec = {.n_hops = 0};
+    RtBatch *b;
+    RtSampler *s = sampler_of(&w.g, &spec, &b);
+    RtLinkSeeds q = {.n = 1, .src = &src, .dst = &dst, .n_negatives = EACH, .avoid = true};
+    for (uint64_t k = 0; k < ROUNDS; k++) {
+        CHECK(rt_sample_links(s, &(RtSampleAt){9, k / 100, k % 100}, &q, b, NULL) == GNNC_OK);
+        for (int i = 1; i <= EACH; i++) {
+            int32_t v = b->nodes[0].id[b->link_dst[i]];
+            CHECK(v > 0);
+            if (v > 0) count[v - 1]++;
+        }
+    }
+    for (int i = 0; i < DEG; i++) want[i] = ROUNDS * (double)EACH / DEG;
+    CHECK_MSG(chi_square(count, want, DEG) < 31.3, "%g", chi_square(count, want, DEG));
+    rt_batch_free(b);
+    rt_sampler_free(s);
+    rt_pool_free(&w.pool);
+}
+
+/* Where the first and the last of a list go. */
+TEST(shuffled_places_are_uniform) {
+    int first[DEG] = {0}, last[DEG] = {0};
+    double want[DEG];
+    for (uint64_t epoch = 0; epoch < ROUNDS; epoch++) {
+        int32_t order[DEG];
+        for (int i = 0; i < DEG; i++) order[i] = i;
+        rt_sample_shuffle(4, epoch, order, DEG);
+        for (int i = 0; i < DEG; i++) {
+            first[i] += order[i] == 0;
+            last[i] += order[i] == DEG - 1;
+        }
+    }
+    for (int i = 0; i < DEG; i++) want[i] = (double)ROUNDS / DEG;
+    CHECK_MSG(chi_square(first, want, DEG) < 31.3, "%g", chi_square(first, want, DEG));
+    CHECK_MSG(chi_square(last, want, DEG) < 31.3, "%g", chi_square(last, want, DEG));
+}
+
 /* Long lists of draws take another algorithm. */
 TEST(large_fanouts_without_replacement) {
     enum { D = 3000, K = 700 };
