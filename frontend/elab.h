@@ -157,6 +157,7 @@ struct Elab {
     Builder b;
     Frame *frame;
     bool training;
+    bool draws;     /* a step of the recipe sees drawn neighbours only */
     bool logs;      /* the runtime reads what this phase logs */
     bool symbolic;  /* checking a layer that nobody applies: sizes are unknown */
     bool same_ends; /* .. with relations from a node type to itself */
@@ -397,6 +398,10 @@ bool term_scores_classes(Elab *e, const Term *t, const Column *target,
 /* elab_sample.c: its `sample` block; what the whole program must not have then */
 void elab_sample(Elab *e, const Ast *block, Recipe *r);
 void elab_check_sampled(Elab *e, const Ast *train);
+/* elab_drawn.c: the relations that neighbours are drawn along.  NULL: not along this one */
+SampleRel *sample_rel(Elab *e, Sampling *s, Space *rel);
+void elab_drawn(Elab *e);
+bool elab_draws(const Ast *train); /* does its block draw neighbours? */
 /* elab_links.c: models that score links */
 extern const Builtin builtin_links[];
 void links_begin(Elab *e, LinksMode mode);

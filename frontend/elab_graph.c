@@ -151,6 +151,47 @@ static void elab_edge(Elab *e, const Ast *decl, const Ast *t) {
     for (int i = 2; i < t->n; i++) elab_column(e, s, t->kid[i]);
 }
 
+/* rev_buys = reverse(buys): an edge type of the model's, not of the data's. */
+static void elab_alias(Elab *e, const Ast *t) {
+    static const struct {
+        const char *name;
+        RelKind rel;
+    } how[] = {{"reverse", REL_REVERSE}, {"undirected", REL_UNDIRECTED}};
+    const Value *base = NULL;
+    size_t k = 0;
+    Names known = {0};
+    while (k < COUNT(how) && strcmp(how[k].name, t->kid[0]->text) != 0) k++;
+    for (int i = 0; i < e->edges.n; i++) {
+        names_add(e, &known, e->edges.v[i].space->name);
+        if (strcmp(e->edges.v[i].space->name, t->kid[1]->text) == 0) base = &e->edges.v[i];
+    }
+    if (k == COUNT(how)) {
+        diag(e->c, DIAG_E0312, t->kid[0]->span,
+             "an edge type is declared with its ends, 'edge %s: a -> b', or as 'reverse(r)' or "
+             "'undirected(r)' of another",
+             t->text);
+        return;
+    }
+    if (!base) {
+        diag(e->c, DIAG_E0201, t->kid[1]->span, "there is no relation '%s' in this graph%s",
+             t->kid[1]->text, names_advice(e, t->kid[1]->text, &known));
+        return;
+    }
+    if (taken(e, t)) return;
+    int before = e->m->spaces.n;
+    Value v = space_find(e->m, t->text) ? val_none()
+                                        : relation_derive(e, how[k].rel, *base, NULL, t->span);
+    if (is_poison(v)) return;
+    if (v.kind == VAL_NONE || e->m->spaces.n == before) {
+        diag(e->c, DIAG_E0202, t->span, "the relation '%s' is declared twice",
+             v.kind == VAL_NONE ? t->text : v.space->name);
+        return;
+    }
+    space_rename(e->m, v.space, t->text);
+    strmap_put(e->a, &e->relation_names, v.space->name, (void *)t->text);
+    vec_push(e->a, &e->edges, v);
+}
+
 static void elab_node(Elab *e, const Ast *t) {
     if (taken(e, t)) return;
     Space *s = space_node(e->m, t->text, t->span);
@@ -168,6 +209,7 @@ void elab_graph(Elab *e, const Ast *decl) {
     for (int i = 0; i < decl->n; i++) {
         const Ast *t = decl->kid[i];
         if (t->kind == AST_EDGE_DECL) elab_edge(e, decl, t);
+        if (t->kind == AST_EDGE_ALIAS) elab_alias(e, t);
         Space *s = t->kind == AST_GRAPH_DECL ? e->graph_space
                    : t->kind == AST_NODE_DECL
                        ? node_named(e, &(Ast){.text = t->text, .span = t->span})

@@ -59,7 +59,76 @@ static bool is_zero(Value v) {
            (v.kind == VAL_INT && v.size->kind == EX_CONST && v.size->c == 0);
 }
 
+/* A sampled step draws along relations that lead elsewhere than the data's by themselves: the
+ * batch has their edges, not those that they come from.  So a value is made anew over them, from
+ * columns whose rows are found when data is loaded. */
+typedef struct {
+    Elab *e;
+    Space *to;
+    Space *from;  /* of which `to` is derived: what the value lives on */
+    bool swapped; /* the ends of `to` are those of `from` the other way round */
+    bool unclear; /* .. or for some edges they are */
+} Redraw;
+
+static Op *redraw(Redraw r, const Op *x);
+
+static Op *redraw_column(const Redraw *r, Column *c) {
+    Elab *e = r->e;
+    Column *own = graph_column(e, r->to, c->name);
+    if (c->kind == COL_CSR) return NULL;
+    if (!own)
+        own = column_new(e->m, c->kind, r->to, c->name, c->type.rank - 1, c->type.dim + 1, c->cat,
+                         c->span);
+    return b_data(&e->b, own);
+}
+
+static Op *redraw_gather(Redraw r, const Op *x) {
+    const Map *m = x->map;
+    if (m->kind == MAP_ORIG && m->from->rel != REL_SELF_LOOPS && m->from->rel != REL_UNION) {
+        r.swapped ^= m->from->rel == REL_REVERSE;
+        r.unclear |= m->from->rel == REL_UNDIRECTED;
+        r.from = m->from->base[0];
+        return redraw(r, x->in[0]);
+    }
+    if (m->kind == MAP_COL) {
+        const Op *c = redraw_column(&r, m->col);
+        return c ? b_gather(&r.e->b, map_col(r.e->m, c->col), x->in[0]) : NULL;
+    }
+    if (r.unclear || (m->kind != MAP_SRC && m->kind != MAP_DST)) return NULL;
+    bool dst = (m->kind == MAP_DST) != r.swapped;
+    return b_gather(&r.e->b, dst ? map_dst(r.e->m, r.to) : map_src(r.e->m, r.to), x->in[0]);
+}
+
+static Op *redraw(Redraw r, const Op *x) {
+    int at = type_find(&x->type, r.from);
+    if (at < 0) return (Op *)x;
+    if (x->kind == OP_DATA) return redraw_column(&r, x->col);
+    if (x->kind == OP_GATHER) return redraw_gather(r, x);
+    if (!op_has(x, OPT_ELEM) || x->type.layout != LAYOUT_DENSE) return NULL;
+    Op copy = *x;
+    copy.in = NEWN(r.e->a, Op *, (size_t)x->n_in);
+    for (int i = 0; i < x->n_in; i++)
+        if (!(copy.in[i] = redraw(r, x->in[i]))) return NULL;
+    copy.type.dim[at] = r.to;
+    copy.prev = copy.next = NULL;
+    return b_op(&r.e->b, &copy);
+}
+
+static Op *carry_redrawn(Elab *e, const Op *x, Space *to, Span at) {
+    Redraw r = {e, to, to->base[0], to->rel == REL_REVERSE, to->rel == REL_UNDIRECTED};
+    e->b.span = at;
+    Op *y = redraw(r, x);
+    if (!y)
+        diag(e->c, DIAG_E0305, at,
+             "a sampled step draws along '%s' by itself: over it are columns of '%s' and what is "
+             "computed of them one by one; other values are not carried there yet",
+             to->name, to->base[0]->name);
+    return y;
+}
+
 static Op *carry_step(Elab *e, Op *x, Space *to, int which, Value fill, Span at) {
+    if (e->draws && e->training && (to->rel == REL_REVERSE || to->rel == REL_UNDIRECTED))
+        return carry_redrawn(e, x, to, at);
     Map *m = map_orig(e->m, to, which);
     e->b.span = at;
     Value y = tensor_gather(e, x, m, at);

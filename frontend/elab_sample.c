@@ -52,12 +52,6 @@ static void set_word(Elab *e, const Ast *s, const char *const *words, int n, int
 }
 
 /* ---- fan-outs --------------------------------------------------------------------------- */
-static SampleRel *rel_of(Sampling *s, const Space *rel) {
-    for (int i = 0; i < s->rels.n; i++)
-        if (s->rels.v[i].rel == rel) return &s->rels.v[i];
-    return NULL;
-}
-
 static bool hop_count(Elab *e, const Ast *at, Value list, Sampling *s) {
     int n = list.kind == VAL_LIST ? list.list->n : 0;
     if (is_poison(list)) return false;
@@ -93,15 +87,17 @@ static void set_fanout_of(Elab *e, const Ast *at, Value list, Sampling *s, Sampl
 static void set_fanout_by_relation(Elab *e, const Ast *at, const Dict *d, Sampling *s) {
     for (int i = 0; i < d->key.n; i++) {
         Value k = d->key.v[i];
-        SampleRel *r = k.kind == VAL_EDGE ? rel_of(s, k.space) : NULL;
+        SampleRel *r = k.kind == VAL_EDGE ? sample_rel(e, s, k.space) : NULL;
         if (is_poison(k)) return;
         if (!r)
-            bad(e, at, "the keys of fan-outs are relations of the graph");
+            bad(e, at,
+                "the keys of fan-outs are relations of the graph, or 'reverse' or 'undirected' of "
+                "one");
         else
             set_fanout_of(e, at, d->val.v[i], s, r);
     }
     for (int i = 0; i < s->rels.n && e->c->n_errors == 0; i++)
-        if (!s->rels.v[i].fanout)
+        if (!s->rels.v[i].fanout && s->rels.v[i].rel->rel == REL_BASE)
             diag(e->c, DIAG_E0306, at->span, "no fan-out is given for '%s'",
                  s->rels.v[i].rel->name);
 }
@@ -262,6 +258,15 @@ static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
              (long long)s->batch, (long long)s->clusters);
 }
 
+bool elab_draws(const Ast *train) {
+    for (int i = 0; i < train->n; i++)
+        for (int j = 0; train->kid[i]->kind == AST_SAMPLE && j < train->kid[i]->n; j++) {
+            const Ast *s = train->kid[i]->kid[j];
+            if (s->kind == AST_SETTING && strcmp(s->text, "fanout") == 0) return true;
+        }
+    return false;
+}
+
 void elab_sample(Elab *e, const Ast *block, Recipe *r) {
     Sampling *s = &r->sample;
     int before = e->c->n_errors;
@@ -328,25 +333,9 @@ static void check_spaces(Elab *e) {
                  how->clusters ? "clusters of" : "drawing neighbours from", s->name,
                  how->clusters ? "are" : "is");
         if (space_of_batch(s)) continue;
-        if (s->kind == SP_EDGE && s->rel == REL_WHERE && s->base[0]->rel != REL_BASE)
+        if (s->kind == SP_EDGE && s->rel == REL_WHERE && !space_is_sampled(e->m, s->base[0]))
             diag(e->c, DIAG_E0305, s->span,
                  "'where' over a derived relation is not there yet in a sampled model");
-    }
-}
-
-/* Neighbours are drawn along the edges that the data hold: what a node of the last hop has at the
- * other end of an edge that goes out is not in the batch, unless by chance. */
-static void warn_of_backward(Elab *e) {
-    const Sampling *sample = &e->m->recipe.sample;
-    for (int i = 0; sample->n_hops && i < e->m->spaces.n; i++) {
-        const Space *s = e->m->spaces.v[i];
-        if (s->kind != SP_EDGE || (s->rel != REL_REVERSE && s->rel != REL_UNDIRECTED)) continue;
-        diag_warn(e->c, DIAG_E0305, s->span,
-                  "a sampled step draws neighbours along '%s' as the data hold it: those in the "
-                  "other direction "
-                  "are missing while training; give the data an edge type for them",
-                  s->base[0]->name);
-        diag_note(e->c, sample->span, "the recipe samples here");
     }
 }
 
@@ -371,5 +360,5 @@ void elab_check_sampled(Elab *e, const Ast *train) {
     check_vars(e);
     check_spaces(e);
     check_links(e);
-    if (!e->c->n_errors) warn_of_backward(e);
+    if (!e->c->n_errors && r->sample.n_hops) elab_drawn(e);
 }

@@ -331,6 +331,7 @@ Op *elab_run_model(Elab *e, const Ast *model) {
 }
 
 void elab_phases(Elab *e, const Ast *model, const Ast *train) {
+    e->draws = train && elab_draws(train);
     if (train) elab_phase(e, PHASE_TRAIN, "train", model, train);
     if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
     elab_phase(e, PHASE_PREDICT, "predict", model, train);

@@ -148,6 +148,8 @@ member: NODE_ NAME opt_columns      { $$ = $3; $$->kind = AST_NODE_DECL; $$->tex
     | EDGE NAME ':' NAME ARROW NAME opt_columns
                                     { $$ = MAKE(EDGE_DECL, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6));
                                       add_all(p, $$, $7); $$->span = span_join(@2, @6); }
+    | EDGE NAME '=' NAME '(' NAME ')'
+                                    { $$ = MAKE(EDGE_ALIAS, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6)); $$->span = span_join(@2, @7); }
     | GRAPH lbrace columns rbrace   { $$ = $3; $$->kind = AST_GRAPH_DECL; $$->text = "graph"; $$->span = @1; }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;

@@ -112,8 +112,9 @@ struct Space {
     /* SP_NZ */
     Column *nz_of;
     Space *graph; /* SP_NODE: the graph space its rows belong to, or NULL */
-    /* SP_NODE, SP_EDGE of REL_BASE: the first rows of `whole` in a sampled batch, where nodes come
-     * by hop: all that must be known of it when `hops` layers follow.  NULL = all rows. */
+    /* SP_NODE, SP_EDGE that space_is_sampled: the first rows of `whole` in a sampled batch, where
+     * nodes come by hop: all that must be known of it when `hops` layers follow.  NULL = all rows.
+     */
     Space *whole;
     int hops;
 };
@@ -174,7 +175,7 @@ typedef enum {
 
 struct Column {
     ColKind kind;
-    Space *space; /* node, edge (REL_BASE) or graph */
+    Space *space; /* node, edge or graph; of a derived relation the rows are those of its base */
     const char *name;
     Type type;  /* as `data` gives it */
     Space *cat; /* COL_CAT, COL_CLASS: the dimension whose size is the number of categories */
@@ -321,13 +322,13 @@ typedef enum { SAMPLE_DIRECTIONAL, SAMPLE_BIDIRECTIONAL, SAMPLE_INDUCED } Sample
 typedef enum { LINKS_FORM_NONE, LINKS_FORM_PAIRS, LINKS_FORM_QUERIES } LinksForm;
 typedef enum { CORRUPT_TAIL, CORRUPT_HEAD, CORRUPT_SIDE, CORRUPT_BOTH } SampleCorrupt;
 typedef struct {
-    Space *rel;      /* a base relation */
+    Space *rel;      /* a relation of the data, or one that leads where they do not */
     int64_t *fanout; /* [n_hops], the seeds' in-edges first; -1 = all */
 } SampleRel;
 typedef struct {
     int64_t batch;       /* seeds of a step; 0 = every step sees the whole graph */
     int n_hops;          /* 0: batches of whole graphs or clusters */
-    VEC(SampleRel) rels; /* every base relation of the module */
+    VEC(SampleRel) rels; /* of every relation that space_is_sampled */
     VEC(Column *) weights, times;
     SampleEdges edges;
     bool drop_last, replace, disjoint, inclusive, recent;
@@ -412,6 +413,9 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
 Space *space_prefix(Module *m, Space *whole, int hops, Span at); /* interned */
 bool space_of_batch(const Space *s); /* a prefix, drawn, or derived from one */
 bool space_is_drawn(const Space *s); /* of a step over links */
+/* Along which a sampled step of m draws neighbours: the data's relations, and those that lead where
+ * their edges do not go. */
+bool space_is_sampled(const Module *m, const Space *s);
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at);
 Map *map_src(Module *m, Space *edge);

@@ -135,6 +135,15 @@ bool space_is_drawn(const Space *s) {
     return s->kind == SP_EDGE && rel_is_drawn(s->rel);
 }
 
+static bool leads_elsewhere(const Space *s) {
+    return s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
+}
+
+bool space_is_sampled(const Module *m, const Space *s) {
+    if (s->kind != SP_EDGE || space_of_batch(s)) return false;
+    return s->rel == REL_BASE || (m->recipe.sample.n_hops > 0 && leads_elsewhere(s));
+}
+
 Space *space_queries(const Space *answers) {
     Space *s = answers->base[0];
     if (answers->rel == REL_KNOWN || answers->rel == REL_EARLIER) s = s->base[0];
@@ -143,7 +152,7 @@ Space *space_queries(const Space *answers) {
 
 /* Edges of a derived relation into the first nodes are derived from the edges into them. */
 static Space *prefix_of_derived(Module *m, Space *s, int hops, Span at) {
-    if (s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED) return NULL;
+    if (leads_elsewhere(s)) return NULL;
     Space *base[2] = {NULL, NULL};
     for (int k = 0; k < 2 && s->base[k]; k++)
         if (!(base[k] = space_prefix(m, s->base[k], hops, at))) return NULL;
@@ -153,7 +162,8 @@ static Space *prefix_of_derived(Module *m, Space *s, int hops, Span at) {
 Space *space_prefix(Module *m, Space *whole, int hops, Span at) {
     if (hops >= m->recipe.sample.n_hops) return whole;
     if (m->recipe.sample.edges != SAMPLE_DIRECTIONAL && hops > 0) return whole;
-    if (whole->rel != REL_BASE) return prefix_of_derived(m, whole, hops, at);
+    if (whole->kind == SP_EDGE && !space_is_sampled(m, whole))
+        return prefix_of_derived(m, whole, hops, at);
     for (int i = 0; i < m->spaces.n; i++)
         if (m->spaces.v[i]->whole == whole && m->spaces.v[i]->hops == hops) return m->spaces.v[i];
     const char *name = arena_printf(m->a, "%s.%d", whole->name, hops);

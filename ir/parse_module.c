@@ -62,7 +62,9 @@ static bool prefix_of(Parser *p, SpaceKind k, const char *what, Space **whole, i
         return false;
     if (!parse_int(p, "a number of hops", 0, 64, &n) || !parse_expect(p, ')')) return false;
     *hops = (int)n;
-    if (!(*whole)->whole && (*whole)->rel == REL_BASE) return true;
+    RelKind rel = (*whole)->rel; /* the recipe comes later: space_is_sampled */
+    bool sampled = rel == REL_BASE || rel == REL_REVERSE || rel == REL_UNDIRECTED;
+    if (sampled && !space_of_batch(*whole)) return true;
     return parse_fail(p, DIAG_E0409, at, "'%s' is not of the data", (*whole)->name);
 }
 
@@ -182,10 +184,8 @@ static bool column_name(Parser *p, Space **space, const char **name) {
     }
     if (!*space)
         return parse_fail(p, DIAG_E0402, at, "'%s' starts with no space of this module", whole);
-    bool loaded =
-        !(*space)->whole &&
-        ((*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
-         ((*space)->kind == SP_EDGE && ((*space)->rel == REL_BASE || space_is_drawn(*space))));
+    bool loaded = !(*space)->whole && ((*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
+                                       (*space)->kind == SP_EDGE);
     return loaded || parse_fail(p, DIAG_E0409, at, "'%s' cannot have data", (*space)->name);
 }
 
@@ -373,10 +373,11 @@ static bool fanout_stmt(Parser *p) {
     if (!parse_space(p, &r.rel) || !fanout_list(p, &r, &n)) return false;
     bool twice = false;
     for (int i = 0; i < s->rels.n; i++) twice |= s->rels.v[i].rel == r.rel;
-    if (r.rel->kind != SP_EDGE || r.rel->rel != REL_BASE || twice || (s->rels.n && s->n_hops != n))
-        return parse_fail(p, DIAG_E0403, at,
-                          "each relation of the data has one fan-out, all of as many hops");
+    bool alike = !twice && (!s->rels.n || s->n_hops == n);
     s->n_hops = n;
+    if (!alike || !space_is_sampled(p->m, r.rel))
+        return parse_fail(p, DIAG_E0403, at,
+                          "each relation that is drawn along has one fan-out, all of as many hops");
     vec_push(p->a, &s->rels, r);
     return true;
 }

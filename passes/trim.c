@@ -49,10 +49,10 @@ static Space *rows_of(const Type *t, int *n) {
     return *n == 1 ? s : NULL;
 }
 
-static bool has_prefixes(const Space *s) {
-    if (s->kind != SP_EDGE || s->rel == REL_BASE) return true;
+static bool has_prefixes(const Module *m, const Space *s) {
+    if (s->kind != SP_EDGE || space_is_sampled(m, s)) return true;
     if (s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED) return false;
-    return has_prefixes(s->base[0]) && (!s->base[1] || has_prefixes(s->base[1]));
+    return has_prefixes(m, s->base[0]) && (!s->base[1] || has_prefixes(m, s->base[1]));
 }
 
 static bool is_edge_map(const Map *m) {
@@ -82,14 +82,14 @@ static bool is_by_row(const Op *op) {
 }
 
 /* Ops that stay as they are, over all rows. */
-static bool is_fixed(const Op *op) {
+static bool is_fixed(const Module *m, const Op *op) {
     int n;
     Space *s = rows_of(&op->type, &n);
     if (!is_by_row(op)) return true;
-    if (n != 1 || !has_prefixes(s) || op_has(op, OPT_SOURCE | OPT_EFFECT | OPT_LIB)) return true;
+    if (n != 1 || !has_prefixes(m, s) || op_has(op, OPT_SOURCE | OPT_EFFECT | OPT_LIB)) return true;
     if (op->type.layout == LAYOUT_CSR) return true;
     if (op->kind == OP_SEGMENT && op->map->kind != MAP_DST) return true;
-    if (op->map && (!is_edge_map(op->map) || !has_prefixes(op->map->from))) return true;
+    if (op->map && (!is_edge_map(op->map) || !has_prefixes(m, op->map->from))) return true;
     for (int i = 0; i < op->n_in; i++) {
         int k;
         Space *r = rows_of(&op->in[i]->type, &k);
@@ -107,7 +107,7 @@ static void find_facts(Trim *t) {
     for (Op *op = t->f->first; op; op = op->next) {
         int n;
         Space *rows = rows_of(&op->type, &n);
-        t->fact[op->id] = (struct Fact){rows, is_fixed(op), seeds_of(op), -1};
+        t->fact[op->id] = (struct Fact){rows, is_fixed(t->m, op), seeds_of(op), -1};
     }
 }
 

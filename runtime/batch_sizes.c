@@ -3,6 +3,8 @@
  * program's variants is cheaper is decided by it, nothing else. */
 #include "batch_sizes.h"
 
+#include "bind.h"
+
 enum { MAX_HOPS = 8, MAX_SPACES = 256, MAX_SYMS = 512 };
 
 typedef struct {
@@ -14,11 +16,6 @@ typedef struct {
 static int64_t size_of(const Hops *h, int space) {
     int sym = h->p->spaces[space].sym;
     return sym >= 0 ? h->all[sym] : 0;
-}
-
-static bool is_base(const rt_program *p, int s) {
-    return p->spaces[s].kind == RT_SP_EDGE && p->spaces[s].rel == RT_REL_BASE &&
-           !p->spaces[s].first;
 }
 
 /* In-edges drawn for one node. */
@@ -37,7 +34,7 @@ static void add_hop(Hops *h, int hop) {
     const rt_program *p = h->p;
     for (int t = 0; t < p->n_spaces; t++) h->nodes[t][hop + 1] = h->nodes[t][hop];
     for (int r = 0; r < p->n_spaces; r++) {
-        if (!is_base(p, r)) continue;
+        if (!rt_space_is_sampled(p, r)) continue;
         const rt_space *s = &p->spaces[r];
         double *to = &h->nodes[s->src][hop + 1];
         *to += last_hop(h, s->dst, hop) * drawn(h, r, hop);
@@ -56,7 +53,7 @@ static int64_t size_in_batch(const Hops *h, int space) {
     const rt_space *s = &h->p->spaces[space];
     int whole = s->first ? s->whole : space, hops = s->first ? s->hops : h->p->sampling.n_hops;
     if (s->kind == RT_SP_NODE) return (int64_t)h->nodes[whole][hops];
-    if (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE)
+    if (s->kind == RT_SP_EDGE && (s->first || rt_space_is_sampled(h->p, whole)))
         return (int64_t)edges_within(h, whole, hops);
     if (s->kind == RT_SP_EDGE) return size_in_batch(h, s->base[0]);
     if (s->kind != RT_SP_NZ) return h->all[s->sym];

@@ -64,6 +64,25 @@ bool rt_space_of_batch(const rt_program *p, int space) {
     return s->kind == RT_SP_EDGE && s->base[0] >= 0 && rt_space_of_batch(p, s->base[0]);
 }
 
+bool rt_space_is_sampled(const rt_program *p, int space) {
+    const rt_space *s = &p->spaces[space];
+    if (s->kind != RT_SP_EDGE || rt_space_of_batch(p, space)) return false;
+    bool elsewhere = s->rel == RT_REL_REVERSE || s->rel == RT_REL_UNDIRECTED;
+    return s->rel == RT_REL_BASE || (elsewhere && p->sampling.n_hops > 0);
+}
+
+int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table) {
+    for (;;) {
+        const rt_space *s = &p->spaces[space];
+        const RtRelation *r = &rel[space];
+        int half = s->rel == RT_REL_UNION && r->orig[0][e] < 0;
+        *table = space;
+        if (s->rel == RT_REL_BASE || r->orig[half][e] < 0) return r->orig[half][e];
+        e = r->orig[half][e];
+        space = s->base[half];
+    }
+}
+
 static gnnc_status bind_table(RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = bound_of(x);
@@ -188,6 +207,8 @@ static gnnc_status count_edges(RtExec *x) {
     return st;
 }
 
+static gnnc_status arrange_columns(RtExec *x, int space);
+
 /* ---- building ------------------------------------------------------------------------ */
 /* Everything that can be built without a new condition; bases may come in any order. */
 static gnnc_status build_ready(RtExec *x, bool map_too) {
@@ -197,6 +218,7 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
             bool late = x->program->spaces[s].rel == RT_REL_WHERE;
             if (!can_build(x, s) || (late && !bound_of(x)->has_conditions)) continue;
             gnnc_status st = build(x, s);
+            if (st == GNNC_OK && map_too) st = arrange_columns(x, s);
             if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);
             if (st != GNNC_OK) return st;
             more = true;
@@ -215,6 +237,7 @@ gnnc_status rt_build_relation(RtExec *x, int space) {
     int64_t before = x->rt->count.live_bytes;
     if (x->rt->device) TRY(st, rt_device_fetch(x, x->program->spaces[space].cond_buf));
     TRY(st, build(x, space));
+    TRY(st, arrange_columns(x, space));
     TRY(st, rt_bind_space(x, space));
     TRY(st, build_ready(x, true));
     bound_of(x)->memory->index_bytes += (size_t)(x->rt->count.live_bytes - before);
@@ -270,6 +293,13 @@ static const char *declaration(const RtColumn *c) {
     return c->rank == 1 ? "f32" : c->rank == 2 ? "f32[F]" : "f32[A, B, ..]";
 }
 
+/* Whose rows a column over the space has. */
+static const RtTable *table_of_column(const rt_program *p, const RtBound *b, int space) {
+    while (p->spaces[space].kind == RT_SP_EDGE && p->spaces[space].rel != RT_REL_BASE)
+        space = p->spaces[space].base[0];
+    return b->table[space];
+}
+
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
                                 const char *who) {
     RtBound *b = bound_of(x);
@@ -297,13 +327,27 @@ static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c
     return st;
 }
 
+static int32_t *rows_of_edges(RtExec *x, int space) {
+    const RtRelation *rel = bound_of(x)->rel;
+    int32_t *row = RT_NEWN(&x->rt->pool, int32_t, rel[space].n_edges + 1);
+    int table;
+    for (int64_t e = 0; row && e < rel[space].n_edges; e++)
+        row[e] = rt_bind_row(x->program, rel, space, e, &table);
+    return row;
+}
+
 static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     const rt_column *want = &x->program->columns[col];
     if (x->program->spaces[want->space].kind != RT_SP_EDGE) return GNNC_OK;
     const RtRelation *r = &bound_of(x)->rel[want->space];
+    const int32_t *row = r->orig[0];
     RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
-    if (!y) return rt_fail_nomem(err_of(x), "an edge column");
-    gnnc_status st = rt_column_take(&x->rt->pool, *c, r->orig[0], r->n_edges, y, err_of(x));
+    int32_t *rows = NULL;
+    if (x->program->spaces[want->space].rel != RT_REL_BASE)
+        row = rows = rows_of_edges(x, want->space);
+    if (!y || !row) return rt_fail_nomem(err_of(x), "an edge column");
+    gnnc_status st = rt_column_take(&x->rt->pool, *c, row, r->n_edges, y, err_of(x));
+    rt_pool_drop(&x->rt->pool, rows);
     *c = y;
     return st;
 }
@@ -344,7 +388,7 @@ static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn 
 static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
-    const RtTable *t = b->table[want->space];
+    const RtTable *t = table_of_column(x->program, b, want->space);
     if (rt_space_of_batch(x->program, want->space)) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
     bool used = is_used(x->program, col), edges;
@@ -388,6 +432,14 @@ static gnnc_status arrange_column(RtExec *x, int col) {
         TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
     st = want->buf >= 0 && (edges || !as_is) ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
 out:
+    return st;
+}
+
+/* Of a relation that was built when its condition was known. */
+static gnnc_status arrange_columns(RtExec *x, int space) {
+    gnnc_status st = GNNC_OK;
+    for (int c = 0; c < x->program->n_columns && st == GNNC_OK; c++)
+        if (x->program->columns[c].space == space) st = arrange_column(x, c);
     return st;
 }
 
@@ -473,7 +525,7 @@ static void drop_unused(RtExec *x) {
     const RtKept kept = {x->buf, p->n_bufs};
     for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
         bool drawn_from = p->sampling.train_links || rt_space_of_batch(p, s) ||
-                          (p->sampling.batch && p->spaces[s].rel == RT_REL_BASE);
+                          (p->sampling.batch && rt_space_is_sampled(p, s));
         if (p->spaces[s].kind == RT_SP_EDGE && !drawn_from)
             rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
     }
@@ -483,7 +535,8 @@ static void drop_unused(RtExec *x) {
 gnnc_status rt_bind_arrays(RtExec *x) {
     gnnc_status st;
     TRY(st, build_ready(x, false));
-    for (int c = 0; c < x->program->n_columns; c++) TRY(st, arrange_column(x, c));
+    for (int c = 0; c < x->program->n_columns; c++)
+        if (!is_late(x, x->program->columns[c].space)) TRY(st, arrange_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
         if (!is_late(x, s) && !rt_space_of_batch(x->program, s)) TRY(st, rt_bind_space(x, s));
     x->rt->bound->fingerprint = rt_bind_fingerprint(x);

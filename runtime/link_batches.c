@@ -58,15 +58,6 @@ static int64_t way_of(const gnnc_trainer *t, int space, int64_t e, int64_t *n_wa
     return 2 * inner + half;
 }
 
-/* The file's row of an edge, and its table. */
-static int32_t row_of(const gnnc_trainer *t, int space, int64_t e, int *base) {
-    const rt_space *s = &t->program->spaces[space];
-    const RtRelation *r = &t->rt.bound->rel[space];
-    if (s->rel == RT_REL_BASE) return *base = space, r->orig[0][e];
-    int half = s->rel == RT_REL_UNION && r->orig[0][e] < 0;
-    return row_of(t, s->base[half], r->orig[half][e], base);
-}
-
 static bool has_origins(const gnnc_trainer *t, int space) {
     const rt_space *s = &t->program->spaces[space];
     if (s->rel == RT_REL_SELF_LOOPS) return false;
@@ -113,13 +104,13 @@ static gnnc_status take_rows(gnnc_trainer *t, RtLinkBatches *b, const rt_column 
     int table = -1, first = -1;
     if (!row) return nomem(t);
     for (int64_t e = 0; e < n; e++) {
-        row[e] = row_of(t, b->base, e, &table);
+        row[e] = rt_bind_row(t->program, t->rt.bound->rel, b->base, e, &table);
         if (first < 0) first = table;
         if (table != first)
             return rt_fail(&t->rt.err, GNNC_E_SHAPE,
                            "'%s' of links: they come from more than one edge type", want->name);
     }
-    if (first < 0) row_of(t, b->base, 0, &first);
+    if (first < 0) rt_bind_row(t->program, t->rt.bound->rel, b->base, 0, &first);
     const RtTable *from = t->rt.bound->table[first];
     const RtColumn *c = rt_table_column(from, want->name);
     if (!c || c->kind != want->kind)

@@ -20,8 +20,7 @@ gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtErr
         if (sp->first) continue;
         if (sp->kind == RT_SP_GRAPH) m->graph_space = s;
         if (sp->kind == RT_SP_NODE) m->space_of_type[m->type_of_space[s] = m->n_types++] = s;
-        if (sp->kind == RT_SP_EDGE && sp->rel == RT_REL_BASE)
-            m->space_of_rel[m->rel_of_space[s] = m->n_rels++] = s;
+        if (rt_space_is_sampled(p, s)) m->space_of_rel[m->rel_of_space[s] = m->n_rels++] = s;
     }
     return GNNC_OK;
 }

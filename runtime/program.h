@@ -79,8 +79,8 @@ typedef enum {
 typedef struct {
     const char *name;
     rt_col_kind kind;
-    int space; /* node, base edge or graph space; edge columns are given in canonical order */
-    int rank;  /* without the space itself */
+    int space;            /* node, edge or graph space; edge columns are given in canonical order */
+    int rank;             /* without the space itself */
     int dim[RT_MAX_RANK]; /* spaces of the other dimensions (their sizes are bound or checked) */
     int cat, nz;          /* spaces, -1 = none */
     int buf;              /* buffer that must hold it; -1 = not used by any phase */
@@ -247,7 +247,7 @@ typedef struct {
     rt_seeds seeds;
     int64_t clusters;
     int n_hops;
-    const int32_t *fanout;  /* [n_hops][n_spaces] of base relations; -1 = all */
+    const int32_t *fanout;  /* [n_hops][n_spaces] of rt_space_is_sampled; -1 = all */
     int n_weights, n_times; /* columns: of edges; of edges and nodes */
     const int *weights, *times;
     int edges; /* rt_batch_edges */

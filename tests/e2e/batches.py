@@ -77,12 +77,75 @@ train M {
 """
 
 
+# Edges that lead where the data's do not: of the model's (DERIVED), or stored beside them.
+BACK = """
+import "layers/sage.gnn"
+
+graph Shop {
+  node user { x: f32[F];  since: time;  y: class[C];  split }
+  node item { x: f32[G] }
+  edge buys: user -> item { w: f32;  at: time }
+  edge knows: user -> user
+  %s
+}
+
+model M(g: Shop; hidden: int = 8) -> f32[user, C] {
+  all = [g.buys, g.knows, g.bought, g.friend]
+  convs = [[r: sage_conv(hidden) for r in all] for i in 0..2]
+  first = [t: linear(hidden) for t in g.nodes]
+  out = linear(C)
+  h = [t: relu(first[t](t.x)) for t in g.nodes]
+  for level in convs {
+    h = [t: relu(sum([level[r](r, h[r.src], h[r.dst]) for r in all if r.dst == t])) for t in g.nodes]
+  }
+  dear = %s
+  sold = g.bought where g.bought.w > 0.3
+  near = sum(h[item][sold.src] * (2 * sold.w), over = sold.dst)
+  loops = with_self_loops(g.friend)
+  some = sum(h[item][dear.src] * dear.w, over = dear.dst)
+  return out(h[user] + near + some + mean(h[user][loops.src], over = loops.dst))
+}
+
+train M {
+  target user.y   loss cross_entropy
+  optimizer adam(lr = 1e-2)
+  sample { fanout [4, 3, 2]  batch 64  %s }
+  epochs 3
+}
+"""
+DERIVED = "edge bought = reverse(buys)\n  edge friend = undirected(knows)", "reverse(g.buys where g.buys.w > 0.5)"
+STORED = ("edge bought: item -> user { w: f32;  at: time }\n  edge friend: user -> user\n"
+          "  edge dear: item -> user { w: f32;  at: time }", "g.dear")
+
+
 def save(path, code, descr, shape, values):
     header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
     header += " " * (-(10 + len(header) + 1) % 64) + "\n"
     with open(path, "wb") as f:
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
         f.write(array.array(code, values).tobytes())
+
+
+def both_ways(path, edges, columns):
+    """What reverse(buys), undirected(knows) and a part of the first are, as edge types of the data, in their order."""
+    ends = {n: array.array("i", open(path + "/%s.npy" % n, "rb").read()[128:]) for n in ("buys", "knows")}
+    pairs = {n: list(zip(e[:len(e) // 2], e[len(e) // 2:])) for n, e in ends.items()}
+    order = {n: sorted(range(len(p)), key=lambda e, p=p: p[e][1]) for n, p in pairs.items()}
+    knows = [pairs["knows"][e] for e in order["knows"]]
+    dear = [e for e in order["buys"] if columns["w"][e] > 0.5]
+    edge = {"bought": order["buys"], "dear": dear, "friend": []}
+    lists = {name: [pairs["buys"][e][::-1] for e in edge[name]] for name in ("bought", "dear")}
+    lists["friend"] = list(dict.fromkeys(knows + [p[::-1] for p in knows]))
+    for name, p in lists.items():
+        save(path + "/%s.npy" % name, "i", "<i4", (2, len(p)), [e[0] for e in p] + [e[1] for e in p])
+        edges[name] = {"src": "user" if name == "friend" else "item", "dst": "user", "count": len(p),
+                       "file": name + ".npy", "columns": {}}
+        for column, code, descr, kind in (("w", "f", "<f4", "float"), ("at", "d", "<f8", "time")):
+            if not edge[name]:
+                continue
+            file = "%s_%s.npy" % (name, column)
+            save(path + "/" + file, code, descr, (len(p),), [columns[column][e] for e in edge[name]])
+            edges[name]["columns"][column] = {"kind": kind, "file": file}
 
 
 def data(path, users=1600, items=900):
@@ -100,11 +163,15 @@ def data(path, users=1600, items=900):
         ends = [r.randrange(sizes[src]) for _ in range(n)] + [skewed(sizes[dst]) if r.random() < .1 else r.randrange(sizes[dst]) for _ in range(n)]
         save(path + "/%s.npy" % name, "i", "<i4", (2, n), ends)
         edges[name] = {"src": src, "dst": dst, "count": n, "file": name + ".npy", "columns": {}}
-    save(path + "/at.npy", "d", "<f8", (7000,), [r.random() * 100 for _ in range(7000)])
+    at = [r.random() * 100 for _ in range(7000)]
+    save(path + "/at.npy", "d", "<f8", (7000,), at)
     save(path + "/since.npy", "d", "<f8", (users,), [r.random() * 100 for _ in range(users)])
     edges["bought_by"]["columns"]["at"] = {"kind": "time", "file": "at.npy"}
-    save(path + "/w.npy", "f", "<f4", (7000,), [r.random() for _ in range(7000)])
+    w = [r.random() for _ in range(7000)]
+    save(path + "/w.npy", "f", "<f4", (7000,), w)
     edges["buys"]["columns"]["w"] = {"kind": "float", "file": "w.npy"}
+    edges["buys"]["columns"]["at"] = {"kind": "time", "file": "at.npy"}
+    both_ways(path, edges, {"w": w, "at": at})
     nodes = {"user": {"count": users, "columns": {
                  "x": {"kind": "float", "shape": [users, 5], "file": "ux.npy"},
                  "since": {"kind": "time", "file": "since.npy"},
@@ -217,6 +284,19 @@ def same_levels(fast, slow, path="shop"):
         assert abs(t.metric("loss.val") - u.metric("loss.val")) < 1e-3
 
 
+def as_stored(gnnc, name, drawn_by="", also=""):
+    """Along an edge type of the model's own, the very batches of one that the data hold: the same losses."""
+    here = compiled(gnnc, name + "_derived", BACK % (*DERIVED, drawn_by), "-O2")
+    there = compiled(gnnc, name + "_stored", BACK % (*STORED, drawn_by + also), "-O2")
+    t, u = Trainer(here, "shop", threads=2, check_times=1), Trainer(there, "shop", threads=1)
+    for _ in range(2):
+        t.epoch()
+        u.epoch()
+        for loss in ("loss", "loss.val"):
+            assert t.metric(loss) == u.metric(loss), (name, loss, t.metric(loss), u.metric(loss))
+    same_levels(here, compiled(gnnc, name + "_derived", BACK % (*DERIVED, drawn_by), "-O0"))
+
+
 def main():
     gnnc = sys.argv[1]
     data("shop")
@@ -227,6 +307,9 @@ def main():
     timed = compiled(gnnc, "timed", TIMED, "-O2")
     same_levels(timed, compiled(gnnc, "timed", TIMED, "-O0"))
     Trainer(timed, "shop", check_times=1).epoch()
+    as_stored(gnnc, "plain")
+    as_stored(gnnc, "weighted", "weight buys.w", ", bought.w, dear.w")
+    as_stored(gnnc, "dated", "time user.since, buys.at", ", bought.at, dear.at")
 
 
 if __name__ == "__main__":

@@ -87,6 +87,58 @@ TEST(batches_are_what_the_options_say) {
     }
 }
 
+/* ---- relations that lead elsewhere ---------------------------------------------------------- */
+/* Is there an edge of the data between the ends, this way or (`both`) the other? */
+static bool joined(const RtRelation *data, int32_t u, int32_t v, bool both) {
+    for (int64_t e = 0; e < data->n_edges; e++) {
+        if (data->dst[e] == u && data->src[e] == v) return true;
+        if (both && data->src[e] == u && data->dst[e] == v) return true;
+    }
+    return false;
+}
+
+/* All in-edges of a seed along reverse(follows) and undirected(follows), by the definition: whom
+ * it follows, and whoever follows it; drawn ones are some of these, with their rows. */
+TEST(edges_of_the_other_direction) {
+    for (uint32_t seed = 0; seed < 4; seed++) {
+        World w;
+        world_open(&w, seed);
+        RtRelation r[2];
+        CHECK(rt_relation_reverse(&w.pool, &w.r[FOLLOWS], &r[0], NULL) == GNNC_OK);
+        CHECK(rt_relation_undirected(&w.pool, &w.r[FOLLOWS], &r[1], NULL) == GNNC_OK);
+        RtSampleRel rel[2] = {rt_sample_rel("back", 0, 0, &r[0]),
+                              rt_sample_rel("both", 0, 0, &r[1])};
+        const RtSampleGraph g = {N_TYPES, 2, w.type, rel};
+        const int32_t fan[2] = {seed % 2 ? 3 : -1, seed % 2 ? 4 : -1};
+        RtSampleSpec spec = {.n_hops = 1, .fanout = fan};
+        RtBatch *b;
+        RtSampler *s = sampler_of(&g, &spec, &b);
+        CHECK(rt_sample_nodes(s, &(RtSampleAt){seed, 0, 0}, &SEEDS, b, NULL) == GNNC_OK);
+        check_batch(&g, b);
+        for (int k = 0; k < 2; k++)
+            for (int64_t d = 0; d < b->nodes[0].end[0]; d++) {
+                int64_t n = b->edges[k].ptr[d + 1] - b->edges[k].ptr[d], all = 0;
+                int32_t v = b->nodes[0].id[d];
+                if (k == 0)
+                    for (int64_t e = 0; e < w.r[FOLLOWS].n_edges; e++)
+                        all += w.r[FOLLOWS].src[e] == v;
+                for (int32_t u = 0; k == 1 && u < N_USERS; u++)
+                    all += joined(&w.r[FOLLOWS], u, v, true);
+                CHECK(n == (fan[k] >= 0 && all > fan[k] ? fan[k] : all));
+                for (int64_t i = b->edges[k].ptr[d]; i < b->edges[k].ptr[d + 1]; i++) {
+                    int32_t from = r[k].orig[0][b->edges[k].pos[i]];
+                    int32_t u = b->nodes[0].id[b->edges[k].src[i]];
+                    const RtRelation *data = &w.r[FOLLOWS];
+                    bool back = data->dst[from] == u && data->src[from] == v;
+                    CHECK(back || (k && data->src[from] == u && data->dst[from] == v));
+                }
+            }
+        rt_batch_free(b);
+        rt_sampler_free(s);
+        world_close(&w);
+    }
+}
+
 /* ---- edges beyond those drawn ------------------------------------------------------------- */
 static bool has_pos(const RtBatch *b, int r, int64_t d, int64_t pos) {
     for (int64_t i = b->edges[r].ptr[d]; i < b->edges[r].ptr[d + 1]; i++)
