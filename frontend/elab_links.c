@@ -331,6 +331,14 @@ static Op *apply(LinkTask *t, const Term *term) {
     for (int i = 0; i < formals->n; i++) {
         const Ast *f = formals->kid[i];
         if (is_given(&term->args, f->text)) continue;
+        if (term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
+            strcmp(f->text, "target") == 0) {
+            diag(e->c, DIAG_E0307, term->at->span,
+                 "'%s' would learn from true links alone, as the recipe draws no others: sample { "
+                 ".. negatives 1 }",
+                 term->fn->text);
+            return NULL;
+        }
         Value v = value_named(t, f->text);
         if (is_poison(v) && f->kid[1]) continue;
         if (is_poison(v) && term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
