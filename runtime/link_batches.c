@@ -258,7 +258,7 @@ static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtE
     (void)worker;
     s->n_seeds = left < b->batch ? left : b->batch;
     if (trains_queries(t)) {
-        TRY(st, rt_links_ask(&b->links, pool, b->order + from, s->n_seeds, RT_SPLIT_TRAIN, false,
+        TRY(st, rt_links_ask(&b->links, pool, b->order + from, s->n_seeds, RT_SPLIT_TRAIN, 0,
                              &asked, &s->rt.err));
         st = bind_asked(b, s, &asked, false);
     } else {
@@ -481,6 +481,12 @@ static void end_metrics(gnnc_trainer *t, int split) {
     }
 }
 
+/* Each is as long as queries have answers, squared: what no metric reads is not made. */
+static int lists_read(const RtLinkBatches *b) {
+    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
+           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_ASK_EARLIER : 0);
+}
+
 static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n) {
     RtLinkBatches *b = t->links;
     Slot *s = &b->eval;
@@ -489,7 +495,8 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     RtDrawn pairs;
     gnnc_status st;
     if (t->program->sampling.eval_links == RT_LINKS_QUERIES) {
-        TRY(st, rt_links_ask(&b->links, pool, b->held + from, n, split, true, &asked, &s->rt.err));
+        TRY(st, rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &asked,
+                             &s->rt.err));
         TRY(st, bind_asked(b, s, &asked, true));
     } else {
         TRY(st, pairs_of_split(t, split, n, pool, &pairs));

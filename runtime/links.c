@@ -237,7 +237,7 @@ static gnnc_status fill(const Ask *a, RtPool *pool, int last, bool beside, RtDra
 }
 
 gnnc_status rt_links_ask(const RtLinks *l, RtPool *pool, const int32_t *query, int64_t n, int split,
-                         bool known, RtAsked *out, RtError *err) {
+                         int beside, RtAsked *out, RtError *err) {
     Ask a = {l, query, n, split};
     gnnc_status st;
     *out = (RtAsked){0};
@@ -251,8 +251,8 @@ gnnc_status rt_links_ask(const RtLinks *l, RtPool *pool, const int32_t *query, i
         set(&out->queries, q, l->rel->src[e], l->rel->dst[e], e, e);
     }
     TRY(st, fill(&a, pool, 0, false, &out->answers, err));
-    if (known) TRY(st, fill(&a, pool, RT_SPLIT_TEST, true, &out->known, err));
-    if (known) TRY(st, fill(&a, pool, split - 1, true, &out->earlier, err));
+    if (beside & RT_ASK_KNOWN) TRY(st, fill(&a, pool, RT_SPLIT_TEST, true, &out->known, err));
+    if (beside & RT_ASK_EARLIER) TRY(st, fill(&a, pool, split - 1, true, &out->earlier, err));
 out:
     return st;
 }

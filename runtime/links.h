@@ -52,7 +52,8 @@ gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, 
 typedef struct RtAsked {
     RtDrawn queries, answers, known, earlier;
 } RtAsked;
+enum { RT_ASK_KNOWN = 1, RT_ASK_EARLIER = 2 }; /* which of the two lists are made */
 gnnc_status rt_links_ask(const RtLinks *l, RtPool *pool, const int32_t *query, int64_t n, int split,
-                         bool known, RtAsked *out, RtError *err);
+                         int beside, RtAsked *out, RtError *err);
 
 #endif

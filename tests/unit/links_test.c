@@ -150,7 +150,8 @@ TEST(queries_ask_for_their_edges) {
             int64_t n = 0, answers = 0;
             RtAsked a;
             for (int64_t q = 0; q < w.links.n_queries; q += 2) query[n++] = (int32_t)q;
-            CHECK(rt_links_ask(&w.links, &w.pool, query, n, split, true, &a, &w.err) == GNNC_OK);
+            CHECK(rt_links_ask(&w.links, &w.pool, query, n, split, RT_ASK_KNOWN | RT_ASK_EARLIER,
+                               &a, &w.err) == GNNC_OK);
             for (int64_t e = 0; e < w.rel.n_edges; e++)
                 answers += w.split[e] == split && w.links.query_of[e] % 2 == 0;
             CHECK(a.queries.n == n && a.answers.n == answers);
@@ -161,6 +162,10 @@ TEST(queries_ask_for_their_edges) {
             }
             check_others(&w, &a, &a.known, 3);
             check_others(&w, &a, &a.earlier, split - 1);
+            CHECK(rt_links_ask(&w.links, &w.pool, query, n, split, RT_ASK_EARLIER, &a, &w.err) ==
+                  GNNC_OK);
+            check_others(&w, &a, &a.earlier, split - 1);
+            CHECK(!a.known.src && a.known.n == 0);
         }
         rt_pool_free(&w.pool);
     }
@@ -172,7 +177,7 @@ TEST(scores_that_no_index_reaches_are_refused) {
     world(&w, 1, N_EDGES);
     w.rel.n_dst = (int64_t)1 << 30;
     int32_t query[2] = {0, 1};
-    CHECK(rt_links_ask(&w.links, &w.pool, query, 2, 1, false, &a, &w.err) == GNNC_E_RANGE);
+    CHECK(rt_links_ask(&w.links, &w.pool, query, 2, 1, 0, &a, &w.err) == GNNC_E_RANGE);
     rt_pool_free(&w.pool);
 }
 
