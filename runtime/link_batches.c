@@ -304,13 +304,8 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtLinkBatches *b) {
     b->n_seeds = list_seeds(b, queries, RT_SPLIT_TRAIN, NULL);
     b->n_val = list_seeds(b, false, RT_SPLIT_VAL, NULL);
     b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
-    if (b->n_batches == 0)
-        return rt_fail(&t->rt.err, GNNC_E_VALUE,
-                       "%s: %lld %s of '%s' are in the train split: no batch of %lld",
-                       t->rt.bound->dir, (long long)b->n_seeds, queries ? "queries" : "edges",
-                       t->program->spaces[b->base].name, (long long)b->batch);
-    b->seed = RT_NEWN(pool, int32_t, b->n_seeds);
-    b->order = RT_NEWN(pool, int32_t, b->n_seeds);
+    b->seed = RT_NEWN(pool, int32_t, b->n_seeds + 1);
+    b->order = RT_NEWN(pool, int32_t, b->n_seeds + 1);
     b->held = RT_NEWN(pool, int32_t, b->links.rel->n_edges + 1);
     if (!b->seed || !b->order || !b->held) return nomem(t);
     list_seeds(b, queries, RT_SPLIT_TRAIN, b->seed);
@@ -372,6 +367,16 @@ void rt_link_batches_stop(gnnc_trainer *t) {
 
 /* ---- running
  * ------------------------------------------------------------------------------------- */
+/* Only training needs edges to learn from. */
+static gnnc_status check_train(gnnc_trainer *t) {
+    const RtLinkBatches *b = t->links;
+    if (b->n_batches) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_VALUE,
+                   "%s: %lld %s of '%s' are in the train split: no batch of %lld", t->rt.bound->dir,
+                   (long long)b->n_seeds, trains_queries(t) ? "queries" : "edges",
+                   t->program->spaces[b->base].name, (long long)b->batch);
+}
+
 static gnnc_status run(gnnc_trainer *t, RtBatchStep *s, Slot *slot, bool first) {
     gnnc_status st = rt_batch_step_place(t, s, &slot->x, first);
     return st == GNNC_OK ? rt_phase_run(&slot->x, &t->program->phases[s->phase]) : st;
@@ -403,11 +408,13 @@ void rt_link_batches_forget(gnnc_trainer *t) {
 
 gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *train) {
     RtLinkBatches *b = t->links;
-    int64_t epoch = t->progress.step / b->n_batches, batch = t->progress.step % b->n_batches;
+    int64_t n = rt_link_batches_per_epoch(t);
+    int64_t epoch = t->progress.step / n, batch = t->progress.step % n;
     int64_t number;
     int slot;
     gnnc_status st;
     (void)train;
+    TRY(st, check_train(t));
     if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
@@ -539,7 +546,8 @@ gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
 gnnc_status rt_link_batches_check(gnnc_trainer *t) {
     const RtLinkBatches *b = t->links;
     const rt_recipe *r = &t->program->recipe;
-    if (t->keep < 0 || r->keep_split != RT_SPLIT_VAL || b->n_val) return GNNC_OK;
+    gnnc_status st = check_train(t);
+    if (st != GNNC_OK || t->keep < 0 || r->keep_split != RT_SPLIT_VAL || b->n_val) return st;
     return rt_fail(
         &t->rt.err, GNNC_E_MISSING,
         "%s: no edge of '%s' is in the validation split (2): the recipe chooses the epoch to "
@@ -549,7 +557,7 @@ gnnc_status rt_link_batches_check(gnnc_trainer *t) {
 }
 
 int64_t rt_link_batches_per_epoch(const gnnc_trainer *t) {
-    return t->links->n_batches;
+    return t->links->n_batches ? t->links->n_batches : 1; /* one that cannot be */
 }
 
 const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph) {

@@ -91,12 +91,12 @@ def facts(path):
     return triples, split
 
 
-def shop(path, held=(2, 2, 3, 3)):
+def shop(path, held=(2, 2, 3, 3), first=1):
     """Two items, so that a user's only negative that is no purchase is the other one."""
     os.mkdir(path)
     buys = [(u, u % 2) for u in range(10)]
     never = [(u, 1 - u % 2) for u in range(10)]
-    split = [1] * 6 + list(held)
+    split = [first] * 6 + list(held)
     write(path, {"user": 10, "item": 2}, {"buys": edges(path, "buys", "user", "item", buys, split),
                                           "never": edges(path, "never", "user", "item", never, split)})
     return buys, split
@@ -350,9 +350,21 @@ def check_validation():
     assert r.returncode == 1 and "no edge of 'buys' is in the validation split" in r.stderr, r.stderr
 
 
+def check_untrained():
+    """Only training needs edges to learn from."""
+    shop("untrained", first=0)
+    exe = build("judge", SHOP % ("", "bpr"))
+    trained = run(exe, "--data", "shop", "--checkpoint", "judged")[0]["test"]["roc_auc"]
+    judged = run(exe, "eval", "--data", "untrained", "--weights", "judged")
+    near(judged[-1]["test"]["roc_auc"], trained, 1e-6, "ROC-AUC without a train split")
+    r = subprocess.run([exe, "--data", "untrained", "--checkpoint", "none"], capture_output=True, text=True)
+    assert r.returncode == 1 and "0 edges of 'buys' are in the train split" in r.stderr, r.stderr
+
+
 FACTS = facts("facts")
 check_facts_all()
 check_shop()
 check_resume()
 check_validation()
+check_untrained()
 print("links: all as defined")
