@@ -337,12 +337,19 @@ static bool once(Elab *e, const Ast *train, int i) {
 
 static void set_item(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     const Knob clip = {"clip", &r->clip_norm, NULL, 1e-30, BIG};
+    const Knob ema = {"ema", &r->ema, NULL, 0, 1};
     switch (t->kind) {
     case AST_SCHEDULE:
         set_schedule(e, t->kid[0], r);
         break;
     case AST_CLIP:
         set_knob(e, &clip, t->kid[0]);
+        break;
+    case AST_ACCUMULATE:
+        count(e, t->kid[0], &r->accumulate, 1);
+        break;
+    case AST_EMA:
+        set_knob(e, &ema, t->kid[0]);
         break;
     case AST_EPOCHS:
         count(e, t->kid[0], &r->epochs, 0);

@@ -84,6 +84,7 @@ static Ast *by_name_only(Ast *formals) {
 %token TRUE_ "'true'" FALSE_ "'false'" NONE "'none'" CSR "'csr'"
 %token TARGET "'target'" LOSS "'loss'" METRIC "'metric'" OPTIMIZER "'optimizer'" GROUP "'group'"
 %token SCHEDULE "'schedule'" CLIP "'clip'" EPOCHS "'epochs'" KEEP "'keep'" STOP "'stop'" SAMPLE "'sample'"
+%token ACCUMULATE "'accumulate'" EMA "'ema'"
 %token ARROW "'->'" EQ "'=='" NE "'!='" LE "'<='" GE "'>='" POW "'**'" DOTDOT "'..'"
 %token WHERE "'where'" AND "'and'" OR "'or'" NOT "'not'"
 
@@ -340,6 +341,8 @@ titem: TARGET any_name '.' NAME     { $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $
                                     { $$ = MAKE(GROUP, @$, NULL, $2); add_all(p, $$, $4); $$->span = @2; }
     | SCHEDULE expr                 { $$ = MAKE(SCHEDULE, @$, NULL, $2); }
     | CLIP expr                     { $$ = MAKE(CLIP, @$, NULL, $2); }
+    | ACCUMULATE expr               { $$ = MAKE(ACCUMULATE, @$, NULL, $2); }
+    | EMA expr                      { $$ = MAKE(EMA, @$, NULL, $2); }
     | EPOCHS expr                   { $$ = MAKE(EPOCHS, @$, NULL, $2); }
     | KEEP keep_words               { $$ = $2; $$->kind = AST_KEEP; $$->span = @$; }
     | STOP NAME expr                { $$ = MAKE(STOP, @$, $2, $3); }

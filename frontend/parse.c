@@ -50,7 +50,8 @@ static int recipe_keyword(const char *word) {
     static const Word words[] = {
         {"target", TARGET}, {"loss", LOSS},         {"metric", METRIC}, {"optimizer", OPTIMIZER},
         {"group", GROUP},   {"schedule", SCHEDULE}, {"clip", CLIP},     {"epochs", EPOCHS},
-        {"keep", KEEP},     {"stop", STOP},         {"sample", SAMPLE},
+        {"keep", KEEP},     {"stop", STOP},         {"sample", SAMPLE}, {"accumulate", ACCUMULATE},
+        {"ema", EMA},
     };
     return word_find(words, COUNT(words), word);
 }

@@ -345,6 +345,8 @@ typedef struct {
     OptimKind kind;
     double lr, weight_decay, momentum, beta1, beta2, eps, clip_norm /* 0 = none */;
     bool nesterov;
+    int64_t accumulate; /* steps whose gradients make one update; 0, 1: each step its own */
+    double ema;         /* decay of the average of the parameters; 0 = none is kept */
     VEC(ParamGroup) groups;
     SchedKind sched;
     int64_t warmup_epochs, step_epochs, patience;

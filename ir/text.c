@@ -42,6 +42,8 @@ const RecipeField text_recipe[] = {
     FIELD(eps, RF_REAL),
     FIELD(clip_norm, RF_REAL),
     FIELD(nesterov, RF_BOOL),
+    FIELD(accumulate, RF_INT),
+    FIELD(ema, RF_REAL),
     {"schedule", RF_WORD, offsetof(Recipe, sched), &text_scheds},
     FIELD(warmup_epochs, RF_INT),
     FIELD(step_epochs, RF_INT),

@@ -48,7 +48,7 @@ Op *pass_loss_skipped(Builder *b) {
     return read(b, skipped_path);
 }
 
-void pass_loss_scale_next(Builder *b, Op *finite) {
+void pass_loss_scale_next(Builder *b, Op *finite, Op *due) {
     Op *zero = num(b, 0), *one = num(b, 1), *s = read(b, scale_path);
     Op *good = b_binary(b, OP_ADD, read(b, good_path), one);
     Op *grows = b_binary(b, OP_LE, num(b, interval), good);
@@ -58,9 +58,9 @@ void pass_loss_scale_next(Builder *b, Op *finite) {
     Op *next = b_select(b, finite, b_select(b, grows, twice, s), half);
     Op *count = b_select(b, finite, b_select(b, grows, zero, good), zero);
     Op *missed = b_select(b, finite, read(b, skipped_path), skipped);
-    write(b, scale_path, next);
-    write(b, good_path, count);
-    write(b, skipped_path, missed);
+    write(b, scale_path, due ? b_select(b, due, next, s) : next);
+    write(b, good_path, due ? b_select(b, due, count, read(b, good_path)) : count);
+    write(b, skipped_path, due ? b_select(b, due, missed, read(b, skipped_path)) : missed);
 }
 
 /* Does the step keep values in f16: all large ones, some, or those of a layer? */

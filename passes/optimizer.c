@@ -18,6 +18,15 @@
  *   AdamW   Loshchilov and Hutter 2019: the parameter shrinks by 1 - lr * decay first.
  *   Clipping by the global norm as torch.nn.utils.clip_grad_norm_.
  *
+ * Accumulation: gradients are summed in "opt.sum.<path>", and every k-th step updates from their
+ * mean; the others select the old values.
+ *
+ * Average: while a step is made, the parameters are the slots "opt.raw.<path>", and the parameters
+ * themselves, which all other phases read, are the average: d avg + (1 - d) raw after each update,
+ * d = min(ema, (1 + t) / (10 + t)) at the t-th, as tf.train.ExponentialMovingAverage has it, so
+ * that the first steps do not stay in it.  Before the first update the parameters are what was
+ * loaded or drawn: then both are these ("opt.updates" is 0).  Polyak and Juditsky 1992.
+ *
  * Where we differ: PyTorch computes 1 - beta^t in double.  In f32 that difference
  * loses digits at small t, so it is written -expm1(t * log beta), exact to f32. */
 #include "passes/rewrite.h"
@@ -33,12 +42,16 @@ typedef struct {
     Op *inv_bc1;  /* 1 / (1 - beta1^t) */
     Op *clip;     /* factor on every gradient, or NULL */
     Op *finite;   /* of a scaled loss: are all gradients? */
+    Op *due;      /* with accumulation: is this step the last of k? */
+    Op *updates;  /* with an average: how many updates there were */
 } Optim;
 
 typedef struct {
     Op *out; /* output "grad.<path>" */
     Var *var;
+    Op *now; /* the parameter */
     Op *grad;
+    Op *sum; /* of the gradients, with accumulation: what "opt.sum" becomes */
 } Grad;
 typedef VEC(Grad) Grads;
 
@@ -75,6 +88,11 @@ static Grads collect(Arena *a, Module *m, Func *f) {
     return g;
 }
 
+static void read_parameters(Optim *o, Grads *gs) {
+    for (int i = 0; i < gs->n; i++)
+        if (!gs->v[i].now) gs->v[i].now = b_var(&o->b, gs->v[i].var);
+}
+
 /* The gradient's spaces in the parameter's order: updates are then one flat loop. */
 static void align(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++) {
@@ -93,11 +111,83 @@ static ParamGroup group_of(const Recipe *r, const Var *v) {
     return (ParamGroup){.lr_scale = 1, .weight_decay = r->weight_decay};
 }
 
+/* ---- accumulation, average ----------------------------------------------------------- */
+static Var *slot_of(Optim *o, const char *what, const Var *v) {
+    Arena *a = o->b.m->a;
+    const char *path = arena_printf(a, "opt.%s.%s", what, v->path);
+    Var *s = var_find(o->b.m, path);
+    if (s) return s;
+    s = var_new(o->b.m, VAR_SLOT, path, v->type, (Init){.kind = INIT_CONST}, v->span);
+    s->save_rank = v->save_rank;
+    memcpy(s->save_shape, v->save_shape, sizeof s->save_shape);
+    return s;
+}
+
+static Var *counter(Optim *o, const char *path) {
+    Var *v = var_find(o->b.m, path);
+    Init zero = {.kind = INIT_CONST};
+    return v ? v : var_new(o->b.m, VAR_SLOT, path, type_scalar(DT_F32), zero, (Span){0});
+}
+
+static const char n_summed[] = "opt.summed", n_updates[] = "opt.updates";
+
+/* Gradients become the means of the last k. */
+static void accumulate(Optim *o, Grads *gs) {
+    double k = (double)o->r->accumulate;
+    Op *n = add(o, b_var(&o->b, counter(o, n_summed)), num(o, 1));
+    o->due = b_binary(&o->b, OP_LE, num(o, k), n);
+    for (int i = 0; i < gs->n; i++) {
+        Grad *g = &gs->v[i];
+        o->b.span = g->var->span;
+        Op *sum = add(o, g->grad, b_var(&o->b, slot_of(o, "sum", g->var)));
+        g->sum = b_select(&o->b, o->due, num(o, 0), sum);
+        g->grad = scale(o, sum, 1 / k);
+    }
+}
+
+static void assign_sums(Optim *o, const Grads *gs) {
+    Var *v = counter(o, n_summed);
+    Op *n = add(o, b_var(&o->b, v), num(o, 1));
+    for (int i = 0; i < gs->n; i++) b_assign(&o->b, slot_of(o, "sum", gs->v[i].var), gs->v[i].sum);
+    b_assign(&o->b, v, b_select(&o->b, o->due, num(o, 0), n));
+}
+
+/* What read the average, x, reads the parameter as it is trained. */
+static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
+    Builder b = {.m = o->b.m, .f = f, .at = x->next, .span = x->span};
+    Op *raw = b_var(&b, slot_of(o, "raw", g->var));
+    Op *now = b_select(&b, started, raw, x);
+    op_replace_uses(f, x, now);
+    now->in[2] = x;
+    return now;
+}
+
+static void train_raw(Optim *o, Func *f, Grads *gs) {
+    Builder b = {.m = o->b.m, .f = f, .at = f->first, .span = f->span};
+    o->updates = b_var(&b, counter(o, n_updates));
+    Op *started = b_binary(&b, OP_LT, b_const(&b, DT_F32, 0), o->updates);
+    for (Op *op = f->first, *next; op; op = next) {
+        next = op->next;
+        for (int i = 0; op->kind == OP_VAR && i < gs->n; i++)
+            if (op->var == gs->v[i].var) gs->v[i].now = read_raw(o, f, &gs->v[i], op, started);
+    }
+    for (int i = 0; i < gs->n; i++) gs->v[i].grad = gs->v[i].out->in[0];
+}
+
+/* The average with `next` in it. */
+static Op *averaged(Optim *o, const Var *v, Op *next) {
+    Op *average = b_var(&o->b, (Var *)v), *t = add(o, o->updates, num(o, 1));
+    Op *early = b_binary(&o->b, OP_DIV, num(o, 9), add(o, t, num(o, 10)));
+    Op *rate = b_binary(&o->b, OP_MAX, early, num(o, 1 - o->r->ema));
+    return add(o, average, mul(o, sub(o, next, average), rate));
+}
+
 /* ---- scalars of the step ---------------------------------------------------------- */
 /* 1 - beta^step */
 static Op *bias_correction(Optim *o, double beta) {
     if (beta <= 0) return num(o, 1);
     Op *step = b_input(&o->b, "step", DT_F32);
+    if (o->due) step = b_binary(&o->b, OP_DIV, step, num(o, (double)o->r->accumulate));
     if (o->finite) step = sub(o, step, pass_loss_skipped(&o->b));
     Op *e = b_unary(&o->b, OP_EXPM1, scale(o, step, log(beta)));
     return b_unary(&o->b, OP_NEG, e);
@@ -148,20 +238,10 @@ static void prepare(Optim *o, const Grads *gs) {
 /* ---- one parameter's step ----------------------------------------------------------- */
 typedef struct {
     Op *next;     /* the parameter's next value */
+    Op *average;  /* .. which is kept beside it; NULL = none is */
     Var *slot[2]; /* and of its optimizer state */
     Op *value[2];
 } Update;
-
-static Var *slot_of(Optim *o, const char *what, const Var *v) {
-    Arena *a = o->b.m->a;
-    const char *path = arena_printf(a, "opt.%s.%s", what, v->path);
-    Var *s = var_find(o->b.m, path);
-    if (s) return s;
-    s = var_new(o->b.m, VAR_SLOT, path, v->type, (Init){.kind = INIT_CONST}, v->span);
-    s->save_rank = v->save_rank;
-    memcpy(s->save_shape, v->save_shape, sizeof s->save_shape);
-    return s;
-}
 
 static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     Update u = {0};
@@ -199,7 +279,7 @@ static Op *decay_of(Optim *o, const ParamGroup *g) {
 static Update update(Optim *o, const Grad *gr) {
     ParamGroup group = group_of(o->r, gr->var);
     o->b.span = gr->var->span;
-    Op *p = b_var(&o->b, gr->var), *g = gr->grad;
+    Op *p = gr->now, *g = gr->grad;
     Op *lr = scale(o, o->lr, group.lr_scale), *decay = decay_of(o, &group);
     Op *rate = o->inv_bc1 ? mul(o, lr, o->inv_bc1) : lr; /* scalars first: the rest is one kernel */
     if (o->clip) g = mul(o, g, o->clip);
@@ -210,12 +290,15 @@ static Update update(Optim *o, const Grad *gr) {
     return o->r->kind == OPTIM_SGD ? sgd(o, gr->var, p, g, lr) : adam(o, gr->var, p, g, rate);
 }
 
-/* Nothing changes in a step whose gradients are not finite. */
-static void keep_old(Optim *o, Update *u, const Grad *g) {
-    for (int k = 0; k < 2; k++)
-        if (u->slot[k])
-            u->value[k] = b_select(&o->b, o->finite, u->value[k], b_var(&o->b, u->slot[k]));
-    u->next = b_select(&o->b, o->finite, u->next, b_var(&o->b, g->var));
+/* Whether the step is an update; NULL: each is.  None is one whose gradients are not finite. */
+static Op *is_update(Optim *o) {
+    if (!o->finite || !o->due) return o->finite ? o->finite : o->due;
+    return b_binary(&o->b, OP_AND, o->finite, o->due);
+}
+
+/* Where `when` does not hold nothing changes. */
+static Op *keep_old(Optim *o, Op *when, Op *next, Op *old) {
+    return when ? b_select(&o->b, when, next, old) : next;
 }
 
 /* Assignments come last: whatever reads a variable stands before its change. */
@@ -223,7 +306,18 @@ static void assign(Optim *o, const Update *u, const Grad *g) {
     o->b.span = g->var->span;
     for (int k = 0; k < 2; k++)
         if (u->slot[k]) b_assign(&o->b, u->slot[k], u->value[k]);
-    b_assign(&o->b, g->var, u->next);
+    if (u->average) b_assign(&o->b, slot_of(o, "raw", g->var), u->next);
+    b_assign(&o->b, g->var, u->average ? u->average : u->next);
+}
+
+static Update update_when(Optim *o, const Grad *g, Op *when) {
+    Update u = update(o, g);
+    if (o->updates)
+        u.average = keep_old(o, when, averaged(o, g->var, u.next), b_var(&o->b, g->var));
+    for (int k = 0; k < 2; k++)
+        if (u.slot[k]) u.value[k] = keep_old(o, when, u.value[k], b_var(&o->b, u.slot[k]));
+    u.next = keep_old(o, when, u.next, g->now);
+    return u;
 }
 
 static bool run(PassCtx *p, Module *m) {
@@ -232,16 +326,22 @@ static bool run(PassCtx *p, Module *m) {
     Optim o = {.b = {.m = m, .f = f}, .r = &m->recipe};
     Grads gs = collect(p->a, m, f);
     if (gs.n == 0) return true;
+    if (o.r->ema > 0) train_raw(&o, f, &gs);
+    read_parameters(&o, &gs);
     align(&o, &gs);
+    if (o.r->accumulate > 1) accumulate(&o, &gs);
     if (pass_loss_is_scaled(m, f)) unscale(&o, &gs);
     prepare(&o, &gs);
+    Op *when = is_update(&o);
     Update *u = NEWN(p->a, Update, (size_t)gs.n);
-    for (int i = 0; i < gs.n; i++) {
-        u[i] = update(&o, &gs.v[i]);
-        if (o.finite) keep_old(&o, &u[i], &gs.v[i]);
-    }
-    if (o.finite) pass_loss_scale_next(&o.b, o.finite);
+    for (int i = 0; i < gs.n; i++) u[i] = update_when(&o, &gs.v[i], when);
+    if (o.finite) pass_loss_scale_next(&o.b, o.finite, o.due);
+    if (o.due) assign_sums(&o, &gs);
     for (int i = 0; i < gs.n; i++) assign(&o, &u[i], &gs.v[i]);
+    if (o.updates) {
+        Op *one_more = add(&o, o.updates, num(&o, 1));
+        b_assign(&o.b, counter(&o, n_updates), keep_old(&o, when, one_more, o.updates));
+    }
     for (int i = 0; i < gs.n; i++) op_remove(gs.v[i].out);
     return true;
 }

@@ -42,7 +42,7 @@ bool pass_is_matrix_product(const Op *op);
 bool pass_loss_is_scaled(const Module *m, const Func *f);
 Op *pass_loss_scale_now(Builder *b);
 Op *pass_loss_skipped(Builder *b);
-void pass_loss_scale_next(Builder *b, Op *finite);
+void pass_loss_scale_next(Builder *b, Op *finite, Op *due); /* due: NULL = in each step */
 
 /* One line for --report: "gat.gnn:14: fuse: ..." */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);

@@ -17,5 +17,6 @@ RtArray rt_var_array(gnnc_trainer *t, int var, const void *data);
 gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from, int var);
 /* Copies a tensor that fits into a variable's buffer. */
 void rt_tensor_store(gnnc_trainer *t, const RtTensor *from, int var, void *to);
+void rt_average_anew(gnnc_trainer *t); /* of a model with `ema`: training starts from it */
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "checkpoint.h"
 #include "device.h"
 #include "trainer.h"
 
@@ -155,5 +156,6 @@ gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const 
     if (st != GNNC_OK) return st;
     memcpy(own, data, n * sizeof(float));
     rt_push(&t->x, b);
+    rt_average_anew(t);
     return st;
 }

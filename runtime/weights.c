@@ -154,6 +154,16 @@ static void store_all(gnnc_trainer *t, const RtTensors *f) {
     }
 }
 
+/* Parameters that come from elsewhere are the ones to be trained, not only their average. */
+void rt_average_anew(gnnc_trainer *t) {
+    for (int v = 0; v < t->program->n_vars; v++) {
+        const rt_var *of = &t->program->vars[v];
+        if (of->kind != RT_VAR_SLOT || strcmp(of->path, "opt.updates") || of->buf < 0) continue;
+        *(float *)t->x.buf[of->buf] = 0;
+        rt_push(&t->x, of->buf);
+    }
+}
+
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
@@ -166,6 +176,7 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
     report_unexpected(t, path, &f);
     store_all(t, &f);
     rt_push_vars(&t->x);
+    rt_average_anew(t);
 out:
     rt_pool_free(&pool);
     return st;

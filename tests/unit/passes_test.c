@@ -201,6 +201,22 @@ static void adamw(double *p, double *m, double *v, double g, int t) {
     adam_step(p, m, v, g, t);
 }
 
+/* The parameter does not move in between, so the mean of two gradients is either. */
+static void adam_of_two(double *p, double *m, double *v, double g, int t) {
+    if (t % 2 == 0) adam_step(p, m, v, g, t / 2);
+}
+/* p is the average; v the parameter that is trained, whose gradient counts. */
+static void sgd_averaged(double *p, double *m, double *v, double g, int t) {
+    (void)m, (void)g;
+    double d = (1.0 + t) / (10 + t) < 0.6 ? (1.0 + t) / (10 + t) : 0.6;
+    if (t == 1) *v = *p;
+    *v -= 0.1 * (*v - 1);
+    *p = d * *p + (1 - d) * *v;
+}
+static void averaged_of_two(double *p, double *m, double *v, double g, int t) {
+    if (t % 2 == 0) sgd_averaged(p, m, v, g, t / 2);
+}
+
 #define ADAM "beta1 = 0.9\n beta2 = 0.999\n eps = 1e-8\n"
 static const Rule rules[] = {
     {"optimizer = sgd\n lr = 0.1\n weight_decay = 0.01\n", sgd_plain},
@@ -209,6 +225,9 @@ static const Rule rules[] = {
     {"optimizer = adam\n lr = 0.1\n " ADAM, adam_step},
     {"optimizer = adam\n lr = 0.1\n weight_decay = 0.01\n " ADAM, adam_l2},
     {"optimizer = adamw\n lr = 0.1\n weight_decay = 0.01\n " ADAM, adamw},
+    {"optimizer = adam\n lr = 0.1\n accumulate = 2\n " ADAM, adam_of_two},
+    {"optimizer = sgd\n lr = 0.1\n ema = 0.6\n", sgd_averaged},
+    {"optimizer = sgd\n lr = 0.1\n ema = 0.6\n accumulate = 2\n", averaged_of_two},
 };
 
 static Module *module_of(Ctx *c, const char *source) {

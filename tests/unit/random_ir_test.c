@@ -53,6 +53,8 @@ static Recipe recipe(uint32_t seed) {
     r.nesterov = seed % 4 == 1;
     r.beta1 = 0.9, r.beta2 = 0.99, r.eps = 0.25;
     r.clip_norm = seed % 5 < 3 ? 1 : 0;
+    r.accumulate = seed % 7 == 0 ? 2 : 0;
+    r.ema = seed % 6 == 5 ? 0.9 : 0;
     return r;
 }
 

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Updates of a recipe: four batches accumulated are one of four times the rows; the average of the parameters is what is
+evaluated and saved, and a run with both is resumed to the same bits.  usage: updates.py GNNC TOP"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+GNNC, TOP = sys.argv[1], sys.argv[2]
+CORA = os.path.join(TOP, "models/data/cora")
+MODEL = """
+import "layers/sage.gnn"
+graph Citation { node paper { x: csr f32[F];  y: class[C];  split }  edge cites: paper -> paper }
+model M(g: Citation) -> f32[paper, C] {
+  a = sage_conv(16)
+  b = sage_conv(C)
+  return b(g.cites, relu(a(g.cites, g.paper.x)))
+}
+train M {
+  target paper.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)   epochs 6
+  %s
+}
+"""
+ALL = "sample { fanout [-1, -1]  batch %d }"
+
+
+def run(*command):
+    r = subprocess.run(command, capture_output=True, text=True)
+    assert r.returncode == 0, (command, r.stderr)
+    return r.stdout
+
+
+def compiled(name, recipe, *options):
+    with open(name + ".gnn", "w", encoding="utf-8") as f:
+        f.write(MODEL % recipe)
+    run(GNNC, name + ".gnn", "--target=cpu", "-o", name, *options)
+    return "./" + name
+
+
+def train(exe, checkpoint, *options):
+    return run(exe, "--data", CORA, "--log=json", "--checkpoint", checkpoint, *options).splitlines()
+
+
+def content(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def tensors(path):
+    """Every f32 tensor of a checkpoint, as a list of numbers."""
+    with open(path, "rb") as f:
+        n, = struct.unpack("<Q", f.read(8))
+        head, body = json.loads(f.read(n)), f.read()
+    out = {}
+    for name, t in head.items():
+        if name != "__metadata__" and t["dtype"] == "F32":
+            a, b = t["data_offsets"]
+            out[name] = struct.unpack(f"<{(b - a) // 4}f", body[a:b])
+    return out
+
+
+def distance(a, b, names):
+    return max(abs(x - y) for k in names for x, y in zip(a[k], b[k]))
+
+
+def accumulated():
+    """140 rows are learned from: one batch of all, four of 35."""
+    train(compiled("whole", ALL % 140), "whole.ckpt")
+    train(compiled("parts", ALL % 35 + "\n  accumulate 4"), "parts.ckpt")
+    whole, parts = tensors("whole.ckpt"), tensors("parts.ckpt")
+    names = [k for k in whole if k.endswith("weight") and not k.startswith("opt.")]
+    assert names and distance(whole, parts, names) < 1e-4, distance(whole, parts, names)
+    assert parts["opt.summed"] == (0,) and not any(any(v) for k, v in parts.items() if k.startswith("opt.sum."))
+
+
+def averaged():
+    plain, mean = compiled("plain", ""), compiled("mean", "ema 0.9")
+    train(plain, "plain.ckpt")
+    lines = train(mean, "mean.ckpt")
+    p, m = tensors("plain.ckpt"), tensors("mean.ckpt")
+    names = [k for k in p if k.endswith("weight") and not k.startswith("opt.")]
+    assert distance({k: m["opt.raw." + k] for k in names}, p, names) < 1e-5, "training goes by the parameters themselves"
+    assert distance(m, p, names) > 1e-3, "what is saved is the average"
+    told = json.loads(lines[-1])["val"]["loss"]
+    again = json.loads(run(mean, "eval", "--data", CORA, "--weights", "mean.ckpt", "--log=json").splitlines()[-1])
+    assert abs(again["val"]["loss"] - told) < 1e-5, (again, told)
+
+
+def resumed(options):
+    exe = compiled("both", ALL % 50 + "\n  ema 0.9\n  accumulate 4", *options)  # three steps an epoch: an update is under way
+    train(exe, "one", "--threads", "1")
+    train(exe, "three", "--threads", "3")
+    assert content("one") == content("three"), "other bits with three threads"
+    train(exe, "part", "--epochs", "2")
+    train(exe, "part", "--epochs", "6", "--resume", "part")
+    assert content("one") == content("part"), "other bits when resumed"
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    accumulated()
+    averaged()
+    resumed([])
+    resumed(["--precision=f16"])
