@@ -32,6 +32,7 @@ typedef struct {
     bool add; /* to what is in C */
     /* by tiles */
     float *part;    /* [splits][batch][m][n]: sums of the ranges of a long k, but the one in C */
+    char *room;     /* [threads]: of rt_amx_tile */
     uint16_t *pack; /* B, [batch][tile of columns]: rt_amx_pack; NULL where k is long */
     int64_t tiles_m, tiles_n, splits, k_len, n_tiles, pack_tile;
     atomic_llong next;
@@ -77,6 +78,10 @@ static size_t part_bytes(const Job *j) {
 
 static size_t pack_bytes(const Job *j) {
     return aligned((size_t)(j->g.batch * j->tiles_n * j->pack_tile) * sizeof(uint16_t));
+}
+
+static size_t room_bytes(const Job *j) {
+    return (size_t)(j->x->threads > 1 ? j->x->threads : 1) * RT_AMX_ROOM;
 }
 
 static RtAmxTile tile_at(const Job *j, int64_t tile) {
@@ -126,7 +131,7 @@ static void run_tiles(void *arg, int member, int n_members) {
     rt_amx_begin();
     for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;) {
         RtAmxTile t = tile_at(j, i);
-        rt_amx_tile(&t);
+        rt_amx_tile(&t, j->room + (size_t)member * RT_AMX_ROOM);
     }
     rt_amx_end();
     rt_profile_share_end(j->x, member, since);
@@ -149,11 +154,11 @@ static void run_sums(void *arg, int member, int n_members) {
 static gnnc_status multiply_tiles(Job *j) {
     RtExec *x = j->x;
     plan_tiles(j);
-    size_t n_part = part_bytes(j), n_pack = pack_bytes(j);
-    char *room = n_part + n_pack ? rt_scratch(x, n_part + n_pack) : NULL;
-    if (n_part + n_pack && !room) return GNNC_E_NOMEM;
-    j->part = (float *)(void *)room;
-    if (n_pack) j->pack = (uint16_t *)(void *)(room + n_part);
+    size_t n_room = room_bytes(j), n_part = part_bytes(j), n_pack = pack_bytes(j);
+    j->room = rt_scratch(x, n_room + n_part + n_pack);
+    if (!j->room) return GNNC_E_NOMEM;
+    j->part = (float *)(void *)(j->room + n_room);
+    if (n_pack) j->pack = (uint16_t *)(void *)(j->room + n_room + n_part);
     atomic_init(&j->next, 0);
     RtTeam *team = rt_step_team(x);
     if (j->pack) rt_team_run(team, run_packs, j);
@@ -274,10 +279,10 @@ static gnnc_status multiply_converted(Job *j) {
 
 /* ---- all --------------------------------------------------------------------------------- */
 size_t rt_gemm_16_scratch(RtExec *x, const rt_gemm *g) {
-    Job j = {.g = *g};
+    Job j = {.x = x, .g = *g};
     if (!by_tiles(x, g)) return room_of(x, g).all;
     plan_tiles(&j);
-    return part_bytes(&j) + pack_bytes(&j);
+    return room_bytes(&j) + part_bytes(&j) + pack_bytes(&j);
 }
 
 /* Only the rows of the present block: of m, or of a long k. */

@@ -16,12 +16,9 @@
 #include <string.h>
 
 enum {
-    EDGE = 16,          /* rows and columns of a tile register of sums */
-    STEP = 32,          /* k of one */
-    UNIT = EDGE * STEP, /* elements of a register of A or B */
-    STEPS = RT_AMX_K / STEP,
-    ROW_TILES = RT_AMX_ROWS / EDGE,
-    COL_TILES = RT_AMX_COLS / EDGE
+    EDGE = 16,         /* rows and columns of a tile register of sums */
+    STEP = 32,         /* k of one */
+    UNIT = EDGE * STEP /* elements of a register of A or B */
 };
 
 static int64_t ceil_div(int64_t x, int64_t y) {
@@ -222,10 +219,9 @@ AMX static void store_rows(const RtAmxTile *t, const float *sums, int64_t panels
         }
 }
 
-AMX void rt_amx_tile(const RtAmxTile *t) {
-    _Alignas(64) uint16_t a[ROW_TILES * STEPS * UNIT];
-    _Alignas(64) uint16_t b[COL_TILES * STEPS * UNIT];
-    _Alignas(64) float c[RT_AMX_ROWS * RT_AMX_COLS];
+AMX void rt_amx_tile(const RtAmxTile *t, void *room) {
+    uint16_t *a = room, *b = a + RT_AMX_ROWS * RT_AMX_K;
+    float *c = (float *)(void *)(b + RT_AMX_COLS * RT_AMX_K);
     int64_t panels = rt_amx_panels(t->n), row_tiles = even(ceil_div(t->m, EDGE));
     int64_t all_steps = ceil_div(t->k, STEP);
     for (int64_t p = 0; p < t->k; p += RT_AMX_K) {
@@ -253,8 +249,8 @@ void rt_amx_begin(void) {
 }
 void rt_amx_end(void) {
 }
-void rt_amx_tile(const RtAmxTile *t) {
-    (void)t;
+void rt_amx_tile(const RtAmxTile *t, void *room) {
+    (void)t, (void)room;
 }
 void rt_amx_pack(const RtAmxTile *t, uint16_t *to, int64_t i) {
     (void)t, (void)to, (void)i;

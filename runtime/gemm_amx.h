@@ -10,7 +10,8 @@
 enum {
     RT_AMX_ROWS = 256, /* of a tile, at most */
     RT_AMX_COLS = 256,
-    RT_AMX_K = 256 /* k at a time: A, B and C of a tile stay in the second-level cache */
+    RT_AMX_K = 256, /* k at a time: A, B and C of a tile stay in the second-level cache */
+    RT_AMX_ROOM = 2 * (RT_AMX_ROWS + RT_AMX_COLS) * RT_AMX_K + 4 * RT_AMX_ROWS * RT_AMX_COLS
 };
 
 /* C[m x n] = A[m x k] B[k x n]; element (i, j) of A is at i * a_row + j * a_col, and one of a_row,
@@ -32,7 +33,8 @@ bool rt_amx_use(void);
 /* Around the tiles that a thread computes. */
 void rt_amx_begin(void);
 void rt_amx_end(void);
-void rt_amx_tile(const RtAmxTile *t);
+/* room: RT_AMX_ROOM bytes of the thread's own, 64-byte aligned */
+void rt_amx_tile(const RtAmxTile *t, void *room);
 
 /* B of a tile of n columns: how many elements, and panel i of its columns, of 16 each. */
 int64_t rt_amx_packed(int64_t n, int64_t k);

@@ -303,10 +303,12 @@ static void check_low(RtExec *x, const Shape *s, const Low *l) {
     RtError err = {""};
     RtAlloc from = rt_alloc_default();
     CHECK(rt_team_start(&x->rt->team, &from, 3, 2, &err) == GNNC_OK);
+    x->threads = 3;
     CHECK(rt_gemm_16(x, &g, a16, b16, other) == GNNC_OK);
     CHECK_MSG(memcmp(first, other, (size_t)((n_c + 16) * size)) == 0, "other bits with 3 threads");
     rt_team_stop(x->rt->team);
     x->rt->team = NULL;
+    x->threads = 1;
     free(a), free(b), free(c), free(a16), free(b16), free(first), free(other), free(gap);
 }
 
