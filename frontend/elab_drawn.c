@@ -1,6 +1,6 @@
 /* Along which relations a sampled step draws neighbours: those of the data and, each by itself,
- * those that lead where the data's do not, `reverse(r)` and `undirected(r)`.  What the model does not
- * read in training is not drawn along where something else of the same edges is. */
+ * those that lead where the data's do not, `reverse(r)` and `undirected(r)`.  What the model does
+ * not read in training is not drawn along where something else of the same edges is. */
 #include "frontend/elab.h"
 
 SampleRel *sample_rel(Elab *e, Sampling *s, Space *rel) {
@@ -47,7 +47,8 @@ static bool is_of_one_table(const Space *s) {
 static Column *column_along(Elab *e, const Column *c, Space *rel) {
     Column *own = graph_column(e, rel, c->name);
     if (own) return own;
-    if (is_of_one_table(rel)) return column_new(e->m, c->kind, rel, c->name, 0, NULL, NULL, c->span);
+    if (is_of_one_table(rel))
+        return column_new(e->m, c->kind, rel, c->name, 0, NULL, NULL, c->span);
     diag(e->c, DIAG_E0305, e->m->recipe.sample.span,
          "'%s' has edges without a '%s' of their own: drawing along it by weights or times is not "
          "there yet",
