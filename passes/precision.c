@@ -141,6 +141,7 @@ static bool is_f32_product(const Precision *p, const Op *op) {
 
 /* The type of both operands of a product. */
 static DType product_type(const Precision *p, const Op *op) {
+    if (is_half(op->type.dt)) return op->type.dt; /* decided, or written so */
     DType wish = product_wish(p, op), x = op->in[0]->type.dt, y = op->in[1]->type.dt;
     if (wish || is_half(p->general)) return wish ? wish : p->general;
     if (!is_half(x) && !is_half(y)) return DT_F32;

@@ -114,6 +114,7 @@ static const char every[] =
     "    %q = isnan %f : i1[atom, F]\n    %b6 = not %q : i1[atom, F]\n"
     "    %b7 = cast %i : f32[atom]\n    %b8 = detach %f : f32[atom, F]\n"
     "    %w1 = in_f32 %f : f32[atom, F]\n    %w2 = in_bf16 %f : f32[atom, F]\n"
+    "    %w3 = in_f16 %f : f32[atom, F]\n"
     "    %b9 = copy %f : f32[F, atom]\n    %xd = copy %x : f32[atom, F]\n"
     "    %c1 = add %f, %c : f32[atom, F]\n    %c2 = sub %f, %b9 : f32[F, atom]\n"
     "    %c3 = mul %x, %c : csr f32[atom, F]\n    %c4 = div %f, %c : f32[atom, F]\n"
