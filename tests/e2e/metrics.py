@@ -147,7 +147,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         for name, pred, how, y, extra, loss, want in suites:
             model = MODEL.format(wide=len(pred[0]), loss=loss, metrics=", ".join(k for k in want if k != "loss"),
-                                 y="class[C]" if how == "class" else f"multilabel[{len(pred[0])}]")
+                                 y=f"class[{len(pred[0])}]" if how == "class" else f"multilabel[{len(pred[0])}]")
             columns = {"s": ("float", pred, {}), "y": (how, y, extra), "split": ("split", split, {})}
             failed += compare(name, measured(f"{tmp}/{name}", model, columns, n, want), want, split, n)
             done += 3 * len(want)
