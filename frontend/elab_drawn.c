@@ -21,14 +21,26 @@ static void mark_read(const Module *m, const Space *s, bool *read) {
     for (int k = 0; k < 2; k++) mark_read(m, s->base[k], read);
 }
 
-/* By @train: themselves, or what is derived from them in each batch. */
-static const bool *find_read(Elab *e) {
-    const Func *f = func_find(e->m, "train");
-    bool *read = NEWN(e->a, bool, (size_t)e->m->spaces.n + 1);
-    for (const Op *op = f ? f->first : NULL; op; op = op->next) {
+/* What nothing uses is not read: columns of the data from which those along a derived relation were
+ * made.  What a loop turns over is. */
+static void mark_read_by(Elab *e, Func *f, bool *read) {
+    int *uses = func_use_counts(e->a, f);
+    for (const Op *op = f->last; op; op = op->prev) {
+        if (!uses[op->id] && !op_acts(op)) {
+            for (int i = 0; i < op->n_in; i++) uses[op->in[i]->id]--;
+            continue;
+        }
+        if (op->kind == OP_LOOP) mark_read_by(e, op->body, read);
         if (op->map) mark_read(e->m, op->map->from, read);
         for (int d = 0; d < op->type.rank; d++) mark_read(e->m, op->type.dim[d], read);
     }
+}
+
+/* By @train: themselves, or what is derived from them in each batch. */
+static const bool *find_read(Elab *e) {
+    Func *f = func_find(e->m, "train");
+    bool *read = NEWN(e->a, bool, (size_t)e->m->spaces.n + 1);
+    if (f) mark_read_by(e, f, read);
     return read;
 }
 
