@@ -35,11 +35,12 @@ static int carrier(const Aggregate *g, const Op *u) {
     bool first = g->over[u->in[0]->id] != NULL;
     bool second = u->n_in > 1 && g->over[u->in[1]->id] != NULL;
     switch (u->kind) {
-    case OP_GATHER:
+    case OP_GATHER: /* rows may be W's: a table's, by category */
+        return type_has(&g->w->type, u->map->to) ? -1 : 0;
     case OP_NEG:
         return 0;
     case OP_SEGMENT:
-        return u->red == RED_SUM ? 0 : -1;
+        return u->red != RED_SUM || type_has(&g->w->type, u->map->from) ? -1 : 0;
     case OP_ADD:
     case OP_SUB:
         return first && second && type_eq(&u->in[0]->type, &u->in[1]->type) ? -2 : -1;
