@@ -7,7 +7,8 @@
  *
  * A function is one basic block, so "the first" dominates.  Reads of a variable
  * merge: `var` is its value at the start of the step wherever it stands.  Two
- * random operations never merge, nor do effects. */
+ * random operations never merge, nor do effects, nor what layers of different
+ * precision compute (`conv @bf16`). */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -58,8 +59,16 @@ static bool same_attributes(const Op *x, const Op *y) {
     return same_text(x->name, y->name) && same_expr(x->off, y->off);
 }
 
+/* What two layers compute lies in memory as each of them says; what they are given does not, nor
+ * what stays f32 in any layer. */
+static bool same_precision(const Op *x, const Op *y) {
+    bool any = op_has(x, OPT_SOURCE) || (x->type.rank < 2 && x->kind != OP_CONTRACT);
+    return any || x->span.kept == y->span.kept;
+}
+
 bool pass_op_equal(const Op *x, const Op *y) {
     if (x->kind != y->kind || x->n_in != y->n_in || !type_eq(&x->type, &y->type)) return false;
+    if (!same_precision(x, y)) return false;
     for (int i = 0; i < x->n_in; i++)
         if (x->in[i] != y->in[i]) return false;
     return same_attributes(x, y);
