@@ -145,23 +145,48 @@ static void guess_keys(Tables *x) {
     for (int i = 0; i < x->n; i++) guess_references(x, &x->table[i]);
 }
 
+static const char *or_no_memory(const char *text) {
+    return text ? text : "out of memory";
+}
+
+static const char *listed(Tables *x, const char *list, const char *name, size_t n) {
+    return or_no_memory(
+        rt_pool_printf(&x->pool, "%s%s%.*s", list, *list ? ", " : "", (int)n, name));
+}
+
+static const char *no_table(Tables *x, const char *name, size_t n) {
+    const char *list = "";
+    for (int i = 0; i < x->n; i++)
+        list = listed(x, list, x->table[i].name, strlen(x->table[i].name));
+    return or_no_memory(
+        rt_pool_printf(&x->pool, "there is no table '%.*s'; there are %s", (int)n, name, list));
+}
+
+static const char *no_column(Tables *x, const Table *t, const char *name, size_t n) {
+    const char *list = "";
+    for (int i = 0; i < t->csv.n_columns; i++)
+        list = listed(x, list, t->csv.header[i], strcspn(t->csv.header[i], ":"));
+    return or_no_memory(rt_pool_printf(&x->pool, "%s has no column '%.*s'; it has %s", t->name,
+                                       (int)n, name, list));
+}
+
 /* One line of the mapping; NULL or what is wrong with it. */
 static const char *read_rule(Tables *x, const char *s) {
     size_t n_table = strcspn(s, ". \t"), n_column;
     if (s[n_table] != '.') return "'table.column what' is expected";
     int i = find_table(x, s, n_table);
-    if (i < 0) return "there is no such table";
+    if (i < 0) return no_table(x, s, n_table);
     Table *t = &x->table[i];
     s += n_table + 1;
     n_column = strcspn(s, " \t");
     int c = find_column(t, s, n_column);
-    if (c < 0) return "the table has no such column";
+    if (c < 0) return no_column(x, t, s, n_column);
     s += n_column + strspn(s + n_column, " \t");
     rt_col_kind kind;
     if (strncmp(s, "->", 2) == 0) {
         s += 2 + strspn(s + 2, " \t");
         t->target[c] = find_table(x, s, strlen(s));
-        if (t->target[c] < 0) return "the table referred to does not exist";
+        if (t->target[c] < 0) return no_table(x, s, strlen(s));
         t->kind[c] = REFERS;
     } else if (strcmp(s, "key") == 0) {
         if (t->key >= 0 && t->key != c) return "the table has a key already";

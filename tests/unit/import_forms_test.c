@@ -538,9 +538,9 @@ TEST(bad_files_are_told_with_row_and_reason) {
 TEST(mappings_are_checked) {
     static const char *const bad[][2] = {
         {"races key", "m:1: 'table.column what' is expected"},
-        {"\ncars.id key", "m:2: there is no such table"},
-        {"races.id key", "m:1: the table has no such column"},
-        {"races.year -> cars", "m:1: the table referred to does not exist"},
+        {"\ncars.id key", "m:2: there is no table 'cars'; there are drivers, races, results"},
+        {"races.id key", "m:1: races has no column 'id'; it has raceId, year, date"},
+        {"races.year -> cars", "m:1: there is no table 'cars'; there are drivers, races, results"},
         {"races.year number",
          "m:1: key, drop, -> table, float, cat, class, time, id or split is expected"},
         {"races.raceId key\nraces.year key", "m:2: the table has a key already"},
