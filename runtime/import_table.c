@@ -64,7 +64,8 @@ bool rt_column_whole(const RtCsv *t, int col) {
 static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name) {
     bool numbers = mostly(t, col, number_cell), whole = mostly(t, col, whole_cell);
     if (rt_is_label(name)) return numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
-    if (rt_is_time(name) && mostly(t, col, time_cell)) return RT_COL_TIME;
+    bool time = rt_is_time(name) || (rt_is_moment(name) && !numbers);
+    if (time && mostly(t, col, time_cell)) return RT_COL_TIME;
     if (strcmp(name, "split") == 0) return RT_COL_SPLIT;
     if (rt_is_id(name) && whole) return RT_COL_ID;
     return numbers ? RT_COL_FLOAT : RT_COL_CAT;

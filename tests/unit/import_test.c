@@ -91,6 +91,19 @@ TEST(bad_rows_are_all_told_and_fail) {
                          "e.csv: row 4: its source '9' is no node\n");
 }
 
+/* `.._at` is mostly a time, but numbers there are numbers. */
+TEST(moments_are_times_where_dates_are_written) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("id,created_at,measured_at\n1,2024-01-31 10:00:00,7\n2,,8\n",
+                       "src,dst\n1,2\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    CHECK(d->nodes[0].columns[0].kind == RT_COL_TIME);
+    CHECK(d->nodes[0].columns[1].kind == RT_COL_FLOAT);
+    rt_dataset_close(d);
+}
+
 /* The kind of a column follows from its name and values, as in an .npz. */
 TEST(kinds_of_columns) {
     RtImport how = {0};
