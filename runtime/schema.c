@@ -2,7 +2,9 @@
  * format is described in docs/data.md. */
 #include "dataset.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json.h"
 
@@ -388,9 +390,19 @@ static gnnc_status get_from_dir(void *user, RtPool *pool, const char *name, RtBy
     return path ? rt_file_map(pool, path, out, err) : rt_fail_nomem(err, name);
 }
 
+/* A folder of CSV or other files, the folder above the data, a file. */
+static bool lacks_schema(const char *dir) {
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/" SCHEMA, dir);
+    return n > 0 && n < (int)sizeof path && access(path, F_OK) != 0 && access(dir, F_OK) == 0;
+}
+
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, RtDataset **out, RtError *err) {
     RtError inner = {""};
     const RtFiles files = {get_from_dir, (void *)(uintptr_t)dir};
+    if (lacks_schema(dir))
+        return rt_fail(err, GNNC_E_IO,
+                       "%s: no data directory, it has no " SCHEMA ": 'gnnc import' makes one", dir);
     gnnc_status st = rt_dataset_open_files(from, &files, out, &inner);
     /* Messages of the readers start with the file's name; say where it lies. */
     if (st == GNNC_OK || strncmp(inner.text, dir, strlen(dir)) == 0)

@@ -426,6 +426,10 @@ TEST(missing_files_are_named) {
     CHECK(rt_dataset_open(NULL, "/nowhere/data", &d, &err) == GNNC_E_IO);
     CHECK_STR(err.text, "/nowhere/data/schema.json: cannot open: No such file or directory");
     CHECK(d == NULL);
+    err = (RtError){""};
+    CHECK(rt_dataset_open(NULL, "tests/fixtures", &d, &err) == GNNC_E_IO);
+    CHECK_STR(err.text,
+              "tests/fixtures: no data directory, it has no schema.json: 'gnnc import' makes one");
     const char *scratch = begin();
     char path[200];
     snprintf(path, sizeof path, "%s/node.user.y.npy", dir);
