@@ -107,10 +107,10 @@ Space *space_of_dim(Elab *e, const Expr *key, const Expr *size, Span at) {
     Space *s = strmap_get(&e->space_of_key, id);
     if (s) return s;
     int64_t n;
-    if (expr_is_const(size, &n) && n < 0) {
+    if (expr_is_const(size, &n) && n <= 0) {
         diag(e->c, DIAG_E0216, at, "the dimension %s would have %lld entries", key_print(e, key),
              (long long)n);
-        size = expr_const(e->a, 0);
+        size = expr_const(e->a, 1);
     }
     s = space_dim(e->m, ir_name(e, key_print(e, key)), size, at);
     strmap_put(e->a, &e->space_of_key, id, s);
