@@ -348,6 +348,17 @@ static void check_links(Elab *e) {
              "sees the whole graph");
 }
 
+/* What is known to a seed depends on its own time. */
+static void check_seed_times(Elab *e, const Space *rows) {
+    const Sampling *s = &e->m->recipe.sample;
+    for (int i = 0; i < s->times.n; i++)
+        if (s->times.v[i]->space == rows) return;
+    if (s->times.n && rows && rows->kind == SP_NODE)
+        diag(e->c, DIAG_E0306, s->span,
+             "the rows that are learned from need a time column, too: time %s.<column>, ..",
+             rows->name);
+}
+
 void elab_check_sampled(Elab *e, const Ast *train) {
     const Recipe *r = &e->m->recipe;
     const char *dot = r->target ? strchr(r->target, '.') : NULL;
@@ -357,6 +368,7 @@ void elab_check_sampled(Elab *e, const Ast *train) {
     if (rows && rows->kind != SP_NODE && rows->kind != SP_GRAPH && !e->links.base)
         diag(e->c, DIAG_E0305, train->span,
              "a sampled recipe learns from nodes or graphs; '%s' is not there yet", r->target);
+    check_seed_times(e, rows);
     check_vars(e);
     check_spaces(e);
     check_links(e);
