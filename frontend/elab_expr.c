@@ -165,14 +165,27 @@ static Value index_list(Elab *e, const Ast *t, Value x, Value k) {
         arena_printf(e->a, "there is no element %lld: the list has %d", (long long)i, x.list->n));
 }
 
+static const char *key_shown(Elab *e, Value k) {
+    return k.kind == VAL_STRING ? arena_printf(e->a, "\"%s\"", k.str)
+           : k.kind == VAL_EDGE ? relation_name(e, k.space)
+           : is_handle(k)       ? handle_space(k)->name
+                                : path_text(e, k) + (k.kind == VAL_INT);
+}
+
+static const char *no_key(Elab *e, const Dict *d, Value k) {
+    Names known = {0};
+    for (int i = 0; i < d->key.n; i++) names_add(e, &known, key_shown(e, d->key.v[i]));
+    return arena_printf(e->a, "the dictionary has no key %s%s%s", key_shown(e, k),
+                        known.n ? "; it has " : "", names_list(e, &known));
+}
+
 static Value index_dict(Elab *e, const Ast *t, Value x, Value k) {
     Value *v = dict_at(e, x, k, false);
     if (v) module_note(e->m, e->b.f, t->span, false, "the dictionary is looked up when compiling");
     if (v) return *v;
-    const char *id = key_text(e, k);
     return no_element(e, t->span,
-                      id ? arena_printf(e->a, "the dictionary has no key %s", path_text(e, k))
-                         : arena_printf(e->a, "%s is not a key", kind_text(k)));
+                      key_text(e, k) ? no_key(e, x.dict, k)
+                                     : arena_printf(e->a, "%s is not a key", kind_text(k)));
 }
 
 /* Edges without an origin get a fill, which is a category, too; not a row of zeros. */
