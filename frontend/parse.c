@@ -257,7 +257,7 @@ void fe_error(const Span *at, Parser *p, const char *text) {
              strcmp(text, "unexpected name") == 0)
         diag(p->c, DIAG_E0103, *at,
              "a recipe has no '%s'; it has target, loss, metric, optimizer, group, schedule, clip, "
-             "epochs, keep, stop, sample%s",
+             "accumulate, ema, epochs, keep, stop, sample%s",
              p->last_text, fe_setting_hint(p->last_text));
     else
         diag(p->c, DIAG_E0103, *at, "%s%s", text, fe_syntax_hint(p, at));

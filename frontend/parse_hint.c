@@ -91,15 +91,21 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
 
 const char *fe_setting_hint(const char *word) {
     static const Hint known[] = {
+        {"accumulate_grad_batches", "; it is accumulate n"},
+        {"batch", "; it stands in a sample block: sample { batch 128 }"},
         {"batch_size", "; the size of a step is batch n of a sample block"},
         {"clip_norm", "; the norm of all gradients is bounded by clip n"},
         {"dropout", "; dropout stands in the model: dropout(x, 0.5)"},
+        {"early_stop", "; training stops early by stop after n"},
         {"early_stopping", "; training stops early by stop after n"},
         {"epoch", "; it is epochs n"},
+        {"gradient_accumulation", "; it is accumulate n"},
+        {"gradient_clip_val", "; the norm of all gradients is bounded by clip n"},
         {"learning_rate", "; the optimizer has it: optimizer adam(lr = 0.01)"},
         {"lr", "; the optimizer has it: optimizer adam(lr = 0.01)"},
         {"max_epochs", "; it is epochs n"},
         {"metrics", "; it is metric a, b"},
+        {"neg_ratio", "; it is negatives n"},
         {"neg_sampling_ratio", "; it is negatives n"},
         {"neighbors", "; neighbours drawn for each hop: fanout [10, 5]"},
         {"num_neighbors", "; neighbours drawn for each hop: fanout [10, 5]"},
