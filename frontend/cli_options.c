@@ -281,6 +281,8 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
 static bool check_files(const CliOptions *o, FILE *err) {
     if (o->action == ACT_HELP || o->action == ACT_VERSION) return true;
     if (o->files.n == 0) return bad(err, "%s is named", "no input file");
+    if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))
+        return bad(err, "'%s' is no command (check, opt, import, help) and no file", o->files.v[0]);
     if (o->action != ACT_CHECK && o->files.n > 1)
         return bad(err, "one file at a time: '%s' is one too many", o->files.v[1]);
     return true;
