@@ -130,6 +130,57 @@ static bool made_in(const FusionFacts *f, const Op *op, int step) {
     return false;
 }
 
+/* What follows the name of the reading kernel and the line of `via`, or of the root; "gathered by"
+ * alone stands before it. */
+static const char *const apart_text[APART_COUNT_] = {
+    [APART_NOT] = "reads it, in the loop of others over the same elements",
+    [APART_GATHER] = "in place it would be computed once per entry",
+    [APART_ENTRY] = "sums it over entries: it has a row for each of them",
+    [APART_VIEW] = "reads it through a view: only values with the same dimensions share rows",
+    [APART_WHOLE] = "reads it in each row: it must be complete",
+    [APART_PLACE] = "reads it at other rows",
+    [APART_SCALAR] = "makes a scalar: scalars share a launch with neighbours alone",
+    [APART_DIM] = "has no node's or edge's rows: it shares a launch with neighbours alone",
+    [APART_ASSIGNED] = "makes a variable's next value, in a kernel of its own",
+    [APART_CROWDED] = "sums over too many relations for one kernel",
+    [APART_WIDE] = "makes sums with rows too long, or of unknown length, to stand beside others",
+    [APART_AGAIN] = "is computed again where it is needed, which holds less memory",
+    [APART_GUARD] = "is wanted under another condition",
+    [APART_FULL] = "reads it: its kernel has as many results as one may have",
+    [APART_ENDS] = "sums over the other end of the same edges: their rows differ in length",
+    [APART_SIBLING] = "also needs other rows of",
+    [APART_LATER] = "also needs",
+    [APART_PRODUCT] = "reads it: a matrix product's result is in memory",
+    [APART_SUM] = "reads it when its sums over all rows are complete",
+    [APART_PARTS] = "reads it: the parts of a concatenation are copied one by one",
+    [APART_CALL] = "reads it: it is made by a call, not in a kernel",
+    [APART_LONG] = "sums it over all rows, in parts of its own",
+    [APART_COPY] = "copies it beside others",
+};
+
+static const char *apart_reason(const Report *r, const PApart *p, const char *kernel) {
+    bool needs = p->why == APART_SIBLING || p->why == APART_LATER;
+    const char *at = where(r, p->via && !needs ? p->via : p->root), *text = apart_text[p->why];
+    if (p->why == APART_GATHER) return arena_printf(r->a, "gathered by %s%s: %s", kernel, at, text);
+    if (needs)
+        text = arena_printf(r->a, "%s %s%s, made %s it", text, report_op_name(p->via),
+                            where(r, p->via), p->why == APART_LATER ? "after" : "with");
+    return arena_printf(r->a, "%s%s %s", kernel, at, text);
+}
+
+/* The causes that the kernel of `step` is not the one of `value`; false: none is known. */
+static bool reasons_apart(const Report *r, const FusionFacts *f, const Op *value, int step,
+                          Reasons *out) {
+    bool any = false;
+    for (int i = 0; i < f->ph->apart.n; i++) {
+        const PApart *p = &f->ph->apart.v[i];
+        if (p->value != value || !made_in(f, p->root, step)) continue;
+        add_reason(r, out, apart_reason(r, p, f->ph->steps.v[step]->kernel->name));
+        any = true;
+    }
+    return any;
+}
+
 /* `user` reads the value in its own steps. */
 static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *root, const Op *user,
                              Reasons *out) {
@@ -144,16 +195,8 @@ static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *ro
                 arena_printf(r->a, "operand of the matrix product %s%s", report_op_name(user), at));
         else if (s->kind != PS_KERNEL)
             add_reason(r, out, arena_printf(r->a, "operand of a library call%s", at));
-        else if (user->kind == OP_GATHER)
-            add_reason(r, out,
-                       arena_printf(r->a,
-                                    "gathered by %s%s: in place it would be computed once per "
-                                    "entry",
-                                    s->kernel->name, at));
-        else
-            add_reason(r, out,
-                       arena_printf(r->a, "%s%s reads it%s", s->kernel->name, at,
-                                    op_has(root, OPT_REDUCE) ? " when its sums are complete" : ""));
+        else if (!reasons_apart(r, f, root, step, out))
+            add_reason(r, out, arena_printf(r->a, "%s%s reads it", s->kernel->name, at));
     }
 }
 
@@ -174,8 +217,18 @@ static void reasons_of(const Report *r, const FusionFacts *f, const Op *value, c
     }
 }
 
+/* A kernel that makes several values row by row leaves one in memory for the next loop over it. */
+static void reasons_within(const Report *r, const FusionFacts *f, const Op *value, Reasons *out) {
+    const Ops *users = &f->users[value->id];
+    for (int i = 0; i < users->n; i++)
+        if (f->made_in[users->v[i]->id].n)
+            add_reason(r, out,
+                       arena_printf(r->a, "read again in its own kernel%s", where(r, users->v[i])));
+}
+
 Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value) {
     Reasons out = {0};
     reasons_of(r, f, value, value, &out);
+    if (!out.n) reasons_within(r, f, value, &out);
     return out;
 }

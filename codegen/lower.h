@@ -246,6 +246,8 @@ typedef struct {
     /* UNIT_ROWS */
     bool group;         /* roots of several shapes, or several sums: lower_group.c */
     bool open;          /* others may join */
+    ApartCause alone;   /* why not, .. */
+    const Op *alone_op; /* .. for which of the roots */
     const Guard *guard; /* where all roots are wanted; NULL = always */
     const Space *rows;  /* the first space of the roots */
     MapList maps;       /* whose segments are summed */

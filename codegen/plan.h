@@ -95,10 +95,45 @@ typedef struct {
     const Expr *rows;
 } PBlocks;
 
+/* Why the kernel that makes `root` is not the one that makes `value`, which it reads.  Found where
+ * kernels are cut (plan_units.c), said by --report=fusion. */
+typedef enum {
+    APART_NOT,      /* made with others over the same elements */
+    APART_GATHER,   /* via gathers it: in place it would be computed once per entry */
+    APART_ENTRY,    /* via sums it over the entries of a row: it has other rows */
+    APART_VIEW,     /* read through the view via */
+    APART_WHOLE,    /* via reads all of it for each row */
+    APART_PLACE,    /* via reads it at other rows */
+    APART_SCALAR,   /* the root is a scalar */
+    APART_DIM,      /* via has rows of a dimension: those of parameters */
+    APART_ASSIGNED, /* via is a variable's next value */
+    APART_CROWDED,  /* via sums segments of too many maps */
+    APART_WIDE,     /* via is a sum whose row is too long for a local array */
+    APART_AGAIN,    /* the root is computed again, late */
+    APART_GUARD,    /* wanted under another condition */
+    APART_FULL,     /* the value's kernel has as many results as one may */
+    APART_ENDS,     /* they sum over both ends of the same edges */
+    APART_SIBLING,  /* the root needs other rows of via, made in the value's kernel */
+    APART_LATER,    /* the root needs via, made after the value */
+    APART_PRODUCT,  /* the value is a library's matrix product */
+    APART_SUM,      /* the value is a sum over all rows, in parts */
+    APART_PARTS,    /* the value is a concatenation */
+    APART_CALL,     /* the value is made by no kernel */
+    APART_LONG,     /* the root is a sum over all rows, in parts */
+    APART_COPY,     /* the root is a concatenation */
+    APART_COUNT_    /* number of causes */
+} ApartCause;
+
+typedef struct {
+    const Op *value, *root, *via;
+    ApartCause why;
+} PApart;
+
 typedef struct {
     const char *name;
     VEC(PStep *) steps;
     VEC(PBlocks) blocks;
+    VEC(PApart) apart; /* by root, in order */
     Func *func;
 } PPhase;
 

@@ -67,6 +67,12 @@ CgReads cg_reads(const Lower *lo, const Op *root, const Op *target) {
 /* At the row, at other places, or at an entry of the segment of maps.v[at - AT_ENTRY]. */
 enum { AT_ROW, ELSEWHERE, AT_ENTRY, MAPS_MAX = 32 - AT_ENTRY };
 
+/* How a value's place ceases to be the row: for reports. */
+typedef struct {
+    ApartCause why;
+    const Op *via;
+} Way;
+
 typedef struct {
     const Lower *lo;
     const Space *rows;
@@ -78,6 +84,7 @@ typedef struct {
     int n_wide;   /* sums that no local array can hold: the last one */
     const Op *wide;
     OpList row, other; /* stored values read at this row, and at others */
+    VEC(Way) way;      /* by `other` */
 } RowReads;
 
 static bool has_rows_first(const Op *op, const Space *rows) {
@@ -142,7 +149,21 @@ static void note_sum(RowReads *r, const Op *op) {
     r->wide = op;
 }
 
-static void row_reads(RowReads *r, const Op *op, int at) {
+/* The way to the operands of op, which is read at `at` over the way w, at `below`. */
+static Way way_on(Way w, const Op *op, int at, int below) {
+    if (at == below) return w;
+    if (below == AT_ROW) return (Way){APART_NOT, op};
+    if (below != ELSEWHERE) return (Way){APART_ENTRY, op};
+    return (Way){op->kind == OP_GATHER ? APART_GATHER : APART_PLACE, op};
+}
+
+static void note_other(RowReads *r, const Op *op, int at, Way w) {
+    if (at == AT_ROW) w = (Way){APART_VIEW, op};
+    vec_push(r->lo->a, &r->other, cg_info(r->lo, op)->base);
+    vec_push(r->lo->a, &r->way, w);
+}
+
+static void row_reads(RowReads *r, const Op *op, int at, Way w) {
     uint32_t bit = (uint32_t)1 << at;
     if (r->seen[op->id] & bit) return;
     r->seen[op->id] |= bit;
@@ -151,12 +172,16 @@ static void row_reads(RowReads *r, const Op *op, int at) {
         if (at == AT_ROW && in->base == op && cg_peel(r->lo, op) == op)
             vec_push(r->lo->a, &r->row, op);
         else
-            vec_push(r->lo->a, &r->other, in->base);
+            note_other(r, op, at, w);
         return;
     }
     if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) note_sum(r, op);
     int below = operands_at(r, op, at);
-    for (int i = 0; i < op->n_in; i++) row_reads(r, op->in[i], operand_at(r, op->in[i], below));
+    Way on = way_on(w, op, at, below);
+    for (int i = 0; i < op->n_in; i++) {
+        int to = operand_at(r, op->in[i], below);
+        row_reads(r, op->in[i], to, to == below ? on : (Way){APART_WHOLE, op});
+    }
 }
 
 static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows) {
@@ -164,7 +189,7 @@ static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows)
     r.seen = NEWN(lo->a, uint32_t, (size_t)lo->f->n_ops + 1);
     const Op *value = cg_peel(lo, root);
     if (value != root) r.root = value;
-    row_reads(&r, value, AT_ROW);
+    row_reads(&r, value, AT_ROW, (Way){0});
     return r;
 }
 
@@ -208,12 +233,6 @@ bool cg_list_has(const OpList *v, const Op *op) {
     return false;
 }
 
-static bool meet(const OpList *x, const OpList *y) {
-    for (int i = 0; i < x->n; i++)
-        if (cg_list_has(y, x->v[i])) return true;
-    return false;
-}
-
 bool cg_has_map(const MapList *v, const Map *m) {
     for (int i = 0; i < v->n; i++)
         if (v->v[i] == m) return true;
@@ -240,14 +259,18 @@ static bool is_assigned(const Lower *lo, const Op *op) {
     return false;
 }
 
-/* May op, read as r says, share a kernel with others?  A sum too long for a local array is gathered
- * in its root's own row in memory. */
-static bool is_sociable(const Lower *lo, const RowReads *r, const Op *op) {
-    if (r->rows->kind == SP_DIM || r->crowded || is_assigned(lo, op)) return false;
-    if (r->n_wide == 0) return true;
+/* Why op, read as r says, shares no kernel with others.  A sum too long for a local array is
+ * gathered in its root's own row in memory. */
+static ApartCause why_alone(const Lower *lo, const RowReads *r, const Op *op) {
+    if (!r->rows) return APART_SCALAR;
+    if (r->rows->kind == SP_DIM) return APART_DIM;
+    if (is_assigned(lo, op)) return APART_ASSIGNED;
+    if (r->crowded) return APART_CROWDED;
+    if (r->n_wide == 0) return APART_NOT;
     bool own = type_same_spaces(&r->wide->type, &r->root->type) && r->wide->type.dt == DT_F32;
     bool plain = r->wide == r->root || op_has(r->root, OPT_ELEM);
-    return r->n_wide == 1 && own && plain && r->root->type.dt == DT_F32;
+    bool in_memory = r->n_wide == 1 && own && plain && r->root->type.dt == DT_F32;
+    return in_memory ? APART_NOT : APART_WIDE;
 }
 
 /* Segments of several relations are walked one after the other.  Both ends of one relation are
@@ -259,11 +282,41 @@ static bool are_apart(const MapList *x, const MapList *y) {
     return true;
 }
 
+static const Op *met(const OpList *x, const OpList *y) {
+    for (int i = 0; i < x->n; i++)
+        if (cg_list_has(y, x->v[i])) return x->v[i];
+    return NULL;
+}
+
+/* Of a unit that is no kernel over rows. */
+static ApartCause made_by(UnitKind k) {
+    switch (k) {
+    case UNIT_LONG:
+        return APART_SUM;
+    case UNIT_GEMM:
+        return APART_PRODUCT;
+    case UNIT_CONCAT:
+        return APART_PARTS;
+    default:
+        return APART_CALL;
+    }
+}
+
+/* Why a root read as r says does not join u. */
+static Way why_not(const Unit *u, const RowReads *r, const Guard *g) {
+    if (u->kind != UNIT_ROWS) return (Way){made_by(u->kind), u->roots.v[0]};
+    if (!u->open) return (Way){u->alone, u->alone_op};
+    if (u->rows != r->rows) return (Way){APART_PLACE, r->root};
+    if (u->guard != g) return (Way){APART_GUARD, NULL};
+    if (u->roots.n >= ROOTS_MAX) return (Way){APART_FULL, NULL};
+    if (!are_apart(&u->maps, &r->maps)) return (Way){APART_ENDS, NULL};
+    const Op *other = met(&u->roots, &r->other);
+    return (Way){other ? APART_SIBLING : APART_NOT, other};
+}
+
 static bool may_share(const Unit *u, const RowReads *r, const Guard *g) {
-    if (!u->open || u->guard != g || u->rows != r->rows || u->roots.n >= ROOTS_MAX) return false;
-    if (!are_apart(&u->maps, &r->maps)) return false;
-    if (meet(&u->roots, &r->other)) return false;
-    return meet(&u->roots, &r->row) || meet(&u->row, &r->row) || meet(&u->other, &r->other);
+    if (why_not(u, r, g).why) return false;
+    return met(&u->roots, &r->row) || met(&u->row, &r->row) || met(&u->other, &r->other);
 }
 
 static void note_reads(Cut *c, Unit *u, const RowReads *r) {
@@ -295,23 +348,78 @@ static Unit *fresh_unit(Cut *c, UnitKind kind) {
     return &c->us.v[c->us.n - 1];
 }
 
+/* ---- why values are stored, for reports ------------------------------------------------------ */
+/* Why `value`, read at its row, is not made by the unit of `root`. */
+static Way way_of_row(const Cut *c, const Op *root, const RowReads *r, const Op *value) {
+    int own = c->unit[value->id];
+    ApartCause alone = why_alone(c->lo, r, root);
+    if (alone) return (Way){alone, root};
+    if (root->again) return (Way){APART_AGAIN, root};
+    for (int i = 0; i < r->other.n; i++)
+        if (c->unit[r->other.v[i]->id] >= own)
+            return (Way){c->unit[r->other.v[i]->id] == own ? APART_SIBLING : APART_LATER,
+                         r->other.v[i]};
+    for (int i = 0; i < r->row.n; i++)
+        if (c->unit[r->row.v[i]->id] > own) return (Way){APART_LATER, r->row.v[i]};
+    return why_not(&c->us.v[own], r, guard_of(c->lo, r->root));
+}
+
+/* Is value, which root reads, made by another unit of this function? */
+static bool is_elsewhere(const Cut *c, const Op *root, const Op *value) {
+    return c->unit[value->id] >= 0 && c->unit[value->id] != c->unit[root->id];
+}
+
+static void note_apart(Cut *c, const Op *root, const Op *value, Way w) {
+    UnitKind own = c->us.v[c->unit[value->id]].kind;
+    if (own != UNIT_ROWS && w.why != APART_GATHER) w = (Way){made_by(own), root};
+    PApart apart = {.value = value, .root = root, .via = w.via, .why = w.why};
+    vec_push(c->lo->a, &c->lo->p->phases.v[c->lo->phase]->apart, apart);
+}
+
+/* What root reads, which is in its unit by now. */
+static void note_all_apart(Cut *c, const Op *root, const RowReads *r) {
+    UnitKind kind = c->us.v[c->unit[root->id]].kind;
+    Way of = {kind == UNIT_LONG     ? APART_LONG
+              : kind == UNIT_CONCAT ? APART_COPY
+                                    : APART_SCALAR,
+              root};
+    bool by_rows = kind == UNIT_ROWS && r->rows;
+    for (int i = 0; i < r->row.n; i++)
+        if (is_elsewhere(c, root, r->row.v[i]))
+            note_apart(c, root, r->row.v[i], by_rows ? way_of_row(c, root, r, r->row.v[i]) : of);
+    for (int i = 0; i < r->other.n; i++)
+        if (is_elsewhere(c, root, r->other.v[i]))
+            note_apart(c, root, r->other.v[i], by_rows ? r->way.v[i] : of);
+}
+
 static void cut_rows(Cut *c, const Op *op) {
     Lower *lo = c->lo;
     const Type *t = &cg_peel(lo, op)->type;
     Unit *last = c->us.n ? &c->us.v[c->us.n - 1] : NULL;
-    RowReads r = {0};
-    if (t->rank) r = row_reads_of(lo, op, t->dim[0]);
-    bool open = t->rank && is_sociable(lo, &r, op);
+    RowReads r = row_reads_of(lo, op, t->rank ? t->dim[0] : NULL);
+    ApartCause alone = why_alone(lo, &r, op);
     Unit *u = last && joins(lo, last, op) ? last : NULL;
-    if (!u && open && !op->again) u = find_rows(c, &r);
+    if (!u && !alone && !op->again) u = find_rows(c, &r);
     if (!u) {
         u = fresh_unit(c, UNIT_ROWS);
-        u->open = open;
+        u->open = true;
     }
-    u->open = u->open && open;
+    if (alone && u->open) {
+        u->open = false;
+        u->alone = alone;
+        u->alone_op = op;
+    }
     u->rows = r.rows;
     note_reads(c, u, &r);
     add_root(c, u, op);
+    note_all_apart(c, op, &r);
+}
+
+static void cut_alone(Cut *c, const Op *op, UnitKind kind) {
+    add_root(c, fresh_unit(c, kind), op);
+    if (kind != UNIT_LONG && kind != UNIT_CONCAT) return; /* no kernels */
+    RowReads r = row_reads_of(c->lo, op, NULL);
+    note_all_apart(c, op, &r);
 }
 
 /* One loop nest serves where all roots have one type and one sum, and none wants another's row. */
@@ -341,7 +449,7 @@ Units cg_cut_units(Lower *lo) {
         if (kind == UNIT_ROWS)
             cut_rows(&c, op);
         else
-            add_root(&c, fresh_unit(&c, kind), op);
+            cut_alone(&c, op, kind);
     }
     for (int i = 0; i < c.us.n; i++) c.us.v[i].group = is_group(lo, &c.us.v[i]);
     return c.us;
