@@ -45,13 +45,16 @@ gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *e
 
 static gnnc_status map_scratch(RtPool *pool, int fd, const char *dir, size_t n, void **out,
                                RtError *err) {
-    int room = posix_fallocate(fd, 0, (off_t)n);
+    int room;
+    do /* long enough for a host's timer to interrupt */
+        room = posix_fallocate(fd, 0, (off_t)n);
+    while (room == EINTR);
     if (room != 0) {
         errno = room;
-        return rt_fail_errno(err, dir, "make room for working memory in");
+        return rt_fail_errno(err, dir, "make room for working memory");
     }
     void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (p == MAP_FAILED) return rt_fail_errno(err, dir, "map working memory in");
+    if (p == MAP_FAILED) return rt_fail_errno(err, dir, "map working memory");
     if (!rt_pool_own_mapping(pool, p, n)) {
         munmap(p, n);
         return rt_fail_nomem(err, "working memory");
