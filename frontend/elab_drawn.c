@@ -90,7 +90,6 @@ static void draw_along(Elab *e, Sampling *s, Space *rel) {
     for (int i = 0; i < s->rels.n && !told; i++)
         if (s->rels.v[i].rel == base_of(rel)) told = s->rels.v[i].fanout;
     own->fanout = told;
-    give_columns(e, s, rel);
 }
 
 static bool has_other(const Module *m, const Space *rel, const bool *read) {
@@ -106,7 +105,9 @@ void elab_drawn(Elab *e) {
     const bool *read = find_read(e);
     for (int i = 0; i < e->m->spaces.n; i++) {
         Space *rel = e->m->spaces.v[i];
-        if (rel->rel != REL_BASE && space_is_sampled(e->m, rel)) draw_along(e, s, rel);
+        if (rel->rel == REL_BASE || !space_is_sampled(e->m, rel)) continue;
+        draw_along(e, s, rel);
+        if (read[rel->id]) give_columns(e, s, rel);
     }
     int64_t *none = NEWN(e->a, int64_t, (size_t)s->n_hops);
     for (int i = 0; i < s->rels.n; i++) {
