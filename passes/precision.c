@@ -329,15 +329,19 @@ static const char *saved_column(Precision *p, const Op *data, DType dt) {
     return name;
 }
 
-/* A column stands in no layer: where all that read it are of one, it is as if it did. */
+/* A column stands in no layer: where all that read it are of one, it is as if it did.  (Its own
+ * word is that of the first who read it.) */
 static void take_layer_of_readers(const Precision *p, Op *op) {
     uint32_t kept = 0;
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
-        if (i > 0 && u->span.kept != kept) return;
+        if (i > 0 && u->span.kept != kept) {
+            kept = 0;
+            break;
+        }
         kept = u->span.kept;
     }
-    if (!op->span.kept) op->span.kept = kept;
+    op->span.kept = kept;
 }
 
 static void narrow_data(Precision *p, Op *op) {
