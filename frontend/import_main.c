@@ -116,7 +116,10 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         char key[32];
         if (flag(o, argv[i])) continue;
         if (argv[i][0] != '-' || !argv[i][1]) {
-            if (o->n_input == 2) return fprintf(err, "gnnc import: too many inputs\n"), false;
+            if (o->n_input == 2)
+                return fprintf(err, "gnnc import: too many inputs; tables of several types are "
+                                    "imported by their folder\n"),
+                       false;
             o->input[o->n_input++] = argv[i];
             continue;
         }

@@ -34,6 +34,22 @@ static bool whole_cell(const char *s) {
     return rt_cell_integer(s, &v);
 }
 
+enum { MAX_CLASSES = 1 << 24 };
+
+/* Also "2.0", as pandas writes whole numbers where some are missing. */
+static bool class_number(const char *s, int64_t *v) {
+    double x;
+    if (rt_cell_integer(s, v)) return true;
+    if (!rt_cell_number(s, &x) || x != floor(x) || fabs(x) >= MAX_CLASSES) return false;
+    *v = (int64_t)x;
+    return true;
+}
+
+static bool class_cell(const char *s) {
+    int64_t v;
+    return class_number(s, &v);
+}
+
 static bool number_cell(const char *s) {
     double v;
     return rt_cell_number(s, &v);
@@ -135,7 +151,7 @@ static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, bool missin
     if (missing && f->kind == RT_COL_FLOAT && !f->matrix && has_empty(t, f->first) &&
         !(f->absent = RT_NEWN(keep, int32_t, t->n_rows)))
         return false;
-    f->whole = f->kind == RT_COL_CLASS && rt_column_whole(t, f->first);
+    f->whole = f->kind == RT_COL_CLASS && mostly(t, f->first, class_cell);
     bool texts = f->kind == RT_COL_CAT || (f->kind == RT_COL_CLASS && !f->whole);
     if (texts && !collect_categories(keep, scratch, t, f)) return false;
     size_t row = element_bytes(f->kind) * (size_t)f->width;
@@ -190,12 +206,10 @@ static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, 
     return NULL;
 }
 
-enum { MAX_CLASSES = 1 << 24 };
-
 static const char *store_class(RtField *f, const char *s, int64_t to) {
     int64_t v = -1;
     if (*s && !f->whole) v = f->order[rt_names_find(&f->names, s)];
-    if (*s && f->whole && (!rt_cell_integer(s, &v) || v < -1 || v >= MAX_CLASSES))
+    if (*s && f->whole && (!class_number(s, &v) || v < -1 || v >= MAX_CLASSES))
         return "not a class number";
     f->to.i32[to] = (int32_t)v;
     if (v >= f->n_categories) f->n_categories = v + 1;

@@ -91,6 +91,18 @@ TEST(bad_rows_are_all_told_and_fail) {
                          "e.csv: row 4: its source '9' is no node\n");
 }
 
+TEST(classes_may_be_written_as_reals) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("id,sort:class\n1,10.0\n2,\n3,2.0\n4,0\n", "src,dst\n1,2\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    const RtColumn *c = &d->nodes[0].columns[0];
+    CHECK(c->kind == RT_COL_CLASS && c->n_categories == 11);
+    CHECK(c->i32[0] == 10 && c->i32[1] == -1 && c->i32[2] == 2 && c->i32[3] == 0);
+    rt_dataset_close(d);
+}
+
 /* `.._at` is mostly a time, but numbers there are numbers. */
 TEST(moments_are_times_where_dates_are_written) {
     RtImport how = {0};
@@ -394,6 +406,7 @@ TEST(the_command) {
     CHECK(RUN("import", edges) == 2 && strstr(err, "-o DIR"));
     CHECK(RUN("import", edges, "-o") == 2 && strstr(err, "-o needs a value"));
     CHECK(RUN("import", edges, "--nodes=x", "-o", to) == 2);
+    CHECK(RUN("import", edges, edges, edges, "-o", to) == 2 && strstr(err, "by their folder"));
     CHECK(RUN("import", edges, "--what", "-o", to) == 2 && strstr(err, "unknown option --what"));
     CHECK(RUN("import", edges, "--kind", "y=clas", "-o", to) == 2);
     CHECK_MSG(strstr(err, "there is no kind 'clas'; there are float, cat, class,"), "%s", err);
