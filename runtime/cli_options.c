@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "cli_options.h"
@@ -165,13 +166,24 @@ static const RtCliOption *find_option(const char *arg, size_t n) {
     return NULL;
 }
 
+/* What a word begins like, or begins: --epoch, --out-file. */
+static int unknown_option(const RtCli *c, const char *arg) {
+    size_t n = strcspn(arg, "=");
+    for (const RtCliOption *o = RT_CLI_OPTIONS; o->name && n > 4; o++) {
+        size_t m = strlen(o->name);
+        if (m > 4 && strncmp(o->name, arg, n < m ? n : m) == 0)
+            return rt_cli_usage(c, "unknown option '%s'; did you mean '%s'?", arg, o->name);
+    }
+    return rt_cli_usage(c, "unknown option '%s'", arg);
+}
+
 /* "--name value" or "--name=value"; *i moves past what was used. */
 static int parse_option(RtCli *c, int argc, char **argv, int *i) {
     const char *arg = argv[*i], *eq = strchr(arg, '=');
     const RtCliOption *o = strcmp(arg, "-h") == 0
                                ? find_option("--help", 6)
                                : find_option(arg, eq ? (size_t)(eq - arg) : strlen(arg));
-    if (!o) return rt_cli_usage(c, "unknown option '%s'", arg);
+    if (!o) return unknown_option(c, arg);
     if (!o->value && eq) return rt_cli_usage(c, "%s takes no value", o->name);
     if (!o->value) return set_option(c, o, NULL);
     if (eq) return set_option(c, o, eq + 1);
@@ -195,7 +207,11 @@ static int parse_word(RtCli *c, const char *word, int at) {
         c->layer = word;
         return RT_EXIT_OK;
     }
-    return rt_cli_usage(c, at == 0 ? "unknown command '%s'" : "one word too many: '%s'", word);
+    if (at) return rt_cli_usage(c, "one word too many: '%s'", word);
+    return rt_cli_usage(c,
+                        "unknown command '%s'; there are train, eval, predict, embed, bench, tune, "
+                        "info, help%s",
+                        word, access(word, F_OK) == 0 ? "; data are given by --data DIR" : "");
 }
 
 static int check_needs(RtCli *c) {

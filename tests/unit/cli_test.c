@@ -89,6 +89,9 @@ TEST(usage_errors_end_with_2) {
     make_data();
     runs(2, "", "err", "--data DIR is needed");
     runs(2, "fly --data .", "err", "unknown command 'fly'");
+    runs(2, "fly --data .", "err", "there are train, eval");
+    runs(2, "/ --epochs 3", "err", "data are given by --data DIR");
+    runs(2, "--data . --epoch 3", "err", "unknown option '--epoch'; did you mean '--epochs'?");
     runs(2, "--wings 2", "err", "unknown option '--wings'");
     runs(2, "--data . --epochs many", "err", "'many' is not a number");
     runs(2, "--data . --epochs -1", "err", "epochs");
