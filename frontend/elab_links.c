@@ -350,9 +350,11 @@ static Op *apply(LinkTask *t, const Term *term) {
         }
         if (is_poison(v)) {
             diag(e->c, DIAG_E0307, term->at->span,
-                 "'%s' asks for '%s', which there is not here: a loss takes pos, neg, or pos, all, "
+                 "'%s' asks for '%s', which there is not here%s: a loss takes pos, neg, or pos, "
+                 "all, "
                  "query, or pred, target, mask; a metric rank, place, query, or pred, target, mask",
-                 term->fn->text, f->text);
+                 term->fn->text, f->text,
+                 term->is_loss ? "" : ", as the metrics of a recipe are of one sort");
             return NULL;
         }
         a.named[a.n_named] = v;
