@@ -295,13 +295,14 @@ static bool fit_tensor_result(Elab *e, const Ast *t, Value *v, Span at, const ch
     if (x->type.dt != dt)
         return wrong_result(e, t, x, at, what, arena_printf(e->a, "not %s", t->text));
     Type want = type_scalar(dt);
-    bool rest = false;
+    bool rest = false, scored = false;
     for (int i = 0; i < t->n; i++) {
         const Ast *d = t->kid[i];
         Space *links[2];
         int n = d->kind == AST_NAME && strcmp(d->text, "links") == 0 ? links_dims(e, links) : 0;
         for (int k = 0; k < n; k++)
             if (!add_dim(e, &want, links[k], d->span)) return false;
+        scored |= n > 0;
         if (n) continue;
         if (d->kind == AST_DOTS)
             rest = true;
@@ -310,9 +311,10 @@ static bool fit_tensor_result(Elab *e, const Ast *t, Value *v, Span at, const ch
     }
     for (int i = 0; i < want.rank; i++)
         if (!type_has(&x->type, want.dim[i]))
-            return wrong_result(
-                e, t, x, at, what,
-                arena_printf(e->a, "without the dimension %s", space_text(e, want.dim[i])));
+            return wrong_result(e, t, x, at, what,
+                                arena_printf(e->a, "without the dimension %s%s",
+                                             space_text(e, want.dim[i]),
+                                             scored ? ", which p = links(..) has: h[p.src]" : ""));
     if (x->type.rank > want.rank && !rest)
         return wrong_result(e, t, x, at, what, arena_printf(e->a, "not %s", type_text(e, &want)));
     *v = val_tensor(x);
