@@ -20,9 +20,21 @@ static void on_bad_row(void *user, const char *file, int64_t line, const char *w
     rt_import_bad_row(((Csv *)user)->how, file, line, what);
 }
 
-static const char *bad_end(Csv *c, const char *end, const char *id) {
-    snprintf(c->what, sizeof c->what, *id ? "its %s %s is no node" : "it has no %s", end,
-             rt_cell_quoted(id).s);
+static const char *const ID[] = {"id", "node", NULL};
+static const char *const SRC[] = {"src", "source", "from", NULL};
+static const char *const DST[] = {"dst", "target", "to", NULL};
+
+static bool is_listed(const char *const *list, const char *name) {
+    while (*list && strcmp(*list, name) != 0) list++;
+    return *list;
+}
+
+/* The column is told where it was taken for want of a better name. */
+static const char *bad_end(Csv *c, const char *end, const char *id, const char *column) {
+    bool named = is_listed(SRC, column) || is_listed(DST, column);
+    snprintf(c->what, sizeof c->what, *id ? "its %s %s is no node%s%.40s%s" : "it has no %s", end,
+             rt_cell_quoted(id).s, named ? "" : " (column '", named ? "" : column,
+             named ? "" : "')");
     return c->what;
 }
 
@@ -49,10 +61,6 @@ static int *guess_but(Csv *c, const RtCsv *t, int a, int b) {
         kind[i] = i == a || i == b ? RT_KIND_SKIP : RT_KIND_GUESS;
     return kind;
 }
-
-static const char *const ID[] = {"id", "node", NULL};
-static const char *const SRC[] = {"src", "source", "from", NULL};
-static const char *const DST[] = {"dst", "target", "to", NULL};
 
 /* Columns that only a table of nodes has, and none that names an end of an edge. */
 static bool looks_like_nodes(const RtCsv *t) {
@@ -163,8 +171,8 @@ static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], const RtNam
         const char *const *row = &t->cell[r * t->n_columns];
         src[n] = rt_names_find(ids, row[key[0]]);
         dst[n] = rt_names_find(ids, row[key[1]]);
-        const char *what = src[n] < 0   ? bad_end(c, "source", row[key[0]])
-                           : dst[n] < 0 ? bad_end(c, "destination", row[key[1]])
+        const char *what = src[n] < 0   ? bad_end(c, "source", row[key[0]], t->header[key[0]])
+                           : dst[n] < 0 ? bad_end(c, "destination", row[key[1]], t->header[key[1]])
                                         : rt_fields_store(f, t, r, n);
         if (what)
             on_bad_row(c, t->name, t->line[r], what);

@@ -91,6 +91,13 @@ TEST(bad_rows_are_all_told_and_fail) {
                          "e.csv: row 4: its source '9' is no node\n");
 }
 
+TEST(a_column_taken_for_an_end_is_named) {
+    RtImport how = {0};
+    RtError err;
+    CHECK(!csv("id,x\n1,2\n", "order_id,user\n7,1\n", &how, &err));
+    CHECK_MSG(strstr(err.text, "its source '7' is no node (column 'order_id')"), "%s", err.text);
+}
+
 TEST(classes_may_be_written_as_reals) {
     RtImport how = {0};
     RtError err;
