@@ -43,15 +43,39 @@ static bool has_label(const RtColumn *y, int64_t row) {
     return false;
 }
 
+/* `import` writes 0 for an empty cell and 1 beside it, in `<column>_missing`: such a target is no
+ * number to learn, or to be measured by.  The first such row of a split, in the files' order. */
+static int64_t unknown_row(const gnnc_trainer *t, const RtColumn *y) {
+    const rt_program *p = t->program;
+    const RtTable *table = t->rt.bound->table[p->columns[t->target].space];
+    char name[64];
+    snprintf(name, sizeof name, "%.54s_missing", p->columns[t->target].name);
+    const RtColumn *missing = y->kind == RT_COL_FLOAT ? rt_table_column(table, name) : NULL;
+    if (!missing || missing->kind != RT_COL_CAT) return -1;
+    for (int c = 0; c < p->n_columns; c++) {
+        if (p->columns[c].space != p->columns[t->target].space ||
+            p->columns[c].kind != RT_COL_SPLIT)
+            continue;
+        const RtColumn *split = rt_table_column(table, p->columns[c].name);
+        if (!split || t->rt.bound->split >= split->n_splits) return -1;
+        const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
+        for (int64_t i = 0; i < split->n_rows; i++)
+            if (of[i] > 0 && of[i] < RT_N_SPLITS && missing->i32[i] != 0) return i;
+    }
+    return -1;
+}
+
 void rt_splits_count(gnnc_trainer *t) {
     int target = t->target = target_of(t->program);
     const RtColumn *y = target >= 0 ? t->rt.bound->col[target] : NULL;
     const RtColumn *split = y ? split_beside(t, target) : NULL;
     for (int s = 0; s < RT_N_SPLITS; s++) t->split_rows[s] = split ? 0 : -1;
+    t->unknown_row = -1;
     if (!split || t->rt.bound->split >= split->n_splits) return;
     const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
     for (int64_t i = 0; i < split->n_rows; i++)
         if (of[i] > 0 && of[i] < RT_N_SPLITS && has_label(y, i)) t->split_rows[of[i]]++;
+    t->unknown_row = unknown_row(t, y);
 }
 
 /* ---- asking ------------------------------------------------------------------- */
@@ -69,9 +93,22 @@ static gnnc_status empty(gnnc_trainer *t, int split, const char *why) {
                    t->program->spaces[c->space].name, c->name, SPLIT[split], split, why);
 }
 
+gnnc_status rt_splits_known(gnnc_trainer *t) {
+    if (t->unknown_row < 0) return GNNC_OK;
+    const rt_column *c = &t->program->columns[t->target];
+    return rt_fail(
+        &t->rt.err, GNNC_E_MISSING,
+        "%s: row %lld of '%s' is in a split, but its '%s' is not known ('%s_missing' is 1): "
+        "such rows belong to no split; import them with an empty cell there",
+        t->rt.bound->dir, (long long)t->unknown_row, t->program->spaces[c->space].name, c->name,
+        c->name);
+}
+
 gnnc_status rt_splits_check(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
     if (t->links) return rt_link_batches_check(t);
+    gnnc_status st = rt_splits_known(t);
+    if (st != GNNC_OK) return st;
     if (t->split_rows[1] == 0) return empty(t, 1, "there is nothing to learn from");
     if (t->keep < 0 || t->split_rows[r->keep_split] != 0) return GNNC_OK;
     char why[200];

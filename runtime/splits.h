@@ -6,7 +6,9 @@
 
 /* Fills split_rows, once columns are bound. */
 void rt_splits_count(gnnc_trainer *t);
-/* E_MISSING: training needs a split that has no rows. */
+/* E_MISSING: a row of a split whose target is not known. */
+gnnc_status rt_splits_known(gnnc_trainer *t);
+/* E_MISSING: that, or training needs a split that has no rows. */
 gnnc_status rt_splits_check(gnnc_trainer *t);
 /* "accuracy.val": 2; 0 = of no split. */
 int rt_split_of(const char *scalar);

@@ -81,6 +81,7 @@ struct gnnc_trainer {
     int keep;   /* the scalar that decides which epoch is kept; -1 = the last epoch is */
     int target; /* the column that is learned; -1 = none */
     int64_t split_rows[RT_N_SPLITS]; /* that have a label; -1 = unknown */
+    int64_t unknown_row;             /* one of a split whose target is missing; -1 = none */
     RtHistory history;
     void *best; /* parameters and states of the best epoch, in table order */
     size_t best_bytes;

@@ -279,6 +279,7 @@ gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
     rt_trainer_begin(t);
     const rt_phase *p = NULL;
     gnnc_status st = need_phase(t, "eval", &p);
+    if (st == GNNC_OK) st = rt_splits_known(t);
     if (st != GNNC_OK) return st;
     t->rt.count.read_backs++;
     st = evaluate(t);
