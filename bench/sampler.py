@@ -99,7 +99,10 @@ def epochs(a, tmp, data, fanouts, threads):
     if f"fanout [{fanouts.replace(',', ', ')}]" not in open(source).read():
         sys.exit(f"{source} has other fan-outs than {fanouts}")
     subprocess.run([a.gnnc, source, "--target=cpu", "-o", exe], check=True)
-    batches = measure([a.driver, data, fanouts, str(a.batch), threads, "1"], None, a.timeout)["batches"]
+    sampled = measure([a.driver, data, fanouts, str(a.batch), threads, "1"], None, a.timeout)
+    if not sampled:
+        return []
+    batches = sampled["batches"]
     cmds = {"gnnc": [exe, "bench", "--data", data, "--batch", str(a.batch), "--threads", threads, "--no-tuned", "--json",
                      "--epochs", str(batches)],
             "pyg": [a.peers_python, os.path.join(TOP, "bench", "peers", "pyg_mini.py"), "--data", a.epochs_npy,

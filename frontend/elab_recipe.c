@@ -398,6 +398,11 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
                                  : target->text;
     for (int i = 0; i < train->n; i++)
         if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);
+    const Ast *accumulate = find_item(train, AST_ACCUMULATE);
+    if (accumulate && !find_item(train, AST_SAMPLE) && r->epochs && r->accumulate > r->epochs)
+        diag(e->c, DIAG_E0306, accumulate->span,
+             "%lld epochs of one step each make no update of %lld steps", (long long)r->epochs,
+             (long long)r->accumulate);
     if (r->early_stop_patience && !r->keep_metric) {
         r->keep_metric = "loss";
         r->keep_split = 2;
