@@ -4,10 +4,11 @@ scale.  usage: precision.py GNNC TOP"""
 import json
 import math
 import os
-import struct
 import subprocess
 import sys
 import tempfile
+
+from checkpoint import tensors
 
 GNNC, TOP = sys.argv[1], sys.argv[2]
 CORA = os.path.join(TOP, "models/data/cora")
@@ -33,19 +34,6 @@ def compiled(model, precision, text=None):
 def accuracy(exe, seed):
     lines = run(exe, "--data", CORA, "--seed", str(seed), "--log=json", "--checkpoint", "none").splitlines()
     return json.loads(lines[-1])["test"]["accuracy"]
-
-
-def tensors(path):
-    """Every f32 tensor of a checkpoint, as a list of numbers."""
-    with open(path, "rb") as f:
-        n, = struct.unpack("<Q", f.read(8))
-        head, body = json.loads(f.read(n)), f.read()
-    out = {}
-    for name, t in head.items():
-        if name != "__metadata__" and t["dtype"] == "F32":
-            a, b = t["data_offsets"]
-            out[name] = struct.unpack(f"<{(b - a) // 4}f", body[a:b])
-    return out
 
 
 def content(path):

@@ -3,10 +3,11 @@
 evaluated and saved, and a run with both is resumed to the same bits.  usage: updates.py GNNC TOP"""
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
+
+from checkpoint import tensors
 
 GNNC, TOP = sys.argv[1], sys.argv[2]
 CORA = os.path.join(TOP, "models/data/cora")
@@ -47,19 +48,6 @@ def train(exe, checkpoint, *options):
 def content(path):
     with open(path, "rb") as f:
         return f.read()
-
-
-def tensors(path):
-    """Every f32 tensor of a checkpoint, as a list of numbers."""
-    with open(path, "rb") as f:
-        n, = struct.unpack("<Q", f.read(8))
-        head, body = json.loads(f.read(n)), f.read()
-    out = {}
-    for name, t in head.items():
-        if name != "__metadata__" and t["dtype"] == "F32":
-            a, b = t["data_offsets"]
-            out[name] = struct.unpack(f"<{(b - a) // 4}f", body[a:b])
-    return out
 
 
 def distance(a, b, names):
