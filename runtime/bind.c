@@ -3,6 +3,7 @@
  * phase reads may be missing from the data, unless a dimension needs them. */
 #include "bind.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "device.h"
@@ -16,13 +17,21 @@ static RtBound *bound_of(RtExec *x) {
 }
 
 /* ---- sizes ------------------------------------------------------------------ */
+/* A dimension that is written as a number has no name that anybody gave it. */
+static gnnc_status other_size(RtExec *x, const rt_space *s, int64_t size, const char *by) {
+    char unnamed[32];
+    snprintf(unnamed, sizeof unnamed, "d%lld", (long long)s->fixed);
+    bool named = strcmp(s->name, unnamed) != 0;
+    return rt_fail(err_of(x), GNNC_E_SHAPE, "%s: %s has %lld, but the model (%s) %s%s%s%lld",
+                   bound_of(x)->dir, by, (long long)size, x->program->source,
+                   named ? "fixes " : "has ", named ? s->name : "", named ? " = " : "",
+                   (long long)s->fixed);
+}
+
 static gnnc_status bind_size(RtExec *x, int space, int64_t size, const char *by) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = bound_of(x);
-    if (s->fixed >= 0 && s->fixed != size)
-        return rt_fail(err_of(x), GNNC_E_SHAPE,
-                       "%s: %s has %lld, but the model (%s) fixes %s = %lld", b->dir, by,
-                       (long long)size, x->program->source, s->name, (long long)s->fixed);
+    if (s->fixed >= 0 && s->fixed != size) return other_size(x, s, size, by);
     if (s->sym < 0) return GNNC_OK;
     if (x->n[s->sym] < 0) {
         x->n[s->sym] = size;
