@@ -15,7 +15,7 @@ static TargetOptions target_options(const CliOptions *o) {
 static bool library_args(Ctx *c, CliArgs *args, const char *dir) {
     static const char map[] = "{ global: gnnc_*; local: *; };\n";
     const char *path = arena_printf(c->a, "%s/exports.map", dir);
-    cli_split_args(c, args, "-fPIC -shared -DGNNC_NO_MAIN");
+    cli_split_args(c, args, "-shared");
     cli_arg(c, args, arena_printf(c->a, "-Wl,--version-script=%s", path));
     return cli_write(c, path, map, sizeof map - 1);
 }
@@ -25,19 +25,29 @@ static const char *part(Ctx *c, const char *dir, const char *name, int variant, 
     return arena_printf(c->a, "%s/%s_%d.%s", dir, name, variant, end);
 }
 
-static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, Plan *const *plan, int n,
-                           const char *dir, const char *result) {
-    const Plan *p = plan[0];
+static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const Plan *p,
+                           const char *dir) {
     CliArgs args = {0};
-    for (const char *const *s = (const char *const[]){"cc", "-std=c17", "-O1", NULL}; *s; s++)
-        cli_arg(c, &args, *s);
-    if (o->emit == OUT_LIB && !library_args(c, &args, dir)) return false;
+    cli_split_args(c, &args, "cc -std=c17 -O1 -c");
+    if (o->emit == OUT_LIB) cli_split_args(c, &args, "-fPIC -DGNNC_NO_MAIN");
     for (int i = 0; i < 2 && h->include[i]; i++)
         cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
     cli_arg(c, &args, "-o");
+    cli_arg(c, &args, part(c, dir, "driver", p->variant, "o"));
+    cli_arg(c, &args, part(c, dir, "driver", p->variant, "c"));
+    return cli_run_tool(c, &args, o->verbose);
+}
+
+static bool link_parts(Ctx *c, const CliHome *h, const CliOptions *o, Plan *const *plan, int n,
+                       const char *dir, const char *result) {
+    const Plan *p = plan[0];
+    CliArgs args = {0};
+    cli_arg(c, &args, "cc");
+    if (o->emit == OUT_LIB && !library_args(c, &args, dir)) return false;
+    cli_arg(c, &args, "-o");
     cli_arg(c, &args, result);
     for (int i = 0; i < n; i++) {
-        cli_arg(c, &args, part(c, dir, "driver", i, "c"));
+        cli_arg(c, &args, part(c, dir, "driver", i, "o"));
         if (plan_on_host(plan[i])) cli_arg(c, &args, part(c, dir, "kernels", i, "o"));
     }
     if (p->device) cli_arg(c, &args, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
@@ -63,10 +73,23 @@ static const char *default_name(Ctx *c, const CliOptions *o, const char *stem) {
     }
 }
 
-static bool host_object(Ctx *c, const Plan *p, const Target *t, const CliOptions *o,
-                        const char *dir) {
-    TargetOptions to = target_options(o);
-    return t->emit_kernels(c, p, &to, EMIT_OBJECT, part(c, dir, "kernels", p->variant, "o"));
+/* What one variant is made of. */
+typedef struct {
+    const Plan *p;
+    const Target *t; /* NULL: it has no kernels for the host */
+    const CliHome *home;
+    const CliOptions *o;
+    const char *dir;
+    bool ok;
+} ObjectJob;
+
+static bool host_objects(Ctx *c, const ObjectJob *j) {
+    TargetOptions to = target_options(j->o);
+    int v = j->p->variant;
+    if (j->t && !j->t->emit_kernels(c, j->p, &to, EMIT_OBJECT, part(c, j->dir, "kernels", v, "o")))
+        return false;
+    return host_emit(c, j->p, part(c, j->dir, "driver", v, "c")) &&
+           compile_driver(c, j->home, j->o, j->p, j->dir);
 }
 
 static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliHome *h,
@@ -79,52 +102,40 @@ static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliH
 
 /* Objects of variants take as long as the first: each is made by a copy of this process, side by
  * side.  One that fails, or cannot be started, is made here again, which says why. */
-typedef struct {
-    const Plan *p;
-    const Target *t;
-    const CliOptions *o;
-    const char *dir;
-    bool ok;
-} ObjectJob;
-
-static void make_object(Ctx *c, void *arg) {
+static void make_objects(Ctx *c, void *arg) {
     ObjectJob *j = arg;
-    j->ok = host_object(c, j->p, j->t, j->o, j->dir);
+    j->ok = host_objects(c, j);
 }
 
 /* Without memory the copy ends here; the private directory is not its own to remove. */
-static pid_t begin_object(Ctx *c, ObjectJob j) {
+static pid_t begin_objects(Ctx *c, ObjectJob j) {
     pid_t pid = fork();
     if (pid) return pid;
     c->running = false;
     c->defers.n = 0;
-    _exit(ctx_run(c, make_object, &j) && j.ok ? 0 : 1);
+    _exit(ctx_run(c, make_objects, &j) && j.ok ? 0 : 1);
 }
 
-static bool end_object(pid_t pid) {
+static bool end_objects(pid_t pid) {
     int status = 1;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool all_objects(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
-                        const char *dir) {
+static bool all_objects(Ctx *c, Plan *const *plan, int n, ObjectJob j) {
     pid_t pid[1 << PASS_MAX_CHOICES];
-    bool ok = true;
-    for (int i = 1; i < n; i++) pid[i] = begin_object(c, (ObjectJob){plan[i], host, o, dir, false});
-    ok = host_object(c, plan[0], host, o, dir);
-    for (int i = 1; i < n; i++)
-        if (!end_object(pid[i])) ok = ok && host_object(c, plan[i], host, o, dir);
+    for (int i = 1; i < n; i++) {
+        j.p = plan[i];
+        pid[i] = begin_objects(c, j);
+    }
+    j.p = plan[0];
+    bool ok = host_objects(c, &j);
+    for (int i = 1; i < n; i++) {
+        j.p = plan[i];
+        if (!end_objects(pid[i])) ok = ok && host_objects(c, &j);
+    }
     return ok;
-}
-
-static bool all_parts(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
-                      const char *dir) {
-    if (host && !all_objects(c, plan, n, host, o, dir)) return false;
-    for (int i = 0; i < n; i++)
-        if (!host_emit(c, plan[i], part(c, dir, "driver", i, "c"))) return false;
-    return true;
 }
 
 bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
@@ -134,9 +145,9 @@ bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOp
     const char *dir;
     if (!cli_find_home(c, &home) || !(dir = cli_temp_dir(c, o))) return false;
     const char *result = arena_printf(c->a, "%s/result", dir);
-    return all_parts(c, plan, n, host, o, dir) &&
-           (!p->device || device_object(c, p, o, &home, dir)) &&
-           compile_driver(c, &home, o, plan, n, dir, result) &&
+    ObjectJob job = {.t = host, .home = &home, .o = o, .dir = dir};
+    return all_objects(c, plan, n, job) && (!p->device || device_object(c, p, o, &home, dir)) &&
+           link_parts(c, &home, o, plan, n, dir, result) &&
            cli_install(c, result, o->out ? o->out : default_name(c, o, stem));
 }
 
