@@ -26,12 +26,12 @@ static int target_of(const rt_program *p) {
     return -1;
 }
 
-static const RtColumn *split_beside(const gnnc_trainer *t, int target) {
-    const rt_program *p = t->program;
+/* The split column of the target's table; -1: none. */
+static int split_beside(const rt_program *p, int target) {
     for (int c = 0; c < p->n_columns; c++)
         if (p->columns[c].space == p->columns[target].space && p->columns[c].kind == RT_COL_SPLIT)
-            return t->rt.bound->col[c];
-    return NULL;
+            return c;
+    return -1;
 }
 
 static bool has_label(const RtColumn *y, int64_t row) {
@@ -45,37 +45,32 @@ static bool has_label(const RtColumn *y, int64_t row) {
 
 /* `import` writes 0 for an empty cell and 1 beside it, in `<column>_missing`: such a target is no
  * number to learn, or to be measured by.  The first such row of a split, in the files' order. */
-static int64_t unknown_row(const gnnc_trainer *t, const RtColumn *y) {
-    const rt_program *p = t->program;
-    const RtTable *table = t->rt.bound->table[p->columns[t->target].space];
+static int64_t unknown_row(const gnnc_trainer *t, const RtColumn *y, int of_split) {
+    const rt_column *col = t->program->columns;
+    const RtTable *table = t->rt.bound->table[col[t->target].space];
     char name[64];
-    snprintf(name, sizeof name, "%.54s_missing", p->columns[t->target].name);
+    snprintf(name, sizeof name, "%.54s_missing", col[t->target].name);
     const RtColumn *missing = y->kind == RT_COL_FLOAT ? rt_table_column(table, name) : NULL;
-    if (!missing || missing->kind != RT_COL_CAT) return -1;
-    for (int c = 0; c < p->n_columns; c++) {
-        if (p->columns[c].space != p->columns[t->target].space ||
-            p->columns[c].kind != RT_COL_SPLIT)
-            continue;
-        const RtColumn *split = rt_table_column(table, p->columns[c].name);
-        if (!split || t->rt.bound->split >= split->n_splits) return -1;
-        const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
-        for (int64_t i = 0; i < split->n_rows; i++)
-            if (of[i] > 0 && of[i] < RT_N_SPLITS && missing->i32[i] != 0) return i;
-    }
+    const RtColumn *split = rt_table_column(table, col[of_split].name);
+    if (!missing || missing->kind != RT_COL_CAT || !split) return -1;
+    const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
+    for (int64_t i = 0; i < split->n_rows; i++)
+        if (of[i] > 0 && of[i] < RT_N_SPLITS && missing->i32[i] != 0) return i;
     return -1;
 }
 
 void rt_splits_count(gnnc_trainer *t) {
     int target = t->target = target_of(t->program);
     const RtColumn *y = target >= 0 ? t->rt.bound->col[target] : NULL;
-    const RtColumn *split = y ? split_beside(t, target) : NULL;
+    int at = y ? split_beside(t->program, target) : -1;
+    const RtColumn *split = at >= 0 ? t->rt.bound->col[at] : NULL;
     for (int s = 0; s < RT_N_SPLITS; s++) t->split_rows[s] = split ? 0 : -1;
     t->unknown_row = -1;
     if (!split || t->rt.bound->split >= split->n_splits) return;
     const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
     for (int64_t i = 0; i < split->n_rows; i++)
         if (of[i] > 0 && of[i] < RT_N_SPLITS && has_label(y, i)) t->split_rows[of[i]]++;
-    t->unknown_row = unknown_row(t, y);
+    t->unknown_row = unknown_row(t, y, at);
 }
 
 /* ---- asking ------------------------------------------------------------------- */
