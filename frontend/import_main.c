@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "import_scaffold.h"
 #include "runtime/import_folder.h"
@@ -251,6 +252,17 @@ static void on_bad(void *user, const char *text) {
     fprintf(user, "gnnc import: %s\n", text);
 }
 
+/* Told before minutes of reading: what would only be refused when it is written. */
+static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e) {
+    const char *schema = rt_pool_printf(pool, "%s/schema.json", o->dir);
+    if (!schema) return rt_fail_nomem(e, o->dir);
+    const char *there = access(schema, F_OK) == 0                       ? o->dir
+                        : o->scaffold && access(o->scaffold, F_OK) == 0 ? o->scaffold
+                                                                        : NULL;
+    if (o->force || !there) return GNNC_OK;
+    return rt_fail(e, GNNC_E_IO, "%s: exists already; --force replaces it", there);
+}
+
 int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     Options o = {0};
     RtError e = {""};
@@ -262,7 +274,8 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     o.how.on_bad = on_bad;
     o.how.user = err;
     rt_pool_init(&pool, NULL);
-    gnnc_status st = read_input(&o, &pool, &d, &e);
+    gnnc_status st = nothing_in_the_way(&o, &pool, &e);
+    if (st == GNNC_OK) st = read_input(&o, &pool, &d, &e);
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);

@@ -270,7 +270,7 @@ gnnc_status gnnc_import_scaffold(const RtDataset *d, const char *dir, const char
     RtOut o;
     Scaffold s = {.d = d, .err = err, .text.pool = &pool, .st = GNNC_OK};
     if (!replace && access(path, F_OK) == 0)
-        return rt_fail(err, GNNC_E_IO, "%s: exists already", path);
+        return rt_fail(err, GNNC_E_IO, "%s: exists already; --force replaces it", path);
     rt_pool_init(&pool, &d->pool.from);
     find_label(&s, d->graphs, d->n_graphs);
     find_label(&s, d->nodes, d->n_nodes);

@@ -404,10 +404,11 @@ static int command(char *out_text, char *err_text, size_t cap, int argc, char **
             (char *[]){__VA_ARGS__})
 
 TEST(the_command) {
-    char out[4096] = "", err[4096] = "", edges[128], to[128];
+    char out[4096] = "", err[4096] = "", edges[128], to[128], other[128];
     const char *dir = scratch_new();
     snprintf(edges, sizeof edges, "%s/e.csv", dir);
     snprintf(to, sizeof to, "%s/data", dir);
+    snprintf(other, sizeof other, "%s/other", dir);
     write_file(edges, "src,dst\n1,2\n2,3\n2,\n", 19);
     CHECK(RUN("import") == 2 && strstr(err, "no input"));
     CHECK(RUN("import", edges) == 2 && strstr(err, "-o DIR"));
@@ -424,7 +425,11 @@ TEST(the_command) {
     CHECK(RUN("import", edges, "-o", to, "--node", "n", "--edge=e", "--skip-bad") == 0);
     CHECK_MSG(strstr(out, "node n: 3\n") && strstr(out, "edge e: n -> n: 2\n"), "%s", out);
     CHECK_MSG(strstr(out, "1 bad row left out"), "%s", out);
-    CHECK(RUN("import", edges, "-o", to, "--skip-bad") == 1 && strstr(err, "exists already"));
+    CHECK(RUN("import", edges, "-o", to, "--skip-bad") == 1);
+    CHECK_MSG(strstr(err, "data: exists already; --force replaces it"), "%s", err);
+    CHECK(RUN("import", edges, "-o", other, "--skip-bad", "--scaffold", edges) == 1);
+    CHECK_MSG(strstr(err, "e.csv: exists already; --force"), "%s", err);
+    CHECK(count_entries(dir) == 2); /* not written: the model's place was taken */
     CHECK(RUN("import", edges, "-o", to, "--skip-bad", "--force") == 0);
     CHECK(RUN("import", "/nowhere.npz", "-o", to, "--force") == 1 && strstr(err, "/nowhere.npz"));
     CHECK(count_entries(dir) == 2);
