@@ -122,7 +122,7 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     int key = find_column(&t, ID, 0);
     if (!rt_names_new(&c->scratch, ids, t.n_rows) || !rt_names_new(&c->scratch, &seen, t.n_rows))
         return no_memory(c);
-    RtFieldsWanted wanted = {c->d->nodes->name, c->how, guess_but(c, &t, key, -1), false};
+    RtFieldsWanted wanted = {c->d->nodes->name, c->how, guess_but(c, &t, key, -1)};
     if (!wanted.kind) return no_memory(c);
     TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, &wanted, &f, c->err));
     store_nodes(c, &t, key, &f, &seen, ids);
@@ -204,7 +204,7 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     if (key[0] == key[1]) key[0] = 1; /* only "dst" has its name, and stands first */
     if (!c->d) TRY(st, collect_nodes(c, &t, key, from, ids));
     const char *name = c->how->edge ? c->how->edge : "link";
-    RtFieldsWanted wanted = {name, c->how, guess_but(c, &t, key[0], key[1]), false};
+    RtFieldsWanted wanted = {name, c->how, guess_but(c, &t, key[0], key[1])};
     if (!wanted.kind) return no_memory(c);
     TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, &wanted, &f, c->err));
     int32_t *src = RT_NEWN(&c->d->pool, int32_t, t.n_rows);

@@ -147,8 +147,8 @@ static bool has_empty(const RtCsv *t, int col) {
     return false;
 }
 
-static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, bool missing, RtField *f) {
-    if (missing && f->kind == RT_COL_FLOAT && !f->matrix && has_empty(t, f->first) &&
+static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
+    if (f->kind == RT_COL_FLOAT && !f->matrix && has_empty(t, f->first) &&
         !(f->absent = RT_NEWN(keep, int32_t, t->n_rows)))
         return false;
     f->whole = f->kind == RT_COL_CLASS && mostly(t, f->first, class_cell);
@@ -184,8 +184,7 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
     }
     TRY(st, check_repeated(scratch, t, out, err));
     for (int i = 0; i < out->n; i++)
-        if (!make_room(keep, scratch, t, wanted->missing, &out->v[i]))
-            return rt_fail_nomem(err, t->name);
+        if (!make_room(keep, scratch, t, &out->v[i])) return rt_fail_nomem(err, t->name);
 out:
     return st;
 }

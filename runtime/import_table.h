@@ -37,10 +37,9 @@ typedef struct RtFieldsWanted {
     const char *table; /* for --kind TABLE.COLUMN */
     RtImport *how;
     const int *kind; /* [columns] an rt_col_kind, RT_KIND_GUESS or RT_KIND_SKIP */
-    bool missing;    /* an empty cell of a FLOAT is 0, and 1 in a column <name>_missing */
 } RtFieldsWanted;
 /* Kinds from `wanted`, headers ("age:float"), names ("y", "split") or values.
- * Results live in `keep`. */
+ * An empty cell of a FLOAT is 0, and 1 in a column <name>_missing.  Results live in `keep`. */
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
 /* Are the cells, but for slips, whole numbers? */

@@ -276,7 +276,7 @@ static gnnc_status add_nodes(Tables *x, Table *t) {
     if (!kind) return no_memory(x);
     for (int i = 0; i < t->csv.n_columns; i++)
         kind[i] = t->kind[i] == REFERS ? RT_KIND_SKIP : t->kind[i];
-    RtFieldsWanted wanted = {t->name, x->how, kind, true};
+    RtFieldsWanted wanted = {t->name, x->how, kind};
     TRY(st, rt_fields_make(keep, &x->pool, &t->csv, &wanted, &f, x->err));
     TRY(st, store_rows(x, t, &f));
     TRY(st, rt_build_nodes(&x->b, t->name, t->n, &t->node));

@@ -110,6 +110,20 @@ TEST(classes_may_be_written_as_reals) {
     rt_dataset_close(d);
 }
 
+TEST(empty_numbers_are_zero_and_marked) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("id,a\n1,0.5\n2,\n3,1\n", "src,dst,w\n1,2,\n2,3,4\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    const RtColumn *a = d->nodes[0].columns, *w = d->edges[0].columns;
+    CHECK(a->kind == RT_COL_FLOAT && a->f32[0] == 0.5f && a->f32[1] == 0);
+    CHECK(strcmp(a[1].name, "a_missing") == 0 && a[1].n_categories == 2);
+    CHECK(a[1].i32[0] == 0 && a[1].i32[1] == 1 && a[1].i32[2] == 0);
+    CHECK(w->f32[0] == 0 && strcmp(w[1].name, "w_missing") == 0 && w[1].i32[0] == 1);
+    rt_dataset_close(d);
+}
+
 /* `.._at` is mostly a time, but numbers there are numbers. */
 TEST(moments_are_times_where_dates_are_written) {
     RtImport how = {0};
