@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "codegen/lower.h"
+
 static bool has(const Ops *v, const Op *op) {
     for (int i = 0; i < v->n; i++)
         if (v->v[i] == op) return true;
@@ -42,7 +44,9 @@ static void note_step(const Report *r, FusionFacts *f, int step) {
     for (int i = 0; i < results->n; i++) f->stored[results->v[i]->id] = true;
     for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
         note_made(r, f, s->kernel->computes.v[i], step);
-    for (int i = 0; i < results->n && !adds_partials(s); i++) note_made(r, f, results->v[i], step);
+    for (int i = 0; i < results->n; i++)
+        if (!adds_partials(s) || !cg_reduction_long(results->v[i]))
+            note_made(r, f, results->v[i], step);
 }
 
 FusionFacts fusion_facts(const Report *r, const PPhase *ph) {
@@ -188,7 +192,7 @@ static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *ro
         int step = f->made_in[user->id].v[i];
         const PStep *s = f->ph->steps.v[step];
         const char *at = where(r, user);
-        if (made_in(f, root, step)) continue;
+        if (made_in(f, root, step) || has(&f->results[step], root)) continue;
         if (s->kind == PS_GEMM)
             add_reason(
                 r, out,

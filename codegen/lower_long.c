@@ -121,7 +121,7 @@ static void sum_kernel(Lower *lo, const Long *l) {
     const DType dt = cg_sum_dtype(op->type.dt);
     const Expr *dim[] = {l->n_chunks, cg_count(lo, &op->type)};
     cg_gen_init(g, lo, op, "");
-    LBuf *out = cg_arg_flat(g, op);
+    LBuf *out = op->type.rank ? cg_arg_flat(g, op) : cg_arg_value(g, op, &op->type);
     out->written = true;
     LBuf *partial = cg_arg_partial(g, l->buf, op->id, dt, 2, dim);
     LReg *idx[2], *identity = cg_const(g, dt, cg_identity(l->r.red, dt));

@@ -14,7 +14,8 @@
  * Steps that read only scalars and partial sums wait until somebody wants their result, as that
  * keeps nothing large alive.  Elementwise steps that then stand next to each other are put in the
  * order of their distance from the last one, and joined where none reads or writes what another one
- * writes.
+ * writes.  One that does so at its own elements only (a parameter's update and the last sum of its
+ * gradient) goes on in the other one's loop, so that the thread that wrote an element reads it.
  *
  * Sums over rows are made in parts, a few thousand rows each (lower_long.c).  Those over the same
  * number of parts share one loop over them, the bodies one after the other; they are brought
@@ -87,20 +88,79 @@ static bool meet(const PStep *x, const PStep *y) {
     return false;
 }
 
-/* ---- one kernel of two ------------------------------------------------------------------- */
-typedef struct {
-    Arena *a;
-    LKernel *k; /* being made */
-    VEC(int) buf;
-    LBuf **as;    /* arguments of the kernel that is added, here */
-    LStmt *parts; /* the loop over parts that all share, or NULL */
-} Join;
-
+/* ---- one loop of two --------------------------------------------------------------------- */
 static bool same_dims(const LBuf *x, const LBuf *y) {
     bool same = x->rank == y->rank && x->dt == y->dt && x->kind == y->kind;
     for (int i = 0; i < x->rank && same; i++) same = expr_eq(x->dim[i], y->dim[i]);
     return same;
 }
+
+static bool is_one(const Expr *e) {
+    int64_t n;
+    return expr_is_const(e, &n) && n == 1;
+}
+
+static bool mentions(const LStmt *s, const LBuf *b, const LStmt *end) {
+    for (; s && s != end; s = s->next)
+        if (s->buf == b || mentions(s->body, b, NULL)) return true;
+    return false;
+}
+
+/* Is b, where s and what follows touch it, touched at the element `at` alone? */
+static bool is_at(const LStmt *s, const LBuf *b, const LReg *at) {
+    for (; s; s = s->next) {
+        if (s->buf == b && b->rank && (b->rank > 1 || s->idx[0] != at)) return false;
+        if (!is_at(s->body, b, at)) return false;
+    }
+    return true;
+}
+
+/* Does the step touch b at the element of its iteration, and only there?  A scalar is that of a
+ * loop of one iteration. */
+static bool at_element(const PStep *s, const LBuf *b) {
+    const LStmt *loop = is_scalar(s) ? NULL : first_loop(s->kernel);
+    if (!loop) return b->rank == 0;
+    if (b->rank == 0 && !is_one(loop->extent)) return false;
+    return !mentions(s->kernel->body, b, loop) && is_at(loop->body, b, loop->var);
+}
+
+static bool same_extent(const PStep *x, const PStep *y) {
+    const LStmt *l = is_scalar(x) ? NULL : first_loop(x->kernel);
+    const LStmt *m = is_scalar(y) ? NULL : first_loop(y->kernel);
+    if (l && m) return expr_eq(l->extent, m->extent);
+    return (!l || is_one(l->extent)) && (!m || is_one(m->extent));
+}
+
+/* May y, which meets x, be computed behind x in one loop? */
+static bool may_follow(const PStep *x, const PStep *y) {
+    if (!is_elementwise(x) || !is_elementwise(y) || !same_extent(x, y)) return false;
+    for (int i = 0; i < x->n_bufs; i++)
+        for (int k = 0; k < y->n_bufs; k++) {
+            const LBuf *b = x->kernel->bufs.v[i], *c = y->kernel->bufs.v[k];
+            if (x->bufs[i] != y->bufs[k] || (!b->written && !c->written)) continue;
+            if (!same_dims(b, c) || !at_element(x, b) || !at_element(y, c)) return false;
+        }
+    return true;
+}
+
+/* The step of s[0..n) in whose loop s[n] may be computed; n: in one of its own; -1: in none. */
+static int host_of(PStep *const *s, const int *host, int n) {
+    int in = n;
+    for (int i = 0; i < n; i++) {
+        if (!meet(s[i], s[n])) continue;
+        if ((in < n && in != host[i]) || !may_follow(s[i], s[n])) return -1;
+        in = host[i];
+    }
+    return in;
+}
+
+/* ---- one kernel of two ------------------------------------------------------------------- */
+typedef struct {
+    Arena *a;
+    LKernel *k; /* being made */
+    VEC(int) buf;
+    LBuf **as; /* arguments of the kernel that is added, here */
+} Join;
 
 static bool is_taken(const Join *j, const char *name) {
     for (int i = 0; i < j->k->bufs.n; i++)
@@ -118,7 +178,10 @@ static const char *free_name(const Join *j, const char *want) {
 
 static LBuf *argument(Join *j, LBuf *b, int buf) {
     for (int i = 0; i < j->k->bufs.n; i++)
-        if (j->buf.v[i] == buf && same_dims(j->k->bufs.v[i], b)) return j->k->bufs.v[i];
+        if (j->buf.v[i] == buf && same_dims(j->k->bufs.v[i], b)) {
+            j->k->bufs.v[i]->written |= b->written;
+            return j->k->bufs.v[i];
+        }
     b->name = free_name(j, b->name);
     vec_push(j->a, &j->k->bufs, b);
     vec_push(j->a, &j->buf, buf);
@@ -155,23 +218,27 @@ static void put(List *l, LStmt *s) {
     l->tail = &s->next;
 }
 
-/* The scalars of all, then the loops of all.  A kernel of scalars is a loop of one iteration, with
- * all that it reads: another thread would read what this one writes. */
-static void add_body(Join *j, const PStep *step, List *scalars, List *loops) {
-    if (!is_scalar(step)) {
-        for (LStmt *s = step->kernel->body, *next; s; s = next) {
-            next = s->next;
-            put(is_pure(s) ? scalars : loops, s);
-        }
-        return;
-    }
+/* A kernel of scalars is a loop of one iteration, with all that it reads: another thread would read
+ * what this one writes. */
+static LStmt *loop_of_one(Join *j, const PStep *step) {
     LStmt *loop = NEW(j->a, LStmt);
     *loop = (LStmt){.kind = L_FOR, .span = step->span, .body = step->kernel->body};
     loop->extent = expr_const(j->a, 1);
     loop->sched.parallel = true;
     loop->var = NEW(j->a, LReg);
     *loop->var = (LReg){.dt = DT_I64, .hint = "one"};
-    put(loops, loop);
+    return loop;
+}
+
+/* Puts what the kernel computes before its loop with the scalars of all; the loop. */
+static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
+    if (is_scalar(step)) return loop_of_one(j, step);
+    LStmt *s = step->kernel->body;
+    for (LStmt *next; is_pure(s); s = next) {
+        next = s->next;
+        put(scalars, s);
+    }
+    return s;
 }
 
 static void use_variable(LStmt *s, const LReg *was, LReg *is) {
@@ -187,25 +254,16 @@ static void use_variable(LStmt *s, const LReg *was, LReg *is) {
     }
 }
 
-/* The scalars of all, then one loop with the bodies of all. */
-static void add_parts(Join *j, const PStep *step, List *scalars, List *loops) {
-    LStmt *loop = parts_loop(step);
-    for (LStmt *s = step->kernel->body, *next; s != loop; s = next) {
-        next = s->next;
-        put(scalars, s);
-    }
-    if (!j->parts) {
-        j->parts = loop;
-        put(loops, loop);
-        return;
-    }
-    use_variable(loop->body, loop->var, j->parts->var);
-    LStmt **end = &j->parts->body;
+static void append_body(LStmt *loop, LStmt *more) {
+    LStmt **end = &loop->body;
+    use_variable(more->body, more->var, loop->var);
     while (*end) end = &(*end)->next;
-    *end = loop->body;
+    *end = more->body;
 }
 
-static LKernel *join_kernels(Join *j, PStep *const *s, int n) {
+/* The scalars of all, then their loops, those of a host with the bodies of its guests. */
+static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
+    LStmt **loop = NEWN(j->a, LStmt *, (size_t)n);
     List scalars = {.tail = &scalars.head}, loops = {.tail = &loops.head};
     const LKernel *first = s[0]->kernel;
     j->k = NEW(j->a, LKernel);
@@ -213,8 +271,13 @@ static LKernel *join_kernels(Join *j, PStep *const *s, int n) {
     j->k->span = first->span;
     for (int i = 0; i < n; i++) add_kernel(j, s[i]);
     for (int i = 0; i < j->k->bufs.n; i++) j->k->bufs.v[i]->id = i;
-    bool parts = parts_loop(s[0]) != NULL;
-    for (int i = 0; i < n; i++) (parts ? add_parts : add_body)(j, s[i], &scalars, &loops);
+    for (int i = 0; i < n; i++) loop[i] = take_loop(j, s[i], &scalars);
+    for (int i = 0; i < n; i++) {
+        if (host[i] == i)
+            put(&loops, loop[i]);
+        else
+            append_body(loop[host[i]], loop[i]);
+    }
     *scalars.tail = loops.head;
     j->k->body = scalars.head;
     cg_number(j->k->body, &j->k->n_regs);
@@ -233,11 +296,11 @@ static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
     p->kernels.n = to;
 }
 
-static PStep *join(Lower *lo, PStep *const *s, int n) {
+static PStep *join(Lower *lo, PStep *const *s, const int *host, int n) {
     Join j = {.a = lo->a};
     PStep *one = NEW(lo->a, PStep);
     *one = *s[0];
-    LKernel *k = join_kernels(&j, s, n);
+    LKernel *k = join_kernels(&j, s, host, n);
     replace_kernels(lo->p, s, n, k);
     one->kernel = k;
     one->note = arena_printf(lo->a, "%s; and %d more", s[0]->note, n - 1);
@@ -253,14 +316,20 @@ static bool are_alike(const PStep *x, const PStep *y) {
     return (is_elementwise(x) && is_elementwise(y)) || same_parts(x, y);
 }
 
-/* How many steps from s on may be one. */
-static int run_of(PStep *const *s, int n) {
+/* How many steps from s on may be one, and in whose loops: sums over the same parts in that of the
+ * first. */
+static int run_of(PStep *const *s, int *host, int n) {
+    bool parts = parts_loop(s[0]) != NULL;
     int bufs = s[0]->n_bufs, count = 1;
+    host[0] = 0;
     for (; count < n && are_alike(s[0], s[count]); count++) {
         bufs += s[count]->n_bufs;
         if (bufs > BUFS_MAX) break;
-        for (int i = 0; i < count; i++)
-            if (meet(s[i], s[count])) return count;
+        host[count] = host_of(s, host, count);
+        if (parts && host[count] == count)
+            host[count] = 0;
+        else if (host[count] < 0 || parts)
+            break;
     }
     return count;
 }
@@ -440,7 +509,7 @@ static void by_distance(Arena *a, PStep **s, int n) {
 /* Steps of the phase outside of loops over blocks, as many side by side as may be joined. */
 void cg_join_steps(Lower *lo, int phase) {
     PPhase *ph = lo->p->phases.v[phase];
-    int to = 0, open = -1, block = 0;
+    int to = 0, open = -1, block = 0, *host = NEWN(lo->a, int, (size_t)ph->steps.n + 1);
     delay(lo->p, ph);
     gather_parts(lo->a, lo->p, ph);
     for (int i = 0, n; i < ph->steps.n;) {
@@ -451,8 +520,8 @@ void cg_join_steps(Lower *lo, int phase) {
         for (; n < most && same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];
-            n = most ? run_of(s, end - i) : 1;
-            ph->steps.v[to] = n > 1 ? join(lo, s, n) : s[0];
+            n = most ? run_of(s, host, end - i) : 1;
+            ph->steps.v[to] = n > 1 ? join(lo, s, host, n) : s[0];
             match_loop(ph, to, &open);
         }
         if (b && i == b->last + 1) {

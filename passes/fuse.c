@@ -216,12 +216,18 @@ static bool is_leaf(const Op *op) {
     return op->n_in == 0;
 }
 
+/* A kernel computes a scalar once, before its loops. */
+static bool is_scalar(const Op *op) {
+    return op->type.rank == 0 && !op_has(op, OPT_REDUCE);
+}
+
 /* May it be computed in several places or repeatedly? */
 static bool is_cheap(const Op *op, const Node *n) {
     const Cost *c = &n->cost;
     if (is_leaf(op)) return !(c->random && n->repeated);
     if (c->far || op_has(op, OPT_REDUCE)) return false;
-    if (n->repeated) return !c->random && c->flops <= CHEAP_REPEATED && c->loads <= 1;
+    if (n->repeated && !is_scalar(op))
+        return !c->random && c->flops <= CHEAP_REPEATED && c->loads <= 1;
     if (op->kind == OP_GATHER) return c->flops <= CHEAP_REPEATED && c->loads <= 1;
     return c->flops <= CHEAP_FLOPS && c->loads <= 2;
 }
