@@ -317,16 +317,20 @@ static void emit_var_shape(Host *h) {
                  "    (void)n;\n    *out = (rt_var_shape){.rank = 0};\n    switch (var) {\n");
     for (int i = 0; i < h->m->vars.n; i++) {
         const Var *v = h->m->vars.v[i];
-        int rank = v->save_rank ? v->save_rank : v->type.rank;
+        const Type written = var_written_type(v);
+        int rank = v->save_rank ? v->save_rank : written.rank;
         host_printf(h, "    case %d: /* ", i);
         host_comment(h, v->path);
         host_printf(h, " */\n        out->rank = %d;\n", rank);
         for (int j = 0; j < rank; j++)
             shape_field(h, arena_printf(h->a, "dim[%d]", j),
-                        v->save_rank ? v->save_shape[j] : v->type.dim[j]->size);
+                        v->save_rank ? v->save_shape[j] : written.dim[j]->size);
         shape_field(h, "count", type_count(h->a, &v->type));
         shape_field(h, "fan_in", v->init.fan_in);
         shape_field(h, "fan_out", v->init.fan_out);
+        const Expr *columns = expr_const(h->a, 1);
+        for (int j = 0; j < v->turn; j++) columns = expr_mul(h->a, columns, v->type.dim[j]->size);
+        if (v->turn) shape_field(h, "turned", columns);
         host_puts(h, "        break;\n");
     }
     host_puts(h, "    default: break;\n    }\n}\n\n");

@@ -218,9 +218,11 @@ static const Guard *guard_of(const Lower *lo, const Op *op) {
 static bool joins(const Lower *lo, const Unit *u, const Op *op) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM)) return false;
     if (u->guard != guard_of(lo, op)) return false;
+    bool of_it = false;
+    for (int i = 0; i < u->roots.n; i++) of_it |= reads_of(lo, op, u->roots.v[i]).aligned;
     for (int i = 0; i < u->roots.n; i++) {
         const Op *r = u->roots.v[i];
-        bool sum = r->kind == OP_SEGMENT && reads_of(lo, op, r).aligned;
+        bool sum = r->kind == OP_SEGMENT && of_it;
         if ((!op_has(r, OPT_ELEM) && !sum) || !type_same_spaces(&r->type, &op->type)) return false;
         if (reads_of(lo, op, r).elsewhere) return false;
     }

@@ -144,8 +144,12 @@ static bool eval(Interp *in, Op *op) {
 }
 
 static void finish(Interp *in) {
-    for (int i = 0; i < in->assigns.n; i++)
-        interp_set_var(in, in->assigns.v[i].var, in->assigns.v[i].x->v);
+    for (int i = 0; i < in->assigns.n; i++) {
+        const InterpAssign *s = &in->assigns.v[i];
+        double *x = NEWN(in->run, double, (size_t)s->x->count + 1);
+        interp_as_written(in, s->var, s->x->v, x);
+        interp_set_var(in, s->var, x);
+    }
     if (strcmp(in->func->name, "load")) return;
     for (int i = 0; i < in->outputs.n; i++) {
         const InterpOutput *o = &in->outputs.v[i];

@@ -36,7 +36,7 @@ void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph); /* 
 void interp_set_column(Interp *in, const Column *c, const double *v);
 void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32_t *col,
                     const double *v); /* ptr [rows + 1] */
-/* Flat in the order of the type; node and edge spaces in canonical order. */
+/* Flat in the order in which the variable is written; node and edge spaces in canonical order. */
 void interp_set_var(Interp *in, const Var *v, const double *x);
 void interp_set_input(Interp *in, const char *name, double x);
 void interp_set_saved(Interp *in, const char *name, int64_t n, const double *x);
@@ -75,6 +75,9 @@ Arena *interp_scratch(Interp *in);                           /* of this run */
 const OpTensor *interp_in(Interp *in, const Op *op, int i);
 const OpTensor *interp_in_dense(Interp *in, const Op *op, int i); /* zeros filled in */
 int64_t interp_size(Interp *in, const Space *s);
+/* A variable's values from the order in which it is stored to that in which it is written. */
+void interp_as_written(Interp *in, const Var *v, const double *stored, double *written);
+void interp_as_stored(Interp *in, const Var *v, const double *written, double *stored);
 int64_t interp_expr(Interp *in, const Expr *e);
 const int64_t *interp_map(Interp *in, const Map *m);      /* [from]; NULL after interp_fail */
 const InterpCsr *interp_csr(Interp *in, const Op *op);    /* structure of a CSR value */

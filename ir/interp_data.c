@@ -84,6 +84,31 @@ void interp_set_var(Interp *in, const Var *v, const double *x) {
     in->var[v->id] = copy_of(in, in->var[v->id], x, count_of(in, &v->type));
 }
 
+/* Elements of a row as written: what is stored is the transpose. */
+static int64_t row_of(Interp *in, const Var *v) {
+    int64_t n = 1;
+    for (int i = 0; i < v->turn; i++) n *= interp_size(in, v->type.dim[i]);
+    return n;
+}
+
+static int64_t rows_of(Interp *in, const Var *v) {
+    int64_t n = 1;
+    for (int i = v->turn; i < v->type.rank; i++) n *= interp_size(in, v->type.dim[i]);
+    return n;
+}
+
+void interp_as_written(Interp *in, const Var *v, const double *stored, double *written) {
+    int64_t n = row_of(in, v), rows = rows_of(in, v);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < n; k++) written[i * n + k] = stored[k * rows + i];
+}
+
+void interp_as_stored(Interp *in, const Var *v, const double *written, double *stored) {
+    int64_t n = row_of(in, v), rows = rows_of(in, v);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < n; k++) stored[k * rows + i] = written[i * n + k];
+}
+
 /* Kept by name; of one length as long as the sizes stay. */
 static void set_named(Interp *in, InterpNames *all, const char *name, int64_t n, const double *x) {
     int i = 0;

@@ -204,9 +204,12 @@ typedef struct Var {
     int save_rank; /* shape in the checkpoint (PyG's); 0 = as `type` */
     const Expr *save_shape[MAX_RANK];
     const char *group; /* parameter group, NULL = default */
+    int turn; /* `type` is as stored: its first `turn` spaces are the last ones as written */
     int id;
     Span span;
 } Var;
+/* As written in the model: the order of files, initial values and the C API. */
+Type var_written_type(const Var *v);
 
 /* A function of the user's, written in C (runtime/include/gnnc_extern.h is its interface). */
 typedef struct Extern {

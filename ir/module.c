@@ -299,6 +299,12 @@ Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at)
     return v;
 }
 
+Type var_written_type(const Var *v) {
+    Type t = v->type;
+    for (int i = 0; i < t.rank; i++) t.dim[i] = v->type.dim[(i + v->turn) % t.rank];
+    return t;
+}
+
 Var *var_find(const Module *m, const char *path) {
     return named(m, NAMES_VAR, path);
 }

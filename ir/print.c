@@ -208,6 +208,7 @@ static void print_var(StrBuf *b, const Module *m, const Var *v) {
     ir_string_print(b, v->path);
     sb_puts(b, ": ");
     type_print(b, &v->type);
+    if (v->turn) sb_printf(b, " turned %d", v->turn);
     sb_puts(b, " = ");
     print_init(b, &v->init);
     for (int i = 0; i < v->save_rank; i++) {

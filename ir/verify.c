@@ -154,6 +154,9 @@ static void check_var(Verifier *v, const Var *var) {
     const char *whose = arena_printf(v->c->a, "the variable \"%s\"", var->path);
     if (!type_holds(v, var->span, whose, &var->type)) return;
     if (var->type.layout != LAYOUT_DENSE) broken(v, var->span, "%s is not dense", whose);
+    if (var->turn < 0 || (var->turn && var->turn >= var->type.rank))
+        broken(v, var->span, "%s cannot be turned by %d of its %d spaces", whose, var->turn,
+               var->type.rank);
     if (!save_holds(v, var))
         broken(v, var->span, "%s and its checkpoint shape differ in their number of elements",
                whose);

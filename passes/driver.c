@@ -44,7 +44,8 @@ const char *passes_pipeline(int opt_level, bool keep_grads) {
                  "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision"
                : "density,canon,cse,dce,reorder,cse,unroll,trim,loss-scale,autodiff,optimizer,"
                  "canon,cse,dce,"
-                 "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision";
+                 "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,turn,breaks,fuse,remat,"
+                 "precision";
 }
 
 static bool is_grad(const Op *op) {

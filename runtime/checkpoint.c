@@ -113,18 +113,24 @@ static void put_progress(File *o) {
     put_int(o, "loss_rows", p->loss_rows);
 }
 
+static void put_variable(File *o, const char *prefix, int var, const void *data) {
+    RtArray a = rt_var_array(o->t, &o->pool, var, data);
+    o->nomem |= data && !a.data;
+    put_tensor(o, prefix, o->t->program->vars[var].path, a);
+}
+
 static void put_variables(File *o) {
     gnnc_trainer *t = o->t;
     const rt_program *p = t->program;
     for (int i = 0; i < t->n_shown; i++) {
         const rt_var *v = &p->vars[t->shown[i]];
         void *kept = rt_best_of(t, i), *now = t->x.buf[v->buf];
-        put_tensor(o, "", v->path, rt_var_array(t, t->shown[i], kept));
-        if (kept != now) put_tensor(o, "train.", v->path, rt_var_array(t, t->shown[i], now));
+        put_variable(o, "", t->shown[i], kept);
+        if (kept != now) put_variable(o, "train.", t->shown[i], now);
     }
     for (int v = 0; v < p->n_vars; v++)
         if (p->vars[v].kind == RT_VAR_SLOT && p->vars[v].buf >= 0)
-            put_tensor(o, "", p->vars[v].path, rt_var_array(t, v, t->x.buf[p->vars[v].buf]));
+            put_variable(o, "", v, t->x.buf[p->vars[v].buf]);
     RtArray history = {.dt = RT_DT_F64,
                        .rank = 2,
                        .shape = {t->progress.epoch, t->n_scalars},

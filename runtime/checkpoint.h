@@ -10,8 +10,13 @@
  * that one shape has merged: [8, 16, 5] and [128, 5] and [1, 128, 5, 1]. */
 bool rt_shapes_agree(int rank_a, const int64_t *a, int rank_b, const int64_t *b);
 RtDtype rt_file_dtype(rt_dtype t);
-/* Variable `var` as an array with its outside shape, its data at `data`. */
-RtArray rt_var_array(gnnc_trainer *t, int var, const void *data);
+/* Between the order of elements in memory and that of files and the C API, which is the one as
+ * written (rt_var_shape.turned). */
+void rt_var_as_written(const RtExec *x, int var, const void *stored, void *written);
+void rt_var_as_stored(const RtExec *x, int var, const void *written, void *stored);
+/* Variable `var` as an array with its outside shape.  Its data is `stored`, or a copy of that as it
+ * is written; NULL: no memory. */
+RtArray rt_var_array(gnnc_trainer *t, RtPool *pool, int var, const void *stored);
 /* Makes a tensor of a file fit a variable: E_SHAPE, E_DTYPE where it cannot; floats of other
  * types are converted in place of the file's. */
 gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from, int var);

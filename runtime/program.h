@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 10, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
+enum { RT_PROGRAM_VERSION = 11, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
 
 typedef enum {
     RT_VOID,
@@ -129,6 +129,7 @@ typedef struct {
     int rank;
     int64_t dim[RT_MAX_RANK]; /* checkpoint shape (PyG's) */
     int64_t count, fan_in, fan_out;
+    int64_t turned; /* in memory: the transpose of the file's rows of so many elements; 0: as it */
 } rt_var_shape;
 
 typedef enum {

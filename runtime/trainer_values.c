@@ -121,7 +121,7 @@ gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **nam
 }
 
 static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data,
-                                int *buf) {
+                                int *var) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     for (int i = 0; i < t->n_shown; i++) {
@@ -129,7 +129,7 @@ static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, flo
         if (strcmp(v->path, name) != 0) continue;
         if (v->dt != RT_F32) return rt_fail(&t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", name);
         size_t have = rt_var_bytes(t, t->shown[i]) / sizeof(float);
-        *buf = v->buf;
+        *var = t->shown[i];
         *data = t->x.buf[v->buf];
         if (have == n) return GNNC_OK;
         return rt_fail(&t->rt.err, GNNC_E_SHAPE, "'%s' has %zu elements, not %zu", name, have, n);
@@ -140,10 +140,10 @@ static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, flo
 gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n) {
     rt_trainer_begin(t);
     float *own;
-    int b;
-    gnnc_status st = parameter_of(t, name, n, &own, &b);
-    if (st == GNNC_OK) st = rt_pull(&t->x, b);
-    if (st == GNNC_OK) memcpy(data, own, n * sizeof(float));
+    int v;
+    gnnc_status st = parameter_of(t, name, n, &own, &v);
+    if (st == GNNC_OK) st = rt_pull(&t->x, t->program->vars[v].buf);
+    if (st == GNNC_OK) rt_var_as_written(&t->x, v, own, data);
     return st;
 }
 
@@ -151,11 +151,11 @@ gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const 
                                        size_t n) {
     rt_trainer_begin(t);
     float *own;
-    int b;
-    gnnc_status st = parameter_of(t, name, n, &own, &b);
+    int v;
+    gnnc_status st = parameter_of(t, name, n, &own, &v);
     if (st != GNNC_OK) return st;
-    memcpy(own, data, n * sizeof(float));
-    rt_push(&t->x, b);
+    rt_var_as_stored(&t->x, v, data, own);
+    rt_push(&t->x, t->program->vars[v].buf);
     rt_average_anew(t);
     return st;
 }

@@ -5,6 +5,40 @@
 #include "checkpoint.h"
 #include "device.h"
 
+/* ---- order ------------------------------------------------------------------- */
+/* A variable of n elements as rows of `to_row` elements from rows of n / to_row. */
+static void transpose(const char *from, char *to, int64_t n, int64_t to_row, size_t bytes) {
+    int64_t rows = to_row ? n / to_row : 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < to_row; k++)
+            memcpy(to + (size_t)(i * to_row + k) * bytes, from + (size_t)(k * rows + i) * bytes,
+                   bytes);
+}
+
+static rt_var_shape shape_of(const RtExec *x, int var) {
+    rt_var_shape s = {.rank = 0};
+    x->program->var_shape(var, x->n, &s);
+    return s;
+}
+
+void rt_var_as_written(const RtExec *x, int var, const void *stored, void *written) {
+    rt_var_shape s = shape_of(x, var);
+    size_t bytes = rt_dtype_bytes(rt_file_dtype(x->program->vars[var].dt));
+    if (s.turned)
+        transpose(stored, written, s.count, s.turned, bytes);
+    else if (s.count)
+        memcpy(written, stored, (size_t)s.count * bytes);
+}
+
+void rt_var_as_stored(const RtExec *x, int var, const void *written, void *stored) {
+    rt_var_shape s = shape_of(x, var);
+    size_t bytes = rt_dtype_bytes(rt_file_dtype(x->program->vars[var].dt));
+    if (s.turned)
+        transpose(written, stored, s.count, s.count / s.turned, bytes);
+    else if (s.count)
+        memcpy(stored, written, (size_t)s.count * bytes);
+}
+
 /* ---- shapes ------------------------------------------------------------------ */
 static int without_ones(int rank, const int64_t *dim, int64_t *out) {
     int n = 0;
@@ -54,14 +88,17 @@ RtDtype rt_file_dtype(rt_dtype t) {
     return RT_DT_F32;
 }
 
-RtArray rt_var_array(gnnc_trainer *t, int var, const void *data) {
-    rt_var_shape s = {.rank = 0};
-    t->program->var_shape(var, t->x.n, &s);
+RtArray rt_var_array(gnnc_trainer *t, RtPool *pool, int var, const void *stored) {
+    rt_var_shape s = shape_of(&t->x, var);
     RtArray a = {.dt = rt_file_dtype(t->program->vars[var].dt),
                  .rank = s.rank,
                  .count = s.count,
-                 .data = data};
+                 .data = stored};
     memcpy(a.shape, s.dim, sizeof(int64_t) * (size_t)s.rank);
+    if (!stored || !s.turned || !s.count) return a;
+    void *written = rt_pool_alloc(pool, (size_t)s.count, rt_dtype_bytes(a.dt));
+    if (written) rt_var_as_written(&t->x, var, stored, written);
+    a.data = written;
     return a;
 }
 
@@ -75,7 +112,7 @@ static void print_shape(char *to, size_t n, int rank, const int64_t *dim) {
 /* Everything that can fail, before anything is stored. */
 gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from,
                           int var) {
-    RtArray want = rt_var_array(t, var, NULL);
+    RtArray want = rt_var_array(t, pool, var, NULL);
     char has[128], wants[128];
     if (!rt_shapes_agree(from->a.rank, from->a.shape, want.rank, want.shape)) {
         print_shape(has, sizeof has, from->a.rank, from->a.shape);
@@ -93,8 +130,7 @@ gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTen
 }
 
 void rt_tensor_store(gnnc_trainer *t, const RtTensor *from, int var, void *to) {
-    RtArray want = rt_var_array(t, var, NULL);
-    memcpy(to, from->a.data, (size_t)want.count * rt_dtype_bytes(want.dt));
+    rt_var_as_stored(&t->x, var, from->a.data, to);
 }
 
 /* ---- save ----------------------------------------------------------------------- */
@@ -106,12 +142,14 @@ gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
     RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown)};
-    for (int i = 0; f.v && i < t->n_shown; i++) {
+    bool ok = f.v != NULL;
+    for (int i = 0; ok && i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
-        f.v[f.n++] = (RtTensor){v->path, rt_var_array(t, t->shown[i], t->x.buf[v->buf])};
+        f.v[f.n] = (RtTensor){v->path, rt_var_array(t, &pool, t->shown[i], t->x.buf[v->buf])};
+        ok = f.v[f.n++].a.data || !t->x.buf[v->buf];
     }
-    st = f.v ? rt_safetensors_save(&pool.from, path, &f, &t->rt.err)
-             : rt_fail_nomem(&t->rt.err, path);
+    st = ok ? rt_safetensors_save(&pool.from, path, &f, &t->rt.err)
+            : rt_fail_nomem(&t->rt.err, path);
     rt_pool_free(&pool);
     return st;
 }

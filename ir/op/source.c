@@ -106,7 +106,9 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
             return eval_rows(in, op, out);
         return copy_in(in, op, interp_column(in, op->col), out);
     case OP_VAR:
-        return copy_in(in, op, interp_var(in, op->var), out);
+        if (!copy_in(in, op, interp_var(in, op->var), out)) return false;
+        interp_as_stored(in, op->var, interp_var(in, op->var), out->v);
+        return true;
     case OP_INPUT:
         return copy_in(in, op, interp_input(in, op->name), out);
     case OP_SAVED:

@@ -362,4 +362,51 @@ TEST(weights_of_other_shapes_and_types_load) {
     scratch_remove(dir);
 }
 
+/* ---- weights that are stored in another order than they are written in -------------------------
+ */
+static void turned_shape(int v, const int64_t *n, rt_var_shape *s) {
+    var_shape(v, n, s);
+    s->turned = n[S_F];
+}
+
+/* In memory [6, 2, 2]: what is written as (i, k), a row of 6 in 4, is at 4 k + i. */
+TEST(turned_weights_keep_their_order_outside) {
+    static const rt_var drawn[] = {
+        {.path = "lin.weight", .dt = RT_F32, .buf = B_PARAM, .init = RT_INIT_UNIFORM, .b = 1}};
+    rt_program plain = program(), p = program();
+    char *dir = data_new(SCHEMA), path[100];
+    float first[2][24], got[24], given[24];
+    plain.n_vars = p.n_vars = 1;
+    plain.vars = p.vars = drawn;
+    p.var_shape = turned_shape;
+    snprintf(path, sizeof path, "%s/w.safetensors", dir);
+    for (int i = 0; i < 24; i++) given[i] = (float)i;
+    for (int k = 0; k < 2; k++) {
+        gnnc_trainer *t = NULL;
+        CHECK(gnnc_trainer_create(&t, k ? &p : &plain) == GNNC_OK);
+        CHECK_MSG(gnnc_trainer_load(t, dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+        CHECK(gnnc_trainer_get_parameter(t, "lin.weight", first[k], 24) == GNNC_OK);
+        CHECK(gnnc_trainer_set_parameter(t, "lin.weight", given, 24) == GNNC_OK);
+        const float *memory = t->x.buf[B_PARAM];
+        for (int i = 0; i < 24; i++) CHECK(memory[k ? i % 6 * 4 + i / 6 : i] == given[i]);
+        if (k) { /* from the file that the other one wrote, and back */
+            CHECK(gnnc_trainer_set_parameter(t, "lin.weight", first[k], 24) == GNNC_OK);
+            CHECK(gnnc_trainer_load_weights(t, path) == GNNC_OK);
+            CHECK(gnnc_trainer_get_parameter(t, "lin.weight", got, 24) == GNNC_OK);
+            CHECK(memcmp(got, given, sizeof got) == 0);
+        }
+        CHECK(gnnc_trainer_save_weights(t, path) == GNNC_OK);
+        gnnc_trainer_destroy(t);
+    }
+    CHECK(first[0][1] != first[0][2] && memcmp(first[0], first[1], sizeof first[0]) == 0);
+    RtPool pool;
+    RtTensors f;
+    RtAlloc from = rt_alloc_default();
+    rt_pool_init(&pool, &from);
+    CHECK(rt_safetensors_open(&pool, path, &f, NULL) == GNNC_OK && f.n == 1);
+    CHECK(memcmp(f.v[0].a.data, given, sizeof given) == 0);
+    rt_pool_free(&pool);
+    scratch_remove(dir);
+}
+
 TEST_MAIN()

@@ -128,6 +128,7 @@ TEST(sparse_lowering_preserves_every_case) {
 
 TEST(hoisting_preserves_every_case) {
     check_passes("lower-csr,hoist");
+    check_passes("lower-csr,turn");
 }
 
 /* But for rounding, which the exact interpreter leaves out. */

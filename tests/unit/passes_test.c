@@ -8,7 +8,7 @@
 #include "passes/pass.h"
 #include "test.h"
 
-static const char o2_rest[] = "canon,cse,dce,masks,dots,lower-csr,hoist,canon,cse,dce,fuse";
+static const char o2_rest[] = "canon,cse,dce,masks,dots,lower-csr,hoist,canon,cse,dce,turn,fuse";
 
 /* ---- the op table -------------------------------------------------------------------- */
 static Interp *interp_of(Ctx *c, const OpCases *cs) {
