@@ -40,8 +40,9 @@ typedef struct {
     const char *target, *march;
     const char *cuda_arch; /* "sm_80,sm_90", or NULL */
     const char *data;      /* --specialize, or NULL */
+    const char *measured;  /* --data, or NULL: as --specialize */
     int opt_level;
-    bool grads, keep, verbose, report_json, tf32;
+    bool grads, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports; /* REPORT_* */
     PassOptions pass;
 } CliOptions;
@@ -98,6 +99,10 @@ const char *cli_stem(Arena *a, const char *path); /* "models/gcn.gnn" -> "gcn" *
 /* Sizes of the data directory, by Sym.id (-1: known only when the program runs); widths and
  * numbers of categories become constants of m.  NULL after a diagnostic. (specialize.c) */
 const int64_t *cli_specialize(Ctx *c, Module *m, const char *data);
+
+/* Runs a program that was made to measure ranges (passes/ranges.c) on data, a few steps and each
+ * other phase once; fills r. */
+bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r);
 
 /* Kernels, host driver, compile and link; writes the program or library to o->out. */
 /* plan [n]: the variants of the program. */

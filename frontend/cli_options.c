@@ -88,6 +88,12 @@ SETTER(set_data) {
     return *value != 0;
 }
 
+SETTER(set_measured) {
+    UNUSED_ARGS;
+    o->measured = value;
+    return *value != 0;
+}
+
 SETTER(set_cuda_arch) {
     UNUSED_ARGS;
     o->cuda_arch = value;
@@ -114,6 +120,9 @@ SETTER(set_precision) {
     UNUSED_ARGS;
     static const DType types[] = {DT_F32, DT_BF16, DT_F16};
     o->tf32 = strcmp(value, "tf32") == 0;
+    o->precision_auto = strcmp(value, "auto") == 0;
+    if (o->precision_auto) o->pass.precision = DT_F16; /* where it holds the values */
+    if (o->precision_auto) return true;
     if (o->tf32) o->pass.precision = DT_F32; /* in memory */
     if (o->tf32) return true;
     for (size_t i = 0; i < COUNT(types); i++)
@@ -187,9 +196,11 @@ static const CliOption options[] = {
     {"--specialize", "DATA", "make that data directory's widths constants of the program",
      set_data},
     {"--precision", "TYPE",
-     "of large values in memory: f32 (default), bf16 or f16; tf32: f32, rounded by a GPU's "
-     "products",
+     "of large values in memory: f32 (default), bf16 or f16; auto: f16, but f32 where f16 would "
+     "not hold what is measured on --data; tf32: f32, rounded by a GPU's products",
      set_precision},
+    {"--data", "DIR", "measure there for --precision=auto (default: that of --specialize)",
+     set_measured},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes},
     {"--print-before", "PASS", "print the IR before a pass, or before all", set_print_before},
@@ -280,6 +291,8 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
 
 static bool check_files(const CliOptions *o, FILE *err) {
     if (o->action == ACT_HELP || o->action == ACT_VERSION) return true;
+    if (o->precision_auto && o->action == ACT_COMPILE && !o->measured && !o->data)
+        return bad(err, "%s measures values on data: say --data=DIR", "--precision=auto");
     if (o->files.n == 0) return bad(err, "%s is named", "no input file");
     if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))
         return bad(err, "'%s' is no command (check, opt, import, help) and no file", o->files.v[0]);

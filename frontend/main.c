@@ -142,7 +142,9 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (*host) sb_printf(&b, " --march=%s", o->march ? o->march : "native");
     if (cuda && o->cuda_arch) sb_printf(&b, " --cuda-arch=%s", o->cuda_arch);
     for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
-    if (dtype_bytes(o->pass.precision) == 2)
+    if (o->precision_auto)
+        sb_puts(&b, " --precision=auto");
+    else if (dtype_bytes(o->pass.precision) == 2)
         sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
     if (o->tf32) sb_puts(&b, " --precision=tf32");
     if (o->grads) sb_puts(&b, " --grads");
@@ -214,6 +216,24 @@ static bool specialize(Ctx *c, Job *j, Module *m) {
     return j->sizes && module_verify(c, m, "--specialize");
 }
 
+/* With --precision=auto: the program all in f32, which tells the ranges of what would be rounded,
+ * is built and run.  After it the same passes make the same program, and know them. */
+static bool measure_ranges(Ctx *c, const Job *j, PassRanges *r) {
+    Job probe = *j;
+    int n_diags = c->diags.n;
+    *r = (PassRanges){.measured = false};
+    probe.o.reports = 0;
+    probe.o.pass.remarks = NULL;
+    probe.on.cuda = false;
+    Module *m = read_module(c, &probe, probe.o.files.v[0]);
+    if (!m || !specialize(c, &probe, m) || !run_passes(c, &probe, m)) return false;
+    m->recipe.keep_metric = NULL;
+    Plan *p = make_plan(c, &probe, m);
+    if (!p || (r->of.n && !cli_measure(c, p, &probe.o, r))) return false;
+    c->diags.n = n_diags; /* warnings are given by what follows */
+    return r->measured = true;
+}
+
 /* The variant in which the answers are `picked`; its kernels have names of their own. */
 static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
     Job v = *j;
@@ -221,6 +241,7 @@ static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
     v.o.pass.remarks = NULL;
     v.o.pass.choices->picked = picked;
     int n_diags = c->diags.n;
+    if (v.o.pass.ranges && !measure_ranges(c, &v, v.o.pass.ranges)) return NULL;
     Module *m = read_module(c, &v, v.o.files.v[0]);
     c->diags.n = n_diags; /* warnings were given once */
     Plan *p = m && specialize(c, &v, m) && run_passes(c, &v, m) ? make_plan(c, &v, m) : NULL;
@@ -271,9 +292,14 @@ static bool check_links(Ctx *c, Job *j, const Module *m) {
 
 static bool compile(Ctx *c, Job *j) {
     PassChoices choices = {.n = 0};
+    PassRanges ranges;
     j->o.pass.choices = &choices;
     if (j->o.emit == OUT_AST) return print_ast(c, j);
     choose_targets(c, j);
+    if (j->o.precision_auto) {
+        j->o.pass.ranges = &ranges;
+        if (!measure_ranges(c, j, &ranges)) return false;
+    }
     Module *m = read_module(c, j, j->o.files.v[0]);
     if (!m || !check_links(c, j, m)) return false;
     if (!specialize(c, j, m) || !run_passes(c, j, m)) return false;

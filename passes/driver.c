@@ -124,7 +124,8 @@ static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
                   .a = c->a,
                   .remarks = o->remarks,
                   .choices = o->choices,
-                  .precision = o->precision};
+                  .precision = o->precision,
+                  .ranges = o->ranges};
     double start = now_ms();
     bool ok = p->run(&pc, m);
     double took = now_ms() - start;

@@ -19,12 +19,29 @@ typedef struct {
     unsigned picked; /* bit i: the second answer of question i */
 } PassChoices;
 
+/* What a value was on some data, in a phase of the program (ranges.c). */
+typedef struct {
+    const char *func, *key; /* the phase, and which of its values; "saved n.x": of @load's */
+    bool gradient;          /* of a loss that is scaled, at the scale that suits the largest */
+    bool known;             /* it was measured */
+    double most;            /* its largest |x| */
+    double some, small;     /* elements that are not zero; of these below the smallest normal */
+    double scale;           /* of the loss */
+} PassRange;
+
+/* For --precision=auto: first what is to be measured, then what was. */
+typedef struct {
+    VEC(PassRange) of;
+    bool measured;
+} PassRanges;
+
 typedef struct PassCtx {
     Ctx *ctx;
     Arena *a;
     PassChoices *choices; /* NULL: first answers everywhere */
     StrBuf *remarks;      /* what was done and why not, one line each; NULL = nobody asks */
     DType precision;      /* of large values; DT_VOID: as written */
+    PassRanges *ranges;   /* .. of those that it holds; NULL: of all */
 } PassCtx;
 
 typedef struct Pass {
@@ -51,6 +68,7 @@ typedef struct {
     StrBuf *remarks;
     PassChoices *choices;
     DType precision;
+    PassRanges *ranges;
 } PassOptions;
 
 /* Which answer this variant takes, 0 or 1; questions are told apart by their text. */

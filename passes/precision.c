@@ -43,6 +43,7 @@ typedef struct {
     unsigned char *seen; /* by op id: in the walk at hand */
     Op **down;           /* by op id: its rounded copy, for products */
     DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
+    const char **found;  /* by op id: why the type does not hold it, by its measured range */
 } Precision;
 
 /* ---- what a value is --------------------------------------------------------------------- */
@@ -120,6 +121,12 @@ static DType wish_of(const Precision *p, const Op *x) {
     return p->op[x->id] == x ? p->wish[x->id] : DT_VOID; /* new ones have no number */
 }
 
+/* Why a measured value has a wish; NULL: the model has it. */
+static const char *found_of(const Precision *p, const Op *x) {
+    while (is_view(x) && !x->in[0]->fused) x = x->in[0];
+    return p->op[x->id] == x ? p->found[x->id] : NULL;
+}
+
 /* What is asked of a value: by its own words, else its layer's, else the command line's. */
 static DType asked(const Precision *p, const Op *op) {
     DType wish = wish_of(p, op);
@@ -165,9 +172,10 @@ static const char *reader_refuses(const Precision *p, const Op *op) {
 static const char *refuses(const Precision *p, const Op *op) {
     bool wish = is_half(wish_of(p, op));
     if (!is_half(asked(p, op)))
-        return wish_of(p, op)  ? "the model says so"
-               : op->span.kept ? "its layer says so"
-                               : "as written";
+        return found_of(p, op)  ? found_of(p, op)
+               : wish_of(p, op) ? "the model says so"
+               : op->span.kept  ? "its layer says so"
+                                : "as written";
     if (!wish && !is_wide(&op->type)) return op->type.rank ? "it is small" : "it is a scalar";
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
@@ -273,6 +281,12 @@ static bool is_stored_view(const Op *op) {
     return op->kind == OP_VIEW && op->type.dt == DT_F32 && !op->fused && op->in[0]->fused;
 }
 
+/* Beside the reason, what was measured. */
+static void say_range(const Precision *p, const Op *op, Op *low) {
+    const char *range = p->p->ranges ? pass_range_text(p->p, p->f, op) : NULL;
+    if (range) low->why = arena_printf(p->p->a, "%s; %s", low->why, range);
+}
+
 static void narrow_computed(Precision *p, Op *op) {
     const char *why = refuses(p, op);
     if (!why && is_stored_view(op) && !only_reader(p, op)) why = "it is shown in several ways";
@@ -282,6 +296,7 @@ static void narrow_computed(Precision *p, Op *op) {
     low->why = wish_of(p, op)   ? "the model says so"
                : is_product(op) ? "a wide result of a matrix product"
                                 : "wide and stored";
+    say_range(p, op, low);
     tell_readers(p, op, low);
 }
 
@@ -352,6 +367,7 @@ static void narrow_data(Precision *p, Op *op) {
     t.dt = asked(p, op);
     Op *low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op, t.dt), .type = t});
     low->why = wish_of(p, op) ? "the model says so" : "features, rounded when data are loaded";
+    say_range(p, op, low);
     tell_readers(p, op, low);
 }
 
@@ -389,6 +405,7 @@ static void narrow_saved(Precision *p, Op *out) {
     bool fits = x->type.dt == DT_F32 && is_wide(&x->type) && !op_has(x, OPT_RANGE);
     fits = fits && is_half(asked(p, x));
     if (!fits || !is_saved(p, out->name) || saved_refused(p, out->name)) return;
+    if (p->p->ranges && pass_range_refuses_saved(p->p, out->name)) return;
     bool alone = is_computed(x) && p->n_users[x->id] == 1;
     Op *low = cast_after(p, x, asked(p, x), false);
     x->fused = x->fused || (alone && !is_product(x) && !sums_in_row(p, x));
@@ -417,6 +434,7 @@ static void link_users(Precision *p) {
     p->down = NEWN(p->p->a, Op *, size);
     p->seen = NEWN(p->p->a, unsigned char, size);
     p->wish = NEWN(p->p->a, DType, size);
+    p->found = NEWN(p->p->a, const char *, size);
     for (Op *op = p->f->first; op; op = op->next) p->op[n++] = op;
     for (int i = 0; i < n; i++) p->user[i] = NEWN(p->p->a, int, (size_t)count[i] + 1);
     for (int i = 0; i < n; i++)
@@ -457,10 +475,62 @@ static void take_wishes(Precision *p) {
     }
 }
 
+/* ---- ranges ------------------------------------------------------------------------------------
+ */
+typedef VEC(Op *) Ops;
+
+/* A value that the rules would round, the model saying nothing. */
+static bool is_rounded(Precision *p, Op *op) {
+    if (op->type.dt != DT_F32 || wish_of(p, op) || op->span.kept) return false;
+    if (op->kind == OP_SAVED) return is_wide(&op->type) && !reader_refuses(p, op);
+    if (op->kind == OP_DATA)
+        return is_loaded(op) && op->col->kind == COL_FLOAT && !p->sampled && !refuses(p, op);
+    return (is_computed(op) || is_stored_view(op)) && !refuses(p, op);
+}
+
+static void add_once(Precision *p, Ops *to, Op *x) {
+    while (is_view(x) && !x->in[0]->fused) x = x->in[0];
+    if (x->type.dt != DT_F32 || wish_of(p, x) || x->span.kept) return;
+    for (int i = 0; i < to->n; i++)
+        if (to->v[i] == x) return;
+    vec_push(p->p->a, to, x);
+}
+
+/* All of f that would be rounded: values in memory, and operands of products. */
+static Ops rounded_values(Precision *p) {
+    Ops all = {0};
+    for (int i = 0; i < p->n; i++)
+        if (is_rounded(p, p->op[i])) add_once(p, &all, p->op[i]);
+    for (int i = 0; i < p->n; i++) {
+        Op *op = p->op[i];
+        if (!is_product(op) || op->type.layout != LAYOUT_DENSE || !is_half(product_type(p, op)))
+            continue;
+        for (int k = 0; k < 2; k++) add_once(p, &all, op->in[k]);
+    }
+    return all;
+}
+
+/* What 16 bits do not hold has the wish to stay f32. */
+static void take_ranges(Precision *p) {
+    Ops all = rounded_values(p);
+    for (int i = 0; i < all.n; i++) {
+        const char *why = pass_range_refuses(p->p, p->f, all.v[i]);
+        if (!why) continue;
+        p->wish[all.v[i]->id] = DT_F32;
+        p->found[all.v[i]->id] = all.v[i]->why = why;
+    }
+}
+
 /* New operations have no number that anything here asks for. */
 static void precise_func(Precision *p, Func *f) {
     p->f = f;
     take_wishes(p);
+    if (p->p->ranges && !p->p->ranges->measured) {
+        Ops all = rounded_values(p);
+        if (!is_load(f)) pass_ranges_add(p->p, p->m, f, all.n, all.v);
+        return;
+    }
+    if (p->p->ranges) take_ranges(p);
     for (int i = 0; i < p->n; i++) {
         Op *op = p->op[i];
         if (op->kind == OP_SAVED && op->type.dt == DT_F32)
@@ -478,8 +548,8 @@ static void precise_func(Precision *p, Func *f) {
 }
 
 static bool run(PassCtx *c, Module *m) {
-    Precision p = {.p = c, .m = m, .general = c->precision};
-    if (p.general == DT_VOID) p.general = DT_F32;
+    DType general = c->precision ? c->precision : DT_F32;
+    Precision p = {.p = c, .m = m, .general = general};
     Func *load = func_find(m, "load");
     if (load) precise_func(&p, load);
     for (int i = 0; i < m->funcs.n; i++) {
@@ -487,6 +557,7 @@ static bool run(PassCtx *c, Module *m) {
         p.sampled = m->recipe.sample.batch > 0 && strcmp(f->name, "train") == 0;
         if (f == load || is_load(f)) continue;
         int before = m->funcs.n;
+        p.general = f->body && c->ranges ? DT_F32 : general; /* turns of a loop have no ranges */
         precise_func(&p, f);
         i += m->funcs.n - before; /* @load has come to stand first */
     }

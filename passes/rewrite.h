@@ -44,6 +44,15 @@ Op *pass_loss_scale_now(Builder *b);
 Op *pass_loss_skipped(Builder *b);
 void pass_loss_scale_next(Builder *b, Op *finite, Op *due); /* due: NULL = in each step */
 
+/* Ranges of values, before precision rounds (ranges.c).  Adds outputs to f that tell those of the n
+ * values, in memory. */
+void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value);
+/* Why p->precision does not hold the value; NULL: it does. */
+const char *pass_range_refuses(const PassCtx *p, const Func *f, const Op *op);
+const char *pass_range_refuses_saved(const PassCtx *p, const char *name); /* by @load */
+/* .. and what it was, "at most 3.2"; NULL: it was not measured. */
+const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op);
+
 /* One line for --report: "gat.gnn:14: fuse: ..." */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 

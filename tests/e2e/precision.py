@@ -21,13 +21,13 @@ def run(*command):
     return r.stdout
 
 
-def compiled(model, precision, text=None):
+def compiled(model, precision, text=None, *options):
     path, exe = os.path.join(TOP, "models", model + ".gnn"), f"{model}.{precision}"
     if text:
         path = model + ".gnn"
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-    run(GNNC, path, "--target=cpu", f"--precision={precision}", "-o", exe)
+    run(GNNC, path, "--target=cpu", f"--precision={precision}", "-o", exe, *options)
     return "./" + exe
 
 
@@ -82,8 +82,32 @@ def loss_scale():
     assert any(first), "the gradient vanished"
 
 
+def ranges():
+    """A layer whose activations f16 cannot hold, and one whose gradients are below all others: f16 alone makes NaN of it,
+    `auto` learns what f32 learns, and skips no step."""
+    with open(os.path.join(TOP, "tests/golden/precision_auto.gnn"), encoding="utf-8") as f:
+        text = f.read()
+    data, last = ["--data", CORA], {}
+    for p in ("f32", "auto"):
+        exe = compiled("ranges", p, text, *(data if p == "auto" else []))
+        last[p] = json.loads(run(exe, *data, "--log=json", "--checkpoint", p).splitlines()[-1])
+    assert abs(last["auto"]["train"]["loss"] - last["f32"]["train"]["loss"]) < 5e-3, last
+    t = tensors("auto")
+    assert t["opt.loss_scale"] == (65536,) and t["opt.loss_scale.skipped"] == (0,), t["opt.loss_scale.skipped"]
+    faint = [v for k, v in t.items() if k.startswith("opt.m.faint") and k.endswith("weight")]
+    assert faint and any(x for v in faint for x in v), "the small gradient vanished"
+    f16 = subprocess.run([compiled("ranges", "f16", text), *data, "--checkpoint", "none"], capture_output=True, text=True)
+    assert f16.returncode == 1 and "became NaN" in f16.stderr, f16.stderr
+    exe = compiled("ranges", "auto", text, *data)  # measured again: the same program
+    for name, threads in ("again", "3"), ("first", "1"):
+        run(exe, *data, "--epochs", "6", "--threads", threads, "--checkpoint", name)
+        exe = compiled("ranges", "auto", text, *data)
+    assert content("again") == content("first"), "measured again, or with three threads: other bits"
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     for m in ("gcn", "gat"):
         learns(m)
     loss_scale()
+    ranges()
