@@ -1,7 +1,7 @@
 /* --precision=auto: the program that tells ranges (passes/ranges.c) is built as a library, and run
  * by a copy of this process: a C function of the model that ends it ends no compiler.  Everything
- * is asked for by the public interface of a trainer.  The seed is fixed and results do not depend on
- * threads, so the same data on the same kind of machine give the same program. */
+ * is asked for by the public interface of a trainer.  The seed is fixed and results do not depend
+ * on threads, so the same data on the same kind of machine give the same program. */
 #include "frontend/cli.h"
 
 #include <dlfcn.h>
@@ -36,7 +36,8 @@ typedef struct {
     char text[512];
 } End;
 
-/* ---- in the copy ---------------------------------------------------------------------------------
+/* ---- in the copy
+ * ---------------------------------------------------------------------------------
  */
 static bool find(void *so, void *to, const char *name) {
     void *p = dlsym(so, name);
@@ -123,14 +124,14 @@ static int copy(const char *path, const char *data, const PassRanges *r, Told *t
         if (st == GNNC_OK) st = measure(&p, r, told);
         end.ok = st == GNNC_OK;
         if (!end.ok)
-            snprintf(end.text, sizeof end.text, "%s",
-                     p.t ? p.error(p.t) : gnnc_status_text(st));
+            snprintf(end.text, sizeof end.text, "%s", p.t ? p.error(p.t) : gnnc_status_text(st));
     }
     bool sent = write_all(to, told, (size_t)r->of.n * sizeof *told);
     return sent && write_all(to, &end, sizeof end) ? 0 : 1;
 }
 
-/* ---- in this process ------------------------------------------------------------------------------
+/* ---- in this process
+ * ------------------------------------------------------------------------------
  */
 static bool read_all(int fd, void *to, size_t n) {
     for (char *s = to; n;) {

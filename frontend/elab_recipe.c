@@ -71,24 +71,38 @@ static void set_knob(Elab *e, const Knob *k, const Ast *value) {
         diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g", k->name, k->min, k->max);
 }
 
-static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n) {
+static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n, bool moments) {
     Names known = {0};
+    if (moments) names_add(e, &known, "moments");
     for (int i = 0; i < n; i++) names_add(e, &known, knobs[i].name);
     diag(e->c, DIAG_E0306, a->span, "'%s' has no '%s'%s", of, a->text,
          names_advice(e, a->text, &known));
 }
 
-/* name(knob = value, ..): the first may be given by position. */
-static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n) {
+/* moments = bf16 */
+static bool set_moments(Elab *e, const Ast *a, Recipe *r) {
+    if (a->kind != AST_NAMED || strcmp(a->text, "moments") != 0) return false;
+    const Ast *value = a->kid[0];
+    const char *name = value->kind == AST_NAME ? value->text : "";
+    r->bf16_moments = strcmp(name, "bf16") == 0;
+    if (!r->bf16_moments && strcmp(name, "f32") != 0)
+        diag(e->c, DIAG_E0306, value->span, "'moments' are f32 or bf16");
+    return true;
+}
+
+/* name(knob = value, ..): the first may be given by position. of: the recipe of an optimizer, which
+ * has moments, or NULL. */
+static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n, Recipe *of) {
     for (int i = 1; call->kind == AST_CALL && i < call->n; i++) {
         const Ast *a = call->kid[i];
+        if (of && set_moments(e, a, of)) continue;
         bool named = a->kind == AST_NAMED;
         int k = 0;
         while (k < n && !(named ? strcmp(a->text, knobs[k].name) == 0 : i == 1 && k == 0)) k++;
         if (k < n)
             set_knob(e, &knobs[k], named ? a->kid[0] : a);
         else if (named)
-            no_knob(e, a, call->kid[0]->text, knobs, n);
+            no_knob(e, a, call->kid[0]->text, knobs, n, of != NULL);
         else
             diag(e->c, DIAG_E0306, a->span, "'%s' takes its settings by name", call->kid[0]->text);
     }
@@ -122,13 +136,13 @@ static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
         {"eps", &r->eps, NULL, 0, 1},
     };
     if (strcmp(name, "sgd") == 0)
-        set_knobs(e, t, knobs, 4);
+        set_knobs(e, t, knobs, 4, r);
     else if (strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0) {
         Knob adam[] = {knobs[0], knobs[1], knobs[4], knobs[5], knobs[6]};
         r->kind = name[4] ? OPTIM_ADAMW : OPTIM_ADAM;
         r->lr = 1e-3;
         r->weight_decay = name[4] ? 0.01 : 0;
-        set_knobs(e, t, adam, COUNT(adam));
+        set_knobs(e, t, adam, COUNT(adam), r);
     } else
         diag(e->c, DIAG_E0306, t->span, "there is no optimizer '%s'; there are sgd, adam, adamw",
              name);
@@ -163,7 +177,7 @@ static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
         {patience, gamma, floor_lr, warmup},
     };
     static const int n[] = {1, 3, 2, 2, 4};
-    set_knobs(e, t, sets[k], n[k]);
+    set_knobs(e, t, sets[k], n[k], NULL);
 }
 
 /* ---- groups

@@ -347,7 +347,7 @@ typedef struct {
 typedef struct {
     OptimKind kind;
     double lr, weight_decay, momentum, beta1, beta2, eps, clip_norm /* 0 = none */;
-    bool nesterov;
+    bool nesterov, bf16_moments;
     int64_t accumulate; /* steps whose gradients make one update; 0, 1: each step its own */
     double ema;         /* decay of the average of the parameters; 0 = none is kept */
     VEC(ParamGroup) groups;

@@ -42,6 +42,7 @@ const RecipeField text_recipe[] = {
     FIELD(eps, RF_REAL),
     FIELD(clip_norm, RF_REAL),
     FIELD(nesterov, RF_BOOL),
+    FIELD(bf16_moments, RF_BOOL),
     FIELD(accumulate, RF_INT),
     FIELD(ema, RF_REAL),
     {"schedule", RF_WORD, offsetof(Recipe, sched), &text_scheds},

@@ -27,6 +27,9 @@
  * that the first steps do not stay in it.  Before the first update the parameters are what was
  * loaded or drawn: then both are these ("opt.updates" is 0).  Polyak and Juditsky 1992.
  *
+ * Moments in bf16 (`moments = bf16`): read as f32, computed in f32, rounded by chance when they are
+ * stored; the update itself takes them as they were computed.
+ *
  * Where we differ: PyTorch computes 1 - beta^t in double.  In f32 that difference
  * loses digits at small t, so it is written -expm1(t * log beta), exact to f32. */
 #include "passes/rewrite.h"
@@ -112,15 +115,21 @@ static ParamGroup group_of(const Recipe *r, const Var *v) {
 }
 
 /* ---- accumulation, average ----------------------------------------------------------- */
-static Var *slot_of(Optim *o, const char *what, const Var *v) {
+static Var *slot_as(Optim *o, const char *what, const Var *v, DType dt) {
     Arena *a = o->b.m->a;
     const char *path = arena_printf(a, "opt.%s.%s", what, v->path);
     Var *s = var_find(o->b.m, path);
+    Type t = v->type;
     if (s) return s;
-    s = var_new(o->b.m, VAR_SLOT, path, v->type, (Init){.kind = INIT_CONST}, v->span);
+    t.dt = dt;
+    s = var_new(o->b.m, VAR_SLOT, path, t, (Init){.kind = INIT_CONST}, v->span);
     s->save_rank = v->save_rank;
     memcpy(s->save_shape, v->save_shape, sizeof s->save_shape);
     return s;
+}
+
+static Var *slot_of(Optim *o, const char *what, const Var *v) {
+    return slot_as(o, what, v, v->type.dt);
 }
 
 static Var *counter(Optim *o, const char *path) {
@@ -180,6 +189,39 @@ static Op *averaged(Optim *o, const Var *v, Op *next) {
     Op *early = b_binary(&o->b, OP_DIV, num(o, 9), add(o, t, num(o, 10)));
     Op *rate = b_binary(&o->b, OP_MAX, early, num(o, 1 - o->r->ema));
     return add(o, average, mul(o, sub(o, next, average), rate));
+}
+
+/* ---- moments
+ * -------------------------------------------------------------------------------------
+ */
+static Var *moment_of(Optim *o, const char *what, const Var *v) {
+    return slot_as(o, what, v, o->r->bf16_moments ? DT_BF16 : v->type.dt);
+}
+
+static Op *as(Optim *o, Op *x, DType dt) {
+    return x->type.dt == dt ? x : b_cast(&o->b, x, dt);
+}
+
+static Op *read_moment(Optim *o, Var *s) {
+    return as(o, b_var(&o->b, s), DT_F32);
+}
+
+/* Of the two bf16 numbers beside x one or the other, by chance, so that its mean is x: rounding to
+ * the nearest would lose what is added in small steps, as (1 - beta2) g g is to v.  c, the nearest
+ * one, times 1 +- 0.005 rounds to its neighbour on x's side, whichever of 128..255 its digits are.
+ * The numbers are those of a stream of random ones, by step and element: the same at any number of
+ * threads, on every target and after a resume.  An x that is not finite stays what it is.
+ * Gupta et al. 2015, "Deep Learning with Limited Numerical Precision". */
+static Op *round_by_chance(Optim *o, Op *x) {
+    Builder *b = &o->b;
+    Type t = x->type;
+    Op *c = b_cast(b, b_cast(b, x, DT_BF16), DT_F32);
+    Op *outward = b_binary(b, OP_LT, b_unary(b, OP_ABS, c), b_unary(b, OP_ABS, x));
+    Op *n = mul(o, c, b_select(b, outward, num(o, 1.005), num(o, 0.995)));
+    n = b_cast(b, b_cast(b, n, DT_BF16), DT_F32);
+    Op *gap = b_unary(b, OP_ABS, sub(o, n, c)), *rest = b_unary(b, OP_ABS, sub(o, x, c));
+    Op *u = b_random(b, b->m->n_streams, t);
+    return b_select(b, b_binary(b, OP_LT, mul(o, gap, u), rest), n, c);
 }
 
 /* ---- scalars of the step ---------------------------------------------------------- */
@@ -246,8 +288,8 @@ typedef struct {
 static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     Update u = {0};
     if (o->r->momentum != 0) {
-        u.slot[0] = slot_of(o, "m", v);
-        Op *buf = add(o, scale(o, b_var(&o->b, u.slot[0]), o->r->momentum), g);
+        u.slot[0] = moment_of(o, "m", v);
+        Op *buf = add(o, scale(o, read_moment(o, u.slot[0]), o->r->momentum), g);
         u.value[0] = buf;
         g = o->r->nesterov ? add(o, g, scale(o, buf, o->r->momentum)) : buf;
     }
@@ -258,8 +300,8 @@ static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
 /* rate = lr / (1 - beta1^t) */
 static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
     const Recipe *r = o->r;
-    Update u = {.slot = {slot_of(o, "m", v), slot_of(o, "v", v)}};
-    Op *m0 = b_var(&o->b, u.slot[0]), *v0 = b_var(&o->b, u.slot[1]);
+    Update u = {.slot = {moment_of(o, "m", v), moment_of(o, "v", v)}};
+    Op *m0 = read_moment(o, u.slot[0]), *v0 = read_moment(o, u.slot[1]);
     Op *m1 = add(o, m0, scale(o, sub(o, g, m0), 1 - r->beta1)); /* lerp, as PyTorch rounds it */
     Op *v1 = add(o, scale(o, v0, r->beta2), scale(o, mul(o, g, g), 1 - r->beta2));
     Op *root = b_binary(&o->b, OP_DIV, b_unary(&o->b, OP_SQRT, v1), o->root_bc2);
@@ -305,7 +347,7 @@ static Op *keep_old(Optim *o, Op *when, Op *next, Op *old) {
 static void assign(Optim *o, const Update *u, const Grad *g) {
     o->b.span = g->var->span;
     for (int k = 0; k < 2; k++)
-        if (u->slot[k]) b_assign(&o->b, u->slot[k], u->value[k]);
+        if (u->slot[k]) b_assign(&o->b, u->slot[k], as(o, u->value[k], u->slot[k]->type.dt));
     if (u->average) b_assign(&o->b, slot_of(o, "raw", g->var), u->next);
     b_assign(&o->b, g->var, u->average ? u->average : u->next);
 }
@@ -314,8 +356,11 @@ static Update update_when(Optim *o, const Grad *g, Op *when) {
     Update u = update(o, g);
     if (o->updates)
         u.average = keep_old(o, when, averaged(o, g->var, u.next), b_var(&o->b, g->var));
-    for (int k = 0; k < 2; k++)
-        if (u.slot[k]) u.value[k] = keep_old(o, when, u.value[k], b_var(&o->b, u.slot[k]));
+    for (int k = 0; k < 2; k++) {
+        if (!u.slot[k]) continue;
+        if (o->r->bf16_moments) u.value[k] = round_by_chance(o, u.value[k]);
+        u.value[k] = keep_old(o, when, u.value[k], read_moment(o, u.slot[k]));
+    }
     u.next = keep_old(o, when, u.next, g->now);
     return u;
 }

@@ -4,13 +4,18 @@ import struct
 
 
 def tensors(path):
-    """Every f32 tensor of a checkpoint, as a list of numbers."""
+    """Every f32 and bf16 tensor of a checkpoint, as a list of numbers."""
     with open(path, "rb") as f:
         n, = struct.unpack("<Q", f.read(8))
         head, body = json.loads(f.read(n)), f.read()
     out = {}
     for name, t in head.items():
-        if name != "__metadata__" and t["dtype"] == "F32":
-            a, b = t["data_offsets"]
+        if name == "__metadata__":
+            continue
+        a, b = t["data_offsets"]
+        if t["dtype"] == "BF16":  # the upper halves of f32
+            halves = struct.unpack(f"<{(b - a) // 2}H", body[a:b])
+            out[name] = struct.unpack(f"<{len(halves)}f", struct.pack(f"<{len(halves)}I", *(h << 16 for h in halves)))
+        if t["dtype"] == "F32":
             out[name] = struct.unpack(f"<{(b - a) // 4}f", body[a:b])
     return out
