@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Test scores of the shipped models, mean of several seeds, beside what the papers and PyG report.
 
-usage: bench/accuracy.py [--gnnc build/gnnc] [--data DIR] [--seeds 10] [--only cora/gcn] [--precision bf16] [--long]
+usage: bench/accuracy.py [--gnnc build/gnnc] [--data DIR] [--seeds 10] [--only cora/gcn] [--precision f32,bf16,f16] [--long]
 
 Protocol: the split that comes with the data (public, scaffold or published masks), the epochs and the kept epoch
 that the model's recipe says; where the recipe chooses on validation, the first best epoch.  Every task prints
 what is its own.  DIR holds one data directory per data set as `gnnc import` writes it (default models/data; a
 set that is not there is listed as skipped).  Tasks of more than two minutes on two cores run with --long only;
-the table says the minutes.  Exit 1 when a bar is missed.
+the table says the minutes.  Of several precisions each is a row, and the last line of a task has the differences to
+the first one: mean of the runs paired by seed and split, and its standard error.  Exit 1 when a bar is missed.
 """
 import argparse
 import dataclasses
@@ -35,6 +36,7 @@ class Task:
     folder: str = "models"
     within: float = 0           # the bar: so much below the same model in full batches, same seeds
     full_epochs: int = 0        # of these, which take one step each; 0: as many
+    epochs: int = 0             # fewer than the recipe says; 0: as many
 
 
 TASKS = [
@@ -62,6 +64,7 @@ TASKS = [
          note="neighbours sampled; 20 labels a class, kept on validation"),
     Task("arxiv", "sage_batches_2", 0, seeds=3, folder="bench/models", within=0.5, full_epochs=100, minutes=8,
          note="synth.py's graph, neighbours sampled, kept on validation"),
+    Task("arxiv", "gcn_arxiv", 0, folder="bench/models", epochs=30, minutes=7, note="synth.py's graph, 30 epochs"),
 ]
 
 
@@ -81,19 +84,20 @@ def scores(task, exe, data, seeds, epochs=0):
             for seed in range(seeds) for split in task.splits or (None,)]
 
 
-def build(a, source, exe):
+def build(a, source, exe, precision, data):
     if not os.path.exists(exe):
-        subprocess.run([a.gnnc, source, "--target=cpu", f"--precision={a.precision}", "-o", exe], check=True)
+        measured = [f"--data={data}"] if precision == "auto" else []
+        subprocess.run([a.gnnc, source, "--target=cpu", f"--precision={precision}", *measured, "-o", exe], check=True)
 
 
-def full_batch_mean(a, task, source, exe, data, seeds):
+def full_batch_mean(a, task, source, exe, precision, data, seeds):
     """The mean of the same model without its `sample` line."""
     text = open(source).read()
     whole = "".join(line for line in text.splitlines(True) if not line.lstrip().startswith("sample {"))
     assert whole != text, f"{source}: no line that begins with 'sample {{'"
     with open(exe + ".gnn", "w") as f:
         f.write(whole)
-    build(a, exe + ".gnn", exe)
+    build(a, exe + ".gnn", exe, precision, data)
     return statistics.mean(scores(task, exe, data, seeds, task.full_epochs))
 
 
@@ -115,16 +119,41 @@ def fold_scores(task, exe, data, seeds):
     return found, statistics.mean(nested)
 
 
-def show(task, got, seconds, nested, full):
+def paired(found):
+    """How far the other precisions are from the first, run by run: mean and standard error."""
+    (base, first), *others = found.items()
+    for precision, got in others:
+        d = [y - x for x, y in zip(first, got)]
+        error = statistics.stdev(d) / len(d) ** 0.5 if len(d) > 1 else float("nan")
+        print(f"{'':16} {precision} - {base}: {statistics.mean(d):+.3f} +- {error:.3f} ({len(d)} pairs)", flush=True)
+
+
+def show(task, precision, got, seconds, nested, full):
     mean = statistics.mean(got)
     if full is not None:
         task = dataclasses.replace(task, bar=full - task.within, note=f"{task.note}; full batches: {full:.2f}")
     ok = mean <= task.bar if task.less else mean >= task.bar
     beside = "" if nested is None else f"; epoch chosen on the other folds: {nested:.2f}"
-    print(f"{task.data:16} {task.model:14} {task.metric:9} {mean:7.3f} {statistics.pstdev(got):6.3f} {min(got):7.3f} "
+    print(f"{task.data:16} {task.model:14} {precision:5} {task.metric:9} {mean:7.3f} {statistics.pstdev(got):6.3f} {min(got):7.3f} "
           f"{max(got):7.3f} {task.bar:6.2f}  {len(got):3} {seconds:6.2f}  {'ok' if ok else 'MISSED'}  "
           f"({task.note}{beside})", flush=True)
     return ok
+
+
+def one_row(a, task, precision, tmp, top, folder):
+    """The scores in one precision, and whether the bar is met."""
+    exe = os.path.join(tmp, f"{task.data}.{task.model}.{precision}")
+    source = os.path.join(top, task.folder, task.model + ".gnn")
+    build(a, source, exe, precision, folder)
+    seeds, nested, full = min(a.seeds, task.seeds), None, None
+    if task.within:
+        full = full_batch_mean(a, task, source, exe + "_full", precision, folder, seeds)
+    start = time.perf_counter()
+    if task.folds:
+        got, nested = fold_scores(task, exe, folder, seeds)
+    else:
+        got = scores(task, exe, folder, seeds, task.epochs)
+    return got, show(task, precision, got, (time.perf_counter() - start) / len(got), nested, full)
 
 
 def main():
@@ -135,12 +164,12 @@ def main():
     ap.add_argument("--data", action="append", default=[])
     ap.add_argument("--seeds", type=int, default=10)
     ap.add_argument("--only", default="")
-    ap.add_argument("--precision", default="f32", choices=("f32", "bf16", "f16"), help="of large values in memory")
+    ap.add_argument("--precision", default="f32", help="of large values in memory: some of f32, bf16, f16, auto")
     ap.add_argument("--long", action="store_true", help="also what takes more than two minutes")
     a = ap.parse_args()
     folders = a.data + [os.path.join(top, "models", "data")]
     missed = 0
-    print(f"{'data':16} {'model':14} {'metric':9} {'mean':>7} {'std':>6} {'min':>7} {'max':>7} {'bar':>6} {'runs':>4} "
+    print(f"{'data':16} {'model':14} {'type':5} {'metric':9} {'mean':>7} {'std':>6} {'min':>7} {'max':>7} {'bar':>6} {'runs':>4} "
           f"{'s/run':>6}")
     with tempfile.TemporaryDirectory() as tmp:
         for task in TASKS:
@@ -154,17 +183,11 @@ def main():
             if task.minutes > 2 and not a.long and not a.only:
                 print(f"{task.data:16} {task.model:14} skipped: {task.minutes:g} minutes, with --long")
                 continue
-            exe, source = os.path.join(tmp, task.model), os.path.join(top, task.folder, task.model + ".gnn")
-            build(a, source, exe)
-            seeds, nested, full = min(a.seeds, task.seeds), None, None
-            if task.within:
-                full = full_batch_mean(a, task, source, exe + "_full", folder, seeds)
-            start = time.perf_counter()
-            if task.folds:
-                got, nested = fold_scores(task, exe, folder, seeds)
-            else:
-                got = scores(task, exe, folder, seeds)
-            missed += not show(task, got, (time.perf_counter() - start) / len(got), nested, full)
+            found = {}
+            for precision in a.precision.split(","):
+                found[precision], ok = one_row(a, task, precision, tmp, top, folder)
+                missed += not ok
+            paired(found)
     return 1 if missed else 0
 
 

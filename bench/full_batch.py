@@ -6,6 +6,8 @@ usage: bench/full_batch.py --npy DIR [--suite cora|arxiv] [--data DIR] [--only g
 
   --npy      the graph as bench/peers/synth.py or unpack.py writes it;  --data  the same one as `gnnc import` made it
   --suite    cora: models/*.gnn, 2 layers of 16 (GAT 8 x 8); arxiv: bench/models/*_arxiv.gnn, 3 layers of 256 (GAT 8 x 32)
+  --systems  gnnc-bf16, gnnc-f16 and gnnc-auto are gnnc with that --precision; eager-amp, csr-amp and compile-amp are PyG
+             under torch.autocast to bfloat16; all others are f32
   --results  STEM.csv and STEM.md are written, STEM.runs.csv has every single run
 Every measurement is a process of its own; rounds take the systems in turn, so that a drift of the machine
 hits all.  Printed: the median over the rounds of each process's own medians; `best peer` is the fastest peer
@@ -29,25 +31,36 @@ COLUMNS = ["machine", "model", "system", "ok", "rounds", *KEYS, "start_s", "trai
 
 def command(system, model, a, trainer):
     """The process that measures one system on one model; its last line is JSON."""
-    if system == "gnnc":
+    if is_ours(system):
         return [trainer, "bench", "--data", a.data, "--json"] + (["--epochs", str(a.epochs)] if a.short else [])
     if system == "dgl":
         return peer_command("dgl_full.py", a.dgl_python, a.npy, a.suite, model, a.epochs)
-    more = {"eager": [], "csr": ["--sparse"], "compile": ["--mode", "compile"]}[system]
+    mode, _, amp = system.partition("-")
+    more = {"eager": [], "csr": ["--sparse"], "compile": ["--mode", "compile"]}[mode] + {"": [], "amp": ["--amp"]}[amp]
     return peer_command("pyg_full.py", a.peers_python, a.npy, a.suite, model, a.epochs, more)
+
+
+def is_ours(system):
+    return system.partition("-")[0] == "gnnc"
+
+
+def compile_options(system, a):
+    precision = system.partition("-")[2]
+    data = [f"--data={a.data}"] if precision == "auto" else []
+    return ["--target=cpu", *([f"--precision={precision}"] if precision else []), *data]
 
 
 def one_run(system, model, a, trainers):
     """A dictionary of KEYS, or {"error": why}."""
     trainer, compile_s = "", 0.0
-    if system == "gnnc":
-        if model not in trainers:
-            out = os.path.join(a.tmp, model)
-            compile_s, error = compile_model(a.gnnc, model_file(a.suite, model), out, ["--target=cpu"])
+    if is_ours(system):
+        if (system, model) not in trainers:
+            out = os.path.join(a.tmp, f"{model}.{system}")
+            compile_s, error = compile_model(a.gnnc, model_file(a.suite, model), out, compile_options(system, a))
             if error:
                 return {"error": error}
-            trainers[model] = (out, compile_s)
-        trainer, compile_s = trainers[model]
+            trainers[system, model] = (out, compile_s)
+        trainer, compile_s = trainers[system, model]
     run = run_limited(command(system, model, a, trainer), a.timeout)
     if run.status != "ok":
         return {"error": run.error}
@@ -91,18 +104,18 @@ def summarise(runs, models, systems, machine):
 def compare(rows):
     """What the best peer takes over what gnnc takes; gnnc's memory over DGL's."""
     ok = {r["system"]: r for r in rows if r["ok"]}
-    ours, peers = ok.get("gnnc"), [r for s, r in ok.items() if s != "gnnc"]
-    if not ours or not peers:
-        return
-    for k in ("train", "infer"):
-        if ours[k + "_ms"] > 0:
-            ours[k + "_x_best"] = round(min(p[k + "_ms"] for p in peers) / ours[k + "_ms"], 2)
-    if "dgl" in ok:
-        ours["rss_of_dgl"] = round(ours["rss_mib"] / ok["dgl"]["rss_mib"], 3)
+    peers = [r for s, r in ok.items() if not is_ours(s)]
+    for ours in (r for s, r in ok.items() if is_ours(s) and peers):
+        for k in ("train", "infer"):
+            if ours[k + "_ms"] > 0:
+                ours[k + "_x_best"] = round(min(p[k + "_ms"] for p in peers) / ours[k + "_ms"], 2)
+        if "dgl" in ok:
+            ours["rss_of_dgl"] = round(ours["rss_mib"] / ok["dgl"]["rss_mib"], 3)
 
 
 def markdown(rows, a):
-    lines = [f"`{a.suite}`, f32, {a.machine}; medians of {a.rounds} rounds. `x best`: the fastest peer's time over gnnc's.", "",
+    low = "" if all("-" not in r["system"] for r in rows) else " but where a system says otherwise"
+    lines = [f"`{a.suite}`, f32{low}, {a.machine}; medians of {a.rounds} rounds. `x best`: the fastest peer's time over gnnc's.", "",
              "| model | system | train ms | x best | inference ms | x best | peak MiB | of DGL's | nothing to first step, s |",
              "|---|---|---|---|---|---|---|---|---|"]
     for r in rows:
@@ -148,6 +161,9 @@ def main():
     a.short = a.epochs is not None
     a.epochs = a.epochs or SUITES[a.suite]["epochs"]
     models, systems = a.only.split(","), a.systems.split(",")
+    known = {"gnnc", "gnnc-bf16", "gnnc-f16", "gnnc-auto", "dgl", *(m + e for m in ("eager", "csr", "compile") for e in ("", "-amp"))}
+    if set(systems) - known:
+        ap.error(f"no system {', '.join(sorted(set(systems) - known))}; there are {', '.join(sorted(known))}")
     with tempfile.TemporaryDirectory() as a.tmp:
         runs = measure(a, models, systems)
     rows = summarise(runs, models, systems, a.machine)
