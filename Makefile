@@ -88,12 +88,13 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libg
 $(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test $(BUILD)/tests/unit/pass_cases_test: $(BUILD)/tests/op_cases.o
 $(BUILD)/tests/unit/lower_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/loop_interp.o
 $(BUILD)/tests/unit/extern_test: $(BUILD)/tests/loop_interp.o
-EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o
-$(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
-$(BUILD)/tests/unit/cudasim_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(BUILD)/tests/cuda_executor.o $(EXECUTOR) | $(BUILD)/link.flags $(BUILD)/libcudasim.a
+EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o $(BUILD)/tests/op_low.o $(BUILD)/tests/op_cases.o
+$(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
+$(BUILD)/tests/unit/low_gradients_test: $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
+$(BUILD)/tests/unit/cudasim_test: $(BUILD)/tests/op_matrix.o $(BUILD)/tests/cuda_executor.o $(EXECUTOR) | $(BUILD)/link.flags $(BUILD)/libcudasim.a
 
 # One folder for a machine with a GPU: tests, recorded results, benchmarks (docs/cuda.md).
-$(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(BUILD)/tests/op_cases.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
+$(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/gpu/%.o: tests/gpu/%.c
 	@mkdir -p $(@D)

@@ -115,6 +115,27 @@ static bool is_measured(const Precision *p, const Op *op) {
     return goes_into_sum(p, op, false);
 }
 
+static bool passes_on(const Op *op) {
+    return op->kind == OP_GATHER || op->kind == OP_COPY || op->kind == OP_VIEW;
+}
+
+static bool goes_into_eq(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (u->kind == OP_EQ || (passes_on(u) && goes_into_eq(p, u))) return true;
+    }
+    return false;
+}
+
+/* A largest or least element, which the gradient finds again among those it was taken of: rounded
+ * it would be none of them, where these are computed in place. */
+static bool is_looked_for(const Precision *p, const Op *op) {
+    const Op *x = op;
+    while ((x->kind == OP_COPY || x->kind == OP_VIEW) && x->in[0]->fused) x = x->in[0];
+    bool extremum = (x->kind == OP_SEGMENT || x->kind == OP_REDUCE) && x->red != RED_SUM;
+    return extremum && (goes_into_eq(p, op) || goes_into_eq(p, x));
+}
+
 /* What the model says of the value in memory that x is, or shows; DT_VOID: nothing. */
 static DType wish_of(const Precision *p, const Op *x) {
     while (is_view(x) && !x->in[0]->fused) x = x->in[0];
@@ -180,6 +201,7 @@ static const char *refuses(const Precision *p, const Op *op) {
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
     if (is_product(op) && is_f32_product(p, op)) return "it is a product in f32";
+    if (is_looked_for(p, op)) return "its gradient looks for the element that is equal";
     if (sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
     const char *why = reader_refuses(p, op);
     if (why || wish) return why;

@@ -19,7 +19,11 @@
 
 typedef struct CpuExec CpuExec;
 
-enum { CPU_EXEC_BF16 = 16 }; /* with an optimisation level: large values in bf16 */
+/* With an optimisation level: large values in bf16; or all that can be (tests/op_low.h). */
+enum { CPU_EXEC_BF16 = 16, CPU_EXEC_ALL_BF16 = 32, CPU_EXEC_ALL_F16 = 64 };
+static inline bool cpu_exec_is_low(int opt_level) {
+    return opt_level & (CPU_EXEC_ALL_BF16 | CPU_EXEC_ALL_F16);
+}
 
 /* A fresh directory that goes away with the Ctx. */
 const char *cpu_exec_dir(Ctx *c);

@@ -1,7 +1,7 @@
 #include "op_matrix.h"
 
 #include "cpu_data.h"
-#include "op_cases.h"
+#include "op_low.h"
 #include "passes/autodiff.h"
 
 enum { SEED = 42 };
@@ -38,10 +38,14 @@ static bool write_data(Ctx *c, const OpCases *cs, const char *dir) {
     return dir && cpu_data_write(d, dir);
 }
 
-static CpuOracle oracle(Ctx *c, OpCases *cs) {
+/* In 16 bits the interpreter sees what the passes made: it is they who say where to round. */
+static CpuOracle oracle(Ctx *c, OpCases *cs, int level) {
     PassCtx p = {.ctx = c, .a = c->a};
-    for (int i = 0; i < cs->cases.n; i++)
-        if (cs->cases.v[i].has_loss) pass_autodiff_func(&p, cs->m, cs->cases.v[i].f);
+    if (cpu_exec_is_low(level))
+        cpu_exec_passes(c, cs->m, level);
+    else
+        for (int i = 0; i < cs->cases.n; i++)
+            if (cs->cases.v[i].has_loss) pass_autodiff_func(&p, cs->m, cs->cases.v[i].f);
     CpuOracle o = {op_cases_interp(c, cs), op_cases_interp(c, cs)};
     interp_set_seed(o.rounded, SEED, 0);
     interp_set_seed(o.exact, SEED, 0);
@@ -59,13 +63,19 @@ static bool set_vars(CpuExec *x, const OpCases *cs) {
     return ok;
 }
 
-bool op_matrix_agrees(Ctx *c, CpuExec *x, StrBuf *why) {
-    return op_matrix_agrees_at(c, x, cpu_exec_dir(c), why);
+OpCases *op_matrix_cases(Ctx *c, int level) {
+    OpCases *cs = op_cases_build(c);
+    if (cpu_exec_is_low(level)) op_low_thin(cs);
+    return cs;
 }
 
-bool op_matrix_agrees_at(Ctx *c, CpuExec *x, const char *dir, StrBuf *why) {
-    OpCases *cs = op_cases_build(c);
-    CpuOracle o = oracle(c, cs);
+bool op_matrix_agrees(Ctx *c, CpuExec *x, int level, StrBuf *why) {
+    return op_matrix_agrees_at(c, x, level, cpu_exec_dir(c), why);
+}
+
+bool op_matrix_agrees_at(Ctx *c, CpuExec *x, int level, const char *dir, StrBuf *why) {
+    OpCases *cs = op_matrix_cases(c, level);
+    CpuOracle o = oracle(c, cs, level);
     bool given = write_data(c, cs, dir);
     if (!given || !cpu_exec_load(x, dir, SEED, learning_rate) || !set_vars(x, cs)) {
         sb_printf(why, "load: %s\n", given ? cpu_exec_error(x) : "no data");

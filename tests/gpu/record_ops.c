@@ -30,7 +30,7 @@ static bool record(Ctx *c, const char *dir, FILE *to) {
     StrBuf why = sb_new(c->a);
     if (!x) return false;
     cpu_exec_record(x, to);
-    bool ok = op_matrix_agrees_at(c, x, arena_printf(c->a, "%s/data", dir), &why);
+    bool ok = op_matrix_agrees_at(c, x, 2, arena_printf(c->a, "%s/data", dir), &why);
     if (!ok) fprintf(stderr, "%s\n", why.s ? why.s : "");
     return ok;
 }

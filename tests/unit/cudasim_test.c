@@ -14,14 +14,14 @@ typedef struct {
 
 static void matrix(Ctx *c, void *arg) {
     const Run *r = arg;
-    OpCases *cs = op_cases_build(c);
+    OpCases *cs = op_matrix_cases(c, r->level);
     CpuExec *x = cpu_exec_passes(c, cs->m, r->level) ? cuda_exec_build(c, cs->m) : NULL;
     diag_print_all(c, stderr, false);
     CHECK(x != NULL);
     if (!x) return;
     StrBuf why = sb_new(c->a);
     cuda_exec_seed(x, r->seed);
-    bool agrees = op_matrix_agrees(c, x, &why);
+    bool agrees = op_matrix_agrees(c, x, r->level, &why);
     CHECK_MSG(agrees, "%s", why.s ? why.s : "");
 }
 
@@ -39,6 +39,14 @@ TEST(every_case_at_O0) {
 
 TEST(every_case_at_O2) {
     check_level(2, 2);
+}
+
+TEST(every_case_in_bf16) {
+    check_level(2 | CPU_EXEC_ALL_BF16, 3);
+}
+
+TEST(every_case_in_f16) {
+    check_level(2 | CPU_EXEC_ALL_F16, 4);
 }
 
 /* ---- what a step costs beside its kernels ------------------------------------------------ */

@@ -1,0 +1,112 @@
+#include "op_low.h"
+
+#include <string.h>
+
+#include "passes/rewrite.h"
+
+static OpKind word_for(DType dt) {
+    return dt == DT_F16 ? OP_IN_F16 : OP_IN_BF16;
+}
+
+static Op *after(Module *m, Func *f, Op *x, const Op *proto, bool fused) {
+    Builder b = {.m = m, .f = f, .at = x->next, .span = x->span};
+    Op *y = b_op(&b, proto);
+    y->fused = fused;
+    return y;
+}
+
+static Op *cast_after(Module *m, Func *f, Op *x, DType dt, bool fused) {
+    return after(m, f, x, &(Op){.kind = OP_CAST, .n_in = 1, .in = &x, .type = {.dt = dt}}, fused);
+}
+
+static bool is_tensor(const Op *x) {
+    return x->type.dt == DT_F32 && x->type.rank > 0 && x->type.layout == LAYOUT_DENSE;
+}
+
+/* Reads memory itself, as f32: products get a rounded copy from the pass. */
+static bool needs_memory(const Op *u) {
+    return op_has(u, OPT_LIB | OPT_EFFECT | OPT_VIEW) || u->kind == OP_SLICE ||
+           u->kind == OP_CONCAT || (u->kind == OP_CONTRACT && !u->fused && pass_is_matrix_product(u));
+}
+
+static void read_rounded(Module *m, Func *f, Op *x, DType dt) {
+    Op *low = cast_after(m, f, x, dt, false), *up = cast_after(m, f, low, DT_F32, true);
+    for (Op *u = up->next; u; u = u->next)
+        for (int i = 0; i < u->n_in; i++)
+            if (u->in[i] == x && !needs_memory(u)) u->in[i] = up;
+}
+
+static void ask(Module *m, Func *f, Op *x, DType dt) {
+    Op *asked = after(m, f, x, &(Op){.kind = word_for(dt), .n_in = 1, .in = &x}, false);
+    for (Op *u = asked->next; u; u = u->next)
+        for (int i = 0; i < u->n_in; i++)
+            if (u->in[i] == x) u->in[i] = asked;
+}
+
+/* What leaves the step is f32: the output is minus the value, and the value stays behind. */
+static void hide(Module *m, Func *f, Op *out) {
+    Op *x = out->in[0];
+    out->in[0] = after(m, f, x, &(Op){.kind = OP_NEG, .n_in = 1, .in = &x}, false);
+}
+
+static void ask_func(Module *m, Func *f, DType dt) {
+    for (Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_OUTPUT && is_tensor(op->in[0]) && op->in[0]->n_in > 0) hide(m, f, op);
+    for (Op *op = f->first, *next; op; op = next) {
+        next = op->next;
+        if (!is_tensor(op) || op->fused) continue;
+        if (op->kind == OP_VAR || op->kind == OP_DATA || op->kind == OP_RANDOM)
+            read_rounded(m, f, op, dt);
+        else if (op->n_in > 0 && op_has(op, OPT_PURE) && !op_has(op, OPT_LIB))
+            ask(m, f, op, dt);
+    }
+}
+
+void op_low_ask(Module *m, DType dt) {
+    for (int i = 0; i < m->funcs.n; i++)
+        if (!m->funcs.v[i]->body && strcmp(m->funcs.v[i]->name, "load") != 0)
+            ask_func(m, m->funcs.v[i], dt);
+}
+
+/* ---- fewer of them ------------------------------------------------------------------------------
+ */
+static bool has_new_kind(const Func *f, bool *seen) {
+    bool is_new = false;
+    for (const Op *op = f->first; op; op = op->next) {
+        is_new = is_new || !seen[op->kind];
+        seen[op->kind] = true;
+    }
+    return is_new;
+}
+
+static void remove_func(Module *m, const Func *f) {
+    int n = 0;
+    for (int i = 0; i < m->funcs.n; i++)
+        if (m->funcs.v[i] != f) m->funcs.v[n++] = m->funcs.v[i];
+    m->funcs.n = n;
+}
+
+static bool is_read(const OpCases *cs, const Var *v) {
+    for (int i = 0; i < cs->cases.n; i++)
+        for (const Op *op = cs->cases.v[i].f->first; op; op = op->next)
+            if (op->kind == OP_VAR && op->var == v) return true;
+    return false;
+}
+
+void op_low_thin(OpCases *cs) {
+    enum { EACH = 6 };
+    bool seen[N_OPS] = {false};
+    int n = 0;
+    for (int i = 0; i < cs->cases.n; i++) {
+        OpCase c = cs->cases.v[i];
+        if (has_new_kind(c.f, seen) || i % EACH == 0)
+            cs->cases.v[n++] = c;
+        else
+            remove_func(cs->m, c.f);
+    }
+    cs->cases.n = n;
+    n = 0;
+    for (int i = 0; i < cs->vars.n; i++)
+        if (is_read(cs, cs->vars.v[i].var)) cs->vars.v[n++] = cs->vars.v[i];
+    cs->vars.n = n;
+}
