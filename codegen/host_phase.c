@@ -42,9 +42,9 @@ static void emit_arguments(Host *h, const PStep *s, int pred) {
     host_puts(h, "}");
 }
 
-static void emit_device_kernel(Host *h, const PStep *s) {
+static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
     const char *name = s->kernel->name;
-    host_printf(h, "    st = rt_device_launch(x, %s_%s, \"%s\",", name, h->device, name);
+    host_printf(h, "%sst = rt_device_launch(x, %s_%s, \"%s\",", indent, name, h->device, name);
     emit_arguments(h, s, s->pred);
     host_puts(h, ");\n");
 }
@@ -91,7 +91,39 @@ static void gemm_field(Host *h, const char *name, const Expr *e) {
     host_puts(h, ",\n");
 }
 
-static void emit_gemm(Host *h, const PStep *s) {
+static void emit_product(Host *h, const PStep *s) {
+    host_printf(h, "buf[B_%s], buf[B_%s], buf[B_%s]", buf_name(h, s->bufs[0]),
+                buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
+}
+
+/* A product that does what other steps would; those, where it cannot. */
+static void emit_epilogue(Host *h, int index, const PStep *s) {
+    static const char *const kind[] = {[PE_BIAS] = "BIAS",
+                                       [PE_RELU] = "RELU",
+                                       [PE_RELU_BIAS] = "RELU_BIAS",
+                                       [PE_SUM_A] = "SUM_A",
+                                       [PE_SUM_B] = "SUM_B"};
+    const PEpilogue *e = s->epilogue;
+    host_printf(h, "        &(const rt_epilogue){.kind = RT_EPILOGUE_%s, .side = ", kind[e->kind]);
+    if (e->side >= 0)
+        host_printf(h, "buf[B_%s]", buf_name(h, e->side));
+    else
+        host_puts(h, "NULL");
+    host_printf(h, ", .out = buf[B_%s]},\n        ", buf_name(h, e->out));
+    emit_product(h, s);
+    host_printf(h, ", &within_%d);\n    if (st == GNNC_OK && !within_%d) { /* steps", index, index);
+    const PPhase *ph = h->p->phases.v[h->phase];
+    for (int i = 0; i < e->n_covers; i++) host_printf(h, " %d", plan_step_index(ph, e->covers[i]));
+    host_puts(h, " */\n");
+    for (int i = 0; i < e->n_covers; i++) {
+        if (i) host_puts(h, "        if (st != GNNC_OK) return st;\n");
+        emit_device_kernel(h, "        ", e->covers[i]);
+    }
+    host_puts(h, "    }\n");
+}
+
+static void emit_gemm(Host *h, int index, const PStep *s) {
+    bool ends = h->device && s->epilogue && s->epilogue->kind;
     const PGemm *g = &s->gemm;
     const struct {
         const char *name;
@@ -109,13 +141,21 @@ static void emit_gemm(Host *h, const PStep *s) {
                  {"c_batch", g->c_batch},
                  {"c_row", g->c_row}};
     DType in = h->p->bufs.v[s->bufs[0]]->dt, out = h->p->bufs.v[s->bufs[2]]->dt;
-    host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n", in == DT_F32 ? "f32" : "16");
+    if (ends)
+        host_printf(h, "    bool within_%d;\n    st = rt_device_gemm_with(x, &(rt_gemm){\n", index);
+    else
+        host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n", in == DT_F32 ? "f32" : "16");
     for (size_t i = 0; i < COUNT(field); i++) gemm_field(h, field[i].name, field[i].e);
     if (in != DT_F32)
         host_printf(h, "        .in = %s,\n        .out = %s,\n", host_dtype(in), host_dtype(out));
     host_printf(h, "        .long_k = %s},\n", g->long_k ? "true" : "false");
-    host_printf(h, "        buf[B_%s], buf[B_%s], buf[B_%s]);\n", buf_name(h, s->bufs[0]),
-                buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
+    if (ends) {
+        emit_epilogue(h, index, s);
+        return;
+    }
+    host_puts(h, "        ");
+    emit_product(h, s);
+    host_puts(h, ");\n");
 }
 
 /* A product of rounded size sums over zeros behind the batch's rows. */
@@ -200,6 +240,11 @@ static bool is_skipped(const Host *h, const PStep *s) {
 
 static void emit_step(Host *h, int index, const PStep *s) {
     bool status = true, skipped = is_skipped(h, s);
+    if (h->device && s->made_by) {
+        host_printf(h, "    /* within %d */\n",
+                    plan_step_index(h->p->phases.v[h->phase], s->made_by));
+        return;
+    }
     if (s->kind == PS_END) {
         host_puts(h, "    }\n    if (st != GNNC_OK) return st;\n");
         return;
@@ -215,14 +260,14 @@ static void emit_step(Host *h, int index, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
         status = h->device != NULL;
-        status ? emit_device_kernel(h, s) : emit_kernel(h, s);
+        status ? emit_device_kernel(h, "    ", s) : emit_kernel(h, s);
         break;
     case PS_COPY:
         emit_copy(h, s), status = false;
         break;
     case PS_GEMM:
         emit_tail(h, index, s);
-        emit_gemm(h, s);
+        emit_gemm(h, index, s);
         break;
     case PS_RANK:
         emit_rank(h, s);

@@ -294,6 +294,8 @@ int cg_key_buf(Lower *lo, int stream);
 /* plan_join.c: steps that only end sums wait until those are wanted; then, side by side, are one.
  */
 void cg_join_steps(Lower *lo, int phase);
+/* plan_epilogue.c: which steps a device's matrix products cover. */
+void cg_epilogues(Lower *lo, int phase);
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */

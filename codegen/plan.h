@@ -62,7 +62,26 @@ typedef struct {
     bool long_k;
 } PGemm;
 
+/* What a device's library does at the end of a product, instead of the steps it covers
+ * (plan_epilogue.c). */
+typedef enum {
+    PE_NONE,
+    PE_BIAS,      /* out = C + bias, an element to each column */
+    PE_RELU,      /* out = max(C, 0) */
+    PE_RELU_BIAS, /* out = max(C + bias, 0) */
+    PE_SUM_A,     /* side[i] = sum of A[i, k] over k */
+    PE_SUM_B,     /* side[j] = sum of B[k, j] over k */
+} PEpilogueKind;
+
 typedef struct {
+    PEpilogueKind kind;
+    int side, out; /* buffers: bias or sums, and the result; -1 = none */
+    int n_covers;
+    struct PStep *covers[2];
+    const char *why_not; /* PE_NONE: for reports */
+} PEpilogue;
+
+typedef struct PStep {
     PStepKind kind;
     Span span;
     const char *note; /* one line for the reader of the driver: "conv1: z = x @ W" */
@@ -78,13 +97,15 @@ typedef struct {
     bool pred_not;      /* .. only where it does not hold */
     Span pred_at;       /* the model line that decides; none for effects */
     PGemm gemm;
-    Space *space;     /* PS_RELATION */
-    int64_t limit;    /* PS_LOOP; 0 = none */
-    int other;        /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
-    const char *text; /* PS_PRINT, PS_ASSERT */
-    int rank_axis;    /* PS_RANK */
-    bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of its rows */
-    const Op *op;     /* the graph op that the step is for */
+    PEpilogue *epilogue;   /* PS_GEMM of a plan for a device; else NULL */
+    struct PStep *made_by; /* covered by that product on a device; else NULL */
+    Space *space;          /* PS_RELATION */
+    int64_t limit;         /* PS_LOOP; 0 = none */
+    int other;             /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
+    const char *text;      /* PS_PRINT, PS_ASSERT */
+    int rank_axis;         /* PS_RANK */
+    bool by_chunk;         /* in a PBlocks: the parallel loop is over chunks of its rows */
+    const Op *op;          /* the graph op that the step is for */
 } PStep;
 
 /* Steps first..last may be run on one block of rows after the other: each touches its own rows
@@ -160,6 +181,10 @@ static inline bool plan_on_host(const Plan *p) {
  * are computed inside their users' kernels; every other value is stored.  NULL after
  * diagnostics.  (codegen/lower*.c, codegen/plan*.c) */
 Plan *plan_build(Ctx *c, Module *m);
+/* The same for a device (Plan.device), whose libraries can do more at once; NULL: for the host. */
+Plan *plan_build_for(Ctx *c, Module *m, const char *device);
+int plan_step_index(const PPhase *ph, const PStep *s);
+const char *plan_epilogue_text(const PEpilogue *e); /* "adds a bias" */
 const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
  * loop, whose condition the host reads. */

@@ -540,8 +540,8 @@ static void last_copies(Build *b) {
 static void used_in(Plan *p, int buf, int step) {
     PBuf *b = p->bufs.v[buf];
     if (b->kind != PB_TEMP) return;
-    if (b->first < 0) b->first = step;
-    b->last = step;
+    if (b->first < 0 || step < b->first) b->first = step;
+    if (step > b->last) b->last = step;
 }
 
 /* What is there before a loop and used in it is there until it ends. */
@@ -559,6 +559,9 @@ static void lifetimes(Plan *p, int phase) {
         const PStep *s = ph->steps.v[i];
         for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
         if (s->pred >= 0) used_in(p, s->pred, i);
+        for (int k = 0; s->epilogue && k < s->epilogue->n_covers; k++)
+            for (int j = 0; j < s->epilogue->covers[k]->n_bufs; j++)
+                used_in(p, s->epilogue->covers[k]->bufs[j], i);
     }
     for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
         if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
@@ -632,8 +635,13 @@ static bool lower_func(Lower *lo, Func *f) {
 }
 
 Plan *plan_build(Ctx *c, Module *m) {
+    return plan_build_for(c, m, NULL);
+}
+
+Plan *plan_build_for(Ctx *c, Module *m, const char *device) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
+    p->device = device;
     Lower lo = {.c = c, .a = m->a, .m = m, .p = p};
     if (!cg_read_one_way(&lo)) return NULL;
     Func *load = func_find(m, "load");
@@ -643,6 +651,7 @@ Plan *plan_build(Ctx *c, Module *m) {
             return NULL;
     cg_order_steps(&lo);
     for (int i = 0; i < p->phases.n; i++) {
+        if (device) cg_epilogues(&lo, i);
         cg_join_steps(&lo, i);
         lifetimes(p, i);
     }

@@ -47,7 +47,7 @@ static bool is_scalar(const PStep *s) {
 
 /* A parallel loop over elements. */
 static bool is_elementwise(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->pred >= 0) return false;
+    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by) return false;
     if (is_scalar(s)) return true;
     const LStmt *l = first_loop(s->kernel);
     return l && l->kind == L_FOR && l->sched.parallel && l->sched.vector && !l->next;
@@ -55,7 +55,7 @@ static bool is_elementwise(const PStep *s) {
 
 /* The loop of a kernel that is a parallel loop over parts of rows and nothing else, or NULL. */
 static LStmt *parts_loop(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->pred >= 0) return NULL;
+    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by) return NULL;
     LStmt *l = s->kernel->body;
     while (l && is_pure(l)) l = l->next;
     if (!l || l->kind != L_FOR || !l->sched.parallel || l->next) return NULL;
@@ -77,8 +77,12 @@ static bool writes(const PStep *s, int buf) {
     return false;
 }
 
-/* Must the one be before the other? */
+/* Must the one be before the other?  A product does what it covers when it is made itself. */
 static bool meet(const PStep *x, const PStep *y) {
+    for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
+        if (meet(x->epilogue->covers[i], y)) return true;
+    for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
+        if (meet(x, y->epilogue->covers[i])) return true;
     bool kernels = x->kind == PS_KERNEL && y->kind == PS_KERNEL;
     for (int i = 0; i < x->n_bufs; i++)
         for (int k = 0; k < y->n_bufs; k++)

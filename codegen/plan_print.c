@@ -52,7 +52,18 @@ static void gemm(StrBuf *b, const PGemm *g) {
     if (g->long_k) sb_puts(b, " long_k");
 }
 
-static void step(StrBuf *b, const Plan *p, const PStep *s) {
+static void epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue *e) {
+    if (!e->kind) {
+        sb_printf(b, " epilogue none: %s", e->why_not);
+        return;
+    }
+    sb_printf(b, " epilogue %s", plan_epilogue_text(e));
+    if (e->side >= 0) sb_printf(b, ", %s", p->bufs.v[e->side]->name);
+    sb_puts(b, ", for");
+    for (int i = 0; i < e->n_covers; i++) sb_printf(b, " %d", plan_step_index(ph, e->covers[i]));
+}
+
+static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     static const char *const words[] = {[PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",
                                         [PS_RANK] = "rank",     [PS_RELATION] = "relation",
                                         [PS_COPY] = "copy",     [PS_PRINT] = "print",
@@ -69,6 +80,8 @@ static void step(StrBuf *b, const Plan *p, const PStep *s) {
     if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
+    if (s->epilogue) epilogue(b, p, ph, s->epilogue);
+    if (s->made_by) sb_printf(b, " within %d", plan_step_index(ph, s->made_by));
     if (s->note) sb_printf(b, "  ; %s", s->note);
     sb_puts(b, "\n");
 }
@@ -90,7 +103,7 @@ void plan_print(StrBuf *b, const Plan *p) {
             if (next < ph->blocks.n && ph->blocks.v[next].first == k)
                 blocks(b, &ph->blocks.v[next++]);
             sb_printf(b, "  %d: ", k);
-            step(b, p, ph->steps.v[k]);
+            step(b, p, ph, ph->steps.v[k]);
         }
         sb_puts(b, "}\n");
     }

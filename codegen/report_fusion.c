@@ -21,11 +21,23 @@ static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory
     return true;
 }
 
+/* Done by a product?  Not on the host, whose numbers are told where a program runs there, too. */
+static bool is_covered(const Report *r, const PStep *s) {
+    return s->made_by && !plan_on_host(r->p);
+}
+
+/* What a step moves and computes on the plan's target: nothing, where a product does it. */
+static StepCost cost_there(const Report *r, const PStep *s) {
+    const Expr *none = expr_const(r->a, 0);
+    StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
+    return is_covered(r, s) ? nothing : cost_of_step(r->a, r->p, s);
+}
+
 /* All steps of a phase, one after the other; false: a size is not known. */
 static bool phase_at_best(const Report *r, const PPhase *ph, double *us) {
     *us = 0;
     for (int i = 0; i < ph->steps.n; i++) {
-        StepCost c = cost_of_step(r->a, r->p, ph->steps.v[i]);
+        StepCost c = cost_there(r, ph->steps.v[i]);
         double step;
         bool memory;
         if (!at_best(r, &c, &step, &memory)) return false;
@@ -69,17 +81,30 @@ static void text_cost(Report *r, const StepCost *c) {
                   memory ? "memory" : "arithmetic");
 }
 
+/* What a product does at its end, and for which steps; or why it does no more. */
+static void text_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
+    sb_printf(r->b, "      ends     %s%s", e->kind ? plan_epilogue_text(e) : "with the product: ",
+              e->kind ? ": step" : e->why_not);
+    for (int i = 0; i < e->n_covers; i++)
+        sb_printf(r->b, "%s%d", i ? " and " : " ", plan_step_index(ph, e->covers[i]));
+    sb_puts(r->b, "\n");
+}
+
 static void text_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops results = f->results[index], kept = fusion_kept(r, f, index);
     Ops all = fusion_computed(r, f, index);
-    StepCost cost = cost_of_step(r->a, r->p, s);
+    StepCost cost = cost_there(r, s);
     const char *shape = step_shape(r->a, s);
     sb_printf(r->b, "    %d %s%s%s%s\n", index, step_name(s), *shape ? " over " : "", shape,
               s->balance.n ? " (balanced by entries)" : "");
     sb_printf(r->b, "      lines    %s\n", step_lines(r->c, r->a, s));
     text_list(r, "does", &all, false);
-    text_cost(r, &cost);
+    if (s->epilogue) text_epilogue(r, f->ph, s->epilogue);
+    if (s->made_by)
+        sb_printf(r->b, "      within   %d on a GPU, where its library has an algorithm\n",
+                  plan_step_index(f->ph, s->made_by));
+    if (!is_covered(r, s)) text_cost(r, &cost);
     text_list(r, "in place", &kept, true);
     if (kept.n) {
         sb_puts(r->b, "      saves    ");
@@ -128,13 +153,18 @@ static void json_results(Report *r, const FusionFacts *f, int index) {
 static void json_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops kept = fusion_kept(r, f, index), all = fusion_computed(r, f, index);
-    StepCost cost = cost_of_step(r->a, r->p, s);
+    StepCost cost = cost_there(r, s);
     json_object(r->j, NULL);
     json_int(r->j, "step", index);
     json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : step_name(s));
     json_text(r->j, "name", step_name(s));
     json_text(r->j, "over", step_shape(r->a, s));
     json_text(r->j, "lines", step_lines(r->c, r->a, s));
+    if (s->epilogue && s->epilogue->kind)
+        json_text(r->j, "ends", plan_epilogue_text(s->epilogue));
+    else if (s->epilogue)
+        json_text(r->j, "plain", s->epilogue->why_not);
+    if (s->made_by) json_int(r->j, "within", plan_step_index(f->ph, s->made_by));
     report_json_expr(r, "read", cost.read);
     report_json_expr(r, "gathered", cost.gathered);
     report_json_expr(r, "written", cost.written);
@@ -165,8 +195,8 @@ static Sum sum_of(const Report *r, const FusionFacts *f) {
     Sum t = {0, 0, none, none, none};
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        StepCost c = cost_of_step(r->a, r->p, s);
-        t.kernels += s->kind == PS_KERNEL;
+        StepCost c = cost_there(r, s);
+        t.kernels += s->kind == PS_KERNEL && !is_covered(r, s);
         t.calls += s->kind == PS_GEMM || s->kind == PS_RANK;
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));
         t.flops = expr_add(r->a, t.flops, c.flops);

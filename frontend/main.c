@@ -182,13 +182,13 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p) {
     return true;
 }
 
-static Plan *make_plan(Ctx *c, Job *j, Module *m) {
+/* device: whose library calls the plan may use; NULL = none. */
+static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = now_ms();
-    Plan *p = plan_build(c, m);
+    Plan *p = plan_build_for(c, m, device);
     if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return NULL;
     p->options = options_text(c, j);
     p->tf32 = j->o.tf32;
-    p->device = j->on.cuda ? "cuda" : NULL;
     p->host_too = j->on.host != NULL;
     stage_time(j, "plan", start);
     return !j->o.reports || print_reports(c, j, p) ? p : NULL;
@@ -244,10 +244,12 @@ static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
     if (v.o.pass.ranges && !measure_ranges(c, &v, v.o.pass.ranges)) return NULL;
     Module *m = read_module(c, &v, v.o.files.v[0]);
     c->diags.n = n_diags; /* warnings were given once */
-    Plan *p = m && specialize(c, &v, m) && run_passes(c, &v, m) ? make_plan(c, &v, m) : NULL;
+    Plan *p = m && specialize(c, &v, m) && run_passes(c, &v, m)
+                  ? make_plan(c, &v, m, NULL)
+                  : NULL; /* a device runs the first */
     for (int i = 0; p && i < p->kernels.n; i++)
         p->kernels.v[i]->name = arena_printf(c->a, "%s_v%u", p->kernels.v[i]->name, picked);
-    if (p) p->device = NULL, p->host_too = false; /* a device runs the first */
+    if (p) p->host_too = false;
     if (p) p->fingerprint = plan_fingerprint(c->a, first);
     return p;
 }
@@ -304,7 +306,7 @@ static bool compile(Ctx *c, Job *j) {
     if (!m || !check_links(c, j, m)) return false;
     if (!specialize(c, j, m) || !run_passes(c, j, m)) return false;
     if (j->o.emit == OUT_IR && !j->o.reports) return print_module(c, j, m);
-    Plan *p = make_plan(c, j, m);
+    Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
     if (!p) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, m) : generate_all(c, j, p, &choices);
 }

@@ -374,6 +374,16 @@ gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const voi
     return x->rt->device->ops->gemm(x->rt->device, g, a, b, c);
 }
 
+gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *e, const float *a,
+                                const float *b, float *c, bool *within) {
+    RtDevice *d = x->rt->device;
+    *within = false;
+    x->rt->count.library_calls++;
+    bool any = g->batch == 1 && g->m > 0 && g->n > 0 && g->k > 0;
+    gnnc_status st = any && d->ops->gemm_with ? d->ops->gemm_with(d, g, e, a, b, within) : GNNC_OK;
+    return st != GNNC_OK || *within ? st : rt_device_gemm(x, g, a, b, c);
+}
+
 void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
     RtDevice *d = x->rt->device;
     gnnc_status st = n_bytes ? d->ops->copy(d, to, from, n_bytes) : GNNC_OK;

@@ -35,6 +35,9 @@ typedef struct RtDeviceOps {
     gnnc_status (*copy)(RtDevice *d, void *to, const void *from, size_t n_bytes);
     gnnc_status (*launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg);
     gnnc_status (*gemm)(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c);
+    /* As rt_device_gemm_with(), but without a product where the end cannot be done; may be NULL. */
+    gnnc_status (*gemm_with)(RtDevice *d, const rt_gemm *g, const rt_epilogue *e, const float *a,
+                             const float *b, bool *within);
     /* Work between begin and end is recorded, not done, and done by each replay. */
     gnnc_status (*record_begin)(RtDevice *d);
     gnnc_status (*record_end)(RtDevice *d, void **recording);

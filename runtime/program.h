@@ -356,6 +356,22 @@ typedef struct rt_step_cost {
 } rt_step_cost;
 /* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
+/* What a product on a device does at its end, in place of further steps (PEpilogue). */
+typedef enum {
+    RT_EPILOGUE_BIAS,      /* out[i, j] = C[i, j] + side[j] */
+    RT_EPILOGUE_RELU,      /* out = max(C, 0) */
+    RT_EPILOGUE_RELU_BIAS, /* out[i, j] = max(C[i, j] + side[j], 0) */
+    RT_EPILOGUE_SUM_A,     /* side[i] = sum of A[i, k] over k; out is C */
+    RT_EPILOGUE_SUM_B,     /* side[j] = sum of B[k, j] over k; out is C */
+} rt_epilogue_kind;
+typedef struct {
+    rt_epilogue_kind kind;
+    void *side, *out; /* f32 on the device */
+} rt_epilogue;
+/* rt_gemm_f32 with such an end: C itself need not be made.  *within = false: the device's library
+ * cannot do that for these sizes, so C was made and nothing else. */
+gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *e, const float *a,
+                                const float *b, float *c, bool *within);
 /* Of 16-bit operands, summed in f32 (gemm_16.c); long k: with a result in f32. */
 gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 

@@ -26,9 +26,8 @@ static bool build(Ctx *c, const char *dir) {
 
 CpuExec *cuda_exec_build(Ctx *c, Module *m) {
     const char *dir = cpu_exec_dir(c);
-    Plan *p = dir ? plan_build(c, m) : NULL;
+    Plan *p = dir ? plan_build_for(c, m, "cuda") : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
-    p->device = "cuda";
     TargetOptions o = {.opt_level = 2};
     bool ok = target_cuda.emit_kernels(c, p, &o, EMIT_IR_TEXT,
                                        arena_printf(c->a, "%s/kernels.cu", dir)) &&

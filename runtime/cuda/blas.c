@@ -9,15 +9,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* cuBLAS must not allocate while a graph is recorded: it gets this much for good.  NVIDIA
- * asks for 32 MiB on Hopper. */
-static const size_t WORKSPACE_BYTES = (size_t)32 << 20;
+#define LIBRARY "libcublas.so." CUDA_TEXT(CUBLAS_VER_MAJOR)
 
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define LIBRARY "libcublas.so." TEXT(CUBLAS_VER_MAJOR)
-
-static gnnc_status blas_failed(RtDevice *d, cublasStatus_t s) {
+gnnc_status rt_cuda_blas_failed(RtDevice *d, cublasStatus_t s) {
     return rt_fail(&d->x->rt->err, GNNC_E_DEVICE, "cublas: %s",
                    rt_cuda_of(d)->blas.p_cublasGetStatusString(s));
 }
@@ -29,7 +23,7 @@ static gnnc_status no_library(RtDevice *d, const char *why) {
         &d->x->rt->err, GNNC_E_MISSING,
         "cuda: the matrix products of this program need %s: %s; install CUDA %s's cuBLAS, "
         "name its directory in LD_LIBRARY_PATH, or run with --device=cpu",
-        LIBRARY, why ? why : "not found", TEXT(CUBLAS_VER_MAJOR));
+        LIBRARY, why ? why : "not found", CUDA_TEXT(CUBLAS_VER_MAJOR));
 }
 
 static gnnc_status load(RtDevice *d, CudaBlas *b) {
@@ -37,7 +31,7 @@ static gnnc_status load(RtDevice *d, CudaBlas *b) {
     if (!b->library) return no_library(d, dlerror());
     void *at;
 #define FIND(f)                                                                                    \
-    at = dlsym(b->library, TEXT(f));                                                               \
+    at = dlsym(b->library, CUDA_TEXT(f));                                                          \
     if (!at) return no_library(d, dlerror());                                                      \
     memcpy(&b->p_##f, &at, sizeof at);
     CUDA_BLAS_FUNCTIONS(FIND)
@@ -53,17 +47,18 @@ gnnc_status rt_cuda_blas_open(RtDevice *d) {
     gnnc_status st = b->library ? GNNC_OK : load(d, b);
     if (st != GNNC_OK) return st;
     if (!b->workspace)
-        CUDA_CHECK(d, "cuBLAS's workspace", cudaMalloc(&b->workspace, WORKSPACE_BYTES));
+        CUDA_CHECK(d, "cuBLAS's workspace", cudaMalloc(&b->workspace, RT_BLAS_WORKSPACE_BYTES));
     cublasStatus_t s = b->p_cublasCreate(&b->handle);
     if (s != CUBLAS_STATUS_SUCCESS) b->handle = NULL;
     if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetStream(b->handle, c->stream);
     if (s == CUBLAS_STATUS_SUCCESS)
-        s = b->p_cublasSetWorkspace(b->handle, b->workspace, WORKSPACE_BYTES);
+        s = b->p_cublasSetWorkspace(b->handle, b->workspace, RT_BLAS_WORKSPACE_BYTES);
     if (s == CUBLAS_STATUS_SUCCESS) s = b->p_cublasSetMathMode(b->handle, math);
-    return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : blas_failed(d, s);
+    return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : rt_cuda_blas_failed(d, s);
 }
 
 void rt_cuda_blas_close(Cuda *c) {
+    rt_cuda_lt_close(c);
     if (c->blas.handle) c->blas.p_cublasDestroy(c->blas.handle);
     cudaFree(c->blas.workspace);
     /* The library stays: other trainers use it, and closing it does not give back what it holds. */
@@ -71,18 +66,11 @@ void rt_cuda_blas_close(Cuda *c) {
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
-/* cuBLAS has its matrices by columns, so it computes C' = B' A'.  An operand that lies by
- * rows is its transpose by columns. */
-typedef struct {
-    cublasOperation_t op;
-    int64_t ld;
-} Stored;
-
-static Stored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
+CudaStored rt_cuda_stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
     int64_t least_r = cols > 1 ? cols : 1, least_c = rows > 1 ? rows : 1;
     if (col == 1 && (row >= cols || rows == 1))
-        return (Stored){CUBLAS_OP_N, row > least_r ? row : least_r};
-    return (Stored){CUBLAS_OP_T, col > least_c ? col : least_c};
+        return (CudaStored){CUBLAS_OP_N, row > least_r ? row : least_r};
+    return (CudaStored){CUBLAS_OP_T, col > least_c ? col : least_c};
 }
 
 static gnnc_status zero_rows(RtDevice *d, const rt_gemm *g, void *c) {
@@ -106,7 +94,8 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const voi
     gnnc_status st = rt_cuda_blas_open(d);
     if (st != GNNC_OK) return st;
     CudaBlas *blas = &rt_cuda_of(d)->blas;
-    Stored sa = stored(g->m, g->k, g->a_row, g->a_col), sb = stored(g->k, g->n, g->b_row, g->b_col);
+    CudaStored sa = rt_cuda_stored(g->m, g->k, g->a_row, g->a_col),
+               sb = rt_cuda_stored(g->k, g->n, g->b_row, g->b_col);
     int64_t ldc = g->c_row > g->n ? g->c_row : g->n;
     const int64_t size[] = {g->m, g->n, g->k, sa.ld, sb.ld, ldc, g->batch};
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
@@ -119,5 +108,5 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const voi
         blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, blas_type(g->in),
         (int)sb.ld, g->b_batch, a, blas_type(g->in), (int)sa.ld, g->a_batch, &zero, c,
         blas_type(g->out), (int)ldc, g->c_batch, (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
-    return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : blas_failed(d, s);
+    return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : rt_cuda_blas_failed(d, s);
 }

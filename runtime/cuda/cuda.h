@@ -4,6 +4,7 @@
 
 #include "device.h"
 
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
@@ -21,15 +22,42 @@
 typedef struct CudaBlas {
     void *library;
     cublasHandle_t handle; /* NULL = not open yet */
-    void *workspace;
+    void *workspace;       /* RT_BLAS_WORKSPACE_BYTES */
 #define CUDA_MEMBER(f) __typeof__(f) *p_##f;
     CUDA_BLAS_FUNCTIONS(CUDA_MEMBER)
-#undef CUDA_MEMBER
 } CudaBlas;
+
+/* The same of cuBLASLt, whose products have ends of their own. */
+#define CUDA_LT_FUNCTIONS(X)                                                                       \
+    X(cublasLtCreate)                                                                              \
+    X(cublasLtDestroy)                                                                             \
+    X(cublasLtMatmul)                                                                              \
+    X(cublasLtMatmulAlgoCheck)                                                                     \
+    X(cublasLtMatmulAlgoGetHeuristic)                                                              \
+    X(cublasLtMatmulDescCreate)                                                                    \
+    X(cublasLtMatmulDescDestroy)                                                                   \
+    X(cublasLtMatmulDescSetAttribute)                                                              \
+    X(cublasLtMatmulPreferenceCreate)                                                              \
+    X(cublasLtMatmulPreferenceDestroy)                                                             \
+    X(cublasLtMatmulPreferenceSetAttribute)                                                        \
+    X(cublasLtMatrixLayoutCreate)                                                                  \
+    X(cublasLtMatrixLayoutDestroy)                                                                 \
+    X(cublasLtMatrixLayoutSetAttribute)
+
+typedef struct CudaLt {
+    bool tried;
+    void *library;
+    cublasLtHandle_t handle; /* NULL = there is none */
+    struct LtPlan *plans;    /* lt.c */
+    int n_plans;
+    CUDA_LT_FUNCTIONS(CUDA_MEMBER)
+#undef CUDA_MEMBER
+} CudaLt;
 
 typedef struct Cuda {
     cudaStream_t stream;
     CudaBlas blas;
+    CudaLt lt;
     const char *kernel; /* launched last, NULL = none yet */
     const char *lines;  /* of the model that it computes, or NULL */
     cudaEvent_t event[RT_STAMPS];
@@ -54,5 +82,25 @@ gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what);
 gnnc_status rt_cuda_blas_open(RtDevice *d);
 void rt_cuda_blas_close(Cuda *c);
 gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c);
+gnnc_status rt_cuda_blas_failed(RtDevice *d, cublasStatus_t s);
+/* "libcublas.so.13", where X is CUBLAS_VER_MAJOR. */
+#define CUDA_TEXT_OF(x) #x
+#define CUDA_TEXT(x) CUDA_TEXT_OF(x)
+/* cuBLAS must not allocate while a graph is recorded: it gets this much for good.  NVIDIA
+ * asks for 32 MiB on Hopper. */
+enum { RT_BLAS_WORKSPACE_BYTES = 32 << 20 };
+
+/* cuBLAS has its matrices by columns, so it computes C' = B' A'.  An operand that lies by
+ * rows is its transpose by columns. */
+typedef struct {
+    cublasOperation_t op;
+    int64_t ld;
+} CudaStored;
+CudaStored rt_cuda_stored(int64_t rows, int64_t cols, int64_t row, int64_t col);
+
+/* ---- products with an end (lt.c) -------------------------------------------------------- */
+gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *e, const float *a,
+                              const float *b, bool *within);
+void rt_cuda_lt_close(Cuda *c);
 
 #endif

@@ -1,7 +1,6 @@
 /* cuBLAS by plain loops, in double: matrices lie by columns. */
 #include "cublas_v2.h"
 #include "cudasim.h"
-#include "dlfcn.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -134,34 +133,4 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
     }
     cudasim_library_call(h->stream, multiply, free, g);
     return CUBLAS_STATUS_SUCCESS;
-}
-
-/* ---- as a library ---------------------------------------------------------------------------- */
-void *cudasim_dlopen(const char *name, int flags) {
-    static char here;
-    (void)flags;
-    bool known = strcmp(name, "libcublas.so.13") == 0;
-    return known && !getenv("CUDASIM_NO_LIBRARY") ? &here : NULL;
-}
-
-const char *cudasim_dlerror(void) {
-    return "cannot open shared object file";
-}
-
-void *cudasim_dlsym(void *library, const char *name) {
-#define IS(f)                                                                                      \
-    if (library && strcmp(name, #f) == 0) {                                                        \
-        __typeof__(f) *p = f;                                                                      \
-        memcpy(&at, &p, sizeof at);                                                                \
-    }
-    void *at = NULL;
-    IS(cublasCreate)
-    IS(cublasDestroy)
-    IS(cublasSetStream)
-    IS(cublasSetWorkspace)
-    IS(cublasSetMathMode)
-    IS(cublasGemmStridedBatchedEx)
-    IS(cublasGetStatusString)
-#undef IS
-    return at;
 }

@@ -1,4 +1,4 @@
-/* The libraries that runtime/cuda opens are parts of the simulator (cublas.c). */
+/* The libraries that runtime/cuda opens are parts of the simulator (dl.c). */
 #ifndef CUDASIM_DLFCN_H
 #define CUDASIM_DLFCN_H
 
@@ -8,7 +8,8 @@ extern "C" {
 
 enum { RTLD_LOCAL = 0, RTLD_NOW = 2 };
 
-void *cudasim_dlopen(const char *name, int flags); /* NULL if CUDASIM_NO_LIBRARY is set */
+void *cudasim_dlopen(const char *name,
+                     int flags); /* NULL if CUDASIM_NO_LIBRARY is 1 or a part of the name */
 void *cudasim_dlsym(void *library, const char *name);
 const char *cudasim_dlerror(void);
 
