@@ -251,6 +251,14 @@ static void own_sizes(CuFn *f) {
     cu_close(f);
 }
 
+/* Without sizes in it a kernel has none to read: a range that is a constant in one branch alone
+ * made nvcc unroll the updates of all parameters, in 128 registers instead of 80. */
+static bool uses_sizes(const CuFn *f) {
+    for (int i = 0; i < f->cu->plan->m->syms.n; i++)
+        if (f->sym[i]) return true;
+    return false;
+}
+
 /* The step that launches k, and its phase. */
 static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) {
     for (int i = 0; i < p->phases.n; i++)
@@ -275,6 +283,7 @@ void cu_kernel(Cu *cu, const LKernel *k) {
     cu_schedule(f);
     mark_block(f, k->body, NULL);
     cu_names(f);
+    f->sized = f->sized && uses_sizes(f);
     comment(f);
     signature(f);
     f->depth = 1;
