@@ -280,18 +280,6 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
     return generate(c, j, plan, n);
 }
 
-/* Steps over links are made and run on the host; "auto" then means the host. */
-static bool check_links(Ctx *c, Job *j, const Module *m) {
-    if (!m->recipe.sample.train_links || !j->on.cuda) return true;
-    if (j->on.host && strcmp(j->o.target, "auto") == 0) {
-        j->on.cuda = false;
-        return true;
-    }
-    diag(c, DIAG_E0305, m->recipe.sample.span,
-         "the cuda target does not train on links yet: compile with --target=cpu");
-    return false;
-}
-
 static bool compile(Ctx *c, Job *j) {
     PassChoices choices = {.n = 0};
     PassRanges ranges;
@@ -303,8 +291,7 @@ static bool compile(Ctx *c, Job *j) {
         if (!measure_ranges(c, j, &ranges)) return false;
     }
     Module *m = read_module(c, j, j->o.files.v[0]);
-    if (!m || !check_links(c, j, m)) return false;
-    if (!specialize(c, j, m) || !run_passes(c, j, m)) return false;
+    if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return false;
     if (j->o.emit == OUT_IR && !j->o.reports) return print_module(c, j, m);
     Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
     if (!p) return false;

@@ -211,15 +211,20 @@ static gnnc_status settle(Layout *l) {
     return st;
 }
 
+/* What the phase under way has computed, or is going to. */
+static bool is_live(const RtDevice *d, const rt_buf *buf) {
+    bool of_phase = buf->kind == RT_BUF_TEMP || buf->kind == RT_BUF_OUTPUT;
+    return d->running >= 0 && (buf->kind == RT_BUF_SAVED || (of_phase && buf->phase == d->running));
+}
+
 /* What the device alone has goes to the host before its place goes away; a buffer whose size
  * changed has nothing worth keeping. */
 static gnnc_status bring_home(RtDevice *d) {
     gnnc_status st = GNNC_OK;
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];
-        bool live = buf->kind == RT_BUF_TEMP && buf->phase == d->running;
         size_t n;
-        if (live) d->newer[b] = RT_DEVICE_NEWER;
+        if (is_live(d, buf)) d->newer[b] = RT_DEVICE_NEWER;
         if (rt_buf_bytes(d->x, b, &n) == GNNC_OK && n == d->at.n_bytes[b]) st = rt_pull(d->x, b);
     }
     return st;

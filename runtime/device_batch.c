@@ -184,7 +184,8 @@ gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t a
     if (!b->at.buf) TRY(st, make_tables(d));
     b->turn = !b->turn;
     TRY(st, d->ops->lane_begin(d, b->turn));
-    if (b->wanted) choose_bucket(x, d, most);
+    b->now = NULL;
+    if (b->wanted && x->program->phases[phase].buckets) choose_bucket(x, d, most);
     TRY(st, lay_out(x, d, &n_bytes));
     TRY(st, make_room(d, &b->lane[b->turn], n_bytes));
     TRY(st, make_arena(d, arena_bytes));

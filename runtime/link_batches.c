@@ -2,14 +2,16 @@
 #include "link_batches.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "batch_step.h"
 #include "bind.h"
+#include "device.h"
+#include "link_metrics.h"
 #include "links.h"
 #include "recycle.h"
 #include "sample_key.h"
+#include "train_losses.h"
 
 enum { N_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
 
@@ -39,6 +41,8 @@ typedef struct RtLinkBatches {
     RtPipeline *pipeline;
     int64_t epoch, next, first_epoch;
     RtBatchStep train, test;
+    RtLosses losses;
+    RtLinkMetrics metrics;
 } RtLinkBatches;
 
 static gnnc_status nomem(gnnc_trainer *t) {
@@ -66,17 +70,24 @@ static bool has_origins(const gnnc_trainer *t, int space) {
     return true;
 }
 
-static const int32_t *loaded(gnnc_trainer *t, const char *name, int *space) {
+/* What the load phase gave, or NULL: it gives no such thing. */
+static gnnc_status loaded(gnnc_trainer *t, const char *name, int *space, const int32_t **p) {
     int b = rt_buf_find(t->program, RT_BUF_OUTPUT, name);
-    if (b < 0) return NULL;
+    *p = NULL;
+    if (b < 0) return GNNC_OK;
     if (space) *space = t->program->bufs[b].space;
-    return t->x.buf[b];
+    *p = t->x.buf[b];
+    return rt_pull(&t->x, b);
 }
 
 static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
     RtPool *pool = &t->rt.pool;
-    const int32_t *split = loaded(t, "links.split", &b->base);
-    const int32_t *kind = loaded(t, "links.kind", NULL);
+    const int32_t *split, *kind = NULL;
+    gnnc_status st = loaded(t, "links.split", &b->base, &split);
+    if (st == GNNC_OK) st = loaded(t, "links.kind", NULL, &kind);
+    b->no_links = -1;
+    if (st == GNNC_OK) st = loaded(t, "links.negatives", &b->no_links, &b->no_split);
+    if (st != GNNC_OK) return st;
     if (!split || !has_origins(t, b->base))
         return rt_fail(&t->rt.err, GNNC_E_ARG, "links that are no edges of the data");
     const RtRelation *r = &t->rt.bound->rel[b->base];
@@ -86,8 +97,6 @@ static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
         int64_t way = way_of(t, b->base, e, &n_ways);
         kinds[e] = (kind ? kind[e] : 0) * n_ways + way;
     }
-    b->no_links = -1;
-    b->no_split = loaded(t, "links.negatives", &b->no_links);
     return rt_links_index(pool, r, split, kinds, &b->links, &t->rt.err);
 }
 
@@ -332,6 +341,32 @@ out:
     return st;
 }
 
+/* Scores of a batch stay below 256 MiB where one query allows it. */
+static int64_t queries_at_once(const RtLinkBatches *b) {
+    enum { MOST_SCORES = 1 << 26 };
+    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? MOST_SCORES / n_dst : b->batch;
+    if (n > b->batch) n = b->batch;
+    return n < 1 ? 1 : n;
+}
+
+/* What is a number for all pairs takes them all at once. */
+static int64_t runs_of_split(const gnnc_trainer *t, const RtLinkBatches *b, int split) {
+    if (t->program->sampling.eval_links != RT_LINKS_QUERIES) return 1;
+    int64_t n = list_seeds(b, true, split, NULL), batch = queries_at_once(b);
+    return (n + batch - 1) / batch;
+}
+
+/* A device's notes: the losses of an epoch's steps, then the metrics of a split. */
+static gnnc_status make_notes(gnnc_trainer *t, RtLinkBatches *b) {
+    int64_t val = runs_of_split(t, b, RT_SPLIT_VAL), test = runs_of_split(t, b, RT_SPLIT_TEST);
+    gnnc_status st;
+    TRY(st, rt_losses_init(t, &b->losses, b->n_batches));
+    TRY(st, rt_link_metrics_init(t, &b->metrics, b->n_batches, val > test ? val : test));
+    st = rt_device_notes(&t->x, b->n_batches + b->metrics.n_notes);
+out:
+    return st;
+}
+
 gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     if (t->program->sampling.train_links == RT_LINKS_NONE) return GNNC_OK;
     RtLinkBatches *b = t->links = RT_NEW(&t->rt.pool, RtLinkBatches);
@@ -347,6 +382,7 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     TRY(st, make_columns(t, b));
     TRY(st, make_seeds(t, b));
     TRY(st, make_slots(t, b));
+    TRY(st, make_notes(t, b));
     RtPipelineSpec spec = {
         .prepare = prepare, .user = t, .n_workers = b->n_workers, .n_slots = b->n_slots};
     st = rt_pipeline_start(&b->pipeline, &t->rt.pool.from, &spec, &t->rt.err);
@@ -378,8 +414,12 @@ static gnnc_status check_train(gnnc_trainer *t) {
 }
 
 static gnnc_status run(gnnc_trainer *t, RtBatchStep *s, Slot *slot, bool first) {
-    gnnc_status st = rt_batch_step_place(t, s, &slot->x, first);
-    return st == GNNC_OK ? rt_phase_run(&slot->x, &t->program->phases[s->phase]) : st;
+    gnnc_status st;
+    TRY(st, rt_batch_step_place(t, s, &slot->x, first));
+    TRY(st, rt_device_batch(&slot->x, s->phase, s->offset, s->arena.n_bytes, s->most));
+    st = rt_phase_run(&slot->x, &t->program->phases[s->phase]);
+out:
+    return st;
 }
 
 static void begin_run(gnnc_trainer *t, RtLinkBatches *b, int64_t epoch, int64_t first) {
@@ -389,21 +429,18 @@ static void begin_run(gnnc_trainer *t, RtLinkBatches *b, int64_t epoch, int64_t 
     rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
     b->epoch = epoch;
     b->next = first;
+    rt_losses_begin(&b->losses, first);
     rt_pipeline_begin(b->pipeline, first, b->n_batches);
 }
 
-/* The epoch's loss is the mean over all its rows. */
-static void add_loss(gnnc_trainer *t, int64_t n, bool first) {
-    const RtScalar *loss = rt_scalar_find(t, "loss");
-    RtProgress *p = &t->progress;
-    if (first) p->loss_sum = 0, p->loss_rows = 0;
-    if (loss && loss->buf >= 0) p->loss_sum += (double)n * rt_buf_read(&t->x, loss->buf, 0);
-    p->loss_rows += n;
+gnnc_status rt_link_batches_settle(gnnc_trainer *t) {
+    return rt_losses_settle(t, &t->links->losses);
 }
 
 void rt_link_batches_forget(gnnc_trainer *t) {
     rt_pipeline_begin(t->links->pipeline, 0, 0);
     t->links->next = -1;
+    rt_losses_begin(&t->links->losses, 0);
 }
 
 gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *train) {
@@ -419,9 +456,10 @@ gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *train) {
     b->next = -1; /* a failed run begins anew */
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
     TRY(st, run(t, &b->train, &b->slot[slot], epoch == b->first_epoch));
-    add_loss(t, b->slot[slot].n_seeds, batch == 0);
+    TRY(st, rt_losses_add(t, &b->losses, batch, b->slot[slot].n_seeds));
     b->next = batch + 1;
 out:
+    if (st != GNNC_OK) rt_link_batches_settle(t); /* it may be that steps go on */
     return st;
 }
 
@@ -464,30 +502,6 @@ static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool 
     return GNNC_OK;
 }
 
-/* Adds what one run gives: of each metric the sum of its values and their number. */
-static void add_metrics(gnnc_trainer *t, int split) {
-    for (int i = 0; i < t->n_scalars; i++) {
-        RtScalar *s = &t->scalars[i];
-        if (s->of_split != split) continue;
-        s->sum += rt_buf_read(&t->x, s->sum_buf, 0);
-        s->rows += rt_buf_read(&t->x, s->rows_buf, 0);
-    }
-}
-
-static void begin_metrics(gnnc_trainer *t, int split) {
-    for (int i = 0; i < t->n_scalars; i++)
-        if (t->scalars[i].of_split == split) t->scalars[i].sum = t->scalars[i].rows = 0;
-}
-
-static void end_metrics(gnnc_trainer *t, int split) {
-    for (int i = 0; i < t->n_scalars; i++) {
-        RtScalar *s = &t->scalars[i];
-        if (s->of_split != split) continue;
-        s->known = s->rows > 0;
-        s->value = s->known ? s->sum / s->rows : NAN;
-    }
-}
-
 /* Each is as long as queries have answers, squared: what no metric reads is not made. */
 static int lists_read(const RtLinkBatches *b) {
     return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
@@ -510,18 +524,9 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
         TRY(st, bind_pairs(b, s, &pairs, n));
     }
     st = run(t, &b->test, s, true);
-    if (st == GNNC_OK) add_metrics(t, split);
-    return st;
+    return st == GNNC_OK ? rt_link_metrics_add(t, &b->metrics, split) : st;
 out:
     return s->rt.err.text[0] ? rt_fail(&t->rt.err, st, "%s", s->rt.err.text) : st;
-}
-
-/* Scores of a batch stay below 256 MiB where one query allows it. */
-static int64_t queries_at_once(const RtLinkBatches *b) {
-    enum { MOST_SCORES = 1 << 26 };
-    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? MOST_SCORES / n_dst : b->batch;
-    if (n > b->batch) n = b->batch;
-    return n < 1 ? 1 : n;
 }
 
 gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
@@ -533,10 +538,10 @@ gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
         int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, b->held);
         /* What is a number for all pairs takes them all at once. */
         int64_t batch = form == RT_LINKS_QUERIES ? queries_at_once(b) : n;
-        begin_metrics(t, split);
+        rt_link_metrics_begin(t, &b->metrics, split);
         for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
             st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch);
-        end_metrics(t, split);
+        if (st == GNNC_OK) st = rt_link_metrics_end(t, &b->metrics, split);
     }
     return st;
 }

@@ -12,7 +12,8 @@
 
 gnnc_status rt_link_batches_start(gnnc_trainer *t); /* a program without links: nothing */
 void rt_link_batches_stop(gnnc_trainer *t);
-void rt_link_batches_forget(gnnc_trainer *t); /* as rt_batches_forget */
+void rt_link_batches_forget(gnnc_trainer *t);        /* as rt_batches_forget */
+gnnc_status rt_link_batches_settle(gnnc_trainer *t); /* as rt_batches_settle */
 gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *train);
 /* Every metric of both held-out splits. */
 gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);

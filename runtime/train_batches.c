@@ -13,6 +13,7 @@
 #include "link_batches.h"
 #include "sample.h"
 #include "train_heavy.h"
+#include "train_losses.h"
 #include "train_parts.h"
 
 typedef struct RtBatches {
@@ -33,9 +34,8 @@ typedef struct RtBatches {
     double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
     int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
     int64_t first_epoch;   /* the first that was run */
-    int64_t noted[2];      /* batches whose losses the device has noted: from, to */
-    double *notes;         /* [n_batches], RT_NOTE_BYTES each, when they are read */
-    bool warm;             /* there is room for batches */
+    RtLosses losses;
+    bool warm; /* there is room for batches */
     RtBatchStep step;
 } RtBatches;
 
@@ -252,10 +252,9 @@ out:
     return st;
 }
 
-static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
-    b->notes = RT_NEWN(&t->rt.pool, double, b->n_batches);
-    if (!b->notes) return nomem(t);
-    return rt_device_notes(&t->x, b->n_batches);
+static gnnc_status make_losses(gnnc_trainer *t, RtBatches *b) {
+    gnnc_status st = rt_losses_init(t, &b->losses, b->n_batches);
+    return st == GNNC_OK ? rt_device_notes(&t->x, b->n_batches) : st;
 }
 
 gnnc_status rt_batches_start(gnnc_trainer *t) {
@@ -273,7 +272,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     TRY(st, make_spec(t, b));
     TRY(st, make_seeds(t, b));
     TRY(st, make_slots(t, b, from, n_workers));
-    TRY(st, make_notes(t, b));
+    TRY(st, make_losses(t, b));
     spec.n_slots = b->n_slots;
     st = rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err);
 out:
@@ -344,39 +343,13 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
     rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
     b->epoch = epoch;
     b->next = first;
-    b->noted[0] = b->noted[1] = first;
+    rt_losses_begin(&b->losses, first);
     rt_pipeline_begin(b->pipeline, first, b->n_batches);
 }
 
-/* A device notes the loss: reading it here would wait for the step. */
-static gnnc_status add_loss(gnnc_trainer *t, RtBatches *b, int64_t batch) {
-    const RtScalar *loss = rt_scalar_find(t, "loss");
-    RtProgress *p = &t->progress;
-    int64_t n = b->n_learned[batch];
-    if (batch == 0) p->loss_sum = 0, p->loss_rows = 0;
-    p->loss_rows += n;
-    if (!loss || loss->buf < 0) return GNNC_OK;
-    if (!t->rt.device) {
-        p->loss_sum += (double)n * rt_buf_read(&t->x, loss->buf, 0);
-        return GNNC_OK;
-    }
-    gnnc_status st = rt_device_note(&t->x, loss->buf, batch);
-    if (st == GNNC_OK) b->noted[1] = batch + 1;
-    return st;
-}
-
 gnnc_status rt_batches_settle(gnnc_trainer *t) {
-    RtBatches *b = t->batches;
-    if (!b || b->noted[0] == b->noted[1]) return GNNC_OK;
-    int64_t from = b->noted[0], n = b->noted[1] - from;
-    gnnc_status st = rt_device_notes_read(&t->x, from, n, b->notes);
-    if (st != GNNC_OK) return st;
-    rt_dtype dt = t->program->bufs[rt_scalar_find(t, "loss")->buf].dt;
-    for (int64_t i = 0; i < n; i++)
-        t->progress.loss_sum +=
-            (double)b->n_learned[from + i] * rt_read_number(&b->notes[i], dt, 0);
-    b->noted[0] = b->noted[1];
-    return GNNC_OK;
+    if (t->links) return rt_link_batches_settle(t);
+    return t->batches ? rt_losses_settle(t, &t->batches->losses) : GNNC_OK;
 }
 
 void rt_batches_forget(gnnc_trainer *t) {
@@ -385,7 +358,7 @@ void rt_batches_forget(gnnc_trainer *t) {
     if (!b) return;
     rt_pipeline_begin(b->pipeline, 0, 0);
     b->next = -1;
-    b->noted[0] = b->noted[1] = 0;
+    rt_losses_begin(&b->losses, 0);
     if (t->program->sampling.seeds == RT_SEEDS_CLUSTERS) b->warm = false; /* cut by the seed */
 }
 
@@ -404,7 +377,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     TRY(st,
         rt_device_batch(&m->x, b->step.phase, b->step.offset, b->step.arena.n_bytes, b->step.most));
     TRY(st, rt_phase_run(&m->x, train));
-    TRY(st, add_loss(t, b, batch));
+    TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
 out:

@@ -5,7 +5,6 @@
 """
 import ctypes
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -13,25 +12,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import batches  # noqa: E402
 import parts  # noqa: E402
+from sim import Counts, written  # noqa: E402
 
 
 ADAM = "adam(lr = 1e-2)"
-
-
-class Counts(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int64) for n in ("synchronisations", "allocations", "host_to_device", "device_to_host",
-                                              "device_to_device", "launches", "library_calls", "graph_launches", "fills", "ends")]
-
-
-def library(build, name, text, device):
-    path, source = os.path.abspath(f"{name}.{device}.so"), os.path.abspath(name + ".gnn")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(text)
-    if device == "cpu":
-        subprocess.run([build + "/gnnc", source, "--target=cpu", "--emit=lib", "-o", path], check=True)
-    else:
-        subprocess.run([HERE + "/build", source, path], check=True, env={**os.environ, "BUILD": build})
-    return ctypes.CDLL(path)
 
 
 def near(t, u, name, limit):
@@ -105,7 +89,7 @@ def main():
         os.chdir(tmp)
         batches.data("shop")
         for name, text in (("shop", batches.MODEL), ("timed", batches.TIMED)):
-            cpu, sim = (library(build, name, text, device) for device in ("cpu", "cuda"))
+            cpu, sim = (written(build, name, text, device) for device in ("cpu", "cuda"))
             same_losses(cpu, sim, 2)
             a_bucket_is_replayed(sim, "shop")
             if name == "shop":
@@ -114,7 +98,7 @@ def main():
         parts.molecules("molecules")
         for name, data, text in (("graphs", "molecules", parts.MOLECULES % ("batch_norm()", ADAM, "sample { batch 8 }")),
                                  ("clusters", "shop", parts.PEOPLE % ("false", ADAM, "sample { clusters 20  batch 2 }"))):
-            cpu, sim = (library(build, name, text, device) for device in ("cpu", "cuda"))
+            cpu, sim = (written(build, name, text, device) for device in ("cpu", "cuda"))
             same_losses(cpu, sim, 2, data)
             a_bucket_is_replayed(sim, data)
 
