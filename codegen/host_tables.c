@@ -539,6 +539,8 @@ static void emit_program(Host *h, int n_metrics) {
     if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
     const char *rank = h->p->device ? target_rank_name(h->a, h->p) : NULL;
     if (rank) host_printf(h, "    .device_rank = %s_%s,\n", rank, h->p->device);
+    const char *gather = h->p->device ? target_gather_name(h->a, h->p) : NULL;
+    if (gather) host_printf(h, "    .device_gather = %s_%s,\n", gather, h->p->device);
     host_puts(h, "};\n");
 }
 

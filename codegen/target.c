@@ -16,6 +16,12 @@ const Target *target_find(const char *name) {
     return NULL;
 }
 
+const char *target_gather_name(Arena *a, const Plan *p) {
+    const Sampling *s = &p->m->recipe.sample;
+    if (!s->batch || s->train_links) return NULL;
+    return arena_printf(a, "%s_gather", cg_ident(a, p->m->name));
+}
+
 const char *target_rank_name(Arena *a, const Plan *p) {
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)

@@ -58,6 +58,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
     {"--device", "auto|cpu|cuda", "where to run", RT_OPT_DEVICE, 0, NULL},
     {"--shapes", "dynamic|buckets", "of batches on a GPU: as they are, or rounded up and replayed",
      RT_OPT_SHAPES, 0, NULL},
+    {"--features", "device|host", "who takes a batch's rows of the data's columns, on a GPU",
+     RT_OPT_FEATURES, 0, NULL},
     {"--help", NULL, "this text", RT_OPT_HELP, 0, NULL},
     {"--version", NULL, "versions of model, compiler and library", RT_OPT_VERSION, 0, NULL},
     {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL},
@@ -110,6 +112,12 @@ static bool parse_shapes(RtCli *c, const char *s) {
     return gnnc_trainer_set_int(c->t, "buckets", buckets) == GNNC_OK;
 }
 
+static bool parse_features(RtCli *c, const char *s) {
+    bool device = strcmp(s, "device") == 0;
+    if (!device && strcmp(s, "host") != 0) return false;
+    return gnnc_trainer_set_int(c->t, "device_features", device) == GNNC_OK;
+}
+
 static int trainer_option(RtCli *c, const RtCliOption *o, const char *value, bool parsed,
                           gnnc_status st) {
     if (!parsed) return rt_cli_usage(c, "%s: '%s' is not a number", o->name, value);
@@ -144,6 +152,9 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     case RT_OPT_SHAPES:
         return parse_shapes(c, v) ? RT_EXIT_OK
                                   : rt_cli_usage(c, "--shapes: '%s' is not dynamic or buckets", v);
+    case RT_OPT_FEATURES:
+        return parse_features(c, v) ? RT_EXIT_OK
+                                    : rt_cli_usage(c, "--features: '%s' is not device or host", v);
     case RT_OPT_DEVICE:
         return trainer_option(c, o, v, true, gnnc_trainer_set_device(c->t, v));
     case RT_OPT_FLAG:

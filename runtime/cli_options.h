@@ -14,6 +14,7 @@ typedef enum {
     RT_OPT_FLAG, /* bool at offset */
     RT_OPT_DEVICE,
     RT_OPT_SHAPES,
+    RT_OPT_FEATURES,
     RT_OPT_HELP,
     RT_OPT_VERSION
 } RtCliOptionKind;

@@ -16,6 +16,7 @@
 #ifndef RUNTIME_DEVICE_H
 #define RUNTIME_DEVICE_H
 
+#include "batch.h"
 #include "exec.h"
 
 typedef struct RtDevice RtDevice;
@@ -80,8 +81,16 @@ typedef struct RtPlaces {
 
 typedef struct RtDeviceLane {
     void *host, *there; /* page-locked; on the device */
-    size_t n_bytes;
+    size_t n_bytes, host_bytes;
 } RtDeviceLane;
+
+/* A batch's rows of a buffer of the data. */
+typedef struct RtTaken {
+    int64_t row_bytes; /* 0: the batch brings the buffer */
+    int space;
+    bool wide; /* rows.i64, not i32 */
+    RtRows rows;
+} RtTaken;
 
 enum { RT_BUCKETS = 4 }; /* all the room there is, a half, a quarter, an eighth of it */
 
@@ -98,6 +107,10 @@ typedef struct RtDeviceBatch {
     RtDevicePhase bucket[RT_LANES][RT_BUCKETS], *now; /* NULL: as many rows as there are */
     int64_t *most, *n; /* [n_syms] there is room for; of the bucket */
     void *sizes;       /* the batch's own, on the device, while its step is queued */
+    /* Columns that are gathered there: the list lies in the lane behind the sizes. */
+    size_t list_at, *rows_at; /* [n_bufs] */
+    int n_gathers;
+    int64_t gathered_words;
 } RtDeviceBatch;
 
 struct RtDevice {
@@ -117,6 +130,7 @@ struct RtDevice {
     void *best;         /* the best epoch's variables, one after another */
     bool best_is_newer; /* than the host's copy of them */
     bool tf32;          /* matrix products may round their factors */
+    bool gathers;       /* columns of batches out of the data's, by program.device_gather */
     bool never_record;  /* a failure shall be told at the call that caused it */
     size_t fixed_bytes, arena_bytes, best_bytes;
     RtDevicePhase *phase; /* [n_phases] */
@@ -134,9 +148,10 @@ gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
 /* Runs a phase: uploads what is newer here, then the phase or its recording. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
 /* Before it for a mini-batch, x being the batch's: uploads what it brings.  `offset`: of the
- * phase's temporaries, in an arena of its own, which has room for sizes `most`. */
+ * phase's temporaries, in an arena of its own, which has room for sizes `most`.  taken [n_bufs]:
+ * what the device takes out of the data's buffers by itself; or NULL. */
 gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
-                            const int64_t *most);
+                            const int64_t *most, const RtTaken *taken);
 gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_device_run() */
 /* The phase, or what of it was recorded in p. */
 gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,

@@ -416,7 +416,7 @@ static gnnc_status check_train(gnnc_trainer *t) {
 static gnnc_status run(gnnc_trainer *t, RtBatchStep *s, Slot *slot, bool first) {
     gnnc_status st;
     TRY(st, rt_batch_step_place(t, s, &slot->x, first));
-    TRY(st, rt_device_batch(&slot->x, s->phase, s->offset, s->arena.n_bytes, s->most));
+    TRY(st, rt_device_batch(&slot->x, s->phase, s->offset, s->arena.n_bytes, s->most, NULL));
     st = rt_phase_run(&slot->x, &t->program->phases[s->phase]);
 out:
     return st;

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "device.h"
+
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtError *err) {
     *m = (RtBatchMap){.graph_space = -1};
     m->space_of_type = RT_NEWN(pool, int, p->n_spaces);
@@ -42,6 +44,9 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->nodes = RT_NEWN(pool, RtTable, p->n_spaces);
     m->bound.col = RT_NEWN(pool, const RtColumn *, p->n_columns);
     m->bound.nz = RT_NEWN(pool, RtNz, p->n_columns);
+    bool gathers = x->rt->device && x->rt->device->gathers;
+    if (gathers && !(m->taken = RT_NEWN(pool, RtTaken, p->n_bufs)))
+        return rt_fail_nomem(err, "batches");
     m->bound.balance = RT_NEWN(pool, const int64_t *, p->n_maps);
     if (!m->x.n || !m->x.buf || !m->column || !m->column_buf || !m->bound.rel || !m->bound.ready ||
         !m->bound.table || !m->nodes || !m->bound.col || !m->bound.nz || !m->bound.balance)
@@ -165,6 +170,24 @@ static void keep_seeds(const RtMinibatch *m, int column) {
     for (int64_t i = 0; i < m->batch->n_seeds[0]; i++) split[m->batch->seed[0][i]] = TRAIN;
 }
 
+/* Columns of numbers are read by kernels alone.  Which these are does not depend on the batch. */
+static bool leave_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColumn *all,
+                            const rt_column *want) {
+    int space = want->space;
+    bool numbers =
+        all->kind == want->kind && (all->kind == RT_COL_FLOAT || all->kind == RT_COL_MULTILABEL);
+    bool of_batch = space == map->graph_space || map->type_of_space[space] >= 0 ||
+                    map->rel_of_space[space] >= 0;
+    int64_t row_bytes = sizeof(float);
+    if (!m->taken || !numbers || !of_batch || want->buf < 0) return false;
+    for (int i = 1; i < all->rank; i++) row_bytes *= all->shape[i];
+    m->taken[want->buf] = (RtTaken){.row_bytes = row_bytes,
+                                    .space = space,
+                                    .wide = map->rel_of_space[space] >= 0,
+                                    .rows = rows_of(m, map, space)};
+    return row_bytes > 0;
+}
+
 static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
     RtError *err = &m->rt.err;
@@ -173,6 +196,7 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
         const RtColumn *all = data->rt->bound->col[c];
         const rt_column *want = &p->columns[c];
         if (!all || !rt_bind_reads(p, c)) continue;
+        if (leave_to_device(m, map, all, want)) continue;
         TRY(st, rt_batch_column(m->batch, m->team, all, rows_of(m, map, want->space),
                                 data->rt->bound->split, &m->column_buf[c], &m->column[c], err));
         if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);

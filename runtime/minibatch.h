@@ -22,7 +22,9 @@ typedef struct RtMinibatch {
     RtRecycle memory; /* of what is derived */
     RtTeam *team;     /* that gathers columns; NULL = the caller alone */
     RtRows graphs;    /* rows of the graph table, where batches are of graphs */
-    RtTable *nodes;   /* [n_spaces] of nodes in graphs */
+    struct RtTaken
+        *taken;     /* [n_bufs] what the device takes out of the data's by itself; NULL: nothing */
+    RtTable *nodes; /* [n_spaces] of nodes in graphs */
     RtColumn *column; /* [n_columns] */
     RtColumnBuf *column_buf;
 } RtMinibatch;

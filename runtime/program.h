@@ -293,6 +293,9 @@ typedef struct rt_program {
     /* There: rt_rank_f32 of values, mask, ranks, 16 bytes of work per element, int64_t[3] of outer,
      * len and inner. */
     int (*device_rank)(void *const *arg, const int64_t *n, void *stream);
+    /* Rows of columns of the data for a batch: RtGather[] there, int64_t[2] of how many these are
+     * and the words they write (cuda/gather_list.h); NULL = no batches of rows. */
+    int (*device_gather)(void *const *arg, const int64_t *n, void *stream);
 } rt_program;
 
 /* ---- what a running program sees ------------------------------------------------ */

@@ -374,8 +374,8 @@ gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
     RtMinibatch *m = &b->slot[slot];
     TRY(st, rt_batch_step_place(t, &b->step, &m->x, epoch == b->first_epoch));
-    TRY(st,
-        rt_device_batch(&m->x, b->step.phase, b->step.offset, b->step.arena.n_bytes, b->step.most));
+    TRY(st, rt_device_batch(&m->x, b->step.phase, b->step.offset, b->step.arena.n_bytes,
+                            b->step.most, m->taken));
     TRY(st, rt_phase_run(&m->x, train));
     TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;

@@ -26,6 +26,16 @@ static void rank(Cu *cu) {
         name, name);
 }
 
+static void gather(Cu *cu) {
+    const char *name = target_gather_name(cu->a, cu->plan);
+    if (!name) return;
+    sb_printf(&cu->b,
+              "/*\n * kernel %s(columns, how many)\n */\n#include \"cuda/gather.h\"\n\n"
+              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
+              "    return gn_gather(arg, stream);\n}\n",
+              name, name);
+}
+
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;
@@ -38,6 +48,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     for (int i = 0; i < p->kernels.n; i++) cu_kernel(&cu, p->kernels.v[i]);
     cu_tails(&cu);
     rank(&cu);
+    gather(&cu);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;

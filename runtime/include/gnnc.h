@@ -96,6 +96,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                 1 where the program was compiled with --precision=tf32
  *   "buckets"     1 = on a GPU a step over mini-batches is one launch, recorded for sizes
  *                 rounded up to one of four; default 0 = kernel by kernel, of the batch's sizes
+ *   "device_features"  1 (default) = on a GPU a mini-batch's rows of columns of numbers are taken
+ *                 there, out of the data's, which lie in its memory: their numbers cross; 0 = by
+ *                 the host, and the rows cross.  Results are the same
  *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
  *                 it and this process may use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
  *                 gnnc_trainer_main asks for; the library asks for products of bf16)

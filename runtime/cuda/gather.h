@@ -1,0 +1,37 @@
+/* Rows of the data's columns for a mini-batch, on the device, which has the whole columns: what
+ * crosses are the numbers of the rows.  All columns of a batch are one launch. */
+#ifndef RUNTIME_CUDA_GATHER_H
+#define RUNTIME_CUDA_GATHER_H
+
+#include "cuda/kernel.h"
+#include "cuda/gather_list.h"
+
+/* Threads side by side have words side by side, of one row or of the next. */
+template <class T> GN_FN void gn_gather_words(const RtGather &g, int64_t i) {
+    const int64_t words = g.row_bytes / (int64_t)sizeof(T), row = i / words, word = i % words;
+    const int64_t from = g.wide ? ((const int64_t *)g.row)[row] : ((const int32_t *)g.row)[row];
+    ((T *)g.to)[i] = ((const T *)g.from)[from * words + word];
+}
+
+static __global__ void gn_gather_rows(const RtGather *all, int n, int64_t total) {
+    GN_ROWS(i, total) {
+        int k = 0;
+        while (k + 1 < n && all[k + 1].first <= i) k++;
+        const RtGather g = all[k];
+        if (g.vector)
+            gn_gather_words<float4>(g, i - g.first);
+        else
+            gn_gather_words<uint32_t>(g, i - g.first);
+    }
+}
+
+/* arg: the list on the device; int64_t[2] of its length and the words of all. */
+static inline int gn_gather(void *const *arg, void *stream) {
+    const RtGather *all = (const RtGather *)arg[0];
+    int n = (int)((const int64_t *)arg[1])[0];
+    int64_t total = ((const int64_t *)arg[1])[1];
+    void *args[] = {&all, &n, &total};
+    return gn_launch(gn_gather_rows, total, args, stream);
+}
+
+#endif
