@@ -187,7 +187,7 @@ static const CliOption options[] = {
     {"--model", "NAME", "which model of the file (default: the last)", set_model},
     {"-I", "DIR", "look for imported files there too", set_include},
     {"-O0", NULL, "no optimisation", set_o0},
-    {"-O2", NULL, "all optimisations (default)", set_o2},
+    {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2},
     {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c, cuda or none", set_emit},
     {"--target", "LIST", "auto, cpu, cuda or cpu,cuda (default auto: both where nvcc is)",
      set_target},
@@ -237,6 +237,9 @@ void cli_help(FILE *to) {
     fputs("\nexit status: 0 done, 1 a diagnosed mistake, 2 a wrong command line\n", to);
 }
 
+/* Makefiles of C programs say these. */
+static const char *const as_o2[] = {"-O", "-O1", "-O3"};
+
 /* ---- parsing ------------------------------------------------------------------------- */
 /* Length of the option's name in arg, or 0 when arg is another option. */
 static size_t matches(const CliOption *p, const char *arg) {
@@ -248,6 +251,8 @@ static size_t matches(const CliOption *p, const char *arg) {
 }
 
 static const CliOption *find_option(const char *arg, size_t *n) {
+    for (size_t i = 0; i < COUNT(as_o2); i++)
+        if (strcmp(arg, as_o2[i]) == 0) return find_option("-O2", n);
     for (size_t i = 0; i < COUNT(options); i++)
         if ((*n = matches(&options[i], arg)) != 0) return &options[i];
     return NULL;
@@ -272,6 +277,8 @@ static bool take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i, 
         if (!value) return bad(err, "'%s' needs a value", arg);
     }
     if (p->set(a, o, value)) return true;
+    if (p->set == set_print_before || p->set == set_print_after)
+        return bad(err, "there is no pass '%s'", value);
     if (value) fprintf(err, "gnnc: %s is %s\n", p->name, p->help);
     return bad(err, value ? "'%s' is not a value of that option" : "'%s'", value ? value : arg);
 }

@@ -27,7 +27,7 @@
 /* What one function does with values of the variable's elements. */
 typedef struct {
     Func *f;
-    Op **op;    /* by id */
+    Op **op; /* by id */
     int n;
     bool *mine; /* by id: of the variable's spaces, to be made in the other order */
 } Part;
@@ -147,7 +147,8 @@ static Part part_of(const Turn *t, Func *f) {
         p.op[op->id] = op;
         p.mine[op->id] = op->kind == OP_VAR && can_turn(t, op);
     }
-    while (spread(t, &p)) {}
+    while (spread(t, &p)) {
+    }
     return p;
 }
 
@@ -174,8 +175,7 @@ static bool weigh(Turn *t, const Part *p) {
 /* An assignment of what does not follow would need a copy behind it. */
 static bool assigns_fit(const Turn *t, const Part *p) {
     for (int i = 0; i < p->n; i++)
-        if (p->op[i]->kind == OP_ASSIGN && is_of(t, p->op[i]->var) &&
-            !p->mine[p->op[i]->in[0]->id])
+        if (p->op[i]->kind == OP_ASSIGN && is_of(t, p->op[i]->var) && !p->mine[p->op[i]->in[0]->id])
             return false;
     return true;
 }
