@@ -60,7 +60,7 @@ static const Model models[] = {{"models/gcn", 13, 0},
                                {"models/sage", 16, 1},
                                {"models/gat", 19, 0},
                                {"models/gin", 23, 3},
-                               {"tests/cudasim/auc", 15, 0}};
+                               {"tests/cudasim/auc", 12, 0}};
 
 static void count_steps(CpuExec *x, const Model *model) {
     const char *name = model->name;
