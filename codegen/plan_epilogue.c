@@ -298,7 +298,7 @@ static const char *find_sum(const Find *f, PEpilogue *e) {
                 !expr_eq(f->gemm->gemm.k, rows->size))
                 continue;
             const char *not = try_sum(f, at, i, e);
-            if (not ) why = arena_printf(f->a, "%s %s", s->kernel->name, not );
+            if (not) why = arena_printf(f->a, "%s %s", s->kernel->name, not);
         }
     }
     return e->kind ? NULL : why;

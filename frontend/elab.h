@@ -157,9 +157,10 @@ struct Elab {
     Builder b;
     Frame *frame;
     bool training;
-    bool draws;     /* a step of the recipe sees drawn neighbours only */
-    bool logs;      /* the runtime reads what this phase logs */
-    bool symbolic;  /* checking a layer that nobody applies: sizes are unknown */
+    bool draws;    /* a step of the recipe sees drawn neighbours only */
+    bool timed;    /* .. and so does an evaluation of links, as what is known depends on the time */
+    bool logs;     /* the runtime reads what this phase logs */
+    bool symbolic; /* checking a layer that nobody applies: sizes are unknown */
     bool same_ends; /* .. with relations from a node type to itself */
     Op *when;       /* what holds where the present statement runs; NULL = always */
     int pure;       /* inside a branch of an `if` on a computed value */
@@ -401,7 +402,8 @@ void elab_check_sampled(Elab *e, const Ast *train);
 /* elab_drawn.c: the relations that neighbours are drawn along.  NULL: not along this one */
 SampleRel *sample_rel(Elab *e, Sampling *s, Space *rel);
 void elab_drawn(Elab *e);
-bool elab_draws(const Ast *train); /* does its block draw neighbours? */
+bool elab_draws(const Ast *train);
+bool elab_draws_by_time(const Ast *train); /* does its block draw neighbours? */
 /* elab_links.c: models that score links */
 extern const Builtin builtin_links[];
 void links_begin(Elab *e, LinksMode mode);

@@ -49,7 +49,11 @@ LinksMode links_mode_of(Elab *e, const Ast *train, bool training) {
 }
 
 /* ---- links(e), in_split(h, "train"), penalty(x) ---------------------------------------------- */
+/* Where the recipe draws neighbours, the ends of pairs are what they are drawn around. */
 static Space *drawn(Elab *e, RelKind k, Space *of, Span at) {
+    if (e->draws && (k == REL_LINKS || k == REL_POSITIVES))
+        return space_links(e->m, k, of, space_seeds(e->m, of->src, at),
+                           space_seeds(e->m, of->dst, at), at);
     return space_derived(e->m, k, of, NULL, NULL, at);
 }
 
@@ -89,6 +93,14 @@ static bool load_negatives(Elab *e, const Args *args) {
     return false;
 }
 
+/* What @load tells of all edges is the same for every phase.  A sampled step reads columns of
+ * derived relations otherwise than the whole graph does, so there @eval says it. */
+static bool load_all(Elab *e, const Args *args) {
+    if (e->draws && e->training && !e->timed) return true;
+    return load_splits(e, args->v[0], "links.split", args->span) && load_kinds(e, args) &&
+           load_negatives(e, args);
+}
+
 static Value call_links(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Links *l = &e->links;
@@ -103,9 +115,7 @@ static Value call_links(Elab *e, const Builtin *b, const Args *args) {
              rel.space->name);
         return val_poison();
     }
-    if (!load_splits(e, rel, "links.split", args->span) || !load_kinds(e, args) ||
-        !load_negatives(e, args))
-        return val_poison();
+    if (!load_all(e, args)) return val_poison();
     l->base = l->now = rel.space;
     if (l->mode == LINKS_PAIRS) l->now = drawn(e, REL_LINKS, rel.space, args->span);
     if (l->mode >= LINKS_QUERIES) l->now = drawn(e, REL_QUERIES, rel.space, args->span);

@@ -23,17 +23,30 @@ static Value divide(Elab *e, Op *x, Op *by, Span at) {
     return tensor_binary(e, OP_DIV, val_tensor(x), val_tensor(by), at, at, at);
 }
 
+/* Over links that a step draws around: of all its nodes, of which those that are no seeds have
+ * none. */
+static Op *segment(Elab *e, RedKind red, Map *m, Op *x) {
+    Op *y = b_segment(&e->b, red, m, x);
+    Space *whole = m->to->whole;
+    if (!whole) return y;
+    const Expr *rest = expr_mul(e->a, expr_const(e->a, -1), m->to->size);
+    Space *other = space_dim(e->m, "others", expr_add(e->a, whole->size, rest), e->b.span);
+    Type t = y->type;
+    t.dim[type_find(&t, m->to)] = other;
+    return b_concat(&e->b, y, b_copy(&e->b, b_const(&e->b, t.dt, 0), t), m->to, other, whole);
+}
+
 static Value along_map(Elab *e, const char *name, Op *x, Map *m, Span at) {
-    if (type_has(&x->type, m->to)) {
+    if (type_has(&x->type, m->to->whole ? m->to->whole : m->to)) {
         diag(e->c, DIAG_E0207, at, "the result would have the dimension %s twice: the value is %s",
              space_text(e, m->to), type_text(e, &x->type));
         return val_poison();
     }
     x = to_dense(e, x);
-    Op *y = b_segment(&e->b, kind_of(name), m, x);
+    Op *y = segment(e, kind_of(name), m, x);
     if (strcmp(name, "mean") != 0) return val_tensor(y);
     Op *one = b_copy(&e->b, b_const(&e->b, x->type.dt, 1), type_make(x->type.dt, 1, &m->from));
-    Op *count = b_segment(&e->b, RED_SUM, m, one);
+    Op *count = segment(e, RED_SUM, m, one);
     Op *least = b_const(&e->b, x->type.dt, 1);
     return divide(e, y, b_binary(&e->b, OP_MAX, count, least), at);
 }

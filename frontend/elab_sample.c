@@ -203,6 +203,13 @@ static bool once(Elab *e, const Ast *block, int i) {
     return true;
 }
 
+static bool draws_nothing(const Sampling *s) {
+    for (int i = 0; i < s->rels.n; i++)
+        for (int h = 0; s->rels.v[i].fanout && h < s->n_hops; h++)
+            if (s->rels.v[i].fanout[h]) return false;
+    return s->n_hops > 0;
+}
+
 /* What the settings ask of each other. */
 static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
     bool timed = false;
@@ -211,9 +218,10 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
         bad(e, block, "a sample block says how many rows a step learns from: batch 1024");
     if (!s->n_hops && !e->links.target)
         bad(e, block, "a sample block says how many edges each hop draws: fanout [10, 5]");
+    if (draws_nothing(s)) bad(e, block, "these fan-outs draw no edge at all: fanout [10, 5]");
     if ((s->recent || s->inclusive) && !s->times.n)
         bad(e, block, "'pick recent' and 'inclusive' go with time columns: time paper.year");
-    if (s->times.n && !timed)
+    if (s->times.n && !timed && !e->links.target)
         bad(e, block, "the rows that are learned from need a time column, too");
     if (s->edges == SAMPLE_INDUCED && s->weights.n)
         bad(e, block, "induced batches take every edge between their nodes: weights have no say");
@@ -225,20 +233,24 @@ static bool is_among(const char *name, const char *const *list, size_t n) {
     return false;
 }
 
-/* What is drawn around links, and what of links, has no say in a recipe of the other sort. */
-static void check_sort(Elab *e, const Ast *block) {
+/* What is drawn of links has no say in a recipe of the other sort, nor how neighbours are drawn in
+ * one that draws none. */
+static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
     static const char *const of_links[] = {"negatives", "corrupt", "avoid"};
-    static const char *const of_both[] = {"batch", "drop_last", "workers", "prefetch",
-                                          "fanout"}; /* 'fanout' is not there yet: check_links */
+    static const char *const of_whole[] = {"batch", "drop_last", "workers", "prefetch"};
     for (int i = 0; i < block->n; i++) {
         const char *name = block->kid[i]->text;
         bool links = is_among(name, of_links, COUNT(of_links));
-        if (e->links.target && !links && !is_among(name, of_both, COUNT(of_both)))
-            diag(e->c, DIAG_E0306, block->kid[i]->span,
-                 "a step over links sees the whole graph: '%s' has no say", name);
-        else if (!e->links.target && links)
+        if (!e->links.target && links)
             diag(e->c, DIAG_E0306, block->kid[i]->span,
                  "'%s' goes with links: the target is a column", name);
+        if (!e->links.target || links || is_among(name, of_whole, COUNT(of_whole))) continue;
+        if (strcmp(name, "clusters") == 0)
+            diag(e->c, DIAG_E0305, block->kid[i]->span,
+                 "links are not learned from clusters yet: fanout [10, 5], or the whole graph");
+        else if (!s->n_hops)
+            diag(e->c, DIAG_E0306, block->kid[i]->span,
+                 "a step over links without 'fanout' sees the whole graph: '%s' has no say", name);
     }
 }
 
@@ -258,13 +270,21 @@ static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
              (long long)s->batch, (long long)s->clusters);
 }
 
-bool elab_draws(const Ast *train) {
+static bool has_setting(const Ast *train, const char *name) {
     for (int i = 0; i < train->n; i++)
         for (int j = 0; train->kid[i]->kind == AST_SAMPLE && j < train->kid[i]->n; j++) {
             const Ast *s = train->kid[i]->kid[j];
-            if (s->kind == AST_SETTING && strcmp(s->text, "fanout") == 0) return true;
+            if (s->kind == AST_SETTING && strcmp(s->text, name) == 0) return true;
         }
     return false;
+}
+
+bool elab_draws(const Ast *train) {
+    return has_setting(train, "fanout");
+}
+
+bool elab_draws_by_time(const Ast *train) {
+    return has_setting(train, "fanout") && has_setting(train, "time");
 }
 
 void elab_sample(Elab *e, const Ast *block, Recipe *r) {
@@ -285,7 +305,7 @@ void elab_sample(Elab *e, const Ast *block, Recipe *r) {
     bool graphs = r->target && strncmp(r->target, "graph.", 6) == 0;
     bool whole = (graphs || s->clusters) && !e->links.target;
     if (graphs && s->clusters) bad(e, block, "clusters are of one graph, the target is of many");
-    if (!broken && !whole && e->c->n_errors == before) check_sort(e, block);
+    if (!broken && !whole && e->c->n_errors == before) check_sort(e, block, s);
     if (!broken && e->c->n_errors == before)
         whole ? check_whole(e, block, s) : check_settings(e, block, s);
     s->disjoint |= s->times.n > 0 || graphs; /* what is known depends on the seed */
@@ -305,12 +325,13 @@ static bool size_varies(const Expr *x) {
     return size_varies(x->a) || size_varies(x->b);
 }
 
-/* Variables outlive a batch, so their shape cannot be a batch's.  A step over links sees the whole
- * graph, and parts of nothing but of its links. */
+/* Variables outlive a batch, so their shape cannot be a batch's.  A step over links that draws no
+ * neighbours sees the whole graph, and parts of nothing but of its links. */
 static void check_var(Elab *e, const Var *v) {
     for (int d = 0; d < v->type.rank; d++) {
         const Space *s = v->type.dim[d];
-        bool whole = e->m->recipe.sample.train_links && !space_is_drawn(s);
+        const Sampling *how = &e->m->recipe.sample;
+        bool whole = how->train_links && !how->n_hops && !space_is_drawn(s);
         if (whole || (!is_of_batch(s) && !size_varies(s->size))) continue;
         diag(e->c, DIAG_E0305, v->span,
              "'%s' has an entry for each of '%s': a sampled step sees some of them only", v->path,
@@ -339,13 +360,31 @@ static void check_spaces(Elab *e) {
     }
 }
 
-/* What links' steps lack yet. */
+static const Space *base_of_data(const Space *s) {
+    while (s->rel != REL_BASE) s = s->base[0];
+    return s;
+}
+
+/* Who is to be told from all nodes cannot be so from some. */
 static void check_links(Elab *e) {
     const Sampling *s = &e->m->recipe.sample;
-    if (e->links.base && s->batch && s->n_hops)
-        diag(e->c, DIAG_E0305, s->span,
-             "sampling what lies around links is not there yet: leave 'fanout' out, and a step "
-             "sees the whole graph");
+    if (s->n_hops && s->train_links == LINKS_FORM_QUERIES)
+        diag(e->c, DIAG_E0306, s->span,
+             "the loss asks for the scores of all nodes, and a step with 'fanout' sees some: leave "
+             "'fanout' out, or use a loss of negatives");
+    if (!s->n_hops || !e->links.base || !s->times.n) return;
+    const Column *own = NULL;
+    for (int i = 0; i < s->times.n && !own; i++)
+        if (s->times.v[i]->space == e->links.base) own = s->times.v[i];
+    if (!own || e->links.base->rel != REL_BASE)
+        diag(e->c, DIAG_E0306, s->span,
+             "what is known to a link is told by its own time, a column of an edge type of the "
+             "data: links(g.%s), time g.%s.<column>, ..",
+             base_of_data(e->links.base)->name, base_of_data(e->links.base)->name);
+    if (s->eval_links == LINKS_FORM_QUERIES)
+        diag(e->c, DIAG_E0306, s->span,
+             "what is known to a link depends on its time, so no metric ranks all nodes at once: "
+             "roc_auc, average_precision or one of pred, target, mask");
 }
 
 /* What is known to a seed depends on its own time. */
@@ -353,7 +392,7 @@ static void check_seed_times(Elab *e, const Space *rows) {
     const Sampling *s = &e->m->recipe.sample;
     for (int i = 0; i < s->times.n; i++)
         if (s->times.v[i]->space == rows) return;
-    if (s->times.n && rows && rows->kind == SP_NODE)
+    if (s->times.n && rows && rows->kind == SP_NODE && !e->links.base)
         diag(e->c, DIAG_E0306, s->span,
              "the rows that are learned from need a time column, too: time %s.<column>, ..",
              rows->name);

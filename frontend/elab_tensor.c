@@ -302,6 +302,10 @@ Value tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at)
 }
 
 Value tensor_gather(Elab *e, Op *x, Map *m, Span at) {
+    if (m->to->whole && type_has(&x->type, m->to->whole) && !type_has(&x->type, m->to)) {
+        e->b.span = at; /* of links that a step draws around: the first rows */
+        x = b_slice(&e->b, to_dense(e, x), m->to->whole, m->to, expr_const(e->a, 0));
+    }
     if (!type_has(&x->type, m->to)) {
         diag(e->c, DIAG_E0211, at, "this reads a value of %s, but the value is %s",
              space_text(e, m->to), type_text(e, &x->type));

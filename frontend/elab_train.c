@@ -332,9 +332,11 @@ Op *elab_run_model(Elab *e, const Ast *model) {
 
 void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->draws = train && elab_draws(train);
+    /* Of links by time there is no view of the whole graph, and so no such phase. */
+    e->timed = train && targets_links(train) && elab_draws_by_time(train);
     if (train) elab_phase(e, PHASE_TRAIN, "train", model, train);
     if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
-    elab_phase(e, PHASE_PREDICT, "predict", model, train);
-    elab_phase(e, PHASE_EMBED, "embed", model, train);
+    if (!e->timed) elab_phase(e, PHASE_PREDICT, "predict", model, train);
+    if (!e->timed) elab_phase(e, PHASE_EMBED, "embed", model, train);
     if (train) elab_check_sampled(e, train);
 }

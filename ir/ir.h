@@ -90,7 +90,7 @@ typedef enum {
     REL_WHERE,      /* the edges of base[0] where `cond` holds */
     /* Of a step over links (runtime/link_batches.h draws them): in no order, their ends anywhere.
      */
-    REL_LINKS,     /* some edges of base[0], then their negatives */
+    REL_LINKS,     /* some edges of base[0], then their negatives; their ends may be seeds */
     REL_POSITIVES, /* the first part of those */
     REL_QUERIES,   /* some sources (and kinds) of base[0]: an edge each */
     REL_ANSWERS,   /* base[0] a REL_QUERIES: the edges that each asks for */
@@ -416,8 +416,16 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
 /* The rows of `whole` that a sampled step needs when `hops` layers follow; itself where that is
  * all. Edges lead from nodes of one hop more.  NULL: a relation whose edges are no prefix. */
 Space *space_prefix(Module *m, Space *whole, int hops, Span at); /* interned */
-bool space_of_batch(const Space *s); /* a prefix, drawn, or derived from one */
-bool space_is_drawn(const Space *s); /* of a step over links */
+/* The seeds: the first rows of a node type, before the recipe says how many hops follow.  Interned
+ * with the prefixes. */
+Space *space_seeds(Module *m, Space *node, Span at);
+/* REL_LINKS or REL_POSITIVES of a step that sees a part of the graph: they join its seeds. */
+Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Span at);
+bool space_joins_seeds(const Space *s); /* is it one of these? */
+bool space_of_batch(const Space *s);    /* a prefix, drawn, or derived from one */
+bool space_is_drawn(const Space *s);    /* of a step over links */
+/* Does this phase of m see a batch, and not the whole graph? */
+bool module_draws(const Module *m, const char *phase);
 /* Along which a sampled step of m draws neighbours: the data's relations, and those that lead where
  * their edges do not go. */
 bool space_is_sampled(const Module *m, const Space *s);

@@ -127,6 +127,26 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
     return s;
 }
 
+Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Span at) {
+    assert(k == REL_LINKS || k == REL_POSITIVES);
+    Space *s = space_derived(m, k, base, NULL, NULL, at);
+    s->src = src;
+    s->dst = dst;
+    return s;
+}
+
+Space *space_seeds(Module *m, Space *node, Span at) {
+    for (int i = 0; i < m->spaces.n; i++)
+        if (m->spaces.v[i]->whole == node && m->spaces.v[i]->hops == 0) return m->spaces.v[i];
+    Space *s = space_node(m, arena_printf(m->a, "%s.0", node->name), at);
+    s->whole = node;
+    return s;
+}
+
+bool space_joins_seeds(const Space *s) {
+    return (s->rel == REL_LINKS || s->rel == REL_POSITIVES) && s->src->whole;
+}
+
 bool space_of_batch(const Space *s) {
     return s->whole || rel_is_drawn(s->rel) || (s->base[0] && space_of_batch(s->base[0]));
 }
@@ -142,6 +162,12 @@ static bool leads_elsewhere(const Space *s) {
 bool space_is_sampled(const Module *m, const Space *s) {
     if (s->kind != SP_EDGE || space_of_batch(s)) return false;
     return s->rel == REL_BASE || (m->recipe.sample.n_hops > 0 && leads_elsewhere(s));
+}
+
+bool module_draws(const Module *m, const char *phase) {
+    const Sampling *s = &m->recipe.sample;
+    if (strcmp(phase, "eval") == 0) return s->train_links && s->n_hops && s->times.n;
+    return strcmp(phase, "train") == 0 && s->batch && (!s->train_links || s->n_hops);
 }
 
 Space *space_queries(const Space *answers) {

@@ -105,7 +105,26 @@ static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) 
     return true;
 }
 
-/* name = union(a, b), where(a, "cond"), reverse(a), .. */
+/* : user.0 -> item.0, of links whose ends are seeds */
+static bool seed_ends(Parser *p, Space **src, Space **dst, const Space *base) {
+    Space **end[] = {src, dst};
+    for (int i = 0; i < 2; i++) {
+        Span at = p->tok.span;
+        if (i && p->tok.kind != T_ARROW) return parse_expected(p, "'->'");
+        if (i) {
+            lex_next(p);
+            at = p->tok.span;
+        }
+        if (!space_of(p, SP_NODE, "a node type", end[i])) return false;
+        const Space *s = *end[i];
+        if (s->whole != (i ? base->dst : base->src) || s->hops)
+            return parse_fail(p, DIAG_E0409, at, "'%s' is not the seeds of '%s'", s->name,
+                              (i ? base->dst : base->src)->name);
+    }
+    return true;
+}
+
+/* name = union(a, b), where(a, "cond"), reverse(a), links(a): user.0 -> item.0, .. */
 static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
     int k = 0;
     Space *x = NULL, *y = NULL;
@@ -120,7 +139,11 @@ static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
     }
     if (!parse_expect(p, ')') || !fits(p, at, (RelKind)k, x, y)) return false;
     int before = p->m->spaces.n;
-    *s = space_derived(p->m, (RelKind)k, x, y, cond, at);
+    Space *src = NULL, *dst = NULL;
+    bool joins = (k == REL_LINKS || k == REL_POSITIVES) && parse_accept(p, ':');
+    if (joins && !seed_ends(p, &src, &dst, x)) return false;
+    *s = joins ? space_links(p->m, (RelKind)k, x, src, dst, at)
+               : space_derived(p->m, (RelKind)k, x, y, cond, at);
     if (p->m->spaces.n == before)
         return parse_fail(p, DIAG_E0403, at, "'%s' is the same relation as '%s'", name, (*s)->name);
     if (strcmp(name, (*s)->name) != 0) space_rename(p->m, *s, name);

@@ -89,22 +89,19 @@ static void print_prefix(StrBuf *b, const Space *s) {
     sb_printf(b, ", %d)", s->hops);
 }
 
+static void print_ends(StrBuf *b, const Space *s) {
+    sb_puts(b, ": ");
+    ir_name_print(b, s->src->name);
+    sb_puts(b, " -> ");
+    ir_name_print(b, s->dst->name);
+}
+
 static void print_edge(StrBuf *b, const Space *s) {
     sb_puts(b, "  edge ");
     ir_name_print(b, s->name);
-    if (s->whole) {
-        print_prefix(b, s);
-        sb_puts(b, ": ");
-        ir_name_print(b, s->src->name);
-        sb_puts(b, " -> ");
-        ir_name_print(b, s->dst->name);
-        return;
-    }
-    if (s->rel == REL_BASE) {
-        sb_puts(b, ": ");
-        ir_name_print(b, s->src->name);
-        sb_puts(b, " -> ");
-        ir_name_print(b, s->dst->name);
+    if (s->whole) print_prefix(b, s);
+    if (s->whole || s->rel == REL_BASE) {
+        print_ends(b, s);
         return;
     }
     sb_printf(b, " = %s(", text_rels.word[s->rel]);
@@ -118,6 +115,7 @@ static void print_edge(StrBuf *b, const Space *s) {
         ir_string_print(b, s->cond);
     }
     sb_puts(b, ")");
+    if (space_joins_seeds(s)) print_ends(b, s);
 }
 
 static void print_column(StrBuf *b, const Module *m, const Column *c) {

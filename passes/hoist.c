@@ -44,11 +44,12 @@ typedef struct {
 /* ---- what is invariant, and what it costs --------------------------------------------- */
 static bool is_drawn_size(const Expr *x) {
     if (!x || x->kind == EX_CONST) return false;
-    if (x->kind == EX_SYM) return x->sym->of && space_is_drawn(x->sym->of);
+    if (x->kind == EX_SYM) return x->sym->of && (space_is_drawn(x->sym->of) || x->sym->of->whole);
     return is_drawn_size(x->a) || is_drawn_size(x->b);
 }
 
-/* Of a step over links: what such a relation's edges are changes with each. */
+/* Of a step over links: what such a relation's edges are changes with each, and where they are
+ * seeds, whose first rows those are. */
 static bool is_drawn(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (is_drawn_size(op->type.dim[i]->size)) return true;
@@ -225,11 +226,14 @@ static bool run(PassCtx *p, Module *m) {
     Func *train = func_find(m, "train");
     h.trains = train != NULL;
     /* What depends on the data of a sampled step changes with each step. */
-    bool sampled = m->recipe.sample.batch > 0 && !m->recipe.sample.train_links;
+    bool sampled = module_draws(m, "train"), judged = module_draws(m, "eval");
+    const Func *eval = func_find(m, "eval");
     if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
-        bool stays = f->body && (repeats(h.load.f, f) || (sampled && repeats(train, f)));
+        bool stays = f->body && (repeats(h.load.f, f) || (sampled && repeats(train, f)) ||
+                                 (judged && repeats(eval, f)));
+        stays |= module_draws(m, f->name);
         if (f != h.load.f && f != train && !stays) vec_push(p->a, &todo, f);
     }
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);

@@ -576,7 +576,8 @@ static bool run(PassCtx *c, Module *m) {
     if (load) precise_func(&p, load);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
-        p.sampled = m->recipe.sample.batch > 0 && strcmp(f->name, "train") == 0;
+        bool trains = strcmp(f->name, "train") == 0 && m->recipe.sample.batch > 0;
+        p.sampled = trains || module_draws(m, f->name);
         if (f == load || is_load(f)) continue;
         int before = m->funcs.n;
         p.general = f->body && c->ranges ? DT_F32 : general; /* turns of a loop have no ranges */

@@ -174,26 +174,32 @@ static void trim_op(Trim *t, Op *op) {
     op->type.dim[type_find(&op->type, f->rows)] = to;
 }
 
-static bool run(PassCtx *p, Module *m) {
-    Trim t = {.p = p, .m = m, .f = func_find(m, "train"), .top = m->recipe.sample.n_hops};
-    if (!t.f || !m->recipe.sample.batch || m->recipe.sample.edges != SAMPLE_DIRECTIONAL)
-        return true;
-    t.b = (Builder){.m = m, .f = t.f};
+static void trim_func(PassCtx *p, Module *m, Func *f) {
+    Trim t = {.p = p, .m = m, .f = f, .top = m->recipe.sample.n_hops, .b = {.m = m, .f = f}};
     find_facts(&t);
     find_levels(&t);
     int n_trimmed = 0;
-    for (Op *op = t.f->first, *next; op; op = next) {
+    for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
-        const struct Fact *f = &t.fact[op->id];
-        if (f->level < 0) continue;
-        n_trimmed += f->rows && !f->fixed && f->level < t.top;
+        const struct Fact *x = &t.fact[op->id];
+        if (x->level < 0) continue;
+        n_trimmed += x->rows && !x->fixed && x->level < t.top;
         trim_op(&t, op);
     }
-    for (int i = 0; i < t.taken.n; i++) op_replace_uses(t.f, t.taken.v[i], t.taken.v[i]->in[0]);
-    pass_dce_func(p->a, t.f);
+    for (int i = 0; i < t.taken.n; i++) op_replace_uses(f, t.taken.v[i], t.taken.v[i]->in[0]);
+    pass_dce_func(p->a, f);
     if (n_trimmed)
-        pass_remark(p, m->recipe.sample.span, "trim", "%d values of @train over the rows needed",
-                    n_trimmed);
+        pass_remark(p, m->recipe.sample.span, "trim", "%d values of @%s over the rows needed",
+                    n_trimmed, f->name);
+}
+
+static bool run(PassCtx *p, Module *m) {
+    static const char *const phase[] = {"train", "eval"};
+    if (m->recipe.sample.edges != SAMPLE_DIRECTIONAL) return true;
+    for (size_t i = 0; i < COUNT(phase); i++) {
+        Func *f = func_find(m, phase[i]);
+        if (f && module_draws(m, phase[i])) trim_func(p, m, f);
+    }
     return true;
 }
 

@@ -66,10 +66,14 @@ static gnnc_status check_ends(RtExec *x, const rt_space *s, const RtTable *t) {
                    b->dir, s->name, has_src, has_dst, src, dst);
 }
 
+bool rt_space_is_drawn(const rt_program *p, int space) {
+    return p->spaces[space].kind == RT_SP_EDGE && p->spaces[space].rel >= RT_REL_LINKS;
+}
+
 /* Sizes and relations that only a mini-batch has. */
 bool rt_space_of_batch(const rt_program *p, int space) {
     const rt_space *s = &p->spaces[space];
-    if (s->first || (s->kind == RT_SP_EDGE && s->rel >= RT_REL_LINKS)) return true;
+    if (s->first || rt_space_is_drawn(p, space)) return true;
     return s->kind == RT_SP_EDGE && s->base[0] >= 0 && rt_space_of_batch(p, s->base[0]);
 }
 

@@ -47,6 +47,7 @@ gnnc_status rt_bind_taken(RtExec *x, int col);
 gnnc_status rt_bind_derived(RtExec *x);
 
 bool rt_space_of_batch(const rt_program *p, int space); /* only a mini-batch has its size */
+bool rt_space_is_drawn(const rt_program *p, int space); /* links, which a step brings */
 /* Is it one along which a sampled step draws neighbours? */
 bool rt_space_is_sampled(const rt_program *p, int space);
 /* The data's row that edge e of a relation comes from, and the space of that row's table; the

@@ -107,7 +107,7 @@ static void put_progress(File *o) {
     put_real(o, "plateau_lr", p->plateau.lr);
     put_real(o, "plateau_best", p->plateau.best);
     put_int(o, "plateau_bad", p->plateau.n_bad);
-    if (!t->batches && !t->links) return;
+    if (!t->batches) return;
     put_meta(o, "batches", rt_batches_text(t, &o->pool));
     put_real(o, "loss_sum", p->loss_sum);
     put_int(o, "loss_rows", p->loss_rows);
@@ -232,7 +232,7 @@ static gnnc_status check_identity(File *o) {
     TRY(st, check_same(o, "program", program, "version of the model"));
     TRY(st, check_data(o));
     TRY(st, check_same(o, "split", split, "split"));
-    if (t->batches || t->links) {
+    if (t->batches) {
         const char *batches = rt_batches_text(t, &o->pool);
         if (!batches) return rt_fail_nomem(&t->rt.err, o->path);
         TRY(st, check_same(o, "batches", batches, "way to make batches"));
@@ -263,7 +263,7 @@ static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
     TRY(st, get_real(o, "plateau_best", &p->plateau.best));
     TRY(st, get_int(o, "plateau_bad", &p->plateau.n_bad));
     p->plateau.started = started != 0;
-    if (o->t->batches || o->t->links) {
+    if (o->t->batches) {
         TRY(st, get_real(o, "loss_sum", &p->loss_sum));
         TRY(st, get_int(o, "loss_rows", &p->loss_rows));
     }

@@ -1,7 +1,7 @@
-/* What a step over links has beside the data: its links (links.h), bound as relations. */
+/* What a step over links has beside the graph: its links (links.h), bound as relations. */
 #include "link_batches.h"
 
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "batch_step.h"
@@ -9,21 +9,9 @@
 #include "device.h"
 #include "link_metrics.h"
 #include "links.h"
-#include "recycle.h"
 #include "sample_key.h"
-#include "train_losses.h"
 
 enum { N_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
-
-/* Links as a program's data: as the data's, but for the spaces of the step. */
-typedef struct {
-    RtExec x;
-    RtBound bound;
-    RtRuntime rt;
-    RtRecycle memory;
-    RtColumn *column; /* [n_columns] */
-    int64_t n_seeds;
-} Slot;
 
 typedef struct RtLinkBatches {
     RtLinks links;
@@ -32,17 +20,16 @@ typedef struct RtLinkBatches {
     RtColumn *all;     /* [n_columns] of those on a step's spaces: over the base's edges */
     int no_links;      /* the relation of fixed negatives, and their splits; -1 = none */
     const int32_t *no_split;
-    int64_t batch, n_seeds, n_batches;
-    int64_t n_val;         /* edges of the validation split */
-    int32_t *seed, *order; /* [n_seeds] of training: edges or queries; in this epoch's order */
-    int32_t *held;         /* those of an evaluation */
-    Slot *slot, eval;
-    int n_slots, n_workers;
-    RtPipeline *pipeline;
-    int64_t epoch, next, first_epoch;
-    RtBatchStep train, test;
-    RtLosses losses;
+    int64_t batch, n_train; /* edges or queries of a step, of the training split */
+    int64_t n_val;          /* edges of the validation split */
+    int32_t *held;          /* seeds of an evaluation */
+    RtMinibatch eval;
+    RtBatchStep test;
     RtLinkMetrics metrics;
+    bool evaluated;     /* once: there is room */
+    const double *when; /* [E] links by time; else NULL */
+    RtSampler *sampler; /* that evaluation draws with; NULL = it sees the whole graph */
+    const RtBatchMap *map;
 } RtLinkBatches;
 
 static gnnc_status nomem(gnnc_trainer *t) {
@@ -101,10 +88,6 @@ static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
 }
 
 /* ---- columns of a step's links -------------------------------------------------------------- */
-static bool is_of_step(const rt_program *p, int space) {
-    return p->spaces[space].kind == RT_SP_EDGE && p->spaces[space].rel >= RT_REL_LINKS;
-}
-
 static gnnc_status take_rows(gnnc_trainer *t, RtLinkBatches *b, const rt_column *want,
                              RtColumn *to) {
     RtPool *pool = &t->rt.pool;
@@ -133,71 +116,37 @@ static gnnc_status make_columns(gnnc_trainer *t, RtLinkBatches *b) {
     gnnc_status st = GNNC_OK;
     if (!(b->all = RT_NEWN(&t->rt.pool, RtColumn, p->n_columns))) return nomem(t);
     for (int c = 0; c < p->n_columns && st == GNNC_OK; c++)
-        if (is_of_step(p, p->columns[c].space) && b->links.rel->n_edges)
+        if (rt_space_is_drawn(p, p->columns[c].space) && b->links.rel->n_edges)
             st = take_rows(t, b, &p->columns[c], &b->all[c]);
     return st;
 }
 
 /* ---- binding ----------------------------------------------------------------------------------
  */
-static gnnc_status slot_new(gnnc_trainer *t, Slot *s) {
-    const rt_program *p = t->program;
-    RtPool *pool = &t->rt.pool;
-    *s = (Slot){.x = t->x, .bound = *t->rt.bound};
-    rt_recycle_init(&s->memory, &pool->from);
-    s->x.n = RT_NEWN(pool, int64_t, p->n_syms);
-    s->x.buf = RT_NEWN(pool, void *, p->n_bufs);
-    s->column = RT_NEWN(pool, RtColumn, p->n_columns);
-    s->bound.rel = RT_NEWN(pool, RtRelation, p->n_spaces);
-    s->bound.col = RT_NEWN(pool, const RtColumn *, p->n_columns);
-    s->bound.balance = RT_NEWN(pool, const int64_t *, p->n_maps);
-    if (!s->x.n || !s->x.buf || !s->column || !s->bound.rel || !s->bound.col || !s->bound.balance)
-        return nomem(t);
-    s->x.balance = s->bound.balance;
-    s->x.profile = NULL;
-    memcpy(s->x.buf, t->x.buf, sizeof *s->x.buf * (size_t)p->n_bufs);
-    memcpy(s->bound.rel, t->rt.bound->rel, sizeof *s->bound.rel * (size_t)p->n_spaces);
-    memcpy(s->bound.col, t->rt.bound->col, sizeof *s->bound.col * (size_t)p->n_columns);
-    memcpy(s->bound.balance, t->rt.bound->balance, sizeof *s->bound.balance * (size_t)p->n_maps);
-    return GNNC_OK;
-}
-
-static void slot_free(Slot *s) {
-    if (s->memory.growth.from.alloc) rt_recycle_free(&s->memory);
-}
-
-static RtPool *slot_begin(const gnnc_trainer *t, Slot *s, bool first) {
-    s->memory.growth.roomy = first;
-    rt_recycle_reset(&s->memory);
-    RtAlloc a = rt_recycle_alloc(&s->memory);
-    s->rt = (RtRuntime){.bound = &s->bound};
-    rt_pool_init(&s->rt.pool, &a);
-    s->x.rt = &s->rt;
-    memcpy(s->x.n, t->x.n, sizeof *s->x.n * (size_t)t->program->n_syms);
-    return &s->rt.pool;
-}
-
-static gnnc_status bind_columns(const RtLinkBatches *b, Slot *s, int space, const RtDrawn *d) {
-    const rt_program *p = s->x.program;
+static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space,
+                                const RtDrawn *d) {
+    const rt_program *p = m->x.program;
     for (int c = 0; c < p->n_columns; c++) {
         if (p->columns[c].space != space) continue;
         gnnc_status st =
-            rt_column_take(&s->rt.pool, &b->all[c], d->row, d->n, &s->column[c], &s->rt.err);
-        s->bound.col[c] = &s->column[c];
-        if (st == GNNC_OK) st = rt_bind_taken(&s->x, c);
+            rt_column_take(&m->rt.pool, &b->all[c], d->row, d->n, &m->column[c], &m->rt.err);
+        m->bound.col[c] = &m->column[c];
+        if (st == GNNC_OK) st = rt_bind_taken(&m->x, c);
         if (st != GNNC_OK) return st;
     }
     return GNNC_OK;
 }
 
-static gnnc_status bind_part(const RtLinkBatches *b, Slot *s, rt_rel_kind kind, const RtDrawn *d) {
+static gnnc_status bind_part(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind kind,
+                             const RtDrawn *d) {
     int space = b->part[kind - RT_REL_LINKS];
     if (space < 0) return GNNC_OK;
-    int32_t *id = RT_NEWN(&s->rt.pool, int32_t, d->n + 1);
-    if (!id) return rt_fail_nomem(&s->rt.err, "a batch of links");
+    const rt_space *all = m->x.program->spaces;
+    int32_t *id = RT_NEWN(&m->rt.pool, int32_t, d->n + 1);
+    if (!id) return rt_fail_nomem(&m->rt.err, "a batch of links");
     for (int64_t i = 0; i < d->n; i++) id[i] = (int32_t)i;
-    s->bound.rel[space] = (RtRelation){.n_src = b->links.rel->n_src,
-                                       .n_dst = b->links.rel->n_dst,
+    m->bound.rel[space] = (RtRelation){.n_src = m->x.n[all[all[space].src].sym],
+                                       .n_dst = m->x.n[all[all[space].dst].sym],
                                        .n_edges = d->n,
                                        .src = d->src,
                                        .dst = d->dst,
@@ -205,85 +154,125 @@ static gnnc_status bind_part(const RtLinkBatches *b, Slot *s, rt_rel_kind kind, 
                                        .cell = d->cell,
                                        .id = id,
                                        .id_bound = d->n};
-    s->x.n[s->x.program->spaces[space].sym] = d->n;
-    return bind_columns(b, s, space, d);
+    m->x.n[all[space].sym] = d->n;
+    return bind_columns(b, m, space, d);
 }
 
-/* All sizes are known before the first map is made. */
-static gnnc_status bind_maps(const RtLinkBatches *b, Slot *s, bool queries) {
+/* All sizes are known before the first map is made.  `lists`: known, earlier, too. */
+static gnnc_status bind_maps(const RtLinkBatches *b, RtMinibatch *m, bool queries, bool lists) {
     static const bool of_queries[N_PARTS] = {false, false, true, true, true, true};
     for (int k = 0; k < N_PARTS; k++) {
-        gnnc_status st =
-            b->part[k] < 0 || of_queries[k] != queries ? GNNC_OK : rt_bind_space(&s->x, b->part[k]);
+        bool is_list = k >= RT_REL_KNOWN - RT_REL_LINKS;
+        if (b->part[k] < 0 || of_queries[k] != queries || (is_list && !lists)) continue;
+        gnnc_status st = rt_bind_space(&m->x, b->part[k]);
         if (st != GNNC_OK) return st;
     }
     return GNNC_OK;
 }
 
-static gnnc_status bind_pairs(const RtLinkBatches *b, Slot *s, const RtDrawn *all, int64_t n_pos) {
-    RtDrawn pos = *all;
+static gnnc_status bind_pairs(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of) {
+    RtDrawn pos = of->pairs;
     gnnc_status st;
-    pos.n = n_pos;
-    TRY(st, bind_part(b, s, RT_REL_LINKS, all));
-    TRY(st, bind_part(b, s, RT_REL_POSITIVES, &pos));
-    st = bind_maps(b, s, false);
+    pos.n = of->n;
+    TRY(st, bind_part(b, m, RT_REL_LINKS, &of->pairs));
+    TRY(st, bind_part(b, m, RT_REL_POSITIVES, &pos));
+    st = bind_maps(b, m, false, false);
 out:
     return st;
 }
 
-static gnnc_status bind_asked(const RtLinkBatches *b, Slot *s, const RtAsked *a, bool known) {
+static gnnc_status bind_asked(const RtLinkBatches *b, RtMinibatch *m, const RtAsked *a,
+                              bool lists) {
     gnnc_status st;
-    TRY(st, bind_part(b, s, RT_REL_QUERIES, &a->queries));
-    TRY(st, bind_part(b, s, RT_REL_ANSWERS, &a->answers));
-    if (known) TRY(st, bind_part(b, s, RT_REL_KNOWN, &a->known));
-    if (known) TRY(st, bind_part(b, s, RT_REL_EARLIER, &a->earlier));
-    if (known || b->part[RT_REL_KNOWN - RT_REL_LINKS] < 0) {
-        st = bind_maps(b, s, true);
-        goto out;
+    TRY(st, bind_part(b, m, RT_REL_QUERIES, &a->queries));
+    TRY(st, bind_part(b, m, RT_REL_ANSWERS, &a->answers));
+    if (lists) TRY(st, bind_part(b, m, RT_REL_KNOWN, &a->known));
+    if (lists) TRY(st, bind_part(b, m, RT_REL_EARLIER, &a->earlier));
+    st = bind_maps(b, m, true, lists);
+out:
+    return st;
+}
+
+gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const RtLinkBatch *of,
+                                 RtError *err) {
+    const RtLinkBatches *b = t->links;
+    gnnc_status st =
+        of->queries ? bind_asked(b, m, &of->asked, of->held_out) : bind_pairs(b, m, of);
+    return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
+}
+
+static bool draws_by_time(const gnnc_trainer *t) {
+    return t->program->sampling.n_hops > 0 && t->program->sampling.n_times > 0;
+}
+
+/* ---- neighbours ---------------------------------------------------------------------------- */
+static const double *times_of(const gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    for (int i = 0; i < s->n_times; i++)
+        if (t->program->columns[s->times[i]].space == space)
+            return t->rt.bound->col[s->times[i]]->f64;
+    return NULL;
+}
+
+static const double *node_times(const gnnc_trainer *t, bool dst) {
+    const rt_space *base = &t->program->spaces[t->links->base];
+    return times_of(t, dst ? base->dst : base->src);
+}
+
+static gnnc_status trees_of(const RtLinkBatches *b, RtPool *pool, const RtLinkBatch *of,
+                            RtSeeds *seeds) {
+    int64_t n = of->pairs.n, k = of->n ? n / of->n - 1 : 0;
+    int32_t *tree = RT_NEWN(pool, int32_t, n + 1);
+    double *time = b->when ? RT_NEWN(pool, double, n + 1) : NULL;
+    if (!tree || (b->when && !time)) return GNNC_E_NOMEM;
+    for (int64_t i = 0; i < n; i++) {
+        tree[i] = (int32_t)(i < of->n ? i : (i - of->n) / k);
+        if (time) time[i] = b->when[of->pairs.row[i]];
     }
-    for (int k = RT_REL_QUERIES; k <= RT_REL_ANSWERS; k++)
-        if (b->part[k - RT_REL_LINKS] >= 0)
-            TRY(st, rt_bind_space(&s->x, b->part[k - RT_REL_LINKS]));
-out:
-    return st;
+    *seeds = (RtSeeds){.n = n, .tree = tree, .time = time};
+    return GNNC_OK;
 }
 
-/* ---- batches of training ------------------------------------------------------------------------
- */
+gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const RtSampleAt *at,
+                                   const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
+                                   RtError *err) {
+    RtDrawn *d = &of->pairs;
+    RtSeeds ends[2];
+    int type[2];
+    gnnc_status st = trees_of(t->links, &m->rt.pool, of, &ends[0]);
+    if (st != GNNC_OK) return rt_fail_nomem(err, "a batch of links");
+    ends[1] = ends[0];
+    rt_link_batches_ends(t, map, type);
+    for (int k = 0; k < 2; k++) ends[k].type = type[k];
+    ends[0].id = d->src;
+    ends[1].id = d->dst;
+    if ((st = rt_sample_groups(s, at, ends, 2, m->batch, err)) != GNNC_OK) return st;
+    d->src = m->batch->seed[0];
+    d->dst = m->batch->seed[1];
+    return GNNC_OK;
+}
+
+/* ---- batches of training ------------------------------------------------------------------ */
 static bool trains_queries(const gnnc_trainer *t) {
     return t->program->sampling.train_links == RT_LINKS_QUERIES;
 }
 
-static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
-    gnnc_trainer *t = user;
-    RtLinkBatches *b = t->links;
+gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSampleAt *at,
+                                 const int32_t *seed, int64_t n, RtLinkBatch *out, RtError *err) {
+    const RtLinkBatches *b = t->links;
     const rt_sampling *how = &t->program->sampling;
-    Slot *s = &b->slot[slot];
-    int64_t from = number * b->batch, left = b->n_seeds - from;
-    RtPool *pool = slot_begin(t, s, b->epoch == b->first_epoch);
-    RtAsked asked;
-    RtDrawn pairs;
-    gnnc_status st;
-    (void)worker;
-    s->n_seeds = left < b->batch ? left : b->batch;
-    if (trains_queries(t)) {
-        TRY(st, rt_links_ask(&b->links, pool, b->order + from, s->n_seeds, RT_SPLIT_TRAIN, 0,
-                             &asked, &s->rt.err));
-        st = bind_asked(b, s, &asked, false);
-    } else {
-        RtNegatives neg = {.k = how->negatives,
-                           .how = (rt_negative)how->corrupt,
-                           .avoid = how->avoid,
-                           .first = RT_SPLIT_TRAIN,
-                           .last = RT_SPLIT_TRAIN,
-                           .key = rt_draw_key((uint64_t)t->options.seed, (uint64_t)b->epoch,
-                                              (uint64_t)number, RT_DRAW_NEGATIVE)};
-        TRY(st,
-            rt_links_pairs(&b->links, pool, b->order + from, s->n_seeds, &neg, &pairs, &s->rt.err));
-        st = bind_pairs(b, s, &pairs, s->n_seeds);
-    }
-out:
-    return st == GNNC_OK ? st : rt_fail(err, st, "%s", s->rt.err.text);
+    *out = (RtLinkBatch){.queries = trains_queries(t), .n = n};
+    if (out->queries)
+        return rt_links_ask(&b->links, pool, seed, n, RT_SPLIT_TRAIN, 0, &out->asked, err);
+    RtNegatives neg = {.k = how->negatives,
+                       .how = (rt_negative)how->corrupt,
+                       .avoid = how->avoid,
+                       .first = RT_SPLIT_TRAIN,
+                       .last = RT_SPLIT_TRAIN,
+                       .when = b->when,
+                       .since = {node_times(t, false), node_times(t, true)},
+                       .key = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_NEGATIVE)};
+    return rt_links_pairs(&b->links, pool, seed, n, &neg, &out->pairs, err);
 }
 
 /* Edges of a split, or queries that have one. */
@@ -305,38 +294,195 @@ static int64_t list_seeds(const RtLinkBatches *b, bool queries, int split, int32
     return n;
 }
 
-static gnnc_status make_seeds(gnnc_trainer *t, RtLinkBatches *b) {
-    const rt_sampling *s = &t->program->sampling;
-    bool queries = trains_queries(t);
+int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out) {
+    return list_seeds(t->links, trains_queries(t), RT_SPLIT_TRAIN, out);
+}
+
+const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]) {
+    const rt_space *base = &t->program->spaces[t->links->base];
+    type[0] = map->type_of_space[base->src];
+    type[1] = map->type_of_space[base->dst];
+    return t->links->links.rel;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+gnnc_status rt_link_batches_start(gnnc_trainer *t) {
+    RtLinkBatches *b = t->links = RT_NEW(&t->rt.pool, RtLinkBatches);
     RtPool *pool = &t->rt.pool;
-    b->batch = t->options.batch ? t->options.batch : s->batch;
-    b->n_seeds = list_seeds(b, queries, RT_SPLIT_TRAIN, NULL);
+    gnnc_status st;
+    if (!b) return nomem(t);
+    for (int k = 0; k < N_PARTS; k++) b->part[k] = -1;
+    for (int s = 0; s < t->program->n_spaces; s++)
+        if (rt_space_is_drawn(t->program, s)) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
+    TRY(st, rt_batch_step_init(t, "eval", &b->test));
+    TRY(st, index_links(t, b));
+    TRY(st, make_columns(t, b));
+    b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;
+    b->n_train = rt_link_batches_seeds(t, NULL);
     b->n_val = list_seeds(b, false, RT_SPLIT_VAL, NULL);
-    b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
-    b->seed = RT_NEWN(pool, int32_t, b->n_seeds + 1);
-    b->order = RT_NEWN(pool, int32_t, b->n_seeds + 1);
     b->held = RT_NEWN(pool, int32_t, b->links.rel->n_edges + 1);
-    if (!b->seed || !b->order || !b->held) return nomem(t);
-    list_seeds(b, queries, RT_SPLIT_TRAIN, b->seed);
+    if (!b->held) return nomem(t);
+    if (draws_by_time(t)) {
+        b->when = times_of(t, b->base);
+        goto out; /* rt_link_batches_draws makes the rest */
+    }
+    st = rt_minibatch_new(pool, &pool->from, &t->x, NULL, &b->eval, &t->rt.err);
+out:
+    return st;
+}
+
+gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
+                                  const RtBatchMap *map) {
+    RtLinkBatches *b = t->links;
+    RtPool *pool = &t->rt.pool;
+    RtBatch *batch;
+    gnnc_status st = GNNC_OK;
+    if (!draws_by_time(t)) return st;
+    b->map = map;
+    TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, 1, &t->rt.err));
+    TRY(st, rt_sampler_batch(b->sampler, &batch, &t->rt.err));
+    st = rt_minibatch_new(pool, &pool->from, &t->x, batch, &b->eval, &t->rt.err);
+out:
+    return st;
+}
+
+void rt_link_batches_stop(gnnc_trainer *t) {
+    RtLinkBatches *b = t->links;
+    if (!b) return;
+    rt_minibatch_free(&b->eval);
+    rt_sampler_free(b->sampler);
+    rt_batch_step_free(&b->test);
+    t->links = NULL;
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------ */
+typedef struct {
+    int32_t id, edge;
+} Placed;
+
+static int by_place(const void *a, const void *b) {
+    const Placed *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Edges as the data list them, which links by time are judged in. */
+static gnnc_status in_order_of_data(gnnc_trainer *t, const RtRelation *r, int32_t *edge,
+                                    int64_t n) {
+    RtPool work;
+    rt_pool_init(&work, &t->rt.pool.from);
+    Placed *p = RT_NEWN(&work, Placed, n + 1);
+    for (int64_t i = 0; p && i < n; i++) p[i] = (Placed){r->id[edge[i]], edge[i]};
+    if (p) qsort(p, (size_t)n, sizeof *p, by_place);
+    for (int64_t i = 0; p && i < n; i++) edge[i] = p[i].edge;
+    rt_pool_free(&work);
+    return p ? GNNC_OK : nomem(t);
+}
+
+/* They have columns of the link beside them; where there is none, anyone's. */
+static gnnc_status with_negatives(gnnc_trainer *t, const RtDrawn *pos, const int32_t *none,
+                                  int64_t m, RtPool *pool, RtDrawn *out) {
+    const RtLinkBatches *b = t->links;
+    const RtRelation *r = &t->rt.bound->rel[b->no_links];
+    int64_t n = pos->n;
+    if (n > INT32_MAX - m)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "a step over more than 2^31 - 1 links");
+    int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
+    int32_t *const from[] = {pos->src, pos->dst, pos->orig, pos->row};
+    *out = (RtDrawn){.n = n + m};
+    for (int i = 0; i < 4; i++) {
+        if (!(*part[i] = RT_NEWN(pool, int32_t, n + m + 1))) return nomem(t);
+        memcpy(*part[i], from[i], (size_t)n * sizeof **part[i]);
+    }
+    for (int64_t i = 0; i < m; i++) {
+        out->src[n + i] = r->src[none[i]];
+        out->dst[n + i] = r->dst[none[i]];
+        out->orig[n + i] = out->row[n + i] = pos->row[b->when ? i : 0];
+    }
     return GNNC_OK;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
+/* The i-th of a split's given negatives, in the order of the data; they are found in the canonical.
  */
-static int count_workers(const gnnc_trainer *t) {
-    int64_t n = t->options.workers >= 0 ? t->options.workers : t->program->sampling.workers;
-    if (t->options.workers < 0 && n == 0 && t->x.threads > 1) n = 1; /* a batch is soon made */
-    return n < 16 ? (int)n : 16;
+static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, int32_t **out,
+                                   int64_t *n) {
+    const RtLinkBatches *b = t->links;
+    const RtRelation *none = &t->rt.bound->rel[b->no_links];
+    *n = 0;
+    if (!(*out = RT_NEWN(pool, int32_t, none->n_edges + 1))) return nomem(t);
+    for (int64_t e = 0; e < none->n_edges; e++)
+        if (b->no_split[e] == split) (*out)[(*n)++] = (int32_t)e;
+    return b->when ? in_order_of_data(t, none, *out, *n) : GNNC_OK;
 }
 
-static gnnc_status make_slots(gnnc_trainer *t, RtLinkBatches *b) {
-    int64_t ahead = t->program->sampling.prefetch;
+/* n edges of the split from the given place on, then pairs that are none: as many of each drawn, or
+ * those that the data have, all of the split's, or of links by time one for each. */
+static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t from, int64_t n, int64_t all,
+                                  RtPool *pool, RtDrawn *out) {
+    RtLinkBatches *b = t->links;
+    const rt_sampling *how = &t->program->sampling;
+    RtNegatives neg = {.k = b->no_split          ? 0
+                            : how->negatives > 0 ? how->negatives
+                                                 : 1,
+                       .how = (rt_negative)how->corrupt,
+                       .avoid = !b->when,
+                       .first = RT_SPLIT_TRAIN,
+                       .last = RT_SPLIT_TEST,
+                       .when = b->when,
+                       .since = {node_times(t, false), node_times(t, true)},
+                       .key = rt_draw_key(0, (uint64_t)from, (uint64_t)split, RT_DRAW_NEGATIVE)};
+    RtDrawn pos;
+    int32_t *none;
+    int64_t m;
+    gnnc_status st = rt_links_pairs(&b->links, pool, b->held + from, n, &neg, &pos, &t->rt.err);
+    if (st != GNNC_OK || !b->no_split) return *out = pos, st;
+    TRY(st, given_negatives(t, split, pool, &none, &m));
+    if (b->when && m != all)
+        return rt_fail(
+            &t->rt.err, GNNC_E_VALUE,
+            "%s: %lld edges of '%s' and %lld of '%s' are in split %d: links by time have "
+            "one negative each, that of the same place among them",
+            t->rt.bound->dir, (long long)all, t->program->spaces[b->base].name, (long long)m,
+            t->program->spaces[b->no_links].name, split);
+    if (b->when) none += from, m = n;
+    st = with_negatives(t, &pos, none, m, pool, out);
+out:
+    return st;
+}
+
+/* Each is as long as queries have answers, squared: what no metric reads is not made. */
+static int lists_read(const RtLinkBatches *b) {
+    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
+           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_ASK_EARLIER : 0);
+}
+
+static gnnc_status draw_held_out(gnnc_trainer *t, RtPool *pool, int split, int64_t from, int64_t n,
+                                 int64_t all, RtLinkBatch *out) {
+    RtLinkBatches *b = t->links;
+    RtError *err = &t->rt.err;
+    *out = (RtLinkBatch){.n = n, .held_out = true};
+    out->queries = t->program->sampling.eval_links == RT_LINKS_QUERIES;
+    if (!out->queries) return pairs_of_split(t, split, from, n, all, pool, &out->pairs);
+    return rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &out->asked, err);
+}
+
+static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n,
+                                  int64_t all) {
+    RtLinkBatches *b = t->links;
+    RtMinibatch *m = &b->eval;
+    RtError *err = &t->rt.err;
+    RtLinkBatch links;
+    RtSampleAt at = {0, (uint64_t)split, (uint64_t)from}; /* the same in every epoch */
     gnnc_status st;
-    b->n_workers = count_workers(t);
-    int n = b->n_workers ? b->n_workers + (ahead < 1 ? 1 : ahead > 64 ? 64 : (int)ahead) : 1;
-    if (!(b->slot = RT_NEWN(&t->rt.pool, Slot, n))) return nomem(t);
-    for (; b->n_slots < n; b->n_slots++) TRY(st, slot_new(t, &b->slot[b->n_slots]));
-    st = slot_new(t, &b->eval);
+    RtPool *pool = rt_minibatch_begin(m, &t->x, !b->evaluated);
+    TRY(st, draw_held_out(t, pool, split, from, n, all, &links));
+    if (b->sampler) TRY(st, rt_link_batches_around(t, b->sampler, &at, b->map, m, &links, err));
+    TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
+    TRY(st, rt_link_batches_bind(t, m, &links, err));
+    TRY(st, rt_batch_step_place(t, &b->test, &m->x, !b->evaluated));
+    TRY(st, rt_device_batch(&m->x, b->test.phase, b->test.offset, b->test.arena.n_bytes,
+                            b->test.most, m->taken));
+    TRY(st, rt_phase_run(&m->x, &t->program->phases[b->test.phase]));
+    st = rt_link_metrics_add(t, &b->metrics, split, b->sampler ? n : 1);
 out:
     return st;
 }
@@ -349,184 +495,27 @@ static int64_t queries_at_once(const RtLinkBatches *b) {
     return n < 1 ? 1 : n;
 }
 
-/* What is a number for all pairs takes them all at once. */
+/* What is a number for all pairs takes them all at once, but for those whose neighbours depend on
+ * their time: these come in batches, and the number is the mean of theirs, as by Rossi et al.
+ * 2020. */
+static int64_t held_at_once(const RtLinkBatches *b, rt_links_form form, int64_t n) {
+    if (form == RT_LINKS_QUERIES) return queries_at_once(b);
+    return b->sampler ? b->batch : n;
+}
+
 static int64_t runs_of_split(const gnnc_trainer *t, const RtLinkBatches *b, int split) {
-    if (t->program->sampling.eval_links != RT_LINKS_QUERIES) return 1;
-    int64_t n = list_seeds(b, true, split, NULL), batch = queries_at_once(b);
+    rt_links_form form = t->program->sampling.eval_links;
+    int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, NULL);
+    int64_t batch = n ? held_at_once(b, form, n) : 1;
     return (n + batch - 1) / batch;
 }
 
-/* A device's notes: the losses of an epoch's steps, then the metrics of a split. */
-static gnnc_status make_notes(gnnc_trainer *t, RtLinkBatches *b) {
+gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
+    RtLinkBatches *b = t->links;
     int64_t val = runs_of_split(t, b, RT_SPLIT_VAL), test = runs_of_split(t, b, RT_SPLIT_TEST);
-    gnnc_status st;
-    TRY(st, rt_losses_init(t, &b->losses, b->n_batches));
-    TRY(st, rt_link_metrics_init(t, &b->metrics, b->n_batches, val > test ? val : test));
-    st = rt_device_notes(&t->x, b->n_batches + b->metrics.n_notes);
-out:
+    gnnc_status st = rt_link_metrics_init(t, &b->metrics, first, val > test ? val : test);
+    *n = b->metrics.n_notes;
     return st;
-}
-
-gnnc_status rt_link_batches_start(gnnc_trainer *t) {
-    if (t->program->sampling.train_links == RT_LINKS_NONE) return GNNC_OK;
-    RtLinkBatches *b = t->links = RT_NEW(&t->rt.pool, RtLinkBatches);
-    gnnc_status st;
-    if (!b) return nomem(t);
-    b->epoch = b->first_epoch = -1;
-    for (int k = 0; k < N_PARTS; k++) b->part[k] = -1;
-    for (int s = 0; s < t->program->n_spaces; s++)
-        if (is_of_step(t->program, s)) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
-    TRY(st, rt_batch_step_init(t, "train", &b->train));
-    TRY(st, rt_batch_step_init(t, "eval", &b->test));
-    TRY(st, index_links(t, b));
-    TRY(st, make_columns(t, b));
-    TRY(st, make_seeds(t, b));
-    TRY(st, make_slots(t, b));
-    TRY(st, make_notes(t, b));
-    RtPipelineSpec spec = {
-        .prepare = prepare, .user = t, .n_workers = b->n_workers, .n_slots = b->n_slots};
-    st = rt_pipeline_start(&b->pipeline, &t->rt.pool.from, &spec, &t->rt.err);
-out:
-    return st;
-}
-
-void rt_link_batches_stop(gnnc_trainer *t) {
-    RtLinkBatches *b = t->links;
-    if (!b) return;
-    rt_pipeline_stop(b->pipeline);
-    for (int i = 0; i < b->n_slots; i++) slot_free(&b->slot[i]);
-    slot_free(&b->eval);
-    rt_batch_step_free(&b->train);
-    rt_batch_step_free(&b->test);
-    t->links = NULL;
-}
-
-/* ---- running
- * ------------------------------------------------------------------------------------- */
-/* Only training needs edges to learn from. */
-static gnnc_status check_train(gnnc_trainer *t) {
-    const RtLinkBatches *b = t->links;
-    if (b->n_batches) return GNNC_OK;
-    return rt_fail(&t->rt.err, GNNC_E_VALUE,
-                   "%s: %lld %s of '%s' are in the train split: no batch of %lld", t->rt.bound->dir,
-                   (long long)b->n_seeds, trains_queries(t) ? "queries" : "edges",
-                   t->program->spaces[b->base].name, (long long)b->batch);
-}
-
-static gnnc_status run(gnnc_trainer *t, RtBatchStep *s, Slot *slot, bool first) {
-    gnnc_status st;
-    TRY(st, rt_batch_step_place(t, s, &slot->x, first));
-    TRY(st, rt_device_batch(&slot->x, s->phase, s->offset, s->arena.n_bytes, s->most, NULL));
-    st = rt_phase_run(&slot->x, &t->program->phases[s->phase]);
-out:
-    return st;
-}
-
-static void begin_run(gnnc_trainer *t, RtLinkBatches *b, int64_t epoch, int64_t first) {
-    rt_pipeline_begin(b->pipeline, 0, 0);
-    if (b->first_epoch < 0) b->first_epoch = epoch;
-    memcpy(b->order, b->seed, (size_t)b->n_seeds * sizeof *b->order);
-    rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
-    b->epoch = epoch;
-    b->next = first;
-    rt_losses_begin(&b->losses, first);
-    rt_pipeline_begin(b->pipeline, first, b->n_batches);
-}
-
-gnnc_status rt_link_batches_settle(gnnc_trainer *t) {
-    return rt_losses_settle(t, &t->links->losses);
-}
-
-void rt_link_batches_forget(gnnc_trainer *t) {
-    rt_pipeline_begin(t->links->pipeline, 0, 0);
-    t->links->next = -1;
-    rt_losses_begin(&t->links->losses, 0);
-}
-
-gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *train) {
-    RtLinkBatches *b = t->links;
-    int64_t n = rt_link_batches_per_epoch(t);
-    int64_t epoch = t->progress.step / n, batch = t->progress.step % n;
-    int64_t number;
-    int slot;
-    gnnc_status st;
-    (void)train;
-    TRY(st, check_train(t));
-    if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
-    b->next = -1; /* a failed run begins anew */
-    TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
-    TRY(st, run(t, &b->train, &b->slot[slot], epoch == b->first_epoch));
-    TRY(st, rt_losses_add(t, &b->losses, batch, b->slot[slot].n_seeds));
-    b->next = batch + 1;
-out:
-    if (st != GNNC_OK) rt_link_batches_settle(t); /* it may be that steps go on */
-    return st;
-}
-
-/* ---- evaluation
- * ------------------------------------------------------------------------------------ */
-/* The split's edges, then those that are none: given with the data, or one drawn for each. */
-static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool *pool,
-                                  RtDrawn *out) {
-    RtLinkBatches *b = t->links;
-    const rt_sampling *how = &t->program->sampling;
-    RtNegatives neg = {.k = b->no_split          ? 0
-                            : how->negatives > 0 ? how->negatives
-                                                 : 1,
-                       .how = (rt_negative)how->corrupt,
-                       .avoid = true,
-                       .first = RT_SPLIT_TRAIN,
-                       .last = RT_SPLIT_TEST,
-                       .key = rt_draw_key(0, 0, (uint64_t)split, RT_DRAW_NEGATIVE)};
-    const RtRelation *none = b->no_split ? &t->rt.bound->rel[b->no_links] : NULL;
-    RtDrawn pos;
-    int64_t m = 0, k = n;
-    gnnc_status st = rt_links_pairs(&b->links, pool, b->held, n, &neg, &pos, &b->eval.rt.err);
-    if (st != GNNC_OK || !none) return *out = pos, st;
-    for (int64_t i = 0; i < none->n_edges; i++) m += b->no_split[i] == split;
-    if (n > INT32_MAX - m) return GNNC_E_RANGE;
-    int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
-    int32_t *const from[] = {pos.src, pos.dst, pos.orig, pos.row};
-    *out = (RtDrawn){.n = n + m};
-    for (int i = 0; i < 4; i++) {
-        if (!(*part[i] = RT_NEWN(pool, int32_t, n + m + 1))) return nomem(t);
-        memcpy(*part[i], from[i], (size_t)n * sizeof **part[i]);
-    }
-    for (int64_t i = 0; i < none->n_edges; i++) {
-        if (b->no_split[i] != split) continue;
-        out->src[k] = none->src[i];
-        out->dst[k] = none->dst[i];
-        out->orig[k] = out->row[k] = pos.row[0]; /* no edge of the base; its columns are anyone's */
-        k++;
-    }
-    return GNNC_OK;
-}
-
-/* Each is as long as queries have answers, squared: what no metric reads is not made. */
-static int lists_read(const RtLinkBatches *b) {
-    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
-           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_ASK_EARLIER : 0);
-}
-
-static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n) {
-    RtLinkBatches *b = t->links;
-    Slot *s = &b->eval;
-    RtPool *pool = slot_begin(t, s, true);
-    RtAsked asked;
-    RtDrawn pairs;
-    gnnc_status st;
-    if (t->program->sampling.eval_links == RT_LINKS_QUERIES) {
-        TRY(st, rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &asked,
-                             &s->rt.err));
-        TRY(st, bind_asked(b, s, &asked, true));
-    } else {
-        TRY(st, pairs_of_split(t, split, n, pool, &pairs));
-        TRY(st, bind_pairs(b, s, &pairs, n));
-    }
-    st = run(t, &b->test, s, true);
-    return st == GNNC_OK ? rt_link_metrics_add(t, &b->metrics, split) : st;
-out:
-    return s->rt.err.text[0] ? rt_fail(&t->rt.err, st, "%s", s->rt.err.text) : st;
 }
 
 gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
@@ -536,22 +525,33 @@ gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     if (form == RT_LINKS_NONE || !eval) return GNNC_OK;
     for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
         int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, b->held);
-        /* What is a number for all pairs takes them all at once. */
-        int64_t batch = form == RT_LINKS_QUERIES ? queries_at_once(b) : n;
+        int64_t batch = held_at_once(b, form, n);
+        if (b->sampler) TRY(st, in_order_of_data(t, b->links.rel, b->held, n));
         rt_link_metrics_begin(t, &b->metrics, split);
         for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
-            st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch);
+            st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch, n);
         if (st == GNNC_OK) st = rt_link_metrics_end(t, &b->metrics, split);
     }
+    rt_recycle_reset(&b->eval.memory); /* takes room for the largest now, not in the next epoch */
+    b->evaluated |= st == GNNC_OK;
+out:
     return st;
 }
 
-/* ---- what others ask
- * --------------------------------------------------------------------------------- */
+/* ---- what others ask --------------------------------------------------------------------- */
+gnnc_status rt_link_batches_check_train(gnnc_trainer *t) {
+    const RtLinkBatches *b = t->links;
+    if (b->n_train >= (t->program->sampling.drop_last ? b->batch : 1)) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_VALUE,
+                   "%s: %lld %s of '%s' are in the train split: no batch of %lld", t->rt.bound->dir,
+                   (long long)b->n_train, trains_queries(t) ? "queries" : "edges",
+                   t->program->spaces[b->base].name, (long long)b->batch);
+}
+
 gnnc_status rt_link_batches_check(gnnc_trainer *t) {
     const RtLinkBatches *b = t->links;
     const rt_recipe *r = &t->program->recipe;
-    gnnc_status st = check_train(t);
+    gnnc_status st = rt_link_batches_check_train(t);
     if (st != GNNC_OK || t->keep < 0 || r->keep_split != RT_SPLIT_VAL || b->n_val) return st;
     return rt_fail(
         &t->rt.err, GNNC_E_MISSING,
@@ -561,25 +561,7 @@ gnnc_status rt_link_batches_check(gnnc_trainer *t) {
         t->rt.bound->dir, t->program->spaces[b->base].name, r->keep_metric);
 }
 
-int64_t rt_link_batches_per_epoch(const gnnc_trainer *t) {
-    return t->links->n_batches ? t->links->n_batches : 1; /* one that cannot be */
-}
-
 const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph) {
     const RtLinkBatches *b = t->links;
-    int phase = (int)(ph - t->program->phases);
-    if (phase == b->train.phase) return b->train.most;
-    return phase == b->test.phase ? b->test.most : NULL;
-}
-
-const char *rt_link_batches_text(gnnc_trainer *t, RtPool *pool) {
-    const rt_sampling *s = &t->program->sampling;
-    return rt_pool_printf(
-        pool, "batch=%" PRId64 " drop_last=%d links=%d negatives=%" PRId64 " corrupt=%d avoid=%d",
-        t->links->batch, s->drop_last, (int)s->train_links, s->negatives, s->corrupt, s->avoid);
-}
-
-RtPipelineStats rt_link_batches_stats(const gnnc_trainer *t, int *n_workers) {
-    *n_workers = t->links->n_workers;
-    return rt_pipeline_stats(t->links->pipeline);
+    return b && (int)(ph - t->program->phases) == b->test.phase ? b->test.most : NULL;
 }

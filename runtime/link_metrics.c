@@ -9,23 +9,25 @@ gnnc_status rt_link_metrics_init(gnnc_trainer *t, RtLinkMetrics *m, int64_t firs
     for (int i = 0; i < t->n_scalars; i++) n += t->scalars[i].of_split != 0;
     *m = (RtLinkMetrics){.first = first, .n_notes = n * n_runs};
     m->notes = RT_NEWN(&t->rt.pool, double, m->n_notes + 1);
-    return m->notes ? GNNC_OK : rt_fail_nomem(&t->rt.err, "metrics of links");
+    m->weight = RT_NEWN(&t->rt.pool, double, n_runs + 1);
+    return m->notes && m->weight ? GNNC_OK : rt_fail_nomem(&t->rt.err, "metrics of links");
 }
 
 void rt_link_metrics_begin(gnnc_trainer *t, RtLinkMetrics *m, int split) {
-    m->next = 0;
+    m->next = m->run = 0;
     for (int i = 0; i < t->n_scalars; i++)
         if (t->scalars[i].of_split == split) t->scalars[i].sum = t->scalars[i].rows = 0;
 }
 
-gnnc_status rt_link_metrics_add(gnnc_trainer *t, RtLinkMetrics *m, int split) {
+gnnc_status rt_link_metrics_add(gnnc_trainer *t, RtLinkMetrics *m, int split, int64_t n) {
+    double weight = m->weight[m->run++] = (double)n;
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < t->n_scalars && st == GNNC_OK; i++) {
         RtScalar *s = &t->scalars[i];
         if (s->of_split != split) continue;
         if (!t->rt.device) {
-            s->sum += rt_buf_read(&t->x, s->sum_buf, 0);
-            s->rows += rt_buf_read(&t->x, s->rows_buf, 0);
+            s->sum += weight * rt_buf_read(&t->x, s->sum_buf, 0);
+            s->rows += weight * rt_buf_read(&t->x, s->rows_buf, 0);
             continue;
         }
         st = rt_device_note(&t->x, s->sum_buf, m->first + m->next++);
@@ -37,12 +39,12 @@ gnnc_status rt_link_metrics_add(gnnc_trainer *t, RtLinkMetrics *m, int split) {
 /* In the order in which they were noted: run by run. */
 static void add_notes(gnnc_trainer *t, const RtLinkMetrics *m, int split) {
     const rt_buf *bufs = t->program->bufs;
-    for (int64_t at = 0; at < m->next;)
+    for (int64_t at = 0, run = 0; at < m->next; run++)
         for (int i = 0; i < t->n_scalars; i++) {
             RtScalar *s = &t->scalars[i];
             if (s->of_split != split) continue;
-            s->sum += rt_read_number(&m->notes[at++], bufs[s->sum_buf].dt, 0);
-            s->rows += rt_read_number(&m->notes[at++], bufs[s->rows_buf].dt, 0);
+            s->sum += m->weight[run] * rt_read_number(&m->notes[at++], bufs[s->sum_buf].dt, 0);
+            s->rows += m->weight[run] * rt_read_number(&m->notes[at++], bufs[s->rows_buf].dt, 0);
         }
 }
 

@@ -134,12 +134,20 @@ static void set(RtDrawn *d, int64_t i, int32_t src, int32_t dst, int32_t orig, i
     d->row[i] = row;
 }
 
-static bool is_true(const RtLinks *l, const RtNegatives *how, int32_t e, const int32_t v[2]) {
+/* NaN: a time that is not known is none of before. */
+static bool is_there(const RtNegatives *how, int32_t e, const int32_t v[2]) {
+    for (int k = 0; k < 2 && how->when; k++)
+        if (how->since[k] && !(how->since[k][v[k]] <= how->when[e])) return false;
+    return true;
+}
+
+static bool will_not_do(const RtLinks *l, const RtNegatives *how, int32_t e, const int32_t v[2]) {
+    if (!is_there(how, e, v)) return true;
     return how->avoid && rt_links_have(l, v[0], l->kind[e], v[1], how->first, how->last);
 }
 
-/* A draw that is a true edge is repeated; in the end the nodes behind the last draw are taken in
- * turn, and where all are true, that draw. */
+/* A draw that is a true edge, or of a node not there yet, is repeated; in the end the nodes behind
+ * the last draw are taken in turn, and where none will do, that draw. */
 static void draw(const RtLinks *l, const RtNegatives *how, int32_t e, uint64_t state,
                  int32_t v[2]) {
     enum { TRIES = 64 };
@@ -151,12 +159,12 @@ static void draw(const RtLinks *l, const RtNegatives *how, int32_t e, uint64_t s
         v[1] = l->rel->dst[e];
         v[side] = (int32_t)rt_draw_below(state, 2 * t, n[side]);
         if (how->how == RT_NEG_BOTH) v[0] = (int32_t)rt_draw_below(state, 2 * t + 1, n[0]);
-        if (!is_true(l, how, e, v)) return;
+        if (!will_not_do(l, how, e, v)) return;
     }
     int32_t from = v[side];
     for (int64_t k = 1; k <= n[side]; k++) {
         v[side] = (int32_t)((from + k) % n[side]);
-        if (!is_true(l, how, e, v)) return;
+        if (!will_not_do(l, how, e, v)) return;
     }
 }
 

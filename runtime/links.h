@@ -43,6 +43,8 @@ typedef struct RtNegatives {
     bool avoid; /* edges of the splits first .. last, where there is another node */
     int first, last;
     uint64_t key; /* sample_key.h */
+    /* Nodes that are there at the link's time: [E] of rel, [n_src], [n_dst]; NULL = all are. */
+    const double *when, *since[2];
 } RtNegatives;
 gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, int64_t n,
                            const RtNegatives *how, RtDrawn *out, RtError *err);

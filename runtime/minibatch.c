@@ -28,6 +28,18 @@ gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtErr
 }
 
 /* ---- life ------------------------------------------------------------------------------ */
+/* The data as they are: what a step binds beside them is its own. */
+static void take_whole(RtMinibatch *m, const RtBound *data) {
+    const rt_program *p = m->x.program;
+    m->bound.split = data->split;
+    m->bound.has_conditions = data->has_conditions;
+    m->bound.nz = data->nz;
+    memcpy(m->bound.rel, data->rel, sizeof *data->rel * (size_t)p->n_spaces);
+    memcpy(m->bound.ready, data->ready, sizeof *data->ready * (size_t)p->n_spaces);
+    memcpy(m->bound.col, data->col, sizeof *data->col * (size_t)p->n_columns);
+    memcpy(m->bound.balance, data->balance, sizeof *data->balance * (size_t)p->n_maps);
+}
+
 gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x, RtBatch *batch,
                              RtMinibatch *m, RtError *err) {
     const rt_program *p = x->program;
@@ -56,22 +68,22 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->bound.has_conditions = true;
     memcpy(m->x.buf, x->buf, sizeof *x->buf * (size_t)p->n_bufs);
     memcpy(m->bound.table, x->rt->bound->table, sizeof *m->bound.table * (size_t)p->n_spaces);
+    if (!batch) take_whole(m, x->rt->bound);
     return GNNC_OK;
 }
 
 void rt_minibatch_free(RtMinibatch *m) {
-    if (!m->batch) return;
-    for (int c = 0; m->column_buf && c < m->x.program->n_columns; c++)
+    for (int c = 0; m->batch && m->column_buf && c < m->x.program->n_columns; c++)
         rt_batch_column_free(m->batch, &m->column_buf[c]);
-    rt_batch_free(m->batch);
-    rt_recycle_free(&m->memory);
+    if (m->batch) rt_batch_free(m->batch);
+    if (m->memory.growth.from.alloc) rt_recycle_free(&m->memory);
 }
 
 gnnc_status rt_minibatch_reserve(RtMinibatch *m, const RtMinibatch *like, RtError *err) {
-    RtGrowth *g = &m->batch->growth;
-    gnnc_status st;
-    TRY(st, rt_batch_reserve(m->batch, like->batch, err));
-    for (int c = 0; c < m->x.program->n_columns; c++) {
+    gnnc_status st = GNNC_OK;
+    if (m->batch) TRY(st, rt_batch_reserve(m->batch, like->batch, err));
+    for (int c = 0; m->batch && c < m->x.program->n_columns; c++) {
+        RtGrowth *g = &m->batch->growth;
         RtColumnBuf *to = &m->column_buf[c];
         const RtColumnBuf *from = &like->column_buf[c];
         TRY(st, rt_grow_like(g, &to->a, &from->a, err));
@@ -84,7 +96,7 @@ out:
 }
 
 /* ---- binding ------------------------------------------------------------------------------ */
-static void begin(RtMinibatch *m, const RtExec *data, bool first) {
+RtPool *rt_minibatch_begin(RtMinibatch *m, const RtExec *data, bool first) {
     const rt_program *p = data->program;
     m->memory.growth.roomy = first;
     rt_recycle_reset(&m->memory);
@@ -93,8 +105,18 @@ static void begin(RtMinibatch *m, const RtExec *data, bool first) {
     rt_pool_init(&m->rt.pool, &a);
     m->x.rt = &m->rt;
     memcpy(m->x.n, data->n, sizeof *m->x.n * (size_t)p->n_syms);
+    if (!m->batch) return &m->rt.pool;
     memset(m->bound.ready, 0, sizeof *m->bound.ready * (size_t)p->n_spaces);
     memset(m->bound.rel, 0, sizeof *m->bound.rel * (size_t)p->n_spaces);
+    return &m->rt.pool;
+}
+
+/* The seeds of the whole graph are all its nodes. */
+static void bind_whole(RtMinibatch *m) {
+    const rt_space *all = m->x.program->spaces;
+    for (int s = 0; s < m->x.program->n_spaces; s++)
+        if (all[s].first && all[s].kind == RT_SP_NODE)
+            m->x.n[all[s].sym] = m->x.n[all[all[s].whole].sym];
 }
 
 static void bind_base(RtMinibatch *m, const RtBatchMap *map) {
@@ -223,10 +245,13 @@ static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtB
     return GNNC_OK;
 }
 
-gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map, bool first,
+gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
                               RtError *err) {
-    gnnc_status st;
-    begin(m, data, first);
+    gnnc_status st = GNNC_OK;
+    if (!m->batch) {
+        bind_whole(m);
+        return GNNC_OK;
+    }
     bind_base(m, map);
     for (int s = 0; s < m->x.program->n_spaces; s++)
         if (m->x.program->spaces[s].first) bind_prefix(m, map, s);
@@ -234,7 +259,8 @@ gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchM
     TRY(st, bind_columns(m, data, map));
     TRY(st, bind_conditions(m, data, map));
     TRY(st, rt_bind_derived(&m->x));
-    for (int s = 0; s < m->x.program->n_spaces; s++) TRY(st, rt_bind_space(&m->x, s));
+    for (int s = 0; s < m->x.program->n_spaces; s++)
+        if (!rt_space_is_drawn(m->x.program, s)) TRY(st, rt_bind_space(&m->x, s));
 out:
     return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
 }

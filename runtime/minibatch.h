@@ -15,8 +15,8 @@ typedef struct RtBatchMap {
 } RtBatchMap;
 
 typedef struct RtMinibatch {
-    RtBatch *batch;
-    RtExec x; /* variables, inputs, keys and outputs are those of the data's exec */
+    RtBatch *batch; /* NULL = the whole graph */
+    RtExec x;       /* variables, inputs, keys and outputs are those of the data's exec */
     RtBound bound;
     RtRuntime rt;     /* errors and memory while it is made */
     RtRecycle memory; /* of what is derived */
@@ -38,15 +38,18 @@ static inline bool rt_is_learned(const RtColumn *split, int which, const RtColum
 }
 
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *out, RtError *err);
-/* For batches of the data that `x` is bound to; takes over `batch`.  `from`: what grows. */
+/* For batches of the data that `x` is bound to; takes over `batch`, NULL = each is the whole graph.
+ * `from`: what grows. */
 gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x, RtBatch *batch,
                              RtMinibatch *out, RtError *err);
 void rt_minibatch_free(RtMinibatch *m);
 /* As much room as another one has; a batch in it is lost. */
 gnnc_status rt_minibatch_reserve(RtMinibatch *m, const RtMinibatch *like, RtError *err);
-/* Binds what was sampled into m->batch: sizes and all DATA, MAP and LOGICAL buffers.  `first`:
- * take room for larger batches to come. */
-gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map, bool first,
+/* Forgets the batch before: its memory is free for what is made now, in the pool that this gives.
+ * `first`: take room for larger batches to come. */
+RtPool *rt_minibatch_begin(RtMinibatch *m, const RtExec *data, bool first);
+/* Then binds what was sampled into m->batch: sizes and all DATA, MAP and LOGICAL buffers. */
+gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
                               RtError *err);
 
 #endif

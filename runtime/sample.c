@@ -239,7 +239,10 @@ static void begin(RtSampler *s, RtBatch *b, const RtSampleAt *at) {
     b->growth.roomy = s->growth.roomy = b->first_epoch == at->epoch + 1;
     b->number = (int64_t)at->batch;
     b->by_hop = s->spec.edges == RT_EDGES_DIRECTIONAL;
-    for (int t = 0; t < s->g.n_types; t++) rt_ids_begin(&s->ids[t]);
+    for (int t = 0; t < s->g.n_types; t++) {
+        s->ids[t].roomy = s->growth.roomy;
+        rt_ids_begin(&s->ids[t]);
+    }
     s->n_trees = 0;
 }
 

@@ -25,6 +25,7 @@ typedef struct RtIds {
     int64_t region; /* slots of a shard, a power of two */
     int n_shards;
     uint32_t stamp;
+    bool roomy; /* keep a third of what may be filled free, for batches to come */
     int64_t fill[RT_MOST_SHARDS];
     atomic_bool full; /* some shard could not take a key */
 } RtIds;
@@ -44,7 +45,7 @@ static inline int64_t rt_ids_slot(const RtIds *t, uint64_t key, uint64_t hash) {
     }
 }
 static inline bool rt_ids_may_add(const RtIds *t, int shard) {
-    return t->fill[shard] < t->region / 4 * 3;
+    return t->fill[shard] < t->region / 4 * (t->roomy ? 2 : 3);
 }
 static inline int32_t rt_ids_find(const RtIds *t, int32_t tree, int32_t node) {
     uint64_t key = rt_ids_key(tree, node);

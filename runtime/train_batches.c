@@ -25,13 +25,14 @@ typedef struct RtBatches {
     int n_workers; /* 0: the step's own team makes batches, between steps */
     RtMinibatch *slot;
     RtPipeline *pipeline;
-    int type;      /* of the seeds; -1 = parts */
+    int type;      /* of the seeds; -1 = parts, or the ends of links */
     RtParts parts; /* graphs or clusters */
     int64_t batch; /* seeds of a batch */
     int64_t n_seeds, n_batches;
     int64_t *n_learned;    /* [n_batches] rows that count in the loss */
     int32_t *seed, *order; /* [n_seeds] as the data list them; as this epoch takes them */
     double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
+    bool draws;            /* a batch is a part of the graph */
     int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
     int64_t first_epoch;   /* the first that was run */
     RtLosses losses;
@@ -59,6 +60,15 @@ static const RtColumn *weight_of(gnnc_trainer *t, int space) {
     return NULL;
 }
 
+/* Events are mostly listed in the order of time, and so are then those of each destination: the
+ * known ones among a hub's are found, not looked for one by one. */
+static bool is_sorted(const double *time, const RtRelation *r) {
+    for (int64_t d = 0; d < r->n_dst; d++)
+        for (int64_t e = r->ptr[d] + 1; e < r->ptr[d + 1]; e++)
+            if (!(time[e - 1] <= time[e])) return false;
+    return true;
+}
+
 static gnnc_status add_relation(gnnc_trainer *t, RtBatches *b, int rel, RtSampleRel *out) {
     const rt_sampling *s = &t->program->sampling;
     int space = b->map.space_of_rel[rel];
@@ -74,6 +84,7 @@ static gnnc_status add_relation(gnnc_trainer *t, RtBatches *b, int rel, RtSample
     out->reverse = back ? rel : -1;
     out->weight = weight ? weight->f32 : NULL;
     out->time = time ? time->f64 : NULL;
+    out->time_sorted = time && is_sorted(time->f64, r);
     out->inclusive = s->inclusive;
     return GNNC_OK;
 }
@@ -142,8 +153,23 @@ static gnnc_status make_parts(gnnc_trainer *t, RtBatches *b) {
     return GNNC_OK;
 }
 
+static gnnc_status make_link_seeds(gnnc_trainer *t, RtBatches *b) {
+    b->type = -1;
+    b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;
+    b->n_seeds = rt_link_batches_seeds(t, NULL);
+    b->n_batches = (b->n_seeds + (t->program->sampling.drop_last ? 0 : b->batch - 1)) / b->batch;
+    if (b->batch > b->n_seeds) b->batch = b->n_seeds;
+    b->seed = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds + 1);
+    b->order = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds + 1);
+    b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches + 1);
+    if (!b->seed || !b->order || !b->n_learned) return nomem(t);
+    rt_link_batches_seeds(t, b->seed);
+    return GNNC_OK;
+}
+
 static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     const rt_sampling *s = &t->program->sampling;
+    if (t->links) return make_link_seeds(t, b);
     const RtColumn *split = t->rt.bound->col[s->split];
     const RtColumn *label = s->label >= 0 ? t->rt.bound->col[s->label] : NULL;
     const rt_space *rows = &t->program->spaces[t->program->columns[s->split].space];
@@ -188,17 +214,34 @@ static gnnc_status draw_parts(const gnnc_trainer *t, int worker, const RtSampleA
     return rt_sample_parts(b->sampler[worker], at, &b->parts, id, n, m->batch, err);
 }
 
+static gnnc_status fill_links(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
+                              int64_t n, int slot, RtError *err) {
+    RtBatches *b = t->batches;
+    RtMinibatch *m = &b->slot[slot];
+    RtLinkBatch links;
+    gnnc_status st;
+    TRY(st, rt_link_batches_draw(t, &m->rt.pool, at, id, n, &links, err));
+    if (b->draws)
+        TRY(st, rt_link_batches_around(t, b->sampler[worker], at, &b->map, m, &links, err));
+    TRY(st, rt_minibatch_bind(m, &t->x, &b->map, err));
+    st = rt_link_batches_bind(t, m, &links, err);
+out:
+    return st;
+}
+
 static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
                         int64_t n, int slot, RtError *err) {
     RtBatches *b = t->batches;
-    if (!b->n_workers) { /* the caller's team has nothing else to do */
+    rt_minibatch_begin(&b->slot[slot], &t->x, b->epoch == b->first_epoch);
+    if (!b->n_workers && b->draws) { /* the caller's team has nothing else to do */
         rt_sampler_use(b->sampler[worker], t->rt.team, t->x.threads);
         b->slot[slot].team = t->rt.team;
     }
+    if (t->links) return fill_links(t, worker, at, id, n, slot, err);
     gnnc_status st = b->type < 0 ? draw_parts(t, worker, at, id, n, slot, err)
                                  : draw_rows(b, worker, at, id, n, slot, err);
     if (st != GNNC_OK) return st;
-    return rt_minibatch_bind(&b->slot[slot], &t->x, &b->map, b->epoch == b->first_epoch, err);
+    return rt_minibatch_bind(&b->slot[slot], &t->x, &b->map, err);
 }
 
 static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
@@ -216,12 +259,13 @@ static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtE
 
 /* ---- life ---------------------------------------------------------------------------------------
  */
-/* One for every four threads: a batch is made in a fraction of its step's time. */
-static int count_workers(const gnnc_trainer *t) {
+/* One for every four threads: a batch is made in a fraction of its step's time; where none is
+ * drawn, very soon. */
+static int count_workers(const gnnc_trainer *t, const RtBatches *b) {
     enum { STEPS_PER_WORKER = 4, MOST = 16 };
     int64_t n = t->options.workers >= 0 ? t->options.workers : t->program->sampling.workers;
     if (t->options.workers < 0 && n == 0 && t->x.threads > 1)
-        n = (t->x.threads + STEPS_PER_WORKER - 1) / STEPS_PER_WORKER;
+        n = b->draws ? (t->x.threads + STEPS_PER_WORKER - 1) / STEPS_PER_WORKER : 1;
     return n < MOST ? (int)n : MOST;
 }
 
@@ -240,39 +284,48 @@ static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from
     b->sampler = RT_NEWN(pool, RtSampler *, n_workers ? n_workers : 1);
     if (b->spec.temporal) b->time = RT_NEWN(pool, double, b->n_slots * b->batch);
     if (!b->slot || !b->sampler || (b->spec.temporal && !b->time)) return nomem(t);
-    for (int i = 0; i < (n_workers ? n_workers : 1); i++, b->n_samplers++)
+    for (int i = 0; i < (n_workers ? n_workers : 1) && b->draws; i++, b->n_samplers++)
         TRY(st, rt_sampler_new(&b->sampler[i], from, &b->graph, &b->spec, NULL,
                                count_members(t, n_workers), &t->rt.err));
     for (int i = 0; i < b->n_slots; i++) {
-        RtBatch *batch;
-        TRY(st, rt_sampler_batch(b->sampler[0], &batch, &t->rt.err));
+        RtBatch *batch = NULL;
+        if (b->draws) TRY(st, rt_sampler_batch(b->sampler[0], &batch, &t->rt.err));
         TRY(st, rt_minibatch_new(pool, from, &t->x, batch, &b->slot[i], &t->rt.err));
     }
 out:
     return st;
 }
 
-static gnnc_status make_losses(gnnc_trainer *t, RtBatches *b) {
-    gnnc_status st = rt_losses_init(t, &b->losses, b->n_batches);
-    return st == GNNC_OK ? rt_device_notes(&t->x, b->n_batches) : st;
+/* A device's notes: the losses of an epoch's steps, then metrics of links. */
+static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
+    int64_t n = 0;
+    gnnc_status st;
+    TRY(st, rt_losses_init(t, &b->losses, b->n_batches));
+    if (t->links) TRY(st, rt_link_batches_notes(t, b->n_batches, &n));
+    st = rt_device_notes(&t->x, b->n_batches + n);
+out:
+    return st;
 }
 
 gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (!t->program->sampling.batch || !rt_phase_find(t->program, "train")) return GNNC_OK;
-    if (t->program->sampling.train_links) return rt_link_batches_start(t);
+    const rt_sampling *s = &t->program->sampling;
     RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
     if (!b) return nomem(t);
     const RtAlloc *from = &t->rt.pool.from;
-    int n_workers = b->n_workers = count_workers(t);
+    b->draws = s->train_links == RT_LINKS_NONE || s->n_hops > 0;
+    int n_workers = b->n_workers = count_workers(t, b);
     b->epoch = b->first_epoch = -1;
     RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
     gnnc_status st;
     TRY(st, rt_batch_step_init(t, "train", &b->step));
-    TRY(st, make_graph(t, b));
-    TRY(st, make_spec(t, b));
+    if (s->train_links != RT_LINKS_NONE) TRY(st, rt_link_batches_start(t));
+    if (b->draws) TRY(st, make_graph(t, b));
+    if (b->draws) TRY(st, make_spec(t, b));
+    if (b->draws && t->links) TRY(st, rt_link_batches_draws(t, &b->graph, &b->spec, &b->map));
     TRY(st, make_seeds(t, b));
     TRY(st, make_slots(t, b, from, n_workers));
-    TRY(st, make_losses(t, b));
+    TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
     st = rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err);
 out:
@@ -307,7 +360,8 @@ static void even_out(RtBatches *b) {
 /* Every slot makes the heaviest batches; their results are nobody's. */
 static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
     RtError *err = &t->rt.err;
-    RtHeavy heavy = {&b->graph, &b->spec, b->type, &b->parts};
+    RtHeavy heavy = {.g = &b->graph, .spec = &b->spec, .type = b->type, .parts = &b->parts};
+    if (t->links) heavy.links = rt_link_batches_ends(t, &b->map, heavy.end_type);
     gnnc_status st = GNNC_OK;
     for (int way = 0; way < rt_heavy_ways(&heavy); way++) {
         RtSampleAt at = {(uint64_t)t->options.seed, UINT64_MAX, (uint64_t)way}; /* no epoch's */
@@ -325,7 +379,9 @@ out:
 /* All hubs at once may need more memory than there is, and no batch of an epoch do so: those that
  * are trained on find out. */
 static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
-    gnnc_status st;
+    gnnc_status st = GNNC_OK;
+    b->warm = !b->draws; /* batches of the whole graph are alike */
+    if (b->warm) return GNNC_OK;
     TRY(st, make_parts(t, b));
     st = make_heaviest(t, b);
     if (st == GNNC_E_NOMEM) t->rt.err.text[0] = '\0', st = GNNC_OK;
@@ -348,13 +404,11 @@ static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t firs
 }
 
 gnnc_status rt_batches_settle(gnnc_trainer *t) {
-    if (t->links) return rt_link_batches_settle(t);
     return t->batches ? rt_losses_settle(t, &t->batches->losses) : GNNC_OK;
 }
 
 void rt_batches_forget(gnnc_trainer *t) {
     RtBatches *b = t->batches;
-    if (t->links) rt_link_batches_forget(t);
     if (!b) return;
     rt_pipeline_begin(b->pipeline, 0, 0);
     b->next = -1;
@@ -364,10 +418,12 @@ void rt_batches_forget(gnnc_trainer *t) {
 
 gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     RtBatches *b = t->batches;
-    int64_t epoch = t->progress.step / b->n_batches, batch = t->progress.step % b->n_batches;
+    int64_t per_epoch = rt_batches_per_epoch(t);
+    int64_t epoch = t->progress.step / per_epoch, batch = t->progress.step % per_epoch;
     int64_t number;
     int slot;
     gnnc_status st;
+    if (t->links) TRY(st, rt_link_batches_check_train(t));
     if (!b->warm) TRY(st, warm_up(t, b));
     if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
@@ -388,8 +444,8 @@ out:
 /* ---- what others ask
  * ------------------------------------------------------------------------------- */
 int64_t rt_batches_per_epoch(const gnnc_trainer *t) {
-    if (t->links) return rt_link_batches_per_epoch(t);
-    return t->batches ? t->batches->n_batches : 1;
+    int64_t n = t->batches ? t->batches->n_batches : 1;
+    return n ? n : 1; /* one that cannot be */
 }
 
 const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
@@ -402,13 +458,16 @@ const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
 const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
     const rt_sampling *s = &t->program->sampling;
     const RtBatches *b = t->batches;
-    if (t->links) return rt_link_batches_text(t, pool);
-    char *text = rt_pool_printf(pool,
-                                "batch=%" PRId64 " seeds=%d clusters=%" PRId64
-                                " edges=%d drop_last=%d replace=%d disjoint=%d "
-                                "inclusive=%d recent=%d fanout=",
-                                b->batch, (int)s->seeds, s->clusters, s->edges, s->drop_last,
-                                s->replace, s->disjoint, s->inclusive, s->recent);
+    char *text = rt_pool_printf(pool, "batch=%" PRId64 " drop_last=%d", b->batch, s->drop_last);
+    if (text && t->links)
+        text = rt_pool_printf(pool, "%s links=%d negatives=%" PRId64 " corrupt=%d avoid=%d", text,
+                              (int)s->train_links, s->negatives, s->corrupt, s->avoid);
+    if (!text || !b->draws) return text;
+    text = rt_pool_printf(pool,
+                          "%s seeds=%d clusters=%" PRId64
+                          " edges=%d replace=%d disjoint=%d inclusive=%d recent=%d fanout=",
+                          text, (int)s->seeds, s->clusters, s->edges, s->replace, s->disjoint,
+                          s->inclusive, s->recent);
     for (int i = 0; text && i < s->n_hops * b->map.n_rels; i++)
         text = rt_pool_printf(pool, "%s%s%d", text, i ? "," : "", b->spec.fanout[i]);
     return text;
@@ -417,13 +476,11 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
 gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
     rt_trainer_begin(t);
     *out = (gnnc_pipeline){0};
-    if (!t->batches && !t->links)
+    if (!t->batches)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "the model is not trained by batches");
-    int n_workers = t->batches ? t->batches->n_workers : 0;
-    RtPipelineStats s =
-        t->links ? rt_link_batches_stats(t, &n_workers) : rt_pipeline_stats(t->batches->pipeline);
+    RtPipelineStats s = rt_pipeline_stats(t->batches->pipeline);
     out->batches = s.n_items;
-    out->workers = n_workers;
+    out->workers = t->batches->n_workers;
     out->prepare_s = 1e-9 * (double)s.prepare_ns;
     out->worker_wait_s = 1e-9 * (double)s.producer_ns;
     out->step_wait_s = 1e-9 * (double)s.consumer_ns;

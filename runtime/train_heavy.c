@@ -11,15 +11,19 @@ typedef struct {
     int32_t seed;
 } Weighed;
 
+static bool is_drawn(const RtHeavy *h) {
+    return h->type >= 0 || h->links;
+}
+
 int rt_heavy_ways(const RtHeavy *h) {
     int n =
-        h->type >= 0 ? 1 + (h->g->n_rels > 1 ? h->g->n_rels : 0) : 1 + h->g->n_types + h->g->n_rels;
+        is_drawn(h) ? 1 + (h->g->n_rels > 1 ? h->g->n_rels : 0) : 1 + h->g->n_types + h->g->n_rels;
     return n < MOST_WAYS ? n : MOST_WAYS;
 }
 
 /* Does relation r, or node type t, count? */
 static bool counts_rel(const RtHeavy *h, int way, int r) {
-    return way == 0 || way - 1 - (h->type >= 0 ? 0 : h->g->n_types) == r;
+    return way == 0 || way - 1 - (is_drawn(h) ? 0 : h->g->n_types) == r;
 }
 
 static bool counts_type(int way, int t) {
@@ -32,10 +36,10 @@ static int64_t in_edges(const RtSampleRel *r, int64_t node, int32_t most) {
     return most >= 0 && n > most ? most : n;
 }
 
-static int64_t weight_of_row(const RtHeavy *h, int way, int64_t node) {
+static int64_t weight_of_row(const RtHeavy *h, int way, int type, int64_t node) {
     int64_t n = 0;
     for (int r = 0; r < h->g->n_rels && h->spec->n_hops; r++)
-        if (h->g->rel[r].dst_type == h->type && counts_rel(h, way, r))
+        if (h->g->rel[r].dst_type == type && counts_rel(h, way, r))
             n += in_edges(&h->g->rel[r], node, h->spec->fanout[r]);
     return n;
 }
@@ -53,6 +57,13 @@ static int64_t weight_of_part(const RtHeavy *h, int way, int32_t part) {
     return n;
 }
 
+static int64_t weight_of(const RtHeavy *h, int way, int32_t seed) {
+    if (h->type >= 0) return weight_of_row(h, way, h->type, seed);
+    if (!h->links) return weight_of_part(h, way, seed);
+    return weight_of_row(h, way, h->end_type[0], h->links->src[seed]) +
+           weight_of_row(h, way, h->end_type[1], h->links->dst[seed]);
+}
+
 /* Of equal ones the first: the choice is a function of the data. */
 static int heavier(const void *a, const void *b) {
     const Weighed *x = a, *y = b;
@@ -65,10 +76,7 @@ gnnc_status rt_heaviest(const RtHeavy *h, int way, const int32_t *seed, int64_t 
     RtPool pool;
     rt_pool_init(&pool, from);
     Weighed *all = RT_NEWN(&pool, Weighed, n);
-    for (int64_t i = 0; all && i < n; i++)
-        all[i] = (Weighed){h->type >= 0 ? weight_of_row(h, way, seed[i])
-                                        : weight_of_part(h, way, seed[i]),
-                           seed[i]};
+    for (int64_t i = 0; all && i < n; i++) all[i] = (Weighed){weight_of(h, way, seed[i]), seed[i]};
     if (all) qsort(all, (size_t)n, sizeof *all, heavier);
     for (int64_t i = 0; all && i < k; i++) out[i] = all[i].seed;
     rt_pool_free(&pool);

@@ -7,14 +7,16 @@
 typedef struct RtHeavy {
     const RtSampleGraph *g;
     const RtSampleSpec *spec;
-    int type;             /* seeds are rows of it; -1 = parts */
-    const RtParts *parts; /* of parts */
+    int type;                /* seeds are rows of it; -1 = parts, or links */
+    const RtParts *parts;    /* of parts */
+    const RtRelation *links; /* of links, which are edges of it; else NULL */
+    int end_type[2];         /* of their ends */
 } RtHeavy;
 
 /* In how many ways seeds can be heavy: in all, in nodes of one type, in edges of one relation. */
 int rt_heavy_ways(const RtHeavy *h);
 /* The k heaviest of n seeds in one of these ways, heaviest first.  Rows weigh the in-edges that the
- * first hop may draw, parts their nodes and edges. */
+ * first hop may draw, links those of both ends, parts their nodes and edges. */
 gnnc_status rt_heaviest(const RtHeavy *h, int way, const int32_t *seed, int64_t n, int64_t k,
                         int32_t *out, const RtAlloc *from, RtError *err);
 

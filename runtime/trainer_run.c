@@ -224,7 +224,6 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
     bool links = t->links && strcmp(phase->name, "eval") == 0;
     gnnc_status st = links                  ? rt_link_batches_evaluate(t, phase)
-                     : trains && t->links   ? rt_link_batches_run(t, phase)
                      : trains && t->batches ? rt_batches_run(t, phase)
                                             : rt_phase_run(&t->x, phase);
     if (st != GNNC_OK) return st;
@@ -322,7 +321,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     if (st != GNNC_OK) return st;
     rt_scalars_read(t, phase_index(t, "train"));
     const RtProgress *p = &t->progress;
-    if ((t->batches || t->links) && rt_scalar_find(t, "loss"))
+    if (t->batches && rt_scalar_find(t, "loss"))
         set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);
     t->trained = true;
     return GNNC_OK;

@@ -26,7 +26,8 @@ static bool is_tensor(const Op *x) {
 /* Reads memory itself, as f32: products get a rounded copy from the pass. */
 static bool needs_memory(const Op *u) {
     return op_has(u, OPT_LIB | OPT_EFFECT | OPT_VIEW) || u->kind == OP_SLICE ||
-           u->kind == OP_CONCAT || (u->kind == OP_CONTRACT && !u->fused && pass_is_matrix_product(u));
+           u->kind == OP_CONCAT ||
+           (u->kind == OP_CONTRACT && !u->fused && pass_is_matrix_product(u));
 }
 
 static void read_rounded(Module *m, Func *f, Op *x, DType dt) {

@@ -102,8 +102,8 @@ static bool check_case(const Side *full, const Side *low, int i, DType dt) {
         double up = loss_at(full, c, which, h), down = loss_at(full, c, which, -h), scale;
         double want = (up - down) / (2 * h), got = slope(low, l, which, &scale);
         double bound = u * (1 + sqrt(n)) * scale + 1e-6;
-        bool ok = has_extremum(c->f) ? want == 0 || scale >= fabs(want) / 2
-                                     : fabs(got - want) <= bound;
+        bool ok =
+            has_extremum(c->f) ? want == 0 || scale >= fabs(want) / 2 : fabs(got - want) <= bound;
         CHECK_MSG(ok, "%s: slope %.6g, finite difference %.6g, bound %.2g", c->name, got, want,
                   bound);
     }

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Links whose ends are embedded from a sampled neighbourhood.
+
+    around.py GNNC     writes data of two node types and of a knowledge graph, and holds
+                       - batches with all neighbours against steps over the whole graph,
+                       - sampled ones against themselves: threads, workers, resumed runs, -O0,
+                       - memory: nothing is allocated after the first epoch,
+                       - events: what is seen before each, in training and evaluation, against a count of all
+"""
+import json
+import os
+import random
+import sys
+
+from batches import Trainer, compiled, no_memory, same_everywhere, same_levels, save
+
+SHOP = """
+import "layers/sage.gnn"
+import "layers/links.gnn"
+
+graph Shop {
+  node user { x: f32[F] }
+  node item { x: f32[G];  kind: cat[K] }
+  edge likes: user -> item { w: f32;  split }
+  edge knows: user -> user
+}
+
+model M(g: Shop; hidden: int = 8, p_drop: float = %s) -> f32[links] {
+  p = links(g.likes)
+  e = g.likes where in_split(g.likes, "train")
+  back = reverse(g.likes)
+  kinds = embedding(K, hidden)
+  from_user = [i: sage_conv(hidden) for i in 0..2]
+  from_item = [i: sage_conv(hidden) for i in 0..2]
+  among = [i: sage_conv(hidden) for i in 0..2]
+  u = g.user.x
+  v = kinds(g.item.kind)
+  for i in 0..2 {
+    next = relu(dropout(from_item[i](back, v, u) + among[i](g.knows, u), p_drop))
+    v = relu(from_user[i](e, u, v))
+    u = next
+  }
+  return dot_score(p, u, v, hidden)
+}
+
+train M {
+  target links   loss bpr   metric roc_auc, average_precision
+  optimizer %s
+  sample { %s batch 64  negatives 2  avoid true }
+  epochs 40   keep last
+}
+"""
+
+# Triples, told apart by relation and direction: the ends of a batch are of one type.
+FACTS = """
+import "layers/sage.gnn"
+import "layers/links.gnn"
+
+graph Facts {
+  node entity { x: f32[F] }
+  edge triple: entity -> entity { rel: cat[R];  split }
+}
+
+model M(g: Facts; hidden: int = 8) -> f32[links] {
+  both = union(g.triple, reverse(g.triple))
+  p = links(both, both.rel)
+  conv = sage_conv(hidden)
+  rels = embedding(R, hidden)
+  h = conv(g.triple, g.entity.x)
+  return contract(h[p.src] * rels(p.rel), h[p.dst], hidden)
+}
+
+train M {
+  target links   loss logistic   metric mrr, hits(k = 3)
+  optimizer %s
+  sample { %s batch 50  negatives 3  corrupt side }
+  epochs 40   keep last
+}
+"""
+
+
+# A link's score is how many events its destination received before it, and 100 for each that this one sent to
+# the source.  The loss and the metrics are means of that.
+EVENTS = """
+graph Mail {
+  node person
+  edge event: person -> person { t: time;  split }
+  edge no_event: person -> person { split }
+}
+
+fn mean_of_links(pos: f32[P], neg: f32[P, K]) -> f32 minimize { return mean(pos) }
+fn of_true(pred: f32[N, T], target: f32[N, T]) -> f32 { return sum(pred * target) / sum(target) }
+fn of_false(pred: f32[N, T], target: f32[N, T]) -> f32 { return sum(pred * (1 - target)) / sum(1 - target) }
+
+model Count(g: Mail) -> f32[links] {
+  p = links(g.event, negatives = g.no_event)
+  param own: f32 = 0
+  r = reverse(g.event)
+  now = max(max(p.t, over = p.src), max(p.t, over = p.dst))
+  asks = min(sum(ones(p), over = p.src), 1)
+  old = f32(now[g.event.dst] - g.event.t > 0)
+  return sum(old, over = g.event.dst)[p.dst] + 100 * sum(asks[r.src], over = r.dst)[p.dst] + own
+}
+
+train Count {
+  target links   loss mean_of_links   metric of_true, of_false
+  optimizer sgd(lr = 1e-9)
+  sample { fanout %s  batch 30  negatives 2  time g.event.t  %s }
+  epochs 2   keep last
+}
+"""
+
+
+def columns(path, name, src, dst, ends, **more):
+    save("%s/%s.npy" % (path, name), "i", "<i4", (2, len(ends)), [e[0] for e in ends] + [e[1] for e in ends])
+    return {"src": src, "dst": dst, "count": len(ends), "file": name + ".npy", "columns": more}
+
+
+def features(r, path, name, n, width):
+    save("%s/%s.npy" % (path, name), "f", "<f4", (n, width), [r.gauss(0, 1) for _ in range(n * width)])
+    return {"kind": "float", "shape": [n, width], "file": name + ".npy"}
+
+
+def write(path, nodes, edges):
+    json.dump({"format": 1, "nodes": nodes, "edges": edges, "graphs": {}}, open(path + "/schema.json", "w"))
+
+
+def shop(path, users=900, items=300, n=2600):
+    r = random.Random(5)
+    os.mkdir(path)
+    taste = [r.randrange(4) for _ in range(users)]
+    likes = set()
+    while len(likes) < n:
+        u = int(users * r.random() ** 2)  # some like much
+        i = r.randrange(items)
+        if i % 4 == taste[u] or r.random() < 0.1:
+            likes.add((u, i))
+    likes = sorted(likes, key=lambda _: r.random())
+    split = [r.choice((1, 1, 1, 1, 1, 1, 2, 3)) for _ in likes]
+    save(path + "/split.npy", "b", "|i1", (n,), split)
+    save(path + "/w.npy", "f", "<f4", (n,), [r.random() for _ in likes])
+    save(path + "/kind.npy", "i", "<i4", (items,), [i % 4 for i in range(items)])
+    knows = [(r.randrange(users), int(users * r.random() ** 2)) for _ in range(2000)]
+    told = [float(k == taste[u]) for u in range(users) for k in range(4)]
+    save(path + "/ux.npy", "f", "<f4", (users, 4), told)
+    write(path, {"user": {"count": users,
+                          "columns": {"x": {"kind": "float", "shape": [users, 4], "file": "ux.npy"}}},
+                 "item": {"count": items, "columns": {
+                     "x": features(r, path, "ix", items, 3),
+                     "kind": {"kind": "cat", "categories": 4, "file": "kind.npy"}}}},
+          {"likes": columns(path, "likes", "user", "item", likes, split={"kind": "split", "file": "split.npy"},
+                            w={"kind": "float", "file": "w.npy"}),
+           "knows": columns(path, "knows", "user", "user", knows)})
+    return split.count(1)
+
+
+def facts(path, entities=200, relations=3, n=1200):
+    r = random.Random(6)
+    os.mkdir(path)
+    ends = [(r.randrange(entities), int(entities * r.random() ** 2)) for _ in range(n)]
+    split = [r.choice((1, 1, 1, 2, 3)) for _ in ends]
+    save(path + "/split.npy", "b", "|i1", (n,), split)
+    save(path + "/rel.npy", "i", "<i4", (n,), [r.randrange(relations) for _ in ends])
+    write(path, {"entity": {"count": entities, "columns": {"x": features(r, path, "x", entities, 4)}}},
+          {"triple": columns(path, "triple", "entity", "entity", ends, split={"kind": "split", "file": "split.npy"},
+                             rel={"kind": "cat", "categories": relations, "file": "rel.npy"})})
+    return 2 * split.count(1)
+
+
+def events(path, in_order, people=40, n=700):
+    """As listed: ends, time, split, and for each held-out one the negative with the same source."""
+    r = random.Random(7)
+    os.mkdir(path)
+    at = [float(r.randrange(200)) for _ in range(n)]
+    at = sorted(at) if in_order else at
+    found = [(int(people * r.random() ** 2), int(people * r.random() ** 2), t, 1 if t < 140 else 2 if t < 170 else 3)
+             for t in at]
+    none = [(u, r.randrange(people), t, s) for u, _, t, s in found if s > 1]
+    save(path + "/t.npy", "d", "<f8", (n,), at)
+    save(path + "/split.npy", "b", "|i1", (n,), [e[3] for e in found])
+    save(path + "/none_split.npy", "b", "|i1", (len(none),), [e[3] for e in none])
+    write(path, {"person": {"count": people, "columns": {}}},
+          {"event": columns(path, "event", "person", "person", found, t={"kind": "time", "file": "t.npy"},
+                            split={"kind": "split", "file": "split.npy"}),
+           "no_event": columns(path, "no_event", "person", "person", none,
+                               split={"kind": "split", "file": "none_split.npy"})})
+    return found, none
+
+
+def counted(found, pairs, most):
+    """The mean score.  Self loops and equal times count like any other."""
+    total = 0
+    for u, v, t, _ in pairs:
+        before = [e for e in found if e[2] < t]
+        received, sent = [e for e in before if e[1] == v], [e for e in before if e[0] == v]
+        total += min(most, len(received))
+        total += 100 * sum(e[1] == u for e in sent) if most > 700 else 0
+    return total / len(pairs)
+
+
+def by_time(gnnc):
+    every = compiled(gnnc, "every", EVENTS % ("[-1]", ""), "-O2")
+    slow = compiled(gnnc, "every", EVENTS % ("[-1]", ""), "-O0")
+    few = EVENTS.replace("100 * sum", "0 * sum") % ("[3]", "pick recent")
+    newest = compiled(gnnc, "newest", few, "-O2")
+    for name, in_order in (("ordered", True), ("unordered", False)):
+        found, none = events(name, in_order)
+        for lib, most in ((every, 10 ** 6), (slow, 10 ** 6), (newest, 3)):
+            t = Trainer(lib, name, threads=2, check_times=1)
+            t.epoch()
+            for metric, pairs in (("loss", [e for e in found if e[3] == 1]),
+                                  ("of_true.val", [e for e in found if e[3] == 2]),
+                                  ("of_true.test", [e for e in found if e[3] == 3]),
+                                  ("of_false.val", [e for e in none if e[3] == 2]),
+                                  ("of_false.test", [e for e in none if e[3] == 3])):
+                want, got = counted(found, pairs, most), t.metric(metric)
+                assert abs(got - want) <= 1e-4 * max(1, want), (name, most, metric, got, want)
+        n_train = sum(e[3] == 1 for e in found)
+        same_everywhere(newest, name, left=(n_train + 29) // 30 - 7)
+
+
+def as_whole(gnnc, name, text, data, metrics):
+    """The same links and negatives: with all neighbours at hand, each step is that over the whole graph."""
+    results = []
+    for how, sample in (("whole", ""), ("around", "fanout [-1, -1]  ")):
+        lib = compiled(gnnc, "%s_%s" % (name, how), text(sample), "-O2")
+        t = Trainer(lib, data, threads=2)
+        for _ in range(3):
+            t.epoch()
+        results.append([t.metric(m) for m in metrics])
+    for m, a, b in zip(metrics, *results):
+        assert abs(a - b) <= 2e-4 * max(1, abs(a)), (name, m, a, b)
+
+
+def main():
+    gnnc = sys.argv[1]
+    n_likes, n_facts = shop("likes"), facts("facts")
+    as_whole(gnnc, "shop", lambda s: SHOP % ("0.0", "sgd(lr = 0.1)", s), "likes",
+             ("loss", "roc_auc.val", "average_precision.test"))
+    as_whole(gnnc, "facts", lambda s: FACTS % ("sgd(lr = 0.1)", s), "facts", ("loss", "mrr.val", "hits.test"))
+    few = "fanout [4, 3]  weight g.likes.w  drop_last true "
+    drawn = compiled(gnnc, "drawn", SHOP % ("0.1", "adam(lr = 1e-2)", few), "-O2")
+    same_everywhere(drawn, "likes", left=n_likes // 64 - 7)
+    no_memory(drawn, "likes", 38, evaluates=True)
+    same_levels(drawn, compiled(gnnc, "drawn", SHOP % ("0.1", "adam(lr = 1e-2)", few), "-O0"), "likes", "roc_auc.val")
+    for more in ("edges induced", "edges bidirectional", "disjoint true", "replace true"):
+        lib = compiled(gnnc, more.split()[1] + more.split()[0], FACTS % ("adam(lr = 1e-2)", "fanout [3, 2]  %s " % more), "-O2")
+        same_everywhere(lib, "facts", left=(n_facts + 49) // 50 - 7)
+    by_time(gnnc)
+    print("around: all as defined")
+
+
+if __name__ == "__main__":
+    main()
