@@ -57,6 +57,10 @@ TASKS = [
     Task("fb15k-237", "distmult", 32.0, "mrr", seeds=1, minutes=18, note="filtered, all entities, both directions"),
     Task("fb15k-237", "complex", 33.0, "mrr", seeds=1, minutes=9, note="filtered, all entities, both directions"),
     Task("gowalla", "lightgcn", 16.5, "recall", seeds=1, minutes=12, note="recall@20, last epoch"),
+    Task("collegemsg", "events", 94.0, "average_precision", seeds=3, minutes=4,
+         note="test events in batches of 200, a stored uniform negative each, kept on validation"),
+    Task("collegemsg-historical", "events", 0.0, "average_precision", seeds=3, minutes=4,
+         note="a destination that the source wrote to before as negative; no bar"),
     Task("proteins", "gin_graphs", 74.0, seeds=1, minutes=2, folds=True,
          note="one epoch for all folds by the mean test curve (Xu et al. 2019)"),
     Task("hiv", "toxicity", 73.0, "roc_auc", seeds=3, minutes=20, note="scaffold split, kept on validation"),
@@ -128,12 +132,20 @@ def paired(found):
         print(f"{'':16} {precision} - {base}: {statistics.mean(d):+.3f} +- {error:.3f} ({len(d)} pairs)", flush=True)
 
 
-def show(task, precision, got, seconds, nested, full):
+def baselines(folder):
+    """What needs no model, where the data say it (bench/negatives.py)."""
+    path = os.path.join(folder, "baselines.json")
+    if not os.path.exists(path):
+        return ""
+    return "".join(f"; {name}: {score:.2f}" for name, score in json.load(open(path)).items())
+
+
+def show(task, precision, got, seconds, nested, full, more):
     mean = statistics.mean(got)
     if full is not None:
         task = dataclasses.replace(task, bar=full - task.within, note=f"{task.note}; full batches: {full:.2f}")
     ok = mean <= task.bar if task.less else mean >= task.bar
-    beside = "" if nested is None else f"; epoch chosen on the other folds: {nested:.2f}"
+    beside = more if nested is None else f"{more}; epoch chosen on the other folds: {nested:.2f}"
     print(f"{task.data:16} {task.model:14} {precision:5} {task.metric:9} {mean:7.3f} {statistics.pstdev(got):6.3f} {min(got):7.3f} "
           f"{max(got):7.3f} {task.bar:6.2f}  {len(got):3} {seconds:6.2f}  {'ok' if ok else 'MISSED'}  "
           f"({task.note}{beside})", flush=True)
@@ -153,7 +165,7 @@ def one_row(a, task, precision, tmp, top, folder):
         got, nested = fold_scores(task, exe, folder, seeds)
     else:
         got = scores(task, exe, folder, seeds, task.epochs)
-    return got, show(task, precision, got, (time.perf_counter() - start) / len(got), nested, full)
+    return got, show(task, precision, got, (time.perf_counter() - start) / len(got), nested, full, baselines(folder))
 
 
 def main():
