@@ -73,8 +73,8 @@ static void set_knob(Elab *e, const Knob *k, const Ast *value) {
 
 static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n, bool moments) {
     Names known = {0};
-    if (moments) names_add(e, &known, "moments");
     for (int i = 0; i < n; i++) names_add(e, &known, knobs[i].name);
+    if (moments) names_add(e, &known, "moments");
     diag(e->c, DIAG_E0306, a->span, "'%s' has no '%s'%s", of, a->text,
          names_advice(e, a->text, &known));
 }
