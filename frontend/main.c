@@ -228,7 +228,7 @@ static bool measure_ranges(Ctx *c, const Job *j, PassRanges *r) {
     Module *m = read_module(c, &probe, probe.o.files.v[0]);
     if (!m || !specialize(c, &probe, m) || !run_passes(c, &probe, m)) return false;
     m->recipe.keep_metric = NULL;
-    Plan *p = make_plan(c, &probe, m);
+    Plan *p = make_plan(c, &probe, m, NULL);
     if (!p || (r->of.n && !cli_measure(c, p, &probe.o, r))) return false;
     c->diags.n = n_diags; /* warnings are given by what follows */
     return r->measured = true;
