@@ -21,7 +21,7 @@ GEN = $(BUILD)/gen/frontend/lex.c $(BUILD)/gen/frontend/grammar.c
 COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard ir/*.c ir/op/*.c \
     passes/*.c codegen/*.c codegen/*/*.c)
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
-RUNTIME_SRC = $(wildcard runtime/*.c)
+RUNTIME_SRC = $(filter-out runtime/cuda/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
@@ -60,12 +60,12 @@ GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_DNNL=0)
 # Cluster batches want METIS; without it asking for them is an error that says so.
 HAVE_METIS := $(wildcard /usr/include/metis.h)
 METIS_LIB = $(if $(HAVE_METIS),-lmetis)
-$(BUILD)/runtime/gemm.o $(BUILD)/runtime/sample_cluster.o: $(BUILD)/link.flags
-$(BUILD)/runtime/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
+$(BUILD)/runtime/exec/gemm.o $(BUILD)/runtime/batch/sample_cluster.o: $(BUILD)/link.flags
+$(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -Iruntime -Iruntime/include -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -I. -Iruntime/include -c -o $@ $<
 $(BUILD)/codegen/cpu/%.o: codegen/cpu/%.c | $(BUILD)/tools.ok
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) $(LLVM_CFLAGS) -c -o $@ $<
@@ -98,7 +98,7 @@ $(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(BUILD)/tests/op
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/gpu/%.o: tests/gpu/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Itests -c -o $@ $<
 gpu-bundle: all $(BUILD)/tests/gpu/record_ops
 	@python3 tests/gpu/bundle $(BUILD) $(BUILD)/gpu-bundle
 
@@ -112,7 +112,7 @@ CUDART = $(if $(wildcard $(CUDA_DIR)/lib64/libcudart_static.a),-lcudart_static,-
 CUDA_OBJ = $(patsubst runtime/%.c,$(BUILD)/runtime/%.o,$(wildcard runtime/cuda/*.c))
 $(BUILD)/runtime/cuda/%.o: runtime/cuda/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -fPIC -Iruntime -Iruntime/include -isystem $(CUDA_DIR)/include -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -fPIC -I. -Iruntime/include -isystem $(CUDA_DIR)/include -c -o $@ $<
 $(BUILD)/libgnnrt_cuda.a: $(CUDA_OBJ)
 	rm -f $@ && ar rcs $@ $^
 cuda: $(if $(NVCC),$(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags)
@@ -123,7 +123,7 @@ $(BUILD)/cuda.flags: Makefile
 # The simulated GPU, and the runtime's CUDA half compiled for it.
 CUDASIM_OBJ = $(patsubst tests/cudasim/%.c,$(BUILD)/tests/cudasim/%.o,$(wildcard tests/cudasim/*.c)) \
     $(patsubst runtime/cuda/%.c,$(BUILD)/tests/cudasim/rt_%.o,$(wildcard runtime/cuda/*.c))
-CUDASIM_CC = $(CC) $(CFLAGS_ALL) -fPIC -Itests/cudasim -Itests/cudasim/include -Iruntime -Iruntime/include
+CUDASIM_CC = $(CC) $(CFLAGS_ALL) -fPIC -Itests/cudasim -Itests/cudasim/include -I. -Iruntime/include
 $(BUILD)/tests/cudasim/rt_%.o: runtime/cuda/%.c
 	@mkdir -p $(@D)
 	$(CUDASIM_CC) -c -o $@ $<
@@ -138,7 +138,7 @@ $(BUILD)/tests/random/model_check: $(BUILD)/tests/random/model_check.o $(BUILD)/
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Iruntime -Itests -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Itests -c -o $@ $<
 unit: $(UNIT) $(BUILD)/tests/random/model_check
 
 # The driver of bench/sampler.py.
@@ -146,7 +146,7 @@ $(BUILD)/bench/sampler: $(BUILD)/bench/sampler.o $(BUILD)/libgnnrt.a
 	$(CC) $(SAN) -o $@ $^ $(RT_LIBS)
 $(BUILD)/bench/%.o: bench/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -I. -Iruntime -Iruntime/include -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -I. -Iruntime/include -c -o $@ $<
 
 # ---- the two commands of the README --------------------------------------------
 demo:

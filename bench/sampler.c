@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/data.h"
-#include "runtime/pipeline.h"
-#include "runtime/sample.h"
+#include "runtime/data/data.h"
+#include "runtime/batch/pipeline.h"
+#include "runtime/batch/sample.h"
 
 enum { MOST_HOPS = 8, MOST_SLOTS = 64 };
 

@@ -95,7 +95,7 @@ typedef enum {
     L_FN_ILT,
     L_FN_IGE,
     L_FN_IEQ,    /* I64 x I64 -> I1 */
-    L_FN_RANDOM, /* args: k0, k1 (I32), row, col (I64) -> F32 in [0,1); runtime/rng.h */
+    L_FN_RANDOM, /* args: k0, k1 (I32), row, col (I64) -> F32 in [0,1); runtime/exec/rng.h */
 } LFn;
 
 struct LStmt {

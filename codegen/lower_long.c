@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-#include "runtime/blocks.h"
+#include "runtime/exec/blocks.h"
 
 static const Expr *chunk_count(Arena *a, const Expr *rows) {
     const Expr *n = expr_ceildiv(a, rows, expr_const(a, RT_SUM_ROWS));

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "runtime/blocks.h"
+#include "runtime/exec/blocks.h"
 #include "runtime/pack.h"
 
 static const char *const owners[] = {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "import_scaffold.h"
-#include "runtime/import_folder.h"
+#include "runtime/data/import_folder.h"
 
 static const char usage[] =
     "usage: gnnc import INPUT.. -o DIR [options]\n"

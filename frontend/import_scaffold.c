@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/json.h"
+#include "runtime/data/json.h"
 
 typedef struct {
     RtText text;

@@ -2,7 +2,7 @@
 #ifndef FRONTEND_IMPORT_SCAFFOLD_H
 #define FRONTEND_IMPORT_SCAFFOLD_H
 
-#include "runtime/dataset.h"
+#include "runtime/data/dataset.h"
 
 /* Writes to `path` a graph declaration with every table and column of `d`, a small model
  * that reads its features, and a recipe where there are labels with a split.  An existing

@@ -14,12 +14,12 @@
  * Sizes, edges and CSR structure are given once, before the first run; values may
  * be given again between runs.  All memory is the Ctx's; values of a run last
  * until the next one.  Derived relations are built from the base edges when first
- * needed, as runtime/rng.h describes (canonical order, keys). */
+ * needed, as runtime/exec/rng.h describes (canonical order, keys). */
 #ifndef IR_INTERP_H
 #define IR_INTERP_H
 
 #include "ir/ir.h"
-#include "runtime/rng.h"
+#include "runtime/exec/rng.h"
 
 typedef struct Interp Interp;
 

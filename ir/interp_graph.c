@@ -1,5 +1,5 @@
 /* Relations and maps of the reference interpreter.  The rules stand in
- * runtime/rng.h; runtime/relation.c is the fast twin. */
+ * runtime/exec/rng.h; runtime/data/relation.c is the fast twin. */
 #include <stdlib.h>
 
 #include "ir/op/op.h"

@@ -88,7 +88,8 @@ typedef enum {
     REL_UNDIRECTED, /* base[0] and its reverse, duplicates removed; src = dst */
     REL_UNION,      /* base[0] then base[1], duplicates kept; same ends */
     REL_WHERE,      /* the edges of base[0] where `cond` holds */
-    /* Of a step over links (runtime/link_batches.h draws them): in no order, their ends anywhere.
+    /* Of a step over links (runtime/batch/link_batches.h draws them): in no order, their ends
+     * anywhere.
      */
     REL_LINKS,     /* some edges of base[0], then their negatives; their ends may be seeds */
     REL_POSITIVES, /* the first part of those */
@@ -319,7 +320,8 @@ typedef struct {
     double lr_scale;  /* group lr = lr * lr_scale */
     double weight_decay;
 } ParamGroup;
-/* How the part of the graph that a step sees is drawn (runtime/sample.h says what each means). */
+/* How the part of the graph that a step sees is drawn (runtime/batch/sample.h says what each
+ * means). */
 typedef enum { SAMPLE_DIRECTIONAL, SAMPLE_BIDIRECTIONAL, SAMPLE_INDUCED } SampleEdges;
 /* What a step of a model that scores links sees: pairs, or queries with all they may ask for. */
 typedef enum { LINKS_FORM_NONE, LINKS_FORM_PAIRS, LINKS_FORM_QUERIES } LinksForm;

@@ -5,9 +5,9 @@
  *     %l = slice %s paper -> paper.0       %l = %s
  *
  * A batch's nodes come by hop and its edges by destination, so what h more layers need are the
- * first rows, whose number the batch knows (runtime/batch.h).  The front end takes the loss of the
- * first rows, the seeds.  Backwards from there: values along destinations are needed as far as
- * their result, those that edges read at their sources one hop further.  Then, forwards, each
+ * first rows, whose number the batch knows (runtime/batch/batch.h).  The front end takes the loss
+ * of the first rows, the seeds.  Backwards from there: values along destinations are needed as far
+ * as their result, those that edges read at their sources one hop further.  Then, forwards, each
  * value is computed over the prefix that is needed; a user that needs less slices, which costs
  * nothing where rows lie outermost.
  *

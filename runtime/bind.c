@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "runtime/exec/device.h"
 
 static RtError *err_of(RtExec *x) {
     return &x->rt->err;

@@ -2,10 +2,10 @@
 #ifndef RUNTIME_BIND_H
 #define RUNTIME_BIND_H
 
-#include "dataset.h"
-#include "exec.h"
+#include "runtime/data/dataset.h"
+#include "runtime/exec/exec.h"
 #include "memory.h"
-#include "relation.h"
+#include "runtime/data/relation.h"
 
 typedef struct RtBound {
     RtDataset *data;

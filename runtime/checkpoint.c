@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train_batches.h"
+#include "runtime/batch/train_batches.h"
 #include "tuned.h"
 
 #include "bind.h"
-#include "device.h"
+#include "runtime/exec/device.h"
 
 enum { N_META = 32 };
 

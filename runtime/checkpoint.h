@@ -2,8 +2,8 @@
 #ifndef RUNTIME_CHECKPOINT_H
 #define RUNTIME_CHECKPOINT_H
 
-#include "npy.h"
-#include "safetensors.h"
+#include "runtime/data/npy.h"
+#include "runtime/data/safetensors.h"
 #include "trainer.h"
 
 /* The same elements in the same order: equal but for dimensions of 1 and for dimensions

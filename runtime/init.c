@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "rng.h"
+#include "runtime/exec/rng.h"
 
 /* No training step reaches this number, so initial values share no stream with masks. */
 static const uint64_t INIT_STEP = UINT64_MAX;

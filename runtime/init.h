@@ -2,7 +2,7 @@
 #ifndef RUNTIME_INIT_H
 #define RUNTIME_INIT_H
 
-#include "exec.h"
+#include "runtime/exec/exec.h"
 
 /* Fills the buffer of variable `v`; the result depends on seed, path and element only. */
 void rt_init_var(RtExec *x, int v, uint64_t seed);

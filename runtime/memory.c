@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "bind.h"
-#include "io.h"
+#include "runtime/data/io.h"
 #include "pack.h"
 
 static size_t rounded(size_t n) {

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_MEMORY_H
 #define RUNTIME_MEMORY_H
 
-#include "exec.h"
+#include "runtime/exec/exec.h"
 
 typedef struct RtMemory {
     gnnc_memory need;

@@ -319,7 +319,7 @@ enum {
 
 typedef void rt_kernel(void *const *arg, const int64_t *n, int64_t lo, int64_t hi);
 
-/* ---- services for the generated driver (runtime/exec.c, gemm.c, rank.c) ------------ */
+/* ---- services for the generated driver (runtime/exec/exec.c, gemm.c, rank.c) ------------ */
 void rt_profile_step(RtExec *x, int step);
 /* Stands before each step of a phase: a store, and a test of a pointer where nobody measures. */
 static inline void rt_step(RtExec *x, int step) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bind.h"
-#include "link_batches.h"
+#include "runtime/batch/link_batches.h"
 
 static const char *const SPLIT[RT_N_SPLITS] = {"", "train", "validation", "test"};
 static const char *const SUFFIX[RT_N_SPLITS] = {"", "train", "val", "test"};

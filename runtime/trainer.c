@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "bind.h"
-#include "device.h"
-#include "gemm_pieces.h"
+#include "runtime/exec/device.h"
+#include "runtime/exec/gemm_pieces.h"
 #include "init.h"
-#include "profile.h"
+#include "runtime/exec/profile.h"
 #include "splits.h"
-#include "train_batches.h"
+#include "runtime/batch/train_batches.h"
 #include "tuned.h"
 #include "variant.h"
 

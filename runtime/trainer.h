@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "exec.h"
+#include "runtime/exec/exec.h"
 #include "memory.h"
 #include "schedule.h"
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
-#include "link_batches.h"
+#include "runtime/exec/device.h"
+#include "runtime/batch/link_batches.h"
 #include "splits.h"
-#include "train_batches.h"
+#include "runtime/batch/train_batches.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
 bool rt_is_logged(const char *name) {

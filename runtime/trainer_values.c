@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
-#include "device.h"
+#include "runtime/exec/device.h"
 #include "trainer.h"
 
 /* ---- outputs --------------------------------------------------------------- */

@@ -10,8 +10,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "io.h"
-#include "json.h"
+#include "runtime/data/io.h"
+#include "runtime/data/json.h"
 
 const char *rt_machine_kind(RtPool *pool, bool amx) {
 #if defined(__x86_64__)

@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "batch_sizes.h"
+#include "runtime/batch/batch_sizes.h"
 #include "bind.h"
-#include "exec.h"
+#include "runtime/exec/exec.h"
 
 static const rt_phase *phase_to_compare(const rt_program *p) {
     static const char *const name[] = {"train", "predict", "eval"};

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
-#include "device.h"
+#include "runtime/exec/device.h"
 
 /* ---- order ------------------------------------------------------------------- */
 /* A variable of n elements as rows of `to_row` elements from rows of n / to_row. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/dataset.h"
+#include "runtime/data/dataset.h"
 
 typedef struct {
     bool given;

@@ -13,7 +13,7 @@
 #include "codegen/target.h"
 #include "op_low.h"
 #include "passes/autodiff.h"
-#include "runtime/device.h"
+#include "runtime/exec/device.h"
 #include "runtime/trainer.h"
 
 typedef struct {

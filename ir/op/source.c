@@ -2,7 +2,7 @@
  * They have no operands, hence no gradients; what they are is in their attributes. */
 #include "ir/interp.h"
 #include "ir/op/op.h"
-#include "runtime/rng.h"
+#include "runtime/exec/rng.h"
 
 static const char *infer_const(Module *m, Op *op) {
     (void)m;

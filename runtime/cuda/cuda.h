@@ -2,7 +2,7 @@
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H
 
-#include "device.h"
+#include "runtime/exec/device.h"
 
 #include <cublasLt.h>
 #include <cublas_v2.h>

@@ -116,7 +116,7 @@ GN_FN int64_t gn_pow(int64_t x, int64_t y) {
     return gn_to_i64(pow((double)x, (double)y));
 }
 
-/* Uniform in [0, 1) by stream key, row and column: the arithmetic of runtime/rng.h, so that
+/* Uniform in [0, 1) by stream key, row and column: the arithmetic of runtime/exec/rng.h, so that
  * masks are those of every other target. */
 GN_FN uint32_t gn_mix32(uint32_t x) {
     x ^= x >> 16;

@@ -1,5 +1,5 @@
-/* Average ranks on the device, for programs that rank (an area under a curve): runtime/rank.c says
- * what they are.
+/* Average ranks on the device, for programs that rank (an area under a curve): runtime/exec/rank.c
+ * says what they are.
  *
  * A merge sort of (key, position) pairs, all lanes side by side.  Each pass merges runs of w
  * into runs of 2 w without any order among threads: an element finds its place by counting, by

@@ -1,5 +1,5 @@
 /* Fuzz target: any bytes as an .npy file. What is accepted can be read to its end. */
-#include "runtime/npy.h"
+#include "runtime/data/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,5 +1,5 @@
 /* Fuzz target: any bytes as a safetensors file. */
-#include "runtime/safetensors.h"
+#include "runtime/data/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,6 +1,6 @@
 /* Fuzz target: any text as schema.json, beside small good files of several shapes.
  * What is accepted can be put into another order. */
-#include "runtime/dataset.h"
+#include "runtime/data/dataset.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The bundle needs no BLAS: its programs multiply on the GPU.  What runtime/gemm.c would call on
- * the host is here in plain loops (host_blas.c). */
+/* The bundle needs no BLAS: its programs multiply on the GPU.  What runtime/exec/gemm.c would call
+ * on the host is here in plain loops (host_blas.c). */
 #ifndef GPU_CBLAS_H
 #define GPU_CBLAS_H
 

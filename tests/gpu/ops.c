@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "trainer.h"
+#include "runtime/exec/device.h"
+#include "runtime/trainer.h"
 
 extern const rt_program gnnc_program;
 

@@ -4,7 +4,7 @@
 #define TESTS_RANDOM_INTERP_DATASET_H
 
 #include "ir/interp.h"
-#include "runtime/dataset.h"
+#include "runtime/data/dataset.h"
 
 /* Sizes, edges, graphs and columns of all that `m` declares; false: something is missing.
  * The data set stays the caller's, and may be closed afterwards. */

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "rt_test_util.h"
-#include "runtime/npy.h"
-#include "runtime/safetensors.h"
+#include "runtime/data/npy.h"
+#include "runtime/data/safetensors.h"
 #include "runtime/trainer.h"
 
 enum { S_N, S_G, S_E, S_F, S_C, S_K, S_NZ, S_LOOPS, S_REV, S_UNION, N_SYMS };

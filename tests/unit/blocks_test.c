@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "blocks.h"
-#include "exec.h"
+#include "runtime/exec/blocks.h"
+#include "runtime/exec/exec.h"
 
 enum { N_LOCAL, N_PTR, WIDTH = 5, OUT = 3 };
 

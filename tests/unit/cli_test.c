@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rt_test_util.h"
-#include "runtime/npy.h"
+#include "runtime/data/npy.h"
 #include "tiny_program.h"
 
 static char dir[64], text[1 << 16];

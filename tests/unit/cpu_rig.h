@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "codegen/target.h"
-#include "runtime/rng.h"
+#include "runtime/exec/rng.h"
 #include "test.h"
 
 typedef void Kernel(void *const *arg, const int64_t *n, int64_t lo, int64_t hi);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "runtime/data.h"
+#include "runtime/data/data.h"
 #include "rt_test_util.h"
 
 /* ---- a small data set with everything in it ------------------------------------ */

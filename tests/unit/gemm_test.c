@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-#include "exec.h"
-#include "gemm_amx.h"
-#include "gemm_pieces.h"
-#include "npy.h"
-#include "round_16.h"
-#include "team.h"
+#include "runtime/exec/exec.h"
+#include "runtime/exec/gemm_amx.h"
+#include "runtime/exec/gemm_pieces.h"
+#include "runtime/data/npy.h"
+#include "runtime/exec/round_16.h"
+#include "runtime/exec/team.h"
 
 int omp_get_max_threads(void);
 

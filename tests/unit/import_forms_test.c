@@ -7,9 +7,9 @@
 #include <math.h>
 
 #include "frontend/import_scaffold.h"
-#include "runtime/import_folder.h"
-#include "runtime/number.h"
-#include "runtime/yaml.h"
+#include "runtime/data/import_folder.h"
+#include "runtime/data/number.h"
+#include "runtime/data/yaml.h"
 #include "rt_test_util.h"
 #include "zip_util.h"
 

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "frontend/import_main.h"
-#include "runtime/csv.h"
-#include "runtime/import.h"
-#include "runtime/pickle.h"
+#include "runtime/data/csv.h"
+#include "runtime/data/import.h"
+#include "runtime/data/pickle.h"
 #include "rt_test_util.h"
 
 typedef struct {

@@ -2,9 +2,9 @@
 #include "test.h"
 
 #include "rt_test_util.h"
-#include "runtime/links.h"
-#include "runtime/rng.h"
-#include "runtime/sample_key.h"
+#include "runtime/batch/links.h"
+#include "runtime/exec/rng.h"
+#include "runtime/batch/sample_key.h"
 
 enum { N_SRC = 12, N_DST = 9, N_EDGES = 120, N_KINDS = 3 };
 

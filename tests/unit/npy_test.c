@@ -1,7 +1,7 @@
 /* .npy reading and writing: every type, both versions, hostile headers. */
 #include "test.h"
 
-#include "runtime/npy.h"
+#include "runtime/data/npy.h"
 #include "rt_test_util.h"
 
 /* A version-1 file around a header text and n zero bytes, truncated to cut. */

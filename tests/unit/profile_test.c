@@ -5,7 +5,7 @@
 #include "tiny_data.h"
 #include "tiny_program.h"
 
-#include "runtime/json.h"
+#include "runtime/data/json.h"
 #include "runtime/tuned.h"
 
 typedef struct {

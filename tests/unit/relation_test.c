@@ -2,7 +2,7 @@
  * a table written by hand and against a plain definition on random graphs. */
 #include "test.h"
 
-#include "runtime/relation.h"
+#include "runtime/data/relation.h"
 #include "rt_test_util.h"
 
 /* 0->1, 2->1, 1->1, 0->2, 2->1, 1->0 : a loop, parallel edges, node 3 isolated */

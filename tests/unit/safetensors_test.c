@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "runtime/safetensors.h"
+#include "runtime/data/safetensors.h"
 #include "rt_test_util.h"
 
 static gnnc_status parse(RtPool *pool, const char *header, size_t n_data, RtTensors *t,

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "runtime/pipeline.h"
+#include "runtime/batch/pipeline.h"
 
 enum { SLOTS = 3 };
 

@@ -7,8 +7,8 @@
 #include <signal.h>
 
 #include "rt_test_util.h"
-#include "runtime/exec.h"
-#include "runtime/rng.h"
+#include "runtime/exec/exec.h"
+#include "runtime/exec/rng.h"
 
 enum { MOST = 8 };
 

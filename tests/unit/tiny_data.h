@@ -3,8 +3,8 @@
 #define TESTS_TINY_DATA_H
 
 #include "rt_test_util.h"
-#include "runtime/npy.h"
-#include "runtime/rng.h"
+#include "runtime/data/npy.h"
+#include "runtime/exec/rng.h"
 
 enum { N = 40, E = 160, F = 3 };
 

@@ -10,7 +10,7 @@
 #define TESTS_TINY_PROGRAM_H
 
 #include "runtime/program.h"
-#include "runtime/rng.h"
+#include "runtime/exec/rng.h"
 
 #include <math.h>
 

@@ -1,0 +1,25 @@
+/* The memory of a phase that runs over batches, packed for the largest sizes so far. */
+#ifndef RUNTIME_BATCH_STEP_H
+#define RUNTIME_BATCH_STEP_H
+
+#include "recycle.h"
+#include "runtime/trainer.h"
+
+typedef struct RtBatchStep {
+    int phase;     /* -1: the program has no such phase */
+    int64_t *most; /* [n_syms] sizes there is room for */
+    size_t *offset;
+    RtGrowth growth;
+    RtGrow arena;
+    RtRecycle tables; /* of packing */
+} RtBatchStep;
+
+gnnc_status rt_batch_step_init(gnnc_trainer *t, const char *phase, RtBatchStep *s);
+void rt_batch_step_free(RtBatchStep *s);
+/* Room for this batch's sizes, and in the first epoch for a quarter more of what is the batch's.  A
+ * step without memory has room for nothing, so that the next one makes it. */
+gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x, bool first);
+/* Makes x the trainer's own for a step, with room for it: its temporaries lie in the arena. */
+gnnc_status rt_batch_step_place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool first);
+
+#endif

@@ -1,0 +1,567 @@
+/* What a step over links has beside the graph: its links (links.h), bound as relations. */
+#include "link_batches.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "batch_step.h"
+#include "runtime/bind.h"
+#include "runtime/exec/device.h"
+#include "link_metrics.h"
+#include "links.h"
+#include "sample_key.h"
+
+enum { N_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
+
+typedef struct RtLinkBatches {
+    RtLinks links;
+    int base;          /* the space that is scored */
+    int part[N_PARTS]; /* spaces of a step, by kind; -1 = the program has none */
+    RtColumn *all;     /* [n_columns] of those on a step's spaces: over the base's edges */
+    int no_links;      /* the relation of fixed negatives, and their splits; -1 = none */
+    const int32_t *no_split;
+    int64_t batch, n_train; /* edges or queries of a step, of the training split */
+    int64_t n_val;          /* edges of the validation split */
+    int32_t *held;          /* seeds of an evaluation */
+    RtMinibatch eval;
+    RtBatchStep test;
+    RtLinkMetrics metrics;
+    bool evaluated;     /* once: there is room */
+    const double *when; /* [E] links by time; else NULL */
+    RtSampler *sampler; /* that evaluation draws with; NULL = it sees the whole graph */
+    const RtBatchMap *map;
+} RtLinkBatches;
+
+static gnnc_status nomem(gnnc_trainer *t) {
+    return rt_fail_nomem(&t->rt.err, "batches of links");
+}
+
+/* ---- what is scored ---------------------------------------------------------------------- */
+/* Which way an edge of a union came from its bases: edges of two ways are of two kinds. */
+static int64_t way_of(const gnnc_trainer *t, int space, int64_t e, int64_t *n_ways) {
+    const rt_space *s = &t->program->spaces[space];
+    const RtRelation *r = &t->rt.bound->rel[space];
+    if (s->rel == RT_REL_BASE) return *n_ways = 1, 0;
+    int half = s->rel == RT_REL_UNION && r->orig[0][e] < 0;
+    int64_t inner = way_of(t, s->base[half], r->orig[half][e], n_ways);
+    if (s->rel != RT_REL_UNION) return inner;
+    *n_ways *= 2;
+    return 2 * inner + half;
+}
+
+static bool has_origins(const gnnc_trainer *t, int space) {
+    const rt_space *s = &t->program->spaces[space];
+    if (s->rel == RT_REL_SELF_LOOPS) return false;
+    for (int k = 0; k < 2; k++)
+        if (s->base[k] >= 0 && !has_origins(t, s->base[k])) return false;
+    return true;
+}
+
+/* What the load phase gave, or NULL: it gives no such thing. */
+static gnnc_status loaded(gnnc_trainer *t, const char *name, int *space, const int32_t **p) {
+    int b = rt_buf_find(t->program, RT_BUF_OUTPUT, name);
+    *p = NULL;
+    if (b < 0) return GNNC_OK;
+    if (space) *space = t->program->bufs[b].space;
+    *p = t->x.buf[b];
+    return rt_pull(&t->x, b);
+}
+
+static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
+    RtPool *pool = &t->rt.pool;
+    const int32_t *split, *kind = NULL;
+    gnnc_status st = loaded(t, "links.split", &b->base, &split);
+    if (st == GNNC_OK) st = loaded(t, "links.kind", NULL, &kind);
+    b->no_links = -1;
+    if (st == GNNC_OK) st = loaded(t, "links.negatives", &b->no_links, &b->no_split);
+    if (st != GNNC_OK) return st;
+    if (!split || !has_origins(t, b->base))
+        return rt_fail(&t->rt.err, GNNC_E_ARG, "links that are no edges of the data");
+    const RtRelation *r = &t->rt.bound->rel[b->base];
+    int64_t *kinds = RT_NEWN(pool, int64_t, r->n_edges + 1), n_ways = 1;
+    if (!kinds) return nomem(t);
+    for (int64_t e = 0; e < r->n_edges; e++) {
+        int64_t way = way_of(t, b->base, e, &n_ways);
+        kinds[e] = (kind ? kind[e] : 0) * n_ways + way;
+    }
+    return rt_links_index(pool, r, split, kinds, &b->links, &t->rt.err);
+}
+
+/* ---- columns of a step's links -------------------------------------------------------------- */
+static gnnc_status take_rows(gnnc_trainer *t, RtLinkBatches *b, const rt_column *want,
+                             RtColumn *to) {
+    RtPool *pool = &t->rt.pool;
+    int64_t n = b->links.rel->n_edges;
+    int32_t *row = RT_NEWN(pool, int32_t, n + 1);
+    int table = -1, first = -1;
+    if (!row) return nomem(t);
+    for (int64_t e = 0; e < n; e++) {
+        row[e] = rt_bind_row(t->program, t->rt.bound->rel, b->base, e, &table);
+        if (first < 0) first = table;
+        if (table != first)
+            return rt_fail(&t->rt.err, GNNC_E_SHAPE,
+                           "'%s' of links: they come from more than one edge type", want->name);
+    }
+    if (first < 0) rt_bind_row(t->program, t->rt.bound->rel, b->base, 0, &first);
+    const RtTable *from = t->rt.bound->table[first];
+    const RtColumn *c = rt_table_column(from, want->name);
+    if (!c || c->kind != want->kind)
+        return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' has no column '%s' of this kind",
+                       t->rt.bound->dir, from->name, want->name);
+    return rt_column_take(pool, c, row, n, to, &t->rt.err);
+}
+
+static gnnc_status make_columns(gnnc_trainer *t, RtLinkBatches *b) {
+    const rt_program *p = t->program;
+    gnnc_status st = GNNC_OK;
+    if (!(b->all = RT_NEWN(&t->rt.pool, RtColumn, p->n_columns))) return nomem(t);
+    for (int c = 0; c < p->n_columns && st == GNNC_OK; c++)
+        if (rt_space_is_drawn(p, p->columns[c].space) && b->links.rel->n_edges)
+            st = take_rows(t, b, &p->columns[c], &b->all[c]);
+    return st;
+}
+
+/* ---- binding ----------------------------------------------------------------------------------
+ */
+static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space,
+                                const RtDrawn *d) {
+    const rt_program *p = m->x.program;
+    for (int c = 0; c < p->n_columns; c++) {
+        if (p->columns[c].space != space) continue;
+        gnnc_status st =
+            rt_column_take(&m->rt.pool, &b->all[c], d->row, d->n, &m->column[c], &m->rt.err);
+        m->bound.col[c] = &m->column[c];
+        if (st == GNNC_OK) st = rt_bind_taken(&m->x, c);
+        if (st != GNNC_OK) return st;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status bind_part(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind kind,
+                             const RtDrawn *d) {
+    int space = b->part[kind - RT_REL_LINKS];
+    if (space < 0) return GNNC_OK;
+    const rt_space *all = m->x.program->spaces;
+    int32_t *id = RT_NEWN(&m->rt.pool, int32_t, d->n + 1);
+    if (!id) return rt_fail_nomem(&m->rt.err, "a batch of links");
+    for (int64_t i = 0; i < d->n; i++) id[i] = (int32_t)i;
+    m->bound.rel[space] = (RtRelation){.n_src = m->x.n[all[all[space].src].sym],
+                                       .n_dst = m->x.n[all[all[space].dst].sym],
+                                       .n_edges = d->n,
+                                       .src = d->src,
+                                       .dst = d->dst,
+                                       .orig = {d->orig, NULL},
+                                       .cell = d->cell,
+                                       .id = id,
+                                       .id_bound = d->n};
+    m->x.n[all[space].sym] = d->n;
+    return bind_columns(b, m, space, d);
+}
+
+/* All sizes are known before the first map is made.  `lists`: known, earlier, too. */
+static gnnc_status bind_maps(const RtLinkBatches *b, RtMinibatch *m, bool queries, bool lists) {
+    static const bool of_queries[N_PARTS] = {false, false, true, true, true, true};
+    for (int k = 0; k < N_PARTS; k++) {
+        bool is_list = k >= RT_REL_KNOWN - RT_REL_LINKS;
+        if (b->part[k] < 0 || of_queries[k] != queries || (is_list && !lists)) continue;
+        gnnc_status st = rt_bind_space(&m->x, b->part[k]);
+        if (st != GNNC_OK) return st;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status bind_pairs(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of) {
+    RtDrawn pos = of->pairs;
+    gnnc_status st;
+    pos.n = of->n;
+    TRY(st, bind_part(b, m, RT_REL_LINKS, &of->pairs));
+    TRY(st, bind_part(b, m, RT_REL_POSITIVES, &pos));
+    st = bind_maps(b, m, false, false);
+out:
+    return st;
+}
+
+static gnnc_status bind_asked(const RtLinkBatches *b, RtMinibatch *m, const RtAsked *a,
+                              bool lists) {
+    gnnc_status st;
+    TRY(st, bind_part(b, m, RT_REL_QUERIES, &a->queries));
+    TRY(st, bind_part(b, m, RT_REL_ANSWERS, &a->answers));
+    if (lists) TRY(st, bind_part(b, m, RT_REL_KNOWN, &a->known));
+    if (lists) TRY(st, bind_part(b, m, RT_REL_EARLIER, &a->earlier));
+    st = bind_maps(b, m, true, lists);
+out:
+    return st;
+}
+
+gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const RtLinkBatch *of,
+                                 RtError *err) {
+    const RtLinkBatches *b = t->links;
+    gnnc_status st =
+        of->queries ? bind_asked(b, m, &of->asked, of->held_out) : bind_pairs(b, m, of);
+    return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
+}
+
+static bool draws_by_time(const gnnc_trainer *t) {
+    return t->program->sampling.n_hops > 0 && t->program->sampling.n_times > 0;
+}
+
+/* ---- neighbours ---------------------------------------------------------------------------- */
+static const double *times_of(const gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    for (int i = 0; i < s->n_times; i++)
+        if (t->program->columns[s->times[i]].space == space)
+            return t->rt.bound->col[s->times[i]]->f64;
+    return NULL;
+}
+
+static const double *node_times(const gnnc_trainer *t, bool dst) {
+    const rt_space *base = &t->program->spaces[t->links->base];
+    return times_of(t, dst ? base->dst : base->src);
+}
+
+static gnnc_status trees_of(const RtLinkBatches *b, RtPool *pool, const RtLinkBatch *of,
+                            RtSeeds *seeds) {
+    int64_t n = of->pairs.n, k = of->n ? n / of->n - 1 : 0;
+    int32_t *tree = RT_NEWN(pool, int32_t, n + 1);
+    double *time = b->when ? RT_NEWN(pool, double, n + 1) : NULL;
+    if (!tree || (b->when && !time)) return GNNC_E_NOMEM;
+    for (int64_t i = 0; i < n; i++) {
+        tree[i] = (int32_t)(i < of->n ? i : (i - of->n) / k);
+        if (time) time[i] = b->when[of->pairs.row[i]];
+    }
+    *seeds = (RtSeeds){.n = n, .tree = tree, .time = time};
+    return GNNC_OK;
+}
+
+gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const RtSampleAt *at,
+                                   const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
+                                   RtError *err) {
+    RtDrawn *d = &of->pairs;
+    RtSeeds ends[2];
+    int type[2];
+    gnnc_status st = trees_of(t->links, &m->rt.pool, of, &ends[0]);
+    if (st != GNNC_OK) return rt_fail_nomem(err, "a batch of links");
+    ends[1] = ends[0];
+    rt_link_batches_ends(t, map, type);
+    for (int k = 0; k < 2; k++) ends[k].type = type[k];
+    ends[0].id = d->src;
+    ends[1].id = d->dst;
+    if ((st = rt_sample_groups(s, at, ends, 2, m->batch, err)) != GNNC_OK) return st;
+    d->src = m->batch->seed[0];
+    d->dst = m->batch->seed[1];
+    return GNNC_OK;
+}
+
+/* ---- batches of training ------------------------------------------------------------------ */
+static bool trains_queries(const gnnc_trainer *t) {
+    return t->program->sampling.train_links == RT_LINKS_QUERIES;
+}
+
+gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSampleAt *at,
+                                 const int32_t *seed, int64_t n, RtLinkBatch *out, RtError *err) {
+    const RtLinkBatches *b = t->links;
+    const rt_sampling *how = &t->program->sampling;
+    *out = (RtLinkBatch){.queries = trains_queries(t), .n = n};
+    if (out->queries)
+        return rt_links_ask(&b->links, pool, seed, n, RT_SPLIT_TRAIN, 0, &out->asked, err);
+    RtNegatives neg = {.k = how->negatives,
+                       .how = (rt_negative)how->corrupt,
+                       .avoid = how->avoid,
+                       .first = RT_SPLIT_TRAIN,
+                       .last = RT_SPLIT_TRAIN,
+                       .when = b->when,
+                       .since = {node_times(t, false), node_times(t, true)},
+                       .key = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_NEGATIVE)};
+    return rt_links_pairs(&b->links, pool, seed, n, &neg, &out->pairs, err);
+}
+
+/* Edges of a split, or queries that have one. */
+static int64_t list_seeds(const RtLinkBatches *b, bool queries, int split, int32_t *out) {
+    const RtLinks *l = &b->links;
+    int64_t n = 0;
+    for (int64_t e = 0; e < l->rel->n_edges && !queries; e++)
+        if (l->split[e] == split) {
+            if (out) out[n] = (int32_t)e;
+            n++;
+        }
+    for (int64_t q = 0; q < l->n_queries && queries; q++) {
+        int64_t i = l->query[q];
+        while (i < l->query[q + 1] && l->split[l->by_query[i]] != split) i++;
+        if (i == l->query[q + 1]) continue;
+        if (out) out[n] = (int32_t)q;
+        n++;
+    }
+    return n;
+}
+
+int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out) {
+    return list_seeds(t->links, trains_queries(t), RT_SPLIT_TRAIN, out);
+}
+
+const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]) {
+    const rt_space *base = &t->program->spaces[t->links->base];
+    type[0] = map->type_of_space[base->src];
+    type[1] = map->type_of_space[base->dst];
+    return t->links->links.rel;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+gnnc_status rt_link_batches_start(gnnc_trainer *t) {
+    RtLinkBatches *b = t->links = RT_NEW(&t->rt.pool, RtLinkBatches);
+    RtPool *pool = &t->rt.pool;
+    gnnc_status st;
+    if (!b) return nomem(t);
+    for (int k = 0; k < N_PARTS; k++) b->part[k] = -1;
+    for (int s = 0; s < t->program->n_spaces; s++)
+        if (rt_space_is_drawn(t->program, s)) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
+    TRY(st, rt_batch_step_init(t, "eval", &b->test));
+    TRY(st, index_links(t, b));
+    TRY(st, make_columns(t, b));
+    b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;
+    b->n_train = rt_link_batches_seeds(t, NULL);
+    b->n_val = list_seeds(b, false, RT_SPLIT_VAL, NULL);
+    b->held = RT_NEWN(pool, int32_t, b->links.rel->n_edges + 1);
+    if (!b->held) return nomem(t);
+    if (draws_by_time(t)) {
+        b->when = times_of(t, b->base);
+        goto out; /* rt_link_batches_draws makes the rest */
+    }
+    st = rt_minibatch_new(pool, &pool->from, &t->x, NULL, &b->eval, &t->rt.err);
+out:
+    return st;
+}
+
+gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
+                                  const RtBatchMap *map) {
+    RtLinkBatches *b = t->links;
+    RtPool *pool = &t->rt.pool;
+    RtBatch *batch;
+    gnnc_status st = GNNC_OK;
+    if (!draws_by_time(t)) return st;
+    b->map = map;
+    TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, 1, &t->rt.err));
+    TRY(st, rt_sampler_batch(b->sampler, &batch, &t->rt.err));
+    st = rt_minibatch_new(pool, &pool->from, &t->x, batch, &b->eval, &t->rt.err);
+out:
+    return st;
+}
+
+void rt_link_batches_stop(gnnc_trainer *t) {
+    RtLinkBatches *b = t->links;
+    if (!b) return;
+    rt_minibatch_free(&b->eval);
+    rt_sampler_free(b->sampler);
+    rt_batch_step_free(&b->test);
+    t->links = NULL;
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------ */
+typedef struct {
+    int32_t id, edge;
+} Placed;
+
+static int by_place(const void *a, const void *b) {
+    const Placed *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Edges as the data list them, which links by time are judged in. */
+static gnnc_status in_order_of_data(gnnc_trainer *t, const RtRelation *r, int32_t *edge,
+                                    int64_t n) {
+    RtPool work;
+    rt_pool_init(&work, &t->rt.pool.from);
+    Placed *p = RT_NEWN(&work, Placed, n + 1);
+    for (int64_t i = 0; p && i < n; i++) p[i] = (Placed){r->id[edge[i]], edge[i]};
+    if (p) qsort(p, (size_t)n, sizeof *p, by_place);
+    for (int64_t i = 0; p && i < n; i++) edge[i] = p[i].edge;
+    rt_pool_free(&work);
+    return p ? GNNC_OK : nomem(t);
+}
+
+/* They have columns of the link beside them; where there is none, anyone's. */
+static gnnc_status with_negatives(gnnc_trainer *t, const RtDrawn *pos, const int32_t *none,
+                                  int64_t m, RtPool *pool, RtDrawn *out) {
+    const RtLinkBatches *b = t->links;
+    const RtRelation *r = &t->rt.bound->rel[b->no_links];
+    int64_t n = pos->n;
+    if (n > INT32_MAX - m)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "a step over more than 2^31 - 1 links");
+    int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
+    int32_t *const from[] = {pos->src, pos->dst, pos->orig, pos->row};
+    *out = (RtDrawn){.n = n + m};
+    for (int i = 0; i < 4; i++) {
+        if (!(*part[i] = RT_NEWN(pool, int32_t, n + m + 1))) return nomem(t);
+        memcpy(*part[i], from[i], (size_t)n * sizeof **part[i]);
+    }
+    for (int64_t i = 0; i < m; i++) {
+        out->src[n + i] = r->src[none[i]];
+        out->dst[n + i] = r->dst[none[i]];
+        out->orig[n + i] = out->row[n + i] = pos->row[b->when ? i : 0];
+    }
+    return GNNC_OK;
+}
+
+/* The i-th of a split's given negatives, in the order of the data; they are found in the canonical.
+ */
+static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, int32_t **out,
+                                   int64_t *n) {
+    const RtLinkBatches *b = t->links;
+    const RtRelation *none = &t->rt.bound->rel[b->no_links];
+    *n = 0;
+    if (!(*out = RT_NEWN(pool, int32_t, none->n_edges + 1))) return nomem(t);
+    for (int64_t e = 0; e < none->n_edges; e++)
+        if (b->no_split[e] == split) (*out)[(*n)++] = (int32_t)e;
+    return b->when ? in_order_of_data(t, none, *out, *n) : GNNC_OK;
+}
+
+/* n edges of the split from the given place on, then pairs that are none: as many of each drawn, or
+ * those that the data have, all of the split's, or of links by time one for each. */
+static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t from, int64_t n, int64_t all,
+                                  RtPool *pool, RtDrawn *out) {
+    RtLinkBatches *b = t->links;
+    const rt_sampling *how = &t->program->sampling;
+    RtNegatives neg = {.k = b->no_split          ? 0
+                            : how->negatives > 0 ? how->negatives
+                                                 : 1,
+                       .how = (rt_negative)how->corrupt,
+                       .avoid = !b->when,
+                       .first = RT_SPLIT_TRAIN,
+                       .last = RT_SPLIT_TEST,
+                       .when = b->when,
+                       .since = {node_times(t, false), node_times(t, true)},
+                       .key = rt_draw_key(0, (uint64_t)from, (uint64_t)split, RT_DRAW_NEGATIVE)};
+    RtDrawn pos;
+    int32_t *none;
+    int64_t m;
+    gnnc_status st = rt_links_pairs(&b->links, pool, b->held + from, n, &neg, &pos, &t->rt.err);
+    if (st != GNNC_OK || !b->no_split) return *out = pos, st;
+    TRY(st, given_negatives(t, split, pool, &none, &m));
+    if (b->when && m != all)
+        return rt_fail(
+            &t->rt.err, GNNC_E_VALUE,
+            "%s: %lld edges of '%s' and %lld of '%s' are in split %d: links by time have "
+            "one negative each, that of the same place among them",
+            t->rt.bound->dir, (long long)all, t->program->spaces[b->base].name, (long long)m,
+            t->program->spaces[b->no_links].name, split);
+    if (b->when) none += from, m = n;
+    st = with_negatives(t, &pos, none, m, pool, out);
+out:
+    return st;
+}
+
+/* Each is as long as queries have answers, squared: what no metric reads is not made. */
+static int lists_read(const RtLinkBatches *b) {
+    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
+           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_ASK_EARLIER : 0);
+}
+
+static gnnc_status draw_held_out(gnnc_trainer *t, RtPool *pool, int split, int64_t from, int64_t n,
+                                 int64_t all, RtLinkBatch *out) {
+    RtLinkBatches *b = t->links;
+    RtError *err = &t->rt.err;
+    *out = (RtLinkBatch){.n = n, .held_out = true};
+    out->queries = t->program->sampling.eval_links == RT_LINKS_QUERIES;
+    if (!out->queries) return pairs_of_split(t, split, from, n, all, pool, &out->pairs);
+    return rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &out->asked, err);
+}
+
+static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n,
+                                  int64_t all) {
+    RtLinkBatches *b = t->links;
+    RtMinibatch *m = &b->eval;
+    RtError *err = &t->rt.err;
+    RtLinkBatch links;
+    RtSampleAt at = {0, (uint64_t)split, (uint64_t)from}; /* the same in every epoch */
+    gnnc_status st;
+    RtPool *pool = rt_minibatch_begin(m, &t->x, !b->evaluated);
+    TRY(st, draw_held_out(t, pool, split, from, n, all, &links));
+    if (b->sampler) TRY(st, rt_link_batches_around(t, b->sampler, &at, b->map, m, &links, err));
+    TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
+    TRY(st, rt_link_batches_bind(t, m, &links, err));
+    TRY(st, rt_batch_step_place(t, &b->test, &m->x, !b->evaluated));
+    TRY(st, rt_device_batch(&m->x, b->test.phase, b->test.offset, b->test.arena.n_bytes,
+                            b->test.most, m->taken));
+    TRY(st, rt_phase_run(&m->x, &t->program->phases[b->test.phase]));
+    st = rt_link_metrics_add(t, &b->metrics, split, b->sampler ? n : 1);
+out:
+    return st;
+}
+
+/* Scores of a batch stay below 256 MiB where one query allows it. */
+static int64_t queries_at_once(const RtLinkBatches *b) {
+    enum { MOST_SCORES = 1 << 26 };
+    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? MOST_SCORES / n_dst : b->batch;
+    if (n > b->batch) n = b->batch;
+    return n < 1 ? 1 : n;
+}
+
+/* What is a number for all pairs takes them all at once, but for those whose neighbours depend on
+ * their time: these come in batches, and the number is the mean of theirs, as by Rossi et al.
+ * 2020. */
+static int64_t held_at_once(const RtLinkBatches *b, rt_links_form form, int64_t n) {
+    if (form == RT_LINKS_QUERIES) return queries_at_once(b);
+    return b->sampler ? b->batch : n;
+}
+
+static int64_t runs_of_split(const gnnc_trainer *t, const RtLinkBatches *b, int split) {
+    rt_links_form form = t->program->sampling.eval_links;
+    int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, NULL);
+    int64_t batch = n ? held_at_once(b, form, n) : 1;
+    return (n + batch - 1) / batch;
+}
+
+gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
+    RtLinkBatches *b = t->links;
+    int64_t val = runs_of_split(t, b, RT_SPLIT_VAL), test = runs_of_split(t, b, RT_SPLIT_TEST);
+    gnnc_status st = rt_link_metrics_init(t, &b->metrics, first, val > test ? val : test);
+    *n = b->metrics.n_notes;
+    return st;
+}
+
+gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
+    RtLinkBatches *b = t->links;
+    rt_links_form form = t->program->sampling.eval_links;
+    gnnc_status st = GNNC_OK;
+    if (form == RT_LINKS_NONE || !eval) return GNNC_OK;
+    for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
+        int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, b->held);
+        int64_t batch = held_at_once(b, form, n);
+        if (b->sampler) TRY(st, in_order_of_data(t, b->links.rel, b->held, n));
+        rt_link_metrics_begin(t, &b->metrics, split);
+        for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
+            st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch, n);
+        if (st == GNNC_OK) st = rt_link_metrics_end(t, &b->metrics, split);
+    }
+    rt_recycle_reset(&b->eval.memory); /* takes room for the largest now, not in the next epoch */
+    b->evaluated |= st == GNNC_OK;
+out:
+    return st;
+}
+
+/* ---- what others ask --------------------------------------------------------------------- */
+gnnc_status rt_link_batches_check_train(gnnc_trainer *t) {
+    const RtLinkBatches *b = t->links;
+    if (b->n_train >= (t->program->sampling.drop_last ? b->batch : 1)) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_VALUE,
+                   "%s: %lld %s of '%s' are in the train split: no batch of %lld", t->rt.bound->dir,
+                   (long long)b->n_train, trains_queries(t) ? "queries" : "edges",
+                   t->program->spaces[b->base].name, (long long)b->batch);
+}
+
+gnnc_status rt_link_batches_check(gnnc_trainer *t) {
+    const RtLinkBatches *b = t->links;
+    const rt_recipe *r = &t->program->recipe;
+    gnnc_status st = rt_link_batches_check_train(t);
+    if (st != GNNC_OK || t->keep < 0 || r->keep_split != RT_SPLIT_VAL || b->n_val) return st;
+    return rt_fail(
+        &t->rt.err, GNNC_E_MISSING,
+        "%s: no edge of '%s' is in the validation split (2): the recipe chooses the epoch to "
+        "keep, or to stop at, by the %s of these edges ('keep last' without 'stop after' needs "
+        "none)",
+        t->rt.bound->dir, t->program->spaces[b->base].name, r->keep_metric);
+}
+
+const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph) {
+    const RtLinkBatches *b = t->links;
+    return b && (int)(ph - t->program->phases) == b->test.phase ? b->test.most : NULL;
+}

@@ -1,0 +1,50 @@
+/* Training and evaluating a model that scores links: what each step has beside the graph.
+ *
+ * A step's links are edge spaces of the program that only the step has (RT_REL_LINKS and so on): a
+ * batch binds them, their columns and their maps, in memory that the next one reuses.  Batches of
+ * training are train_batches.h's: their seeds are edges, or queries. */
+#ifndef RUNTIME_LINK_BATCHES_H
+#define RUNTIME_LINK_BATCHES_H
+
+#include "links.h"
+#include "minibatch.h"
+#include "runtime/trainer.h"
+
+/* What was drawn for a step; ends are rows of the data. */
+typedef struct RtLinkBatch {
+    bool queries, held_out;
+    int64_t n;     /* links or queries */
+    RtDrawn pairs; /* links, then their negatives, as many of each */
+    RtAsked asked; /* of queries; held out, with the lists that metrics read */
+} RtLinkBatch;
+
+gnnc_status rt_link_batches_start(gnnc_trainer *t);
+void rt_link_batches_stop(gnnc_trainer *t); /* a program without links: nothing */
+/* Edges, or queries that have one, of the training split: how many, and which. */
+int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out);
+/* The relation that is scored, and of which types of a batch its ends are. */
+const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]);
+/* For n seeds, with negatives that are a function of `at`; in `pool`. */
+gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSampleAt *at,
+                                 const int32_t *seed, int64_t n, RtLinkBatch *out, RtError *err);
+/* Cuts what lies around the pairs out of the graph, into the batch of m, and makes their ends rows
+ * of it.  A link and its negatives share a tree and its time, where there are such. */
+gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const RtSampleAt *at,
+                                   const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
+                                   RtError *err);
+/* Evaluation draws from this graph, too: of links by time. */
+gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
+                                  const RtBatchMap *map);
+/* Binds them beside the batch, or the whole graph, that m is bound to; ends are its rows. */
+gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const RtLinkBatch *of,
+                                 RtError *err);
+/* A device notes metrics from `first` on: so many. */
+gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n);
+/* Every metric of both held-out splits. */
+gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);
+/* Training needs edges to learn from, and some to choose an epoch by. */
+gnnc_status rt_link_batches_check(gnnc_trainer *t);
+gnnc_status rt_link_batches_check_train(gnnc_trainer *t); /* the former alone */
+const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph); /* NULL: none */
+
+#endif

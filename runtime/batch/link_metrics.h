@@ -1,0 +1,22 @@
+/* Metrics of held-out links: each is the sum of what every run of "eval" over links of a split
+ * gives, divided by the number of rows.  A device notes both, and a split's are read together. */
+#ifndef RUNTIME_LINK_METRICS_H
+#define RUNTIME_LINK_METRICS_H
+
+#include "runtime/trainer.h"
+
+typedef struct RtLinkMetrics {
+    int64_t first, n_notes, next; /* of the device: where they begin, room, the next one */
+    double *notes;                /* [n_notes], when they are read */
+    int64_t run;                  /* of the split: the next one */
+    double *weight;               /* [n_runs] */
+} RtLinkMetrics;
+
+/* For at most n_runs of a split, noted from `first` on. */
+gnnc_status rt_link_metrics_init(gnnc_trainer *t, RtLinkMetrics *m, int64_t first, int64_t n_runs);
+void rt_link_metrics_begin(gnnc_trainer *t, RtLinkMetrics *m, int split);
+/* After a run over some of the split's links, which counts as n. */
+gnnc_status rt_link_metrics_add(gnnc_trainer *t, RtLinkMetrics *m, int split, int64_t n);
+gnnc_status rt_link_metrics_end(gnnc_trainer *t, RtLinkMetrics *m, int split);
+
+#endif

@@ -1,0 +1,266 @@
+/* A mini-batch is bound as the whole data are (bind.c), but for where tables come from: node
+ * columns are taken by the batch's ids, edge columns by canonical position, and base
+ * relations are the sampled edges.  Derived relations, maps and balanced loops are made by
+ * the same code, in memory that the next batch reuses. */
+#include "minibatch.h"
+
+#include <string.h>
+
+#include "runtime/exec/device.h"
+
+gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtError *err) {
+    *m = (RtBatchMap){.graph_space = -1};
+    m->space_of_type = RT_NEWN(pool, int, p->n_spaces);
+    m->space_of_rel = RT_NEWN(pool, int, p->n_spaces);
+    m->type_of_space = RT_NEWN(pool, int, p->n_spaces);
+    m->rel_of_space = RT_NEWN(pool, int, p->n_spaces);
+    if (!m->space_of_type || !m->space_of_rel || !m->type_of_space || !m->rel_of_space)
+        return rt_fail_nomem(err, "batches");
+    for (int s = 0; s < p->n_spaces; s++) {
+        const rt_space *sp = &p->spaces[s];
+        m->type_of_space[s] = m->rel_of_space[s] = -1;
+        if (sp->first) continue;
+        if (sp->kind == RT_SP_GRAPH) m->graph_space = s;
+        if (sp->kind == RT_SP_NODE) m->space_of_type[m->type_of_space[s] = m->n_types++] = s;
+        if (rt_space_is_sampled(p, s)) m->space_of_rel[m->rel_of_space[s] = m->n_rels++] = s;
+    }
+    return GNNC_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+/* The data as they are: what a step binds beside them is its own. */
+static void take_whole(RtMinibatch *m, const RtBound *data) {
+    const rt_program *p = m->x.program;
+    m->bound.split = data->split;
+    m->bound.has_conditions = data->has_conditions;
+    m->bound.nz = data->nz;
+    memcpy(m->bound.rel, data->rel, sizeof *data->rel * (size_t)p->n_spaces);
+    memcpy(m->bound.ready, data->ready, sizeof *data->ready * (size_t)p->n_spaces);
+    memcpy(m->bound.col, data->col, sizeof *data->col * (size_t)p->n_columns);
+    memcpy(m->bound.balance, data->balance, sizeof *data->balance * (size_t)p->n_maps);
+}
+
+gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x, RtBatch *batch,
+                             RtMinibatch *m, RtError *err) {
+    const rt_program *p = x->program;
+    *m = (RtMinibatch){.batch = batch, .x = *x, .bound = *x->rt->bound};
+    rt_recycle_init(&m->memory, from);
+    m->x.profile = NULL;
+    m->x.n = RT_NEWN(pool, int64_t, p->n_syms);
+    m->x.buf = RT_NEWN(pool, void *, p->n_bufs);
+    m->column = RT_NEWN(pool, RtColumn, p->n_columns);
+    m->column_buf = RT_NEWN(pool, RtColumnBuf, p->n_columns);
+    m->bound.rel = RT_NEWN(pool, RtRelation, p->n_spaces);
+    m->bound.ready = RT_NEWN(pool, bool, p->n_spaces);
+    m->bound.table = RT_NEWN(pool, const RtTable *, p->n_spaces);
+    m->nodes = RT_NEWN(pool, RtTable, p->n_spaces);
+    m->bound.col = RT_NEWN(pool, const RtColumn *, p->n_columns);
+    m->bound.nz = RT_NEWN(pool, RtNz, p->n_columns);
+    bool gathers = x->rt->device && x->rt->device->gathers;
+    if (gathers && !(m->taken = RT_NEWN(pool, RtTaken, p->n_bufs)))
+        return rt_fail_nomem(err, "batches");
+    m->bound.balance = RT_NEWN(pool, const int64_t *, p->n_maps);
+    if (!m->x.n || !m->x.buf || !m->column || !m->column_buf || !m->bound.rel || !m->bound.ready ||
+        !m->bound.table || !m->nodes || !m->bound.col || !m->bound.nz || !m->bound.balance)
+        return rt_fail_nomem(err, "batches");
+    m->x.balance = m->bound.balance;
+    m->bound.split = 0; /* of a taken column only the chosen split is there */
+    m->bound.has_conditions = true;
+    memcpy(m->x.buf, x->buf, sizeof *x->buf * (size_t)p->n_bufs);
+    memcpy(m->bound.table, x->rt->bound->table, sizeof *m->bound.table * (size_t)p->n_spaces);
+    if (!batch) take_whole(m, x->rt->bound);
+    return GNNC_OK;
+}
+
+void rt_minibatch_free(RtMinibatch *m) {
+    for (int c = 0; m->batch && m->column_buf && c < m->x.program->n_columns; c++)
+        rt_batch_column_free(m->batch, &m->column_buf[c]);
+    if (m->batch) rt_batch_free(m->batch);
+    if (m->memory.growth.from.alloc) rt_recycle_free(&m->memory);
+}
+
+gnnc_status rt_minibatch_reserve(RtMinibatch *m, const RtMinibatch *like, RtError *err) {
+    gnnc_status st = GNNC_OK;
+    if (m->batch) TRY(st, rt_batch_reserve(m->batch, like->batch, err));
+    for (int c = 0; m->batch && c < m->x.program->n_columns; c++) {
+        RtGrowth *g = &m->batch->growth;
+        RtColumnBuf *to = &m->column_buf[c];
+        const RtColumnBuf *from = &like->column_buf[c];
+        TRY(st, rt_grow_like(g, &to->a, &from->a, err));
+        TRY(st, rt_grow_like(g, &to->b, &from->b, err));
+        TRY(st, rt_grow_like(g, &to->c, &from->c, err));
+    }
+    st = rt_grow_like(&m->memory.growth, &m->memory.block, &like->memory.block, err);
+out:
+    return st;
+}
+
+/* ---- binding ------------------------------------------------------------------------------ */
+RtPool *rt_minibatch_begin(RtMinibatch *m, const RtExec *data, bool first) {
+    const rt_program *p = data->program;
+    m->memory.growth.roomy = first;
+    rt_recycle_reset(&m->memory);
+    RtAlloc a = rt_recycle_alloc(&m->memory);
+    m->rt = (RtRuntime){.bound = &m->bound};
+    rt_pool_init(&m->rt.pool, &a);
+    m->x.rt = &m->rt;
+    memcpy(m->x.n, data->n, sizeof *m->x.n * (size_t)p->n_syms);
+    if (!m->batch) return &m->rt.pool;
+    memset(m->bound.ready, 0, sizeof *m->bound.ready * (size_t)p->n_spaces);
+    memset(m->bound.rel, 0, sizeof *m->bound.rel * (size_t)p->n_spaces);
+    return &m->rt.pool;
+}
+
+/* The seeds of the whole graph are all its nodes. */
+static void bind_whole(RtMinibatch *m) {
+    const rt_space *all = m->x.program->spaces;
+    for (int s = 0; s < m->x.program->n_spaces; s++)
+        if (all[s].first && all[s].kind == RT_SP_NODE)
+            m->x.n[all[s].sym] = m->x.n[all[all[s].whole].sym];
+}
+
+static void bind_base(RtMinibatch *m, const RtBatchMap *map) {
+    const rt_program *p = m->x.program;
+    for (int t = 0; t < map->n_types; t++)
+        m->x.n[p->spaces[map->space_of_type[t]].sym] = m->batch->nodes[t].n;
+    for (int r = 0; r < map->n_rels; r++) {
+        int s = map->space_of_rel[r];
+        const rt_space *sp = &p->spaces[s];
+        m->bound.rel[s] = rt_batch_relation(m->batch, r, map->type_of_space[sp->src],
+                                            map->type_of_space[sp->dst]);
+        m->bound.ready[s] = true;
+        m->x.n[sp->sym] = m->batch->edges[r].n;
+    }
+}
+
+/* The first nodes and edges, where they are. */
+static void bind_prefix(RtMinibatch *m, const RtBatchMap *map, int space) {
+    const rt_space *s = &m->x.program->spaces[space], *ends = m->x.program->spaces;
+    const RtBatch *b = m->batch;
+    if (s->kind == RT_SP_NODE) {
+        m->x.n[s->sym] = rt_batch_nodes_needed(b, map->type_of_space[s->whole], s->hops);
+        return;
+    }
+    const rt_space *whole = &ends[s->whole];
+    int src = map->type_of_space[whole->src], dst = map->type_of_space[whole->dst];
+    int rel = map->rel_of_space[s->whole];
+    RtRelation *r = &m->bound.rel[space];
+    *r = rt_batch_relation(b, rel, src, dst);
+    r->n_src = rt_batch_nodes_needed(b, src, s->hops + 1);
+    r->n_dst = rt_batch_nodes_needed(b, dst, s->hops);
+    r->n_edges = rt_batch_edges_needed(b, rel, s->hops);
+    r->by_src = (RtGroups){0};
+    r->nested = whole->src == whole->dst;
+    m->bound.ready[space] = true;
+    m->x.n[s->sym] = r->n_edges;
+}
+
+/* Nodes come graph by graph: where those of each begin. */
+static gnnc_status bind_graphs(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
+    const rt_program *p = m->x.program;
+    if (map->graph_space < 0) return GNNC_OK;
+    m->x.n[p->spaces[map->graph_space].sym] = m->graphs.n;
+    for (int t = 0; t < map->n_types; t++) {
+        const RtBatchNodes *v = &m->batch->nodes[t];
+        int space = map->space_of_type[t];
+        RtTable *nodes = &m->nodes[space];
+        int64_t *ptr = RT_NEWN(&m->rt.pool, int64_t, m->graphs.n + 1);
+        if (!ptr) return rt_fail_nomem(&m->rt.err, "a batch");
+        for (int64_t i = 0; i < v->n; i++) ptr[v->tree[i] + 1]++;
+        for (int64_t g = 0; g < m->graphs.n; g++) ptr[g + 1] += ptr[g];
+        *nodes = *data->rt->bound->table[space];
+        nodes->count = v->n;
+        nodes->graph_ptr = ptr;
+        m->bound.table[space] = nodes;
+    }
+    return GNNC_OK;
+}
+
+static RtRows rows_of(const RtMinibatch *m, const RtBatchMap *map, int space) {
+    int type = map->type_of_space[space], rel = map->rel_of_space[space];
+    if (space == map->graph_space) return m->graphs;
+    if (type >= 0) return (RtRows){.n = m->batch->nodes[type].n, .i32 = m->batch->nodes[type].id};
+    if (rel >= 0) return (RtRows){.n = m->batch->edges[rel].n, .i64 = m->batch->edges[rel].pos};
+    return (RtRows){0};
+}
+
+/* Only seeds are learned from: the rows that came along are in no split. */
+static void keep_seeds(const RtMinibatch *m, int column) {
+    enum { TRAIN = 1 };
+    int8_t *split = m->column_buf[column].a.p;
+    memset(split, 0, (size_t)m->column[column].n_rows);
+    for (int64_t i = 0; i < m->batch->n_seeds[0]; i++) split[m->batch->seed[0][i]] = TRAIN;
+}
+
+/* Columns of numbers are read by kernels alone.  Which these are does not depend on the batch. */
+static bool leave_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColumn *all,
+                            const rt_column *want) {
+    int space = want->space;
+    bool numbers =
+        all->kind == want->kind && (all->kind == RT_COL_FLOAT || all->kind == RT_COL_MULTILABEL);
+    bool of_batch = space == map->graph_space || map->type_of_space[space] >= 0 ||
+                    map->rel_of_space[space] >= 0;
+    int64_t row_bytes = sizeof(float);
+    if (!m->taken || !numbers || !of_batch || want->buf < 0) return false;
+    for (int i = 1; i < all->rank; i++) row_bytes *= all->shape[i];
+    m->taken[want->buf] = (RtTaken){.row_bytes = row_bytes,
+                                    .space = space,
+                                    .wide = map->rel_of_space[space] >= 0,
+                                    .rows = rows_of(m, map, space)};
+    return row_bytes > 0;
+}
+
+static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
+    const rt_program *p = m->x.program;
+    RtError *err = &m->rt.err;
+    gnnc_status st = GNNC_OK;
+    for (int c = 0; c < p->n_columns; c++) {
+        const RtColumn *all = data->rt->bound->col[c];
+        const rt_column *want = &p->columns[c];
+        if (!all || !rt_bind_reads(p, c)) continue;
+        if (leave_to_device(m, map, all, want)) continue;
+        TRY(st, rt_batch_column(m->batch, m->team, all, rows_of(m, map, want->space),
+                                data->rt->bound->split, &m->column_buf[c], &m->column[c], err));
+        if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);
+        m->bound.col[c] = &m->column[c];
+        TRY(st, rt_bind_taken(&m->x, c));
+    }
+out:
+    return st;
+}
+
+/* Conditions of `where` were computed for all edges, in canonical order. */
+static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
+    const rt_program *p = m->x.program;
+    for (int s = 0; s < p->n_spaces; s++) {
+        const rt_space *sp = &p->spaces[s];
+        if (sp->kind != RT_SP_EDGE || sp->rel != RT_REL_WHERE) continue;
+        RtRows rows = rows_of(m, map, sp->base[0]);
+        if (m->x.program->spaces[sp->base[0]].first) continue; /* the first of these */
+        uint8_t *taken = RT_NEWN(&m->rt.pool, uint8_t, rows.n);
+        if (!taken) return rt_fail_nomem(&m->rt.err, "a batch");
+        rt_gather_rows(m->team, data->buf[sp->cond_buf], 1, rows, taken);
+        m->x.buf[sp->cond_buf] = taken;
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
+                              RtError *err) {
+    gnnc_status st = GNNC_OK;
+    if (!m->batch) {
+        bind_whole(m);
+        return GNNC_OK;
+    }
+    bind_base(m, map);
+    for (int s = 0; s < m->x.program->n_spaces; s++)
+        if (m->x.program->spaces[s].first) bind_prefix(m, map, s);
+    TRY(st, bind_graphs(m, data, map));
+    TRY(st, bind_columns(m, data, map));
+    TRY(st, bind_conditions(m, data, map));
+    TRY(st, rt_bind_derived(&m->x));
+    for (int s = 0; s < m->x.program->n_spaces; s++)
+        if (!rt_space_is_drawn(m->x.program, s)) TRY(st, rt_bind_space(&m->x, s));
+out:
+    return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
+}

@@ -1,0 +1,55 @@
+/* A mini-batch as a program's data: its sizes, its columns, its relations and all that is
+ * derived from them, in memory that is used anew for each batch. */
+#ifndef RUNTIME_MINIBATCH_H
+#define RUNTIME_MINIBATCH_H
+
+#include "runtime/bind.h"
+#include "recycle.h"
+
+/* Which space of the program is which type or relation of the batch; -1 = none. */
+typedef struct RtBatchMap {
+    int n_types, n_rels;
+    int *space_of_type, *space_of_rel; /* [n_types], [n_rels] */
+    int *type_of_space, *rel_of_space; /* [n_spaces] */
+    int graph_space;                   /* -1 = the data are one graph */
+} RtBatchMap;
+
+typedef struct RtMinibatch {
+    RtBatch *batch; /* NULL = the whole graph */
+    RtExec x;       /* variables, inputs, keys and outputs are those of the data's exec */
+    RtBound bound;
+    RtRuntime rt;     /* errors and memory while it is made */
+    RtRecycle memory; /* of what is derived */
+    RtTeam *team;     /* that gathers columns; NULL = the caller alone */
+    RtRows graphs;    /* rows of the graph table, where batches are of graphs */
+    struct RtTaken
+        *taken;     /* [n_bufs] what the device takes out of the data's by itself; NULL: nothing */
+    RtTable *nodes; /* [n_spaces] of nodes in graphs */
+    RtColumn *column; /* [n_columns] */
+    RtColumnBuf *column_buf;
+} RtMinibatch;
+
+/* Is a row in the train split, and labelled?  `label` may be NULL. */
+static inline bool rt_is_learned(const RtColumn *split, int which, const RtColumn *label,
+                                 int64_t row) {
+    enum { TRAIN = 1 };
+    if (split->splits[which * split->n_rows + row] != TRAIN) return false;
+    return !label || label->kind != RT_COL_CLASS || label->i32[row] >= 0;
+}
+
+gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *out, RtError *err);
+/* For batches of the data that `x` is bound to; takes over `batch`, NULL = each is the whole graph.
+ * `from`: what grows. */
+gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x, RtBatch *batch,
+                             RtMinibatch *out, RtError *err);
+void rt_minibatch_free(RtMinibatch *m);
+/* As much room as another one has; a batch in it is lost. */
+gnnc_status rt_minibatch_reserve(RtMinibatch *m, const RtMinibatch *like, RtError *err);
+/* Forgets the batch before: its memory is free for what is made now, in the pool that this gives.
+ * `first`: take room for larger batches to come. */
+RtPool *rt_minibatch_begin(RtMinibatch *m, const RtExec *data, bool first);
+/* Then binds what was sampled into m->batch: sizes and all DATA, MAP and LOGICAL buffers. */
+gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
+                              RtError *err);
+
+#endif

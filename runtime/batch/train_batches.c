@@ -1,0 +1,493 @@
+/* Mini-batches of a trainer: samplers, the pipeline that fills slots, and the step's memory.
+ *
+ * Memory of a step is packed for sizes that no batch has exceeded yet; where one does, room is
+ * made before the step.  Before the first step every slot makes the heaviest batch there may
+ * be (train_heavy.h); in the first epoch a quarter is added, so that later ones need no more. */
+#include "train_batches.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "batch_step.h"
+#include "runtime/exec/device.h"
+#include "link_batches.h"
+#include "sample.h"
+#include "train_heavy.h"
+#include "train_losses.h"
+#include "train_parts.h"
+
+typedef struct RtBatches {
+    RtBatchMap map;
+    RtSampleGraph graph;
+    RtSampleSpec spec;
+    RtSampler **sampler; /* [n_samplers] a worker's own */
+    int n_samplers, n_slots;
+    int n_workers; /* 0: the step's own team makes batches, between steps */
+    RtMinibatch *slot;
+    RtPipeline *pipeline;
+    int type;      /* of the seeds; -1 = parts, or the ends of links */
+    RtParts parts; /* graphs or clusters */
+    int64_t batch; /* seeds of a batch */
+    int64_t n_seeds, n_batches;
+    int64_t *n_learned;    /* [n_batches] rows that count in the loss */
+    int32_t *seed, *order; /* [n_seeds] as the data list them; as this epoch takes them */
+    double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
+    bool draws;            /* a batch is a part of the graph */
+    int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
+    int64_t first_epoch;   /* the first that was run */
+    RtLosses losses;
+    bool warm; /* there is room for batches */
+    RtBatchStep step;
+} RtBatches;
+
+static gnnc_status nomem(gnnc_trainer *t) {
+    return rt_fail_nomem(&t->rt.err, "batches");
+}
+
+/* ---- what is drawn from ------------------------------------------------------------------ */
+static const RtColumn *time_of(gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    for (int i = 0; i < s->n_times; i++)
+        if (t->program->columns[s->times[i]].space == space) return t->rt.bound->col[s->times[i]];
+    return NULL;
+}
+
+static const RtColumn *weight_of(gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    for (int i = 0; i < s->n_weights; i++)
+        if (t->program->columns[s->weights[i]].space == space)
+            return t->rt.bound->col[s->weights[i]];
+    return NULL;
+}
+
+/* Events are mostly listed in the order of time, and so are then those of each destination: the
+ * known ones among a hub's are found, not looked for one by one. */
+static bool is_sorted(const double *time, const RtRelation *r) {
+    for (int64_t d = 0; d < r->n_dst; d++)
+        for (int64_t e = r->ptr[d] + 1; e < r->ptr[d + 1]; e++)
+            if (!(time[e - 1] <= time[e])) return false;
+    return true;
+}
+
+static gnnc_status add_relation(gnnc_trainer *t, RtBatches *b, int rel, RtSampleRel *out) {
+    const rt_sampling *s = &t->program->sampling;
+    int space = b->map.space_of_rel[rel];
+    const rt_space *sp = &t->program->spaces[space];
+    RtRelation *r = &t->rt.bound->rel[space];
+    const RtColumn *time = time_of(t, space), *weight = weight_of(t, space);
+    bool back = s->edges == RT_EDGES_BIDIRECTIONAL && sp->src == sp->dst;
+    if (back) {
+        gnnc_status st = rt_relation_group_src(&t->rt.pool, r, &t->rt.err);
+        if (st != GNNC_OK) return st;
+    }
+    *out = rt_sample_rel(sp->name, b->map.type_of_space[sp->src], b->map.type_of_space[sp->dst], r);
+    out->reverse = back ? rel : -1;
+    out->weight = weight ? weight->f32 : NULL;
+    out->time = time ? time->f64 : NULL;
+    out->time_sorted = time && is_sorted(time->f64, r);
+    out->inclusive = s->inclusive;
+    return GNNC_OK;
+}
+
+static gnnc_status make_graph(gnnc_trainer *t, RtBatches *b) {
+    const rt_program *p = t->program;
+    RtPool *pool = &t->rt.pool;
+    gnnc_status st = rt_batch_map(pool, p, &b->map, &t->rt.err);
+    if (st != GNNC_OK) return st;
+    RtSampleType *type = RT_NEWN(pool, RtSampleType, b->map.n_types);
+    RtSampleRel *rel = RT_NEWN(pool, RtSampleRel, b->map.n_rels);
+    if (!type || !rel) return nomem(t);
+    for (int i = 0; i < b->map.n_types; i++) {
+        int space = b->map.space_of_type[i];
+        const RtColumn *time = time_of(t, space);
+        type[i] = (RtSampleType){.name = p->spaces[space].name,
+                                 .n = t->x.n[p->spaces[space].sym],
+                                 .time = time ? time->f64 : NULL,
+                                 .inclusive = p->sampling.inclusive};
+    }
+    for (int i = 0; i < b->map.n_rels && st == GNNC_OK; i++) st = add_relation(t, b, i, &rel[i]);
+    b->graph = (RtSampleGraph){b->map.n_types, b->map.n_rels, type, rel};
+    return st;
+}
+
+static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
+    const rt_sampling *s = &t->program->sampling;
+    int32_t *fanout = RT_NEWN(&t->rt.pool, int32_t, s->n_hops * b->map.n_rels);
+    if (!fanout) return nomem(t);
+    for (int h = 0; h < s->n_hops; h++)
+        for (int r = 0; r < b->map.n_rels; r++)
+            fanout[h * b->map.n_rels + r] =
+                s->fanout[h * t->program->n_spaces + b->map.space_of_rel[r]];
+    b->spec = (RtSampleSpec){.n_hops = s->n_hops,
+                             .fanout = fanout,
+                             .replace = s->replace,
+                             .disjoint = s->disjoint,
+                             .temporal = s->n_times > 0,
+                             .recent = s->recent,
+                             .check = t->options.check_times != 0,
+                             .edges = (rt_batch_edges)s->edges};
+    return GNNC_OK;
+}
+
+/* ---- seeds -------------------------------------------------------------------------------- */
+/* Rows (or graphs) of the train split that have a label. */
+static int64_t list_seeds(gnnc_trainer *t, const RtColumn *split, const RtColumn *label,
+                          int32_t *out) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < split->n_rows; i++) {
+        if (!rt_is_learned(split, t->rt.bound->split, label, i)) continue;
+        if (out) out[n] = (int32_t)i;
+        n++;
+    }
+    return n;
+}
+
+static gnnc_status make_parts(gnnc_trainer *t, RtBatches *b) {
+    const rt_sampling *s = &t->program->sampling;
+    RtPool *pool = &t->rt.pool;
+    if (s->seeds == RT_SEEDS_GRAPHS)
+        return rt_parts_of_graphs(pool, &t->x, &b->map, &b->parts, &t->rt.err);
+    if (s->seeds == RT_SEEDS_CLUSTERS)
+        return rt_parts_of_clusters(pool, &b->graph, s->clusters, (uint64_t)t->options.seed,
+                                    &b->parts, &t->rt.err);
+    return GNNC_OK;
+}
+
+static gnnc_status make_link_seeds(gnnc_trainer *t, RtBatches *b) {
+    b->type = -1;
+    b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;
+    b->n_seeds = rt_link_batches_seeds(t, NULL);
+    b->n_batches = (b->n_seeds + (t->program->sampling.drop_last ? 0 : b->batch - 1)) / b->batch;
+    if (b->batch > b->n_seeds) b->batch = b->n_seeds;
+    b->seed = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds + 1);
+    b->order = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds + 1);
+    b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches + 1);
+    if (!b->seed || !b->order || !b->n_learned) return nomem(t);
+    rt_link_batches_seeds(t, b->seed);
+    return GNNC_OK;
+}
+
+static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
+    const rt_sampling *s = &t->program->sampling;
+    if (t->links) return make_link_seeds(t, b);
+    const RtColumn *split = t->rt.bound->col[s->split];
+    const RtColumn *label = s->label >= 0 ? t->rt.bound->col[s->label] : NULL;
+    const rt_space *rows = &t->program->spaces[t->program->columns[s->split].space];
+    bool clusters = s->seeds == RT_SEEDS_CLUSTERS;
+    b->type = s->seeds == RT_SEEDS_ROWS ? b->map.type_of_space[rows - t->program->spaces] : -1;
+    b->batch = t->options.batch ? t->options.batch : s->batch;
+    b->n_seeds = clusters ? s->clusters : list_seeds(t, split, label, NULL);
+    b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
+    if (b->n_batches == 0)
+        return rt_fail(
+            &t->rt.err, GNNC_E_VALUE,
+            "%s: %lld rows of '%s' are labelled and in the train split: no batch of %lld",
+            t->rt.bound->dir, (long long)b->n_seeds, rows->name, (long long)b->batch);
+    if (b->batch > b->n_seeds) b->batch = b->n_seeds;
+    b->seed = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
+    b->order = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
+    b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches);
+    if (!b->seed || !b->order || !b->n_learned) return nomem(t);
+    for (int64_t i = 0; clusters && i < b->n_seeds; i++) b->seed[i] = (int32_t)i;
+    if (!clusters) list_seeds(t, split, label, b->seed);
+    return GNNC_OK;
+}
+
+/* ---- preparing, in a worker ------------------------------------------------------------------ */
+static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, const int32_t *id,
+                             int64_t n, int slot, RtError *err) {
+    RtSeeds seeds = {.type = b->type, .n = n, .id = id};
+    const double *time = b->graph.type[b->type].time;
+    if (time) {
+        double *of = b->time + slot * b->batch;
+        for (int64_t i = 0; i < n; i++) of[i] = time[id[i]];
+        seeds.time = of;
+    }
+    return rt_sample_nodes(b->sampler[worker], at, &seeds, b->slot[slot].batch, err);
+}
+
+static gnnc_status draw_parts(const gnnc_trainer *t, int worker, const RtSampleAt *at,
+                              const int32_t *id, int64_t n, int slot, RtError *err) {
+    RtBatches *b = t->batches;
+    RtMinibatch *m = &b->slot[slot];
+    if (t->program->sampling.seeds == RT_SEEDS_GRAPHS) m->graphs = (RtRows){.n = n, .i32 = id};
+    return rt_sample_parts(b->sampler[worker], at, &b->parts, id, n, m->batch, err);
+}
+
+static gnnc_status fill_links(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
+                              int64_t n, int slot, RtError *err) {
+    RtBatches *b = t->batches;
+    RtMinibatch *m = &b->slot[slot];
+    RtLinkBatch links;
+    gnnc_status st;
+    TRY(st, rt_link_batches_draw(t, &m->rt.pool, at, id, n, &links, err));
+    if (b->draws)
+        TRY(st, rt_link_batches_around(t, b->sampler[worker], at, &b->map, m, &links, err));
+    TRY(st, rt_minibatch_bind(m, &t->x, &b->map, err));
+    st = rt_link_batches_bind(t, m, &links, err);
+out:
+    return st;
+}
+
+static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
+                        int64_t n, int slot, RtError *err) {
+    RtBatches *b = t->batches;
+    rt_minibatch_begin(&b->slot[slot], &t->x, b->epoch == b->first_epoch);
+    if (!b->n_workers && b->draws) { /* the caller's team has nothing else to do */
+        rt_sampler_use(b->sampler[worker], t->rt.team, t->x.threads);
+        b->slot[slot].team = t->rt.team;
+    }
+    if (t->links) return fill_links(t, worker, at, id, n, slot, err);
+    gnnc_status st = b->type < 0 ? draw_parts(t, worker, at, id, n, slot, err)
+                                 : draw_rows(b, worker, at, id, n, slot, err);
+    if (st != GNNC_OK) return st;
+    return rt_minibatch_bind(&b->slot[slot], &t->x, &b->map, err);
+}
+
+static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
+    gnnc_trainer *t = user;
+    RtBatches *b = t->batches;
+    int64_t from = number * b->batch, left = b->n_seeds - from;
+    int64_t n = left < b->batch ? left : b->batch;
+    RtSampleAt at = {(uint64_t)t->options.seed, (uint64_t)b->epoch, (uint64_t)number};
+    gnnc_status st = fill(t, worker, &at, b->order + from, n, slot, err);
+    bool clusters = t->program->sampling.seeds == RT_SEEDS_CLUSTERS;
+    if (st == GNNC_OK)
+        b->n_learned[number] = clusters ? rt_parts_learned(&t->x, &b->map, b->slot[slot].batch) : n;
+    return st;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+/* One for every four threads: a batch is made in a fraction of its step's time; where none is
+ * drawn, very soon. */
+static int count_workers(const gnnc_trainer *t, const RtBatches *b) {
+    enum { STEPS_PER_WORKER = 4, MOST = 16 };
+    int64_t n = t->options.workers >= 0 ? t->options.workers : t->program->sampling.workers;
+    if (t->options.workers < 0 && n == 0 && t->x.threads > 1)
+        n = b->draws ? (t->x.threads + STEPS_PER_WORKER - 1) / STEPS_PER_WORKER : 1;
+    return n < MOST ? (int)n : MOST;
+}
+
+/* Members that a sampler may have: of its worker alone, or of whichever team the trainer gets. */
+static int count_members(const gnnc_trainer *t, int n_workers) {
+    int cores = rt_usable_cores();
+    return n_workers ? 1 : t->x.threads > cores ? t->x.threads : cores;
+}
+
+static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from, int n_workers) {
+    int64_t ahead = t->program->sampling.prefetch;
+    RtPool *pool = &t->rt.pool;
+    gnnc_status st = GNNC_OK;
+    b->n_slots = n_workers ? n_workers + (ahead < 1 ? 1 : ahead > 64 ? 64 : (int)ahead) : 1;
+    b->slot = RT_NEWN(pool, RtMinibatch, b->n_slots);
+    b->sampler = RT_NEWN(pool, RtSampler *, n_workers ? n_workers : 1);
+    if (b->spec.temporal) b->time = RT_NEWN(pool, double, b->n_slots * b->batch);
+    if (!b->slot || !b->sampler || (b->spec.temporal && !b->time)) return nomem(t);
+    for (int i = 0; i < (n_workers ? n_workers : 1) && b->draws; i++, b->n_samplers++)
+        TRY(st, rt_sampler_new(&b->sampler[i], from, &b->graph, &b->spec, NULL,
+                               count_members(t, n_workers), &t->rt.err));
+    for (int i = 0; i < b->n_slots; i++) {
+        RtBatch *batch = NULL;
+        if (b->draws) TRY(st, rt_sampler_batch(b->sampler[0], &batch, &t->rt.err));
+        TRY(st, rt_minibatch_new(pool, from, &t->x, batch, &b->slot[i], &t->rt.err));
+    }
+out:
+    return st;
+}
+
+/* A device's notes: the losses of an epoch's steps, then metrics of links. */
+static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
+    int64_t n = 0;
+    gnnc_status st;
+    TRY(st, rt_losses_init(t, &b->losses, b->n_batches));
+    if (t->links) TRY(st, rt_link_batches_notes(t, b->n_batches, &n));
+    st = rt_device_notes(&t->x, b->n_batches + n);
+out:
+    return st;
+}
+
+gnnc_status rt_batches_start(gnnc_trainer *t) {
+    if (!t->program->sampling.batch || !rt_phase_find(t->program, "train")) return GNNC_OK;
+    const rt_sampling *s = &t->program->sampling;
+    RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
+    if (!b) return nomem(t);
+    const RtAlloc *from = &t->rt.pool.from;
+    b->draws = s->train_links == RT_LINKS_NONE || s->n_hops > 0;
+    int n_workers = b->n_workers = count_workers(t, b);
+    b->epoch = b->first_epoch = -1;
+    RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
+    gnnc_status st;
+    TRY(st, rt_batch_step_init(t, "train", &b->step));
+    if (s->train_links != RT_LINKS_NONE) TRY(st, rt_link_batches_start(t));
+    if (b->draws) TRY(st, make_graph(t, b));
+    if (b->draws) TRY(st, make_spec(t, b));
+    if (b->draws && t->links) TRY(st, rt_link_batches_draws(t, &b->graph, &b->spec, &b->map));
+    TRY(st, make_seeds(t, b));
+    TRY(st, make_slots(t, b, from, n_workers));
+    TRY(st, make_notes(t, b));
+    spec.n_slots = b->n_slots;
+    st = rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err);
+out:
+    return st;
+}
+
+void rt_batches_stop(gnnc_trainer *t) {
+    RtBatches *b = t->batches;
+    rt_link_batches_stop(t);
+    if (!b) return;
+    rt_pipeline_stop(b->pipeline);
+    for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
+    for (int i = 0; i < b->n_samplers; i++) rt_sampler_free(b->sampler[i]);
+    rt_batch_step_free(&b->step);
+    t->batches = NULL;
+}
+
+/* ---- the step
+ * -------------------------------------------------------------------------------------- */
+/* What one slot has seen, each has room for.  No memory is no failure here: slots without room grow
+ * when they need it. */
+static void even_out(RtBatches *b) {
+    gnnc_status st = GNNC_OK;
+    rt_pipeline_begin(b->pipeline, 0, 0);
+    for (int i = 0; i < b->n_slots; i++) rt_recycle_reset(&b->slot[i].memory);
+    rt_recycle_reset(&b->step.tables);
+    for (int i = 0; i < b->n_slots; i++)
+        for (int k = 0; k < b->n_slots && st == GNNC_OK; k++)
+            if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], NULL);
+}
+
+/* Every slot makes the heaviest batches; their results are nobody's. */
+static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
+    RtError *err = &t->rt.err;
+    RtHeavy heavy = {.g = &b->graph, .spec = &b->spec, .type = b->type, .parts = &b->parts};
+    if (t->links) heavy.links = rt_link_batches_ends(t, &b->map, heavy.end_type);
+    gnnc_status st = GNNC_OK;
+    for (int way = 0; way < rt_heavy_ways(&heavy); way++) {
+        RtSampleAt at = {(uint64_t)t->options.seed, UINT64_MAX, (uint64_t)way}; /* no epoch's */
+        TRY(st, rt_heaviest(&heavy, way, b->seed, b->n_seeds, b->batch, b->order, &t->rt.pool.from,
+                            err));
+        for (int i = 0; i < b->n_slots; i++) {
+            TRY(st, fill(t, i % b->n_samplers, &at, b->order, b->batch, i, err));
+            TRY(st, rt_batch_step_room(t, &b->step, &b->slot[i].x, b->epoch == b->first_epoch));
+        }
+    }
+out:
+    return st;
+}
+
+/* All hubs at once may need more memory than there is, and no batch of an epoch do so: those that
+ * are trained on find out. */
+static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
+    gnnc_status st = GNNC_OK;
+    b->warm = !b->draws; /* batches of the whole graph are alike */
+    if (b->warm) return GNNC_OK;
+    TRY(st, make_parts(t, b));
+    st = make_heaviest(t, b);
+    if (st == GNNC_E_NOMEM) t->rt.err.text[0] = '\0', st = GNNC_OK;
+    if (st != GNNC_OK) goto out;
+    even_out(b);
+    b->warm = true;
+out:
+    return st;
+}
+
+static void begin_run(gnnc_trainer *t, RtBatches *b, int64_t epoch, int64_t first) {
+    rt_pipeline_begin(b->pipeline, 0, 0); /* nobody reads the order any more */
+    if (b->first_epoch < 0) b->first_epoch = epoch;
+    memcpy(b->order, b->seed, (size_t)b->n_seeds * sizeof *b->order);
+    rt_sample_shuffle((uint64_t)t->options.seed, (uint64_t)epoch, b->order, b->n_seeds);
+    b->epoch = epoch;
+    b->next = first;
+    rt_losses_begin(&b->losses, first);
+    rt_pipeline_begin(b->pipeline, first, b->n_batches);
+}
+
+gnnc_status rt_batches_settle(gnnc_trainer *t) {
+    return t->batches ? rt_losses_settle(t, &t->batches->losses) : GNNC_OK;
+}
+
+void rt_batches_forget(gnnc_trainer *t) {
+    RtBatches *b = t->batches;
+    if (!b) return;
+    rt_pipeline_begin(b->pipeline, 0, 0);
+    b->next = -1;
+    rt_losses_begin(&b->losses, 0);
+    if (t->program->sampling.seeds == RT_SEEDS_CLUSTERS) b->warm = false; /* cut by the seed */
+}
+
+gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
+    RtBatches *b = t->batches;
+    int64_t per_epoch = rt_batches_per_epoch(t);
+    int64_t epoch = t->progress.step / per_epoch, batch = t->progress.step % per_epoch;
+    int64_t number;
+    int slot;
+    gnnc_status st;
+    if (t->links) TRY(st, rt_link_batches_check_train(t));
+    if (!b->warm) TRY(st, warm_up(t, b));
+    if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
+    b->next = -1; /* a failed run begins anew */
+    TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
+    RtMinibatch *m = &b->slot[slot];
+    TRY(st, rt_batch_step_place(t, &b->step, &m->x, epoch == b->first_epoch));
+    TRY(st, rt_device_batch(&m->x, b->step.phase, b->step.offset, b->step.arena.n_bytes,
+                            b->step.most, m->taken));
+    TRY(st, rt_phase_run(&m->x, train));
+    TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
+    b->next = batch + 1;
+    if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
+out:
+    if (st != GNNC_OK) rt_batches_settle(t); /* it may be that steps go on */
+    return st;
+}
+
+/* ---- what others ask
+ * ------------------------------------------------------------------------------- */
+int64_t rt_batches_per_epoch(const gnnc_trainer *t) {
+    int64_t n = t->batches ? t->batches->n_batches : 1;
+    return n ? n : 1; /* one that cannot be */
+}
+
+const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
+    const RtBatches *b = t->batches;
+    const int64_t *links = t->links ? rt_link_batches_sizes(t, ph) : NULL;
+    if (links) return links;
+    return b && b->step.most && ph == &t->program->phases[b->step.phase] ? b->step.most : t->x.n;
+}
+
+const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
+    const rt_sampling *s = &t->program->sampling;
+    const RtBatches *b = t->batches;
+    char *text = rt_pool_printf(pool, "batch=%" PRId64 " drop_last=%d", b->batch, s->drop_last);
+    if (text && t->links)
+        text = rt_pool_printf(pool, "%s links=%d negatives=%" PRId64 " corrupt=%d avoid=%d", text,
+                              (int)s->train_links, s->negatives, s->corrupt, s->avoid);
+    if (!text || !b->draws) return text;
+    text = rt_pool_printf(pool,
+                          "%s seeds=%d clusters=%" PRId64
+                          " edges=%d replace=%d disjoint=%d inclusive=%d recent=%d fanout=",
+                          text, (int)s->seeds, s->clusters, s->edges, s->replace, s->disjoint,
+                          s->inclusive, s->recent);
+    for (int i = 0; text && i < s->n_hops * b->map.n_rels; i++)
+        text = rt_pool_printf(pool, "%s%s%d", text, i ? "," : "", b->spec.fanout[i]);
+    return text;
+}
+
+gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
+    rt_trainer_begin(t);
+    *out = (gnnc_pipeline){0};
+    if (!t->batches)
+        return rt_fail(&t->rt.err, GNNC_E_STATE, "the model is not trained by batches");
+    RtPipelineStats s = rt_pipeline_stats(t->batches->pipeline);
+    out->batches = s.n_items;
+    out->workers = t->batches->n_workers;
+    out->prepare_s = 1e-9 * (double)s.prepare_ns;
+    out->worker_wait_s = 1e-9 * (double)s.producer_ns;
+    out->step_wait_s = 1e-9 * (double)s.consumer_ns;
+    return GNNC_OK;
+}
+
+int64_t gnnc_trainer_steps_left(const gnnc_trainer *t) {
+    int64_t n = rt_batches_per_epoch(t);
+    return n - t->progress.step % n;
+}

@@ -1,0 +1,65 @@
+/* main of a compiled trainer. */
+#include "cli.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "runtime/exec/gemm_amx.h"
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int dispatch(RtCli *c) {
+    switch (c->command) {
+    case RT_CMD_HELP:
+        rt_cli_help(c, stdout);
+        return RT_EXIT_OK;
+    case RT_CMD_VERSION:
+        printf("%s (libgnnrt %s; compiled by %s with %s)\n", c->p->name, gnnc_version(),
+               c->p->compiler, c->p->options);
+        return RT_EXIT_OK;
+    case RT_CMD_INFO:
+        return rt_cli_info(c);
+    case RT_CMD_TRAIN:
+        return rt_cli_train(c);
+    case RT_CMD_EVAL:
+        return rt_cli_eval(c);
+    case RT_CMD_PREDICT:
+    case RT_CMD_EMBED:
+        return rt_cli_write_values(c);
+    case RT_CMD_BENCH:
+        return rt_cli_bench(c);
+    case RT_CMD_TUNE:
+        return rt_cli_tune(c);
+    }
+    return RT_EXIT_USAGE;
+}
+
+/* A full disk must not look like success. */
+static int flush_output(const RtCli *c, int code) {
+    bool bad = fflush(stdout) != 0 || ferror(stdout);
+    if (!bad || code != RT_EXIT_OK) return code;
+    fprintf(stderr, "%s: cannot write to standard output\n", c->prog);
+    return RT_EXIT_FAILED;
+}
+
+int gnnc_trainer_main(const rt_program *p, int argc, char **argv) {
+    RtCli c = {.p = p, .prog = argc > 0 ? base_name(argv[0]) : p->name, .n_epochs = -1};
+    gnnc_status st = gnnc_trainer_create(&c.t, p);
+    if (st != GNNC_OK) {
+        fprintf(stderr, "%s: %s\n", c.prog, gnnc_status_text(st));
+        return RT_EXIT_FAILED;
+    }
+    (void)rt_amx_use(); /* for f32 products, too: the process is ours */
+    gnnc_trainer_set_message(c.t, rt_cli_message, &c);
+    /* A file size limit is reported as an error of the write, not by killing us. */
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    sigaction(SIGXFSZ, &ignore, &before);
+    int code = rt_cli_parse(&c, argc, argv);
+    if (code == RT_EXIT_OK) code = dispatch(&c);
+    gnnc_trainer_destroy(c.t);
+    sigaction(SIGXFSZ, &before, NULL);
+    return flush_output(&c, code);
+}

@@ -1,0 +1,81 @@
+/* The command line of a compiled trainer: a thin layer over gnnc.h, and the only one
+ * that prints. */
+#ifndef RUNTIME_CLI_H
+#define RUNTIME_CLI_H
+
+#include <stdio.h>
+
+#include "runtime/program.h"
+#include "runtime/status.h"
+
+typedef enum {
+    RT_CMD_TRAIN,
+    RT_CMD_EVAL,
+    RT_CMD_PREDICT,
+    RT_CMD_EMBED,
+    RT_CMD_BENCH,
+    RT_CMD_TUNE,
+    RT_CMD_INFO,
+    RT_CMD_HELP,
+    RT_CMD_VERSION
+} RtCommand;
+
+typedef enum { RT_LOG_TEXT, RT_LOG_JSON, RT_LOG_NONE } RtLogMode;
+
+typedef struct RtCli {
+    const rt_program *p;
+    const char *prog; /* argv[0] without its directory */
+    RtCommand command;
+    const char *data, *checkpoint, *resume, *weights, *out, *layer;
+    bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
+    bool saved;              /* the last save succeeded */
+    RtLogMode log;
+    bool json, profile, no_tuned, tf32, no_amx, force, check_times, spill;
+    const char *trace;            /* --trace FILE */
+    gnnc_limits limits;           /* --profile: of this machine */
+    int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
+    gnnc_trainer *t;
+    bool on_terminal; /* a progress line is shown */
+    double shown_at;  /* when it was last drawn */
+} RtCli;
+
+enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
+
+/* cli_options.c: fills c and sets the trainer's options.  RT_EXIT_OK, or the exit code after
+ * a message. */
+int rt_cli_parse(RtCli *c, int argc, char **argv);
+
+/* cli_help.c, cli_info.c */
+void rt_cli_help(const RtCli *c, FILE *f);
+void rt_cli_print_needs(const RtCli *c, FILE *f);
+void rt_cli_print_recipe(const RtCli *c, FILE *f);
+void rt_cli_print_layers(const RtCli *c, FILE *f);
+void rt_cli_print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE *f);
+int rt_cli_info(RtCli *c);
+
+/* cli_log.c */
+double rt_cli_now(void); /* seconds */
+int rt_cli_usage(const RtCli *c, const char *fmt, ...) RT_PRINTF(2, 3);
+/* Prints what the trainer says went wrong; RT_EXIT_FAILED. */
+int rt_cli_failed(RtCli *c);
+void rt_cli_json_string(const char *s); /* to standard output, with its quotes */
+void rt_cli_message(void *cli, const char *text);
+void rt_cli_epoch(RtCli *c, double seconds);
+/* A line with the name of the checkpoint that was last written, if one was. */
+void rt_cli_saved(RtCli *c);
+/* The last line of train and eval; epoch 0 = of no training. */
+void rt_cli_result(RtCli *c, int64_t epoch, double seconds);
+
+/* cli_profile.c: exit codes; nothing happens where neither --profile nor --trace was given */
+int rt_cli_profile_begin(RtCli *c);  /* before load */
+int rt_cli_profile_limits(RtCli *c); /* after load */
+int rt_cli_profile_end(RtCli *c);
+
+/* cli_train.c, cli_bench.c */
+int rt_cli_train(RtCli *c);
+int rt_cli_eval(RtCli *c);
+int rt_cli_write_values(RtCli *c); /* predict, embed */
+int rt_cli_bench(RtCli *c);
+int rt_cli_tune(RtCli *c);
+
+#endif

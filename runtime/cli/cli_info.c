@@ -1,0 +1,148 @@
+/* info: what the program is, and what it needs on given data before anything runs. */
+#include "cli.h"
+#include "runtime/trainer.h"
+
+static void print_shapes(RtCli *c) {
+    int64_t all = 0;
+    puts("\nParameters and state");
+    for (int i = 0; i < gnnc_trainer_n_parameters(c->t); i++) {
+        const char *name;
+        int rank;
+        int64_t dim[GNNC_MAX_RANK], n = 1;
+        if (gnnc_trainer_parameter_info(c->t, i, &name, &rank, dim) != GNNC_OK) return;
+        printf("  %-32s [", name);
+        for (int k = 0; k < rank; k++) {
+            printf("%s%lld", k ? ", " : "", (long long)dim[k]);
+            n *= dim[k];
+        }
+        puts("]");
+        all += n;
+    }
+    printf("  %lld numbers\n", (long long)all);
+}
+
+static void print_memory(RtCli *c) {
+    gnnc_memory m;
+    if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
+    const double mib = 1 << 20;
+    puts("\nMemory, MiB");
+    printf("  columns in mapped files      %10.2f\n", (double)m.data_bytes / mib);
+    printf("  index arrays, conversions    %10.2f\n", (double)m.index_bytes / mib);
+    printf("  parameters, optimizer, best  %10.2f\n", (double)m.parameter_bytes / mib);
+    printf("  saved at load, outputs       %10.2f\n", (double)m.saved_bytes / mib);
+    printf("  working memory of a step     %10.2f  (%.2f without sharing)\n",
+           (double)m.arena_bytes / mib, (double)m.unpacked_bytes / mib);
+    if (m.file_bytes) printf("    of this in a file          %10.2f\n", (double)m.file_bytes / mib);
+    printf("  working memory of libraries  %10.2f\n", (double)m.library_bytes / mib);
+    printf("  more while loading           %10.2f\n", (double)m.loading_bytes / mib);
+    printf("  peak, all of it              %10.2f\n", (double)m.all_bytes / mib);
+}
+
+static void print_variants(const RtCli *c) {
+    const rt_program *p = c->t->first_program;
+    if (p->n_variants < 2) return;
+    puts("\nVariants, estimated ms of a step on one thread");
+    for (int i = 0; i < p->n_variants; i++)
+        printf("%s %d %10.2f  %s\n", i == c->t->variant ? "  *" : "   ", i, c->t->estimate_ms[i],
+               p->variants[i]->choice);
+}
+
+static void print_phases(const RtCli *c) {
+    puts("\nPhases");
+    for (int i = 0; i < c->p->n_phases; i++) {
+        const rt_phase *ph = &c->p->phases[i];
+        printf("  %-8s %3d steps: %d kernels, %d library calls\n", ph->name, ph->n_steps,
+               ph->n_kernels, ph->n_library_calls);
+    }
+}
+
+static void print_step(const gnnc_step_info *s) {
+    printf("  %10.3f %10.3f %10.3f %10.3f  %s  %s\n", 1e-6 * (double)s->read_bytes,
+           1e-6 * (double)s->gathered_bytes, 1e-6 * (double)s->written_bytes,
+           1e-6 * (double)s->flops, s->name, s->lines);
+}
+
+static void print_steps(RtCli *c) {
+    const char *phase = "";
+    printf("\nSteps\n  %10s %10s %10s %10s\n", "MB read", "gathered", "MB written", "MFLOP");
+    for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
+        gnnc_step_info s;
+        if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK) return;
+        if (s.phase != phase) printf("  @%s\n", phase = s.phase);
+        print_step(&s);
+    }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------ */
+static void json_memory(RtCli *c) {
+    gnnc_memory m;
+    if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
+    printf(",\"memory\":{\"data\":%zu,\"index\":%zu,\"parameter\":%zu,\"saved\":%zu", m.data_bytes,
+           m.index_bytes, m.parameter_bytes, m.saved_bytes);
+    printf(
+        ",\"arena\":%zu,\"unpacked\":%zu,\"library\":%zu,\"loading\":%zu,\"all\":%zu,\"file\":%zu}",
+        m.arena_bytes, m.unpacked_bytes, m.library_bytes, m.loading_bytes, m.all_bytes,
+        m.file_bytes);
+}
+
+static void json_steps(RtCli *c) {
+    fputs(",\"steps\":[", stdout);
+    for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
+        gnnc_step_info s;
+        if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK) break;
+        printf("%s{\"phase\":", i ? "," : "");
+        rt_cli_json_string(s.phase);
+        fputs(",\"name\":", stdout);
+        rt_cli_json_string(s.name);
+        fputs(",\"lines\":", stdout);
+        rt_cli_json_string(s.lines);
+        printf(",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld}",
+               (long long)s.read_bytes, (long long)s.gathered_bytes, (long long)s.written_bytes,
+               (long long)s.flops);
+    }
+    puts("]}");
+}
+
+static int info_json(RtCli *c) {
+    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
+    gnnc_counters n;
+    gnnc_trainer_counters(c->t, &n);
+    fputs("{\"program\":", stdout);
+    rt_cli_json_string(c->p->name);
+    printf(",\"fingerprint\":\"%016llx\",\"allocated\":%lld", (unsigned long long)c->p->fingerprint,
+           (long long)n.allocated_bytes);
+    json_memory(c);
+    json_steps(c);
+    return RT_EXIT_OK;
+}
+
+int rt_cli_info(RtCli *c) {
+    if (c->json && c->data) return info_json(c);
+    printf("%s: model %s (%s)\n", c->p->name,
+           c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
+    printf("compiled by %s with %s\nprogram %016llx, libgnnrt %s\n", c->p->compiler, c->p->options,
+           (unsigned long long)c->p->fingerprint, gnnc_version());
+    rt_cli_print_needs(c, stdout);
+    rt_cli_print_recipe(c, stdout);
+    rt_cli_print_layers(c, stdout);
+    print_phases(c);
+    if (!c->data) {
+        rt_cli_print_vars(c, RT_VAR_PARAM, "\nParameters: ", stdout);
+        rt_cli_print_vars(c, RT_VAR_STATE, "State: ", stdout);
+        puts("\nWith --data DIR: shapes, memory, bytes and FLOPs of every step.");
+        return RT_EXIT_OK;
+    }
+    fflush(stdout);
+    gnnc_status st = gnnc_trainer_load(c->t, c->data);
+    if (c->t->program) c->p = c->t->program; /* the variant */
+    if (st != GNNC_OK) {
+        int code = rt_cli_failed(c);
+        if (st == GNNC_E_LIMIT) print_memory(c);
+        return code;
+    }
+    print_shapes(c);
+    print_steps(c);
+    print_variants(c);
+    print_memory(c);
+    return RT_EXIT_OK;
+}

@@ -1,0 +1,188 @@
+/* train, eval, predict and embed. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "runtime/data/npy.h"
+#include "runtime/trainer.h"
+
+/* ---- signals ------------------------------------------------------------------
+ * SIGINT and SIGTERM are blocked while training (threads made later inherit that) and
+ * taken between steps or epochs: no handler, hence no global state. */
+static sigset_t stop_signals(void) {
+    sigset_t s;
+    sigemptyset(&s);
+    sigaddset(&s, SIGINT);
+    sigaddset(&s, SIGTERM);
+    return s;
+}
+
+static int pending_signal(const sigset_t *s) {
+    int n = sigtimedwait(s, NULL, &(struct timespec){0, 0});
+    return n > 0 ? n : 0;
+}
+
+/* ---- train ---------------------------------------------------------------------- */
+static int start(RtCli *c) {
+    if (rt_cli_profile_begin(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
+    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
+    if (rt_cli_profile_limits(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
+    if (c->resume && gnnc_trainer_resume(c->t, c->resume) != GNNC_OK) return rt_cli_failed(c);
+    if (c->weights && gnnc_trainer_load_weights(c->t, c->weights) != GNNC_OK)
+        return rt_cli_failed(c);
+    return RT_EXIT_OK;
+}
+
+/* Told before hours of training, not behind them. */
+static int check_writable(const RtCli *c, const char *path) {
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    if (access(path, W_OK) == 0 || access(folder, W_OK) == 0) return RT_EXIT_OK;
+    fprintf(stderr, "%s: error: %s cannot be written: %s: %s\n", c->prog, path, folder,
+            strerror(errno));
+    return RT_EXIT_FAILED;
+}
+
+static int check_outputs(const RtCli *c) {
+    bool file = !c->default_checkpoint && strcmp(c->checkpoint, "none") != 0;
+    if (file && check_writable(c, c->checkpoint) != RT_EXIT_OK) return RT_EXIT_FAILED;
+    return c->out ? check_writable(c, c->out) : RT_EXIT_OK;
+}
+
+static int save(RtCli *c) {
+    if (!strcmp(c->checkpoint, "none")) return RT_EXIT_OK;
+    c->saved = gnnc_trainer_save(c->t, c->checkpoint) == GNNC_OK;
+    if (c->saved) return RT_EXIT_OK;
+    int code = rt_cli_failed(c);
+    return c->default_checkpoint ? RT_EXIT_OK : code;
+}
+
+/* A checkpoint of as many epochs as were asked for leaves nothing to do: said, not passed over. */
+static void tell_done(const RtCli *c) {
+    int64_t done = gnnc_trainer_epochs_done(c->t), all = gnnc_trainer_epochs_total(c->t);
+    if (c->resume && done >= all)
+        fprintf(stderr, "%s: %s has %lld epochs, %lld are wanted: nothing to train\n", c->prog,
+                c->resume, (long long)done, (long long)all);
+}
+
+/* A loop that did not end after a signal is no failure: the signal ended it. */
+static int step_failed(RtCli *c, gnnc_status st, const sigset_t *signals, int *by_signal) {
+    if (st == GNNC_E_STOPPED) *by_signal = pending_signal(signals);
+    return rt_cli_failed(c);
+}
+
+/* All steps of the epoch but the last one: a signal ends it between two. */
+static int run_steps(RtCli *c, const sigset_t *signals, int *by_signal) {
+    for (int64_t n = gnnc_trainer_steps_left(c->t); n > 1; n--) {
+        gnnc_status st = gnnc_trainer_step(c->t);
+        if (st != GNNC_OK) return step_failed(c, st, signals, by_signal);
+        if ((*by_signal = pending_signal(signals))) break;
+    }
+    return RT_EXIT_OK;
+}
+
+/* 0, 1, or the number of the signal that stopped it. */
+static int run_epochs(RtCli *c, const sigset_t *signals, int *by_signal) {
+    while (!gnnc_trainer_done(c->t)) {
+        double begin = rt_cli_now();
+        int code = run_steps(c, signals, by_signal);
+        if (code != RT_EXIT_OK || *by_signal) return code;
+        gnnc_status st = gnnc_trainer_epoch(c->t);
+        if (st != GNNC_OK) return step_failed(c, st, signals, by_signal);
+        rt_cli_epoch(c, rt_cli_now() - begin);
+        int64_t e = gnnc_trainer_epochs_done(c->t);
+        if (c->save_every && e % c->save_every == 0 && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
+        if ((*by_signal = pending_signal(signals))) return RT_EXIT_OK;
+    }
+    return RT_EXIT_OK;
+}
+
+static int finish(RtCli *c, double begin) {
+    int64_t kept = 0;
+    int code = save(c);
+    rt_cli_saved(c);
+    if (gnnc_trainer_keep_best(c->t, &kept) != GNNC_OK) return rt_cli_failed(c);
+    if (c->out && gnnc_trainer_save_weights(c->t, c->out) != GNNC_OK) return rt_cli_failed(c);
+    rt_cli_result(c, kept, rt_cli_now() - begin);
+    return rt_cli_profile_end(c) == RT_EXIT_OK ? code : RT_EXIT_FAILED;
+}
+
+static int train_blocked(RtCli *c, const sigset_t *signals) {
+    double begin = rt_cli_now();
+    int by_signal = 0;
+    int code = start(c);
+    c->t->rt.by_signal = true;
+    if (code == RT_EXIT_OK) tell_done(c);
+    if (code == RT_EXIT_OK) code = run_epochs(c, signals, &by_signal);
+    if (code != RT_EXIT_OK) return by_signal ? 128 + by_signal : code;
+    code = finish(c, begin);
+    if (code != RT_EXIT_OK || !by_signal) return code;
+    fprintf(stderr, "%s: stopped by %s after epoch %lld%s\n", c->prog,
+            by_signal == SIGINT ? "SIGINT" : "SIGTERM", (long long)gnnc_trainer_epochs_done(c->t),
+            strcmp(c->checkpoint, "none") ? "; --resume goes on" : "");
+    return 128 + by_signal;
+}
+
+int rt_cli_train(RtCli *c) {
+    char name[256];
+    if (!c->p->recipe.present) {
+        fprintf(stderr, "%s: error: the model (%s) has no train block\n", c->prog, c->p->source);
+        return RT_EXIT_FAILED;
+    }
+    if (!c->checkpoint && c->resume) c->checkpoint = c->resume;
+    if (!c->checkpoint) {
+        snprintf(name, sizeof name, "%s.ckpt", c->p->name);
+        c->checkpoint = name;
+        c->default_checkpoint = true;
+    }
+    if (check_outputs(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
+    c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO);
+    sigset_t signals = stop_signals(), before;
+    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    int code = train_blocked(c, &signals);
+    while (pending_signal(&signals)) continue; /* repeated while saving: it was obeyed */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+int rt_cli_eval(RtCli *c) {
+    double begin = rt_cli_now();
+    int code = start(c);
+    if (code != RT_EXIT_OK) return code;
+    if (gnnc_trainer_evaluate(c->t) != GNNC_OK) return rt_cli_failed(c);
+    rt_cli_result(c, 0, rt_cli_now() - begin);
+    return rt_cli_profile_end(c);
+}
+
+/* ---- predict, embed ---------------------------------------------------------------- */
+static void print_written(const RtCli *c, const char *path, const RtArray *a) {
+    if (c->log == RT_LOG_NONE) return;
+    printf("%s: ", path);
+    for (int i = 0; i < a->rank; i++) printf("%s%lld", i ? " x " : "", (long long)a->shape[i]);
+    printf(" f32\n");
+}
+
+int rt_cli_write_values(RtCli *c) {
+    RtArray a = {.dt = RT_DT_F32, .count = 1};
+    RtAlloc alloc = rt_alloc_default();
+    RtError err = {""};
+    const float *data = NULL;
+    bool embed = c->command == RT_CMD_EMBED;
+    const char *path = c->out ? c->out : embed ? "embeddings.npy" : "predictions.npy";
+    int code = start(c);
+    if (code != RT_EXIT_OK) return code;
+    gnnc_status st = embed ? gnnc_trainer_embed(c->t, c->layer, &data, &a.rank, a.shape)
+                           : gnnc_trainer_predict(c->t, &data, &a.rank, a.shape);
+    if (st != GNNC_OK) return rt_cli_failed(c);
+    a.data = data;
+    for (int i = 0; i < a.rank; i++) a.count *= a.shape[i];
+    if (rt_npy_save(&alloc, path, &a, &err) != GNNC_OK) {
+        fprintf(stderr, "%s: error: %s\n", c->prog, err.text);
+        return RT_EXIT_FAILED;
+    }
+    print_written(c, path, &a);
+    return rt_cli_profile_end(c);
+}

@@ -1,0 +1,92 @@
+/* A data directory: schema.json and the .npy files it names (docs/data.md).
+ *
+ * Opening maps the files, so columns in their native element type cost no copy,
+ * and checks everything that later code relies on: sizes agree, ids and
+ * categories are in range, stored entries are sorted, features are finite. */
+#ifndef RUNTIME_DATASET_H
+#define RUNTIME_DATASET_H
+
+#include "csr.h"
+#include "npy.h"
+#include "runtime/program.h" /* rt_col_kind */
+
+typedef struct RtColumn {
+    const char *name;
+    rt_col_kind kind;
+    int64_t n_rows;
+    int rank;                     /* with the rows */
+    int64_t shape[RT_ARRAY_RANK]; /* shape[0] = n_rows; SPLIT: [n_rows] */
+    int64_t n_categories;         /* CAT, CLASS */
+    const char *const *names;     /* [n_categories] or NULL */
+    /* Row-major; which one is set follows from the kind. */
+    const float *f32;     /* FLOAT, MULTILABEL */
+    const int32_t *i32;   /* CAT, CLASS (-1 = none) */
+    const double *f64;    /* TIME: seconds, NaN = unknown */
+    const int64_t *i64;   /* ID */
+    RtCsr csr;            /* CSR */
+    int n_splits;         /* SPLIT */
+    const int8_t *splits; /* [n_splits, n_rows]: 0 none, 1 train, 2 validation, 3 test */
+} RtColumn;
+
+typedef struct RtTable {
+    const char *name;
+    int64_t count;
+    int n_columns;
+    RtColumn *columns;
+    /* nodes of a data set of many graphs */
+    int graph;                /* index in graphs, -1 = none */
+    const int64_t *graph_ptr; /* [n_graphs + 1] rows of a graph are consecutive */
+    /* edges, in file order */
+    int src_type, dst_type; /* indices in nodes */
+    const int32_t *src, *dst;
+} RtTable;
+
+typedef struct RtDataset {
+    RtPool pool;                         /* owns everything */
+    const char *name, *source, *licence; /* "" when the schema is silent */
+    int n_nodes, n_edges, n_graphs;
+    RtTable *nodes, *edges, *graphs;
+} RtDataset;
+
+/* The caller closes *out; on failure *out is NULL. */
+gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, RtDataset **out, RtError *err);
+void rt_dataset_close(RtDataset *d); /* NULL is fine */
+
+const RtTable *rt_dataset_nodes(const RtDataset *d, const char *name); /* NULL: no such */
+const RtTable *rt_dataset_edges(const RtDataset *d, const char *name);
+const RtTable *rt_dataset_graphs(const RtDataset *d, const char *name);
+const RtColumn *rt_table_column(const RtTable *t, const char *name);
+
+const char *rt_col_kind_name(rt_col_kind k); /* "class", as the schema spells it */
+bool rt_col_kind_find(const char *name, rt_col_kind *out);
+
+/* Rows idx[0..n) of a column, e.g. an edge column in canonical order. */
+gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
+                           RtColumn *out, RtError *err);
+/* Split k as the IR's i32 column (values as in RtColumn.splits). E_RANGE: no such split. */
+gnnc_status rt_column_split(RtPool *pool, const RtColumn *c, int k, const int32_t **out,
+                            RtError *err);
+/* The graph of each node, from graph_ptr. */
+gnnc_status rt_table_graph_of(RtPool *pool, const RtTable *nodes, int64_t n_graphs,
+                              const int32_t **out, RtError *err);
+
+/* ---- for importers and tests --------------------------------------------- */
+/* A data set without anything in it; NULL: no memory. */
+RtDataset *rt_dataset_new(const RtAlloc *from);
+/* Checks as open does: `where` is the table's name in messages. */
+gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err);
+gnnc_status rt_dataset_check(const RtDataset *d, RtError *err);
+/* Writes the directory beside `dir` and renames it: nothing half-written is ever
+ * seen.  An existing data directory is replaced when `replace` is set; anything
+ * else in the way is an error. */
+gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err);
+
+/* Where open gets its files; the directory reader and the fuzzer differ here. */
+typedef struct RtFiles {
+    gnnc_status (*get)(void *user, RtPool *pool, const char *name, RtBytes *out, RtError *err);
+    void *user;
+} RtFiles;
+gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,
+                                  RtError *err);
+
+#endif

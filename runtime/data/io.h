@@ -1,0 +1,38 @@
+/* Files: mapped for reading; for writing, replaced as a whole or not at all. */
+#ifndef RUNTIME_IO_H
+#define RUNTIME_IO_H
+
+#include "runtime/status.h"
+
+typedef struct RtBytes {
+    const uint8_t *p;
+    size_t n;
+} RtBytes;
+
+/* Maps a regular file read-only; the mapping lives as long as the pool. Shrinking
+ * the file meanwhile faults, as with every mapped file. */
+gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *err);
+
+/* n bytes, zeros, of a file without a name in $TMPDIR, else /var/tmp, which gives all of
+ * them room at once; mapped for writing, as long as the pool lives. */
+gnnc_status rt_file_scratch(RtPool *pool, size_t n, void **out, RtError *err);
+
+/* A file being replaced: bytes go to "<path>.tmp.<pid>.<k>"; commit syncs it and
+ * renames it over `path`, so a reader sees the old file or the new one, also
+ * after a crash.  On any error the temporary file is gone and `path` untouched. */
+typedef struct RtOut {
+    int fd; /* -1 = closed */
+    RtPool pool;
+    const char *path, *tmp;
+} RtOut;
+gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError *err);
+gnnc_status rt_out_write(RtOut *o, const void *p, size_t n, RtError *err);
+gnnc_status rt_out_commit(RtOut *o, RtError *err);
+void rt_out_abort(RtOut *o); /* no effect after commit */
+
+/* fsync of a directory, so that a rename in it survives a power cut. */
+gnnc_status rt_dir_sync(const char *dir, RtError *err);
+/* The directory part of a path, "." if none. */
+char *rt_path_dir(RtPool *pool, const char *path);
+
+#endif

@@ -1,0 +1,453 @@
+/* Two copies of a program's buffers, and which is newer.  See device.h. */
+#include "device.h"
+
+#include <string.h>
+
+#include "runtime/memory.h"
+#include "runtime/trainer.h"
+
+static bool is_input(rt_buf_kind k) {
+    return k == RT_BUF_INPUT || k == RT_BUF_KEY;
+}
+
+static bool is_scalar_output(const rt_buf *b) {
+    return b->kind == RT_BUF_OUTPUT && b->rank == 0;
+}
+
+/* Written by phases and kept from one to the next. */
+static bool is_kept(rt_buf_kind k) {
+    return k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT;
+}
+
+/* ---- open and close ---------------------------------------------------------------- */
+static gnnc_status make_tables(RtDevice *d) {
+    RtPool *pool = &d->x->rt->pool;
+    const rt_program *p = d->x->program;
+    d->at.buf = RT_NEWN(pool, void *, p->n_bufs);
+    d->at.n_bytes = RT_NEWN(pool, size_t, p->n_bufs);
+    d->newer = RT_NEWN(pool, RtNewer, p->n_bufs);
+    d->phase = RT_NEWN(pool, RtDevicePhase, p->n_phases);
+    d->staged = rt_pool_alloc(pool, (size_t)p->n_bufs + 1, d->ops->align);
+    bool ok = d->at.buf && d->at.n_bytes && d->newer && d->phase && d->staged;
+    return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
+}
+
+bool rt_runs_on_host(const rt_program *p) {
+    return !p->device || (p->n_phases > 0 && p->phases[0].run);
+}
+
+/* A machine without a GPU is no failure where the host can do the work; one that ran out of
+ * memory is. */
+static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
+    RtRuntime *rt = d->x->rt;
+    gnnc_status st = d->ops->open(d);
+    if (st == GNNC_OK) {
+        rt->device = d;
+        return st;
+    }
+    d->ops->close(d);
+    if (want != RT_ON_ANY || st != GNNC_E_DEVICE || !rt_runs_on_host(d->x->program)) return st;
+    rt_message(rt, "%s; running on the cpu", rt->err.text);
+    rt->err.text[0] = '\0';
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_open(RtExec *x, RtWhere want, bool tf32) {
+    const RtDeviceOps *ops = x->program->device;
+    if (!ops || want == RT_ON_HOST) return GNNC_OK;
+    RtDevice *d = RT_NEW(&x->rt->pool, RtDevice);
+    if (!d) return rt_fail_nomem(&x->rt->err, "the device");
+    *d = (RtDevice){.ops = ops, .x = x, .now = x, .running = -1, .tf32 = tf32};
+    gnnc_status st;
+    TRY(st, make_tables(d));
+    st = open_or_stay(d, want);
+out:
+    return st;
+}
+
+static void forget_recordings(RtDevice *d) {
+    for (int i = 0; i < d->x->program->n_phases; i++) {
+        if (d->phase[i].recording) d->ops->forget(d, d->phase[i].recording);
+        d->phase[i] = (RtDevicePhase){.stops = d->phase[i].stops};
+    }
+    rt_device_forget_buckets(d);
+}
+
+void rt_device_close(RtExec *x) {
+    RtDevice *d = x->rt->device;
+    if (!d) return;
+    forget_recordings(d);
+    d->ops->release(d, d->fixed);
+    d->ops->release(d, d->arena);
+    d->ops->release(d, d->best);
+    d->ops->release(d, d->work);
+    d->ops->unpin(d, d->read_back);
+    rt_device_batch_close(d);
+    d->ops->close(d);
+    x->rt->device = NULL;
+}
+
+/* ---- copies ------------------------------------------------------------------------ */
+static bool any_newer_input(const RtDevice *d) {
+    for (int b = 0; b < d->x->program->n_bufs; b++)
+        if (is_input(d->x->program->bufs[b].kind) && d->newer[b] == RT_HOST_NEWER) return true;
+    return false;
+}
+
+static size_t offset_of(const RtDevice *d, int b) {
+    return (size_t)((char *)d->at.buf[b] - (char *)d->fixed);
+}
+
+static gnnc_status upload_inputs(RtDevice *d) {
+    if (!any_newer_input(d)) return GNNC_OK;
+    for (int b = 0; b < d->x->program->n_bufs; b++) {
+        if (!is_input(d->x->program->bufs[b].kind)) continue;
+        memcpy(d->staged + offset_of(d, b), d->x->buf[b], d->at.n_bytes[b]);
+        d->newer[b] = RT_SAME;
+    }
+    return d->ops->upload(d, d->fixed, d->staged, d->in_bytes);
+}
+
+static gnnc_status upload_newer(RtDevice *d) {
+    gnnc_status st = upload_inputs(d);
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
+        if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) continue;
+        st = d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
+        d->newer[b] = RT_SAME;
+    }
+    return st;
+}
+
+/* All scalar outputs with one copy. */
+static gnnc_status download_scalars(RtDevice *d) {
+    char *to = d->read_back;
+    gnnc_status st = d->ops->download(d, to, (char *)d->fixed + d->in_bytes, d->out_bytes);
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
+        if (!is_scalar_output(&d->x->program->bufs[b]) || d->newer[b] != RT_DEVICE_NEWER) continue;
+        memcpy(d->x->buf[b], to + offset_of(d, b) - d->in_bytes, d->at.n_bytes[b]);
+        d->newer[b] = RT_SAME;
+    }
+    return st;
+}
+
+void rt_push(RtExec *x, int b) {
+    if (x->rt->device && b >= 0) x->rt->device->newer[b] = RT_HOST_NEWER;
+}
+
+gnnc_status rt_pull(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    if (!d || b < 0 || d->newer[b] != RT_DEVICE_NEWER) return GNNC_OK;
+    if (is_scalar_output(&x->program->bufs[b])) return download_scalars(d);
+    gnnc_status st = d->ops->download(d, x->buf[b], d->at.buf[b], d->at.n_bytes[b]);
+    if (st == GNNC_OK) d->newer[b] = RT_SAME;
+    return st;
+}
+
+void rt_push_vars(RtExec *x) {
+    for (int v = 0; v < x->program->n_vars; v++) rt_push(x, x->program->vars[v].buf);
+}
+
+gnnc_status rt_pull_vars(RtExec *x) {
+    gnnc_status st = GNNC_OK;
+    for (int v = 0; v < x->program->n_vars && st == GNNC_OK; v++)
+        st = rt_pull(x, x->program->vars[v].buf);
+    return st;
+}
+
+/* ---- places ------------------------------------------------------------------------ */
+typedef struct {
+    RtDevice *d;
+    const RtMemory *m;
+    size_t at;
+} Layout;
+
+static bool in_arena(const Layout *l, int b) {
+    const char *p = l->d->x->buf[b], *lo = l->m->arena;
+    bool temp = l->d->x->program->bufs[b].kind == RT_BUF_TEMP;
+    return temp && p >= lo && p < lo + l->m->arena_bytes;
+}
+
+static gnnc_status put(Layout *l, int b) {
+    size_t n, align = l->d->ops->align;
+    gnnc_status st = rt_buf_bytes(l->d->x, b, &n);
+    l->d->at.n_bytes[b] = n;
+    l->d->at.buf[b] = (void *)l->at;      /* an offset until the block exists */
+    l->at += (n + align) / align * align; /* at least one unit: an address of its own */
+    return st;
+}
+
+enum { PART_IN, PART_OUT, PART_REST, N_PARTS };
+
+static int part_of(const rt_buf *b) {
+    return is_input(b->kind) ? PART_IN : is_scalar_output(b) ? PART_OUT : PART_REST;
+}
+
+static gnnc_status lay_out(Layout *l) {
+    RtDevice *d = l->d;
+    for (int part = 0; part < N_PARTS; part++) {
+        for (int b = 0; b < d->x->program->n_bufs; b++) {
+            if (part_of(&d->x->program->bufs[b]) != part || in_arena(l, b)) continue;
+            gnnc_status st = put(l, b);
+            if (st != GNNC_OK) return st;
+        }
+        if (part == PART_IN) d->in_bytes = l->at;
+        if (part == PART_OUT) d->out_bytes = l->at - d->in_bytes;
+    }
+    return GNNC_OK;
+}
+
+/* Offsets in the arena are the host's, whose alignment is as good. */
+static gnnc_status settle(Layout *l) {
+    RtDevice *d = l->d;
+    gnnc_status st = GNNC_OK;
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
+        if (in_arena(l, b)) {
+            d->at.buf[b] = (char *)d->arena + ((char *)d->x->buf[b] - (char *)l->m->arena);
+            st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
+        } else {
+            d->at.buf[b] = (char *)d->fixed + (size_t)d->at.buf[b];
+        }
+    }
+    return st;
+}
+
+/* What the phase under way has computed, or is going to. */
+static bool is_live(const RtDevice *d, const rt_buf *buf) {
+    bool of_phase = buf->kind == RT_BUF_TEMP || buf->kind == RT_BUF_OUTPUT;
+    return d->running >= 0 && (buf->kind == RT_BUF_SAVED || (of_phase && buf->phase == d->running));
+}
+
+/* What the device alone has goes to the host before its place goes away; a buffer whose size
+ * changed has nothing worth keeping. */
+static gnnc_status bring_home(RtDevice *d) {
+    gnnc_status st = GNNC_OK;
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
+        const rt_buf *buf = &d->x->program->bufs[b];
+        size_t n;
+        if (is_live(d, buf)) d->newer[b] = RT_DEVICE_NEWER;
+        if (rt_buf_bytes(d->x, b, &n) == GNNC_OK && n == d->at.n_bytes[b]) st = rt_pull(d->x, b);
+    }
+    return st;
+}
+
+static void host_is_newer(RtDevice *d) {
+    for (int b = 0; b < d->x->program->n_bufs; b++) {
+        const rt_buf *buf = &d->x->program->bufs[b];
+        bool dead = buf->kind == RT_BUF_TEMP && buf->phase != d->running;
+        d->newer[b] = dead ? RT_SAME : RT_HOST_NEWER;
+    }
+}
+
+gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
+    RtDevice *d = x->rt->device;
+    if (!d) return GNNC_OK;
+    Layout l = {d, m, 0};
+    gnnc_status st = GNNC_OK;
+    if (d->fixed) TRY(st, bring_home(d));
+    forget_recordings(d);
+    d->ops->release(d, d->fixed);
+    d->ops->release(d, d->arena);
+    d->ops->unpin(d, d->read_back);
+    d->fixed = d->arena = d->read_back = NULL;
+    TRY(st, lay_out(&l));
+    TRY(st, d->ops->pin(d, d->out_bytes, &d->read_back));
+    TRY(st, d->ops->alloc(d, l.at, &d->fixed));
+    TRY(st, d->ops->alloc(d, m->arena_bytes, &d->arena));
+    d->fixed_bytes = l.at, d->arena_bytes = m->arena_bytes;
+    TRY(st, settle(&l));
+    host_is_newer(d);
+    if (d->running >= 0) st = upload_newer(d);
+out:
+    return st;
+}
+
+/* ---- the best epoch ---------------------------------------------------------------- */
+gnnc_status rt_device_keep(RtExec *x, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    if (!d) return GNNC_OK;
+    d->best_bytes = n_bytes;
+    return d->ops->alloc(d, n_bytes, &d->best);
+}
+
+void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store) {
+    RtDevice *d = x->rt->device;
+    char *kept = (char *)d->best + offset;
+    rt_device_copy(x, store ? kept : (char *)d->at.buf[b], store ? (char *)d->at.buf[b] : kept,
+                   n_bytes);
+    if (store)
+        d->best_is_newer = true;
+    else
+        d->newer[b] = RT_DEVICE_NEWER;
+}
+
+gnnc_status rt_device_best_pull(RtExec *x, void *host, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    if (!d || !d->best_is_newer) return GNNC_OK;
+    d->best_is_newer = false;
+    return d->ops->download(d, host, d->best, n_bytes);
+}
+
+gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    return d && d->best ? d->ops->upload(d, d->best, host, n_bytes) : GNNC_OK;
+}
+
+/* ---- phases ------------------------------------------------------------------------ */
+static void device_is_newer(RtDevice *d, int phase) {
+    for (int b = 0; b < d->x->program->n_bufs; b++) {
+        const rt_buf *buf = &d->x->program->bufs[b];
+        bool other = buf->kind == RT_BUF_OUTPUT && buf->phase != phase;
+        if (is_kept(buf->kind) && !other) d->newer[b] = RT_DEVICE_NEWER;
+    }
+}
+
+static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    gnnc_status st = d->ops->record_begin(d);
+    if (st != GNNC_OK) return st;
+    gnnc_status ran = phase->run_device(x);
+    st = d->ops->record_end(d, &p->recording);
+    return ran != GNNC_OK ? ran : st;
+}
+
+/* A phase runs as it is the first time, which shows whether it can be recorded and lets
+ * libraries make what they need; then it is recorded; from then on its recording is replayed.
+ * Sizes are bound, so it does the same each time. */
+gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
+                                    RtDevicePhase *p) {
+    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
+    bool record_it = p->runs++ > 0 && may;
+    if (!record_it) return phase->run_device(x);
+    gnnc_counters before = d->x->rt->count;
+    gnnc_status st = p->recording ? GNNC_OK : record(d, x, phase, p);
+    d->x->rt->count.launches = before.launches + 1;
+    d->x->rt->count.library_calls = before.library_calls;
+    return st == GNNC_OK ? d->ops->replay(d, p->recording) : st;
+}
+
+gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
+    RtDevice *d = x->rt->device;
+    int index = (int)(phase - x->program->phases);
+    gnnc_status st = upload_newer(d);
+    if (st != GNNC_OK) return st;
+    d->running = index;
+    d->status = GNNC_OK;
+    if (d->ops->range_begin) d->ops->range_begin(d, phase->name);
+    st = x == d->x ? rt_device_run_or_replay(d, x, phase, &d->phase[index])
+                   : rt_device_batch_run(x, phase);
+    if (d->ops->range_end) d->ops->range_end(d);
+    d->running = -1;
+    device_is_newer(d, index);
+    return st != GNNC_OK ? st : d->status;
+}
+
+const char *rt_device_lines(const RtDevice *d) {
+    const RtExec *x = d->now;
+    const rt_phase *ph = d->running >= 0 ? &x->program->phases[d->running] : NULL;
+    return ph && ph->steps && x->step < ph->n_steps ? ph->steps[x->step].lines : NULL;
+}
+
+gnnc_status gnnc_trainer_wait(gnnc_trainer *t) {
+    rt_trainer_begin(t);
+    return t->rt.device ? t->rt.device->ops->wait(t->rt.device) : GNNC_OK;
+}
+
+int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
+    const RtDevice *d = t->rt.device;
+    if (!d) return 0;
+    size_t batch = d->batch.arena_bytes;
+    for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
+    return (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes + d->work_bytes + batch);
+}
+
+/* ---- services ----------------------------------------------------------------------------------
+ */
+void **rt_device_buffers(RtExec *x) {
+    return x->rt->device->at.buf;
+}
+
+void *rt_device_sizes(RtExec *x) {
+    return x->rt->device->batch.sizes;
+}
+
+gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg) {
+    x->rt->count.launches++;
+    return x->rt->device->ops->launch(x->rt->device, k, name, arg);
+}
+
+gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c) {
+    if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
+    return x->rt->device->ops->gemm(x->rt->device, g, a, b, c);
+}
+
+gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *e, const float *a,
+                                const float *b, float *c, bool *within) {
+    RtDevice *d = x->rt->device;
+    *within = false;
+    x->rt->count.library_calls++;
+    bool any = g->batch == 1 && g->m > 0 && g->n > 0 && g->k > 0;
+    gnnc_status st = any && d->ops->gemm_with ? d->ops->gemm_with(d, g, e, a, b, within) : GNNC_OK;
+    return st != GNNC_OK || *within ? st : rt_device_gemm(x, g, a, b, c);
+}
+
+void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    gnnc_status st = n_bytes ? d->ops->copy(d, to, from, n_bytes) : GNNC_OK;
+    if (d->status == GNNC_OK) d->status = st;
+}
+
+static gnnc_status stop(RtDevice *d) {
+    if (d->running >= 0) d->phase[d->running].stops = true;
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_fetch(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    rt_buf_kind k = x->program->bufs[b].kind;
+    stop(d);
+    if (is_kept(k) || k == RT_BUF_TEMP) d->newer[b] = RT_DEVICE_NEWER;
+    return rt_pull(x, b);
+}
+
+gnnc_status rt_device_store(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    stop(d);
+    return d->ops->upload(d, d->at.buf[b], x->buf[b], d->at.n_bytes[b]);
+}
+
+gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
+    RtDevice *d = x->rt->device;
+    uint8_t *here = rt_scratch(x, (size_t)count);
+    stop(d);
+    if (!here) return GNNC_E_NOMEM;
+    gnnc_status st = d->ops->download(d, here, cond, (size_t)count);
+    return st == GNNC_OK ? rt_check_assert(x, text, here, count) : st;
+}
+
+/* Work of a library call; what was recorded knows the old place. */
+static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
+    gnnc_status st = GNNC_OK;
+    if (n_bytes > d->work_bytes) {
+        forget_recordings(d);
+        d->ops->release(d, d->work);
+        d->work = NULL;
+        d->work_bytes = 0;
+        st = d->ops->alloc(d, n_bytes, &d->work);
+        if (st == GNNC_OK) d->work_bytes = n_bytes;
+    }
+    *p = d->work;
+    return st;
+}
+
+gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                           int64_t len, int64_t inner) {
+    enum { WORK_PER_ELEMENT = 16 };
+    RtDevice *d = x->rt->device;
+    int64_t lanes[] = {outer, len, inner};
+    void *work;
+    if (len > INT32_MAX)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
+    gnnc_status st = work_of(d, (size_t)(outer * len * inner) * WORK_PER_ELEMENT, &work);
+    if (st != GNNC_OK) return st;
+    void *const arg[] = {(void *)(uintptr_t)v, (void *)(uintptr_t)mask, y, work, lanes};
+    return d->ops->launch(d, x->program->device_rank, "rank", arg);
+}

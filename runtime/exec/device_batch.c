@@ -1,0 +1,348 @@
+/* Mini-batches on a device.
+ *
+ * A batch brings columns and maps of its own, and temporaries by its own sizes; the rest is the
+ * trainer's.  What it brings is packed into a page-locked block and crosses with one copy, beside
+ * the queue: while the device computes a batch, the next one is on its way.  Two lanes, each with
+ * a block on both sides, take turns.  Of columns of numbers the batch brings only which rows it
+ * has: the device has the data's, and one kernel in front of the step gathers them all
+ * (cuda/gather.h).  Nothing is read back: what the host wants to know of each step is noted on the
+ * device, and read when an epoch ends.
+ *
+ * Batches differ in size, so their steps are queued kernel by kernel; or, if that is wanted, for
+ * sizes rounded up to one of a few buckets, parts of the room there is.  Then everything lies where
+ * it did for the last batch of the bucket, and the step is one recording for each lane.  Kernels
+ * find the batch's own sizes in front of what it brings (codegen/plan_buckets.c). */
+#include "device.h"
+
+#include <string.h>
+
+#include "runtime/cuda/gather_list.h"
+
+static gnnc_status make_tables(RtDevice *d) {
+    RtPool *pool = &d->x->rt->pool;
+    RtDeviceBatch *b = &d->batch;
+    b->at.buf = RT_NEWN(pool, void *, d->x->program->n_bufs);
+    b->at.n_bytes = RT_NEWN(pool, size_t, d->x->program->n_bufs);
+    b->rows_at = RT_NEWN(pool, size_t, d->x->program->n_bufs);
+    b->most = RT_NEWN(pool, int64_t, d->x->program->n_syms);
+    b->n = RT_NEWN(pool, int64_t, d->x->program->n_syms);
+    bool ok = b->at.buf && b->at.n_bytes && b->rows_at && b->most && b->n;
+    return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
+}
+
+/* Bound for this batch: not the data's. */
+static bool is_own(const RtExec *x, const RtDevice *d, int b) {
+    rt_buf_kind k = x->program->bufs[b].kind;
+    bool bound = k == RT_BUF_DATA || k == RT_BUF_MAP || k == RT_BUF_LOGICAL;
+    return bound && x->buf[b] && x->buf[b] != d->x->buf[b];
+}
+
+static bool is_temp_of(const RtExec *x, int phase, int b) {
+    const rt_buf *buf = &x->program->bufs[b];
+    return buf->kind == RT_BUF_TEMP && buf->phase == phase;
+}
+
+/* ---- buckets ----------------------------------------------------------------------------------
+ */
+void rt_device_forget_buckets(RtDevice *d) {
+    for (int i = 0; i < RT_LANES * RT_BUCKETS; i++) {
+        RtDevicePhase *p = &d->batch.bucket[i / RT_BUCKETS][i % RT_BUCKETS];
+        if (p->recording) d->ops->forget(d, p->recording);
+        *p = (RtDevicePhase){0};
+    }
+}
+
+void rt_device_want_buckets(RtExec *x, bool wanted) {
+    const rt_phase *train = rt_phase_find(x->program, "train");
+    if (!x->rt->device || !wanted || !train || !x->program->sampling.batch) return;
+    x->rt->device->batch.wanted = train->buckets;
+    if (!train->buckets)
+        rt_message(x->rt, "shapes: a step of this model is not known for rounded sizes; "
+                          "each batch keeps its own");
+}
+
+static int64_t part_of(int64_t n, int shift) {
+    return (n + ((int64_t)1 << shift) - 1) >> shift;
+}
+
+static bool fits(const RtExec *x, const int64_t *most, int shift) {
+    for (int i = 0; i < x->program->n_spaces; i++) {
+        const rt_space *s = &x->program->spaces[i];
+        if (s->kind != RT_SP_DIM && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
+    }
+    return true;
+}
+
+/* The first rows of a space are no more than its rows, nor than those that more layers need. */
+static void nest(const rt_program *p, int64_t *n) {
+    for (int i = 0; i < p->n_spaces; i++)
+        for (int k = 0; k < p->n_spaces; k++) {
+            const rt_space *few = &p->spaces[i], *more = &p->spaces[k];
+            bool within = few->first &&
+                          (few->whole == k ||
+                           (more->first && more->hops > few->hops && more->whole == few->whole));
+            if (within && n[few->sym] > n[more->sym]) n[few->sym] = n[more->sym];
+        }
+}
+
+/* The smallest bucket that has room for the batch; its sizes are b->n. */
+static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
+    RtDeviceBatch *b = &d->batch;
+    const rt_program *p = x->program;
+    size_t n_bytes = (size_t)p->n_syms * sizeof *most;
+    int shift = RT_BUCKETS - 1;
+    if (memcmp(b->most, most, n_bytes)) rt_device_forget_buckets(d);
+    memcpy(b->most, most, n_bytes);
+    memcpy(b->n, x->n, n_bytes);
+    while (shift > 0 && !fits(x, most, shift)) shift--;
+    for (int i = 0; i < p->n_spaces; i++) {
+        const rt_space *s = &p->spaces[i];
+        if (s->kind != RT_SP_DIM) b->n[s->sym] = part_of(most[s->sym], shift);
+    }
+    nest(p, b->n);
+    b->now = &b->bucket[b->turn][shift];
+}
+
+/* ---- places -----------------------------------------------------------------------------------
+ */
+/* Room for n bytes, a quarter more where there was too little: batches differ. */
+static gnnc_status make_room(RtDevice *d, RtDeviceLane *l, size_t here, size_t there) {
+    if (here <= l->host_bytes && there <= l->n_bytes) return GNNC_OK;
+    gnnc_status st = GNNC_OK;
+    size_t want = there + there / 4, host = here + here / 4;
+    rt_device_forget_buckets(d);
+    d->ops->unpin(d, l->host);
+    d->ops->release(d, l->there);
+    *l = (RtDeviceLane){0};
+    TRY(st, d->ops->pin(d, host, &l->host));
+    TRY(st, d->ops->alloc(d, want, &l->there));
+    l->host_bytes = host;
+    l->n_bytes = want;
+out:
+    return st;
+}
+
+static gnnc_status make_arena(RtDevice *d, size_t n) {
+    RtDeviceBatch *b = &d->batch;
+    if (n <= b->arena_bytes) return GNNC_OK;
+    rt_device_forget_buckets(d);
+    d->ops->release(d, b->arena);
+    b->arena = NULL;
+    b->arena_bytes = 0;
+    gnnc_status st = d->ops->alloc(d, n, &b->arena);
+    if (st == GNNC_OK) b->arena_bytes = n;
+    return st;
+}
+
+/* As the step sees it: with the sizes of its bucket. */
+static RtExec rounded(const RtExec *x, const RtDevice *d) {
+    RtExec r = *x;
+    if (d->batch.now) r.n = d->batch.n;
+    return r;
+}
+
+/* A lane's block has, in this order: the batch's sizes, if somebody wants them there; what the
+ * batch brings; the list of what is gathered, and the numbers of its rows.  So far it is copied.
+ * What is gathered comes last.  All places depend on rounded sizes alone, where there are any: a
+ * recording finds everything where it was. */
+typedef struct {
+    RtExec *x;
+    RtDevice *d;
+    const RtTaken *taken;
+    RtExec room; /* the sizes of places */
+    size_t used, copied;
+} Lay;
+
+static const RtTaken *taken_of(const Lay *l, int b) {
+    return l->taken && l->taken[b].row_bytes ? &l->taken[b] : NULL;
+}
+
+static size_t lay(Lay *l, size_t n) {
+    size_t align = l->d->ops->align, at = l->used;
+    l->used += (n + align) / align * align; /* at least one unit: an address of its own */
+    return at;
+}
+
+/* Offsets until there is a block. */
+static gnnc_status lay_buffer(Lay *l, int b) {
+    RtPlaces *at = &l->d->batch.at;
+    size_t n;
+    gnnc_status st = rt_buf_bytes(&l->room, b, &n);
+    if (st == GNNC_OK) st = rt_buf_bytes(l->x, b, &at->n_bytes[b]);
+    if (st == GNNC_OK) at->buf[b] = (void *)lay(l, n);
+    return st;
+}
+
+/* Columns of one space share the numbers of their rows. */
+static int first_of_space(const Lay *l, int b) {
+    for (int k = 0; k < b; k++)
+        if (taken_of(l, k) && l->taken[k].space == l->taken[b].space) return k;
+    return b;
+}
+
+static gnnc_status lay_rows(Lay *l, int b) {
+    RtDeviceBatch *batch = &l->d->batch;
+    const RtTaken *t = &l->taken[b];
+    int first = first_of_space(l, b);
+    size_t n;
+    gnnc_status st = rt_buf_bytes(&l->room, b, &n);
+    if (st != GNNC_OK) return st;
+    size_t rows = n / (size_t)t->row_bytes;
+    batch->rows_at[b] = first == b ? lay(l, rows * (t->wide ? sizeof(int64_t) : sizeof(int32_t)))
+                                   : batch->rows_at[first];
+    return st;
+}
+
+/* The trainer's places, but for what this batch has of its own. */
+static gnnc_status lay_out(Lay *l) {
+    RtDeviceBatch *batch = &l->d->batch;
+    int n_bufs = l->x->program->n_bufs;
+    gnnc_status st = GNNC_OK;
+    batch->n_gathers = 0;
+    if (batch->now) lay(l, (size_t)l->x->program->n_syms * 8);
+    for (int b = 0; b < n_bufs && st == GNNC_OK; b++) {
+        batch->at.buf[b] = l->d->at.buf[b];
+        batch->at.n_bytes[b] = l->d->at.n_bytes[b];
+        if (taken_of(l, b))
+            batch->n_gathers++;
+        else if (is_own(l->x, l->d, b))
+            st = lay_buffer(l, b);
+    }
+    if (batch->n_gathers) batch->list_at = lay(l, (size_t)batch->n_gathers * sizeof(RtGather));
+    for (int b = 0; b < n_bufs && st == GNNC_OK; b++)
+        if (taken_of(l, b)) st = lay_rows(l, b);
+    l->copied = l->used;
+    for (int b = 0; b < n_bufs && st == GNNC_OK; b++)
+        if (taken_of(l, b)) st = lay_buffer(l, b);
+    return st;
+}
+
+static RtGather gather_of(const Lay *l, int b, int64_t first) {
+    RtDeviceBatch *batch = &l->d->batch;
+    const RtTaken *t = &l->taken[b];
+    return (RtGather){.from = l->d->at.buf[b],
+                      .row = (char *)batch->lane[batch->turn].there + batch->rows_at[b],
+                      .to = batch->at.buf[b],
+                      .row_bytes = t->row_bytes,
+                      .first = first,
+                      .wide = t->wide,
+                      .vector = t->row_bytes % RT_GATHER_VECTOR == 0};
+}
+
+/* Writes the list and the numbers of rows into the block on the host. */
+static void list_gathers(const Lay *l) {
+    RtDeviceBatch *batch = &l->d->batch;
+    char *host = batch->lane[batch->turn].host;
+    int n = 0;
+    batch->gathered_words = 0;
+    for (int b = 0; b < l->x->program->n_bufs; b++) {
+        const RtTaken *t = taken_of(l, b);
+        if (!t) continue;
+        if (first_of_space(l, b) == b && t->rows.n)
+            memcpy(host + batch->rows_at[b],
+                   t->wide ? (const void *)t->rows.i64 : (const void *)t->rows.i32,
+                   (size_t)t->rows.n * (t->wide ? sizeof(int64_t) : sizeof(int32_t)));
+        RtGather g = gather_of(l, b, batch->gathered_words);
+        memcpy(host + batch->list_at + (size_t)n++ * sizeof g, &g, sizeof g);
+        batch->gathered_words += t->rows.n * (t->row_bytes / (g.vector ? RT_GATHER_VECTOR : 4));
+    }
+}
+
+static gnnc_status settle(const Lay *l, int phase, const size_t *offset) {
+    RtExec *x = l->x;
+    RtDeviceBatch *batch = &l->d->batch;
+    RtDeviceLane *lane = &batch->lane[batch->turn];
+    if (batch->now) memcpy(lane->host, x->n, (size_t)x->program->n_syms * sizeof *x->n);
+    for (int b = 0; b < x->program->n_bufs; b++) {
+        size_t from = (size_t)batch->at.buf[b];
+        if (taken_of(l, b)) {
+            batch->at.buf[b] = (char *)lane->there + from;
+        } else if (is_own(x, l->d, b)) {
+            memcpy((char *)lane->host + from, x->buf[b], batch->at.n_bytes[b]);
+            batch->at.buf[b] = (char *)lane->there + from;
+        } else if (is_temp_of(x, phase, b)) {
+            gnnc_status st = rt_buf_bytes(x, b, &batch->at.n_bytes[b]);
+            if (st != GNNC_OK) return st;
+            batch->at.buf[b] = (char *)batch->arena + offset[b];
+        }
+    }
+    list_gathers(l);
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
+                            const int64_t *most, const RtTaken *taken) {
+    RtDevice *d = x->rt->device;
+    if (!d) return GNNC_OK;
+    RtDeviceBatch *b = &d->batch;
+    gnnc_status st = GNNC_OK;
+    if (!b->at.buf) TRY(st, make_tables(d));
+    b->turn = !b->turn;
+    TRY(st, d->ops->lane_begin(d, b->turn));
+    b->now = NULL;
+    if (b->wanted && x->program->phases[phase].buckets) choose_bucket(x, d, most);
+    Lay l = {.x = x, .d = d, .taken = taken, .room = rounded(x, d)};
+    TRY(st, lay_out(&l));
+    TRY(st, make_room(d, &b->lane[b->turn], l.copied, l.used));
+    TRY(st, make_arena(d, arena_bytes));
+    TRY(st, settle(&l, phase, offset));
+    st = d->ops->lane_copy(d, b->turn, b->lane[b->turn].there, b->lane[b->turn].host, l.copied);
+out:
+    return st;
+}
+
+/* In front of the step, behind the upload of the data. */
+static gnnc_status gather(RtExec *x, RtDevice *d) {
+    RtDeviceBatch *b = &d->batch;
+    if (!b->n_gathers) return GNNC_OK;
+    int64_t n[] = {b->n_gathers, b->gathered_words};
+    void *const arg[] = {(char *)b->lane[b->turn].there + b->list_at, n};
+    return rt_device_launch(x, x->program->device_gather, "gather", arg);
+}
+
+gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase) {
+    RtDevice *d = x->rt->device;
+    RtPlaces trainers = d->at;
+    RtDeviceBatch *b = &d->batch;
+    RtExec room = rounded(x, d);
+    d->at = b->at;
+    d->now = &room;
+    b->sizes = b->now ? b->lane[b->turn].there : NULL;
+    gnnc_status st = gather(&room, d);
+    if (st == GNNC_OK)
+        st = b->now ? rt_device_run_or_replay(d, &room, phase, b->now) : phase->run_device(&room);
+    b->sizes = NULL;
+    d->at = trainers;
+    d->now = d->x;
+    gnnc_status done = d->ops->lane_end(d, d->batch.turn);
+    return st != GNNC_OK ? st : done;
+}
+
+void rt_device_batch_close(RtDevice *d) {
+    for (int i = 0; i < RT_LANES; i++) {
+        d->ops->unpin(d, d->batch.lane[i].host);
+        d->ops->release(d, d->batch.lane[i].there);
+    }
+    d->ops->release(d, d->batch.arena);
+    d->ops->release(d, d->batch.notes);
+    d->batch = (RtDeviceBatch){0};
+}
+
+/* ---- notes ------------------------------------------------------------------------------------
+ */
+gnnc_status rt_device_notes(RtExec *x, int64_t n) {
+    RtDevice *d = x->rt->device;
+    return d ? d->ops->alloc(d, (size_t)n * RT_NOTE_BYTES, &d->batch.notes) : GNNC_OK;
+}
+
+gnnc_status rt_device_note(RtExec *x, int b, int64_t i) {
+    RtDevice *d = x->rt->device;
+    char *to = (char *)d->batch.notes + i * RT_NOTE_BYTES;
+    return d->ops->copy(d, to, d->at.buf[b], (size_t)rt_type_bytes(x->program->bufs[b].dt));
+}
+
+gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out) {
+    RtDevice *d = x->rt->device;
+    const char *from = (const char *)d->batch.notes + first * RT_NOTE_BYTES;
+    return d->ops->download(d, out, from, (size_t)n * RT_NOTE_BYTES);
+}

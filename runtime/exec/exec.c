@@ -1,0 +1,253 @@
+/* Running a program's phases: inputs and random keys in, scalars out, and the services
+ * that the generated driver calls (launches and matrix products have files of their
+ * own).  Nothing here allocates once the scratch has its size. */
+#include "device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/data/npy.h"
+#include "profile.h"
+#include "rng.h"
+
+int rt_type_bytes(rt_dtype t) {
+    switch (t) {
+    case RT_VOID:
+        return 0;
+    case RT_I1:
+        return 1;
+    case RT_F16:
+    case RT_BF16:
+        return 2;
+    case RT_F32:
+    case RT_I32:
+        return 4;
+    case RT_F64:
+    case RT_I64:
+        return 8;
+    }
+    return 0;
+}
+
+/* More than a process can address; sums over all buffers stay far from wrapping. */
+#define MAX_BYTES (INT64_C(1) << 47)
+
+gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes) {
+    int64_t count = x->program->buf_count(b, x->n), bytes;
+    if (count < 0 || __builtin_mul_overflow(count, rt_type_bytes(x->program->bufs[b].dt), &bytes) ||
+        bytes > MAX_BYTES)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE, "'%s' is too large to address",
+                       x->program->bufs[b].name);
+    *n_bytes = (size_t)bytes;
+    return GNNC_OK;
+}
+
+/* Grows by replacing: the pool keeps the old block until the trainer goes.  Requests come
+ * from the plan's sizes, so after the first step there are none. */
+void *rt_scratch(RtExec *x, size_t n_bytes) {
+    RtRuntime *rt = x->rt;
+    if (n_bytes <= rt->scratch_bytes) return rt->scratch;
+    size_t want = n_bytes < 4096 ? 4096 : n_bytes;
+    void *p = rt_pool_alloc(&rt->pool, want, 1);
+    if (!p) {
+        rt_fail_nomem(&rt->err, "working memory of a library call");
+        return NULL;
+    }
+    rt->scratch = p;
+    rt->scratch_bytes = want;
+    return p;
+}
+
+/* ---- phases -------------------------------------------------------------- */
+const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
+    for (int i = 0; i < p->n_phases; i++)
+        if (strcmp(p->phases[i].name, name) == 0) return &p->phases[i];
+    return NULL;
+}
+
+gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
+    rt_grain_phase(x, phase);
+    if (x->profile) rt_profile_begin(x, phase);
+    gnnc_status st = x->rt->device ? rt_device_run(x, phase) : phase->run(x);
+    rt_blocks_end(x); /* after a failure */
+    gnnc_status profiled = x->profile ? rt_profile_end(x) : GNNC_OK;
+    if (st == GNNC_OK) st = profiled;
+    x->rt->alone_here = NULL;
+    if (st == GNNC_OK) return st;
+    return rt_fail(&x->rt->err, st, "phase '%s': %s", phase->name, gnnc_status_text(st));
+}
+
+int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name) {
+    for (int i = 0; i < p->n_bufs; i++)
+        if (p->bufs[i].kind == k && p->bufs[i].io_name && !strcmp(p->bufs[i].io_name, io_name))
+            return i;
+    return -1;
+}
+
+void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step) {
+    for (int i = 0; i < x->program->n_bufs; i++) {
+        const rt_buf *b = &x->program->bufs[i];
+        if (b->kind != RT_BUF_KEY) continue;
+        RtKey key = rt_stream_key(seed, step, (uint64_t)b->stream);
+        memcpy(x->buf[i], (uint32_t[2]){key.k0, key.k1}, 8);
+        rt_push(x, i);
+    }
+}
+
+static void write_number(void *to, rt_dtype dt, double v) {
+    switch (dt) {
+    case RT_F32:
+        *(float *)to = (float)v;
+        break;
+    case RT_F64:
+        *(double *)to = v;
+        break;
+    case RT_I32:
+        *(int32_t *)to = (int32_t)v;
+        break;
+    case RT_I64:
+        *(int64_t *)to = (int64_t)v;
+        break;
+    case RT_I1:
+        *(uint8_t *)to = v != 0;
+        break;
+    case RT_VOID:
+    case RT_F16:
+    case RT_BF16:
+        break; /* inputs are full-width */
+    }
+}
+
+void rt_write_input(RtExec *x, const char *io_name, double v) {
+    int b = rt_buf_find(x->program, RT_BUF_INPUT, io_name);
+    if (b >= 0) write_number(x->buf[b], x->program->bufs[b].dt, v);
+    rt_push(x, b);
+}
+
+double rt_buf_read(const RtExec *x, int b, int64_t i) {
+    rt_pull((RtExec *)x, b);
+    return rt_read_number(x->buf[b], x->program->bufs[b].dt, i);
+}
+
+double rt_read_number(const void *p, rt_dtype dt, int64_t i) {
+    switch (dt) {
+    case RT_F32:
+        return ((const float *)p)[i];
+    case RT_F64:
+        return ((const double *)p)[i];
+    case RT_F16:
+        return rt_f16_to_f32(((const uint16_t *)p)[i]);
+    case RT_BF16:
+        return rt_bf16_to_f32(((const uint16_t *)p)[i]);
+    case RT_I32:
+        return ((const int32_t *)p)[i];
+    case RT_I64:
+        return (double)((const int64_t *)p)[i];
+    case RT_I1:
+        return ((const uint8_t *)p)[i];
+    case RT_VOID:
+        break;
+    }
+    return 0;
+}
+
+/* ---- services -------------------------------------------------------------- */
+void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
+    if (x->rt->device)
+        rt_device_copy(x, to, from, n_bytes);
+    else if (n_bytes)
+        memcpy(to, from, n_bytes);
+}
+
+void rt_message(RtRuntime *rt, const char *fmt, ...) {
+    char text[1024];
+    if (!rt->message) return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    rt->message(rt->message_user, text);
+}
+
+typedef struct {
+    char s[1024];
+    size_t n;
+} Line;
+
+static void put(Line *l, const char *fmt, ...) RT_PRINTF(2, 3);
+static void put(Line *l, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    int k = vsnprintf(l->s + l->n, sizeof l->s - l->n, fmt, ap);
+    va_end(ap);
+    if (k > 0) l->n = l->n + (size_t)k < sizeof l->s ? l->n + (size_t)k : sizeof l->s - 1;
+}
+
+static void put_value(Line *l, const RtExec *x, int b, int64_t i) {
+    double v = rt_buf_read(x, b, i);
+    rt_dtype dt = x->program->bufs[b].dt;
+    if (dt == RT_I1)
+        put(l, "%s", v != 0 ? "true" : "false");
+    else
+        put(l, "%.*g", dt == RT_F32 ? 6 : dt == RT_F16 || dt == RT_BF16 ? 4 : 12, v);
+}
+
+/* What a glance at a large value tells. */
+static void put_summary(Line *l, const RtExec *x, int b, int64_t n) {
+    double least = INFINITY, most = -INFINITY, sum = 0;
+    int64_t strange = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double v = rt_buf_read(x, b, i);
+        if (!isfinite(v)) {
+            strange++;
+            continue;
+        }
+        sum += v;
+        if (v < least) least = v;
+        if (v > most) most = v;
+    }
+    put(l, ", .. %lld elements", (long long)n);
+    if (strange < n) put(l, ", min %g, mean %g, max %g", least, sum / (double)(n - strange), most);
+    if (strange) put(l, ", %lld not finite", (long long)strange);
+}
+
+/* A scalar as itself, more elements in brackets, many with a summary. */
+static void put_values(Line *l, const RtExec *x, int b) {
+    enum { SHOWN = 8 };
+    int64_t n = x->program->buf_count(b, x->n);
+    put(l, n == 1 ? " " : " [");
+    for (int64_t i = 0; i < n && i < SHOWN; i++) {
+        if (i) put(l, ", ");
+        put_value(l, x, b, i);
+    }
+    if (n > SHOWN) put_summary(l, x, b, n);
+    if (n != 1) put(l, "]");
+}
+
+gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {
+    Line l = {.n = 0};
+    x->rt->count.read_backs++;
+    for (int i = 0; i < n && x->rt->device; i++) {
+        gnnc_status st = rt_device_fetch(x, bufs[i]);
+        if (st != GNNC_OK) return st;
+    }
+    put(&l, "%s", text);
+    for (int i = 0; i < n; i++) put_values(&l, x, bufs[i]);
+    rt_message(x->rt, "%s", l.s);
+    return GNNC_OK;
+}
+
+gnnc_status rt_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
+    x->rt->count.read_backs++;
+    return x->rt->device ? rt_device_assert(x, text, cond, count)
+                         : rt_check_assert(x, text, cond, count);
+}
+
+gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (!cond[i])
+            return rt_fail(&x->rt->err, GNNC_E_ASSERT, "assertion failed: %s (element %lld)", text,
+                           (long long)i);
+    return GNNC_OK;
+}

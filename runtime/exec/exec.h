@@ -1,0 +1,99 @@
+/* The runtime's own side of a running program: what RtExec.rt points to.  The
+ * services of program.h (launch, gemm, rank, print, relations) reach errors,
+ * memory and counters through it. */
+#ifndef RUNTIME_EXEC_H
+#define RUNTIME_EXEC_H
+
+#include <stdatomic.h>
+
+#include "runtime/program.h"
+#include "runtime/status.h"
+#include "team.h"
+
+/* Where a program is to run: wherever is best, on the host, on its device. */
+typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
+
+struct RtBound;
+struct RtDevice;
+
+/* The loop over blocks that runs (exec_blocks.c). */
+typedef struct {
+    bool on;
+    int64_t rows, lo, hi, i; /* of all blocks; of this one, the i-th */
+    const int *local;
+    int n_local;
+} RtBlocks;
+
+typedef struct RtRuntime {
+    RtError err;         /* first failure of the current API call */
+    RtPool pool;         /* lives as long as the trainer */
+    gnnc_counters count; /* what happened; rt_launch* and rt_gemm_f32 add to it */
+    void *scratch;       /* rt_scratch() */
+    size_t scratch_bytes;
+    gnnc_message_fn *message; /* print, warnings; may be NULL */
+    void *message_user;
+    RtTeam *team;            /* NULL = the caller alone */
+    struct RtDevice *device; /* where phases run; NULL = here (device.h) */
+    struct RtBound *bound;   /* the data the program runs on (bind.h) */
+    RtBlocks blocks;
+    bool spill;             /* working memory that does not fit may lie in a file */
+    bool amx;               /* f32 matrix products may use AMX (gemm_pieces.h) */
+    bool no_amx;            /* and those of bf16 may not (gemm_16.c) */
+    bool *alone;            /* [steps of all phases] too short to share, or NULL */
+    const bool *alone_here; /* [steps] of the phase that runs */
+    const atomic_int *stop; /* not 0: an end was asked for */
+    bool by_signal;         /* pending SIGINT and SIGTERM ask for it, too: they are blocked */
+    double asked;           /* s, when a loop first saw that; 0 = none did */
+} RtRuntime;
+
+/* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the
+ * sizes are bound; may be called again. */
+gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns);
+/* The same for the steps of one phase, with sizes n. */
+void rt_grain_set_phase(RtExec *x, const rt_phase *phase, const int64_t *n, int64_t serial_ns);
+/* Of one run on one thread, with sizes n; INT64_MAX: nothing is known. */
+int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n);
+void rt_grain_phase(RtExec *x, const rt_phase *phase);
+/* Who runs the present step. */
+static inline RtTeam *rt_step_team(const RtExec *x) {
+    return x->rt->alone_here && x->rt->alone_here[x->step] ? NULL : x->rt->team;
+}
+
+/* Is this the first time in its phase that the present step runs? */
+static inline bool rt_step_first(const RtExec *x) {
+    return !x->rt->blocks.on || x->rt->blocks.i == 0;
+}
+void rt_blocks_end(RtExec *x); /* none runs: nothing */
+/* Bytes of buffer b that are needed when blocks run: of a local one a block's. */
+gnnc_status rt_blocks_bytes(RtExec *x, int b, size_t *n_bytes);
+/* The work of the rows before one: themselves and their entries, in all n of ptr. */
+int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row);
+/* First row of [lo, hi] that has this much work before it. */
+int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work);
+
+int rt_type_bytes(rt_dtype t);
+/* Elements times width of buffer b with the sizes bound now. */
+gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
+
+/* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
+ * lost at the next call.  NULL: out of memory (recorded).  Allocates only where it grows. */
+void *rt_scratch(RtExec *x, size_t n_bytes);
+size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g); /* what rt_gemm_f32 will ask for */
+size_t rt_rank_scratch(int64_t len);
+
+const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */
+gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase);
+/* The buffer of kind `k` that the program calls io_name; -1: there is none. */
+int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name);
+
+/* Writes the key buffers for training step `step` (rng.h). */
+void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step);
+/* Writes a scalar input of any element type; no such input: nothing. */
+void rt_write_input(RtExec *x, const char *io_name, double v);
+/* Element i of a buffer as a number. */
+double rt_buf_read(const RtExec *x, int b, int64_t i);
+double rt_read_number(const void *p, rt_dtype dt, int64_t i); /* element i */
+/* Sends one line to the host. */
+void rt_message(RtRuntime *rt, const char *fmt, ...) RT_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,329 @@
+/* One time stamp per step: a step ends where the next one begins, so the times of a phase
+ * add up to the phase, and what the driver does between two calls is in them too.  All
+ * tables are made when profiling is asked for; a step allocates nothing.
+ *
+ * A trace has a lane per thread, too: what each had of a step, so that one sees who waits for
+ * whom.  A thread writes to its own lane only.
+ *
+ * A device works behind the host's back, so there its own stamps are put into its queue and read
+ * when the phase ends. */
+#include "profile.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "device.h"
+#include "runtime/data/io.h"
+#include "runtime/data/json.h"
+#include "runtime/batch/train_batches.h"
+
+typedef struct {
+    int64_t calls, ns;
+} Total;
+
+typedef struct {
+    int64_t at, ns;  /* since start */
+    int phase, step; /* step -1: the whole phase */
+} Event;
+
+typedef struct {
+    Event *event;
+    int64_t n, max, n_dropped;
+    char apart[32]; /* lanes are not neighbours in a cache line */
+} Lane;
+
+struct RtProfile {
+    int64_t start;
+    int *first;   /* [n_phases] its steps begin there in total */
+    Total *total; /* [n_steps of all phases] */
+    int phase, step;
+    bool fresh; /* the step's first block, or it has none */
+    int64_t phase_since, since;
+    int n_stamps;                /* in the device's queue */
+    int stamped[RT_STAMPS];      /* steps that begin there */
+    int64_t stamp_ns[RT_STAMPS]; /* what they took */
+    Lane main;                   /* phases and steps */
+    Lane *lane;                  /* [n_lanes] of the members; none without a trace */
+    int n_lanes;
+};
+typedef struct RtProfile RtProfile;
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int count_steps(const rt_program *p) {
+    int n = 0;
+    for (int i = 0; i < p->n_phases; i++) n += p->phases[i].n_steps;
+    return n;
+}
+
+/* Threads start when data are loaded, which may be later. */
+static int threads_of(const gnnc_trainer *t) {
+    if (t->rt.team) return t->x.threads;
+    return t->options.threads ? (int)t->options.threads : rt_usable_cores();
+}
+
+gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events) {
+    rt_trainer_begin(t);
+    const rt_program *p = t->program;
+    RtPool *pool = &t->rt.pool;
+    if (max_events < 0) max_events = 0;
+    RtProfile *f = RT_NEW(pool, RtProfile);
+    int *first = RT_NEWN(pool, int, p->n_phases);
+    Total *total = RT_NEWN(pool, Total, count_steps(p));
+    int n_lanes = max_events && !t->rt.device ? threads_of(t) : 0;
+    Lane *lane = RT_NEWN(pool, Lane, n_lanes + 1); /* the last one: phases and steps */
+    if (!f || !first || !total || !lane) return rt_fail_nomem(&t->rt.err, "the profile");
+    for (int i = 0; i <= n_lanes; i++) {
+        int64_t max = i < n_lanes ? max_events / n_lanes : max_events;
+        lane[i] = (Lane){.event = RT_NEWN(pool, Event, max), .max = max};
+        if (!lane[i].event) return rt_fail_nomem(&t->rt.err, "the profile");
+    }
+    for (int i = 0, n = 0; i < p->n_phases; n += p->phases[i++].n_steps) first[i] = n;
+    *f = (RtProfile){.start = now_ns(),
+                     .first = first,
+                     .total = total,
+                     .phase = -1,
+                     .step = -1,
+                     .main = lane[n_lanes],
+                     .lane = lane,
+                     .n_lanes = n_lanes};
+    t->x.profile = f;
+    return GNNC_OK;
+}
+
+gnnc_status rt_profile_restart(gnnc_trainer *t) {
+    return gnnc_trainer_profile(t, t->x.profile->main.max);
+}
+
+/* ---- while it runs --------------------------------------------------------------------- */
+static void keep_event(const RtProfile *f, Lane *l, int step, int64_t from, int64_t to) {
+    if (l->n < l->max)
+        l->event[l->n++] = (Event){from - f->start, to - from, f->phase, step};
+    else if (l->max)
+        l->n_dropped++;
+}
+
+int64_t rt_profile_share_begin(const RtExec *x) {
+    return x->profile && x->profile->n_lanes && x->profile->phase >= 0 ? now_ns() : -1;
+}
+
+void rt_profile_share_end(RtExec *x, int member, int64_t since) {
+    RtProfile *f = x->profile;
+    if (since < 0 || member >= f->n_lanes || f->step < 0) return;
+    keep_event(f, &f->lane[member], f->step, since, now_ns());
+}
+
+static void add(RtProfile *f, int step, int64_t from, int64_t to) {
+    Total *t = &f->total[f->first[f->phase] + step];
+    t->calls += f->fresh;
+    t->ns += to - from;
+    keep_event(f, &f->main, step, from, to);
+}
+
+static void end_step(RtProfile *f, int64_t now) {
+    if (f->step >= 0) add(f, f->step, f->since, now);
+}
+
+/* ---- on a device ------------------------------------------------------------------------ */
+/* Reads the stamps put so far; the last one ends the last step. */
+static gnnc_status read_stamps(RtDevice *d, RtProfile *f) {
+    int n = f->n_stamps - 1;
+    f->n_stamps = 0;
+    if (n < 1) return GNNC_OK;
+    gnnc_status st = d->ops->stamps(d, n, f->stamp_ns);
+    for (int i = 0; i < n && st == GNNC_OK; i++) {
+        add(f, f->stamped[i], f->since, f->since + f->stamp_ns[i]);
+        f->since += f->stamp_ns[i];
+    }
+    return st;
+}
+
+static void stamp(RtDevice *d, RtProfile *f, int step) {
+    gnnc_status st = GNNC_OK;
+    if (f->n_stamps == RT_STAMPS - 1) { /* the table is full: this one ends it and starts anew */
+        st = d->ops->stamp(d, f->n_stamps++);
+        if (st == GNNC_OK) st = read_stamps(d, f);
+    }
+    f->stamped[f->n_stamps] = step;
+    if (st == GNNC_OK) st = d->ops->stamp(d, f->n_stamps++);
+    if (d->status == GNNC_OK) d->status = st;
+}
+
+/* ---- both ------------------------------------------------------------------------------- */
+void rt_profile_step(RtExec *x, int step) {
+    RtProfile *f = x->profile;
+    if (x->rt->device) {
+        stamp(x->rt->device, f, step);
+        return;
+    }
+    int64_t now = now_ns();
+    end_step(f, now);
+    f->step = step;
+    f->fresh = rt_step_first(x);
+    f->since = now;
+}
+
+void rt_profile_begin(RtExec *x, const rt_phase *phase) {
+    RtProfile *f = x->profile;
+    f->phase = (int)(phase - x->program->phases);
+    f->step = -1;
+    f->fresh = true;
+    f->n_stamps = 0;
+    f->phase_since = f->since = now_ns();
+}
+
+gnnc_status rt_profile_end(RtExec *x) {
+    RtProfile *f = x->profile;
+    RtDevice *d = x->rt->device;
+    gnnc_status st = GNNC_OK;
+    if (d) {
+        stamp(d, f, -1);
+        st = read_stamps(d, f);
+    }
+    int64_t now = now_ns();
+    end_step(f, now);
+    keep_event(f, &f->main, -1, f->phase_since, now);
+    f->step = f->phase = -1;
+    return st;
+}
+
+/* ---- what was measured -------------------------------------------------------------------- */
+int gnnc_trainer_n_steps(const gnnc_trainer *t) {
+    return count_steps(t->program);
+}
+
+static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_info *out) {
+    const rt_step_info *s = ph->steps ? &ph->steps[step] : NULL;
+    rt_step_cost c = {.read = 0};
+    if (ph->cost && t->loaded) ph->cost(step, rt_phase_sizes(t, ph), &c);
+    *out = (gnnc_step_info){.phase = ph->name,
+                            .name = s ? s->name : "step",
+                            .is_kernel = s && s->kind == RT_STEP_KERNEL,
+                            .note = s ? s->note : "",
+                            .lines = s ? s->lines : "",
+                            .read_bytes = c.read,
+                            .gathered_bytes = c.gathered,
+                            .written_bytes = c.written,
+                            .flops = c.flops};
+}
+
+gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out) {
+    rt_trainer_begin(t);
+    const rt_program *p = t->program;
+    int step = i;
+    for (int k = 0; i >= 0 && k < p->n_phases; step -= p->phases[k++].n_steps) {
+        if (step >= p->phases[k].n_steps) continue;
+        describe(t, &p->phases[k], step, out);
+        if (!t->x.profile) return GNNC_OK;
+        out->calls = t->x.profile->total[i].calls;
+        out->seconds = 1e-9 * (double)t->x.profile->total[i].ns;
+        return GNNC_OK;
+    }
+    return rt_fail(&t->rt.err, GNNC_E_RANGE, "no step %d", i);
+}
+
+/* ---- the trace ------------------------------------------------------------------------------
+ * The "JSON object format" of the Trace Event Format (Duffy, Sinclair 2016): complete
+ * events, times in microseconds. */
+typedef struct {
+    gnnc_trainer *t;
+    RtOut out;
+    RtText text; /* not yet written */
+    RtPool pool;
+} Trace;
+
+enum { TID_PHASES = 1, TID_STEPS, TID_MEMBERS };
+
+/* An event of the main lane (member -1) or of a member's. */
+static bool put_event(Trace *w, const Event *e, int member) {
+    gnnc_step_info s;
+    const rt_phase *ph = &w->t->program->phases[e->phase];
+    describe(w->t, ph, e->step < 0 ? 0 : e->step, &s);
+    RtText *b = &w->text;
+    bool ok = rt_text_printf(b, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f",
+                             member >= 0   ? TID_MEMBERS + member
+                             : e->step < 0 ? TID_PHASES
+                                           : TID_STEPS,
+                             1e-3 * (double)e->at, 1e-3 * (double)e->ns) &&
+              rt_text_printf(b, ",\"cat\":\"%s\",\"name\":",
+                             e->step < 0   ? "phase"
+                             : s.is_kernel ? "kernel"
+                                           : "library") &&
+              rt_text_json_string(b, e->step < 0 ? ph->name : s.name);
+    if (e->step < 0 || member >= 0) return ok && rt_text_printf(b, "}");
+    return ok && rt_text_printf(b, ",\"args\":{\"step\":%d,\"note\":", e->step) &&
+           rt_text_json_string(b, s.note) && rt_text_printf(b, ",\"lines\":") &&
+           rt_text_json_string(b, s.lines) &&
+           rt_text_printf(b, ",\"read\":%lld,\"written\":%lld,\"flops\":%lld}}",
+                          (long long)s.read_bytes, (long long)s.written_bytes, (long long)s.flops);
+}
+
+static bool put_lane_name(Trace *w, int tid, const char *name, int number) {
+    RtText *b = &w->text;
+    return rt_text_printf(b,
+                          ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","
+                          "\"args\":{\"name\":\"%s",
+                          tid, name) &&
+           (number < 0 || rt_text_printf(b, " %d", number)) && rt_text_printf(b, "\"}}");
+}
+
+static bool put_head(Trace *w) {
+    bool ok = rt_text_printf(&w->text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+                                       "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
+                                       "{\"name\":") &&
+              rt_text_json_string(&w->text, w->t->program->name) &&
+              rt_text_printf(&w->text, "}}") && put_lane_name(w, TID_PHASES, "phases", -1) &&
+              put_lane_name(w, TID_STEPS, "steps", -1);
+    for (int i = 0; ok && i < w->t->x.profile->n_lanes; i++)
+        ok = put_lane_name(w, TID_MEMBERS + i, "thread", i);
+    return ok;
+}
+
+static gnnc_status flush(Trace *w) {
+    gnnc_status st = rt_out_write(&w->out, w->text.s, w->text.n, &w->t->rt.err);
+    w->text.n = 0;
+    return st;
+}
+
+static gnnc_status put_lane(Trace *w, const Lane *l, int member) {
+    enum { PIECE = 1 << 16 };
+    for (int64_t i = 0; i < l->n; i++) {
+        if (!put_event(w, &l->event[i], member)) return rt_fail_nomem(&w->t->rt.err, "trace");
+        if (w->text.n < PIECE) continue;
+        gnnc_status st = flush(w);
+        if (st != GNNC_OK) return st;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status write_events(Trace *w) {
+    const RtProfile *f = w->t->x.profile;
+    if (!put_head(w)) return rt_fail_nomem(&w->t->rt.err, "trace");
+    gnnc_status st = put_lane(w, &f->main, -1);
+    for (int i = 0; i < f->n_lanes && st == GNNC_OK; i++) st = put_lane(w, &f->lane[i], i);
+    if (st != GNNC_OK) return st;
+    if (!rt_text_printf(&w->text, "\n]}\n")) return rt_fail_nomem(&w->t->rt.err, "trace");
+    return flush(w);
+}
+
+gnnc_status gnnc_trainer_trace(gnnc_trainer *t, const char *path, int64_t *n_dropped) {
+    rt_trainer_begin(t);
+    if (n_dropped) *n_dropped = t->x.profile ? t->x.profile->main.n_dropped : 0;
+    if (!t->x.profile) return rt_fail(&t->rt.err, GNNC_E_STATE, "nothing was profiled");
+    Trace w = {.t = t};
+    rt_pool_init(&w.pool, &t->outer);
+    w.text.pool = &w.pool;
+    gnnc_status st = rt_out_open(&w.out, &t->outer, path, &t->rt.err);
+    if (st == GNNC_OK) {
+        st = write_events(&w);
+        if (st == GNNC_OK) st = rt_out_commit(&w.out, &t->rt.err);
+        if (st != GNNC_OK) rt_out_abort(&w.out);
+    }
+    rt_pool_free(&w.pool);
+    return st;
+}

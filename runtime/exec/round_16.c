@@ -1,0 +1,103 @@
+/* bf16 is the upper half of an f32.  f16 has 5 bits of exponent and 10 of mantissa; machines with
+ * F16C convert sixteen at a time, others by the rules of IEEE 754. */
+#include "round_16.h"
+
+#include <string.h>
+
+#include "runtime/data/npy.h"
+
+static uint32_t bits_of(float f) {
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static uint16_t to_bf16(float f) {
+    uint32_t u = bits_of(f);
+    if (f != f) return (uint16_t)((u | 0x400000u) >> 16);
+    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
+}
+
+/* m / 2^by, to nearest even */
+static uint32_t round_shift(uint32_t m, unsigned by) {
+    if (by > 31) return 0;
+    uint32_t q = m >> by, rest = m & ((1u << by) - 1), half = 1u << (by - 1);
+    return q + (rest > half || (rest == half && (q & 1)));
+}
+
+static uint16_t to_f16(float f) {
+    uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, e = u >> 23 & 255, m = u & 0x7fffff, v;
+    if (e == 255)
+        v = m ? 0x7e00 : 0x7c00;
+    else if (e > 142)
+        v = 0x7c00;
+    else if (e >= 113) /* a carry out of the mantissa raises the exponent, up to infinity */
+        v = ((e - 112) << 10) + round_shift(m, 13);
+    else
+        v = e ? round_shift(m | 0x800000, 126 - e) : 0;
+    return (uint16_t)(sign | v);
+}
+
+static void from_f16_plain(float *to, const uint16_t *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = rt_f16_to_f32(from[i]);
+}
+
+static void to_f16_plain(uint16_t *to, const float *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = to_f16(from[i]);
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+__attribute__((target("avx512f"))) static int64_t from_f16_wide(float *to, const uint16_t *from,
+                                                                int64_t n) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
+    return i;
+}
+
+__attribute__((target("avx512f"))) static int64_t to_f16_wide(uint16_t *to, const float *from,
+                                                              int64_t n) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((void *)(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), 0));
+    return i;
+}
+
+static int wide(void) {
+    return __builtin_cpu_supports("avx512f");
+}
+#else
+static int64_t from_f16_wide(float *to, const uint16_t *from, int64_t n) {
+    (void)to, (void)from, (void)n;
+    return 0;
+}
+static int64_t to_f16_wide(uint16_t *to, const float *from, int64_t n) {
+    (void)to, (void)from, (void)n;
+    return 0;
+}
+static int wide(void) {
+    return 0;
+}
+#endif
+
+void rt_to_f32(rt_dtype t, float *to, const uint16_t *from, int64_t n) {
+    int64_t done = 0;
+    if (t == RT_BF16) {
+        for (int64_t i = 0; i < n; i++) to[i] = rt_bf16_to_f32(from[i]);
+        return;
+    }
+    if (wide()) done = from_f16_wide(to, from, n);
+    from_f16_plain(to + done, from + done, n - done);
+}
+
+void rt_from_f32(rt_dtype t, uint16_t *to, const float *from, int64_t n) {
+    int64_t done = 0;
+    if (t == RT_BF16) {
+        for (int64_t i = 0; i < n; i++) to[i] = to_bf16(from[i]);
+        return;
+    }
+    if (wide()) done = to_f16_wide(to, from, n);
+    to_f16_plain(to + done, from + done, n - done);
+}
