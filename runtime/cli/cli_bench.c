@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "cli.h"
+#include "runtime/exec/exec.h"
 
 typedef struct {
     double median, q1, q3, mean; /* ms */
@@ -58,12 +59,6 @@ static bool time_phase(RtCli *c, const char *phase, int64_t n, double *s) {
     return true;
 }
 
-static bool has_phase(const RtCli *c, const char *name) {
-    for (int i = 0; i < c->p->n_phases; i++)
-        if (strcmp(c->p->phases[i].name, name) == 0) return true;
-    return false;
-}
-
 /* From here on, so that warm steps alone are in it. */
 static bool profile(RtCli *c) {
     return rt_cli_profile_limits(c) == RT_EXIT_OK && rt_cli_profile_begin(c) == RT_EXIT_OK;
@@ -74,15 +69,17 @@ static bool measure(RtCli *c, Bench *b, double *s) {
     double begin = rt_cli_now();
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
     b->load_s = rt_cli_now() - begin;
-    const char *infer = has_phase(c, "predict") ? "predict" : has_phase(c, "eval") ? "eval" : NULL;
-    if (has_phase(c, "train")) {
+    const char *infer = rt_phase_find(c->p, "predict") ? "predict"
+                        : rt_phase_find(c->p, "eval")  ? "eval"
+                                                       : NULL;
+    if (rt_phase_find(c->p, "train")) {
         if (!time_phase(c, "train", 1, s)) return false;
         b->first_step_s = rt_cli_now() - begin;
         if (!time_phase(c, "train", WARM_UP, s)) return false;
     }
     if (infer && !time_phase(c, infer, WARM_UP, s)) return false;
     if (!profile(c)) return false;
-    if (has_phase(c, "train")) {
+    if (rt_phase_find(c->p, "train")) {
         gnnc_trainer_counters(c->t, &b->before);
         if (!time_phase(c, "train", b->n, s)) return false;
         gnnc_trainer_counters(c->t, &b->after);

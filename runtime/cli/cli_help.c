@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "cli_options.h"
+#include "runtime/exec/exec.h"
 
 /* ---- what the model needs ------------------------------------------------------ */
 static const char *col_word(rt_col_kind k) {
@@ -117,19 +118,28 @@ static void print_options(FILE *f) {
     }
 }
 
+/* Those that this model has: what depends on the time of a link is neither predicted nor embedded.
+ */
+static void print_commands(const RtCli *c, FILE *f) {
+    fprintf(f,
+            "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
+            "  eval           metrics of --weights\n");
+    if (rt_phase_find(c->p, "predict"))
+        fprintf(f, "  predict        the model's result for every row, to --out (.npy)\n");
+    if (rt_phase_find(c->p, "embed"))
+        fprintf(f, "  embed LAYER    a hidden layer's result, to --out (.npy)\n");
+    fprintf(
+        f,
+        "  bench          time of a train step and of an inference\n"
+        "  tune           try threads and grains on these data for half a minute, keep the best\n"
+        "  info           the model; with --data also shapes and memory\n");
+}
+
 void rt_cli_help(const RtCli *c, FILE *f) {
     fprintf(f, "%s: trains and runs model %s (%s)\n\n", c->prog,
             c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
     fprintf(f, "Usage: %s [COMMAND] --data DIR [OPTION]..\n\n", c->prog);
-    fprintf(
-        f,
-        "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
-        "  eval           metrics of --weights\n"
-        "  predict        the model's result for every row, to --out (.npy)\n"
-        "  embed LAYER    a hidden layer's result, to --out (.npy)\n"
-        "  bench          time of a train step and of an inference\n"
-        "  tune           try threads and grains on these data for half a minute, keep the best\n"
-        "  info           the model; with --data also shapes and memory\n");
+    print_commands(c, f);
     rt_cli_print_needs(c, f);
     fprintf(f, "\nModel\n");
     rt_cli_print_vars(c, RT_VAR_PARAM, "  parameters: ", f);

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "cli_options.h"
+#include "runtime/exec/exec.h"
 
 const RtCliOption RT_CLI_OPTIONS[] = {
     {"--data", "DIR", "the data directory (docs/data.md)", RT_OPT_TEXT, offsetof(RtCli, data),
@@ -227,6 +228,10 @@ static int parse_word(RtCli *c, const char *word, int at) {
 
 static int check_needs(RtCli *c) {
     if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
+    if ((c->command == RT_CMD_PREDICT && !rt_phase_find(c->p, "predict")) ||
+        (c->command == RT_CMD_EMBED && !rt_phase_find(c->p, "embed") && c->p->sampling.n_times))
+        return rt_cli_usage(c, "what this model computes of a link depends on the link's time: it "
+                               "has neither predict nor embed");
     if (!c->data && c->command != RT_CMD_INFO)
         return rt_cli_usage(c, "--data DIR is needed: the directory with the graph");
     bool uses =
