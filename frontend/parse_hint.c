@@ -59,6 +59,14 @@ static bool ends_line(const char *s) {
     return !*s || *s == '\n' || *s == '#';
 }
 
+/* `edge back: reverse(r)` */
+static bool is_turned(const char *line, const char *s) {
+    const char *word = word_before(line, s), *start = line + strspn(line, " \t");
+    size_t n = word_length(word);
+    return strncmp(start, "edge ", 5) == 0 && ((n == 7 && memcmp(word, "reverse", n) == 0) ||
+                                               (n == 10 && memcmp(word, "undirected", n) == 0));
+}
+
 const char *fe_syntax_hint(const Parser *p, const Span *at) {
     static const Hint first[] = {
         {"elif", "; write 'else if'"},
@@ -80,6 +88,13 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
     if (!hint) hint = find(here, COUNT(here), s, word_length(s));
     if (!hint) hint = find(here, COUNT(here), before, word_length(before));
     if (hint) return hint;
+    if (*s == '{' && word_length(before) == 6 && memcmp(before, "fanout", 6) == 0)
+        return "; by relation, too, it is a list: fanout [g.a: [10, 5], g.b: [5, 5]]";
+    if (*s == ':' && p->n_brackets && p->bracket[p->n_brackets - 1].open == '(')
+        return "; a name is given its value by '=': adam(lr = 1e-2)";
+    if (*s == '(' && at->col > 1 && is_turned(line, s))
+        return "; the data have no such relation: write reverse(g.r) or undirected(g.r) in the "
+               "model";
     if (is_commented(p)) return "; '//' begins a comment: divide by '/'";
     if (*s == ',' && s == start + word_length(start)) return "; names are bound one at a time";
     if (*s == '=' && at->col > 1 && strchr("+-*/", s[-1])) return "; write x = x + .. in full";
