@@ -366,6 +366,11 @@ static Value range(Elab *e, Value x, Value y, Span at) {
         return val_poison();
     }
     if (!int_known(e, x, &from) || !int_known(e, y, &to)) return needs_known(e, at);
+    if (to < from) {
+        diag(e->c, DIAG_E0216, at, "the range %lld..%lld ends before it begins", (long long)from,
+             (long long)to);
+        return val_poison();
+    }
     if (to - from > MAX_LOOP) {
         diag(e->c, DIAG_E0313, at, "a range of %lld; the most is %d", (long long)(to - from),
              MAX_LOOP);
