@@ -394,6 +394,7 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r);
 Names term_names(Elab *e, bool loss, DType target);
 bool term_exists(Elab *e, const char *name, Span at, bool is_loss);      /* else told */
 bool term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else told */
+bool term_takes_links(Elab *e, const Term *t);                           /* else told */
 bool term_scores_classes(Elab *e, const Term *t, const Column *target,
                          const Op *pred); /* else told */
 /* elab_sample.c: its `sample` block; what the whole program must not have then */

@@ -329,6 +329,7 @@ static Op *apply(LinkTask *t, const Term *term) {
     Elab *e = t->e;
     const Ast *formals = term->fn->kid[0];
     int n = term->args.n_named + formals->n;
+    if (is_pairs(t) && !is_given(&term->args, "target") && !term_takes_links(e, term)) return NULL;
     Args a = {.span = term->at->span, .name_span = term->at->span};
     a.named = NEWN(e->a, Value, (size_t)n + 1);
     a.name = NEWN(e->a, const char *, (size_t)n + 1);

@@ -69,6 +69,20 @@ bool term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
     return false;
 }
 
+/* Whether a pair is a link is 1 or 0. */
+bool term_takes_links(Elab *e, const Term *t) {
+    const Ast *formals = t->fn->kid[0], *formal = formals->n > 1 ? formals->kid[1] : NULL;
+    if (!formal || strcmp(formal->text, "target") != 0 || takes(t->fn, DT_F32)) return true;
+    Names fit = term_names(e, t->is_loss, DT_F32);
+    diag(e->c, DIAG_E0307, t->at->span,
+         "'%s' takes a target of %s, but that of links is f32, 1 for a true one and 0 for the "
+         "others; %s: %s",
+         t->fn->text, formal->kid[0]->text,
+         t->is_loss ? "losses that take it" : "metrics that take it", names_list(e, &fit));
+    diag_note(e->c, formal->span, "'%s' is declared here", formal->text);
+    return false;
+}
+
 /* A class without a score of its own would be learned as no class at all.  Own losses may see it
  * otherwise (thresholds of ordered classes, one score for two). */
 bool term_scores_classes(Elab *e, const Term *t, const Column *target, const Op *pred) {
