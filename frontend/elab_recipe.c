@@ -306,7 +306,7 @@ static void bad_keep(Elab *e, const Ast *t) {
 
 static void no_metric(Elab *e, const Ast *name, const Terms *metrics) {
     Names known = {0};
-    names_add(e, &known, "loss");
+    if (!e->links.base) names_add(e, &known, "loss"); /* links have one while they train only */
     for (int i = 0; i < metrics->n; i++) names_add(e, &known, metric_name(e, metrics, i));
     diag(e->c, DIAG_E0306, name->span, "'%s' is not among the recipe's metrics%s", name->text,
          names_advice(e, name->text, &known));
@@ -417,6 +417,10 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
         diag(e->c, DIAG_E0306, accumulate->span,
              "%lld epochs of one step each make no update of %lld steps", (long long)r->epochs,
              (long long)r->accumulate);
+    const Ast *schedule = find_item(train, AST_SCHEDULE);
+    if (schedule && r->epochs && r->warmup_epochs > r->epochs)
+        diag(e->c, DIAG_E0306, schedule->span, "a warm-up of %lld epochs does not end in %lld",
+             (long long)r->warmup_epochs, (long long)r->epochs);
     if (r->early_stop_patience && !r->keep_metric) {
         r->keep_metric = "loss";
         r->keep_split = 2;
