@@ -260,11 +260,10 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
         return;
     }
     elab_recipe(e, train, recipe);
-    if (!recipe->sample.batch) {
+    if (!item_of(train, AST_SAMPLE) && !item_of(train, AST_BAD))
         diag(e->c, DIAG_E0306, train->span,
              "a recipe for links says how many a step learns from: sample { batch 1024 }");
-        return;
-    }
+    if (!recipe->sample.batch) return;
     recipe->sample.train_links = form;
     t.recipe = recipe;
     output_of_phase(e, "loss", with_penalty(e, links_loss(&t, &losses)));
