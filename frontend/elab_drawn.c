@@ -100,9 +100,21 @@ static bool has_other(const Module *m, const Space *rel, const bool *read) {
     return false;
 }
 
+/* Of reverse(r), where the model reads r alone. */
+static void check_weights(Elab *e, const Sampling *s, const bool *read) {
+    for (int i = 0; i < s->weights.n; i++) {
+        const Space *rel = s->weights.v[i]->space;
+        if (rel->rel == REL_BASE || read[rel->id]) continue;
+        diag(e->c, DIAG_E0306, s->span,
+             "the weights '%s.%s' have no say: the model reads nothing along '%s' in training",
+             rel->name, s->weights.v[i]->name, rel->name);
+    }
+}
+
 void elab_drawn(Elab *e) {
     Sampling *s = &e->m->recipe.sample;
     const bool *read = find_read(e);
+    check_weights(e, s, read);
     for (int i = 0; i < e->m->spaces.n; i++) {
         Space *rel = e->m->spaces.v[i];
         if (rel->rel == REL_BASE || !space_is_sampled(e->m, rel)) continue;
