@@ -254,12 +254,13 @@ static void on_bad(void *user, const char *text) {
 
 /* Told before minutes of reading: what would only be refused when it is written. */
 static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e) {
-    const char *schema = rt_pool_printf(pool, "%s/schema.json", o->dir);
-    if (!schema) return rt_fail_nomem(e, o->dir);
-    const char *there = access(schema, F_OK) == 0                       ? o->dir
+    bool taken;
+    gnnc_status st = rt_dataset_place(pool, o->dir, &taken, e);
+    if (st != GNNC_OK || o->force) return st;
+    const char *there = taken                                           ? o->dir
                         : o->scaffold && access(o->scaffold, F_OK) == 0 ? o->scaffold
                                                                         : NULL;
-    if (o->force || !there) return GNNC_OK;
+    if (!there) return GNNC_OK;
     return rt_fail(e, GNNC_E_IO, "%s: exists already; --force replaces it", there);
 }
 

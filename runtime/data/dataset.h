@@ -76,6 +76,8 @@ RtDataset *rt_dataset_new(const RtAlloc *from);
 /* Checks as open does: `where` is the table's name in messages. */
 gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err);
 gnnc_status rt_dataset_check(const RtDataset *d, RtError *err);
+/* Before there is anything to write: what would be in its way; taken: it is there already. */
+gnnc_status rt_dataset_place(RtPool *pool, const char *dir, bool *taken, RtError *err);
 /* Writes the directory beside `dir` and renames it: nothing half-written is ever
  * seen.  An existing data directory is replaced when `replace` is set; anything
  * else in the way is an error. */

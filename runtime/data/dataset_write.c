@@ -246,6 +246,25 @@ static bool is_data_dir(RtPool *pool, const char *dir) {
     return path && access(path, F_OK) == 0;
 }
 
+static bool is_empty(DIR *list) {
+    for (struct dirent *e; (e = readdir(list));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) return false;
+    return true;
+}
+
+gnnc_status rt_dataset_place(RtPool *pool, const char *dir, bool *taken, RtError *err) {
+    struct stat s;
+    *taken = false;
+    if (lstat(dir, &s) != 0 && errno == ENOENT) return GNNC_OK;
+    DIR *list = opendir(dir);
+    if (!list) return rt_fail_errno(err, dir, "create");
+    bool empty = is_empty(list);
+    closedir(list);
+    *taken = !empty;
+    if (empty || is_data_dir(pool, dir)) return GNNC_OK;
+    return rt_fail(err, GNNC_E_IO, "%s: exists and is not a data directory", dir);
+}
+
 /* Swaps two directories; in three renames where the file system cannot do it in one. */
 static bool exchange(RtPool *pool, const char *tmp, const char *dir) {
     if (renameat2(AT_FDCWD, tmp, AT_FDCWD, dir, RENAME_EXCHANGE) == 0) return true;

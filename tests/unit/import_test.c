@@ -444,6 +444,11 @@ TEST(the_command) {
     CHECK(RUN("import", edges, "-o", other, "--skip-bad", "--scaffold", edges) == 1);
     CHECK_MSG(strstr(err, "e.csv: exists already; --force"), "%s", err);
     CHECK(count_entries(dir) == 2); /* not written: the model's place was taken */
+    CHECK(RUN("import", "/nowhere.npz", "-o", (char *)dir, "--force") ==
+          1); /* told before reading */
+    CHECK_MSG(strstr(err, "exists and is not a data directory"), "%s", err);
+    CHECK(RUN("import", "/nowhere.npz", "-o", edges) == 1);
+    CHECK_MSG(strstr(err, "e.csv: cannot create: Not a directory"), "%s", err);
     CHECK(RUN("import", edges, "-o", to, "--skip-bad", "--force") == 0);
     CHECK(RUN("import", "/nowhere.npz", "-o", to, "--force") == 1 && strstr(err, "/nowhere.npz"));
     CHECK(count_entries(dir) == 2);
