@@ -395,6 +395,7 @@ Names term_names(Elab *e, bool loss, DType target);
 bool term_exists(Elab *e, const char *name, Span at, bool is_loss);      /* else told */
 bool term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else told */
 bool term_takes_links(Elab *e, const Term *t);                           /* else told */
+void term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred);
 bool term_scores_classes(Elab *e, const Term *t, const Column *target,
                          const Op *pred); /* else told */
 /* elab_sample.c: its `sample` block; what the whole program must not have then */

@@ -384,6 +384,7 @@ Op *links_loss(LinkTask *t, const Terms *losses) {
     for (int i = 0; i < losses->n; i++) {
         const Term *term = &losses->v[i];
         Op *x = apply(t, term);
+        if (is_pairs(t)) term_warns_of_probabilities(e, term, t->pred);
         if (!x) continue;
         if (x->type.rank || x->type.dt != DT_F32) {
             diag(e->c, DIAG_E0307, term->at->span, "'%s' gives %s; a loss is one f32",

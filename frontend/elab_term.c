@@ -127,3 +127,22 @@ const char *metric_name(Elab *e, const Terms *metrics, int i) {
     for (int j = 0; j < i; j++) nth += strcmp(name_with_settings(e, metrics, j), name) == 0;
     return nth == 1 ? name : arena_printf(e->a, "%s_%d", name, nth);
 }
+
+/* As softmax and sigmoid of the prelude are made. */
+static bool is_probability(const Op *x, bool of_classes) {
+    if (!of_classes) return x->kind == OP_SIGMOID;
+    return x->kind == OP_DIV && x->in[0]->kind == OP_EXP && x->in[1]->kind == OP_REDUCE &&
+           x->in[1]->in[0] == x->in[0];
+}
+
+void term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred) {
+    const char *name = t->fn->text;
+    bool classes = strcmp(name, "cross_entropy") == 0;
+    if ((!classes && strcmp(name, "bce_with_logits") != 0) || !is_probability(pred, classes))
+        return;
+    if (strmap_get(&e->prelude, name) != t->fn) return;
+    diag_warn(e->c, DIAG_E0307, t->at->span,
+              "'%s' takes scores and makes probabilities of them itself, but the model gives those "
+              "of a %s already: leave it out",
+              name, classes ? "softmax" : "sigmoid");
+}

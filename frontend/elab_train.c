@@ -283,6 +283,7 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
     if (p == PHASE_EVAL) return;
     elab_recipe(e, train, recipe);
     if (!fits) return;
+    for (int i = 0; i < losses.n; i++) term_warns_of_probabilities(e, &losses.v[i], pred);
     if (recipe->sample.batch && target.col->space->kind == SP_NODE)
         target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
     Op *mask = split_mask(e, &target, SPLIT_TRAIN);
