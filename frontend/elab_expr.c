@@ -366,7 +366,7 @@ static Value range(Elab *e, Value x, Value y, Span at) {
         return val_poison();
     }
     if (!int_known(e, x, &from) || !int_known(e, y, &to)) return needs_known(e, at);
-    if (to < from) {
+    if (to < from && to < 0) { /* 1..0 is what a count of none makes of 1..n */
         diag(e->c, DIAG_E0216, at, "the range %lld..%lld ends before it begins", (long long)from,
              (long long)to);
         return val_poison();
