@@ -228,8 +228,11 @@ static int parse_word(RtCli *c, const char *word, int at) {
 
 static int check_needs(RtCli *c) {
     if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
-    if ((c->command == RT_CMD_PREDICT && !rt_phase_find(c->p, "predict")) ||
-        (c->command == RT_CMD_EMBED && !rt_phase_find(c->p, "embed") && c->p->sampling.n_times))
+    const char *phase = c->command == RT_CMD_PREDICT ? "predict"
+                        : c->command == RT_CMD_EMBED ? "embed"
+                                                     : NULL;
+    const rt_sampling *how = &c->p->sampling;
+    if (phase && how->train_links != RT_LINKS_NONE && how->n_times && !rt_phase_find(c->p, phase))
         return rt_cli_usage(c, "what this model computes of a link depends on the link's time: it "
                                "has neither predict nor embed");
     if (!c->data && c->command != RT_CMD_INFO)
