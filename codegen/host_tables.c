@@ -404,17 +404,6 @@ static void emit_recipe(Host *h, int n_metrics) {
                 n_metrics ? "metrics" : "NULL");
 }
 
-static const Column *target_of(const Module *m, bool split) {
-    const char *target = m->recipe.target, *dot = target ? strrchr(target, '.') : NULL;
-    for (int i = 0; dot && i < m->cols.n; i++) {
-        const Column *c = m->cols.v[i];
-        size_t n = strlen(c->space->name);
-        if (n != (size_t)(dot - target) || strncmp(c->space->name, target, n) != 0) continue;
-        if (split ? c->kind == COL_SPLIT : !strcmp(c->name, dot + 1)) return c;
-    }
-    return NULL;
-}
-
 static int64_t fanout_of(const Sampling *s, const Space *rel, int hop) {
     for (int i = 0; i < s->rels.n; i++)
         if (s->rels.v[i].rel == rel) return s->rels.v[i].fanout[hop];
@@ -453,7 +442,7 @@ static const char *seeds_of(const Sampling *s, const Column *label) {
 
 static void emit_sampling(Host *h) {
     const Sampling *s = &h->m->recipe.sample;
-    const Column *label = target_of(h->m, false), *split = target_of(h->m, true);
+    const Column *label = module_target(h->m, false), *split = module_target(h->m, true);
     if (!s->batch) return;
     host_printf(h, "    .sampling = {\n        .batch = %" PRId64 ", .n_hops = %d, .fanout = %s,\n",
                 s->batch, s->n_hops, s->n_hops ? "fanout[0]" : "NULL");

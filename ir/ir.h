@@ -426,6 +426,8 @@ Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Sp
 bool space_joins_seeds(const Space *s); /* is it one of these? */
 bool space_of_batch(const Space *s);    /* a prefix, drawn, or derived from one */
 bool space_is_drawn(const Space *s);    /* of a step over links */
+/* The column that m learns, or the split of its rows; NULL: there is none. */
+const Column *module_target(const Module *m, bool split);
 /* Does this phase of m see a batch, and not the whole graph? */
 bool module_draws(const Module *m, const char *phase);
 /* Along which a sampled step of m draws neighbours: the data's relations, and those that lead where

@@ -164,6 +164,17 @@ bool space_is_sampled(const Module *m, const Space *s) {
     return s->rel == REL_BASE || (m->recipe.sample.n_hops > 0 && leads_elsewhere(s));
 }
 
+const Column *module_target(const Module *m, bool split) {
+    const char *target = m->recipe.target, *dot = target ? strrchr(target, '.') : NULL;
+    for (int i = 0; dot && i < m->cols.n; i++) {
+        const Column *c = m->cols.v[i];
+        size_t n = strlen(c->space->name);
+        if (n != (size_t)(dot - target) || strncmp(c->space->name, target, n) != 0) continue;
+        if (split ? c->kind == COL_SPLIT : !strcmp(c->name, dot + 1)) return c;
+    }
+    return NULL;
+}
+
 bool module_draws(const Module *m, const char *phase) {
     const Sampling *s = &m->recipe.sample;
     if (strcmp(phase, "eval") == 0) return s->train_links && s->n_hops && s->times.n;

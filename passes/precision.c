@@ -366,6 +366,13 @@ static const char *saved_column(Precision *p, const Op *data, DType dt) {
     return name;
 }
 
+/* Batches bring columns as they are.  What is learned is no feature: a loss and metrics of numbers
+ * that are not the data's would be others, and infinite where f16 ends. */
+static bool may_narrow(const Precision *p, const Op *data) {
+    const Column *c = data->col;
+    return !p->sampled && c->kind == COL_FLOAT && c != module_target(p->m, false);
+}
+
 /* A column stands in no layer: where all that read it are of one, it is as if it did.  (Its own
  * word is that of the first who read it.) */
 static void take_layer_of_readers(const Precision *p, Op *op) {
@@ -382,7 +389,7 @@ static void take_layer_of_readers(const Precision *p, Op *op) {
 }
 
 static void narrow_data(Precision *p, Op *op) {
-    if (p->sampled || op->col->kind != COL_FLOAT) return;
+    if (!may_narrow(p, op)) return;
     take_layer_of_readers(p, op);
     if (refuses(p, op)) return;
     Type t = op->type;
@@ -505,8 +512,7 @@ typedef VEC(Op *) Ops;
 static bool is_rounded(Precision *p, Op *op) {
     if (op->type.dt != DT_F32 || wish_of(p, op) || op->span.kept) return false;
     if (op->kind == OP_SAVED) return is_wide(&op->type) && !reader_refuses(p, op);
-    if (op->kind == OP_DATA)
-        return is_loaded(op) && op->col->kind == COL_FLOAT && !p->sampled && !refuses(p, op);
+    if (op->kind == OP_DATA) return is_loaded(op) && may_narrow(p, op) && !refuses(p, op);
     return (is_computed(op) || is_stored_view(op)) && !refuses(p, op);
 }
 
