@@ -300,6 +300,12 @@ static bool check_files(const CliOptions *o, FILE *err) {
     if (o->action == ACT_HELP || o->action == ACT_VERSION) return true;
     if (o->precision_auto && o->action == ACT_COMPILE && !o->measured && !o->data)
         return bad(err, "%s measures values on data: say --data=DIR", "--precision=auto");
+    if (o->precision_auto && o->action == ACT_OPT)
+        return bad(err, "%s measures values on data, which 'gnnc opt' does not read",
+                   "--precision=auto");
+    if (o->measured && o->action == ACT_COMPILE && !o->precision_auto)
+        return bad(err, "%s is for --precision=auto: the trainer takes data when it runs",
+                   "--data");
     if (o->files.n == 0) return bad(err, "%s is named", "no input file");
     if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))
         return bad(err, "'%s' is no command (check, opt, import, help) and no file", o->files.v[0]);
