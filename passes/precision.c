@@ -115,6 +115,21 @@ static bool is_measured(const Precision *p, const Op *op) {
     return goes_into_sum(p, op, false);
 }
 
+static bool is_of_target(const Precision *p, const Op *op) {
+    if (op->kind == OP_DATA) return op->col == module_target(p->m, false);
+    if (!op_has(op, OPT_ELEM) || op->type.dt != DT_F32 || p->seen[op->id]) return false;
+    p->seen[op->id] = 1;
+    for (int i = 0; i < op->n_in; i++)
+        if (op->in[i]->id < p->n && is_of_target(p, op->in[i])) return true;
+    return false;
+}
+
+/* Is it made, element by element, of the numbers that are learned: an error, or its gradient? */
+static bool is_error(const Precision *p, const Op *op) {
+    memset(p->seen, 0, (size_t)p->n);
+    return is_of_target(p, op);
+}
+
 static bool passes_on(const Op *op) {
     return op->kind == OP_GATHER || op->kind == OP_COPY || op->kind == OP_VIEW;
 }
@@ -205,6 +220,7 @@ static const char *refuses(const Precision *p, const Op *op) {
     if (sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
     const char *why = reader_refuses(p, op);
     if (why || wish) return why;
+    if (is_error(p, op)) return "it is an error of what is learned";
     return is_measured(p, op) ? "a softmax or loss reads it" : NULL;
 }
 
