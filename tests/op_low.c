@@ -95,7 +95,7 @@ static bool is_read(const OpCases *cs, const Var *v) {
 }
 
 void op_low_thin(OpCases *cs) {
-    enum { EACH = 40 };
+    enum { EACH = 12 };
     bool seen[N_OPS] = {false};
     int n = 0;
     for (int i = 0; i < cs->cases.n; i++) {
