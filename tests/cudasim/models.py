@@ -52,7 +52,9 @@ def column(r, folder, table, name, kind, n):
     base, wide = kind.split("[")[0], "[" in kind
     k = WIDTH.get(base, 0)
     if base == "split":
-        save(path, "b", "|i1", (n,), [1 if x < 0.7 else 2 if x < 0.85 else 3 for x in (r.random() for _ in range(n))])
+        splits = [1 if i < 0.7 * n else 2 if i < 0.85 * n else 3 for i in range(n)]  # as many in any table of n rows
+        r.shuffle(splits)
+        save(path, "b", "|i1", (n,), splits)
         return {"kind": "split", "file": file}
     if base in ("class", "cat"):
         save(path, "i", "<i4", (n,), [r.randrange(k) for _ in range(n)])
