@@ -13,6 +13,10 @@
 
 enum { N_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
 
+typedef struct {
+    int32_t id, edge;
+} Placed;
+
 typedef struct RtLinkBatches {
     RtLinks links;
     int base;          /* the space that is scored */
@@ -29,6 +33,7 @@ typedef struct RtLinkBatches {
     bool evaluated;     /* once: there is room */
     const double *when; /* [E] links by time; else NULL */
     RtSampler *sampler; /* that evaluation draws with; NULL = it sees the whole graph */
+    Placed *placed;     /* with a sampler: room to sort the edges of a split */
     const RtBatchMap *map;
 } RtLinkBatches;
 
@@ -339,6 +344,10 @@ gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const
     gnnc_status st = GNNC_OK;
     if (!draws_by_time(t)) return st;
     b->map = map;
+    int64_t n_edges = b->links.rel->n_edges,
+            n_none = b->no_split ? t->rt.bound->rel[b->no_links].n_edges : 0;
+    b->placed = RT_NEWN(pool, Placed, (n_none > n_edges ? n_none : n_edges) + 1);
+    if (!b->placed) return nomem(t);
     TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, 1, &t->rt.err));
     TRY(st, rt_sampler_batch(b->sampler, &batch, &t->rt.err));
     st = rt_minibatch_new(pool, &pool->from, &t->x, batch, &b->eval, &t->rt.err);
@@ -356,26 +365,16 @@ void rt_link_batches_stop(gnnc_trainer *t) {
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
-typedef struct {
-    int32_t id, edge;
-} Placed;
-
 static int by_place(const void *a, const void *b) {
     const Placed *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
 /* Edges as the data list them, which links by time are judged in. */
-static gnnc_status in_order_of_data(gnnc_trainer *t, const RtRelation *r, int32_t *edge,
-                                    int64_t n) {
-    RtPool work;
-    rt_pool_init(&work, &t->rt.pool.from);
-    Placed *p = RT_NEWN(&work, Placed, n + 1);
-    for (int64_t i = 0; p && i < n; i++) p[i] = (Placed){r->id[edge[i]], edge[i]};
-    if (p) qsort(p, (size_t)n, sizeof *p, by_place);
-    for (int64_t i = 0; p && i < n; i++) edge[i] = p[i].edge;
-    rt_pool_free(&work);
-    return p ? GNNC_OK : nomem(t);
+static void in_order_of_data(Placed *p, const RtRelation *r, int32_t *edge, int64_t n) {
+    for (int64_t i = 0; i < n; i++) p[i] = (Placed){r->id[edge[i]], edge[i]};
+    qsort(p, (size_t)n, sizeof *p, by_place);
+    for (int64_t i = 0; i < n; i++) edge[i] = p[i].edge;
 }
 
 /* They have columns of the link beside them; where there is none, anyone's. */
@@ -411,7 +410,8 @@ static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, int
     if (!(*out = RT_NEWN(pool, int32_t, none->n_edges + 1))) return nomem(t);
     for (int64_t e = 0; e < none->n_edges; e++)
         if (b->no_split[e] == split) (*out)[(*n)++] = (int32_t)e;
-    return b->when ? in_order_of_data(t, none, *out, *n) : GNNC_OK;
+    if (b->when) in_order_of_data(b->placed, none, *out, *n);
+    return GNNC_OK;
 }
 
 /* n edges of the split from the given place on, then pairs that are none: as many of each drawn, or
@@ -526,7 +526,7 @@ gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
         int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, b->held);
         int64_t batch = held_at_once(b, form, n);
-        if (b->sampler) TRY(st, in_order_of_data(t, b->links.rel, b->held, n));
+        if (b->sampler) in_order_of_data(b->placed, b->links.rel, b->held, n);
         rt_link_metrics_begin(t, &b->metrics, split);
         for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
             st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch, n);
@@ -534,7 +534,6 @@ gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     }
     rt_recycle_reset(&b->eval.memory); /* takes room for the largest now, not in the next epoch */
     b->evaluated |= st == GNNC_OK;
-out:
     return st;
 }
 

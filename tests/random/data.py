@@ -51,6 +51,9 @@ class Data:
         self.seed, self.limit = seed, limit
         self.schema = {"format": 1, "nodes": {}, "edges": {}, "graphs": {}}
 
+    def splits(self, r, n):
+        return [r.choice([1, 1, 2, 3, 0]) for _ in range(n)]
+
     def rng(self, *what):
         return random.Random("/".join(map(str, (self.seed,) + what)))
 
@@ -82,7 +85,7 @@ class Data:
             return {"file": file, **more}
 
         if kind == "split":
-            return write("|i1", [n], [r.choice([1, 1, 2, 3, 0]) for _ in range(n)], kind="split")
+            return write("|i1", [n], self.splits(r, n), kind="split")
         if kind in ("cat", "class"):
             k = self.categories(dims[0])
             low = -1 if kind == "class" else 0
