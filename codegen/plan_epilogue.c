@@ -59,9 +59,8 @@ typedef struct {
     const LStmt *store;
     int n_loops;
     const LStmt *loop[MAX_RANK];
-    const LStmt *def[3]; /* what the value is made of */
-    int n_lets;          /* statements that compute */
-    const char *other;   /* what is more than this; NULL = nothing */
+    int n_lets;        /* statements that compute */
+    const char *other; /* what is more than this; NULL = nothing */
 } Flat;
 
 static const char *more_of(const LStmt *s) {

@@ -88,6 +88,8 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
                      const char *object);
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args);
 
+/* All n bytes, going on after signals; false: errno says why. */
+bool cli_write_all(int fd, const void *from, size_t n);
 /* A private directory, removed with all in it when the Ctx is freed. NULL after a diagnostic. */
 const char *cli_temp_dir(Ctx *c, const CliOptions *o);
 /* Writes all of text to path by way of a temporary file beside it; NULL or "-" = stdout. */

@@ -105,8 +105,8 @@ static bool cannot_write(Ctx *c, const char *path) {
     return false;
 }
 
-static bool write_all(int fd, const char *s, size_t n) {
-    while (n) {
+bool cli_write_all(int fd, const void *from, size_t n) {
+    for (const char *s = from; n;) {
         ssize_t k = write(fd, s, n);
         if (k < 0 && errno == EINTR) continue;
         if (k <= 0) return false;
@@ -122,7 +122,7 @@ static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, m
     if (fd < 0) return cannot_write(c, path);
     mode_t mask = umask(0);
     umask(mask);
-    bool ok = write_all(fd, text, n) && fchmod(fd, mode & ~mask) == 0;
+    bool ok = cli_write_all(fd, text, n) && fchmod(fd, mode & ~mask) == 0;
     ok &= close(fd) == 0;
     if (ok && rename(temp, path) == 0) return true;
     cannot_write(c, path);
@@ -139,14 +139,14 @@ static bool is_special(const char *path) {
 static bool write_special(Ctx *c, const char *path, const char *text, size_t n) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) return cannot_write(c, path);
-    bool ok = write_all(fd, text, n);
+    bool ok = cli_write_all(fd, text, n);
     ok &= close(fd) == 0;
     return ok || cannot_write(c, path);
 }
 
 bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
     if (!path || strcmp(path, "-") == 0)
-        return write_all(STDOUT_FILENO, text, n) || cannot_write(c, "standard output");
+        return cli_write_all(STDOUT_FILENO, text, n) || cannot_write(c, "standard output");
     return is_special(path) ? write_special(c, path, text, n)
                             : write_beside(c, path, text, n, 0666);
 }

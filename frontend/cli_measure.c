@@ -104,17 +104,6 @@ static gnnc_status measure(const Probe *p, const PassRanges *r, Told *told) {
     return st;
 }
 
-static bool write_all(int fd, const void *from, size_t n) {
-    for (const char *s = from; n;) {
-        ssize_t k = write(fd, s, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return false;
-        s += k;
-        n -= (size_t)k;
-    }
-    return true;
-}
-
 static int copy(const char *path, const char *data, const PassRanges *r, Told *told, int to) {
     Probe p = {.t = NULL};
     End end = {.ok = 0};
@@ -126,8 +115,8 @@ static int copy(const char *path, const char *data, const PassRanges *r, Told *t
         if (!end.ok)
             snprintf(end.text, sizeof end.text, "%s", p.t ? p.error(p.t) : gnnc_status_text(st));
     }
-    bool sent = write_all(to, told, (size_t)r->of.n * sizeof *told);
-    return sent && write_all(to, &end, sizeof end) ? 0 : 1;
+    bool sent = cli_write_all(to, told, (size_t)r->of.n * sizeof *told);
+    return sent && cli_write_all(to, &end, sizeof end) ? 0 : 1;
 }
 
 /* ---- in this process
