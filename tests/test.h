@@ -1,9 +1,11 @@
 /* A page-sized unit test harness.  A test file is
  *     TEST(name) { CHECK(1 + 1 == 2); CHECK_STR(got, "want"); }
  *     TEST_MAIN()
- * and prints "name_test: N passed, N failed" last. Run with a substring to select. */
+ * and prints "name_test: N passed, N failed" last. Run with a substring to select, or with
+ * =NAME; --list prints the names: tests/all runs those of the long tests side by side. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +42,12 @@ static int test_bad_;
 
 static int test_main_(int argc, char **argv, const char *file) {
     int passed = 0, failed = 0;
+    const char *only = argc > 1 ? argv[1] : "";
+    bool list = !strcmp(only, "--list");
     for (TestCase *t = test_first_; t; t = t->next) {
-        if (argc > 1 && !strstr(t->name, argv[1])) continue;
+        if (list) puts(t->name);
+        if (list || !(*only == '=' ? !strcmp(t->name, only + 1) : !!strstr(t->name, only)))
+            continue;
         test_bad_ = 0;
         t->fn();
         if (test_bad_)
@@ -49,6 +55,7 @@ static int test_main_(int argc, char **argv, const char *file) {
         else
             passed++;
     }
+    if (list) return 0;
     const char *base = strrchr(file, '/');
     printf("%s: %d passed, %d failed\n", base ? base + 1 : file, passed, failed);
     return failed != 0;

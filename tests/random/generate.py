@@ -470,6 +470,8 @@ class Model:
         self.library(b)
         b.grow(r.randint(2, 8))
         result = b.result(self.target, width)
+        if self.label == "multilabel[T]":  # ranked: rows that are equal on paper would rank as rounding has it
+            result += f" + f32(iota({self.target})) * 0.015625"
         sizes = ", ".join(f"{n}: int = {r.choice([1, 2, 3, 4, 5, 8, 9, 16, 17])}" for n in WIDTH_NAMES)
         return [f"model M(g: G; {sizes}) -> f32[{self.target}, {width}] {{"] + b.lines + [f"  return {result}", "}"]
 
