@@ -9,8 +9,4 @@
  * through a rounded copy of them, and outputs are those of values in dt. */
 void op_low_ask(Module *m, DType dt);
 
-/* The cases that are tried so, for there are more than a thousand: all that have a kind of
- * operation which none before them has, and each twelfth of the others. */
-void op_low_thin(OpCases *cs);
-
 #endif

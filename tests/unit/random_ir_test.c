@@ -20,7 +20,12 @@
 #include "ir_random.h"
 #include "passes/autodiff.h"
 
-enum { N_SEEDS = 120, BATCH = 60, N_TRAIN = 8, STEPS = 3, SHOWN = 3, WHY = 240 };
+#ifdef __SANITIZE_ADDRESS__
+enum { N_SEEDS = 30 }; /* five times as long each */
+#else
+enum { N_SEEDS = 120 };
+#endif
+enum { BATCH = 60, N_TRAIN = 8, STEPS = 3, SHOWN = 3, WHY = 240 };
 
 typedef struct {
     RandomCase c;
