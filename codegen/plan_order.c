@@ -21,7 +21,7 @@ enum {
     NODES = 100000,
     EDGES = 1000000,
     WIDTH = 64,
-    BLOCKS = 8,  /* a local buffer counts as this part of the whole */
+    BLOCKS = 16, /* a local buffer counts as this part of the whole */
     GRAINS = 32, /* differences below this part of the peak are none */
     ROUNDS = 8,
     MOST_STEPS = 400 /* of a phase; trying takes time with their square */

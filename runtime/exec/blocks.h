@@ -12,7 +12,7 @@
 enum {
     RT_SUM_CHUNKS = 64,  /* at most, of a sum over rows */
     RT_SUM_ROWS = 1024,  /* at least, of a chunk; the last may have fewer */
-    RT_BLOCK_CHUNKS = 8, /* of a block: work for some threads where a step is such a sum */
+    RT_BLOCK_CHUNKS = 4, /* of a block: work for some threads where a step is such a sum */
 };
 
 /* Rows of a block; the last has fewer. */
