@@ -96,10 +96,6 @@ void rt_batch_free(RtBatch *b) {
     }
     for (int r = 0; r < b->n_rels; r++) free_edges(g, &b->edges[r]);
     for (int i = 0; i < (b->n_types > 2 ? b->n_types : 2); i++) rt_grow_free(g, &b->seed_buf[i]);
-    rt_grow_free(g, &b->link_buf[0]);
-    rt_grow_free(g, &b->link_buf[1]);
-    rt_grow_free(g, &b->kind_buf);
-    rt_grow_free(g, &b->label_buf);
     RtPool pool = b->pool; /* b itself goes away with it */
     rt_pool_free(&pool);
 }

@@ -70,14 +70,6 @@ typedef struct RtBatch {
     int64_t *n_seeds; /* [n_groups] */
     int32_t **seed;   /* [n_groups][n_seeds] local ids */
     RtGrow *seed_buf;
-
-    /* Links and triples: positives first, negative j of positive i at n_pos + i * K + j. */
-    int64_t n_links, n_pos;
-    int32_t *link_src, *link_dst; /* [n_links] local, in the relation's node types */
-    int32_t *link_kind;           /* [n_links] of triples; else NULL */
-    float *label;                 /* [n_links] 1, then 0 */
-    int64_t n_not_avoided;        /* negatives that are true edges as there was no other */
-    RtGrow link_buf[2], kind_buf, label_buf;
 } RtBatch;
 
 /* An empty batch for graphs of so many types and relations, sampled over so many hops. */

@@ -141,10 +141,8 @@ void rt_sampler_use(RtSampler *s, RtTeam *team, int n_members) {
 void rt_sampler_free(RtSampler *s) {
     if (!s) return;
     RtGrowth *g = &s->growth;
-    RtGrow *all[] = {&s->chunk_buf,    &s->node_buf,    &s->pos_buf,      &s->slot_buf,
-                     &s->pair_buf[0],  &s->pair_buf[1], &s->pair_buf[2],  &s->tree_time_buf,
-                     &s->seed_id[0],   &s->seed_id[1],  &s->seed_tree[0], &s->seed_tree[1],
-                     &s->seed_time[0], &s->seed_time[1]};
+    RtGrow *all[] = {&s->chunk_buf,   &s->node_buf,    &s->pos_buf,     &s->slot_buf,
+                     &s->pair_buf[0], &s->pair_buf[1], &s->pair_buf[2], &s->tree_time_buf};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(g, all[i]);
     for (int t = 0; t < s->g.n_types; t++) {
         rt_grow_free(g, &s->ids[t].buf);
@@ -231,7 +229,6 @@ static void clear(const RtSampler *s, RtBatch *b) {
         memset(e->end, 0, n_ends * sizeof(int64_t));
     }
     b->n_groups = 0;
-    b->n_links = b->n_pos = b->n_not_avoided = 0;
 }
 
 static void begin(RtSampler *s, RtBatch *b, const RtSampleAt *at) {

@@ -109,23 +109,6 @@ typedef enum {
     RT_NEG_BOTH  /* two random nodes */
 } rt_negative;
 
-typedef struct RtLinkSeeds {
-    int rel; /* whose ends and true edges */
-    int64_t n;
-    const int32_t *src, *dst;
-    const int32_t *kind; /* [n] triples: the relation of each; or NULL */
-    const double *time;  /* [n] temporal; or NULL */
-    int n_negatives;     /* per positive */
-    rt_negative negative;
-    bool avoid;           /* no negative is an edge of the graph (of the same kind) */
-    const int32_t *kinds; /* [E] of every edge, canonical order: for avoid with kind */
-} RtLinkSeeds;
-
-/* Links and triples: out->link_* and label.  Disjoint: a tree per positive, shared by its
- * negatives.  Negatives of temporal batches are nodes known at the positive's time. */
-gnnc_status rt_sample_links(RtSampler *s, const RtSampleAt *at, const RtLinkSeeds *seeds,
-                            RtBatch *out, RtError *err);
-
 /* What falls into parts: graphs of a data set of many, or clusters of one graph.  Rows of part p
  * are places [ptr[t][p], ptr[t][p + 1]) of row[t], or these numbers themselves where that is NULL;
  * ptr[t] NULL = a type that belongs to none. */

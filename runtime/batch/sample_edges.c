@@ -88,6 +88,21 @@ static void list(Both *w, int64_t d, int64_t pos) {
         w->at[d + 1]++;
 }
 
+/* Positions [*lo, *hi) in by_src->perm of the edges u -> v: edges of a source ascend by position,
+ * positions by destination. */
+static void find_edges(const RtSampleRel *r, int32_t u, int32_t v, int64_t *lo, int64_t *hi) {
+    int64_t a = r->by_src->ptr[u], end = r->by_src->ptr[u + 1], b = end;
+    while (a < b) {
+        int64_t mid = a + (b - a) / 2;
+        if (r->dst[r->by_src->perm[mid]] < v)
+            a = mid + 1;
+        else
+            b = mid;
+    }
+    for (*lo = a; b < end && r->dst[r->by_src->perm[b]] == v;) b++;
+    *hi = b;
+}
+
 static void list_answers(Both *w, int rel) {
     const RtSampleRel *r = &w->s->g.rel[rel], *q = &w->s->g.rel[w->q];
     const RtBatchEdges *e = &w->b->edges[rel];
@@ -96,7 +111,7 @@ static void list_answers(Both *w, int rel) {
         int32_t v = w->b->nodes[r->dst_type].id[e->dst[i]];
         double time = rt_time_of(w->s, w->b, r->dst_type, e->dst[i]);
         int64_t lo, hi;
-        rt_sample_find_edges(q, v, u, &lo, &hi);
+        find_edges(q, v, u, &lo, &hi);
         for (; lo < hi; lo++) {
             int64_t pos = q->by_src->perm[lo];
             if (rt_picker_knows(&w->s->picker[w->q], pos, time)) list(w, e->src[i], pos);

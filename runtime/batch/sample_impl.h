@@ -125,7 +125,7 @@ struct RtSampler {
     uint32_t *slot; /* top bit: the first time this key is seen */
     RtGrow node_buf, pos_buf, slot_buf;
     RtGrow *scratch; /* [n_threads] */
-    RtGrow tree_time_buf, pair_buf[3], seed_id[2], seed_tree[2], seed_time[2];
+    RtGrow tree_time_buf, pair_buf[3];
     double *tree_time; /* [n_trees] temporal */
     int64_t n_trees;
     RtGrow *part_id, *part_tree; /* [n_types] nodes of a batch of parts */
@@ -163,8 +163,5 @@ gnnc_status rt_sample_induce(RtSampler *s, RtBatch *b, RtError *err);
 gnnc_status rt_sample_both_ways(RtSampler *s, RtBatch *b, RtError *err);
 /* sample_check.c: GNNC_E_ASSERT names what is newer than its seed's time. */
 gnnc_status rt_sample_check(const RtSampler *s, const RtBatch *b, RtError *err);
-
-/* sample_link.c: positions [*lo, *hi) in by_src->perm of the edges u -> v. */
-void rt_sample_find_edges(const RtSampleRel *r, int32_t u, int32_t v, int64_t *lo, int64_t *hi);
 
 #endif

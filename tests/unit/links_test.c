@@ -121,6 +121,64 @@ TEST(negatives_of_a_node_linked_to_all) {
     rt_pool_free(&pool);
 }
 
+/* Other destinations of an edge of a source that has no other: uniform over all but its own. */
+TEST(negatives_are_uniform) {
+    enum { N = 21, ROUNDS = 20000, EACH = 4 };
+    int32_t src = 0, dst = 0, split = 1, edge = 0;
+    int64_t kind = 0;
+    RtAlloc from = rt_alloc_default();
+    RtRelation rel;
+    RtLinks l;
+    RtError err;
+    RtPool pool;
+    int count[N] = {0};
+    rt_pool_init(&pool, &from);
+    CHECK(rt_relation_base(&pool, 1, N, 1, &src, &dst, &rel, &err) == GNNC_OK);
+    CHECK(rt_links_index(&pool, &rel, &split, &kind, &l, &err) == GNNC_OK);
+    for (uint64_t r = 0; r < ROUNDS; r++) {
+        RtPool of_round;
+        RtDrawn d;
+        RtNegatives neg = {.k = EACH, .avoid = true, .first = 1, .last = 1};
+        neg.key = rt_draw_key(9, r / 100, r % 100, RT_DRAW_NEGATIVE);
+        rt_pool_init(&of_round, &from);
+        CHECK(rt_links_pairs(&l, &of_round, &edge, 1, &neg, &d, &err) == GNNC_OK);
+        for (int i = 1; i <= EACH; i++) count[d.dst[i]]++;
+        rt_pool_free(&of_round);
+    }
+    double want = (double)ROUNDS * EACH / (N - 1), sum = 0;
+    for (int i = 1; i < N; i++) sum += (count[i] - want) * (count[i] - want) / want;
+    CHECK(count[0] == 0);
+    CHECK_MSG(sum < 43.8, "chi-square %g of 19", sum); /* p = 0.001 */
+    rt_pool_free(&pool);
+}
+
+/* A node that is not there yet at the link's time is no negative; where none is, drawing ends. */
+TEST(negatives_are_there_at_the_time) {
+    enum { N = 200 };
+    int32_t src = 0, dst = 1, split = 1, edge = 0;
+    int64_t kind = 0;
+    double when = 5, since[N];
+    RtAlloc from = rt_alloc_default();
+    RtRelation rel;
+    RtLinks l;
+    RtError err;
+    RtDrawn d;
+    RtPool pool;
+    rt_pool_init(&pool, &from);
+    for (int i = 0; i < N; i++) since[i] = i == 150 ? 5 : 6;
+    CHECK(rt_relation_base(&pool, 1, N, 1, &src, &dst, &rel, &err) == GNNC_OK);
+    CHECK(rt_links_index(&pool, &rel, &split, &kind, &l, &err) == GNNC_OK);
+    RtNegatives neg = {.k = 3, .first = 1, .last = 1, .when = &when, .since = {NULL, since}};
+    for (uint64_t r = 0; r < 50; r++) {
+        neg.key = rt_draw_key(1, 2, r, RT_DRAW_NEGATIVE);
+        CHECK(rt_links_pairs(&l, &pool, &edge, 1, &neg, &d, &err) == GNNC_OK);
+        for (int i = 1; i <= 3; i++) CHECK_MSG(d.dst[i] == 150, "%d", d.dst[i]);
+    }
+    when = 4;
+    CHECK(rt_links_pairs(&l, &pool, &edge, 1, &neg, &d, &err) == GNNC_OK && d.n == 4);
+    rt_pool_free(&pool);
+}
+
 /* The other true answers of an answer's query, each once. */
 static int64_t count_others(const World *w, int32_t e, int last) {
     int64_t n = 0;

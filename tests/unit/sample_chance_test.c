@@ -141,33 +141,6 @@ TEST(weighted_temporal_draws) {
     }
 }
 
-/* Other destinations of 1 > 0, which is an edge: uniform over all but 0. */
-TEST(negatives_are_uniform) {
-    enum { EACH = 4 };
-    const int32_t src = 1, dst = 0;
-    int count[DEG] = {0};
-    double want[DEG];
-    Star w;
-    star_open(&w);
-    RtSampleSpec spec = {.n_hops = 0};
-    RtBatch *b;
-    RtSampler *s = sampler_of(&w.g, &spec, &b);
-    RtLinkSeeds q = {.n = 1, .src = &src, .dst = &dst, .n_negatives = EACH, .avoid = true};
-    for (uint64_t k = 0; k < ROUNDS; k++) {
-        CHECK(rt_sample_links(s, &(RtSampleAt){9, k / 100, k % 100}, &q, b, NULL) == GNNC_OK);
-        for (int i = 1; i <= EACH; i++) {
-            int32_t v = b->nodes[0].id[b->link_dst[i]];
-            CHECK(v > 0);
-            if (v > 0) count[v - 1]++;
-        }
-    }
-    for (int i = 0; i < DEG; i++) want[i] = ROUNDS * (double)EACH / DEG;
-    CHECK_MSG(chi_square(count, want, DEG) < 31.3, "%g", chi_square(count, want, DEG));
-    rt_batch_free(b);
-    rt_sampler_free(s);
-    rt_pool_free(&w.pool);
-}
-
 /* Where the first and the last of a list go. */
 TEST(shuffled_places_are_uniform) {
     int first[DEG] = {0}, last[DEG] = {0};
@@ -318,97 +291,6 @@ TEST(the_check_finds_newer_rows) {
         rt_sampler_free(s);
     }
     rt_pool_free(&w.pool);
-}
-
-/* ---- links and triples
- * --------------------------------------------------------------------------- */
-static bool is_edge(const RtSampleRel *r, const int32_t *kinds, int32_t u, int32_t v, int kind) {
-    for (int64_t e = r->ptr[v]; e < r->ptr[v + 1]; e++)
-        if (r->src[e] == u && (!kinds || kinds[e] == kind)) return true;
-    return false;
-}
-
-TEST(links_with_negatives) {
-    static const int32_t src[5] = {1, 2, 3, 4, 2}, dst[5] = {7, 30, 1, 7, 30};
-    const int32_t kind[5] = {0, 1, 2, 0, 1};
-    int32_t kinds[300];
-    for (int e = 0; e < 300; e++) kinds[e] = e % 3;
-    for (int mode = 0; mode < 16; mode++) {
-        World w;
-        RtBatch *b;
-        world_open(&w, (uint32_t)mode);
-        RtSampleSpec spec = {.n_hops = 1, .fanout = FAN, .disjoint = mode & 8};
-        RtSampler *s = sampler_of(&w.g, &spec, &b);
-        RtLinkSeeds q = {.rel = BUYS, .n = 5, .src = src, .dst = dst, .n_negatives = 20};
-        q.negative = (rt_negative)(mode % 4), q.avoid = true;
-        if (mode & 4) q.kind = kind, q.kinds = kinds;
-        RtError err = {""};
-        gnnc_status st = rt_sample_links(s, &(RtSampleAt){1, 2, 3}, &q, b, &err);
-        CHECK_MSG(st == GNNC_OK, "%s", err.text);
-        check_batch(&w.g, b);
-        CHECK(b->n_links == 105 && b->n_pos == 5 && b->n_not_avoided == 0);
-        int heads = 0, tails = 0;
-        for (int64_t l = 0; l < b->n_links; l++) {
-            int64_t i = l < 5 ? l : (l - 5) / 20;
-            int32_t u = b->nodes[0].id[b->link_src[l]], v = b->nodes[1].id[b->link_dst[l]];
-            CHECK(b->label[l] == (l < 5));
-            CHECK(!(mode & 8) || b->nodes[0].tree[b->link_src[l]] == i);
-            CHECK(!(mode & 4) || b->link_kind[l] == kind[i]);
-            if (l < 5) CHECK(u == src[l] && v == dst[l]);
-            if (l >= 5) CHECK(!is_edge(&w.rel[BUYS], mode & 4 ? kinds : NULL, u, v, kind[i]));
-            heads += u != src[i], tails += v != dst[i];
-        }
-        CHECK((heads > 0) == (q.negative != RT_NEG_TAIL));
-        CHECK((tails > 0) == (q.negative != RT_NEG_HEAD));
-        if (q.negative == RT_NEG_SIDE) CHECK(heads + tails <= 100 && heads > 25 && tails > 25);
-        rt_batch_free(b);
-        rt_sampler_free(s);
-        world_close(&w);
-    }
-}
-
-/* A node linked to all others; times before which no node is known. */
-TEST(negatives_that_are_hard_to_find) {
-    enum { N = 200 };
-    RtPool pool;
-    RtRelation rel;
-    RtBatch *b;
-    rt_pool_init(&pool, NULL);
-    int32_t src[N] = {0}, dst[N], u = 0, v = 1;
-    double time[N], at = 5;
-    for (int i = 0; i < N; i++) dst[i] = i, time[i] = i == 150 ? 5 : 6;
-    for (int all = 0; all < 2; all++) {
-        RtError err = {""};
-        CHECK(rt_relation_base(&pool, N, N, all ? N : N - 1, src, dst, &rel, NULL) == GNNC_OK);
-        CHECK(rt_relation_group_src(&pool, &rel, NULL) == GNNC_OK);
-        RtSampleRel r = rt_sample_rel("edge", 0, 0, &rel);
-        RtSampleType type = {.name = "node", .n = N};
-        RtSampleGraph g = {1, 1, &type, &r};
-        RtSampleSpec spec = {.n_hops = 0};
-        RtSampler *s = sampler_of(&g, &spec, &b);
-        RtLinkSeeds q = {.n = 1, .src = &u, .dst = &v, .n_negatives = 3, .avoid = true};
-        CHECK(rt_sample_links(s, &(RtSampleAt){1, 2, 3}, &q, b, NULL) == GNNC_OK);
-        CHECK(b->n_not_avoided == (all ? 3 : 0));
-        for (int l = 1; l < 4 && !all; l++) CHECK(b->nodes[0].id[b->link_dst[l]] == N - 1);
-        v = N;
-        CHECK(rt_sample_links(s, &(RtSampleAt){1, 2, 3}, &q, b, &err) == GNNC_E_RANGE);
-        CHECK_STR(err.text, "link 0 of 'edge': no edge goes from 0 to 200");
-        v = 1;
-        rt_batch_free(b);
-        rt_sampler_free(s);
-        type.time = time; /* 150 alone is known at 5 */
-        spec.temporal = spec.disjoint = true;
-        s = sampler_of(&g, &spec, &b);
-        q.time = &at, q.avoid = false;
-        CHECK(rt_sample_links(s, &(RtSampleAt){0}, &q, b, NULL) == GNNC_OK);
-        for (int l = 1; l < 4; l++) CHECK(b->nodes[0].id[b->link_dst[l]] == 150);
-        at = 4;
-        CHECK(rt_sample_links(s, &(RtSampleAt){0}, &q, b, &(RtError){""}) == GNNC_E_RANGE);
-        at = 5;
-        rt_batch_free(b);
-        rt_sampler_free(s);
-    }
-    rt_pool_free(&pool);
 }
 
 /* ---- graphs and clusters
