@@ -157,10 +157,11 @@ struct Elab {
     Builder b;
     Frame *frame;
     bool training;
-    bool draws;    /* a step of the recipe sees drawn neighbours only */
-    bool timed;    /* .. and so does an evaluation of links, as what is known depends on the time */
-    bool logs;     /* the runtime reads what this phase logs */
-    bool symbolic; /* checking a layer that nobody applies: sizes are unknown */
+    bool draws;     /* a step of the recipe sees drawn neighbours only */
+    bool timed;     /* .. and so does an evaluation, as what is known depends on the time */
+    bool in_batch;  /* this phase sees drawn neighbours only */
+    bool logs;      /* the runtime reads what this phase logs */
+    bool symbolic;  /* checking a layer that nobody applies: sizes are unknown */
     bool same_ends; /* .. with relations from a node type to itself */
     Op *when;       /* what holds where the present statement runs; NULL = always */
     int pure;       /* inside a branch of an `if` on a computed value */

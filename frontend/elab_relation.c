@@ -127,8 +127,7 @@ static Op *carry_redrawn(Elab *e, const Op *x, Space *to, Span at) {
 }
 
 static Op *carry_step(Elab *e, Op *x, Space *to, int which, Value fill, Span at) {
-    if (e->draws && (e->training || e->timed) &&
-        (to->rel == REL_REVERSE || to->rel == REL_UNDIRECTED))
+    if (e->in_batch && (to->rel == REL_REVERSE || to->rel == REL_UNDIRECTED))
         return carry_redrawn(e, x, to, at);
     Map *m = map_orig(e->m, to, which);
     e->b.span = at;

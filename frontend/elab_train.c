@@ -279,8 +279,12 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
     bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
     recipe_terms(e, train, AST_LOSS, &losses);
     recipe_terms(e, train, AST_METRIC, &metrics);
-    if (fits && p == PHASE_EVAL) eval_outputs(e, &losses, &metrics, &target, pred);
-    if (p == PHASE_EVAL) return;
+    if (p == PHASE_EVAL) {
+        if (fits && e->in_batch)
+            target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
+        if (fits) eval_outputs(e, &losses, &metrics, &target, rows_of(e, &target, pred));
+        return;
+    }
     elab_recipe(e, train, recipe);
     if (!fits) return;
     for (int i = 0; i < losses.n; i++) term_warns_of_probabilities(e, &losses.v[i], pred);
@@ -297,6 +301,7 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     fn->span = model->span;
     e->b = (Builder){.m = e->m, .f = fn, .span = model->span};
     e->training = p == PHASE_TRAIN;
+    e->in_batch = e->draws && (e->training || (e->timed && p == PHASE_EVAL));
     e->logs = p == PHASE_TRAIN || p == PHASE_EVAL;
     e->stream = 0;
     e->bindings.n = 0;
@@ -332,11 +337,12 @@ Op *elab_run_model(Elab *e, const Ast *model) {
 
 void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->draws = train && elab_draws(train);
+    e->timed = train && elab_draws_by_time(train);
     /* Of links by time there is no view of the whole graph, and so no such phase. */
-    e->timed = train && targets_links(train) && elab_draws_by_time(train);
+    bool whole = !e->timed || !targets_links(train);
     if (train) elab_phase(e, PHASE_TRAIN, "train", model, train);
     if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
-    if (!e->timed) elab_phase(e, PHASE_PREDICT, "predict", model, train);
-    if (!e->timed) elab_phase(e, PHASE_EMBED, "embed", model, train);
+    if (whole) elab_phase(e, PHASE_PREDICT, "predict", model, train);
+    if (whole) elab_phase(e, PHASE_EMBED, "embed", model, train);
     if (train) elab_check_sampled(e, train);
 }

@@ -177,7 +177,7 @@ const Column *module_target(const Module *m, bool split) {
 
 bool module_draws(const Module *m, const char *phase) {
     const Sampling *s = &m->recipe.sample;
-    if (strcmp(phase, "eval") == 0) return s->train_links && s->n_hops && s->times.n;
+    if (strcmp(phase, "eval") == 0) return s->batch && s->n_hops && s->times.n;
     return strcmp(phase, "train") == 0 && s->batch && (!s->train_links || s->n_hops);
 }
 

@@ -40,8 +40,9 @@ static bool is_fixed(const rt_program *p, int b) {
 /* Batches bring sizes and memory of their own (train_batches.c). */
 static bool is_of_batches(const rt_program *p, int phase) {
     if (!p->sampling.batch || phase < 0) return false;
-    bool evaluates = p->sampling.eval_links && strcmp(p->phases[phase].name, "eval") == 0;
-    return evaluates || strcmp(p->phases[phase].name, "train") == 0;
+    bool evaluates = p->sampling.eval_links || rt_evaluates_rows(p);
+    return (evaluates && strcmp(p->phases[phase].name, "eval") == 0) ||
+           strcmp(p->phases[phase].name, "train") == 0;
 }
 
 static size_t *account_of(gnnc_memory *m, const rt_program *p, int b) {

@@ -298,6 +298,12 @@ typedef struct rt_program {
     int (*device_gather)(void *const *arg, const int64_t *n, void *stream);
 } rt_program;
 
+/* Does "eval" draw the neighbours of each row by the row's time, as "train" does? */
+static inline bool rt_evaluates_rows(const rt_program *p) {
+    const rt_sampling *s = &p->sampling;
+    return s->batch && s->n_hops && s->n_times && s->train_links == RT_LINKS_NONE;
+}
+
 /* ---- what a running program sees ------------------------------------------------ */
 typedef struct RtExec {
     const rt_program *program;

@@ -7,6 +7,7 @@
 
 #include "runtime/exec/device.h"
 #include "runtime/batch/link_batches.h"
+#include "runtime/batch/row_batches.h"
 #include "splits.h"
 #include "runtime/batch/train_batches.h"
 
@@ -52,6 +53,19 @@ static gnnc_status add_link_metric(gnnc_trainer *t, int buf) {
     return rows ? GNNC_OK : GNNC_E_NOMEM;
 }
 
+/* One output of an @eval of rows by time is a metric of its split. */
+static void add_row_metric(gnnc_trainer *t, int buf) {
+    const char *name = t->program->bufs[buf].io_name;
+    t->scalars[t->n_scalars++] = (RtScalar){.name = name,
+                                            .buf = -1,
+                                            .phase = -1,
+                                            .eval_buf = -1,
+                                            .when_buf = -1,
+                                            .of_split = rt_split_of(name),
+                                            .sum_buf = buf,
+                                            .rows_buf = -1};
+}
+
 static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
     for (int i = 0; i < t->n_scalars; i++)
         if (strcmp(t->scalars[i].name, name) == 0) {
@@ -75,7 +89,10 @@ gnnc_status rt_scalars_init(gnnc_trainer *t) {
         const char *out = p->bufs[b].kind == RT_BUF_OUTPUT ? p->bufs[b].io_name : NULL;
         if (!out || p->bufs[b].rank || !is_metric_name(out)) continue;
         bool of_links = p->sampling.eval_links && strcmp(out, "loss") && !rt_is_logged(out);
-        if (!of_links)
+        bool of_rows = rt_evaluates_rows(p) && !rt_is_logged(out) && rt_split_of(out);
+        if (of_rows)
+            add_row_metric(t, b);
+        else if (!of_links)
             add_scalar(t, out, b);
         else if (add_link_metric(t, b) != GNNC_OK)
             return GNNC_E_NOMEM;
@@ -222,8 +239,9 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
                    rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
     rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
-    bool links = t->links && strcmp(phase->name, "eval") == 0;
-    gnnc_status st = links                  ? rt_link_batches_evaluate(t, phase)
+    bool judges = strcmp(phase->name, "eval") == 0;
+    gnnc_status st = judges && t->links     ? rt_link_batches_evaluate(t, phase)
+                     : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
                      : trains && t->batches ? rt_batches_run(t, phase)
                                             : rt_phase_run(&t->x, phase);
     if (st != GNNC_OK) return st;

@@ -7,7 +7,7 @@
 #include "batch_step.h"
 #include "runtime/bind.h"
 #include "runtime/exec/device.h"
-#include "link_metrics.h"
+#include "batch_metrics.h"
 #include "links.h"
 #include "sample_key.h"
 
@@ -29,7 +29,7 @@ typedef struct RtLinkBatches {
     int32_t *held;          /* seeds of an evaluation */
     RtMinibatch eval;
     RtBatchStep test;
-    RtLinkMetrics metrics;
+    RtBatchMetrics metrics;
     bool evaluated;     /* once: there is room */
     const double *when; /* [E] links by time; else NULL */
     RtSampler *sampler; /* that evaluation draws with; NULL = it sees the whole graph */
@@ -482,7 +482,7 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     TRY(st, rt_device_batch(&m->x, b->test.phase, b->test.offset, b->test.arena.n_bytes,
                             b->test.most, m->taken));
     TRY(st, rt_phase_run(&m->x, &t->program->phases[b->test.phase]));
-    st = rt_link_metrics_add(t, &b->metrics, split, b->sampler ? n : 1);
+    st = rt_batch_metrics_add(t, &b->metrics, split, b->sampler ? n : 1);
 out:
     return st;
 }
@@ -513,7 +513,7 @@ static int64_t runs_of_split(const gnnc_trainer *t, const RtLinkBatches *b, int 
 gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
     RtLinkBatches *b = t->links;
     int64_t val = runs_of_split(t, b, RT_SPLIT_VAL), test = runs_of_split(t, b, RT_SPLIT_TEST);
-    gnnc_status st = rt_link_metrics_init(t, &b->metrics, first, val > test ? val : test);
+    gnnc_status st = rt_batch_metrics_init(t, &b->metrics, first, val > test ? val : test);
     *n = b->metrics.n_notes;
     return st;
 }
@@ -527,10 +527,10 @@ gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
         int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, b->held);
         int64_t batch = held_at_once(b, form, n);
         if (b->sampler) in_order_of_data(b->placed, b->links.rel, b->held, n);
-        rt_link_metrics_begin(t, &b->metrics, split);
+        rt_batch_metrics_begin(t, &b->metrics, split);
         for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
             st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch, n);
-        if (st == GNNC_OK) st = rt_link_metrics_end(t, &b->metrics, split);
+        if (st == GNNC_OK) st = rt_batch_metrics_end(t, &b->metrics, split);
     }
     rt_recycle_reset(&b->eval.memory); /* takes room for the largest now, not in the next epoch */
     b->evaluated |= st == GNNC_OK;

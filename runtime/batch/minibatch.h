@@ -29,12 +29,16 @@ typedef struct RtMinibatch {
     RtColumnBuf *column_buf;
 } RtMinibatch;
 
-/* Is a row in the train split, and labelled?  `label` may be NULL. */
+/* Is a row in this split of the which-th division, and labelled?  `label` may be NULL. */
+static inline bool rt_is_labelled(const RtColumn *split, int which, int of, const RtColumn *label,
+                                  int64_t row) {
+    if (split->splits[which * split->n_rows + row] != of) return false;
+    return !label || label->kind != RT_COL_CLASS || label->i32[row] >= 0;
+}
 static inline bool rt_is_learned(const RtColumn *split, int which, const RtColumn *label,
                                  int64_t row) {
     enum { TRAIN = 1 };
-    if (split->splits[which * split->n_rows + row] != TRAIN) return false;
-    return !label || label->kind != RT_COL_CLASS || label->i32[row] >= 0;
+    return rt_is_labelled(split, which, TRAIN, label, row);
 }
 
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *out, RtError *err);

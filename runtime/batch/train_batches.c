@@ -11,6 +11,7 @@
 #include "batch_step.h"
 #include "runtime/exec/device.h"
 #include "link_batches.h"
+#include "row_batches.h"
 #include "sample.h"
 #include "train_heavy.h"
 #include "train_losses.h"
@@ -296,12 +297,13 @@ out:
     return st;
 }
 
-/* A device's notes: the losses of an epoch's steps, then metrics of links. */
+/* A device's notes: the losses of an epoch's steps, then metrics of batches. */
 static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
     int64_t n = 0;
     gnnc_status st;
     TRY(st, rt_losses_init(t, &b->losses, b->n_batches));
     if (t->links) TRY(st, rt_link_batches_notes(t, b->n_batches, &n));
+    if (t->rows) TRY(st, rt_row_batches_notes(t, b->n_batches, &n));
     st = rt_device_notes(&t->x, b->n_batches + n);
 out:
     return st;
@@ -324,6 +326,8 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (b->draws) TRY(st, make_spec(t, b));
     if (b->draws && t->links) TRY(st, rt_link_batches_draws(t, &b->graph, &b->spec, &b->map));
     TRY(st, make_seeds(t, b));
+    TRY(st, rt_row_batches_start(t, &b->graph, &b->spec, &b->map, b->type, b->batch,
+                                 count_members(t, 0)));
     TRY(st, make_slots(t, b, from, n_workers));
     TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
@@ -335,6 +339,7 @@ out:
 void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
     rt_link_batches_stop(t);
+    rt_row_batches_stop(t);
     if (!b) return;
     rt_pipeline_stop(b->pipeline);
     for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
@@ -452,6 +457,8 @@ const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
     const RtBatches *b = t->batches;
     const int64_t *links = t->links ? rt_link_batches_sizes(t, ph) : NULL;
     if (links) return links;
+    const int64_t *rows = rt_row_batches_sizes(t, ph);
+    if (rows) return rows;
     return b && b->step.most && ph == &t->program->phases[b->step.phase] ? b->step.most : t->x.n;
 }
 
