@@ -45,8 +45,8 @@ static bool conflict(const PStep *x, const PStep *y) {
 
 /* Others see what was done before it, or it is done again and again. */
 static bool is_fence(const PStep *s) {
-    return s->kind == PS_LOOP || s->kind == PS_END || s->kind == PS_PRINT ||
-           s->kind == PS_ASSERT || s->kind == PS_CALL || s->kind == PS_RELATION;
+    return s->kind == PS_LOOP || s->kind == PS_END || s->kind == PS_PRINT || s->kind == PS_ASSERT ||
+           s->kind == PS_CALL || s->kind == PS_RELATION;
 }
 
 /* The steps between `last` and `at` that must stay in front of the one at `at`; or why no order
@@ -116,7 +116,8 @@ static void swap_orders(Find *f) {
     }
 }
 
-/* ---- groups ----------------------------------------------------------------------------------- */
+/* ---- groups -----------------------------------------------------------------------------------
+ */
 static const char *stays_alone(const PStep *s) {
     int64_t one;
     if (s->epilogue && s->epilogue->kind) return "a call for several has no ends";
@@ -225,7 +226,8 @@ void cg_group_products(Lower *lo, int phase) {
     }
     for (int i = 0; i < ph->steps.n; i++)
         if (ph->steps.v[i]->kind == PS_GEMM)
-            note_alone(ph->steps.v[i], "the phase has no other of its types, over sums of its kind", NULL);
+            note_alone(ph->steps.v[i], "the phase has no other of its types, over sums of its kind",
+                       NULL);
 }
 
 bool plan_group_leads(const PStep *s) {

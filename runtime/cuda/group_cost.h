@@ -16,13 +16,13 @@
 #include <stdint.h>
 
 enum {
-    RT_TILE = 128,           /* rows and columns */
-    RT_TILE_NS = 64,         /* a step of the sum: 2 * 128 * 128 operations of 67 TFLOP/s / 132 */
-    RT_TILE_LOW_NS = 5,      /* the same in tensor cores: TF32, 16 bits */
-    RT_TILE_EDGE_NS = 2000,  /* to write it: 64 KiB of 4.8 TB/s / 132 */
-    RT_SPLIT_LEAST = 256,    /* of a sum that is cut, each part */
-    RT_PRODUCT_NS = 2000,    /* a launch, or node of a recording, and its start */
-    RT_GROUP_GAIN = 10       /* one part in so many must be saved */
+    RT_TILE = 128,          /* rows and columns */
+    RT_TILE_NS = 64,        /* a step of the sum: 2 * 128 * 128 operations of 67 TFLOP/s / 132 */
+    RT_TILE_LOW_NS = 5,     /* the same in tensor cores: TF32, 16 bits */
+    RT_TILE_EDGE_NS = 2000, /* to write it: 64 KiB of 4.8 TB/s / 132 */
+    RT_SPLIT_LEAST = 256,   /* of a sum that is cut, each part */
+    RT_PRODUCT_NS = 2000,   /* a launch, or node of a recording, and its start */
+    RT_GROUP_GAIN = 10      /* one part in so many must be saved */
 };
 
 typedef struct {
@@ -43,6 +43,7 @@ static inline RtGroupCost rt_group_cost(const RtProduct *p, int n, int units, bo
     RtGroupCost c = {RT_PRODUCT_NS, 0};
     for (int i = 0; i < n; i++) {
         int64_t tiles = rt_group_parts(p[i].m, RT_TILE) * rt_group_parts(p[i].n, RT_TILE);
+        if (tiles < 1) continue; /* a product without rows is no work */
         int64_t free = units / tiles, most = p[i].k / RT_SPLIT_LEAST;
         int64_t split = free < most ? free : most;
         if (split < 1) split = 1;

@@ -26,7 +26,8 @@ TEST(many_rows_gain_nothing) {
 
 /* A weight's gradient: one tile, whose sum the library cuts in parts when it is alone. */
 TEST(long_sums_stay_alone) {
-    RtProduct two[] = {{64, 64, 169343}, {64, 64, 169343}}, batch[] = {{64, 64, 512}, {64, 32, 300}};
+    RtProduct two[] = {{64, 64, 169343}, {64, 64, 169343}},
+              batch[] = {{64, 64, 512}, {64, 32, 300}};
     CHECK(!pays(two, 2, false));
     CHECK(pays(batch, 2, false));
     RtProduct cora[] = {{16, 7, 2708}, {16, 7, 2708}};
@@ -36,6 +37,14 @@ TEST(long_sums_stay_alone) {
 TEST(one_product_is_no_group) {
     RtProduct one[] = {{2708, 16, 1433}};
     CHECK(!pays(one, 1, false));
+}
+
+/* A node type without rows: the report asks of any data. */
+TEST(no_rows_cost_nothing) {
+    RtProduct none[] = {{0, 64, 64}, {0, 64, 64}};
+    RtGroupCost c = rt_group_cost(none, 2, 132, false);
+    CHECK(c.apart_ns == 0);
+    CHECK(!pays(none, 2, false));
 }
 
 TEST_MAIN()
