@@ -122,8 +122,8 @@ static void emit_epilogue(Host *h, int index, const PStep *s) {
     host_puts(h, "    }\n");
 }
 
-static void emit_gemm(Host *h, int index, const PStep *s) {
-    bool ends = h->device && s->epilogue && s->epilogue->kind;
+/* The sizes of a product, as members of an initializer. */
+static void emit_sizes(Host *h, const PStep *s) {
     const PGemm *g = &s->gemm;
     const struct {
         const char *name;
@@ -141,14 +141,32 @@ static void emit_gemm(Host *h, int index, const PStep *s) {
                  {"c_batch", g->c_batch},
                  {"c_row", g->c_row}};
     DType in = h->p->bufs.v[s->bufs[0]]->dt, out = h->p->bufs.v[s->bufs[2]]->dt;
-    if (ends)
-        host_printf(h, "    bool within_%d;\n    st = rt_device_gemm_with(x, &(rt_gemm){\n", index);
-    else
-        host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n", in == DT_F32 ? "f32" : "16");
     for (size_t i = 0; i < COUNT(field); i++) gemm_field(h, field[i].name, field[i].e);
     if (in != DT_F32)
         host_printf(h, "        .in = %s,\n        .out = %s,\n", host_dtype(in), host_dtype(out));
-    host_printf(h, "        .long_k = %s},\n", g->long_k ? "true" : "false");
+    host_printf(h, "        .long_k = %s}", g->long_k ? "true" : "false");
+}
+
+/* All products of a group, at the first one's place. */
+static void emit_group(Host *h, const PGroup *g) {
+    host_printf(h, "    st = rt_device_gemm_group(x, %d, (const rt_gemm[]){\n",
+                plan_group_index(h->p, g));
+    for (int i = 0; i < g->steps.n; i++) {
+        host_printf(h, "      { /* %s */\n", buf_name(h, g->steps.v[i]->bufs[2]));
+        emit_sizes(h, g->steps.v[i]);
+        host_puts(h, i + 1 < g->steps.n ? ",\n" : "});\n");
+    }
+}
+
+static void emit_gemm(Host *h, int index, const PStep *s) {
+    bool ends = h->device && s->epilogue && s->epilogue->kind;
+    if (ends)
+        host_printf(h, "    bool within_%d;\n    st = rt_device_gemm_with(x, &(rt_gemm){\n", index);
+    else
+        host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n",
+                    h->p->bufs.v[s->bufs[0]]->dt == DT_F32 ? "f32" : "16");
+    emit_sizes(h, s);
+    host_puts(h, ",\n");
     if (ends) {
         emit_epilogue(h, index, s);
         return;
@@ -240,9 +258,9 @@ static bool is_skipped(const Host *h, const PStep *s) {
 
 static void emit_step(Host *h, int index, const PStep *s) {
     bool status = true, skipped = is_skipped(h, s);
-    if (h->device && s->made_by) {
-        host_printf(h, "    /* within %d */\n",
-                    plan_step_index(h->p->phases.v[h->phase], s->made_by));
+    const PStep *by = s->group ? s->group->steps.v[0] : s->made_by;
+    if (h->device && by && by != s) {
+        host_printf(h, "    /* within %d */\n", plan_step_index(h->p->phases.v[h->phase], by));
         return;
     }
     if (s->kind == PS_END) {
@@ -266,8 +284,14 @@ static void emit_step(Host *h, int index, const PStep *s) {
         emit_copy(h, s), status = false;
         break;
     case PS_GEMM:
-        emit_tail(h, index, s);
-        emit_gemm(h, index, s);
+        if (h->device && s->group) {
+            for (int i = 0; i < s->group->steps.n; i++)
+                emit_tail(h, index + i, s->group->steps.v[i]);
+            emit_group(h, s->group);
+        } else {
+            emit_tail(h, index, s);
+            emit_gemm(h, index, s);
+        }
         break;
     case PS_RANK:
         emit_rank(h, s);

@@ -275,6 +275,32 @@ static void emit_phase_table(Host *h) {
     close_table(h, h->p->phases.n);
 }
 
+/* Which buffers the products of each group have. */
+static int emit_groups(Host *h) {
+    int n = h->p->device ? plan_group_index(h->p, NULL) : 0, first = 0;
+    StrBuf groups = sb_new(h->a);
+    open_table(h, "int", "group_bufs", n);
+    for (int i = 0; i < h->p->phases.n && n; i++)
+        for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
+            const PStep *s = h->p->phases.v[i]->steps.v[k];
+            if (!plan_group_leads(s)) continue;
+            const PGroup *g = s->group;
+            for (int which = 0; which < 3; which++)
+                for (int m = 0; m < g->steps.n; m++)
+                    host_printf(h, "%sB_%s,", m ? " " : "    ",
+                                h->p->bufs.v[g->steps.v[m]->bufs[which]]->name);
+            host_puts(h, "\n");
+            sb_printf(&groups, "    {.n = %d, .first = %d, .bufs = group_bufs + %d},\n", g->steps.n,
+                      first, first);
+            first += 3 * g->steps.n;
+        }
+    close_table(h, n);
+    open_table(h, "rt_product_group", "groups", n);
+    if (n) host_puts(h, groups.s);
+    close_table(h, n);
+    return n;
+}
+
 /* ---- sizes as functions ---------------------------------------------------------------------- */
 
 static void emit_buf_count(Host *h) {
@@ -494,7 +520,7 @@ static void emit_variants(Host *h) {
     host_puts(h, "};\n");
 }
 
-static void emit_program(Host *h, int n_metrics) {
+static void emit_program(Host *h, int n_metrics, int n_groups) {
     host_printf(h, "const rt_program %s = {\n    .version = RT_PROGRAM_VERSION,\n    .name = ",
                 program_name(h, h->p->variant));
     host_string(h, h->m->name);
@@ -530,6 +556,7 @@ static void emit_program(Host *h, int n_metrics) {
     if (rank) host_printf(h, "    .device_rank = %s_%s,\n", rank, h->p->device);
     const char *gather = h->p->device ? target_gather_name(h->a, h->p) : NULL;
     if (gather) host_printf(h, "    .device_gather = %s_%s,\n", gather, h->p->device);
+    if (n_groups) count_and_table(h, "groups", n_groups);
     host_puts(h, "};\n");
 }
 
@@ -551,6 +578,7 @@ void host_tables(Host *h) {
     emit_vars(h);
     emit_bufs(h);
     emit_phase_table(h);
+    int n_groups = emit_groups(h);
     emit_buf_count(h);
     emit_buf_shape(h);
     emit_var_shape(h);
@@ -558,5 +586,5 @@ void host_tables(Host *h) {
     emit_sampling_tables(h);
     host_printf(h, "extern const rt_program %s;\n", program_name(h, h->p->variant));
     emit_variants(h);
-    emit_program(h, n_metrics);
+    emit_program(h, n_metrics, n_groups);
 }

@@ -296,6 +296,8 @@ int cg_key_buf(Lower *lo, int stream);
 void cg_join_steps(Lower *lo, int phase);
 /* plan_epilogue.c: which steps a device's matrix products cover. */
 void cg_epilogues(Lower *lo, int phase);
+/* plan_group.c: which products a device makes with one call. */
+void cg_group_products(Lower *lo, int phase);
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */

@@ -81,6 +81,13 @@ typedef struct {
     const char *why_not; /* PE_NONE: for reports */
 } PEpilogue;
 
+/* Products that a device's library may make with one call (plan_group.c): steps of the phase one
+ * after the other.  Their order does not matter. */
+typedef struct PGroup {
+    VEC(struct PStep *) steps; /* in order */
+    bool equal;                /* all have the same shape */
+} PGroup;
+
 typedef struct PStep {
     PStepKind kind;
     Span span;
@@ -99,13 +106,16 @@ typedef struct PStep {
     PGemm gemm;
     PEpilogue *epilogue;   /* PS_GEMM of a plan for a device; else NULL */
     struct PStep *made_by; /* covered by that product on a device; else NULL */
-    Space *space;          /* PS_RELATION */
-    int64_t limit;         /* PS_LOOP; 0 = none */
-    int other;             /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
-    const char *text;      /* PS_PRINT, PS_ASSERT */
-    int rank_axis;         /* PS_RANK */
-    bool by_chunk;         /* in a PBlocks: the parallel loop is over chunks of its rows */
-    const Op *op;          /* the graph op that the step is for */
+    PGroup *group;         /* PS_GEMM of a plan for a device: NULL = a call of its own, .. */
+    const char *alone;     /* .. as this keeps it apart, for reports, from .. */
+    const struct PStep *alone_from; /* .. that product, or from any: NULL */
+    Space *space;                   /* PS_RELATION */
+    int64_t limit;                  /* PS_LOOP; 0 = none */
+    int other;        /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
+    const char *text; /* PS_PRINT, PS_ASSERT */
+    int rank_axis;    /* PS_RANK */
+    bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of its rows */
+    const Op *op;     /* the graph op that the step is for */
 } PStep;
 
 /* Steps first..last may be run on one block of rows after the other: each touches its own rows
@@ -184,6 +194,9 @@ Plan *plan_build(Ctx *c, Module *m);
 /* The same for a device (Plan.device), whose libraries can do more at once; NULL: for the host. */
 Plan *plan_build_for(Ctx *c, Module *m, const char *device);
 int plan_step_index(const PPhase *ph, const PStep *s);
+bool plan_group_leads(const PStep *s); /* the first of its group */
+/* Its place among all groups of the plan, in order; how many there are, for NULL. */
+int plan_group_index(const Plan *p, const PGroup *g);
 const char *plan_epilogue_text(const PEpilogue *e); /* "adds a bias" */
 const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a

@@ -6,8 +6,8 @@
  *      safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
  *   5. order the steps and find those that run in blocks of rows (plan_order.c, plan_blocks.c),
- *      join neighbouring elementwise kernels in one launch (plan_join.c), and find the life of
- *      every temporary */
+ *      join neighbouring elementwise kernels in one launch (plan_join.c), bring products together
+ *      that a device makes with one call (plan_group.c), and find the life of every temporary */
 #include "codegen/lower.h"
 
 #include <assert.h>
@@ -562,6 +562,8 @@ static void lifetimes(Plan *p, int phase) {
         for (int k = 0; s->epilogue && k < s->epilogue->n_covers; k++)
             for (int j = 0; j < s->epilogue->covers[k]->n_bufs; j++)
                 used_in(p, s->epilogue->covers[k]->bufs[j], i);
+        for (int k = 0; s->group && k < s->group->steps.n; k++) /* all at once */
+            for (int j = 0; j < 3; j++) used_in(p, s->group->steps.v[k]->bufs[j], i);
     }
     for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
         if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
@@ -653,6 +655,7 @@ Plan *plan_build_for(Ctx *c, Module *m, const char *device) {
     for (int i = 0; i < p->phases.n; i++) {
         if (device) cg_epilogues(&lo, i);
         cg_join_steps(&lo, i);
+        if (device) cg_group_products(&lo, i);
         lifetimes(p, i);
     }
     return p;

@@ -11,7 +11,7 @@
  * The library's gelu is the tanh approximation, ours is exact: not used.  Its bit mask for the
  * backward pass of relu (RELU_AUX) is not either: the backward pass reads h itself, which the next
  * layer's weights need anyway. */
-#include "codegen/lower.h"
+#include "codegen/plan_order.h"
 
 typedef struct {
     Arena *a;
@@ -25,23 +25,12 @@ static bool is_float(const Plan *p, int buf) {
     return p->bufs.v[buf]->dt == DT_F32;
 }
 
-static bool has(const PStep *s, int buf) {
-    for (int i = 0; i < s->n_bufs; i++)
-        if (s->bufs[i] == buf) return true;
-    return s->pred == buf;
-}
-
-static bool writes(const PStep *s, int buf) {
-    for (int i = 0; i < s->n_bufs; i++)
-        if (s->bufs[i] == buf && (s->kind != PS_KERNEL || s->kernel->bufs.v[i]->written))
-            return s->kind != PS_GEMM || i == 2;
-    return false;
-}
-
 /* Is buf touched (or written, if asked) by a step strictly between two? */
 static bool between(const PPhase *ph, int from, int to, int buf, bool written) {
     for (int i = from + 1; i < to; i++)
-        if (written ? writes(ph->steps.v[i], buf) : has(ph->steps.v[i], buf)) return true;
+        if (written ? plan_step_writes(ph->steps.v[i], buf)
+                    : plan_step_touches(ph->steps.v[i], buf))
+            return true;
     return false;
 }
 
@@ -183,7 +172,7 @@ static const char *as_end(const Find *f, const PStep *k, PEpilogue *e) {
 /* The only reader of z, or the first one of a z that it overwrites. */
 static int next_use(const PPhase *ph, int from, int buf) {
     for (int i = from + 1; i < ph->steps.n; i++)
-        if (has(ph->steps.v[i], buf)) return i;
+        if (plan_step_touches(ph->steps.v[i], buf)) return i;
     return -1;
 }
 
@@ -267,7 +256,7 @@ static const char *try_sum(const Find *f, int at, int i, PEpilogue *e) {
     PStep *parts = ph->steps.v[at], *sum = NULL;
     int sum_at = -1;
     for (int k = at + 1; k < ph->steps.n && !sum; k++)
-        if (ph->steps.v[k]->kind == PS_KERNEL && has(ph->steps.v[k], parts->bufs[0]))
+        if (ph->steps.v[k]->kind == PS_KERNEL && plan_step_touches(ph->steps.v[k], parts->bufs[0]))
             sum = ph->steps.v[sum_at = k];
     if (!sum || sum->op != parts->op || sum->n_bufs != 2 || sum->pred >= 0) return "shares its sum";
     int db = sum->bufs[0], lo = at < f->at ? at : f->at, hi = sum_at > f->at ? sum_at : f->at;
@@ -276,7 +265,7 @@ static const char *try_sum(const Find *f, int at, int i, PEpilogue *e) {
     if (sum_at < f->at && between(ph, sum_at, f->at, db, false)) return "is wanted before it";
     if (sum_at > f->at && between(ph, f->at, sum_at, db, false))
         return "is made over another value";
-    if (has(f->gemm, db) || !is_float(f->p, db)) return "is of 16 bits";
+    if (plan_step_touches(f->gemm, db) || !is_float(f->p, db)) return "is of 16 bits";
     e->kind = i ? PE_SUM_B : PE_SUM_A;
     e->side = db;
     e->out = f->gemm->bufs[2];

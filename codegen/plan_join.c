@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "codegen/plan_order.h"
-#include "runtime/pack.h"
 
 /* Pointers are a kernel's parameters; a device takes 4 KiB of them. */
 enum { BUFS_MAX = 256 };
@@ -411,48 +410,11 @@ static void delay(const Plan *p, PPhase *ph) {
 
 /* What moving sums about takes. */
 typedef struct {
-    const Plan *p;
     PPhase *ph;
-    const int64_t *sizes;
-    int64_t *live;    /* [steps + 1] */
-    RtPackItem *life; /* [bufs] */
-    PStep **steps;    /* the phase before a move */
+    Lives lives;
+    PStep **steps; /* the phase before a move */
     PBlocks *blocks;
 } Gather;
-
-static void find_lives(Gather *g) {
-    for (int b = 0; b < g->p->bufs.n; b++) g->life[b].first = -1;
-    for (int i = 0; i < g->ph->steps.n; i++) {
-        const PStep *s = g->ph->steps.v[i];
-        for (int k = 0; k < s->n_bufs + (s->pred >= 0); k++) {
-            RtPackItem *l = &g->life[k < s->n_bufs ? s->bufs[k] : s->pred];
-            if (l->first < 0) l->first = i;
-            l->last = i;
-        }
-    }
-}
-
-/* The live bytes of the fullest step. */
-static int64_t fullest(Gather *g) {
-    int64_t most = 0, live = 0;
-    memset(g->live, 0, ((size_t)g->ph->steps.n + 1) * sizeof *g->live);
-    find_lives(g);
-    for (int b = 0; b < g->p->bufs.n; b++) {
-        const PBuf *buf = g->p->bufs.v[b];
-        RtPackItem *l = &g->life[b];
-        if (l->first < 0 || buf->kind != PB_TEMP || buf->block >= 0) continue;
-        for (int i = 0; i < g->ph->blocks.n; i++)
-            rt_pack_span(l, g->ph->blocks.v[i].first, g->ph->blocks.v[i].last);
-        int64_t n = expr_eval(buf->count, g->sizes) * dtype_bytes(buf->dt);
-        g->live[l->first] += n;
-        g->live[l->last + 1] -= n;
-    }
-    for (int i = 0; i < g->ph->steps.n; i++) {
-        live += g->live[i];
-        if (live > most) most = live;
-    }
-    return most;
-}
 
 /* How many steps the one at `at` must pass to stand before the next that it may share a loop over
  * parts with; 0: none. */
@@ -474,20 +436,17 @@ static void try_pass(Gather *g, int at, int n, int64_t most) {
     memcpy(g->steps, ph->steps.v, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(g->blocks, ph->blocks.v, n_blocks * sizeof *g->blocks);
     pass(ph, at, n);
-    if (fullest(g) <= most) return;
+    if (plan_lives_most(&g->lives) <= most) return;
     memcpy(ph->steps.v, g->steps, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(ph->blocks.v, g->blocks, n_blocks * sizeof *g->blocks);
 }
 
 static void gather_parts(Arena *a, const Plan *p, PPhase *ph) {
-    Gather g = {.p = p,
-                .ph = ph,
-                .sizes = order_nominal_sizes(a, p->m),
-                .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
-                .life = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1),
+    Gather g = {.ph = ph,
+                .lives = plan_lives(a, p, ph),
                 .steps = NEWN(a, PStep *, (size_t)ph->steps.n + 1),
                 .blocks = NEWN(a, PBlocks, (size_t)ph->blocks.n + 1)};
-    int64_t most = fullest(&g);
+    int64_t most = plan_lives_most(&g.lives);
     for (int i = ph->steps.n - 2; i >= 0; i--) {
         if (!parts_loop(ph->steps.v[i]) || block_at(ph, i)) continue;
         int n = way_to_parts(ph, i);

@@ -3,6 +3,7 @@
 #define CODEGEN_PLAN_ORDER_H
 
 #include "codegen/lower.h"
+#include "runtime/pack.h"
 
 typedef enum {
     AT_ROW = 1, /* at the step's own rows */
@@ -20,6 +21,21 @@ typedef struct {
 
 /* `written` is known of kernels and products. */
 Touch plan_touch(Arena *a, const Plan *p, const PStep *s);
+
+/* Reads or writes the buffer, or is wanted under it as a condition. */
+bool plan_step_touches(const PStep *s, int buf);
+bool plan_step_writes(const PStep *s, int buf);
+
+/* What a phase's temporaries fill, in nominal sizes (plan_live.c). */
+typedef struct {
+    const Plan *p;
+    const PPhase *ph;
+    const int64_t *sizes;
+    int64_t *live;    /* [steps + 1] */
+    RtPackItem *life; /* [bufs] */
+} Lives;
+Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);
+int64_t plan_lives_most(Lives *l); /* bytes at the fullest step, in the order of now */
 
 /* A phase's steps in some order, and the loops over blocks in it. */
 typedef struct {

@@ -63,6 +63,19 @@ static void epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue
     for (int i = 0; i < e->n_covers; i++) sb_printf(b, " %d", plan_step_index(ph, e->covers[i]));
 }
 
+static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
+    const PGroup *g = s->group;
+    if (!g) {
+        sb_printf(b, " [alone: %s", s->alone);
+        if (s->alone_from) sb_printf(b, " (with %d)", plan_step_index(ph, s->alone_from));
+        sb_puts(b, "]");
+        return;
+    }
+    int first = plan_step_index(ph, g->steps.v[0]);
+    sb_printf(b, " [group %d..%d, %s]", first, first + g->steps.n - 1,
+              g->equal ? "of one shape" : "of several shapes");
+}
+
 static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     static const char *const words[] = {[PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",
                                         [PS_RANK] = "rank",     [PS_RELATION] = "relation",
@@ -81,6 +94,7 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
     if (s->epilogue) epilogue(b, p, ph, s->epilogue);
+    if (s->group || s->alone) group(b, ph, s);
     if (s->made_by) sb_printf(b, " within %d", plan_step_index(ph, s->made_by));
     if (s->note) sb_printf(b, "  ; %s", s->note);
     sb_puts(b, "\n");

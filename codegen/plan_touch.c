@@ -2,6 +2,19 @@
  * parts that are summed.  Read off the loops of kernels and the strides of products. */
 #include "codegen/plan_order.h"
 
+bool plan_step_touches(const PStep *s, int buf) {
+    for (int i = 0; i < s->n_bufs; i++)
+        if (s->bufs[i] == buf) return true;
+    return s->pred == buf;
+}
+
+bool plan_step_writes(const PStep *s, int buf) {
+    for (int i = 0; i < s->n_bufs; i++)
+        if (s->bufs[i] == buf && (s->kind != PS_KERNEL || s->kernel->bufs.v[i]->written))
+            return s->kind != PS_GEMM || i == 2;
+    return false;
+}
+
 static bool is_rows(const Type *t) {
     return t->rank > 0 && t->layout == LAYOUT_DENSE && t->dim[0]->kind != SP_DIM;
 }

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "runtime/cuda/group_cost.h"
+#include "runtime/program.h"
+
 /* ---- the roofline ------------------------------------------------------------------------------
  */
 /* The least time of what moves and computes so much (Williams et al., Roofline, CACM 2009): every
@@ -90,6 +93,57 @@ static void text_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
     sb_puts(r->b, "\n");
 }
 
+/* Times of a group's products on the machine of the report; false: a size is not known. */
+static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
+    RtProduct p[RT_GROUP_MAX];
+    const Target *roof = r->o->roof;
+    if (!roof || !roof->units) return false;
+    for (int i = 0; i < g->steps.n; i++) {
+        const PGemm *m = &g->steps.v[i]->gemm;
+        if (!report_value(r, m->m, &p[i].m) || !report_value(r, m->n, &p[i].n) ||
+            !report_value(r, m->k, &p[i].k))
+            return false;
+    }
+    bool low = r->p->tf32 || r->p->bufs.v[g->steps.v[0]->bufs[0]]->dt != DT_F32;
+    *c = rt_group_cost(p, g->steps.n, roof->units, low);
+    return true;
+}
+
+/* Which products one call makes with this one; or why it has a call of its own. */
+static void text_group(Report *r, const PPhase *ph, const PStep *s) {
+    sb_puts(r->b, "      group    ");
+    if (!s->group) {
+        sb_printf(r->b, "alone: %s", s->alone);
+        if (s->alone_from) sb_printf(r->b, " (step %d)", plan_step_index(ph, s->alone_from));
+        sb_puts(r->b, "\n");
+        return;
+    }
+    const PGroup *g = s->group;
+    int first = plan_step_index(ph, g->steps.v[0]);
+    RtGroupCost c;
+    sb_printf(r->b, "one call for steps %d to %d, of %s", first, first + g->steps.n - 1,
+              g->equal ? "one shape" : "several shapes");
+    if (group_cost(r, g, &c))
+        sb_printf(r->b, ": %.3g us, %.3g us one by one; so %s", 1e-3 * c.together_ns,
+                  1e-3 * c.apart_ns, rt_group_pays(&c) ? "together" : "one by one");
+    else
+        sb_puts(r->b, ", where sizes say that it is faster");
+    sb_puts(r->b, "\n");
+}
+
+static void json_group(Report *r, const PPhase *ph, const PStep *s) {
+    RtGroupCost c;
+    if (!s->group) {
+        json_text(r->j, "alone", s->alone);
+        return;
+    }
+    json_int(r->j, "group", plan_step_index(ph, s->group->steps.v[0]));
+    if (!group_cost(r, s->group, &c)) return;
+    json_int(r->j, "together_ns", (int64_t)c.together_ns);
+    json_int(r->j, "apart_ns", (int64_t)c.apart_ns);
+    json_bool(r->j, "together", rt_group_pays(&c));
+}
+
 static void text_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops results = f->results[index], kept = fusion_kept(r, f, index);
@@ -101,6 +155,7 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     sb_printf(r->b, "      lines    %s\n", step_lines(r->c, r->a, s));
     text_list(r, "does", &all, false);
     if (s->epilogue) text_epilogue(r, f->ph, s->epilogue);
+    if (s->group || s->alone) text_group(r, f->ph, s);
     if (s->made_by)
         sb_printf(r->b, "      within   %d on a GPU, where its library has an algorithm\n",
                   plan_step_index(f->ph, s->made_by));
@@ -164,6 +219,7 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
         json_text(r->j, "ends", plan_epilogue_text(s->epilogue));
     else if (s->epilogue)
         json_text(r->j, "plain", s->epilogue->why_not);
+    if (s->group || s->alone) json_group(r, f->ph, s);
     if (s->made_by) json_int(r->j, "within", plan_step_index(f->ph, s->made_by));
     report_json_expr(r, "read", cost.read);
     report_json_expr(r, "gathered", cost.gathered);
@@ -189,6 +245,13 @@ typedef struct {
     const Expr *moved, *flops, *saved;
 } Sum;
 
+/* Made by the call for the first of its group?  The host has a call for each. */
+static bool is_with_others(const Report *r, const PStep *s) {
+    RtGroupCost c;
+    if (plan_on_host(r->p) || !s->group || plan_group_leads(s)) return false;
+    return !group_cost(r, s->group, &c) || rt_group_pays(&c);
+}
+
 static Sum sum_of(const Report *r, const FusionFacts *f) {
     const PPhase *ph = f->ph;
     const Expr *none = expr_const(r->a, 0);
@@ -197,7 +260,7 @@ static Sum sum_of(const Report *r, const FusionFacts *f) {
         const PStep *s = ph->steps.v[i];
         StepCost c = cost_there(r, s);
         t.kernels += s->kind == PS_KERNEL && !is_covered(r, s);
-        t.calls += s->kind == PS_GEMM || s->kind == PS_RANK;
+        t.calls += (s->kind == PS_GEMM && !is_with_others(r, s)) || s->kind == PS_RANK;
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));
         t.flops = expr_add(r->a, t.flops, c.flops);
         t.saved = expr_add(r->a, t.saved, fusion_saved(r, f, i));

@@ -26,6 +26,7 @@ typedef struct Target {
     /* A machine that reports estimate times for: NULL = they measure (--profile). */
     const char *machine;
     double bytes_per_s, flops_per_s; /* of its memory; f32, without tensor cores */
+    int units;                       /* multiprocessors; 0 = no such thing */
 } Target;
 
 #define TARGET(id) extern const Target target_##id;

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 11, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8 };
+enum { RT_PROGRAM_VERSION = 12, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
     RT_VOID,
@@ -261,6 +261,14 @@ typedef struct {
     int label, split;  /* columns of what is learned; -1 where it is links */
 } rt_sampling;
 
+/* Products that a device may make with one call.  It keeps the addresses of its buffers, of all
+ * groups in one table: from `first` on those of the n first operands, the n second ones, the n
+ * results. */
+typedef struct {
+    int n, first;    /* n <= RT_GROUP_MAX */
+    const int *bufs; /* [3 * n] in this order */
+} rt_product_group;
+
 typedef struct rt_program {
     int version;          /* RT_PROGRAM_VERSION */
     const char *name;     /* "gcn" */
@@ -296,6 +304,8 @@ typedef struct rt_program {
     /* Rows of columns of the data for a batch: RtGather[] there, int64_t[2] of how many these are
      * and the words they write (cuda/gather_list.h); NULL = no batches of rows. */
     int (*device_gather)(void *const *arg, const int64_t *n, void *stream);
+    int n_groups; /* of products, on the device */
+    const rt_product_group *groups;
 } rt_program;
 
 /* Does "eval" draw the neighbours of each row by the row's time, as "train" does? */
@@ -381,6 +391,8 @@ typedef struct {
  * cannot do that for these sizes, so C was made and nothing else. */
 gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *e, const float *a,
                                 const float *b, float *c, bool *within);
+/* The products g[0..n) of a group, with one call where that is worth it and can be done. */
+gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g);
 /* Of 16-bit operands, summed in f32 (gemm_16.c); long k: with a result in f32. */
 gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 

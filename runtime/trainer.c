@@ -64,6 +64,7 @@ static void default_options(gnnc_trainer *t) {
                              .tf32 = t->program->tf32,
                              .amx = 1,
                              .device_features = 1,
+                             .group_products = 1,
                              .variant = -1};
 }
 
@@ -155,6 +156,7 @@ static const IntOption INT_OPTIONS[] = {
     {"tf32", offsetof(RtOptions, tf32), 0, 1},
     {"buckets", offsetof(RtOptions, buckets), 0, 1},
     {"device_features", offsetof(RtOptions, device_features), 0, 1},
+    {"group_products", offsetof(RtOptions, group_products), 0, 1},
     {"amx", offsetof(RtOptions, amx), 0, 1},
     {"other_data", offsetof(RtOptions, other_data), 0, 1},
     {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},
@@ -350,8 +352,10 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.tf32 != 0));
     rt_device_want_buckets(&t->x, t->options.buckets != 0);
-    if (t->rt.device)
+    if (t->rt.device) {
         t->rt.device->gathers = t->options.device_features && t->program->device_gather;
+        t->rt.device->groups = t->options.group_products != 0;
+    }
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
     TRY(st, choose_variant(t, directory));
     rt_splits_count(t);

@@ -20,6 +20,7 @@ typedef struct RtOptions {
     int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
     int64_t buckets;   /* a GPU's steps over batches are recorded for rounded sizes */
     int64_t device_features; /* a GPU takes columns of batches out of the data's, which it has */
+    int64_t group_products;  /* a GPU makes several products with one call, where that pays */
     int64_t amx;             /* matrix products may use AMX */
     int64_t check_times;     /* prove of each mini-batch that nothing in it is too new */
     int64_t other_data;      /* a checkpoint of other data may be resumed */

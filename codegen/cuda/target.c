@@ -62,4 +62,5 @@ const Target target_cuda = {.name = "cuda",
                             .emit_kernels = emit_kernels,
                             .machine = "H200",
                             .bytes_per_s = 4.8e12,
-                            .flops_per_s = 67e12};
+                            .flops_per_s = 67e12,
+                            .units = 132};

@@ -61,6 +61,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
      RT_OPT_SHAPES, 0, NULL},
     {"--features", "device|host", "who takes a batch's rows of the data's columns, on a GPU",
      RT_OPT_FEATURES, 0, NULL},
+    {"--products", "grouped|single", "on a GPU: several with one call where that pays, or one each",
+     RT_OPT_PRODUCTS, 0, NULL},
     {"--help", NULL, "this text", RT_OPT_HELP, 0, NULL},
     {"--version", NULL, "versions of model, compiler and library", RT_OPT_VERSION, 0, NULL},
     {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL},
@@ -119,6 +121,12 @@ static bool parse_features(RtCli *c, const char *s) {
     return gnnc_trainer_set_int(c->t, "device_features", device) == GNNC_OK;
 }
 
+static bool parse_products(RtCli *c, const char *s) {
+    bool grouped = strcmp(s, "grouped") == 0;
+    if (!grouped && strcmp(s, "single") != 0) return false;
+    return gnnc_trainer_set_int(c->t, "group_products", grouped) == GNNC_OK;
+}
+
 static int trainer_option(RtCli *c, const RtCliOption *o, const char *value, bool parsed,
                           gnnc_status st) {
     if (!parsed) return rt_cli_usage(c, "%s: '%s' is not a number", o->name, value);
@@ -156,6 +164,10 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     case RT_OPT_FEATURES:
         return parse_features(c, v) ? RT_EXIT_OK
                                     : rt_cli_usage(c, "--features: '%s' is not device or host", v);
+    case RT_OPT_PRODUCTS:
+        return parse_products(c, v)
+                   ? RT_EXIT_OK
+                   : rt_cli_usage(c, "--products: '%s' is not grouped or single", v);
     case RT_OPT_DEVICE:
         return trainer_option(c, o, v, true, gnnc_trainer_set_device(c->t, v));
     case RT_OPT_FLAG:

@@ -36,6 +36,11 @@ static gnnc_status load(RtDevice *d, CudaBlas *b) {
     memcpy(&b->p_##f, &at, sizeof at);
     CUDA_BLAS_FUNCTIONS(FIND)
 #undef FIND
+#define FIND(f)                                                                                    \
+    at = dlsym(b->library, CUDA_TEXT(f));                                                          \
+    if (at) memcpy(&b->p_##f, &at, sizeof at);
+    CUDA_BLAS_GROUPS(FIND)
+#undef FIND
     return GNNC_OK;
 }
 
@@ -83,7 +88,7 @@ static gnnc_status zero_rows(RtDevice *d, const rt_gemm *g, void *c) {
     return GNNC_OK;
 }
 
-static cudaDataType_t blas_type(rt_dtype t) {
+cudaDataType_t rt_cuda_type(rt_dtype t) {
     return t == RT_F16 ? CUDA_R_16F : t == RT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
@@ -102,11 +107,11 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const voi
         if (size[i] > INT32_MAX)
             return rt_fail(&d->x->rt->err, GNNC_E_RANGE,
                            "a matrix product is too large for cuBLAS");
-    bool tf32 = d->tf32 && blas_type(g->in) == CUDA_R_32F;
+    bool tf32 = d->tf32 && rt_cuda_type(g->in) == CUDA_R_32F;
     cublasComputeType_t sum = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     cublasStatus_t s = blas->p_cublasGemmStridedBatchedEx(
-        blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, blas_type(g->in),
-        (int)sb.ld, g->b_batch, a, blas_type(g->in), (int)sa.ld, g->a_batch, &zero, c,
-        blas_type(g->out), (int)ldc, g->c_batch, (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
+        blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, rt_cuda_type(g->in),
+        (int)sb.ld, g->b_batch, a, rt_cuda_type(g->in), (int)sa.ld, g->a_batch, &zero, c,
+        rt_cuda_type(g->out), (int)ldc, g->c_batch, (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : rt_cuda_blas_failed(d, s);
 }

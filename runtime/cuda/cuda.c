@@ -53,6 +53,9 @@ static gnnc_status open_device(RtDevice *d) {
     d->self = c;
     CUDA_CHECK(d, "no GPU can be used", cudaGetDeviceCount(&n));
     CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    CUDA_CHECK(d, "the GPU's size", cudaGetDevice(&n));
+    CUDA_CHECK(d, "the GPU's size",
+               cudaDeviceGetAttribute(&c->units, cudaDevAttrMultiProcessorCount, n));
     d->never_record = getenv("CUDA_LAUNCH_BLOCKING") != NULL;
     return multiplies(d->x->program) ? rt_cuda_blas_open(d) : GNNC_OK;
 }
@@ -229,6 +232,7 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .launch = launch,
                                     .gemm = rt_cuda_gemm,
                                     .gemm_with = rt_cuda_gemm_with,
+                                    .gemm_group = rt_cuda_gemm_group,
                                     .record_begin = record_begin,
                                     .record_end = record_end,
                                     .replay = replay,

@@ -19,12 +19,24 @@
     X(cublasGemmStridedBatchedEx)                                                                  \
     X(cublasGetStatusString)
 
+/* Those that several products at once take, which may be missing (group.c). */
+#define CUDA_BLAS_HAS_GROUPED (CUBLAS_VER_MAJOR * 100 + CUBLAS_VER_MINOR >= 1205)
+#if CUDA_BLAS_HAS_GROUPED
+#define CUDA_BLAS_GROUPS(X)                                                                        \
+    X(cublasGemmBatchedEx)                                                                         \
+    X(cublasGemmGroupedBatchedEx)
+#else
+#define CUDA_BLAS_GROUPS(X) X(cublasGemmBatchedEx)
+#endif
+
 typedef struct CudaBlas {
     void *library;
     cublasHandle_t handle; /* NULL = not open yet */
     void *workspace;       /* RT_BLAS_WORKSPACE_BYTES */
 #define CUDA_MEMBER(f) __typeof__(f) *p_##f;
     CUDA_BLAS_FUNCTIONS(CUDA_MEMBER)
+    CUDA_BLAS_GROUPS(CUDA_MEMBER)
+    unsigned declined; /* group.c: what the library said it does not do */
 } CudaBlas;
 
 /* The same of cuBLASLt, whose products have ends of their own. */
@@ -56,6 +68,7 @@ typedef struct CudaLt {
 
 typedef struct Cuda {
     cudaStream_t stream;
+    int units; /* multiprocessors */
     CudaBlas blas;
     CudaLt lt;
     const char *kernel; /* launched last, NULL = none yet */
@@ -97,6 +110,12 @@ typedef struct {
     int64_t ld;
 } CudaStored;
 CudaStored rt_cuda_stored(int64_t rows, int64_t cols, int64_t row, int64_t col);
+
+cudaDataType_t rt_cuda_type(rt_dtype t);
+
+/* ---- several products at once (group.c) -------------------------------------------------- */
+gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const *pointers,
+                               bool *made);
 
 /* ---- products with an end (lt.c) -------------------------------------------------------- */
 gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *e, const float *a,

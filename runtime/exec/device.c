@@ -182,6 +182,27 @@ static int part_of(const rt_buf *b) {
     return is_input(b->kind) ? PART_IN : is_scalar_output(b) ? PART_OUT : PART_REST;
 }
 
+int rt_group_pointers(const rt_program *p) {
+    const rt_product_group *last = p->n_groups ? &p->groups[p->n_groups - 1] : NULL;
+    return last ? last->first + 3 * last->n : 0;
+}
+
+void rt_group_table(const rt_program *p, void *const *buf, void **out) {
+    for (int i = 0; i < p->n_groups; i++)
+        for (int k = 0; k < 3 * p->groups[i].n; k++)
+            out[p->groups[i].first + k] = buf[p->groups[i].bufs[k]];
+}
+
+static gnnc_status upload_pointers(RtDevice *d) {
+    const rt_program *p = d->x->program;
+    size_t n = (size_t)rt_group_pointers(p);
+    if (!n) return GNNC_OK;
+    void **here = rt_scratch(d->x, n * sizeof *here);
+    if (!here) return GNNC_E_NOMEM;
+    rt_group_table(p, d->at.buf, here);
+    return d->ops->upload(d, d->at.pointers, here, n * sizeof *here);
+}
+
 static gnnc_status lay_out(Layout *l) {
     RtDevice *d = l->d;
     for (int part = 0; part < N_PARTS; part++) {
@@ -193,6 +214,8 @@ static gnnc_status lay_out(Layout *l) {
         if (part == PART_IN) d->in_bytes = l->at;
         if (part == PART_OUT) d->out_bytes = l->at - d->in_bytes;
     }
+    d->at.pointers = (void *)l->at; /* an offset, as above; a multiple of the alignment */
+    l->at += (size_t)rt_group_pointers(d->x->program) * sizeof(void *);
     return GNNC_OK;
 }
 
@@ -208,7 +231,8 @@ static gnnc_status settle(Layout *l) {
             d->at.buf[b] = (char *)d->fixed + (size_t)d->at.buf[b];
         }
     }
-    return st;
+    d->at.pointers = (void **)((char *)d->fixed + (size_t)d->at.pointers);
+    return st == GNNC_OK ? upload_pointers(d) : st;
 }
 
 /* What the phase under way has computed, or is going to. */
@@ -387,6 +411,27 @@ gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *
     bool any = g->batch == 1 && g->m > 0 && g->n > 0 && g->k > 0;
     gnnc_status st = any && d->ops->gemm_with ? d->ops->gemm_with(d, g, e, a, b, within) : GNNC_OK;
     return st != GNNC_OK || *within ? st : rt_device_gemm(x, g, a, b, c);
+}
+
+/* One by one where one of them is nothing, or a sum over nothing. */
+static bool all_there(int n, const rt_gemm *g) {
+    for (int i = 0; i < n; i++)
+        if (g[i].m <= 0 || g[i].n <= 0 || g[i].k <= 0) return false;
+    return true;
+}
+
+gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g) {
+    RtDevice *d = x->rt->device;
+    const rt_product_group *of = &x->program->groups[group];
+    gnnc_status st = GNNC_OK;
+    bool made = false;
+    if (d->groups && d->ops->gemm_group && all_there(of->n, g))
+        st = d->ops->gemm_group(d, of->n, g, d->at.pointers + of->first, &made);
+    x->rt->count.library_calls += made ? 1 : of->n;
+    for (int i = 0; i < of->n && !made && st == GNNC_OK; i++)
+        st = rt_device_gemm(x, &g[i], d->at.buf[of->bufs[i]], d->at.buf[of->bufs[of->n + i]],
+                            d->at.buf[of->bufs[2 * of->n + i]]);
+    return st;
 }
 
 void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {

@@ -39,6 +39,11 @@ typedef struct RtDeviceOps {
     /* As rt_device_gemm_with(), but without a product where the end cannot be done; may be NULL. */
     gnnc_status (*gemm_with)(RtDevice *d, const rt_gemm *g, const rt_epilogue *e, const float *a,
                              const float *b, bool *within);
+    /* The products of a group with one call; pointers: their operands and results, as
+     * rt_product_group has them, there.  *made = false: it would not be worth it, or the library
+     * cannot; may be NULL. */
+    gnnc_status (*gemm_group)(RtDevice *d, int n, const rt_gemm *g, void *const *pointers,
+                              bool *made);
     /* Work between begin and end is recorded, not done, and done by each replay. */
     gnnc_status (*record_begin)(RtDevice *d);
     gnnc_status (*record_end)(RtDevice *d, void **recording);
@@ -77,6 +82,7 @@ typedef struct RtDevicePhase {
 typedef struct RtPlaces {
     void **buf;      /* [n_bufs] in device memory */
     size_t *n_bytes; /* [n_bufs] placed */
+    void **pointers; /* in device memory: the table of all groups; NULL: there are none */
 } RtPlaces;
 
 typedef struct RtDeviceLane {
@@ -111,6 +117,7 @@ typedef struct RtDeviceBatch {
     size_t list_at, *rows_at; /* [n_bufs] */
     int n_gathers;
     int64_t gathered_words;
+    size_t pointers_at; /* in the lane, as the list is */
 } RtDeviceBatch;
 
 struct RtDevice {
@@ -130,6 +137,7 @@ struct RtDevice {
     void *best;         /* the best epoch's variables, one after another */
     bool best_is_newer; /* than the host's copy of them */
     bool tf32;          /* matrix products may round their factors */
+    bool groups;        /* products, where that is worth it */
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
     bool never_record;  /* a failure shall be told at the call that caused it */
     size_t fixed_bytes, arena_bytes, best_bytes;
@@ -166,6 +174,10 @@ gnnc_status rt_device_note(RtExec *x, int b, int64_t i);
 gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out);
 /* The step under way, for messages: "gcn_train_h_17 (models/gcn.gnn:14)" is its name and lines. */
 const char *rt_device_lines(const RtDevice *d);
+
+/* Entries in the table of all groups' pointers, and that table for buffers at `buf`. */
+int rt_group_pointers(const rt_program *p);
+void rt_group_table(const rt_program *p, void *const *buf, void **out);
 
 void rt_push(RtExec *x, int b);
 gnnc_status rt_pull(RtExec *x, int b);

@@ -142,7 +142,8 @@ static RtExec rounded(const RtExec *x, const RtDevice *d) {
 }
 
 /* A lane's block has, in this order: the batch's sizes, if somebody wants them there; what the
- * batch brings; the list of what is gathered, and the numbers of its rows.  So far it is copied.
+ * batch brings; the list of what is gathered, and the numbers of its rows; where the operands of
+ * products made together are (program.h: rt_product_group).  So far it is copied.
  * What is gathered comes last.  All places depend on rounded sizes alone, where there are any: a
  * recording finds everything where it was. */
 typedef struct {
@@ -211,6 +212,8 @@ static gnnc_status lay_out(Lay *l) {
     if (batch->n_gathers) batch->list_at = lay(l, (size_t)batch->n_gathers * sizeof(RtGather));
     for (int b = 0; b < n_bufs && st == GNNC_OK; b++)
         if (taken_of(l, b)) st = lay_rows(l, b);
+    size_t pointers = (size_t)rt_group_pointers(l->x->program) * sizeof(void *);
+    batch->pointers_at = pointers ? lay(l, pointers) : 0;
     l->copied = l->used;
     for (int b = 0; b < n_bufs && st == GNNC_OK; b++)
         if (taken_of(l, b)) st = lay_buffer(l, b);
@@ -267,6 +270,8 @@ static gnnc_status settle(const Lay *l, int phase, const size_t *offset) {
         }
     }
     list_gathers(l);
+    batch->at.pointers = (void **)((char *)lane->there + batch->pointers_at);
+    rt_group_table(x->program, batch->at.buf, (void **)((char *)lane->host + batch->pointers_at));
     return GNNC_OK;
 }
 

@@ -99,6 +99,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "device_features"  1 (default) = on a GPU a mini-batch's rows of columns of numbers are taken
  *                 there, out of the data's, which lie in its memory: their numbers cross; 0 = by
  *                 the host, and the rows cross.  Results are the same
+ *   "group_products"   1 (default) = on a GPU matrix products that do not need each other are one
+ *                 library call where that should be faster; 0 = a call for each
  *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
  *                 it and this process may use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
  *                 gnnc_trainer_main asks for; the library asks for products of bf16)

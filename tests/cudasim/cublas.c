@@ -1,4 +1,7 @@
-/* cuBLAS by plain loops, in double: matrices lie by columns. */
+/* cuBLAS by plain loops, in double: matrices lie by columns.
+ *
+ * CUDASIM_CUBLAS=old: without the calls for several products (dl.c); =declines: they are there, and
+ * say that they do not support what they are asked. */
 #include "cublas_v2.h"
 #include "cudasim.h"
 
@@ -67,24 +70,33 @@ static void put(void *x, cudaDataType_t t, long long i, float v) {
         ((float *)x)[i] = v;
 }
 
+static void multiply_one(const Gemm *g, const void *a, const void *b, void *c) {
+    for (int j = 0; j < g->n; j++)
+        for (int i = 0; i < g->m; i++) {
+            long long at = i + (long long)j * g->ldc;
+            double sum = 0;
+            for (int l = 0; l < g->k; l++)
+                sum += element(a, g->in,
+                               g->ta == CUBLAS_OP_N ? i + (long long)l * g->lda
+                                                    : l + (long long)i * g->lda) *
+                       element(b, g->in,
+                               g->tb == CUBLAS_OP_N ? l + (long long)j * g->ldb
+                                                    : j + (long long)l * g->ldb);
+            double old = g->beta != 0 ? g->beta * element(c, g->out, at) : 0;
+            put(c, g->out, at, (float)(g->alpha * sum + old));
+        }
+}
+
+static size_t size_of(cudaDataType_t t) {
+    return t == CUDA_R_32F ? 4 : 2;
+}
+
 static void multiply(void *p) {
     const Gemm *g = p;
     for (int q = 0; q < g->batch; q++)
-        for (int j = 0; j < g->n; j++)
-            for (int i = 0; i < g->m; i++) {
-                long long a = q * g->stride_a, b = q * g->stride_b;
-                long long c = q * g->stride_c + i + (long long)j * g->ldc;
-                double sum = 0;
-                for (int l = 0; l < g->k; l++)
-                    sum += element(g->a, g->in,
-                                   a + (g->ta == CUBLAS_OP_N ? i + (long long)l * g->lda
-                                                             : l + (long long)i * g->lda)) *
-                           element(g->b, g->in,
-                                   b + (g->tb == CUBLAS_OP_N ? l + (long long)j * g->ldb
-                                                             : j + (long long)l * g->ldb));
-                double old = g->beta != 0 ? g->beta * element(g->c, g->out, c) : 0;
-                put(g->c, g->out, c, (float)(g->alpha * sum + old));
-            }
+        multiply_one(g, (const char *)g->a + q * g->stride_a * (long long)size_of(g->in),
+                     (const char *)g->b + q * g->stride_b * (long long)size_of(g->in),
+                     (char *)g->c + q * g->stride_c * (long long)size_of(g->out));
 }
 
 /* The conditions of the manual, page cublas<t>gemm(), and the types of cublasGemmEx(). */
@@ -133,4 +145,117 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
     }
     cudasim_library_call(h->stream, multiply, free, g);
     return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- several products ----------------------------------------------------------------------- */
+/* Addresses are read when the device comes to it, as it does: the arrays are in its memory. */
+typedef struct {
+    int n;
+    const void *const *a, *const *b;
+    void *const *c;
+    Gemm gemm[]; /* [n] */
+} Many;
+
+/* Of 16 bits, or rounded to TF32: rows are loaded 16 bytes at a time. */
+static void check_place(const Gemm *g, const void *p, size_t size) {
+    bool wide = size == 2 || g->sum == CUBLAS_COMPUTE_32F_FAST_TF32;
+    size_t row = (size_t)g->k * size, at = (size_t)p;
+    if (wide && ((row % 16 == 0 && at % 16) || (row % 4 == 0 && at % 4)))
+        cudasim_fail("an operand of several products is not aligned");
+}
+
+static void multiply_many(void *p) {
+    const Many *m = p;
+    for (int i = 0; i < m->n; i++) {
+        const Gemm *g = &m->gemm[i];
+        check_place(g, m->a[i], size_of(g->in));
+        check_place(g, m->b[i], size_of(g->in));
+        check_place(g, m->c[i], size_of(g->out));
+        for (int k = 0; k < i; k++)
+            if (m->c[k] == m->c[i]) cudasim_fail("two products of a call have one result");
+        multiply_one(g, m->a[i], m->b[i], m->c[i]);
+    }
+}
+
+static bool declines(void) {
+    const char *how = getenv("CUDASIM_CUBLAS");
+    return how && strcmp(how, "declines") == 0;
+}
+
+static cublasStatus_t submit_many(cublasHandle_t h, Many *m, bool supported) {
+    if (!m) return CUBLAS_STATUS_ALLOC_FAILED;
+    cublasStatus_t s =
+        supported && !declines() ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    for (int i = 0; i < m->n; i++)
+        if (!is_valid(&m->gemm[i])) s = CUBLAS_STATUS_INVALID_VALUE;
+    if (s != CUBLAS_STATUS_SUCCESS) {
+        free(m);
+        return s;
+    }
+    cudasim_count()->groups++;
+    cudasim_library_call(h->stream, multiply_many, free, m);
+    return s;
+}
+
+static Many *new_many(int n, const void *const a[], const void *const b[], void *const c[]) {
+    Many *m = malloc(sizeof *m + (size_t)n * sizeof *m->gemm);
+    if (m) *m = (Many){.n = n, .a = a, .b = b, .c = c};
+    return m;
+}
+
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
+                                   int m, int n, int k, const void *alpha, const void *const a[],
+                                   cudaDataType_t type_a, int lda, const void *const b[],
+                                   cudaDataType_t type_b, int ldb, const void *beta,
+                                   void *const c[], cudaDataType_t type_c, int ldc, int batch,
+                                   cublasComputeType_t sum, cublasGemmAlgo_t algorithm) {
+    (void)algorithm;
+    Many *x = new_many(batch, a, b, c);
+    for (int i = 0; x && i < batch; i++)
+        x->gemm[i] = (Gemm){.ta = ta,
+                            .tb = tb,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .lda = lda,
+                            .ldb = ldb,
+                            .ldc = ldc,
+                            .batch = 1,
+                            .alpha = *(const float *)alpha,
+                            .beta = *(const float *)beta,
+                            .in = type_a,
+                            .out = type_c,
+                            .sum = sum};
+    return submit_many(h, x, type_a == type_b);
+}
+
+/* Operands and results of one type: the manual's table. */
+cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t h, const cublasOperation_t ta[],
+                                          const cublasOperation_t tb[], const int m[],
+                                          const int n[], const int k[], const void *alpha,
+                                          const void *const a[], cudaDataType_t type_a,
+                                          const int lda[], const void *const b[],
+                                          cudaDataType_t type_b, const int ldb[], const void *beta,
+                                          void *const c[], cudaDataType_t type_c, const int ldc[],
+                                          int n_groups, const int size[], cublasComputeType_t sum) {
+    int all = 0, at = 0;
+    for (int i = 0; i < n_groups; i++) all += size[i];
+    Many *x = new_many(all, a, b, c);
+    for (int i = 0; x && i < n_groups; i++)
+        for (int j = 0; j < size[i]; j++)
+            x->gemm[at++] = (Gemm){.ta = ta[i],
+                                   .tb = tb[i],
+                                   .m = m[i],
+                                   .n = n[i],
+                                   .k = k[i],
+                                   .lda = lda[i],
+                                   .ldb = ldb[i],
+                                   .ldc = ldc[i],
+                                   .batch = 1,
+                                   .alpha = ((const float *)alpha)[i],
+                                   .beta = ((const float *)beta)[i],
+                                   .in = type_a,
+                                   .out = type_c,
+                                   .sum = sum};
+    return submit_many(h, x, type_a == type_b && type_a == type_c);
 }

@@ -20,7 +20,8 @@ extern "C" {
 typedef struct {
     int64_t synchronisations, allocations, host_to_device, device_to_host, device_to_device;
     int64_t launches, library_calls, graph_launches, fills;
-    int64_t ends; /* of library calls: products with an epilogue, recorded ones when they are */
+    /* Of library calls, recorded ones when they are: products with an epilogue, several at once. */
+    int64_t ends, groups;
 } cudasim_counters;
 cudasim_counters *cudasim_count(void); /* since the start; may be written */
 void cudasim_seed(uint64_t seed);      /* of the order of blocks and threads */

@@ -25,6 +25,7 @@ void *cudasim_dlsym(void *library, const char *name) {
         __typeof__(f) *p = f;                                                                      \
         memcpy(&at, &p, sizeof at);                                                                \
     }
+    const char *how = getenv("CUDASIM_CUBLAS");
     void *at = NULL;
     IS(cublasCreate)
     IS(cublasDestroy)
@@ -33,6 +34,10 @@ void *cudasim_dlsym(void *library, const char *name) {
     IS(cublasSetMathMode)
     IS(cublasGemmStridedBatchedEx)
     IS(cublasGetStatusString)
+    if (!how || strcmp(how, "old")) {
+        IS(cublasGemmBatchedEx)
+        IS(cublasGemmGroupedBatchedEx)
+    }
     IS(cublasLtCreate)
     IS(cublasLtDestroy)
     IS(cublasLtMatmul)

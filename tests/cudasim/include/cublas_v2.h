@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 #define CUBLAS_VER_MAJOR 13
+#define CUBLAS_VER_MINOR 0
 
 typedef enum {
     CUBLAS_STATUS_SUCCESS = 0,
@@ -41,6 +42,20 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
                                           const void *beta, void *c, cudaDataType_t type_c, int ldc,
                                           long long stride_c, int batch, cublasComputeType_t sum,
                                           cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,
+                                   int m, int n, int k, const void *alpha, const void *const a[],
+                                   cudaDataType_t type_a, int lda, const void *const b[],
+                                   cudaDataType_t type_b, int ldb, const void *beta,
+                                   void *const c[], cudaDataType_t type_c, int ldc, int batch,
+                                   cublasComputeType_t sum, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t h, const cublasOperation_t ta[],
+                                          const cublasOperation_t tb[], const int m[],
+                                          const int n[], const int k[], const void *alpha,
+                                          const void *const a[], cudaDataType_t type_a,
+                                          const int lda[], const void *const b[],
+                                          cudaDataType_t type_b, const int ldb[], const void *beta,
+                                          void *const c[], cudaDataType_t type_c, const int ldc[],
+                                          int n_groups, const int size[], cublasComputeType_t sum);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,51 @@
+/* What the temporaries of a phase fill while it runs: for moves of steps that must not make it
+ * more.  Sizes are nominal (plan_order.c). */
+#include <string.h>
+
+#include "codegen/plan_order.h"
+
+Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
+    return (Lives){.p = p,
+                   .ph = ph,
+                   .sizes = order_nominal_sizes(a, p->m),
+                   .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
+                   .life = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
+}
+
+static void used_at(Lives *l, int buf, int step) {
+    RtPackItem *it = &l->life[buf];
+    if (it->first < 0 || step < it->first) it->first = step;
+    if (step > it->last) it->last = step;
+}
+
+static void find_lives(Lives *l) {
+    for (int b = 0; b < l->p->bufs.n; b++) l->life[b].first = l->life[b].last = -1;
+    for (int i = 0; i < l->ph->steps.n; i++) {
+        const PStep *s = l->ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs; k++) used_at(l, s->bufs[k], i);
+        if (s->pred >= 0) used_at(l, s->pred, i);
+        for (int k = 0; s->group && k < s->group->steps.n; k++)
+            for (int j = 0; j < 3; j++) used_at(l, s->group->steps.v[k]->bufs[j], i);
+    }
+}
+
+int64_t plan_lives_most(Lives *l) {
+    int64_t most = 0, live = 0;
+    memset(l->live, 0, ((size_t)l->ph->steps.n + 1) * sizeof *l->live);
+    find_lives(l);
+    for (int b = 0; b < l->p->bufs.n; b++) {
+        const PBuf *buf = l->p->bufs.v[b];
+        RtPackItem *it = &l->life[b];
+        if (it->first < 0 || buf->kind != PB_TEMP || buf->block >= 0) continue;
+        for (int i = 0; i < l->ph->blocks.n; i++)
+            rt_pack_span(it, l->ph->blocks.v[i].first, l->ph->blocks.v[i].last);
+        int64_t n = expr_eval(buf->count, l->sizes) * dtype_bytes(buf->dt);
+        l->live[it->first] += n;
+        l->live[it->last + 1] -= n;
+    }
+    for (int i = 0; i < l->ph->steps.n; i++) {
+        live += l->live[i];
+        if (live > most) most = live;
+    }
+    return most;
+}
