@@ -22,6 +22,15 @@ const char *target_gather_name(Arena *a, const Plan *p) {
     return arena_printf(a, "%s_gather", cg_ident(a, p->m->name));
 }
 
+/* What the device's sampler does not draw is told by rt_device_sampler_lacks() where it is wanted.
+ */
+const char *target_sample_name(Arena *a, const Plan *p) {
+    const Sampling *s = &p->m->recipe.sample;
+    bool plain = s->edges == SAMPLE_DIRECTIONAL && !s->disjoint && !s->weights.n && !s->times.n;
+    if (!s->batch || s->train_links || !s->n_hops || !plain) return NULL;
+    return arena_printf(a, "%s_sample", cg_ident(a, p->m->name));
+}
+
 const char *target_rank_name(Arena *a, const Plan *p) {
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)

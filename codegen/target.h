@@ -44,6 +44,8 @@ const char *target_rank_name(Arena *a, const Plan *p);
 /* The function that takes columns of batches from the whole ones; NULL = the model has no batches.
  */
 const char *target_gather_name(Arena *a, const Plan *p);
+/* The function that draws batches of neighbours; NULL = the model has none that it can draw. */
+const char *target_sample_name(Arena *a, const Plan *p);
 /* The host driver and its tables as C source (runtime/program.h says what it fills). */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* A C header with the prototypes of the user's functions, as the model has them. */

@@ -157,6 +157,8 @@ static const IntOption INT_OPTIONS[] = {
     {"buckets", offsetof(RtOptions, buckets), 0, 1},
     {"device_features", offsetof(RtOptions, device_features), 0, 1},
     {"group_products", offsetof(RtOptions, group_products), 0, 1},
+    {"device_sampler", offsetof(RtOptions, device_sampler), 0, 1},
+    {"check_sampler", offsetof(RtOptions, check_sampler), 0, 1},
     {"amx", offsetof(RtOptions, amx), 0, 1},
     {"other_data", offsetof(RtOptions, other_data), 0, 1},
     {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},

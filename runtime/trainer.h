@@ -19,6 +19,8 @@ typedef struct RtOptions {
     int64_t workers;   /* threads that make batches; -1 = the model's, or by the machine */
     int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
     int64_t buckets;   /* a GPU's steps over batches are recorded for rounded sizes */
+    int64_t device_sampler;  /* a GPU draws batches of neighbours, where it can */
+    int64_t check_sampler;   /* .. and the host draws each of them too, to compare */
     int64_t device_features; /* a GPU takes columns of batches out of the data's, which it has */
     int64_t group_products;  /* a GPU makes several products with one call, where that pays */
     int64_t amx;             /* matrix products may use AMX */

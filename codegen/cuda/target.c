@@ -36,6 +36,16 @@ static void gather(Cu *cu) {
               name, name);
 }
 
+static void sample(Cu *cu) {
+    const char *name = target_sample_name(cu->a, cu->plan);
+    if (!name) return;
+    sb_printf(&cu->b,
+              "/*\n * kernel %s(what to draw)\n */\n#include \"cuda/sample.h\"\n\n"
+              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
+              "    return gn_sample(arg, stream);\n}\n",
+              name, name);
+}
+
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;
@@ -49,6 +59,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     cu_tails(&cu);
     rank(&cu);
     gather(&cu);
+    sample(&cu);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "batch_step.h"
+#include "device_sample.h"
 #include "runtime/exec/device.h"
 #include "link_batches.h"
 #include "row_batches.h"
@@ -30,12 +31,14 @@ typedef struct RtBatches {
     RtParts parts; /* graphs or clusters */
     int64_t batch; /* seeds of a batch */
     int64_t n_seeds, n_batches;
-    int64_t *n_learned;    /* [n_batches] rows that count in the loss */
-    int32_t *seed, *order; /* [n_seeds] as the data list them; as this epoch takes them */
-    double *time;          /* [n_slots][batch] of the seeds; NULL = not temporal */
-    bool draws;            /* a batch is a part of the graph */
-    int64_t epoch, next;   /* the run that the pipeline is in, and its next batch */
-    int64_t first_epoch;   /* the first that was run */
+    int64_t *n_learned;     /* [n_batches] rows that count in the loss */
+    int32_t *seed, *order;  /* [n_seeds] as the data list them; as this epoch takes them */
+    double *time;           /* [n_slots][batch] of the seeds; NULL = not temporal */
+    bool draws;             /* a batch is a part of the graph */
+    RtDeviceSampler *there; /* it is drawn by the device; NULL = by samplers */
+    RtBatch *proof;         /* then by both, to be compared; NULL = nobody asked */
+    int64_t epoch, next;    /* the run that the pipeline is in, and its next batch */
+    int64_t first_epoch;    /* the first that was run */
     RtLosses losses;
     bool warm; /* there is room for batches */
     RtBatchStep step;
@@ -194,6 +197,23 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     return GNNC_OK;
 }
 
+/* ---- who draws --------------------------------------------------------------------------------
+ */
+/* Asked for, and possible: else it is told why not, and the host draws. */
+static bool wants_device(gnnc_trainer *t, const RtBatches *b) {
+    const char *why = t->rt.device ? rt_device_sampler_lacks(t->program) : "there is no GPU in use";
+    if (!t->options.device_sampler || !b->draws) return false;
+    if (why) rt_message(&t->rt, "sampler: %s; the host draws", why);
+    return !why;
+}
+
+static gnnc_status make_device_sampler(gnnc_trainer *t, RtBatches *b) {
+    gnnc_status st =
+        rt_device_sampler_new(&b->there, &t->x, &b->graph, &b->spec, b->type, b->batch, b->n_slots);
+    if (st != GNNC_OK || !t->options.check_sampler) return st;
+    return rt_sampler_batch(b->sampler[0], &b->proof, &t->rt.err);
+}
+
 /* ---- preparing, in a worker ------------------------------------------------------------------ */
 static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, const int32_t *id,
                              int64_t n, int slot, RtError *err) {
@@ -204,7 +224,12 @@ static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, con
         for (int64_t i = 0; i < n; i++) of[i] = time[id[i]];
         seeds.time = of;
     }
-    return rt_sample_nodes(b->sampler[worker], at, &seeds, b->slot[slot].batch, err);
+    RtBatch *out = b->slot[slot].batch;
+    if (!b->there) return rt_sample_nodes(b->sampler[worker], at, &seeds, out, err);
+    gnnc_status st = rt_device_sample(b->there, at, id, n, slot, out, err);
+    if (st != GNNC_OK || !b->proof) return st;
+    st = rt_sample_nodes(b->sampler[worker], at, &seeds, b->proof, err);
+    return st == GNNC_OK ? rt_device_sample_check(b->there, out, b->proof, err) : st;
 }
 
 static gnnc_status draw_parts(const gnnc_trainer *t, int worker, const RtSampleAt *at,
@@ -316,7 +341,8 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (!b) return nomem(t);
     const RtAlloc *from = &t->rt.pool.from;
     b->draws = s->train_links == RT_LINKS_NONE || s->n_hops > 0;
-    int n_workers = b->n_workers = count_workers(t, b);
+    bool on_device = wants_device(t, b); /* one queue, and so one worker, which waits for it */
+    int n_workers = b->n_workers = on_device ? 1 : count_workers(t, b);
     b->epoch = b->first_epoch = -1;
     RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
     gnnc_status st;
@@ -329,6 +355,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     TRY(st, rt_row_batches_start(t, &b->graph, &b->spec, &b->map, b->type, b->batch,
                                  count_members(t, 0)));
     TRY(st, make_slots(t, b, from, n_workers));
+    if (on_device) TRY(st, make_device_sampler(t, b));
     TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
     st = rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err);
@@ -344,6 +371,8 @@ void rt_batches_stop(gnnc_trainer *t) {
     rt_pipeline_stop(b->pipeline);
     for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
     for (int i = 0; i < b->n_samplers; i++) rt_sampler_free(b->sampler[i]);
+    rt_device_sampler_free(b->there);
+    rt_batch_free(b->proof);
     rt_batch_step_free(&b->step);
     t->batches = NULL;
 }

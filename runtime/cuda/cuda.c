@@ -34,6 +34,7 @@ static void close_device(RtDevice *d) {
     rt_cuda_blas_close(c);
     for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
     drop_lanes(c);
+    rt_cuda_side_close(c);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
 }
@@ -243,6 +244,11 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .lane_begin = lane_begin,
                                     .lane_copy = lane_copy,
                                     .lane_end = lane_end,
+                                    .side_open = rt_cuda_side_open,
+                                    .side_upload = rt_cuda_side_upload,
+                                    .side_download = rt_cuda_side_download,
+                                    .side_launch = rt_cuda_side_launch,
+                                    .side_wait = rt_cuda_side_wait,
                                     .stamp = stamp,
                                     .stamps = stamps,
                                     .range_begin = range_begin,

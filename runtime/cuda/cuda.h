@@ -76,6 +76,8 @@ typedef struct Cuda {
     cudaEvent_t event[RT_STAMPS];
     cudaStream_t copies; /* beside `stream`; NULL until something goes there */
     cudaEvent_t copied[RT_LANES], used[RT_LANES];
+    cudaStream_t side; /* side.c; NULL = nobody wants it */
+    cudaEvent_t side_done;
 } Cuda;
 
 static inline Cuda *rt_cuda_of(RtDevice *d) {
@@ -89,6 +91,15 @@ gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what);
         cudaError_t cuda_error = (call);                                                           \
         if (cuda_error != cudaSuccess) return rt_cuda_failed((d), cuda_error, (what));             \
     } while (0)
+
+/* ---- a queue of another thread's (side.c) --------------------------------------------------- */
+gnnc_status rt_cuda_side_open(RtDevice *d);
+void rt_cuda_side_close(Cuda *c);
+gnnc_status rt_cuda_side_upload(RtDevice *d, void *to, const void *from, size_t n, RtError *err);
+gnnc_status rt_cuda_side_download(RtDevice *d, void *to, const void *from, size_t n, RtError *err);
+gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *name,
+                                void *const *arg, RtError *err);
+gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err);
 
 /* ---- matrix products (blas.c) ------------------------------------------------------------- */
 /* Loads cuBLAS, unless that was done: not while a phase is recorded. */

@@ -380,7 +380,8 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     if (!d) return 0;
     size_t batch = d->batch.arena_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
-    return (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes + d->work_bytes + batch);
+    return (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes + d->work_bytes +
+                     d->sampler_bytes + batch);
 }
 
 /* ---- services ----------------------------------------------------------------------------------

@@ -60,6 +60,16 @@ typedef struct RtDeviceOps {
     gnnc_status (*lane_begin)(RtDevice *d, int lane);
     gnnc_status (*lane_copy)(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes);
     gnnc_status (*lane_end)(RtDevice *d, int lane);
+    /* A queue beside both, for one thread at a time that is not the trainer's: failures are its
+     * own. Memory of the host is page-locked.  wait: until the side's work is done. */
+    gnnc_status (*side_open)(RtDevice *d);
+    gnnc_status (*side_upload)(RtDevice *d, void *to, const void *from, size_t n_bytes,
+                               RtError *err);
+    gnnc_status (*side_download)(RtDevice *d, void *to, const void *from, size_t n_bytes,
+                                 RtError *err);
+    gnnc_status (*side_launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg,
+                               RtError *err);
+    gnnc_status (*side_wait)(RtDevice *d, RtError *err);
     /* Time stamp i < RT_STAMPS of the queue; times between each two of the first n + 1, after
      * a wait. */
     gnnc_status (*stamp)(RtDevice *d, int i);
@@ -140,7 +150,7 @@ struct RtDevice {
     bool groups;        /* products, where that is worth it */
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
     bool never_record;  /* a failure shall be told at the call that caused it */
-    size_t fixed_bytes, arena_bytes, best_bytes;
+    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes;
     RtDevicePhase *phase; /* [n_phases] */
     int running;          /* phase, -1 = none */
     gnnc_status status;   /* first failure of a service that returns nothing */

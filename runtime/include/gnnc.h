@@ -101,6 +101,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                 the host, and the rows cross.  Results are the same
  *   "group_products"   1 (default) = on a GPU matrix products that do not need each other are one
  *                 library call where that should be faster; 0 = a call for each
+ *   "device_sampler"  1 = a GPU draws mini-batches of neighbours: the host's, in every array.
+ *                 What it does not draw (docs/cuda.md) the host does, with a message; default 0
+ *   "check_sampler"  1 = what a GPU draws the host draws too, and a difference is GNNC_E_ASSERT
  *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
  *                 it and this process may use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
  *                 gnnc_trainer_main asks for; the library asks for products of bf16)

@@ -7,7 +7,7 @@
  * some threads do not reach as a message, and a stray access as one of the host's
  * sanitizers' reports: while no kernel runs, device memory is poisoned for the host.
  *
- * One host thread at a time may use it. */
+ * Host threads may use it side by side: they take turns, a call or a kernel each. */
 #ifndef CUDASIM_H
 #define CUDASIM_H
 
@@ -23,9 +23,10 @@ typedef struct {
     /* Of library calls, recorded ones when they are: products with an epilogue, several at once. */
     int64_t ends, groups;
 } cudasim_counters;
-cudasim_counters *cudasim_count(void); /* since the start; may be written */
-void cudasim_seed(uint64_t seed);      /* of the order of blocks and threads */
-int64_t cudasim_live_bytes(void);      /* of device memory */
+cudasim_counters *cudasim_count(void);      /* since the start; may be written */
+cudasim_counters *cudasim_count_here(void); /* the calling thread's part of it */
+void cudasim_seed(uint64_t seed);           /* of the order of blocks and threads */
+int64_t cudasim_live_bytes(void);           /* of device memory */
 
 /* ---- for the headers -------------------------------------------------------------------- */
 typedef struct {

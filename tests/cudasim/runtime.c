@@ -2,6 +2,7 @@
  * captures; a graph is the list of what was recorded. */
 #include "cudasim_impl.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -58,13 +59,34 @@ typedef struct {
     Block *blocks;
     int64_t live_bytes;
     cudaError_t last;
-    int inside; /* calls that may touch device memory */
+    int inside;           /* calls that may touch device memory */
+    pthread_mutex_t lock; /* of all of it, and of the machine that runs kernels */
 } Device;
 
 static Device *device(void) {
-    static Device d;
+    static Device d = {.lock = PTHREAD_MUTEX_INITIALIZER};
     return &d;
 }
+
+static void lock(void) {
+    pthread_mutex_lock(&device()->lock);
+}
+
+static void unlock(void) {
+    pthread_mutex_unlock(&device()->lock);
+}
+
+/* What the calling thread has asked for. */
+static cudasim_counters *mine(void) {
+    static _Thread_local cudasim_counters count;
+    return &count;
+}
+
+cudasim_counters *cudasim_count_here(void) {
+    return mine();
+}
+
+#define COUNT(what) (device()->count.what++, mine()->what++)
 
 cudasim_counters *cudasim_count(void) {
     return &device()->count;
@@ -93,12 +115,12 @@ static void leave(void) {
         if (b->on_device) __asan_poison_memory_region(b->p, b->n_bytes);
 }
 
-static cudaError_t allocate(void **p, size_t n_bytes, bool on_device) {
+static cudaError_t allocate_locked(void **p, size_t n_bytes, bool on_device) {
     Device *d = device();
     Block *b = malloc(sizeof *b);
     size_t rounded = (n_bytes + 255) / 256 * 256;
     void *at = b ? aligned_alloc(256, rounded ? rounded : 256) : NULL;
-    d->count.allocations++;
+    COUNT(allocations);
     if (!at) {
         free(b);
         return note(cudaErrorMemoryAllocation);
@@ -112,7 +134,7 @@ static cudaError_t allocate(void **p, size_t n_bytes, bool on_device) {
     return cudaSuccess;
 }
 
-static cudaError_t release(void *p) {
+static cudaError_t release_locked(void *p) {
     Device *d = device();
     if (!p) return cudaSuccess;
     for (Block **at = &d->blocks; *at; at = &(*at)->next) {
@@ -126,6 +148,20 @@ static cudaError_t release(void *p) {
         return cudaSuccess;
     }
     return note(cudaErrorInvalidValue);
+}
+
+static cudaError_t allocate(void **p, size_t n_bytes, bool on_device) {
+    lock();
+    cudaError_t e = allocate_locked(p, n_bytes, on_device);
+    unlock();
+    return e;
+}
+
+static cudaError_t release(void *p) {
+    lock();
+    cudaError_t e = release_locked(p);
+    unlock();
+    return e;
 }
 
 cudaError_t cudaMalloc(void **p, size_t n_bytes) {
@@ -148,7 +184,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 }
 
 /* Whether [p, p + n) lies in one allocation on that side; host memory may be any. */
-static bool lies_in(const void *p, size_t n_bytes, bool on_device) {
+static bool lies_in_locked(const void *p, size_t n_bytes, bool on_device) {
     for (Block *b = device()->blocks; b; b = b->next) {
         const char *x = p, *lo = b->p;
         if (x < lo || x >= lo + b->n_bytes) continue;
@@ -157,24 +193,36 @@ static bool lies_in(const void *p, size_t n_bytes, bool on_device) {
     return !on_device;
 }
 
+static bool lies_in(const void *p, size_t n_bytes, bool on_device) {
+    lock();
+    bool yes = lies_in_locked(p, n_bytes, on_device);
+    unlock();
+    return yes;
+}
+
+static void count_wait(void) {
+    lock();
+    COUNT(synchronisations);
+    unlock();
+}
+
 /* ---- work -------------------------------------------------------------------------- */
 static void count_copy(cudaMemcpyKind k) {
-    cudasim_counters *c = &device()->count;
-    if (k == cudaMemcpyHostToDevice) c->host_to_device++;
-    if (k == cudaMemcpyDeviceToHost) c->device_to_host++;
-    if (k == cudaMemcpyDeviceToDevice) c->device_to_device++;
+    if (k == cudaMemcpyHostToDevice) COUNT(host_to_device);
+    if (k == cudaMemcpyDeviceToHost) COUNT(device_to_host);
+    if (k == cudaMemcpyDeviceToDevice) COUNT(device_to_device);
 }
 
 static void perform(const Node *n, bool counted) {
-    cudasim_counters *c = &device()->count;
+    lock();
     enter();
     switch (n->kind) {
     case NODE_KERNEL:
-        if (counted) c->launches++;
+        if (counted) COUNT(launches);
         cudasim_run(&n->launch);
         break;
     case NODE_LIBRARY:
-        if (counted) c->library_calls++;
+        if (counted) COUNT(library_calls);
         n->launch.call(n->launch.closure);
         break;
     case NODE_COPY:
@@ -182,11 +230,12 @@ static void perform(const Node *n, bool counted) {
         memmove(n->to, n->from, n->n_bytes);
         break;
     case NODE_FILL:
-        if (counted) c->fills++;
+        if (counted) COUNT(fills);
         memset(n->to, n->value, n->n_bytes);
         break;
     }
     leave();
+    unlock();
 }
 
 static void drop_node(Node *n) {
@@ -259,12 +308,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     if (s && s->captured) return note(cudaErrorStreamCaptureUnsupported);
-    device()->count.synchronisations++;
+    count_wait();
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
-    device()->count.synchronisations++;
+    count_wait();
     return cudaSuccess;
 }
 
@@ -310,7 +359,9 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned lon
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) {
     if (s && s->captured) return note(cudaErrorStreamCaptureUnsupported);
-    device()->count.graph_launches++;
+    lock();
+    COUNT(graph_launches);
+    unlock();
     for (const Node *n = x->first; n; n = n->next) perform(n, false);
     return cudaSuccess;
 }
@@ -354,7 +405,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
     (void)e;
-    device()->count.synchronisations++;
+    count_wait();
     return cudaSuccess;
 }
 

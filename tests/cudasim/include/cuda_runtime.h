@@ -52,6 +52,10 @@ static inline void __threadfence() {
 static inline int __ffs(int x) {
     return __builtin_ffs(x);
 }
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    __extension__ typedef unsigned __int128 Wide;
+    return (unsigned long long)((Wide)x * y >> 64);
+}
 
 /* ---- shuffles and votes ------------------------------------------------------------ */
 template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int lane) {

@@ -1,0 +1,55 @@
+/* What a program's device_sample reads (cuda/sample.h): a graph, where batches of it go, and what
+ * is asked of one.  Pointers are the device's. */
+#ifndef RUNTIME_CUDA_SAMPLE_LIST_H
+#define RUNTIME_CUDA_SAMPLE_LIST_H
+
+#include <stdint.h>
+
+typedef struct RtDrawType {
+    uint32_t
+        *mark;   /* [nodes of the data] what the present batch knows of each; all 0 between two */
+    int32_t *id; /* [nodes of the batch] */
+} RtDrawType;
+
+typedef struct RtDrawRel {
+    int32_t src_type, dst_type;
+    const int64_t *ptr;      /* [n_dst + 1] of the data: edges by destination */
+    const int32_t *src, *id; /* [E]; id NULL: not wanted */
+    /* of the batch, as RtBatchEdges has them */
+    int64_t *to_ptr, *to_pos;
+    int32_t *to_src, *to_dst, *to_id;
+} RtDrawRel;
+
+enum { RT_DRAW_PARTS = 128 }; /* of a sum over many, one for each block */
+
+/* T types, R relations, H hops.  Sums of numbers of rows and of drawn edges are below 2^31. */
+typedef struct RtDraw {
+    int32_t n_types, n_rels, n_hops, replace;
+    const RtDrawType *type; /* [T] */
+    const RtDrawRel *rel;   /* [R + 1]; the last has no edges: its sources are the seeds */
+    /* what is asked for */
+    const int64_t *n_seeds;
+    const uint64_t *key;   /* [H][R] rt_draw_key() of hop and relation */
+    const int32_t *fanout; /* [H][R] */
+    const int32_t *seed;   /* [n_seeds] */
+    /* sizes of the batch */
+    int64_t *n_nodes, *node_end; /* [T], [T][H + 1] */
+    int64_t *n_edges, *edge_end; /* [R], [R][H + 1] */
+    int32_t *seed_at;            /* [n_seeds] their numbers in the batch */
+    /* while a hop is drawn */
+    int64_t *node_from;   /* [T] the first node of the last hop */
+    int64_t *row_first;   /* [R + 1] rows of relations, one after another: nodes to draw for */
+    int64_t *row_node;    /* [R] the first of them, in the batch */
+    int64_t *drawn_first; /* [R + 2] edges that were drawn, by relations */
+    int64_t *new_at, *edges_at; /* [R + 1], [R] numbers of an entry's source and edge, less .. */
+    int32_t *row_at;            /* [rows + 1] where the edges of a row begin */
+    int32_t *row_of, *node;     /* [drawn] its row and source */
+    int64_t *pos;               /* [drawn] its place in the data's relation */
+    int32_t *new_before;        /* [drawn + 1] nodes first seen earlier in the hop */
+    int64_t *part;              /* [RT_DRAW_PARTS] */
+    /* the most there can be, for launches */
+    int64_t most_seeds, most_rows, most_drawn, most_nodes,
+        most_dst; /* the last two: of all together */
+} RtDraw;
+
+#endif

@@ -1,0 +1,51 @@
+/* A queue for a thread that works ahead of the trainer's: it waits here, the trainer never does.
+ * The driver's calls may come from several threads; what is the trainer's own (its error, the last
+ * kernel's name) is not touched. */
+#include "cuda.h"
+
+static gnnc_status failed(cudaError_t e, const char *what, RtError *err) {
+    gnnc_status st = e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
+    return rt_fail(err, st, "cuda: %s: %s", what, cudaGetErrorString(e));
+}
+
+gnnc_status rt_cuda_side_open(RtDevice *d) {
+    Cuda *c = rt_cuda_of(d);
+    if (c->side) return GNNC_OK;
+    CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->side_done, cudaEventDisableTiming));
+    CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->side, cudaStreamNonBlocking));
+    return GNNC_OK;
+}
+
+void rt_cuda_side_close(Cuda *c) {
+    if (c->side) cudaStreamDestroy(c->side);
+    if (c->side_done) cudaEventDestroy(c->side_done);
+}
+
+static gnnc_status copy(RtDevice *d, void *to, const void *from, size_t n, enum cudaMemcpyKind kind,
+                        RtError *err) {
+    if (n == 0) return GNNC_OK;
+    cudaError_t e = cudaMemcpyAsync(to, from, n, kind, rt_cuda_of(d)->side);
+    return e == cudaSuccess ? GNNC_OK : failed(e, "a copy beside the queue", err);
+}
+
+gnnc_status rt_cuda_side_upload(RtDevice *d, void *to, const void *from, size_t n, RtError *err) {
+    return copy(d, to, from, n, cudaMemcpyHostToDevice, err);
+}
+
+gnnc_status rt_cuda_side_download(RtDevice *d, void *to, const void *from, size_t n, RtError *err) {
+    return copy(d, to, from, n, cudaMemcpyDeviceToHost, err);
+}
+
+gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *name,
+                                void *const *arg, RtError *err) {
+    cudaError_t e = (cudaError_t)k(arg, NULL, rt_cuda_of(d)->side);
+    return e == cudaSuccess ? GNNC_OK : failed(e, name, err);
+}
+
+gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err) {
+    Cuda *c = rt_cuda_of(d);
+    cudaError_t e = cudaEventRecord(c->side_done, c->side);
+    if (e == cudaSuccess) e = cudaEventQuery(c->side_done);
+    if (e == cudaErrorNotReady) e = cudaEventSynchronize(c->side_done);
+    return e == cudaSuccess ? GNNC_OK : failed(e, "work beside the queue", err);
+}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Batches that the device draws are the host's, array by array, whatever the graph and the order of threads.
+
+    samplers.py BUILD    random graphs with hubs, loops, parallel edges, lonely nodes and an empty relation
+
+`check_sampler` compares each batch with what the host draws from the same keys; checkpoints and losses are then the same
+bits.  A step waits for nothing; what a device cannot draw is told and drawn by the host.
+"""
+import ctypes
+import json
+import os
+import random
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+from batches import Trainer, save  # noqa: E402
+from sim import Counts, written  # noqa: E402
+
+MODEL = """
+graph Odd {
+  node user { x: f32[F];  y: class[C];  split }
+  node item { x: f32[G];  kind: cat[K] }
+  edge buys: user -> item
+  edge bought_by: item -> user
+  edge knows: user -> user { w: f32 }
+  edge never: item -> user
+}
+
+model M(g: Odd; hidden: int = 4) -> f32[user, C] {
+  kinds = embedding(K, hidden)
+  first = [t: linear(hidden) for t in g.nodes]
+  out = linear(C)
+  h = [t: relu(first[t](t.x)) for t in g.nodes]
+  for i in 0..2 {
+    h = [t: dropout(sum([mean(h[r.src][r.src], over = r.dst) for r in g.edges if r.dst == t]), 0.2) for t in g.nodes]
+  }
+  strong = g.knows where g.knows.w > 0.5
+  near = sum(h[user][strong.src] * strong.w, over = strong.dst) + sum(kinds(g.item.kind)[g.bought_by.src], over = g.bought_by.dst)
+  return out(h[user] + near)
+}
+
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  sample { fanout %s  batch %d  %s }
+  epochs 3
+}
+"""
+
+# One type and relation, prefixes of which the layers read: hop trimming.
+PLAIN = """
+import "layers/sage.gnn"
+
+graph Odd {
+  node user { x: f32[F];  y: class[C];  split }
+  edge knows: user -> user { w: f32 }
+}
+
+model M(g: Odd; hidden: int = 4) -> f32[user, C] {
+  a = sage_conv(hidden)
+  b = sage_conv(hidden)
+  c = sage_conv(C)
+  return c(g.knows, relu(b(g.knows, relu(a(g.knows, g.user.x)))))
+}
+
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  sample { fanout %s  batch %d  %s }
+  epochs 3
+}
+"""
+# As little as asks for what the device cannot draw.
+SMALL = """
+graph Odd {
+  node user { x: f32[F];  since: time;  y: class[C];  split }
+  edge knows: user -> user { w: f32 }
+}
+
+model M(g: Odd) -> f32[user, C] {
+  out = linear(C)
+  return out(sum(g.user.x[g.knows.src], over = g.knows.dst))
+}
+
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer sgd(lr = 1e-2)
+  sample { fanout %s  batch %d  %s }
+  epochs 1
+}
+"""
+
+
+def graph(path, users=160, items=90):
+    """Few nodes have most of the edges, one of them 700 of `knows`; a fifth has none; loops and parallel edges stay."""
+    r = random.Random(3)
+    os.mkdir(path)
+    sizes = {"user": users, "item": items}
+    edges = {}
+    for name, src, dst, n in (("buys", "user", "item", 900), ("bought_by", "item", "user", 800), ("knows", "user", "user", 900),
+                              ("never", "item", "user", 0)):
+        some = lambda k: min(int(r.random() ** 2 * 0.8 * k), k - 1)
+        pairs = [(some(sizes[src]), some(sizes[dst])) for _ in range(n)]
+        if name == "knows":
+            pairs += [(r.randrange(users), 7) for _ in range(700)] + [(v, v) for v in range(20)] + pairs[:40]
+            r.shuffle(pairs)
+        save(f"{path}/{name}.npy", "i", "<i4", (2, len(pairs)), [p[0] for p in pairs] + [p[1] for p in pairs])
+        columns = {}
+        if name in ("buys", "knows"):
+            save(f"{path}/{name}_w.npy", "f", "<f4", (len(pairs),), [r.random() for _ in pairs])
+            columns["w"] = {"kind": "float", "file": f"{name}_w.npy"}
+        edges[name] = {"src": src, "dst": dst, "count": len(pairs), "file": name + ".npy", "columns": columns}
+    save(path + "/ux.npy", "f", "<f4", (users, 5), [r.gauss(0, 1) for _ in range(users * 5)])
+    save(path + "/since.npy", "d", "<f8", (users,), [r.random() for _ in range(users)])
+    save(path + "/ix.npy", "f", "<f4", (items, 3), [r.gauss(0, 1) for _ in range(items * 3)])
+    save(path + "/y.npy", "i", "<i4", (users,), [r.randrange(3) for _ in range(users)])
+    save(path + "/kind.npy", "i", "<i4", (items,), [r.randrange(4) for _ in range(items)])
+    save(path + "/split.npy", "b", "|i1", (users,), [1 if i < 100 else 2 if i < 130 else 3 for i in range(users)])
+    nodes = {"user": {"count": users, "columns": {
+                 "x": {"kind": "float", "shape": [users, 5], "file": "ux.npy"},
+                 "since": {"kind": "time", "file": "since.npy"},
+                 "y": {"kind": "class", "categories": 3, "file": "y.npy"},
+                 "split": {"kind": "split", "file": "split.npy"}}},
+             "item": {"count": items, "columns": {
+                 "x": {"kind": "float", "shape": [items, 3], "file": "ix.npy"},
+                 "kind": {"kind": "cat", "categories": 4, "file": "kind.npy"}}}}
+    with open(path + "/schema.json", "w", encoding="utf-8") as f:
+        json.dump({"format": 1, "nodes": nodes, "edges": edges, "graphs": {}}, f)
+
+
+def trained(t, epochs=1):
+    """The checkpoint's bits after each epoch, which nobody evaluates."""
+    saved = []
+    for _ in range(epochs):
+        for _ in range(t.left()):
+            t.step()
+        saved.append(t.save("trained"))
+    return saved
+
+
+def curve(lib, data, epochs=1, **options):
+    return trained(Trainer(lib, data, threads=2, **options), epochs)
+
+
+def the_host_s_batches(sim, data, buckets):
+    """Checked one by one, by different orders of threads; then unchecked, and in rounded sizes."""
+    want = curve(sim, data, 2)
+    for seed, epochs in ((1, 2), (2, 1)):
+        sim.cudasim_seed(ctypes.c_uint64(seed))
+        assert curve(sim, data, epochs, device_sampler=1, check_sampler=1) == want[:epochs]
+    if buckets:
+        assert curve(sim, data, 2, device_sampler=1) == want
+        assert curve(sim, data, 2, device_sampler=1, buckets=1) == curve(sim, data, 2, buckets=1)
+
+
+def the_host_s_losses(sim, data):
+    losses = []
+    for on_device in (0, 1):
+        t = Trainer(sim, data, threads=2, device_sampler=on_device)
+        for _ in range(2):
+            t.epoch()
+            losses.append((t.metric("loss"), t.metric("loss.val")))
+    assert losses[:2] == losses[2:], losses
+
+
+def a_step_waits_for_nothing(sim, data):
+    """Its thread queues the step and no more; nobody allocates; the worker's copies are its own."""
+    for f in (sim.cudasim_count, sim.cudasim_count_here):
+        f.restype = ctypes.POINTER(Counts)
+    all_, here = sim.cudasim_count(), sim.cudasim_count_here()
+    t = Trainer(sim, data, threads=2, device_sampler=1)
+    for _ in range(2):
+        t.epoch()
+    value = lambda n: {k: getattr(n.contents, k) for k, _ in Counts._fields_}
+    first, first_here = value(all_), value(here)
+    steps = t.left()
+    for _ in range(steps):
+        t.step()
+    now = {k: v - first[k] for k, v in value(all_).items()}
+    mine = {k: v - first_here[k] for k, v in value(here).items()}
+    assert mine["synchronisations"] == mine["device_to_host"] == mine["allocations"] == 0, mine
+    assert mine["host_to_device"] == 2 * steps, mine
+    assert now["synchronisations"] == now["allocations"] == 0 and now["device_to_host"] >= steps, now
+
+
+def resumed_in_mid_epoch(sim, data):
+    """What one side's batches began the other's end."""
+    t = Trainer(sim, data, threads=2, device_sampler=1)
+    for _ in range(t.left() // 2):
+        t.step()
+    t.save("part")
+    ends = []
+    for on_device in (0, 1):
+        u = Trainer(sim, data, threads=2, device_sampler=on_device)
+        u.resume("part")
+        u.epoch()
+        ends.append(u.save("whole"))
+    assert ends[0] == ends[1]
+
+
+MESSAGE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+
+
+def what_it_cannot(lib, data, why):
+    """Told once, and drawn by the host."""
+    said, want = [], curve(lib, data)
+    hear = MESSAGE(lambda _, text: said.append(text.decode()))
+    t = Trainer.__new__(Trainer)
+    t.lib, t.t = lib, ctypes.c_void_p()
+    t.ok(lib.gnnc_trainer_create(ctypes.byref(t.t), ctypes.byref(ctypes.c_char.in_dll(lib, "gnnc_program"))))
+    lib.gnnc_trainer_set_message(t.t, hear, None)
+    for option in ("device_sampler", "check_sampler"):
+        t.ok(lib.gnnc_trainer_set_int(t.t, option.encode(), ctypes.c_int64(1)))
+    t.ok(lib.gnnc_trainer_load(t.t, data.encode()))
+    assert [s for s in said if s.startswith("sampler:")] == [f"sampler: {why}; the host draws"], said
+    assert trained(t) == want
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chdir(tmp)
+        graph("odd")
+        cases = (  # within a warp, all of them, none; more than a warp's, by Floyd's algorithm, in order; with replacement
+            ("many", MODEL, "[buys: [40, 2], bought_by: [-1, 33], knows: [600, 5], never: [0, 1]]", 24, "drop_last true"),
+            ("again", MODEL, "[buys: [3, 40], bought_by: [32, 33], knows: [7, -1], never: [2, 2]]", 16, "replace true"),
+            ("plain", PLAIN, "[4, -1, 3]", 20, ""))
+        for name, text, fanout, batch, more in cases:
+            sim = written(build, name, text % (fanout, batch, more), "cuda")
+            the_host_s_batches(sim, "odd", name == "plain")
+            if name == "plain":
+                a_step_waits_for_nothing(sim, "odd")
+                the_host_s_losses(sim, "odd")
+                resumed_in_mid_epoch(sim, "odd")
+        for name, more, why in (("weighed", "weight knows.w", "neighbours are drawn by weight"),
+                                ("induced", "edges induced", "batches have more edges than were drawn"),
+                                ("trees", "disjoint true", "each seed has a tree of its own"),
+                                ("timed", "time user.since", "neighbours are drawn by time")):
+            what_it_cannot(written(build, name, SMALL % ("[2]", 32, more), "cuda"), "odd", why)
+
+
+main()
