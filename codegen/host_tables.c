@@ -124,7 +124,7 @@ static void emit_maps(Host *h) {
 /* ---- variables, buffers, phases --------------------------------------------------------- */
 
 static void emit_vars(Host *h) {
-    static const char *const kind[] = {"PARAM", "STATE", "SLOT"};
+    static const char *const kind[] = {"PARAM", "STATE", "SLOT", "KEPT"};
     static const char *const init[] = {"CONST", "UNIFORM", "NORMAL", "GLOROT", "KAIMING_UNIFORM"};
     open_table(h, "rt_var", "vars", h->m->vars.n);
     for (int i = 0; i < h->m->vars.n; i++) {

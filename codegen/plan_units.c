@@ -41,7 +41,7 @@ static void reads(Reads *r, const Op *op, bool aligned) {
         bool hit = base == t || (base->kind == t->kind && is_rewritten(base) &&
                                  base->var == t->var && base->imm == t->imm);
         /* Through a view of a view it is the same element, but read from memory. */
-        if (hit && aligned && op == base && type_eq(&op->type, &r->root->type))
+        if (hit && aligned && op == base && type_same_spaces(&op->type, &r->root->type))
             r->aligned = true;
         else if (hit)
             r->elsewhere = true;

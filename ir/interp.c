@@ -144,12 +144,14 @@ static bool eval(Interp *in, Op *op) {
 }
 
 static void finish(Interp *in) {
+    bool stale = in->stale; /* what a step writes, it writes whole */
     for (int i = 0; i < in->assigns.n; i++) {
         const InterpAssign *s = &in->assigns.v[i];
         double *x = NEWN(in->run, double, (size_t)s->x->count + 1);
         interp_as_written(in, s->var, s->x->v, x);
         interp_set_var(in, s->var, x);
     }
+    in->stale = stale;
     if (strcmp(in->func->name, "load")) return;
     for (int i = 0; i < in->outputs.n; i++) {
         const InterpOutput *o = &in->outputs.v[i];
@@ -163,11 +165,21 @@ static bool eval_all(Interp *in, Func *f) {
     return true;
 }
 
-bool interp_run(Interp *in, Func *f) {
+static bool run(Interp *in, Func *f) {
     begin(in, f);
     if (!eval_all(in, f)) return false;
     finish(in);
     return true;
+}
+
+bool interp_run(Interp *in, Func *f) {
+    Func *refresh = func_find(in->m, "refresh");
+    bool first = strcmp(f->name, "load") == 0;
+    if (in->stale && refresh && !first) {
+        if (!run(in, refresh)) return false;
+        in->stale = false;
+    }
+    return run(in, f);
 }
 
 /* ---- loops --------------------------------------------------------------------------- */

@@ -81,6 +81,7 @@ void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32
 
 void interp_set_var(Interp *in, const Var *v, const double *x) {
     interp_fit(in);
+    in->stale = true;
     in->var[v->id] = copy_of(in, in->var[v->id], x, count_of(in, &v->type));
 }
 

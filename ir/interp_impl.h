@@ -43,6 +43,7 @@ typedef struct {
 struct Interp {
     Ctx *ctx;
     Module *m;
+    bool stale; /* variables were set from outside: what is kept of them is old */
     Arena *a;   /* what is given and built: the Ctx's */
     Arena *run; /* values of this run; a new one for each */
     bool exact;

@@ -196,7 +196,12 @@ typedef struct {
     const Expr *fan_in, *fan_out;
 } Init;
 
-typedef enum { VAR_PARAM, VAR_STATE, VAR_SLOT /* optimizer state */ } VarKind;
+typedef enum {
+    VAR_PARAM,
+    VAR_STATE,
+    VAR_SLOT, /* optimizer state */
+    VAR_KEPT  /* computed of the others, here or in @refresh; never saved */
+} VarKind;
 typedef struct Var {
     VarKind kind;
     const char *path; /* checkpoint name: "conv1.lin.weight" */

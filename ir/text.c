@@ -13,7 +13,7 @@ WORDS(rels, "base", "self_loops", "no_loops", "reverse", "undirected", "union", 
       "positives", "queries", "answers", "known", "earlier");
 WORDS(cols, "float", "csr", "cat", "class", "multilabel", "time", "id", "split");
 WORDS(inits, "const", "uniform", "normal", "glorot", "kaiming_uniform");
-WORDS(vars, "param", "state", "slot");
+WORDS(vars, "param", "state", "slot", "kept");
 WORDS(reds, "sum", "max", "min");
 WORDS(maps, "src", "dst", "graph", "col", "row", "nzcol", "orig", "cell");
 WORDS(facts, "typed", "grad", "optim", "no_csr", "fused"); /* bit i of Module.has */

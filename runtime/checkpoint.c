@@ -300,7 +300,7 @@ static RtTensor *present_of(File *o, int var) {
 static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **history) {
     gnnc_trainer *t = o->t;
     for (int v = 0; v < t->program->n_vars; v++) {
-        if (t->program->vars[v].buf < 0) continue;
+        if (t->program->vars[v].buf < 0 || t->program->vars[v].kind == RT_VAR_KEPT) continue;
         RtTensor *f[2] = {present_of(o, v), find(o, "", t->program->vars[v].path)};
         for (int k = 0; k < 2; k++) {
             if (!f[k])
@@ -320,7 +320,8 @@ static void store_tensors(File *o, bool has_best) {
     gnnc_trainer *t = o->t;
     const rt_var *vars = t->program->vars;
     for (int v = 0; v < t->program->n_vars; v++)
-        if (vars[v].buf >= 0) rt_tensor_store(t, present_of(o, v), v, t->x.buf[vars[v].buf]);
+        if (vars[v].buf >= 0 && vars[v].kind != RT_VAR_KEPT)
+            rt_tensor_store(t, present_of(o, v), v, t->x.buf[vars[v].buf]);
     for (int i = 0; i < t->n_shown && has_best; i++)
         rt_tensor_store(t, find(o, "", vars[t->shown[i]].path), t->shown[i], rt_best_of(t, i));
 }

@@ -187,7 +187,7 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
     for (int v = 0; v < x->program->n_vars; v++) {
         size_t n;
         const rt_var *var = &x->program->vars[v];
-        bool kept = var->kind != RT_VAR_SLOT && var->buf >= 0 && x->program->recipe.keep_metric;
+        bool kept = var->kind < RT_VAR_SLOT && var->buf >= 0 && x->program->recipe.keep_metric;
         if (!kept) continue;
         gnnc_status st = rt_buf_bytes(x, var->buf, &n);
         if (st != GNNC_OK) return st;

@@ -112,7 +112,7 @@ typedef enum {
     RT_INIT_GLOROT,
     RT_INIT_KAIMING_UNIFORM
 } rt_init_kind;
-typedef enum { RT_VAR_PARAM, RT_VAR_STATE, RT_VAR_SLOT } rt_var_kind;
+typedef enum { RT_VAR_PARAM, RT_VAR_STATE, RT_VAR_SLOT, RT_VAR_KEPT } rt_var_kind;
 
 typedef struct {
     const char *path; /* checkpoint name */

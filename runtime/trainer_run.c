@@ -190,6 +190,7 @@ size_t rt_var_bytes(gnnc_trainer *t, int var) {
 /* fn(present, kept, bytes) over the shown variables. */
 static void each_best(gnnc_trainer *t, bool store) {
     char *at = t->best;
+    t->rt.vars_changed |= !store;
     for (int i = 0; at && i < t->n_shown; i++) {
         int b = t->program->vars[t->shown[i]].buf;
         void *now = t->x.buf[b];

@@ -409,7 +409,7 @@ bool cpu_exec_agrees(CpuExec *x, const CpuOracle *o, Func *f, StrBuf *why) {
     for (const Op *op = f->first; op && ok; op = op->next)
         if (op->kind == OP_OUTPUT && op->in[0]->type.layout == LAYOUT_DENSE)
             ok = output_agrees(x, o, f, op, why) && twin_agrees(x, f, op->name, why);
-        else if (op->kind == OP_ASSIGN && op->var->kind != VAR_SLOT)
+        else if (op->kind == OP_ASSIGN && op->var->kind < VAR_SLOT)
             ok = variable_agrees(x, o, f, op->var, why);
     return ok;
 }

@@ -145,7 +145,7 @@ static int32_t *graph_of(const Module *m, const Space *node) {
 double *ir_data_var(const Module *m, const Var *v, int64_t *n) {
     *n = count(m, &v->type);
     double *x = NEWN(m->a, double, (size_t)*n + 1);
-    for (int64_t i = 0; i < *n && v->kind != VAR_SLOT; i++) x[i] = number(hash(v->path), i);
+    for (int64_t i = 0; i < *n && v->kind < VAR_SLOT; i++) x[i] = number(hash(v->path), i);
     return x;
 }
 

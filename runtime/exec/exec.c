@@ -66,7 +66,7 @@ const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
     return NULL;
 }
 
-gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
+static gnnc_status run(RtExec *x, const rt_phase *phase) {
     rt_grain_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
     gnnc_status st = x->rt->device ? rt_device_run(x, phase) : phase->run(x);
@@ -76,6 +76,20 @@ gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
     x->rt->alone_here = NULL;
     if (st == GNNC_OK) return st;
     return rt_fail(&x->rt->err, st, "phase '%s': %s", phase->name, gnnc_status_text(st));
+}
+
+/* What the program keeps of its variables, anew where they are not what it has left.  A batch has
+ * all variables, too; a device runs what is not of a batch for the trainer's own. */
+static gnnc_status refresh(RtExec *x) {
+    const rt_phase *phase = rt_phase_find(x->program, "refresh");
+    x->rt->vars_changed = false;
+    return phase ? run(x->rt->device ? x->rt->device->x : x, phase) : GNNC_OK;
+}
+
+gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
+    bool first = strcmp(phase->name, "load") == 0; /* before there are variables */
+    gnnc_status st = x->rt->vars_changed && !first ? refresh(x) : GNNC_OK;
+    return st == GNNC_OK ? run(x, phase) : st;
 }
 
 int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name) {

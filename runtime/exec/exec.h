@@ -36,6 +36,7 @@ typedef struct RtRuntime {
     struct RtDevice *device; /* where phases run; NULL = here (device.h) */
     struct RtBound *bound;   /* the data the program runs on (bind.h) */
     RtBlocks blocks;
+    bool vars_changed;      /* by somebody else than a phase: what is kept of them is old */
     bool spill;             /* working memory that does not fit may lie in a file */
     bool amx;               /* f32 matrix products may use AMX (gemm_pieces.h) */
     bool no_amx;            /* and those of bf16 may not (gemm_16.c) */

@@ -39,7 +39,7 @@ static double *first_values(Interp *in, const Module *m, const Var *v, int64_t *
     *n = 1;
     for (int i = 0; i < v->type.rank; i++) *n *= interp_size(in, v->type.dim[i]);
     double *x = NEWN(m->a, double, (size_t)*n + 1);
-    for (int64_t i = 0; i < *n && v->kind != VAR_SLOT; i++)
+    for (int64_t i = 0; i < *n && v->kind < VAR_SLOT; i++)
         x[i] = first_value(v, (uint32_t)v->id, i);
     return x;
 }
@@ -84,7 +84,7 @@ static bool start(CpuExec *x, const Job *j, Module *seen, Interp *in) {
     for (int i = 0; i < seen->vars.n; i++) {
         const Var *v = seen->vars.v[i];
         const double *first = first_values(in, seen, v, &n);
-        if (v->kind != VAR_SLOT) cpu_exec_set(x, v->path, n, first);
+        if (v->kind < VAR_SLOT) cpu_exec_set(x, v->path, n, first);
     }
     return true;
 }

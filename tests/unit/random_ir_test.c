@@ -114,7 +114,7 @@ static bool start(Ctx *c, CpuExec *x, Module *m) {
     for (int i = 0; i < m->vars.n; i++) {
         int64_t n;
         const double *v = ir_data_var(m, m->vars.v[i], &n);
-        if (m->vars.v[i]->kind != VAR_SLOT) /* one that nothing reads may be gone */
+        if (m->vars.v[i]->kind < VAR_SLOT) /* one that nothing reads may be gone */
             cpu_exec_set(x, m->vars.v[i]->path, n, v);
     }
     return true;
