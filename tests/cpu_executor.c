@@ -86,14 +86,13 @@ static DType precision(int opt_level) {
     return opt_level & CPU_EXEC_BF16 ? DT_BF16 : DT_VOID;
 }
 
-/* The last pass is told to round everything. */
+/* From `precision` on, which is told to round everything. */
 static bool low_passes(Ctx *c, Module *m, const char *names, int opt_level, const PassOptions *o) {
-    static const char precision[] = ",precision";
-    size_t n = strlen(names) - (sizeof precision - 1);
-    assert(!strcmp(names + n, precision));
-    if (!passes_run(c, m, arena_strndup(c->a, names, n), o)) return false;
+    const char *from = strstr(names, ",precision");
+    assert(from);
+    if (!passes_run(c, m, arena_strndup(c->a, names, (size_t)(from - names)), o)) return false;
     op_low_ask(m, opt_level & CPU_EXEC_ALL_F16 ? DT_F16 : DT_BF16);
-    return passes_run(c, m, precision + 1, o);
+    return passes_run(c, m, from + 1, o);
 }
 
 bool cpu_exec_passes(Ctx *c, Module *m, int opt_level) {
