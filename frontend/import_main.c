@@ -28,6 +28,8 @@ static const char usage[] =
     "  --edges NAME          the same\n"
     "  --kind COLUMN=KIND    float, cat, class, multilabel, time, id or split; COLUMN may be\n"
     "                        TYPE.COLUMN\n"
+    "  --features TYPE       store rows of features in 16 bits, bf16 or f16; COLUMN=TYPE: that\n"
+    "                        column\n"
     "  --relation-types      triples: an edge type per relation, not a column rel\n"
     "  --map FILE            CSV tables: their keys, as docs/data.md describes\n"
     "  --normalize-rows      make the rows of x sum to 1\n"
@@ -112,6 +114,24 @@ static bool add_kind(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
+/* "bf16", "x=f16" */
+static bool add_low(RtImport *how, const char *v, FILE *err) {
+    const char *eq = strrchr(v, '='), *type = eq ? eq + 1 : v;
+    bool bf16 = !strcmp(type, "bf16");
+    if (eq == v || (!bf16 && strcmp(type, "f16") != 0))
+        return fprintf(err, "gnnc import: --features %s: bf16, f16 or COLUMN=TYPE is expected\n",
+                       v),
+               false;
+    if (how->n_lows == RT_IMPORT_KINDS)
+        return fprintf(err, "gnnc import: at most %d times --features\n", RT_IMPORT_KINDS), false;
+    RtLowOf *w = &how->lows[how->n_lows++];
+    w->dt = bf16 ? RT_DT_BF16 : RT_DT_F16;
+    if (eq && eq - v >= (ptrdiff_t)sizeof w->column)
+        return fprintf(err, "gnnc import: --features %s: too long a name\n", v), false;
+    if (eq) memcpy(w->column, v, (size_t)(eq - v));
+    return true;
+}
+
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
     for (int i = 1; i < argc; i++) {
         char key[32];
@@ -128,13 +148,15 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         const char **to = text_option(o, key);
         char *end = NULL;
         bool nodes = strcmp(key, "--nodes") == 0, kind = strcmp(key, "--kind") == 0;
-        if (!to && !nodes && !kind)
+        bool low = strcmp(key, "--features") == 0;
+        if (!to && !nodes && !kind && !low)
             return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
             return fprintf(err, "gnnc import: %s needs a value\n", key), false;
         if (to) *to = v;
         if (kind && !add_kind(&o->how, v, err)) return false;
+        if (low && !add_low(&o->how, v, err)) return false;
         if (v == argv[i + 1 < argc ? i + 1 : i]) i++;
     }
     if (o->help) return true;
@@ -215,6 +237,7 @@ static void print_column(FILE *out, const RtColumn *c) {
         fprintf(out, "%s", rt_col_kind_name(c->kind));
         for (int i = 1; i < c->rank; i++) fprintf(out, " [%lld]", (long long)c->shape[i]);
     }
+    if (c->low) fprintf(out, ", %s", c->low_dt == RT_DT_BF16 ? "bf16" : "f16");
     if (c->kind == RT_COL_CSR) fprintf(out, ", %lld stored", (long long)c->csr.nnz);
     if (c->kind == RT_COL_CLASS) {
         int64_t none = 0;
@@ -280,6 +303,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
+    if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);
     if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
     if (st == GNNC_OK && o.scaffold) st = gnnc_import_scaffold(d, o.dir, o.scaffold, o.force, &e);
     if (st == GNNC_OK)

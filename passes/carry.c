@@ -115,7 +115,8 @@ static const Kept *find_kept(const Carry *c, const Op *x, DType dt) {
     return NULL;
 }
 
-/* ---- @refresh --------------------------------------------------------------------------------- */
+/* ---- @refresh ---------------------------------------------------------------------------------
+ */
 typedef struct {
     const Op *of;
     Op *is;
@@ -174,7 +175,8 @@ static Kept new_kept(Carry *c, Op *x, const Var *of, DType dt) {
     return k;
 }
 
-/* ---- @train ------------------------------------------------------------------------------------ */
+/* ---- @train ------------------------------------------------------------------------------------
+ */
 /* A scalar that becomes another one in a kernel of its own, later: computed anew where it is read.
  */
 static bool is_small_step(const Op *x) {

@@ -591,6 +591,63 @@ static void precise_func(Precision *p, Func *f) {
     pass_dce_func(p->p->a, f);
 }
 
+/* ---- columns that all read rounded -------------------------------------------------------------
+ */
+/* The one column of floating-point numbers whose rounding @load does for `out`; or NULL. */
+static Op *rounded_column(const Op *out) {
+    const Op *cast = out->kind == OP_OUTPUT ? out->in[0] : NULL;
+    if (!cast || cast->kind != OP_CAST || !is_half(cast->type.dt)) return NULL;
+    Op *x = cast->in[0];
+    return x->kind == OP_DATA && x->col->kind == COL_FLOAT && is_loaded(x) ? x : NULL;
+}
+
+/* Is the column read for this output alone, in all of m? */
+static bool is_read_once(const Module *m, const Op *data, const Op *out) {
+    int n = 0;
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
+            if (op->kind == OP_DATA && op->col == data->col && op != data) return false;
+            for (int k = 0; k < op->n_in; k++) n += op->in[k] == data || op->in[k] == out->in[0];
+        }
+    return n == 2;
+}
+
+static void read_rounded(const Module *m, const char *name, const Op *data, const Op *cast) {
+    for (int i = 0; i < m->funcs.n; i++)
+        for (Op *op = m->funcs.v[i]->first; op; op = op->next) {
+            if (op->kind != OP_SAVED || strcmp(op->name, name) != 0) continue;
+            op->kind = OP_DATA;
+            op->col = data->col;
+            op->name = NULL;
+            op->hint = data->hint;
+            op->type = cast->type;
+        }
+}
+
+static void drop_func(Module *m, const Func *f) {
+    int to = 0;
+    for (int i = 0; i < m->funcs.n; i++)
+        if (m->funcs.v[i] != f) m->funcs.v[to++] = m->funcs.v[i];
+    m->funcs.n = to;
+}
+
+/* What nobody reads in f32 the runtime gives in 16 bits: as it lies in the files, if it does, else
+ * rounded once.  So neither memory nor a device holds it twice.  Batches take rows of what is. */
+static void round_columns(PassCtx *c, Module *m) {
+    Func *load = func_find(m, "load");
+    const Sampling *s = &m->recipe.sample;
+    if (!load || s->batch || s->train_links || s->eval_links) return;
+    for (Op *out = load->first, *next; out; out = next) {
+        next = out->next;
+        Op *x = rounded_column(out);
+        if (!x || !is_read_once(m, x, out)) continue;
+        read_rounded(m, out->name, x, out->in[0]);
+        op_remove(out);
+    }
+    pass_dce_func(c->a, load);
+    if (!load->first) drop_func(m, load);
+}
+
 static bool run(PassCtx *c, Module *m) {
     DType general = c->precision ? c->precision : DT_F32;
     Precision p = {.p = c, .m = m, .general = general};
@@ -606,6 +663,7 @@ static bool run(PassCtx *c, Module *m) {
         precise_func(&p, f);
         i += m->funcs.n - before; /* @load has come to stand first */
     }
+    round_columns(c, m);
     return true;
 }
 

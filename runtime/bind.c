@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/exec/device.h"
+#include "runtime/exec/round_16.h"
 
 static RtError *err_of(RtExec *x) {
     return &x->rt->err;
@@ -365,11 +366,38 @@ static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     return st;
 }
 
+/* The type in which the program reads a column. */
+static rt_dtype read_type(const rt_program *p, const rt_column *want) {
+    return want->buf >= 0 ? p->bufs[want->buf].dt : RT_F32;
+}
+
+static bool is_low(rt_dtype t, const RtColumn *c) {
+    return c->low && t == (c->low_dt == RT_DT_BF16 ? RT_BF16 : RT_F16);
+}
+
+/* Floating-point numbers as the program reads them: as they lie, or rounded here. */
+static gnnc_status floats(RtExec *x, const rt_column *want, const RtColumn *c, const void **p) {
+    rt_dtype t = read_type(x->program, want);
+    int64_t n = c->n_rows;
+    *p = is_low(t, c) ? (const void *)c->low : c->f32;
+    if (t == RT_F32 || is_low(t, c)) return GNNC_OK;
+    for (int i = 1; i < c->rank; i++) n *= c->shape[i];
+    uint16_t *low = RT_NEWN(&bound_of(x)->data->pool, uint16_t, n);
+    if (!low) return rt_fail_nomem(err_of(x), c->name);
+    rt_from_f32(t, low, c->f32, n);
+    *p = low;
+    return GNNC_OK;
+}
+
 static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn *c) {
     const void *p = NULL;
     const int32_t *split;
     switch (c->kind) {
-    case RT_COL_FLOAT:
+    case RT_COL_FLOAT: {
+        gnnc_status st = floats(x, want, c, &p);
+        if (st != GNNC_OK) return st;
+        break;
+    }
     case RT_COL_MULTILABEL:
         p = c->f32;
         break;
@@ -414,9 +442,11 @@ static gnnc_status bind_column(RtExec *x, int col) {
     if (!who) return rt_fail_nomem(err_of(x), "column names");
     gnnc_status st;
     TRY(st, check_column(x, want, c, who));
+    edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
+    if (c->kind != want->kind || (used && (edges || !is_low(read_type(x->program, want), c))))
+        TRY(st, rt_column_widen(&b->data->pool, c, &c, err_of(x)));
     b->col[col] = c;
     TRY(st, bind_dims(x, want, c, who));
-    edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
     if (want->buf >= 0 && !edges && c->kind == want->kind) st = fill_buffer(x, want, c);
 out:
     return st;

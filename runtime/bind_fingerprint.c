@@ -61,6 +61,7 @@ static uint64_t mix_column(uint64_t h, const RtColumn *c) {
     case RT_COL_CLASS:
         return mix_array(h, c->i32, dense_count(c), sizeof *c->i32);
     default:
+        if (!c->f32) return mix_array(h, c->low, dense_count(c), sizeof *c->low);
         return mix_array(h, c->f32, dense_count(c), sizeof *c->f32);
     }
 }

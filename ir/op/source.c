@@ -18,7 +18,7 @@ static const char *infer_over(Module *m, Op *op) {
 }
 
 /* A CSR column may also be read as its stored values, f32[nz] (pass lower_csr), and as dense
- * rows (pass density). */
+ * rows (pass density); one of floating-point numbers rounded to 16 bits (pass precision). */
 static const char *infer_data(Module *m, Op *op) {
     if (!op->col) return "'data' lacks its column";
     const Column *c = op->col;
@@ -29,6 +29,10 @@ static const char *infer_data(Module *m, Op *op) {
         c->nz &&
         type_eq(&op->type,
                 &(Type){.dt = c->type.dt, .rank = 2, .dim = {c->type.dim[0], c->type.dim[1]}});
+    Type low = c->type;
+    low.dt = op->type.dt;
+    bool half = low.dt == DT_BF16 || low.dt == DT_F16;
+    if (half && c->kind == COL_FLOAT && type_eq(&op->type, &low)) return NULL;
     if (!rows) op->type = c->type;
     return NULL;
 }

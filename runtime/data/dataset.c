@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/exec/round_16.h"
+
 static const char *const kind_names[] = {
     [RT_COL_FLOAT] = "float",
     [RT_COL_CSR] = "csr",
@@ -99,6 +101,18 @@ static int64_t first_not_finite(const float *x, int64_t n) {
     return -1;
 }
 
+/* All bits of the exponent are set: infinite, or NaN. */
+static gnnc_status check_low(const Check *k, int64_t n, int64_t per_row) {
+    const RtColumn *c = k->c;
+    bool bf16 = c->low_dt == RT_DT_BF16;
+    uint16_t top = bf16 ? 0x7f80 : 0x7c00, below = bf16 ? 0x7f : 0x3ff;
+    for (int64_t i = 0; i < n; i++)
+        if ((c->low[i] & top) == top)
+            return bad_row(k, GNNC_E_VALUE, i / per_row,
+                           c->low[i] & below ? "value is NaN" : "value is infinite");
+    return GNNC_OK;
+}
+
 static gnnc_status check_finite(const Check *k, const float *x, int64_t n, int64_t per_row) {
     int64_t i = first_not_finite(x, n);
     if (i < 0) return GNNC_OK;
@@ -173,6 +187,7 @@ gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err) 
                        c->name, kind_names[c->kind]);
     switch (c->kind) {
     case RT_COL_FLOAT:
+        if (!c->f32) return check_low(&k, c->n_rows * width(c), width(c));
         return check_finite(&k, c->f32, c->n_rows * width(c), width(c));
     case RT_COL_CSR:
         return check_csr(&k);
@@ -223,6 +238,20 @@ gnnc_status rt_dataset_check(const RtDataset *d, RtError *err) {
     return st;
 }
 
+gnnc_status rt_column_widen(RtPool *pool, const RtColumn *c, const RtColumn **out, RtError *err) {
+    *out = c;
+    if (!c->low || c->f32) return GNNC_OK;
+    int64_t n = c->n_rows * width(c);
+    RtColumn *y = RT_NEW(pool, RtColumn);
+    float *f32 = RT_NEWN(pool, float, n);
+    if (!y || !f32) return rt_fail_nomem(err, c->name);
+    rt_to_f32(c->low_dt == RT_DT_BF16 ? RT_BF16 : RT_F16, f32, c->low, n);
+    *y = *c;
+    y->f32 = f32;
+    *out = y;
+    return GNNC_OK;
+}
+
 /* ---- columns in other orders ------------------------------------------------ */
 static const void *take_rows(RtPool *pool, const void *x, size_t row_bytes, const int32_t *idx,
                              int64_t n) {
@@ -266,7 +295,9 @@ gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, 
     switch (c->kind) {
     case RT_COL_FLOAT:
     case RT_COL_MULTILABEL:
-        ok = (out->f32 = take_rows(pool, c->f32, w * 4, idx, n));
+        if (c->f32) out->low = NULL;
+        ok = c->f32 ? (bool)(out->f32 = take_rows(pool, c->f32, w * 4, idx, n))
+                    : (bool)(out->low = take_rows(pool, c->low, w * 2, idx, n));
         break;
     case RT_COL_CAT:
     case RT_COL_CLASS:

@@ -20,6 +20,8 @@ typedef struct RtColumn {
     const char *const *names;     /* [n_categories] or NULL */
     /* Row-major; which one is set follows from the kind. */
     const float *f32;     /* FLOAT, MULTILABEL */
+    const uint16_t *low;  /* FLOAT in 16 bits, else NULL; opened with rows of several values, f32 */
+    RtDtype low_dt;       /* is NULL until rt_column_widen() */
     const int32_t *i32;   /* CAT, CLASS (-1 = none) */
     const double *f64;    /* TIME: seconds, NaN = unknown */
     const int64_t *i64;   /* ID */
@@ -60,6 +62,8 @@ const RtColumn *rt_table_column(const RtTable *t, const char *name);
 const char *rt_col_kind_name(rt_col_kind k); /* "class", as the schema spells it */
 bool rt_col_kind_find(const char *name, rt_col_kind *out);
 
+/* *out = c with f32 values, in the pool where they have to be made. */
+gnnc_status rt_column_widen(RtPool *pool, const RtColumn *c, const RtColumn **out, RtError *err);
 /* Rows idx[0..n) of a column, e.g. an edge column in canonical order. */
 gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
                            RtColumn *out, RtError *err);

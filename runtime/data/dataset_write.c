@@ -59,6 +59,12 @@ static const char *file_name(Writer *w, const char *stem, const char *suffix) {
 
 static void put_dense(Writer *w, const RtColumn *c, const char *stem) {
     const char *file = file_name(w, stem, "");
+    bool bf16 = c->low_dt == RT_DT_BF16;
+    if (c->low) {
+        put(w, bf16 ? ", \"dtype\": \"bf16\"" : ", \"dtype\": \"f16\"");
+        put_array(w, "file", file, bf16 ? RT_DT_U16 : RT_DT_F16, c->rank, c->shape, c->low);
+        return;
+    }
     switch (c->kind) {
     case RT_COL_FLOAT:
     case RT_COL_MULTILABEL:

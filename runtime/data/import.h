@@ -13,6 +13,13 @@ typedef struct RtKindOf {
     bool used; /* out: there was such a column */
 } RtKindOf;
 
+/* "x=bf16": a float column in 16 bits; without a name: all rows of features. */
+typedef struct RtLowOf {
+    char column[160]; /* "" = every float column of several values a row that is no label */
+    RtDtype dt;
+    bool used; /* out: it was rounded */
+} RtLowOf;
+
 typedef struct RtImport {
     const char *node, *edge;             /* names of the types; NULL = what the form suggests */
     const char *name, *source, *licence; /* for the schema; NULL = silent */
@@ -21,6 +28,8 @@ typedef struct RtImport {
     bool relation_types; /* knowledge graphs: an edge type per relation, not a column `rel` */
     int n_kinds;
     RtKindOf kinds[RT_IMPORT_KINDS];
+    int n_lows;
+    RtLowOf lows[RT_IMPORT_KINDS];
     int64_t n_nodes; /* edge lists: at least so many nodes; 0 = as many as are named */
     /* Text forms: every row that cannot be read is told to on_bad ("edges.csv: row
      * 7: .."; at most RT_BAD_ROWS_TOLD of them). With skip_bad they are left out,
@@ -93,6 +102,9 @@ RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
 bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind);
 /* Normalises rows if asked for, checks everything. */
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err);
+/* Rounds what how->lows asks for to nearest even: RtColumn.low, and f32 to the same values.
+ * E_RANGE: a value that would become infinite; E_MISSING: nothing to round; E_ARG: a label. */
+gnnc_status rt_import_round(RtDataset *d, RtImport *how, RtError *err);
 /* Notes a row that cannot be read. */
 void rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what);
 

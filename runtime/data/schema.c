@@ -198,6 +198,25 @@ out:
     return st;
 }
 
+/* "dtype": 16-bit floating-point numbers of a float column; NumPy has no bf16, so their bits are
+ * those of <u2. */
+static gnnc_status read_low(Opener *o, const RtJson *v, const char *table, const char *file,
+                            RtArray *a, RtColumn *c) {
+    const char *text = get_text(v, "dtype");
+    bool bf16 = text && !strcmp(text, "bf16");
+    if (!rt_json_get(v, "dtype")) return GNNC_OK;
+    if (!bf16 && (!text || strcmp(text, "f16") != 0))
+        return bad(o, v, table, "'dtype' must be \"bf16\" or \"f16\"");
+    RtDtype want = bf16 ? RT_DT_U16 : RT_DT_F16;
+    if (a->dt != want)
+        return rt_fail(o->err, GNNC_E_DTYPE, "%s: holds %s, %s wanted for a dtype of %s", file,
+                       rt_dtype_name(a->dt), rt_dtype_name(want), text);
+    a->dt = c->low_dt = bf16 ? RT_DT_BF16 : RT_DT_F16;
+    *a = rt_array_row_major(&o->d->pool, a);
+    c->low = a->data;
+    return a->data ? GNNC_OK : rt_fail_nomem(o->err, file);
+}
+
 static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     RtArray a;
     RtPool *pool = &o->d->pool;
@@ -206,6 +225,8 @@ static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtC
     bool ok = true;
     TRY(st, open_array(o, v, table, "file", &file, &a));
     TRY(st, want_shape(o, file, &a, c->rank, c->shape));
+    TRY(st, read_low(o, v, table, file, &a, c));
+    if (c->low && c->rank > 1) return GNNC_OK;
     switch (c->kind) {
     case RT_COL_FLOAT:
     case RT_COL_MULTILABEL:
@@ -229,8 +250,8 @@ out:
 
 static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, int64_t n_rows,
                                RtColumn *c) {
-    static const char *const known[] = {"kind",       "shape", "file",  "ptr",  "col", "val",
-                                        "categories", "names", "train", "test", NULL};
+    static const char *const known[] = {"kind",       "shape", "file",  "ptr",  "col",   "val",
+                                        "categories", "names", "train", "test", "dtype", NULL};
     const char *where = rt_pool_printf(&o->d->pool, "%s.%s", table, v->key);
     if (!where) return rt_fail_nomem(o->err, SCHEMA);
     gnnc_status st;
@@ -241,6 +262,8 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, in
     if (!kind || !rt_col_kind_find(kind, &c->kind)) return bad(o, v, where, "unknown 'kind'");
     TRY(st, read_shape(o, v, where, c));
     if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) TRY(st, read_categories(o, v, where, c));
+    if (rt_json_get(v, "dtype") && c->kind != RT_COL_FLOAT)
+        return bad(o, v, where, "only a float column has a 'dtype'");
     if (c->kind == RT_COL_CSR)
         st = load_csr(o, v, where, c);
     else if (c->kind == RT_COL_SPLIT)

@@ -396,6 +396,103 @@ TEST(broken_schemas) {
     scratch_remove(scratch);
 }
 
+/* ---- 16 bits ---------------------------------------------------------------------------- */
+static const char *low_schema(char *text, size_t cap, const char *column) {
+    snprintf(text, cap,
+             "{\"format\": 1, \"nodes\": {\"a\": {\"count\": 2, \"columns\": {\"x\": {%s}}}}}",
+             column);
+    return text;
+}
+
+static void low_file(RtDtype dt, int rank, const uint16_t *data) {
+    char path[200];
+    snprintf(path, sizeof path, "%s/low.npy", dir);
+    RtArray a = {.dt = dt, .rank = rank, .shape = {2, 2}, .data = data};
+    CHECK(rt_npy_save(NULL, path, &a, NULL) == GNNC_OK);
+}
+
+static void opens_low(const char *schema, float first, float last, bool mapped) {
+    RtDataset *d;
+    RtPool pool;
+    const RtColumn *wide;
+    RtError err = {""};
+    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}};
+    CHECK_MSG(rt_dataset_open_files(NULL, &files, &d, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    const RtColumn *x = d->nodes->columns;
+    rt_pool_init(&pool, NULL);
+    CHECK(x->low && !x->f32 == mapped);
+    CHECK(rt_column_widen(&pool, x, &wide, &err) == GNNC_OK && (wide == x) == !mapped);
+    CHECK(wide->f32[0] == first && wide->f32[x->rank > 1 ? 3 : 1] == last);
+    RtColumn taken;
+    CHECK(rt_column_take(&pool, x, (int32_t[]){1}, 1, &taken, NULL) == GNNC_OK);
+    CHECK(mapped ? taken.low[1] == x->low[3] : taken.f32[0] == last);
+    rt_pool_free(&pool);
+    rt_dataset_close(d);
+}
+
+TEST(columns_in_sixteen_bits) {
+    static const uint16_t ones[4] = {0x3f80, 0x4000, 0xbf80, 0x3f00},
+                          half[4] = {0x3c00, 0x4000, 0, 0x7bff};
+    char text[400];
+    const char *scratch = begin();
+    low_file(RT_DT_U16, 2, ones);
+    low_schema(
+        text, sizeof text,
+        "\"kind\": \"float\", \"shape\": [2, 2], \"dtype\": \"bf16\", \"file\": \"low.npy\"");
+    opens_low(text, 1, 0.5f, true);
+    low_file(RT_DT_F16, 2, half);
+    low_schema(text, sizeof text,
+               "\"kind\": \"float\", \"shape\": [2, 2], \"dtype\": \"f16\", \"file\": \"low.npy\"");
+    opens_low(text, 1, 65504, true);
+    low_file(RT_DT_U16, 1, ones);
+    low_schema(text, sizeof text,
+               "\"kind\": \"float\", \"dtype\": \"bf16\", \"file\": \"low.npy\"");
+    opens_low(text, 1, 2, false);
+    scratch_remove(scratch);
+}
+
+TEST(broken_columns_in_sixteen_bits) {
+    static const struct {
+        const char *column;
+        RtDtype dt;
+        uint16_t last;
+        gnnc_status status;
+        const char *message;
+    } bad[] = {
+        {"\"kind\": \"float\", \"dtype\": \"bf16\"", RT_DT_F16, 0, GNNC_E_DTYPE,
+         "low.npy: holds F16, U16 wanted for a dtype of bf16"},
+        {"\"kind\": \"float\", \"dtype\": \"f16\"", RT_DT_U16, 0, GNNC_E_DTYPE,
+         "low.npy: holds U16, F16 wanted for a dtype of f16"},
+        {"\"kind\": \"float\", \"dtype\": \"f8\"", RT_DT_U16, 0, GNNC_E_FORMAT,
+         "schema.json:1: a.x: 'dtype' must be \"bf16\" or \"f16\""},
+        {"\"kind\": \"float\", \"dtype\": 16", RT_DT_U16, 0, GNNC_E_FORMAT,
+         "schema.json:1: a.x: 'dtype' must be \"bf16\" or \"f16\""},
+        {"\"kind\": \"multilabel\", \"dtype\": \"bf16\"", RT_DT_U16, 0, GNNC_E_FORMAT,
+         "schema.json:1: a.x: only a float column has a 'dtype'"},
+        {"\"kind\": \"float\", \"dtype\": \"bf16\"", RT_DT_U16, 0x7f80, GNNC_E_VALUE,
+         "a.x: row 1: value is infinite"},
+        {"\"kind\": \"float\", \"dtype\": \"bf16\"", RT_DT_U16, 0xffc0, GNNC_E_VALUE,
+         "a.x: row 1: value is NaN"},
+        {"\"kind\": \"float\", \"dtype\": \"f16\"", RT_DT_F16, 0xfc00, GNNC_E_VALUE,
+         "a.x: row 1: value is infinite"},
+        {"\"kind\": \"float\", \"dtype\": \"f16\"", RT_DT_F16, 0x7e00, GNNC_E_VALUE,
+         "a.x: row 1: value is NaN"},
+    };
+    const char *scratch = begin();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[400], column[200];
+        RtError err;
+        low_file(bad[i].dt, 2, (uint16_t[]){0, 0, 0, bad[i].last});
+        snprintf(column, sizeof column, "%s, \"shape\": [2, 2], \"file\": \"low.npy\"",
+                 bad[i].column);
+        low_schema(text, sizeof text, column);
+        CHECK(open_patched(&(Patch){"schema.json", text, strlen(text)}, &err) == bad[i].status);
+        CHECK_STR(err.text, bad[i].message);
+    }
+    scratch_remove(scratch);
+}
+
 TEST(masks_instead_of_codes) {
     static const char schema[] =
         "{\"format\": 1, \"nodes\": {\"a\": {\"count\": 4, \"columns\": {\"s\": {\"kind\": "
