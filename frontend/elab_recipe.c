@@ -90,11 +90,27 @@ static bool set_moments(Elab *e, const Ast *a, Recipe *r) {
     return true;
 }
 
+/* Says that setting i of the call was given before it, by name or, as the first one is, by
+ * position.
+ */
+static bool is_repeated(Elab *e, const Ast *call, int i, const char *first) {
+    const Ast *a = call->kid[i];
+    for (int k = 1; k < i && a->kind == AST_NAMED; k++) {
+        const Ast *b = call->kid[k];
+        const char *name = b->kind == AST_NAMED ? b->text : k == 1 ? first : "";
+        if (strcmp(name, a->text) != 0) continue;
+        diag(e->c, DIAG_E0306, a->span, "'%s' is set twice", a->text);
+        return true;
+    }
+    return false;
+}
+
 /* name(knob = value, ..): the first may be given by position. of: the recipe of an optimizer, which
  * has moments, or NULL. */
 static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n, Recipe *of) {
     for (int i = 1; call->kind == AST_CALL && i < call->n; i++) {
         const Ast *a = call->kid[i];
+        if (is_repeated(e, call, i, knobs[0].name)) continue;
         if (of && set_moments(e, a, of)) continue;
         bool named = a->kind == AST_NAMED;
         int k = 0;
