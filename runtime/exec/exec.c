@@ -82,8 +82,9 @@ static gnnc_status run(RtExec *x, const rt_phase *phase) {
  * all variables, too; a device runs what is not of a batch for the trainer's own. */
 static gnnc_status refresh(RtExec *x) {
     const rt_phase *phase = rt_phase_find(x->program, "refresh");
-    x->rt->vars_changed = false;
-    return phase ? run(x->rt->device ? x->rt->device->x : x, phase) : GNNC_OK;
+    gnnc_status st = phase ? run(x->rt->device ? x->rt->device->x : x, phase) : GNNC_OK;
+    x->rt->vars_changed = st != GNNC_OK;
+    return st;
 }
 
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
