@@ -163,6 +163,8 @@ static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
         diag(e->c, DIAG_E0306, t->span, "there is no optimizer '%s'; there are sgd, adam, adamw",
              name);
     r->nesterov = nesterov != 0;
+    if (r->kind == OPTIM_SGD && r->momentum == 0 && r->bf16_moments)
+        diag(e->c, DIAG_E0306, t->span, "'moments' are those of a momentum, and there is none");
 }
 
 static void set_schedule(Elab *e, const Ast *t, Recipe *r) {

@@ -210,8 +210,16 @@ static bool draws_nothing(const Sampling *s) {
     return s->n_hops > 0;
 }
 
+static const Ast *setting(const Ast *block, const char *name) {
+    for (int i = 0; i < block->n; i++)
+        if (block->kid[i]->kind == AST_SETTING && strcmp(block->kid[i]->text, name) == 0)
+            return block->kid[i];
+    return NULL;
+}
+
 /* What the settings ask of each other. */
 static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
+    const Ast *disjoint = setting(block, "disjoint");
     bool timed = false;
     for (int i = 0; i < s->times.n; i++) timed |= s->times.v[i]->space->kind == SP_NODE;
     if (!s->batch)
@@ -221,6 +229,8 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
     if (draws_nothing(s)) bad(e, block, "these fan-outs draw no edge at all: fanout [10, 5]");
     if ((s->recent || s->inclusive) && !s->times.n)
         bad(e, block, "'pick recent' and 'inclusive' go with time columns: time paper.year");
+    if (s->times.n && disjoint && !s->disjoint)
+        bad(e, disjoint, "what is known depends on a seed's time: each has a tree of its own");
     if (s->times.n && !timed && !e->links.target)
         bad(e, block, "the rows that are learned from need a time column, too");
     if (s->edges == SAMPLE_INDUCED && s->weights.n)

@@ -1,6 +1,7 @@
 /* The command line of `gnnc import`; the readers are in runtime/import_*.c. */
 #include "import_main.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -275,10 +276,21 @@ static void on_bad(void *user, const char *text) {
     fprintf(user, "gnnc import: %s\n", text);
 }
 
+static gnnc_status folder_of_scaffold(const Options *o, RtPool *pool, RtError *e) {
+    const char *slash = o->scaffold ? strrchr(o->scaffold, '/') : NULL;
+    if (!slash) return GNNC_OK;
+    int n = slash == o->scaffold ? 1 : (int)(slash - o->scaffold);
+    const char *folder = rt_pool_printf(pool, "%.*s", n, o->scaffold);
+    if (!folder) return rt_fail_nomem(e, "scaffold");
+    if (access(folder, W_OK | X_OK) == 0) return GNNC_OK;
+    return rt_fail(e, GNNC_E_IO, "--scaffold %s: %s: %s", o->scaffold, folder, strerror(errno));
+}
+
 /* Told before minutes of reading: what would only be refused when it is written. */
 static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e) {
     bool taken;
     gnnc_status st = rt_dataset_place(pool, o->dir, &taken, e);
+    if (st == GNNC_OK) st = folder_of_scaffold(o, pool, e);
     if (st != GNNC_OK || o->force) return st;
     const char *there = taken                                           ? o->dir
                         : o->scaffold && access(o->scaffold, F_OK) == 0 ? o->scaffold

@@ -68,6 +68,14 @@ static void tell_done(const RtCli *c) {
                 c->resume, (long long)done, (long long)all);
 }
 
+static void tell_warm_up(RtCli *c) {
+    long long warm = c->p->recipe.warmup_epochs, all = gnnc_trainer_epochs_total(c->t);
+    char text[128];
+    if (warm <= all || c->log == RT_LOG_NONE) return;
+    snprintf(text, sizeof text, "the warm-up of %lld epochs does not end in %lld", warm, all);
+    rt_cli_message(c, text);
+}
+
 /* A loop that did not end after a signal is no failure: the signal ended it. */
 static int step_failed(RtCli *c, gnnc_status st, const sigset_t *signals, int *by_signal) {
     if (st == GNNC_E_STOPPED) *by_signal = pending_signal(signals);
@@ -116,6 +124,7 @@ static int train_blocked(RtCli *c, const sigset_t *signals) {
     int code = start(c);
     c->t->rt.by_signal = true;
     if (code == RT_EXIT_OK) tell_done(c);
+    if (code == RT_EXIT_OK) tell_warm_up(c);
     if (code == RT_EXIT_OK) code = run_epochs(c, signals, &by_signal);
     if (code != RT_EXIT_OK) return by_signal ? 128 + by_signal : code;
     code = finish(c, begin);

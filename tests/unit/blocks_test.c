@@ -14,8 +14,8 @@ typedef struct {
     int blocks; /* expected */
 } Case;
 
-static const Case cases[] = {{0, 1},    {1, 1},     {1025, 1},  {8192, 1},
-                             {9000, 2}, {20000, 3}, {100003, 8}};
+static const Case cases[] = {{0, 1},    {1, 1},    {1025, 1},  {4096, 1},
+                             {8192, 2}, {9000, 3}, {20000, 5}, {100003, 16}};
 
 static int64_t buf_count(int buf, const int64_t *n) {
     return buf == N_LOCAL ? n[0] * WIDTH : n[0] + 1;
