@@ -27,7 +27,7 @@ from shrink import shrink
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
-KEPT, QUICK, STEPS_EVERY, SECONDS, CATEGORIES = range(1, 49), range(1, 13), 4, 120, (1, 2)
+KEPT, QUICK, STEPS_EVERY, SECONDS, CATEGORIES = range(1, 37), range(1, 13), 4, 120, (1, 2)
 
 
 class Checker:
