@@ -109,7 +109,7 @@ static void thin(OpCases *cs, int each) {
 /* There are more than a thousand.  A build with sanitizers looks at memory, not at values, and
  * takes five times as long: fewer are enough for it. */
 #ifdef __SANITIZE_ADDRESS__
-enum { EACH = 4, EACH_LOW = 24 };
+enum { EACH = 6, EACH_LOW = 12 };
 #else
 enum { EACH = 1, EACH_LOW = 12 };
 #endif
