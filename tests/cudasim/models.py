@@ -133,14 +133,16 @@ def metrics(t):
 def same(t, u, what, shifts):
     """Sums come in another order: a loss to 1e-4, a metric to what two changed places of a few rows make of it.
     The gradient of a bias in front of a batch norm is rounding alone, of which Adam makes a step of full size: a batch
-    takes it away again, the running mean that evaluation has lags behind.  Levels of optimisation differ so, too."""
+    takes it away again, the running mean that evaluation has lags behind.  Levels of optimisation differ so, too.  On the
+    cpu alone the last bit of the first weights moves the loss of gin_graphs' third epoch by 3.3e-4."""
     seen = metrics(t)
     assert "loss" in seen and len(seen) > 1, seen
     for name in seen:
         a, b = t.metric(name), u.metric(name)
         exact = name == "loss" or not shifts
         bar = 2e-4 if name.startswith("loss") or "rmse" in name or "mae" in name else 0.03
-        assert a == a and abs(a - b) <= (bar if exact else 0.16) * max(1, abs(a)), \
+        bar = 1e-3 if shifts and name == "loss" else bar if exact else 0.16
+        assert a == a and abs(a - b) <= bar * max(1, abs(a)), \
             f"{what}: {name} is {b} on cuda, {a} on the cpu"
 
 
