@@ -184,12 +184,13 @@ static RtRows rows_of(const RtMinibatch *m, const RtBatchMap *map, int space) {
     return (RtRows){0};
 }
 
-/* Only seeds are learned from: the rows that came along are in no split. */
+/* Only seeds are learned from, or judged: the rows that came along are in no split. */
 static void keep_seeds(const RtMinibatch *m, int column) {
-    enum { TRAIN = 1 };
+    enum { SEED = 4 }; /* beside a split, which is 0 to 3 */
     int8_t *split = m->column_buf[column].a.p;
-    memset(split, 0, (size_t)m->column[column].n_rows);
-    for (int64_t i = 0; i < m->batch->n_seeds[0]; i++) split[m->batch->seed[0][i]] = TRAIN;
+    for (int64_t i = 0; i < m->batch->n_seeds[0]; i++) split[m->batch->seed[0][i]] |= SEED;
+    for (int64_t i = 0; i < m->column[column].n_rows; i++)
+        split[i] = split[i] & SEED ? (int8_t)(split[i] - SEED) : 0;
 }
 
 /* Columns of numbers are read by kernels alone.  Which these are does not depend on the batch. */

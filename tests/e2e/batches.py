@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -329,6 +330,22 @@ def sees_nothing_later(timed):
     assert t.allocations() == before, "an evaluation in batches allocates"
 
 
+def judged_as_the_whole_graph(gnnc):
+    """Where every row knows all, batches of all neighbours are judged as the whole graph is."""
+    shutil.copytree("shop", "known")
+    save("known/since.npy", "d", "<f8", (1600,), [1e6] * 1600)
+    drawn = re.compile(r"sample \{.*\}")
+    by_time = drawn.sub("sample { fanout [-1, -1]  batch 100  time user.since, bought_by.at  inclusive true }", TIMED)
+    whole = drawn.sub("sample { fanout [-1, -1]  batch 100 }", TIMED)
+    t, u = (Trainer(compiled(gnnc, name, text, "-O2"), "known", threads=2)
+            for name, text in (("by_time", by_time), ("whole", whole)))
+    for x in (t, u):
+        x.ok(x.lib.gnnc_trainer_evaluate(x.t))
+    for name in [f"{m}.{s}" for m in ("loss", "accuracy") for s in ("train", "val", "test")]:
+        a, b = t.metric(name), u.metric(name)
+        assert b > 0.05 and abs(a - b) < 1e-5 * max(1, b), (name, a, b)
+
+
 def main():
     gnnc = sys.argv[1]
     data("shop")
@@ -339,6 +356,7 @@ def main():
     timed = compiled(gnnc, "timed", TIMED, "-O2")
     same_levels(timed, compiled(gnnc, "timed", TIMED, "-O0"))
     sees_nothing_later(timed)
+    judged_as_the_whole_graph(gnnc)
     as_stored(gnnc, "plain")
     as_stored(gnnc, "weighted", "weight buys.w", ", bought.w, dear.w")
     as_stored(gnnc, "dated", "time user.since, buys.at", ", bought.at, dear.at")
