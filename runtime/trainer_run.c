@@ -243,7 +243,7 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     bool judges = strcmp(phase->name, "eval") == 0;
     gnnc_status st = judges && t->links     ? rt_link_batches_evaluate(t, phase)
                      : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
-                     : trains && t->batches ? rt_batches_run(t, phase)
+                     : trains && t->batches ? rt_batches_run(t)
                                             : rt_phase_run(&t->x, phase);
     if (st != GNNC_OK) return st;
     t->last_phase = index;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "runtime/exec/device.h"
+
 gnnc_status rt_batch_step_init(gnnc_trainer *t, const char *phase, RtBatchStep *s) {
     const rt_phase *ph = rt_phase_find(t->program, phase);
     s->growth.from = t->rt.pool.from;
@@ -47,7 +49,8 @@ out:
     return st;
 }
 
-gnnc_status rt_batch_step_place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool first) {
+/* Makes x the trainer's own for a step, with room for it: its temporaries lie in the arena. */
+static gnnc_status place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool first) {
     x->rt = &t->rt;
     x->profile = t->x.profile;
     x->threads = t->x.threads;
@@ -57,4 +60,13 @@ gnnc_status rt_batch_step_place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool
         if (t->program->bufs[i].kind == RT_BUF_TEMP && t->program->bufs[i].phase == s->phase)
             x->buf[i] = (char *)s->arena.p + s->offset[i];
     return GNNC_OK;
+}
+
+gnnc_status rt_batch_step_run(gnnc_trainer *t, RtBatchStep *s, RtMinibatch *m, bool first) {
+    gnnc_status st;
+    TRY(st, place(t, s, &m->x, first));
+    TRY(st, rt_device_batch(&m->x, s->phase, s->offset, s->arena.n_bytes, s->most, m->taken));
+    st = rt_phase_run(&m->x, &t->program->phases[s->phase]);
+out:
+    return st;
 }

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_BATCH_STEP_H
 #define RUNTIME_BATCH_STEP_H
 
+#include "minibatch.h"
 #include "recycle.h"
 #include "runtime/trainer.h"
 
@@ -19,7 +20,7 @@ void rt_batch_step_free(RtBatchStep *s);
 /* Room for this batch's sizes, and in the first epoch for a quarter more of what is the batch's.  A
  * step without memory has room for nothing, so that the next one makes it. */
 gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x, bool first);
-/* Makes x the trainer's own for a step, with room for it: its temporaries lie in the arena. */
-gnnc_status rt_batch_step_place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool first);
+/* Runs the phase over what m is bound to, with room for it; a device is sent the batch. */
+gnnc_status rt_batch_step_run(gnnc_trainer *t, RtBatchStep *s, RtMinibatch *m, bool first);
 
 #endif

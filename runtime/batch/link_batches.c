@@ -479,10 +479,7 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     if (b->sampler) TRY(st, rt_link_batches_around(t, b->sampler, &at, b->map, m, &links, err));
     TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
     TRY(st, rt_link_batches_bind(t, m, &links, err));
-    TRY(st, rt_batch_step_place(t, &b->test, &m->x, !b->evaluated));
-    TRY(st, rt_device_batch(&m->x, b->test.phase, b->test.offset, b->test.arena.n_bytes,
-                            b->test.most, m->taken));
-    TRY(st, rt_phase_run(&m->x, &t->program->phases[b->test.phase]));
+    TRY(st, rt_batch_step_run(t, &b->test, m, !b->evaluated));
     st = rt_batch_metrics_add(t, &b->metrics, split, b->sampler ? n : 1);
 out:
     return st;

@@ -20,8 +20,7 @@ typedef struct RtRowBatches {
 
 enum { N_SPLITS = 3 };
 
-/* Rows of the split that have a label, in the order of the data. */
-static int64_t list_rows(const gnnc_trainer *t, int split, int32_t *out) {
+int64_t rt_rows_of_split(const gnnc_trainer *t, int split, int32_t *out) {
     const rt_sampling *s = &t->program->sampling;
     const RtColumn *of = t->rt.bound->col[s->split];
     const RtColumn *label = s->label >= 0 ? t->rt.bound->col[s->label] : NULL;
@@ -69,7 +68,7 @@ gnnc_status rt_row_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
     RtRowBatches *b = t->rows;
     int64_t most = 0;
     for (int split = 1; split <= N_SPLITS; split++) {
-        int64_t rows = list_rows(t, split, NULL), runs = (rows + b->batch - 1) / b->batch;
+        int64_t rows = rt_rows_of_split(t, split, NULL), runs = (rows + b->batch - 1) / b->batch;
         if (runs > most) most = runs;
     }
     gnnc_status st = rt_batch_metrics_init(t, &b->metrics, first, most);
@@ -91,10 +90,7 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     m->team = t->rt.team;
     TRY(st, rt_sample_nodes(b->sampler, &at, &seeds, m->batch, err));
     TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
-    TRY(st, rt_batch_step_place(t, &b->step, &m->x, !b->evaluated));
-    TRY(st, rt_device_batch(&m->x, b->step.phase, b->step.offset, b->step.arena.n_bytes,
-                            b->step.most, m->taken));
-    TRY(st, rt_phase_run(&m->x, &t->program->phases[b->step.phase]));
+    TRY(st, rt_batch_step_run(t, &b->step, m, !b->evaluated));
     st = rt_batch_metrics_add(t, &b->metrics, split, n);
 out:
     return st;
@@ -105,7 +101,7 @@ gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     gnnc_status st = GNNC_OK;
     if (!eval) return st;
     for (int split = 1; split <= N_SPLITS && st == GNNC_OK; split++) {
-        int64_t n = list_rows(t, split, b->row);
+        int64_t n = rt_rows_of_split(t, split, b->row);
         rt_batch_metrics_begin(t, &b->metrics, split);
         for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch)
             st = evaluate_batch(t, split, from, n - from < b->batch ? n - from : b->batch);

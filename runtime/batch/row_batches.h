@@ -8,6 +8,9 @@
 #include "runtime/trainer.h"
 #include "sample.h"
 
+/* Rows (or graphs) of a split of the target that have a label, in the order of the data: how many,
+ * and which; `out` may be NULL. */
+int64_t rt_rows_of_split(const gnnc_trainer *t, int split, int32_t *out);
 /* Draws from this graph in batches of so many rows of a type, with at most so many members of the
  * trainer's team; all of it must outlive the trainer's batches.  A program that does not evaluate
  * rows by time: nothing. */

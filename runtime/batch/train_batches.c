@@ -134,18 +134,6 @@ static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
 }
 
 /* ---- seeds -------------------------------------------------------------------------------- */
-/* Rows (or graphs) of the train split that have a label. */
-static int64_t list_seeds(gnnc_trainer *t, const RtColumn *split, const RtColumn *label,
-                          int32_t *out) {
-    int64_t n = 0;
-    for (int64_t i = 0; i < split->n_rows; i++) {
-        if (!rt_is_learned(split, t->rt.bound->split, label, i)) continue;
-        if (out) out[n] = (int32_t)i;
-        n++;
-    }
-    return n;
-}
-
 static gnnc_status make_parts(gnnc_trainer *t, RtBatches *b) {
     const rt_sampling *s = &t->program->sampling;
     RtPool *pool = &t->rt.pool;
@@ -174,13 +162,11 @@ static gnnc_status make_link_seeds(gnnc_trainer *t, RtBatches *b) {
 static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     const rt_sampling *s = &t->program->sampling;
     if (t->links) return make_link_seeds(t, b);
-    const RtColumn *split = t->rt.bound->col[s->split];
-    const RtColumn *label = s->label >= 0 ? t->rt.bound->col[s->label] : NULL;
     const rt_space *rows = &t->program->spaces[t->program->columns[s->split].space];
     bool clusters = s->seeds == RT_SEEDS_CLUSTERS;
     b->type = s->seeds == RT_SEEDS_ROWS ? b->map.type_of_space[rows - t->program->spaces] : -1;
     b->batch = t->options.batch ? t->options.batch : s->batch;
-    b->n_seeds = clusters ? s->clusters : list_seeds(t, split, label, NULL);
+    b->n_seeds = clusters ? s->clusters : rt_rows_of_split(t, RT_SPLIT_TRAIN, NULL);
     b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
     if (b->n_batches == 0)
         return rt_fail(
@@ -193,7 +179,7 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches);
     if (!b->seed || !b->order || !b->n_learned) return nomem(t);
     for (int64_t i = 0; clusters && i < b->n_seeds; i++) b->seed[i] = (int32_t)i;
-    if (!clusters) list_seeds(t, split, label, b->seed);
+    if (!clusters) rt_rows_of_split(t, RT_SPLIT_TRAIN, b->seed);
     return GNNC_OK;
 }
 
@@ -450,7 +436,7 @@ void rt_batches_forget(gnnc_trainer *t) {
     if (t->program->sampling.seeds == RT_SEEDS_CLUSTERS) b->warm = false; /* cut by the seed */
 }
 
-gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
+gnnc_status rt_batches_run(gnnc_trainer *t) {
     RtBatches *b = t->batches;
     int64_t per_epoch = rt_batches_per_epoch(t);
     int64_t epoch = t->progress.step / per_epoch, batch = t->progress.step % per_epoch;
@@ -463,10 +449,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train) {
     b->next = -1; /* a failed run begins anew */
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
     RtMinibatch *m = &b->slot[slot];
-    TRY(st, rt_batch_step_place(t, &b->step, &m->x, epoch == b->first_epoch));
-    TRY(st, rt_device_batch(&m->x, b->step.phase, b->step.offset, b->step.arena.n_bytes,
-                            b->step.most, m->taken));
-    TRY(st, rt_phase_run(&m->x, train));
+    TRY(st, rt_batch_step_run(t, &b->step, m, epoch == b->first_epoch));
     TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);

@@ -15,7 +15,7 @@
 gnnc_status rt_batches_start(gnnc_trainer *t);
 void rt_batches_stop(gnnc_trainer *t);
 /* Runs the train phase on the batch of step t->progress.step, and adds to its epoch's loss. */
-gnnc_status rt_batches_run(gnnc_trainer *t, const rt_phase *train);
+gnnc_status rt_batches_run(gnnc_trainer *t);
 /* Makes progress.loss_sum what all steps so far have added to it. */
 gnnc_status rt_batches_settle(gnnc_trainer *t);
 /* What is made ahead is for nothing: training goes on elsewhere, maybe by another seed. */
