@@ -34,11 +34,15 @@ static Space *longest(const Reduction *r) {
     return r->over[0];
 }
 
-/* Loops over the result's dims; idx gets their variables after the first `skip`. */
-static const Env *open_result(Gen *g, const Type *t, const Env *env, LReg **idx) {
+/* Loops over the result's dims, whose variables idx gets.  One of extent 1 (a single head) needs
+ * none: with one in between, a target would not see that a row of sums could stay in registers. */
+static const Env *open_result(Gen *g, const Type *t, const Env *env, LReg **idx, int *depth) {
     for (int k = 0; k < t->rank; k++) {
-        idx[k] = cg_open_for(g, t->dim[k]->size, "f");
+        int64_t n = 0;
+        bool single = expr_is_const(t->dim[k]->size, &n) && n == 1;
+        idx[k] = single ? cg_size(g, expr_const(g->a, 0)) : cg_open_for(g, t->dim[k]->size, "f");
         env = cg_bind(g, env, t->dim[k], idx[k]);
+        *depth += !single;
     }
     return env;
 }
@@ -47,12 +51,13 @@ static void close_n(Gen *g, int n) {
     while (n-- > 0) cg_close(g);
 }
 
-/* for the result's dims: buf[prefix, dims] = v */
-static void fill(Gen *g, LBuf *buf, LReg *prefix, const Type *t, LReg *v) {
-    LReg *idx[MAX_RANK + 1] = {prefix};
-    open_result(g, t, NULL, idx + (prefix != NULL));
+/* for the result's dims: buf[chunk, dims] = v */
+static void fill(Gen *g, LBuf *buf, LReg *chunk, const Type *t, LReg *v) {
+    LReg *idx[MAX_RANK + 1] = {chunk};
+    int depth = 0;
+    open_result(g, t, NULL, idx + 1, &depth);
     cg_store(g, buf, idx, v);
-    close_n(g, t->rank);
+    close_n(g, depth);
 }
 
 static const Env *open_over(Gen *g, const Long *l, LReg *chunk, const Env *env, int *depth) {
@@ -84,9 +89,9 @@ static void array_chunk(Gen *g, const Long *l, LBuf *partial, LReg *c, LReg *ide
     int depth;
     fill(g, partial, c, t, identity);
     const Env *env = open_over(g, l, c, NULL, &depth);
-    env = open_result(g, t, env, idx + 1);
+    env = open_result(g, t, env, idx + 1, &depth);
     cg_acc(g, l->r.red, partial, idx, cg_term(g, &l->r, env));
-    close_n(g, depth + t->rank);
+    close_n(g, depth);
 }
 
 static void part_kernel(Lower *lo, const Long *l) {
