@@ -10,22 +10,39 @@
 #include <stdint.h>
 
 enum {
-    RT_SUM_CHUNKS = 64,  /* at most, of a sum over rows */
-    RT_SUM_ROWS = 1024,  /* at least, of a chunk; the last may have fewer */
-    RT_BLOCK_CHUNKS = 4, /* of a block: work for some threads where a step is such a sum */
+    RT_SUM_CHUNKS = 64, /* at most, of a sum over rows */
+    RT_SUM_ROWS = 256,  /* at least, of a chunk; the last may have fewer */
+    RT_BLOCK_CHUNKS =
+        4, /* at least, of a block: work for some threads where a step is such a sum */
+    RT_BLOCK_ROWS = 4096, /* at least, of a block: its steps are to be worth waking threads for */
 };
+
+static inline int64_t rt_ceil_div(int64_t x, int64_t y) {
+    return (x + y - 1) / y;
+}
+
+/* Rows of a chunk, as codegen/lower_long.c cuts them. */
+static inline int64_t rt_sum_chunk(int64_t rows) {
+    int64_t n = rt_ceil_div(rows, RT_SUM_ROWS);
+    return rt_ceil_div(rows, n < 1 ? 1 : n > RT_SUM_CHUNKS ? RT_SUM_CHUNKS : n);
+}
+
+static inline int64_t rt_block_chunks(int64_t rows) {
+    int64_t chunk = rt_sum_chunk(rows), n = chunk ? rt_ceil_div(RT_BLOCK_ROWS, chunk) : 0;
+    return n < RT_BLOCK_CHUNKS ? RT_BLOCK_CHUNKS : n;
+}
 
 /* Rows of a block; the last has fewer. */
 static inline int64_t rt_block_rows(int64_t rows) {
-    int64_t n = (rows + RT_SUM_ROWS - 1) / RT_SUM_ROWS;
-    n = n < 1 ? 1 : n > RT_SUM_CHUNKS ? RT_SUM_CHUNKS : n;
-    return RT_BLOCK_CHUNKS * ((rows + n - 1) / n);
+    return rt_block_chunks(rows) * rt_sum_chunk(rows);
 }
 
 /* Rows that a block has at most where there are `rows` or fewer. */
 static inline int64_t rt_block_most(int64_t rows) {
-    int64_t chunk = (rows + RT_SUM_CHUNKS - 1) / RT_SUM_CHUNKS;
-    int64_t most = RT_BLOCK_CHUNKS * (chunk < RT_SUM_ROWS ? RT_SUM_ROWS : chunk);
+    int64_t chunk = rt_ceil_div(rows, RT_SUM_CHUNKS);
+    if (chunk < RT_SUM_ROWS) chunk = RT_SUM_ROWS;
+    int64_t some = RT_BLOCK_CHUNKS * chunk, most = RT_BLOCK_ROWS + chunk;
+    if (most < some) most = some;
     return rows < most ? rows : most;
 }
 

@@ -90,7 +90,7 @@ void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
 
 void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunks) {
     const RtBlocks *b = &x->rt->blocks;
-    int64_t lo = b->i * RT_BLOCK_CHUNKS, hi = lo + RT_BLOCK_CHUNKS;
+    int64_t many = rt_block_chunks(b->rows), lo = b->i * many, hi = lo + many;
     if (b->on)
         launch(x, k, arg, lo, hi < n_chunks ? hi : n_chunks);
     else

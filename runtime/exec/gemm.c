@@ -32,7 +32,7 @@ void omp_set_num_threads(int n);
 
 #if RT_GEMM_DNNL
 #include <oneapi/dnnl/dnnl.h>
-enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 1024, TILE_M_THIN = 1024 };
+enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 512, TILE_M_THIN = 1024 };
 #else
 #include <cblas.h>
 /* A tile of at most 2^18 multiplications: OpenBLAS runs those on the calling thread. */
