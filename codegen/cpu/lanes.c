@@ -171,13 +171,22 @@ static void emit_prefix(Cut *c, const LStmt *rest) {
     }
 }
 
+/* Sums over vectors, which end in folds: cheaper together. */
+static bool has_sums(const LStmt *loop) {
+    for (const LStmt *s = loop->body; s; s = s->next)
+        for (const LStmt *a = s->kind == L_FOR && s->sched.vector ? s->body : NULL; a; a = a->next)
+            if (a->kind == L_ACC && is_declared(loop, a->buf)) return true;
+    return false;
+}
+
 bool cpu_by_lanes(CgFn *f, const LStmt *loop, int64_t n) {
     if (f->w != 1 || n < 2 || n > f->g->machine.lanes) return false;
     Cut c = {.f = f, .loop = loop, .n = (int)n, .w = cpu_width_for(f, n)};
     c.reg = NEWN(f->g->a, CgVal, f->k->n_regs + 1);
     c.local = NEWN(f->g->a, CgLocal, f->k->locals.n + 1);
     const LStmt *rest = cpu_end_of_prefix(loop, true);
-    if (body_is_fine(loop, loop->body) && lanes_are_fine(loop) && cpu_has_heavy(loop->body, NULL))
+    if (body_is_fine(loop, loop->body) && lanes_are_fine(loop) &&
+        (cpu_has_heavy(loop->body, NULL) || has_sums(loop)))
         emit_cut(&c);
     else if (rest && cpu_has_heavy(loop->body, rest))
         emit_prefix(&c, rest);

@@ -45,14 +45,36 @@ static const LBuf *first_stored(const LStmt *s) {
     return b;
 }
 
-/* Loops over entries, and what fills the row of sums before them. */
-static bool by_row(const LStmt *s) {
-    if (s->kind != L_FOR) return false;
-    if (is_entry_loop(s)) return true;
+/* The loop over entries before s, if only loops over rows lie between them. */
+static const LStmt *entries_before(const LStmt *loop, const LStmt *s) {
+    const LStmt *entries = NULL;
+    for (const LStmt *p = loop->body; p != s; p = p->next)
+        entries = is_entry_loop(p) ? p : p->kind == L_FOR ? entries : NULL;
+    return entries;
+}
+
+static const LStmt *entries_after(const LStmt *s) {
     const LStmt *next = s->next;
     while (next && next->kind == L_FOR && !is_entry_loop(next)) next = next->next;
+    return next && next->kind == L_FOR ? next : NULL;
+}
+
+static bool has_sum(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_ACC || has_sum(s->body)) return true;
+    return false;
+}
+
+/* Loops over entries, what fills the row of sums before them, and what ends it after them (a bias):
+ * the row stays in registers from one to the other (tile.c). */
+static bool by_row(const LStmt *loop, const LStmt *s) {
+    if (s->kind != L_FOR) return false;
+    if (is_entry_loop(s)) return true;
     const LBuf *b = first_stored(s->body);
-    return next && next->kind == L_FOR && b && cpu_writes(next->body, b);
+    const LStmt *after = entries_after(s), *before = entries_before(loop, s);
+    if (b && after && cpu_writes(after->body, b)) return true;
+    bool ends = b && before && cpu_writes(before->body, b);
+    return ends && !has_sum(s->body) && !cpu_has_heavy(s->body, NULL);
 }
 
 /* ---- may the others go in lanes? ------------------------------------------------------------ */
@@ -84,7 +106,7 @@ static bool is_fine(Rows *r) {
     for (const LStmt *s = r->loop->body; s; s = s->next) {
         if (s->kind == L_LOCAL ? !is_small(s->buf) : s->kind == L_IF && has_entries(s->body))
             return false;
-        if (by_row(s) || s->kind == L_LOCAL) continue;
+        if (by_row(r->loop, s) || s->kind == L_LOCAL) continue;
         LStmt one = *s;
         one.next = NULL;
         if (!loops_are_fine(r, &one) || !cpu_look(r->f, r->loop, &one, r->varies)) return false;
@@ -97,8 +119,8 @@ static bool is_fine(Rows *r) {
 /* The statements from s up to the first of the other kind, as a block of their own. */
 static LStmt *run_of(Rows *r, const LStmt *s, const LStmt **after) {
     LStmt *first = NULL, **tail = &first;
-    bool rows = by_row(s);
-    for (; s && by_row(s) == rows; s = s->next) {
+    bool rows = by_row(r->loop, s);
+    for (; s && by_row(r->loop, s) == rows; s = s->next) {
         *tail = NEW(r->f->g->a, LStmt);
         **tail = *s;
         (*tail)->next = NULL;
@@ -156,7 +178,7 @@ static void emit_blocks(Rows *r) {
     const LStmt *after;
     for (const LStmt *s = r->loop->body; s; s = after) {
         LStmt *run = run_of(r, s, &after);
-        if (by_row(s))
+        if (by_row(r->loop, s))
             emit_rows(r, run, s);
         else
             emit_lanes(r, run);

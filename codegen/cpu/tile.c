@@ -56,11 +56,20 @@ static bool is_row_loop(const Group *t, const LStmt *s) {
            expr_eq(s->extent, t->width);
 }
 
-/* Scalars, then row loops. */
+/* A sum of scalars of the entries: the divisor of a softmax, beside the row that it divides. */
+static bool is_scalar_sum(const LStmt *s) {
+    int64_t n;
+    if (s->kind != L_ACC || s->buf->kind != LB_LOCAL) return false;
+    for (int i = 0; i < s->buf->rank; i++)
+        if (!expr_is_const(s->buf->dim[i], &n) || n != 1) return false;
+    return true;
+}
+
+/* Scalars and their sums, then row loops. */
 static bool is_entry_loop(const Group *t, const LStmt *s) {
     if (s->kind != L_FOR || s->sched.vector || s->sched.parallel || s->sched.unroll) return false;
     const LStmt *p = s->body;
-    while (p && (p->kind == L_LET || p->kind == L_LOAD)) p = p->next;
+    while (p && (p->kind == L_LET || p->kind == L_LOAD || is_scalar_sum(p))) p = p->next;
     if (!p) return false;
     for (; p; p = p->next)
         if (!is_row_loop(t, p)) return false;
@@ -117,9 +126,25 @@ static bool is_scalar(const LStmt *s, const LReg *feature) {
     return true;
 }
 
+static int count_accesses(const LStmt *s, const LBuf *b);
+
+/* Summed by one loop over entries, which does not read it, and read after that. */
+static bool is_scalar_of_entries(const Group *t, const LBuf *b) {
+    int at = 0;
+    if (t->jam) return false;
+    while (at < t->n && count_accesses(t->stmt[at]->body, b) == 0) at++;
+    if (count_accesses(t->stmt[at]->body, b) != 1) return false;
+    for (int i = at + 1; i < t->n; i++)
+        if (cpu_writes(t->stmt[i]->body, b)) return false;
+    for (const LStmt *s = t->stmt[at]->body; s; s = s->next)
+        if (is_scalar_sum(s) && s->buf == b) return true;
+    return false;
+}
+
 /* An access to a written buffer must be lane by lane; where possible its row becomes a cell. */
 static bool access_is_fine(Group *t, const LStmt *s, const LReg *feature) {
     if (!group_writes(t, s->buf)) return s->buf->kind != LB_LOCAL || is_scalar(s, feature);
+    if (is_scalar_of_entries(t, s->buf)) return true;
     if (!feature || s->buf->rank == 0 || s->idx[s->buf->rank - 1] != feature) return false;
     if (!apart_by_head(t, s)) return false;
     if (!row_is_outer(t, s)) return s->buf->kind != LB_LOCAL && s->kind == L_STORE;
@@ -242,6 +267,19 @@ static void emit_row_loop(Group *t, const LStmt *s, int head) {
     leave_vectors(t->f);
 }
 
+/* The entries are read once per tile, but their scalars are summed once. */
+static void emit_scalar_sum(Group *t, const LStmt *s) {
+    CgFn *f = t->f;
+    Cg *g = f->g;
+    LLVMBasicBlockRef sum = cpu_new_block(f, "sum"), end = cpu_new_block(f, "summed");
+    LLVMValueRef first = LLVMBuildICmp(g->b, LLVMIntEQ, t->i, cpu_i64(g, 0), "");
+    LLVMBuildCondBr(g->b, first, sum, end);
+    LLVMPositionBuilderAtEnd(g->b, sum);
+    cpu_stmt(f, s);
+    LLVMBuildBr(g->b, end);
+    LLVMPositionBuilderAtEnd(g->b, end);
+}
+
 static void entry_body(CgFn *f, const LStmt *first, void *arg) {
     Group *t = arg;
     for (int head = 0; head < t->heads; head++) {
@@ -249,6 +287,8 @@ static void entry_body(CgFn *f, const LStmt *first, void *arg) {
         for (const LStmt *s = first; s; s = s->next) {
             if (s->kind == L_FOR)
                 emit_row_loop(t, s, head);
+            else if (s->kind == L_ACC)
+                emit_scalar_sum(t, s);
             else
                 cpu_stmt(f, s);
         }
