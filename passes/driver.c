@@ -41,10 +41,11 @@ const char *passes_pipeline(int opt_level, bool keep_grads) {
     return keep_grads
                ? "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,canon,cse,dce,aggregate,"
                  "masks,"
-                 "dots,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision,carry"
+                 "dots,shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,remat,precision,carry"
                : "density,canon,cse,dce,reorder,cse,unroll,trim,loss-scale,autodiff,optimizer,"
                  "canon,cse,dce,"
-                 "aggregate,masks,dots,lower-csr,hoist,canon,cse,dce,turn,breaks,fuse,remat,"
+                 "aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,turn,breaks,fuse,"
+                 "remat,"
                  "precision,carry";
 }
 

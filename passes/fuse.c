@@ -50,6 +50,7 @@ typedef struct {
     bool astray;   /* per entry: summed along several maps, stored, or not back to its row */
     bool late;     /* an operand's cut was put off to here */
     bool cut;      /* stored for its cost */
+    bool ends_sum; /* stored in the stead of a row's sum, which it is the only one to read */
     Cost cost;     /* of computing it in place */
 } Node;
 
@@ -387,11 +388,14 @@ static void find_cuts(Fuse *f) {
         Node *n = &f->node[i];
         n->cost = cost_of(f, f->op[i]);
         n->cut = n->can && (n->late || must_cut(f, f->op[i], n));
-        bool may_wait = n->cut && fits(&n->cost) && !leaves_region(f, f->op[i], n);
+        bool sum = !n->can && is_row_sum(f->op[i]) && users_allow(f, f->op[i]);
+        bool may_wait = (n->cut || sum) && fits(&n->cost) && !leaves_region(f, f->op[i], n);
         Node *later = may_wait ? heir(f, f->op[i]) : NULL;
         if (!later) continue;
         n->cut = false;
         later->late = true;
+        later->ends_sum = sum || n->ends_sum;
+        n->ends_sum = false;
     }
 }
 
@@ -406,7 +410,7 @@ static void undo_cuts(Fuse *f) {
         Node *n = &f->node[i];
         find_roots(f, f->op[i]);
         if (!n->can && sum_may_join(f, f->op[i])) n->can = n->cut = true;
-        if (n->cut) n->cut = must_cut(f, f->op[i], n);
+        if (n->cut) n->cut = n->ends_sum || must_cut(f, f->op[i], n);
     }
 }
 

@@ -41,12 +41,12 @@ typedef struct {
     Builder b;
     const Recipe *r;
     Op *lr, *one;
-    Op *root_bc2; /* sqrt(1 - beta2^t) */
-    Op *inv_bc1;  /* 1 / (1 - beta1^t) */
-    Op *clip;     /* factor on every gradient, or NULL */
-    Op *finite;   /* of a scaled loss: are all gradients? */
-    Op *due;      /* with accumulation: is this step the last of k? */
-    Op *updates;  /* with an average: how many updates there were */
+    Op *inv_root_bc2; /* 1 / sqrt(1 - beta2^t) */
+    Op *inv_bc1;      /* 1 / (1 - beta1^t) */
+    Op *clip;         /* factor on every gradient, or NULL */
+    Op *finite;       /* of a scaled loss: are all gradients? */
+    Op *due;          /* with accumulation: is this step the last of k? */
+    Op *updates;      /* with an average: how many updates there were */
 } Optim;
 
 typedef struct {
@@ -272,7 +272,8 @@ static void prepare(Optim *o, const Grads *gs) {
     o->one = num(o, 1);
     if (r->kind == OPTIM_ADAM || r->kind == OPTIM_ADAMW) {
         o->inv_bc1 = b_binary(&o->b, OP_DIV, o->one, bias_correction(o, r->beta1));
-        o->root_bc2 = b_unary(&o->b, OP_SQRT, bias_correction(o, r->beta2));
+        o->inv_root_bc2 =
+            b_binary(&o->b, OP_DIV, o->one, b_unary(&o->b, OP_SQRT, bias_correction(o, r->beta2)));
     }
     if (r->clip_norm > 0) o->clip = clip_factor(o, gs);
 }
@@ -304,7 +305,7 @@ static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
     Op *m0 = read_moment(o, u.slot[0]), *v0 = read_moment(o, u.slot[1]);
     Op *m1 = add(o, m0, scale(o, sub(o, g, m0), 1 - r->beta1)); /* lerp, as PyTorch rounds it */
     Op *v1 = add(o, scale(o, v0, r->beta2), scale(o, mul(o, g, g), 1 - r->beta2));
-    Op *root = b_binary(&o->b, OP_DIV, b_unary(&o->b, OP_SQRT, v1), o->root_bc2);
+    Op *root = mul(o, b_unary(&o->b, OP_SQRT, v1), o->inv_root_bc2);
     Op *denominator = add(o, root, num(o, r->eps));
     u.value[0] = m1;
     u.value[1] = v1;
