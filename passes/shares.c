@@ -9,9 +9,9 @@
  * A softmax over the entries of a node divides each by one number of the node.  Where the shares
  * are weights of a sum over the same entries, it comes after the sum, which then does not wait
  * for %l: both are made in one walk (codegen/lower_group.c) with one exponential per entry
- * instead of two.  Elsewhere, in the backward, entries are multiplied by the reciprocal, which is
- * what the node keeps instead of %l.  As in Dao et al. 2022, "FlashAttention", algorithm 1, where
- * a row is divided when all of it is summed.
+ * instead of two.  In the backward a share is e^(x - (m + log l)), and the gradient of the
+ * logits the share times what differs: the node keeps m + log l alone.  As in Dao et al. 2022,
+ * "FlashAttention", algorithms 1 and 4.
  *
  * Only where %l sums exponentials, so that 0 means a node without entries, whose sums are 0. */
 #include "passes/rewrite.h"
@@ -23,7 +23,8 @@ typedef struct {
 typedef struct {
     PassCtx *p;
     Builder b;
-    VEC(Inverse) inverses; /* that are there */
+    VEC(Inverse) inverses; /* that are there: of sums, */
+    VEC(Inverse) logs;     /* .. and m + log of them */
 } Shares;
 
 static bool is_sum(const Op *op) {
@@ -100,7 +101,66 @@ static bool divide_after(Shares *s, Op *sum) {
     return true;
 }
 
-/* ---- elsewhere --------------------------------------------------------------------------------- */
+/* ---- elsewhere ---------------------------------------------------------------------------- */
+
+/* e^(x - m) for the entries of a node whose m is gathered along map: x, and m. */
+static bool is_shifted(const Op *y, const Map *map, Op **x, Op **m) {
+    const Op *d = y->kind == OP_EXP ? y->in[0] : NULL;
+    if (!d || d->kind != OP_SUB || !type_eq(&d->type, &d->in[0]->type)) return false;
+    if (d->in[1]->kind != OP_GATHER || d->in[1]->map != map) return false;
+    *x = d->in[0], *m = d->in[1]->in[0];
+    return true;
+}
+
+/* y / l = e^(x - m) / l = e^(x - (m + log l)): a node keeps one number, m + log l. */
+static Op *share_of(Shares *s, Op *y, Op *l) {
+    Builder *b = &s->b;
+    Op *x, *m, *at = b->at;
+    if (l->in[0] != y || !is_shifted(y, l->map, &x, &m) || !type_eq(&m->type, &l->type))
+        return NULL;
+    Op *all = NULL;
+    for (int i = 0; i < s->logs.n && !all; i++)
+        if (s->logs.v[i].sum == l) all = s->logs.v[i].inverse;
+    if (!all) {
+        b->at = l->next;
+        all = b_binary(b, OP_ADD, m, b_unary(b, OP_LOG, l));
+        vec_push(s->p->a, &s->logs, ((Inverse){l, all}));
+        b->at = at;
+    }
+    return b_unary(b, OP_EXP, b_binary(b, OP_SUB, x, b_gather(b, l->map, all)));
+}
+
+/* select(l = 0, 0, x / l), negated: x */
+static Op *negated_at_node(const Op *op, const Op *l) {
+    double zero = 1;
+    const Op *c = op->kind == OP_NEG ? op->in[0] : NULL;
+    if (!c || c->kind != OP_SELECT || c->in[2]->kind != OP_DIV || c->in[2]->in[1] != l) return NULL;
+    if (!pass_is_const(c->in[1], &zero) || zero != 0) return NULL;
+    Op *x = c->in[2]->in[0];
+    return type_eq(&x->type, &op->type) ? x : NULL;
+}
+
+/* y (c / l - d / l) = y / l (c - d): the gradient of a softmax's logits; d: one for each node. */
+static bool at_gradient(Shares *s, Op *op) {
+    Builder *b = &s->b;
+    for (int i = 0; op->kind == OP_MUL && i < 2; i++) {
+        Op *y = op->in[i], *sum = op->in[1 - i];
+        for (int k = 0; sum->kind == OP_ADD && k < 2; k++) {
+            Op *q = sum->in[k], *g = sum->in[1 - k], *l = divided_by(q);
+            bool node = l && g->kind == OP_GATHER && g->map == l->map;
+            Op *d = node ? negated_at_node(g->in[0], l) : NULL;
+            if (!d || !type_eq(&sum->type, &q->type) || !type_eq(&op->type, &y->type)) continue;
+            b->at = op->next;
+            b->span = op->span;
+            Op *share = share_of(s, y, l);
+            if (!share) continue;
+            Op *rest = b_binary(b, OP_SUB, q->in[0], b_gather(b, l->map, d));
+            replace(s, op, b_binary(b, OP_MUL, share, rest));
+            return true;
+        }
+    }
+    return false;
+}
 
 /* select(l = 0, 0, x / l): what `dots` leaves. */
 static bool at_node(Shares *s, Op *op) {
@@ -122,10 +182,16 @@ static bool at_node(Shares *s, Op *op) {
 static bool at_entries(Shares *s, Op *op) {
     Op *l = divided_by(op);
     if (!l) return false;
-    Op *r = inverse_of(s, l);
     s->b.at = op->next;
     s->b.span = op->span;
-    replace(s, op, b_binary(&s->b, OP_MUL, op->in[0], b_gather(&s->b, l->map, r)));
+    Op *share = share_of(s, op->in[0], l);
+    if (!share) {
+        Op *r = inverse_of(s, l);
+        s->b.at = op->next;
+        s->b.span = op->span;
+        share = b_binary(&s->b, OP_MUL, op->in[0], b_gather(&s->b, l->map, r));
+    }
+    replace(s, op, share);
     return true;
 }
 
@@ -137,7 +203,10 @@ static bool run(PassCtx *p, Module *m) {
             if (is_sum(op)) changed |= divide_after(&s, op);
         if (!changed) continue;
         pass_dce_func(p->a, s.b.f);
-        for (Op *op = s.b.f->first; op; op = op->next) changed |= at_node(&s, op) || at_entries(&s, op);
+        for (Op *op = s.b.f->first; op; op = op->next) at_gradient(&s, op);
+        pass_dce_func(p->a, s.b.f);
+        for (Op *op = s.b.f->first; op; op = op->next)
+            if (!at_node(&s, op)) at_entries(&s, op);
         pass_dce_func(p->a, s.b.f);
     }
     return true;
