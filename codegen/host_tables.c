@@ -143,7 +143,7 @@ static void emit_vars(Host *h) {
 static void emit_buf(Host *h, const PBuf *b) {
     static const char *const kind[] = {"DATA", "VAR", "INPUT",   "SAVED", "OUTPUT",
                                        "TEMP", "MAP", "LOGICAL", "KEY"};
-    bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+    bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     int space = b->kind == PB_LOGICAL    ? id_of(b->space)
                 : io && b->type.rank > 0 ? id_of(b->type.dim[0])
                                          : -1;

@@ -10,7 +10,7 @@
 typedef enum {
     PB_DATA,    /* a column, owned by the data set */
     PB_VAR,     /* a parameter, state or optimizer slot; lives as long as the trainer */
-    PB_INPUT,   /* a scalar that the runtime writes: "lr", "step" */
+    PB_INPUT,   /* what the runtime writes: "lr", "step"; rows that @predict gave */
     PB_SAVED,   /* output of @load read by other phases; lives as long as the data */
     PB_OUTPUT,  /* read by the runtime after the phase */
     PB_TEMP,    /* lives within one phase, from its first to its last step */

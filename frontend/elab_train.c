@@ -227,10 +227,17 @@ static Op *node_rows(Elab *e, Op *x) {
     return at == 0 ? x : b_copy(&e->b, x, type_make(x->type.dt, x->type.rank, to));
 }
 
+/* .. and of a batch its seeds, which others have no time for; NULL: not on their nodes. */
+static Op *seed_rows(Elab *e, Op *x) {
+    x = node_rows(e, x);
+    if (!x || !e->rows || x->type.dim[0] != e->rows->whole) return NULL;
+    return b_slice(&e->b, x, e->rows->whole, e->rows, expr_const(e->a, 0));
+}
+
 static void embed_outputs(Elab *e) {
     for (int i = 0; i < e->bindings.n; i++) {
-        Op *x = e->bindings.v[i].op;
-        Op *rows = x->func == e->b.f ? node_rows(e, x) : NULL;
+        Op *x = e->bindings.v[i].op, *rows = NULL;
+        if (x->func == e->b.f) rows = e->by_row ? seed_rows(e, x) : node_rows(e, x);
         if (rows) b_output(&e->b, arena_printf(e->a, "embed.%s", e->bindings.v[i].name), rows);
     }
 }
@@ -273,27 +280,38 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
                           Recipe *recipe) {
     Target target = {.pred_at = pred_at};
     Terms losses = {0}, metrics = {0};
-    if (p == PHASE_PREDICT) output_of_phase(e, "pred", pred);
+    if (p == PHASE_PREDICT) output_of_phase(e, "pred", e->by_row ? seed_rows(e, pred) : pred);
     if (p == PHASE_EMBED) embed_outputs(e);
     if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
     bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
     recipe_terms(e, train, AST_LOSS, &losses);
     recipe_terms(e, train, AST_METRIC, &metrics);
     if (p == PHASE_EVAL) {
-        if (fits && e->in_batch)
-            target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
-        if (fits) eval_outputs(e, &losses, &metrics, &target, rows_of(e, &target, pred));
+        if (fits) eval_outputs(e, &losses, &metrics, &target, pred);
         return;
     }
     elab_recipe(e, train, recipe);
     if (!fits) return;
     for (int i = 0; i < losses.n; i++) term_warns_of_probabilities(e, &losses.v[i], pred);
     if (recipe->sample.batch && target.col->space->kind == SP_NODE)
-        target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
+        e->rows = target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
+    if (e->by_row && e->rows) e->pred = node_rows(e, pred)->type;
     Op *mask = split_mask(e, &target, SPLIT_TRAIN);
     output_of_phase(
         e, "loss",
         with_penalty(e, total_loss(e, &losses, &target, rows_of(e, &target, pred), mask)));
+}
+
+/* What @predict gave of all rows, in place of the model's body. */
+static Op *given_rows(Elab *e, Frame *f, const Ast *model) {
+    if (!e->rows || !bind_model(e, f, model)) return NULL;
+    return b_input(&e->b, "pred", e->pred);
+}
+
+/* Does this phase run over batches of drawn neighbours? */
+static bool is_in_batch(const Elab *e, Phase p) {
+    if (p == PHASE_TRAIN || !e->timed) return e->draws && p == PHASE_TRAIN;
+    return (p == PHASE_EVAL) != e->by_row;
 }
 
 static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, const Ast *train) {
@@ -301,8 +319,8 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     fn->span = model->span;
     e->b = (Builder){.m = e->m, .f = fn, .span = model->span};
     e->training = p == PHASE_TRAIN;
-    e->in_batch = e->draws && (e->training || (e->timed && p == PHASE_EVAL));
-    e->logs = p == PHASE_TRAIN || p == PHASE_EVAL;
+    e->in_batch = is_in_batch(e, p);
+    e->logs = p == PHASE_TRAIN || p == (e->by_row ? PHASE_PREDICT : PHASE_EVAL);
     e->stream = 0;
     e->bindings.n = 0;
     bool trains = p == PHASE_TRAIN, scores = train && (trains || p == PHASE_EVAL);
@@ -311,7 +329,7 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     links_begin(e, scores ? links_mode_of(e, train, trains) : LINKS_ALL);
     Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
     f->is_model = true;
-    Op *pred = run_model(e, f, model);
+    Op *pred = e->by_row && p == PHASE_EVAL ? given_rows(e, f, model) : run_model(e, f, model);
     if (pred && scores && e->links.now)
         link_outputs(e, p, model, train, pred, &e->m->recipe);
     else if (pred)
@@ -340,6 +358,8 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->timed = train && elab_draws_by_time(train);
     /* Of links by time there is no view of the whole graph, and so no such phase. */
     bool whole = !e->timed || !targets_links(train);
+    e->by_row = e->timed && whole;
+    e->rows = NULL;
     if (train) elab_phase(e, PHASE_TRAIN, "train", model, train);
     if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
     if (whole) elab_phase(e, PHASE_PREDICT, "predict", model, train);

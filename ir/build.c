@@ -74,9 +74,9 @@ static const char *keep(Builder *b, const char *s) {
     return arena_strndup(b->m->a, s, strlen(s));
 }
 
-Op *b_input(Builder *b, const char *name, DType dt) {
+Op *b_input(Builder *b, const char *name, Type t) {
     name = keep(b, name);
-    return b_op(b, &(Op){.kind = OP_INPUT, .name = name, .hint = name, .type = type_scalar(dt)});
+    return b_op(b, &(Op){.kind = OP_INPUT, .name = name, .hint = name, .type = t});
 }
 
 Op *b_saved(Builder *b, const char *name, Type t) {

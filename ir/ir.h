@@ -481,9 +481,9 @@ Op *b_iota(Builder *b, Space *s); /* i32[s] */
 Op *b_size(Builder *b, Space *s); /* f32[], the size of s */
 Op *b_data(Builder *b, Column *c);
 Op *b_var(Builder *b, Var *v);
-Op *b_input(Builder *b, const char *name, DType dt); /* scalar given by the runtime: "lr", "step" */
-Op *b_saved(Builder *b, const char *name, Type t);   /* an output of @load */
-Op *b_random(Builder *b, int stream, Type t);        /* f32, uniform in [0, 1) */
+Op *b_input(Builder *b, const char *name, Type t); /* given by the runtime: "lr", "step", "pred" */
+Op *b_saved(Builder *b, const char *name, Type t); /* an output of @load */
+Op *b_random(Builder *b, int stream, Type t);      /* f32, uniform in [0, 1) */
 Op *b_unary(Builder *b, OpKind k, Op *x);
 Op *b_binary(Builder *b, OpKind k, Op *x, Op *y); /* result spaces: x's, then y's that x lacks */
 Op *b_select(Builder *b, Op *cond, Op *x, Op *y); /* spaces: those of x, then y, then cond */

@@ -177,8 +177,10 @@ const Column *module_target(const Module *m, bool split) {
 
 bool module_draws(const Module *m, const char *phase) {
     const Sampling *s = &m->recipe.sample;
-    if (strcmp(phase, "eval") == 0) return s->batch && s->n_hops && s->times.n;
-    return strcmp(phase, "train") == 0 && s->batch && (!s->train_links || s->n_hops);
+    bool timed = s->batch && s->n_hops && s->times.n;
+    if (strcmp(phase, "train") == 0) return s->batch && (!s->train_links || s->n_hops);
+    if (strcmp(phase, "eval") == 0) return timed && s->train_links;
+    return timed && !s->train_links && (!strcmp(phase, "predict") || !strcmp(phase, "embed"));
 }
 
 Space *space_queries(const Space *answers) {

@@ -226,14 +226,13 @@ static bool run(PassCtx *p, Module *m) {
     Func *train = func_find(m, "train");
     h.trains = train != NULL;
     /* What depends on the data of a sampled step changes with each step. */
-    bool sampled = module_draws(m, "train"), judged = module_draws(m, "eval");
-    const Func *eval = func_find(m, "eval");
+    bool sampled = module_draws(m, "train");
     if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
-        bool stays = f->body && (repeats(h.load.f, f) || (sampled && repeats(train, f)) ||
-                                 (judged && repeats(eval, f)));
-        stays |= module_draws(m, f->name);
+        bool stays = module_draws(m, f->name) || (f->body && repeats(h.load.f, f));
+        for (int k = 0; f->body && k < m->funcs.n; k++)
+            stays |= module_draws(m, m->funcs.v[k]->name) && repeats(m->funcs.v[k], f);
         if (f != h.load.f && f != train && !stays) vec_push(p->a, &todo, f);
     }
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);

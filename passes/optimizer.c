@@ -228,7 +228,7 @@ static Op *round_by_chance(Optim *o, Op *x) {
 /* 1 - beta^step */
 static Op *bias_correction(Optim *o, double beta) {
     if (beta <= 0) return num(o, 1);
-    Op *step = b_input(&o->b, "step", DT_F32);
+    Op *step = b_input(&o->b, "step", type_scalar(DT_F32));
     if (o->due) step = b_binary(&o->b, OP_DIV, step, num(o, (double)o->r->accumulate));
     if (o->finite) step = sub(o, step, pass_loss_skipped(&o->b));
     Op *e = b_unary(&o->b, OP_EXPM1, scale(o, step, log(beta)));
@@ -268,7 +268,7 @@ static Op *clip_factor(Optim *o, const Grads *gs) {
 
 static void prepare(Optim *o, const Grads *gs) {
     const Recipe *r = o->r;
-    o->lr = b_input(&o->b, "lr", DT_F32);
+    o->lr = b_input(&o->b, "lr", type_scalar(DT_F32));
     o->one = num(o, 1);
     if (r->kind == OPTIM_ADAM || r->kind == OPTIM_ADAMW) {
         o->inv_bc1 = b_binary(&o->b, OP_DIV, o->one, bias_correction(o, r->beta1));
@@ -316,7 +316,7 @@ static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
 /* The default decay comes from the runtime; a group's own is a constant. NULL = none. */
 static Op *decay_of(Optim *o, const ParamGroup *g) {
     if (g->weight_decay == 0) return NULL;
-    return g->name ? num(o, g->weight_decay) : b_input(&o->b, "weight_decay", DT_F32);
+    return g->name ? num(o, g->weight_decay) : b_input(&o->b, "weight_decay", type_scalar(DT_F32));
 }
 
 static Update update(Optim *o, const Grad *gr) {

@@ -194,12 +194,9 @@ static void trim_func(PassCtx *p, Module *m, Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    static const char *const phase[] = {"train", "eval"};
     if (m->recipe.sample.edges != SAMPLE_DIRECTIONAL) return true;
-    for (size_t i = 0; i < COUNT(phase); i++) {
-        Func *f = func_find(m, phase[i]);
-        if (f && module_draws(m, phase[i])) trim_func(p, m, f);
-    }
+    for (int i = 0; i < m->funcs.n; i++)
+        if (module_draws(m, m->funcs.v[i]->name)) trim_func(p, m, m->funcs.v[i]);
     return true;
 }
 

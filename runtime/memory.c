@@ -26,7 +26,7 @@ bool rt_memory_passes(const rt_program *p, int b) {
     return strcmp(phase, "load") != 0 && strcmp(phase, "train") != 0;
 }
 
-static bool is_temp(const rt_program *p, int b) {
+bool rt_memory_is_temp(const rt_program *p, int b) {
     return p->bufs[b].kind == RT_BUF_TEMP || rt_memory_passes(p, b);
 }
 
@@ -34,19 +34,19 @@ static bool is_fixed(const rt_program *p, int b) {
     rt_buf_kind k = p->bufs[b].kind;
     return (k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT || k == RT_BUF_INPUT ||
             k == RT_BUF_KEY) &&
-           !is_temp(p, b);
+           !rt_memory_is_temp(p, b);
 }
 
 /* Batches bring sizes and memory of their own (train_batches.c). */
 static bool is_of_batches(const rt_program *p, int phase) {
     if (!p->sampling.batch || phase < 0) return false;
-    bool evaluates = p->sampling.eval_links || rt_evaluates_rows(p);
-    return (evaluates && strcmp(p->phases[phase].name, "eval") == 0) ||
-           strcmp(p->phases[phase].name, "train") == 0;
+    const char *name = p->phases[phase].name;
+    if (rt_evaluates_rows(p) && (!strcmp(name, "predict") || !strcmp(name, "embed"))) return true;
+    return strcmp(name, "train") == 0 || (p->sampling.eval_links && strcmp(name, "eval") == 0);
 }
 
 static size_t *account_of(gnnc_memory *m, const rt_program *p, int b) {
-    if (is_temp(p, b)) return &m->unpacked_bytes;
+    if (rt_memory_is_temp(p, b)) return &m->unpacked_bytes;
     return p->bufs[b].kind == RT_BUF_VAR ? &m->parameter_bytes : &m->saved_bytes;
 }
 
@@ -75,7 +75,7 @@ static gnnc_status pack_phase(RtExec *x, size_t *offset, Packing *k, int phase, 
     const rt_program *p = x->program;
     k->n = 0;
     for (int b = 0; b < p->n_bufs; b++) {
-        if (!is_temp(p, b) || p->bufs[b].phase != phase) continue;
+        if (!rt_memory_is_temp(p, b) || p->bufs[b].phase != phase) continue;
         bool whole = p->bufs[b].kind != RT_BUF_TEMP;
         RtPackItem it = {.first = whole ? 0 : p->bufs[b].first,
                          .last = whole ? p->phases[phase].n_steps : p->bufs[b].last,
@@ -177,7 +177,8 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
         if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL) continue;
-        if (k == RT_BUF_TEMP && is_of_batches(x->program, x->program->bufs[b].phase)) continue;
+        bool temp = rt_memory_is_temp(x->program, b);
+        if (temp && is_of_batches(x->program, x->program->bufs[b].phase)) continue;
         if (k == RT_BUF_DATA)
             m->need.data_bytes += rt_bind_is_mapped(x, b) ? n : 0;
         else
@@ -288,7 +289,7 @@ static gnnc_status make_arena(RtExec *x, RtMemory *m) {
 
 static void place_temps(RtExec *x, RtMemory *m) {
     for (int b = 0; b < x->program->n_bufs; b++)
-        if (is_temp(x->program, b)) x->buf[b] = (char *)m->arena + m->offset[b];
+        if (rt_memory_is_temp(x->program, b)) x->buf[b] = (char *)m->arena + m->offset[b];
 }
 
 static void note_sizes(RtExec *x, RtMemory *m) {

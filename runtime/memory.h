@@ -25,6 +25,8 @@ RtMemoryLimit rt_memory_limit(size_t have);
 /* Does output b pass when another phase runs?  Predictions and embeddings are read at once, and
  * lie where other phases work. */
 bool rt_memory_passes(const rt_program *p, int b);
+/* .. or is it working memory of a phase? */
+bool rt_memory_is_temp(const rt_program *p, int b);
 /* Places the temporaries of one phase by the sizes x->n: offsets by buffer, and the bytes of all.
  * Tables come from `pool`. */
 gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, size_t *n_bytes);

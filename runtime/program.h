@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 13, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 14, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
     RT_VOID,
@@ -156,7 +156,7 @@ typedef struct {
         by; /* MAP: targets of a map, in the order of the segments of map `by`; -1 = own order */
     int phase, first,
         last;  /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
-    int rank;  /* OUTPUT, SAVED: without bound sizes */
+    int rank;  /* INPUT, OUTPUT, SAVED: without bound sizes */
     int block; /* TEMP: local to this one of its phase's `blocks`; -1 = to none */
 } rt_buf;
 
@@ -310,7 +310,8 @@ typedef struct rt_program {
     const rt_product_group *groups;
 } rt_program;
 
-/* Does "eval" draw the neighbours of each row by the row's time, as "train" does? */
+/* Do "predict" and "embed" draw the neighbours of each row by the row's time, as "train" does? Then
+ * "eval" judges what "predict" gave, its input "pred". */
 static inline bool rt_evaluates_rows(const rt_program *p) {
     const rt_sampling *s = &p->sampling;
     return s->batch && s->n_hops && s->n_times && s->train_links == RT_LINKS_NONE;

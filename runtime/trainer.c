@@ -283,12 +283,12 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
 
 gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
     int64_t ns = t->options.serial_ns < 0 ? RT_SERIAL_NS : t->options.serial_ns;
-    const rt_phase *of_batches[] = {rt_phase_find(t->program, "train"),
-                                    rt_phase_find(t->program, "eval")};
     gnnc_status st = rt_grain_set(&t->x, ns);
-    for (int i = 0; i < 2 && st == GNNC_OK; i++)
-        if (of_batches[i])
-            rt_grain_set_phase(&t->x, of_batches[i], rt_phase_sizes(t, of_batches[i]), ns);
+    for (int i = 0; i < t->program->n_phases && st == GNNC_OK; i++) {
+        const rt_phase *ph = &t->program->phases[i];
+        const int64_t *n = rt_phase_sizes(t, ph);
+        if (n != t->x.n) rt_grain_set_phase(&t->x, ph, n, ns);
+    }
     return st;
 }
 

@@ -43,9 +43,9 @@ typedef struct RtScalar {
     int split;    /* whose rows it measures, 1 to 3; 0 = none */
     double value;
     bool known;
-    /* A metric of one split that is made of batches (batch_metrics.h): the sum of two outputs over
-     * those of links; the mean of one over those of rows. */
-    int of_split, sum_buf, rows_buf; /* of_split 0: none such; rows_buf -1: of rows */
+    /* A metric of links, made of batches (batch_metrics.h): the sums of two outputs over those of a
+     * split. */
+    int of_split, sum_buf, rows_buf; /* of_split 0: none such */
     double sum, rows;
 } RtScalar;
 
@@ -76,7 +76,7 @@ struct gnnc_trainer {
     RtAlloc outer;               /* where memory comes from; rt.pool counts and passes on */
     pthread_mutex_t counting;    /* workers allocate, too */
     struct RtLinkBatches *links; /* link_batches.h; NULL = the model scores no links */
-    struct RtRowBatches *rows;   /* row_batches.h; NULL = rows are not evaluated by time */
+    struct RtRowBatches *rows;   /* row_batches.h; NULL = rows do not depend on their time */
     struct RtBatches *batches;   /* train_batches.h; NULL = every step sees the whole graph */
     RtMemory memory;
     RtOptions options;

@@ -53,19 +53,6 @@ static gnnc_status add_link_metric(gnnc_trainer *t, int buf) {
     return rows ? GNNC_OK : GNNC_E_NOMEM;
 }
 
-/* One output of an @eval of rows by time is a metric of its split. */
-static void add_row_metric(gnnc_trainer *t, int buf) {
-    const char *name = t->program->bufs[buf].io_name;
-    t->scalars[t->n_scalars++] = (RtScalar){.name = name,
-                                            .buf = -1,
-                                            .phase = -1,
-                                            .eval_buf = -1,
-                                            .when_buf = -1,
-                                            .of_split = rt_split_of(name),
-                                            .sum_buf = buf,
-                                            .rows_buf = -1};
-}
-
 static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
     for (int i = 0; i < t->n_scalars; i++)
         if (strcmp(t->scalars[i].name, name) == 0) {
@@ -89,10 +76,7 @@ gnnc_status rt_scalars_init(gnnc_trainer *t) {
         const char *out = p->bufs[b].kind == RT_BUF_OUTPUT ? p->bufs[b].io_name : NULL;
         if (!out || p->bufs[b].rank || !is_metric_name(out)) continue;
         bool of_links = p->sampling.eval_links && strcmp(out, "loss") && !rt_is_logged(out);
-        bool of_rows = rt_evaluates_rows(p) && !rt_is_logged(out) && rt_split_of(out);
-        if (of_rows)
-            add_row_metric(t, b);
-        else if (!of_links)
+        if (!of_links)
             add_scalar(t, out, b);
         else if (add_link_metric(t, b) != GNNC_OK)
             return GNNC_E_NOMEM;
@@ -240,9 +224,11 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
                    rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
     rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
-    bool judges = strcmp(phase->name, "eval") == 0;
+    bool judges = strcmp(phase->name, "eval") == 0,
+         of_rows = rt_row_batches_sizes(t, phase) != NULL;
     gnnc_status st = judges && t->links     ? rt_link_batches_evaluate(t, phase)
                      : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
+                     : of_rows              ? rt_row_batches_run(t, phase)
                      : trains && t->batches ? rt_batches_run(t)
                                             : rt_phase_run(&t->x, phase);
     if (st != GNNC_OK) return st;
@@ -290,6 +276,7 @@ static gnnc_status evaluate(gnnc_trainer *t) {
     if (!eval) return GNNC_OK;
     gnnc_status st = run_phase(t, eval);
     if (st == GNNC_OK) rt_scalars_read(t, (int)(eval - t->program->phases));
+    if (st == GNNC_OK && t->rows) rt_scalars_read(t, phase_index(t, "predict")); /* its logs */
     return st;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "runtime/batch/row_batches.h"
 #include "runtime/exec/device.h"
 #include "trainer.h"
 
@@ -22,15 +23,18 @@ static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, i
     const rt_buf *buf = &t->program->bufs[b];
     if (buf->dt != RT_F32)
         return rt_fail(&t->rt.err, GNNC_E_DTYPE, "output '%s' is not f32", buf->io_name);
+    int64_t n_rows;
+    const void *rows = rt_row_batches_value(t, b, &n_rows);
     if (rt_memory_passes(t->program, b) && t->last_phase != buf->phase)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "output '%s' is gone: another phase ran since it was computed",
                        buf->io_name);
     t->program->buf_shape(b, t->x.n, dim);
     *rank = buf->rank;
-    *data = t->x.buf[b];
+    *data = rows ? rows : t->x.buf[b];
+    if (rows) *dim = n_rows;
     t->rt.count.read_backs++;
-    return rt_pull(&t->x, b);
+    return rows ? GNNC_OK : rt_pull(&t->x, b);
 }
 
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
@@ -43,12 +47,14 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
     return give(t, b, data, rank, dim);
 }
 
-/* The phase's only output that is no scalar metric. */
+/* The phase's only output that is no scalar metric, and not logged. */
 static int main_output(const gnnc_trainer *t, const char *phase) {
     const rt_phase *ph = rt_phase_find(t->program, phase);
     const rt_program *p = t->program;
     for (int b = 0; ph && b < p->n_bufs; b++)
-        if (p->bufs[b].kind == RT_BUF_OUTPUT && p->bufs[b].phase == ph - p->phases) return b;
+        if (p->bufs[b].kind == RT_BUF_OUTPUT && p->bufs[b].phase == ph - p->phases &&
+            strncmp(p->bufs[b].io_name, "log", 3) != 0)
+            return b;
     return -1;
 }
 

@@ -463,7 +463,7 @@ static void source_cases(Gen *g, const OpGraph *x) {
     begin(g, "random_node_%s", x->name);
     finish(g, uniform(g, T(x->src, g->w[3])), true);
     begin(g, "input_%s", x->name);
-    Op *lr = b_input(&g->b, "lr", DT_F32);
+    Op *lr = b_input(&g->b, "lr", type_scalar(DT_F32));
     finish(g, b_binary(&g->b, OP_MUL, param(g, 0, ANY, T(x->src)), lr), true);
     begin(g, "const_%s", x->name);
     finish(g, b_copy(&g->b, b_const(&g->b, DT_F32, -0.75), T(x->edge)), true);

@@ -63,7 +63,6 @@ static const char *infer(Module *m, Op *op) {
     default: /* input, saved */
         if (!op->name) return op_err(m, "'%s' lacks its name", op_mnemonic(op->kind));
         if (op->type.dt == DT_VOID) return op_err(m, "'%s' lacks its type", op->name);
-        if (op->kind == OP_INPUT && op->type.rank) return "an input is a scalar";
         return NULL;
     }
 }

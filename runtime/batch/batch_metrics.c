@@ -1,15 +1,13 @@
 #include "batch_metrics.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "runtime/exec/device.h"
 
 gnnc_status rt_batch_metrics_init(gnnc_trainer *t, RtBatchMetrics *m, int64_t first,
                                   int64_t n_runs) {
     int64_t n = 0; /* of either split */
-    for (int i = 0; i < t->n_scalars; i++)
-        n += t->scalars[i].of_split ? 1 + (t->scalars[i].rows_buf >= 0) : 0;
+    for (int i = 0; i < t->n_scalars; i++) n += t->scalars[i].of_split ? 2 : 0;
     *m = (RtBatchMetrics){.first = first, .n_notes = n * n_runs};
     m->notes = RT_NEWN(&t->rt.pool, double, m->n_notes + 1);
     m->weight = RT_NEWN(&t->rt.pool, double, n_runs + 1);
@@ -22,10 +20,7 @@ void rt_batch_metrics_begin(gnnc_trainer *t, RtBatchMetrics *m, int split) {
         if (t->scalars[i].of_split == split) t->scalars[i].sum = t->scalars[i].rows = 0;
 }
 
-/* A metric that a batch does not define, such as an area under the curve of one class, is that of
- * the batches that do; a loss that is no number is told. */
 static void add(RtScalar *s, double weight, double sum, double rows) {
-    if (s->rows_buf < 0 && isnan(sum) && strncmp(s->name, "loss", 4) != 0) return;
     s->sum += weight * sum;
     s->rows += weight * rows;
 }
@@ -37,14 +32,11 @@ gnnc_status rt_batch_metrics_add(gnnc_trainer *t, RtBatchMetrics *m, int split, 
         RtScalar *s = &t->scalars[i];
         if (s->of_split != split) continue;
         if (!t->rt.device) {
-            bool counted = s->rows_buf >= 0;
-            add(s, weight, rt_buf_read(&t->x, s->sum_buf, 0),
-                counted ? rt_buf_read(&t->x, s->rows_buf, 0) : 1);
+            add(s, weight, rt_buf_read(&t->x, s->sum_buf, 0), rt_buf_read(&t->x, s->rows_buf, 0));
             continue;
         }
         st = rt_device_note(&t->x, s->sum_buf, m->first + m->next++);
-        if (st == GNNC_OK && s->rows_buf >= 0)
-            st = rt_device_note(&t->x, s->rows_buf, m->first + m->next++);
+        if (st == GNNC_OK) st = rt_device_note(&t->x, s->rows_buf, m->first + m->next++);
     }
     return st;
 }
@@ -56,8 +48,8 @@ static void add_notes(gnnc_trainer *t, const RtBatchMetrics *m, int split) {
         for (int i = 0; i < t->n_scalars; i++) {
             RtScalar *s = &t->scalars[i];
             if (s->of_split != split) continue;
-            double sum = rt_read_number(&m->notes[at++], bufs[s->sum_buf].dt, 0), rows = 1;
-            if (s->rows_buf >= 0) rows = rt_read_number(&m->notes[at++], bufs[s->rows_buf].dt, 0);
+            double sum = rt_read_number(&m->notes[at++], bufs[s->sum_buf].dt, 0);
+            double rows = rt_read_number(&m->notes[at++], bufs[s->rows_buf].dt, 0);
             add(s, m->weight[run], sum, rows);
         }
 }

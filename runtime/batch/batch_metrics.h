@@ -1,7 +1,6 @@
-/* Metrics of an evaluation by batches.  Of links each is the sum of what every run of "eval" over
- * those of a split gives, divided by the number of rows, which is an output, too; of rows the mean
- * over the runs, weighted by the rows of each.  A device notes what a run gives, and a split's
- * notes are read together. */
+/* Metrics of links, evaluated by batches: each is the sum of what every run of "eval" over those of
+ * a split gives, divided by the number of rows, which is an output, too.  A device notes what a run
+ * gives, and a split's notes are read together. */
 #ifndef RUNTIME_BATCH_METRICS_H
 #define RUNTIME_BATCH_METRICS_H
 
@@ -18,7 +17,7 @@ typedef struct RtBatchMetrics {
 gnnc_status rt_batch_metrics_init(gnnc_trainer *t, RtBatchMetrics *m, int64_t first,
                                   int64_t n_runs);
 void rt_batch_metrics_begin(gnnc_trainer *t, RtBatchMetrics *m, int split);
-/* After a run over some of the split's links or rows, which counts as n. */
+/* After a run over some of the split's links, which counts as n. */
 gnnc_status rt_batch_metrics_add(gnnc_trainer *t, RtBatchMetrics *m, int split, int64_t n);
 gnnc_status rt_batch_metrics_end(gnnc_trainer *t, RtBatchMetrics *m, int split);
 

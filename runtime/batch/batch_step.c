@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/exec/device.h"
+#include "runtime/memory.h"
 
 gnnc_status rt_batch_step_init(gnnc_trainer *t, const char *phase, RtBatchStep *s) {
     const rt_phase *ph = rt_phase_find(t->program, phase);
@@ -57,7 +58,7 @@ static gnnc_status place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool first)
     gnnc_status st = rt_batch_step_room(t, s, x, first);
     if (st != GNNC_OK) return st;
     for (int i = 0; i < t->program->n_bufs; i++)
-        if (t->program->bufs[i].kind == RT_BUF_TEMP && t->program->bufs[i].phase == s->phase)
+        if (rt_memory_is_temp(t->program, i) && t->program->bufs[i].phase == s->phase)
             x->buf[i] = (char *)s->arena.p + s->offset[i];
     return GNNC_OK;
 }

@@ -1,21 +1,26 @@
 #include "row_batches.h"
 
-#include "batch_metrics.h"
+#include <string.h>
+
 #include "batch_step.h"
 #include "runtime/exec/device.h"
+#include "runtime/memory.h"
+
+enum { PREDICT, EMBED, N_STEPS };
 
 typedef struct RtRowBatches {
     const RtSampleGraph *graph;
     const RtBatchMap *map;
     int type;
-    int64_t batch;
+    int64_t n_rows, batch; /* of the type; of a batch */
     RtSampler *sampler;
     RtMinibatch rows;
-    RtBatchStep step;
-    RtBatchMetrics metrics;
-    int32_t *row; /* [rows of the type] of the split that is evaluated */
+    RtBatchStep step[N_STEPS];
+    int32_t *row; /* [n_rows] those that a run is about */
     double *time; /* [batch] */
-    bool evaluated;
+    int judged;   /* buffer: what "eval" reads of all rows; -1 = nothing */
+    void **value; /* [n_bufs] all rows of an output that was asked for; NULL = not yet */
+    bool ran;     /* once: there is room */
 } RtRowBatches;
 
 enum { N_SPLITS = 3 };
@@ -42,17 +47,21 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
     RtRowBatches *b = t->rows = RT_NEW(pool, RtRowBatches);
     if (!b) goto no_memory;
     *b = (RtRowBatches){.graph = g, .map = map, .type = type, .batch = batch};
-    b->row = RT_NEWN(pool, int32_t, g->type[type].n + 1);
+    b->n_rows = g->type[type].n;
+    b->row = RT_NEWN(pool, int32_t, b->n_rows + 1);
     b->time = RT_NEWN(pool, double, batch + 1);
-    if (!b->row || !b->time) goto no_memory;
-    TRY(st, rt_batch_step_init(t, "eval", &b->step));
+    b->value = RT_NEWN(pool, void *, t->program->n_bufs);
+    if (!b->row || !b->time || !b->value) goto no_memory;
+    b->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
+    TRY(st, rt_batch_step_init(t, "predict", &b->step[PREDICT]));
+    TRY(st, rt_batch_step_init(t, "embed", &b->step[EMBED]));
     TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, n_members, &t->rt.err));
     TRY(st, rt_sampler_batch(b->sampler, &sampled, &t->rt.err));
     st = rt_minibatch_new(pool, &pool->from, &t->x, sampled, &b->rows, &t->rt.err);
 out:
     return st;
 no_memory:
-    return rt_fail_nomem(&t->rt.err, "batches to evaluate");
+    return rt_fail_nomem(&t->rt.err, "batches of rows");
 }
 
 void rt_row_batches_stop(gnnc_trainer *t) {
@@ -60,59 +69,135 @@ void rt_row_batches_stop(gnnc_trainer *t) {
     if (!b) return;
     rt_minibatch_free(&b->rows);
     rt_sampler_free(b->sampler);
-    rt_batch_step_free(&b->step);
+    for (int i = 0; i < N_STEPS; i++) rt_batch_step_free(&b->step[i]);
     t->rows = NULL;
 }
 
-gnnc_status rt_row_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
+/* ---- what a batch gives --------------------------------------------------------------------- */
+static bool is_given(const gnnc_trainer *t, int phase, int buf) {
+    return t->program->bufs[buf].phase == phase && rt_memory_passes(t->program, buf);
+}
+
+static size_t row_bytes(const gnnc_trainer *t, const int64_t *n, int buf) {
+    int64_t dim[RT_MAX_RANK];
+    size_t bytes = (size_t)rt_type_bytes(t->program->bufs[buf].dt);
+    t->program->buf_shape(buf, n, dim);
+    for (int i = 1; i < t->program->bufs[buf].rank; i++) bytes *= (size_t)dim[i];
+    return bytes;
+}
+
+/* To the input that "eval" reads, which is where the phase ran. */
+static gnnc_status judge_later(gnnc_trainer *t, int buf, const int32_t *row, int64_t n) {
     RtRowBatches *b = t->rows;
-    int64_t most = 0;
-    for (int split = 1; split <= N_SPLITS; split++) {
-        int64_t rows = rt_rows_of_split(t, split, NULL), runs = (rows + b->batch - 1) / b->batch;
-        if (runs > most) most = runs;
+    const RtExec *x = &b->rows.x;
+    size_t bytes = row_bytes(t, x->n, buf);
+    if (t->rt.device) return rt_device_put_rows(&b->rows.x, buf, b->judged, bytes, row, n);
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)t->x.buf[b->judged] + (size_t)row[i] * bytes,
+               (char *)x->buf[buf] + (size_t)i * bytes, bytes);
+    return GNNC_OK;
+}
+
+/* All rows are listed, in their order. */
+static gnnc_status keep(gnnc_trainer *t, int phase, int64_t from, int64_t n) {
+    RtRowBatches *b = t->rows;
+    RtExec *x = &b->rows.x;
+    gnnc_status st = GNNC_OK;
+    for (int buf = 0; buf < t->program->n_bufs && st == GNNC_OK; buf++) {
+        if (!is_given(t, phase, buf)) continue;
+        size_t bytes = row_bytes(t, x->n, buf);
+        st = rt_device_batch_pull(x, buf);
+        if (st != GNNC_OK) return st;
+        memcpy((char *)b->value[buf] + (size_t)from * bytes, x->buf[buf], (size_t)n * bytes);
     }
-    gnnc_status st = rt_batch_metrics_init(t, &b->metrics, first, most);
-    *n = b->metrics.n_notes;
     return st;
 }
 
-static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n) {
+/* ---- runs ------------------------------------------------------------------------------------ */
+static gnnc_status run_batch(gnnc_trainer *t, RtBatchStep *step, int64_t from, int64_t n) {
     RtRowBatches *b = t->rows;
     RtMinibatch *m = &b->rows;
     RtError *err = &t->rt.err;
-    RtSampleAt at = {0, (uint64_t)split, (uint64_t)from}; /* the same in every epoch */
+    RtSampleAt at = {0, 0, 0}; /* the same for all batches: rows choose by their number */
     const double *time = b->graph->type[b->type].time;
-    RtSeeds seeds = {.type = b->type, .n = n, .id = b->row + from, .time = b->time};
+    const int32_t *row = b->row + from;
+    RtSeeds seeds = {.type = b->type, .n = n, .id = row, .time = b->time, .key = row};
     gnnc_status st;
-    for (int64_t i = 0; i < n; i++) b->time[i] = time[b->row[from + i]];
-    rt_minibatch_begin(m, &t->x, !b->evaluated);
+    for (int64_t i = 0; i < n; i++) b->time[i] = time[row[i]];
+    rt_minibatch_begin(m, &t->x, !b->ran);
     rt_sampler_use(b->sampler, t->rt.team, t->x.threads);
     m->team = t->rt.team;
     TRY(st, rt_sample_nodes(b->sampler, &at, &seeds, m->batch, err));
     TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
-    TRY(st, rt_batch_step_run(t, &b->step, m, !b->evaluated));
-    st = rt_batch_metrics_add(t, &b->metrics, split, n);
+    st = rt_batch_step_run(t, step, m, !b->ran);
 out:
     return st;
 }
 
+static int64_t batch_at(const RtRowBatches *b, int64_t from, int64_t n) {
+    return n - from < b->batch ? n - from : b->batch;
+}
+
+static void end(RtRowBatches *b, gnnc_status st) {
+    rt_recycle_reset(&b->rows.memory); /* takes room for the largest now, not in the next run */
+    b->ran |= st == GNNC_OK;
+}
+
 gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     RtRowBatches *b = t->rows;
+    RtBatchStep *step = &b->step[PREDICT];
+    int pred = rt_buf_find(t->program, RT_BUF_OUTPUT, "pred");
+    int64_t n = 0;
     gnnc_status st = GNNC_OK;
-    if (!eval) return st;
-    for (int split = 1; split <= N_SPLITS && st == GNNC_OK; split++) {
-        int64_t n = rt_rows_of_split(t, split, b->row);
-        rt_batch_metrics_begin(t, &b->metrics, split);
-        for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch)
-            st = evaluate_batch(t, split, from, n - from < b->batch ? n - from : b->batch);
-        if (st == GNNC_OK) st = rt_batch_metrics_end(t, &b->metrics, split);
+    for (int split = 1; split <= N_SPLITS && b->judged >= 0; split++)
+        n += rt_rows_of_split(t, split, b->row + n);
+    for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch) {
+        int64_t k = batch_at(b, from, n);
+        st = run_batch(t, step, from, k);
+        if (st == GNNC_OK) st = judge_later(t, pred, b->row + from, k);
     }
-    rt_recycle_reset(&b->rows.memory); /* takes room for the largest now, not in the next epoch */
-    b->evaluated |= st == GNNC_OK;
+    end(b, st);
+    return st == GNNC_OK ? rt_phase_run(&t->x, eval) : st;
+}
+
+static gnnc_status make_values(gnnc_trainer *t, int phase) {
+    RtRowBatches *b = t->rows;
+    for (int buf = 0; buf < t->program->n_bufs; buf++) {
+        if (!is_given(t, phase, buf) || b->value[buf]) continue;
+        b->value[buf] =
+            rt_pool_alloc(&t->rt.pool, (size_t)b->n_rows + 1, row_bytes(t, t->x.n, buf));
+        if (!b->value[buf]) return rt_fail_nomem(&t->rt.err, "the values of all rows");
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_row_batches_run(gnnc_trainer *t, const rt_phase *phase) {
+    RtRowBatches *b = t->rows;
+    int which = (int)(phase - t->program->phases) == b->step[PREDICT].phase ? PREDICT : EMBED;
+    RtBatchStep *step = &b->step[which];
+    gnnc_status st = make_values(t, step->phase);
+    for (int64_t i = 0; i < b->n_rows; i++) b->row[i] = (int32_t)i;
+    for (int64_t from = 0; from < b->n_rows && st == GNNC_OK; from += b->batch) {
+        int64_t n = batch_at(b, from, b->n_rows);
+        st = run_batch(t, step, from, n);
+        if (st == GNNC_OK) st = keep(t, step->phase, from, n);
+    }
+    end(b, st);
     return st;
+}
+
+/* ---- what others ask --------------------------------------------------------------------------
+ */
+const void *rt_row_batches_value(const gnnc_trainer *t, int buf, int64_t *n_rows) {
+    const RtRowBatches *b = t->rows;
+    if (!b || !b->value[buf]) return NULL;
+    *n_rows = b->n_rows;
+    return b->value[buf];
 }
 
 const int64_t *rt_row_batches_sizes(const gnnc_trainer *t, const rt_phase *ph) {
     const RtRowBatches *b = t->rows;
-    return b && (int)(ph - t->program->phases) == b->step.phase ? b->step.most : NULL;
+    for (int i = 0; b && i < N_STEPS; i++)
+        if ((int)(ph - t->program->phases) == b->step[i].phase) return b->step[i].most;
+    return NULL;
 }

@@ -93,6 +93,8 @@ typedef struct RtSeeds {
     const int32_t *id;
     const int32_t *tree; /* [n] NULL: seed i has tree i */
     const double *time;  /* [n] temporal */
+    const int32_t
+        *key; /* [n] of the only group: what trees 0, 1, .. draw by; NULL: these numbers */
 } RtSeeds;
 
 /* Nodes: seed i is node out->seed[0][i].  Any failure leaves the batch empty. */

@@ -114,6 +114,7 @@ static void pick(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     for (int64_t d = c->lo; d < c->hi; d++) {
         if (d + AHEAD < c->hi) __builtin_prefetch(&r->src[r->ptr[nodes->id[d + AHEAD]]]);
         int32_t v = nodes->id[d], tree = rt_tree_of(b, r->dst_type, d);
+        if (s->tree_key) tree = s->tree_key[tree];
         uint64_t state = rt_draw_state(p->key, (uint32_t)tree, (uint32_t)v);
         count[d] = rt_pick(p, r->ptr[v], r->ptr[v + 1], state, rt_time_of(s, b, r->dst_type, d),
                            s->scratch[member].p, s->pos + at);

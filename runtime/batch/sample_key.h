@@ -2,7 +2,8 @@
  *
  *     (seed, epoch, batch, stream, tree, node, draw)
  *
- * and of nothing else, so that batches do not depend on threads, on what was sampled
+ * (the tree of a seed is its place in the batch, or what the caller says: RtSeeds.key) and of
+ * nothing else, so that batches do not depend on threads, on what was sampled
  * before, or on where a run was resumed; a sampler on another device that follows this
  * page chooses the same.  stream = RT_DRAW_HOP + hop * n_relations + relation for
  * neighbours, and one each for negatives and for the order of seeds.

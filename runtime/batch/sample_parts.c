@@ -18,7 +18,7 @@ static gnnc_status list_nodes(RtSampler *s, int type, const RtParts *p, const in
             id[k] = row ? row[v] : (int32_t)v;
             tree[k] = (int32_t)i;
         }
-    *out = (RtSeeds){type, n_nodes, id, tree, NULL};
+    *out = (RtSeeds){.type = type, .n = n_nodes, .id = id, .tree = tree};
     return GNNC_OK;
 }
 

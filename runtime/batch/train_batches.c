@@ -314,7 +314,6 @@ static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
     gnnc_status st;
     TRY(st, rt_losses_init(t, &b->losses, b->n_batches));
     if (t->links) TRY(st, rt_link_batches_notes(t, b->n_batches, &n));
-    if (t->rows) TRY(st, rt_row_batches_notes(t, b->n_batches, &n));
     st = rt_device_notes(&t->x, b->n_batches + n);
 out:
     return st;

@@ -183,10 +183,6 @@ int rt_cli_write_values(RtCli *c) {
     const char *path = c->out ? c->out : embed ? "embeddings.npy" : "predictions.npy";
     int code = start(c);
     if (code != RT_EXIT_OK) return code;
-    if (rt_evaluates_rows(c->p) && c->log != RT_LOG_NONE)
-        rt_cli_message(c,
-                       "rows see the whole graph here, what is newer than they are, too; metrics "
-                       "by time are those of 'eval'");
     gnnc_status st = embed ? gnnc_trainer_embed(c->t, c->layer, &data, &a.rank, a.shape)
                            : gnnc_trainer_predict(c->t, &data, &a.rank, a.shape);
     if (st != GNNC_OK) return rt_cli_failed(c);

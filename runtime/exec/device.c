@@ -6,8 +6,9 @@
 #include "runtime/memory.h"
 #include "runtime/trainer.h"
 
-static bool is_input(rt_buf_kind k) {
-    return k == RT_BUF_INPUT || k == RT_BUF_KEY;
+/* Of numbers; rows that another phase gave lie where that put them. */
+static bool is_input(const rt_buf *b) {
+    return (b->kind == RT_BUF_INPUT || b->kind == RT_BUF_KEY) && b->rank == 0;
 }
 
 static bool is_scalar_output(const rt_buf *b) {
@@ -90,7 +91,7 @@ void rt_device_close(RtExec *x) {
 /* ---- copies ------------------------------------------------------------------------ */
 static bool any_newer_input(const RtDevice *d) {
     for (int b = 0; b < d->x->program->n_bufs; b++)
-        if (is_input(d->x->program->bufs[b].kind) && d->newer[b] == RT_HOST_NEWER) return true;
+        if (is_input(&d->x->program->bufs[b]) && d->newer[b] == RT_HOST_NEWER) return true;
     return false;
 }
 
@@ -101,7 +102,7 @@ static size_t offset_of(const RtDevice *d, int b) {
 static gnnc_status upload_inputs(RtDevice *d) {
     if (!any_newer_input(d)) return GNNC_OK;
     for (int b = 0; b < d->x->program->n_bufs; b++) {
-        if (!is_input(d->x->program->bufs[b].kind)) continue;
+        if (!is_input(&d->x->program->bufs[b])) continue;
         memcpy(d->staged + offset_of(d, b), d->x->buf[b], d->at.n_bytes[b]);
         d->newer[b] = RT_SAME;
     }
@@ -185,7 +186,7 @@ static gnnc_status put(Layout *l, int b) {
 enum { PART_IN, PART_OUT, PART_REST, N_PARTS };
 
 static int part_of(const rt_buf *b) {
-    return is_input(b->kind) ? PART_IN : is_scalar_output(b) ? PART_OUT : PART_REST;
+    return is_input(b) ? PART_IN : is_scalar_output(b) ? PART_OUT : PART_REST;
 }
 
 int rt_group_pointers(const rt_program *p) {

@@ -182,6 +182,11 @@ void rt_device_batch_close(RtDevice *d);
 gnnc_status rt_device_notes(RtExec *x, int64_t n);
 gnnc_status rt_device_note(RtExec *x, int b, int64_t i);
 gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out);
+/* After the run of a mini-batch, x being the batch's: the n rows of what it gave as buffer b become
+ * rows row[..] of the trainer's buffer `to`, there; or all of it comes to x->buf[b]. */
+gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
+                               int64_t n);
+gnnc_status rt_device_batch_pull(RtExec *x, int b);
 /* The step under way, for messages: "gcn_train_h_17 (models/gcn.gnn:14)" is its name and lines. */
 const char *rt_device_lines(const RtDevice *d);
 

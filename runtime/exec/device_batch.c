@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "runtime/cuda/gather_list.h"
+#include "runtime/memory.h"
 
 static gnnc_status make_tables(RtDevice *d) {
     RtPool *pool = &d->x->rt->pool;
@@ -38,8 +39,7 @@ static bool is_own(const RtExec *x, const RtDevice *d, int b) {
 }
 
 static bool is_temp_of(const RtExec *x, int phase, int b) {
-    const rt_buf *buf = &x->program->bufs[b];
-    return buf->kind == RT_BUF_TEMP && buf->phase == phase;
+    return rt_memory_is_temp(x->program, b) && x->program->bufs[b].phase == phase;
 }
 
 /* ---- buckets ----------------------------------------------------------------------------------
@@ -331,6 +331,30 @@ void rt_device_batch_close(RtDevice *d) {
     d->ops->release(d, d->batch.arena);
     d->ops->release(d, d->batch.notes);
     d->batch = (RtDeviceBatch){0};
+}
+
+/* ---- what a batch gives ------------------------------------------------------------------------
+ */
+/* Rows that follow each other go together. */
+gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
+                               int64_t n) {
+    RtDevice *d = x->rt->device;
+    char *all = d->at.buf[to];
+    const char *from = d->batch.at.buf[b];
+    gnnc_status st = GNNC_OK;
+    for (int64_t i = 0, k; i < n && st == GNNC_OK; i = k) {
+        for (k = i + 1; k < n && row[k] == row[k - 1] + 1;) k++;
+        st = d->ops->copy(d, all + (size_t)row[i] * row_bytes, from + (size_t)i * row_bytes,
+                          (size_t)(k - i) * row_bytes);
+    }
+    d->newer[to] = RT_DEVICE_NEWER;
+    return st;
+}
+
+gnnc_status rt_device_batch_pull(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    if (!d) return GNNC_OK;
+    return d->ops->download(d, x->buf[b], d->batch.at.buf[b], d->batch.at.n_bytes[b]);
 }
 
 /* ---- notes ------------------------------------------------------------------------------------

@@ -81,6 +81,24 @@ def whoever_gathers(sim, data, buckets):
     assert saved[0] == saved[1]
 
 
+def rows_by_time(cpu, sim):
+    """What each row is predicted at its time: the cpu's; and what is judged of all of them is read back once."""
+    sim.cudasim_count.restype = ctypes.POINTER(Counts)
+    n = sim.cudasim_count()
+    t, u = (batches.Trainer(lib, "shop", threads=2) for lib in (cpu, sim))
+    for layer in (None, "h"):
+        a, b = t.values(layer), u.values(layer)
+        assert len(a) == 1600 and max(abs(x - y) for r, s in zip(a, b) for x, y in zip(r, s)) < 1e-5, layer
+    for _ in range(2):
+        before = n.contents.device_to_host
+        for x in (t, u):
+            x.ok(x.lib.gnnc_trainer_evaluate(x.t))
+        read = n.contents.device_to_host - before
+    assert read == 1, read
+    for name in ["%s.%s" % (m, s) for m in ("loss", "accuracy") for s in ("train", "val", "test")]:
+        near(t, u, name, 2.1e-3 * 5 if name[0] == "a" else 1e-5)
+
+
 def resumed_in_mid_epoch(cpu, sim):
     """What a step learned and what the epoch's loss is so far cross from one target to the other."""
     t = batches.Trainer(sim, "shop", threads=1)
@@ -105,6 +123,8 @@ def main():
             same_losses(cpu, sim, 2)
             a_bucket_is_replayed(sim, "shop")
             whoever_gathers(sim, "shop", name == "shop")
+            if name == "timed":
+                rows_by_time(cpu, sim)
             if name == "shop":
                 a_step_waits_for_nothing(sim)
                 resumed_in_mid_epoch(cpu, sim)

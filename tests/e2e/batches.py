@@ -6,6 +6,7 @@
 import array
 import ctypes
 import json
+import math
 import os
 import random
 import re
@@ -78,6 +79,45 @@ train M {
 }
 """
 
+
+# What is judged of rows by time: a target and metrics of each sort.
+JUDGED = """
+import "layers/sage.gnn"
+
+graph Shop {
+  node user { x: f32[F];  since: time;  y: class[C];  age: f32;  tags: multilabel[T];  split }
+  node item { x: f32[G] }
+  edge bought_by: item -> user { at: time }
+  edge knows: user -> user
+}
+
+fn r2(pred: f32[N], target: f32[N], mask: bool[N]) -> f32 {
+  m = f32(mask)
+  mean = sum(target * m) / sum(m)
+  return 1 - sum((target - pred) ** 2 * m) / sum((target - mean) ** 2 * m)
+}
+
+model M(g: Shop; hidden: int = 8) -> f32[%s] {
+  a = sage_conv(hidden)
+  b = sage_conv(hidden)
+  last = sage_conv(%s)
+  h = relu(a(g.knows, g.user.x) + b(g.bought_by, g.item.x, g.user.x))
+  log("least", min(h))
+  return %s
+}
+
+train M {
+  target user.%s   loss %s   metric %s
+  optimizer adam(lr = 1e-2)
+  sample { fanout [4, 3]  batch 1600  time user.since, bought_by.at }
+  epochs 1
+}
+"""
+SORTS = {"classes": ("user, C", "C", "last(g.knows, h)", "y", "cross_entropy",
+                     "accuracy, f1_micro, f1_macro, roc_auc, average_precision"),
+         "labels": ("user, T", "T", "last(g.knows, h)", "tags", "bce_with_logits",
+                    "f1_micro, f1_macro, roc_auc, average_precision"),
+         "numbers": ("user", "1", "sum(last(g.knows, h), 1)", "age", "mse", "rmse, mae, r2")}
 
 # Edges that lead where the data's do not: of the model's (DERIVED), or stored beside them.
 BACK = """
@@ -174,7 +214,12 @@ def data(path, users=1600, items=900):
     edges["buys"]["columns"]["w"] = {"kind": "float", "file": "w.npy"}
     edges["buys"]["columns"]["at"] = {"kind": "time", "file": "at.npy"}
     both_ways(path, edges, {"w": w, "at": at})
+    save(path + "/age.npy", "f", "<f4", (users,), [y[i] + r.gauss(0, 1) for i in range(users)])
+    tags = [float("nan") if r.random() < .2 else float(r.random() < .2 * (1 + y[i // 3] * (i % 3))) for i in range(3 * users)]
+    save(path + "/tags.npy", "f", "<f4", (users, 3), tags)
     nodes = {"user": {"count": users, "columns": {
+                 "age": {"kind": "float", "file": "age.npy"},
+                 "tags": {"kind": "multilabel", "shape": [users, 3], "file": "tags.npy"},
                  "x": {"kind": "float", "shape": [users, 5], "file": "ux.npy"},
                  "since": {"kind": "time", "file": "since.npy"},
                  "y": {"kind": "class", "categories": 4, "file": "y.npy"},
@@ -217,6 +262,15 @@ class Trainer:
         v = ctypes.c_double()
         self.ok(self.lib.gnnc_trainer_metric(self.t, name.encode(), ctypes.byref(v)))
         return v.value
+
+    def values(self, layer=None):
+        """What the model predicts, or a layer: rows as lists."""
+        data, rank, dim = ctypes.POINTER(ctypes.c_float)(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+        out = ctypes.byref(data), ctypes.byref(rank), dim
+        self.ok(self.lib.gnnc_trainer_embed(self.t, layer.encode(), *out) if layer else
+                self.lib.gnnc_trainer_predict(self.t, *out))
+        width = math.prod(dim[1:rank.value])
+        return [data[i * width:(i + 1) * width] for i in range(dim[0])]
 
     def allocations(self):
         c = Counters()
@@ -317,7 +371,8 @@ def later(path, name, more=3000, items=900, users=1600):
 
 
 def sees_nothing_later(timed):
-    """What comes after every seed changes nothing: neither what is learned, nor what evaluation says of it."""
+    """What comes after every seed changes nothing: neither what is learned, nor what evaluation says of it, nor what is
+    predicted of a row."""
     later("shop", "later")
     t, u = (Trainer(timed, data, threads=2, check_times=1) for data in ("shop", "later"))
     for _ in range(2):
@@ -325,9 +380,49 @@ def sees_nothing_later(timed):
         u.epoch()
         for name in ["loss"] + [f"{m}.{s}" for m in ("loss", "accuracy") for s in ("train", "val", "test")]:
             assert t.metric(name) == u.metric(name), (name, t.metric(name), u.metric(name))
+    for layer in (None, "h"):
+        a, b = t.values(layer), u.values(layer)
+        assert len(a) == 1600 and len(a[0]) == (8 if layer else 4) and a == b, layer
     before = t.allocations()
     t.epoch()
     assert t.allocations() == before, "an evaluation in batches allocates"
+
+
+def area(scores, labels):
+    """Under the ROC curve: the chance that a positive row is above a negative one."""
+    pos, neg = ([s for s, l in zip(scores, labels) if l == k] for k in (1, 0))
+    return sum((a > b) + 0.5 * (a == b) for a in pos for b in neg) / (len(pos) * len(neg))
+
+
+def judged_over_all_rows(gnnc):
+    """Every metric is that of the whole split, whatever the batches; it is that of what is predicted."""
+    y, age = (array.array(code, open(f, "rb").read()[128:]) for code, f in (("i", "shop/y.npy"), ("f", "shop/age.npy")))
+    split = array.array("b", open("shop/split.npy", "rb").read()[128:])
+    for name, how in SORTS.items():
+        lib = compiled(gnnc, name, JUDGED % how, "-O2")
+        whole, small = Trainer(lib, "shop", threads=2), Trainer(lib, "shop", threads=1, batch=7, check_times=1)
+        whole.epoch()
+        whole.save("c")
+        small.ok(lib.gnnc_trainer_load_weights(small.t, b"c"))
+        names = ["loss"] + how[5].split(", ")
+        for t in (whole, small):
+            t.ok(t.lib.gnnc_trainer_evaluate(t.t))
+        for metric in ["%s.%s" % (m, s) for m in names for s in ("train", "val", "test")] + ["log:least"]:
+            a, b = whole.metric(metric), small.metric(metric)
+            assert not math.isnan(a) and (abs(a - b) <= 1e-6 * abs(a) or metric == "log:least"), (name, metric, a, b)
+        pred, same = whole.values(), small.values()
+        assert max(abs(a - b) for x, z in zip(pred, same) for a, b in zip(x, z)) < 1e-6
+        for k, s in ((2, "val"), (3, "test")):
+            rows = [i for i in range(1600) if split[i] == k]
+            if name == "classes":
+                right = sum(pred[i].index(max(pred[i])) == y[i] for i in rows) / len(rows)
+                assert abs(right - small.metric("accuracy." + s)) < 1e-6
+                p = {i: [math.exp(v) / sum(map(math.exp, pred[i])) for v in pred[i]] for i in rows}
+                auc = sum(area([p[i][c] for i in rows], [y[i] == c for i in rows]) for c in range(4)) / 4
+                assert abs(auc - small.metric("roc_auc." + s)) < 1e-3, (auc, small.metric("roc_auc." + s))
+            if name == "numbers":
+                error = math.sqrt(sum((pred[i][0] - age[i]) ** 2 for i in rows) / len(rows))
+                assert abs(error - small.metric("rmse." + s)) < 1e-5
 
 
 def judged_as_the_whole_graph(gnnc):
@@ -356,6 +451,7 @@ def main():
     timed = compiled(gnnc, "timed", TIMED, "-O2")
     same_levels(timed, compiled(gnnc, "timed", TIMED, "-O0"))
     sees_nothing_later(timed)
+    judged_over_all_rows(gnnc)
     judged_as_the_whole_graph(gnnc)
     as_stored(gnnc, "plain")
     as_stored(gnnc, "weighted", "weight buys.w", ", bought.w, dear.w")

@@ -416,7 +416,7 @@ CTX_TEST(values_are_rounded_to_their_element_type) {
 CTX_TEST(what_is_not_given_is_an_error) {
     UNUSED_ARG;
     Fixture x = fixture(c);
-    b_output(&x.b, "y", b_input(&x.b, "lr", DT_F32));
+    b_output(&x.b, "y", b_input(&x.b, "lr", type_scalar(DT_F32)));
     start(&x);
     CHECK(!interp_run(x.in, x.b.f));
     CHECK(strstr(interp_error(x.in), "not given") != NULL);
@@ -424,7 +424,8 @@ CTX_TEST(what_is_not_given_is_an_error) {
     if (!run(&x)) return;
     check_values(&x, "y", 1, (double[]){0.5});
     b_assert(&x.b, "lr must be below 0.25",
-             b_binary(&x.b, OP_LT, b_input(&x.b, "lr", DT_F32), b_const(&x.b, DT_F32, 0.25)));
+             b_binary(&x.b, OP_LT, b_input(&x.b, "lr", type_scalar(DT_F32)),
+                      b_const(&x.b, DT_F32, 0.25)));
     CHECK(!interp_run(x.in, x.b.f));
     CHECK(strstr(interp_error(x.in), "lr must be below") != NULL);
 }
