@@ -486,8 +486,8 @@ static void emit_sampling(Host *h) {
     static const char *const form[] = {"NONE", "PAIRS", "QUERIES"};
     host_printf(h, "        .train_links = RT_LINKS_%s, .eval_links = RT_LINKS_%s,\n",
                 form[s->train_links], form[s->eval_links]);
-    host_printf(h, "        .negatives = %" PRId64 ", .corrupt = %d, .avoid = %d,\n", s->negatives,
-                (int)s->corrupt, s->avoid);
+    host_printf(h, "        .negatives = %" PRId64 ", .corrupt = %d, .avoid = %d, .exclude = %d,\n",
+                s->negatives, (int)s->corrupt, s->avoid, s->exclude);
     host_printf(h, "        .label = %d, .split = %d,\n    },\n", label ? label->id : -1,
                 split ? split->id : -1);
 }

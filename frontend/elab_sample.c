@@ -149,11 +149,9 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
     const struct {
         const char *name;
         bool *to;
-    } flag[] = {{"drop_last", &to->drop_last},
-                {"replace", &to->replace},
-                {"disjoint", &to->disjoint},
-                {"inclusive", &to->inclusive},
-                {"avoid", &to->avoid}};
+    } flag[] = {{"drop_last", &to->drop_last}, {"replace", &to->replace},
+                {"disjoint", &to->disjoint},   {"inclusive", &to->inclusive},
+                {"avoid", &to->avoid},         {"exclude_seed_edges", &to->exclude}};
     int word = 0;
     for (size_t i = 0; i < COUNT(flag); i++)
         if (strcmp(s->text, flag[i].name) == 0) {
@@ -188,8 +186,8 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
     } else
         diag(e->c, DIAG_E0306, s->span,
              "a sample block has no '%s'; it has fanout, batch, clusters, drop_last, replace, "
-             "disjoint, edges, weight, time, pick, inclusive, negatives, corrupt, avoid, workers, "
-             "prefetch%s",
+             "disjoint, edges, weight, time, pick, inclusive, negatives, corrupt, avoid, "
+             "exclude_seed_edges, workers, prefetch%s",
              s->text, fe_setting_hint(s->text));
 }
 
@@ -246,7 +244,7 @@ static bool is_among(const char *name, const char *const *list, size_t n) {
 /* What is drawn of links has no say in a recipe of the other sort, nor how neighbours are drawn in
  * one that draws none. */
 static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
-    static const char *const of_links[] = {"negatives", "corrupt", "avoid"};
+    static const char *const of_links[] = {"negatives", "corrupt", "avoid", "exclude_seed_edges"};
     static const char *const of_whole[] = {"batch", "drop_last", "workers", "prefetch"};
     for (int i = 0; i < block->n; i++) {
         const char *name = block->kid[i]->text;
@@ -254,6 +252,7 @@ static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
         if (!e->links.target && links)
             diag(e->c, DIAG_E0306, block->kid[i]->span,
                  "'%s' goes with links: the target is a column", name);
+        links &= strcmp(name, "exclude_seed_edges") != 0; /* which draw neighbours, too */
         if (!e->links.target || links || is_among(name, of_whole, COUNT(of_whole))) continue;
         if (strcmp(name, "clusters") == 0)
             diag(e->c, DIAG_E0305, block->kid[i]->span,
@@ -301,6 +300,7 @@ void elab_sample(Elab *e, const Ast *block, Recipe *r) {
     Sampling *s = &r->sample;
     int before = e->c->n_errors;
     *s = (Sampling){.span = block->span, .prefetch = 2};
+    s->exclude = e->links.target && setting(block, "fanout");
     for (int i = 0; i < e->edges.n; i++) {
         SampleRel rel = {.rel = e->edges.v[i].space};
         vec_push(e->a, &s->rels, rel);

@@ -347,6 +347,7 @@ typedef struct {
     int64_t negatives; /* of each link */
     SampleCorrupt corrupt;
     bool avoid;                /* no negative is an edge of the training split */
+    bool exclude;              /* edges between the ends of a link are not drawn */
     int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
     Span span;
 } Sampling;

@@ -69,6 +69,7 @@ const RecipeField text_recipe[] = {
     {"negatives", RF_INT, offsetof(Recipe, sample.negatives), NULL},
     {"corrupt", RF_WORD, offsetof(Recipe, sample.corrupt), &text_corrupt},
     {"avoid", RF_BOOL, offsetof(Recipe, sample.avoid), NULL},
+    {"exclude_seed_edges", RF_BOOL, offsetof(Recipe, sample.exclude), NULL},
     {"workers", RF_INT, offsetof(Recipe, sample.workers), NULL},
     {"prefetch", RF_INT, offsetof(Recipe, sample.prefetch), NULL},
 };

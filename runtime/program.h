@@ -258,6 +258,7 @@ typedef struct {
     int64_t negatives; /* of each link */
     int corrupt;       /* rt_negative */
     bool avoid;        /* true edges of the training split are no negatives */
+    bool exclude;      /* a link's own edge, and others between its ends, are not drawn */
     int label, split;  /* columns of what is learned; -1 where it is links */
 } rt_sampling;
 

@@ -239,6 +239,21 @@ static gnnc_status trees_of(const RtLinkBatches *b, RtPool *pool, const RtLinkBa
     return GNNC_OK;
 }
 
+/* Do its edges come from this edge type of the data? */
+static bool comes_from(const rt_program *p, int space, int type) {
+    const rt_space *s = &p->spaces[space];
+    if (s->rel == RT_REL_BASE) return space == type;
+    return comes_from(p, s->base[0], type) || (s->base[1] >= 0 && comes_from(p, s->base[1], type));
+}
+
+/* What is strictly before a link has it not among it. */
+bool rt_link_batches_hides(const gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    while (t->program->spaces[space].rel != RT_REL_BASE) space = t->program->spaces[space].base[0];
+    return s->exclude && (s->n_times == 0 || s->inclusive) &&
+           comes_from(t->program, t->links->base, space);
+}
+
 gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const RtSampleAt *at,
                                    const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
                                    RtError *err) {
@@ -252,6 +267,7 @@ gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const Rt
     for (int k = 0; k < 2; k++) ends[k].type = type[k];
     ends[0].id = d->src;
     ends[1].id = d->dst;
+    ends[0].n_links = of->n;
     if ((st = rt_sample_groups(s, at, ends, 2, m->batch, err)) != GNNC_OK) return st;
     d->src = m->batch->seed[0];
     d->dst = m->batch->seed[1];

@@ -20,6 +20,9 @@ typedef struct RtLinkBatch {
 
 gnnc_status rt_link_batches_start(gnnc_trainer *t);
 void rt_link_batches_stop(gnnc_trainer *t); /* a program without links: nothing */
+/* Are edges along the sampled relation `space` not drawn where they join the ends of a link, being
+ * edges of what is scored? */
+bool rt_link_batches_hides(const gnnc_trainer *t, int space);
 /* Edges, or queries that have one, of the training split: how many, and which. */
 int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out);
 /* The relation that is scored, and of which types of a batch its ends are. */

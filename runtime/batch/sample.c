@@ -91,11 +91,12 @@ static bool copy_tables(RtSampler *s, const RtSampleGraph *g, const RtSampleSpec
     s->src_type = RT_NEWN(pool, int, g->n_rels);
     s->picker = RT_NEWN(pool, RtPicker, g->n_rels);
     s->ids = RT_NEWN(pool, RtIds, g->n_types);
+    s->hidden = RT_NEWN(pool, RtHidden, g->n_types);
     s->part_id = RT_NEWN(pool, RtGrow, g->n_types);
     s->part_tree = RT_NEWN(pool, RtGrow, g->n_types);
     s->scratch = RT_NEWN(pool, RtGrow, s->n_threads);
-    if (!type || !rel || !fanout || !s->src_type || !s->picker || !s->ids || !s->part_id ||
-        !s->part_tree || !s->scratch)
+    if (!type || !rel || !fanout || !s->src_type || !s->picker || !s->ids || !s->hidden ||
+        !s->part_id || !s->part_tree || !s->scratch)
         return false;
     memcpy(type, g->type, (size_t)g->n_types * sizeof *type);
     if (g->n_rels) memcpy(rel, g->rel, (size_t)g->n_rels * sizeof *rel);
@@ -146,6 +147,8 @@ void rt_sampler_free(RtSampler *s) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) rt_grow_free(g, all[i]);
     for (int t = 0; t < s->g.n_types; t++) {
         rt_grow_free(g, &s->ids[t].buf);
+        rt_grow_free(g, &s->hidden[t].ptr_buf);
+        rt_grow_free(g, &s->hidden[t].src_buf);
         rt_grow_free(g, &s->part_id[t]);
         rt_grow_free(g, &s->part_tree[t]);
     }
@@ -329,6 +332,7 @@ static gnnc_status run(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups
     for (int i = 0; i < n_groups && st == GNNC_OK; i++) st = add_group(s, b, &groups[i], i, err);
     if (st != GNNC_OK) goto out;
     close_hop(b, 0, s->spec.n_hops);
+    TRY(st, rt_sample_hide(s, b, groups, n_groups, err));
     for (int h = 0; h < s->spec.n_hops; h++) {
         TRY(st, rt_sample_hop(s, b, at, h, err));
         close_hop(b, h + 1, s->spec.n_hops);

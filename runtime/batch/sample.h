@@ -35,6 +35,7 @@ typedef struct RtSampleRel {
     const double *time;     /* [E] as of nodes; or NULL */
     bool inclusive;
     bool time_sorted; /* times ascend within every destination: searched, not scanned */
+    bool hides;       /* edges between the ends of a link, RtSeeds.n_links */
     int reverse;      /* bidirectional: relation of the edges the other way; -1 = none */
 } RtSampleRel;
 
@@ -95,6 +96,11 @@ typedef struct RtSeeds {
     const double *time;  /* [n] temporal */
     const int32_t
         *key; /* [n] of the only group: what trees 0, 1, .. draw by; NULL: these numbers */
+    /* Of the first of two groups: its first seeds and those of the other group are the ends of so
+     * many links.  In the batch, where trees are disjoint in the link's, no edge between two such
+     * ends is seen, either way, of relations that hide them; but for those that are earlier than
+     * the link, where there are times. */
+    int64_t n_links;
 } RtSeeds;
 
 /* Nodes: seed i is node out->seed[0][i].  Any failure leaves the batch empty. */

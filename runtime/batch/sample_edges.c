@@ -14,7 +14,8 @@
 /* Local number of the source of edge `pos` into local node d; -1: not in the batch. */
 static int32_t source_in(const RtSampler *s, const RtBatch *b, int rel, int64_t d, int64_t pos) {
     const RtSampleRel *r = &s->g.rel[rel];
-    if (!rt_picker_knows(&s->picker[rel], pos, rt_time_of(s, b, r->dst_type, d))) return -1;
+    RtPicker p = rt_picker_at(s, rel, d);
+    if (!rt_picker_knows(&p, pos, rt_time_of(s, b, r->dst_type, d))) return -1;
     return rt_ids_find(&s->ids[r->src_type], rt_tree_of(b, r->dst_type, d), r->src[pos]);
 }
 
@@ -110,11 +111,12 @@ static void list_answers(Both *w, int rel) {
         int32_t u = w->b->nodes[r->src_type].id[e->src[i]];
         int32_t v = w->b->nodes[r->dst_type].id[e->dst[i]];
         double time = rt_time_of(w->s, w->b, r->dst_type, e->dst[i]);
+        RtPicker p = rt_picker_at(w->s, w->q, e->src[i]);
         int64_t lo, hi;
         find_edges(q, v, u, &lo, &hi);
         for (; lo < hi; lo++) {
             int64_t pos = q->by_src->perm[lo];
-            if (rt_picker_knows(&w->s->picker[w->q], pos, time)) list(w, e->src[i], pos);
+            if (rt_picker_knows(&p, pos, time)) list(w, e->src[i], pos);
         }
     }
 }

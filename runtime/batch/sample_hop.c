@@ -64,12 +64,13 @@ static void bound(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     const RtPicker *p = &s->picker[c->rel];
     const RtSampleRel *r = p->rel;
     const int32_t *id = b->nodes[r->dst_type].id;
+    bool scans = rt_picker_scans(p);
     (void)member;
     c->n_most = c->longest = 0;
     for (int64_t d = c->lo; d < c->hi; d++) {
         if (d + AHEAD < c->hi) __builtin_prefetch(&r->ptr[id[d + AHEAD]]);
         int64_t n = r->ptr[id[d] + 1] - r->ptr[id[d]];
-        if (n > c->longest) c->longest = n;
+        if (n > c->longest && (scans || rt_hides(s, c->rel, d))) c->longest = n;
         bool all = p->fanout < 0 || (n <= p->fanout && !p->replace);
         c->n_most += all ? n : n ? p->fanout : 0;
     }
@@ -89,7 +90,7 @@ static gnnc_status make_room(RtSampler *s, RtError *err) {
         c->at = n;
         n += c->n_most;
         if (n > INT32_MAX) return too_many(n, err);
-        if (c->longest > longest && rt_picker_scans(&s->picker[c->rel])) longest = c->longest;
+        if (c->longest > longest) longest = c->longest;
     }
     TRY(st, rt_grow(&s->growth, &s->node_buf, n, sizeof *s->node, 0, err));
     TRY(st, rt_grow(&s->growth, &s->pos_buf, n, sizeof *s->pos, 0, err));
@@ -116,8 +117,11 @@ static void pick(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
         int32_t v = nodes->id[d], tree = rt_tree_of(b, r->dst_type, d);
         if (s->tree_key) tree = s->tree_key[tree];
         uint64_t state = rt_draw_state(p->key, (uint32_t)tree, (uint32_t)v);
-        count[d] = rt_pick(p, r->ptr[v], r->ptr[v + 1], state, rt_time_of(s, b, r->dst_type, d),
-                           s->scratch[member].p, s->pos + at);
+        bool hides = rt_hides(s, c->rel, d);
+        RtPicker own;
+        if (hides) own = rt_picker_at(s, c->rel, d);
+        count[d] = rt_pick(hides ? &own : p, r->ptr[v], r->ptr[v + 1], state,
+                           rt_time_of(s, b, r->dst_type, d), s->scratch[member].p, s->pos + at);
         for (int64_t i = at; i < at + count[d]; i++) s->node[i] = r->src[s->pos[i]];
         at += count[d];
     }

@@ -74,7 +74,9 @@ typedef struct RtPicker {
     const double *src_time; /* of the source type, or NULL */
     bool src_inclusive, replace, temporal, recent;
     int64_t fanout;
-    uint64_t key; /* rt_draw_key of hop and relation */
+    uint64_t key;          /* rt_draw_key of hop and relation */
+    const int32_t *hidden; /* [n_hidden] ascending: sources that this destination does not see */
+    int64_t n_hidden;
 } RtPicker;
 
 RtPicker rt_picker(const RtSampleGraph *g, const RtSampleSpec *spec, int rel, int64_t fanout,
@@ -90,6 +92,15 @@ bool rt_picker_knows(const RtPicker *p, int64_t pos, double at);
 int64_t rt_pick(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
                 RtScored *scratch, int64_t *pos);
 void rt_sort_i64(int64_t *x, int64_t n);
+
+/* ---- sample_hide.c: edges between the ends of links --------------------------------------------
+ */
+/* Of a node type: which sources each of the first n nodes of the batch, its seeds, does not see. */
+typedef struct RtHidden {
+    int64_t n, *ptr; /* [n + 2] */
+    int32_t *src;
+    RtGrow ptr_buf, src_buf;
+} RtHidden;
 
 /* ---- the sampler ------------------------------------------------------------------------------
  */
@@ -129,6 +140,7 @@ struct RtSampler {
     double *tree_time; /* [n_trees] temporal */
     int64_t n_trees;
     const int32_t *tree_key;     /* [n_trees] RtSeeds.key */
+    RtHidden *hidden;            /* [n_types] */
     RtGrow *part_id, *part_tree; /* [n_types] nodes of a batch of parts */
 };
 
@@ -142,6 +154,25 @@ static inline int32_t rt_tree_of(const RtBatch *b, int type, int64_t local) {
 }
 static inline double rt_time_of(const RtSampler *s, const RtBatch *b, int type, int64_t local) {
     return s->spec.temporal ? s->tree_time[rt_tree_of(b, type, local)] : 0;
+}
+
+/* When the seeds are there. */
+gnnc_status rt_sample_hide(RtSampler *s, const RtBatch *b, const RtSeeds *ends, int n_groups,
+                           RtError *err);
+/* Does local destination d not see some sources along the relation? */
+static inline bool rt_hides(const RtSampler *s, int rel, int64_t d) {
+    const RtSampleRel *r = &s->g.rel[rel];
+    const RtHidden *h = &s->hidden[r->dst_type];
+    return r->hides && d < h->n && h->ptr[d] < h->ptr[d + 1];
+}
+/* The picker of relation rel for local destination d. */
+static inline RtPicker rt_picker_at(const RtSampler *s, int rel, int64_t d) {
+    const RtHidden *h = &s->hidden[s->g.rel[rel].dst_type];
+    RtPicker p = s->picker[rel];
+    if (!rt_hides(s, rel, d)) return p;
+    p.hidden = h->src + h->ptr[d];
+    p.n_hidden = h->ptr[d + 1] - h->ptr[d];
+    return p;
 }
 
 gnnc_status rt_nodes_reserve(RtBatch *b, int type, int64_t n, bool trees, RtError *err);

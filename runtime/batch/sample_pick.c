@@ -35,10 +35,25 @@ static bool times_are_sorted(const RtPicker *p) {
 
 bool rt_picker_scans(const RtPicker *p) {
     bool weighted = p->rel->weight && !p->recent && p->fanout >= 0;
-    return weighted || (p->temporal && !times_are_sorted(p));
+    return weighted || p->n_hidden || (p->temporal && !times_are_sorted(p));
+}
+
+static bool is_hidden(const RtPicker *p, int64_t pos, double at) {
+    int64_t lo = 0, hi = p->n_hidden;
+    int32_t u = p->rel->src[pos];
+    if (p->temporal && p->rel->time && p->rel->time[pos] < at) return false;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (p->hidden[mid] < u)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < p->n_hidden && p->hidden[lo] == u;
 }
 
 bool rt_picker_knows(const RtPicker *p, int64_t pos, double at) {
+    if (p->n_hidden && is_hidden(p, pos, at)) return false;
     if (!p->temporal) return true;
     if (p->rel->time && !rt_is_known(p->rel->time[pos], at, p->rel->inclusive)) return false;
     return !p->src_time || rt_is_known(p->src_time[p->rel->src[pos]], at, p->src_inclusive);

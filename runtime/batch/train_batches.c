@@ -90,6 +90,7 @@ static gnnc_status add_relation(gnnc_trainer *t, RtBatches *b, int rel, RtSample
     out->time = time ? time->f64 : NULL;
     out->time_sorted = time && is_sorted(time->f64, r);
     out->inclusive = s->inclusive;
+    out->hides = t->links && rt_link_batches_hides(t, space);
     return GNNC_OK;
 }
 
@@ -481,6 +482,7 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
         text = rt_pool_printf(pool, "%s links=%d negatives=%" PRId64 " corrupt=%d avoid=%d", text,
                               (int)s->train_links, s->negatives, s->corrupt, s->avoid);
     if (!text || !b->draws) return text;
+    if (t->links) text = rt_pool_printf(pool, "%s exclude=%d", text, s->exclude);
     text = rt_pool_printf(pool,
                           "%s seeds=%d clusters=%" PRId64
                           " edges=%d replace=%d disjoint=%d inclusive=%d recent=%d fanout=",

@@ -5,6 +5,7 @@
                        - batches with all neighbours against steps over the whole graph,
                        - sampled ones against themselves: threads, workers, resumed runs, -O0,
                        - memory: nothing is allocated after the first epoch,
+                       - links: that the edge itself is not seen,
                        - events: what is seen before each, in training and evaluation, against a count of all
 """
 import json
@@ -111,6 +112,35 @@ train Count {
 """
 
 
+# How many edges lead to a link's destination, and 1000 for each that comes from its source.
+SEEN = """
+graph People {
+  node person
+  edge knows: person -> person { split }
+}
+
+fn mean_of_links(pos: f32[P], neg: f32[P, K]) -> f32 minimize { return mean(pos) }
+fn of_true(pred: f32[N, T], target: f32[N, T]) -> f32 { return sum(pred * target) / sum(target) }
+
+model Seen(g: People) -> f32[links] {
+  p = links(g.knows)
+  param own: f32 = 0
+  asks = min(sum(ones(p), over = p.src), 1)
+  e = %s
+  return sum(ones(e), over = e.dst)[p.dst] + 1000 * sum(asks[e.src], over = e.dst)[p.dst] + own
+}
+
+train Seen {
+  target links   loss mean_of_links   metric of_true
+  optimizer sgd(lr = 1e-9)
+  sample { fanout [-1]  batch %d  %s }
+  epochs 1   keep last
+}
+"""
+ALONG = {"g.knows": lambda u, v: [(u, v)], "reverse(g.knows)": lambda u, v: [(v, u)],
+         "undirected(g.knows)": lambda u, v: [(u, v), (v, u)]}
+
+
 def columns(path, name, src, dst, ends, **more):
     save("%s/%s.npy" % (path, name), "i", "<i4", (2, len(ends)), [e[0] for e in ends] + [e[1] for e in ends])
     return {"src": src, "dst": dst, "count": len(ends), "file": name + ".npy", "columns": more}
@@ -187,11 +217,12 @@ def events(path, in_order, people=40, n=700):
     return found, none
 
 
-def counted(found, pairs, most):
-    """The mean score.  Self loops and equal times count like any other."""
+def counted(found, pairs, most, links=None):
+    """The mean score.  Self loops and equal times count like any other.  links: whose trees these are, which see what
+    happens at their time, too, but between their own ends."""
     total = 0
-    for u, v, t, _ in pairs:
-        before = [e for e in found if e[2] < t]
+    for i, (u, v, t, _) in enumerate(pairs):
+        before = [e for e in found if e[2] < t or (links and e[2] == t and {*e[:2]} != {*links[i][:2]})]
         received, sent = [e for e in before if e[1] == v], [e for e in before if e[0] == v]
         total += min(most, len(received))
         total += 100 * sum(e[1] == u for e in sent) if most > 700 else 0
@@ -201,11 +232,12 @@ def counted(found, pairs, most):
 def by_time(gnnc):
     every = compiled(gnnc, "every", EVENTS % ("[-1]", ""), "-O2")
     slow = compiled(gnnc, "every", EVENTS % ("[-1]", ""), "-O0")
+    now = compiled(gnnc, "now", EVENTS.replace("t > 0", "t >= 0") % ("[-1]", "inclusive true"), "-O2")
     few = EVENTS.replace("100 * sum", "0 * sum") % ("[3]", "pick recent")
     newest = compiled(gnnc, "newest", few, "-O2")
     for name, in_order in (("ordered", True), ("unordered", False)):
         found, none = events(name, in_order)
-        for lib, most in ((every, 10 ** 6), (slow, 10 ** 6), (newest, 3)):
+        for lib, most in ((every, 10 ** 6), (slow, 10 ** 6), (now, 10 ** 6), (newest, 3)):
             t = Trainer(lib, name, threads=2, check_times=1)
             t.epoch()
             for metric, pairs in (("loss", [e for e in found if e[3] == 1]),
@@ -213,16 +245,52 @@ def by_time(gnnc):
                                   ("of_true.test", [e for e in found if e[3] == 3]),
                                   ("of_false.val", [e for e in none if e[3] == 2]),
                                   ("of_false.test", [e for e in none if e[3] == 3])):
-                want, got = counted(found, pairs, most), t.metric(metric)
+                links = [e for e in found if e[3] == pairs[0][3]] if lib is now else None
+                want, got = counted(found, pairs, most, links), t.metric(metric)
                 assert abs(got - want) <= 1e-4 * max(1, want), (name, most, metric, got, want)
         n_train = sum(e[3] == 1 for e in found)
         same_everywhere(newest, name, left=(n_train + 29) // 30 - 7)
 
 
+def people(path, n=40, m=260):
+    """Some know each other, some themselves, some are told of twice."""
+    r = random.Random(8)
+    os.mkdir(path)
+    ends = [(r.randrange(n), r.randrange(n)) for _ in range(m)]
+    ends += [(v, u) for u, v in ends[:40]] + ends[40:60] + [(u, u) for u in range(3)]
+    split = [r.choice((1, 1, 1, 2, 3)) for _ in ends]
+    save(path + "/split.npy", "b", "|i1", (len(ends),), split)
+    write(path, {"person": {"count": n, "columns": {}}},
+          {"knows": columns(path, "knows", "person", "person", ends, split={"kind": "split", "file": "split.npy"})})
+    return ends, split
+
+
+def not_told(gnnc):
+    """What is to be told of a link is not among what is seen; all other edges are, and with `false` these, too."""
+    ends, split = people("people")
+    train = [e for e, s in zip(ends, split) if s == 1]
+    for k, (along, of) in enumerate(ALONG.items()):
+        edges = [x for u, v in ends for x in of(u, v)]
+        edges = sorted(set(edges)) if len(of(0, 1)) == 2 else edges
+        for i, (batch, how) in enumerate(((7, "negatives 1  disjoint true"), (10000, "negatives 1"),
+                                          (7, "negatives 1  disjoint true  exclude_seed_edges false"))):
+            told = {frozenset(e) for e in train} if batch == 10000 else set()
+            sources = {u for u, _ in train} if batch == 10000 else set()
+            total = 0
+            for u, v in train:
+                for a, b in edges:
+                    hidden = "false" not in how and (frozenset((a, b)) == frozenset((u, v)) or frozenset((a, b)) in told)
+                    total += (b == v and not hidden) * (1 + 1000 * (a == u or a in sources))
+            t = Trainer(compiled(gnnc, "seen%d%d" % (k, i), SEEN % (along, batch, how), "-O2"), "people", threads=2)
+            t.epoch()
+            got, want = t.metric("loss"), total / len(train)
+            assert abs(got - want) < 1e-4 * want, (along, how, got, want)
+
+
 def as_whole(gnnc, name, text, data, metrics):
     """The same links and negatives: with all neighbours at hand, each step is that over the whole graph."""
     results = []
-    for how, sample in (("whole", ""), ("around", "fanout [-1, -1]  ")):
+    for how, sample in (("whole", ""), ("around", "fanout [-1, -1]  exclude_seed_edges false  ")):
         lib = compiled(gnnc, "%s_%s" % (name, how), text(sample), "-O2")
         t = Trainer(lib, data, threads=2)
         for _ in range(3):
@@ -241,12 +309,13 @@ def main():
     few = "fanout [4, 3]  weight g.likes.w  drop_last true "
     drawn = compiled(gnnc, "drawn", SHOP % ("0.1", "adam(lr = 1e-2)", few), "-O2")
     same_everywhere(drawn, "likes", left=n_likes // 64 - 7)
-    no_memory(drawn, "likes", 38, evaluates=True)
+    no_memory(drawn, "likes", 38, evaluates=True, falls=0.9)
     same_levels(drawn, compiled(gnnc, "drawn", SHOP % ("0.1", "adam(lr = 1e-2)", few), "-O0"), "likes", "roc_auc.val")
     for more in ("edges induced", "edges bidirectional", "disjoint true", "replace true"):
         lib = compiled(gnnc, more.split()[1] + more.split()[0], FACTS % ("adam(lr = 1e-2)", "fanout [3, 2]  %s " % more), "-O2")
         same_everywhere(lib, "facts", left=(n_facts + 49) // 50 - 7)
     by_time(gnnc)
+    not_told(gnnc)
     print("around: all as defined")
 
 

@@ -91,6 +91,44 @@ static double chance(const float *weight, int i, unsigned gone, int k) {
     return sum;
 }
 
+/* Either way, and the others are drawn as if there were no such edge. */
+TEST(an_edge_between_the_ends_of_a_link_is_not_drawn) {
+    enum { HIDDEN = 2 };
+    for (int mode = 0; mode < 8; mode++) {
+        bool replace = mode & 1, weighted = mode & 2, back = mode & 4;
+        const int32_t of[2] = {back ? 0 : HIDDEN + 1, back ? HIDDEN + 1 : 0}, fanout = 3;
+        int count[DEG] = {0};
+        double want[DEG], x;
+        float weight[DEG] = {0};
+        Star w;
+        RtBatch *b;
+        star_open(&w);
+        w.r.hides = true;
+        if (weighted) w.r.weight = w.weight;
+        RtSampleSpec spec = {.n_hops = 1, .fanout = &fanout, .replace = replace};
+        RtSampler *s = sampler_of(&w.g, &spec, &b);
+        RtSeeds q[2] = {{.n = 1, .id = &of[0], .n_links = 1}, {.n = 1, .id = &of[1]}};
+        for (uint64_t k = 0; k < ROUNDS; k++) {
+            RtSampleAt at = {9, k / 100, k % 100};
+            CHECK(rt_sample_groups(s, &at, q, 2, b, NULL) == GNNC_OK);
+            CHECK(b->edges[0].n == fanout);
+            for (int64_t i = 0; i < b->edges[0].n; i++) count[b->edges[0].pos[i]]++;
+        }
+        float all = 0;
+        for (int i = 0; i < DEG; i++)
+            all += weight[i] = i == HIDDEN ? 0 : weighted ? w.weight[i] : 1;
+        for (int i = 0; i < DEG; i++) {
+            want[i] = ROUNDS * (replace ? 3 * weight[i] / all : chance(weight, i, 0, 3));
+            CHECK(weight[i] > 0 || count[i] == 0);
+        }
+        x = chi_square(count, want, DEG);
+        CHECK_MSG(x < 29.6, "mode %d: %g", mode, x);
+        rt_batch_free(b);
+        rt_sampler_free(s);
+        rt_pool_free(&w.pool);
+    }
+}
+
 TEST(weighted_draws) {
     int count[DEG];
     double want[DEG];
