@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "bind.h"
+#include "runtime/batch/batch_sizes.h"
 #include "runtime/data/io.h"
 #include "pack.h"
 
@@ -115,6 +116,56 @@ gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, s
     return st == GNNC_OK ? pack_phase(x, offset, &k, phase, n_bytes) : st;
 }
 
+/* ---- mini-batches ------------------------------------------------------------------------------
+ */
+/* What a batch brings: buffers of other sizes than the data's. */
+static gnnc_status brought(RtExec *batch, RtExec *data, size_t *sum) {
+    gnnc_status st = GNNC_OK;
+    for (int b = 0; b < data->program->n_bufs; b++) {
+        rt_buf_kind k = data->program->bufs[b].kind;
+        size_t n = 0, all = 0;
+        if (k != RT_BUF_DATA && k != RT_BUF_MAP && k != RT_BUF_LOGICAL) continue;
+        TRY(st, rt_buf_bytes(batch, b, &n));
+        TRY(st, rt_buf_bytes(data, b, &all));
+        if (n != all) *sum += n;
+    }
+out:
+    return st;
+}
+
+/* Of a phase over batches, with slots that are filled ahead of training's steps. */
+static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) {
+    const rt_program *p = x->program;
+    const rt_sampling *s = &p->sampling;
+    bool trains = !strcmp(p->phases[phase].name, "train");
+    int64_t *n = RT_NEWN(pool, int64_t, p->n_syms + 1);
+    size_t *offset = RT_NEWN(pool, size_t, p->n_bufs + 1), arena = 0, data = 0;
+    RtExec of = *x;
+    gnnc_status st = GNNC_OK;
+    if (!n || !offset) return rt_fail_nomem(&x->rt->err, "memory plan");
+    memcpy(n, x->n, (size_t)p->n_syms * sizeof *n);
+    of.n = n;
+    if (!rt_batch_sizes(p, m->batch ? m->batch : s->batch, !trains, n)) return st;
+    TRY(st, rt_memory_pack(&of, pool, phase, offset, &arena));
+    TRY(st, brought(&of, x, &data));
+    arena += arena / 4; /* for larger ones to come (batch_step.c) */
+    m->need.batch_bytes += arena + rt_memory_library(&of, &p->phases[phase], n) +
+                           data * (trains ? 2 + (size_t)s->prefetch : 1);
+out:
+    return st;
+}
+
+static gnnc_status batches_need(RtExec *x, RtMemory *m) {
+    RtPool pool;
+    gnnc_status st = GNNC_OK;
+    rt_pool_init(&pool, &x->rt->pool.from);
+    for (int i = 0; i < x->program->n_phases && st == GNNC_OK; i++)
+        if (is_of_batches(x->program, i) && strcmp(x->program->phases[i].name, "embed") != 0)
+            st = add_batches(x, m, i, &pool);
+    rt_pool_free(&pool);
+    return st;
+}
+
 /* ---- the limit --------------------------------------------------------------- */
 static double mib(size_t n) {
     return (double)n / (1 << 20);
@@ -122,7 +173,7 @@ static double mib(size_t n) {
 
 static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     size_t working = m->arena_bytes + m->library_bytes;
-    size_t own = m->index_bytes + m->parameter_bytes + m->saved_bytes + working;
+    size_t own = m->index_bytes + m->parameter_bytes + m->saved_bytes + working + m->batch_bytes;
     size_t loading = (size_t)x->rt->count.peak_bytes;
     m->loading_bytes = loading > own ? loading - own : 0;
     size_t all = m->all_bytes = m->data_bytes + own + m->loading_bytes;
@@ -138,10 +189,23 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     }
     return rt_fail(&x->rt->err, GNNC_E_LIMIT,
                    "%.1f MiB are needed (data %.1f, indices %.1f, parameters %.1f, saved %.1f, "
-                   "working %.1f), %s %.1f MiB%s",
+                   "working %.1f, batches %.1f), %s %.1f MiB%s",
                    mib(all), mib(m->data_bytes), mib(m->index_bytes), mib(m->parameter_bytes),
-                   mib(m->saved_bytes), mib(working), most.what, mib(most.n_bytes),
+                   mib(m->saved_bytes), mib(working), mib(m->batch_bytes), most.what,
+                   mib(most.n_bytes),
                    would_spill ? "; with 'spill' working memory lies in a file" : "");
+}
+
+gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t n_bytes) {
+    size_t have = (size_t)x->rt->count.live_bytes + m->need.data_bytes;
+    RtMemoryLimit most = rt_memory_limit(have);
+    if (limit) most = (RtMemoryLimit){limit, "the limit is"};
+    if (have + n_bytes <= most.n_bytes) return GNNC_OK;
+    return rt_fail(
+        &x->rt->err, GNNC_E_LIMIT,
+        "%.1f MiB are needed, %.1f of them for a mini-batch, %s %.1f MiB: a smaller batch "
+        "or fan-out needs less",
+        mib(have + n_bytes), mib(n_bytes), most.what, mib(most.n_bytes));
 }
 
 /* Library calls follow each other, so they share the memory of the largest. */
@@ -205,6 +269,7 @@ static gnnc_status plan(RtExec *x, RtMemory *m, size_t limit) {
     gnnc_status st;
     TRY(st, measure(x, m));
     TRY(st, pack_all(x, m));
+    TRY(st, batches_need(x, m));
     st = check_limit(x, &m->need, limit);
 out:
     return st;

@@ -12,6 +12,7 @@ typedef struct RtMemory {
     size_t arena_bytes; /* of the block allocated */
     bool spilled;       /* it is a file */
     size_t *offset;     /* [n_bufs] of a TEMP in the arena */
+    int64_t batch;      /* seeds of a mini-batch; 0 = the model's */
 } RtMemory;
 
 /* The most that the trainer may need, of which `have` bytes are there already, and whose limit that
@@ -39,6 +40,8 @@ gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit);
 gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit);
 /* Gives every buffer but DATA, MAP and LOGICAL its memory, zeroed, 64-byte aligned. */
 gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m);
+/* Is there room for so much more, of mini-batches?  GNNC_E_LIMIT as above. */
+gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t n_bytes);
 /* A relation was built in the load phase: buffers over it get memory of their own. */
 gnnc_status rt_memory_grow(RtExec *x, RtMemory *m);
 /* After the load phase: places working memory anew where sizes changed. */

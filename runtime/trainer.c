@@ -299,7 +299,7 @@ static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p, const char *d
     t->rt.bound = NULL;
     t->program = t->x.program = p;
     t->n_shown = t->n_scalars = 0;
-    t->memory = (RtMemory){.index_bytes = 0}; /* was planned for other buffers */
+    t->memory = (RtMemory){.batch = t->options.batch}; /* was planned for other buffers */
     TRY(st, create_tables(t));
     if (t->x.profile) TRY(st, rt_profile_restart(t));
     st = rt_bind_sizes(&t->x, &t->memory, directory, t->options.split);
@@ -352,6 +352,7 @@ static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
+    t->memory.batch = t->options.batch;
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.tf32 != 0));
     rt_device_want_buckets(&t->x, t->options.buckets != 0);
     if (t->rt.device) {

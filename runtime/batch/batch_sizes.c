@@ -1,9 +1,11 @@
 /* Each hop draws, for every node that the last one brought, its fan-out or as many in-edges as
- * nodes have on average; no type has more nodes than the data.  An estimate: which of a
- * program's variants is cheaper is decided by it, nothing else. */
+ * nodes have on average; no type has more nodes than the data, but in trees of their own.  An
+ * estimate: which of a program's variants is cheaper is decided by it, and what memory is foreseen.
+ */
 #include "batch_sizes.h"
 
 #include "runtime/bind.h"
+#include "sample.h"
 
 enum { MAX_HOPS = 8, MAX_SPACES = 256, MAX_SYMS = 512 };
 
@@ -38,7 +40,8 @@ static void add_hop(Hops *h, int hop) {
         const rt_space *s = &p->spaces[r];
         double *to = &h->nodes[s->src][hop + 1];
         *to += last_hop(h, s->dst, hop) * drawn(h, r, hop);
-        if (*to > (double)size_of(h, s->src)) *to = (double)size_of(h, s->src);
+        if (!p->sampling.disjoint && *to > (double)size_of(h, s->src))
+            *to = (double)size_of(h, s->src);
     }
 }
 
@@ -55,6 +58,8 @@ static int64_t size_in_batch(const Hops *h, int space) {
     if (s->kind == RT_SP_NODE) return (int64_t)h->nodes[whole][hops];
     if (s->kind == RT_SP_EDGE && (s->first || rt_space_is_sampled(h->p, whole)))
         return (int64_t)edges_within(h, whole, hops);
+    if (s->kind == RT_SP_EDGE && s->rel == RT_REL_UNION)
+        return size_in_batch(h, s->base[0]) + size_in_batch(h, s->base[1]);
     if (s->kind == RT_SP_EDGE) return size_in_batch(h, s->base[0]);
     if (s->kind != RT_SP_NZ) return h->all[s->sym];
     int rows = h->p->columns[s->col].space; /* stored entries, as many per row as on average */
@@ -73,24 +78,79 @@ static void share_of_parts(const rt_program *p, int64_t batch, const int64_t *al
             n[p->spaces[i].sym] = (int64_t)(share * (double)all[p->spaces[i].sym]);
 }
 
-void rt_batch_sizes(const rt_program *p, int64_t batch, int64_t *n) {
+/* ---- links ---------------------------------------------------------------------------------- */
+/* The relation that is scored; -1 = none. */
+static int scored(const rt_program *p) {
+    for (int i = 0; i < p->n_spaces; i++) {
+        int s = i;
+        while (p->spaces[s].rel >= RT_REL_LINKS) s = p->spaces[s].base[0];
+        if (s != i) return s;
+    }
+    return -1;
+}
+
+/* The ends of links and of their negatives, each node once. */
+static void seed_ends(Hops *h, int rel, int64_t links) {
+    const rt_sampling *s = &h->p->sampling;
+    const int end[] = {h->p->spaces[rel].src, h->p->spaces[rel].dst};
+    const bool kept[] = {s->corrupt == RT_NEG_TAIL, s->corrupt == RT_NEG_HEAD};
+    for (int k = 0; k < 2; k++) {
+        double *to = &h->nodes[end[k]][0];
+        *to += (double)links * (kept[k] ? 1 : 1 + (double)s->negatives);
+        if (!s->disjoint && *to > (double)size_of(h, end[k])) *to = (double)size_of(h, end[k]);
+    }
+}
+
+static int64_t at_least_1(int64_t n) {
+    return n < 1 ? 1 : n;
+}
+
+/* Spaces that only a step over links has. */
+static void set_links(const Hops *h, int rel, int64_t batch, bool held_out, int64_t *n) {
+    enum { MOST_SCORES = 1 << 26 }; /* link_batches.c */
+    const rt_program *p = h->p;
+    const rt_sampling *s = &p->sampling;
+    int64_t edges = size_of(h, rel), dst = at_least_1(size_of(h, p->spaces[rel].dst));
+    int64_t queries = held_out && MOST_SCORES / dst < batch ? MOST_SCORES / dst : batch;
+    int64_t each = at_least_1(edges / at_least_1(size_of(h, p->spaces[rel].src)));
+    int64_t links = held_out && !s->n_times ? edges / 5 + 1 : batch;
+    int64_t k = held_out ? at_least_1(s->negatives) : s->negatives;
+    for (int i = 0; i < p->n_spaces; i++) {
+        int64_t *to = p->spaces[i].sym >= 0 ? &n[p->spaces[i].sym] : NULL;
+        if (p->spaces[i].rel == RT_REL_LINKS) *to = links * (1 + k);
+        if (p->spaces[i].rel == RT_REL_POSITIVES) *to = links;
+        if (p->spaces[i].rel == RT_REL_QUERIES) *to = queries;
+        if (p->spaces[i].rel == RT_REL_ANSWERS) *to = queries * each;
+        if (p->spaces[i].rel > RT_REL_ANSWERS) *to = queries * each * each;
+    }
+}
+
+bool rt_batch_sizes(const rt_program *p, int64_t batch, bool held_out, int64_t *n) {
     int64_t all[MAX_SYMS];
     const rt_sampling *s = &p->sampling;
     if (!s->batch || p->n_spaces > MAX_SPACES || p->n_syms > MAX_SYMS || s->n_hops > MAX_HOPS)
-        return;
+        return false;
     Hops h = {.p = p, .all = all};
     for (int i = 0; i < p->n_syms; i++) all[i] = n[i];
-    if (s->train_links != RT_LINKS_NONE) { /* the whole graph, and so many links */
-        for (int i = 0; i < p->n_spaces; i++)
-            if (p->spaces[i].rel >= RT_REL_LINKS) n[p->spaces[i].sym] = batch;
-        return;
+    int rel = s->train_links == RT_LINKS_NONE ? -1 : scored(p);
+    int seeds = rel >= 0 ? rel : s->split >= 0 ? p->columns[s->split].space : -1;
+    bool draws = s->n_hops && (!held_out || s->n_times);
+    if (seeds >= 0 && size_of(&h, seeds) < batch) batch = size_of(&h, seeds);
+    if (rel >= 0 && !draws) { /* the whole graph, and so many links */
+        set_links(&h, rel, batch, held_out, n);
+        return true;
     }
-    if (s->seeds != RT_SEEDS_ROWS) {
+    if (rel < 0 && s->seeds != RT_SEEDS_ROWS) {
         share_of_parts(p, batch, all, n);
-        return;
+        return true;
     }
-    if (s->split >= 0) h.nodes[p->columns[s->split].space][0] = (double)batch;
+    if (rel >= 0)
+        seed_ends(&h, rel, batch);
+    else if (s->split >= 0)
+        h.nodes[p->columns[s->split].space][0] = (double)batch;
     for (int hop = 0; hop < s->n_hops; hop++) add_hop(&h, hop);
     for (int i = 0; i < p->n_spaces; i++)
         if (p->spaces[i].sym >= 0) n[p->spaces[i].sym] = size_in_batch(&h, i);
+    if (rel >= 0) set_links(&h, rel, batch, held_out, n);
+    return true;
 }

@@ -5,7 +5,9 @@
 #include "runtime/program.h"
 
 /* What a batch of `program` has about, from fan-outs and mean degrees: n [n_syms] holds the whole
- * data's sizes and gets the batch's.  Derived relations count as their bases. */
-void rt_batch_sizes(const rt_program *p, int64_t batch, int64_t *n);
+ * data's sizes and gets the batch's.  Derived relations count as their bases.  held_out: of "eval",
+ * where that is of links; a fifth of them are taken to be held out.  False: the program is too
+ * large for this, and n as it was. */
+bool rt_batch_sizes(const rt_program *p, int64_t batch, bool held_out, int64_t *n);
 
 #endif

@@ -41,6 +41,8 @@ gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x,
     RtAlloc from = rt_recycle_alloc(&s->tables);
     rt_pool_init(&tables, &from);
     TRY(st, rt_memory_pack(&most, &tables, s->phase, s->offset, &n_bytes));
+    if (n_bytes > s->arena.n_bytes)
+        TRY(st, rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, n_bytes));
     TRY(st, rt_grow(&s->growth, &s->arena, (int64_t)(n_bytes ? n_bytes : 1), 1, 0, &t->rt.err));
     library = rt_memory_library(&t->x, &t->program->phases[s->phase], s->most);
     if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;

@@ -404,7 +404,7 @@ static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
     if (b->warm) return GNNC_OK;
     TRY(st, make_parts(t, b));
     st = make_heaviest(t, b);
-    if (st == GNNC_E_NOMEM) t->rt.err.text[0] = '\0', st = GNNC_OK;
+    if (st == GNNC_E_NOMEM || st == GNNC_E_LIMIT) t->rt.err.text[0] = '\0', st = GNNC_OK;
     if (st != GNNC_OK) goto out;
     even_out(b);
     b->warm = true;

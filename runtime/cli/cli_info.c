@@ -34,6 +34,8 @@ static void print_memory(RtCli *c) {
            (double)m.arena_bytes / mib, (double)m.unpacked_bytes / mib);
     if (m.file_bytes) printf("    of this in a file          %10.2f\n", (double)m.file_bytes / mib);
     printf("  working memory of libraries  %10.2f\n", (double)m.library_bytes / mib);
+    if (m.batch_bytes)
+        printf("  mini-batches, about          %10.2f\n", (double)m.batch_bytes / mib);
     printf("  more while loading           %10.2f\n", (double)m.loading_bytes / mib);
     printf("  peak, all of it              %10.2f\n", (double)m.all_bytes / mib);
 }
@@ -79,10 +81,10 @@ static void json_memory(RtCli *c) {
     if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
     printf(",\"memory\":{\"data\":%zu,\"index\":%zu,\"parameter\":%zu,\"saved\":%zu", m.data_bytes,
            m.index_bytes, m.parameter_bytes, m.saved_bytes);
-    printf(
-        ",\"arena\":%zu,\"unpacked\":%zu,\"library\":%zu,\"loading\":%zu,\"all\":%zu,\"file\":%zu}",
-        m.arena_bytes, m.unpacked_bytes, m.library_bytes, m.loading_bytes, m.all_bytes,
-        m.file_bytes);
+    printf(",\"arena\":%zu,\"unpacked\":%zu,\"library\":%zu,\"batches\":%zu,\"loading\":%zu,"
+           "\"all\":%zu,\"file\":%zu}",
+           m.arena_bytes, m.unpacked_bytes, m.library_bytes, m.batch_bytes, m.loading_bytes,
+           m.all_bytes, m.file_bytes);
 }
 
 static void json_steps(RtCli *c) {

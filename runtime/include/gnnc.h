@@ -224,8 +224,9 @@ typedef struct gnnc_memory {
     size_t unpacked_bytes;  /* what that would be without sharing */
     size_t library_bytes;   /* working memory of library calls */
     size_t loading_bytes;   /* more than all of this, while index arrays are built */
-    size_t all_bytes;       /* the peak: everything above but unpacked_bytes and file_bytes */
+    size_t all_bytes;       /* the peak: everything here but unpacked_bytes and file_bytes */
     size_t file_bytes;      /* with option "spill": of arena_bytes this much is in a file */
+    size_t batch_bytes;     /* estimated: mini-batches, of training and evaluation */
 } gnnc_memory;
 /* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);

@@ -26,7 +26,8 @@ class Counters(ctypes.Structure):
 
 class Memory(ctypes.Structure):
     _fields_ = [(n, ctypes.c_size_t) for n in
-                ("data", "index", "parameter", "saved", "arena", "unpacked", "library", "loading", "all")]
+                ("data", "index", "parameter", "saved", "arena", "unpacked", "library", "loading", "all", "file",
+                 "batches")]
 
 
 class Step(ctypes.Structure):
