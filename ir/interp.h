@@ -39,6 +39,7 @@ void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32
 /* Flat in the order in which the variable is written; node and edge spaces in canonical order. */
 void interp_set_var(Interp *in, const Var *v, const double *x);
 void interp_set_input(Interp *in, const char *name, double x);
+void interp_set_rows(Interp *in, const char *name, int64_t n, const double *x); /* an input, too */
 void interp_set_saved(Interp *in, const char *name, int64_t n, const double *x);
 
 /* A function of the user's: fills out[i]->v, gives 0 or a status.  Which function a call
@@ -82,7 +83,7 @@ int64_t interp_expr(Interp *in, const Expr *e);
 const int64_t *interp_map(Interp *in, const Map *m);      /* [from]; NULL after interp_fail */
 const InterpCsr *interp_csr(Interp *in, const Op *op);    /* structure of a CSR value */
 const double *interp_column(Interp *in, const Column *c); /* canonical order; NULL: not given */
-const double *interp_input(Interp *in, const char *name);
+const double *interp_input(Interp *in, const char *name, int64_t count);
 const double *interp_saved(Interp *in, const char *name, int64_t count);
 RtKey interp_stream_key(const Interp *in, int stream);
 bool interp_assign_later(Interp *in, const Var *v, const OpTensor *x);

@@ -124,6 +124,10 @@ void interp_set_input(Interp *in, const char *name, double x) {
     set_named(in, &in->inputs, name, 1, &x);
 }
 
+void interp_set_rows(Interp *in, const char *name, int64_t n, const double *x) {
+    set_named(in, &in->inputs, name, n, x);
+}
+
 void interp_set_saved(Interp *in, const char *name, int64_t n, const double *x) {
     set_named(in, &in->saved, name, n, x);
 }
@@ -134,8 +138,8 @@ static const double *find_named(const InterpNames *all, const char *name, int64_
     return NULL;
 }
 
-const double *interp_input(Interp *in, const char *name) {
-    return find_named(&in->inputs, name, 1);
+const double *interp_input(Interp *in, const char *name, int64_t count) {
+    return find_named(&in->inputs, name, count);
 }
 
 const double *interp_saved(Interp *in, const char *name, int64_t count) {

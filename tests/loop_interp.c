@@ -83,7 +83,7 @@ static Array given(LoopRun *r, const PBuf *b) {
     case PB_VAR:
         return copy(r, n, interp_var(r->in, b->var));
     case PB_INPUT:
-        return copy(r, n, interp_input(r->in, b->io_name));
+        return copy(r, n, interp_input(r->in, b->io_name, n));
     case PB_MAP:
         if (b->by) return map_by(r, b->map, b->by, n);
         return map_part(r, b->map, b->map_part, n);

@@ -113,7 +113,7 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
         interp_as_stored(in, op->var, interp_var(in, op->var), out->v);
         return true;
     case OP_INPUT:
-        return copy_in(in, op, interp_input(in, op->name), out);
+        return copy_in(in, op, interp_input(in, op->name, out->count), out);
     case OP_SAVED:
         return copy_in(in, op, interp_saved(in, op->name, out->count), out);
     default:

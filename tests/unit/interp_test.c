@@ -413,6 +413,20 @@ CTX_TEST(values_are_rounded_to_their_element_type) {
     check_values(&x, "i1", N, (double[]){1, 1, 1, 0, 1, 1});
 }
 
+CTX_TEST(rows_that_another_phase_gave) {
+    UNUSED_ARG;
+    Fixture x = fixture(c);
+    const double rows[N] = {3, 1, 4, 1, 5, 9};
+    Op *pred = b_input(&x.b, "pred", T(x.node));
+    b_output(&x.b, "y", b_unary(&x.b, OP_NEG, pred));
+    start(&x);
+    interp_set_input(x.in, "pred", 1);
+    CHECK(!interp_run(x.in, x.b.f)); /* one number is not all of them */
+    interp_set_rows(x.in, "pred", N, rows);
+    if (!run(&x)) return;
+    check_values(&x, "y", N, (double[]){-3, -1, -4, -1, -5, -9});
+}
+
 CTX_TEST(what_is_not_given_is_an_error) {
     UNUSED_ARG;
     Fixture x = fixture(c);
