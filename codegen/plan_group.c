@@ -101,6 +101,17 @@ static bool blocks_stay(Find *f) {
     return true;
 }
 
+/* Are the products of each other group side by side in the new order? */
+static bool groups_stay(const Find *f, const PGroup *but) {
+    for (int i = 0; i < f->ph->steps.n; i++) {
+        const PGroup *g = f->steps[i]->group;
+        if (!g || g == but || f->steps[i] != g->steps.v[0]) continue;
+        for (int k = 1; k < g->steps.n; k++)
+            if (i + k >= f->ph->steps.n || f->steps[i + k] != g->steps.v[k]) return false;
+    }
+    return true;
+}
+
 /* Exchanges the phase's order with the one in scratch. */
 static void swap_orders(Find *f) {
     PPhase *ph = f->ph;
@@ -158,10 +169,14 @@ static const char *bring(Find *f, PGroup *g, int at) {
     PStep *s = f->ph->steps.v[at];
     const char *why = find_early(f, first, last, at);
     if (why) return why;
-    why = "a loop over blocks of rows, for the cpu, is between them";
     for (int behind = 1; behind >= 0; behind--) {
         arrange(f, first, last, at, behind);
-        if (!blocks_stay(f)) continue;
+        bool blocks = blocks_stay(f);
+        if (!blocks || !groups_stay(f, g)) {
+            why = blocks ? "another group is between them"
+                         : "a loop over blocks of rows, for the cpu, is between them";
+            continue;
+        }
         swap_orders(f);
         vec_push(f->a, &g->steps, s);
         s->group = g;
