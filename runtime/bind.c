@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "runtime/exec/device.h"
-#include "runtime/exec/round_16.h"
 
 static RtError *err_of(RtExec *x) {
     return &x->rt->err;
@@ -271,6 +270,10 @@ static bool is_map_used(const rt_program *p, int map) {
     return false;
 }
 
+rt_dtype rt_bind_type(const rt_program *p, const rt_column *want) {
+    return want->buf >= 0 ? p->bufs[want->buf].dt : RT_F32;
+}
+
 bool rt_bind_reads(const rt_program *p, int col) {
     if (p->columns[col].buf >= 0) return true;
     for (int m = 0; m < p->n_maps; m++) {
@@ -350,6 +353,14 @@ static int32_t *rows_of_edges(RtExec *x, int space) {
     return row;
 }
 
+/* What was made of the file's values, which the canonical ones replace; NULL: nothing was. */
+static const void *converted(const RtExec *x, const rt_column *want, const RtColumn *c) {
+    const RtTable *t = table_of_column(x->program, x->rt->bound, want->space);
+    const RtColumn *own = rt_table_column(t, want->name);
+    if (c->kind != RT_COL_FLOAT || (c->f32 ? c->f32 == own->f32 : c->low == own->low)) return NULL;
+    return rt_column_values(c);
+}
+
 static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     const rt_column *want = &x->program->columns[col];
     if (x->program->spaces[want->space].kind != RT_SP_EDGE) return GNNC_OK;
@@ -362,44 +373,18 @@ static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     if (!y || !row) return rt_fail_nomem(err_of(x), "an edge column");
     gnnc_status st = rt_column_take(&x->rt->pool, *c, row, r->n_edges, y, err_of(x));
     rt_pool_drop(&x->rt->pool, rows);
+    rt_pool_drop(&bound_of(x)->data->pool, converted(x, want, *c));
     *c = y;
     return st;
-}
-
-/* The type in which the program reads a column. */
-static rt_dtype read_type(const rt_program *p, const rt_column *want) {
-    return want->buf >= 0 ? p->bufs[want->buf].dt : RT_F32;
-}
-
-static bool is_low(rt_dtype t, const RtColumn *c) {
-    return c->low && t == (c->low_dt == RT_DT_BF16 ? RT_BF16 : RT_F16);
-}
-
-/* Floating-point numbers as the program reads them: as they lie, or rounded here. */
-static gnnc_status floats(RtExec *x, const rt_column *want, const RtColumn *c, const void **p) {
-    rt_dtype t = read_type(x->program, want);
-    int64_t n = c->n_rows;
-    *p = is_low(t, c) ? (const void *)c->low : c->f32;
-    if (t == RT_F32 || is_low(t, c)) return GNNC_OK;
-    for (int i = 1; i < c->rank; i++) n *= c->shape[i];
-    uint16_t *low = RT_NEWN(&bound_of(x)->data->pool, uint16_t, n);
-    if (!low) return rt_fail_nomem(err_of(x), c->name);
-    rt_from_f32(t, low, c->f32, n);
-    *p = low;
-    return GNNC_OK;
 }
 
 static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn *c) {
     const void *p = NULL;
     const int32_t *split;
     switch (c->kind) {
-    case RT_COL_FLOAT: {
-        gnnc_status st = floats(x, want, c, &p);
-        if (st != GNNC_OK) return st;
-        break;
-    }
+    case RT_COL_FLOAT:
     case RT_COL_MULTILABEL:
-        p = c->f32;
+        p = rt_column_values(c);
         break;
     case RT_COL_CSR:
         p = c->csr.val;
@@ -425,6 +410,11 @@ static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn 
     return GNNC_OK;
 }
 
+/* A column of numbers in type t: as it lies, or converted once. */
+static gnnc_status as_read(RtExec *x, rt_dtype t, const RtColumn **c) {
+    return rt_column_as(&bound_of(x)->data->pool, x->rt->team, *c, t, c, err_of(x));
+}
+
 /* Sizes, and what lies in the file as it is used. */
 static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
@@ -432,7 +422,7 @@ static gnnc_status bind_column(RtExec *x, int col) {
     const RtTable *t = table_of_column(x->program, b, want->space);
     if (rt_space_of_batch(x->program, want->space)) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
-    bool used = is_used(x->program, col), edges;
+    bool used = is_used(x->program, col), edges, as_is;
     if (!c && !used) return GNNC_OK;
     if (!c)
         return rt_fail(err_of(x), GNNC_E_MISSING,
@@ -443,20 +433,22 @@ static gnnc_status bind_column(RtExec *x, int col) {
     gnnc_status st;
     TRY(st, check_column(x, want, c, who));
     edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
-    if (c->kind != want->kind || (used && (edges || !is_low(read_type(x->program, want), c))))
-        TRY(st, rt_column_widen(&b->data->pool, c, &c, err_of(x)));
+    as_is = c->kind == want->kind;
+    if (used || !as_is) TRY(st, as_read(x, as_is ? rt_bind_type(x->program, want) : RT_F32, &c));
     b->col[col] = c;
     TRY(st, bind_dims(x, want, c, who));
-    if (want->buf >= 0 && !edges && c->kind == want->kind) st = fill_buffer(x, want, c);
+    if (want->buf >= 0 && !edges && as_is) st = fill_buffer(x, want, c);
 out:
     return st;
 }
 
-static gnnc_status to_form(RtExec *x, rt_col_kind want, const RtColumn **c) {
+static gnnc_status to_form(RtExec *x, const rt_column *want, const RtColumn **c) {
     RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
     if (!y) return rt_fail_nomem(err_of(x), "a column");
-    gnnc_status st = rt_form_column(&x->rt->pool, want, *c, y, err_of(x));
+    gnnc_status st = rt_form_column(&x->rt->pool, want->kind, *c, y, err_of(x));
     *c = y;
+    if (st == GNNC_OK) st = as_read(x, rt_bind_type(x->program, want), c);
+    if (st == GNNC_OK && (*c)->low) rt_pool_drop(&x->rt->pool, y->f32);
     return st;
 }
 
@@ -470,7 +462,7 @@ static gnnc_status arrange_column(RtExec *x, int col) {
     bool edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
     bool as_is = b->col[col]->kind == want->kind;
     if (edges) TRY(st, to_canonical(x, col, &b->col[col]));
-    if (!as_is) TRY(st, to_form(x, want->kind, &b->col[col]));
+    if (!as_is) TRY(st, to_form(x, want, &b->col[col]));
     if (want->kind == RT_COL_CSR)
         TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
     st = want->buf >= 0 && (edges || !as_is) ? fill_buffer(x, want, b->col[col]) : GNNC_OK;

@@ -41,6 +41,8 @@ bool rt_bind_is_mapped(const RtExec *x, int buf);
 /* For minibatch.c, whose tables lie elsewhere.
  * Does a phase read this column? */
 bool rt_bind_reads(const rt_program *p, int col);
+/* The type in which the program reads a column of numbers. */
+rt_dtype rt_bind_type(const rt_program *p, const rt_column *want);
 /* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */
 gnnc_status rt_bind_taken(RtExec *x, int col);
 /* Every relation that can be derived from those that are ready. */

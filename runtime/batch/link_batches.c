@@ -113,7 +113,8 @@ static gnnc_status take_rows(gnnc_trainer *t, RtLinkBatches *b, const rt_column 
     if (!c || c->kind != want->kind)
         return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' has no column '%s' of this kind",
                        t->rt.bound->dir, from->name, want->name);
-    gnnc_status st = rt_column_widen(pool, c, &c, &t->rt.err);
+    rt_dtype type = rt_bind_type(t->program, want);
+    gnnc_status st = rt_column_as(pool, t->rt.team, c, type, &c, &t->rt.err);
     return st == GNNC_OK ? rt_column_take(pool, c, row, n, to, &t->rt.err) : st;
 }
 

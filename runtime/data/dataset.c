@@ -17,7 +17,11 @@ static const char *const kind_names[] = {
     [RT_COL_ID] = "id",
     [RT_COL_SPLIT] = "split",
 };
-enum { N_KINDS = sizeof kind_names / sizeof *kind_names };
+enum {
+    N_KINDS = sizeof kind_names / sizeof *kind_names,
+    CONVERTED = 1 << 12, /* numbers converted at a time */
+    ALONE = 1 << 16      /* fewer than these are not worth waking others */
+};
 
 const char *rt_col_kind_name(rt_col_kind k) {
     return kind_names[k];
@@ -238,17 +242,53 @@ gnnc_status rt_dataset_check(const RtDataset *d, RtError *err) {
     return st;
 }
 
-gnnc_status rt_column_widen(RtPool *pool, const RtColumn *c, const RtColumn **out, RtError *err) {
+/* ---- element types ---------------------------------------------------------- */
+typedef struct {
+    const RtColumn *from;
+    int64_t n;
+    rt_dtype type;
+    float *f32; /* where it goes: one of both */
+    uint16_t *low;
+} Conversion;
+
+static rt_dtype low_type(const RtColumn *c) {
+    return c->low_dt == RT_DT_BF16 ? RT_BF16 : RT_F16;
+}
+
+/* One type of 16 bits as the other goes through f32, which holds both. */
+static void convert(const Conversion *v, int64_t lo, int64_t n) {
+    const RtColumn *c = v->from;
+    float some[CONVERTED], *made = v->f32 ? v->f32 + lo : some;
+    if (!c->f32) rt_to_f32(low_type(c), made, c->low + lo, n);
+    if (v->low) rt_from_f32(v->type, v->low + lo, c->f32 ? c->f32 + lo : made, n);
+}
+
+static void convert_share(void *arg, int member, int n_members) {
+    const Conversion *v = arg;
+    int64_t pieces = (v->n + CONVERTED - 1) / CONVERTED;
+    int64_t end = pieces * (member + 1) / n_members * CONVERTED;
+    if (end > v->n) end = v->n;
+    for (int64_t i = pieces * member / n_members * CONVERTED; i < end; i += CONVERTED)
+        convert(v, i, end - i < CONVERTED ? end - i : CONVERTED);
+}
+
+gnnc_status rt_column_as(RtPool *pool, RtTeam *team, const RtColumn *c, rt_dtype t,
+                         const RtColumn **out, RtError *err) {
+    bool wide = t == RT_F32, is_low = !wide && c->low && low_type(c) == t;
     *out = c;
-    if (!c->low || c->f32) return GNNC_OK;
-    int64_t n = c->n_rows * width(c);
+    if (c->kind != RT_COL_FLOAT || (wide && c->f32) || (is_low && !c->f32)) return GNNC_OK;
+    Conversion v = {.from = c, .n = c->n_rows * width(c), .type = t};
     RtColumn *y = RT_NEW(pool, RtColumn);
-    float *f32 = RT_NEWN(pool, float, n);
-    if (!y || !f32) return rt_fail_nomem(err, c->name);
-    rt_to_f32(c->low_dt == RT_DT_BF16 ? RT_BF16 : RT_F16, f32, c->low, n);
+    if (!y) return rt_fail_nomem(err, c->name);
     *y = *c;
-    y->f32 = f32;
     *out = y;
+    y->f32 = NULL;
+    if (is_low) return GNNC_OK; /* a head without the f32 */
+    y->low_dt = t == RT_BF16 ? RT_DT_BF16 : RT_DT_F16;
+    y->f32 = v.f32 = wide ? RT_NEWN(pool, float, v.n) : NULL;
+    y->low = v.low = wide ? NULL : RT_NEWN(pool, uint16_t, v.n);
+    if (!v.f32 && !v.low) return rt_fail_nomem(err, c->name);
+    rt_team_run(v.n < ALONE ? NULL : team, convert_share, &v);
     return GNNC_OK;
 }
 

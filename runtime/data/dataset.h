@@ -8,6 +8,7 @@
 
 #include "csr.h"
 #include "npy.h"
+#include "runtime/exec/team.h"
 #include "runtime/program.h" /* rt_col_kind */
 
 typedef struct RtColumn {
@@ -19,9 +20,9 @@ typedef struct RtColumn {
     int64_t n_categories;         /* CAT, CLASS */
     const char *const *names;     /* [n_categories] or NULL */
     /* Row-major; which one is set follows from the kind. */
-    const float *f32;     /* FLOAT, MULTILABEL */
-    const uint16_t *low;  /* FLOAT in 16 bits, else NULL; opened with rows of several values, f32 */
-    RtDtype low_dt;       /* is NULL until rt_column_widen() */
+    const float *f32;    /* FLOAT, MULTILABEL */
+    const uint16_t *low; /* FLOAT in 16 bits, else NULL; where f32 is NULL, this is what there is */
+    RtDtype low_dt;
     const int32_t *i32;   /* CAT, CLASS (-1 = none) */
     const double *f64;    /* TIME: seconds, NaN = unknown */
     const int64_t *i64;   /* ID */
@@ -62,8 +63,18 @@ const RtColumn *rt_table_column(const RtTable *t, const char *name);
 const char *rt_col_kind_name(rt_col_kind k); /* "class", as the schema spells it */
 bool rt_col_kind_find(const char *name, rt_col_kind *out);
 
-/* *out = c with f32 values, in the pool where they have to be made. */
-gnnc_status rt_column_widen(RtPool *pool, const RtColumn *c, const RtColumn **out, RtError *err);
+/* *out = a FLOAT column's values as RT_F32, RT_BF16 or RT_F16 alone: c's own where it has them,
+ * else made in the pool by the team (NULL: the caller), the same bits whatever its size.  Columns
+ * of other kinds are c. */
+gnnc_status rt_column_as(RtPool *pool, RtTeam *team, const RtColumn *c, rt_dtype t,
+                         const RtColumn **out, RtError *err);
+/* Values of a FLOAT or MULTILABEL column, and the bytes of one. */
+static inline const void *rt_column_values(const RtColumn *c) {
+    return c->f32 ? (const void *)c->f32 : c->low;
+}
+static inline size_t rt_column_value_bytes(const RtColumn *c) {
+    return c->low && !c->f32 ? sizeof *c->low : sizeof *c->f32;
+}
 /* Rows idx[0..n) of a column, e.g. an edge column in canonical order. */
 gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
                            RtColumn *out, RtError *err);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "runtime/data/data.h"
+#include "runtime/exec/round_16.h"
 #include "rt_test_util.h"
 
 /* ---- a small data set with everything in it ------------------------------------ */
@@ -422,7 +423,7 @@ static void opens_low(const char *schema, float first, float last, bool mapped) 
     const RtColumn *x = d->nodes->columns;
     rt_pool_init(&pool, NULL);
     CHECK(x->low && !x->f32 == mapped);
-    CHECK(rt_column_widen(&pool, x, &wide, &err) == GNNC_OK && (wide == x) == !mapped);
+    CHECK(rt_column_as(&pool, NULL, x, RT_F32, &wide, &err) == GNNC_OK && (wide == x) == !mapped);
     CHECK(wide->f32[0] == first && wide->f32[x->rank > 1 ? 3 : 1] == last);
     RtColumn taken;
     CHECK(rt_column_take(&pool, x, (int32_t[]){1}, 1, &taken, NULL) == GNNC_OK);
@@ -450,6 +451,77 @@ TEST(columns_in_sixteen_bits) {
                "\"kind\": \"float\", \"dtype\": \"bf16\", \"file\": \"low.npy\"");
     opens_low(text, 1, 2, false);
     scratch_remove(scratch);
+}
+
+enum { MANY = 300001 }; /* more than one member's share, and no whole number of pieces */
+
+static gnnc_status converted(const RtAlloc *from, RtTeam *team, const RtColumn *c, rt_dtype t,
+                             void *to) {
+    RtPool pool;
+    const RtColumn *y;
+    rt_pool_init(&pool, from);
+    gnnc_status st = rt_column_as(&pool, team, c, t, &y, NULL);
+    if (st == GNNC_OK) {
+        CHECK(rt_column_value_bytes(y) == (t == RT_F32 ? 4 : 2));
+        memcpy(to, rt_column_values(y), (size_t)y->n_rows * rt_column_value_bytes(y));
+    }
+    rt_pool_free(&pool);
+    return st;
+}
+
+/* Every type as every other, by one thread and by three: what the plain functions give. */
+TEST(columns_are_converted_by_a_team) {
+    static float f32[MANY], wide[MANY];
+    static uint16_t bf16[MANY], f16[MANY], both[MANY], got[2][MANY];
+    RtAlloc plain = rt_alloc_default();
+    RtTeam *team;
+    CHECK(rt_team_start(&team, &plain, 3, 2, NULL) == GNNC_OK);
+    for (int i = 0; i < MANY; i++) f32[i] = (float)(i % 70001 - 35000) / 7;
+    rt_from_f32(RT_BF16, bf16, f32, MANY);
+    rt_from_f32(RT_F16, f16, f32, MANY);
+    rt_to_f32(RT_BF16, wide, bf16, MANY);
+    rt_from_f32(RT_F16, both, wide, MANY);
+    RtColumn c = {COLUMN(FLOAT, MANY, "x"), .f32 = f32};
+    RtColumn low = {COLUMN(FLOAT, MANY, "x"), .low = bf16, .low_dt = RT_DT_BF16};
+    for (int k = 0; k < 2; k++) {
+        RtTeam *who = k ? team : NULL;
+        CHECK(converted(NULL, who, &c, RT_BF16, got[k]) == GNNC_OK);
+        CHECK(!memcmp(got[k], bf16, sizeof bf16));
+        CHECK(converted(NULL, who, &c, RT_F16, got[k]) == GNNC_OK);
+        CHECK(!memcmp(got[k], f16, sizeof f16));
+        CHECK(converted(NULL, who, &low, RT_F16, got[k]) == GNNC_OK);
+        CHECK(!memcmp(got[k], both, sizeof both));
+        CHECK(converted(NULL, who, &low, RT_F32, got) == GNNC_OK &&
+              !memcmp(got, wide, sizeof wide));
+    }
+    gnnc_status st = GNNC_E_NOMEM;
+    long n = 0;
+    for (; st != GNNC_OK && n < 10; n++) {
+        FailingAlloc f;
+        RtAlloc from = failing(&f, n);
+        st = converted(&from, team, &c, RT_F16, got[0]);
+        CHECK((st == GNNC_OK || st == GNNC_E_NOMEM) && f.n_live == 0);
+    }
+    CHECK(st == GNNC_OK && n > 1);
+    rt_team_stop(team);
+}
+
+/* What there is in the type that is asked for is not made again. */
+TEST(columns_that_are_there_are_not_converted) {
+    static const float f32[2] = {1, 2};
+    static const uint16_t low[2] = {0x3f80, 0x4000};
+    RtPool pool;
+    const RtColumn *y;
+    rt_pool_init(&pool, NULL);
+    RtColumn c = {COLUMN(FLOAT, 2, "x"), .f32 = f32, .low = low, .low_dt = RT_DT_BF16};
+    CHECK(rt_column_as(&pool, NULL, &c, RT_F32, &y, NULL) == GNNC_OK && y == &c);
+    CHECK(rt_column_as(&pool, NULL, &c, RT_BF16, &y, NULL) == GNNC_OK);
+    CHECK(y->low == low && !y->f32);
+    c.f32 = NULL;
+    CHECK(rt_column_as(&pool, NULL, &c, RT_BF16, &y, NULL) == GNNC_OK && y == &c);
+    RtColumn label = {COLUMN(CLASS, 4, "y"), .i32 = LABEL};
+    CHECK(rt_column_as(&pool, NULL, &label, RT_BF16, &y, NULL) == GNNC_OK && y == &label);
+    rt_pool_free(&pool);
 }
 
 TEST(broken_columns_in_sixteen_bits) {

@@ -321,6 +321,27 @@ TEST(sixteen_bits) {
     rt_pool_free(&rt.pool);
 }
 
+/* Every bf16 there is, exactly, and what lies between two of them; in plain and in wide code. */
+TEST(rounding_bf16) {
+    for (uint32_t i = 0; i < 0x10000; i++) {
+        uint32_t bits = i << 16 | 0x8000; /* halfway to the next, for what is finite */
+        uint16_t in[17], out[17];
+        float f[17], x;
+        memcpy(&x, &bits, sizeof x);
+        for (int k = 0; k < 17; k++) in[k] = (uint16_t)i;
+        rt_to_f32(RT_BF16, f, in, 17);
+        CHECK(!memcmp(f, &(float){rt_bf16_to_f32(in[0])}, sizeof *f) &&
+              !memcmp(f, f + 16, sizeof *f));
+        rt_from_f32(RT_BF16, out, f, 17);
+        bool nan = (i & 0x7fff) > 0x7f80;
+        CHECK(out[0] == (nan ? i | 0x40 : i) && out[16] == out[0]);
+        if ((i & 0x7fff) >= 0x7f80) continue;
+        for (int k = 0; k < 17; k++) f[k] = x;
+        rt_from_f32(RT_BF16, out, f, 17);
+        CHECK(out[0] == i + (i & 1) && out[16] == out[0]);
+    }
+}
+
 /* Every f16 there is, and what lies between two of them. */
 TEST(rounding) {
     for (uint32_t i = 0; i < 0x7c00; i++) {
