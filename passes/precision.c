@@ -30,10 +30,12 @@
 
 enum { WIDE = 8 /* elements of a row from which on 16 bits are worth it */ };
 
-typedef struct {
+typedef struct Precision {
     PassCtx *p;
     Module *m;
     Func *f;
+    struct Precision *all; /* [n_all] of each function of the module */
+    int n_all;
     DType general; /* of large values that the model says nothing of */
     bool sampled;  /* its data come by batches */
     int **user;    /* by op id: ids of users */
@@ -44,6 +46,7 @@ typedef struct {
     Op **down;           /* by op id: its rounded copy, for products */
     DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
     const char **found;  /* by op id: why the type does not hold it, by its measured range */
+    DType *read;         /* by op id: of a column, the type that suits all its readers here */
 } Precision;
 
 /* ---- what a value is --------------------------------------------------------------------- */
@@ -382,11 +385,11 @@ static const char *saved_column(Precision *p, const Op *data, DType dt) {
     return name;
 }
 
-/* Batches bring columns as they are.  What is learned is no feature: a loss and metrics of numbers
- * that are not the data's would be others, and infinite where f16 ends. */
+/* What is learned is no feature: a loss and metrics of numbers that are not the data's would be
+ * others, and infinite where f16 ends. */
 static bool may_narrow(const Precision *p, const Op *data) {
     const Column *c = data->col;
-    return !p->sampled && c->kind == COL_FLOAT && c != module_target(p->m, false);
+    return c->kind == COL_FLOAT && c != module_target(p->m, false);
 }
 
 /* A column stands in no layer: where all that read it are of one, it is as if it did.  (Its own
@@ -404,34 +407,62 @@ static void take_layer_of_readers(const Precision *p, Op *op) {
     op->span.kept = kept;
 }
 
-static void narrow_data(Precision *p, Op *op) {
-    if (!may_narrow(p, op)) return;
+/* The type that suits all that read a column in this function. */
+static DType column_type(Precision *p, Op *op) {
+    if (!is_loaded(op) || is_load(p->f) || !may_narrow(p, op)) return op->type.dt;
     take_layer_of_readers(p, op);
-    if (refuses(p, op)) return;
+    DType dt = asked(p, op);
+    const char *why = is_half(dt) ? refuses(p, op) : NULL;
+    if (why) op->why = why;
+    return why ? DT_F32 : dt;
+}
+
+static bool is_drawn_by(const Module *m, const Column *c) {
+    for (int i = 0; i < m->recipe.sample.weights.n; i++)
+        if (m->recipe.sample.weights.v[i] == c) return true;
+    return false;
+}
+
+/* Does nothing read the column in another type: no function, @load least of all, and no sampler? */
+static bool is_read_as(const Precision *p, const Column *c, DType dt) {
+    for (int k = 0; k < p->n_all; k++)
+        for (int i = 0; i < p->all[k].n; i++) {
+            const Op *op = p->all[k].op[i];
+            if (op->kind == OP_DATA && op->col == c && p->all[k].read[i] != dt) return false;
+        }
+    return !is_drawn_by(p->m, c);
+}
+
+/* What nobody reads in f32 the runtime gives in 16 bits: as it lies in the files, if it does, else
+ * rounded once.  So neither memory nor a device holds it twice, and batches take rows of half the
+ * bytes.  What somebody reads in f32, too, has a rounded copy besides; batches have none of it. */
+static void narrow_data(Precision *p, Op *op) {
+    DType dt = p->read[op->id];
     Type t = op->type;
-    t.dt = asked(p, op);
-    Op *low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op, t.dt), .type = t});
+    Op *low = op;
+    if (!is_half(dt) || is_half(t.dt)) return;
+    t.dt = dt;
+    if (is_read_as(p, op->col, dt)) {
+        op->type = t;
+    } else if (p->sampled || space_is_drawn(op->type.dim[0])) {
+        op->why = "something reads it in f32, and batches have no second copy";
+        return;
+    } else {
+        low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op, dt), .type = t});
+    }
     low->why = wish_of(p, op) ? "the model says so" : "features, rounded when data are loaded";
     say_range(p, op, low);
     tell_readers(p, op, low);
 }
 
-/* As reader_refuses() and wish_of(), of a function whose wishes were not taken yet. */
-static bool wants_f32(const Op *u) {
-    if (op_has(u, OPT_EFFECT | OPT_LIB) || u->kind == OP_IN_F32) return true;
-    if (!is_product(u)) return false;
-    return u->in[0]->kind == OP_IN_F32 || u->in[1]->kind == OP_IN_F32 || u->span.kept == DT_F32;
-}
-
 /* Does anybody want what @load saves as `name` in f32? */
-static bool saved_refused(Precision *p, const char *name) {
-    for (int i = 0; i < p->m->funcs.n; i++) {
-        Func *f = p->m->funcs.v[i];
-        for (Op *op = f->first; op; op = op->next) {
+static bool saved_refused(const Precision *p, const char *name) {
+    for (int k = 0; k < p->n_all; k++) {
+        const Precision *q = &p->all[k];
+        for (int i = 0; i < q->n; i++) {
+            const Op *op = q->op[i];
             if (op->kind != OP_SAVED || strcmp(op->name, name)) continue;
-            for (const Op *u = op->next; u; u = u->next)
-                for (int k = 0; k < u->n_in; k++)
-                    if (u->in[k] == op && wants_f32(u)) return true;
+            if (wish_of(q, op) == DT_F32 || reader_refuses(q, op)) return true;
         }
     }
     return false;
@@ -480,6 +511,7 @@ static void link_users(Precision *p) {
     p->seen = NEWN(p->p->a, unsigned char, size);
     p->wish = NEWN(p->p->a, DType, size);
     p->found = NEWN(p->p->a, const char *, size);
+    p->read = NEWN(p->p->a, DType, size);
     for (Op *op = p->f->first; op; op = op->next) p->op[n++] = op;
     for (int i = 0; i < n; i++) p->user[i] = NEWN(p->p->a, int, (size_t)count[i] + 1);
     for (int i = 0; i < n; i++)
@@ -565,105 +597,63 @@ static void take_ranges(Precision *p) {
     }
 }
 
-/* New operations have no number that anything here asks for. */
-static void precise_func(Precision *p, Func *f) {
+/* What is known of f before anything is rounded. */
+static void begin(Precision *p, Func *f) {
     p->f = f;
     take_wishes(p);
-    if (p->p->ranges && !p->p->ranges->measured) {
-        Ops all = rounded_values(p);
-        if (!is_load(f)) pass_ranges_add(p->p, p->m, f, all.n, all.v);
-        return;
-    }
-    if (p->p->ranges) take_ranges(p);
+    if (p->p->ranges && p->p->ranges->measured) take_ranges(p);
+    for (int i = 0; i < p->n; i++)
+        if (p->op[i]->kind == OP_DATA) p->read[i] = column_type(p, p->op[i]);
+}
+
+static void measure(Precision *p) {
+    Ops all = rounded_values(p);
+    if (!is_load(p->f)) pass_ranges_add(p->p, p->m, p->f, all.n, all.v);
+}
+
+/* New operations have no number that anything here asks for. */
+static void precise_func(Precision *p) {
     for (int i = 0; i < p->n; i++) {
         Op *op = p->op[i];
         if (op->kind == OP_SAVED && op->type.dt == DT_F32)
             follow_saved(p, op);
-        else if (op->kind == OP_DATA && is_loaded(op) && !is_load(f))
+        else if (op->kind == OP_DATA)
             narrow_data(p, op);
-        else if (op->kind == OP_OUTPUT && is_load(f))
+        else if (op->kind == OP_OUTPUT && is_load(p->f))
             narrow_saved(p, op);
         else if (is_computed(op) || is_stored_view(op))
             narrow_computed(p, op);
     }
     for (int i = 0; i < p->n; i++)
         if (is_product(p->op[i])) round_operands(p, p->op[i]);
-    pass_dce_func(p->p->a, f);
+    pass_dce_func(p->p->a, p->f);
 }
 
-/* ---- columns that all read rounded -------------------------------------------------------------
- */
-/* The one column of floating-point numbers whose rounding @load does for `out`; or NULL. */
-static Op *rounded_column(const Op *out) {
-    const Op *cast = out->kind == OP_OUTPUT ? out->in[0] : NULL;
-    if (!cast || cast->kind != OP_CAST || !is_half(cast->type.dt)) return NULL;
-    Op *x = cast->in[0];
-    return x->kind == OP_DATA && x->col->kind == COL_FLOAT && is_loaded(x) ? x : NULL;
-}
-
-/* Is the column read for this output alone, in all of m? */
-static bool is_read_once(const Module *m, const Op *data, const Op *out) {
-    int n = 0;
-    for (int i = 0; i < m->funcs.n; i++)
-        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
-            if (op->kind == OP_DATA && op->col == data->col && op != data) return false;
-            for (int k = 0; k < op->n_in; k++) n += op->in[k] == data || op->in[k] == out->in[0];
-        }
-    return n == 2;
-}
-
-static void read_rounded(const Module *m, const char *name, const Op *data, const Op *cast) {
-    for (int i = 0; i < m->funcs.n; i++)
-        for (Op *op = m->funcs.v[i]->first; op; op = op->next) {
-            if (op->kind != OP_SAVED || strcmp(op->name, name) != 0) continue;
-            op->kind = OP_DATA;
-            op->col = data->col;
-            op->name = NULL;
-            op->hint = data->hint;
-            op->type = cast->type;
-        }
-}
-
-static void drop_func(Module *m, const Func *f) {
-    int to = 0;
-    for (int i = 0; i < m->funcs.n; i++)
-        if (m->funcs.v[i] != f) m->funcs.v[to++] = m->funcs.v[i];
-    m->funcs.n = to;
-}
-
-/* What nobody reads in f32 the runtime gives in 16 bits: as it lies in the files, if it does, else
- * rounded once.  So neither memory nor a device holds it twice.  Batches take rows of what is. */
-static void round_columns(PassCtx *c, Module *m) {
-    Func *load = func_find(m, "load");
-    const Sampling *s = &m->recipe.sample;
-    if (!load || s->batch || s->train_links || s->eval_links) return;
-    for (Op *out = load->first, *next; out; out = next) {
-        next = out->next;
-        Op *x = rounded_column(out);
-        if (!x || !is_read_once(m, x, out)) continue;
-        read_rounded(m, out->name, x, out->in[0]);
-        op_remove(out);
-    }
-    pass_dce_func(c->a, load);
-    if (!load->first) drop_func(m, load);
-}
-
+/* @load comes first: others follow what it saves. */
 static bool run(PassCtx *c, Module *m) {
     DType general = c->precision ? c->precision : DT_F32;
-    Precision p = {.p = c, .m = m, .general = general};
-    Func *load = func_find(m, "load");
-    if (load) precise_func(&p, load);
-    for (int i = 0; i < m->funcs.n; i++) {
+    int n = m->funcs.n; /* and @load, if columns need one */
+    Precision *all = NEWN(c->a, Precision, (size_t)n + 1);
+    for (int i = 0; i < n; i++) {
         Func *f = m->funcs.v[i];
-        bool trains = strcmp(f->name, "train") == 0 && m->recipe.sample.batch > 0;
-        p.sampled = trains || module_draws(m, f->name);
-        if (f == load || is_load(f)) continue;
-        int before = m->funcs.n;
-        p.general = f->body && c->ranges ? DT_F32 : general; /* turns of a loop have no ranges */
-        precise_func(&p, f);
-        i += m->funcs.n - before; /* @load has come to stand first */
+        bool in_loop = f->body && c->ranges; /* turns of a loop have no ranges */
+        all[i] = (Precision){.p = c,
+                             .m = m,
+                             .all = all,
+                             .n_all = n,
+                             .general = in_loop ? DT_F32 : general,
+                             .sampled = module_draws(m, f->name)};
+        begin(&all[i], f);
     }
-    round_columns(c, m);
+    bool measures = c->ranges && !c->ranges->measured;
+    for (int first = 1; first >= 0; first--)
+        for (int i = 0; i < n; i++) {
+            if (is_load(all[i].f) != first) continue;
+            if (measures)
+                measure(&all[i]);
+            else
+                precise_func(&all[i]);
+        }
     return true;
 }
 

@@ -89,6 +89,7 @@ static void copy_rows(const Copy *c, int64_t lo, int64_t hi) {
         T *to = (T *)(void *)c->to;                                                                \
         for (int64_t i = lo; i < hi; i++) to[i] = from[row_of(&c->rows, i)];                       \
     }
+COPY_SCALARS(int16_t)
 COPY_SCALARS(int32_t)
 COPY_SCALARS(int64_t)
 
@@ -99,7 +100,9 @@ static void copy_share(void *arg, int member, int n_members) {
         int64_t lo = atomic_fetch_add_explicit(&c->next, c->piece, memory_order_relaxed);
         if (lo >= c->rows.n) break;
         int64_t hi = c->rows.n - lo < c->piece ? c->rows.n : lo + c->piece;
-        if (c->row_bytes == 4)
+        if (c->row_bytes == 2)
+            copy_int16_t(c, lo, hi);
+        else if (c->row_bytes == 4)
             copy_int32_t(c, lo, hi);
         else if (c->row_bytes == 8)
             copy_int64_t(c, lo, hi);
@@ -191,8 +194,9 @@ gnnc_status rt_batch_column(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows 
     switch (c->kind) {
     case RT_COL_FLOAT:
     case RT_COL_MULTILABEL:
-        st = take(b, team, c->f32, w * 4, rows, &buf->a, err);
-        out->f32 = buf->a.p;
+        st = take(b, team, rt_column_values(c), w * rt_column_value_bytes(c), rows, &buf->a, err);
+        out->f32 = c->f32 ? buf->a.p : NULL;
+        out->low = c->f32 ? NULL : buf->a.p;
         break;
     case RT_COL_CAT:
     case RT_COL_CLASS:

@@ -201,7 +201,7 @@ static bool leave_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColum
         all->kind == want->kind && (all->kind == RT_COL_FLOAT || all->kind == RT_COL_MULTILABEL);
     bool of_batch = space == map->graph_space || map->type_of_space[space] >= 0 ||
                     map->rel_of_space[space] >= 0;
-    int64_t row_bytes = sizeof(float);
+    int64_t row_bytes = (int64_t)rt_column_value_bytes(all);
     if (!m->taken || !numbers || !of_batch || want->buf < 0) return false;
     for (int i = 1; i < all->rank; i++) row_bytes *= all->shape[i];
     m->taken[want->buf] = (RtTaken){.row_bytes = row_bytes,

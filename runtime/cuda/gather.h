@@ -18,10 +18,12 @@ static __global__ void gn_gather_rows(const RtGather *all, int n, int64_t total)
         int k = 0;
         while (k + 1 < n && all[k + 1].first <= i) k++;
         const RtGather g = all[k];
-        if (g.vector)
+        if (g.word_bytes == sizeof(float4))
             gn_gather_words<float4>(g, i - g.first);
-        else
+        else if (g.word_bytes == sizeof(uint32_t))
             gn_gather_words<uint32_t>(g, i - g.first);
+        else
+            gn_gather_words<uint16_t>(g, i - g.first);
     }
 }
 

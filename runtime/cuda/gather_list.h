@@ -4,15 +4,13 @@
 
 #include <stdint.h>
 
-enum { RT_GATHER_VECTOR = 16 };
-
 typedef struct RtGather {
     const void *from, *row; /* whole column; int32_t or, if wide, int64_t [rows] */
     void *to;
     int64_t row_bytes;
     int64_t first; /* of all words: where this column's begin */
     int32_t wide;
-    int32_t vector; /* words have 16 bytes, else 4 */
+    int32_t word_bytes; /* 16, 4 or 2: rows have whole words */
 } RtGather;
 
 #endif

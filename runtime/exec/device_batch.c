@@ -220,6 +220,11 @@ static gnnc_status lay_out(Lay *l) {
     return st;
 }
 
+/* The widest word that rows of so many bytes are made of: they follow one another. */
+static int32_t word_bytes(int64_t row_bytes) {
+    return row_bytes % 16 == 0 ? 16 : row_bytes % 4 == 0 ? 4 : 2;
+}
+
 static RtGather gather_of(const Lay *l, int b, int64_t first) {
     RtDeviceBatch *batch = &l->d->batch;
     const RtTaken *t = &l->taken[b];
@@ -229,7 +234,7 @@ static RtGather gather_of(const Lay *l, int b, int64_t first) {
                       .row_bytes = t->row_bytes,
                       .first = first,
                       .wide = t->wide,
-                      .vector = t->row_bytes % RT_GATHER_VECTOR == 0};
+                      .word_bytes = word_bytes(t->row_bytes)};
 }
 
 /* Writes the list and the numbers of rows into the block on the host. */
@@ -247,7 +252,7 @@ static void list_gathers(const Lay *l) {
                    (size_t)t->rows.n * (t->wide ? sizeof(int64_t) : sizeof(int32_t)));
         RtGather g = gather_of(l, b, batch->gathered_words);
         memcpy(host + batch->list_at + (size_t)n++ * sizeof g, &g, sizeof g);
-        batch->gathered_words += t->rows.n * (t->row_bytes / (g.vector ? RT_GATHER_VECTOR : 4));
+        batch->gathered_words += t->rows.n * (t->row_bytes / g.word_bytes);
     }
 }
 

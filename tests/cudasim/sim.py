@@ -21,9 +21,9 @@ def library(build, name, source, device, options=()):
     return ctypes.CDLL(path)
 
 
-def written(build, name, text, device):
+def written(build, name, text, device, options=()):
     """Of a model's text."""
     source = os.path.abspath(name + ".gnn")
     with open(source, "w", encoding="utf-8") as f:
         f.write(text)
-    return library(build, name, source, device)
+    return library(build, name, source, device, options)

@@ -22,6 +22,21 @@ model M(g: G) -> f32[paper, C] {
 }
 train M { target paper.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 1e-2)  epochs 5%s }
 """
+LINKS = """
+import "layers/sage.gnn"
+import "layers/links.gnn"
+graph G { node v { x: f32[F] }  edge e: v -> v { w: f32[W];  split } }
+model M(g: G; dim: int = 16) -> f32[links] {
+  p = links(g.e)
+  conv = sage_conv(dim)
+  rel = linear(dim)
+  h = conv(g.e where in_split(g.e, "train"), g.v.x)
+  return contract(h[p.src] * rel(p.w), h[p.dst], dim)
+}
+train M { target links  loss %s  metric %s  optimizer adam(lr = 1e-2)  sample { %s }  epochs 3 }
+"""
+SAMPLE = "  sample { fanout [4, 4]  batch 100 }"
+ALL = "g.cites where sum(abs(g.paper.x), F)[g.cites.src] >= 0"  # every edge: known when data are loaded
 
 
 def run(*command, code=0):
@@ -58,9 +73,9 @@ def losses(exe, data):
     return [{k: v for k, v in json.loads(line).items() if k in ("train", "val", "test")} for line in lines if line[:1] == "{"]
 
 
-def compiled(exe, *options, recipe=""):
+def compiled(exe, *options, recipe="", text=MODEL):
     with open(exe + ".gnn", "w", encoding="utf-8") as f:
-        f.write(MODEL % recipe)
+        f.write(text % recipe)
     run(GNNC, exe + ".gnn", "--target=cpu", "-o", exe, *options)
     return "./" + exe
 
@@ -80,9 +95,51 @@ def half(dt):
     first = losses(low, "f32.data")
     assert any(first) and losses(low, dt + ".data") == first, f"{dt}: other losses than from f32 data"
     assert losses(full, dt + ".data") != losses(full, "f32.data"), "nothing was rounded"
-    sampled = compiled("sampled", f"--precision={dt}", recipe="  sample { fanout [4, 4]  batch 100 }")
-    assert any(losses(sampled, dt + ".data")), "batches of columns in 16 bits"
+    batches(dt)
     return low
+
+
+def batches(dt):
+    """Rows of 16 bits: what rounding after the gather gives, which is done where something reads the column in f32, too."""
+    sampled = compiled("sampled", f"--precision={dt}", recipe=SAMPLE)
+    first = losses(sampled, "f32.data")
+    assert any(first) and losses(sampled, dt + ".data") == first, f"{dt}: batches of stored rows"
+    after = compiled("after", f"--precision={dt}", recipe=SAMPLE, text=MODEL.replace("g.cites,", f"({ALL}),"))
+    assert losses(after, "f32.data") == first, f"{dt}: other losses than by rounding after the gather"
+    made, mapped, both = memory(sampled, "f32.data"), memory(sampled, dt + ".data"), memory(after, "f32.data")
+    assert mapped["data"] - made["data"] == 2 * N * F and made["saved"] < 2 * N * F, (made, mapped)
+    assert both["data"] - made["data"] == 4 * N * F and both["saved"] > 2 * N * F, (made, both)
+    counted = json.loads(run(sampled, "bench", "--data", dt + ".data", "--json").splitlines()[-1])
+    assert counted["allocations_per_step"] == 0, counted
+
+
+def links(sample, loss, metric):
+    """Columns of the links that a step scores, and of nodes: near f32's scores, from the same rows."""
+    told = {}
+    for dt in "f32", "bf16", "f16":
+        text = LINKS % (loss, metric, sample)
+        exe = compiled("links", f"--precision={dt}", text=text.replace("%", "%%") + "%s")
+        told[dt] = json.loads(run(exe, "--data", "links.data", "--log=json", "--checkpoint", "none").splitlines()[-1])["test"][metric]
+    assert all(abs(told[dt] - told["f32"]) < 4e-3 for dt in told), told
+
+
+def links_data(nodes=400, edges=3000):
+    r = random.Random(2)
+    os.mkdir("links.data")
+    ends = [r.randrange(nodes) for _ in range(edges)]
+    ends += [(e * 7 + r.randrange(5)) % nodes for e in ends]
+    arrays = {"x": npy("<f4", (nodes, 20), struct.pack(f"<{nodes * 20}f", *(r.gauss(0, 1) for _ in range(nodes * 20)))),
+              "w": npy("<f4", (edges, 9), struct.pack(f"<{edges * 9}f", *(r.gauss(0, 1) for _ in range(edges * 9)))),
+              "e": npy("<i4", (2, edges), struct.pack(f"<{2 * edges}i", *ends)),
+              "split": npy("|i1", (edges,), bytes(1 if k % 10 < 8 else k % 10 - 6 for k in range(edges)))}
+    for name, data in arrays.items():
+        with open(f"links.data/{name}.npy", "wb") as f:
+            f.write(data)
+    columns = {"w": {"kind": "float", "shape": [edges, 9], "file": "w.npy"}, "split": {"kind": "split", "file": "split.npy"}}
+    with open("links.data/schema.json", "w", encoding="utf-8") as f:
+        json.dump({"format": 1, "graphs": {}, "nodes": {"v": {"count": nodes, "columns": {
+            "x": {"kind": "float", "shape": [nodes, 20], "file": "x.npy"}}}},
+            "edges": {"e": {"src": "v", "dst": "v", "count": edges, "file": "e.npy", "columns": columns}}}, f)
 
 
 def refused():
@@ -113,4 +170,7 @@ with tempfile.TemporaryDirectory() as folder:
         full, made, mapped = memory("./full", "f32.data"), memory(exe, "f32.data"), memory(exe, dt + ".data")
         assert full["data"] - made["data"] == 2 * low, "columns are mapped, and read in f32 by a program in f32 alone"
         assert mapped["data"] - made["data"] == low and made["index"] - mapped["index"] >= low, (made, mapped)
+    links_data()
+    links("batch 256", "one_vs_all", "mrr")
+    links("batch 256  negatives 1  fanout [5]", "bce_with_logits", "roc_auc")
     refused()
