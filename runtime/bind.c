@@ -317,6 +317,12 @@ static const RtTable *table_of_column(const rt_program *p, const RtBound *b, int
     return b->table[space];
 }
 
+const RtColumn *rt_bind_source(const RtExec *x, int col) {
+    const rt_column *want = &x->program->columns[col];
+    const RtTable *t = table_of_column(x->program, x->rt->bound, want->space);
+    return t && is_used(x->program, col) ? rt_table_column(t, want->name) : NULL;
+}
+
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
                                 const char *who) {
     RtBound *b = bound_of(x);

@@ -43,6 +43,8 @@ bool rt_bind_is_mapped(const RtExec *x, int buf);
 bool rt_bind_reads(const rt_program *p, int col);
 /* The type in which the program reads a column of numbers. */
 rt_dtype rt_bind_type(const rt_program *p, const rt_column *want);
+/* The data's column, as it lies there; NULL: the program does without. */
+const RtColumn *rt_bind_source(const RtExec *x, int col);
 /* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */
 gnnc_status rt_bind_taken(RtExec *x, int col);
 /* Every relation that can be derived from those that are ready. */

@@ -1,5 +1,10 @@
 /* info: what the program is, and what it needs on given data before anything runs. */
 #include "cli.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "runtime/bind.h"
 #include "runtime/trainer.h"
 
 static void print_shapes(RtCli *c) {
@@ -19,6 +24,59 @@ static void print_shapes(RtCli *c) {
         all += n;
     }
     printf("  %lld numbers\n", (long long)all);
+}
+
+/* ---- columns --------------------------------------------------------------------------- */
+enum { WORD = 16 };
+
+static const char *lower(const char *name, char *to) {
+    int i = 0;
+    for (; name[i] && i < WORD - 1; i++) to[i] = (char)tolower((unsigned char)name[i]);
+    to[i] = '\0';
+    return to;
+}
+
+/* The element type that a program has of a column: what kernels read, or what maps are made of. */
+static RtDtype kept_type(const rt_program *p, const rt_column *c) {
+    static const RtDtype of[] = {
+        [RT_F32] = RT_DT_F32, [RT_F64] = RT_DT_F64, [RT_F16] = RT_DT_F16, [RT_BF16] = RT_DT_BF16,
+        [RT_I32] = RT_DT_I32, [RT_I64] = RT_DT_I64, [RT_I1] = RT_DT_BOOL};
+    if (c->buf >= 0) return of[p->bufs[c->buf].dt];
+    if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) return RT_DT_I32;
+    if (c->kind == RT_COL_SPLIT) return RT_DT_I8;
+    return c->kind == RT_COL_TIME ? RT_DT_F64 : c->kind == RT_COL_ID ? RT_DT_I64 : RT_DT_F32;
+}
+
+/* Columns that the program reads, one after the other; false: there are no more. */
+typedef struct {
+    const rt_column *want;
+    const RtColumn *have;
+    char disk[WORD], memory[WORD];
+    bool mapped;
+} Kept;
+
+static bool next_column(const RtCli *c, int *i, Kept *k) {
+    for (; *i < c->p->n_columns; ++*i) {
+        k->want = &c->p->columns[*i];
+        k->have = rt_bind_source(&c->t->x, *i);
+        if (!k->have) continue;
+        lower(rt_dtype_name(k->have->stored), k->disk);
+        lower(rt_dtype_name(kept_type(c->p, k->want)), k->memory);
+        k->mapped = k->want->buf >= 0 && rt_bind_is_mapped(&c->t->x, k->want->buf);
+        ++*i;
+        return true;
+    }
+    return false;
+}
+
+static void print_columns(const RtCli *c) {
+    Kept k;
+    puts("\nColumns, on disk and in memory");
+    for (int i = 0; next_column(c, &i, &k);)
+        printf("  %s.%-*s  %-10s %-4s  %-10s %s%s\n", c->p->spaces[k.want->space].name,
+               (int)(24 - strlen(c->p->spaces[k.want->space].name)), k.want->name,
+               rt_col_kind_name(k.have->kind), k.disk, rt_col_kind_name(k.want->kind), k.memory,
+               k.mapped ? ", mapped" : "");
 }
 
 static void print_memory(RtCli *c) {
@@ -87,6 +145,21 @@ static void json_memory(RtCli *c) {
            m.all_bytes, m.file_bytes);
 }
 
+static void json_columns(const RtCli *c) {
+    Kept k;
+    fputs(",\"columns\":[", stdout);
+    for (int i = 0, n = 0; next_column(c, &i, &k); n++) {
+        printf("%s{\"space\":", n ? "," : "");
+        rt_cli_json_string(c->p->spaces[k.want->space].name);
+        fputs(",\"name\":", stdout);
+        rt_cli_json_string(k.want->name);
+        printf(",\"disk\":[\"%s\",\"%s\"],\"memory\":[\"%s\",\"%s\"],\"mapped\":%s}",
+               rt_col_kind_name(k.have->kind), k.disk, rt_col_kind_name(k.want->kind), k.memory,
+               k.mapped ? "true" : "false");
+    }
+    fputs("]", stdout);
+}
+
 static void json_steps(RtCli *c) {
     fputs(",\"steps\":[", stdout);
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
@@ -114,6 +187,7 @@ static int info_json(RtCli *c) {
     printf(",\"fingerprint\":\"%016llx\",\"allocated\":%lld", (unsigned long long)c->p->fingerprint,
            (long long)n.allocated_bytes);
     json_memory(c);
+    json_columns(c);
     json_steps(c);
     return RT_EXIT_OK;
 }
@@ -143,6 +217,7 @@ int rt_cli_info(RtCli *c) {
         return code;
     }
     print_shapes(c);
+    print_columns(c);
     print_steps(c);
     print_variants(c);
     print_memory(c);

@@ -17,6 +17,7 @@ typedef struct RtColumn {
     int64_t n_rows;
     int rank;                     /* with the rows */
     int64_t shape[RT_ARRAY_RANK]; /* shape[0] = n_rows; SPLIT: [n_rows] */
+    RtDtype stored;               /* of the file with its values */
     int64_t n_categories;         /* CAT, CLASS */
     const char *const *names;     /* [n_categories] or NULL */
     /* Row-major; which one is set follows from the kind. */

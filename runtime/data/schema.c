@@ -132,6 +132,7 @@ static gnnc_status load_csr(Opener *o, const RtJson *v, const char *table, RtCol
     TRY(st, rt_array_as_i32(pool, &col, col_file, &c->csr.col, o->err));
     TRY(st, open_array(o, v, table, "val", &val_file, &val));
     TRY(st, want_shape(o, val_file, &val, 1, &col.count));
+    c->stored = val.dt;
     c->csr.val = rt_array_as_f32(pool, &val);
     if (!c->csr.ptr || !c->csr.val) st = rt_fail_nomem(o->err, val_file);
 out:
@@ -160,6 +161,7 @@ static gnnc_status load_masks(Opener *o, const RtJson *v, const char *table, RtC
         gnnc_status st = open_array(o, v, table, keys[part], &file, &a);
         if (st == GNNC_OK) st = split_shape(o, file, &a, c);
         if (st != GNNC_OK) return st;
+        c->stored = a.dt;
         a = rt_array_row_major(&o->d->pool, &a);
         if (!to) to = RT_NEWN(&o->d->pool, int8_t, a.count);
         if (!to || !a.data) return rt_fail_nomem(o->err, file);
@@ -183,6 +185,7 @@ static gnnc_status load_split(Opener *o, const RtJson *v, const char *table, RtC
     if (rt_json_get(v, "train")) return load_masks(o, v, table, c);
     TRY(st, open_array(o, v, table, "file", &file, &a));
     TRY(st, split_shape(o, file, &a, c));
+    c->stored = a.dt;
     a = rt_array_row_major(&o->d->pool, &a);
     c->splits = a.data;
     if (a.data && a.dt != RT_DT_I8) {
@@ -226,6 +229,7 @@ static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtC
     TRY(st, open_array(o, v, table, "file", &file, &a));
     TRY(st, want_shape(o, file, &a, c->rank, c->shape));
     TRY(st, read_low(o, v, table, file, &a, c));
+    c->stored = a.dt;
     if (c->low && c->rank > 1) return GNNC_OK;
     switch (c->kind) {
     case RT_COL_FLOAT:

@@ -80,15 +80,19 @@ def compiled(exe, *options, recipe="", text=MODEL):
     return "./" + exe
 
 
+def told(exe, data):
+    return json.loads(run(exe, "info", "--data", data, "--json").splitlines()[-1])
+
+
 def memory(exe, data):
-    return json.loads(run(exe, "info", "--data", data, "--json").splitlines()[-1])["memory"]
+    return told(exe, data)["memory"]
 
 
 def half(dt):
     """A program in this type, and one in f32."""
     low, full = compiled(dt, f"--precision={dt}"), compiled("full")
-    told = imported(dt + ".data", "--features", dt)
-    assert f"float [{F}], {dt}" in told, told
+    report = imported(dt + ".data", "--features", dt)
+    assert f"float [{F}], {dt}" in report, report
     with open(dt + ".data/schema.json", encoding="utf-8") as f:
         x = json.load(f)["nodes"]["paper"]["columns"]["x"]
     assert x["dtype"] == dt and os.path.getsize(f"{dt}.data/{x['file']}") < 2 * N * F + 256
@@ -109,18 +113,23 @@ def batches(dt):
     made, mapped, both = memory(sampled, "f32.data"), memory(sampled, dt + ".data"), memory(after, "f32.data")
     assert mapped["data"] - made["data"] == 2 * N * F and made["saved"] < 2 * N * F, (made, mapped)
     assert both["data"] - made["data"] == 4 * N * F and both["saved"] > 2 * N * F, (made, both)
+    kept = {data: told(sampled, data)["columns"][0] for data in ("f32.data", dt + ".data")}
+    assert kept["f32.data"] == {"space": "paper", "name": "x", "disk": ["float", "f32"], "memory": ["float", dt], "mapped": False}
+    assert kept[dt + ".data"] == {**kept["f32.data"], "disk": ["float", dt], "mapped": True}, kept
+    text = run(sampled, "info", "--data", dt + ".data")
+    assert f"float      {dt}  " in text and f"float      {dt}, mapped" in text, text
     counted = json.loads(run(sampled, "bench", "--data", dt + ".data", "--json").splitlines()[-1])
     assert counted["allocations_per_step"] == 0, counted
 
 
 def links(sample, loss, metric):
     """Columns of the links that a step scores, and of nodes: near f32's scores, from the same rows."""
-    told = {}
+    scores = {}
     for dt in "f32", "bf16", "f16":
         text = LINKS % (loss, metric, sample)
         exe = compiled("links", f"--precision={dt}", text=text.replace("%", "%%") + "%s")
-        told[dt] = json.loads(run(exe, "--data", "links.data", "--log=json", "--checkpoint", "none").splitlines()[-1])["test"][metric]
-    assert all(abs(told[dt] - told["f32"]) < 4e-3 for dt in told), told
+        scores[dt] = json.loads(run(exe, "--data", "links.data", "--log=json", "--checkpoint", "none").splitlines()[-1])["test"][metric]
+    assert all(abs(scores[dt] - scores["f32"]) < 4e-3 for dt in scores), scores
 
 
 def links_data(nodes=400, edges=3000):
@@ -150,8 +159,8 @@ def refused():
         assert r.returncode == code and text in r.stderr and not os.path.exists("no.data"), (options, r.stderr)
     with open("edges.txt", "w", encoding="utf-8") as f:
         f.write("0 1\n1 2\n")
-    told = run(GNNC, "import", "edges.txt", "-o", "no.data", "--features", "bf16", code=1)
-    assert "nothing would be rounded" in told and not os.path.exists("no.data"), told
+    report = run(GNNC, "import", "edges.txt", "-o", "no.data", "--features", "bf16", code=1)
+    assert "nothing would be rounded" in report and not os.path.exists("no.data"), report
     big = [0.5] * (N * F)
     big[5 * F + 1] = 65520.0  # rounds to 2^16, beyond the last f16
     archive("graph.npz", big)
