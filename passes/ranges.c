@@ -72,10 +72,12 @@ static void tell(Ranges *r, int i, const char *what, Op *x) {
     b_output(&r->b, arena_printf(r->b.m->a, "range.%d.%s", i, what), x);
 }
 
-/* By op id: does it depend on the scale of the loss? */
+/* By op id: does it depend on the scale of the loss?  New operations have no number, which looks
+ * like the first one's. */
 static bool *gradients(Arena *a, const Func *f, const Op *scale) {
     bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
     for (const Op *op = f->first; scale && op; op = op->next) {
+        if (op->id == 0 && op != f->first) continue;
         of[op->id] = op->kind == OP_VAR && op->var == scale->var;
         for (int i = 0; i < op->n_in; i++) of[op->id] |= of[op->in[i]->id];
     }
