@@ -29,6 +29,7 @@ typedef struct {
     const LStmt *first, *last;
     const LStmt *range; /* one of those loops */
     bool flat;          /* one loop alone: its iterations go to all threads of the team */
+    bool together;      /* all threads go through it once: they need each other in the midst of it */
 } CuRun;
 
 /* How a kernel's iterations meet threads. */
@@ -61,7 +62,7 @@ typedef struct {
 typedef struct {
     Cu *cu;
     Arena *a;
-    const LKernel *k;
+    const LKernel *k; /* as it is scheduled: cu_turn_rows() may have made it of the plan's */
     bool skips; /* it tests a condition first, and then may do nothing */
     bool sized; /* it may read its sizes from the device (codegen/plan_buckets.c) */
     CuSched sched;
@@ -95,10 +96,15 @@ const char *cu_identity(Arena *a, RedKind r, DType dt);
 /* schedule.c */
 void cu_schedule(CuFn *f);
 
+/* heads.c: a copy of the kernel in which loops and dimensions of one iteration are gone, and heads
+ * are a loop around what is done for a row; NULL = its heads need each other. */
+const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, bool heads);
+
 /* team.c */
 bool cu_team(CuFn *f, const LStmt *body);          /* false: a team cannot be seen to be safe */
 bool cu_is_columns(const CuFn *f, const LStmt *s); /* a vector loop, or as good as one */
-/* Columns' registers that loop s of a run adds to, where its entries may go to several
+bool cu_is_inner(const CuRun *r, const LBuf *b);   /* a local declared inside a loop of the run */
+/* Registers that loop s of a run adds to, of columns or of the row, where its entries may go to several
  * threads; how many, 0 = they may not. */
 int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target);
 
@@ -122,6 +128,7 @@ void cu_block(CuFn *f, const LStmt *s);
 void cu_statement(CuFn *f, const LStmt *s);
 void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
 void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
+void cu_column(CuFn *f, const LStmt *s);
 const LStmt *cu_run(CuFn *f, const LStmt *s); /* the run that begins at s; its last statement */
 void cu_kernel(Cu *cu, const LKernel *k);
 void cu_launch(CuFn *f);

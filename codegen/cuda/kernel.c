@@ -205,8 +205,7 @@ static void comment_source(CuFn *f, Span at) {
     sb_puts(&f->cu->b, "\n");
 }
 
-static void comment(CuFn *f) {
-    const LKernel *k = f->k;
+static void comment(CuFn *f, const LKernel *k) {
     StrBuf text = sb_new(f->a);
     sb_puts(&f->cu->b, "/*\n");
     for (int i = 0; i < k->computes.n; i++) {
@@ -278,13 +277,13 @@ void cu_kernel(Cu *cu, const LKernel *k) {
                .skips = s && s->pred >= 0,
                .sized = s && plan_has_buckets(cu->a, cu->plan, ph)},
          *f = &fn;
-    f->used = NEWN(cu->a, bool, k->n_regs + 1);
-    f->local_used = NEWN(cu->a, bool, k->locals.n + 1);
     cu_schedule(f);
-    mark_block(f, k->body, NULL);
+    f->used = NEWN(cu->a, bool, f->k->n_regs + 1);
+    f->local_used = NEWN(cu->a, bool, k->locals.n + 1);
+    mark_block(f, f->k->body, NULL);
     cu_names(f);
     f->sized = f->sized && uses_sizes(f);
-    comment(f);
+    comment(f, k);
     signature(f);
     f->depth = 1;
     if (f->sized) own_sizes(f);

@@ -40,14 +40,6 @@ void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step) {
     cu_close(f);
 }
 
-/* A vector loop of a run: the thread has one of its columns. */
-static void column(CuFn *f, const LStmt *s) {
-    if (f->masked) cu_open(f, "if (gn_on) {");
-    f->reg[s->var->id] = f->column;
-    cu_block(f, s->body);
-    if (f->masked) cu_close(f);
-}
-
 static void value(CuFn *f, const LStmt *s, const char *v) {
     if (f->used[s->dst->id])
         cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id], v);
@@ -57,7 +49,7 @@ void cu_statement(CuFn *f, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
         if (f->run && cu_is_columns(f, s))
-            column(f, s);
+            cu_column(f, s);
         else
             cu_loop(f, s, NULL, NULL);
         break;

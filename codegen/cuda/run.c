@@ -85,14 +85,16 @@ static bool is_fold(const LStmt *s, const LStmt *loop) {
     return true;
 }
 
-static void find_folds(CuFn *f, const LStmt *s, const LStmt *end, const LStmt *loop, Folds *out) {
+/* inner: those whose sum is made anew for each entry, else those of the whole run. */
+static void find_folds(CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end,
+                       const LStmt *loop, bool inner, Folds *out) {
     for (; s; s = s->next) {
-        if (is_fold(s, loop)) {
+        if (is_fold(s, loop) && cu_is_inner(r, s->buf) == inner) {
             Fold x = {s, fresh(f, "sum")};
             vec_push(f->a, out, x);
         }
         const LStmt *in = cu_is_columns(f, s) ? s : loop;
-        if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, s->body, NULL, in, out);
+        if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, r, s->body, NULL, in, inner, out);
         if (s == end) break;
     }
 }
@@ -106,18 +108,37 @@ static void begin_folds(CuFn *f, const Folds *folds) {
     }
 }
 
-static void end_folds(CuFn *f, const CuRun *r, const Folds *folds) {
+/* inner: of the lanes of one way, while others are at another entry. */
+static void end_folds(CuFn *f, const CuRun *r, const Folds *folds, bool inner) {
     for (int i = 0; i < folds->n; i++) {
         LStmt s = *folds->v[i].acc;
         LReg all = {.id = s.src->id, .dt = s.src->dt};
         const char *keep = f->reg[all.id];
         const char *to = r->flat ? "gn.lanes * gn.ways" : "gn.lanes";
-        cu_line(f, "%s = %s;", folds->v[i].name, fold(f, s.red, folds->v[i].name, "1", to));
+        const char *all_of =
+            inner ? arena_printf(f->a, "gn_fold_lanes<%s>(gn, %s)", fold_op[s.red], folds->v[i].name)
+                  : fold(f, s.red, folds->v[i].name, "1", to);
+        cu_line(f, "%s = %s;", folds->v[i].name, all_of);
         s.src = &all;
         f->reg[all.id] = folds->v[i].name;
         cu_acc(f, &s);
         f->reg[all.id] = keep;
     }
+}
+
+/* A vector loop of a run: the thread has one of its columns.  Sums over it that the entry needs
+ * are made at once. */
+void cu_column(CuFn *f, const LStmt *s) {
+    Folds inner = {0};
+    int outer = f->alias.n;
+    if (f->run->together) find_folds(f, f->run, s->body, NULL, s, true, &inner);
+    begin_folds(f, &inner);
+    if (f->masked) cu_open(f, "if (gn_on) {");
+    f->reg[s->var->id] = f->column;
+    cu_block(f, s->body);
+    if (f->masked) cu_close(f);
+    f->alias.n = outer;
+    end_folds(f, f->run, &inner, true);
 }
 
 /* ---- entries by turns -------------------------------------------------------------- */
@@ -310,9 +331,9 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     const char *lo, *hi, *c = f->reg[r->range->var->id];
     hoist(f, r);
     cu_bounds(f, r->range, &lo, &hi);
-    find_folds(f, r->first, r->last, NULL, &folds);
+    find_folds(f, r, r->first, r->last, NULL, false, &folds);
     begin_folds(f, &folds);
-    bool masked = splits(f, r) && !all_lanes(f, r);
+    bool masked = (splits(f, r) || r->together) && !all_lanes(f, r);
     if (masked) {
         const char *base = fresh(f, "from");
         cu_open(f, "for (int64_t %s = %s; %s < %s; %s += gn.lanes) {", base, lo, base, hi, base);
@@ -332,6 +353,6 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     f->run = NULL;
     cu_close(f);
     f->alias.n = outer;
-    end_folds(f, r, &folds);
+    end_folds(f, r, &folds, false);
     return r->last;
 }

@@ -1,5 +1,6 @@
 /* How the iterations of a kernel meet threads: a team of threads for each (team.c) where that
- * is seen to be safe and there is something to share, else a thread for each.
+ * is seen to be safe and there is something to share, if need be in another order (heads.c), else
+ * a thread for each.
  *
  * Loops that stand alone inside the parallel loop and write disjoint elements become part
  * of its index:
@@ -103,7 +104,7 @@ static void choose_lanes(CuSched *c) {
     c->lanes = !any ? 32 : known || lanes == 32 ? lanes : 0;
 }
 
-void cu_schedule(CuFn *f) {
+static void schedule(CuFn *f) {
     CuSched *c = &f->sched;
     *c = (CuSched){.parallel = parallel_loop(f->k)};
     if (loop_is_joined(f->k)) return; /* a thread for each element */
@@ -116,4 +117,29 @@ void cu_schedule(CuFn *f) {
         return;
     }
     if (c->parallel) collapse(f, true);
+}
+
+static bool has_segment(const LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && s->range == LR_SEGMENT) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && has_segment(s->body)) return true;
+    }
+    return false;
+}
+
+/* Entries of rows that no team can have as they are: in another order, or by heads (heads.c). */
+void cu_schedule(CuFn *f) {
+    const LKernel *k = f->k;
+    schedule(f);
+    const LStmt *parallel = f->sched.parallel;
+    if (f->sched.kind != CU_THREAD || !parallel || !has_segment(parallel->body)) return;
+    for (int heads = 0; heads < 2; heads++) {
+        const LKernel *turned = cu_turn_rows(f->a, k, parallel, heads);
+        if (!turned) continue;
+        f->k = turned;
+        schedule(f);
+        if (f->sched.kind == CU_TEAM && (!heads || f->sched.n_inner)) return;
+    }
+    f->k = k;
+    schedule(f);
 }

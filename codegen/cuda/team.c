@@ -44,7 +44,8 @@ static bool only_sums(const LStmt *s, const LStmt *body) {
         bool own = is_access(s) && s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
         if (s->kind == L_STORE && !own) return false;
         if (s->kind == L_ACC && !own && s->buf->rank) return false;
-        if (s->kind == L_LOAD && s->buf->written && !own) return false;
+        bool row = s->kind == L_LOAD && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
+        if (s->kind == L_LOAD && s->buf->written && !own && !row) return false;
     }
     return true;
 }
@@ -108,6 +109,7 @@ typedef struct {
     int place;         /* of the column among its indices; -1 = not there */
     Distance d;
     bool fold; /* acc of a vector loop into one place */
+    bool top;  /* the vector loop is in no other loop of the run */
 } Access;
 
 typedef struct {
@@ -136,7 +138,7 @@ typedef struct {
     Team *t;
     const LStmt *first, *last, *range;
     int n_columns; /* vector loops */
-    bool ok;
+    bool together; /* a number of the row is made in the midst of it */
 } Run;
 
 static bool in_run(const Run *r, const LBuf *b) {
@@ -163,13 +165,16 @@ static bool is_in_column(const LStmt *s, const LStmt *loop) {
     return n == 1;
 }
 
-/* Declared somewhere in the run. */
-static bool is_inner(const Run *r, const LBuf *b) {
+bool cu_is_inner(const CuRun *r, const LBuf *b) {
     for (const LStmt *s = r->first;; s = s->next) {
-        if (s->kind == L_LOCAL && s->buf == b) return true;
         if (has_body(s) && declared_in(s->body, b)) return true;
         if (s == r->last) return false;
     }
+}
+
+static bool is_inner(const Run *r, const LBuf *b) {
+    CuRun run = {.first = r->first, .last = r->last};
+    return cu_is_inner(&run, b);
 }
 
 static bool column_access(Run *r, const LStmt *s, const LStmt *loop) {
@@ -178,7 +183,10 @@ static bool column_access(Run *r, const LStmt *s, const LStmt *loop) {
     if (is_column_array(r, b)) return is_in_column(s, loop);
     if (b->kind == LB_LOCAL && in_run(r, b)) return s->kind == L_LOAD;
     if (s->kind == L_LOAD) return b->kind != LB_LOCAL || b->rank == 0;
-    if (b->kind == LB_LOCAL) return s->kind == L_ACC && b->rank == 0 && !is_inner(r, b);
+    if (b->kind == LB_LOCAL) {
+        r->together |= is_inner(r, b);
+        return s->kind == L_ACC && b->rank == 0;
+    }
     return s->kind == L_ACC || follows_column(s, loop);
 }
 
@@ -192,11 +200,14 @@ static bool column_body(Run *r, const LStmt *s, const LStmt *loop) {
 }
 
 /* Statements of a run outside its vector loops.  At its top they are moved before it, so
- * they must need nothing of it; deeper they may have locals of their own. */
-static bool scalar_access(const LStmt *s, const LStmt *body) {
+ * they must need nothing of it; deeper they may have locals of their own, and add to the row's. */
+static bool scalar_access(Run *r, const LStmt *s, const LStmt *body) {
     const LBuf *b = s->buf;
-    bool own = b->kind == LB_LOCAL && b->rank == 0 && body && declared_in(body, b);
-    if (own) return true;
+    if (b->kind == LB_LOCAL && b->rank == 0 && body) {
+        bool own = declared_in(body, b);
+        if (s->kind == L_ACC && !own) r->together = true;
+        return own || s->kind != L_STORE;
+    }
     return s->kind == L_LOAD && b->kind != LB_LOCAL && !b->written;
 }
 
@@ -212,7 +223,7 @@ static bool run_body(Run *r, const LStmt *s, const LStmt *body) {
 static bool run_statement(Run *r, const LStmt *s, const LStmt *body) {
     if (s->kind == L_LOCAL) return body ? s->buf->rank == 0 : s->buf->rank >= 1;
     if (s->kind == L_LET) return true;
-    if (is_access(s)) return scalar_access(s, body);
+    if (is_access(s)) return scalar_access(r, s, body);
     if (cu_is_columns(r->t->f, s)) {
         r->n_columns++;
         if (!r->range) r->range = s;
@@ -227,16 +238,24 @@ static bool uses_columns(const CuFn *f, const LStmt *s) {
     return false;
 }
 
+/* All threads of a way reach a number of the row together: each has at most one column. */
+static bool is_narrow(const LStmt *range) {
+    int64_t n;
+    return range->range == LR_EXTENT && expr_is_const(range->extent, &n) && n <= 32;
+}
+
 /* Values made at the top of the run come before it: none may hang on what is in it. */
 static bool is_run(Run *r) {
     r->range = NULL;
     r->n_columns = 0;
+    r->together = false;
     for (const LStmt *s = r->first;; s = s->next) {
         if (!run_statement(r, s, NULL)) return false;
         if (s == r->last) break;
     }
     bool alone = r->first == r->last && cu_is_columns(r->t->f, r->first);
-    return r->n_columns > 0 && (r->range->range != LR_SEGMENT || alone);
+    if (r->n_columns == 0 || (r->together && !is_narrow(r->range))) return false;
+    return r->range->range != LR_SEGMENT || alone;
 }
 
 static bool used_after(const LStmt *s, const LBuf *b) {
@@ -274,6 +293,13 @@ static void note_access(Team *t, const LStmt *s, const LStmt *loop) {
     t->accesses.v[t->accesses.n - 1].run = -1;
 }
 
+static bool is_top(const Run *r, const LStmt *loop) {
+    for (const LStmt *s = r->first;; s = s->next) {
+        if (s == loop) return true;
+        if (s == r->last) return false;
+    }
+}
+
 /* Accesses of a run: folds are accs whose place does not follow the column. */
 static void note_run(Team *t, const Run *r, const LStmt *s, const LStmt *loop, const LStmt *end) {
     for (; s; s = s->next) {
@@ -283,7 +309,8 @@ static void note_run(Team *t, const Run *r, const LStmt *s, const LStmt *loop, c
             a->run = t->f->sched.runs.n - 1;
             a->fold = loop && s->kind == L_ACC && !is_column_array(r, s->buf) &&
                       !(s->buf->kind == LB_LOCAL && declared_in(loop->body, s->buf)) &&
-                      !follows_column(s, loop);
+                      !follows_column(s, loop) && !is_inner(r, s->buf);
+            a->top = loop && is_top(r, loop);
         }
         if (has_body(s)) note_run(t, r, s->body, cu_is_columns(t->f, s) ? s : loop, NULL);
         if (s == end) break;
@@ -294,7 +321,7 @@ static void note_block(Team *t, const LStmt *s) {
     for (; s && t->ok; s = s->next) {
         Run r;
         if (find_run(t, s, &r)) {
-            CuRun run = {.first = r.first, .last = r.last, .range = r.range};
+            CuRun run = {r.first, r.last, r.range, .together = r.together};
             run.flat = r.first == r.last && cu_is_columns(t->f, r.first);
             vec_push(t->f->a, &t->f->sched.runs, run);
             note_run(t, &r, r.first, NULL, r.last);
@@ -422,18 +449,20 @@ static void choose_cells(Team *t) {
         if (!c->cell[i] && (acc || is_loaded(t, b))) c->one_way = true;
     }
     for (int i = 0; i < t->accesses.n; i++)
-        if (t->accesses.v[i].fold && !c->runs.v[t->accesses.v[i].run].flat) c->one_way = true;
+        if (t->accesses.v[i].fold && !t->accesses.v[i].top &&
+            !c->runs.v[t->accesses.v[i].run].flat)
+            c->one_way = true;
 }
 
 /* ---- entries by turns -------------------------------------------------------------- */
 static bool has_effect_but(const CuFn *f, const LStmt *s, const LStmt *body, const LBuf **target,
                            int *n);
 
-/* s adds to a register of the column and does nothing else to it. */
-static bool adds_to_column(const CuFn *f, const LStmt *s, const LBuf **target, int *n) {
+/* s adds to a register of the column, or to one of the row, and does nothing else to it. */
+static bool adds_to_register(const CuFn *f, const LStmt *s, const LBuf **target, int *n) {
     const LBuf *b = s->buf;
-    bool column = b->kind == LB_LOCAL ? b->rank >= 1 : f->sched.cell[b->id];
-    if (s->kind != L_ACC || !column) return false;
+    bool in_register = b->kind == LB_LOCAL || f->sched.cell[b->id];
+    if (s->kind != L_ACC || !in_register) return false;
     for (int i = 0; i < *n; i++)
         if (target[i] == b) return false;
     if (*n == CU_TARGETS_MAX) return false;
@@ -449,8 +478,15 @@ static bool has_effect_but(const CuFn *f, const LStmt *s, const LStmt *body, con
         const LBuf *b = s->buf;
         bool own = b->kind == LB_LOCAL && declared_in(body, b);
         bool read_only = s->kind == L_LOAD && (b->kind == LB_LOCAL ? b->rank == 0 : !b->written);
-        if (!own && !read_only && !adds_to_column(f, s, target, n)) return true;
+        if (!own && !read_only && !adds_to_register(f, s, target, n)) return true;
     }
+    return false;
+}
+
+static bool is_loaded_in(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next)
+        if ((s->kind == L_LOAD && s->buf == b) || (has_body(s) && is_loaded_in(s->body, b)))
+            return true;
     return false;
 }
 
@@ -463,6 +499,8 @@ int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target) {
     int n = 0;
     bool plain = s->kind == L_FOR && !cu_is_columns(f, s) && is_long(s);
     if (!plain || f->sched.one_way || has_effect_but(f, s->body, s->body, target, &n)) return 0;
+    for (int i = 0; i < n; i++)
+        if (is_loaded_in(s->body, target[i])) return 0;
     return n;
 }
 

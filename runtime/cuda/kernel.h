@@ -208,6 +208,17 @@ template <class R, class T> GN_FN T gn_fold(const GnTeam &t, T v, int from, int 
     return v;
 }
 
+/* Of the lanes of one way, whatever the other ways are doing. */
+template <class R, class T> GN_FN T gn_fold_lanes(const GnTeam &t, T v) {
+    const int first = (int)threadIdx.x & 31 & ~(t.lanes - 1);
+    const unsigned mask = t.lanes == 32 ? 0xffffffffu : ((1u << t.lanes) - 1) << first;
+    for (int bit = 1; bit < t.lanes; bit *= 2) {
+        T other = gn_exchange(mask, v, bit);
+        v = t.lane & bit ? R::of(other, v) : R::of(v, other);
+    }
+    return v;
+}
+
 /* The same for a block: in each warp, then warp after warp. */
 template <class R, class T> GN_FN T gn_fold_block(const GnTeam &t, T v, int from, int to) {
     __shared__ T part[GN_THREADS / 32][32];

@@ -1,0 +1,360 @@
+/* Rows that need more than a loop over columns: a kernel in another order, so that a team can
+ * have each of its rows (schedule.c asks for it where a team cannot have the kernel as it is).
+ *
+ *     for v in N parallel {                         for v in N parallel {
+ *       local m: f32[8]                               for h in 8 {
+ *       for f in 8 { store m[f] -inf }                  local m: f32
+ *       for e in segment ptr[v] {                       store m -inf
+ *         scalars of e                                  for e in segment ptr[v] {
+ *         for f in 8 { acc max m[f] .. }                  scalars of e
+ *       }                                                 acc max m ..
+ *       local y: f32[8, 16]                             }
+ *       for e in segment ptr[v] {                       local y: f32[16]
+ *         for f in 8 {                                  for e in segment ptr[v] {
+ *           scalars of e, f, m[f]                         scalars of e, h, m
+ *           for c in 16 vector { acc y[f, c] .. }         for c in 16 vector { acc y[c] .. }
+ *         }                                             }
+ *       }                                             }
+ *     }                                             }
+ *
+ * Heads do not need each other, so each has a team: a sum over entries into one number is then
+ * dealt to all of its threads, and one into columns to lanes and ways.  What is read once for all
+ * heads of a row is read by each, out of the cache that neighbouring teams share.
+ *
+ * Loops and dimensions of one iteration go, loops over columns that hang on nothing but their
+ * column become vector loops, and what stands between two loops without need moves out of the
+ * way: before both where it does not need them, else behind.  A number that is stored and then
+ * read is handed on instead, as the first thread alone would have it. */
+#include "codegen/cuda/cuda.h"
+
+typedef struct {
+    Arena *a;
+    LReg **reg;      /* [n_regs] what stands for it; NULL = itself */
+    LBuf **local;    /* [locals] */
+    int *head_place; /* [locals] which dimension heads are; -1 = none */
+    LReg *zero, *head;
+    int64_t n_heads; /* 0 = they stay where they are */
+    bool ok;
+} Turn;
+
+static bool is_access(const LStmt *s) {
+    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+}
+static bool has_body(const LStmt *s) {
+    return s->kind == L_FOR || s->kind == L_IF;
+}
+
+static bool extent(const LStmt *s, int64_t *n) {
+    return s->kind == L_FOR && s->range == LR_EXTENT && expr_is_const(s->extent, n);
+}
+
+static bool is_once(const LStmt *s) {
+    int64_t n;
+    return extent(s, &n) && n == 1 && !s->sched.parallel;
+}
+
+static bool declared_in(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next)
+        if ((s->kind == L_LOCAL && s->buf == b) || (has_body(s) && declared_in(s->body, b)))
+            return true;
+    return false;
+}
+
+/* ---- heads ------------------------------------------------------------------------- */
+/* The extent of the first loop of a known extent; 0 = there is none. */
+static int64_t find_heads(const LStmt *s) {
+    for (int64_t n; s; s = s->next) {
+        if (!is_once(s) && extent(s, &n)) return n;
+        if (has_body(s) && (n = find_heads(s->body))) return n;
+    }
+    return 0;
+}
+
+/* Where local arrays have the head: always at one place.  loop: over heads, whose own locals are
+ * each head's already. */
+static void find_places(Turn *t, const LStmt *s, const LStmt *loop) {
+    for (; s && t->ok; s = s->next) {
+        int64_t n;
+        bool heads = !loop && !is_once(s) && extent(s, &n);
+        if (heads && n != t->n_heads) t->ok = false;
+        if (has_body(s)) find_places(t, s->body, heads ? s : loop);
+        if (s->kind == L_FOR && s->range != LR_SEGMENT && !heads && !loop && !is_once(s))
+            t->ok = false;
+        if ((s->kind == L_STORE || s->kind == L_ACC) && !loop) t->ok = false;
+        if (!is_access(s) || s->buf->kind != LB_LOCAL) continue;
+        if (loop && declared_in(loop->body, s->buf)) continue;
+        int at = -1, *place = &t->head_place[s->buf->id];
+        for (int i = 0; loop && i < s->buf->rank; i++)
+            if (s->idx[i] == loop->var && (*place < 0 || *place == i)) at = i;
+        if (at < 0) t->ok = false;
+        *place = at;
+    }
+}
+
+/* ---- the copy ---------------------------------------------------------------------- */
+static LReg *reg_of(const Turn *t, LReg *r) {
+    return r && t->reg[r->id] ? t->reg[r->id] : r;
+}
+
+static bool is_left_out(const Turn *t, const LBuf *b, int i) {
+    return b->kind == LB_LOCAL && (cu_is_one(b->dim[i]) || i == t->head_place[b->id]);
+}
+
+static void copy_local(Turn *t, const LBuf *b) {
+    LBuf *to = NEW(t->a, LBuf);
+    *to = *b;
+    to->rank = 0;
+    for (int i = 0; i < b->rank; i++)
+        if (!is_left_out(t, b, i)) to->dim[to->rank++] = b->dim[i];
+    t->local[b->id] = to;
+}
+
+static LStmt *copy_one(Turn *t, const LStmt *s) {
+    LStmt *c = NEW(t->a, LStmt);
+    *c = *s;
+    c->next = NULL;
+    c->src = reg_of(t, s->src);
+    c->cond = reg_of(t, s->cond);
+    c->at = reg_of(t, s->at);
+    for (int i = 0; i < s->n_arg; i++) c->arg[i] = reg_of(t, s->arg[i]);
+    if (s->buf && s->buf->kind == LB_LOCAL) c->buf = t->local[s->buf->id];
+    int n = 0;
+    for (int i = 0; is_access(s) && i < s->buf->rank; i++)
+        if (!is_left_out(t, s->buf, i)) c->idx[n++] = reg_of(t, s->idx[i]);
+    return c;
+}
+
+/* Appends what stands for the list; loops over heads and of one iteration dissolve. */
+static LStmt **copy(Turn *t, const LStmt *s, bool in_head, LStmt **tail) {
+    for (; s; s = s->next) {
+        int64_t n;
+        bool heads = t->n_heads && !in_head && !is_once(s) && extent(s, &n);
+        if (is_once(s) || heads) {
+            t->reg[s->var->id] = heads ? t->head : t->zero;
+            tail = copy(t, s->body, in_head || heads, tail);
+            continue;
+        }
+        LStmt *c = *tail = copy_one(t, s);
+        tail = &c->next;
+        if (!has_body(s)) continue;
+        c->body = NULL;
+        copy(t, s->body, in_head, &c->body);
+    }
+    return tail;
+}
+
+/* ---- loops over columns ------------------------------------------------------------------ */
+/* Every access to b has r among its indices, at one place. */
+static bool is_at(const LStmt *s, const LBuf *b, const LReg *r, int *place) {
+    for (; s; s = s->next) {
+        if (has_body(s) && !is_at(s->body, b, r, place)) return false;
+        if (!is_access(s) || s->buf != b) continue;
+        int at = -1;
+        for (int i = 0; i < b->rank; i++)
+            if (s->idx[i] == r && (*place < 0 || *place == i)) at = i;
+        if (at < 0) return false;
+        *place = at;
+    }
+    return true;
+}
+
+/* Iterations reach nothing of each other's. */
+static bool is_alone(const LStmt *s, const LStmt *body, const LReg *r) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR || (s->kind == L_LOCAL && s->buf->rank)) return false;
+        if (s->kind == L_IF && !is_alone(s->body, body, r)) return false;
+        if (!is_access(s)) continue;
+        const LBuf *b = s->buf;
+        if (b->kind == LB_LOCAL && declared_in(body, b)) continue;
+        if (s->kind == L_LOAD && (b->kind == LB_LOCAL || !b->written)) continue;
+        int place = -1;
+        if (b->kind == LB_LOCAL || !is_at(body, b, r, &place)) return false;
+    }
+    return true;
+}
+
+static void make_vectors(LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && s->range == LR_EXTENT && is_alone(s->body, s->body, s->var))
+            s->sched.vector = true;
+        if (has_body(s)) make_vectors(s->body);
+    }
+}
+
+/* ---- what has been stored ------------------------------------------------------------- */
+static int count_writes(const LStmt *s, const LBuf *b) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += (s->kind == L_STORE || s->kind == L_ACC) && s->buf == b;
+        if (has_body(s)) n += count_writes(s->body, b);
+    }
+    return n;
+}
+
+static bool same_place(const LStmt *x, const LStmt *y) {
+    if (x->buf != y->buf) return false;
+    for (int i = 0; i < x->buf->rank; i++)
+        if (x->idx[i] != y->idx[i] && !cu_is_one(x->buf->dim[i])) return false;
+    return true;
+}
+
+/* A number that the row stores is not read again. */
+static void forward(LStmt *s, const LStmt *store) {
+    for (; s; s = s->next) {
+        if (has_body(s)) forward(s->body, store);
+        if (s->kind != L_LOAD || !same_place(s, store)) continue;
+        LReg *dst = s->dst;
+        LStmt *next = s->next;
+        *s = (LStmt){.kind = L_LET, .next = next, .span = s->span, .dst = dst};
+        s->fn = L_FN_OP;
+        s->op = OP_CAST;
+        s->n_arg = 1;
+        s->arg[0] = store->src;
+    }
+}
+
+static void forward_stored(LStmt *row) {
+    for (LStmt *s = row; s; s = s->next)
+        if (s->kind == L_STORE && s->buf->kind != LB_LOCAL && s->src->dt == s->buf->dt &&
+            count_writes(row, s->buf) == 1)
+            forward(s->next, s);
+}
+
+/* ---- order ------------------------------------------------------------------------- */
+static bool reads_reg(const LStmt *s, const LReg *r) {
+    if (s->src == r || s->cond == r || s->at == r) return true;
+    for (int i = 0; i < s->n_arg; i++)
+        if (s->arg[i] == r) return true;
+    for (int i = 0; is_access(s) && i < s->buf->rank; i++)
+        if (s->idx[i] == r) return true;
+    for (const LStmt *in = has_body(s) ? s->body : NULL; in; in = in->next)
+        if (reads_reg(in, r)) return true;
+    return false;
+}
+
+static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
+    bool own = (is_access(s) || s->kind == L_LOCAL) && s->buf == b;
+    if (own && !(only_writes && s->kind == L_LOAD)) return true;
+    for (const LStmt *in = has_body(s) ? s->body : NULL; in; in = in->next)
+        if (touches(in, b, only_writes)) return true;
+    return false;
+}
+
+static bool conflicts(const LStmt *x, const LStmt *y) {
+    bool any = is_access(x) || x->kind == L_LOCAL;
+    if (any && touches(y, x->buf, x->kind == L_LOAD)) return true;
+    for (const LStmt *in = has_body(x) ? x->body : NULL; in; in = in->next)
+        if (conflicts(in, y)) return true;
+    return false;
+}
+
+static bool depends(const LStmt *later, const LStmt *earlier) {
+    bool value = earlier->kind == L_LET || earlier->kind == L_LOAD;
+    return (value && reads_reg(later, earlier->dst)) || conflicts(later, earlier);
+}
+
+typedef struct {
+    VEC(LStmt *) in;
+    bool *done, *late; /* late: it needs a loop */
+    LStmt **tail;
+} Order;
+
+static void put(Order *o, int i) {
+    if (o->done[i]) return;
+    o->done[i] = true;
+    for (int j = 0; j < i; j++)
+        if (!o->done[j] && depends(o->in.v[i], o->in.v[j])) put(o, j);
+    *o->tail = o->in.v[i];
+    o->tail = &o->in.v[i]->next;
+}
+
+static bool has_loop(const LStmt *s) {
+    if (s->kind == L_FOR) return true;
+    for (const LStmt *in = s->kind == L_IF ? s->body : NULL; in; in = in->next)
+        if (has_loop(in)) return true;
+    return false;
+}
+
+/* First what needs no loop, but for results and arrays, with which a run begins; then each loop
+ * behind what it needs; then the rest. */
+static LStmt *reordered(Arena *a, LStmt *s) {
+    LStmt *head = NULL;
+    Order o = {.tail = &head};
+    for (; s; s = s->next) vec_push(a, &o.in, s);
+    o.done = NEWN(a, bool, o.in.n + 1);
+    o.late = NEWN(a, bool, o.in.n + 1);
+    for (int i = 0; i < o.in.n; i++) {
+        const LStmt *at = o.in.v[i];
+        o.late[i] = has_loop(at);
+        for (int j = 0; j < i; j++) o.late[i] = o.late[i] || (o.late[j] && depends(at, o.in.v[j]));
+    }
+    for (int i = 0; i < o.in.n; i++) {
+        const LStmt *at = o.in.v[i];
+        bool result = at->kind == L_STORE && at->buf->kind != LB_LOCAL;
+        bool array = at->kind == L_LOCAL && at->buf->rank;
+        if (!o.late[i] && !result && !array) put(&o, i);
+    }
+    for (int i = 0; i < o.in.n; i++)
+        if (has_loop(o.in.v[i])) put(&o, i);
+    for (int i = 0; i < o.in.n; i++) put(&o, i);
+    *o.tail = NULL;
+    return head;
+}
+
+/* ---- the kernel -------------------------------------------------------------------- */
+static LReg *new_reg(Turn *t, LKernel *k, const char *hint) {
+    LReg *r = NEW(t->a, LReg);
+    *r = (LReg){.id = k->n_regs++, .dt = DT_I64, .hint = hint};
+    return r;
+}
+
+static LStmt *zero_of(Turn *t, LKernel *k) {
+    LStmt *s = NEW(t->a, LStmt);
+    t->zero = new_reg(t, k, "n");
+    *s = (LStmt){
+        .kind = L_LET, .dst = t->zero, .fn = L_FN_SIZE, .size = expr_const(t->a, 0), .span = k->span};
+    return s;
+}
+
+/* The loop over heads around a row. */
+static LStmt *over_heads(Turn *t, LKernel *k, LStmt *body) {
+    LStmt *s = NEW(t->a, LStmt);
+    *s = (LStmt){.kind = L_FOR,
+                 .var = t->head,
+                 .range = LR_EXTENT,
+                 .extent = expr_const(t->a, t->n_heads),
+                 .body = body,
+                 .span = k->span};
+    return s;
+}
+
+const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel, bool heads) {
+    Turn t = {.a = a, .ok = true};
+    LKernel *k = NEW(a, LKernel);
+    *k = *from;
+    t.reg = NEWN(a, LReg *, from->n_regs + 1);
+    t.local = NEWN(a, LBuf *, from->locals.n + 1);
+    t.head_place = NEWN(a, int, from->locals.n + 1);
+    for (int i = 0; i < from->locals.n; i++) t.head_place[i] = -1;
+    if (heads) {
+        t.n_heads = find_heads(parallel->body);
+        if (t.n_heads) find_places(&t, parallel->body, NULL);
+        if (!t.n_heads || !t.ok) return NULL;
+    }
+    for (int i = 0; i < from->locals.n; i++) copy_local(&t, from->locals.v[i]);
+    k->locals.v = t.local;
+    LStmt *zero = zero_of(&t, k), **tail = &zero->next, *row = NULL;
+    if (heads) t.head = new_reg(&t, k, "h");
+    for (const LStmt *s = from->body; s != parallel; s = s->next) {
+        *tail = copy_one(&t, s);
+        tail = &(*tail)->next;
+    }
+    LStmt *loop = *tail = copy_one(&t, parallel);
+    copy(&t, parallel->body, false, &row);
+    make_vectors(row);
+    forward_stored(row);
+    row = reordered(a, row);
+    loop->body = heads ? over_heads(&t, k, row) : row;
+    k->body = zero;
+    return k;
+}
