@@ -29,6 +29,8 @@ typedef struct {
     const LStmt *first, *last;
     const LStmt *range; /* one of those loops */
     bool flat;          /* one loop alone: its iterations go to all threads of the team */
+    bool at_top;        /* in the row, and in no loop of it */
+    bool settles;       /* what it wrote is read by other threads of the team afterwards */
     bool together;      /* all threads go through it once: they need each other in the midst of it */
 } CuRun;
 
@@ -44,7 +46,7 @@ typedef struct {
     /* teams */
     VEC(CuRun) runs;
     bool segments;      /* loops over entries that only sum count as vector loops */
-    bool *cell;         /* [bufs] a row of it stays in registers for its run */
+    int *cell;          /* [bufs] from 1: the run in which a row of it stays in registers; 0 = none */
     bool one_way;       /* entries must not be shared by several threads */
     int lanes;          /* threads side by side; 0 = known when the kernel is launched */
     const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
@@ -77,6 +79,7 @@ typedef struct {
     VEC(CuAlias) alias;
     const CuRun *run;   /* NULL = outside */
     const char *column; /* the index of vector loops in it */
+    bool serial;        /* inside an entry that is as good as a column: loops are the thread's own */
     bool masked;        /* some lanes have no column: gn_on says which have */
     int n_names;        /* made so far */
 } CuFn;
@@ -103,6 +106,7 @@ const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, b
 /* team.c */
 bool cu_team(CuFn *f, const LStmt *body);          /* false: a team cannot be seen to be safe */
 bool cu_is_columns(const CuFn *f, const LStmt *s); /* a vector loop, or as good as one */
+bool cu_run_has(const CuRun *r, const LStmt *s);
 bool cu_is_inner(const CuRun *r, const LBuf *b);   /* a local declared inside a loop of the run */
 /* Registers that loop s of a run adds to, of columns or of the row, where its entries may go to several
  * threads; how many, 0 = they may not. */

@@ -21,6 +21,7 @@
  * dealt to all of its threads, and one into columns to lanes and ways.  What is read once for all
  * heads of a row is read by each, out of the cache that neighbouring teams share.
  *
+ * A loop over entries that makes numbers out of many columns, and columns too, is two loops.
  * Loops and dimensions of one iteration go, loops over columns that hang on nothing but their
  * column become vector loops, and what stands between two loops without need moves out of the
  * way: before both where it does not need them, else behind.  A number that is stored and then
@@ -220,6 +221,148 @@ static void forward_stored(LStmt *row) {
             forward(s->next, s);
 }
 
+/* ---- registers ------------------------------------------------------------------------- */
+static void replace(LStmt *s, const LReg *from, LReg *to) {
+    for (; s; s = s->next) {
+        if (s->src == from) s->src = to;
+        if (s->cond == from) s->cond = to;
+        if (s->at == from) s->at = to;
+        for (int i = 0; i < s->n_arg; i++)
+            if (s->arg[i] == from) s->arg[i] = to;
+        for (int i = 0; is_access(s) && i < s->buf->rank; i++)
+            if (s->idx[i] == from) s->idx[i] = to;
+        if (has_body(s)) replace(s->body, from, to);
+    }
+}
+
+/* ---- sums apart ---------------------------------------------------------------------- */
+/* What the entries of one loop are added up to, of the kind that is asked for: numbers of the
+ * row, or columns. */
+static bool adds_up(const LStmt *s, const LStmt *body, bool numbers) {
+    for (; s; s = s->next) {
+        bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
+        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
+        if (s->kind == L_ACC && !own && number == numbers) return true;
+        if (has_body(s) && adds_up(s->body, body, numbers)) return true;
+    }
+    return false;
+}
+
+/* A loop over more columns than lanes can be relied on to have, or over who knows how many. */
+static bool has_wide(const LStmt *s) {
+    for (int64_t n; s; s = s->next) {
+        if (s->kind == L_FOR && s->sched.vector && (!extent(s, &n) || n > 32)) return true;
+        if (has_body(s) && has_wide(s->body)) return true;
+    }
+    return false;
+}
+
+typedef struct {
+    const LStmt *body;
+    bool numbers;    /* which sums stay */
+    bool *reg, *buf; /* [n_regs], [locals] are needed */
+    bool changed;
+} Slice;
+
+static void need(Slice *x, bool *what) {
+    x->changed = x->changed || !*what;
+    *what = true;
+}
+
+static bool is_kept(const Slice *x, const LStmt *s) {
+    bool local = s->buf && s->buf->kind == LB_LOCAL;
+    bool own = local && declared_in(x->body, s->buf);
+    if (s->kind == L_LET || s->kind == L_LOAD) return x->reg[s->dst->id];
+    if (s->kind == L_LOCAL || own) return x->buf[s->buf->id];
+    if (s->kind == L_ACC) return (local && s->buf->rank == 0) == x->numbers;
+    for (const LStmt *in = has_body(s) ? s->body : NULL; in; in = in->next)
+        if (is_kept(x, in)) return true;
+    return !has_body(s) && !x->numbers; /* a store */
+}
+
+static void mark(Slice *x, const LStmt *s) {
+    for (; s; s = s->next) {
+        if (!is_kept(x, s)) continue;
+        if (s->src) need(x, &x->reg[s->src->id]);
+        if (s->cond) need(x, &x->reg[s->cond->id]);
+        for (int i = 0; i < s->n_arg; i++) need(x, &x->reg[s->arg[i]->id]);
+        for (int i = 0; is_access(s) && i < s->buf->rank; i++) need(x, &x->reg[s->idx[i]->id]);
+        if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL) need(x, &x->buf[s->buf->id]);
+        if (has_body(s)) mark(x, s->body);
+    }
+}
+
+/* A copy of what is kept. */
+static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
+    LStmt *head = NULL, **tail = &head;
+    for (; s; s = s->next) {
+        if (!is_kept(x, s)) continue;
+        LStmt *c = *tail = NEW(a, LStmt);
+        *c = *s;
+        c->next = NULL;
+        if (has_body(s)) c->body = kept(a, x, s->body);
+        tail = &c->next;
+    }
+    return head;
+}
+
+static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers) {
+    Slice x = {.body = loop->body, .numbers = numbers, .changed = true};
+    x.reg = NEWN(a, bool, k->n_regs + 1);
+    x.buf = NEWN(a, bool, k->locals.n + 1);
+    while (x.changed) {
+        x.changed = false;
+        mark(&x, loop->body);
+    }
+    LStmt *c = NEW(a, LStmt);
+    *c = *loop;
+    c->body = kept(a, &x, loop->body);
+    return c;
+}
+
+/* Entries are dealt to threads where they are added up to numbers, to ways where they are to
+ * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
+static void split_loops(Arena *a, LKernel *k, LStmt *row) {
+    for (LStmt *s = row; s; s = s->next) {
+        if (s->kind != L_FOR || s->range != LR_SEGMENT || !has_wide(s->body)) continue;
+        if (!adds_up(s->body, s->body, true) || !adds_up(s->body, s->body, false)) continue;
+        LStmt *numbers = slice(a, k, s, true), *columns = slice(a, k, s, false);
+        columns->next = s->next;
+        columns->var = NEW(a, LReg);
+        *columns->var = *s->var;
+        columns->var->id = k->n_regs++;
+        replace(columns->body, s->var, columns->var);
+        *s = *numbers;
+        s->next = columns;
+        s = columns;
+    }
+}
+
+/* ---- one of each ----------------------------------------------------------------------- */
+static bool same_let(const LStmt *x, const LStmt *y) {
+    bool same = x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
+                x->dst->dt == y->dst->dt && x->n_arg == y->n_arg && x->n_arg > 0;
+    for (int i = 0; same && i < x->n_arg; i++) same = x->arg[i] == y->arg[i];
+    return same;
+}
+
+/* Indices that are computed anew for each loop of a list are one: runs ask how far columns are
+ * apart by comparing registers. */
+static void merge_lets(LStmt *list) {
+    for (LStmt *s = list; s; s = s->next) {
+        if (has_body(s)) merge_lets(s->body);
+        for (LStmt **at = &s->next; *at;) {
+            LStmt *other = *at;
+            if (!same_let(s, other)) {
+                at = &other->next;
+                continue;
+            }
+            *at = other->next;
+            replace(*at, other->dst, s->dst);
+        }
+    }
+}
+
 /* ---- order ------------------------------------------------------------------------- */
 static bool reads_reg(const LStmt *s, const LReg *r) {
     if (s->src == r || s->cond == r || s->at == r) return true;
@@ -275,6 +418,25 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
+/* A loop that adds up to numbers and waits for no other: it need not stand among loops that
+ * share columns. */
+static bool may_go_first(const Order *o, int i) {
+    const LStmt *s = o->in.v[i];
+    if (o->done[i] || s->kind != L_FOR || s->range != LR_SEGMENT) return false;
+    if (adds_up(s->body, s->body, false) || !adds_up(s->body, s->body, true)) return false;
+    for (int j = 0; j < i; j++)
+        if (!o->done[j] && o->late[j] && depends(s, o->in.v[j])) return false;
+    return true;
+}
+
+static int next_loop(const Order *o) {
+    for (int i = 0; i < o->in.n; i++)
+        if (may_go_first(o, i)) return i;
+    for (int i = 0; i < o->in.n; i++)
+        if (!o->done[i] && has_loop(o->in.v[i])) return i;
+    return -1;
+}
+
 /* First what needs no loop, but for results and arrays, with which a run begins; then each loop
  * behind what it needs; then the rest. */
 static LStmt *reordered(Arena *a, LStmt *s) {
@@ -294,8 +456,7 @@ static LStmt *reordered(Arena *a, LStmt *s) {
         bool array = at->kind == L_LOCAL && at->buf->rank;
         if (!o.late[i] && !result && !array) put(&o, i);
     }
-    for (int i = 0; i < o.in.n; i++)
-        if (has_loop(o.in.v[i])) put(&o, i);
+    for (int i; (i = next_loop(&o)) >= 0;) put(&o, i);
     for (int i = 0; i < o.in.n; i++) put(&o, i);
     *o.tail = NULL;
     return head;
@@ -352,7 +513,9 @@ const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel
     LStmt *loop = *tail = copy_one(&t, parallel);
     copy(&t, parallel->body, false, &row);
     make_vectors(row);
+    merge_lets(row);
     forward_stored(row);
+    split_loops(a, k, row);
     row = reordered(a, row);
     loop->body = heads ? over_heads(&t, k, row) : row;
     k->body = zero;

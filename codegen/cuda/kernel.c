@@ -20,7 +20,8 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
     bool team = f->sched.kind != CU_THREAD;
     bool column = team && b->kind == LB_LOCAL;
-    bool cell = team && b->written && f->sched.cell[b->id];
+    bool cell = team && b->written && f->sched.cell[b->id] &&
+                cu_run_has(&f->sched.runs.v[f->sched.cell[b->id] - 1], s);
     for (int i = 0; i < b->rank; i++) {
         bool at_column =
             column && loop && (s->idx[i] == loop->var || definition(loop->body, s->idx[i]));

@@ -48,7 +48,7 @@ static void value(CuFn *f, const LStmt *s, const char *v) {
 void cu_statement(CuFn *f, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
-        if (f->run && cu_is_columns(f, s))
+        if (f->run && !f->serial && cu_is_columns(f, s))
             cu_column(f, s);
         else
             cu_loop(f, s, NULL, NULL);

@@ -38,7 +38,8 @@ static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const L
         bool access = s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOAD;
         if (access && s->buf == b && (kind < 0 || (int)s->kind == kind)) return (Spot){s, loop};
         if (s->kind == L_FOR || s->kind == L_IF) {
-            const LStmt *in = cu_is_columns(f, s) ? s : loop;
+            bool own = loop && loop->range == LR_SEGMENT;
+            const LStmt *in = !own && cu_is_columns(f, s) ? s : loop;
             Spot found = find_access(f, s->body, NULL, in, b, kind);
             if (found.at) return found;
         }
@@ -135,7 +136,9 @@ void cu_column(CuFn *f, const LStmt *s) {
     begin_folds(f, &inner);
     if (f->masked) cu_open(f, "if (gn_on) {");
     f->reg[s->var->id] = f->column;
+    f->serial = s->range == LR_SEGMENT;
     cu_block(f, s->body);
+    f->serial = false;
     if (f->masked) cu_close(f);
     f->alias.n = outer;
     end_folds(f, f->run, &inner, true);
@@ -241,7 +244,7 @@ static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
     for (int i = 0; i < f->k->bufs.n; i++) {
         const LBuf *b = f->k->bufs.v[i];
         Spot spot = {NULL, NULL};
-        if (f->sched.cell[i]) spot = find_access(f, r->first, r->last, NULL, b, -1);
+        if (f->sched.cell[i] == r - f->sched.runs.v + 1) spot = find_access(f, r->first, r->last, NULL, b, -1);
         if (!spot.at) continue;
         Cell c = {spot, fresh(f, "cell")};
         cu_line(f, "%s %s = 0;", cu_type(b->dt), c.name);
@@ -353,6 +356,8 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     f->run = NULL;
     cu_close(f);
     f->alias.n = outer;
+    if (r->settles)
+        cu_line(f, f->sched.kind == CU_BLOCK ? "__syncthreads();" : "__syncwarp(gn.mask);");
     end_folds(f, r, &folds, false);
     return r->last;
 }

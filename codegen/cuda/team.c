@@ -36,16 +36,23 @@ static bool declared_in(const LStmt *s, const LBuf *b) {
     return false;
 }
 
-/* Entries of a segment, whose sums alone leave the loop: as good as columns. */
+/* All threads of a way reach a number of the row together: each has at most one column. */
+static bool is_narrow(const LStmt *range) {
+    int64_t n;
+    return range->range == LR_EXTENT && expr_is_const(range->extent, &n) && n <= 32;
+}
+
+/* Entries of a segment, whose sums alone leave the loop: as good as columns.  A loop over columns
+ * in it is the thread's own, unless lanes could have them all. */
 static bool only_sums(const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
-        if (s->kind == L_FOR) return false;
-        if (s->kind == L_IF && !only_sums(s->body, body)) return false;
+        if (s->kind == L_FOR && (!s->sched.vector || is_narrow(s))) return false;
+        if (has_body(s) && !only_sums(s->body, body)) return false;
         bool own = is_access(s) && s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
         if (s->kind == L_STORE && !own) return false;
         if (s->kind == L_ACC && !own && s->buf->rank) return false;
         bool row = s->kind == L_LOAD && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
-        if (s->kind == L_LOAD && s->buf->written && !own && !row) return false;
+        if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL && !own && !row) return false;
     }
     return true;
 }
@@ -165,6 +172,19 @@ static bool is_in_column(const LStmt *s, const LStmt *loop) {
     return n == 1;
 }
 
+static bool is_in(const LStmt *list, const LStmt *s) {
+    for (; list; list = list->next)
+        if (list == s || (has_body(list) && is_in(list->body, s))) return true;
+    return false;
+}
+
+bool cu_run_has(const CuRun *r, const LStmt *s) {
+    for (const LStmt *at = r->first;; at = at->next) {
+        if (at == s || (has_body(at) && is_in(at->body, s))) return true;
+        if (at == r->last) return false;
+    }
+}
+
 bool cu_is_inner(const CuRun *r, const LBuf *b) {
     for (const LStmt *s = r->first;; s = s->next) {
         if (has_body(s) && declared_in(s->body, b)) return true;
@@ -192,9 +212,10 @@ static bool column_access(Run *r, const LStmt *s, const LStmt *loop) {
 
 static bool column_body(Run *r, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
-        if (s->kind == L_FOR || (is_access(s) && !column_access(r, s, loop))) return false;
+        if (s->kind == L_FOR && loop->range != LR_SEGMENT) return false;
+        if (is_access(s) && !column_access(r, s, loop)) return false;
         if (s->kind == L_LOCAL && s->buf->rank) return false;
-        if (s->kind == L_IF && !column_body(r, s->body, loop)) return false;
+        if (has_body(s) && !column_body(r, s->body, loop)) return false;
     }
     return true;
 }
@@ -236,12 +257,6 @@ static bool uses_columns(const CuFn *f, const LStmt *s) {
     for (; s; s = s->next)
         if (cu_is_columns(f, s) || (has_body(s) && uses_columns(f, s->body))) return true;
     return false;
-}
-
-/* All threads of a way reach a number of the row together: each has at most one column. */
-static bool is_narrow(const LStmt *range) {
-    int64_t n;
-    return range->range == LR_EXTENT && expr_is_const(range->extent, &n) && n <= 32;
 }
 
 /* Values made at the top of the run come before it: none may hang on what is in it. */
@@ -312,16 +327,19 @@ static void note_run(Team *t, const Run *r, const LStmt *s, const LStmt *loop, c
                       !follows_column(s, loop) && !is_inner(r, s->buf);
             a->top = loop && is_top(r, loop);
         }
-        if (has_body(s)) note_run(t, r, s->body, cu_is_columns(t->f, s) ? s : loop, NULL);
+        bool own = loop && loop->range == LR_SEGMENT;
+        if (has_body(s))
+            note_run(t, r, s->body, !own && cu_is_columns(t->f, s) ? s : loop, NULL);
         if (s == end) break;
     }
 }
 
-static void note_block(Team *t, const LStmt *s) {
+/* top: s is the row's list. */
+static void note_block(Team *t, const LStmt *s, bool top) {
     for (; s && t->ok; s = s->next) {
         Run r;
         if (find_run(t, s, &r)) {
-            CuRun run = {r.first, r.last, r.range, .together = r.together};
+            CuRun run = {r.first, r.last, r.range, .together = r.together, .at_top = top};
             run.flat = r.first == r.last && cu_is_columns(t->f, r.first);
             vec_push(t->f->a, &t->f->sched.runs, run);
             note_run(t, &r, r.first, NULL, r.last);
@@ -330,13 +348,35 @@ static void note_block(Team *t, const LStmt *s) {
         }
         if (is_access(s)) note_access(t, s, NULL);
         if (cu_is_columns(t->f, s) || (s->kind == L_LOCAL && s->buf->rank)) t->ok = false;
-        if (has_body(s)) note_block(t, s->body);
+        if (has_body(s)) note_block(t, s->body, false);
     }
 }
 
 static bool same_distance(const Access *x, const Access *y) {
     return x->place == y->place && x->d.fn == y->d.fn && x->d.by == y->d.by &&
            same_range(x->loop, y->loop);
+}
+
+/* The last run of the row that writes b, where no other place does; -1 = there is none. */
+static int writing_run(const Team *t, const LBuf *b) {
+    int run = -1;
+    for (int i = 0; i < t->accesses.n; i++) {
+        const Access *a = &t->accesses.v[i];
+        if (a->s->buf != b || a->s->kind == L_LOAD) continue;
+        if (a->run < 0 || a->fold || !t->f->sched.runs.v[a->run].at_top) return -1;
+        if (a->run > run) run = a->run;
+    }
+    return run;
+}
+
+/* A load behind the runs that write its buffer, which the team waits for: any thread may read. */
+static bool is_settled(const Team *t, const Access *a) {
+    if (a->s->kind != L_LOAD || a->s->buf->kind == LB_LOCAL) return false;
+    int run = writing_run(t, a->s->buf);
+    if (run < 0 || a->run >= 0) return run >= 0 && a->run > run;
+    for (int i = 0; &t->accesses.v[i] < a; i++)
+        if (t->accesses.v[i].run == run && t->accesses.v[i].s->buf == a->s->buf) return true;
+    return false;
 }
 
 /* Whether threads may reach buffer b as they do. */
@@ -346,7 +386,7 @@ static bool buffer_is_fine(const Team *t, const LBuf *b, bool *own_lane) {
     bool same = true;
     for (int i = 0; i < t->accesses.n; i++) {
         const Access *a = &t->accesses.v[i];
-        if (a->s->buf != b) continue;
+        if (a->s->buf != b || is_settled(t, a)) continue;
         n++;
         n_load += a->s->kind == L_LOAD;
         if (!a->loop || a->fold) {
@@ -409,11 +449,11 @@ static bool is_one_element(const Team *t, const LBuf *b) {
     const Access *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
         const Access *a = &t->accesses.v[i];
-        if (a->s->buf != b) continue;
+        if (a->s->buf != b || is_settled(t, a)) continue;
         if (!first) first = a;
         if (a->run < 0 || a->run != first->run || a->fold || !a->loop) return false;
         for (int k = 0; k < b->rank; k++) {
-            if (k == a->place) continue;
+            if (k == a->place || cu_is_one(b->dim[k])) continue;
             bool inner = defined_below(&t->f->sched.runs.v[a->run], a->s->idx[k]);
             if (inner || a->s->idx[k] != first->s->idx[k]) return false;
         }
@@ -431,23 +471,39 @@ static bool has_acc(const Team *t, const LBuf *b) {
 
 static bool is_loaded(const Team *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++)
-        if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_LOAD) return true;
+        if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_LOAD &&
+            !is_settled(t, &t->accesses.v[i]))
+            return true;
     return false;
 }
 
+static int run_of(const Team *t, const LBuf *b) {
+    for (int i = 0; i < t->accesses.n; i++)
+        if (t->accesses.v[i].s->buf == b && !is_settled(t, &t->accesses.v[i]))
+            return t->accesses.v[i].run;
+    return -1;
+}
+
 /* A row that is added to stays in registers for its run, like a local array.  Where threads
- * read rows from memory that they have written, there is but one thread to a column. */
+ * read rows from memory that they have written in the same run, there is but one thread to a
+ * column; where they do in a later one, the team waits in between. */
 static void choose_cells(Team *t) {
     CuSched *c = &t->f->sched;
     const LKernel *k = t->f->k;
-    c->cell = NEWN(t->f->a, bool, k->bufs.n + 1);
+    c->cell = NEWN(t->f->a, int, k->bufs.n + 1);
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
         if (!b->written) continue;
         bool acc = has_acc(t, b);
-        c->cell[i] = acc && is_one_element(t, b);
-        if (!c->cell[i] && (acc || is_loaded(t, b))) c->one_way = true;
+        bool again = acc || is_loaded(t, b);
+        if (again && is_one_element(t, b))
+            c->cell[i] = run_of(t, b) + 1;
+        else if (again)
+            c->one_way = true;
     }
+    for (int i = 0; i < t->accesses.n; i++)
+        if (is_settled(t, &t->accesses.v[i]))
+            c->runs.v[writing_run(t, t->accesses.v[i].s->buf)].settles = true;
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].fold && !t->accesses.v[i].top &&
             !c->runs.v[t->accesses.v[i].run].flat)
@@ -523,7 +579,7 @@ static bool try_team(CuFn *f, const LStmt *body, bool segments) {
     c->runs.n = 0;
     c->segments = segments;
     c->one_way = false;
-    note_block(&t, body);
+    note_block(&t, body, true);
     if (!t.ok || c->runs.n == 0 || !is_fine(&t, &own_lane)) return false;
     for (int i = 0; i < c->runs.n && own_lane; i++)
         if (c->runs.v[i].range->range != LR_SEGMENT) c->runs.v[i].flat = false;

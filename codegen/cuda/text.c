@@ -155,7 +155,7 @@ static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
         const LReg *r = s->kind == L_FOR ? s->var : s->dst;
         bool defines = s->kind == L_FOR || s->kind == L_LET || s->kind == L_LOAD;
-        if (defines)
+        if (defines && !f->reg[r->id]) /* halves of a loop share theirs (heads.c) */
             f->reg[r->id] = unique(
                 f, taken, arena_printf(f->a, "%s_%d", r->hint && *r->hint ? r->hint : "v", r->id));
         if (s->kind == L_FOR || s->kind == L_IF) name_registers(f, taken, s->body);
