@@ -31,7 +31,7 @@ typedef struct {
     bool flat;          /* one loop alone: its iterations go to all threads of the team */
     bool at_top;        /* in the row, and in no loop of it */
     bool settles;       /* what it wrote is read by other threads of the team afterwards */
-    bool together;      /* all threads go through it once: they need each other in the midst of it */
+    bool together; /* all threads go through it once: they need each other in the midst of it */
 } CuRun;
 
 /* How a kernel's iterations meet threads. */
@@ -45,10 +45,11 @@ typedef struct {
     const LStmt *body;
     /* teams */
     VEC(CuRun) runs;
-    bool segments;      /* loops over entries that only sum count as vector loops */
-    int *cell;          /* [bufs] from 1: the run in which a row of it stays in registers; 0 = none */
-    bool one_way;       /* entries must not be shared by several threads */
-    int lanes;          /* threads side by side; 0 = known when the kernel is launched */
+    bool segments; /* loops over entries that only sum count as vector loops */
+    int *cell;     /* [bufs] from 1: the run in which a row of it stays in registers; 0 = none */
+    bool one_way;  /* entries must not be shared by several threads */
+    int lanes;     /* threads side by side; 0 = known when the kernel is launched */
+    int pack;      /* neighbouring columns that a lane has, a power of two */
     const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
 } CuSched;
 
@@ -57,7 +58,8 @@ typedef struct {
     const LBuf *buf;
     const LStmt *acc; /* this statement's alone; NULL = all */
     const char *name;
-    int place; /* an array without the dimension of the column; -1 = a scalar */
+    int place;   /* an array without the dimension of the column; -1 = a scalar */
+    bool memory; /* of the type that memory has, not of a register's */
 } CuAlias;
 
 /* The kernel being written. */
@@ -65,8 +67,8 @@ typedef struct {
     Cu *cu;
     Arena *a;
     const LKernel *k; /* as it is scheduled: cu_turn_rows() may have made it of the plan's */
-    bool skips; /* it tests a condition first, and then may do nothing */
-    bool sized; /* it may read its sizes from the device (codegen/plan_buckets.c) */
+    bool skips;       /* it tests a condition first, and then may do nothing */
+    bool sized;       /* it may read its sizes from the device (codegen/plan_buckets.c) */
     CuSched sched;
     const char **reg; /* [n_regs] names */
     const char **buf; /* [bufs] */
@@ -79,9 +81,10 @@ typedef struct {
     VEC(CuAlias) alias;
     const CuRun *run;   /* NULL = outside */
     const char *column; /* the index of vector loops in it */
-    bool serial;        /* inside an entry that is as good as a column: loops are the thread's own */
-    bool masked;        /* some lanes have no column: gn_on says which have */
-    int n_names;        /* made so far */
+    const char *first;  /* where each lane has several columns: its first */
+    bool serial; /* inside an entry that is as good as a column: loops are the thread's own */
+    bool masked; /* some lanes have no column: gn_on says which have */
+    int n_names; /* made so far */
 } CuFn;
 
 /* text.c: names and lines */
@@ -99,6 +102,8 @@ const char *cu_identity(Arena *a, RedKind r, DType dt);
 /* schedule.c */
 void cu_schedule(CuFn *f);
 
+bool cu_takes_all(const CuSched *c, const CuRun *r);
+
 /* heads.c: a copy of the kernel in which loops and dimensions of one iteration are gone, and heads
  * are a loop around what is done for a row; NULL = its heads need each other. */
 const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, bool heads);
@@ -107,9 +112,9 @@ const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, b
 bool cu_team(CuFn *f, const LStmt *body);          /* false: a team cannot be seen to be safe */
 bool cu_is_columns(const CuFn *f, const LStmt *s); /* a vector loop, or as good as one */
 bool cu_run_has(const CuRun *r, const LStmt *s);
-bool cu_is_inner(const CuRun *r, const LBuf *b);   /* a local declared inside a loop of the run */
-/* Registers that loop s of a run adds to, of columns or of the row, where its entries may go to several
- * threads; how many, 0 = they may not. */
+bool cu_is_inner(const CuRun *r, const LBuf *b); /* a local declared inside a loop of the run */
+/* Registers that loop s of a run adds to, of columns or of the row, where its entries may go to
+ * several threads; how many, 0 = they may not. */
 int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target);
 
 /* scalar.c: the right-hand side of a register */
@@ -122,10 +127,20 @@ const char *cu_element(CuFn *f, const LStmt *s); /* buf[..], or the name that st
 const char *cu_load(CuFn *f, const LStmt *s);
 void cu_store(CuFn *f, const LStmt *s);
 void cu_acc(CuFn *f, const LStmt *s);
+const char *cu_writers(CuFn *f); /* "if (..) ", or nothing */
 void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v);
 void cu_local(CuFn *f, const LBuf *b);
 int64_t cu_count_without(const LBuf *b, int place); /* elements, one dimension left out */
 bool cu_is_one(const Expr *e); /* an axis whose index is 0 and is not written */
+
+/* pack.c: the columns of a lane that has several */
+int cu_pack(CuFn *f);
+int cu_pack_of(const CuFn *f, const CuRun *r);
+void cu_each(CuFn *f); /* opens a loop over the lane's columns, if it has several */
+void cu_each_end(CuFn *f);
+const char *cu_of_each(CuFn *f, const char *name);   /* a register of each: name, or name[gn_k] */
+const char *cu_registers(CuFn *f, const char *name); /* their declarator */
+void cu_packed_body(CuFn *f, const LStmt *loop);
 
 /* loop.c, run.c, kernel.c, launch.c */
 void cu_block(CuFn *f, const LStmt *s);

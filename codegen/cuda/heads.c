@@ -472,8 +472,11 @@ static LReg *new_reg(Turn *t, LKernel *k, const char *hint) {
 static LStmt *zero_of(Turn *t, LKernel *k) {
     LStmt *s = NEW(t->a, LStmt);
     t->zero = new_reg(t, k, "n");
-    *s = (LStmt){
-        .kind = L_LET, .dst = t->zero, .fn = L_FN_SIZE, .size = expr_const(t->a, 0), .span = k->span};
+    *s = (LStmt){.kind = L_LET,
+                 .dst = t->zero,
+                 .fn = L_FN_SIZE,
+                 .size = expr_const(t->a, 0),
+                 .span = k->span};
     return s;
 }
 

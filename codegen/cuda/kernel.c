@@ -118,7 +118,8 @@ static const char *row_of(CuFn *f) {
     return row;
 }
 
-/* Each thread looks at a row of a tile; then the block takes the hubs among them. */
+/* Each thread looks at a row of a tile; then the block takes the hubs among them.  They come before
+ * other rows: what takes longest begins first. */
 static void hubs(CuFn *f) {
     CuSched *c = &f->sched;
     cu_open(f, "GN_TILES(gn_tile, gn_extent) {");
@@ -140,13 +141,13 @@ static void hubs(CuFn *f) {
 
 static void parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
+    if (has_hubs(f)) hubs(f);
     cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
                                     : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
     split_index(f);
     if (has_hubs(f)) cu_line(f, "if (%s) continue;", is_hub(f));
     iteration(f);
     cu_close(f);
-    if (has_hubs(f)) hubs(f);
 }
 
 /* Several parallel loops share one range: each thread finds the one that its index is in. */

@@ -40,8 +40,10 @@ static const char *width(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *n = NULL;
     for (int i = 0; i < c->runs.n; i++) {
-        if (c->kind == CU_BLOCK && c->runs.v[i].flat) continue;
+        if (cu_takes_all(c, &c->runs.v[i])) continue;
         const char *m = iterations(f, c->runs.v[i].range);
+        int pack = cu_pack_of(f, &c->runs.v[i]);
+        if (pack > 1) m = arena_printf(f->a, "gn_ceildiv(%s, %d)", m, pack);
         n = n ? arena_printf(f->a, "gn_max64(%s, %s)", n, m) : m;
     }
     return n;

@@ -56,7 +56,8 @@ static bool is_half(DType dt) {
 
 /* Local arrays and aliases hold values as registers do. */
 static bool in_register(CuFn *f, const LStmt *s) {
-    return s->buf->kind == LB_LOCAL || alias(f, s);
+    const CuAlias *a = alias(f, s);
+    return a ? !a->memory : s->buf->kind == LB_LOCAL;
 }
 
 const char *cu_load(CuFn *f, const LStmt *s) {
@@ -68,7 +69,7 @@ const char *cu_load(CuFn *f, const LStmt *s) {
 
 /* In a team only some threads write to memory: outside runs the first, in a run those of the
  * first way, each its columns. */
-static const char *writers(CuFn *f) {
+const char *cu_writers(CuFn *f) {
     const CuSched *c = &f->sched;
     if (c->kind == CU_THREAD) return "";
     if (!f->run) return "if (gn.thread == 0) ";
@@ -78,15 +79,18 @@ static const char *writers(CuFn *f) {
 
 void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v) {
     if (is_half(b->dt))
-        cu_line(f, "%sgn_store(%s, %s);", writers(f), at, v);
+        cu_line(f, "%sgn_store(%s, %s);", cu_writers(f), at, v);
     else
-        cu_line(f, "%s%s = %s;", writers(f), at, v);
+        cu_line(f, "%s%s = %s;", cu_writers(f), at, v);
 }
 
 static void set(CuFn *f, const LStmt *s, const char *v) {
     const char *at = cu_element(f, s);
-    if (in_register(f, s))
+    const CuAlias *a = alias(f, s);
+    if (in_register(f, s) || (a && !is_half(s->buf->dt)))
         cu_line(f, "%s = %s;", at, v);
+    else if (a)
+        cu_line(f, "gn_store(%s, %s);", at, v);
     else
         cu_put(f, s->buf, at, v);
 }

@@ -17,7 +17,7 @@ static const char *fresh(CuFn *f, const char *what) {
 }
 
 static void stand_for(CuFn *f, const LBuf *b, const LStmt *acc, const char *name, int place) {
-    CuAlias a = {b, acc, name, place};
+    CuAlias a = {b, acc, name, place, .memory = false};
     vec_push(f->a, &f->alias, a);
 }
 
@@ -87,8 +87,8 @@ static bool is_fold(const LStmt *s, const LStmt *loop) {
 }
 
 /* inner: those whose sum is made anew for each entry, else those of the whole run. */
-static void find_folds(CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end,
-                       const LStmt *loop, bool inner, Folds *out) {
+static void find_folds(CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end, const LStmt *loop,
+                       bool inner, Folds *out) {
     for (; s; s = s->next) {
         if (is_fold(s, loop) && cu_is_inner(r, s->buf) == inner) {
             Fold x = {s, fresh(f, "sum")};
@@ -116,9 +116,9 @@ static void end_folds(CuFn *f, const CuRun *r, const Folds *folds, bool inner) {
         LReg all = {.id = s.src->id, .dt = s.src->dt};
         const char *keep = f->reg[all.id];
         const char *to = r->flat ? "gn.lanes * gn.ways" : "gn.lanes";
-        const char *all_of =
-            inner ? arena_printf(f->a, "gn_fold_lanes<%s>(gn, %s)", fold_op[s.red], folds->v[i].name)
-                  : fold(f, s.red, folds->v[i].name, "1", to);
+        const char *all_of = inner ? arena_printf(f->a, "gn_fold_lanes<%s>(gn, %s)", fold_op[s.red],
+                                                  folds->v[i].name)
+                                   : fold(f, s.red, folds->v[i].name, "1", to);
         cu_line(f, "%s = %s;", folds->v[i].name, all_of);
         s.src = &all;
         f->reg[all.id] = folds->v[i].name;
@@ -135,10 +135,14 @@ void cu_column(CuFn *f, const LStmt *s) {
     if (f->run->together) find_folds(f, f->run, s->body, NULL, s, true, &inner);
     begin_folds(f, &inner);
     if (f->masked) cu_open(f, "if (gn_on) {");
-    f->reg[s->var->id] = f->column;
-    f->serial = s->range == LR_SEGMENT;
-    cu_block(f, s->body);
-    f->serial = false;
+    if (f->first) {
+        cu_packed_body(f, s);
+    } else {
+        f->reg[s->var->id] = f->column;
+        f->serial = s->range == LR_SEGMENT;
+        cu_block(f, s->body);
+        f->serial = false;
+    }
     if (f->masked) cu_close(f);
     f->alias.n = outer;
     end_folds(f, f->run, &inner, true);
@@ -160,6 +164,13 @@ static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, Part *p) {
     p->array = b->kind == LB_LOCAL && b->rank > 1;
     p->count = p->array ? cu_count_without(b, p->place) : 1;
     const char *zero = cu_identity(f->a, p->acc->red, b->dt);
+    if (!p->array && f->first) {
+        cu_line(f, "%s %s;", cu_type(b->dt), cu_registers(f, p->name));
+        cu_each(f);
+        cu_line(f, "%s = %s;", cu_of_each(f, p->name), zero);
+        cu_each_end(f);
+        return;
+    }
     if (!p->array) {
         cu_line(f, "%s %s = %s;", cu_type(b->dt), p->name, zero);
         return;
@@ -173,7 +184,8 @@ static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, Part *p) {
 /* Adds the parts of all ways to what was there before. */
 static void end_part(CuFn *f, const Part *p) {
     DType dt = p->acc->buf->dt;
-    const char *at = cu_element(f, p->acc), *part = p->name;
+    const char *at = cu_element(f, p->acc), *part = cu_of_each(f, p->name);
+    cu_each(f);
     if (p->array) {
         cu_line(f, "#pragma unroll");
         cu_open(f, "for (int gn_k = 0; gn_k < %lld; gn_k++) {", (long long)p->count);
@@ -183,6 +195,7 @@ static void end_part(CuFn *f, const Part *p) {
     cu_line(f, "%s = %s;", part, fold(f, p->acc->red, part, "gn.lanes", "gn.lanes * gn.ways"));
     cu_line(f, "%s = %s;", at, cu_combine(f, p->acc->red, dt, at, part));
     if (p->array) cu_close(f);
+    cu_each_end(f);
 }
 
 static bool split_loop(CuFn *f, const LStmt *s) {
@@ -191,7 +204,8 @@ static bool split_loop(CuFn *f, const LStmt *s) {
     int n = cu_split_targets(f, s, target), outer = f->alias.n;
     for (int i = 0; i < n; i++) begin_part(f, s, target[i], &part[i]);
     for (int i = 0; i < n; i++)
-        stand_for(f, target[i], NULL, part[i].name, part[i].array ? part[i].place : -1);
+        stand_for(f, target[i], NULL, cu_of_each(f, part[i].name),
+                  part[i].array ? part[i].place : -1);
     if (n) cu_loop(f, s, "gn.way", "gn.ways");
     f->alias.n = outer;
     for (int i = 0; i < n; i++) end_part(f, &part[i]);
@@ -244,7 +258,8 @@ static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
     for (int i = 0; i < f->k->bufs.n; i++) {
         const LBuf *b = f->k->bufs.v[i];
         Spot spot = {NULL, NULL};
-        if (f->sched.cell[i] == r - f->sched.runs.v + 1) spot = find_access(f, r->first, r->last, NULL, b, -1);
+        if (f->sched.cell[i] == r - f->sched.runs.v + 1)
+            spot = find_access(f, r->first, r->last, NULL, b, -1);
         if (!spot.at) continue;
         Cell c = {spot, fresh(f, "cell")};
         cu_line(f, "%s %s = 0;", cu_type(b->dt), c.name);
@@ -288,11 +303,11 @@ static void column_array(CuFn *f, const CuRun *r, const LBuf *b) {
     int place = place_of(spot);
     if (!f->local_used[b->id]) return;
     if (b->rank == 1)
-        cu_line(f, "%s %s = 0;", cu_type(b->dt), name);
+        cu_line(f, "%s %s = %s;", cu_type(b->dt), cu_registers(f, name), f->first ? "{0}" : "0");
     else
         cu_line(f, "%s %s[%lld] = {0};", cu_type(b->dt), name,
                 (long long)cu_count_without(b, place));
-    stand_for(f, b, NULL, name, b->rank == 1 ? -1 : place);
+    stand_for(f, b, NULL, b->rank == 1 ? cu_of_each(f, name) : name, b->rank == 1 ? -1 : place);
 }
 
 static void columns(CuFn *f, const CuRun *r) {
@@ -323,7 +338,7 @@ static bool all_lanes(const CuFn *f, const CuRun *r) {
     int64_t n;
     int lanes = f->sched.lanes;
     return r->range->range == LR_EXTENT && expr_is_const(r->range->extent, &n) && lanes &&
-           n % lanes == 0;
+           n % (lanes * cu_pack_of(f, r)) == 0;
 }
 
 const LStmt *cu_run(CuFn *f, const LStmt *s) {
@@ -337,22 +352,29 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     find_folds(f, r, r->first, r->last, NULL, false, &folds);
     begin_folds(f, &folds);
     bool masked = (splits(f, r) || r->together) && !all_lanes(f, r);
+    const int pack = cu_pack_of(f, r);
+    const char *times = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
+    const char *at = pack > 1 ? fresh(f, "first") : c;
     if (masked) {
         const char *base = fresh(f, "from");
-        cu_open(f, "for (int64_t %s = %s; %s < %s; %s += gn.lanes) {", base, lo, base, hi, base);
-        cu_line(f, "const int64_t %s = %s + gn.lane;", c, base);
-        cu_line(f, "const bool gn_on = %s < %s;", c, hi);
+        cu_open(f, "for (int64_t %s = %s; %s < %s; %s += gn.lanes%s) {", base, lo, base, hi, base,
+                times);
+        cu_line(f, "const int64_t %s = %s + gn.lane%s;", at, base, times);
+        cu_line(f, "const bool gn_on = %s < %s;", at, hi);
     } else {
         bool zero = strcmp(lo, "0") == 0;
         const char *first = r->flat ? "gn.thread" : "gn.lane";
-        cu_open(f, "for (int64_t %s = %s%s%s; %s < %s; %s += %s) {", c, zero ? "" : lo,
-                zero ? "" : " + ", first, c, hi, c, r->flat ? "gn.lanes * gn.ways" : "gn.lanes");
+        cu_open(f, "for (int64_t %s = %s%s%s%s; %s < %s; %s += %s%s) {", at, zero ? "" : lo,
+                zero ? "" : " + ", first, times, at, hi, at,
+                r->flat ? "gn.lanes * gn.ways" : "gn.lanes", times);
     }
     f->run = r;
     f->column = c;
+    f->first = pack > 1 ? at : NULL;
     f->masked = masked;
     columns(f, r);
     f->masked = false;
+    f->first = NULL;
     f->run = NULL;
     cu_close(f);
     f->alias.n = outer;

@@ -89,17 +89,24 @@ static bool const_width(const LStmt *range, int64_t *n) {
     return range->range == LR_EXTENT && expr_is_const(range->extent, n);
 }
 
+/* Its iterations go to all threads of a team, whatever the lanes of other runs are. */
+bool cu_takes_all(const CuSched *c, const CuRun *r) {
+    bool columns = false;
+    for (int i = 0; i < c->runs.n; i++) columns = columns || !c->runs.v[i].flat;
+    return r->flat && (c->kind == CU_BLOCK || (columns && r->range->range == LR_SEGMENT));
+}
+
 static void choose_lanes(CuSched *c) {
     int lanes = 1;
     bool known = true, any = false;
     for (int i = 0; i < c->runs.n; i++) {
         int64_t n = 0;
-        if (c->kind == CU_BLOCK && c->runs.v[i].flat) continue; /* takes all threads */
+        if (cu_takes_all(c, &c->runs.v[i])) continue;
         any = true;
         if (!const_width(c->runs.v[i].range, &n))
             known = false;
-        else if (power_of_2(n) > lanes)
-            lanes = power_of_2(n);
+        else if (power_of_2(n / c->pack) > lanes)
+            lanes = power_of_2(n / c->pack);
     }
     c->lanes = !any ? 32 : known || lanes == 32 ? lanes : 0;
 }
@@ -113,6 +120,7 @@ static void schedule(CuFn *f) {
     if (cu_team(f, c->body)) {
         bool long_row = !c->parallel || has_chunk_of(c->body, c->parallel->var);
         c->kind = long_row ? CU_BLOCK : CU_TEAM;
+        c->pack = cu_pack(f);
         choose_lanes(c);
         return;
     }

@@ -328,8 +328,7 @@ static void note_run(Team *t, const Run *r, const LStmt *s, const LStmt *loop, c
             a->top = loop && is_top(r, loop);
         }
         bool own = loop && loop->range == LR_SEGMENT;
-        if (has_body(s))
-            note_run(t, r, s->body, !own && cu_is_columns(t->f, s) ? s : loop, NULL);
+        if (has_body(s)) note_run(t, r, s->body, !own && cu_is_columns(t->f, s) ? s : loop, NULL);
         if (s == end) break;
     }
 }
@@ -505,8 +504,7 @@ static void choose_cells(Team *t) {
         if (is_settled(t, &t->accesses.v[i]))
             c->runs.v[writing_run(t, t->accesses.v[i].s->buf)].settles = true;
     for (int i = 0; i < t->accesses.n; i++)
-        if (t->accesses.v[i].fold && !t->accesses.v[i].top &&
-            !c->runs.v[t->accesses.v[i].run].flat)
+        if (t->accesses.v[i].fold && !t->accesses.v[i].top && !c->runs.v[t->accesses.v[i].run].flat)
             c->one_way = true;
 }
 

@@ -49,6 +49,18 @@ GN_FN float gn_round_bf16(float x) {
     return __bfloat162float(__float2bfloat16_rn(x));
 }
 
+/* ---- neighbours in memory ----------------------------------------------------------- */
+/* Loaded and stored at once: p is a multiple of N elements from where a buffer begins. */
+template <class T, int N> struct alignas(sizeof(T) * N) GnPack {
+    T at[N];
+};
+template <int N, class T> GN_FN GnPack<T, N> gn_pack(const T *p) {
+    return *reinterpret_cast<const GnPack<T, N> *>(p);
+}
+template <class T, int N> GN_FN void gn_put(T *p, const GnPack<T, N> &x) {
+    *reinterpret_cast<GnPack<T, N> *>(p) = x;
+}
+
 /* ---- integers: arithmetic wraps, x / 0 is 0 ---------------------------------------- */
 #define GN_WRAPPING(T, U)                                                                          \
     GN_FN T gn_add(T x, T y) {                                                                     \

@@ -17,6 +17,7 @@ typedef struct {
     cudasim_place place;
     Fiber *fiber; /* it is on; NULL = has not begun */
     unsigned mask;
+    int arrived; /* lanes of the masks whose first lane this is, at an exchange */
     uint64_t value, got[WARP];
 } Thread;
 
@@ -154,22 +155,25 @@ const uint64_t *cudasim_exchange(unsigned mask, uint64_t value) {
     self->mask = mask;
     self->value = value;
     self->state = AT_EXCHANGE;
-    bool all = true;
-    for (int i = 0; i < WARP; i++) {
-        if (!(mask >> i & 1)) continue;
-        bool here = warp + i < m->thread + m->n && warp[i].state == AT_EXCHANGE;
-        all = all && here && warp[i].mask == mask;
+    Thread *first = warp + __builtin_ctz(mask);
+    bool all = ++first->arrived >= __builtin_popcount(mask);
+    for (unsigned left = mask; all && left; left &= left - 1) {
+        const Thread *t = warp + __builtin_ctz(left);
+        all = t < m->thread + m->n && t->state == AT_EXCHANGE && t->mask == mask;
     }
     if (!all) {
         wait_here(m, AT_EXCHANGE);
         return self->got;
     }
-    for (int i = 0; i < WARP; i++) {
-        if (!(mask >> i & 1)) continue;
-        for (int j = 0; j < WARP; j++)
-            if (mask >> j & 1) warp[i].got[j] = warp[j].value;
-        warp[i].state = READY;
-        if (&warp[i] != self) make_ready(m, &warp[i]);
+    first->arrived -= __builtin_popcount(mask); /* of another mask some may wait there, too */
+    for (unsigned to = mask; to; to &= to - 1) {
+        Thread *t = warp + __builtin_ctz(to);
+        for (unsigned from = mask; from; from &= from - 1) {
+            int lane = __builtin_ctz(from);
+            t->got[lane] = warp[lane].value;
+        }
+        t->state = READY;
+        if (t != self) make_ready(m, t);
     }
     return self->got;
 }
@@ -179,7 +183,12 @@ const uint64_t *cudasim_exchange(unsigned mask, uint64_t value) {
 static void run_block(Machine *m) {
     shuffle(m, m->order, m->n);
     m->n_begun = m->n_done = m->n_waiting = m->n_ready = 0;
-    for (int i = 0; i < m->n; i++) m->thread[i].state = NOT_BEGUN, m->thread[i].fiber = NULL;
+    for (int i = 0; i < m->n; i++) {
+        Thread *t = &m->thread[i];
+        t->state = NOT_BEGUN;
+        t->fiber = NULL;
+        t->arrived = 0;
+    }
     while (m->n_done < m->n) {
         bool may_begin = m->n_begun < m->n;
         if (m->n_ready > 0 && (!may_begin || draw(m) % 2))

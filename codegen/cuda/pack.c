@@ -1,0 +1,154 @@
+/* Several neighbouring columns for each lane, where widths are known and even: a row's piece is
+ * loaded and stored at once, 16 bytes where it can be.
+ *
+ *     for f in 64 vector {                    if lane has columns 4 f' .. 4 f' + 3:
+ *       %z = load z[src, f]                     GnPack<float, 4> in = gn_pack<4>(&z[src * 64 + 4
+ * f']) %v = mul %z w                           for gn_k in 4, unrolled { acc sum acc[f] %v z =
+ * in.at[gn_k];  v = z * w;  acc[gn_k] += v }                                         }
+ *
+ * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
+#include "codegen/cuda/cuda.h"
+
+enum { PACK_BYTES = 16 };
+
+static bool is_access(const LStmt *s) {
+    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+}
+
+static bool defined_in(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next) {
+        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) return true;
+        if ((s->kind == L_FOR || s->kind == L_IF) && defined_in(s->body, r)) return true;
+    }
+    return false;
+}
+
+static bool is_cell(const CuFn *f, const LBuf *b) {
+    return b->written && f->sched.cell && f->sched.cell[b->id];
+}
+
+/* Neighbouring columns are neighbours in memory, and a multiple of n of them is a row. */
+static bool is_packed(const LStmt *s, const LStmt *loop, int n) {
+    const LBuf *b = s->buf;
+    bool may = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
+    int64_t width;
+    if (!may || b->kind != LB_VALUE || b->rank == 0 || b->dt == DT_I1) return false;
+    for (int i = 0; i + 1 < b->rank; i++)
+        if (s->idx[i] == loop->var || defined_in(loop->body, s->idx[i])) return false;
+    return s->idx[b->rank - 1] == loop->var && expr_is_const(b->dim[b->rank - 1], &width) &&
+           width % n == 0 && dtype_bytes(b->dt) * n <= PACK_BYTES;
+}
+
+/* ---- how many ------------------------------------------------------------------------- */
+typedef struct {
+    const CuFn *f;
+    int n;      /* columns of a lane */
+    int packed; /* accesses that would be packed */
+    bool ok;
+} Choice;
+
+static void note(Choice *c, const LStmt *s, const LStmt *loop) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LOCAL && s->buf->rank > 1) c->ok = false;
+        if (loop && is_access(s)) c->packed += is_packed(s, loop, c->n);
+        if (is_access(s) && is_cell(c->f, s->buf)) c->ok = false;
+        if (s->kind != L_FOR && s->kind != L_IF) continue;
+        note(c, s->body, cu_is_columns(c->f, s) && s->range == LR_EXTENT ? s : loop);
+    }
+}
+
+/* Every run of known width can be dealt out so, and something is loaded or stored at once. */
+static bool is_fine(const CuFn *f, int n) {
+    Choice c = {.f = f, .n = n, .ok = true};
+    bool any = false;
+    for (int i = 0; i < f->sched.runs.n; i++) {
+        const CuRun *r = &f->sched.runs.v[i];
+        int64_t width;
+        if (r->range->range != LR_EXTENT) continue;
+        if (r->together || !expr_is_const(r->range->extent, &width) || width % n) return false;
+        any = true;
+    }
+    note(&c, f->sched.parallel ? f->sched.parallel->body : f->k->body, NULL);
+    return any && c.ok && c.packed > 0;
+}
+
+int cu_pack(CuFn *f) {
+    int n = PACK_BYTES / 2;
+    if (f->sched.kind != CU_TEAM) return 1;
+    while (n > 1 && !is_fine(f, n)) n /= 2;
+    return n;
+}
+
+int cu_pack_of(const CuFn *f, const CuRun *r) {
+    return r->range->range == LR_EXTENT ? f->sched.pack : 1;
+}
+
+/* ---- what stands in the text ------------------------------------------------------------- */
+void cu_each(CuFn *f) {
+    if (!f->first) return;
+    cu_line(f, "#pragma unroll");
+    cu_open(f, "for (int gn_k = 0; gn_k < %d; gn_k++) {", f->sched.pack);
+}
+
+void cu_each_end(CuFn *f) {
+    if (f->first) cu_close(f);
+}
+
+const char *cu_of_each(CuFn *f, const char *name) {
+    return f->first ? arena_printf(f->a, "%s[gn_k]", name) : name;
+}
+
+const char *cu_registers(CuFn *f, const char *name) {
+    return f->first ? arena_printf(f->a, "%s[%d]", name, f->sched.pack) : name;
+}
+
+/* Somebody asks which column it is. */
+static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop) {
+    for (; s; s = s->next) {
+        for (int i = 0; i < s->n_arg; i++)
+            if (s->arg[i] == loop->var) return true;
+        bool packed = is_access(s) && is_packed(s, loop, f->sched.pack);
+        for (int i = 0; is_access(s) && !packed && i < s->buf->rank; i++)
+            if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
+        if (s->kind == L_IF && asks(f, s->body, loop)) return true;
+    }
+    return false;
+}
+
+static void stand_for(CuFn *f, const LStmt *s, const char *name) {
+    CuAlias a = {s->buf, s, name, -1, .memory = true};
+    vec_push(f->a, &f->alias, a);
+}
+
+static const char *pack_type(CuFn *f, const LBuf *b) {
+    return arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(b->dt), f->sched.pack);
+}
+
+/* The body of a vector loop for all columns of the lane: what is loaded at once comes first, what
+ * is stored at once last. */
+void cu_packed_body(CuFn *f, const LStmt *loop) {
+    const char *column = f->reg[loop->var->id];
+    int outer = f->alias.n, n = f->sched.pack;
+    VEC(const char *) to = {0};
+    f->reg[loop->var->id] = f->first;
+    for (const LStmt *s = loop->body; s; s = s->next) {
+        if (!is_access(s) || !is_packed(s, loop, n)) continue;
+        if (s->kind == L_LOAD && !f->used[s->dst->id]) continue;
+        const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_names++);
+        const char *at = cu_element(f, s), *type = pack_type(f, s->buf);
+        if (s->kind == L_LOAD) {
+            cu_line(f, "const %s %s = gn_pack<%d>(&%s);", type, pack, n, at);
+        } else {
+            cu_line(f, "%s %s;", type, pack);
+            vec_push(f->a, &to, arena_printf(f->a, "gn_put(&%s, %s);", at, pack));
+        }
+        stand_for(f, s, arena_printf(f->a, "%s.at[gn_k]", pack));
+    }
+    f->reg[loop->var->id] = column;
+    cu_each(f);
+    if (asks(f, loop->body, loop)) cu_line(f, "const int64_t %s = %s + gn_k;", column, f->first);
+    cu_block(f, loop->body);
+    cu_each_end(f);
+    f->alias.n = outer;
+    for (int i = 0; i < to.n; i++) cu_line(f, "%s%s", cu_writers(f), to.v[i]);
+}
