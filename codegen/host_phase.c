@@ -38,6 +38,7 @@ static void emit_arguments(Host *h, const PStep *s, int pred) {
                             : ",\n                        ",
                     buf_name(h, s->bufs[i]));
     if (pred >= 0) host_printf(h, ", buf[B_%s]", buf_name(h, pred));
+    if (h->device) host_puts(h, ", rt_device_room(x)");
     if (h->device && h->buckets) host_puts(h, ", rt_device_sizes(x)");
     host_puts(h, "}");
 }

@@ -412,6 +412,7 @@ typedef int rt_device_kernel(void *const *arg, const int64_t *n, void *stream);
 void **rt_device_buffers(RtExec *x);
 /* n[n_syms] of the batch on the device, where x->n is rounded up; NULL: x->n it is. */
 void *rt_device_sizes(RtExec *x);
+void *rt_device_room(RtExec *x); /* where a kernel may keep something while it runs */
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg);
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 /* Does the condition in this buffer hold (or not, as asked)?  *st is set where it cannot be read.

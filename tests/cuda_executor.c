@@ -7,10 +7,10 @@
 
 /* Five thousand kernels in one file: lines of the debugger and UBSan's checks take longer to
  * compile than all the rest; tests/cudasim/run has both, for models. */
-static bool build(Ctx *c, const char *dir) {
+static bool build(Ctx *c, const char *dir, const char *defines) {
     const char *b = cpu_exec_build_dir(c);
-    const char *include = "-Iruntime -Iruntime/include -Itests/cudasim "
-                          "-Itests/cudasim/include -DGN_HUB_ENTRIES=4"; /* small hubs */
+    const char *include = arena_printf(
+        c->a, "-Iruntime -Iruntime/include -Itests/cudasim -Itests/cudasim/include %s", defines);
     const char *command =
         arena_printf(c->a,
                      "cc -std=c17 -O0 -g -fPIC -DGNNC_NO_MAIN %s -c -o %s/driver.o %s/driver.c && "
@@ -24,14 +24,14 @@ static bool build(Ctx *c, const char *dir) {
     return false;
 }
 
-CpuExec *cuda_exec_build(Ctx *c, Module *m) {
+CpuExec *cuda_exec_build(Ctx *c, Module *m, const char *defines) {
     const char *dir = cpu_exec_dir(c);
     Plan *p = dir ? plan_build_for(c, m, "cuda") : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
     TargetOptions o = {.opt_level = 2};
     bool ok = target_cuda.emit_kernels(c, p, &o, EMIT_IR_TEXT,
                                        arena_printf(c->a, "%s/kernels.cu", dir)) &&
-              host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && build(c, dir);
+              host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && build(c, dir, defines);
     return ok ? cpu_exec_open(c, arena_printf(c->a, "%s/program.so", dir)) : NULL;
 }
 

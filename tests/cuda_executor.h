@@ -7,7 +7,8 @@
 #include "cpu_executor.h"
 #include "cudasim/cudasim.h"
 
-CpuExec *cuda_exec_build(Ctx *c, Module *m); /* NULL after diagnostics */
+/* defines: "-D.." for the compiler of the kernels.  NULL after diagnostics. */
+CpuExec *cuda_exec_build(Ctx *c, Module *m, const char *defines);
 cudasim_counters *cuda_exec_counters(CpuExec *x);
 void cuda_exec_seed(CpuExec *x, uint64_t seed); /* the order of blocks and threads */
 

@@ -68,6 +68,9 @@ typedef struct {
     Arena *a;
     const LKernel *k; /* as it is scheduled: cu_turn_rows() may have made it of the plan's */
     bool skips;       /* it tests a condition first, and then may do nothing */
+    bool skips_not;   /* .. unless it holds */
+    bool many;        /* several blocks may have a row (parts.c) */
+    bool parts;       /* what they do is being written */
     bool sized;       /* it may read its sizes from the device (codegen/plan_buckets.c) */
     CuSched sched;
     const char **reg; /* [n_regs] names */
@@ -142,7 +145,17 @@ const char *cu_of_each(CuFn *f, const char *name);   /* a register of each: name
 const char *cu_registers(CuFn *f, const char *name); /* their declarator */
 void cu_packed_body(CuFn *f, const LStmt *loop);
 
+/* parts.c: several blocks for a row */
+bool cu_has_parts(const CuFn *f);
+const char *cu_part_numbers(CuFn *f, bool host);
+const char *cu_part_at(CuFn *f, int target, const char *slot, const char *column);
+void cu_parts(CuFn *f);
+
 /* loop.c, run.c, kernel.c, launch.c */
+bool cu_has_hubs(const CuFn *f);
+void cu_mark(CuFn *f, const LStmt *list); /* the registers that it needs */
+void cu_begin(CuFn *f);
+void cu_signature(CuFn *f, const char *suffix);
 void cu_block(CuFn *f, const LStmt *s);
 void cu_statement(CuFn *f, const LStmt *s);
 void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);

@@ -22,6 +22,7 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     bool column = team && b->kind == LB_LOCAL;
     bool cell = team && b->written && f->sched.cell[b->id] &&
                 cu_run_has(&f->sched.runs.v[f->sched.cell[b->id] - 1], s);
+    if (cell && f->parts) return; /* the row's own block writes it */
     for (int i = 0; i < b->rank; i++) {
         bool at_column =
             column && loop && (s->idx[i] == loop->var || definition(loop->body, s->idx[i]));
@@ -52,6 +53,10 @@ static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
     if (s->kind == L_FOR && s->range != LR_EXTENT) mark_use(f, s->at);
     if (f->sched.kind != CU_THREAD && cu_is_columns(f, s)) loop = s;
     if (s->kind == L_FOR || s->kind == L_IF) mark_block(f, s->body, loop);
+}
+
+void cu_mark(CuFn *f, const LStmt *list) {
+    mark_block(f, list, NULL);
 }
 
 /* ---- the function ------------------------------------------------------------------------------
@@ -95,7 +100,7 @@ static void iteration(CuFn *f) {
 }
 
 /* ---- hubs: rows with so many entries that a block takes them --------------------------- */
-static bool has_hubs(const CuFn *f) {
+bool cu_has_hubs(const CuFn *f) {
     const CuSched *c = &f->sched;
     return c->kind == CU_TEAM && c->parallel && c->split && c->split->range == LR_SEGMENT &&
            c->split->at == c->parallel->var;
@@ -141,11 +146,11 @@ static void hubs(CuFn *f) {
 
 static void parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
-    if (has_hubs(f)) hubs(f);
+    if (cu_has_hubs(f)) hubs(f);
     cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
                                     : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
     split_index(f);
-    if (has_hubs(f)) cu_line(f, "if (%s) continue;", is_hub(f));
+    if (cu_has_hubs(f)) cu_line(f, "if (%s) continue;", is_hub(f));
     iteration(f);
     cu_close(f);
 }
@@ -225,11 +230,11 @@ static void comment(CuFn *f, const LKernel *k) {
     sb_puts(&f->cu->b, " */\n");
 }
 
-static void signature(CuFn *f) {
+void cu_signature(CuFn *f, const char *suffix) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
     StrBuf *b = &f->cu->b;
-    sb_printf(b, "static __global__ void __launch_bounds__(GN_THREADS) %s(", k->name);
+    sb_printf(b, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(", k->name, suffix);
     for (int i = 0; i < k->bufs.n; i++)
         sb_printf(b, "\n    %s%s *__restrict__ %s,", k->bufs.v[i]->written ? "" : "const ",
                   cu_mem_type(k->bufs.v[i]->dt), f->buf[i]);
@@ -239,7 +244,11 @@ static void signature(CuFn *f) {
     for (int i = 0; i < m->syms.n; i++)
         if (f->sym[i]) sb_printf(b, "\n    %s %s,", type, f->sym[i]);
     if (f->sched.kind != CU_THREAD && !f->sched.lanes) sb_puts(b, "\n    const int gn_lanes,");
-    if (f->sched.kind == CU_TEAM && f->sched.split) sb_puts(b, "\n    const int gn_ways,");
+    if (f->sched.kind == CU_TEAM && f->sched.split && !f->parts)
+        sb_puts(b, "\n    const int gn_ways,");
+    if (f->many)
+        sb_printf(b, "\n    %sfloat *__restrict__ gn_room,\n    const int64_t gn_part,",
+                  f->parts ? "" : "const ");
     sb_printf(b, "\n    %s gn_extent) {\n", type);
 }
 
@@ -270,6 +279,12 @@ static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) 
     return NULL;
 }
 
+/* What comes before the kernel's statements. */
+void cu_begin(CuFn *f) {
+    if (f->sized) own_sizes(f);
+    if (f->skips) cu_line(f, "if (%s*gn_when) return;", f->skips_not ? "" : "!");
+}
+
 void cu_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
     const PStep *s = step_of(cu->plan, k, &ph);
@@ -277,6 +292,7 @@ void cu_kernel(Cu *cu, const LKernel *k) {
                .a = cu->a,
                .k = k,
                .skips = s && s->pred >= 0,
+               .skips_not = s && s->pred_not,
                .sized = s && plan_has_buckets(cu->a, cu->plan, ph)},
          *f = &fn;
     cu_schedule(f);
@@ -285,11 +301,12 @@ void cu_kernel(Cu *cu, const LKernel *k) {
     mark_block(f, f->k->body, NULL);
     cu_names(f);
     f->sized = f->sized && uses_sizes(f);
+    f->many = cu_has_parts(f);
     comment(f, k);
-    signature(f);
+    if (f->many) cu_parts(f);
+    cu_signature(f, "");
     f->depth = 1;
-    if (f->sized) own_sizes(f);
-    if (f->skips) cu_line(f, "if (%s*gn_when) return;", s->pred_not ? "" : "!");
+    cu_begin(f);
     body(f);
     cu_close(f);
     cu_launch(f);

@@ -75,8 +75,9 @@ static void arguments(CuFn *f, StrBuf *names) {
         cu_line(f, "const unsigned char *gn_when = (const unsigned char *)arg[%d];", k->bufs.n);
         sb_puts(names, "&gn_when, ");
     }
+    if (f->many) cu_line(f, "float *gn_room = (float *)arg[%d];", k->bufs.n + f->skips);
     if (f->sized) {
-        cu_line(f, "const int64_t *gn_n = (const int64_t *)arg[%d];", k->bufs.n + f->skips);
+        cu_line(f, "const int64_t *gn_n = (const int64_t *)arg[%d];", k->bufs.n + f->skips + 1);
         sb_puts(names, "&gn_n, ");
     }
     for (int i = 0; i < m->syms.n; i++) {
@@ -84,6 +85,19 @@ static void arguments(CuFn *f, StrBuf *names) {
         cu_line(f, "int64_t %s = n[%d];", f->sym[i], i);
         sb_printf(names, "&%s, ", f->sym[i]);
     }
+}
+
+/* Several blocks go through rows of many entries first. */
+static void parts(CuFn *f, const char *names) {
+    const Map *m = f->sched.split->ptr->map;
+    const char *entries = cu_host_expr(f, m->from->size);
+    cu_line(f, "int64_t gn_part = gn_part_of_entries(%s, %s);", entries, cu_part_numbers(f, true));
+    cu_open(f, "if (gn_part) {");
+    cu_line(f, "void *parts[] = {%s&gn_room, &gn_part, &gn_extent};", names ? names : "");
+    cu_line(f, "int e = gn_launch(%s_parts, gn_ceildiv(%s, gn_part) * GN_THREADS, parts, stream);",
+            f->k->name, entries);
+    cu_line(f, "if (e) return e;");
+    cu_close(f);
 }
 
 void cu_launch(CuFn *f) {
@@ -96,8 +110,10 @@ void cu_launch(CuFn *f) {
     arguments(f, &names);
     const char *size = team(f);
     if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
-    if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
     cu_line(f, "int64_t gn_extent = %s;", cu_extent(f));
+    if (f->many) parts(f, names.s);
+    if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
+    if (f->many) sb_puts(&names, "&gn_room, &gn_part, ");
     cu_line(f, "void *args[] = {%s&gn_extent};", names.s ? names.s : "");
     cu_line(f, "return gn_launch(%s, gn_extent * %s, args, stream);", name, size);
     cu_close(f);

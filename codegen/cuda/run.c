@@ -198,6 +198,61 @@ static void end_part(CuFn *f, const Part *p) {
     cu_each_end(f);
 }
 
+/* The column of a register, and where each of a lane's is. */
+static const char *column_of_each(CuFn *f) {
+    return f->first ? arena_printf(f->a, "%s + gn_k", f->first) : f->column;
+}
+
+static const char *if_on(const CuFn *f) {
+    return f->masked ? "if (gn_on) " : "";
+}
+
+/* A block has gone through its entries: what they make goes to where the row's block finds it. */
+static void put_part(CuFn *f, const Part *p, int target) {
+    const char *part = cu_of_each(f, p->name);
+    const char *at = cu_part_at(f, target, "gn_at.slot", column_of_each(f));
+    cu_each(f);
+    cu_line(f, "%s = %s;", part, fold(f, p->acc->red, part, "gn.lanes", "gn.lanes * gn.ways"));
+    cu_line(f, "%sif (gn.way == 0) %s = %s;", if_on(f), at, part);
+    cu_each_end(f);
+}
+
+/* The row's block, where others have gone through the entries. */
+static void add_parts(CuFn *f, const LStmt *s, const Part *part, int n) {
+    const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
+    cu_open(f, "GN_PARTS_OF(gn_slot, %s[%s], %s[%s + 1], gn_part, gn) {", ptr, row, ptr, row);
+    cu_each(f);
+    for (int i = 0; i < n; i++) {
+        const char *name = cu_of_each(f, part[i].name);
+        const char *x = cu_part_at(f, i, "gn_slot", column_of_each(f));
+        cu_line(f, "%s%s = %s;", if_on(f), name, cu_combine(f, part[i].acc->red, DT_F32, name, x));
+    }
+    cu_each_end(f);
+    cu_close(f);
+}
+
+/* The entries of a row: by turns of its ways, or what several blocks have made of them. */
+static void entries(CuFn *f, const LStmt *s, const Part *part, int n) {
+    const char *v = f->reg[s->var->id];
+    if (f->parts) {
+        cu_open(f, "for (int64_t %s = gn_at.first + gn.way; %s < gn_at.end; %s += gn.ways) {", v, v,
+                v);
+        cu_block(f, s->body);
+        cu_close(f);
+        return;
+    }
+    bool several = f->many && s == f->sched.split && f->sched.kind == CU_BLOCK;
+    if (several) {
+        const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
+        cu_open(f, "if (gn_has_parts(%s[%s + 1] - %s[%s], gn_part)) {", ptr, row, ptr, row);
+        add_parts(f, s, part, n);
+        f->depth--;
+        cu_open(f, "} else {");
+    }
+    cu_loop(f, s, "gn.way", "gn.ways");
+    if (several) cu_close(f);
+}
+
 static bool split_loop(CuFn *f, const LStmt *s) {
     const LBuf *target[CU_TARGETS_MAX];
     Part part[CU_TARGETS_MAX];
@@ -206,9 +261,10 @@ static bool split_loop(CuFn *f, const LStmt *s) {
     for (int i = 0; i < n; i++)
         stand_for(f, target[i], NULL, cu_of_each(f, part[i].name),
                   part[i].array ? part[i].place : -1);
-    if (n) cu_loop(f, s, "gn.way", "gn.ways");
+    if (n) entries(f, s, part, n);
     f->alias.n = outer;
-    for (int i = 0; i < n; i++) end_part(f, &part[i]);
+    for (int i = 0; i < n && !f->parts; i++) end_part(f, &part[i]);
+    for (int i = 0; i < n && f->parts; i++) put_part(f, &part[i], i);
     return n > 0;
 }
 
@@ -291,7 +347,8 @@ static void end_cells(CuFn *f, const Cells *cells, int outer) {
 /* Values at the top of a run hang on nothing in it: they come first. */
 static void hoist(CuFn *f, const CuRun *r) {
     for (const LStmt *s = r->first;; s = s->next) {
-        if (s->kind == L_LET || s->kind == L_LOAD) cu_statement(f, s);
+        bool value = s->kind == L_LET || s->kind == L_LOAD;
+        if (value && f->used[s->dst->id]) cu_statement(f, s);
         if (s == r->last) break;
     }
 }
@@ -313,6 +370,10 @@ static void column_array(CuFn *f, const CuRun *r, const LBuf *b) {
 static void columns(CuFn *f, const CuRun *r) {
     Cells cells = {0};
     int outer = f->alias.n;
+    if (f->parts) {
+        split_loop(f, f->sched.split);
+        return;
+    }
     begin_cells(f, r, &cells);
     for (const LStmt *s = r->first;; s = s->next) {
         bool hoisted = s->kind == L_LET || s->kind == L_LOAD;
@@ -349,7 +410,7 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     const char *lo, *hi, *c = f->reg[r->range->var->id];
     hoist(f, r);
     cu_bounds(f, r->range, &lo, &hi);
-    find_folds(f, r, r->first, r->last, NULL, false, &folds);
+    if (!f->parts) find_folds(f, r, r->first, r->last, NULL, false, &folds);
     begin_folds(f, &folds);
     bool masked = (splits(f, r) || r->together) && !all_lanes(f, r);
     const int pack = cu_pack_of(f, r);
@@ -378,7 +439,7 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     f->run = NULL;
     cu_close(f);
     f->alias.n = outer;
-    if (r->settles)
+    if (r->settles && !f->parts)
         cu_line(f, f->sched.kind == CU_BLOCK ? "__syncthreads();" : "__syncwarp(gn.mask);");
     end_folds(f, r, &folds, false);
     return r->last;

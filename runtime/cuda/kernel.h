@@ -4,6 +4,8 @@
 #ifndef RUNTIME_CUDA_KERNEL_H
 #define RUNTIME_CUDA_KERNEL_H
 
+#include "cuda/room.h"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -274,6 +276,74 @@ GN_FN const unsigned *gn_hubs(bool hub) {
         for (unsigned gn_left = gn_set[gn_word]; gn_left; gn_left &= gn_left - 1)                  \
             for (int64_t i = (first) + gn_word * 32 + __ffs((int)gn_left) - 1, gn_once = 1;        \
                  gn_once; gn_once = 0)
+
+/* ---- rows for several blocks ---------------------------------------------------------- */
+#ifndef GN_PART_ENTRIES
+#define GN_PART_ENTRIES 2048 /* of a part, at least */
+#endif
+#ifndef GN_PARTS_FROM
+#define GN_PARTS_FROM 65536 /* so many entries of all rows are worth a launch more */
+#endif
+
+/* Entries of a part, whose sums are so many numbers; 0 = one block has a row.  Each part has room
+ * for a row that began before it and for one that begins in it. */
+static inline int64_t gn_part_of_entries(int64_t entries, int64_t numbers) {
+    const int64_t parts =
+        RT_DEVICE_ROOM_BYTES / (int64_t)(2 * sizeof(float)) / gn_max64(numbers, 1);
+    if (entries < GN_PARTS_FROM || parts < 1) return 0;
+    return gn_max64(GN_PART_ENTRIES, gn_ceildiv(entries, parts));
+}
+
+/* Longer than two parts: of two such rows one ends in a part, at most, and one begins. */
+GN_FN bool gn_has_parts(int64_t entries, int64_t part) {
+    return part && entries > 2 * part;
+}
+
+/* What a part has of a row: entries first .. end - 1. */
+struct GnRowPart {
+    int64_t row, first, end, slot;
+};
+
+/* The row that has entry i. */
+GN_FN int64_t gn_row_of(const int64_t *ptr, int64_t rows, int64_t i) {
+    int64_t lo = 0, hi = rows; /* ptr[lo] <= i < ptr[hi] */
+    while (hi - lo > 1) {
+        const int64_t mid = lo + (hi - lo) / 2;
+        if (ptr[mid] <= i)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Of part i: side 0 is the row of its first entry, side 1 that of its last one, where it is
+ * another.  first == end: it is not a row that has parts. */
+GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64_t i, int side) {
+    GnRowPart p = {0, 0, 0, 0};
+    const int64_t lo = i * part, hi = gn_min64(lo + part, rows > 0 ? ptr[rows] : 0);
+    if (lo >= hi) return p;
+    const int64_t row = gn_row_of(ptr, rows, side ? hi - 1 : lo), begin = ptr[row];
+    if ((side && begin <= lo) || !gn_has_parts(ptr[row + 1] - begin, part)) return p;
+    p.row = row;
+    p.first = gn_max64(begin, lo);
+    p.end = gn_min64(ptr[row + 1], hi);
+    p.slot = 2 * i + (begin >= lo);
+    return p;
+}
+
+#define GN_PARTS(at, ptr, rows, part)                                                              \
+    for (int64_t gn_p = blockIdx.x; gn_p * (part) < ((rows) > 0 ? (ptr)[rows] : 0);                \
+         gn_p += gridDim.x)                                                                        \
+        for (int gn_side = 0; gn_side < 2; gn_side++)                                              \
+            for (GnRowPart at = gn_part_at(ptr, rows, part, gn_p, gn_side); at.first < at.end;     \
+                 at.end = at.first)
+
+/* Slots of the parts of a row's entries first .. end - 1, by turns. */
+#define GN_PARTS_OF(slot, first, end, part, t)                                                     \
+    for (int64_t gn_from_part = (first) / (part), gn_p = gn_from_part + t.way,                     \
+                 gn_to_part = ((end) - 1) / (part), slot = 2 * gn_p + (t.way == 0);                \
+         gn_p <= gn_to_part; gn_p += t.ways, slot = 2 * gn_p)
 
 /* ---- rows and launches ------------------------------------------------------------- */
 /* Row i of n to each thread, striding over the grid. */

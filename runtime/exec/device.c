@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/cuda/room.h"
 #include "runtime/memory.h"
 #include "runtime/trainer.h"
 
@@ -44,7 +45,7 @@ static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
     gnnc_status st = d->ops->open(d);
     if (st == GNNC_OK) {
         rt->device = d;
-        return st;
+        return d->ops->alloc(d, RT_DEVICE_ROOM_BYTES, &d->room);
     }
     d->ops->close(d);
     if (want != RT_ON_ANY || st != GNNC_E_DEVICE || !rt_runs_on_host(d->x->program)) return st;
@@ -82,6 +83,7 @@ void rt_device_close(RtExec *x) {
     d->ops->release(d, d->arena);
     d->ops->release(d, d->best);
     d->ops->release(d, d->work);
+    d->ops->release(d, d->room);
     d->ops->unpin(d, d->read_back);
     rt_device_batch_close(d);
     d->ops->close(d);
@@ -387,8 +389,8 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     if (!d) return 0;
     size_t batch = d->batch.arena_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
-    return (int64_t)(d->fixed_bytes + d->arena_bytes + d->best_bytes + d->work_bytes +
-                     d->sampler_bytes + batch);
+    return (int64_t)(RT_DEVICE_ROOM_BYTES + d->fixed_bytes + d->arena_bytes + d->best_bytes +
+                     d->work_bytes + d->sampler_bytes + batch);
 }
 
 /* ---- services ----------------------------------------------------------------------------------
@@ -399,6 +401,10 @@ void **rt_device_buffers(RtExec *x) {
 
 void *rt_device_sizes(RtExec *x) {
     return x->rt->device->batch.sizes;
+}
+
+void *rt_device_room(RtExec *x) {
+    return x->rt->device->room;
 }
 
 gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg) {

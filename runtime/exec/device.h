@@ -142,6 +142,7 @@ struct RtDevice {
     size_t in_bytes, out_bytes; /* inputs stand first in `fixed`, scalar outputs follow */
     char *staged;               /* [in_bytes] on the host */
     void *read_back;            /* [out_bytes] there, page-locked */
+    void *room;                 /* of any kernel, while it runs: RT_DEVICE_ROOM_BYTES */
     void *work;                 /* of library calls: as much as any has wanted */
     size_t work_bytes;
     void *best;         /* the best epoch's variables, one after another */

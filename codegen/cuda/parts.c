@@ -1,0 +1,140 @@
+/* Rows with more entries than a block should have: several blocks take parts of them first.
+ *
+ *     NAME_parts        a block for each part of all entries, gn_part of them: where most of a part
+ *                       belongs to such a row, its sums go to gn_room
+ *     NAME              the block that has the row adds up what stands there, in the order of
+ *                       parts, where it would have gone through the entries
+ *
+ * Parts lie at multiples of gn_part, whatever rows are, so where a sum goes is known without
+ * looking at other rows, and sums are always made in the same order.  NAME_parts is launched only
+ * where there are many entries (gn_part_of_entries()). */
+#include "codegen/cuda/cuda.h"
+
+static bool has_body(const LStmt *s) {
+    return s->kind == L_FOR || s->kind == L_IF;
+}
+
+static bool declared_in(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next)
+        if ((s->kind == L_LOCAL && s->buf == b) || (has_body(s) && declared_in(s->body, b)))
+            return true;
+    return false;
+}
+
+static int count_segments(const LStmt *s) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += s->kind == L_FOR && s->range == LR_SEGMENT;
+        if (has_body(s)) n += count_segments(s->body);
+    }
+    return n;
+}
+
+/* Nothing that the row computed before is read in the loop. */
+static bool is_alone(const LStmt *s, const LStmt *body) {
+    for (; s; s = s->next) {
+        if (has_body(s) && !is_alone(s->body, body)) return false;
+        if (s->kind != L_LOAD) continue;
+        bool own = s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
+        if (!own && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
+    }
+    return true;
+}
+
+static const CuRun *run_of(const CuFn *f) {
+    for (int i = 0; i < f->sched.runs.n; i++)
+        if (cu_run_has(&f->sched.runs.v[i], f->sched.split)) return &f->sched.runs.v[i];
+    return NULL;
+}
+
+static bool is_direct(const CuRun *r, const LStmt *loop) {
+    for (const LStmt *s = r->first;; s = s->next) {
+        if (s == loop) return true;
+        if (s == r->last) return false;
+    }
+}
+
+bool cu_has_parts(const CuFn *f) {
+    const CuSched *c = &f->sched;
+    const LBuf *target[CU_TARGETS_MAX];
+    if (!cu_has_hubs(f) || c->n_inner) return false;
+    const CuRun *r = run_of(f);
+    if (!r || !r->at_top || r->range->range != LR_EXTENT || r->together || !is_direct(r, c->split))
+        return false;
+    if (count_segments(c->parallel->body) != 1 || !is_alone(c->split->body, c->split->body))
+        return false;
+    int n = cu_split_targets(f, c->split, target);
+    for (int i = 0; i < n; i++)
+        if (target[i]->dt != DT_F32 || (target[i]->kind == LB_LOCAL && target[i]->rank != 1))
+            return false;
+    return n > 0;
+}
+
+/* Numbers that a part of a row leaves in gn_room. */
+const char *cu_part_numbers(CuFn *f, bool host) {
+    const LBuf *target[CU_TARGETS_MAX];
+    int n = cu_split_targets(f, f->sched.split, target);
+    const Expr *numbers = expr_mul(f->a, run_of(f)->range->extent, expr_const(f->a, n));
+    return host ? cu_host_expr(f, numbers) : cu_expr(f, numbers);
+}
+
+const char *cu_part_at(CuFn *f, int target, const char *slot, const char *column) {
+    const Expr *before = expr_mul(f->a, run_of(f)->range->extent, expr_const(f->a, target));
+    const char *others = target ? arena_printf(f->a, "%s + ", cu_expr(f, before)) : "";
+    return arena_printf(f->a, "gn_room[%s * (%s) + %s%s]", slot, cu_part_numbers(f, false), others,
+                        column);
+}
+
+/* ---- the kernel that makes them --------------------------------------------------------- */
+static void mark(CuFn *f, const LReg *r) {
+    if (r) f->used[r->id] = true;
+}
+
+/* What the loop needs of the statements before it, in its list and in those around. */
+static void mark_before(CuFn *f, const LStmt *s, const LStmt *end) {
+    if (!s || s == end) return;
+    mark_before(f, s->next, end);
+    if ((s->kind != L_LET && s->kind != L_LOAD) || !f->used[s->dst->id]) return;
+    for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark(f, s->arg[i]);
+    for (int i = 0; s->kind == L_LOAD && i < s->buf->rank; i++) mark(f, s->idx[i]);
+}
+
+static void pure(CuFn *f, const LStmt *s, const LStmt *end) {
+    for (; s && s != end; s = s->next)
+        if ((s->kind == L_LET || s->kind == L_LOAD) && f->used[s->dst->id]) cu_statement(f, s);
+}
+
+static void body(CuFn *f) {
+    const CuSched *c = &f->sched;
+    const CuRun *r = run_of(f);
+    const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
+    cu_line(f, "const GnTeam gn = gn_block_team(%s);", lanes);
+    pure(f, f->k->body, c->parallel);
+    cu_open(f, "GN_PARTS(gn_at, %s, gn_extent, gn_part) {", f->buf[c->split->ptr->id]);
+    if (f->used[c->parallel->var->id])
+        cu_line(f, "const int64_t %s = gn_at.row;", f->reg[c->parallel->var->id]);
+    pure(f, c->parallel->body, r->first);
+    cu_run(f, r->first);
+    cu_close(f);
+}
+
+void cu_parts(CuFn *f) {
+    CuSched *c = &f->sched;
+    bool *used = f->used, *locals = f->local_used;
+    f->used = NEWN(f->a, bool, f->k->n_regs + 1);
+    f->local_used = NEWN(f->a, bool, f->k->locals.n + 1);
+    f->parts = true;
+    cu_mark(f, c->split->body);
+    mark_before(f, c->parallel->body, c->split);
+    mark_before(f, f->k->body, c->parallel);
+    c->kind = CU_BLOCK;
+    cu_signature(f, "_parts");
+    f->depth = 1;
+    cu_begin(f);
+    body(f);
+    cu_close(f);
+    c->kind = CU_TEAM;
+    f->parts = false;
+    f->used = used;
+    f->local_used = locals;
+}

@@ -1,0 +1,8 @@
+/* How much of a device's memory a kernel may use while it runs (kernel.h, runtime/exec/device.c).
+ */
+#ifndef RUNTIME_CUDA_ROOM_H
+#define RUNTIME_CUDA_ROOM_H
+
+enum { RT_DEVICE_ROOM_BYTES = 4 << 20 };
+
+#endif
