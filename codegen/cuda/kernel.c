@@ -20,7 +20,7 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
     bool team = f->sched.kind != CU_THREAD;
     bool column = team && b->kind == LB_LOCAL;
-    bool cell = team && b->written && f->sched.cell[b->id] &&
+    bool cell = team && b->kind != LB_LOCAL && b->written && f->sched.cell[b->id] &&
                 cu_run_has(&f->sched.runs.v[f->sched.cell[b->id] - 1], s);
     if (cell && f->parts) return; /* the row's own block writes it */
     for (int i = 0; i < b->rank; i++) {

@@ -24,7 +24,7 @@ static bool defined_in(const LStmt *s, const LReg *r) {
 }
 
 static bool is_cell(const CuFn *f, const LBuf *b) {
-    return b->written && f->sched.cell && f->sched.cell[b->id];
+    return b->kind != LB_LOCAL && b->written && f->sched.cell && f->sched.cell[b->id];
 }
 
 /* Neighbouring columns are neighbours in memory, and a multiple of n of them is a row. */
