@@ -63,6 +63,8 @@ bool cu_has_parts(const CuFn *f) {
         return false;
     if (count_segments(c->parallel->body) != 1 || !is_alone(c->split->body, c->split->body))
         return false;
+    for (const LStmt *s = c->parallel->body; s != c->split; s = s->next)
+        if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
     int n = cu_split_targets(f, c->split, target);
     for (int i = 0; i < n; i++)
         if (target[i]->dt != DT_F32 || (target[i]->kind == LB_LOCAL && target[i]->rank != 1))
