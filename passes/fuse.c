@@ -394,7 +394,7 @@ static void find_cuts(Fuse *f) {
         if (!later) continue;
         n->cut = false;
         later->late = true;
-        later->ends_sum = sum || n->ends_sum;
+        later->ends_sum |= sum || n->ends_sum;
         n->ends_sum = false;
     }
 }

@@ -111,6 +111,24 @@ static bool goes_into_sum(const Precision *p, const Op *op, bool range) {
     return false;
 }
 
+/* Is it taken off the exponents of a softmax: the largest of them, the logarithm of their sum? What
+ * rounding loses there is a factor of all that the softmax makes. */
+static bool is_taken_off(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (u->kind == OP_GATHER && is_taken_off(p, u)) return true;
+        if (u->kind != OP_SUB || u->in[1] != op) continue;
+        for (int k = 0; k < p->n_users[u->id]; k++)
+            if (p->op[p->user[u->id][k]]->kind == OP_EXP) return true;
+    }
+    return false;
+}
+
+static bool is_softmax_sum(const Op *op) {
+    bool sum = op->kind == OP_SEGMENT || op->kind == OP_REDUCE;
+    return sum && op->red == RED_SUM && op->in[0]->kind == OP_EXP;
+}
+
 /* Do features of op go into a softmax, a norm or a loss: a function of wide range on the way to a
  * sum along them? */
 static bool is_measured(const Precision *p, const Op *op) {
@@ -224,6 +242,8 @@ static const char *refuses(const Precision *p, const Op *op) {
     const char *why = reader_refuses(p, op);
     if (why || wish) return why;
     if (is_error(p, op)) return "it is an error of what is learned";
+    if (is_taken_off(p, op)) return "a softmax takes it off its exponents";
+    if (is_softmax_sum(op)) return "it is the sum of a softmax";
     return is_measured(p, op) ? "a softmax or loss reads it" : NULL;
 }
 

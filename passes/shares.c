@@ -13,7 +13,8 @@
  * logits the share times what differs: the node keeps m + log l alone.  As in Dao et al. 2022,
  * "FlashAttention", algorithms 1 and 4.
  *
- * Only where %l sums exponentials, so that 0 means a node without entries, whose sums are 0. */
+ * Only of a softmax, whose exponents have the node's largest taken off: with any entry %l is at
+ * least 1, so 0 means a node without entries, whose sums are 0, and no sum outgrows its entries. */
 #include "passes/rewrite.h"
 
 typedef struct {
@@ -31,8 +32,20 @@ static bool is_sum(const Op *op) {
     return op->kind == OP_SEGMENT && op->red == RED_SUM && dtype_is_float(op->type.dt);
 }
 
+/* exp(x - m[dst]): x, and m, the largest x of the node. */
+static bool is_shifted(const Op *y, const Map *map, Op **x, Op **m) {
+    const Op *d = y->kind == OP_EXP ? y->in[0] : NULL;
+    if (!d || d->kind != OP_SUB || !type_eq(&d->type, &d->in[0]->type)) return false;
+    *x = d->in[0];
+    if (d->in[1]->kind != OP_GATHER || d->in[1]->map != map) return false;
+    *m = d->in[1]->in[0];
+    const Op *top = (*m)->kind == OP_DETACH ? (*m)->in[0] : *m;
+    return top->kind == OP_SEGMENT && top->red == RED_MAX && top->map == map && top->in[0] == *x;
+}
+
 static bool is_softmax_sum(const Op *op) {
-    return is_sum(op) && op->in[0]->kind == OP_EXP;
+    Op *x, *m;
+    return is_sum(op) && is_shifted(op->in[0], op->map, &x, &m) && type_eq(&m->type, &op->type);
 }
 
 /* Entries divided by their node's sum over the same map: that sum, else NULL. */
@@ -40,6 +53,18 @@ static Op *divided_by(const Op *op) {
     const Op *g = op->kind == OP_DIV ? op->in[1] : NULL;
     if (!g || g->kind != OP_GATHER || !type_eq(&op->type, &op->in[0]->type)) return NULL;
     return is_softmax_sum(g->in[0]) && g->in[0]->map == g->map ? g->in[0] : NULL;
+}
+
+/* select(l = 0, 0, x / l), as `dots` leaves it at a node: l and x, else NULL. */
+static Op *divided_at_node(const Op *op, Op **x) {
+    double zero = 1;
+    const Op *is = op->kind == OP_SELECT ? op->in[0] : NULL, *q = is ? op->in[2] : NULL;
+    if (!is || is->kind != OP_EQ || q->kind != OP_DIV) return NULL;
+    Op *l = q->in[1];
+    *x = q->in[0];
+    if (is->in[0] != l || !pass_is_const(is->in[1], &zero) || zero != 0) return NULL;
+    if (!pass_is_const(op->in[1], &zero) || zero != 0 || !is_softmax_sum(l)) return NULL;
+    return type_eq(&(*x)->type, &op->type) ? l : NULL;
 }
 
 static Op *inverse_of(Shares *s, Op *l) {
@@ -62,13 +87,28 @@ static void replace(Shares *s, Op *op, Op *with) {
 
 /* ---- weights of a sum over the same entries ---------------------------------------------- */
 
-/* The division by a sum over map among the factors of op. */
+enum { FACTORS_MAX = 12 };
+
+/* Collects the factors of a product; false: more than FACTORS_MAX. */
+static bool factors_of(Op *op, Op **v, int *n) {
+    if (op->kind == OP_MUL) return factors_of(op->in[0], v, n) && factors_of(op->in[1], v, n);
+    if (*n == FACTORS_MAX) return false;
+    v[(*n)++] = op;
+    return true;
+}
+
+/* The one division by a sum over map among the factors of op; there may be no second. */
 static Op *find_share(Op *op, const Map *map) {
-    const Op *l = divided_by(op);
-    if (l) return l->map == map ? op : NULL;
-    Op *found = NULL;
-    for (int i = 0; op->kind == OP_MUL && i < 2 && !found; i++) found = find_share(op->in[i], map);
-    return found;
+    Op *v[FACTORS_MAX], *share = NULL;
+    int n = 0, found = 0;
+    if (!factors_of(op, v, &n)) return NULL;
+    for (int i = 0; i < n; i++) {
+        const Op *l = divided_by(v[i]);
+        if (!l || l->map != map) continue;
+        share = v[i];
+        found++;
+    }
+    return found == 1 ? share : NULL;
 }
 
 /* The product op without that division. */
@@ -93,8 +133,9 @@ static bool divide_after(Shares *s, Op *sum) {
     if (!l || !is_within(&l->type, &sum->type)) return false;
     Op *r = inverse_of(s, l);
     b->at = sum->next;
-    Op *y = b_segment(b, RED_SUM, sum->map, undivided(b, sum->in[0], share));
+    Op *x = undivided(b, sum->in[0], share);
     b->span = sum->span;
+    Op *y = b_segment(b, RED_SUM, sum->map, x);
     replace(s, sum, b_binary(b, OP_MUL, y, r));
     pass_remark(s->p, sum->span, "shares", "the sum over %s is divided, not its entries",
                 sum->map->from->name);
@@ -102,15 +143,6 @@ static bool divide_after(Shares *s, Op *sum) {
 }
 
 /* ---- elsewhere ---------------------------------------------------------------------------- */
-
-/* e^(x - m) for the entries of a node whose m is gathered along map: x, and m. */
-static bool is_shifted(const Op *y, const Map *map, Op **x, Op **m) {
-    const Op *d = y->kind == OP_EXP ? y->in[0] : NULL;
-    if (!d || d->kind != OP_SUB || !type_eq(&d->type, &d->in[0]->type)) return false;
-    if (d->in[1]->kind != OP_GATHER || d->in[1]->map != map) return false;
-    *x = d->in[0], *m = d->in[1]->in[0];
-    return true;
-}
 
 /* y / l = e^(x - m) / l = e^(x - (m + log l)): a node keeps one number, m + log l. */
 static Op *share_of(Shares *s, Op *y, Op *l) {
@@ -130,16 +162,6 @@ static Op *share_of(Shares *s, Op *y, Op *l) {
     return b_unary(b, OP_EXP, b_binary(b, OP_SUB, x, b_gather(b, l->map, all)));
 }
 
-/* select(l = 0, 0, x / l), negated: x */
-static Op *negated_at_node(const Op *op, const Op *l) {
-    double zero = 1;
-    const Op *c = op->kind == OP_NEG ? op->in[0] : NULL;
-    if (!c || c->kind != OP_SELECT || c->in[2]->kind != OP_DIV || c->in[2]->in[1] != l) return NULL;
-    if (!pass_is_const(c->in[1], &zero) || zero != 0) return NULL;
-    Op *x = c->in[2]->in[0];
-    return type_eq(&x->type, &op->type) ? x : NULL;
-}
-
 /* y (c / l - d / l) = y / l (c - d): the gradient of a softmax's logits; d: one for each node. */
 static bool at_gradient(Shares *s, Op *op) {
     Builder *b = &s->b;
@@ -147,9 +169,10 @@ static bool at_gradient(Shares *s, Op *op) {
         Op *y = op->in[i], *sum = op->in[1 - i];
         for (int k = 0; sum->kind == OP_ADD && k < 2; k++) {
             Op *q = sum->in[k], *g = sum->in[1 - k], *l = divided_by(q);
-            bool node = l && g->kind == OP_GATHER && g->map == l->map;
-            Op *d = node ? negated_at_node(g->in[0], l) : NULL;
-            if (!d || !type_eq(&sum->type, &q->type) || !type_eq(&op->type, &y->type)) continue;
+            bool node = l && g->kind == OP_GATHER && g->map == l->map && g->in[0]->kind == OP_NEG;
+            Op *d = NULL;
+            if (!node || divided_at_node(g->in[0]->in[0], &d) != l) continue;
+            if (!type_eq(&sum->type, &q->type) || !type_eq(&op->type, &y->type)) continue;
             b->at = op->next;
             b->span = op->span;
             Op *share = share_of(s, y, l);
@@ -162,20 +185,15 @@ static bool at_gradient(Shares *s, Op *op) {
     return false;
 }
 
-/* select(l = 0, 0, x / l): what `dots` leaves. */
 static bool at_node(Shares *s, Op *op) {
-    double zero = 1;
-    if (op->kind != OP_SELECT || !pass_is_const(op->in[1], &zero) || zero != 0) return false;
-    Op *is = op->in[0], *q = op->in[2], *l = q->kind == OP_DIV ? q->in[1] : NULL;
-    if (!l || !is_softmax_sum(l) || is->kind != OP_EQ || is->in[0] != l) return false;
-    if (!pass_is_const(is->in[1], &zero) || zero != 0 || !type_eq(&q->in[0]->type, &op->type))
-        return false;
-    for (int i = 0; i < s->inverses.n; i++)
+    Op *x, *l = divided_at_node(op, &x);
+    for (int i = 0; l && i < s->inverses.n; i++)
         if (s->inverses.v[i].inverse == op) return false;
+    if (!l) return false;
     Op *r = inverse_of(s, l);
     s->b.at = op->next;
     s->b.span = op->span;
-    replace(s, op, b_binary(&s->b, OP_MUL, q->in[0], r));
+    replace(s, op, b_binary(&s->b, OP_MUL, x, r));
     return true;
 }
 
@@ -195,20 +213,21 @@ static bool at_entries(Shares *s, Op *op) {
     return true;
 }
 
+static void run_func(Shares *s) {
+    Func *f = s->b.f;
+    bool changed = false;
+    pass_dce_func(s->p->a, f); /* nothing is made for what nobody reads */
+    for (Op *op = f->first; op; op = op->next)
+        if (is_sum(op)) changed |= divide_after(s, op);
+    for (Op *op = f->first; changed && op; op = op->next) at_gradient(s, op);
+    for (Op *op = f->first; changed && op; op = op->next)
+        if (!at_node(s, op)) at_entries(s, op);
+    pass_dce_func(s->p->a, f);
+}
+
 static bool run(PassCtx *p, Module *m) {
-    for (int i = 0; i < m->funcs.n; i++) {
-        Shares s = {.p = p, .b = {.m = m, .f = m->funcs.v[i]}};
-        bool changed = false;
-        for (Op *op = s.b.f->first; op; op = op->next)
-            if (is_sum(op)) changed |= divide_after(&s, op);
-        if (!changed) continue;
-        pass_dce_func(p->a, s.b.f);
-        for (Op *op = s.b.f->first; op; op = op->next) at_gradient(&s, op);
-        pass_dce_func(p->a, s.b.f);
-        for (Op *op = s.b.f->first; op; op = op->next)
-            if (!at_node(&s, op)) at_entries(&s, op);
-        pass_dce_func(p->a, s.b.f);
-    }
+    for (int i = 0; i < m->funcs.n; i++)
+        run_func(&(Shares){.p = p, .b = {.m = m, .f = m->funcs.v[i]}});
     return true;
 }
 
