@@ -10,11 +10,10 @@
 #include <stdint.h>
 
 enum {
-    RT_SUM_CHUNKS = 64, /* at most, of a sum over rows */
-    RT_SUM_ROWS = 256,  /* at least, of a chunk; the last may have fewer */
-    RT_BLOCK_CHUNKS =
-        4, /* at least, of a block: work for some threads where a step is such a sum */
-    RT_BLOCK_ROWS = 4096, /* at least, of a block: its steps are to be worth waking threads for */
+    RT_SUM_CHUNKS = 64,   /* at most, of a sum over rows */
+    RT_SUM_ROWS = 256,    /* at least, of a chunk; the last may have fewer */
+    RT_BLOCK_CHUNKS = 4,  /* at least, of a block: work for some threads in such a sum */
+    RT_BLOCK_ROWS = 4096, /* at least, of a block: its steps are worth waking threads for */
 };
 
 static inline int64_t rt_ceil_div(int64_t x, int64_t y) {
