@@ -558,6 +558,8 @@ static void emit_program(Host *h, int n_metrics, int n_groups) {
     if (gather) host_printf(h, "    .device_gather = %s_%s,\n", gather, h->p->device);
     const char *sample = h->p->device ? target_sample_name(h->a, h->p) : NULL;
     if (sample) host_printf(h, "    .device_sample = %s_%s,\n", sample, h->p->device);
+    const char *maps = h->p->device ? target_maps_name(h->a, h->p) : NULL;
+    if (maps) host_printf(h, "    .device_maps = %s_%s,\n", maps, h->p->device);
     if (n_groups) count_and_table(h, "groups", n_groups);
     host_puts(h, "};\n");
 }

@@ -2,6 +2,7 @@
  * it; whoever disagrees later is reported together with that column.  Columns that no
  * phase reads may be missing from the data, unless a dimension needs them. */
 #include "bind.h"
+#include "device_maps.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -149,9 +150,31 @@ static bool can_build(const RtExec *x, int space) {
     return true;
 }
 
+/* Are batches or links drawn from its edges, on the host? */
+static bool is_drawn_from(const rt_program *p, int space) {
+    return p->sampling.train_links || rt_space_of_batch(p, space) ||
+           (p->sampling.batch && rt_space_is_sampled(p, space));
+}
+
+/* On the device, and then as much of it as the host reads; or here; or, to compare, both. */
+static gnnc_status derive_where(RtExec *x, int space, RtRelation *out) {
+    RtDeviceMaps *m = rt_device_maps(x);
+    gnnc_status st = m ? rt_device_relation(m, space, out) : GNNC_OK;
+    if (m && rt_device_maps_give_up(x, x->program->spaces[space].name, &st)) m = NULL;
+    if (st != GNNC_OK) return st;
+    if (!m) return derive(x, space, out);
+    if (!rt_device_maps_check(m))
+        return is_drawn_from(x->program, space) ? rt_device_relation_home(x, space, true) : st;
+    int64_t there = out->n_edges;
+    st = derive(x, space, out);
+    if (st != GNNC_OK || out->n_edges == there) return st;
+    return rt_fail(err_of(x), GNNC_E_ASSERT, "edge type '%s': %lld edges, on the device %lld",
+                   x->program->spaces[space].name, (long long)out->n_edges, (long long)there);
+}
+
 static gnnc_status build(RtExec *x, int space) {
     RtBound *b = bound_of(x);
-    gnnc_status st = derive(x, space, &b->rel[space]);
+    gnnc_status st = derive_where(x, space, &b->rel[space]);
     if (st != GNNC_OK)
         return rt_fail(err_of(x), st, "edge type '%s': %s", x->program->spaces[space].name,
                        gnnc_status_text(st));
@@ -253,6 +276,7 @@ gnnc_status rt_build_relation(RtExec *x, int space) {
     TRY(st, arrange_columns(x, space));
     TRY(st, rt_bind_space(x, space));
     TRY(st, build_ready(x, true));
+    rt_device_maps_trim(x, true);
     bound_of(x)->memory->index_bytes += (size_t)(x->rt->count.live_bytes - before);
     TRY(st, rt_memory_grow(x, bound_of(x)->memory));
     st = rt_device_place(x, bound_of(x)->memory);
@@ -371,13 +395,15 @@ static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     const rt_column *want = &x->program->columns[col];
     if (x->program->spaces[want->space].kind != RT_SP_EDGE) return GNNC_OK;
     const RtRelation *r = &bound_of(x)->rel[want->space];
+    gnnc_status st = rt_device_maps(x) ? rt_device_relation_home(x, want->space, false) : GNNC_OK;
+    if (st != GNNC_OK) return st;
     const int32_t *row = r->orig[0];
     RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
     int32_t *rows = NULL;
     if (x->program->spaces[want->space].rel != RT_REL_BASE)
         row = rows = rows_of_edges(x, want->space);
     if (!y || !row) return rt_fail_nomem(err_of(x), "an edge column");
-    gnnc_status st = rt_column_take(&x->rt->pool, *c, row, r->n_edges, y, err_of(x));
+    st = rt_column_take(&x->rt->pool, *c, row, r->n_edges, y, err_of(x));
     rt_pool_drop(&x->rt->pool, rows);
     rt_pool_drop(&bound_of(x)->data->pool, converted(x, want, *c));
     *c = y;
@@ -469,7 +495,7 @@ static gnnc_status arrange_column(RtExec *x, int col) {
     bool as_is = b->col[col]->kind == want->kind;
     if (edges) TRY(st, to_canonical(x, col, &b->col[col]));
     if (!as_is) TRY(st, to_form(x, want, &b->col[col]));
-    if (want->kind == RT_COL_CSR)
+    if (want->kind == RT_COL_CSR && !rt_device_maps(x))
         TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
     st = want->buf >= 0 && (edges || !as_is) ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
 out:
@@ -494,7 +520,7 @@ size_t rt_bind_matrix_bytes(const RtExec *x) {
         bool stored = want->kind == RT_COL_CSR && want->nz >= 0;
         int64_t nnz = stored ? x->n[p->spaces[want->nz].sym] : 0;
         n += rt_form_bytes(want->kind, c, nnz);
-        if (want->kind == RT_COL_CSR) /* rt_csr_nz */
+        if (want->kind == RT_COL_CSR && !rt_device_maps(x)) /* rt_csr_nz */
             n += (size_t)nnz * 2 * sizeof(int32_t) + (size_t)(c->shape[1] + 2) * sizeof(int64_t);
     }
     return n;
@@ -564,10 +590,9 @@ static void drop_unused(RtExec *x) {
         b->data->edges[i].src = b->data->edges[i].dst = NULL;
     }
     const RtKept kept = {x->buf, p->n_bufs};
+    rt_device_maps_trim(x, late);
     for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
-        bool drawn_from = p->sampling.train_links || rt_space_of_batch(p, s) ||
-                          (p->sampling.batch && rt_space_is_sampled(p, s));
-        if (p->spaces[s].kind == RT_SP_EDGE && !drawn_from)
+        if (p->spaces[s].kind == RT_SP_EDGE && !is_drawn_from(p, s))
             rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
     }
     rt_pool_forget_pages(&b->data->pool);

@@ -6,19 +6,34 @@
  * depends on the data only, never on the thread count (cf. the edge-balanced "merge
  * path" of Merrill and Garland 2016, of which this is the row-aligned form). */
 #include "bind.h"
+#include "device_maps.h"
 
 typedef struct {
+    RtDeviceMaps *on; /* where they are made; NULL: here */
     const int32_t *idx;
     const int64_t *ptr;
     const int32_t *perm;
     int64_t n_from, n_to;
 } Arrays;
 
-static const RtGroups NO_GROUPS = {0};
-
 static void set_groups(Arrays *a, const RtGroups *g) {
     a->ptr = g->ptr;
     a->perm = g->perm;
+}
+
+/* What the host has of the data, where the arrays are made. */
+static gnnc_status take_idx(Arrays *a, const int32_t *here) {
+    const void *p = here;
+    gnnc_status st = a->on ? rt_there_copy(a->on, here, a->n_from, sizeof *here, &p) : GNNC_OK;
+    a->idx = p;
+    return st;
+}
+
+static gnnc_status take_ptr(Arrays *a, const int64_t *here) {
+    const void *p = here;
+    gnnc_status st = a->on ? rt_there_copy(a->on, here, a->n_to + 1, sizeof *here, &p) : GNNC_OK;
+    a->ptr = p;
+    return st;
 }
 
 static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
@@ -32,24 +47,44 @@ static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
         return rt_fail(&x->rt->err, GNNC_E_SHAPE,
                        "%s: node type '%s' is divided into '%s', in the model into '%s'", b->dir,
                        t->name, b->data->graphs[t->graph].name, b->table[m->to]->name);
-    a->ptr = t->graph_ptr;
-    if (m->idx_buf < 0) return GNNC_OK;
+    gnnc_status st = take_ptr(a, t->graph_ptr);
+    if (m->idx_buf < 0 || st != GNNC_OK) return st;
+    if (a->on) return rt_there_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx);
     return rt_table_graph_of(&x->rt->pool, t, a->n_to, &a->idx, &x->rt->err);
+}
+
+/* Of the entries of a CSR column; the device groups them by itself. */
+static gnnc_status of_entries(RtExec *x, const rt_map *m, Arrays *a) {
+    int col = x->program->spaces[m->from].col;
+    const RtCsr *csr = &x->rt->bound->col[col]->csr;
+    RtNz *nz = &x->rt->bound->nz[col];
+    bool rows = m->kind == RT_MAP_ROW;
+    gnnc_status st = rows ? take_ptr(a, csr->ptr) : take_idx(a, csr->col);
+    if (st != GNNC_OK) return st;
+    if (a->on) return rows ? rt_there_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx) : st;
+    if (!nz->row) st = rt_csr_nz(&x->rt->pool, csr, nz, &x->rt->err);
+    if (rows)
+        a->idx = nz->row;
+    else
+        set_groups(a, &nz->by_col);
+    return st;
+}
+
+static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
+    RtRelation *r = &x->rt->bound->rel[m->from];
+    if (a->on || (m->ptr_buf < 0 && m->perm_buf < 0)) return GNNC_OK;
+    gnnc_status st = rt_relation_group_src(&x->rt->pool, r, &x->rt->err);
+    if (st == GNNC_OK) set_groups(a, &r->by_src);
+    return st;
 }
 
 static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     const RtBound *b = x->rt->bound;
-    RtRelation *r = &b->rel[m->from];
-    int nz_col = x->program->spaces[m->from].col;
-    gnnc_status st;
+    const RtRelation *r = a->on ? rt_device_relation_there(a->on, m->from) : &b->rel[m->from];
     switch (m->kind) {
     case RT_MAP_SRC:
         a->idx = r->src;
-        if (m->ptr_buf < 0 && m->perm_buf < 0) break;
-        st = rt_relation_group_src(&x->rt->pool, r, &x->rt->err);
-        if (st != GNNC_OK) return st;
-        set_groups(a, &r->by_src);
-        break;
+        return of_sources(x, m, a);
     case RT_MAP_DST:
         a->idx = r->dst;
         a->ptr = r->ptr;
@@ -57,16 +92,10 @@ static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     case RT_MAP_GRAPH:
         return of_graph(x, m, a);
     case RT_MAP_COL:
-        a->idx = b->col[m->col]->i32;
-        break;
+        return take_idx(a, b->col[m->col]->i32);
     case RT_MAP_ROW:
-        a->idx = b->nz[nz_col].row;
-        a->ptr = b->col[nz_col]->csr.ptr;
-        break;
     case RT_MAP_NZCOL:
-        a->idx = b->col[nz_col]->csr.col;
-        set_groups(a, &b->nz[nz_col].by_col);
-        break;
+        return of_entries(x, m, a);
     case RT_MAP_ORIG:
         a->idx = r->orig[m->which];
         break;
@@ -83,11 +112,13 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     bool wants_groups = (m->ptr_buf >= 0 && !a->ptr) || (m->perm_buf >= 0 && !a->perm);
     if (!wants_groups) return GNNC_OK;
     if (!a->ptr) {
-        RtGroups g = NO_GROUPS;
-        gnnc_status st = rt_group(pool, a->idx, a->n_from, a->n_to, &g, &x->rt->err);
+        RtGroups g = {0};
+        gnnc_status st = a->on ? rt_there_group(a->on, a->idx, a->n_from, a->n_to, &g)
+                               : rt_group(pool, a->idx, a->n_from, a->n_to, &g, &x->rt->err);
         set_groups(a, &g);
         return st;
     }
+    if (a->on) return rt_there_take(a->on, NULL, NULL, NULL, a->n_from, &a->perm);
     int32_t *perm = RT_NEWN(pool, int32_t, a->n_from);
     if (!perm) return rt_fail_nomem(&x->rt->err, "index arrays");
     for (int64_t i = 0; i < a->n_from; i++) perm[i] = (int32_t)i;
@@ -124,8 +155,18 @@ static gnnc_status balance(RtExec *x, int map, const Arrays *a) {
     return GNNC_OK;
 }
 
-static void point(RtExec *x, int buf, const void *p) {
-    if (buf >= 0) x->buf[buf] = (void *)p; /* kernels only read MAP buffers */
+/* Buffer b is an array of n elements; one of the host's is compared with the device's, if that
+ * has made it too. */
+static gnnc_status point(RtExec *x, RtDeviceMaps *on, int b, const void *p, int64_t n,
+                         size_t size) {
+    RtDeviceMaps *both = rt_device_maps(x);
+    if (b < 0) return GNNC_OK;
+    if (on) {
+        rt_there_point(on, b, p);
+        return GNNC_OK;
+    }
+    x->buf[b] = (void *)p; /* kernels only read MAP and LOGICAL buffers */
+    return both ? rt_there_compare(both, b, p, n, size) : GNNC_OK;
 }
 
 static int64_t size_of(const RtExec *x, int space) {
@@ -133,55 +174,81 @@ static int64_t size_of(const RtExec *x, int space) {
     return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : 0;
 }
 
-static gnnc_status bind_map(RtExec *x, int map) {
+static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
     const rt_map *m = &x->program->maps[map];
-    if (m->idx_buf < 0 && m->ptr_buf < 0 && m->perm_buf < 0) return GNNC_OK;
-    Arrays a = {.n_from = size_of(x, m->from), .n_to = size_of(x, m->to)};
+    Arrays a = {.on = on, .n_from = size_of(x, m->from), .n_to = size_of(x, m->to)};
     gnnc_status st;
     TRY(st, arrays_of(x, m, &a));
     TRY(st, complete(x, m, &a));
-    point(x, m->idx_buf, a.idx);
-    point(x, m->ptr_buf, a.ptr);
-    point(x, m->perm_buf, a.perm);
-    if (m->ptr_buf >= 0) st = balance(x, map, &a);
+    TRY(st, point(x, on, m->idx_buf, a.idx, a.n_from, sizeof *a.idx));
+    TRY(st, point(x, on, m->ptr_buf, a.ptr, a.n_to + 1, sizeof *a.ptr));
+    TRY(st, point(x, on, m->perm_buf, a.perm, on || !a.ptr ? 0 : a.ptr[a.n_to], sizeof *a.perm));
+    if (m->ptr_buf >= 0 && !on) st = balance(x, map, &a);
 out:
     return st;
 }
 
 /* A map's targets in the order of another map's segments: the far ends of a node's edges
  * side by side, where a kernel runs through them. */
-static gnnc_status bind_by(RtExec *x, int buf) {
+static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     const rt_buf *b = &x->program->bufs[buf];
     rt_map m = x->program->maps[b->map], by = x->program->maps[b->by];
-    Arrays to = {.n_from = size_of(x, m.from), .n_to = size_of(x, m.to)};
-    Arrays order = {.n_from = to.n_from, .n_to = size_of(x, by.to)};
+    Arrays to = {.on = on, .n_from = size_of(x, m.from), .n_to = size_of(x, m.to)};
+    Arrays order = {.on = on, .n_from = to.n_from, .n_to = size_of(x, by.to)};
+    const int32_t *there;
     gnnc_status st;
     m.idx_buf = by.ptr_buf = by.perm_buf = buf; /* wanted */
     TRY(st, arrays_of(x, &m, &to));
     TRY(st, arrays_of(x, &by, &order));
     TRY(st, complete(x, &by, &order));
+    if (on) {
+        TRY(st, rt_there_take(on, to.idx, order.perm, order.ptr + order.n_to, to.n_from, &there));
+        return point(x, on, buf, there, to.n_from, sizeof *there);
+    }
     int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, to.n_from);
     if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
     for (int64_t k = 0; k < order.ptr[order.n_to]; k++) idx[k] = to.idx[order.perm[k]];
-    point(x, buf, idx);
+    st = point(x, on, buf, idx, to.n_from, sizeof *idx);
 out:
     return st;
 }
 
+static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
+    int space = x->program->bufs[buf].space;
+    const RtRelation *r = &x->rt->bound->rel[space];
+    const int32_t *id = on ? rt_device_relation_there(on, space)->id : r->id;
+    return point(x, on, buf, id, r->n_edges, sizeof *id);
+}
+
+typedef gnnc_status Bind(RtExec *x, int of, RtDeviceMaps *on);
+
+/* On the device, or here; or, to compare, on both. */
+static gnnc_status bind_where(RtExec *x, Bind *bind, int of, int buf) {
+    RtDeviceMaps *m = rt_device_maps(x);
+    gnnc_status st = m ? bind(x, of, m) : GNNC_OK;
+    if (m && rt_device_maps_give_up(x, x->program->bufs[buf].name, &st)) m = NULL;
+    if (st != GNNC_OK || (m && !rt_device_maps_check(m))) return st;
+    return bind(x, of, NULL);
+}
+
+/* Whose name a message may have; -1: nobody wants the map. */
+static int buffer_of(const rt_map *m) {
+    return m->idx_buf >= 0 ? m->idx_buf : m->ptr_buf >= 0 ? m->ptr_buf : m->perm_buf;
+}
+
 gnnc_status rt_bind_space(RtExec *x, int space) {
     const rt_program *p = x->program;
-    for (int m = 0; m < p->n_maps; m++) {
-        if (p->maps[m].from != space) continue;
-        gnnc_status st = bind_map(x, m);
-        if (st != GNNC_OK) return st;
+    gnnc_status st = GNNC_OK;
+    for (int m = 0; m < p->n_maps && st == GNNC_OK; m++) {
+        int buf = buffer_of(&p->maps[m]);
+        if (p->maps[m].from == space && buf >= 0) st = bind_where(x, bind_map, m, buf);
     }
-    for (int b = 0; b < p->n_bufs; b++) {
+    for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++) {
         const rt_buf *buf = &p->bufs[b];
+        bool by = buf->kind == RT_BUF_MAP && buf->by >= 0 && p->maps[buf->map].from == space;
+        if (by) st = bind_where(x, bind_by, b, b);
         if (buf->kind == RT_BUF_LOGICAL && buf->space == space)
-            point(x, b, x->rt->bound->rel[space].id);
-        if (buf->kind != RT_BUF_MAP || buf->by < 0 || p->maps[buf->map].from != space) continue;
-        gnnc_status st = bind_by(x, b);
-        if (st != GNNC_OK) return st;
+            st = bind_where(x, bind_logical, b, b);
     }
-    return GNNC_OK;
+    return st;
 }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "bind.h"
+#include "device_maps.h"
 #include "runtime/batch/batch_sizes.h"
 #include "runtime/data/io.h"
 #include "pack.h"
@@ -301,7 +302,7 @@ out:
 
 gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit) {
     m->index_bytes = (size_t)x->rt->count.live_bytes + rt_bind_matrix_bytes(x);
-    gnnc_status st = index_need(x, &m->index_bytes);
+    gnnc_status st = rt_device_maps(x) ? GNNC_OK : index_need(x, &m->index_bytes);
     if (st == GNNC_OK) st = plan(x, m, limit);
     m->index_bytes = 0;
     return st;

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 14, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 15, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
     RT_VOID,
@@ -307,6 +307,9 @@ typedef struct rt_program {
     int (*device_gather)(void *const *arg, const int64_t *n, void *stream);
     /* A batch of neighbours, drawn there: an RtDraw (cuda/sample_list.h); NULL = the host draws. */
     int (*device_sample)(void *const *arg, const int64_t *n, void *stream);
+    /* Index arrays of maps, built there: an RtMapsOp and what it reads (cuda/maps_list.h); NULL =
+     * the host builds them. */
+    int (*device_maps)(void *const *arg, const int64_t *n, void *stream);
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
 } rt_program;

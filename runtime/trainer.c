@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "device_maps.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/gemm_pieces.h"
 #include "init.h"
@@ -63,6 +64,7 @@ static void default_options(gnnc_trainer *t) {
                              .tuned = 1,
                              .tf32 = t->program->tf32,
                              .amx = 1,
+                             .device_maps = 1,
                              .device_features = 1,
                              .group_products = 1,
                              .variant = -1};
@@ -157,6 +159,8 @@ static const IntOption INT_OPTIONS[] = {
     {"buckets", offsetof(RtOptions, buckets), 0, 1},
     {"device_features", offsetof(RtOptions, device_features), 0, 1},
     {"group_products", offsetof(RtOptions, group_products), 0, 1},
+    {"device_maps", offsetof(RtOptions, device_maps), 0, 1},
+    {"check_maps", offsetof(RtOptions, check_maps), 0, 1},
     {"device_sampler", offsetof(RtOptions, device_sampler), 0, 1},
     {"check_sampler", offsetof(RtOptions, check_sampler), 0, 1},
     {"amx", offsetof(RtOptions, amx), 0, 1},
@@ -358,6 +362,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->rt.device) {
         t->rt.device->gathers = t->options.device_features && t->program->device_gather;
         t->rt.device->groups = t->options.group_products != 0;
+        if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
     }
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
     TRY(st, choose_variant(t, directory));

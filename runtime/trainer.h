@@ -21,6 +21,8 @@ typedef struct RtOptions {
     int64_t buckets;   /* a GPU's steps over batches are recorded for rounded sizes */
     int64_t device_sampler;  /* a GPU draws batches of neighbours, where it can */
     int64_t check_sampler;   /* .. and the host draws each of them too, to compare */
+    int64_t device_maps;     /* a GPU builds relations and the index arrays of maps */
+    int64_t check_maps;      /* .. and the host builds each of them too, to compare */
     int64_t device_features; /* a GPU takes columns of batches out of the data's, which it has */
     int64_t group_products;  /* a GPU makes several products with one call, where that pays */
     int64_t amx;             /* matrix products may use AMX */

@@ -46,6 +46,16 @@ static void sample(Cu *cu) {
               name, name);
 }
 
+static void maps(Cu *cu) {
+    const char *name = target_maps_name(cu->a, cu->plan);
+    if (!name) return;
+    sb_printf(&cu->b,
+              "/*\n * kernel %s(what to do, with what)\n */\n#include \"cuda/maps.h\"\n\n"
+              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
+              "    return gn_maps(arg, stream);\n}\n",
+              name, name);
+}
+
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;
@@ -60,6 +70,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     rank(&cu);
     gather(&cu);
     sample(&cu);
+    maps(&cu);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;

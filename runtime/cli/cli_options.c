@@ -65,6 +65,8 @@ const RtCliOption RT_CLI_OPTIONS[] = {
      RT_OPT_PRODUCTS, 0, NULL},
     {"--sampler", "host|device|check", "who draws batches of neighbours, on a GPU; check: both",
      RT_OPT_SAMPLER, 0, NULL},
+    {"--maps", "device|host|check", "who builds index arrays at load, on a GPU; check: both",
+     RT_OPT_MAPS, 0, NULL},
     {"--help", NULL, "this text", RT_OPT_HELP, 0, NULL},
     {"--version", NULL, "versions of model, compiler and library", RT_OPT_VERSION, 0, NULL},
     {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL},
@@ -129,11 +131,13 @@ static bool parse_products(RtCli *c, const char *s) {
     return gnnc_trainer_set_int(c->t, "group_products", grouped) == GNNC_OK;
 }
 
-static bool parse_sampler(RtCli *c, const char *s) {
+/* "host", "device", or both: "check". */
+static bool parse_who(RtCli *c, const char *s, const char *device_option,
+                      const char *check_option) {
     bool check = strcmp(s, "check") == 0, device = check || strcmp(s, "device") == 0;
     if (!device && strcmp(s, "host") != 0) return false;
-    return gnnc_trainer_set_int(c->t, "device_sampler", device) == GNNC_OK &&
-           gnnc_trainer_set_int(c->t, "check_sampler", check) == GNNC_OK;
+    return gnnc_trainer_set_int(c->t, device_option, device) == GNNC_OK &&
+           gnnc_trainer_set_int(c->t, check_option, check) == GNNC_OK;
 }
 
 static int trainer_option(RtCli *c, const RtCliOption *o, const char *value, bool parsed,
@@ -178,9 +182,13 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
                    ? RT_EXIT_OK
                    : rt_cli_usage(c, "--products: '%s' is not grouped or single", v);
     case RT_OPT_SAMPLER:
-        return parse_sampler(c, v)
+        return parse_who(c, v, "device_sampler", "check_sampler")
                    ? RT_EXIT_OK
                    : rt_cli_usage(c, "--sampler: '%s' is not host, device or check", v);
+    case RT_OPT_MAPS:
+        return parse_who(c, v, "device_maps", "check_maps")
+                   ? RT_EXIT_OK
+                   : rt_cli_usage(c, "--maps: '%s' is not host, device or check", v);
     case RT_OPT_DEVICE:
         return trainer_option(c, o, v, true, gnnc_trainer_set_device(c->t, v));
     case RT_OPT_FLAG:

@@ -17,6 +17,7 @@ typedef enum {
     RT_OPT_FEATURES,
     RT_OPT_PRODUCTS,
     RT_OPT_SAMPLER,
+    RT_OPT_MAPS,
     RT_OPT_HELP,
     RT_OPT_VERSION
 } RtCliOptionKind;

@@ -246,6 +246,31 @@ template <class R, class T> GN_FN T gn_fold_block(const GnTeam &t, T v, int from
     return v;
 }
 
+/* ---- parts for blocks ----------------------------------------------------------------- */
+/* Of n elements, those of this block. */
+struct GnPart {
+    int64_t lo, hi;
+};
+GN_FN GnPart gn_part_of(int64_t n) {
+    const int64_t step = gn_ceildiv(n, (int64_t)gridDim.x), lo = gn_min64(n, step * blockIdx.x);
+    return GnPart{lo, gn_min64(n, lo + step)};
+}
+
+/* Sums up to and with each thread of the block. */
+GN_FN int32_t gn_sum_up(int32_t v) {
+    __shared__ int32_t warp_sum[GN_THREADS / 32];
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    for (int by = 1; by < 32; by *= 2) {
+        const int32_t before = __shfl_up_sync(0xffffffffu, v, by);
+        if (lane >= by) v += before;
+    }
+    __syncthreads(); /* what stands there has been read */
+    if (lane == 31) warp_sum[warp] = v;
+    __syncthreads();
+    for (int w = 0; w < warp; w++) v += warp_sum[w];
+    return v;
+}
+
 /* ---- hubs -------------------------------------------------------------------------- */
 /* A row with more entries than this for each way of its team waits for a block. */
 #ifndef GN_HUB_ENTRIES

@@ -39,35 +39,12 @@ GN_FN int64_t gn_draw_below(uint64_t state, int64_t i, int64_t n) {
 }
 
 /* ---- sums: x[i] = sum of x[0 .. i), and x[n] of all ------------------------------------ */
-struct GnPart {
-    int64_t lo, hi;
-};
-GN_FN GnPart gn_part_of(int64_t n) {
-    const int64_t step = gn_ceildiv(n, (int64_t)gridDim.x), lo = gn_min64(n, step * blockIdx.x);
-    return GnPart{lo, gn_min64(n, lo + step)};
-}
-
 static __global__ void gn_sum_parts(const int32_t *x, const int64_t *n, int64_t *part) {
     const GnPart p = gn_part_of(*n);
     int64_t sum = 0;
     for (int64_t i = p.lo + threadIdx.x; i < p.hi; i += GN_THREADS) sum += x[i];
     sum = gn_fold_block<GnSum>(gn_block_team(1), sum, 1, GN_THREADS);
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
-}
-
-/* Sums up to and with each thread of the block. */
-GN_FN int32_t gn_sum_up(int32_t v) {
-    __shared__ int32_t warp_sum[GN_THREADS / 32];
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    for (int by = 1; by < 32; by *= 2) {
-        const int32_t before = __shfl_up_sync(0xffffffffu, v, by);
-        if (lane >= by) v += before;
-    }
-    __syncthreads(); /* what stands there has been read */
-    if (lane == 31) warp_sum[warp] = v;
-    __syncthreads();
-    for (int w = 0; w < warp; w++) v += warp_sum[w];
-    return v;
 }
 
 static __global__ void gn_sum_apply(int32_t *x, const int64_t *n, const int64_t *part) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/cuda/room.h"
+#include "runtime/device_maps.h"
 #include "runtime/memory.h"
 #include "runtime/trainer.h"
 
@@ -79,6 +80,7 @@ void rt_device_close(RtExec *x) {
     RtDevice *d = x->rt->device;
     if (!d) return;
     forget_recordings(d);
+    rt_device_maps_close(d);
     d->ops->release(d, d->fixed);
     d->ops->release(d, d->arena);
     d->ops->release(d, d->best);
@@ -176,6 +178,10 @@ static bool in_arena(const Layout *l, int b) {
     return temp && p >= lo && p < lo + l->m->arena_bytes;
 }
 
+static bool is_built(const RtDevice *d, int b) {
+    return d->built && d->built[b];
+}
+
 static gnnc_status put(Layout *l, int b) {
     size_t n, align = l->d->ops->align;
     gnnc_status st = rt_buf_bytes(l->d->x, b, &n);
@@ -216,7 +222,8 @@ static gnnc_status lay_out(Layout *l) {
     RtDevice *d = l->d;
     for (int part = 0; part < N_PARTS; part++) {
         for (int b = 0; b < d->x->program->n_bufs; b++) {
-            if (part_of(&d->x->program->bufs[b]) != part || in_arena(l, b)) continue;
+            bool other = part_of(&d->x->program->bufs[b]) != part;
+            if (other || in_arena(l, b) || is_built(d, b)) continue;
             gnnc_status st = put(l, b);
             if (st != GNNC_OK) return st;
         }
@@ -235,6 +242,9 @@ static gnnc_status settle(Layout *l) {
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
         if (in_arena(l, b)) {
             d->at.buf[b] = (char *)d->arena + ((char *)d->x->buf[b] - (char *)l->m->arena);
+            st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
+        } else if (is_built(d, b)) {
+            d->at.buf[b] = d->built[b];
             st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
         } else {
             d->at.buf[b] = (char *)d->fixed + (size_t)d->at.buf[b];
@@ -267,7 +277,7 @@ static void host_is_newer(RtDevice *d) {
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];
         bool dead = buf->kind == RT_BUF_TEMP && buf->phase != d->running;
-        d->newer[b] = dead ? RT_SAME : RT_HOST_NEWER;
+        d->newer[b] = dead || is_built(d, b) ? RT_SAME : RT_HOST_NEWER;
     }
 }
 
@@ -390,7 +400,7 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     size_t batch = d->batch.arena_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
     return (int64_t)(RT_DEVICE_ROOM_BYTES + d->fixed_bytes + d->arena_bytes + d->best_bytes +
-                     d->work_bytes + d->sampler_bytes + batch);
+                     d->work_bytes + d->sampler_bytes + d->built_bytes + batch);
 }
 
 /* ---- services ----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@
 
 typedef struct RtDevice RtDevice;
 struct RtMemory;
+struct RtDeviceMaps;
 
 /* All work goes into one queue, in order.  Calls return before the work is done, download()
  * after it.  Failures are recorded in x->rt->err. */
@@ -152,6 +153,9 @@ struct RtDevice {
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
     bool never_record;  /* a failure shall be told at the call that caused it */
     size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes;
+    struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
+    void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
+    size_t built_bytes;
     RtDevicePhase *phase; /* [n_phases] */
     int running;          /* phase, -1 = none */
     gnnc_status status;   /* first failure of a service that returns nothing */

@@ -27,6 +27,12 @@ cudasim_counters *cudasim_count(void);      /* since the start; may be written *
 cudasim_counters *cudasim_count_here(void); /* the calling thread's part of it */
 void cudasim_seed(uint64_t seed);           /* of the order of blocks and threads */
 int64_t cudasim_live_bytes(void);           /* of device memory */
+/* What goes wrong, -1: nothing.  Device memory beyond so many bytes; the launch after so many more
+ * fails with this cudaError_t; the copy to the device after so many more has its first two 32-bit
+ * words swapped. */
+void cudasim_memory(int64_t most_bytes);
+void cudasim_break(int64_t launches, int error);
+void cudasim_garble(int64_t copies);
 
 /* ---- for the headers -------------------------------------------------------------------- */
 typedef struct {

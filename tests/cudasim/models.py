@@ -148,7 +148,7 @@ def same(t, u, what, shifts):
 
 def curves(cpu, sim, data, options, shifts):
     """Some epochs; then half of one, and the other half with the targets exchanged."""
-    t, u = (Trainer(lib, data, threads=2, **options) for lib in (cpu, sim))
+    t, u = (Trainer(lib, data, threads=2, check_maps=1, **options) for lib in (cpu, sim))
     for e in range(EPOCHS):
         t.epoch()
         u.epoch()

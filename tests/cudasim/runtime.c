@@ -32,6 +32,7 @@ typedef struct Node {
     size_t n_bytes;
     int value;
     cudaMemcpyKind copy;
+    bool garbled;
 } Node;
 
 struct CUgraph_st {
@@ -57,14 +58,17 @@ typedef struct Block {
 typedef struct {
     cudasim_counters count;
     Block *blocks;
-    int64_t live_bytes;
+    int64_t live_bytes, most_bytes;    /* -1: any number */
+    int64_t until_break, until_garble; /* launches, copies */
+    int how;
     cudaError_t last;
     int inside;           /* calls that may touch device memory */
     pthread_mutex_t lock; /* of all of it, and of the machine that runs kernels */
 } Device;
 
 static Device *device(void) {
-    static Device d = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    static Device d = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .most_bytes = -1, .until_break = -1, .until_garble = -1};
     return &d;
 }
 
@@ -96,6 +100,28 @@ int64_t cudasim_live_bytes(void) {
     return device()->live_bytes;
 }
 
+void cudasim_memory(int64_t most_bytes) {
+    device()->most_bytes = most_bytes;
+}
+
+void cudasim_break(int64_t launches, int error) {
+    device()->until_break = launches;
+    device()->how = error;
+}
+
+void cudasim_garble(int64_t copies) {
+    device()->until_garble = copies;
+}
+
+/* Is this the one? */
+static bool is_now(int64_t *until) {
+    lock();
+    bool now = *until == 0;
+    if (*until >= 0) --*until;
+    unlock();
+    return now;
+}
+
 static cudaError_t note(cudaError_t e) {
     if (e != cudaSuccess) device()->last = e;
     return e;
@@ -117,7 +143,8 @@ static void leave(void) {
 
 static cudaError_t allocate_locked(void **p, size_t n_bytes, bool on_device) {
     Device *d = device();
-    Block *b = malloc(sizeof *b);
+    bool none = on_device && d->most_bytes >= 0 && d->live_bytes + (int64_t)n_bytes > d->most_bytes;
+    Block *b = none ? NULL : malloc(sizeof *b);
     size_t rounded = (n_bytes + 255) / 256 * 256;
     void *at = b ? aligned_alloc(256, rounded ? rounded : 256) : NULL;
     COUNT(allocations);
@@ -213,6 +240,15 @@ static void count_copy(cudaMemcpyKind k) {
     if (k == cudaMemcpyDeviceToDevice) COUNT(device_to_device);
 }
 
+static void swap_words(void *p, size_t n_bytes) {
+    uint32_t word[2], turned[2];
+    if (n_bytes < sizeof word) return;
+    memcpy(word, p, sizeof word);
+    turned[0] = word[1];
+    turned[1] = word[0];
+    memcpy(p, turned, sizeof turned);
+}
+
 static void perform(const Node *n, bool counted) {
     lock();
     enter();
@@ -228,6 +264,7 @@ static void perform(const Node *n, bool counted) {
     case NODE_COPY:
         if (counted || n->copy != cudaMemcpyDeviceToDevice) count_copy(n->copy);
         memmove(n->to, n->from, n->n_bytes);
+        if (n->garbled) swap_words(n->to, n->n_bytes);
         break;
     case NODE_FILL:
         if (counted) COUNT(fills);
@@ -265,6 +302,10 @@ int cudasim_launch(cudaStream_t s, const unsigned grid[3], const unsigned block[
         drop(closure);
         return note(cudaErrorInvalidConfiguration);
     }
+    if (is_now(&device()->until_break)) {
+        drop(closure);
+        return note((cudaError_t)device()->how);
+    }
     Node n = {.kind = NODE_KERNEL, .launch = {.call = call, .drop = drop, .closure = closure}};
     memcpy(n.launch.grid, grid, sizeof n.launch.grid);
     memcpy(n.launch.block, block, sizeof n.launch.block);
@@ -284,8 +325,13 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemc
     if (n_bytes == 0) return cudaSuccess;
     if (!lies_in(to, n_bytes, to_device) || !lies_in(from, n_bytes, from_device))
         return note(cudaErrorInvalidValue);
-    return submit(
-        s, &(Node){.kind = NODE_COPY, .to = to, .from = from, .n_bytes = n_bytes, .copy = kind});
+    bool garbled = kind == cudaMemcpyHostToDevice && is_now(&device()->until_garble);
+    return submit(s, &(Node){.kind = NODE_COPY,
+                             .garbled = garbled,
+                             .to = to,
+                             .from = from,
+                             .n_bytes = n_bytes,
+                             .copy = kind});
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s) {

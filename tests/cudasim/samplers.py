@@ -241,4 +241,5 @@ def main():
             what_it_cannot(written(build, name, SMALL % ("[2]", 32, more), "cuda"), "odd", why)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -49,6 +49,9 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu) {
 }
 static inline void __threadfence() {
 }
+static inline int __popc(unsigned x) {
+    return __builtin_popcount(x);
+}
 static inline int __ffs(int x) {
     return __builtin_ffs(x);
 }

@@ -1,0 +1,502 @@
+/* Orders for the device that builds relations and index arrays, and the memory that they are in. */
+#include "device_maps.h"
+
+#include <string.h>
+
+#include "runtime/cuda/maps_list.h"
+
+typedef struct Array {
+    struct Array *next;
+    void *there;
+    size_t n_bytes;
+    const void *here; /* what it is a copy of, while binding; or NULL */
+} Array;
+
+/* What was grouped, while binding: several maps may ask for it. */
+typedef struct Grouped {
+    struct Grouped *next;
+    const int32_t *key;
+    RtGroups groups;
+} Grouped;
+
+/* Each [n] elements of a list, until the next one. */
+typedef struct {
+    int32_t *key, *keys[2], *tmp, *at[2], *count;
+    int64_t *ends; /* [2] */
+} Work;
+
+struct RtDeviceMaps {
+    RtDevice *d;
+    bool on, check;
+    RtRelation *rel; /* [n_spaces] arrays there */
+    void **buf;      /* [n_bufs]; NULL: the host's */
+    Array *arrays;
+    Grouped *grouped;
+    void *work;
+    size_t work_bytes;
+};
+
+static RtExec *exec_of(const RtDeviceMaps *m) {
+    return m->d->x;
+}
+
+static RtError *err_of(const RtDeviceMaps *m) {
+    return &m->d->x->rt->err;
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+gnnc_status rt_device_maps_open(RtExec *x, bool check) {
+    RtPool *pool = &x->rt->pool;
+    if (!x->program->device_maps) return GNNC_OK;
+    RtDeviceMaps *m = RT_NEW(pool, RtDeviceMaps);
+    if (!m) return rt_fail_nomem(&x->rt->err, "the device's tables");
+    *m = (RtDeviceMaps){.d = x->rt->device,
+                        .on = true,
+                        .check = check,
+                        .rel = RT_NEWN(pool, RtRelation, x->program->n_spaces),
+                        .buf = RT_NEWN(pool, void *, x->program->n_bufs)};
+    if (!m->rel || !m->buf) return rt_fail_nomem(&x->rt->err, "the device's tables");
+    m->d->maps = m;
+    m->d->built = m->buf;
+    return GNNC_OK;
+}
+
+static void free_work(RtDeviceMaps *m) {
+    m->d->ops->release(m->d, m->work);
+    m->work = NULL;
+    m->work_bytes = 0;
+}
+
+void rt_device_maps_close(RtDevice *d) {
+    RtDeviceMaps *m = d->maps;
+    if (!m) return;
+    free_work(m);
+    for (Array *a = m->arrays; a; a = a->next) d->ops->release(d, a->there);
+    d->maps = NULL;
+    d->built = NULL;
+    d->built_bytes = 0;
+}
+
+RtDeviceMaps *rt_device_maps(const RtExec *x) {
+    RtDevice *d = x->rt->device;
+    return d && d->maps && d->maps->on ? d->maps : NULL;
+}
+
+bool rt_device_maps_check(const RtDeviceMaps *m) {
+    return m->check;
+}
+
+/* ---- memory there -------------------------------------------------------------------------- */
+static gnnc_status new_array(RtDeviceMaps *m, int64_t n, size_t size, void **to) {
+    Array *a = RT_NEW(&exec_of(m)->rt->pool, Array);
+    *to = NULL;
+    if (!a) return rt_fail_nomem(err_of(m), "index arrays");
+    a->n_bytes = (size_t)n * size;
+    gnnc_status st = m->d->ops->alloc(m->d, a->n_bytes, &a->there);
+    if (st != GNNC_OK) return st;
+    a->next = m->arrays;
+    m->arrays = a;
+    m->d->built_bytes += a->n_bytes;
+    *to = a->there;
+    return GNNC_OK;
+}
+
+static gnnc_status new_i32(RtDeviceMaps *m, int64_t n, int32_t **to) {
+    void *p;
+    gnnc_status st = new_array(m, n, sizeof **to, &p);
+    *to = p;
+    return st;
+}
+
+static gnnc_status new_i64(RtDeviceMaps *m, int64_t n, int64_t **to) {
+    void *p;
+    gnnc_status st = new_array(m, n, sizeof **to, &p);
+    *to = p;
+    return st;
+}
+
+static bool is_in_relation(const RtRelation *r, const void *p) {
+    return p == r->ptr || p == r->src || p == r->dst || p == r->id || p == r->orig[0] ||
+           p == r->orig[1];
+}
+
+static bool is_wanted(const RtDeviceMaps *m, const void *p, bool relations) {
+    const rt_program *of = exec_of(m)->program;
+    for (int b = 0; b < of->n_bufs; b++)
+        if (m->buf[b] == p) return true;
+    for (int s = 0; relations && s < of->n_spaces; s++)
+        if (is_in_relation(&m->rel[s], p)) return true;
+    return false;
+}
+
+void rt_device_maps_trim(RtExec *x, bool keep_relations) {
+    RtDeviceMaps *m = x->rt->device ? x->rt->device->maps : NULL;
+    if (!m) return;
+    free_work(m);
+    m->grouped = NULL;
+    for (Array **at = &m->arrays; *at;) {
+        Array *a = *at;
+        a->here = NULL; /* the host may free it */
+        if (is_wanted(m, a->there, keep_relations && m->on)) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        m->d->ops->release(m->d, a->there);
+        m->d->built_bytes -= a->n_bytes;
+    }
+}
+
+/* Room for n elements of everything. */
+static gnnc_status work_for(RtDeviceMaps *m, int64_t n, Work *w) {
+    size_t one = ((size_t)n * sizeof(int32_t) / 256 + 1) * 256;
+    size_t bins = (size_t)RT_SORT_PARTS * RT_SORT_BINS * sizeof(int32_t), all = 6 * one + bins + 16;
+    if (all > m->work_bytes) {
+        free_work(m);
+        gnnc_status st = m->d->ops->alloc(m->d, all, &m->work);
+        if (st != GNNC_OK) return st;
+        m->work_bytes = all;
+    }
+    char *p = m->work;
+    int32_t **const array[] = {&w->key, &w->keys[0], &w->keys[1], &w->tmp, &w->at[0], &w->at[1]};
+    for (int i = 0; i < 6; i++) *array[i] = (int32_t *)(void *)(p + (size_t)i * one);
+    w->count = (int32_t *)(void *)(p + 6 * one);
+    w->ends = (int64_t *)(void *)(p + 6 * one + bins);
+    return GNNC_OK;
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+static gnnc_status run(RtDeviceMaps *m, RtMapsOp op, void *with) {
+    void *const arg[] = {&op, with};
+    return m->d->ops->launch(m->d, exec_of(m)->program->device_maps, "index arrays", arg);
+}
+
+static gnnc_status sort(RtDeviceMaps *m, const Work *w, const int32_t *key, const int32_t *at,
+                        int64_t n, int64_t n_groups, int32_t *perm, int64_t *ptr) {
+    RtKeySort s = {.n = n,
+                   .n_groups = n_groups,
+                   .key = key,
+                   .at = at,
+                   .perm = perm,
+                   .ptr = ptr,
+                   .keys = {w->keys[0], w->keys[1]},
+                   .tmp = w->tmp,
+                   .count = w->count};
+    return run(m, RT_MAPS_SORT, &s);
+}
+
+static gnnc_status read_one(RtDeviceMaps *m, const int64_t *there, int64_t *n) {
+    return m->d->ops->download(m->d, n, there, sizeof *n);
+}
+
+static gnnc_status upload(RtDeviceMaps *m, const void *here, int64_t n, size_t size,
+                          const void **to) {
+    void *p;
+    gnnc_status st = new_array(m, n, size, &p);
+    *to = p;
+    return st == GNNC_OK ? m->d->ops->upload(m->d, p, here, (size_t)n * size) : st;
+}
+
+gnnc_status rt_there_copy(RtDeviceMaps *m, const void *here, int64_t n, size_t size,
+                          const void **to) {
+    for (const Array *a = m->arrays; a && n; a = a->next)
+        if (a->here == here && a->n_bytes == (size_t)n * size) {
+            *to = a->there;
+            return GNNC_OK;
+        }
+    gnnc_status st = upload(m, here, n, size, to);
+    if (st == GNNC_OK) m->arrays->here = here;
+    return st;
+}
+
+gnnc_status rt_there_group(RtDeviceMaps *m, const int32_t *key, int64_t n, int64_t n_groups,
+                           RtGroups *out) {
+    Work w;
+    gnnc_status st;
+    for (const Grouped *g = m->grouped; g; g = g->next)
+        if (g->key == key && g->groups.n_groups == n_groups) {
+            *out = g->groups;
+            return GNNC_OK;
+        }
+    Grouped *g = RT_NEW(&exec_of(m)->rt->pool, Grouped);
+    if (!g) return rt_fail_nomem(err_of(m), "index arrays");
+    if (n > INT32_MAX) return rt_fail(err_of(m), GNNC_E_RANGE, "2^31 entries or more");
+    *g = (Grouped){.next = m->grouped, .key = key, .groups = {.n_groups = n_groups}};
+    TRY(st, work_for(m, n, &w));
+    TRY(st, new_i32(m, n, &g->groups.perm));
+    TRY(st, new_i64(m, n_groups + 1, &g->groups.ptr));
+    TRY(st, sort(m, &w, key, NULL, n, n_groups, g->groups.perm, g->groups.ptr));
+    m->grouped = g;
+    *out = g->groups;
+out:
+    return st;
+}
+
+gnnc_status rt_there_rows(RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int64_t n,
+                          const int32_t **to) {
+    RtRowsTo r = {.n = n, .rows = rows, .ptr = ptr};
+    gnnc_status st = new_i32(m, n, &r.y);
+    *to = r.y;
+    return st == GNNC_OK ? run(m, RT_MAPS_ROWS, &r) : st;
+}
+
+gnnc_status rt_there_take(RtDeviceMaps *m, const int32_t *x, const int32_t *perm, const int64_t *n,
+                          int64_t count, const int32_t **to) {
+    RtTakeTo t = {.count = count, .n = n, .x = x, .perm = perm};
+    gnnc_status st = new_i32(m, count, &t.y);
+    *to = t.y;
+    return st == GNNC_OK ? run(m, RT_MAPS_TAKE, &t) : st;
+}
+
+/* ---- relations ---------------------------------------------------------------------------------
+ */
+const RtRelation *rt_device_relation_there(const RtDeviceMaps *m, int space) {
+    return &m->rel[space];
+}
+
+static RtEdgesOf all_of(const RtRelation *r) {
+    return (RtEdgesOf){.n = r->n_edges, .src = r->src, .dst = r->dst, .id = r->id};
+}
+
+static RtEdgesOf turned(RtEdgesOf e) {
+    const int32_t *src = e.src;
+    e.src = e.dst;
+    e.dst = src;
+    return e;
+}
+
+/* Logical ids are places in the list. */
+static RtEdgesOf numbered(RtEdgesOf e, int64_t first) {
+    e.id = NULL;
+    e.id_first = first;
+    return e;
+}
+
+/* What the file has, on its way; ends lie in [0, nodes). */
+static gnnc_status base_list(RtDeviceMaps *m, int space, RtEdgeList *l, RtRelation *r) {
+    const RtBound *b = exec_of(m)->rt->bound;
+    const rt_space *s = &exec_of(m)->program->spaces[space];
+    const RtTable *t = b->table[space];
+    const void *src, *dst;
+    gnnc_status st;
+    TRY(st, upload(m, t->src, t->count, sizeof *t->src, &src));
+    TRY(st, upload(m, t->dst, t->count, sizeof *t->dst, &dst));
+    l->of[0] = (RtEdgesOf){.n = t->count, .src = src, .dst = dst, .orig = -1};
+    *r = (RtRelation){
+        .n_src = b->table[s->src]->count, .n_dst = b->table[s->dst]->count, .id_bound = t->count};
+out:
+    return st;
+}
+
+/* The listing orders of data/relation.h. */
+static gnnc_status list_of(RtDeviceMaps *m, int space, RtEdgeList *l, RtRelation *r) {
+    const rt_space *s = &exec_of(m)->program->spaces[space];
+    if (s->rel == RT_REL_BASE) return base_list(m, space, l, r);
+    const RtRelation *base = &m->rel[s->base[0]];
+    *r = (RtRelation){.n_src = base->n_src, .n_dst = base->n_dst, .id_bound = base->id_bound};
+    RtEdgesOf *of = l->of;
+    of[0] = all_of(base);
+    switch (s->rel) {
+    case RT_REL_SELF_LOOPS:
+        of[0].no_loops = true;
+        of[1] = (RtEdgesOf){.n = base->n_dst, .id_first = base->id_bound, .orig = -1};
+        r->id_bound += base->n_dst;
+        break;
+    case RT_REL_NO_LOOPS:
+        of[0].no_loops = true;
+        break;
+    case RT_REL_REVERSE:
+        of[0] = turned(of[0]);
+        r->n_src = base->n_dst;
+        r->n_dst = base->n_src;
+        break;
+    case RT_REL_UNDIRECTED:
+        of[1] = turned(of[0]);
+        break;
+    case RT_REL_UNION:
+        of[1] = numbered(all_of(&m->rel[s->base[1]]), of[0].n);
+        of[1].orig = 1;
+        of[0] = numbered(of[0], 0);
+        r->id_bound = of[0].n + of[1].n;
+        break;
+    case RT_REL_WHERE:
+        l->mask = m->d->at.buf[s->cond_buf];
+        break;
+    default:
+        return GNNC_E_ARG; /* drawn, not derived */
+    }
+    return GNNC_OK;
+}
+
+/* Of equal edges the first in the list: ordered by both ends, which keeps their order, they stand
+ * side by side. */
+static gnnc_status choose_first(RtDeviceMaps *m, const Work *w, RtEdgeList *l,
+                                const RtRelation *r) {
+    RtEdgeKeys k = {.list = *l, .by_src = true, .key = w->key};
+    gnnc_status st;
+    TRY(st, run(m, RT_MAPS_KEYS, &k));
+    TRY(st, sort(m, w, w->key, NULL, l->n, r->n_src, w->at[0], NULL));
+    k.by_src = false;
+    k.at = w->at[0];
+    TRY(st, run(m, RT_MAPS_KEYS, &k));
+    TRY(st, sort(m, w, w->key, w->at[0], l->n, r->n_dst, w->at[1], NULL));
+    k.at = w->at[1];
+    TRY(st, run(m, RT_MAPS_FIRST, &k));
+    TRY(st, sort(m, w, w->key, NULL, l->n, 1, w->at[0], w->ends));
+    l->chosen = w->at[0];
+    st = read_one(m, w->ends + 1, &l->n);
+out:
+    return st;
+}
+
+static gnnc_status put_in_order(RtDeviceMaps *m, const Work *w, const RtEdgeList *l, int n_orig,
+                                RtRelation *r) {
+    RtEdgeKeys k = {.list = *l, .key = w->key};
+    RtEdgesTo to = {.list = *l, .perm = w->at[1]};
+    int64_t *ptr;
+    gnnc_status st;
+    TRY(st, new_i64(m, r->n_dst + 1, &ptr));
+    TRY(st, run(m, RT_MAPS_KEYS, &k));
+    TRY(st, sort(m, w, w->key, NULL, l->n, r->n_dst, w->at[1], ptr));
+    TRY(st, read_one(m, ptr + r->n_dst, &r->n_edges));
+    TRY(st, new_i32(m, r->n_edges, &to.src));
+    TRY(st, new_i32(m, r->n_edges, &to.dst));
+    TRY(st, new_i32(m, r->n_edges, &to.id));
+    for (int i = 0; i < n_orig; i++) TRY(st, new_i32(m, r->n_edges, &to.orig[i]));
+    to.n = ptr + r->n_dst;
+    TRY(st, run(m, RT_MAPS_EDGES, &to));
+    r->ptr = ptr;
+    r->src = to.src;
+    r->dst = to.dst;
+    r->id = to.id;
+    r->orig[0] = n_orig ? to.orig[0] : to.id;
+    r->orig[1] = to.orig[1];
+out:
+    return st;
+}
+
+static void drop_copy(RtDeviceMaps *m, const void *there) {
+    for (Array **at = &m->arrays; *at; at = &(*at)->next) {
+        Array *a = *at;
+        if (a->there != there) continue;
+        *at = a->next;
+        m->d->built_bytes -= a->n_bytes;
+        m->d->ops->release(m->d, a->there);
+        return;
+    }
+}
+
+gnnc_status rt_device_relation(RtDeviceMaps *m, int space, RtRelation *sizes) {
+    rt_rel_kind kind = exec_of(m)->program->spaces[space].rel;
+    int n_orig = kind == RT_REL_BASE ? 0 : kind == RT_REL_UNION ? 2 : 1;
+    RtEdgeList l = {0};
+    RtRelation r;
+    Work w;
+    gnnc_status st;
+    TRY(st, list_of(m, space, &l, &r));
+    l.n = l.of[0].n + l.of[1].n;
+    if (l.n > INT32_MAX || r.id_bound > INT32_MAX)
+        return rt_fail(err_of(m), GNNC_E_RANGE, "2^31 edges or more");
+    TRY(st, work_for(m, l.n, &w));
+    if (kind == RT_REL_UNDIRECTED) {
+        TRY(st, choose_first(m, &w, &l, &r));
+        r.id_bound = l.n;
+    }
+    TRY(st, put_in_order(m, &w, &l, n_orig, &r));
+    m->rel[space] = r;
+    *sizes = (RtRelation){
+        .n_src = r.n_src, .n_dst = r.n_dst, .n_edges = r.n_edges, .id_bound = r.id_bound};
+    if (kind == RT_REL_BASE) {
+        drop_copy(m, l.of[0].src);
+        drop_copy(m, l.of[0].dst);
+    }
+out:
+    return st;
+}
+
+/* ---- back to the host ---------------------------------------------------------------------------
+ */
+static gnnc_status bring(RtDeviceMaps *m, const void *there, int64_t n, size_t size,
+                         const void **here) {
+    if (*here || !there) return GNNC_OK;
+    void *p = rt_pool_alloc(&exec_of(m)->rt->pool, (size_t)n, size);
+    if (!p) return rt_fail_nomem(err_of(m), "edges of a relation");
+    *here = p;
+    return m->d->ops->download(m->d, p, there, (size_t)n * size);
+}
+
+static gnnc_status bring_i32(RtDeviceMaps *m, const int32_t *there, int64_t n,
+                             const int32_t **here) {
+    const void *p = *here;
+    gnnc_status st = bring(m, there, n, sizeof *there, &p);
+    *here = p;
+    return st;
+}
+
+gnnc_status rt_device_relation_home(RtExec *x, int space, bool whole) {
+    RtDeviceMaps *m = x->rt->device->maps;
+    const rt_space *s = &x->program->spaces[space];
+    const RtRelation *from = &m->rel[space];
+    RtRelation *to = &x->rt->bound->rel[space];
+    int64_t n = from->n_edges;
+    const void *ptr = to->ptr;
+    gnnc_status st;
+    if (s->rel == RT_REL_BASE || whole) TRY(st, bring_i32(m, from->id, n, &to->id));
+    if (s->rel == RT_REL_BASE) to->orig[0] = to->id;
+    for (int k = 0; k < 2; k++) TRY(st, bring_i32(m, from->orig[k], n, &to->orig[k]));
+    if (whole) {
+        TRY(st, bring_i32(m, from->src, n, &to->src));
+        TRY(st, bring_i32(m, from->dst, n, &to->dst));
+        TRY(st, bring(m, from->ptr, from->n_dst + 1, sizeof *from->ptr, &ptr));
+        to->ptr = ptr;
+    }
+    for (int k = 0; k < 2 && !whole; k++)
+        if (s->base[k] >= 0) TRY(st, rt_device_relation_home(x, s->base[k], whole));
+out:
+    return st;
+}
+
+bool rt_device_maps_give_up(RtExec *x, const char *name, gnnc_status *st) {
+    RtDeviceMaps *m = rt_device_maps(x);
+    RtError *err = &x->rt->err, was = *err;
+    if (*st == GNNC_OK) return false;
+    err->text[0] = '\0';
+    if (*st != GNNC_E_NOMEM && *st != GNNC_E_RANGE) {
+        rt_fail(err, *st, "building '%s' on the device: %s", name, was.text);
+        return false;
+    }
+    m->on = false;
+    rt_message(x->rt, "maps: '%s': %s; the host builds them", name,
+               *st == GNNC_E_NOMEM ? "too little memory on the device" : was.text);
+    *st = GNNC_OK;
+    for (int s = 0; s < x->program->n_spaces && *st == GNNC_OK; s++)
+        if (m->rel[s].ptr) *st = rt_device_relation_home(x, s, true);
+    return true;
+}
+
+/* ---- buffers
+ * -------------------------------------------------------------------------------------- */
+void rt_there_point(RtDeviceMaps *m, int buf, const void *there) {
+    if (buf >= 0) m->buf[buf] = (void *)there; /* kernels only read MAP and LOGICAL buffers */
+}
+
+gnnc_status rt_there_compare(RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size) {
+    RtPool pool;
+    gnnc_status st = GNNC_OK;
+    if (!m->buf[buf]) return GNNC_OK;
+    rt_pool_init(&pool, &exec_of(m)->rt->pool.from);
+    char *there = rt_pool_alloc(&pool, (size_t)n, size);
+    if (!there)
+        st = rt_fail_nomem(err_of(m), "index arrays");
+    else
+        st = m->d->ops->download(m->d, there, m->buf[buf], (size_t)n * size);
+    int64_t i = 0;
+    while (st == GNNC_OK && i < n &&
+           !memcmp(there + (size_t)i * size, (const char *)here + (size_t)i * size, size))
+        i++;
+    if (st == GNNC_OK && i < n)
+        st = rt_fail(err_of(m), GNNC_E_ASSERT, "map '%s': entry %lld of %lld differs on the device",
+                     exec_of(m)->program->bufs[buf].name, (long long)i, (long long)n);
+    rt_pool_free(&pool);
+    return st;
+}
