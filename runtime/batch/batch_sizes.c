@@ -1,7 +1,7 @@
 /* Each hop draws, for every node that the last one brought, its fan-out or as many in-edges as
- * nodes have on average; no type has more nodes than the data, but in trees of their own.  An
- * estimate: which of a program's variants is cheaper is decided by it, and what memory is foreseen.
- */
+ * nodes have on average; no type has more nodes than the data, in each tree where these are
+ * disjoint.  An estimate: which of a program's variants is cheaper is decided by it, and what
+ * memory is foreseen. */
 #include "batch_sizes.h"
 
 #include "runtime/bind.h"
@@ -12,12 +12,24 @@ enum { MAX_HOPS = 8, MAX_SPACES = 256, MAX_SYMS = 512 };
 typedef struct {
     const rt_program *p;
     const int64_t *all;                     /* [n_syms] */
+    double trees;                           /* that share no node; 1 = all seeds have one */
     double nodes[MAX_SPACES][MAX_HOPS + 1]; /* within so many hops; of node types */
 } Hops;
 
 static int64_t size_of(const Hops *h, int space) {
     int sym = h->p->spaces[space].sym;
     return sym >= 0 ? h->all[sym] : 0;
+}
+
+/* Estimates multiply: a number past this one is this, and sums of a few still fit. */
+static int64_t as_count(double n) {
+    const int64_t most = (int64_t)1 << 56;
+    return n < (double)most ? (int64_t)n : most;
+}
+
+static void limit_to_trees(const Hops *h, int type, double *nodes) {
+    double most = h->trees * (double)size_of(h, type);
+    if (*nodes > most) *nodes = most;
 }
 
 /* In-edges drawn for one node. */
@@ -40,8 +52,7 @@ static void add_hop(Hops *h, int hop) {
         const rt_space *s = &p->spaces[r];
         double *to = &h->nodes[s->src][hop + 1];
         *to += last_hop(h, s->dst, hop) * drawn(h, r, hop);
-        if (!p->sampling.disjoint && *to > (double)size_of(h, s->src))
-            *to = (double)size_of(h, s->src);
+        limit_to_trees(h, s->src, to);
     }
 }
 
@@ -54,17 +65,17 @@ static double edges_within(const Hops *h, int rel, int hops) {
 
 static int64_t size_in_batch(const Hops *h, int space) {
     const rt_space *s = &h->p->spaces[space];
-    int whole = s->first ? s->whole : space, hops = s->first ? s->hops : h->p->sampling.n_hops;
-    if (s->kind == RT_SP_NODE) return (int64_t)h->nodes[whole][hops];
-    if (s->kind == RT_SP_EDGE && (s->first || rt_space_is_sampled(h->p, whole)))
-        return (int64_t)edges_within(h, whole, hops);
+    int of = s->first ? s->whole : space, hops = s->first ? s->hops : h->p->sampling.n_hops;
+    if (s->kind == RT_SP_NODE) return as_count(h->nodes[of][hops]);
+    if (s->kind == RT_SP_EDGE && (s->first || rt_space_is_sampled(h->p, of)))
+        return as_count(edges_within(h, of, hops));
     if (s->kind == RT_SP_EDGE && s->rel == RT_REL_UNION)
         return size_in_batch(h, s->base[0]) + size_in_batch(h, s->base[1]);
     if (s->kind == RT_SP_EDGE) return size_in_batch(h, s->base[0]);
     if (s->kind != RT_SP_NZ) return h->all[s->sym];
     int rows = h->p->columns[s->col].space; /* stored entries, as many per row as on average */
     int64_t all = size_of(h, rows);
-    return all ? (int64_t)((double)h->all[s->sym] / (double)all * (double)size_in_batch(h, rows))
+    return all ? as_count((double)h->all[s->sym] / (double)all * (double)size_in_batch(h, rows))
                : 0;
 }
 
@@ -75,7 +86,7 @@ static void share_of_parts(const rt_program *p, int64_t batch, const int64_t *al
     double share = parts > batch ? (double)batch / (double)parts : 1;
     for (int i = 0; i < p->n_spaces; i++)
         if (p->spaces[i].sym >= 0 && p->spaces[i].kind != RT_SP_DIM)
-            n[p->spaces[i].sym] = (int64_t)(share * (double)all[p->spaces[i].sym]);
+            n[p->spaces[i].sym] = as_count(share * (double)all[p->spaces[i].sym]);
 }
 
 /* ---- links ---------------------------------------------------------------------------------- */
@@ -97,7 +108,7 @@ static void seed_ends(Hops *h, int rel, int64_t links) {
     for (int k = 0; k < 2; k++) {
         double *to = &h->nodes[end[k]][0];
         *to += (double)links * (kept[k] ? 1 : 1 + (double)s->negatives);
-        if (!s->disjoint && *to > (double)size_of(h, end[k])) *to = (double)size_of(h, end[k]);
+        limit_to_trees(h, end[k], to);
     }
 }
 
@@ -112,16 +123,16 @@ static void set_links(const Hops *h, int rel, int64_t batch, bool held_out, int6
     const rt_sampling *s = &p->sampling;
     int64_t edges = size_of(h, rel), dst = at_least_1(size_of(h, p->spaces[rel].dst));
     int64_t queries = held_out && MOST_SCORES / dst < batch ? MOST_SCORES / dst : batch;
-    int64_t each = at_least_1(edges / at_least_1(size_of(h, p->spaces[rel].src)));
+    double each = (double)at_least_1(edges / at_least_1(size_of(h, p->spaces[rel].src)));
     int64_t links = held_out && !s->n_times ? edges / 5 + 1 : batch;
     int64_t k = held_out ? at_least_1(s->negatives) : s->negatives;
     for (int i = 0; i < p->n_spaces; i++) {
         int64_t *to = p->spaces[i].sym >= 0 ? &n[p->spaces[i].sym] : NULL;
-        if (p->spaces[i].rel == RT_REL_LINKS) *to = links * (1 + k);
+        if (p->spaces[i].rel == RT_REL_LINKS) *to = as_count((double)links * (1 + (double)k));
         if (p->spaces[i].rel == RT_REL_POSITIVES) *to = links;
         if (p->spaces[i].rel == RT_REL_QUERIES) *to = queries;
-        if (p->spaces[i].rel == RT_REL_ANSWERS) *to = queries * each;
-        if (p->spaces[i].rel > RT_REL_ANSWERS) *to = queries * each * each;
+        if (p->spaces[i].rel == RT_REL_ANSWERS) *to = as_count((double)queries * each);
+        if (p->spaces[i].rel > RT_REL_ANSWERS) *to = as_count((double)queries * each * each);
     }
 }
 
@@ -144,6 +155,7 @@ bool rt_batch_sizes(const rt_program *p, int64_t batch, bool held_out, int64_t *
         share_of_parts(p, batch, all, n);
         return true;
     }
+    h.trees = s->disjoint ? (double)batch : 1;
     if (rel >= 0)
         seed_ends(&h, rel, batch);
     else if (s->split >= 0)
