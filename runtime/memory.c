@@ -197,11 +197,12 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
                    would_spill ? "; with 'spill' working memory lies in a file" : "");
 }
 
-gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t n_bytes) {
-    size_t have = (size_t)x->rt->count.live_bytes + m->need.data_bytes;
+gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t live_bytes,
+                           size_t n_bytes) {
+    size_t have = live_bytes + m->need.data_bytes;
     RtMemoryLimit most = rt_memory_limit(have);
     if (limit) most = (RtMemoryLimit){limit, "the limit is"};
-    if (have + n_bytes <= most.n_bytes) return GNNC_OK;
+    if (n_bytes <= most.n_bytes && have <= most.n_bytes - n_bytes) return GNNC_OK;
     return rt_fail(
         &x->rt->err, GNNC_E_LIMIT,
         "%.1f MiB are needed, %.1f of them for a mini-batch, %s %.1f MiB: a smaller batch "

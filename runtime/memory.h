@@ -40,8 +40,10 @@ gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit);
 gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit);
 /* Gives every buffer but DATA, MAP and LOGICAL its memory, zeroed, 64-byte aligned. */
 gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m);
-/* Is there room for so much more, of mini-batches?  GNNC_E_LIMIT as above. */
-gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t n_bytes);
+/* Is there room for so much more, of mini-batches, where live_bytes are allocated?  GNNC_E_LIMIT as
+ * above. */
+gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t live_bytes,
+                           size_t n_bytes);
 /* A relation was built in the load phase: buffers over it get memory of their own. */
 gnnc_status rt_memory_grow(RtExec *x, RtMemory *m);
 /* After the load phase: places working memory anew where sizes changed. */

@@ -433,5 +433,8 @@ gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
 }
 
 void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out) {
+    gnnc_trainer *of = (gnnc_trainer *)t; /* locking changes nothing */
+    pthread_mutex_lock(&of->counting);
     *out = t->rt.count;
+    pthread_mutex_unlock(&of->counting);
 }

@@ -8,6 +8,18 @@ static gnnc_status too_large(RtError *err) {
     return rt_fail(err, GNNC_E_NOMEM, "a batch: more memory than addresses");
 }
 
+/* Of a block for `need` bytes, without what aligns it: while roomy a half more than asked. */
+static size_t to_get(const RtGrowth *g, const RtGrow *b, size_t need) {
+    size_t want = g->roomy ? need + need / 4 : need;
+    return want <= b->n_bytes && b->p ? 0 : want + need / 4 + RT_ALIGN;
+}
+
+size_t rt_grow_takes(const RtGrowth *g, const RtGrow *b, size_t need) {
+    if (need > SIZE_MAX / 4) return SIZE_MAX; /* which rt_grow refuses */
+    size_t get = to_get(g, b, need);
+    return get ? get + RT_ALIGN : 0;
+}
+
 /* A block of so many bytes, the first n_keep those of the old one. */
 static gnnc_status replace(RtGrowth *g, RtGrow *b, size_t get, size_t n_keep, RtError *err) {
     char *block = g->from.alloc(g->from.user, get + RT_ALIGN);
@@ -28,11 +40,8 @@ gnnc_status rt_grow_like(RtGrowth *g, RtGrow *b, const RtGrow *like, RtError *er
 
 gnnc_status rt_grow(RtGrowth *g, RtGrow *b, int64_t n, size_t size, int64_t n_keep, RtError *err) {
     if (n < 0 || (uint64_t)n > SIZE_MAX / 4 / size) return too_large(err);
-    size_t need = (size_t)n * size;
-    size_t want = g->roomy ? need + need / 4 : need;
-    if (want <= b->n_bytes && b->p) return GNNC_OK;
-    size_t get = want + need / 4 + RT_ALIGN; /* a half more than asked, while roomy */
-    return replace(g, b, get, (size_t)n_keep * size, err);
+    size_t get = to_get(g, b, (size_t)n * size);
+    return get ? replace(g, b, get, (size_t)n_keep * size, err) : GNNC_OK;
 }
 
 void rt_grow_free(RtGrowth *g, RtGrow *b) {

@@ -31,6 +31,9 @@ typedef struct RtGrow {
 gnnc_status rt_grow(RtGrowth *g, RtGrow *b, int64_t n, size_t size, int64_t n_keep, RtError *err);
 /* At least as many bytes as another one has; what it held is lost if it grows. */
 gnnc_status rt_grow_like(RtGrowth *g, RtGrow *b, const RtGrow *like, RtError *err);
+/* Bytes that rt_grow would allocate for `need` of them, the old block still being there; 0: it has
+ * the room. */
+size_t rt_grow_takes(const RtGrowth *g, const RtGrow *b, size_t need);
 void rt_grow_free(RtGrowth *g, RtGrow *b);
 
 /* ---- the batch -------------------------------------------------------------------- */

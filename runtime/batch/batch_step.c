@@ -27,10 +27,19 @@ static bool fits(const RtBatchStep *s, const RtExec *x) {
     return s->arena.p != NULL;
 }
 
+/* May so much be allocated, beside what there is?  Workers allocate, too: a snapshot. */
+static gnnc_status may_take(gnnc_trainer *t, size_t n_bytes) {
+    gnnc_counters now;
+    if (!n_bytes) return GNNC_OK;
+    gnnc_trainer_counters(t, &now);
+    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, (size_t)now.live_bytes,
+                          n_bytes);
+}
+
 gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x, bool first) {
     if (fits(s, x)) return GNNC_OK;
     RtExec most = {.program = t->program, .n = s->most, .rt = &t->rt};
-    size_t n_bytes = 0, library;
+    size_t n_bytes = 0;
     RtPool tables;
     gnnc_status st;
     for (int i = 0; i < t->program->n_syms; i++) {
@@ -41,11 +50,12 @@ gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x,
     RtAlloc from = rt_recycle_alloc(&s->tables);
     rt_pool_init(&tables, &from);
     TRY(st, rt_memory_pack(&most, &tables, s->phase, s->offset, &n_bytes));
-    if (n_bytes > s->arena.n_bytes)
-        TRY(st, rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, n_bytes));
-    TRY(st, rt_grow(&s->growth, &s->arena, (int64_t)(n_bytes ? n_bytes : 1), 1, 0, &t->rt.err));
-    library = rt_memory_library(&t->x, &t->program->phases[s->phase], s->most);
-    if (library && !rt_scratch(&t->x, library)) st = GNNC_E_NOMEM;
+    if (!n_bytes) n_bytes = 1;
+    TRY(st, may_take(t, rt_grow_takes(&s->growth, &s->arena, n_bytes)));
+    TRY(st, rt_grow(&s->growth, &s->arena, (int64_t)n_bytes, 1, 0, &t->rt.err));
+    n_bytes = rt_memory_library(&t->x, &t->program->phases[s->phase], s->most);
+    TRY(st, may_take(t, n_bytes > t->rt.scratch_bytes ? n_bytes : 0));
+    if (n_bytes && !rt_scratch(&t->x, n_bytes)) st = GNNC_E_NOMEM;
     rt_trainer_set_grain(t);
 out:
     if (st != GNNC_OK) memset(s->most, 0, (size_t)t->program->n_syms * sizeof *s->most);

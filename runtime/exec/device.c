@@ -360,10 +360,11 @@ gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phas
     bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
     bool record_it = p->runs++ > 0 && may;
     if (!record_it) return phase->run_device(x);
-    gnnc_counters before = d->x->rt->count;
+    gnnc_counters *count = &d->x->rt->count;
+    int64_t launches = count->launches, library_calls = count->library_calls;
     gnnc_status st = p->recording ? GNNC_OK : record(d, x, phase, p);
-    d->x->rt->count.launches = before.launches + 1;
-    d->x->rt->count.library_calls = before.library_calls;
+    count->launches = launches + 1;
+    count->library_calls = library_calls;
     return st == GNNC_OK ? d->ops->replay(d, p->recording) : st;
 }
 

@@ -502,4 +502,33 @@ TEST(shuffled_orders_are_permutations_of_their_own) {
     rt_sample_shuffle(1, 0, a, 0);
 }
 
+/* ---- memory that grows -------------------------------------------------------- */
+static void *summed_alloc(void *user, size_t n_bytes) {
+    *(size_t *)user += n_bytes;
+    return calloc(1, n_bytes);
+}
+
+static void summed_release(void *user, void *block) {
+    (void)user;
+    free(block);
+}
+
+/* What will be taken is told before, to the byte: a limit is kept by it. */
+TEST(growth_takes_what_it_told) {
+    for (int roomy = 0; roomy < 2; roomy++) {
+        size_t sum = 0, grown = 0;
+        RtGrowth g = {.from = {summed_alloc, summed_release, &sum}, .roomy = roomy};
+        RtGrow b = {0};
+        for (size_t need = 0; need < 100000; need += 1 + need / 8) {
+            size_t told = rt_grow_takes(&g, &b, need), before = sum;
+            CHECK(rt_grow(&g, &b, (int64_t)need, 1, 0, NULL) == GNNC_OK);
+            CHECK(sum - before == told && b.n_bytes >= need);
+            CHECK(told == 0 || told >= need + need / 4);
+            grown += told > 0;
+        }
+        CHECK(grown > 5 && rt_grow_takes(&g, &b, SIZE_MAX) == SIZE_MAX);
+        rt_grow_free(&g, &b);
+    }
+}
+
 TEST_MAIN()
