@@ -26,9 +26,10 @@ static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, i
     int64_t n_rows;
     const void *rows = rt_row_batches_value(t, b, &n_rows);
     if (rt_memory_passes(t->program, b) && t->last_phase != buf->phase)
-        return rt_fail(&t->rt.err, GNNC_E_STATE,
-                       "output '%s' is gone: another phase ran since it was computed",
-                       buf->io_name);
+        return rt_fail(
+            &t->rt.err, GNNC_E_STATE,
+            "output '%s' is gone: another phase ran, or one failed, since it was computed",
+            buf->io_name);
     t->program->buf_shape(b, t->x.n, dim);
     *rank = buf->rank;
     *data = rows ? rows : t->x.buf[b];

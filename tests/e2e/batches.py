@@ -311,7 +311,7 @@ def same_everywhere(lib, path="shop", done=7, left=28):
 
 def no_memory(lib, path="shop", epochs=30, evaluates=False, falls=0.8):
     """1,000 batches of random shapes: what the heaviest of them needs is taken before the first step, and what an
-    evaluation by batches needs by the first one."""
+    evaluation by batches needs by the first one.  The loss falls below `falls` of the first epoch's."""
     t = Trainer(lib, path, threads=2)
     t.epoch() if evaluates else t.step()
     before = t.allocations()
@@ -425,6 +425,22 @@ def judged_over_all_rows(gnnc):
                 assert abs(error - small.metric("rmse." + s)) < 1e-5
 
 
+def half_a_prediction_is_none(gnnc):
+    """After a failure in one of its batches there is no output, though what it overwrote was one."""
+    how = SORTS["numbers"]
+    lib = compiled(gnnc, "checked", JUDGED.replace('log("least", min(h))', 'assert(max(h) < 1e6, "too much")') % how, "-O2")
+    t = Trainer(lib, "shop", threads=1, batch=100)
+    out = ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_int()), (ctypes.c_int64 * 8)()
+    t.values()
+    t.ok(lib.gnnc_trainer_output(t.t, b"pred", *out))
+    name, rank, dim = ctypes.c_char_p(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+    t.ok(lib.gnnc_trainer_parameter_info(t.t, 0, ctypes.byref(name), ctypes.byref(rank), dim))
+    n = math.prod(dim[:rank.value])
+    t.ok(lib.gnnc_trainer_set_parameter(t.t, name, (ctypes.c_float * n)(*[1e8] * n), ctypes.c_size_t(n)))
+    assert lib.gnnc_trainer_predict(t.t, *out) != 0 and b"too much" in lib.gnnc_trainer_error(t.t)
+    assert lib.gnnc_trainer_output(t.t, b"pred", *out) != 0 and b"is gone" in lib.gnnc_trainer_error(t.t)
+
+
 def judged_as_the_whole_graph(gnnc):
     """Where every row knows all, batches of all neighbours are judged as the whole graph is."""
     shutil.copytree("shop", "known")
@@ -453,6 +469,7 @@ def main():
     sees_nothing_later(timed)
     judged_over_all_rows(gnnc)
     judged_as_the_whole_graph(gnnc)
+    half_a_prediction_is_none(gnnc)
     as_stored(gnnc, "plain")
     as_stored(gnnc, "weighted", "weight buys.w", ", bought.w, dear.w")
     as_stored(gnnc, "dated", "time user.since, buys.at", ", bought.at, dear.at")
