@@ -228,7 +228,9 @@ typedef struct gnnc_memory {
     size_t file_bytes;      /* with option "spill": of arena_bytes this much is in a file */
     size_t batch_bytes;     /* estimated: mini-batches, of training and evaluation */
 } gnnc_memory;
-/* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
+/* Needs of this model on these data.  Structures here have no size of their own: they may grow at
+ * the end with any version, so that a host is compiled with the header of the library it is linked
+ * with (gnnc_version).  After load, or after GNNC_E_LIMIT. */
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);
 
 typedef struct gnnc_counters {
