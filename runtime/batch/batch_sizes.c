@@ -5,6 +5,7 @@
 #include "batch_sizes.h"
 
 #include "runtime/bind.h"
+#include "links.h"
 #include "sample.h"
 
 enum { MAX_HOPS = 8, MAX_SPACES = 256, MAX_SYMS = 512 };
@@ -118,11 +119,10 @@ static int64_t at_least_1(int64_t n) {
 
 /* Spaces that only a step over links has. */
 static void set_links(const Hops *h, int rel, int64_t batch, bool held_out, int64_t *n) {
-    enum { MOST_SCORES = 1 << 26 }; /* link_batches.c */
     const rt_program *p = h->p;
     const rt_sampling *s = &p->sampling;
     int64_t edges = size_of(h, rel), dst = at_least_1(size_of(h, p->spaces[rel].dst));
-    int64_t queries = held_out && MOST_SCORES / dst < batch ? MOST_SCORES / dst : batch;
+    int64_t queries = held_out && RT_MOST_SCORES / dst < batch ? RT_MOST_SCORES / dst : batch;
     double each = (double)at_least_1(edges / at_least_1(size_of(h, p->spaces[rel].src)));
     int64_t links = held_out && !s->n_times ? edges / 5 + 1 : batch;
     int64_t k = held_out ? at_least_1(s->negatives) : s->negatives;

@@ -502,10 +502,8 @@ out:
     return st;
 }
 
-/* Scores of a batch stay below 256 MiB where one query allows it. */
 static int64_t queries_at_once(const RtLinkBatches *b) {
-    enum { MOST_SCORES = 1 << 26 };
-    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? MOST_SCORES / n_dst : b->batch;
+    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? RT_MOST_SCORES / n_dst : b->batch;
     if (n > b->batch) n = b->batch;
     return n < 1 ? 1 : n;
 }
