@@ -122,6 +122,8 @@ void rt_best_restore(gnnc_trainer *t);
 /* scalars */
 gnnc_status rt_scalars_init(gnnc_trainer *t);
 bool rt_is_logged(const char *name); /* an output that the model logs */
+/* .. or whether it logged one of that name: "log?:norm". */
+bool rt_is_log_condition(const char *name);
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name);
 void rt_scalars_read(gnnc_trainer *t, int phase);
 enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation between epochs */

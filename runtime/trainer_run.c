@@ -16,16 +16,20 @@ bool rt_is_logged(const char *name) {
     return strncmp(name, "log:", 4) == 0;
 }
 
+bool rt_is_log_condition(const char *name) {
+    return strncmp(name, "log?:", 5) == 0;
+}
+
 static bool is_metric_name(const char *name) {
     return rt_is_logged(name) || strcmp(name, "loss") == 0 || rt_split_of(name) > 0;
 }
 
-/* The output that says whether a logged one of the same phase happened: "log?norm". */
+/* The output that says whether a logged one of the same phase happened. */
 static int condition_of(const rt_program *p, const char *name, int buf) {
     for (int b = 0; rt_is_logged(name) && b < p->n_bufs; b++) {
         const rt_buf *c = &p->bufs[b];
         bool output = c->kind == RT_BUF_OUTPUT && c->phase == p->bufs[buf].phase;
-        if (output && !strncmp(c->io_name, "log?:", 5) && !strcmp(c->io_name + 5, name + 4))
+        if (output && rt_is_log_condition(c->io_name) && !strcmp(c->io_name + 5, name + 4))
             return b;
     }
     return -1;
@@ -226,6 +230,7 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
     bool judges = strcmp(phase->name, "eval") == 0,
          of_rows = rt_row_batches_sizes(t, phase) != NULL;
+    t->last_phase = -1; /* a run that fails half-way leaves no value of any phase */
     gnnc_status st = judges && t->links     ? rt_link_batches_evaluate(t, phase)
                      : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
                      : of_rows              ? rt_row_batches_run(t, phase)

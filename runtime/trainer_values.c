@@ -52,10 +52,12 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
 static int main_output(const gnnc_trainer *t, const char *phase) {
     const rt_phase *ph = rt_phase_find(t->program, phase);
     const rt_program *p = t->program;
-    for (int b = 0; ph && b < p->n_bufs; b++)
-        if (p->bufs[b].kind == RT_BUF_OUTPUT && p->bufs[b].phase == ph - p->phases &&
-            strncmp(p->bufs[b].io_name, "log", 3) != 0)
+    for (int b = 0; ph && b < p->n_bufs; b++) {
+        const rt_buf *o = &p->bufs[b];
+        if (o->kind == RT_BUF_OUTPUT && o->phase == ph - p->phases && !rt_is_logged(o->io_name) &&
+            !rt_is_log_condition(o->io_name))
             return b;
+    }
     return -1;
 }
 

@@ -309,6 +309,8 @@ def main():
     few = "fanout [4, 3]  weight g.likes.w  drop_last true "
     drawn = compiled(gnnc, "drawn", SHOP % ("0.1", "adam(lr = 1e-2)", few), "-O2")
     same_everywhere(drawn, "likes", left=n_likes // 64 - 7)
+    # A quarter of the likes are against the user's taste, and a quarter of the negatives to it: nothing tells these
+    # apart, so the loss has a floor.
     no_memory(drawn, "likes", 38, evaluates=True, falls=0.9)
     same_levels(drawn, compiled(gnnc, "drawn", SHOP % ("0.1", "adam(lr = 1e-2)", few), "-O0"), "likes", "roc_auc.val")
     for more in ("edges induced", "edges bidirectional", "disjoint true", "replace true"):
