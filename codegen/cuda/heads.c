@@ -437,8 +437,33 @@ static int next_loop(const Order *o) {
     return -1;
 }
 
-/* First what needs no loop, but for results and arrays, with which a run begins; then each loop
- * behind what it needs; then the rest. */
+/* Results can wait, and with an array a run begins. */
+static bool can_wait(const LStmt *s) {
+    bool result = s->kind == L_STORE && s->buf->kind != LB_LOCAL;
+    return result || (s->kind == L_LOCAL && s->buf->rank) || has_loop(s);
+}
+
+static bool needs_array(const Order *o, int i) {
+    for (int j = 0; j < i; j++) {
+        const LStmt *s = o->in.v[j];
+        if (!o->done[j] && s->kind == L_LOCAL && s->buf->rank && depends(o->in.v[i], s))
+            return true;
+    }
+    return false;
+}
+
+/* What needs nothing more.  Left until a loop of the next run asks for it, it would stand in the
+ * midst of that run; put while a run goes on, in the midst of this one. */
+static void put_ready(Order *o) {
+    for (int i = 0; i < o->in.n; i++) {
+        bool ready = !o->done[i] && !can_wait(o->in.v[i]);
+        for (int j = 0; j < i && ready; j++) ready = o->done[j] || !depends(o->in.v[i], o->in.v[j]);
+        if (ready) put(o, i);
+    }
+}
+
+/* First what needs no loop, but for results and arrays; then each loop behind what it needs, and
+ * in front of a run what can be done then; then the rest. */
 static LStmt *reordered(Arena *a, LStmt *s) {
     LStmt *head = NULL;
     Order o = {.tail = &head};
@@ -450,13 +475,12 @@ static LStmt *reordered(Arena *a, LStmt *s) {
         o.late[i] = has_loop(at);
         for (int j = 0; j < i; j++) o.late[i] = o.late[i] || (o.late[j] && depends(at, o.in.v[j]));
     }
-    for (int i = 0; i < o.in.n; i++) {
-        const LStmt *at = o.in.v[i];
-        bool result = at->kind == L_STORE && at->buf->kind != LB_LOCAL;
-        bool array = at->kind == L_LOCAL && at->buf->rank;
-        if (!o.late[i] && !result && !array) put(&o, i);
+    for (int i = 0; i < o.in.n; i++)
+        if (!o.late[i] && !can_wait(o.in.v[i])) put(&o, i);
+    for (int i; (i = next_loop(&o)) >= 0;) {
+        if (needs_array(&o, i)) put_ready(&o);
+        put(&o, i);
     }
-    for (int i; (i = next_loop(&o)) >= 0;) put(&o, i);
     for (int i = 0; i < o.in.n; i++) put(&o, i);
     *o.tail = NULL;
     return head;
