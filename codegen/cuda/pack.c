@@ -27,11 +27,23 @@ static bool is_cell(const CuFn *f, const LBuf *b) {
     return b->kind != LB_LOCAL && b->written && f->sched.cell && f->sched.cell[b->id];
 }
 
-/* Neighbouring columns are neighbours in memory, and a multiple of n of them is a row. */
+static int count_accesses(const LStmt *s, const LBuf *b) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += is_access(s) && s->buf == b;
+        if (s->kind == L_FOR || s->kind == L_IF) n += count_accesses(s->body, b);
+    }
+    return n;
+}
+
+/* s, of the loop's own list: what may not happen is neither loaded nor stored.  Neighbouring
+ * columns are neighbours in memory, and a multiple of n of them is a row.  What is stored is
+ * stored last, so that nothing else in the loop may meet it. */
 static bool is_packed(const LStmt *s, const LStmt *loop, int n) {
     const LBuf *b = s->buf;
     bool may = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
     int64_t width;
+    if (s->kind == L_STORE && count_accesses(loop->body, b) > 1) return false;
     if (!may || b->kind != LB_VALUE || b->rank == 0 || b->dt == DT_I1) return false;
     for (int i = 0; i + 1 < b->rank; i++)
         if (s->idx[i] == loop->var || defined_in(loop->body, s->idx[i])) return false;
@@ -53,7 +65,7 @@ static void note(Choice *c, const LStmt *s, const LStmt *loop) {
         if (loop && is_access(s)) c->packed += is_packed(s, loop, c->n);
         if (is_access(s) && is_cell(c->f, s->buf)) c->ok = false;
         if (s->kind != L_FOR && s->kind != L_IF) continue;
-        note(c, s->body, cu_is_columns(c->f, s) && s->range == LR_EXTENT ? s : loop);
+        note(c, s->body, cu_is_columns(c->f, s) && s->range == LR_EXTENT ? s : NULL);
     }
 }
 
@@ -102,15 +114,15 @@ const char *cu_registers(CuFn *f, const char *name) {
     return f->first ? arena_printf(f->a, "%s[%d]", name, f->sched.pack) : name;
 }
 
-/* Somebody asks which column it is. */
-static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop) {
+/* Somebody asks which column it is; own: s is the loop's list. */
+static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop, bool own) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++)
             if (s->arg[i] == loop->var) return true;
-        bool packed = is_access(s) && is_packed(s, loop, f->sched.pack);
+        bool packed = own && is_access(s) && is_packed(s, loop, f->sched.pack);
         for (int i = 0; is_access(s) && !packed && i < s->buf->rank; i++)
             if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
-        if (s->kind == L_IF && asks(f, s->body, loop)) return true;
+        if (s->kind == L_IF && asks(f, s->body, loop, false)) return true;
     }
     return false;
 }
@@ -146,7 +158,8 @@ void cu_packed_body(CuFn *f, const LStmt *loop) {
     }
     f->reg[loop->var->id] = column;
     cu_each(f);
-    if (asks(f, loop->body, loop)) cu_line(f, "const int64_t %s = %s + gn_k;", column, f->first);
+    if (asks(f, loop->body, loop, true))
+        cu_line(f, "const int64_t %s = %s + gn_k;", column, f->first);
     cu_block(f, loop->body);
     cu_each_end(f);
     f->alias.n = outer;
