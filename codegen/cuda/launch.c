@@ -93,10 +93,12 @@ static void parts(CuFn *f, const char *names) {
     const char *entries = cu_host_expr(f, m->from->size);
     cu_line(f, "int64_t gn_part = gn_part_of_entries(%s, %s);", entries, cu_part_numbers(f, true));
     cu_open(f, "if (gn_part) {");
-    cu_line(f, "void *parts[] = {%s&gn_room, &gn_part, &gn_extent};", names ? names : "");
-    cu_line(f, "int e = gn_launch(%s_parts, gn_ceildiv(%s, gn_part) * GN_THREADS, parts, stream);",
+    cu_line(f, "void *gn_parts[] = {%s&gn_room, &gn_part, &gn_extent};", names ? names : "");
+    cu_line(f,
+            "int gn_error = gn_launch(%s_parts, gn_ceildiv(%s, gn_part) * GN_THREADS, gn_parts, "
+            "stream);",
             f->k->name, entries);
-    cu_line(f, "if (e) return e;");
+    cu_line(f, "if (gn_error) return gn_error;");
     cu_close(f);
 }
 
@@ -114,8 +116,8 @@ void cu_launch(CuFn *f) {
     if (f->many) parts(f, names.s);
     if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
     if (f->many) sb_puts(&names, "&gn_room, &gn_part, ");
-    cu_line(f, "void *args[] = {%s&gn_extent};", names.s ? names.s : "");
-    cu_line(f, "return gn_launch(%s, gn_extent * %s, args, stream);", name, size);
+    cu_line(f, "void *gn_args[] = {%s&gn_extent};", names.s ? names.s : "");
+    cu_line(f, "return gn_launch(%s, gn_extent * %s, gn_args, stream);", name, size);
     cu_close(f);
     cu_line(f, "%s", "");
 }

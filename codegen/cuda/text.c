@@ -116,8 +116,8 @@ static bool is_reserved(const char *s) {
         "true",      "try",       "typedef",   "typeid",   "typename",  "union",    "unsigned",
         "using",     "virtual",   "void",      "volatile", "while",     "xor",      "NAN",
         "INFINITY",  "INT32_MIN", "INT64_MIN", "INT64_C",  "threadIdx", "blockIdx", "blockDim",
-        "gridDim",   "warpSize",  "arg",       "n",        "stream",    "args",     "errno",
-        "linux",     "unix",      "assert",    "stdin",    "stdout",    "stderr"};
+        "gridDim",   "warpSize",  "arg",       "n",        "stream",    "errno",    "linux",
+        "unix",      "assert",    "stdin",     "stdout",   "stderr"};
     for (size_t i = 0; i < COUNT(words); i++)
         if (!strcmp(s, words[i])) return true;
     return !strcmp(s, "gn") || !strncmp(s, "gn_", 3) || !strncmp(s, "__", 2);
