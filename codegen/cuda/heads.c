@@ -285,6 +285,7 @@ static void mark(Slice *x, const LStmt *s) {
         if (!is_kept(x, s)) continue;
         if (s->src) need(x, &x->reg[s->src->id]);
         if (s->cond) need(x, &x->reg[s->cond->id]);
+        if (s->at) need(x, &x->reg[s->at->id]);
         for (int i = 0; i < s->n_arg; i++) need(x, &x->reg[s->arg[i]->id]);
         for (int i = 0; is_access(s) && i < s->buf->rank; i++) need(x, &x->reg[s->idx[i]->id]);
         if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL) need(x, &x->buf[s->buf->id]);
@@ -320,6 +321,30 @@ static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers)
     return c;
 }
 
+static bool is_loaded_in(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next)
+        if ((s->kind == L_LOAD && s->buf == b) || (has_body(s) && is_loaded_in(s->body, b)))
+            return true;
+    return false;
+}
+
+/* What leaves the entries' loop `body` is read in the other one: it would be there too late, or
+ * all at once. */
+static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
+    for (; s; s = s->next) {
+        bool writes = s->kind == L_STORE || s->kind == L_ACC;
+        bool own = writes && s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
+        if (writes && !own && is_loaded_in(other, s->buf)) return true;
+        if (has_body(s) && is_read(s->body, body, other)) return true;
+    }
+    return false;
+}
+
+static bool may_split(const LStmt *numbers, const LStmt *columns) {
+    return !is_read(numbers->body, numbers->body, columns->body) &&
+           !is_read(columns->body, columns->body, numbers->body);
+}
+
 /* Entries are dealt to threads where they are added up to numbers, to ways where they are to
  * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
 static void split_loops(Arena *a, LKernel *k, LStmt *row) {
@@ -327,6 +352,7 @@ static void split_loops(Arena *a, LKernel *k, LStmt *row) {
         if (s->kind != L_FOR || s->range != LR_SEGMENT || !has_wide(s->body)) continue;
         if (!adds_up(s->body, s->body, true) || !adds_up(s->body, s->body, false)) continue;
         LStmt *numbers = slice(a, k, s, true), *columns = slice(a, k, s, false);
+        if (!may_split(numbers, columns)) continue;
         columns->next = s->next;
         columns->var = NEW(a, LReg);
         *columns->var = *s->var;

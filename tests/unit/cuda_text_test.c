@@ -103,4 +103,83 @@ TEST(what_is_loaded_again_is_not_packed) {
     check(&t);
 }
 
+/* A loop over entries that adds up a number and wide columns; between: in front of
+ * the columns' loop; behind: after it. */
+#define SUMS(between, behind)                                                                      \
+    "kernel t {\n"                                                                                 \
+    "  out y: f32[N_p, 64]\n"                                                                      \
+    "  out s: f32[N_p]\n"                                                                          \
+    "  map dst_ptr: ptr dst(e)\n"                                                                  \
+    "  map src: idx src(e)\n"                                                                      \
+    "  in a: f32[N_p]\n"                                                                           \
+    "  in x: f32[N_p, 64]\n"                                                                       \
+    "  %c.0: f32 = const 0.5\n"                                                                    \
+    "  for %v.1 in N_p parallel balanced dst(e) {\n"                                               \
+    "    local m: f32\n"                                                                           \
+    "    store m %c.0\n"                                                                           \
+    "    local acc: f32[64]\n"                                                                     \
+    "    for %f.2 in 64 vector {\n"                                                                \
+    "      store acc[%f.2] %c.0\n"                                                                 \
+    "    }\n"                                                                                      \
+    "    for %e.3 in segment dst_ptr[%v.1] {\n"                                                    \
+    "      %src.4: i32 = load src[%e.3]\n"                                                         \
+    "      %src.5: i64 = cast %src.4\n" between "      for %f.6 in 64 vector {\n"                  \
+    "        %x.7: f32 = load x[%e.3, %f.6]\n"                                                     \
+    "        %v.8: f32 = mul %x.7 %t.20\n"                                                         \
+    "        acc sum acc[%f.6] %v.8\n"                                                             \
+    "      }\n" behind "    }\n"                                                                   \
+    "    %m.9: f32 = load m\n"                                                                     \
+    "    store s[%v.1] %m.9\n"                                                                     \
+    "    for %f.10 in 64 vector {\n"                                                               \
+    "      %y.11: f32 = load acc[%f.10]\n"                                                         \
+    "      store y[%v.1, %f.10] %y.11\n"                                                           \
+    "    }\n"                                                                                      \
+    "  }\n"                                                                                        \
+    "}\n"
+
+/* The number and the columns need nothing of each other: a loop for each, in a team. */
+TEST(sums_of_two_kinds_are_two_loops) {
+    static const Case t = {.kernel = SUMS("      %t.20: f32 = load a[%src.5]\n"
+                                          "      acc sum m %t.20\n",
+                                          ""),
+                           .want = {"GN_TEAM_ROWS("},
+                           .never = {"GN_ROWS("}};
+    check(&t);
+}
+
+/* Columns read the number as it is so far. */
+TEST(a_number_that_columns_read_stays_with_them) {
+    static const Case t = {.kernel = SUMS("      %a.21: f32 = load a[%src.5]\n"
+                                          "      acc sum m %a.21\n"
+                                          "      %t.20: f32 = load m\n",
+                                          ""),
+                           .want = {"GN_ROWS(", "const float t_", "acc[f_"},
+                           .never = {"GN_TEAM_ROWS("}};
+    check(&t);
+}
+
+/* The number reads columns as they are so far. */
+TEST(columns_that_a_number_reads_stay_with_it) {
+    static const Case t = {.kernel = SUMS("      %t.20: f32 = load a[%src.5]\n",
+                                          "      for %f.22 in 64 vector {\n"
+                                          "        %z.23: f32 = load acc[%f.22]\n"
+                                          "        acc sum m %z.23\n"
+                                          "      }\n"),
+                           .want = {"acc[gn_k] = acc[gn_k] + v_9;", "z_11 = acc[gn_k];"},
+                           .never = {"gn_end_16 = "}};
+    check(&t);
+}
+
+/* The row of a loop over entries inside the loop is one of the values that it needs. */
+TEST(a_loop_inside_keeps_its_row) {
+    static const Case t = {.kernel = SUMS("      %t.20: f32 = load a[%e.3]\n"
+                                          "      for %e.24 in segment dst_ptr[%src.5] {\n"
+                                          "        %b.25: f32 = load a[%e.24]\n"
+                                          "        acc sum m %b.25\n"
+                                          "      }\n",
+                                          ""),
+                           .want = {"const int64_t src_", "dst_ptr[src_"}};
+    check(&t);
+}
+
 TEST_MAIN()
