@@ -44,10 +44,12 @@ bool rt_runs_on_host(const rt_program *p) {
 static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
     RtRuntime *rt = d->x->rt;
     gnnc_status st = d->ops->open(d);
+    if (st == GNNC_OK) st = d->ops->alloc(d, RT_DEVICE_ROOM_BYTES, &d->room);
     if (st == GNNC_OK) {
         rt->device = d;
-        return d->ops->alloc(d, RT_DEVICE_ROOM_BYTES, &d->room);
+        return GNNC_OK;
     }
+    d->ops->release(d, d->room);
     d->ops->close(d);
     if (want != RT_ON_ANY || st != GNNC_E_DEVICE || !rt_runs_on_host(d->x->program)) return st;
     rt_message(rt, "%s; running on the cpu", rt->err.text);

@@ -191,7 +191,10 @@ static cudaError_t release(void *p) {
     return e;
 }
 
+/* CUDASIM_NO_MEMORY=BYTES: a request for as many goes wrong, though there is memory. */
 cudaError_t cudaMalloc(void **p, size_t n_bytes) {
+    const char *bytes = getenv("CUDASIM_NO_MEMORY");
+    if (bytes && n_bytes == strtoull(bytes, NULL, 10)) return note(cudaErrorInvalidValue);
     return allocate(p, n_bytes, true);
 }
 cudaError_t cudaMallocHost(void **p, size_t n_bytes) {
