@@ -140,6 +140,18 @@ struct LKernel {
  */
 bool loop_is_joined(const LKernel *k);
 
+static inline bool loop_is_access(const LStmt *s) {
+    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+}
+static inline bool loop_has_body(const LStmt *s) {
+    return s->kind == L_FOR || s->kind == L_IF;
+}
+/* Of s, what follows it, and their bodies (codegen/loop_walk.c): is the local array declared there,
+ * r computed or loaded; how often is b read, written or added to? */
+bool loop_declares(const LStmt *s, const LBuf *b);
+bool loop_computes(const LStmt *s, const LReg *r);
+int loop_count_accesses(const LStmt *s, const LBuf *b);
+
 /* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);
 void loop_balance_print(StrBuf *b, const MapList *maps);

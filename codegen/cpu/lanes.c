@@ -17,10 +17,6 @@
 
 /* ---- may the loop be cut? ------------------------------------------------------------- */
 
-static bool is_access(const LStmt *s) {
-    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-}
-
 static bool is_declared(const LStmt *loop, const LBuf *b) {
     for (const LStmt *s = loop->body; s; s = s->next)
         if (s->kind == L_LOCAL && s->buf == b) return true;
@@ -37,7 +33,7 @@ static int place(const LStmt *loop, const LStmt *s) {
 /* Iterations are apart in a buffer: its accesses have the variable at one and the same index. */
 static bool is_apart(const LStmt *loop, const LStmt *s, const LBuf *b, int at) {
     for (; s; s = s->next) {
-        if (is_access(s) && s->buf == b && place(loop, s) != at) return false;
+        if (loop_is_access(s) && s->buf == b && place(loop, s) != at) return false;
         if (!is_apart(loop, s->body, b, at)) return false;
     }
     return true;
@@ -52,7 +48,7 @@ static bool access_is_fine(const LStmt *loop, const LStmt *s) {
 
 static bool body_is_fine(const LStmt *loop, const LStmt *s) {
     for (; s; s = s->next) {
-        if (is_access(s) && !access_is_fine(loop, s)) return false;
+        if (loop_is_access(s) && !access_is_fine(loop, s)) return false;
         if (s->kind == L_IF || (s->kind == L_LOCAL && s->buf->rank)) return false;
         if (s->kind == L_FOR && !body_is_fine(loop, s->body)) return false;
     }
@@ -62,7 +58,7 @@ static bool body_is_fine(const LStmt *loop, const LStmt *s) {
 /* In lanes, what is written and what lies in registers lies side by side. */
 static bool lanes_are_fine(const LStmt *loop) {
     for (const LStmt *s = loop->body; s; s = s->next) {
-        if (!is_access(s) || is_declared(loop, s->buf)) continue;
+        if (!loop_is_access(s) || is_declared(loop, s->buf)) continue;
         int at = place(loop, s);
         bool free = s->kind == L_LOAD && (at < 0 || s->buf->kind != LB_LOCAL);
         if (!free && at != s->buf->rank - 1) return false;
@@ -212,7 +208,7 @@ static bool is_row(const LStmt *s, const LStmt *h, const LStmt *f) {
 
 static bool rows_are_fine(const LStmt *h, const LStmt *f) {
     for (const LStmt *s = f->body; s; s = s->next) {
-        if (s->kind == L_LET ? mentions(s->arg, s->n_arg, h->var, f->var) : !is_access(s))
+        if (s->kind == L_LET ? mentions(s->arg, s->n_arg, h->var, f->var) : !loop_is_access(s))
             return false;
         if (s->kind == L_LET || is_row(s, h, f)) continue;
         if (s->kind != L_LOAD || mentions(s->idx, s->buf->rank, h->var, f->var)) return false;
@@ -233,7 +229,7 @@ static bool sums_are_rows(const LStmt *s, const LStmt *h, const LStmt *f, const 
 
 static bool locals_are_rows(const CgFn *f, const LStmt *s) {
     for (; s; s = s->next)
-        if (is_access(s) && s->buf->kind == LB_LOCAL &&
+        if (loop_is_access(s) && s->buf->kind == LB_LOCAL &&
             !sums_are_rows(f->k->body, NULL, NULL, s->buf))
             return false;
     return true;

@@ -126,14 +126,12 @@ static bool is_scalar(const LStmt *s, const LReg *feature) {
     return true;
 }
 
-static int count_accesses(const LStmt *s, const LBuf *b);
-
 /* Summed by one loop over entries, which does not read it, and read after that. */
 static bool is_scalar_of_entries(const Group *t, const LBuf *b) {
     int at = 0;
     if (t->jam) return false;
-    while (at < t->n && count_accesses(t->stmt[at]->body, b) == 0) at++;
-    if (count_accesses(t->stmt[at]->body, b) != 1) return false;
+    while (at < t->n && loop_count_accesses(t->stmt[at]->body, b) == 0) at++;
+    if (loop_count_accesses(t->stmt[at]->body, b) != 1) return false;
     for (int i = at + 1; i < t->n; i++)
         if (cpu_writes(t->stmt[i]->body, b)) return false;
     for (const LStmt *s = t->stmt[at]->body; s; s = s->next)
@@ -164,21 +162,12 @@ static bool body_is_fine(Group *t, const LStmt *s, const LReg *feature) {
 }
 
 /* A buffer written once per entry (not a cell) must not be touched in another way. */
-static int count_accesses(const LStmt *s, const LBuf *b) {
-    int n = 0;
-    for (; s; s = s->next) {
-        if (s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC) n += s->buf == b;
-        if (s->kind == L_FOR || s->kind == L_IF) n += count_accesses(s->body, b);
-    }
-    return n;
-}
-
 static bool streams_are_fine(const Group *t, const LStmt *s) {
     for (; s; s = s->next) {
         if ((s->kind == L_FOR || s->kind == L_IF) && !streams_are_fine(t, s->body)) return false;
         if (s->kind != L_STORE || row_is_outer(t, s)) continue;
         int n = 0;
-        for (int i = 0; i < t->n; i++) n += count_accesses(t->stmt[i]->body, s->buf);
+        for (int i = 0; i < t->n; i++) n += loop_count_accesses(t->stmt[i]->body, s->buf);
         if (n != 1) return false;
     }
     return true;
@@ -189,8 +178,8 @@ static bool cells_are_fine(const Group *t) {
     for (int i = 0; i < t->n_cell; i++) {
         const LBuf *b = t->cell[i].first->buf;
         int inside = 0;
-        for (int j = 0; j < t->n; j++) inside += count_accesses(t->stmt[j]->body, b);
-        if (b->kind == LB_LOCAL && inside != count_accesses(t->f->k->body, b)) return false;
+        for (int j = 0; j < t->n; j++) inside += loop_count_accesses(t->stmt[j]->body, b);
+        if (b->kind == LB_LOCAL && inside != loop_count_accesses(t->f->k->body, b)) return false;
     }
     return true;
 }
@@ -298,7 +287,7 @@ static void entry_body(CgFn *f, const LStmt *first, void *arg) {
 /* Whether the first access, in program order, gives the row a value whatever happened before. */
 static bool starts_with_store(const Group *t, const CgCell *c) {
     for (int i = 0; i < t->n; i++) {
-        if (count_accesses(t->stmt[i]->body, c->first->buf) == 0) continue;
+        if (loop_count_accesses(t->stmt[i]->body, c->first->buf) == 0) continue;
         if (!is_row_loop(t, t->stmt[i])) return false;
         for (const LStmt *s = t->stmt[i]->body; s; s = s->next)
             if (s == c->first) return s->kind == L_STORE;

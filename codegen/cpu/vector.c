@@ -23,21 +23,13 @@ static bool any_varies(const Look *k, LReg *const *r, int n) {
     return false;
 }
 
-static bool declared_in(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next) {
-        if (s->kind == L_LOCAL && s->buf == b) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && declared_in(s->body, b)) return true;
-    }
-    return false;
-}
-
 static bool look_block(Look *k, const LStmt *s);
 
 static bool look(Look *k, const LStmt *s) {
     bool at = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC
                   ? any_varies(k, s->idx, s->buf->rank)
                   : false;
-    bool private = s->buf && s->buf->kind == LB_LOCAL && declared_in(k->loop->body, s->buf);
+    bool private = s->buf && s->buf->kind == LB_LOCAL && loop_declares(k->loop->body, s->buf);
     switch (s->kind) {
     case L_LET:
         k->varies[s->dst->id] = any_varies(k, s->arg, s->n_arg);
@@ -123,7 +115,7 @@ static bool touches(const LStmt *s, const LBuf *b) {
 }
 
 static bool is_kept(const LStmt *loop, const LStmt *s) {
-    return cpu_at_one_place(loop, s) && !declared_in(loop->body, s->buf) &&
+    return cpu_at_one_place(loop, s) && !loop_declares(loop->body, s->buf) &&
            !touches(loop->body, s->buf);
 }
 

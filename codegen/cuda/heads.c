@@ -38,13 +38,6 @@ typedef struct {
     bool ok;
 } Turn;
 
-static bool is_access(const LStmt *s) {
-    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-}
-static bool has_body(const LStmt *s) {
-    return s->kind == L_FOR || s->kind == L_IF;
-}
-
 static bool extent(const LStmt *s, int64_t *n) {
     return s->kind == L_FOR && s->range == LR_EXTENT && expr_is_const(s->extent, n);
 }
@@ -54,19 +47,12 @@ static bool is_once(const LStmt *s) {
     return extent(s, &n) && n == 1 && !s->sched.parallel;
 }
 
-static bool declared_in(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_LOCAL && s->buf == b) || (has_body(s) && declared_in(s->body, b)))
-            return true;
-    return false;
-}
-
 /* ---- heads ------------------------------------------------------------------------- */
 /* The extent of the first loop of a known extent; 0 = there is none. */
 static int64_t find_heads(const LStmt *s) {
     for (int64_t n; s; s = s->next) {
         if (!is_once(s) && extent(s, &n)) return n;
-        if (has_body(s) && (n = find_heads(s->body))) return n;
+        if (loop_has_body(s) && (n = find_heads(s->body))) return n;
     }
     return 0;
 }
@@ -78,12 +64,12 @@ static void find_places(Turn *t, const LStmt *s, const LStmt *loop) {
         int64_t n;
         bool heads = !loop && !is_once(s) && extent(s, &n);
         if (heads && n != t->n_heads) t->ok = false;
-        if (has_body(s)) find_places(t, s->body, heads ? s : loop);
+        if (loop_has_body(s)) find_places(t, s->body, heads ? s : loop);
         if (s->kind == L_FOR && s->range != LR_SEGMENT && !heads && !loop && !is_once(s))
             t->ok = false;
         if ((s->kind == L_STORE || s->kind == L_ACC) && !loop) t->ok = false;
-        if (!is_access(s) || s->buf->kind != LB_LOCAL) continue;
-        if (loop && declared_in(loop->body, s->buf)) continue;
+        if (!loop_is_access(s) || s->buf->kind != LB_LOCAL) continue;
+        if (loop && loop_declares(loop->body, s->buf)) continue;
         int at = -1, *place = &t->head_place[s->buf->id];
         for (int i = 0; loop && i < s->buf->rank; i++)
             if (s->idx[i] == loop->var && (*place < 0 || *place == i)) at = i;
@@ -120,7 +106,7 @@ static LStmt *copy_one(Turn *t, const LStmt *s) {
     for (int i = 0; i < s->n_arg; i++) c->arg[i] = reg_of(t, s->arg[i]);
     if (s->buf && s->buf->kind == LB_LOCAL) c->buf = t->local[s->buf->id];
     int n = 0;
-    for (int i = 0; is_access(s) && i < s->buf->rank; i++)
+    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
         if (!is_left_out(t, s->buf, i)) c->idx[n++] = reg_of(t, s->idx[i]);
     return c;
 }
@@ -137,7 +123,7 @@ static LStmt **copy(Turn *t, const LStmt *s, bool in_head, LStmt **tail) {
         }
         LStmt *c = *tail = copy_one(t, s);
         tail = &c->next;
-        if (!has_body(s)) continue;
+        if (!loop_has_body(s)) continue;
         c->body = NULL;
         copy(t, s->body, in_head, &c->body);
     }
@@ -148,8 +134,8 @@ static LStmt **copy(Turn *t, const LStmt *s, bool in_head, LStmt **tail) {
 /* Every access to b has r among its indices, at one place. */
 static bool is_at(const LStmt *s, const LBuf *b, const LReg *r, int *place) {
     for (; s; s = s->next) {
-        if (has_body(s) && !is_at(s->body, b, r, place)) return false;
-        if (!is_access(s) || s->buf != b) continue;
+        if (loop_has_body(s) && !is_at(s->body, b, r, place)) return false;
+        if (!loop_is_access(s) || s->buf != b) continue;
         int at = -1;
         for (int i = 0; i < b->rank; i++)
             if (s->idx[i] == r && (*place < 0 || *place == i)) at = i;
@@ -164,9 +150,9 @@ static bool is_alone(const LStmt *s, const LStmt *body, const LReg *r) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR || (s->kind == L_LOCAL && s->buf->rank)) return false;
         if (s->kind == L_IF && !is_alone(s->body, body, r)) return false;
-        if (!is_access(s)) continue;
+        if (!loop_is_access(s)) continue;
         const LBuf *b = s->buf;
-        if (b->kind == LB_LOCAL && declared_in(body, b)) continue;
+        if (b->kind == LB_LOCAL && loop_declares(body, b)) continue;
         if (s->kind == L_LOAD && (b->kind == LB_LOCAL || !b->written)) continue;
         int place = -1;
         if (b->kind == LB_LOCAL || !is_at(body, b, r, &place)) return false;
@@ -178,7 +164,7 @@ static void make_vectors(LStmt *s) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->range == LR_EXTENT && is_alone(s->body, s->body, s->var))
             s->sched.vector = true;
-        if (has_body(s)) make_vectors(s->body);
+        if (loop_has_body(s)) make_vectors(s->body);
     }
 }
 
@@ -187,7 +173,7 @@ static int count_writes(const LStmt *s, const LBuf *b) {
     int n = 0;
     for (; s; s = s->next) {
         n += (s->kind == L_STORE || s->kind == L_ACC) && s->buf == b;
-        if (has_body(s)) n += count_writes(s->body, b);
+        if (loop_has_body(s)) n += count_writes(s->body, b);
     }
     return n;
 }
@@ -202,7 +188,7 @@ static bool same_place(const LStmt *x, const LStmt *y) {
 /* A number that the row stores is not read again. */
 static void forward(LStmt *s, const LStmt *store) {
     for (; s; s = s->next) {
-        if (has_body(s)) forward(s->body, store);
+        if (loop_has_body(s)) forward(s->body, store);
         if (s->kind != L_LOAD || !same_place(s, store)) continue;
         LReg *dst = s->dst;
         LStmt *next = s->next;
@@ -229,9 +215,9 @@ static void replace(LStmt *s, const LReg *from, LReg *to) {
         if (s->at == from) s->at = to;
         for (int i = 0; i < s->n_arg; i++)
             if (s->arg[i] == from) s->arg[i] = to;
-        for (int i = 0; is_access(s) && i < s->buf->rank; i++)
+        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
             if (s->idx[i] == from) s->idx[i] = to;
-        if (has_body(s)) replace(s->body, from, to);
+        if (loop_has_body(s)) replace(s->body, from, to);
     }
 }
 
@@ -241,9 +227,9 @@ static void replace(LStmt *s, const LReg *from, LReg *to) {
 static bool adds_up(const LStmt *s, const LStmt *body, bool numbers) {
     for (; s; s = s->next) {
         bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
-        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
+        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
         if (s->kind == L_ACC && !own && number == numbers) return true;
-        if (has_body(s) && adds_up(s->body, body, numbers)) return true;
+        if (loop_has_body(s) && adds_up(s->body, body, numbers)) return true;
     }
     return false;
 }
@@ -252,7 +238,7 @@ static bool adds_up(const LStmt *s, const LStmt *body, bool numbers) {
 static bool has_wide(const LStmt *s) {
     for (int64_t n; s; s = s->next) {
         if (s->kind == L_FOR && s->sched.vector && (!extent(s, &n) || n > 32)) return true;
-        if (has_body(s) && has_wide(s->body)) return true;
+        if (loop_has_body(s) && has_wide(s->body)) return true;
     }
     return false;
 }
@@ -271,13 +257,13 @@ static void need(Slice *x, bool *what) {
 
 static bool is_kept(const Slice *x, const LStmt *s) {
     bool local = s->buf && s->buf->kind == LB_LOCAL;
-    bool own = local && declared_in(x->body, s->buf);
+    bool own = local && loop_declares(x->body, s->buf);
     if (s->kind == L_LET || s->kind == L_LOAD) return x->reg[s->dst->id];
     if (s->kind == L_LOCAL || own) return x->buf[s->buf->id];
     if (s->kind == L_ACC) return (local && s->buf->rank == 0) == x->numbers;
-    for (const LStmt *in = has_body(s) ? s->body : NULL; in; in = in->next)
+    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
         if (is_kept(x, in)) return true;
-    return !has_body(s) && !x->numbers; /* a store */
+    return !loop_has_body(s) && !x->numbers; /* a store */
 }
 
 static void mark(Slice *x, const LStmt *s) {
@@ -287,9 +273,9 @@ static void mark(Slice *x, const LStmt *s) {
         if (s->cond) need(x, &x->reg[s->cond->id]);
         if (s->at) need(x, &x->reg[s->at->id]);
         for (int i = 0; i < s->n_arg; i++) need(x, &x->reg[s->arg[i]->id]);
-        for (int i = 0; is_access(s) && i < s->buf->rank; i++) need(x, &x->reg[s->idx[i]->id]);
+        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++) need(x, &x->reg[s->idx[i]->id]);
         if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL) need(x, &x->buf[s->buf->id]);
-        if (has_body(s)) mark(x, s->body);
+        if (loop_has_body(s)) mark(x, s->body);
     }
 }
 
@@ -301,7 +287,7 @@ static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
         LStmt *c = *tail = NEW(a, LStmt);
         *c = *s;
         c->next = NULL;
-        if (has_body(s)) c->body = kept(a, x, s->body);
+        if (loop_has_body(s)) c->body = kept(a, x, s->body);
         tail = &c->next;
     }
     return head;
@@ -323,7 +309,7 @@ static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers)
 
 static bool is_loaded_in(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next)
-        if ((s->kind == L_LOAD && s->buf == b) || (has_body(s) && is_loaded_in(s->body, b)))
+        if ((s->kind == L_LOAD && s->buf == b) || (loop_has_body(s) && is_loaded_in(s->body, b)))
             return true;
     return false;
 }
@@ -333,9 +319,9 @@ static bool is_loaded_in(const LStmt *s, const LBuf *b) {
 static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
     for (; s; s = s->next) {
         bool writes = s->kind == L_STORE || s->kind == L_ACC;
-        bool own = writes && s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
+        bool own = writes && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
         if (writes && !own && is_loaded_in(other, s->buf)) return true;
-        if (has_body(s) && is_read(s->body, body, other)) return true;
+        if (loop_has_body(s) && is_read(s->body, body, other)) return true;
     }
     return false;
 }
@@ -376,7 +362,7 @@ static bool same_let(const LStmt *x, const LStmt *y) {
  * apart by comparing registers. */
 static void merge_lets(LStmt *list) {
     for (LStmt *s = list; s; s = s->next) {
-        if (has_body(s)) merge_lets(s->body);
+        if (loop_has_body(s)) merge_lets(s->body);
         for (LStmt **at = &s->next; *at;) {
             LStmt *other = *at;
             if (!same_let(s, other)) {
@@ -394,25 +380,25 @@ static bool reads_reg(const LStmt *s, const LReg *r) {
     if (s->src == r || s->cond == r || s->at == r) return true;
     for (int i = 0; i < s->n_arg; i++)
         if (s->arg[i] == r) return true;
-    for (int i = 0; is_access(s) && i < s->buf->rank; i++)
+    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
         if (s->idx[i] == r) return true;
-    for (const LStmt *in = has_body(s) ? s->body : NULL; in; in = in->next)
+    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
         if (reads_reg(in, r)) return true;
     return false;
 }
 
 static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
-    bool own = (is_access(s) || s->kind == L_LOCAL) && s->buf == b;
+    bool own = (loop_is_access(s) || s->kind == L_LOCAL) && s->buf == b;
     if (own && !(only_writes && s->kind == L_LOAD)) return true;
-    for (const LStmt *in = has_body(s) ? s->body : NULL; in; in = in->next)
+    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
         if (touches(in, b, only_writes)) return true;
     return false;
 }
 
 static bool conflicts(const LStmt *x, const LStmt *y) {
-    bool any = is_access(x) || x->kind == L_LOCAL;
+    bool any = loop_is_access(x) || x->kind == L_LOCAL;
     if (any && touches(y, x->buf, x->kind == L_LOAD)) return true;
-    for (const LStmt *in = has_body(x) ? x->body : NULL; in; in = in->next)
+    for (const LStmt *in = loop_has_body(x) ? x->body : NULL; in; in = in->next)
         if (conflicts(in, y)) return true;
     return false;
 }

@@ -11,29 +11,8 @@
 
 enum { PACK_BYTES = 16 };
 
-static bool is_access(const LStmt *s) {
-    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-}
-
-static bool defined_in(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && defined_in(s->body, r)) return true;
-    }
-    return false;
-}
-
 static bool is_cell(const CuFn *f, const LBuf *b) {
     return b->kind != LB_LOCAL && b->written && f->sched.cell && f->sched.cell[b->id];
-}
-
-static int count_accesses(const LStmt *s, const LBuf *b) {
-    int n = 0;
-    for (; s; s = s->next) {
-        n += is_access(s) && s->buf == b;
-        if (s->kind == L_FOR || s->kind == L_IF) n += count_accesses(s->body, b);
-    }
-    return n;
 }
 
 /* s, of the loop's own list: what may not happen is neither loaded nor stored.  Neighbouring
@@ -43,10 +22,10 @@ static bool is_packed(const LStmt *s, const LStmt *loop, int n) {
     const LBuf *b = s->buf;
     bool may = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
     int64_t width;
-    if (s->kind == L_STORE && count_accesses(loop->body, b) > 1) return false;
+    if (s->kind == L_STORE && loop_count_accesses(loop->body, b) > 1) return false;
     if (!may || b->kind != LB_VALUE || b->rank == 0 || b->dt == DT_I1) return false;
     for (int i = 0; i + 1 < b->rank; i++)
-        if (s->idx[i] == loop->var || defined_in(loop->body, s->idx[i])) return false;
+        if (s->idx[i] == loop->var || loop_computes(loop->body, s->idx[i])) return false;
     return s->idx[b->rank - 1] == loop->var && expr_is_const(b->dim[b->rank - 1], &width) &&
            width % n == 0 && dtype_bytes(b->dt) * n <= PACK_BYTES;
 }
@@ -62,8 +41,8 @@ typedef struct {
 static void note(Choice *c, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
         if (s->kind == L_LOCAL && s->buf->rank > 1) c->ok = false;
-        if (loop && is_access(s)) c->packed += is_packed(s, loop, c->n);
-        if (is_access(s) && is_cell(c->f, s->buf)) c->ok = false;
+        if (loop && loop_is_access(s)) c->packed += is_packed(s, loop, c->n);
+        if (loop_is_access(s) && is_cell(c->f, s->buf)) c->ok = false;
         if (s->kind != L_FOR && s->kind != L_IF) continue;
         note(c, s->body, cu_is_columns(c->f, s) && s->range == LR_EXTENT ? s : NULL);
     }
@@ -119,8 +98,8 @@ static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop, bool own) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++)
             if (s->arg[i] == loop->var) return true;
-        bool packed = own && is_access(s) && is_packed(s, loop, f->sched.pack);
-        for (int i = 0; is_access(s) && !packed && i < s->buf->rank; i++)
+        bool packed = own && loop_is_access(s) && is_packed(s, loop, f->sched.pack);
+        for (int i = 0; loop_is_access(s) && !packed && i < s->buf->rank; i++)
             if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
         if (s->kind == L_IF && asks(f, s->body, loop, false)) return true;
     }
@@ -144,7 +123,7 @@ void cu_packed_body(CuFn *f, const LStmt *loop) {
     VEC(const char *) to = {0};
     f->reg[loop->var->id] = f->first;
     for (const LStmt *s = loop->body; s; s = s->next) {
-        if (!is_access(s) || !is_packed(s, loop, n)) continue;
+        if (!loop_is_access(s) || !is_packed(s, loop, n)) continue;
         if (s->kind == L_LOAD && !f->used[s->dst->id]) continue;
         const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_names++);
         const char *at = cu_element(f, s), *type = pack_type(f, s->buf);

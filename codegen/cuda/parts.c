@@ -10,22 +10,11 @@
  * where there are many entries (gn_part_of_entries()). */
 #include "codegen/cuda/cuda.h"
 
-static bool has_body(const LStmt *s) {
-    return s->kind == L_FOR || s->kind == L_IF;
-}
-
-static bool declared_in(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_LOCAL && s->buf == b) || (has_body(s) && declared_in(s->body, b)))
-            return true;
-    return false;
-}
-
 static int count_segments(const LStmt *s) {
     int n = 0;
     for (; s; s = s->next) {
         n += s->kind == L_FOR && s->range == LR_SEGMENT;
-        if (has_body(s)) n += count_segments(s->body);
+        if (loop_has_body(s)) n += count_segments(s->body);
     }
     return n;
 }
@@ -33,9 +22,9 @@ static int count_segments(const LStmt *s) {
 /* Nothing that the row computed before is read in the loop. */
 static bool is_alone(const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
-        if (has_body(s) && !is_alone(s->body, body)) return false;
+        if (loop_has_body(s) && !is_alone(s->body, body)) return false;
         if (s->kind != L_LOAD) continue;
-        bool own = s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
+        bool own = s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
         if (!own && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
     }
     return true;

@@ -48,18 +48,10 @@ static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const L
     return (Spot){NULL, NULL};
 }
 
-static bool defined_in(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && defined_in(s->body, r)) return true;
-    }
-    return false;
-}
-
 /* Which index of an access follows the column; -1 = none. */
 static int place_of(Spot p) {
     for (int i = 0; p.at && p.loop && i < p.at->buf->rank; i++)
-        if (p.at->idx[i] == p.loop->var || defined_in(p.loop->body, p.at->idx[i])) return i;
+        if (p.at->idx[i] == p.loop->var || loop_computes(p.loop->body, p.at->idx[i])) return i;
     return -1;
 }
 
@@ -70,19 +62,11 @@ typedef struct {
 } Fold;
 typedef VEC(Fold) Folds;
 
-static bool declared_in(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next) {
-        if (s->kind == L_LOCAL && s->buf == b) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && declared_in(s->body, b)) return true;
-    }
-    return false;
-}
-
 static bool is_fold(const LStmt *s, const LStmt *loop) {
-    if (s->kind != L_ACC || !loop || declared_in(loop->body, s->buf)) return false;
+    if (s->kind != L_ACC || !loop || loop_declares(loop->body, s->buf)) return false;
     if (s->buf->kind == LB_LOCAL) return s->buf->rank == 0;
     for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var || defined_in(loop->body, s->idx[i])) return false;
+        if (s->idx[i] == loop->var || loop_computes(loop->body, s->idx[i])) return false;
     return true;
 }
 

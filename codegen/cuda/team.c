@@ -22,20 +22,6 @@
 #include "codegen/cuda/cuda.h"
 
 /* ---- ranges and registers ---------------------------------------------------------- */
-static bool is_access(const LStmt *s) {
-    return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-}
-static bool has_body(const LStmt *s) {
-    return s->kind == L_FOR || s->kind == L_IF;
-}
-
-static bool declared_in(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_LOCAL && s->buf == b) || (has_body(s) && declared_in(s->body, b)))
-            return true;
-    return false;
-}
-
 /* All threads of a way reach a number of the row together: each has at most one column. */
 static bool is_narrow(const LStmt *range) {
     int64_t n;
@@ -47,8 +33,8 @@ static bool is_narrow(const LStmt *range) {
 static bool only_sums(const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && (!s->sched.vector || is_narrow(s))) return false;
-        if (has_body(s) && !only_sums(s->body, body)) return false;
-        bool own = is_access(s) && s->buf->kind == LB_LOCAL && declared_in(body, s->buf);
+        if (loop_has_body(s) && !only_sums(s->body, body)) return false;
+        bool own = loop_is_access(s) && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
         if (s->kind == L_STORE && !own) return false;
         if (s->kind == L_ACC && !own && s->buf->rank) return false;
         bool row = s->kind == L_LOAD && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
@@ -77,7 +63,7 @@ static bool defines(const LStmt *s, const LReg *r) {
 
 static bool defined_in(const LStmt *s, const LReg *r) {
     for (; s; s = s->next)
-        if (defines(s, r) || (has_body(s) && defined_in(s->body, r))) return true;
+        if (defines(s, r) || (loop_has_body(s) && defined_in(s->body, r))) return true;
     return false;
 }
 
@@ -174,20 +160,20 @@ static bool is_in_column(const LStmt *s, const LStmt *loop) {
 
 static bool is_in(const LStmt *list, const LStmt *s) {
     for (; list; list = list->next)
-        if (list == s || (has_body(list) && is_in(list->body, s))) return true;
+        if (list == s || (loop_has_body(list) && is_in(list->body, s))) return true;
     return false;
 }
 
 bool cu_run_has(const CuRun *r, const LStmt *s) {
     for (const LStmt *at = r->first;; at = at->next) {
-        if (at == s || (has_body(at) && is_in(at->body, s))) return true;
+        if (at == s || (loop_has_body(at) && is_in(at->body, s))) return true;
         if (at == r->last) return false;
     }
 }
 
 bool cu_is_inner(const CuRun *r, const LBuf *b) {
     for (const LStmt *s = r->first;; s = s->next) {
-        if (has_body(s) && declared_in(s->body, b)) return true;
+        if (loop_has_body(s) && loop_declares(s->body, b)) return true;
         if (s == r->last) return false;
     }
 }
@@ -199,7 +185,7 @@ static bool is_inner(const Run *r, const LBuf *b) {
 
 static bool column_access(Run *r, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
-    if (b->kind == LB_LOCAL && declared_in(loop->body, b)) return true; /* the thread's own */
+    if (b->kind == LB_LOCAL && loop_declares(loop->body, b)) return true; /* the thread's own */
     if (is_column_array(r, b)) return is_in_column(s, loop);
     if (b->kind == LB_LOCAL && in_run(r, b)) return s->kind == L_LOAD;
     if (s->kind == L_LOAD) return b->kind != LB_LOCAL || b->rank == 0;
@@ -213,9 +199,9 @@ static bool column_access(Run *r, const LStmt *s, const LStmt *loop) {
 static bool column_body(Run *r, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && loop->range != LR_SEGMENT) return false;
-        if (is_access(s) && !column_access(r, s, loop)) return false;
+        if (loop_is_access(s) && !column_access(r, s, loop)) return false;
         if (s->kind == L_LOCAL && s->buf->rank) return false;
-        if (has_body(s) && !column_body(r, s->body, loop)) return false;
+        if (loop_has_body(s) && !column_body(r, s->body, loop)) return false;
     }
     return true;
 }
@@ -225,7 +211,7 @@ static bool column_body(Run *r, const LStmt *s, const LStmt *loop) {
 static bool scalar_access(Run *r, const LStmt *s, const LStmt *body) {
     const LBuf *b = s->buf;
     if (b->kind == LB_LOCAL && b->rank == 0 && body) {
-        bool own = declared_in(body, b);
+        bool own = loop_declares(body, b);
         if (s->kind == L_ACC && !own) r->together = true;
         return own || s->kind != L_STORE;
     }
@@ -244,7 +230,7 @@ static bool run_body(Run *r, const LStmt *s, const LStmt *body) {
 static bool run_statement(Run *r, const LStmt *s, const LStmt *body) {
     if (s->kind == L_LOCAL) return body ? s->buf->rank == 0 : s->buf->rank >= 1;
     if (s->kind == L_LET) return true;
-    if (is_access(s)) return scalar_access(r, s, body);
+    if (loop_is_access(s)) return scalar_access(r, s, body);
     if (cu_is_columns(r->t->f, s)) {
         r->n_columns++;
         if (!r->range) r->range = s;
@@ -255,7 +241,7 @@ static bool run_statement(Run *r, const LStmt *s, const LStmt *body) {
 
 static bool uses_columns(const CuFn *f, const LStmt *s) {
     for (; s; s = s->next)
-        if (cu_is_columns(f, s) || (has_body(s) && uses_columns(f, s->body))) return true;
+        if (cu_is_columns(f, s) || (loop_has_body(s) && uses_columns(f, s->body))) return true;
     return false;
 }
 
@@ -275,8 +261,8 @@ static bool is_run(Run *r) {
 
 static bool used_after(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next) {
-        if (is_access(s) && s->buf == b) return true;
-        if (has_body(s) && used_after(s->body, b)) return true;
+        if (loop_is_access(s) && s->buf == b) return true;
+        if (loop_has_body(s) && used_after(s->body, b)) return true;
     }
     return false;
 }
@@ -290,10 +276,11 @@ static bool arrays_end_here(const Run *r) {
 /* The longest run that begins at s. */
 static bool find_run(Team *t, const LStmt *s, Run *out) {
     bool found = false;
-    bool may_begin = s->kind == L_LOCAL ? s->buf->rank >= 1 : has_body(s) && uses_columns(t->f, s);
+    bool may_begin =
+        s->kind == L_LOCAL ? s->buf->rank >= 1 : loop_has_body(s) && uses_columns(t->f, s);
     for (const LStmt *e = s; may_begin && e; e = e->next) {
         if (e->kind == L_STORE || e->kind == L_ACC) break;
-        if (!has_body(e)) continue;
+        if (!loop_has_body(e)) continue;
         Run r = {.t = t, .first = s, .last = e};
         if (!is_run(&r) || !arrays_end_here(&r)) continue;
         *out = r;
@@ -318,17 +305,18 @@ static bool is_top(const Run *r, const LStmt *loop) {
 /* Accesses of a run: folds are accs whose place does not follow the column. */
 static void note_run(Team *t, const Run *r, const LStmt *s, const LStmt *loop, const LStmt *end) {
     for (; s; s = s->next) {
-        if (is_access(s)) {
+        if (loop_is_access(s)) {
             note_access(t, s, loop);
             Access *a = &t->accesses.v[t->accesses.n - 1];
             a->run = t->f->sched.runs.n - 1;
             a->fold = loop && s->kind == L_ACC && !is_column_array(r, s->buf) &&
-                      !(s->buf->kind == LB_LOCAL && declared_in(loop->body, s->buf)) &&
+                      !(s->buf->kind == LB_LOCAL && loop_declares(loop->body, s->buf)) &&
                       !follows_column(s, loop) && !is_inner(r, s->buf);
             a->top = loop && is_top(r, loop);
         }
         bool own = loop && loop->range == LR_SEGMENT;
-        if (has_body(s)) note_run(t, r, s->body, !own && cu_is_columns(t->f, s) ? s : loop, NULL);
+        if (loop_has_body(s))
+            note_run(t, r, s->body, !own && cu_is_columns(t->f, s) ? s : loop, NULL);
         if (s == end) break;
     }
 }
@@ -345,9 +333,9 @@ static void note_block(Team *t, const LStmt *s, bool top) {
             s = r.last;
             continue;
         }
-        if (is_access(s)) note_access(t, s, NULL);
+        if (loop_is_access(s)) note_access(t, s, NULL);
         if (cu_is_columns(t->f, s) || (s->kind == L_LOCAL && s->buf->rank)) t->ok = false;
-        if (has_body(s)) note_block(t, s->body, false);
+        if (loop_has_body(s)) note_block(t, s->body, false);
     }
 }
 
@@ -438,7 +426,7 @@ static bool is_fine(Team *t, bool *own_lane) {
 static bool defined_below(const CuRun *run, const LReg *r) {
     for (const LStmt *s = run->first;; s = s->next) {
         if (s->kind == L_FOR && s->var == r) return true;
-        if (has_body(s) && defined_in(s->body, r)) return true;
+        if (loop_has_body(s) && defined_in(s->body, r)) return true;
         if (s == run->last) return false;
     }
 }
@@ -527,10 +515,10 @@ static bool adds_to_register(const CuFn *f, const LStmt *s, const LBuf **target,
 static bool has_effect_but(const CuFn *f, const LStmt *s, const LStmt *body, const LBuf **target,
                            int *n) {
     for (; s; s = s->next) {
-        if (has_body(s) && has_effect_but(f, s->body, body, target, n)) return true;
-        if (!is_access(s)) continue;
+        if (loop_has_body(s) && has_effect_but(f, s->body, body, target, n)) return true;
+        if (!loop_is_access(s)) continue;
         const LBuf *b = s->buf;
-        bool own = b->kind == LB_LOCAL && declared_in(body, b);
+        bool own = b->kind == LB_LOCAL && loop_declares(body, b);
         bool read_only = s->kind == L_LOAD && (b->kind == LB_LOCAL ? b->rank == 0 : !b->written);
         if (!own && !read_only && !adds_to_register(f, s, target, n)) return true;
     }
@@ -539,7 +527,7 @@ static bool has_effect_but(const CuFn *f, const LStmt *s, const LStmt *body, con
 
 static bool is_loaded_in(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next)
-        if ((s->kind == L_LOAD && s->buf == b) || (has_body(s) && is_loaded_in(s->body, b)))
+        if ((s->kind == L_LOAD && s->buf == b) || (loop_has_body(s) && is_loaded_in(s->body, b)))
             return true;
     return false;
 }
