@@ -1,4 +1,4 @@
-/* Rows in lanes: what is computed from a narrow row whose width only data knows.
+/* Rows in lanes: what is computed from a narrow row.
  *
  *     for v in N parallel {                    for v in N by 16 {
  *       h[v, :] = sum over entries of v          for each of the 16: h[v, :] = sum over entries
@@ -10,17 +10,32 @@
  * A row of 7 classes in a vector of 16 lanes leaves nine of them idle, and each maximum and sum
  * ends in a chain of shuffles; the loss of 2708 rows took 40 % of a training step of GCN on Cora.
  * With a row in each lane nothing is folded, and a logarithm is one for 16 rows; loads of h become
- * gathers. Which form runs is decided by the width, when it is known; both are in the kernel.
+ * gathers. Where only data know the width, both forms are in the kernel. Where it is constant, rows
+ * that are summed to something go in lanes; what is made element by element is left as it lies.
  *
  * It is lanes.c's cut, made in the parallel loop: its iterations write disjoint elements, so
- * statements may go one after the other over a block of them. */
+ * statements may go one after the other over a block of them.  What goes row by row is moved up to
+ * the last that does, where nothing in between has to do with it: a row of sums then stays in
+ * registers from the entries that it sums to its division or bias. */
 #include "codegen/cpu/cpu.h"
+
+/* Statements of the loop, copied, that go in lanes or row by row. */
+typedef struct Run Run;
+struct Run {
+    bool by_row;
+    LStmt *first, **end;
+    Run *next, *before;
+};
 
 typedef struct {
     CgFn *f;
     const LStmt *loop;
-    const Expr *width; /* of the rows */
-    bool heavy;
+    Run *runs, *last;
+    const Expr *width;  /* of the rows, where only data know it */
+    int64_t most;       /* the longest row of constant width */
+    bool heavy;         /* work that lanes save: on rows of unknown width, */
+    bool heavy_short;   /* of constant width, */
+    bool sums;          /* and sums along those */
     bool *varies;       /* [n_regs] */
     CgKept *kept;       /* [n_regs] */
     CgLocal *local;     /* [locals] */
@@ -65,35 +80,6 @@ static bool has_sum(const LStmt *s) {
     return false;
 }
 
-/* Loops over entries, what fills the row of sums before them, and what ends it after them (a bias):
- * the row stays in registers from one to the other (tile.c). */
-static bool by_row(const LStmt *loop, const LStmt *s) {
-    if (s->kind != L_FOR) return false;
-    if (is_entry_loop(s)) return true;
-    const LBuf *b = first_stored(s->body);
-    const LStmt *after = entries_after(s), *before = entries_before(loop, s);
-    if (b && after && cpu_writes(after->body, b)) return true;
-    bool ends = b && before && cpu_writes(before->body, b);
-    return ends && !has_sum(s->body) && !cpu_has_heavy(s->body, NULL);
-}
-
-/* ---- may the others go in lanes? ------------------------------------------------------------ */
-
-static bool loops_are_fine(Rows *r, const LStmt *s) {
-    for (; s; s = s->next) {
-        int64_t n;
-        if (s->kind == L_ACC && s->buf->kind != LB_LOCAL) return false;
-        if (s->kind == L_LOCAL && s->buf->rank > 0) return false;
-        if (s->kind == L_FOR && !expr_is_const(s->extent, &n)) {
-            if (r->width && !expr_eq(r->width, s->extent)) return false;
-            r->width = s->extent;
-            r->heavy |= cpu_has_heavy(s->body, NULL);
-        }
-        if (!loops_are_fine(r, s->body)) return false;
-    }
-    return true;
-}
-
 /* A local array of one element is as good as a scalar. */
 static bool is_small(const LBuf *b) {
     int64_t n;
@@ -102,40 +88,151 @@ static bool is_small(const LBuf *b) {
     return true;
 }
 
-static bool is_fine(Rows *r) {
+/* A row of sums of constant width: it lies in registers, of one row at a time. */
+static bool touches_row(const LStmt *s) {
+    for (; s; s = s->next) {
+        bool local = loop_is_access(s) && s->buf->kind == LB_LOCAL;
+        if ((local && !is_small(s->buf)) || touches_row(s->body)) return true;
+    }
+    return false;
+}
+
+/* Loops over entries, what fills the row of sums before them, and what ends it after them (a bias):
+ * the row stays in registers from one to the other (tile.c). */
+static bool goes_by_row(const LStmt *loop, const LStmt *s) {
+    if (s->kind == L_LOCAL) return !is_small(s->buf);
+    if (s->kind != L_FOR) return false;
+    if (is_entry_loop(s) || touches_row(s->body)) return true;
+    const LBuf *b = first_stored(s->body);
+    const LStmt *after = entries_after(s), *before = entries_before(loop, s);
+    if (b && after && cpu_writes(after->body, b)) return true;
+    bool ends = b && before && cpu_writes(before->body, b);
+    return ends && !has_sum(s->body) && !cpu_has_heavy(s->body, NULL);
+}
+
+/* ---- runs of statements ------------------------------------------------------------------- */
+
+/* Does s (and what follows it) read r? */
+static bool reads(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next) {
+        if (s->src == r || s->cond == r || s->at == r || reads(s->body, r)) return true;
+        for (int i = 0; i < s->n_arg; i++)
+            if (s->arg[i] == r) return true;
+        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
+            if (s->idx[i] == r) return true;
+    }
+    return false;
+}
+
+static bool touches(const LStmt *s, const LBuf *b) {
+    return loop_count_accesses(s, b) > 0 || loop_declares(s, b);
+}
+
+/* Does s, or what follows it, write what t touches? */
+static bool writes_of(const LStmt *s, const LStmt *t) {
+    for (; s; s = s->next) {
+        bool written = s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOCAL;
+        if ((written && touches(t, s->buf)) || writes_of(s->body, t)) return true;
+    }
+    return false;
+}
+
+/* May s, alone, go before the statements of a run? */
+static bool passes(const LStmt *s, const Run *run) {
+    for (const LStmt *t = run->first; t; t = t->next)
+        if (t->dst && reads(s, t->dst)) return false;
+    return !writes_of(s, run->first) && !writes_of(run->first, s);
+}
+
+static Run *add_run(Rows *r, bool by_row) {
+    Run *run = NEW(r->f->g->a, Run);
+    *run = (Run){.by_row = by_row, .end = &run->first, .before = r->last};
+    *(r->last ? &r->last->next : &r->runs) = run;
+    return r->last = run;
+}
+
+/* A row's statement joins the rows before it where it ends what those have begun; a scalar in
+ * memory is had before them, so that it does not come between. */
+static Run *run_for(Rows *r, const LStmt *s, bool by_row) {
+    Run *last = r->last, *rows = last->by_row ? last : last->before;
+    bool past = rows && (last == rows || passes(s, last));
+    if (!by_row && past && (s->kind == L_LET || s->kind == L_LOAD) && passes(s, rows))
+        return rows->before;
+    if (last->by_row == by_row) return last;
+    return by_row && past && writes_of(rows->first, s) ? rows : add_run(r, by_row);
+}
+
+static void cut(Rows *r) {
+    add_run(r, false);
     for (const LStmt *s = r->loop->body; s; s = s->next) {
-        if (s->kind == L_LOCAL ? !is_small(s->buf) : s->kind == L_IF && has_entries(s->body))
-            return false;
-        if (by_row(r->loop, s) || s->kind == L_LOCAL) continue;
+        LStmt *copy = NEW(r->f->g->a, LStmt);
+        *copy = *s;
+        copy->next = NULL;
+        Run *run = run_for(r, copy, goes_by_row(r->loop, s));
+        *run->end = copy;
+        run->end = &copy->next;
+    }
+}
+
+/* ---- may the others go in lanes? ------------------------------------------------------------ */
+
+/* `around`: s is done for so many elements of a row of constant width. */
+static bool loops_are_fine(Rows *r, const LStmt *s, int64_t around) {
+    for (; s; s = s->next) {
+        int64_t n = 1;
+        if (s->kind == L_ACC && s->buf->kind != LB_LOCAL) return false;
+        if (s->kind == L_LOCAL && s->buf->rank > 0) return false;
+        r->sums |= s->kind == L_ACC && around > 1;
+        if (s->kind == L_FOR && !expr_is_const(s->extent, &n)) {
+            if (r->width && !expr_eq(r->width, s->extent)) return false;
+            r->width = s->extent;
+            r->heavy |= cpu_has_heavy(s->body, NULL);
+            n = 1;
+        }
+        if (around * n > r->most) r->most = around * n;
+        r->heavy_short |= around * n > 1 && cpu_has_heavy(s->body, NULL);
+        if (!loops_are_fine(r, s->body, around * n)) return false;
+    }
+    return true;
+}
+
+/* A row in registers belongs to one run: the next row takes its place. */
+static bool is_within(const Rows *r, const Run *run, const LBuf *row) {
+    return loop_count_accesses(run->first, row) == loop_count_accesses(r->loop->body, row);
+}
+
+static bool runs_by_row(const Rows *r, const Run *run) {
+    for (const LStmt *s = run->first; s; s = s->next)
+        if (s->kind == L_LOCAL && !is_within(r, run, s->buf)) return false;
+    return true;
+}
+
+static bool runs_in_lanes(Rows *r, const Run *run) {
+    for (const LStmt *s = run->first; s; s = s->next) {
+        if (s->kind == L_LOCAL) continue;
         LStmt one = *s;
         one.next = NULL;
-        if (!loops_are_fine(r, &one) || !cpu_look(r->f, r->loop, &one, r->varies)) return false;
+        if (s->kind == L_IF && has_entries(s->body)) return false;
+        if (!loops_are_fine(r, &one, 1) || !cpu_look(r->f, r->loop, &one, r->varies)) return false;
     }
-    return r->width && r->heavy;
+    return true;
+}
+
+static bool is_fine(Rows *r) {
+    for (const Run *run = r->runs; run; run = run->next)
+        if (run->by_row ? !runs_by_row(r, run) : !runs_in_lanes(r, run)) return false;
+    if (r->width) return r->heavy;
+    return r->most <= r->f->g->machine.lanes && r->sums && r->heavy_short;
 }
 
 /* ---- emission -------------------------------------------------------------------------------- */
 
-/* The statements from s up to the first of the other kind, as a block of their own. */
-static LStmt *run_of(Rows *r, const LStmt *s, const LStmt **after) {
-    LStmt *first = NULL, **tail = &first;
-    bool rows = by_row(r->loop, s);
-    for (; s && by_row(r->loop, s) == rows; s = s->next) {
-        *tail = NEW(r->f->g->a, LStmt);
-        **tail = *s;
-        (*tail)->next = NULL;
-        tail = &(*tail)->next;
-    }
-    *after = s;
-    return first;
-}
-
-static void emit_lanes(Rows *r, const LStmt *run) {
+static void emit_lanes(Rows *r, const Run *run) {
     CgFn *f = r->f;
     f->w = f->g->machine.lanes;
     f->mask = f->rest = cpu_first_lanes(f, r->n);
     f->reg[r->loop->var->id] = (CgVal){r->at, FORM_SEQ, false};
-    for (const LStmt *s = run; s; s = s->next) {
+    for (const LStmt *s = run->first; s; s = s->next) {
         cpu_stmt(f, s);
         if (s->dst) cpu_keep(f, s->dst, &r->kept[s->dst->id]);
         if (s->kind == L_LOCAL) r->local[s->buf->id] = f->local[s->buf->id];
@@ -144,27 +241,28 @@ static void emit_lanes(Rows *r, const LStmt *run) {
 }
 
 /* What lanes have computed before `end`, as the row in this lane, or (NULL) as all see it. */
-static void see(Rows *r, const LStmt *end, LLVMValueRef lane) {
+static void see(Rows *r, const Run *end, LLVMValueRef lane) {
     CgFn *f = r->f;
-    for (const LStmt *s = r->loop->body; s != end; s = s->next) {
-        if (s->dst && lane) cpu_pick(f, s->dst, &r->kept[s->dst->id], lane);
-        if (s->dst && !lane) f->reg[s->dst->id] = r->kept[s->dst->id].lanes;
-        if (s->kind == L_LOCAL)
-            f->local[s->buf->id] =
-                lane ? cpu_local_lane(f, s->buf, r->local[s->buf->id], lane) : r->local[s->buf->id];
-    }
+    for (const Run *run = r->runs; run != end; run = run->next)
+        for (const LStmt *s = run->by_row ? NULL : run->first; s; s = s->next) {
+            if (s->dst && lane) cpu_pick(f, s->dst, &r->kept[s->dst->id], lane);
+            if (s->dst && !lane) f->reg[s->dst->id] = r->kept[s->dst->id].lanes;
+            if (s->kind == L_LOCAL)
+                f->local[s->buf->id] = lane ? cpu_local_lane(f, s->buf, r->local[s->buf->id], lane)
+                                            : r->local[s->buf->id];
+        }
 }
 
-static void emit_rows(Rows *r, const LStmt *run, const LStmt *end) {
+static void emit_rows(Rows *r, const Run *run) {
     CgFn *f = r->f;
     Cg *g = f->g;
     CgLoop l = cpu_loop_begin(f, cpu_i64(g, 0), r->n, 1);
     LLVMValueRef v = LLVMBuildNSWAdd(g->b, r->at, l.i, "");
     f->reg[r->loop->var->id] = (CgVal){v, FORM_ONE, false};
-    see(r, end, l.i);
-    cpu_block(f, run);
+    see(r, run, l.i);
+    cpu_block(f, run->first);
     cpu_loop_end(f, &l);
-    see(r, end, NULL);
+    see(r, run, NULL);
 }
 
 static void emit_blocks(Rows *r) {
@@ -175,25 +273,28 @@ static void emit_blocks(Rows *r) {
     LLVMValueRef left = LLVMBuildNSWSub(g->b, f->hi, l.i, "");
     LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLT, left, w, "");
     r->at = l.i, r->n = LLVMBuildSelect(g->b, few, left, w, "");
-    const LStmt *after;
-    for (const LStmt *s = r->loop->body; s; s = after) {
-        LStmt *run = run_of(r, s, &after);
-        if (by_row(r->loop, s))
-            emit_rows(r, run, s);
+    for (const Run *run = r->runs; run; run = run->next)
+        if (run->by_row)
+            emit_rows(r, run);
         else
             emit_lanes(r, run);
-    }
     cpu_loop_end(f, &l);
 }
 
 bool cpu_rows_in_lanes(CgFn *f, const LStmt *loop, CpuBody *otherwise) {
     Cg *g = f->g;
     Rows r = {.f = f, .loop = loop};
+    if (g->machine.lanes == 1) return false;
+    cut(&r);
     r.varies = NEWN(g->a, bool, f->k->n_regs + 1);
     r.varies[loop->var->id] = true;
-    if (g->machine.lanes == 1 || !is_fine(&r)) return false;
+    if (!is_fine(&r)) return false;
     r.kept = NEWN(g->a, CgKept, f->k->n_regs + 1);
     r.local = NEWN(g->a, CgLocal, f->k->locals.n + 1);
+    if (!r.width) {
+        emit_blocks(&r);
+        return true;
+    }
     LLVMBasicBlockRef narrow = cpu_new_block(f, "narrow"), wide = cpu_new_block(f, "wide"),
                       end = cpu_new_block(f, "end");
     LLVMValueRef most = cpu_i64(g, g->machine.lanes);

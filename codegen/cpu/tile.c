@@ -195,10 +195,24 @@ static bool group_is_fine(Group *t) {
     return cells_are_fine(t);
 }
 
-/* The width from which on cpu_vector_loop() would not keep a local row in registers. */
+static bool adds_to(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next)
+        if ((s->kind == L_ACC && s->buf == b) || adds_to(s->body, b)) return true;
+    return false;
+}
+
+/* A local row of constant width stays in registers as cpu_vector_loop() emits it, up to a width;
+ * one in memory would be loaded and stored for each entry. */
 static bool wants_tiles(const Group *t) {
     int64_t n;
-    return !expr_is_const(t->width, &n) || n > (int64_t)t->f->g->machine.lanes * WHOLE_VECTORS_MAX;
+    if (!expr_is_const(t->width, &n) || n > (int64_t)t->f->g->machine.lanes * WHOLE_VECTORS_MAX)
+        return true;
+    for (int i = 0; i < t->n_cell; i++)
+        for (int k = 0; k < t->n; k++)
+            if (t->cell[i].first->buf->kind != LB_LOCAL && !is_row_loop(t, t->stmt[k]) &&
+                adds_to(t->stmt[k]->body, t->cell[i].first->buf))
+                return true;
+    return false;
 }
 
 /* The longest run of statements from s on that may be tiled. */
@@ -458,7 +472,10 @@ const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s) {
     if (!s->sched.vector && jammed(f, s)) return s;
     Group t = {.f = f, .heads = 1, .w = f->g->machine.lanes};
     t.width = s->sched.vector ? find_width(s) : find_width(s->body);
-    if (!t.width || !wants_tiles(&t) || !find_group(&t, s)) return NULL;
+    if (!t.width || !find_group(&t, s) || !wants_tiles(&t)) return NULL;
+    int64_t n;
+    if (expr_is_const(t.width, &n)) t.w = cpu_width_for(f, n);
+    if (t.w == 1) return NULL;
     emit_group(&t);
     return t.stmt[t.n - 1];
 }

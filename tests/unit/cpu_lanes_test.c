@@ -84,10 +84,10 @@ TEST(scalars_of_heads_in_lanes) {
 
 /* A layer and the softmax of its result: y[v, :] = softmax(sum over entries of w z[src, :] / top),
  * top = max(w, 1/2), then o[v] = sum over entries of w s, s = sum of exp(..).  Rows of up to 16 go
- * in lanes, with loops over entries in between. */
-static void classes_kernel(Rig *r) {
-    kernel(r, "classes");
-    const Expr *n = size(r, "N"), *m = size(r, "E"), *f = size(r, "F");
+ * in lanes, with loops over entries in between.  Of constant width, the sums are a local row. */
+static void classes_kernel(Rig *r, const char *name, const Expr *f, bool in_local) {
+    kernel(r, name);
+    const Expr *n = size(r, "N"), *m = size(r, "E");
     LBuf *ptr = buf(r, LB_MAP_PTR, DT_I64, false, 1, n),
          *idx = buf(r, LB_MAP_IDX, DT_I32, false, 1, m);
     LBuf *w = buf(r, LB_VALUE, DT_F32, false, 1, m), *z = buf(r, LB_VALUE, DT_F32, false, 2, n, f);
@@ -102,18 +102,34 @@ static void classes_kernel(Rig *r) {
     LStmt *e = segment(r, ptr, v->var);
     acc(r, RED_MAX, load(r, w, e->var), top, first);
     end(r, e);
+    LBuf *row = in_local ? buf(r, LB_LOCAL, DT_F32, true, 1, f) : NULL;
+    if (in_local) local(r, row);
     LStmt *l = loop(r, f);
     l->sched.vector = true;
-    store(r, zero, y, v->var, l->var);
+    if (in_local)
+        store(r, zero, row, l->var);
+    else
+        store(r, zero, y, v->var, l->var);
     end(r, l);
     e = segment(r, ptr, v->var);
-    LReg *at = load(r, idx, e->var);
-    LReg *a = op2(r, OP_DIV, DT_F32, load(r, w, e->var), load(r, top, first));
+    LReg *at = load(r, idx, e->var), *a = load(r, w, e->var);
+    if (!in_local) a = op2(r, OP_DIV, DT_F32, a, load(r, top, first));
     l = loop(r, f);
     l->sched.vector = true;
-    acc(r, RED_SUM, op2(r, OP_MUL, DT_F32, a, load(r, z, at, l->var)), y, v->var, l->var);
+    LReg *term = op2(r, OP_MUL, DT_F32, a, load(r, z, at, l->var));
+    if (in_local)
+        acc(r, RED_SUM, term, row, l->var);
+    else
+        acc(r, RED_SUM, term, y, v->var, l->var);
     end(r, l);
     end(r, e);
+    if (in_local) {
+        LReg *all = load(r, top, first);
+        l = loop(r, f);
+        l->sched.vector = true;
+        store(r, op2(r, OP_DIV, DT_F32, load(r, row, l->var), all), y, v->var, l->var);
+        end(r, l);
+    }
     local(r, s);
     store(r, zero, s);
     l = loop(r, f);
@@ -143,34 +159,41 @@ static double class_score(const float *z, int f, int v, int c) {
     return h;
 }
 
+static void check_classes(Kernel *k, int f) {
+    int bad = 0;
+    static _Alignas(64) float z[ROWS * 40], y[2][ROWS * 40], o[2][ROWS];
+    for (int j = 0; j < ROWS * f; j++) z[j] = rnd();
+    int64_t n[3] = {ROWS, EDGES, f};
+    k((void *[]){row_ptr, src, weight, z, y[0], o[0]}, n, 0, ROWS);
+    k((void *[]){row_ptr, src, weight, z, y[1], o[1]}, n, 0, 5);
+    k((void *[]){row_ptr, src, weight, z, y[1], o[1]}, n, 5, ROWS);
+    CHECK(!memcmp(y[0], y[1], sizeof(float) * (size_t)(ROWS * f)) &&
+          !memcmp(o[0], o[1], sizeof o[0]));
+    for (int v = 0; v < ROWS; v++) {
+        double sum = 0, all = 0;
+        for (int c = 0; c < f; c++) sum += exp(class_score(z, f, v, c));
+        for (int64_t e = row_ptr[v]; e < row_ptr[v + 1]; e++) all += (double)weight[e] * sum;
+        bad += fabs(all - (double)o[0][v]) > 1e-4 * (1 + sum);
+        for (int c = 0; c < f; c++)
+            bad += fabs(exp(class_score(z, f, v, c)) / sum - (double)y[0][v * f + c]) > 1e-5;
+    }
+    CHECK_MSG(bad == 0, "%d classes: %d wrong", f, bad);
+}
+
 TEST(narrow_rows_in_lanes) {
     static const int widths[] = {1, 7, 16, 17, 40};
     Rig r;
     rig_init(&r);
     make_graph();
-    classes_kernel(&r);
+    (void)size(&r, "N"), (void)size(&r, "E");
+    classes_kernel(&r, "any", size(&r, "F"), false);
+    for (size_t i = 0; i < 2 * COUNT(widths); i++)
+        classes_kernel(&r, arena_printf(r.c.a, "c%d", (int)i), num(&r, widths[i / 2]), i % 2);
     CHECK(rig_build(&r));
-    for (size_t i = 0; r.lib && i < COUNT(widths); i++) {
-        int f = widths[i], bad = 0;
-        static _Alignas(64) float z[ROWS * 40], y[2][ROWS * 40], o[2][ROWS];
-        for (int j = 0; j < ROWS * f; j++) z[j] = rnd();
-        int64_t n[3] = {ROWS, EDGES, f};
-        Kernel *k = rig_kernel(&r, "classes");
-        k((void *[]){row_ptr, src, weight, z, y[0], o[0]}, n, 0, ROWS);
-        k((void *[]){row_ptr, src, weight, z, y[1], o[1]}, n, 0, 5);
-        k((void *[]){row_ptr, src, weight, z, y[1], o[1]}, n, 5, ROWS);
-        CHECK(!memcmp(y[0], y[1], sizeof(float) * (size_t)(ROWS * f)) &&
-              !memcmp(o[0], o[1], sizeof o[0]));
-        for (int v = 0; v < ROWS; v++) {
-            double sum = 0, all = 0;
-            for (int c = 0; c < f; c++) sum += exp(class_score(z, f, v, c));
-            for (int64_t e = row_ptr[v]; e < row_ptr[v + 1]; e++) all += (double)weight[e] * sum;
-            bad += fabs(all - (double)o[0][v]) > 1e-4 * (1 + sum);
-            for (int c = 0; c < f; c++)
-                bad += fabs(exp(class_score(z, f, v, c)) / sum - (double)y[0][v * f + c]) > 1e-5;
-        }
-        CHECK_MSG(bad == 0, "%d classes: %d wrong", f, bad);
-    }
+    for (size_t i = 0; r.lib && i < COUNT(widths); i++)
+        check_classes(rig_kernel(&r, "any"), widths[i]);
+    for (size_t i = 0; r.lib && i < 2 * COUNT(widths); i++)
+        check_classes(rig_kernel(&r, arena_printf(r.c.a, "c%d", (int)i)), widths[i / 2]);
     rig_free(&r);
 }
 

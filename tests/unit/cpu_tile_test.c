@@ -80,10 +80,16 @@ TEST(rows_in_tiles_and_entries_in_strips) {
     tiled_kernel(&r, "wide", num(&r, 300), true);
     tiled_kernel(&r, "even", num(&r, 256), true);
     tiled_kernel(&r, "narrow", num(&r, 20), true);
+    static const int short_rows[] = {1, 7, 16, 20, 40};
+    for (size_t i = 0; i < COUNT(short_rows); i++)
+        tiled_kernel(&r, arena_printf(r.c.a, "short%d", short_rows[i]), num(&r, short_rows[i]),
+                     false);
     CHECK(rig_build(&r));
     for (size_t i = 0; r.lib && i < COUNT(widths); i++) check_tiled(&r, "any", widths[i]);
     if (r.lib)
         check_tiled(&r, "wide", 300), check_tiled(&r, "even", 256), check_tiled(&r, "narrow", 20);
+    for (size_t i = 0; r.lib && i < COUNT(short_rows); i++)
+        check_tiled(&r, arena_printf(r.c.a, "short%d", short_rows[i]), short_rows[i]);
     rig_free(&r);
 }
 
