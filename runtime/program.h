@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 15, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 16, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
     RT_VOID,
@@ -270,6 +270,18 @@ typedef struct {
     const int *bufs; /* [3 * n] in this order */
 } rt_product_group;
 
+/* A sparse product that the device's library may make: out[r, :] is the sum over entries k of row
+ * r, from ptr[r] on, of w[k] * dense[idx[k], :], where w[k] is weight[perm[k]], or weight[k]
+ * without perm, or 1 without weight (PSpmm).  Members that name buffers are their numbers, -1 =
+ * none. */
+typedef struct {
+    int phase, step;
+    int ptr, idx, perm, weight, dense, out;
+    int64_t rows, cols, entries, width;
+    bool wanted; /* whatever it moves; else where it moves so much less that it pays */
+    int64_t own_bytes, library_bytes;
+} rt_spmm;
+
 typedef struct rt_program {
     int version;          /* RT_PROGRAM_VERSION */
     const char *name;     /* "gcn" */
@@ -312,6 +324,10 @@ typedef struct rt_program {
     int (*device_maps)(void *const *arg, const int64_t *n, void *stream);
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
+    int n_spmms; /* sparse products of its library, with n bound */
+    void (*spmm)(int i, const int64_t *n, rt_spmm *s);
+    /* There: what the library reads of them (cuda/spmm.h). */
+    int (*device_spmm)(void *const *arg, const int64_t *n, void *stream);
 } rt_program;
 
 /* Do "predict" and "embed" draw the neighbours of each row by the row's time, as "train" does? Then
@@ -400,6 +416,8 @@ gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *
                                 const float *b, float *c, bool *within);
 /* The products g[0..n) of a group, with one call where that is worth it and can be done. */
 gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g);
+/* Sparse product i by the library; *made = false: it does not make that one. */
+gnnc_status rt_device_spmm(RtExec *x, int i, bool *made);
 /* Of 16-bit operands, summed in f32 (gemm_16.c); long k: with a result in f32. */
 gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 

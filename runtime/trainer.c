@@ -11,6 +11,7 @@
 #include "bind.h"
 #include "device_maps.h"
 #include "runtime/exec/device.h"
+#include "runtime/exec/device_spmm.h"
 #include "runtime/exec/gemm_pieces.h"
 #include "init.h"
 #include "runtime/exec/profile.h"
@@ -378,7 +379,8 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     rt_push_vars(&t->x);
     TRY(st, rt_batches_start(t));
-    st = alloc_best(t);
+    TRY(st, alloc_best(t));
+    st = rt_device_spmm_open(&t->x);
 out:
     return st;
 }

@@ -32,6 +32,7 @@ static void close_device(RtDevice *d) {
     if (!c) return;
     if (c->stream) cudaStreamSynchronize(c->stream);
     rt_cuda_blas_close(c);
+    rt_cuda_sparse_close(c);
     for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
     drop_lanes(c);
     rt_cuda_side_close(c);
@@ -234,6 +235,9 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .gemm = rt_cuda_gemm,
                                     .gemm_with = rt_cuda_gemm_with,
                                     .gemm_group = rt_cuda_gemm_group,
+                                    .spmm_open = rt_cuda_spmm_open,
+                                    .spmm = rt_cuda_spmm,
+                                    .spmm_close = rt_cuda_spmm_close,
                                     .record_begin = record_begin,
                                     .record_end = record_end,
                                     .replay = replay,

@@ -7,6 +7,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
+#include <cusparse.h>
 
 /* Functions of a library that is opened when it is first needed, under the names that its header
  * gives them (cublasCreate is a macro for cublasCreate_v2). */
@@ -63,14 +64,37 @@ typedef struct CudaLt {
     struct LtPlan *plans;    /* lt.c */
     int n_plans;
     CUDA_LT_FUNCTIONS(CUDA_MEMBER)
-#undef CUDA_MEMBER
 } CudaLt;
+
+/* And of cuSPARSE, for sparse products. */
+#define CUDA_SPARSE_FUNCTIONS(X)                                                                   \
+    X(cusparseCreate)                                                                              \
+    X(cusparseDestroy)                                                                             \
+    X(cusparseSetStream)                                                                           \
+    X(cusparseGetErrorString)                                                                      \
+    X(cusparseCreateCsr)                                                                           \
+    X(cusparseDestroySpMat)                                                                        \
+    X(cusparseCreateDnMat)                                                                         \
+    X(cusparseDestroyDnMat)                                                                        \
+    X(cusparseDnMatSetValues)                                                                      \
+    X(cusparseSpMM_bufferSize)                                                                     \
+    X(cusparseSpMM_preprocess)                                                                     \
+    X(cusparseSpMM)
+
+typedef struct CudaSparse {
+    bool tried;
+    void *library;
+    cusparseHandle_t handle; /* NULL = there is none */
+    CUDA_SPARSE_FUNCTIONS(CUDA_MEMBER)
+#undef CUDA_MEMBER
+} CudaSparse;
 
 typedef struct Cuda {
     cudaStream_t stream;
     int units; /* multiprocessors */
     CudaBlas blas;
     CudaLt lt;
+    CudaSparse sparse;
     const char *kernel; /* launched last, NULL = none yet */
     const char *lines;  /* of the model that it computes, or NULL */
     cudaEvent_t event[RT_STAMPS];
@@ -132,5 +156,11 @@ gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const
 gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *e, const float *a,
                               const float *b, bool *within);
 void rt_cuda_lt_close(Cuda *c);
+
+/* ---- sparse products (sparse.c) ---------------------------------------------------------- */
+gnnc_status rt_cuda_spmm_open(RtDevice *d, const struct RtSparse *s, void **product);
+gnnc_status rt_cuda_spmm(RtDevice *d, void *product, const void *dense, void *out);
+void rt_cuda_spmm_close(RtDevice *d, void *product);
+void rt_cuda_sparse_close(Cuda *c);
 
 #endif

@@ -1,6 +1,8 @@
 /* Two copies of a program's buffers, and which is newer.  See device.h. */
 #include "device.h"
 
+#include "device_spmm.h"
+
 #include <string.h>
 
 #include "runtime/cuda/room.h"
@@ -82,6 +84,7 @@ void rt_device_close(RtExec *x) {
     RtDevice *d = x->rt->device;
     if (!d) return;
     forget_recordings(d);
+    rt_device_spmm_close(d);
     rt_device_maps_close(d);
     d->ops->release(d, d->fixed);
     d->ops->release(d, d->arena);
@@ -115,7 +118,7 @@ static gnnc_status upload_inputs(RtDevice *d) {
     return d->ops->upload(d, d->fixed, d->staged, d->in_bytes);
 }
 
-static gnnc_status upload_newer(RtDevice *d) {
+gnnc_status rt_device_upload(RtDevice *d) {
     gnnc_status st = upload_inputs(d);
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
         if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) continue;
@@ -290,6 +293,7 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     gnnc_status st = GNNC_OK;
     if (d->fixed) TRY(st, bring_home(d));
     forget_recordings(d);
+    rt_device_spmm_close(d);
     d->ops->release(d, d->fixed);
     d->ops->release(d, d->arena);
     d->ops->unpin(d, d->read_back);
@@ -301,7 +305,7 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     d->fixed_bytes = l.at, d->arena_bytes = m->arena_bytes;
     TRY(st, settle(&l));
     host_is_newer(d);
-    if (d->running >= 0) st = upload_newer(d);
+    if (d->running >= 0) st = rt_device_upload(d);
 out:
     return st;
 }
@@ -373,7 +377,7 @@ gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phas
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
     RtDevice *d = x->rt->device;
     int index = (int)(phase - x->program->phases);
-    gnnc_status st = upload_newer(d);
+    gnnc_status st = rt_device_upload(d);
     if (st != GNNC_OK) return st;
     d->running = index;
     d->status = GNNC_OK;
@@ -403,7 +407,7 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     size_t batch = d->batch.arena_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
     return (int64_t)(RT_DEVICE_ROOM_BYTES + d->fixed_bytes + d->arena_bytes + d->best_bytes +
-                     d->work_bytes + d->sampler_bytes + d->built_bytes + batch);
+                     d->work_bytes + d->sampler_bytes + d->built_bytes + d->spmms.n_bytes + batch);
 }
 
 /* ---- services ----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@
 typedef struct RtDevice RtDevice;
 struct RtMemory;
 struct RtDeviceMaps;
+struct RtSparse;
 
 /* All work goes into one queue, in order.  Calls return before the work is done, download()
  * after it.  Failures are recorded in x->rt->err. */
@@ -45,6 +46,11 @@ typedef struct RtDeviceOps {
      * cannot; may be NULL. */
     gnnc_status (*gemm_group)(RtDevice *d, int n, const rt_gemm *g, void *const *pointers,
                               bool *made);
+    /* Keeps what the library wants for a product, until close; *product = NULL: it is not there, or
+     * does not make such ones.  May be NULL, and so the others. */
+    gnnc_status (*spmm_open)(RtDevice *d, const struct RtSparse *s, void **product);
+    gnnc_status (*spmm)(RtDevice *d, void *product, const void *dense, void *out);
+    void (*spmm_close)(RtDevice *d, void *product);
     /* Work between begin and end is recorded, not done, and done by each replay. */
     gnnc_status (*record_begin)(RtDevice *d);
     gnnc_status (*record_end)(RtDevice *d, void **recording);
@@ -131,6 +137,13 @@ typedef struct RtDeviceBatch {
     size_t pointers_at; /* in the lane, as the list is */
 } RtDeviceBatch;
 
+/* device_spmm.h */
+typedef struct RtDeviceSpmms {
+    struct RtSpmm *of;          /* [n_spmms]; NULL = none was opened */
+    struct RtSpmmArray *arrays; /* made for them */
+    size_t n_bytes;             /* there, of arrays and workspaces */
+} RtDeviceSpmms;
+
 struct RtDevice {
     const RtDeviceOps *ops;
     RtExec *x;   /* the trainer's */
@@ -156,6 +169,7 @@ struct RtDevice {
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;
+    RtDeviceSpmms spmms;
     RtDevicePhase *phase; /* [n_phases] */
     int running;          /* phase, -1 = none */
     gnnc_status status;   /* first failure of a service that returns nothing */
@@ -168,6 +182,8 @@ bool rt_runs_on_host(const rt_program *p);
 void rt_device_close(RtExec *x);
 /* Gives every buffer its place, by the sizes and host places of now; values move along. */
 gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
+/* Uploads what is newer here. */
+gnnc_status rt_device_upload(RtDevice *d);
 /* Runs a phase: uploads what is newer here, then the phase or its recording. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
 /* Before it for a mini-batch, x being the batch's: uploads what it brings.  `offset`: of the

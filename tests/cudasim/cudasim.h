@@ -20,8 +20,9 @@ extern "C" {
 typedef struct {
     int64_t synchronisations, allocations, host_to_device, device_to_host, device_to_device;
     int64_t launches, library_calls, graph_launches, fills;
-    /* Of library calls, recorded ones when they are: products with an epilogue, several at once. */
-    int64_t ends, groups;
+    /* Of library calls, recorded ones when they are: products with an epilogue, several at once,
+     * sparse ones. */
+    int64_t ends, groups, spmms;
 } cudasim_counters;
 cudasim_counters *cudasim_count(void);      /* since the start; may be written */
 cudasim_counters *cudasim_count_here(void); /* the calling thread's part of it */

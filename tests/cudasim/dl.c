@@ -1,5 +1,6 @@
 /* The libraries that runtime/cuda opens, which are parts of the simulator. */
 #include "cublasLt.h"
+#include "cusparse.h"
 #include "dlfcn.h"
 
 #include <stdbool.h>
@@ -11,7 +12,8 @@ void *cudasim_dlopen(const char *name, int flags) {
     const char *without = getenv("CUDASIM_NO_LIBRARY");
     (void)flags;
     if (without && (strcmp(without, "1") == 0 || strstr(name, without))) return NULL;
-    bool known = strcmp(name, "libcublas.so.13") == 0 || strcmp(name, "libcublasLt.so.13") == 0;
+    bool known = strcmp(name, "libcublas.so.13") == 0 || strcmp(name, "libcublasLt.so.13") == 0 ||
+                 strcmp(name, "libcusparse.so.12") == 0;
     return known ? &here : NULL;
 }
 
@@ -52,6 +54,18 @@ void *cudasim_dlsym(void *library, const char *name) {
     IS(cublasLtMatrixLayoutCreate)
     IS(cublasLtMatrixLayoutDestroy)
     IS(cublasLtMatrixLayoutSetAttribute)
+    IS(cusparseCreate)
+    IS(cusparseDestroy)
+    IS(cusparseSetStream)
+    IS(cusparseGetErrorString)
+    IS(cusparseCreateCsr)
+    IS(cusparseDestroySpMat)
+    IS(cusparseCreateDnMat)
+    IS(cusparseDestroyDnMat)
+    IS(cusparseDnMatSetValues)
+    IS(cusparseSpMM_bufferSize)
+    IS(cusparseSpMM_preprocess)
+    IS(cusparseSpMM)
 #undef IS
     return at;
 }
