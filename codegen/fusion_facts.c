@@ -155,6 +155,7 @@ static const char *const apart_text[APART_COUNT_] = {
     [APART_SIBLING] = "also needs other rows of",
     [APART_LATER] = "also needs",
     [APART_PRODUCT] = "reads it: a matrix product's result is in memory",
+    [APART_SPARSE] = "reads it: a sparse product that a library may make has a kernel of its own",
     [APART_SUM] = "reads it when its sums over all rows are complete",
     [APART_PARTS] = "reads it: the parts of a concatenation are copied one by one",
     [APART_CALL] = "reads it: it is made by a call, not in a kernel",

@@ -50,6 +50,15 @@ static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
     host_puts(h, ");\n");
 }
 
+/* The kernel, where the library does not make its product. */
+static void emit_spmm(Host *h, int index, const PStep *s) {
+    host_printf(h,
+                "    bool made_%d;\n    st = rt_device_spmm(x, %d, &made_%d);\n"
+                "    if (st == GNNC_OK && !made_%d)\n",
+                index, s->spmm->index, index, index);
+    emit_device_kernel(h, "        ", s);
+}
+
 static int n_bounds(const Plan *p, const PStep *s) {
     int n = 0;
     for (int i = 0; i < s->balance.n; i++) n += has_bounds(p, s->balance.v[i]);
@@ -279,7 +288,12 @@ static void emit_step(Host *h, int index, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
         status = h->device != NULL;
-        status ? emit_device_kernel(h, "    ", s) : emit_kernel(h, s);
+        if (!status)
+            emit_kernel(h, s);
+        else if (s->spmm && s->spmm->index >= 0)
+            emit_spmm(h, index, s);
+        else
+            emit_device_kernel(h, "    ", s);
         break;
     case PS_COPY:
         emit_copy(h, s), status = false;

@@ -275,6 +275,53 @@ static void emit_phase_table(Host *h) {
     close_table(h, h->p->phases.n);
 }
 
+static void spmm_size(Host *h, const char *name, const Expr *e) {
+    host_printf(h, "            .%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ",\n");
+}
+
+static void spmm_buf(Host *h, const char *name, int buf) {
+    if (buf < 0)
+        host_printf(h, " .%s = -1,", name);
+    else
+        host_printf(h, " .%s = B_%s,", name, h->p->bufs.v[buf]->name);
+}
+
+static void emit_spmm(Host *h, int phase, int step, const PSpmm *m) {
+    host_printf(h, "    case %d:\n        *s = (rt_spmm){.phase = %d, .step = %d,", m->index, phase,
+                step);
+    spmm_buf(h, "ptr", m->ptr);
+    spmm_buf(h, "idx", m->idx);
+    spmm_buf(h, "perm", m->perm);
+    host_puts(h, "\n           ");
+    spmm_buf(h, "weight", m->weight);
+    spmm_buf(h, "dense", m->dense);
+    spmm_buf(h, "out", m->out);
+    host_puts(h, "\n");
+    spmm_size(h, "rows", m->rows);
+    spmm_size(h, "cols", m->cols);
+    spmm_size(h, "entries", m->entries);
+    spmm_size(h, "width", m->width);
+    if (h->p->spmm == SPMM_LIBRARY) host_puts(h, "            .wanted = true,\n");
+    spmm_size(h, "own_bytes", m->own);
+    spmm_size(h, "library_bytes", m->library);
+    host_puts(h, "        };\n        break;\n");
+}
+
+/* Sparse products that the device's library may make. */
+static void emit_spmms(Host *h) {
+    if (!plan_spmm_count(h->p)) return;
+    host_puts(h, "static void spmm(int i, const int64_t *n, rt_spmm *s) {\n"
+                 "    (void)n;\n    switch (i) {\n");
+    for (int i = 0; i < h->p->phases.n; i++)
+        for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
+            const PSpmm *m = h->p->phases.v[i]->steps.v[k]->spmm;
+            if (m && m->index >= 0) emit_spmm(h, i, k, m);
+        }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
 /* Which buffers the products of each group have. */
 static int emit_groups(Host *h) {
     int n = h->p->device ? plan_group_index(h->p, NULL) : 0, first = 0;
@@ -561,6 +608,10 @@ static void emit_program(Host *h, int n_metrics, int n_groups) {
     const char *maps = h->p->device ? target_maps_name(h->a, h->p) : NULL;
     if (maps) host_printf(h, "    .device_maps = %s_%s,\n", maps, h->p->device);
     if (n_groups) count_and_table(h, "groups", n_groups);
+    const char *spmm = h->p->device ? target_spmm_name(h->a, h->p) : NULL;
+    if (spmm)
+        host_printf(h, "    .n_spmms = %d,\n    .spmm = spmm,\n    .device_spmm = %s_%s,\n",
+                    plan_spmm_count(h->p), spmm, h->p->device);
     host_puts(h, "};\n");
 }
 
@@ -583,6 +634,7 @@ void host_tables(Host *h) {
     emit_bufs(h);
     emit_phase_table(h);
     int n_groups = emit_groups(h);
+    if (h->p->device) emit_spmms(h);
     emit_buf_count(h);
     emit_buf_shape(h);
     emit_var_shape(h);

@@ -26,6 +26,7 @@ typedef struct {
     int buf;        /* PBuf id, -1 until one is given; for HOW_ALIAS see cg_buf() */
     const Op *base; /* HOW_ALIAS: a HOW_STORED or HOW_SOURCE operation; else the operation itself */
     bool gemm;      /* a contract that is a library call */
+    bool spmm;      /* a segment sum that is one: a kernel with nothing else in it */
     bool given;     /* its buffer holds another value from that one's unit on */
 } OpInfo;
 
@@ -296,6 +297,10 @@ int cg_key_buf(Lower *lo, int stream);
 void cg_join_steps(Lower *lo, int phase);
 /* plan_epilogue.c: which steps a device's matrix products cover. */
 void cg_epilogues(Lower *lo, int phase);
+/* plan_spmm.c: is a segment sum to be a library's product, of *dense?  Which kernels are some, and
+ * why others are not. */
+bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense);
+void cg_sparse_products(Lower *lo);
 /* plan_group.c: which products a device makes with one call. */
 void cg_group_products(Lower *lo, int phase);
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);

@@ -88,6 +88,25 @@ typedef struct PGroup {
     bool equal;                /* all have the same shape */
 } PGroup;
 
+/* Who makes sparse products on a device (--spmm). */
+typedef enum {
+    SPMM_OWN,    /* kernels */
+    SPMM_AUTO,   /* its library, where that moves so much less that it pays */
+    SPMM_LIBRARY /* its library, wherever it can; what fusion would add gets a kernel of its own */
+} SpmmChoice;
+
+/* A kernel over rows that sums rows of a dense matrix over a map's segments, each times a weight,
+ * and what a device's library would need to do the same (plan_spmm.c). */
+typedef struct {
+    int index; /* of the product in the plan; -1 = the kernel it is, because of why_not */
+    /* Buffers; weight: -1 = none; perm: of places in it by entry, -1 = as entries stand. */
+    int ptr, idx, perm, weight, dense, out;
+    const Expr *rows, *cols, *entries, *width;
+    const Expr *own, *library; /* bytes that each moves, with what else the kernel does */
+    bool more;                 /* it does more: that would be a kernel of its own */
+    const char *why_not;
+} PSpmm;
+
 typedef struct PStep {
     PStepKind kind;
     Span span;
@@ -106,8 +125,9 @@ typedef struct PStep {
     PGemm gemm;
     PEpilogue *epilogue;   /* PS_GEMM of a plan for a device; else NULL */
     struct PStep *made_by; /* covered by that product on a device; else NULL */
-    PGroup *group;         /* PS_GEMM of a plan for a device: NULL = a call of its own, .. */
-    const char *alone;     /* .. as this keeps it apart, for reports, from .. */
+    PSpmm *spmm;       /* PS_KERNEL of a plan for a device that is a sparse product; else NULL */
+    PGroup *group;     /* PS_GEMM of a plan for a device: NULL = a call of its own, .. */
+    const char *alone; /* .. as this keeps it apart, for reports, from .. */
     const struct PStep *alone_from; /* .. that product, or from any: NULL */
     Space *space;                   /* PS_RELATION */
     int64_t limit;                  /* PS_LOOP; 0 = none */
@@ -147,6 +167,7 @@ typedef enum {
     APART_SIBLING,  /* the root needs other rows of via, made in the value's kernel */
     APART_LATER,    /* the root needs via, made after the value */
     APART_PRODUCT,  /* the value is a library's matrix product */
+    APART_SPARSE,   /* the value, or the root, is a library's sparse product */
     APART_SUM,      /* the value is a sum over all rows, in parts */
     APART_PARTS,    /* the value is a concatenation */
     APART_CALL,     /* the value is made by no kernel */
@@ -176,6 +197,7 @@ typedef struct Plan {
     const char *device;   /* whose kernels the driver launches, "cuda"; NULL = the host's */
     bool host_too;       /* with a device: the host's kernels as well, one is chosen when it runs */
     const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
+    SpmmChoice spmm;     /* with a device */
     bool tf32;           /* --precision=tf32: what a trainer does without being asked */
     int variant, n_variants; /* of the program: the driver of the first lists the others */
     const char *choice;      /* what this variant decided; NULL = nothing */
@@ -192,7 +214,8 @@ static inline bool plan_on_host(const Plan *p) {
  * diagnostics.  (codegen/lower*.c, codegen/plan*.c) */
 Plan *plan_build(Ctx *c, Module *m);
 /* The same for a device (Plan.device), whose libraries can do more at once; NULL: for the host. */
-Plan *plan_build_for(Ctx *c, Module *m, const char *device);
+Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm);
+int plan_spmm_count(const Plan *p); /* sparse products that the library may make */
 int plan_step_index(const PPhase *ph, const PStep *s);
 bool plan_group_leads(const PStep *s); /* the first of its group */
 /* Its place among all groups of the plan, in order; how many there are, for NULL. */

@@ -41,7 +41,7 @@ static bool has_rows(const Op *op) {
 }
 
 static bool may_inline(const Lower *lo, const Op *op) {
-    if (op_has(op, OPT_LIB) || cg_info(lo, op)->gemm) return false;
+    if (op_has(op, OPT_LIB) || cg_info(lo, op)->gemm || cg_info(lo, op)->spmm) return false;
     if (always_inline(op)) return true;
     if (!op->fused) return false;
     return !(op_has(op, OPT_REDUCE) && !has_rows(op));
@@ -98,7 +98,10 @@ static void classify(Lower *lo) {
     for (int i = 0; i < n; i++) /* conditions of steps */
         for (const Guard *g = lo->guard[i]; g; g = g->up) memory[g->cond->id] |= g->heavy;
     for (Op *op = lo->f->last; op; op = op->prev) {
+        const Op *dense;
         used[op->id] |= op_acts(op);
+        cg_info(lo, op)->spmm = used[op->id] && cg_wants_spmm(lo, op, &dense);
+        if (cg_info(lo, op)->spmm) memory[dense->id] = true;
         decide(lo, op, used[op->id], memory[op->id]);
         for (int k = 0; k < op->n_in && used[op->id]; k++) {
             used[op->in[k]->id] = true;
@@ -637,13 +640,14 @@ static bool lower_func(Lower *lo, Func *f) {
 }
 
 Plan *plan_build(Ctx *c, Module *m) {
-    return plan_build_for(c, m, NULL);
+    return plan_build_for(c, m, NULL, SPMM_OWN);
 }
 
-Plan *plan_build_for(Ctx *c, Module *m, const char *device) {
+Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
     p->device = device;
+    p->spmm = device ? spmm : SPMM_OWN;
     Lower lo = {.c = c, .a = m->a, .m = m, .p = p};
     if (!cg_read_one_way(&lo)) return NULL;
     Func *load = func_find(m, "load");
@@ -658,5 +662,6 @@ Plan *plan_build_for(Ctx *c, Module *m, const char *device) {
         if (device) cg_group_products(&lo, i);
         lifetimes(p, i);
     }
+    if (p->spmm != SPMM_OWN) cg_sparse_products(&lo);
     return p;
 }

@@ -95,6 +95,8 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
     if (s->epilogue) epilogue(b, p, ph, s->epilogue);
     if (s->group || s->alone) group(b, ph, s);
+    if (s->spmm && s->spmm->index < 0) sb_printf(b, " spmm none: %s", s->spmm->why_not);
+    if (s->spmm && s->spmm->index >= 0) sb_printf(b, " spmm %d", s->spmm->index);
     if (s->made_by) sb_printf(b, " within %d", plan_step_index(ph, s->made_by));
     if (s->note) sb_printf(b, "  ; %s", s->note);
     sb_puts(b, "\n");

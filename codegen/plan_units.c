@@ -216,7 +216,7 @@ static const Guard *guard_of(const Lower *lo, const Op *op) {
 /* Elementwise roots share a kernel with one before them over the same spaces, or with the sum
  * they are computed from, unless one reads another at a different index. */
 static bool joins(const Lower *lo, const Unit *u, const Op *op) {
-    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM)) return false;
+    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->alone == APART_SPARSE) return false;
     if (u->guard != guard_of(lo, op)) return false;
     bool of_it = false;
     for (int i = 0; i < u->roots.n; i++) of_it |= reads_of(lo, op, u->roots.v[i]).aligned;
@@ -264,6 +264,7 @@ static bool is_assigned(const Lower *lo, const Op *op) {
 /* Why op, read as r says, shares no kernel with others.  A sum too long for a local array is
  * gathered in its root's own row in memory. */
 static ApartCause why_alone(const Lower *lo, const RowReads *r, const Op *op) {
+    if (cg_info(lo, op)->spmm) return APART_SPARSE;
     if (!r->rows) return APART_SCALAR;
     if (r->rows->kind == SP_DIM) return APART_DIM;
     if (is_assigned(lo, op)) return APART_ASSIGNED;

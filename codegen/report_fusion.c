@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/cuda/group_cost.h"
+#include "runtime/cuda/spmm_cost.h"
 #include "runtime/program.h"
 
 /* ---- the roofline ------------------------------------------------------------------------------
@@ -29,11 +30,30 @@ static bool is_covered(const Report *r, const PStep *s) {
     return s->made_by && !plan_on_host(r->p);
 }
 
+typedef enum { BY_KERNEL, BY_LIBRARY, BY_SIZES } Maker;
+
+/* Of a sparse product, on a device. */
+static Maker spmm_maker(const Report *r, const PSpmm *m) {
+    int64_t own, library;
+    if (m->index < 0) return BY_KERNEL;
+    if (r->p->spmm == SPMM_LIBRARY) return BY_LIBRARY;
+    if (!report_value(r, m->own, &own) || !report_value(r, m->library, &library)) return BY_SIZES;
+    return rt_spmm_pays(own, library) ? BY_LIBRARY : BY_KERNEL;
+}
+
+static bool is_library_call(const Report *r, const PStep *s) {
+    return s->spmm && !plan_on_host(r->p) && spmm_maker(r, s->spmm) == BY_LIBRARY;
+}
+
 /* What a step moves and computes on the plan's target: nothing, where a product does it. */
 static StepCost cost_there(const Report *r, const PStep *s) {
-    const Expr *none = expr_const(r->a, 0);
+    const Expr *none = expr_const(r->a, 0), *less = expr_const(r->a, -1);
     StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
-    return is_covered(r, s) ? nothing : cost_of_step(r->a, r->p, s);
+    if (is_covered(r, s)) return nothing;
+    StepCost c = cost_of_step(r->a, r->p, s);
+    if (is_library_call(r, s))
+        c.read = expr_add(r->a, s->spmm->library, expr_mul(r->a, c.written, less));
+    return c;
 }
 
 /* All steps of a phase, one after the other; false: a size is not known. */
@@ -144,6 +164,31 @@ static void json_group(Report *r, const PPhase *ph, const PStep *s) {
     json_bool(r->j, "together", rt_group_pays(&c));
 }
 
+/* Who makes a sparse product, and what each side moves. */
+static void text_spmm(Report *r, const PSpmm *m) {
+    static const char *const words[] = {[BY_KERNEL] = "by this kernel",
+                                        [BY_LIBRARY] = "by cuSPARSE",
+                                        [BY_SIZES] = "by cuSPARSE, where that saves a tenth"};
+    Maker by = spmm_maker(r, m);
+    sb_printf(r->b, "      spmm     %s", words[by]);
+    if (m->why_not) sb_printf(r->b, ": %s", m->why_not);
+    if (!m->why_not && by == BY_KERNEL) sb_puts(r->b, ": cuSPARSE would not save a tenth");
+    sb_puts(r->b, "\n        kernel   ");
+    report_amount(r, m->own, "B");
+    sb_puts(r->b, "\n        cuSPARSE ");
+    report_amount(r, m->library, "B");
+    sb_puts(r->b, m->more ? ", the rest being a kernel of its own\n" : "\n");
+}
+
+static void json_spmm(Report *r, const PSpmm *m) {
+    static const char *const words[] = {
+        [BY_KERNEL] = "own", [BY_LIBRARY] = "cusparse", [BY_SIZES] = "by sizes"};
+    json_text(r->j, "spmm", words[spmm_maker(r, m)]);
+    if (m->why_not) json_text(r->j, "spmm_why", m->why_not);
+    report_json_expr(r, "spmm_own_bytes", m->own);
+    report_json_expr(r, "spmm_cusparse_bytes", m->library);
+}
+
 static void text_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops results = f->results[index], kept = fusion_kept(r, f, index);
@@ -156,6 +201,7 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     text_list(r, "does", &all, false);
     if (s->epilogue) text_epilogue(r, f->ph, s->epilogue);
     if (s->group || s->alone) text_group(r, f->ph, s);
+    if (s->spmm) text_spmm(r, s->spmm);
     if (s->made_by)
         sb_printf(r->b, "      within   %d on a GPU, where its library has an algorithm\n",
                   plan_step_index(f->ph, s->made_by));
@@ -220,6 +266,7 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     else if (s->epilogue)
         json_text(r->j, "plain", s->epilogue->why_not);
     if (s->group || s->alone) json_group(r, f->ph, s);
+    if (s->spmm) json_spmm(r, s->spmm);
     if (s->made_by) json_int(r->j, "within", plan_step_index(f->ph, s->made_by));
     report_json_expr(r, "read", cost.read);
     report_json_expr(r, "gathered", cost.gathered);
@@ -259,8 +306,9 @@ static Sum sum_of(const Report *r, const FusionFacts *f) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         StepCost c = cost_there(r, s);
-        t.kernels += s->kind == PS_KERNEL && !is_covered(r, s);
-        t.calls += (s->kind == PS_GEMM && !is_with_others(r, s)) || s->kind == PS_RANK;
+        t.kernels += s->kind == PS_KERNEL && !is_covered(r, s) && !is_library_call(r, s);
+        t.calls += is_library_call(r, s) || (s->kind == PS_GEMM && !is_with_others(r, s)) ||
+                   s->kind == PS_RANK;
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));
         t.flops = expr_add(r->a, t.flops, c.flops);
         t.saved = expr_add(r->a, t.saved, fusion_saved(r, f, i));

@@ -35,6 +35,10 @@ const char *target_maps_name(Arena *a, const Plan *p) {
     return p->m->maps.n ? arena_printf(a, "%s_maps", cg_ident(a, p->m->name)) : NULL;
 }
 
+const char *target_spmm_name(Arena *a, const Plan *p) {
+    return plan_spmm_count(p) ? arena_printf(a, "%s_spmm", cg_ident(a, p->m->name)) : NULL;
+}
+
 const char *target_rank_name(Arena *a, const Plan *p) {
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)

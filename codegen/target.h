@@ -46,6 +46,8 @@ const char *target_rank_name(Arena *a, const Plan *p);
 const char *target_gather_name(Arena *a, const Plan *p);
 /* The function that draws batches of neighbours; NULL = the model has none that it can draw. */
 const char *target_sample_name(Arena *a, const Plan *p);
+/* The function that makes what a library's sparse products read; NULL = there are none. */
+const char *target_spmm_name(Arena *a, const Plan *p);
 /* The function that builds index arrays of maps; NULL = the model has none. */
 const char *target_maps_name(Arena *a, const Plan *p);
 /* The host driver and its tables as C source (runtime/program.h says what it fills). */

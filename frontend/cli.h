@@ -41,6 +41,7 @@ typedef struct {
     const char *cuda_arch; /* "sm_80,sm_90", or NULL */
     const char *data;      /* --specialize, or NULL */
     const char *measured;  /* --data, or NULL: as --specialize */
+    SpmmChoice spmm;
     int opt_level;
     bool grads, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports; /* REPORT_* */

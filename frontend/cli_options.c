@@ -106,6 +106,18 @@ SETTER(set_march) {
     return *value != 0;
 }
 
+SETTER(set_spmm) {
+    UNUSED_ARGS;
+    static const char *const words[] = {
+        [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse"};
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(value, words[i]) == 0) {
+            o->spmm = (SpmmChoice)i;
+            return true;
+        }
+    return false;
+}
+
 SETTER(set_passes) {
     UNUSED_ARGS;
     o->passes = value;
@@ -193,6 +205,9 @@ static const CliOption options[] = {
      set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
     {"--cuda-arch", "LIST", "GPUs to compile for (default: sm_80,sm_90)", set_cuda_arch},
+    {"--spmm", "WHO",
+     "sparse products on a GPU: own (default), cusparse, or auto (cusparse where it moves less)",
+     set_spmm},
     {"--specialize", "DATA", "make that data directory's widths constants of the program",
      set_data},
     {"--precision", "TYPE",

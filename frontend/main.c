@@ -147,6 +147,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     else if (dtype_bytes(o->pass.precision) == 2)
         sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
     if (o->tf32) sb_puts(&b, " --precision=tf32");
+    if (cuda && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
     if (o->grads) sb_puts(&b, " --grads");
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->data) sb_puts(&b, " --specialize");
@@ -185,7 +186,7 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p) {
 /* device: whose library calls the plan may use; NULL = none. */
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = now_ms();
-    Plan *p = plan_build_for(c, m, device);
+    Plan *p = plan_build_for(c, m, device, j->o.spmm);
     if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return NULL;
     p->options = options_text(c, j);
     p->tf32 = j->o.tf32;

@@ -26,7 +26,7 @@ static bool build(Ctx *c, const char *dir, const char *defines) {
 
 CpuExec *cuda_exec_build(Ctx *c, Module *m, const char *defines) {
     const char *dir = cpu_exec_dir(c);
-    Plan *p = dir ? plan_build_for(c, m, "cuda") : NULL;
+    Plan *p = dir ? plan_build_for(c, m, "cuda", SPMM_OWN) : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
     TargetOptions o = {.opt_level = 2};
     bool ok = target_cuda.emit_kernels(c, p, &o, EMIT_IR_TEXT,

@@ -56,6 +56,16 @@ static void maps(Cu *cu) {
               name, name);
 }
 
+static void spmm(Cu *cu) {
+    const char *name = target_spmm_name(cu->a, cu->plan);
+    if (!name) return;
+    sb_printf(&cu->b,
+              "/*\n * kernel %s(from, by, to, how many and what)\n */\n#include \"cuda/spmm.h\"\n\n"
+              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
+              "    return gn_spmm(arg, stream);\n}\n",
+              name, name);
+}
+
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;
@@ -71,6 +81,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     gather(&cu);
     sample(&cu);
     maps(&cu);
+    spmm(&cu);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;

@@ -225,4 +225,5 @@ def main():
             the_host_s_arrays(written(build, name, DRAWN % more, "cuda"), "odd1", (4,))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -25,6 +25,8 @@ NODES, GRAPHS, EDGES = 50, 90, 400
 EPOCHS = 2
 # By the name of the dimension where a model needs another one; hidden sizes of models need no data.
 WIDTH = {"f32": 7, "class": 3, "cat": 5, "multilabel": 2}
+# Also with the library's sparse products, wherever it can make them: in whole graphs, of links, of batches and of many.
+SPARSE, BY_LIBRARY = ["--spmm=cusparse"], ("gcn", "lightgcn", "rgcn", "sage_sampled", "gin_graphs")
 OPTIONS = {"distmult": ["-Drank=24"], "complex": ["-Drank=12"], "gat_blocks": ["-Dheads=2", "-Dout=8", "-Dlayers=2"],
            "molecule": ["-Dhidden=24"], "toxicity": ["-Dhidden=24"]}
 BATCH = {"links": 100, "graph": 24, "rows": 16}
@@ -191,13 +193,16 @@ def main(build, *names):
             if names and name not in names:
                 continue
             write("data_" + name, path)
-            cpu, sim = (library(build, name, path, device, OPTIONS.get(name, [])) for device in ("cpu", "cuda"))
+            more = OPTIONS.get(name, [])
+            cpu, sim = (library(build, name, path, device, more) for device in ("cpu", "cuda"))
+            sparse = library(build, name + "_sparse", path, "cuda", more + SPARSE) if name in BY_LIBRARY else None
             text = re.sub(r"#.*", "", open(path, encoding="utf-8").read())
             batch = sampled(text)
             options = {"batch": batch} if batch else {}
             try:
-                curves(cpu, sim, "data_" + name, options, "batch_norm" in text)
-                waits_for_nothing(sim, "data_" + name, options, 2 if batch else 1)
+                for lib in [sim, sparse] if sparse else [sim]:
+                    curves(cpu, lib, "data_" + name, options, "batch_norm" in text)
+                    waits_for_nothing(lib, "data_" + name, options, 2 if batch else 1)
             except AssertionError as e:
                 sys.exit(f"{name}: {e}")
 

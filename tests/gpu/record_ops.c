@@ -15,7 +15,7 @@ typedef struct {
 
 static bool emit(Ctx *c, const char *dir) {
     OpCases *cs = op_cases_build(c);
-    Plan *p = cpu_exec_passes(c, cs->m, 2) ? plan_build_for(c, cs->m, "cuda") : NULL;
+    Plan *p = cpu_exec_passes(c, cs->m, 2) ? plan_build_for(c, cs->m, "cuda", SPMM_OWN) : NULL;
     if (!p) return false;
     TargetOptions o = {.opt_level = 2};
     return target_cuda.emit_kernels(c, p, &o, EMIT_IR_TEXT,
