@@ -159,8 +159,8 @@ struct Elab {
     bool training;
     bool draws;     /* a step of the recipe sees drawn neighbours only */
     bool timed;     /* .. and so does an evaluation, as what is known depends on the time */
-    bool by_row;    /* .. of rows: what @predict gives of each is put together and then judged */
-    Type pred;      /* .. of all of them, rows first */
+    bool by_row;    /* .. of rows */
+    Type pred;      /* .. of what @predict gives, all of which @eval judges */
     Space *rows;    /* .. of a batch; NULL = the recipe has mistakes */
     bool in_batch;  /* this phase sees drawn neighbours only */
     bool logs;      /* the runtime reads what this phase logs */

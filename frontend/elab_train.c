@@ -262,8 +262,9 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
     recipe_terms(e, train, AST_METRIC, &metrics);
     LinksForm form = pred->type.rank == 1 ? LINKS_FORM_PAIRS : LINKS_FORM_QUERIES;
     if (p == PHASE_EVAL) {
-        links_metrics(&t, &metrics);
-        if (metrics.n) recipe->sample.eval_links = form;
+        bool ranks = e->timed && links_mode_of(e, train, false) == LINKS_QUERIES;
+        if (!ranks) links_metrics(&t, &metrics); /* else elab_check_sampled says why not */
+        if (metrics.n) recipe->sample.eval_links = ranks ? LINKS_FORM_QUERIES : form;
         return;
     }
     elab_recipe(e, train, recipe);
@@ -273,6 +274,7 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
     if (!recipe->sample.batch) return;
     recipe->sample.train_links = form;
     t.recipe = recipe;
+    if (e->timed && form == LINKS_FORM_PAIRS) e->pred = pred->type;
     output_of_phase(e, "loss", with_penalty(e, links_loss(&t, &losses)));
 }
 
@@ -302,16 +304,16 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
         with_penalty(e, total_loss(e, &losses, &target, rows_of(e, &target, pred), mask)));
 }
 
-/* What @predict gave of all rows, in place of the model's body. */
-static Op *given_rows(Elab *e, Frame *f, const Ast *model) {
-    if (!e->rows || !bind_model(e, f, model)) return NULL;
+/* What @predict gave of all rows, or of all links of a split, in place of the model's body. */
+static Op *given(Elab *e, Frame *f, const Ast *model) {
+    if (!e->pred.rank || !bind_model(e, f, model)) return NULL;
+    if (e->links.target) e->links.now = e->pred.dim[0];
     return b_input(&e->b, "pred", e->pred);
 }
 
 /* Does this phase run over batches of drawn neighbours? */
 static bool is_in_batch(const Elab *e, Phase p) {
-    if (p == PHASE_TRAIN || !e->timed) return e->draws && p == PHASE_TRAIN;
-    return (p == PHASE_EVAL) != e->by_row;
+    return p == PHASE_TRAIN ? e->draws : e->timed && p != PHASE_EVAL;
 }
 
 static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, const Ast *train) {
@@ -320,16 +322,17 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     e->b = (Builder){.m = e->m, .f = fn, .span = model->span};
     e->training = p == PHASE_TRAIN;
     e->in_batch = is_in_batch(e, p);
-    e->logs = p == PHASE_TRAIN || p == (e->by_row ? PHASE_PREDICT : PHASE_EVAL);
+    e->logs = p == PHASE_TRAIN || p == (e->timed ? PHASE_PREDICT : PHASE_EVAL);
     e->stream = 0;
     e->bindings.n = 0;
     bool trains = p == PHASE_TRAIN, scores = train && (trains || p == PHASE_EVAL);
     e->links.penalty = NULL;
     e->links.target = train && targets_links(train);
-    links_begin(e, scores ? links_mode_of(e, train, trains) : LINKS_ALL);
+    bool in_pairs = e->timed && !trains;
+    links_begin(e, in_pairs ? LINKS_PAIRS : scores ? links_mode_of(e, train, trains) : LINKS_ALL);
     Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
     f->is_model = true;
-    Op *pred = e->by_row && p == PHASE_EVAL ? given_rows(e, f, model) : run_model(e, f, model);
+    Op *pred = e->timed && p == PHASE_EVAL ? given(e, f, model) : run_model(e, f, model);
     if (pred && scores && e->links.now)
         link_outputs(e, p, model, train, pred, &e->m->recipe);
     else if (pred)
@@ -356,13 +359,13 @@ Op *elab_run_model(Elab *e, const Ast *model) {
 void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->draws = train && elab_draws(train);
     e->timed = train && elab_draws_by_time(train);
-    /* Of links by time there is no view of the whole graph, and so no such phase. */
-    bool whole = !e->timed || !targets_links(train);
-    e->by_row = e->timed && whole;
+    e->by_row = e->timed && !targets_links(train);
     e->rows = NULL;
+    e->pred = (Type){0};
     if (train) elab_phase(e, PHASE_TRAIN, "train", model, train);
     if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
-    if (whole) elab_phase(e, PHASE_PREDICT, "predict", model, train);
-    if (whole) elab_phase(e, PHASE_EMBED, "embed", model, train);
+    elab_phase(e, PHASE_PREDICT, "predict", model, train);
+    /* Of links by time a node is seen once for each of them. */
+    if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, "embed", model, train);
     if (train) elab_check_sampled(e, train);
 }

@@ -179,8 +179,7 @@ bool module_draws(const Module *m, const char *phase) {
     const Sampling *s = &m->recipe.sample;
     bool timed = s->batch && s->n_hops && s->times.n;
     if (strcmp(phase, "train") == 0) return s->batch && (!s->train_links || s->n_hops);
-    if (strcmp(phase, "eval") == 0) return timed && s->train_links;
-    return timed && !s->train_links && (!strcmp(phase, "predict") || !strcmp(phase, "embed"));
+    return timed && (!strcmp(phase, "predict") || !strcmp(phase, "embed"));
 }
 
 Space *space_queries(const Space *answers) {

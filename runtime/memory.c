@@ -43,7 +43,7 @@ static bool is_fixed(const rt_program *p, int b) {
 static bool is_of_batches(const rt_program *p, int phase) {
     if (!p->sampling.batch || phase < 0) return false;
     const char *name = p->phases[phase].name;
-    if (rt_evaluates_rows(p) && (!strcmp(name, "predict") || !strcmp(name, "embed"))) return true;
+    if (rt_predicts_batches(p) && (!strcmp(name, "predict") || !strcmp(name, "embed"))) return true;
     return strcmp(name, "train") == 0 || (p->sampling.eval_links && strcmp(name, "eval") == 0);
 }
 
@@ -119,13 +119,17 @@ gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, s
 
 /* ---- mini-batches ------------------------------------------------------------------------------
  */
+static bool is_brought(const rt_buf *b) {
+    return b->kind == RT_BUF_DATA || b->kind == RT_BUF_MAP || b->kind == RT_BUF_LOGICAL ||
+           (b->kind == RT_BUF_INPUT && b->rank > 0);
+}
+
 /* What a batch brings: buffers of other sizes than the data's. */
 static gnnc_status brought(RtExec *batch, RtExec *data, size_t *sum) {
     gnnc_status st = GNNC_OK;
     for (int b = 0; b < data->program->n_bufs; b++) {
-        rt_buf_kind k = data->program->bufs[b].kind;
         size_t n = 0, all = 0;
-        if (k != RT_BUF_DATA && k != RT_BUF_MAP && k != RT_BUF_LOGICAL) continue;
+        if (!is_brought(&data->program->bufs[b])) continue;
         TRY(st, rt_buf_bytes(batch, b, &n));
         TRY(st, rt_buf_bytes(data, b, &all));
         if (n != all) *sum += n;
@@ -138,7 +142,11 @@ out:
 static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) {
     const rt_program *p = x->program;
     const rt_sampling *s = &p->sampling;
-    bool trains = !strcmp(p->phases[phase].name, "train");
+    const char *name = p->phases[phase].name;
+    bool trains = !strcmp(name, "train");
+    RtBatchFor what = trains                  ? RT_BATCH_TRAINS
+                      : !strcmp(name, "eval") ? RT_BATCH_JUDGES
+                                              : RT_BATCH_PREDICTS;
     int64_t *n = RT_NEWN(pool, int64_t, p->n_syms + 1);
     size_t *offset = RT_NEWN(pool, size_t, p->n_bufs + 1), arena = 0, data = 0;
     RtExec of = *x;
@@ -146,7 +154,7 @@ static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) 
     if (!n || !offset) return rt_fail_nomem(&x->rt->err, "memory plan");
     memcpy(n, x->n, (size_t)p->n_syms * sizeof *n);
     of.n = n;
-    if (!rt_batch_sizes(p, m->batch ? m->batch : s->batch, !trains, n)) return st;
+    if (!rt_batch_sizes(p, m->batch ? m->batch : s->batch, what, n)) return st;
     TRY(st, rt_memory_pack(&of, pool, phase, offset, &arena));
     TRY(st, brought(&of, x, &data));
     arena += arena / 4; /* for larger ones to come (batch_step.c) */

@@ -330,11 +330,11 @@ typedef struct rt_program {
     int (*device_spmm)(void *const *arg, const int64_t *n, void *stream);
 } rt_program;
 
-/* Do "predict" and "embed" draw the neighbours of each row by the row's time, as "train" does? Then
- * "eval" judges what "predict" gave, its input "pred". */
-static inline bool rt_evaluates_rows(const rt_program *p) {
+/* Do "predict" and "embed" draw the neighbours of each row or link by its time, as "train" does?
+ * Then "eval" judges what "predict" gave, its input "pred". */
+static inline bool rt_predicts_batches(const rt_program *p) {
     const rt_sampling *s = &p->sampling;
-    return s->batch && s->n_hops && s->n_times && s->train_links == RT_LINKS_NONE;
+    return s->batch && s->n_hops && s->n_times;
 }
 
 /* ---- what a running program sees ------------------------------------------------ */

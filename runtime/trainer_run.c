@@ -229,9 +229,10 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
     bool judges = strcmp(phase->name, "eval") == 0,
-         of_rows = rt_row_batches_sizes(t, phase) != NULL;
+         of_rows = rt_row_batches_sizes(t, phase) != NULL,
+         of_links = rt_link_batches_sizes(t, phase) != NULL;
     t->last_phase = -1; /* a run that fails half-way leaves no value of any phase */
-    gnnc_status st = judges && t->links     ? rt_link_batches_evaluate(t, phase)
+    gnnc_status st = of_links               ? rt_link_batches_run(t, phase)
                      : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
                      : of_rows              ? rt_row_batches_run(t, phase)
                      : trains && t->batches ? rt_batches_run(t)
@@ -281,7 +282,8 @@ static gnnc_status evaluate(gnnc_trainer *t) {
     if (!eval) return GNNC_OK;
     gnnc_status st = run_phase(t, eval);
     if (st == GNNC_OK) rt_scalars_read(t, (int)(eval - t->program->phases));
-    if (st == GNNC_OK && t->rows) rt_scalars_read(t, phase_index(t, "predict")); /* its logs */
+    bool predicts = t->batches && rt_predicts_batches(t->program); /* which has the logs */
+    if (st == GNNC_OK && predicts) rt_scalars_read(t, phase_index(t, "predict"));
     return st;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "runtime/batch/link_batches.h"
 #include "runtime/batch/row_batches.h"
 #include "runtime/exec/device.h"
 #include "trainer.h"
@@ -25,6 +26,7 @@ static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, i
         return rt_fail(&t->rt.err, GNNC_E_DTYPE, "output '%s' is not f32", buf->io_name);
     int64_t n_rows;
     const void *rows = rt_row_batches_value(t, b, &n_rows);
+    if (!rows) rows = rt_link_batches_value(t, b, &n_rows);
     if (rt_memory_passes(t->program, b) && t->last_phase != buf->phase)
         return rt_fail(
             &t->rt.err, GNNC_E_STATE,

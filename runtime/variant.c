@@ -54,7 +54,7 @@ double rt_variant_estimate(const RtExec *x, int variant) {
     if (!ph || p->n_syms > RT_VARIANT_SYMS) return 0;
     for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
     if (is_out_of_reach(p, n)) return HUGE_VAL;
-    if (strcmp(ph->name, "train") == 0) rt_batch_sizes(p, p->sampling.batch, false, n);
+    if (strcmp(ph->name, "train") == 0) rt_batch_sizes(p, p->sampling.batch, RT_BATCH_TRAINS, n);
     double ns = 0;
     for (int k = 0; k < ph->n_steps; k++) ns += (double)rt_step_estimate_ns(ph, k, n);
     return 1e-6 * ns;

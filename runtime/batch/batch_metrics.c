@@ -10,29 +10,27 @@ gnnc_status rt_batch_metrics_init(gnnc_trainer *t, RtBatchMetrics *m, int64_t fi
     for (int i = 0; i < t->n_scalars; i++) n += t->scalars[i].of_split ? 2 : 0;
     *m = (RtBatchMetrics){.first = first, .n_notes = n * n_runs};
     m->notes = RT_NEWN(&t->rt.pool, double, m->n_notes + 1);
-    m->weight = RT_NEWN(&t->rt.pool, double, n_runs + 1);
-    return m->notes && m->weight ? GNNC_OK : rt_fail_nomem(&t->rt.err, "metrics of batches");
+    return m->notes ? GNNC_OK : rt_fail_nomem(&t->rt.err, "metrics of batches");
 }
 
 void rt_batch_metrics_begin(gnnc_trainer *t, RtBatchMetrics *m, int split) {
-    m->next = m->run = 0;
+    m->next = 0;
     for (int i = 0; i < t->n_scalars; i++)
         if (t->scalars[i].of_split == split) t->scalars[i].sum = t->scalars[i].rows = 0;
 }
 
-static void add(RtScalar *s, double weight, double sum, double rows) {
-    s->sum += weight * sum;
-    s->rows += weight * rows;
+static void add(RtScalar *s, double sum, double rows) {
+    s->sum += sum;
+    s->rows += rows;
 }
 
-gnnc_status rt_batch_metrics_add(gnnc_trainer *t, RtBatchMetrics *m, int split, int64_t n) {
-    double weight = m->weight[m->run++] = (double)n;
+gnnc_status rt_batch_metrics_add(gnnc_trainer *t, RtBatchMetrics *m, int split) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < t->n_scalars && st == GNNC_OK; i++) {
         RtScalar *s = &t->scalars[i];
         if (s->of_split != split) continue;
         if (!t->rt.device) {
-            add(s, weight, rt_buf_read(&t->x, s->sum_buf, 0), rt_buf_read(&t->x, s->rows_buf, 0));
+            add(s, rt_buf_read(&t->x, s->sum_buf, 0), rt_buf_read(&t->x, s->rows_buf, 0));
             continue;
         }
         st = rt_device_note(&t->x, s->sum_buf, m->first + m->next++);
@@ -44,13 +42,13 @@ gnnc_status rt_batch_metrics_add(gnnc_trainer *t, RtBatchMetrics *m, int split, 
 /* In the order in which they were noted: run by run. */
 static void add_notes(gnnc_trainer *t, const RtBatchMetrics *m, int split) {
     const rt_buf *bufs = t->program->bufs;
-    for (int64_t at = 0, run = 0; at < m->next; run++)
+    for (int64_t at = 0; at < m->next;)
         for (int i = 0; i < t->n_scalars; i++) {
             RtScalar *s = &t->scalars[i];
             if (s->of_split != split) continue;
             double sum = rt_read_number(&m->notes[at++], bufs[s->sum_buf].dt, 0);
             double rows = rt_read_number(&m->notes[at++], bufs[s->rows_buf].dt, 0);
-            add(s, m->weight[run], sum, rows);
+            add(s, sum, rows);
         }
 }
 

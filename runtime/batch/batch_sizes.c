@@ -118,14 +118,15 @@ static int64_t at_least_1(int64_t n) {
 }
 
 /* Spaces that only a step over links has. */
-static void set_links(const Hops *h, int rel, int64_t batch, bool held_out, int64_t *n) {
+static void set_links(const Hops *h, int rel, int64_t batch, RtBatchFor what, int64_t *n) {
     const rt_program *p = h->p;
     const rt_sampling *s = &p->sampling;
     int64_t edges = size_of(h, rel), dst = at_least_1(size_of(h, p->spaces[rel].dst));
-    int64_t queries = held_out && RT_MOST_SCORES / dst < batch ? RT_MOST_SCORES / dst : batch;
+    bool judges = what == RT_BATCH_JUDGES;
+    int64_t queries = judges && RT_MOST_SCORES / dst < batch ? RT_MOST_SCORES / dst : batch;
     double each = (double)at_least_1(edges / at_least_1(size_of(h, p->spaces[rel].src)));
-    int64_t links = held_out && !s->n_times ? edges / 5 + 1 : batch;
-    int64_t k = held_out ? at_least_1(s->negatives) : s->negatives;
+    int64_t links = judges ? edges / 5 + 1 : batch;
+    int64_t k = what != RT_BATCH_TRAINS ? at_least_1(s->negatives) : s->negatives;
     for (int i = 0; i < p->n_spaces; i++) {
         int64_t *to = p->spaces[i].sym >= 0 ? &n[p->spaces[i].sym] : NULL;
         if (p->spaces[i].rel == RT_REL_LINKS) *to = as_count((double)links * (1 + (double)k));
@@ -136,7 +137,7 @@ static void set_links(const Hops *h, int rel, int64_t batch, bool held_out, int6
     }
 }
 
-bool rt_batch_sizes(const rt_program *p, int64_t batch, bool held_out, int64_t *n) {
+bool rt_batch_sizes(const rt_program *p, int64_t batch, RtBatchFor what, int64_t *n) {
     int64_t all[MAX_SYMS];
     const rt_sampling *s = &p->sampling;
     if (!s->batch || p->n_spaces > MAX_SPACES || p->n_syms > MAX_SYMS || s->n_hops > MAX_HOPS)
@@ -145,10 +146,10 @@ bool rt_batch_sizes(const rt_program *p, int64_t batch, bool held_out, int64_t *
     for (int i = 0; i < p->n_syms; i++) all[i] = n[i];
     int rel = s->train_links == RT_LINKS_NONE ? -1 : scored(p);
     int seeds = rel >= 0 ? rel : s->split >= 0 ? p->columns[s->split].space : -1;
-    bool draws = s->n_hops && (!held_out || s->n_times);
+    bool draws = s->n_hops && what != RT_BATCH_JUDGES;
     if (seeds >= 0 && size_of(&h, seeds) < batch) batch = size_of(&h, seeds);
     if (rel >= 0 && !draws) { /* the whole graph, and so many links */
-        set_links(&h, rel, batch, held_out, n);
+        set_links(&h, rel, batch, what, n);
         return true;
     }
     if (rel < 0 && s->seeds != RT_SEEDS_ROWS) {
@@ -163,6 +164,6 @@ bool rt_batch_sizes(const rt_program *p, int64_t batch, bool held_out, int64_t *
     for (int hop = 0; hop < s->n_hops; hop++) add_hop(&h, hop);
     for (int i = 0; i < p->n_spaces; i++)
         if (p->spaces[i].sym >= 0) n[p->spaces[i].sym] = size_in_batch(&h, i);
-    if (rel >= 0) set_links(&h, rel, batch, held_out, n);
+    if (rel >= 0) set_links(&h, rel, batch, what, n);
     return true;
 }

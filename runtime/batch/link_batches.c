@@ -4,38 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch_step.h"
+#include "link_impl.h"
 #include "runtime/bind.h"
 #include "runtime/exec/device.h"
-#include "batch_metrics.h"
-#include "links.h"
 #include "sample_key.h"
-
-enum { N_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
-
-typedef struct {
-    int32_t id, edge;
-} Placed;
-
-typedef struct RtLinkBatches {
-    RtLinks links;
-    int base;          /* the space that is scored */
-    int part[N_PARTS]; /* spaces of a step, by kind; -1 = the program has none */
-    RtColumn *all;     /* [n_columns] of those on a step's spaces: over the base's edges */
-    int no_links;      /* the relation of fixed negatives, and their splits; -1 = none */
-    const int32_t *no_split;
-    int64_t batch, n_train; /* edges or queries of a step, of the training split */
-    int64_t n_val;          /* edges of the validation split */
-    int32_t *held;          /* seeds of an evaluation */
-    RtMinibatch eval;
-    RtBatchStep test;
-    RtBatchMetrics metrics;
-    bool evaluated;     /* once: there is room */
-    const double *when; /* [E] links by time; else NULL */
-    RtSampler *sampler; /* that evaluation draws with; NULL = it sees the whole graph */
-    Placed *placed;     /* with a sampler: room to sort the edges of a split */
-    const RtBatchMap *map;
-} RtLinkBatches;
 
 static gnnc_status nomem(gnnc_trainer *t) {
     return rt_fail_nomem(&t->rt.err, "batches of links");
@@ -167,8 +139,8 @@ static gnnc_status bind_part(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind
 
 /* All sizes are known before the first map is made.  `lists`: known, earlier, too. */
 static gnnc_status bind_maps(const RtLinkBatches *b, RtMinibatch *m, bool queries, bool lists) {
-    static const bool of_queries[N_PARTS] = {false, false, true, true, true, true};
-    for (int k = 0; k < N_PARTS; k++) {
+    static const bool of_queries[RT_LINK_PARTS] = {false, false, true, true, true, true};
+    for (int k = 0; k < RT_LINK_PARTS; k++) {
         bool is_list = k >= RT_REL_KNOWN - RT_REL_LINKS;
         if (b->part[k] < 0 || of_queries[k] != queries || (is_list && !lists)) continue;
         gnnc_status st = rt_bind_space(&m->x, b->part[k]);
@@ -208,10 +180,6 @@ gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const Rt
     return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
 }
 
-static bool draws_by_time(const gnnc_trainer *t) {
-    return t->program->sampling.n_hops > 0 && t->program->sampling.n_times > 0;
-}
-
 /* ---- neighbours ---------------------------------------------------------------------------- */
 static const double *times_of(const gnnc_trainer *t, int space) {
     const rt_sampling *s = &t->program->sampling;
@@ -221,7 +189,7 @@ static const double *times_of(const gnnc_trainer *t, int space) {
     return NULL;
 }
 
-static const double *node_times(const gnnc_trainer *t, bool dst) {
+const double *rt_link_node_times(const gnnc_trainer *t, bool dst) {
     const rt_space *base = &t->program->spaces[t->links->base];
     return times_of(t, dst ? base->dst : base->src);
 }
@@ -236,7 +204,9 @@ static gnnc_status trees_of(const RtLinkBatches *b, RtPool *pool, const RtLinkBa
         tree[i] = (int32_t)(i < of->n ? i : (i - of->n) / k);
         if (time) time[i] = b->when[of->pairs.row[i]];
     }
-    *seeds = (RtSeeds){.n = n, .tree = tree, .time = time};
+    /* What is judged is drawn by the link's number, where training takes its place in the batch. */
+    const int32_t *key = of->held_out ? of->pairs.row : NULL;
+    *seeds = (RtSeeds){.n = n, .tree = tree, .time = time, .key = key};
     return GNNC_OK;
 }
 
@@ -293,13 +263,12 @@ gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSa
                        .first = RT_SPLIT_TRAIN,
                        .last = RT_SPLIT_TRAIN,
                        .when = b->when,
-                       .since = {node_times(t, false), node_times(t, true)},
+                       .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)},
                        .key = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_NEGATIVE)};
     return rt_links_pairs(&b->links, pool, seed, n, &neg, &out->pairs, err);
 }
 
-/* Edges of a split, or queries that have one. */
-static int64_t list_seeds(const RtLinkBatches *b, bool queries, int split, int32_t *out) {
+int64_t rt_link_batches_of_split(const RtLinkBatches *b, bool queries, int split, int32_t *out) {
     const RtLinks *l = &b->links;
     int64_t n = 0;
     for (int64_t e = 0; e < l->rel->n_edges && !queries; e++)
@@ -318,7 +287,7 @@ static int64_t list_seeds(const RtLinkBatches *b, bool queries, int split, int32
 }
 
 int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out) {
-    return list_seeds(t->links, trains_queries(t), RT_SPLIT_TRAIN, out);
+    return rt_link_batches_of_split(t->links, trains_queries(t), RT_SPLIT_TRAIN, out);
 }
 
 const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]) {
@@ -334,7 +303,7 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     RtPool *pool = &t->rt.pool;
     gnnc_status st;
     if (!b) return nomem(t);
-    for (int k = 0; k < N_PARTS; k++) b->part[k] = -1;
+    for (int k = 0; k < RT_LINK_PARTS; k++) b->part[k] = -1;
     for (int s = 0; s < t->program->n_spaces; s++)
         if (rt_space_is_drawn(t->program, s)) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
     TRY(st, rt_batch_step_init(t, "eval", &b->test));
@@ -342,33 +311,11 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     TRY(st, make_columns(t, b));
     b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;
     b->n_train = rt_link_batches_seeds(t, NULL);
-    b->n_val = list_seeds(b, false, RT_SPLIT_VAL, NULL);
+    b->n_val = rt_link_batches_of_split(b, false, RT_SPLIT_VAL, NULL);
     b->held = RT_NEWN(pool, int32_t, b->links.rel->n_edges + 1);
     if (!b->held) return nomem(t);
-    if (draws_by_time(t)) {
-        b->when = times_of(t, b->base);
-        goto out; /* rt_link_batches_draws makes the rest */
-    }
+    if (rt_predicts_batches(t->program)) b->when = times_of(t, b->base);
     st = rt_minibatch_new(pool, &pool->from, &t->x, NULL, &b->eval, &t->rt.err);
-out:
-    return st;
-}
-
-gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
-                                  const RtBatchMap *map) {
-    RtLinkBatches *b = t->links;
-    RtPool *pool = &t->rt.pool;
-    RtBatch *batch;
-    gnnc_status st = GNNC_OK;
-    if (!draws_by_time(t)) return st;
-    b->map = map;
-    int64_t n_edges = b->links.rel->n_edges,
-            n_none = b->no_split ? t->rt.bound->rel[b->no_links].n_edges : 0;
-    b->placed = RT_NEWN(pool, Placed, (n_none > n_edges ? n_none : n_edges) + 1);
-    if (!b->placed) return nomem(t);
-    TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, 1, &t->rt.err));
-    TRY(st, rt_sampler_batch(b->sampler, &batch, &t->rt.err));
-    st = rt_minibatch_new(pool, &pool->from, &t->x, batch, &b->eval, &t->rt.err);
 out:
     return st;
 }
@@ -377,177 +324,9 @@ void rt_link_batches_stop(gnnc_trainer *t) {
     RtLinkBatches *b = t->links;
     if (!b) return;
     rt_minibatch_free(&b->eval);
-    rt_sampler_free(b->sampler);
     rt_batch_step_free(&b->test);
+    rt_link_scores_stop(&b->scores);
     t->links = NULL;
-}
-
-/* ---- evaluation ------------------------------------------------------------------------------ */
-static int by_place(const void *a, const void *b) {
-    const Placed *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-/* Edges as the data list them, which links by time are judged in. */
-static void in_order_of_data(Placed *p, const RtRelation *r, int32_t *edge, int64_t n) {
-    for (int64_t i = 0; i < n; i++) p[i] = (Placed){r->id[edge[i]], edge[i]};
-    qsort(p, (size_t)n, sizeof *p, by_place);
-    for (int64_t i = 0; i < n; i++) edge[i] = p[i].edge;
-}
-
-/* They have columns of the link beside them; where there is none, anyone's. */
-static gnnc_status with_negatives(gnnc_trainer *t, const RtDrawn *pos, const int32_t *none,
-                                  int64_t m, RtPool *pool, RtDrawn *out) {
-    const RtLinkBatches *b = t->links;
-    const RtRelation *r = &t->rt.bound->rel[b->no_links];
-    int64_t n = pos->n;
-    if (n > INT32_MAX - m)
-        return rt_fail(&t->rt.err, GNNC_E_RANGE, "a step over more than 2^31 - 1 links");
-    int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
-    int32_t *const from[] = {pos->src, pos->dst, pos->orig, pos->row};
-    *out = (RtDrawn){.n = n + m};
-    for (int i = 0; i < 4; i++) {
-        if (!(*part[i] = RT_NEWN(pool, int32_t, n + m + 1))) return nomem(t);
-        memcpy(*part[i], from[i], (size_t)n * sizeof **part[i]);
-    }
-    for (int64_t i = 0; i < m; i++) {
-        out->src[n + i] = r->src[none[i]];
-        out->dst[n + i] = r->dst[none[i]];
-        out->orig[n + i] = out->row[n + i] = pos->row[b->when ? i : 0];
-    }
-    return GNNC_OK;
-}
-
-/* The i-th of a split's given negatives, in the order of the data; they are found in the canonical.
- */
-static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, int32_t **out,
-                                   int64_t *n) {
-    const RtLinkBatches *b = t->links;
-    const RtRelation *none = &t->rt.bound->rel[b->no_links];
-    *n = 0;
-    if (!(*out = RT_NEWN(pool, int32_t, none->n_edges + 1))) return nomem(t);
-    for (int64_t e = 0; e < none->n_edges; e++)
-        if (b->no_split[e] == split) (*out)[(*n)++] = (int32_t)e;
-    if (b->when) in_order_of_data(b->placed, none, *out, *n);
-    return GNNC_OK;
-}
-
-/* n edges of the split from the given place on, then pairs that are none: as many of each drawn, or
- * those that the data have, all of the split's, or of links by time one for each. */
-static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t from, int64_t n, int64_t all,
-                                  RtPool *pool, RtDrawn *out) {
-    RtLinkBatches *b = t->links;
-    const rt_sampling *how = &t->program->sampling;
-    RtNegatives neg = {.k = b->no_split          ? 0
-                            : how->negatives > 0 ? how->negatives
-                                                 : 1,
-                       .how = (rt_negative)how->corrupt,
-                       .avoid = !b->when,
-                       .first = RT_SPLIT_TRAIN,
-                       .last = RT_SPLIT_TEST,
-                       .when = b->when,
-                       .since = {node_times(t, false), node_times(t, true)},
-                       .key = rt_draw_key(0, (uint64_t)from, (uint64_t)split, RT_DRAW_NEGATIVE)};
-    RtDrawn pos;
-    int32_t *none;
-    int64_t m;
-    gnnc_status st = rt_links_pairs(&b->links, pool, b->held + from, n, &neg, &pos, &t->rt.err);
-    if (st != GNNC_OK || !b->no_split) return *out = pos, st;
-    TRY(st, given_negatives(t, split, pool, &none, &m));
-    if (b->when && m != all)
-        return rt_fail(
-            &t->rt.err, GNNC_E_VALUE,
-            "%s: %lld edges of '%s' and %lld of '%s' are in split %d: links by time have "
-            "one negative each, that of the same place among them",
-            t->rt.bound->dir, (long long)all, t->program->spaces[b->base].name, (long long)m,
-            t->program->spaces[b->no_links].name, split);
-    if (b->when) none += from, m = n;
-    st = with_negatives(t, &pos, none, m, pool, out);
-out:
-    return st;
-}
-
-/* Each is as long as queries have answers, squared: what no metric reads is not made. */
-static int lists_read(const RtLinkBatches *b) {
-    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
-           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_ASK_EARLIER : 0);
-}
-
-static gnnc_status draw_held_out(gnnc_trainer *t, RtPool *pool, int split, int64_t from, int64_t n,
-                                 int64_t all, RtLinkBatch *out) {
-    RtLinkBatches *b = t->links;
-    RtError *err = &t->rt.err;
-    *out = (RtLinkBatch){.n = n, .held_out = true};
-    out->queries = t->program->sampling.eval_links == RT_LINKS_QUERIES;
-    if (!out->queries) return pairs_of_split(t, split, from, n, all, pool, &out->pairs);
-    return rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &out->asked, err);
-}
-
-static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n,
-                                  int64_t all) {
-    RtLinkBatches *b = t->links;
-    RtMinibatch *m = &b->eval;
-    RtError *err = &t->rt.err;
-    RtLinkBatch links;
-    RtSampleAt at = {0, (uint64_t)split, (uint64_t)from}; /* the same in every epoch */
-    gnnc_status st;
-    RtPool *pool = rt_minibatch_begin(m, &t->x, !b->evaluated);
-    TRY(st, draw_held_out(t, pool, split, from, n, all, &links));
-    if (b->sampler) TRY(st, rt_link_batches_around(t, b->sampler, &at, b->map, m, &links, err));
-    TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
-    TRY(st, rt_link_batches_bind(t, m, &links, err));
-    TRY(st, rt_batch_step_run(t, &b->test, m, !b->evaluated));
-    st = rt_batch_metrics_add(t, &b->metrics, split, b->sampler ? n : 1);
-out:
-    return st;
-}
-
-static int64_t queries_at_once(const RtLinkBatches *b) {
-    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? RT_MOST_SCORES / n_dst : b->batch;
-    if (n > b->batch) n = b->batch;
-    return n < 1 ? 1 : n;
-}
-
-/* What is a number for all pairs takes them all at once, but for those whose neighbours depend on
- * their time: these come in batches, and the number is the mean of theirs, as by Rossi et al.
- * 2020. */
-static int64_t held_at_once(const RtLinkBatches *b, rt_links_form form, int64_t n) {
-    if (form == RT_LINKS_QUERIES) return queries_at_once(b);
-    return b->sampler ? b->batch : n;
-}
-
-static int64_t runs_of_split(const gnnc_trainer *t, const RtLinkBatches *b, int split) {
-    rt_links_form form = t->program->sampling.eval_links;
-    int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, NULL);
-    int64_t batch = n ? held_at_once(b, form, n) : 1;
-    return (n + batch - 1) / batch;
-}
-
-gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
-    RtLinkBatches *b = t->links;
-    int64_t val = runs_of_split(t, b, RT_SPLIT_VAL), test = runs_of_split(t, b, RT_SPLIT_TEST);
-    gnnc_status st = rt_batch_metrics_init(t, &b->metrics, first, val > test ? val : test);
-    *n = b->metrics.n_notes;
-    return st;
-}
-
-gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
-    RtLinkBatches *b = t->links;
-    rt_links_form form = t->program->sampling.eval_links;
-    gnnc_status st = GNNC_OK;
-    if (form == RT_LINKS_NONE || !eval) return GNNC_OK;
-    for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
-        int64_t n = list_seeds(b, form == RT_LINKS_QUERIES, split, b->held);
-        int64_t batch = held_at_once(b, form, n);
-        if (b->sampler) in_order_of_data(b->placed, b->links.rel, b->held, n);
-        rt_batch_metrics_begin(t, &b->metrics, split);
-        for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
-            st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch, n);
-        if (st == GNNC_OK) st = rt_batch_metrics_end(t, &b->metrics, split);
-    }
-    rt_recycle_reset(&b->eval.memory); /* takes room for the largest now, not in the next epoch */
-    b->evaluated |= st == GNNC_OK;
-    return st;
 }
 
 /* ---- what others ask --------------------------------------------------------------------- */
@@ -571,9 +350,4 @@ gnnc_status rt_link_batches_check(gnnc_trainer *t) {
         "keep, or to stop at, by the %s of these edges ('keep last' without 'stop after' needs "
         "none)",
         t->rt.bound->dir, t->program->spaces[b->base].name, r->keep_metric);
-}
-
-const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph) {
-    const RtLinkBatches *b = t->links;
-    return b && (int)(ph - t->program->phases) == b->test.phase ? b->test.most : NULL;
 }

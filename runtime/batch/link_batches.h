@@ -35,19 +35,26 @@ gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSa
 gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const RtSampleAt *at,
                                    const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
                                    RtError *err);
-/* Evaluation draws from this graph, too: of links by time. */
+/* Links by time are judged and predicted with neighbours from this graph, too, by at most so many
+ * members of the trainer's team; all of it must outlive the trainer's batches.  Other links:
+ * nothing.
+ */
 gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
-                                  const RtBatchMap *map);
+                                  const RtBatchMap *map, int n_members);
 /* Binds them beside the batch, or the whole graph, that m is bound to; ends are its rows. */
 gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const RtLinkBatch *of,
                                  RtError *err);
 /* A device notes metrics from `first` on: so many. */
 gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n);
-/* Every metric of both held-out splits. */
-gnnc_status rt_link_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);
+/* Runs "eval": every metric of both held-out splits; of links by time "predict": all edges. */
+gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *phase);
+/* What that gave as output `buf`, in canonical order; NULL: it is none of theirs, or did not run.
+ */
+const void *rt_link_batches_value(const gnnc_trainer *t, int buf, int64_t *n_rows);
 /* Training needs edges to learn from, and some to choose an epoch by. */
 gnnc_status rt_link_batches_check(gnnc_trainer *t);
 gnnc_status rt_link_batches_check_train(gnnc_trainer *t); /* the former alone */
-const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph); /* NULL: none */
+/* Of a phase that rt_link_batches_run runs, and of no other; NULL: it is none. */
+const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph);
 
 #endif

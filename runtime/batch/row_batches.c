@@ -43,7 +43,7 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
     RtPool *pool = &t->rt.pool;
     RtBatch *sampled;
     gnnc_status st = GNNC_OK;
-    if (!rt_evaluates_rows(t->program)) return st;
+    if (!rt_predicts_batches(t->program) || t->links) return st;
     RtRowBatches *b = t->rows = RT_NEW(pool, RtRowBatches);
     if (!b) goto no_memory;
     *b = (RtRowBatches){.graph = g, .map = map, .type = type, .batch = batch};

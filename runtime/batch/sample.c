@@ -355,7 +355,7 @@ gnnc_status rt_sample_groups(RtSampler *s, const RtSampleAt *at, const RtSeeds *
         return rt_fail(err, GNNC_E_ARG, "a batch of another sampler");
     clear(s, b);
     begin(s, b, at);
-    if (n_groups == 1 && s->spec.disjoint && !groups->tree) s->tree_key = groups->key;
+    if (n_groups && s->spec.disjoint) s->tree_key = groups->key;
     gnnc_status st = run(s, at, groups, n_groups, b, err);
     if (st != GNNC_OK) clear(s, b);
     s->n_batches += st == GNNC_OK;

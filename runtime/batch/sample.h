@@ -94,8 +94,7 @@ typedef struct RtSeeds {
     const int32_t *id;
     const int32_t *tree; /* [n] NULL: seed i has tree i */
     const double *time;  /* [n] temporal */
-    const int32_t
-        *key; /* [n] of the only group: what trees 0, 1, .. draw by; NULL: these numbers */
+    const int32_t *key;  /* [trees] of the first group: what trees draw by; NULL: their numbers */
     /* Of the first of two groups: its first seeds and those of the other group are the ends of so
      * many links.  In the batch, where trees are disjoint in the link's, no edge between two such
      * ends is seen, either way, of relations that hide them; but for those that are earlier than

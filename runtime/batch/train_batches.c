@@ -336,7 +336,8 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (s->train_links != RT_LINKS_NONE) TRY(st, rt_link_batches_start(t));
     if (b->draws) TRY(st, make_graph(t, b));
     if (b->draws) TRY(st, make_spec(t, b));
-    if (b->draws && t->links) TRY(st, rt_link_batches_draws(t, &b->graph, &b->spec, &b->map));
+    if (b->draws && t->links)
+        TRY(st, rt_link_batches_draws(t, &b->graph, &b->spec, &b->map, count_members(t, 0)));
     TRY(st, make_seeds(t, b));
     TRY(st, rt_row_batches_start(t, &b->graph, &b->spec, &b->map, b->type, b->batch,
                                  count_members(t, 0)));

@@ -118,8 +118,7 @@ static void print_options(FILE *f) {
     }
 }
 
-/* Those that this model has: what depends on the time of a link is neither predicted nor embedded.
- */
+/* Those that this model has: what is computed of nodes at the time of a link is not embedded. */
 static void print_commands(const RtCli *c, FILE *f) {
     fprintf(f,
             "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"

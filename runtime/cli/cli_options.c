@@ -261,13 +261,11 @@ static int parse_word(RtCli *c, const char *word, int at) {
 
 static int check_needs(RtCli *c) {
     if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
-    const char *phase = c->command == RT_CMD_PREDICT ? "predict"
-                        : c->command == RT_CMD_EMBED ? "embed"
-                                                     : NULL;
     const rt_sampling *how = &c->p->sampling;
-    if (phase && how->train_links != RT_LINKS_NONE && how->n_times && !rt_phase_find(c->p, phase))
-        return rt_cli_usage(c, "what this model computes of a link depends on the link's time: it "
-                               "has neither predict nor embed");
+    bool by_time = how->train_links != RT_LINKS_NONE && how->n_times;
+    if (c->command == RT_CMD_EMBED && by_time && !rt_phase_find(c->p, "embed"))
+        return rt_cli_usage(c, "what this model computes of a node depends on the time of a link: "
+                               "it embeds nothing");
     if (!c->data && c->command != RT_CMD_INFO)
         return rt_cli_usage(c, "--data DIR is needed: the directory with the graph");
     bool uses =

@@ -125,6 +125,7 @@ typedef struct RtDeviceBatch {
     void *arena;
     size_t arena_bytes;
     void *notes; /* RT_NOTE_BYTES each */
+    void *rows;  /* rt_device_rows */
     /* Steps recorded for rounded sizes, where that is wanted. */
     bool wanted;
     RtDevicePhase bucket[RT_LANES][RT_BUCKETS], *now; /* NULL: as many rows as there are */
@@ -208,6 +209,9 @@ gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out)
 gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
                                int64_t n);
 gnnc_status rt_device_batch_pull(RtExec *x, int b);
+/* Once: room for such rows, where their number is known only when batches are; on the host nothing.
+ */
+gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes);
 /* The step under way, for messages: "gcn_train_h_17 (models/gcn.gnn:14)" is its name and lines. */
 const char *rt_device_lines(const RtDevice *d);
 

@@ -335,6 +335,7 @@ void rt_device_batch_close(RtDevice *d) {
     }
     d->ops->release(d, d->batch.arena);
     d->ops->release(d, d->batch.notes);
+    d->ops->release(d, d->batch.rows);
     d->batch = (RtDeviceBatch){0};
 }
 
@@ -360,6 +361,16 @@ gnnc_status rt_device_batch_pull(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
     if (!d) return GNNC_OK;
     return d->ops->download(d, x->buf[b], d->batch.at.buf[b], d->batch.at.n_bytes[b]);
+}
+
+gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    gnnc_status st = d ? d->ops->alloc(d, n_bytes, &d->batch.rows) : GNNC_OK;
+    if (!d || st != GNNC_OK) return st;
+    d->at.buf[b] = d->batch.rows;
+    d->at.n_bytes[b] = n_bytes;
+    d->newer[b] = RT_DEVICE_NEWER; /* the host has none to send */
+    return st;
 }
 
 /* ---- notes ------------------------------------------------------------------------------------

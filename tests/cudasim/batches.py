@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mini-batches on the cuda target, by the simulator: the cpu's losses, and steps that wait for nothing.
 
-    batches.py BUILD    the models and data of tests/e2e/batches.py and parts.py
+    batches.py BUILD    the models and data of tests/e2e/batches.py, parts.py and around.py
 """
 import ctypes
 import os
@@ -10,6 +10,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+import around  # noqa: E402
 import batches  # noqa: E402
 import parts  # noqa: E402
 from checkpoint import tensors  # noqa: E402
@@ -101,6 +102,22 @@ def rows_by_time(cpu, sim):
         near(t, u, name, 2.1e-3 * 5 if name[0] == "a" else 1e-5)
 
 
+def links_by_time(cpu, sim):
+    """Scores stay on the device until a split is judged: one read for each."""
+    sim.cudasim_count.restype = ctypes.POINTER(Counts)
+    n = sim.cudasim_count()
+    t, u = (batches.Trainer(lib, "mail", threads=2) for lib in (cpu, sim))
+    for x in (t, u):
+        x.epoch()
+    a, b = t.values(), u.values()
+    assert len(a) == 700 and max(abs(x - y) for (x,), (y,) in zip(a, b)) < 1e-3
+    before = n.contents.device_to_host
+    u.ok(u.lib.gnnc_trainer_evaluate(u.t))
+    assert n.contents.device_to_host - before == 2, n.contents.device_to_host - before
+    for name in ["loss"] + ["%s.%s" % (m, s) for m in ("of_true", "of_false", "roc_auc") for s in ("val", "test")]:
+        near(t, u, name, 1e-5 * max(1, abs(t.metric(name))))
+
+
 def resumed_in_mid_epoch(cpu, sim):
     """What a step learned and what the epoch's loss is so far cross from one target to the other."""
     t = batches.Trainer(sim, "shop", threads=1)
@@ -130,6 +147,8 @@ def main():
             if name == "shop":
                 a_step_waits_for_nothing(sim)
                 resumed_in_mid_epoch(cpu, sim)
+        around.events("mail", True)
+        links_by_time(*(written(build, "mail", around.EVENTS % ("[-1]", ""), device) for device in ("cpu", "cuda")))
         # Rows of 10 and of 6 bytes.
         low = written(build, "low", batches.MODEL, "cuda", ["--precision=bf16"])
         whoever_gathers(low, "shop", True)

@@ -6,14 +6,15 @@
                        - sampled ones against themselves: threads, workers, resumed runs, -O0,
                        - memory: nothing is allocated after the first epoch,
                        - links: that the edge itself is not seen,
-                       - events: what is seen before each, in training and evaluation, against a count of all
+                       - events: what is seen before each, in training, evaluation and prediction, against a count of
+                         all; metrics that are no means, over whole splits
 """
 import json
 import os
 import random
 import sys
 
-from batches import Trainer, compiled, no_memory, same_everywhere, same_levels, save
+from batches import Trainer, area, compiled, no_memory, same_everywhere, same_levels, save
 
 SHOP = """
 import "layers/sage.gnn"
@@ -81,7 +82,7 @@ train M {
 
 
 # A link's score is how many events its destination received before it, and 100 for each that this one sent to
-# the source.  The loss and the metrics are means of that.
+# the source.  The loss and two metrics are means of that.
 EVENTS = """
 graph Mail {
   node person
@@ -104,7 +105,7 @@ model Count(g: Mail) -> f32[links] {
 }
 
 train Count {
-  target links   loss mean_of_links   metric of_true, of_false
+  target links   loss mean_of_links   metric of_true, of_false, roc_auc
   optimizer sgd(lr = 1e-9)
   sample { fanout %s  batch 30  negatives 2  time g.event.t  %s }
   epochs 2   keep last
@@ -218,15 +219,24 @@ def events(path, in_order, people=40, n=700):
 
 
 def counted(found, pairs, most, links=None):
-    """The mean score.  Self loops and equal times count like any other.  links: whose trees these are, which see what
+    """The score of each.  Self loops and equal times count like any other.  links: whose trees these are, which see what
     happens at their time, too, but between their own ends."""
-    total = 0
+    scores = []
     for i, (u, v, t, _) in enumerate(pairs):
         before = [e for e in found if e[2] < t or (links and e[2] == t and {*e[:2]} != {*links[i][:2]})]
         received, sent = [e for e in before if e[1] == v], [e for e in before if e[0] == v]
-        total += min(most, len(received))
-        total += 100 * sum(e[1] == u for e in sent) if most > 700 else 0
-    return total / len(pairs)
+        scores.append(min(most, len(received)) + (100 * sum(e[1] == u for e in sent) if most > 700 else 0))
+    return scores
+
+
+def judged_at_once(lib, name):
+    """What is drawn for a link to be judged depends on the link alone: batches change neither metrics nor predictions."""
+    small, large = Trainer(lib, name, threads=2, batch=7), Trainer(lib, name, threads=1, batch=1000)
+    for t in (small, large):
+        t.ok(t.lib.gnnc_trainer_evaluate(t.t))
+    for metric in ("%s.%s" % (m, s) for m in ("of_true", "of_false", "roc_auc") for s in ("val", "test")):
+        assert small.metric(metric) == large.metric(metric), (name, metric, small.metric(metric), large.metric(metric))
+    assert small.values() == large.values()
 
 
 def by_time(gnnc):
@@ -235,6 +245,8 @@ def by_time(gnnc):
     now = compiled(gnnc, "now", EVENTS.replace("t > 0", "t >= 0") % ("[-1]", "inclusive true"), "-O2")
     few = EVENTS.replace("100 * sum", "0 * sum") % ("[3]", "pick recent")
     newest = compiled(gnnc, "newest", few, "-O2")
+    any_few = compiled(gnnc, "any_few", EVENTS % ("[3]", ""), "-O2")
+    drawn = compiled(gnnc, "drawn_none", EVENTS.replace(", negatives = g.no_event", "") % ("[3]", ""), "-O2")
     for name, in_order in (("ordered", True), ("unordered", False)):
         found, none = events(name, in_order)
         for lib, most in ((every, 10 ** 6), (slow, 10 ** 6), (now, 10 ** 6), (newest, 3)):
@@ -247,7 +259,19 @@ def by_time(gnnc):
                                   ("of_false.test", [e for e in none if e[3] == 3])):
                 links = [e for e in found if e[3] == pairs[0][3]] if lib is now else None
                 want, got = counted(found, pairs, most, links), t.metric(metric)
+                want = sum(want) / len(want)
                 assert abs(got - want) <= 1e-4 * max(1, want), (name, most, metric, got, want)
+            for split, k in (("val", 2), ("test", 3)):
+                links, others = [e for e in found if e[3] == k], [e for e in none if e[3] == k]
+                scores = [counted(found, x, most, links if lib is now else None) for x in (links, others)]
+                want = area(scores[0] + scores[1], [1] * len(links) + [0] * len(others))
+                got = t.metric("roc_auc." + split)
+                assert abs(got - want) < 1e-5, (name, most, split, got, want)
+            edges = sorted(found, key=lambda e: e[1])
+            got, want = t.values(), counted(found, edges, most, edges if lib is now else None)
+            assert len(got) == len(want) and max(abs(a - b) for (a,), b in zip(got, want)) < 1e-3, (name, most)
+        for lib in (every, any_few, drawn):
+            judged_at_once(lib, name)
         n_train = sum(e[3] == 1 for e in found)
         same_everywhere(newest, name, left=(n_train + 29) // 30 - 7)
 

@@ -1,0 +1,352 @@
+/* Judging links: "eval" runs over the pairs of a held-out split, all at once, or over its queries,
+ * so many at a time.
+ *
+ * What is before a link by time depends on that time, so there is no view of the graph that is
+ * right for all of them: "predict" runs over batches of pairs with the neighbours drawn for each
+ * link, and "eval" judges what it gave of the whole split, its input "pred".  These neighbours
+ * depend on the link alone, so the size of batches changes no result. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "link_impl.h"
+#include "runtime/exec/device.h"
+#include "sample_key.h"
+
+static gnnc_status nomem(gnnc_trainer *t) {
+    return rt_fail_nomem(&t->rt.err, "held-out links");
+}
+
+/* ---- pairs of a split ------------------------------------------------------------------------ */
+static int by_place(const void *a, const void *b) {
+    const RtPlaced *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Edges as the data list them. */
+static void in_order_of_data(RtPlaced *p, const RtRelation *r, int32_t *edge, int64_t n) {
+    for (int64_t i = 0; i < n; i++) p[i] = (RtPlaced){r->id[edge[i]], edge[i]};
+    qsort(p, (size_t)n, sizeof *p, by_place);
+    for (int64_t i = 0; i < n; i++) edge[i] = p[i].edge;
+}
+
+/* They have columns of the link beside them; where there is none, anyone's. */
+static gnnc_status with_negatives(gnnc_trainer *t, const RtDrawn *pos, const int32_t *none,
+                                  int64_t m, RtPool *pool, RtDrawn *out) {
+    const RtLinkBatches *b = t->links;
+    const RtRelation *r = &t->rt.bound->rel[b->no_links];
+    int64_t n = pos->n;
+    if (n > INT32_MAX - m)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "a step over more than 2^31 - 1 links");
+    int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
+    int32_t *const from[] = {pos->src, pos->dst, pos->orig, pos->row};
+    *out = (RtDrawn){.n = n + m};
+    for (int i = 0; i < 4; i++) {
+        if (!(*part[i] = RT_NEWN(pool, int32_t, n + m + 1))) return nomem(t);
+        memcpy(*part[i], from[i], (size_t)n * sizeof **part[i]);
+    }
+    for (int64_t i = 0; i < m; i++) {
+        out->src[n + i] = r->src[none[i]];
+        out->dst[n + i] = r->dst[none[i]];
+        out->orig[n + i] = out->row[n + i] = pos->row[b->when ? i : 0];
+    }
+    return GNNC_OK;
+}
+
+/* Edges of the relation of negatives that are in the split, in canonical order. */
+static int64_t negatives_of_split(const gnnc_trainer *t, int split, int32_t *out) {
+    const RtLinkBatches *b = t->links;
+    int64_t n = 0;
+    for (int64_t e = 0; e < t->rt.bound->rel[b->no_links].n_edges; e++) {
+        if (b->no_split[e] != split) continue;
+        if (out) out[n] = (int32_t)e;
+        n++;
+    }
+    return n;
+}
+
+static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, const RtDrawn *pos,
+                                   RtDrawn *out) {
+    const RtLinkBatches *b = t->links;
+    const RtRelation *none = &t->rt.bound->rel[b->no_links];
+    int64_t n = negatives_of_split(t, split, NULL);
+    int32_t *edge = RT_NEWN(pool, int32_t, n + 1);
+    if (!edge) return nomem(t);
+    negatives_of_split(t, split, edge);
+    if (b->when && n != pos->n)
+        return rt_fail(
+            &t->rt.err, GNNC_E_VALUE,
+            "%s: %lld edges of '%s' and %lld of '%s' are in split %d: links by time have "
+            "one negative each, that of the same place among them",
+            t->rt.bound->dir, (long long)pos->n, t->program->spaces[b->base].name, (long long)n,
+            t->program->spaces[b->no_links].name, split);
+    if (b->when) in_order_of_data(b->scores.placed, none, edge, n);
+    return with_negatives(t, pos, edge, n, pool, out);
+}
+
+static int64_t drawn_for_each(const gnnc_trainer *t) {
+    int64_t k = t->program->sampling.negatives;
+    return t->links->no_split ? 0 : k > 0 ? k : 1;
+}
+
+/* The n edges of the split that are held, then pairs that are none: as many of each drawn, or those
+ * that the data have, all of the split's, or of links by time one for each. */
+static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool *pool,
+                                  RtDrawn *out) {
+    RtLinkBatches *b = t->links;
+    RtNegatives neg = {.k = drawn_for_each(t),
+                       .how = (rt_negative)t->program->sampling.corrupt,
+                       .avoid = !b->when,
+                       .first = RT_SPLIT_TRAIN,
+                       .last = RT_SPLIT_TEST,
+                       .when = b->when,
+                       .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)},
+                       .key = rt_draw_key(0, 0, (uint64_t)split, RT_DRAW_NEGATIVE)};
+    RtDrawn pos;
+    gnnc_status st = rt_links_pairs(&b->links, pool, b->held, n, &neg, &pos, &t->rt.err);
+    if (st != GNNC_OK || !b->no_split) return *out = pos, st;
+    return given_negatives(t, split, pool, &pos, out);
+}
+
+static int64_t most_pairs(const gnnc_trainer *t) {
+    const RtLinkBatches *b = t->links;
+    int64_t most = 0;
+    for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST; split++) {
+        int64_t n = rt_link_batches_of_split(b, false, split, NULL);
+        n += b->no_split ? negatives_of_split(t, split, NULL) : n * drawn_for_each(t);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* ---- scores of links by time ----------------------------------------------------------------- */
+static size_t score_bytes(const gnnc_trainer *t) {
+    return (size_t)rt_type_bytes(t->program->bufs[t->links->scores.pred].dt);
+}
+
+/* Where "eval" finds the scores of a split's pairs. */
+static gnnc_status make_room(gnnc_trainer *t) {
+    RtLinkBatches *b = t->links;
+    RtLinkScores *s = &b->scores;
+    int64_t n = most_pairs(t), n_edges = b->links.rel->n_edges,
+            n_none = b->no_split ? t->rt.bound->rel[b->no_links].n_edges : 0;
+    s->placed = RT_NEWN(&t->rt.pool, RtPlaced, (n_none > n_edges ? n_none : n_edges) + 1);
+    if (!s->placed) return nomem(t);
+    if (s->judged < 0) return GNNC_OK; /* no metric reads them */
+    if (!(s->all = rt_pool_alloc(&t->rt.pool, (size_t)n + 1, score_bytes(t)))) return nomem(t);
+    b->eval.x.buf[s->judged] = s->all;
+    return rt_device_rows(&t->x, s->judged, ((size_t)n + 1) * score_bytes(t));
+}
+
+gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
+                                  const RtBatchMap *map, int n_members) {
+    RtLinkScores *s = &t->links->scores;
+    RtPool *pool = &t->rt.pool;
+    RtBatch *batch;
+    gnnc_status st = GNNC_OK;
+    if (!rt_predicts_batches(t->program)) return st;
+    s->map = map;
+    s->pred = rt_buf_find(t->program, RT_BUF_OUTPUT, "pred");
+    s->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
+    TRY(st, rt_batch_step_init(t, "predict", &s->step));
+    TRY(st, make_room(t));
+    TRY(st, rt_sampler_new(&s->sampler, &pool->from, g, spec, NULL, n_members, &t->rt.err));
+    TRY(st, rt_sampler_batch(s->sampler, &batch, &t->rt.err));
+    st = rt_minibatch_new(pool, &pool->from, &t->x, batch, &s->batch, &t->rt.err);
+out:
+    return st;
+}
+
+void rt_link_scores_stop(RtLinkScores *s) {
+    rt_minibatch_free(&s->batch);
+    rt_sampler_free(s->sampler);
+    rt_batch_step_free(&s->step);
+}
+
+/* Those of `all`, n_all links with k negatives each, that belong to n links from a place on; and
+ * which they are. */
+static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtDrawn *all, int64_t n_all,
+                           int64_t from, int64_t n, RtDrawn *out, int32_t **which) {
+    int64_t k = all->n / n_all - 1, m = n * (1 + k);
+    int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
+    int32_t *const of[] = {all->src, all->dst, all->orig, all->row};
+    int32_t *at = *which = RT_NEWN(pool, int32_t, m + 1);
+    *out = (RtDrawn){.n = m};
+    if (!at) return nomem(t);
+    for (int64_t i = 0; i < m; i++)
+        at[i] = (int32_t)(i < n ? from + i : n_all + from * k + (i - n));
+    for (int p = 0; p < 4; p++) {
+        if (!(*part[p] = RT_NEWN(pool, int32_t, m + 1))) return nomem(t);
+        for (int64_t i = 0; i < m; i++) (*part[p])[i] = of[p][at[i]];
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status score_batch(gnnc_trainer *t, const RtDrawn *all, int64_t n_all, int64_t from,
+                               int64_t n, const int32_t **which, int64_t *n_pairs) {
+    RtLinkScores *s = &t->links->scores;
+    RtMinibatch *m = &s->batch;
+    RtError *err = &t->rt.err;
+    RtSampleAt at = {0, 0, 0}; /* the same for all batches: links choose by their number */
+    RtLinkBatch links = {.n = n, .held_out = true};
+    int32_t *places;
+    gnnc_status st;
+    RtPool *pool = rt_minibatch_begin(m, &t->x, !s->ran);
+    rt_sampler_use(s->sampler, t->rt.team, t->x.threads);
+    m->team = t->rt.team;
+    TRY(st, cut_out(t, pool, all, n_all, from, n, &links.pairs, &places));
+    TRY(st, rt_link_batches_around(t, s->sampler, &at, s->map, m, &links, err));
+    TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
+    TRY(st, rt_link_batches_bind(t, m, &links, err));
+    st = rt_batch_step_run(t, &s->step, m, !s->ran);
+    *which = places;
+    *n_pairs = links.pairs.n;
+out:
+    return st;
+}
+
+/* To where "eval" reads them, which is where the phase ran, or home. */
+static gnnc_status keep(gnnc_trainer *t, void *home, const int32_t *which, int64_t n) {
+    RtLinkScores *s = &t->links->scores;
+    RtExec *x = &s->batch.x;
+    size_t bytes = score_bytes(t);
+    if (t->rt.device && home == s->all)
+        return rt_device_put_rows(x, s->pred, s->judged, bytes, which, n);
+    gnnc_status st = rt_device_batch_pull(x, s->pred);
+    for (int64_t i = 0; i < n && st == GNNC_OK; i++)
+        memcpy((char *)home + (size_t)which[i] * bytes, (char *)x->buf[s->pred] + (size_t)i * bytes,
+               bytes);
+    return st;
+}
+
+static gnnc_status score(gnnc_trainer *t, const RtDrawn *all, int64_t n, void *home) {
+    RtLinkBatches *b = t->links;
+    gnnc_status st = GNNC_OK;
+    for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch) {
+        const int32_t *which;
+        int64_t m, some = n - from < b->batch ? n - from : b->batch;
+        st = score_batch(t, all, n, from, some, &which, &m);
+        if (st == GNNC_OK) st = keep(t, home, which, m);
+    }
+    /* Takes room for the largest now, not in the next epoch. */
+    rt_recycle_reset(&b->scores.batch.memory);
+    b->scores.ran |= st == GNNC_OK;
+    return st;
+}
+
+/* Of every edge, in canonical order. */
+static gnnc_status predict(gnnc_trainer *t) {
+    RtLinkBatches *b = t->links;
+    RtLinkScores *s = &b->scores;
+    int64_t n = b->links.rel->n_edges;
+    RtNegatives none = {.k = 0};
+    RtDrawn all;
+    RtPool *pool = rt_minibatch_begin(&b->eval, &t->x, false);
+    gnnc_status st;
+    if (!s->value) s->value = rt_pool_alloc(&t->rt.pool, (size_t)n + 1, score_bytes(t));
+    if (!s->value) return nomem(t);
+    for (int64_t e = 0; e < n; e++) b->held[e] = (int32_t)e;
+    TRY(st, rt_links_pairs(&b->links, pool, b->held, n, &none, &all, &t->rt.err));
+    st = score(t, &all, n, s->value);
+out:
+    return st;
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------ */
+/* Each is as long as queries have answers, squared: what no metric reads is not made. */
+static int lists_read(const RtLinkBatches *b) {
+    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
+           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_ASK_EARLIER : 0);
+}
+
+static gnnc_status draw_held_out(gnnc_trainer *t, RtPool *pool, int split, int64_t from, int64_t n,
+                                 RtLinkBatch *out) {
+    RtLinkBatches *b = t->links;
+    RtError *err = &t->rt.err;
+    *out = (RtLinkBatch){.n = n, .held_out = true};
+    out->queries = t->program->sampling.eval_links == RT_LINKS_QUERIES;
+    if (!out->queries) return pairs_of_split(t, split, n, pool, &out->pairs);
+    return rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &out->asked, err);
+}
+
+static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n) {
+    RtLinkBatches *b = t->links;
+    RtMinibatch *m = &b->eval;
+    RtLinkScores *s = &b->scores;
+    RtError *err = &t->rt.err;
+    RtLinkBatch links;
+    gnnc_status st;
+    RtPool *pool = rt_minibatch_begin(m, &t->x, !b->evaluated);
+    TRY(st, draw_held_out(t, pool, split, from, n, &links));
+    if (s->all) TRY(st, score(t, &links.pairs, n, s->all));
+    TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
+    TRY(st, rt_link_batches_bind(t, m, &links, err));
+    TRY(st, rt_batch_step_run(t, &b->test, m, !b->evaluated));
+    st = rt_batch_metrics_add(t, &b->metrics, split);
+out:
+    return st;
+}
+
+static int64_t queries_at_once(const RtLinkBatches *b) {
+    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? RT_MOST_SCORES / n_dst : b->batch;
+    if (n > b->batch) n = b->batch;
+    return n < 1 ? 1 : n;
+}
+
+/* What is a number for all pairs takes them all at once. */
+static int64_t held_at_once(const RtLinkBatches *b, rt_links_form form, int64_t n) {
+    return form == RT_LINKS_QUERIES ? queries_at_once(b) : n;
+}
+
+static int64_t runs_of_split(const gnnc_trainer *t, const RtLinkBatches *b, int split) {
+    rt_links_form form = t->program->sampling.eval_links;
+    int64_t n = rt_link_batches_of_split(b, form == RT_LINKS_QUERIES, split, NULL);
+    int64_t batch = n ? held_at_once(b, form, n) : 1;
+    return (n + batch - 1) / batch;
+}
+
+gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
+    RtLinkBatches *b = t->links;
+    int64_t val = runs_of_split(t, b, RT_SPLIT_VAL), test = runs_of_split(t, b, RT_SPLIT_TEST);
+    gnnc_status st = rt_batch_metrics_init(t, &b->metrics, first, val > test ? val : test);
+    *n = b->metrics.n_notes;
+    return st;
+}
+
+static gnnc_status evaluate(gnnc_trainer *t) {
+    RtLinkBatches *b = t->links;
+    rt_links_form form = t->program->sampling.eval_links;
+    gnnc_status st = GNNC_OK;
+    if (form == RT_LINKS_NONE) return GNNC_OK;
+    for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
+        int64_t n = rt_link_batches_of_split(b, form == RT_LINKS_QUERIES, split, b->held);
+        int64_t batch = held_at_once(b, form, n);
+        if (b->when) in_order_of_data(b->scores.placed, b->links.rel, b->held, n);
+        rt_batch_metrics_begin(t, &b->metrics, split);
+        for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
+            st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch);
+        if (st == GNNC_OK) st = rt_batch_metrics_end(t, &b->metrics, split);
+    }
+    rt_recycle_reset(&b->eval.memory); /* takes room for the largest now, not in the next epoch */
+    b->evaluated |= st == GNNC_OK;
+    return st;
+}
+
+gnnc_status rt_link_batches_run(gnnc_trainer *t, const rt_phase *phase) {
+    return (int)(phase - t->program->phases) == t->links->test.phase ? evaluate(t) : predict(t);
+}
+
+/* ---- what others ask ------------------------------------------------------------------------- */
+const int64_t *rt_link_batches_sizes(const gnnc_trainer *t, const rt_phase *ph) {
+    const RtLinkBatches *b = t->links;
+    int phase = (int)(ph - t->program->phases);
+    if (!b) return NULL;
+    if (b->scores.sampler && phase == b->scores.step.phase) return b->scores.step.most;
+    return phase == b->test.phase ? b->test.most : NULL;
+}
+
+const void *rt_link_batches_value(const gnnc_trainer *t, int buf, int64_t *n_rows) {
+    const RtLinkBatches *b = t->links;
+    if (!b || !b->scores.value || buf != b->scores.pred) return NULL;
+    *n_rows = b->links.rel->n_edges;
+    return b->scores.value;
+}

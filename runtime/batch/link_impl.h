@@ -1,0 +1,51 @@
+/* Shared by link_batches.c, which makes the steps of links, and link_eval.c, which judges them. */
+#ifndef RUNTIME_LINK_IMPL_H
+#define RUNTIME_LINK_IMPL_H
+
+#include "batch_metrics.h"
+#include "batch_step.h"
+#include "link_batches.h"
+
+enum { RT_LINK_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
+
+typedef struct RtPlaced {
+    int32_t id, edge;
+} RtPlaced;
+
+/* Of links by time: what "predict" needs, and gives. */
+typedef struct RtLinkScores {
+    RtSampler *sampler; /* NULL: "eval" sees the whole graph, and there is nothing else here */
+    const RtBatchMap *map;
+    RtMinibatch batch;
+    RtBatchStep step;
+    int pred, judged; /* buffers: its output, the input of "eval" */
+    void *all;        /* [most pairs of a split] on the host */
+    void *value;      /* [E] as the whole relation was predicted; NULL = not yet */
+    RtPlaced *placed; /* room to sort the edges of a split */
+    bool ran;         /* once: there is room */
+} RtLinkScores;
+
+typedef struct RtLinkBatches {
+    RtLinks links;
+    int base;                /* the space that is scored */
+    int part[RT_LINK_PARTS]; /* spaces of a step, by kind; -1 = the program has none */
+    RtColumn *all;           /* [n_columns] of those on a step's spaces: over the base's edges */
+    int no_links;            /* the relation of fixed negatives, and their splits; -1 = none */
+    const int32_t *no_split;
+    int64_t batch, n_train; /* edges or queries of a step, of the training split */
+    int64_t n_val;          /* edges of the validation split */
+    const double *when;     /* [E] links by time; else NULL */
+    int32_t *held;          /* seeds of an evaluation */
+    RtMinibatch eval;
+    RtBatchStep test;
+    RtBatchMetrics metrics;
+    bool evaluated; /* once: there is room */
+    RtLinkScores scores;
+} RtLinkBatches;
+
+/* Edges of a split, or queries that have one: how many, and which; `out` may be NULL. */
+int64_t rt_link_batches_of_split(const RtLinkBatches *b, bool queries, int split, int32_t *out);
+const double *rt_link_node_times(const gnnc_trainer *t, bool dst); /* NULL: they have none */
+void rt_link_scores_stop(RtLinkScores *s);
+
+#endif
