@@ -11,7 +11,7 @@ typedef enum {
     PB_DATA,    /* a column, owned by the data set */
     PB_VAR,     /* a parameter, state or optimizer slot; lives as long as the trainer */
     PB_INPUT,   /* what the runtime writes: "lr", "step"; rows that @predict gave */
-    PB_SAVED,   /* output of @load read by other phases; lives as long as the data */
+    PB_SAVED,   /* output of @load or @encode read by others; lives as long as the data */
     PB_OUTPUT,  /* read by the runtime after the phase */
     PB_TEMP,    /* lives within one phase, from its first to its last step */
     PB_MAP,     /* idx / ptr / perm array of a map */

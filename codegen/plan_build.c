@@ -167,9 +167,9 @@ static bool is_saved(const Lower *lo, const char *name) {
     return false;
 }
 
-/* A function named "load" runs once; what it outputs for others to read is saved. */
+/* What @load and @encode output for others to read is saved. */
 static int output_buf(Lower *lo, const Op *out) {
-    bool saved = !strcmp(lo->f->name, "load") && is_saved(lo, out->name);
+    bool saved = phase_saves(lo->f->name) && is_saved(lo, out->name);
     const Type *t = &out->in[0]->type;
     const char *name =
         arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));

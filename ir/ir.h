@@ -436,6 +436,11 @@ bool space_is_drawn(const Space *s);    /* of a step over links */
 const Column *module_target(const Module *m, bool split);
 /* Does this phase of m see a batch, and not the whole graph? */
 bool module_draws(const Module *m, const char *phase);
+/* Does a phase of this name run before others that read its outputs as `saved`?  @load: when data
+ * are loaded; @encode: before each evaluation of links. */
+bool phase_saves(const char *name);
+/* The output that `saved "name"` reads; NULL: there is none. */
+const Op *module_saved(const Module *m, const char *name);
 /* Along which a sampled step of m draws neighbours: the data's relations, and those that lead where
  * their edges do not go. */
 bool space_is_sampled(const Module *m, const Space *s);

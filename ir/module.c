@@ -182,6 +182,17 @@ bool module_draws(const Module *m, const char *phase) {
     return timed && (!strcmp(phase, "predict") || !strcmp(phase, "embed"));
 }
 
+bool phase_saves(const char *name) {
+    return strcmp(name, "load") == 0 || strcmp(name, "encode") == 0;
+}
+
+const Op *module_saved(const Module *m, const char *name) {
+    const Op *out = NULL;
+    for (int i = 0; i < m->funcs.n && !out; i++)
+        if (phase_saves(m->funcs.v[i]->name)) out = func_output(m->funcs.v[i], name);
+    return out;
+}
+
 Space *space_queries(const Space *answers) {
     Space *s = answers->base[0];
     if (answers->rel == REL_KNOWN || answers->rel == REL_EARLIER) s = s->base[0];

@@ -233,15 +233,14 @@ static void check_type(Verifier *v, const Op *op) {
 }
 
 static void check_saved(Verifier *v, const Op *op) {
-    const Func *load = func_find(v->m, "load");
-    const Op *out = load ? func_output(load, op->name) : NULL;
-    if (v->f == load)
-        broken(v, op->span, "%s stands in @load itself", who(v, op));
+    const Op *out = module_saved(v->m, op->name);
+    if (strcmp(v->f->name, "load") == 0 || (out && v->f == out->func))
+        broken(v, op->span, "%s stands in @%s itself", who(v, op), v->f->name);
     else if (!out || out->n_in != 1 || !out->in[0])
         broken(v, op->span, "%s: @load has no output \"%s\"", who(v, op), op->name);
     else if (!type_eq(&out->in[0]->type, &op->type))
-        broken(v, op->span, "%s is %s, but @load puts out %s", who(v, op), show(v, &op->type),
-               show(v, &out->in[0]->type));
+        broken(v, op->span, "%s is %s, but @%s puts out %s", who(v, op), show(v, &op->type),
+               out->func->name, show(v, &out->in[0]->type));
 }
 
 static void check_unique(Verifier *v, StrMap *seen, const Op *op, const char *name) {

@@ -17,7 +17,11 @@
  * elementwise value is not, nor is one per edge *and* feature, because the kernel that
  * uses it rebuilds it from less: then its operands are asked.  Rows of features (a first
  * layer's aggregation) are saved where each training step reads them: for an evaluation once
- * in an epoch they would stay in memory all the time. */
+ * in an epoch they would stay in memory all the time.
+ *
+ * An evaluation of links runs @eval for each held-out split, of queries for so many at a time. What
+ * depends on variables, but not on the links, is the same in all of these runs: it moves to @encode
+ * in the same way, which the runtime has run before them. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -33,8 +37,9 @@ typedef struct {
 
 typedef struct {
     PassCtx *p;
-    Builder load;  /* appends to @load */
-    OpTable known; /* of @load */
+    const char *to; /* "load", or "encode": where variables are known */
+    Builder load;   /* appends to it */
+    OpTable known;  /* of it */
     int n_saved;
     bool trains; /* there is a @train, which is done first */
     Func *f;
@@ -89,10 +94,15 @@ static bool is_arithmetic(const Op *op) {
     return op_has(op, OPT_ELEM) && op->n_in > 1;
 }
 
+static bool may_vary(const Hoist *h, const Op *op) {
+    bool known = op->kind == OP_VAR && strcmp(h->to, "encode") == 0;
+    return pass_may_vary(op) && !known;
+}
+
 static void find_facts(Hoist *h) {
     for (Op *op = h->f->first; op; op = op->next) {
         Fact *x = &h->fact[op->id];
-        x->invariant = !pass_may_vary(op);
+        x->invariant = !may_vary(h, op);
         x->reduces = op_has(op, OPT_REDUCE | OPT_LIB);
         x->gathers = op_has(op, OPT_INDEX);
         x->works = !is_cheap_kind(op);
@@ -153,7 +163,8 @@ static void find_stays(Hoist *h) {
 
 /* ---- moving ------------------------------------------------------------------------------ */
 static Op *copy_into_load(Hoist *h, const Op *op) {
-    if (op->kind == OP_SAVED) return func_output(h->load.f, op->name)->in[0];
+    const Op *own = op->kind == OP_SAVED && h->load.f ? func_output(h->load.f, op->name) : NULL;
+    if (own) return own->in[0];
     Op proto = *op;
     proto.tag = NULL;
     proto.in = NEWN(h->p->a, Op *, (size_t)op->n_in);
@@ -174,17 +185,24 @@ static const char *saved_name(Hoist *h, Op *value) {
     for (const Op *op = h->load.f->first; op; op = op->next)
         if (op->kind == OP_OUTPUT && op->in[0] == value) return op->name;
     const char *name;
-    do name = arena_printf(h->load.m->a, "saved.%d", h->n_saved++);
+    const char *what = strcmp(h->to, "load") ? h->to : "saved";
+    do name = arena_printf(h->load.m->a, "%s.%d", what, h->n_saved++);
     while (func_output(h->load.f, name));
     b_output(&h->load, name, value);
     return name;
 }
 
+/* First to run, first to read: @load of all, @encode of what it is for. */
 static void open_load(Hoist *h, Module *m) {
     if (h->load.f) return;
-    h->load = (Builder){.m = m, .f = func_new(m, "load")};
-    for (int i = m->funcs.n - 1; i > 0; i--) m->funcs.v[i] = m->funcs.v[i - 1];
-    m->funcs.v[0] = h->load.f; /* first to run, first to read */
+    h->load = (Builder){.m = m, .f = func_new(m, h->to)};
+    bool first = strcmp(h->to, "load") == 0;
+    int at = m->funcs.n - 1;
+    for (bool there = false; at > 0 && !there; at--) {
+        there = !first && m->funcs.v[at - 1] == h->f;
+        m->funcs.v[at] = m->funcs.v[at - 1];
+    }
+    m->funcs.v[at] = h->load.f;
 }
 
 static void save(Hoist *h, Module *m, Op *op) {
@@ -195,13 +213,15 @@ static void save(Hoist *h, Module *m, Op *op) {
     Op *s = b_saved(&b, saved_name(h, value), value->type);
     s->hint = op->hint;
     op_replace_uses(h->f, op, s);
-    pass_remark(h->p, op->span, "hoist", "'%s' of @%s is computed at load (%s)",
-                op->hint ? op->hint : op_mnemonic(op->kind), h->f->name, s->name);
+    pass_remark(h->p, op->span, "hoist", "'%s' of @%s is computed %s (%s)",
+                op->hint ? op->hint : op_mnemonic(op->kind), h->f->name,
+                strcmp(h->to, "load") ? "once for all links" : "at load", s->name);
 }
 
 static void hoist_func(Hoist *h, Module *m, Func *f) {
     h->f = f;
     func_number(f);
+    for (Op *op = f->first; op; op = op->next) op->tag = NULL; /* it may be from @load */
     h->fact = NEWN(h->p->a, Fact, (size_t)f->n_ops);
     find_facts(h);
     find_stays(h);
@@ -218,8 +238,17 @@ static bool repeats(const Func *f, const Func *body) {
     return false;
 }
 
+static void encode_once(PassCtx *p, Module *m) {
+    Hoist h = {.p = p, .to = "encode", .known = {.a = p->a}, .load = {.m = m}};
+    Func *eval = func_find(m, "eval");
+    if (!eval || !m->recipe.sample.eval_links || func_find(m, h.to)) return;
+    hoist_func(&h, m, eval);
+    if (h.load.f) pass_dce_func(p->a, h.load.f);
+}
+
 static bool run(PassCtx *p, Module *m) {
-    Hoist h = {.p = p, .known = {.a = p->a}, .load = {.m = m, .f = func_find(m, "load")}};
+    Hoist h = {
+        .p = p, .to = "load", .known = {.a = p->a}, .load = {.m = m, .f = func_find(m, "load")}};
     for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next)
         if (op_has(op, OPT_PURE) && !op_has(op, OPT_NOCSE)) pass_table_add(&h.known, op);
     VEC(Func *) todo = {0};
@@ -237,6 +266,7 @@ static bool run(PassCtx *p, Module *m) {
     }
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);
     if (h.load.f) pass_dce_func(p->a, h.load.f);
+    encode_once(p, m);
     return true;
 }
 

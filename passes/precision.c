@@ -475,7 +475,7 @@ static void narrow_data(Precision *p, Op *op) {
     tell_readers(p, op, low);
 }
 
-/* Does anybody want what @load saves as `name` in f32? */
+/* Does anybody want what is saved as `name` in f32? */
 static bool saved_refused(const Precision *p, const char *name) {
     for (int k = 0; k < p->n_all; k++) {
         const Precision *q = &p->all[k];
@@ -495,7 +495,7 @@ static bool is_saved(const Precision *p, const char *name) {
     return false;
 }
 
-/* In @load: what it saves for the other phases. */
+/* In @load and @encode: what they save for the other phases. */
 static void narrow_saved(Precision *p, Op *out) {
     Op *x = out->in[0];
     bool fits = x->type.dt == DT_F32 && is_wide(&x->type) && !op_has(x, OPT_RANGE);
@@ -510,8 +510,7 @@ static void narrow_saved(Precision *p, Op *out) {
 }
 
 static void follow_saved(Precision *p, Op *op) {
-    const Func *load = func_find(p->m, "load");
-    const Op *out = load ? func_output(load, op->name) : NULL;
+    const Op *out = module_saved(p->m, op->name);
     if (!out || !is_half(out->in[0]->type.dt)) return;
     op->type.dt = out->in[0]->type.dt;
     op->why = "wide and saved for the steps";
@@ -639,7 +638,7 @@ static void precise_func(Precision *p) {
             follow_saved(p, op);
         else if (op->kind == OP_DATA)
             narrow_data(p, op);
-        else if (op->kind == OP_OUTPUT && is_load(p->f))
+        else if (op->kind == OP_OUTPUT && phase_saves(p->f->name))
             narrow_saved(p, op);
         else if (is_computed(op) || is_stored_view(op))
             narrow_computed(p, op);
@@ -649,7 +648,7 @@ static void precise_func(Precision *p) {
     pass_dce_func(p->p->a, p->f);
 }
 
-/* @load comes first: others follow what it saves. */
+/* @load comes first, then @encode: others follow what they save. */
 static bool run(PassCtx *c, Module *m) {
     DType general = c->precision ? c->precision : DT_F32;
     int n = m->funcs.n; /* and @load, if columns need one */
@@ -668,7 +667,7 @@ static bool run(PassCtx *c, Module *m) {
     bool measures = c->ranges && !c->ranges->measured;
     for (int first = 1; first >= 0; first--)
         for (int i = 0; i < n; i++) {
-            if (is_load(all[i].f) != first) continue;
+            if (phase_saves(all[i].f->name) != first) continue;
             if (measures)
                 measure(&all[i]);
             else

@@ -190,7 +190,7 @@ typedef struct {
 } rt_blocks;
 
 typedef struct {
-    const char *name; /* "load", "train", "eval", "predict", "embed" */
+    const char *name; /* "load", "train", "encode", "eval", "predict", "embed" */
     int n_steps;
     gnnc_status (*run)(struct RtExec *x); /* on the host; NULL = not compiled for it */
     gnnc_status (*run_device)(

@@ -63,13 +63,12 @@ const char *op_swap_space(Module *m, const Op *op, const Space *from, Space *to,
 }
 
 /* Every CSR value is made elementwise from a column, so following any CSR operand
- * leads to it; a saved one goes on in @load. */
+ * leads to it; a saved one goes on where it was computed. */
 Column *op_csr_column(const Module *m, const Op *x) {
     while (x && x->kind != OP_DATA) {
         const Op *next = NULL;
         if (x->kind == OP_SAVED) {
-            const Func *load = func_find(m, "load");
-            const Op *out = load ? func_output(load, x->name) : NULL;
+            const Op *out = module_saved(m, x->name);
             next = out ? out->in[0] : NULL;
         } else {
             for (int i = 0; i < x->n_in && !next; i++)

@@ -315,8 +315,10 @@ gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
 static gnnc_status evaluate(gnnc_trainer *t) {
     RtLinkBatches *b = t->links;
     rt_links_form form = t->program->sampling.eval_links;
+    const rt_phase *encode = rt_phase_find(t->program, "encode"); /* what is the same for all */
     gnnc_status st = GNNC_OK;
     if (form == RT_LINKS_NONE) return GNNC_OK;
+    if (encode && (st = rt_phase_run(&t->x, encode)) != GNNC_OK) return st;
     for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
         int64_t n = rt_link_batches_of_split(b, form == RT_LINKS_QUERIES, split, b->held);
         int64_t batch = held_at_once(b, form, n);
