@@ -12,6 +12,7 @@
 #include "device_maps.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/device_spmm.h"
+#include "runtime/exec/gemm_amx.h"
 #include "runtime/exec/gemm_pieces.h"
 #include "init.h"
 #include "runtime/exec/profile.h"
@@ -418,7 +419,8 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
                        "load was called before: it is called once per trainer");
     t->planned = true;
     t->rt.no_amx = !t->options.amx;
-    t->rt.amx = t->options.amx && rt_pieces_here();
+    /* Asked for by every trainer: results do not depend on who ran in this process before. */
+    t->rt.amx = t->options.amx && rt_amx_use() && rt_pieces_here();
     use_tuned(t, directory);
     start_schedule(t);
     gnnc_status st = start_team(t);

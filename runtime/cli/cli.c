@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "runtime/exec/gemm_amx.h"
-
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -52,7 +50,6 @@ int gnnc_trainer_main(const rt_program *p, int argc, char **argv) {
         fprintf(stderr, "%s: %s\n", c.prog, gnnc_status_text(st));
         return RT_EXIT_FAILED;
     }
-    (void)rt_amx_use(); /* for f32 products, too: the process is ours */
     gnnc_trainer_set_message(c.t, rt_cli_message, &c);
     /* A file size limit is reported as an error of the write, not by killing us. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;

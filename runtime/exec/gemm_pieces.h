@@ -11,10 +11,10 @@ enum {
     RT_PIECES_WORK = 3 * RT_PANEL_K * (RT_PANEL_TILE + 32) / 2
 };
 
-/* Has the machine such tiles, and may this process use them already?  Asking (rt_amx_use) is left
- * to who owns the process.  Between rt_amx_begin and rt_amx_end: */
+/* Has the machine such tiles, and may this process use them?  rt_amx_use asks for it. */
 bool rt_pieces_here(void);
 
+/* The others stand between rt_amx_begin and rt_amx_end. */
 /* Floats that B takes in pieces; the columns of a tile (RT_PANEL_TILE) lie together. */
 int64_t rt_pieces_packed(int64_t k, int64_t n);
 /* Panel i, 16 columns, of B's pieces; false: not all of it is finite. */

@@ -105,8 +105,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                 What it does not draw (docs/cuda.md) the host does, with a message; default 0
  *   "check_sampler"  1 = what a GPU draws the host draws too, and a difference is GNNC_E_ASSERT
  *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
- *                 it and this process may use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
- *                 gnnc_trainer_main asks for; the library asks for products of bf16)
+ *                 it and lets this process use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
+ *                 gnnc_trainer_load asks for)
  *   "other_data"  1 = `resume` takes a checkpoint that was written on other data
  *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
  * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
