@@ -3,10 +3,14 @@
  * not read in training is not drawn along where something else of the same edges is. */
 #include "frontend/elab.h"
 
+static bool leads_back(const Space *s) {
+    return s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
+}
+
 SampleRel *sample_rel(Elab *e, Sampling *s, Space *rel) {
     for (int i = 0; i < s->rels.n; i++)
         if (s->rels.v[i].rel == rel) return &s->rels.v[i];
-    if ((rel->rel != REL_REVERSE && rel->rel != REL_UNDIRECTED) || space_of_batch(rel)) return NULL;
+    if (!leads_back(rel) || space_of_batch(rel)) return NULL;
     SampleRel own = {.rel = rel};
     vec_push(e->a, &s->rels, own);
     return &s->rels.v[s->rels.n - 1];
@@ -55,6 +59,14 @@ static bool is_of_one_table(const Space *s) {
     return s->rel == REL_BASE || is_of_one_table(s->base[0]);
 }
 
+/* As the model says it: an edge type, or what is drawn where none leads. */
+static const char *written(Elab *e, const Space *s) {
+    const char *own = strmap_get(&e->relation_names, s->name);
+    if (own || !leads_back(s)) return own ? own : s->name;
+    return arena_printf(e->a, "%s(%s)", s->rel == REL_REVERSE ? "reverse" : "undirected",
+                        written(e, s->base[0]));
+}
+
 /* The column c over edges that come from its own. */
 static Column *column_along(Elab *e, const Column *c, Space *rel) {
     Column *own = graph_column(e, rel, c->name);
@@ -64,7 +76,7 @@ static Column *column_along(Elab *e, const Column *c, Space *rel) {
     diag(e->c, DIAG_E0305, e->m->recipe.sample.span,
          "'%s' has edges without a '%s' of their own: drawing along it by weights or times is not "
          "there yet",
-         rel->name, c->name);
+         written(e, rel), c->name);
     return NULL;
 }
 
@@ -107,7 +119,7 @@ static void check_weights(Elab *e, const Sampling *s, const bool *read) {
         if (rel->rel == REL_BASE || read[rel->id]) continue;
         diag(e->c, DIAG_E0306, s->span,
              "the weights '%s.%s' have no say: the model reads nothing along '%s' in training",
-             rel->name, s->weights.v[i]->name, rel->name);
+             written(e, rel), s->weights.v[i]->name, written(e, rel));
     }
 }
 

@@ -14,6 +14,13 @@ static bool is_term(const Ast *d) {
     return formals->n >= 3;
 }
 
+/* fn f(pos, ..) -> f32 of links; fn f(rank, ..), f(place, ..) of their ranks */
+static bool is_term_of_links(const Ast *d) {
+    const Ast *formals = d->kind == AST_FN ? d->kid[0] : NULL;
+    const char *first = formals && formals->n ? formals->kid[0]->text : "";
+    return !strcmp(first, d->flag ? "pos" : "rank") || (!d->flag && !strcmp(first, "place"));
+}
+
 static bool takes(const Ast *fn, DType target) {
     const Ast *type = fn->kid[0]->n > 1 ? fn->kid[0]->kid[1]->kid[0] : NULL;
     return !type || !type_is_tensor(type) || type_dtype(type) == target;
@@ -27,7 +34,9 @@ static void add_terms(Elab *e, const StrMap *decls, bool loss, DType target, Nam
     VEC(const Ast *) found = {0};
     for (int i = 0; i < decls->cap; i++) {
         const Ast *d = decls->key[i] ? decls->val[i] : NULL;
-        if (!d || !is_term(d) || (loss && !d->flag) || (target && !takes(d, target))) continue;
+        bool of_links = d && !target && e->links.target && is_term_of_links(d) && d->flag == loss;
+        if (!d || (!is_term(d) && !of_links) || (loss && !d->flag) || (target && !takes(d, target)))
+            continue;
         vec_push(e->a, &found, d);
         for (int j = found.n - 1; j > 0 && stands_before(found.v[j], found.v[j - 1]); j--) {
             const Ast *swap = found.v[j];
