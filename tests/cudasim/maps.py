@@ -7,7 +7,6 @@
 memory the host goes on, which one line says; what fails or differs is named.
 """
 import ctypes
-import json
 import os
 import random
 import sys
@@ -15,7 +14,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
-from batches import Trainer, save  # noqa: E402
+from batches import Trainer  # noqa: E402
+from directory import column, relation, write  # noqa: E402
 from samplers import trained  # noqa: E402
 from sim import Counts, written  # noqa: E402
 
@@ -97,26 +97,17 @@ def graph(path, seed, users, items, edges, hub=0):
             pairs += [(some(users), users // 2) for _ in range(hub)] + [(users // 2, some(users)) for _ in range(hub)]
             pairs += [(v, v) for v in range(min(users, n // 8))] + pairs[:n // 4] + [(d, s) for s, d in pairs[:n // 8]]
             r.shuffle(pairs)
-        save(f"{path}/{name}.npy", "i", "<i4", (2, len(pairs)), [p[0] for p in pairs] + [p[1] for p in pairs])
         columns = {}
         if name in ("knows", "buys"):
-            save(f"{path}/{name}_w.npy", "f", "<f4", (len(pairs),), [r.random() for _ in pairs])
-            columns["w"] = {"kind": "float", "file": f"{name}_w.npy"}
-        out[name] = {"src": src, "dst": dst, "count": len(pairs), "file": name + ".npy", "columns": columns}
-    save(path + "/x.npy", "f", "<f4", (users, 6), [r.choice((0, 0, 1, 2)) for _ in range(users * 6)])
-    save(path + "/z.npy", "f", "<f4", (items, 3), [r.gauss(0, 1) for _ in range(items * 3)])
-    save(path + "/y.npy", "i", "<i4", (users,), [r.randrange(3) for _ in range(users)])
-    save(path + "/kind.npy", "i", "<i4", (items,), [r.randrange(4) for _ in range(items)])
-    save(path + "/split.npy", "b", "|i1", (users,), [1 if i % 10 < 6 else 2 if i % 10 < 8 else 3 for i in range(users)])
-    nodes = {"user": {"count": users, "columns": {
-                 "x": {"kind": "float", "shape": [users, 6], "file": "x.npy"},
-                 "y": {"kind": "class", "categories": 3, "file": "y.npy"},
-                 "split": {"kind": "split", "file": "split.npy"}}},
-             "item": {"count": items, "columns": {
-                 "z": {"kind": "float", "shape": [items, 3], "file": "z.npy"},
-                 "kind": {"kind": "cat", "categories": 4, "file": "kind.npy"}}}}
-    with open(path + "/schema.json", "w", encoding="utf-8") as f:
-        json.dump({"format": 1, "nodes": nodes, "edges": out, "graphs": {}}, f)
+            columns["w"] = column(path, name + "_w", "float", [r.random() for _ in pairs])
+        out[name] = relation(path, name, src, dst, pairs, **columns)
+    x = column(path, "x", "float", [r.choice((0, 0, 1, 2)) for _ in range(users * 6)], width=6)
+    z = column(path, "z", "float", [r.gauss(0, 1) for _ in range(items * 3)], width=3)
+    y = column(path, "y", "class", [r.randrange(3) for _ in range(users)], categories=3)
+    kind = column(path, "kind", "cat", [r.randrange(4) for _ in range(items)], categories=4)
+    split = column(path, "split", "split", [1 if i % 10 < 6 else 2 if i % 10 < 8 else 3 for i in range(users)])
+    write(path, {"user": {"count": users, "columns": {"x": x, "y": y, "split": split}},
+                 "item": {"count": items, "columns": {"z": z, "kind": kind}}}, out)
 
 
 MESSAGE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)

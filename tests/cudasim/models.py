@@ -18,7 +18,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
-from batches import Trainer, save  # noqa: E402
+from batches import Trainer  # noqa: E402
+from directory import save  # noqa: E402
 from sim import Counts, library  # noqa: E402
 
 NODES, GRAPHS, EDGES = 50, 90, 400

@@ -7,7 +7,6 @@
 bits.  A step waits for nothing; what a device cannot draw is told and drawn by the host.
 """
 import ctypes
-import json
 import os
 import random
 import sys
@@ -15,7 +14,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
-from batches import Trainer, save  # noqa: E402
+from batches import Trainer  # noqa: E402
+from directory import column, relation, write  # noqa: E402
 from sim import Counts, written  # noqa: E402
 
 MODEL = """
@@ -106,28 +106,20 @@ def graph(path, users=160, items=90):
         if name == "knows":
             pairs += [(r.randrange(users), 7) for _ in range(700)] + [(v, v) for v in range(20)] + pairs[:40]
             r.shuffle(pairs)
-        save(f"{path}/{name}.npy", "i", "<i4", (2, len(pairs)), [p[0] for p in pairs] + [p[1] for p in pairs])
         columns = {}
         if name in ("buys", "knows"):
-            save(f"{path}/{name}_w.npy", "f", "<f4", (len(pairs),), [r.random() for _ in pairs])
-            columns["w"] = {"kind": "float", "file": f"{name}_w.npy"}
-        edges[name] = {"src": src, "dst": dst, "count": len(pairs), "file": name + ".npy", "columns": columns}
-    save(path + "/ux.npy", "f", "<f4", (users, 5), [r.gauss(0, 1) for _ in range(users * 5)])
-    save(path + "/since.npy", "d", "<f8", (users,), [r.random() for _ in range(users)])
-    save(path + "/ix.npy", "f", "<f4", (items, 3), [r.gauss(0, 1) for _ in range(items * 3)])
-    save(path + "/y.npy", "i", "<i4", (users,), [r.randrange(3) for _ in range(users)])
-    save(path + "/kind.npy", "i", "<i4", (items,), [r.randrange(4) for _ in range(items)])
-    save(path + "/split.npy", "b", "|i1", (users,), [1 if i < 100 else 2 if i < 130 else 3 for i in range(users)])
+            columns["w"] = column(path, name + "_w", "float", [r.random() for _ in pairs])
+        edges[name] = relation(path, name, src, dst, pairs, **columns)
     nodes = {"user": {"count": users, "columns": {
-                 "x": {"kind": "float", "shape": [users, 5], "file": "ux.npy"},
-                 "since": {"kind": "time", "file": "since.npy"},
-                 "y": {"kind": "class", "categories": 3, "file": "y.npy"},
-                 "split": {"kind": "split", "file": "split.npy"}}},
+                 "x": column(path, "ux", "float", [r.gauss(0, 1) for _ in range(users * 5)], width=5),
+                 "since": column(path, "since", "time", [r.random() for _ in range(users)])}},
              "item": {"count": items, "columns": {
-                 "x": {"kind": "float", "shape": [items, 3], "file": "ix.npy"},
-                 "kind": {"kind": "cat", "categories": 4, "file": "kind.npy"}}}}
-    with open(path + "/schema.json", "w", encoding="utf-8") as f:
-        json.dump({"format": 1, "nodes": nodes, "edges": edges, "graphs": {}}, f)
+                 "x": column(path, "ix", "float", [r.gauss(0, 1) for _ in range(items * 3)], width=3)}}}
+    nodes["user"]["columns"].update(
+        y=column(path, "y", "class", [r.randrange(3) for _ in range(users)], categories=3),
+        split=column(path, "split", "split", [1 if i < 100 else 2 if i < 130 else 3 for i in range(users)]))
+    nodes["item"]["columns"]["kind"] = column(path, "kind", "cat", [r.randrange(4) for _ in range(items)], categories=4)
+    write(path, nodes, edges)
 
 
 def trained(t, epochs=1):

@@ -9,12 +9,12 @@
                        - events: what is seen before each, in training, evaluation and prediction, against a count of
                          all; metrics that are no means, over whole splits
 """
-import json
 import os
 import random
 import sys
 
-from batches import Trainer, area, compiled, no_memory, same_everywhere, same_levels, save
+from batches import Trainer, area, compiled, no_memory, same_everywhere, same_levels
+from directory import column, relation, write
 
 SHOP = """
 import "layers/sage.gnn"
@@ -142,18 +142,8 @@ ALONG = {"g.knows": lambda u, v: [(u, v)], "reverse(g.knows)": lambda u, v: [(v,
          "undirected(g.knows)": lambda u, v: [(u, v), (v, u)]}
 
 
-def columns(path, name, src, dst, ends, **more):
-    save("%s/%s.npy" % (path, name), "i", "<i4", (2, len(ends)), [e[0] for e in ends] + [e[1] for e in ends])
-    return {"src": src, "dst": dst, "count": len(ends), "file": name + ".npy", "columns": more}
-
-
 def features(r, path, name, n, width):
-    save("%s/%s.npy" % (path, name), "f", "<f4", (n, width), [r.gauss(0, 1) for _ in range(n * width)])
-    return {"kind": "float", "shape": [n, width], "file": name + ".npy"}
-
-
-def write(path, nodes, edges):
-    json.dump({"format": 1, "nodes": nodes, "edges": edges, "graphs": {}}, open(path + "/schema.json", "w"))
+    return column(path, name, "float", [r.gauss(0, 1) for _ in range(n * width)], width=width)
 
 
 def shop(path, users=900, items=300, n=2600):
@@ -168,20 +158,15 @@ def shop(path, users=900, items=300, n=2600):
             likes.add((u, i))
     likes = sorted(likes, key=lambda _: r.random())
     split = [r.choice((1, 1, 1, 1, 1, 1, 2, 3)) for _ in likes]
-    save(path + "/split.npy", "b", "|i1", (n,), split)
-    save(path + "/w.npy", "f", "<f4", (n,), [r.random() for _ in likes])
-    save(path + "/kind.npy", "i", "<i4", (items,), [i % 4 for i in range(items)])
+    split_of = column(path, "split", "split", split)
+    w = column(path, "w", "float", [r.random() for _ in likes])
+    kind = column(path, "kind", "cat", [i % 4 for i in range(items)], categories=4)
     knows = [(r.randrange(users), int(users * r.random() ** 2)) for _ in range(2000)]
-    told = [float(k == taste[u]) for u in range(users) for k in range(4)]
-    save(path + "/ux.npy", "f", "<f4", (users, 4), told)
-    write(path, {"user": {"count": users,
-                          "columns": {"x": {"kind": "float", "shape": [users, 4], "file": "ux.npy"}}},
-                 "item": {"count": items, "columns": {
-                     "x": features(r, path, "ix", items, 3),
-                     "kind": {"kind": "cat", "categories": 4, "file": "kind.npy"}}}},
-          {"likes": columns(path, "likes", "user", "item", likes, split={"kind": "split", "file": "split.npy"},
-                            w={"kind": "float", "file": "w.npy"}),
-           "knows": columns(path, "knows", "user", "user", knows)})
+    told = column(path, "ux", "float", [float(k == taste[u]) for u in range(users) for k in range(4)], width=4)
+    write(path, {"user": {"count": users, "columns": {"x": told}},
+                 "item": {"count": items, "columns": {"x": features(r, path, "ix", items, 3), "kind": kind}}},
+          {"likes": relation(path, "likes", "user", "item", likes, split=split_of, w=w),
+           "knows": relation(path, "knows", "user", "user", knows)})
     return split.count(1)
 
 
@@ -190,11 +175,10 @@ def facts(path, entities=200, relations=3, n=1200):
     os.mkdir(path)
     ends = [(r.randrange(entities), int(entities * r.random() ** 2)) for _ in range(n)]
     split = [r.choice((1, 1, 1, 2, 3)) for _ in ends]
-    save(path + "/split.npy", "b", "|i1", (n,), split)
-    save(path + "/rel.npy", "i", "<i4", (n,), [r.randrange(relations) for _ in ends])
+    split_of = column(path, "split", "split", split)
+    rel = column(path, "rel", "cat", [r.randrange(relations) for _ in ends], categories=relations)
     write(path, {"entity": {"count": entities, "columns": {"x": features(r, path, "x", entities, 4)}}},
-          {"triple": columns(path, "triple", "entity", "entity", ends, split={"kind": "split", "file": "split.npy"},
-                             rel={"kind": "cat", "categories": relations, "file": "rel.npy"})})
+          {"triple": relation(path, "triple", "entity", "entity", ends, split=split_of, rel=rel)})
     return 2 * split.count(1)
 
 
@@ -207,14 +191,11 @@ def events(path, in_order, people=40, n=700):
     found = [(int(people * r.random() ** 2), int(people * r.random() ** 2), t, 1 if t < 140 else 2 if t < 170 else 3)
              for t in at]
     none = [(u, r.randrange(people), t, s) for u, _, t, s in found if s > 1]
-    save(path + "/t.npy", "d", "<f8", (n,), at)
-    save(path + "/split.npy", "b", "|i1", (n,), [e[3] for e in found])
-    save(path + "/none_split.npy", "b", "|i1", (len(none),), [e[3] for e in none])
     write(path, {"person": {"count": people, "columns": {}}},
-          {"event": columns(path, "event", "person", "person", found, t={"kind": "time", "file": "t.npy"},
-                            split={"kind": "split", "file": "split.npy"}),
-           "no_event": columns(path, "no_event", "person", "person", none,
-                               split={"kind": "split", "file": "none_split.npy"})})
+          {"event": relation(path, "event", "person", "person", found, t=column(path, "t", "time", at),
+                             split=column(path, "split", "split", [e[3] for e in found])),
+           "no_event": relation(path, "no_event", "person", "person", none,
+                                split=column(path, "none_split", "split", [e[3] for e in none]))})
     return found, none
 
 
@@ -283,9 +264,8 @@ def people(path, n=40, m=260):
     ends = [(r.randrange(n), r.randrange(n)) for _ in range(m)]
     ends += [(v, u) for u, v in ends[:40]] + ends[40:60] + [(u, u) for u in range(3)]
     split = [r.choice((1, 1, 1, 2, 3)) for _ in ends]
-    save(path + "/split.npy", "b", "|i1", (len(ends),), split)
     write(path, {"person": {"count": n, "columns": {}}},
-          {"knows": columns(path, "knows", "person", "person", ends, split={"kind": "split", "file": "split.npy"})})
+          {"knows": relation(path, "knows", "person", "person", ends, split=column(path, "split", "split", split))})
     return ends, split
 
 

@@ -11,9 +11,10 @@ import os
 import random
 import re
 import shutil
-import struct
 import subprocess
 import sys
+
+from directory import column, relation, save, write
 
 MODEL = """
 import "layers/sage.gnn"
@@ -160,14 +161,6 @@ STORED = ("edge bought: item -> user { w: f32;  at: time }\n  edge friend: user 
           "  edge dear: item -> user { w: f32;  at: time }", "g.dear")
 
 
-def save(path, code, descr, shape, values):
-    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
-    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        f.write(array.array(code, values).tobytes())
-
-
 def both_ways(path, edges, columns):
     """What reverse(buys), undirected(knows) and a part of the first are, as edge types of the data, in their order."""
     ends = {n: array.array("i", open(path + "/%s.npy" % n, "rb").read()[128:]) for n in ("buys", "knows")}
@@ -179,15 +172,10 @@ def both_ways(path, edges, columns):
     lists = {name: [pairs["buys"][e][::-1] for e in edge[name]] for name in ("bought", "dear")}
     lists["friend"] = list(dict.fromkeys(knows + [p[::-1] for p in knows]))
     for name, p in lists.items():
-        save(path + "/%s.npy" % name, "i", "<i4", (2, len(p)), [e[0] for e in p] + [e[1] for e in p])
-        edges[name] = {"src": "user" if name == "friend" else "item", "dst": "user", "count": len(p),
-                       "file": name + ".npy", "columns": {}}
-        for column, code, descr, kind in (("w", "f", "<f4", "float"), ("at", "d", "<f8", "time")):
-            if not edge[name]:
-                continue
-            file = "%s_%s.npy" % (name, column)
-            save(path + "/" + file, code, descr, (len(p),), [columns[column][e] for e in edge[name]])
-            edges[name]["columns"][column] = {"kind": kind, "file": file}
+        edges[name] = relation(path, name, "user" if name == "friend" else "item", "user", p)
+        for what, kind in (("w", "float"), ("at", "time")):
+            if edge[name]:
+                edges[name]["columns"][what] = column(path, "%s_%s" % (name, what), kind, [columns[what][e] for e in edge[name]])
 
 
 def data(path, users=1600, items=900):
@@ -195,39 +183,25 @@ def data(path, users=1600, items=900):
     os.mkdir(path)
     skewed = lambda n: min(int(20 * r.paretovariate(2)) - 20, n - 1)
     y = [r.randrange(4) for _ in range(users)]
-    save(path + "/ux.npy", "f", "<f4", (users, 5), [r.gauss(0, 0.2) + y[i // 5] * (i % 5 == 0) for i in range(users * 5)])
-    save(path + "/ix.npy", "f", "<f4", (items, 3), [r.gauss(0, 1) for _ in range(items * 3)])
-    save(path + "/y.npy", "i", "<i4", (users,), y)
-    save(path + "/kind.npy", "i", "<i4", (items,), [r.randrange(6) for _ in range(items)])
-    save(path + "/split.npy", "b", "|i1", (users,), [1 if i < 1120 else 2 if i < 1360 else 3 for i in range(users)])
+    user = {"x": column(path, "ux", "float", [r.gauss(0, 0.2) + y[i // 5] * (i % 5 == 0) for i in range(users * 5)], width=5)}
+    item = {"x": column(path, "ix", "float", [r.gauss(0, 1) for _ in range(items * 3)], width=3)}
+    user["y"] = column(path, "y", "class", y, categories=4)
+    item["kind"] = column(path, "kind", "cat", [r.randrange(6) for _ in range(items)], categories=6)
+    user["split"] = column(path, "split", "split", [1 if i < 1120 else 2 if i < 1360 else 3 for i in range(users)])
     edges, sizes = {}, {"user": users, "item": items}
     for name, src, dst, n in (("buys", "user", "item", 7000), ("bought_by", "item", "user", 7000), ("knows", "user", "user", 5000)):
         ends = [r.randrange(sizes[src]) for _ in range(n)] + [skewed(sizes[dst]) if r.random() < .1 else r.randrange(sizes[dst]) for _ in range(n)]
-        save(path + "/%s.npy" % name, "i", "<i4", (2, n), ends)
-        edges[name] = {"src": src, "dst": dst, "count": n, "file": name + ".npy", "columns": {}}
+        edges[name] = relation(path, name, src, dst, list(zip(ends[:n], ends[n:])))
     at = [r.random() * 100 for _ in range(7000)]
-    save(path + "/at.npy", "d", "<f8", (7000,), at)
-    save(path + "/since.npy", "d", "<f8", (users,), [r.random() * 100 for _ in range(users)])
-    edges["bought_by"]["columns"]["at"] = {"kind": "time", "file": "at.npy"}
+    edges["bought_by"]["columns"]["at"] = edges["buys"]["columns"]["at"] = column(path, "at", "time", at)
+    user["since"] = column(path, "since", "time", [r.random() * 100 for _ in range(users)])
     w = [r.random() for _ in range(7000)]
-    save(path + "/w.npy", "f", "<f4", (7000,), w)
-    edges["buys"]["columns"]["w"] = {"kind": "float", "file": "w.npy"}
-    edges["buys"]["columns"]["at"] = {"kind": "time", "file": "at.npy"}
+    edges["buys"]["columns"]["w"] = column(path, "w", "float", w)
     both_ways(path, edges, {"w": w, "at": at})
-    save(path + "/age.npy", "f", "<f4", (users,), [y[i] + r.gauss(0, 1) for i in range(users)])
+    user["age"] = column(path, "age", "float", [y[i] + r.gauss(0, 1) for i in range(users)])
     tags = [float("nan") if r.random() < .2 else float(r.random() < .2 * (1 + y[i // 3] * (i % 3))) for i in range(3 * users)]
-    save(path + "/tags.npy", "f", "<f4", (users, 3), tags)
-    nodes = {"user": {"count": users, "columns": {
-                 "age": {"kind": "float", "file": "age.npy"},
-                 "tags": {"kind": "multilabel", "shape": [users, 3], "file": "tags.npy"},
-                 "x": {"kind": "float", "shape": [users, 5], "file": "ux.npy"},
-                 "since": {"kind": "time", "file": "since.npy"},
-                 "y": {"kind": "class", "categories": 4, "file": "y.npy"},
-                 "split": {"kind": "split", "file": "split.npy"}}},
-             "item": {"count": items, "columns": {
-                 "x": {"kind": "float", "shape": [items, 3], "file": "ix.npy"},
-                 "kind": {"kind": "cat", "categories": 6, "file": "kind.npy"}}}}
-    json.dump({"format": 1, "nodes": nodes, "edges": edges, "graphs": {}}, open(path + "/schema.json", "w"))
+    user["tags"] = column(path, "tags", "multilabel", tags, width=3)
+    write(path, {"user": {"count": users, "columns": user}, "item": {"count": items, "columns": item}}, edges)
 
 
 class Counters(ctypes.Structure):

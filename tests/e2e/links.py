@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 
-from batches import save
+from directory import save
 
 GNNC = os.path.abspath(sys.argv[1])
 N, R, D = 9, 3, 4  # entities, relations, width

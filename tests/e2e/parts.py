@@ -7,12 +7,12 @@ What a step sees is held against the whole: with all graphs, or all clusters, in
 the model without a `sample` block; where nothing is learned (lr 0) an epoch's loss is that of all rows, however
 they are cut, so every graph came once, with all its nodes and edges.
 """
-import json
 import os
 import random
 import sys
 
-from batches import Trainer, compiled, data, no_memory, same_everywhere, same_levels, save
+from batches import Trainer, compiled, data, no_memory, same_everywhere, same_levels
+from directory import column, relation, save, write
 
 # Two node types, relations within and between them, columns of graphs: a normalisation over the batch.
 MOLECULES = """
@@ -94,32 +94,21 @@ def molecules(path, graphs=600):
     bonds = [(i, r.randrange(atoms[of[i]], atoms[of[i] + 1])) for i in range(n) for _ in range(r.randrange(1, 4))]
     inside = [(r.randrange(atoms[g], atoms[g + 1]), k) for g in range(graphs) for k in range(rings[g], rings[g + 1])
               for _ in range(3)]
-    save(path + "/ax.npy", "f", "<f4", (n, 4), [r.gauss(0, 0.5) + (y[of[i // 4]] == i % 4) for i in range(4 * n)])
-    save(path + "/rx.npy", "f", "<f4", (m, 2), [r.gauss(0, 1) for _ in range(2 * m)])
-    save(path + "/kind.npy", "i", "<i4", (n,), [r.randrange(5) for _ in range(n)])
-    save(path + "/y.npy", "i", "<i4", (graphs,), [v if i % 11 else -1 for i, v in enumerate(y)])
-    save(path + "/size.npy", "f", "<f4", (graphs,), [0.1 * (atoms[g + 1] - atoms[g]) for g in range(graphs)])
-    save(path + "/split.npy", "b", "|i1", (graphs,), [1 if g % 5 < 3 else 2 + g % 2 for g in range(graphs)])
+    ax = column(path, "ax", "float", [r.gauss(0, 0.5) + (y[of[i // 4]] == i % 4) for i in range(4 * n)], width=4)
+    rx = column(path, "rx", "float", [r.gauss(0, 1) for _ in range(2 * m)], width=2)
+    kind = column(path, "kind", "cat", [r.randrange(5) for _ in range(n)], categories=5)
+    label = column(path, "y", "class", [v if i % 11 else -1 for i, v in enumerate(y)], categories=3)
+    size = column(path, "size", "float", [0.1 * (atoms[g + 1] - atoms[g]) for g in range(graphs)])
+    split = column(path, "split", "split", [1 if g % 5 < 3 else 2 + g % 2 for g in range(graphs)])
     save(path + "/ap.npy", "q", "<i8", (graphs + 1,), atoms)
     save(path + "/rp.npy", "q", "<i8", (graphs + 1,), rings)
-    save(path + "/bond.npy", "i", "<i4", (2, len(bonds)), [b[0] for b in bonds] + [b[1] for b in bonds])
-    save(path + "/part.npy", "i", "<i4", (2, len(inside)), [b[0] for b in inside] + [b[1] for b in inside])
-    save(path + "/w.npy", "f", "<f4", (len(bonds),), [r.random() for _ in bonds])
-    schema = {
-        "format": 1,
-        "nodes": {"atom": {"count": n, "graph": "mol", "graph_ptr": "ap.npy", "columns": {
-                      "x": {"kind": "float", "shape": [n, 4], "file": "ax.npy"},
-                      "kind": {"kind": "cat", "categories": 5, "file": "kind.npy"}}},
-                  "ring": {"count": m, "graph": "mol", "graph_ptr": "rp.npy", "columns": {
-                      "x": {"kind": "float", "shape": [m, 2], "file": "rx.npy"}}}},
-        "edges": {"bond": {"src": "atom", "dst": "atom", "count": len(bonds), "file": "bond.npy", "columns": {
-                      "w": {"kind": "float", "file": "w.npy"}}},
-                  "part": {"src": "atom", "dst": "ring", "count": len(inside), "file": "part.npy", "columns": {}}},
-        "graphs": {"mol": {"count": graphs, "columns": {
-            "y": {"kind": "class", "categories": 3, "file": "y.npy"},
-            "size": {"kind": "float", "file": "size.npy"},
-            "split": {"kind": "split", "file": "split.npy"}}}}}
-    json.dump(schema, open(path + "/schema.json", "w"))
+    w = column(path, "w", "float", [r.random() for _ in bonds])
+    write(path,
+          {"atom": {"count": n, "graph": "mol", "graph_ptr": "ap.npy", "columns": {"x": ax, "kind": kind}},
+           "ring": {"count": m, "graph": "mol", "graph_ptr": "rp.npy", "columns": {"x": rx}}},
+          {"bond": relation(path, "bond", "atom", "atom", bonds, w=w),
+           "part": relation(path, "part", "atom", "ring", inside)},
+          {"mol": {"count": graphs, "columns": {"y": label, "size": size, "split": split}}})
 
 
 def same_as_whole(batches, whole, path):

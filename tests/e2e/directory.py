@@ -1,0 +1,36 @@
+"""Data directories as tests write them (docs/data.md): a file for each column and relation, and what the schema says of it."""
+import array
+import json
+import struct
+
+FORMS = {"float": ("f", "<f4"), "multilabel": ("f", "<f4"), "time": ("d", "<f8"), "class": ("i", "<i4"), "cat": ("i", "<i4"),
+         "split": ("b", "|i1")}
+
+
+def save(path, code, descr, shape, values):
+    """An .npy file."""
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        f.write(array.array(code, values).tobytes())
+
+
+def column(path, name, kind, values, **more):
+    """A value a row, or with width=k so many; of classes and categories with categories=n."""
+    width = more.pop("width", 0)
+    shape = (len(values) // width, width) if width else (len(values),)
+    save("%s/%s.npy" % (path, name), *FORMS[kind], shape, values)
+    if width:
+        more["shape"] = list(shape)
+    return {"kind": kind, "file": name + ".npy", **more}
+
+
+def relation(path, name, src, dst, pairs, **columns):
+    save("%s/%s.npy" % (path, name), "i", "<i4", (2, len(pairs)), [p[0] for p in pairs] + [p[1] for p in pairs])
+    return {"src": src, "dst": dst, "count": len(pairs), "file": name + ".npy", "columns": columns}
+
+
+def write(path, nodes, edges, graphs=None):
+    with open(path + "/schema.json", "w", encoding="utf-8") as f:
+        json.dump({"format": 1, "nodes": nodes, "edges": edges, "graphs": graphs or {}}, f)
