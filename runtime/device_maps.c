@@ -120,13 +120,32 @@ static bool is_in_relation(const RtRelation *r, const void *p) {
            p == r->orig[1];
 }
 
+/* What the device's sampler reads. */
+static bool is_drawn_from(const RtRelation *r, const void *p) {
+    return p == r->ptr || p == r->src || p == r->id;
+}
+
 static bool is_wanted(const RtDeviceMaps *m, const void *p, bool relations) {
     const rt_program *of = exec_of(m)->program;
     for (int b = 0; b < of->n_bufs; b++)
         if (m->buf[b] == p) return true;
-    for (int s = 0; relations && s < of->n_spaces; s++)
-        if (is_in_relation(&m->rel[s], p)) return true;
+    for (int s = 0; s < of->n_spaces; s++) {
+        const RtRelation *r = &m->rel[s];
+        bool drawn = m->d->samples && rt_space_is_sampled(of, s) && is_drawn_from(r, p);
+        if (drawn || (relations && is_in_relation(r, p))) return true;
+    }
     return false;
+}
+
+/* Nobody finds an array that went away. */
+static void forget(RtDeviceMaps *m, const void *p) {
+    for (int s = 0; s < exec_of(m)->program->n_spaces; s++) {
+        RtRelation *r = &m->rel[s];
+        const int32_t **of[] = {&r->src, &r->dst, &r->id, &r->orig[0], &r->orig[1]};
+        if (r->ptr == p) r->ptr = NULL;
+        for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+            if (*of[i] == p) *of[i] = NULL;
+    }
 }
 
 void rt_device_maps_trim(RtExec *x, bool keep_relations) {
@@ -142,6 +161,7 @@ void rt_device_maps_trim(RtExec *x, bool keep_relations) {
             continue;
         }
         *at = a->next;
+        forget(m, a->there);
         m->d->ops->release(m->d, a->there);
         m->d->built_bytes -= a->n_bytes;
     }
@@ -252,6 +272,11 @@ gnnc_status rt_there_take(RtDeviceMaps *m, const int32_t *x, const int32_t *perm
  */
 const RtRelation *rt_device_relation_there(const RtDeviceMaps *m, int space) {
     return &m->rel[space];
+}
+
+RtRelation rt_device_relation_kept(const RtExec *x, int space) {
+    const RtDevice *d = x->rt->device;
+    return d && d->maps ? d->maps->rel[space] : (RtRelation){0};
 }
 
 static RtEdgesOf all_of(const RtRelation *r) {

@@ -30,6 +30,8 @@ gnnc_status rt_device_relation(RtDeviceMaps *m, int space, RtRelation *sizes);
  * them. */
 gnnc_status rt_device_relation_home(RtExec *x, int space, bool whole);
 const RtRelation *rt_device_relation_there(const RtDeviceMaps *m, int space);
+/* Arrays of it that are there still, when maps are made; the others are NULL. */
+RtRelation rt_device_relation_kept(const RtExec *x, int space);
 
 /* Arrays there: a copy of the host's, elements grouped by key, rows of entries, x[perm[0 .. *n)]
  * (NULL: the identity), of which `count` are made room for. */
@@ -45,7 +47,8 @@ gnnc_status rt_there_take(RtDeviceMaps *m, const int32_t *x, const int32_t *perm
 void rt_there_point(RtDeviceMaps *m, int buf, const void *there);
 /* The host has made the same: GNNC_E_ASSERT names the buffer where it is not. */
 gnnc_status rt_there_compare(RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size);
-/* Frees what no buffer is; relations stay where others will be derived from them. */
+/* Frees what no buffer is, and no sampler of the device's reads; relations stay where others will
+ * be derived from them. */
 void rt_device_maps_trim(RtExec *x, bool keep_relations);
 
 #endif

@@ -17,6 +17,7 @@
 #include "init.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
+#include "runtime/batch/device_sample.h"
 #include "runtime/batch/train_batches.h"
 #include "tuned.h"
 #include "variant.h"
@@ -364,6 +365,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->rt.device) {
         t->rt.device->gathers = t->options.device_features && t->program->device_gather;
         t->rt.device->groups = t->options.group_products != 0;
+        t->rt.device->samples = t->options.device_sampler && !rt_device_sampler_lacks(t->program);
         if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
     }
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));

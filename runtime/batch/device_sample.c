@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "runtime/cuda/sample_list.h"
+#include "runtime/device_maps.h"
 #include "sample_key.h"
 
 typedef struct {
@@ -51,6 +52,7 @@ struct RtDeviceSampler {
     RtDraw draw;      /* but for the slot's pointers */
     RtDrawType *of;   /* [n_types] marks */
     RtDrawRel *graph; /* [n_rels + 1] the graph there */
+    RtRelation *has;  /* [n_rels] arrays of it that were there before; NULL: they are its own */
 };
 
 const char *rt_device_sampler_lacks(const rt_program *p) {
@@ -185,11 +187,14 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
         RtDrawRel *to = &s->graph[r];
-        to->src_type = rel->src_type;
-        to->dst_type = rel->dst_type;
-        LAY(to->ptr, s->g.type[rel->dst_type].n + 1);
-        LAY(to->src, rel->n_edges);
-        if (rel->id) LAY(to->id, rel->n_edges);
+        *to = (RtDrawRel){.src_type = rel->src_type,
+                          .dst_type = rel->dst_type,
+                          .ptr = s->has[r].ptr,
+                          .src = s->has[r].src,
+                          .id = rel->id ? s->has[r].id : NULL};
+        if (!to->ptr) LAY(to->ptr, s->g.type[rel->dst_type].n + 1);
+        if (!to->src) LAY(to->src, rel->n_edges);
+        if (!to->id && rel->id) LAY(to->id, rel->n_edges);
     }
     LAY(d->node_from, s->g.n_types);
     LAY(d->row_first, s->g.n_rels + 1);
@@ -208,16 +213,39 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+/* What maps were built there; else what buffers are, which the host has too. */
+static gnnc_status find_graph(RtDeviceSampler *s, const int *space) {
+    RtExec *x = s->d->x;
+    gnnc_status st = GNNC_OK;
+    for (int r = 0; r < s->g.n_rels; r++) {
+        const RtSampleRel *rel = &s->g.rel[r];
+        RtRelation *has = &s->has[r];
+        const void *ptr, *src, *id;
+        *has = rt_device_relation_kept(x, space[r]);
+        TRY(st, rt_device_has(x, rel->ptr, &ptr));
+        TRY(st, rt_device_has(x, rel->src, &src));
+        TRY(st, rt_device_has(x, rel->id, &id));
+        if (!has->ptr) has->ptr = ptr;
+        if (!has->src) has->src = src;
+        if (!has->id) has->id = id;
+    }
+out:
+    return st;
+}
+
 static gnnc_status upload_graph(RtDeviceSampler *s) {
     RtDevice *d = s->d;
     gnnc_status st = GNNC_OK;
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *from = &s->g.rel[r];
         const RtDrawRel *to = &s->graph[r];
+        const RtRelation *has = &s->has[r];
         size_t n_dst = (size_t)s->g.type[from->dst_type].n, n = (size_t)from->n_edges;
-        TRY(st, d->ops->upload(d, (void *)to->ptr, from->ptr, (n_dst + 1) * sizeof *to->ptr));
-        TRY(st, d->ops->upload(d, (void *)to->src, from->src, n * sizeof *to->src));
-        if (from->id) TRY(st, d->ops->upload(d, (void *)to->id, from->id, n * sizeof *to->id));
+        if (!has->ptr)
+            TRY(st, d->ops->upload(d, (void *)to->ptr, from->ptr, (n_dst + 1) * sizeof *to->ptr));
+        if (!has->src) TRY(st, d->ops->upload(d, (void *)to->src, from->src, n * sizeof *to->src));
+        if (from->id && !has->id)
+            TRY(st, d->ops->upload(d, (void *)to->id, from->id, n * sizeof *to->id));
     }
     st = d->ops->wait(d); /* what comes is in another queue */
 out:
@@ -266,31 +294,34 @@ static gnnc_status take_memory(RtDeviceSampler *s) {
     st = upload_graph(s);
 out:
     if (st == GNNC_E_NOMEM)
-        rt_fail(err, st,
-                "a sampler on the device, with the graph and room for any batch, takes %zu MiB "
-                "there",
-                (all >> 20) + 1);
+        rt_fail(
+            err, st,
+            "a sampler on the device, with room for any batch and what is not there of the graph, "
+            "takes %zu MiB",
+            (all >> 20) + 1);
     return st;
 }
 
-static gnnc_status make(RtDeviceSampler *s) {
+static gnnc_status make(RtDeviceSampler *s, const int *space) {
     RtError *err = &s->d->x->rt->err;
     gnnc_status st;
     s->of = RT_NEWN(&s->pool, RtDrawType, s->g.n_types);
     s->graph = RT_NEWN(&s->pool, RtDrawRel, s->g.n_rels + 1);
     s->slot = RT_NEWN(&s->pool, Slot, s->n_slots);
-    if (!s->of || !s->graph || !s->slot) return rt_fail_nomem(err, "a sampler");
+    s->has = RT_NEWN(&s->pool, RtRelation, s->g.n_rels + 1);
+    if (!s->of || !s->graph || !s->slot || !s->has) return rt_fail_nomem(err, "a sampler");
     TRY(st, bound(s, err));
     TRY(st, lay_slot(s, err));
     TRY(st, s->d->ops->side_open(s->d));
+    TRY(st, find_graph(s, space));
     st = take_memory(s);
 out:
     return st;
 }
 
 gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSampleGraph *g,
-                                  const RtSampleSpec *spec, int type, int64_t n_seeds,
-                                  int n_slots) {
+                                  const int *space, const RtSampleSpec *spec, int type,
+                                  int64_t n_seeds, int n_slots) {
     RtPool pool;
     *out = NULL;
     rt_pool_init(&pool, &x->rt->pool.from);
@@ -304,7 +335,7 @@ gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSamp
                            .type = type,
                            .n_slots = n_slots,
                            .n_seeds = n_seeds};
-    gnnc_status st = make(s);
+    gnnc_status st = make(s, space);
     if (st == GNNC_OK)
         *out = s;
     else

@@ -195,8 +195,8 @@ static bool wants_device(gnnc_trainer *t, const RtBatches *b) {
 }
 
 static gnnc_status make_device_sampler(gnnc_trainer *t, RtBatches *b) {
-    gnnc_status st =
-        rt_device_sampler_new(&b->there, &t->x, &b->graph, &b->spec, b->type, b->batch, b->n_slots);
+    gnnc_status st = rt_device_sampler_new(&b->there, &t->x, &b->graph, b->map.space_of_rel,
+                                           &b->spec, b->type, b->batch, b->n_slots);
     if (st != GNNC_OK || !t->options.check_sampler) return st;
     return rt_sampler_batch(b->sampler[0], &b->proof, &t->rt.err);
 }

@@ -118,14 +118,28 @@ static gnnc_status upload_inputs(RtDevice *d) {
     return d->ops->upload(d, d->fixed, d->staged, d->in_bytes);
 }
 
+static gnnc_status upload_if_newer(RtDevice *d, int b) {
+    if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) return GNNC_OK;
+    d->newer[b] = RT_SAME;
+    return d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
+}
+
 gnnc_status rt_device_upload(RtDevice *d) {
     gnnc_status st = upload_inputs(d);
-    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
-        if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) continue;
-        st = d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
-        d->newer[b] = RT_SAME;
-    }
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) st = upload_if_newer(d, b);
     return st;
+}
+
+gnnc_status rt_device_has(RtExec *x, const void *here, const void **there) {
+    RtDevice *d = x->rt->device;
+    *there = NULL;
+    for (int b = 0; b < x->program->n_bufs && here; b++) {
+        rt_buf_kind k = x->program->bufs[b].kind;
+        if ((k != RT_BUF_MAP && k != RT_BUF_LOGICAL) || x->buf[b] != here) continue;
+        *there = d->at.buf[b];
+        return upload_if_newer(d, b);
+    }
+    return GNNC_OK;
 }
 
 /* All scalar outputs with one copy. */

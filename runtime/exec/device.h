@@ -167,6 +167,7 @@ struct RtDevice {
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
     bool never_record;  /* a failure shall be told at the call that caused it */
     size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes;
+    bool samples;       /* it draws batches, by program.device_sample */
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;
@@ -224,6 +225,10 @@ gnnc_status rt_pull(RtExec *x, int b);
 /* Buffers of variables, all of them. */
 void rt_push_vars(RtExec *x);
 gnnc_status rt_pull_vars(RtExec *x);
+
+/* Where the device has the index array that the host has `here`, sent by the time of the queue's
+ * end; NULL = nowhere.  It stays there once data are loaded. */
+gnnc_status rt_device_has(RtExec *x, const void *here, const void **there);
 
 /* The best epoch's variables stay on the device; `host` is where a copy of them goes. */
 gnnc_status rt_device_keep(RtExec *x, size_t n_bytes); /* room for them */

@@ -93,13 +93,13 @@ train M {
 """
 
 
-def graph(path, users=160, items=90):
+def graph(path, users=160, items=90, knows=900):
     """Few nodes have most of the edges, one of them 700 of `knows`; a fifth has none; loops and parallel edges stay."""
     r = random.Random(3)
     os.mkdir(path)
     sizes = {"user": users, "item": items}
     edges = {}
-    for name, src, dst, n in (("buys", "user", "item", 900), ("bought_by", "item", "user", 800), ("knows", "user", "user", 900),
+    for name, src, dst, n in (("buys", "user", "item", 900), ("bought_by", "item", "user", 800), ("knows", "user", "user", knows),
                               ("never", "item", "user", 0)):
         some = lambda k: min(int(r.random() ** 2 * 0.8 * k), k - 1)
         pairs = [(some(sizes[src]), some(sizes[dst])) for _ in range(n)]
@@ -177,6 +177,26 @@ def a_step_waits_for_nothing(sim, data):
     assert now["synchronisations"] == now["allocations"] == 0 and now["device_to_host"] >= steps, now
 
 
+def the_graph_is_there_once(sim, data):
+    """Who draws reads the arrays that the maps have there, whoever built them: what the host alone built of a relation and no
+    buffer has, its logical ids, is one copy more."""
+    sim.cudasim_count_here.restype = ctypes.POINTER(Counts)
+    sim.gnnc_trainer_device_bytes.restype = ctypes.c_int64
+    n = sim.cudasim_count_here()  # not what the worker does
+    with open(data + "/schema.json", encoding="utf-8") as f:
+        edges = json.load(f)["edges"]["knows"]["count"]
+    for maps in (0, 1):
+        copies, room = [], []
+        for on_device in (0, 1):
+            before = n.contents.host_to_device
+            t = Trainer(sim, data, threads=1, device_maps=maps, device_sampler=on_device)
+            copies.append(n.contents.host_to_device - before)
+            t.step()
+            room.append(sim.gnnc_trainer_device_bytes(t.t))
+        assert copies[1] - copies[0] == (0 if maps else 1), (maps, copies)
+        assert room[1] - room[0] < 5 * edges, (maps, room, edges)  # 4 of them logical ids
+
+
 def resumed_in_mid_epoch(sim, data):
     """What one side's batches began the other's end."""
     t = Trainer(sim, data, threads=2, device_sampler=1)
@@ -222,10 +242,14 @@ def main():
         for name, text, fanout, batch, more in cases:
             sim = written(build, name, text % (fanout, batch, more), "cuda")
             the_host_s_batches(sim, "odd", name == "plain")
+            for maps in (0, 1) if name == "plain" else ():
+                assert curve(sim, "odd", device_sampler=1, check_sampler=1, device_maps=maps) == curve(sim, "odd")
             if name == "plain":
                 a_step_waits_for_nothing(sim, "odd")
                 the_host_s_losses(sim, "odd")
                 resumed_in_mid_epoch(sim, "odd")
+        graph("wide", knows=60000)
+        the_graph_is_there_once(written(build, "few", PLAIN % ("[2]", 8, ""), "cuda"), "wide")
         for name, more, why in (("weighed", "weight knows.w", "neighbours are drawn by weight"),
                                 ("induced", "edges induced", "batches have more edges than were drawn"),
                                 ("trees", "disjoint true", "each seed has a tree of its own"),
