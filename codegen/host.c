@@ -154,6 +154,8 @@ static void emit_prototypes(Host *h) {
     if (rank) host_printf(h, "extern rt_device_kernel %s_%s;\n", rank, device);
     const char *gather = device ? target_gather_name(h->a, h->p) : NULL;
     if (gather) host_printf(h, "extern rt_device_kernel %s_%s;\n", gather, device);
+    const char *scatter = device ? target_scatter_name(h->a, h->p) : NULL;
+    if (scatter) host_printf(h, "extern rt_device_kernel %s_%s;\n", scatter, device);
     const char *sample = device ? target_sample_name(h->a, h->p) : NULL;
     if (sample) host_printf(h, "extern rt_device_kernel %s_%s;\n", sample, device);
     const char *maps = device ? target_maps_name(h->a, h->p) : NULL;

@@ -603,6 +603,8 @@ static void emit_program(Host *h, int n_metrics, int n_groups) {
     if (rank) host_printf(h, "    .device_rank = %s_%s,\n", rank, h->p->device);
     const char *gather = h->p->device ? target_gather_name(h->a, h->p) : NULL;
     if (gather) host_printf(h, "    .device_gather = %s_%s,\n", gather, h->p->device);
+    const char *scatter = h->p->device ? target_scatter_name(h->a, h->p) : NULL;
+    if (scatter) host_printf(h, "    .device_scatter = %s_%s,\n", scatter, h->p->device);
     const char *sample = h->p->device ? target_sample_name(h->a, h->p) : NULL;
     if (sample) host_printf(h, "    .device_sample = %s_%s,\n", sample, h->p->device);
     const char *maps = h->p->device ? target_maps_name(h->a, h->p) : NULL;

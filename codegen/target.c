@@ -22,6 +22,13 @@ const char *target_gather_name(Arena *a, const Plan *p) {
     return arena_printf(a, "%s_gather", cg_ident(a, p->m->name));
 }
 
+/* rt_evaluates_rows(), of the program that will be. */
+const char *target_scatter_name(Arena *a, const Plan *p) {
+    const Sampling *s = &p->m->recipe.sample;
+    bool judged = s->batch && s->n_hops && s->times.n && !s->train_links;
+    return judged ? arena_printf(a, "%s_scatter", cg_ident(a, p->m->name)) : NULL;
+}
+
 /* What the device's sampler does not draw is told by rt_device_sampler_lacks() where it is wanted.
  */
 const char *target_sample_name(Arena *a, const Plan *p) {

@@ -44,6 +44,8 @@ const char *target_rank_name(Arena *a, const Plan *p);
 /* The function that takes columns of batches from the whole ones; NULL = the model has no batches.
  */
 const char *target_gather_name(Arena *a, const Plan *p);
+/* The function that takes what batches give to the rows of all; NULL = "eval" judges no batches. */
+const char *target_scatter_name(Arena *a, const Plan *p);
 /* The function that draws batches of neighbours; NULL = the model has none that it can draw. */
 const char *target_sample_name(Arena *a, const Plan *p);
 /* The function that makes what a library's sparse products read; NULL = there are none. */

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 16, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 17, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
     RT_VOID,
@@ -317,6 +317,9 @@ typedef struct rt_program {
     /* Rows of columns of the data for a batch: RtGather[] there, int64_t[2] of how many these are
      * and the words they write (cuda/gather_list.h); NULL = no batches of rows. */
     int (*device_gather)(void *const *arg, const int64_t *n, void *stream);
+    /* Rows of a batch to where they are among all rows: an RtGather whose `row` is of `to`,
+     * int64_t[1] of the words it writes; NULL = no phase needs it. */
+    int (*device_scatter)(void *const *arg, const int64_t *n, void *stream);
     /* A batch of neighbours, drawn there: an RtDraw (cuda/sample_list.h); NULL = the host draws. */
     int (*device_sample)(void *const *arg, const int64_t *n, void *stream);
     /* Index arrays of maps, built there: an RtMapsOp and what it reads (cuda/maps_list.h); NULL =

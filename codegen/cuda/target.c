@@ -36,6 +36,16 @@ static void gather(Cu *cu) {
               name, name);
 }
 
+static void scatter(Cu *cu) {
+    const char *name = target_scatter_name(cu->a, cu->plan);
+    if (!name) return;
+    sb_printf(&cu->b,
+              "/*\n * kernel %s(rows, words)\n */\n#include \"cuda/gather.h\"\n\n"
+              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
+              "    return gn_scatter(arg, stream);\n}\n",
+              name, name);
+}
+
 static void sample(Cu *cu) {
     const char *name = target_sample_name(cu->a, cu->plan);
     if (!name) return;
@@ -79,6 +89,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     cu_tails(&cu);
     rank(&cu);
     gather(&cu);
+    scatter(&cu);
     sample(&cu);
     maps(&cu);
     spmm(&cu);

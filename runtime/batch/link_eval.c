@@ -210,7 +210,7 @@ static gnnc_status keep(gnnc_trainer *t, void *home, const int32_t *which, int64
     RtExec *x = &s->batch.x;
     size_t bytes = score_bytes(t);
     if (t->rt.device && home == s->all)
-        return rt_device_put_rows(x, s->pred, s->judged, bytes, which, n);
+        return rt_device_put_rows(x, s->pred, s->judged, bytes, which, 0, n);
     gnnc_status st = rt_device_batch_pull(x, s->pred);
     for (int64_t i = 0; i < n && st == GNNC_OK; i++)
         memcpy((char *)home + (size_t)which[i] * bytes, (char *)x->buf[s->pred] + (size_t)i * bytes,

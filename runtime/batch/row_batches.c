@@ -87,11 +87,12 @@ static size_t row_bytes(const gnnc_trainer *t, const int64_t *n, int buf) {
 }
 
 /* To the input that "eval" reads, which is where the phase ran. */
-static gnnc_status judge_later(gnnc_trainer *t, int buf, const int32_t *row, int64_t n) {
+static gnnc_status judge_later(gnnc_trainer *t, int buf, int64_t from, int64_t n) {
     RtRowBatches *b = t->rows;
+    const int32_t *row = b->row + from;
     const RtExec *x = &b->rows.x;
     size_t bytes = row_bytes(t, x->n, buf);
-    if (t->rt.device) return rt_device_put_rows(&b->rows.x, buf, b->judged, bytes, row, n);
+    if (t->rt.device) return rt_device_put_rows(&b->rows.x, buf, b->judged, bytes, b->row, from, n);
     for (int64_t i = 0; i < n; i++)
         memcpy((char *)t->x.buf[b->judged] + (size_t)row[i] * bytes,
                (char *)x->buf[buf] + (size_t)i * bytes, bytes);
@@ -151,10 +152,11 @@ gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     gnnc_status st = GNNC_OK;
     for (int split = 1; split <= N_SPLITS && b->judged >= 0; split++)
         n += rt_rows_of_split(t, split, b->row + n);
+    st = rt_device_list_rows(&t->x, b->row, n);
     for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch) {
         int64_t k = batch_at(b, from, n);
         st = run_batch(t, step, from, k);
-        if (st == GNNC_OK) st = judge_later(t, pred, b->row + from, k);
+        if (st == GNNC_OK) st = judge_later(t, pred, from, k);
     }
     end(b, st);
     return st == GNNC_OK ? rt_phase_run(&t->x, eval) : st;

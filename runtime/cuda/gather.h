@@ -1,16 +1,26 @@
 /* Rows of the data's columns for a mini-batch, on the device, which has the whole columns: what
- * crosses are the numbers of the rows.  All columns of a batch are one launch. */
+ * crosses are the numbers of the rows.  All columns of a batch are one launch.  And the other way:
+ * what a batch gives of some rows, to the column of all. */
 #ifndef RUNTIME_CUDA_GATHER_H
 #define RUNTIME_CUDA_GATHER_H
 
 #include "cuda/kernel.h"
 #include "cuda/gather_list.h"
 
-/* Threads side by side have words side by side, of one row or of the next. */
+/* Word i of the batch's rows: which it is of the column.  Threads side by side have words side by
+ * side, of one row or of the next. */
+template <class T> GN_FN int64_t gn_word_of_all(const RtGather &g, int64_t i) {
+    const int64_t words = g.row_bytes / (int64_t)sizeof(T), at = i / words;
+    const int64_t row = g.wide ? ((const int64_t *)g.row)[at] : ((const int32_t *)g.row)[at];
+    return row * words + i % words;
+}
+
 template <class T> GN_FN void gn_gather_words(const RtGather &g, int64_t i) {
-    const int64_t words = g.row_bytes / (int64_t)sizeof(T), row = i / words, word = i % words;
-    const int64_t from = g.wide ? ((const int64_t *)g.row)[row] : ((const int32_t *)g.row)[row];
-    ((T *)g.to)[i] = ((const T *)g.from)[from * words + word];
+    ((T *)g.to)[i] = ((const T *)g.from)[gn_word_of_all<T>(g, i)];
+}
+
+template <class T> GN_FN void gn_scatter_words(const RtGather &g, int64_t i) {
+    ((T *)g.to)[gn_word_of_all<T>(g, i)] = ((const T *)g.from)[i];
 }
 
 static __global__ void gn_gather_rows(const RtGather *all, int n, int64_t total) {
@@ -34,6 +44,24 @@ static inline int gn_gather(void *const *arg, void *stream) {
     int64_t total = ((const int64_t *)arg[1])[1];
     void *args[] = {&all, &n, &total};
     return gn_launch(gn_gather_rows, total, args, stream);
+}
+
+/* No row is in the list twice. */
+static __global__ void gn_scatter_rows(const RtGather g, int64_t total) {
+    GN_ROWS(i, total) {
+        if (g.word_bytes == sizeof(float4))
+            gn_scatter_words<float4>(g, i);
+        else if (g.word_bytes == sizeof(uint32_t))
+            gn_scatter_words<uint32_t>(g, i);
+        else
+            gn_scatter_words<uint16_t>(g, i);
+    }
+}
+
+/* arg: the host's RtGather; int64_t[1] of its words. */
+static inline int gn_scatter(void *const *arg, void *stream) {
+    void *args[] = {arg[0], arg[1]};
+    return gn_launch(gn_scatter_rows, *(const int64_t *)arg[1], args, stream);
 }
 
 #endif

@@ -1,11 +1,12 @@
-/* What a program's device_gather reads (gather.h), one for each column of a batch. */
+/* What a program's device_gather reads (gather.h), one for each column of a batch, and its
+ * device_scatter, for which `to` is the whole column. */
 #ifndef RUNTIME_CUDA_GATHER_LIST_H
 #define RUNTIME_CUDA_GATHER_LIST_H
 
 #include <stdint.h>
 
 typedef struct RtGather {
-    const void *from, *row; /* whole column; int32_t or, if wide, int64_t [rows] */
+    const void *from, *row; /* whole column; int32_t or, if wide, int64_t [rows] of it */
     void *to;
     int64_t row_bytes;
     int64_t first; /* of all words: where this column's begin */

@@ -136,6 +136,8 @@ typedef struct RtDeviceBatch {
     int n_gathers;
     int64_t gathered_words;
     size_t pointers_at; /* in the lane, as the list is */
+    int32_t *listed;    /* rows that batches give; NULL = not sent */
+    size_t listed_bytes;
 } RtDeviceBatch;
 
 /* device_spmm.h */
@@ -165,9 +167,9 @@ struct RtDevice {
     bool tf32;          /* matrix products may round their factors */
     bool groups;        /* products, where that is worth it */
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
+    bool samples;       /* it draws batches, by program.device_sample */
     bool never_record;  /* a failure shall be told at the call that caused it */
     size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes;
-    bool samples;       /* it draws batches, by program.device_sample */
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;
@@ -205,10 +207,14 @@ void rt_device_batch_close(RtDevice *d);
 gnnc_status rt_device_notes(RtExec *x, int64_t n);
 gnnc_status rt_device_note(RtExec *x, int b, int64_t i);
 gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out);
+/* Rows that batches will give, each once, in their order: sent when they are listed first, and the
+ * same from then on. */
+gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n);
 /* After the run of a mini-batch, x being the batch's: the n rows of what it gave as buffer b become
- * rows row[..] of the trainer's buffer `to`, there; or all of it comes to x->buf[b]. */
+ * rows row[first ..] of the trainer's buffer `to`, there, `row` being the list, or none was listed;
+ * or all of it comes to x->buf[b]. */
 gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
-                               int64_t n);
+                               int64_t first, int64_t n);
 gnnc_status rt_device_batch_pull(RtExec *x, int b);
 /* Once: room for such rows, where their number is known only when batches are; on the host nothing.
  */
@@ -220,15 +226,15 @@ const char *rt_device_lines(const RtDevice *d);
 int rt_group_pointers(const rt_program *p);
 void rt_group_table(const rt_program *p, void *const *buf, void **out);
 
+/* Where the device has the index array that the host has `here`, sent by the time of the queue's
+ * end; NULL = nowhere.  It stays there once data are loaded. */
+gnnc_status rt_device_has(RtExec *x, const void *here, const void **there);
+
 void rt_push(RtExec *x, int b);
 gnnc_status rt_pull(RtExec *x, int b);
 /* Buffers of variables, all of them. */
 void rt_push_vars(RtExec *x);
 gnnc_status rt_pull_vars(RtExec *x);
-
-/* Where the device has the index array that the host has `here`, sent by the time of the queue's
- * end; NULL = nowhere.  It stays there once data are loaded. */
-gnnc_status rt_device_has(RtExec *x, const void *here, const void **there);
 
 /* The best epoch's variables stay on the device; `host` is where a copy of them goes. */
 gnnc_status rt_device_keep(RtExec *x, size_t n_bytes); /* room for them */

@@ -336,25 +336,59 @@ void rt_device_batch_close(RtDevice *d) {
     d->ops->release(d, d->batch.arena);
     d->ops->release(d, d->batch.notes);
     d->ops->release(d, d->batch.rows);
+    d->ops->release(d, d->batch.listed);
     d->batch = (RtDeviceBatch){0};
 }
 
 /* ---- what a batch gives ------------------------------------------------------------------------
  */
-/* Rows that follow each other go together. */
-gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
-                               int64_t n) {
+gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n) {
     RtDevice *d = x->rt->device;
-    char *all = d->at.buf[to];
-    const char *from = d->batch.at.buf[b];
+    size_t n_bytes = (size_t)n * sizeof *row;
+    void *there;
+    if (!d || d->batch.listed) return GNNC_OK;
+    gnnc_status st = d->ops->alloc(d, n_bytes, &there);
+    if (st != GNNC_OK) return st;
+    d->batch.listed = there;
+    d->batch.listed_bytes = n_bytes;
+    return d->ops->upload(d, there, row, n_bytes);
+}
+
+static int64_t follow_each_other(const int32_t *row, int64_t n) {
+    int64_t i = 1;
+    while (i < n && row[i] == row[i - 1] + 1) i++;
+    return i;
+}
+
+/* A copy for all that follow each other: of rows that are not listed there are few such runs. */
+static gnnc_status copy_runs(RtDevice *d, char *all, const char *from, size_t row_bytes,
+                             const int32_t *row, int64_t n) {
     gnnc_status st = GNNC_OK;
-    for (int64_t i = 0, k; i < n && st == GNNC_OK; i = k) {
-        for (k = i + 1; k < n && row[k] == row[k - 1] + 1;) k++;
+    for (int64_t i = 0, run; i < n && st == GNNC_OK; i += run) {
+        run = follow_each_other(row + i, n - i);
         st = d->ops->copy(d, all + (size_t)row[i] * row_bytes, from + (size_t)i * row_bytes,
-                          (size_t)(k - i) * row_bytes);
+                          (size_t)run * row_bytes);
     }
-    d->newer[to] = RT_DEVICE_NEWER;
     return st;
+}
+
+/* One launch, or a copy where that does it. */
+gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
+                               int64_t first, int64_t n) {
+    RtDevice *d = x->rt->device;
+    char *all = d->at.buf[to], *from = d->batch.at.buf[b];
+    if (n == 0 || row_bytes == 0) return GNNC_OK;
+    d->newer[to] = RT_DEVICE_NEWER;
+    if (!d->batch.listed || follow_each_other(row + first, n) == n)
+        return copy_runs(d, all, from, row_bytes, row + first, n);
+    RtGather g = {.from = from,
+                  .row = d->batch.listed + first,
+                  .to = all,
+                  .row_bytes = (int64_t)row_bytes,
+                  .word_bytes = word_bytes((int64_t)row_bytes)};
+    int64_t words = n * (g.row_bytes / g.word_bytes);
+    void *const arg[] = {&g, &words};
+    return rt_device_launch(x, x->program->device_scatter, "scatter", arg);
 }
 
 gnnc_status rt_device_batch_pull(RtExec *x, int b) {

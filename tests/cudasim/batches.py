@@ -5,6 +5,7 @@
 """
 import ctypes
 import os
+import shutil
 import sys
 import tempfile
 
@@ -12,6 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import around  # noqa: E402
 import batches  # noqa: E402
+import directory  # noqa: E402
 import parts  # noqa: E402
 from checkpoint import tensors  # noqa: E402
 from sim import Counts, written  # noqa: E402
@@ -118,6 +120,30 @@ def links_by_time(cpu, sim):
         near(t, u, name, 1e-5 * max(1, abs(t.metric(name))))
 
 
+def rows_of_splits(cpu, sim):
+    """What is judged of rows that lie apart goes to them by one launch a batch, of those that follow each other by one copy."""
+    sim.cudasim_count.restype = ctypes.POINTER(Counts)
+    n = sim.cudasim_count()
+    shutil.copytree("shop", "mixed")
+    directory.save("mixed/split.npy", "b", "|i1", (1600,), [1 + (i % 7 == 3) + 2 * (i % 7 == 5) for i in range(1600)])
+    moved = []
+    for data in ("shop", "mixed"):
+        t, u = (batches.Trainer(lib, data, threads=2) for lib in (cpu, sim))
+        for seed in (1, 2, 3):
+            sim.cudasim_seed(ctypes.c_uint64(seed))
+            first = {k: getattr(n.contents, k) for k, _ in Counts._fields_}
+            for x in (t, u):
+                x.ok(x.lib.gnnc_trainer_evaluate(x.t))
+            now = {k: getattr(n.contents, k) - first[k] for k, _ in Counts._fields_}
+            for name in ["%s.%s" % (m, s) for m in ("loss", "accuracy") for s in ("train", "val", "test")]:
+                near(t, u, name, 2.1e-3 * 5 if name[0] == "a" else 1e-5)
+        moved.append(now)
+    steps = moved[0]["device_to_device"]
+    assert steps > 10 and moved[1]["device_to_device"] == 0, moved
+    assert moved[1]["launches"] == moved[0]["launches"] + steps, moved
+    assert moved[1]["host_to_device"] == moved[0]["host_to_device"], moved  # the list was sent once
+
+
 def resumed_in_mid_epoch(cpu, sim):
     """What a step learned and what the epoch's loss is so far cross from one target to the other."""
     t = batches.Trainer(sim, "shop", threads=1)
@@ -144,6 +170,7 @@ def main():
             whoever_gathers(sim, "shop", name == "shop")
             if name == "timed":
                 rows_by_time(cpu, sim)
+                rows_of_splits(cpu, sim)
             if name == "shop":
                 a_step_waits_for_nothing(sim)
                 resumed_in_mid_epoch(cpu, sim)
