@@ -53,6 +53,13 @@ typedef struct {
     const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
 } CuSched;
 
+/* Loops that an index of elements runs over, outermost first; each but the last has nothing behind
+ * the next. */
+typedef struct {
+    const LStmt *loop[CU_COLLAPSE_MAX + 1];
+    int n;
+} CuNest;
+
 /* A name that stands for a buffer's element while a part of the text is written. */
 typedef struct {
     const LBuf *buf;
@@ -145,6 +152,11 @@ const char *cu_of_each(CuFn *f, const char *name);   /* a register of each: name
 const char *cu_registers(CuFn *f, const char *name); /* their declarator */
 void cu_packed_body(CuFn *f, const LStmt *loop);
 
+/* elements.c: neighbouring elements of a thread that has several; 1 = it has one.  Their text has
+ * what `element` writes for element gn_k of the gn_on from gn_from on. */
+int cu_elements(CuFn *f, const CuNest *nest);
+void cu_element_pack(CuFn *f, const CuNest *nest, void (*element)(CuFn *f, const CuNest *nest));
+
 /* parts.c: several blocks for a row */
 bool cu_has_parts(const CuFn *f);
 const char *cu_part_numbers(CuFn *f, bool host);
@@ -165,6 +177,7 @@ const LStmt *cu_run(CuFn *f, const LStmt *s); /* the run that begins at s; its l
 void cu_kernel(Cu *cu, const LKernel *k);
 void cu_launch(CuFn *f);
 const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */
+CuNest cu_nest(const CuFn *f);  /* of a kernel with one parallel loop */
 void cu_tails(Cu *cu);          /* kernels that write zeros behind a batch's rows */
 
 #endif

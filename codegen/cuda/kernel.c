@@ -144,8 +144,36 @@ static void hubs(CuFn *f) {
     cu_close(f);
 }
 
+CuNest cu_nest(const CuFn *f) {
+    const CuSched *c = &f->sched;
+    CuNest nest = {{c->parallel}, 1};
+    for (int i = 0; i < c->n_inner; i++) nest.loop[nest.n++] = c->inner[i];
+    return nest;
+}
+
+static void one_of_nest(CuFn *f, const CuNest *nest) {
+    bool used = false;
+    for (int i = 0; i < nest->n; i++) used = used || f->used[nest->loop[i]->var->id];
+    if (used) cu_line(f, "const int64_t gn_i = gn_from + gn_k;");
+    split_index(f);
+    iteration(f);
+}
+
+static bool elements_body(CuFn *f) {
+    CuNest nest = cu_nest(f);
+    const int pack = f->sched.kind == CU_THREAD ? cu_elements(f, &nest) : 1;
+    if (pack == 1) return false;
+    cu_open(f, "GN_ROWS(gn_p, gn_ceildiv(gn_extent, %d)) {", pack);
+    cu_line(f, "const int64_t gn_from = gn_p * %d;", pack);
+    cu_line(f, "const int gn_on = (int)gn_min64(gn_extent - gn_from, %d);", pack);
+    cu_element_pack(f, &nest, one_of_nest);
+    cu_close(f);
+    return true;
+}
+
 static void parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
+    if (elements_body(f)) return;
     if (cu_has_hubs(f)) hubs(f);
     cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
                                     : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");

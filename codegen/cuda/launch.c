@@ -53,12 +53,20 @@ static const char *width(CuFn *f) {
 static const char *team(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
-    if (c->kind == CU_THREAD) return "1";
     if (!c->lanes) cu_line(f, "int gn_lanes = gn_power_of_2(%s, 32);", width(f));
     if (c->kind == CU_BLOCK) return "GN_THREADS";
     if (!c->split) return lanes;
     cu_line(f, "int gn_ways = gn_ways_for(%s, %s);", iterations(f, c->split), lanes);
     return arena_printf(f->a, "%s * gn_ways", lanes);
+}
+
+/* size: of a team; NULL = there are none. */
+static const char *threads(CuFn *f, const char *size) {
+    bool one = f->sched.parallel && !size && !loop_is_joined(f->k);
+    CuNest nest = cu_nest(f);
+    const int pack = one ? cu_elements(f, &nest) : 1;
+    if (size) return arena_printf(f->a, "gn_extent * %s", size);
+    return pack > 1 ? arena_printf(f->a, "gn_ceildiv(gn_extent, %d)", pack) : "gn_extent";
 }
 
 static void arguments(CuFn *f, StrBuf *names) {
@@ -110,14 +118,14 @@ void cu_launch(CuFn *f) {
     cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
             name);
     arguments(f, &names);
-    const char *size = team(f);
+    const char *size = c->kind == CU_THREAD ? NULL : team(f);
     if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
     cu_line(f, "int64_t gn_extent = %s;", cu_extent(f));
     if (f->many) parts(f, names.s);
     if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
     if (f->many) sb_puts(&names, "&gn_room, &gn_part, ");
     cu_line(f, "void *gn_args[] = {%s&gn_extent};", names.s ? names.s : "");
-    cu_line(f, "return gn_launch(%s, gn_extent * %s, gn_args, stream);", name, size);
+    cu_line(f, "return gn_launch(%s, %s, gn_args, stream);", name, threads(f, size));
     cu_close(f);
     cu_line(f, "%s", "");
 }

@@ -63,6 +63,25 @@ template <class T, int N> GN_FN void gn_put(T *p, const GnPack<T, N> &x) {
     *reinterpret_cast<GnPack<T, N> *>(p) = x;
 }
 
+/* The first n of them; the others are 0, and stay what they were. */
+template <int N, class T> GN_FN GnPack<T, N> gn_pack_some(const T *p, int n) {
+    if (n == N) return gn_pack<N>(p);
+    GnPack<T, N> x = {};
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (i < n) x.at[i] = p[i];
+    return x;
+}
+template <class T, int N> GN_FN void gn_put_some(T *p, const GnPack<T, N> &x, int n) {
+    if (n == N) {
+        gn_put(p, x);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (i < n) p[i] = x.at[i];
+}
+
 /* ---- integers: arithmetic wraps, x / 0 is 0 ---------------------------------------- */
 #define GN_WRAPPING(T, U)                                                                          \
     GN_FN T gn_add(T x, T y) {                                                                     \

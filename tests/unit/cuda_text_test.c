@@ -170,6 +170,76 @@ TEST(columns_that_a_number_reads_stay_with_it) {
     check(&t);
 }
 
+/* A thread has as many as 16 bytes hold of the widest type; what is gathered has no pack, and what
+ * asks only for places needs no name for them. */
+TEST(elements_are_packed_at_their_own_places) {
+    static const Case t = {.kernel = "kernel t {\n"
+                                     "  out y: bf16[E_e]\n"
+                                     "  in x: f32[E_e]\n"
+                                     "  map src: idx src(e)\n"
+                                     "  in w: f32[N_p]\n"
+                                     "  for %i.0 in E_e parallel {\n"
+                                     "    %x.1: f32 = load x[%i.0]\n"
+                                     "    %s.2: i32 = load src[%i.0]\n"
+                                     "    %s.3: i64 = cast %s.2\n"
+                                     "    %w.4: f32 = load w[%s.3]\n"
+                                     "    %v.5: f32 = mul %x.1 %w.4\n"
+                                     "    %v.6: bf16 = cast %v.5\n"
+                                     "    store y[%i.0] %v.6\n"
+                                     "  }\n"
+                                     "}\n",
+                           .want = {"= gn_pack_some<4>(&x[gn_from], gn_on)", "= w[s_3]",
+                                    "gn_put_some(&y[gn_from]",
+                                    "gn_launch(t, gn_ceildiv(gn_extent, 4)"},
+                           .never = {"&w[", "i_0", "gn_i"}};
+    check(&t);
+}
+
+/* Only where x is not 0, y is written: it keeps what it had elsewhere.  Where z is read is not
+ * known to be there before that was asked. */
+TEST(what_may_stay_is_loaded_first) {
+    static const Case t = {.kernel = "kernel t {\n"
+                                     "  out y: f16[N_p]\n"
+                                     "  in x: i1[N_p]\n"
+                                     "  in z: f16[N_p]\n"
+                                     "  for %i.0 in N_p parallel {\n"
+                                     "    %x.1: i1 = load x[%i.0]\n"
+                                     "    %y.2: f16 = load y[%i.0]\n"
+                                     "    if %x.1 {\n"
+                                     "      %z.3: f16 = load z[%i.0]\n"
+                                     "      %v.4: f16 = add %y.2 %z.3\n"
+                                     "      store y[%i.0] %v.4\n"
+                                     "    }\n"
+                                     "  }\n"
+                                     "}\n",
+                           .want = {"= gn_pack_some<8>(&x[gn_from], gn_on)",
+                                    "= gn_pack_some<8>(&y[gn_from], gn_on)", "gn_load(z[i_0])",
+                                    "gn_put_some(&y[gn_from]"},
+                           .never = {"&z["}};
+    check(&t);
+}
+
+/* One element reads what another one may have written: as they come. */
+TEST(what_is_written_and_reached_elsewhere_has_no_pack) {
+    static const Case t = {
+        .kernel = "kernel t {\n"
+                  "  out y: f32[N_p]\n"
+                  "  in s: f32[1]\n"
+                  "  in x: f32[N_p]\n"
+                  "  map to: idx src(e)\n"
+                  "  for %i.0 in N_p parallel {\n"
+                  "    %x.1: f32 = load x[%i.0]\n"
+                  "    %t.2: i32 = load to[%i.0]\n"
+                  "    %t.3: i64 = cast %t.2\n"
+                  "    store y[%i.0] %x.1\n"
+                  "    store y[%t.3] %x.1\n"
+                  "  }\n"
+                  "}\n",
+        .want = {"gn_pack_some<4>(&x[gn_from], gn_on)", "y[i_0] = ", "y[t_3] = ", "to[i_0]"},
+        .never = {"&y["}};
+    check(&t);
+}
+
 /* The row of a loop over entries inside the loop is one of the values that it needs. */
 TEST(a_loop_inside_keeps_its_row) {
     static const Case t = {.kernel = SUMS("      %t.20: f32 = load a[%e.3]\n"
