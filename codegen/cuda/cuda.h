@@ -113,10 +113,14 @@ const char *cu_identity(Arena *a, RedKind r, DType dt);
 void cu_schedule(CuFn *f);
 
 bool cu_takes_all(const CuSched *c, const CuRun *r);
+bool cu_has_range(const LStmt *s, LRangeKind range); /* a loop over one in the list, or below */
 
 /* heads.c: a copy of the kernel in which loops and dimensions of one iteration are gone, and heads
  * are a loop around what is done for a row; NULL = its heads need each other. */
 const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, bool heads);
+
+/* numbers.c: numbers that a row of kernel k is added up to in memory are in registers; its list */
+LStmt *cu_keep_numbers(Arena *a, LKernel *k, LStmt *row);
 
 /* team.c */
 bool cu_team(CuFn *f, const LStmt *body);          /* false: a team cannot be seen to be safe */

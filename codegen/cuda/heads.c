@@ -65,7 +65,7 @@ static void find_places(Turn *t, const LStmt *s, const LStmt *loop) {
         bool heads = !loop && !is_once(s) && extent(s, &n);
         if (heads && n != t->n_heads) t->ok = false;
         if (loop_has_body(s)) find_places(t, s->body, heads ? s : loop);
-        if (s->kind == L_FOR && s->range != LR_SEGMENT && !heads && !loop && !is_once(s))
+        if (s->kind == L_FOR && s->range == LR_EXTENT && !heads && !loop && !is_once(s))
             t->ok = false;
         if ((s->kind == L_STORE || s->kind == L_ACC) && !loop) t->ok = false;
         if (!loop_is_access(s) || s->buf->kind != LB_LOCAL) continue;
@@ -543,6 +543,7 @@ const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel
     }
     for (int i = 0; i < from->locals.n; i++) copy_local(&t, from->locals.v[i]);
     k->locals.v = t.local;
+    k->locals.cap = k->locals.n;
     LStmt *zero = zero_of(&t, k), **tail = &zero->next, *row = NULL;
     if (heads) t.head = new_reg(&t, k, "h");
     for (const LStmt *s = from->body; s != parallel; s = s->next) {
@@ -551,6 +552,7 @@ const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel
     }
     LStmt *loop = *tail = copy_one(&t, parallel);
     copy(&t, parallel->body, false, &row);
+    if (cu_has_range(row, LR_CHUNK)) row = cu_keep_numbers(a, k, row);
     make_vectors(row);
     merge_lets(row);
     forward_stored(row);

@@ -325,7 +325,7 @@ void cu_kernel(Cu *cu, const LKernel *k) {
          *f = &fn;
     cu_schedule(f);
     f->used = NEWN(cu->a, bool, f->k->n_regs + 1);
-    f->local_used = NEWN(cu->a, bool, k->locals.n + 1);
+    f->local_used = NEWN(cu->a, bool, f->k->locals.n + 1);
     mark_block(f, f->k->body, NULL);
     cu_names(f);
     f->sized = f->sized && uses_sizes(f);

@@ -127,12 +127,16 @@ static void schedule(CuFn *f) {
     if (c->parallel) collapse(f, true);
 }
 
-static bool has_segment(const LStmt *s) {
+bool cu_has_range(const LStmt *s, LRangeKind range) {
     for (; s; s = s->next) {
-        if (s->kind == L_FOR && s->range == LR_SEGMENT) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && has_segment(s->body)) return true;
+        if (s->kind == L_FOR && s->range == range) return true;
+        if (loop_has_body(s) && cu_has_range(s->body, range)) return true;
     }
     return false;
+}
+
+static bool has_entries(const LStmt *s) {
+    return cu_has_range(s, LR_SEGMENT) || cu_has_range(s, LR_CHUNK);
 }
 
 /* Entries of rows that no team can have as they are: in another order, or by heads (heads.c). */
@@ -140,13 +144,13 @@ void cu_schedule(CuFn *f) {
     const LKernel *k = f->k;
     schedule(f);
     const LStmt *parallel = f->sched.parallel;
-    if (f->sched.kind != CU_THREAD || !parallel || !has_segment(parallel->body)) return;
+    if (f->sched.kind != CU_THREAD || !parallel || !has_entries(parallel->body)) return;
     for (int heads = 0; heads < 2; heads++) {
         const LKernel *turned = cu_turn_rows(f->a, k, parallel, heads);
         if (!turned) continue;
         f->k = turned;
         schedule(f);
-        if (f->sched.kind == CU_TEAM && (!heads || f->sched.n_inner)) return;
+        if (f->sched.kind != CU_THREAD && (!heads || f->sched.n_inner)) return;
     }
     f->k = k;
     schedule(f);

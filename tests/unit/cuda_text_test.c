@@ -240,6 +240,41 @@ TEST(what_is_written_and_reached_elsewhere_has_no_pack) {
     check(&t);
 }
 
+/* Each head of a part of a long sum has a block, which has the part's entries by turns. */
+TEST(parts_of_a_sum_for_each_head_have_blocks) {
+    static const Case t = {.kernel = "kernel t {\n"
+                                     "  out y: f32[64, 2]\n"
+                                     "  in a: f32[E_e, 2, 4]\n"
+                                     "  in b: f32[E_e, 2, 4]\n"
+                                     "  %c.0: f32 = const 0\n"
+                                     "  for %c.1 in 64 parallel {\n"
+                                     "    for %h.2 in 2 vector {\n"
+                                     "      store y[%c.1, %h.2] %c.0\n"
+                                     "    }\n"
+                                     "    for %i.3 in chunk %c.1 of 64: E_e {\n"
+                                     "      for %h.4 in 2 {\n"
+                                     "        local acc: f32\n"
+                                     "        store acc %c.0\n"
+                                     "        for %k.5 in 4 vector {\n"
+                                     "          %a.6: f32 = load a[%i.3, %h.4, %k.5]\n"
+                                     "          %b.7: f32 = load b[%i.3, %h.4, %k.5]\n"
+                                     "          %v.8: f32 = mul %a.6 %b.7\n"
+                                     "          acc sum acc %v.8\n"
+                                     "        }\n"
+                                     "        %v.9: f32 = load acc\n"
+                                     "        %v.10: f32 = exp %v.9\n"
+                                     "        acc sum y[%c.1, %h.4] %v.10\n"
+                                     "      }\n"
+                                     "    }\n"
+                                     "  }\n"
+                                     "}\n",
+                           .want = {"gn_block_team(4)", "gn_fold_lanes<GnSum>(gn, gn_sum_",
+                                    "gn_fold_block<GnSum>(gn, gn_part_",
+                                    "if (gn.thread == 0) y[c_1 * 2 + h_"},
+                           .never = {"GN_ROWS("}};
+    check(&t);
+}
+
 /* The row of a loop over entries inside the loop is one of the values that it needs. */
 TEST(a_loop_inside_keeps_its_row) {
     static const Case t = {.kernel = SUMS("      %t.20: f32 = load a[%e.3]\n"

@@ -1,0 +1,78 @@
+/* A number of a row that its entries are added up to in memory, for each of the 64 parts of a long
+ * sum: in a register, and stored when the row is done, so that a team can have the entries.
+ *
+ *     store y[c, h] 0                         local acc
+ *     for i in chunk c {                      store acc 0
+ *       ..                                    for i in chunk c { ..  acc sum acc v }
+ *       acc sum y[c, h] v                     store y[c, h] acc
+ *     }                                                                                       */
+#include "codegen/cuda/cuda.h"
+
+typedef struct {
+    const LStmt *row, *first; /* of the accesses: a store of the row's own list */
+    const LBuf *buf;
+    int n_acc;
+    bool ok;
+} Number;
+
+static bool defines(const LStmt *s, const LReg *r) {
+    for (; s; s = s->next) {
+        bool value = s->kind == L_LET || s->kind == L_LOAD;
+        if ((value && s->dst == r) || (s->kind == L_FOR && s->var == r)) return true;
+        if (loop_has_body(s) && defines(s->body, r)) return true;
+    }
+    return false;
+}
+
+static void look(Number *x, const LStmt *s, bool top) {
+    for (; s && x->ok; s = s->next) {
+        if (loop_has_body(s)) look(x, s->body, false);
+        if (!loop_is_access(s) || s->buf != x->buf) continue;
+        if (!x->first) x->first = top && s->kind == L_STORE ? s : NULL;
+        x->n_acc += s->kind == L_ACC && !top;
+        x->ok = x->first != NULL;
+        for (int i = 0; x->ok && i < s->buf->rank; i++)
+            x->ok = s->idx[i] == x->first->idx[i] && !defines(x->row, s->idx[i]);
+    }
+}
+
+static void use(LStmt *s, const LBuf *b, LBuf *local) {
+    for (; s; s = s->next) {
+        if (loop_has_body(s)) use(s->body, b, local);
+        if (loop_is_access(s) && s->buf == b) s->buf = local;
+    }
+}
+
+/* Behind all: what is there goes to memory. */
+static void store_last(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStmt *to) {
+    LStmt *load = NEW(a, LStmt), *store = NEW(a, LStmt);
+    LReg *r = NEW(a, LReg);
+    *r = (LReg){.id = k->n_regs++, .dt = local->dt, .hint = local->name};
+    *load = (LStmt){.kind = L_LOAD, .buf = local, .dst = r, .span = to->span, .next = store};
+    *store = *to;
+    store->src = r;
+    store->next = NULL;
+    while (row->next) row = row->next;
+    row->next = load;
+}
+
+static LStmt *keep(Arena *a, LKernel *k, LStmt *row, const Number *x) {
+    LBuf *local = NEW(a, LBuf);
+    LStmt *declared = NEW(a, LStmt), to = *x->first;
+    *local = (LBuf){.kind = LB_LOCAL, .id = k->locals.n, .name = "sum", .dt = x->buf->dt};
+    *declared = (LStmt){.kind = L_LOCAL, .buf = local, .span = to.span, .next = row};
+    vec_push(a, &k->locals, local);
+    use(row, x->buf, local);
+    store_last(a, k, row, local, &to);
+    return declared;
+}
+
+LStmt *cu_keep_numbers(Arena *a, LKernel *k, LStmt *row) {
+    for (int i = 0; i < k->bufs.n; i++) {
+        Number x = {.row = row, .buf = k->bufs.v[i], .ok = true};
+        if (!x.buf->written) continue;
+        look(&x, row, true);
+        if (x.ok && x.n_acc) row = keep(a, k, row, &x);
+    }
+    return row;
+}
