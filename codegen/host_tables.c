@@ -242,6 +242,16 @@ static void emit_block_table(Host *h, int phase) {
     host_puts(h, "    default: return 0;\n    }\n}\n\n");
 }
 
+/* Whether a device may record it for rounded sizes, or what keeps it from that. */
+static void emit_buckets(Host *h, const PPhase *ph) {
+    const char *why;
+    if (!h->p->device || !plan_is_by_batches(h->p, ph)) return;
+    const PStep *s = plan_buckets_lack(h->a, h->p, ph, &why);
+    host_puts(h, s ? ".buckets_lack = " : ".buckets = true");
+    if (s) host_string(h, arena_printf(h->a, "%s: %s", host_line(h, s), why));
+    host_puts(h, ", ");
+}
+
 static void emit_phase_table(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         emit_step_infos(h, i);
@@ -261,7 +271,7 @@ static void emit_phase_table(Host *h) {
         host_printf(h, ", .n_steps = %d, ", ph->steps.n);
         if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
         if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
-        if (h->p->device && plan_has_buckets(h->a, h->p, ph)) host_puts(h, ".buckets = true, ");
+        emit_buckets(h, ph);
         host_printf(h, ".n_kernels = %d, .n_library_calls = %d,\n", kernels, calls);
         if (ph->blocks.n)
             host_printf(

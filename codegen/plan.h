@@ -233,6 +233,9 @@ typedef struct {
     const Expr *n, *batch, *row, *step; /* n: how many i */
     const Expr *own;                    /* NULL = not known */
 } PTail;
+bool plan_is_by_batches(const Plan *p, const PPhase *ph); /* it trains, and each run sees a batch */
+/* The first step that a device cannot do for rounded sizes, and why; NULL: it can do all. */
+const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, const char **why);
 /* May a device record the phase for rounded sizes? */
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph);
 /* Both operands of a step of such a phase, if it sums over rows of a batch. */

@@ -11,18 +11,19 @@
 
 #include <string.h>
 
-/* Is it the size of rows or edges, which each batch has its own of? */
-static bool is_rows(const Module *m, const Sym *sym) {
-    for (int i = 0; i < m->spaces.n; i++) {
-        const Space *s = m->spaces.v[i];
-        if (s->kind != SP_DIM && s->size->kind == EX_SYM && s->size->sym == sym) return true;
-    }
-    return false;
+/* Does each batch have as many of them as it likes?  Steps over links that draw no neighbours see
+ * the whole graph, and links of their own; the runtime rounds the same (exec/device_batch.c). */
+static bool is_of_batch(const Module *m, const Space *s) {
+    const Sampling *sample = &m->recipe.sample;
+    if (s->kind == SP_DIM) return false;
+    if (!sample->train_links || sample->n_hops) return true;
+    if (s->kind == SP_NZ) return is_of_batch(m, s->nz_of->space);
+    return space_is_drawn(s) || (s->base[0] && is_of_batch(m, s->base[0]));
 }
 
 static bool varies(const Module *m, const Expr *e) {
     if (e->kind == EX_CONST) return false;
-    if (e->kind == EX_SYM) return is_rows(m, e->sym);
+    if (e->kind == EX_SYM) return e->sym->of && is_of_batch(m, e->sym->of);
     return varies(m, e->a) || varies(m, e->b);
 }
 
@@ -54,27 +55,54 @@ bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]) {
     return true;
 }
 
-static bool product_fits(Arena *a, const Plan *p, const PStep *s) {
+static const char *product_lacks(Arena *a, const Plan *p, const PStep *s) {
     const PGemm *g = &s->gemm;
     const Expr *const same[] = {g->batch,   g->n,     g->a_batch, g->a_row,   g->a_col,
                                 g->b_batch, g->b_row, g->b_col,   g->c_batch, g->c_row};
     PTail t[2];
     for (size_t i = 0; i < COUNT(same); i++)
-        if (varies(p->m, same[i])) return false;
-    if (!plan_tails(a, p, s, t)) return true;
-    return t[0].own && t[1].own && (expr_eq(t[0].own, g->k) || expr_eq(t[1].own, g->k));
+        if (varies(p->m, same[i])) return "a product's columns are as many as a batch has rows";
+    if (!plan_tails(a, p, s, t)) return NULL;
+    bool told = t[0].own && t[1].own && (expr_eq(t[0].own, g->k) || expr_eq(t[1].own, g->k));
+    return told ? NULL : "a product sums over rows of a batch that do not stand alone";
+}
+
+static const char *step_lacks(Arena *a, const Plan *p, const PStep *s) {
+    switch (s->kind) {
+    case PS_KERNEL:
+        return NULL;
+    case PS_GEMM:
+        return product_lacks(a, p, s);
+    case PS_COPY:
+        return varies(p->m, p->bufs.v[s->bufs[0]]->count) ? "rows of a batch are copied" : NULL;
+    case PS_RANK:
+        return "ranks would count rows behind the batch's own";
+    case PS_CALL:
+        return "a C function would be called with rounded sizes";
+    case PS_LOOP:
+    case PS_END:
+        return "the host reads the condition of 'while'";
+    case PS_RELATION:
+    case PS_PRINT:
+    case PS_ASSERT:
+        break;
+    }
+    return "the host takes part";
+}
+
+const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, const char **why) {
+    for (int i = 0; i < ph->steps.n; i++)
+        if ((*why = step_lacks(a, p, ph->steps.v[i]))) return ph->steps.v[i];
+    return NULL;
+}
+
+bool plan_is_by_batches(const Plan *p, const PPhase *ph) {
+    return p->m->recipe.sample.batch && !strcmp(ph->name, "train");
 }
 
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph) {
-    const Sampling *sample = &p->m->recipe.sample;
-    if (!sample->batch || sample->train_links || strcmp(ph->name, "train")) return false;
-    for (int i = 0; i < ph->steps.n; i++) {
-        const PStep *s = ph->steps.v[i];
-        bool fits = s->kind == PS_KERNEL || (s->kind == PS_GEMM && product_fits(a, p, s)) ||
-                    (s->kind == PS_COPY && !varies(p->m, p->bufs.v[s->bufs[0]]->count));
-        if (!fits) return false;
-    }
-    return true;
+    const char *why;
+    return plan_is_by_batches(p, ph) && !plan_buckets_lack(a, p, ph, &why);
 }
 
 const char *plan_tail_name(Arena *a, const Plan *p, const PPhase *ph, int step) {

@@ -204,6 +204,7 @@ typedef struct {
     int n_blocks;
     const rt_blocks *blocks;                        /* in order */
     int64_t (*block_rows)(int i, const int64_t *n); /* rows that blocks[i] cuts; NULL: no blocks */
+    const char *buckets_lack; /* why not `buckets`, "a.gnn:12: .."; NULL: it has, or no batches */
 } rt_phase;
 
 typedef enum { RT_OPTIM_NONE, RT_OPTIM_SGD, RT_OPTIM_ADAM, RT_OPTIM_ADAMW } rt_optim_kind;

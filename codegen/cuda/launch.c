@@ -5,21 +5,51 @@
  * Returns a cudaError_t.  Here the sizes are known, and with them how wide teams should be. */
 #include "codegen/cuda/cuda.h"
 
-static const char *joined_extent(CuFn *f) {
+#include <string.h>
+
+/* Sizes are rounded up one by one (codegen/plan_buckets.c), so the difference of two may be less
+ * than that of a batch's own, and even nothing: what is taken away does not count. */
+static const Expr *at_most(Arena *a, const Expr *e) {
+    if (e->kind == EX_CONST) return e->c < 0 ? expr_const(a, 0) : e;
+    if (e->kind == EX_SYM) return e;
+    const Expr *x = at_most(a, e->a), *y = at_most(a, e->b);
+    switch (e->kind) {
+    case EX_ADD:
+        return expr_add(a, x, y);
+    case EX_MUL:
+        return expr_mul(a, x, y);
+    case EX_CEILDIV:
+        return expr_ceildiv(a, x, e->b);
+    case EX_MAX:
+        return expr_max(a, x, y);
+    default:
+        return expr_min(a, x, y);
+    }
+}
+
+static const Expr *size_of(CuFn *f, const LStmt *loop, bool most) {
+    return most ? at_most(f->a, loop->extent) : loop->extent;
+}
+
+static const char *joined_extent(CuFn *f, bool most) {
     const Expr *n = expr_const(f->a, 0);
     for (const LStmt *s = f->k->body; s; s = s->next)
-        if (s->kind == L_FOR) n = expr_add(f->a, n, s->extent);
+        if (s->kind == L_FOR) n = expr_add(f->a, n, size_of(f, s, most));
     return cu_expr(f, n);
 }
 
-const char *cu_extent(CuFn *f) {
+static const char *extent(CuFn *f, bool most) {
     const CuSched *c = &f->sched;
-    if (loop_is_joined(f->k)) return joined_extent(f);
+    if (loop_is_joined(f->k)) return joined_extent(f, most);
     if (!c->parallel) return "1";
-    const char *n = cu_expr(f, c->parallel->extent);
+    const char *n = cu_expr(f, size_of(f, c->parallel, most));
     for (int i = 0; i < c->n_inner; i++)
-        n = arena_printf(f->a, "(%s) * (%s)", n, cu_expr(f, c->inner[i]->extent));
+        n = arena_printf(f->a, "(%s) * (%s)", n, cu_expr(f, size_of(f, c->inner[i], most)));
     return n;
+}
+
+const char *cu_extent(CuFn *f) {
+    return extent(f, false);
 }
 
 /* Iterations of a loop: of a segment, on average. */
@@ -60,13 +90,16 @@ static const char *team(CuFn *f) {
     return arena_printf(f->a, "%s * gn_ways", lanes);
 }
 
-/* size: of a team; NULL = there are none. */
+/* size: of a team; NULL = there are none.  A recorded launch has as many as its bucket needs. */
 static const char *threads(CuFn *f, const char *size) {
     bool one = f->sched.parallel && !size && !loop_is_joined(f->k);
     CuNest nest = cu_nest(f);
     const int pack = one ? cu_elements(f, &nest) : 1;
-    if (size) return arena_printf(f->a, "gn_extent * %s", size);
-    return pack > 1 ? arena_printf(f->a, "gn_ceildiv(gn_extent, %d)", pack) : "gn_extent";
+    const char *most = extent(f, true), *n = "gn_extent";
+    if (f->sized && strcmp(most, cu_extent(f)) != 0)
+        n = arena_printf(f->a, "(gn_n ? %s : gn_extent)", most);
+    if (size) return arena_printf(f->a, "%s * %s", n, size);
+    return pack > 1 ? arena_printf(f->a, "gn_ceildiv(%s, %d)", n, pack) : n;
 }
 
 static void arguments(CuFn *f, StrBuf *names) {

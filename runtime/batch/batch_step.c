@@ -36,6 +36,16 @@ static gnnc_status may_take(gnnc_trainer *t, size_t n_bytes) {
                           n_bytes);
 }
 
+/* Links and queries are as many in every batch but the last: no later one has more. */
+static bool is_steady(const rt_program *p, int sym) {
+    for (int i = 0; i < p->n_spaces; i++) {
+        rt_rel_kind k = p->spaces[i].rel;
+        bool counted = k == RT_REL_LINKS || k == RT_REL_POSITIVES || k == RT_REL_QUERIES;
+        if (p->spaces[i].sym == sym) return counted;
+    }
+    return false;
+}
+
 gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x, bool first) {
     if (fits(s, x)) return GNNC_OK;
     RtExec most = {.program = t->program, .n = s->most, .rt = &t->rt};
@@ -43,7 +53,9 @@ gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x,
     RtPool tables;
     gnnc_status st;
     for (int i = 0; i < t->program->n_syms; i++) {
-        int64_t n = x->n[i], more = first && n != t->x.n[i] ? n / 4 : 0;
+        int64_t n = x->n[i];
+        bool varies = n != t->x.n[i] && !is_steady(t->program, i);
+        int64_t more = first && varies ? n / 4 : 0;
         if (n > s->most[i]) s->most[i] = n + more;
     }
     rt_recycle_reset(&s->tables);

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "runtime/bind.h"
 #include "runtime/cuda/gather_list.h"
 #include "runtime/memory.h"
 
@@ -56,9 +57,17 @@ void rt_device_want_buckets(RtExec *x, bool wanted) {
     const rt_phase *train = rt_phase_find(x->program, "train");
     if (!x->rt->device || !wanted || !train || !x->program->sampling.batch) return;
     x->rt->device->batch.wanted = train->buckets;
-    if (!train->buckets)
-        rt_message(x->rt, "shapes: a step of this model is not known for rounded sizes; "
-                          "each batch keeps its own");
+    if (!train->buckets && train->buckets_lack)
+        rt_message(x->rt, "shapes: %s; each batch keeps its own", train->buckets_lack);
+}
+
+/* Has each batch as many of them as it likes?  As codegen/plan_buckets.c has it. */
+static bool is_of_batch(const rt_program *p, int space) {
+    const rt_space *s = &p->spaces[space];
+    if (s->kind == RT_SP_DIM) return false;
+    if (p->sampling.train_links == RT_LINKS_NONE || p->sampling.n_hops) return true;
+    if (s->kind == RT_SP_NZ) return is_of_batch(p, p->columns[s->col].space);
+    return rt_space_is_drawn(p, space) || (s->base[0] >= 0 && is_of_batch(p, s->base[0]));
 }
 
 static int64_t part_of(int64_t n, int shift) {
@@ -68,7 +77,7 @@ static int64_t part_of(int64_t n, int shift) {
 static bool fits(const RtExec *x, const int64_t *most, int shift) {
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
-        if (s->kind != RT_SP_DIM && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
+        if (is_of_batch(x->program, i) && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
     }
     return true;
 }
@@ -97,7 +106,7 @@ static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
     while (shift > 0 && !fits(x, most, shift)) shift--;
     for (int i = 0; i < p->n_spaces; i++) {
         const rt_space *s = &p->spaces[i];
-        if (s->kind != RT_SP_DIM) b->n[s->sym] = part_of(most[s->sym], shift);
+        if (is_of_batch(p, i)) b->n[s->sym] = part_of(most[s->sym], shift);
     }
     nest(p, b->n);
     b->now = &b->bucket[b->turn][shift];

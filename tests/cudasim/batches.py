@@ -16,7 +16,7 @@ import batches  # noqa: E402
 import directory  # noqa: E402
 import parts  # noqa: E402
 from checkpoint import tensors  # noqa: E402
-from sim import Counts, written  # noqa: E402
+from sim import Counts, buckets_are_replayed, written  # noqa: E402
 
 
 ADAM = "adam(lr = 1e-2)"
@@ -55,23 +55,8 @@ def a_step_waits_for_nothing(sim):
 
 
 def a_bucket_is_replayed(sim, data):
-    """Steps of rounded sizes: the losses of the batches' own, and one launch where the bucket was seen before."""
-    sim.cudasim_count.restype = ctypes.POINTER(Counts)
-    n, steps = sim.cudasim_count(), 20
-    t, u = (batches.Trainer(sim, data, threads=2, buckets=b) for b in (0, 1))
-    for _ in range(4):
-        t.epoch()
-        u.epoch()
-        near(t, u, "loss", 2e-5)
-    assert n.contents.ends > 0  # sizes that differ from step to step share what was chosen
-    first = {k: getattr(n.contents, k) for k, _ in Counts._fields_}
-    for _ in range(steps):
-        u.step()
-    now = {k: getattr(n.contents, k) - first[k] for k, _ in Counts._fields_}
-    assert now["graph_launches"] == steps and now["library_calls"] == now["fills"] == 0, now
-    assert now["launches"] == steps, now  # columns are gathered in front of it
-    assert now["synchronisations"] == now["device_to_host"] == now["allocations"] == 0, now
-    assert now["host_to_device"] == 2 * steps, now
+    buckets_are_replayed(batches.Trainer, sim, data, gathers=1)
+    assert sim.cudasim_count().contents.ends > 0  # sizes that differ from step to step share what was chosen
 
 
 def whoever_gathers(sim, data, buckets):
@@ -158,6 +143,20 @@ def resumed_in_mid_epoch(cpu, sim):
     near(t, u, "loss", 1e-4)
 
 
+def links_are_replayed(build):
+    """Ends seen from their neighbourhood: of two types, of triples, in trees of their own, by time."""
+    around.shop("likes")
+    around.facts("facts")
+    around.events("mail", True)
+    near, trees = "fanout [likes: [4, 3], reverse(likes): [4, 3], knows: [4, 3]] ", "disjoint true "
+    for name, data, text in (("pairs", "likes", around.SHOP % ("0.2", ADAM, near)),
+                             ("trees", "likes", around.SHOP % ("0.2", ADAM, near + trees)),
+                             ("triples", "facts", around.FACTS % (ADAM, "fanout [4] ")),
+                             ("past", "mail", around.EVENTS % ("[3, 2]", ""))):
+        sim = written(build, name, text, "cuda")
+        buckets_are_replayed(batches.Trainer, sim, data, gathers=0)
+
+
 def main():
     build = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as tmp:
@@ -181,6 +180,7 @@ def main():
         whoever_gathers(low, "shop", True)
         a_step_waits_for_nothing(low)
         parts.molecules("molecules")
+        links_are_replayed(build)
         for name, data, text in (("graphs", "molecules", parts.MOLECULES % ("batch_norm()", ADAM, "sample { batch 8 }")),
                                  ("clusters", "shop", parts.PEOPLE % ("false", ADAM, "sample { clusters 20  batch 2 }"))):
             cpu, sim = (written(build, name, text, device) for device in ("cpu", "cuda"))

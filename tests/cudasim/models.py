@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from batches import Trainer  # noqa: E402
 from directory import save  # noqa: E402
-from sim import Counts, library  # noqa: E402
+from sim import Counts, buckets_are_replayed, library  # noqa: E402
 
 NODES, GRAPHS, EDGES = 50, 90, 400
 EPOCHS = 2
@@ -127,6 +127,12 @@ def sampled(text):
     return BATCH.get(target, BATCH["rows"])
 
 
+def gathers(text):
+    """Columns of numbers of the batch's rows: the device takes them out of the data's."""
+    links = re.search(r"^\s*target links", text, re.M)
+    return not links and bool(re.search(r": *f32|multilabel", text))
+
+
 def metrics(t):
     t.lib.gnnc_trainer_metric_name.restype = ctypes.c_char_p
     names = (t.lib.gnnc_trainer_metric_name(t.t, i).decode() for i in range(t.lib.gnnc_trainer_n_metrics(t.t)))
@@ -204,6 +210,8 @@ def main(build, *names):
                 for lib in [sim, sparse] if sparse else [sim]:
                     curves(cpu, lib, "data_" + name, options, "batch_norm" in text)
                     waits_for_nothing(lib, "data_" + name, options, 2 if batch else 1)
+                if batch:
+                    buckets_are_replayed(Trainer, sim, "data_" + name, gathers(text), near=1e-4, steps=8, **options)
             except AssertionError as e:
                 sys.exit(f"{name}: {e}")
 

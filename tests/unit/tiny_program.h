@@ -291,11 +291,11 @@ static gnnc_status tiny_embed(RtExec *x) {
 }
 
 static const rt_phase tiny_phases[] = {
-    {"load", 4, tiny_load, NULL, false, 3, 0, NULL, NULL, 0, NULL, NULL},
-    {"train", 4, tiny_train, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL},
-    {"eval", 3, tiny_eval, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL},
-    {"predict", 1, tiny_predict, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL},
-    {"embed", 1, tiny_embed, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL},
+    {"load", 4, tiny_load, NULL, false, 3, 0, NULL, NULL, 0, NULL, NULL, NULL},
+    {"train", 4, tiny_train, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
+    {"eval", 3, tiny_eval, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
+    {"predict", 1, tiny_predict, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
+    {"embed", 1, tiny_embed, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
 };
 static const char *const tiny_metrics[] = {"mae"};
 
