@@ -162,6 +162,8 @@ static void emit_prototypes(Host *h) {
     if (maps) host_printf(h, "extern rt_device_kernel %s_%s;\n", maps, device);
     const char *spmm = device ? target_spmm_name(h->a, h->p) : NULL;
     if (spmm) host_printf(h, "extern rt_device_kernel %s_%s;\n", spmm, device);
+    const char *turn = device ? target_turn_name(h->a, h->p) : NULL;
+    if (turn) host_printf(h, "extern rt_device_kernel %s_%s;\n", turn, device);
     for (int i = 0; device && i < h->p->phases.n; i++) tail_prototypes(h, h->p->phases.v[i]);
     for (int i = 0; plan_on_host(h->p) && i < h->p->kernels.n; i++)
         host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);

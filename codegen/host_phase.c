@@ -247,8 +247,16 @@ static void emit_assert(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* The host reads the condition: its own memory, or a device's. */
+/* The host reads the condition: its own memory, or a device's, which asks for itself where it has
+ * recorded the phase. */
 static void emit_loop(Host *h, int index, const PStep *s) {
+    if (h->device) {
+        host_printf(h, "    for (int64_t i%d = 0; rt_device_turn(x, i%d, %" PRId64 ", B_%s, ",
+                    index, index, s->limit, buf_name(h, s->bufs[0]));
+        host_string(h, host_line(h, s));
+        host_printf(h, ", &st); i%d++) {\n", index);
+        return;
+    }
     if (s->limit)
         host_printf(h, "    for (int64_t i%d = 0; i%d < %" PRId64 " && ", index, index, s->limit);
     else

@@ -619,6 +619,8 @@ static void emit_program(Host *h, int n_metrics, int n_groups) {
     if (sample) host_printf(h, "    .device_sample = %s_%s,\n", sample, h->p->device);
     const char *maps = h->p->device ? target_maps_name(h->a, h->p) : NULL;
     if (maps) host_printf(h, "    .device_maps = %s_%s,\n", maps, h->p->device);
+    const char *turn = h->p->device ? target_turn_name(h->a, h->p) : NULL;
+    if (turn) host_printf(h, "    .device_turn = %s_%s,\n", turn, h->p->device);
     if (n_groups) count_and_table(h, "groups", n_groups);
     const char *spmm = h->p->device ? target_spmm_name(h->a, h->p) : NULL;
     if (spmm)

@@ -131,7 +131,9 @@ typedef struct PStep {
     const struct PStep *alone_from; /* .. that product, or from any: NULL */
     Space *space;                   /* PS_RELATION */
     int64_t limit;                  /* PS_LOOP; 0 = none */
-    int other;        /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
+    bool recorded; /* PS_LOOP of a plan for a device: it asks for the condition by itself, where it
+                      can record loops */
+    int other;     /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
     const char *text; /* PS_PRINT, PS_ASSERT */
     int rank_axis;    /* PS_RANK */
     bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of its rows */
@@ -223,8 +225,12 @@ int plan_group_index(const Plan *p, const PGroup *g);
 const char *plan_epilogue_text(const PEpilogue *e); /* "adds a bias" */
 const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
- * loop, whose condition the host reads. */
+ * loop whose condition the host reads. */
 bool step_stops(const PStep *s, bool on_device);
+/* Has each of its runs a batch, with sizes of its own? */
+bool plan_is_of_batches(const Plan *p, const PPhase *ph);
+/* Finds loops that are `recorded`: in phases that nothing else stops. */
+void cg_record_loops(Plan *p);
 bool plan_in_loop(const PPhase *ph, int step); /* between a PS_LOOP and its PS_END */
 /* An operand of a product that sums over rows of a batch: element (i, j) of matrix b is at
  * b*batch + i*row + j*step; rows j from `own` on are nobody's.  (codegen/plan_buckets.c) */

@@ -67,6 +67,13 @@ static const char *product_lacks(Arena *a, const Plan *p, const PStep *s) {
     return told ? NULL : "a product sums over rows of a batch that do not stand alone";
 }
 
+/* There is room for rows behind the batch's own. */
+static const char *copy_lacks(const Plan *p, const PStep *s) {
+    const PBuf *from = p->bufs.v[s->bufs[0]], *to = p->bufs.v[s->bufs[1]];
+    bool room = (from->kind == PB_TEMP || from->kind == PB_DATA) && to->kind == PB_TEMP;
+    return room || !varies(p->m, from->count) ? NULL : "rows of a batch are copied";
+}
+
 static const char *step_lacks(Arena *a, const Plan *p, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
@@ -74,14 +81,15 @@ static const char *step_lacks(Arena *a, const Plan *p, const PStep *s) {
     case PS_GEMM:
         return product_lacks(a, p, s);
     case PS_COPY:
-        return varies(p->m, p->bufs.v[s->bufs[0]]->count) ? "rows of a batch are copied" : NULL;
+        return copy_lacks(p, s);
+    case PS_LOOP:
+        return s->limit ? NULL : "the host reads the condition of a 'while' without 'limit'";
+    case PS_END:
+        return NULL;
     case PS_RANK:
         return "ranks would count rows behind the batch's own";
     case PS_CALL:
         return "a C function would be called with rounded sizes";
-    case PS_LOOP:
-    case PS_END:
-        return "the host reads the condition of 'while'";
     case PS_RELATION:
     case PS_PRINT:
     case PS_ASSERT:

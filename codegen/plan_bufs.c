@@ -64,8 +64,34 @@ bool plan_in_loop(const PPhase *ph, int step) {
 
 bool step_stops(const PStep *s, bool on_device) {
     if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
-    if (s->kind == PS_LOOP) return on_device;
+    if (s->kind == PS_LOOP) return on_device && !s->recorded;
     return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
+}
+
+bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
+    const Sampling *s = &p->m->recipe.sample;
+    if (!s->batch || !strcmp(ph->name, "load")) return false;
+    bool judged = s->train_links && !strcmp(ph->name, "eval");
+    return !strcmp(ph->name, "train") || judged || module_draws(p->m, ph->name);
+}
+
+/* Without a bound a loop stays the host's, which can leave it. */
+static bool stops_beside_loops(const PPhase *ph) {
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        if (s->kind == PS_LOOP ? !s->limit : step_stops(s, true)) return true;
+    }
+    return false;
+}
+
+void cg_record_loops(Plan *p) {
+    for (int i = 0; i < p->phases.n; i++) {
+        PPhase *ph = p->phases.v[i];
+        bool once = !strcmp(ph->name, "load");
+        bool all = !once && !plan_is_of_batches(p, ph) && !stops_beside_loops(ph);
+        for (int k = 0; k < ph->steps.n; k++)
+            ph->steps.v[k]->recorded = all && ph->steps.v[k]->kind == PS_LOOP;
+    }
 }
 
 /* ---- sources ------------------------------------------------------------------------- */

@@ -663,5 +663,6 @@ Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm) {
         lifetimes(p, i);
     }
     if (p->spmm != SPMM_OWN) cg_sparse_products(&lo);
+    if (device) cg_record_loops(p);
     return p;
 }

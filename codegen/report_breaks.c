@@ -31,7 +31,19 @@ static int count_breaks(const Report *r, const PPhase *ph) {
     return n;
 }
 
-static const char *reason(const PStep *s) {
+/* One that has a limit is the host's where the phase is not recorded anyway. */
+static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s) {
+    const char *reads = "the host reads the condition of 'while' before each turn";
+    const char *why = !s->limit                       ? "without 'limit' it may have no end"
+                      : !strcmp(ph->name, "load")     ? "data are loaded once"
+                      : !plan_is_of_batches(r->p, ph) ? "the phase stops for other steps, too"
+                      : plan_has_buckets(r->a, r->p, ph)
+                          ? "with --shapes=buckets the device does, from CUDA 12.4 on"
+                          : "batches have sizes of their own";
+    return arena_printf(r->a, "%s: %s", reads, why);
+}
+
+static const char *reason(const Report *r, const PPhase *ph, const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
         return "print shows values on the host";
@@ -39,7 +51,7 @@ static const char *reason(const PStep *s) {
         return s->op->ext->effect ? "the C function has an effect on the host"
                                   : "the C function runs on the host (it is not declared 'device')";
     case PS_LOOP:
-        return "the host reads the condition of 'while' before each turn";
+        return loop_reason(r, ph, s);
     case PS_ASSERT:
         return "assert stops the host when the condition fails";
     default:
@@ -128,6 +140,30 @@ static void regions_text(Report *r, const PPhase *ph) {
     }
 }
 
+static const char recorded[] =
+    "the device reads the condition of 'while', in a recording (CUDA 12.4); "
+    "with an older CUDA the host does, before each turn";
+
+static void loops_text(Report *r, const PPhase *ph) {
+    for (int i = 0; i < ph->steps.n; i++)
+        if (ph->steps.v[i]->recorded)
+            sb_printf(r->b, "    step %d: %s: %s\n", i, report_at(r, ph->steps.v[i]->span),
+                      recorded);
+}
+
+static void loops_json(Report *r, const PPhase *ph) {
+    json_array(r->j, "recorded_loops");
+    for (int i = 0; i < ph->steps.n; i++) {
+        if (!ph->steps.v[i]->recorded) continue;
+        json_object(r->j, NULL);
+        json_int(r->j, "step", i);
+        json_text(r->j, "line", report_at(r, ph->steps.v[i]->span));
+        json_text(r->j, "what", recorded);
+        json_end(r->j);
+    }
+    json_end(r->j);
+}
+
 static void regions_json(Report *r, const PPhase *ph) {
     json_array(r->j, "skipped");
     for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
@@ -154,9 +190,10 @@ static void text(Report *r, const PPhase *ph) {
         const PStep *s = ph->steps.v[i];
         if (report_is_device(r, s)) continue;
         sb_printf(r->b, "    step %d: %s %s: %s%s\n", i, report_at(r, s->span), step_name(s),
-                  reason(s), place(r, ph, i));
+                  reason(r, ph, s), place(r, ph, i));
     }
     regions_text(r, ph);
+    loops_text(r, ph);
 }
 
 static void json(Report *r, const PPhase *ph) {
@@ -174,12 +211,13 @@ static void json(Report *r, const PPhase *ph) {
         json_int(r->j, "step", i);
         json_text(r->j, "kind", step_name(s));
         json_text(r->j, "line", report_at(r, s->span));
-        json_text(r->j, "reason", reason(s));
+        json_text(r->j, "reason", reason(r, ph, s));
         json_bool(r->j, "splits", splits(r, ph, i));
         json_end(r->j);
     }
     json_end(r->j);
     regions_json(r, ph);
+    loops_json(r, ph);
     json_end(r->j);
 }
 

@@ -9,9 +9,11 @@
 
 #include <string.h>
 
-typedef enum { READ_STEP, READ_TURN, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
-static const char *const when_word[] = {"each run", "each turn", "each epoch", "on request",
-                                        "before each run"};
+/* READ_OLD: of a loop that is recorded, where CUDA can record loops. */
+typedef enum { READ_STEP, READ_TURN, READ_OLD, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
+static const char *const when_word[] = {
+    "each run",   "each turn",  "each turn where CUDA is older than 12.4",
+    "each epoch", "on request", "before each run"};
 
 typedef struct {
     int phase;
@@ -47,9 +49,11 @@ static void host_steps(Report *r, int phase, Crossings *out) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        if (report_is_device(r, s)) continue;
+        if (report_is_device(r, s) && !s->recorded) continue;
         const char *what = s->space ? s->space->name : s->text ? s->text : step_name(s);
-        When when = s->kind == PS_LOOP || plan_in_loop(ph, i) ? READ_TURN : READ_STEP;
+        When when = s->recorded                                 ? READ_OLD
+                    : s->kind == PS_LOOP || plan_in_loop(ph, i) ? READ_TURN
+                                                                : READ_STEP;
         Crossing c = {phase, when, what, cause_of(s), report_at(r, s->span), s->n_bufs};
         vec_push(r->a, out, c);
     }

@@ -46,10 +46,17 @@ const char *target_spmm_name(Arena *a, const Plan *p) {
     return plan_spmm_count(p) ? arena_printf(a, "%s_spmm", cg_ident(a, p->m->name)) : NULL;
 }
 
-const char *target_rank_name(Arena *a, const Plan *p) {
+static bool has_step(const Plan *p, PStepKind kind) {
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)
-            if (p->phases.v[i]->steps.v[k]->kind == PS_RANK)
-                return arena_printf(a, "%s_rank", cg_ident(a, p->m->name));
-    return NULL;
+            if (p->phases.v[i]->steps.v[k]->kind == kind) return true;
+    return false;
+}
+
+const char *target_rank_name(Arena *a, const Plan *p) {
+    return has_step(p, PS_RANK) ? arena_printf(a, "%s_rank", cg_ident(a, p->m->name)) : NULL;
+}
+
+const char *target_turn_name(Arena *a, const Plan *p) {
+    return has_step(p, PS_LOOP) ? arena_printf(a, "%s_turn", cg_ident(a, p->m->name)) : NULL;
 }

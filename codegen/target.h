@@ -52,6 +52,8 @@ const char *target_sample_name(Arena *a, const Plan *p);
 const char *target_spmm_name(Arena *a, const Plan *p);
 /* The function that builds index arrays of maps; NULL = the model has none. */
 const char *target_maps_name(Arena *a, const Plan *p);
+/* .. that counts turns of a loop; NULL where no step is one. */
+const char *target_turn_name(Arena *a, const Plan *p);
 /* The host driver and its tables as C source (runtime/program.h says what it fills). */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* A C header with the prototypes of the user's functions, as the model has them. */

@@ -326,6 +326,8 @@ typedef struct rt_program {
     /* Index arrays of maps, built there: an RtMapsOp and what it reads (cuda/maps_list.h); NULL =
      * the host builds them. */
     int (*device_maps)(void *const *arg, const int64_t *n, void *stream);
+    /* What goes around a loop of a recording (cuda/turn.h); NULL = there is none. */
+    int (*device_turn)(void *const *arg, const int64_t *n, void *stream);
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
     int n_spmms; /* sparse products of its library, with n bound */
@@ -446,6 +448,9 @@ bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st);
 /* The same of a loop that goes on while the condition holds; `line` for messages: "m.gnn:8".  One
  * that does not end after an end was asked for sets *st, too. */
 bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st);
+/* The same on a device, before turn 0, 1, ..; limit 0: as long as it holds. */
+bool rt_device_turn(RtExec *x, int64_t turn, int64_t limit, int buf, const char *line,
+                    gnnc_status *st);
 /* A function of the user's: inputs, then results. */
 enum { RT_MAX_CALL = 64 };
 typedef int rt_extern_fn(gnnc_tensor *t, void *stream);

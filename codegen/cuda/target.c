@@ -76,6 +76,17 @@ static void spmm(Cu *cu) {
               name, name);
 }
 
+static void turn(Cu *cu) {
+    const char *name = target_turn_name(cu->a, cu->plan);
+    if (!name) return;
+    sb_printf(&cu->b,
+              "/*\n * kernel %s(loop, condition, turns, limit, begins)\n */\n"
+              "#include \"cuda/turn.h\"\n\n"
+              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
+              "    return gn_turn(arg, stream);\n}\n",
+              name, name);
+}
+
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;
@@ -93,6 +104,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     sample(&cu);
     maps(&cu);
     spmm(&cu);
+    turn(&cu);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;

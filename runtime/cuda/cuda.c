@@ -36,6 +36,7 @@ static void close_device(RtDevice *d) {
     for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
     drop_lanes(c);
     rt_cuda_side_close(c);
+    if (c->turns) cudaFree(c->turns);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
 }
@@ -59,6 +60,8 @@ static gnnc_status open_device(RtDevice *d) {
     CUDA_CHECK(d, "the GPU's size",
                cudaDeviceGetAttribute(&c->units, cudaDevAttrMultiProcessorCount, n));
     d->never_record = getenv("CUDA_LAUNCH_BLOCKING") != NULL;
+    gnnc_status st = rt_cuda_loops_open(d);
+    if (st != GNNC_OK) return st;
     return multiplies(d->x->program) ? rt_cuda_blas_open(d) : GNNC_OK;
 }
 
@@ -115,11 +118,16 @@ static gnnc_status record_begin(RtDevice *d) {
 }
 
 static gnnc_status record_end(RtDevice *d, void **recording) {
+    Cuda *c = rt_cuda_of(d);
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
-    CUDA_CHECK(d, "recording a phase", cudaStreamEndCapture(rt_cuda_of(d)->stream, &graph));
-    cudaError_t e = cudaGraphInstantiate(&exec, graph, 0);
-    cudaGraphDestroy(graph);
+    bool complete = c->n_loops == 0;
+    cudaError_t e = cudaStreamEndCapture(c->stream, &graph);
+    if (c->whole) graph = c->whole; /* else it would be the body that a failure left open */
+    c->whole = NULL;
+    c->n_loops = 0;
+    if (e == cudaSuccess && complete) e = cudaGraphInstantiate(&exec, graph, 0);
+    if (graph) cudaGraphDestroy(graph);
     CUDA_CHECK(d, "recording a phase", e);
     *recording = exec;
     return GNNC_OK;
@@ -240,6 +248,9 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .spmm_close = rt_cuda_spmm_close,
                                     .record_begin = record_begin,
                                     .record_end = record_end,
+                                    .has_loops = rt_cuda_has_loops,
+                                    .loop_begin = rt_cuda_loop_begin,
+                                    .loop_end = rt_cuda_loop_end,
                                     .replay = replay,
                                     .forget = forget,
                                     .wait = wait_for_all,

@@ -89,6 +89,17 @@ typedef struct CudaSparse {
 #undef CUDA_MEMBER
 } CudaSparse;
 
+/* A loop under recording (loop.c). */
+typedef struct CudaLoop {
+    void *condition;
+    int64_t limit;
+    cudaGraph_t around, body;
+    cudaGraphNode_t node;
+#if CUDART_VERSION >= 12040
+    cudaGraphConditionalHandle handle;
+#endif
+} CudaLoop;
+
 typedef struct Cuda {
     cudaStream_t stream;
     int units; /* multiprocessors */
@@ -102,6 +113,10 @@ typedef struct Cuda {
     cudaEvent_t copied[RT_LANES], used[RT_LANES];
     cudaStream_t side; /* side.c; NULL = nobody wants it */
     cudaEvent_t side_done;
+    CudaLoop *loop;          /* [most_loops] one within the other */
+    int n_loops, most_loops; /* open ones; 0 = there can be none */
+    int64_t *turns;          /* [most_loops] on the device: that each has made */
+    cudaGraph_t whole;       /* that they are in, while it is recorded; NULL: no loop yet */
 } Cuda;
 
 static inline Cuda *rt_cuda_of(RtDevice *d) {
@@ -124,6 +139,12 @@ gnnc_status rt_cuda_side_download(RtDevice *d, void *to, const void *from, size_
 gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *name,
                                 void *const *arg, RtError *err);
 gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err);
+
+/* ---- loops of a recording (loop.c) ---------------------------------------------------------- */
+gnnc_status rt_cuda_loops_open(RtDevice *d);
+bool rt_cuda_has_loops(const RtDevice *d);
+gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit);
+gnnc_status rt_cuda_loop_end(RtDevice *d);
 
 /* ---- matrix products (blas.c) ------------------------------------------------------------- */
 /* Loads cuBLAS, unless that was done: not while a phase is recorded. */

@@ -48,6 +48,28 @@ bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st) {
     return *st == GNNC_OK;
 }
 
+/* Recorded once, between its begin and its end.  Without a bound it stays the host's, which can
+ * leave it. */
+static bool is_recordable(const RtDevice *d, int64_t limit) {
+    return limit && d->ops->has_loops && d->ops->has_loops(d);
+}
+
+bool rt_device_turn(RtExec *x, int64_t turn, int64_t limit, int buf, const char *line,
+                    gnnc_status *st) {
+    RtDevice *d = x->rt->device;
+    if (d->recording) {
+        *st = turn ? d->ops->loop_end(d) : d->ops->loop_begin(d, d->at.buf[buf], limit);
+        return *st == GNNC_OK && !turn;
+    }
+    if (limit && turn >= limit) return false;
+    if (!is_recordable(d, limit)) return rt_turn(x, buf, line, st);
+    x->rt->count.read_backs++;
+    *st = rt_device_peek(x, buf);
+    if (*st != GNNC_OK || !*(const uint8_t *)x->buf[buf]) return false;
+    *st = check_stop(x->rt, line);
+    return *st == GNNC_OK;
+}
+
 /* ---- functions in C ------------------------------------------------------------------- */
 static gnnc_tensor describe(void *data, const rt_arg *a) {
     gnnc_tensor t = {.data = data, .dtype = (gnnc_dtype)a->dt, .rank = a->rank};

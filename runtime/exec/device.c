@@ -367,9 +367,33 @@ static void device_is_newer(RtDevice *d, int phase) {
 static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
     gnnc_status st = d->ops->record_begin(d);
     if (st != GNNC_OK) return st;
+    d->recording = true;
     gnnc_status ran = phase->run_device(x);
+    d->recording = false;
     st = d->ops->record_end(d, &p->recording);
-    return ran != GNNC_OK ? ran : st;
+    if (ran == GNNC_OK) return st;
+    if (p->recording) d->ops->forget(d, p->recording); /* of a part */
+    p->recording = NULL;
+    return ran;
+}
+
+static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p);
+
+/* The body of a loop that had no turn in the first run is met here for the first time, and may want
+ * memory. */
+static gnnc_status record_warm(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    void *work;
+    gnnc_status st = record(d, x, phase, p);
+    while (st != GNNC_OK && d->missing_bytes) {
+        size_t n_bytes = d->missing_bytes;
+        int64_t runs = p->runs; /* forgotten with all recordings */
+        d->missing_bytes = 0;
+        d->x->rt->err.text[0] = '\0';
+        st = work_of(d, n_bytes, &work);
+        p->runs = runs;
+        if (st == GNNC_OK) st = record(d, x, phase, p);
+    }
+    return st;
 }
 
 /* A phase runs as it is the first time, which shows whether it can be recorded and lets
@@ -379,10 +403,15 @@ gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phas
                                     RtDevicePhase *p) {
     bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
     bool record_it = p->runs++ > 0 && may;
-    if (!record_it) return phase->run_device(x);
+    if (!record_it) {
+        d->may_record = p;
+        gnnc_status st = phase->run_device(x);
+        d->may_record = NULL;
+        return st;
+    }
     gnnc_counters *count = &d->x->rt->count;
     int64_t launches = count->launches, library_calls = count->library_calls;
-    gnnc_status st = p->recording ? GNNC_OK : record(d, x, phase, p);
+    gnnc_status st = p->recording ? GNNC_OK : record_warm(d, x, phase, p);
     count->launches = launches + 1;
     count->library_calls = library_calls;
     return st == GNNC_OK ? d->ops->replay(d, p->recording) : st;
@@ -485,15 +514,18 @@ void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
     if (d->status == GNNC_OK) d->status = st;
 }
 
-static gnnc_status stop(RtDevice *d) {
-    if (d->running >= 0) d->phase[d->running].stops = true;
-    return GNNC_OK;
+static void stop(RtDevice *d) {
+    if (d->may_record) d->may_record->stops = true;
 }
 
 gnnc_status rt_device_fetch(RtExec *x, int b) {
+    stop(x->rt->device);
+    return rt_device_peek(x, b);
+}
+
+gnnc_status rt_device_peek(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
     rt_buf_kind k = x->program->bufs[b].kind;
-    stop(d);
     if (is_kept(k) || k == RT_BUF_TEMP) d->newer[b] = RT_DEVICE_NEWER;
     return rt_pull(x, b);
 }
@@ -516,6 +548,10 @@ gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, i
 /* Work of a library call; what was recorded knows the old place. */
 static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
     gnnc_status st = GNNC_OK;
+    if (n_bytes > d->work_bytes && d->recording) { /* nothing is allocated now: record_warm() */
+        d->missing_bytes = n_bytes;
+        return rt_fail_nomem(&d->x->rt->err, "work of a recorded call");
+    }
     if (n_bytes > d->work_bytes) {
         forget_recordings(d);
         d->ops->release(d, d->work);

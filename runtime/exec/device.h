@@ -54,6 +54,11 @@ typedef struct RtDeviceOps {
     /* Work between begin and end is recorded, not done, and done by each replay. */
     gnnc_status (*record_begin)(RtDevice *d);
     gnnc_status (*record_end)(RtDevice *d, void **recording);
+    /* What is recorded in between is repeated while the byte there holds, at most `limit` times:
+     * it is read before each turn.  May be asked where has_loops(d); one may hold others. */
+    bool (*has_loops)(const RtDevice *d);
+    gnnc_status (*loop_begin)(RtDevice *d, const void *condition, int64_t limit);
+    gnnc_status (*loop_end)(RtDevice *d);
     gnnc_status (*replay)(RtDevice *d, void *recording);
     void (*forget)(RtDevice *d, void *recording);
     gnnc_status (*wait)(RtDevice *d); /* until all work is done */
@@ -174,8 +179,11 @@ struct RtDevice {
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;
     RtDeviceSpmms spmms;
-    RtDevicePhase *phase; /* [n_phases] */
-    int running;          /* phase, -1 = none */
+    RtDevicePhase *phase;      /* [n_phases] */
+    int running;               /* phase, -1 = none */
+    RtDevicePhase *may_record; /* the run under way; NULL: it is of no size that comes again */
+    bool recording;
+    size_t missing_bytes; /* of `work`, to what is recorded */
     gnnc_status status;   /* first failure of a service that returns nothing */
 };
 
@@ -252,6 +260,8 @@ gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, i
 /* The host's copy of a buffer, made by a function of the host, goes to the device. */
 gnnc_status rt_device_store(RtExec *x, int b);
 gnnc_status rt_device_fetch(RtExec *x, int b); /* buffer b, in the middle of a phase */
+/* The same, where the phase may be recorded all the same: this is asked on the device then. */
+gnnc_status rt_device_peek(RtExec *x, int b);
 
 /* The host's part of them, on host memory (exec.c). */
 gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);

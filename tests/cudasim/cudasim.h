@@ -23,6 +23,7 @@ typedef struct {
     /* Of library calls, recorded ones when they are: products with an epilogue, several at once,
      * sparse ones. */
     int64_t ends, groups, spmms;
+    int64_t turns; /* of loops in graphs */
 } cudasim_counters;
 cudasim_counters *cudasim_count(void);      /* since the start; may be written */
 cudasim_counters *cudasim_count_here(void); /* the calling thread's part of it */
@@ -48,6 +49,8 @@ void cudasim_sync_block(void);
  * are set, until the thread's next exchange. */
 const uint64_t *cudasim_exchange(unsigned mask, uint64_t value);
 void cudasim_fail(const char *what); /* says where and ends the process */
+/* By a kernel, of a loop of the graph that is launched. */
+void cudasim_set_conditional(uint64_t handle, unsigned value);
 struct CUstream_st;
 int cudasim_launch(struct CUstream_st *s, const unsigned grid[3], const unsigned block[3],
                    void (*call)(void *), void (*drop)(void *), void *closure);

@@ -1,5 +1,5 @@
 /* The CUDA runtime's calls.  A stream runs what it is given at once, or records it while it
- * captures; a graph is the list of what was recorded. */
+ * captures (graphs.c). */
 #include "cudasim_impl.h"
 
 #include <pthread.h>
@@ -21,29 +21,6 @@
 #define __asan_unpoison_memory_region(p, n) ((void)(p), (void)(n))
 #endif
 
-typedef enum { NODE_KERNEL, NODE_LIBRARY, NODE_COPY, NODE_FILL } NodeKind;
-
-typedef struct Node {
-    struct Node *next;
-    NodeKind kind;
-    CudasimLaunch launch;
-    void *to;
-    const void *from;
-    size_t n_bytes;
-    int value;
-    cudaMemcpyKind copy;
-    bool garbled;
-} Node;
-
-struct CUgraph_st {
-    Node *first, **tail;
-};
-struct CUgraphExec_st {
-    Node *first;
-};
-struct CUstream_st {
-    struct CUgraph_st *captured; /* NULL: runs at once */
-};
 struct CUevent_st {
     struct timespec at;
 };
@@ -100,6 +77,12 @@ int64_t cudasim_live_bytes(void) {
     return device()->live_bytes;
 }
 
+void cudasim_count_launch(void) {
+    lock();
+    COUNT(graph_launches);
+    unlock();
+}
+
 void cudasim_memory(int64_t most_bytes) {
     device()->most_bytes = most_bytes;
 }
@@ -122,7 +105,7 @@ static bool is_now(int64_t *until) {
     return now;
 }
 
-static cudaError_t note(cudaError_t e) {
+cudaError_t cudasim_note(cudaError_t e) {
     if (e != cudaSuccess) device()->last = e;
     return e;
 }
@@ -150,7 +133,7 @@ static cudaError_t allocate_locked(void **p, size_t n_bytes, bool on_device) {
     COUNT(allocations);
     if (!at) {
         free(b);
-        return note(cudaErrorMemoryAllocation);
+        return cudasim_note(cudaErrorMemoryAllocation);
     }
     memset(at, 0xa5, rounded); /* memory comes with whatever was in it */
     *b = (Block){d->blocks, at, n_bytes, on_device};
@@ -174,7 +157,7 @@ static cudaError_t release_locked(void *p) {
         free(b);
         return cudaSuccess;
     }
-    return note(cudaErrorInvalidValue);
+    return cudasim_note(cudaErrorInvalidValue);
 }
 
 static cudaError_t allocate(void **p, size_t n_bytes, bool on_device) {
@@ -194,7 +177,7 @@ static cudaError_t release(void *p) {
 /* CUDASIM_NO_MEMORY=BYTES: a request for as many goes wrong, though there is memory. */
 cudaError_t cudaMalloc(void **p, size_t n_bytes) {
     const char *bytes = getenv("CUDASIM_NO_MEMORY");
-    if (bytes && n_bytes == strtoull(bytes, NULL, 10)) return note(cudaErrorInvalidValue);
+    if (bytes && n_bytes == strtoull(bytes, NULL, 10)) return cudasim_note(cudaErrorInvalidValue);
     return allocate(p, n_bytes, true);
 }
 cudaError_t cudaMallocHost(void **p, size_t n_bytes) {
@@ -252,8 +235,7 @@ static void swap_words(void *p, size_t n_bytes) {
     memcpy(p, turned, sizeof turned);
 }
 
-static void perform(const Node *n, bool counted) {
-    lock();
+static void perform_locked(const Node *n, bool counted) {
     enter();
     switch (n->kind) {
     case NODE_KERNEL:
@@ -273,41 +255,38 @@ static void perform(const Node *n, bool counted) {
         if (counted) COUNT(fills);
         memset(n->to, n->value, n->n_bytes);
         break;
+    case NODE_LOOP:
+        break; /* its turns */
     }
     leave();
-    unlock();
 }
 
-static void drop_node(Node *n) {
-    if (n->launch.drop) n->launch.drop(n->launch.closure);
-    free(n);
+void cudasim_perform(const Node *n, bool counted) {
+    lock();
+    if (n->kind == NODE_LOOP) COUNT(turns);
+    perform_locked(n, counted);
+    unlock();
 }
 
 /* Runs n now or appends it to what the stream records. */
 static cudaError_t submit(cudaStream_t s, const Node *n) {
     if (!s || !s->captured) {
-        perform(n, true);
+        cudasim_perform(n, true);
         if (n->launch.drop) n->launch.drop(n->launch.closure);
         return cudaSuccess;
     }
-    Node *copy = malloc(sizeof *copy);
-    if (!copy) return note(cudaErrorMemoryAllocation);
-    *copy = *n;
-    copy->next = NULL;
-    *s->captured->tail = copy;
-    s->captured->tail = &copy->next;
-    return cudaSuccess;
+    return cudasim_record(s, n);
 }
 
 int cudasim_launch(cudaStream_t s, const unsigned grid[3], const unsigned block[3],
                    void (*call)(void *), void (*drop)(void *), void *closure) {
     if (!cudasim_fits(grid, block)) {
         drop(closure);
-        return note(cudaErrorInvalidConfiguration);
+        return cudasim_note(cudaErrorInvalidConfiguration);
     }
     if (is_now(&device()->until_break)) {
         drop(closure);
-        return note((cudaError_t)device()->how);
+        return cudasim_note((cudaError_t)device()->how);
     }
     Node n = {.kind = NODE_KERNEL, .launch = {.call = call, .drop = drop, .closure = closure}};
     memcpy(n.launch.grid, grid, sizeof n.launch.grid);
@@ -327,7 +306,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemc
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     if (n_bytes == 0) return cudaSuccess;
     if (!lies_in(to, n_bytes, to_device) || !lies_in(from, n_bytes, from_device))
-        return note(cudaErrorInvalidValue);
+        return cudasim_note(cudaErrorInvalidValue);
     bool garbled = kind == cudaMemcpyHostToDevice && is_now(&device()->until_garble);
     return submit(s, &(Node){.kind = NODE_COPY,
                              .garbled = garbled,
@@ -339,15 +318,15 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemc
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s) {
     if (n_bytes == 0) return cudaSuccess;
-    if (!lies_in(to, n_bytes, true)) return note(cudaErrorInvalidValue);
+    if (!lies_in(to, n_bytes, true)) return cudasim_note(cudaErrorInvalidValue);
     return submit(s, &(Node){.kind = NODE_FILL, .to = to, .value = value, .n_bytes = n_bytes});
 }
 
-/* ---- streams and graphs ------------------------------------------------------------ */
+/* ---- streams: what they record is in graphs.c ---------------------------------------- */
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
     (void)flags;
     *s = calloc(1, sizeof **s);
-    return *s ? cudaSuccess : note(cudaErrorMemoryAllocation);
+    return *s ? cudaSuccess : cudasim_note(cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
@@ -356,7 +335,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
-    if (s && s->captured) return note(cudaErrorStreamCaptureUnsupported);
+    if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
     count_wait();
     return cudaSuccess;
 }
@@ -371,68 +350,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
-    (void)mode;
-    if (!s || s->captured) return note(cudaErrorStreamCaptureUnsupported);
-    struct CUgraph_st *g = calloc(1, sizeof *g);
-    if (!g) return note(cudaErrorMemoryAllocation);
-    g->tail = &g->first;
-    s->captured = g;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) {
-    if (!s || !s->captured) return note(cudaErrorInvalidValue);
-    *g = s->captured;
-    s->captured = NULL;
-    return cudaSuccess;
-}
-
-static void drop_nodes(Node *n) {
-    while (n) {
-        Node *next = n->next;
-        drop_node(n);
-        n = next;
-    }
-}
-
-/* The executable graph takes the nodes over. */
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) {
-    (void)flags;
-    *x = calloc(1, sizeof **x);
-    if (!*x) return note(cudaErrorMemoryAllocation);
-    (*x)->first = g->first;
-    g->first = NULL;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) {
-    if (s && s->captured) return note(cudaErrorStreamCaptureUnsupported);
-    lock();
-    COUNT(graph_launches);
-    unlock();
-    for (const Node *n = x->first; n; n = n->next) perform(n, false);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) {
-    if (x) drop_nodes(x->first);
-    free(x);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t g) {
-    if (g) drop_nodes(g->first);
-    free(g);
-    return cudaSuccess;
-}
-
 /* ---- events -----------------------------------------------------------------------------------
  */
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
     (void)flags;
     *e = calloc(1, sizeof **e);
-    return *e ? cudaSuccess : note(cudaErrorMemoryAllocation);
+    return *e ? cudaSuccess : cudasim_note(cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
@@ -469,11 +392,18 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
 cudaError_t cudaGetDeviceCount(int *n) {
     const char *none = getenv("CUDASIM_NO_DEVICE");
     *n = none ? 0 : 1;
-    return none ? note(cudaErrorNoDevice) : cudaSuccess;
+    return none ? cudasim_note(cudaErrorNoDevice) : cudaSuccess;
+}
+
+/* CUDASIM_DRIVER=12030: an older one than the toolkit. */
+cudaError_t cudaDriverGetVersion(int *version) {
+    const char *older = getenv("CUDASIM_DRIVER");
+    *version = older ? atoi(older) : CUDART_VERSION;
+    return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int d) {
-    return d == 0 ? cudaSuccess : note(cudaErrorInvalidDevice);
+    return d == 0 ? cudaSuccess : cudasim_note(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDevice(int *d) {

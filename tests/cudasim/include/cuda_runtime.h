@@ -131,6 +131,11 @@ template <class T> static inline T atomicCAS(T *p, T expected, T v) {
     return old;
 }
 
+/* ---- loops of graphs ------------------------------------------------------------------ */
+static inline void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value) {
+    cudasim_set_conditional(handle, value);
+}
+
 /* ---- launches ---------------------------------------------------------------------- */
 template <class... P> struct cudasim_closure {
     void (*kernel)(P...);

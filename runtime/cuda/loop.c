@@ -1,0 +1,133 @@
+/* Loops in a recording: conditional nodes of a CUDA graph (CUDA 12.4), whose body is a graph that
+ * the device repeats while a number holds, without the host.
+ *
+ *     .. -> gn_turn -> [ while: body .. -> gn_turn ] -> ..
+ *
+ * The stream that records goes along: at a loop's begin the recording so far ends, and it goes on
+ * into the body's graph; at the loop's end it goes on in the graph around, behind the node.  So
+ * cuBLAS and all else keep their one stream.  Loops in loops stand on a stack. */
+#include "cuda.h"
+
+#if CUDART_VERSION >= 12040
+/* Kernels of the program, a driver that knows such nodes, and room for the counts of turns. */
+gnnc_status rt_cuda_loops_open(RtDevice *d) {
+    const rt_program *p = d->x->program;
+    Cuda *c = rt_cuda_of(d);
+    int most = 0, driver = 0;
+    for (int i = 0; i < p->n_phases; i++) {
+        int n = 0;
+        for (int k = 0; p->phases[i].steps && k < p->phases[i].n_steps; k++)
+            n += p->phases[i].steps[k].kind == RT_STEP_LOOP;
+        if (n > most) most = n;
+    }
+    CUDA_CHECK(d, "the driver's version", cudaDriverGetVersion(&driver));
+    if (!p->device_turn || !most || driver < 12040) return GNNC_OK;
+    if (!(c->loop = RT_NEWN(&d->x->rt->pool, CudaLoop, most)))
+        return rt_fail_nomem(&d->x->rt->err, "loops");
+    CUDA_CHECK(d, "loops", cudaMalloc((void **)&c->turns, (size_t)most * sizeof *c->turns));
+    c->most_loops = most;
+    return GNNC_OK;
+}
+
+static gnnc_status turn(RtDevice *d, int begins) {
+    Cuda *c = rt_cuda_of(d);
+    CudaLoop *l = &c->loop[c->n_loops - 1];
+    void *const arg[] = {&l->handle, l->condition, c->turns + c->n_loops - 1, &l->limit, &begins};
+    return d->ops->launch(d, d->x->program->device_turn, "while", arg);
+}
+
+/* Behind what the stream has recorded so far. */
+static gnnc_status add_node(RtDevice *d, CudaLoop *l) {
+    struct cudaGraphNodeParams node = {.type = cudaGraphNodeTypeConditional};
+    const cudaGraphNode_t *after = NULL;
+    enum cudaStreamCaptureStatus status;
+    size_t n_after = 0;
+    cudaStream_t s = rt_cuda_of(d)->stream;
+    node.conditional.handle = l->handle;
+    node.conditional.type = cudaGraphCondTypeWhile;
+    node.conditional.size = 1;
+#if CUDART_VERSION >= 13000
+    CUDA_CHECK(d, "a loop",
+               cudaStreamGetCaptureInfo(s, &status, NULL, NULL, &after, NULL, &n_after));
+    CUDA_CHECK(d, "a loop", cudaGraphAddNode(&l->node, l->around, after, NULL, n_after, &node));
+    CUDA_CHECK(d, "a loop",
+               cudaStreamUpdateCaptureDependencies(s, &l->node, NULL, 1,
+                                                   cudaStreamSetCaptureDependencies));
+#else
+    CUDA_CHECK(d, "a loop", cudaStreamGetCaptureInfo_v2(s, &status, NULL, NULL, &after, &n_after));
+    CUDA_CHECK(d, "a loop", cudaGraphAddNode(&l->node, l->around, after, n_after, &node));
+    CUDA_CHECK(
+        d, "a loop",
+        cudaStreamUpdateCaptureDependencies(s, &l->node, 1, cudaStreamSetCaptureDependencies));
+#endif
+    l->body = node.conditional.phGraph_out[0];
+    return GNNC_OK;
+}
+
+static gnnc_status into(RtDevice *d, cudaGraph_t g, const cudaGraphNode_t *after) {
+    CUDA_CHECK(d, "a loop",
+               cudaStreamBeginCaptureToGraph(rt_cuda_of(d)->stream, g, after, NULL, after != NULL,
+                                             cudaStreamCaptureModeThreadLocal));
+    return GNNC_OK;
+}
+
+static gnnc_status around(RtDevice *d, cudaGraph_t *g) {
+    enum cudaStreamCaptureStatus status;
+    cudaStream_t s = rt_cuda_of(d)->stream;
+#if CUDART_VERSION >= 13000
+    CUDA_CHECK(d, "a loop", cudaStreamGetCaptureInfo(s, &status, NULL, g, NULL, NULL, NULL));
+#else
+    CUDA_CHECK(d, "a loop", cudaStreamGetCaptureInfo_v2(s, &status, NULL, g, NULL, NULL));
+#endif
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit) {
+    Cuda *c = rt_cuda_of(d);
+    CudaLoop *l = &c->loop[c->n_loops];
+    cudaGraph_t same;
+    gnnc_status st;
+    *l = (CudaLoop){.condition = (void *)(uintptr_t)condition, .limit = limit};
+    TRY(st, around(d, &l->around));
+    if (!c->n_loops) c->whole = l->around;
+    CUDA_CHECK(d, "a loop", cudaGraphConditionalHandleCreate(&l->handle, l->around, 0, 0));
+    c->n_loops++;
+    TRY(st, turn(d, 1));
+    TRY(st, add_node(d, l));
+    CUDA_CHECK(d, "a loop", cudaStreamEndCapture(c->stream, &same));
+    st = into(d, l->body, NULL);
+out:
+    return st;
+}
+
+gnnc_status rt_cuda_loop_end(RtDevice *d) {
+    Cuda *c = rt_cuda_of(d);
+    CudaLoop *l = &c->loop[c->n_loops - 1];
+    cudaGraph_t body;
+    gnnc_status st;
+    TRY(st, turn(d, 0));
+    CUDA_CHECK(d, "a loop", cudaStreamEndCapture(c->stream, &body));
+    c->n_loops--;
+    st = into(d, l->around, &l->node);
+out:
+    return st;
+}
+#else
+gnnc_status rt_cuda_loops_open(RtDevice *d) {
+    (void)d;
+    return GNNC_OK;
+}
+
+gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit) {
+    (void)condition, (void)limit;
+    return rt_cuda_failed(d, cudaErrorNotSupported, "a loop");
+}
+
+gnnc_status rt_cuda_loop_end(RtDevice *d) {
+    return rt_cuda_failed(d, cudaErrorNotSupported, "a loop");
+}
+#endif
+
+bool rt_cuda_has_loops(const RtDevice *d) {
+    return ((const Cuda *)d->self)->most_loops > 0;
+}

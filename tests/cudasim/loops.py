@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""`while` on the cuda target, by the simulator: a recording asks for the condition on the device.
+
+    loops.py BUILD    tests/cudasim/turns.gnn on Cora, and a loop in steps over batches
+
+Turns are the cpu's, a step waits for nothing; with a driver that is too old, without a limit or under the profiler
+the host reads the condition, and results are the same bits.  A launch that fails in the middle of a recording leaves
+nothing behind.
+"""
+import ctypes
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+import batches  # noqa: E402
+from sim import Counts, buckets_are_replayed, library, written  # noqa: E402
+
+MODEL = os.path.join(HERE, "turns.gnn")
+CORA = os.path.join(TOP, "models/data/cora")
+
+# A loop in the middle of a step over a batch, of as many rows as that has.
+BATCHED = """
+import "layers/sage.gnn"
+
+graph Shop {
+  node user { x: f32[F];  y: class[C];  split }
+  edge knows: user -> user
+}
+
+model M(g: Shop; hidden: int = 8) -> f32[user, C] {
+  first = sage_conv(hidden)
+  last = sage_conv(C)
+  param W: f32[hidden, hidden'] = normal(0, 0.5)
+  M = detach(W)
+  h = relu(first(g.knows, g.user.x))
+  s = detach(h)
+  d = sum(abs(s))
+  while d > 1 limit 4 {
+    s = rename(tanh(s @ M), hidden', hidden)
+    d = sum(abs(s))
+  }
+  return last(g.knows, h + detach(s))
+}
+
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  sample { fanout [4, 3]  batch 32 }
+  epochs 5
+}
+"""
+
+
+def counts(sim):
+    sim.cudasim_count.restype = ctypes.POINTER(Counts)
+    n = sim.cudasim_count().contents
+    return {k: getattr(n, k) for k, _ in Counts._fields_}
+
+
+def steps_cost(sim, t, n):
+    first = counts(sim)
+    for _ in range(n):
+        t.step()
+    now = counts(sim)
+    return {k: now[k] - first[k] for k in now}
+
+
+def logged(t, name):
+    data, rank, dim = ctypes.POINTER(ctypes.c_float)(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+    t.ok(t.lib.gnnc_trainer_output(t.t, b"log:" + name.encode(), ctypes.byref(data), ctypes.byref(rank), dim))
+    return data[0]
+
+
+def curve(lib, epochs=6):
+    t, out = batches.Trainer(lib, CORA, threads=2), []
+    for _ in range(epochs):
+        t.epoch()
+        out.append([t.metric("loss"), t.metric("loss.val"), logged(t, "rounds")])
+    return t, out
+
+
+def replayed(cpu, sim):
+    """The counts of turns are the cpu's, those of the last epochs by recordings of training and evaluation."""
+    _, want = curve(cpu)
+    t, have = curve(sim)
+    for a, b in zip(want, have):
+        assert a[2] == b[2] and all(abs(x - y) < 1e-4 for x, y in zip(a, b)), (a, b)
+    assert {x[2] for x in want} and max(x[2] for x in want) > 202, want  # some in loops, some in loops in these
+    now = steps_cost(sim, t, 5)
+    assert now["graph_launches"] == 5 and now["turns"] > 10, now
+    assert now["launches"] == now["library_calls"] == now["synchronisations"] == now["device_to_host"] == 0, now
+    return have
+
+
+def read_by_the_host(sim, want):
+    """A driver that does not know such nodes."""
+    os.environ["CUDASIM_DRIVER"] = "12030"
+    t, have = curve(sim)
+    now = steps_cost(sim, t, 5)
+    del os.environ["CUDASIM_DRIVER"]
+    assert have == want, (have, want)
+    assert now["turns"] == now["graph_launches"] == 0 and now["device_to_host"] >= 5 * 2, now
+
+
+def without_a_limit(build, want):
+    """The host could leave it."""
+    text = open(MODEL, encoding="utf-8").read().replace("limit 6", "").replace("limit 5", "")
+    sim = written(build, "endless", text, "cuda")
+    t, have = curve(sim, 3)
+    now = steps_cost(sim, t, 5)
+    assert have == want[:3], (have, want)
+    assert now["turns"] == now["graph_launches"] == 0 and now["device_to_host"] >= 5 * 2, now
+
+
+def failed(sim):
+    """Any launch of a step under recording: in front of a loop, in its body, in a loop within it."""
+    at, whole = 0, False
+    while not whole:
+        t = batches.Trainer(sim, CORA, threads=1)
+        t.step()
+        sim.cudasim_break(ctypes.c_int64(at), 719)
+        whole = t.lib.gnnc_trainer_step(t.t) == 0
+        sim.cudasim_break(ctypes.c_int64(-1), 0)
+        assert whole or "last kernel: " in t.lib.gnnc_trainer_error(t.t).decode(), at
+        now = steps_cost(sim, t, 1)
+        assert now["graph_launches"] == 1 and now["synchronisations"] == 0, (at, now)
+        t.lib.gnnc_trainer_destroy(t.t)
+        at += 5
+    assert at > 20, at
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chdir(tmp)
+        cpu, sim = (library(build, "turns", MODEL, device) for device in ("cpu", "cuda"))
+        bits = replayed(cpu, sim)
+        read_by_the_host(sim, bits)
+        failed(sim)
+        without_a_limit(build, bits)
+        batches.data("shop")
+        looped = written(build, "looped", BATCHED, "cuda")
+        before = counts(looped)["turns"]
+        buckets_are_replayed(batches.Trainer, looped, "shop", gathers=1)
+        assert counts(looped)["turns"] > before
+
+
+main()
