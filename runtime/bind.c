@@ -352,8 +352,9 @@ static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn
     RtBound *b = bound_of(x);
     if (!rt_form_fits(want, c))
         return rt_fail(err_of(x), GNNC_E_DTYPE,
-                       "%s: %s is of kind %s, in the model (%s) %s; declare it '%s: %s'", b->dir,
-                       who, rt_col_kind_name(c->kind), x->program->source,
+                       "%s: %s is of kind %s, in the model (%s) %s; declare it '%s: %s', or import "
+                       "it as what the model wants (gnnc import --kind)",
+                       b->dir, who, rt_col_kind_name(c->kind), x->program->source,
                        rt_col_kind_name(want->kind), want->name, declaration(c));
     /* A model's scalar column may be stored [rows, 1]. */
     bool column_of_one = want->rank == 0 && c->rank == 2 && c->shape[1] == 1;

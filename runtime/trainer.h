@@ -131,4 +131,8 @@ enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation bet
 /* Room for n_done epochs, and for those up to n_wanted that RT_FIRST_EPOCHS allows. */
 gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted);
 
+/* With a loss scale (f16): how many steps were skipped because a gradient overflowed, since the
+ * first one, and the scale now; false: there is none. */
+bool rt_trainer_skipped(gnnc_trainer *t, double *steps, double *scale);
+
 #endif

@@ -299,12 +299,20 @@ gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
     return st;
 }
 
+static bool has_f16(const rt_program *p) {
+    for (int i = 0; i < p->n_bufs; i++)
+        if (p->bufs[i].dt == RT_F16) return true;
+    return false;
+}
+
 static gnnc_status check_loss(gnnc_trainer *t) {
     const RtScalar *loss = rt_scalar_find(t, "loss");
     if (!loss || !loss->known || isfinite(loss->value)) return GNNC_OK;
-    return rt_fail(&t->rt.err, GNNC_E_VALUE,
-                   "the loss became %s in epoch %lld; a lower learning rate may help",
-                   isnan(loss->value) ? "NaN" : "infinite", (long long)t->progress.epoch);
+    return rt_fail(&t->rt.err, GNNC_E_VALUE, "the loss became %s in epoch %lld; %s may help",
+                   isnan(loss->value) ? "NaN" : "infinite", (long long)t->progress.epoch,
+                   has_f16(t->program) ? "what exceeds 65504 kept in f32 (--precision=auto finds "
+                                         "it, @f32 says it) or a lower learning rate"
+                                       : "a lower learning rate");
 }
 
 /* What the schedule watches: the kept metric, else the validation loss, else, where there is no

@@ -108,9 +108,10 @@ static void print_variants(const RtCli *c) {
 }
 
 static void print_phases(const RtCli *c) {
+    const rt_program *p = c->data ? c->t->program : c->p; /* the variant that runs */
     puts("\nPhases");
-    for (int i = 0; i < c->p->n_phases; i++) {
-        const rt_phase *ph = &c->p->phases[i];
+    for (int i = 0; i < p->n_phases; i++) {
+        const rt_phase *ph = &p->phases[i];
         printf("  %-8s %3d steps: %d kernels, %d library calls\n", ph->name, ph->n_steps,
                ph->n_kernels, ph->n_library_calls);
     }

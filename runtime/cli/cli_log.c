@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "runtime/trainer.h"
 
 double rt_cli_now(void) {
     struct timespec t;
@@ -215,14 +216,20 @@ void rt_cli_saved(RtCli *c) {
 void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     clear_progress(c);
     if (c->log == RT_LOG_NONE) return;
+    double skipped, scale;
+    bool skips = epoch > 0 && rt_trainer_skipped(c->t, &skipped, &scale);
     if (c->log == RT_LOG_JSON) {
         printf("{\"kept_epoch\":%lld,\"epochs\":%lld,\"seconds\":%.3f", (long long)epoch,
                (long long)gnnc_trainer_epochs_done(c->t), seconds);
         json_splits(c);
         json_logged(c);
+        if (skips) printf(",\"skipped_steps\":%.0f,\"loss_scale\":%g", skipped, scale);
         puts("}");
         return;
     }
+    if (skips && skipped > 0)
+        printf("%.0f steps were skipped, as gradients overflowed f16; the loss is scaled by %g%s\n",
+               skipped, scale, scale <= 1 ? ", the least: try bf16, or --precision=auto" : "");
     if (epoch > 0)
         printf("kept epoch %lld of %lld (%.2f s):", (long long)epoch,
                (long long)gnnc_trainer_epochs_done(c->t), seconds);

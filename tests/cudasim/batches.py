@@ -144,10 +144,9 @@ def resumed_in_mid_epoch(cpu, sim):
 
 
 def links_are_replayed(build):
-    """Ends seen from their neighbourhood: of two types, of triples, in trees of their own, by time."""
+    """Ends seen from their neighbourhood: of two types, of triples, in trees of their own, by time (the events that are there)."""
     around.shop("likes")
     around.facts("facts")
-    around.events("mail", True)
     near, trees = "fanout [likes: [4, 3], reverse(likes): [4, 3], knows: [4, 3]] ", "disjoint true "
     for name, data, text in (("pairs", "likes", around.SHOP % ("0.2", ADAM, near)),
                              ("trees", "likes", around.SHOP % ("0.2", ADAM, near + trees)),

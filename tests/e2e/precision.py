@@ -82,6 +82,20 @@ def loss_scale():
     assert any(first), "the gradient vanished"
 
 
+def told_of_skips():
+    """A run that learns nothing says so, as its gradients overflow whatever they are scaled by."""
+    with open(os.path.join(TOP, "models/gcn.gnn"), encoding="utf-8") as f:
+        text = f.read().replace("loss cross_entropy", "loss 1e9 * cross_entropy")
+    assert "1e9 *" in text
+    exe = compiled("steep", "f16", text)
+    data = ["--data", CORA, "--epochs", "20", "--checkpoint", "none"]
+    assert "20 steps were skipped" in run(exe, *data) and "scaled by 1, the least" in run(exe, *data)
+    told = json.loads(run(exe, *data, "--log=json").splitlines()[-1])
+    assert (told["skipped_steps"], told["loss_scale"]) == (20, 1), told
+    told = json.loads(run(compiled("gcn", "f16"), *data, "--log=json").splitlines()[-1])
+    assert (told["skipped_steps"], told["loss_scale"]) == (0, 65536), told
+
+
 def ranges():
     """A layer whose activations f16 cannot hold, and one whose gradients are below all others: f16 alone makes NaN of it,
     `auto` learns what f32 learns, and skips no step."""
@@ -97,7 +111,7 @@ def ranges():
     faint = [v for k, v in t.items() if k.startswith("opt.m.faint") and k.endswith("weight")]
     assert faint and any(x for v in faint for x in v), "the small gradient vanished"
     f16 = subprocess.run([compiled("ranges", "f16", text), *data, "--checkpoint", "none"], capture_output=True, text=True)
-    assert f16.returncode == 1 and "became NaN" in f16.stderr, f16.stderr
+    assert f16.returncode == 1 and "became NaN" in f16.stderr and "65504" in f16.stderr, f16.stderr
     exe = compiled("ranges", "auto", text, *data)  # measured again: the same program
     for name, threads in ("again", "3"), ("first", "1"):
         run(exe, *data, "--epochs", "6", "--threads", threads, "--checkpoint", name)
@@ -166,4 +180,5 @@ with tempfile.TemporaryDirectory() as folder:
     for m in ("gcn", "gat"):
         learns(m)
     loss_scale()
+    told_of_skips()
     ranges()
