@@ -210,8 +210,8 @@ def main(build, *names):
                 for lib in [sim, sparse] if sparse else [sim]:
                     curves(cpu, lib, "data_" + name, options, "batch_norm" in text)
                     waits_for_nothing(lib, "data_" + name, options, 2 if batch else 1)
-                if batch:
-                    buckets_are_replayed(Trainer, sim, "data_" + name, gathers(text), near=1e-4, steps=8, **options)
+                    if batch:
+                        buckets_are_replayed(Trainer, lib, "data_" + name, gathers(text), near=1e-4, steps=8, **options)
             except AssertionError as e:
                 sys.exit(f"{name}: {e}")
 
