@@ -248,9 +248,10 @@ static void emit_assert(Host *h, const PStep *s) {
 }
 
 /* The host reads the condition: its own memory, or a device's, which asks for itself where it has
- * recorded the phase. */
+ * recorded the phase.  Where the phase cannot be recorded, rt_turn() says so before its body stops.
+ */
 static void emit_loop(Host *h, int index, const PStep *s) {
-    if (h->device) {
+    if (h->device && (s->recorded || (h->buckets && s->limit))) {
         host_printf(h, "    for (int64_t i%d = 0; rt_device_turn(x, i%d, %" PRId64 ", B_%s, ",
                     index, index, s->limit, buf_name(h, s->bufs[0]));
         host_string(h, host_line(h, s));

@@ -21,12 +21,14 @@
 
 /* ---- in the graph: where to cut -------------------------------------------------------------- */
 typedef struct {
+    const Module *m;
     const Op *segment, *dense, *weight;
 } Product;
 
-/* Is it there when data have been loaded? */
-static bool is_loaded(const Op *op) {
-    return op->kind == OP_SAVED || op->kind == OP_DATA;
+/* Is it there when data have been loaded, and the same from then on?  What @encode saves is not. */
+static bool is_loaded(const Module *m, const Op *op) {
+    const Func *load = op->kind == OP_SAVED ? func_find(m, "load") : NULL;
+    return op->kind == OP_DATA || (load && func_output(load, op->name));
 }
 
 static bool factors(Product *p, const Op *op) {
@@ -40,14 +42,16 @@ static bool factors(Product *p, const Op *op) {
     if (!at_entries || op->type.dt != DT_F32 || p->weight) return false;
     p->weight = op;
     if (op->kind == OP_GATHER && op->fused)
-        return is_loaded(op->in[0]) && op->map != p->segment->map && !map_is_partial(op->map);
-    return is_loaded(op) || (!op->fused && map_is_sorted(p->segment->map));
+        return is_loaded(p->m, op->in[0]) && op->map != p->segment->map && !map_is_partial(op->map);
+    return is_loaded(p->m, op) || (!op->fused && map_is_sorted(p->segment->map));
 }
 
-/* Batches have sizes of their own, and what the library keeps is for one size. */
-static bool is_batched(const Plan *p, const char *phase) {
-    const Sampling *s = &p->m->recipe.sample;
-    return s->batch && !s->train_links && strcmp(phase, "train") == 0;
+/* Batches, and links that are drawn, have sizes of their own, and what the library keeps is for one
+ * size. */
+static bool is_drawn(const Module *m, const char *phase, const Map *map) {
+    const Sampling *s = &m->recipe.sample;
+    bool batches = s->batch && !s->train_links && strcmp(phase, "train") == 0;
+    return batches || module_draws(m, phase) || space_is_drawn(map->from);
 }
 
 static bool is_guarded(const Lower *lo, const Op *op) {
@@ -58,10 +62,11 @@ static bool is_guarded(const Lower *lo, const Op *op) {
 
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
     int64_t width;
-    Product p = {.segment = op};
+    Product p = {.m = lo->p->m, .segment = op};
     if (lo->p->spmm != SPMM_LIBRARY || op->kind != OP_SEGMENT || op->red != RED_SUM) return false;
     if (strcmp(lo->p->phases.v[lo->phase]->name, "load") == 0) return false;
-    if (is_batched(lo->p, lo->p->phases.v[lo->phase]->name) || is_guarded(lo, op)) return false;
+    if (is_drawn(lo->p->m, lo->p->phases.v[lo->phase]->name, op->map)) return false;
+    if (is_guarded(lo, op)) return false;
     if (op->type.rank != 2 || op->type.dt != DT_F32) return false;
     if (expr_is_const(op->type.dim[1]->size, &width) && width == 1) return false;
     if (!factors(&p, op->in[0]) || !p.dense) return false;
@@ -121,7 +126,8 @@ static bool takes_factor(Match *m, const LReg *r) {
         return takes_factor(m, d->arg[0]) && takes_factor(m, d->arg[1]);
     d = loaded(m, r);
     if (!d || d->buf->kind != LB_VALUE || d->buf->written) return false;
-    if (d->buf->rank == 2 && !m->dense && d->idx[1] == m->columns->var) {
+    bool row = d->buf->rank == 2 && d->idx[1] == m->columns->var;
+    if (row && !m->dense && expr_eq(d->buf->dim[1], m->columns->extent)) {
         m->dense = d;
         return (m->idx = entry_of(m, d->idx[0], LB_MAP_IDX)) != NULL;
     }
@@ -186,7 +192,8 @@ static bool stores(Match *m, const LStmt *loop) {
     const LStmt *d = s && s->kind == L_STORE ? loaded(m, s->src) : NULL;
     bool sum = d && is_sum_at(m, d, loop);
     bool whole = sum && !s->next && s->buf->kind == LB_VALUE && s->buf->rank == 2 &&
-                 uncast(m, s->idx[0]) == m->rows->var && s->idx[1] == loop->var;
+                 uncast(m, s->idx[0]) == m->rows->var && s->idx[1] == loop->var &&
+                 expr_eq(s->buf->dim[1], loop->extent);
     if (whole) m->store = s;
     return whole && expr_eq(loop->extent, m->columns->extent);
 }
@@ -252,9 +259,11 @@ static bool is_f32(const Match *m) {
            (!m->store || m->store->buf->dt == DT_F32);
 }
 
+/* The library's copy of them is made once. */
 static bool is_known_early(const Plan *p, int buf) {
-    PBufKind k = p->bufs.v[buf]->kind;
-    return k == PB_SAVED || k == PB_DATA;
+    const PBuf *b = p->bufs.v[buf];
+    bool saved = b->kind == PB_SAVED && strcmp(p->phases.v[b->phase]->name, "load") == 0;
+    return saved || b->kind == PB_DATA;
 }
 
 static const char *why_own(const Lower *lo, const PPhase *ph, const PStep *s, const Match *m,
@@ -263,7 +272,8 @@ static const char *why_own(const Lower *lo, const PPhase *ph, const PStep *s, co
     if (m->n_sums > 1) return "several sums share its entries";
     if (!plain) return "its rows go on in the same kernel";
     if (!is_f32(m)) return "its values are of 16 bits, and the library's weights would be";
-    if (is_batched(lo->p, ph->name)) return "batches have sizes of their own";
+    if (is_drawn(lo->p->m, ph->name, m->entries->ptr->map))
+        return "batches have sizes of their own";
     if (s->pred >= 0) return "it is not always wanted";
     if (expr_is_const(x->width, &width) && width == 1) return "its rows are one number";
     if (x->perm >= 0 && !is_known_early(lo->p, x->weight))

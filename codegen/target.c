@@ -22,7 +22,7 @@ const char *target_gather_name(Arena *a, const Plan *p) {
     return arena_printf(a, "%s_gather", cg_ident(a, p->m->name));
 }
 
-/* rt_evaluates_rows(), of the program that will be. */
+/* rt_predicts_batches(), of the program that will be. */
 const char *target_scatter_name(Arena *a, const Plan *p) {
     const Sampling *s = &p->m->recipe.sample;
     bool judged = s->batch && s->n_hops && s->times.n && !s->train_links;

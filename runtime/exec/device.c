@@ -447,7 +447,7 @@ gnnc_status gnnc_trainer_wait(gnnc_trainer *t) {
 int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     const RtDevice *d = t->rt.device;
     if (!d) return 0;
-    size_t batch = d->batch.arena_bytes + d->batch.listed_bytes;
+    size_t batch = d->batch.arena_bytes + d->batch.listed_bytes + d->batch.rows_bytes;
     for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
     return (int64_t)(RT_DEVICE_ROOM_BYTES + d->fixed_bytes + d->arena_bytes + d->best_bytes +
                      d->work_bytes + d->sampler_bytes + d->built_bytes + d->spmms.n_bytes + batch);

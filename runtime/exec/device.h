@@ -142,7 +142,7 @@ typedef struct RtDeviceBatch {
     int64_t gathered_words;
     size_t pointers_at; /* in the lane, as the list is */
     int32_t *listed;    /* rows that batches give; NULL = not sent */
-    size_t listed_bytes;
+    size_t listed_bytes, rows_bytes;
 } RtDeviceBatch;
 
 /* device_spmm.h */

@@ -410,6 +410,7 @@ gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes) {
     RtDevice *d = x->rt->device;
     gnnc_status st = d ? d->ops->alloc(d, n_bytes, &d->batch.rows) : GNNC_OK;
     if (!d || st != GNNC_OK) return st;
+    d->batch.rows_bytes = n_bytes;
     d->at.buf[b] = d->batch.rows;
     d->at.n_bytes[b] = n_bytes;
     d->newer[b] = RT_DEVICE_NEWER; /* the host has none to send */

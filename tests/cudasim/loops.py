@@ -115,6 +115,19 @@ def without_a_limit(build, want):
     assert now["turns"] == now["graph_launches"] == 0 and now["device_to_host"] >= 5 * 2, now
 
 
+def stopped_inside(build):
+    """What stops the host within a loop that has no turn at first: the phase is not recorded, and turns are the cpu's."""
+    text = open(MODEL, encoding="utf-8").read()
+    text = text[:text.index("  diff = ")] + "  rounds = 0.0 * max(abs(h))\n  t = detach(sum(z))\nLOOP" + text[text.index('  log("rounds"'):]
+    text = text.replace("return up(z + detach(h))", "return up(z)")
+    grows = [x[2] for x in curve(written(build, "grows", text.replace("LOOP", "  rounds = t\n"), "cpu"), 8)[1]]
+    assert grows[0] < grows[3] < grows[-1], grows
+    for name, body in (("inner", "while u > 1 { u = u * 0.5\n rounds = rounds + 10 }"), ("asserts", 'assert(u < 1e9, "u")')):
+        loop = "  u = 0 * t + 40\n  while t > %g limit 3 {\n %s\n t = t * 0.99\n rounds = rounds + 1\n }\n" % (grows[3], body)
+        cpu, sim = (curve(written(build, name + device, text.replace("LOOP", loop), device), 8)[1] for device in ("cpu", "cuda"))
+        assert [x[2] for x in cpu] == [x[2] for x in sim] and cpu[0][2] == 0 < cpu[-1][2], (name, cpu, sim)
+
+
 def failed(sim):
     """Any launch of a step under recording: in front of a loop, in its body, in a loop within it."""
     at, whole = 0, False
@@ -141,6 +154,7 @@ def main():
         read_by_the_host(sim, bits)
         failed(sim)
         without_a_limit(build, bits)
+        stopped_inside(build)
         batches.data("shop")
         looped = written(build, "looped", BATCHED, "cuda")
         before = counts(looped)["turns"]

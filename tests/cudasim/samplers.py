@@ -7,6 +7,7 @@
 bits.  A step waits for nothing; what a device cannot draw is told and drawn by the host.
 """
 import ctypes
+import json
 import os
 import random
 import sys
