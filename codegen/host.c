@@ -150,20 +150,10 @@ static void emit_prototypes(Host *h) {
     if (device) host_printf(h, "extern const struct RtDeviceOps rt_device_%s;\n", device);
     for (int i = 0; device && i < h->p->kernels.n; i++)
         host_printf(h, "extern rt_device_kernel %s_%s;\n", h->p->kernels.v[i]->name, device);
-    const char *rank = device ? target_rank_name(h->a, h->p) : NULL;
-    if (rank) host_printf(h, "extern rt_device_kernel %s_%s;\n", rank, device);
-    const char *gather = device ? target_gather_name(h->a, h->p) : NULL;
-    if (gather) host_printf(h, "extern rt_device_kernel %s_%s;\n", gather, device);
-    const char *scatter = device ? target_scatter_name(h->a, h->p) : NULL;
-    if (scatter) host_printf(h, "extern rt_device_kernel %s_%s;\n", scatter, device);
-    const char *sample = device ? target_sample_name(h->a, h->p) : NULL;
-    if (sample) host_printf(h, "extern rt_device_kernel %s_%s;\n", sample, device);
-    const char *maps = device ? target_maps_name(h->a, h->p) : NULL;
-    if (maps) host_printf(h, "extern rt_device_kernel %s_%s;\n", maps, device);
-    const char *spmm = device ? target_spmm_name(h->a, h->p) : NULL;
-    if (spmm) host_printf(h, "extern rt_device_kernel %s_%s;\n", spmm, device);
-    const char *turn = device ? target_turn_name(h->a, h->p) : NULL;
-    if (turn) host_printf(h, "extern rt_device_kernel %s_%s;\n", turn, device);
+    for (int i = 0; device && i < OWN_COUNT; i++) {
+        const char *own = target_own_name(h->a, h->p, (OwnKernel)i);
+        if (own) host_printf(h, "extern rt_device_kernel %s_%s;\n", own, device);
+    }
     for (int i = 0; device && i < h->p->phases.n; i++) tail_prototypes(h, h->p->phases.v[i]);
     for (int i = 0; plan_on_host(h->p) && i < h->p->kernels.n; i++)
         host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);

@@ -609,23 +609,15 @@ static void emit_program(Host *h, int n_metrics, int n_groups) {
     if (!h->p->variant && h->p->n_variants > 1)
         host_printf(h, "    .n_variants = %d,\n    .variants = variants,\n", h->p->n_variants);
     if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
-    const char *rank = h->p->device ? target_rank_name(h->a, h->p) : NULL;
-    if (rank) host_printf(h, "    .device_rank = %s_%s,\n", rank, h->p->device);
-    const char *gather = h->p->device ? target_gather_name(h->a, h->p) : NULL;
-    if (gather) host_printf(h, "    .device_gather = %s_%s,\n", gather, h->p->device);
-    const char *scatter = h->p->device ? target_scatter_name(h->a, h->p) : NULL;
-    if (scatter) host_printf(h, "    .device_scatter = %s_%s,\n", scatter, h->p->device);
-    const char *sample = h->p->device ? target_sample_name(h->a, h->p) : NULL;
-    if (sample) host_printf(h, "    .device_sample = %s_%s,\n", sample, h->p->device);
-    const char *maps = h->p->device ? target_maps_name(h->a, h->p) : NULL;
-    if (maps) host_printf(h, "    .device_maps = %s_%s,\n", maps, h->p->device);
-    const char *turn = h->p->device ? target_turn_name(h->a, h->p) : NULL;
-    if (turn) host_printf(h, "    .device_turn = %s_%s,\n", turn, h->p->device);
+    for (int i = 0; h->p->device && i < OWN_COUNT; i++) {
+        const char *own = target_own_name(h->a, h->p, (OwnKernel)i);
+        if (!own) continue;
+        host_printf(h, "    .device_%s = %s_%s,\n", target_own_kind((OwnKernel)i), own,
+                    h->p->device);
+    }
     if (n_groups) count_and_table(h, "groups", n_groups);
-    const char *spmm = h->p->device ? target_spmm_name(h->a, h->p) : NULL;
-    if (spmm)
-        host_printf(h, "    .n_spmms = %d,\n    .spmm = spmm,\n    .device_spmm = %s_%s,\n",
-                    plan_spmm_count(h->p), spmm, h->p->device);
+    if (h->p->device && plan_spmm_count(h->p))
+        host_printf(h, "    .n_spmms = %d,\n    .spmm = spmm,\n", plan_spmm_count(h->p));
     host_puts(h, "};\n");
 }
 

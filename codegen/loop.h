@@ -147,10 +147,16 @@ static inline bool loop_has_body(const LStmt *s) {
     return s->kind == L_FOR || s->kind == L_IF;
 }
 /* Of s, what follows it, and their bodies (codegen/loop_walk.c): is the local array declared there,
- * r computed or loaded; how often is b read, written or added to? */
+ * r computed or loaded, or that or a loop's variable; is b loaded; how often is b read, written or
+ * added to? */
 bool loop_declares(const LStmt *s, const LBuf *b);
 bool loop_computes(const LStmt *s, const LReg *r);
+bool loop_defines(const LStmt *s, const LReg *r);
+bool loop_loads(const LStmt *s, const LBuf *b);
 int loop_count_accesses(const LStmt *s, const LBuf *b);
+/* Must the statement `earlier`, with its body, stay before `later`: a value that it reads, or
+ * memory that both touch and one of them writes? */
+bool loop_depends(const LStmt *later, const LStmt *earlier);
 
 /* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);

@@ -49,9 +49,7 @@ static bool factors(Product *p, const Op *op) {
 /* Batches, and links that are drawn, have sizes of their own, and what the library keeps is for one
  * size. */
 static bool is_drawn(const Module *m, const char *phase, const Map *map) {
-    const Sampling *s = &m->recipe.sample;
-    bool batches = s->batch && !s->train_links && strcmp(phase, "train") == 0;
-    return batches || module_draws(m, phase) || space_is_drawn(map->from);
+    return module_draws(m, phase) || space_is_drawn(map->from);
 }
 
 static bool is_guarded(const Lower *lo, const Op *op) {

@@ -16,36 +16,6 @@ const Target *target_find(const char *name) {
     return NULL;
 }
 
-const char *target_gather_name(Arena *a, const Plan *p) {
-    const Sampling *s = &p->m->recipe.sample;
-    if (!s->batch || s->train_links) return NULL;
-    return arena_printf(a, "%s_gather", cg_ident(a, p->m->name));
-}
-
-/* rt_predicts_batches(), of the program that will be. */
-const char *target_scatter_name(Arena *a, const Plan *p) {
-    const Sampling *s = &p->m->recipe.sample;
-    bool judged = s->batch && s->n_hops && s->times.n && !s->train_links;
-    return judged ? arena_printf(a, "%s_scatter", cg_ident(a, p->m->name)) : NULL;
-}
-
-/* What the device's sampler does not draw is told by rt_device_sampler_lacks() where it is wanted.
- */
-const char *target_sample_name(Arena *a, const Plan *p) {
-    const Sampling *s = &p->m->recipe.sample;
-    bool plain = s->edges == SAMPLE_DIRECTIONAL && !s->disjoint && !s->weights.n && !s->times.n;
-    if (!s->batch || s->train_links || !s->n_hops || !plain) return NULL;
-    return arena_printf(a, "%s_sample", cg_ident(a, p->m->name));
-}
-
-const char *target_maps_name(Arena *a, const Plan *p) {
-    return p->m->maps.n ? arena_printf(a, "%s_maps", cg_ident(a, p->m->name)) : NULL;
-}
-
-const char *target_spmm_name(Arena *a, const Plan *p) {
-    return plan_spmm_count(p) ? arena_printf(a, "%s_spmm", cg_ident(a, p->m->name)) : NULL;
-}
-
 static bool has_step(const Plan *p, PStepKind kind) {
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)
@@ -53,10 +23,37 @@ static bool has_step(const Plan *p, PStepKind kind) {
     return false;
 }
 
-const char *target_rank_name(Arena *a, const Plan *p) {
-    return has_step(p, PS_RANK) ? arena_printf(a, "%s_rank", cg_ident(a, p->m->name)) : NULL;
+static bool needs_own(const Plan *p, OwnKernel k) {
+    const Sampling *s = &p->m->recipe.sample;
+    bool rows = s->batch && !s->train_links;
+    bool plain = s->edges == SAMPLE_DIRECTIONAL && !s->disjoint && !s->weights.n && !s->times.n;
+    switch (k) {
+    case OWN_RANK:
+        return has_step(p, PS_RANK);
+    case OWN_GATHER:
+        return rows;
+    case OWN_SCATTER: /* rt_predicts_batches(), of the program that will be, and of rows */
+        return rows && module_draws(p->m, "predict");
+    case OWN_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted */
+        return rows && s->n_hops && plain;
+    case OWN_MAPS:
+        return p->m->maps.n > 0;
+    case OWN_SPMM:
+        return plan_spmm_count(p) > 0;
+    default:
+        return has_step(p, PS_LOOP);
+    }
 }
 
-const char *target_turn_name(Arena *a, const Plan *p) {
-    return has_step(p, PS_LOOP) ? arena_printf(a, "%s_turn", cg_ident(a, p->m->name)) : NULL;
+const char *target_own_kind(OwnKernel k) {
+    static const char *const kinds[OWN_COUNT] = {
+        [OWN_RANK] = "rank",     [OWN_GATHER] = "gather", [OWN_SCATTER] = "scatter",
+        [OWN_SAMPLE] = "sample", [OWN_MAPS] = "maps",     [OWN_SPMM] = "spmm",
+        [OWN_TURN] = "turn"};
+    return kinds[k];
+}
+
+const char *target_own_name(Arena *a, const Plan *p, OwnKernel k) {
+    if (!needs_own(p, k)) return NULL;
+    return arena_printf(a, "%s_%s", cg_ident(a, p->m->name), target_own_kind(k));
 }

@@ -39,21 +39,21 @@ const Target *target_find(const char *name);
  * arg[i] = LKernel.bufs[i]; n = the size table (Sym.id); [lo, hi) of the parallel loop,
  * ignored when there is none. */
 
-/* The device's function that ranks, but for the target's name; NULL where no step does. */
-const char *target_rank_name(Arena *a, const Plan *p);
-/* The function that takes columns of batches from the whole ones; NULL = the model has no batches.
- */
-const char *target_gather_name(Arena *a, const Plan *p);
-/* The function that takes what batches give to the rows of all; NULL = "eval" judges no batches. */
-const char *target_scatter_name(Arena *a, const Plan *p);
-/* The function that draws batches of neighbours; NULL = the model has none that it can draw. */
-const char *target_sample_name(Arena *a, const Plan *p);
-/* The function that makes what a library's sparse products read; NULL = there are none. */
-const char *target_spmm_name(Arena *a, const Plan *p);
-/* The function that builds index arrays of maps; NULL = the model has none. */
-const char *target_maps_name(Arena *a, const Plan *p);
-/* .. that counts turns of a loop; NULL where no step is one. */
-const char *target_turn_name(Arena *a, const Plan *p);
+/* What a device's half of the runtime has in the program's kernels, where the program needs it. */
+typedef enum {
+    OWN_RANK,    /* ranks of rows */
+    OWN_GATHER,  /* takes columns of batches from the whole ones */
+    OWN_SCATTER, /* takes what batches give to the rows of all */
+    OWN_SAMPLE,  /* draws batches of neighbours */
+    OWN_MAPS,    /* builds index arrays */
+    OWN_SPMM,    /* makes what a library's sparse products read */
+    OWN_TURN,    /* counts turns of a loop */
+    OWN_COUNT
+} OwnKernel;
+/* "gather": of gn_gather(), and of rt_program's device_gather. */
+const char *target_own_kind(OwnKernel k);
+/* "gcn_gather", but for the target's name; NULL = the program does not need it. */
+const char *target_own_name(Arena *a, const Plan *p, OwnKernel k);
 /* The host driver and its tables as C source (runtime/program.h says what it fills). */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* A C header with the prototypes of the user's functions, as the model has them. */

@@ -448,7 +448,7 @@ bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st);
 /* The same of a loop that goes on while the condition holds; `line` for messages: "m.gnn:8".  One
  * that does not end after an end was asked for sets *st, too. */
 bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st);
-/* The same on a device, before turn 0, 1, ..; limit 0: as long as it holds. */
+/* The same on a device, before turn 0, 1, .. up to limit. */
 bool rt_device_turn(RtExec *x, int64_t turn, int64_t limit, int buf, const char *line,
                     gnnc_status *st);
 /* A function of the user's: inputs, then results. */

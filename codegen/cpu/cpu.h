@@ -127,7 +127,6 @@ LLVMValueRef cpu_size(CgFn *f, const Expr *e);
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
 void cpu_stmt(CgFn *f, const LStmt *s);
-bool cpu_reg_defined_in(const LStmt *body, const LReg *r);
 /* Do all iterations of the loop read or write buf at the same index? */
 bool cpu_at_one_place(const LStmt *loop, const LStmt *s);
 

@@ -111,18 +111,9 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
     }
 }
 
-bool cpu_reg_defined_in(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst->id == r->id) return true;
-        if (s->kind == L_FOR && s->var->id == r->id) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && cpu_reg_defined_in(s->body, r)) return true;
-    }
-    return false;
-}
-
 bool cpu_at_one_place(const LStmt *loop, const LStmt *s) {
     for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var || cpu_reg_defined_in(loop->body, s->idx[i])) return false;
+        if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return false;
     return true;
 }
 

@@ -112,36 +112,11 @@ static bool goes_by_row(const LStmt *loop, const LStmt *s) {
 
 /* ---- runs of statements ------------------------------------------------------------------- */
 
-/* Does s (and what follows it) read r? */
-static bool reads(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        if (s->src == r || s->cond == r || s->at == r || reads(s->body, r)) return true;
-        for (int i = 0; i < s->n_arg; i++)
-            if (s->arg[i] == r) return true;
-        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-            if (s->idx[i] == r) return true;
-    }
-    return false;
-}
-
-static bool touches(const LStmt *s, const LBuf *b) {
-    return loop_count_accesses(s, b) > 0 || loop_declares(s, b);
-}
-
-/* Does s, or what follows it, write what t touches? */
-static bool writes_of(const LStmt *s, const LStmt *t) {
-    for (; s; s = s->next) {
-        bool written = s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOCAL;
-        if ((written && touches(t, s->buf)) || writes_of(s->body, t)) return true;
-    }
-    return false;
-}
-
-/* May s, alone, go before the statements of a run? */
-static bool passes(const LStmt *s, const Run *run) {
+/* Must s, alone, stay behind the statements of a run? */
+static bool depends_on(const LStmt *s, const Run *run) {
     for (const LStmt *t = run->first; t; t = t->next)
-        if (t->dst && reads(s, t->dst)) return false;
-    return !writes_of(s, run->first) && !writes_of(run->first, s);
+        if (loop_depends(s, t)) return true;
+    return false;
 }
 
 static Run *add_run(Rows *r, bool by_row) {
@@ -155,11 +130,11 @@ static Run *add_run(Rows *r, bool by_row) {
  * memory is had before them, so that it does not come between. */
 static Run *run_for(Rows *r, const LStmt *s, bool by_row) {
     Run *last = r->last, *rows = last->by_row ? last : last->before;
-    bool past = rows && (last == rows || passes(s, last));
-    if (!by_row && past && (s->kind == L_LET || s->kind == L_LOAD) && passes(s, rows))
+    bool past = rows && (last == rows || !depends_on(s, last));
+    if (!by_row && past && (s->kind == L_LET || s->kind == L_LOAD) && !depends_on(s, rows))
         return rows->before;
     if (last->by_row == by_row) return last;
-    return by_row && past && writes_of(rows->first, s) ? rows : add_run(r, by_row);
+    return by_row && past && depends_on(s, rows) ? rows : add_run(r, by_row);
 }
 
 static void cut(Rows *r) {

@@ -84,7 +84,7 @@ static bool group_writes(const Group *t, const LBuf *b) {
 
 static bool group_defines(const Group *t, const LReg *r) {
     for (int i = 0; i < t->n; i++)
-        if (t->stmt[i]->var == r || cpu_reg_defined_in(t->stmt[i]->body, r)) return true;
+        if (t->stmt[i]->var == r || loop_defines(t->stmt[i]->body, r)) return true;
     return false;
 }
 

@@ -307,20 +307,13 @@ static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers)
     return c;
 }
 
-static bool is_loaded_in(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_LOAD && s->buf == b) || (loop_has_body(s) && is_loaded_in(s->body, b)))
-            return true;
-    return false;
-}
-
 /* What leaves the entries' loop `body` is read in the other one: it would be there too late, or
  * all at once. */
 static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
     for (; s; s = s->next) {
         bool writes = s->kind == L_STORE || s->kind == L_ACC;
         bool own = writes && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
-        if (writes && !own && is_loaded_in(other, s->buf)) return true;
+        if (writes && !own && loop_loads(other, s->buf)) return true;
         if (loop_has_body(s) && is_read(s->body, body, other)) return true;
     }
     return false;
@@ -376,38 +369,6 @@ static void merge_lets(LStmt *list) {
 }
 
 /* ---- order ------------------------------------------------------------------------- */
-static bool reads_reg(const LStmt *s, const LReg *r) {
-    if (s->src == r || s->cond == r || s->at == r) return true;
-    for (int i = 0; i < s->n_arg; i++)
-        if (s->arg[i] == r) return true;
-    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-        if (s->idx[i] == r) return true;
-    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
-        if (reads_reg(in, r)) return true;
-    return false;
-}
-
-static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
-    bool own = (loop_is_access(s) || s->kind == L_LOCAL) && s->buf == b;
-    if (own && !(only_writes && s->kind == L_LOAD)) return true;
-    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
-        if (touches(in, b, only_writes)) return true;
-    return false;
-}
-
-static bool conflicts(const LStmt *x, const LStmt *y) {
-    bool any = loop_is_access(x) || x->kind == L_LOCAL;
-    if (any && touches(y, x->buf, x->kind == L_LOAD)) return true;
-    for (const LStmt *in = loop_has_body(x) ? x->body : NULL; in; in = in->next)
-        if (conflicts(in, y)) return true;
-    return false;
-}
-
-static bool depends(const LStmt *later, const LStmt *earlier) {
-    bool value = earlier->kind == L_LET || earlier->kind == L_LOAD;
-    return (value && reads_reg(later, earlier->dst)) || conflicts(later, earlier);
-}
-
 typedef struct {
     VEC(LStmt *) in;
     bool *done, *late; /* late: it needs a loop */
@@ -418,7 +379,7 @@ static void put(Order *o, int i) {
     if (o->done[i]) return;
     o->done[i] = true;
     for (int j = 0; j < i; j++)
-        if (!o->done[j] && depends(o->in.v[i], o->in.v[j])) put(o, j);
+        if (!o->done[j] && loop_depends(o->in.v[i], o->in.v[j])) put(o, j);
     *o->tail = o->in.v[i];
     o->tail = &o->in.v[i]->next;
 }
@@ -437,7 +398,7 @@ static bool may_go_first(const Order *o, int i) {
     if (o->done[i] || s->kind != L_FOR || s->range != LR_SEGMENT) return false;
     if (adds_up(s->body, s->body, false) || !adds_up(s->body, s->body, true)) return false;
     for (int j = 0; j < i; j++)
-        if (!o->done[j] && o->late[j] && depends(s, o->in.v[j])) return false;
+        if (!o->done[j] && o->late[j] && loop_depends(s, o->in.v[j])) return false;
     return true;
 }
 
@@ -458,7 +419,7 @@ static bool can_wait(const LStmt *s) {
 static bool needs_array(const Order *o, int i) {
     for (int j = 0; j < i; j++) {
         const LStmt *s = o->in.v[j];
-        if (!o->done[j] && s->kind == L_LOCAL && s->buf->rank && depends(o->in.v[i], s))
+        if (!o->done[j] && s->kind == L_LOCAL && s->buf->rank && loop_depends(o->in.v[i], s))
             return true;
     }
     return false;
@@ -469,7 +430,8 @@ static bool needs_array(const Order *o, int i) {
 static void put_ready(Order *o) {
     for (int i = 0; i < o->in.n; i++) {
         bool ready = !o->done[i] && !can_wait(o->in.v[i]);
-        for (int j = 0; j < i && ready; j++) ready = o->done[j] || !depends(o->in.v[i], o->in.v[j]);
+        for (int j = 0; j < i && ready; j++)
+            ready = o->done[j] || !loop_depends(o->in.v[i], o->in.v[j]);
         if (ready) put(o, i);
     }
 }
@@ -485,7 +447,8 @@ static LStmt *reordered(Arena *a, LStmt *s) {
     for (int i = 0; i < o.in.n; i++) {
         const LStmt *at = o.in.v[i];
         o.late[i] = has_loop(at);
-        for (int j = 0; j < i; j++) o.late[i] = o.late[i] || (o.late[j] && depends(at, o.in.v[j]));
+        for (int j = 0; j < i; j++)
+            o.late[i] = o.late[i] || (o.late[j] && loop_depends(at, o.in.v[j]));
     }
     for (int i = 0; i < o.in.n; i++)
         if (!o.late[i] && !can_wait(o.in.v[i])) put(&o, i);

@@ -15,15 +15,6 @@ typedef struct {
     bool ok;
 } Number;
 
-static bool defines(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        bool value = s->kind == L_LET || s->kind == L_LOAD;
-        if ((value && s->dst == r) || (s->kind == L_FOR && s->var == r)) return true;
-        if (loop_has_body(s) && defines(s->body, r)) return true;
-    }
-    return false;
-}
-
 static void look(Number *x, const LStmt *s, bool top) {
     for (; s && x->ok; s = s->next) {
         if (loop_has_body(s)) look(x, s->body, false);
@@ -32,7 +23,7 @@ static void look(Number *x, const LStmt *s, bool top) {
         x->n_acc += s->kind == L_ACC && !top;
         x->ok = x->first != NULL;
         for (int i = 0; x->ok && i < s->buf->rank; i++)
-            x->ok = s->idx[i] == x->first->idx[i] && !defines(x->row, s->idx[i]);
+            x->ok = s->idx[i] == x->first->idx[i] && !loop_defines(x->row, s->idx[i]);
     }
 }
 

@@ -14,77 +14,26 @@ static void head(Cu *cu) {
               cu->plan->options ? cu->plan->options : "");
 }
 
-/* Its kernels are the same for all programs. */
-static void rank(Cu *cu) {
-    const char *name = target_rank_name(cu->a, cu->plan);
-    if (!name) return;
-    sb_printf(
-        &cu->b,
-        "/*\n * kernel %s(values, mask, ranks, work, lanes)\n */\n#include \"cuda/rank.h\"\n\n"
-        "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
-        "    return gn_rank(arg, stream);\n}\n",
-        name, name);
-}
-
-static void gather(Cu *cu) {
-    const char *name = target_gather_name(cu->a, cu->plan);
-    if (!name) return;
-    sb_printf(&cu->b,
-              "/*\n * kernel %s(columns, how many)\n */\n#include \"cuda/gather.h\"\n\n"
-              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
-              "    return gn_gather(arg, stream);\n}\n",
-              name, name);
-}
-
-static void scatter(Cu *cu) {
-    const char *name = target_scatter_name(cu->a, cu->plan);
+/* Their kernels are the same for all programs. */
+static void own_kernel(Cu *cu, OwnKernel k) {
+    static const struct {
+        const char *header, *arguments;
+    } own[OWN_COUNT] = {
+        [OWN_RANK] = {"rank", "values, mask, ranks, work, lanes"},
+        [OWN_GATHER] = {"gather", "columns, how many"},
+        [OWN_SCATTER] = {"gather", "rows, words"},
+        [OWN_SAMPLE] = {"sample", "what to draw"},
+        [OWN_MAPS] = {"maps", "what to do, with what"},
+        [OWN_SPMM] = {"spmm", "from, by, to, how many and what"},
+        [OWN_TURN] = {"turn", "loop, condition, turns, limit, begins"},
+    };
+    const char *name = target_own_name(cu->a, cu->plan, k);
     if (!name) return;
     sb_printf(&cu->b,
-              "/*\n * kernel %s(rows, words)\n */\n#include \"cuda/gather.h\"\n\n"
+              "/*\n * kernel %s(%s)\n */\n#include \"cuda/%s.h\"\n\n"
               "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
-              "    return gn_scatter(arg, stream);\n}\n",
-              name, name);
-}
-
-static void sample(Cu *cu) {
-    const char *name = target_sample_name(cu->a, cu->plan);
-    if (!name) return;
-    sb_printf(&cu->b,
-              "/*\n * kernel %s(what to draw)\n */\n#include \"cuda/sample.h\"\n\n"
-              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
-              "    return gn_sample(arg, stream);\n}\n",
-              name, name);
-}
-
-static void maps(Cu *cu) {
-    const char *name = target_maps_name(cu->a, cu->plan);
-    if (!name) return;
-    sb_printf(&cu->b,
-              "/*\n * kernel %s(what to do, with what)\n */\n#include \"cuda/maps.h\"\n\n"
-              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
-              "    return gn_maps(arg, stream);\n}\n",
-              name, name);
-}
-
-static void spmm(Cu *cu) {
-    const char *name = target_spmm_name(cu->a, cu->plan);
-    if (!name) return;
-    sb_printf(&cu->b,
-              "/*\n * kernel %s(from, by, to, how many and what)\n */\n#include \"cuda/spmm.h\"\n\n"
-              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
-              "    return gn_spmm(arg, stream);\n}\n",
-              name, name);
-}
-
-static void turn(Cu *cu) {
-    const char *name = target_turn_name(cu->a, cu->plan);
-    if (!name) return;
-    sb_printf(&cu->b,
-              "/*\n * kernel %s(loop, condition, turns, limit, begins)\n */\n"
-              "#include \"cuda/turn.h\"\n\n"
-              "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
-              "    return gn_turn(arg, stream);\n}\n",
-              name, name);
+              "    return gn_%s(arg, stream);\n}\n",
+              name, own[k].arguments, own[k].header, name, target_own_kind(k));
 }
 
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
@@ -98,13 +47,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     head(&cu);
     for (int i = 0; i < p->kernels.n; i++) cu_kernel(&cu, p->kernels.v[i]);
     cu_tails(&cu);
-    rank(&cu);
-    gather(&cu);
-    scatter(&cu);
-    sample(&cu);
-    maps(&cu);
-    spmm(&cu);
-    turn(&cu);
+    for (int i = 0; i < OWN_COUNT; i++) own_kernel(&cu, (OwnKernel)i);
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;

@@ -56,17 +56,6 @@ static bool same_range(const LStmt *x, const LStmt *y) {
     return x->at == y->at && expr_eq(x->extent, y->extent) && expr_eq(x->n_chunks, y->n_chunks);
 }
 
-static bool defines(const LStmt *s, const LReg *r) {
-    return ((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) ||
-           (s->kind == L_FOR && s->var == r);
-}
-
-static bool defined_in(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next)
-        if (defines(s, r) || (loop_has_body(s) && defined_in(s->body, r))) return true;
-    return false;
-}
-
 /* The statement of a vector loop's body that defines r. */
 static const LStmt *definition(const LStmt *s, const LReg *r) {
     for (const LStmt *in; s; s = s->next) {
@@ -89,7 +78,8 @@ static Distance distance(const LStmt *loop, const LReg *r) {
     if (!d || (d->fn != L_FN_IADD && d->fn != L_FN_ISUB)) return (Distance){0};
     bool first = d->arg[0] == loop->var, second = d->arg[1] == loop->var && d->fn == L_FN_IADD;
     const LReg *by = first ? d->arg[1] : d->arg[0];
-    if ((!first && !second) || defined_in(loop->body, by) || by == loop->var) return (Distance){0};
+    if ((!first && !second) || loop_defines(loop->body, by) || by == loop->var)
+        return (Distance){0};
     return (Distance){true, d->fn, by};
 }
 
@@ -122,7 +112,7 @@ static Access access_of(const LStmt *s, const LStmt *loop) {
 
 static bool follows_column(const LStmt *s, const LStmt *loop) {
     for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var || defined_in(loop->body, s->idx[i])) return true;
+        if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return true;
     return false;
 }
 
@@ -152,7 +142,7 @@ static bool is_in_column(const LStmt *s, const LStmt *loop) {
     for (int i = 0; i < s->buf->rank; i++) {
         if (distance(loop, s->idx[i]).ok)
             n++;
-        else if (s->idx[i] == loop->var || defined_in(loop->body, s->idx[i]))
+        else if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i]))
             return false;
     }
     return n == 1;
@@ -426,7 +416,7 @@ static bool is_fine(Team *t, bool *own_lane) {
 static bool defined_below(const CuRun *run, const LReg *r) {
     for (const LStmt *s = run->first;; s = s->next) {
         if (s->kind == L_FOR && s->var == r) return true;
-        if (loop_has_body(s) && defined_in(s->body, r)) return true;
+        if (loop_has_body(s) && loop_defines(s->body, r)) return true;
         if (s == run->last) return false;
     }
 }
@@ -525,13 +515,6 @@ static bool has_effect_but(const CuFn *f, const LStmt *s, const LStmt *body, con
     return false;
 }
 
-static bool is_loaded_in(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_LOAD && s->buf == b) || (loop_has_body(s) && is_loaded_in(s->body, b)))
-            return true;
-    return false;
-}
-
 static bool is_long(const LStmt *s) {
     int64_t n;
     return s->range != LR_EXTENT || !expr_is_const(s->extent, &n) || n >= 32;
@@ -542,7 +525,7 @@ int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target) {
     bool plain = s->kind == L_FOR && !cu_is_columns(f, s) && is_long(s);
     if (!plain || f->sched.one_way || has_effect_but(f, s->body, s->body, target, &n)) return 0;
     for (int i = 0; i < n; i++)
-        if (is_loaded_in(s->body, target[i])) return 0;
+        if (loop_loads(s->body, target[i])) return 0;
     return n;
 }
 

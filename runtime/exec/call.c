@@ -48,12 +48,7 @@ bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st) {
     return *st == GNNC_OK;
 }
 
-/* Recorded once, between its begin and its end.  Without a bound it stays the host's, which can
- * leave it. */
-static bool is_recordable(const RtDevice *d, int64_t limit) {
-    return limit && d->ops->has_loops && d->ops->has_loops(d);
-}
-
+/* Recorded once, between its begin and its end. */
 bool rt_device_turn(RtExec *x, int64_t turn, int64_t limit, int buf, const char *line,
                     gnnc_status *st) {
     RtDevice *d = x->rt->device;
@@ -61,8 +56,8 @@ bool rt_device_turn(RtExec *x, int64_t turn, int64_t limit, int buf, const char 
         *st = turn ? d->ops->loop_end(d) : d->ops->loop_begin(d, d->at.buf[buf], limit);
         return *st == GNNC_OK && !turn;
     }
-    if (limit && turn >= limit) return false;
-    if (!is_recordable(d, limit)) return rt_turn(x, buf, line, st);
+    if (turn >= limit) return false;
+    if (!d->ops->has_loops || !d->ops->has_loops(d)) return rt_turn(x, buf, line, st);
     x->rt->count.read_backs++;
     *st = rt_device_peek(x, buf);
     if (*st != GNNC_OK || !*(const uint8_t *)x->buf[buf]) return false;
