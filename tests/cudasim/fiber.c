@@ -22,11 +22,13 @@
 #include <ucontext.h>
 #endif
 
-enum { STACK_BYTES = 256 * 1024 };
+/* Tops of stacks that differ by the same power of two would share a few sets of the caches. */
+enum { STACK_BYTES = 256 * 1024, LINE = 64, COLOURS = 128 };
 
 struct Fiber {
-    void *stack; /* NULL: the host's */
-    void *sp;    /* x86-64: where it stopped */
+    void *stack;   /* NULL: the host's */
+    size_t colour; /* bytes of its top that are left free */
+    void *sp;      /* x86-64: where it stopped */
     void (*run)(void *);
     void *arg;
     const void *bottom; /* of its stack, for the sanitizer */
@@ -78,7 +80,7 @@ __asm__(".text\n"
 void cudasim_start(void);
 
 static void prepare(Fiber *f) {
-    void **sp = (void **)((char *)f->stack + STACK_BYTES);
+    void **sp = (void **)((char *)f->stack + STACK_BYTES - f->colour);
     *--sp = (void *)(uintptr_t)cudasim_start;
     *--sp = NULL;                     /* rbp */
     *--sp = f;                        /* rbx */
@@ -110,7 +112,7 @@ static void swap(Fiber *from, Fiber *to) {
 }
 #endif
 
-Fiber *fiber_new(void (*run)(void *), void *arg) {
+Fiber *fiber_new(void (*run)(void *), void *arg, int number) {
     Fiber *f = calloc(1, sizeof *f);
     if (!f) return NULL;
     f->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -118,6 +120,7 @@ Fiber *fiber_new(void (*run)(void *), void *arg) {
         free(f);
         return NULL;
     }
+    f->colour = (size_t)(number % COLOURS) * LINE * 3;
     f->run = run;
     f->arg = arg;
     f->bottom = f->stack;

@@ -4,7 +4,8 @@
 
 typedef struct Fiber Fiber;
 
-Fiber *fiber_new(void (*run)(void *), void *arg); /* run must never return; NULL: no memory */
+/* run must never return; number: of the fibers there are, for caches.  NULL: no memory. */
+Fiber *fiber_new(void (*run)(void *), void *arg, int number);
 void fiber_free(Fiber *f);
 Fiber *fiber_host(void); /* the stack that the host is on; made on first use */
 void fiber_switch(Fiber *from, Fiber *to);

@@ -1,7 +1,8 @@
 /* Running a kernel: blocks one after another, the threads of a block as fibers.
  *
  * A fiber takes threads that have not begun, one after another, for as long as none has to
- * wait; a kernel without barriers therefore needs one fiber and no switch. */
+ * wait; a kernel without barriers therefore needs one fiber and no switch.  Who waits or ends
+ * switches to who is next himself. */
 #include "cudasim_impl.h"
 #include "fiber.h"
 
@@ -18,12 +19,20 @@ typedef struct {
     Fiber *fiber; /* it is on; NULL = has not begun */
     unsigned mask;
     int arrived; /* lanes of the masks whose first lane this is, at an exchange */
-    uint64_t value, got[WARP];
+    int got;     /* the exchange of its warp that it reads, + 1; 0 = none */
+    uint64_t value;
 } Thread;
+
+/* What the lanes of a mask gave each other, while any of them may read it. */
+typedef struct {
+    int readers;
+    uint64_t value[WARP];
+} Exchange;
 
 typedef struct {
     Thread thread[MAX_THREADS];
-    Fiber *fiber[MAX_THREADS]; /* made so far, idle ones first */
+    Exchange exchange[MAX_THREADS / WARP][WARP + 1]; /* a lane reads one, and one is made */
+    Fiber *fiber[MAX_THREADS];                       /* made so far, idle ones first */
     int n_fibers, n_idle;
     int order[MAX_THREADS]; /* in which threads begin */
     int n, n_begun, n_done, n_waiting;
@@ -46,10 +55,15 @@ static uint64_t draw(Machine *m) { /* splitmix64 */
     return x ^ x >> 31;
 }
 
+/* Less than n. */
+static int draw_below(Machine *m, int n) {
+    return (int)((draw(m) >> 32) * (uint64_t)n >> 32);
+}
+
 static void shuffle(Machine *m, int *v, int n) {
     for (int i = 0; i < n; i++) v[i] = i;
     for (int i = n - 1; i > 0; i--) {
-        int j = (int)(draw(m) % (uint64_t)(i + 1)), t = v[i];
+        int j = draw_below(m, i + 1), t = v[i];
         v[i] = v[j];
         v[j] = t;
     }
@@ -79,45 +93,12 @@ static void begin_threads(void *arg);
 
 static Fiber *idle_fiber(Machine *m) {
     if (m->n_idle == 0) {
-        Fiber *f = m->n_fibers < MAX_THREADS ? fiber_new(begin_threads, m) : NULL;
+        Fiber *f = m->n_fibers < MAX_THREADS ? fiber_new(begin_threads, m, m->n_fibers) : NULL;
         if (!f) cudasim_fail("no memory for another thread");
         m->n_fibers++;
         return f;
     }
     return m->fiber[--m->n_idle];
-}
-
-/* What a fiber does: threads to begin, then back to the host for what else is to be done. */
-static void begin_threads(void *arg) {
-    Machine *m = arg;
-    for (;;) {
-        Fiber *self = m->now->fiber;
-        m->call(m->closure);
-        m->now->state = DONE;
-        m->n_done++;
-        bool resume = m->n_ready > 0 && draw(m) % 2;
-        if (m->n_begun < m->n && !resume) {
-            m->now = &m->thread[m->order[m->n_begun++]];
-            m->now->fiber = self;
-            continue;
-        }
-        m->fiber[m->n_idle++] = self;
-        fiber_switch(self, fiber_host());
-    }
-}
-
-static void begin_one(Machine *m) {
-    m->now = &m->thread[m->order[m->n_begun++]];
-    m->now->fiber = idle_fiber(m);
-    fiber_switch(fiber_host(), m->now->fiber);
-}
-
-static void resume_one(Machine *m) {
-    int i = (int)(draw(m) % (uint64_t)m->n_ready), t = m->ready[i];
-    m->ready[i] = m->ready[--m->n_ready];
-    m->now = &m->thread[t];
-    m->now->state = READY;
-    fiber_switch(fiber_host(), m->now->fiber);
 }
 
 static void make_ready(Machine *m, Thread *t) {
@@ -134,10 +115,42 @@ static void open_barrier(Machine *m) {
     m->n_waiting = 0;
 }
 
+/* The fiber of the thread that runs next: one that can go on, or one that begins. */
+static Fiber *next(Machine *m) {
+    if (m->n_done == m->n) return fiber_host();
+    bool may_begin = m->n_begun < m->n;
+    if (!may_begin && !m->n_ready) open_barrier(m);
+    if (m->n_ready > 0 && (!may_begin || draw(m) >> 63)) {
+        int i = draw_below(m, m->n_ready), t = m->ready[i];
+        m->ready[i] = m->ready[--m->n_ready];
+        m->now = &m->thread[t];
+        m->now->state = READY;
+    } else {
+        m->now = &m->thread[m->order[m->n_begun++]];
+        m->now->fiber = idle_fiber(m);
+    }
+    return m->now->fiber;
+}
+
+/* What a fiber does: one thread after another, until another fiber is next. */
+static void begin_threads(void *arg) {
+    Machine *m = arg;
+    for (;;) {
+        Fiber *self = m->now->fiber;
+        m->call(m->closure);
+        m->now->state = DONE;
+        m->n_done++;
+        m->fiber[m->n_idle++] = self;
+        Fiber *to = next(m);
+        if (to != self) fiber_switch(self, to);
+    }
+}
+
 static void wait_here(Machine *m, State s) {
     Thread *t = m->now;
     t->state = s;
-    fiber_switch(t->fiber, fiber_host());
+    Fiber *to = next(m);
+    if (to != t->fiber) fiber_switch(t->fiber, to);
 }
 
 void cudasim_sync_block(void) {
@@ -148,10 +161,28 @@ void cudasim_sync_block(void) {
 
 /* ---- exchange between the lanes of a mask ------------------------------------------------------
  */
+static void give(Machine *m, Thread *warp, unsigned mask, const Thread *self) {
+    Exchange *of_warp = m->exchange[(warp - m->thread) / WARP];
+    int at = 0;
+    while (of_warp[at].readers > 0) at++; /* of 33 no more than 32 are read */
+    for (unsigned left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        Thread *t = &warp[lane];
+        of_warp[at].value[lane] = t->value;
+        of_warp[at].readers++;
+        t->got = at + 1;
+        t->state = READY;
+        if (t != self) make_ready(m, t);
+    }
+}
+
 const uint64_t *cudasim_exchange(unsigned mask, uint64_t value) {
     Machine *m = machine();
     Thread *self = m->now, *warp = m->thread + self->place.flat / WARP * WARP;
     if (!(mask >> self->place.flat % WARP & 1)) cudasim_fail("a lane outside its own mask");
+    Exchange *of_warp = m->exchange[(warp - m->thread) / WARP];
+    if (self->got) of_warp[self->got - 1].readers--;
+    self->got = 0;
     self->mask = mask;
     self->value = value;
     self->state = AT_EXCHANGE;
@@ -161,21 +192,13 @@ const uint64_t *cudasim_exchange(unsigned mask, uint64_t value) {
         const Thread *t = warp + __builtin_ctz(left);
         all = t < m->thread + m->n && t->state == AT_EXCHANGE && t->mask == mask;
     }
-    if (!all) {
+    if (all) {
+        first->arrived -= __builtin_popcount(mask); /* of another mask some may wait there, too */
+        give(m, warp, mask, self);
+    } else {
         wait_here(m, AT_EXCHANGE);
-        return self->got;
     }
-    first->arrived -= __builtin_popcount(mask); /* of another mask some may wait there, too */
-    for (unsigned to = mask; to; to &= to - 1) {
-        Thread *t = warp + __builtin_ctz(to);
-        for (unsigned from = mask; from; from &= from - 1) {
-            int lane = __builtin_ctz(from);
-            t->got[lane] = warp[lane].value;
-        }
-        t->state = READY;
-        if (t != self) make_ready(m, t);
-    }
-    return self->got;
+    return of_warp[self->got - 1].value;
 }
 
 /* ---- a launch ----------------------------------------------------------------------------------
@@ -187,30 +210,30 @@ static void run_block(Machine *m) {
         Thread *t = &m->thread[i];
         t->state = NOT_BEGUN;
         t->fiber = NULL;
-        t->arrived = 0;
+        t->arrived = t->got = 0;
     }
-    while (m->n_done < m->n) {
-        bool may_begin = m->n_begun < m->n;
-        if (m->n_ready > 0 && (!may_begin || draw(m) % 2))
-            resume_one(m);
-        else if (may_begin)
-            begin_one(m);
-        else
-            open_barrier(m);
-        m->now = NULL;
+    for (int w = 0; w * WARP < m->n; w++)
+        for (int i = 0; i <= WARP; i++) m->exchange[w][i].readers = 0;
+    fiber_switch(fiber_host(), next(m));
+    m->now = NULL;
+}
+
+static void place_threads(Machine *m, const CudasimLaunch *l) {
+    const unsigned *g = l->grid, *d = l->block;
+    for (unsigned t = 0; t < (unsigned)m->n; t++) {
+        cudasim_place *p = &m->thread[t].place;
+        p->flat = t;
+        p->thread.x = t % d[0], p->thread.y = t / d[0] % d[1], p->thread.z = t / d[0] / d[1];
+        p->block_dim.x = d[0], p->block_dim.y = d[1], p->block_dim.z = d[2];
+        p->grid_dim.x = g[0], p->grid_dim.y = g[1], p->grid_dim.z = g[2];
     }
 }
 
-static void place_threads(Machine *m, const CudasimLaunch *l, unsigned b) {
-    const unsigned *g = l->grid, *d = l->block;
+static void place_block(Machine *m, const CudasimLaunch *l, unsigned b) {
+    const unsigned *g = l->grid, x = b % g[0], y = b / g[0] % g[1], z = b / g[0] / g[1];
     for (int i = 0; i < m->n; i++) {
         cudasim_place *p = &m->thread[i].place;
-        unsigned t = (unsigned)i;
-        p->flat = t;
-        p->thread.x = t % d[0], p->thread.y = t / d[0] % d[1], p->thread.z = t / d[0] / d[1];
-        p->block.x = b % g[0], p->block.y = b / g[0] % g[1], p->block.z = b / g[0] / g[1];
-        p->block_dim.x = d[0], p->block_dim.y = d[1], p->block_dim.z = d[2];
-        p->grid_dim.x = g[0], p->grid_dim.y = g[1], p->grid_dim.z = g[2];
+        p->block.x = x, p->block.y = y, p->block.z = z;
     }
 }
 
@@ -223,9 +246,9 @@ void cudasim_run(const CudasimLaunch *l) {
     m->closure = l->closure;
     unsigned first = (unsigned)(draw(m) % n_blocks);
     bool backwards = draw(m) % 2;
+    place_threads(m, l);
     for (unsigned i = 0; i < n_blocks; i++) {
-        unsigned b = (first + (backwards ? n_blocks - i : i)) % n_blocks;
-        place_threads(m, l, b);
+        place_block(m, l, (first + (backwards ? n_blocks - i : i)) % n_blocks);
         run_block(m);
     }
 }

@@ -103,8 +103,9 @@ static void model_steps(Ctx *c, void *arg) {
     const char *name = model->name, *dirs[] = {"models"};
     FeOptions fe = {.dirs = dirs, .n_dirs = 1};
     Module *m = fe_compile(c, arena_printf(c->a, "%s.gnn", name), &fe);
-    CpuExec *x =
-        m && cpu_exec_train_passes(c, m, 2) ? cuda_exec_build(c, m, "-DGN_HUB_ENTRIES=4") : NULL;
+    CpuExec *x = m && cpu_exec_train_passes(c, m, 2)
+                     ? cuda_exec_build(c, m, "-O1 -DGN_HUB_ENTRIES=4")
+                     : NULL;
     diag_print_all(c, stderr, false);
     CHECK(x && cpu_exec_load(x, "models/data/cora", 7, 0.01));
     if (x) count_steps(x, model);
