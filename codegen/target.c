@@ -26,7 +26,6 @@ static bool has_step(const Plan *p, PStepKind kind) {
 static bool needs_own(const Plan *p, OwnKernel k) {
     const Sampling *s = &p->m->recipe.sample;
     bool rows = s->batch && !s->train_links;
-    bool plain = s->edges == SAMPLE_DIRECTIONAL && !s->disjoint && !s->weights.n && !s->times.n;
     switch (k) {
     case OWN_RANK:
         return has_step(p, PS_RANK);
@@ -35,7 +34,7 @@ static bool needs_own(const Plan *p, OwnKernel k) {
     case OWN_SCATTER: /* rt_predicts_batches(), of the program that will be, and of rows */
         return rows && module_draws(p->m, "predict");
     case OWN_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted */
-        return rows && s->n_hops && plain;
+        return rows && s->n_hops && s->edges == SAMPLE_DIRECTIONAL;
     case OWN_MAPS:
         return p->m->maps.n > 0;
     case OWN_SPMM:

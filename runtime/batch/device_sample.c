@@ -6,195 +6,85 @@
  *     sizes    of nodes and edges by hops, seeds' numbers    crosses back, one copy, then the
  *     arrays   ids; pointers, ends and places of edges       parts of the arrays that are filled
  *
- * Room is for what cannot be exceeded: a hop has no more edges of a relation than its rows times
- * the fan-out, without replacement all hops together no more than the relation, and a type no more
- * nodes than the data.  So no batch is looked at before it is drawn, and nothing grows. */
-#include "device_sample.h"
-
+ * Room is for what cannot be exceeded (device_sample_room.c). */
 #include <string.h>
 
-#include "runtime/cuda/sample_list.h"
+#include "device_sample_impl.h"
 #include "runtime/device_maps.h"
 #include "sample_key.h"
-
-typedef struct {
-    char *host, *there; /* page-locked; on the device */
-} Slot;
-
-/* Offsets in a slot. */
-typedef struct {
-    size_t types, rels, n_seeds, key, fanout, seed, asked_end;
-    size_t sizes, seed_at, sizes_end;
-    size_t *id;                            /* [n_types] */
-    size_t *ptr, *src, *dst, *pos, *names; /* [n_rels] */
-    size_t end;
-} Layout;
-
-typedef struct {
-    int64_t *nodes;              /* [n_types] */
-    int64_t *edges;              /* [n_rels] */
-    int64_t rows, drawn;         /* of the largest hop */
-    int64_t all_nodes, all_ends; /* of all types; ends of all relations */
-} Most;
-
-struct RtDeviceSampler {
-    RtPool pool;
-    RtDevice *d;
-    rt_device_kernel *kernel;
-    RtSampleGraph g; /* borrowed: sizes and types */
-    RtSampleSpec spec;
-    int type, n_slots;
-    int64_t n_seeds;
-    Most most;
-    Layout at;
-    Slot *slot;
-    void *work;
-    RtDraw draw;      /* but for the slot's pointers */
-    RtDrawType *of;   /* [n_types] marks */
-    RtDrawRel *graph; /* [n_rels + 1] the graph there */
-    RtRelation *has;  /* [n_rels] arrays of it that were there before; NULL: they are its own */
-};
 
 const char *rt_device_sampler_lacks(const rt_program *p) {
     const rt_sampling *s = &p->sampling;
     if (!s->batch || s->seeds != RT_SEEDS_ROWS || s->n_hops == 0)
         return "batches are not of rows and their neighbours";
     if (s->train_links != RT_LINKS_NONE) return "batches are of links";
-    if (s->n_times) return "neighbours are drawn by time";
-    if (s->n_weights) return "neighbours are drawn by weight";
-    if (s->disjoint) return "each seed has a tree of its own";
     if (s->edges != RT_EDGES_DIRECTIONAL) return "batches have more edges than were drawn";
     return p->device_sample ? NULL : "the program has no kernels for it";
 }
 
-/* ---- how large may a batch be? ------------------------------------------------------- */
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
+static const double *time_of(const RtDeviceSampler *s, const RtSampleRel *rel) {
+    return s->spec.temporal ? rel->time : NULL;
+}
+static const double *src_time_of(const RtDeviceSampler *s, const RtSampleRel *rel) {
+    return s->spec.temporal ? s->g.type[rel->src_type].time : NULL;
 }
 
-/* Edges that so many rows draw; INT32_MAX + 1 stands for more. */
-static int64_t edges_of(const RtSampleRel *r, int64_t rows, int32_t fanout, bool replace) {
-    int64_t n = fanout < 0 ? r->n_edges : least(rows * fanout, (int64_t)INT32_MAX + 1);
-    if (rows == 0) return 0;
-    return replace && fanout >= 0 ? n : least(n, r->n_edges);
+/* A relation, as far as it was there before. */
+static RtDrawRel described(const RtDeviceSampler *s, int r) {
+    const RtSampleRel *rel = &s->g.rel[r];
+    const RtDrawHas *has = &s->has[r];
+    return (RtDrawRel){.src_type = rel->src_type,
+                       .dst_type = rel->dst_type,
+                       .ptr = has->ptr,
+                       .src = has->src,
+                       .id = rel->id ? has->id : NULL,
+                       .weight = has->weight,
+                       .time = has->time,
+                       .src_time = has->src_time,
+                       .inclusive = rel->inclusive,
+                       .src_inclusive = s->g.type[rel->src_type].inclusive,
+                       .sorted = time_of(s, rel) && rel->time_sorted && !src_time_of(s, rel)};
 }
 
-/* One hop: rows[t] of the last one, of which `next` gets those it brings. */
-static void bound_hop(RtDeviceSampler *s, int hop, const int64_t *rows, int64_t *next) {
-    Most *m = &s->most;
-    int64_t n_rows = 0, drawn = 0;
-    for (int t = 0; t < s->g.n_types; t++) next[t] = 0;
+/* Must edges be looked at one by one? */
+static bool scans(const RtDeviceSampler *s) {
+    bool any = false;
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
-        int64_t n = edges_of(rel, rows[rel->dst_type], s->spec.fanout[hop * s->g.n_rels + r],
-                             s->spec.replace);
-        n_rows += rows[rel->dst_type];
-        drawn += n;
-        m->edges[r] += n;
-        if (!s->spec.replace) m->edges[r] = least(m->edges[r], rel->n_edges);
-        next[rel->src_type] += n;
+        bool by_time = time_of(s, rel) || src_time_of(s, rel);
+        any |= rel->weight || (by_time && !described(s, r).sorted);
     }
-    for (int t = 0; t < s->g.n_types; t++) {
-        next[t] = least(next[t], s->g.type[t].n);
-        m->nodes[t] = least(m->nodes[t] + next[t], s->g.type[t].n);
-    }
-    if (n_rows > m->rows) m->rows = n_rows;
-    if (drawn > m->drawn) m->drawn = drawn;
-}
-
-static gnnc_status bound(RtDeviceSampler *s, RtError *err) {
-    int n_types = s->g.n_types, n_rels = s->g.n_rels;
-    Most *m = &s->most;
-    m->nodes = RT_NEWN(&s->pool, int64_t, n_types);
-    m->edges = RT_NEWN(&s->pool, int64_t, n_rels + 1);
-    int64_t *rows = RT_NEWN(&s->pool, int64_t, n_types);
-    int64_t *next = RT_NEWN(&s->pool, int64_t, n_types);
-    if (!m->nodes || !m->edges || !rows || !next) return rt_fail_nomem(err, "a sampler");
-    rows[s->type] = m->nodes[s->type] = least(s->n_seeds, s->g.type[s->type].n);
-    for (int h = 0; h < s->spec.n_hops; h++) {
-        bound_hop(s, h, rows, next);
-        memcpy(rows, next, (size_t)n_types * sizeof *rows);
-    }
-    for (int t = 0; t < n_types; t++) m->all_nodes += m->nodes[t];
-    for (int r = 0; r < n_rels; r++) m->all_ends += m->nodes[s->g.rel[r].dst_type];
-    bool fits = m->drawn < INT32_MAX && m->rows < INT32_MAX;
-    for (int r = 0; r < n_rels; r++) fits = fits && m->edges[r] < INT32_MAX;
-    if (fits) return GNNC_OK;
-    return rt_fail(err, GNNC_E_RANGE, "a hop may have %lld edges: fewer than 2^31 - 1 are possible",
-                   (long long)m->drawn);
-}
-
-/* ---- where things lie ---------------------------------------------------------------------- */
-/* Calls with `n` of `size` bytes give the offsets of one thing after another. */
-typedef struct {
-    size_t align, used;
-} Lay;
-
-static size_t lay(Lay *l, int64_t n, size_t size) {
-    size_t at = l->used;
-    l->used += ((size_t)n * size + l->align) / l->align * l->align;
-    return at;
-}
-
-static int64_t n_sizes(const RtDeviceSampler *s) {
-    return (s->g.n_types + s->g.n_rels) * ((int64_t)s->spec.n_hops + 2);
-}
-
-static gnnc_status lay_slot(RtDeviceSampler *s, RtError *err) {
-    int n_types = s->g.n_types, n_rels = s->g.n_rels;
-    int64_t n_keys = (int64_t)s->spec.n_hops * n_rels;
-    Layout *a = &s->at;
-    Lay l = {.align = s->d->ops->align};
-    size_t *all = RT_NEWN(&s->pool, size_t, n_types + 5 * n_rels);
-    if (!all) return rt_fail_nomem(err, "a sampler");
-    a->types = lay(&l, n_types, sizeof(RtDrawType));
-    a->rels = lay(&l, n_rels + 1, sizeof(RtDrawRel));
-    a->n_seeds = lay(&l, 1, sizeof(int64_t));
-    a->key = lay(&l, n_keys, sizeof(uint64_t));
-    a->fanout = lay(&l, n_keys, sizeof(int32_t));
-    a->seed = lay(&l, s->n_seeds, sizeof(int32_t));
-    a->asked_end = l.used;
-    a->sizes = lay(&l, n_sizes(s), sizeof(int64_t));
-    a->seed_at = lay(&l, s->n_seeds, sizeof(int32_t));
-    a->sizes_end = l.used;
-    a->id = all;
-    a->ptr = all + n_types;
-    a->src = a->ptr + n_rels;
-    a->dst = a->src + n_rels;
-    a->pos = a->dst + n_rels;
-    a->names = a->pos + n_rels;
-    for (int t = 0; t < n_types; t++) a->id[t] = lay(&l, s->most.nodes[t], sizeof(int32_t));
-    for (int r = 0; r < n_rels; r++) {
-        int64_t n = s->most.edges[r];
-        a->ptr[r] = lay(&l, s->most.nodes[s->g.rel[r].dst_type] + 1, sizeof(int64_t));
-        a->src[r] = lay(&l, n, sizeof(int32_t));
-        a->dst[r] = lay(&l, n, sizeof(int32_t));
-        a->pos[r] = lay(&l, n, sizeof(int64_t));
-        a->names[r] = lay(&l, s->g.rel[r].id ? n : 0, sizeof(int32_t));
-    }
-    a->end = l.used;
-    return GNNC_OK;
+    return any;
 }
 
 /* The graph, marks and what a hop needs meanwhile: offsets where there is no memory yet. */
 static size_t lay_work(RtDeviceSampler *s, char *base) {
     RtDraw *d = &s->draw;
-    const Most *m = &s->most;
+    const RtDrawMost *m = &s->most;
     int64_t entries = m->drawn > s->n_seeds ? m->drawn : s->n_seeds;
-    Lay l = {.align = s->d->ops->align};
-#define LAY(p, n) ((p) = (void *)(base + lay(&l, (n), sizeof *(p))))
-    for (int t = 0; t < s->g.n_types; t++) LAY(s->of[t].mark, s->g.type[t].n);
+    RtLay l = {.align = s->d->ops->align};
+#define LAY(p, n) ((p) = (void *)(base + rt_lay(&l, (n), sizeof *(p))))
+    for (int t = 0; t < s->g.n_types; t++) {
+        RtDrawType *of = &s->of[t];
+        of->slots = s->g.type[t].n;
+        if (s->spec.disjoint) {
+            for (of->slots = 2; of->slots < 2 * m->nodes[t];) of->slots *= 2;
+            LAY(of->key, of->slots);
+            LAY(of->slot_of, m->nodes[t]);
+        }
+        LAY(of->mark, of->slots);
+    }
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
+        const RtSampleType *src = &s->g.type[rel->src_type];
         RtDrawRel *to = &s->graph[r];
-        *to = (RtDrawRel){.src_type = rel->src_type,
-                          .dst_type = rel->dst_type,
-                          .ptr = s->has[r].ptr,
-                          .src = s->has[r].src,
-                          .id = rel->id ? s->has[r].id : NULL};
+        *to = described(s, r);
         if (!to->ptr) LAY(to->ptr, s->g.type[rel->dst_type].n + 1);
         if (!to->src) LAY(to->src, rel->n_edges);
         if (!to->id && rel->id) LAY(to->id, rel->n_edges);
+        if (!to->weight && rel->weight) LAY(to->weight, rel->n_edges);
+        if (!to->time && time_of(s, rel)) LAY(to->time, rel->n_edges);
+        if (!to->src_time && src_time_of(s, rel)) LAY(to->src_time, src->n);
     }
     LAY(d->node_from, s->g.n_types);
     LAY(d->row_first, s->g.n_rels + 1);
@@ -207,6 +97,10 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
     LAY(d->row_of, entries);
     LAY(d->node, entries);
     LAY(d->pos, entries);
+    d->slot = d->node;
+    if (s->spec.disjoint) LAY(d->slot, entries);
+    LAY(d->row_known, m->rows);
+    LAY(d->choice, d->scans ? entries : 0);
     LAY(d->new_before, entries + 1);
 #undef LAY
     return l.used;
@@ -219,47 +113,60 @@ static gnnc_status find_graph(RtDeviceSampler *s, const int *space) {
     gnnc_status st = GNNC_OK;
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
-        RtRelation *has = &s->has[r];
-        const void *ptr, *src, *id;
-        *has = rt_device_relation_kept(x, space[r]);
-        TRY(st, rt_device_has(x, rel->ptr, &ptr));
-        TRY(st, rt_device_has(x, rel->src, &src));
-        TRY(st, rt_device_has(x, rel->id, &id));
-        if (!has->ptr) has->ptr = ptr;
-        if (!has->src) has->src = src;
-        if (!has->id) has->id = id;
+        RtRelation kept = rt_device_relation_kept(x, space[r]);
+        RtDrawHas *has = &s->has[r];
+        TRY(st, rt_device_has(x, rel->ptr, &has->ptr));
+        TRY(st, rt_device_has(x, rel->src, &has->src));
+        TRY(st, rt_device_has(x, rel->id, &has->id));
+        TRY(st, rt_device_has(x, rel->weight, &has->weight));
+        TRY(st, rt_device_has(x, time_of(s, rel), &has->time));
+        TRY(st, rt_device_has(x, src_time_of(s, rel), &has->src_time));
+        if (kept.ptr) has->ptr = kept.ptr;
+        if (kept.src) has->src = kept.src;
+        if (kept.id) has->id = kept.id;
     }
 out:
     return st;
 }
 
+/* What was there before stays. */
+static gnnc_status bring(RtDeviceSampler *s, const void *has, const void *to, const void *from,
+                         int64_t n, size_t size) {
+    if (has || !from) return GNNC_OK;
+    return s->d->ops->upload(s->d, (void *)to, from, (size_t)n * size);
+}
+
 static gnnc_status upload_graph(RtDeviceSampler *s) {
-    RtDevice *d = s->d;
     gnnc_status st = GNNC_OK;
     for (int r = 0; r < s->g.n_rels; r++) {
-        const RtSampleRel *from = &s->g.rel[r];
+        const RtSampleRel *rel = &s->g.rel[r];
         const RtDrawRel *to = &s->graph[r];
-        const RtRelation *has = &s->has[r];
-        size_t n_dst = (size_t)s->g.type[from->dst_type].n, n = (size_t)from->n_edges;
-        if (!has->ptr)
-            TRY(st, d->ops->upload(d, (void *)to->ptr, from->ptr, (n_dst + 1) * sizeof *to->ptr));
-        if (!has->src) TRY(st, d->ops->upload(d, (void *)to->src, from->src, n * sizeof *to->src));
-        if (from->id && !has->id)
-            TRY(st, d->ops->upload(d, (void *)to->id, from->id, n * sizeof *to->id));
+        const RtDrawHas *has = &s->has[r];
+        int64_t n = rel->n_edges, n_dst = s->g.type[rel->dst_type].n;
+        TRY(st, bring(s, has->ptr, to->ptr, rel->ptr, n_dst + 1, sizeof *to->ptr));
+        TRY(st, bring(s, has->src, to->src, rel->src, n, sizeof *to->src));
+        TRY(st, bring(s, has->id, to->id, rel->id, n, sizeof *to->id));
+        TRY(st, bring(s, has->weight, to->weight, rel->weight, n, sizeof *to->weight));
+        TRY(st, bring(s, has->time, to->time, time_of(s, rel), n, sizeof *to->time));
+        TRY(st, bring(s, has->src_time, to->src_time, src_time_of(s, rel),
+                      s->g.type[rel->src_type].n, sizeof *to->src_time));
     }
-    st = d->ops->wait(d); /* what comes is in another queue */
+    st = s->d->ops->wait(s->d); /* what comes is in another queue */
 out:
     return st;
 }
 
 /* Tables and fan-outs of a slot, which its batches have in common. */
-static void write_tables(RtDeviceSampler *s, const Slot *slot) {
-    const Layout *a = &s->at;
+static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
+    const RtDrawLayout *a = &s->at;
     RtDrawType *type = (void *)(slot->host + a->types);
     RtDrawRel *rel = (void *)(slot->host + a->rels);
     memset(slot->host, 0, a->asked_end);
-    for (int t = 0; t < s->g.n_types; t++)
-        type[t] = (RtDrawType){s->of[t].mark, (void *)(slot->there + a->id[t])};
+    for (int t = 0; t < s->g.n_types; t++) {
+        type[t] = s->of[t];
+        type[t].id = (void *)(slot->there + a->id[t]);
+        if (s->spec.disjoint) type[t].tree = (void *)(slot->there + a->tree[t]);
+    }
     for (int r = 0; r < s->g.n_rels; r++) {
         rel[r] = s->graph[r];
         rel[r].to_ptr = (void *)(slot->there + a->ptr[r]);
@@ -307,13 +214,14 @@ static gnnc_status make(RtDeviceSampler *s, const int *space) {
     gnnc_status st;
     s->of = RT_NEWN(&s->pool, RtDrawType, s->g.n_types);
     s->graph = RT_NEWN(&s->pool, RtDrawRel, s->g.n_rels + 1);
-    s->slot = RT_NEWN(&s->pool, Slot, s->n_slots);
-    s->has = RT_NEWN(&s->pool, RtRelation, s->g.n_rels + 1);
+    s->slot = RT_NEWN(&s->pool, RtDrawSlot, s->n_slots);
+    s->has = RT_NEWN(&s->pool, RtDrawHas, s->g.n_rels + 1);
     if (!s->of || !s->graph || !s->slot || !s->has) return rt_fail_nomem(err, "a sampler");
-    TRY(st, bound(s, err));
-    TRY(st, lay_slot(s, err));
+    TRY(st, rt_draw_bound(s, err));
+    TRY(st, rt_draw_lay_slot(s, err));
     TRY(st, s->d->ops->side_open(s->d));
     TRY(st, find_graph(s, space));
+    s->draw.scans = scans(s);
     st = take_memory(s);
 out:
     return st;
@@ -358,20 +266,22 @@ void rt_device_sampler_free(RtDeviceSampler *s) {
 
 /* ---- a batch -----------------------------------------------------------------------------------
  */
-static RtDraw draw_of(const RtDeviceSampler *s, const Slot *slot) {
+static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     RtDraw d = s->draw;
-    const Layout *a = &s->at;
+    const RtDrawLayout *a = &s->at;
     int64_t n_ends = s->spec.n_hops + 1;
     d.n_types = s->g.n_types;
     d.n_rels = s->g.n_rels;
     d.n_hops = s->spec.n_hops;
     d.replace = s->spec.replace;
+    d.recent = s->spec.recent;
     d.type = (const void *)(slot->there + a->types);
     d.rel = (const void *)(slot->there + a->rels);
     d.n_seeds = (const void *)(slot->there + a->n_seeds);
     d.key = (const void *)(slot->there + a->key);
     d.fanout = (const void *)(slot->there + a->fanout);
     d.seed = (const void *)(slot->there + a->seed);
+    if (s->spec.temporal) d.seed_time = (const void *)(slot->there + a->seed_time);
     d.n_nodes = (void *)(slot->there + a->sizes);
     d.node_end = d.n_nodes + d.n_types;
     d.n_edges = d.node_end + d.n_types * n_ends;
@@ -385,23 +295,25 @@ static RtDraw draw_of(const RtDeviceSampler *s, const Slot *slot) {
     return d;
 }
 
-static void ask(const RtDeviceSampler *s, const Slot *slot, const RtSampleAt *at,
-                const int32_t *seed, int64_t n) {
+static void ask(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
+                const RtSeeds *seeds) {
     uint64_t *key = (void *)(slot->host + s->at.key);
     for (int i = 0; i < s->spec.n_hops * s->g.n_rels; i++)
         key[i] = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_HOP + (uint64_t)i);
-    memcpy(slot->host + s->at.n_seeds, &n, sizeof n);
-    memcpy(slot->host + s->at.seed, seed, (size_t)n * sizeof *seed);
+    memcpy(slot->host + s->at.n_seeds, &seeds->n, sizeof seeds->n);
+    memcpy(slot->host + s->at.seed, seeds->id, (size_t)seeds->n * sizeof *seeds->id);
+    if (s->spec.temporal)
+        memcpy(slot->host + s->at.seed_time, seeds->time, (size_t)seeds->n * sizeof *seeds->time);
 }
 
-static void *at_host(const Slot *slot, size_t offset) {
+static void *at_host(const RtDrawSlot *slot, size_t offset) {
     return slot->host + offset;
 }
 
 /* Sizes, and where arrays will be. */
-static void fill(const RtDeviceSampler *s, const Slot *slot, const RtSampleAt *at, int64_t n_seeds,
-                 RtBatch *b) {
-    const Layout *a = &s->at;
+static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
+                 int64_t n_seeds, RtBatch *b) {
+    const RtDrawLayout *a = &s->at;
     int64_t n_ends = s->spec.n_hops + 1;
     const int64_t *n_nodes = at_host(slot, a->sizes), *node_end = n_nodes + b->n_types;
     const int64_t *n_edges = node_end + b->n_types * n_ends, *edge_end = n_edges + b->n_rels;
@@ -415,7 +327,7 @@ static void fill(const RtDeviceSampler *s, const Slot *slot, const RtSampleAt *a
     for (int t = 0; t < b->n_types; t++) {
         b->nodes[t].n = n_nodes[t];
         b->nodes[t].id = at_host(slot, a->id[t]);
-        b->nodes[t].tree = NULL;
+        b->nodes[t].tree = s->spec.disjoint ? at_host(slot, a->tree[t]) : NULL;
         memcpy(b->nodes[t].end, node_end + t * n_ends, (size_t)n_ends * sizeof *node_end);
     }
     for (int r = 0; r < b->n_rels; r++) {
@@ -432,17 +344,20 @@ static void fill(const RtDeviceSampler *s, const Slot *slot, const RtSampleAt *a
     }
 }
 
-static gnnc_status read_back(const RtDeviceSampler *s, const Slot *slot, size_t at, int64_t n,
+static gnnc_status read_back(const RtDeviceSampler *s, const RtDrawSlot *slot, size_t at, int64_t n,
                              size_t size, RtError *err) {
     return s->d->ops->side_download(s->d, slot->host + at, slot->there + at, (size_t)n * size, err);
 }
 
-static gnnc_status read_arrays(const RtDeviceSampler *s, const Slot *slot, const RtBatch *b,
+static gnnc_status read_arrays(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtBatch *b,
                                RtError *err) {
-    const Layout *a = &s->at;
+    const RtDrawLayout *a = &s->at;
     gnnc_status st = GNNC_OK;
-    for (int t = 0; t < b->n_types; t++)
-        TRY(st, read_back(s, slot, a->id[t], b->nodes[t].n, sizeof(int32_t), err));
+    for (int t = 0; t < b->n_types; t++) {
+        int64_t n = b->nodes[t].n;
+        TRY(st, read_back(s, slot, a->id[t], n, sizeof(int32_t), err));
+        if (s->spec.disjoint) TRY(st, read_back(s, slot, a->tree[t], n, sizeof(int32_t), err));
+    }
     for (int r = 0; r < b->n_rels; r++) {
         int64_t n = b->edges[r].n, n_dst = b->nodes[s->g.rel[r].dst_type].n;
         TRY(st, read_back(s, slot, a->ptr[r], n_dst + 1, sizeof(int64_t), err));
@@ -456,68 +371,28 @@ out:
     return st;
 }
 
-gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const int32_t *seed,
-                             int64_t n, int number, RtBatch *b, RtError *err) {
+gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *seeds,
+                             int number, RtBatch *b, RtError *err) {
     const RtDeviceOps *ops = s->d->ops;
-    const Slot *slot = &s->slot[number];
-    const Layout *a = &s->at;
+    const RtDrawSlot *slot = &s->slot[number];
+    const RtDrawLayout *a = &s->at;
     RtDraw draw = draw_of(s, slot);
     void *const arg[] = {&draw};
     gnnc_status st;
-    if (n < 0 || n > s->n_seeds)
-        return rt_fail(err, GNNC_E_RANGE, "%lld seeds: a batch has at most %lld", (long long)n,
-                       (long long)s->n_seeds);
-    ask(s, slot, at, seed, n);
+    if (seeds->n < 0 || seeds->n > s->n_seeds)
+        return rt_fail(err, GNNC_E_RANGE, "%lld seeds: a batch has at most %lld",
+                       (long long)seeds->n, (long long)s->n_seeds);
+    if (s->spec.temporal && !seeds->time)
+        return rt_fail(err, GNNC_E_ARG, "temporal sampling needs the times of the seeds");
+    ask(s, slot, at, seeds);
     TRY(st, ops->side_upload(s->d, slot->there, slot->host, a->asked_end, err));
     TRY(st, ops->side_launch(s->d, s->kernel, "sampling", arg, err));
     TRY(st, ops->side_download(s->d, slot->host + a->sizes, slot->there + a->sizes,
                                a->sizes_end - a->sizes, err));
     TRY(st, ops->side_wait(s->d, err));
-    fill(s, slot, at, n, b);
-    st = read_arrays(s, slot, b, err);
+    fill(s, slot, at, seeds->n, b);
+    TRY(st, read_arrays(s, slot, b, err));
+    if (s->spec.check && s->spec.temporal) st = rt_sample_check(&s->g, seeds->time, b, err);
 out:
     return st;
-}
-
-/* ---- proof -------------------------------------------------------------------------------------
- */
-static bool same(const void *a, const void *b, int64_t n, size_t size) {
-    if (n == 0 || (!a && !b)) return true;
-    return a && b && memcmp(a, b, (size_t)n * size) == 0;
-}
-
-static const char *node_difference(const RtBatchNodes *a, const RtBatchNodes *b, int n_hops) {
-    if (a->n != b->n) return "count";
-    if (!same(a->end, b->end, n_hops + 1, sizeof *a->end)) return "ends of hops";
-    return same(a->id, b->id, a->n, sizeof *a->id) ? NULL : "ids";
-}
-
-static const char *edge_difference(const RtBatchEdges *a, const RtBatchEdges *b, int n_hops,
-                                   int64_t n_dst) {
-    if (a->n != b->n) return "count";
-    if (!same(a->end, b->end, n_hops + 1, sizeof *a->end)) return "ends of hops";
-    if (!same(a->ptr, b->ptr, n_dst + 1, sizeof *a->ptr)) return "pointers";
-    if (!same(a->src, b->src, a->n, sizeof *a->src)) return "sources";
-    if (!same(a->dst, b->dst, a->n, sizeof *a->dst)) return "destinations";
-    if (!same(a->pos, b->pos, a->n, sizeof *a->pos)) return "positions";
-    return same(a->id, b->id, a->n, sizeof *a->id) ? NULL : "logical ids";
-}
-
-gnnc_status rt_device_sample_check(const RtDeviceSampler *s, const RtBatch *a, const RtBatch *b,
-                                   RtError *err) {
-    const char *what = NULL;
-    for (int t = 0; t < a->n_types; t++)
-        if ((what = node_difference(&a->nodes[t], &b->nodes[t], a->n_hops)))
-            return rt_fail(err, GNNC_E_ASSERT, "batch %lld: '%s': other %s on the device",
-                           (long long)a->number, s->g.type[t].name, what);
-    for (int r = 0; r < a->n_rels; r++)
-        if ((what = edge_difference(&a->edges[r], &b->edges[r], a->n_hops,
-                                    a->nodes[s->g.rel[r].dst_type].n)))
-            return rt_fail(err, GNNC_E_ASSERT, "batch %lld: '%s': other %s on the device",
-                           (long long)a->number, s->g.rel[r].name, what);
-    if (a->n_seeds[0] == b->n_seeds[0] &&
-        same(a->seed[0], b->seed[0], a->n_seeds[0], sizeof *a->seed[0]))
-        return GNNC_OK;
-    return rt_fail(err, GNNC_E_ASSERT, "batch %lld: other numbers of seeds on the device",
-                   (long long)a->number);
 }

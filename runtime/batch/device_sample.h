@@ -23,9 +23,10 @@ gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSamp
                                   int64_t n_seeds, int n_slots);
 void rt_device_sampler_free(RtDeviceSampler *s); /* NULL is fine */
 
-/* As rt_sample_nodes(); arrays of `out` lie in the slot's memory until its next batch. */
-gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const int32_t *seed,
-                             int64_t n, int slot, RtBatch *out, RtError *err);
+/* As rt_sample_nodes() of seeds of which each is its own tree; arrays of `out` lie in the slot's
+ * memory until its next batch. */
+gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *seeds,
+                             int slot, RtBatch *out, RtError *err);
 
 /* Proves that what it drew is what the host draws, array by array: GNNC_E_ASSERT names the first
  * that differs. */

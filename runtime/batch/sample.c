@@ -342,7 +342,7 @@ static gnnc_status run(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups
     if (s->spec.edges == RT_EDGES_BIDIRECTIONAL) TRY(st, rt_sample_both_ways(s, b, err));
     close_ends(s, b);
     if (s->spec.transpose) TRY(st, rt_batch_transpose(b, s->src_type, s->team, err));
-    if (s->spec.check) st = rt_sample_check(s, b, err);
+    if (s->spec.check && s->spec.temporal) st = rt_sample_check(&s->g, s->tree_time, b, err);
 out:
     return st;
 }

@@ -125,6 +125,11 @@ typedef struct RtParts {
     const int32_t *const *row; /* [n_types]; NULL = all NULL */
 } RtParts;
 
+/* Proves that nothing in a batch of disjoint trees is newer than tree_time [n_trees]; GNNC_E_ASSERT
+ * names a row that is.  What samplers do whose spec says `check`. */
+gnnc_status rt_sample_check(const RtSampleGraph *g, const double *tree_time, const RtBatch *b,
+                            RtError *err);
+
 /* Some whole parts: all their nodes and the edges between them.  The sampler is induced and of 0
  * hops; where it is disjoint, node i of type t lies in part out->nodes[t].tree[i] of the batch. */
 gnnc_status rt_sample_parts(RtSampler *s, const RtSampleAt *at, const RtParts *parts,

@@ -10,32 +10,34 @@ static gnnc_status newer(const char *what, int64_t row, double t, double at, RtE
                    (long long)row, what, t, at);
 }
 
-static gnnc_status check_nodes(const RtSampler *s, const RtBatch *b, int type, RtError *err) {
-    const RtSampleType *t = &s->g.type[type];
+static gnnc_status check_nodes(const RtSampleGraph *g, const double *tree_time, const RtBatch *b,
+                               int type, RtError *err) {
+    const RtSampleType *t = &g->type[type];
     const RtBatchNodes *v = &b->nodes[type];
     for (int64_t i = 0; t->time && i < v->n; i++) {
-        double at = s->tree_time[v->tree[i]], time = t->time[v->id[i]];
+        double at = tree_time[v->tree[i]], time = t->time[v->id[i]];
         if (!rt_is_known(time, at, t->inclusive || i < v->end[0]))
             return newer(t->name, v->id[i], time, at, err);
     }
     return GNNC_OK;
 }
 
-static gnnc_status check_edges(const RtSampler *s, const RtBatch *b, int rel, RtError *err) {
-    const RtSampleRel *r = &s->g.rel[rel];
+static gnnc_status check_edges(const RtSampleGraph *g, const double *tree_time, const RtBatch *b,
+                               int rel, RtError *err) {
+    const RtSampleRel *r = &g->rel[rel];
     const RtBatchEdges *e = &b->edges[rel];
     for (int64_t i = 0; r->time && i < e->n; i++) {
-        double at = s->tree_time[b->nodes[r->dst_type].tree[e->dst[i]]];
+        double at = tree_time[b->nodes[r->dst_type].tree[e->dst[i]]];
         if (!rt_is_known(r->time[e->pos[i]], at, r->inclusive))
             return newer(r->name, e->pos[i], r->time[e->pos[i]], at, err);
     }
     return GNNC_OK;
 }
 
-gnnc_status rt_sample_check(const RtSampler *s, const RtBatch *b, RtError *err) {
+gnnc_status rt_sample_check(const RtSampleGraph *g, const double *tree_time, const RtBatch *b,
+                            RtError *err) {
     gnnc_status st = GNNC_OK;
-    if (!s->spec.temporal) return GNNC_OK;
-    for (int t = 0; t < s->g.n_types && st == GNNC_OK; t++) st = check_nodes(s, b, t, err);
-    for (int r = 0; r < s->g.n_rels && st == GNNC_OK; r++) st = check_edges(s, b, r, err);
+    for (int t = 0; t < g->n_types && st == GNNC_OK; t++) st = check_nodes(g, tree_time, b, t, err);
+    for (int r = 0; r < g->n_rels && st == GNNC_OK; r++) st = check_edges(g, tree_time, b, r, err);
     return st;
 }

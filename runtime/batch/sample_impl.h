@@ -193,7 +193,5 @@ gnnc_status rt_sample_hop(RtSampler *s, RtBatch *b, const RtSampleAt *at, int ho
 /* sample_edges.c: edges among the nodes; edges back. */
 gnnc_status rt_sample_induce(RtSampler *s, RtBatch *b, RtError *err);
 gnnc_status rt_sample_both_ways(RtSampler *s, RtBatch *b, RtError *err);
-/* sample_check.c: GNNC_E_ASSERT names what is newer than its seed's time. */
-gnnc_status rt_sample_check(const RtSampler *s, const RtBatch *b, RtError *err);
 
 #endif

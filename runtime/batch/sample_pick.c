@@ -11,8 +11,6 @@
  *
  * Temporal filters come first: where times ascend the known edges are a prefix, else the
  * edges of the node are scanned. */
-#include <math.h>
-
 #include "sample_impl.h"
 
 enum { FLOYD_MOST = 512 };
@@ -190,7 +188,7 @@ static int64_t pick_weighted(const RtPicker *p, int64_t lo, int64_t hi, uint64_t
         double w = p->rel->weight[e];
         if (w == 0 || !rt_picker_knows(p, e, at)) continue;
         double u = rt_draw_real(state, (uint64_t)(e - lo));
-        keep_best(heap, &n, p->fanout, (RtScored){-log(u) / w, e});
+        keep_best(heap, &n, p->fanout, (RtScored){rt_neg_log(u) / w, e});
     }
     return in_order(heap, n, pos);
 }

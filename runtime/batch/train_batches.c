@@ -213,7 +213,7 @@ static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, con
     }
     RtBatch *out = b->slot[slot].batch;
     if (!b->there) return rt_sample_nodes(b->sampler[worker], at, &seeds, out, err);
-    gnnc_status st = rt_device_sample(b->there, at, id, n, slot, out, err);
+    gnnc_status st = rt_device_sample(b->there, at, &seeds, slot, out, err);
     if (st != GNNC_OK || !b->proof) return st;
     st = rt_sample_nodes(b->sampler[worker], at, &seeds, b->proof, err);
     return st == GNNC_OK ? rt_device_sample_check(b->there, out, b->proof, err) : st;

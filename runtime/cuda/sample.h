@@ -1,9 +1,10 @@
 /* Neighbour sampling on the device: the batches of runtime/batch/sample.c, bit for bit.
  *
- * The choices are those of sample_pick.c, by the keys of sample_key.h; a warp takes a row, that is
- * a node of the last hop in a relation into its type.  Rows come relation by relation, and so do
+ * A warp takes a row, that is a node of the last hop in a relation into its type, and chooses as
+ * the host does (sample_pick.h).  Rows come relation by relation, and so do
  * the edges that are drawn; a node's number is that of the first entry it is in.  Which that is, is
- * the greatest of one word per node of the data (atomicMax: the order of threads does not matter):
+ * the greatest of one word per node of the data, or where each seed has a tree of its own, per node
+ * of a tree, found by hashing (atomicMax: the order of threads does not matter):
  *
  *     0                    not in the batch
  *     2^31 - 1 - entry     first seen at this entry of the present hop
@@ -21,22 +22,9 @@
 #ifndef RUNTIME_CUDA_SAMPLE_H
 #define RUNTIME_CUDA_SAMPLE_H
 
-#include "cuda/kernel.h"
-#include "cuda/sample_list.h"
+#include "cuda/sample_pick.h"
 
 #define GN_NAMED 0x80000000u
-
-/* ---- keyed draws: sample_key.h ------------------------------------------------------- */
-GN_FN uint64_t gn_splitmix64(uint64_t x) {
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-GN_FN int64_t gn_draw_below(uint64_t state, int64_t i, int64_t n) {
-    uint64_t draw = gn_splitmix64(state + (uint64_t)i * 0x9E3779B97F4A7C15u);
-    return (int64_t)__umul64hi(draw, (uint64_t)n);
-}
 
 /* ---- sums: x[i] = sum of x[0 .. i), and x[n] of all ------------------------------------ */
 static __global__ void gn_sum_parts(const int32_t *x, const int64_t *n, int64_t *part) {
@@ -64,29 +52,33 @@ static __global__ void gn_sum_apply(int32_t *x, const int64_t *n, const int64_t 
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) x[*n] = (int32_t)before;
 }
 
-/* ---- which relation ------------------------------------------------------------------------ */
-/* The k with first[k] <= i < first[k + 1]. */
-GN_FN int gn_draw_find(const int64_t *first, int n, int64_t i) {
-    int lo = 0, hi = n - 1;
-    while (lo < hi) {
-        const int mid = lo + (hi - lo + 1) / 2;
-        if (first[mid] <= i)
-            lo = mid;
-        else
-            hi = mid - 1;
-    }
-    return lo;
-}
-
 /* ---- seeds ----------------------------------------------------------------------------------- */
 GN_FN uint32_t gn_draw_entry(int64_t i) {
     return (uint32_t)(GN_NAMED - 1 - (uint32_t)i);
 }
 
+/* Entry i is this node: the first of its tree to come is the greatest there.  Returns its slot;
+ * which that is depends on who came first, what is there does not. */
+GN_FN int32_t gn_draw_mark(const RtDrawType &t, int32_t tree, int32_t node, int64_t i) {
+    int64_t slot = node;
+    if (t.key) {
+        const unsigned long long key =
+            ((unsigned long long)(uint32_t)tree << 32 | (uint32_t)node) + 1;
+        for (slot = (int64_t)gn_splitmix64(key) & (t.slots - 1);;
+             slot = (slot + 1) & (t.slots - 1)) {
+            const unsigned long long had = atomicCAS(&t.key[slot], 0ull, key);
+            if (had == 0 || had == key) break;
+        }
+    }
+    atomicMax(&t.mark[slot], gn_draw_entry(i));
+    return (int32_t)slot;
+}
+
 static __global__ void gn_draw_begin(RtDraw d) {
+    const RtDrawType &t = d.type[d.rel[d.n_rels].src_type];
     GN_ROWS(i, *d.n_seeds) {
         d.node[i] = d.seed[i];
-        atomicMax(&d.type[d.rel[d.n_rels].src_type].mark[d.seed[i]], gn_draw_entry(i));
+        d.slot[i] = gn_draw_mark(t, (int32_t)i, d.seed[i], i);
     }
     GN_SERIAL(1) {
         for (int t = 0; t < d.n_types; t++) d.n_nodes[t] = d.node_from[t] = 0;
@@ -98,7 +90,7 @@ static __global__ void gn_draw_begin(RtDraw d) {
 
 static __global__ void gn_draw_seeds_at(RtDraw d) {
     const uint32_t *mark = d.type[d.rel[d.n_rels].src_type].mark;
-    GN_ROWS(i, *d.n_seeds) d.seed_at[i] = (int32_t)(mark[d.seed[i]] - GN_NAMED);
+    GN_ROWS(i, *d.n_seeds) d.seed_at[i] = (int32_t)(mark[d.slot[i]] - GN_NAMED);
 }
 
 /* ---- rows: how many edges ---------------------------------------------------------------------
@@ -114,113 +106,38 @@ static __global__ void gn_draw_rows(RtDraw d) {
     }
 }
 
-GN_FN bool gn_draw_takes_all(const RtDraw &d, int32_t fanout, int64_t degree) {
-    return fanout < 0 || (!d.replace && degree <= fanout);
-}
-
-/* A row's node in the data. */
-GN_FN int32_t gn_draw_row_id(const RtDraw &d, int r, int64_t row) {
-    return d.type[d.rel[r].dst_type].id[d.row_node[r] + row - d.row_first[r]];
+/* The tree that the edges of a row are in. */
+GN_FN int32_t gn_draw_tree(const RtDraw &d, int64_t row) {
+    const int r = gn_draw_find(d.row_first, d.n_rels, row);
+    const RtDrawType &t = d.type[d.rel[r].dst_type];
+    return t.tree ? t.tree[d.row_node[r] + row - d.row_first[r]] : 0;
 }
 
 static __global__ void gn_draw_count(RtDraw d, int hop) {
-    GN_ROWS(i, d.row_first[d.n_rels]) {
-        const int r = gn_draw_find(d.row_first, d.n_rels, i);
-        const int32_t v = gn_draw_row_id(d, r, i), k = d.fanout[hop * d.n_rels + r];
-        const int64_t n = d.rel[r].ptr[v + 1] - d.rel[r].ptr[v];
-        d.row_at[i] = gn_draw_takes_all(d, k, n) ? (int32_t)n : n ? k : 0;
+    const GnTeam t = gn_warp_team(d.scans ? 32 : 1, 1);
+    GN_TEAM_ROWS(i, d.row_first[d.n_rels], t) {
+        const GnDrawRow row = gn_draw_row(d, hop, i);
+        const int64_t known = gn_draw_known(t, row);
+        if (t.lane) continue;
+        d.row_known[i] = known;
+        d.row_at[i] = (int32_t)gn_draw_count_of(row, known);
     }
 }
 
 /* ---- pick
  * ---------------------------------------------------------------------------------------- */
-GN_FN void gn_draw_sift(int64_t *x, int64_t i, int64_t n) {
-    for (int64_t k; (k = 2 * i + 1) < n; i = k) {
-        if (k + 1 < n && x[k + 1] > x[k]) k++;
-        if (x[i] >= x[k]) return;
-        const int64_t swap = x[i];
-        x[i] = x[k];
-        x[k] = swap;
-    }
-}
-
-GN_FN void gn_draw_sort(int64_t *x, int64_t n) {
-    for (int64_t i = n / 2; i-- > 0;) gn_draw_sift(x, i, n);
-    for (int64_t i = n; i-- > 1;) {
-        const int64_t swap = x[0];
-        x[0] = x[i];
-        x[i] = swap;
-        gn_draw_sift(x, 0, i);
-    }
-}
-
-/* More than a warp's: k of 0 .. m - 1, ascending, by one thread. */
-GN_FN void gn_draw_many(uint64_t state, int64_t m, int64_t k, bool replace, int64_t *out) {
-    enum { FLOYD_MOST = 512 }; /* as in sample_pick.c */
-    if (replace) {
-        for (int64_t i = 0; i < k; i++) out[i] = gn_draw_below(state, i, m);
-        gn_draw_sort(out, k);
-        return;
-    }
-    if (k > FLOYD_MOST) {
-        for (int64_t i = 0, n = 0; n < k; i++)
-            if (gn_draw_below(state, i, m - i) < k - n) out[n++] = i;
-        return;
-    }
-    for (int64_t n = 0; n < k; n++) {
-        const int64_t last = m - k + n, v = gn_draw_below(state, n, last + 1);
-        int64_t at = n;
-        while (at > 0 && out[at - 1] > v) at--;
-        if (at > 0 && out[at - 1] == v) {
-            out[n] = last;
-            continue;
-        }
-        for (int64_t i = n; i > at; i--) out[i] = out[i - 1];
-        out[at] = v;
-    }
-}
-
-/* At most a warp's: lane n makes draw n.  Floyd's newcomer takes the place of what was drawn
- * before; then each finds its place among the others. */
-GN_FN void gn_draw_few(const GnTeam &t, uint64_t state, int64_t m, int k, bool replace,
-                       int64_t *out) {
-    int64_t x = INT64_MAX;
-    if (t.lane < k) x = gn_draw_below(state, t.lane, replace ? m : m - k + t.lane + 1);
-    for (int n = 1; n < k && !replace; n++) {
-        const int64_t v = __shfl_sync(t.mask, x, n);
-        const unsigned before = __ballot_sync(t.mask, t.lane < n && x == v);
-        if (before && t.lane == n) x = m - k + n;
-    }
-    int place = 0;
-    for (int n = 0; n < k; n++) {
-        const int64_t v = __shfl_sync(t.mask, x, n);
-        place += v < x || (v == x && n < t.lane);
-    }
-    if (t.lane < k) out[place] = x;
-}
-
 static __global__ void gn_draw_pick(RtDraw d, int hop) {
     const GnTeam t = gn_warp_team(32, 1);
     GN_TEAM_ROWS(i, d.row_first[d.n_rels], t) {
-        const int r = gn_draw_find(d.row_first, d.n_rels, i);
-        const RtDrawRel &rel = d.rel[r];
-        const int32_t v = gn_draw_row_id(d, r, i), fanout = d.fanout[hop * d.n_rels + r];
-        const int64_t lo = rel.ptr[v], m = rel.ptr[v + 1] - lo;
+        const GnDrawRow row = gn_draw_row(d, hop, i);
+        const RtDrawRel &rel = *row.rel;
         const int64_t at = d.row_at[i], k = d.row_at[i + 1] - at;
-        const bool all = gn_draw_takes_all(d, fanout, m);
-        const uint64_t state = gn_splitmix64(d.key[hop * d.n_rels + r] ^ (uint64_t)(uint32_t)v);
-        if (!all && k <= 32)
-            gn_draw_few(t, state, m, (int)k, d.replace, d.pos + at);
-        else if (!all && t.lane == 0)
-            gn_draw_many(state, m, k, d.replace, d.pos + at);
-        __syncwarp(t.mask);
-        for (int64_t n = t.lane; n < k; n += 32) {
-            const int64_t pos = lo + (all ? n : d.pos[at + n]), e = at + n;
-            const int32_t u = rel.src[pos];
-            d.pos[e] = pos;
-            d.node[e] = u;
+        const int32_t tree = gn_draw_tree(d, i);
+        gn_draw_edges(t, row, d.row_known[i], k, d.choice + at, d.pos + at);
+        for (int64_t e = at + t.lane; e < at + k; e += 32) {
+            d.node[e] = rel.src[d.pos[e]];
             d.row_of[e] = (int32_t)i;
-            atomicMax(&d.type[rel.src_type].mark[u], gn_draw_entry(e));
+            d.slot[e] = gn_draw_mark(d.type[rel.src_type], tree, d.node[e], e);
         }
     }
     GN_SERIAL(1) {
@@ -234,7 +151,7 @@ static __global__ void gn_draw_pick(RtDraw d, int hop) {
 static __global__ void gn_draw_first(RtDraw d, int first, int n) {
     GN_ROWS(i, d.drawn_first[n]) {
         const int r = first + gn_draw_find(d.drawn_first, n, i);
-        d.new_before[i] = d.type[d.rel[r].src_type].mark[d.node[i]] == gn_draw_entry(i);
+        d.new_before[i] = d.type[d.rel[r].src_type].mark[d.slot[i]] == gn_draw_entry(i);
     }
 }
 
@@ -267,7 +184,10 @@ static __global__ void gn_draw_name(RtDraw d, int first, int n) {
         const RtDrawType &t = d.type[d.rel[r].src_type];
         const int64_t number = d.new_at[r] + d.new_before[i];
         t.id[number] = d.node[i];
-        t.mark[d.node[i]] = GN_NAMED + (uint32_t)number;
+        t.mark[d.slot[i]] = GN_NAMED + (uint32_t)number;
+        if (!t.key) continue;
+        t.slot_of[number] = d.slot[i];
+        t.tree[number] = (int32_t)((t.key[d.slot[i]] - 1) >> 32);
     }
 }
 
@@ -279,7 +199,7 @@ static __global__ void gn_draw_emit(RtDraw d) {
         const int r = gn_draw_find(d.drawn_first, d.n_rels, i);
         const RtDrawRel &rel = d.rel[r];
         const int64_t e = d.edges_at[r] + i, pos = d.pos[i];
-        rel.to_src[e] = (int32_t)(d.type[rel.src_type].mark[d.node[i]] - GN_NAMED);
+        rel.to_src[e] = (int32_t)(d.type[rel.src_type].mark[d.slot[i]] - GN_NAMED);
         rel.to_dst[e] = (int32_t)(d.row_node[r] + d.row_of[i] - d.row_first[r]);
         rel.to_pos[e] = pos;
         if (rel.id) rel.to_id[e] = rel.id[pos];
@@ -301,8 +221,14 @@ static __global__ void gn_draw_end(RtDraw d) {
             rel.to_ptr[i + 1] = d.n_edges[r];
         if (self == 0) rel.to_ptr[0] = 0;
     }
-    for (int t = 0; t < d.n_types; t++)
-        for (int64_t i = self; i < d.n_nodes[t]; i += lanes) d.type[t].mark[d.type[t].id[i]] = 0;
+    for (int k = 0; k < d.n_types; k++) {
+        const RtDrawType &t = d.type[k];
+        for (int64_t i = self; i < d.n_nodes[k]; i += lanes) {
+            const int32_t slot = t.key ? t.slot_of[i] : t.id[i];
+            t.mark[slot] = 0;
+            if (t.key) t.key[slot] = 0;
+        }
+    }
 }
 
 /* ---- a batch
@@ -351,7 +277,7 @@ static inline int gn_sample(void *const *arg, void *stream) {
     for (int hop = 0; hop < d.n_hops; hop++) {
         void *two[] = {&d, &hop};
         gn_draw_launch(&g, gn_draw_rows, 1, one);
-        gn_draw_launch(&g, gn_draw_count, d.most_rows, two);
+        gn_draw_launch(&g, gn_draw_count, d.scans ? d.most_rows * 32 : d.most_rows, two);
         gn_draw_sum(&g, &d, d.row_at, d.row_first + d.n_rels, d.most_rows);
         gn_draw_launch(&g, gn_draw_pick, d.most_rows * 32, two);
         gn_draw_number(&g, &d, hop, 0, d.n_rels, d.most_drawn);

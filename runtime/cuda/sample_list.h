@@ -5,16 +5,26 @@
 
 #include <stdint.h>
 
+/* A node is known by its slot: itself, or where each seed has a tree of its own, the place that it
+ * and its tree have in a table of `slots` (a power of two, twice what is needed or more). */
 typedef struct RtDrawType {
-    uint32_t
-        *mark;   /* [nodes of the data] what the present batch knows of each; all 0 between two */
-    int32_t *id; /* [nodes of the batch] */
+    uint32_t *mark;          /* [slots] what the present batch knows of each; all 0 between two */
+    unsigned long long *key; /* [slots] tree << 32 | node, + 1; 0 = free, as all are between two;
+                                NULL: there are no trees */
+    int64_t slots;
+    int32_t *slot_of;   /* [nodes of the batch] with trees */
+    int32_t *id, *tree; /* [nodes of the batch]; tree NULL: there are none */
 } RtDrawType;
 
 typedef struct RtDrawRel {
     int32_t src_type, dst_type;
     const int64_t *ptr;      /* [n_dst + 1] of the data: edges by destination */
     const int32_t *src, *id; /* [E]; id NULL: not wanted */
+    const float *weight;     /* [E] or NULL: all alike */
+    /* [E], [nodes of src_type] seconds, NaN = unknown; NULL: neither filters */
+    const double *time, *src_time;
+    int32_t inclusive, src_inclusive;
+    int32_t sorted; /* times ascend within each row, and sources have none */
     /* of the batch, as RtBatchEdges has them */
     int64_t *to_ptr, *to_pos;
     int32_t *to_src, *to_dst, *to_id;
@@ -24,14 +34,16 @@ enum { RT_DRAW_PARTS = 128 }; /* of a sum over many, one for each block */
 
 /* T types, R relations, H hops.  Sums of numbers of rows and of drawn edges are below 2^31. */
 typedef struct RtDraw {
-    int32_t n_types, n_rels, n_hops, replace;
+    int32_t n_types, n_rels, n_hops, replace, recent;
+    int32_t scans;          /* some relation's edges must be looked at one by one */
     const RtDrawType *type; /* [T] */
     const RtDrawRel *rel;   /* [R + 1]; the last has no edges: its sources are the seeds */
     /* what is asked for */
     const int64_t *n_seeds;
-    const uint64_t *key;   /* [H][R] rt_draw_key() of hop and relation */
-    const int32_t *fanout; /* [H][R] */
-    const int32_t *seed;   /* [n_seeds] */
+    const uint64_t *key;     /* [H][R] rt_draw_key() of hop and relation */
+    const int32_t *fanout;   /* [H][R] */
+    const int32_t *seed;     /* [n_seeds] */
+    const double *seed_time; /* [n_seeds], which is by trees; NULL: edges are not drawn by time */
     /* sizes of the batch */
     int64_t *n_nodes, *node_end; /* [T], [T][H + 1] */
     int64_t *n_edges, *edge_end; /* [R], [R][H + 1] */
@@ -43,8 +55,10 @@ typedef struct RtDraw {
     int64_t *drawn_first; /* [R + 2] edges that were drawn, by relations */
     int64_t *new_at, *edges_at; /* [R + 1], [R] numbers of an entry's source and edge, less .. */
     int32_t *row_at;            /* [rows + 1] where the edges of a row begin */
+    int64_t *row_known;         /* [rows] edges that may be drawn */
     int32_t *row_of, *node;     /* [drawn] its row and source */
-    int64_t *pos;               /* [drawn] its place in the data's relation */
+    int32_t *slot;              /* [drawn] of the source; without trees `node` itself */
+    int64_t *pos, *choice;      /* [drawn] its place in the data's relation; which of the known */
     int32_t *new_before;        /* [drawn + 1] nodes first seen earlier in the hop */
     int64_t *part;              /* [RT_DRAW_PARTS] */
     /* the most there can be, for launches */

@@ -129,6 +129,17 @@ TEST(an_edge_between_the_ends_of_a_link_is_not_drawn) {
     }
 }
 
+/* To 2 units in the last place of the logarithm. */
+TEST(logarithms_of_what_is_drawn) {
+    CHECK(rt_neg_log(1) == 0);
+    for (int i = 1; i <= 53; i++) CHECK(rt_neg_log(ldexp(1, -i)) == i * 0.69314718055994530942);
+    for (uint64_t i = 0; i < 20000; i++) {
+        double u = rt_draw_real(5, i), near_one = 1 - ldexp(u, -20);
+        CHECK(fabs(rt_neg_log(u) + log(u)) <= ldexp(-log(u), -51));
+        CHECK(fabs(rt_neg_log(near_one) + log(near_one)) <= ldexp(-log(near_one), -51));
+    }
+}
+
 TEST(weighted_draws) {
     int count[DEG];
     double want[DEG];

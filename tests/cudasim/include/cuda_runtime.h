@@ -60,6 +60,16 @@ static inline unsigned long long __umul64hi(unsigned long long x, unsigned long 
     return (unsigned long long)((Wide)x * y >> 64);
 }
 
+/* Never contracted with another. */
+static inline double __dadd_rn(double x, double y) {
+    volatile double sum = x + y;
+    return sum;
+}
+static inline double __dmul_rn(double x, double y) {
+    volatile double product = x * y;
+    return product;
+}
+
 /* ---- shuffles and votes ------------------------------------------------------------ */
 template <class T> static inline T cudasim_shuffle(unsigned mask, T v, int lane) {
     static_assert(sizeof(T) <= 8, "a register");

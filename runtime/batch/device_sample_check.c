@@ -1,0 +1,46 @@
+/* Proof that the device drew what the host draws. */
+#include <string.h>
+
+#include "device_sample_impl.h"
+
+static bool same(const void *a, const void *b, int64_t n, size_t size) {
+    if (n == 0 || (!a && !b)) return true;
+    return a && b && memcmp(a, b, (size_t)n * size) == 0;
+}
+
+static const char *node_difference(const RtBatchNodes *a, const RtBatchNodes *b, int n_hops) {
+    if (a->n != b->n) return "count";
+    if (!same(a->end, b->end, n_hops + 1, sizeof *a->end)) return "ends of hops";
+    if (!same(a->id, b->id, a->n, sizeof *a->id)) return "ids";
+    return same(a->tree, b->tree, a->n, sizeof *a->tree) ? NULL : "trees";
+}
+
+static const char *edge_difference(const RtBatchEdges *a, const RtBatchEdges *b, int n_hops,
+                                   int64_t n_dst) {
+    if (a->n != b->n) return "count";
+    if (!same(a->end, b->end, n_hops + 1, sizeof *a->end)) return "ends of hops";
+    if (!same(a->ptr, b->ptr, n_dst + 1, sizeof *a->ptr)) return "pointers";
+    if (!same(a->src, b->src, a->n, sizeof *a->src)) return "sources";
+    if (!same(a->dst, b->dst, a->n, sizeof *a->dst)) return "destinations";
+    if (!same(a->pos, b->pos, a->n, sizeof *a->pos)) return "positions";
+    return same(a->id, b->id, a->n, sizeof *a->id) ? NULL : "logical ids";
+}
+
+gnnc_status rt_device_sample_check(const RtDeviceSampler *s, const RtBatch *a, const RtBatch *b,
+                                   RtError *err) {
+    const char *what = NULL;
+    for (int t = 0; t < a->n_types; t++)
+        if ((what = node_difference(&a->nodes[t], &b->nodes[t], a->n_hops)))
+            return rt_fail(err, GNNC_E_ASSERT, "batch %lld: '%s': other %s on the device",
+                           (long long)a->number, s->g.type[t].name, what);
+    for (int r = 0; r < a->n_rels; r++)
+        if ((what = edge_difference(&a->edges[r], &b->edges[r], a->n_hops,
+                                    a->nodes[s->g.rel[r].dst_type].n)))
+            return rt_fail(err, GNNC_E_ASSERT, "batch %lld: '%s': other %s on the device",
+                           (long long)a->number, s->g.rel[r].name, what);
+    if (a->n_seeds[0] == b->n_seeds[0] &&
+        same(a->seed[0], b->seed[0], a->n_seeds[0], sizeof *a->seed[0]))
+        return GNNC_OK;
+    return rt_fail(err, GNNC_E_ASSERT, "batch %lld: other numbers of seeds on the device",
+                   (long long)a->number);
+}

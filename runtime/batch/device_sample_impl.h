@@ -1,0 +1,70 @@
+/* What the files of the device's sampler share. */
+#ifndef RUNTIME_DEVICE_SAMPLE_IMPL_H
+#define RUNTIME_DEVICE_SAMPLE_IMPL_H
+
+#include "device_sample.h"
+#include "runtime/cuda/sample_list.h"
+
+/* Arrays of a relation that were there before; those that are not, NULL, are the sampler's own. */
+typedef struct RtDrawHas {
+    const void *ptr, *src, *id, *weight, *time, *src_time;
+} RtDrawHas;
+
+typedef struct RtDrawSlot {
+    char *host, *there; /* page-locked; on the device */
+} RtDrawSlot;
+
+/* Offsets in a slot. */
+typedef struct RtDrawLayout {
+    size_t types, rels, n_seeds, key, fanout, seed, seed_time, asked_end;
+    size_t sizes, seed_at, sizes_end;
+    size_t *id, *tree;                     /* [n_types] */
+    size_t *ptr, *src, *dst, *pos, *names; /* [n_rels] */
+    size_t end;
+} RtDrawLayout;
+
+/* The most there can be. */
+typedef struct RtDrawMost {
+    int64_t *nodes;              /* [n_types] */
+    int64_t *edges;              /* [n_rels] */
+    int64_t *degree;             /* [n_rels] edges of one row */
+    int64_t rows, drawn;         /* of the largest hop */
+    int64_t all_nodes, all_ends; /* of all types; ends of all relations */
+} RtDrawMost;
+
+struct RtDeviceSampler {
+    RtPool pool;
+    RtDevice *d;
+    rt_device_kernel *kernel;
+    RtSampleGraph g; /* borrowed: sizes and types */
+    RtSampleSpec spec;
+    int type, n_slots;
+    int64_t n_seeds;
+    RtDrawMost most;
+    RtDrawLayout at;
+    RtDrawSlot *slot;
+    void *work;
+    RtDraw draw;      /* but for the slot's pointers */
+    RtDrawType *of;   /* [n_types] marks */
+    RtDrawRel *graph; /* [n_rels + 1] the graph there */
+    RtDrawHas *has;   /* [n_rels] */
+};
+
+/* ---- device_sample_room.c ------------------------------------------------------------------ */
+/* Calls with `n` of `size` bytes give the offsets of one thing after another. */
+typedef struct RtLay {
+    size_t align, used;
+} RtLay;
+
+static inline size_t rt_lay(RtLay *l, int64_t n, size_t size) {
+    size_t at = l->used;
+    l->used += ((size_t)n * size + l->align) / l->align * l->align;
+    return at;
+}
+
+/* s->most, for fan-outs, the graph's sizes and its largest in-degrees. */
+gnnc_status rt_draw_bound(RtDeviceSampler *s, RtError *err);
+/* s->at. */
+gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err);
+
+#endif
