@@ -43,7 +43,6 @@ typedef struct Precision {
     Op **op; /* by id */
     int n;
     unsigned char *seen; /* by op id: in the walk at hand */
-    Op **down;           /* by op id: its rounded copy, for products */
     DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
     const char **found;  /* by op id: why the type does not hold it, by its measured range */
     DType *read;         /* by op id: of a column, the type that suits all its readers here */
@@ -362,15 +361,21 @@ static void narrow_computed(Precision *p, Op *op) {
 }
 
 /* ---- products ----------------------------------------------------------------------------- */
+/* The rounded copies of a value, on its tag: one of each type, for all products that read it. */
+typedef struct Copy {
+    Op *op;
+    struct Copy *next;
+} Copy;
+
 static Op *rounded(Precision *p, Op *x, DType dt) {
     if (x->type.dt == dt) return x;
-    bool old = p->op[x->id] == x; /* and no new one, which has no number */
-    Op *known = old ? p->down[x->id] : NULL;
-    if (known && known->type.dt == dt) return known;
-    Op *y = cast_after(p, x, dt, false);
-    y->why = x->kind == OP_VAR ? "a parameter's copy for products" : "an operand of a product";
-    if (old) p->down[x->id] = y;
-    return y;
+    for (const Copy *c = x->tag; c; c = c->next)
+        if (c->op->type.dt == dt) return c->op;
+    Copy *c = NEW(p->p->a, Copy);
+    *c = (Copy){cast_after(p, x, dt, false), x->tag};
+    c->op->why = x->kind == OP_VAR ? "a parameter's copy for products" : "an operand of a product";
+    x->tag = c;
+    return c->op;
 }
 
 static void round_operands(Precision *p, Op *op) {
@@ -526,7 +531,6 @@ static void link_users(Precision *p) {
     p->user = NEWN(p->p->a, int *, size);
     p->n_users = NEWN(p->p->a, int, size);
     p->op = NEWN(p->p->a, Op *, size);
-    p->down = NEWN(p->p->a, Op *, size);
     p->seen = NEWN(p->p->a, unsigned char, size);
     p->wish = NEWN(p->p->a, DType, size);
     p->found = NEWN(p->p->a, const char *, size);
