@@ -451,7 +451,15 @@ Value kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
         return x;
     }
     Op *op = to_tensor(e, x, DT_F32, of);
-    return op ? tensor_unary(e, k, op, at) : val_poison();
+    if (!op) return val_poison();
+    if (op->type.layout == LAYOUT_CSR && op->type.dt == DT_F32) {
+        if (dt != DT_F32)
+            diag_warn(e->c, DIAG_E0205, at,
+                      "the stored entries of %s stay f32: '@%s' says nothing of them",
+                      source_text(e, of), dtype_name(dt));
+        return x;
+    }
+    return tensor_unary(e, k, op, at);
 }
 
 static Value eval_binary(Elab *e, const Ast *t) {

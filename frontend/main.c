@@ -255,16 +255,51 @@ static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
     return p;
 }
 
+/* Programs that run on the host get all variants; listings and devices the first. */
+static bool wants_variants(const Job *j) {
+    return (j->o.emit == OUT_EXE || j->o.emit == OUT_LIB) && j->on.host;
+}
+
+/* Does a gradient lie in f16 in any variant? */
+static bool needs_scale(Ctx *c, const Job *j) {
+    Job v = *j;
+    int n = wants_variants(j) ? 1 << j->o.pass.choices->n : 1, n_diags = c->diags.n;
+    PassChoices choices = *j->o.pass.choices;
+    v.o.pass.choices = &choices;
+    v.o.pass.remarks = NULL;
+    v.o.reports = 0;
+    choices.closed = true;
+    for (int i = 1; i < n && !j->o.pass.scale->needed; i++) {
+        choices.picked = (unsigned)i;
+        Module *m = read_module(c, &v, v.o.files.v[0]);
+        c->diags.n = n_diags; /* warnings were given once */
+        if (!m || !specialize(c, &v, m) || !run_passes(c, &v, m)) return true;
+    }
+    return j->o.pass.scale->needed;
+}
+
+/* The program after its passes; NULL after a diagnostic.  Only they show whether a gradient lies in
+ * f16.  Where none does in any variant the loss is not scaled, and they run again.  Not so where
+ * ranges were measured, which are those of a scaled loss. */
+static Module *make_module(Ctx *c, Job *j) {
+    int n_diags = c->diags.n;
+    PassScale *scale = j->o.pass.scale;
+    PassChoices choices = *j->o.pass.choices;
+    Module *m = read_module(c, j, j->o.files.v[0]);
+    if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return NULL;
+    if (!scale->scaled || scale->needed || j->o.pass.ranges || needs_scale(c, j)) return m;
+    scale->off = true;
+    c->diags.n = n_diags;
+    *j->o.pass.choices = choices;
+    m = read_module(c, j, j->o.files.v[0]);
+    return m && specialize(c, j, m) && run_passes(c, j, m) ? m : NULL;
+}
+
 static const char *choice_text(Ctx *c, const PassChoices *ch, unsigned picked) {
     StrBuf b = sb_new(c->a);
     for (int i = 0; i < ch->n; i++)
         sb_printf(&b, "%s%s", i ? "; " : "", ch->answer[i][picked >> i & 1]);
     return b.s;
-}
-
-/* Programs that run on the host get all variants; listings and devices the first. */
-static bool wants_variants(const Job *j) {
-    return (j->o.emit == OUT_EXE || j->o.emit == OUT_LIB) && j->on.host;
 }
 
 static bool generate_all(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
@@ -284,15 +319,17 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
 static bool compile(Ctx *c, Job *j) {
     PassChoices choices = {.n = 0};
     PassRanges ranges;
+    PassScale scale = {.off = false};
     j->o.pass.choices = &choices;
+    j->o.pass.scale = &scale;
     if (j->o.emit == OUT_AST) return print_ast(c, j);
     choose_targets(c, j);
     if (j->o.precision_auto) {
         j->o.pass.ranges = &ranges;
         if (!measure_ranges(c, j, &ranges)) return false;
     }
-    Module *m = read_module(c, j, j->o.files.v[0]);
-    if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return false;
+    Module *m = make_module(c, j);
+    if (!m) return false;
     if (j->o.emit == OUT_IR && !j->o.reports) return print_module(c, j, m);
     Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
     if (!p) return false;

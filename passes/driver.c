@@ -123,7 +123,8 @@ static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
                   .remarks = o->remarks,
                   .choices = o->choices,
                   .precision = o->precision,
-                  .ranges = o->ranges};
+                  .ranges = o->ranges,
+                  .scale = o->scale};
     double start = now_ms();
     bool ok = p->run(&pc, m);
     double took = now_ms() - start;

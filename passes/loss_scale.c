@@ -1,10 +1,14 @@
 /* Dynamic loss scaling: gradients of f16 values that would be zero, or infinite.
  *
  *     %g = .. d(loss)             %s = var "opt.loss_scale"
- *     assign "w", %w - lr %g  ->  %g = .. d(loss) times %s           gradients in f16 keep small
- * values %u = mul %g, 1 / %s %ok = lt (sum of %u * %u), inf     over all gradients assign "w",
- * select %ok, %w - lr %u, %w assign "opt.loss_scale", select %ok, .., %s / 2
+ *     assign "w", %w - lr %g  ->  %g = .. d(loss) times %s
+ *                                 %u = mul %g, 1 / %s
+ *                                 %ok = lt (sum of %u * %u of all gradients), inf
+ *                                 assign "w", select %ok, %w - lr %u, %w
+ *                                 assign "opt.loss_scale", select %ok, .., %s / 2
  *
+ * Gradients in f16 keep small values so.  Whether one lies in f16 the precision pass, much later,
+ * decides; where none does the compiler runs the passes once more, told to leave the scale out.
  * A step whose gradients are not finite changes no parameter and no moment, is counted, and halves
  * the scale; 2000 good steps in a row double it.  All of that is in the step: nothing is read
  * back.  The scale and its counters are optimizer state, saved and resumed with it, and steps that
@@ -13,6 +17,7 @@
  * Micikevicius et al. 2018, section 3.2; the numbers are torch.amp.GradScaler's. */
 #include "passes/rewrite.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char scale_path[] = "opt.loss_scale", good_path[] = "opt.loss_scale.good",
@@ -48,6 +53,52 @@ Op *pass_loss_skipped(Builder *b) {
     return read(b, skipped_path);
 }
 
+void pass_loss_scale_start(Module *m, double scale) {
+    Var *v = var_find(m, scale_path);
+    if (v) v->init.a = fmin(fmax(exp2(floor(log2(scale))), 1), first_scale);
+}
+
+bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
+    bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
+    const Var *scale = var_find(m, scale_path);
+    for (const Op *op = f->first; scale && op; op = op->next) {
+        if (op->id == 0 && op != f->first) continue;
+        of[op->id] = op->kind == OP_VAR && op->var == scale;
+        for (int i = 0; i < op->n_in; i++) of[op->id] |= of[op->in[i]->id];
+    }
+    return of;
+}
+
+static bool is_unscaled(const Op *op, const Var *scale) {
+    for (int i = 0; op->kind == OP_MUL && i < 2; i++) {
+        const Op *x = op->in[i];
+        while (x->kind == OP_COPY) x = x->in[0];
+        if (x->kind == OP_DIV && x->in[1]->kind == OP_VAR && x->in[1]->var == scale) return true;
+    }
+    return false;
+}
+
+bool *pass_loss_unscaled_ops(Arena *a, const Module *m, const Func *f) {
+    bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
+    const Var *scale = var_find(m, scale_path);
+    for (const Op *op = f->first; scale && op; op = op->next) {
+        if (op->id == 0 && op != f->first) continue;
+        of[op->id] = is_unscaled(op, scale);
+        for (int i = 0; i < op->n_in; i++) of[op->id] |= of[op->in[i]->id];
+    }
+    return of;
+}
+
+bool pass_loss_needs_scale(Arena *a, const Module *m) {
+    Func *f = func_find(m, "train");
+    if (!f || !pass_loss_is_scaled(m, f)) return false;
+    func_number(f);
+    const bool *scaled = pass_loss_scaled_ops(a, m, f);
+    for (const Op *op = f->first; op; op = op->next)
+        if (scaled[op->id] && op->type.dt == DT_F16) return true;
+    return false;
+}
+
 void pass_loss_scale_next(Builder *b, Op *finite, Op *due) {
     Op *zero = num(b, 0), *one = num(b, 1), *s = read(b, scale_path);
     Op *good = b_binary(b, OP_ADD, read(b, good_path), one);
@@ -74,11 +125,13 @@ static bool has_f16(const PassCtx *p, const Func *f) {
 /* The variables: whether they are there tells the passes behind that the loss is scaled. */
 static bool run(PassCtx *p, Module *m) {
     const Func *f = func_find(m, "train");
+    if (p->scale && p->scale->off) return true;
     if (!f || !has_f16(p, f) || m->recipe.kind == OPTIM_NONE) return true;
     if (var_find(m, scale_path)) return true;
     scalar(m, scale_path, first_scale);
     scalar(m, good_path, 0);
     scalar(m, skipped_path, 0);
+    if (p->scale) p->scale->scaled = true;
     return true;
 }
 

@@ -35,6 +35,13 @@ typedef struct {
     bool measured;
 } PassRanges;
 
+/* Whether the loss is scaled: `off` is told to the passes, the rest they tell (loss_scale.c). */
+typedef struct {
+    bool off;
+    bool scaled; /* the loss was scaled .. */
+    bool needed; /* .. and a gradient lies in memory in f16 */
+} PassScale;
+
 typedef struct PassCtx {
     Ctx *ctx;
     Arena *a;
@@ -42,6 +49,7 @@ typedef struct PassCtx {
     StrBuf *remarks;      /* what was done and why not, one line each; NULL = nobody asks */
     DType precision;      /* of large values; DT_VOID: as written */
     PassRanges *ranges;   /* .. of those that it holds; NULL: of all */
+    PassScale *scale;     /* NULL: nobody asks */
 } PassCtx;
 
 typedef struct Pass {
@@ -69,6 +77,7 @@ typedef struct {
     PassChoices *choices;
     DType precision;
     PassRanges *ranges;
+    PassScale *scale;
 } PassOptions;
 
 /* Which answer this variant takes, 0 or 1; questions are told apart by their text. */

@@ -46,6 +46,7 @@ typedef struct Precision {
     DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
     const char **found;  /* by op id: why the type does not hold it, by its measured range */
     DType *read;         /* by op id: of a column, the type that suits all its readers here */
+    bool *unscaled;      /* by op id: in the update, of gradients without the loss scale */
 } Precision;
 
 /* ---- what a value is --------------------------------------------------------------------- */
@@ -234,6 +235,7 @@ static const char *refuses(const Precision *p, const Op *op) {
                                 : "as written";
     if (!wish && !is_wide(&op->type)) return op->type.rank ? "it is small" : "it is a scalar";
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
+    if (p->unscaled[op->id] && asked(p, op) == DT_F16) return "it lacks the loss scale";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
     if (is_product(op) && is_f32_product(p, op)) return "it is a product in f32";
     if (is_looked_for(p, op)) return "its gradient looks for the element that is equal";
@@ -568,6 +570,7 @@ static void take_wishes(Precision *p) {
         op_remove(op);
     }
     link_users(p);
+    p->unscaled = pass_loss_unscaled_ops(p->p->a, p->m, p->f);
     for (int i = 0; i < of.n; i++) {
         Op *x = of.v[i];
         while (is_view(x) && !x->in[0]->fused) x = x->in[0];
@@ -677,6 +680,8 @@ static bool run(PassCtx *c, Module *m) {
             else
                 precise_func(&all[i]);
         }
+    if (!measures && c->ranges) pass_loss_scale_start(m, pass_range_scale(c));
+    if (c->scale && !measures) c->scale->needed |= pass_loss_needs_scale(c->a, m);
     return true;
 }
 

@@ -72,18 +72,6 @@ static void tell(Ranges *r, int i, const char *what, Op *x) {
     b_output(&r->b, arena_printf(r->b.m->a, "range.%d.%s", i, what), x);
 }
 
-/* By op id: does it depend on the scale of the loss?  New operations have no number, which looks
- * like the first one's. */
-static bool *gradients(Arena *a, const Func *f, const Op *scale) {
-    bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
-    for (const Op *op = f->first; scale && op; op = op->next) {
-        if (op->id == 0 && op != f->first) continue;
-        of[op->id] = op->kind == OP_VAR && op->var == scale->var;
-        for (int i = 0; i < op->n_in; i++) of[op->id] |= of[op->in[i]->id];
-    }
-    return of;
-}
-
 static Op *first_change(const Func *f) {
     Op *op = f->first;
     while (op && op->kind != OP_ASSIGN) op = op->next;
@@ -116,7 +104,7 @@ void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value) {
     Op **most = NEWN(p->a, Op *, (size_t)n + 1);
     bool *of = NEWN(p->a, bool, (size_t)n + 1);
     if (scaled) r.scale = pass_loss_scale_now(&r.b);
-    is_gradient = gradients(p->a, f, r.scale);
+    is_gradient = pass_loss_scaled_ops(p->a, m, f);
     for (int i = 0; i < n; i++) {
         r.b.span = value[i]->span;
         most[i] = over_all(&r, RED_MAX, fused(b_unary(&r.b, OP_ABS, value[i])));
@@ -180,6 +168,15 @@ const char *pass_range_refuses_saved(const PassCtx *p, const char *name) {
 const char *pass_range_refuses(const PassCtx *p, const Func *f, const Op *op) {
     if (op->kind == OP_SAVED) return pass_range_refuses_saved(p, op->name);
     return refuses(p, find(p, f->name, key_of(p->a, op)));
+}
+
+double pass_range_scale(const PassCtx *p) {
+    double least = INFINITY;
+    for (int i = 0; i < p->ranges->of.n; i++) {
+        const PassRange *r = &p->ranges->of.v[i];
+        if (r->known && r->gradient && r->scale < least) least = r->scale;
+    }
+    return least;
 }
 
 const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op) {

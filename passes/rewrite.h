@@ -43,6 +43,16 @@ bool pass_loss_is_scaled(const Module *m, const Func *f);
 Op *pass_loss_scale_now(Builder *b);
 Op *pass_loss_skipped(Builder *b);
 void pass_loss_scale_next(Builder *b, Op *finite, Op *due); /* due: NULL = in each step */
+/* The scale of the first step, where it was measured: the power of two at or below `scale`, from 1
+ * on; a loss that is not scaled is none of its business. */
+void pass_loss_scale_start(Module *m, double scale);
+/* By op id: does it depend on the scale, as gradients do?  New operations, which have no number,
+ * are left out: theirs looks like the first one's. */
+bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f);
+/* .. is it a gradient without its scale again, or made of one, in the update? */
+bool *pass_loss_unscaled_ops(Arena *a, const Module *m, const Func *f);
+/* Does a gradient lie in memory in f16? */
+bool pass_loss_needs_scale(Arena *a, const Module *m);
 
 /* Ranges of values, before precision rounds (ranges.c).  Adds outputs to f that tell those of the n
  * values, in memory. */
@@ -50,6 +60,8 @@ void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value);
 /* Why p->precision does not hold the value; NULL: it does. */
 const char *pass_range_refuses(const PassCtx *p, const Func *f, const Op *op);
 const char *pass_range_refuses_saved(const PassCtx *p, const char *name); /* by @load */
+/* The loss scale that suits the largest of all gradients; infinite: there are none. */
+double pass_range_scale(const PassCtx *p);
 /* .. and what it was, "at most 3.2"; NULL: it was not measured. */
 const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op);
 

@@ -61,13 +61,13 @@ def learns(model):
         assert abs(mean[p] - mean["f32"]) < 0.015, mean
 
 
-def scaled(factor, epochs):
-    """The checkpoint of a GCN whose loss is multiplied, in f16."""
+def scaled(factor, epochs, precision="f16", *options):
+    """The checkpoint of a GCN whose loss is multiplied."""
     with open(os.path.join(TOP, "models/gcn.gnn"), encoding="utf-8") as f:
         text = f.read()
     assert "loss cross_entropy" in text
     text = text.replace("loss cross_entropy", f"loss {factor} * cross_entropy")
-    exe = compiled("scaled", "f16", text)
+    exe = compiled("scaled", precision, text, *options)
     run(exe, "--data", CORA, "--epochs", str(epochs), "--checkpoint", "scaled.ckpt")
     return tensors("scaled.ckpt")
 
@@ -76,10 +76,35 @@ def loss_scale():
     t = scaled("1e6", 20)
     assert t["opt.loss_scale.skipped"][0] >= 1 and t["opt.loss_scale"][0] < 65536, "no step was skipped"
     assert all(math.isfinite(x) for values in t.values() for x in values), "a parameter is not finite"
+    found = t["opt.loss_scale"][0]
+    t = scaled("1e6", 20, "auto", "--data", CORA)  # which was measured, so training begins with what others find by skipping
+    assert t["opt.loss_scale.skipped"] == (0,) and t["opt.loss_scale.good"] == (20,), t["opt.loss_scale.skipped"]
+    assert found / 4 <= t["opt.loss_scale"][0] <= found, (found, t["opt.loss_scale"])
     t = scaled("1e-6", 20)  # gradients of 1e-9 and less: zero in f16 as they are
     assert t["opt.loss_scale"] == (65536,) and t["opt.loss_scale.good"] == (20,), t["opt.loss_scale.good"]
     first = next(v for k, v in t.items() if k.startswith("opt.m.") and k.endswith("weight"))
     assert any(first), "the gradient vanished"
+
+
+TABLE = """
+import "layers/gcn.gnn"
+graph Citation { node paper { x: csr f32[F];  y: class[C];  split }  edge cites: paper -> paper }
+model M(g: Citation; dim: int = 16) -> f32[paper, C] {
+  param x: f32[paper, dim] = normal(0, 0.1) as "table"
+  last = gcn_conv(C)
+  e = g.cites
+  for edge e { h = sum(x[src], over = dst) }
+  return last(g.cites, relu(h))
+}
+train M { target paper.y   loss 1e-6 * cross_entropy   optimizer adam   epochs 6 }
+"""
+
+
+def table():
+    """The gradient of a table of a row per node is as wide as features are, but in f32 where the loss scale is divided out."""
+    run(compiled("table", "f16", TABLE), "--data", CORA, "--checkpoint", "table.ckpt")
+    t = tensors("table.ckpt")
+    assert sum(1 for x in t["opt.m.table"] if x) > 10000, "the gradient vanished"
 
 
 def told_of_skips():
@@ -180,5 +205,6 @@ with tempfile.TemporaryDirectory() as folder:
     for m in ("gcn", "gat"):
         learns(m)
     loss_scale()
+    table()
     told_of_skips()
     ranges()
