@@ -7,8 +7,30 @@ static bool is_listed(const Op *op) {
            (op->n_in > 0 || op_has(op, OPT_SOURCE));
 }
 
-static const char *why(const Op *op) {
-    return op->why ? op->why : op_has(op, OPT_SOURCE) ? "as it is given" : "as written";
+static const char *why_var(const Var *v) {
+    static const char *const kind[] = {[VAR_PARAM] = "a parameter",
+                                       [VAR_STATE] = "a state",
+                                       [VAR_SLOT] = "the optimizer's state"};
+    return v->type.dt == DT_BF16 ? "the recipe says so" : kind[v->kind];
+}
+
+/* What no pass has given a reason for: sources are what they are whatever the precision. */
+static const char *why(const Report *r, const Op *op) {
+    if (op->why) return op->why;
+    switch (op->kind) {
+    case OP_VAR:
+        return why_var(op->var);
+    case OP_INPUT:
+        return "the trainer gives it";
+    case OP_SAVED:
+        return "as it was saved";
+    case OP_DATA:
+        return op->col == module_target(r->p->m, false) ? "it is what is learned"
+               : op->col->kind == COL_CSR               ? "stored entries stay f32"
+                                                        : "as declared";
+    default:
+        return "as written";
+    }
 }
 
 /* Bytes that the steps of a phase read and write. */
@@ -35,7 +57,7 @@ static void text(Report *r, const PPhase *ph) {
         if (!is_listed(op)) continue;
         const char *at = report_at(r, op->span);
         sb_printf(r->b, "    %-5s%s: %s (%s%s%s)\n", dtype_name(op->type.dt), report_op_name(op),
-                  report_type(r, &op->type), at, *at ? ": " : "", why(op));
+                  report_type(r, &op->type), at, *at ? ": " : "", why(r, op));
     }
 }
 
@@ -50,7 +72,7 @@ static void json(Report *r, const PPhase *ph) {
         json_text(r->j, "name", report_op_name(op));
         json_text(r->j, "type", report_type(r, &op->type));
         json_text(r->j, "line", report_at(r, op->span));
-        json_text(r->j, "why", why(op));
+        json_text(r->j, "why", why(r, op));
         json_end(r->j);
     }
     json_end(r->j);

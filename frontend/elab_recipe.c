@@ -144,6 +144,7 @@ static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
                   .beta2 = 0.999,
                   .eps = 1e-8,
                   .epochs = r->epochs,
+                  .optimizer = t->span,
                   .sample = r->sample};
     const Knob knobs[] = {
         {"lr", &r->lr, NULL, 0, BIG},           {"weight_decay", &r->weight_decay, NULL, 0, BIG},

@@ -368,6 +368,7 @@ typedef struct {
     int keep_split;                  /* 2 = validation, 1 = train */
     const char *model_name, *target; /* "GCN", "paper.y" */
     bool present;                    /* a train block was written */
+    Span optimizer;                  /* what it says of that; no part of the IR's text */
     Sampling sample;
 } Recipe;
 

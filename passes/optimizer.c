@@ -143,6 +143,7 @@ static const char n_summed[] = "opt.summed", n_updates[] = "opt.updates";
 /* Gradients become the means of the last k. */
 static void accumulate(Optim *o, Grads *gs) {
     double k = (double)o->r->accumulate;
+    o->b.span = o->r->optimizer;
     Op *n = add(o, b_var(&o->b, counter(o, n_summed)), num(o, 1));
     o->due = b_binary(&o->b, OP_LE, num(o, k), n);
     for (int i = 0; i < gs->n; i++) {
@@ -158,6 +159,7 @@ static void assign_sums(Optim *o, const Grads *gs) {
     Var *v = counter(o, n_summed);
     Op *n = add(o, b_var(&o->b, v), num(o, 1));
     for (int i = 0; i < gs->n; i++) b_assign(&o->b, slot_of(o, "sum", gs->v[i].var), gs->v[i].sum);
+    o->b.span = o->r->optimizer;
     b_assign(&o->b, v, b_select(&o->b, o->due, num(o, 0), n));
 }
 
@@ -244,7 +246,9 @@ static Op *sum_of_squares(Optim *o, Op *g) {
 static Op *squared_norm(Optim *o, const Grads *gs) {
     Op *total = NULL;
     for (int i = 0; i < gs->n; i++) {
+        o->b.span = gs->v[i].var->span;
         Op *s = sum_of_squares(o, gs->v[i].grad);
+        o->b.span = o->r->optimizer;
         total = total ? add(o, total, s) : s;
     }
     return total;
@@ -253,8 +257,12 @@ static Op *squared_norm(Optim *o, const Grads *gs) {
 /* The gradients of a scaled loss, and whether all of them are finite. */
 static void unscale(Optim *o, Grads *gs) {
     enum { ALMOST_INFINITE = 127 };
+    o->b.span = o->r->optimizer;
     Op *inverse = b_binary(&o->b, OP_DIV, num(o, 1), pass_loss_scale_now(&o->b));
-    for (int i = 0; i < gs->n; i++) gs->v[i].grad = mul(o, gs->v[i].grad, inverse);
+    for (int i = 0; i < gs->n; i++) {
+        o->b.span = gs->v[i].var->span;
+        gs->v[i].grad = mul(o, gs->v[i].grad, inverse);
+    }
     Op *most = num(o, ldexp(1, ALMOST_INFINITE));
     o->finite = b_binary(&o->b, OP_LT, squared_norm(o, gs), most);
 }
@@ -268,6 +276,7 @@ static Op *clip_factor(Optim *o, const Grads *gs) {
 
 static void prepare(Optim *o, const Grads *gs) {
     const Recipe *r = o->r;
+    o->b.span = r->optimizer;
     o->lr = b_input(&o->b, "lr", type_scalar(DT_F32));
     o->one = num(o, 1);
     if (r->kind == OPTIM_ADAM || r->kind == OPTIM_ADAMW) {
@@ -321,10 +330,11 @@ static Op *decay_of(Optim *o, const ParamGroup *g) {
 
 static Update update(Optim *o, const Grad *gr) {
     ParamGroup group = group_of(o->r, gr->var);
-    o->b.span = gr->var->span;
     Op *p = gr->now, *g = gr->grad;
+    o->b.span = o->r->optimizer;
     Op *lr = scale(o, o->lr, group.lr_scale), *decay = decay_of(o, &group);
     Op *rate = o->inv_bc1 ? mul(o, lr, o->inv_bc1) : lr; /* scalars first: the rest is one kernel */
+    o->b.span = gr->var->span;
     if (o->clip) g = mul(o, g, o->clip);
     if (decay && o->r->kind == OPTIM_ADAMW)
         p = mul(o, p, sub(o, o->one, mul(o, lr, decay)));
@@ -378,12 +388,15 @@ static bool run(PassCtx *p, Module *m) {
     if (o.r->accumulate > 1) accumulate(&o, &gs);
     if (pass_loss_is_scaled(m, f)) unscale(&o, &gs);
     prepare(&o, &gs);
+    o.b.span = o.r->optimizer;
     Op *when = is_update(&o);
     Update *u = NEWN(p->a, Update, (size_t)gs.n);
     for (int i = 0; i < gs.n; i++) u[i] = update_when(&o, &gs.v[i], when);
+    o.b.span = o.r->optimizer;
     if (o.finite) pass_loss_scale_next(&o.b, o.finite, o.due);
     if (o.due) assign_sums(&o, &gs);
     for (int i = 0; i < gs.n; i++) assign(&o, &u[i], &gs.v[i]);
+    o.b.span = o.r->optimizer;
     if (o.updates) {
         Op *one_more = add(&o, o.updates, num(&o, 1));
         b_assign(&o.b, counter(&o, n_updates), keep_old(&o, when, one_more, o.updates));

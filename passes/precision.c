@@ -225,6 +225,26 @@ static const char *reader_refuses(const Precision *p, const Op *op) {
     return NULL;
 }
 
+/* The variable that becomes op when the step has ended; NULL: none does. */
+static const Var *next_of(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (u->kind == OP_ASSIGN) return u->var;
+    }
+    return NULL;
+}
+
+/* A value that is not wide.  A parameter's gradient, and what a whole column is summed to, may have
+ * any size, but no row of a node, edge or graph. */
+static const char *how_small(const Type *t) {
+    if (!t->rank) return "it is a scalar";
+    for (int i = 1; i < t->rank && t->dim[0]->kind == SP_DIM; i++)
+        if (t->dim[i]->kind != SP_DIM) return "its first dimension is none of nodes, edges, graphs";
+    if (t->dim[0]->kind == SP_DIM) return "it has no row for each node, edge or graph";
+    if (t->rank > 1) return "its rows have fewer than 8 numbers";
+    return t->dim[0]->kind == SP_NZ ? "it is one number a stored entry" : "it is one number a row";
+}
+
 /* Why a value stays f32; NULL: it is to have 16 bits. */
 static const char *refuses(const Precision *p, const Op *op) {
     bool wish = is_half(wish_of(p, op));
@@ -233,7 +253,9 @@ static const char *refuses(const Precision *p, const Op *op) {
                : wish_of(p, op) ? "the model says so"
                : op->span.kept  ? "its layer says so"
                                 : "as written";
-    if (!wish && !is_wide(&op->type)) return op->type.rank ? "it is small" : "it is a scalar";
+    const Var *next = !wish ? next_of(p, op) : NULL;
+    if (next) return arena_printf(p->p->a, "it is the next %s", next->path);
+    if (!wish && !is_wide(&op->type)) return how_small(&op->type);
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
     if (p->unscaled[op->id] && asked(p, op) == DT_F16) return "it lacks the loss scale";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
@@ -507,8 +529,11 @@ static void narrow_saved(Precision *p, Op *out) {
     Op *x = out->in[0];
     bool fits = x->type.dt == DT_F32 && is_wide(&x->type) && !op_has(x, OPT_RANGE);
     fits = fits && is_half(asked(p, x));
-    if (!fits || !is_saved(p, out->name) || saved_refused(p, out->name)) return;
-    if (p->p->ranges && pass_range_refuses_saved(p->p, out->name)) return;
+    if (!fits || !is_saved(p, out->name)) return;
+    x->why = saved_refused(p, out->name) ? "a phase reads it in f32"
+             : p->p->ranges              ? pass_range_refuses_saved(p->p, out->name)
+                                         : NULL;
+    if (x->why) return;
     bool alone = is_computed(x) && p->n_users[x->id] == 1;
     Op *low = cast_after(p, x, asked(p, x), false);
     x->fused = x->fused || (alone && !is_product(x) && !sums_in_row(p, x));
@@ -518,9 +543,10 @@ static void narrow_saved(Precision *p, Op *out) {
 
 static void follow_saved(Precision *p, Op *op) {
     const Op *out = module_saved(p->m, op->name);
-    if (!out || !is_half(out->in[0]->type.dt)) return;
+    if (!out) return;
+    op->why = out->in[0]->why;
+    if (!is_half(out->in[0]->type.dt)) return;
     op->type.dt = out->in[0]->type.dt;
-    op->why = "wide and saved for the steps";
     tell_readers(p, op, op);
 }
 
