@@ -8,9 +8,8 @@ static bool is_listed(const Op *op) {
 }
 
 static const char *why_var(const Var *v) {
-    static const char *const kind[] = {[VAR_PARAM] = "a parameter",
-                                       [VAR_STATE] = "a state",
-                                       [VAR_SLOT] = "the optimizer's state"};
+    static const char *const kind[] = {
+        [VAR_PARAM] = "a parameter", [VAR_STATE] = "a state", [VAR_SLOT] = "the optimizer's state"};
     return v->type.dt == DT_BF16 ? "the recipe says so" : kind[v->kind];
 }
 

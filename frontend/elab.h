@@ -314,7 +314,14 @@ extern const Builtin builtin_shape[], builtin_misc[]; /* further tables */
 
 /* ---- elab_expr.c ----------------------------------------------------------------------------- */
 Value eval(Elab *e, const Ast *t);
-Value kept_as(Elab *e, Value x, DType dt, Span of, Span at); /* x @bf16 */
+
+/* ---- x @bf16 (elab_kept.c) --------------------------------------------------------------- */
+DType kept_word(const Ast *t); /* of `x @bf16` the type; DT_VOID: it is something else */
+Value eval_kept(Elab *e, const Ast *t);
+/* x, kept as dt in memory: a value, or what a layer or function computes.  of: x; at: all of it */
+Value kept_as(Elab *e, Value x, DType dt, Span of, Span at);
+/* Warns where one value of the module was said to be kept in two types. */
+void elab_check_kept(Elab *e);
 Value lookup(Elab *e, const char *name, Span at);
 /* What a dimension may be called: the body's names, the model's data, constants. */
 bool name_find(Elab *e, const char *name, Value *v);

@@ -434,42 +434,11 @@ static Value eval_where(Elab *e, const Ast *t) {
     return val_poison();
 }
 
-/* What is kept as dt, in memory: a value, or all that a layer or function computes. */
-Value kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
-    OpKind k = dt == DT_F32    ? OP_IN_F32
-               : dt == DT_BF16 ? OP_IN_BF16
-               : dt == DT_F16  ? OP_IN_F16
-                               : N_OPS;
-    if (is_poison(x)) return x;
-    if (k == N_OPS) {
-        diag(e->c, DIAG_E0205, at, "values in memory are '@f32', '@bf16' or '@f16', not '@%s'",
-             dtype_name(dt));
-        return val_poison();
-    }
-    if (x.kind == VAL_INST || x.kind == VAL_FN) {
-        x.kept = dt;
-        return x;
-    }
-    Op *op = to_tensor(e, x, DT_F32, of);
-    if (!op) return val_poison();
-    if (op->type.layout == LAYOUT_CSR && op->type.dt == DT_F32) {
-        if (dt != DT_F32)
-            diag_warn(e->c, DIAG_E0205, at,
-                      "the stored entries of %s stay f32: '@%s' says nothing of them",
-                      source_text(e, of), dtype_name(dt));
-        return x;
-    }
-    return tensor_unary(e, k, op, at);
-}
-
 static Value eval_binary(Elab *e, const Ast *t) {
     Operator o = (Operator)t->op;
     const Ast *r = t->kid[1];
     if (o == OPR_WHERE) return eval_where(e, t);
-    if (o == OPR_AT && r->kind == AST_NAME)
-        for (int d = 0; d < N_DTYPES; d++)
-            if (strcmp(dtype_name((DType)d), r->text) == 0)
-                return kept_as(e, eval(e, t->kid[0]), (DType)d, t->kid[0]->span, t->span);
+    if (kept_word(t) != DT_VOID) return eval_kept(e, t);
     Value x = eval(e, t->kid[0]);
     if (x.kind == VAL_BOOL && o == OPR_AND && !x.num) return x;
     if (x.kind == VAL_BOOL && o == OPR_OR && x.num) return x;

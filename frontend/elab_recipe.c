@@ -27,8 +27,9 @@ bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v) {
     bool yes = strcmp(s, "true") == 0;
     if ((yes || strcmp(s, "false") == 0) && is_type(type, "bool")) return *v = val_bool(yes), true;
     if (is_type(type, "string")) return *v = val_string(s), true;
-    diag(e->c, DIAG_E0309, (Span){0}, "-D %s=%s: '%s' is %s %s", d->name, s, d->name,
-         type[0] == 'i' ? "an" : "a", type);
+    diag(e->c, DIAG_E0309, (Span){0}, "-D %s=%s: '%s' is %s %s%s", d->name, s, d->name,
+         type[0] == 'i' ? "an" : "a", type,
+         strchr(s, '@') ? "; precision is said in the model: x @f16" : "");
     return false;
 }
 

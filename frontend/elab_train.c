@@ -367,5 +367,6 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     elab_phase(e, PHASE_PREDICT, "predict", model, train);
     /* Of links by time a node is seen once for each of them. */
     if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, "embed", model, train);
+    elab_check_kept(e);
     if (train) elab_check_sampled(e, train);
 }

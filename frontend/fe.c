@@ -207,7 +207,11 @@ static void check_defines(Elab *e, const Ast *model) {
         bool found = strmap_has(&e->constants, name);
         for (int j = 1; j < formals->n; j++)
             found = found || strcmp(formals->kid[j]->text, name) == 0;
-        if (!found)
+        if (!found && name[strcspn(name, ":@ ")])
+            diag(e->c, DIAG_E0309, (Span){0},
+                 "-D %s: a name stands before '='; its type and precision stand in the model",
+                 name);
+        else if (!found)
             diag(e->c, DIAG_E0309, (Span){0},
                  "-D %s: the model '%s' has no parameter of that name%s", name, model->text,
                  names_advice(e, name, &known));

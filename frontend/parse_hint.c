@@ -67,6 +67,21 @@ static bool is_turned(const char *line, const char *s) {
                                                (n == 10 && memcmp(word, "undirected", n) == 0));
 }
 
+/* `x: f32[F] @f16`: what is said behind a declared type. */
+static const char *precision_hint(const char *line, const char *s) {
+    static const char *const types[] = {"f32", "bf16", "f16"};
+    bool precision = false;
+    for (size_t i = 0; i < COUNT(types); i++) {
+        size_t n = strlen(types[i]);
+        precision |= word_length(s + 1) == n && memcmp(s + 1, types[i], n) == 0;
+    }
+    if (!precision) return NULL;
+    const char *before = word_before(line, s);
+    if (before > line && before[-1] == '@') return "; a value has one type in memory";
+    return "; '@f16' is said of a value (g.n.x @f16), a layer (gcn_conv(16) @f16) or a param, not "
+           "of what is declared";
+}
+
 const char *fe_syntax_hint(const Parser *p, const Span *at) {
     static const Hint first[] = {
         {"elif", "; write 'else if'"},
@@ -87,6 +102,8 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
     const char *before = word_before(line, s);
     if (!hint) hint = find(here, COUNT(here), s, word_length(s));
     if (!hint) hint = find(here, COUNT(here), before, word_length(before));
+    if (hint) return hint;
+    hint = *s == '@' ? precision_hint(line, s) : NULL;
     if (hint) return hint;
     if (*s == '{' && word_length(before) == 6 && memcmp(before, "fanout", 6) == 0)
         return "; by relation, too, it is a list: fanout [g.a: [10, 5], g.b: [5, 5]]";
