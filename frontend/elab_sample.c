@@ -279,21 +279,21 @@ static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
              (long long)s->batch, (long long)s->clusters);
 }
 
-static bool has_setting(const Ast *train, const char *name) {
+static const Ast *find_setting(const Ast *train, const char *name) {
     for (int i = 0; i < train->n; i++)
         for (int j = 0; train->kid[i]->kind == AST_SAMPLE && j < train->kid[i]->n; j++) {
             const Ast *s = train->kid[i]->kid[j];
-            if (s->kind == AST_SETTING && strcmp(s->text, name) == 0) return true;
+            if (s->kind == AST_SETTING && strcmp(s->text, name) == 0) return s;
         }
-    return false;
+    return NULL;
 }
 
 bool elab_draws(const Ast *train) {
-    return has_setting(train, "fanout");
+    return find_setting(train, "fanout") != NULL;
 }
 
 bool elab_draws_by_time(const Ast *train) {
-    return has_setting(train, "fanout") && has_setting(train, "time");
+    return find_setting(train, "fanout") && find_setting(train, "time");
 }
 
 void elab_sample(Elab *e, const Ast *block, Recipe *r) {
@@ -408,6 +408,37 @@ static void check_seed_times(Elab *e, const Space *rows) {
              rows->name);
 }
 
+/* Is a value at the sources of edges read: a hop further from the seeds than the result? */
+static bool is_hop(const Op *op) {
+    return op->kind == OP_GATHER && op->map->kind == MAP_SRC && !space_of_batch(op->map->from);
+}
+
+/* How far from the seeds what the loss is made of lies, at most. */
+static int hops_of_loss(Elab *e) {
+    Func *f = func_find(e->m, "train");
+    Op *loss = f ? func_output(f, "loss") : NULL;
+    if (!loss) return 0;
+    func_number(f);
+    int *hops = NEWN(e->a, int, (size_t)f->n_ops + 1);
+    for (const Op *op = f->first; op != loss; op = op->next) {
+        for (int i = 0; i < op->n_in; i++)
+            if (hops[op->in[i]->id] > hops[op->id]) hops[op->id] = hops[op->in[i]->id];
+        hops[op->id] += is_hop(op);
+    }
+    return hops[loss->in[0]->id];
+}
+
+/* Only of directed batches: others have more edges than were drawn. */
+static void warn_of_hops(Elab *e, const Ast *train) {
+    const Sampling *s = &e->m->recipe.sample;
+    int n = hops_of_loss(e);
+    if (s->edges != SAMPLE_DIRECTIONAL || n <= s->n_hops) return;
+    diag_warn(e->c, DIAG_E0306, find_setting(train, "fanout")->span,
+              "the model reads what is %d hops away, and 'fanout' draws %d: nodes of the last hop "
+              "have no in-edges, so nothing is aggregated there",
+              n, s->n_hops);
+}
+
 void elab_check_sampled(Elab *e, const Ast *train) {
     const Recipe *r = &e->m->recipe;
     const char *dot = r->target ? strchr(r->target, '.') : NULL;
@@ -421,5 +452,7 @@ void elab_check_sampled(Elab *e, const Ast *train) {
     check_vars(e);
     check_spaces(e);
     check_links(e);
-    if (!e->c->n_errors && r->sample.n_hops) elab_drawn(e);
+    if (e->c->n_errors || !r->sample.n_hops) return;
+    warn_of_hops(e, train);
+    elab_drawn(e);
 }

@@ -38,8 +38,9 @@ static const char *bad_end(Csv *c, const char *end, const char *id, const char *
     return c->what;
 }
 
-static const char *repeated(Csv *c, const char *id) {
-    snprintf(c->what, sizeof c->what, "the id %s is repeated", rt_cell_quoted(id).s);
+static const char *repeated(Csv *c, const char *id, int64_t first) {
+    snprintf(c->what, sizeof c->what, "the id %s is repeated: row %lld has it",
+             rt_cell_quoted(id).s, (long long)first);
     return c->what;
 }
 
@@ -89,16 +90,14 @@ static gnnc_status add_id_column(Csv *c, const RtNames *ids) {
 
 /* An id counts as taken even where its own row is bad: the second row that bears it is
  * wrong whatever becomes of the first. */
-static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *seen, RtNames *ids) {
+static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtKeys *seen, RtNames *ids) {
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *id = t->cell[r * t->n_columns + key], *what;
+        int64_t first = *id ? rt_keys_take(seen, id, t->line[r]) : 0;
         if (!*id)
             what = "no id";
-        else if (rt_names_find(seen, id) >= 0)
-            what = repeated(c, id);
         else
-            what = rt_fields_store(f, t, r, ids->n);
-        if (*id) rt_names_add(seen, id);
+            what = first ? repeated(c, id, first) : rt_fields_store(f, t, r, ids->n);
         if (what)
             on_bad_row(c, t->name, t->line[r], what);
         else
@@ -109,7 +108,7 @@ static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtNames *s
 static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
     RtCsv t;
     RtFields f;
-    RtNames seen;
+    RtKeys seen;
     gnnc_status st;
     TRY(st, rt_import_begin(from, c->how, 0, 0, &c->d, c->err));
     TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
@@ -120,7 +119,7 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
             "gnnc import NODES.csv EDGES.csv",
             t.name, t.header[find_column(&t, SRC, 0)], t.header[find_column(&t, DST, 0)]);
     int key = find_column(&t, ID, 0);
-    if (!rt_names_new(&c->scratch, ids, t.n_rows) || !rt_names_new(&c->scratch, &seen, t.n_rows))
+    if (!rt_names_new(&c->scratch, ids, t.n_rows) || !rt_keys_new(&c->scratch, &seen, t.n_rows))
         return no_memory(c);
     RtFieldsWanted wanted = {c->d->nodes->name, c->how, guess_but(c, &t, key, -1)};
     if (!wanted.kind) return no_memory(c);

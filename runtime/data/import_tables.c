@@ -228,20 +228,22 @@ static gnnc_status read_mapping(Tables *x, const RtNamedBytes *map) {
 
 /* ---- rows ----------------------------------------------------------------------------- */
 static gnnc_status store_rows(Tables *x, Table *t, RtFields *f) {
-    RtNames seen;
+    RtKeys seen;
+    char repeated[120];
     t->row = RT_NEWN(&x->pool, int64_t, t->csv.n_rows);
     if (!t->row || !rt_names_new(&x->pool, &t->keys, t->csv.n_rows) ||
-        !rt_names_new(&x->pool, &seen, t->csv.n_rows))
+        !rt_keys_new(&x->pool, &seen, t->csv.n_rows))
         return no_memory(x);
     for (int64_t r = 0; r < t->csv.n_rows; r++) {
         const char *key = t->key >= 0 ? t->csv.cell[r * t->csv.n_columns + t->key] : NULL, *what;
+        int64_t first = key && *key ? rt_keys_take(&seen, key, t->csv.line[r]) : 0;
+        if (first)
+            snprintf(repeated, sizeof repeated, "its key %s is repeated: row %lld has it",
+                     rt_cell_quoted(key).s, (long long)first);
         if (key && !*key)
             what = "no key";
-        else if (key && rt_names_find(&seen, key) >= 0)
-            what = "its key is repeated";
         else
-            what = rt_fields_store(f, &t->csv, r, t->n);
-        if (key && *key) rt_names_add(&seen, key);
+            what = first ? repeated : rt_fields_store(f, &t->csv, r, t->n);
         if (what) {
             on_bad_row(x, t->csv.name, t->csv.line[r], what);
             continue;

@@ -203,10 +203,14 @@ static gnnc_status known_names(Text *t, int which, const char *const *names, int
     int64_t cap = names ? n : (which ? 1 : 2) * n_lines;
     if (!rt_names_new(&t->pool, to, cap)) return rt_fail_nomem(t->err, t->f->name);
     t->closed[which] = names;
-    for (int64_t i = 0; names && i < n; i++)
-        if (rt_names_add(to, names[i]) != i)
-            return rt_fail(t->err, GNNC_E_FORMAT, "%s: row %lld: '%.60s' is repeated",
-                           which ? "relations.txt" : "entities.txt", (long long)i + 1, names[i]);
+    for (int64_t i = 0; names && i < n; i++) {
+        int64_t first = rt_names_add(to, names[i]);
+        if (first != i)
+            return rt_fail(t->err, GNNC_E_FORMAT,
+                           "%s: row %lld: '%.60s' is repeated: row %lld has it",
+                           which ? "relations.txt" : "entities.txt", (long long)i + 1, names[i],
+                           (long long)first + 1);
+    }
     return GNNC_OK;
 }
 

@@ -36,3 +36,16 @@ int32_t rt_names_add(RtNames *t, const char *key) {
     }
     return *slot - 1;
 }
+
+bool rt_keys_new(RtPool *pool, RtKeys *k, int64_t n_max) {
+    k->row = RT_NEWN(pool, int64_t, n_max);
+    return k->row && rt_names_new(pool, &k->names, n_max);
+}
+
+int64_t rt_keys_take(RtKeys *k, const char *key, int64_t row) {
+    int64_t n = k->names.n;
+    int32_t i = rt_names_add(&k->names, key);
+    if (i < n) return k->row[i];
+    k->row[i] = row;
+    return 0;
+}

@@ -15,4 +15,14 @@ bool rt_names_new(RtPool *pool, RtNames *t, int64_t n_max);
 int32_t rt_names_find(const RtNames *t, const char *key); /* -1: absent */
 int32_t rt_names_add(RtNames *t, const char *key);        /* its number, new or old */
 
+/* Keys of rows, and which row had each of them first. */
+typedef struct {
+    RtNames names;
+    int64_t *row;
+} RtKeys;
+
+bool rt_keys_new(RtPool *pool, RtKeys *k, int64_t n_max);
+/* The row, from 1 on, that has had the key before; 0: none, so it is this row's. */
+int64_t rt_keys_take(RtKeys *k, const char *key, int64_t row);
+
 #endif

@@ -85,7 +85,7 @@ TEST(bad_rows_are_all_told_and_fail) {
                          "n.csv: row 6: too few fields\n"
                          "n.csv: row 9: a quote is never closed\n"
                          "n.csv: row 3: column 'age': 'x' is not a number\n"
-                         "n.csv: row 4: the id '1' is repeated\n"
+                         "n.csv: row 4: the id '1' is repeated: row 2 has it\n"
                          "n.csv: row 7: no id\n"
                          "e.csv: row 3: its destination '2' is no node\n"
                          "e.csv: row 4: its source '9' is no node\n");
@@ -169,7 +169,7 @@ TEST(an_id_is_taken_even_where_its_row_is_bad) {
     RtError err;
     CHECK(!csv("id,age\n1,x\n1,2\n2,3\n3,4\n", "src,dst\n2,3\n", &how, &err));
     CHECK_STR(told.text, "n.csv: row 2: column 'age': 'x' is not a number\n"
-                         "n.csv: row 3: the id '1' is repeated\n");
+                         "n.csv: row 3: the id '1' is repeated: row 2 has it\n");
 }
 
 TEST(bad_rows_can_be_left_out) {
