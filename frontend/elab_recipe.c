@@ -47,16 +47,18 @@ static void count(Elab *e, const Ast *t, int64_t *to, double least) {
     double x;
     if (!number(e, t, &x)) return;
     if (x < least || x > 1e15 || x != (double)(int64_t)x)
-        diag(e->c, DIAG_E0306, t->span, "a whole number of at least %g is needed here", least);
+        diag(e->c, DIAG_E0306, t->span, "a whole number of at least %g is needed here, not %g",
+             least, x);
     else
         *to = (int64_t)x;
 }
 
+#define BIG 1e30 /* no limit */
 typedef struct {
     const char *name;
     double *to; /* one of the two */
     int64_t *to_int;
-    double min, max;
+    double min, max; /* with BIG, min is 0 or just above */
 } Knob;
 
 static void set_knob(Elab *e, const Knob *k, const Ast *value) {
@@ -68,8 +70,12 @@ static void set_knob(Elab *e, const Knob *k, const Ast *value) {
     if (!number(e, value, &x)) return;
     if (x >= k->min && x <= k->max)
         *k->to = x;
+    else if (k->max >= BIG)
+        diag(e->c, DIAG_E0306, value->span, "'%s' is a number %s 0, not %g", k->name,
+             k->min > 0 ? "above" : "of at least", x);
     else
-        diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g", k->name, k->min, k->max);
+        diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g, and is %g here", k->name,
+             k->min, k->max, x);
 }
 
 static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n, bool moments) {
@@ -134,7 +140,6 @@ static const char *callee(Elab *e, const Ast *t) {
 
 /* ---- optimizers, schedules --------------------------------------------------------------------
  */
-#define BIG 1e30
 static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
     const char *name = callee(e, t);
     double nesterov = 0;

@@ -21,11 +21,15 @@ static void set_count(Elab *e, const Ast *s, int64_t *to, int64_t least) {
     Value v = t ? eval(e, t) : val_poison();
     int64_t n;
     if (is_poison(v)) return;
-    if (v.kind == VAL_INT && int_known(e, v, &n) && n >= least && n <= INT32_MAX)
+    bool whole = v.kind == VAL_INT && int_known(e, v, &n);
+    if (whole && n >= least && n <= INT32_MAX)
         *to = n;
+    else if (whole && n > INT32_MAX)
+        diag(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at most %d, not %lld", s->text,
+             INT32_MAX, (long long)n);
     else
-        diag(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at least %lld", s->text,
-             (long long)least);
+        diag(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at least %lld, not %s", s->text,
+             (long long)least, source_text(e, t->span));
 }
 
 static void set_flag(Elab *e, const Ast *s, bool *to) {

@@ -185,8 +185,8 @@ gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t va
         if (t->loaded && !is_epochs)
             return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s' must be set before load", option);
         if (value < o->least || value > o->most)
-            return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is not between %lld and %lld", option,
-                           (long long)o->least, (long long)o->most);
+            return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is %lld, not between %lld and %lld",
+                           option, (long long)value, (long long)o->least, (long long)o->most);
         memcpy((char *)&t->options + o->offset, &value, sizeof value);
         t->options.has_epochs |= is_epochs;
         t->options.has_seed |= strcmp(option, "seed") == 0;
@@ -204,7 +204,8 @@ gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double va
         return rt_fail(&t->rt.err, GNNC_E_MISSING, "no option '%s'", option);
     if (t->loaded) return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s' must be set before load", option);
     if (!isfinite(value) || value < 0)
-        return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' must be a number >= 0", option);
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is %g, and must be a number >= 0", option,
+                       value);
     if (!is_lr && rt_buf_find(t->program, RT_BUF_INPUT, "weight_decay") < 0 &&
         value != o->weight_decay)
         return rt_fail(&t->rt.err, GNNC_E_MISSING,

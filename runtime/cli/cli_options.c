@@ -142,7 +142,11 @@ static bool parse_who(RtCli *c, const char *s, const char *device_option,
 
 static int trainer_option(RtCli *c, const RtCliOption *o, const char *value, bool parsed,
                           gnnc_status st) {
-    if (!parsed) return rt_cli_usage(c, "%s: '%s' is not a number", o->name, value);
+    if (!parsed)
+        return rt_cli_usage(c, "%s: '%s' is %s", o->name, value,
+                            o->kind == RT_OPT_REAL  ? "not a number"
+                            : o->kind == RT_OPT_INT ? "not a whole number"
+                                                    : "no number of bytes: 2000, 64K, 4G");
     return st == GNNC_OK ? RT_EXIT_OK
                          : rt_cli_usage(c, "%s: %s", o->name, gnnc_trainer_error(c->t));
 }
@@ -158,7 +162,8 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     case RT_OPT_COUNT:
         ok = parse_int(v, &n) && n >= 0;
         memcpy((char *)c + o->offset, &n, sizeof n);
-        return ok ? RT_EXIT_OK : rt_cli_usage(c, "%s: '%s' is no count", o->name, v);
+        return ok ? RT_EXIT_OK
+                  : rt_cli_usage(c, "%s: '%s' is no whole number from 0 on", o->name, v);
     case RT_OPT_INT:
     case RT_OPT_BYTES:
         ok = o->kind == RT_OPT_INT ? parse_int(v, &n) : parse_bytes(v, &n);

@@ -93,9 +93,14 @@ TEST(usage_errors_end_with_2) {
     runs(2, "/ --epochs 3", "err", "data are given by --data DIR");
     runs(2, "--data . --epoch 3", "err", "unknown option '--epoch'; did you mean '--epochs'?");
     runs(2, "--wings 2", "err", "unknown option '--wings'");
-    runs(2, "--data . --epochs many", "err", "'many' is not a number");
-    runs(2, "--data . --epochs -1", "err", "epochs");
-    runs(2, "--data . --threads 99999999", "err", "threads");
+    runs(2, "--data . --epochs many", "err", "--epochs: 'many' is not a whole number");
+    runs(2, "--data . --seed 1e9", "err", "--seed: '1e9' is not a whole number");
+    runs(2, "--data . --lr many", "err", "--lr: 'many' is not a number");
+    runs(2, "--data . --epochs -1", "err", "'epochs' is -1, not between 0 and");
+    runs(2, "--data . --threads 99999", "err", "'threads' is 99999, not between 0 and 4096");
+    runs(2, "--data . --lr -0.5", "err", "'lr' is -0.5, and must be a number >= 0");
+    runs(2, "--data . --lr inf", "err", "'lr' is inf, and must be a number >= 0");
+    runs(2, "--data . --save-every -1", "err", "--save-every: '-1' is no whole number from 0 on");
     runs(2, "--data", "err", "needs a value");
     runs(2, "--json=1 --data .", "err", "takes no value");
     runs(2, "eval --data .", "err", "--weights FILE is needed");
@@ -103,7 +108,7 @@ TEST(usage_errors_end_with_2) {
     runs(2, "--data . --device cuda", "err", "cpu");
     runs(2, "--data . --maps=cloud", "err", "not host, device or check");
     runs(2, "--data . --weight-decay 0.5", "err", "compiled into this model");
-    runs(2, "--data . --max-memory 3Q", "err", "not a number");
+    runs(2, "--data . --max-memory 3Q", "err", "'3Q' is no number of bytes: 2000, 64K, 4G");
     runs(2, "--data . --log=loud", "err", "loud");
     scratch_remove(dir);
 }
