@@ -220,6 +220,30 @@ static gnnc_status check_data(File *o) {
                    o->path);
 }
 
+/* The value of --precision among the options of a compiler; f32 where they have none. */
+static const char *precision_of(RtPool *pool, const char *options) {
+    static const char flag[] = "--precision=";
+    const char *at = options ? strstr(options, flag) : NULL;
+    if (!at) return "f32";
+    at += sizeof flag - 1;
+    return rt_pool_printf(pool, "%.*s", (int)strcspn(at, " "), at);
+}
+
+/* Another precision makes another program of the same model. */
+static gnnc_status check_program(File *o, const char *program) {
+    gnnc_trainer *t = o->t;
+    const char *had = rt_tensors_meta(&o->f, "program");
+    if (had && strcmp(had, program) == 0) return GNNC_OK;
+    const char *was = precision_of(&o->pool, rt_tensors_meta(&o->f, "options")),
+               *is = precision_of(&o->pool, t->program->options);
+    if (!was || !is) return rt_fail_nomem(&t->rt.err, o->path);
+    if (strcmp(was, is) == 0) return check_same(o, "program", program, "version of the model");
+    return rt_fail(&t->rt.err, GNNC_E_ARG,
+                   "%s: the checkpoint is of a program in %s, and this one is in %s: compile with "
+                   "--precision=%s to go on, or begin with its parameters by --weights",
+                   o->path, was, is, was);
+}
+
 static gnnc_status check_identity(File *o) {
     gnnc_trainer *t = o->t;
     if (!rt_tensors_meta(&o->f, "gnnc_checkpoint"))
@@ -229,7 +253,7 @@ static gnnc_status check_identity(File *o) {
     if (!program || !split) return rt_fail_nomem(&t->rt.err, o->path);
     gnnc_status st;
     TRY(st, check_same(o, "model", t->program->name, "model"));
-    TRY(st, check_same(o, "program", program, "version of the model"));
+    TRY(st, check_program(o, program));
     TRY(st, check_data(o));
     TRY(st, check_same(o, "split", split, "split"));
     if (t->batches) {
@@ -297,6 +321,25 @@ static RtTensor *present_of(File *o, int var) {
     return f ? f : find(o, "", o->t->program->vars[var].path);
 }
 
+/* What no step writes (passes/loss_scale.c) would let no later step learn, or all of them be wrong:
+ * gradients times 0, or divided by it. */
+static gnnc_status check_scale(const File *o, const char *path, const RtTensor *f) {
+    static const struct {
+        const char *name;
+        double least, most;
+    } known[] = {{"opt.loss_scale", 1, 16777216},
+                 {"opt.loss_scale.good", 0, 2000},
+                 {"opt.loss_scale.skipped", 0, 16777216}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(path, known[i].name) != 0) continue;
+        double x = (double)*(const float *)f->a.data;
+        if (!(x >= known[i].least && x <= known[i].most))
+            return rt_fail(&o->t->rt.err, GNNC_E_RANGE, "%s: '%s' is %g, not between %.0f and %.0f",
+                           o->path, f->name, x, known[i].least, known[i].most);
+    }
+    return GNNC_OK;
+}
+
 static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **history) {
     gnnc_trainer *t = o->t;
     for (int v = 0; v < t->program->n_vars; v++) {
@@ -307,6 +350,7 @@ static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **hi
                 return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' is missing", o->path,
                                t->program->vars[v].path);
             gnnc_status st = rt_tensor_fit(t, &o->pool, o->path, f[k], v);
+            if (st == GNNC_OK) st = check_scale(o, t->program->vars[v].path, f[k]);
             if (st != GNNC_OK) return st;
         }
     }

@@ -3,6 +3,18 @@ import json
 import struct
 
 
+def changed(path, to, name, value):
+    """A copy of a checkpoint with another value of a tensor of one f32."""
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    n, = struct.unpack("<Q", data[:8])
+    a, b = json.loads(data[8:8 + n])[name]["data_offsets"]
+    assert b - a == 4, name
+    data[8 + n + a:8 + n + b] = struct.pack("<f", value)
+    with open(to, "wb") as f:
+        f.write(data)
+
+
 def tensors(path):
     """Every f32 and bf16 tensor of a checkpoint, as a list of numbers."""
     with open(path, "rb") as f:

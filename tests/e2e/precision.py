@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from checkpoint import tensors
+from checkpoint import changed, tensors
 
 GNNC, TOP = sys.argv[1], sys.argv[2]
 CORA = os.path.join(TOP, "models/data/cora")
@@ -84,6 +84,31 @@ def loss_scale():
     assert t["opt.loss_scale"] == (65536,) and t["opt.loss_scale.good"] == (20,), t["opt.loss_scale.good"]
     first = next(v for k, v in t.items() if k.startswith("opt.m.") and k.endswith("weight"))
     assert any(first), "the gradient vanished"
+
+
+def refused(exe, path, *words):
+    r = subprocess.run([exe, "--data", CORA, "--epochs", "9", "--resume", path, "--checkpoint", "none"], capture_output=True, text=True)
+    assert r.returncode == 1 and all(w in r.stderr for w in (path, *words)), (path, r.returncode, r.stderr)
+
+
+def other_states():
+    """A checkpoint of another precision, or with a loss scale that no step writes, is refused, and why is told."""
+    exe = {p: compiled("gcn", p) for p in ("f32", "bf16", "f16")}
+    for p in exe:
+        run(exe[p], "--data", CORA, "--epochs", "3", "--checkpoint", p + ".ckpt")
+    for was, now in ("f16", "f32"), ("f32", "f16"), ("bf16", "f16"):
+        refused(exe[now], was + ".ckpt", f"of a program in {was}, and this one is in {now}", f"--precision={was}", "--weights")
+        run(exe[now], "--data", CORA, "--epochs", "1", "--weights", was + ".ckpt", "--checkpoint", "none")
+    scale = "opt.loss_scale"
+    for x in 0.0, 0.5, -65536.0, math.nan, math.inf, -math.inf, 2.0 ** 25:
+        changed("f16.ckpt", "bad.ckpt", scale, x)
+        refused(exe["f16"], "bad.ckpt", f"'{scale}' is {x:g}".replace("nan", ""), "not between 1 and 16777216")
+    for name, x in (".good", -1.0), (".good", math.nan), (".skipped", -3.0), (".skipped", math.inf):
+        changed("f16.ckpt", "bad.ckpt", scale + name, x)
+        refused(exe["f16"], "bad.ckpt", f"'{scale}{name}' is ", "not between 0 and")
+    for x in 1.0, 2.0 ** 24:
+        changed("f16.ckpt", "good.ckpt", scale, x)
+        run(exe["f16"], "--data", CORA, "--epochs", "4", "--resume", "good.ckpt", "--checkpoint", "none")
 
 
 TABLE = """
@@ -206,5 +231,6 @@ with tempfile.TemporaryDirectory() as folder:
         learns(m)
     loss_scale()
     table()
+    other_states()
     told_of_skips()
     ranges()
