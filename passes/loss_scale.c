@@ -69,26 +69,6 @@ bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
     return of;
 }
 
-static bool is_unscaled(const Op *op, const Var *scale) {
-    for (int i = 0; op->kind == OP_MUL && i < 2; i++) {
-        const Op *x = op->in[i];
-        while (x->kind == OP_COPY) x = x->in[0];
-        if (x->kind == OP_DIV && x->in[1]->kind == OP_VAR && x->in[1]->var == scale) return true;
-    }
-    return false;
-}
-
-bool *pass_loss_unscaled_ops(Arena *a, const Module *m, const Func *f) {
-    bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
-    const Var *scale = var_find(m, scale_path);
-    for (const Op *op = f->first; scale && op; op = op->next) {
-        if (op->id == 0 && op != f->first) continue;
-        of[op->id] = is_unscaled(op, scale);
-        for (int i = 0; i < op->n_in; i++) of[op->id] |= of[op->in[i]->id];
-    }
-    return of;
-}
-
 bool pass_loss_needs_scale(Arena *a, const Module *m) {
     Func *f = func_find(m, "train");
     if (!f || !pass_loss_is_scaled(m, f)) return false;

@@ -379,7 +379,9 @@ static Update update_when(Optim *o, const Grad *g, Op *when) {
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_find(m, "train");
     if (!f || m->recipe.kind == OPTIM_NONE) return true;
-    Optim o = {.b = {.m = m, .f = f}, .r = &m->recipe};
+    bool in_16_bits = p->precision == DT_F16 || p->precision == DT_BF16;
+    DType kept = in_16_bits ? DT_F32 : DT_VOID; /* as wide as tables of a row per node are */
+    Optim o = {.b = {.m = m, .f = f, .kept = kept}, .r = &m->recipe};
     Grads gs = collect(p->a, m, f);
     if (gs.n == 0) return true;
     if (o.r->ema > 0) train_raw(&o, f, &gs);

@@ -46,7 +46,6 @@ typedef struct Precision {
     DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
     const char **found;  /* by op id: why the type does not hold it, by its measured range */
     DType *read;         /* by op id: of a column, the type that suits all its readers here */
-    bool *unscaled;      /* by op id: in the update, of gradients without the loss scale */
 } Precision;
 
 /* ---- what a value is --------------------------------------------------------------------- */
@@ -225,13 +224,27 @@ static const char *reader_refuses(const Precision *p, const Op *op) {
     return NULL;
 }
 
-/* The variable that becomes op when the step has ended; NULL: none does. */
-static const Var *next_of(const Precision *p, const Op *op) {
+/* Is it what a variable is when the step has ended? */
+static const char *is_next(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
-        if (u->kind == OP_ASSIGN) return u->var;
+        if (u->kind == OP_ASSIGN) return arena_printf(p->p->a, "it is the next %s", u->var->path);
     }
     return NULL;
+}
+
+static bool stands_at(const Op *op, Span at) {
+    return op->span.line && op->span.file == at.file && op->span.line == at.line &&
+           op->span.col == at.col;
+}
+
+/* Of what is kept as all is that was made with it.  The optimizer's values stand where a parameter
+ * is declared, or in the recipe: no layer's do. */
+static const char *who_keeps(const Precision *p, const Op *op) {
+    bool update = stands_at(op, p->m->recipe.optimizer);
+    for (int i = 0; i < p->m->vars.n && !update; i++)
+        update = p->m->vars.v[i]->kind == VAR_PARAM && stands_at(op, p->m->vars.v[i]->span);
+    return update ? "the optimizer computes in f32" : "its layer says so";
 }
 
 /* A value that is not wide.  A parameter's gradient, and what a whole column is summed to, may have
@@ -248,16 +261,16 @@ static const char *how_small(const Type *t) {
 /* Why a value stays f32; NULL: it is to have 16 bits. */
 static const char *refuses(const Precision *p, const Op *op) {
     bool wish = is_half(wish_of(p, op));
+    const char *next = is_next(p, op);
     if (!is_half(asked(p, op)))
         return found_of(p, op)  ? found_of(p, op)
                : wish_of(p, op) ? "the model says so"
-               : op->span.kept  ? "its layer says so"
-                                : "as written";
-    const Var *next = !wish ? next_of(p, op) : NULL;
-    if (next) return arena_printf(p->p->a, "it is the next %s", next->path);
+               : !op->span.kept ? "as written"
+               : next           ? next
+                                : who_keeps(p, op);
+    if (!wish && next) return next;
     if (!wish && !is_wide(&op->type)) return how_small(&op->type);
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
-    if (p->unscaled[op->id] && asked(p, op) == DT_F16) return "it lacks the loss scale";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
     if (is_product(op) && is_f32_product(p, op)) return "it is a product in f32";
     if (is_looked_for(p, op)) return "its gradient looks for the element that is equal";
@@ -596,7 +609,6 @@ static void take_wishes(Precision *p) {
         op_remove(op);
     }
     link_users(p);
-    p->unscaled = pass_loss_unscaled_ops(p->p->a, p->m, p->f);
     for (int i = 0; i < of.n; i++) {
         Op *x = of.v[i];
         while (is_view(x) && !x->in[0]->fused) x = x->in[0];
@@ -675,6 +687,8 @@ static void precise_func(Precision *p) {
             narrow_saved(p, op);
         else if (is_computed(op) || is_stored_view(op))
             narrow_computed(p, op);
+        else if (op->kind == OP_CAST)
+            op->why = is_next(p, op);
     }
     for (int i = 0; i < p->n; i++)
         if (is_product(p->op[i])) round_operands(p, p->op[i]);

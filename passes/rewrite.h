@@ -49,8 +49,6 @@ void pass_loss_scale_start(Module *m, double scale);
 /* By op id: does it depend on the scale, as gradients do?  New operations, which have no number,
  * are left out: theirs looks like the first one's. */
 bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f);
-/* .. is it a gradient without its scale again, or made of one, in the update? */
-bool *pass_loss_unscaled_ops(Arena *a, const Module *m, const Func *f);
 /* Does a gradient lie in memory in f16? */
 bool pass_loss_needs_scale(Arena *a, const Module *m);
 

@@ -4,6 +4,7 @@ scale.  usage: precision.py GNNC TOP"""
 import json
 import math
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -121,15 +122,20 @@ model M(g: Citation; dim: int = 16) -> f32[paper, C] {
   for edge e { h = sum(x[src], over = dst) }
   return last(g.cites, relu(h))
 }
-train M { target paper.y   loss 1e-6 * cross_entropy   optimizer adam   epochs 6 }
+train M { target paper.y   loss 1e-6 * cross_entropy   optimizer adam   epochs 6   %s }
 """
 
 
 def table():
-    """The gradient of a table of a row per node is as wide as features are, but in f32 where the loss scale is divided out."""
-    run(compiled("table", "f16", TABLE), "--data", CORA, "--checkpoint", "table.ckpt")
+    """The gradient of a table of a row per node is as wide as features are, but what the optimizer makes of it is in f32."""
+    run(compiled("table", "f16", TABLE % ""), "--data", CORA, "--checkpoint", "table.ckpt")
     t = tensors("table.ckpt")
     assert sum(1 for x in t["opt.m.table"] if x) > 10000, "the gradient vanished"
+    exe = compiled("table", "bf16", TABLE.replace("1e-6 * ", "") % "accumulate 3")
+    run(exe, "--data", CORA, "--epochs", "5", "--checkpoint", "table.ckpt")
+    two = [x for x in tensors("table.ckpt")["opt.sum.table"] if x]  # the sum of two gradients, which are rounded
+    low = [struct.unpack("<I", struct.pack("<f", x))[0] & 0xffff for x in two]
+    assert len(low) > 10000 and sum(1 for b in low if b) > 1000, "sums of gradients were rounded to bf16"
 
 
 def told_of_skips():
