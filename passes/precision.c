@@ -24,274 +24,9 @@
  *
  * Micikevicius, Narang, Alben, Diamos et al. 2018, "Mixed Precision Training"; for the rules by
  * operation torch.autocast's lists.  There casts stand at operations' borders; here at memory's. */
-#include "passes/rewrite.h"
+#include "passes/precision.h"
 
 #include <string.h>
-
-enum { WIDE = 8 /* elements of a row from which on 16 bits are worth it */ };
-
-typedef struct Precision {
-    PassCtx *p;
-    Module *m;
-    Func *f;
-    struct Precision *all; /* [n_all] of each function of the module */
-    int n_all;
-    DType general; /* of large values that the model says nothing of */
-    bool sampled;  /* its data come by batches */
-    int **user;    /* by op id: ids of users */
-    int *n_users;
-    Op **op; /* by id */
-    int n;
-    unsigned char *seen; /* by op id: in the walk at hand */
-    DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
-    const char **found;  /* by op id: why the type does not hold it, by its measured range */
-    DType *read;         /* by op id: of a column, the type that suits all its readers here */
-} Precision;
-
-/* ---- what a value is --------------------------------------------------------------------- */
-static bool is_view(const Op *op) {
-    return !op->fused && (op->kind == OP_VIEW || op->kind == OP_SLICE);
-}
-
-static bool is_half(DType dt) {
-    return dt == DT_BF16 || dt == DT_F16;
-}
-
-static bool is_f32_or_half(const Op *op) {
-    return op->type.dt == DT_F32 || is_half(op->type.dt);
-}
-
-/* One whose operands have the types that this pass deals with, in memory. */
-static bool is_product(const Op *op) {
-    return op->kind == OP_CONTRACT && !op->fused && is_f32_or_half(op->in[0]) &&
-           is_f32_or_half(op->in[1]) && pass_is_matrix_product(op);
-}
-
-/* Rows of features of a node, edge or graph. */
-static bool is_wide(const Type *t) {
-    int64_t all = 1, n;
-    if (t->rank < 2 || t->dim[0]->kind == SP_DIM || t->layout != LAYOUT_DENSE) return false;
-    for (int i = 1; i < t->rank; i++) {
-        if (!expr_is_const(t->dim[i]->size, &n)) return true;
-        all *= n;
-    }
-    return all >= WIDE;
-}
-
-/* Sums over entries that are made in the value's own row in memory, as only data knows how long
- * it is (codegen/lower_rows.c): the row holds f32. */
-static bool has_row_sum(const Precision *p, const Op *op, bool root) {
-    int64_t n;
-    if ((!root && !op->fused) || p->seen[op->id]) return false;
-    p->seen[op->id] = 1;
-    const Type *t = &op->type;
-    if (op_has(op, OPT_REDUCE) && !is_product(op))
-        return t->rank > 1 && !expr_is_const(t->dim[t->rank - 1]->size, &n);
-    for (int i = 0; i < op->n_in; i++)
-        if (has_row_sum(p, op->in[i], false)) return true;
-    return false;
-}
-
-static bool sums_in_row(const Precision *p, const Op *op) {
-    memset(p->seen, 0, (size_t)p->n);
-    return has_row_sum(p, op, true);
-}
-
-static bool goes_into_sum(const Precision *p, const Op *op, bool range) {
-    unsigned char bit = range ? 2 : 1;
-    if (p->seen[op->id] & bit) return false;
-    p->seen[op->id] |= bit;
-    for (int i = 0; i < p->n_users[op->id]; i++) {
-        const Op *u = p->op[p->user[op->id][i]];
-        bool wide = range || op_has(u, OPT_RANGE);
-        if (u->kind == OP_REDUCE && wide && u->over[0]->kind == SP_DIM) return true;
-        if (op_has(u, OPT_ELEM) && goes_into_sum(p, u, wide)) return true;
-    }
-    return false;
-}
-
-/* Is it taken off the exponents of a softmax: the largest of them, the logarithm of their sum? What
- * rounding loses there is a factor of all that the softmax makes. */
-static bool is_taken_off(const Precision *p, const Op *op) {
-    for (int i = 0; i < p->n_users[op->id]; i++) {
-        const Op *u = p->op[p->user[op->id][i]];
-        if (u->kind == OP_GATHER && is_taken_off(p, u)) return true;
-        if (u->kind != OP_SUB || u->in[1] != op) continue;
-        for (int k = 0; k < p->n_users[u->id]; k++)
-            if (p->op[p->user[u->id][k]]->kind == OP_EXP) return true;
-    }
-    return false;
-}
-
-static bool is_softmax_sum(const Op *op) {
-    bool sum = op->kind == OP_SEGMENT || op->kind == OP_REDUCE;
-    return sum && op->red == RED_SUM && op->in[0]->kind == OP_EXP;
-}
-
-/* Do features of op go into a softmax, a norm or a loss: a function of wide range on the way to a
- * sum along them? */
-static bool is_measured(const Precision *p, const Op *op) {
-    memset(p->seen, 0, (size_t)p->n);
-    return goes_into_sum(p, op, false);
-}
-
-static bool is_of_target(const Precision *p, const Op *op) {
-    if (op->kind == OP_DATA) return op->col == module_target(p->m, false);
-    if (!op_has(op, OPT_ELEM) || op->type.dt != DT_F32 || p->seen[op->id]) return false;
-    p->seen[op->id] = 1;
-    for (int i = 0; i < op->n_in; i++)
-        if (op->in[i]->id < p->n && is_of_target(p, op->in[i])) return true;
-    return false;
-}
-
-/* Is it made, element by element, of the numbers that are learned: an error, or its gradient? */
-static bool is_error(const Precision *p, const Op *op) {
-    memset(p->seen, 0, (size_t)p->n);
-    return is_of_target(p, op);
-}
-
-static bool passes_on(const Op *op) {
-    return op->kind == OP_GATHER || op->kind == OP_COPY || op->kind == OP_VIEW;
-}
-
-static bool goes_into_eq(const Precision *p, const Op *op) {
-    for (int i = 0; i < p->n_users[op->id]; i++) {
-        const Op *u = p->op[p->user[op->id][i]];
-        if (u->kind == OP_EQ || (passes_on(u) && goes_into_eq(p, u))) return true;
-    }
-    return false;
-}
-
-/* A largest or least element, which the gradient finds again among those it was taken of: rounded
- * it would be none of them, where these are computed in place. */
-static bool is_looked_for(const Precision *p, const Op *op) {
-    const Op *x = op;
-    while ((x->kind == OP_COPY || x->kind == OP_VIEW) && x->in[0]->fused) x = x->in[0];
-    bool extremum = (x->kind == OP_SEGMENT || x->kind == OP_REDUCE) && x->red != RED_SUM;
-    return extremum && (goes_into_eq(p, op) || goes_into_eq(p, x));
-}
-
-/* What the model says of the value in memory that x is, or shows; DT_VOID: nothing. */
-static DType wish_of(const Precision *p, const Op *x) {
-    while (is_view(x) && !x->in[0]->fused) x = x->in[0];
-    return p->op[x->id] == x ? p->wish[x->id] : DT_VOID; /* new ones have no number */
-}
-
-/* Why a measured value has a wish; NULL: the model has it. */
-static const char *found_of(const Precision *p, const Op *x) {
-    while (is_view(x) && !x->in[0]->fused) x = x->in[0];
-    return p->op[x->id] == x ? p->found[x->id] : NULL;
-}
-
-/* What is asked of a value: by its own words, else its layer's, else the command line's. */
-static DType asked(const Precision *p, const Op *op) {
-    DType wish = wish_of(p, op);
-    return wish ? wish : op->span.kept ? (DType)op->span.kept : p->general;
-}
-
-/* What the model says of a product, by its operands, its result, its layer; DT_VOID: nothing.
- * Of two types of 16 bits the one of the wider range. */
-static DType product_wish(const Precision *p, const Op *op) {
-    DType x = wish_of(p, op->in[0]), y = wish_of(p, op->in[1]), z = wish_of(p, op);
-    if (x == DT_F32 || y == DT_F32) return DT_F32;
-    if (x || y) return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
-    return is_half(z) ? z : (DType)op->span.kept;
-}
-
-static bool is_f32_product(const Precision *p, const Op *op) {
-    return product_wish(p, op) == DT_F32;
-}
-
-/* The type of both operands of a product. */
-static DType product_type(const Precision *p, const Op *op) {
-    if (is_half(op->type.dt)) return op->type.dt; /* decided, or written so */
-    DType wish = product_wish(p, op), x = op->in[0]->type.dt, y = op->in[1]->type.dt;
-    if (wish || is_half(p->general)) return wish ? wish : p->general;
-    if (!is_half(x) && !is_half(y)) return DT_F32;
-    return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
-}
-
-/* Why a reader of op, which lies in memory, wants it in f32; NULL: none does. */
-static const char *reader_refuses(const Precision *p, const Op *op) {
-    for (int i = 0; i < p->n_users[op->id]; i++) {
-        const Op *u = p->op[p->user[op->id][i]];
-        if (op_has(u, OPT_EFFECT)) return "it leaves the step";
-        if (op_has(u, OPT_LIB)) return "a function of its own reads it";
-        if (is_product(u) && is_f32_product(p, u)) return "a product in f32 reads it";
-        const char *why = is_view(u) ? reader_refuses(p, u) : NULL;
-        if (why) return why;
-    }
-    return NULL;
-}
-
-/* Is it what a variable is when the step has ended? */
-static const char *is_next(const Precision *p, const Op *op) {
-    for (int i = 0; i < p->n_users[op->id]; i++) {
-        const Op *u = p->op[p->user[op->id][i]];
-        if (u->kind == OP_ASSIGN) return arena_printf(p->p->a, "it is the next %s", u->var->path);
-    }
-    return NULL;
-}
-
-static bool stands_at(const Op *op, Span at) {
-    return op->span.line && op->span.file == at.file && op->span.line == at.line &&
-           op->span.col == at.col;
-}
-
-/* Of what is kept as all is that was made with it.  The optimizer's values stand where a parameter
- * is declared, or in the recipe: no layer's do. */
-static const char *who_keeps(const Precision *p, const Op *op) {
-    bool update = stands_at(op, p->m->recipe.optimizer);
-    for (int i = 0; i < p->m->vars.n && !update; i++)
-        update = p->m->vars.v[i]->kind == VAR_PARAM && stands_at(op, p->m->vars.v[i]->span);
-    return update ? "the optimizer computes in f32" : "its layer says so";
-}
-
-/* A value that is not wide.  A parameter's gradient, and what a whole column is summed to, may have
- * any size, but no row of a node, edge or graph. */
-static const char *how_small(const Type *t) {
-    if (!t->rank) return "it is a scalar";
-    for (int i = 1; i < t->rank && t->dim[0]->kind == SP_DIM; i++)
-        if (t->dim[i]->kind != SP_DIM) return "its first dimension is none of nodes, edges, graphs";
-    if (t->dim[0]->kind == SP_DIM) return "it has no row for each node, edge or graph";
-    if (t->rank > 1) return "its rows have fewer than 8 numbers";
-    return t->dim[0]->kind == SP_NZ ? "it is one number a stored entry" : "it is one number a row";
-}
-
-/* Why a value stays f32; NULL: it is to have 16 bits. */
-static const char *refuses(const Precision *p, const Op *op) {
-    bool wish = is_half(wish_of(p, op));
-    const char *next = is_next(p, op);
-    if (!is_half(asked(p, op)))
-        return found_of(p, op)  ? found_of(p, op)
-               : wish_of(p, op) ? "the model says so"
-               : !op->span.kept ? "as written"
-               : next           ? next
-                                : who_keeps(p, op);
-    if (!wish && next) return next;
-    if (!wish && !is_wide(&op->type)) return how_small(&op->type);
-    if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
-    if (op_has(op, OPT_LIB)) return "a function of its own makes it";
-    if (is_product(op) && is_f32_product(p, op)) return "it is a product in f32";
-    if (is_looked_for(p, op)) return "its gradient looks for the element that is equal";
-    if (sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
-    const char *why = reader_refuses(p, op);
-    if (why || wish) return why;
-    if (is_error(p, op)) return "it is an error of what is learned";
-    if (is_taken_off(p, op)) return "a softmax takes it off its exponents";
-    if (is_softmax_sum(op)) return "it is the sum of a softmax";
-    return is_measured(p, op) ? "a softmax or loss reads it" : NULL;
-}
-
-static bool is_computed(const Op *op) {
-    return op->type.dt == DT_F32 && !op->fused && op->n_in > 0 && !is_view(op) &&
-           op_has(op, OPT_PURE);
-}
-
-static bool is_loaded(const Op *op) {
-    return op->type.dt == DT_F32 && op->type.layout == LAYOUT_DENSE &&
-           (op->kind == OP_DATA || op->kind == OP_SAVED);
-}
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
 static Op *after(Precision *p, Op *x, const Op *proto) {
@@ -319,12 +54,12 @@ static void tell_readers(Precision *p, const Op *was, Op *x) {
     for (int i = 0; i < p->n_users[was->id]; i++) {
         Op *u = p->op[p->user[was->id][i]];
         if (u == x) continue;
-        if (is_view(u)) {
+        if (prec_is_view(u)) {
             u->type.dt = x->type.dt;
             u->why = x->why;
             replace(was, x, u);
             tell_readers(p, u, u);
-        } else if ((is_product(u) && !is_f32_product(p, u)) || u->kind == OP_CAST) {
+        } else if ((prec_is_product(u) && !prec_is_f32_product(p, u)) || u->kind == OP_CAST) {
             replace(was, x, u);
         } else {
             if (!up) up = cast_after(p, x, DT_F32, true);
@@ -352,8 +87,8 @@ static bool only_reader(const Precision *p, const Op *view) {
 
 /* op, which is stored, as dt; what is stored then. */
 static Op *narrow(Precision *p, Op *op, DType dt) {
-    if (is_product(op) && product_type(p, op) != dt) return cast_after(p, op, dt, false);
-    if (is_product(op)) {
+    if (prec_is_product(op) && prec_product_type(p, op) != dt) return cast_after(p, op, dt, false);
+    if (prec_is_product(op)) {
         op->type.dt = dt;
         return op;
     }
@@ -385,14 +120,14 @@ static void say_range(const Precision *p, const Op *op, Op *low) {
 }
 
 static void narrow_computed(Precision *p, Op *op) {
-    const char *why = refuses(p, op);
+    const char *why = prec_refuses(p, op);
     if (!why && is_stored_view(op) && !only_reader(p, op)) why = "it is shown in several ways";
     op->why = why;
     if (why) return;
-    Op *low = narrow(p, op, asked(p, op));
-    low->why = wish_of(p, op)   ? "the model says so"
-               : is_product(op) ? "a wide result of a matrix product"
-                                : "wide and stored";
+    Op *low = narrow(p, op, prec_asked(p, op));
+    low->why = prec_wish_of(p, op)   ? "the model says so"
+               : prec_is_product(op) ? "a wide result of a matrix product"
+                                     : "wide and stored";
     say_range(p, op, low);
     tell_readers(p, op, low);
 }
@@ -416,8 +151,8 @@ static Op *rounded(Precision *p, Op *x, DType dt) {
 }
 
 static void round_operands(Precision *p, Op *op) {
-    DType dt = product_type(p, op);
-    if (op->type.layout != LAYOUT_DENSE || !is_half(dt)) return;
+    DType dt = prec_product_type(p, op);
+    if (op->type.layout != LAYOUT_DENSE || !prec_is_half(dt)) return;
     for (int i = 0; i < 2; i++) op->in[i] = rounded(p, op->in[i], dt);
 }
 
@@ -471,10 +206,10 @@ static void take_layer_of_readers(const Precision *p, Op *op) {
 
 /* The type that suits all that read a column in this function. */
 static DType column_type(Precision *p, Op *op) {
-    if (!is_loaded(op) || is_load(p->f) || !may_narrow(p, op)) return op->type.dt;
+    if (!prec_is_loaded(op) || is_load(p->f) || !may_narrow(p, op)) return op->type.dt;
     take_layer_of_readers(p, op);
-    DType dt = asked(p, op);
-    const char *why = is_half(dt) ? refuses(p, op) : NULL;
+    DType dt = prec_asked(p, op);
+    const char *why = prec_is_half(dt) ? prec_refuses(p, op) : NULL;
     if (why) op->why = why;
     return why ? DT_F32 : dt;
 }
@@ -502,7 +237,7 @@ static void narrow_data(Precision *p, Op *op) {
     DType dt = p->read[op->id];
     Type t = op->type;
     Op *low = op;
-    if (!is_half(dt) || is_half(t.dt)) return;
+    if (!prec_is_half(dt) || prec_is_half(t.dt)) return;
     t.dt = dt;
     if (is_read_as(p, op->col, dt)) {
         op->type = t;
@@ -512,7 +247,7 @@ static void narrow_data(Precision *p, Op *op) {
     } else {
         low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op, dt), .type = t});
     }
-    low->why = wish_of(p, op) ? "the model says so" : "features, rounded when data are loaded";
+    low->why = prec_wish_of(p, op) ? "the model says so" : "features, rounded when data are loaded";
     say_range(p, op, low);
     tell_readers(p, op, low);
 }
@@ -524,7 +259,7 @@ static bool saved_refused(const Precision *p, const char *name) {
         for (int i = 0; i < q->n; i++) {
             const Op *op = q->op[i];
             if (op->kind != OP_SAVED || strcmp(op->name, name)) continue;
-            if (wish_of(q, op) == DT_F32 || reader_refuses(q, op)) return true;
+            if (prec_wish_of(q, op) == DT_F32 || prec_reader_refuses(q, op)) return true;
         }
     }
     return false;
@@ -540,16 +275,16 @@ static bool is_saved(const Precision *p, const char *name) {
 /* In @load and @encode: what they save for the other phases. */
 static void narrow_saved(Precision *p, Op *out) {
     Op *x = out->in[0];
-    bool fits = x->type.dt == DT_F32 && is_wide(&x->type) && !op_has(x, OPT_RANGE);
-    fits = fits && is_half(asked(p, x));
+    bool fits = x->type.dt == DT_F32 && prec_is_wide(&x->type) && !op_has(x, OPT_RANGE);
+    fits = fits && prec_is_half(prec_asked(p, x));
     if (!fits || !is_saved(p, out->name)) return;
     x->why = saved_refused(p, out->name) ? "a phase reads it in f32"
              : p->p->ranges              ? pass_range_refuses_saved(p->p, out->name)
                                          : NULL;
     if (x->why) return;
-    bool alone = is_computed(x) && p->n_users[x->id] == 1;
-    Op *low = cast_after(p, x, asked(p, x), false);
-    x->fused = x->fused || (alone && !is_product(x) && !sums_in_row(p, x));
+    bool alone = prec_is_computed(x) && p->n_users[x->id] == 1;
+    Op *low = cast_after(p, x, prec_asked(p, x), false);
+    x->fused = x->fused || (alone && !prec_is_product(x) && !prec_sums_in_row(p, x));
     low->why = "wide and saved for the steps";
     out->in[0] = low;
 }
@@ -558,7 +293,7 @@ static void follow_saved(Precision *p, Op *op) {
     const Op *out = module_saved(p->m, op->name);
     if (!out) return;
     op->why = out->in[0]->why;
-    if (!is_half(out->in[0]->type.dt)) return;
+    if (!prec_is_half(out->in[0]->type.dt)) return;
     op->type.dt = out->in[0]->type.dt;
     tell_readers(p, op, op);
 }
@@ -611,7 +346,7 @@ static void take_wishes(Precision *p) {
     link_users(p);
     for (int i = 0; i < of.n; i++) {
         Op *x = of.v[i];
-        while (is_view(x) && !x->in[0]->fused) x = x->in[0];
+        while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
         p->wish[x->id] = wish.v[i];
     }
 }
@@ -622,15 +357,15 @@ typedef VEC(Op *) Ops;
 
 /* A value that the rules would round, the model saying nothing. */
 static bool is_rounded(Precision *p, Op *op) {
-    if (op->type.dt != DT_F32 || wish_of(p, op) || op->span.kept) return false;
-    if (op->kind == OP_SAVED) return is_wide(&op->type) && !reader_refuses(p, op);
-    if (op->kind == OP_DATA) return is_loaded(op) && may_narrow(p, op) && !refuses(p, op);
-    return (is_computed(op) || is_stored_view(op)) && !refuses(p, op);
+    if (op->type.dt != DT_F32 || prec_wish_of(p, op) || op->span.kept) return false;
+    if (op->kind == OP_SAVED) return prec_is_wide(&op->type) && !prec_reader_refuses(p, op);
+    if (op->kind == OP_DATA) return prec_is_loaded(op) && may_narrow(p, op) && !prec_refuses(p, op);
+    return (prec_is_computed(op) || is_stored_view(op)) && !prec_refuses(p, op);
 }
 
 static void add_once(Precision *p, Ops *to, Op *x) {
-    while (is_view(x) && !x->in[0]->fused) x = x->in[0];
-    if (x->type.dt != DT_F32 || wish_of(p, x) || x->span.kept) return;
+    while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
+    if (x->type.dt != DT_F32 || prec_wish_of(p, x) || x->span.kept) return;
     for (int i = 0; i < to->n; i++)
         if (to->v[i] == x) return;
     vec_push(p->p->a, to, x);
@@ -643,7 +378,8 @@ static Ops rounded_values(Precision *p) {
         if (is_rounded(p, p->op[i])) add_once(p, &all, p->op[i]);
     for (int i = 0; i < p->n; i++) {
         Op *op = p->op[i];
-        if (!is_product(op) || op->type.layout != LAYOUT_DENSE || !is_half(product_type(p, op)))
+        if (!prec_is_product(op) || op->type.layout != LAYOUT_DENSE ||
+            !prec_is_half(prec_product_type(p, op)))
             continue;
         for (int k = 0; k < 2; k++) add_once(p, &all, op->in[k]);
     }
@@ -685,13 +421,13 @@ static void precise_func(Precision *p) {
             narrow_data(p, op);
         else if (op->kind == OP_OUTPUT && phase_saves(p->f->name))
             narrow_saved(p, op);
-        else if (is_computed(op) || is_stored_view(op))
+        else if (prec_is_computed(op) || is_stored_view(op))
             narrow_computed(p, op);
         else if (op->kind == OP_CAST)
-            op->why = is_next(p, op);
+            op->why = prec_is_next(p, op);
     }
     for (int i = 0; i < p->n; i++)
-        if (is_product(p->op[i])) round_operands(p, p->op[i]);
+        if (prec_is_product(p->op[i])) round_operands(p, p->op[i]);
     pass_dce_func(p->p->a, p->f);
 }
 

@@ -1,0 +1,252 @@
+/* Which values may lie in 16 bits: the rules of the precision pass (precision.c), which say of each
+ * value that stays f32 why. */
+#include "passes/precision.h"
+
+#include <string.h>
+
+enum { WIDE = 8 /* elements of a row from which on 16 bits are worth it */ };
+
+/* ---- what a value is --------------------------------------------------------------------- */
+bool prec_is_view(const Op *op) {
+    return !op->fused && (op->kind == OP_VIEW || op->kind == OP_SLICE);
+}
+
+bool prec_is_half(DType dt) {
+    return dt == DT_BF16 || dt == DT_F16;
+}
+
+static bool is_f32_or_half(const Op *op) {
+    return op->type.dt == DT_F32 || prec_is_half(op->type.dt);
+}
+
+/* One whose operands have the types that this pass deals with, in memory. */
+bool prec_is_product(const Op *op) {
+    return op->kind == OP_CONTRACT && !op->fused && is_f32_or_half(op->in[0]) &&
+           is_f32_or_half(op->in[1]) && pass_is_matrix_product(op);
+}
+
+/* Rows of features of a node, edge or graph. */
+bool prec_is_wide(const Type *t) {
+    int64_t all = 1, n;
+    if (t->rank < 2 || t->dim[0]->kind == SP_DIM || t->layout != LAYOUT_DENSE) return false;
+    for (int i = 1; i < t->rank; i++) {
+        if (!expr_is_const(t->dim[i]->size, &n)) return true;
+        all *= n;
+    }
+    return all >= WIDE;
+}
+
+/* Sums over entries that are made in the value's own row in memory, as only data knows how long
+ * it is (codegen/lower_rows.c): the row holds f32. */
+static bool has_row_sum(const Precision *p, const Op *op, bool root) {
+    int64_t n;
+    if ((!root && !op->fused) || p->seen[op->id]) return false;
+    p->seen[op->id] = 1;
+    const Type *t = &op->type;
+    if (op_has(op, OPT_REDUCE) && !prec_is_product(op))
+        return t->rank > 1 && !expr_is_const(t->dim[t->rank - 1]->size, &n);
+    for (int i = 0; i < op->n_in; i++)
+        if (has_row_sum(p, op->in[i], false)) return true;
+    return false;
+}
+
+bool prec_sums_in_row(const Precision *p, const Op *op) {
+    memset(p->seen, 0, (size_t)p->n);
+    return has_row_sum(p, op, true);
+}
+
+static bool goes_into_sum(const Precision *p, const Op *op, bool range) {
+    unsigned char bit = range ? 2 : 1;
+    if (p->seen[op->id] & bit) return false;
+    p->seen[op->id] |= bit;
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        bool wide = range || op_has(u, OPT_RANGE);
+        if (u->kind == OP_REDUCE && wide && u->over[0]->kind == SP_DIM) return true;
+        if (op_has(u, OPT_ELEM) && goes_into_sum(p, u, wide)) return true;
+    }
+    return false;
+}
+
+/* Is it taken off the exponents of a softmax: the largest of them, the logarithm of their sum? What
+ * rounding loses there is a factor of all that the softmax makes. */
+static bool is_taken_off(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (u->kind == OP_GATHER && is_taken_off(p, u)) return true;
+        if (u->kind != OP_SUB || u->in[1] != op) continue;
+        for (int k = 0; k < p->n_users[u->id]; k++)
+            if (p->op[p->user[u->id][k]]->kind == OP_EXP) return true;
+    }
+    return false;
+}
+
+static bool is_softmax_sum(const Op *op) {
+    bool sum = op->kind == OP_SEGMENT || op->kind == OP_REDUCE;
+    return sum && op->red == RED_SUM && op->in[0]->kind == OP_EXP;
+}
+
+/* Do features of op go into a softmax, a norm or a loss: a function of wide range on the way to a
+ * sum along them? */
+static bool is_measured(const Precision *p, const Op *op) {
+    memset(p->seen, 0, (size_t)p->n);
+    return goes_into_sum(p, op, false);
+}
+
+static bool is_of_target(const Precision *p, const Op *op) {
+    if (op->kind == OP_DATA) return op->col == module_target(p->m, false);
+    if (!op_has(op, OPT_ELEM) || op->type.dt != DT_F32 || p->seen[op->id]) return false;
+    p->seen[op->id] = 1;
+    for (int i = 0; i < op->n_in; i++)
+        if (op->in[i]->id < p->n && is_of_target(p, op->in[i])) return true;
+    return false;
+}
+
+/* Is it made, element by element, of the numbers that are learned: an error, or its gradient? */
+static bool is_error(const Precision *p, const Op *op) {
+    memset(p->seen, 0, (size_t)p->n);
+    return is_of_target(p, op);
+}
+
+static bool passes_on(const Op *op) {
+    return op->kind == OP_GATHER || op->kind == OP_COPY || op->kind == OP_VIEW;
+}
+
+static bool goes_into_eq(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (u->kind == OP_EQ || (passes_on(u) && goes_into_eq(p, u))) return true;
+    }
+    return false;
+}
+
+/* A largest or least element, which the gradient finds again among those it was taken of: rounded
+ * it would be none of them, where these are computed in place. */
+static bool is_looked_for(const Precision *p, const Op *op) {
+    const Op *x = op;
+    while ((x->kind == OP_COPY || x->kind == OP_VIEW) && x->in[0]->fused) x = x->in[0];
+    bool extremum = (x->kind == OP_SEGMENT || x->kind == OP_REDUCE) && x->red != RED_SUM;
+    return extremum && (goes_into_eq(p, op) || goes_into_eq(p, x));
+}
+
+/* What the model says of the value in memory that x is, or shows; DT_VOID: nothing. */
+DType prec_wish_of(const Precision *p, const Op *x) {
+    while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
+    return p->op[x->id] == x ? p->wish[x->id] : DT_VOID; /* new ones have no number */
+}
+
+/* Why a measured value has a wish; NULL: the model has it. */
+static const char *found_of(const Precision *p, const Op *x) {
+    while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
+    return p->op[x->id] == x ? p->found[x->id] : NULL;
+}
+
+/* What is asked of a value: by its own words, else its layer's, else the command line's. */
+DType prec_asked(const Precision *p, const Op *op) {
+    DType wish = prec_wish_of(p, op);
+    return wish ? wish : op->span.kept ? (DType)op->span.kept : p->general;
+}
+
+/* What the model says of a product, by its operands, its result, its layer; DT_VOID: nothing.
+ * Of two types of 16 bits the one of the wider range. */
+static DType product_wish(const Precision *p, const Op *op) {
+    DType x = prec_wish_of(p, op->in[0]), y = prec_wish_of(p, op->in[1]), z = prec_wish_of(p, op);
+    if (x == DT_F32 || y == DT_F32) return DT_F32;
+    if (x || y) return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
+    return prec_is_half(z) ? z : (DType)op->span.kept;
+}
+
+bool prec_is_f32_product(const Precision *p, const Op *op) {
+    return product_wish(p, op) == DT_F32;
+}
+
+/* The type of both operands of a product. */
+DType prec_product_type(const Precision *p, const Op *op) {
+    if (prec_is_half(op->type.dt)) return op->type.dt; /* decided, or written so */
+    DType wish = product_wish(p, op), x = op->in[0]->type.dt, y = op->in[1]->type.dt;
+    if (wish || prec_is_half(p->general)) return wish ? wish : p->general;
+    if (!prec_is_half(x) && !prec_is_half(y)) return DT_F32;
+    return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
+}
+
+/* Why a reader of op, which lies in memory, wants it in f32; NULL: none does. */
+const char *prec_reader_refuses(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (op_has(u, OPT_EFFECT)) return "it leaves the step";
+        if (op_has(u, OPT_LIB)) return "a function of its own reads it";
+        if (prec_is_product(u) && prec_is_f32_product(p, u)) return "a product in f32 reads it";
+        const char *why = prec_is_view(u) ? prec_reader_refuses(p, u) : NULL;
+        if (why) return why;
+    }
+    return NULL;
+}
+
+/* Is it what a variable is when the step has ended? */
+const char *prec_is_next(const Precision *p, const Op *op) {
+    for (int i = 0; i < p->n_users[op->id]; i++) {
+        const Op *u = p->op[p->user[op->id][i]];
+        if (u->kind == OP_ASSIGN) return arena_printf(p->p->a, "it is the next %s", u->var->path);
+    }
+    return NULL;
+}
+
+static bool stands_at(const Op *op, Span at) {
+    return op->span.line && op->span.file == at.file && op->span.line == at.line &&
+           op->span.col == at.col;
+}
+
+/* Of what is kept as all is that was made with it.  The optimizer's values stand where a parameter
+ * is declared, or in the recipe: no layer's do. */
+static const char *who_keeps(const Precision *p, const Op *op) {
+    bool update = stands_at(op, p->m->recipe.optimizer);
+    for (int i = 0; i < p->m->vars.n && !update; i++)
+        update = p->m->vars.v[i]->kind == VAR_PARAM && stands_at(op, p->m->vars.v[i]->span);
+    return update ? "the optimizer computes in f32" : "its layer says so";
+}
+
+/* A value that is not wide.  A parameter's gradient, and what a whole column is summed to, may have
+ * any size, but no row of a node, edge or graph. */
+static const char *how_small(const Type *t) {
+    if (!t->rank) return "it is a scalar";
+    for (int i = 1; i < t->rank && t->dim[0]->kind == SP_DIM; i++)
+        if (t->dim[i]->kind != SP_DIM) return "its first dimension is none of nodes, edges, graphs";
+    if (t->dim[0]->kind == SP_DIM) return "it has no row for each node, edge or graph";
+    if (t->rank > 1) return "its rows have fewer than 8 numbers";
+    return t->dim[0]->kind == SP_NZ ? "it is one number a stored entry" : "it is one number a row";
+}
+
+/* Why a value stays f32; NULL: it is to have 16 bits. */
+const char *prec_refuses(const Precision *p, const Op *op) {
+    bool wish = prec_is_half(prec_wish_of(p, op));
+    const char *next = prec_is_next(p, op);
+    if (!prec_is_half(prec_asked(p, op)))
+        return found_of(p, op)       ? found_of(p, op)
+               : prec_wish_of(p, op) ? "the model says so"
+               : !op->span.kept      ? "as written"
+               : next                ? next
+                                     : who_keeps(p, op);
+    if (!wish && next) return next;
+    if (!wish && !prec_is_wide(&op->type)) return how_small(&op->type);
+    if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
+    if (op_has(op, OPT_LIB)) return "a function of its own makes it";
+    if (prec_is_product(op) && prec_is_f32_product(p, op)) return "it is a product in f32";
+    if (is_looked_for(p, op)) return "its gradient looks for the element that is equal";
+    if (prec_sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
+    const char *why = prec_reader_refuses(p, op);
+    if (why || wish) return why;
+    if (is_error(p, op)) return "it is an error of what is learned";
+    if (is_taken_off(p, op)) return "a softmax takes it off its exponents";
+    if (is_softmax_sum(op)) return "it is the sum of a softmax";
+    return is_measured(p, op) ? "a softmax or loss reads it" : NULL;
+}
+
+bool prec_is_computed(const Op *op) {
+    return op->type.dt == DT_F32 && !op->fused && op->n_in > 0 && !prec_is_view(op) &&
+           op_has(op, OPT_PURE);
+}
+
+bool prec_is_loaded(const Op *op) {
+    return op->type.dt == DT_F32 && op->type.layout == LAYOUT_DENSE &&
+           (op->kind == OP_DATA || op->kind == OP_SAVED);
+}
