@@ -18,6 +18,9 @@ StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s);
 
 /* Model lines whose operations the step computes: "layers/gcn.gnn:17,21 gcn.gnn:13". */
 const char *step_lines(const Ctx *c, Arena *a, const PStep *s);
+/* The user's own among them, and the calls of his that led to the library's, as seen from the
+ * model's folder: "gcn.gnn:13". */
+const char *step_site(const Module *m, Arena *a, const PStep *s);
 /* The kernel's name, or "gemm", "rank", .. */
 const char *step_name(const PStep *s);
 /* 2708x16x1433 where it is a matrix product, as an expression; else the loop's extent. */

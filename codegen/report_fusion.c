@@ -197,6 +197,7 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     const char *shape = step_shape(r->a, s);
     sb_printf(r->b, "    %d %s%s%s%s\n", index, step_name(s), *shape ? " over " : "", shape,
               s->balance.n ? " (balanced by entries)" : "");
+    sb_printf(r->b, "      for      %s\n", step_site(r->p->m, r->a, s));
     sb_printf(r->b, "      lines    %s\n", step_lines(r->c, r->a, s));
     text_list(r, "does", &all, false);
     if (s->epilogue) text_epilogue(r, f->ph, s->epilogue);
@@ -260,6 +261,7 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : step_name(s));
     json_text(r->j, "name", step_name(s));
     json_text(r->j, "over", step_shape(r->a, s));
+    json_text(r->j, "site", step_site(r->p->m, r->a, s));
     json_text(r->j, "lines", step_lines(r->c, r->a, s));
     if (s->epilogue && s->epilogue->kind)
         json_text(r->j, "ends", plan_epilogue_text(s->epilogue));

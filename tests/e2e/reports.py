@@ -34,7 +34,9 @@ class Step(ctypes.Structure):
     _fields_ = [("phase", ctypes.c_char_p), ("name", ctypes.c_char_p), ("is_kernel", ctypes.c_int),
                 ("note", ctypes.c_char_p), ("lines", ctypes.c_char_p)] + \
                [(n, ctypes.c_int64) for n in ("read", "gathered", "written", "flops", "calls")] + \
-               [("seconds", ctypes.c_double)]
+               [("seconds", ctypes.c_double), ("site", ctypes.c_char_p)] + \
+               [(n, ctypes.c_int64) for n in ("batch", "m", "n", "k", "runs", "first_calls")] + \
+               [("first_seconds", ctypes.c_double)]
 
 
 class Trainer:
@@ -132,6 +134,7 @@ def hold_costs(t, report, batches):
     assert len(said) == len(have)
     for s, h in zip(said, have):
         assert s["name"] == h.name.decode() and s["lines"] == h.lines.decode(), s["name"]
+        assert s["site"] == h.site.decode(), s["name"]
         for field in ("read", "gathered", "written", "flops"):
             if (batches and h.phase != b"load") or "value" not in s[field]:
                 continue
