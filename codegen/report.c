@@ -147,6 +147,25 @@ static void remarks_json(Report *r) {
     json_end(r->j);
 }
 
+/* ---- which of the program's variants ----------------------------------------------------------
+ */
+static void variant_text(Report *r) {
+    const ReportOptions *o = r->o;
+    if (o->n_variants < 2) return;
+    sb_printf(r->b, "variant %d of %d: %s\n", o->variant, o->n_variants, o->choice[o->variant]);
+    for (int i = 0; i < o->n_variants; i++)
+        if (i != o->variant) sb_printf(r->b, "  --variant=%d: %s\n", i, o->choice[i]);
+}
+
+static void variant_json(Report *r) {
+    const ReportOptions *o = r->o;
+    json_int(r->j, "variant", o->variant);
+    json_array(r->j, "variants");
+    for (int i = 0; i < o->n_variants && o->n_variants > 1; i++)
+        json_text(r->j, NULL, o->choice[i]);
+    json_end(r->j);
+}
+
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
     Json json = {.b = b};
     Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};
@@ -155,6 +174,9 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
         json_text(r.j, "program", p->m->name);
         json_text(r.j, "options", p->options);
         json_text(r.j, "data", o->data);
+        variant_json(&r);
+    } else {
+        variant_text(&r);
     }
     for (size_t i = 0; i < COUNT(reports); i++)
         if (o->kinds & reports[i].kind) reports[i].print(&r);

@@ -23,11 +23,13 @@ unsigned report_kinds(const char *names);
 typedef struct {
     unsigned kinds;
     bool json;
-    const int64_t *sizes; /* by Sym.id; -1 = unknown.  NULL: none is known */
-    const char *data;     /* whose sizes they are */
-    const Target *roof;   /* whose machine bounds times from below; NULL: no times */
-    const char *remarks;  /* of the passes, one per line; NULL = none */
-    int effects_before;   /* host effects in the model before any pass */
+    const int64_t *sizes;      /* by Sym.id; -1 = unknown.  NULL: none is known */
+    const char *data;          /* whose sizes they are */
+    const Target *roof;        /* whose machine bounds times from below; NULL: no times */
+    const char *remarks;       /* of the passes, one per line; NULL = none */
+    int effects_before;        /* host effects in the model before any pass */
+    int variant, n_variants;   /* which of the program's is told of */
+    const char *const *choice; /* [n_variants] what each does */
 } ReportOptions;
 
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o);

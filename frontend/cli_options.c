@@ -58,6 +58,12 @@ SETTER(set_report_format) {
     return o->report_json || strcmp(value, "text") == 0;
 }
 
+SETTER(set_variant) {
+    UNUSED_ARGS;
+    o->variant = (unsigned)(*value - '0');
+    return *value >= '0' && *value <= '9' && !value[1];
+}
+
 SETTER(set_define) {
     const char *eq = strchr(value, '=');
     if (!eq || eq == value || !eq[1]) return false;
@@ -226,6 +232,9 @@ static const CliOption options[] = {
     {"--report", "WHAT",
      "shapes, breaks, fusion, syncs, memory, precision (or several: a,b) or all", set_report},
     {"--report-format", "FORM", "text or json", set_report_format},
+    {"--variant", "N",
+     "reports and listings of that one of a program's variants (default 0; reports list them)",
+     set_variant},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep},
     {"-v", NULL, "say what is done", set_verbose},
     {"--version", NULL, "print the version", set_version},
