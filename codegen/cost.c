@@ -381,33 +381,28 @@ static void add_line(Arena *a, Lines *l, Span at) {
     l->v[i] = x;
 }
 
+const char *path_short(const Module *m, uint32_t file) {
+    const Source *s = &m->ctx->sources.v[file];
+    const char *from = m->source_path ? m->source_path : "", *slash = strrchr(from, '/');
+    size_t n = slash ? (size_t)(slash - from) + 1 : 0;
+    if (strncmp(s->path, from, n) == 0) return s->path + n;
+    const char *last = strrchr(s->path, '/');
+    return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
+}
+
 /* "a.gnn:3,7 b.gnn:1" */
-static const char *print_lines(Arena *a, const Lines *l,
-                               const char *(*name)(const void *, uint32_t), const void *of) {
+static const char *print_lines(const Module *m, Arena *a, const Lines *l, bool whole) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
     for (int i = 0; i < l->n; i++) {
-        if (i > 0 && l->v[i - 1].file == l->v[i].file)
+        uint32_t file = l->v[i].file;
+        const char *path = whole ? m->ctx->sources.v[file].path : path_short(m, file);
+        if (i > 0 && l->v[i - 1].file == file)
             sb_printf(&b, ",%u", l->v[i].line);
         else
-            sb_printf(&b, "%s%s:%u", b.n ? " " : "", name(of, l->v[i].file), l->v[i].line);
+            sb_printf(&b, "%s%s:%u", b.n ? " " : "", path, l->v[i].line);
     }
     return b.s;
-}
-
-static const char *whole_path(const void *ctx, uint32_t file) {
-    return ((const Ctx *)ctx)->sources.v[file].path;
-}
-
-/* As seen from the model's folder; what came with the compiler is in "layers". */
-static const char *short_path(const void *module, uint32_t file) {
-    const Module *m = module;
-    const Source *s = &m->ctx->sources.v[file];
-    const char *slash = strrchr(m->source_path ? m->source_path : "", '/');
-    size_t n = slash ? (size_t)(slash - m->source_path) + 1 : 0;
-    if (strncmp(s->path, m->source_path ? m->source_path : "", n) == 0) return s->path + n;
-    const char *last = strrchr(s->path, '/');
-    return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
 }
 
 /* Of everything that the step computes. */
@@ -420,12 +415,12 @@ static Lines lines_of(const Ctx *c, Arena *a, const PStep *s, bool user) {
     return l;
 }
 
-const char *step_lines(const Ctx *c, Arena *a, const PStep *s) {
-    Lines l = lines_of(c, a, s, false);
-    return print_lines(a, &l, whole_path, c);
+const char *step_lines(const Module *m, Arena *a, const PStep *s, bool whole) {
+    Lines l = lines_of(m->ctx, a, s, false);
+    return print_lines(m, a, &l, whole);
 }
 
 const char *step_site(const Module *m, Arena *a, const PStep *s) {
     Lines l = lines_of(m->ctx, a, s, true);
-    return print_lines(a, &l, short_path, m);
+    return print_lines(m, a, &l, false);
 }

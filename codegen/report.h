@@ -69,7 +69,8 @@ bool report_value(const Report *r, const Expr *e, int64_t *v);
 void report_amount(Report *r, const Expr *e, const char *unit);
 /* {"expr": "..", "value": n} */
 void report_json_expr(Report *r, const char *key, const Expr *e);
-const char *report_at(const Report *r, Span at); /* "models/gcn.gnn:14", "" */
+const char *report_at(const Report *r,
+                      Span at); /* "models/gcn.gnn:14"; for people "gcn.gnn:14"; "" */
 const char *report_type(const Report *r, const Type *t);
 const char *report_op_name(const Op *op); /* the model's name for it, else the mnemonic */
 bool report_is_device(const Report *r, const PStep *s); /* no host effect */
