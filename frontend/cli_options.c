@@ -241,7 +241,20 @@ static const CliOption options[] = {
     {"--help", NULL, "print this", set_help},
 };
 
+/* Words of the text, in lines that begin at column `from`. */
+static void put_wrapped(FILE *to, const char *text, int from) {
+    enum { WIDTH = 100 };
+    for (int at = from; *text;) {
+        int n = (int)strcspn(text, " ");
+        if (at > from && at + 1 + n > WIDTH) at = fprintf(to, "\n%*s", from, "") - 1;
+        at += fprintf(to, "%s%.*s", at > from ? " " : "", n, text);
+        text += n + (text[n] == ' ');
+    }
+    fputs("\n", to);
+}
+
 void cli_help(FILE *to) {
+    enum { HELP_AT = 26 };
     fputs("usage: gnnc MODEL.gnn [-o TRAINER] [OPTION]..   compile a model into a trainer\n"
           "       gnnc check FILE.gnn..                    report mistakes, write nothing\n"
           "       gnnc opt FILE.gir --passes=A,B,..        run passes on textual IR\n"
@@ -253,7 +266,8 @@ void cli_help(FILE *to) {
         const CliOption *p = &options[i];
         int n = fprintf(to, "  %s%s%s", p->name, p->value ? (p->name[1] == '-' ? "=" : " ") : "",
                         p->value ? p->value : "");
-        fprintf(to, "%*s%s\n", n < 26 ? 26 - n : 1, "", p->help);
+        fprintf(to, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
+        put_wrapped(to, p->help, HELP_AT);
     }
     fputs("\npasses:\n", to);
     for (int i = 0; i < pass_count(); i++)
