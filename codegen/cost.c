@@ -385,7 +385,7 @@ const char *path_short(const Module *m, uint32_t file) {
     const Source *s = &m->ctx->sources.v[file];
     const char *from = m->source_path ? m->source_path : "", *slash = strrchr(from, '/');
     size_t n = slash ? (size_t)(slash - from) + 1 : 0;
-    if (strncmp(s->path, from, n) == 0) return s->path + n;
+    if (n && strncmp(s->path, from, n) == 0) return s->path + n;
     const char *last = strrchr(s->path, '/');
     return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
 }

@@ -139,15 +139,18 @@ static void print_json(const RtCli *c, const Bench *b, long rss_kib) {
     puts("}");
 }
 
-static void print_times(const char *what, const Quartiles *q, int64_t n) {
-    printf("%-11s median %.3f ms (quartiles %.3f .. %.3f), %lld timed\n", what, q->median, q->q1,
+static void print_times(const RtCli *c, const char *what, const Quartiles *q, int64_t n) {
+    int64_t at_once = steps_at_once(c);
+    printf("%-11s median %.3f ms (quartiles %.3f .. %.3f), %lld timed", what, q->median, q->q1,
            q->q3, (long long)n);
+    if (at_once > 1) printf(", %lld at a time", (long long)at_once);
+    puts("");
 }
 
 static void print_text(const RtCli *c, const Bench *b, long rss_kib) {
     const gnnc_counters *x = &b->before, *y = &b->after;
-    if (rt_phase_find(c->p, "train")) print_times("train step", &b->train, b->n);
-    if (infer_phase(c)) print_times("inference", &b->infer, b->n);
+    if (rt_phase_find(c->p, "train")) print_times(c, "train step", &b->train, b->n);
+    if (infer_phase(c)) print_times(c, "inference", &b->infer, b->n);
     printf("on %s: %d threads, %s\n", gnnc_trainer_device(c->t), c->t->x.threads, machine(c));
     printf("load %.1f ms, first step done after %.1f ms, peak memory %ld MiB\n", 1e3 * b->load_s,
            1e3 * b->first_step_s, rss_kib / 1024);
