@@ -296,6 +296,16 @@ static const CliOption *find_option(const char *arg, size_t *n) {
     return NULL;
 }
 
+/* The option that a word begins like, or begins: --reports, --emits=ir; NULL: none. */
+static const char *option_like(const char *arg) {
+    size_t n = strcspn(arg, "=");
+    for (size_t i = 0; i < COUNT(options) && n > 4; i++) {
+        size_t m = strlen(options[i].name);
+        if (m > 4 && strncmp(options[i].name, arg, n < m ? n : m) == 0) return options[i].name;
+    }
+    return NULL;
+}
+
 static bool bad(FILE *err, const char *fmt, const char *arg) {
     fputs("gnnc: ", err);
     fprintf(err, fmt, arg); /* NOLINT: formats are literals of this file */
@@ -308,6 +318,7 @@ static bool take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i, 
     const char *arg = argv[*i];
     size_t n;
     const CliOption *p = find_option(arg, &n);
+    if (!p && option_like(arg)) fprintf(err, "gnnc: did you mean '%s'?\n", option_like(arg));
     if (!p) return bad(err, "there is no option '%s'", arg);
     const char *value = NULL;
     if (p->value) {

@@ -125,6 +125,7 @@ static void print_runs(const RtCli *c, const Table *t) {
     puts("");
     if (t->apart > 0)
         printf("not in it: %.1f ms of the first run of each that ran again\n", 1e3 * t->apart);
+    if (p->choice) printf("variant %d: %s\n", c->t->variant, p->choice);
     printf("this machine at best: %.1f GB/s, %.1f GFLOP/s\n", 1e-9 * c->limits.bytes_per_s,
            1e-9 * c->limits.flops_per_s);
 }
@@ -189,6 +190,7 @@ static void json_runs(const RtCli *c, const Table *t) {
 
 static void print_json(RtCli *c, const Table *t) {
     printf("{\"profile\":{\"ms\":%.6f,\"first_ms\":%.6f,", 1e3 * t->seconds, 1e3 * t->apart);
+    printf("\"variant\":%d,", c->t->variant);
     json_runs(c, t);
     printf("\"gb_per_s\":%.4g,\"gflop_per_s\":%.4g,\"steps\":[", 1e-9 * c->limits.bytes_per_s,
            1e-9 * c->limits.flops_per_s);

@@ -272,7 +272,8 @@ static bool put_event(Trace *w, const Event *e, int member) {
               rt_text_json_string(b, e->step < 0 ? ph->name : s.name);
     if (e->step < 0 || member >= 0) return ok && rt_text_printf(b, "}");
     return ok && rt_text_printf(b, ",\"args\":{\"step\":%d,\"note\":", e->step) &&
-           rt_text_json_string(b, s.note) && rt_text_printf(b, ",\"lines\":") &&
+           rt_text_json_string(b, s.note) && rt_text_printf(b, ",\"site\":") &&
+           rt_text_json_string(b, s.site) && rt_text_printf(b, ",\"lines\":") &&
            rt_text_json_string(b, s.lines) &&
            rt_text_printf(b, ",\"read\":%lld,\"written\":%lld,\"flops\":%lld}}",
                           (long long)s.read_bytes, (long long)s.written_bytes, (long long)s.flops);
