@@ -381,20 +381,46 @@ static void add_line(Arena *a, Lines *l, Span at) {
     l->v[i] = x;
 }
 
-const char *step_lines(const Ctx *c, Arena *a, const PStep *s) {
-    Lines l = {0};
-    add_line(a, &l, s->span);
-    for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
-        add_line(a, &l, s->kernel->computes.v[i]->span);
+const char *path_short(const Module *m, uint32_t file) {
+    const Source *s = &m->ctx->sources.v[file];
+    const char *from = m->source_path ? m->source_path : "", *slash = strrchr(from, '/');
+    size_t n = slash ? (size_t)(slash - from) + 1 : 0;
+    if (n && strncmp(s->path, from, n) == 0) return s->path + n;
+    const char *last = strrchr(s->path, '/');
+    return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
+}
+
+/* "a.gnn:3,7 b.gnn:1" */
+static const char *print_lines(const Module *m, Arena *a, const Lines *l, bool whole) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
-    for (int i = 0; i < l.n; i++) {
-        if ((int)l.v[i].file >= c->sources.n) continue;
-        bool same = i > 0 && l.v[i - 1].file == l.v[i].file;
-        if (same)
-            sb_printf(&b, ",%u", l.v[i].line);
+    for (int i = 0; i < l->n; i++) {
+        uint32_t file = l->v[i].file;
+        const char *path = whole ? m->ctx->sources.v[file].path : path_short(m, file);
+        if (i > 0 && l->v[i - 1].file == file)
+            sb_printf(&b, ",%u", l->v[i].line);
         else
-            sb_printf(&b, "%s%s:%u", b.n ? " " : "", c->sources.v[l.v[i].file].path, l.v[i].line);
+            sb_printf(&b, "%s%s:%u", b.n ? " " : "", path, l->v[i].line);
     }
     return b.s;
+}
+
+/* Of everything that the step computes. */
+static Lines lines_of(const Ctx *c, Arena *a, const PStep *s, bool user) {
+    Lines l = {0};
+    for (int i = -1; i < (s->kernel ? s->kernel->computes.n : 0); i++) {
+        Span at = i < 0 ? s->span : s->kernel->computes.v[i]->span;
+        if ((int)at.file < c->sources.n) add_line(a, &l, user ? ctx_user_span(c, at) : at);
+    }
+    return l;
+}
+
+const char *step_lines(const Module *m, Arena *a, const PStep *s, bool whole) {
+    Lines l = lines_of(m->ctx, a, s, false);
+    return print_lines(m, a, &l, whole);
+}
+
+const char *step_site(const Module *m, Arena *a, const PStep *s) {
+    Lines l = lines_of(m->ctx, a, s, true);
+    return print_lines(m, a, &l, false);
 }

@@ -116,10 +116,14 @@ const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step) {
 }
 
 /* ---- why a result is stored ------------------------------------------------------------------ */
-static void add_reason(const Report *r, Reasons *out, const char *s) {
+static void add_reason(const Report *r, Reasons *out, Reason x) {
     for (int i = 0; i < out->n; i++)
-        if (!strcmp(out->v[i], s)) return;
-    vec_push(r->a, out, s);
+        if (!strcmp(out->v[i].text, x.text)) return;
+    vec_push(r->a, out, x);
+}
+
+static void add_text(const Report *r, Reasons *out, const char *text) {
+    add_reason(r, out, (Reason){.text = text});
 }
 
 static const char *where(const Report *r, const Op *op) {
@@ -180,7 +184,9 @@ static bool reasons_apart(const Report *r, const FusionFacts *f, const Op *value
     for (int i = 0; i < f->ph->apart.n; i++) {
         const PApart *p = &f->ph->apart.v[i];
         if (p->value != value || !made_in(f, p->root, step)) continue;
-        add_reason(r, out, apart_reason(r, p, f->ph->steps.v[step]->kernel->name));
+        const char *reader = f->ph->steps.v[step]->kernel->name;
+        bool later = p->why == APART_SIBLING || p->why == APART_LATER;
+        add_reason(r, out, (Reason){apart_reason(r, p, reader), reader, later});
         any = true;
     }
     return any;
@@ -195,13 +201,13 @@ static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *ro
         const char *at = where(r, user);
         if (made_in(f, root, step) || has(&f->results[step], root)) continue;
         if (s->kind == PS_GEMM)
-            add_reason(
+            add_text(
                 r, out,
                 arena_printf(r->a, "operand of the matrix product %s%s", report_op_name(user), at));
         else if (s->kind != PS_KERNEL)
-            add_reason(r, out, arena_printf(r->a, "operand of a library call%s", at));
+            add_text(r, out, arena_printf(r->a, "operand of a library call%s", at));
         else if (!reasons_apart(r, f, root, step, out))
-            add_reason(r, out, arena_printf(r->a, "%s%s reads it", s->kernel->name, at));
+            add_text(r, out, arena_printf(r->a, "%s%s reads it", s->kernel->name, at));
     }
 }
 
@@ -211,11 +217,11 @@ static void reasons_of(const Report *r, const FusionFacts *f, const Op *value, c
     for (int i = 0; i < users->n; i++) {
         const Op *u = users->v[i];
         if (u->kind == OP_OUTPUT)
-            add_reason(r, out, arena_printf(r->a, "output \"%s\"", u->name));
+            add_text(r, out, arena_printf(r->a, "output \"%s\"", u->name));
         else if (u->kind == OP_ASSIGN)
-            add_reason(r, out, arena_printf(r->a, "next value of %s", u->var->path));
+            add_text(r, out, arena_printf(r->a, "next value of %s", u->var->path));
         else if (op_has(u, OPT_EFFECT))
-            add_reason(r, out, arena_printf(r->a, "the host needs it%s", where(r, u)));
+            add_text(r, out, arena_printf(r->a, "the host needs it%s", where(r, u)));
         else
             reasons_in_steps(r, f, root, u, out);
         if (op_has(u, OPT_VIEW)) reasons_of(r, f, u, root, out);
@@ -228,12 +234,30 @@ static void reasons_within(const Report *r, const FusionFacts *f, const Op *valu
     for (int i = 0; i < users->n; i++)
         if (f->made_in[users->v[i]->id].n)
             add_reason(r, out,
-                       arena_printf(r->a, "read again in its own kernel%s", where(r, users->v[i])));
+                       (Reason){arena_printf(r->a, "read again in its own kernel%s",
+                                             where(r, users->v[i])),
+                                "itself", false});
 }
 
-Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value) {
+/* Of several causes that keep two kernels apart one is told, what they read themselves first. */
+static Reasons one_each(const Report *r, const Reasons *all) {
+    Reasons out = {0};
+    for (int i = 0; i < all->n; i++) {
+        const Reason *x = &all->v[i];
+        int k = 0;
+        while (k < out.n && !(x->reader && out.v[k].reader && !strcmp(x->reader, out.v[k].reader)))
+            k++;
+        if (k == out.n)
+            vec_push(r->a, &out, *x);
+        else if (out.v[k].later && !x->later)
+            out.v[k] = *x;
+    }
+    return out;
+}
+
+Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value, bool all) {
     Reasons out = {0};
     reasons_of(r, f, value, value, &out);
     if (!out.n) reasons_within(r, f, value, &out);
-    return out;
+    return all ? out : one_each(r, &out);
 }

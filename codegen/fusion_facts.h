@@ -6,7 +6,11 @@
 
 typedef VEC(const Op *) Ops;
 typedef VEC(int) StepList;
-typedef VEC(const char *) Reasons;
+typedef struct {
+    const char *text, *reader; /* of a kernel that reads it there may be several; NULL: no kernel */
+    bool later;                /* it reads it only behind something else that it needs */
+} Reason;
+typedef VEC(Reason) Reasons;
 
 typedef struct {
     const PPhase *ph;
@@ -22,7 +26,8 @@ Ops fusion_computed(const Report *r, const FusionFacts *f, int step); /* results
  * and in the first step that computes it the write. */
 Ops fusion_kept(const Report *r, const FusionFacts *f, int step);
 const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step);
-/* Who needs a stored value in memory. */
-Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value);
+/* Who needs a stored value in memory: every cause, or of each kernel that reads it the one that
+ * would be left if all others fell. */
+Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value, bool all);
 
 #endif

@@ -178,7 +178,9 @@ static void emit_step_infos(Host *h, int phase) {
         host_printf(h, ", RT_STEP_%s, ", kind[s->kind]);
         host_string(h, s->note ? s->note : "");
         host_puts(h, ", ");
-        host_string(h, step_lines(h->c, h->a, s));
+        host_string(h, step_lines(h->m, h->a, s, true));
+        host_puts(h, ", ");
+        host_string(h, step_site(h->m, h->a, s));
         host_puts(h, "},\n");
     }
     close_table(h, ph->steps.n);

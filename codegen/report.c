@@ -103,7 +103,8 @@ void report_json_expr(Report *r, const char *key, const Expr *e) {
 /* ---- names ---------------------------------------------------------------------------------- */
 const char *report_at(const Report *r, Span at) {
     if (!at.line || (int)at.file >= r->c->sources.n) return "";
-    return arena_printf(r->a, "%s:%u", r->c->sources.v[at.file].path, at.line);
+    const char *path = r->j ? r->c->sources.v[at.file].path : path_short(r->p->m, at.file);
+    return arena_printf(r->a, "%s:%u", path, at.line);
 }
 
 const char *report_type(const Report *r, const Type *t) {
@@ -124,16 +125,38 @@ bool report_is_device(const Report *r, const PStep *s) {
 
 /* ---- all of them ------------------------------------------------------------------------------
  */
+typedef struct {
+    const char *text;
+    size_t n;
+    int times;
+} Remark;
+typedef VEC(Remark) Remarks;
+
+/* Each once.  What fuse decided is told above, kernel by kernel. */
+static Remarks remarks_of(const Report *r) {
+    Remarks all = {0};
+    for (const char *s = r->o->remarks ? r->o->remarks : ""; *s;) {
+        Remark x = {s, strcspn(s, "\n"), 1};
+        s += x.n + (s[x.n] == '\n');
+        if (memmem(x.text, x.n, ": fuse: ", 8)) continue;
+        int i = 0;
+        while (i < all.n && (all.v[i].n != x.n || memcmp(all.v[i].text, x.text, x.n) != 0)) i++;
+        if (i < all.n)
+            all.v[i].times++;
+        else
+            vec_push(r->a, &all, x);
+    }
+    return all;
+}
+
 static void remarks_text(Report *r) {
-    const char *s = r->o->remarks;
-    if (!s || !*s) return;
-    sb_puts(r->b, "remarks of the passes\n");
-    while (*s) {
-        size_t n = strcspn(s, "\n");
+    Remarks all = remarks_of(r);
+    if (all.n) sb_puts(r->b, "remarks of other passes\n");
+    for (int i = 0; i < all.n; i++) {
         sb_puts(r->b, "  ");
-        sb_put(r->b, s, n);
+        sb_put(r->b, all.v[i].text, all.v[i].n);
+        if (all.v[i].times > 1) sb_printf(r->b, " (%d times)", all.v[i].times);
         sb_puts(r->b, "\n");
-        s += n + (s[n] == '\n');
     }
 }
 
@@ -147,6 +170,25 @@ static void remarks_json(Report *r) {
     json_end(r->j);
 }
 
+/* ---- which of the program's variants ----------------------------------------------------------
+ */
+static void variant_text(Report *r) {
+    const ReportOptions *o = r->o;
+    if (o->n_variants < 2) return;
+    sb_printf(r->b, "variant %d of %d: %s\n", o->variant, o->n_variants, o->choice[o->variant]);
+    for (int i = 0; i < o->n_variants; i++)
+        if (i != o->variant) sb_printf(r->b, "  --variant=%d: %s\n", i, o->choice[i]);
+}
+
+static void variant_json(Report *r) {
+    const ReportOptions *o = r->o;
+    json_int(r->j, "variant", o->variant);
+    json_array(r->j, "variants");
+    for (int i = 0; i < o->n_variants && o->n_variants > 1; i++)
+        json_text(r->j, NULL, o->choice[i]);
+    json_end(r->j);
+}
+
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
     Json json = {.b = b};
     Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};
@@ -155,6 +197,9 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
         json_text(r.j, "program", p->m->name);
         json_text(r.j, "options", p->options);
         json_text(r.j, "data", o->data);
+        variant_json(&r);
+    } else {
+        variant_text(&r);
     }
     for (size_t i = 0; i < COUNT(reports); i++)
         if (o->kinds & reports[i].kind) reports[i].print(&r);

@@ -23,11 +23,13 @@ unsigned report_kinds(const char *names);
 typedef struct {
     unsigned kinds;
     bool json;
-    const int64_t *sizes; /* by Sym.id; -1 = unknown.  NULL: none is known */
-    const char *data;     /* whose sizes they are */
-    const Target *roof;   /* whose machine bounds times from below; NULL: no times */
-    const char *remarks;  /* of the passes, one per line; NULL = none */
-    int effects_before;   /* host effects in the model before any pass */
+    const int64_t *sizes;      /* by Sym.id; -1 = unknown.  NULL: none is known */
+    const char *data;          /* whose sizes they are */
+    const Target *roof;        /* whose machine bounds times from below; NULL: no times */
+    const char *remarks;       /* of the passes, one per line; NULL = none */
+    int effects_before;        /* host effects in the model before any pass */
+    int variant, n_variants;   /* which of the program's is told of */
+    const char *const *choice; /* [n_variants] what each does */
 } ReportOptions;
 
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o);
@@ -67,7 +69,8 @@ bool report_value(const Report *r, const Expr *e, int64_t *v);
 void report_amount(Report *r, const Expr *e, const char *unit);
 /* {"expr": "..", "value": n} */
 void report_json_expr(Report *r, const char *key, const Expr *e);
-const char *report_at(const Report *r, Span at); /* "models/gcn.gnn:14", "" */
+const char *report_at(const Report *r,
+                      Span at); /* "models/gcn.gnn:14"; for people "gcn.gnn:14"; "" */
 const char *report_type(const Report *r, const Type *t);
 const char *report_op_name(const Op *op); /* the model's name for it, else the mnemonic */
 bool report_is_device(const Report *r, const PStep *s); /* no host effect */

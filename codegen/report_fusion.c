@@ -72,12 +72,15 @@ static bool phase_at_best(const Report *r, const PPhase *ph, double *us) {
 /* ---- text ---------------------------------------------------------------------------------------
  */
 static void text_list(Report *r, const char *title, const Ops *ops, bool types) {
+    const char *before = "";
     if (!ops->n) return;
     sb_printf(r->b, "      %-9s", title);
     for (int i = 0; i < ops->n; i++) {
         const Op *op = ops->v[i];
+        if (op->kind == OP_CONST) continue;
         const char *name = report_op_name(op), *word = op_mnemonic(op->kind);
-        sb_printf(r->b, "%s%s", i ? ", " : "", word);
+        sb_printf(r->b, "%s%s", before, word);
+        before = ", ";
         if (strcmp(name, word)) sb_printf(r->b, " %s", name);
         if (types) sb_printf(r->b, ": %s", report_type(r, &op->type));
     }
@@ -197,7 +200,9 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     const char *shape = step_shape(r->a, s);
     sb_printf(r->b, "    %d %s%s%s%s\n", index, step_name(s), *shape ? " over " : "", shape,
               s->balance.n ? " (balanced by entries)" : "");
-    sb_printf(r->b, "      lines    %s\n", step_lines(r->c, r->a, s));
+    const char *lines = step_lines(r->p->m, r->a, s, false), *site = step_site(r->p->m, r->a, s);
+    if (strcmp(lines, site) != 0) sb_printf(r->b, "      for      %s\n", site);
+    sb_printf(r->b, "      lines    %s\n", lines);
     text_list(r, "does", &all, false);
     if (s->epilogue) text_epilogue(r, f->ph, s->epilogue);
     if (s->group || s->alone) text_group(r, f->ph, s);
@@ -213,10 +218,10 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
         sb_puts(r->b, "\n");
     }
     for (int i = 0; i < results.n; i++) {
-        Reasons why = fusion_reasons(r, f, results.v[i]);
+        Reasons why = fusion_reasons(r, f, results.v[i], false);
         sb_printf(r->b, "      stores   %s: %s\n", report_op_name(results.v[i]),
                   report_type(r, &results.v[i]->type));
-        for (int k = 0; k < why.n; k++) sb_printf(r->b, "        %s\n", why.v[k]);
+        for (int k = 0; k < why.n; k++) sb_printf(r->b, "        %s\n", why.v[k].text);
     }
 }
 
@@ -239,12 +244,12 @@ static void json_results(Report *r, const FusionFacts *f, int index) {
     Ops results = f->results[index];
     json_array(r->j, "stores");
     for (int i = 0; i < results.n; i++) {
-        Reasons why = fusion_reasons(r, f, results.v[i]);
+        Reasons why = fusion_reasons(r, f, results.v[i], true);
         json_object(r->j, NULL);
         json_text(r->j, "name", report_op_name(results.v[i]));
         json_text(r->j, "type", report_type(r, &results.v[i]->type));
         json_array(r->j, "reasons");
-        for (int k = 0; k < why.n; k++) json_text(r->j, NULL, why.v[k]);
+        for (int k = 0; k < why.n; k++) json_text(r->j, NULL, why.v[k].text);
         json_end(r->j);
         json_end(r->j);
     }
@@ -260,7 +265,8 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : step_name(s));
     json_text(r->j, "name", step_name(s));
     json_text(r->j, "over", step_shape(r->a, s));
-    json_text(r->j, "lines", step_lines(r->c, r->a, s));
+    json_text(r->j, "site", step_site(r->p->m, r->a, s));
+    json_text(r->j, "lines", step_lines(r->p->m, r->a, s, true));
     if (s->epilogue && s->epilogue->kind)
         json_text(r->j, "ends", plan_epilogue_text(s->epilogue));
     else if (s->epilogue)

@@ -45,6 +45,7 @@ typedef struct {
     int opt_level;
     bool grads, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports; /* REPORT_* */
+    unsigned variant; /* that reports and listings are of */
     PassOptions pass;
 } CliOptions;
 

@@ -58,6 +58,12 @@ SETTER(set_report_format) {
     return o->report_json || strcmp(value, "text") == 0;
 }
 
+SETTER(set_variant) {
+    UNUSED_ARGS;
+    o->variant = (unsigned)(*value - '0');
+    return *value >= '0' && *value <= '9' && !value[1];
+}
+
 SETTER(set_define) {
     const char *eq = strchr(value, '=');
     if (!eq || eq == value || !eq[1]) return false;
@@ -226,13 +232,29 @@ static const CliOption options[] = {
     {"--report", "WHAT",
      "shapes, breaks, fusion, syncs, memory, precision (or several: a,b) or all", set_report},
     {"--report-format", "FORM", "text or json", set_report_format},
+    {"--variant", "N",
+     "reports and listings of that one of a program's variants (default 0; reports list them)",
+     set_variant},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep},
     {"-v", NULL, "say what is done", set_verbose},
     {"--version", NULL, "print the version", set_version},
     {"--help", NULL, "print this", set_help},
 };
 
+/* Words of the text, in lines that begin at column `from`. */
+static void put_wrapped(FILE *to, const char *text, int from) {
+    enum { WIDTH = 100 };
+    for (int at = from; *text;) {
+        int n = (int)strcspn(text, " ");
+        if (at > from && at + 1 + n > WIDTH) at = fprintf(to, "\n%*s", from, "") - 1;
+        at += fprintf(to, "%s%.*s", at > from ? " " : "", n, text);
+        text += n + (text[n] == ' ');
+    }
+    fputs("\n", to);
+}
+
 void cli_help(FILE *to) {
+    enum { HELP_AT = 26 };
     fputs("usage: gnnc MODEL.gnn [-o TRAINER] [OPTION]..   compile a model into a trainer\n"
           "       gnnc check FILE.gnn..                    report mistakes, write nothing\n"
           "       gnnc opt FILE.gir --passes=A,B,..        run passes on textual IR\n"
@@ -244,7 +266,8 @@ void cli_help(FILE *to) {
         const CliOption *p = &options[i];
         int n = fprintf(to, "  %s%s%s", p->name, p->value ? (p->name[1] == '-' ? "=" : " ") : "",
                         p->value ? p->value : "");
-        fprintf(to, "%*s%s\n", n < 26 ? 26 - n : 1, "", p->help);
+        fprintf(to, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
+        put_wrapped(to, p->help, HELP_AT);
     }
     fputs("\npasses:\n", to);
     for (int i = 0; i < pass_count(); i++)
@@ -273,6 +296,16 @@ static const CliOption *find_option(const char *arg, size_t *n) {
     return NULL;
 }
 
+/* The option that a word begins like, or begins: --reports, --emits=ir; NULL: none. */
+static const char *option_like(const char *arg) {
+    size_t n = strcspn(arg, "=");
+    for (size_t i = 0; i < COUNT(options) && n > 4; i++) {
+        size_t m = strlen(options[i].name);
+        if (m > 4 && strncmp(options[i].name, arg, n < m ? n : m) == 0) return options[i].name;
+    }
+    return NULL;
+}
+
 static bool bad(FILE *err, const char *fmt, const char *arg) {
     fputs("gnnc: ", err);
     fprintf(err, fmt, arg); /* NOLINT: formats are literals of this file */
@@ -285,6 +318,7 @@ static bool take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i, 
     const char *arg = argv[*i];
     size_t n;
     const CliOption *p = find_option(arg, &n);
+    if (!p && option_like(arg)) fprintf(err, "gnnc: did you mean '%s'?\n", option_like(arg));
     if (!p) return bad(err, "there is no option '%s'", arg);
     const char *value = NULL;
     if (p->value) {

@@ -377,8 +377,10 @@ Value call_value(Elab *e, Value f, const Args *args) {
     if (is_poison(f) || !elab_enter(e, args->span)) return val_poison();
     Value v = val_poison();
     DType kept = e->b.kept;
+    Span site = e->b.site;
     e->b.span = args->span;
     if (f.kept) e->b.kept = f.kept;
+    if (args->span.line && !e->c->sources.v[args->span.file].library) e->b.site = args->span;
     if (f.kind == VAL_FN)
         v = call_fn(e, f.decl, args);
     else if (f.kind == VAL_LAYER)
@@ -391,6 +393,7 @@ Value call_value(Elab *e, Value f, const Args *args) {
         diag(e->c, DIAG_E0204, args->name_span, "%s is %s and cannot be called",
              source_text(e, args->name_span), kind_text(f));
     e->b.kept = kept;
+    e->b.site = site;
     elab_leave(e);
     return v;
 }

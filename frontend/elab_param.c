@@ -145,7 +145,7 @@ static VarInfo *new_var(Elab *e, const Ast *t, const char *path, const Type *typ
     if (!init_fans(e, init, rank, shape, &full, t->kid[2]->span)) return NULL;
     VarInfo *v = NEW(e->a, VarInfo);
     VarKind kind = strcmp(t->text, "param") == 0 ? VAR_PARAM : VAR_STATE;
-    v->var = var_new(e->m, kind, path, *type, full, at);
+    v->var = var_new(e->m, kind, path, *type, full, b_site(&e->b, at));
     v->decl = t;
     if (saved && saved->flag) {
         v->var->save_rank = rank;

@@ -14,6 +14,7 @@ typedef struct {
     Elab *e;
     StrMap loaded; /* canonical paths */
     int n_files;
+    const char *library; /* the folder of the prelude; NULL = it is what is compiled */
 } Loader;
 
 static bool file_exists(const char *path) {
@@ -110,6 +111,11 @@ static Ast *load_source(Loader *l, const char *path, uint32_t id, bool prelude) 
     return file;
 }
 
+static const char *folder_of(Elab *e, const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? arena_strndup(e->a, path, (size_t)(slash - path)) : "";
+}
+
 static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     Elab *e = l->e;
     char real[PATH_MAX]; /* one file is read once, however it is spelled */
@@ -121,7 +127,10 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
         return NULL;
     }
     uint32_t id = ctx_add_file(e->c, path, from);
-    return id == UINT32_MAX ? NULL : load_source(l, path, id, prelude);
+    if (id == UINT32_MAX) return NULL;
+    if (prelude) l->library = folder_of(e, key);
+    e->c->sources.v[id].library = l->library && strcmp(folder_of(e, key), l->library) == 0;
+    return load_source(l, path, id, prelude);
 }
 
 static void load_prelude(Loader *l, const char *path) {

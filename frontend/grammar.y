@@ -110,7 +110,7 @@ static Ast *by_name_only(Ast *formals) {
 %%
 file: items                         { p->result = with_span($1, @1); }
     ;
-items: %empty                       { $$ = NODE(FILE, ((Span){p->file, 1, 1, 1, 1, 0}), NULL); }
+items: %empty                       { $$ = NODE(FILE, span_of(p->file, 1, 1, 1, 1), NULL); }
     | items item                    { $$ = ADD($1, $2); }
     | items SEP
     ;

@@ -168,7 +168,19 @@ static const int64_t *known_sizes(Ctx *c, const Job *j, const Module *m) {
     return all;
 }
 
-static bool print_reports(Ctx *c, const Job *j, const Plan *p) {
+static const char *choice_text(Ctx *c, const PassChoices *ch, unsigned picked) {
+    StrBuf b = sb_new(c->a);
+    for (int i = 0; i < ch->n; i++)
+        sb_printf(&b, "%s%s", i ? "; " : "", ch->answer[i][picked >> i & 1]);
+    return b.s;
+}
+
+/* Programs that run on the host have them all; a device runs the first. */
+static int count_variants(const Job *j, const PassChoices *ch) {
+    return j->on.host ? 1 << ch->n : 1;
+}
+
+static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices *ch) {
     StrBuf b = sb_new(c->a);
     ReportOptions o = {.kinds = j->o.reports,
                        .json = j->o.report_json,
@@ -176,7 +188,12 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p) {
                        .data = j->o.data,
                        .roof = j->on.cuda ? &target_cuda : NULL,
                        .remarks = j->remarks.s,
-                       .effects_before = j->effects};
+                       .effects_before = j->effects,
+                       .variant = (int)j->o.variant,
+                       .n_variants = count_variants(j, ch)};
+    const char *choice[1 << PASS_MAX_CHOICES];
+    for (int i = 0; i < o.n_variants; i++) choice[i] = choice_text(c, ch, (unsigned)i);
+    o.choice = choice;
     report_print(&b, c, p, &o);
     if (result_is_file(&j->o)) return cli_write(c, NULL, b.s, b.n);
     fputs(b.s, stderr);
@@ -192,7 +209,7 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     p->tf32 = j->o.tf32;
     p->host_too = j->on.host != NULL;
     stage_time(j, "plan", start);
-    return !j->o.reports || print_reports(c, j, p) ? p : NULL;
+    return p;
 }
 
 static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
@@ -238,7 +255,7 @@ static bool measure_ranges(Ctx *c, const Job *j, PassRanges *r) {
 /* The variant in which the answers are `picked`; its kernels have names of their own. */
 static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
     Job v = *j;
-    v.o.reports = 0;
+    if (picked != j->o.variant) v.o.reports = 0;
     v.o.pass.remarks = NULL;
     v.o.pass.choices->picked = picked;
     int n_diags = c->diags.n;
@@ -252,18 +269,14 @@ static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
         p->kernels.v[i]->name = arena_printf(c->a, "%s_v%u", p->kernels.v[i]->name, picked);
     if (p) p->host_too = false;
     if (p) p->fingerprint = plan_fingerprint(c->a, first);
+    if (picked == j->o.variant) j->remarks = v.remarks;
     return p;
-}
-
-/* Programs that run on the host get all variants; listings and devices the first. */
-static bool wants_variants(const Job *j) {
-    return (j->o.emit == OUT_EXE || j->o.emit == OUT_LIB) && j->on.host;
 }
 
 /* Does a gradient lie in f16 in any variant? */
 static bool needs_scale(Ctx *c, const Job *j) {
     Job v = *j;
-    int n = wants_variants(j) ? 1 << j->o.pass.choices->n : 1, n_diags = c->diags.n;
+    int n = count_variants(j, j->o.pass.choices), n_diags = c->diags.n;
     PassChoices choices = *j->o.pass.choices;
     v.o.pass.choices = &choices;
     v.o.pass.remarks = NULL;
@@ -290,24 +303,36 @@ static Module *make_module(Ctx *c, Job *j) {
     if (!scale->scaled || scale->needed || j->o.pass.ranges || needs_scale(c, j)) return m;
     scale->off = true;
     c->diags.n = n_diags;
+    j->remarks = sb_new(c->a);
     *j->o.pass.choices = choices;
     m = read_module(c, j, j->o.files.v[0]);
     return m && specialize(c, j, m) && run_passes(c, j, m) ? m : NULL;
 }
 
-static const char *choice_text(Ctx *c, const PassChoices *ch, unsigned picked) {
-    StrBuf b = sb_new(c->a);
-    for (int i = 0; i < ch->n; i++)
-        sb_printf(&b, "%s%s", i ? "; " : "", ch->answer[i][picked >> i & 1]);
-    return b.s;
+/* The one that reports and listings are of, NULL after a diagnostic. */
+static Plan *shown_variant(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
+    int n = count_variants(j, ch);
+    if (!j->o.variant) return first;
+    if (j->o.variant >= (unsigned)n) {
+        diag(c, DIAG_E0513, (Span){0}, "there is no variant %u: %s", j->o.variant,
+             !j->on.host ? "a device runs the first one alone"
+             : n == 1    ? "this program has one, 0"
+                         : arena_printf(c->a, "this program has %d, from 0 on", n));
+        return NULL;
+    }
+    ch->closed = true;
+    return make_variant(c, j, first, j->o.variant);
 }
 
-static bool generate_all(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
-    Plan *plan[1 << PASS_MAX_CHOICES] = {first};
-    int n = wants_variants(j) ? 1 << ch->n : 1;
+static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *ch) {
+    bool program = j->o.emit == OUT_EXE || j->o.emit == OUT_LIB;
+    Plan *plan[1 << PASS_MAX_CHOICES] = {program ? first : shown};
+    int n = program ? count_variants(j, ch) : 1;
     ch->closed = true;
-    for (int i = 1; i < n; i++)
-        if (!(plan[i] = make_variant(c, j, first, (unsigned)i))) return false;
+    for (int i = 1; i < n; i++) {
+        plan[i] = i == (int)j->o.variant ? shown : make_variant(c, j, first, (unsigned)i);
+        if (!plan[i]) return false;
+    }
     for (int i = 0; i < n && n > 1; i++) {
         plan[i]->variant = i;
         plan[i]->n_variants = n;
@@ -330,10 +355,12 @@ static bool compile(Ctx *c, Job *j) {
     }
     Module *m = make_module(c, j);
     if (!m) return false;
-    if (j->o.emit == OUT_IR && !j->o.reports) return print_module(c, j, m);
+    if (j->o.emit == OUT_IR && !j->o.reports && !j->o.variant) return print_module(c, j, m);
     Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
-    if (!p) return false;
-    return j->o.emit == OUT_IR ? print_module(c, j, m) : generate_all(c, j, p, &choices);
+    Plan *shown = p ? shown_variant(c, j, p, &choices) : NULL;
+    if (!shown || (j->o.reports && !print_reports(c, j, shown, &choices))) return false;
+    return j->o.emit == OUT_IR ? print_module(c, j, shown->m)
+                               : generate_all(c, j, p, shown, &choices);
 }
 
 static bool check(Ctx *c, Job *j) {

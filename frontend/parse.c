@@ -15,7 +15,7 @@ typedef struct {
 
 /* ---- for the scanner --------------------------------------------------- */
 void fe_advance(Parser *p, Span *at, const char *text, size_t n) {
-    *at = (Span){p->file, p->line, p->col, p->line, p->col + (uint32_t)n, 0};
+    *at = span_of(p->file, p->line, p->col, p->line, p->col + (uint32_t)n);
     if (n == 1 && text[0] == '\n') {
         p->line++;
         p->col = 1;
@@ -128,7 +128,7 @@ static Token *peek(Parser *p) {
     t->first_on_line = p->last == 0;
     while ((t->code = fe_scan_lex(&t->val, &t->span, p->scanner)) == FE_NEWLINE)
         t->first_on_line = true;
-    if (t->code == 0) t->span = (Span){p->file, p->line, p->col, p->line, p->col, 0};
+    if (t->code == 0) t->span = span_of(p->file, p->line, p->col, p->line, p->col);
     return t;
 }
 
@@ -223,7 +223,7 @@ static bool is_statement_end(const Parser *p, const Token *t) {
 
 /* The place behind a token: what a missing one is told at. */
 static Span end_of(Span s) {
-    return (Span){s.file, s.end_line, s.end_col, s.end_line, s.end_col + 1, 0};
+    return span_of(s.file, s.end_line, s.end_col, s.end_line, s.end_col + 1);
 }
 
 int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
@@ -342,7 +342,7 @@ static bool text_is_sound(Ctx *c, uint32_t file) {
         size_t len = s[i] ? utf8_length(s + i, src->n_bytes - i) : 0;
         if (len == 0) {
             uint32_t col = (uint32_t)(i - start) + 1;
-            diag(c, DIAG_E0106, (Span){file, line, col, line, col + 1, 0},
+            diag(c, DIAG_E0106, span_of(file, line, col, line, col + 1),
                  s[i] ? "byte 0x%02x: the file is not valid UTF-8"
                       : "a NUL byte (0x%02x): this is not a text file",
                  s[i]);

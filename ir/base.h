@@ -92,12 +92,20 @@ void strmap_put(Arena *a, StrMap *m, const char *key, void *val);
 typedef struct {
     uint32_t file, line, col, end_line, end_col; /* end is exclusive */
     uint32_t kept; /* of an operation: the DType that its layer says (`conv @bf16`); 0 = nothing */
+    /* .. and the innermost call on its way that is no library's; line 0: none.  For reports, no
+     * part of the text form. */
+    uint32_t site_file, site_line;
 } Span;
+static inline Span span_of(uint32_t file, uint32_t line, uint32_t col, uint32_t end_line,
+                           uint32_t end_col) {
+    return (Span){.file = file, .line = line, .col = col, .end_line = end_line, .end_col = end_col};
+}
 
 typedef struct {
     const char *path; /* as the user spelled it */
     const char *text; /* whole file, NUL-terminated */
     size_t n_bytes;
+    bool library; /* it came with the compiler: who reads a report did not write it */
 } Source;
 
 /* ---- diagnostics (ir/diag.c, ir/diag.def) -------------------------------- */
@@ -142,6 +150,8 @@ void ctx_free(Ctx *c);
 /* Reads a whole file (at most 256 MB; NUL bytes are kept); DIAG_E0002 and UINT32_MAX when it cannot
  * be read. */
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from);
+/* Where the user wrote what made it: the place itself, or the call that led to the library's. */
+Span ctx_user_span(const Ctx *c, Span at);
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n);
 
 /* A repeated (code, span) pair is recorded once: bodies may be checked per use. */

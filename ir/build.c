@@ -35,6 +35,13 @@ static bool well_typed(Op *op, const char *why) {
 }
 #endif
 
+Span b_site(const Builder *b, Span at) {
+    if (b->site.line == 0) return at;
+    at.site_file = b->site.file;
+    at.site_line = b->site.line;
+    return at;
+}
+
 Op *b_op(Builder *b, const Op *proto) {
     Op *op = NEW(b->m->a, Op);
     *op = *proto;
@@ -42,6 +49,7 @@ Op *b_op(Builder *b, const Op *proto) {
     if (proto->n_in) memcpy(op->in, proto->in, (size_t)proto->n_in * sizeof *op->in);
     if (op->span.line == 0) op->span = b->span;
     if (b->kept) op->span.kept = b->kept;
+    op->span = b_site(b, op->span);
     const char *why = op_infer(b->m, op);
     UNUSED(why);
     assert(well_typed(op, why));

@@ -121,9 +121,15 @@ uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
         diag(c, DIAG_E0002, from, "cannot read '%s': %s", path, why);
         return UINT32_MAX;
     }
-    Source s = {arena_strndup(c->a, path, strlen(path)), text.s, text.n};
+    Source s = {.path = arena_strndup(c->a, path, strlen(path)), .text = text.s, .n_bytes = text.n};
     vec_push(c->a, &c->sources, s);
     return (uint32_t)c->sources.n - 1;
+}
+
+Span ctx_user_span(const Ctx *c, Span at) {
+    bool inside = at.line && (int)at.file < c->sources.n && c->sources.v[at.file].library;
+    if (inside && at.site_line) at.file = at.site_file, at.line = at.site_line, at.col = 1;
+    return at;
 }
 
 /* ---- recording ------------------------------------------------------------------ */

@@ -481,8 +481,11 @@ typedef struct {
     Op *at;     /* insert before; NULL = at the end */
     Span span;  /* given to new ops */
     DType kept; /* .. with this as its `kept`, where it is one */
+    Span site;  /* .. and this place as its call site, where it is one */
 } Builder;
 
+/* `at` with the builder's call site. */
+Span b_site(const Builder *b, Span at);
 Op *b_const(Builder *b, DType dt, double v);
 Op *b_iota(Builder *b, Space *s); /* i32[s] */
 Op *b_size(Builder *b, Space *s); /* f32[], the size of s */

@@ -1,14 +1,23 @@
-/* Remarks: what a pass did or declined to do, with the model's line. */
+/* Remarks: what a pass did or declined to do, with the model's line, the user's own first. */
 #include "passes/rewrite.h"
+
+static void put_place(PassCtx *p, Span at, const char *end) {
+    if (at.line && at.file < (uint32_t)p->ctx->sources.n)
+        sb_printf(p->remarks, "%s:%u%s", p->ctx->sources.v[at.file].path, at.line, end);
+}
 
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     if (!p->remarks) return;
-    if (at.line && at.file < (uint32_t)p->ctx->sources.n)
-        sb_printf(p->remarks, "%s:%u: ", p->ctx->sources.v[at.file].path, at.line);
+    Span user = ctx_user_span(p->ctx, at);
+    put_place(p, user, ": ");
     sb_printf(p->remarks, "%s: ", pass);
     va_list ap;
     va_start(ap, fmt);
     sb_puts(p->remarks, arena_vprintf(p->a, fmt, ap));
     va_end(ap);
+    if (user.file != at.file || user.line != at.line) {
+        sb_puts(p->remarks, " [");
+        put_place(p, at, "]");
+    }
     sb_puts(p->remarks, "\n");
 }

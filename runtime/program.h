@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 18, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 19, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
     RT_VOID,
@@ -181,7 +181,8 @@ typedef struct {
     const char *name; /* of the kernel; "gemm", "rank", .. */
     rt_step_kind kind;
     const char *note;  /* "z = contract x, w" */
-    const char *lines; /* of the model: "models/gcn.gnn:14,15" */
+    const char *lines; /* of model and library: "models/gcn.gnn:14,15 layers/prelude.gnn:5" */
+    const char *site;  /* the user's among them, or his calls that led there: "gcn.gnn:13" */
 } rt_step_info;
 
 /* Steps that the host runs on blocks of rows, one block after the other (blocks.h). */

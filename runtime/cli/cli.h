@@ -33,6 +33,7 @@ typedef struct RtCli {
     bool json, profile, no_tuned, tf32, no_amx, force, check_times, spill;
     const char *trace;            /* --trace FILE */
     gnnc_limits limits;           /* --profile: of this machine */
+    bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
     gnnc_trainer *t;
     bool on_terminal; /* a progress line is shown */
@@ -70,6 +71,10 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds);
 int rt_cli_profile_begin(RtCli *c);  /* before load */
 int rt_cli_profile_limits(RtCli *c); /* after load */
 int rt_cli_profile_end(RtCli *c);
+/* "gemm z = contract x, w [2708 x 16 x 1433]  gcn.gnn:13": the rest of a line. */
+void rt_cli_print_step(const gnnc_step_info *s);
+/* ,"note":"..","site":"..","product":[1,2708,16,1433] */
+void rt_cli_json_what(const gnnc_step_info *s);
 
 /* cli_train.c, cli_bench.c */
 int rt_cli_train(RtCli *c);

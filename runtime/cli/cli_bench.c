@@ -7,6 +7,8 @@
 
 #include "cli.h"
 #include "runtime/exec/exec.h"
+#include "runtime/trainer.h"
+#include "runtime/tuned.h"
 
 typedef struct {
     double median, q1, q3, mean; /* ms */
@@ -61,7 +63,17 @@ static bool time_phase(RtCli *c, const char *phase, int64_t n, double *s) {
 
 /* From here on, so that warm steps alone are in it. */
 static bool profile(RtCli *c) {
+    c->warm = true;
     return rt_cli_profile_limits(c) == RT_EXIT_OK && rt_cli_profile_begin(c) == RT_EXIT_OK;
+}
+
+static const char *infer_phase(const RtCli *c) {
+    return rt_phase_find(c->p, "predict") ? "predict" : rt_phase_find(c->p, "eval") ? "eval" : NULL;
+}
+
+static const char *machine(const RtCli *c) {
+    const char *kind = rt_machine_kind(&c->t->rt.pool, c->t->rt.amx);
+    return kind ? kind : "a machine that memory ran out to name";
 }
 
 static bool measure(RtCli *c, Bench *b, double *s) {
@@ -69,9 +81,7 @@ static bool measure(RtCli *c, Bench *b, double *s) {
     double begin = rt_cli_now();
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
     b->load_s = rt_cli_now() - begin;
-    const char *infer = rt_phase_find(c->p, "predict") ? "predict"
-                        : rt_phase_find(c->p, "eval")  ? "eval"
-                                                       : NULL;
+    const char *infer = infer_phase(c);
     if (rt_phase_find(c->p, "train")) {
         if (!time_phase(c, "train", 1, s)) return false;
         b->first_step_s = rt_cli_now() - begin;
@@ -107,8 +117,10 @@ static void print_json(const RtCli *c, const Bench *b, long rss_kib) {
     rt_cli_json_string(slash && slash[1] ? slash + 1 : c->data);
     fputs(",\"model\":", stdout);
     rt_cli_json_string(c->p->name);
-    printf(",\"mode\":\"%s\",\"device_mib\":%.1f", gnnc_trainer_device(c->t),
-           (double)gnnc_trainer_device_bytes(c->t) / (1 << 20));
+    printf(",\"mode\":\"%s\",\"device_mib\":%.1f,\"threads\":%d,\"machine\":",
+           gnnc_trainer_device(c->t), (double)gnnc_trainer_device_bytes(c->t) / (1 << 20),
+           c->t->x.threads);
+    rt_cli_json_string(machine(c));
     printf(",\"import_s\":0,\"load_s\":%.4f,\"first_step_s\":%.4f", b->load_s, b->first_step_s);
     printf(",\"train_ms\":%.4f,\"train_q1_ms\":%.4f,\"train_q3_ms\":%.4f,\"train_mean_ms\":%.4f",
            b->train.median, b->train.q1, b->train.q3, b->train.mean);
@@ -127,12 +139,19 @@ static void print_json(const RtCli *c, const Bench *b, long rss_kib) {
     puts("}");
 }
 
-static void print_text(const Bench *b, long rss_kib) {
+static void print_times(const RtCli *c, const char *what, const Quartiles *q, int64_t n) {
+    int64_t at_once = steps_at_once(c);
+    printf("%-11s median %.3f ms (quartiles %.3f .. %.3f), %lld timed", what, q->median, q->q1,
+           q->q3, (long long)n);
+    if (at_once > 1) printf(", %lld at a time", (long long)at_once);
+    puts("");
+}
+
+static void print_text(const RtCli *c, const Bench *b, long rss_kib) {
     const gnnc_counters *x = &b->before, *y = &b->after;
-    printf("train step  median %.3f ms (quartiles %.3f .. %.3f) of %lld\n", b->train.median,
-           b->train.q1, b->train.q3, (long long)b->n);
-    printf("inference   median %.3f ms (quartiles %.3f .. %.3f)\n", b->infer.median, b->infer.q1,
-           b->infer.q3);
+    if (rt_phase_find(c->p, "train")) print_times(c, "train step", &b->train, b->n);
+    if (infer_phase(c)) print_times(c, "inference", &b->infer, b->n);
+    printf("on %s: %d threads, %s\n", gnnc_trainer_device(c->t), c->t->x.threads, machine(c));
     printf("load %.1f ms, first step done after %.1f ms, peak memory %ld MiB\n", 1e3 * b->load_s,
            1e3 * b->first_step_s, rss_kib / 1024);
     printf("per step: %g launches, %g library calls, %g allocations, %g read-backs\n",
@@ -157,7 +176,7 @@ int rt_cli_bench(RtCli *c) {
     if (c->json)
         print_json(c, &b, u.ru_maxrss);
     else
-        print_text(&b, u.ru_maxrss);
+        print_text(c, &b, u.ru_maxrss);
     return rt_cli_profile_end(c);
 }
 

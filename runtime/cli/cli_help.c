@@ -114,7 +114,7 @@ static void print_options(FILE *f) {
     for (const RtCliOption *o = RT_CLI_OPTIONS; o->name; o++) {
         snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "",
                  o->value ? o->value : "");
-        fprintf(f, "  %-22s %s\n", head, o->help);
+        fprintf(f, "  %-27s %s\n", head, o->help);
     }
 }
 

@@ -118,9 +118,10 @@ static void print_phases(const RtCli *c) {
 }
 
 static void print_step(const gnnc_step_info *s) {
-    printf("  %10.3f %10.3f %10.3f %10.3f  %s  %s\n", 1e-6 * (double)s->read_bytes,
+    printf("  %10.3f %10.3f %10.3f %10.3f  ", 1e-6 * (double)s->read_bytes,
            1e-6 * (double)s->gathered_bytes, 1e-6 * (double)s->written_bytes,
-           1e-6 * (double)s->flops, s->name, s->lines);
+           1e-6 * (double)s->flops);
+    rt_cli_print_step(s);
 }
 
 static void print_steps(RtCli *c) {
@@ -172,6 +173,7 @@ static void json_steps(RtCli *c) {
         rt_cli_json_string(s.name);
         fputs(",\"lines\":", stdout);
         rt_cli_json_string(s.lines);
+        rt_cli_json_what(&s);
         printf(",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld}",
                (long long)s.read_bytes, (long long)s.gathered_bytes, (long long)s.written_bytes,
                (long long)s.flops);

@@ -11,7 +11,7 @@
 const RtCliOption RT_CLI_OPTIONS[] = {
     {"--data", "DIR", "the data directory (docs/data.md)", RT_OPT_TEXT, offsetof(RtCli, data),
      NULL},
-    {"--epochs", "N", "epochs in all; bench: timed steps", RT_OPT_INT, 0, "epochs"},
+    {"--epochs", "N", "epochs in all; bench: timed steps (200)", RT_OPT_INT, 0, "epochs"},
     {"--lr", "X", "initial learning rate", RT_OPT_REAL, 0, "lr"},
     {"--weight-decay", "X", "weight decay, where the model takes it as an input", RT_OPT_REAL, 0,
      "weight_decay"},
@@ -273,6 +273,8 @@ static int check_needs(RtCli *c) {
                                "it embeds nothing");
     if (!c->data && c->command != RT_CMD_INFO)
         return rt_cli_usage(c, "--data DIR is needed: the directory with the graph");
+    if (c->command == RT_CMD_BENCH && c->n_epochs == 0)
+        return rt_cli_usage(c, "bench times at least one step: --epochs N");
     bool uses =
         c->command == RT_CMD_EVAL || c->command == RT_CMD_PREDICT || c->command == RT_CMD_EMBED;
     if (uses && !c->weights)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "runtime/trainer.h"
 
 enum { MAX_EVENTS = 1 << 19 /* about 24 MB, and 100 MB of JSON */ };
 
@@ -19,22 +20,57 @@ int rt_cli_profile_limits(RtCli *c) {
     return st == GNNC_OK ? RT_EXIT_OK : rt_cli_failed(c);
 }
 
-/* ---- the table --------------------------------------------------------------------------- */
+/* ---- a step, here and in info ------------------------------------------------------------- */
+void rt_cli_print_step(const gnnc_step_info *s) {
+    fputs(s->name, stdout);
+    if (!s->is_kernel && *s->note) printf(" %s", s->note);
+    if (s->m) fputs(" [", stdout);
+    if (s->m && s->batch > 1) printf("%lld of ", (long long)s->batch);
+    if (s->m) printf("%lld x %lld x %lld]", (long long)s->m, (long long)s->n, (long long)s->k);
+    printf("  %s\n", *s->site ? s->site : s->lines);
+}
+
+void rt_cli_json_what(const gnnc_step_info *s) {
+    fputs(",\"note\":", stdout);
+    rt_cli_json_string(s->note);
+    fputs(",\"site\":", stdout);
+    rt_cli_json_string(s->site);
+    if (s->m)
+        printf(",\"product\":[%lld,%lld,%lld,%lld]", (long long)s->batch, (long long)s->m,
+               (long long)s->n, (long long)s->k);
+}
+
+/* ---- the table ---------------------------------------------------------------------------
+ * A phase's first run takes memory and fills caches: where there are more runs, and where bench
+ * has not warmed up before, its time is told apart. */
 typedef struct {
     gnnc_step_info s;
+    int64_t calls; /* counted */
+    double seconds;
+    double apart; /* not counted, of the first run */
     double per_call, bytes, share;
     double rate, part; /* of what bounds it: per second, and as part of the limit */
     bool by_flops;
 } Row;
 
 static int by_time(const void *a, const void *b) {
-    double x = ((const Row *)a)->s.seconds, y = ((const Row *)b)->s.seconds;
+    double x = ((const Row *)a)->seconds, y = ((const Row *)b)->seconds;
     return (x < y) - (x > y);
+}
+
+static bool first_is_apart(const RtCli *c, const gnnc_step_info *s) {
+    return !c->warm && s->runs > 1;
 }
 
 /* The larger of the times that its bytes and its FLOPs take at best bounds a step. */
 static Row row_of(const RtCli *c, const gnnc_step_info *s) {
-    Row r = {.s = *s, .per_call = s->seconds / (double)s->calls};
+    Row r = {.s = *s, .calls = s->calls, .seconds = s->seconds};
+    if (first_is_apart(c, s)) {
+        r.calls -= s->first_calls;
+        r.apart = s->first_seconds;
+        r.seconds -= r.apart;
+    }
+    r.per_call = r.calls ? r.seconds / (double)r.calls : 0;
     r.bytes = (double)(s->read_bytes + s->written_bytes);
     double flops = (double)s->flops;
     double by_bytes = r.bytes / c->limits.bytes_per_s, by_flops = flops / c->limits.flops_per_s;
@@ -45,33 +81,69 @@ static Row row_of(const RtCli *c, const gnnc_step_info *s) {
     return r;
 }
 
-static int collect(RtCli *c, Row *row, double *seconds) {
-    int n = 0;
-    *seconds = 0;
+typedef struct {
+    Row *row;
+    int n;
+    double seconds, apart;
+} Table;
+
+static void collect(RtCli *c, Table *t) {
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
         gnnc_step_info s;
         if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK || s.calls == 0) continue;
-        row[n++] = row_of(c, &s);
-        *seconds += s.seconds;
+        t->row[t->n++] = row_of(c, &s);
+        t->seconds += t->row[t->n - 1].seconds;
+        t->apart += t->row[t->n - 1].apart;
     }
-    for (int i = 0; i < n && *seconds > 0; i++) row[i].share = row[i].s.seconds / *seconds;
-    qsort(row, (size_t)n, sizeof *row, by_time);
-    return n;
+    for (int i = 0; i < t->n && t->seconds > 0; i++)
+        t->row[i].share = t->row[i].seconds / t->seconds;
+    qsort(t->row, (size_t)t->n, sizeof *t->row, by_time);
 }
 
-static void print_text(RtCli *c, const Row *row, int n, double seconds) {
+/* A step of that phase; NULL: none of it ran. */
+static const gnnc_step_info *of_phase(const Table *t, const rt_phase *ph) {
+    for (int i = 0; i < t->n; i++)
+        if (strcmp(t->row[i].s.phase, ph->name) == 0) return &t->row[i].s;
+    return NULL;
+}
+
+static const rt_program *program_of(const RtCli *c) {
+    return c->t->program ? c->t->program : c->p; /* the variant that runs */
+}
+
+static void print_runs(const RtCli *c, const Table *t) {
+    const rt_program *p = program_of(c);
+    const char *before = "";
+    printf("\nprofile: %.1f ms in the steps of", 1e3 * t->seconds);
+    for (int i = 0; i < p->n_phases; i++) {
+        const gnnc_step_info *s = of_phase(t, &p->phases[i]);
+        if (!s) continue;
+        int64_t n = s->runs - first_is_apart(c, s);
+        printf("%s %lld %s of @%s", before, (long long)n, n == 1 ? "run" : "runs", s->phase);
+        before = ",";
+    }
+    puts("");
+    if (t->apart > 0)
+        printf("not in it: %.1f ms of the first run of each that ran again\n", 1e3 * t->apart);
+    if (p->choice) printf("variant %d: %s\n", c->t->variant, p->choice);
+    printf("this machine at best: %.1f GB/s, %.1f GFLOP/s\n", 1e-9 * c->limits.bytes_per_s,
+           1e-9 * c->limits.flops_per_s);
+}
+
+static void print_text(RtCli *c, const Table *t) {
     gnnc_counters count;
     gnnc_trainer_counters(c->t, &count);
-    printf("\nprofile: %.1f ms in steps; this machine: %.1f GB/s, %.1f GFLOP/s\n", 1e3 * seconds,
-           1e-9 * c->limits.bytes_per_s, 1e-9 * c->limits.flops_per_s);
+    print_runs(c, t);
     printf("%6s %10s %8s %10s %10s %10s %14s %7s  %s\n", "share", "ms", "calls", "us/call",
-           "MB/call", "MFLOP/call", "achieved", "limit", "step");
-    for (int i = 0; i < n; i++) {
-        const Row *r = &row[i];
-        printf("%5.1f%% %10.3f %8lld %10.2f %10.3f %10.3f %6.1f %-7s %6.1f%%  %s %s  %s\n",
-               100 * r->share, 1e3 * r->s.seconds, (long long)r->s.calls, 1e6 * r->per_call,
-               1e-6 * r->bytes, 1e-6 * (double)r->s.flops, 1e-9 * r->rate,
-               r->by_flops ? "GFLOP/s" : "GB/s", 100 * r->part, r->s.phase, r->s.name, r->s.lines);
+           "MB/call", "MFLOP/call", "achieved", "limit", "step, and the model's lines");
+    for (int i = 0; i < t->n; i++) {
+        const Row *r = &t->row[i];
+        printf("%5.1f%% %10.3f %8lld %10.2f %10.3f %10.3f %6.1f %-7s %6.1f%%  ", 100 * r->share,
+               1e3 * r->seconds, (long long)r->calls, 1e6 * r->per_call, 1e-6 * r->bytes,
+               1e-6 * (double)r->s.flops, 1e-9 * r->rate, r->by_flops ? "GFLOP/s" : "GB/s",
+               100 * r->part);
+        printf("%s ", r->s.phase);
+        rt_cli_print_step(&r->s);
     }
     printf("in all %lld kernel launches, %lld library calls, %lld read-backs\n",
            (long long)count.launches, (long long)count.library_calls, (long long)count.read_backs);
@@ -82,7 +154,8 @@ static void print_text(RtCli *c, const Row *row, int n, double seconds) {
             "%.3f s for room\n",
             (long long)p.batches, (long long)p.workers, p.workers == 1 ? "" : "s", p.prepare_s,
             p.step_wait_s, p.worker_wait_s);
-    puts("(bytes as the program asks for them: above 100 % of the limit they came from caches)");
+    puts("(bytes as the program asks for them: above 100 % of the limit they came from caches;\n"
+         " a product of [m x n x k] is one of m x k by k x n)");
 }
 
 static void json_row(const Row *r) {
@@ -90,12 +163,11 @@ static void json_row(const Row *r) {
     rt_cli_json_string(r->s.phase);
     fputs(",\"name\":", stdout);
     rt_cli_json_string(r->s.name);
-    fputs(",\"note\":", stdout);
-    rt_cli_json_string(r->s.note);
     fputs(",\"lines\":", stdout);
     rt_cli_json_string(r->s.lines);
-    printf(",\"calls\":%lld,\"ms\":%.6f,\"share\":%.5f", (long long)r->s.calls, 1e3 * r->s.seconds,
-           r->share);
+    rt_cli_json_what(&r->s);
+    printf(",\"calls\":%lld,\"ms\":%.6f,\"share\":%.5f,\"first_ms\":%.6f", (long long)r->calls,
+           1e3 * r->seconds, r->share, 1e3 * r->apart);
     printf(",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld",
            (long long)r->s.read_bytes, (long long)r->s.gathered_bytes,
            (long long)r->s.written_bytes, (long long)r->s.flops);
@@ -103,12 +175,28 @@ static void json_row(const Row *r) {
            r->part);
 }
 
-static void print_json(RtCli *c, const Row *row, int n, double seconds) {
-    printf("{\"profile\":{\"ms\":%.6f,\"gb_per_s\":%.4g,\"gflop_per_s\":%.4g,\"steps\":[",
-           1e3 * seconds, 1e-9 * c->limits.bytes_per_s, 1e-9 * c->limits.flops_per_s);
-    for (int i = 0; i < n; i++) {
+static void json_runs(const RtCli *c, const Table *t) {
+    const rt_program *p = program_of(c);
+    const char *before = "";
+    fputs("\"runs\":{", stdout);
+    for (int i = 0; i < p->n_phases; i++) {
+        const gnnc_step_info *s = of_phase(t, &p->phases[i]);
+        if (!s) continue;
+        printf("%s\"%s\":%lld", before, s->phase, (long long)(s->runs - first_is_apart(c, s)));
+        before = ",";
+    }
+    fputs("},", stdout);
+}
+
+static void print_json(RtCli *c, const Table *t) {
+    printf("{\"profile\":{\"ms\":%.6f,\"first_ms\":%.6f,", 1e3 * t->seconds, 1e3 * t->apart);
+    printf("\"variant\":%d,", c->t->variant);
+    json_runs(c, t);
+    printf("\"gb_per_s\":%.4g,\"gflop_per_s\":%.4g,\"steps\":[", 1e-9 * c->limits.bytes_per_s,
+           1e-9 * c->limits.flops_per_s);
+    for (int i = 0; i < t->n; i++) {
         if (i) putchar(',');
-        json_row(&row[i]);
+        json_row(&t->row[i]);
     }
     fputs("]", stdout);
     gnnc_pipeline p;
@@ -121,16 +209,15 @@ static void print_json(RtCli *c, const Row *row, int n, double seconds) {
 }
 
 static int print_profile(RtCli *c) {
-    double seconds;
     int n_steps = gnnc_trainer_n_steps(c->t);
-    Row *row = malloc(sizeof *row * (size_t)(n_steps > 0 ? n_steps : 1));
-    if (!row) {
+    Table t = {.row = malloc(sizeof *t.row * (size_t)(n_steps > 0 ? n_steps : 1))};
+    if (!t.row) {
         fprintf(stderr, "%s: error: out of memory\n", c->prog);
         return RT_EXIT_FAILED;
     }
-    int n = collect(c, row, &seconds);
-    (c->json || c->log == RT_LOG_JSON ? print_json : print_text)(c, row, n, seconds);
-    free(row);
+    collect(c, &t);
+    (c->json || c->log == RT_LOG_JSON ? print_json : print_text)(c, &t);
+    free(t.row);
     return RT_EXIT_OK;
 }
 

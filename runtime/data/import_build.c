@@ -71,10 +71,6 @@ bool rt_is_time(const char *name) {
            ends_with(name, "_time") || ends_with(name, "_date");
 }
 
-bool rt_is_moment(const char *name) {
-    return ends_with(name, "_at");
-}
-
 bool rt_is_id(const char *name) {
     return strcmp(name, "id") == 0 || ends_with(name, "_id");
 }

@@ -51,10 +51,9 @@ gnnc_status rt_build_part(RtBuild *b, RtColumn *split, int k, const char *where,
 /* "_3d shape" from "3d shape": letters, digits and '_', no word of the language. */
 char *rt_identifier(RtPool *pool, const char *s, size_t n);
 /* What a column's name says of its kind, in all forms alike. */
-bool rt_is_label(const char *name);  /* y, label, labels, class */
-bool rt_is_time(const char *name);   /* t, time, timestamp, date, .._time, .._date */
-bool rt_is_moment(const char *name); /* ordered_at: a time where it is written as a date */
-bool rt_is_id(const char *name);     /* id, .._id */
+bool rt_is_label(const char *name); /* y, label, labels, class */
+bool rt_is_time(const char *name);  /* t, time, timestamp, date, .._time, .._date */
+bool rt_is_id(const char *name);    /* id, .._id */
 /* Texts cut at line ends; empty lines and a last one without its end count as lines. */
 gnnc_status rt_lines(RtPool *pool, RtBytes text, const char *name, const char ***line, int64_t *n,
                      RtError *err);

@@ -60,6 +60,10 @@ static bool time_cell(const char *s) {
     return rt_cell_time(s, &v);
 }
 
+static bool date_cell(const char *s) {
+    return time_cell(s) && !number_cell(s);
+}
+
 /* At least half of the cells that are not empty.  Half, because one slip in a column of numbers is
  * a bad row and not a column of texts. */
 static bool mostly(const RtCsv *t, int col, bool is(const char *)) {
@@ -80,8 +84,8 @@ bool rt_column_whole(const RtCsv *t, int col) {
 static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name) {
     bool numbers = mostly(t, col, number_cell), whole = mostly(t, col, whole_cell);
     if (rt_is_label(name)) return numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
-    bool time = rt_is_time(name) || (rt_is_moment(name) && !numbers);
-    if (time && mostly(t, col, time_cell)) return RT_COL_TIME;
+    if (rt_is_time(name) ? mostly(t, col, time_cell) : !numbers && mostly(t, col, date_cell))
+        return RT_COL_TIME;
     if (strcmp(name, "split") == 0) return RT_COL_SPLIT;
     if (rt_is_id(name) && whole) return RT_COL_ID;
     return numbers ? RT_COL_FLOAT : RT_COL_CAT;

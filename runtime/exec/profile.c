@@ -20,6 +20,7 @@
 
 typedef struct {
     int64_t calls, ns;
+    int64_t first_calls, first_ns; /* of these in the phase's first run */
 } Total;
 
 typedef struct {
@@ -35,8 +36,9 @@ typedef struct {
 
 struct RtProfile {
     int64_t start;
-    int *first;   /* [n_phases] its steps begin there in total */
-    Total *total; /* [n_steps of all phases] */
+    int *first;    /* [n_phases] its steps begin there in total */
+    int64_t *runs; /* [n_phases] */
+    Total *total;  /* [n_steps of all phases] */
     int phase, step;
     bool fresh; /* the step's first block, or it has none */
     int64_t phase_since, since;
@@ -74,10 +76,11 @@ gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events) {
     if (max_events < 0) max_events = 0;
     RtProfile *f = RT_NEW(pool, RtProfile);
     int *first = RT_NEWN(pool, int, p->n_phases);
+    int64_t *runs = RT_NEWN(pool, int64_t, p->n_phases);
     Total *total = RT_NEWN(pool, Total, count_steps(p));
     int n_lanes = max_events && !t->rt.device ? threads_of(t) : 0;
     Lane *lane = RT_NEWN(pool, Lane, n_lanes + 1); /* the last one: phases and steps */
-    if (!f || !first || !total || !lane) return rt_fail_nomem(&t->rt.err, "the profile");
+    if (!f || !first || !runs || !total || !lane) return rt_fail_nomem(&t->rt.err, "the profile");
     for (int i = 0; i <= n_lanes; i++) {
         int64_t max = i < n_lanes ? max_events / n_lanes : max_events;
         lane[i] = (Lane){.event = RT_NEWN(pool, Event, max), .max = max};
@@ -86,6 +89,7 @@ gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events) {
     for (int i = 0, n = 0; i < p->n_phases; n += p->phases[i++].n_steps) first[i] = n;
     *f = (RtProfile){.start = now_ns(),
                      .first = first,
+                     .runs = runs,
                      .total = total,
                      .phase = -1,
                      .step = -1,
@@ -122,6 +126,7 @@ static void add(RtProfile *f, int step, int64_t from, int64_t to) {
     Total *t = &f->total[f->first[f->phase] + step];
     t->calls += f->fresh;
     t->ns += to - from;
+    if (f->runs[f->phase] == 1) t->first_calls += f->fresh, t->first_ns += to - from;
     keep_event(f, &f->main, step, from, to);
 }
 
@@ -171,6 +176,7 @@ void rt_profile_step(RtExec *x, int step) {
 void rt_profile_begin(RtExec *x, const rt_phase *phase) {
     RtProfile *f = x->profile;
     f->phase = (int)(phase - x->program->phases);
+    f->runs[f->phase]++;
     f->step = -1;
     f->fresh = true;
     f->n_stamps = 0;
@@ -206,6 +212,11 @@ static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_in
                             .is_kernel = s && s->kind == RT_STEP_KERNEL,
                             .note = s ? s->note : "",
                             .lines = s ? s->lines : "",
+                            .site = s ? s->site : "",
+                            .batch = c.gemm.batch,
+                            .m = c.gemm.m,
+                            .n = c.gemm.n,
+                            .k = c.gemm.k,
                             .read_bytes = c.read,
                             .gathered_bytes = c.gathered,
                             .written_bytes = c.written,
@@ -220,8 +231,12 @@ gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out) 
         if (step >= p->phases[k].n_steps) continue;
         describe(t, &p->phases[k], step, out);
         if (!t->x.profile) return GNNC_OK;
-        out->calls = t->x.profile->total[i].calls;
-        out->seconds = 1e-9 * (double)t->x.profile->total[i].ns;
+        const Total *of = &t->x.profile->total[i];
+        out->runs = t->x.profile->runs[k];
+        out->calls = of->calls;
+        out->seconds = 1e-9 * (double)of->ns;
+        out->first_calls = of->first_calls;
+        out->first_seconds = 1e-9 * (double)of->first_ns;
         return GNNC_OK;
     }
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "no step %d", i);
@@ -257,7 +272,8 @@ static bool put_event(Trace *w, const Event *e, int member) {
               rt_text_json_string(b, e->step < 0 ? ph->name : s.name);
     if (e->step < 0 || member >= 0) return ok && rt_text_printf(b, "}");
     return ok && rt_text_printf(b, ",\"args\":{\"step\":%d,\"note\":", e->step) &&
-           rt_text_json_string(b, s.note) && rt_text_printf(b, ",\"lines\":") &&
+           rt_text_json_string(b, s.note) && rt_text_printf(b, ",\"site\":") &&
+           rt_text_json_string(b, s.site) && rt_text_printf(b, ",\"lines\":") &&
            rt_text_json_string(b, s.lines) &&
            rt_text_printf(b, ",\"read\":%lld,\"written\":%lld,\"flops\":%lld}}",
                           (long long)s.read_bytes, (long long)s.written_bytes, (long long)s.flops);

@@ -254,6 +254,11 @@ typedef struct gnnc_step_info {
     int64_t read_bytes, gathered_bytes, written_bytes, flops;
     int64_t calls; /* since gnnc_trainer_profile */
     double seconds;
+    const char *site;       /* the user's own lines among `lines`, or his calls that led there */
+    int64_t batch, m, n, k; /* of a matrix product, [m, k] by [k, n]; 0 else */
+    int64_t runs;           /* of the phase; of its first one, which finds nothing in caches: */
+    int64_t first_calls;
+    double first_seconds;
 } gnnc_step_info;
 int gnnc_trainer_n_steps(const gnnc_trainer *t);
 /* Names are valid as long as the model.  GNNC_E_RANGE: no step i. */

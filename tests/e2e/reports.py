@@ -3,7 +3,7 @@
 counters (launches, library calls, read-backs, allocations, bytes allocated) are held against
 `--report=all`, and the numbers of the reports against those in the program's own tables.
 
-    reports.py GNNC DATA MODEL.gnn..
+    reports.py GNNC DATA MODEL.gnn..     of the first one each of its variants
     reports.py GNNC ROWS MODEL.gnn..     a number: random data for the model's graph, so many nodes of each type
 """
 import ctypes
@@ -34,16 +34,18 @@ class Step(ctypes.Structure):
     _fields_ = [("phase", ctypes.c_char_p), ("name", ctypes.c_char_p), ("is_kernel", ctypes.c_int),
                 ("note", ctypes.c_char_p), ("lines", ctypes.c_char_p)] + \
                [(n, ctypes.c_int64) for n in ("read", "gathered", "written", "flops", "calls")] + \
-               [("seconds", ctypes.c_double)]
+               [("seconds", ctypes.c_double), ("site", ctypes.c_char_p)] + \
+               [(n, ctypes.c_int64) for n in ("batch", "m", "n", "k", "runs", "first_calls")] + \
+               [("first_seconds", ctypes.c_double)]
 
 
 class Trainer:
-    def __init__(self, path, data):
+    def __init__(self, path, data, variant):
         self.lib = ctypes.CDLL(os.path.abspath(path))
         self.t = ctypes.c_void_p()
         model = ctypes.byref(ctypes.c_char.in_dll(self.lib, "gnnc_program"))
         self.ok(self.lib.gnnc_trainer_create(ctypes.byref(self.t), model))
-        self.ok(self.lib.gnnc_trainer_set_int(self.t, b"variant", ctypes.c_int64(0)))  # the one that is reported
+        self.ok(self.lib.gnnc_trainer_set_int(self.t, b"variant", ctypes.c_int64(variant)))
         self.ok(self.lib.gnnc_trainer_load(self.t, data.encode()))
 
     def ok(self, status):
@@ -132,6 +134,7 @@ def hold_costs(t, report, batches):
     assert len(said) == len(have)
     for s, h in zip(said, have):
         assert s["name"] == h.name.decode() and s["lines"] == h.lines.decode(), s["name"]
+        assert s["site"] == h.site.decode(), s["name"]
         for field in ("read", "gathered", "written", "flops"):
             if (batches and h.phase != b"load") or "value" not in s[field]:
                 continue
@@ -153,6 +156,34 @@ def hold_memory(t, report):
         (c.peak_bytes, announced)
 
 
+def hold_variant(gnnc, path, text, data, variant):
+    """How many variants there are."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    out = subprocess.run([gnnc, path, f"--specialize={data}", "--emit=lib", "-o", f"{name}_{variant}.so",
+                          "--report=all", "--report-format=json", f"--variant={variant}"],
+                         check=True, capture_output=True)
+    report = json.loads(out.stdout)
+    assert report["variant"] == variant
+    batches = re.search(r"^\s*sample\b", text, re.M) is not None
+    quiet = report["breaks"]["host_effects_in_model"] == 0
+    assert report["shapes"]["checks_per_step"] == 0
+    # Effects stand at the end of a step, which reads values there, but nothing interrupts it.  The host builds the
+    # relations of `where` when data are loaded.
+    assert all(p["regions"] == 1 for p in report["breaks"]["phases"] if p["phase"] != "load"), report["breaks"]
+    assert (report["syncs"]["per_step"] == 0) == quiet
+    for p in report["breaks"]["phases"]:
+        assert quiet or p["phase"] == "load" or p["regions"] == 1 < p["regions_as_written"], p
+    t = Trainer(f"{name}_{variant}.so", data, variant)
+    hold_costs(t, report, batches)
+    if not batches:
+        hold_phases(t, report)
+    hold_epoch(t, report, batches)
+    if not batches:
+        hold_memory(t, report)
+    print(f"{name}: the reports of variant {variant} hold")
+    return len(report["variants"])
+
+
 def main(gnnc, data, models):
     rows = int(data) if data.isdigit() else 0
     for path in models:
@@ -162,26 +193,9 @@ def main(gnnc, data, models):
         if rows:
             data = name + ".data"
             Full(text, rows).write(data)
-        out = subprocess.run([gnnc, path, f"--specialize={data}", "--emit=lib", "-o", f"{name}.so",
-                              "--report=all", "--report-format=json"], check=True, capture_output=True)
-        report = json.loads(out.stdout)
-        batches = re.search(r"^\s*sample\b", text, re.M) is not None
-        quiet = report["breaks"]["host_effects_in_model"] == 0
-        assert report["shapes"]["checks_per_step"] == 0
-        # Effects stand at the end of a step, which reads values there, but nothing interrupts it.  The host builds the
-        # relations of `where` when data are loaded.
-        assert all(p["regions"] == 1 for p in report["breaks"]["phases"] if p["phase"] != "load"), report["breaks"]
-        assert (report["syncs"]["per_step"] == 0) == quiet
-        for p in report["breaks"]["phases"]:
-            assert quiet or p["phase"] == "load" or p["regions"] == 1 < p["regions_as_written"], p
-        t = Trainer(f"{name}.so", data)
-        hold_costs(t, report, batches)
-        if not batches:
-            hold_phases(t, report)
-        hold_epoch(t, report, batches)
-        if not batches:
-            hold_memory(t, report)
-        print(f"{name}: the reports hold")
+        n = hold_variant(gnnc, path, text, data, 0)
+        for variant in range(1, n if path == models[0] and not rows else 1):
+            hold_variant(gnnc, path, text, data, variant)
 
 
 main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -124,16 +124,19 @@ TEST(empty_numbers_are_zero_and_marked) {
     rt_dataset_close(d);
 }
 
-/* `.._at` is mostly a time, but numbers there are numbers. */
-TEST(moments_are_times_where_dates_are_written) {
+/* Whatever the column is called; numbers are times by its name alone. */
+TEST(dates_are_times) {
     RtImport how = {0};
     RtError err;
-    RtDataset *d = csv("id,created_at,measured_at\n1,2024-01-31 10:00:00,7\n2,,8\n",
-                       "src,dst\n1,2\n", &how, &err);
+    RtDataset *d = csv("id,created_at,measured_at,named\n1,2024-01-31 10:00:00,7,2024\n"
+                       "2,,8,soon\n3,2024-02-01,9,later\n",
+                       "src,dst,since\n1,2,2020-01-02\n2,1,2020-01-03\n", &how, &err);
     CHECK_MSG(d, "%s", err.text);
     if (!d) return;
     CHECK(d->nodes[0].columns[0].kind == RT_COL_TIME);
     CHECK(d->nodes[0].columns[1].kind == RT_COL_FLOAT);
+    CHECK(d->nodes[0].columns[2].kind == RT_COL_CAT);
+    CHECK(d->edges[0].columns[0].kind == RT_COL_TIME);
     rt_dataset_close(d);
 }
 

@@ -16,8 +16,8 @@ TEST(a_caret_marks_the_span) {
     CHECK(ctx_init(&c, NULL));
     const char *text = "one\n\talpha = s[src] + w\n";
     uint32_t f = ctx_add_text(&c, "gat.gnn", text, strlen(text));
-    diag(&c, DIAG_E0402, (Span){f, 2, 10, 2, 16, 0}, "what is %s?", "this");
-    diag_note(&c, (Span){f, 1, 1, 1, 4, 0}, "it starts here");
+    diag(&c, DIAG_E0402, span_of(f, 2, 10, 2, 16), "what is %s?", "this");
+    diag_note(&c, span_of(f, 1, 1, 1, 4), "it starts here");
     diag_warn(&c, DIAG_E0403, (Span){0}, "nowhere");
     char *s = shown(&c, false);
     CHECK_STR(s, "gat.gnn:2:10: error: what is this?  [E0402]\n"
@@ -39,11 +39,11 @@ TEST(odd_lines_are_shown_safely) {
     CHECK(ctx_init(&c, NULL));
     const char *text = "\xc3\xa9\xc3\xa9 x\x1b[2J y";
     uint32_t f = ctx_add_text(&c, "a", text, strlen(text));
-    diag(&c, DIAG_E0401, (Span){f, 1, 6, 1, 7, 0}, "m");
-    diag(&c, DIAG_E0401, (Span){f, 9, 1, 9, 2, 0}, "no such line");
-    diag(&c, DIAG_E0401, (Span){f, 1, 99, 1, 100, 0}, "no such column");
-    diag(&c, DIAG_E0401, (Span){f, 1, 12, 1, 12, 0}, "at the end");
-    diag(&c, DIAG_E0401, (Span){9, 1, 1, 1, 1, 0}, "no such file");
+    diag(&c, DIAG_E0401, span_of(f, 1, 6, 1, 7), "m");
+    diag(&c, DIAG_E0401, span_of(f, 9, 1, 9, 2), "no such line");
+    diag(&c, DIAG_E0401, span_of(f, 1, 99, 1, 100), "no such column");
+    diag(&c, DIAG_E0401, span_of(f, 1, 12, 1, 12), "at the end");
+    diag(&c, DIAG_E0401, span_of(9, 1, 1, 1, 1), "no such file");
     char *s = shown(&c, false);
     CHECK(strstr(s, "    1 | \xc3\xa9\xc3\xa9 x?[2J y\n      |    ^\n"));
     CHECK(!strchr(s, 27));
@@ -51,7 +51,7 @@ TEST(odd_lines_are_shown_safely) {
     char *wide = malloc(1 << 20);
     memset(wide, 'a', 1 << 20);
     f = ctx_add_text(&c, "wide", wide, 1 << 20);
-    diag(&c, DIAG_E0401, (Span){f, 1, 500000, 1, 1 << 20, 0}, "long");
+    diag(&c, DIAG_E0401, span_of(f, 1, 500000, 1, 1 << 20), "long");
     s = shown(&c, false);
     CHECK(strlen(s) < 2000);
     free(s);
@@ -64,12 +64,12 @@ TEST(repeats_and_floods_are_dropped) {
     CHECK(ctx_init(&c, NULL));
     c.max_errors = 3;
     uint32_t f = ctx_add_text(&c, "a", "x\ny\n", 4);
-    Span at = {f, 1, 1, 1, 2, 0};
+    Span at = span_of(f, 1, 1, 1, 2);
     diag(&c, DIAG_E0401, at, "first");
     diag(&c, DIAG_E0401, at, "the same place");
     diag_note(&c, at, "of the repeat");
     CHECK(c.diags.n == 1 && c.n_errors == 1);
-    for (uint32_t i = 2; i < 10; i++) diag(&c, DIAG_E0401, (Span){f, i, 1, i, 2, 0}, "more");
+    for (uint32_t i = 2; i < 10; i++) diag(&c, DIAG_E0401, span_of(f, i, 1, i, 2), "more");
     CHECK(c.diags.n == 3 && c.n_errors == 9);
     char *s = shown(&c, false);
     CHECK(strstr(s, "6 more errors are not shown"));
