@@ -303,7 +303,6 @@ static Module *make_module(Ctx *c, Job *j) {
     if (!scale->scaled || scale->needed || j->o.pass.ranges || needs_scale(c, j)) return m;
     scale->off = true;
     c->diags.n = n_diags;
-    j->remarks = sb_new(c->a);
     *j->o.pass.choices = choices;
     m = read_module(c, j, j->o.files.v[0]);
     return m && specialize(c, j, m) && run_passes(c, j, m) ? m : NULL;
