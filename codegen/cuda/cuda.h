@@ -24,7 +24,7 @@ typedef enum {
     CU_BLOCK,  /* a block does: long rows, and kernels without a parallel loop */
 } CuKind;
 
-/* Statements of one block whose vector loops all have one range (team.c). */
+/* Statements of one block whose vector loops have one range (find_run.c). */
 typedef struct {
     const LStmt *first, *last;
     const LStmt *range; /* one of those loops */
@@ -32,6 +32,7 @@ typedef struct {
     bool at_top;        /* in the row, and in no loop of it */
     bool settles;       /* what it wrote is read by other threads of the team afterwards */
     bool together; /* all threads go through it once: they need each other in the midst of it */
+    bool dots;     /* lanes take columns by turns for a number of the entry: all must be there */
 } CuRun;
 
 /* How a kernel's iterations meet threads. */
@@ -47,9 +48,12 @@ typedef struct {
     VEC(CuRun) runs;
     bool segments; /* loops over entries that only sum count as vector loops */
     int *cell;     /* [bufs] from 1: the run in which a row of it stays in registers; 0 = none */
+    int *over;     /* [bufs] from 1: behind this run all threads may read it; 0 = behind none */
+    bool *waits;   /* [bufs] all threads have read it before the first one writes */
     bool one_way;  /* entries must not be shared by several threads */
     int lanes;     /* threads side by side; 0 = known when the kernel is launched */
-    int pack;      /* neighbouring columns that a lane has, a power of two */
+    bool wide;     /* lanes may have several columns of a run that they go through together */
+    int pack;      /* neighbouring columns that a lane has, a power of two; 0 = it cannot be */
     const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
 } CuSched;
 
@@ -74,6 +78,7 @@ typedef struct {
     Cu *cu;
     Arena *a;
     const LKernel *k; /* as it is scheduled: cu_turn_rows() may have made it of the plan's */
+    const bool *has;  /* [bufs] its arguments; NULL = all */
     bool skips;       /* it tests a condition first, and then may do nothing */
     bool skips_not;   /* .. unless it holds */
     bool many;        /* several blocks may have a row (parts.c) */
@@ -92,9 +97,9 @@ typedef struct {
     const CuRun *run;   /* NULL = outside */
     const char *column; /* the index of vector loops in it */
     const char *first;  /* where each lane has several columns: its first */
-    bool serial; /* inside an entry that is as good as a column: loops are the thread's own */
-    bool masked; /* some lanes have no column: gn_on says which have */
-    int n_names; /* made so far */
+    bool serial;    /* inside an entry that is as good as a column: loops are the thread's own */
+    const char *on; /* some lanes have no column: this says which have; NULL = all have one */
+    int n_names;    /* made so far */
 } CuFn;
 
 /* text.c: names and lines */
@@ -116,20 +121,61 @@ bool cu_takes_all(const CuSched *c, const CuRun *r);
 bool cu_has_range(const LStmt *s, LRangeKind range); /* a loop over one in the list, or below */
 
 /* heads.c: a copy of the kernel in which loops and dimensions of one iteration are gone, and heads
- * are a loop around what is done for a row; NULL = its heads need each other. */
-const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, bool heads);
+ * are a loop around what is done for a row; NULL = its heads need each other.  wide: lanes may have
+ * several columns each. */
+const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, bool heads,
+                            bool wide);
+
+/* sums.c: a loop over entries that adds up numbers and columns, sums over many columns in it, is
+ * two. adds_up: entries of a loop with that body are added up to numbers of the row, or to columns;
+ * replace: register `to` for `from`. */
+void cu_split_sums(Arena *a, LKernel *k, LStmt *row, bool wide);
+bool cu_adds_up(const LStmt *s, const LStmt *body, bool numbers);
+void cu_replace(LStmt *s, const LReg *from, LReg *to);
+
+/* order.c: the row's list in another order, for long runs */
+LStmt *cu_reordered(Arena *a, LStmt *row);
+
+/* stages.c: several kernels that do what a kernel does which cannot be shared out; none = they
+ * cannot either. */
+typedef VEC(LKernel *) CuStages;
+CuStages cu_stages(const CuFn *f);
 
 /* numbers.c: numbers that a row of kernel k is added up to in memory are in registers; its list */
 LStmt *cu_keep_numbers(Arena *a, LKernel *k, LStmt *row);
 
 /* team.c */
-bool cu_team(CuFn *f, const LStmt *body);          /* false: a team cannot be seen to be safe */
-bool cu_is_columns(const CuFn *f, const LStmt *s); /* a vector loop, or as good as one */
+bool cu_team(CuFn *f, const LStmt *body); /* false: a team cannot be seen to be safe */
+
+/* find_run.c */
+typedef struct {
+    bool ok;
+    LFn fn; /* L_FN_OP: itself; IADD, ISUB */
+    const LReg *by;
+} CuDistance; /* how an index follows from the column: itself, or at a fixed distance */
+CuDistance cu_distance(const LStmt *loop, const LReg *r);
+bool cu_find_run(const CuFn *f, const LStmt *s, CuRun *out); /* the longest that begins at s */
+bool cu_is_columns(const CuFn *f, const LStmt *s);           /* a vector loop, or as good as one */
+bool cu_same_range(const LStmt *x, const LStmt *y);
+bool cu_follows_column(const LStmt *s, const LStmt *loop); /* an index of s hangs on the loop's */
 bool cu_run_has(const CuRun *r, const LStmt *s);
+bool cu_is_column_array(const CuRun *r, const LBuf *b); /* a local: each lane has a column of it */
 bool cu_is_inner(const CuRun *r, const LBuf *b); /* a local declared inside a loop of the run */
+/* A loop over columns in an entry's that only adds them up to numbers of the entry; and lanes take
+ * them by turns, as they do not have them all. */
+bool cu_is_dot(const CuRun *r, const LStmt *loop);
+bool cu_takes_turns(const CuRun *r, const LStmt *loop);
+
+/* entries.c */
 /* Registers that loop s of a run adds to, of columns or of the row, where its entries may go to
  * several threads; how many, 0 = they may not. */
 int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target);
+/* Of each relation whose entries a row has by turns, such a loop; how many, CU_TARGETS_MAX at most.
+ */
+int cu_row_entries(const CuFn *f, const LStmt **loop);
+const LStmt *cu_find_split(const CuFn *f); /* the first such loop; NULL = there is none */
+int cu_serial_entries(
+    const CuFn *f); /* loops over entries whose entries come one after the other */
 
 /* scalar.c: the right-hand side of a register */
 const char *cu_let(CuFn *f, const LStmt *s);
@@ -147,8 +193,10 @@ void cu_local(CuFn *f, const LBuf *b);
 int64_t cu_count_without(const LBuf *b, int place); /* elements, one dimension left out */
 bool cu_is_one(const Expr *e); /* an axis whose index is 0 and is not written */
 
-/* pack.c: the columns of a lane that has several */
+/* pack.c: the columns of a lane that has several.  How many, a power of two; 0 = lanes cannot have
+ * all columns of a run that they go through together. */
 int cu_pack(CuFn *f);
+bool cu_fits_lanes(int64_t columns, bool wide); /* they may have so many; wide: several each */
 int cu_pack_of(const CuFn *f, const CuRun *r);
 void cu_each(CuFn *f); /* opens a loop over the lane's columns, if it has several */
 void cu_each_end(CuFn *f);
@@ -177,9 +225,10 @@ void cu_statement(CuFn *f, const LStmt *s);
 void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
 void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
 void cu_column(CuFn *f, const LStmt *s);
+void cu_wait(CuFn *f);                        /* threads of a team wait for each other */
 const LStmt *cu_run(CuFn *f, const LStmt *s); /* the run that begins at s; its last statement */
 void cu_kernel(Cu *cu, const LKernel *k);
-void cu_launch(CuFn *f);
+void cu_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */
 CuNest cu_nest(const CuFn *f);  /* of a kernel with one parallel loop */
 void cu_tails(Cu *cu);          /* kernels that write zeros behind a batch's rows */

@@ -21,11 +21,10 @@
  * dealt to all of its threads, and one into columns to lanes and ways.  What is read once for all
  * heads of a row is read by each, out of the cache that neighbouring teams share.
  *
- * A loop over entries that makes numbers out of many columns, and columns too, is two loops.
- * Loops and dimensions of one iteration go, loops over columns that hang on nothing but their
- * column become vector loops, and what stands between two loops without need moves out of the
- * way: before both where it does not need them, else behind.  A number that is stored and then
- * read is handed on instead, as the first thread alone would have it. */
+ * Loops and dimensions of one iteration go, and loops over columns that hang on nothing but their
+ * column become vector loops.  A number that is stored and then read is handed on instead, as the
+ * first thread alone would have it.  Then sums that need loops of their own get them (sums.c), and
+ * what stands between two loops without need moves out of the way (order.c). */
 #include "codegen/cuda/cuda.h"
 
 typedef struct {
@@ -207,142 +206,6 @@ static void forward_stored(LStmt *row) {
             forward(s->next, s);
 }
 
-/* ---- registers ------------------------------------------------------------------------- */
-static void replace(LStmt *s, const LReg *from, LReg *to) {
-    for (; s; s = s->next) {
-        if (s->src == from) s->src = to;
-        if (s->cond == from) s->cond = to;
-        if (s->at == from) s->at = to;
-        for (int i = 0; i < s->n_arg; i++)
-            if (s->arg[i] == from) s->arg[i] = to;
-        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-            if (s->idx[i] == from) s->idx[i] = to;
-        if (loop_has_body(s)) replace(s->body, from, to);
-    }
-}
-
-/* ---- sums apart ---------------------------------------------------------------------- */
-/* What the entries of one loop are added up to, of the kind that is asked for: numbers of the
- * row, or columns. */
-static bool adds_up(const LStmt *s, const LStmt *body, bool numbers) {
-    for (; s; s = s->next) {
-        bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
-        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
-        if (s->kind == L_ACC && !own && number == numbers) return true;
-        if (loop_has_body(s) && adds_up(s->body, body, numbers)) return true;
-    }
-    return false;
-}
-
-/* A loop over more columns than lanes can be relied on to have, or over who knows how many. */
-static bool has_wide(const LStmt *s) {
-    for (int64_t n; s; s = s->next) {
-        if (s->kind == L_FOR && s->sched.vector && (!extent(s, &n) || n > 32)) return true;
-        if (loop_has_body(s) && has_wide(s->body)) return true;
-    }
-    return false;
-}
-
-typedef struct {
-    const LStmt *body;
-    bool numbers;    /* which sums stay */
-    bool *reg, *buf; /* [n_regs], [locals] are needed */
-    bool changed;
-} Slice;
-
-static void need(Slice *x, bool *what) {
-    x->changed = x->changed || !*what;
-    *what = true;
-}
-
-static bool is_kept(const Slice *x, const LStmt *s) {
-    bool local = s->buf && s->buf->kind == LB_LOCAL;
-    bool own = local && loop_declares(x->body, s->buf);
-    if (s->kind == L_LET || s->kind == L_LOAD) return x->reg[s->dst->id];
-    if (s->kind == L_LOCAL || own) return x->buf[s->buf->id];
-    if (s->kind == L_ACC) return (local && s->buf->rank == 0) == x->numbers;
-    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
-        if (is_kept(x, in)) return true;
-    return !loop_has_body(s) && !x->numbers; /* a store */
-}
-
-static void mark(Slice *x, const LStmt *s) {
-    for (; s; s = s->next) {
-        if (!is_kept(x, s)) continue;
-        if (s->src) need(x, &x->reg[s->src->id]);
-        if (s->cond) need(x, &x->reg[s->cond->id]);
-        if (s->at) need(x, &x->reg[s->at->id]);
-        for (int i = 0; i < s->n_arg; i++) need(x, &x->reg[s->arg[i]->id]);
-        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++) need(x, &x->reg[s->idx[i]->id]);
-        if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL) need(x, &x->buf[s->buf->id]);
-        if (loop_has_body(s)) mark(x, s->body);
-    }
-}
-
-/* A copy of what is kept. */
-static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
-    LStmt *head = NULL, **tail = &head;
-    for (; s; s = s->next) {
-        if (!is_kept(x, s)) continue;
-        LStmt *c = *tail = NEW(a, LStmt);
-        *c = *s;
-        c->next = NULL;
-        if (loop_has_body(s)) c->body = kept(a, x, s->body);
-        tail = &c->next;
-    }
-    return head;
-}
-
-static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers) {
-    Slice x = {.body = loop->body, .numbers = numbers, .changed = true};
-    x.reg = NEWN(a, bool, k->n_regs + 1);
-    x.buf = NEWN(a, bool, k->locals.n + 1);
-    while (x.changed) {
-        x.changed = false;
-        mark(&x, loop->body);
-    }
-    LStmt *c = NEW(a, LStmt);
-    *c = *loop;
-    c->body = kept(a, &x, loop->body);
-    return c;
-}
-
-/* What leaves the entries' loop `body` is read in the other one: it would be there too late, or
- * all at once. */
-static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
-    for (; s; s = s->next) {
-        bool writes = s->kind == L_STORE || s->kind == L_ACC;
-        bool own = writes && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
-        if (writes && !own && loop_loads(other, s->buf)) return true;
-        if (loop_has_body(s) && is_read(s->body, body, other)) return true;
-    }
-    return false;
-}
-
-static bool may_split(const LStmt *numbers, const LStmt *columns) {
-    return !is_read(numbers->body, numbers->body, columns->body) &&
-           !is_read(columns->body, columns->body, numbers->body);
-}
-
-/* Entries are dealt to threads where they are added up to numbers, to ways where they are to
- * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
-static void split_loops(Arena *a, LKernel *k, LStmt *row) {
-    for (LStmt *s = row; s; s = s->next) {
-        if (s->kind != L_FOR || s->range != LR_SEGMENT || !has_wide(s->body)) continue;
-        if (!adds_up(s->body, s->body, true) || !adds_up(s->body, s->body, false)) continue;
-        LStmt *numbers = slice(a, k, s, true), *columns = slice(a, k, s, false);
-        if (!may_split(numbers, columns)) continue;
-        columns->next = s->next;
-        columns->var = NEW(a, LReg);
-        *columns->var = *s->var;
-        columns->var->id = k->n_regs++;
-        replace(columns->body, s->var, columns->var);
-        *s = *numbers;
-        s->next = columns;
-        s = columns;
-    }
-}
-
 /* ---- one of each ----------------------------------------------------------------------- */
 static bool same_let(const LStmt *x, const LStmt *y) {
     bool same = x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
@@ -363,102 +226,9 @@ static void merge_lets(LStmt *list) {
                 continue;
             }
             *at = other->next;
-            replace(*at, other->dst, s->dst);
+            cu_replace(*at, other->dst, s->dst);
         }
     }
-}
-
-/* ---- order ------------------------------------------------------------------------- */
-typedef struct {
-    VEC(LStmt *) in;
-    bool *done, *late; /* late: it needs a loop */
-    LStmt **tail;
-} Order;
-
-static void put(Order *o, int i) {
-    if (o->done[i]) return;
-    o->done[i] = true;
-    for (int j = 0; j < i; j++)
-        if (!o->done[j] && loop_depends(o->in.v[i], o->in.v[j])) put(o, j);
-    *o->tail = o->in.v[i];
-    o->tail = &o->in.v[i]->next;
-}
-
-static bool has_loop(const LStmt *s) {
-    if (s->kind == L_FOR) return true;
-    for (const LStmt *in = s->kind == L_IF ? s->body : NULL; in; in = in->next)
-        if (has_loop(in)) return true;
-    return false;
-}
-
-/* A loop that adds up to numbers and waits for no other: it need not stand among loops that
- * share columns. */
-static bool may_go_first(const Order *o, int i) {
-    const LStmt *s = o->in.v[i];
-    if (o->done[i] || s->kind != L_FOR || s->range != LR_SEGMENT) return false;
-    if (adds_up(s->body, s->body, false) || !adds_up(s->body, s->body, true)) return false;
-    for (int j = 0; j < i; j++)
-        if (!o->done[j] && o->late[j] && loop_depends(s, o->in.v[j])) return false;
-    return true;
-}
-
-static int next_loop(const Order *o) {
-    for (int i = 0; i < o->in.n; i++)
-        if (may_go_first(o, i)) return i;
-    for (int i = 0; i < o->in.n; i++)
-        if (!o->done[i] && has_loop(o->in.v[i])) return i;
-    return -1;
-}
-
-/* Results can wait, and with an array a run begins. */
-static bool can_wait(const LStmt *s) {
-    bool result = s->kind == L_STORE && s->buf->kind != LB_LOCAL;
-    return result || (s->kind == L_LOCAL && s->buf->rank) || has_loop(s);
-}
-
-static bool needs_array(const Order *o, int i) {
-    for (int j = 0; j < i; j++) {
-        const LStmt *s = o->in.v[j];
-        if (!o->done[j] && s->kind == L_LOCAL && s->buf->rank && loop_depends(o->in.v[i], s))
-            return true;
-    }
-    return false;
-}
-
-/* What needs nothing more.  Left until a loop of the next run asks for it, it would stand in the
- * midst of that run; put while a run goes on, in the midst of this one. */
-static void put_ready(Order *o) {
-    for (int i = 0; i < o->in.n; i++) {
-        bool ready = !o->done[i] && !can_wait(o->in.v[i]);
-        for (int j = 0; j < i && ready; j++)
-            ready = o->done[j] || !loop_depends(o->in.v[i], o->in.v[j]);
-        if (ready) put(o, i);
-    }
-}
-
-/* First what needs no loop, but for results and arrays; then each loop behind what it needs, and
- * in front of a run what can be done then; then the rest. */
-static LStmt *reordered(Arena *a, LStmt *s) {
-    LStmt *head = NULL;
-    Order o = {.tail = &head};
-    for (; s; s = s->next) vec_push(a, &o.in, s);
-    o.done = NEWN(a, bool, o.in.n + 1);
-    o.late = NEWN(a, bool, o.in.n + 1);
-    for (int i = 0; i < o.in.n; i++) {
-        const LStmt *at = o.in.v[i];
-        o.late[i] = has_loop(at);
-        for (int j = 0; j < i; j++)
-            o.late[i] = o.late[i] || (o.late[j] && loop_depends(at, o.in.v[j]));
-    }
-    for (int i = 0; i < o.in.n; i++)
-        if (!o.late[i] && !can_wait(o.in.v[i])) put(&o, i);
-    for (int i; (i = next_loop(&o)) >= 0;) {
-        if (needs_array(&o, i)) put_ready(&o);
-        put(&o, i);
-    }
-    for (int i = 0; i < o.in.n; i++) put(&o, i);
-    *o.tail = NULL;
-    return head;
 }
 
 /* ---- the kernel -------------------------------------------------------------------- */
@@ -491,7 +261,8 @@ static LStmt *over_heads(Turn *t, LKernel *k, LStmt *body) {
     return s;
 }
 
-const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel, bool heads) {
+const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel, bool heads,
+                            bool wide) {
     Turn t = {.a = a, .ok = true};
     LKernel *k = NEW(a, LKernel);
     *k = *from;
@@ -519,8 +290,8 @@ const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel
     make_vectors(row);
     merge_lets(row);
     forward_stored(row);
-    split_loops(a, k, row);
-    row = reordered(a, row);
+    cu_split_sums(a, k, row, wide);
+    row = cu_reordered(a, row);
     loop->body = heads ? over_heads(&t, k, row) : row;
     k->body = zero;
     return k;

@@ -101,15 +101,20 @@ static void iteration(CuFn *f) {
 
 /* ---- hubs: rows with so many entries that a block takes them --------------------------- */
 bool cu_has_hubs(const CuFn *f) {
-    const CuSched *c = &f->sched;
-    return c->kind == CU_TEAM && c->parallel && c->split && c->split->range == LR_SEGMENT &&
-           c->split->at == c->parallel->var;
+    const LStmt *loop[CU_TARGETS_MAX];
+    return f->sched.kind == CU_TEAM && cu_row_entries(f, loop) > 0;
 }
 
 static const char *is_hub(CuFn *f) {
-    const LStmt *s = f->sched.split;
-    const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
-    return arena_printf(f->a, "gn_is_hub(%s[%s + 1] - %s[%s], gn.ways)", ptr, row, ptr, row);
+    const LStmt *loop[CU_TARGETS_MAX];
+    const int n = cu_row_entries(f, loop);
+    const char *row = f->reg[f->sched.parallel->var->id], *all = NULL;
+    for (int i = 0; i < n; i++) {
+        const char *ptr = f->buf[loop[i]->ptr->id];
+        const char *entries = arena_printf(f->a, "%s[%s + 1] - %s[%s]", ptr, row, ptr, row);
+        all = all ? arena_printf(f->a, "%s + %s", all, entries) : entries;
+    }
+    return arena_printf(f->a, "gn_is_hub(%s, gn.ways)", all);
 }
 
 /* The parallel loop's part of an index. */
@@ -131,7 +136,7 @@ static void hubs(CuFn *f) {
     cu_line(f, "bool gn_hub = false;");
     cu_open(f, "if (gn_tile + threadIdx.x < gn_extent) {");
     cu_line(f, "const int64_t gn_i = gn_tile + threadIdx.x;");
-    cu_line(f, "const int64_t %s = %s;", f->reg[c->split->at->id], row_of(f));
+    cu_line(f, "const int64_t %s = %s;", f->reg[c->parallel->var->id], row_of(f));
     cu_line(f, "gn_hub = %s;", is_hub(f));
     cu_close(f);
     cu_open(f, "GN_HUBS(gn_i, gn_tile, gn_hubs(gn_hub)) {");
@@ -264,8 +269,9 @@ void cu_signature(CuFn *f, const char *suffix) {
     StrBuf *b = &f->cu->b;
     sb_printf(b, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(", k->name, suffix);
     for (int i = 0; i < k->bufs.n; i++)
-        sb_printf(b, "\n    %s%s *__restrict__ %s,", k->bufs.v[i]->written ? "" : "const ",
-                  cu_mem_type(k->bufs.v[i]->dt), f->buf[i]);
+        if (!f->has || f->has[i])
+            sb_printf(b, "\n    %s%s *__restrict__ %s,", k->bufs.v[i]->written ? "" : "const ",
+                      cu_mem_type(k->bufs.v[i]->dt), f->buf[i]);
     if (f->skips) sb_puts(b, "\n    const unsigned char *__restrict__ gn_when,");
     const char *type = f->sized ? "int64_t" : "const int64_t";
     if (f->sized) sb_puts(b, "\n    const int64_t *__restrict__ gn_n,");
@@ -313,6 +319,42 @@ void cu_begin(CuFn *f) {
     if (f->skips) cu_line(f, "if (%s*gn_when) return;", f->skips_not ? "" : "!");
 }
 
+/* The function, of a kernel that is scheduled. */
+static void function(CuFn *f) {
+    f->used = NEWN(f->a, bool, f->k->n_regs + 1);
+    f->local_used = NEWN(f->a, bool, f->k->locals.n + 1);
+    mark_block(f, f->k->body, NULL);
+    cu_names(f);
+    f->sized = f->sized && uses_sizes(f);
+    f->many = cu_has_parts(f);
+    if (f->many) cu_parts(f);
+    cu_signature(f, "");
+    f->depth = 1;
+    cu_begin(f);
+    body(f);
+    cu_close(f);
+}
+
+static bool reaches(const LStmt *s, const LBuf *b) {
+    for (; s; s = s->next) {
+        if (s->ptr == b || (loop_is_access(s) && s->buf == b)) return true;
+        if (loop_has_body(s) && reaches(s->body, b)) return true;
+    }
+    return false;
+}
+
+/* One of several kernels: what it needs of the arguments. */
+static CuFn *of_stage(const CuFn *f, const LKernel *k) {
+    CuFn *part = NEW(f->a, CuFn);
+    bool *has = NEWN(f->a, bool, k->bufs.n + 1);
+    *part = *f;
+    part->k = k;
+    for (int i = 0; i < k->bufs.n; i++) has[i] = reaches(k->body, k->bufs.v[i]);
+    part->has = has;
+    cu_schedule(part);
+    return part;
+}
+
 void cu_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
     const PStep *s = step_of(cu->plan, k, &ph);
@@ -322,20 +364,13 @@ void cu_kernel(Cu *cu, const LKernel *k) {
                .skips = s && s->pred >= 0,
                .skips_not = s && s->pred_not,
                .sized = s && plan_has_buckets(cu->a, cu->plan, ph)},
-         *f = &fn;
-    cu_schedule(f);
-    f->used = NEWN(cu->a, bool, f->k->n_regs + 1);
-    f->local_used = NEWN(cu->a, bool, f->k->locals.n + 1);
-    mark_block(f, f->k->body, NULL);
-    cu_names(f);
-    f->sized = f->sized && uses_sizes(f);
-    f->many = cu_has_parts(f);
-    comment(f, k);
-    if (f->many) cu_parts(f);
-    cu_signature(f, "");
-    f->depth = 1;
-    cu_begin(f);
-    body(f);
-    cu_close(f);
-    cu_launch(f);
+         *one = &fn, **part = &one;
+    cu_schedule(one);
+    const CuStages stages = cu_stages(one);
+    const int n = stages.n ? stages.n : 1;
+    if (stages.n) part = NEWN(cu->a, CuFn *, n);
+    for (int i = 0; i < stages.n; i++) part[i] = of_stage(one, stages.v[i]);
+    comment(one, k);
+    for (int i = 0; i < n; i++) function(part[i]);
+    cu_launch(part, n, k->name);
 }

@@ -79,6 +79,21 @@ static const char *width(CuFn *f) {
     return n;
 }
 
+/* What ways have by turns: of the relation of which a row has most. */
+static const char *entries(CuFn *f) {
+    const LStmt *loop[CU_TARGETS_MAX];
+    const int n = cu_row_entries(f, loop);
+    if (n == 0) return iterations(f, f->sched.split);
+    const char *most = NULL;
+    for (int i = 0; i < n; i++) {
+        const char *mean = iterations(f, loop[i]);
+        bool known = false; /* edges and what runs against them have one mean */
+        for (int k = 0; k < i; k++) known = known || !strcmp(mean, iterations(f, loop[k]));
+        if (!known) most = most ? arena_printf(f->a, "gn_max64(%s, %s)", most, mean) : mean;
+    }
+    return most;
+}
+
 /* Writes what is decided here; returns the threads of a team. */
 static const char *team(CuFn *f) {
     const CuSched *c = &f->sched;
@@ -86,7 +101,7 @@ static const char *team(CuFn *f) {
     if (!c->lanes) cu_line(f, "int gn_lanes = gn_power_of_2(%s, 32);", width(f));
     if (c->kind == CU_BLOCK) return "GN_THREADS";
     if (!c->split) return lanes;
-    cu_line(f, "int gn_ways = gn_ways_for(%s, %s);", iterations(f, c->split), lanes);
+    cu_line(f, "int gn_ways = gn_ways_for(%s, %s);", entries(f), lanes);
     return arena_printf(f->a, "%s * gn_ways", lanes);
 }
 
@@ -106,6 +121,7 @@ static void arguments(CuFn *f, StrBuf *names) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
     for (int i = 0; i < k->bufs.n; i++) {
+        if (f->has && !f->has[i]) continue;
         const LBuf *b = k->bufs.v[i];
         const char *type =
             arena_printf(f->a, "%s%s *", b->written ? "" : "const ", cu_mem_type(b->dt));
@@ -143,13 +159,10 @@ static void parts(CuFn *f, const char *names) {
     cu_close(f);
 }
 
-void cu_launch(CuFn *f) {
+/* last: what comes of it is what the function returns. */
+static void launch(CuFn *f, bool last) {
     const CuSched *c = &f->sched;
-    const char *name = f->k->name;
     StrBuf names = sb_new(f->a);
-    f->depth = 0;
-    cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
-            name);
     arguments(f, &names);
     const char *size = c->kind == CU_THREAD ? NULL : team(f);
     if (c->kind != CU_THREAD && !c->lanes) sb_puts(&names, "&gn_lanes, ");
@@ -158,7 +171,26 @@ void cu_launch(CuFn *f) {
     if (c->kind == CU_TEAM && c->split) sb_puts(&names, "&gn_ways, ");
     if (f->many) sb_puts(&names, "&gn_room, &gn_part, ");
     cu_line(f, "void *gn_args[] = {%s&gn_extent};", names.s ? names.s : "");
-    cu_line(f, "return gn_launch(%s, %s, gn_args, stream);", name, threads(f, size));
+    const char *n = threads(f, size);
+    cu_line(f, "%s gn_launch(%s, %s, gn_args, stream);",
+            last ? "return" : "int gn_error =", f->k->name, n);
+    if (!last) cu_line(f, "if (gn_error) return gn_error;");
+}
+
+void cu_launch(CuFn *const *stage, int n, const char *name) {
+    CuFn *f = stage[0];
+    f->depth = 0;
+    cu_open(f, "extern \"C\" int %s_cuda(void *const *arg, const int64_t *n, void *stream) {",
+            name);
+    for (int i = 0; i + 1 < n; i++) {
+        stage[i]->depth = 1;
+        cu_open(stage[i], "{");
+        launch(stage[i], false);
+        cu_close(stage[i]);
+    }
+    stage[n - 1]->depth = 1;
+    launch(stage[n - 1], true);
+    f->depth = 1;
     cu_close(f);
     cu_line(f, "%s", "");
 }

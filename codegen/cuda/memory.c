@@ -78,6 +78,7 @@ const char *cu_writers(CuFn *f) {
 }
 
 void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v) {
+    if (f->sched.kind != CU_THREAD && !f->run && f->sched.waits[b->id]) cu_wait(f);
     if (is_half(b->dt))
         cu_line(f, "%sgn_store(%s, %s);", cu_writers(f), at, v);
     else

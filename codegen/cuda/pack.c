@@ -9,7 +9,7 @@
  * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
 #include "codegen/cuda/cuda.h"
 
-enum { PACK_BYTES = 16 };
+enum { PACK_BYTES = 16, PACK_MOST = PACK_BYTES / 2 };
 
 static bool is_cell(const CuFn *f, const LBuf *b) {
     return b->kind != LB_LOCAL && b->written && f->sched.cell && f->sched.cell[b->id];
@@ -56,18 +56,35 @@ static bool is_fine(const CuFn *f, int n) {
         const CuRun *r = &f->sched.runs.v[i];
         int64_t width;
         if (r->range->range != LR_EXTENT) continue;
-        if (r->together || !expr_is_const(r->range->extent, &width) || width % n) return false;
+        if (!expr_is_const(r->range->extent, &width) || width % n) return false;
+        if (r->together && width / n > 32) return false;
         any = true;
     }
     note(&c, f->sched.parallel ? f->sched.parallel->body : f->k->body, NULL);
     return any && c.ok && c.packed > 0;
 }
 
+bool cu_fits_lanes(int64_t columns, bool wide) {
+    int64_t each = 1;
+    while (wide && each < PACK_MOST && columns % (each * 2) == 0) each *= 2;
+    return columns <= 32 * each;
+}
+
+/* A column each. */
+static bool fits(const CuFn *f) {
+    for (int i = 0; i < f->sched.runs.n; i++) {
+        const CuRun *r = &f->sched.runs.v[i];
+        int64_t width;
+        if (r->together && expr_is_const(r->range->extent, &width) && width > 32) return false;
+    }
+    return true;
+}
+
 int cu_pack(CuFn *f) {
-    int n = PACK_BYTES / 2;
-    if (f->sched.kind != CU_TEAM) return 1;
+    int n = PACK_MOST;
+    if (f->sched.kind != CU_TEAM) return fits(f);
     while (n > 1 && !is_fine(f, n)) n /= 2;
-    return n;
+    return n > 1 ? n : fits(f);
 }
 
 int cu_pack_of(const CuFn *f, const CuRun *r) {

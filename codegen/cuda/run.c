@@ -111,14 +111,31 @@ static void end_folds(CuFn *f, const CuRun *r, const Folds *folds, bool inner) {
     }
 }
 
+/* Columns that are others than the run's, or that lanes do not have all at once. */
+static void by_turns(CuFn *f, const LStmt *s) {
+    const char *first = f->first, *on = f->on;
+    f->first = f->on = NULL;
+    f->serial = true;
+    cu_loop(f, s, "gn.lane", "gn.lanes");
+    f->serial = false;
+    f->on = on;
+    f->first = first;
+}
+
 /* A vector loop of a run: the thread has one of its columns.  Sums over it that the entry needs
  * are made at once. */
 void cu_column(CuFn *f, const LStmt *s) {
     Folds inner = {0};
     int outer = f->alias.n;
-    if (f->run->together) find_folds(f, f->run, s->body, NULL, s, true, &inner);
+    if (f->run->together || f->run->dots) find_folds(f, f->run, s->body, NULL, s, true, &inner);
     begin_folds(f, &inner);
-    if (f->masked) cu_open(f, "if (gn_on) {");
+    if (cu_takes_turns(f->run, s)) {
+        by_turns(f, s);
+        f->alias.n = outer;
+        end_folds(f, f->run, &inner, true);
+        return;
+    }
+    if (f->on) cu_open(f, "if (%s) {", f->on);
     if (f->first) {
         cu_packed_body(f, s);
     } else {
@@ -127,7 +144,7 @@ void cu_column(CuFn *f, const LStmt *s) {
         cu_block(f, s->body);
         f->serial = false;
     }
-    if (f->masked) cu_close(f);
+    if (f->on) cu_close(f);
     f->alias.n = outer;
     end_folds(f, f->run, &inner, true);
 }
@@ -139,6 +156,7 @@ typedef struct {
     int place;     /* of an array: its dimension of the column */
     int64_t count; /* registers */
     bool array;
+    bool each; /* one for each column of the lane */
     const char *name;
 } Part;
 
@@ -147,8 +165,9 @@ static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, Part *p) {
     *p = (Part){.acc = spot.at, .place = place_of(spot), .name = fresh(f, "part")};
     p->array = b->kind == LB_LOCAL && b->rank > 1;
     p->count = p->array ? cu_count_without(b, p->place) : 1;
+    p->each = f->first && spot.loop;
     const char *zero = cu_identity(f->a, p->acc->red, b->dt);
-    if (!p->array && f->first) {
+    if (!p->array && p->each) {
         cu_line(f, "%s %s;", cu_type(b->dt), cu_registers(f, p->name));
         cu_each(f);
         cu_line(f, "%s = %s;", cu_of_each(f, p->name), zero);
@@ -165,11 +184,15 @@ static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, Part *p) {
             p->name, zero);
 }
 
+static const char *part_name(CuFn *f, const Part *p) {
+    return p->each ? cu_of_each(f, p->name) : p->name;
+}
+
 /* Adds the parts of all ways to what was there before. */
 static void end_part(CuFn *f, const Part *p) {
     DType dt = p->acc->buf->dt;
-    const char *at = cu_element(f, p->acc), *part = cu_of_each(f, p->name);
-    cu_each(f);
+    const char *at = cu_element(f, p->acc), *part = part_name(f, p);
+    if (p->each) cu_each(f);
     if (p->array) {
         cu_line(f, "#pragma unroll");
         cu_open(f, "for (int gn_k = 0; gn_k < %lld; gn_k++) {", (long long)p->count);
@@ -179,7 +202,7 @@ static void end_part(CuFn *f, const Part *p) {
     cu_line(f, "%s = %s;", part, fold(f, p->acc->red, part, "gn.lanes", "gn.lanes * gn.ways"));
     cu_line(f, "%s = %s;", at, cu_combine(f, p->acc->red, dt, at, part));
     if (p->array) cu_close(f);
-    cu_each_end(f);
+    if (p->each) cu_each_end(f);
 }
 
 /* The column of a register, and where each of a lane's is. */
@@ -188,7 +211,7 @@ static const char *column_of_each(CuFn *f) {
 }
 
 static const char *if_on(const CuFn *f) {
-    return f->masked ? "if (gn_on) " : "";
+    return f->on ? arena_printf(f->a, "if (%s) ", f->on) : "";
 }
 
 /* A block has gone through its entries: what they make goes to where the row's block finds it. */
@@ -243,8 +266,7 @@ static bool split_loop(CuFn *f, const LStmt *s) {
     int n = cu_split_targets(f, s, target), outer = f->alias.n;
     for (int i = 0; i < n; i++) begin_part(f, s, target[i], &part[i]);
     for (int i = 0; i < n; i++)
-        stand_for(f, target[i], NULL, cu_of_each(f, part[i].name),
-                  part[i].array ? part[i].place : -1);
+        stand_for(f, target[i], NULL, part_name(f, &part[i]), part[i].array ? part[i].place : -1);
     if (n) entries(f, s, part, n);
     f->alias.n = outer;
     for (int i = 0; i < n && !f->parts; i++) end_part(f, &part[i]);
@@ -306,8 +328,7 @@ static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
         if (!is_top_store(r, spot.at)) {
             const char *text = cell_memory(f, spot);
             bool half = b->dt == DT_F16 || b->dt == DT_BF16;
-            cu_line(f, "%s%s = %s%s%s;", f->masked ? "if (gn_on) " : "", c.name,
-                    half ? "gn_load(" : "", text,
+            cu_line(f, "%s%s = %s%s%s;", if_on(f), c.name, half ? "gn_load(" : "", text,
                     half             ? ")"
                     : b->dt == DT_I1 ? " != 0"
                                      : "");
@@ -321,10 +342,10 @@ static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
 static void end_cells(CuFn *f, const Cells *cells, int outer) {
     f->alias.n = outer;
     if (cells->n == 0) return;
-    if (f->masked) cu_open(f, "if (gn_on) {");
+    if (f->on) cu_open(f, "if (%s) {", f->on);
     for (int i = 0; i < cells->n; i++)
         cu_put(f, cells->v[i].spot.at->buf, cell_memory(f, cells->v[i].spot), cells->v[i].name);
-    if (f->masked) cu_close(f);
+    if (f->on) cu_close(f);
 }
 
 /* ---- the run ----------------------------------------------------------------------- */
@@ -360,8 +381,8 @@ static void columns(CuFn *f, const CuRun *r) {
     }
     begin_cells(f, r, &cells);
     for (const LStmt *s = r->first;; s = s->next) {
-        bool hoisted = s->kind == L_LET || s->kind == L_LOAD;
-        if (s->kind == L_LOCAL)
+        bool hoisted = !r->together && (s->kind == L_LET || s->kind == L_LOAD);
+        if (s->kind == L_LOCAL && s->buf->rank)
             column_array(f, r, s->buf);
         else if (!hoisted && !split_loop(f, s))
             cu_statement(f, s);
@@ -386,21 +407,42 @@ static bool all_lanes(const CuFn *f, const CuRun *r) {
            n % (lanes * cu_pack_of(f, r)) == 0;
 }
 
+void cu_wait(CuFn *f) {
+    cu_line(f, f->sched.kind == CU_BLOCK ? "__syncthreads();" : "__syncwarp(gn.mask);");
+}
+
+/* Somebody asks which column it is: not where there is but one, and in arrays. */
+static bool asks(const CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end) {
+    for (; s; s = s->next) {
+        bool columns = cu_is_columns(f, s);
+        if (columns && f->used[s->var->id] && !cu_takes_turns(r, s)) return true;
+        if (!columns && loop_has_body(s) && asks(f, r, s->body, NULL)) return true;
+        if (s == end) break;
+    }
+    return false;
+}
+
 const LStmt *cu_run(CuFn *f, const LStmt *s) {
     const CuRun *r = find(f, s);
     if (!r) return NULL;
     Folds folds = {0};
     int outer = f->alias.n;
     const char *lo, *hi, *c = f->reg[r->range->var->id];
-    hoist(f, r);
+    if (!r->together) hoist(f, r);
     cu_bounds(f, r->range, &lo, &hi);
     if (!f->parts) find_folds(f, r, r->first, r->last, NULL, false, &folds);
     begin_folds(f, &folds);
-    bool masked = (splits(f, r) || r->together) && !all_lanes(f, r);
+    bool masked = (splits(f, r) || r->together || r->dots) && !all_lanes(f, r);
     const int pack = cu_pack_of(f, r);
     const char *times = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
     const char *at = pack > 1 ? fresh(f, "first") : c;
-    if (masked) {
+    f->on = masked ? "gn_on" : NULL;
+    if (r->together) {
+        if (masked || pack > 1 || asks(f, r, r->first, r->last))
+            cu_line(f, "const int64_t %s = gn.lane%s;", at, times);
+        if (masked) f->on = fresh(f, "on");
+        if (masked) cu_line(f, "const bool %s = %s < %s;", f->on, at, hi);
+    } else if (masked) {
         const char *base = fresh(f, "from");
         cu_open(f, "for (int64_t %s = %s; %s < %s; %s += gn.lanes%s) {", base, lo, base, hi, base,
                 times);
@@ -416,15 +458,13 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     f->run = r;
     f->column = c;
     f->first = pack > 1 ? at : NULL;
-    f->masked = masked;
     columns(f, r);
-    f->masked = false;
+    f->on = NULL;
     f->first = NULL;
     f->run = NULL;
-    cu_close(f);
+    if (!r->together) cu_close(f);
     f->alias.n = outer;
-    if (r->settles && !f->parts)
-        cu_line(f, f->sched.kind == CU_BLOCK ? "__syncthreads();" : "__syncwarp(gn.mask);");
+    if (r->settles && !f->parts) cu_wait(f);
     end_folds(f, r, &folds, false);
     return r->last;
 }

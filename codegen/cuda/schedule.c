@@ -1,6 +1,6 @@
 /* How the iterations of a kernel meet threads: a team of threads for each (team.c) where that
- * is seen to be safe and there is something to share, if need be in another order (heads.c), else
- * a thread for each.
+ * is seen to be safe and there is something to share, if need be in another order (heads.c) or in
+ * several kernels (stages.c), else a thread for each.
  *
  * Loops that stand alone inside the parallel loop and write disjoint elements become part
  * of its index:
@@ -15,16 +15,61 @@ static bool is_pure(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
 
-/* Every store and acc to an argument below s, and every load of what is written, has index r
- * at one place. */
-static bool all_at(const LStmt *s, const LReg *r, int *place) {
+/* What defines r: a statement, or the loop whose variable it is. */
+static const LStmt *definition(const LStmt *s, const LReg *r) {
+    for (const LStmt *in; s; s = s->next) {
+        if ((s->kind == L_FOR ? s->var : s->dst) == r) return s;
+        if (loop_has_body(s) && (in = definition(s->body, r))) return in;
+    }
+    return NULL;
+}
+
+static bool is_size(const LStmt *all, const LReg *r, int64_t n) {
+    const LStmt *d = definition(all, r);
+    int64_t size;
+    return d && d->kind == L_LET && d->fn == L_FN_SIZE && expr_is_const(d->size, &size) &&
+           size == n;
+}
+
+static bool is_below(const LStmt *all, const LReg *r, int64_t n) {
+    const LStmt *d = definition(all, r);
+    int64_t extent;
+    return d && d->kind == L_FOR && d->range == LR_EXTENT && expr_is_const(d->extent, &extent) &&
+           extent <= n;
+}
+
+static bool is_product(const LStmt *all, const LReg *r, const LReg *by, int64_t n) {
+    const LStmt *d = definition(all, r);
+    if (!d || d->kind != L_LET || d->fn != L_FN_IMUL) return false;
+    return (d->arg[0] == by && is_size(all, d->arg[1], n)) ||
+           (d->arg[1] == by && is_size(all, d->arg[0], n));
+}
+
+/* An index x of a dimension that has each of the loop's iterations n places: i * n + c, c < n. */
+static bool is_block_of(const LStmt *all, const LReg *x, const LStmt *loop, const Expr *dim) {
+    const LStmt *d = definition(all, x);
+    int64_t size, n;
+    if (!expr_is_const(dim, &size) || !expr_is_const(loop->extent, &n) || n == 0 || size % n)
+        return false;
+    if (!d || d->kind != L_LET || d->fn != L_FN_IADD) return false;
+    n = size / n;
+    return (is_product(all, d->arg[0], loop->var, n) && is_below(all, d->arg[1], n)) ||
+           (is_product(all, d->arg[1], loop->var, n) && is_below(all, d->arg[0], n));
+}
+
+/* Every store and acc to an argument below s, and every load of what is written, is at a place of
+ * the loop's iteration alone: its variable is an index, always the same one, or the block that it
+ * has of a dimension.  all: the kernel's statements. */
+static bool all_at(const LStmt *s, const LStmt *loop, const LStmt *all, int *place) {
     for (; s; s = s->next) {
-        if ((s->kind == L_FOR || s->kind == L_IF) && !all_at(s->body, r, place)) return false;
-        bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-        if (!access || s->buf->kind == LB_LOCAL || !s->buf->written) continue;
+        if (loop_has_body(s) && !all_at(s->body, loop, all, place)) return false;
+        if (!loop_is_access(s) || s->buf->kind == LB_LOCAL || !s->buf->written) continue;
         int *p = &place[s->buf->id], at = -1;
-        for (int i = 0; i < s->buf->rank; i++)
-            if (s->idx[i] == r && (*p < 0 || *p == i)) at = i;
+        for (int i = 0; i < s->buf->rank; i++) {
+            if (s->idx[i] == loop->var && (*p < 0 || *p == i)) at = i;
+            if (*p >= 0 && *p != MAX_RANK + i) continue;
+            if (is_block_of(all, s->idx[i], loop, s->buf->dim[i])) at = MAX_RANK + i;
+        }
         if (at < 0) return false;
         *p = at;
     }
@@ -49,7 +94,7 @@ static const LStmt *collapsible(CuFn *f, const LStmt *body, bool vector_too) {
     if (!l || loads_written(body) || (l->sched.vector && !vector_too)) return NULL;
     int *place = NEWN(f->a, int, f->k->bufs.n + 1);
     for (int i = 0; i < f->k->bufs.n; i++) place[i] = -1;
-    return all_at(l->body, l->var, place) ? l : NULL;
+    return all_at(l->body, l, f->k->body, place) ? l : NULL;
 }
 
 /* The loop whose iterations go to threads; a kernel that does more after it is serial. */
@@ -111,19 +156,29 @@ static void choose_lanes(CuSched *c) {
     c->lanes = !any ? 32 : known || lanes == 32 ? lanes : 0;
 }
 
-static void schedule(CuFn *f) {
+/* Teams for rows: false = they cannot be. */
+static bool schedule_teams(CuFn *f, bool wide) {
     CuSched *c = &f->sched;
-    *c = (CuSched){.parallel = parallel_loop(f->k)};
-    if (loop_is_joined(f->k)) return; /* a thread for each element */
+    *c = (CuSched){.parallel = parallel_loop(f->k), .wide = wide};
+    if (loop_is_joined(f->k)) return false;
     c->body = c->parallel ? c->parallel->body : f->k->body;
     if (c->parallel) collapse(f, false);
-    if (cu_team(f, c->body)) {
-        bool long_row = !c->parallel || has_chunk_of(c->body, c->parallel->var);
-        c->kind = long_row ? CU_BLOCK : CU_TEAM;
-        c->pack = cu_pack(f);
-        choose_lanes(c);
-        return;
-    }
+    if (!cu_team(f, c->body)) return false;
+    bool long_row = !c->parallel || has_chunk_of(c->body, c->parallel->var);
+    c->kind = long_row ? CU_BLOCK : CU_TEAM;
+    c->pack = cu_pack(f);
+    if (!c->pack) return false;
+    choose_lanes(c);
+    return true;
+}
+
+/* A thread for each row, or element. */
+static void schedule_threads(CuFn *f) {
+    CuSched *c = &f->sched;
+    *c = (CuSched){.parallel = parallel_loop(f->k)};
+    if (loop_is_joined(f->k)) return;
+    c->body = c->parallel ? c->parallel->body : f->k->body;
+    if (c->parallel) collapse(f, false);
     if (c->parallel) collapse(f, true);
 }
 
@@ -139,19 +194,45 @@ static bool has_entries(const LStmt *s) {
     return cu_has_range(s, LR_SEGMENT) || cu_has_range(s, LR_CHUNK);
 }
 
-/* Entries of rows that no team can have as they are: in another order, or by heads (heads.c). */
+/* ---- which schedule ---------------------------------------------------------------- */
+/* Rows in another order, so that a team can have their entries (heads.c). */
+static bool schedule_turned(CuFn *f, const LKernel *k, bool heads, bool wide) {
+    const LKernel *turned = cu_turn_rows(f->a, k, parallel_loop(k), heads, wide);
+    if (!turned) return false;
+    f->k = turned;
+    return schedule_teams(f, wide) && (!heads || f->sched.n_inner);
+}
+
+/* Ways to have it, the most desirable first: lanes with several columns and with one each; rows as
+ * they are, in another order, and by heads. */
+enum { WAYS = 6 };
+
+static bool schedule_as(CuFn *f, const LKernel *k, int way) {
+    static const struct {
+        bool turned, heads, wide;
+    } how[WAYS] = {{.wide = true},       {0},
+                   {true, false, true},  {true, true, true},
+                   {true, false, false}, {true, true, false}};
+    f->k = k;
+    if (!how[way].turned) return schedule_teams(f, how[way].wide);
+    return schedule_turned(f, k, how[way].heads, how[way].wide);
+}
+
+/* The first way in which the fewest loops over entries are left to one thread after the other. */
 void cu_schedule(CuFn *f) {
     const LKernel *k = f->k;
-    schedule(f);
-    const LStmt *parallel = f->sched.parallel;
-    if (f->sched.kind != CU_THREAD || !parallel || !has_entries(parallel->body)) return;
-    for (int heads = 0; heads < 2; heads++) {
-        const LKernel *turned = cu_turn_rows(f->a, k, parallel, heads);
-        if (!turned) continue;
-        f->k = turned;
-        schedule(f);
-        if (f->sched.kind != CU_THREAD && (!heads || f->sched.n_inner)) return;
+    const LStmt *parallel = parallel_loop(k);
+    bool turns = parallel && !loop_is_joined(k) && has_entries(parallel->body);
+    CuFn best = *f;
+    int least = -1;
+    for (int way = 0; way < (turns ? WAYS : 2) && least != 0; way++) {
+        if (!schedule_as(f, k, way)) continue;
+        int serial = cu_serial_entries(f);
+        if (least >= 0 && serial >= least) continue;
+        least = serial;
+        best = *f;
     }
-    f->k = k;
-    schedule(f);
+    *f = best;
+    f->k = least < 0 ? k : best.k;
+    if (least < 0) schedule_threads(f);
 }

@@ -147,14 +147,211 @@ TEST(sums_of_two_kinds_are_two_loops) {
     check(&t);
 }
 
-/* Columns read the number as it is so far. */
+/* Columns read the number as it is so far: all threads go through all entries. */
 TEST(a_number_that_columns_read_stays_with_them) {
     static const Case t = {.kernel = SUMS("      %a.21: f32 = load a[%src.5]\n"
                                           "      acc sum m %a.21\n"
                                           "      %t.20: f32 = load m\n",
                                           ""),
-                           .want = {"GN_ROWS(", "const float t_", "acc[f_"},
-                           .never = {"GN_TEAM_ROWS("}};
+                           .want = {"gn_warp_team(16, 1)", "e_3 < gn_end_3; e_3++) {",
+                                    "m = m + a_6;\n            const float t_7 = m;"},
+                           .never = {"gn_part_"}};
+    check(&t);
+}
+
+/* What stands between two loops of columns that lanes have all of: in its place, seen by all
+ * threads and by what follows the run. */
+TEST(a_number_between_loops_stays_there) {
+    static const Case t = {.kernel = "kernel t {\n"
+                                     "  out y: f32[N_p, 64]\n"
+                                     "  out s: f32[N_p]\n"
+                                     "  map dst_ptr: ptr dst(e)\n"
+                                     "  in w: f32[E_e]\n"
+                                     "  in x: f32[E_e, 64]\n"
+                                     "  %c.0: f32 = const 0\n"
+                                     "  for %v.1 in N_p parallel {\n"
+                                     "    local m: f32\n"
+                                     "    store m %c.0\n"
+                                     "    local acc: f32[64]\n"
+                                     "    for %f.2 in 64 vector {\n"
+                                     "      store acc[%f.2] %c.0\n"
+                                     "    }\n"
+                                     "    for %e.3 in segment dst_ptr[%v.1] {\n"
+                                     "      %w.4: f32 = load w[%e.3]\n"
+                                     "      acc sum m %w.4\n"
+                                     "      for %f.5 in 64 vector {\n"
+                                     "        %x.6: f32 = load x[%e.3, %f.5]\n"
+                                     "        %v.7: f32 = mul %x.6 %w.4\n"
+                                     "        acc sum acc[%f.5] %v.7\n"
+                                     "      }\n"
+                                     "    }\n"
+                                     "    %m.8: f32 = load m\n"
+                                     "    %d.9: f32 = exp %m.8\n"
+                                     "    for %f.10 in 64 vector {\n"
+                                     "      %v.11: f32 = load acc[%f.10]\n"
+                                     "      %v.12: f32 = div %v.11 %d.9\n"
+                                     "      store y[%v.1, %f.10] %v.12\n"
+                                     "    }\n"
+                                     "    store s[%v.1] %d.9\n"
+                                     "  }\n"
+                                     "}\n",
+                           .want = {"gn_part_1 = gn_part_1 + w_4;", "        m = m + gn_part_1;",
+                                    "        const float d_9 = expf(m_8);",
+                                    "        if (gn.thread == 0) s[v_1] = d_9;"},
+                           .never = {"GN_ROWS("}};
+    check(&t);
+}
+
+/* A number of each entry, of as many columns as only data know: all lanes of a way make it, each
+ * time. */
+TEST(lanes_take_an_entrys_columns_by_turns) {
+    static const Case t = {.kernel = "kernel t {\n"
+                                     "  out y: f32[N_p, N_p]\n"
+                                     "  map dst_ptr: ptr dst(e)\n"
+                                     "  in x: f32[E_e, N_p]\n"
+                                     "  in q: f32[N_p, N_p]\n"
+                                     "  %c.0: f32 = const 0\n"
+                                     "  for %v.1 in N_p parallel {\n"
+                                     "    for %f.2 in N_p vector {\n"
+                                     "      store y[%v.1, %f.2] %c.0\n"
+                                     "    }\n"
+                                     "    for %e.3 in segment dst_ptr[%v.1] {\n"
+                                     "      local m: f32\n"
+                                     "      store m %c.0\n"
+                                     "      for %k.4 in N_p vector {\n"
+                                     "        %x.5: f32 = load x[%e.3, %k.4]\n"
+                                     "        %q.6: f32 = load q[%v.1, %k.4]\n"
+                                     "        %v.7: f32 = mul %x.5 %q.6\n"
+                                     "        acc sum m %v.7\n"
+                                     "      }\n"
+                                     "      %m.8: f32 = load m\n"
+                                     "      for %f.9 in N_p vector {\n"
+                                     "        %x.10: f32 = load x[%e.3, %f.9]\n"
+                                     "        %v.11: f32 = mul %x.10 %m.8\n"
+                                     "        acc sum y[%v.1, %f.9] %v.11\n"
+                                     "      }\n"
+                                     "    }\n"
+                                     "  }\n"
+                                     "}\n",
+                           .want = {"for (int64_t k_4 = 0 + gn.lane; k_4 < N_p; k_4 += gn.lanes) {",
+                                    "gn_fold_lanes<GnSum>(gn, gn_sum_", "if (gn_on) {\n",
+                                    "e_3 < gn_end_3; e_3 += gn.ways) {"},
+                           .never = {"GN_ROWS("}};
+    check(&t);
+}
+
+/* The first thread may write a number of the row when all have read it. */
+TEST(what_all_threads_read_is_written_behind_a_barrier) {
+    static const Case t = {.kernel = "kernel t {\n"
+                                     "  out w: f32[N_p]\n"
+                                     "  map dst_ptr: ptr dst(e)\n"
+                                     "  in x: f32[E_e]\n"
+                                     "  %c.0: f32 = const 0\n"
+                                     "  for %v.1 in N_p parallel {\n"
+                                     "    %w.2: f32 = load w[%v.1]\n"
+                                     "    local m: f32\n"
+                                     "    store m %c.0\n"
+                                     "    for %e.3 in segment dst_ptr[%v.1] {\n"
+                                     "      %x.4: f32 = load x[%e.3]\n"
+                                     "      acc sum m %x.4\n"
+                                     "    }\n"
+                                     "    %m.5: f32 = load m\n"
+                                     "    %v.6: f32 = sub %w.2 %m.5\n"
+                                     "    store w[%v.1] %v.6\n"
+                                     "  }\n"
+                                     "}\n",
+                           .want = {"__syncwarp(gn.mask);\n        if (gn.thread == 0) w[v_1] ="},
+                           .never = {"GN_ROWS("}};
+    check(&t);
+}
+
+/* Columns that are sums over heads, then heads again: three kernels.  What is not written, and what
+ * follows from it, each of them has for itself; nothing else leaves a stage but through memory. */
+TEST(heads_that_meet_are_stages) {
+    static const Case t = {
+        .kernel = "kernel t {\n"
+                  "  out h: f32[N_p, 2, 8]\n"
+                  "  out y: f32[N_p, 8]\n"
+                  "  out d: f32[N_p, 2]\n"
+                  "  map dst_ptr: ptr dst(e)\n"
+                  "  in x: f32[E_e, 2, 8]\n"
+                  "  in w: f32[E_e, 2]\n"
+                  "  in b: f32[N_p]\n"
+                  "  %c.0: f32 = const 0\n"
+                  "  for %v.1 in N_p parallel {\n"
+                  "    %b.2: f32 = load b[%v.1]\n"
+                  "    local m: f32[2]\n"
+                  "    for %f.26 in 2 vector {\n"
+                  "      store m[%f.26] %c.0\n"
+                  "    }\n"
+                  "    local acc: f32[2, 8]\n"
+                  "    for %f.3 in 2 unroll {\n"
+                  "      for %f.4 in 8 vector {\n"
+                  "        store acc[%f.3, %f.4] %b.2\n"
+                  "      }\n"
+                  "    }\n"
+                  "    for %e.5 in segment dst_ptr[%v.1] {\n"
+                  "      for %f.6 in 2 unroll {\n"
+                  "        %w.27: f32 = load w[%e.5, %f.6]\n"
+                  "        acc sum m[%f.6] %w.27\n"
+                  "        for %f.7 in 8 vector {\n"
+                  "          %x.8: f32 = load x[%e.5, %f.6, %f.7]\n"
+                  "          acc sum acc[%f.6, %f.7] %x.8\n"
+                  "        }\n"
+                  "      }\n"
+                  "    }\n"
+                  "    for %f.9 in 2 unroll {\n"
+                  "      for %f.10 in 8 vector {\n"
+                  "        %h.11: f32 = load acc[%f.9, %f.10]\n"
+                  "        %m.28: f32 = load m[%f.9]\n"
+                  "        %v.29: f32 = div %h.11 %m.28\n"
+                  "        store h[%v.1, %f.9, %f.10] %v.29\n"
+                  "      }\n"
+                  "    }\n"
+                  "    for %f.12 in 8 unroll {\n"
+                  "      local sum: f32\n"
+                  "      store sum %b.2\n"
+                  "      for %k.13 in 2 vector {\n"
+                  "        %h.14: f32 = load h[%v.1, %k.13, %f.12]\n"
+                  "        acc sum sum %h.14\n"
+                  "      }\n"
+                  "      %s.15: f32 = load sum\n"
+                  "      store y[%v.1, %f.12] %s.15\n"
+                  "    }\n"
+                  "    local dot: f32[2]\n"
+                  "    for %f.16 in 2 vector {\n"
+                  "      store dot[%f.16] %c.0\n"
+                  "    }\n"
+                  "    for %e.17 in segment dst_ptr[%v.1] {\n"
+                  "      for %f.18 in 2 unroll {\n"
+                  "        local one: f32\n"
+                  "        store one %c.0\n"
+                  "        for %k.19 in 8 vector {\n"
+                  "          %x.20: f32 = load x[%e.17, %f.18, %k.19]\n"
+                  "          %y.21: f32 = load y[%v.1, %k.19]\n"
+                  "          %v.22: f32 = mul %x.20 %y.21\n"
+                  "          acc sum one %v.22\n"
+                  "        }\n"
+                  "        %o.23: f32 = load one\n"
+                  "        acc sum dot[%f.18] %o.23\n"
+                  "      }\n"
+                  "    }\n"
+                  "    for %f.24 in 2 vector {\n"
+                  "      %d.25: f32 = load dot[%f.24]\n"
+                  "      store d[%v.1, %f.24] %d.25\n"
+                  "    }\n"
+                  "  }\n"
+                  "}\n",
+        .want =
+            {"t_stage1(\n    float *__restrict__ h,\n    const int64_t *__restrict__ dst_ptr,\n    "
+             "const float *__restrict__ x,\n    const float *__restrict__ w,\n    const float "
+             "*__restrict__ b,\n",
+             "t_stage2(\n    const float *__restrict__ h,\n    float *__restrict__ y,\n    const "
+             "float *__restrict__ b,\n",
+             "t_stage3(\n    const float *__restrict__ y,\n    float *__restrict__ d,\n    const "
+             "int64_t *__restrict__ dst_ptr,\n    const float *__restrict__ x,\n",
+             "int gn_error = gn_launch(t_stage1,"},
+        .never = {"gn_launch(t,", "_stage4"}};
     check(&t);
 }
 

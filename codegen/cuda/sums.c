@@ -1,0 +1,151 @@
+/* A loop over entries that adds up numbers of the row and columns too, as two loops: entries are
+ * dealt to threads where they are added up to numbers, to ways where they are to columns.
+ *
+ *     for e in segment ptr[v] {             for e in segment ptr[v] {
+ *       w of e                                w of e
+ *       acc sum total w                       acc sum total w
+ *       for c in C vector {                 }
+ *         acc sum y[c] w z[e, c]            for e in segment ptr[v] {
+ *       }                                     w of e
+ *     }                                       for c in C vector { acc sum y[c] w z[e, c] }
+ *                                           }
+ *
+ * Where lanes have all columns at once, one loop does both (find_run.c). */
+#include "codegen/cuda/cuda.h"
+
+void cu_replace(LStmt *s, const LReg *from, LReg *to) {
+    for (; s; s = s->next) {
+        if (s->src == from) s->src = to;
+        if (s->cond == from) s->cond = to;
+        if (s->at == from) s->at = to;
+        for (int i = 0; i < s->n_arg; i++)
+            if (s->arg[i] == from) s->arg[i] = to;
+        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
+            if (s->idx[i] == from) s->idx[i] = to;
+        if (loop_has_body(s)) cu_replace(s->body, from, to);
+    }
+}
+
+/* What the entries of one loop are added up to, of the kind that is asked for: numbers of the
+ * row, or columns. */
+bool cu_adds_up(const LStmt *s, const LStmt *body, bool numbers) {
+    for (; s; s = s->next) {
+        bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
+        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
+        if (s->kind == L_ACC && !own && number == numbers) return true;
+        if (loop_has_body(s) && cu_adds_up(s->body, body, numbers)) return true;
+    }
+    return false;
+}
+
+/* A loop over more columns than lanes can be relied on to have, or over who knows how many. */
+static bool has_wide(const LStmt *s, bool wide) {
+    for (int64_t n; s; s = s->next) {
+        bool columns = s->kind == L_FOR && s->sched.vector;
+        if (columns &&
+            !(s->range == LR_EXTENT && expr_is_const(s->extent, &n) && cu_fits_lanes(n, wide)))
+            return true;
+        if (loop_has_body(s) && has_wide(s->body, wide)) return true;
+    }
+    return false;
+}
+
+typedef struct {
+    const LStmt *body;
+    bool numbers;    /* which sums stay */
+    bool *reg, *buf; /* [n_regs], [locals] are needed */
+    bool changed;
+} Slice;
+
+static void need(Slice *x, bool *what) {
+    x->changed = x->changed || !*what;
+    *what = true;
+}
+
+static bool is_kept(const Slice *x, const LStmt *s) {
+    bool local = s->buf && s->buf->kind == LB_LOCAL;
+    bool own = local && loop_declares(x->body, s->buf);
+    if (s->kind == L_LET || s->kind == L_LOAD) return x->reg[s->dst->id];
+    if (s->kind == L_LOCAL || own) return x->buf[s->buf->id];
+    if (s->kind == L_ACC) return (local && s->buf->rank == 0) == x->numbers;
+    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
+        if (is_kept(x, in)) return true;
+    return !loop_has_body(s) && !x->numbers; /* a store */
+}
+
+static void mark(Slice *x, const LStmt *s) {
+    for (; s; s = s->next) {
+        if (!is_kept(x, s)) continue;
+        if (s->src) need(x, &x->reg[s->src->id]);
+        if (s->cond) need(x, &x->reg[s->cond->id]);
+        if (s->at) need(x, &x->reg[s->at->id]);
+        for (int i = 0; i < s->n_arg; i++) need(x, &x->reg[s->arg[i]->id]);
+        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++) need(x, &x->reg[s->idx[i]->id]);
+        if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL) need(x, &x->buf[s->buf->id]);
+        if (loop_has_body(s)) mark(x, s->body);
+    }
+}
+
+/* A copy of what is kept. */
+static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
+    LStmt *head = NULL, **tail = &head;
+    for (; s; s = s->next) {
+        if (!is_kept(x, s)) continue;
+        LStmt *c = *tail = NEW(a, LStmt);
+        *c = *s;
+        c->next = NULL;
+        if (loop_has_body(s)) c->body = kept(a, x, s->body);
+        tail = &c->next;
+    }
+    return head;
+}
+
+static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers) {
+    Slice x = {.body = loop->body, .numbers = numbers, .changed = true};
+    x.reg = NEWN(a, bool, k->n_regs + 1);
+    x.buf = NEWN(a, bool, k->locals.n + 1);
+    while (x.changed) {
+        x.changed = false;
+        mark(&x, loop->body);
+    }
+    LStmt *c = NEW(a, LStmt);
+    *c = *loop;
+    c->body = kept(a, &x, loop->body);
+    return c;
+}
+
+/* What leaves the entries' loop `body` is read in the other one: it would be there too late, or
+ * all at once. */
+static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
+    for (; s; s = s->next) {
+        bool writes = s->kind == L_STORE || s->kind == L_ACC;
+        bool own = writes && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
+        if (writes && !own && loop_loads(other, s->buf)) return true;
+        if (loop_has_body(s) && is_read(s->body, body, other)) return true;
+    }
+    return false;
+}
+
+static bool may_split(const LStmt *numbers, const LStmt *columns) {
+    return !is_read(numbers->body, numbers->body, columns->body) &&
+           !is_read(columns->body, columns->body, numbers->body);
+}
+
+/* Entries are dealt to threads where they are added up to numbers, to ways where they are to
+ * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
+void cu_split_sums(Arena *a, LKernel *k, LStmt *row, bool wide) {
+    for (LStmt *s = row; s; s = s->next) {
+        if (s->kind != L_FOR || s->range != LR_SEGMENT || !has_wide(s->body, wide)) continue;
+        if (!cu_adds_up(s->body, s->body, true) || !cu_adds_up(s->body, s->body, false)) continue;
+        LStmt *numbers = slice(a, k, s, true), *columns = slice(a, k, s, false);
+        if (!may_split(numbers, columns)) continue;
+        columns->next = s->next;
+        columns->var = NEW(a, LReg);
+        *columns->var = *s->var;
+        columns->var->id = k->n_regs++;
+        cu_replace(columns->body, s->var, columns->var);
+        *s = *numbers;
+        s->next = columns;
+        s = columns;
+    }
+}
