@@ -98,6 +98,7 @@ typedef enum { RT_SAME, RT_HOST_NEWER, RT_DEVICE_NEWER } RtNewer;
 typedef struct RtDevicePhase {
     int64_t runs;
     bool stops;      /* it waits for the host somewhere: cannot be recorded */
+    bool refused;    /* of RtDevice.phase: a recording went wrong, of whatever sizes */
     void *recording; /* NULL = none yet */
 } RtDevicePhase;
 

@@ -5,7 +5,7 @@
 void rt_device_forget_recordings(RtDevice *d) {
     for (int i = 0; i < d->x->program->n_phases; i++) {
         if (d->phase[i].recording) d->ops->forget(d, d->phase[i].recording);
-        d->phase[i] = (RtDevicePhase){.stops = d->phase[i].stops};
+        d->phase[i] = (RtDevicePhase){.stops = d->phase[i].stops, .refused = d->phase[i].refused};
     }
     rt_device_forget_buckets(d);
 }
@@ -24,11 +24,18 @@ static void device_is_newer(RtDevice *d, int phase) {
     }
 }
 
+/* Services that return nothing leave what went wrong in d->status. */
+static gnnc_status run_steps(RtDevice *d, RtExec *x, const rt_phase *phase) {
+    gnnc_status st = phase->run_device(x);
+    return st != GNNC_OK ? st : d->status;
+}
+
 static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
     gnnc_status st = d->ops->record_begin(d);
     if (st != GNNC_OK) return st;
     d->recording = true;
-    gnnc_status ran = phase->run_device(x);
+    d->status = GNNC_OK;
+    gnnc_status ran = run_steps(d, x, phase);
     d->recording = false;
     st = d->ops->record_end(d, &p->recording);
     if (ran == GNNC_OK) return st;
@@ -56,25 +63,51 @@ static gnnc_status record_warm(RtDevice *d, RtExec *x, const rt_phase *phase, Rt
     return st;
 }
 
-/* A phase runs as it is the first time, which shows whether it can be recorded and lets
- * libraries make what they need; then it is recorded; from then on its recording is replayed.
- * Sizes are bound, so it does the same each time. */
-gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
-                                    RtDevicePhase *p) {
-    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
-    bool record_it = p->runs++ > 0 && may;
-    if (!record_it) {
-        d->may_record = p;
-        gnnc_status st = phase->run_device(x);
-        d->may_record = NULL;
-        return st;
-    }
+/* One launch, whatever was counted while it was recorded. */
+static gnnc_status replay(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
     gnnc_counters *count = &d->x->rt->count;
     int64_t launches = count->launches, library_calls = count->library_calls;
     gnnc_status st = p->recording ? GNNC_OK : record_warm(d, x, phase, p);
-    count->launches = launches + 1;
+    count->launches = launches;
     count->library_calls = library_calls;
-    return st == GNNC_OK ? d->ops->replay(d, p->recording) : st;
+    if (st == GNNC_OK) st = d->ops->replay(d, p->recording);
+    if (st == GNNC_OK) count->launches++;
+    return st;
+}
+
+/* After a recording that went wrong, or whose launch did: nothing of the phase has been done, as a
+ * graph is launched whole or not at all.  If its steps alone go wrong, too, the first failure is
+ * the cause. */
+static gnnc_status run_instead(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    RtError *err = &d->x->rt->err, why = *err;
+    if (p->recording) d->ops->forget(d, p->recording);
+    p->recording = NULL;
+    d->phase[phase - x->program->phases].refused = true;
+    d->status = GNNC_OK;
+    err->text[0] = '\0';
+    gnnc_status st = run_steps(d, x, phase);
+    if (st == GNNC_OK)
+        rt_message(d->x->rt, "graphs: '%s': %s; its steps are launched one by one", phase->name,
+                   why.text);
+    else
+        *err = why;
+    return st;
+}
+
+/* A phase runs as it is the first time, which shows whether it can be recorded and lets
+ * libraries make what they need; then it is recorded; from then on its recording is replayed.
+ * Sizes are bound, so it does the same each time.  Where that goes wrong its steps are launched,
+ * and nobody tries again. */
+gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
+                                    RtDevicePhase *p) {
+    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
+    bool refused = d->phase[phase - x->program->phases].refused && !p->recording;
+    bool record_it = p->runs++ > 0 && may && !refused;
+    if (record_it) return replay(d, x, phase, p) == GNNC_OK ? GNNC_OK : run_instead(d, x, phase, p);
+    d->may_record = p;
+    gnnc_status st = run_steps(d, x, phase);
+    d->may_record = NULL;
+    return st;
 }
 
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
