@@ -273,6 +273,8 @@ const Op *cg_peel(const Lower *lo, const Op *op);
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
 void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps);
 void cg_lower_concat(Lower *lo, const Op *op);
+/* Is op, which `user` reads, some of its parts? */
+bool cg_concat_continues(const Op *op, const Op *user);
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);

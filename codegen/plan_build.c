@@ -52,6 +52,17 @@ static bool wants_memory(const Lower *lo, const Op *user) {
     return op_has(user, OPT_EFFECT) || op_has(user, OPT_LIB) || cg_info(lo, user)->gemm;
 }
 
+/* By whom a value is read. */
+typedef struct {
+    int n;
+    const Op *last;
+} Uses;
+
+/* Nobody but a concatenation reads it, which writes its parts itself. */
+static bool is_part(const Op *op, const Uses *u) {
+    return u->n == 1 && cg_concat_continues(op, u->last);
+}
+
 static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
     OpInfo *i = cg_info(lo, op);
     i->base = op;
@@ -90,6 +101,7 @@ static void classify(Lower *lo) {
     lo->seen = NEWN(lo->a, unsigned char, (size_t)n + 1);
     bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
     bool *whole = NEWN(lo->a, bool, (size_t)n + 1);
+    Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
     for (Op *op = lo->f->first; op; op = op->next) {
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
@@ -103,8 +115,12 @@ static void classify(Lower *lo) {
         cg_info(lo, op)->spmm = used[op->id] && cg_wants_spmm(lo, op, &dense);
         if (cg_info(lo, op)->spmm) memory[dense->id] = true;
         decide(lo, op, used[op->id], memory[op->id]);
+        if (used[op->id] && !memory[op->id] && is_part(op, &uses[op->id]))
+            cg_info(lo, op)->how = HOW_INLINE;
         for (int k = 0; k < op->n_in && used[op->id]; k++) {
             used[op->in[k]->id] = true;
+            uses[op->in[k]->id].n++;
+            uses[op->in[k]->id].last = op;
             memory[op->in[k]->id] |= wants_memory(lo, op);
             whole[op->in[k]->id] |=
                 op_has(op, OPT_EFFECT) || op->ext || (op->kind == OP_VIEW && whole[op->id]);
