@@ -2,8 +2,8 @@
  *
  *   1. decide what each operation becomes (lower.h: How), backwards from the effects
  *   2. cut the stored ones into units: a kernel over several roots, a library call, ..
- *   3. give every stored value a buffer (plan_bind.c): an output's or a variable's own where that is
- *      safe, that of an operand which nobody needs any more, else a temporary
+ *   3. give every stored value a buffer (plan_bind.c): an output's or a variable's own where that
+ * is safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
  *   5. order the steps and find those that run in blocks of rows (plan_order.c, plan_blocks.c),
  *      join neighbouring elementwise kernels in one launch (plan_join.c), bring products together
