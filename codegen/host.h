@@ -27,6 +27,12 @@ void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
 /* host_tables.c */
 void host_tables(Host *h);
 
+/* host_recipe.c: before the program's own table, and members of it */
+int host_metrics(Host *h); /* how many */
+void host_sampling_tables(Host *h);
+void host_recipe(Host *h, int n_metrics);
+void host_sampling(Host *h);
+
 /* host_call.c */
 void host_call_prototypes(Host *h);                   /* of the user's C functions */
 void host_call_wrappers(Host *h, const PPhase *ph);   /* one per call */

@@ -273,6 +273,8 @@ const Op *cg_peel(const Lower *lo, const Op *op);
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
 void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps);
 void cg_lower_concat(Lower *lo, const Op *op);
+/* Is op, which `user` reads, some of its parts? */
+bool cg_concat_continues(const Op *op, const Op *user);
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);
@@ -282,6 +284,21 @@ int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const ch
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
     return &lo->info[op->id];
 }
+/* What a phase is made of while its steps are. */
+typedef struct {
+    const Op *effect;
+    int from, to;
+} CgCopy;
+
+typedef struct {
+    Lower *lo;
+    Units units;
+    VEC(CgCopy) now;  /* outputs of values that stay: where the output stands */
+    VEC(CgCopy) last; /* at the end of the phase */
+} CgBuild;
+
+void cg_bind_buffers(CgBuild *b);              /* plan_bind.c: of all units */
+int cg_unit_of(const Units *us, const Op *op); /* that makes op; -1: none */
 void cg_order_steps(Lower *lo); /* of all phases, and loops over blocks (plan_order.c) */
 int cg_buf(const Lower *lo, const Op *op);
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);

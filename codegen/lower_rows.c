@@ -230,34 +230,3 @@ void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
         nested_body(&r);
     cg_step_kernel(g, roots[n - 1]);
 }
-
-/* ---- concat: one kernel per operand, each writing its part ------------------------------ */
-static void concat_part(Lower *lo, const Op *op, int part) {
-    Gen gen, *g = &gen;
-    cg_gen_init(g, lo, op, part ? "_b" : "_a");
-    const Op *x = op->in[part];
-    LBuf *out = cg_arg_value(g, op, &op->type);
-    out->written = true;
-    const Env *env = NULL;
-    LReg *idx[MAX_RANK], *i;
-    for (int k = 0; k < op->type.rank; k++) {
-        Space *s = op->type.dim[k];
-        bool joined = s == op->over[2];
-        if (joined) s = op->over[part];
-        if (k == 0)
-            cg_open_parallel(g, s->size, "v", &i);
-        else
-            i = cg_open_for(g, s->size, "f");
-        env = cg_bind(g, env, s, i);
-        idx[k] = i;
-        if (joined && part) idx[k] = cg_index(g, L_FN_IADD, i, cg_size(g, op->over[0]->size));
-    }
-    cg_store(g, out, idx, cg_value(g, x, env));
-    while (g->cur != g->root) cg_close(g);
-    cg_step_kernel(g, op);
-}
-
-void cg_lower_concat(Lower *lo, const Op *op) {
-    concat_part(lo, op, 0);
-    concat_part(lo, op, 1);
-}

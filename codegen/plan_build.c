@@ -2,13 +2,13 @@
  *
  *   1. decide what each operation becomes (lower.h: How), backwards from the effects
  *   2. cut the stored ones into units: a kernel over several roots, a library call, ..
- *   3. give every stored value a buffer: an output's or a variable's own where that is
- *      safe, that of an operand which nobody needs any more, else a temporary
+ *   3. give every stored value a buffer (plan_bind.c): an output's or a variable's own where that
+ * is safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
  *   5. order the steps and find those that run in blocks of rows (plan_order.c, plan_blocks.c),
  *      join neighbouring elementwise kernels in one launch (plan_join.c), bring products together
  *      that a device makes with one call (plan_group.c), and find the life of every temporary */
-#include "codegen/lower.h"
+#include "codegen/plan_order.h"
 
 #include <assert.h>
 #include <string.h>
@@ -52,6 +52,17 @@ static bool wants_memory(const Lower *lo, const Op *user) {
     return op_has(user, OPT_EFFECT) || op_has(user, OPT_LIB) || cg_info(lo, user)->gemm;
 }
 
+/* By whom a value is read. */
+typedef struct {
+    int n;
+    const Op *last;
+} Uses;
+
+/* Nobody but a concatenation reads it, which writes its parts itself. */
+static bool is_part(const Op *op, const Uses *u) {
+    return u->n == 1 && cg_concat_continues(op, u->last);
+}
+
 static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
     OpInfo *i = cg_info(lo, op);
     i->base = op;
@@ -90,6 +101,7 @@ static void classify(Lower *lo) {
     lo->seen = NEWN(lo->a, unsigned char, (size_t)n + 1);
     bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
     bool *whole = NEWN(lo->a, bool, (size_t)n + 1);
+    Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
     for (Op *op = lo->f->first; op; op = op->next) {
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
@@ -103,205 +115,18 @@ static void classify(Lower *lo) {
         cg_info(lo, op)->spmm = used[op->id] && cg_wants_spmm(lo, op, &dense);
         if (cg_info(lo, op)->spmm) memory[dense->id] = true;
         decide(lo, op, used[op->id], memory[op->id]);
+        if (used[op->id] && !memory[op->id] && is_part(op, &uses[op->id]))
+            cg_info(lo, op)->how = HOW_INLINE;
         for (int k = 0; k < op->n_in && used[op->id]; k++) {
             used[op->in[k]->id] = true;
+            uses[op->in[k]->id].n++;
+            uses[op->in[k]->id].last = op;
             memory[op->in[k]->id] |= wants_memory(lo, op);
             whole[op->in[k]->id] |=
                 op_has(op, OPT_EFFECT) || op->ext || (op->kind == OP_VIEW && whole[op->id]);
         }
     }
     find_aliases(lo, whole);
-}
-
-/* Notes unit u as the last reader of every stored value that op is computed from. */
-static void note_reads(const Lower *lo, const Op *op, bool root, int u, int *last) {
-    const OpInfo *i = cg_info(lo, op);
-    if (lo->seen[op->id]) return;
-    lo->seen[op->id] = 1;
-    if (!root && i->how != HOW_INLINE) {
-        last[i->base->id] = u;
-        return;
-    }
-    for (int k = 0; k < op->n_in; k++) note_reads(lo, op->in[k], false, u, last);
-}
-
-static int unit_of(const Units *us, const Op *op) {
-    for (int i = 0; i < us->n; i++)
-        for (int k = 0; k < us->v[i].roots.n; k++)
-            if (us->v[i].roots.v[k] == op) return i;
-    return -1;
-}
-
-/* ---- 3. buffers --------------------------------------------------------------------------------
- */
-/* What an `assign` or `next` replaces, as it is read. */
-static Op replaced_by(const Op *as) {
-    if (as->kind == OP_ASSIGN) return (Op){.kind = OP_VAR, .var = as->var, .type = as->var->type};
-    return (Op){.kind = OP_ARG, .imm = as->imm, .type = as->in[0]->type};
-}
-
-/* May the unit that computes x write it over the old value?  Only when nobody reads that
- * later, nor this unit at another index. */
-static bool in_place(const Lower *lo, const Units *us, const Op *assign) {
-    const Op *x = cg_info(lo, assign->in[0])->base;
-    Op var = replaced_by(assign);
-    if (!type_eq(&x->type, &var.type)) return false;
-    int at = unit_of(us, x);
-    assert(at >= 0);
-    for (int i = at; i < us->n; i++) {
-        if (us->v[i].kind == UNIT_LOOP) return false; /* its operands, again and again */
-        for (int k = 0; k < us->v[i].roots.n; k++) {
-            const Op *root = us->v[i].roots.v[k];
-            CgReads r = cg_reads(lo, root, &var);
-            bool rows = us->v[i].kind == UNIT_ROWS && !us->v[i].group && op_has(root, OPT_ELEM);
-            if (r.elsewhere || (r.aligned && (i > at || !rows))) return false;
-        }
-    }
-    return true;
-}
-
-static bool is_saved(const Lower *lo, const char *name) {
-    for (int i = 0; i < lo->m->funcs.n; i++)
-        for (Op *op = lo->m->funcs.v[i]->first; op; op = op->next)
-            if (op->kind == OP_SAVED && !strcmp(op->name, name)) return true;
-    return false;
-}
-
-/* What @load and @encode output for others to read is saved. */
-static int output_buf(Lower *lo, const Op *out) {
-    bool saved = phase_saves(lo->f->name) && is_saved(lo, out->name);
-    const Type *t = &out->in[0]->type;
-    const char *name =
-        arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));
-    int id = saved ? cg_saved_buf(lo, out->name, t)
-                   : cg_new_buf(lo, PB_OUTPUT, name, t->dt, cg_count(lo, t))->id;
-    PBuf *b = lo->p->bufs.v[id];
-    b->type = *t;
-    b->phase = lo->phase;
-    b->io_name = out->name;
-    return b->id;
-}
-
-typedef struct {
-    const Op *effect;
-    int from, to;
-} Copy;
-
-typedef struct {
-    Lower *lo;
-    Units units;
-    VEC(Copy) now;  /* outputs of values that stay: where the output stands */
-    VEC(Copy) last; /* at the end of the phase */
-} Build;
-
-static void bind_output(Build *b, const Op *out) {
-    Lower *lo = b->lo;
-    const OpInfo *in = cg_info(lo, out->in[0]);
-    OpInfo *base = cg_info(lo, in->base);
-    int buf = output_buf(lo, out);
-    if (base->how == HOW_STORED && base->buf < 0) {
-        base->buf = buf;
-        return;
-    }
-    Copy c = {.effect = out, .to = buf};
-    if (base->how == HOW_SOURCE)
-        vec_push(lo->a, &b->now, c);
-    else
-        vec_push(lo->a, &b->last, c);
-}
-
-static void bind_assign(Build *b, const Op *as) {
-    Lower *lo = b->lo;
-    OpInfo *base = cg_info(lo, cg_info(lo, as->in[0])->base);
-    Op var = replaced_by(as);
-    int buf = cg_source_buf(lo, &var);
-    if (base->how == HOW_STORED && base->buf < 0 && in_place(lo, &b->units, as)) {
-        base->buf = buf;
-        return;
-    }
-    Copy c = {.effect = as, .to = buf};
-    vec_push(lo->a, &b->last, c);
-}
-
-/* The last unit that reads each stored value, or one after all units where a copy does. */
-static int *last_reads(const Build *b) {
-    const Lower *lo = b->lo;
-    int *last = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
-    for (int u = 0; u < b->units.n; u++)
-        for (int k = 0; k < b->units.v[u].roots.n; k++) {
-            memset(lo->seen, 0, (size_t)lo->f->n_ops + 1);
-            note_reads(lo, b->units.v[u].roots.v[k], true, u, last);
-            const Guard *g = b->units.v[u].guard;
-            if (g) last[cg_info(lo, g->cond)->base->id] = u + 1; /* nor is it written by the unit */
-        }
-    for (int i = 0; i < b->last.n; i++)
-        last[cg_info(lo, b->last.v[i].effect->in[0])->base->id] = b->units.n;
-    return last;
-}
-
-/* Is x a temporary that unit u may write over, as nobody reads it later, nor this unit at
- * another index than it writes? */
-static bool may_take(const Build *b, const int *last, const Op *x, int u) {
-    const Lower *lo = b->lo;
-    const OpInfo *i = cg_info(lo, x);
-    const Unit *unit = &b->units.v[u];
-    if (i->how != HOW_STORED || i->given || i->buf < 0 || last[x->id] != u) return false;
-    if (lo->p->bufs.v[i->buf]->kind != PB_TEMP) return false;
-    for (int k = 0; k < unit->roots.n; k++) {
-        const Op *r = unit->roots.v[k];
-        if (r == x || !op_has(r, OPT_ELEM) || cg_reads(lo, r, x).elsewhere) return false;
-    }
-    return true;
-}
-
-/* Sums that a kernel makes in a row of its result, where data decides the row's width: the row
- * cannot hold an operand, too. */
-static bool sums_in_row(const Lower *lo, const Op *op, bool root) {
-    int64_t n;
-    if (!root && cg_info(lo, op)->how != HOW_INLINE) return false;
-    const Type *t = &op->type;
-    if (op_has(op, OPT_REDUCE)) return !t->rank || !expr_is_const(t->dim[t->rank - 1]->size, &n);
-    for (int i = 0; i < op->n_in; i++)
-        if (sums_in_row(lo, op->in[i], false)) return true;
-    return false;
-}
-
-/* An operand of the same type whose buffer op may be computed in; -1: none. */
-static int operand_buf(Build *b, const int *last, const Op *op) {
-    const Lower *lo = b->lo;
-    int u = unit_of(&b->units, op);
-    const Unit *unit = &b->units.v[u];
-    if (unit->kind != UNIT_ROWS || unit->group || !op_has(op, OPT_ELEM)) return -1;
-    if (sums_in_row(lo, op, true)) return -1;
-    for (const Op *x = lo->f->first; x != op; x = x->next)
-        if (type_eq(&x->type, &op->type) && may_take(b, last, x, u)) {
-            cg_info(lo, x)->given = true;
-            return cg_info(lo, x)->buf;
-        }
-    return -1;
-}
-
-static void bind_temps(Build *b) {
-    Lower *lo = b->lo;
-    const int *last = last_reads(b);
-    for (Op *op = lo->f->first; op; op = op->next) {
-        OpInfo *i = cg_info(lo, op);
-        if (i->how == HOW_SOURCE) i->buf = cg_source_buf(lo, op);
-        if (i->how != HOW_STORED || i->buf >= 0) continue;
-        i->buf = operand_buf(b, last, op);
-        if (i->buf >= 0) continue;
-        i->buf = cg_temp(lo, cg_value_name(lo, op), op->type.dt, cg_count(lo, &op->type));
-        lo->p->bufs.v[i->buf]->type = op->type;
-    }
-}
-
-static void bind_buffers(Build *b) {
-    Lower *lo = b->lo;
-    for (Op *op = lo->f->first; op; op = op->next)
-        if (op->kind == OP_ASSIGN || op->kind == OP_NEXT) bind_assign(b, op);
-    for (Op *op = lo->f->first; op; op = op->next)
-        if (op->kind == OP_OUTPUT) bind_output(b, op);
-    bind_temps(b);
 }
 
 /* ---- 4. steps
@@ -375,7 +200,7 @@ static void step_relations(Lower *lo, const Op *out) {
     }
 }
 
-static void step_effect(Build *b, const Op *op) {
+static void step_effect(CgBuild *b, const Op *op) {
     Lower *lo = b->lo;
     if (op->kind == OP_OUTPUT) {
         for (int i = 0; i < b->now.n; i++)
@@ -463,14 +288,15 @@ static void step_loop(Lower *lo, const Unit *u) {
 }
 
 /* Steps from `from` on are wanted only where the unit is, if its condition is known by then. */
-static void skip_steps(Build *b, int u, int from) {
+static void skip_steps(CgBuild *b, int u, int from) {
     Lower *lo = b->lo;
     const Unit *unit = &b->units.v[u];
     const Guard *g = unit->guard;
     if (!g || unit->kind == UNIT_CALL || unit->kind == UNIT_LOOP || unit->kind == UNIT_EFFECT)
         return;
     const OpInfo *i = cg_info(lo, g->cond);
-    bool known = i->how == HOW_SOURCE || (i->how == HOW_STORED && unit_of(&b->units, g->cond) < u);
+    bool known =
+        i->how == HOW_SOURCE || (i->how == HOW_STORED && cg_unit_of(&b->units, g->cond) < u);
     const PPhase *ph = lo->p->phases.v[lo->phase];
     for (int k = from; k < ph->steps.n && known; k++) {
         ph->steps.v[k]->pred = i->buf;
@@ -479,7 +305,7 @@ static void skip_steps(Build *b, int u, int from) {
     }
 }
 
-static void step_unit(Build *b, const Unit *u) {
+static void step_unit(CgBuild *b, const Unit *u) {
     Lower *lo = b->lo;
     const Op *op = u->roots.v[0];
     switch (u->kind) {
@@ -515,10 +341,10 @@ static void step_unit(Build *b, const Unit *u) {
 
 /* Copies that read a variable which another copy or kernel writes go through a
  * temporary, taken before anything is written. */
-static void save_old_values(Build *b) {
+static void save_old_values(CgBuild *b) {
     Lower *lo = b->lo;
     for (int i = 0; i < b->last.n; i++) {
-        Copy *c = &b->last.v[i];
+        CgCopy *c = &b->last.v[i];
         const Op *base = cg_info(lo, c->effect->in[0])->base;
         c->from = cg_buf(lo, c->effect->in[0]);
         bool changes = base->kind == OP_VAR || (base->kind == OP_ARG && base->imm < lo->carried);
@@ -531,45 +357,11 @@ static void save_old_values(Build *b) {
     }
 }
 
-static void last_copies(Build *b) {
+static void last_copies(CgBuild *b) {
     for (int i = 0; i < b->last.n; i++) {
-        const Copy *c = &b->last.v[i];
+        const CgCopy *c = &b->last.v[i];
         if (c->from != c->to) step_copy(b->lo, c->effect, c->from, c->to);
     }
-}
-
-/* ---- 5. lifetimes
- * ---------------------------------------------------------------------------------- */
-static void used_in(Plan *p, int buf, int step) {
-    PBuf *b = p->bufs.v[buf];
-    if (b->kind != PB_TEMP) return;
-    if (b->first < 0 || step < b->first) b->first = step;
-    if (step > b->last) b->last = step;
-}
-
-/* What is there before a loop and used in it is there until it ends. */
-static void live_through(Plan *p, int phase, int from, int to) {
-    for (int i = 0; i < p->bufs.n; i++) {
-        PBuf *b = p->bufs.v[i];
-        bool across = b->first >= 0 && b->first < from && b->last >= from && b->last < to;
-        if (b->kind == PB_TEMP && b->phase == phase && across) b->last = to;
-    }
-}
-
-static void lifetimes(Plan *p, int phase) {
-    const PPhase *ph = p->phases.v[phase];
-    for (int i = 0; i < ph->steps.n; i++) {
-        const PStep *s = ph->steps.v[i];
-        for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
-        if (s->pred >= 0) used_in(p, s->pred, i);
-        for (int k = 0; s->epilogue && k < s->epilogue->n_covers; k++)
-            for (int j = 0; j < s->epilogue->covers[k]->n_bufs; j++)
-                used_in(p, s->epilogue->covers[k]->bufs[j], i);
-        for (int k = 0; s->group && k < s->group->steps.n; k++) /* all at once */
-            for (int j = 0; j < 3; j++) used_in(p, s->group->steps.v[k]->bufs[j], i);
-    }
-    for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
-        if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
 }
 
 /* ---- all
@@ -600,10 +392,10 @@ static bool check_saved(Lower *lo) {
 /* The steps of a function, at the end of the phase. */
 static bool lower_steps(Lower *lo) {
     if (!check_dense(lo) || !check_saved(lo)) return false;
-    Build b = {.lo = lo};
+    CgBuild b = {.lo = lo};
     classify(lo);
     b.units = cg_cut_units(lo);
-    bind_buffers(&b);
+    cg_bind_buffers(&b);
     save_old_values(&b);
     for (int i = 0; i < b.units.n; i++) {
         int from = lo->p->phases.v[lo->phase]->steps.n;
@@ -660,7 +452,7 @@ Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm) {
         if (device) cg_epilogues(&lo, i);
         cg_join_steps(&lo, i);
         if (device) cg_group_products(&lo, i);
-        lifetimes(p, i);
+        plan_find_lives(p, i);
     }
     if (p->spmm != SPMM_OWN) cg_sparse_products(&lo);
     if (device) cg_record_loops(p);

@@ -78,6 +78,7 @@ static bool writes(const PStep *s, int buf) {
 
 /* Must the one be before the other?  A product does what it covers when it is made itself. */
 static bool meet(const PStep *x, const PStep *y) {
+    if (x->op == y->op && x->op->kind == OP_CONCAT) return false; /* its parts */
     for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
         if (meet(x->epilogue->covers[i], y)) return true;
     for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)

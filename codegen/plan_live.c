@@ -1,5 +1,5 @@
-/* What the temporaries of a phase fill while it runs: for moves of steps that must not make it
- * more.  Sizes are nominal (plan_order.c). */
+/* The lives of a phase's temporaries, and what they fill while it runs: for moves of steps that
+ * must not make it more.  Sizes are nominal (plan_order.c). */
 #include <string.h>
 
 #include "codegen/plan_order.h"
@@ -48,4 +48,37 @@ int64_t plan_lives_most(Lives *l) {
         if (live > most) most = live;
     }
     return most;
+}
+
+/* ---- of the plan as it is ------------------------------------------------------------------ */
+static void used_in(Plan *p, int buf, int step) {
+    PBuf *b = p->bufs.v[buf];
+    if (b->kind != PB_TEMP) return;
+    if (b->first < 0 || step < b->first) b->first = step;
+    if (step > b->last) b->last = step;
+}
+
+/* What is there before a loop and used in it is there until it ends. */
+static void live_through(Plan *p, int phase, int from, int to) {
+    for (int i = 0; i < p->bufs.n; i++) {
+        PBuf *b = p->bufs.v[i];
+        bool across = b->first >= 0 && b->first < from && b->last >= from && b->last < to;
+        if (b->kind == PB_TEMP && b->phase == phase && across) b->last = to;
+    }
+}
+
+void plan_find_lives(Plan *p, int phase) {
+    const PPhase *ph = p->phases.v[phase];
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
+        if (s->pred >= 0) used_in(p, s->pred, i);
+        for (int k = 0; s->epilogue && k < s->epilogue->n_covers; k++)
+            for (int j = 0; j < s->epilogue->covers[k]->n_bufs; j++)
+                used_in(p, s->epilogue->covers[k]->bufs[j], i);
+        for (int k = 0; s->group && k < s->group->steps.n; k++) /* all at once */
+            for (int j = 0; j < 3; j++) used_in(p, s->group->steps.v[k]->bufs[j], i);
+    }
+    for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
+        if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
 }

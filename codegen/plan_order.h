@@ -35,7 +35,8 @@ typedef struct {
     RtPackItem *life; /* [bufs] */
 } Lives;
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);
-int64_t plan_lives_most(Lives *l); /* bytes at the fullest step, in the order of now */
+void plan_find_lives(Plan *p, int phase); /* PBuf.first, .last of its temporaries */
+int64_t plan_lives_most(Lives *l);        /* bytes at the fullest step, in the order of now */
 
 /* A phase's steps in some order, and the loops over blocks in it. */
 typedef struct {

@@ -9,13 +9,17 @@
 #include <nvtx3/nvToolsExt.h>
 #include <stdlib.h>
 
+static gnnc_status status_of(cudaError_t e) {
+    return e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
+}
+
 gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what) {
     const char *k = d->self ? rt_cuda_of(d)->kernel : NULL;
     const char *lines = k ? rt_cuda_of(d)->lines : NULL;
-    gnnc_status st = e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
-    return rt_fail(&d->x->rt->err, st, "cuda: %s: %s%s%s%s%s%s", what, cudaGetErrorString(e),
-                   k ? " (last kernel: " : "", k ? k : "", lines ? " of " : "", lines ? lines : "",
-                   k ? ")" : "");
+    cudaGetLastError(); /* where a slower way is left, its library calls must not find it there */
+    return rt_fail(&d->x->rt->err, status_of(e), "cuda: %s: %s%s%s%s%s%s", what,
+                   cudaGetErrorString(e), k ? " (last kernel: " : "", k ? k : "",
+                   lines ? " of " : "", lines ? lines : "", k ? ")" : "");
 }
 
 /* ---- open and close ---------------------------------------------------------------- */
@@ -112,7 +116,7 @@ static gnnc_status launch(RtDevice *d, rt_device_kernel *k, const char *name, vo
 
 /* ---- recordings -------------------------------------------------------------------- */
 static gnnc_status record_begin(RtDevice *d) {
-    CUDA_CHECK(d, "recording a phase",
+    CUDA_CHECK(d, "the begin of a recording",
                cudaStreamBeginCapture(rt_cuda_of(d)->stream, cudaStreamCaptureModeThreadLocal));
     return GNNC_OK;
 }
@@ -123,18 +127,20 @@ static gnnc_status record_end(RtDevice *d, void **recording) {
     cudaGraphExec_t exec = NULL;
     bool complete = c->n_loops == 0;
     cudaError_t e = cudaStreamEndCapture(c->stream, &graph);
+    const char *what = e == cudaSuccess ? "a graph of what was recorded" : "the end of a recording";
     if (c->whole) graph = c->whole; /* else it would be the body that a failure left open */
     c->whole = NULL;
     c->n_loops = 0;
     if (e == cudaSuccess && complete) e = cudaGraphInstantiate(&exec, graph, 0);
     if (graph) cudaGraphDestroy(graph);
-    CUDA_CHECK(d, "recording a phase", e);
     *recording = exec;
-    return GNNC_OK;
+    if (e == cudaSuccess) return GNNC_OK;
+    cudaGetLastError(); /* as in rt_cuda_failed(); no kernel has run */
+    return rt_fail(&d->x->rt->err, status_of(e), "cuda: %s: %s", what, cudaGetErrorString(e));
 }
 
 static gnnc_status replay(RtDevice *d, void *recording) {
-    CUDA_CHECK(d, "a recorded phase",
+    CUDA_CHECK(d, "the launch of a graph",
                cudaGraphLaunch((cudaGraphExec_t)recording, rt_cuda_of(d)->stream));
     return GNNC_OK;
 }
@@ -145,16 +151,41 @@ static void forget(RtDevice *d, void *recording) {
 }
 
 /* ---- copies beside the queue ------------------------------------------------------------- */
-static gnnc_status pin(RtDevice *d, size_t n_bytes, void **p) {
-    *p = NULL;
-    CUDA_CHECK(d, "page-locked memory", cudaMallocHost(p, n_bytes ? n_bytes : 1));
+/* Copies from and to ordinary memory do the same, but the host waits for them. */
+static gnnc_status take_ordinary(RtDevice *d, size_t n_bytes, cudaError_t why, void **p) {
+    Cuda *c = rt_cuda_of(d);
+    RtPool *pool = &d->x->rt->pool;
+    CudaPages *o = RT_NEW(pool, CudaPages);
+    if (o) o->p = rt_pool_alloc(pool, n_bytes, 1);
+    if (!o || !o->p) return rt_cuda_failed(d, why, "page-locked memory");
+    cudaGetLastError(); /* as there */
+    if (!c->ordinary)
+        rt_message(d->x->rt, "copies: cuda: page-locked memory: %s; the host waits for them",
+                   cudaGetErrorString(why));
+    o->next = c->ordinary;
+    c->ordinary = o;
+    *p = o->p;
     return GNNC_OK;
 }
 
+static gnnc_status pin(RtDevice *d, size_t n_bytes, void **p) {
+    *p = NULL;
+    cudaError_t e = cudaMallocHost(p, n_bytes ? n_bytes : 1);
+    return e == cudaSuccess ? GNNC_OK : take_ordinary(d, n_bytes, e, p);
+}
+
 static void unpin(RtDevice *d, void *p) {
+    Cuda *c = rt_cuda_of(d);
+    CudaPages **o = &c->ordinary;
     if (!p) return;
-    if (rt_cuda_of(d)->copies) cudaStreamSynchronize(rt_cuda_of(d)->copies);
-    cudaFreeHost(p);
+    if (c->copies) cudaStreamSynchronize(c->copies);
+    while (*o && (*o)->p != p) o = &(*o)->next;
+    if (!*o) {
+        cudaFreeHost(p);
+        return;
+    }
+    *o = (*o)->next;
+    rt_pool_drop(&d->x->rt->pool, p);
 }
 
 static gnnc_status make_lanes(RtDevice *d, Cuda *c) {

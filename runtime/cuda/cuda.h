@@ -100,6 +100,12 @@ typedef struct CudaLoop {
 #endif
 } CudaLoop;
 
+/* Memory of the host that stands for page-locked one (cuda.c). */
+typedef struct CudaPages {
+    struct CudaPages *next;
+    void *p;
+} CudaPages;
+
 typedef struct Cuda {
     cudaStream_t stream;
     int units; /* multiprocessors */
@@ -111,12 +117,13 @@ typedef struct Cuda {
     cudaEvent_t event[RT_STAMPS];
     cudaStream_t copies; /* beside `stream`; NULL until something goes there */
     cudaEvent_t copied[RT_LANES], used[RT_LANES];
-    cudaStream_t side; /* side.c; NULL = nobody wants it */
+    CudaPages *ordinary; /* NULL: all of it is page-locked */
+    cudaStream_t side;   /* side.c; NULL = nobody wants it */
     cudaEvent_t side_done;
     CudaLoop *loop;          /* [most_loops] one within the other */
     int n_loops, most_loops; /* open ones; 0 = there can be none */
     int64_t *turns;          /* [most_loops] on the device: that each has made */
-    cudaGraph_t whole;       /* that they are in, while it is recorded; NULL: no loop yet */
+    cudaGraph_t whole;       /* that they are in, from the first body on; NULL: the stream's own */
 } Cuda;
 
 static inline Cuda *rt_cuda_of(RtDevice *d) {

@@ -3,8 +3,8 @@
  * Both take the operands' addresses from arrays in device memory, which are there since sizes were
  * bound, or came with the batch (exec/device.h: RtPlaces.pointers); shapes are the host's.  So a
  * call copies and allocates nothing, and can be recorded.  Where the library lacks the function
- * (before cuBLAS 12.5) or declines these types once, products are made one by one from then on: the
- * first run of a phase, which is not recorded, finds that out. */
+ * (before cuBLAS 12.5), declines these types once or fails at them, products are made one by one
+ * from then on: the first run of a phase, which is not recorded, finds that out. */
 #include "cuda.h"
 #include "group_cost.h"
 
@@ -96,7 +96,10 @@ gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const
     if ((b->declined & use) || (!equal && in != type)) return GNNC_OK;
     cublasStatus_t done =
         equal ? batched(b, &s, n, p, out, in, type, sum) : grouped(b, &s, n, p, out, type, sum);
-    if (done == CUBLAS_STATUS_NOT_SUPPORTED) b->declined |= use;
     *made = done == CUBLAS_STATUS_SUCCESS;
-    return *made || done == CUBLAS_STATUS_NOT_SUPPORTED ? GNNC_OK : rt_cuda_blas_failed(d, done);
+    if (!*made) b->declined |= use;
+    if (!*made && done != CUBLAS_STATUS_NOT_SUPPORTED)
+        rt_message(d->x->rt, "products: cublas, several at once: %s; each gets a call of its own",
+                   b->p_cublasGetStatusString(done));
+    return GNNC_OK;
 }

@@ -89,12 +89,12 @@ gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit
     gnnc_status st;
     *l = (CudaLoop){.condition = (void *)(uintptr_t)condition, .limit = limit};
     TRY(st, around(d, &l->around));
-    if (!c->n_loops) c->whole = l->around;
     CUDA_CHECK(d, "a loop", cudaGraphConditionalHandleCreate(&l->handle, l->around, 0, 0));
     c->n_loops++;
     TRY(st, turn(d, 1));
     TRY(st, add_node(d, l));
     CUDA_CHECK(d, "a loop", cudaStreamEndCapture(c->stream, &same));
+    if (!c->whole) c->whole = same; /* ours from here on */
     st = into(d, l->body, NULL);
 out:
     return st;

@@ -5,11 +5,11 @@
  * those of the same power of two share a plan, whose algorithm is checked against the new sizes and
  * chosen anew only if it does not do.  Nothing of that touches the device or waits for it.
  *
- * Where the library is not there or has no algorithm, *within stays false and the caller makes the
- * steps themselves.  So it does where an operand's sum would cost the product its parallelism: the
- * gradient of a weight is a small matrix with a long sum, which fills a GPU only when the sum is
- * split.  The heuristics tell how much of the GPU an algorithm fills ("waves"); one with
- * the sum must fill half of what the plain product's does. */
+ * Where the library is not there, has no algorithm or fails at it, *within stays false and the
+ * caller makes the steps themselves.  So it does where an operand's sum would cost the product its
+ * parallelism: the gradient of a weight is a small matrix with a long sum, which fills a GPU only
+ * when the sum is split.  The heuristics tell how much of the GPU an algorithm fills ("waves"); one
+ * with the sum must fill half of what the plain product's does. */
 #include "cuda.h"
 
 #include <dlfcn.h>
@@ -255,6 +255,9 @@ gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *
         l->p_cublasLtMatmul(l->handle, p->op, &one, b, p->at_a, a, p->at_b, &zero, e->out, p->at_d,
                             e->out, p->at_d, &p->algorithm, rt_cuda_of(d)->blas.workspace,
                             RT_BLAS_WORKSPACE_BYTES, rt_cuda_of(d)->stream);
-    *within = s == CUBLAS_STATUS_SUCCESS;
-    return *within ? GNNC_OK : rt_cuda_blas_failed(d, s);
+    *within = p->usable = s == CUBLAS_STATUS_SUCCESS;
+    if (!*within)
+        rt_message(d->x->rt, "products: cublasLtMatmul: %s; its end is made by kernels",
+                   rt_cuda_of(d)->blas.p_cublasGetStatusString(s));
+    return GNNC_OK;
 }

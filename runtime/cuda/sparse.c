@@ -26,6 +26,7 @@ typedef struct {
 
 static gnnc_status failed(RtDevice *d, const Product *p, const char *call, cusparseStatus_t s) {
     const CudaSparse *l = &rt_cuda_of(d)->sparse;
+    cudaGetLastError(); /* nobody shall find it: kernels go on */
     gnnc_status st =
         s == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES || s == CUSPARSE_STATUS_ALLOC_FAILED
             ? GNNC_E_NOMEM
@@ -56,9 +57,15 @@ static gnnc_status load(RtDevice *d) {
     memcpy(&l->p_##f, &at, sizeof at);
     CUDA_SPARSE_FUNCTIONS(FIND)
 #undef FIND
-    SPARSE_CHECK(d, NULL, cusparseCreate, &l->handle);
-    SPARSE_CHECK(d, NULL, cusparseSetStream, l->handle, rt_cuda_of(d)->stream);
-    return GNNC_OK;
+    cusparseHandle_t handle;
+    SPARSE_CHECK(d, NULL, cusparseCreate, &handle);
+    cusparseStatus_t s = l->p_cusparseSetStream(handle, rt_cuda_of(d)->stream);
+    if (s == CUSPARSE_STATUS_SUCCESS) {
+        l->handle = handle;
+        return GNNC_OK;
+    }
+    l->p_cusparseDestroy(handle);
+    return failed(d, NULL, "cusparseSetStream", s);
 missing:
     rt_message(d->x->rt, "spmm: no %s; the program's kernels make sparse products", LIBRARY);
     return GNNC_OK;

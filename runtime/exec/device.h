@@ -98,6 +98,7 @@ typedef enum { RT_SAME, RT_HOST_NEWER, RT_DEVICE_NEWER } RtNewer;
 typedef struct RtDevicePhase {
     int64_t runs;
     bool stops;      /* it waits for the host somewhere: cannot be recorded */
+    bool refused;    /* of RtDevice.phase: a recording went wrong, of whatever sizes */
     void *recording; /* NULL = none yet */
 } RtDevicePhase;
 
@@ -207,6 +208,8 @@ gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_dev
 /* The phase, or what of it was recorded in p. */
 gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
                                     RtDevicePhase *p);
+/* Places or sizes change: what was recorded is made anew. */
+void rt_device_forget_recordings(RtDevice *d);
 /* Whether steps over batches are recorded for rounded sizes, where they can be. */
 void rt_device_want_buckets(RtExec *x, bool wanted);
 void rt_device_forget_buckets(RtDevice *d);

@@ -5,7 +5,8 @@
 
 typedef struct RtSpmm {
     rt_spmm is;
-    void *product;                  /* of the library; NULL: the kernel makes it */
+    void *product;                  /* of the library; NULL: the kernel makes it, .. */
+    bool failed;                    /* .. or from then on */
     const void *ptr, *idx, *weight; /* places that it was opened for */
 } RtSpmm;
 
@@ -94,31 +95,38 @@ static gnnc_status open_one(RtDevice *d, RtSpmm *p) {
     return st == GNNC_OK ? d->ops->spmm_open(d, &s, &p->product) : st;
 }
 
-static gnnc_status open_all(RtDevice *d, bool *uploaded) {
+static gnnc_status open_all(RtDevice *d) {
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < d->x->program->n_spmms && st == GNNC_OK; i++)
+        if (is_for_library(d, &d->spmms.of[i].is)) st = open_one(d, &d->spmms.of[i]);
+    return st;
+}
+
+static bool is_any_for_library(RtDevice *d) {
     const rt_program *p = d->x->program;
+    bool any = false;
     for (int i = 0; i < p->n_spmms; i++) {
-        RtSpmm *m = &d->spmms.of[i];
-        p->spmm(i, d->x->n, &m->is);
-        if (!is_for_library(d, &m->is)) continue;
-        gnnc_status st = *uploaded ? GNNC_OK : rt_device_upload(d);
-        *uploaded = true;
-        if (st == GNNC_OK) st = open_one(d, m);
-        if (st != GNNC_OK) return st;
+        p->spmm(i, d->x->n, &d->spmms.of[i].is);
+        any |= is_for_library(d, &d->spmms.of[i].is);
     }
-    return GNNC_OK;
+    return any;
 }
 
 gnnc_status rt_device_spmm_open(RtExec *x) {
     RtDevice *d = x->rt->device;
-    bool uploaded = false;
+    RtError *err = &x->rt->err;
     if (!d || !x->program->n_spmms || !d->ops->spmm_open) return GNNC_OK;
     d->spmms.of = RT_NEWN(&x->rt->pool, RtSpmm, x->program->n_spmms);
-    if (!d->spmms.of) return rt_fail_nomem(&x->rt->err, "sparse products");
-    gnnc_status st = open_all(d, &uploaded);
-    if (st != GNNC_E_NOMEM) return st;
+    if (!d->spmms.of) return rt_fail_nomem(err, "sparse products");
+    if (!is_any_for_library(d)) return GNNC_OK;
+    gnnc_status st = rt_device_upload(d);
+    if (st != GNNC_OK) return st;
+    st = open_all(d);
+    if (st == GNNC_OK) return GNNC_OK;
     rt_device_spmm_close(d);
-    rt_message(x->rt, "spmm: too little memory on the device; the program's kernels make them");
-    x->rt->err.text[0] = '\0';
+    rt_message(x->rt, "spmm: %s; the program's kernels make sparse products",
+               st == GNNC_E_NOMEM ? "too little memory on the device" : err->text);
+    err->text[0] = '\0';
     return GNNC_OK;
 }
 
@@ -133,10 +141,17 @@ void rt_device_spmm_close(RtDevice *d) {
 /* A batch that has index arrays or weights of its own is another matrix. */
 gnnc_status rt_device_spmm(RtExec *x, int i, bool *made) {
     RtDevice *d = x->rt->device;
-    const RtSpmm *m = d->spmms.of ? &d->spmms.of[i] : NULL;
-    *made = m && m->product && m->ptr == d->at.buf[m->is.ptr] && m->idx == d->at.buf[m->is.idx] &&
-            m->weight == place(d, m->is.weight);
+    RtError *err = &x->rt->err;
+    RtSpmm *m = d->spmms.of ? &d->spmms.of[i] : NULL;
+    *made = m && m->product && !m->failed && m->ptr == d->at.buf[m->is.ptr] &&
+            m->idx == d->at.buf[m->is.idx] && m->weight == place(d, m->is.weight);
     if (!*made) return GNNC_OK;
-    x->rt->count.library_calls++;
-    return d->ops->spmm(d, m->product, d->at.buf[m->is.dense], d->at.buf[m->is.out]);
+    gnnc_status st = d->ops->spmm(d, m->product, d->at.buf[m->is.dense], d->at.buf[m->is.out]);
+    *made = st == GNNC_OK;
+    m->failed = !*made;
+    x->rt->count.library_calls += *made;
+    if (*made) return GNNC_OK;
+    rt_message(x->rt, "spmm: %s; the program's kernel makes it", err->text);
+    err->text[0] = '\0';
+    return GNNC_OK;
 }

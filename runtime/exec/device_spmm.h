@@ -3,8 +3,8 @@
  * What it wants for one (index arrays in its form, descriptors, a workspace, what it finds out
  * about the matrix beforehand) is made when data are loaded and kept, so that a step is one call
  * that neither allocates nor waits, and can be recorded.  Products over one graph share arrays.
- * Where there is too little memory, or no library, the program's kernels make them; so they do for
- * mini-batches with index arrays of their own. */
+ * Where there is too little memory, no library or one that fails, the program's kernels make them,
+ * and a line says why; so they do for mini-batches with index arrays of their own. */
 #ifndef RUNTIME_DEVICE_SPMM_H
 #define RUNTIME_DEVICE_SPMM_H
 

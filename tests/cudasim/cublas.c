@@ -209,6 +209,8 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t h, cublasOperation_t ta, cubla
                                    cudaDataType_t type_b, int ldb, const void *beta,
                                    void *const c[], cudaDataType_t type_c, int ldc, int batch,
                                    cublasComputeType_t sum, cublasGemmAlgo_t algorithm) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cublasStatus_t)fails;
     (void)algorithm;
     Many *x = new_many(batch, a, b, c);
     for (int i = 0; x && i < batch; i++)
@@ -238,6 +240,8 @@ cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t h, const cublasOperatio
                                           cudaDataType_t type_b, const int ldb[], const void *beta,
                                           void *const c[], cudaDataType_t type_c, const int ldc[],
                                           int n_groups, const int size[], cublasComputeType_t sum) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cublasStatus_t)fails;
     int all = 0, at = 0;
     for (int i = 0; i < n_groups; i++) all += size[i];
     Many *x = new_many(all, a, b, c);

@@ -235,6 +235,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t op, const
                               cublasLtMatrixLayout_t at_c, void *d, cublasLtMatrixLayout_t at_d,
                               const cublasLtMatmulAlgo_t *algorithm, void *workspace,
                               size_t workspace_bytes, cudaStream_t s) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cublasStatus_t)fails;
     cublasLtMatmulHeuristicResult_t found;
     cublasStatus_t st = cublasLtMatmulAlgoCheck(h, op, at_a, at_b, at_c, at_d, algorithm, &found);
     Algorithm x;

@@ -31,10 +31,14 @@ void cudasim_seed(uint64_t seed);           /* of the order of blocks and thread
 int64_t cudasim_live_bytes(void);           /* of device memory */
 /* What goes wrong, -1: nothing.  Device memory beyond so many bytes; the launch after so many more
  * fails with this cudaError_t; the copy to the device after so many more has its first two 32-bit
- * words swapped. */
+ * words swapped; the call for graphs (recording, making, launching them) after so many more fails
+ * with this cudaError_t; the call of cuSPARSE, or of cuBLAS(Lt) for what others can do, with this
+ * status. */
 void cudasim_memory(int64_t most_bytes);
-void cudasim_break(int64_t launches, int error);
+void cudasim_break_launches(int64_t launches, int error);
 void cudasim_garble(int64_t copies);
+void cudasim_break_graphs(int64_t calls, int error);
+void cudasim_break_libraries(int64_t calls, int status);
 
 /* ---- for the headers -------------------------------------------------------------------- */
 typedef struct {
@@ -54,6 +58,8 @@ void cudasim_set_conditional(uint64_t handle, unsigned value);
 struct CUstream_st;
 int cudasim_launch(struct CUstream_st *s, const unsigned grid[3], const unsigned block[3],
                    void (*call)(void *), void (*drop)(void *), void *closure);
+/* Of this call of a library; 0 = it goes on. */
+int cudasim_library_fails(void);
 /* A library call: now, or into the graph that s records. */
 int cudasim_library_call(struct CUstream_st *s, void (*call)(void *), void (*drop)(void *),
                          void *closure);

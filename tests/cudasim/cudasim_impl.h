@@ -38,7 +38,8 @@ struct CUstream_st {
 void cudasim_perform(const Node *n, bool counted); /* of a loop: a turn is counted */
 cudaError_t cudasim_record(cudaStream_t s, const Node *n);
 cudaError_t cudasim_note(cudaError_t e);
-void cudasim_count_launch(void); /* of a graph */
+cudaError_t cudasim_graph_fails(void); /* this call; cudaSuccess: it goes on */
+void cudasim_count_launch(void);       /* of a graph */
 bool cudasim_fits(const unsigned grid[3], const unsigned block[3]);
 void cudasim_run(const CudasimLaunch *l);
 

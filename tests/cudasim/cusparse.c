@@ -37,6 +37,8 @@ typedef struct {
 } Found;
 
 cusparseStatus_t cusparseCreate(cusparseHandle_t *h) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     *h = calloc(1, sizeof **h);
     return *h ? CUSPARSE_STATUS_SUCCESS : CUSPARSE_STATUS_ALLOC_FAILED;
 }
@@ -47,6 +49,8 @@ cusparseStatus_t cusparseDestroy(cusparseHandle_t h) {
 }
 
 cusparseStatus_t cusparseSetStream(cusparseHandle_t h, cudaStream_t s) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     h->stream = s;
     return CUSPARSE_STATUS_SUCCESS;
 }
@@ -62,6 +66,8 @@ cusparseStatus_t cusparseCreateCsr(cusparseSpMatDescr_t *a, int64_t rows, int64_
                                    void *offsets, void *columns, void *values,
                                    cusparseIndexType_t of_offsets, cusparseIndexType_t of_columns,
                                    cusparseIndexBase_t base, cudaDataType_t type) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     bool sized = rows >= 0 && cols >= 0 && nnz >= 0 && rows < INT32_MAX && nnz < INT32_MAX;
     bool known = of_offsets == CUSPARSE_INDEX_32I && of_columns == CUSPARSE_INDEX_32I &&
                  base == CUSPARSE_INDEX_BASE_ZERO && type == CUDA_R_32F;
@@ -85,6 +91,8 @@ cusparseStatus_t cusparseDestroySpMat(cusparseConstSpMatDescr_t a) {
 cusparseStatus_t cusparseCreateDnMat(cusparseDnMatDescr_t *x, int64_t rows, int64_t cols,
                                      int64_t ld, void *values, cudaDataType_t type,
                                      cusparseOrder_t order) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     if (rows < 0 || cols < 0 || ld < cols || !values || type != CUDA_R_32F ||
         order != CUSPARSE_ORDER_ROW)
         return CUSPARSE_STATUS_INVALID_VALUE;
@@ -100,6 +108,8 @@ cusparseStatus_t cusparseDestroyDnMat(cusparseConstDnMatDescr_t x) {
 }
 
 cusparseStatus_t cusparseDnMatSetValues(cusparseDnMatDescr_t x, void *values) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     if (!values) return CUSPARSE_STATUS_INVALID_VALUE;
     x->values = values;
     return CUSPARSE_STATUS_SUCCESS;
@@ -170,6 +180,8 @@ cusparseStatus_t cusparseSpMM_bufferSize(cusparseHandle_t h, cusparseOperation_t
                                          const void *beta, cusparseDnMatDescr_t c,
                                          cudaDataType_t sum, cusparseSpMMAlg_t algorithm,
                                          size_t *n_bytes) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     const char *how = getenv("CUDASIM_CUSPARSE");
     (void)h, (void)op_a, (void)op_b, (void)alpha, (void)beta, (void)algorithm;
     if (!fit(a, b, c, sum)) return CUSPARSE_STATUS_INVALID_VALUE;
@@ -187,6 +199,8 @@ cusparseStatus_t cusparseSpMM_preprocess(cusparseHandle_t h, cusparseOperation_t
                                          const void *beta, cusparseDnMatDescr_t c,
                                          cudaDataType_t sum, cusparseSpMMAlg_t algorithm,
                                          void *workspace) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     (void)op_a, (void)op_b, (void)algorithm;
     if (!fit(a, b, c, sum) || !a->known->sized || !workspace) return CUSPARSE_STATUS_INVALID_VALUE;
     if (cudaStreamSynchronize(h->stream) != cudaSuccess)
@@ -201,6 +215,8 @@ cusparseStatus_t cusparseSpMM(cusparseHandle_t h, cusparseOperation_t op_a,
                               cusparseConstSpMatDescr_t a, cusparseConstDnMatDescr_t b,
                               const void *beta, cusparseDnMatDescr_t c, cudaDataType_t sum,
                               cusparseSpMMAlg_t algorithm, void *workspace) {
+    int fails = cudasim_library_fails();
+    if (fails) return (cusparseStatus_t)fails;
     (void)op_a, (void)op_b, (void)algorithm;
     if (!fit(a, b, c, sum) || b->values == c->values) return CUSPARSE_STATUS_INVALID_VALUE;
     if (!a->known->prepared || a->known->workspace != workspace)

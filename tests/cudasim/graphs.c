@@ -68,6 +68,8 @@ static void record_into(cudaStream_t s, struct CUgraph_st *g, bool to_graph) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails) return fails;
     (void)mode;
     if (!s || s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
     struct CUgraph_st *g = graph_new();
@@ -80,6 +82,8 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t s, cudaGraph_t g,
                                           const cudaGraphNode_t *after,
                                           const cudaGraphEdgeData *edges, size_t n,
                                           cudaStreamCaptureMode mode) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails) return fails;
     (void)edges, (void)mode;
     if (!s || s->captured || !g || g->by) return cudasim_note(cudaErrorStreamCaptureUnsupported);
     bool behind_all = g->last ? n == 1 && after[0] == g->last : n == 0;
@@ -90,20 +94,23 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t s, cudaGraph_t g,
 
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) {
     if (!s || !s->captured) return cudasim_note(cudaErrorInvalidValue);
+    cudaError_t fails = cudasim_graph_fails();
     bool joined = s->last == s->captured->last;
     *g = s->captured;
     (*g)->by = NULL;
     s->captured = NULL;
-    if (joined) return cudaSuccess;
-    if (!s->to_graph) graph_free(*g);
+    if (joined && !fails) return cudaSuccess;
+    if (!s->to_graph) graph_free(*g); /* it ends all the same */
     *g = NULL;
-    return cudasim_note(cudaErrorStreamCaptureUnjoined);
+    return fails ? fails : cudasim_note(cudaErrorStreamCaptureUnjoined);
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *status,
                                      unsigned long long *id, cudaGraph_t *g,
                                      const cudaGraphNode_t **after, const cudaGraphEdgeData **edges,
                                      size_t *n_after) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails) return fails;
     (void)id, (void)edges;
     *status = s->captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     if (!s->captured) return cudaSuccess;
@@ -116,6 +123,8 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatu
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t s, cudaGraphNode_t *after,
                                                 const cudaGraphEdgeData *edges, size_t n,
                                                 unsigned flags) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails) return fails;
     (void)edges;
     if (!s || !s->captured || n != 1 || flags != cudaStreamSetCaptureDependencies)
         return cudasim_note(cudaErrorInvalidValue);
@@ -126,6 +135,8 @@ cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t s, cudaGraphNode_t 
 /* ---- loops ----------------------------------------------------------------------------------- */
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *out, cudaGraph_t g,
                                              unsigned value, unsigned flags) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails) return fails;
     if (!g || flags) return cudasim_note(cudaErrorInvalidValue);
     Handle *h = calloc(1, sizeof *h);
     if (!h) return cudasim_note(cudaErrorMemoryAllocation);
@@ -145,6 +156,8 @@ static Handle *free_handle(const struct CUgraph_st *g, cudaGraphConditionalHandl
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *after,
                              const cudaGraphEdgeData *edges, size_t n,
                              struct cudaGraphNodeParams *p) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails) return fails;
     (void)edges;
     bool is_loop = p->type == cudaGraphNodeTypeConditional && p->conditional.size == 1 &&
                    p->conditional.type == cudaGraphCondTypeWhile;
@@ -210,8 +223,11 @@ static bool settle(struct CUgraph_st *g, struct CUgraphExec_st *x) {
     return ok;
 }
 
-/* The executable graph takes the nodes over. */
+/* The executable graph takes the nodes over.  CUDASIM_NO_GRAPHS=1: there is no memory for any. */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned long long flags) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails || getenv("CUDASIM_NO_GRAPHS"))
+        return fails ? fails : cudasim_note(cudaErrorMemoryAllocation);
     (void)flags;
     *x = calloc(1, sizeof **x);
     struct CUgraph_st *own = *x ? graph_new() : NULL;
@@ -230,6 +246,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *x, cudaGraph_t g, unsigned lon
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) {
+    cudaError_t fails = cudasim_graph_fails();
+    if (fails) return fails;
     if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
     cudasim_count_launch();
     *running() = x;

@@ -4,8 +4,7 @@
     loops.py BUILD    tests/cudasim/turns.gnn on Cora, and a loop in steps over batches
 
 Turns are the cpu's, a step waits for nothing; with a driver that is too old, without a limit or under the profiler
-the host reads the condition, and results are the same bits.  A launch that fails in the middle of a recording leaves
-nothing behind.
+the host reads the condition, and results are the same bits.  Recordings that fail in the middle: failures.py.
 """
 import ctypes
 import os
@@ -128,23 +127,6 @@ def stopped_inside(build):
         assert [x[2] for x in cpu] == [x[2] for x in sim] and cpu[0][2] == 0 < cpu[-1][2], (name, cpu, sim)
 
 
-def failed(sim):
-    """Any launch of a step under recording: in front of a loop, in its body, in a loop within it."""
-    at, whole = 0, False
-    while not whole:
-        t = batches.Trainer(sim, CORA, threads=1)
-        t.step()
-        sim.cudasim_break(ctypes.c_int64(at), 719)
-        whole = t.lib.gnnc_trainer_step(t.t) == 0
-        sim.cudasim_break(ctypes.c_int64(-1), 0)
-        assert whole or "last kernel: " in t.lib.gnnc_trainer_error(t.t).decode(), at
-        now = steps_cost(sim, t, 1)
-        assert now["graph_launches"] == 1 and now["synchronisations"] == 0, (at, now)
-        t.lib.gnnc_trainer_destroy(t.t)
-        at += 5
-    assert at > 20, at
-
-
 def main():
     build = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as tmp:
@@ -152,7 +134,6 @@ def main():
         cpu, sim = (library(build, "turns", MODEL, device) for device in ("cpu", "cuda"))
         bits = replayed(cpu, sim)
         read_by_the_host(sim, bits)
-        failed(sim)
         without_a_limit(build, bits)
         stopped_inside(build)
         batches.data("shop")

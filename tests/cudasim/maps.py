@@ -181,13 +181,13 @@ def what_fails_is_named(sim, data):
     """A launch that fails, and a copy that arrives with other values."""
     failed, differed = set(), set()
     for launch in range(0, 200, 7):
-        sim.cudasim_break(ctypes.c_int64(launch), 719)
+        sim.cudasim_break_launches(ctypes.c_int64(launch), 719)
         t = Heard(sim, data, threads=1)
         if "cuda: index arrays: " in t.error:  # not a kernel of the load phase
             assert t.failed == -13 and t.error.startswith("building '"), t.error
             failed.add(t.error.split("'")[1])
         t.close()
-    sim.cudasim_break(ctypes.c_int64(-1), 0)
+    sim.cudasim_break_launches(ctypes.c_int64(-1), 0)
     for copy in range(12):
         sim.cudasim_garble(ctypes.c_int64(copy))
         t = Heard(sim, data, threads=1, check_maps=1)

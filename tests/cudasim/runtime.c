@@ -35,17 +35,22 @@ typedef struct Block {
 typedef struct {
     cudasim_counters count;
     Block *blocks;
-    int64_t live_bytes, most_bytes;    /* -1: any number */
-    int64_t until_break, until_garble; /* launches, copies */
-    int how;
+    int64_t live_bytes, most_bytes;     /* -1: any number */
+    int64_t until_break, until_garble;  /* launches, copies */
+    int64_t until_graph, until_library; /* calls */
+    int how, how_graph, how_library;
     cudaError_t last;
     int inside;           /* calls that may touch device memory */
     pthread_mutex_t lock; /* of all of it, and of the machine that runs kernels */
 } Device;
 
 static Device *device(void) {
-    static Device d = {
-        .lock = PTHREAD_MUTEX_INITIALIZER, .most_bytes = -1, .until_break = -1, .until_garble = -1};
+    static Device d = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                       .most_bytes = -1,
+                       .until_break = -1,
+                       .until_garble = -1,
+                       .until_graph = -1,
+                       .until_library = -1};
     return &d;
 }
 
@@ -87,13 +92,23 @@ void cudasim_memory(int64_t most_bytes) {
     device()->most_bytes = most_bytes;
 }
 
-void cudasim_break(int64_t launches, int error) {
+void cudasim_break_launches(int64_t launches, int error) {
     device()->until_break = launches;
     device()->how = error;
 }
 
 void cudasim_garble(int64_t copies) {
     device()->until_garble = copies;
+}
+
+void cudasim_break_graphs(int64_t calls, int error) {
+    device()->until_graph = calls;
+    device()->how_graph = error;
+}
+
+void cudasim_break_libraries(int64_t calls, int status) {
+    device()->until_library = calls;
+    device()->how_library = status;
 }
 
 /* Is this the one? */
@@ -103,6 +118,15 @@ static bool is_now(int64_t *until) {
     if (*until >= 0) --*until;
     unlock();
     return now;
+}
+
+cudaError_t cudasim_graph_fails(void) {
+    bool now = is_now(&device()->until_graph);
+    return now ? cudasim_note((cudaError_t)device()->how_graph) : cudaSuccess;
+}
+
+int cudasim_library_fails(void) {
+    return is_now(&device()->until_library) ? device()->how_library : 0;
 }
 
 cudaError_t cudasim_note(cudaError_t e) {
@@ -180,7 +204,9 @@ cudaError_t cudaMalloc(void **p, size_t n_bytes) {
     if (bytes && n_bytes == strtoull(bytes, NULL, 10)) return cudasim_note(cudaErrorInvalidValue);
     return allocate(p, n_bytes, true);
 }
+/* CUDASIM_NO_PINNED=1: none can be locked. */
 cudaError_t cudaMallocHost(void **p, size_t n_bytes) {
+    if (getenv("CUDASIM_NO_PINNED")) return cudasim_note(cudaErrorMemoryAllocation);
     return allocate(p, n_bytes, false);
 }
 cudaError_t cudaFree(void *p) {

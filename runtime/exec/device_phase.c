@@ -1,0 +1,258 @@
+/* A phase on a device: it runs, is recorded and replayed; and what its steps ask of the device. */
+#include "device.h"
+
+/* ---- recordings -------------------------------------------------------------------- */
+void rt_device_forget_recordings(RtDevice *d) {
+    for (int i = 0; i < d->x->program->n_phases; i++) {
+        if (d->phase[i].recording) d->ops->forget(d, d->phase[i].recording);
+        d->phase[i] = (RtDevicePhase){.stops = d->phase[i].stops, .refused = d->phase[i].refused};
+    }
+    rt_device_forget_buckets(d);
+}
+
+/* ---- phases ------------------------------------------------------------------------ */
+/* Written by phases and kept from one to the next. */
+static bool is_kept(rt_buf_kind k) {
+    return k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT;
+}
+
+static void device_is_newer(RtDevice *d, int phase) {
+    for (int b = 0; b < d->x->program->n_bufs; b++) {
+        const rt_buf *buf = &d->x->program->bufs[b];
+        bool other = buf->kind == RT_BUF_OUTPUT && buf->phase != phase;
+        if (is_kept(buf->kind) && !other) d->newer[b] = RT_DEVICE_NEWER;
+    }
+}
+
+/* Services that return nothing leave what went wrong in d->status. */
+static gnnc_status run_steps(RtDevice *d, RtExec *x, const rt_phase *phase) {
+    gnnc_status st = phase->run_device(x);
+    return st != GNNC_OK ? st : d->status;
+}
+
+static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    gnnc_status st = d->ops->record_begin(d);
+    if (st != GNNC_OK) return st;
+    d->recording = true;
+    d->status = GNNC_OK;
+    gnnc_status ran = run_steps(d, x, phase);
+    d->recording = false;
+    st = d->ops->record_end(d, &p->recording);
+    if (ran == GNNC_OK) return st;
+    if (p->recording) d->ops->forget(d, p->recording); /* of a part */
+    p->recording = NULL;
+    return ran;
+}
+
+static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p);
+
+/* The body of a loop that had no turn in the first run is met here for the first time, and may want
+ * memory. */
+static gnnc_status record_warm(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    void *work;
+    gnnc_status st = record(d, x, phase, p);
+    while (st != GNNC_OK && d->missing_bytes) {
+        size_t n_bytes = d->missing_bytes;
+        int64_t runs = p->runs; /* forgotten with all recordings */
+        d->missing_bytes = 0;
+        d->x->rt->err.text[0] = '\0';
+        st = work_of(d, n_bytes, &work);
+        p->runs = runs;
+        if (st == GNNC_OK) st = record(d, x, phase, p);
+    }
+    return st;
+}
+
+/* One launch, whatever was counted while it was recorded. */
+static gnnc_status replay(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    gnnc_counters *count = &d->x->rt->count;
+    int64_t launches = count->launches, library_calls = count->library_calls;
+    gnnc_status st = p->recording ? GNNC_OK : record_warm(d, x, phase, p);
+    count->launches = launches;
+    count->library_calls = library_calls;
+    if (st == GNNC_OK) st = d->ops->replay(d, p->recording);
+    if (st == GNNC_OK) count->launches++;
+    return st;
+}
+
+/* After a recording that went wrong, or whose launch did: nothing of the phase has been done, as a
+ * graph is launched whole or not at all.  If its steps alone go wrong, too, the first failure is
+ * the cause. */
+static gnnc_status run_instead(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
+    RtError *err = &d->x->rt->err, why = *err;
+    if (p->recording) d->ops->forget(d, p->recording);
+    p->recording = NULL;
+    d->phase[phase - x->program->phases].refused = true;
+    d->status = GNNC_OK;
+    err->text[0] = '\0';
+    gnnc_status st = run_steps(d, x, phase);
+    if (st == GNNC_OK)
+        rt_message(d->x->rt, "graphs: '%s': %s; its steps are launched one by one", phase->name,
+                   why.text);
+    else
+        *err = why;
+    return st;
+}
+
+/* A phase runs as it is the first time, which shows whether it can be recorded and lets
+ * libraries make what they need; then it is recorded; from then on its recording is replayed.
+ * Sizes are bound, so it does the same each time.  Where that goes wrong its steps are launched,
+ * and nobody tries again. */
+gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
+                                    RtDevicePhase *p) {
+    bool may = !p->stops && !d->never_record && !x->profile && d->ops->record_begin;
+    bool refused = d->phase[phase - x->program->phases].refused && !p->recording;
+    bool record_it = p->runs++ > 0 && may && !refused;
+    if (record_it) return replay(d, x, phase, p) == GNNC_OK ? GNNC_OK : run_instead(d, x, phase, p);
+    d->may_record = p;
+    gnnc_status st = run_steps(d, x, phase);
+    d->may_record = NULL;
+    return st;
+}
+
+gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
+    RtDevice *d = x->rt->device;
+    int index = (int)(phase - x->program->phases);
+    gnnc_status st = rt_device_upload(d);
+    if (st != GNNC_OK) return st;
+    d->running = index;
+    d->status = GNNC_OK;
+    if (d->ops->range_begin) d->ops->range_begin(d, phase->name);
+    st = x == d->x ? rt_device_run_or_replay(d, x, phase, &d->phase[index])
+                   : rt_device_batch_run(x, phase);
+    if (d->ops->range_end) d->ops->range_end(d);
+    d->running = -1;
+    device_is_newer(d, index);
+    return st != GNNC_OK ? st : d->status;
+}
+
+const char *rt_device_lines(const RtDevice *d) {
+    const RtExec *x = d->now;
+    const rt_phase *ph = d->running >= 0 ? &x->program->phases[d->running] : NULL;
+    return ph && ph->steps && x->step < ph->n_steps ? ph->steps[x->step].lines : NULL;
+}
+
+/* ---- services ----------------------------------------------------------------------------------
+ */
+void **rt_device_buffers(RtExec *x) {
+    return x->rt->device->at.buf;
+}
+
+void *rt_device_sizes(RtExec *x) {
+    return x->rt->device->batch.sizes;
+}
+
+void *rt_device_room(RtExec *x) {
+    return x->rt->device->room;
+}
+
+gnnc_status rt_device_launch(RtExec *x, rt_device_kernel *k, const char *name, void *const *arg) {
+    x->rt->count.launches++;
+    return x->rt->device->ops->launch(x->rt->device, k, name, arg);
+}
+
+gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c) {
+    if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
+    return x->rt->device->ops->gemm(x->rt->device, g, a, b, c);
+}
+
+gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *e, const float *a,
+                                const float *b, float *c, bool *within) {
+    RtDevice *d = x->rt->device;
+    *within = false;
+    x->rt->count.library_calls++;
+    bool any = g->batch == 1 && g->m > 0 && g->n > 0 && g->k > 0;
+    gnnc_status st = any && d->ops->gemm_with ? d->ops->gemm_with(d, g, e, a, b, within) : GNNC_OK;
+    return st != GNNC_OK || *within ? st : rt_device_gemm(x, g, a, b, c);
+}
+
+/* One by one where one of them is nothing, or a sum over nothing. */
+static bool all_there(int n, const rt_gemm *g) {
+    for (int i = 0; i < n; i++)
+        if (g[i].m <= 0 || g[i].n <= 0 || g[i].k <= 0) return false;
+    return true;
+}
+
+gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g) {
+    RtDevice *d = x->rt->device;
+    const rt_product_group *of = &x->program->groups[group];
+    gnnc_status st = GNNC_OK;
+    bool made = false;
+    if (d->groups && d->ops->gemm_group && all_there(of->n, g))
+        st = d->ops->gemm_group(d, of->n, g, d->at.pointers + of->first, &made);
+    x->rt->count.library_calls += made ? 1 : of->n;
+    for (int i = 0; i < of->n && !made && st == GNNC_OK; i++)
+        st = rt_device_gemm(x, &g[i], d->at.buf[of->bufs[i]], d->at.buf[of->bufs[of->n + i]],
+                            d->at.buf[of->bufs[2 * of->n + i]]);
+    return st;
+}
+
+void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    gnnc_status st = n_bytes ? d->ops->copy(d, to, from, n_bytes) : GNNC_OK;
+    if (d->status == GNNC_OK) d->status = st;
+}
+
+static void stop(RtDevice *d) {
+    if (d->may_record) d->may_record->stops = true;
+}
+
+gnnc_status rt_device_fetch(RtExec *x, int b) {
+    stop(x->rt->device);
+    return rt_device_peek(x, b);
+}
+
+gnnc_status rt_device_peek(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    rt_buf_kind k = x->program->bufs[b].kind;
+    if (is_kept(k) || k == RT_BUF_TEMP) d->newer[b] = RT_DEVICE_NEWER;
+    return rt_pull(x, b);
+}
+
+gnnc_status rt_device_store(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    stop(d);
+    return d->ops->upload(d, d->at.buf[b], x->buf[b], d->at.n_bytes[b]);
+}
+
+gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
+    RtDevice *d = x->rt->device;
+    uint8_t *here = rt_scratch(x, (size_t)count);
+    stop(d);
+    if (!here) return GNNC_E_NOMEM;
+    gnnc_status st = d->ops->download(d, here, cond, (size_t)count);
+    return st == GNNC_OK ? rt_check_assert(x, text, here, count) : st;
+}
+
+/* Work of a library call; what was recorded knows the old place. */
+static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
+    gnnc_status st = GNNC_OK;
+    if (n_bytes > d->work_bytes && d->recording) { /* nothing is allocated now: record_warm() */
+        d->missing_bytes = n_bytes;
+        return rt_fail_nomem(&d->x->rt->err, "work of a recorded call");
+    }
+    if (n_bytes > d->work_bytes) {
+        rt_device_forget_recordings(d);
+        d->ops->release(d, d->work);
+        d->work = NULL;
+        d->work_bytes = 0;
+        st = d->ops->alloc(d, n_bytes, &d->work);
+        if (st == GNNC_OK) d->work_bytes = n_bytes;
+    }
+    *p = d->work;
+    return st;
+}
+
+gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                           int64_t len, int64_t inner) {
+    enum { WORK_PER_ELEMENT = 16 };
+    RtDevice *d = x->rt->device;
+    int64_t lanes[] = {outer, len, inner};
+    void *work;
+    if (len > INT32_MAX)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
+    gnnc_status st = work_of(d, (size_t)(outer * len * inner) * WORK_PER_ELEMENT, &work);
+    if (st != GNNC_OK) return st;
+    void *const arg[] = {(void *)(uintptr_t)v, (void *)(uintptr_t)mask, y, work, lanes};
+    return d->ops->launch(d, x->program->device_rank, "rank", arg);
+}
