@@ -143,7 +143,7 @@ void lex_next(Parser *p) {
     p->prev_line = p->tok.span.line;
     skip_blanks(p);
     uint32_t col = (uint32_t)(p->p - p->line_start) + 1;
-    Tok t = {.span = {p->file, p->line, col, p->line, col, 0}};
+    Tok t = {.span = span_of(p->file, p->line, col, p->line, col)};
     char c = peek(p, 0);
     if (p->p == p->end)
         t.kind = T_END;
