@@ -318,7 +318,10 @@ static bool take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i, 
     const char *arg = argv[*i];
     size_t n;
     const CliOption *p = find_option(arg, &n);
-    if (!p && option_like(arg)) fprintf(err, "gnnc: did you mean '%s'?\n", option_like(arg));
+    const char *like = p ? NULL : option_like(arg);
+    if (like)
+        return bad(err, "%s",
+                   arena_printf(a, "there is no option '%s'; did you mean '%s'?", arg, like));
     if (!p) return bad(err, "there is no option '%s'", arg);
     const char *value = NULL;
     if (p->value) {

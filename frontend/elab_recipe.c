@@ -44,11 +44,15 @@ static bool number(Elab *e, const Ast *t, double *x) {
 }
 
 static void count(Elab *e, const Ast *t, int64_t *to, double least) {
+    const double most = 1e15; /* as a double each whole number up to it is exact */
     double x;
     if (!number(e, t, &x)) return;
-    if (x < least || x > 1e15 || x != (double)(int64_t)x)
-        diag(e->c, DIAG_E0306, t->span, "a whole number of at least %g is needed here, not %g",
-             least, x);
+    if (x > most)
+        diag(e->c, DIAG_E0306, t->span, "a whole number of at most %g is needed here, not %s", most,
+             source_text(e, t->span));
+    else if (x < least || x != (double)(int64_t)x)
+        diag(e->c, DIAG_E0306, t->span, "a whole number of at least %g is needed here, not %s",
+             least, source_text(e, t->span));
     else
         *to = (int64_t)x;
 }
@@ -70,12 +74,12 @@ static void set_knob(Elab *e, const Knob *k, const Ast *value) {
     if (!number(e, value, &x)) return;
     if (x >= k->min && x <= k->max)
         *k->to = x;
-    else if (k->max >= BIG)
-        diag(e->c, DIAG_E0306, value->span, "'%s' is a number %s 0, not %g", k->name,
-             k->min > 0 ? "above" : "of at least", x);
+    else if (k->max >= BIG && x <= k->max)
+        diag(e->c, DIAG_E0306, value->span, "'%s' is a number %s 0, not %s", k->name,
+             k->min > 0 ? "above" : "of at least", source_text(e, value->span));
     else
-        diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g, and is %g here", k->name,
-             k->min, k->max, x);
+        diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g, and is %s here", k->name,
+             k->min, k->max, source_text(e, value->span));
 }
 
 static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n, bool moments) {

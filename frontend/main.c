@@ -300,7 +300,8 @@ static Module *make_module(Ctx *c, Job *j) {
     PassChoices choices = *j->o.pass.choices;
     Module *m = read_module(c, j, j->o.files.v[0]);
     if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return NULL;
-    if (!scale->scaled || scale->needed || j->o.pass.ranges || needs_scale(c, j)) return m;
+    bool decided = !j->o.passes && scale->scaled && !scale->needed; /* by all passes */
+    if (!decided || j->o.pass.ranges || needs_scale(c, j)) return m;
     scale->off = true;
     c->diags.n = n_diags;
     *j->o.pass.choices = choices;

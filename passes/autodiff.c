@@ -162,8 +162,9 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
         diag(p->ctx, DIAG_E0512, f->span, "function '%s' has no output \"loss\"", f->name);
         return false;
     }
+    DType kept = p->scale && p->scale->off ? DT_F32 : DT_VOID; /* none is to be in f16 */
     Ad ad = {.p = p,
-             .b = {.m = m, .f = f, .span = out->span},
+             .b = {.m = m, .f = f, .span = out->span, .kept = kept},
              .loss = out->in[0],
              .last = f->last,
              .ok = true};

@@ -376,6 +376,15 @@ static Update update_when(Optim *o, const Grad *g, Op *when) {
     return u;
 }
 
+/* Of a loss that is not scaled: a gradient that was in the kernel of its unscaling may be stored.
+ */
+static void keep_wide(Optim *o, Grads *gs) {
+    for (int i = 0; i < gs->n; i++) {
+        o->b.span = gs->v[i].grad->span;
+        gs->v[i].grad = b_unary(&o->b, OP_IN_F32, gs->v[i].grad);
+    }
+}
+
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_find(m, "train");
     if (!f || m->recipe.kind == OPTIM_NONE) return true;
@@ -384,6 +393,7 @@ static bool run(PassCtx *p, Module *m) {
     Optim o = {.b = {.m = m, .f = f, .kept = kept}, .r = &m->recipe};
     Grads gs = collect(p->a, m, f);
     if (gs.n == 0) return true;
+    if (p->scale && p->scale->off) keep_wide(&o, &gs);
     if (o.r->ema > 0) train_raw(&o, f, &gs);
     read_parameters(&o, &gs);
     align(&o, &gs);

@@ -178,7 +178,9 @@ static const char *saved_column(Precision *p, const Op *data, DType dt) {
     Builder b = {.m = p->m, .f = load, .span = data->span};
     Op *x = b_data(&b, data->col);
     x->hint = data->hint;
-    b_output(&b, name, b_cast(&b, x, dt));
+    x = b_cast(&b, x, dt);
+    x->why = "features, rounded when data are loaded";
+    b_output(&b, name, x);
     return name;
 }
 
@@ -209,7 +211,8 @@ static DType column_type(Precision *p, Op *op) {
     if (!prec_is_loaded(op) || is_load(p->f) || !may_narrow(p, op)) return op->type.dt;
     take_layer_of_readers(p, op);
     DType dt = prec_asked(p, op);
-    const char *why = prec_is_half(dt) ? prec_refuses(p, op) : NULL;
+    bool asked = prec_is_half(dt) || prec_wish_of(p, op) || op->span.kept;
+    const char *why = asked ? prec_refuses(p, op) : NULL;
     if (why) op->why = why;
     return why ? DT_F32 : dt;
 }
@@ -278,10 +281,11 @@ static void narrow_saved(Precision *p, Op *out) {
     bool fits = x->type.dt == DT_F32 && prec_is_wide(&x->type) && !op_has(x, OPT_RANGE);
     fits = fits && prec_is_half(prec_asked(p, x));
     if (!fits || !is_saved(p, out->name)) return;
-    x->why = saved_refused(p, out->name) ? "a phase reads it in f32"
-             : p->p->ranges              ? pass_range_refuses_saved(p->p, out->name)
-                                         : NULL;
-    if (x->why) return;
+    const char *why = saved_refused(p, out->name) ? "a phase reads it in f32"
+                      : p->p->ranges              ? pass_range_refuses_saved(p->p, out->name)
+                                                  : NULL;
+    if (why) x->why = why;
+    if (why) return;
     bool alone = prec_is_computed(x) && p->n_users[x->id] == 1;
     Op *low = cast_after(p, x, prec_asked(p, x), false);
     x->fused = x->fused || (alone && !prec_is_product(x) && !prec_sums_in_row(p, x));

@@ -220,11 +220,12 @@ static gnnc_status check_data(File *o) {
                    o->path);
 }
 
-/* The value of --precision among the options of a compiler; f32 where they have none. */
+/* The value of --precision among the options of a compiler; f32 where they have none, or one that
+ * makes the same program. */
 static const char *precision_of(RtPool *pool, const char *options) {
-    static const char flag[] = "--precision=";
+    static const char flag[] = "--precision=", tf32[] = "--precision=tf32";
     const char *at = options ? strstr(options, flag) : NULL;
-    if (!at) return "f32";
+    if (!at || strncmp(at, tf32, sizeof tf32 - 1) == 0) return "f32";
     at += sizeof flag - 1;
     return rt_pool_printf(pool, "%.*s", (int)strcspn(at, " "), at);
 }
@@ -239,8 +240,9 @@ static gnnc_status check_program(File *o, const char *program) {
     if (!was || !is) return rt_fail_nomem(&t->rt.err, o->path);
     if (strcmp(was, is) == 0) return check_same(o, "program", program, "version of the model");
     return rt_fail(&t->rt.err, GNNC_E_ARG,
-                   "%s: the checkpoint is of a program in %s, and this one is in %s: compile with "
-                   "--precision=%s to go on, or begin with its parameters by --weights",
+                   "%s: the checkpoint is of a program compiled with --precision=%s, and this one "
+                   "was with %s: compile with %s, and all else as it was, to go on, or begin with "
+                   "its parameters by --weights",
                    o->path, was, is, was);
 }
 

@@ -74,6 +74,7 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
         }
         LAY(of->mark, of->slots);
     }
+    s->marks_bytes = l.used;
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
         const RtSampleType *src = &s->g.type[rel->src_type];
@@ -382,17 +383,23 @@ gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtS
     if (seeds->n < 0 || seeds->n > s->n_seeds)
         return rt_fail(err, GNNC_E_RANGE, "%lld seeds: a batch has at most %lld",
                        (long long)seeds->n, (long long)s->n_seeds);
+    if (seeds->tree || seeds->key || seeds->n_links)
+        return rt_fail(err, GNNC_E_ARG, "a device draws for seeds that are trees of their own");
     if (s->spec.temporal && !seeds->time)
         return rt_fail(err, GNNC_E_ARG, "temporal sampling needs the times of the seeds");
     ask(s, slot, at, seeds);
+    if (s->unfinished) TRY(st, ops->side_clear(s->d, s->work, s->marks_bytes, err));
+    s->unfinished = true;
     TRY(st, ops->side_upload(s->d, slot->there, slot->host, a->asked_end, err));
     TRY(st, ops->side_launch(s->d, s->kernel, "sampling", arg, err));
     TRY(st, ops->side_download(s->d, slot->host + a->sizes, slot->there + a->sizes,
                                a->sizes_end - a->sizes, err));
     TRY(st, ops->side_wait(s->d, err));
+    s->unfinished = false;
     fill(s, slot, at, seeds->n, b);
     TRY(st, read_arrays(s, slot, b, err));
     if (s->spec.check && s->spec.temporal) st = rt_sample_check(&s->g, seeds->time, b, err);
 out:
+    if (s->unfinished) ops->side_wait(s->d, NULL); /* nothing reads the slot any more */
     return st;
 }

@@ -15,7 +15,7 @@ typedef struct RtDeviceSampler RtDeviceSampler;
 const char *rt_device_sampler_lacks(const rt_program *p);
 
 /* For batches of at most n_seeds rows of node type `type`, in n_slots slots.  space [n_rels]: of
- * each relation of the graph, in the program.  The graph is read until this returns.  GNNC_E_RANGE
+ * each relation of the graph, in the program.  The graph must outlive the sampler.  GNNC_E_RANGE
  * where a hop might have 2^31 edges; GNNC_E_NOMEM names the memory that was asked for.  Failures
  * are the trainer's (x->rt->err). */
 gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSampleGraph *g,
@@ -23,8 +23,8 @@ gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSamp
                                   int64_t n_seeds, int n_slots);
 void rt_device_sampler_free(RtDeviceSampler *s); /* NULL is fine */
 
-/* As rt_sample_nodes() of seeds of which each is its own tree; arrays of `out` lie in the slot's
- * memory until its next batch. */
+/* As rt_sample_nodes() of seeds of which each is its own tree (GNNC_E_ARG: trees, their keys and
+ * links are not drawn here); arrays of `out` lie in the slot's memory until its next batch. */
 gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *seeds,
                              int slot, RtBatch *out, RtError *err);
 

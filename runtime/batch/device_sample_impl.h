@@ -36,7 +36,7 @@ struct RtDeviceSampler {
     RtPool pool;
     RtDevice *d;
     rt_device_kernel *kernel;
-    RtSampleGraph g; /* borrowed: sizes and types */
+    RtSampleGraph g; /* borrowed */
     RtSampleSpec spec;
     int type, n_slots;
     int64_t n_seeds;
@@ -44,10 +44,12 @@ struct RtDeviceSampler {
     RtDrawLayout at;
     RtDrawSlot *slot;
     void *work;
-    RtDraw draw;      /* but for the slot's pointers */
-    RtDrawType *of;   /* [n_types] marks */
-    RtDrawRel *graph; /* [n_rels + 1] the graph there */
-    RtDrawHas *has;   /* [n_rels] */
+    size_t marks_bytes; /* of it, from where it begins: what batches leave 0 */
+    bool unfinished;    /* the last batch did not come to its end: marks may be there */
+    RtDraw draw;        /* but for the slot's pointers */
+    RtDrawType *of;     /* [n_types] marks */
+    RtDrawRel *graph;   /* [n_rels + 1] the graph there */
+    RtDrawHas *has;     /* [n_rels] */
 };
 
 /* ---- device_sample_room.c ------------------------------------------------------------------ */

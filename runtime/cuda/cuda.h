@@ -145,6 +145,7 @@ gnnc_status rt_cuda_side_upload(RtDevice *d, void *to, const void *from, size_t 
 gnnc_status rt_cuda_side_download(RtDevice *d, void *to, const void *from, size_t n, RtError *err);
 gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *name,
                                 void *const *arg, RtError *err);
+gnnc_status rt_cuda_side_clear(RtDevice *d, void *p, size_t n, RtError *err);
 gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err);
 
 /* ---- loops of a recording (loop.c) ---------------------------------------------------------- */

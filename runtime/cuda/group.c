@@ -98,6 +98,7 @@ gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const
         equal ? batched(b, &s, n, p, out, in, type, sum) : grouped(b, &s, n, p, out, type, sum);
     *made = done == CUBLAS_STATUS_SUCCESS;
     if (!*made) b->declined |= use;
+    if (!*made) cudaGetLastError(); /* as in rt_cuda_failed() */
     if (!*made && done != CUBLAS_STATUS_NOT_SUPPORTED)
         rt_message(d->x->rt, "products: cublas, several at once: %s; each gets a call of its own",
                    b->p_cublasGetStatusString(done));

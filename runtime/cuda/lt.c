@@ -256,6 +256,7 @@ gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *
                             e->out, p->at_d, &p->algorithm, rt_cuda_of(d)->blas.workspace,
                             RT_BLAS_WORKSPACE_BYTES, rt_cuda_of(d)->stream);
     *within = p->usable = s == CUBLAS_STATUS_SUCCESS;
+    if (!*within) cudaGetLastError(); /* as in rt_cuda_failed() */
     if (!*within)
         rt_message(d->x->rt, "products: cublasLtMatmul: %s; its end is made by kernels",
                    rt_cuda_of(d)->blas.p_cublasGetStatusString(s));

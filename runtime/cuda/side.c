@@ -5,6 +5,7 @@
 
 static gnnc_status failed(cudaError_t e, const char *what, RtError *err) {
     gnnc_status st = e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
+    cudaGetLastError(); /* as in rt_cuda_failed() */
     return rt_fail(err, st, "cuda: %s: %s", what, cudaGetErrorString(e));
 }
 
@@ -40,6 +41,11 @@ gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *na
                                 void *const *arg, RtError *err) {
     cudaError_t e = (cudaError_t)k(arg, NULL, rt_cuda_of(d)->side);
     return e == cudaSuccess ? GNNC_OK : failed(e, name, err);
+}
+
+gnnc_status rt_cuda_side_clear(RtDevice *d, void *p, size_t n, RtError *err) {
+    cudaError_t e = cudaMemsetAsync(p, 0, n, rt_cuda_of(d)->side);
+    return e == cudaSuccess ? GNNC_OK : failed(e, "memory beside the queue", err);
 }
 
 gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err) {

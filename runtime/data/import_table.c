@@ -64,16 +64,28 @@ static bool date_cell(const char *s) {
     return time_cell(s) && !number_cell(s);
 }
 
-/* At least half of the cells that are not empty.  Half, because one slip in a column of numbers is
- * a bad row and not a column of texts. */
-static bool mostly(const RtCsv *t, int col, bool is(const char *)) {
+/* How many of the cells that are not empty, which are `all`. */
+static int64_t count_cells(const RtCsv *t, int col, bool is(const char *), int64_t *n_all) {
     int64_t good = 0, all = 0;
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *s = cell_of(t, r, col);
         all += *s != 0;
         good += *s && is(s);
     }
+    *n_all = all;
+    return good;
+}
+
+/* At least half, because one slip in a column of numbers is a bad row and not a column of texts. */
+static bool mostly(const RtCsv *t, int col, bool is(const char *)) {
+    int64_t all, good = count_cells(t, col, is, &all);
     return 2 * good >= all;
+}
+
+/* Every one, and there are some: numbers of parts may look like dates, too. */
+static bool all_dates(const RtCsv *t, int col) {
+    int64_t all, good = count_cells(t, col, date_cell, &all);
+    return good > 0 && good == all;
 }
 
 bool rt_column_whole(const RtCsv *t, int col) {
@@ -84,8 +96,7 @@ bool rt_column_whole(const RtCsv *t, int col) {
 static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name) {
     bool numbers = mostly(t, col, number_cell), whole = mostly(t, col, whole_cell);
     if (rt_is_label(name)) return numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
-    if (rt_is_time(name) ? mostly(t, col, time_cell) : !numbers && mostly(t, col, date_cell))
-        return RT_COL_TIME;
+    if (rt_is_time(name) ? mostly(t, col, time_cell) : all_dates(t, col)) return RT_COL_TIME;
     if (strcmp(name, "split") == 0) return RT_COL_SPLIT;
     if (rt_is_id(name) && whole) return RT_COL_ID;
     return numbers ? RT_COL_FLOAT : RT_COL_CAT;

@@ -107,8 +107,9 @@ static gnnc_status upload_inputs(RtDevice *d) {
 
 static gnnc_status upload_if_newer(RtDevice *d, int b) {
     if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) return GNNC_OK;
-    d->newer[b] = RT_SAME;
-    return d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
+    gnnc_status st = d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
+    if (st == GNNC_OK) d->newer[b] = RT_SAME;
+    return st;
 }
 
 gnnc_status rt_device_upload(RtDevice *d) {

@@ -81,6 +81,7 @@ typedef struct RtDeviceOps {
                                  RtError *err);
     gnnc_status (*side_launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg,
                                RtError *err);
+    gnnc_status (*side_clear)(RtDevice *d, void *p, size_t n_bytes, RtError *err);
     gnnc_status (*side_wait)(RtDevice *d, RtError *err);
     /* Time stamp i < RT_STAMPS of the queue; times between each two of the first n + 1, after
      * a wait. */

@@ -159,6 +159,27 @@ def the_host_s_batches(sim, data, buckets):
         assert curve(sim, data, 2, device_sampler=1, buckets=1) == curve(sim, data, 2, buckets=1)
 
 
+def a_launch_that_fails(sim, data):
+    """Out of memory where the heaviest batches are tried is no error, another one ends an epoch; whatever follows is drawn as ever."""
+    want = []
+    t = Trainer(sim, data, threads=2, device_sampler=1, workers=1)
+    for _ in range(2):
+        t.epoch()
+        want.append(t.metric("loss"))
+    for at, how in ((3, 2), (12, 2), (30, 2), (12, 719)):
+        t = Trainer(sim, data, threads=2, device_sampler=1, workers=1)
+        sim.cudasim_break_launches(ctypes.c_int64(at), how)
+        losses, failures = [], 0
+        while len(losses) < 2:
+            try:
+                t.epoch()
+                losses.append(t.metric("loss"))
+            except (AssertionError, RuntimeError):
+                failures += 1
+                assert failures == 1
+        assert losses == want and failures == (how != 2), (at, how, losses, want, failures)
+
+
 def the_host_s_losses(sim, data):
     losses = []
     for on_device in (0, 1):
@@ -269,6 +290,8 @@ def main():
             the_host_s_batches(sim, "odd", name == "plain")
             for maps in (0, 1) if name == "plain" else ():
                 assert curve(sim, "odd", device_sampler=1, check_sampler=1, device_maps=maps) == curve(sim, "odd")
+            if name in ("plain", "trees"):
+                a_launch_that_fails(sim, "odd")
             if name == "plain":
                 a_step_waits_for_nothing(sim, "odd")
                 the_host_s_losses(sim, "odd")

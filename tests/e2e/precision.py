@@ -98,7 +98,7 @@ def other_states():
     for p in exe:
         run(exe[p], "--data", CORA, "--epochs", "3", "--checkpoint", p + ".ckpt")
     for was, now in ("f16", "f32"), ("f32", "f16"), ("bf16", "f16"):
-        refused(exe[now], was + ".ckpt", f"of a program in {was}, and this one is in {now}", f"--precision={was}", "--weights")
+        refused(exe[now], was + ".ckpt", f"compiled with --precision={was}, and this one was with {now}: compile with {was}", "--weights")
         run(exe[now], "--data", CORA, "--epochs", "1", "--weights", was + ".ckpt", "--checkpoint", "none")
     scale = "opt.loss_scale"
     for x in 0.0, 0.5, -65536.0, math.nan, math.inf, -math.inf, 2.0 ** 25:

@@ -128,14 +128,15 @@ TEST(empty_numbers_are_zero_and_marked) {
 TEST(dates_are_times) {
     RtImport how = {0};
     RtError err;
-    RtDataset *d = csv("id,created_at,measured_at,named\n1,2024-01-31 10:00:00,7,2024\n"
-                       "2,,8,soon\n3,2024-02-01,9,later\n",
+    RtDataset *d = csv("id,created_at,measured_at,named,paid\n1,2024-01-31 10:00:00,7,2024,no\n"
+                       "2,,8,soon,2020-01-05\n3,2024-02-01,9,later,2020-01-06\n",
                        "src,dst,since\n1,2,2020-01-02\n2,1,2020-01-03\n", &how, &err);
     CHECK_MSG(d, "%s", err.text);
     if (!d) return;
     CHECK(d->nodes[0].columns[0].kind == RT_COL_TIME);
     CHECK(d->nodes[0].columns[1].kind == RT_COL_FLOAT);
     CHECK(d->nodes[0].columns[2].kind == RT_COL_CAT);
+    CHECK(d->nodes[0].columns[3].kind == RT_COL_CAT); /* not a bad row */
     CHECK(d->edges[0].columns[0].kind == RT_COL_TIME);
     rt_dataset_close(d);
 }
