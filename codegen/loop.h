@@ -154,6 +154,8 @@ bool loop_computes(const LStmt *s, const LReg *r);
 bool loop_defines(const LStmt *s, const LReg *r);
 bool loop_loads(const LStmt *s, const LBuf *b);
 int loop_count_accesses(const LStmt *s, const LBuf *b);
+/* Does the statement, or its body, read r? */
+bool loop_reads(const LStmt *s, const LReg *r);
 /* Must the statement `earlier`, with its body, stay before `later`: a value that it reads, or
  * memory that both touch and one of them writes? */
 bool loop_depends(const LStmt *later, const LStmt *earlier);

@@ -42,14 +42,14 @@ int loop_count_accesses(const LStmt *s, const LBuf *b) {
 }
 
 /* ---- order ------------------------------------------------------------------------- */
-static bool reads(const LStmt *s, const LReg *r) {
+bool loop_reads(const LStmt *s, const LReg *r) {
     if (s->src == r || s->cond == r || s->at == r) return true;
     for (int i = 0; i < s->n_arg; i++)
         if (s->arg[i] == r) return true;
     for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
         if (s->idx[i] == r) return true;
     for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
-        if (reads(in, r)) return true;
+        if (loop_reads(in, r)) return true;
     return false;
 }
 
@@ -71,5 +71,5 @@ static bool conflicts(const LStmt *x, const LStmt *y) {
 
 bool loop_depends(const LStmt *later, const LStmt *earlier) {
     bool value = earlier->kind == L_LET || earlier->kind == L_LOAD;
-    return (value && reads(later, earlier->dst)) || conflicts(later, earlier);
+    return (value && loop_reads(later, earlier->dst)) || conflicts(later, earlier);
 }

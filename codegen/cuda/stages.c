@@ -23,18 +23,6 @@ typedef struct {
 } Row;
 
 /* ---- where ----------------------------------------------------------------------------- */
-static bool reads(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        if (s->src == r || s->cond == r || s->at == r) return true;
-        for (int i = 0; i < s->n_arg; i++)
-            if (s->arg[i] == r) return true;
-        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-            if (s->idx[i] == r) return true;
-        if (loop_has_body(s) && reads(s->body, r)) return true;
-    }
-    return false;
-}
-
 static const LStmt *alone(const LStmt *s, LStmt *room) {
     *room = *s;
     room->next = NULL;
@@ -44,11 +32,10 @@ static const LStmt *alone(const LStmt *s, LStmt *room) {
 /* Nothing that it needs is the row's but what may be computed anew. */
 static bool is_anew(const Row *r, int i) {
     const LStmt *s = r->in.v[i];
-    LStmt room;
     bool value = s->kind == L_LET || (s->kind == L_LOAD && s->buf->kind != LB_LOCAL);
     if (!value || (s->kind == L_LOAD && s->buf->written)) return false;
     for (int j = 0; j < i; j++)
-        if (!r->anew[j] && r->in.v[j]->dst && reads(alone(s, &room), r->in.v[j]->dst)) return false;
+        if (!r->anew[j] && r->in.v[j]->dst && loop_reads(s, r->in.v[j]->dst)) return false;
     return true;
 }
 
@@ -61,7 +48,7 @@ static int last_use(const Row *r, int i) {
     for (int j = i + 1; j < r->in.n; j++) {
         const LStmt *other = alone(r->in.v[j], &room);
         bool array = s->kind == L_LOCAL && loop_count_accesses(other, s->buf) > 0;
-        if (array || (s->dst && reads(other, s->dst))) last = j;
+        if (array || (s->dst && loop_reads(r->in.v[j], s->dst))) last = j;
     }
     return last;
 }
