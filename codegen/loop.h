@@ -148,12 +148,13 @@ static inline bool loop_has_body(const LStmt *s) {
 }
 /* Of s, what follows it, and their bodies (codegen/loop_walk.c): is the local array declared there,
  * r computed or loaded, or that or a loop's variable; is b loaded; how often is b read, written or
- * added to? */
+ * added to; how many loops over the entries of a row are there? */
 bool loop_declares(const LStmt *s, const LBuf *b);
 bool loop_computes(const LStmt *s, const LReg *r);
 bool loop_defines(const LStmt *s, const LReg *r);
 bool loop_loads(const LStmt *s, const LBuf *b);
 int loop_count_accesses(const LStmt *s, const LBuf *b);
+int loop_count_segments(const LStmt *s);
 /* Does the statement, or its body, read r? */
 bool loop_reads(const LStmt *s, const LReg *r);
 /* Must the statement `earlier`, with its body, stay before `later`: a value that it reads, or

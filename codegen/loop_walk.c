@@ -41,6 +41,15 @@ int loop_count_accesses(const LStmt *s, const LBuf *b) {
     return n;
 }
 
+int loop_count_segments(const LStmt *s) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += s->kind == L_FOR && s->range == LR_SEGMENT;
+        if (loop_has_body(s)) n += loop_count_segments(s->body);
+    }
+    return n;
+}
+
 /* ---- order ------------------------------------------------------------------------- */
 bool loop_reads(const LStmt *s, const LReg *r) {
     if (s->src == r || s->cond == r || s->at == r) return true;

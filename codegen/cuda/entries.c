@@ -96,19 +96,10 @@ const LStmt *cu_find_split(const CuFn *f) {
     return NULL;
 }
 
-static int count_entries(const LStmt *s) {
-    int n = 0;
-    for (; s; s = s->next) {
-        n += s->kind == L_FOR && s->range == LR_SEGMENT;
-        if (loop_has_body(s)) n += count_entries(s->body);
-    }
-    return n;
-}
-
 int cu_serial_entries(const CuFn *f) {
     const CuSched *c = &f->sched;
     const LBuf *target[CU_TARGETS_MAX];
-    int n = c->parallel ? count_entries(c->parallel->body) : 0;
+    int n = c->parallel ? loop_count_segments(c->parallel->body) : 0;
     for (int i = 0; c->kind != CU_THREAD && i < c->runs.n; i++)
         for (const LStmt *s = c->runs.v[i].first;; s = s->next) {
             bool entries = s->kind == L_FOR && s->range == LR_SEGMENT;

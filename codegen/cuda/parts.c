@@ -10,15 +10,6 @@
  * where there are many entries (gn_part_of_entries()). */
 #include "codegen/cuda/cuda.h"
 
-static int count_segments(const LStmt *s) {
-    int n = 0;
-    for (; s; s = s->next) {
-        n += s->kind == L_FOR && s->range == LR_SEGMENT;
-        if (loop_has_body(s)) n += count_segments(s->body);
-    }
-    return n;
-}
-
 /* Nothing that the row computed before is read in the loop. */
 static bool is_alone(const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
@@ -50,7 +41,7 @@ bool cu_has_parts(const CuFn *f) {
     const CuRun *r = run_of(f);
     if (!r || !r->at_top || r->range->range != LR_EXTENT || r->together || !is_direct(r, c->split))
         return false;
-    if (count_segments(c->parallel->body) != 1 || !is_alone(c->split->body, c->split->body))
+    if (loop_count_segments(c->parallel->body) != 1 || !is_alone(c->split->body, c->split->body))
         return false;
     for (const LStmt *s = c->parallel->body; s != c->split; s = s->next)
         if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;

@@ -38,9 +38,7 @@ static RtDrawRel described(const RtDeviceSampler *s, int r) {
                        .ptr = has->ptr,
                        .src = has->src,
                        .id = rel->id ? has->id : NULL,
-                       .weight = has->weight,
-                       .time = has->time,
-                       .src_time = has->src_time,
+                       .src_time = s->of[rel->src_type].time,
                        .inclusive = rel->inclusive,
                        .src_inclusive = s->g.type[rel->src_type].inclusive,
                        .sorted = time_of(s, rel) && rel->time_sorted && !src_time_of(s, rel)};
@@ -75,17 +73,17 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
         LAY(of->mark, of->slots);
     }
     s->marks_bytes = l.used;
+    for (int t = 0; t < s->g.n_types; t++)
+        if (s->spec.temporal && s->g.type[t].time) LAY(s->of[t].time, s->g.type[t].n);
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
-        const RtSampleType *src = &s->g.type[rel->src_type];
         RtDrawRel *to = &s->graph[r];
         *to = described(s, r);
         if (!to->ptr) LAY(to->ptr, s->g.type[rel->dst_type].n + 1);
         if (!to->src) LAY(to->src, rel->n_edges);
         if (!to->id && rel->id) LAY(to->id, rel->n_edges);
-        if (!to->weight && rel->weight) LAY(to->weight, rel->n_edges);
-        if (!to->time && time_of(s, rel)) LAY(to->time, rel->n_edges);
-        if (!to->src_time && src_time_of(s, rel)) LAY(to->src_time, src->n);
+        if (rel->weight) LAY(to->weight, rel->n_edges);
+        if (time_of(s, rel)) LAY(to->time, rel->n_edges);
     }
     LAY(d->node_from, s->g.n_types);
     LAY(d->row_first, s->g.n_rels + 1);
@@ -119,9 +117,6 @@ static gnnc_status find_graph(RtDeviceSampler *s, const int *space) {
         TRY(st, rt_device_has(x, rel->ptr, &has->ptr));
         TRY(st, rt_device_has(x, rel->src, &has->src));
         TRY(st, rt_device_has(x, rel->id, &has->id));
-        TRY(st, rt_device_has(x, rel->weight, &has->weight));
-        TRY(st, rt_device_has(x, time_of(s, rel), &has->time));
-        TRY(st, rt_device_has(x, src_time_of(s, rel), &has->src_time));
         if (kept.ptr) has->ptr = kept.ptr;
         if (kept.src) has->src = kept.src;
         if (kept.id) has->id = kept.id;
@@ -147,10 +142,13 @@ static gnnc_status upload_graph(RtDeviceSampler *s) {
         TRY(st, bring(s, has->ptr, to->ptr, rel->ptr, n_dst + 1, sizeof *to->ptr));
         TRY(st, bring(s, has->src, to->src, rel->src, n, sizeof *to->src));
         TRY(st, bring(s, has->id, to->id, rel->id, n, sizeof *to->id));
-        TRY(st, bring(s, has->weight, to->weight, rel->weight, n, sizeof *to->weight));
-        TRY(st, bring(s, has->time, to->time, time_of(s, rel), n, sizeof *to->time));
-        TRY(st, bring(s, has->src_time, to->src_time, src_time_of(s, rel),
-                      s->g.type[rel->src_type].n, sizeof *to->src_time));
+        TRY(st, bring(s, NULL, to->weight, rel->weight, n, sizeof *to->weight));
+        TRY(st, bring(s, NULL, to->time, time_of(s, rel), n, sizeof *to->time));
+    }
+    for (int t = 0; t < s->g.n_types; t++) {
+        const RtSampleType *type = &s->g.type[t];
+        const RtDrawType *to = &s->of[t];
+        if (to->time) TRY(st, bring(s, NULL, to->time, type->time, type->n, sizeof *to->time));
     }
     st = s->d->ops->wait(s->d); /* what comes is in another queue */
 out:

@@ -5,9 +5,10 @@
 #include "device_sample.h"
 #include "runtime/cuda/sample_list.h"
 
-/* Arrays of a relation that were there before; those that are not, NULL, are the sampler's own. */
+/* Arrays of a relation that were there before; those that are not, NULL, are the sampler's own, as
+ * weights and times are: columns are nobody's index arrays. */
 typedef struct RtDrawHas {
-    const void *ptr, *src, *id, *weight, *time, *src_time;
+    const void *ptr, *src, *id;
 } RtDrawHas;
 
 typedef struct RtDrawSlot {

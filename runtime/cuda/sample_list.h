@@ -12,17 +12,17 @@ typedef struct RtDrawType {
     unsigned long long *key; /* [slots] tree << 32 | node, + 1; 0 = free, as all are between two;
                                 NULL: there are no trees */
     int64_t slots;
+    const double *time; /* [nodes of the data] seconds, NaN = unknown; NULL: does not filter */
     int32_t *slot_of;   /* [nodes of the batch] with trees */
     int32_t *id, *tree; /* [nodes of the batch]; tree NULL: there are none */
 } RtDrawType;
 
 typedef struct RtDrawRel {
     int32_t src_type, dst_type;
-    const int64_t *ptr;      /* [n_dst + 1] of the data: edges by destination */
-    const int32_t *src, *id; /* [E]; id NULL: not wanted */
-    const float *weight;     /* [E] or NULL: all alike */
-    /* [E], [nodes of src_type] seconds, NaN = unknown; NULL: neither filters */
-    const double *time, *src_time;
+    const int64_t *ptr;            /* [n_dst + 1] of the data: edges by destination */
+    const int32_t *src, *id;       /* [E]; id NULL: not wanted */
+    const float *weight;           /* [E] or NULL: all alike */
+    const double *time, *src_time; /* [E], and that of src_type; as there */
     int32_t inclusive, src_inclusive;
     int32_t sorted; /* times ascend within each row, and sources have none */
     /* of the batch, as RtBatchEdges has them */
