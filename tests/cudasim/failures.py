@@ -16,7 +16,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from maps import Heard, graph  # noqa: E402
-from sim import Counts, written  # noqa: E402
+from sim import counts, written  # noqa: E402
 from spmm import MODEL as SPARSE  # noqa: E402
 
 # A product with an end, several of one shape at once, a rank, a loop with a product in it and one within it.
@@ -55,12 +55,6 @@ train M {
 """
 OUT_OF_MEMORY, INTERNAL = 2, 7
 LINE = re.compile(r"graphs: '(\w+)': cuda: ([^:]+): [^:]+( \(last kernel: .*\))?; its steps are launched one by one")
-
-
-def counts(sim):
-    sim.cudasim_count.restype = ctypes.POINTER(Counts)
-    n = sim.cudasim_count().contents
-    return {k: getattr(n, k) for k, _ in Counts._fields_}
 
 
 def run(t, epochs):

@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import batches  # noqa: E402
-from sim import Counts, buckets_are_replayed, library, written  # noqa: E402
+from sim import buckets_are_replayed, counts, library, written  # noqa: E402
 
 MODEL = os.path.join(HERE, "turns.gnn")
 CORA = os.path.join(TOP, "models/data/cora")
@@ -51,12 +51,6 @@ train M {
   epochs 5
 }
 """
-
-
-def counts(sim):
-    sim.cudasim_count.restype = ctypes.POINTER(Counts)
-    n = sim.cudasim_count().contents
-    return {k: getattr(n, k) for k, _ in Counts._fields_}
 
 
 def steps_cost(sim, t, n):

@@ -12,6 +12,13 @@ class Counts(ctypes.Structure):
                                               "groups", "spmms", "turns")]
 
 
+def counts(sim):
+    """Since the start."""
+    sim.cudasim_count.restype = ctypes.POINTER(Counts)
+    n = sim.cudasim_count().contents
+    return {k: getattr(n, k) for k, _ in Counts._fields_}
+
+
 def library(build, name, source, device, options=()):
     path = os.path.abspath(f"{name}.{device}.so")
     if device == "cpu":
@@ -32,18 +39,16 @@ def written(build, name, text, device, options=()):
 def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=4, steps=20, **options):
     """Steps of rounded sizes: the losses of the batches' own, and one launch where the bucket was seen before.
     gathers: columns are gathered in front of it."""
-    sim.cudasim_count.restype = ctypes.POINTER(Counts)
-    n = sim.cudasim_count()
     t, u = (trainer(sim, data, threads=2, buckets=b, **options) for b in (0, 1))
     for _ in range(epochs):
         t.epoch()
         u.epoch()
         a, b = t.metric("loss"), u.metric("loss")
         assert a == a and abs(a - b) <= near * max(1, abs(a)), (a, b)
-    first = {k: getattr(n.contents, k) for k, _ in Counts._fields_}
+    first = counts(sim)
     for _ in range(steps):
         u.step()
-    now = {k: getattr(n.contents, k) - first[k] for k, _ in Counts._fields_}
+    now = {k: v - first[k] for k, v in counts(sim).items()}
     assert now["graph_launches"] == steps and now["library_calls"] == now["fills"] == 0, now
     assert now["launches"] == steps * gathers, now
     assert now["synchronisations"] == now["device_to_host"] == now["allocations"] == 0, now
