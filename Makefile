@@ -11,7 +11,7 @@ endif
 
 WARN = -Wall -Wextra -Wpedantic -Wno-overlength-strings -Werror
 OPT ?= -O2 -g
-CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(WARN) $(OPT) -fno-omit-frame-pointer $(SAN) -MMD -MP
+CFLAGS_ALL = -std=c17 -D_GNU_SOURCE $(WARN) $(OPT) -fno-omit-frame-pointer -fvisibility=hidden $(SAN) -MMD -MP
 INC_COMPILER = -I. -Iruntime/include -I$(BUILD)/gen
 LLVM_CFLAGS := $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem /; s/-D_GNU_SOURCE//')
 LLVM_LIBS := $(shell $(LLVM_CONFIG) --ldflags --libs core analysis passes native 2>/dev/null)

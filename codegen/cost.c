@@ -313,7 +313,7 @@ static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
     return c;
 }
 
-StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s) {
+StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
         return kernel_cost(a, s->kernel);
@@ -331,7 +331,7 @@ StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s) {
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
-const char *step_name(const PStep *s) {
+const char *cg_step_name(const PStep *s) {
     static const char *const word[] = {[PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",
                                        [PS_RANK] = "rank",     [PS_RELATION] = "relation",
                                        [PS_COPY] = "copy",     [PS_PRINT] = "print",
@@ -341,7 +341,7 @@ const char *step_name(const PStep *s) {
     return s->kernel ? s->kernel->name : word[s->kind];
 }
 
-const char *step_shape(Arena *a, const PStep *s) {
+const char *cg_step_shape(Arena *a, const PStep *s) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
     const Expr *const mnk[] = {s->gemm.m, s->gemm.n, s->gemm.k};
@@ -381,7 +381,7 @@ static void add_line(Arena *a, Lines *l, Span at) {
     l->v[i] = x;
 }
 
-const char *path_short(const Module *m, uint32_t file) {
+const char *cg_path_short(const Module *m, uint32_t file) {
     const Source *s = &m->ctx->sources.v[file];
     const char *from = m->source_path ? m->source_path : "", *slash = strrchr(from, '/');
     size_t n = slash ? (size_t)(slash - from) + 1 : 0;
@@ -396,7 +396,7 @@ static const char *print_lines(const Module *m, Arena *a, const Lines *l, bool w
     sb_puts(&b, "");
     for (int i = 0; i < l->n; i++) {
         uint32_t file = l->v[i].file;
-        const char *path = whole ? m->ctx->sources.v[file].path : path_short(m, file);
+        const char *path = whole ? m->ctx->sources.v[file].path : cg_path_short(m, file);
         if (i > 0 && l->v[i - 1].file == file)
             sb_printf(&b, ",%u", l->v[i].line);
         else
@@ -415,12 +415,12 @@ static Lines lines_of(const Ctx *c, Arena *a, const PStep *s, bool user) {
     return l;
 }
 
-const char *step_lines(const Module *m, Arena *a, const PStep *s, bool whole) {
+const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool whole) {
     Lines l = lines_of(m->ctx, a, s, false);
     return print_lines(m, a, &l, whole);
 }
 
-const char *step_site(const Module *m, Arena *a, const PStep *s) {
+const char *cg_step_site(const Module *m, Arena *a, const PStep *s) {
     Lines l = lines_of(m->ctx, a, s, true);
     return print_lines(m, a, &l, false);
 }

@@ -14,17 +14,17 @@ typedef struct {
     const Expr *flops;    /* f32 and f64 arithmetic; a function such as exp counts as one */
 } StepCost;
 
-StepCost cost_of_step(Arena *a, const Plan *p, const PStep *s);
+StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s);
 
 /* As seen from the model's folder; what came with the compiler is in "layers". */
-const char *path_short(const Module *m, uint32_t file);
+const char *cg_path_short(const Module *m, uint32_t file);
 /* Lines whose operations the step computes: "gcn.gnn:13 layers/gcn.gnn:17,21"; whole: paths. */
-const char *step_lines(const Module *m, Arena *a, const PStep *s, bool whole);
+const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool whole);
 /* The user's own among them, and the calls of his that led to the library's: "gcn.gnn:13". */
-const char *step_site(const Module *m, Arena *a, const PStep *s);
+const char *cg_step_site(const Module *m, Arena *a, const PStep *s);
 /* The kernel's name, or "gemm", "rank", .. */
-const char *step_name(const PStep *s);
+const char *cg_step_name(const PStep *s);
 /* 2708x16x1433 where it is a matrix product, as an expression; else the loop's extent. */
-const char *step_shape(Arena *a, const PStep *s);
+const char *cg_step_shape(Arena *a, const PStep *s);
 
 #endif

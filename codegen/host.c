@@ -170,7 +170,7 @@ static bool write_file(Host *h, const char *path) {
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(h->b.s, 1, h->b.n, f) == h->b.n;
     if (f && fclose(f) != 0) ok = false;
-    if (!ok) diag(h->c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
+    if (!ok) diag_add(h->c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
     return ok;
 }
 

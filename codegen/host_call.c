@@ -39,7 +39,7 @@ bool host_externs(Ctx *c, const Plan *p, const char *path) {
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(h.b.s, 1, h.b.n, f) == h.b.n;
     if (f && fclose(f) != 0) ok = false;
-    if (!ok) diag(c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
+    if (!ok) diag_add(c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
     return ok;
 }
 
@@ -84,7 +84,8 @@ void host_call(Host *h, int index, const PStep *s) {
                 ",\n        .fn = call_%d_%d, .n_in = %d, .n_out = %d, .device = %s, .host = %s,\n "
                 "       .when = ",
                 h->phase, index, s->n_in, s->n_bufs - s->n_in,
-                s->op->ext->device ? "true" : "false", step_stops(s, h->device) ? "true" : "false");
+                s->op->ext->device ? "true" : "false",
+                plan_step_stops(s, h->device) ? "true" : "false");
     if (s->pred >= 0)
         host_printf(h, "B_%s", h->p->bufs.v[s->pred]->name);
     else

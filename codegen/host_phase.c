@@ -272,7 +272,7 @@ static void emit_loop(Host *h, int index, const PStep *s) {
 /* On a device conditions stay there: kernels test them, library calls run both arms, and the
  * result is selected. */
 static bool is_skipped(const Host *h, const PStep *s) {
-    return s->pred >= 0 && s->kind != PS_CALL && (!h->device || step_stops(s, true));
+    return s->pred >= 0 && s->kind != PS_CALL && (!h->device || plan_step_stops(s, true));
 }
 
 static void emit_step(Host *h, int index, const PStep *s) {

@@ -174,13 +174,13 @@ static void emit_step_infos(Host *h, int phase) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         host_puts(h, "    {");
-        host_string(h, step_name(s));
+        host_string(h, cg_step_name(s));
         host_printf(h, ", RT_STEP_%s, ", kind[s->kind]);
         host_string(h, s->note ? s->note : "");
         host_puts(h, ", ");
-        host_string(h, step_lines(h->m, h->a, s, true));
+        host_string(h, cg_step_lines(h->m, h->a, s, true));
         host_puts(h, ", ");
-        host_string(h, step_site(h->m, h->a, s));
+        host_string(h, cg_step_site(h->m, h->a, s));
         host_puts(h, "},\n");
     }
     close_table(h, ph->steps.n);
@@ -202,7 +202,7 @@ static void emit_costs(Host *h, int phase) {
                 phase);
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        StepCost c = cost_of_step(h->a, h->p, s);
+        StepCost c = cg_step_cost(h->a, h->p, s);
         host_printf(h, "    case %d:\n", i);
         cost_field(h, "read", c.read);
         cost_field(h, "gathered", c.gathered);

@@ -22,7 +22,7 @@ static bool block(Reader *r, LStmt **first);
 static bool value_name(Reader *r, const char **name) {
     if (r->p.tok.kind != T_VALUE) return parse_expected(&r->p, "a register, as %name.0");
     *name = r->p.tok.s;
-    lex_next(&r->p);
+    parse_lex_next(&r->p);
     return true;
 }
 
@@ -350,7 +350,7 @@ LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels) {
     r.p.p = r.p.line_start = src->text;
     r.p.end = src->text + src->n_bytes;
     VEC(LKernel) all = {0};
-    for (lex_next(&r.p); r.p.tok.kind != T_END;) {
+    for (parse_lex_next(&r.p); r.p.tok.kind != T_END;) {
         LKernel k = {0};
         if (!kernel(&r, &k)) return NULL;
         vec_push(c->a, &all, k);

@@ -20,7 +20,7 @@ static bool bad(Check *c, const char *fmt, ...) {
     va_start(ap, fmt);
     const char *what = arena_vprintf(c->c->a, fmt, ap);
     va_end(ap);
-    diag(c->c, DIAG_E0541, c->span, "kernel %s: %s", c->k->name, what);
+    diag_add(c->c, DIAG_E0541, c->span, "kernel %s: %s", c->k->name, what);
     return c->ok = false;
 }
 

@@ -226,7 +226,7 @@ const char *plan_epilogue_text(const PEpilogue *e); /* "adds a bias" */
 const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
  * loop whose condition the host reads. */
-bool step_stops(const PStep *s, bool on_device);
+bool plan_step_stops(const PStep *s, bool on_device);
 /* Has each of its runs a batch, with sizes of its own? */
 bool plan_is_of_batches(const Plan *p, const PPhase *ph);
 /* Finds loops that are `recorded`: in phases that nothing else stops. */

@@ -21,7 +21,7 @@
 
 enum { READ_ROW = 1, WROTE_ROW = 2, READ_ELSEWHERE = 4, WROTE_PARTS = 8, TOUCHED = 16, WROTE = 32 };
 
-bool order_is_movable(const PStep *s) {
+bool plan_order_is_movable(const PStep *s) {
     return (s->kind == PS_KERNEL || s->kind == PS_GEMM) && s->pred < 0;
 }
 
@@ -112,7 +112,7 @@ static bool mark_locals(Order *o, int lo, int hi) {
     return any;
 }
 
-void order_cut(Order *o) {
+void plan_order_cut(Order *o) {
     o->loops.n = 0;
     for (int b = 0; b < o->p->bufs.n; b++) o->block[b] = -1;
     for (int i = 0; i < o->n; i++) {

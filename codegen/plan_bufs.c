@@ -62,7 +62,7 @@ bool plan_in_loop(const PPhase *ph, int step) {
     return false;
 }
 
-bool step_stops(const PStep *s, bool on_device) {
+bool plan_step_stops(const PStep *s, bool on_device) {
     if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
     if (s->kind == PS_LOOP) return on_device && !s->recorded;
     return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
@@ -79,7 +79,7 @@ bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
 static bool stops_beside_loops(const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        if (s->kind == PS_LOOP ? !s->limit : step_stops(s, true)) return true;
+        if (s->kind == PS_LOOP ? !s->limit : plan_step_stops(s, true)) return true;
     }
     return false;
 }
@@ -132,9 +132,9 @@ bool cg_read_one_way(Lower *lo) {
             const Op **seen = &first[op->col->id];
             if (!*seen) *seen = op;
             if (type_eq(&(*seen)->type, &op->type)) continue;
-            diag(lo->c, DIAG_E0540, op->span,
-                 "'%s.%s' is read both as stored entries and as dense rows", op->col->space->name,
-                 op->col->name);
+            diag_add(lo->c, DIAG_E0540, op->span,
+                     "'%s.%s' is read both as stored entries and as dense rows",
+                     op->col->space->name, op->col->name);
             return false;
         }
     return true;

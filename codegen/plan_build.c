@@ -106,7 +106,7 @@ static void classify(Lower *lo) {
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
     }
-    lo->guard = guards_of(lo->a, lo->f);
+    lo->guard = ir_guards(lo->a, lo->f);
     for (int i = 0; i < n; i++) /* conditions of steps */
         for (const Guard *g = lo->guard[i]; g; g = g->up) memory[g->cond->id] |= g->heavy;
     for (Op *op = lo->f->last; op; op = op->prev) {
@@ -263,7 +263,7 @@ static bool lower_body(Lower *lo, Func *f, const int *args, int carried);
  * stand between PS_LOOP and PS_END. */
 static void step_loop(Lower *lo, const Unit *u) {
     const Op *op = u->roots.v[0];
-    int carried = body_carried(op->body), *args = NEWN(lo->a, int, (size_t)op->n_in);
+    int carried = func_n_carried(op->body), *args = NEWN(lo->a, int, (size_t)op->n_in);
     for (int k = 0; k < op->n_in; k++) {
         const Op *r = k < carried ? result_of(u, k) : NULL, *x = op->in[k];
         const char *name = arena_printf(lo->a, "%s_%d", cg_value_name(lo, op), k);
@@ -369,8 +369,8 @@ static void last_copies(CgBuild *b) {
 static bool check_dense(Lower *lo) {
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->type.layout != LAYOUT_CSR) continue;
-        diag(lo->c, DIAG_E0540, op->span,
-             "a value is still sparse: pass 'lower-csr' must run first");
+        diag_add(lo->c, DIAG_E0540, op->span,
+                 "a value is still sparse: pass 'lower-csr' must run first");
         return false;
     }
     return true;
@@ -383,7 +383,7 @@ static bool check_saved(Lower *lo) {
         int id = cg_source_buf(lo, op);
         const PBuf *b = lo->p->bufs.v[id];
         if (b->phase >= 0) continue;
-        diag(lo->c, DIAG_E0540, op->span, "no output of @load is called '%s'", op->name);
+        diag_add(lo->c, DIAG_E0540, op->span, "no output of @load is called '%s'", op->name);
         ok = false;
     }
     return ok;

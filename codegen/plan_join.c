@@ -425,7 +425,7 @@ static int way_to_parts(const PPhase *ph, int at) {
         const PStep *next = ph->steps.v[i];
         const PBlocks *b = block_at(ph, i);
         if (!b && same_parts(s, next) && !meet(s, next)) return i - 1 - at;
-        if (!order_is_movable(next) || meet(s, next)) return 0;
+        if (!plan_order_is_movable(next) || meet(s, next)) return 0;
     }
     return 0;
 }

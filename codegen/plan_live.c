@@ -7,7 +7,7 @@
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
     return (Lives){.p = p,
                    .ph = ph,
-                   .sizes = order_nominal_sizes(a, p->m),
+                   .sizes = plan_order_nominal_sizes(a, p->m),
                    .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
                    .life = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
 }

@@ -33,7 +33,7 @@ typedef struct {
     int *kept; /* the best order */
 } Search;
 
-int64_t *order_nominal_sizes(Arena *a, const Module *m) {
+int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
     int64_t *n = NEWN(a, int64_t, (size_t)m->syms.n + 1);
     for (int i = 0; i < m->syms.n; i++) n[i] = WIDTH;
     for (int i = 0; i < m->spaces.n; i++) {
@@ -46,7 +46,7 @@ int64_t *order_nominal_sizes(Arena *a, const Module *m) {
 }
 
 static void measure_buffers(Order *o) {
-    int64_t *n = order_nominal_sizes(o->a, o->p->m);
+    int64_t *n = plan_order_nominal_sizes(o->a, o->p->m);
     for (int b = 0; b < o->p->bufs.n; b++) {
         const PBuf *buf = o->p->bufs.v[b];
         bool mine = buf->kind == PB_TEMP && buf->phase == o->phase;
@@ -67,7 +67,7 @@ static int descending(const void *x, const void *y) {
 
 /* Live bytes of every step, the fullest first. */
 static void measure(Order *o) {
-    order_cut(o);
+    plan_order_cut(o);
     memset(o->live, 0, ((size_t)o->n + 1) * sizeof *o->live);
     for (int b = 0; b < o->p->bufs.n; b++) {
         if (!o->bytes[b] || o->first[b] < 0) continue;
@@ -99,7 +99,7 @@ static void keep(Search *s) {
 /* Must x and y stay in their order? */
 static bool ordered(const Order *o, int x, int y) {
     const PStep *s = o->ph->steps.v[x], *t = o->ph->steps.v[y];
-    if (!order_is_movable(s) || !order_is_movable(t)) return true;
+    if (!plan_order_is_movable(s) || !plan_order_is_movable(t)) return true;
     for (int i = 0; i < s->n_bufs; i++)
         for (int j = 0; j < t->n_bufs; j++)
             if (s->bufs[i] == t->bufs[j] && (o->touch[x].written[i] || o->touch[y].written[j]))

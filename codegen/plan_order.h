@@ -56,9 +56,9 @@ typedef struct {
 } Order;
 
 /* Finds the loops of o->order, moving small steps behind them, and the buffers' lives. */
-void order_cut(Order *o);
-bool order_is_movable(const PStep *s);
+void plan_order_cut(Order *o);
+bool plan_order_is_movable(const PStep *s);
 /* By symbol: a size of the order of what data will say. */
-int64_t *order_nominal_sizes(Arena *a, const Module *m);
+int64_t *plan_order_nominal_sizes(Arena *a, const Module *m);
 
 #endif

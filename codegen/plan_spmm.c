@@ -287,7 +287,7 @@ static void recognise(const Lower *lo, const PPhase *ph, PStep *s, int *n) {
     const Map *map = m.entries->ptr->map;
     if (!expr_eq(m.rows->extent, map->to->size)) return;
     bool plain = is_plain(&m);
-    StepCost cost = cost_of_step(lo->a, lo->p, s);
+    StepCost cost = cg_step_cost(lo->a, lo->p, s);
     PSpmm *x = s->spmm = NEW(lo->a, PSpmm);
     *x = (PSpmm){.index = -1,
                  .ptr = s->bufs[m.entries->ptr->id],

@@ -17,8 +17,8 @@ static bool bad(Check *c, const char *fmt, ...) {
     va_start(ap, fmt);
     const char *what = arena_vprintf(c->c->a, fmt, ap);
     va_end(ap);
-    diag(c->c, DIAG_E0542, c->step->span, "@%s, '%s': %s", c->phase->name,
-         c->step->note ? c->step->note : "", what);
+    diag_add(c->c, DIAG_E0542, c->step->span, "@%s, '%s': %s", c->phase->name,
+             c->step->note ? c->step->note : "", what);
     return c->ok = false;
 }
 

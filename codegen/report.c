@@ -103,7 +103,7 @@ void report_json_expr(Report *r, const char *key, const Expr *e) {
 /* ---- names ---------------------------------------------------------------------------------- */
 const char *report_at(const Report *r, Span at) {
     if (!at.line || (int)at.file >= r->c->sources.n) return "";
-    const char *path = r->j ? r->c->sources.v[at.file].path : path_short(r->p->m, at.file);
+    const char *path = r->j ? r->c->sources.v[at.file].path : cg_path_short(r->p->m, at.file);
     return arena_printf(r->a, "%s:%u", path, at.line);
 }
 
@@ -120,7 +120,7 @@ const char *report_op_name(const Op *op) {
 }
 
 bool report_is_device(const Report *r, const PStep *s) {
-    return !step_stops(s, r->p->device != NULL);
+    return !plan_step_stops(s, r->p->device != NULL);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ static void text(Report *r, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         if (report_is_device(r, s)) continue;
-        sb_printf(r->b, "    step %d: %s %s: %s%s\n", i, report_at(r, s->span), step_name(s),
+        sb_printf(r->b, "    step %d: %s %s: %s%s\n", i, report_at(r, s->span), cg_step_name(s),
                   reason(r, ph, s), place(r, ph, i));
     }
     regions_text(r, ph);
@@ -209,7 +209,7 @@ static void json(Report *r, const PPhase *ph) {
         if (report_is_device(r, s)) continue;
         json_object(r->j, NULL);
         json_int(r->j, "step", i);
-        json_text(r->j, "kind", step_name(s));
+        json_text(r->j, "kind", cg_step_name(s));
         json_text(r->j, "line", report_at(r, s->span));
         json_text(r->j, "reason", reason(r, ph, s));
         json_bool(r->j, "splits", splits(r, ph, i));

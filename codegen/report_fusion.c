@@ -50,7 +50,7 @@ static StepCost cost_there(const Report *r, const PStep *s) {
     const Expr *none = expr_const(r->a, 0), *less = expr_const(r->a, -1);
     StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
     if (is_covered(r, s)) return nothing;
-    StepCost c = cost_of_step(r->a, r->p, s);
+    StepCost c = cg_step_cost(r->a, r->p, s);
     if (is_library_call(r, s))
         c.read = expr_add(r->a, s->spmm->library, expr_mul(r->a, c.written, less));
     return c;
@@ -197,10 +197,11 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     Ops results = f->results[index], kept = fusion_kept(r, f, index);
     Ops all = fusion_computed(r, f, index);
     StepCost cost = cost_there(r, s);
-    const char *shape = step_shape(r->a, s);
-    sb_printf(r->b, "    %d %s%s%s%s\n", index, step_name(s), *shape ? " over " : "", shape,
+    const char *shape = cg_step_shape(r->a, s);
+    sb_printf(r->b, "    %d %s%s%s%s\n", index, cg_step_name(s), *shape ? " over " : "", shape,
               s->balance.n ? " (balanced by entries)" : "");
-    const char *lines = step_lines(r->p->m, r->a, s, false), *site = step_site(r->p->m, r->a, s);
+    const char *lines = cg_step_lines(r->p->m, r->a, s, false),
+               *site = cg_step_site(r->p->m, r->a, s);
     if (strcmp(lines, site) != 0) sb_printf(r->b, "      for      %s\n", site);
     sb_printf(r->b, "      lines    %s\n", lines);
     text_list(r, "does", &all, false);
@@ -262,11 +263,11 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     StepCost cost = cost_there(r, s);
     json_object(r->j, NULL);
     json_int(r->j, "step", index);
-    json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : step_name(s));
-    json_text(r->j, "name", step_name(s));
-    json_text(r->j, "over", step_shape(r->a, s));
-    json_text(r->j, "site", step_site(r->p->m, r->a, s));
-    json_text(r->j, "lines", step_lines(r->p->m, r->a, s, true));
+    json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : cg_step_name(s));
+    json_text(r->j, "name", cg_step_name(s));
+    json_text(r->j, "over", cg_step_shape(r->a, s));
+    json_text(r->j, "site", cg_step_site(r->p->m, r->a, s));
+    json_text(r->j, "lines", cg_step_lines(r->p->m, r->a, s, true));
     if (s->epilogue && s->epilogue->kind)
         json_text(r->j, "ends", plan_epilogue_text(s->epilogue));
     else if (s->epilogue)

@@ -36,7 +36,7 @@ static const char *why(const Report *r, const Op *op) {
 static const Expr *moved(const Report *r, const PPhase *ph) {
     const Expr *n = expr_const(r->a, 0);
     for (int i = 0; i < ph->steps.n; i++) {
-        StepCost c = cost_of_step(r->a, r->p, ph->steps.v[i]);
+        StepCost c = cg_step_cost(r->a, r->p, ph->steps.v[i]);
         n = expr_add(r->a, n, expr_add(r->a, c.read, c.written));
     }
     return n;

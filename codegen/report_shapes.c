@@ -154,9 +154,9 @@ static void text_loops(Report *r) {
         for (int k = 0; k < r->p->phases.v[i]->steps.n; k++) {
             const PStep *s = r->p->phases.v[i]->steps.v[k];
             if (s->kind != PS_GEMM && !s->extent) continue;
-            sb_printf(r->b, "    @%s %d %s: ", r->p->phases.v[i]->name, k, step_name(s));
+            sb_printf(r->b, "    @%s %d %s: ", r->p->phases.v[i]->name, k, cg_step_name(s));
             if (s->kind == PS_GEMM)
-                sb_puts(r->b, step_shape(r->a, s));
+                sb_puts(r->b, cg_step_shape(r->a, s));
             else
                 report_amount(r, s->extent, "");
             sb_puts(r->b, "\n");
@@ -236,7 +236,7 @@ static void json_loop(Report *r, const PPhase *ph, int step) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
     json_int(r->j, "step", step);
-    json_text(r->j, "name", step_name(s));
+    json_text(r->j, "name", cg_step_name(s));
     if (s->kind == PS_GEMM) {
         report_json_expr(r, "batch", s->gemm.batch);
         report_json_expr(r, "m", s->gemm.m);

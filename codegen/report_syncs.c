@@ -50,7 +50,7 @@ static void host_steps(Report *r, int phase, Crossings *out) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         if (report_is_device(r, s) && !s->recorded) continue;
-        const char *what = s->space ? s->space->name : s->text ? s->text : step_name(s);
+        const char *what = s->space ? s->space->name : s->text ? s->text : cg_step_name(s);
         When when = s->recorded                                 ? READ_OLD
                     : s->kind == PS_LOOP || plan_in_loop(ph, i) ? READ_TURN
                                                                 : READ_STEP;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const char *operator_text(Operator o) {
+const char *ast_operator_text(Operator o) {
     static const char *const text[] = {
 #define OPERATOR(id, t) t,
 #include "operators.def"
@@ -42,7 +42,7 @@ Ast *ast_new(Ctx *c, AstKind k, Span at, const char *text) {
 /* A tree too deep is cut here, so that nothing after the parser needs a guard
  * against the depth of what a user wrote. */
 static Ast *cut_deep(Ctx *c, Ast *kid) {
-    diag(c, DIAG_E0104, kid->span, "this is nested more than %d deep", AST_MAX_DEPTH);
+    diag_add(c, DIAG_E0104, kid->span, "this is nested more than %d deep", AST_MAX_DEPTH);
     return ast_new(c, AST_BAD, kid->span, NULL);
 }
 
@@ -89,7 +89,7 @@ static void print_at(StrBuf *b, const Ast *t, int indent) {
     }
     sb_puts(b, kind_name(t->kind));
     if (t->kind == AST_UNARY || t->kind == AST_BINARY)
-        sb_printf(b, " %s", operator_text((Operator)t->op));
+        sb_printf(b, " %s", ast_operator_text((Operator)t->op));
     else if (t->kind == AST_STRING || t->kind == AST_IMPORT || t->kind == AST_SAVED)
         print_quoted(b, t->text);
     else if (t->text)

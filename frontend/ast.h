@@ -19,7 +19,7 @@ typedef enum {
 #undef OPERATOR
     N_OPERATORS
 } Operator;
-const char *operator_text(Operator o);
+const char *ast_operator_text(Operator o);
 
 enum { TYPE_CSR = 1, TYPE_DIMS = 2 /* brackets were written */, TYPE_ARGS = 4 /* parentheses */ };
 

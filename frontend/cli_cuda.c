@@ -71,8 +71,8 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
                      const char *object) {
     const char *nvcc = cli_find_nvcc(c);
     if (!nvcc) {
-        diag(c, DIAG_E0513, (Span){0},
-             "--target=cuda needs the CUDA Toolkit, and there is no nvcc in CUDA_HOME or PATH");
+        diag_add(c, DIAG_E0513, (Span){0},
+                 "--target=cuda needs the CUDA Toolkit, and there is no nvcc in CUDA_HOME or PATH");
         return false;
     }
     CliArgs args = {0};
@@ -89,9 +89,9 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
 
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args) {
     if (access(h->cuda_lib, R_OK) != 0) {
-        diag(c, DIAG_E0513, (Span){0},
-             "this gnnc was built without the CUDA Toolkit: '%s' is missing; run make again",
-             h->cuda_lib);
+        diag_add(c, DIAG_E0513, (Span){0},
+                 "this gnnc was built without the CUDA Toolkit: '%s' is missing; run make again",
+                 h->cuda_lib);
         return false;
     }
     cli_arg(c, args, h->cuda_lib);

@@ -59,7 +59,8 @@ bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOption
             continue;
         }
         if (ends_with(file, ".cu") && !p->device) {
-            diag(c, DIAG_E0513, (Span){0}, "'%s' is CUDA, and the program is for the cpu", file);
+            diag_add(c, DIAG_E0513, (Span){0}, "'%s' is CUDA, and the program is for the cpu",
+                     file);
             return false;
         }
         if (ends_with(file, ".cu") && !cli_cuda_object(c, h, o, file, object)) return false;

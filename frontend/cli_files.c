@@ -56,8 +56,8 @@ bool cli_find_home(Ctx *c, CliHome *h) {
     h->cuda_lib = join(c, lib, "libgnnrt_cuda.a");
     h->cuda_flags = read_text(c, join(c, lib, "cuda.flags"));
     if (exists(h->lib)) return true;
-    diag(c, DIAG_E0002, (Span){0}, "the runtime library is not where gnnc looks for it: '%s'",
-         h->lib);
+    diag_add(c, DIAG_E0002, (Span){0}, "the runtime library is not where gnnc looks for it: '%s'",
+             h->lib);
     return false;
 }
 
@@ -89,7 +89,8 @@ const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
     const char *base = getenv("TMPDIR");
     char *dir = arena_printf(c->a, "%s/gnnc-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(dir)) {
-        diag(c, DIAG_E0003, (Span){0}, "cannot make a directory '%s': %s", dir, strerror(errno));
+        diag_add(c, DIAG_E0003, (Span){0}, "cannot make a directory '%s': %s", dir,
+                 strerror(errno));
         return NULL;
     }
     if (o->keep)
@@ -101,7 +102,7 @@ const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
 
 /* ---- output ---------------------------------------------------------------------------- */
 static bool cannot_write(Ctx *c, const char *path) {
-    diag(c, DIAG_E0003, (Span){0}, "cannot write '%s': %s", path, strerror(errno));
+    diag_add(c, DIAG_E0003, (Span){0}, "cannot write '%s': %s", path, strerror(errno));
     return false;
 }
 

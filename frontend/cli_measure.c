@@ -134,7 +134,7 @@ static bool read_all(int fd, void *to, size_t n) {
 }
 
 static bool failed(Ctx *c, const char *data, const char *why) {
-    diag(c, DIAG_E0005, (Span){0}, "--precision=auto: measuring on '%s': %s", data, why);
+    diag_add(c, DIAG_E0005, (Span){0}, "--precision=auto: measuring on '%s': %s", data, why);
     return false;
 }
 

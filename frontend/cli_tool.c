@@ -31,14 +31,14 @@ bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose) {
     pid_t pid;
     int status = 0, e = posix_spawnp(&pid, args->v[0], NULL, NULL, args->v, environ);
     if (e) {
-        diag(c, DIAG_E0004, (Span){0}, "cannot run '%s': %s", args->v[0], strerror(e));
+        diag_add(c, DIAG_E0004, (Span){0}, "cannot run '%s': %s", args->v[0], strerror(e));
         return false;
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-    diag(c, DIAG_E0004, (Span){0},
-         "'%s' could not build the program (status %d); -v shows the command", args->v[0],
-         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    diag_add(c, DIAG_E0004, (Span){0},
+             "'%s' could not build the program (status %d); -v shows the command", args->v[0],
+             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     return false;
 }

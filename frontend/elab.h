@@ -186,7 +186,7 @@ struct Elab {
     StrMap relation_names; /* IR name of an edge space -> declared name */
     VEC(NamedOp) bindings; /* of the model's body in this phase */
     Links links;
-    bool splits; /* columns of splits are values (relation_split) */
+    bool splits; /* columns of splits are values (elab_relation_split) */
 };
 
 enum { MAX_CALLS = 64, MAX_NESTED = 1500, MAX_STEPS = 1000000, MAX_LOOP = 100000 };
@@ -205,86 +205,86 @@ Value val_edge(Space *s);
 Value val_end(Map *m);
 Value val_list(Elab *e);
 Value val_dict(Elab *e);
-void list_push(Elab *e, Value list, Value v);
-Value *dict_at(Elab *e, Value dict, Value key, bool make); /* NULL: absent */
-const char *key_text(Elab *e, Value key);                  /* canonical; NULL: not a key */
-const char *path_text(Elab *e, Value key);                 /* as checkpoint paths spell it */
-const char *relation_name(Elab *e, const Space *s);        /* as declared */
-const char *kind_text(Value v);                            /* "a list", for messages */
-bool is_poison(Value v);
-bool is_number(Value v); /* INT, FLOAT, known when compiling */
-bool int_known(Elab *e, Value v, int64_t *n);
-bool number_known(Elab *e, Value v, double *x);
-bool is_handle(Value v);      /* NODE, END */
-Space *handle_space(Value v); /* NODE, END, EDGE */
-bool values_equal(Elab *e, Value x, Value y, bool *known);
-const char *source_text(Elab *e, Span at); /* "'z[src]'" or "this value" */
+void elab_list_push(Elab *e, Value list, Value v);
+Value *elab_dict_at(Elab *e, Value dict, Value key, bool make); /* NULL: absent */
+const char *elab_key_text(Elab *e, Value key);                  /* canonical; NULL: not a key */
+const char *elab_path_text(Elab *e, Value key);                 /* as checkpoint paths spell it */
+const char *elab_relation_name(Elab *e, const Space *s);        /* as declared */
+const char *elab_kind_text(Value v);                            /* "a list", for messages */
+bool elab_is_poison(Value v);
+bool elab_is_number(Value v); /* INT, FLOAT, known when compiling */
+bool elab_int_known(Elab *e, Value v, int64_t *n);
+bool elab_number_known(Elab *e, Value v, double *x);
+bool elab_is_handle(Value v);      /* NODE, END */
+Space *elab_handle_space(Value v); /* NODE, END, EDGE */
+bool elab_values_equal(Elab *e, Value x, Value y, bool *known);
+const char *elab_source_text(Elab *e, Span at); /* "'z[src]'" or "this value" */
 
 /* ---- elab_names.c: what a wrong name might have meant ------------------------- */
 typedef VEC(const char *) Names;
-void names_add(Elab *e, Names *to, const char *name);
-const char *names_nearest(const char *wrong, const Names *known); /* NULL: none is near */
-const char *names_list(Elab *e, const Names *known);              /* "a, b, c", the first few */
+void elab_names_add(Elab *e, Names *to, const char *name);
+const char *elab_names_nearest(const char *wrong, const Names *known); /* NULL: none is near */
+const char *elab_names_list(Elab *e, const Names *known); /* "a, b, c", the first few */
 /* "; did you mean 'x'?", else "; there are a, b, c": the end of a message */
-const char *names_advice(Elab *e, const char *wrong, const Names *known);
+const char *elab_names_advice(Elab *e, const char *wrong, const Names *known);
 
 /* ---- elab_hint.c: the end of a message about an unknown name; "" where nothing is known -------
  */
-const char *hint_of_name(Elab *e, const char *name);
-const char *hint_of_import(Elab *e, const char *name); /* of what a library file declares */
-const char *hint_of_member(Elab *e, const char *name); /* of what is no handle */
+const char *elab_hint_of_name(Elab *e, const char *name);
+const char *elab_hint_of_import(Elab *e, const char *name); /* of what a library file declares */
+const char *elab_hint_of_member(Elab *e, const char *name); /* of what is no handle */
 
 /* ---- elab_dims.c: keys, atoms, spaces ----------------------------------------- */
-const Expr *atom_new(Elab *e, const char *name, const Expr *size);
+const Expr *elab_atom_new(Elab *e, const char *name, const Expr *size);
 /* The same atom for the same name, size, declaration and nesting. */
-const Expr *atom_of_frame(Elab *e, Frame *f, const char *name, const Expr *size);
-void atom_link(Elab *e, Frame *f, const Expr *atom, const Expr *outer);
-const Expr *key_outside(Elab *e, const Frame *f, const Expr *key);
+const Expr *elab_atom_of_frame(Elab *e, Frame *f, const char *name, const Expr *size);
+void elab_atom_link(Elab *e, Frame *f, const Expr *atom, const Expr *outer);
+const Expr *elab_key_outside(Elab *e, const Frame *f, const Expr *key);
 /* What `name` means in f for the caller's dimension: the caller's own atom while no
  * other name of f stands for it (no renaming, no view), else an atom of f. */
-Value dim_bound(Elab *e, Frame *f, const char *name, const Expr *key, const Expr *size);
-const char *key_print(Elab *e, const Expr *key);
-Space *space_of_dim(Elab *e, const Expr *key, const Expr *size, Span at);
+Value elab_dim_bound(Elab *e, Frame *f, const char *name, const Expr *key, const Expr *size);
+const char *elab_key_print(Elab *e, const Expr *key);
+Space *elab_space_of_dim(Elab *e, const Expr *key, const Expr *size, Span at);
 /* The dimension of this name that the graph declares: its size comes with the data. */
-Space *space_of_data(Elab *e, const char *name, Span at);
-Value dim_of_data(Elab *e, const char *name);      /* none: no such */
-const Expr *key_of_space(Elab *e, const Space *s); /* NULL: not a size */
-const char *space_text(Elab *e, const Space *s);
-const char *type_text(Elab *e, const Type *t);
+Space *elab_space_of_data(Elab *e, const char *name, Span at);
+Value elab_dim_of_data(Elab *e, const char *name);      /* none: no such */
+const Expr *elab_key_of_space(Elab *e, const Space *s); /* NULL: not a size */
+const char *elab_space_text(Elab *e, const Space *s);
+const char *elab_type_text(Elab *e, const Type *t);
 /* v with the names of f's caller. */
-Value value_outside(Elab *e, Frame *f, Value v, Span at);
+Value elab_value_outside(Elab *e, Frame *f, Value v, Span at);
 /* Same elements under other spaces, in the same order. */
-Op *op_respace(Elab *e, Op *x, Space *const *to);
+Op *elab_op_respace(Elab *e, Op *x, Space *const *to);
 
 /* ---- elab_tensor.c: tensor operations, checked ---------------------------------- */
-Op *to_tensor(Elab *e, Value v, DType like, Span at); /* NULL after a diagnostic */
-Op *to_dense(Elab *e, Op *x);
-Value tensor_unary(Elab *e, OpKind k, Op *x, Span at);
-Value tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, Span at);
-Value tensor_select(Elab *e, Op *c, Value x, Value y, Span at);
-Value tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at);
-Value tensor_cast(Elab *e, Op *x, DType dt, Span at);
-Value tensor_gather(Elab *e, Op *x, Map *m, Span at);
-Value tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at);
+Op *elab_to_tensor(Elab *e, Value v, DType like, Span at); /* NULL after a diagnostic */
+Op *elab_to_dense(Elab *e, Op *x);
+Value elab_tensor_unary(Elab *e, OpKind k, Op *x, Span at);
+Value elab_tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, Span at);
+Value elab_tensor_select(Elab *e, Op *c, Value x, Value y, Span at);
+Value elab_tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at);
+Value elab_tensor_cast(Elab *e, Op *x, DType dt, Span at);
+Value elab_tensor_gather(Elab *e, Op *x, Map *m, Span at);
+Value elab_tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at);
 /* The space of x that v names; NULL after a diagnostic. */
-Space *dim_in(Elab *e, Op *x, Value v, Span at);
-bool dim_find(Elab *e, const Op *x, Value v, Space **s);
-Space *dim_space(Elab *e, Value v, Span at); /* of any handle or size */
+Space *elab_dim_in(Elab *e, Op *x, Value v, Span at);
+bool elab_dim_find(Elab *e, const Op *x, Value v, Space **s);
+Space *elab_dim_space(Elab *e, Value v, Span at); /* of any handle or size */
 
 /* ---- elab_reduce.c ----------------------------------------------------------------- */
 /* over_at: where each of `over` stands, for messages; NULL = at. */
-Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, const Span *over_at,
-                  Span at);
-Map *segment_map(Elab *e, const Op *x, Value over); /* NULL: not along a map */
+Value elab_reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over,
+                       const Span *over_at, Span at);
+Map *elab_segment_map(Elab *e, const Op *x, Value over); /* NULL: not along a map */
 
 /* ---- elab_relation.c ------------------------------------------------------------------ */
-Value relation_where(Elab *e, Value rel, Value cond, Span at);
-Value relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at);
-Value relation_member(Elab *e, Value rel, const char *name, Span at);
+Value elab_relation_where(Elab *e, Value rel, Value cond, Span at);
+Value elab_relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at);
+Value elab_relation_member(Elab *e, Value rel, const char *name, Span at);
 /* x, over rel and of data alone, as the output `name` of @load. */
-bool relation_load_output(Elab *e, Op *x, const char *name, Span at);
-Op *relation_split(Elab *e, Value rel, Span at); /* i32[rel]; NULL: it has no such column */
-Value relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at);
+bool elab_relation_load_output(Elab *e, Op *x, const char *name, Span at);
+Op *elab_relation_split(Elab *e, Value rel, Span at); /* i32[rel]; NULL: it has no such column */
+Value elab_relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at);
 
 /* ---- elab_builtin.c --------------------------------------------------------------------- */
 typedef struct Args {
@@ -305,86 +305,86 @@ typedef struct Builtin {
     Value (*call)(Elab *e, const struct Builtin *b, const Args *args);
     int op; /* for tables of alike functions */
 } Builtin;
-const Builtin *builtin_find(const char *name);
-void builtin_names(Elab *e, Names *to);
-const Value *arg_named(const Args *args, const char *name);
-Value builtin_call(Elab *e, const Builtin *b, const Args *args);
-Value log_call(Elab *e, const Args *args);            /* log("name", x) */
-extern const Builtin builtin_shape[], builtin_misc[]; /* further tables */
+const Builtin *elab_builtin_find(const char *name);
+void elab_builtin_names(Elab *e, Names *to);
+const Value *elab_arg_named(const Args *args, const char *name);
+Value elab_builtin_call(Elab *e, const Builtin *b, const Args *args);
+Value elab_log_call(Elab *e, const Args *args);                 /* log("name", x) */
+extern const Builtin elab_builtin_shape[], elab_builtin_misc[]; /* further tables */
 
 /* ---- elab_expr.c ----------------------------------------------------------------------------- */
-Value eval(Elab *e, const Ast *t);
+Value elab_eval(Elab *e, const Ast *t);
 
 /* ---- x @bf16 (elab_kept.c) --------------------------------------------------------------- */
-DType kept_word(const Ast *t); /* of `x @bf16` the type; DT_VOID: it is something else */
-Value eval_kept(Elab *e, const Ast *t);
+DType elab_kept_word(const Ast *t); /* of `x @bf16` the type; DT_VOID: it is something else */
+Value elab_eval_kept(Elab *e, const Ast *t);
 /* x, kept as dt in memory: a value, or what a layer or function computes.  of: x; at: all of it */
-Value kept_as(Elab *e, Value x, DType dt, Span of, Span at);
+Value elab_kept_as(Elab *e, Value x, DType dt, Span of, Span at);
 /* Warns where one value of the module was said to be kept in two types. */
 void elab_check_kept(Elab *e);
-Value lookup(Elab *e, const char *name, Span at);
+Value elab_lookup(Elab *e, const char *name, Span at);
 /* What a dimension may be called: the body's names, the model's data, constants. */
-bool name_find(Elab *e, const char *name, Value *v);
-const Values *list_of(Elab *e, Value v, Span at);    /* NULL after a diagnostic */
-void comprehend(Elab *e, const char *name, Value v); /* binds without naming instances */
-Value node_member(Elab *e, Space *s, const char *name, Span at);
-Value binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at);
+bool elab_name_find(Elab *e, const char *name, Value *v);
+const Values *elab_list_of(Elab *e, Value v, Span at);    /* NULL after a diagnostic */
+void elab_comprehend(Elab *e, const char *name, Value v); /* binds without naming instances */
+Value elab_node_member(Elab *e, Space *s, const char *name, Span at);
+Value elab_binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at);
 
 /* ---- elab_stmt.c --------------------------------------------------------------------------------
  */
-void exec_block(Elab *e, const Ast *block);
-void bind(Elab *e, const char *name, Value v);
-StrMap copy_map(Elab *e, const StrMap *m);
-void bind_noted(Elab *e, const char *name, Value v); /* .. as a statement: names the value */
-void name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at);
-const char *inst_path(Elab *e, const Inst *inst);
-Frame *frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at);
+void elab_exec_block(Elab *e, const Ast *block);
+void elab_bind(Elab *e, const char *name, Value v);
+StrMap elab_copy_map(Elab *e, const StrMap *m);
+void elab_bind_noted(Elab *e, const char *name, Value v); /* .. as a statement: names the value */
+void elab_name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at);
+const char *elab_inst_path(Elab *e, const Inst *inst);
+Frame *elab_frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at);
 bool elab_enter(Elab *e, Span at); /* false: too deep or too long, reported */
 void elab_leave(Elab *e);
 
 /* ---- elab_while.c */
-void exec_while(Elab *e, const Ast *t);
+void elab_exec_while(Elab *e, const Ast *t);
 
 /* ---- elab_param.c
  * -------------------------------------------------------------------------------- */
-void exec_var(Elab *e, const Ast *t);
-VarInfo *state_of(Elab *e, const Ast *target); /* the state that a name denotes, or NULL */
-void assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at);
-void flush_states(Elab *e);
+void elab_exec_var(Elab *e, const Ast *t);
+VarInfo *elab_state_of(Elab *e, const Ast *target); /* the state that a name denotes, or NULL */
+void elab_assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at);
+void elab_flush_states(Elab *e);
 
 /* ---- elab_call.c
  * ---------------------------------------------------------------------------------- */
-Value eval_call(Elab *e, const Ast *t);
-Value call_value(Elab *e, Value f, const Args *args);
+Value elab_eval_call(Elab *e, const Ast *t);
+Value elab_call_value(Elab *e, Value f, const Args *args);
 /* Binds the formals' names to args in the frame of the callee.  false after diagnostics. */
 /* Told: another formal before the i-th has its name. */
-bool formal_is_repeated(Elab *e, const Ast *formals, int i);
-bool bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
-                  const StrMap *settings);
-Value frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what);
+bool elab_formal_is_repeated(Elab *e, const Ast *formals, int i);
+bool elab_bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
+                       const StrMap *settings);
+Value elab_frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what);
 
 /* ---- elab_extern.c: functions in C */
-Value call_extern(Elab *e, const Ast *decl, const Args *args);
-void check_extern(Elab *e, const Ast *decl);
+Value elab_call_extern(Elab *e, const Ast *decl, const Args *args);
+void elab_check_extern(Elab *e, const Ast *decl);
 
 /* ---- elab_type.c
  * ----------------------------------------------------------------------------------- */
-bool type_is_tensor(const Ast *t);
-DType type_dtype(const Ast *t);
+bool elab_type_is_tensor(const Ast *t);
+DType elab_type_dtype(const Ast *t);
 /* The type's spaces, all names known. */
-bool type_spaces(Elab *e, const Ast *t, Type *out);
+bool elab_type_spaces(Elab *e, const Ast *t, Type *out);
 /* Fits v to a formal's type in frame f, binding new names; v as the body sees it. */
-bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at);
-bool fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what);
+bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at);
+bool elab_fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what);
 
 /* ---- elab_graph.c, elab_train.c, elab_check.c
  * --------------------------------------------------------- */
 void elab_graph(Elab *e, const Ast *decl);
-Column *graph_column(Elab *e, const Space *s, const char *name);
-Names column_names(Elab *e, const Space *s);
+Column *elab_graph_column(Elab *e, const Space *s, const char *name);
+Names elab_column_names(Elab *e, const Space *s);
 void elab_phases(Elab *e, const Ast *model, const Ast *train);
 Op *elab_run_model(Elab *e, const Ast *model); /* in a frame of its own; NULL after a mistake */
-void output_of_phase(Elab *e, const char *name, Op *x);
+void elab_output_of_phase(Elab *e, const char *name, Op *x);
 void elab_model(Elab *e, const Ast *model, const Ast *train);
 /* A loss or metric of a recipe: a function with its weight and extra arguments. */
 typedef struct {
@@ -395,34 +395,34 @@ typedef struct {
     Args args; /* the named ones */
 } Term;
 typedef VEC(Term) Terms;
-bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out);
+bool elab_recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out);
 /* What the i-th metric is called in logs and by `keep`: hits_1 and hits_10 where a function stands
  * several times. */
-const char *metric_name(Elab *e, const Terms *metrics, int i);
+const char *elab_metric_name(Elab *e, const Terms *metrics, int i);
 void elab_recipe(Elab *e, const Ast *train, Recipe *r);
 /* elab_term.c: the functions that may be one, in the order in which they are declared; of losses
  * those that `minimize`.  target: those that take one of this element type; DT_VOID = all. */
-Names term_names(Elab *e, bool loss, DType target);
-bool term_exists(Elab *e, const char *name, Span at, bool is_loss);      /* else told */
-bool term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else told */
-bool term_takes_links(Elab *e, const Term *t);                           /* else told */
-void term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred);
-bool term_scores_classes(Elab *e, const Term *t, const Column *target,
-                         const Op *pred); /* else told */
+Names elab_term_names(Elab *e, bool loss, DType target);
+bool elab_term_exists(Elab *e, const char *name, Span at, bool is_loss);      /* else told */
+bool elab_term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else told */
+bool elab_term_takes_links(Elab *e, const Term *t);                           /* else told */
+void elab_term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred);
+bool elab_term_scores_classes(Elab *e, const Term *t, const Column *target,
+                              const Op *pred); /* else told */
 /* elab_sample.c: its `sample` block; what the whole program must not have then */
 void elab_sample(Elab *e, const Ast *block, Recipe *r);
 void elab_check_sampled(Elab *e, const Ast *train);
 /* elab_drawn.c: the relations that neighbours are drawn along.  NULL: not along this one */
-SampleRel *sample_rel(Elab *e, Sampling *s, Space *rel);
+SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel);
 void elab_drawn(Elab *e);
 bool elab_draws(const Ast *train);
 bool elab_draws_by_time(const Ast *train); /* does its block draw neighbours? */
 /* elab_links.c: models that score links */
-extern const Builtin builtin_links[];
-void links_begin(Elab *e, LinksMode mode);
-LinksMode links_mode_of(Elab *e, const Ast *train, bool training);
+extern const Builtin elab_builtin_links[];
+void elab_links_begin(Elab *e, LinksMode mode);
+LinksMode elab_links_mode_of(Elab *e, const Ast *train, bool training);
 /* The dimensions of what such a model gives. */
-int links_dims(const Elab *e, Space **dims);
+int elab_links_dims(const Elab *e, Space **dims);
 typedef struct LinkTask {
     Elab *e;
     const Ast *model, *item; /* item: the recipe's target */
@@ -431,12 +431,12 @@ typedef struct LinkTask {
     Op *pos, *neg, *rank, *place;
     Space *cells; /* of all scores, flat */
 } LinkTask;
-Op *links_loss(LinkTask *t, const Terms *losses);
-void links_metrics(LinkTask *t, const Terms *metrics);
-bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v);
-const FeDefine *define_find(const Elab *e, const char *name);
-void check_unused(Elab *e, const Ast *file);
-void check_other_models(Elab *e, const Ast *file, const Ast *chosen);
-const Ast *train_of(const Ast *file, const Ast *model);
+Op *elab_links_loss(LinkTask *t, const Terms *losses);
+void elab_links_metrics(LinkTask *t, const Terms *metrics);
+bool elab_define_value(Elab *e, const FeDefine *d, const char *type, Value *v);
+const FeDefine *elab_define_find(const Elab *e, const char *name);
+void elab_check_unused(Elab *e, const Ast *file);
+void elab_check_other_models(Elab *e, const Ast *file, const Ast *chosen);
+const Ast *fe_train_of(const Ast *file, const Ast *model);
 
 #endif

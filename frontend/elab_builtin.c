@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-const Value *arg_named(const Args *args, const char *name) {
+const Value *elab_arg_named(const Args *args, const char *name) {
     for (int i = 0; i < args->n_named; i++)
         if (strcmp(args->name[i], name) == 0) return &args->named[i];
     return NULL;
@@ -53,18 +53,18 @@ static double host_math(int k, double x) {
 static Value call_math(Elab *e, const Builtin *b, const Args *args) {
     double x;
     Value v = args->v[0];
-    if (is_number(v) && number_known(e, v, &x)) {
+    if (elab_is_number(v) && elab_number_known(e, v, &x)) {
         double y = host_math(b->op, x);
         bool whole = b->op == OP_FLOOR || (b->op == OP_ABS && v.kind == VAL_INT);
         return whole && fabs(y) < 9e15 ? val_int(e, (int64_t)y) : val_float(y);
     }
-    Op *op = to_tensor(e, v, DT_VOID, args->at[0]);
-    return op ? tensor_unary(e, (OpKind)b->op, op, args->span) : val_poison();
+    Op *op = elab_to_tensor(e, v, DT_VOID, args->at[0]);
+    return op ? elab_tensor_unary(e, (OpKind)b->op, op, args->span) : val_poison();
 }
 
 static Value call_isnan(Elab *e, const Builtin *b, const Args *args) {
-    Op *op = to_tensor(e, args->v[0], DT_VOID, args->at[0]);
-    return op ? tensor_unary(e, (OpKind)b->op, op, args->span) : val_poison();
+    Op *op = elab_to_tensor(e, args->v[0], DT_VOID, args->at[0]);
+    return op ? elab_tensor_unary(e, (OpKind)b->op, op, args->span) : val_poison();
 }
 
 static Value call_detach(Elab *e, const Builtin *b, const Args *args) {
@@ -73,37 +73,37 @@ static Value call_detach(Elab *e, const Builtin *b, const Args *args) {
 
 static Value call_pow(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    return binary(e, OPR_POW, args->v[0], args->v[1], args->at[0], args->at[1], args->span);
+    return elab_binary(e, OPR_POW, args->v[0], args->v[1], args->at[0], args->at[1], args->span);
 }
 
 static Value call_select(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value c = args->v[0];
     if (c.kind == VAL_BOOL) return args->v[c.num ? 1 : 2];
-    Op *op = to_tensor(e, c, DT_VOID, args->at[0]);
-    return op ? tensor_select(e, op, args->v[1], args->v[2], args->span) : val_poison();
+    Op *op = elab_to_tensor(e, c, DT_VOID, args->at[0]);
+    return op ? elab_tensor_select(e, op, args->v[1], args->v[2], args->span) : val_poison();
 }
 
 static Value call_cast(Elab *e, const Builtin *b, const Args *args) {
     Value v = args->v[0];
     DType dt = (DType)b->op;
-    if (dt == DT_I1 && (is_number(v) || v.kind == VAL_BOOL)) {
+    if (dt == DT_I1 && (elab_is_number(v) || v.kind == VAL_BOOL)) {
         double x;
-        if (number_known(e, v, &x)) return val_bool(x != 0);
+        if (elab_number_known(e, v, &x)) return val_bool(x != 0);
     }
-    DType like = is_number(v) && dt != DT_I1 && dtype_is_float(dt) ? dt : DT_VOID;
-    Op *op = to_tensor(e, v, like, args->at[0]);
-    return op ? tensor_cast(e, op, dt, args->span) : val_poison();
+    DType like = elab_is_number(v) && dt != DT_I1 && dtype_is_float(dt) ? dt : DT_VOID;
+    Op *op = elab_to_tensor(e, v, like, args->at[0]);
+    return op ? elab_tensor_cast(e, op, dt, args->span) : val_poison();
 }
 
 static Value call_number(Elab *e, const Builtin *b, const Args *args) {
     double x;
     Value v = args->v[0];
-    if ((!is_number(v) && v.kind != VAL_BOOL) || !number_known(e, v, &x)) {
-        diag(e->c, DIAG_E0210, args->at[0],
-             "'%s' converts numbers that are known when compiling; "
-             "f32(..), i32(..) convert tensors",
-             b->name);
+    if ((!elab_is_number(v) && v.kind != VAL_BOOL) || !elab_number_known(e, v, &x)) {
+        diag_add(e->c, DIAG_E0210, args->at[0],
+                 "'%s' converts numbers that are known when compiling; "
+                 "f32(..), i32(..) convert tensors",
+                 b->name);
         return val_poison();
     }
     return b->op ? val_float(x) : val_int(e, (int64_t)x);
@@ -113,7 +113,7 @@ static Value call_number(Elab *e, const Builtin *b, const Args *args) {
 static Value fold_list(Elab *e, const Builtin *b, Value list, const Args *args) {
     int n = list.list->n;
     if (n == 0) {
-        diag(e->c, DIAG_E0206, args->span, "'%s' of an empty list", b->name);
+        diag_add(e->c, DIAG_E0206, args->span, "'%s' of an empty list", b->name);
         return val_poison();
     }
     bool extreme = strcmp(b->name, "max") == 0 || strcmp(b->name, "min") == 0;
@@ -123,11 +123,11 @@ static Value fold_list(Elab *e, const Builtin *b, Value list, const Args *args) 
         Span at[2] = {args->at[0], args->at[0]};
         Args two = {.n = 2, .v = pair, .at = at, .span = args->span};
         v = extreme ? b->call(e, b, &two)
-                    : binary(e, OPR_ADD, pair[0], pair[1], at[0], at[1], args->span);
-        if (is_poison(v)) return v;
+                    : elab_binary(e, OPR_ADD, pair[0], pair[1], at[0], at[1], args->span);
+        if (elab_is_poison(v)) return v;
     }
     if (strcmp(b->name, "mean") != 0) return v;
-    return binary(e, OPR_DIV, v, val_int(e, n), args->at[0], args->at[0], args->span);
+    return elab_binary(e, OPR_DIV, v, val_int(e, n), args->at[0], args->at[0], args->span);
 }
 
 /* max(x, d): is d a dimension of x, and not a number to compare with? */
@@ -135,29 +135,31 @@ static bool names_dim(Elab *e, Value x, Value d) {
     Space *s;
     if (d.kind == VAL_TENSOR || d.kind == VAL_FLOAT) return false;
     if (d.kind != VAL_INT) return true;
-    return d.key->kind != EX_CONST && x.kind == VAL_TENSOR && dim_find(e, x.op, d, &s);
+    return d.key->kind != EX_CONST && x.kind == VAL_TENSOR && elab_dim_find(e, x.op, d, &s);
 }
 
 static Value extreme_of_two(Elab *e, const Builtin *b, const Args *args) {
     double p, q;
     Value x = args->v[0], y = args->v[1];
     bool max = strcmp(b->name, "max") == 0;
-    if (is_number(x) && is_number(y) && number_known(e, x, &p) && number_known(e, y, &q))
+    if (elab_is_number(x) && elab_is_number(y) && elab_number_known(e, x, &p) &&
+        elab_number_known(e, y, &q))
         return (p > q) == max ? x : y;
-    return tensor_binary(e, max ? OP_MAX : OP_MIN, x, y, args->at[0], args->at[1], args->span);
+    return elab_tensor_binary(e, max ? OP_MAX : OP_MIN, x, y, args->at[0], args->at[1], args->span);
 }
 
 static Value call_reduce(Elab *e, const Builtin *b, const Args *args) {
-    const Value *over = arg_named(args, "over");
+    const Value *over = elab_arg_named(args, "over");
     bool extreme = b->op;
     if (args->v[0].kind == VAL_LIST && args->n == 1 && !over)
         return fold_list(e, b, args->v[0], args);
     if (extreme && args->n == 2 && !over && !names_dim(e, args->v[0], args->v[1]))
         return extreme_of_two(e, b, args);
-    Op *x = to_tensor(e, args->v[0], DT_VOID, args->at[0]);
+    Op *x = elab_to_tensor(e, args->v[0], DT_VOID, args->at[0]);
     if (!x) return val_poison();
     if (args->n > MAX_RANK) {
-        diag(e->c, DIAG_E0206, args->span, "'%s' over more than %d dimensions", b->name, MAX_RANK);
+        diag_add(e->c, DIAG_E0206, args->span, "'%s' over more than %d dimensions", b->name,
+                 MAX_RANK);
         return val_poison();
     }
     Value all[MAX_RANK + 1];
@@ -165,42 +167,42 @@ static Value call_reduce(Elab *e, const Builtin *b, const Args *args) {
     int n = 0;
     for (int i = 1; i < args->n; i++) at[n] = args->at[i], all[n++] = args->v[i];
     if (over) at[n] = arg_named_at(args, "over"), all[n++] = *over;
-    return reduce_call(e, b->name, x, n, all, at, args->span);
+    return elab_reduce_call(e, b->name, x, n, all, at, args->span);
 }
 
 static Value call_argmax(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    const Value *over = arg_named(args, "over");
-    Op *x = to_tensor(e, args->v[0], DT_VOID, args->at[0]);
+    const Value *over = elab_arg_named(args, "over");
+    Op *x = elab_to_tensor(e, args->v[0], DT_VOID, args->at[0]);
     if (!x) return val_poison();
     if ((args->n == 2) == (over != NULL) || x->type.dt == DT_I1) {
-        diag(e->c, DIAG_E0206, args->span, "'argmax' takes numbers and one dimension");
+        diag_add(e->c, DIAG_E0206, args->span, "'argmax' takes numbers and one dimension");
         return val_poison();
     }
-    Space *s =
-        dim_in(e, x, over ? *over : args->v[1], over ? arg_named_at(args, "over") : args->at[1]);
-    return s ? val_tensor(b_argmax(&e->b, to_dense(e, x), s)) : val_poison();
+    Space *s = elab_dim_in(e, x, over ? *over : args->v[1],
+                           over ? arg_named_at(args, "over") : args->at[1]);
+    return s ? val_tensor(b_argmax(&e->b, elab_to_dense(e, x), s)) : val_poison();
 }
 
 static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    const Value *over = arg_named(args, "over");
-    Op *x = to_tensor(e, args->v[0], DT_VOID, args->at[0]);
-    Op *mask = x ? to_tensor(e, args->v[1], DT_VOID, args->at[1]) : NULL;
+    const Value *over = elab_arg_named(args, "over");
+    Op *x = elab_to_tensor(e, args->v[0], DT_VOID, args->at[0]);
+    Op *mask = x ? elab_to_tensor(e, args->v[1], DT_VOID, args->at[1]) : NULL;
     if (!mask) return val_poison();
     if (!over || mask->type.dt != DT_I1 || !dtype_is_float(x->type.dt)) {
-        diag(e->c, DIAG_E0206, args->span,
-             "'rank' takes floating-point numbers, a bool mask and over = a dimension");
+        diag_add(e->c, DIAG_E0206, args->span,
+                 "'rank' takes floating-point numbers, a bool mask and over = a dimension");
         return val_poison();
     }
-    Space *s = dim_in(e, x, *over, arg_named_at(args, "over"));
+    Space *s = elab_dim_in(e, x, *over, arg_named_at(args, "over"));
     if (!s) return val_poison();
-    x = to_dense(e, x);
-    Value m = tensor_order(e, to_dense(e, mask), x->type.rank, x->type.dim, args->span);
+    x = elab_to_dense(e, x);
+    Value m = elab_tensor_order(e, elab_to_dense(e, mask), x->type.rank, x->type.dim, args->span);
     Op trial = {.kind = OP_RANK, .n_in = 2, .in = (Op *[]){x, m.op}, .n_over = 1, .over = {s}};
     const char *why = op_infer(e->m, &trial);
     if (!why) return val_tensor(b_rank(&e->b, x, m.op, s));
-    diag(e->c, DIAG_E0206, args->span, "%s", why);
+    diag_add(e->c, DIAG_E0206, args->span, "%s", why);
     return val_poison();
 }
 
@@ -210,7 +212,7 @@ static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
 /* log(x) is a number's logarithm; log("name", x) tells a number of the step. */
 static Value call_log(Elab *e, const Builtin *b, const Args *args) {
     bool told = args->n != 1 || args->v[0].kind == VAL_STRING;
-    return told ? log_call(e, args) : call_math(e, b, args);
+    return told ? elab_log_call(e, args) : call_math(e, b, args);
 }
 
 static const Builtin builtin_math[] = {
@@ -249,18 +251,19 @@ static const Builtin builtin_math[] = {
     {NULL, 0, 0, NULL, NULL, 0},
 };
 
-static const Builtin *const tables[] = {builtin_math, builtin_shape, builtin_misc, builtin_links};
+static const Builtin *const tables[] = {builtin_math, elab_builtin_shape, elab_builtin_misc,
+                                        elab_builtin_links};
 
-const Builtin *builtin_find(const char *name) {
+const Builtin *elab_builtin_find(const char *name) {
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const Builtin *b = tables[i]; b->name; b++)
             if (strcmp(b->name, name) == 0) return b;
     return NULL;
 }
 
-void builtin_names(Elab *e, Names *to) {
+void elab_builtin_names(Elab *e, Names *to) {
     for (size_t i = 0; i < COUNT(tables); i++)
-        for (const Builtin *b = tables[i]; b->name; b++) names_add(e, to, b->name);
+        for (const Builtin *b = tables[i]; b->name; b++) elab_names_add(e, to, b->name);
 }
 
 static bool allows(const char *list, const char *name) {
@@ -270,19 +273,20 @@ static bool allows(const char *list, const char *name) {
     return false;
 }
 
-Value builtin_call(Elab *e, const Builtin *b, const Args *args) {
+Value elab_builtin_call(Elab *e, const Builtin *b, const Args *args) {
     if (args->n < b->min || (b->max >= 0 && args->n > b->max)) {
         const char *much = b->max < 0 ? "at least " : b->max > b->min ? "at least " : "";
         if (b->max >= 0 && args->n > b->max) much = b->max > b->min ? "at most " : "";
         int n = args->n < b->min ? b->min : b->max;
-        diag(e->c, DIAG_E0206, args->span, "'%s' takes %s%d argument%s, not %d", b->name, much, n,
-             n == 1 ? "" : "s", args->n);
+        diag_add(e->c, DIAG_E0206, args->span, "'%s' takes %s%d argument%s, not %d", b->name, much,
+                 n, n == 1 ? "" : "s", args->n);
         return val_poison();
     }
     for (int i = 0; i < args->n_named; i++)
         if (!allows(b->named, args->name[i])) {
-            diag(e->c, DIAG_E0206, args->named_at[i], "'%s' has no '%s'%s%s", b->name,
-                 args->name[i], b->named ? "; by name it takes " : "", b->named ? b->named : "");
+            diag_add(e->c, DIAG_E0206, args->named_at[i], "'%s' has no '%s'%s%s", b->name,
+                     args->name[i], b->named ? "; by name it takes " : "",
+                     b->named ? b->named : "");
             return val_poison();
         }
     e->b.span = args->span;

@@ -23,9 +23,9 @@ static void say_too_many(Elab *e, const Ast *formals, const char *what, const Ar
     sb_puts(&names, "");
     for (int i = 0; i < n; i++) sb_printf(&names, "%s%s", i ? ", " : " (", formals->kid[i]->text);
     if (n) sb_puts(&names, ")");
-    diag(e->c, DIAG_E0206, args->at[n], "%s takes %d argument%s by position%s, not %d%s", what, n,
-         n == 1 ? "" : "s", names.s, args->n,
-         formals->n > n ? "; the others are given by name" : "");
+    diag_add(e->c, DIAG_E0206, args->at[n], "%s takes %d argument%s by position%s, not %d%s", what,
+             n, n == 1 ? "" : "s", names.s, args->n,
+             formals->n > n ? "; the others are given by name" : "");
 }
 
 static bool check_names(Elab *e, const Ast *formals, const char *what, const Args *args) {
@@ -40,9 +40,10 @@ static bool check_names(Elab *e, const Ast *formals, const char *what, const Arg
         for (int j = 0; j < i; j++) twice = twice || strcmp(args->name[i], args->name[j]) == 0;
         if (f && !twice) continue;
         Names known = {0};
-        for (int j = 0; j < formals->n; j++) names_add(e, &known, formals->kid[j]->text);
-        diag(e->c, DIAG_E0206, args->named_at[i], twice ? "%s gets '%s' twice" : "%s has no '%s'%s",
-             what, args->name[i], names_advice(e, args->name[i], &known));
+        for (int j = 0; j < formals->n; j++) elab_names_add(e, &known, formals->kid[j]->text);
+        diag_add(e->c, DIAG_E0206, args->named_at[i],
+                 twice ? "%s gets '%s' twice" : "%s has no '%s'%s", what, args->name[i],
+                 elab_names_advice(e, args->name[i], &known));
         return false;
     }
     return true;
@@ -64,11 +65,11 @@ static bool find_arg(const Ast *formals, int i, const Args *args, Value *v, Span
     return false;
 }
 
-bool formal_is_repeated(Elab *e, const Ast *formals, int i) {
+bool elab_formal_is_repeated(Elab *e, const Ast *formals, int i) {
     for (int j = 0; j < i; j++)
         if (strcmp(formals->kid[j]->text, formals->kid[i]->text) == 0) {
-            diag(e->c, DIAG_E0202, formals->kid[i]->span, "there are two parameters '%s'",
-                 formals->kid[i]->text);
+            diag_add(e->c, DIAG_E0202, formals->kid[i]->span, "there are two parameters '%s'",
+                     formals->kid[i]->text);
             return true;
         }
     return false;
@@ -84,45 +85,45 @@ static bool bind_formal(Elab *e, Frame *f, const Ast *formals, int i, const char
         v = *setting;
     else if (!find_arg(formals, i, args, &v, &at)) {
         if (!formal->kid[1]) {
-            diag(e->c, DIAG_E0206, args->span, "%s needs '%s'", what, formal->text);
+            diag_add(e->c, DIAG_E0206, args->span, "%s needs '%s'", what, formal->text);
             diag_note(e->c, formal->span, "'%s' is declared here", formal->text);
             return false;
         }
         at = formal->kid[1]->span;
-        v = eval(e, formal->kid[1]);
+        v = elab_eval(e, formal->kid[1]);
     }
-    if (!fit_formal(e, f, formal, &v, at)) return false;
-    bind(e, formal->text, v);
+    if (!elab_fit_formal(e, f, formal, &v, at)) return false;
+    elab_bind(e, formal->text, v);
     return true;
 }
 
-bool bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
-                  const StrMap *settings) {
+bool elab_bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
+                       const StrMap *settings) {
     if (!check_names(e, formals, what, args)) return false;
     bool ok = true;
     for (int i = 0; i < formals->n && ok; i++)
-        ok = !formal_is_repeated(e, formals, i) &&
+        ok = !elab_formal_is_repeated(e, formals, i) &&
              bind_formal(e, f, formals, i, what, args, settings);
     return ok;
 }
 
 /* ---- running a body ---------------------------------------------------------------------- */
-Frame *frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at) {
+Frame *elab_frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at) {
     *f = (Frame){.up = e->frame, .decl = decl, .inst = inst, .call_at = at};
     for (Frame *up = e->frame; up; up = up->up) f->nesting += up->decl == decl;
     e->frame = f;
     return f;
 }
 
-Value frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what) {
-    exec_block(e, body);
+Value elab_frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what) {
+    elab_exec_block(e, body);
     Value v = f->result;
     if (!f->returned && !f->broken && !e->gave_up) {
-        diag(e->c, DIAG_E0302, f->decl->span, "%s has a path that returns nothing", what);
+        diag_add(e->c, DIAG_E0302, f->decl->span, "%s has a path that returns nothing", what);
         v = val_poison();
     }
     if (!f->returned) v = val_poison();
-    if (result_type && !fit_result(e, result_type, &v, f->result_at, what)) v = val_poison();
+    if (result_type && !elab_fit_result(e, result_type, &v, f->result_at, what)) v = val_poison();
     return v;
 }
 
@@ -132,7 +133,7 @@ static bool enter_call(Elab *e, const Ast *decl, Span at) {
     int same = 0;
     for (Frame *f = e->frame; f; f = f->up) same += f->decl == decl;
     if (same >= SAME || e->n_calls >= MAX_CALLS) {
-        diag(e->c, DIAG_E0304, at, "'%s' uses itself, directly or through others", decl->text);
+        diag_add(e->c, DIAG_E0304, at, "'%s' uses itself, directly or through others", decl->text);
         e->gave_up = true;
         return false;
     }
@@ -182,22 +183,22 @@ static void note_caller(Elab *e, const Ast *decl, int before, Span at) {
 }
 
 static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
-    if (decl->kind == AST_EXTERN) return call_extern(e, decl, args);
+    if (decl->kind == AST_EXTERN) return elab_call_extern(e, decl, args);
     if (!enter_call(e, decl, args->span)) return val_poison();
-    Frame frame, *f = frame_push(e, &frame, decl, NULL, args->span);
+    Frame frame, *f = elab_frame_push(e, &frame, decl, NULL, args->span);
     const char *what = arena_printf(e->a, "'%s'", decl->text);
     int before = e->c->diags.n;
     Value v = val_poison();
     f->inst = f->up ? f->up->inst : NULL;
-    if (bind_formals(e, f, decl->kid[0], what, args, NULL)) {
+    if (elab_bind_formals(e, f, decl->kid[0], what, args, NULL)) {
         strmap_put(e->a, &e->used, decl->text, (void *)decl);
-        v = frame_run(e, f, decl->kid[2], decl->kid[1], what);
+        v = elab_frame_run(e, f, decl->kid[2], decl->kid[1], what);
     }
     e->frame = f->up;
     e->n_calls--;
     e->b.span = args->span;
     note_caller(e, decl, before, args->span);
-    return value_outside(e, f, v, args->span);
+    return elab_value_outside(e, f, v, args->span);
 }
 
 /* ---- layers --------------------------------------------------------------------------------- */
@@ -220,9 +221,9 @@ static Value instantiate(Elab *e, const Ast *decl, const Args *args) {
         const char *name = formals->kid[i]->text;
         if (find_arg(formals, i, args, &v, &at)) {
             strmap_put(e->a, &inst->settings, name, boxed(e, v));
-            name_instances(e, v, inst, name, at);
+            elab_name_instances(e, v, inst, name, at);
         } else if (!formals->kid[i]->kid[1]) {
-            diag(e->c, DIAG_E0206, args->span, "%s needs '%s'", what, name);
+            diag_add(e->c, DIAG_E0206, args->span, "%s needs '%s'", what, name);
             diag_note(e->c, formals->kid[i]->span, "'%s' is declared here", name);
             return val_poison();
         }
@@ -242,42 +243,42 @@ static Value apply_layer(Elab *e, Inst *inst, const Args *args) {
     const Ast *decl = inst->decl;
     name_anonymous(e, inst);
     if (!enter_call(e, decl, args->span)) return val_poison();
-    Frame frame, *f = frame_push(e, &frame, decl, inst, args->span);
+    Frame frame, *f = elab_frame_push(e, &frame, decl, inst, args->span);
     const char *what = arena_printf(e->a, "'%s'", decl->text);
     int before = e->c->diags.n;
     Value v = val_poison();
     const Args none = {.span = inst->at};
-    if (bind_formals(e, f, decl->kid[0], what, &none, &inst->settings) &&
-        bind_formals(e, f, decl->kid[1], what, args, NULL)) {
+    if (elab_bind_formals(e, f, decl->kid[0], what, &none, &inst->settings) &&
+        elab_bind_formals(e, f, decl->kid[1], what, args, NULL)) {
         strmap_put(e->a, &e->used, decl->text, (void *)decl);
-        v = frame_run(e, f, decl->kid[3], decl->kid[2], what);
+        v = elab_frame_run(e, f, decl->kid[3], decl->kid[2], what);
     }
     e->frame = f->up;
     e->n_calls--;
     e->b.span = args->span;
     note_caller(e, decl, before, args->span);
-    return value_outside(e, f, v, args->span);
+    return elab_value_outside(e, f, v, args->span);
 }
 
 static Value apply_sequential(Elab *e, Inst *inst, const Args *args) {
     name_anonymous(e, inst);
     if (inst->members.n == 0) return args->n == 1 ? args->v[0] : val_poison();
-    Value v = call_value(e, inst->members.v[0], args);
-    for (int i = 1; i < inst->members.n && !is_poison(v); i++) {
+    Value v = elab_call_value(e, inst->members.v[0], args);
+    for (int i = 1; i < inst->members.n && !elab_is_poison(v); i++) {
         Args one = {.n = 1,
                     .v = &v,
                     .at = (Span *)&args->span,
                     .span = args->span,
                     .name_span = args->span};
-        v = call_value(e, inst->members.v[i], &one);
+        v = elab_call_value(e, inst->members.v[i], &one);
     }
     return v;
 }
 
 /* ---- arguments of type layer(I -> O) -------------------------------------------------------- */
 static bool misfit(Elab *e, const Inst *inst, const Args *args, const char *why) {
-    diag(e->c, DIAG_E0212, args->span, "'%s' is declared layer(%s -> %s), but %s", inst->name,
-         inst->in_name, inst->out_name, why);
+    diag_add(e->c, DIAG_E0212, args->span, "'%s' is declared layer(%s -> %s), but %s", inst->name,
+             inst->in_name, inst->out_name, why);
     return false;
 }
 
@@ -292,15 +293,15 @@ static Space *out_space(Elab *e, Inst *inst, Space *s, const Args *args) {
     Frame *f = inst->in_frame;
     Value o = name_in(e, f, inst->out_name);
     if (o.kind == VAL_INT) {
-        if (expr_eq(o.size, s->size)) return space_of_dim(e, o.key, o.size, args->span);
+        if (expr_eq(o.size, s->size)) return elab_space_of_dim(e, o.key, o.size, args->span);
         misfit(e, inst, args,
-               arena_printf(e->a, "it gives %s where %s is wanted", space_text(e, s),
-                            key_print(e, o.key)));
+               arena_printf(e->a, "it gives %s where %s is wanted", elab_space_text(e, s),
+                            elab_key_print(e, o.key)));
         return NULL;
     }
-    o = dim_bound(e, f, inst->out_name, key_of_space(e, s), s->size);
+    o = elab_dim_bound(e, f, inst->out_name, elab_key_of_space(e, s), s->size);
     strmap_put(e->a, &f->vars, inst->out_name, boxed(e, o));
-    return space_of_dim(e, o.key, o.size, args->span);
+    return elab_space_of_dim(e, o.key, o.size, args->span);
 }
 
 static int new_dim(const Type *y, const Type *x) {
@@ -315,14 +316,14 @@ static Value rename_out(Elab *e, Inst *inst, const Op *x, Space *in, Op *y, cons
     if (at < 0) at = type_find(&y->type, in);
     if (at < 0 || y->type.rank != x->type.rank) {
         misfit(e, inst, args,
-               arena_printf(e->a, "it makes %s of %s", type_text(e, &y->type),
-                            type_text(e, &x->type)));
+               arena_printf(e->a, "it makes %s of %s", elab_type_text(e, &y->type),
+                            elab_type_text(e, &x->type)));
         return val_poison();
     }
     Space *to[MAX_RANK];
     for (int i = 0; i < y->type.rank; i++) to[i] = y->type.dim[i];
     to[at] = out_space(e, inst, y->type.dim[at], args);
-    return to[at] ? val_tensor(op_respace(e, y, to)) : val_poison();
+    return to[at] ? val_tensor(elab_op_respace(e, y, to)) : val_poison();
 }
 
 static Value opaque_result(Elab *e, Inst *inst, Op *x, Space *in, const Args *args) {
@@ -331,12 +332,12 @@ static Value opaque_result(Elab *e, Inst *inst, Op *x, Space *in, const Args *ar
     t.layout = LAYOUT_DENSE;
     int at = type_find(&t, in);
     if (o.kind == VAL_INT)
-        t.dim[at] = space_of_dim(e, o.key, o.size, args->span);
+        t.dim[at] = elab_space_of_dim(e, o.key, o.size, args->span);
     else {
         const Expr *size = expr_sym(e->a, sym_new(e->m, inst->out_name));
-        const Expr *atom = atom_of_frame(e, inst->in_frame, inst->out_name, size);
+        const Expr *atom = elab_atom_of_frame(e, inst->in_frame, inst->out_name, size);
         strmap_put(e->a, &inst->in_frame->vars, inst->out_name, boxed(e, val_dim(atom, size)));
-        t.dim[at] = space_of_dim(e, atom, size, args->span);
+        t.dim[at] = elab_space_of_dim(e, atom, size, args->span);
     }
     return val_tensor(b_copy(&e->b, b_const(&e->b, t.dt, 0), t));
 }
@@ -345,18 +346,18 @@ static Value apply_typed(Elab *e, Inst *inst, const Args *args) {
     Value i = name_in(e, inst->in_frame, inst->in_name);
     Op *x = args->n && args->v[0].kind == VAL_TENSOR ? args->v[0].op : NULL;
     Space *in = NULL;
-    if (!x || i.kind != VAL_INT || !dim_find(e, x, i, &in)) {
+    if (!x || i.kind != VAL_INT || !elab_dim_find(e, x, i, &in)) {
         misfit(e, inst, args,
-               x ? arena_printf(e->a, "it is applied to %s", type_text(e, &x->type))
+               x ? arena_printf(e->a, "it is applied to %s", elab_type_text(e, &x->type))
                  : "it is not applied to a tensor");
         return val_poison();
     }
     if (inst->inner.kind == VAL_INST && inst->inner.inst->opaque)
         return opaque_result(e, inst, x, in, args);
-    Value y = call_value(e, inst->inner, args);
-    if (is_poison(y)) return y;
+    Value y = elab_call_value(e, inst->inner, args);
+    if (elab_is_poison(y)) return y;
     if (y.kind == VAL_TENSOR) return rename_out(e, inst, x, in, y.op, args);
-    misfit(e, inst, args, arena_printf(e->a, "it returns %s", kind_text(y)));
+    misfit(e, inst, args, arena_printf(e->a, "it returns %s", elab_kind_text(y)));
     return val_poison();
 }
 
@@ -369,12 +370,12 @@ static Value apply(Elab *e, Inst *inst, const Args *args) {
 
 /* ---- any call ----------------------------------------------------------------------------------
  */
-Value call_value(Elab *e, Value f, const Args *args) {
+Value elab_call_value(Elab *e, Value f, const Args *args) {
     for (int i = 0; i < args->n; i++)
-        if (is_poison(args->v[i])) return val_poison();
+        if (elab_is_poison(args->v[i])) return val_poison();
     for (int i = 0; i < args->n_named; i++)
-        if (is_poison(args->named[i])) return val_poison();
-    if (is_poison(f) || !elab_enter(e, args->span)) return val_poison();
+        if (elab_is_poison(args->named[i])) return val_poison();
+    if (elab_is_poison(f) || !elab_enter(e, args->span)) return val_poison();
     Value v = val_poison();
     DType kept = e->b.kept;
     Span site = e->b.site;
@@ -388,17 +389,17 @@ Value call_value(Elab *e, Value f, const Args *args) {
     else if (f.kind == VAL_INST)
         v = apply(e, f.inst, args);
     else if (f.kind == VAL_BUILTIN)
-        v = builtin_call(e, f.builtin, args);
+        v = elab_builtin_call(e, f.builtin, args);
     else
-        diag(e->c, DIAG_E0204, args->name_span, "%s is %s and cannot be called",
-             source_text(e, args->name_span), kind_text(f));
+        diag_add(e->c, DIAG_E0204, args->name_span, "%s is %s and cannot be called",
+                 elab_source_text(e, args->name_span), elab_kind_text(f));
     e->b.kept = kept;
     e->b.site = site;
     elab_leave(e);
     return v;
 }
 
-Value eval_call(Elab *e, const Ast *t) {
+Value elab_eval_call(Elab *e, const Ast *t) {
     int n = t->n - 1;
     Args args = {.span = t->span, .name_span = t->kid[0]->span};
     args.v = NEWN(e->a, Value, (size_t)n + 1);
@@ -406,22 +407,23 @@ Value eval_call(Elab *e, const Ast *t) {
     args.at = NEWN(e->a, Span, (size_t)n + 1);
     args.named_at = NEWN(e->a, Span, (size_t)n + 1);
     args.name = NEWN(e->a, const char *, (size_t)n + 1);
-    Value f = eval(e, t->kid[0]);
+    Value f = elab_eval(e, t->kid[0]);
     bool bad = false;
     for (int i = 1; i < t->n; i++) {
         const Ast *k = t->kid[i];
         if (k->kind == AST_NAMED) {
             args.name[args.n_named] = k->text;
             args.named_at[args.n_named] = k->kid[0]->span;
-            args.named[args.n_named++] = eval(e, k->kid[0]);
+            args.named[args.n_named++] = elab_eval(e, k->kid[0]);
             continue;
         }
         if (args.n_named && !bad) {
-            diag(e->c, DIAG_E0206, k->span, "an argument by position stands behind one by name");
+            diag_add(e->c, DIAG_E0206, k->span,
+                     "an argument by position stands behind one by name");
             bad = true;
         }
         args.at[args.n] = k->span;
-        args.v[args.n++] = eval(e, k);
+        args.v[args.n++] = elab_eval(e, k);
     }
-    return bad ? val_poison() : call_value(e, f, &args);
+    return bad ? val_poison() : elab_call_value(e, f, &args);
 }

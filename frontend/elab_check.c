@@ -27,15 +27,15 @@ static Elab scratch_of(const Elab *e) {
 /* ---- made-up arguments ------------------------------------------------------------------- */
 static Value size_named(Elab *e, Frame *f, const char *name) {
     const Expr *size = expr_sym(e->a, sym_new(e->m, name));
-    return val_dim(atom_of_frame(e, f, name, size), size);
+    return val_dim(elab_atom_of_frame(e, f, name, size), size);
 }
 
 static Space *node_named(Elab *e, const Ast *name) {
     Value v;
-    if (name_find(e, name->text, &v)) return is_handle(v) ? handle_space(v) : NULL;
+    if (elab_name_find(e, name->text, &v)) return elab_is_handle(v) ? elab_handle_space(v) : NULL;
     Space *s = space_node(e->m, name->text, name->span);
     s->graph = e->graph_space;
-    bind(e, name->text, val_node(s));
+    elab_bind(e, name->text, val_node(s));
     return s;
 }
 
@@ -44,8 +44,8 @@ static Value some_edge(Elab *e, const Ast *formal) {
     const Ast *t = formal->kid[0];
     Space *src = node_named(e, t->n ? t->kid[0] : &source);
     Value v;
-    if (e->same_ends && t->n && !name_find(e, t->kid[1]->text, &v))
-        bind(e, t->kid[1]->text, val_node(src));
+    if (e->same_ends && t->n && !elab_name_find(e, t->kid[1]->text, &v))
+        elab_bind(e, t->kid[1]->text, val_node(src));
     Space *dst = e->same_ends && !t->n ? src : node_named(e, t->n ? t->kid[1] : &dest);
     if (!src || !dst) return val_poison();
     return val_edge(space_edge(e->m, formal->text, src, dst, formal->span));
@@ -55,20 +55,21 @@ static Space *some_dim(Elab *e, Frame *f, const Ast *d, bool rows) {
     Value v;
     if (d->kind == AST_DOTS) return space_node(e->m, "rows", d->span);
     bool unbound =
-        d->kind == AST_NAME && strcmp(d->text, "graph") != 0 && !name_find(e, d->text, &v);
+        d->kind == AST_NAME && strcmp(d->text, "graph") != 0 && !elab_name_find(e, d->text, &v);
     if (unbound && rows) return node_named(e, d);
-    if (unbound) bind(e, d->text, size_named(e, f, d->text));
-    return dim_space(e, eval(e, d), d->span);
+    if (unbound) elab_bind(e, d->text, size_named(e, f, d->text));
+    return elab_dim_space(e, elab_eval(e, d), d->span);
 }
 
 static Value some_tensor(Elab *e, Frame *f, const Ast *t) {
-    Type type = type_scalar(type_dtype(t));
+    Type type = type_scalar(elab_type_dtype(t));
     for (int i = 0; i < t->n && i < MAX_RANK; i++) {
         Space *s = some_dim(e, f, t->kid[i], i == 0);
         if (!s) return val_poison();
         if (type_has(&type, s)) {
-            diag(e->c, DIAG_E0207, t->kid[i]->span,
-                 "the dimension %s stands twice in one type; prime one of them", space_text(e, s));
+            diag_add(e->c, DIAG_E0207, t->kid[i]->span,
+                     "the dimension %s stands twice in one type; prime one of them",
+                     elab_space_text(e, s));
             return val_poison();
         }
         type.dim[type.rank++] = s;
@@ -83,14 +84,14 @@ static Value some_layer(Elab *e, Frame *f, const Ast *formal) {
     i->opaque = true;
     i->name = formal->text;
     Value v = {.kind = VAL_INST, .inst = i};
-    return fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
+    return elab_fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
 }
 
 static Value made_up(Elab *e, Frame *f, const Ast *formal) {
     enum { SOME_SIZE = 8 };
     const Ast *t = formal->kid[0];
     if (!t) return val_poison();
-    if (type_is_tensor(t)) return some_tensor(e, f, t);
+    if (elab_type_is_tensor(t)) return some_tensor(e, f, t);
     if (strcmp(t->text, "edge") == 0) return some_edge(e, formal);
     if (strcmp(t->text, "layer") == 0) return some_layer(e, f, formal);
     if (strcmp(t->text, "float") == 0) return val_float(0.5);
@@ -98,7 +99,7 @@ static Value made_up(Elab *e, Frame *f, const Ast *formal) {
     if (strcmp(t->text, "string") == 0) return val_string("");
     if (strcmp(t->text, "node") == 0) return val_node(space_node(e->m, formal->text, formal->span));
     Value v = val_int(e, SOME_SIZE);
-    return fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
+    return elab_fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
 }
 
 /* A relation's ends are one node type in one round, where inputs with a default are
@@ -106,21 +107,21 @@ static Value made_up(Elab *e, Frame *f, const Ast *formal) {
 static bool bind_made_up(Elab *e, Frame *f, const Ast *formals, bool optional) {
     for (int i = 0; i < formals->n; i++) {
         const Ast *formal = formals->kid[i], *dflt = formal->kid[1];
-        bool input = formal->kid[0] && type_is_tensor(formal->kid[0]);
+        bool input = formal->kid[0] && elab_type_is_tensor(formal->kid[0]);
         Value v;
-        if (formal_is_repeated(e, formals, i)) return false;
+        if (elab_formal_is_repeated(e, formals, i)) return false;
         if (dflt && !(input && optional)) {
-            v = eval(e, dflt);
-            if (is_poison(v) || !fit_formal(e, f, formal, &v, dflt->span)) return false;
+            v = elab_eval(e, dflt);
+            if (elab_is_poison(v) || !elab_fit_formal(e, f, formal, &v, dflt->span)) return false;
         } else
             v = made_up(e, f, formal);
-        bind(e, formal->text, v);
+        elab_bind(e, formal->text, v);
     }
     return true;
 }
 
 static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
-    Frame frame, *f = frame_push(e, &frame, d, NULL, d->span);
+    Frame frame, *f = elab_frame_push(e, &frame, d, NULL, d->span);
     Func *fn = func_new(e->m, arena_printf(e->a, "check%d%d", training, optional));
     bool layer = d->kind == AST_LAYER;
     const char *what = arena_printf(e->a, "'%s'", d->text);
@@ -132,14 +133,14 @@ static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
     e->training = training;
     if (bind_made_up(e, f, d->kid[0], optional) &&
         (!layer || bind_made_up(e, f, d->kid[1], optional)))
-        frame_run(e, f, d->kid[layer ? 3 : 2], d->kid[layer ? 2 : 1], what);
-    flush_states(e);
+        elab_frame_run(e, f, d->kid[layer ? 3 : 2], d->kid[layer ? 2 : 1], what);
+    elab_flush_states(e);
     e->frame = NULL;
 }
 
-void check_unused(Elab *e, const Ast *file) {
+void elab_check_unused(Elab *e, const Ast *file) {
     for (int i = 0; i < file->n; i++)
-        if (file->kid[i]->kind == AST_EXTERN) check_extern(e, file->kid[i]);
+        if (file->kid[i]->kind == AST_EXTERN) elab_check_extern(e, file->kid[i]);
     for (int i = 0; i < file->n; i++) {
         const Ast *d = file->kid[i];
         if ((d->kind != AST_LAYER && d->kind != AST_FN) || strmap_get(&e->used, d->text) == d)
@@ -154,7 +155,7 @@ void check_unused(Elab *e, const Ast *file) {
     }
 }
 
-void check_other_models(Elab *e, const Ast *file, const Ast *chosen) {
+void elab_check_other_models(Elab *e, const Ast *file, const Ast *chosen) {
     for (int i = 0; i < file->n; i++) {
         const Ast *d = file->kid[i];
         if (d->kind != AST_MODEL || d == chosen) continue;
@@ -162,6 +163,6 @@ void check_other_models(Elab *e, const Ast *file, const Ast *chosen) {
         FeOptions none = *e->opt;
         none.n_defs = 0;
         s.opt = &none;
-        elab_model(&s, d, train_of(file, d));
+        elab_model(&s, d, fe_train_of(file, d));
     }
 }

@@ -7,7 +7,7 @@ static bool leads_back(const Space *s) {
     return s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
 }
 
-SampleRel *sample_rel(Elab *e, Sampling *s, Space *rel) {
+SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel) {
     for (int i = 0; i < s->rels.n; i++)
         if (s->rels.v[i].rel == rel) return &s->rels.v[i];
     if (!leads_back(rel) || space_of_batch(rel)) return NULL;
@@ -69,14 +69,15 @@ static const char *written(Elab *e, const Space *s) {
 
 /* The column c over edges that come from its own. */
 static Column *column_along(Elab *e, const Column *c, Space *rel) {
-    Column *own = graph_column(e, rel, c->name);
+    Column *own = elab_graph_column(e, rel, c->name);
     if (own) return own;
     if (is_of_one_table(rel))
         return column_new(e->m, c->kind, rel, c->name, 0, NULL, NULL, c->span);
-    diag(e->c, DIAG_E0305, e->m->recipe.sample.span,
-         "'%s' has edges without a '%s' of their own: drawing along it by weights or times is not "
-         "there yet",
-         written(e, rel), c->name);
+    diag_add(
+        e->c, DIAG_E0305, e->m->recipe.sample.span,
+        "'%s' has edges without a '%s' of their own: drawing along it by weights or times is not "
+        "there yet",
+        written(e, rel), c->name);
     return NULL;
 }
 
@@ -97,7 +98,7 @@ static void give_columns(Elab *e, Sampling *s, Space *rel) {
 /* ---- all of them --------------------------------------------------------------------------- */
 /* Fan-outs of its own, or of the relation of the data that it comes from. */
 static void draw_along(Elab *e, Sampling *s, Space *rel) {
-    SampleRel *own = sample_rel(e, s, rel);
+    SampleRel *own = elab_sample_rel(e, s, rel);
     int64_t *told = own->fanout;
     for (int i = 0; i < s->rels.n && !told; i++)
         if (s->rels.v[i].rel == base_of(rel)) told = s->rels.v[i].fanout;
@@ -117,9 +118,9 @@ static void check_weights(Elab *e, const Sampling *s, const bool *read) {
     for (int i = 0; i < s->weights.n; i++) {
         const Space *rel = s->weights.v[i]->space;
         if (rel->rel == REL_BASE || read[rel->id]) continue;
-        diag(e->c, DIAG_E0306, s->span,
-             "the weights '%s.%s' have no say: the model reads nothing along '%s' in training",
-             written(e, rel), s->weights.v[i]->name, written(e, rel));
+        diag_add(e->c, DIAG_E0306, s->span,
+                 "the weights '%s.%s' have no say: the model reads nothing along '%s' in training",
+                 written(e, rel), s->weights.v[i]->name, written(e, rel));
     }
 }
 

@@ -10,11 +10,11 @@ static bool data_name(Elab *e, const char *name, Value *v) {
         if (strcmp(e->nodes.v[i].space->name, name) == 0) return *v = e->nodes.v[i], true;
     for (int i = 0; i < e->edges.n; i++)
         if (strcmp(e->edges.v[i].space->name, name) == 0) return *v = e->edges.v[i], true;
-    *v = dim_of_data(e, name);
+    *v = elab_dim_of_data(e, name);
     return v->kind != VAL_NONE;
 }
 
-bool name_find(Elab *e, const char *name, Value *v) {
+bool elab_name_find(Elab *e, const char *name, Value *v) {
     Frame *f = e->frame;
     Value *p = f ? strmap_get(&f->vars, name) : NULL;
     if (!p && f && f->is_model && data_name(e, name, v)) return true;
@@ -40,60 +40,61 @@ static bool primed(Elab *e, const char *name, Value *v) {
     size_t n = strlen(name);
     if (!e->frame || n < 2 || name[n - 1] != '\'') return false;
     const char *plain = arena_strndup(e->a, name, n - 1);
-    if (!name_find(e, plain, v) && !primed(e, plain, v)) return false;
+    if (!elab_name_find(e, plain, v) && !primed(e, plain, v)) return false;
     if (v->kind != VAL_INT) return false;
-    *v = val_dim(atom_of_frame(e, e->frame, name, v->size), v->size);
-    bind(e, name, *v);
+    *v = val_dim(elab_atom_of_frame(e, e->frame, name, v->size), v->size);
+    elab_bind(e, name, *v);
     return true;
 }
 
-Value lookup(Elab *e, const char *name, Span at) {
+Value elab_lookup(Elab *e, const char *name, Span at) {
     Value v;
-    if (name_find(e, name, &v) || primed(e, name, &v)) return v;
+    if (elab_name_find(e, name, &v) || primed(e, name, &v)) return v;
     if (strcmp(name, "training") == 0) return val_bool(e->training);
     if (strcmp(name, "graph") == 0) {
         if (e->graph_space) return val_node(e->graph_space);
-        diag(e->c, DIAG_E0209, at, "the graph declares no graphs: it has no member 'graph { }'");
+        diag_add(e->c, DIAG_E0209, at,
+                 "the graph declares no graphs: it has no member 'graph { }'");
         return val_poison();
     }
     const Ast *d = global_find(e, name);
     if (d && (d->kind == AST_LAYER || d->kind == AST_FN || d->kind == AST_EXTERN))
         return global_value(d);
-    const Builtin *b = builtin_find(name);
+    const Builtin *b = elab_builtin_find(name);
     if (b) return (Value){.kind = VAL_BUILTIN, .builtin = b};
     if (d)
-        diag(e->c, DIAG_E0204, at, "'%s' is not a value", name);
+        diag_add(e->c, DIAG_E0204, at, "'%s' is not a value", name);
     else if (!e->names_missing && !(e->frame && e->frame->broken))
-        diag(e->c, DIAG_E0201, at, "unknown name '%s'%s", name, hint_of_name(e, name));
+        diag_add(e->c, DIAG_E0201, at, "unknown name '%s'%s", name, elab_hint_of_name(e, name));
     return val_poison();
 }
 
 /* ---- members ------------------------------------------------------------------------- */
 static Value column_value(Elab *e, Column *c, Span at) {
     if (c->kind == COL_ID || c->kind == COL_SPLIT) {
-        diag(e->c, DIAG_E0209, at, "'%s.%s' is %s column and not a value", c->space->name, c->name,
-             c->kind == COL_ID ? "an id" : "a split");
+        diag_add(e->c, DIAG_E0209, at, "'%s.%s' is %s column and not a value", c->space->name,
+                 c->name, c->kind == COL_ID ? "an id" : "a split");
         return val_poison();
     }
     e->b.span = at;
     return val_tensor(b_data(&e->b, c));
 }
 
-Value node_member(Elab *e, Space *s, const char *name, Span at) {
+Value elab_node_member(Elab *e, Space *s, const char *name, Span at) {
     if (strcmp(name, "graph") == 0 && s->kind == SP_NODE && s->graph)
         return val_end(map_graph(e->m, s));
-    Column *c = graph_column(e, s, name);
+    Column *c = elab_graph_column(e, s, name);
     if (c) return column_value(e, c, at);
-    Names known = column_names(e, s);
-    diag(e->c, DIAG_E0209, at, "'%s' has no column '%s'%s", s->name, name,
-         names_advice(e, name, &known));
+    Names known = elab_column_names(e, s);
+    diag_add(e->c, DIAG_E0209, at, "'%s' has no column '%s'%s", s->name, name,
+             elab_names_advice(e, name, &known));
     if (s->span.line) diag_note(e->c, s->span, "'%s' is declared here", s->name);
     return val_poison();
 }
 
 static Value list_value(Elab *e, const Values *v) {
     Value l = val_list(e);
-    for (int i = 0; i < v->n; i++) list_push(e, l, v->v[i]);
+    for (int i = 0; i < v->n; i++) elab_list_push(e, l, v->v[i]);
     return l;
 }
 
@@ -101,18 +102,18 @@ static Value graph_member(Elab *e, const char *name, Span at) {
     Value v;
     if (strcmp(name, "nodes") == 0) return list_value(e, &e->nodes);
     if (strcmp(name, "edges") == 0) return list_value(e, &e->edges);
-    if (strcmp(name, "graph") == 0) return lookup(e, "graph", at);
+    if (strcmp(name, "graph") == 0) return elab_lookup(e, "graph", at);
     if (data_name(e, name, &v) && v.kind != VAL_INT) return v;
     Names known = {0};
-    for (int i = 0; i < e->nodes.n; i++) names_add(e, &known, e->nodes.v[i].space->name);
-    for (int i = 0; i < e->edges.n; i++) names_add(e, &known, e->edges.v[i].space->name);
-    diag(e->c, DIAG_E0209, at, "the graph '%s' has no node type or relation '%s'%s",
-         e->graph_decl ? e->graph_decl->text : "?", name, names_advice(e, name, &known));
+    for (int i = 0; i < e->nodes.n; i++) elab_names_add(e, &known, e->nodes.v[i].space->name);
+    for (int i = 0; i < e->edges.n; i++) elab_names_add(e, &known, e->edges.v[i].space->name);
+    diag_add(e->c, DIAG_E0209, at, "the graph '%s' has no node type or relation '%s'%s",
+             e->graph_decl ? e->graph_decl->text : "?", name, elab_names_advice(e, name, &known));
     return val_poison();
 }
 
 static Value eval_member(Elab *e, const Ast *t) {
-    Value x = eval(e, t->kid[0]);
+    Value x = elab_eval(e, t->kid[0]);
     switch (x.kind) {
     case VAL_POISON:
         return x;
@@ -120,32 +121,34 @@ static Value eval_member(Elab *e, const Ast *t) {
         return graph_member(e, t->text, t->span);
     case VAL_NODE:
     case VAL_END:
-        return node_member(e, handle_space(x), t->text, t->span);
+        return elab_node_member(e, elab_handle_space(x), t->text, t->span);
     case VAL_EDGE:
-        return relation_member(e, x, t->text, t->span);
+        return elab_relation_member(e, x, t->text, t->span);
     default:
-        diag(e->c, DIAG_E0209, t->span, "%s is %s and has no member '%s'%s",
-             source_text(e, t->kid[0]->span), kind_text(x), t->text, hint_of_member(e, t->text));
+        diag_add(e->c, DIAG_E0209, t->span, "%s is %s and has no member '%s'%s",
+                 elab_source_text(e, t->kid[0]->span), elab_kind_text(x), t->text,
+                 elab_hint_of_member(e, t->text));
         return val_poison();
     }
 }
 
 /* ---- indexing --------------------------------------------------------------------------- */
 static Value no_element(Elab *e, Span at, const char *why) {
-    diag(e->c, DIAG_E0214, at, "%s", why);
+    diag_add(e->c, DIAG_E0214, at, "%s", why);
     return val_poison();
 }
 
 /* xs[source, relation, destination]: a relation by its triple. */
 static Value relation_of_triple(Elab *e, const Ast *t) {
-    Value a = eval(e, t->kid[1]), b = eval(e, t->kid[3]);
+    Value a = elab_eval(e, t->kid[1]), b = elab_eval(e, t->kid[3]);
     const Ast *r = t->kid[2];
-    if (is_poison(a) || is_poison(b)) return val_poison();
+    if (elab_is_poison(a) || elab_is_poison(b)) return val_poison();
     const char *name = r->kind == AST_NAME || r->kind == AST_STRING ? r->text : "";
-    for (int i = 0; i < e->edges.n && is_handle(a) && is_handle(b); i++) {
+    for (int i = 0; i < e->edges.n && elab_is_handle(a) && elab_is_handle(b); i++) {
         Space *s = e->edges.v[i].space;
         const char *own = strmap_get(&e->relation_names, s->name);
-        if (s->src == handle_space(a) && s->dst == handle_space(b) && own && !strcmp(own, name))
+        if (s->src == elab_handle_space(a) && s->dst == elab_handle_space(b) && own &&
+            !strcmp(own, name))
             return e->edges.v[i];
     }
     return no_element(e, t->span, "there is no such relation (source, name, destination)");
@@ -158,7 +161,7 @@ static Value index_list(Elab *e, const Ast *t, Value x, Value k) {
             if (x.list->v[j].kind == VAL_EDGE && x.list->v[j].space == k.space) return k;
         return no_element(e, t->span, "the list has no such relation");
     }
-    if (!int_known(e, k, &i)) return no_element(e, t->span, "the index of a list is an int");
+    if (!elab_int_known(e, k, &i)) return no_element(e, t->span, "the index of a list is an int");
     if (i >= 0 && i < x.list->n) return x.list->v[i];
     return no_element(
         e, t->span,
@@ -167,25 +170,26 @@ static Value index_list(Elab *e, const Ast *t, Value x, Value k) {
 
 static const char *key_shown(Elab *e, Value k) {
     return k.kind == VAL_STRING ? arena_printf(e->a, "\"%s\"", k.str)
-           : k.kind == VAL_EDGE ? relation_name(e, k.space)
-           : is_handle(k)       ? handle_space(k)->name
-                                : path_text(e, k) + (k.kind == VAL_INT);
+           : k.kind == VAL_EDGE ? elab_relation_name(e, k.space)
+           : elab_is_handle(k)  ? elab_handle_space(k)->name
+                                : elab_path_text(e, k) + (k.kind == VAL_INT);
 }
 
 static const char *no_key(Elab *e, const Dict *d, Value k) {
     Names known = {0};
-    for (int i = 0; i < d->key.n; i++) names_add(e, &known, key_shown(e, d->key.v[i]));
+    for (int i = 0; i < d->key.n; i++) elab_names_add(e, &known, key_shown(e, d->key.v[i]));
     return arena_printf(e->a, "the dictionary has no key %s%s%s", key_shown(e, k),
-                        known.n ? "; it has " : "", names_list(e, &known));
+                        known.n ? "; it has " : "", elab_names_list(e, &known));
 }
 
 static Value index_dict(Elab *e, const Ast *t, Value x, Value k) {
-    Value *v = dict_at(e, x, k, false);
+    Value *v = elab_dict_at(e, x, k, false);
     if (v) module_note(e->m, e->b.f, t->span, false, "the dictionary is looked up when compiling");
     if (v) return *v;
     return no_element(e, t->span,
-                      key_text(e, k) ? no_key(e, x.dict, k)
-                                     : arena_printf(e->a, "%s is not a key", kind_text(k)));
+                      elab_key_text(e, k)
+                          ? no_key(e, x.dict, k)
+                          : arena_printf(e->a, "%s is not a key", elab_kind_text(k)));
 }
 
 /* Edges without an origin get a fill, which is a category, too; not a row of zeros. */
@@ -212,51 +216,53 @@ static bool is_category(const Op *x) {
 }
 
 static Value index_category(Elab *e, Op *x, const Op *k, Span at) {
-    if (k->kind == OP_DATA) return tensor_gather(e, x, map_col(e->m, k->col), at);
+    if (k->kind == OP_DATA) return elab_tensor_gather(e, x, map_col(e->m, k->col), at);
     if (k->kind == OP_SELECT) {
         Value y = index_category(e, x, k->in[1], at), z = index_category(e, x, k->in[2], at);
-        return is_poison(y) || is_poison(z) ? val_poison() : tensor_select(e, k->in[0], y, z, at);
+        return elab_is_poison(y) || elab_is_poison(z) ? val_poison()
+                                                      : elab_tensor_select(e, k->in[0], y, z, at);
     }
     Value y = index_category(e, x, k->in[0], at);
-    return is_poison(y) ? y : tensor_gather(e, y.op, k->map, at);
+    return elab_is_poison(y) ? y : elab_tensor_gather(e, y.op, k->map, at);
 }
 
 static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
-    if (k.kind == VAL_END) return tensor_gather(e, x.op, k.map, t->span);
+    if (k.kind == VAL_END) return elab_tensor_gather(e, x.op, k.map, t->span);
     if (k.kind == VAL_NODE && type_has(&x.op->type, k.space)) return x; /* every row */
     if (k.kind == VAL_TENSOR && is_category(k.op)) return index_category(e, x.op, k.op, t->span);
     if (k.kind == VAL_TENSOR && e->symbolic) return val_poison();
-    diag(e->c, DIAG_E0211, t->kid[1]->span,
-         "a tensor is read at an end of a relation (x[src]) or by a category column, not at %s",
-         kind_text(k));
+    diag_add(e->c, DIAG_E0211, t->kid[1]->span,
+             "a tensor is read at an end of a relation (x[src]) or by a category column, not at %s",
+             elab_kind_text(k));
     return val_poison();
 }
 
 static Value eval_index(Elab *e, const Ast *t) {
-    Value x = eval(e, t->kid[0]);
-    if (is_poison(x)) {
-        if (t->n == 2) eval(e, t->kid[1]); /* for its own mistakes */
+    Value x = elab_eval(e, t->kid[0]);
+    if (elab_is_poison(x)) {
+        if (t->n == 2) elab_eval(e, t->kid[1]); /* for its own mistakes */
         return x;
     }
     bool triple = t->n == 4 && (x.kind == VAL_LIST || x.kind == VAL_DICT);
-    Value k = triple ? relation_of_triple(e, t) : eval(e, t->kid[1]);
-    if (is_poison(k)) return k;
+    Value k = triple ? relation_of_triple(e, t) : elab_eval(e, t->kid[1]);
+    if (elab_is_poison(k)) return k;
     if (t->n != 2 && !triple) {
-        diag(e->c, DIAG_E0206, t->span, "one index is needed, not %d", t->n - 1);
+        diag_add(e->c, DIAG_E0206, t->span, "one index is needed, not %d", t->n - 1);
         return val_poison();
     }
     if (x.kind == VAL_LIST) return index_list(e, t, x, k);
     if (x.kind == VAL_DICT) return index_dict(e, t, x, k);
     if (x.kind == VAL_TENSOR) return index_tensor(e, t, x, k);
-    diag(e->c, DIAG_E0204, t->span, "%s is %s and has no elements", source_text(e, t->kid[0]->span),
-         kind_text(x));
+    diag_add(e->c, DIAG_E0204, t->span, "%s is %s and has no elements",
+             elab_source_text(e, t->kid[0]->span), elab_kind_text(x));
     return val_poison();
 }
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 static Value needs_known(Elab *e, Span at) {
-    diag(e->c, DIAG_E0210, at, "%s depends on a size of the data; it must be known when compiling",
-         source_text(e, at));
+    diag_add(e->c, DIAG_E0210, at,
+             "%s depends on a size of the data; it must be known when compiling",
+             elab_source_text(e, at));
     return val_poison();
 }
 
@@ -277,7 +283,7 @@ static Value int_binary(Elab *e, Operator o, Value x, Value y) {
 static Value number_binary(Elab *e, Operator o, double x, double y, bool ints, Span at) {
     double r = 0;
     if ((o == OPR_DIV || o == OPR_MOD) && y == 0) {
-        diag(e->c, DIAG_E0206, at, "division by zero");
+        diag_add(e->c, DIAG_E0206, at, "division by zero");
         return val_poison();
     }
     switch (o) {
@@ -308,7 +314,7 @@ static Value arithmetic(Elab *e, Operator o, Value x, Value y, Span at) {
     double p, q;
     bool ints = x.kind == VAL_INT && y.kind == VAL_INT;
     if (ints && (o == OPR_ADD || o == OPR_SUB || o == OPR_MUL)) return int_binary(e, o, x, y);
-    if (number_known(e, x, &p) && number_known(e, y, &q))
+    if (elab_number_known(e, x, &p) && elab_number_known(e, y, &q))
         return number_binary(e, o, p, q, ints, at);
     if (o == OPR_MOD) return needs_known(e, at);
     static const OpKind ops[] = {[OPR_ADD] = OP_ADD,
@@ -316,7 +322,7 @@ static Value arithmetic(Elab *e, Operator o, Value x, Value y, Span at) {
                                  [OPR_MUL] = OP_MUL,
                                  [OPR_DIV] = OP_DIV,
                                  [OPR_POW] = OP_POW};
-    return tensor_binary(e, ops[o], x, y, at, at, at);
+    return elab_tensor_binary(e, ops[o], x, y, at, at, at);
 }
 
 static Value compare_numbers(Operator o, double p, double q) {
@@ -331,65 +337,65 @@ static Value tensor_operator(Elab *e, Operator o, Value x, Value y, Span xa, Spa
         [OPR_OR] = OP_OR,
     };
     if (o == OPR_MOD) { /* x - floor(x / y) * y */
-        Value q = tensor_binary(e, OP_DIV, x, y, xa, ya, at);
-        q = is_poison(q) ? q : tensor_unary(e, OP_FLOOR, q.op, at);
-        q = tensor_binary(e, OP_MUL, q, y, at, ya, at);
-        return tensor_binary(e, OP_SUB, x, q, xa, at, at);
+        Value q = elab_tensor_binary(e, OP_DIV, x, y, xa, ya, at);
+        q = elab_is_poison(q) ? q : elab_tensor_unary(e, OP_FLOOR, q.op, at);
+        q = elab_tensor_binary(e, OP_MUL, q, y, at, ya, at);
+        return elab_tensor_binary(e, OP_SUB, x, q, xa, at, at);
     }
-    if (o == OPR_GT || o == OPR_GE) return tensor_binary(e, ops[o], y, x, ya, xa, at);
-    Value v = tensor_binary(e, ops[o], x, y, xa, ya, at);
-    return o == OPR_NE && !is_poison(v) ? tensor_unary(e, OP_NOT, v.op, at) : v;
+    if (o == OPR_GT || o == OPR_GE) return elab_tensor_binary(e, ops[o], y, x, ya, xa, at);
+    Value v = elab_tensor_binary(e, ops[o], x, y, xa, ya, at);
+    return o == OPR_NE && !elab_is_poison(v) ? elab_tensor_unary(e, OP_NOT, v.op, at) : v;
 }
 
 static Value matmul(Elab *e, Value x, Value y, Span xa, Span ya, Span at) {
-    Op *p = to_tensor(e, x, DT_VOID, xa), *q = p ? to_tensor(e, y, DT_VOID, ya) : NULL;
+    Op *p = elab_to_tensor(e, x, DT_VOID, xa), *q = p ? elab_to_tensor(e, y, DT_VOID, ya) : NULL;
     if (!q) return val_poison();
     Space *shared = NULL;
     int n = 0;
     for (int i = 0; i < p->type.rank; i++)
         if (type_has(&q->type, p->type.dim[i])) shared = p->type.dim[i], n++;
-    if (n == 1) return tensor_contract(e, p, q, 1, &shared, at);
-    diag(e->c, DIAG_E0208, at,
-         "'@' sums over the one dimension that both have; %s is %s, %s is %s: "
-         "they share %s",
-         source_text(e, xa), type_text(e, &p->type), source_text(e, ya), type_text(e, &q->type),
-         n ? "several, say which with contract(x, y, d)" : "none");
-    if (p->span.line) diag_note(e->c, p->span, "%s comes from here", source_text(e, xa));
-    if (q->span.line) diag_note(e->c, q->span, "%s comes from here", source_text(e, ya));
+    if (n == 1) return elab_tensor_contract(e, p, q, 1, &shared, at);
+    diag_add(e->c, DIAG_E0208, at,
+             "'@' sums over the one dimension that both have; %s is %s, %s is %s: "
+             "they share %s",
+             elab_source_text(e, xa), elab_type_text(e, &p->type), elab_source_text(e, ya),
+             elab_type_text(e, &q->type), n ? "several, say which with contract(x, y, d)" : "none");
+    if (p->span.line) diag_note(e->c, p->span, "%s comes from here", elab_source_text(e, xa));
+    if (q->span.line) diag_note(e->c, q->span, "%s comes from here", elab_source_text(e, ya));
     return val_poison();
 }
 
 static Value range(Elab *e, Value x, Value y, Span at) {
     int64_t from, to;
     if (x.kind != VAL_INT || y.kind != VAL_INT) {
-        diag(e->c, DIAG_E0204, at, "a range is between two ints");
+        diag_add(e->c, DIAG_E0204, at, "a range is between two ints");
         return val_poison();
     }
-    if (!int_known(e, x, &from) || !int_known(e, y, &to)) return needs_known(e, at);
+    if (!elab_int_known(e, x, &from) || !elab_int_known(e, y, &to)) return needs_known(e, at);
     if (to < from && to < 0) { /* 1..0 is what a count of none makes of 1..n */
-        diag(e->c, DIAG_E0216, at, "the range %lld..%lld ends before it begins", (long long)from,
-             (long long)to);
+        diag_add(e->c, DIAG_E0216, at, "the range %lld..%lld ends before it begins",
+                 (long long)from, (long long)to);
         return val_poison();
     }
     if (to - from > MAX_LOOP) {
-        diag(e->c, DIAG_E0313, at, "a range of %lld; the most is %d", (long long)(to - from),
-             MAX_LOOP);
+        diag_add(e->c, DIAG_E0313, at, "a range of %lld; the most is %d", (long long)(to - from),
+                 MAX_LOOP);
         return val_poison();
     }
     Value l = val_list(e);
-    for (int64_t i = from; i < to; i++) list_push(e, l, val_int(e, i));
+    for (int64_t i = from; i < to; i++) elab_list_push(e, l, val_int(e, i));
     return l;
 }
 
 static Value join(Elab *e, Value x, Value y) {
     Value l = list_value(e, x.list);
-    for (int i = 0; i < y.list->n; i++) list_push(e, l, y.list->v[i]);
+    for (int i = 0; i < y.list->n; i++) elab_list_push(e, l, y.list->v[i]);
     return l;
 }
 
 static Value mixed(Elab *e, Operator o, Value x, Value y, Span at) {
-    diag(e->c, DIAG_E0204, at, "'%s' between %s and %s", operator_text(o), kind_text(x),
-         kind_text(y));
+    diag_add(e->c, DIAG_E0204, at, "'%s' between %s and %s", ast_operator_text(o),
+             elab_kind_text(x), elab_kind_text(y));
     return val_poison();
 }
 
@@ -398,14 +404,14 @@ static bool is_tensor(Value v) {
 }
 
 static Value equality(Elab *e, Operator o, Value x, Value y, Span at) {
-    bool known, same = values_equal(e, x, y, &known);
+    bool known, same = elab_values_equal(e, x, y, &known);
     if (known) return val_bool(o == OPR_EQ ? same : !same);
-    return is_number(x) && is_number(y) ? needs_known(e, at) : mixed(e, o, x, y, at);
+    return elab_is_number(x) && elab_is_number(y) ? needs_known(e, at) : mixed(e, o, x, y, at);
 }
 
-Value binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at) {
+Value elab_binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at) {
     double p, q;
-    if (is_poison(x) || is_poison(y)) return val_poison();
+    if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
     if (o == OPR_AT) return matmul(e, x, y, xa, ya, at);
     if (o == OPR_RANGE) return range(e, x, y, at);
     bool none = x.kind == VAL_NONE || y.kind == VAL_NONE;
@@ -417,20 +423,20 @@ Value binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at) {
         return val_bool(o == OPR_AND ? x.num && y.num : x.num || y.num);
     }
     if (o == OPR_ADD && x.kind == VAL_LIST && y.kind == VAL_LIST) return join(e, x, y);
-    if (!is_number(x) || !is_number(y)) return mixed(e, o, x, y, at);
+    if (!elab_is_number(x) || !elab_is_number(y)) return mixed(e, o, x, y, at);
     if (o < OPR_EQ) return arithmetic(e, o, x, y, at);
-    if (!number_known(e, x, &p) || !number_known(e, y, &q)) return needs_known(e, at);
+    if (!elab_number_known(e, x, &p) || !elab_number_known(e, y, &q)) return needs_known(e, at);
     return compare_numbers(o, p, q);
 }
 
 static Value eval_where(Elab *e, const Ast *t) {
-    Value r = eval(e, t->kid[0]), c = eval(e, t->kid[1]);
-    if (is_poison(r) || is_poison(c)) return val_poison();
-    if (r.kind == VAL_EDGE && c.kind == VAL_TENSOR) return relation_where(e, r, c, t->span);
-    diag(e->c, DIAG_E0312, t->span,
-         "'where' is between a relation and a condition on its edges, not "
-         "%s and %s",
-         kind_text(r), kind_text(c));
+    Value r = elab_eval(e, t->kid[0]), c = elab_eval(e, t->kid[1]);
+    if (elab_is_poison(r) || elab_is_poison(c)) return val_poison();
+    if (r.kind == VAL_EDGE && c.kind == VAL_TENSOR) return elab_relation_where(e, r, c, t->span);
+    diag_add(e->c, DIAG_E0312, t->span,
+             "'where' is between a relation and a condition on its edges, not "
+             "%s and %s",
+             elab_kind_text(r), elab_kind_text(c));
     return val_poison();
 }
 
@@ -438,61 +444,65 @@ static Value eval_binary(Elab *e, const Ast *t) {
     Operator o = (Operator)t->op;
     const Ast *r = t->kid[1];
     if (o == OPR_WHERE) return eval_where(e, t);
-    if (kept_word(t) != DT_VOID) return eval_kept(e, t);
-    Value x = eval(e, t->kid[0]);
+    if (elab_kept_word(t) != DT_VOID) return elab_eval_kept(e, t);
+    Value x = elab_eval(e, t->kid[0]);
     if (x.kind == VAL_BOOL && o == OPR_AND && !x.num) return x;
     if (x.kind == VAL_BOOL && o == OPR_OR && x.num) return x;
-    return binary(e, o, x, eval(e, r), t->kid[0]->span, r->span, t->span);
+    return elab_binary(e, o, x, elab_eval(e, r), t->kid[0]->span, r->span, t->span);
 }
 
 static Value eval_unary(Elab *e, const Ast *t) {
-    Value x = eval(e, t->kid[0]);
-    if (is_poison(x)) return x;
+    Value x = elab_eval(e, t->kid[0]);
+    if (elab_is_poison(x)) return x;
     if (t->op == OPR_NOT && x.kind == VAL_BOOL) return val_bool(!x.num);
-    if (is_tensor(x)) return tensor_unary(e, t->op == OPR_NOT ? OP_NOT : OP_NEG, x.op, t->span);
+    if (is_tensor(x))
+        return elab_tensor_unary(e, t->op == OPR_NOT ? OP_NOT : OP_NEG, x.op, t->span);
     if (t->op == OPR_NEG && x.kind == VAL_FLOAT) return val_float(-x.num);
     if (t->op == OPR_NEG && x.kind == VAL_INT) return int_binary(e, OPR_SUB, val_int(e, 0), x);
-    diag(e->c, DIAG_E0204, t->span, "'%s' of %s", t->op == OPR_NOT ? "not" : "-", kind_text(x));
+    diag_add(e->c, DIAG_E0204, t->span, "'%s' of %s", t->op == OPR_NOT ? "not" : "-",
+             elab_kind_text(x));
     return val_poison();
 }
 
 static Value eval_select(Elab *e, const Ast *t) {
-    Value c = eval(e, t->kid[0]);
-    if (c.kind == VAL_BOOL) return eval(e, t->kid[c.num ? 1 : 2]);
+    Value c = elab_eval(e, t->kid[0]);
+    if (c.kind == VAL_BOOL) return elab_eval(e, t->kid[c.num ? 1 : 2]);
     if (is_tensor(c)) {
-        Value x = eval(e, t->kid[1]), y = eval(e, t->kid[2]);
-        return tensor_select(e, c.op, x, y, t->span);
+        Value x = elab_eval(e, t->kid[1]), y = elab_eval(e, t->kid[2]);
+        return elab_tensor_select(e, c.op, x, y, t->span);
     }
-    if (!is_poison(c))
-        diag(e->c, DIAG_E0204, t->kid[0]->span, "a condition is a bool, not %s", kind_text(c));
+    if (!elab_is_poison(c))
+        diag_add(e->c, DIAG_E0204, t->kid[0]->span, "a condition is a bool, not %s",
+                 elab_kind_text(c));
     return val_poison();
 }
 
 /* ---- lists and dictionaries
  * ---------------------------------------------------------------------- */
-const Values *list_of(Elab *e, Value v, Span at) {
+const Values *elab_list_of(Elab *e, Value v, Span at) {
     if (v.kind == VAL_LIST) return v.list;
     if (v.kind == VAL_DICT) return &v.dict->key;
-    if (!is_poison(v))
-        diag(e->c, DIAG_E0204, at, "%s is %s; a list, a dictionary or a range is needed",
-             source_text(e, at), kind_text(v));
+    if (!elab_is_poison(v))
+        diag_add(e->c, DIAG_E0204, at, "%s is %s; a list, a dictionary or a range is needed",
+                 elab_source_text(e, at), elab_kind_text(v));
     return NULL;
 }
 
 static bool add_pair(Elab *e, Value d, Value k, Value v, Span at) {
-    if (is_poison(k)) return false;
-    if (!key_text(e, k)) {
-        diag(e->c, DIAG_E0214, at,
-             "%s cannot be a key; node types, relations, strings and ints can", kind_text(k));
+    if (elab_is_poison(k)) return false;
+    if (!elab_key_text(e, k)) {
+        diag_add(e->c, DIAG_E0214, at,
+                 "%s cannot be a key; node types, relations, strings and ints can",
+                 elab_kind_text(k));
         return false;
     }
-    *dict_at(e, d, k, true) = v;
+    *elab_dict_at(e, d, k, true) = v;
     return true;
 }
 
 static Value eval_array(Elab *e, const Ast *t) {
     Value l = val_list(e);
-    for (int i = 0; i < t->n; i++) list_push(e, l, eval(e, t->kid[i]));
+    for (int i = 0; i < t->n; i++) elab_list_push(e, l, elab_eval(e, t->kid[i]));
     return l;
 }
 
@@ -500,8 +510,8 @@ static Value eval_dict(Elab *e, const Ast *t) {
     Value d = val_dict(e);
     for (int i = 0; i < t->n; i++) {
         const Ast *pair = t->kid[i];
-        Value k = eval(e, pair->kid[0]);
-        if (!add_pair(e, d, k, eval(e, pair->kid[1]), pair->kid[0]->span)) return val_poison();
+        Value k = elab_eval(e, pair->kid[0]);
+        if (!add_pair(e, d, k, elab_eval(e, pair->kid[1]), pair->kid[0]->span)) return val_poison();
     }
     return d;
 }
@@ -509,22 +519,23 @@ static Value eval_dict(Elab *e, const Ast *t) {
 /* [f(x) for x in xs if c] and [k(x): f(x) for x in xs if c] */
 static Value eval_comprehension(Elab *e, const Ast *t, bool dict) {
     const Ast *list = t->kid[dict ? 2 : 1], *cond = t->kid[dict ? 3 : 2];
-    Value in = eval(e, list), out = dict ? val_dict(e) : val_list(e);
-    const Values *xs = list_of(e, in, list->span);
+    Value in = elab_eval(e, list), out = dict ? val_dict(e) : val_list(e);
+    const Values *xs = elab_list_of(e, in, list->span);
     Value *old = strmap_get(&e->frame->vars, t->text);
     for (int i = 0; xs && i < xs->n && !e->gave_up; i++) {
         module_note(e->m, e->b.f, t->span, false, "'for' is unrolled");
-        comprehend(e, t->text, xs->v[i]);
-        Value c = cond ? eval(e, cond) : val_bool(true);
+        elab_comprehend(e, t->text, xs->v[i]);
+        Value c = cond ? elab_eval(e, cond) : val_bool(true);
         if (c.kind != VAL_BOOL) {
-            if (!is_poison(c))
-                diag(e->c, DIAG_E0210, cond->span, "this condition must be known when compiling");
+            if (!elab_is_poison(c))
+                diag_add(e->c, DIAG_E0210, cond->span,
+                         "this condition must be known when compiling");
             xs = NULL;
         } else if (c.num && !dict)
-            list_push(e, out, eval(e, t->kid[0]));
+            elab_list_push(e, out, elab_eval(e, t->kid[0]));
         else if (c.num) {
-            Value k = eval(e, t->kid[0]);
-            if (!add_pair(e, out, k, eval(e, t->kid[1]), t->kid[0]->span)) xs = NULL;
+            Value k = elab_eval(e, t->kid[0]);
+            if (!add_pair(e, out, k, elab_eval(e, t->kid[1]), t->kid[0]->span)) xs = NULL;
         }
     }
     strmap_put(e->a, &e->frame->vars, t->text, old);
@@ -536,7 +547,7 @@ static Value eval_comprehension(Elab *e, const Ast *t, bool dict) {
 static Value eval_kind(Elab *e, const Ast *t) {
     switch (t->kind) {
     case AST_NAME:
-        return lookup(e, t->text, t->span);
+        return elab_lookup(e, t->text, t->span);
     case AST_INT:
         return val_int(e, (int64_t)t->num);
     case AST_FLOAT:
@@ -554,7 +565,7 @@ static Value eval_kind(Elab *e, const Ast *t) {
     case AST_SELECT:
         return eval_select(e, t);
     case AST_CALL:
-        return eval_call(e, t);
+        return elab_eval_call(e, t);
     case AST_INDEX:
         return eval_index(e, t);
     case AST_MEMBER:
@@ -572,7 +583,7 @@ static Value eval_kind(Elab *e, const Ast *t) {
     }
 }
 
-Value eval(Elab *e, const Ast *t) {
+Value elab_eval(Elab *e, const Ast *t) {
     if (!elab_enter(e, t->span)) return val_poison();
     Value v = eval_kind(e, t);
     elab_leave(e);

@@ -25,7 +25,7 @@ static bool refuse(Elab *e, Span at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static bool refuse(Elab *e, Span at, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    diag(e->c, DIAG_E0316, at, "%s", arena_vprintf(e->a, fmt, ap));
+    diag_add(e->c, DIAG_E0316, at, "%s", arena_vprintf(e->a, fmt, ap));
     va_end(ap);
     return false;
 }
@@ -55,9 +55,9 @@ static bool read_clauses(Elab *e, const Ast *decl, Clauses *c) {
 
 /* ---- checks ------------------------------------------------------------------------------ */
 static bool is_passed(const Ast *t) {
-    DType d = t ? type_dtype(t) : DT_VOID;
+    DType d = t ? elab_type_dtype(t) : DT_VOID;
     bool plain = d == DT_F32 || d == DT_F64 || d == DT_I32 || d == DT_I1;
-    return plain && type_is_tensor(t) && !(t->flag & TYPE_CSR);
+    return plain && elab_type_is_tensor(t) && !(t->flag & TYPE_CSR);
 }
 
 static bool check_types(Elab *e, const Ast *decl, const Clauses *c) {
@@ -70,14 +70,14 @@ static bool check_types(Elab *e, const Ast *decl, const Clauses *c) {
         if (!is_passed(f->kid[0]))
             return refuse(e, f->span, "'%s': C functions take f32, f64, i32 and bool[..], dense",
                           f->text);
-        floats = floats || dtype_is_float(type_dtype(f->kid[0]));
+        floats = floats || dtype_is_float(elab_type_dtype(f->kid[0]));
     }
     if (!result && c->effect) return true;
     if (!is_passed(result))
         return refuse(e, result ? result->span : decl->span,
                       result ? "C functions give f32, f64, i32 and bool[..], dense"
                              : "without a result a function is for its effect: say so");
-    if (c->grad && (!floats || !dtype_is_float(type_dtype(result))))
+    if (c->grad && (!floats || !dtype_is_float(elab_type_dtype(result))))
         return refuse(e, c->grad->span,
                       "a gradient goes from a floating-point result to a floating-point input");
     return true;
@@ -120,7 +120,7 @@ static bool check(Elab *e, const Ast *decl, Clauses *c) {
            (!c->grad || is_c_name(e, c->grad->text, c->grad->span)) && check_file(e, c->file);
 }
 
-void check_extern(Elab *e, const Ast *decl) {
+void elab_check_extern(Elab *e, const Ast *decl) {
     Clauses c = {0};
     check(e, decl, &c);
 }
@@ -143,7 +143,7 @@ static Op *in_order(Elab *e, const Ast *type, Op *x, Span at) {
     int n = 0;
     for (int i = 0; i < type->n && i < MAX_RANK; i++)
         if (type->kid[i]->kind != AST_DOTS)
-            named[i] = dim_space(e, eval(e, type->kid[i]), type->kid[i]->span);
+            named[i] = elab_dim_space(e, elab_eval(e, type->kid[i]), type->kid[i]->span);
     for (int i = 0; i < type->n && i < MAX_RANK; i++) {
         if (named[i] && n < MAX_RANK) to[n++] = named[i];
         for (int k = 0; type->kid[i]->kind == AST_DOTS && k < x->type.rank; k++) {
@@ -152,7 +152,7 @@ static Op *in_order(Elab *e, const Ast *type, Op *x, Span at) {
             if (other && n < MAX_RANK) to[n++] = x->type.dim[k];
         }
     }
-    return tensor_order(e, x, n, to, at).op;
+    return elab_tensor_order(e, x, n, to, at).op;
 }
 
 static Value call_op(Elab *e, const Ast *decl, const Extern *f, const Args *args) {
@@ -168,19 +168,19 @@ static Value call_op(Elab *e, const Ast *decl, const Extern *f, const Args *args
         proto.in[proto.n_in++] = in_order(e, formals->kid[i]->kid[0], v->op, args->span);
     }
     proto.type = (Type){.dt = DT_VOID};
-    if (result && !type_spaces(e, result, &proto.type)) return val_poison();
+    if (result && !elab_type_spaces(e, result, &proto.type)) return val_poison();
     e->b.span = args->span;
     Op *op = b_op(&e->b, &proto);
     return result ? val_tensor(op) : val_none();
 }
 
-Value call_extern(Elab *e, const Ast *decl, const Args *args) {
+Value elab_call_extern(Elab *e, const Ast *decl, const Args *args) {
     const Extern *f = extern_of(e, decl);
     if (!f) return val_poison();
-    Frame frame, *in = frame_push(e, &frame, decl, NULL, args->span);
+    Frame frame, *in = elab_frame_push(e, &frame, decl, NULL, args->span);
     Value v = val_poison();
-    if (bind_formals(e, in, decl->kid[0], arena_printf(e->a, "'%s'", decl->text), args, NULL))
+    if (elab_bind_formals(e, in, decl->kid[0], arena_printf(e->a, "'%s'", decl->text), args, NULL))
         v = call_op(e, decl, f, args);
     e->frame = in->up;
-    return value_outside(e, in, v, args->span);
+    return elab_value_outside(e, in, v, args->span);
 }

@@ -7,9 +7,9 @@ static Space *node_named(Elab *e, const Ast *name) {
     for (int i = 0; i < e->nodes.n; i++)
         if (strcmp(e->nodes.v[i].space->name, name->text) == 0) return e->nodes.v[i].space;
     Names known = {0};
-    for (int i = 0; i < e->nodes.n; i++) names_add(e, &known, e->nodes.v[i].space->name);
-    diag(e->c, DIAG_E0201, name->span, "there is no node type '%s' in this graph%s", name->text,
-         names_advice(e, name->text, &known));
+    for (int i = 0; i < e->nodes.n; i++) elab_names_add(e, &known, e->nodes.v[i].space->name);
+    diag_add(e->c, DIAG_E0201, name->span, "there is no node type '%s' in this graph%s", name->text,
+             elab_names_advice(e, name->text, &known));
     return NULL;
 }
 
@@ -18,13 +18,13 @@ static Space *node_named(Elab *e, const Ast *name) {
 static Space *column_dim(Elab *e, const Ast *t) {
     if (t->kind == AST_INT && t->num >= 1) {
         const Expr *n = expr_const(e->a, (int64_t)t->num);
-        return space_of_dim(e, n, n, t->span);
+        return elab_space_of_dim(e, n, n, t->span);
     }
     if (t->kind != AST_NAME) {
-        diag(e->c, DIAG_E0314, t->span, "the size of a column is a positive number or a name");
+        diag_add(e->c, DIAG_E0314, t->span, "the size of a column is a positive number or a name");
         return NULL;
     }
-    return space_of_data(e, t->text, t->span);
+    return elab_space_of_data(e, t->text, t->span);
 }
 
 typedef struct {
@@ -46,9 +46,9 @@ static const ColType *column_type(const Ast *t) {
 }
 
 static bool declared(Elab *e, const Space *s, const Ast *col) {
-    const Column *old = graph_column(e, s, col->text);
+    const Column *old = elab_graph_column(e, s, col->text);
     if (!old) return false;
-    diag(e->c, DIAG_E0202, col->span, "'%s' already has a column '%s'", s->name, col->text);
+    diag_add(e->c, DIAG_E0202, col->span, "'%s' already has a column '%s'", s->name, col->text);
     diag_note(e->c, old->span, "it is declared here");
     return true;
 }
@@ -61,8 +61,9 @@ static void add_column(Elab *e, Space *s, const Ast *col, ColKind k, const Ast *
     for (int i = 1; i < n; i++)
         for (int j = 0; j < i; j++)
             if (dims[i] == dims[j]) {
-                diag(e->c, DIAG_E0207, type->span, "the column would have the dimension %s twice",
-                     space_text(e, dims[i]));
+                diag_add(e->c, DIAG_E0207, type->span,
+                         "the column would have the dimension %s twice",
+                         elab_space_text(e, dims[i]));
                 return;
             }
     bool cat = k == COL_CAT || k == COL_CLASS;
@@ -76,31 +77,32 @@ static void elab_column(Elab *e, Space *s, const Ast *col) {
         if (strcmp(col->text, "split") == 0)
             add_column(e, s, col, COL_SPLIT, NULL);
         else
-            diag(e->c, DIAG_E0314, col->span, "the column '%s' needs a type: %s: f32[..]",
-                 col->text, col->text);
+            diag_add(e->c, DIAG_E0314, col->span, "the column '%s' needs a type: %s: f32[..]",
+                     col->text, col->text);
         return;
     }
     const ColType *ct = column_type(type);
     bool csr = type->flag & TYPE_CSR;
     if (!ct || (csr && ct->kind != COL_FLOAT)) {
-        diag(e->c, DIAG_E0314, type->span,
-             "'%s' is not the type of a column; there are f32[..], csr f32[F], cat[K], class[C], "
-             "multilabel[T], time, id, split",
-             type->text);
+        diag_add(
+            e->c, DIAG_E0314, type->span,
+            "'%s' is not the type of a column; there are f32[..], csr f32[F], cat[K], class[C], "
+            "multilabel[T], time, id, split",
+            type->text);
         return;
     }
     bool fits = csr ? type->n == 1 : ct->n_dims < 0 ? type->n < MAX_RANK : type->n == ct->n_dims;
     if (!fits) {
-        diag(e->c, DIAG_E0314, type->span, "'%s' takes %s", type->text,
-             csr || ct->n_dims == 1 ? "one size in brackets"
-             : ct->n_dims == 0      ? "no size"
-                                    : "at most seven sizes");
+        diag_add(e->c, DIAG_E0314, type->span, "'%s' takes %s", type->text,
+                 csr || ct->n_dims == 1 ? "one size in brackets"
+                 : ct->n_dims == 0      ? "no size"
+                                        : "at most seven sizes");
         return;
     }
     add_column(e, s, col, csr ? COL_CSR : ct->kind, type);
 }
 
-Column *graph_column(Elab *e, const Space *s, const char *name) {
+Column *elab_graph_column(Elab *e, const Space *s, const char *name) {
     for (int i = 0; i < e->m->cols.n; i++) {
         Column *c = e->m->cols.v[i];
         if (c->space == s && strcmp(c->name, name) == 0) return c;
@@ -108,10 +110,10 @@ Column *graph_column(Elab *e, const Space *s, const char *name) {
     return NULL;
 }
 
-Names column_names(Elab *e, const Space *s) {
+Names elab_column_names(Elab *e, const Space *s) {
     Names n = {0};
     for (int i = 0; i < e->m->cols.n; i++)
-        if (e->m->cols.v[i]->space == s) names_add(e, &n, e->m->cols.v[i]->name);
+        if (e->m->cols.v[i]->space == s) elab_names_add(e, &n, e->m->cols.v[i]->name);
     return n;
 }
 
@@ -119,7 +121,7 @@ Names column_names(Elab *e, const Space *s) {
 static bool taken(Elab *e, const Ast *t) {
     for (int i = 0; i < e->nodes.n; i++)
         if (strcmp(e->nodes.v[i].space->name, t->text) == 0) {
-            diag(e->c, DIAG_E0202, t->span, "'%s' is declared twice in this graph", t->text);
+            diag_add(e->c, DIAG_E0202, t->span, "'%s' is declared twice in this graph", t->text);
             diag_note(e->c, e->nodes.v[i].space->span, "the first one is here");
             return true;
         }
@@ -141,8 +143,8 @@ static void elab_edge(Elab *e, const Ast *decl, const Ast *t) {
     if (count_relations(decl, name) > 1)
         name = arena_printf(e->a, "%s__%s__%s", src->name, t->text, dst->name);
     if (space_find(e->m, name)) {
-        diag(e->c, DIAG_E0202, t->span, "the relation '%s' from '%s' to '%s' is declared twice",
-             t->text, src->name, dst->name);
+        diag_add(e->c, DIAG_E0202, t->span, "the relation '%s' from '%s' to '%s' is declared twice",
+                 t->text, src->name, dst->name);
         return;
     }
     Space *s = space_edge(e->m, name, src, dst, t->span);
@@ -162,29 +164,29 @@ static void elab_alias(Elab *e, const Ast *t) {
     Names known = {0};
     while (k < COUNT(how) && strcmp(how[k].name, t->kid[0]->text) != 0) k++;
     for (int i = 0; i < e->edges.n; i++) {
-        names_add(e, &known, e->edges.v[i].space->name);
+        elab_names_add(e, &known, e->edges.v[i].space->name);
         if (strcmp(e->edges.v[i].space->name, t->kid[1]->text) == 0) base = &e->edges.v[i];
     }
     if (k == COUNT(how)) {
-        diag(e->c, DIAG_E0312, t->kid[0]->span,
-             "an edge type is declared with its ends, 'edge %s: a -> b', or as 'reverse(r)' or "
-             "'undirected(r)' of another",
-             t->text);
+        diag_add(e->c, DIAG_E0312, t->kid[0]->span,
+                 "an edge type is declared with its ends, 'edge %s: a -> b', or as 'reverse(r)' or "
+                 "'undirected(r)' of another",
+                 t->text);
         return;
     }
     if (!base) {
-        diag(e->c, DIAG_E0201, t->kid[1]->span, "there is no relation '%s' in this graph%s",
-             t->kid[1]->text, names_advice(e, t->kid[1]->text, &known));
+        diag_add(e->c, DIAG_E0201, t->kid[1]->span, "there is no relation '%s' in this graph%s",
+                 t->kid[1]->text, elab_names_advice(e, t->kid[1]->text, &known));
         return;
     }
     if (taken(e, t)) return;
     int before = e->m->spaces.n;
     Value v = space_find(e->m, t->text) ? val_none()
-                                        : relation_derive(e, how[k].rel, *base, NULL, t->span);
-    if (is_poison(v)) return;
+                                        : elab_relation_derive(e, how[k].rel, *base, NULL, t->span);
+    if (elab_is_poison(v)) return;
     if (v.kind == VAL_NONE || e->m->spaces.n == before) {
-        diag(e->c, DIAG_E0202, t->span, "the relation '%s' is declared twice",
-             v.kind == VAL_NONE ? t->text : v.space->name);
+        diag_add(e->c, DIAG_E0202, t->span, "the relation '%s' is declared twice",
+                 v.kind == VAL_NONE ? t->text : v.space->name);
         return;
     }
     space_rename(e->m, v.space, t->text);

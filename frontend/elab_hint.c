@@ -85,7 +85,7 @@ static void library_names(Elab *e, Names *names, Names *files) {
 static const char *import_of(Elab *e, const char *name, bool exact) {
     Names names = {0}, files = {0};
     library_names(e, &names, &files);
-    const char *near = exact ? name : names_nearest(name, &names);
+    const char *near = exact ? name : elab_names_nearest(name, &names);
     for (int i = 0; near && i < names.n; i++)
         if (strcmp(names.v[i], near) == 0)
             return exact ? arena_printf(e->a, "; it is in the library: import \"%s\"", files.v[i])
@@ -97,45 +97,46 @@ static const char *import_of(Elab *e, const char *name, bool exact) {
 /* ---- what can be named here -------------------------------------------------------------- */
 static void add_keys(Elab *e, const StrMap *m, Names *to) {
     for (int i = 0; i < m->cap; i++)
-        if (m->key[i] && m->val[i]) names_add(e, to, m->key[i]);
+        if (m->key[i] && m->val[i]) elab_names_add(e, to, m->key[i]);
 }
 
 static Names names_here(Elab *e) {
     Names n = {0};
     if (e->frame) add_keys(e, &e->frame->vars, &n);
     if (e->frame && e->frame->is_model) {
-        for (int i = 0; i < e->nodes.n; i++) names_add(e, &n, e->nodes.v[i].space->name);
-        for (int i = 0; i < e->edges.n; i++) names_add(e, &n, e->edges.v[i].space->name);
+        for (int i = 0; i < e->nodes.n; i++) elab_names_add(e, &n, e->nodes.v[i].space->name);
+        for (int i = 0; i < e->edges.n; i++) elab_names_add(e, &n, e->edges.v[i].space->name);
         for (int i = 0; i < e->m->spaces.n; i++)
-            if (e->m->spaces.v[i]->kind == SP_DIM) names_add(e, &n, e->m->spaces.v[i]->name);
+            if (e->m->spaces.v[i]->kind == SP_DIM) elab_names_add(e, &n, e->m->spaces.v[i]->name);
     }
     add_keys(e, &e->constants, &n);
     add_keys(e, &e->globals, &n);
     add_keys(e, &e->prelude, &n);
-    builtin_names(e, &n);
+    elab_builtin_names(e, &n);
     if (n.n) qsort(n.v, (size_t)n.n, sizeof *n.v, by_text);
     return n;
 }
 
-const char *hint_of_name(Elab *e, const char *name) {
+const char *elab_hint_of_name(Elab *e, const char *name) {
     const char *word = foreign(name), *from = import_of(e, name, true);
     if (word) return arena_printf(e->a, "; %s", word);
     if (from) return from;
     Names here = names_here(e);
-    const char *near = names_nearest(name, &here);
+    const char *near = elab_names_nearest(name, &here);
     if (near) return arena_printf(e->a, "; did you mean '%s'?", near);
     from = import_of(e, name, false);
     return from ? from : "";
 }
 
-const char *hint_of_import(Elab *e, const char *name) {
+const char *elab_hint_of_import(Elab *e, const char *name) {
     const char *from = import_of(e, name, true);
     return from ? from : "";
 }
 
-const char *hint_of_member(Elab *e, const char *name) {
+const char *elab_hint_of_member(Elab *e, const char *name) {
     if (strcmp(name, "shape") == 0) return "; dimensions have names, and size(F) is a number";
-    bool fn = builtin_find(name) || strmap_get(&e->globals, name) || strmap_get(&e->prelude, name);
+    bool fn =
+        elab_builtin_find(name) || strmap_get(&e->globals, name) || strmap_get(&e->prelude, name);
     if (!fn) return "";
     return arena_printf(e->a, "; it is called by its name alone: %s(..)", name);
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-DType kept_word(const Ast *t) {
+DType elab_kept_word(const Ast *t) {
     if (t->kind != AST_BINARY || t->op != OPR_AT || t->kid[1]->kind != AST_NAME) return DT_VOID;
     for (int d = 0; d < N_DTYPES; d++)
         if (strcmp(dtype_name((DType)d), t->kid[1]->text) == 0) return (DType)d;
@@ -17,41 +17,42 @@ static OpKind kind_of(DType dt) {
 
 static bool is_in_memory(Elab *e, Value x, DType dt, Span of) {
     if (x.kind != VAL_INT && x.kind != VAL_FLOAT && x.kind != VAL_BOOL) return true;
-    diag(e->c, DIAG_E0205, of, "'@%s' is said of values in memory: %s is %s, known when compiling",
-         dtype_name(dt), source_text(e, of), kind_text(x));
+    diag_add(e->c, DIAG_E0205, of,
+             "'@%s' is said of values in memory: %s is %s, known when compiling", dtype_name(dt),
+             elab_source_text(e, of), elab_kind_text(x));
     return false;
 }
 
-Value kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
+Value elab_kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
     OpKind k = kind_of(dt);
-    if (is_poison(x)) return x;
+    if (elab_is_poison(x)) return x;
     if (k == N_OPS) {
-        diag(e->c, DIAG_E0205, at, "values in memory are '@f32', '@bf16' or '@f16', not '@%s'",
-             dtype_name(dt));
+        diag_add(e->c, DIAG_E0205, at, "values in memory are '@f32', '@bf16' or '@f16', not '@%s'",
+                 dtype_name(dt));
         return val_poison();
     }
     if (x.kind == VAL_INST || x.kind == VAL_FN) {
         x.kept = dt;
         return x;
     }
-    Op *op = is_in_memory(e, x, dt, of) ? to_tensor(e, x, DT_F32, of) : NULL;
+    Op *op = is_in_memory(e, x, dt, of) ? elab_to_tensor(e, x, DT_F32, of) : NULL;
     if (!op) return val_poison();
     if (op->type.layout == LAYOUT_CSR && op->type.dt == DT_F32) {
         if (dt != DT_F32)
             diag_warn(e->c, DIAG_E0205, at,
                       "the stored entries of %s stay f32: '@%s' says nothing of them",
-                      source_text(e, of), dtype_name(dt));
+                      elab_source_text(e, of), dtype_name(dt));
         return x;
     }
-    return tensor_unary(e, k, op, at);
+    return elab_tensor_unary(e, k, op, at);
 }
 
-Value eval_kept(Elab *e, const Ast *t) {
+Value elab_eval_kept(Elab *e, const Ast *t) {
     const Ast *x = t->kid[0];
-    DType dt = kept_word(t), before = kept_word(x);
-    if (before == DT_VOID) return kept_as(e, eval(e, x), dt, x->span, t->span);
-    diag(e->c, DIAG_E0205, t->kid[1]->span, "'@%s' after '@%s': a value has one type in memory",
-         dtype_name(dt), dtype_name(before));
+    DType dt = elab_kept_word(t), before = elab_kept_word(x);
+    if (before == DT_VOID) return elab_kept_as(e, elab_eval(e, x), dt, x->span, t->span);
+    diag_add(e->c, DIAG_E0205, t->kid[1]->span, "'@%s' after '@%s': a value has one type in memory",
+             dtype_name(dt), dtype_name(before));
     diag_note(e->c, x->kid[1]->span, "the first one is here");
     return val_poison();
 }

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-void links_begin(Elab *e, LinksMode mode) {
+void elab_links_begin(Elab *e, LinksMode mode) {
     Links *l = &e->links;
     *l = (Links){.mode = mode, .base = l->base, .penalty = l->penalty, .target = l->target};
 }
@@ -41,7 +41,7 @@ static bool any_takes(Elab *e, const Ast *train, AstKind kind, const char *name)
     return false;
 }
 
-LinksMode links_mode_of(Elab *e, const Ast *train, bool training) {
+LinksMode elab_links_mode_of(Elab *e, const Ast *train, bool training) {
     bool ranks = training ? any_takes(e, train, AST_LOSS, "all")
                           : any_takes(e, train, AST_METRIC, "rank") ||
                                 any_takes(e, train, AST_METRIC, "place");
@@ -58,9 +58,9 @@ static Space *drawn(Elab *e, RelKind k, Space *of, Span at) {
 }
 
 static bool load_splits(Elab *e, Value rel, const char *name, Span at) {
-    Op *split = relation_split(e, rel, at);
-    if (split) return relation_load_output(e, split, name, at);
-    diag(e->c, DIAG_E0307, at, "'%s' has no 'split' column", rel.space->name);
+    Op *split = elab_relation_split(e, rel, at);
+    if (split) return elab_relation_load_output(e, split, name, at);
+    diag_add(e->c, DIAG_E0307, at, "'%s' has no 'split' column", rel.space->name);
     return false;
 }
 
@@ -70,26 +70,26 @@ static bool load_kinds(Elab *e, const Args *args) {
     if (args->n < 2) return true;
     Op *k = args->v[1].kind == VAL_TENSOR ? args->v[1].op : NULL;
     if (!k || k->type.dt != DT_I32 || k->type.rank != 1 || k->type.dim[0] != rel) {
-        diag(e->c, DIAG_E0204, args->at[1], "what kind a link is of is a category of '%s'",
-             rel->name);
+        diag_add(e->c, DIAG_E0204, args->at[1], "what kind a link is of is a category of '%s'",
+                 rel->name);
         return false;
     }
-    return relation_load_output(e, k, "links.kind", args->at[1]);
+    return elab_relation_load_output(e, k, "links.kind", args->at[1]);
 }
 
 static bool load_negatives(Elab *e, const Args *args) {
-    const Value *none = arg_named(args, "negatives");
+    const Value *none = elab_arg_named(args, "negatives");
     const Space *rel = args->v[0].space;
     if (!none) return true;
     if (args->n > 1) {
-        diag(e->c, DIAG_E0312, args->span, "links of several kinds have no fixed negatives");
+        diag_add(e->c, DIAG_E0312, args->span, "links of several kinds have no fixed negatives");
         return false;
     }
     bool fits = none->kind == VAL_EDGE && none->space->src == rel->src &&
                 none->space->dst == rel->dst && !space_of_batch(none->space);
     if (fits) return load_splits(e, *none, "links.negatives", args->span);
-    diag(e->c, DIAG_E0312, args->span, "the negatives of '%s' are a relation with its ends",
-         rel->name);
+    diag_add(e->c, DIAG_E0312, args->span, "the negatives of '%s' are a relation with its ends",
+             rel->name);
     return false;
 }
 
@@ -106,13 +106,14 @@ static Value call_links(Elab *e, const Builtin *b, const Args *args) {
     Links *l = &e->links;
     Value rel = args->v[0];
     if (rel.kind != VAL_EDGE || space_of_batch(rel.space)) {
-        diag(e->c, DIAG_E0204, args->at[0], "'links' is of a relation, not of %s", kind_text(rel));
+        diag_add(e->c, DIAG_E0204, args->at[0], "'links' is of a relation, not of %s",
+                 elab_kind_text(rel));
         return val_poison();
     }
     if (l->base && l->base != rel.space) {
-        diag(e->c, DIAG_E0312, args->span,
-             "a model scores the links of one relation: '%s', not '%s'", l->base->name,
-             rel.space->name);
+        diag_add(e->c, DIAG_E0312, args->span,
+                 "a model scores the links of one relation: '%s', not '%s'", l->base->name,
+                 rel.space->name);
         return val_poison();
     }
     if (!load_all(e, args)) return val_poison();
@@ -131,25 +132,27 @@ static Value call_in_split(Elab *e, const Builtin *b, const Args *args) {
     Value h = args->v[0], name = args->v[1];
     for (int s = 0; s < 4 && name.kind == VAL_STRING; s++) {
         if (strcmp(name.str, word[s]) != 0) continue;
-        if (h.kind != VAL_EDGE && !is_handle(h)) break;
-        Op *split = relation_split(e, h, args->span);
+        if (h.kind != VAL_EDGE && !elab_is_handle(h)) break;
+        Op *split = elab_relation_split(e, h, args->span);
         e->b.span = args->span;
         if (split) return val_tensor(b_binary(&e->b, OP_EQ, split, b_const(&e->b, DT_I32, s)));
-        diag(e->c, DIAG_E0209, args->at[0], "'%s' has no 'split' column", handle_space(h)->name);
+        diag_add(e->c, DIAG_E0209, args->at[0], "'%s' has no 'split' column",
+                 elab_handle_space(h)->name);
         return val_poison();
     }
-    diag(e->c, DIAG_E0204, args->span,
-         "'in_split' takes a node type or relation, and \"train\", \"val\", \"test\" or \"none\"");
+    diag_add(
+        e->c, DIAG_E0204, args->span,
+        "'in_split' takes a node type or relation, and \"train\", \"val\", \"test\" or \"none\"");
     return val_poison();
 }
 
 static Value call_penalty(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    Op *x = to_tensor(e, args->v[0], DT_F32, args->at[0]);
+    Op *x = elab_to_tensor(e, args->v[0], DT_F32, args->at[0]);
     if (!x) return val_poison();
     if (x->type.rank || x->type.dt != DT_F32) {
-        diag(e->c, DIAG_E0206, args->at[0], "'penalty' takes one f32, not %s",
-             type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0206, args->at[0], "'penalty' takes one f32, not %s",
+                 elab_type_text(e, &x->type));
         return val_poison();
     }
     if (e->b.f->body || !e->training || e->links.open) return val_none();
@@ -160,14 +163,14 @@ static Value call_penalty(Elab *e, const Builtin *b, const Args *args) {
     return val_none();
 }
 
-const Builtin builtin_links[] = {
+const Builtin elab_builtin_links[] = {
     {"links", 1, 2, "negatives", call_links, 0},
     {"in_split", 2, 2, NULL, call_in_split, 0},
     {"penalty", 1, 1, NULL, call_penalty, 0},
     {NULL, 0, 0, NULL, NULL, 0},
 };
 
-int links_dims(const Elab *e, Space **dims) {
+int elab_links_dims(const Elab *e, Space **dims) {
     const Links *l = &e->links;
     if (!l->now) return 0;
     dims[0] = l->now;
@@ -196,7 +199,7 @@ static Op *scores_of_answers(LinkTask *t) {
     Links before = e->links;
     bool logs = e->logs;
     int stream = e->stream;
-    links_begin(e, LINKS_ANSWERS);
+    elab_links_begin(e, LINKS_ANSWERS);
     e->links.again = true;
     e->logs = false;
     e->stream = 0;
@@ -222,7 +225,7 @@ static Op *value_neg(LinkTask *t) {
     Space *pos = space_here(t, REL_POSITIVES), *dims[] = {pos, NULL};
     const Expr *n = expr_mul(e->a, k, pos->size);
     Space *flat = space_dim(e->m, "negatives", n, t->item->span);
-    dims[1] = space_of_dim(e, k, k, t->item->span);
+    dims[1] = elab_space_of_dim(e, k, k, t->item->span);
     Op *x = b_slice(&e->b, t->pred, space_here(t, REL_LINKS), flat, pos->size);
     return b_view(&e->b, x, type_make(DT_F32, 2, dims));
 }
@@ -236,7 +239,7 @@ static Op *count_i32(Elab *e, Space *s) {
 static Op *as_column(LinkTask *t, Op *x) {
     Elab *e = t->e;
     const Expr *one = expr_const(e->a, 1);
-    Space *dims[] = {space_here(t, REL_LINKS), space_of_dim(e, one, one, t->item->span)};
+    Space *dims[] = {space_here(t, REL_LINKS), elab_space_of_dim(e, one, one, t->item->span)};
     return b_copy(&e->b, x, type_make(x->type.dt, 2, dims));
 }
 
@@ -329,7 +332,8 @@ static Op *apply(LinkTask *t, const Term *term) {
     Elab *e = t->e;
     const Ast *formals = term->fn->kid[0];
     int n = term->args.n_named + formals->n;
-    if (is_pairs(t) && !is_given(&term->args, "target") && !term_takes_links(e, term)) return NULL;
+    if (is_pairs(t) && !is_given(&term->args, "target") && !elab_term_takes_links(e, term))
+        return NULL;
     Args a = {.span = term->at->span, .name_span = term->at->span};
     a.named = NEWN(e->a, Value, (size_t)n + 1);
     a.name = NEWN(e->a, const char *, (size_t)n + 1);
@@ -344,28 +348,30 @@ static Op *apply(LinkTask *t, const Term *term) {
         if (is_given(&term->args, f->text)) continue;
         if (term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
             strcmp(f->text, "target") == 0) {
-            diag(e->c, DIAG_E0307, term->at->span,
-                 "'%s' would learn from true links alone, as the recipe draws no others: sample { "
-                 ".. negatives 1 }",
-                 term->fn->text);
+            diag_add(
+                e->c, DIAG_E0307, term->at->span,
+                "'%s' would learn from true links alone, as the recipe draws no others: sample { "
+                ".. negatives 1 }",
+                term->fn->text);
             return NULL;
         }
         Value v = value_named(t, f->text);
-        if (is_poison(v) && f->kid[1]) continue;
-        if (is_poison(v) && term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
+        if (elab_is_poison(v) && f->kid[1]) continue;
+        if (elab_is_poison(v) && term->is_loss && is_pairs(t) && !t->recipe->sample.negatives &&
             strcmp(f->text, "neg") == 0) {
-            diag(e->c, DIAG_E0307, term->at->span,
-                 "'%s' asks for 'neg', and the recipe draws none: sample { .. negatives 1 }",
-                 term->fn->text);
+            diag_add(e->c, DIAG_E0307, term->at->span,
+                     "'%s' asks for 'neg', and the recipe draws none: sample { .. negatives 1 }",
+                     term->fn->text);
             return NULL;
         }
-        if (is_poison(v)) {
-            diag(e->c, DIAG_E0307, term->at->span,
-                 "'%s' asks for '%s', which there is not here%s: a loss takes pos, neg, or pos, "
-                 "all, "
-                 "query, or pred, target, mask; a metric rank, place, query, or pred, target, mask",
-                 term->fn->text, f->text,
-                 term->is_loss ? "" : ", as the metrics of a recipe are of one sort");
+        if (elab_is_poison(v)) {
+            diag_add(
+                e->c, DIAG_E0307, term->at->span,
+                "'%s' asks for '%s', which there is not here%s: a loss takes pos, neg, or pos, "
+                "all, "
+                "query, or pred, target, mask; a metric rank, place, query, or pred, target, mask",
+                term->fn->text, f->text,
+                term->is_loss ? "" : ", as the metrics of a recipe are of one sort");
             return NULL;
         }
         a.named[a.n_named] = v;
@@ -373,22 +379,22 @@ static Op *apply(LinkTask *t, const Term *term) {
         a.named_at[a.n_named++] = term->at->span;
     }
     e->b.span = term->at->span;
-    Value r = call_value(e, (Value){.kind = VAL_FN, .decl = term->fn}, &a);
-    return to_tensor(e, r, DT_F32, term->at->span);
+    Value r = elab_call_value(e, (Value){.kind = VAL_FN, .decl = term->fn}, &a);
+    return elab_to_tensor(e, r, DT_F32, term->at->span);
 }
 
-Op *links_loss(LinkTask *t, const Terms *losses) {
+Op *elab_links_loss(LinkTask *t, const Terms *losses) {
     Elab *e = t->e;
     Op *sum = NULL;
     if (!t->pos) t->pos = value_pos(t); /* where the body's penalties are said */
     for (int i = 0; i < losses->n; i++) {
         const Term *term = &losses->v[i];
         Op *x = apply(t, term);
-        if (is_pairs(t)) term_warns_of_probabilities(e, term, t->pred);
+        if (is_pairs(t)) elab_term_warns_of_probabilities(e, term, t->pred);
         if (!x) continue;
         if (x->type.rank || x->type.dt != DT_F32) {
-            diag(e->c, DIAG_E0307, term->at->span, "'%s' gives %s; a loss is one f32",
-                 term->fn->text, type_text(e, &x->type));
+            diag_add(e->c, DIAG_E0307, term->at->span, "'%s' gives %s; a loss is one f32",
+                     term->fn->text, elab_type_text(e, &x->type));
             continue;
         }
         if (term->weight != 1) x = b_binary(&e->b, OP_MUL, x, b_const(&e->b, DT_F32, term->weight));
@@ -405,19 +411,19 @@ static void add_metric(LinkTask *t, const Term *term, const char *name) {
     Space *rows = x->type.rank == 1 ? x->type.dim[0] : NULL;
     bool each = rows && (rows->rel == REL_ANSWERS || rows->rel == REL_QUERIES);
     if (x->type.dt != DT_F32 || (x->type.rank && !each) || (!x->type.rank && !is_pairs(t))) {
-        diag(e->c, DIAG_E0307, term->at->span, "'%s' gives %s; a metric of links is %s",
-             term->fn->text, type_text(e, &x->type),
-             is_pairs(t) ? "one f32" : "an f32 for each answer or query");
+        diag_add(e->c, DIAG_E0307, term->at->span, "'%s' gives %s; a metric of links is %s",
+                 term->fn->text, elab_type_text(e, &x->type),
+                 is_pairs(t) ? "one f32" : "an f32 for each answer or query");
         return;
     }
     e->b.span = term->at->span;
     Op *n = each ? b_size(&e->b, rows) : b_const(&e->b, DT_F32, 1);
     if (each) x = b_reduce(&e->b, RED_SUM, x, 1, &rows);
-    output_of_phase(e, arena_printf(e->a, "%s.val", name), x);
-    output_of_phase(e, arena_printf(e->a, "rows:%s", name), n);
+    elab_output_of_phase(e, arena_printf(e->a, "%s.val", name), x);
+    elab_output_of_phase(e, arena_printf(e->a, "rows:%s", name), n);
 }
 
-void links_metrics(LinkTask *t, const Terms *metrics) {
+void elab_links_metrics(LinkTask *t, const Terms *metrics) {
     for (int i = 0; i < metrics->n; i++)
-        add_metric(t, &metrics->v[i], metric_name(t->e, metrics, i));
+        add_metric(t, &metrics->v[i], elab_metric_name(t->e, metrics, i));
 }

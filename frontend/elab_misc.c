@@ -6,18 +6,18 @@
 /* ---- relations --------------------------------------------------------------------- */
 static bool relation_arg(Elab *e, const Args *args, int i) {
     if (args->v[i].kind == VAL_EDGE) return true;
-    diag(e->c, DIAG_E0204, args->at[i], "%s is %s; a relation is needed",
-         source_text(e, args->at[i]), kind_text(args->v[i]));
+    diag_add(e->c, DIAG_E0204, args->at[i], "%s is %s; a relation is needed",
+             elab_source_text(e, args->at[i]), elab_kind_text(args->v[i]));
     return false;
 }
 
 static Value call_derive(Elab *e, const Builtin *b, const Args *args) {
     if (!relation_arg(e, args, 0) || (args->n > 1 && !relation_arg(e, args, 1)))
         return val_poison();
-    Value r = relation_derive(e, (RelKind)b->op, args->v[0], args->n > 1 ? &args->v[1] : NULL,
-                              args->span);
-    const Value *fill = arg_named(args, "fill");
-    if (is_poison(r)) return r;
+    Value r = elab_relation_derive(e, (RelKind)b->op, args->v[0], args->n > 1 ? &args->v[1] : NULL,
+                                   args->span);
+    const Value *fill = elab_arg_named(args, "fill");
+    if (elab_is_poison(r)) return r;
     r.fill = args->v[0].fill;
     if (fill) {
         Value *keep = NEW(e->a, Value);
@@ -30,15 +30,16 @@ static Value call_derive(Elab *e, const Builtin *b, const Args *args) {
 static Value call_carry(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     if (!relation_arg(e, args, 1)) return val_poison();
-    Op *x = to_tensor(e, args->v[0], DT_VOID, args->at[0]);
-    return x ? relation_carry(e, x, args->v[1], arg_named(args, "fill"), args->span) : val_poison();
+    Op *x = elab_to_tensor(e, args->v[0], DT_VOID, args->at[0]);
+    return x ? elab_relation_carry(e, x, args->v[1], elab_arg_named(args, "fill"), args->span)
+             : val_poison();
 }
 
 static Value call_index(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     if (args->v[0].kind == VAL_END) return val_tensor(b_index(&e->b, args->v[0].map));
-    diag(e->c, DIAG_E0204, args->at[0], "'index' is of an end of a relation, not of %s",
-         kind_text(args->v[0]));
+    diag_add(e->c, DIAG_E0204, args->at[0], "'index' is of an end of a relation, not of %s",
+             elab_kind_text(args->v[0]));
     return val_poison();
 }
 
@@ -51,11 +52,12 @@ static Value call_sequential(Elab *e, const Builtin *b, const Args *args) {
     for (int i = 0; i < args->n; i++) {
         Value v = args->v[i];
         if (v.kind != VAL_INST && v.kind != VAL_FN && v.kind != VAL_BUILTIN) {
-            diag(e->c, DIAG_E0204, args->at[i], "%s is %s; 'sequential' takes layers and functions",
-                 source_text(e, args->at[i]), kind_text(v));
+            diag_add(e->c, DIAG_E0204, args->at[i],
+                     "%s is %s; 'sequential' takes layers and functions",
+                     elab_source_text(e, args->at[i]), elab_kind_text(v));
             return val_poison();
         }
-        name_instances(e, v, inst, arena_printf(e->a, "%d", i), args->at[i]);
+        elab_name_instances(e, v, inst, arena_printf(e->a, "%d", i), args->at[i]);
         vec_push(e->a, &inst->members, v);
     }
     return (Value){.kind = VAL_INST, .inst = inst};
@@ -63,7 +65,7 @@ static Value call_sequential(Elab *e, const Builtin *b, const Args *args) {
 
 static Value call_len(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    const Values *xs = list_of(e, args->v[0], args->at[0]);
+    const Values *xs = elab_list_of(e, args->v[0], args->at[0]);
     return xs ? val_int(e, xs->n) : val_poison();
 }
 
@@ -71,11 +73,12 @@ static Value call_keys(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value l = val_list(e);
     if (args->v[0].kind != VAL_DICT) {
-        diag(e->c, DIAG_E0204, args->at[0], "'keys' is of a dictionary, not of %s",
-             kind_text(args->v[0]));
+        diag_add(e->c, DIAG_E0204, args->at[0], "'keys' is of a dictionary, not of %s",
+                 elab_kind_text(args->v[0]));
         return val_poison();
     }
-    for (int i = 0; i < args->v[0].dict->key.n; i++) list_push(e, l, args->v[0].dict->key.v[i]);
+    for (int i = 0; i < args->v[0].dict->key.n; i++)
+        elab_list_push(e, l, args->v[0].dict->key.v[i]);
     return l;
 }
 
@@ -85,10 +88,10 @@ static Value call_name(Elab *e, const Builtin *b, const Args *args) {
     Value h = args->v[0];
     if (h.kind == VAL_EDGE)
         return val_string(arena_printf(e->a, "%s__%s__%s", h.space->src->name,
-                                       relation_name(e, h.space), h.space->dst->name));
-    if (is_handle(h)) return val_string(handle_space(h)->name);
-    diag(e->c, DIAG_E0204, args->at[0], "'name' is of a node type or relation, not of %s",
-         kind_text(h));
+                                       elab_relation_name(e, h.space), h.space->dst->name));
+    if (elab_is_handle(h)) return val_string(elab_handle_space(h)->name);
+    diag_add(e->c, DIAG_E0204, args->at[0], "'name' is of a node type or relation, not of %s",
+             elab_kind_text(h));
     return val_poison();
 }
 
@@ -113,28 +116,28 @@ static Value call_dtype(Elab *e, const Builtin *b, const Args *args) {
     Value v = args->v[0];
     if (v.kind == VAL_TENSOR)
         return val_string(v.op->type.dt == DT_I1 ? "bool" : dtype_name(v.op->type.dt));
-    diag(e->c, DIAG_E0204, args->at[0], "'dtype' is of a tensor, not of %s", kind_text(v));
+    diag_add(e->c, DIAG_E0204, args->at[0], "'dtype' is of a tensor, not of %s", elab_kind_text(v));
     return val_poison();
 }
 
 static Value call_has(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value h = args->v[0], name = args->v[1];
-    if ((!is_handle(h) && h.kind != VAL_EDGE) || name.kind != VAL_STRING) {
-        diag(e->c, DIAG_E0204, args->span, "'has' takes a node type or relation and a string");
+    if ((!elab_is_handle(h) && h.kind != VAL_EDGE) || name.kind != VAL_STRING) {
+        diag_add(e->c, DIAG_E0204, args->span, "'has' takes a node type or relation and a string");
         return val_poison();
     }
-    Space *s = handle_space(h);
+    Space *s = elab_handle_space(h);
     if (strcmp(name.str, "graph") == 0) return val_bool(s->kind == SP_NODE && s->graph);
     while (s->kind == SP_EDGE && s->rel != REL_BASE) s = s->base[0];
-    return val_bool(graph_column(e, s, name.str) != NULL);
+    return val_bool(elab_graph_column(e, s, name.str) != NULL);
 }
 
 /* ---- effects ---------------------------------------------------------------------------- */
 static Value call_print(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     if (args->v[0].kind != VAL_STRING) {
-        diag(e->c, DIAG_E0206, args->span, "'print' starts with a string");
+        diag_add(e->c, DIAG_E0206, args->span, "'print' starts with a string");
         return val_poison();
     }
     if (e->links.again) return val_none();
@@ -142,9 +145,9 @@ static Value call_print(Elab *e, const Builtin *b, const Args *args) {
     proto.in = NEWN(e->a, Op *, (size_t)args->n + 1);
     if (e->when) proto.in[proto.n_in++] = e->when;
     for (int i = 1; i < args->n; i++) {
-        Op *x = to_tensor(e, args->v[i], DT_VOID, args->at[i]);
+        Op *x = elab_to_tensor(e, args->v[i], DT_VOID, args->at[i]);
         if (!x) return val_poison();
-        proto.in[proto.n_in++] = to_dense(e, x);
+        proto.in[proto.n_in++] = elab_to_dense(e, x);
     }
     e->b.span = args->span;
     b_op(&e->b, &proto);
@@ -153,7 +156,7 @@ static Value call_print(Elab *e, const Builtin *b, const Args *args) {
 
 /* "conv1.norm": within the layer that logs it; a second one of a phase gets a number. */
 static const char *log_name(Elab *e, const char *text) {
-    const char *path = inst_path(e, e->frame->inst);
+    const char *path = elab_inst_path(e, e->frame->inst);
     const char *name =
         *path ? arena_printf(e->a, "log:%s.%s", path, text) : arena_printf(e->a, "log:%s", text);
     const char *unique = name;
@@ -164,15 +167,15 @@ static const char *log_name(Elab *e, const char *text) {
 /* A logged scalar is an output of its phase, which the runtime reads with the metrics; under a
  * condition a second output says whether it happened.  Nobody reads them in other phases. */
 static Value call_log_value(Elab *e, const Args *args) {
-    Op *x = to_tensor(e, args->v[1], DT_F32, args->at[1]);
+    Op *x = elab_to_tensor(e, args->v[1], DT_F32, args->at[1]);
     if (!x) return val_poison();
     if (x->type.rank || x->type.dt == DT_I1) {
-        diag(e->c, DIAG_E0206, args->at[1], "'log' takes one number, not %s",
-             type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0206, args->at[1], "'log' takes one number, not %s",
+                 elab_type_text(e, &x->type));
         return val_poison();
     }
     if (e->b.f->body) {
-        diag(
+        diag_add(
             e->c, DIAG_E0317, args->span,
             "'log' in a 'while' on a computed value: carry the number, and log it behind the loop");
         return val_poison();
@@ -189,11 +192,11 @@ static Value call_log_value(Elab *e, const Args *args) {
     return val_none();
 }
 
-Value log_call(Elab *e, const Args *args) {
+Value elab_log_call(Elab *e, const Args *args) {
     if (args->n == 2 && args->v[0].kind == VAL_STRING) return call_log_value(e, args);
-    diag(e->c, DIAG_E0206, args->span,
-         "'log' takes a number x, or a name and a number: "
-         "log(\"name\", x)");
+    diag_add(e->c, DIAG_E0206, args->span,
+             "'log' takes a number x, or a name and a number: "
+             "log(\"name\", x)");
     return val_poison();
 }
 
@@ -210,21 +213,21 @@ static Value call_assert(Elab *e, const Builtin *b, const Args *args) {
     Value c = args->v[0], text = args->v[1];
     bool tensor = c.kind == VAL_TENSOR && c.op->type.dt == DT_I1;
     if (text.kind != VAL_STRING || (c.kind != VAL_BOOL && !tensor)) {
-        diag(e->c, DIAG_E0206, args->span, "'assert' takes a bool and a string");
+        diag_add(e->c, DIAG_E0206, args->span, "'assert' takes a bool and a string");
         return val_poison();
     }
     e->b.span = args->span;
-    Op *holds = tensor ? all_of(e, to_dense(e, c.op)) : NULL;
+    Op *holds = tensor ? all_of(e, elab_to_dense(e, c.op)) : NULL;
     Op *idle = e->when ? b_unary(&e->b, OP_NOT, e->when) : NULL;
     if (tensor || (!c.num && idle)) {
         if (idle) holds = holds ? b_binary(&e->b, OP_OR, idle, holds) : idle;
         b_assert(&e->b, text.str, holds);
     } else if (!c.num)
-        diag(e->c, DIAG_E0315, args->span, "%s", text.str);
+        diag_add(e->c, DIAG_E0315, args->span, "%s", text.str);
     return val_none();
 }
 
-const Builtin builtin_misc[] = {
+const Builtin elab_builtin_misc[] = {
     {"with_self_loops", 1, 1, "fill", call_derive, REL_SELF_LOOPS},
     {"without_self_loops", 1, 1, NULL, call_derive, REL_NO_LOOPS},
     {"reverse", 1, 1, NULL, call_derive, REL_REVERSE},

@@ -8,7 +8,7 @@
 
 enum { LONGEST_NAME = 40, MOST_LISTED = 12 };
 
-void names_add(Elab *e, Names *to, const char *name) {
+void elab_names_add(Elab *e, Names *to, const char *name) {
     for (int i = 0; i < to->n; i++)
         if (strcmp(to->v[i], name) == 0) return;
     vec_push(e->a, to, name);
@@ -43,7 +43,7 @@ static int distance(const char *wrong, const char *right) {
     return d[n][m];
 }
 
-const char *names_nearest(const char *wrong, const Names *known) {
+const char *elab_names_nearest(const char *wrong, const Names *known) {
     size_t n = strlen(wrong);
     int most = n <= 3 ? 0 : n == 4 ? 1 : n <= 8 ? 2 : 3;
     const char *best = NULL;
@@ -56,7 +56,7 @@ const char *names_nearest(const char *wrong, const Names *known) {
     return best;
 }
 
-const char *names_list(Elab *e, const Names *known) {
+const char *elab_names_list(Elab *e, const Names *known) {
     StrBuf b = sb_new(e->a);
     for (int i = 0; i < known->n && i < MOST_LISTED; i++)
         sb_printf(&b, "%s%s", i ? ", " : "", known->v[i]);
@@ -64,10 +64,10 @@ const char *names_list(Elab *e, const Names *known) {
     return b.s ? b.s : "";
 }
 
-const char *names_advice(Elab *e, const char *wrong, const Names *known) {
-    const char *near = names_nearest(wrong, known);
+const char *elab_names_advice(Elab *e, const char *wrong, const Names *known) {
+    const char *near = elab_names_nearest(wrong, known);
     if (near) return arena_printf(e->a, "; did you mean '%s'?", near);
     return known->n ? arena_printf(e->a, "; there %s %s", known->n == 1 ? "is" : "are",
-                                   names_list(e, known))
+                                   elab_names_list(e, known))
                     : "";
 }

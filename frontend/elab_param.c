@@ -29,13 +29,13 @@ static const InitFn *init_find(const char *name) {
 }
 
 static bool init_number(Elab *e, const Ast *t, double *x) {
-    Value v = eval(e, t);
-    if (is_poison(v)) return false;
-    if (is_number(v) && number_known(e, v, x)) return true;
-    diag(e->c, DIAG_E0210, t->span,
-         "an initialiser takes numbers that are known when compiling, "
-         "not %s",
-         v.kind == VAL_INT ? "a size of the data" : kind_text(v));
+    Value v = elab_eval(e, t);
+    if (elab_is_poison(v)) return false;
+    if (elab_is_number(v) && elab_number_known(e, v, x)) return true;
+    diag_add(e->c, DIAG_E0210, t->span,
+             "an initialiser takes numbers that are known when compiling, "
+             "not %s",
+             v.kind == VAL_INT ? "a size of the data" : elab_kind_text(v));
     return false;
 }
 
@@ -44,15 +44,16 @@ static bool init_fan(Elab *e, const Ast *t, InitSpec *s) {
     bool in = strcmp(name, "fan") == 0 || strcmp(name, "fan_in") == 0;
     bool fans = s->kind == INIT_GLOROT || (s->kind == INIT_KAIMING_UNIFORM && in);
     if (!fans || (!in && strcmp(name, "fan_out") != 0)) {
-        diag(e->c, DIAG_E0206, t->span, "this initialiser has no '%s'", name);
+        diag_add(e->c, DIAG_E0206, t->span, "this initialiser has no '%s'", name);
         return false;
     }
-    Value v = eval(e, t->kid[0]);
+    Value v = elab_eval(e, t->kid[0]);
     if (v.kind == VAL_INT) {
         *(in ? &s->fan_in : &s->fan_out) = v.size;
         return true;
     }
-    if (!is_poison(v)) diag(e->c, DIAG_E0204, t->span, "a fan is an int, not %s", kind_text(v));
+    if (!elab_is_poison(v))
+        diag_add(e->c, DIAG_E0204, t->span, "a fan is an int, not %s", elab_kind_text(v));
     return false;
 }
 
@@ -69,8 +70,8 @@ static bool init_call(Elab *e, const Ast *t, const InitFn *fn, InitSpec *s) {
             return false;
     }
     if (n >= fn->min && n <= fn->max) return true;
-    diag(e->c, DIAG_E0206, t->span, "'%s' takes %d number%s", fn->name,
-         n < fn->min ? fn->min : fn->max, (n < fn->min ? fn->min : fn->max) == 1 ? "" : "s");
+    diag_add(e->c, DIAG_E0206, t->span, "'%s' takes %d number%s", fn->name,
+             n < fn->min ? fn->min : fn->max, (n < fn->min ? fn->min : fn->max) == 1 ? "" : "s");
     return false;
 }
 
@@ -83,9 +84,9 @@ static bool init_of(Elab *e, const Ast *t, InitSpec *s) {
 }
 
 static bool need_fan(Elab *e, Span at) {
-    diag(e->c, DIAG_E0206, at,
-         "this initialiser needs a saved shape of two dimensions or more, or its "
-         "fans: fan = n");
+    diag_add(e->c, DIAG_E0206, at,
+             "this initialiser needs a saved shape of two dimensions or more, or its "
+             "fans: fan = n");
     return false;
 }
 
@@ -111,28 +112,28 @@ static bool saved_shape(Elab *e, const Ast *saved, const Type *t, int *rank, con
     bool given = saved && saved->flag;
     *rank = given ? saved->n : t->rank;
     if (*rank > MAX_RANK) {
-        diag(e->c, DIAG_E0216, saved->span, "a shape has at most %d dimensions", MAX_RANK);
+        diag_add(e->c, DIAG_E0216, saved->span, "a shape has at most %d dimensions", MAX_RANK);
         return false;
     }
     const Expr *count = expr_const(e->a, 1);
     for (int i = 0; i < *rank; i++) {
-        Value v = given ? eval(e, saved->kid[i]) : val_none();
-        if (is_poison(v)) return false;
-        Space *s = !given || v.kind == VAL_INT ? NULL : dim_space(e, v, saved->kid[i]->span);
+        Value v = given ? elab_eval(e, saved->kid[i]) : val_none();
+        if (elab_is_poison(v)) return false;
+        Space *s = !given || v.kind == VAL_INT ? NULL : elab_dim_space(e, v, saved->kid[i]->span);
         if (given && v.kind != VAL_INT && !s) return false;
         shape[i] = !given ? t->dim[i]->size : s ? s->size : v.size;
         count = expr_mul(e->a, count, shape[i]);
     }
     if (expr_eq(count, type_count(e->a, t))) return true;
-    diag(e->c, DIAG_E0216, saved->span, "the saved shape has another number of elements than %s",
-         type_text(e, t));
+    diag_add(e->c, DIAG_E0216, saved->span,
+             "the saved shape has another number of elements than %s", elab_type_text(e, t));
     return false;
 }
 
 /* ---- variables ---------------------------------------------------------------------------- */
 /* An empty name is the instance's own path. */
 static const char *var_path(Elab *e, const char *name) {
-    const char *up = inst_path(e, e->frame->inst);
+    const char *up = elab_inst_path(e, e->frame->inst);
     return *up && !*name ? up : *up ? arena_printf(e->a, "%s.%s", up, name) : name;
 }
 
@@ -168,8 +169,9 @@ static VarInfo *get_var(Elab *e, const Ast *t, const char *path, const Type *typ
     VarInfo *v = strmap_get(&e->vars, path);
     if (!v) return new_var(e, t, path, type, init, saved, at);
     if (v->decl == t && same_shape(&v->var->type, type)) return v;
-    diag(e->c, DIAG_E0308, at, "'%s' is %s here, but was %s before", path, type_text(e, type),
-         v->decl == t ? type_text(e, &v->var->type) : "another parameter");
+    diag_add(e->c, DIAG_E0308, at, "'%s' is %s here, but was %s before", path,
+             elab_type_text(e, type),
+             v->decl == t ? elab_type_text(e, &v->var->type) : "another parameter");
     diag_note(e->c, v->var->span, "the first one is here");
     if (v->decl == t && e->frame->call_at.line)
         diag_note(e->c, e->frame->call_at, "the layer is applied here with other sizes");
@@ -179,7 +181,7 @@ static VarInfo *get_var(Elab *e, const Ast *t, const char *path, const Type *typ
 static Op *read_var(Elab *e, const VarInfo *v, const Type *type, Span at) {
     e->b.span = at;
     Op *x = v->now ? v->now : b_var(&e->b, v->var);
-    return op_respace(e, x, type->dim);
+    return elab_op_respace(e, x, type->dim);
 }
 
 static void exec_var_one(Elab *e, const Ast *t, int i, const Type *type, const InitSpec *init) {
@@ -189,78 +191,78 @@ static void exec_var_one(Elab *e, const Ast *t, int i, const Type *type, const I
     const char *path = var_path(e, saved ? saved->text : name->text);
     const char *once = arena_printf(e->a, "=%s", path);
     if (strmap_has(&e->frame->instance_names, once)) {
-        diag(e->c, DIAG_E0308, name->span, "'%s' is declared twice in one body", path);
+        diag_add(e->c, DIAG_E0308, name->span, "'%s' is declared twice in one body", path);
         return;
     }
     strmap_put(e->a, &e->frame->instance_names, once, (void *)t);
     VarInfo *v = get_var(e, t, path, type, init, saved, name->span);
     Value x = v ? val_tensor(read_var(e, v, type, name->span)) : val_poison();
     const Ast *kept = t->kid[4];
-    if (kept) x = kept_as(e, x, type_dtype(kept), name->span, kept->span);
-    bind(e, name->text, x);
+    if (kept) x = elab_kept_as(e, x, elab_type_dtype(kept), name->span, kept->span);
+    elab_bind(e, name->text, x);
     if (v && v->var->kind == VAR_STATE) strmap_put(e->a, &e->frame->states, name->text, v);
 }
 
 static bool var_allowed(Elab *e, const Ast *t) {
     const Frame *f = e->frame;
     if (f->decl->kind == AST_LAYER || f->decl->kind == AST_MODEL) return true;
-    diag(e->c, DIAG_E0303, t->span, "only layers and models have a %s; '%s' is a function", t->text,
-         f->decl->text);
+    diag_add(e->c, DIAG_E0303, t->span, "only layers and models have a %s; '%s' is a function",
+             t->text, f->decl->text);
     return false;
 }
 
-void exec_var(Elab *e, const Ast *t) {
+void elab_exec_var(Elab *e, const Ast *t) {
     const Ast *names = t->kid[0], *list = t->kid[3];
     Type type;
     InitSpec init;
-    for (int i = 0; i < names->n; i++) bind(e, names->kid[i]->text, val_poison());
+    for (int i = 0; i < names->n; i++) elab_bind(e, names->kid[i]->text, val_poison());
     if (!var_allowed(e, t)) return;
     if (list && list->n != names->n) {
-        diag(e->c, DIAG_E0303, list->span, "%d names to save under for %d %ss", list->n, names->n,
-             t->text);
+        diag_add(e->c, DIAG_E0303, list->span, "%d names to save under for %d %ss", list->n,
+                 names->n, t->text);
         return;
     }
-    if (!type_is_tensor(t->kid[1]) || !dtype_is_float(type_dtype(t->kid[1]))) {
-        diag(e->c, DIAG_E0205, t->kid[1]->span, "a %s is a floating-point tensor", t->text);
+    if (!elab_type_is_tensor(t->kid[1]) || !dtype_is_float(elab_type_dtype(t->kid[1]))) {
+        diag_add(e->c, DIAG_E0205, t->kid[1]->span, "a %s is a floating-point tensor", t->text);
         return;
     }
-    bool ok = type_spaces(e, t->kid[1], &type);
+    bool ok = elab_type_spaces(e, t->kid[1], &type);
     if (!init_of(e, t->kid[2], &init) || !ok) return;
     for (int i = 0; i < names->n; i++) exec_var_one(e, t, i, &type, &init);
 }
 
 /* ---- state --------------------------------------------------------------------------------------
  */
-VarInfo *state_of(Elab *e, const Ast *target) {
+VarInfo *elab_state_of(Elab *e, const Ast *target) {
     return target->kind == AST_NAME ? strmap_get(&e->frame->states, target->text) : NULL;
 }
 
-void assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at) {
+void elab_assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at) {
     Value *old = strmap_get(&e->frame->vars, name);
     if (!e->training) {
-        diag(e->c, DIAG_E0303, at, "state is assigned outside 'if training'");
+        diag_add(e->c, DIAG_E0303, at, "state is assigned outside 'if training'");
         return;
     }
-    Op *y = to_tensor(e, x, v->var->type.dt, at);
+    Op *y = elab_to_tensor(e, x, v->var->type.dt, at);
     if (!y || !old || old->kind != VAL_TENSOR) return;
     const Type *t = &old->op->type;
     bool fits = y->type.dt == t->dt;
     for (int i = 0; i < y->type.rank; i++) fits = fits && type_has(t, y->type.dim[i]);
     if (!fits) {
-        diag(e->c, DIAG_E0203, at, "'%s' is %s and cannot become %s", name, type_text(e, t),
-             type_text(e, &y->type));
+        diag_add(e->c, DIAG_E0203, at, "'%s' is %s and cannot become %s", name,
+                 elab_type_text(e, t), elab_type_text(e, &y->type));
         return;
     }
     if (e->links.again) return; /* it was assigned before */
     e->b.span = at;
-    Value now = tensor_order(e, to_dense(e, y), t->rank, t->dim, at);
+    Value now = elab_tensor_order(e, elab_to_dense(e, y), t->rank, t->dim, at);
     now = val_tensor(b_detach(&e->b, now.op));
-    bind(e, name, now);
-    v->now = op_respace(e, now.op, v->var->type.dim);
+    elab_bind(e, name, now);
+    v->now = elab_op_respace(e, now.op, v->var->type.dim);
     v->assigned = true;
 }
 
-void flush_states(Elab *e) {
+void elab_flush_states(Elab *e) {
     for (int i = 0; i < e->all_vars.n; i++) {
         VarInfo *v = e->all_vars.v[i];
         if (v->assigned) b_assign(&e->b, v->var, v->now);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* ---- -D -------------------------------------------------------------------------------- */
-const FeDefine *define_find(const Elab *e, const char *name) {
+const FeDefine *elab_define_find(const Elab *e, const char *name) {
     const FeDefine *last = NULL;
     for (int i = 0; e->opt && i < e->opt->n_defs; i++)
         if (strcmp(e->opt->defs[i].name, name) == 0) last = &e->opt->defs[i];
@@ -16,7 +16,7 @@ static bool is_type(const char *type, const char *name) {
     return !type || strcmp(type, name) == 0;
 }
 
-bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v) {
+bool elab_define_value(Elab *e, const FeDefine *d, const char *type, Value *v) {
     char *end;
     const char *s = d->value;
     long long n = strtoll(s, &end, 10);
@@ -27,19 +27,19 @@ bool define_value(Elab *e, const FeDefine *d, const char *type, Value *v) {
     bool yes = strcmp(s, "true") == 0;
     if ((yes || strcmp(s, "false") == 0) && is_type(type, "bool")) return *v = val_bool(yes), true;
     if (is_type(type, "string")) return *v = val_string(s), true;
-    diag(e->c, DIAG_E0309, (Span){0}, "-D %s=%s: '%s' is %s %s%s", d->name, s, d->name,
-         type[0] == 'i' ? "an" : "a", type,
-         strchr(s, '@') ? "; precision is said in the model: x @f16" : "");
+    diag_add(e->c, DIAG_E0309, (Span){0}, "-D %s=%s: '%s' is %s %s%s", d->name, s, d->name,
+             type[0] == 'i' ? "an" : "a", type,
+             strchr(s, '@') ? "; precision is said in the model: x @f16" : "");
     return false;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 static bool number(Elab *e, const Ast *t, double *x) {
-    Value v = eval(e, t);
-    if (is_poison(v)) return false;
-    if ((is_number(v) || v.kind == VAL_BOOL) && number_known(e, v, x)) return true;
-    diag(e->c, DIAG_E0306, t->span, "a number that is known when compiling is needed here, not %s",
-         kind_text(v));
+    Value v = elab_eval(e, t);
+    if (elab_is_poison(v)) return false;
+    if ((elab_is_number(v) || v.kind == VAL_BOOL) && elab_number_known(e, v, x)) return true;
+    diag_add(e->c, DIAG_E0306, t->span,
+             "a number that is known when compiling is needed here, not %s", elab_kind_text(v));
     return false;
 }
 
@@ -48,11 +48,11 @@ static void count(Elab *e, const Ast *t, int64_t *to, double least) {
     double x;
     if (!number(e, t, &x)) return;
     if (x > most)
-        diag(e->c, DIAG_E0306, t->span, "a whole number of at most %g is needed here, not %s", most,
-             source_text(e, t->span));
+        diag_add(e->c, DIAG_E0306, t->span, "a whole number of at most %g is needed here, not %s",
+                 most, elab_source_text(e, t->span));
     else if (x < least || x != (double)(int64_t)x)
-        diag(e->c, DIAG_E0306, t->span, "a whole number of at least %g is needed here, not %s",
-             least, source_text(e, t->span));
+        diag_add(e->c, DIAG_E0306, t->span, "a whole number of at least %g is needed here, not %s",
+                 least, elab_source_text(e, t->span));
     else
         *to = (int64_t)x;
 }
@@ -75,19 +75,19 @@ static void set_knob(Elab *e, const Knob *k, const Ast *value) {
     if (x >= k->min && x <= k->max)
         *k->to = x;
     else if (k->max >= BIG && x <= k->max)
-        diag(e->c, DIAG_E0306, value->span, "'%s' is a number %s 0, not %s", k->name,
-             k->min > 0 ? "above" : "of at least", source_text(e, value->span));
+        diag_add(e->c, DIAG_E0306, value->span, "'%s' is a number %s 0, not %s", k->name,
+                 k->min > 0 ? "above" : "of at least", elab_source_text(e, value->span));
     else
-        diag(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g, and is %s here", k->name,
-             k->min, k->max, source_text(e, value->span));
+        diag_add(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g, and is %s here",
+                 k->name, k->min, k->max, elab_source_text(e, value->span));
 }
 
 static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n, bool moments) {
     Names known = {0};
-    for (int i = 0; i < n; i++) names_add(e, &known, knobs[i].name);
-    if (moments) names_add(e, &known, "moments");
-    diag(e->c, DIAG_E0306, a->span, "'%s' has no '%s'%s", of, a->text,
-         names_advice(e, a->text, &known));
+    for (int i = 0; i < n; i++) elab_names_add(e, &known, knobs[i].name);
+    if (moments) elab_names_add(e, &known, "moments");
+    diag_add(e->c, DIAG_E0306, a->span, "'%s' has no '%s'%s", of, a->text,
+             elab_names_advice(e, a->text, &known));
 }
 
 /* moments = bf16 */
@@ -97,7 +97,7 @@ static bool set_moments(Elab *e, const Ast *a, Recipe *r) {
     const char *name = value->kind == AST_NAME ? value->text : "";
     r->bf16_moments = strcmp(name, "bf16") == 0;
     if (!r->bf16_moments && strcmp(name, "f32") != 0)
-        diag(e->c, DIAG_E0306, value->span, "'moments' are f32 or bf16");
+        diag_add(e->c, DIAG_E0306, value->span, "'moments' are f32 or bf16");
     return true;
 }
 
@@ -110,7 +110,7 @@ static bool is_repeated(Elab *e, const Ast *call, int i, const char *first) {
         const Ast *b = call->kid[k];
         const char *name = b->kind == AST_NAMED ? b->text : k == 1 ? first : "";
         if (strcmp(name, a->text) != 0) continue;
-        diag(e->c, DIAG_E0306, a->span, "'%s' is set twice", a->text);
+        diag_add(e->c, DIAG_E0306, a->span, "'%s' is set twice", a->text);
         return true;
     }
     return false;
@@ -131,14 +131,15 @@ static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n, Recipe
         else if (named)
             no_knob(e, a, call->kid[0]->text, knobs, n, of != NULL);
         else
-            diag(e->c, DIAG_E0306, a->span, "'%s' takes its settings by name", call->kid[0]->text);
+            diag_add(e->c, DIAG_E0306, a->span, "'%s' takes its settings by name",
+                     call->kid[0]->text);
     }
 }
 
 static const char *callee(Elab *e, const Ast *t) {
     const Ast *f = t->kind == AST_CALL ? t->kid[0] : t;
     if (f->kind == AST_NAME) return f->text;
-    if (t->kind != AST_BAD) diag(e->c, DIAG_E0306, t->span, "a name is needed here");
+    if (t->kind != AST_BAD) diag_add(e->c, DIAG_E0306, t->span, "a name is needed here");
     return NULL;
 }
 
@@ -171,11 +172,11 @@ static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
         r->weight_decay = name[4] ? 0.01 : 0;
         set_knobs(e, t, adam, COUNT(adam), r);
     } else
-        diag(e->c, DIAG_E0306, t->span, "there is no optimizer '%s'; there are sgd, adam, adamw",
-             name);
+        diag_add(e->c, DIAG_E0306, t->span,
+                 "there is no optimizer '%s'; there are sgd, adam, adamw", name);
     r->nesterov = nesterov != 0;
     if (r->kind == OPTIM_SGD && r->momentum == 0 && r->bf16_moments)
-        diag(e->c, DIAG_E0306, t->span, "'moments' are those of a momentum, and there is none");
+        diag_add(e->c, DIAG_E0306, t->span, "'moments' are those of a momentum, and there is none");
 }
 
 static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
@@ -185,8 +186,9 @@ static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
     if (!name) return;
     while (k < 5 && strcmp(names[k], name) != 0) k++;
     if (k == 5) {
-        diag(e->c, DIAG_E0306, t->span,
-             "there is no schedule '%s'; there are constant, step, cosine, linear, plateau", name);
+        diag_add(e->c, DIAG_E0306, t->span,
+                 "there is no schedule '%s'; there are constant, step, cosine, linear, plateau",
+                 name);
         return;
     }
     r->sched = (SchedKind)k;
@@ -225,8 +227,8 @@ static bool claim(Elab *e, const Ast *path, const char *group) {
         if (!v->group)
             v->group = group;
         else if (strcmp(v->group, group) != 0)
-            diag(e->c, DIAG_E0306, path->span, "'%s' is in the group '%s' already", v->path,
-                 v->group);
+            diag_add(e->c, DIAG_E0306, path->span, "'%s' is in the group '%s' already", v->path,
+                     v->group);
     }
     return any;
 }
@@ -236,10 +238,10 @@ static void no_group(Elab *e, const Ast *path) {
     for (int i = 0; i < e->all_vars.n; i++) {
         const Var *v = e->all_vars.v[i]->var;
         if (v->kind == VAR_PARAM)
-            names_add(e, &known, arena_strndup(e->a, v->path, strcspn(v->path, ".")));
+            elab_names_add(e, &known, arena_strndup(e->a, v->path, strcspn(v->path, ".")));
     }
-    diag(e->c, DIAG_E0306, path->span, "no parameter's path starts with '%s'%s", path->text,
-         names_advice(e, path->text, &known));
+    diag_add(e->c, DIAG_E0306, path->span, "no parameter's path starts with '%s'%s", path->text,
+             elab_names_advice(e, path->text, &known));
 }
 
 static void add_group(Elab *e, const Ast *t, Recipe *r) {
@@ -258,7 +260,8 @@ static void add_group(Elab *e, const Ast *t, Recipe *r) {
         if (simple && k < COUNT(knobs))
             set_knob(e, &knobs[k], let->kid[1]);
         else
-            diag(e->c, DIAG_E0306, let->span, "a group sets weight_decay = .. and lr_scale = ..");
+            diag_add(e->c, DIAG_E0306, let->span,
+                     "a group sets weight_decay = .. and lr_scale = ..");
     }
     for (int i = 0; i < paths->n && e->c->n_errors == 0; i++)
         if (!claim(e, paths->kid[i], g.name)) no_group(e, paths->kid[i]);
@@ -275,12 +278,12 @@ static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
         t = t->kid[1];
     }
     const char *name = callee(e, t);
-    Value f =
-        name && term_exists(e, name, t->span, is_loss) ? lookup(e, name, t->span) : val_poison();
-    if (is_poison(f)) return false;
+    Value f = name && elab_term_exists(e, name, t->span, is_loss) ? elab_lookup(e, name, t->span)
+                                                                  : val_poison();
+    if (elab_is_poison(f)) return false;
     if (f.kind != VAL_FN) {
-        diag(e->c, DIAG_E0306, t->span, "'%s' is %s; a loss or metric is a function", name,
-             kind_text(f));
+        diag_add(e->c, DIAG_E0306, t->span, "'%s' is %s; a loss or metric is a function", name,
+                 elab_kind_text(f));
         return false;
     }
     out->fn = f.decl;
@@ -293,17 +296,17 @@ static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
     for (int i = 1; i < n; i++) {
         const Ast *k = t->kid[i];
         if (k->kind != AST_NAMED) {
-            diag(e->c, DIAG_E0306, k->span, "settings of a loss or metric are given by name");
+            diag_add(e->c, DIAG_E0306, k->span, "settings of a loss or metric are given by name");
             return false;
         }
         a->name[a->n_named] = k->text;
         a->named_at[a->n_named] = k->span;
-        a->named[a->n_named++] = eval(e, k->kid[0]);
+        a->named[a->n_named++] = elab_eval(e, k->kid[0]);
     }
     return true;
 }
 
-bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
+bool elab_recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
     bool ok = true;
     for (int i = 0; i < train->n; i++)
         for (int j = 0; train->kid[i]->kind == kind && j < train->kid[i]->n; j++) {
@@ -321,24 +324,25 @@ bool recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
 /* By its own name, else the first of its function; -1 where there is none. */
 static int metric_named(Elab *e, const Terms *metrics, const char *name) {
     for (int i = 0; i < metrics->n; i++)
-        if (strcmp(metric_name(e, metrics, i), name) == 0) return i;
+        if (strcmp(elab_metric_name(e, metrics, i), name) == 0) return i;
     for (int i = 0; i < metrics->n; i++)
         if (strcmp(metrics->v[i].fn->text, name) == 0) return i;
     return -1;
 }
 
 static void bad_keep(Elab *e, const Ast *t) {
-    diag(e->c, DIAG_E0306, t->span,
-         "expected: keep last, or keep best | highest | lowest on val | "
-         "train, then loss or a metric");
+    diag_add(e->c, DIAG_E0306, t->span,
+             "expected: keep last, or keep best | highest | lowest on val | "
+             "train, then loss or a metric");
 }
 
 static void no_metric(Elab *e, const Ast *name, const Terms *metrics) {
     Names known = {0};
-    if (!e->links.base) names_add(e, &known, "loss"); /* links have one while they train only */
-    for (int i = 0; i < metrics->n; i++) names_add(e, &known, metric_name(e, metrics, i));
-    diag(e->c, DIAG_E0306, name->span, "'%s' is not among the recipe's metrics%s", name->text,
-         names_advice(e, name->text, &known));
+    if (!e->links.base)
+        elab_names_add(e, &known, "loss"); /* links have one while they train only */
+    for (int i = 0; i < metrics->n; i++) elab_names_add(e, &known, elab_metric_name(e, metrics, i));
+    diag_add(e->c, DIAG_E0306, name->span, "'%s' is not among the recipe's metrics%s", name->text,
+             elab_names_advice(e, name->text, &known));
 }
 
 static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
@@ -358,7 +362,7 @@ static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
         bad_keep(e, t);
     else if (!loss && !m)
         no_metric(e, t->kid[3], metrics);
-    r->keep_metric = m && !loss ? metric_name(e, metrics, at) : what;
+    r->keep_metric = m && !loss ? elab_metric_name(e, metrics, at) : what;
     r->keep_split = split[0] == 'v' ? 2 : 1;
     r->keep_max = best ? !loss && m && !m->fn->flag : high;
 }
@@ -372,7 +376,7 @@ static bool once(Elab *e, const Ast *train, int i) {
         return true;
     for (int j = 0; j < i; j++)
         if (train->kid[j]->kind == t->kind) {
-            diag(e->c, DIAG_E0306, t->span, "this stands twice in one recipe");
+            diag_add(e->c, DIAG_E0306, t->span, "this stands twice in one recipe");
             return false;
         }
     return true;
@@ -402,7 +406,7 @@ static void set_item(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
         break;
     case AST_STOP:
         if (strcmp(t->text, "after") != 0)
-            diag(e->c, DIAG_E0306, t->span, "expected: stop after n");
+            diag_add(e->c, DIAG_E0306, t->span, "expected: stop after n");
         else
             count(e, t->kid[0], &r->early_stop_patience, 1);
         break;
@@ -426,16 +430,16 @@ static const Ast *find_item(const Ast *train, AstKind k) {
 void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
     Terms metrics = {0}, losses = {0};
     const Ast *optimizer = find_item(train, AST_OPTIMIZER), *target = find_item(train, AST_TARGET);
-    recipe_terms(e, train, AST_METRIC, &metrics);
-    recipe_terms(e, train, AST_LOSS, &losses);
+    elab_recipe_terms(e, train, AST_METRIC, &metrics);
+    elab_recipe_terms(e, train, AST_LOSS, &losses);
     bool broken = find_item(train, AST_BAD) != NULL; /* what lacks may stand there */
     r->epochs = 100;
     if (optimizer)
         set_optimizer(e, optimizer->kid[0], r);
     else if (!broken)
-        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no optimizer", train->text);
+        diag_add(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no optimizer", train->text);
     if (!find_item(train, AST_LOSS) && !broken)
-        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no loss", train->text);
+        diag_add(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no loss", train->text);
     r->target = !target          ? NULL
                 : target->kid[0] ? arena_printf(e->a, "%s.%s", target->text, target->kid[0]->text)
                                  : target->text;
@@ -443,25 +447,25 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
         if (once(e, train, i)) set_item(e, train->kid[i], &metrics, r);
     const Ast *accumulate = find_item(train, AST_ACCUMULATE);
     if (accumulate && !find_item(train, AST_SAMPLE) && r->epochs && r->accumulate > r->epochs)
-        diag(e->c, DIAG_E0306, accumulate->span,
-             "%lld epochs of one step each make no update of %lld steps", (long long)r->epochs,
-             (long long)r->accumulate);
+        diag_add(e->c, DIAG_E0306, accumulate->span,
+                 "%lld epochs of one step each make no update of %lld steps", (long long)r->epochs,
+                 (long long)r->accumulate);
     const Ast *schedule = find_item(train, AST_SCHEDULE);
     if (schedule && r->epochs && r->warmup_epochs > r->epochs)
-        diag(e->c, DIAG_E0306, schedule->span, "a warm-up of %lld epochs does not end in %lld",
-             (long long)r->warmup_epochs, (long long)r->epochs);
+        diag_add(e->c, DIAG_E0306, schedule->span, "a warm-up of %lld epochs does not end in %lld",
+                 (long long)r->warmup_epochs, (long long)r->epochs);
     if (r->early_stop_patience && !r->keep_metric) {
         r->keep_metric = "loss";
         r->keep_split = 2;
     }
     if (e->links.base && r->keep_metric && strcmp(r->keep_metric, "loss") == 0)
-        diag(e->c, DIAG_E0306, train->span,
-             "what scores links has a loss while it trains only: keep the best of a metric%s",
-             r->early_stop_patience ? ", which 'stop after' watches then" : "");
+        diag_add(e->c, DIAG_E0306, train->span,
+                 "what scores links has a loss while it trains only: keep the best of a metric%s",
+                 r->early_stop_patience ? ", which 'stop after' watches then" : "");
     else if (e->links.base && r->keep_metric && r->keep_split == 1)
-        diag(e->c, DIAG_E0306, train->span,
-             "links are judged in the validation and test splits: keep best on val %s",
-             r->keep_metric);
+        diag_add(e->c, DIAG_E0306, train->span,
+                 "links are judged in the validation and test splits: keep best on val %s",
+                 r->keep_metric);
     r->model_name = train->text;
     r->present = true;
 }

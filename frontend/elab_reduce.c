@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-Map *segment_map(Elab *e, const Op *x, Value over) {
+Map *elab_segment_map(Elab *e, const Op *x, Value over) {
     if (over.kind == VAL_END && type_has(&x->type, over.map->from)) return over.map;
     if (over.kind != VAL_NODE || over.space->kind != SP_GRAPH || type_has(&x->type, over.space))
         return NULL;
@@ -20,7 +20,7 @@ static RedKind kind_of(const char *name) {
 }
 
 static Value divide(Elab *e, Op *x, Op *by, Span at) {
-    return tensor_binary(e, OP_DIV, val_tensor(x), val_tensor(by), at, at, at);
+    return elab_tensor_binary(e, OP_DIV, val_tensor(x), val_tensor(by), at, at, at);
 }
 
 /* Over links that a step draws around: of all its nodes, of which those that are no seeds have
@@ -38,11 +38,12 @@ static Op *segment(Elab *e, RedKind red, Map *m, Op *x) {
 
 static Value along_map(Elab *e, const char *name, Op *x, Map *m, Span at) {
     if (type_has(&x->type, m->to->whole ? m->to->whole : m->to)) {
-        diag(e->c, DIAG_E0207, at, "the result would have the dimension %s twice: the value is %s",
-             space_text(e, m->to), type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0207, at,
+                 "the result would have the dimension %s twice: the value is %s",
+                 elab_space_text(e, m->to), elab_type_text(e, &x->type));
         return val_poison();
     }
-    x = to_dense(e, x);
+    x = elab_to_dense(e, x);
     Op *y = segment(e, kind_of(name), m, x);
     if (strcmp(name, "mean") != 0) return val_tensor(y);
     Op *one = b_copy(&e->b, b_const(&e->b, x->type.dt, 1), type_make(x->type.dt, 1, &m->from));
@@ -53,7 +54,7 @@ static Value along_map(Elab *e, const char *name, Op *x, Map *m, Span at) {
 
 static Value over_dims(Elab *e, const char *name, Op *x, int n, Space *const *over, Span at) {
     if (n == 0) return val_tensor(x);
-    if (strcmp(name, "sum") != 0 && strcmp(name, "mean") != 0) x = to_dense(e, x);
+    if (strcmp(name, "sum") != 0 && strcmp(name, "mean") != 0) x = elab_to_dense(e, x);
     Op *y = b_reduce(&e->b, kind_of(name), x, n, over);
     if (strcmp(name, "mean") != 0) return val_tensor(y);
     Op *count = NULL;
@@ -69,24 +70,26 @@ static Value over_dims(Elab *e, const char *name, Op *x, int n, Space *const *ov
 static bool reducible(Elab *e, const char *name, const Op *x, Span at) {
     bool mean = strcmp(name, "mean") == 0;
     if (x->type.dt != DT_I1 && (!mean || dtype_is_float(x->type.dt))) return true;
-    diag(e->c, DIAG_E0205, at, "'%s' of %s; convert with f32(..)", name, type_text(e, &x->type));
+    diag_add(e->c, DIAG_E0205, at, "'%s' of %s; convert with f32(..)", name,
+             elab_type_text(e, &x->type));
     return false;
 }
 
 /* A value on the nodes is not summed over all of them: an [src] was forgotten. */
 static void not_on_relation(Elab *e, const Op *x, const Map *end, Span at) {
     const char *of = end->from->name;
-    diag(e->c, DIAG_E0211, at, "the value is %s; it does not live on %s '%s'%s",
-         type_text(e, &x->type), end->from->kind == SP_EDGE ? "the relation" : "the nodes of", of,
-         type_has(&x->type, end->to) ? "; read it at an end: x[src] or x[dst]" : "");
+    diag_add(e->c, DIAG_E0211, at, "the value is %s; it does not live on %s '%s'%s",
+             elab_type_text(e, &x->type),
+             end->from->kind == SP_EDGE ? "the relation" : "the nodes of", of,
+             type_has(&x->type, end->to) ? "; read it at an end: x[src] or x[dst]" : "");
 }
 
-Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, const Span *over_at,
-                  Span at) {
+Value elab_reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over,
+                       const Span *over_at, Span at) {
     if (!reducible(e, name, x, at)) return val_poison();
     e->b.span = at;
     if (n == 0) return over_dims(e, name, x, x->type.rank, x->type.dim, at);
-    Map *m = n == 1 ? segment_map(e, x, over[0]) : NULL;
+    Map *m = n == 1 ? elab_segment_map(e, x, over[0]) : NULL;
     if (m) return along_map(e, name, x, m, at);
     Space *s[MAX_RANK];
     int k = 0;
@@ -96,10 +99,11 @@ Value reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over, co
             not_on_relation(e, x, over[i].map, at);
             return val_poison();
         }
-        if (!(d = dim_in(e, x, over[i], over_at ? over_at[i] : at))) return val_poison();
+        if (!(d = elab_dim_in(e, x, over[i], over_at ? over_at[i] : at))) return val_poison();
         for (int j = 0; j < k; j++)
             if (s[j] == d) {
-                diag(e->c, DIAG_E0206, at, "the dimension %s is given twice", space_text(e, d));
+                diag_add(e->c, DIAG_E0206, at, "the dimension %s is given twice",
+                         elab_space_text(e, d));
                 return val_poison();
             }
         s[k++] = d;

@@ -7,24 +7,25 @@
 /* ---- deriving ------------------------------------------------------------------- */
 static bool same_ends(Elab *e, const char *what, const Space *r, Span at) {
     if (r->src == r->dst) return true;
-    diag(e->c, DIAG_E0312, at,
-         "'%s' needs a relation with both ends on one node type; '%s' goes "
-         "from '%s' to '%s'",
-         what, r->name, r->src->name, r->dst->name);
+    diag_add(e->c, DIAG_E0312, at,
+             "'%s' needs a relation with both ends on one node type; '%s' goes "
+             "from '%s' to '%s'",
+             what, r->name, r->src->name, r->dst->name);
     return false;
 }
 
-Value relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at) {
+Value elab_relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at) {
     Space *x = a.space, *y = b ? b->space : NULL;
     if (space_is_drawn(x) || (y && space_is_drawn(y))) {
-        diag(e->c, DIAG_E0312, at, "no relation is derived from the links of a step");
+        diag_add(e->c, DIAG_E0312, at, "no relation is derived from the links of a step");
         return val_poison();
     }
     if (k == REL_SELF_LOOPS && !same_ends(e, "with_self_loops", x, at)) return val_poison();
     if (k == REL_UNDIRECTED && !same_ends(e, "undirected", x, at)) return val_poison();
     if (y && (x->src != y->src || x->dst != y->dst)) {
-        diag(e->c, DIAG_E0312, at, "'union' needs equal ends; '%s' is %s -> %s, '%s' is %s -> %s",
-             x->name, x->src->name, x->dst->name, y->name, y->src->name, y->dst->name);
+        diag_add(e->c, DIAG_E0312, at,
+                 "'union' needs equal ends; '%s' is %s -> %s, '%s' is %s -> %s", x->name,
+                 x->src->name, x->dst->name, y->name, y->src->name, y->dst->name);
         return val_poison();
     }
     Value r = val_edge(space_derived(e->m, k, x, y, NULL, at));
@@ -36,8 +37,8 @@ static Op *mean_of_others(Elab *e, Op *x, Space *base, Space *to, Span at) {
     Space *nl = space_derived(e->m, REL_NO_LOOPS, base, NULL, NULL, at);
     Op *rest = b_gather(&e->b, map_orig(e->m, nl, 0), x);
     Value end = val_end(map_dst(e->m, nl));
-    Value m = reduce_call(e, "mean", rest, 1, &end, NULL, at);
-    return is_poison(m) ? NULL : b_gather(&e->b, map_dst(e->m, to), m.op);
+    Value m = elab_reduce_call(e, "mean", rest, 1, &end, NULL, at);
+    return elab_is_poison(m) ? NULL : b_gather(&e->b, map_dst(e->m, to), m.op);
 }
 
 /* What edges without origin get: over `to` or scalar. */
@@ -45,12 +46,12 @@ static Op *fill_value(Elab *e, Op *x, Value fill, Space *base, Space *to, Span a
     if (fill.kind == VAL_STRING && strcmp(fill.str, "mean") == 0)
         return mean_of_others(e, x, base, to, at);
     if (fill.kind == VAL_STRING) {
-        diag(e->c, DIAG_E0206, at, "fill is a number, a value over the nodes, or \"mean\"");
+        diag_add(e->c, DIAG_E0206, at, "fill is a number, a value over the nodes, or \"mean\"");
         return NULL;
     }
-    Op *f = to_tensor(e, fill, x->type.dt, at);
+    Op *f = elab_to_tensor(e, fill, x->type.dt, at);
     if (f && type_has(&f->type, to->dst) && !type_has(&f->type, to))
-        f = b_gather(&e->b, map_dst(e->m, to), to_dense(e, f));
+        f = b_gather(&e->b, map_dst(e->m, to), elab_to_dense(e, f));
     return f;
 }
 
@@ -74,7 +75,7 @@ static Op *redraw(Redraw r, const Op *x);
 
 static Op *redraw_column(const Redraw *r, Column *c) {
     Elab *e = r->e;
-    Column *own = graph_column(e, r->to, c->name);
+    Column *own = elab_graph_column(e, r->to, c->name);
     if (c->kind == COL_CSR) return NULL;
     if (!own)
         own = column_new(e->m, c->kind, r->to, c->name, c->type.rank - 1, c->type.dim + 1, c->cat,
@@ -119,10 +120,11 @@ static Op *carry_redrawn(Elab *e, const Op *x, Space *to, Span at) {
     e->b.span = at;
     Op *y = redraw(r, x);
     if (!y)
-        diag(e->c, DIAG_E0305, at,
-             "a sampled step draws along '%s' by itself: over it are columns of '%s' and what is "
-             "computed of them one by one; other values are not carried there yet",
-             to->name, to->base[0]->name);
+        diag_add(
+            e->c, DIAG_E0305, at,
+            "a sampled step draws along '%s' by itself: over it are columns of '%s' and what is "
+            "computed of them one by one; other values are not carried there yet",
+            to->name, to->base[0]->name);
     return y;
 }
 
@@ -131,13 +133,13 @@ static Op *carry_step(Elab *e, Op *x, Space *to, int which, Value fill, Span at)
         return carry_redrawn(e, x, to, at);
     Map *m = map_orig(e->m, to, which);
     e->b.span = at;
-    Value y = tensor_gather(e, x, m, at);
+    Value y = elab_tensor_gather(e, x, m, at);
     bool partial = to->rel == REL_SELF_LOOPS || to->rel == REL_UNION;
-    if (is_poison(y) || !partial || is_zero(fill)) return is_poison(y) ? NULL : y.op;
+    if (elab_is_poison(y) || !partial || is_zero(fill)) return elab_is_poison(y) ? NULL : y.op;
     Op *f = fill_value(e, x, fill, to->base[which], to, at);
     if (!f) return NULL;
-    Value r = tensor_select(e, b_valid(&e->b, m), y, val_tensor(f), at);
-    return is_poison(r) ? NULL : r.op;
+    Value r = elab_tensor_select(e, b_valid(&e->b, m), y, val_tensor(f), at);
+    return elab_is_poison(r) ? NULL : r.op;
 }
 
 static bool derives_from(const Space *r, const Space *base) {
@@ -163,13 +165,13 @@ static Value default_fill(Elab *e, Value rel) {
     return val_int(e, rel.space->rel == REL_SELF_LOOPS ? 1 : 0);
 }
 
-Value relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at) {
+Value elab_relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at) {
     const Space *from = edge_space_of(x);
     if (!from || !derives_from(rel.space, from)) {
-        diag(e->c, DIAG_E0211, at,
-             "the value is %s; '%s' is not derived from the relation it lives "
-             "on",
-             type_text(e, &x->type), rel.space->name);
+        diag_add(e->c, DIAG_E0211, at,
+                 "the value is %s; '%s' is not derived from the relation it lives "
+                 "on",
+                 elab_type_text(e, &x->type), rel.space->name);
         return val_poison();
     }
     return val_tensor(carry_to(e, x, from, rel.space, fill ? *fill : default_fill(e, rel), at));
@@ -178,7 +180,7 @@ Value relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at) {
 /* ---- members -------------------------------------------------------------------------- */
 static const Column *column_of_base(Elab *e, const Space *r, const char *name) {
     while (r->rel != REL_BASE) r = r->base[0];
-    return graph_column(e, r, name);
+    return elab_graph_column(e, r, name);
 }
 
 /* What is drawn has columns of its own: rows of the relation that it is drawn from. */
@@ -186,11 +188,11 @@ static Value column_drawn(Elab *e, Space *r, const char *name, bool *found, Span
     const Column *c = column_of_base(e, r, name);
     *found = c != NULL;
     if (!c) return val_none();
-    if (!graph_column(e, r, name) && c->kind != COL_CSR && c->kind != COL_SPLIT)
+    if (!elab_graph_column(e, r, name) && c->kind != COL_CSR && c->kind != COL_SPLIT)
         column_new(e->m, c->kind, r, c->name, c->type.rank - 1, (Space *const *)c->type.dim + 1,
                    c->cat, c->span);
-    if (graph_column(e, r, name)) return node_member(e, r, name, at);
-    diag(e->c, DIAG_E0209, at, "'%s' of single links is not there yet", name);
+    if (elab_graph_column(e, r, name)) return elab_node_member(e, r, name, at);
+    diag_add(e->c, DIAG_E0209, at, "'%s' of single links is not there yet", name);
     return val_poison();
 }
 
@@ -198,27 +200,27 @@ static Value column_on(Elab *e, Value rel, const char *name, bool *found, Span a
     Space *r = rel.space;
     if (space_is_drawn(r)) return column_drawn(e, r, name, found, at);
     if (r->rel == REL_BASE) {
-        Column *c = graph_column(e, r, name);
+        Column *c = elab_graph_column(e, r, name);
         *found = c != NULL;
         if (c && c->kind == COL_SPLIT && strcmp(name, "split") == 0 && e->splits)
             return val_tensor(b_data(&e->b, c));
-        return *found ? node_member(e, r, name, at) : val_none();
+        return *found ? elab_node_member(e, r, name, at) : val_none();
     }
     bool other = false;
     Value base = val_edge(r->base[0]);
     Value x = column_on(e, base, name, found, at);
-    if (!*found || is_poison(x)) return x;
+    if (!*found || elab_is_poison(x)) return x;
     Op *y = carry_step(e, x.op, r, 0, default_fill(e, rel), at);
     if (!y || r->rel != REL_UNION) return val_tensor(y);
     Value x2 = column_on(e, val_edge(r->base[1]), name, &other, at);
-    if (!other || is_poison(x2)) return val_tensor(y);
+    if (!other || elab_is_poison(x2)) return val_tensor(y);
     Op *y2 = carry_step(e, x2.op, r, 1, val_int(e, 0), at);
     if (!y2) return val_poison();
-    return tensor_select(e, b_valid(&e->b, map_orig(e->m, r, 0)), val_tensor(y), val_tensor(y2),
-                         at);
+    return elab_tensor_select(e, b_valid(&e->b, map_orig(e->m, r, 0)), val_tensor(y),
+                              val_tensor(y2), at);
 }
 
-Value relation_member(Elab *e, Value rel, const char *name, Span at) {
+Value elab_relation_member(Elab *e, Value rel, const char *name, Span at) {
     if (strcmp(name, "src") == 0) return val_end(map_src(e->m, rel.space));
     if (strcmp(name, "dst") == 0)
         return rel.open ? val_node(rel.space->dst) : val_end(map_dst(e->m, rel.space));
@@ -227,19 +229,19 @@ Value relation_member(Elab *e, Value rel, const char *name, Span at) {
     if (found) return v;
     const Space *base = rel.space;
     while (base->rel != REL_BASE) base = base->base[0];
-    Names known = column_names(e, base);
-    diag(e->c, DIAG_E0209, at, "the relation '%s' has no column '%s'%s", rel.space->name, name,
-         names_advice(e, name, &known));
+    Names known = elab_column_names(e, base);
+    diag_add(e->c, DIAG_E0209, at, "the relation '%s' has no column '%s'%s", rel.space->name, name,
+             elab_names_advice(e, name, &known));
     return val_poison();
 }
 
 /* A column of splits is no value of the model's; the rows of one are what this asks for. */
-Op *relation_split(Elab *e, Value rel, Span at) {
-    Space *s = handle_space(rel);
+Op *elab_relation_split(Elab *e, Value rel, Span at) {
+    Space *s = elab_handle_space(rel);
     bool found = false;
     e->b.span = at;
     if (s->kind != SP_EDGE) {
-        Column *c = graph_column(e, s, "split");
+        Column *c = elab_graph_column(e, s, "split");
         return c && c->kind == COL_SPLIT ? b_data(&e->b, c) : NULL;
     }
     if (space_is_drawn(s)) return NULL;
@@ -324,30 +326,30 @@ static Op *to_load(Elab *e, Copier *k, const Op *x, Span at) {
     return copy_op(k, x);
 }
 
-bool relation_load_output(Elab *e, Op *x, const char *name, Span at) {
+bool elab_relation_load_output(Elab *e, Op *x, const char *name, Span at) {
     Copier k;
     Op *y = to_load(e, &k, x, at), *before = func_output(k.b.f, name);
     if (y && !before) b_output(&k.b, name, y);
     if (y && (!before || before->in[0] == y)) return true;
-    diag(e->c, DIAG_E0312, at,
-         y ? "this is said differently in another phase"
-           : "what links there are may depend on data only");
+    diag_add(e->c, DIAG_E0312, at,
+             y ? "this is said differently in another phase"
+               : "what links there are may depend on data only");
     return false;
 }
 
-Value relation_where(Elab *e, Value rel, Value cond, Span at) {
+Value elab_relation_where(Elab *e, Value rel, Value cond, Span at) {
     Op *c = cond.op;
     if (c->type.dt != DT_I1 || c->type.rank != 1 || c->type.dim[0] != rel.space) {
-        diag(e->c, DIAG_E0312, at, "the condition is %s; it must be bool[%s]",
-             type_text(e, &c->type), rel.space->name);
+        diag_add(e->c, DIAG_E0312, at, "the condition is %s; it must be bool[%s]",
+                 elab_type_text(e, &c->type), rel.space->name);
         return val_poison();
     }
     Copier k;
     Op *x = to_load(e, &k, c, at);
     if (!x) {
-        diag(e->c, DIAG_E0312, at,
-             "the condition depends on '%s'; which edges there are may depend on data only",
-             k.bad->hint ? k.bad->hint : op_mnemonic(k.bad->kind));
+        diag_add(e->c, DIAG_E0312, at,
+                 "the condition depends on '%s'; which edges there are may depend on data only",
+                 k.bad->hint ? k.bad->hint : op_mnemonic(k.bad->kind));
         return val_poison();
     }
     Value r =

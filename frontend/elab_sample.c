@@ -5,41 +5,41 @@
 #include <string.h>
 
 static void bad(Elab *e, const Ast *at, const char *text) {
-    diag(e->c, DIAG_E0306, at->span, "%s", text);
+    diag_add(e->c, DIAG_E0306, at->span, "%s", text);
 }
 
 /* ---- values -------------------------------------------------------------------------- */
 /* The one value of a setting. */
 static const Ast *only(Elab *e, const Ast *s) {
     if (s->n == 1) return s->kid[0];
-    diag(e->c, DIAG_E0306, s->span, "'%s' takes one value", s->text);
+    diag_add(e->c, DIAG_E0306, s->span, "'%s' takes one value", s->text);
     return NULL;
 }
 
 static void set_count(Elab *e, const Ast *s, int64_t *to, int64_t least) {
     const Ast *t = only(e, s);
-    Value v = t ? eval(e, t) : val_poison();
+    Value v = t ? elab_eval(e, t) : val_poison();
     int64_t n;
-    if (is_poison(v)) return;
-    bool whole = v.kind == VAL_INT && int_known(e, v, &n);
+    if (elab_is_poison(v)) return;
+    bool whole = v.kind == VAL_INT && elab_int_known(e, v, &n);
     if (whole && n >= least && n <= INT32_MAX)
         *to = n;
     else if (whole && n > INT32_MAX)
-        diag(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at most %d, not %lld", s->text,
-             INT32_MAX, (long long)n);
+        diag_add(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at most %d, not %lld",
+                 s->text, INT32_MAX, (long long)n);
     else
-        diag(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at least %lld, not %s", s->text,
-             (long long)least, source_text(e, t->span));
+        diag_add(e->c, DIAG_E0306, t->span, "'%s' is a whole number of at least %lld, not %s",
+                 s->text, (long long)least, elab_source_text(e, t->span));
 }
 
 static void set_flag(Elab *e, const Ast *s, bool *to) {
     const Ast *t = only(e, s);
-    Value v = t ? eval(e, t) : val_poison();
-    if (is_poison(v)) return;
+    Value v = t ? elab_eval(e, t) : val_poison();
+    if (elab_is_poison(v)) return;
     if (v.kind == VAL_BOOL)
         *to = v.num != 0;
     else
-        diag(e->c, DIAG_E0306, t->span, "'%s' is true or false", s->text);
+        diag_add(e->c, DIAG_E0306, t->span, "'%s' is true or false", s->text);
 }
 
 static void set_word(Elab *e, const Ast *s, const char *const *words, int n, int *to) {
@@ -52,20 +52,20 @@ static void set_word(Elab *e, const Ast *s, const char *const *words, int n, int
         }
     StrBuf b = sb_new(e->a);
     for (int i = 0; i < n; i++) sb_printf(&b, "%s%s", i ? ", " : "", words[i]);
-    diag(e->c, DIAG_E0306, t->span, "'%s' is one of %s", s->text, b.s);
+    diag_add(e->c, DIAG_E0306, t->span, "'%s' is one of %s", s->text, b.s);
 }
 
 /* ---- fan-outs --------------------------------------------------------------------------- */
 static bool hop_count(Elab *e, const Ast *at, Value list, Sampling *s) {
     int n = list.kind == VAL_LIST ? list.list->n : 0;
-    if (is_poison(list)) return false;
+    if (elab_is_poison(list)) return false;
     if (n < 1 || n > 64) {
         bad(e, at, "a fan-out is a list with a number for each hop: [10, 5]");
         return false;
     }
     if (s->n_hops && s->n_hops != n) {
-        diag(e->c, DIAG_E0306, at->span, "%d hops here, %d before: all relations have as many", n,
-             s->n_hops);
+        diag_add(e->c, DIAG_E0306, at->span, "%d hops here, %d before: all relations have as many",
+                 n, s->n_hops);
         return false;
     }
     s->n_hops = n;
@@ -78,8 +78,8 @@ static void set_fanout_of(Elab *e, const Ast *at, Value list, Sampling *s, Sampl
     for (int h = 0; h < s->n_hops; h++) {
         Value v = list.list->v[h];
         int64_t n;
-        if (is_poison(v)) return;
-        if (v.kind == VAL_INT && int_known(e, v, &n) && n >= -1 && n <= INT32_MAX)
+        if (elab_is_poison(v)) return;
+        if (v.kind == VAL_INT && elab_int_known(e, v, &n) && n >= -1 && n <= INT32_MAX)
             r->fanout[h] = n;
         else {
             bad(e, at, "edges of a hop are a whole number, or -1 for all of them");
@@ -91,8 +91,8 @@ static void set_fanout_of(Elab *e, const Ast *at, Value list, Sampling *s, Sampl
 static void set_fanout_by_relation(Elab *e, const Ast *at, const Dict *d, Sampling *s) {
     for (int i = 0; i < d->key.n; i++) {
         Value k = d->key.v[i];
-        SampleRel *r = k.kind == VAL_EDGE ? sample_rel(e, s, k.space) : NULL;
-        if (is_poison(k)) return;
+        SampleRel *r = k.kind == VAL_EDGE ? elab_sample_rel(e, s, k.space) : NULL;
+        if (elab_is_poison(k)) return;
         if (!r)
             bad(e, at,
                 "the keys of fan-outs are relations of the graph, or 'reverse' or 'undirected' of "
@@ -102,14 +102,14 @@ static void set_fanout_by_relation(Elab *e, const Ast *at, const Dict *d, Sampli
     }
     for (int i = 0; i < s->rels.n && e->c->n_errors == 0; i++)
         if (!s->rels.v[i].fanout && s->rels.v[i].rel->rel == REL_BASE)
-            diag(e->c, DIAG_E0306, at->span, "no fan-out is given for '%s'",
-                 s->rels.v[i].rel->name);
+            diag_add(e->c, DIAG_E0306, at->span, "no fan-out is given for '%s'",
+                     s->rels.v[i].rel->name);
 }
 
 static void set_fanout(Elab *e, const Ast *s, Sampling *to) {
     const Ast *t = only(e, s);
-    Value v = t ? eval(e, t) : val_poison();
-    if (is_poison(v)) return;
+    Value v = t ? elab_eval(e, t) : val_poison();
+    if (elab_is_poison(v)) return;
     if (v.kind == VAL_DICT)
         set_fanout_by_relation(e, t, v.dict, to);
     else
@@ -119,11 +119,11 @@ static void set_fanout(Elab *e, const Ast *s, Sampling *to) {
 
 /* ---- columns ------------------------------------------------------------------------------- */
 static Column *column_of(Elab *e, const Ast *t, ColKind kind, const char *what) {
-    Value v = eval(e, t);
-    if (is_poison(v)) return NULL;
+    Value v = elab_eval(e, t);
+    if (elab_is_poison(v)) return NULL;
     bool column = v.kind == VAL_TENSOR && v.op->kind == OP_DATA && v.op->col->kind == kind;
     if (column && v.op->type.rank == 1) return v.op->col;
-    diag(e->c, DIAG_E0306, t->span, "%s is needed here", what);
+    diag_add(e->c, DIAG_E0306, t->span, "%s is needed here", what);
     return NULL;
 }
 
@@ -188,11 +188,11 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
         set_word(e, s, pick, COUNT(pick), &word);
         to->recent = word;
     } else
-        diag(e->c, DIAG_E0306, s->span,
-             "a sample block has no '%s'; it has fanout, batch, clusters, drop_last, replace, "
-             "disjoint, edges, weight, time, pick, inclusive, negatives, corrupt, avoid, "
-             "exclude_seed_edges, workers, prefetch%s",
-             s->text, fe_setting_hint(s->text));
+        diag_add(e->c, DIAG_E0306, s->span,
+                 "a sample block has no '%s'; it has fanout, batch, clusters, drop_last, replace, "
+                 "disjoint, edges, weight, time, pick, inclusive, negatives, corrupt, avoid, "
+                 "exclude_seed_edges, workers, prefetch%s",
+                 s->text, fe_setting_hint(s->text));
 }
 
 static bool once(Elab *e, const Ast *block, int i) {
@@ -254,16 +254,17 @@ static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
         const char *name = block->kid[i]->text;
         bool links = is_among(name, of_links, COUNT(of_links));
         if (!e->links.target && links)
-            diag(e->c, DIAG_E0306, block->kid[i]->span,
-                 "'%s' goes with links: the target is a column", name);
+            diag_add(e->c, DIAG_E0306, block->kid[i]->span,
+                     "'%s' goes with links: the target is a column", name);
         links &= strcmp(name, "exclude_seed_edges") != 0; /* which draw neighbours, too */
         if (!e->links.target || links || is_among(name, of_whole, COUNT(of_whole))) continue;
         if (strcmp(name, "clusters") == 0)
-            diag(e->c, DIAG_E0305, block->kid[i]->span,
-                 "links are not learned from clusters yet: fanout [10, 5], or the whole graph");
+            diag_add(e->c, DIAG_E0305, block->kid[i]->span,
+                     "links are not learned from clusters yet: fanout [10, 5], or the whole graph");
         else if (!s->n_hops)
-            diag(e->c, DIAG_E0306, block->kid[i]->span,
-                 "a step over links without 'fanout' sees the whole graph: '%s' has no say", name);
+            diag_add(e->c, DIAG_E0306, block->kid[i]->span,
+                     "a step over links without 'fanout' sees the whole graph: '%s' has no say",
+                     name);
     }
 }
 
@@ -272,15 +273,16 @@ static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
     static const char *const may[] = {"batch", "clusters", "drop_last", "workers", "prefetch"};
     for (int i = 0; i < block->n; i++)
         if (!is_among(block->kid[i]->text, may, COUNT(may)))
-            diag(e->c, DIAG_E0306, block->kid[i]->span,
-                 "batches of whole %s have all edges of theirs: '%s' has no say",
-                 s->clusters ? "clusters" : "graphs", block->kid[i]->text);
+            diag_add(e->c, DIAG_E0306, block->kid[i]->span,
+                     "batches of whole %s have all edges of theirs: '%s' has no say",
+                     s->clusters ? "clusters" : "graphs", block->kid[i]->text);
     if (!s->batch)
-        diag(e->c, DIAG_E0306, block->span, "a sample block says how many %s a step sees: batch %d",
-             s->clusters ? "clusters" : "graphs", s->clusters ? 10 : 128);
+        diag_add(e->c, DIAG_E0306, block->span,
+                 "a sample block says how many %s a step sees: batch %d",
+                 s->clusters ? "clusters" : "graphs", s->clusters ? 10 : 128);
     else if (s->clusters && s->batch > s->clusters)
-        diag(e->c, DIAG_E0306, block->span, "a batch of %lld clusters, of which there are %lld",
-             (long long)s->batch, (long long)s->clusters);
+        diag_add(e->c, DIAG_E0306, block->span, "a batch of %lld clusters, of which there are %lld",
+                 (long long)s->batch, (long long)s->clusters);
 }
 
 static const Ast *find_setting(const Ast *train, const char *name) {
@@ -347,9 +349,9 @@ static void check_var(Elab *e, const Var *v) {
         const Sampling *how = &e->m->recipe.sample;
         bool whole = how->train_links && !how->n_hops && !space_is_drawn(s);
         if (whole || (!is_of_batch(s) && !size_varies(s->size))) continue;
-        diag(e->c, DIAG_E0305, v->span,
-             "'%s' has an entry for each of '%s': a sampled step sees some of them only", v->path,
-             s->name);
+        diag_add(e->c, DIAG_E0305, v->span,
+                 "'%s' has an entry for each of '%s': a sampled step sees some of them only",
+                 v->path, s->name);
         diag_note(e->c, e->m->recipe.sample.span, "the recipe samples here");
         return;
     }
@@ -364,13 +366,13 @@ static void check_spaces(Elab *e) {
         const Space *s = e->m->spaces.v[i];
         const Sampling *how = &e->m->recipe.sample;
         if (s->kind == SP_GRAPH && (how->n_hops || how->clusters))
-            diag(e->c, DIAG_E0305, how->span, "%s data of many graphs ('%s') %s not there yet",
-                 how->clusters ? "clusters of" : "drawing neighbours from", s->name,
-                 how->clusters ? "are" : "is");
+            diag_add(e->c, DIAG_E0305, how->span, "%s data of many graphs ('%s') %s not there yet",
+                     how->clusters ? "clusters of" : "drawing neighbours from", s->name,
+                     how->clusters ? "are" : "is");
         if (space_of_batch(s)) continue;
         if (s->kind == SP_EDGE && s->rel == REL_WHERE && !space_is_sampled(e->m, s->base[0]))
-            diag(e->c, DIAG_E0305, s->span,
-                 "'where' over a derived relation is not there yet in a sampled model");
+            diag_add(e->c, DIAG_E0305, s->span,
+                     "'where' over a derived relation is not there yet in a sampled model");
     }
 }
 
@@ -383,22 +385,24 @@ static const Space *base_of_data(const Space *s) {
 static void check_links(Elab *e) {
     const Sampling *s = &e->m->recipe.sample;
     if (s->n_hops && s->train_links == LINKS_FORM_QUERIES)
-        diag(e->c, DIAG_E0306, s->span,
-             "the loss asks for the scores of all nodes, and a step with 'fanout' sees some: leave "
-             "'fanout' out, or use a loss of negatives");
+        diag_add(
+            e->c, DIAG_E0306, s->span,
+            "the loss asks for the scores of all nodes, and a step with 'fanout' sees some: leave "
+            "'fanout' out, or use a loss of negatives");
     if (!s->n_hops || !e->links.base || !s->times.n) return;
     const Column *own = NULL;
     for (int i = 0; i < s->times.n && !own; i++)
         if (s->times.v[i]->space == e->links.base) own = s->times.v[i];
     if (!own || e->links.base->rel != REL_BASE)
-        diag(e->c, DIAG_E0306, s->span,
-             "what is known to a link is told by its own time, a column of an edge type of the "
-             "data: links(g.%s), time g.%s.<column>, ..",
-             base_of_data(e->links.base)->name, base_of_data(e->links.base)->name);
+        diag_add(e->c, DIAG_E0306, s->span,
+                 "what is known to a link is told by its own time, a column of an edge type of the "
+                 "data: links(g.%s), time g.%s.<column>, ..",
+                 base_of_data(e->links.base)->name, base_of_data(e->links.base)->name);
     if (s->eval_links == LINKS_FORM_QUERIES)
-        diag(e->c, DIAG_E0306, s->span,
-             "what is known to a link depends on its time, so no metric ranks all nodes at once: "
-             "roc_auc, average_precision or one of pred, target, mask");
+        diag_add(
+            e->c, DIAG_E0306, s->span,
+            "what is known to a link depends on its time, so no metric ranks all nodes at once: "
+            "roc_auc, average_precision or one of pred, target, mask");
 }
 
 /* What is known to a seed depends on its own time. */
@@ -407,9 +411,9 @@ static void check_seed_times(Elab *e, const Space *rows) {
     for (int i = 0; i < s->times.n; i++)
         if (s->times.v[i]->space == rows) return;
     if (s->times.n && rows && rows->kind == SP_NODE && !e->links.base)
-        diag(e->c, DIAG_E0306, s->span,
-             "the rows that are learned from need a time column, too: time %s.<column>, ..",
-             rows->name);
+        diag_add(e->c, DIAG_E0306, s->span,
+                 "the rows that are learned from need a time column, too: time %s.<column>, ..",
+                 rows->name);
 }
 
 /* Is a value at the sources of edges read: a hop further from the seeds than the result? */
@@ -450,8 +454,8 @@ void elab_check_sampled(Elab *e, const Ast *train) {
     const Space *rows =
         dot ? space_find(e->m, arena_strndup(e->a, r->target, (size_t)(dot - r->target))) : NULL;
     if (rows && rows->kind != SP_NODE && rows->kind != SP_GRAPH && !e->links.base)
-        diag(e->c, DIAG_E0305, train->span,
-             "a sampled recipe learns from nodes or graphs; '%s' is not there yet", r->target);
+        diag_add(e->c, DIAG_E0305, train->span,
+                 "a sampled recipe learns from nodes or graphs; '%s' is not there yet", r->target);
     check_seed_times(e, rows);
     check_vars(e);
     check_spaces(e);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static Op *tensor_arg(Elab *e, const Args *args, int i) {
-    return to_tensor(e, args->v[i], DT_VOID, args->at[i]);
+    return elab_to_tensor(e, args->v[i], DT_VOID, args->at[i]);
 }
 
 /* The spaces that arguments from..n name, all of x's where x is given. */
@@ -12,16 +12,16 @@ static bool dims_of(Elab *e, Op *x, const Args *args, int from, Space **s, int *
     *n = 0;
     for (int i = from; i < args->n; i++) {
         if (*n == MAX_RANK) {
-            diag(e->c, DIAG_E0216, args->span, "a value has at most %d dimensions", MAX_RANK);
+            diag_add(e->c, DIAG_E0216, args->span, "a value has at most %d dimensions", MAX_RANK);
             return false;
         }
-        Space *d =
-            x ? dim_in(e, x, args->v[i], args->at[i]) : dim_space(e, args->v[i], args->at[i]);
+        Space *d = x ? elab_dim_in(e, x, args->v[i], args->at[i])
+                     : elab_dim_space(e, args->v[i], args->at[i]);
         if (!d) return false;
         for (int j = 0; j < *n; j++)
             if (s[j] == d) {
-                diag(e->c, DIAG_E0207, args->at[i], "the dimension %s is given twice",
-                     space_text(e, d));
+                diag_add(e->c, DIAG_E0207, args->at[i], "the dimension %s is given twice",
+                         elab_space_text(e, d));
                 return false;
             }
         s[(*n)++] = d;
@@ -32,8 +32,8 @@ static bool dims_of(Elab *e, Op *x, const Args *args, int from, Space **s, int *
 static bool all_sizes(Elab *e, const Args *args, int from) {
     for (int i = from; i < args->n; i++)
         if (args->v[i].kind != VAL_INT) {
-            diag(e->c, DIAG_E0204, args->at[i], "%s is %s; a size dimension is needed",
-                 source_text(e, args->at[i]), kind_text(args->v[i]));
+            diag_add(e->c, DIAG_E0204, args->at[i], "%s is %s; a size dimension is needed",
+                     elab_source_text(e, args->at[i]), elab_kind_text(args->v[i]));
             return false;
         }
     return true;
@@ -48,8 +48,8 @@ static Value product(Elab *e, const Args *args, int from) {
 
 static bool is_new(Elab *e, const Op *x, const Space *s, Span at) {
     if (!type_has(&x->type, s)) return true;
-    diag(e->c, DIAG_E0207, at, "the value is %s; it would have the dimension %s twice",
-         type_text(e, &x->type), space_text(e, s));
+    diag_add(e->c, DIAG_E0207, at, "the value is %s; it would have the dimension %s twice",
+             elab_type_text(e, &x->type), elab_space_text(e, s));
     return false;
 }
 
@@ -63,7 +63,7 @@ static Op *move_last(Elab *e, Op *x, int n, Space *const *dims, Span at) {
         if (!moved) order[k++] = x->type.dim[i];
     }
     for (int j = 0; j < n; j++) order[k++] = dims[j];
-    return tensor_order(e, to_dense(e, x), k, order, at).op;
+    return elab_tensor_order(e, elab_to_dense(e, x), k, order, at).op;
 }
 
 static Value call_flatten(Elab *e, const Builtin *b, const Args *args) {
@@ -74,7 +74,7 @@ static Value call_flatten(Elab *e, const Builtin *b, const Args *args) {
     if (!x || !all_sizes(e, args, 1) || !dims_of(e, x, args, 1, s, &n)) return val_poison();
     if (n < 2) return val_tensor(x);
     Value flat = product(e, args, 1);
-    Space *to = space_of_dim(e, flat.key, flat.size, args->span);
+    Space *to = elab_space_of_dim(e, flat.key, flat.size, args->span);
     if (!is_new(e, x, to, args->span)) return val_poison();
     x = move_last(e, x, n, s, args->span);
     Type t = x->type;
@@ -88,18 +88,18 @@ static Value call_split(Elab *e, const Builtin *b, const Args *args) {
     Space *s[MAX_RANK];
     int n;
     Op *x = tensor_arg(e, args, 0);
-    Space *d = x ? dim_in(e, x, args->v[1], args->at[1]) : NULL;
+    Space *d = x ? elab_dim_in(e, x, args->v[1], args->at[1]) : NULL;
     if (!d || !all_sizes(e, args, 1) || !dims_of(e, NULL, args, 2, s, &n)) return val_poison();
     Value parts = product(e, args, 2);
     if (!expr_eq(parts.size, d->size)) {
-        diag(e->c, DIAG_E0216, args->span,
-             "%s cannot be split so: the sizes do not multiply to its "
-             "own",
-             space_text(e, d));
+        diag_add(e->c, DIAG_E0216, args->span,
+                 "%s cannot be split so: the sizes do not multiply to its "
+                 "own",
+                 elab_space_text(e, d));
         return val_poison();
     }
     if (x->type.rank + n - 1 > MAX_RANK) {
-        diag(e->c, DIAG_E0216, args->span, "a value has at most %d dimensions", MAX_RANK);
+        diag_add(e->c, DIAG_E0216, args->span, "a value has at most %d dimensions", MAX_RANK);
         return val_poison();
     }
     x = move_last(e, x, 1, &d, args->span);
@@ -118,29 +118,30 @@ static Value call_transpose(Elab *e, const Builtin *b, const Args *args) {
     int n;
     Op *x = tensor_arg(e, args, 0);
     if (!x || !dims_of(e, x, args, 1, s, &n)) return val_poison();
-    if (n == x->type.rank) return tensor_order(e, x, n, s, args->span);
-    diag(e->c, DIAG_E0206, args->span, "'transpose' takes all dimensions of the value, which is %s",
-         type_text(e, &x->type));
+    if (n == x->type.rank) return elab_tensor_order(e, x, n, s, args->span);
+    diag_add(e->c, DIAG_E0206, args->span,
+             "'transpose' takes all dimensions of the value, which is %s",
+             elab_type_text(e, &x->type));
     return val_poison();
 }
 
 static Value call_rename(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = tensor_arg(e, args, 0);
-    Space *from = x ? dim_in(e, x, args->v[1], args->at[1]) : NULL;
-    Space *to = from ? dim_space(e, args->v[2], args->at[2]) : NULL;
+    Space *from = x ? elab_dim_in(e, x, args->v[1], args->at[1]) : NULL;
+    Space *to = from ? elab_dim_space(e, args->v[2], args->at[2]) : NULL;
     if (!to || from == to) return to ? val_tensor(x) : val_poison();
     bool sizes = from->kind == SP_DIM && to->kind == SP_DIM;
     if (sizes && e->symbolic && !expr_eq(from->size, to->size)) return val_poison(); /* who knows */
     if (!sizes || !expr_eq(from->size, to->size)) {
-        diag(e->c, DIAG_E0216, args->span, "%s cannot be called %s: the sizes differ",
-             space_text(e, from), space_text(e, to));
+        diag_add(e->c, DIAG_E0216, args->span, "%s cannot be called %s: the sizes differ",
+                 elab_space_text(e, from), elab_space_text(e, to));
         return val_poison();
     }
     if (!is_new(e, x, to, args->span)) return val_poison();
     Space *dims[MAX_RANK];
     for (int i = 0; i < x->type.rank; i++) dims[i] = x->type.dim[i] == from ? to : x->type.dim[i];
-    return val_tensor(op_respace(e, x, dims));
+    return val_tensor(elab_op_respace(e, x, dims));
 }
 
 static Value call_expand(Elab *e, const Builtin *b, const Args *args) {
@@ -153,18 +154,18 @@ static Value call_expand(Elab *e, const Builtin *b, const Args *args) {
     for (int i = 0; i < n; i++) {
         if (!is_new(e, x, s[i], args->at[i + 1])) return val_poison();
         if (k == MAX_RANK) {
-            diag(e->c, DIAG_E0216, args->span, "a value has at most %d dimensions", MAX_RANK);
+            diag_add(e->c, DIAG_E0216, args->span, "a value has at most %d dimensions", MAX_RANK);
             return val_poison();
         }
         all[k++] = s[i];
     }
-    return tensor_order(e, x, k, all, args->span);
+    return elab_tensor_order(e, x, k, all, args->span);
 }
 
 static Value call_dense(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = tensor_arg(e, args, 0);
-    return x ? val_tensor(to_dense(e, x)) : val_poison();
+    return x ? val_tensor(elab_to_dense(e, x)) : val_poison();
 }
 
 /* ---- concat, slice ------------------------------------------------------------------------ */
@@ -179,50 +180,51 @@ static Space *only_in(const Op *x, const Op *y) {
 }
 
 static Value bad_concat(Elab *e, const Op *x, const Op *y, Span at) {
-    diag(e->c, DIAG_E0203, at,
-         "%s and %s cannot be joined: they must differ in one size dimension, or "
-         "over = d says along which",
-         type_text(e, &x->type), type_text(e, &y->type));
+    diag_add(e->c, DIAG_E0203, at,
+             "%s and %s cannot be joined: they must differ in one size dimension, or "
+             "over = d says along which",
+             elab_type_text(e, &x->type), elab_type_text(e, &y->type));
     return val_poison();
 }
 
 /* along: the dimension of x that grew out of `over`, updated; NULL = where they differ */
 static Value concat_two(Elab *e, Op *x, Op *y, const Value *over, Space **along, Span at) {
-    Space *dx = over ? *along : only_in(x, y), *dy = over ? dim_in(e, y, *over, at) : only_in(y, x);
+    Space *dx = over ? *along : only_in(x, y),
+          *dy = over ? elab_dim_in(e, y, *over, at) : only_in(y, x);
     if (over && !dy) return val_poison();
     bool sizes = dx && dy && dx->kind == SP_DIM && dy->kind == SP_DIM;
     if (!sizes || x->type.rank != y->type.rank || x->type.dt != y->type.dt)
         return bad_concat(e, x, y, at);
-    const Expr *key = expr_add(e->a, key_of_space(e, dx), key_of_space(e, dy));
-    Space *into = space_of_dim(e, key, expr_add(e->a, dx->size, dy->size), at);
+    const Expr *key = expr_add(e->a, elab_key_of_space(e, dx), elab_key_of_space(e, dy));
+    Space *into = elab_space_of_dim(e, key, expr_add(e->a, dx->size, dy->size), at);
     if (!is_new(e, x, into, at) || !is_new(e, y, into, at)) return val_poison();
-    x = to_dense(e, x), y = to_dense(e, y);
+    x = elab_to_dense(e, x), y = elab_to_dense(e, y);
     Op trial = {
         .kind = OP_CONCAT, .n_in = 2, .in = (Op *[]){x, y}, .n_over = 3, .over = {dx, dy, into}};
     const char *why = op_infer(e->m, &trial);
     *along = into;
     if (!why) return val_tensor(b_concat(&e->b, x, y, dx, dy, into));
-    diag(e->c, DIAG_E0203, at, "%s", why);
+    diag_add(e->c, DIAG_E0203, at, "%s", why);
     return val_poison();
 }
 
 static Value call_concat(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    const Value *over = arg_named(args, "over");
+    const Value *over = elab_arg_named(args, "over");
     const Value *v = args->v;
     int n = args->n;
     if (n == 1 && v[0].kind == VAL_LIST) n = v[0].list->n, v = v[0].list->v;
     if (n == 0) {
-        diag(e->c, DIAG_E0206, args->span, "'concat' of nothing");
+        diag_add(e->c, DIAG_E0206, args->span, "'concat' of nothing");
         return val_poison();
     }
-    Op *x = to_tensor(e, v[0], DT_VOID, args->at[0]);
-    Space *along = x && over ? dim_in(e, x, *over, args->span) : NULL;
+    Op *x = elab_to_tensor(e, v[0], DT_VOID, args->at[0]);
+    Space *along = x && over ? elab_dim_in(e, x, *over, args->span) : NULL;
     if (over && !along) return val_poison();
     for (int i = 1; x && i < n; i++) {
-        Op *y = to_tensor(e, v[i], DT_VOID, args->span);
+        Op *y = elab_to_tensor(e, v[i], DT_VOID, args->span);
         Value r = y ? concat_two(e, x, y, over, &along, args->span) : val_poison();
-        x = is_poison(r) ? NULL : r.op;
+        x = elab_is_poison(r) ? NULL : r.op;
     }
     return val_tensor(x);
 }
@@ -230,7 +232,7 @@ static Value call_concat(Elab *e, const Builtin *b, const Args *args) {
 static Value call_slice(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = tensor_arg(e, args, 0);
-    Space *d = x ? dim_in(e, x, args->v[1], args->at[1]) : NULL;
+    Space *d = x ? elab_dim_in(e, x, args->v[1], args->at[1]) : NULL;
     if (!d || !all_sizes(e, args, 1)) return val_poison();
     Value from = args->v[2], n = args->v[3];
     int64_t at = 0, count = 0, size = 0;
@@ -238,18 +240,18 @@ static Value call_slice(Elab *e, const Builtin *b, const Args *args) {
                  expr_is_const(d->size, &size);
     if (d->kind != SP_DIM || (expr_is_const(from.size, &at) && at < 0) ||
         (known && (count < 0 || at + count > size))) {
-        diag(e->c, DIAG_E0216, args->span, "the slice does not lie within the dimension %s",
-             space_text(e, d));
+        diag_add(e->c, DIAG_E0216, args->span, "the slice does not lie within the dimension %s",
+                 elab_space_text(e, d));
         return val_poison();
     }
-    Space *to = space_of_dim(e, n.key, n.size, args->span);
+    Space *to = elab_space_of_dim(e, n.key, n.size, args->span);
     if (to != d && !is_new(e, x, to, args->span)) return val_poison();
-    x = to_dense(e, x);
+    x = elab_to_dense(e, x);
     Op trial = {
         .kind = OP_SLICE, .n_in = 1, .in = &x, .n_over = 2, .over = {d, to}, .off = from.size};
     const char *why = op_infer(e->m, &trial);
     if (!why) return val_tensor(b_slice(&e->b, x, d, to, from.size));
-    diag(e->c, DIAG_E0216, args->span, "%s", why);
+    diag_add(e->c, DIAG_E0216, args->span, "%s", why);
     return val_poison();
 }
 
@@ -257,13 +259,13 @@ static Value call_slice(Elab *e, const Builtin *b, const Args *args) {
  */
 static Value call_iota(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    Space *s = dim_space(e, args->v[0], args->at[0]);
+    Space *s = elab_dim_space(e, args->v[0], args->at[0]);
     return s ? val_tensor(b_iota(&e->b, s)) : val_poison();
 }
 
 static Value call_size(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    Space *s = dim_space(e, args->v[0], args->at[0]);
+    Space *s = elab_dim_space(e, args->v[0], args->at[0]);
     return s ? val_tensor(b_size(&e->b, s)) : val_poison();
 }
 
@@ -271,8 +273,8 @@ static Value filled(Elab *e, Op *x, const Args *args, int from) {
     Space *s[MAX_RANK];
     int n;
     if (!x || !dims_of(e, NULL, args, from, s, &n)) return val_poison();
-    if (x->type.rank == 0) return tensor_order(e, x, n, s, args->span);
-    diag(e->c, DIAG_E0204, args->at[0], "'full' takes one number; expand(x, d) broadcasts");
+    if (x->type.rank == 0) return elab_tensor_order(e, x, n, s, args->span);
+    diag_add(e->c, DIAG_E0204, args->at[0], "'full' takes one number; expand(x, d) broadcasts");
     return val_poison();
 }
 
@@ -283,7 +285,8 @@ static Value call_constant(Elab *e, const Builtin *b, const Args *args) {
 static Value call_full(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value v = args->v[0];
-    return filled(e, to_tensor(e, v, is_number(v) ? DT_F32 : DT_VOID, args->at[0]), args, 1);
+    return filled(e, elab_to_tensor(e, v, elab_is_number(v) ? DT_F32 : DT_VOID, args->at[0]), args,
+                  1);
 }
 
 static Value call_random(Elab *e, const Builtin *b, const Args *args) {
@@ -301,11 +304,11 @@ static Value call_contract(Elab *e, const Builtin *b, const Args *args) {
     Op *x = tensor_arg(e, args, 0), *y = x ? tensor_arg(e, args, 1) : NULL;
     if (!y || !dims_of(e, x, args, 2, s, &n)) return val_poison();
     for (int i = 2; i < args->n; i++)
-        if (!dim_in(e, y, args->v[i], args->at[i])) return val_poison();
-    return tensor_contract(e, x, y, n, s, args->span);
+        if (!elab_dim_in(e, y, args->v[i], args->at[i])) return val_poison();
+    return elab_tensor_contract(e, x, y, n, s, args->span);
 }
 
-const Builtin builtin_shape[] = {
+const Builtin elab_builtin_shape[] = {
     {"flatten", 2, -1, NULL, call_flatten, 0},
     {"split", 3, -1, NULL, call_split, 0},
     {"transpose", 1, -1, NULL, call_transpose, 0},

@@ -7,12 +7,13 @@
 bool elab_enter(Elab *e, Span at) {
     if (e->gave_up) return false;
     if (e->n_nested >= MAX_NESTED) {
-        diag(e->c, DIAG_E0104, at, "elaboration is nested too deep here");
+        diag_add(e->c, DIAG_E0104, at, "elaboration is nested too deep here");
         e->gave_up = true;
         return false;
     }
     if (++e->n_steps > MAX_STEPS) {
-        diag(e->c, DIAG_E0313, at, "after %d steps the model is still not elaborated", MAX_STEPS);
+        diag_add(e->c, DIAG_E0313, at, "after %d steps the model is still not elaborated",
+                 MAX_STEPS);
         e->gave_up = true;
         return false;
     }
@@ -25,21 +26,21 @@ void elab_leave(Elab *e) {
 }
 
 /* ---- bindings --------------------------------------------------------------------------- */
-void comprehend(Elab *e, const char *name, Value v) {
+void elab_comprehend(Elab *e, const char *name, Value v) {
     Value *p = NEW(e->a, Value);
     *p = v;
     strmap_put(e->a, &e->frame->vars, name, p);
 }
 
-void bind(Elab *e, const char *name, Value v) {
-    comprehend(e, name, v);
+void elab_bind(Elab *e, const char *name, Value v) {
+    elab_comprehend(e, name, v);
     if (e->pure) vec_push(e->a, &e->frame->written, name);
 }
 
 /* ---- names of instances -------------------------------------------------------------------- */
-const char *inst_path(Elab *e, const Inst *inst) {
+const char *elab_inst_path(Elab *e, const Inst *inst) {
     if (!inst) return "";
-    const char *up = inst->parent ? inst_path(e, inst->parent) : "";
+    const char *up = inst->parent ? elab_inst_path(e, inst->parent) : "";
     if (!inst->name) return up;
     return *up ? arena_printf(e->a, "%s.%s", up, inst->name) : inst->name;
 }
@@ -55,36 +56,38 @@ static bool has_unnamed(Value v) {
     return false;
 }
 
-void name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at) {
+void elab_name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at) {
     if (v.kind == VAL_INST && !v.inst->name) {
         v.inst->name = name;
         v.inst->parent = parent;
     }
     if (v.kind == VAL_LIST && has_unnamed(v))
         for (int i = 0; i < v.list->n; i++)
-            name_instances(e, v.list->v[i], parent, arena_printf(e->a, "%s.%d", name, i), at);
+            elab_name_instances(e, v.list->v[i], parent, arena_printf(e->a, "%s.%d", name, i), at);
     if (v.kind == VAL_DICT && has_unnamed(v))
         for (int i = 0; i < v.dict->val.n; i++)
-            name_instances(e, v.dict->val.v[i], parent,
-                           arena_printf(e->a, "%s.%s", name, path_text(e, v.dict->key.v[i])), at);
+            elab_name_instances(
+                e, v.dict->val.v[i], parent,
+                arena_printf(e->a, "%s.%s", name, elab_path_text(e, v.dict->key.v[i])), at);
 }
 
 static void name_bound(Elab *e, Value v, const char *name, Span at) {
     if (!has_unnamed(v)) return;
     if (strmap_has(&e->frame->instance_names, name))
-        diag(e->c, DIAG_E0308, at,
-             "'%s' was bound to another layer already; both would have the checkpoint path '%s' "
-             "(make "
-             "a list: [layer(..) for i in 0..n])",
-             name, name);
+        diag_add(
+            e->c, DIAG_E0308, at,
+            "'%s' was bound to another layer already; both would have the checkpoint path '%s' "
+            "(make "
+            "a list: [layer(..) for i in 0..n])",
+            name, name);
     strmap_put(e->a, &e->frame->instance_names, name, (void *)name);
-    name_instances(e, v, e->frame->inst, name, at);
+    elab_name_instances(e, v, e->frame->inst, name, at);
 }
 
 /* ---- let ------------------------------------------------------------------------------------- */
 static void note_binding(Elab *e, const char *name, Value v) {
     for (int i = 0; v.kind == VAL_DICT && i < v.dict->val.n; i++)
-        note_binding(e, arena_printf(e->a, "%s.%s", name, path_text(e, v.dict->key.v[i])),
+        note_binding(e, arena_printf(e->a, "%s.%s", name, elab_path_text(e, v.dict->key.v[i])),
                      v.dict->val.v[i]);
     if (v.kind != VAL_TENSOR) return;
     if (!v.op->hint) v.op->hint = name;
@@ -97,62 +100,64 @@ static void note_binding(Elab *e, const char *name, Value v) {
     vec_push(e->a, &e->bindings, ((NamedOp){name, v.op}));
 }
 
-void bind_noted(Elab *e, const char *name, Value v) {
-    bind(e, name, v);
+void elab_bind_noted(Elab *e, const char *name, Value v) {
+    elab_bind(e, name, v);
     note_binding(e, name, v);
 }
 
 static Value copy_container(Elab *e, Value x) {
     Value y = x.kind == VAL_LIST ? val_list(e) : val_dict(e);
-    for (int i = 0; x.kind == VAL_LIST && i < x.list->n; i++) list_push(e, y, x.list->v[i]);
+    for (int i = 0; x.kind == VAL_LIST && i < x.list->n; i++) elab_list_push(e, y, x.list->v[i]);
     for (int i = 0; x.kind == VAL_DICT && i < x.dict->key.n; i++)
-        *dict_at(e, y, x.dict->key.v[i], true) = x.dict->val.v[i];
+        *elab_dict_at(e, y, x.dict->key.v[i], true) = x.dict->val.v[i];
     return y;
 }
 
 static void let_element(Elab *e, const Ast *target, Value v) {
     const Ast *name = target->kid[0];
     if (name->kind != AST_NAME || target->n != 2) {
-        diag(e->c, DIAG_E0204, target->span, "only name = .. and name[key] = .. can be assigned");
+        diag_add(e->c, DIAG_E0204, target->span,
+                 "only name = .. and name[key] = .. can be assigned");
         return;
     }
-    Value x = eval(e, name), k = eval(e, target->kid[1]);
+    Value x = elab_eval(e, name), k = elab_eval(e, target->kid[1]);
     int64_t i;
-    if (is_poison(x) || is_poison(k)) return;
-    if (x.kind == VAL_DICT && key_text(e, k)) {
+    if (elab_is_poison(x) || elab_is_poison(k)) return;
+    if (x.kind == VAL_DICT && elab_key_text(e, k)) {
         x = copy_container(e, x);
-        *dict_at(e, x, k, true) = v;
-    } else if (x.kind == VAL_LIST && int_known(e, k, &i) && i >= 0 && i < x.list->n) {
+        *elab_dict_at(e, x, k, true) = v;
+    } else if (x.kind == VAL_LIST && elab_int_known(e, k, &i) && i >= 0 && i < x.list->n) {
         x = copy_container(e, x);
         x.list->v[i] = v;
     } else {
-        diag(e->c, DIAG_E0214, target->span, "%s has no element that this could set", kind_text(x));
+        diag_add(e->c, DIAG_E0214, target->span, "%s has no element that this could set",
+                 elab_kind_text(x));
         return;
     }
     name_bound(e, x, name->text, target->span);
-    bind_noted(e, name->text, x);
+    elab_bind_noted(e, name->text, x);
 }
 
 static void exec_let(Elab *e, const Ast *t) {
     const Ast *target = t->kid[0];
-    Value v = eval(e, t->kid[1]);
+    Value v = elab_eval(e, t->kid[1]);
     if (target->kind == AST_INDEX) {
         let_element(e, target, v);
         return;
     }
     if (target->kind != AST_NAME) {
         if (target->kind != AST_BAD)
-            diag(e->c, DIAG_E0204, target->span,
-                 "only name = .. and name[key] = .. can be assigned");
+            diag_add(e->c, DIAG_E0204, target->span,
+                     "only name = .. and name[key] = .. can be assigned");
         return;
     }
-    VarInfo *state = state_of(e, target);
+    VarInfo *state = elab_state_of(e, target);
     if (state) {
-        assign_state(e, target->text, state, v, t->span);
+        elab_assign_state(e, target->text, state, v, t->span);
         return;
     }
     name_bound(e, v, target->text, t->span);
-    bind_noted(e, target->text, v);
+    elab_bind_noted(e, target->text, v);
 }
 
 /* ---- branches on computed values ------------------------------------------------------------- */
@@ -201,7 +206,7 @@ static void merge_states(Elab *e, Op *cond, const StateValues *x, const StateVal
     }
 }
 
-StrMap copy_map(Elab *e, const StrMap *m) {
+StrMap elab_copy_map(Elab *e, const StrMap *m) {
     StrMap r = {0};
     for (int i = 0; i < m->cap; i++)
         if (m->key[i]) strmap_put(e->a, &r, m->key[i], m->val[i]);
@@ -214,13 +219,13 @@ static Branch run_branch(Elab *e, const Ast *block, const StrMap *before, Op *wh
     StateValues states = states_now(e);
     Op *outer = e->when;
     e->when = outer ? b_binary(&e->b, OP_AND, outer, when) : when;
-    f->vars = copy_map(e, before);
+    f->vars = elab_copy_map(e, before);
     f->returned = false;
     e->pure++;
     if (block && block->kind == AST_IF)
-        exec_block(e, &(Ast){.kind = AST_BLOCK, .n = 1, .kid = (Ast *[]){(Ast *)block}});
+        elab_exec_block(e, &(Ast){.kind = AST_BLOCK, .n = 1, .kid = (Ast *[]){(Ast *)block}});
     else if (block)
-        exec_block(e, block);
+        elab_exec_block(e, block);
     e->pure--;
     e->when = outer;
     Branch b = {f->vars, states_now(e), f->returned, f->result, f->result_at};
@@ -231,12 +236,13 @@ static Branch run_branch(Elab *e, const Ast *block, const StrMap *before, Op *wh
 
 static Value choose(Elab *e, Op *cond, Value x, Value y, const char *name, Span at) {
     bool known, same = x.kind == y.kind && x.kind == VAL_TENSOR && x.op == y.op;
-    if (is_poison(x) || is_poison(y)) return val_poison();
-    if (same || (x.kind != VAL_TENSOR && values_equal(e, x, y, &known) && known)) return x;
-    bool sums = (x.kind == VAL_TENSOR || is_number(x)) && (y.kind == VAL_TENSOR || is_number(y));
-    if (sums) return tensor_select(e, cond, x, y, at);
-    diag(e->c, DIAG_E0310, at, "'%s' would be %s or %s, depending on a computed value", name,
-         kind_text(x), kind_text(y));
+    if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
+    if (same || (x.kind != VAL_TENSOR && elab_values_equal(e, x, y, &known) && known)) return x;
+    bool sums =
+        (x.kind == VAL_TENSOR || elab_is_number(x)) && (y.kind == VAL_TENSOR || elab_is_number(y));
+    if (sums) return elab_tensor_select(e, cond, x, y, at);
+    diag_add(e->c, DIAG_E0310, at, "'%s' would be %s or %s, depending on a computed value", name,
+             elab_kind_text(x), elab_kind_text(y));
     return val_poison();
 }
 
@@ -259,7 +265,7 @@ static void merge(Elab *e, Op *cond, Branch *x, Branch *y, int from, Span at) {
 
 static void exec_computed_if(Elab *e, const Ast *t, Op *cond) {
     Frame *f = e->frame;
-    StrMap before = copy_map(e, &f->vars);
+    StrMap before = elab_copy_map(e, &f->vars);
     int from = f->written.n;
     module_note(e->m, e->b.f, t->span, true,
                 "'if' on a computed value: results are selected, effects happen where it holds");
@@ -270,8 +276,8 @@ static void exec_computed_if(Elab *e, const Ast *t, Op *cond) {
     e->b.span = t->span;
     merge_states(e, cond, &x.states, &y.states);
     if (x.returned != y.returned && !e->gave_up) {
-        diag(e->c, DIAG_E0310, t->span,
-             "one branch returns and the other does not, depending on a computed value");
+        diag_add(e->c, DIAG_E0310, t->span,
+                 "one branch returns and the other does not, depending on a computed value");
         f->returned = true;
         f->result = val_poison();
         return;
@@ -289,9 +295,9 @@ static void exec_computed_if(Elab *e, const Ast *t, Op *cond) {
 static void exec_one(Elab *e, const Ast *t);
 
 static void exec_if(Elab *e, const Ast *t) {
-    Value c = eval(e, t->kid[0]);
-    if (is_poison(c)) { /* check both, as far as it goes */
-        exec_block(e, t->kid[1]);
+    Value c = elab_eval(e, t->kid[0]);
+    if (elab_is_poison(c)) { /* check both, as far as it goes */
+        elab_exec_block(e, t->kid[1]);
         return;
     }
     if (c.kind == VAL_BOOL) {
@@ -299,45 +305,47 @@ static void exec_if(Elab *e, const Ast *t) {
         if (b && b->kind == AST_IF)
             exec_one(e, b);
         else if (b)
-            exec_block(e, b);
+            elab_exec_block(e, b);
     } else if (c.kind == VAL_TENSOR && c.op->type.dt == DT_I1 && c.op->type.rank == 0)
         exec_computed_if(e, t, c.op);
     else if (c.kind == VAL_TENSOR)
-        diag(e->c, DIAG_E0310, t->kid[0]->span,
-             "the condition is %s; 'if' needs one truth value, select(c, x, y) chooses by element",
-             type_text(e, &c.op->type));
+        diag_add(
+            e->c, DIAG_E0310, t->kid[0]->span,
+            "the condition is %s; 'if' needs one truth value, select(c, x, y) chooses by element",
+            elab_type_text(e, &c.op->type));
     else
-        diag(e->c, DIAG_E0204, t->kid[0]->span, "a condition is a bool, not %s", kind_text(c));
+        diag_add(e->c, DIAG_E0204, t->kid[0]->span, "a condition is a bool, not %s",
+                 elab_kind_text(c));
 }
 
 /* ---- loops
  * ---------------------------------------------------------------------------------------- */
 static void exec_for(Elab *e, const Ast *t) {
-    Value in = eval(e, t->kid[0]);
+    Value in = elab_eval(e, t->kid[0]);
     if (in.kind == VAL_TENSOR) {
-        diag(e->c, DIAG_E0305, t->kid[0]->span, "'for' over computed values is not there yet");
+        diag_add(e->c, DIAG_E0305, t->kid[0]->span, "'for' over computed values is not there yet");
         return;
     }
-    const Values *xs = list_of(e, in, t->kid[0]->span);
+    const Values *xs = elab_list_of(e, in, t->kid[0]->span);
     if (xs) module_note(e->m, e->b.f, t->span, false, "'for' is unrolled");
     for (int i = 0; xs && i < xs->n && !e->frame->returned && !e->gave_up; i++) {
-        bind(e, t->text, xs->v[i]);
-        exec_block(e, t->kid[1]);
+        elab_bind(e, t->text, xs->v[i]);
+        elab_exec_block(e, t->kid[1]);
     }
 }
 
 static void exec_for_edge(Elab *e, const Ast *t) {
-    Value r = eval(e, t->kid[0]);
+    Value r = elab_eval(e, t->kid[0]);
     if (r.kind != VAL_EDGE) {
-        if (!is_poison(r))
-            diag(e->c, DIAG_E0204, t->kid[0]->span, "'for edge' is over a relation, not %s",
-                 kind_text(r));
+        if (!elab_is_poison(r))
+            diag_add(e->c, DIAG_E0204, t->kid[0]->span, "'for edge' is over a relation, not %s",
+                     elab_kind_text(r));
         r = val_poison();
     }
     Value *src = strmap_get(&e->frame->vars, "src"), *dst = strmap_get(&e->frame->vars, "dst");
-    comprehend(e, "src", is_poison(r) ? r : val_end(map_src(e->m, r.space)));
-    comprehend(e, "dst", is_poison(r) ? r : val_end(map_dst(e->m, r.space)));
-    exec_block(e, t->kid[1]);
+    elab_comprehend(e, "src", elab_is_poison(r) ? r : val_end(map_src(e->m, r.space)));
+    elab_comprehend(e, "dst", elab_is_poison(r) ? r : val_end(map_dst(e->m, r.space)));
+    elab_exec_block(e, t->kid[1]);
     strmap_put(e->a, &e->frame->vars, "src", src);
     strmap_put(e->a, &e->frame->vars, "dst", dst);
 }
@@ -346,16 +354,16 @@ static void exec_for_edge(Elab *e, const Ast *t) {
  * ----------------------------------------------------------------------------------- */
 static void exec_return(Elab *e, const Ast *t) {
     Frame *f = e->frame;
-    f->result = eval(e, t->kid[0]);
+    f->result = elab_eval(e, t->kid[0]);
     f->result_at = t->kid[0]->span;
     f->returned = true;
 }
 
 static void exec_eval(Elab *e, const Ast *t) {
-    Value v = eval(e, t->kid[0]);
-    if (v.kind != VAL_NONE && !is_poison(v))
-        diag(e->c, DIAG_E0204, t->span, "the value of this statement (%s) is not used",
-             kind_text(v));
+    Value v = elab_eval(e, t->kid[0]);
+    if (v.kind != VAL_NONE && !elab_is_poison(v))
+        diag_add(e->c, DIAG_E0204, t->span, "the value of this statement (%s) is not used",
+                 elab_kind_text(v));
 }
 
 static void exec_one(Elab *e, const Ast *t) {
@@ -367,7 +375,7 @@ static void exec_one(Elab *e, const Ast *t) {
         exec_eval(e, t);
         break;
     case AST_VAR:
-        exec_var(e, t);
+        elab_exec_var(e, t);
         break;
     case AST_FOR:
         exec_for(e, t);
@@ -379,7 +387,7 @@ static void exec_one(Elab *e, const Ast *t) {
         exec_if(e, t);
         break;
     case AST_WHILE:
-        exec_while(e, t);
+        elab_exec_while(e, t);
         break;
     case AST_RETURN:
         exec_return(e, t);
@@ -390,12 +398,12 @@ static void exec_one(Elab *e, const Ast *t) {
     }
 }
 
-void exec_block(Elab *e, const Ast *block) {
+void elab_exec_block(Elab *e, const Ast *block) {
     for (int i = 0; i < block->n; i++) {
         const Ast *t = block->kid[i];
         if (e->frame->returned) {
             if (block->kid[i - 1]->kind == AST_RETURN)
-                diag(e->c, DIAG_E0302, t->span, "nothing behind 'return' is ever reached");
+                diag_add(e->c, DIAG_E0302, t->span, "nothing behind 'return' is ever reached");
             return;
         }
         if (!elab_enter(e, t->span)) return;

@@ -10,14 +10,14 @@ static Op *emit(Elab *e, const Op *proto, DiagCode code, Span at) {
     trial.hint = NULL;
     const char *why = op_infer(e->m, &trial);
     if (why) {
-        diag(e->c, code, at, "%s", why);
+        diag_add(e->c, code, at, "%s", why);
         return NULL;
     }
     e->b.span = at;
     return b_op(&e->b, proto);
 }
 
-Op *to_dense(Elab *e, Op *x) {
+Op *elab_to_dense(Elab *e, Op *x) {
     if (x->type.layout == LAYOUT_DENSE) return x;
     Type t = x->type;
     t.layout = LAYOUT_DENSE;
@@ -34,11 +34,11 @@ static Op *int_to_tensor(Elab *e, Value v, DType like, Span at) {
     e->b.span = at;
     DType dt = like == DT_VOID || like == DT_I1 ? DT_F32 : like;
     if (expr_is_const(v.size, &n)) return b_const(&e->b, dt, (double)n);
-    Op *size = b_size(&e->b, space_of_dim(e, v.key, v.size, at));
+    Op *size = b_size(&e->b, elab_space_of_dim(e, v.key, v.size, at));
     return dt == DT_F32 ? size : b_cast(&e->b, size, dt);
 }
 
-Op *to_tensor(Elab *e, Value v, DType like, Span at) {
+Op *elab_to_tensor(Elab *e, Value v, DType like, Span at) {
     e->b.span = at;
     switch (v.kind) {
     case VAL_TENSOR:
@@ -47,8 +47,8 @@ Op *to_tensor(Elab *e, Value v, DType like, Span at) {
         return int_to_tensor(e, v, like, at);
     case VAL_FLOAT:
         if (like != DT_VOID && like != DT_I1 && !is_float_type(like) && v.num != (int64_t)v.num) {
-            diag(e->c, DIAG_E0205, at, "%s is no %s; convert the other operand with f32(..)",
-                 source_text(e, at), dtype_name(like));
+            diag_add(e->c, DIAG_E0205, at, "%s is no %s; convert the other operand with f32(..)",
+                     elab_source_text(e, at), dtype_name(like));
             return NULL;
         }
         return b_const(&e->b, like == DT_VOID || like == DT_I1 ? DT_F32 : like, v.num);
@@ -57,8 +57,8 @@ Op *to_tensor(Elab *e, Value v, DType like, Span at) {
     case VAL_POISON:
         return NULL;
     default:
-        diag(e->c, DIAG_E0204, at, "%s is %s; a tensor or a number is needed here",
-             source_text(e, at), kind_text(v));
+        diag_add(e->c, DIAG_E0204, at, "%s is %s; a tensor or a number is needed here",
+                 elab_source_text(e, at), elab_kind_text(v));
         return NULL;
     }
 }
@@ -80,7 +80,7 @@ static Space *missing(const Type *x, const Type *y) {
 
 /* p is a dimension of one value, q of the other that lacks it. */
 static const char *advice(Elab *e, const Space *p, const Space *q) {
-    const char *one = space_text(e, p), *other = space_text(e, q);
+    const char *one = elab_space_text(e, p), *other = elab_space_text(e, q);
     const Space *edge = p->kind == SP_EDGE ? p : q->kind == SP_EDGE ? q : NULL;
     if (p->kind == SP_EDGE && q->kind == SP_EDGE)
         return arena_printf(e->a,
@@ -109,11 +109,12 @@ static const char *advice(Elab *e, const Space *p, const Space *q) {
 
 static bool report_misaligned(Elab *e, const Op *x, const Op *y, Span xa, Span ya, Span at) {
     const Space *p = missing(&y->type, &x->type), *q = missing(&x->type, &y->type);
-    diag(e->c, DIAG_E0203, at, "%s and %s do not align: %s is %s, %s is %s; %s", source_text(e, xa),
-         source_text(e, ya), source_text(e, xa), type_text(e, &x->type), source_text(e, ya),
-         type_text(e, &y->type), advice(e, p, q));
-    if (x->span.line) diag_note(e->c, x->span, "%s comes from here", source_text(e, xa));
-    if (y->span.line) diag_note(e->c, y->span, "%s comes from here", source_text(e, ya));
+    diag_add(e->c, DIAG_E0203, at, "%s and %s do not align: %s is %s, %s is %s; %s",
+             elab_source_text(e, xa), elab_source_text(e, ya), elab_source_text(e, xa),
+             elab_type_text(e, &x->type), elab_source_text(e, ya), elab_type_text(e, &y->type),
+             advice(e, p, q));
+    if (x->span.line) diag_note(e->c, x->span, "%s comes from here", elab_source_text(e, xa));
+    if (y->span.line) diag_note(e->c, y->span, "%s comes from here", elab_source_text(e, ya));
     return false;
 }
 
@@ -124,31 +125,32 @@ static bool aligned(Elab *e, const Op *x, const Op *y, Span xa, Span ya, Span at
 
 /* ---- elementwise ------------------------------------------------------------------------- */
 static const char *what_is(Elab *e, const Op *x, Span at) {
-    return arena_printf(e->a, "%s is %s", source_text(e, at), type_text(e, &x->type));
+    return arena_printf(e->a, "%s is %s", elab_source_text(e, at), elab_type_text(e, &x->type));
 }
 
-Value tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
+Value elab_tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
     if (k == OP_NOT && x->type.dt != DT_I1) {
-        diag(e->c, DIAG_E0205, at, "'not' needs a bool; this is %s", type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0205, at, "'not' needs a bool; this is %s",
+                 elab_type_text(e, &x->type));
         return val_poison();
     }
     bool any = k == OP_NOT || k == OP_DETACH || k == OP_COPY;
     bool number = k == OP_NEG || k == OP_ABS;
     bool kept = k == OP_IN_F32 || k == OP_IN_BF16 || k == OP_IN_F16;
     if (kept && x->type.dt != DT_F32) {
-        diag(e->c, DIAG_E0205, at, "'@f32', '@bf16' and '@f16' are for f32 values, this is %s",
-             type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0205, at, "'@f32', '@bf16' and '@f16' are for f32 values, this is %s",
+                 elab_type_text(e, &x->type));
         return val_poison();
     }
     if (!any && (x->type.dt == DT_I1 || !(number || is_float_type(x->type.dt)))) {
-        diag(e->c, DIAG_E0205, at,
-             "'%s' needs floating-point numbers, this is %s; convert with "
-             "f32(..)",
-             op_mnemonic(k), type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0205, at,
+                 "'%s' needs floating-point numbers, this is %s; convert with "
+                 "f32(..)",
+                 op_mnemonic(k), elab_type_text(e, &x->type));
         return val_poison();
     }
     e->b.span = at;
-    if (!(op_traits(k) & OPT_ZERO)) x = to_dense(e, x);
+    if (!(op_traits(k) & OPT_ZERO)) x = elab_to_dense(e, x);
     return val_tensor(emit(e, &(Op){.kind = k, .n_in = 1, .in = &x}, DIAG_E0205, at));
 }
 
@@ -159,30 +161,31 @@ static void densify(Elab *e, OpKind k, Op **x, Op **y) {
     const Op trial = {.kind = k, .n_in = 2, .in = (Op *[]){*x, *y}};
     Op copy = trial;
     if (!op_infer(e->m, &copy)) return;
-    if (xc && yc) *y = to_dense(e, *y), yc = false;
+    if (xc && yc) *y = elab_to_dense(e, *y), yc = false;
     copy = (Op){.kind = k, .n_in = 2, .in = (Op *[]){*x, *y}};
     if (!op_infer(e->m, &copy)) return;
-    *x = to_dense(e, *x);
-    *y = to_dense(e, *y);
+    *x = elab_to_dense(e, *x);
+    *y = elab_to_dense(e, *y);
 }
 
 static bool same_dtype(Elab *e, OpKind k, const Op *x, const Op *y, Span xa, Span ya, Span at) {
     bool truth = k == OP_AND || k == OP_OR;
     const Op *bad = truth && x->type.dt != DT_I1 ? x : truth && y->type.dt != DT_I1 ? y : NULL;
     if (bad) {
-        diag(e->c, DIAG_E0205, at, "'%s' needs bools, but %s", op_mnemonic(k),
-             what_is(e, bad, bad == x ? xa : ya));
+        diag_add(e->c, DIAG_E0205, at, "'%s' needs bools, but %s", op_mnemonic(k),
+                 what_is(e, bad, bad == x ? xa : ya));
         return false;
     }
     bool arithmetic = !truth && k != OP_EQ;
     if (arithmetic && (x->type.dt == DT_I1 || y->type.dt == DT_I1)) {
         bool first = x->type.dt == DT_I1;
-        diag(e->c, DIAG_E0205, at, "arithmetic needs numbers, but %s; convert with f32(..)",
-             what_is(e, first ? x : y, first ? xa : ya));
+        diag_add(e->c, DIAG_E0205, at, "arithmetic needs numbers, but %s; convert with f32(..)",
+                 what_is(e, first ? x : y, first ? xa : ya));
         return false;
     }
     if (x->type.dt == y->type.dt) return true;
-    diag(e->c, DIAG_E0205, at, "%s, %s: convert one of them", what_is(e, x, xa), what_is(e, y, ya));
+    diag_add(e->c, DIAG_E0205, at, "%s, %s: convert one of them", what_is(e, x, xa),
+             what_is(e, y, ya));
     return false;
 }
 
@@ -190,22 +193,23 @@ static bool fits_rank(Elab *e, const Op *x, const Op *y, Span at) {
     int rank = x->type.rank;
     for (int i = 0; i < y->type.rank; i++) rank += !type_has(&x->type, y->type.dim[i]);
     if (rank <= MAX_RANK) return true;
-    diag(e->c, DIAG_E0216, at, "the result would have %d dimensions; the most is %d", rank,
-         MAX_RANK);
+    diag_add(e->c, DIAG_E0216, at, "the result would have %d dimensions; the most is %d", rank,
+             MAX_RANK);
     return false;
 }
 
-Value tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, Span at) {
-    if (is_poison(x) || is_poison(y)) return val_poison();
+Value elab_tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, Span at) {
+    if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
     DType dt = x.kind == VAL_TENSOR   ? x.op->type.dt
                : y.kind == VAL_TENSOR ? y.op->type.dt
                                       : DT_VOID;
-    Op *p = to_tensor(e, x, dt, xa), *q = p ? to_tensor(e, y, dt, ya) : NULL;
+    Op *p = elab_to_tensor(e, x, dt, xa), *q = p ? elab_to_tensor(e, y, dt, ya) : NULL;
     if (!q || !same_dtype(e, k, p, q, xa, ya, at) || !aligned(e, p, q, xa, ya, at) ||
         !fits_rank(e, p, q, at))
         return val_poison();
     if (k == OP_POW && !is_float_type(p->type.dt)) {
-        diag(e->c, DIAG_E0205, at, "'**' needs floating-point numbers, but %s", what_is(e, p, xa));
+        diag_add(e->c, DIAG_E0205, at, "'**' needs floating-point numbers, but %s",
+                 what_is(e, p, xa));
         return val_poison();
     }
     e->b.span = at;
@@ -219,44 +223,45 @@ static bool covers(const Type *t, const Op *const *x, int n) {
     return true;
 }
 
-Value tensor_select(Elab *e, Op *c, Value x, Value y, Span at) {
-    if (is_poison(x) || is_poison(y)) return val_poison();
+Value elab_tensor_select(Elab *e, Op *c, Value x, Value y, Span at) {
+    if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
     DType dt = x.kind == VAL_TENSOR   ? x.op->type.dt
                : y.kind == VAL_TENSOR ? y.op->type.dt
                                       : DT_VOID;
-    Op *p = to_tensor(e, x, dt, at), *q = p ? to_tensor(e, y, dt, at) : NULL;
+    Op *p = elab_to_tensor(e, x, dt, at), *q = p ? elab_to_tensor(e, y, dt, at) : NULL;
     if (!q) return val_poison();
     if (c->type.dt != DT_I1) {
-        diag(e->c, DIAG_E0205, at, "the condition of a selection is a bool, this one is %s",
-             type_text(e, &c->type));
+        diag_add(e->c, DIAG_E0205, at, "the condition of a selection is a bool, this one is %s",
+                 elab_type_text(e, &c->type));
         return val_poison();
     }
     if (p->type.dt != q->type.dt) {
-        diag(e->c, DIAG_E0205, at, "a selection between %s and %s", type_text(e, &p->type),
-             type_text(e, &q->type));
+        diag_add(e->c, DIAG_E0205, at, "a selection between %s and %s", elab_type_text(e, &p->type),
+                 elab_type_text(e, &q->type));
         return val_poison();
     }
     e->b.span = at;
-    c = to_dense(e, c), p = to_dense(e, p), q = to_dense(e, q);
+    c = elab_to_dense(e, c), p = elab_to_dense(e, p), q = elab_to_dense(e, q);
     const Op *all[] = {p, q, c};
     if (!covers(&p->type, all, 3) && !covers(&q->type, all, 3) && !covers(&c->type, all, 3)) {
-        diag(e->c, DIAG_E0203, at,
-             "the parts of this selection do not align: the condition is %s, the values are %s and "
-             "%s; one of them must have all the dimensions",
-             type_text(e, &c->type), type_text(e, &p->type), type_text(e, &q->type));
+        diag_add(
+            e->c, DIAG_E0203, at,
+            "the parts of this selection do not align: the condition is %s, the values are %s and "
+            "%s; one of them must have all the dimensions",
+            elab_type_text(e, &c->type), elab_type_text(e, &p->type), elab_type_text(e, &q->type));
         return val_poison();
     }
     return val_tensor(
         emit(e, &(Op){.kind = OP_SELECT, .n_in = 3, .in = (Op *[]){c, p, q}}, DIAG_E0203, at));
 }
 
-Value tensor_cast(Elab *e, Op *x, DType dt, Span at) {
+Value elab_tensor_cast(Elab *e, Op *x, DType dt, Span at) {
     if (x->type.dt == dt) return val_tensor(x);
     e->b.span = at;
     if (dt != DT_I1) return val_tensor(b_cast(&e->b, x, dt));
     Op *zero = b_const(&e->b, x->type.dt, 0);
-    Value same = tensor_binary(e, OP_EQ, val_tensor(x), val_tensor(zero), at, at, at);
-    return is_poison(same) ? same : tensor_unary(e, OP_NOT, same.op, at);
+    Value same = elab_tensor_binary(e, OP_EQ, val_tensor(x), val_tensor(zero), at, at, at);
+    return elab_is_poison(same) ? same : elab_tensor_unary(e, OP_NOT, same.op, at);
 }
 
 /* ---- products, gathers, orders ----------------------------------------------------------------
@@ -271,8 +276,8 @@ static bool product_type(Elab *e, const Op *x, const Op *y, int n, Space *const 
             for (int j = 0; j < n; j++) summed = summed || over[j] == of->dim[i];
             if (summed) continue;
             if (t->rank == MAX_RANK) {
-                diag(e->c, DIAG_E0216, at, "the product would have more than %d dimensions",
-                     MAX_RANK);
+                diag_add(e->c, DIAG_E0216, at, "the product would have more than %d dimensions",
+                         MAX_RANK);
                 return false;
             }
             t->dim[t->rank++] = of->dim[i];
@@ -281,11 +286,11 @@ static bool product_type(Elab *e, const Op *x, const Op *y, int n, Space *const 
     return true;
 }
 
-Value tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at) {
+Value elab_tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at) {
     if (!is_float_type(x->type.dt) || x->type.dt != y->type.dt) {
-        diag(e->c, DIAG_E0205, at,
-             "a product of %s and %s: both must be of one floating-point type",
-             type_text(e, &x->type), type_text(e, &y->type));
+        diag_add(e->c, DIAG_E0205, at,
+                 "a product of %s and %s: both must be of one floating-point type",
+                 elab_type_text(e, &x->type), elab_type_text(e, &y->type));
         return val_poison();
     }
     Type t;
@@ -294,37 +299,38 @@ Value tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at)
     Op proto = {.kind = OP_CONTRACT, .n_in = 2, .in = (Op *[]){x, y}, .type = t};
     Op trial = proto;
     if (op_infer(e->m, &trial)) { /* CSR where it cannot be */
-        x = to_dense(e, x);
-        y = to_dense(e, y);
+        x = elab_to_dense(e, x);
+        y = elab_to_dense(e, y);
         proto.in = (Op *[]){x, y};
     }
     return val_tensor(emit(e, &proto, DIAG_E0208, at));
 }
 
-Value tensor_gather(Elab *e, Op *x, Map *m, Span at) {
+Value elab_tensor_gather(Elab *e, Op *x, Map *m, Span at) {
     if (m->to->whole && type_has(&x->type, m->to->whole) && !type_has(&x->type, m->to)) {
         e->b.span = at; /* of links that a step draws around: the first rows */
-        x = b_slice(&e->b, to_dense(e, x), m->to->whole, m->to, expr_const(e->a, 0));
+        x = b_slice(&e->b, elab_to_dense(e, x), m->to->whole, m->to, expr_const(e->a, 0));
     }
     if (!type_has(&x->type, m->to)) {
-        diag(e->c, DIAG_E0211, at, "this reads a value of %s, but the value is %s",
-             space_text(e, m->to), type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0211, at, "this reads a value of %s, but the value is %s",
+                 elab_space_text(e, m->to), elab_type_text(e, &x->type));
         if (x->span.line) diag_note(e->c, x->span, "the value comes from here");
         return val_poison();
     }
     if (type_has(&x->type, m->from)) {
-        diag(e->c, DIAG_E0207, at, "the result would have the dimension %s twice: the value is %s",
-             space_text(e, m->from), type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0207, at,
+                 "the result would have the dimension %s twice: the value is %s",
+                 elab_space_text(e, m->from), elab_type_text(e, &x->type));
         return val_poison();
     }
     e->b.span = at;
-    x = to_dense(e, x);
+    x = elab_to_dense(e, x);
     return val_tensor(
         emit(e, &(Op){.kind = OP_GATHER, .n_in = 1, .in = &x, .map = m}, DIAG_E0211, at));
 }
 
 /* x with exactly these spaces, in this order, broadcast along new ones. */
-Value tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at) {
+Value elab_tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at) {
     bool same = x->type.rank == n && x->type.layout == LAYOUT_DENSE;
     for (int i = 0; same && i < n; i++) same = x->type.dim[i] == dims[i];
     if (same) return val_tensor(x);
@@ -334,13 +340,13 @@ Value tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at) {
 
 /* ---- dimensions named by values
  * ------------------------------------------------------------------ */
-bool dim_find(Elab *e, const Op *x, Value v, Space **s) {
+bool elab_dim_find(Elab *e, const Op *x, Value v, Space **s) {
     for (int i = 0; i < x->type.rank; i++) {
         Space *d = x->type.dim[i];
-        const Expr *key = key_of_space(e, d);
-        bool hit = v.kind == VAL_INT                    ? key && expr_eq(key, v.key)
-                   : is_handle(v) || v.kind == VAL_EDGE ? d == handle_space(v)
-                                                        : false;
+        const Expr *key = elab_key_of_space(e, d);
+        bool hit = v.kind == VAL_INT                         ? key && expr_eq(key, v.key)
+                   : elab_is_handle(v) || v.kind == VAL_EDGE ? d == elab_handle_space(v)
+                                                             : false;
         if (!hit) continue;
         *s = d;
         return true;
@@ -348,26 +354,28 @@ bool dim_find(Elab *e, const Op *x, Value v, Space **s) {
     return false;
 }
 
-Space *dim_in(Elab *e, Op *x, Value v, Span at) {
+Space *elab_dim_in(Elab *e, Op *x, Value v, Span at) {
     Space *s = NULL;
-    if (is_poison(v) || dim_find(e, x, v, &s)) return s;
-    if (v.kind != VAL_INT && !is_handle(v) && v.kind != VAL_EDGE)
-        diag(e->c, DIAG_E0204, at, "%s is %s, not a dimension", source_text(e, at), kind_text(v));
+    if (elab_is_poison(v) || elab_dim_find(e, x, v, &s)) return s;
+    if (v.kind != VAL_INT && !elab_is_handle(v) && v.kind != VAL_EDGE)
+        diag_add(e->c, DIAG_E0204, at, "%s is %s, not a dimension", elab_source_text(e, at),
+                 elab_kind_text(v));
     else {
         int64_t n;
         bool number = v.kind == VAL_INT && v.key && expr_is_const(v.key, &n);
-        diag(e->c, DIAG_E0215, at, "the value is %s, it has no dimension %s",
-             type_text(e, &x->type),
-             number ? arena_printf(e->a, "'%lld'", (long long)n) : source_text(e, at));
+        diag_add(e->c, DIAG_E0215, at, "the value is %s, it has no dimension %s",
+                 elab_type_text(e, &x->type),
+                 number ? arena_printf(e->a, "'%lld'", (long long)n) : elab_source_text(e, at));
         if (x->span.line) diag_note(e->c, x->span, "the value comes from here");
     }
     return NULL;
 }
 
-Space *dim_space(Elab *e, Value v, Span at) {
-    if (v.kind == VAL_INT) return space_of_dim(e, v.key, v.size, at);
-    if (is_handle(v) || v.kind == VAL_EDGE) return handle_space(v);
-    if (!is_poison(v))
-        diag(e->c, DIAG_E0204, at, "%s is %s, not a dimension", source_text(e, at), kind_text(v));
+Space *elab_dim_space(Elab *e, Value v, Span at) {
+    if (v.kind == VAL_INT) return elab_space_of_dim(e, v.key, v.size, at);
+    if (elab_is_handle(v) || v.kind == VAL_EDGE) return elab_handle_space(v);
+    if (!elab_is_poison(v))
+        diag_add(e->c, DIAG_E0204, at, "%s is %s, not a dimension", elab_source_text(e, at),
+                 elab_kind_text(v));
     return NULL;
 }

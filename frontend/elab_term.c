@@ -6,7 +6,8 @@
 /* fn f(pred, target, mask [; settings]) -> f32 */
 static bool is_term(const Ast *d) {
     const Ast *formals = d->kind == AST_FN ? d->kid[0] : NULL, *type = formals ? d->kid[1] : NULL;
-    if (!type || !type_is_tensor(type) || type->n || type_dtype(type) != DT_F32) return false;
+    if (!type || !elab_type_is_tensor(type) || type->n || elab_type_dtype(type) != DT_F32)
+        return false;
     for (int i = 0; i < formals->n; i++)
         if (i < 3 ? formals->kid[i]->flag || formals->kid[i]->kid[1]
                   : !formals->kid[i]->flag && !formals->kid[i]->kid[1])
@@ -23,7 +24,7 @@ static bool is_term_of_links(const Ast *d) {
 
 static bool takes(const Ast *fn, DType target) {
     const Ast *type = fn->kid[0]->n > 1 ? fn->kid[0]->kid[1]->kid[0] : NULL;
-    return !type || !type_is_tensor(type) || type_dtype(type) == target;
+    return !type || !elab_type_is_tensor(type) || elab_type_dtype(type) == target;
 }
 
 static bool stands_before(const Ast *x, const Ast *y) {
@@ -44,57 +45,57 @@ static void add_terms(Elab *e, const StrMap *decls, bool loss, DType target, Nam
             found.v[j - 1] = swap;
         }
     }
-    for (int i = 0; i < found.n; i++) names_add(e, to, found.v[i]->text);
+    for (int i = 0; i < found.n; i++) elab_names_add(e, to, found.v[i]->text);
 }
 
-Names term_names(Elab *e, bool loss, DType target) {
+Names elab_term_names(Elab *e, bool loss, DType target) {
     Names n = {0};
     add_terms(e, &e->globals, loss, target, &n);
     add_terms(e, &e->prelude, loss, target, &n);
     return n;
 }
 
-bool term_exists(Elab *e, const char *name, Span at, bool is_loss) {
+bool elab_term_exists(Elab *e, const char *name, Span at, bool is_loss) {
     Value v;
-    if (strmap_get(&e->globals, name) || strmap_get(&e->prelude, name) || builtin_find(name) ||
-        name_find(e, name, &v) || e->names_missing)
+    if (strmap_get(&e->globals, name) || strmap_get(&e->prelude, name) || elab_builtin_find(name) ||
+        elab_name_find(e, name, &v) || e->names_missing)
         return true; /* something else, perhaps: whoever looks it up tells */
-    Names known = term_names(e, is_loss, DT_VOID);
-    const char *from = hint_of_import(e, name);
-    diag(e->c, DIAG_E0201, at, "there is no %s '%s'%s", is_loss ? "loss" : "metric", name,
-         *from ? from : names_advice(e, name, &known));
+    Names known = elab_term_names(e, is_loss, DT_VOID);
+    const char *from = elab_hint_of_import(e, name);
+    diag_add(e->c, DIAG_E0201, at, "there is no %s '%s'%s", is_loss ? "loss" : "metric", name,
+             *from ? from : elab_names_advice(e, name, &known));
     return false;
 }
 
-bool term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
+bool elab_term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
     if (takes(t->fn, dt)) return true;
     const Ast *formal = t->fn->kid[0]->kid[1];
-    Names fit = term_names(e, t->is_loss, dt);
-    diag(e->c, DIAG_E0307, t->at->span, "'%s' takes a target of %s, but '%s.%s' is %s; %s: %s",
-         t->fn->text, formal->kid[0]->text, target->space->name, target->name,
-         target->kind == COL_CLASS ? "a class (i32)" : dtype_name(dt),
-         t->is_loss ? "losses that take it" : "metrics that take it", names_list(e, &fit));
+    Names fit = elab_term_names(e, t->is_loss, dt);
+    diag_add(e->c, DIAG_E0307, t->at->span, "'%s' takes a target of %s, but '%s.%s' is %s; %s: %s",
+             t->fn->text, formal->kid[0]->text, target->space->name, target->name,
+             target->kind == COL_CLASS ? "a class (i32)" : dtype_name(dt),
+             t->is_loss ? "losses that take it" : "metrics that take it", elab_names_list(e, &fit));
     diag_note(e->c, formal->span, "'%s' is declared here", formal->text);
     return false;
 }
 
 /* Whether a pair is a link is 1 or 0. */
-bool term_takes_links(Elab *e, const Term *t) {
+bool elab_term_takes_links(Elab *e, const Term *t) {
     const Ast *formals = t->fn->kid[0], *formal = formals->n > 1 ? formals->kid[1] : NULL;
     if (!formal || strcmp(formal->text, "target") != 0 || takes(t->fn, DT_F32)) return true;
-    Names fit = term_names(e, t->is_loss, DT_F32);
-    diag(e->c, DIAG_E0307, t->at->span,
-         "'%s' takes a target of %s, but that of links is f32, 1 for a true one and 0 for the "
-         "others; %s: %s",
-         t->fn->text, formal->kid[0]->text,
-         t->is_loss ? "losses that take it" : "metrics that take it", names_list(e, &fit));
+    Names fit = elab_term_names(e, t->is_loss, DT_F32);
+    diag_add(e->c, DIAG_E0307, t->at->span,
+             "'%s' takes a target of %s, but that of links is f32, 1 for a true one and 0 for the "
+             "others; %s: %s",
+             t->fn->text, formal->kid[0]->text,
+             t->is_loss ? "losses that take it" : "metrics that take it", elab_names_list(e, &fit));
     diag_note(e->c, formal->span, "'%s' is declared here", formal->text);
     return false;
 }
 
 /* A class without a score of its own would be learned as no class at all.  Own losses may see it
  * otherwise (thresholds of ordered classes, one score for two). */
-bool term_scores_classes(Elab *e, const Term *t, const Column *target, const Op *pred) {
+bool elab_term_scores_classes(Elab *e, const Term *t, const Column *target, const Op *pred) {
     if (target->kind != COL_CLASS || strmap_get(&e->prelude, t->fn->text) != t->fn) return true;
     if (pred->type.rank < 2) return true; /* told by its declaration */
     for (int i = 0; i < pred->type.rank; i++)
@@ -103,11 +104,12 @@ bool term_scores_classes(Elab *e, const Term *t, const Column *target, const Op 
             return true;
     int64_t n;
     bool known = expr_is_const(target->cat->size, &n);
-    diag(e->c, DIAG_E0307, t->at->span,
-         "'%s' needs a score for each class, f32[%s, %s], but the model gives %s%s", t->fn->text,
-         target->space->name, known ? arena_printf(e->a, "%lld", (long long)n) : target->cat->name,
-         type_text(e, &pred->type),
-         known ? "" : "; a number of classes that is fixed stands in the graph: class[7]");
+    diag_add(e->c, DIAG_E0307, t->at->span,
+             "'%s' needs a score for each class, f32[%s, %s], but the model gives %s%s",
+             t->fn->text, target->space->name,
+             known ? arena_printf(e->a, "%lld", (long long)n) : target->cat->name,
+             elab_type_text(e, &pred->type),
+             known ? "" : "; a number of classes that is fixed stands in the graph: class[7]");
     return false;
 }
 
@@ -123,14 +125,14 @@ static const char *name_with_settings(Elab *e, const Terms *terms, int i) {
     for (int k = 0; same > 1 && k < t->args.n_named; k++) {
         int64_t n;
         Value v = t->args.named[k];
-        if (v.kind == VAL_INT && int_known(e, v, &n) && n >= 0)
+        if (v.kind == VAL_INT && elab_int_known(e, v, &n) && n >= 0)
             name = arena_printf(e->a, "%s_%lld", name, (long long)n);
     }
     return name;
 }
 
 /* What the i-th of a recipe's metrics is called in logs and by `keep`. */
-const char *metric_name(Elab *e, const Terms *metrics, int i) {
+const char *elab_metric_name(Elab *e, const Terms *metrics, int i) {
     const char *name = name_with_settings(e, metrics, i);
     int nth = 1;
     for (int j = 0; j < i; j++) nth += strcmp(name_with_settings(e, metrics, j), name) == 0;
@@ -144,7 +146,7 @@ static bool is_probability(const Op *x, bool of_classes) {
            x->in[1]->in[0] == x->in[0];
 }
 
-void term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred) {
+void elab_term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred) {
     const char *name = t->fn->text;
     bool classes = strcmp(name, "cross_entropy") == 0;
     if ((!classes && strcmp(name, "bce_with_logits") != 0) || !is_probability(pred, classes))

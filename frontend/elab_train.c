@@ -9,28 +9,29 @@ static const char *const split_name[] = {"", "train", "val", "test"};
 
 /* ---- settings of a model --------------------------------------------------------------- */
 static bool bind_setting(Elab *e, Frame *f, const Ast *formal) {
-    const FeDefine *d = define_find(e, formal->text);
+    const FeDefine *d = elab_define_find(e, formal->text);
     Value v;
     if (d) {
-        if (!define_value(e, d, formal->kid[0] ? formal->kid[0]->text : NULL, &v)) return false;
+        if (!elab_define_value(e, d, formal->kid[0] ? formal->kid[0]->text : NULL, &v))
+            return false;
     } else if (formal->kid[1])
-        v = eval(e, formal->kid[1]);
+        v = elab_eval(e, formal->kid[1]);
     else {
-        diag(e->c, DIAG_E0311, formal->span, "'%s' has no value: give it a default, or -D %s=..",
-             formal->text, formal->text);
+        diag_add(e->c, DIAG_E0311, formal->span,
+                 "'%s' has no value: give it a default, or -D %s=..", formal->text, formal->text);
         return false;
     }
-    if (!fit_formal(e, f, formal, &v, formal->span)) return false;
-    bind(e, formal->text, v);
+    if (!elab_fit_formal(e, f, formal, &v, formal->span)) return false;
+    elab_bind(e, formal->text, v);
     return true;
 }
 
 static bool bind_model(Elab *e, Frame *f, const Ast *model) {
     const Ast *formals = model->kid[0];
-    bind(e, formals->kid[0]->text, (Value){.kind = VAL_GRAPH});
+    elab_bind(e, formals->kid[0]->text, (Value){.kind = VAL_GRAPH});
     bool ok = true;
     for (int i = 1; i < formals->n; i++)
-        ok = !formal_is_repeated(e, formals, i) && bind_setting(e, f, formals->kid[i]) && ok;
+        ok = !elab_formal_is_repeated(e, formals, i) && bind_setting(e, f, formals->kid[i]) && ok;
     return ok;
 }
 
@@ -39,19 +40,19 @@ static Op *run_model(Elab *e, Frame *f, const Ast *model) {
     Space *links[2];
     if (!bind_model(e, f, model)) return NULL;
     Value v =
-        frame_run(e, f, model->kid[2], model->kid[1], arena_printf(e->a, "'%s'", model->text));
+        elab_frame_run(e, f, model->kid[2], model->kid[1], arena_printf(e->a, "'%s'", model->text));
     Type want;
-    int n = links_dims(e, links);
-    if (n && !is_poison(v)) {
+    int n = elab_links_dims(e, links);
+    if (n && !elab_is_poison(v)) {
         const Ast *type = model->kid[1];
         if (v.kind == VAL_TENSOR && type->n == 1 && type->kid[0]->kind == AST_NAME &&
             strcmp(type->kid[0]->text, "links") == 0)
-            return tensor_order(e, v.op, n, links, type->span).op;
-        diag(e->c, DIAG_E0213, type->span, "a model that scores links gives f32[links]");
+            return elab_tensor_order(e, v.op, n, links, type->span).op;
+        diag_add(e->c, DIAG_E0213, type->span, "a model that scores links gives f32[links]");
         return NULL;
     }
-    if (is_poison(v) || !type_spaces(e, model->kid[1], &want)) return NULL;
-    return tensor_order(e, v.op, want.rank, want.dim, model->kid[1]->span).op;
+    if (elab_is_poison(v) || !elab_type_spaces(e, model->kid[1], &want)) return NULL;
+    return elab_tensor_order(e, v.op, want.rank, want.dim, model->kid[1]->span).op;
 }
 
 /* ---- targets and masks --------------------------------------------------------------------- */
@@ -84,7 +85,7 @@ static bool is_target(const Column *c) {
 static const Ast *target_item(Elab *e, const Ast *train) {
     const Ast *item = item_of(train, AST_TARGET);
     if (!item && !item_of(train, AST_BAD))
-        diag(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no target", train->text);
+        diag_add(e->c, DIAG_E0306, train->span, "the recipe of '%s' has no target", train->text);
     return item;
 }
 
@@ -97,28 +98,28 @@ static bool find_target(Elab *e, const Ast *train, Target *t) {
     if (!(t->item = target_item(e, train))) return false;
     const Ast *col = t->item->kid[0];
     if (!col) {
-        diag(e->c, DIAG_E0307, t->item->span,
-             "a target is a column: paper.y; or 'links', in a model that scores links(..)");
+        diag_add(e->c, DIAG_E0307, t->item->span,
+                 "a target is a column: paper.y; or 'links', in a model that scores links(..)");
         return false;
     }
     Space *s = rows_named(e, t->item->text);
-    t->col = s ? graph_column(e, s, col->text) : NULL;
+    t->col = s ? elab_graph_column(e, s, col->text) : NULL;
     if (!t->col) {
-        Names known = s ? column_names(e, s) : (Names){0};
-        diag(e->c, DIAG_E0307, t->item->span, "there is no column '%s.%s'%s", t->item->text,
-             col->text, names_advice(e, col->text, &known));
+        Names known = s ? elab_column_names(e, s) : (Names){0};
+        diag_add(e->c, DIAG_E0307, t->item->span, "there is no column '%s.%s'%s", t->item->text,
+                 col->text, elab_names_advice(e, col->text, &known));
         return false;
     }
     for (int i = 0; i < e->m->cols.n; i++)
         if (e->m->cols.v[i]->space == s && e->m->cols.v[i]->kind == COL_SPLIT)
             t->split = e->m->cols.v[i];
     if (!is_target(t->col))
-        diag(e->c, DIAG_E0307, t->item->span,
-             "'%s.%s' cannot be learned; a target is class[C], "
-             "multilabel[T] or f32[..]",
-             t->item->text, col->text);
+        diag_add(e->c, DIAG_E0307, t->item->span,
+                 "'%s.%s' cannot be learned; a target is class[C], "
+                 "multilabel[T] or f32[..]",
+                 t->item->text, col->text);
     else if (!t->split)
-        diag(e->c, DIAG_E0307, t->item->span, "'%s' has no 'split' column", t->item->text);
+        diag_add(e->c, DIAG_E0307, t->item->span, "'%s' has no 'split' column", t->item->text);
     else
         return true;
     return false;
@@ -126,8 +127,8 @@ static bool find_target(Elab *e, const Ast *train, Target *t) {
 
 static bool target_fits(Elab *e, const Target *t, const Op *pred) {
     if (type_has(&pred->type, t->col->space)) return true;
-    diag(e->c, DIAG_E0307, t->item->span, "the target is on '%s', but the model gives %s",
-         t->col->space->name, type_text(e, &pred->type));
+    diag_add(e->c, DIAG_E0307, t->item->span, "the target is on '%s', but the model gives %s",
+             t->col->space->name, elab_type_text(e, &pred->type));
     return false;
 }
 
@@ -162,20 +163,20 @@ static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op
     int before = e->c->diags.n;
     e->b.span = target->item->span;
     v[1] = val_tensor(rows_of(e, target, b_data(&e->b, target->col)));
-    if (!term_takes(e, t, target->col, v[1].op->type.dt)) return NULL;
-    if (!term_scores_classes(e, t, target->col, pred)) return NULL;
+    if (!elab_term_takes(e, t, target->col, v[1].op->type.dt)) return NULL;
+    if (!elab_term_scores_classes(e, t, target->col, pred)) return NULL;
     e->b.span = t->at->span;
     Args args = t->args;
     args.n = 3;
     args.v = v;
     args.at = at;
-    Value r = call_value(e, (Value){.kind = VAL_FN, .decl = t->fn}, &args);
-    Op *x = to_tensor(e, r, DT_F32, t->at->span);
+    Value r = elab_call_value(e, (Value){.kind = VAL_FN, .decl = t->fn}, &args);
+    Op *x = elab_to_tensor(e, r, DT_F32, t->at->span);
     if (!x) note_term(e, t, before);
     if (!x) return NULL;
     if (x->type.rank == 0 && x->type.dt == DT_F32) return x;
-    diag(e->c, DIAG_E0307, t->at->span, "'%s' gives %s; a loss or metric is one f32", t->fn->text,
-         type_text(e, &x->type));
+    diag_add(e->c, DIAG_E0307, t->at->span, "'%s' gives %s; a loss or metric is one f32",
+             t->fn->text, elab_type_text(e, &x->type));
     return NULL;
 }
 
@@ -192,7 +193,7 @@ static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pr
     return sum;
 }
 
-void output_of_phase(Elab *e, const char *name, Op *x) {
+void elab_output_of_phase(Elab *e, const char *name, Op *x) {
     if (!x) return;
     if (!x->hint) x->hint = name;
     b_output(&e->b, name, x);
@@ -202,12 +203,12 @@ static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, con
                          Op *pred) {
     for (int s = SPLIT_TRAIN; s <= SPLIT_TEST; s++) {
         Op *mask = split_mask(e, target, s);
-        output_of_phase(e, arena_printf(e->a, "loss.%s", split_name[s]),
-                        total_loss(e, losses, target, pred, mask));
+        elab_output_of_phase(e, arena_printf(e->a, "loss.%s", split_name[s]),
+                             total_loss(e, losses, target, pred, mask));
         for (int i = 0; i < metrics->n; i++)
-            output_of_phase(e,
-                            arena_printf(e->a, "%s.%s", metric_name(e, metrics, i), split_name[s]),
-                            apply_term(e, &metrics->v[i], target, pred, mask));
+            elab_output_of_phase(
+                e, arena_printf(e->a, "%s.%s", elab_metric_name(e, metrics, i), split_name[s]),
+                apply_term(e, &metrics->v[i], target, pred, mask));
     }
 }
 
@@ -223,7 +224,7 @@ static Op *node_rows(Elab *e, Op *x) {
     Space *to[MAX_RANK] = {x->type.dim[at]};
     for (int i = 0, k = 1; i < x->type.rank; i++)
         if (i != at) to[k++] = x->type.dim[i];
-    x = to_dense(e, x);
+    x = elab_to_dense(e, x);
     return at == 0 ? x : b_copy(&e->b, x, type_make(x->type.dt, x->type.rank, to));
 }
 
@@ -254,52 +255,52 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
     const Ast *item = target_item(e, train);
     if (!item) return;
     if (!targets_links(train)) {
-        diag(e->c, DIAG_E0307, item->span, "the model scores links: its target is 'links'");
+        diag_add(e->c, DIAG_E0307, item->span, "the model scores links: its target is 'links'");
         return;
     }
     LinkTask t = {.e = e, .model = model, .item = item, .pred = pred};
-    recipe_terms(e, train, AST_LOSS, &losses);
-    recipe_terms(e, train, AST_METRIC, &metrics);
+    elab_recipe_terms(e, train, AST_LOSS, &losses);
+    elab_recipe_terms(e, train, AST_METRIC, &metrics);
     LinksForm form = pred->type.rank == 1 ? LINKS_FORM_PAIRS : LINKS_FORM_QUERIES;
     if (p == PHASE_EVAL) {
-        bool ranks = e->timed && links_mode_of(e, train, false) == LINKS_QUERIES;
-        if (!ranks) links_metrics(&t, &metrics); /* else elab_check_sampled says why not */
+        bool ranks = e->timed && elab_links_mode_of(e, train, false) == LINKS_QUERIES;
+        if (!ranks) elab_links_metrics(&t, &metrics); /* else elab_check_sampled says why not */
         if (metrics.n) recipe->sample.eval_links = ranks ? LINKS_FORM_QUERIES : form;
         return;
     }
     elab_recipe(e, train, recipe);
     if (!item_of(train, AST_SAMPLE) && !item_of(train, AST_BAD))
-        diag(e->c, DIAG_E0306, train->span,
-             "a recipe for links says how many a step learns from: sample { batch 1024 }");
+        diag_add(e->c, DIAG_E0306, train->span,
+                 "a recipe for links says how many a step learns from: sample { batch 1024 }");
     if (!recipe->sample.batch) return;
     recipe->sample.train_links = form;
     t.recipe = recipe;
     if (e->timed && form == LINKS_FORM_PAIRS) e->pred = pred->type;
-    output_of_phase(e, "loss", with_penalty(e, links_loss(&t, &losses)));
+    elab_output_of_phase(e, "loss", with_penalty(e, elab_links_loss(&t, &losses)));
 }
 
 static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pred_at,
                           Recipe *recipe) {
     Target target = {.pred_at = pred_at};
     Terms losses = {0}, metrics = {0};
-    if (p == PHASE_PREDICT) output_of_phase(e, "pred", e->by_row ? seed_rows(e, pred) : pred);
+    if (p == PHASE_PREDICT) elab_output_of_phase(e, "pred", e->by_row ? seed_rows(e, pred) : pred);
     if (p == PHASE_EMBED) embed_outputs(e);
     if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
     bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
-    recipe_terms(e, train, AST_LOSS, &losses);
-    recipe_terms(e, train, AST_METRIC, &metrics);
+    elab_recipe_terms(e, train, AST_LOSS, &losses);
+    elab_recipe_terms(e, train, AST_METRIC, &metrics);
     if (p == PHASE_EVAL) {
         if (fits) eval_outputs(e, &losses, &metrics, &target, pred);
         return;
     }
     elab_recipe(e, train, recipe);
     if (!fits) return;
-    for (int i = 0; i < losses.n; i++) term_warns_of_probabilities(e, &losses.v[i], pred);
+    for (int i = 0; i < losses.n; i++) elab_term_warns_of_probabilities(e, &losses.v[i], pred);
     if (recipe->sample.batch && target.col->space->kind == SP_NODE)
         e->rows = target.rows = space_prefix(e->m, target.col->space, 0, target.item->span);
     if (e->by_row && e->rows) e->pred = node_rows(e, pred)->type;
     Op *mask = split_mask(e, &target, SPLIT_TRAIN);
-    output_of_phase(
+    elab_output_of_phase(
         e, "loss",
         with_penalty(e, total_loss(e, &losses, &target, rows_of(e, &target, pred), mask)));
 }
@@ -329,8 +330,10 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
     e->links.penalty = NULL;
     e->links.target = train && targets_links(train);
     bool in_pairs = e->timed && !trains;
-    links_begin(e, in_pairs ? LINKS_PAIRS : scores ? links_mode_of(e, train, trains) : LINKS_ALL);
-    Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
+    elab_links_begin(e, in_pairs ? LINKS_PAIRS
+                        : scores ? elab_links_mode_of(e, train, trains)
+                                 : LINKS_ALL);
+    Frame frame, *f = elab_frame_push(e, &frame, model, NULL, model->span);
     f->is_model = true;
     Op *pred = e->timed && p == PHASE_EVAL ? given(e, f, model) : run_model(e, f, model);
     if (pred && scores && e->links.now)
@@ -343,13 +346,13 @@ static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, con
         if (!e->links.target) find_target(e, train, &target);
         elab_recipe(e, train, &unused);
     }
-    flush_states(e);
+    elab_flush_states(e);
     e->frame = f->up;
     if (e->stream > e->m->n_streams) e->m->n_streams = e->stream;
 }
 
 Op *elab_run_model(Elab *e, const Ast *model) {
-    Frame frame, *f = frame_push(e, &frame, model, NULL, model->span);
+    Frame frame, *f = elab_frame_push(e, &frame, model, NULL, model->span);
     f->is_model = true;
     Op *pred = run_model(e, f, model);
     e->frame = f->up;

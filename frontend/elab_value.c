@@ -57,78 +57,78 @@ Value val_dict(Elab *e) {
     return (Value){.kind = VAL_DICT, .dict = NEW(e->a, Dict)};
 }
 
-void list_push(Elab *e, Value list, Value v) {
+void elab_list_push(Elab *e, Value list, Value v) {
     vec_push(e->a, list.list, v);
 }
 
-bool is_poison(Value v) {
+bool elab_is_poison(Value v) {
     return v.kind == VAL_POISON;
 }
 
-bool is_number(Value v) {
+bool elab_is_number(Value v) {
     return v.kind == VAL_INT || v.kind == VAL_FLOAT;
 }
 
-bool is_handle(Value v) {
+bool elab_is_handle(Value v) {
     return v.kind == VAL_NODE || v.kind == VAL_END;
 }
 
-Space *handle_space(Value v) {
+Space *elab_handle_space(Value v) {
     return v.kind == VAL_END ? v.map->to : v.space;
 }
 
 /* While a layer is checked alone its sizes are unknown: any number will do where
  * one is needed, and two is the smallest that finds mistakes. */
-bool int_known(Elab *e, Value v, int64_t *n) {
+bool elab_int_known(Elab *e, Value v, int64_t *n) {
     if (v.kind != VAL_INT) return false;
     if (expr_is_const(v.size, n)) return true;
     if (e->symbolic) *n = 2;
     return e->symbolic;
 }
 
-bool number_known(Elab *e, Value v, double *x) {
+bool elab_number_known(Elab *e, Value v, double *x) {
     int64_t n;
     if (v.kind == VAL_FLOAT || v.kind == VAL_BOOL) {
         *x = v.num;
         return true;
     }
-    if (v.kind != VAL_INT || !(expr_is_const(v.size, &n) || int_known(e, v, &n))) return false;
+    if (v.kind != VAL_INT || !(expr_is_const(v.size, &n) || elab_int_known(e, v, &n))) return false;
     *x = (double)n;
     return true;
 }
 
-const char *relation_name(Elab *e, const Space *s) {
+const char *elab_relation_name(Elab *e, const Space *s) {
     const char *n = strmap_get(&e->relation_names, s->name);
     return n ? n : s->name;
 }
 
-const char *key_text(Elab *e, Value k) {
+const char *elab_key_text(Elab *e, Value k) {
     int64_t n;
     switch (k.kind) {
     case VAL_INT:
-        return int_known(e, k, &n) ? arena_printf(e->a, "i%lld", (long long)n) : NULL;
+        return elab_int_known(e, k, &n) ? arena_printf(e->a, "i%lld", (long long)n) : NULL;
     case VAL_STRING:
         return arena_printf(e->a, "s%s", k.str);
     case VAL_NODE:
     case VAL_END:
     case VAL_EDGE:
-        return arena_printf(e->a, "h%d", handle_space(k)->id);
+        return arena_printf(e->a, "h%d", elab_handle_space(k)->id);
     default:
         return NULL;
     }
 }
 
 /* As torch_geometric.nn.ModuleDict spells keys: a tuple is <a___r___b>. */
-const char *path_text(Elab *e, Value k) {
+const char *elab_path_text(Elab *e, Value k) {
     if (k.kind == VAL_EDGE)
-        return arena_printf(e->a, "<%s___%s___%s>", k.space->src->name, relation_name(e, k.space),
-                            k.space->dst->name);
-    if (is_handle(k)) return handle_space(k)->name;
-    return key_text(e, k) + 1;
+        return arena_printf(e->a, "<%s___%s___%s>", k.space->src->name,
+                            elab_relation_name(e, k.space), k.space->dst->name);
+    if (elab_is_handle(k)) return elab_handle_space(k)->name;
+    return elab_key_text(e, k) + 1;
 }
 
-Value *dict_at(Elab *e, Value dict, Value key, bool make) {
-    const char *id = key_text(e, key);
+Value *elab_dict_at(Elab *e, Value dict, Value key, bool make) {
+    const char *id = elab_key_text(e, key);
     Dict *d = dict.dict;
     if (!id) return NULL;
     for (int i = 0; i < d->id.n; i++)
@@ -140,7 +140,7 @@ Value *dict_at(Elab *e, Value dict, Value key, bool make) {
     return &d->val.v[d->val.n - 1];
 }
 
-const char *kind_text(Value v) {
+const char *elab_kind_text(Value v) {
     static const char *const text[] = {
         [VAL_POISON] = "a mistake",  [VAL_NONE] = "none",
         [VAL_INT] = "an int",        [VAL_FLOAT] = "a float",
@@ -156,24 +156,25 @@ const char *kind_text(Value v) {
 }
 
 /* Equality of compile-time values of one kind; *known: it could be decided. */
-bool values_equal(Elab *e, Value x, Value y, bool *known) {
+bool elab_values_equal(Elab *e, Value x, Value y, bool *known) {
     double p, q;
     *known = true;
-    if ((is_number(x) || x.kind == VAL_BOOL) && (is_number(y) || y.kind == VAL_BOOL)) {
+    if ((elab_is_number(x) || x.kind == VAL_BOOL) && (elab_is_number(y) || y.kind == VAL_BOOL)) {
         if (x.kind == VAL_INT && y.kind == VAL_INT && expr_eq(x.size, y.size)) return true;
-        *known = number_known(e, x, &p) && number_known(e, y, &q);
+        *known = elab_number_known(e, x, &p) && elab_number_known(e, y, &q);
         return *known && p == q;
     }
     if (x.kind == VAL_STRING && y.kind == VAL_STRING) return strcmp(x.str, y.str) == 0;
     if (x.kind == VAL_NONE || y.kind == VAL_NONE) return x.kind == y.kind;
-    bool handles = (is_handle(x) || x.kind == VAL_EDGE) && (is_handle(y) || y.kind == VAL_EDGE);
-    if (handles) return handle_space(x) == handle_space(y);
+    bool handles =
+        (elab_is_handle(x) || x.kind == VAL_EDGE) && (elab_is_handle(y) || y.kind == VAL_EDGE);
+    if (handles) return elab_handle_space(x) == elab_handle_space(y);
     *known = false;
     return false;
 }
 
 /* The model's own words for a message: short expressions are quoted. */
-const char *source_text(Elab *e, Span at) {
+const char *elab_source_text(Elab *e, Span at) {
     enum { LONGEST = 40 };
     if (!at.line || at.file >= (uint32_t)e->c->sources.n || at.line != at.end_line ||
         at.end_col <= at.col || at.end_col - at.col > LONGEST)

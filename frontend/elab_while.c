@@ -52,7 +52,7 @@ static void assigned(While *w, const Ast *t) {
 }
 
 static bool is_leaf(Value v) {
-    return v.kind == VAL_TENSOR || is_number(v) || v.kind == VAL_BOOL;
+    return v.kind == VAL_TENSOR || elab_is_number(v) || v.kind == VAL_BOOL;
 }
 
 typedef Value LeafFn(While *w, Value leaf, const char *name);
@@ -64,18 +64,19 @@ static Value map_leaves(While *w, Value v, const char *name, LeafFn *fn) {
     Value r = v;
     if (v.kind == VAL_LIST) {
         r = val_list(e);
-        for (int i = 0; i < v.list->n; i++) list_push(e, r, map_leaves(w, v.list->v[i], name, fn));
+        for (int i = 0; i < v.list->n; i++)
+            elab_list_push(e, r, map_leaves(w, v.list->v[i], name, fn));
     } else if (v.kind == VAL_DICT) {
         r = val_dict(e);
         for (int i = 0; i < v.dict->key.n; i++)
-            *dict_at(e, r, v.dict->key.v[i], true) = map_leaves(w, v.dict->val.v[i], name, fn);
+            *elab_dict_at(e, r, v.dict->key.v[i], true) = map_leaves(w, v.dict->val.v[i], name, fn);
     }
     return r;
 }
 
 static Value start(While *w, Value v, const char *name) {
-    Op *x = to_tensor(w->e, v, DT_F32, w->at->span);
-    if (x) vec_push(w->e->a, &w->slots, ((Slot){.name = name, .init = to_dense(w->e, x)}));
+    Op *x = elab_to_tensor(w->e, v, DT_F32, w->at->span);
+    if (x) vec_push(w->e->a, &w->slots, ((Slot){.name = name, .init = elab_to_dense(w->e, x)}));
     return v;
 }
 
@@ -100,14 +101,14 @@ static void rebind(While *w, const StrMap *before, LeafFn *fn) {
     for (int i = 0; i < w->names.n; i++) {
         const char *name = w->names.v[i];
         const Value *v = strmap_get(before, name);
-        if (v && !is_poison(*v)) bind_noted(w->e, name, map_leaves(w, *v, name, fn));
+        if (v && !elab_is_poison(*v)) elab_bind_noted(w->e, name, map_leaves(w, *v, name, fn));
     }
 }
 
 /* ---- a turn --------------------------------------------------------------------------------- */
 static void misfit(While *w, const Slot *s, const char *what) {
-    diag(w->e->c, DIAG_E0317, w->at->span, "'%s' is %s before this 'while' and %s after a turn",
-         s->name, type_text(w->e, &s->init->type), what);
+    diag_add(w->e->c, DIAG_E0317, w->at->span, "'%s' is %s before this 'while' and %s after a turn",
+             s->name, elab_type_text(w->e, &s->init->type), what);
     w->ok = false;
 }
 
@@ -116,19 +117,19 @@ static Value behind(While *w, Value v, const char *name) {
     (void)name;
     Slot *s = &w->slots.v[w->n_seen++];
     const Type *t = &s->init->type;
-    Op *x = to_tensor(w->e, v, t->dt, w->at->span);
+    Op *x = elab_to_tensor(w->e, v, t->dt, w->at->span);
     if (!x) {
         w->ok = false;
         return v;
     }
-    x = to_dense(w->e, x);
+    x = elab_to_dense(w->e, x);
     bool fits = x->type.dt == t->dt;
     for (int i = 0; i < x->type.rank; i++) fits = fits && type_has(t, x->type.dim[i]);
     if (!fits) {
-        misfit(w, s, type_text(w->e, &x->type));
+        misfit(w, s, elab_type_text(w->e, &x->type));
         return v;
     }
-    x = tensor_order(w->e, x, t->rank, t->dim, w->at->span).op;
+    x = elab_tensor_order(w->e, x, t->rank, t->dim, w->at->span).op;
     s->next = x == s->arg ? NULL : x;
     return v;
 }
@@ -152,15 +153,16 @@ static void find_nexts(While *w, const StrMap *before) {
     for (int i = 0; i < w->names.n; i++) {
         const char *name = w->names.v[i];
         Value *v = strmap_get(before, name), *now = strmap_get(&w->e->frame->vars, name);
-        if (!v || is_poison(*v)) continue;
-        if (!now || is_poison(*now)) {
+        if (!v || elab_is_poison(*v)) continue;
+        if (!now || elab_is_poison(*now)) {
             w->ok = false;
             return;
         }
         if (!same_leaves(*v, *now)) {
-            diag(w->e->c, DIAG_E0317, w->at->span,
-                 "'%s' is %s before this 'while' and %s after a turn%s", name, kind_text(*v),
-                 kind_text(*now), v->kind == now->kind ? " with other members" : "");
+            diag_add(w->e->c, DIAG_E0317, w->at->span,
+                     "'%s' is %s before this 'while' and %s after a turn%s", name,
+                     elab_kind_text(*v), elab_kind_text(*now),
+                     v->kind == now->kind ? " with other members" : "");
             w->ok = false;
             return;
         }
@@ -172,16 +174,16 @@ static void find_nexts(While *w, const StrMap *before) {
 static Op *condition(While *w) {
     Elab *e = w->e;
     const Ast *t = w->at->kid[0];
-    Value c = eval(e, t);
+    Value c = elab_eval(e, t);
     e->b.span = t->span;
     if (c.kind == VAL_BOOL) return b_const(&e->b, DT_I1, c.num);
     if (c.kind == VAL_TENSOR && c.op->type.dt == DT_I1 && c.op->type.rank == 0) return c.op;
     if (c.kind == VAL_TENSOR)
-        diag(e->c, DIAG_E0317, t->span,
-             "the condition is %s; 'while' needs one truth value, such as max(abs(x)) > eps",
-             type_text(e, &c.op->type));
-    else if (!is_poison(c))
-        diag(e->c, DIAG_E0204, t->span, "a condition is a bool, not %s", kind_text(c));
+        diag_add(e->c, DIAG_E0317, t->span,
+                 "the condition is %s; 'while' needs one truth value, such as max(abs(x)) > eps",
+                 elab_type_text(e, &c.op->type));
+    else if (!elab_is_poison(c))
+        diag_add(e->c, DIAG_E0204, t->span, "a condition is a bool, not %s", elab_kind_text(c));
     return NULL;
 }
 
@@ -189,8 +191,9 @@ static bool state_untouched(While *w) {
     for (int i = 0; i < w->e->all_vars.n; i++) {
         VarInfo *v = w->e->all_vars.v[i];
         if (!v->now || v->now->func != w->body) continue;
-        diag(w->e->c, DIAG_E0317, w->at->span,
-             "the state '%s' is assigned in this 'while': how often is not known", v->var->path);
+        diag_add(w->e->c, DIAG_E0317, w->at->span,
+                 "the state '%s' is assigned in this 'while': how often is not known",
+                 v->var->path);
         v->now = NULL;
         v->assigned = false;
         return false;
@@ -205,10 +208,10 @@ static void run_turn(While *w, const StrMap *before) {
     Op *when = e->when;
     e->when = NULL; /* a turn happens as a whole */
     rebind(w, before, inside);
-    exec_block(e, w->at->kid[1]);
+    elab_exec_block(e, w->at->kid[1]);
     e->when = when;
     if (f->returned) {
-        diag(e->c, DIAG_E0317, f->result_at, "'return' in a 'while' on a computed value");
+        diag_add(e->c, DIAG_E0317, f->result_at, "'return' in a 'while' on a computed value");
         f->returned = w->ok = false;
     }
     if (w->ok) find_nexts(w, before);
@@ -228,9 +231,9 @@ static Op *bring(While *w, Op *x) {
     Builder b = {.m = e->m, .f = w->body, .at = w->body->first, .span = x->span};
     if (x->tag) return x->tag;
     if (x->type.layout != LAYOUT_DENSE && !is_small(x)) {
-        diag(e->c, DIAG_E0317, w->at->span,
-             "the body of this 'while' reads %s; write dense(..) before it",
-             type_text(e, &x->type));
+        diag_add(e->c, DIAG_E0317, w->at->span,
+                 "the body of this 'while' reads %s; write dense(..) before it",
+                 elab_type_text(e, &x->type));
         w->ok = false;
         return x;
     }
@@ -299,7 +302,7 @@ static void forget_locals(While *w, const StrMap *before) {
 
 static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     While w = {.e = e, .at = t, .outer = e->b.f, .ok = true};
-    StrMap before = copy_map(e, &e->frame->vars);
+    StrMap before = elab_copy_map(e, &e->frame->vars);
     module_note(e->m, e->b.f, t->span, true, "'while' on a computed value: a loop of the graph");
     assigned(&w, t->kid[1]);
     e->b.span = t->span;
@@ -307,7 +310,7 @@ static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     vec_push(e->a, &w.slots, ((Slot){.name = "the condition", .init = cond}));
     for (int i = 0; i < w.names.n; i++) {
         const Value *v = strmap_get(&before, w.names.v[i]);
-        if (v && !is_poison(*v)) map_leaves(&w, *v, w.names.v[i], start);
+        if (v && !elab_is_poison(*v)) map_leaves(&w, *v, w.names.v[i], start);
     }
     w.body = func_new_body(e->m, e->b.f);
     w.body->span = t->span;
@@ -320,7 +323,7 @@ static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
         build(&w, limit);
         rebind(&w, &before, after);
     } else {
-        for (int i = 0; i < w.names.n; i++) bind(e, w.names.v[i], val_poison());
+        for (int i = 0; i < w.names.n; i++) elab_bind(e, w.names.v[i], val_poison());
     }
     forget_locals(&w, &before);
 }
@@ -330,24 +333,24 @@ static bool limit_of(Elab *e, const Ast *t, int64_t *limit) {
     *limit = 0;
     if (!t->text) return true;
     if (strcmp(t->text, "limit") != 0) {
-        diag(e->c, DIAG_E0103, t->span, "expected 'limit' or '{' behind the condition, not '%s'",
-             t->text);
+        diag_add(e->c, DIAG_E0103, t->span,
+                 "expected 'limit' or '{' behind the condition, not '%s'", t->text);
         return false;
     }
-    Value v = eval(e, t->kid[2]);
-    if (is_poison(v)) return false;
-    if (int_known(e, v, limit) && *limit > 0 && *limit <= MAX_LOOP) return true;
-    diag(e->c, DIAG_E0210, t->kid[2]->span, "a limit is an int from 1 to %d, known when compiling",
-         MAX_LOOP);
+    Value v = elab_eval(e, t->kid[2]);
+    if (elab_is_poison(v)) return false;
+    if (elab_int_known(e, v, limit) && *limit > 0 && *limit <= MAX_LOOP) return true;
+    diag_add(e->c, DIAG_E0210, t->kid[2]->span,
+             "a limit is an int from 1 to %d, known when compiling", MAX_LOOP);
     return false;
 }
 
-void exec_while(Elab *e, const Ast *t) {
+void elab_exec_while(Elab *e, const Ast *t) {
     int64_t limit;
     if (!limit_of(e, t, &limit)) return;
     for (int64_t turn = 0; !e->frame->returned && !e->gave_up; turn++) {
-        Value c = eval(e, t->kid[0]);
-        if (is_poison(c) || (limit && turn == limit)) return;
+        Value c = elab_eval(e, t->kid[0]);
+        if (elab_is_poison(c) || (limit && turn == limit)) return;
         if (c.kind == VAL_BOOL && !c.num) return;
         if (c.kind != VAL_BOOL) {
             While w = {.e = e, .at = t};
@@ -359,7 +362,7 @@ void exec_while(Elab *e, const Ast *t) {
             return;
         }
         if (!elab_enter(e, t->span)) return;
-        exec_block(e, t->kid[1]);
+        elab_exec_block(e, t->kid[1]);
         elab_leave(e);
     }
 }

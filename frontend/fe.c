@@ -33,7 +33,7 @@ static void declare(Elab *e, const Ast *d, bool prelude) {
     StrMap *names = prelude ? &e->prelude : &e->globals;
     const Ast *old = strmap_get(names, d->text);
     if (old && old != d) {
-        diag(e->c, DIAG_E0202, d->span, "'%s' is declared twice", d->text);
+        diag_add(e->c, DIAG_E0202, d->span, "'%s' is declared twice", d->text);
         diag_note(e->c, old->span, "the first one is here");
         return;
     }
@@ -41,17 +41,17 @@ static void declare(Elab *e, const Ast *d, bool prelude) {
 }
 
 static void set_constant(Elab *e, const Ast *d) {
-    const FeDefine *def = define_find(e, d->text);
+    const FeDefine *def = elab_define_find(e, d->text);
     Value *v = NEW(e->a, Value);
     int n_funcs = e->m->funcs.n;
     Func *scratch = func_new(e->m, "const");
     Frame frame;
     e->b = (Builder){.m = e->m, .f = scratch, .span = d->span};
-    frame_push(e, &frame, d, NULL, d->span);
-    if (!def || !define_value(e, def, NULL, v)) *v = eval(e, d->kid[0]);
+    elab_frame_push(e, &frame, d, NULL, d->span);
+    if (!def || !elab_define_value(e, def, NULL, v)) *v = elab_eval(e, d->kid[0]);
     e->frame = NULL;
     if (v->kind == VAL_TENSOR) {
-        diag(e->c, DIAG_E0210, d->kid[0]->span, "a const must be known when compiling");
+        diag_add(e->c, DIAG_E0210, d->kid[0]->span, "a const must be known when compiling");
         *v = val_poison();
     }
     e->m->funcs.n = n_funcs;
@@ -89,7 +89,7 @@ static void import(Loader *l, const char *path, const Ast *t) {
     sb_puts(&dirs, "beside the file");
     for (int i = 0; i < e->opt->n_dirs; i++) sb_printf(&dirs, ", in %s", e->opt->dirs[i]);
     e->names_missing = true;
-    diag(e->c, DIAG_E0301, t->span, "cannot find \"%s\" (looked %s)", t->text, dirs.s);
+    diag_add(e->c, DIAG_E0301, t->span, "cannot find \"%s\" (looked %s)", t->text, dirs.s);
 }
 
 /* Parses a source that is in memory, then what it imports, then enters its names. */
@@ -123,7 +123,7 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     if (strmap_has(&l->loaded, key)) return NULL; /* a cycle of imports ends here */
     strmap_put(e->a, &l->loaded, key, NULL);
     if (++l->n_files > MAX_FILES) {
-        diag(e->c, DIAG_E0301, from, "more than %d files are imported", MAX_FILES);
+        diag_add(e->c, DIAG_E0301, from, "more than %d files are imported", MAX_FILES);
         return NULL;
     }
     uint32_t id = ctx_add_file(e->c, path, from);
@@ -142,13 +142,13 @@ static void load_prelude(Loader *l, const char *path) {
     if (found)
         load(l, found, (Span){0}, true);
     else
-        diag(l->e->c, DIAG_E0301, (Span){0},
-             "cannot find the library's \"%s\"; say where it is with -I DIR", PRELUDE);
+        diag_add(l->e->c, DIAG_E0301, (Span){0},
+                 "cannot find the library's \"%s\"; say where it is with -I DIR", PRELUDE);
 }
 
 /* ---- models -----------------------------------------------------------------------------------
  */
-const Ast *train_of(const Ast *file, const Ast *model) {
+const Ast *fe_train_of(const Ast *file, const Ast *model) {
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_TRAIN && strcmp(file->kid[i]->text, model->text) == 0)
             return file->kid[i];
@@ -166,8 +166,8 @@ static const Ast *find_model(const Ast *file, const char *name) {
 static const char *model_advice(Elab *e, const Ast *file, const char *wrong) {
     Names known = {0};
     for (int i = 0; i < file->n; i++)
-        if (file->kid[i]->kind == AST_MODEL) names_add(e, &known, file->kid[i]->text);
-    return names_advice(e, wrong, &known);
+        if (file->kid[i]->kind == AST_MODEL) elab_names_add(e, &known, file->kid[i]->text);
+    return elab_names_advice(e, wrong, &known);
 }
 
 static void check_trains(Elab *e, const Ast *file) {
@@ -176,10 +176,10 @@ static void check_trains(Elab *e, const Ast *file) {
         if (t->kind != AST_TRAIN) continue;
         const Ast *model = find_model(file, t->text);
         if (!model)
-            diag(e->c, DIAG_E0306, t->span, "there is no model '%s' in this file%s", t->text,
-                 model_advice(e, file, t->text));
-        else if (train_of(file, model) != t)
-            diag(e->c, DIAG_E0306, t->span, "the model '%s' has a recipe already", t->text);
+            diag_add(e->c, DIAG_E0306, t->span, "there is no model '%s' in this file%s", t->text,
+                     model_advice(e, file, t->text));
+        else if (fe_train_of(file, model) != t)
+            diag_add(e->c, DIAG_E0306, t->span, "the model '%s' has a recipe already", t->text);
     }
 }
 
@@ -188,10 +188,10 @@ static const Ast *graph_of(Elab *e, const Ast *model) {
     const Ast *type = g ? g->kid[0] : NULL;
     const Ast *decl = type ? strmap_get(&e->globals, type->text) : NULL;
     if (!type || g->flag)
-        diag(e->c, DIAG_E0311, model->span,
-             "the first parameter of a model is its graph: %s(g: Graph)", model->text);
+        diag_add(e->c, DIAG_E0311, model->span,
+                 "the first parameter of a model is its graph: %s(g: Graph)", model->text);
     else if (!decl || decl->kind != AST_GRAPH) {
-        diag(e->c, DIAG_E0311, type->span, "there is no graph '%s'", type->text);
+        diag_add(e->c, DIAG_E0311, type->span, "there is no graph '%s'", type->text);
         return NULL;
     }
     return type && !g->flag ? decl : NULL;
@@ -199,31 +199,31 @@ static const Ast *graph_of(Elab *e, const Ast *model) {
 
 static bool result_is_tensor(Elab *e, const Ast *model) {
     const Ast *t = model->kid[1];
-    if (t && type_is_tensor(t)) return true;
-    diag(e->c, DIAG_E0311, t ? t->span : model->span,
-         "a model says what tensor it gives: model %s(..) -> f32[node, C]", model->text);
+    if (t && elab_type_is_tensor(t)) return true;
+    diag_add(e->c, DIAG_E0311, t ? t->span : model->span,
+             "a model says what tensor it gives: model %s(..) -> f32[node, C]", model->text);
     return false;
 }
 
 static void check_defines(Elab *e, const Ast *model) {
     const Ast *formals = model->kid[0];
     Names known = {0};
-    for (int j = 1; j < formals->n; j++) names_add(e, &known, formals->kid[j]->text);
+    for (int j = 1; j < formals->n; j++) elab_names_add(e, &known, formals->kid[j]->text);
     for (int i = 0; i < e->constants.cap; i++)
-        if (e->constants.key[i]) names_add(e, &known, e->constants.key[i]);
+        if (e->constants.key[i]) elab_names_add(e, &known, e->constants.key[i]);
     for (int i = 0; i < e->opt->n_defs; i++) {
         const char *name = e->opt->defs[i].name;
         bool found = strmap_has(&e->constants, name);
         for (int j = 1; j < formals->n; j++)
             found = found || strcmp(formals->kid[j]->text, name) == 0;
         if (!found && name[strcspn(name, ":@ ")])
-            diag(e->c, DIAG_E0309, (Span){0},
-                 "-D %s: a name stands before '='; its type and precision stand in the model",
-                 name);
+            diag_add(e->c, DIAG_E0309, (Span){0},
+                     "-D %s: a name stands before '='; its type and precision stand in the model",
+                     name);
         else if (!found)
-            diag(e->c, DIAG_E0309, (Span){0},
-                 "-D %s: the model '%s' has no parameter of that name%s", name, model->text,
-                 names_advice(e, name, &known));
+            diag_add(e->c, DIAG_E0309, (Span){0},
+                     "-D %s: the model '%s' has no parameter of that name%s", name, model->text,
+                     elab_names_advice(e, name, &known));
     }
 }
 
@@ -246,10 +246,10 @@ static const Ast *choose_model(Elab *e, const Ast *file) {
     const Ast *model = find_model(file, e->opt->model);
     if (model) return model;
     if (e->opt->model)
-        diag(e->c, DIAG_E0311, (Span){0}, "there is no model '%s' in this file%s", e->opt->model,
-             model_advice(e, file, e->opt->model));
+        diag_add(e->c, DIAG_E0311, (Span){0}, "there is no model '%s' in this file%s",
+                 e->opt->model, model_advice(e, file, e->opt->model));
     else if (!e->opt->check_only)
-        diag(e->c, DIAG_E0311, file->span, "there is no model in this file");
+        diag_add(e->c, DIAG_E0311, file->span, "there is no model in this file");
     return NULL;
 }
 
@@ -270,9 +270,9 @@ static Module *elab_file(Elab *e, const Ast *file) {
     if (!file) return NULL;
     check_trains(e, file);
     const Ast *model = choose_model(e, file);
-    if (model) elab_model(e, model, train_of(file, model));
-    check_other_models(e, file, model);
-    check_unused(e, file);
+    if (model) elab_model(e, model, fe_train_of(file, model));
+    elab_check_other_models(e, file, model);
+    elab_check_unused(e, file);
     return model && e->c->n_errors == 0 ? e->m : NULL;
 }
 

@@ -133,7 +133,7 @@ decl: IMPORT STRING                 { $$ = NODE(IMPORT, @$, $2); }
 opt_minimize: %empty                { $$ = NULL; }
     | NAME                          { $$ = NODE(NAME, @1, $1);
                                       if (strcmp($1, "minimize") != 0)
-                                          diag(p->c, DIAG_E0103, @1, "expected 'minimize' or the body, found '%s'", $1); }
+                                          diag_add(p->c, DIAG_E0103, @1, "expected 'minimize' or the body, found '%s'", $1); }
     ;
 extern_attrs: %empty                { $$ = NODE(LIST, ((Span){0}), NULL); }
     | extern_attrs NAME             { $$ = ADD($1, NODE(NAME, @2, $2)); }

@@ -80,8 +80,8 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
     }
-    const char *names = j->o.passes ? j->o.passes : passes_pipeline(j->o.opt_level, j->o.grads);
-    bool ok = passes_run(c, m, names, p);
+    const char *names = j->o.passes ? j->o.passes : pass_pipeline_named(j->o.opt_level, j->o.grads);
+    bool ok = pass_run_all(c, m, names, p);
     stage_time(j, "passes", start);
     return ok;
 }
@@ -90,8 +90,9 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
 static const Target *choose_target(Ctx *c, const Job *j) {
     const Target *t = j->on.host ? j->on.host : &target_cuda;
     if (t == &target_cuda && (j->o.emit == OUT_LLVM || j->o.emit == OUT_ASM)) {
-        diag(c, DIAG_E0513, (Span){0}, "the cuda target has no %s; --emit=cuda prints its source",
-             j->o.emit == OUT_ASM ? "assembly" : "LLVM IR");
+        diag_add(c, DIAG_E0513, (Span){0},
+                 "the cuda target has no %s; --emit=cuda prints its source",
+                 j->o.emit == OUT_ASM ? "assembly" : "LLVM IR");
         return NULL;
     }
     return t;
@@ -314,10 +315,10 @@ static Plan *shown_variant(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
     int n = count_variants(j, ch);
     if (!j->o.variant) return first;
     if (j->o.variant >= (unsigned)n) {
-        diag(c, DIAG_E0513, (Span){0}, "there is no variant %u: %s", j->o.variant,
-             !j->on.host ? "a device runs the first one alone"
-             : n == 1    ? "this program has one, 0"
-                         : arena_printf(c->a, "this program has %d, from 0 on", n));
+        diag_add(c, DIAG_E0513, (Span){0}, "there is no variant %u: %s", j->o.variant,
+                 !j->on.host ? "a device runs the first one alone"
+                 : n == 1    ? "this program has one, 0"
+                             : arena_printf(c->a, "this program has %d, from 0 on", n));
         return NULL;
     }
     ch->closed = true;

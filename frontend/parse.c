@@ -61,7 +61,7 @@ int fe_number(Parser *p, FE_STYPE *val, const Span *at, bool whole) {
     double v = strtod(val->text, NULL);
     bool bad = errno == ERANGE && v != 0 && (v > 1 || v < -1);
     if (bad || (whole && v > 9007199254740992.0)) { /* 2^53: exact in a double */
-        diag(p->c, DIAG_E0105, *at, "the number is too large");
+        diag_add(p->c, DIAG_E0105, *at, "the number is too large");
         v = 0;
     }
     val->num = v;
@@ -80,7 +80,7 @@ const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n) {
             else if (ch == 't')
                 ch = '\t';
             else if (ch != '\\' && ch != '"')
-                diag(p->c, DIAG_E0102, *at, "unknown escape '\\%c' in a string", ch);
+                diag_add(p->c, DIAG_E0102, *at, "unknown escape '\\%c' in a string", ch);
         }
         sb_put(&b, &ch, 1);
     }
@@ -88,8 +88,8 @@ const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n) {
 }
 
 void fe_bad_char(Parser *p, Span at, const char *text) {
-    diag(p->c, DIAG_E0101, at, "the character '%s' has no meaning here%s", text,
-         fe_char_hint(*text));
+    diag_add(p->c, DIAG_E0101, at, "the character '%s' has no meaning here%s", text,
+             fe_char_hint(*text));
 }
 
 /* ---- tokens as the scanner gives them, brackets counted ------------------ */
@@ -99,7 +99,7 @@ static int closer_of(int open) {
 
 static void open_bracket(Parser *p, const Token *t) {
     if (p->n_brackets == MAX_BRACKETS) {
-        diag(p->c, DIAG_E0104, t->span, "brackets are nested more than %d deep", MAX_BRACKETS);
+        diag_add(p->c, DIAG_E0104, t->span, "brackets are nested more than %d deep", MAX_BRACKETS);
         p->stopped = true;
         return;
     }
@@ -208,7 +208,7 @@ static bool is_left_open(const Parser *p, const Token *t) {
 
 static int close_for_user(Parser *p, Span *at) {
     int i = p->n_brackets - 1, open = p->bracket[i].open;
-    if (!p->silent) diag(p->c, DIAG_E0107, p->bracket[i].at, "this '%c' is never closed", open);
+    if (!p->silent) diag_add(p->c, DIAG_E0107, p->bracket[i].at, "this '%c' is never closed", open);
     bool more = p->n_brackets > 1;
     close_bracket(p, closer_of(open));
     p->silent = more;
@@ -252,15 +252,16 @@ void fe_error(const Span *at, Parser *p, const char *text) {
     p->mute = false;
     if (p->stopped || p->silent || echo) return;
     if (strcmp(text, "memory exhausted") == 0)
-        diag(p->c, DIAG_E0104, *at, "this is nested too deep");
+        diag_add(p->c, DIAG_E0104, *at, "this is nested too deep");
     else if (p->train_depth && p->n_brackets == p->train_depth &&
              strcmp(text, "unexpected name") == 0)
-        diag(p->c, DIAG_E0103, *at,
-             "a recipe has no '%s'; it has target, loss, metric, optimizer, group, schedule, clip, "
-             "accumulate, ema, epochs, keep, stop, sample%s",
-             p->last_text, fe_setting_hint(p->last_text));
+        diag_add(
+            p->c, DIAG_E0103, *at,
+            "a recipe has no '%s'; it has target, loss, metric, optimizer, group, schedule, clip, "
+            "accumulate, ema, epochs, keep, stop, sample%s",
+            p->last_text, fe_setting_hint(p->last_text));
     else
-        diag(p->c, DIAG_E0103, *at, "%s%s", text, fe_syntax_hint(p, at));
+        diag_add(p->c, DIAG_E0103, *at, "%s%s", text, fe_syntax_hint(p, at));
 }
 
 void fe_block_open(Parser *p) {
@@ -342,10 +343,10 @@ static bool text_is_sound(Ctx *c, uint32_t file) {
         size_t len = s[i] ? utf8_length(s + i, src->n_bytes - i) : 0;
         if (len == 0) {
             uint32_t col = (uint32_t)(i - start) + 1;
-            diag(c, DIAG_E0106, span_of(file, line, col, line, col + 1),
-                 s[i] ? "byte 0x%02x: the file is not valid UTF-8"
-                      : "a NUL byte (0x%02x): this is not a text file",
-                 s[i]);
+            diag_add(c, DIAG_E0106, span_of(file, line, col, line, col + 1),
+                     s[i] ? "byte 0x%02x: the file is not valid UTF-8"
+                          : "a NUL byte (0x%02x): this is not a text file",
+                     s[i]);
             return false;
         }
         if (s[i] == '\n') line++, start = i + 1;

@@ -112,7 +112,7 @@ const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
     if (ok) forget_late(m, rt.bound, size);
     rt_bind_close(&x);
     rt_pool_free(&rt.pool);
-    if (!ok) diag(c, DIAG_E0005, (Span){0}, "--specialize: %s", rt.err.text);
+    if (!ok) diag_add(c, DIAG_E0005, (Span){0}, "--specialize: %s", rt.err.text);
     if (ok) bake(m, widths(c->a, m, size));
     return ok ? size : NULL;
 }

@@ -155,7 +155,7 @@ Span ctx_user_span(const Ctx *c, Span at);
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n);
 
 /* A repeated (code, span) pair is recorded once: bodies may be checked per use. */
-void diag(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void diag_add(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void diag_warn(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
 void diag_note(Ctx *c, Span at, const char *fmt, ...)
     PRINTF_LIKE(3, 4); /* belongs to the last diag */

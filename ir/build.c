@@ -266,13 +266,13 @@ Op *func_output(const Func *f, const char *name) {
     return NULL;
 }
 
-Op *body_next(const Func *body, int which) {
+Op *func_next(const Func *body, int which) {
     for (Op *op = body->first; op; op = op->next)
         if (op->kind == OP_NEXT && (int)op->imm == which) return op;
     return NULL;
 }
 
-int body_carried(const Func *body) {
+int func_n_carried(const Func *body) {
     int n = 0;
     for (const Op *op = body->first; op; op = op->next)
         if (op->kind == OP_NEXT && (int)op->imm >= n) n = (int)op->imm + 1;

@@ -118,7 +118,7 @@ uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
     bool ok = *f && read_all(*f, &text, &why);
     close_file(f);
     if (!ok) {
-        diag(c, DIAG_E0002, from, "cannot read '%s': %s", path, why);
+        diag_add(c, DIAG_E0002, from, "cannot read '%s': %s", path, why);
         return UINT32_MAX;
     }
     Source s = {.path = arena_strndup(c->a, path, strlen(path)), .text = text.s, .n_bytes = text.n};
@@ -160,7 +160,7 @@ static void record(Ctx *c, Severity sev, DiagCode code, Span at, const char *fmt
     vec_push(c->a, &c->diags, d);
 }
 
-void diag(Ctx *c, DiagCode code, Span at, const char *fmt, ...) {
+void diag_add(Ctx *c, DiagCode code, Span at, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     record(c, SEV_ERROR, code, at, fmt, ap);

@@ -39,7 +39,7 @@ static const Guard *meet(const Guard *x, const Guard *y) {
     return x;
 }
 
-bool guard_within(const Guard *inner, const Guard *outer) {
+bool ir_guard_within(const Guard *inner, const Guard *outer) {
     while (inner && inner != outer) inner = inner->up;
     return inner == outer;
 }
@@ -62,7 +62,7 @@ static bool runs_anyway(const Op *op) {
     return op_acts(op) || op->kind == OP_LOOP || (op->ext && !op->when);
 }
 
-const Guard **guards_of(Arena *a, Func *f) {
+const Guard **ir_guards(Arena *a, Func *f) {
     Guards g = {.a = a};
     func_number(f);
     const Guard **at = NEWN(a, const Guard *, (size_t)f->n_ops + 1);

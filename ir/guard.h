@@ -14,7 +14,7 @@ struct Guard {
 };
 
 /* By Op.id, after numbering f: where each value is wanted; NULL = always. */
-const Guard **guards_of(Arena *a, Func *f);
-bool guard_within(const Guard *inner, const Guard *outer); /* is outer an ancestor, or itself? */
+const Guard **ir_guards(Arena *a, Func *f);
+bool ir_guard_within(const Guard *inner, const Guard *outer); /* is outer an ancestor, or itself? */
 
 #endif

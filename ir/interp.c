@@ -193,7 +193,7 @@ void interp_put_next(Interp *in, int which, const OpTensor *x) {
 
 /* Each turn has values of its own: those of the last one are operands of the next. */
 bool interp_body(Interp *in, Func *body, const OpTensor **now) {
-    int n = body_carried(body);
+    int n = func_n_carried(body);
     Interp outer = *in;
     func_number(body);
     in->func = body;
@@ -297,19 +297,19 @@ static int walk_find(const Walk *w, const Space *s) {
     return -1;
 }
 
-Walk walk_new(Interp *in, const Type *t) {
+Walk interp_walk_new(Interp *in, const Type *t) {
     Walk w = {.count = 1};
-    for (int d = 0; d < t->rank; d++) walk_add(in, &w, t->dim[d]);
+    for (int d = 0; d < t->rank; d++) interp_walk_add(in, &w, t->dim[d]);
     return w;
 }
 
-void walk_add(Interp *in, Walk *w, const Space *s) {
+void interp_walk_add(Interp *in, Walk *w, const Space *s) {
     if (walk_find(w, s) >= 0) return;
     w->s[w->n] = s;
     w->count *= w->size[w->n++] = interp_size(in, s);
 }
 
-Walk walk_join(const Walk *x, const Walk *y) {
+Walk interp_walk_join(const Walk *x, const Walk *y) {
     Walk w = *x;
     for (int d = 0; d < y->n; d++) {
         w.s[w.n] = y->s[d];
@@ -319,7 +319,7 @@ Walk walk_join(const Walk *x, const Walk *y) {
     return w;
 }
 
-void walk_next(Walk *w) {
+void interp_walk_next(Walk *w) {
     w->at++;
     for (int d = w->n - 1; d >= 0; d--) {
         if (++w->i[d] < w->size[d]) return;
@@ -327,20 +327,20 @@ void walk_next(Walk *w) {
     }
 }
 
-int64_t walk_index(const Walk *w, const Space *s) {
+int64_t interp_walk_index(const Walk *w, const Space *s) {
     int d = walk_find(w, s);
     return d < 0 ? 0 : w->i[d];
 }
 
-int64_t walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub, int64_t i) {
+int64_t interp_walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub, int64_t i) {
     int64_t at = 0;
     for (int d = 0; d < x->type.rank; d++) {
         const Space *s = x->type.dim[d];
-        at = at * x->shape[d] + (s == sub ? i : walk_index(w, s));
+        at = at * x->shape[d] + (s == sub ? i : interp_walk_index(w, s));
     }
     return at;
 }
 
-int64_t walk_offset(const Walk *w, const OpTensor *x) {
-    return walk_offset_at(w, x, NULL, 0);
+int64_t interp_walk_offset(const Walk *w, const OpTensor *x) {
+    return interp_walk_offset_at(w, x, NULL, 0);
 }

@@ -106,17 +106,17 @@ typedef struct {
     int64_t size[2 * MAX_RANK], i[2 * MAX_RANK];
     int64_t at, count;
 } Walk;
-Walk walk_new(Interp *in, const Type *t);
-void walk_add(Interp *in, Walk *w, const Space *s); /* unless it has s */
-Walk walk_join(const Walk *x, const Walk *y);       /* indices of both, at x's and y's place */
+Walk interp_walk_new(Interp *in, const Type *t);
+void interp_walk_add(Interp *in, Walk *w, const Space *s); /* unless it has s */
+Walk interp_walk_join(const Walk *x, const Walk *y); /* indices of both, at x's and y's place */
 static inline bool walk_live(const Walk *w) {
     return w->at < w->count;
 }
-void walk_next(Walk *w);
-int64_t walk_index(const Walk *w, const Space *s); /* w's index along s */
+void interp_walk_next(Walk *w);
+int64_t interp_walk_index(const Walk *w, const Space *s); /* w's index along s */
 /* The element of x at w's indices; x's spaces must be w's.  _at: along `sub` take i. */
-int64_t walk_offset(const Walk *w, const OpTensor *x);
-int64_t walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub, int64_t i);
+int64_t interp_walk_offset(const Walk *w, const OpTensor *x);
+int64_t interp_walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub, int64_t i);
 /* row and column of the random stream at w's indices */
 bool interp_random_index(Interp *in, const Walk *w, uint32_t *row, uint32_t *col);
 

@@ -538,8 +538,8 @@ void op_replace_uses(Func *f, Op *old, Op *with);
 void func_number(Func *f);                        /* sets Op.id = 0, 1, .. */
 int *func_use_counts(Arena *a, Func *f);          /* indexed by id; numbers first */
 Op *func_output(const Func *f, const char *name); /* the OP_OUTPUT or NULL */
-Op *body_next(const Func *body, int which);       /* the OP_NEXT or NULL */
-int body_carried(const Func *body);               /* how many operands of its loop change */
+Op *func_next(const Func *body, int which);       /* the OP_NEXT or NULL */
+int func_n_carried(const Func *body);             /* how many operands of its loop change */
 /* Does more than compute: an effect, or a loop around one. */
 bool op_acts(const Op *op);
 bool op_has(const Op *op, OpTraits t);

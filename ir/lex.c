@@ -139,7 +139,7 @@ static void lex_punct(Parser *p, Tok *t) {
     if (!t->ch || !strchr("{}[](),:=!+-*>", t->ch)) bad(p, t, "unexpected character in the IR");
 }
 
-void lex_next(Parser *p) {
+void parse_lex_next(Parser *p) {
     p->prev_line = p->tok.span.line;
     skip_blanks(p);
     uint32_t col = (uint32_t)(p->p - p->line_start) + 1;

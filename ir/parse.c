@@ -12,7 +12,7 @@ bool parse_fail(Parser *p, DiagCode code, Span at, const char *fmt, ...) {
     va_start(ap, fmt);
     const char *text = arena_vprintf(p->a, fmt, ap);
     va_end(ap);
-    diag(p->c, code, at, "%s", text);
+    diag_add(p->c, code, at, "%s", text);
     p->ok = false;
     return false;
 }
@@ -23,7 +23,7 @@ bool parse_stop(const Parser *p) {
 
 void parse_skip_line(Parser *p) {
     uint32_t line = p->prev_line;
-    while (p->tok.kind != T_END && p->tok.span.line <= line && !parse_is(p, '}')) lex_next(p);
+    while (p->tok.kind != T_END && p->tok.span.line <= line && !parse_is(p, '}')) parse_lex_next(p);
 }
 
 bool parse_expected(Parser *p, const char *what) {
@@ -37,7 +37,7 @@ bool parse_is(const Parser *p, char ch) {
 
 bool parse_accept(Parser *p, char ch) {
     if (!parse_is(p, ch)) return false;
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -47,7 +47,7 @@ static bool is_word(const Parser *p, const char *word) {
 
 bool parse_accept_word(Parser *p, const char *word) {
     if (!is_word(p, word)) return false;
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -59,7 +59,7 @@ bool parse_expect(Parser *p, char ch) {
 bool parse_name(Parser *p, const char *what, const char **name) {
     if (p->tok.kind != T_NAME && p->tok.kind != T_STRING) return parse_expected(p, what);
     *name = p->tok.s;
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -71,7 +71,7 @@ bool parse_text(Parser *p, const char *what, const char **text) {
 bool parse_word(Parser *p, const Words *w, const char *what, int *value) {
     *value = p->tok.kind == T_NAME ? text_find(w, p->tok.s, strlen(p->tok.s)) : -1;
     if (*value < 0) return parse_expected(p, what);
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -81,7 +81,7 @@ bool parse_int(Parser *p, const char *what, int64_t lo, int64_t hi, int64_t *n) 
         return parse_fail(p, DIAG_E0407, p->tok.span, "%s must be a whole number from %lld to %lld",
                           what, (long long)lo, (long long)hi);
     *n = p->tok.num;
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -95,7 +95,7 @@ bool parse_real(Parser *p, const char *what, double *x) {
         *x = sign * p->tok.real;
     else
         return parse_expected(p, what);
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -179,7 +179,7 @@ static bool sum_expr(Parser *p, int depth, const Expr **e) {
     while (parse_is(p, '+') || parse_is(p, '-')) {
         int64_t sign = parse_is(p, '-') ? -1 : 1;
         const Expr *y = NULL;
-        lex_next(p);
+        parse_lex_next(p);
         if (!product_expr(p, depth, &y)) return false;
         *e = expr_add(p->a, *e, expr_mul(p->a, expr_const(p->a, sign), y));
         if (!small_enough(p, at, *e)) return false;
@@ -251,7 +251,7 @@ bool parse_type(Parser *p, Type *t) {
 /* ---- positions: !path:line:col-[line:]col ------------------------------------------------ */
 static bool span_path(Parser *p, const char **path) {
     if (p->p < p->end && *p->p == '"') {
-        lex_next(p);
+        parse_lex_next(p);
         *path = p->tok.s;
         return p->tok.kind == T_STRING;
     }
@@ -306,6 +306,6 @@ bool parse_span(Parser *p, Span *at) {
     if (!ok) return parse_expected(p, "a position, as '!file:line:column', after the '!'");
     s.file = file_index(p, path);
     *at = s;
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }

@@ -41,7 +41,7 @@ typedef struct {
     StrMap values; /* of the function being read */
 } Parser;
 
-void lex_next(Parser *p);
+void parse_lex_next(Parser *p);
 
 /* Reports and returns false; the statement loop then skips to the next line. */
 bool parse_fail(Parser *p, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);

@@ -112,7 +112,7 @@ static bool body_attr(Parser *p, Func **body) {
     *body = func_find(p->m, p->tok.s);
     if (!*body || !(*body)->body)
         return parse_fail(p, DIAG_E0402, at, "there is no body '@%s' before this line", p->tok.s);
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -171,7 +171,7 @@ static bool operand(Parser *p, Operands *in, bool *poisoned) {
                           p->tok.s);
     if (x->type.dt == DT_VOID) *poisoned = true;
     vec_push(p->a, in, x);
-    lex_next(p);
+    parse_lex_next(p);
     return true;
 }
 
@@ -241,7 +241,7 @@ static bool parse_kept(Parser *p, uint32_t *kept) {
     for (size_t i = 0; i < COUNT(types); i++)
         if (strcmp(p->tok.s, dtype_name(types[i])) == 0) {
             *kept = types[i];
-            lex_next(p);
+            parse_lex_next(p);
             return true;
         }
     return parse_expected(p, "@f32, @bf16 or @f16");
@@ -276,7 +276,7 @@ static void op_line(Parser *p, Builder *b) {
     const char *name = NULL;
     if (p->tok.kind == T_VALUE) {
         name = p->tok.s;
-        lex_next(p);
+        parse_lex_next(p);
         if (!parse_expect(p, '=')) {
             parse_skip_line(p);
             return;
@@ -284,7 +284,7 @@ static void op_line(Parser *p, Builder *b) {
     } else if (p->tok.kind != T_NAME) {
         if (p->tok.kind != T_BAD)
             parse_fail(p, DIAG_E0401, at, "expected an operation, or '%%name ='");
-        lex_next(p);
+        parse_lex_next(p);
         parse_skip_line(p);
         return;
     }
@@ -312,7 +312,7 @@ void parse_func(Parser *p, bool body) {
     b.f->span = at;
     b.f->body = body;
     p->values = (StrMap){0};
-    lex_next(p);
+    parse_lex_next(p);
     if (!parse_expect(p, '{') || !parse_span(p, &b.f->span)) parse_skip_line(p);
     while (!parse_stop(p) && !parse_is(p, '}')) op_line(p, &b);
     if (!parse_stop(p)) parse_expect(p, '}');

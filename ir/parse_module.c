@@ -112,7 +112,7 @@ static bool seed_ends(Parser *p, Space **src, Space **dst, const Space *base) {
         Span at = p->tok.span;
         if (i && p->tok.kind != T_ARROW) return parse_expected(p, "'->'");
         if (i) {
-            lex_next(p);
+            parse_lex_next(p);
             at = p->tok.span;
         }
         if (!space_of(p, SP_NODE, "a node type", end[i])) return false;
@@ -164,7 +164,7 @@ static bool edge_stmt(Parser *p) {
     } else {
         if (!parse_expect(p, ':') || !space_of(p, SP_NODE, "a node type", &src)) return false;
         if (p->tok.kind != T_ARROW) return parse_expected(p, "'->'");
-        lex_next(p);
+        parse_lex_next(p);
         if (!space_of(p, SP_NODE, "a node type", &dst)) return false;
         s = space_edge(p->m, name, src, dst, at);
         s->whole = whole;
@@ -234,7 +234,7 @@ static bool column_spec(Parser *p, Space *space, ColumnSpec *c) {
     Span at = p->tok.span;
     c->kind = p->tok.kind == T_NAME ? text_find(&text_cols, p->tok.s, strlen(p->tok.s)) : -1;
     if (c->kind < 0 || c->kind == COL_CSR || c->kind == COL_FLOAT) return float_column(p, space, c);
-    lex_next(p);
+    parse_lex_next(p);
     int n = 0;
     if (c->kind == COL_CAT || c->kind == COL_CLASS) return parse_spaces(p, 1, &n, &c->cat);
     if (c->kind != COL_MULTILABEL) return true;
@@ -432,7 +432,7 @@ static bool recipe_line(Parser *p) {
     const char *name = NULL;
     Span at = p->tok.span;
     if (!parse_name(p, "a setting of the recipe", &name)) {
-        lex_next(p);
+        parse_lex_next(p);
         return false;
     }
     if (strcmp(name, "group") == 0) return group_stmt(p);
@@ -497,7 +497,7 @@ static bool statement(Parser *p, const char *word, Span at) {
 static void module_body(Parser *p) {
     while (!parse_stop(p) && !parse_is(p, '}')) {
         Tok first = p->tok;
-        lex_next(p);
+        parse_lex_next(p);
         bool ok = first.kind == T_NAME
                       ? statement(p, first.s, first.span)
                       : first.kind != T_BAD && parse_fail(p, DIAG_E0401, first.span,
@@ -511,7 +511,7 @@ Module *module_parse(Ctx *c, uint32_t file) {
     Parser p = {.c = c, .a = c->a, .file = file, .line = 1, .ok = true};
     p.p = p.line_start = s->text;
     p.end = s->text + s->n_bytes;
-    lex_next(&p);
+    parse_lex_next(&p);
     const char *name = NULL;
     if (!parse_accept_word(&p, "module")) {
         parse_expected(&p, "'module'");

@@ -24,8 +24,8 @@ typedef struct {
 
 static void vbroken(Verifier *v, Span at, const char *fmt, va_list ap) {
     const char *what = arena_vprintf(v->c->a, fmt, ap);
-    diag(v->c, DIAG_E0501, at, "%s%s: %s%s%s", v->after ? "after " : "",
-         v->after ? v->after : "broken IR", what, v->f ? " in @" : "", v->f ? v->f->name : "");
+    diag_add(v->c, DIAG_E0501, at, "%s%s: %s%s%s", v->after ? "after " : "",
+             v->after ? v->after : "broken IR", what, v->f ? " in @" : "", v->f ? v->f->name : "");
     v->ok = false;
 }
 

@@ -68,7 +68,7 @@ static void accumulate(Ad *ad, Op *x, Op *g, const Guard *from, const Guard *to)
     Adjoint *at = x->tag;
     Op *before = at->grad;
     at->grad = before ? b_binary(&ad->b, OP_ADD, before, g) : g;
-    for (; from != to && guard_within(from, to); from = from->up) {
+    for (; from != to && ir_guard_within(from, to); from = from->up) {
         if (!from->heavy) continue;
         if (!before) before = ad_zeros(&ad->b, &x->type);
         at->grad = b_select(&ad->b, from->cond, from->holds ? at->grad : before,
@@ -109,9 +109,9 @@ static bool is_call(const Op *op) {
 }
 
 static void refuse(Ad *ad, const Op *call) {
-    diag(ad->p->ctx, DIAG_E0514, call->span,
-         "the loss depends on parameters through '%s', a C function without a gradient",
-         call->ext->name);
+    diag_add(ad->p->ctx, DIAG_E0514, call->span,
+             "the loss depends on parameters through '%s', a C function without a gradient",
+             call->ext->name);
     diag_note(ad->p->ctx, call->ext->span,
               "name one here (grad g), or write detach(%s(..)) where nothing is to be learned",
               call->ext->name);
@@ -159,7 +159,7 @@ static void put_outputs(Ad *ad, Module *m) {
 bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     Op *out = func_output(f, "loss");
     if (!out) {
-        diag(p->ctx, DIAG_E0512, f->span, "function '%s' has no output \"loss\"", f->name);
+        diag_add(p->ctx, DIAG_E0512, f->span, "function '%s' has no output \"loss\"", f->name);
         return false;
     }
     DType kept = p->scale && p->scale->off ? DT_F32 : DT_VOID; /* none is to be in f16 */
@@ -169,14 +169,14 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
              .last = f->last,
              .ok = true};
     if (ad.loss->type.rank || !dtype_is_float(ad.loss->type.dt)) {
-        diag(p->ctx, DIAG_E0512, out->span, "the loss is %s, not a floating-point scalar",
-             op_type_text(m, &ad.loss->type));
+        diag_add(p->ctx, DIAG_E0512, out->span, "the loss is %s, not a floating-point scalar",
+                 op_type_text(m, &ad.loss->type));
         return false;
     }
     if (!pass_unroll_func(p, m, f)) return false;
     ad.last = f->last;
     mark(&ad);
-    ad.guard = guards_of(p->a, f);
+    ad.guard = ir_guards(p->a, f);
     bool scaled = pass_loss_is_scaled(m, f);
     Op *seed = scaled ? pass_loss_scale_now(&ad.b) : ad_const(&ad.b, ad.loss, 1);
     if (ad.loss->tag) accumulate(&ad, ad.loss, seed, NULL, NULL);

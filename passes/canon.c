@@ -78,7 +78,7 @@ static Op *fold(Canon *c, const Op *op) {
     if (op->type.dt == DT_F16 || op->type.dt == DT_BF16) return NULL;
     for (int i = 0; i < op->n_in; i++)
         if (!pass_is_const(op->in[i], &v[i])) return NULL;
-    return constant(c, op, rounded(op->type.dt, elementwise_apply(op, v)));
+    return constant(c, op, rounded(op->type.dt, op_elementwise_apply(op, v)));
 }
 
 /* An elementwise operation sees no difference between a value and its broadcast, as long

@@ -34,7 +34,7 @@ const Pass *pass_find(const char *name) {
     return find(name, strlen(name));
 }
 
-const char *passes_pipeline(int opt_level, bool keep_grads) {
+const char *pass_pipeline_named(int opt_level, bool keep_grads) {
     if (opt_level == 0)
         return keep_grads ? "unroll,autodiff,dce,lower-csr,precision"
                           : "unroll,loss-scale,autodiff,optimizer,dce,lower-csr,precision";
@@ -138,7 +138,7 @@ static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
 static bool run_one(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
     unsigned missing = p->needs & ~m->has;
     if (missing) {
-        diag(c, DIAG_E0510, (Span){0}, "pass '%s' needs %s", p->name, fact_name(missing));
+        diag_add(c, DIAG_E0510, (Span){0}, "pass '%s' needs %s", p->name, fact_name(missing));
         return false;
     }
     const char *before = o->print_changed && o->dump ? text_of(c, m) : NULL;
@@ -152,7 +152,7 @@ static bool run_one(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
     return !o->verify_each || module_verify(c, m, p->name);
 }
 
-bool passes_run(Ctx *c, Module *m, const char *names, const PassOptions *opt) {
+bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt) {
     static const PassOptions none = {0};
     const PassOptions *o = opt ? opt : &none;
     m->has |= facts(m);
@@ -160,7 +160,7 @@ bool passes_run(Ctx *c, Module *m, const char *names, const PassOptions *opt) {
         size_t n = strcspn(names, ",");
         const Pass *p = find(names, n);
         if (!p) {
-            diag(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
+            diag_add(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
             return false;
         }
         if (!run_one(c, m, p, o)) return false;

@@ -84,10 +84,10 @@ typedef struct {
 int pass_choose(PassCtx *p, const char *question, const char *first, const char *second);
 
 /* Comma-separated names.  False after diagnostics (unknown name, unmet need, failure). */
-bool passes_run(Ctx *c, Module *m, const char *names, const PassOptions *opt);
+bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt);
 
 /* The standard pipelines: "-O0", "-O2".  keep_grads leaves `output "grad.*"` instead
  * of parameter updates (used by gradient tests). */
-const char *passes_pipeline(int opt_level, bool keep_grads);
+const char *pass_pipeline_named(int opt_level, bool keep_grads);
 
 #endif

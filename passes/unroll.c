@@ -99,8 +99,8 @@ static void turn(Unroll *u) {
 }
 
 static bool refuse(Unroll *u, const char *why) {
-    diag(u->p->ctx, DIAG_E0515, u->loop->span, "the loss depends on parameters through this loop%s",
-         why);
+    diag_add(u->p->ctx, DIAG_E0515, u->loop->span,
+             "the loss depends on parameters through this loop%s", why);
     diag_note(u->p->ctx, u->loop->span,
               "'while c limit n { .. }' bounds the turns; detach(..) of the result needs no bound");
     return false;
@@ -111,7 +111,7 @@ static bool expand(Unroll *u) {
     Func *f = u->b.f;
     if (!loop->imm) return refuse(u, ", and how many turns there are is not known");
     if (loop->imm * loop->body->n_ops > MAX_OPS) return refuse(u, ", and its limit is too high");
-    u->carried = body_carried(loop->body);
+    u->carried = func_n_carried(loop->body);
     u->now = NEWN(u->p->a, Op *, (size_t)loop->n_in);
     u->then = NEWN(u->p->a, Op *, (size_t)loop->n_in);
     memcpy(u->now, loop->in, (size_t)loop->n_in * sizeof(Op *));

@@ -157,7 +157,7 @@ bool cpu_data_write(CpuData *d, const char *dir) {
     set->edges = tables(d, SP_EDGE, &set->n_edges);
     set->graphs = tables(d, SP_GRAPH, &set->n_graphs);
     bool ok = rt_dataset_write(set, dir, true, &err) == GNNC_OK;
-    if (!ok) diag(d->c, DIAG_E0003, (Span){0}, "%s", err.text);
+    if (!ok) diag_add(d->c, DIAG_E0003, (Span){0}, "%s", err.text);
     rt_dataset_close(set);
     return ok;
 }

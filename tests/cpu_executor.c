@@ -53,7 +53,7 @@ const char *cpu_exec_dir(Ctx *c) {
     const char *base = getenv("TMPDIR");
     char *dir = arena_printf(c->a, "%s/gnnc-test-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(dir)) {
-        diag(c, DIAG_E0003, (Span){0}, "cannot make '%s'", dir);
+        diag_add(c, DIAG_E0003, (Span){0}, "cannot make '%s'", dir);
         return NULL;
     }
     ctx_defer(c, remove_tree, dir);
@@ -90,26 +90,26 @@ static DType precision(int opt_level) {
 static bool low_passes(Ctx *c, Module *m, const char *names, int opt_level, const PassOptions *o) {
     const char *from = strstr(names, ",precision");
     assert(from);
-    if (!passes_run(c, m, arena_strndup(c->a, names, (size_t)(from - names)), o)) return false;
+    if (!pass_run_all(c, m, arena_strndup(c->a, names, (size_t)(from - names)), o)) return false;
     op_low_ask(m, opt_level & CPU_EXEC_ALL_F16 ? DT_F16 : DT_BF16);
-    return passes_run(c, m, from + 1, o);
+    return pass_run_all(c, m, from + 1, o);
 }
 
 bool cpu_exec_passes(Ctx *c, Module *m, int opt_level) {
     static const char autodiff[] = "autodiff,";
-    const char *all = passes_pipeline(opt_level & 2, true), *at = strstr(all, autodiff);
+    const char *all = pass_pipeline_named(opt_level & 2, true), *at = strstr(all, autodiff);
     size_t n = (size_t)(at - all);
     PassOptions o = {.verify_each = true, .precision = precision(opt_level)};
-    if (n && !passes_run(c, m, arena_strndup(c->a, all, n - 1), &o)) return false;
+    if (n && !pass_run_all(c, m, arena_strndup(c->a, all, n - 1), &o)) return false;
     at += sizeof autodiff - 1;
     if (!differentiate(c, m)) return false;
     return cpu_exec_is_low(opt_level) ? low_passes(c, m, at, opt_level, &o)
-                                      : passes_run(c, m, at, &o);
+                                      : pass_run_all(c, m, at, &o);
 }
 
 bool cpu_exec_train_passes(Ctx *c, Module *m, int opt_level) {
     PassOptions o = {.verify_each = true, .precision = precision(opt_level)};
-    return passes_run(c, m, passes_pipeline(opt_level & 2, false), &o);
+    return pass_run_all(c, m, pass_pipeline_named(opt_level & 2, false), &o);
 }
 
 static bool link_program(Ctx *c, const char *dir) {
@@ -121,14 +121,14 @@ static bool link_program(Ctx *c, const char *dir) {
                      " -Wl,--no-whole-archive $(cat %s/link.flags)",
                      dir, dir, dir, build, build);
     if (system(command) == 0) return true;
-    diag(c, DIAG_E0004, (Span){0}, "%s", command);
+    diag_add(c, DIAG_E0004, (Span){0}, "%s", command);
     return false;
 }
 
 bool cpu_exec_symbol(CpuExec *x, void *to, const char *name) {
     void *p = dlsym(x->so, name);
     memcpy(to, &p, sizeof p); /* ISO C has no cast from void * to a function */
-    if (!p) diag(x->c, DIAG_E0004, (Span){0}, "no symbol '%s'", name);
+    if (!p) diag_add(x->c, DIAG_E0004, (Span){0}, "no symbol '%s'", name);
     return p != NULL;
 }
 
@@ -139,7 +139,7 @@ static bool find(CpuExec *x, void *to, const char *name) {
 static bool open_program(CpuExec *x, const char *path) {
     Api *a = &x->api;
     x->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!x->so) diag(x->c, DIAG_E0004, (Span){0}, "%s", dlerror());
+    if (!x->so) diag_add(x->c, DIAG_E0004, (Span){0}, "%s", dlerror());
     return x->so && find(x, &x->program, "gnnc_program") &&
            find(x, &a->create, "gnnc_trainer_create") &&
            find(x, &a->destroy, "gnnc_trainer_destroy") &&

@@ -20,7 +20,7 @@ static bool build(Ctx *c, const char *dir, const char *defines) {
                      "-fno-sanitize=undefined",
                      include, dir, dir, include, dir, dir, dir, b, b, b);
     if (system(command) == 0) return true;
-    diag(c, DIAG_E0004, (Span){0}, "%s", command);
+    diag_add(c, DIAG_E0004, (Span){0}, "%s", command);
     return false;
 }
 

@@ -146,7 +146,7 @@ static double let_value(LoopRun *r, const LStmt *s, const double *x) {
         Op in[3] = {0}, *ins[3] = {&in[0], &in[1], &in[2]};
         Op op = {.kind = s->op, .type = {.dt = s->dst->dt}, .n_in = s->n_arg, .in = ins};
         for (int i = 0; i < s->n_arg; i++) in[i].type.dt = s->arg[i]->dt;
-        return elementwise_apply(&op, x);
+        return op_elementwise_apply(&op, x);
     }
     case L_FN_CONST:
         return s->imm;

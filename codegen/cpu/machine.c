@@ -73,7 +73,7 @@ bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
                                .fma = known[i].fma};
             return true;
         }
-    diag(
+    diag_add(
         c, DIAG_E0531, (Span){0},
         "'%s' is not a processor known to --march; there are: native, x86-64, "
         "x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, icelake-server, sapphirerapids, "

@@ -69,7 +69,7 @@ static const char *hold(Cg *g, char *message) {
 }
 
 static bool fail(Cg *g, const char *what, char *message) {
-    diag(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, hold(g, message));
+    diag_add(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, hold(g, message));
     return false;
 }
 
@@ -139,7 +139,7 @@ static bool write_out(Cg *g, EmitKind kind, const char *path) {
         bad = LLVMTargetMachineEmitToFile(
             g->tm, g->mod, path, kind == EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile, &message);
     if (!bad) return true;
-    diag(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, hold(g, message));
+    diag_add(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, hold(g, message));
     return false;
 }
 

@@ -40,7 +40,8 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
                          const char *path) {
     (void)o;
     if (kind != EMIT_IR_TEXT) {
-        diag(c, DIAG_E0513, (Span){0}, "the cuda target writes CUDA C; nvcc makes objects of it");
+        diag_add(c, DIAG_E0513, (Span){0},
+                 "the cuda target writes CUDA C; nvcc makes objects of it");
         return false;
     }
     Cu cu = {.c = c, .a = c->a, .plan = p, .b = sb_new(c->a)};
@@ -51,7 +52,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     FILE *f = fopen(path, "w");
     bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
     if (f && fclose(f) != 0) ok = false;
-    if (!ok) diag(c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
+    if (!ok) diag_add(c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
     return ok;
 }
 

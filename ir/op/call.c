@@ -50,7 +50,7 @@ static const char *infer_result(Module *m, Op *op) {
     const Op *call = op->in[0];
     int which = (int)op->imm;
     if (call->kind == OP_LOOP && which == op->imm && which > 0 &&
-        which < body_carried(call->body)) {
+        which < func_n_carried(call->body)) {
         op->type = call->in[which]->type;
         return NULL;
     }

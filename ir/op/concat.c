@@ -111,17 +111,17 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
         int64_t off = interp_expr(in, op->off), n = interp_size(in, op->over[0]);
         if (off < 0 || off + interp_size(in, op->over[1]) > n)
             return interp_fail(in, op, "the slice does not lie within its operand");
-        for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w))
-            out->v[w.at] =
-                x->v[walk_offset_at(&w, x, op->over[0], off + walk_index(&w, op->over[1]))];
+        for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w))
+            out->v[w.at] = x->v[interp_walk_offset_at(&w, x, op->over[0],
+                                                      off + interp_walk_index(&w, op->over[1]))];
         return true;
     }
     const OpTensor *y = interp_in(in, op, 1);
     int64_t n = interp_size(in, op->over[0]);
-    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
-        int64_t i = walk_index(&w, op->over[2]);
-        out->v[w.at] = i < n ? x->v[walk_offset_at(&w, x, op->over[0], i)]
-                             : y->v[walk_offset_at(&w, y, op->over[1], i - n)];
+    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
+        int64_t i = interp_walk_index(&w, op->over[2]);
+        out->v[w.at] = i < n ? x->v[interp_walk_offset_at(&w, x, op->over[0], i)]
+                             : y->v[interp_walk_offset_at(&w, y, op->over[1], i - n)];
     }
     return true;
 }

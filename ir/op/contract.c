@@ -69,11 +69,11 @@ static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
 
 /* The spaces that are summed: all of x's and y's that the result lacks. */
 static Walk summed(Interp *in, const Op *op) {
-    Walk w = walk_new(in, &(Type){.dt = op->type.dt});
+    Walk w = interp_walk_new(in, &(Type){.dt = op->type.dt});
     for (int k = 0; k < 2; k++) {
         const Type *t = &op->in[k]->type;
         for (int d = 0; d < t->rank; d++)
-            if (!type_has(&op->type, t->dim[d])) walk_add(in, &w, t->dim[d]);
+            if (!type_has(&op->type, t->dim[d])) interp_walk_add(in, &w, t->dim[d]);
     }
     return w;
 }
@@ -82,11 +82,11 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in_dense(in, op, 0), *y = interp_in_dense(in, op, 1);
     if (!x || !y) return false;
     const Walk over = summed(in, op);
-    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
+    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
         double sum = 0;
-        for (Walk s = over; walk_live(&s); walk_next(&s)) {
-            Walk both = walk_join(&w, &s);
-            sum += x->v[walk_offset(&both, x)] * y->v[walk_offset(&both, y)];
+        for (Walk s = over; walk_live(&s); interp_walk_next(&s)) {
+            Walk both = interp_walk_join(&w, &s);
+            sum += x->v[interp_walk_offset(&both, x)] * y->v[interp_walk_offset(&both, y)];
         }
         out->v[w.at] = sum;
     }

@@ -197,7 +197,7 @@ static const char *infer_copy(Module *m, Op *op) {
                   op_type_text(m, &op->type));
 }
 
-const char *elementwise_infer(Module *m, Op *op) {
+const char *op_elementwise_infer(Module *m, Op *op) {
     if (op->kind == OP_COPY) return infer_copy(m, op);
     Type t = {0};
     int csr = -1;
@@ -217,7 +217,7 @@ const char *elementwise_infer(Module *m, Op *op) {
 }
 
 const OpImpl op_elementwise = {
-    .infer = elementwise_infer,
-    .vjp = elementwise_vjp,
-    .eval = elementwise_eval,
+    .infer = op_elementwise_infer,
+    .vjp = op_elementwise_vjp,
+    .eval = op_elementwise_eval,
 };

@@ -4,9 +4,9 @@
 
 #include "ir/op/op.h"
 
-const char *elementwise_infer(Module *m, Op *op);
-void elementwise_vjp(Builder *b, Op *op, Op *g, Op **gin);
-bool elementwise_eval(struct Interp *in, Op *op, OpTensor *out);
-double elementwise_apply(const Op *op, const double *x); /* not rounded to op->type.dt */
+const char *op_elementwise_infer(Module *m, Op *op);
+void op_elementwise_vjp(Builder *b, Op *op, Op *g, Op **gin);
+bool op_elementwise_eval(struct Interp *in, Op *op, OpTensor *out);
+double op_elementwise_apply(const Op *op, const double *x); /* not rounded to op->type.dt */
 
 #endif

@@ -87,7 +87,7 @@ static double binary(const Op *op, double x, double y) {
     }
 }
 
-double elementwise_apply(const Op *op, const double *x) {
+double op_elementwise_apply(const Op *op, const double *x) {
     if (op->n_in == 1) return unary(op, x[0]);
     if (op->n_in == 2) return binary(op, x[0], x[1]);
     return x[0] ? x[1] : x[2];
@@ -97,10 +97,10 @@ static bool eval_dense(Interp *in, const Op *op, OpTensor *out) {
     const OpTensor *x[3];
     for (int i = 0; i < op->n_in; i++)
         if (!(x[i] = interp_in_dense(in, op, i))) return false;
-    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
+    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
         double arg[3];
-        for (int i = 0; i < op->n_in; i++) arg[i] = x[i]->v[walk_offset(&w, x[i])];
-        out->v[w.at] = elementwise_apply(op, arg);
+        for (int i = 0; i < op->n_in; i++) arg[i] = x[i]->v[interp_walk_offset(&w, x[i])];
+        out->v[w.at] = op_elementwise_apply(op, arg);
     }
     return true;
 }
@@ -109,20 +109,20 @@ static bool eval_dense(Interp *in, const Op *op, OpTensor *out) {
 static bool eval_csr(Interp *in, const Op *op, OpTensor *out) {
     const InterpCsr *c = interp_csr(in, op);
     if (!c) return false;
-    Walk w = walk_new(in, &out->type);
+    Walk w = interp_walk_new(in, &out->type);
     for (int64_t k = 0; k < c->n; k++) {
         double arg[3];
         w.i[0] = c->row[k], w.i[1] = c->col[k];
         for (int i = 0; i < op->n_in; i++) {
             const OpTensor *x = interp_in(in, op, i);
             bool csr = x->type.layout == LAYOUT_CSR;
-            arg[i] = x->v[csr ? k : walk_offset(&w, x)];
+            arg[i] = x->v[csr ? k : interp_walk_offset(&w, x)];
         }
-        out->v[k] = elementwise_apply(op, arg);
+        out->v[k] = op_elementwise_apply(op, arg);
     }
     return true;
 }
 
-bool elementwise_eval(Interp *in, Op *op, OpTensor *out) {
+bool op_elementwise_eval(Interp *in, Op *op, OpTensor *out) {
     return out->type.layout == LAYOUT_CSR ? eval_csr(in, op, out) : eval_dense(in, op, out);
 }

@@ -118,7 +118,7 @@ static Op *binary_grad(Builder *b, Op *r, int i, Op *g) {
     }
 }
 
-void elementwise_vjp(Builder *b, Op *op, Op *g, Op **gin) {
+void op_elementwise_vjp(Builder *b, Op *op, Op *g, Op **gin) {
     if (ad_is_flat(op)) return;
     for (int i = 0; i < op->n_in; i++) {
         if (!ad_wants(op, i)) continue;

@@ -28,9 +28,9 @@ static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
 static bool eval_gather(Interp *in, const Op *op, const int64_t *index, OpTensor *out) {
     const OpTensor *x = interp_in(in, op, 0);
     const Map *m = op->map;
-    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
-        int64_t to = index[walk_index(&w, m->from)];
-        out->v[w.at] = to < 0 ? 0 : x->v[walk_offset_at(&w, x, m->to, to)];
+    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
+        int64_t to = index[interp_walk_index(&w, m->from)];
+        out->v[w.at] = to < 0 ? 0 : x->v[interp_walk_offset_at(&w, x, m->to, to)];
     }
     return true;
 }

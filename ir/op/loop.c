@@ -47,10 +47,10 @@ static const char *infer_loop(Module *m, Op *op) {
     op->type = type_scalar(DT_I1);
     if (!op->body || !op->body->body) return "'loop' lacks its body";
     if (op->imm < 0 || op->imm != (double)(int64_t)op->imm) return "a limit is a whole number";
-    int carried = body_carried(op->body);
+    int carried = func_n_carried(op->body);
     if (carried < 1) return "the body lacks 'next 0', the condition";
     for (int k = 0; k < carried; k++)
-        if (!body_next(op->body, k)) return op_err(m, "the body lacks 'next %d'", k);
+        if (!func_next(op->body, k)) return op_err(m, "the body lacks 'next %d'", k);
     for (const Op *x = op->body->first; x; x = x->next) {
         const Type *t = x->kind == OP_NEXT ? &x->in[0]->type : &x->type;
         if (x->kind != OP_NEXT && x->kind != OP_ARG) continue;
@@ -77,7 +77,7 @@ static bool eval_arg(Interp *in, const Op *op, OpTensor *out) {
 }
 
 static bool eval_loop(Interp *in, const Op *op, OpTensor *out) {
-    int carried = body_carried(op->body);
+    int carried = func_n_carried(op->body);
     const OpTensor **now = NEWN(interp_scratch(in), const OpTensor *, (size_t)op->n_in);
     for (int k = 0; k < op->n_in; k++) now[k] = interp_in(in, op, k);
     for (int turn = 0; now[0]->v[0] && (!op->imm || turn < op->imm); turn++) {

@@ -26,8 +26,8 @@ static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, co
                       int64_t n) {
     double less = 0, equal = 0;
     for (int64_t j = 0; j < n; j++) {
-        if (!mask->v[walk_offset_at(w, mask, over, j)]) continue;
-        double v = x->v[walk_offset_at(w, x, over, j)];
+        if (!mask->v[interp_walk_offset_at(w, mask, over, j)]) continue;
+        double v = x->v[interp_walk_offset_at(w, x, over, j)];
         less += v < x->v[w->at];
         equal += v == x->v[w->at];
     }
@@ -37,8 +37,9 @@ static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, co
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in(in, op, 0), *mask = interp_in(in, op, 1);
     int64_t n = interp_size(in, op->over[0]);
-    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w))
-        if (mask->v[walk_offset(&w, mask)]) out->v[w.at] = rank_of(&w, x, mask, op->over[0], n);
+    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w))
+        if (mask->v[interp_walk_offset(&w, mask)])
+            out->v[w.at] = rank_of(&w, x, mask, op->over[0], n);
     return true;
 }
 

@@ -49,10 +49,10 @@ static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
 
 static bool eval_argmax(Interp *in, const Op *op, const OpTensor *x, OpTensor *out) {
     int64_t n = interp_size(in, op->over[0]);
-    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
+    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
         double best = 0;
         for (int64_t i = 0; i < n; i++) {
-            double v = x->v[walk_offset_at(&w, x, op->over[0], i)];
+            double v = x->v[interp_walk_offset_at(&w, x, op->over[0], i)];
             if (i > 0 && !(v > best)) continue;
             best = v;
             out->v[w.at] = (double)i;
@@ -66,8 +66,8 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
     if (!x) return false;
     if (op->kind == OP_ARGMAX) return eval_argmax(in, op, x, out);
     bool *seen = NEWN(interp_scratch(in), bool, (size_t)out->count);
-    for (Walk w = walk_new(in, &x->type); walk_live(&w); walk_next(&w)) {
-        int64_t at = walk_offset(&w, out);
+    for (Walk w = interp_walk_new(in, &x->type); walk_live(&w); interp_walk_next(&w)) {
+        int64_t at = interp_walk_offset(&w, out);
         out->v[at] = seen[at] ? interp_combine(op->red, out->v[at], x->v[w.at]) : x->v[w.at];
         seen[at] = true;
     }

@@ -38,10 +38,10 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
     const int64_t *index = interp_map(in, op->map);
     if (!index) return false;
     bool *seen = NEWN(interp_scratch(in), bool, (size_t)out->count);
-    for (Walk w = walk_new(in, &x->type); walk_live(&w); walk_next(&w)) {
-        int64_t to = index[walk_index(&w, op->map->from)];
+    for (Walk w = interp_walk_new(in, &x->type); walk_live(&w); interp_walk_next(&w)) {
+        int64_t to = index[interp_walk_index(&w, op->map->from)];
         if (to < 0) continue;
-        int64_t at = walk_offset_at(&w, out, op->map->to, to);
+        int64_t at = interp_walk_offset_at(&w, out, op->map->to, to);
         out->v[at] = seen[at] ? interp_combine(op->red, out->v[at], x->v[w.at]) : x->v[w.at];
         seen[at] = true;
     }

@@ -85,7 +85,7 @@ static bool eval_rows(Interp *in, const Op *op, OpTensor *out) {
 
 static bool eval_random(Interp *in, const Op *op, OpTensor *out) {
     RtKey key = interp_stream_key(in, op->stream);
-    for (Walk w = walk_new(in, &out->type); walk_live(&w); walk_next(&w)) {
+    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
         uint32_t row, col;
         if (!interp_random_index(in, &w, &row, &col)) return false;
         out->v[w.at] = (double)rt_uniform(key, row, col);

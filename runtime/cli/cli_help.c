@@ -111,7 +111,7 @@ void rt_cli_print_recipe(const RtCli *c, FILE *f) {
 static void print_options(FILE *f) {
     char head[64];
     fprintf(f, "\nOptions\n");
-    for (const RtCliOption *o = RT_CLI_OPTIONS; o->name; o++) {
+    for (const RtCliOption *o = rt_cli_options; o->name; o++) {
         snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "",
                  o->value ? o->value : "");
         fprintf(f, "  %-27s %s\n", head, o->help);

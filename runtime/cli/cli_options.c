@@ -8,7 +8,7 @@
 #include "cli_options.h"
 #include "runtime/exec/exec.h"
 
-const RtCliOption RT_CLI_OPTIONS[] = {
+const RtCliOption rt_cli_options[] = {
     {"--data", "DIR", "the data directory (docs/data.md)", RT_OPT_TEXT, offsetof(RtCli, data),
      NULL},
     {"--epochs", "N", "epochs in all; bench: timed steps (200)", RT_OPT_INT, 0, "epochs"},
@@ -211,7 +211,7 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
 
 /* ---- words ------------------------------------------------------------------- */
 static const RtCliOption *find_option(const char *arg, size_t n) {
-    for (const RtCliOption *o = RT_CLI_OPTIONS; o->name; o++)
+    for (const RtCliOption *o = rt_cli_options; o->name; o++)
         if (strlen(o->name) == n && strncmp(o->name, arg, n) == 0) return o;
     return NULL;
 }
@@ -219,7 +219,7 @@ static const RtCliOption *find_option(const char *arg, size_t n) {
 /* What a word begins like, or begins: --epoch, --out-file. */
 static int unknown_option(const RtCli *c, const char *arg) {
     size_t n = strcspn(arg, "=");
-    for (const RtCliOption *o = RT_CLI_OPTIONS; o->name && n > 4; o++) {
+    for (const RtCliOption *o = rt_cli_options; o->name && n > 4; o++) {
         size_t m = strlen(o->name);
         if (m > 4 && strncmp(o->name, arg, n < m ? n : m) == 0)
             return rt_cli_usage(c, "unknown option '%s'; did you mean '%s'?", arg, o->name);

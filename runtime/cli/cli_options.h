@@ -29,6 +29,6 @@ typedef struct RtCliOption {
     const char *option; /* the trainer's name for it */
 } RtCliOption;
 
-extern const RtCliOption RT_CLI_OPTIONS[]; /* ends with name = NULL */
+extern const RtCliOption rt_cli_options[]; /* ends with name = NULL */
 
 #endif

@@ -13,7 +13,7 @@
 #include "import_folder.h"
 
 /* ---- entries ------------------------------------------------------------------ */
-gnnc_status npz_find(Npz *z, RtPool *pool, const char *key, RtArray *a, bool *found) {
+gnnc_status rt_npz_find(Npz *z, RtPool *pool, const char *key, RtArray *a, bool *found) {
     char entry[160], where[300];
     RtBytes bytes;
     gnnc_status st;
@@ -31,61 +31,61 @@ out:
     return st;
 }
 
-void npz_not_used(Npz *z, const char *key) {
+void rt_npz_not_used(Npz *z, const char *key) {
     char entry[160];
     snprintf(entry, sizeof entry, "%s.npy", key);
     const RtZipEntry *e = rt_zip_find(&z->zip, entry);
     if (e) z->used[e - z->zip.entries] = false;
 }
 
-gnnc_status npz_bad(Npz *z, gnnc_status st, const char *key, const char *what) {
+gnnc_status rt_npz_bad(Npz *z, gnnc_status st, const char *key, const char *what) {
     return rt_fail(z->b.err, st, "%s: %s: %s", z->zip.name, key, what);
 }
 
-gnnc_status npz_need(Npz *z, RtPool *pool, const char *key, int rank, RtArray *a) {
+gnnc_status rt_npz_need(Npz *z, RtPool *pool, const char *key, int rank, RtArray *a) {
     bool found;
-    gnnc_status st = npz_find(z, pool, key, a, &found);
+    gnnc_status st = rt_npz_find(z, pool, key, a, &found);
     if (st != GNNC_OK) return st;
-    if (!found) return npz_bad(z, GNNC_E_MISSING, key, "no such entry");
-    if (a->rank != rank) return npz_bad(z, GNNC_E_SHAPE, key, "unexpected number of dimensions");
+    if (!found) return rt_npz_bad(z, GNNC_E_MISSING, key, "no such entry");
+    if (a->rank != rank) return rt_npz_bad(z, GNNC_E_SHAPE, key, "unexpected number of dimensions");
     return GNNC_OK;
 }
 
-gnnc_status npz_i32(Npz *z, const char *key, int rank, RtArray *a, const int32_t **v) {
+gnnc_status rt_npz_i32(Npz *z, const char *key, int rank, RtArray *a, const int32_t **v) {
     RtPool *pool = &z->b.d->pool;
-    gnnc_status st = npz_need(z, pool, key, rank, a);
+    gnnc_status st = rt_npz_need(z, pool, key, rank, a);
     if (st == GNNC_OK && rt_dtype_kind(a->dt) == 'f')
-        return npz_bad(z, GNNC_E_DTYPE, key, "whole numbers are expected");
+        return rt_npz_bad(z, GNNC_E_DTYPE, key, "whole numbers are expected");
     return st == GNNC_OK ? rt_array_as_i32(pool, a, key, v, z->b.err) : st;
 }
 
-gnnc_status npz_count(Npz *z, const char *key, int64_t *n) {
+gnnc_status rt_npz_count(Npz *z, const char *key, int64_t *n) {
     RtArray a;
     bool found;
-    gnnc_status st = npz_find(z, &z->pool, key, &a, &found);
+    gnnc_status st = rt_npz_find(z, &z->pool, key, &a, &found);
     if (st != GNNC_OK) return st;
-    if (!found) return npz_bad(z, GNNC_E_MISSING, key, "no such entry");
-    if (a.count != 1) return npz_bad(z, GNNC_E_SHAPE, key, "one number is expected");
+    if (!found) return rt_npz_bad(z, GNNC_E_MISSING, key, "no such entry");
+    if (a.count != 1) return rt_npz_bad(z, GNNC_E_SHAPE, key, "one number is expected");
     *n = rt_array_i64(&a, 0);
-    if (*n < 0 || *n > INT32_MAX) return npz_bad(z, GNNC_E_RANGE, key, "out of range");
+    if (*n < 0 || *n > INT32_MAX) return rt_npz_bad(z, GNNC_E_RANGE, key, "out of range");
     return GNNC_OK;
 }
 
-gnnc_status npz_pair(Npz *z, const char *key, int64_t *n, const int32_t **v) {
+gnnc_status rt_npz_pair(Npz *z, const char *key, int64_t *n, const int32_t **v) {
     RtArray a;
-    gnnc_status st = npz_i32(z, key, 2, &a, v);
+    gnnc_status st = rt_npz_i32(z, key, 2, &a, v);
     if (st != GNNC_OK) return st;
     *n = a.shape[1];
-    return a.shape[0] == 2 ? GNNC_OK : npz_bad(z, GNNC_E_SHAPE, key, "not [2, edges]");
+    return a.shape[0] == 2 ? GNNC_OK : rt_npz_bad(z, GNNC_E_SHAPE, key, "not [2, edges]");
 }
 
-bool npz_has(const Npz *z, const char *key) {
+bool rt_npz_has(const Npz *z, const char *key) {
     char entry[160];
     snprintf(entry, sizeof entry, "%s.npy", key);
     return rt_zip_find(&z->zip, entry);
 }
 
-const char *npz_key(Npz *z, int entry) {
+const char *rt_npz_key(Npz *z, int entry) {
     const char *name = z->zip.entries[entry].name;
     size_t n = strlen(name), tail = n > 4 && strcmp(name + n - 4, ".npy") == 0 ? 4 : 0;
     char *key = rt_pool_strndup(&z->pool, name, n - tail);
@@ -96,7 +96,7 @@ const char *npz_key(Npz *z, int entry) {
 /* ---- splits -------------------------------------------------------------------- */
 static gnnc_status index_part(Npz *z, const char *key, RtColumn *c, int k, int part) {
     RtArray a;
-    gnnc_status st = npz_need(z, &z->pool, key, 1, &a);
+    gnnc_status st = rt_npz_need(z, &z->pool, key, 1, &a);
     const char *where = rt_pool_printf(&z->pool, "%s: %s", z->zip.name, key);
     if (st == GNNC_OK && !where) return rt_fail_nomem(z->b.err, key);
     for (int64_t i = 0; st == GNNC_OK && i < a.count; i++)
@@ -112,18 +112,18 @@ static gnnc_status index_split(Npz *z, const char *suffix, RtColumn *c, int k) {
     for (int i = 0; i < 4 && st == GNNC_OK; i++) {
         char key[128];
         snprintf(key, sizeof key, "%s%.100s", parts[i], suffix);
-        if (i == 0 || npz_has(z, key)) st = index_part(z, key, c, k, number[i]);
+        if (i == 0 || rt_npz_has(z, key)) st = index_part(z, key, c, k, number[i]);
     }
     return st;
 }
 
 static gnnc_status mask_part(Npz *z, const char *key, int part, RtColumn **c) {
     RtArray a;
-    gnnc_status st = npz_need(z, &z->pool, key, 2, &a);
+    gnnc_status st = rt_npz_need(z, &z->pool, key, 2, &a);
     if (st != GNNC_OK) return st;
     if (a.shape[1] != z->label->count || a.shape[0] < 1 || a.shape[0] > 10000 ||
         (*c && a.shape[0] != (*c)->n_splits))
-        return npz_bad(z, GNNC_E_SHAPE, key, "not [splits, rows]");
+        return rt_npz_bad(z, GNNC_E_SHAPE, key, "not [splits, rows]");
     if (!*c) TRY(st, rt_build_split(&z->b, z->label, (int)a.shape[0], c));
     const char *where = rt_pool_printf(&z->pool, "%s: %s", z->zip.name, key);
     if (!where) return rt_fail_nomem(z->b.err, key);
@@ -148,15 +148,16 @@ static gnnc_status fold_splits(Npz *z) {
     RtColumn *c;
     gnnc_status st;
     int64_t n_folds = 0;
-    TRY(st, npz_need(z, &z->pool, "test_fold", 1, &a));
+    TRY(st, rt_npz_need(z, &z->pool, "test_fold", 1, &a));
     if (a.count != z->label->count)
-        return npz_bad(z, GNNC_E_SHAPE, "test_fold", "does not have one number per row");
+        return rt_npz_bad(z, GNNC_E_SHAPE, "test_fold", "does not have one number per row");
     for (int64_t i = 0; i < a.count; i++) {
         int64_t f = rt_array_i64(&a, i);
-        if (f < 0 || f > 1000) return npz_bad(z, GNNC_E_RANGE, "test_fold", "folds are 0 to 1000");
+        if (f < 0 || f > 1000)
+            return rt_npz_bad(z, GNNC_E_RANGE, "test_fold", "folds are 0 to 1000");
         if (f > n_folds) n_folds = f;
     }
-    if (n_folds == 0) return npz_bad(z, GNNC_E_VALUE, "test_fold", "no row is in a fold");
+    if (n_folds == 0) return rt_npz_bad(z, GNNC_E_VALUE, "test_fold", "no row is in a fold");
     TRY(st, rt_build_split(&z->b, z->label, (int)n_folds, &c));
     int8_t *to = (int8_t *)(uintptr_t)c->splits;
     for (int64_t k = 0; k < n_folds; k++)
@@ -192,9 +193,9 @@ static gnnc_status read_splits(Npz *z) {
     RtColumn *c;
     gnnc_status st;
     if (!z->label) return GNNC_OK;
-    if (npz_has(z, "train_masks")) return mask_splits(z);
-    if (npz_has(z, "test_fold")) return fold_splits(z);
-    if (!npz_has(z, "train_idx")) return numbered_splits(z);
+    if (rt_npz_has(z, "train_masks")) return mask_splits(z);
+    if (rt_npz_has(z, "test_fold")) return fold_splits(z);
+    if (!rt_npz_has(z, "train_idx")) return numbered_splits(z);
     TRY(st, rt_build_split(&z->b, z->label, 1, &c));
     st = index_split(z, "_idx", c, 0);
 out:
@@ -212,13 +213,13 @@ static gnnc_status read_csr(Npz *z, RtTable *t, const char *stem, const char *na
     gnnc_status st;
     for (int i = 0; i < 4; i++) {
         snprintf(key[i], sizeof key[i], "%.100s_%s", stem, parts[i]);
-        if (i != 1) TRY(st, npz_need(z, pool, key[i], 1, &a[i]));
+        if (i != 1) TRY(st, rt_npz_need(z, pool, key[i], 1, &a[i]));
     }
-    TRY(st, npz_i32(z, key[1], 1, &a[1], &col));
+    TRY(st, rt_npz_i32(z, key[1], 1, &a[1], &col));
     if (a[3].count != 2 || rt_array_i64(&a[3], 0) != t->count || a[0].count != t->count + 1)
-        return npz_bad(z, GNNC_E_SHAPE, key[3], "does not fit the number of rows");
+        return rt_npz_bad(z, GNNC_E_SHAPE, key[3], "does not fit the number of rows");
     if (a[1].count != a[2].count)
-        return npz_bad(z, GNNC_E_SHAPE, key[2], "not as long as the indices");
+        return rt_npz_bad(z, GNNC_E_SHAPE, key[2], "not as long as the indices");
     RtColumn *c = rt_build_column(&z->b, t, RT_COL_CSR, name);
     if (!c) return GNNC_E_FORMAT;
     c->rank = 2;
@@ -227,7 +228,7 @@ static gnnc_status read_csr(Npz *z, RtTable *t, const char *stem, const char *na
     c->csr.ptr = rt_array_as_i64(pool, &a[0]);
     c->csr.val = rt_array_as_f32(pool, &a[2]);
     if (!c->csr.ptr || !c->csr.val) st = rt_fail_nomem(z->b.err, stem);
-    if (c->shape[1] < 0) st = npz_bad(z, GNNC_E_SHAPE, key[3], "is negative");
+    if (c->shape[1] < 0) st = rt_npz_bad(z, GNNC_E_SHAPE, key[3], "is negative");
 out:
     return st;
 }
@@ -272,20 +273,21 @@ static gnnc_status read_rest(Npz *z, const char *key) {
     if (!t) t = strcmp(key, "y") == 0 ? z->label : z->home;
     char *name = column_name(&z->pool, column);
     if (!name) return rt_fail_nomem(z->b.err, key);
-    if (!t) return npz_bad(z, GNNC_E_FORMAT, key, "no table is called like the entry's beginning");
+    if (!t)
+        return rt_npz_bad(z, GNNC_E_FORMAT, key, "no table is called like the entry's beginning");
     if (csr) return read_csr(z, t, stem, name);
-    gnnc_status st = npz_find(z, &z->b.d->pool, key, &a, &found);
-    if (st == GNNC_OK && !found) return npz_bad(z, GNNC_E_FORMAT, key, "not an .npy entry");
+    gnnc_status st = rt_npz_find(z, &z->b.d->pool, key, &a, &found);
+    if (st == GNNC_OK && !found) return rt_npz_bad(z, GNNC_E_FORMAT, key, "not an .npy entry");
     const char *where = rt_pool_printf(&z->pool, "%s: %s", z->zip.name, key);
     if (!where) return rt_fail_nomem(z->b.err, key);
     return st == GNNC_OK ? rt_build_array(&z->b, t, name, where, &a) : st;
 }
 
-gnnc_status npz_columns(Npz *z) {
+gnnc_status rt_npz_columns(Npz *z) {
     gnnc_status st = GNNC_OK;
     for (int csr = 1; csr >= 0; csr--) /* first those of several entries */
         for (int i = 0; i < z->zip.n && st == GNNC_OK; i++) {
-            const char *key = npz_key(z, i);
+            const char *key = rt_npz_key(z, i);
             if (!key) return GNNC_E_NOMEM;
             size_t n = strlen(key);
             bool is_csr = n > 7 && strcmp(key + n - 7, "_indptr") == 0;
@@ -305,13 +307,13 @@ static bool has_joined_name(const Npz *z) {
 }
 
 static gnnc_status read_form(Npz *z, const RtAlloc *from) {
-    if (npz_has(z, "triples")) return npz_read_triples(z, from);
-    if (npz_has(z, "train_edges") || (npz_has(z, "num_users") && npz_has(z, "train")))
-        return npz_read_links(z, from);
-    if (npz_has(z, "train") && npz_has(z, "test")) return npz_read_triples(z, from);
-    if (npz_has(z, "src") && npz_has(z, "dst")) return npz_read_events(z, from);
-    bool one = npz_has(z, "edge_index") || npz_has(z, "indptr");
-    return !one && has_joined_name(z) ? npz_read_typed(z, from) : npz_read_graphs(z, from);
+    if (rt_npz_has(z, "triples")) return rt_npz_read_triples(z, from);
+    if (rt_npz_has(z, "train_edges") || (rt_npz_has(z, "num_users") && rt_npz_has(z, "train")))
+        return rt_npz_read_links(z, from);
+    if (rt_npz_has(z, "train") && rt_npz_has(z, "test")) return rt_npz_read_triples(z, from);
+    if (rt_npz_has(z, "src") && rt_npz_has(z, "dst")) return rt_npz_read_events(z, from);
+    bool one = rt_npz_has(z, "edge_index") || rt_npz_has(z, "indptr");
+    return !one && has_joined_name(z) ? rt_npz_read_typed(z, from) : rt_npz_read_graphs(z, from);
 }
 
 static gnnc_status read_archive(Npz *z, const RtAlloc *from, RtBytes file, const char *name) {

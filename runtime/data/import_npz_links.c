@@ -46,12 +46,12 @@ static gnnc_status gather_triples(Npz *z, const Part *parts, int n_parts, Triple
     int64_t n = 0;
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < n_parts; i++) {
-        TRY(st, npz_find(z, &z->pool, parts[i].key, &a[i], &found[i]));
+        TRY(st, rt_npz_find(z, &z->pool, parts[i].key, &a[i], &found[i]));
         if (!found[i]) continue;
         if (a[i].rank != 2 || a[i].shape[1] != 3)
-            return npz_bad(z, GNNC_E_SHAPE, parts[i].key, "not [triples, 3]");
+            return rt_npz_bad(z, GNNC_E_SHAPE, parts[i].key, "not [triples, 3]");
         if (rt_dtype_kind(a[i].dt) == 'f')
-            return npz_bad(z, GNNC_E_DTYPE, parts[i].key, "whole numbers are expected");
+            return rt_npz_bad(z, GNNC_E_DTYPE, parts[i].key, "whole numbers are expected");
         n += a[i].shape[0];
     }
     t->head = RT_NEWN(&z->pool, int32_t, n);
@@ -69,11 +69,11 @@ out:
 static gnnc_status read_count(Npz *z, const char *key, const char *beside, int64_t n_beside,
                               int64_t *n) {
     int64_t given = beside ? n_beside : *n;
-    gnnc_status st = npz_has(z, key) ? npz_count(z, key, &given) : GNNC_OK;
+    gnnc_status st = rt_npz_has(z, key) ? rt_npz_count(z, key, &given) : GNNC_OK;
     if (st != GNNC_OK) return st;
     if (given < *n)
         return rt_fail(z->b.err, GNNC_E_RANGE, "%s: a triple names number %lld, %s has %lld",
-                       z->zip.name, (long long)*n - 1, npz_has(z, key) ? key : beside,
+                       z->zip.name, (long long)*n - 1, rt_npz_has(z, key) ? key : beside,
                        (long long)given);
     *n = given;
     return GNNC_OK;
@@ -84,7 +84,7 @@ static gnnc_status read_entity_labels(Npz *z, RtTable *entities) {
     static const Part parts[] = {{"train", 1}, {"val", 2}, {"test", 3}};
     RtColumn *split, *y;
     gnnc_status st;
-    if (!npz_has(z, "train_y")) return GNNC_OK;
+    if (!rt_npz_has(z, "train_y")) return GNNC_OK;
     TRY(st, rt_build_split(&z->b, entities, 1, &split));
     int32_t *to = RT_NEWN(&z->b.d->pool, int32_t, entities->count);
     if (!to) return rt_fail_nomem(z->b.err, "y");
@@ -98,16 +98,16 @@ static gnnc_status read_entity_labels(Npz *z, RtTable *entities) {
         const char *key_idx = rt_pool_printf(&z->pool, "%s_idx", parts[p].key);
         const char *key_y = rt_pool_printf(&z->pool, "%s_y", parts[p].key);
         if (!key_idx || !key_y) return rt_fail_nomem(z->b.err, "y");
-        if (!npz_has(z, key_idx)) continue;
-        TRY(st, npz_need(z, &z->pool, key_idx, 1, &idx));
-        TRY(st, npz_need(z, &z->pool, key_y, 1, &label));
+        if (!rt_npz_has(z, key_idx)) continue;
+        TRY(st, rt_npz_need(z, &z->pool, key_idx, 1, &idx));
+        TRY(st, rt_npz_need(z, &z->pool, key_y, 1, &label));
         if (idx.count != label.count)
-            return npz_bad(z, GNNC_E_SHAPE, key_y, "not as long as its indices");
+            return rt_npz_bad(z, GNNC_E_SHAPE, key_y, "not as long as its indices");
         for (int64_t i = 0; i < idx.count; i++) {
             int64_t row = rt_array_i64(&idx, i), c = rt_array_i64(&label, i);
             TRY(st, rt_build_part(&z->b, split, 0, key_idx, row, parts[p].part));
             if (c < 0 || c >= 1 << 24)
-                return npz_bad(z, GNNC_E_RANGE, key_y, "a class is not negative and below 2^24");
+                return rt_npz_bad(z, GNNC_E_RANGE, key_y, "a class is not negative and below 2^24");
             to[row] = (int32_t)c;
             if (c >= y->n_categories) y->n_categories = c + 1;
         }
@@ -116,20 +116,20 @@ out:
     return st;
 }
 
-gnnc_status npz_read_triples(Npz *z, const RtAlloc *from) {
+gnnc_status rt_npz_read_triples(Npz *z, const RtAlloc *from) {
     static const Part rdf[] = {{"triples", 0}};
     static const Part parts[] = {{"train", 1}, {"valid", 2}, {"val", 2}, {"test", 3}};
     Triples t = {0};
     RtTable *entities;
     gnnc_status st;
-    bool one = npz_has(z, "triples");
+    bool one = rt_npz_has(z, "triples");
     TRY(st, gather_triples(z, one ? rdf : parts, one ? 1 : 4, &t));
     const char *e_names = z->entities ? "the file of entities" : NULL;
     const char *r_names = z->relations ? "the file of relations" : NULL;
     TRY(st, read_count(z, "num_nodes", e_names, z->n_entities, &t.n_entities));
     TRY(st, read_count(z, "num_relations", r_names, z->n_relations, &t.n_relations));
     if (t.n_relations > 1 << 16)
-        return npz_bad(z, GNNC_E_RANGE, "relations", "more than 65536 relations");
+        return rt_npz_bad(z, GNNC_E_RANGE, "relations", "more than 65536 relations");
     RtTriples all = {.n = t.n,
                      .n_entities = t.n_entities,
                      .n_relations = t.n_relations,
@@ -144,7 +144,7 @@ gnnc_status npz_read_triples(Npz *z, const RtAlloc *from) {
     TRY(st, rt_build_triples(&z->b, &all, &entities));
     TRY(st, read_entity_labels(z, entities));
     z->home = entities;
-    st = npz_columns(z);
+    st = rt_npz_columns(z);
 out:
     return st;
 }
@@ -160,9 +160,9 @@ static gnnc_status read_parts(Npz *z, const char *name, const RtTable *src, cons
     gnnc_status st = GNNC_OK;
     bool any = false;
     for (int i = 0; i < n_parts; i++) {
-        if (!npz_has(z, parts[i].key)) continue;
+        if (!rt_npz_has(z, parts[i].key)) continue;
         any = true;
-        TRY(st, npz_pair(z, parts[i].key, &n[i], &v[i]));
+        TRY(st, rt_npz_pair(z, parts[i].key, &n[i], &v[i]));
         all += n[i];
     }
     if (!any) return GNNC_OK;
@@ -182,7 +182,7 @@ out:
     return st;
 }
 
-gnnc_status npz_read_links(Npz *z, const RtAlloc *from) {
+gnnc_status rt_npz_read_links(Npz *z, const RtAlloc *from) {
     static const Part edges[] = {{"train_edges", 1}, {"val_edges", 2}, {"test_edges", 3}};
     static const Part wrong[] = {{"train_neg", 1}, {"val_neg", 2}, {"test_neg", 3}};
     static const Part rated[] = {{"train", 1}, {"val", 2}, {"valid", 2}, {"test", 3}};
@@ -192,14 +192,14 @@ gnnc_status npz_read_links(Npz *z, const RtAlloc *from) {
     gnnc_status st;
     const char *edge = how->edge ? how->edge : "link";
     TRY(st, rt_build_begin(&z->b, from, z->zip.name, how, 2, 2, 0, z->b.err));
-    if (npz_has(z, "num_users")) {
-        TRY(st, npz_count(z, "num_users", &n));
-        TRY(st, npz_count(z, "num_items", &m));
+    if (rt_npz_has(z, "num_users")) {
+        TRY(st, rt_npz_count(z, "num_users", &n));
+        TRY(st, rt_npz_count(z, "num_items", &m));
         TRY(st, rt_build_nodes(&z->b, "user", n, &a));
         TRY(st, rt_build_nodes(&z->b, "item", m, &b));
         TRY(st, read_parts(z, edge, a, b, rated, 4));
     } else {
-        TRY(st, npz_count(z, "num_nodes", &n));
+        TRY(st, rt_npz_count(z, "num_nodes", &n));
         TRY(st, rt_build_nodes(&z->b, how->node ? how->node : "vertex", n, &a));
         TRY(st, read_parts(z, edge, a, a, edges, 3));
         char *no = rt_pool_printf(&z->b.d->pool, "no_%s", edge);
@@ -207,7 +207,7 @@ gnnc_status npz_read_links(Npz *z, const RtAlloc *from) {
         TRY(st, read_parts(z, no, a, a, wrong, 3));
         z->home = a;
     }
-    st = npz_columns(z);
+    st = rt_npz_columns(z);
 out:
     return st;
 }
@@ -217,12 +217,13 @@ static gnnc_status read_event_split(Npz *z, RtTable *events) {
     int64_t train, val;
     RtColumn *split;
     gnnc_status st;
-    if (!npz_has(z, "train_end")) return GNNC_OK;
-    TRY(st, npz_count(z, "train_end", &train));
+    if (!rt_npz_has(z, "train_end")) return GNNC_OK;
+    TRY(st, rt_npz_count(z, "train_end", &train));
     val = train;
-    if (npz_has(z, "val_end")) TRY(st, npz_count(z, "val_end", &val));
+    if (rt_npz_has(z, "val_end")) TRY(st, rt_npz_count(z, "val_end", &val));
     if (train > val || val > events->count)
-        return npz_bad(z, GNNC_E_RANGE, "val_end", "train_end <= val_end <= events does not hold");
+        return rt_npz_bad(z, GNNC_E_RANGE, "val_end",
+                          "train_end <= val_end <= events does not hold");
     TRY(st, rt_build_split(&z->b, events, 1, &split));
     int8_t *to = (int8_t *)(uintptr_t)split->splits;
     for (int64_t i = 0; i < events->count; i++) to[i] = i < train ? 1 : i < val ? 2 : 3;
@@ -236,7 +237,7 @@ static int64_t largest(const int32_t *v, int64_t n, int64_t most) {
     return most;
 }
 
-gnnc_status npz_read_events(Npz *z, const RtAlloc *from) {
+gnnc_status rt_npz_read_events(Npz *z, const RtAlloc *from) {
     RtImport *how = z->b.how;
     RtTable *nodes, *events;
     RtArray src, dst;
@@ -244,17 +245,17 @@ gnnc_status npz_read_events(Npz *z, const RtAlloc *from) {
     int64_t n;
     gnnc_status st;
     TRY(st, rt_build_begin(&z->b, from, z->zip.name, how, 1, 1, 0, z->b.err));
-    TRY(st, npz_i32(z, "src", 1, &src, &s));
-    TRY(st, npz_i32(z, "dst", 1, &dst, &d));
-    if (src.count != dst.count) return npz_bad(z, GNNC_E_SHAPE, "dst", "not as long as src");
+    TRY(st, rt_npz_i32(z, "src", 1, &src, &s));
+    TRY(st, rt_npz_i32(z, "dst", 1, &dst, &d));
+    if (src.count != dst.count) return rt_npz_bad(z, GNNC_E_SHAPE, "dst", "not as long as src");
     n = largest(d, dst.count, largest(s, src.count, 0));
-    if (npz_has(z, "num_nodes")) TRY(st, npz_count(z, "num_nodes", &n));
+    if (rt_npz_has(z, "num_nodes")) TRY(st, rt_npz_count(z, "num_nodes", &n));
     TRY(st, rt_build_nodes(&z->b, how->node ? how->node : "vertex", n, &nodes));
     TRY(st, rt_build_edges(&z->b, how->edge ? how->edge : "event", nodes, nodes, src.count, s, d,
                            &events));
     TRY(st, read_event_split(z, events));
     z->home = events;
-    st = npz_columns(z);
+    st = rt_npz_columns(z);
 out:
     return st;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* ---- files --------------------------------------------------------------------- */
-gnnc_status ogb_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a, bool *found) {
+gnnc_status rt_ogb_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a, bool *found) {
     char *file = rt_pool_printf(&o->pool, "%s/%s.csv", dir, stem);
     if (!file) return rt_fail_nomem(o->b.err, stem);
     return rt_folder_numbers(&o->b.d->pool, o->f, file, a, found, o->b.err);
@@ -19,7 +19,7 @@ gnnc_status ogb_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a, b
 
 static gnnc_status need_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a) {
     bool found;
-    gnnc_status st = ogb_numbers(o, dir, stem, a, &found);
+    gnnc_status st = rt_ogb_numbers(o, dir, stem, a, &found);
     if (st == GNNC_OK && !found)
         return rt_fail(o->b.err, GNNC_E_MISSING, "%s: no %s/%s.csv.gz", o->f->name, dir, stem);
     return st;
@@ -40,7 +40,7 @@ static gnnc_status add_column(Ogb *o, RtTable *t, const char *dir, const char *s
                               const char *column) {
     RtArray a;
     bool found;
-    gnnc_status st = ogb_numbers(o, dir, stem, &a, &found);
+    gnnc_status st = rt_ogb_numbers(o, dir, stem, &a, &found);
     if (st != GNNC_OK || !found) return st;
     if (a.shape[1] == 1 && a.dt == RT_DT_I64) a.rank = 1;
     char *where = rt_pool_printf(&o->pool, "%s/%s/%s.csv.gz", o->f->name, dir, stem);
@@ -114,7 +114,7 @@ static gnnc_status add_split(Ogb *o, RtTable *t, const char *dir) {
     for (int p = 0; p < 3 && st == GNNC_OK; p++) {
         RtArray a;
         bool found;
-        TRY(st, ogb_numbers(o, dir, parts[p], &a, &found));
+        TRY(st, rt_ogb_numbers(o, dir, parts[p], &a, &found));
         if (!found) continue;
         if (a.count && (a.shape[1] != 1 || a.dt != RT_DT_I64))
             return rt_fail(o->b.err, GNNC_E_SHAPE,
@@ -193,7 +193,7 @@ static gnnc_status read_one_type(Ogb *o) {
     if (many) TRY(st, add_columns(o, graphs, "raw", "graph"));
     TRY(st, find_scheme(o, &dir));
     if (dir) TRY(st, add_split(o, many ? graphs : nodes, dir));
-    if (dir) st = ogb_links(o, nodes, dir);
+    if (dir) st = rt_ogb_links(o, nodes, dir);
 out:
     return st;
 }

@@ -12,8 +12,8 @@ typedef struct Ogb {
 } Ogb;
 
 /* <dir>/<stem>.csv.gz or .csv as numbers, kept as long as the data set. */
-gnnc_status ogb_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a, bool *found);
+gnnc_status rt_ogb_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a, bool *found);
 /* <dir>/train.pt, valid.pt, test.pt, if they are there, as edges `target` and `no_target`. */
-gnnc_status ogb_links(Ogb *o, const RtTable *nodes, const char *dir);
+gnnc_status rt_ogb_links(Ogb *o, const RtTable *nodes, const char *dir);
 
 #endif

@@ -177,7 +177,7 @@ out:
     return st;
 }
 
-gnnc_status ogb_links(Ogb *o, const RtTable *nodes, const char *dir) {
+gnnc_status rt_ogb_links(Ogb *o, const RtTable *nodes, const char *dir) {
     static const char *const parts[] = {"train", "valid", "test"};
     Links all[3];
     int n = 0;

@@ -28,6 +28,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* All else of the library is compiled hidden: a shared library exports this interface alone. */
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /* X(name, value, text).  Values are part of the ABI: append, never renumber. */
 #define GNNC_STATUS_MAP(X)                                                                         \
@@ -313,6 +317,9 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
  * Returns 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
 int gnnc_trainer_main(const struct rt_program *model, int argc, char **argv);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -65,7 +65,7 @@ static Interp *interp_on(Ctx *c, const Job *j, Module *m, const RtDataset *d, bo
     interp_set_exact(in, exact);
     interp_set_seed(in, SEED, 0);
     if (!interp_dataset(in, m, d)) {
-        diag(c, DIAG_E0003, (Span){0}, "%s lacks what the model declares", j->data);
+        diag_add(c, DIAG_E0003, (Span){0}, "%s lacks what the model declares", j->data);
         return NULL;
     }
     for (int i = 0; i < m->vars.n; i++)
@@ -128,7 +128,7 @@ static int check(Ctx *c, const Job *j, const RtDataset *d, int level, bool train
     Module *seen = read_model(c, j), *m = read_model(c, j);
     if (!seen || !m) return INVALID;
     if (trains && !func_find(seen, "train")) return AGREE;
-    if (!(trains ? passes_run(c, seen, "autodiff,optimizer", &po) : with_gradients(c, seen)))
+    if (!(trains ? pass_run_all(c, seen, "autodiff,optimizer", &po) : with_gradients(c, seen)))
         return INVALID;
     CpuOracle o = {interp_on(c, j, seen, d, false), interp_on(c, j, seen, d, true)};
     if (!o.rounded || !o.exact) return INVALID;

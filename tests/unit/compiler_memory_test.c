@@ -33,7 +33,7 @@ static Module *optimised(Ctx *c, const Job *j) {
     const FeOptions fe = {.dirs = dirs, .n_dirs = 1};
     const PassOptions passes = {.verify_each = true};
     Module *m = fe_compile(c, j->path, &fe);
-    return m && passes_run(c, m, passes_pipeline(2, false), &passes) ? m : NULL;
+    return m && pass_run_all(c, m, pass_pipeline_named(2, false), &passes) ? m : NULL;
 }
 
 static void print_all(Ctx *c, const Plan *p) {

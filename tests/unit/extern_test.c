@@ -119,7 +119,7 @@ static void check_gradients(Ctx *c, const char *passes) {
     Module *plain = module_of(c, mix_text), *m = module_of(c, mix_text);
     PassOptions o = {.verify_each = true};
     Calls calls = {0};
-    CHECK(passes_run(c, m, passes, &o));
+    CHECK(pass_run_all(c, m, passes, &o));
     Interp *in = given(c, m, &calls, w0, b0);
     CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
     const OpTensor *dw = interp_output(in, "grad.w"), *db = interp_output(in, "grad.b");
@@ -132,8 +132,8 @@ static void check_gradients(Ctx *c, const char *passes) {
 
 CTX_TEST(gradients_are_those_of_the_gradient_function) {
     (void)arg;
-    check_gradients(c, passes_pipeline(0, true));
-    check_gradients(c, passes_pipeline(2, true));
+    check_gradients(c, pass_pipeline_named(0, true));
+    check_gradients(c, pass_pipeline_named(2, true));
 }
 
 /* Of three equal or unused calls one stays, each gradient is one call. */
@@ -141,7 +141,7 @@ CTX_TEST(pure_calls_are_merged_and_dropped_effects_stay) {
     (void)arg;
     Module *m = module_of(c, mix_text);
     Calls calls = {0};
-    CHECK(passes_run(c, m, passes_pipeline(2, true), NULL));
+    CHECK(pass_run_all(c, m, pass_pipeline_named(2, true), NULL));
     Interp *in = given(c, m, &calls, w0, b0);
     CHECK(interp_run(in, func_find(m, "train")));
     CHECK_MSG(calls.mixes == 1 && calls.grads == 1, "%d, %d", calls.mixes, calls.grads);
@@ -150,7 +150,7 @@ CTX_TEST(pure_calls_are_merged_and_dropped_effects_stay) {
 static void check_plan(Ctx *c, const char *passes) {
     Module *m = module_of(c, mix_text);
     Calls calls = {0};
-    CHECK(passes_run(c, m, passes, NULL));
+    CHECK(pass_run_all(c, m, passes, NULL));
     Plan *p = plan_build(c, m);
     CHECK(p && plan_verify(c, p));
     if (!p) return;
@@ -172,8 +172,8 @@ static void check_plan(Ctx *c, const char *passes) {
 
 CTX_TEST(plans_call_what_the_interpreter_calls) {
     (void)arg;
-    check_plan(c, passes_pipeline(0, true));
-    check_plan(c, passes_pipeline(2, true));
+    check_plan(c, pass_pipeline_named(0, true));
+    check_plan(c, pass_pipeline_named(2, true));
 }
 
 CTX_TEST(broken_plans_are_found) {
@@ -254,7 +254,7 @@ CTX_TEST(ill_formed_calls_are_refused) {
 static void gradient(Ctx *c, const char *text, bool ok) {
     Module *m = module_of(c, text);
     int before = c->n_errors;
-    CHECK(passes_run(c, m, "autodiff", NULL) == ok);
+    CHECK(pass_run_all(c, m, "autodiff", NULL) == ok);
     CHECK((c->n_errors == before) == ok);
 }
 

@@ -76,7 +76,7 @@ static void drive(Ctx *c, void *arg) {
     (void)arg;
     Module *m = module_parse(c, ctx_add_text(c, "host.gir", program, sizeof program - 1));
     PassOptions o = {0};
-    bool ok = m && passes_run(c, m, "lower-csr,fuse", &o);
+    bool ok = m && pass_run_all(c, m, "lower-csr,fuse", &o);
     Plan *p = ok ? plan_build(c, m) : NULL;
     char path[] = "/tmp/gnnc_host_test_XXXXXX.c";
     int fd = mkstemps(path, 2);

@@ -84,7 +84,7 @@ static void cases(Ctx *c, void *passes) {
         if (cs->cases.v[i].has_loss) pass_autodiff_func(&pc, cs->m, cs->cases.v[i].f);
     cs->m->has |= IR_TYPED | IR_GRAD;
     PassOptions opt = {0};
-    CHECK(passes_run(c, cs->m, passes, &opt));
+    CHECK(pass_run_all(c, cs->m, passes, &opt));
     Plan *p = plan_build(c, cs->m);
     CHECK(p && plan_verify(c, p));
     if (p) round_trip(c, p);

@@ -94,8 +94,8 @@ static void preserves(Ctx *ctx, void *arg) {
     Run r;
     build(&r, ctx, job->forward);
     record(&r);
-    bool ok = passes_run(ctx, r.cs->m, names,
-                         &(PassOptions){.verify_each = true, .precision = job->precision});
+    bool ok = pass_run_all(ctx, r.cs->m, names,
+                           &(PassOptions){.verify_each = true, .precision = job->precision});
     CHECK_MSG(ok, "passes '%s' failed", names);
     if (ok) check_same(&r, names);
     diag_print_all(ctx, stderr, false);
@@ -133,13 +133,13 @@ TEST(hoisting_preserves_every_case) {
 
 /* But for rounding, which the exact interpreter leaves out. */
 TEST(precision_preserves_every_case) {
-    check_job((Job){.names = passes_pipeline(0, true), .precision = DT_BF16});
-    check_job((Job){.names = passes_pipeline(2, true), .precision = DT_BF16});
+    check_job((Job){.names = pass_pipeline_named(0, true), .precision = DT_BF16});
+    check_job((Job){.names = pass_pipeline_named(2, true), .precision = DT_BF16});
 }
 
 TEST(the_pipelines_preserve_every_case) {
-    check_passes(passes_pipeline(0, true));
-    check_passes(passes_pipeline(2, true));
+    check_passes(pass_pipeline_named(0, true));
+    check_passes(pass_pipeline_named(2, true));
 }
 
 TEST_MAIN()

@@ -43,7 +43,7 @@ static void run_cases(Ctx *c, void *arg) {
     const char *passes = arg;
     OpCases *plain = op_cases_build(c), *changed = op_cases_build(c);
     PassOptions o = {.verify_each = true};
-    CHECK_MSG(passes_run(c, changed->m, passes, &o), "%s", passes);
+    CHECK_MSG(pass_run_all(c, changed->m, passes, &o), "%s", passes);
     if (c->n_errors) diag_print_all(c, stderr, false);
     if (c->n_errors) return;
     Interp *before = interp_of(c, plain), *after = interp_of(c, changed);
@@ -84,7 +84,7 @@ static void give_weights(Ctx *c, Interp *in, Module *m) {
 /* Two steps after the pipeline; returns the interpreter with the second's values. */
 static Interp *train_twice(Ctx *c, Module *m, const char *passes, PassChoices *choices) {
     PassOptions o = {.verify_each = true, .choices = choices};
-    CHECK(m && passes_run(c, m, passes, &o));
+    CHECK(m && pass_run_all(c, m, passes, &o));
     diag_print_all(c, stderr, false);
     if (!m || c->n_errors) return NULL;
     Interp *in = interp_new(c, m);
@@ -108,8 +108,8 @@ static void run_gcn(Ctx *c, void *arg) {
     CHECK(file != UINT32_MAX);
     if (file == UINT32_MAX) return;
     Module *m0 = module_parse(c, file), *m2 = module_parse(c, file);
-    Interp *i0 = train_twice(c, m0, passes_pipeline(0, false), NULL);
-    Interp *i2 = train_twice(c, m2, passes_pipeline(2, false), &choices);
+    Interp *i0 = train_twice(c, m0, pass_pipeline_named(0, false), NULL);
+    Interp *i2 = train_twice(c, m2, pass_pipeline_named(2, false), &choices);
     if (!i0 || !i2) return;
     const Func *train = func_find(m2, "train");
     bool rows = false;
@@ -248,7 +248,7 @@ static void run_rule(Ctx *c, void *arg) {
     Module *m = module_of(c, arena_printf(c->a, text, r->recipe));
     CHECK_MSG(m != NULL, "%s", r->recipe);
     PassOptions o = {.verify_each = true};
-    CHECK(m && passes_run(c, m, "optimizer,canon,cse,dce,fuse", &o));
+    CHECK(m && pass_run_all(c, m, "optimizer,canon,cse,dce,fuse", &o));
     diag_print_all(c, stderr, false);
     if (!m || c->n_errors) return;
     Interp *in = start(c, m);
@@ -276,7 +276,7 @@ static void run_clip(Ctx *c, void *arg) {
     (void)arg;
     Module *m =
         module_of(c, arena_printf(c->a, text, "optimizer = sgd\n lr = 0.1\n clip_norm = 1\n"));
-    CHECK(m && passes_run(c, m, "optimizer,canon,cse,dce", NULL));
+    CHECK(m && pass_run_all(c, m, "optimizer,canon,cse,dce", NULL));
     if (!m) return;
     Interp *in = start(c, m);
     interp_set_input(in, "lr", 0.1);
@@ -306,7 +306,7 @@ static void run_pipeline(Ctx *c, void *arg) {
     Module *m = file == UINT32_MAX ? NULL : module_parse(c, file);
     StrBuf remarks = sb_new(c->a);
     PassOptions o = {.verify_each = true, .remarks = &remarks};
-    *done = m && passes_run(c, m, passes_pipeline(2, false), &o);
+    *done = m && pass_run_all(c, m, pass_pipeline_named(2, false), &o);
 }
 
 TEST(out_of_memory_is_survived) {
@@ -327,7 +327,7 @@ TEST(out_of_memory_is_survived) {
 static void run_mistakes(Ctx *c, void *arg) {
     (void)arg;
     Module *m = module_of(c, arena_printf(c->a, text, "optimizer = sgd\n lr = 0.1\n"));
-    CHECK(m && !passes_run(c, m, "canon,nonsense", NULL));
+    CHECK(m && !pass_run_all(c, m, "canon,nonsense", NULL));
     CHECK(c->n_errors == 1 && c->diags.v[0].code == DIAG_E0511);
 }
 

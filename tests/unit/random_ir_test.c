@@ -165,7 +165,7 @@ static void run_steps(Ctx *c, const Job *j, CpuExec *x, Module *m) {
 static void train(Ctx *c, const Job *j, Module *seen, Module *m) {
     PassOptions o = {.verify_each = true};
     bool ok = j->level & CPU_EXEC_BF16 ? cpu_exec_train_passes(c, seen, j->level)
-                                       : passes_run(c, seen, "autodiff,optimizer", &o);
+                                       : pass_run_all(c, seen, "autodiff,optimizer", &o);
     if (!ok) return;
     if (!cpu_exec_train_passes(c, m, j->level)) return;
     CpuExec *x = cpu_exec_build(c, m, j->level);
@@ -301,7 +301,7 @@ static void print_case(Ctx *c, void *arg) {
     RandomSpaces *s = ir_random_spaces(m);
     int n;
     ir_random_func(s, &t->c, "f", &n);
-    passes_run(c, m, "dce", NULL);
+    pass_run_all(c, m, "dce", NULL);
     StrBuf text = sb_new(c->a);
     module_print(&text, m);
     fprintf(stderr, "// seed %u: %s\n%s\n", t->c.seed, t->why, text.s);
