@@ -66,7 +66,7 @@ static bool phase_at_best(const Report *r, const PPhase *ph, double *us) {
         if (!at_best(r, &c, &step, &memory)) return false;
         *us += step;
     }
-    return true;
+    return ph->steps.n > 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------------
