@@ -423,11 +423,11 @@ static void emit_var_shape(Host *h) {
 
 /* ---- program ----------------------------------------------------------------------------------
  */
-/* FNV-1a over the text of the IR (Fowler, Noll, Vo). */
+/* FNV-1a (Fowler, Noll, Vo) over what is computed, wherever its text stood when it was compiled. */
 uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     if (p->fingerprint) return p->fingerprint;
     StrBuf b = sb_new(a);
-    module_print(&b, p->m);
+    module_print_computation(&b, p->m);
     uint64_t x = 0xcbf29ce484222325u;
     for (size_t i = 0; i < b.n; i++) x = (x ^ (unsigned char)b.s[i]) * 0x100000001b3u;
     return x;

@@ -578,6 +578,9 @@ Op *ad_reduce_to(Builder *b, Op *g, const Type *t);
 void ir_name_print(StrBuf *b, const char *name);   /* bare where it can be, else quoted */
 void ir_string_print(StrBuf *b, const char *text); /* quoted, with escapes */
 void module_print(StrBuf *b, const Module *m);
+/* What m computes, for comparing: without positions, paths, messages, the model's own name and the
+ * names of its values.  Does not parse back. */
+void module_print_computation(StrBuf *b, const Module *m);
 void func_print(StrBuf *b, const Module *m, const Func *f);
 Module *module_parse(Ctx *c, uint32_t file); /* NULL after diagnostics */
 bool module_verify(Ctx *c, Module *m,

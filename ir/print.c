@@ -13,8 +13,16 @@
 
 #include <string.h>
 
-static void print_span(StrBuf *b, const Module *m, Span at) {
-    if (at.line == 0 || at.file == m->text_file || at.file >= (uint32_t)m->ctx->sources.n) return;
+/* What is printed: all of a module, or the computation alone. */
+typedef struct {
+    const Module *m;
+    bool computation;
+} Whole;
+
+static void print_span(StrBuf *b, const Whole *w, Span at) {
+    const Module *m = w->m;
+    if (w->computation || at.line == 0 || at.file == m->text_file) return;
+    if (at.file >= (uint32_t)m->ctx->sources.n) return;
     const char *path = m->ctx->sources.v[at.file].path;
     sb_puts(b, "  !");
     if (text_is_bare_path(path))
@@ -28,8 +36,8 @@ static void print_span(StrBuf *b, const Module *m, Span at) {
         sb_printf(b, "-%u:%u", at.end_line, at.end_col);
 }
 
-static void end_line(StrBuf *b, const Module *m, Span at) {
-    print_span(b, m, at);
+static void end_line(StrBuf *b, const Whole *w, Span at) {
+    print_span(b, w, at);
     sb_puts(b, "\n");
 }
 
@@ -118,7 +126,7 @@ static void print_edge(StrBuf *b, const Space *s) {
     if (space_joins_seeds(s)) print_ends(b, s);
 }
 
-static void print_column(StrBuf *b, const Module *m, const Column *c) {
+static void print_column(StrBuf *b, const Whole *w, const Column *c) {
     sb_puts(b, "  column ");
     print_column_name(b, c);
     sb_puts(b, ": ");
@@ -133,10 +141,10 @@ static void print_column(StrBuf *b, const Module *m, const Column *c) {
         ir_name_print(b, c->nz->name);
         print_own_size(b, c->nz, "nnz_");
     }
-    end_line(b, m, c->span);
+    end_line(b, w, c->span);
 }
 
-static void print_space(StrBuf *b, const Module *m, const Space *s) {
+static void print_space(StrBuf *b, const Whole *w, const Space *s) {
     switch (s->kind) {
     case SP_DIM:
         print_dim(b, s);
@@ -151,12 +159,13 @@ static void print_space(StrBuf *b, const Module *m, const Space *s) {
         if (s->whole) print_prefix(b, s);
         print_own_size(b, s, s->kind == SP_NODE ? "N_" : "G_");
     }
-    end_line(b, m, s->span);
+    end_line(b, w, s->span);
 }
 
 /* A column makes its space of stored entries, so it is printed in that space's
  * place, after the columns made before it. */
-static void print_data(StrBuf *b, const Module *m) {
+static void print_data(StrBuf *b, const Whole *w) {
+    const Module *m = w->m;
     int next = 0;
     for (int i = 0; i < m->syms.n; i++) {
         if (m->syms.v[i]->of) continue;
@@ -167,11 +176,11 @@ static void print_data(StrBuf *b, const Module *m) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
         if (s->kind != SP_NZ)
-            print_space(b, m, s);
+            print_space(b, w, s);
         else
-            while (next <= s->nz_of->id) print_column(b, m, m->cols.v[next++]);
+            while (next <= s->nz_of->id) print_column(b, w, m->cols.v[next++]);
     }
-    while (next < m->cols.n) print_column(b, m, m->cols.v[next++]);
+    while (next < m->cols.n) print_column(b, w, m->cols.v[next++]);
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
         if (s->kind != SP_NODE || !s->graph) continue;
@@ -201,7 +210,7 @@ static void print_init(StrBuf *b, const Init *in) {
     sb_puts(b, ")");
 }
 
-static void print_var(StrBuf *b, const Module *m, const Var *v) {
+static void print_var(StrBuf *b, const Whole *w, const Var *v) {
     sb_printf(b, "  %s ", text_vars.word[v->kind]);
     ir_string_print(b, v->path);
     sb_puts(b, ": ");
@@ -218,22 +227,24 @@ static void print_var(StrBuf *b, const Module *m, const Var *v) {
         sb_puts(b, " group ");
         ir_string_print(b, v->group);
     }
-    end_line(b, m, v->span);
+    end_line(b, w, v->span);
 }
 
 /* ---- functions in C --------------------------------------------------------------- */
-static void print_extern(StrBuf *b, const Module *m, const Extern *f) {
+static void print_extern(StrBuf *b, const Whole *w, const Extern *f) {
     sb_puts(b, "  extern ");
     ir_string_print(b, f->name);
-    sb_puts(b, " from ");
-    ir_string_print(b, f->file);
+    if (!w->computation) {
+        sb_puts(b, " from ");
+        ir_string_print(b, f->file);
+    }
     if (f->grad) {
         sb_puts(b, " grad ");
         ir_string_print(b, f->grad);
     }
     if (f->effect) sb_puts(b, " effect");
     if (f->device) sb_puts(b, " device");
-    end_line(b, m, f->span);
+    end_line(b, w, f->span);
 }
 
 /* ---- recipe ------------------------------------------------------------------------ */
@@ -318,14 +329,14 @@ static const char *unique_name(Arena *a, StrMap *taken, const char *want) {
     return s;
 }
 
-static const char **name_values(Arena *a, const Func *f) {
+static const char **name_values(Arena *a, const Func *f, bool hints) {
     const char **names = NEWN(a, const char *, (size_t)f->n_ops);
     StrMap taken = {0};
     func_number((Func *)f);
     for (const Op *op = f->first; op; op = op->next) {
         if (op->type.dt == DT_VOID) continue;
-        names[op->id] = op->hint ? unique_name(a, &taken, clean_hint(a, op->hint))
-                                 : arena_printf(a, "%d", op->id);
+        names[op->id] = hints && op->hint ? unique_name(a, &taken, clean_hint(a, op->hint))
+                                          : arena_printf(a, "%d", op->id);
     }
     return names;
 }
@@ -344,7 +355,11 @@ void ir_map_print(StrBuf *b, const Map *m) {
     sb_puts(b, ")");
 }
 
-static void print_attrs(StrBuf *b, const Op *op) {
+static bool is_message(const Op *op) {
+    return op->kind == OP_PRINT || op->kind == OP_ASSERT;
+}
+
+static void print_attrs(StrBuf *b, const Whole *w, const Op *op) {
     unsigned at = op_attrs(op->kind);
     if (op->when) sb_puts(b, " when");
     if (at & OPA_RED) sb_printf(b, " %s", text_reds.word[op->red]);
@@ -355,7 +370,7 @@ static void print_attrs(StrBuf *b, const Op *op) {
     if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM | OPA_EXT | OPA_BODY)) sb_puts(b, " ");
     if (at & OPA_COL) print_column_name(b, op->col);
     if (at & OPA_VAR) ir_string_print(b, op->var->path);
-    if (at & OPA_NAME) ir_string_print(b, op->name);
+    if (at & OPA_NAME && !(w->computation && is_message(op))) ir_string_print(b, op->name);
     if (at & OPA_EXT) ir_string_print(b, op->ext->name);
     if (at & OPA_IMM) text_real(b, op->imm);
     if (at & OPA_BODY) {
@@ -373,13 +388,13 @@ static void print_attrs(StrBuf *b, const Op *op) {
     }
 }
 
-static void print_op(StrBuf *b, const Module *m, const Op *op, const char **names) {
+static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names) {
     sb_puts(b, "    ");
     if (op->type.dt != DT_VOID) sb_printf(b, "%%%s = ", names[op->id]);
     if (op->fused) sb_puts(b, "fused ");
     if (op->again) sb_puts(b, "again ");
     sb_puts(b, op_mnemonic(op->kind));
-    print_attrs(b, op);
+    print_attrs(b, w, op);
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
         bool known = x && x->func == op->func && x->type.dt != DT_VOID;
@@ -390,29 +405,41 @@ static void print_op(StrBuf *b, const Module *m, const Op *op, const char **name
         type_print(b, &op->type);
     }
     if (op->span.kept) sb_printf(b, " @%s", dtype_name((DType)op->span.kept));
-    end_line(b, m, op->span);
+    end_line(b, w, op->span);
 }
 
-void func_print(StrBuf *b, const Module *m, const Func *f) {
-    const char **names = name_values(b->a, f);
+static void print_func(StrBuf *b, const Whole *w, const Func *f) {
+    const char **names = name_values(b->a, f, !w->computation);
     sb_puts(b, f->body ? "  body @" : "  func @");
     ir_name_print(b, f->name);
     sb_puts(b, " {");
-    end_line(b, m, f->span);
-    for (const Op *op = f->first; op; op = op->next) print_op(b, m, op, names);
+    end_line(b, w, f->span);
+    for (const Op *op = f->first; op; op = op->next) print_op(b, w, op, names);
     sb_puts(b, "  }\n");
 }
 
+void func_print(StrBuf *b, const Module *m, const Func *f) {
+    print_func(b, &(Whole){.m = m}, f);
+}
+
 /* ---- module ------------------------------------------------------------------------------ */
-void module_print(StrBuf *b, const Module *m) {
-    sb_puts(b, "module ");
+static void print_names(StrBuf *b, const Module *m) {
+    sb_puts(b, " ");
     ir_string_print(b, m->name);
     sb_puts(b, " {\n");
-    if (m->source_path) {
-        sb_puts(b, "  source ");
-        ir_string_print(b, m->source_path);
-        sb_puts(b, "\n");
-    }
+    if (!m->source_path) return;
+    sb_puts(b, "  source ");
+    ir_string_print(b, m->source_path);
+    sb_puts(b, "\n");
+}
+
+static void print_module(StrBuf *b, const Whole *w) {
+    const Module *m = w->m;
+    sb_puts(b, "module");
+    if (w->computation)
+        sb_puts(b, " {\n");
+    else
+        print_names(b, m);
     if (m->has) {
         sb_puts(b, "  has");
         for (int i = 0; i < text_facts.n; i++)
@@ -420,13 +447,21 @@ void module_print(StrBuf *b, const Module *m) {
         sb_puts(b, "\n");
     }
     if (m->n_streams) sb_printf(b, "  streams %d\n", m->n_streams);
-    print_data(b, m);
-    for (int i = 0; i < m->vars.n; i++) print_var(b, m, m->vars.v[i]);
-    for (int i = 0; i < m->externs.n; i++) print_extern(b, m, m->externs.v[i]);
+    print_data(b, w);
+    for (int i = 0; i < m->vars.n; i++) print_var(b, w, m->vars.v[i]);
+    for (int i = 0; i < m->externs.n; i++) print_extern(b, w, m->externs.v[i]);
     print_recipe(b, &m->recipe);
     for (int i = 0; i < m->funcs.n; i++) {
         sb_puts(b, "\n");
-        func_print(b, m, m->funcs.v[i]);
+        print_func(b, w, m->funcs.v[i]);
     }
     sb_puts(b, "}\n");
+}
+
+void module_print(StrBuf *b, const Module *m) {
+    print_module(b, &(Whole){.m = m});
+}
+
+void module_print_computation(StrBuf *b, const Module *m) {
+    print_module(b, &(Whole){.m = m, .computation = true});
 }

@@ -230,11 +230,14 @@ static const char *precision_of(RtPool *pool, const char *options) {
     return rt_pool_printf(pool, "%.*s", (int)strcspn(at, " "), at);
 }
 
-/* Another precision makes another program of the same model. */
+/* The same computation goes on, whatever its file is called.  Another precision makes another
+ * program of the same model. */
 static gnnc_status check_program(File *o, const char *program) {
     gnnc_trainer *t = o->t;
     const char *had = rt_tensors_meta(&o->f, "program");
     if (had && strcmp(had, program) == 0) return GNNC_OK;
+    gnnc_status st = check_same(o, "model", t->program->name, "model");
+    if (st != GNNC_OK) return st;
     const char *was = precision_of(&o->pool, rt_tensors_meta(&o->f, "options")),
                *is = precision_of(&o->pool, t->program->options);
     if (!was || !is) return rt_fail_nomem(&t->rt.err, o->path);
@@ -254,7 +257,6 @@ static gnnc_status check_identity(File *o) {
     const char *split = rt_pool_printf(&o->pool, "%" PRId64, t->options.split);
     if (!program || !split) return rt_fail_nomem(&t->rt.err, o->path);
     gnnc_status st;
-    TRY(st, check_same(o, "model", t->program->name, "model"));
     TRY(st, check_program(o, program));
     TRY(st, check_data(o));
     TRY(st, check_same(o, "split", split, "split"));

@@ -72,6 +72,42 @@ TEST(a_module_prints_as_it_was_written) {
     free(text);
 }
 
+static char *computation(const char *text) {
+    Ctx c;
+    Round r = {.text = text, .n = strlen(text)};
+    CHECK(ctx_init(&c, NULL) && ctx_run(&c, round_run, &r) && r.m);
+    free(r.printed);
+    StrBuf b = sb_new(c.a);
+    module_print_computation(&b, r.m);
+    char *s = strdup(b.s);
+    ctx_free(&c);
+    return s;
+}
+
+static void same_computation(const char *one, const char *other, bool same) {
+    char *x = computation(one), *y = computation(other);
+    CHECK_MSG((strcmp(x, y) == 0) == same, "%s\n%s", x, y);
+    free(x);
+    free(y);
+}
+
+TEST(a_computation_has_no_positions_paths_or_messages) {
+    static const char one[] = "module \"a\" {\n  source \"a.gnn\"\n"
+                              "  extern \"f\" from \"here/f.c\"\n  func @train {\n"
+                              "    %x = const 1 : f32  !a.gnn:3:4-5\n"
+                              "    print \"x\" %x\n  }\n}\n",
+                      moved[] = "module \"b\" {\n  source \"to/b.gnn\"\n"
+                                "  extern \"f\" from \"there/f.c\"\n  func @train {\n"
+                                "    %y = const 1 : f32  !to/b.gnn:30:4-5\n"
+                                "    print \"now x\" %y\n  }\n}\n",
+                      other[] = "module \"a\" {\n  source \"a.gnn\"\n"
+                                "  extern \"f\" from \"here/f.c\"\n  func @train {\n"
+                                "    %x = const 2 : f32  !a.gnn:3:4-5\n"
+                                "    print \"x\" %x\n  }\n}\n";
+    same_computation(one, moved, true);
+    same_computation(one, other, false);
+}
+
 /* Every operation, attribute and relation; hand-written, so numbers and blanks
  * differ from what the printer writes: the second print must equal the first. */
 static const char every[] =
