@@ -110,13 +110,31 @@ static bool in_parts(Rows *r, const Env *env, Space *axis) {
     return true;
 }
 
-/* May sums be gathered in the row where the result will be?  Not where that is a variable that is
- * updated in place, nor in another element type. */
-static LBuf *own_row(const Rows *r) {
-    const Op *root = r->root[0];
+/* Marks the buffers of what the kernel reads for op: it needs their old values. */
+static void mark_read(const Gen *g, const Op *op, bool *is_read) {
+    Lower *lo = g->lo;
+    if (lo->seen[op->id]) return;
+    lo->seen[op->id] = 1;
+    if (!cg_is_inline(g, op)) {
+        is_read[cg_buf(lo, op)] = true;
+        return;
+    }
+    for (int i = 0; i < op->n_in; i++) mark_read(g, op->in[i], is_read);
+}
+
+/* A result's row where the sum may be gathered: one of its type, in a buffer that this kernel
+ * does not read, as the sum would destroy what it reads there.  NULL: there is none. */
+static LBuf *own_row(const Rows *r, const Op *sum) {
     Lower *lo = r->g->lo;
-    PBufKind kind = lo->p->bufs.v[cg_buf(lo, root)]->kind;
-    return kind == PB_VAR || root->type.dt != DT_F32 ? NULL : r->out[0];
+    if (sum->type.dt != DT_F32) return NULL;
+    bool *is_read = NEWN(lo->a, bool, (size_t)lo->p->bufs.n + 1);
+    memset(lo->seen, 0, (size_t)lo->f->n_ops + 1);
+    for (int i = 0; i < r->n; i++) mark_read(r->g, r->value[i], is_read);
+    for (int i = 0; i < r->n; i++)
+        if (r->out[i]->dt == DT_F32 && !is_read[cg_buf(lo, r->root[i])] &&
+            type_same_spaces(&sum->type, &r->value[i]->type))
+            return r->out[i];
+    return NULL;
 }
 
 static void compute_tiled(Rows *r, const Env *env, const Axes *axes, LBuf *row) {
@@ -131,11 +149,10 @@ static void compute_tiled(Rows *r, const Env *env, const Axes *axes, LBuf *row) 
 /* The last space, whose width nobody knows: one sum in the result's own row, or tiles. */
 static void open_tiles(Rows *r, const Env *env, Axes *axes) {
     Gen *g = r->g;
-    LBuf *row = own_row(r);
     const Op *sum;
     bool alone = cg_count_tiles(g, r->value, r->n, axes, &sum) == 1;
-    if (row && alone && sum->type.dt == row->dt &&
-        type_same_spaces(&sum->type, &r->value[0]->type)) {
+    LBuf *row = alone ? own_row(r, sum) : NULL;
+    if (row) {
         compute_tiled(r, env, axes, row);
         return;
     }
