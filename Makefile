@@ -168,7 +168,7 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(LIB)/include
 	install -m 755 $(BUILD)/gnnc $(DESTDIR)$(PREFIX)/bin/gnnc
 	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(LIB)/
-	install -m 644 runtime/include/*.h runtime/program.h $(LIB)/include/
+	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(LIB)/include/
 	install -d $(LIB)/include/cuda
 	install -m 644 runtime/cuda/kernel.h runtime/cuda/room.h runtime/cuda/rank.h runtime/cuda/gather.h runtime/cuda/gather_list.h \
 	    runtime/cuda/sample.h runtime/cuda/sample_list.h runtime/cuda/maps.h runtime/cuda/maps_list.h \

@@ -11,6 +11,7 @@
  * gathered from more memory than they hold: the roofline's usual convention (Williams,
  * Waterman, Patterson 2009, with traffic counted from the program as in DESIGN.md). */
 #include "codegen/cost.h"
+#include "ir/text.h"
 
 #include <assert.h>
 #include <string.h>
@@ -332,13 +333,8 @@ StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
 
 /* ---- names ---------------------------------------------------------------------------------- */
 const char *cg_step_name(const PStep *s) {
-    static const char *const word[] = {[PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",
-                                       [PS_RANK] = "rank",     [PS_RELATION] = "relation",
-                                       [PS_COPY] = "copy",     [PS_PRINT] = "print",
-                                       [PS_ASSERT] = "assert", [PS_CALL] = "call",
-                                       [PS_LOOP] = "loop",     [PS_END] = "end"};
     if (s->kind == PS_CALL) return cg_symbol(s->op);
-    return s->kernel ? s->kernel->name : word[s->kind];
+    return s->kernel ? s->kernel->name : text_PStepKind.word[s->kind];
 }
 
 const char *cg_step_shape(Arena *a, const PStep *s) {

@@ -406,7 +406,7 @@ LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part) {
     const Expr *one = expr_const(g->a, 1);
     const Expr *n = part == LB_MAP_PTR ? expr_add(g->a, m->to->size, one) : m->from->size;
     LBuf *b = arg(g, part, cg_map_buf(g->lo, m, part, NULL),
-                  arena_printf(g->a, "%s%s", text_maps.word[m->kind], suffix[part]),
+                  arena_printf(g->a, "%s%s", text_MapKind.word[m->kind], suffix[part]),
                   part == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
     b->map = m;
     return b;
@@ -414,7 +414,7 @@ LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part) {
 
 LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by) {
     const char *name =
-        arena_printf(g->a, "%s_by_%s", text_maps.word[m->kind], text_maps.word[by->kind]);
+        arena_printf(g->a, "%s_by_%s", text_MapKind.word[m->kind], text_MapKind.word[by->kind]);
     int buf = cg_map_buf(g->lo, m, LB_MAP_IDX, by);
     LBuf *b = arg(g, LB_MAP_IDX, buf, name, DT_I32, 1, &m->from->size);
     b->map = m;

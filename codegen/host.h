@@ -17,6 +17,11 @@ typedef struct {
     bool buckets;       /* it may be recorded for rounded sizes */
 } Host;
 
+/* host_contract.c: the runtime's constants as C spells them, host_RelKind[REL_BASE] and the like.
+ */
+#define END(type, rt_type) extern const char *const host_##type[];
+#include "runtime/contract.def"
+
 /* host.c */
 void host_puts(Host *h, const char *s);
 void host_printf(Host *h, const char *fmt, ...) PRINTF_LIKE(2, 3);

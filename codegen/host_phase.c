@@ -108,13 +108,9 @@ static void emit_product(Host *h, const PStep *s) {
 
 /* A product that does what other steps would; those, where it cannot. */
 static void emit_epilogue(Host *h, int index, const PStep *s) {
-    static const char *const kind[] = {[PE_BIAS] = "BIAS",
-                                       [PE_RELU] = "RELU",
-                                       [PE_RELU_BIAS] = "RELU_BIAS",
-                                       [PE_SUM_A] = "SUM_A",
-                                       [PE_SUM_B] = "SUM_B"};
     const PEpilogue *e = s->epilogue;
-    host_printf(h, "        &(const rt_epilogue){.kind = RT_EPILOGUE_%s, .side = ", kind[e->kind]);
+    host_printf(h,
+                "        &(const rt_epilogue){.kind = %s, .side = ", host_PEpilogueKind[e->kind]);
     if (e->side >= 0)
         host_printf(h, "buf[B_%s]", buf_name(h, e->side));
     else

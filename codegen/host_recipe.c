@@ -40,14 +40,12 @@ static void recipe_text(Host *h, const char *name, const char *v) {
 }
 
 void host_recipe(Host *h, int n_metrics) {
-    static const char *const optim[] = {"NONE", "SGD", "ADAM", "ADAMW"};
-    static const char *const sched[] = {"CONSTANT", "STEP", "COSINE", "LINEAR", "PLATEAU"};
     const Recipe *r = &h->m->recipe;
     host_printf(h, "    .recipe = {\n        .present = %s,\n", r->present ? "true" : "false");
     recipe_text(h, "model_name", r->model_name);
     recipe_text(h, "target", r->target);
-    host_printf(h, "        .optim = RT_OPTIM_%s,\n        .sched = RT_SCHED_%s,\n", optim[r->kind],
-                sched[r->sched]);
+    host_printf(h, "        .optim = %s,\n        .sched = %s,\n", host_OptimKind[r->kind],
+                host_SchedKind[r->sched]);
     recipe_number(h, "lr", r->lr);
     recipe_number(h, "weight_decay", r->weight_decay);
     recipe_number(h, "momentum", r->momentum);
@@ -103,8 +101,8 @@ void host_sampling_tables(Host *h) {
 }
 
 static const char *seeds_of(const Sampling *s, const Column *label) {
-    if (s->clusters) return "RT_SEEDS_CLUSTERS";
-    return label && label->space->kind == SP_GRAPH ? "RT_SEEDS_GRAPHS" : "RT_SEEDS_ROWS";
+    if (s->clusters) return host_SeedKind[SEEDS_CLUSTERS];
+    return host_SeedKind[label && label->space->kind == SP_GRAPH ? SEEDS_GRAPHS : SEEDS_ROWS];
 }
 
 void host_sampling(Host *h) {
@@ -118,17 +116,16 @@ void host_sampling(Host *h) {
     host_printf(h, "        .n_weights = %d, .weights = %s, .n_times = %d, .times = %s,\n",
                 s->weights.n, s->weights.n ? "sample_weights" : "NULL", s->times.n,
                 s->times.n ? "sample_times" : "NULL");
-    host_printf(h, "        .edges = %d, .drop_last = %d, .replace = %d, .disjoint = %d,\n",
-                (int)s->edges, s->drop_last, s->replace, s->disjoint);
+    host_printf(h, "        .edges = %s, .drop_last = %d, .replace = %d, .disjoint = %d,\n",
+                host_SampleEdges[s->edges], s->drop_last, s->replace, s->disjoint);
     host_printf(h,
                 "        .inclusive = %d, .recent = %d, .workers = %" PRId64
                 ", .prefetch = %" PRId64 ",\n",
                 s->inclusive, s->recent, s->workers, s->prefetch);
-    static const char *const form[] = {"NONE", "PAIRS", "QUERIES"};
-    host_printf(h, "        .train_links = RT_LINKS_%s, .eval_links = RT_LINKS_%s,\n",
-                form[s->train_links], form[s->eval_links]);
-    host_printf(h, "        .negatives = %" PRId64 ", .corrupt = %d, .avoid = %d, .exclude = %d,\n",
-                s->negatives, (int)s->corrupt, s->avoid, s->exclude);
+    host_printf(h, "        .train_links = %s, .eval_links = %s,\n", host_LinksForm[s->train_links],
+                host_LinksForm[s->eval_links]);
+    host_printf(h, "        .negatives = %" PRId64 ", .corrupt = %s, .avoid = %d, .exclude = %d,\n",
+                s->negatives, host_SampleCorrupt[s->corrupt], s->avoid, s->exclude);
     host_printf(h, "        .label = %d, .split = %d,\n    },\n", label ? label->id : -1,
                 split ? split->id : -1);
 }

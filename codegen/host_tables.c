@@ -24,8 +24,7 @@ static void close_table(Host *h, int n) {
 const char *host_dtype(DType t) {
     static const char *const name[] = {
 #define DTYPE(id, text, bytes, c) "RT_" #id,
-#include "ir/dtypes.def"
-#undef DTYPE
+#include "runtime/contract.def"
     };
     return name[t];
 }
@@ -45,18 +44,14 @@ static int condition_buf(const Host *h, const Space *s) {
 }
 
 static void emit_space(Host *h, const Space *s) {
-    static const char *const kind[] = {"DIM", "NODE", "EDGE", "GRAPH", "NZ"};
-    static const char *const rel[] = {
-        "BASE",  "SELF_LOOPS", "NO_LOOPS", "REVERSE", "UNDIRECTED", "UNION",  "WHERE",
-        "LINKS", "POSITIVES",  "QUERIES",  "ANSWERS", "KNOWN",      "EARLIER"};
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
     if (s->kind == SP_DIM) expr_is_const(s->size, &fixed);
     host_printf(h, "    [%s] = {.name = ", h->space[s->id]);
     host_string(h, s->name);
-    host_printf(h, ", .kind = RT_SP_%s, .sym = %s, .fixed = %" PRId64 ", .rel = RT_REL_%s,\n",
-                kind[s->kind], sym ? h->sym[s->size->sym->id] : "-1", fixed,
-                rel[s->kind == SP_EDGE ? s->rel : REL_BASE]);
+    host_printf(h, ", .kind = %s, .sym = %s, .fixed = %" PRId64 ", .rel = %s,\n",
+                host_SpaceKind[s->kind], sym ? h->sym[s->size->sym->id] : "-1", fixed,
+                host_RelKind[s->kind == SP_EDGE ? s->rel : REL_BASE]);
     host_printf(h, "        .src = %s, .dst = %s, .base = {%s, %s},", space_name(h, s->src),
                 space_name(h, s->dst), space_name(h, s->base[0]), space_name(h, s->base[1]));
     host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s,\n", condition_buf(h, s),
@@ -83,14 +78,12 @@ static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
 }
 
 static void emit_column(Host *h, const Column *c) {
-    static const char *const kind[] = {"FLOAT",      "CSR",  "CAT", "CLASS",
-                                       "MULTILABEL", "TIME", "ID",  "SPLIT"};
     int buf = buf_of(h, PB_DATA, c, 0);
     bool rows = c->kind == COL_CSR && buf >= 0 && h->p->bufs.v[buf]->type.rank == 2;
     host_puts(h, "    {.name = ");
     host_string(h, c->name);
-    host_printf(h, ", .kind = RT_COL_%s, .space = %s, .rank = %d, .dim = {",
-                kind[rows ? COL_FLOAT : c->kind], space_name(h, c->space),
+    host_printf(h, ", .kind = %s, .space = %s, .rank = %d, .dim = {",
+                host_ColKind[rows ? COL_FLOAT : c->kind], space_name(h, c->space),
                 c->type.rank > 0 ? c->type.rank - 1 : 0);
     for (int i = 1; i < c->type.rank; i++)
         host_printf(h, "%s%s", i > 1 ? ", " : "", space_name(h, c->type.dim[i]));
@@ -106,13 +99,11 @@ static void emit_columns(Host *h) {
 }
 
 static void emit_maps(Host *h) {
-    static const char *const kind[] = {"SRC", "DST",   "GRAPH", "COL",
-                                       "ROW", "NZCOL", "ORIG",  "CELL"};
     open_table(h, "rt_map", "maps", h->m->maps.n);
     for (int i = 0; i < h->m->maps.n; i++) {
         const Map *m = h->m->maps.v[i];
-        host_printf(h, "    {.kind = RT_MAP_%s, .from = %s, .to = %s, .col = %d, .which = %d,",
-                    kind[m->kind], space_name(h, m->from), space_name(h, m->to),
+        host_printf(h, "    {.kind = %s, .from = %s, .to = %s, .col = %d, .which = %d,",
+                    host_MapKind[m->kind], space_name(h, m->from), space_name(h, m->to),
                     m->col ? m->col->id : -1, m->which);
         host_printf(h, " .idx_buf = %d, .ptr_buf = %d, .perm_buf = %d},\n",
                     buf_of(h, PB_MAP, m, LB_MAP_IDX), buf_of(h, PB_MAP, m, LB_MAP_PTR),
@@ -124,32 +115,29 @@ static void emit_maps(Host *h) {
 /* ---- variables, buffers, phases --------------------------------------------------------- */
 
 static void emit_vars(Host *h) {
-    static const char *const kind[] = {"PARAM", "STATE", "SLOT", "KEPT"};
-    static const char *const init[] = {"CONST", "UNIFORM", "NORMAL", "GLOROT", "KAIMING_UNIFORM"};
     open_table(h, "rt_var", "vars", h->m->vars.n);
     for (int i = 0; i < h->m->vars.n; i++) {
         const Var *v = h->m->vars.v[i];
         host_puts(h, "    {.path = ");
         host_string(h, v->path);
-        host_printf(h, ", .kind = RT_VAR_%s, .dt = %s, .buf = %d, .group = ", kind[v->kind],
+        host_printf(h, ", .kind = %s, .dt = %s, .buf = %d, .group = ", host_VarKind[v->kind],
                     host_dtype(v->type.dt), buf_of(h, PB_VAR, v, 0));
         host_string(h, v->group);
-        host_printf(h, ", .init = RT_INIT_%s, .a = %a, .b = %a},\n", init[v->init.kind], v->init.a,
+        host_printf(h, ", .init = %s, .a = %a, .b = %a},\n", host_InitKind[v->init.kind], v->init.a,
                     v->init.b);
     }
     close_table(h, h->m->vars.n);
 }
 
 static void emit_buf(Host *h, const PBuf *b) {
-    static const char *const kind[] = {"DATA", "VAR", "INPUT",   "SAVED", "OUTPUT",
-                                       "TEMP", "MAP", "LOGICAL", "KEY"};
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     int space = b->kind == PB_LOGICAL    ? id_of(b->space)
                 : io && b->type.rank > 0 ? id_of(b->type.dim[0])
                                          : -1;
     host_printf(h, "    [B_%s] = {.name = ", b->name);
     host_string(h, b->name);
-    host_printf(h, ", .kind = RT_BUF_%s, .dt = %s, .io_name = ", kind[b->kind], host_dtype(b->dt));
+    host_printf(h, ", .kind = %s, .dt = %s, .io_name = ", host_PBufKind[b->kind],
+                host_dtype(b->dt));
     host_string(h, b->io_name);
     host_printf(h,
                 ", .space = %d, .stream = %d, .map = %d, .by = %d,\n        .phase = %d, .first = "
@@ -167,15 +155,13 @@ static void emit_bufs(Host *h) {
 }
 
 static void emit_step_infos(Host *h, int phase) {
-    static const char *const kind[] = {"KERNEL", "GEMM", "RANK", "RELATION", "COPY",
-                                       "CALL",   "LOOP", "END",  "PRINT",    "ASSERT"};
     const PPhase *ph = h->p->phases.v[phase];
     open_table(h, "rt_step_info", arena_printf(h->a, "steps_%d", phase), ph->steps.n);
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         host_puts(h, "    {");
         host_string(h, cg_step_name(s));
-        host_printf(h, ", RT_STEP_%s, ", kind[s->kind]);
+        host_printf(h, ", %s, ", host_PStepKind[s->kind]);
         host_string(h, s->note ? s->note : "");
         host_puts(h, ", ");
         host_string(h, cg_step_lines(h->m, h->a, s, true));

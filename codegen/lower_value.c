@@ -38,7 +38,7 @@ LReg *cg_map_at(Gen *g, Map *m, LReg *from) {
     bool by = seg && seg->pos != seg->var;
     LBuf *idx = by ? cg_arg_map_by(g, m, seg->map) : cg_arg_map(g, m, LB_MAP_IDX);
     LReg *at = by ? seg->pos : from;
-    r = cg_cast(g, cg_load(g, idx, &at, text_maps.word[m->kind]), DT_I64);
+    r = cg_cast(g, cg_load(g, idx, &at, text_MapKind.word[m->kind]), DT_I64);
     memo_add(g, m, 1, &from, r);
     return r;
 }

@@ -7,19 +7,6 @@
 
 #include "codegen/loop.h"
 
-typedef enum {
-    PB_DATA,    /* a column, owned by the data set */
-    PB_VAR,     /* a parameter, state or optimizer slot; lives as long as the trainer */
-    PB_INPUT,   /* what the runtime writes: "lr", "step"; rows that @predict gave */
-    PB_SAVED,   /* output of @load or @encode read by others; lives as long as the data */
-    PB_OUTPUT,  /* read by the runtime after the phase */
-    PB_TEMP,    /* lives within one phase, from its first to its last step */
-    PB_MAP,     /* idx / ptr / perm array of a map */
-    PB_LOGICAL, /* random row keys of an edge space */
-    PB_KEY,     /* random keys, two u32 per stream, written by the runtime each step */
-    PB_COUNT_   /* number of kinds */
-} PBufKind;
-
 typedef struct {
     int id; /* index in Plan.bufs and in the run-time buffer table */
     PBufKind kind;
@@ -40,19 +27,6 @@ typedef struct {
     const char *io_name;    /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR */
 } PBuf;
 
-typedef enum {
-    PS_KERNEL,   /* call kernel over [0, extent) in chunks */
-    PS_GEMM,     /* library matrix product */
-    PS_RANK,     /* runtime: average ranks */
-    PS_RELATION, /* @load: build relation `space` (its cond has been computed) */
-    PS_COPY,     /* bytes from one buffer to another (an output that is an input or a variable) */
-    PS_CALL,     /* a function of the user's */
-    PS_LOOP,     /* while bufs[0] holds, at most `limit` times: the steps up to its PS_END */
-    PS_END,
-    PS_PRINT,
-    PS_ASSERT, /* host effects */
-} PStepKind;
-
 /* C[b] (m x n) = A[b] (m x k) * B[b] (k x n) over `batch` matrices.  Element (i, j) of A is
  * at a_off + b*a_batch + i*a_row + j*a_col; one of a_row, a_col is 1 (same for B); C is row-major
  * with c_row.  long_k: k is a node or edge space, split in fixed chunks summed in order. */
@@ -64,15 +38,6 @@ typedef struct {
 
 /* What a device's library does at the end of a product, instead of the steps it covers
  * (plan_epilogue.c). */
-typedef enum {
-    PE_NONE,
-    PE_BIAS,      /* out = C + bias, an element to each column */
-    PE_RELU,      /* out = max(C, 0) */
-    PE_RELU_BIAS, /* out = max(C + bias, 0) */
-    PE_SUM_A,     /* side[i] = sum of A[i, k] over k */
-    PE_SUM_B,     /* side[j] = sum of B[k, j] over k */
-} PEpilogueKind;
-
 typedef struct {
     PEpilogueKind kind;
     int side, out; /* buffers: bias or sums, and the result; -1 = none */

@@ -12,6 +12,7 @@
  * backward pass of relu (RELU_AUX) is not either: the backward pass reads h itself, which the next
  * layer's weights need anyway. */
 #include "codegen/plan_order.h"
+#include "ir/text.h"
 
 typedef struct {
     Arena *a;
@@ -325,11 +326,5 @@ int plan_step_index(const PPhase *ph, const PStep *s) {
 }
 
 const char *plan_epilogue_text(const PEpilogue *e) {
-    static const char *const text[] = {[PE_NONE] = "none",
-                                       [PE_BIAS] = "adds a bias",
-                                       [PE_RELU] = "cuts at 0",
-                                       [PE_RELU_BIAS] = "adds a bias and cuts at 0",
-                                       [PE_SUM_A] = "sums the rows of its first operand",
-                                       [PE_SUM_B] = "sums the rows of its second operand"};
-    return text[e->kind];
+    return text_PEpilogueKind.word[e->kind];
 }

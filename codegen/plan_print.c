@@ -5,13 +5,9 @@
 #include "codegen/plan.h"
 #include "ir/text.h"
 
-static const char *const kinds[] = {
-    [PB_DATA] = "data",   [PB_VAR] = "var",         [PB_INPUT] = "input",
-    [PB_SAVED] = "saved", [PB_OUTPUT] = "output",   [PB_TEMP] = "temp",
-    [PB_MAP] = "map",     [PB_LOGICAL] = "logical", [PB_KEY] = "key"};
-
 static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
-    sb_printf(b, "  %%%d %s %s: %s[", buf->id, kinds[buf->kind], buf->name, dtype_name(buf->dt));
+    sb_printf(b, "  %%%d %s %s: %s[", buf->id, text_PBufKind.word[buf->kind], buf->name,
+              dtype_name(buf->dt));
     expr_print(b, buf->count);
     sb_puts(b, "]");
     if (buf->kind == PB_MAP) {
@@ -77,12 +73,7 @@ static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
 }
 
 static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
-    static const char *const words[] = {[PS_KERNEL] = "kernel", [PS_GEMM] = "gemm",
-                                        [PS_RANK] = "rank",     [PS_RELATION] = "relation",
-                                        [PS_COPY] = "copy",     [PS_PRINT] = "print",
-                                        [PS_ASSERT] = "assert", [PS_CALL] = "call",
-                                        [PS_LOOP] = "loop",     [PS_END] = "end"};
-    sb_puts(b, words[s->kind]);
+    sb_puts(b, text_PStepKind.word[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
     if (s->space) sb_printf(b, " %s", s->space->name);
     if (s->op && s->op->ext) sb_printf(b, " %s", cg_symbol(s->op));

@@ -5,16 +5,13 @@
  * of `./train info`.  Without sizes there is no order of sizes to pack by: then what is
  * live at each step is printed with all rows; what is local to blocks of rows takes fewer. */
 #include "codegen/report.h"
+#include "ir/text.h"
 
 #include <string.h>
 
 #include "runtime/exec/blocks.h"
 #include "runtime/pack.h"
 
-static const char *const owners[] = {
-    [PB_DATA] = "data",   [PB_VAR] = "var",         [PB_INPUT] = "input",
-    [PB_SAVED] = "saved", [PB_OUTPUT] = "output",   [PB_TEMP] = "temp",
-    [PB_MAP] = "map",     [PB_LOGICAL] = "logical", [PB_KEY] = "key"};
 static const char *const lives[] = {
     [PB_DATA] = "as the data",
     [PB_VAR] = "as the trainer",
@@ -172,12 +169,12 @@ static void text_phase(Report *r, int phase) {
 
 static void text(Report *r) {
     sb_puts(r->b, "memory: fixed before the first step; a step allocates nothing\n");
-    for (int k = 0; k < PB_COUNT_; k++) {
+    for (int k = 0; k < text_PBufKind.n; k++) {
         if (k == PB_TEMP) continue;
         const Expr *e = total(r, (PBufKind)k, 0);
         int64_t none;
         if (expr_is_const(e, &none) && none == 0) continue;
-        sb_printf(r->b, "  %s: ", owners[k]);
+        sb_printf(r->b, "  %s: ", text_PBufKind.word[k]);
         report_amount(r, e, "B");
         sb_puts(r->b, "\n");
         text_buffers(r, (PBufKind)k);
@@ -191,7 +188,7 @@ static void text(Report *r) {
 static void json_buffer(Report *r, const PBuf *b) {
     json_object(r->j, NULL);
     json_text(r->j, "name", b->name);
-    json_text(r->j, "kind", owners[b->kind]);
+    json_text(r->j, "kind", text_PBufKind.word[b->kind]);
     json_text(r->j, "type", dtype_name(b->dt));
     report_json_expr(r, "bytes", bytes(r, b));
     json_text(r->j, "life", life(r, b));

@@ -10,6 +10,7 @@
  * A loss or metric says by the names of its parameters what it takes.  docs/language.md, "Links".
  */
 #include "frontend/elab.h"
+#include "ir/text.h"
 
 #include <string.h>
 
@@ -128,10 +129,9 @@ static Value call_links(Elab *e, const Builtin *b, const Args *args) {
 
 static Value call_in_split(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
-    static const char *const word[] = {"none", "train", "val", "test"};
     Value h = args->v[0], name = args->v[1];
-    for (int s = 0; s < 4 && name.kind == VAL_STRING; s++) {
-        if (strcmp(name.str, word[s]) != 0) continue;
+    for (int s = 0; s < text_SplitKind.n && name.kind == VAL_STRING; s++) {
+        if (strcmp(name.str, text_SplitKind.word[s]) != 0) continue;
         if (h.kind != VAL_EDGE && !elab_is_handle(h)) break;
         Op *split = elab_relation_split(e, h, args->span);
         e->b.span = args->span;

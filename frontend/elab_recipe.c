@@ -1,5 +1,6 @@
 /* The recipe: what a `train` block says, as numbers for the runtime. */
 #include "frontend/elab.h"
+#include "ir/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -180,15 +181,12 @@ static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
 }
 
 static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
-    static const char *const names[] = {"constant", "step", "cosine", "linear", "plateau"};
     const char *name = callee(e, t);
-    int k = 0;
     if (!name) return;
-    while (k < 5 && strcmp(names[k], name) != 0) k++;
-    if (k == 5) {
-        diag_add(e->c, DIAG_E0306, t->span,
-                 "there is no schedule '%s'; there are constant, step, cosine, linear, plateau",
-                 name);
+    int k = text_find(&text_SchedKind, name, strlen(name));
+    if (k < 0) {
+        diag_add(e->c, DIAG_E0306, t->span, "there is no schedule '%s'; there are %s", name,
+                 text_list(e->a, &text_SchedKind));
         return;
     }
     r->sched = (SchedKind)k;

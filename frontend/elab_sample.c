@@ -1,6 +1,7 @@
 /* The recipe's `sample` block: how the part of the graph that a step sees is drawn. */
 #include "frontend/elab.h"
 #include "frontend/parse.h"
+#include "ir/text.h"
 
 #include <string.h>
 
@@ -42,17 +43,14 @@ static void set_flag(Elab *e, const Ast *s, bool *to) {
         diag_add(e->c, DIAG_E0306, t->span, "'%s' is true or false", s->text);
 }
 
-static void set_word(Elab *e, const Ast *s, const char *const *words, int n, int *to) {
+static void set_word(Elab *e, const Ast *s, const Words *words, int *to) {
     const Ast *t = only(e, s);
     if (!t) return;
-    for (int i = 0; t->kind == AST_NAME && i < n; i++)
-        if (strcmp(t->text, words[i]) == 0) {
-            *to = i;
-            return;
-        }
-    StrBuf b = sb_new(e->a);
-    for (int i = 0; i < n; i++) sb_printf(&b, "%s%s", i ? ", " : "", words[i]);
-    diag_add(e->c, DIAG_E0306, t->span, "'%s' is one of %s", s->text, b.s);
+    int i = t->kind == AST_NAME ? text_find(words, t->text, strlen(t->text)) : -1;
+    if (i >= 0)
+        *to = i;
+    else
+        diag_add(e->c, DIAG_E0306, t->span, "'%s' is one of %s", s->text, text_list(e->a, words));
 }
 
 /* ---- fan-outs --------------------------------------------------------------------------- */
@@ -147,9 +145,8 @@ static void set_times(Elab *e, const Ast *s, Sampling *to) {
 /* ---- all of it --------------------------------------------------------------------------------
  */
 static void set_one(Elab *e, const Ast *s, Sampling *to) {
-    static const char *const edges[] = {"directional", "bidirectional", "induced"};
-    static const char *const pick[] = {"uniform", "recent"};
-    static const char *const corrupt[] = {"tail", "head", "side", "both"};
+    static const char *const picks[] = {"uniform", "recent"};
+    static const Words pick = {picks, COUNT(picks)};
     const struct {
         const char *name;
         bool *to;
@@ -179,13 +176,13 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
     else if (strcmp(s->text, "time") == 0)
         set_times(e, s, to);
     else if (strcmp(s->text, "edges") == 0) {
-        set_word(e, s, edges, COUNT(edges), &word);
+        set_word(e, s, &text_SampleEdges, &word);
         to->edges = (SampleEdges)word;
     } else if (strcmp(s->text, "corrupt") == 0) {
-        set_word(e, s, corrupt, COUNT(corrupt), &word);
+        set_word(e, s, &text_SampleCorrupt, &word);
         to->corrupt = (SampleCorrupt)word;
     } else if (strcmp(s->text, "pick") == 0) {
-        set_word(e, s, pick, COUNT(pick), &word);
+        set_word(e, s, &pick, &word);
         to->recent = word;
     } else
         diag_add(e->c, DIAG_E0306, s->span,

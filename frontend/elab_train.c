@@ -1,11 +1,9 @@
 /* A model's phases, one function each: the body is elaborated once per phase, with
  * `training` true in @train alone. */
 #include "frontend/elab.h"
+#include "ir/text.h"
 
 #include <string.h>
-
-enum { SPLIT_TRAIN = 1, SPLIT_VAL, SPLIT_TEST, N_SPLITS = 3 };
-static const char *const split_name[] = {"", "train", "val", "test"};
 
 /* ---- settings of a model --------------------------------------------------------------- */
 static bool bind_setting(Elab *e, Frame *f, const Ast *formal) {
@@ -203,12 +201,13 @@ static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, con
                          Op *pred) {
     for (int s = SPLIT_TRAIN; s <= SPLIT_TEST; s++) {
         Op *mask = split_mask(e, target, s);
-        elab_output_of_phase(e, arena_printf(e->a, "loss.%s", split_name[s]),
+        elab_output_of_phase(e, arena_printf(e->a, "loss.%s", text_SplitKind.word[s]),
                              total_loss(e, losses, target, pred, mask));
         for (int i = 0; i < metrics->n; i++)
-            elab_output_of_phase(
-                e, arena_printf(e->a, "%s.%s", elab_metric_name(e, metrics, i), split_name[s]),
-                apply_term(e, &metrics->v[i], target, pred, mask));
+            elab_output_of_phase(e,
+                                 arena_printf(e->a, "%s.%s", elab_metric_name(e, metrics, i),
+                                              text_SplitKind.word[s]),
+                                 apply_term(e, &metrics->v[i], target, pred, mask));
     }
 }
 

@@ -20,14 +20,9 @@
 #define IR_IR_H
 
 #include "base.h"
+#include "contract.h"
 
 /* ---- element types, layouts -------------------------------------------- */
-typedef enum {
-#define DTYPE(id, name, bytes, c_name) DT_##id,
-#include "dtypes.def"
-#undef DTYPE
-    N_DTYPES
-} DType;
 const char *dtype_name(DType t);
 int dtype_bytes(DType t);
 const char *dtype_c_name(DType t);
@@ -72,33 +67,6 @@ void expr_print_c(StrBuf *b, const Expr *x, const char *sym_array);
 typedef struct Space Space;
 typedef struct Column Column;
 
-typedef enum {
-    SP_DIM,   /* a named feature dimension, constant or bound when data is loaded */
-    SP_NODE,  /* the rows of a node type */
-    SP_EDGE,  /* the edges of a relation, ordered by destination, then by original id */
-    SP_GRAPH, /* the graphs of a batch */
-    SP_NZ,    /* the stored entries of a CSR column, ordered by row then column */
-} SpaceKind;
-
-typedef enum {
-    REL_BASE,       /* loaded */
-    REL_SELF_LOOPS, /* base[0] without its self loops, plus one loop per node; src = dst */
-    REL_NO_LOOPS,   /* base[0] without its self loops */
-    REL_REVERSE,    /* base[0] with ends swapped */
-    REL_UNDIRECTED, /* base[0] and its reverse, duplicates removed; src = dst */
-    REL_UNION,      /* base[0] then base[1], duplicates kept; same ends */
-    REL_WHERE,      /* the edges of base[0] where `cond` holds */
-    /* Of a step over links (runtime/batch/link_batches.h draws them): in no order, their ends
-     * anywhere.
-     */
-    REL_LINKS,     /* some edges of base[0], then their negatives; their ends may be seeds */
-    REL_POSITIVES, /* the first part of those */
-    REL_QUERIES,   /* some sources (and kinds) of base[0]: an edge each */
-    REL_ANSWERS,   /* base[0] a REL_QUERIES: the edges that each asks for */
-    REL_KNOWN,     /* base[0] a REL_ANSWERS: every other edge of an answer's query */
-    REL_EARLIER,   /* base[0] a REL_ANSWERS: .. of the splits before the answer's */
-} RelKind;
-
 struct Space {
     SpaceKind kind;
     int id;           /* index in Module.spaces */
@@ -121,18 +89,6 @@ struct Space {
 };
 
 /* ---- maps between spaces -------------------------------------------------- */
-typedef enum {
-    MAP_SRC,   /* edge -> source node */
-    MAP_DST,   /* edge -> destination node */
-    MAP_GRAPH, /* node -> graph; rows of a graph are consecutive */
-    MAP_COL,   /* row -> category: a COL_CAT or COL_CLASS column; -1 = none */
-    MAP_ROW,   /* stored entry -> row of its CSR column */
-    MAP_NZCOL, /* stored entry -> column of its CSR column */
-    MAP_ORIG,  /* edge of a derived relation -> edge of base[which]; -1 = none
-                * (an added self loop, the other half of a union) */
-    MAP_CELL,  /* an answer, or an edge known beside it -> its place in [queries, nodes], flat */
-} MapKind;
-
 /* Interned: two equal maps are one pointer (map_get). */
 typedef struct Map {
     MapKind kind;
@@ -163,17 +119,6 @@ const Expr *type_count(Arena *a, const Type *t); /* number of elements, dense */
 void type_print(StrBuf *b, const Type *t);
 
 /* ---- data columns, variables ------------------------------------------------ */
-typedef enum {
-    COL_FLOAT,      /* f32[space, dims..] */
-    COL_CSR,        /* csr f32[space, F] */
-    COL_CAT,        /* i32[space], in [0, K) */
-    COL_CLASS,      /* i32[space], in [0, C), -1 = no label */
-    COL_MULTILABEL, /* f32[space, T], 0 / 1 / NaN = ignored */
-    COL_TIME,       /* f64[space], seconds */
-    COL_ID,         /* i64[space], never computed with */
-    COL_SPLIT,      /* i32[space]: 0 none, 1 train, 2 validation, 3 test */
-} ColKind;
-
 struct Column {
     ColKind kind;
     Space *space; /* node, edge or graph; of a derived relation the rows are those of its base */
@@ -185,23 +130,13 @@ struct Column {
     Span span;
 };
 
-typedef enum { INIT_CONST, INIT_UNIFORM, INIT_NORMAL, INIT_GLOROT, INIT_KAIMING_UNIFORM } InitKind;
-/* PyG's initialisers (torch_geometric.nn.inits).  fan_in / fan_out are products
- * of sizes.  CONST: a.  UNIFORM: [a, b).  NORMAL: mean a, standard deviation b.
- * GLOROT: uniform +-a*sqrt(6 / (fan_in + fan_out)).
- * KAIMING_UNIFORM: uniform +-sqrt(6 / ((1 + a^2) * fan_in)); torch.nn.Linear is a = sqrt(5). */
+/* fan_in, fan_out are products of sizes; contract.def says what a and b are. */
 typedef struct {
     InitKind kind;
     double a, b;
     const Expr *fan_in, *fan_out;
 } Init;
 
-typedef enum {
-    VAR_PARAM,
-    VAR_STATE,
-    VAR_SLOT, /* optimizer state */
-    VAR_KEPT  /* computed of the others, here or in @refresh; never saved */
-} VarKind;
 typedef struct Var {
     VarKind kind;
     const char *path; /* checkpoint name: "conv1.lin.weight" */
@@ -318,19 +253,11 @@ struct Func {
 };
 
 /* What the recipe says, for the runtime and the optimizer pass (see docs/language.md). */
-typedef enum { OPTIM_NONE, OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW } OptimKind;
-typedef enum { SCHED_CONSTANT, SCHED_STEP, SCHED_COSINE, SCHED_LINEAR, SCHED_PLATEAU } SchedKind;
 typedef struct {
     const char *name; /* NULL = default group; else what Var.group says */
     double lr_scale;  /* group lr = lr * lr_scale */
     double weight_decay;
 } ParamGroup;
-/* How the part of the graph that a step sees is drawn (runtime/batch/sample.h says what each
- * means). */
-typedef enum { SAMPLE_DIRECTIONAL, SAMPLE_BIDIRECTIONAL, SAMPLE_INDUCED } SampleEdges;
-/* What a step of a model that scores links sees: pairs, or queries with all they may ask for. */
-typedef enum { LINKS_FORM_NONE, LINKS_FORM_PAIRS, LINKS_FORM_QUERIES } LinksForm;
-typedef enum { CORRUPT_TAIL, CORRUPT_HEAD, CORRUPT_SIDE, CORRUPT_BOTH } SampleCorrupt;
 typedef struct {
     Space *rel;      /* a relation of the data, or one that leads where they do not */
     int64_t *fanout; /* [n_hops], the seeds' in-edges first; -1 = all */

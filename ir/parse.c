@@ -228,8 +228,7 @@ bool parse_column(Parser *p, Column **c) {
 
 static const char *const dtype_words[] = {
 #define DTYPE(id, name, bytes, c_name) name,
-#include "dtypes.def"
-#undef DTYPE
+#include "runtime/contract.def"
 };
 static const Words dtypes = {dtype_words, N_DTYPES};
 

@@ -32,7 +32,7 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
         ok = space_queries(s) && to->kind == SP_DIM;
     }
     if (!ok)
-        return parse_fail(p, DIAG_E0409, at, "'%s' has no map '%s'", s->name, text_maps.word[k]);
+        return parse_fail(p, DIAG_E0409, at, "'%s' has no map '%s'", s->name, text_MapKind.word[k]);
     switch (k) {
     case MAP_SRC:
         *map = map_src(p->m, s);
@@ -60,7 +60,7 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
 
 bool parse_map(Parser *p, Map **map) {
     int k = 0;
-    if (!parse_word(p, &text_maps, "a map: src, dst, graph, col, row, nzcol, orig or cell", &k))
+    if (!parse_word(p, &text_MapKind, "a map: src, dst, graph, col, row, nzcol, orig or cell", &k))
         return false;
     if (!parse_expect(p, '(')) return false;
     if (k == MAP_COL) {

@@ -95,13 +95,13 @@ static bool graph_stmt(Parser *p) {
 static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) {
     if ((k == REL_SELF_LOOPS || k == REL_UNDIRECTED) && x->src != x->dst && !space_of_batch(x))
         return parse_fail(p, DIAG_E0409, at, "'%s' joins two node types: no %s", x->name,
-                          text_rels.word[k]);
+                          text_RelKind.word[k]);
     if (k == REL_UNION && (x->src != y->src || x->dst != y->dst))
         return parse_fail(p, DIAG_E0409, at, "'%s' and '%s' join different node types", x->name,
                           y->name);
     RelKind of = k == REL_ANSWERS ? REL_QUERIES : REL_ANSWERS;
     if (k >= REL_ANSWERS ? x->rel != of : space_of_batch(x) && rel_is_drawn(k))
-        return parse_fail(p, DIAG_E0409, at, "'%s' has no %s", x->name, text_rels.word[k]);
+        return parse_fail(p, DIAG_E0409, at, "'%s' has no %s", x->name, text_RelKind.word[k]);
     return true;
 }
 
@@ -129,7 +129,7 @@ static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
     int k = 0;
     Space *x = NULL, *y = NULL;
     const char *cond = NULL;
-    if (!parse_word(p, &text_rels, "a relation expression", &k)) return false;
+    if (!parse_word(p, &text_RelKind, "a relation expression", &k)) return false;
     if (k == REL_BASE) return parse_fail(p, DIAG_E0401, at, "'base' is not a relation expression");
     if (!parse_expect(p, '(') || !space_of(p, SP_EDGE, "an edge type", &x)) return false;
     if (k == REL_UNION || k == REL_WHERE) {
@@ -232,7 +232,7 @@ static bool float_column(Parser *p, Space *space, ColumnSpec *c) {
 
 static bool column_spec(Parser *p, Space *space, ColumnSpec *c) {
     Span at = p->tok.span;
-    c->kind = p->tok.kind == T_NAME ? text_find(&text_cols, p->tok.s, strlen(p->tok.s)) : -1;
+    c->kind = p->tok.kind == T_NAME ? text_find(&text_ColKind, p->tok.s, strlen(p->tok.s)) : -1;
     if (c->kind < 0 || c->kind == COL_CSR || c->kind == COL_FLOAT) return float_column(p, space, c);
     parse_lex_next(p);
     int n = 0;
@@ -273,7 +273,7 @@ static bool column_stmt(Parser *p) {
 static bool init(Parser *p, Init *in) {
     int kind = 0;
     Span at = p->tok.span;
-    if (!parse_word(p, &text_inits, "an initialiser", &kind)) return false;
+    if (!parse_word(p, &text_InitKind, "an initialiser", &kind)) return false;
     in->kind = (InitKind)kind;
     if (!parse_expect(p, '(') || !parse_real(p, "a number", &in->a)) return false;
     while (parse_accept(p, ',')) {
@@ -286,7 +286,7 @@ static bool init(Parser *p, Init *in) {
     }
     bool needs_in = kind == INIT_GLOROT || kind == INIT_KAIMING_UNIFORM;
     if ((needs_in && !in->fan_in) || (kind == INIT_GLOROT && !in->fan_out))
-        return parse_fail(p, DIAG_E0409, at, "'%s' needs fan_in%s", text_inits.word[kind],
+        return parse_fail(p, DIAG_E0409, at, "'%s' needs fan_in%s", text_InitKind.word[kind],
                           kind == INIT_GLOROT ? " and fan_out" : "");
     return parse_expect(p, ')');
 }
@@ -484,7 +484,7 @@ static bool statement(Parser *p, const char *word, Span at) {
                  {"streams", streams_stmt}, {"extern", extern_stmt}};
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(table[i].word, word) == 0) return table[i].read(p);
-    int var = text_find(&text_vars, word, strlen(word));
+    int var = text_find(&text_VarKind, word, strlen(word));
     if (var >= 0) return var_stmt(p, (VarKind)var);
     if (strcmp(word, "source") == 0) return parse_text(p, "a path", &p->m->source_path);
     bool body = strcmp(word, "body") == 0;

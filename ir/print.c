@@ -112,7 +112,7 @@ static void print_edge(StrBuf *b, const Space *s) {
         print_ends(b, s);
         return;
     }
-    sb_printf(b, " = %s(", text_rels.word[s->rel]);
+    sb_printf(b, " = %s(", text_RelKind.word[s->rel]);
     ir_name_print(b, s->base[0]->name);
     if (s->base[1]) {
         sb_puts(b, ", ");
@@ -131,7 +131,7 @@ static void print_column(StrBuf *b, const Whole *w, const Column *c) {
     print_column_name(b, c);
     sb_puts(b, ": ");
     if (c->kind != COL_FLOAT && c->kind != COL_CSR)
-        sb_puts(b, text_cols.word[c->kind]);
+        sb_puts(b, text_ColKind.word[c->kind]);
     else
         type_print(b, &c->type);
     if (c->kind == COL_MULTILABEL) print_spaces(b, c->type.rank - 1, c->type.dim + 1);
@@ -193,7 +193,7 @@ static void print_data(StrBuf *b, const Whole *w) {
 }
 
 static void print_init(StrBuf *b, const Init *in) {
-    sb_printf(b, "%s(", text_inits.word[in->kind]);
+    sb_printf(b, "%s(", text_InitKind.word[in->kind]);
     text_real(b, in->a);
     if (in->b != 0) {
         sb_puts(b, ", ");
@@ -211,7 +211,7 @@ static void print_init(StrBuf *b, const Init *in) {
 }
 
 static void print_var(StrBuf *b, const Whole *w, const Var *v) {
-    sb_printf(b, "  %s ", text_vars.word[v->kind]);
+    sb_printf(b, "  %s ", text_VarKind.word[v->kind]);
     ir_string_print(b, v->path);
     sb_puts(b, ": ");
     type_print(b, &v->type);
@@ -342,7 +342,7 @@ static const char **name_values(Arena *a, const Func *f, bool hints) {
 }
 
 void ir_map_print(StrBuf *b, const Map *m) {
-    sb_printf(b, "%s(", text_maps.word[m->kind]);
+    sb_printf(b, "%s(", text_MapKind.word[m->kind]);
     if (m->kind == MAP_COL)
         print_column_name(b, m->col);
     else

@@ -5,23 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENUM(type, rt_type) static const char *const type##_words[] = {
+#define VALUE(id, rt_id, word) word,
+#define END(type, rt_type)                                                                         \
+    }                                                                                              \
+    ;                                                                                              \
+    const Words text_##type = {type##_words, (int)COUNT(type##_words)};
+#include "runtime/contract.def"
+
 #define WORDS(name, ...)                                                                           \
     static const char *const name##_words[] = {__VA_ARGS__};                                       \
     const Words text_##name = {name##_words, (int)COUNT(name##_words)}
 
-WORDS(rels, "base", "self_loops", "no_loops", "reverse", "undirected", "union", "where", "links",
-      "positives", "queries", "answers", "known", "earlier");
-WORDS(cols, "float", "csr", "cat", "class", "multilabel", "time", "id", "split");
-WORDS(inits, "const", "uniform", "normal", "glorot", "kaiming_uniform");
-WORDS(vars, "param", "state", "slot", "kept");
 WORDS(reds, "sum", "max", "min");
-WORDS(maps, "src", "dst", "graph", "col", "row", "nzcol", "orig", "cell");
 WORDS(facts, "typed", "grad", "optim", "no_csr", "fused"); /* bit i of Module.has */
-WORDS(optims, "none", "sgd", "adam", "adamw");
-WORDS(scheds, "constant", "step", "cosine", "linear", "plateau");
-WORDS(sampled, "directional", "bidirectional", "induced");
-WORDS(forms, "none", "pairs", "queries");
-WORDS(corrupt, "tail", "head", "side", "both");
 
 int text_find(const Words *w, const char *s, size_t n) {
     for (int i = 0; i < w->n; i++)
@@ -29,11 +26,17 @@ int text_find(const Words *w, const char *s, size_t n) {
     return -1;
 }
 
+const char *text_list(Arena *a, const Words *w) {
+    StrBuf b = sb_new(a);
+    for (int i = 0; i < w->n; i++) sb_printf(&b, "%s%s", i ? ", " : "", w->word[i]);
+    return b.s;
+}
+
 #define FIELD(name, kind) {#name, kind, offsetof(Recipe, name), NULL}
 const RecipeField text_recipe[] = {
     {"model", RF_TEXT, offsetof(Recipe, model_name), NULL},
     FIELD(target, RF_TEXT),
-    {"optimizer", RF_WORD, offsetof(Recipe, kind), &text_optims},
+    {"optimizer", RF_WORD, offsetof(Recipe, kind), &text_OptimKind},
     FIELD(lr, RF_REAL),
     FIELD(weight_decay, RF_REAL),
     FIELD(momentum, RF_REAL),
@@ -45,7 +48,7 @@ const RecipeField text_recipe[] = {
     FIELD(bf16_moments, RF_BOOL),
     FIELD(accumulate, RF_INT),
     FIELD(ema, RF_REAL),
-    {"schedule", RF_WORD, offsetof(Recipe, sched), &text_scheds},
+    {"schedule", RF_WORD, offsetof(Recipe, sched), &text_SchedKind},
     FIELD(warmup_epochs, RF_INT),
     FIELD(step_epochs, RF_INT),
     FIELD(patience, RF_INT),
@@ -57,17 +60,17 @@ const RecipeField text_recipe[] = {
     FIELD(keep_max, RF_BOOL),
     FIELD(keep_split, RF_INT32),
     {"batch", RF_INT, offsetof(Recipe, sample.batch), NULL},
-    {"edges", RF_WORD, offsetof(Recipe, sample.edges), &text_sampled},
+    {"edges", RF_WORD, offsetof(Recipe, sample.edges), &text_SampleEdges},
     {"drop_last", RF_BOOL, offsetof(Recipe, sample.drop_last), NULL},
     {"replace", RF_BOOL, offsetof(Recipe, sample.replace), NULL},
     {"disjoint", RF_BOOL, offsetof(Recipe, sample.disjoint), NULL},
     {"inclusive", RF_BOOL, offsetof(Recipe, sample.inclusive), NULL},
     {"recent", RF_BOOL, offsetof(Recipe, sample.recent), NULL},
     {"clusters", RF_INT, offsetof(Recipe, sample.clusters), NULL},
-    {"train_links", RF_WORD, offsetof(Recipe, sample.train_links), &text_forms},
-    {"eval_links", RF_WORD, offsetof(Recipe, sample.eval_links), &text_forms},
+    {"train_links", RF_WORD, offsetof(Recipe, sample.train_links), &text_LinksForm},
+    {"eval_links", RF_WORD, offsetof(Recipe, sample.eval_links), &text_LinksForm},
     {"negatives", RF_INT, offsetof(Recipe, sample.negatives), NULL},
-    {"corrupt", RF_WORD, offsetof(Recipe, sample.corrupt), &text_corrupt},
+    {"corrupt", RF_WORD, offsetof(Recipe, sample.corrupt), &text_SampleCorrupt},
     {"avoid", RF_BOOL, offsetof(Recipe, sample.avoid), NULL},
     {"exclude_seed_edges", RF_BOOL, offsetof(Recipe, sample.exclude), NULL},
     {"workers", RF_INT, offsetof(Recipe, sample.workers), NULL},

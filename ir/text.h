@@ -10,9 +10,12 @@ typedef struct {
     const char *const *word;
     int n;
 } Words;
-extern const Words text_rels, text_cols, text_inits, text_vars, text_reds, text_maps, text_facts,
-    text_corrupt, text_forms;
+extern const Words text_reds, text_facts;
+/* text_RelKind, ..: of each enumeration in runtime/contract.def. */
+#define END(type, rt_type) extern const Words text_##type;
+#include "runtime/contract.def"
 int text_find(const Words *w, const char *s, size_t n);
+const char *text_list(Arena *a, const Words *w); /* "sum, max, min" */
 
 typedef enum { RF_TEXT, RF_WORD, RF_REAL, RF_INT, RF_INT32, RF_BOOL } RecipeFieldKind;
 typedef struct {

@@ -9,8 +9,7 @@ static const struct {
     const char *c_name;
 } dtypes[] = {
 #define DTYPE(id, name, bytes, c_name) {name, bytes, c_name},
-#include "dtypes.def"
-#undef DTYPE
+#include "runtime/contract.def"
 };
 
 const char *dtype_name(DType t) {

@@ -20,33 +20,17 @@ extern "C" {
 enum { RT_PROGRAM_VERSION = 19, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
-    RT_VOID,
-    RT_F32,
-    RT_F64,
-    RT_F16,
-    RT_BF16,
-    RT_I32,
-    RT_I64,
-    RT_I1
-} rt_dtype; /* = ir DType */
+#define DTYPE(id, word, bytes, c_name) RT_##id,
+#include "contract.def"
+} rt_dtype;
 
-typedef enum { RT_SP_DIM, RT_SP_NODE, RT_SP_EDGE, RT_SP_GRAPH, RT_SP_NZ } rt_space_kind;
-typedef enum {
-    RT_REL_BASE,
-    RT_REL_SELF_LOOPS,
-    RT_REL_NO_LOOPS,
-    RT_REL_REVERSE,
-    RT_REL_UNDIRECTED,
-    RT_REL_UNION,
-    RT_REL_WHERE,
-    /* of a step over links, drawn anew each time (link_batches.h) */
-    RT_REL_LINKS,
-    RT_REL_POSITIVES,
-    RT_REL_QUERIES,
-    RT_REL_ANSWERS,
-    RT_REL_KNOWN,
-    RT_REL_EARLIER
-} rt_rel_kind;
+/* contract.def says what each value means. */
+#define ENUM(type, rt_type) typedef enum {
+#define VALUE(id, rt_id, word) rt_id,
+#define END(type, rt_type)                                                                         \
+    }                                                                                              \
+    rt_type;
+#include "contract.def"
 
 /* An index space.  For nodes, edges, graphs and stored entries `sym` is where its size
  * goes in the size table; dimensions bound by data have one too, others -1. */
@@ -65,17 +49,6 @@ typedef struct {
     int whole, hops;       /* `hops` layers follow */
 } rt_space;
 
-typedef enum {
-    RT_COL_FLOAT,
-    RT_COL_CSR,
-    RT_COL_CAT,
-    RT_COL_CLASS,
-    RT_COL_MULTILABEL,
-    RT_COL_TIME,
-    RT_COL_ID,
-    RT_COL_SPLIT
-} rt_col_kind;
-
 typedef struct {
     const char *name;
     rt_col_kind kind;
@@ -86,17 +59,6 @@ typedef struct {
     int buf;              /* buffer that must hold it; -1 = not used by any phase */
 } rt_column;
 
-typedef enum {
-    RT_MAP_SRC,
-    RT_MAP_DST,
-    RT_MAP_GRAPH,
-    RT_MAP_COL,
-    RT_MAP_ROW,
-    RT_MAP_NZCOL,
-    RT_MAP_ORIG,
-    RT_MAP_CELL
-} rt_map_kind;
-
 /* Index arrays to provide: i32[from] targets, i64[to+1] segment bounds, i32[from] segment order. */
 typedef struct {
     rt_map_kind kind;
@@ -104,15 +66,6 @@ typedef struct {
     int col, which;
     int idx_buf, ptr_buf, perm_buf; /* -1 = not needed */
 } rt_map;
-
-typedef enum {
-    RT_INIT_CONST,
-    RT_INIT_UNIFORM,
-    RT_INIT_NORMAL,
-    RT_INIT_GLOROT,
-    RT_INIT_KAIMING_UNIFORM
-} rt_init_kind;
-typedef enum { RT_VAR_PARAM, RT_VAR_STATE, RT_VAR_SLOT, RT_VAR_KEPT } rt_var_kind;
 
 typedef struct {
     const char *path; /* checkpoint name */
@@ -132,18 +85,6 @@ typedef struct {
     int64_t turned; /* in memory: the transpose of the file's rows of so many elements; 0: as it */
 } rt_var_shape;
 
-typedef enum {
-    RT_BUF_DATA,
-    RT_BUF_VAR,
-    RT_BUF_INPUT,
-    RT_BUF_SAVED,
-    RT_BUF_OUTPUT,
-    RT_BUF_TEMP,
-    RT_BUF_MAP,
-    RT_BUF_LOGICAL,
-    RT_BUF_KEY
-} rt_buf_kind;
-
 typedef struct {
     const char *name; /* C identifier, unique */
     rt_buf_kind kind;
@@ -162,19 +103,6 @@ typedef struct {
 
 struct RtExec;
 struct rt_step_cost;
-
-typedef enum {
-    RT_STEP_KERNEL,
-    RT_STEP_GEMM,
-    RT_STEP_RANK,
-    RT_STEP_RELATION,
-    RT_STEP_COPY,
-    RT_STEP_CALL,
-    RT_STEP_LOOP,
-    RT_STEP_END,
-    RT_STEP_PRINT,
-    RT_STEP_ASSERT
-} rt_step_kind;
 
 /* What a step is, for people: profiles, traces, info. */
 typedef struct {
@@ -208,15 +136,6 @@ typedef struct {
     const char *buckets_lack; /* why not `buckets`, "a.gnn:12: .."; NULL: it has, or no batches */
 } rt_phase;
 
-typedef enum { RT_OPTIM_NONE, RT_OPTIM_SGD, RT_OPTIM_ADAM, RT_OPTIM_ADAMW } rt_optim_kind;
-typedef enum {
-    RT_SCHED_CONSTANT,
-    RT_SCHED_STEP,
-    RT_SCHED_COSINE,
-    RT_SCHED_LINEAR,
-    RT_SCHED_PLATEAU
-} rt_sched_kind;
-
 /* Defaults from the model's train block; the command line and the C API override some. */
 typedef struct {
     bool present;
@@ -235,15 +154,7 @@ typedef struct {
     const char *const *metrics; /* names as in outputs "<metric>.train" .. */
 } rt_recipe;
 
-/* What a step over links sees (link_batches.h). */
-typedef enum { RT_LINKS_NONE, RT_LINKS_PAIRS, RT_LINKS_QUERIES } rt_links_form;
-
 /* How mini-batches are made (sample.h): the recipe's `sample` block. */
-typedef enum {
-    RT_SEEDS_ROWS,    /* of a node type: neighbours are drawn */
-    RT_SEEDS_GRAPHS,  /* whole graphs of a data set of many */
-    RT_SEEDS_CLUSTERS /* parts of one graph, cut by METIS: rows of all of them are learned from */
-} rt_seeds;
 
 typedef struct {
     int64_t batch; /* seeds of a step; 0 = every step sees the whole graph */
@@ -253,15 +164,15 @@ typedef struct {
     const int32_t *fanout;  /* [n_hops][n_spaces] of rt_space_is_sampled; -1 = all */
     int n_weights, n_times; /* columns: of edges; of edges and nodes */
     const int *weights, *times;
-    int edges; /* rt_batch_edges */
+    rt_batch_edges edges;
     bool drop_last, replace, disjoint, inclusive, recent;
     int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
     rt_links_form train_links, eval_links;
     int64_t negatives; /* of each link */
-    int corrupt;       /* rt_negative */
-    bool avoid;        /* true edges of the training split are no negatives */
-    bool exclude;      /* a link's own edge, and others between its ends, are not drawn */
-    int label, split;  /* columns of what is learned; -1 where it is links */
+    rt_negative corrupt;
+    bool avoid;       /* true edges of the training split are no negatives */
+    bool exclude;     /* a link's own edge, and others between its ends, are not drawn */
+    int label, split; /* columns of what is learned; -1 where it is links */
 } rt_sampling;
 
 /* Products that a device may make with one call.  It keeps the addresses of its buffers, of all
@@ -406,13 +317,6 @@ typedef struct rt_step_cost {
 /* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
 /* What a product on a device does at its end, in place of further steps (PEpilogue). */
-typedef enum {
-    RT_EPILOGUE_BIAS,      /* out[i, j] = C[i, j] + side[j] */
-    RT_EPILOGUE_RELU,      /* out = max(C, 0) */
-    RT_EPILOGUE_RELU_BIAS, /* out[i, j] = max(C[i, j] + side[j], 0) */
-    RT_EPILOGUE_SUM_A,     /* side[i] = sum of A[i, k] over k; out is C */
-    RT_EPILOGUE_SUM_B,     /* side[j] = sum of B[k, j] over k; out is C */
-} rt_epilogue_kind;
 typedef struct {
     rt_epilogue_kind kind;
     void *side, *out; /* f32 on the device */

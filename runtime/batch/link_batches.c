@@ -258,7 +258,7 @@ gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSa
     if (out->queries)
         return rt_links_ask(&b->links, pool, seed, n, RT_SPLIT_TRAIN, 0, &out->asked, err);
     RtNegatives neg = {.k = how->negatives,
-                       .how = (rt_negative)how->corrupt,
+                       .how = how->corrupt,
                        .avoid = how->avoid,
                        .first = RT_SPLIT_TRAIN,
                        .last = RT_SPLIT_TRAIN,

@@ -94,7 +94,7 @@ static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool 
                                   RtDrawn *out) {
     RtLinkBatches *b = t->links;
     RtNegatives neg = {.k = drawn_for_each(t),
-                       .how = (rt_negative)t->program->sampling.corrupt,
+                       .how = t->program->sampling.corrupt,
                        .avoid = !b->when,
                        .first = RT_SPLIT_TRAIN,
                        .last = RT_SPLIT_TEST,

@@ -9,7 +9,6 @@
 #include "runtime/data/relation.h"
 #include "sample.h"
 
-enum { RT_SPLIT_TRAIN = 1, RT_SPLIT_VAL, RT_SPLIT_TEST };
 /* Scores of a batch of queries stay below 256 MiB where one query allows it. */
 enum { RT_MOST_SCORES = 1 << 26 };
 

@@ -49,8 +49,6 @@ typedef struct RtSampleGraph {
 } RtSampleGraph;
 
 /* ---- how ---------------------------------------------------------------------------------- */
-typedef enum { RT_EDGES_DIRECTIONAL, RT_EDGES_BIDIRECTIONAL, RT_EDGES_INDUCED } rt_batch_edges;
-
 typedef struct RtSampleSpec {
     int n_hops;
     const int32_t *fanout; /* [n_hops, n_rels]; -1 = all in-edges */
@@ -108,13 +106,6 @@ gnnc_status rt_sample_nodes(RtSampler *s, const RtSampleAt *at, const RtSeeds *s
 /* Several types at once (clusters, graphs): a group each. */
 gnnc_status rt_sample_groups(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups,
                              int n_groups, RtBatch *out, RtError *err);
-
-typedef enum {
-    RT_NEG_TAIL, /* another destination */
-    RT_NEG_HEAD, /* another source */
-    RT_NEG_SIDE, /* one or the other, by a coin: Bordes et al., NeurIPS 2013, algorithm 1 */
-    RT_NEG_BOTH  /* two random nodes */
-} rt_negative;
 
 /* What falls into parts: graphs of a data set of many, or clusters of one graph.  Rows of part p
  * are places [ptr[t][p], ptr[t][p + 1]) of row[t], or these numbers themselves where that is NULL;

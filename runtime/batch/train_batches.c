@@ -130,7 +130,7 @@ static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
                              .temporal = s->n_times > 0,
                              .recent = s->recent,
                              .check = t->options.check_times != 0,
-                             .edges = (rt_batch_edges)s->edges};
+                             .edges = s->edges};
     return GNNC_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "cli_options.h"
+#include "runtime/contract.h"
 #include "runtime/exec/exec.h"
 
 /* ---- what the model needs ------------------------------------------------------ */
@@ -60,8 +61,7 @@ void rt_cli_print_layers(const RtCli *c, FILE *f) {
 }
 
 static void print_schedule(const rt_recipe *r, FILE *f) {
-    static const char *const name[] = {"constant", "step", "cosine", "linear", "plateau"};
-    fprintf(f, "  schedule %s", name[r->sched]);
+    fprintf(f, "  schedule %s", rt_sched_kind_words.word[r->sched]);
     if (r->sched == RT_SCHED_STEP) fprintf(f, " every %lld", (long long)r->step_epochs);
     if (r->sched == RT_SCHED_PLATEAU) fprintf(f, " patience %lld", (long long)r->patience);
     if (r->sched == RT_SCHED_STEP || r->sched == RT_SCHED_PLATEAU)
@@ -72,10 +72,9 @@ static void print_schedule(const rt_recipe *r, FILE *f) {
 }
 
 static void print_batches(const rt_sampling *s, const rt_recipe *r, FILE *f) {
-    static const char *const what[] = {"rows", "graphs", "clusters"};
     const char *of = s->train_links == RT_LINKS_PAIRS     ? "links"
                      : s->train_links == RT_LINKS_QUERIES ? "queries"
-                                                          : what[s->seeds];
+                                                          : rt_seeds_words.word[s->seeds];
     if (!r->present || !s->batch) return;
     fprintf(f, "  batches of %lld %s", (long long)s->batch, of);
     if (s->n_hops)
@@ -86,14 +85,14 @@ static void print_batches(const rt_sampling *s, const rt_recipe *r, FILE *f) {
 }
 
 void rt_cli_print_recipe(const RtCli *c, FILE *f) {
-    static const char *const optim[] = {"none", "sgd", "adam", "adamw"};
     static const char *const split[] = {"", "train", "validation", "test"};
     const rt_recipe *r = &c->p->recipe;
     if (!r->present) return;
     fprintf(f, "\nTraining, unless options say otherwise\n");
     fprintf(f, "  target %s, metrics:", r->target);
     for (int i = 0; i < r->n_metrics; i++) fprintf(f, "%s %s", i ? "," : "", r->metrics[i]);
-    fprintf(f, "\n  %s, lr %g, weight decay %g", optim[r->optim], r->lr, r->weight_decay);
+    fprintf(f, "\n  %s, lr %g, weight decay %g", rt_optim_kind_words.word[r->optim], r->lr,
+            r->weight_decay);
     if (r->momentum != 0)
         fprintf(f, ", momentum %g%s", r->momentum, r->nesterov ? " (Nesterov)" : "");
     if (r->clip_norm > 0) fprintf(f, ", gradients clipped at %g", r->clip_norm);

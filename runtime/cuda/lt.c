@@ -75,6 +75,8 @@ void rt_cuda_lt_close(Cuda *c) {
 /* ---- a plan --------------------------------------------------------------------------------- */
 static cublasLtEpilogue_t end_of(rt_epilogue_kind k) {
     switch (k) {
+    case RT_EPILOGUE_NONE:
+        break;
     case RT_EPILOGUE_BIAS:
         return CUBLASLT_EPILOGUE_BIAS;
     case RT_EPILOGUE_RELU:

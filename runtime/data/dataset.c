@@ -5,31 +5,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/contract.h"
 #include "runtime/exec/round_16.h"
 
-static const char *const kind_names[] = {
-    [RT_COL_FLOAT] = "float",
-    [RT_COL_CSR] = "csr",
-    [RT_COL_CAT] = "cat",
-    [RT_COL_CLASS] = "class",
-    [RT_COL_MULTILABEL] = "multilabel",
-    [RT_COL_TIME] = "time",
-    [RT_COL_ID] = "id",
-    [RT_COL_SPLIT] = "split",
-};
 enum {
-    N_KINDS = sizeof kind_names / sizeof *kind_names,
     CONVERTED = 1 << 12, /* numbers converted at a time */
     ALONE = 1 << 16      /* fewer than these are not worth waking others */
 };
 
 const char *rt_col_kind_name(rt_col_kind k) {
-    return kind_names[k];
+    return rt_col_kind_words.word[k];
 }
 
 bool rt_col_kind_find(const char *name, rt_col_kind *out) {
-    for (int k = 0; k < N_KINDS; k++) {
-        if (strcmp(kind_names[k], name) != 0) continue;
+    for (int k = 0; k < rt_col_kind_words.n; k++) {
+        if (strcmp(rt_col_kind_words.word[k], name) != 0) continue;
         *out = (rt_col_kind)k;
         return true;
     }
@@ -188,7 +178,7 @@ gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err) 
     Check k = {c, where, err};
     if ((c->kind == RT_COL_TIME || c->kind == RT_COL_ID) && c->rank != 1)
         return rt_fail(err, GNNC_E_SHAPE, "%s.%s: a %s column has no further dimension", where,
-                       c->name, kind_names[c->kind]);
+                       c->name, rt_col_kind_words.word[c->kind]);
     switch (c->kind) {
     case RT_COL_FLOAT:
         if (!c->f32) return check_low(&k, c->n_rows * width(c), width(c));

@@ -1,0 +1,16 @@
+/* <type>_words: the names of the values of each enumeration in contract.def:
+ * rt_sched_kind_words.word[RT_SCHED_STEP] is "step". */
+#ifndef RUNTIME_CONTRACT_H
+#define RUNTIME_CONTRACT_H
+
+#include "program.h"
+
+typedef struct RtWords {
+    const char *const *word; /* [n] by value */
+    int n;
+} RtWords;
+
+#define END(type, rt_type) extern const RtWords rt_type##_words;
+#include "contract.def"
+
+#endif
