@@ -70,8 +70,9 @@ def macro(s, y):
     f1 = []
     for k in range(len(s[0])):
         tp = sum(a == k and b == k for a, b in zip(p, y))
-        f1.append(2 * tp / max(sum(a == k for a in p) + sum(b == k for b in y), 1))
-    return sum(f1) / len(f1)
+        named = sum(a == k for a in p) + sum(b == k for b in y)
+        f1 += [2 * tp / named] if named else []
+    return sum(f1) / len(f1) if f1 else math.nan
 
 
 def column(folder, name, kind, values, extra):
@@ -81,28 +82,36 @@ def column(folder, name, kind, values, extra):
     return {"kind": kind, "file": f"{name}.npy", **({"shape": shape} if len(shape) > 1 else {}), **extra}
 
 
-def measured(folder, model, columns, n, names):
-    """{metric: {split: value}} of the compiled model, from its @eval."""
+def compiled(folder, model):
     os.makedirs(folder)
-    with open(f"{folder}/schema.json", "w", encoding="utf-8") as f:
-        json.dump({"format": 1, "edges": {}, "nodes": {"n": {"count": n, "columns": {
-            k: column(folder, k, *v) for k, v in columns.items()}}}}, f)
     with open(f"{folder}/m.gnn", "w", encoding="utf-8") as f:
         f.write(model)
     subprocess.run([os.path.join(TOP, "build", "gnnc"), f"{folder}/m.gnn", "--target=cpu", "--emit=lib", "-o",
                     f"{folder}/m.so"], check=True)
-    t = Trainer(f"{folder}/m.so")
+    return f"{folder}/m.so"
+
+
+def measured(folder, library, columns, n, names):
+    """{metric: {split: value}} of the compiled model, from its @eval."""
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/schema.json", "w", encoding="utf-8") as f:
+        json.dump({"format": 1, "edges": {}, "nodes": {"n": {"count": n, "columns": {
+            k: column(folder, k, *v) for k, v in columns.items()}}}}, f)
+    t = Trainer(library)
     t.load(folder)
     t.call("gnnc_trainer_run_phase", b"eval")
-    got = {m: {k: t.output(f"{m}.{k}")[0] for k in ("train", "val", "test")} for m in names}
+    got = {m: {k: t.output(f"{m}.{k}")[0] for k in SPLITS} for m in names}
     t.close()
     return got
 
 
-def compare(label, got, want, split, rows):
+SPLITS = {"train": 1, "val": 2, "test": 3}
+
+
+def compare(label, got, want, split, rows, splits=SPLITS):
     failed = 0
     for name, f in want.items():
-        for k, part in (("train", 1), ("val", 2), ("test", 3)):
+        for k, part in splits.items():
             at = [i for i in range(rows) if split[i] == part]
             expected = f(at)
             close = abs(got[name][k] - expected) <= 1e-5 * max(1, abs(expected))
@@ -110,6 +119,30 @@ def compare(label, got, want, split, rows):
                 print(f"FAILED {label} {name}.{k}: {got[name][k]}, not {expected}")
                 failed += 1
     return failed
+
+
+def recorded(tmp):
+    """Failures, comparisons: with scikit-learn's numbers (metrics_sklearn.py), three cases at a time, a split each."""
+    with open(os.path.join(TOP, "tests", "e2e", "metrics_sklearn.json"), encoding="utf-8") as f:
+        suites = json.load(f)["suites"]
+    failed = done = 0
+    for i, suite in enumerate(suites):
+        wide, kind, cases = suite["wide"], suite["kind"], suite["cases"]
+        names = [*cases[0]["want"]]
+        library = compiled(f"{tmp}/recorded{i}", MODEL.format(wide=wide, loss=suite["loss"], metrics=", ".join(names),
+                                                              y=f"{kind}[{wide}]"))
+        for first in range(0, len(cases), 3):
+            three = cases[first:first + 3]
+            s, y = [row for c in three for row in c["s"]], [row for c in three for row in c["y"]]
+            split = [1 + k for k, c in enumerate(three) for _ in c["y"]]
+            got = measured(f"{tmp}/recorded{i}/{first}", library, {
+                "s": ("float", s, {}), "y": (kind, y, {"categories": wide} if kind == "class" else {}),
+                "split": ("split", split, {})}, len(s), names)
+            for k, c in enumerate(three):
+                want = {n: lambda _, v=v: math.nan if v is None else v for n, v in c["want"].items()}
+                failed += compare(f"{kind}[{wide}] {c['name']}", got, want, split, len(s), {[*SPLITS][k]: k + 1})
+                done += len(want)
+    return failed, done
 
 
 def main():
@@ -149,8 +182,11 @@ def main():
             model = MODEL.format(wide=len(pred[0]), loss=loss, metrics=", ".join(k for k in want if k != "loss"),
                                  y=f"class[{len(pred[0])}]" if how == "class" else f"multilabel[{len(pred[0])}]")
             columns = {"s": ("float", pred, {}), "y": (how, y, extra), "split": ("split", split, {})}
-            failed += compare(name, measured(f"{tmp}/{name}", model, columns, n, want), want, split, n)
+            got = measured(f"{tmp}/{name}", compiled(f"{tmp}/{name}", model), columns, n, want)
+            failed += compare(name, got, want, split, n)
             done += 3 * len(want)
+        failed_here, done_here = recorded(tmp)
+    failed, done = failed + failed_here, done + done_here
     print(f"{done - failed} passed, {failed} failed")
     return failed != 0
 
