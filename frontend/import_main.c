@@ -9,6 +9,7 @@
 
 #include "import_scaffold.h"
 #include "runtime/data/import_folder.h"
+#include "runtime/data/import_table.h"
 
 static const char usage[] =
     "usage: gnnc import INPUT.. -o DIR [options]\n"
@@ -36,6 +37,7 @@ static const char usage[] =
     "  --normalize-rows      make the rows of x sum to 1\n"
     "  --undirected          add the reverse of every edge, drop duplicates\n"
     "  --nodes N             edge lists: there are at least N nodes\n"
+    "  --header yes|no       CSV: row 1 has the names of the columns; no: it is data\n"
     "  --skip-bad            leave out rows that cannot be read, and count them\n"
     "  --name, --source, --licence TEXT   kept in the data directory\n";
 
@@ -133,6 +135,14 @@ static bool add_low(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
+static bool set_header(RtImport *how, const char *v, FILE *err) {
+    bool yes = strcmp(v, "yes") == 0;
+    if (!yes && strcmp(v, "no") != 0)
+        return fprintf(err, "gnnc import: --header %s: yes or no is expected\n", v), false;
+    how->header = yes ? RT_HEADER_YES : RT_HEADER_NO;
+    return true;
+}
+
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
     for (int i = 1; i < argc; i++) {
         char key[32];
@@ -149,13 +159,14 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         const char **to = text_option(o, key);
         char *end = NULL;
         bool nodes = strcmp(key, "--nodes") == 0, kind = strcmp(key, "--kind") == 0;
-        bool low = strcmp(key, "--features") == 0;
-        if (!to && !nodes && !kind && !low)
+        bool low = strcmp(key, "--features") == 0, header = strcmp(key, "--header") == 0;
+        if (!to && !nodes && !kind && !low && !header)
             return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
             return fprintf(err, "gnnc import: %s needs a value\n", key), false;
         if (to) *to = v;
+        if (header && !set_header(&o->how, v, err)) return false;
         if (kind && !add_kind(&o->how, v, err)) return false;
         if (low && !add_low(&o->how, v, err)) return false;
         if (v == argv[i + 1 < argc ? i + 1 : i]) i++;
@@ -230,6 +241,18 @@ static void print_split(FILE *out, const RtColumn *c) {
             c->n_splits == 1 ? "" : "s", (long long)n[1], (long long)n[2], (long long)n[3]);
 }
 
+static void print_why(FILE *out, const char *why) {
+    if (why) fprintf(out, "  (%s)", why);
+    fputc('\n', out);
+}
+
+static void print_absent(FILE *out, const RtColumn *c) {
+    int64_t none = 0;
+    for (int64_t i = 0; c->kind == RT_COL_ID && i < c->n_rows; i++)
+        none += c->i64[i] == RT_ID_ABSENT;
+    if (none) fprintf(out, ", %lld absent", (long long)none);
+}
+
 static void print_column(FILE *out, const RtColumn *c) {
     fprintf(out, "    %-10s ", c->name);
     if (c->kind == RT_COL_SPLIT) {
@@ -247,13 +270,15 @@ static void print_column(FILE *out, const RtColumn *c) {
                 (long long)none);
     }
     if (c->kind == RT_COL_CAT) fprintf(out, ", %lld categories", (long long)c->n_categories);
-    fputc('\n', out);
+    print_absent(out, c);
+    print_why(out, c->why);
 }
 
 static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
     fprintf(out, "%s:\n", o->dir);
     for (int i = 0; i < d->n_nodes; i++) {
-        fprintf(out, "  node %s: %lld\n", d->nodes[i].name, (long long)d->nodes[i].count);
+        fprintf(out, "  node %s: %lld%s\n", d->nodes[i].name, (long long)d->nodes[i].count,
+                d->nodes[i].names ? ", with names" : "");
         for (int j = 0; j < d->nodes[i].n_columns; j++) print_column(out, &d->nodes[i].columns[j]);
     }
     for (int i = 0; i < d->n_graphs; i++) {
@@ -263,8 +288,9 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
     }
     for (int i = 0; i < d->n_edges; i++) {
         const RtTable *t = &d->edges[i];
-        fprintf(out, "  edge %s: %s -> %s: %lld\n", t->name, d->nodes[t->src_type].name,
+        fprintf(out, "  edge %s: %s -> %s: %lld", t->name, d->nodes[t->src_type].name,
                 d->nodes[t->dst_type].name, (long long)t->count);
+        print_why(out, t->why);
         for (int j = 0; j < t->n_columns; j++) print_column(out, &t->columns[j]);
     }
     if (o->how.n_bad)
@@ -274,6 +300,10 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
 
 static void on_bad(void *user, const char *text) {
     fprintf(user, "gnnc import: %s\n", text);
+}
+
+static void on_warning(void *user, const char *text) {
+    fprintf(user, "gnnc import: warning: %s\n", text);
 }
 
 static gnnc_status folder_of_scaffold(const Options *o, RtPool *pool, RtError *e) {
@@ -299,6 +329,12 @@ static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e
     return rt_fail(e, GNNC_E_IO, "%s: exists already; --force replaces it", there);
 }
 
+static void print_error(FILE *err, const Options *o, const RtError *e) {
+    const char *cure = o->how.n_bad && !o->how.skip_bad ? "--skip-bad leaves them out" : "";
+    if (*cure && *o->how.cure) cure = o->how.cure;
+    fprintf(err, "gnnc import: error: %s%s%s\n", e->text, *cure ? "; " : "", cure);
+}
+
 int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     Options o = {0};
     RtError e = {""};
@@ -308,6 +344,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
         return fputs("'gnnc import --help' lists inputs and options\n", err), 2;
     if (o.help) return fputs(usage, out), 0;
     o.how.on_bad = on_bad;
+    o.how.on_warning = on_warning;
     o.how.user = err;
     rt_pool_init(&pool, NULL);
     gnnc_status st = nothing_in_the_way(&o, &pool, &e);
@@ -321,8 +358,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     if (st == GNNC_OK)
         print_counts(out, &o, d);
     else
-        fprintf(err, "gnnc import: error: %s%s\n", e.text,
-                o.how.n_bad && !o.how.skip_bad ? "; --skip-bad leaves them out" : "");
+        print_error(err, &o, &e);
     rt_dataset_close(d);
     rt_pool_free(&pool);
     return st == GNNC_OK ? 0 : 1;

@@ -60,16 +60,44 @@ static int64_t count_lines(const char *s, const char *end) {
     return n;
 }
 
-static gnnc_status read_header(RtPool *pool, Cursor *c, RtCsv *out, RtError *err) {
+static gnnc_status read_header(RtPool *pool, Cursor *c, RtHeader header, RtCsv *out, RtError *err) {
     bool last = false;
     int cap = 1;
     for (const char *s = c->at; s < c->end && *s != '\n'; s++) cap += *s == c->sep;
     out->header = RT_NEWN(pool, const char *, cap);
     if (!out->header) return rt_fail_nomem(err, out->name);
     while (!last && out->n_columns < cap) out->header[out->n_columns++] = cut_cell(c, &last);
-    if (last && !c->open_quote && !c->nul && *out->header[0]) return GNNC_OK;
+    if (last && !c->open_quote && !c->nul && (*out->header[0] || header == RT_HEADER_NO))
+        return GNNC_OK;
     return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: a header with column names is expected",
                    out->name);
+}
+
+static bool is_value(const char *cell, char separator) {
+    double v;
+    return rt_cell_time(cell, &v) || (separator != ',' && rt_cell_comma(cell));
+}
+
+/* Row 1 becomes row 1 of the data where it is one. */
+static gnnc_status judge_header(RtPool *pool, RtHeader header, RtCsv *t, RtError *err) {
+    int n_values = 0;
+    const char *value = "";
+    for (int i = 0; i < t->n_columns; i++)
+        if (is_value(t->header[i], t->separator)) n_values++, value = t->header[i];
+    t->headerless = header == RT_HEADER_NO ||
+                    (header == RT_HEADER_AUTO && n_values && n_values == t->n_columns);
+    if (header == RT_HEADER_AUTO && n_values && !t->headerless)
+        return rt_fail(err, GNNC_E_FORMAT,
+                       "%s: row 1: %s among names of columns: is this a header? --header yes, or "
+                       "--header no",
+                       t->name, rt_cell_quoted(value).s);
+    if (!t->headerless) return GNNC_OK;
+    memcpy(t->cell, t->header, (size_t)t->n_columns * sizeof *t->cell);
+    t->line[t->n_rows++] = 1;
+    for (int i = 0; i < t->n_columns; i++)
+        if (!(t->header[i] = rt_pool_printf(pool, "column_%d", i + 1)))
+            return rt_fail_nomem(err, t->name);
+    return GNNC_OK;
 }
 
 /* Cuts one row into cells; returns what is wrong with it, or NULL. */
@@ -109,8 +137,8 @@ static void read_rows(Cursor *c, RtCsv *t, RtCsvBadRow *on_bad, void *user) {
     }
 }
 
-gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadRow *on_bad,
-                         void *user, RtCsv *out, RtError *err) {
+gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtHeader header,
+                         RtCsvBadRow *on_bad, void *user, RtCsv *out, RtError *err) {
     *out = (RtCsv){.name = name};
     gnnc_status st = rt_text_check(text, name, err);
     if (st != GNNC_OK) return st;
@@ -118,18 +146,20 @@ gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadR
     if (!s) return rt_fail_nomem(err, name);
     Cursor c = {.at = s, .end = s + text.n, .line = 1};
     if (text.n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) c.at += 3; /* UTF-8 mark */
-    c.sep = find_separator(c.at, c.end);
-    st = read_header(pool, &c, out, err);
+    out->separator = c.sep = find_separator(c.at, c.end);
+    st = read_header(pool, &c, header, out, err);
     if (st != GNNC_OK) return st;
     /* A row takes a line, and a cell in a good row a byte of separator. */
     int64_t cap = count_lines(c.at, c.end);
     int64_t bytes = (int64_t)(c.end - c.at) / out->n_columns + 2;
     if (cap > bytes) cap = bytes;
+    cap++; /* the first row may be data */
     out->cell = RT_NEWN(pool, const char *, (size_t)cap *(size_t)out->n_columns);
     out->line = RT_NEWN(pool, int64_t, cap);
     if (!out->cell || !out->line) return rt_fail_nomem(err, name);
-    read_rows(&c, out, on_bad, user);
-    return GNNC_OK;
+    st = judge_header(pool, header, out, err);
+    if (st == GNNC_OK) read_rows(&c, out, on_bad, user);
+    return st;
 }
 
 /* ---- what is no text -------------------------------------------------------- */
@@ -181,6 +211,17 @@ bool rt_cell_number(const char *cell, double *v) {
     if (!*cell || cell[strspn(cell, "+-.0123456789eE")]) return false;
     *v = rt_strtod(cell, &end);
     return !*end && isfinite(*v);
+}
+
+bool rt_cell_comma(const char *cell) {
+    char number[64];
+    double v;
+    const char *comma = strchr(cell, ',');
+    size_t n = strlen(cell);
+    if (!comma || n >= sizeof number || strpbrk(cell, ".")) return false;
+    memcpy(number, cell, n + 1);
+    number[comma - cell] = '.';
+    return rt_cell_number(number, &v);
 }
 
 bool rt_cell_integer(const char *cell, int64_t *v) {

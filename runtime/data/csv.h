@@ -6,6 +6,8 @@
 
 typedef struct RtCsv {
     const char *name; /* of the file, in messages */
+    char separator;
+    bool headerless; /* row 1 is data, and the columns are called column_1, .. */
     int n_columns;
     int64_t n_rows;
     const char **header; /* [n_columns] */
@@ -16,14 +18,20 @@ typedef struct RtCsv {
 /* Told of a row with the wrong number of fields or an open quote; it is left out. */
 typedef void RtCsvBadRow(void *user, const char *file, int64_t line, const char *what);
 
+/* Is row 1 the names of the columns?  AUTO: no if all its cells are numbers or dates; where only
+ * some are, nobody can tell, and it is an error. */
+typedef enum { RT_HEADER_AUTO, RT_HEADER_YES, RT_HEADER_NO } RtHeader;
+
 /* The separator is the one of ',', ';' and tab that the header has most of. Blank
  * lines are skipped. A NUL byte makes its row bad. */
-gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtCsvBadRow *on_bad,
-                         void *user, RtCsv *out, RtError *err);
+gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtHeader header,
+                         RtCsvBadRow *on_bad, void *user, RtCsv *out, RtError *err);
 
 /* A decimal number that takes the whole cell; "nan", "inf" and hex do not count. */
 bool rt_cell_number(const char *cell, double *v);
 bool rt_cell_integer(const char *cell, int64_t *v);
+/* "1,5" or "-1,5e3": a number with one decimal comma. */
+bool rt_cell_comma(const char *cell);
 /* Seconds since 1970: a number, or "2013-05-01", "2013-05-01 10:00",
  * "2013-05-01T10:00:30.5Z" (UTC). */
 bool rt_cell_time(const char *cell, double *v);

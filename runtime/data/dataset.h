@@ -30,6 +30,7 @@ typedef struct RtColumn {
     RtCsr csr;            /* CSR */
     int n_splits;         /* SPLIT */
     const int8_t *splits; /* [n_splits, n_rows]: 0 none, 1 train, 2 validation, 3 test */
+    const char *why;      /* why an import made it of this kind; NULL = the form says so */
 } RtColumn;
 
 typedef struct RtTable {
@@ -43,6 +44,8 @@ typedef struct RtTable {
     /* edges, in file order */
     int src_type, dst_type; /* indices in nodes */
     const int32_t *src, *dst;
+    const char *why;          /* edges: the column an import made them of; NULL = the form's own */
+    const char *const *names; /* [count] of nodes whose keys are texts; only importers have them */
 } RtTable;
 
 typedef struct RtDataset {

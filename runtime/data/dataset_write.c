@@ -110,6 +110,12 @@ static void put_categories(Writer *w, const RtColumn *c) {
     put(w, "]");
 }
 
+static void put_why(Writer *w, const char *why) {
+    if (!why) return;
+    put(w, ", \"why\": ");
+    put_string(w, why);
+}
+
 static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     const char *stem = rt_pool_printf(w->pool, "%s.%s", table_stem, c->name);
     if (!stem) {
@@ -121,6 +127,7 @@ static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     put_string(w, rt_col_kind_name(c->kind));
     if (c->rank > 1) put_shape(w, c);
     if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) put_categories(w, c);
+    put_why(w, c->why);
     if (c->kind == RT_COL_CSR)
         put_csr(w, &c->csr, stem);
     else if (c->kind == RT_COL_SPLIT)
@@ -162,6 +169,40 @@ static void put_ends(Writer *w, const RtDataset *d, const RtTable *t, const char
     put_array(w, "file", file_name(w, stem, ""), RT_DT_I32, 2, (int64_t[]){2, t->count}, ends);
 }
 
+/* A name as a line: its own line ends and backslashes are escaped. */
+static bool put_line(RtText *to, const char *name) {
+    for (const char *s = name; *s; s++) {
+        const char *escaped = *s == '\n' ? "\\n" : *s == '\r' ? "\\r" : *s == '\\' ? "\\\\" : NULL;
+        if (!rt_text_put(to, escaped ? escaped : s, escaped ? 2 : 1)) return false;
+    }
+    return rt_text_put(to, "\n", 1);
+}
+
+static gnnc_status write_text(Writer *w, const char *file, const RtText *text) {
+    RtOut o;
+    gnnc_status st;
+    const char *path = rt_pool_printf(w->pool, "%s/%s", w->dir, file);
+    if (!path) return rt_fail_nomem(w->err, file);
+    TRY(st, rt_out_open(&o, &w->pool->from, path, w->err));
+    st = rt_out_write(&o, text->n ? text->s : "", text->n, w->err);
+    if (st == GNNC_OK) return rt_out_commit(&o, w->err);
+    rt_out_abort(&o);
+out:
+    return st;
+}
+
+/* What the rows are called, a line each. */
+static void put_names(Writer *w, const RtTable *t, const char *stem) {
+    RtText text = {.pool = w->pool};
+    const char *file = rt_pool_printf(w->pool, "%s.names.txt", stem);
+    bool ok = file;
+    for (int64_t i = 0; ok && i < t->count; i++) ok = put_line(&text, t->names[i]);
+    if (!ok) w->st = rt_fail_nomem(w->err, w->dir);
+    if (w->st == GNNC_OK) w->st = write_text(w, file, &text);
+    put(w, ", \"names\": ");
+    put_string(w, ok ? file : "");
+}
+
 static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const char *section) {
     check_name(w, t->name);
     for (int i = 0; i < t->n_columns; i++) check_name(w, t->columns[i].name);
@@ -174,6 +215,8 @@ static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const cha
     put(w, ": {\"count\": ");
     put_int(w, t->count);
     if (t->src) put_ends(w, d, t, stem);
+    if (t->src) put_why(w, t->why);
+    if (t->names) put_names(w, t, stem);
     if (t->graph_ptr) {
         put(w, ", \"graph\": ");
         put_string(w, d->graphs[t->graph].name);
@@ -210,8 +253,6 @@ static void put_text(Writer *w, const char *key, const char *text) {
 
 /* Arrays first, the schema last: a directory without one is no data set. */
 static gnnc_status write_all(Writer *w, const RtDataset *d) {
-    RtOut o;
-    gnnc_status st;
     put(w, "{\n  \"format\": 1");
     put_text(w, "name", d->name);
     put_text(w, "source", d->source);
@@ -220,15 +261,7 @@ static gnnc_status write_all(Writer *w, const RtDataset *d) {
     put_section(w, d, "edges", d->edges, d->n_edges);
     put_section(w, d, "graphs", d->graphs, d->n_graphs);
     put(w, "\n}\n");
-    if (w->st != GNNC_OK) return w->st;
-    const char *path = rt_pool_printf(w->pool, "%s/schema.json", w->dir);
-    if (!path) return rt_fail_nomem(w->err, w->dir);
-    TRY(st, rt_out_open(&o, &w->pool->from, path, w->err));
-    st = rt_out_write(&o, w->json.s, w->json.n, w->err);
-    if (st == GNNC_OK) return rt_out_commit(&o, w->err);
-    rt_out_abort(&o);
-out:
-    return st;
+    return w->st == GNNC_OK ? write_text(w, "schema.json", &w->json) : w->st;
 }
 
 /* ---- directories ----------------------------------------------------------- */

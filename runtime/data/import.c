@@ -1,6 +1,7 @@
 /* What all importers share: one node type, one edge type, normalisation. */
 #include "import.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,6 +149,16 @@ gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
         for (int j = 0; j < d->edges[i].n_columns && st == GNNC_OK; j++)
             st = rt_column_check(&d->edges[i].columns[j], d->edges[i].name, err);
     return st;
+}
+
+void rt_import_warn(const RtImport *how, const char *fmt, ...) {
+    char text[512];
+    va_list args;
+    if (!how->on_warning) return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    how->on_warning(how->user, text);
 }
 
 void rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what) {

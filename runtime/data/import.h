@@ -3,6 +3,7 @@
 #ifndef RUNTIME_IMPORT_H
 #define RUNTIME_IMPORT_H
 
+#include "csv.h"
 #include "dataset.h"
 
 enum { RT_BAD_ROWS_TOLD = 10, RT_IMPORT_KINDS = 64 };
@@ -39,6 +40,10 @@ typedef struct RtImport {
     void *user;
     int64_t n_bad; /* out */
     char first_bad[256];
+    char cure[512]; /* out: of bad rows, where leaving them out is not the way; else "" */
+    /* Told of what was read in a way that may not be meant. */
+    void (*on_warning)(void *user, const char *text);
+    RtHeader header; /* of CSV: whether row 1 has the names */
 } RtImport;
 
 /* The .npz forms of docs/data.md: one graph, many graphs, several types, triples,
@@ -105,6 +110,7 @@ gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err);
 /* Rounds what how->lows asks for to nearest even: RtColumn.low, and f32 to the same values.
  * E_RANGE: a value that would become infinite; E_MISSING: nothing to round; E_ARG: a label. */
 gnnc_status rt_import_round(RtDataset *d, RtImport *how, RtError *err);
+void rt_import_warn(const RtImport *how, const char *fmt, ...) RT_PRINTF(2, 3);
 /* Notes a row that cannot be read. */
 void rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what);
 

@@ -13,6 +13,7 @@ typedef struct {
     const char *name, *where;
     const RtArray *a;
     int64_t width;
+    const char *why; /* the kind that is chosen */
 } Values;
 
 static gnnc_status bad_row(const Values *v, int64_t i, const char *what) {
@@ -41,30 +42,35 @@ static bool is_category(const RtArray *a) {
     return true;
 }
 
-static rt_col_kind guess(const Values *v) {
+static rt_col_kind guess(const Values *v, const char **why) {
     const RtArray *a = v->a;
     bool real = rt_dtype_kind(a->dt) == 'f', scalar = v->width == 1, missing;
     if (rt_is_label(v->name) && v->t->graph < 0) { /* in data of many graphs: a feature */
         bool binary = is_binary(a, &missing);
+        *why = "its name is a label's";
         if (real && missing) return RT_COL_MULTILABEL;
         if (a->rank > 1 && binary && (real || !scalar)) return RT_COL_MULTILABEL;
         return real || !scalar ? RT_COL_FLOAT : RT_COL_CLASS;
     }
-    if (scalar && rt_is_time(v->name)) return RT_COL_TIME;
+    if (scalar && rt_is_time(v->name)) return *why = "its name is a time's", RT_COL_TIME;
     if (a->rank == 1 && strcmp(v->name, "split") == 0 && !real) return RT_COL_SPLIT;
-    if (scalar && !real && rt_is_id(v->name)) return RT_COL_ID;
+    if (scalar && !real && rt_is_id(v->name)) return *why = "its name is a key's", RT_COL_ID;
     bool narrow = a->rank <= 2 && v->width <= MOST_COLUMNS;
-    return !real && narrow && is_category(a) ? RT_COL_CAT : RT_COL_FLOAT;
+    bool category = !real && narrow && is_category(a);
+    *why = category ? "whole numbers" : real ? "real numbers" : "numbers that are no categories";
+    return category ? RT_COL_CAT : RT_COL_FLOAT;
 }
 
-static rt_col_kind kind_of(const Values *v) {
+static rt_col_kind kind_of(const Values *v, const char **why) {
     rt_col_kind kind;
-    return rt_import_kind(v->b->how, v->t->name, v->name, &kind) ? kind : guess(v);
+    *why = "--kind says so";
+    return rt_import_kind(v->b->how, v->t->name, v->name, &kind) ? kind : guess(v, why);
 }
 
 /* ---- values ------------------------------------------------------------------------ */
 static RtColumn *new_column(const Values *v, rt_col_kind kind, const char *name, bool keep_shape) {
     RtColumn *c = rt_build_column(v->b, v->t, kind, name);
+    if (c) c->why = v->why;
     if (c && keep_shape && v->a->rank > 1) {
         c->rank = v->a->rank;
         memcpy(c->shape, v->a->shape, sizeof c->shape);
@@ -145,7 +151,7 @@ static gnnc_status store_split(const Values *v) {
 
 gnnc_status rt_build_array(RtBuild *b, RtTable *t, const char *name, const char *where,
                            const RtArray *a) {
-    Values v = {b, t, name, where, a, 1};
+    Values v = {b, t, name, where, a, 1, NULL};
     if (a->rank < 1 || a->shape[0] != t->count)
         return rt_fail(b->err, GNNC_E_SHAPE, "%s: %lld rows, '%s' has %lld", where,
                        a->rank ? (long long)a->shape[0] : 1, t->name, (long long)t->count);
@@ -154,7 +160,7 @@ gnnc_status rt_build_array(RtBuild *b, RtTable *t, const char *name, const char 
         return rt_fail(b->err, GNNC_E_SHAPE, "%s: rows without values", where);
     RtArray flat = *a;
     if (a->rank > 2 && v.width == 1) flat.rank = 2, v.a = &flat;
-    rt_col_kind kind = kind_of(&v);
+    rt_col_kind kind = kind_of(&v, &v.why);
     bool scalar_only = kind == RT_COL_TIME || kind == RT_COL_ID || kind == RT_COL_SPLIT;
     if (scalar_only && v.width != 1)
         return rt_fail(b->err, GNNC_E_SHAPE, "%s: a %s column has one value a row", where,

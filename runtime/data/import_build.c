@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "names.h"
 #include "relation.h"
@@ -71,8 +72,21 @@ bool rt_is_time(const char *name) {
            ends_with(name, "_time") || ends_with(name, "_date");
 }
 
+static bool is_lower(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+size_t rt_id_stem(const char *name, size_t n, bool *sure) {
+    *sure = false;
+    if (n < 3 || strncasecmp(name + n - 2, "id", 2) != 0) return 0;
+    bool apart = name[n - 3] == '_', raised = name[n - 2] == 'I' && is_lower(name[n - 3]);
+    *sure = apart || raised;
+    return apart ? n - 3 : n - 2;
+}
+
 bool rt_is_id(const char *name) {
-    return strcmp(name, "id") == 0 || ends_with(name, "_id");
+    bool sure;
+    return strcasecmp(name, "id") == 0 || (rt_id_stem(name, strlen(name), &sure) && sure);
 }
 
 gnnc_status rt_lines(RtPool *pool, RtBytes text, const char *name, const char ***line, int64_t *n,

@@ -53,7 +53,10 @@ char *rt_identifier(RtPool *pool, const char *s, size_t n);
 /* What a column's name says of its kind, in all forms alike. */
 bool rt_is_label(const char *name); /* y, label, labels, class */
 bool rt_is_time(const char *name);  /* t, time, timestamp, date, .._time, .._date */
-bool rt_is_id(const char *name);    /* id, .._id */
+bool rt_is_id(const char *name);    /* id, .._id, ..Id, ..ID, in any case */
+/* The length of "race" in "race_id", "raceId", "RaceID", "raceid"; 0: no such name.  *sure: the
+ * name says so by itself, which "raceid" does not ("paid"). */
+size_t rt_id_stem(const char *name, size_t n, bool *sure);
 /* Texts cut at line ends; empty lines and a last one without its end count as lines. */
 gnnc_status rt_lines(RtPool *pool, RtBytes text, const char *name, const char ***line, int64_t *n,
                      RtError *err);

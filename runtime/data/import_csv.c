@@ -75,16 +75,21 @@ static bool looks_like_edges(const RtCsv *t) {
            find_column(t, ID, -1) < 0;
 }
 
+static gnnc_status parse(Csv *c, const RtNamedBytes *file, RtCsv *t) {
+    return rt_csv_parse(&c->scratch, file->text, file->name, c->how->header, on_bad_row, c, t,
+                        c->err);
+}
+
 /* ---- nodes ---------------------------------------------------------------------- */
-/* The ids as a column where all are whole numbers: lets results be joined back. */
-static gnnc_status add_id_column(Csv *c, const RtNames *ids) {
+/* The ids as a column where all are whole numbers, else as names: lets results be joined back. */
+static gnnc_status add_ids(Csv *c, const RtNames *ids) {
     RtTable *t = c->d->nodes;
-    int64_t *v = RT_NEWN(&c->d->pool, int64_t, ids->n);
-    if (!v) return no_memory(c);
-    for (int64_t i = 0; i < ids->n; i++)
-        if (!rt_cell_integer(ids->keys[i], &v[i])) return GNNC_OK;
-    if (rt_table_column(t, "id")) return GNNC_OK;
-    rt_import_column(c->d, RT_COL_ID, "id")->i64 = v;
+    const int64_t *v;
+    gnnc_status st = rt_keep_keys(&c->d->pool, t, ids, &v, c->err);
+    if (st != GNNC_OK || !v || rt_table_column(t, "id")) return st;
+    RtColumn *id = rt_import_column(c->d, RT_COL_ID, "id");
+    id->i64 = v;
+    id->why = "names the nodes";
     return GNNC_OK;
 }
 
@@ -111,7 +116,8 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     RtKeys seen;
     gnnc_status st;
     TRY(st, rt_import_begin(from, c->how, 0, 0, &c->d, c->err));
-    TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
+    TRY(st, parse(c, file, &t));
+    if (t.headerless) t.header[0] = "id";
     if (looks_like_edges(&t))
         return rt_fail(
             c->err, GNNC_E_FORMAT,
@@ -128,7 +134,7 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     RtTable *nodes = c->d->nodes;
     nodes->count = ids->n;
     nodes->columns = rt_fields_columns(&c->d->pool, &f, ids->n, &nodes->n_columns);
-    st = nodes->columns ? add_id_column(c, ids) : no_memory(c);
+    st = nodes->columns ? add_ids(c, ids) : no_memory(c);
 out:
     return st;
 }
@@ -158,7 +164,44 @@ static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const
     if (whole) qsort(seen.keys, (size_t)seen.n, sizeof *seen.keys, by_number);
     for (int64_t i = 0; i < seen.n; i++) rt_names_add(ids, seen.keys[i]);
     gnnc_status st = rt_import_begin(from, c->how, seen.n, 1, &c->d, c->err);
-    return st == GNNC_OK ? add_id_column(c, ids) : st;
+    return st == GNNC_OK ? add_ids(c, ids) : st;
+}
+
+/* ---- the header of edges -------------------------------------------------------- */
+/* As edge lists are written: two ends, and the weight that may follow them. */
+static void name_ends(RtCsv *t) {
+    static const char *const names[] = {"src", "dst", "weight"};
+    for (int i = 0; i < t->n_columns && i < (t->n_columns == 3 ? 3 : 2); i++)
+        t->header[i] = names[i];
+}
+
+/* The row whose ends hold the text; 0: none. */
+static int64_t row_of(const RtCsv *t, const int key[2], const char *text) {
+    for (int64_t r = 0; r < t->n_rows; r++)
+        for (int i = 0; i < 2; i++)
+            if (strcmp(t->cell[r * t->n_columns + key[i]], text) == 0) return t->line[r];
+    return 0;
+}
+
+/* A first row of texts may be an edge, too: it is one where a node bears such a name. */
+static gnnc_status check_header(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids) {
+    if (t->headerless || c->how->header != RT_HEADER_AUTO) return GNNC_OK;
+    for (int i = 0; i < 2; i++)
+        if (is_listed(SRC, t->header[key[i]]) || is_listed(DST, t->header[key[i]])) return GNNC_OK;
+    for (int i = 0; i < 2; i++) {
+        const char *name = t->header[key[i]];
+        int64_t row = row_of(t, key, name);
+        if (row || (ids && rt_names_find(ids, name) >= 0))
+            return rt_fail(c->err, GNNC_E_FORMAT,
+                           "%s: row 1: %s is the name of a node, too: is this a header? "
+                           "--header yes, or --header no",
+                           t->name, rt_cell_quoted(name).s);
+    }
+    rt_import_warn(c->how,
+                   "%s: row 1 is taken for names of columns, '%.40s' and '%.40s' for the ends; "
+                   "--header no if it is an edge",
+                   t->name, t->header[key[0]], t->header[key[1]]);
+    return GNNC_OK;
 }
 
 /* ---- edges ---------------------------------------------------------------------- */
@@ -185,7 +228,8 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     RtCsv t;
     RtFields f;
     gnnc_status st;
-    TRY(st, rt_csv_parse(&c->scratch, file->text, file->name, on_bad_row, c, &t, c->err));
+    TRY(st, parse(c, file, &t));
+    if (t.headerless) name_ends(&t);
     if (looks_like_nodes(&t))
         return rt_fail(c->err, GNNC_E_FORMAT,
                        c->d
@@ -201,6 +245,7 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     key[0] = find_column(&t, SRC, 0);
     key[1] = find_column(&t, DST, key[0] == 1 ? 0 : 1);
     if (key[0] == key[1]) key[0] = 1; /* only "dst" has its name, and stands first */
+    TRY(st, check_header(c, &t, key, c->d ? ids : NULL));
     if (!c->d) TRY(st, collect_nodes(c, &t, key, from, ids));
     const char *name = c->how->edge ? c->how->edge : "link";
     RtFieldsWanted wanted = {name, c->how, guess_but(c, &t, key[0], key[1])};

@@ -29,6 +29,13 @@ static bool continues(const RtCsv *t, const RtField *before, int col) {
            matrix_column(here, &m) == before->width && n == m && memcmp(first, here, n) == 0;
 }
 
+bool rt_cell_absent(const char *cell) {
+    static const char *const words[] = {"", "NULL", "NaN", "nan", "NA", "N/A", "\\N"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], cell) == 0) return true;
+    return false;
+}
+
 static bool whole_cell(const char *s) {
     int64_t v;
     return rt_cell_integer(s, &v);
@@ -36,8 +43,7 @@ static bool whole_cell(const char *s) {
 
 enum { MAX_CLASSES = 1 << 24 };
 
-/* Also "2.0", as pandas writes whole numbers where some are missing. */
-static bool class_number(const char *s, int64_t *v) {
+bool rt_cell_whole(const char *s, int64_t *v) {
     double x;
     if (rt_cell_integer(s, v)) return true;
     if (!rt_cell_number(s, &x) || x != floor(x) || fabs(x) >= MAX_CLASSES) return false;
@@ -47,7 +53,7 @@ static bool class_number(const char *s, int64_t *v) {
 
 static bool class_cell(const char *s) {
     int64_t v;
-    return class_number(s, &v);
+    return rt_cell_whole(s, &v);
 }
 
 static bool number_cell(const char *s) {
@@ -64,13 +70,23 @@ static bool date_cell(const char *s) {
     return time_cell(s) && !number_cell(s);
 }
 
+/* "1,5", "1,500", "1.234,56": numbers to somebody. */
+static bool comma_cell(const char *s) {
+    return strchr(s, ',') && !s[strspn(s, "+-.,0123456789")] && strpbrk(s, "0123456789");
+}
+
+static bool amount_cell(const char *s) {
+    return number_cell(s) || comma_cell(s);
+}
+
 /* How many of the cells that are not empty, which are `all`. */
 static int64_t count_cells(const RtCsv *t, int col, bool is(const char *), int64_t *n_all) {
     int64_t good = 0, all = 0;
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *s = cell_of(t, r, col);
-        all += *s != 0;
-        good += *s && is(s);
+        bool absent = rt_cell_absent(s);
+        all += !absent;
+        good += !absent && is(s);
     }
     *n_all = all;
     return good;
@@ -93,17 +109,95 @@ bool rt_column_whole(const RtCsv *t, int col) {
 }
 
 /* By name and values, as of arrays (import_array.c). */
-static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name) {
+static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name, const char **why) {
     bool numbers = mostly(t, col, number_cell), whole = mostly(t, col, whole_cell);
-    if (rt_is_label(name)) return numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
-    if (rt_is_time(name) ? mostly(t, col, time_cell) : all_dates(t, col)) return RT_COL_TIME;
-    if (strcmp(name, "split") == 0) return RT_COL_SPLIT;
-    if (rt_is_id(name) && whole) return RT_COL_ID;
+    bool timely = rt_is_time(name) && mostly(t, col, time_cell);
+    if (rt_is_label(name))
+        return *why = "its name is a label's", numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
+    if (timely) return *why = "its name is a time's", RT_COL_TIME;
+    if (!rt_is_time(name) && all_dates(t, col)) return *why = "all cells are dates", RT_COL_TIME;
+    if (strcmp(name, "split") == 0) return *why = "its name", RT_COL_SPLIT;
+    if (rt_is_id(name) && mostly(t, col, class_cell))
+        return *why = "its name is a key's", RT_COL_ID;
+    *why = numbers ? "numbers" : "texts";
     return numbers ? RT_COL_FLOAT : RT_COL_CAT;
+}
+
+/* Numbers with a decimal comma get a point.  Where a comma separates cells, or thousands, too,
+ * nobody knows what it means in a number. */
+static gnnc_status read_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted,
+                               RtError *err) {
+    int64_t all;
+    if (!count_cells(t, col, comma_cell, &all) || !mostly(t, col, amount_cell)) return GNNC_OK;
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        char *s = (char *)(uintptr_t)cell_of(t, r, col);
+        if (!comma_cell(s)) continue;
+        if (t->separator == ',' || !rt_cell_comma(s))
+            return rt_fail(err, GNNC_E_FORMAT,
+                           "%s: row %lld: column '%.40s': %s: a comma in a number is read as a "
+                           "decimal one where ';' or a tab separates the cells and no thousands "
+                           "are set apart; --kind %.60s.%.40s=cat if these are texts",
+                           t->name, (long long)t->line[r], t->header[col], rt_cell_quoted(s).s,
+                           wanted->table, t->header[col]);
+        *strchr(s, ',') = '.';
+    }
+    return GNNC_OK;
 }
 
 static bool is_text_kind(rt_col_kind k) {
     return k != RT_COL_CSR && k != RT_COL_MULTILABEL;
+}
+
+/* Who says the kind: --kind, the mapping or the header; NULL: nobody.  *known: there is such one.
+ */
+static const char *stated_kind(const RtFieldsWanted *wanted, int col, const char *colon, RtField *f,
+                               bool *known) {
+    *known = true;
+    if (rt_import_kind(wanted->how, wanted->table, f->name, &f->kind)) return "--kind says so";
+    if (wanted->kind[col] >= 0) {
+        f->kind = (rt_col_kind)wanted->kind[col];
+        return "the mapping says so";
+    }
+    if (colon) *known = rt_col_kind_find(colon + 1, &f->kind);
+    return colon ? "its header says so" : NULL;
+}
+
+/* Numbers below 2 are no keys, whatever their column is called ("paid"). */
+static bool large_cell(const char *s) {
+    int64_t v;
+    return rt_cell_whole(s, &v) && (v < 0 || v > 1);
+}
+
+static void warn_of_key(const RtCsv *t, int col, const RtFieldsWanted *wanted, const RtField *f) {
+    bool sure;
+    int64_t all;
+    if (f->kind != RT_COL_FLOAT || !f->guessed || !rt_id_stem(f->name, strlen(f->name), &sure) ||
+        !mostly(t, col, class_cell) || !count_cells(t, col, large_cell, &all))
+        return;
+    rt_import_warn(wanted->how,
+                   "%s: column '%s' looks like a key and became a feature (float); --kind %s.%s=id "
+                   "keeps it out, and tables in a folder can refer to each other (--map)",
+                   t->name, f->name, wanted->table, f->name);
+}
+
+static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtField *f,
+                             RtError *err) {
+    const char *header = t->header[col], *colon = strchr(header, ':');
+    bool known;
+    f->kind = RT_COL_FLOAT;
+    f->why = stated_kind(wanted, col, colon, f, &known);
+    f->guessed = !f->why && !f->matrix;
+    if (!known || !is_text_kind(f->kind))
+        return rt_fail(err, GNNC_E_FORMAT,
+                       "%s: row 1: '%s': the kind of a column is one of float, "
+                       "cat, class, time, id, split",
+                       t->name, header);
+    bool numbers = f->guessed || f->kind == RT_COL_FLOAT;
+    gnnc_status st = numbers ? read_commas(t, col, wanted, err) : GNNC_OK;
+    if (f->guessed) f->kind = guess_kind(t, col, f->name, &f->why);
+    if (f->matrix && !f->why) f->why = "columns numbered in their names";
+    if (st == GNNC_OK) warn_of_key(t, col, wanted, f);
+    return st;
 }
 
 static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFieldsWanted *wanted,
@@ -115,15 +209,7 @@ static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFiel
         .first = col, .width = 1, .matrix = matrix, .name = rt_identifier(keep, header, n)};
     if (!f->name) return rt_fail_nomem(err, t->name);
     if (!*f->name) return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: a column has no name", t->name);
-    f->kind = matrix ? RT_COL_FLOAT : guess_kind(t, col, f->name);
-    if (wanted->kind[col] >= 0) f->kind = (rt_col_kind)wanted->kind[col];
-    bool known = rt_import_kind(wanted->how, wanted->table, f->name, &f->kind) ||
-                 wanted->kind[col] >= 0 || !colon || rt_col_kind_find(colon + 1, &f->kind);
-    if (known && is_text_kind(f->kind)) return GNNC_OK;
-    return rt_fail(err, GNNC_E_FORMAT,
-                   "%s: row 1: '%s': the kind of a column is one of float, "
-                   "cat, class, time, id, split",
-                   t->name, header);
+    return find_kind(t, col, wanted, f, err);
 }
 
 static int by_text(const void *x, const void *y) {
@@ -158,7 +244,7 @@ static size_t element_bytes(rt_col_kind k) {
 
 static bool has_empty(const RtCsv *t, int col) {
     for (int64_t r = 0; r < t->n_rows; r++)
-        if (!*cell_of(t, r, col)) return true;
+        if (rt_cell_absent(cell_of(t, r, col))) return true;
     return false;
 }
 
@@ -187,14 +273,16 @@ static gnnc_status check_repeated(RtPool *scratch, const RtCsv *t, const RtField
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err) {
     gnnc_status st;
-    *out = (RtFields){.v = RT_NEWN(keep, RtField, t->n_columns)};
+    *out = (RtFields){
+        .v = RT_NEWN(keep, RtField, t->n_columns), .table = wanted->table, .how = wanted->how};
     if (!out->v) return rt_fail_nomem(err, t->name);
     for (int col = 0; col < t->n_columns; col++) {
         RtField *last = out->n ? &out->v[out->n - 1] : NULL;
         if (wanted->kind[col] == RT_KIND_SKIP) continue;
-        if (last && continues(t, last, col))
+        if (last && continues(t, last, col)) {
+            TRY(st, read_commas(t, col, wanted, err));
             last->width++;
-        else
+        } else
             TRY(st, new_field(keep, t, col, wanted, &out->v[out->n++], err));
     }
     TRY(st, check_repeated(scratch, t, out, err));
@@ -209,7 +297,7 @@ out:
 static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, int64_t to,
                                 int *at) {
     double v;
-    if (f->absent) f->absent[to] = !*cell_of(t, from, f->first);
+    if (f->absent) f->absent[to] = rt_cell_absent(cell_of(t, from, f->first));
     if (f->absent && f->absent[to]) return f->to.f32[to] = 0, NULL;
     for (int i = 0; i < f->width; i++) {
         *at = f->first + i;
@@ -222,8 +310,9 @@ static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, 
 
 static const char *store_class(RtField *f, const char *s, int64_t to) {
     int64_t v = -1;
+    if (f->whole && rt_cell_absent(s)) s = "";
     if (*s && !f->whole) v = f->order[rt_names_find(&f->names, s)];
-    if (*s && f->whole && (!class_number(s, &v) || v < -1 || v >= MAX_CLASSES))
+    if (*s && f->whole && (!rt_cell_whole(s, &v) || v < -1 || v >= MAX_CLASSES))
         return "not a class number";
     f->to.i32[to] = (int32_t)v;
     if (v >= f->n_categories) f->n_categories = v + 1;
@@ -246,7 +335,12 @@ static const char *store_split(const RtField *f, const char *s, int64_t to) {
 
 static const char *store_time(const RtField *f, const char *s, int64_t to) {
     f->to.f64[to] = NAN; /* empty: unknown */
-    return !*s || rt_cell_time(s, &f->to.f64[to]) ? NULL : "not a time";
+    return rt_cell_absent(s) || rt_cell_time(s, &f->to.f64[to]) ? NULL : "not a time";
+}
+
+static const char *store_id(const RtField *f, const char *s, int64_t to) {
+    f->to.i64[to] = RT_ID_ABSENT;
+    return rt_cell_absent(s) || rt_cell_whole(s, &f->to.i64[to]) ? NULL : "not a whole number";
 }
 
 static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to, int *at) {
@@ -264,8 +358,22 @@ static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t
     case RT_COL_TIME:
         return store_time(f, s, to);
     default:
-        return rt_cell_integer(s, &f->to.i64[to]) ? NULL : "not a whole number";
+        return store_id(f, s, to);
     }
+}
+
+/* Texts that come back, or are many, are no slips: the column is one of texts, of which most look
+ * like numbers. */
+static void note_bad_cell(RtFields *f, RtField *x, int64_t n_rows, const char *cell) {
+    char *cure = f->how->cure;
+    size_t n = strlen(cure), room = sizeof f->how->cure - n;
+    bool again = x->n_bad++ && strcmp(x->bad, cell) == 0;
+    if (x->n_bad == 1) x->bad = cell;
+    bool many = x->n_bad >= 3 && x->n_bad * 20 >= n_rows;
+    if ((!again && !many) || !x->guessed || x->told || room < 160) return;
+    x->told = true;
+    snprintf(cure + n, room, "%s --kind %.60s.%.60s=cat",
+             n ? "" : "texts among numbers are read by", f->table, x->name);
 }
 
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to) {
@@ -273,6 +381,7 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
         int at = f->v[i].first;
         const char *what = store_field(&f->v[i], t, from, to, &at), *cell = cell_of(t, from, at);
         if (!what) continue;
+        note_bad_cell(f, &f->v[i], t->n_rows, cell);
         snprintf(f->what, sizeof f->what, "column '%.*s': %s is %s",
                  (int)strcspn(t->header[at], ":") % 64, t->header[at],
                  *cell ? rt_cell_quoted(cell).s : "an empty cell", what);
@@ -284,6 +393,7 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
 static RtColumn field_column(const RtField *x, int64_t n_rows) {
     RtColumn c = {.name = x->name,
                   .kind = x->kind,
+                  .why = x->why,
                   .n_rows = n_rows,
                   .rank = 1,
                   .shape = {n_rows},
@@ -321,6 +431,7 @@ RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int
         if (!name) return NULL;
         columns[(*n)++] = (RtColumn){.name = name,
                                      .kind = RT_COL_CAT,
+                                     .why = "1 where the number is absent",
                                      .n_rows = n_rows,
                                      .rank = 1,
                                      .shape = {n_rows},
@@ -328,4 +439,34 @@ RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int
                                      .i32 = x->absent};
     }
     return columns;
+}
+
+/* ---- keys --------------------------------------------------------------------- */
+/* "007" is a text: as a number it might be that of another key. */
+static bool plain_integer(const char *s, int64_t *v) {
+    const char *digits = s + (*s == '-');
+    return rt_cell_integer(s, v) && (*digits != '0' || (!digits[1] && digits == s));
+}
+
+static const int64_t *whole_keys(RtPool *keep, const RtNames *keys, bool *whole) {
+    int64_t *v = RT_NEWN(keep, int64_t, keys->n);
+    *whole = true;
+    for (int64_t i = 0; v && i < keys->n && *whole; i++)
+        *whole = plain_integer(keys->keys[i], &v[i]);
+    return v;
+}
+
+gnnc_status rt_keep_keys(RtPool *keep, RtTable *t, const RtNames *keys, const int64_t **v,
+                         RtError *err) {
+    bool whole;
+    *v = whole_keys(keep, keys, &whole);
+    if (!*v) return rt_fail_nomem(err, t->name);
+    if (whole) return GNNC_OK;
+    *v = NULL;
+    const char **names = RT_NEWN(keep, const char *, keys->n);
+    bool ok = names;
+    for (int64_t i = 0; ok && i < keys->n; i++)
+        ok = (names[i] = rt_pool_strndup(keep, keys->keys[i], strlen(keys->keys[i])));
+    t->names = names;
+    return ok ? GNNC_OK : rt_fail_nomem(err, t->name);
 }

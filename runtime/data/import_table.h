@@ -9,6 +9,11 @@
 typedef struct RtField {
     const char *name;
     rt_col_kind kind;
+    const char *why;  /* it is of that kind */
+    bool guessed;     /* by its name or cells */
+    bool told;        /* in RtImport.cure */
+    int64_t n_bad;    /* cells that did not fit */
+    const char *bad;  /* the first of them */
     int first, width; /* columns of the table: x.0, x.1, .. are one field */
     bool matrix;      /* FLOAT [rows, width], even of width 1 */
     bool whole;       /* CLASS: labels are whole numbers, else texts */
@@ -29,6 +34,8 @@ typedef struct RtField {
 typedef struct RtFields {
     int n;
     RtField *v;
+    const char *table;
+    RtImport *how;
     char what[200]; /* rt_fields_store's answer */
 } RtFields;
 
@@ -39,9 +46,19 @@ typedef struct RtFieldsWanted {
     const int *kind; /* [columns] an rt_col_kind, RT_KIND_GUESS or RT_KIND_SKIP */
 } RtFieldsWanted;
 /* Kinds from `wanted`, headers ("age:float"), names ("y", "split") or values.
- * An empty cell of a FLOAT is 0, and 1 in a column <name>_missing.  Results live in `keep`. */
+ * An empty cell of a FLOAT is 0, and 1 in a column <name>_missing.  Numbers with a decimal comma
+ * are rewritten in `t`.  Results live in `keep`. */
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
+/* What an ID column has for an empty cell. */
+#define RT_ID_ABSENT INT64_MIN
+/* "", or what others write for it where numbers or keys stand: NULL, NaN, NA, N/A, \\N. */
+bool rt_cell_absent(const char *cell);
+/* "12", and "12.0" as pandas writes it. */
+bool rt_cell_whole(const char *cell, int64_t *v);
+/* Keys of the rows as whole numbers; else *v = NULL and they become the table's names. */
+gnnc_status rt_keep_keys(RtPool *keep, RtTable *t, const RtNames *keys, const int64_t **v,
+                         RtError *err);
 /* Are the cells, but for slips, whole numbers? */
 bool rt_column_whole(const RtCsv *t, int col);
 /* Puts row `from` of the table into row `to`; NULL, or what is wrong with it,

@@ -5,9 +5,10 @@
  *     results.date     time                or float, cat, class, id, split
  *     races.url        drop
  * Of columns that it does not name `id`, `<table>_id` and `<table>Id` are keys, and such a column
- * of another table (also of the name without its plural s) refers to it. */
+ * of another table refers to it: in any case, and of the table's name in the singular, too. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "import_build.h"
 #include "import_folder.h"
@@ -59,7 +60,13 @@ static gnnc_status read_table(Tables *x, const RtFolder *f, const char *file, si
     if (!plain) return no_memory(x);
     TRY(st, rt_folder_text(&x->pool, f, plain, &text, &found, x->err));
     if (!found) return rt_fail(x->err, GNNC_E_MISSING, "%s: %s: no such file", f->name, plain);
-    TRY(st, rt_csv_parse(&x->pool, text, plain, on_bad_row, x, &t->csv, x->err));
+    TRY(st, rt_csv_parse(&x->pool, text, plain, x->how->header, on_bad_row, x, &t->csv, x->err));
+    if (t->csv.headerless && x->how->header != RT_HEADER_NO)
+        return rt_fail(
+            x->err, GNNC_E_FORMAT,
+            "%s: row 1: a header with column names is expected, not numbers; --header no "
+            "calls them column_1, column_2, .., for --map",
+            plain);
     t->kind = RT_NEWN(&x->pool, int, t->csv.n_columns);
     t->target = RT_NEWN(&x->pool, int, t->csv.n_columns);
     if (!t->kind || !t->target) return no_memory(x);
@@ -103,21 +110,33 @@ static int find_column(const Table *t, const char *name, size_t n) {
     return -1;
 }
 
-/* The length of "race" in "race_id", "raceId"; 0: no such name. */
-static size_t id_stem(const char *column) {
-    size_t n = strcspn(column, ":");
-    if (n > 3 && memcmp(column + n - 3, "_id", 3) == 0) return n - 3;
-    return n > 2 && memcmp(column + n - 2, "Id", 2) == 0 ? n - 2 : 0;
+static size_t id_stem(const char *header) {
+    bool sure;
+    return rt_id_stem(header, strcspn(header, ":"), &sure);
 }
 
+/* Is the stem the table's name, or the singular of it: race of races, box of boxes, category of
+ * categories?  In any case of the letters. */
 static bool names_table(const char *stem, size_t n, const char *table) {
     size_t k = strlen(table);
-    bool plural = k == n + 1 && table[n] == 's';
-    return n && (k == n || plural) && memcmp(stem, table, n) == 0;
+    if (!n || k < n || k > n + 2) return false;
+    bool y = k == n + 2 && (stem[n - 1] == 'y' || stem[n - 1] == 'Y');
+    if (y) return strncasecmp(stem, table, n - 1) == 0 && strcasecmp(table + n - 1, "ies") == 0;
+    const char *end = table + n;
+    bool plural = strcasecmp(end, "s") == 0 || strcasecmp(end, "es") == 0;
+    return (k == n || plural) && strncasecmp(stem, table, n) == 0;
+}
+
+static int find_id(const Table *t) {
+    for (int c = 0; c < t->csv.n_columns; c++) {
+        const char *h = t->csv.header[c];
+        if (strcspn(h, ":") == 2 && strncasecmp(h, "id", 2) == 0) return c;
+    }
+    return -1;
 }
 
 static void guess_key(Table *t) {
-    int id = find_column(t, "id", 2);
+    int id = find_id(t);
     if (id >= 0 && t->kind[id] == RT_KIND_GUESS) t->key = id;
     for (int c = 0; c < t->csv.n_columns && t->key < 0; c++)
         if (t->kind[c] == RT_KIND_GUESS &&
@@ -126,15 +145,51 @@ static void guess_key(Table *t) {
     if (t->key >= 0) t->kind[t->key] = RT_KIND_SKIP;
 }
 
+/* The table that a column's name leads to: spelt alike if there is such one, else in any case if
+ * there is one only; -1: none, -2: several. */
+static int table_of_id(const Tables *x, const char *header) {
+    int found = -1;
+    size_t n = id_stem(header);
+    for (int j = 0; j < x->n; j++) {
+        if (x->table[j].key < 0 || !names_table(header, n, x->table[j].name)) continue;
+        if (strncmp(header, x->table[j].name, n) == 0) return j;
+        found = found == -1 ? j : -2;
+    }
+    return found;
+}
+
+static void warn_of_lone_id(const Tables *x, const Table *t, const char *header, int to) {
+    int n = (int)strcspn(header, ":");
+    if (to == -2)
+        rt_import_warn(x->how,
+                       "%s: column '%.*s' may refer to several tables: --map FILE says which",
+                       t->csv.name, n, header);
+    else if (rt_id_stem(header, (size_t)n, &(bool){false}))
+        rt_import_warn(x->how,
+                       "%s: column '%.*s' looks like a reference, and no table has such a key: it "
+                       "gives no edges; --map FILE with '%s.%.*s -> TABLE' makes them",
+                       t->csv.name, n, header, t->name, n, header);
+}
+
+static bool is_key_like(const Table *t, int c) {
+    char name[64];
+    size_t n = strcspn(t->csv.header[c], ":");
+    if (n >= sizeof name || t->csv.header[c][n]) return false;
+    memcpy(name, t->csv.header[c], n);
+    name[n] = 0;
+    return rt_is_id(name) && rt_column_whole(&t->csv, c);
+}
+
 static void guess_references(const Tables *x, Table *t) {
     for (int c = 0; c < t->csv.n_columns; c++) {
         const char *h = t->csv.header[c];
         if (t->kind[c] != RT_KIND_GUESS) continue;
-        for (int j = 0; j < x->n; j++)
-            if (x->table[j].key >= 0 && names_table(h, id_stem(h), x->table[j].name)) {
-                t->kind[c] = REFERS;
-                t->target[c] = j;
-            }
+        int to = table_of_id(x, h);
+        if (to >= 0) {
+            t->kind[c] = REFERS;
+            t->target[c] = to;
+        } else if (is_key_like(t, c))
+            warn_of_lone_id(x, t, h, to);
     }
 }
 
@@ -254,18 +309,18 @@ static gnnc_status store_rows(Tables *x, Table *t, RtFields *f) {
     return GNNC_OK;
 }
 
-/* The keys as a column where all are whole numbers: lets results be joined back. */
-static gnnc_status add_key_column(Tables *x, Table *t) {
-    int64_t *v = RT_NEWN(&x->b.d->pool, int64_t, t->n);
-    if (!v) return no_memory(x);
-    for (int64_t i = 0; i < t->n; i++)
-        if (!rt_cell_integer(t->keys.keys[i], &v[i])) return GNNC_OK;
+/* The keys as a column where all are whole numbers, else as names: lets results be joined back. */
+static gnnc_status add_keys(Tables *x, Table *t) {
+    const int64_t *v;
+    gnnc_status st = rt_keep_keys(&x->b.d->pool, t->node, &t->keys, &v, x->err);
+    if (st != GNNC_OK || !v) return st;
     const char *h = t->csv.header[t->key];
     char *name = rt_identifier(&x->pool, h, strcspn(h, ":"));
     if (!name) return no_memory(x);
     RtColumn *c = rt_build_column(&x->b, t->node, RT_COL_ID, name);
     if (!c) return GNNC_E_FORMAT;
     c->i64 = v;
+    c->why = "key of the table";
     return GNNC_OK;
 }
 
@@ -291,9 +346,28 @@ static gnnc_status add_nodes(Tables *x, Table *t) {
         *c = columns[i];
         c->name = name;
     }
-    if (t->key >= 0) st = add_key_column(x, t);
+    if (t->key >= 0) st = add_keys(x, t);
 out:
     return st;
+}
+
+/* Row of a key; where it is not spelt so, "12.0" is 12, as pandas writes keys that may be absent.
+ * -1: no such row. */
+static int32_t find_row(const RtNames *keys, const char *key) {
+    char plain[32];
+    int64_t v;
+    int32_t row = rt_names_find(keys, key);
+    if (row >= 0 || !rt_cell_whole(key, &v)) return row;
+    snprintf(plain, sizeof plain, "%lld", (long long)v);
+    return rt_names_find(keys, plain);
+}
+
+/* What a reference's edges are, for the report. */
+static const char *reference_why(Tables *x, const char *header, int64_t n_absent) {
+    int n = (int)strcspn(header, ":");
+    if (!n_absent) return rt_pool_printf(&x->b.d->pool, "column '%.*s'", n, header);
+    return rt_pool_printf(&x->b.d->pool, "column '%.*s', absent in %lld rows", n, header,
+                          (long long)n_absent);
 }
 
 /* Empty references are none; one that names no row is a bad row, though its node stays. */
@@ -301,7 +375,7 @@ static gnnc_status add_reference(Tables *x, const Table *t, int c) {
     const Table *to = &x->table[t->target[c]];
     int32_t *src = RT_NEWN(&x->b.d->pool, int32_t, t->n);
     int32_t *dst = RT_NEWN(&x->b.d->pool, int32_t, t->n);
-    int64_t n = 0;
+    int64_t n = 0, n_absent = 0;
     RtTable *edges;
     const char *h = t->csv.header[c];
     char *name = rt_pool_printf(&x->pool, "%.28s__%.*s", t->name,
@@ -309,18 +383,22 @@ static gnnc_status add_reference(Tables *x, const Table *t, int c) {
     if (!src || !dst || !name) return no_memory(x);
     for (int64_t i = 0; i < t->n; i++) {
         const char *key = t->csv.cell[t->row[i] * t->csv.n_columns + c];
-        int32_t row = *key ? rt_names_find(&to->keys, key) : -1;
+        int32_t row = find_row(&to->keys, key);
         if (row >= 0) {
             src[n] = (int32_t)i;
             dst[n++] = row;
-        } else if (*key) {
+        } else if (rt_cell_absent(key)) {
+            n_absent++;
+        } else {
             char what[160];
             snprintf(what, sizeof what, "column '%.40s': '%.40s' is no key of %.40s", h, key,
                      to->name);
             on_bad_row(x, t->csv.name, t->csv.line[t->row[i]], what);
         }
     }
-    return rt_build_edges(&x->b, name, t->node, to->node, n, src, dst, &edges);
+    gnnc_status st = rt_build_edges(&x->b, name, t->node, to->node, n, src, dst, &edges);
+    if (st == GNNC_OK && !(edges->why = reference_why(x, h, n_absent))) st = no_memory(x);
+    return st;
 }
 
 static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtFolder *f,
@@ -341,6 +419,11 @@ static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtFolder *f,
     for (int i = 0; i < x->n; i++)
         for (int c = 0; c < x->table[i].csv.n_columns; c++)
             if (x->table[i].kind[c] == REFERS) TRY(st, add_reference(x, &x->table[i], c));
+    if (!n_refs)
+        rt_import_warn(x->how,
+                       "%s: no table refers to another, so there are no edges; --map FILE says "
+                       "which columns are keys and references",
+                       f->name);
     st = rt_build_finish(&x->b);
 out:
     return st;

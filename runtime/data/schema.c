@@ -254,8 +254,9 @@ out:
 
 static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, int64_t n_rows,
                                RtColumn *c) {
-    static const char *const known[] = {"kind",       "shape", "file",  "ptr",  "col",   "val",
-                                        "categories", "names", "train", "test", "dtype", NULL};
+    static const char *const known[] = {"kind",  "shape",      "file",  "ptr",   "col",
+                                        "val",   "categories", "names", "train", "test",
+                                        "dtype", "why",        NULL};
     const char *where = rt_pool_printf(&o->d->pool, "%s.%s", table, v->key);
     if (!where) return rt_fail_nomem(o->err, SCHEMA);
     gnnc_status st;
@@ -336,8 +337,8 @@ typedef enum { NODES, EDGES, GRAPHS } Section;
 
 static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTable *t) {
     static const char *const known[][7] = {
-        {"count", "columns", "graph", "graph_ptr", NULL},
-        {"count", "columns", "src", "dst", "file", NULL},
+        {"count", "columns", "graph", "graph_ptr", "names", NULL},
+        {"count", "columns", "src", "dst", "file", "why", NULL},
         {"count", "columns", NULL},
     };
     gnnc_status st;
@@ -350,6 +351,8 @@ static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTab
         count->i > INT32_MAX)
         return bad(o, v, t->name, "'count' must be a whole number below 2^31");
     t->count = count->i;
+    if (rt_json_get(v, "names") && !plain_name(get_text(v, "names")))
+        return bad(o, v, t->name, "'names' must name a file here");
     if (section == NODES) TRY(st, load_graph_ptr(o, v, t));
     if (section == EDGES) TRY(st, load_ends(o, v, t));
     st = load_columns(o, v, t);

@@ -500,6 +500,60 @@ static void expect_file(int form, const char *name, const char *s, const char *w
     rt_dataset_close(d);
 }
 
+static void tell(void *user, const char *said) {
+    strncat(user, said, 1023 - strlen(user));
+    strncat(user, "\n", 1023 - strlen(user));
+}
+
+static RtDataset *tables_of(const RtNamedBytes *files, int n, RtImport *how, RtError *err) {
+    RtFolder f = {.name = "folder", .files = files, .n_files = n};
+    RtDataset *d;
+    *err = (RtError){""};
+    rt_import_tables(NULL, &f, NULL, how, &d, err);
+    return d;
+}
+
+TEST(keys_match_in_any_case) {
+    char told[1024] = "";
+    RtImport how = {.on_warning = tell, .user = told};
+    RtError err;
+    RtNamedBytes files[] = {
+        FILE_OF("Author.csv", "AuthorID,Born\n1,1900\n2,1910\n"),
+        FILE_OF("Book.csv", "BookID,AuthorId,CATEGORY_ID,ReportsId\n1,1,7,1\n2,,8,2\n3,2.0,7,3\n"),
+        FILE_OF("Categories.csv", "CategoryID\n7\n8\n")};
+    RtDataset *d = tables_of(files, 3, &how, &err);
+    CHECK_MSG(d && d->n_edges == 2, "%s", err.text);
+    const RtTable *e = d ? rt_dataset_edges(d, "Book__AuthorId") : NULL;
+    CHECK(e && e->count == 2 && e->src[1] == 2 && e->dst[1] == 1);
+    CHECK_STR(e ? e->why : "", "column 'AuthorId', absent in 1 rows");
+    CHECK(d && rt_dataset_edges(d, "Book__CATEGORY_ID"));
+    CHECK_MSG(strstr(told, "Book.csv: column 'ReportsId' looks like a reference, and no table has"),
+              "%s", told);
+    rt_dataset_close(d);
+    RtNamedBytes twins[] = {FILE_OF("Race.csv", "id\n1\n"), FILE_OF("race.csv", "id\n1\n"),
+                            FILE_OF("r.csv", "race_id,RACE_ID\n1,1\n")};
+    *told = 0;
+    d = tables_of(twins, 3, &how, &err);
+    CHECK_MSG(d && d->n_edges == 1, "%s", err.text);
+    CHECK_MSG(strstr(told, "r.csv: column 'RACE_ID' may refer to several tables"), "%s", told);
+    rt_dataset_close(d);
+}
+
+TEST(a_folder_without_edges_is_told) {
+    char told[1024] = "";
+    RtImport how = {.on_warning = tell, .user = told};
+    RtError err;
+    RtNamedBytes files[] = {FILE_OF("a.csv", "x\n1\n"), FILE_OF("b.csv", "1,2\n3,4\n")};
+    RtDataset *d = tables_of(files, 1, &how, &err);
+    CHECK(d && d->n_edges == 0);
+    CHECK_MSG(strstr(told, "folder: no table refers to another, so there are no edges"), "%s",
+              told);
+    rt_dataset_close(d);
+    CHECK(!tables_of(files, 2, &how, &err));
+    CHECK_MSG(strstr(err.text, "b.csv: row 1: a header with column names is expected, not numbers"),
+              "%s", err.text);
+}
+
 TEST(bad_files_are_told_with_row_and_reason) {
     expect_file(KG, "test.txt", "a\tb\tc\na b c\n",
                 "test.txt: row 2: three names parted by tabs are expected (1 bad row in all)");

@@ -252,6 +252,143 @@ TEST(cells) {
     CHECK(!rt_cell_time("2000-01-01x", &v) && !rt_cell_time("2000", &(double){0}) == false);
 }
 
+/* ---- what was lost without a word ---------------------------------------------------- */
+static bool warned(const Told *t, const char *says) {
+    if (!strstr(t->text, says)) fprintf(stderr, "%s", t->text);
+    return strstr(t->text, says);
+}
+
+TEST(a_first_row_of_numbers_is_an_edge) {
+    Told told = {.n = 0};
+    RtImport how = {.on_warning = tell, .user = &told};
+    RtError err;
+    RtDataset *d = csv(NULL, "0,1,0.5\n1,2,1\n0,2,2\n", &how, &err);
+    CHECK_MSG(d && d->edges->count == 3 && d->edges->src[0] == 0, "%s", err.text);
+    CHECK(d && rt_table_column(d->edges, "weight")->f32[0] == 0.5f);
+    rt_dataset_close(d);
+    CHECK(!csv(NULL, "ann,bob,3\nbob,cy,4\n", &how, &err));
+    CHECK_STR(err.text, "e.csv: row 1: '3' among names of columns: is this a header? --header yes, "
+                        "or --header no");
+    CHECK(!csv(NULL, "ann,bob\nbob,cy\n", &how, &err));
+    CHECK_STR(err.text, "e.csv: row 1: 'bob' is the name of a node, too: is this a header? "
+                        "--header yes, or --header no");
+    CHECK(!csv("id,a\nann,1\nbob,1\n", "ann,bob\n", &how, &err));
+    CHECK(told.n == 0);
+    d = csv(NULL, "a,b\nann,bob\nbob,cy\n", &how, &err);
+    CHECK(d && d->edges->count == 2);
+    CHECK(warned(&told, "e.csv: row 1 is taken for names of columns, 'a' and 'b' for the ends"));
+    rt_dataset_close(d);
+    how.header = RT_HEADER_NO;
+    d = csv(NULL, "ann,bob\nbob,cy\n", &how, &err);
+    CHECK_MSG(d && d->edges->count == 2 && d->nodes->count == 3, "%s", err.text);
+    rt_dataset_close(d);
+    how.header = RT_HEADER_YES;
+    d = csv(NULL, "1,2\n3,4\n", &how, &err);
+    CHECK(d && d->edges->count == 1);
+    rt_dataset_close(d);
+}
+
+TEST(names_of_nodes_are_kept) {
+    char names[64];
+    RtImport how = {.skip_bad = true};
+    RtError err;
+    RtDataset *d = csv("id,a\nann,1\nbob,x\n\"c\\\ny\",2\n", "src,dst\nann,\"c\\\ny\"\n", &how,
+                       &err),
+              *back;
+    CHECK_MSG(d && d->nodes->count == 2 && d->nodes->names, "%s", err.text);
+    if (!d) return;
+    CHECK_STR(d->nodes->names[1], "c\\\ny");
+    const char *dir = scratch_new();
+    char to[128], file[192];
+    snprintf(to, sizeof to, "%s/d", dir);
+    snprintf(file, sizeof file, "%s/node.vertex.names.txt", to);
+    CHECK(rt_dataset_write(d, to, false, &err) == GNNC_OK);
+    FILE *f = fopen(file, "rb");
+    CHECK(f && fread(names, 1, sizeof names, f) == 11 && !memcmp(names, "ann\nc\\\\\\ny\n", 11));
+    if (f) fclose(f);
+    CHECK_MSG(rt_dataset_open(NULL, to, &back, &err) == GNNC_OK, "%s", err.text);
+    rt_dataset_close(back);
+    rt_dataset_close(d);
+    scratch_remove(dir);
+    d = csv("id\n007\n7\n", "src,dst\n7,007\n", &how, &err); /* two nodes, and one number */
+    CHECK(d && d->nodes->names && !rt_table_column(d->nodes, "id"));
+    rt_dataset_close(d);
+}
+
+TEST(decimal_commas_are_numbers) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("id;v;x.0;x.1\n0;1,5;0;2,5\n1;2;1;-1,25\n", "src;dst\n0;1\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    const RtColumn *v = d ? d->nodes->columns : NULL;
+    CHECK(v && v->kind == RT_COL_FLOAT && v->f32[0] == 1.5f && v[1].f32[3] == -1.25f);
+    rt_dataset_close(d);
+    CHECK(!csv("id,v\n0,\"1,5\"\n1,2\n", "src,dst\n0,1\n", &how, &err));
+    CHECK_MSG(strstr(err.text, "n.csv: row 2: column 'v': '1,5': a comma in a number"), "%s",
+              err.text);
+    CHECK(!csv("id;v\n0;1.234,5\n1;2\n", "src;dst\n0;1\n", &how, &err));
+    d = csv("id,v:cat\n0,\"1,5\"\n1,2\n", "src,dst\n0,1\n", &how, &err);
+    CHECK(d && d->nodes->columns->kind == RT_COL_CAT);
+    rt_dataset_close(d);
+}
+
+/* A text that comes back is no slip, and its rows are not to be left out. */
+TEST(texts_among_numbers_are_offered_their_kind) {
+    RtImport how = {0};
+    RtError err;
+    CHECK(!csv("id,Size\n1,40\n2,S\n3,41\n4,S\n5,42\n", "src,dst\n1,3\n", &how, &err));
+    CHECK_STR(how.cure, "texts among numbers are read by --kind vertex.Size=cat");
+    how = (RtImport){0};
+    CHECK(!csv("id,Size\n1,40\n2,x\n3,41\n4,4\n5,42\n", "src,dst\n1,3\n", &how, &err));
+    CHECK_STR(how.cure, "");
+}
+
+TEST(absent_numbers_have_many_names) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("id,shop_id,a,when_time\n1,3.0,NULL,5\n2,,1,NaN\n3,\\N,2,7\n",
+                       "src,dst\n1,2\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    const RtColumn *id = rt_table_column(d->nodes, "shop_id"), *a = rt_table_column(d->nodes, "a");
+    CHECK(id && id->i64[0] == 3 && id->i64[1] == INT64_MIN && id->i64[2] == INT64_MIN);
+    CHECK(a && a->kind == RT_COL_FLOAT && a->f32[0] == 0 && a[1].i32[0] == 1);
+    CHECK(isnan(rt_table_column(d->nodes, "when_time")->f64[1]));
+    rt_dataset_close(d);
+}
+
+TEST(each_column_says_why) {
+    RtImport how = {.n_kinds = 1, .kinds = {{.column = "b", .kind = RT_COL_CAT}}};
+    RtError err;
+    RtDataset *d =
+        csv("id,a,b,c,y,when,e:float,t\n1,2,3,u,1,2020-01-02,4,5\n", "src,dst\n1,1\n", &how, &err);
+    static const char *const want[] = {"numbers",
+                                       "--kind says so",
+                                       "texts",
+                                       "its name is a label's",
+                                       "all cells are dates",
+                                       "its header says so",
+                                       "its name is a time's",
+                                       "names the nodes"};
+    CHECK_MSG(d, "%s", err.text);
+    for (int i = 0; d && i < 8; i++) CHECK_STR(d->nodes->columns[i].why, want[i]);
+    rt_dataset_close(d);
+}
+
+TEST(keys_that_became_features_are_told) {
+    Told told = {.n = 0};
+    RtImport how = {.on_warning = tell, .user = &told};
+    RtError err;
+    RtDataset *d =
+        csv("id,customerid,paid,CityID\n1,17,1,3\n2,18,0,4\n", "src,dst\n1,2\n", &how, &err);
+    CHECK(d && rt_table_column(d->nodes, "CityID")->kind == RT_COL_ID);
+    CHECK(d && rt_table_column(d->nodes, "paid")->kind == RT_COL_FLOAT);
+    CHECK(
+        warned(&told, "n.csv: column 'customerid' looks like a key and became a feature (float)"));
+    CHECK(!strstr(told.text, "paid") && !strstr(told.text, "CityID"));
+    rt_dataset_close(d);
+}
+
 /* ---- edge lists -------------------------------------------------------------------- */
 static RtDataset *edge_list(const char *text, RtImport *how, RtError *err) {
     RtDataset *d;
