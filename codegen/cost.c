@@ -157,9 +157,7 @@ static bool is_arithmetic(const LStmt *s) {
     switch (s->op) {
     case OP_CAST:
     case OP_DETACH:
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
+    case OP_STORE_AS:
     case OP_COPY:
     case OP_SELECT:
         return false;

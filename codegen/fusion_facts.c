@@ -83,9 +83,7 @@ static bool would_be_stored(const Op *op) {
     case OP_VALID:
     case OP_INDEX:
     case OP_DETACH:
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
+    case OP_STORE_AS:
         return false;
     default:
         return true;

@@ -261,9 +261,7 @@ static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *k
         return cg_random(g, op, env);
     case OP_COPY:
     case OP_DETACH:
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
+    case OP_STORE_AS:
         return cg_value(g, op->in[0], env);
     case OP_GATHER:
         return gather(g, op, env, n, key);

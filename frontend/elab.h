@@ -260,6 +260,7 @@ Op *elab_op_respace(Elab *e, Op *x, Space *const *to);
 Op *elab_to_tensor(Elab *e, Value v, DType like, Span at); /* NULL after a diagnostic */
 Op *elab_to_dense(Elab *e, Op *x);
 Value elab_tensor_unary(Elab *e, OpKind k, Op *x, Span at);
+Value elab_tensor_store_as(Elab *e, Op *x, DType dt, Span at);
 Value elab_tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, Span at);
 Value elab_tensor_select(Elab *e, Op *c, Value x, Value y, Span at);
 Value elab_tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at);

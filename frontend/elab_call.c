@@ -377,10 +377,10 @@ Value elab_call_value(Elab *e, Value f, const Args *args) {
         if (elab_is_poison(args->named[i])) return val_poison();
     if (elab_is_poison(f) || !elab_enter(e, args->span)) return val_poison();
     Value v = val_poison();
-    DType kept = e->b.kept;
+    DType want = e->b.want;
     Span site = e->b.site;
     e->b.span = args->span;
-    if (f.kept) e->b.kept = f.kept;
+    if (f.kept) e->b.want = f.kept;
     if (args->span.line && !e->c->sources.v[args->span.file].library) e->b.site = args->span;
     if (f.kind == VAL_FN)
         v = call_fn(e, f.decl, args);
@@ -393,7 +393,7 @@ Value elab_call_value(Elab *e, Value f, const Args *args) {
     else
         diag_add(e->c, DIAG_E0204, args->name_span, "%s is %s and cannot be called",
                  elab_source_text(e, args->name_span), elab_kind_text(f));
-    e->b.kept = kept;
+    e->b.want = want;
     e->b.site = site;
     elab_leave(e);
     return v;

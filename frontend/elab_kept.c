@@ -11,8 +11,8 @@ DType elab_kept_word(const Ast *t) {
     return DT_VOID;
 }
 
-static OpKind kind_of(DType dt) {
-    return dt == DT_F32 ? OP_IN_F32 : dt == DT_BF16 ? OP_IN_BF16 : dt == DT_F16 ? OP_IN_F16 : N_OPS;
+static bool may_be_kept(DType dt) {
+    return dt == DT_F32 || dt == DT_BF16 || dt == DT_F16;
 }
 
 static bool is_in_memory(Elab *e, Value x, DType dt, Span of) {
@@ -24,9 +24,8 @@ static bool is_in_memory(Elab *e, Value x, DType dt, Span of) {
 }
 
 Value elab_kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
-    OpKind k = kind_of(dt);
     if (elab_is_poison(x)) return x;
-    if (k == N_OPS) {
+    if (!may_be_kept(dt)) {
         diag_add(e->c, DIAG_E0205, at, "values in memory are '@f32', '@bf16' or '@f16', not '@%s'",
                  dtype_name(dt));
         return val_poison();
@@ -44,7 +43,7 @@ Value elab_kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
                       elab_source_text(e, of), dtype_name(dt));
         return x;
     }
-    return elab_tensor_unary(e, k, op, at);
+    return elab_tensor_store_as(e, op, dt, at);
 }
 
 Value elab_eval_kept(Elab *e, const Ast *t) {
@@ -60,10 +59,7 @@ Value elab_eval_kept(Elab *e, const Ast *t) {
 /* ---- two words for one value ------------------------------------------------------------------
  */
 static DType word_of(const Op *op) {
-    return op->kind == OP_IN_F32    ? DT_F32
-           : op->kind == OP_IN_BF16 ? DT_BF16
-           : op->kind == OP_IN_F16  ? DT_F16
-                                    : DT_VOID;
+    return op->kind == OP_STORE_AS ? op->dtype : DT_VOID;
 }
 
 /* The value that it is said of. */

@@ -136,12 +136,6 @@ Value elab_tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
     }
     bool any = k == OP_NOT || k == OP_DETACH || k == OP_COPY;
     bool number = k == OP_NEG || k == OP_ABS;
-    bool kept = k == OP_IN_F32 || k == OP_IN_BF16 || k == OP_IN_F16;
-    if (kept && x->type.dt != DT_F32) {
-        diag_add(e->c, DIAG_E0205, at, "'@f32', '@bf16' and '@f16' are for f32 values, this is %s",
-                 elab_type_text(e, &x->type));
-        return val_poison();
-    }
     if (!any && (x->type.dt == DT_I1 || !(number || is_float_type(x->type.dt)))) {
         diag_add(e->c, DIAG_E0205, at,
                  "'%s' needs floating-point numbers, this is %s; convert with "
@@ -152,6 +146,17 @@ Value elab_tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
     e->b.span = at;
     if (!(op_traits(k) & OPT_ZERO)) x = elab_to_dense(e, x);
     return val_tensor(emit(e, &(Op){.kind = k, .n_in = 1, .in = &x}, DIAG_E0205, at));
+}
+
+Value elab_tensor_store_as(Elab *e, Op *x, DType dt, Span at) {
+    if (x->type.dt != DT_F32) {
+        diag_add(e->c, DIAG_E0205, at, "'@f32', '@bf16' and '@f16' are for f32 values, this is %s",
+                 elab_type_text(e, &x->type));
+        return val_poison();
+    }
+    e->b.span = at;
+    Op op = {.kind = OP_STORE_AS, .n_in = 1, .in = &x, .dtype = dt};
+    return val_tensor(emit(e, &op, DIAG_E0205, at));
 }
 
 /* Which operands may stay CSR in a binary operation. */

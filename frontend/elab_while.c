@@ -228,7 +228,7 @@ static bool is_small(const Op *x) {
 /* x of another function, in the body: its tag remembers. */
 static Op *bring(While *w, Op *x) {
     Elab *e = w->e;
-    Builder b = {.m = e->m, .f = w->body, .at = w->body->first, .span = x->span};
+    Builder b = b_for(e->m, w->body, w->body->first, x);
     if (x->tag) return x->tag;
     if (x->type.layout != LAYOUT_DENSE && !is_small(x)) {
         diag_add(e->c, DIAG_E0317, w->at->span,
@@ -246,7 +246,7 @@ static Op *bring(While *w, Op *x) {
 
 /* A variable is read outside, where its gradient is. */
 static void move_out(While *w, Op *var) {
-    Builder b = {.m = w->e->m, .f = w->outer, .span = var->span};
+    Builder b = b_for(w->e->m, w->outer, NULL, var);
     op_replace_uses(w->body, var, bring(w, b_op(&b, var)));
     op_remove(var);
 }
@@ -315,7 +315,7 @@ static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     w.body = func_new_body(e->m, e->b.f);
     w.body->span = t->span;
     Builder outer = e->b;
-    e->b = (Builder){.m = e->m, .f = w.body, .span = t->span, .kept = outer.kept};
+    e->b = (Builder){.m = e->m, .f = w.body, .span = t->span, .want = outer.want};
     run_turn(&w, &before);
     e->b = outer;
     if (w.ok) find_outer(&w);

@@ -87,13 +87,13 @@ bool strmap_has(const StrMap *m, const char *key); /* also true where NULL was p
 void strmap_put(Arena *a, StrMap *m, const char *key, void *val);
 
 /* ---- source positions -------------------------------------------------- */
-/* Lines and columns count from 1; line 0 means "no position".  `file` indexes
+/* For messages and reports alone: nothing that is computed hangs on a position.
+ * Lines and columns count from 1; line 0 means "no position".  `file` indexes
  * Ctx.sources.  Columns are bytes. */
 typedef struct {
     uint32_t file, line, col, end_line, end_col; /* end is exclusive */
-    uint32_t kept; /* of an operation: the DType that its layer says (`conv @bf16`); 0 = nothing */
-    /* .. and the innermost call on its way that is no library's; line 0: none.  For reports, no
-     * part of the text form. */
+    /* The innermost call on its way that is no library's; line 0: none.  For reports, no part of
+     * the text form. */
     uint32_t site_file, site_line;
 } Span;
 static inline Span span_of(uint32_t file, uint32_t line, uint32_t col, uint32_t end_line,

@@ -42,13 +42,29 @@ Span b_site(const Builder *b, Span at) {
     return at;
 }
 
+void b_like(Builder *b, const Op *like) {
+    b->span = like->span;
+    b->want = like->want;
+    b->update = like->update;
+}
+
+Builder b_for(Module *m, Func *f, Op *at, const Op *like) {
+    Builder b = {.m = m, .f = f, .at = at};
+    b_like(&b, like);
+    return b;
+}
+
 Op *b_op(Builder *b, const Op *proto) {
     Op *op = NEW(b->m->a, Op);
     *op = *proto;
     op->in = NEWN(b->m->a, Op *, (size_t)proto->n_in);
     if (proto->n_in) memcpy(op->in, proto->in, (size_t)proto->n_in * sizeof *op->in);
     if (op->span.line == 0) op->span = b->span;
-    if (b->kept) op->span.kept = b->kept;
+    bool copy = proto->func != NULL; /* says itself what is wanted */
+    if (!copy && !op->want) {
+        op->want = b->want;
+        op->update = b->update;
+    }
     op->span = b_site(b, op->span);
     const char *why = op_infer(b->m, op);
     UNUSED(why);
@@ -120,6 +136,10 @@ Op *b_copy(Builder *b, Op *x, Type t) {
 
 Op *b_detach(Builder *b, Op *x) {
     return b_unary(b, OP_DETACH, x);
+}
+
+Op *b_store_as(Builder *b, Op *x, DType dt) {
+    return b_op(b, &(Op){.kind = OP_STORE_AS, .n_in = 1, .in = (Op *[]){x}, .dtype = dt});
 }
 
 /* ---- along maps --------------------------------------------------------------------- */

@@ -208,6 +208,7 @@ enum {
     OPA_WHEN = 1 << 14, /* `when`: operand 0 is an i1, and the effect happens where it holds */
     OPA_BODY = 1 << 15,
     OPA_LIMIT = 1 << 16, /* imm: `limit 20`; 0 = none */
+    OPA_DTYPE = 1 << 17, /* an element type that values may be stored in: f32, bf16, f16 */
 };
 
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
@@ -229,12 +230,17 @@ struct Op {
     const char *name; /* input, saved, output, print: text */
     double imm;       /* const (i1, i32 too); result, arg, next: which; loop: its limit */
     const Extern *ext;
-    Func *body;       /* loop */
-    const Expr *off;  /* slice offset */
-    int stream;       /* random: given by the front end, kept by every pass */
-    bool when;        /* OPA_WHEN */
-    bool again;       /* computed again: in no kernel that stands before it */
-    bool fused;       /* set by fusion: computed inside its users' kernels, never stored */
+    Func *body;      /* loop */
+    const Expr *off; /* slice offset */
+    int stream;      /* random: given by the front end, kept by every pass */
+    DType dtype;     /* OPA_DTYPE */
+    bool when;       /* OPA_WHEN */
+    bool again;      /* computed again: in no kernel that stands before it */
+    bool fused;      /* set by fusion: computed inside its users' kernels, never stored */
+    /* The element type that its layer says (`conv @bf16`), or the optimizer; DT_VOID: none does.
+     * It is said of all that they compute: what replaces an operation takes it over (b_for). */
+    DType want;
+    bool update;      /* it is the optimizer that says so */
     Span span;        /* the model line it comes from */
     const char *hint; /* name for printing, "z"; may be NULL */
     const char *why;  /* its element type is what it is: for --report=precision, or NULL */
@@ -407,10 +413,16 @@ typedef struct {
     Func *f;
     Op *at;     /* insert before; NULL = at the end */
     Span span;  /* given to new ops */
-    DType kept; /* .. with this as its `kept`, where it is one */
-    Span site;  /* .. and this place as its call site, where it is one */
+    DType want; /* .. with this, where they have none */
+    bool update;
+    Span site; /* .. and this place as the call site, where it is one */
 } Builder;
 
+/* Appends to f before `at` (NULL: at the end) what stands for `like`. */
+Builder b_for(Module *m, Func *f, Op *at, const Op *like);
+/* From here on b's operations stand for `like`: they come from its line, and are wanted in the
+ * type that is wanted of it. */
+void b_like(Builder *b, const Op *like);
 /* `at` with the builder's call site. */
 Span b_site(const Builder *b, Span at);
 Op *b_const(Builder *b, DType dt, double v);
@@ -443,6 +455,7 @@ Op *b_slice(Builder *b, Op *x, Space *from, Space *to,
 Op *b_rank(Builder *b, Op *x, Op *mask,
            Space *over); /* 1-based average rank among mask along over */
 Op *b_detach(Builder *b, Op *x);
+Op *b_store_as(Builder *b, Op *x, DType dt);
 Op *b_assign(Builder *b, Var *v, Op *x); /* after everything that reads v */
 Op *b_output(Builder *b, const char *name, Op *x);
 Op *b_print(Builder *b, const char *text, int n, Op *const *x);

@@ -26,6 +26,7 @@ static const unsigned attrs[N_OPS] = {
     [OP_SAVED] = OPA_NAME | OPA_TYPE,
     [OP_RANDOM] = OPA_STREAM | OPA_TYPE,
     [OP_CAST] = OPA_TYPE,
+    [OP_STORE_AS] = OPA_DTYPE,
     [OP_COPY] = OPA_TYPE,
     [OP_GATHER] = OPA_MAP,
     [OP_SEGMENT] = OPA_RED | OPA_MAP,

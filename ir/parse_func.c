@@ -125,6 +125,24 @@ static bool stream_attr(Parser *p, int *stream) {
     return true;
 }
 
+/* A type that the model may ask for. */
+static bool stored_type(const char *word, DType *dt) {
+    static const DType types[] = {DT_F32, DT_BF16, DT_F16};
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (strcmp(word, dtype_name(types[i])) == 0) {
+            *dt = types[i];
+            return true;
+        }
+    return false;
+}
+
+static bool dtype_attr(Parser *p, DType *dt) {
+    if (p->tok.kind != T_NAME || !stored_type(p->tok.s, dt))
+        return parse_expected(p, "f32, bf16 or f16");
+    parse_lex_next(p);
+    return true;
+}
+
 static bool attributes(Parser *p, Op *op) {
     unsigned at = op_attrs(op->kind);
     int red = 0;
@@ -146,6 +164,7 @@ static bool attributes(Parser *p, Op *op) {
         op->imm = (double)n;
     }
     if (at & OPA_IMM && !parse_real(p, "a number", &op->imm)) return false;
+    if (at & OPA_DTYPE && !dtype_attr(p, &op->dtype)) return false;
     if (at & OPA_STREAM && !stream_attr(p, &op->stream)) return false;
     if (!(at & OPA_OFF)) return true;
     Span off_at = p->tok.span;
@@ -234,17 +253,14 @@ static bool check(Parser *p, Op *op, Span at, bool named) {
                       op_mnemonic(op->kind), show(p, &tried.type), show(p, &op->type));
 }
 
-/* `@bf16` behind the type: what the layer of the model says that it stands in. */
-static bool parse_kept(Parser *p, uint32_t *kept) {
-    static const DType types[] = {DT_F32, DT_BF16, DT_F16};
+/* `@bf16` behind the type: what the layer of the model says that it stands in.  `@f32 update`: what
+ * the optimizer does. */
+static bool parse_want(Parser *p, Op *op) {
     if (p->tok.kind != T_FUNC || p->tok.span.line != p->prev_line) return true;
-    for (size_t i = 0; i < COUNT(types); i++)
-        if (strcmp(p->tok.s, dtype_name(types[i])) == 0) {
-            *kept = types[i];
-            parse_lex_next(p);
-            return true;
-        }
-    return parse_expected(p, "@f32, @bf16 or @f16");
+    if (!stored_type(p->tok.s, &op->want)) return parse_expected(p, "@f32, @bf16 or @f16");
+    parse_lex_next(p);
+    op->update = p->tok.span.line == p->prev_line && parse_accept_word(p, "update");
+    return true;
 }
 
 /* After the name; false after a diagnostic or where an operand already had one. */
@@ -257,9 +273,7 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
     if (!operands(p, &op, op_at, &poisoned)) return NULL;
     if (parse_accept(p, ':') && !parse_type(p, &op.type)) return NULL;
-    uint32_t kept = 0;
-    if (!parse_kept(p, &kept) || !parse_span(p, &op.span) || poisoned) return NULL;
-    op.span.kept = kept;
+    if (!parse_want(p, &op) || !parse_span(p, &op.span) || poisoned) return NULL;
     if (op.kind == OP_SAVED && strcmp(b->f->name, "load") == 0) {
         parse_fail(p, DIAG_E0406, op_at, "'saved' reads what @load gave, so @load cannot use it");
         return NULL;

@@ -381,6 +381,7 @@ static void print_attrs(StrBuf *b, const Whole *w, const Op *op) {
         sb_puts(b, " limit ");
         text_real(b, op->imm);
     }
+    if (at & OPA_DTYPE) sb_printf(b, " %s", dtype_name(op->dtype));
     if (at & OPA_STREAM) sb_printf(b, " %d", op->stream);
     if (at & OPA_OFF) {
         sb_puts(b, " at ");
@@ -404,7 +405,7 @@ static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names
         sb_puts(b, " : ");
         type_print(b, &op->type);
     }
-    if (op->span.kept) sb_printf(b, " @%s", dtype_name((DType)op->span.kept));
+    if (op->want) sb_printf(b, " @%s%s", dtype_name(op->want), op->update ? " update" : "");
     end_line(b, w, op->span);
 }
 

@@ -104,7 +104,7 @@ static bool is_candidate(Aggregate *g, const Op *z, int i) {
 
 /* The same operations over x, then the product. */
 static void rewrite(Aggregate *g, Op *z) {
-    Builder b = {.m = g->m, .f = z->func, .span = z->span};
+    Builder b = b_for(g->m, z->func, NULL, z);
     Op *end = g->top->next;
     for (Op *u = z->next; u != end; u = u->next) {
         if (!g->over[u->id]) continue;

@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     PassCtx *p;
     Builder b;
+    DType want;          /* of all gradients; DT_VOID: what is wanted of the values */
     Op *loss;            /* the scalar */
     Op *last;            /* of the forward function */
     const Guard **guard; /* of its values */
@@ -91,6 +92,7 @@ static bool needs_dense(const Op *op) {
 static Op *dense_twin(Ad *ad, Op *op) {
     Op proto = *op;
     proto.tag = NULL;
+    proto.want = ad->b.want;
     proto.type.layout = LAYOUT_DENSE;
     proto.in = NEWN(ad->p->a, Op *, (size_t)op->n_in);
     for (int i = 0; i < op->n_in; i++) {
@@ -125,7 +127,8 @@ static void differentiate(Ad *ad, Op *op) {
         refuse(ad, op);
         return;
     }
-    ad->b.span = op->span;
+    b_like(&ad->b, op);
+    if (ad->want) ad->b.want = ad->want;
     Op **gin = NEWN(ad->p->a, Op *, (size_t)op->n_in + 1),
        *twin = needs_dense(op) ? dense_twin(ad, op) : op;
     op_impl(op->kind)->vjp(&ad->b, twin, at->grad, gin);
@@ -152,6 +155,7 @@ static void put_outputs(Ad *ad, Module *m) {
         const Var *v = m->vars.v[i];
         if (!sum[v->id]) continue;
         ad->b.span = v->span;
+        ad->b.want = ad->want;
         b_output(&ad->b, arena_printf(m->a, "grad.%s", v->path), sum[v->id]);
     }
 }
@@ -162,9 +166,10 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
         diag_add(p->ctx, DIAG_E0512, f->span, "function '%s' has no output \"loss\"", f->name);
         return false;
     }
-    DType kept = p->scale && p->scale->off ? DT_F32 : DT_VOID; /* none is to be in f16 */
+    DType want = p->scale && p->scale->off ? DT_F32 : DT_VOID; /* none is to be in f16 */
     Ad ad = {.p = p,
-             .b = {.m = m, .f = f, .span = out->span, .kept = kept},
+             .b = {.m = m, .f = f, .span = out->span, .want = want},
+             .want = want,
              .loss = out->in[0],
              .last = f->last,
              .ok = true};

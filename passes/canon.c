@@ -49,7 +49,7 @@ static Op *constant(Canon *c, const Op *op, double v) {
 
 /* op with other operands; it keeps op's type */
 static Op *with_operands(Canon *c, const Op *op, OpKind k, int n, Op *const *in) {
-    Op proto = {.kind = k, .type = op->type, .n_in = n, .hint = op->hint, .span = op->span};
+    Op proto = {.kind = k, .type = op->type, .n_in = n, .hint = op->hint};
     proto.in = (Op **)in;
     return b_op(&c->b, &proto);
 }
@@ -303,7 +303,7 @@ static Op *(*const rules[N_OPS])(Canon *, const Op *) = {
 
 static Op *simplify(Canon *c, Op *op) {
     c->b.at = op;
-    c->b.span = op->span;
+    b_like(&c->b, op);
     look_through_copies(c, op);
     Op *y = fold(c, op);
     return y || !rules[op->kind] ? y : rules[op->kind](c, op);

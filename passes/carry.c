@@ -262,7 +262,7 @@ static void read_kept(Carry *c, Func *f) {
         if (op->id >= n || !is_copy(c, f, op)) continue;
         const Kept *k = find_kept(c, below_views(op->in[0]), op->type.dt);
         if (!k) continue;
-        Builder b = {.m = c->m, .f = f, .at = op, .span = op->span};
+        Builder b = b_for(c->m, f, op, op);
         Op *now = b_var(&b, k->var);
         now->hint = op->hint ? op->hint : k->var->path;
         now->why = "a parameter's copy for products, written when it changes";

@@ -50,7 +50,7 @@ static bool same_expr(const Expr *x, const Expr *y) {
 
 static bool same_attributes(const Op *x, const Op *y) {
     if (x->map != y->map || x->red != y->red || x->col != y->col || x->var != y->var) return false;
-    if (x->body != y->body) return false;
+    if (x->body != y->body || x->dtype != y->dtype) return false;
     if (x->ext != y->ext || x->stream != y->stream || bits_of(x->imm) != bits_of(y->imm))
         return false;
     if (x->n_over != y->n_over) return false;
@@ -63,7 +63,7 @@ static bool same_attributes(const Op *x, const Op *y) {
  * what stays f32 in any layer. */
 static bool same_precision(const Op *x, const Op *y) {
     bool any = op_has(x, OPT_SOURCE) || (x->type.rank < 2 && x->kind != OP_CONTRACT);
-    return any || x->span.kept == y->span.kept;
+    return any || x->want == y->want;
 }
 
 bool pass_op_equal(const Op *x, const Op *y) {

@@ -170,7 +170,7 @@ static Op *over(Builder *b, const Match *m, Op *y, Op *const *v, int n) {
 
 static bool rewrite(PassCtx *p, Builder *b, Match *m) {
     b->at = m->sum;
-    b->span = m->sum->span;
+    b_like(b, m->sum);
     Op *y = b_binary(b, OP_MUL, m->from, m->row);
     y = b_reduce(b, RED_SUM, y, m->dot->n_over, m->dot->over);
     y = times(b, m, y, m->x.num, m->x.n_num);

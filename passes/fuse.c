@@ -168,9 +168,7 @@ static Cost own_cost(const Op *op) {
     case OP_SIZE:
     case OP_CAST:
     case OP_DETACH:
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
+    case OP_STORE_AS:
     case OP_VIEW:
     case OP_GATHER:
         return (Cost){0};

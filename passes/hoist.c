@@ -74,9 +74,7 @@ static bool is_cheap_kind(const Op *op) {
     case OP_ABS:
     case OP_CAST:
     case OP_DETACH:
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
+    case OP_STORE_AS:
     case OP_COPY:
     case OP_ADD:
     case OP_SUB:
@@ -207,9 +205,9 @@ static void open_load(Hoist *h, Module *m) {
 
 static void save(Hoist *h, Module *m, Op *op) {
     open_load(h, m);
-    h->load.span = op->span;
+    b_like(&h->load, op);
     Op *value = in_load(h, op);
-    Builder b = {.m = m, .f = h->f, .at = op, .span = op->span};
+    Builder b = b_for(m, h->f, op, op);
     Op *s = b_saved(&b, saved_name(h, value), value->type);
     s->hint = op->hint;
     op_replace_uses(h->f, op, s);

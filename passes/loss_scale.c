@@ -98,7 +98,7 @@ void pass_loss_scale_next(Builder *b, Op *finite, Op *due) {
 static bool has_f16(const PassCtx *p, const Func *f) {
     if (p->precision == DT_F16) return true;
     for (const Op *op = f->first; op; op = op->next)
-        if (op->kind == OP_IN_F16 || op->span.kept == DT_F16) return true;
+        if (op->want == DT_F16 || (op->kind == OP_STORE_AS && op->dtype == DT_F16)) return true;
     return false;
 }
 

@@ -234,7 +234,7 @@ static void lower(Low *l, Op *op) {
     Space *nz = sparse_operand(op);
     if (!nz) return;
     l->b.at = op;
-    l->b.span = op->span;
+    b_like(&l->b, op);
     if (op->type.dt != DT_VOID && op->type.layout == LAYOUT_CSR) {
         At at = at_of(l, nz);
         set_sparse(l, op, nz, elementwise_at(l, &at, op));

@@ -68,9 +68,9 @@ static void from_rectified(const Masks *m, Op *lt) {
 
 static Op *op_after(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
     m->b.at = like;
-    m->b.span = like->span;
+    b_like(&m->b, like);
     Op *in[] = {x, y};
-    Op proto = {.kind = kind, .n_in = 2, .in = in, .hint = like->hint, .span = like->span};
+    Op proto = {.kind = kind, .n_in = 2, .in = in, .hint = like->hint};
     proto.type = kind == OP_LT ? y->type : x->type;
     if (kind == OP_LT) proto.type.dt = DT_I1;
     return b_op(&m->b, &proto);

@@ -165,7 +165,7 @@ static void assign_sums(Optim *o, const Grads *gs) {
 
 /* What read the average, x, reads the parameter as it is trained. */
 static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
-    Builder b = {.m = o->b.m, .f = f, .at = x->next, .span = x->span};
+    Builder b = b_for(o->b.m, f, x->next, x);
     Op *raw = b_var(&b, slot_of(o, "raw", g->var));
     Op *now = b_select(&b, started, raw, x);
     op_replace_uses(f, x, now);
@@ -381,7 +381,7 @@ static Update update_when(Optim *o, const Grad *g, Op *when) {
 static void keep_wide(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++) {
         o->b.span = gs->v[i].grad->span;
-        gs->v[i].grad = b_unary(&o->b, OP_IN_F32, gs->v[i].grad);
+        gs->v[i].grad = b_store_as(&o->b, gs->v[i].grad, DT_F32);
     }
 }
 
@@ -389,8 +389,8 @@ static bool run(PassCtx *p, Module *m) {
     Func *f = func_find(m, "train");
     if (!f || m->recipe.kind == OPTIM_NONE) return true;
     bool in_16_bits = p->precision == DT_F16 || p->precision == DT_BF16;
-    DType kept = in_16_bits ? DT_F32 : DT_VOID; /* as wide as tables of a row per node are */
-    Optim o = {.b = {.m = m, .f = f, .kept = kept}, .r = &m->recipe};
+    DType want = in_16_bits ? DT_F32 : DT_VOID; /* as wide as tables of a row per node are */
+    Optim o = {.b = {.m = m, .f = f, .want = want, .update = in_16_bits}, .r = &m->recipe};
     Grads gs = collect(p->a, m, f);
     if (gs.n == 0) return true;
     if (p->scale && p->scale->off) keep_wide(&o, &gs);

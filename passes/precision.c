@@ -19,7 +19,7 @@
  * their gradients and the optimizer's state, results of functions with a wide range (the table's
  * `range`: exp, log, ..) and what a softmax or loss reads, what leaves the step.
  *
- * The model's own words (`x @bf16`: the operation in_bf16; `conv @bf16`: Span.kept of all that
+ * The model's own words (`x @bf16`: the operation store_as; `conv @bf16`: Op.want of all that
  * the layer computes) come before the command line's; a value's come before these rules, too.
  *
  * Micikevicius, Narang, Alben, Diamos et al. 2018, "Mixed Precision Training"; for the rules by
@@ -30,7 +30,7 @@
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
 static Op *after(Precision *p, Op *x, const Op *proto) {
-    Builder b = {.m = p->m, .f = p->f, .at = x->next, .span = x->span};
+    Builder b = b_for(p->m, p->f, x->next, x);
     Op *y = b_op(&b, proto);
     y->hint = x->hint;
     return y;
@@ -95,7 +95,7 @@ static Op *narrow(Precision *p, Op *op, DType dt) {
     if (op->kind == OP_VIEW) return round_below(p, op, dt);
     if (op->kind == OP_CONCAT) { /* each part by a kernel of its own */
         for (int i = 0; i < 2; i++) {
-            Builder b = {.m = p->m, .f = p->f, .at = op, .span = op->span};
+            Builder b = b_for(p->m, p->f, op, op);
             op->in[i] = b_cast(&b, op->in[i], dt);
             op->in[i]->fused = true;
         }
@@ -175,7 +175,7 @@ static const char *saved_column(Precision *p, const Op *data, DType dt) {
     const char *name = arena_printf(p->m->a, "%s.%s %s", c->space->name, c->name, dtype_name(dt));
     Func *load = load_func(p);
     if (func_output(load, name)) return name;
-    Builder b = {.m = p->m, .f = load, .span = data->span};
+    Builder b = b_for(p->m, load, NULL, data);
     Op *x = b_data(&b, data->col);
     x->hint = data->hint;
     x = b_cast(&b, x, dt);
@@ -194,16 +194,16 @@ static bool may_narrow(const Precision *p, const Op *data) {
 /* A column stands in no layer: where all that read it are of one, it is as if it did.  (Its own
  * word is that of the first who read it.) */
 static void take_layer_of_readers(const Precision *p, Op *op) {
-    uint32_t kept = 0;
+    DType want = DT_VOID;
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
-        if (i > 0 && u->span.kept != kept) {
-            kept = 0;
+        if (i > 0 && u->want != want) {
+            want = DT_VOID;
             break;
         }
-        kept = u->span.kept;
+        want = u->want;
     }
-    op->span.kept = kept;
+    op->want = want;
 }
 
 /* The type that suits all that read a column in this function. */
@@ -211,7 +211,7 @@ static DType column_type(Precision *p, Op *op) {
     if (!prec_is_loaded(op) || is_load(p->f) || !may_narrow(p, op)) return op->type.dt;
     take_layer_of_readers(p, op);
     DType dt = prec_asked(p, op);
-    bool asked = prec_is_half(dt) || prec_wish_of(p, op) || op->span.kept;
+    bool asked = prec_is_half(dt) || prec_wish_of(p, op) || op->want;
     const char *why = asked ? prec_refuses(p, op) : NULL;
     if (why) op->why = why;
     return why ? DT_F32 : dt;
@@ -324,26 +324,19 @@ static void link_users(Precision *p) {
         }
 }
 
-static DType wish_kind(const Op *op) {
-    return op->kind == OP_IN_F32    ? DT_F32
-           : op->kind == OP_IN_BF16 ? DT_BF16
-           : op->kind == OP_IN_F16  ? DT_F16
-                                    : DT_VOID;
-}
-
-/* What the model says of x is said of the value in memory that x is: `in_bf16` goes, and its
+/* What the model says of x is said of the value in memory that x is: `store_as` goes, and its
  * operand is stored where it would have been. */
 static void take_wishes(Precision *p) {
     VEC(Op *) of = {0};
     VEC(DType) wish = {0};
     for (Op *op = p->f->first, *next; op; op = next) {
         next = op->next;
-        if (!wish_kind(op)) continue;
+        if (op->kind != OP_STORE_AS) continue;
         Op *x = op->in[0];
         if (!op->fused) x->fused = false;
         if (!x->hint) x->hint = op->hint;
         vec_push(p->p->a, &of, x);
-        vec_push(p->p->a, &wish, wish_kind(op));
+        vec_push(p->p->a, &wish, op->dtype);
         op_replace_uses(p->f, op, x);
         op_remove(op);
     }
@@ -361,7 +354,7 @@ typedef VEC(Op *) Ops;
 
 /* A value that the rules would round, the model saying nothing. */
 static bool is_rounded(Precision *p, Op *op) {
-    if (op->type.dt != DT_F32 || prec_wish_of(p, op) || op->span.kept) return false;
+    if (op->type.dt != DT_F32 || prec_wish_of(p, op) || op->want) return false;
     if (op->kind == OP_SAVED) return prec_is_wide(&op->type) && !prec_reader_refuses(p, op);
     if (op->kind == OP_DATA) return prec_is_loaded(op) && may_narrow(p, op) && !prec_refuses(p, op);
     return (prec_is_computed(op) || is_stored_view(op)) && !prec_refuses(p, op);
@@ -369,7 +362,7 @@ static bool is_rounded(Precision *p, Op *op) {
 
 static void add_once(Precision *p, Ops *to, Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
-    if (x->type.dt != DT_F32 || prec_wish_of(p, x) || x->span.kept) return;
+    if (x->type.dt != DT_F32 || prec_wish_of(p, x) || x->want) return;
     for (int i = 0; i < to->n; i++)
         if (to->v[i] == x) return;
     vec_push(p->p->a, to, x);

@@ -144,7 +144,7 @@ static const char *found_of(const Precision *p, const Op *x) {
 /* What is asked of a value: by its own words, else its layer's, else the command line's. */
 DType prec_asked(const Precision *p, const Op *op) {
     DType wish = prec_wish_of(p, op);
-    return wish ? wish : op->span.kept ? (DType)op->span.kept : p->general;
+    return wish ? wish : op->want ? op->want : p->general;
 }
 
 /* What the model says of a product, by its operands, its result, its layer; DT_VOID: nothing.
@@ -153,7 +153,7 @@ static DType product_wish(const Precision *p, const Op *op) {
     DType x = prec_wish_of(p, op->in[0]), y = prec_wish_of(p, op->in[1]), z = prec_wish_of(p, op);
     if (x == DT_F32 || y == DT_F32) return DT_F32;
     if (x || y) return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
-    return prec_is_half(z) ? z : (DType)op->span.kept;
+    return prec_is_half(z) ? z : op->want;
 }
 
 bool prec_is_f32_product(const Precision *p, const Op *op) {
@@ -191,20 +191,6 @@ const char *prec_is_next(const Precision *p, const Op *op) {
     return NULL;
 }
 
-static bool stands_at(const Op *op, Span at) {
-    return op->span.line && op->span.file == at.file && op->span.line == at.line &&
-           op->span.col == at.col;
-}
-
-/* Of what is kept as all is that was made with it.  The optimizer's values stand where a parameter
- * is declared, or in the recipe: no layer's do. */
-static const char *who_keeps(const Precision *p, const Op *op) {
-    bool update = stands_at(op, p->m->recipe.optimizer);
-    for (int i = 0; i < p->m->vars.n && !update; i++)
-        update = p->m->vars.v[i]->kind == VAR_PARAM && stands_at(op, p->m->vars.v[i]->span);
-    return update ? "the optimizer computes in f32" : "its layer says so";
-}
-
 /* A value that is not wide.  A parameter's gradient, and what a whole column is summed to, may have
  * any size, but no row of a node, edge or graph. */
 static const char *how_small(const Type *t) {
@@ -223,9 +209,10 @@ const char *prec_refuses(const Precision *p, const Op *op) {
     if (!prec_is_half(prec_asked(p, op)))
         return found_of(p, op)       ? found_of(p, op)
                : prec_wish_of(p, op) ? "the model says so"
-               : !op->span.kept      ? "as written"
+               : !op->want           ? "as written"
                : next                ? next
-                                     : who_keeps(p, op);
+               : op->update          ? "the optimizer computes in f32"
+                                     : "its layer says so";
     if (!wish && next) return next;
     if (!wish && !prec_is_wide(&op->type)) return how_small(&op->type);
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";

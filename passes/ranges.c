@@ -106,13 +106,13 @@ void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value) {
     if (scaled) r.scale = pass_loss_scale_now(&r.b);
     is_gradient = pass_loss_scaled_ops(p->a, m, f);
     for (int i = 0; i < n; i++) {
-        r.b.span = value[i]->span;
+        b_like(&r.b, value[i]);
         most[i] = over_all(&r, RED_MAX, fused(b_unary(&r.b, OP_ABS, value[i])));
         of[i] = is_gradient[value[i]->id];
     }
     Op *down = factor(&r, n, most, of);
     for (int i = 0; i < n; i++) {
-        r.b.span = value[i]->span;
+        b_like(&r.b, value[i]);
         PassRange range = {f->name, .key = key_of(p->a, value[i]), .gradient = of[i]};
         measure(&r, p->ranges->of.n, value[i], most[i], of[i] ? down : NULL);
         vec_push(p->a, &p->ranges->of, range);

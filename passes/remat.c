@@ -149,7 +149,7 @@ static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
 }
 
 static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
-    Builder b = {.m = m, .f = r->f, .at = late, .span = v->span};
+    Builder b = b_for(m, r->f, late, v);
     r->copy = NEWN(r->a, Op *, (size_t)r->f->n_ops + 1);
     made_again(r, &b, v, v);
     for (Op *u = late; u; u = u->next)

@@ -247,7 +247,7 @@ static bool try_operand(Reorder *r, Op *op, int i) {
         if (r->crossed) pass_remark(r->p, op->span, "reorder", "aggregates first: %s", why);
         return false;
     }
-    r->b = (Builder){.m = r->m, .f = op->func, .at = op, .span = op->span};
+    r->b = b_for(r->m, op->func, op, op);
     Op *y = rewrite(r, terms, 0);
     if (!type_eq(&y->type, &op->type)) y = b_copy(&r->b, y, op->type);
     y->hint = op->hint;
@@ -353,7 +353,7 @@ static bool try_product(Reorder *r, Op *z, int i) {
     Chain c = chain_above(r, z);
     if (c.n == 0 || !wants_operand(r, x, &c)) return false;
     Op *top = c.op[c.n - 1];
-    r->b = (Builder){.m = r->m, .f = z->func, .at = top, .span = z->span};
+    r->b = b_for(r->m, z->func, top, z);
     for (int k = 0; k < c.n; k++) x = link_over(r, c.op[k], c.at[k], x);
     Op *y = b_contract(&r->b, x, r->weight, top->type);
     y->hint = top->hint ? top->hint : z->hint;

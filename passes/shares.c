@@ -72,7 +72,7 @@ static Op *inverse_of(Shares *s, Op *l) {
     for (int i = 0; i < s->inverses.n; i++)
         if (s->inverses.v[i].sum == l) return s->inverses.v[i].inverse;
     b->at = l->next;
-    b->span = l->span;
+    b_like(b, l);
     Op *zero = b_const(b, l->type.dt, 0), *one = b_const(b, l->type.dt, 1);
     Op *none = b_binary(b, OP_EQ, l, zero);
     Op *r = b_select(b, none, zero, b_binary(b, OP_DIV, one, l));
@@ -117,7 +117,7 @@ static Op *undivided(Builder *b, Op *op, const Op *share) {
     if (op->kind != OP_MUL) return op;
     Op *in[] = {undivided(b, op->in[0], share), undivided(b, op->in[1], share)};
     if (in[0] == op->in[0] && in[1] == op->in[1]) return op;
-    b->span = op->span;
+    b_like(b, op);
     return b_op(b, &(Op){.kind = OP_MUL, .n_in = 2, .in = in, .type = op->type, .hint = op->hint});
 }
 
@@ -134,7 +134,7 @@ static bool divide_after(Shares *s, Op *sum) {
     Op *r = inverse_of(s, l);
     b->at = sum->next;
     Op *x = undivided(b, sum->in[0], share);
-    b->span = sum->span;
+    b_like(b, sum);
     Op *y = b_segment(b, RED_SUM, sum->map, x);
     replace(s, sum, b_binary(b, OP_MUL, y, r));
     pass_remark(s->p, sum->span, "shares", "the sum over %s is divided, not its entries",
@@ -174,7 +174,7 @@ static bool at_gradient(Shares *s, Op *op) {
             if (!node || divided_at_node(g->in[0]->in[0], &d) != l) continue;
             if (!type_eq(&sum->type, &q->type) || !type_eq(&op->type, &y->type)) continue;
             b->at = op->next;
-            b->span = op->span;
+            b_like(b, op);
             Op *share = share_of(s, y, l);
             if (!share) continue;
             Op *rest = b_binary(b, OP_SUB, q->in[0], b_gather(b, l->map, d));
@@ -192,7 +192,7 @@ static bool at_node(Shares *s, Op *op) {
     if (!l) return false;
     Op *r = inverse_of(s, l);
     s->b.at = op->next;
-    s->b.span = op->span;
+    b_like(&s->b, op);
     replace(s, op, b_binary(&s->b, OP_MUL, x, r));
     return true;
 }
@@ -201,12 +201,12 @@ static bool at_entries(Shares *s, Op *op) {
     Op *l = divided_by(op);
     if (!l) return false;
     s->b.at = op->next;
-    s->b.span = op->span;
+    b_like(&s->b, op);
     Op *share = share_of(s, op->in[0], l);
     if (!share) {
         Op *r = inverse_of(s, l);
         s->b.at = op->next;
-        s->b.span = op->span;
+        b_like(&s->b, op);
         share = b_binary(&s->b, OP_MUL, op->in[0], b_gather(&s->b, l->map, r));
     }
     replace(s, op, share);

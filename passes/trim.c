@@ -144,7 +144,7 @@ static Op *first_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
     for (int i = 0; i < t->cut.n; i++)
         if (t->cut.v[i]->in[0] == x && t->cut.v[i]->over[1] == to) return t->cut.v[i];
     t->b.at = at;
-    t->b.span = x->span;
+    b_like(&t->b, x);
     Op *y = b_slice(&t->b, x, from, to, expr_const(t->m->a, 0));
     y->hint = x->hint;
     vec_push(t->p->a, &t->cut, y);

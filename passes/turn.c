@@ -186,7 +186,7 @@ static void reorder(const Turn *t, Type *type) {
 }
 
 static void read_turned(const Turn *t, const Part *p, Op *op) {
-    Builder b = {.m = t->m, .f = p->f, .at = op, .span = op->span};
+    Builder b = b_for(t->m, p->f, op, op);
     for (int k = 0; k < op->n_in; k++) {
         Op *x = op->in[k];
         if (x->id >= p->n || !same_order(&x->type, &t->is) || p->mine[x->id]) continue;

@@ -80,7 +80,7 @@ static void copy_op(Unroll *u, Op *op) {
     proto.tag = NULL;
     proto.in = NEWN(u->p->a, Op *, (size_t)op->n_in + 1);
     for (int i = 0; i < op->n_in; i++) proto.in[i] = op->in[i]->tag;
-    u->b.span = op->span;
+    b_like(&u->b, op);
     if (op_has(op, OPT_EFFECT)) guard_effect(u, &proto);
     op->tag = b_op(&u->b, &proto);
 }
@@ -88,7 +88,7 @@ static void copy_op(Unroll *u, Op *op) {
 static void turn(Unroll *u) {
     Op *active = u->now[0];
     for (Op *op = u->loop->body->first; op; op = op->next) copy_op(u, op);
-    u->b.span = u->loop->span;
+    b_like(&u->b, u->loop);
     for (int k = 1; k < u->carried; k++) {
         const char *hint = u->now[k]->hint;
         if (u->then[k] == u->now[k]) continue;

@@ -141,14 +141,24 @@ static void unary_cases(Gen *g, const OpGraph *x) {
         {OP_SQRT, POSITIVE, true}, {OP_RSQRT, POSITIVE, true}, {OP_TANH, ANY, true},
         {OP_SIGMOID, ANY, true},   {OP_ERF, ANY, true},        {OP_SIN, ANY, true},
         {OP_COS, ANY, true},       {OP_FLOOR, ANY, true},      {OP_DETACH, ANY, false},
-        {OP_ISNAN, ANY, false},    {OP_IN_F32, ANY, true},     {OP_IN_BF16, ANY, true},
-        {OP_IN_F16, ANY, true},
+        {OP_ISNAN, ANY, false},
     };
     for (size_t i = 0; i < COUNT(t); i++)
         for (int w = 0; w < N_WIDTHS; w++) {
             begin(g, "%s_%s_%d", op_mnemonic(t[i].op), x->name, widths[w]);
             Op *p = param(g, 0, t[i].domain, T(x->dst, g->w[w]));
             finish(g, b_unary(&g->b, t[i].op, p), t[i].fd);
+        }
+}
+
+/* What the model asks for, in each type. */
+static void store_as_cases(Gen *g, const OpGraph *x) {
+    static const DType types[] = {DT_F32, DT_BF16, DT_F16};
+    for (size_t i = 0; i < COUNT(types); i++)
+        for (int w = 0; w < N_WIDTHS; w++) {
+            begin(g, "store_as_%s_%s_%d", dtype_name(types[i]), x->name, widths[w]);
+            Op *p = param(g, 0, ANY, T(x->dst, g->w[w]));
+            finish(g, b_store_as(&g->b, p, types[i]), true);
         }
 }
 
@@ -634,6 +644,8 @@ static void generate(Gen *g) {
     const OpGraph *odd = graph_of(g, "odd"), *none = graph_of(g, "none");
     unary_cases(g, odd);
     unary_cases(g, none);
+    store_as_cases(g, odd);
+    store_as_cases(g, none);
     binary_cases(g, odd);
     logic_cases(g, odd);
     reduce_cases(g, odd);

@@ -4,10 +4,6 @@
 
 #include "passes/rewrite.h"
 
-static OpKind word_for(DType dt) {
-    return dt == DT_F16 ? OP_IN_F16 : OP_IN_BF16;
-}
-
 static Op *after(Module *m, Func *f, Op *x, const Op *proto, bool fused) {
     Builder b = {.m = m, .f = f, .at = x->next, .span = x->span};
     Op *y = b_op(&b, proto);
@@ -38,7 +34,7 @@ static void read_rounded(Module *m, Func *f, Op *x, DType dt) {
 }
 
 static void ask(Module *m, Func *f, Op *x, DType dt) {
-    Op *asked = after(m, f, x, &(Op){.kind = word_for(dt), .n_in = 1, .in = &x}, false);
+    Op *asked = after(m, f, x, &(Op){.kind = OP_STORE_AS, .n_in = 1, .in = &x, .dtype = dt}, false);
     for (Op *u = asked->next; u; u = u->next)
         for (int i = 0; i < u->n_in; i++)
             if (u->in[i] == x) u->in[i] = asked;

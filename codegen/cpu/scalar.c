@@ -141,9 +141,7 @@ static LLVMValueRef unary(CgFn *f, OpKind op, DType dt, LLVMValueRef x) {
     case OP_ISNAN:
         return is_float(x) ? LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, "") : zero_like(x);
     case OP_DETACH:
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
+    case OP_STORE_AS:
     case OP_COPY:
         return x;
     case OP_SQRT:

@@ -54,9 +54,7 @@ static const char *unary(CuFn *f, OpKind op, DType dt, const char *x) {
     case OP_SIGMOID:
         return arena_printf(f->a, "gn_%s(%s)", op_mnemonic(op), x);
     case OP_DETACH:
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
+    case OP_STORE_AS:
     case OP_COPY:
         return x;
     default: /* exp, log1p, tanh, ..: as the C library calls them */

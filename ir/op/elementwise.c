@@ -47,10 +47,8 @@ static const char *unary_dtype(Module *m, const Op *op, DType *dt) {
     case OP_COPY:
     case OP_DETACH:
         return NULL;
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16:
-        if (*dt == DT_F32) return NULL;
+    case OP_STORE_AS:
+        if (*dt == DT_F32) return dtype_is_float(op->dtype) ? NULL : "'store_as' lacks its type";
         return op_err(m, "%s is not f32, which '%s' needs", op_who(m, op, 0),
                       op_mnemonic(op->kind));
     case OP_NOT:

@@ -49,7 +49,7 @@ static double unary(const Op *op, double x) {
     case OP_CAST:
         return cast(op->type.dt, x);
     default:
-        return x; /* detach, copy, in_f32, in_bf16, in_f16 */
+        return x; /* detach, copy, store_as */
     }
 }
 

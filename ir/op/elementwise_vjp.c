@@ -72,10 +72,8 @@ static Op *unary_grad(Builder *b, Op *r, Op *x, Op *g) {
         return mul(b, g, b_unary(b, OP_COS, x));
     case OP_COS:
         return neg(b, mul(b, g, b_unary(b, OP_SIN, x)));
-    case OP_IN_F32:
-    case OP_IN_BF16:
-    case OP_IN_F16: /* the gradient lies in memory as the value does */
-        return b_unary(b, r->kind, g);
+    case OP_STORE_AS: /* the gradient lies in memory as the value does */
+        return b_store_as(b, g, r->dtype);
     case OP_CAST:
     case OP_COPY:
         return g; /* ad_reduce_to does the rest */

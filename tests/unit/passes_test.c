@@ -124,6 +124,44 @@ static void run_gcn(Ctx *c, void *arg) {
     }
 }
 
+/* ---- positions ------------------------------------------------------------------------------ */
+/* Layers of two element types, each operation at a place of its own, or all at none. */
+static void prepare(Module *m, bool somewhere) {
+    uint32_t line = 1;
+    for (int i = 0; i < m->funcs.n; i++)
+        for (Op *op = m->funcs.v[i]->first; op; op = op->next) {
+            if (op->type.rank && op->n_in) op->want = line % 3 ? DT_BF16 : DT_F32;
+            op->span = somewhere ? span_of(0, line, 1, line, 2) : (Span){0};
+            line++;
+        }
+}
+
+static const char *optimised(Ctx *c, uint32_t file, DType precision, bool somewhere) {
+    Module *m = module_parse(c, file);
+    PassOptions o = {.verify_each = true, .precision = precision};
+    StrBuf b = sb_new(c->a);
+    CHECK(m);
+    if (!m) return "";
+    prepare(m, somewhere);
+    if (!somewhere) m->recipe.optimizer = (Span){0};
+    for (int i = 0; i < m->vars.n && !somewhere; i++) m->vars.v[i]->span = (Span){0};
+    CHECK(pass_run_all(c, m, pass_pipeline_named(2, false), &o));
+    module_print_computation(&b, m);
+    CHECK(strstr(b.s, " : bf16[paper, hidden]"));
+    CHECK(precision == DT_VOID || strstr(b.s, "@f32 update"));
+    return b.s;
+}
+
+static void compare_positions(Ctx *c, void *arg) {
+    (void)arg;
+    uint32_t file = ctx_add_file(c, "tests/passes/pipeline_gcn.gir", (Span){0});
+    CHECK(file != UINT32_MAX);
+    if (file == UINT32_MAX) return;
+    static const DType precision[] = {DT_VOID, DT_BF16};
+    for (size_t i = 0; i < COUNT(precision); i++)
+        CHECK_STR(optimised(c, file, precision[i], false), optimised(c, file, precision[i], true));
+}
+
 static void with_ctx(void (*fn)(Ctx *, void *), const char *arg) {
     Ctx c;
     CHECK(ctx_init(&c, NULL));
@@ -145,6 +183,10 @@ TEST(hoist_keeps_values) {
 }
 TEST(o2_keeps_values) {
     with_ctx(run_cases, o2_rest);
+}
+
+TEST(no_pass_decides_by_a_position) {
+    with_ctx(compare_positions, NULL);
 }
 
 TEST(a_training_step_is_the_same_at_o0_and_o2) {
