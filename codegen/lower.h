@@ -11,6 +11,7 @@
 
 #include "codegen/plan.h"
 #include "ir/guard.h"
+#include "ir/walk.h"
 
 /* ---- what becomes of each operation of a function ------------------------- */
 typedef enum {
@@ -30,6 +31,16 @@ typedef struct {
     bool given;     /* its buffer holds another value from that one's unit on */
 } OpInfo;
 
+/* How a root's kernel reads a stored value: at its own index, at others. */
+typedef struct {
+    const Op *base;
+    bool aligned, elsewhere;
+} CgRead;
+typedef VEC(CgRead) CgReads;
+
+/* Places that a walk over rows tells apart (plan_units.c). */
+enum { CG_PLACES = 32 };
+
 typedef struct {
     Ctx *c;
     Arena *a;
@@ -43,7 +54,12 @@ typedef struct {
     StrMap names;        /* of buffers */
     StrMap known;        /* buffers of sources, maps and keys */
     const Guard **guard; /* by Op.id: where values are wanted */
-    unsigned char *seen; /* by Op.id: scratch of plan_build.c */
+    CgReads **reads;     /* by Op.id: of roots, see cg_reads() */
+    int *slot;           /* by Op.id: scratch of cg_reads() */
+    unsigned *sums;      /* by Op.id: scratch of lower_group.c, of its turn */
+    unsigned sums_turn;
+    IrMarks *marks;     /* of 2 * Op.id, and one more */
+    IrMarks *row_marks; /* of Op.id * CG_PLACES and a place */
 } Lower;
 
 /* ---- the kernel under construction (gen.c) -------------------------------- */
@@ -139,6 +155,7 @@ typedef struct {
     VEC(SegVar) segs;
     VEC(Split) splits;
     VEC(ConstMemo) consts;
+    VEC(const Map *) walk_maps; /* of cg_walk_first() */
 } Gen;
 
 void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix);
@@ -188,7 +205,11 @@ int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **par
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
 LReg *cg_map_at(Gen *g, Map *m, LReg *from);   /* I64 */
 bool cg_is_inline(const Gen *g, const Op *op); /* computed here: inline, or a root not stored yet */
-void cg_note_computed(Gen *g, const Op *op);   /* for reports */
+/* A walk over what a row computes: is it the first time that op is met at the row (NULL), or at an
+ * entry of the segments of `through`?  Of very many maps the last ones count as one. */
+void cg_walk_start(Gen *g);
+bool cg_walk_first(Gen *g, const Op *op, const Map *through);
+void cg_note_computed(Gen *g, const Op *op); /* for reports */
 int cg_value_parts(Gen *g, const Op *op, const Space *axis,
                    Space *const **parts); /* spaces that a view under op wants in its place */
 
@@ -253,19 +274,23 @@ typedef struct {
     const Space *rows;  /* the first space of the roots */
     MapList maps;       /* whose segments are summed */
     int n_sums;
+    int n_ops;         /* that the kernel computes or reads, counted once for each root */
     OpList row, other; /* stored values read at the same row, and elsewhere */
 } Unit;
 
-typedef VEC(Unit) Units;
-
-/* How a root's kernel reads a stored value: at its own index, at others. */
 typedef struct {
-    bool aligned, elsewhere;
-} CgReads;
+    Unit *v;
+    int n, cap;
+    int *of; /* by Op.id: the unit that makes it; -1: none */
+} Units;
 
 Units cg_cut_units(Lower *lo);
 bool cg_row_size(const Type *t, int64_t *n); /* elements of a row, where the text tells */
-CgReads cg_reads(const Lower *lo, const Op *root, const Op *target);
+/* What the kernel of root reads, each stored value once. */
+const CgReads *cg_reads(const Lower *lo, const Op *root);
+CgRead cg_read_of(const Lower *lo, const Op *root, const Op *target);
+/* Are the two one value?  Two reads of one variable, or operand of a loop, are. */
+bool cg_reads_same(const Op *x, const Op *y);
 /* A stored view of a fused value is that value, stored under its own dims. */
 const Op *cg_peel(const Lower *lo, const Op *op);
 
@@ -297,9 +322,8 @@ typedef struct {
     VEC(CgCopy) last; /* at the end of the phase */
 } CgBuild;
 
-void cg_bind_buffers(CgBuild *b);              /* plan_bind.c: of all units */
-int cg_unit_of(const Units *us, const Op *op); /* that makes op; -1: none */
-void cg_order_steps(Lower *lo); /* of all phases, and loops over blocks (plan_order.c) */
+void cg_bind_buffers(CgBuild *b); /* plan_bind.c: of all units */
+void cg_order_steps(Lower *lo);   /* of all phases, and loops over blocks (plan_order.c) */
 int cg_buf(const Lower *lo, const Op *op);
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
 int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);

@@ -21,12 +21,6 @@
 
 enum { UNROLL_MAX = 16 };
 
-/* Seen at the row, at an entry of a map's segment. */
-typedef struct {
-    bool row;
-    Map *entry;
-} Seen;
-
 typedef struct {
     Gen *g;
     int n;
@@ -37,9 +31,7 @@ typedef struct {
     bool *done;       /* by root: stored */
     const Space *rows;
     LReg *row;
-    const Env *env;    /* binds the row */
-    Seen *seen;        /* by Op.id: in this walk */
-    signed char *sums; /* by Op.id: has_sum(), 1 or -1; 0 = not known */
+    const Env *env; /* binds the row */
 } Group;
 
 static int root_of(const Group *p, const Op *op) {
@@ -80,24 +72,10 @@ static bool is_aligned(const Group *p, const Op *x, const Map *through) {
     return x->type.rank > 0 && x->type.dim[0] == (through ? through->from : p->rows);
 }
 
-static void start_walk(Group *p) {
-    for (int i = 0; i < p->g->lo->f->n_ops; i++) p->seen[i] = (Seen){0};
-}
-
-static bool first_time(Group *p, const Op *op, Map *through) {
-    Seen *s = &p->seen[op->id];
-    bool seen = through ? s->entry == through : s->row;
-    if (through)
-        s->entry = through;
-    else
-        s->row = true;
-    return !seen;
-}
-
 /* The sums that op needs and that are not made yet; what others need comes first. */
 static void collect(Group *p, const Op *op, Map *through, OpList *out) {
     Map *below;
-    if (!cg_is_inline(p->g, op) || tile_of(p, op) || !first_time(p, op, through)) return;
+    if (!cg_is_inline(p->g, op) || tile_of(p, op) || !cg_walk_first(p->g, op, through)) return;
     bool enter = enters(p, op, through, &below);
     for (int i = 0; i < op->n_in && enter; i++)
         if (is_aligned(p, op->in[i], below)) collect(p, op->in[i], below, out);
@@ -106,7 +84,7 @@ static void collect(Group *p, const Op *op, Map *through, OpList *out) {
 
 static OpList sums_of(Group *p, const Op *op) {
     OpList out = {0};
-    start_walk(p);
+    cg_walk_start(p->g);
     collect(p, op, NULL, &out);
     return out;
 }
@@ -115,7 +93,7 @@ static OpList sums_of(Group *p, const Op *op) {
 static bool is_ready(Group *p, const Op *op, Map *through, const Op *top) {
     Map *below;
     if (!cg_is_inline(p->g, op) || (op != top && tile_of(p, op))) return true;
-    if (!first_time(p, op, through)) return true;
+    if (!cg_walk_first(p->g, op, through)) return true;
     if (op != top && !through && (root_of(p, op) >= 0 || is_sum(p, op, through))) return false;
     if (!enters(p, op, through, &below)) return true;
     for (int i = 0; i < op->n_in; i++)
@@ -124,19 +102,21 @@ static bool is_ready(Group *p, const Op *op, Map *through, const Op *top) {
 }
 
 static bool can_be_made(Group *p, const Op *op) {
-    start_walk(p);
+    cg_walk_start(p->g);
     return is_ready(p, op, NULL, op);
 }
 
 /* ---- one traversal of the entries
  * ---------------------------------------------------------------- */
+/* What was found in this traversal is kept: the number of the turn, twice, and the answer. */
 static bool has_sum(Group *p, const Op *op) {
-    signed char *known = &p->sums[op->id];
+    const Lower *lo = p->g->lo;
+    unsigned *known = &lo->sums[op->id];
     if (!cg_is_inline(p->g, op) || tile_of(p, op)) return false;
-    if (*known) return *known > 0;
+    if (*known / 2 == lo->sums_turn) return *known % 2;
     bool sum = op_has(op, OPT_REDUCE);
     for (int i = 0; i < op->n_in && !sum; i++) sum = has_sum(p, op->in[i]);
-    *known = sum ? 1 : -1;
+    *known = 2 * lo->sums_turn + sum;
     return sum;
 }
 
@@ -149,7 +129,7 @@ static bool is_bound(const Op *op, const Env *env) {
 /* Scalars come before what loops: a target may compute those of several heads or entries at once.
  */
 static void scalars_first(Group *p, const Op *op, const Env *env) {
-    if (!cg_is_inline(p->g, op) || tile_of(p, op)) return;
+    if (!cg_is_inline(p->g, op) || tile_of(p, op) || !cg_walk_first(p->g, op, NULL)) return;
     if (is_bound(op, env) && !has_sum(p, op)) {
         if (op->n_in) cg_value(p->g, op, env);
         return;
@@ -191,6 +171,7 @@ static void add_terms(Group *p, const Tiles *tiles, int depth, const Env *env) {
     Gen *g = p->g;
     LReg *idx[MAX_RANK];
     Tiles rest = {0};
+    cg_walk_start(g);
     for (int i = 0; i < tiles->n; i++) scalars_first(p, tiles->v[i].op->in[0], env);
     for (int i = 0; i < tiles->n; i++) {
         const Tile *t = &tiles->v[i];
@@ -275,7 +256,7 @@ static void traverse(Group *p, const OpList *sums) {
     Gen *g = p->g;
     Tiles tiles = {0};
     Map *m = sums->v[0]->map;
-    for (int i = 0; i < p->g->lo->f->n_ops; i++) p->sums[i] = 0;
+    p->g->lo->sums_turn++;
     for (int i = 0; i < sums->n; i++) open_tile(p, sums->v[i], &tiles);
     LReg *e = cg_open_segment(g, m, p->row, "e");
     add_terms(p, &tiles, 1, cg_bind(g, p->env, m->from, e));
@@ -352,7 +333,7 @@ static bool shares_loops(Group *p, const int *batch, int n, int i) {
     if (p->done[i] || !type_same_spaces(&p->value[batch[0]]->type, &p->value[i]->type))
         return false;
     for (int k = 0; k < n; k++)
-        if (cg_reads(p->g->lo, p->value[i], p->value[batch[k]]).elsewhere) return false;
+        if (cg_read_of(p->g->lo, p->value[i], p->value[batch[k]]).elsewhere) return false;
     for (int k = 0; k < n; k++) p->done[batch[k]] = true;
     OpList sums = sums_of(p, p->value[i]);
     bool ready = sums.n == 0 && can_be_made(p, p->value[i]);
@@ -394,15 +375,12 @@ static const Op *owner_of(Group *p, int i) {
 }
 
 static void group_init(Group *p, Lower *lo, const Op *const *roots, int n) {
-    size_t ops = (size_t)lo->f->n_ops + 1;
     p->n = n;
     p->root = roots;
     p->value = NEWN(lo->a, const Op *, (size_t)n);
     p->owner = NEWN(lo->a, const Op *, (size_t)n);
     p->out = NEWN(lo->a, LBuf *, (size_t)n);
     p->done = NEWN(lo->a, bool, (size_t)n);
-    p->seen = NEWN(lo->a, Seen, ops);
-    p->sums = NEWN(lo->a, signed char, ops);
     for (int i = 0; i < n; i++) p->value[i] = cg_peel(lo, roots[i]);
     p->rows = p->value[0]->type.dim[0];
     p->g->roots = p->value;

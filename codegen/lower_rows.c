@@ -35,10 +35,13 @@ typedef struct {
 } Rows;
 
 /* ---- flat kernels ------------------------------------------------------------------- */
-/* Does op at a flat index need its operands at that same flat index only? */
+/* Does op at a flat index need its operands at that same flat index only?  Of what was asked in
+ * this walk the answer was yes, or the walk is over; of one element, under a view, `t` is
+ * another type, which has one element, too. */
 static bool is_flat(const Gen *g, const Op *op, const Type *t) {
     bool full = op->type.rank > 0, inlined = cg_is_inline(g, op);
     if (full && !type_same_spaces(&op->type, t)) return false;
+    if (!ir_marks_first(g->lo->marks, 2 * op->id + 1)) return true;
     if (op->kind == OP_VIEW && inlined) /* of one element: no index but 0 */
         return full == (op->in[0]->type.rank > 0) && is_flat(g, op->in[0], &op->in[0]->type);
     if (!inlined) return true;
@@ -50,6 +53,7 @@ static bool is_flat(const Gen *g, const Op *op, const Type *t) {
 }
 
 static bool all_flat(const Rows *r) {
+    ir_marks_start(r->g->lo->marks);
     for (int i = 0; i < r->n; i++) {
         const Type *t = &r->value[i]->type;
         if (t->rank == 0 || !is_flat(r->g, r->value[i], t)) return false;
@@ -110,28 +114,35 @@ static bool in_parts(Rows *r, const Env *env, Space *axis) {
     return true;
 }
 
-/* Marks the buffers of what the kernel reads for op: it needs their old values. */
-static void mark_read(const Gen *g, const Op *op, bool *is_read) {
+typedef VEC(int) BufList;
+
+/* Notes the buffers of what the kernel reads for op: it needs their old values. */
+static void note_read(const Gen *g, const Op *op, BufList *read) {
     Lower *lo = g->lo;
-    if (lo->seen[op->id]) return;
-    lo->seen[op->id] = 1;
+    if (!ir_marks_first(lo->marks, op->id)) return;
     if (!cg_is_inline(g, op)) {
-        is_read[cg_buf(lo, op)] = true;
+        vec_push(g->a, read, cg_buf(lo, op));
         return;
     }
-    for (int i = 0; i < op->n_in; i++) mark_read(g, op->in[i], is_read);
+    for (int i = 0; i < op->n_in; i++) note_read(g, op->in[i], read);
+}
+
+static bool has_buf(const BufList *bufs, int buf) {
+    for (int i = 0; i < bufs->n; i++)
+        if (bufs->v[i] == buf) return true;
+    return false;
 }
 
 /* A result's row where the sum may be gathered: one of its type, in a buffer that this kernel
  * does not read, as the sum would destroy what it reads there.  NULL: there is none. */
 static LBuf *own_row(const Rows *r, const Op *sum) {
     Lower *lo = r->g->lo;
+    BufList read = {0};
     if (sum->type.dt != DT_F32) return NULL;
-    bool *is_read = NEWN(lo->a, bool, (size_t)lo->p->bufs.n + 1);
-    memset(lo->seen, 0, (size_t)lo->f->n_ops + 1);
-    for (int i = 0; i < r->n; i++) mark_read(r->g, r->value[i], is_read);
+    ir_marks_start(lo->marks);
+    for (int i = 0; i < r->n; i++) note_read(r->g, r->value[i], &read);
     for (int i = 0; i < r->n; i++)
-        if (r->out[i]->dt == DT_F32 && !is_read[cg_buf(lo, r->root[i])] &&
+        if (r->out[i]->dt == DT_F32 && !has_buf(&read, cg_buf(lo, r->root[i])) &&
             type_same_spaces(&sum->type, &r->value[i]->type))
             return r->out[i];
     return NULL;
@@ -194,8 +205,7 @@ static bool short_rows(Rows *r, const Type *t, Axes *axes) {
 
 /* The maps whose segments the rows are, so that chunks get equal numbers of entries. */
 static void segment_maps(const Gen *g, const Op *op, const Space *rows, MapList *maps) {
-    if (!cg_is_inline(g, op) || g->lo->seen[op->id]) return;
-    g->lo->seen[op->id] = 1;
+    if (!cg_is_inline(g, op) || !ir_marks_first(g->lo->marks, op->id)) return;
     if (op->kind == OP_SEGMENT && op->map->to == rows && !cg_has_map(maps, op->map))
         vec_push(g->a, maps, op->map);
     for (int i = 0; i < op->n_in; i++) segment_maps(g, op->in[i], rows, maps);
@@ -211,7 +221,7 @@ static void nested_body(Rows *r) {
         return;
     }
     LStmt *loop = cg_open_parallel(g, t->dim[0]->size, "v", &i);
-    memset(g->lo->seen, 0, (size_t)g->lo->f->n_ops + 1);
+    ir_marks_start(g->lo->marks);
     for (int k = 0; k < r->n; k++) segment_maps(g, r->value[k], t->dim[0], &loop->sched.balance);
     env = cg_bind(g, env, t->dim[0], i);
     Axes axes;

@@ -160,7 +160,7 @@ static bool has_tile(const Gen *g, const Op *op) {
  * segment we look from: gathering along it leads back to this row. */
 static void visit(Tiler *t, const Op *op, Map *through) {
     Gen *g = t->g;
-    if (!cg_is_inline(g, op)) return;
+    if (!cg_is_inline(g, op) || !cg_walk_first(g, op, through)) return;
     Reduction r;
     if (op_has(op, OPT_ELEM)) {
         for (int i = 0; i < op->n_in; i++) visit(t, op->in[i], through);
@@ -178,11 +178,13 @@ static void visit(Tiler *t, const Op *op, Map *through) {
 void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, const Axes *axes,
                      LBuf *row) {
     Tiler t = {.g = g, .env = env, .axes = axes, .row = row};
+    cg_walk_start(g);
     for (int i = 0; i < n; i++) visit(&t, roots[i], NULL);
 }
 
 int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, const Op **last) {
     Tiler t = {.g = g, .axes = axes, .only_count = true};
+    cg_walk_start(g);
     for (int i = 0; i < n; i++) visit(&t, roots[i], NULL);
     if (last) *last = t.last;
     return t.count;

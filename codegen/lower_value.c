@@ -27,6 +27,19 @@ static void memo_add(Gen *g, const void *what, int n, LReg *const *key, LReg *re
     vec_push(g->a, &g->memo, m);
 }
 
+/* ---- walks -------------------------------------------------------------------------- */
+void cg_walk_start(Gen *g) {
+    ir_marks_start(g->lo->row_marks);
+    g->walk_maps.n = 0;
+}
+
+bool cg_walk_first(Gen *g, const Op *op, const Map *through) {
+    int i = 0;
+    while (i < g->walk_maps.n && g->walk_maps.v[i] != through) i++;
+    if (i == g->walk_maps.n && i < CG_PLACES - 1) vec_push(g->a, &g->walk_maps, through);
+    return ir_marks_first(g->lo->row_marks, op->id * CG_PLACES + i);
+}
+
 /* ---- maps -------------------------------------------------------------------------- */
 LReg *cg_map_at(Gen *g, Map *m, LReg *from) {
     const SegVar *seg = NULL;
@@ -196,14 +209,20 @@ int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts
     return 0;
 }
 
-/* Spaces that some view under op wants in place of `axis`. */
-int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
-    if (!cg_is_inline(g, op)) return 0;
+/* Those that were looked at had none. */
+static int parts_below(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+    if (!cg_is_inline(g, op) || !ir_marks_first(g->lo->marks, op->id)) return 0;
     if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
     int n = 0;
     for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM) && n < 2; i++)
-        n = cg_value_parts(g, op->in[i], axis, parts);
+        n = parts_below(g, op->in[i], axis, parts);
     return n;
+}
+
+/* Spaces that some view under op wants in place of `axis`. */
+int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+    ir_marks_start(g->lo->marks);
+    return parts_below(g, op, axis, parts);
 }
 
 /* ---- random: runtime/exec/rng.h says what the row and the column are --------------------------

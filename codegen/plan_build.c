@@ -98,7 +98,13 @@ static void classify(Lower *lo) {
     func_number(lo->f);
     int n = lo->f->n_ops;
     lo->info = NEWN(lo->a, OpInfo, (size_t)n + 1);
-    lo->seen = NEWN(lo->a, unsigned char, (size_t)n + 1);
+    lo->reads = NEWN(lo->a, CgReads *, (size_t)n + 1);
+    lo->slot = NEWN(lo->a, int, (size_t)n + 1);
+    lo->sums = NEWN(lo->a, unsigned, (size_t)n + 1);
+    lo->marks = NEW(lo->a, IrMarks);
+    *lo->marks = ir_marks_new(lo->a, 2 * n + 1);
+    lo->row_marks = NEW(lo->a, IrMarks);
+    *lo->row_marks = ir_marks_new(lo->a, CG_PLACES * n);
     bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
     bool *whole = NEWN(lo->a, bool, (size_t)n + 1);
     Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
@@ -295,8 +301,7 @@ static void skip_steps(CgBuild *b, int u, int from) {
     if (!g || unit->kind == UNIT_CALL || unit->kind == UNIT_LOOP || unit->kind == UNIT_EFFECT)
         return;
     const OpInfo *i = cg_info(lo, g->cond);
-    bool known =
-        i->how == HOW_SOURCE || (i->how == HOW_STORED && cg_unit_of(&b->units, g->cond) < u);
+    bool known = i->how == HOW_SOURCE || (i->how == HOW_STORED && b->units.of[g->cond->id] < u);
     const PPhase *ph = lo->p->phases.v[lo->phase];
     for (int k = from; k < ph->steps.n && known; k++) {
         ph->steps.v[k]->pred = i->buf;
@@ -417,7 +422,11 @@ static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     lo->carried = outer.carried;
     lo->info = outer.info;
     lo->guard = outer.guard;
-    lo->seen = outer.seen;
+    lo->reads = outer.reads;
+    lo->slot = outer.slot;
+    lo->sums = outer.sums;
+    lo->marks = outer.marks;
+    lo->row_marks = outer.row_marks;
     return ok;
 }
 

@@ -15,57 +15,84 @@
 
 #include <string.h>
 
-enum { ROOTS_MAX = 16 };
+enum {
+    ROOTS_MAX = 16,
+    OPS_MAX = 1024, /* operations that one kernel computes or reads */
+};
 
 /* ---- what a root reads ------------------------------------------------------------------- */
+/* A value on the way from a root, at the root's own index or at others. */
+typedef struct {
+    const Op *op;
+    bool aligned;
+} Step;
+
 typedef struct {
     const Lower *lo;
-    const Op *target; /* a stored value or source */
     const Op *root;
-    unsigned char *seen; /* by Op.id: 1 aligned, 2 elsewhere */
-    bool aligned, elsewhere;
-} Reads;
+    CgReads *reads;
+    VEC(Step) ahead; /* the next one last */
+} Reader;
 
-/* Two reads of one variable, or operand of a loop, are one value. */
-static bool is_rewritten(const Op *op) {
-    return op->kind == OP_VAR || op->kind == OP_ARG;
+static CgRead *read_of(Reader *r, const Op *base) {
+    int *at = &r->lo->slot[base->id];
+    if (*at >= r->reads->n || r->reads->v[*at].base != base) {
+        *at = r->reads->n;
+        vec_push(r->lo->a, r->reads, ((CgRead){.base = base}));
+    }
+    return &r->reads->v[*at];
 }
 
-static void reads(Reads *r, const Op *op, bool aligned) {
-    unsigned char bit = aligned ? 1 : 2;
-    if (r->seen[op->id] & bit) return;
-    r->seen[op->id] |= bit;
-    const OpInfo *in = cg_info(r->lo, op);
-    if (op != r->root && in->how != HOW_INLINE) {
-        const Op *base = in->base, *t = r->target;
-        bool hit = base == t || (base->kind == t->kind && is_rewritten(base) &&
-                                 base->var == t->var && base->imm == t->imm);
-        /* Through a view of a view it is the same element, but read from memory. */
-        if (hit && aligned && op == base && type_same_spaces(&op->type, &r->root->type))
-            r->aligned = true;
-        else if (hit)
-            r->elsewhere = true;
+static void note_read(Reader *r, Step s) {
+    const Op *base = cg_info(r->lo, s.op)->base;
+    CgRead *x = read_of(r, base);
+    /* Through a view of a view it is the same element, but read from memory. */
+    if (s.aligned && s.op == base && type_same_spaces(&s.op->type, &r->root->type))
+        x->aligned = true;
+    else
+        x->elsewhere = true;
+}
+
+static void read_step(Reader *r, Step s) {
+    const Op *op = s.op;
+    if (!ir_marks_first(r->lo->marks, 2 * op->id + s.aligned)) return;
+    if (op != r->root && cg_info(r->lo, op)->how != HOW_INLINE) {
+        note_read(r, s);
         return;
     }
-    for (int i = 0; i < op->n_in; i++) reads(r, op->in[i], aligned && op_has(op, OPT_ELEM));
+    for (int i = op->n_in - 1; i >= 0; i--)
+        vec_push(r->lo->a, &r->ahead, ((Step){op->in[i], s.aligned && op_has(op, OPT_ELEM)}));
 }
 
-static Reads reads_of(const Lower *lo, const Op *root, const Op *target) {
-    Reads r = {.lo = lo, .target = target, .root = root};
-    r.seen = lo->seen;
-    memset(r.seen, 0, (size_t)lo->f->n_ops + 1);
-    reads(&r, root, true);
-    return r;
+const CgReads *cg_reads(const Lower *lo, const Op *root) {
+    CgReads **known = &lo->reads[root->id];
+    if (*known) return *known;
+    Reader r = {.lo = lo, .root = root, .reads = NEW(lo->a, CgReads)};
+    ir_marks_start(lo->marks);
+    vec_push(lo->a, &r.ahead, ((Step){root, true}));
+    while (r.ahead.n) read_step(&r, r.ahead.v[--r.ahead.n]);
+    return *known = r.reads;
 }
 
-CgReads cg_reads(const Lower *lo, const Op *root, const Op *target) {
-    Reads r = reads_of(lo, root, target);
-    return (CgReads){.aligned = r.aligned, .elsewhere = r.elsewhere};
+bool cg_reads_same(const Op *x, const Op *y) {
+    bool rewritten = x->kind == OP_VAR || x->kind == OP_ARG;
+    return x == y || (rewritten && x->kind == y->kind && x->var == y->var && x->imm == y->imm);
+}
+
+CgRead cg_read_of(const Lower *lo, const Op *root, const Op *target) {
+    const CgReads *all = cg_reads(lo, root);
+    CgRead is = {.base = target};
+    for (int i = 0; i < all->n; i++) {
+        if (!cg_reads_same(all->v[i].base, target)) continue;
+        is.aligned |= all->v[i].aligned;
+        is.elsewhere |= all->v[i].elsewhere;
+    }
+    return is;
 }
 
 /* ---- what a root reads, by rows ------------------------------------------------------------ */
 /* At the row, at other places, or at an entry of the segment of maps.v[at - AT_ENTRY]. */
-enum { AT_ROW, ELSEWHERE, AT_ENTRY, MAPS_MAX = 32 - AT_ENTRY };
+enum { AT_ROW, ELSEWHERE, AT_ENTRY, PLACES = CG_PLACES, MAPS_MAX = PLACES - AT_ENTRY };
 
 /* How a value's place ceases to be the row: for reports. */
 typedef struct {
@@ -73,18 +100,26 @@ typedef struct {
     const Op *via;
 } Way;
 
+/* A value on the way from a root: where it is read, and why no longer at the row. */
+typedef struct {
+    const Op *op;
+    int at;
+    Way way;
+} Place;
+
 typedef struct {
     const Lower *lo;
     const Space *rows;
     const Op *root;
-    MapList maps;   /* whose segments are summed */
-    uint32_t *seen; /* by Op.id: a bit for each place */
+    MapList maps; /* whose segments are summed */
     int n_sums;
+    int n_ops;    /* that the walk came to, with those that are read */
     bool crowded; /* more than MAPS_MAX maps */
     int n_wide;   /* sums that no local array can hold: the last one */
     const Op *wide;
     OpList row, other; /* stored values read at this row, and at others */
     VEC(Way) way;      /* by `other` */
+    VEC(Place) ahead;  /* of the walk: the next one last */
 } RowReads;
 
 static bool has_rows_first(const Op *op, const Space *rows) {
@@ -164,9 +199,8 @@ static void note_other(RowReads *r, const Op *op, int at, Way w) {
 }
 
 static void row_reads(RowReads *r, const Op *op, int at, Way w) {
-    uint32_t bit = (uint32_t)1 << at;
-    if (r->seen[op->id] & bit) return;
-    r->seen[op->id] |= bit;
+    if (!ir_marks_first(r->lo->row_marks, op->id * PLACES + at)) return;
+    r->n_ops++;
     const OpInfo *in = cg_info(r->lo, op);
     if (op != r->root && in->how != HOW_INLINE) {
         if (at == AT_ROW && in->base == op && cg_peel(r->lo, op) == op)
@@ -178,18 +212,22 @@ static void row_reads(RowReads *r, const Op *op, int at, Way w) {
     if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) note_sum(r, op);
     int below = operands_at(r, op, at);
     Way on = way_on(w, op, at, below);
-    for (int i = 0; i < op->n_in; i++) {
+    for (int i = op->n_in - 1; i >= 0; i--) {
         int to = operand_at(r, op->in[i], below);
-        row_reads(r, op->in[i], to, to == below ? on : (Way){APART_WHOLE, op});
+        Place next = {op->in[i], to, to == below ? on : (Way){APART_WHOLE, op}};
+        vec_push(r->lo->a, &r->ahead, next);
     }
 }
 
 static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows) {
-    RowReads r = {.lo = lo, .root = root, .rows = rows};
-    r.seen = NEWN(lo->a, uint32_t, (size_t)lo->f->n_ops + 1);
-    const Op *value = cg_peel(lo, root);
-    if (value != root) r.root = value;
-    row_reads(&r, value, AT_ROW, (Way){0});
+    RowReads r = {.lo = lo, .rows = rows};
+    r.root = cg_peel(lo, root);
+    ir_marks_start(lo->row_marks);
+    vec_push(lo->a, &r.ahead, ((Place){.op = r.root, .at = AT_ROW}));
+    while (r.ahead.n) {
+        Place p = r.ahead.v[--r.ahead.n];
+        row_reads(&r, p.op, p.at, p.way);
+    }
     return r;
 }
 
@@ -213,18 +251,24 @@ static const Guard *guard_of(const Lower *lo, const Op *op) {
     return outer;
 }
 
+/* A kernel of more would be long for those that walk it, and longer for a target's compiler, whose
+ * time grows faster than the kernel. */
+static bool is_full(const Unit *u, int n_ops) {
+    return u->roots.n && u->n_ops + n_ops > OPS_MAX;
+}
+
 /* Elementwise roots share a kernel with one before them over the same spaces, or with the sum
  * they are computed from, unless one reads another at a different index. */
-static bool joins(const Lower *lo, const Unit *u, const Op *op) {
+static bool joins(const Lower *lo, const Unit *u, const Op *op, int n_ops) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->alone == APART_SPARSE) return false;
-    if (u->guard != guard_of(lo, op)) return false;
+    if (u->guard != guard_of(lo, op) || is_full(u, n_ops)) return false;
     bool of_it = false;
-    for (int i = 0; i < u->roots.n; i++) of_it |= reads_of(lo, op, u->roots.v[i]).aligned;
+    for (int i = 0; i < u->roots.n; i++) of_it |= cg_read_of(lo, op, u->roots.v[i]).aligned;
     for (int i = 0; i < u->roots.n; i++) {
         const Op *r = u->roots.v[i];
         bool sum = r->kind == OP_SEGMENT && of_it;
         if ((!op_has(r, OPT_ELEM) && !sum) || !type_same_spaces(&r->type, &op->type)) return false;
-        if (reads_of(lo, op, r).elsewhere) return false;
+        if (cg_read_of(lo, op, r).elsewhere) return false;
     }
     return true;
 }
@@ -241,10 +285,15 @@ bool cg_has_map(const MapList *v, const Map *m) {
     return false;
 }
 
+typedef VEC(int) UnitList;
+
 typedef struct {
     Lower *lo;
     Units us;
-    int *unit; /* by Op.id: where it is made; -1 = nowhere */
+    int *unit;          /* Units.of */
+    bool *assigned;     /* by Op.id: an `assign` or a `next` takes it */
+    UnitList *at_row;   /* by Op.id: open units that make it, or read it at their row */
+    UnitList *at_other; /* .. that read it at other places */
 } Cut;
 
 static int last_unit(const Cut *c, const OpList *v) {
@@ -254,20 +303,22 @@ static int last_unit(const Cut *c, const OpList *v) {
     return last;
 }
 
-static bool is_assigned(const Lower *lo, const Op *op) {
-    for (const Op *u = lo->f->last; u; u = u->prev)
-        if ((u->kind == OP_ASSIGN || u->kind == OP_NEXT) && cg_info(lo, u->in[0])->base == op)
-            return true;
-    return false;
+static bool *find_assigned(const Lower *lo) {
+    bool *assigned = NEWN(lo->a, bool, (size_t)lo->f->n_ops + 1);
+    for (const Op *u = lo->f->first; u; u = u->next)
+        if (u->kind == OP_ASSIGN || u->kind == OP_NEXT)
+            assigned[cg_info(lo, u->in[0])->base->id] = true;
+    return assigned;
 }
 
 /* Why op, read as r says, shares no kernel with others.  A sum too long for a local array is
  * gathered in its root's own row in memory. */
-static ApartCause why_alone(const Lower *lo, const RowReads *r, const Op *op) {
+static ApartCause why_alone(const Cut *c, const RowReads *r, const Op *op) {
+    const Lower *lo = c->lo;
     if (cg_info(lo, op)->spmm) return APART_SPARSE;
     if (!r->rows) return APART_SCALAR;
     if (r->rows->kind == SP_DIM) return APART_DIM;
-    if (is_assigned(lo, op)) return APART_ASSIGNED;
+    if (c->assigned[op->id]) return APART_ASSIGNED;
     if (r->crowded) return APART_CROWDED;
     if (r->n_wide == 0) return APART_NOT;
     bool own = type_same_spaces(&r->wide->type, &r->root->type) && r->wide->type.dt == DT_F32;
@@ -311,7 +362,7 @@ static Way why_not(const Unit *u, const RowReads *r, const Guard *g) {
     if (!u->open) return (Way){u->alone, u->alone_op};
     if (u->rows != r->rows) return (Way){APART_PLACE, r->root};
     if (u->guard != g) return (Way){APART_GUARD, NULL};
-    if (u->roots.n >= ROOTS_MAX) return (Way){APART_FULL, NULL};
+    if (u->roots.n >= ROOTS_MAX || is_full(u, r->n_ops)) return (Way){APART_FULL, NULL};
     if (!are_apart(&u->maps, &r->maps)) return (Way){APART_ENDS, NULL};
     const Op *other = met(&u->roots, &r->other);
     return (Way){other ? APART_SIBLING : APART_NOT, other};
@@ -322,27 +373,62 @@ static bool may_share(const Unit *u, const RowReads *r, const Guard *g) {
     return met(&u->roots, &r->row) || met(&u->row, &r->row) || met(&u->other, &r->other);
 }
 
+static void note_unit(Cut *c, UnitList *list, const Op *value, const Unit *u) {
+    if (u->open) vec_push(c->lo->a, &list[value->id], (int)(u - c->us.v));
+}
+
 static void note_reads(Cut *c, Unit *u, const RowReads *r) {
+    u->n_ops += r->n_ops;
     for (int i = 0; i < r->maps.n; i++)
         if (!cg_has_map(&u->maps, r->maps.v[i])) vec_push(c->lo->a, &u->maps, r->maps.v[i]);
     u->n_sums += r->n_sums;
-    for (int i = 0; i < r->row.n; i++) vec_push(c->lo->a, &u->row, r->row.v[i]);
-    for (int i = 0; i < r->other.n; i++) vec_push(c->lo->a, &u->other, r->other.v[i]);
+    for (int i = 0; i < r->row.n; i++) {
+        vec_push(c->lo->a, &u->row, r->row.v[i]);
+        note_unit(c, c->at_row, r->row.v[i], u);
+    }
+    for (int i = 0; i < r->other.n; i++) {
+        vec_push(c->lo->a, &u->other, r->other.v[i]);
+        note_unit(c, c->at_other, r->other.v[i], u);
+    }
 }
 
-/* The first unit that may make op, too. */
+/* No root joins it any more. */
+static bool is_closed(const Unit *u) {
+    return !u->open || u->roots.n >= ROOTS_MAX || is_full(u, 0);
+}
+
+/* The first unit of the list, from `from` and before `best`, that may make r's root, too; those
+ * that are closed by now leave the list. */
+static int first_of(const Cut *c, UnitList *list, const RowReads *r, const Guard *g, int from,
+                    int best) {
+    int n = 0;
+    for (int i = 0; i < list->n; i++) {
+        int u = list->v[i];
+        if (is_closed(&c->us.v[u])) continue;
+        list->v[n++] = u;
+        if (u >= from && u < best && may_share(&c->us.v[u], r, g)) best = u;
+    }
+    list->n = n;
+    return best;
+}
+
+/* The first unit that may make op, too: it makes or reads what op reads. */
 static Unit *find_rows(Cut *c, const RowReads *r) {
     const Guard *g = guard_of(c->lo, r->root);
-    int from = last_unit(c, &r->other) + 1, row = last_unit(c, &r->row);
-    for (int i = from > row ? from : row; i < c->us.n; i++)
-        if (i >= 0 && may_share(&c->us.v[i], r, g)) return &c->us.v[i];
-    return NULL;
+    int from = last_unit(c, &r->other) + 1, row = last_unit(c, &r->row), best = c->us.n;
+    if (row > from) from = row;
+    for (int i = 0; i < r->row.n; i++)
+        best = first_of(c, &c->at_row[r->row.v[i]->id], r, g, from, best);
+    for (int i = 0; i < r->other.n; i++)
+        best = first_of(c, &c->at_other[r->other.v[i]->id], r, g, from, best);
+    return best < c->us.n ? &c->us.v[best] : NULL;
 }
 
 static void add_root(Cut *c, Unit *u, const Op *op) {
     if (!u->roots.n) u->guard = guard_of(c->lo, op);
     vec_push(c->lo->a, &u->roots, op);
     c->unit[op->id] = (int)(u - c->us.v);
+    note_unit(c, c->at_row, op, u);
 }
 
 static Unit *fresh_unit(Cut *c, UnitKind kind) {
@@ -355,7 +441,7 @@ static Unit *fresh_unit(Cut *c, UnitKind kind) {
 /* Why `value`, read at its row, is not made by the unit of `root`. */
 static Way way_of_row(const Cut *c, const Op *root, const RowReads *r, const Op *value) {
     int own = c->unit[value->id];
-    ApartCause alone = why_alone(c->lo, r, root);
+    ApartCause alone = why_alone(c, r, root);
     if (alone) return (Way){alone, root};
     if (root->again) return (Way){APART_AGAIN, root};
     for (int i = 0; i < r->other.n; i++)
@@ -400,8 +486,8 @@ static void cut_rows(Cut *c, const Op *op) {
     const Type *t = &cg_peel(lo, op)->type;
     Unit *last = c->us.n ? &c->us.v[c->us.n - 1] : NULL;
     RowReads r = row_reads_of(lo, op, t->rank ? t->dim[0] : NULL);
-    ApartCause alone = why_alone(lo, &r, op);
-    Unit *u = last && joins(lo, last, op) ? last : NULL;
+    ApartCause alone = why_alone(c, &r, op);
+    Unit *u = last && joins(lo, last, op, r.n_ops) ? last : NULL;
     if (!u && !alone && !op->again) u = find_rows(c, &r);
     if (!u) {
         u = fresh_unit(c, UNIT_ROWS);
@@ -432,15 +518,18 @@ static bool is_group(const Lower *lo, const Unit *u) {
     for (int i = 1; i < u->roots.n; i++) {
         if (!type_same_spaces(t, &cg_peel(lo, u->roots.v[i])->type)) return true;
         for (int k = 0; k < i; k++)
-            if (reads_of(lo, u->roots.v[i], u->roots.v[k]).elsewhere) return true;
+            if (cg_read_of(lo, u->roots.v[i], u->roots.v[k]).elsewhere) return true;
     }
     return u->n_sums > 1;
 }
 
 Units cg_cut_units(Lower *lo) {
-    Cut c = {.lo = lo};
-    c.unit = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
-    for (int i = 0; i <= lo->f->n_ops; i++) c.unit[i] = -1;
+    size_t n = (size_t)lo->f->n_ops + 1;
+    Cut c = {.lo = lo, .assigned = find_assigned(lo)};
+    c.unit = c.us.of = NEWN(lo->a, int, n);
+    c.at_row = NEWN(lo->a, UnitList, n);
+    c.at_other = NEWN(lo->a, UnitList, n);
+    for (size_t i = 0; i < n; i++) c.unit[i] = -1;
     for (const Op *op = lo->f->first; op; op = op->next) {
         bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN && op->kind != OP_NEXT;
         if (!effect && cg_info(lo, op)->how != HOW_STORED) continue;

@@ -1,0 +1,39 @@
+/* Marks, and the walk in which operands come before their readers, on a stack of its own. */
+#include "ir/walk.h"
+
+#include <string.h>
+
+IrMarks ir_marks_new(Arena *a, int n_keys) {
+    return (IrMarks){.at = NEWN(a, unsigned, (size_t)n_keys + 1), .n = n_keys};
+}
+
+void ir_marks_start(IrMarks *m) {
+    if (++m->walk) return;
+    memset(m->at, 0, (size_t)m->n * sizeof *m->at);
+    m->walk = 1;
+}
+
+/* An operation whose first `next` operands were gone to. */
+typedef struct {
+    const Op *op;
+    int next;
+} Way;
+
+IrOps ir_walk(Arena *a, IrMarks *m, const Op *root, IrEnter *enter, void *user) {
+    IrOps found = {0};
+    VEC(Way) way = {0};
+    ir_marks_start(m);
+    ir_marks_first(m, root->id);
+    vec_push(a, &way, ((Way){root, enter(user, root) ? 0 : root->n_in}));
+    while (way.n) {
+        Way *last = &way.v[way.n - 1];
+        if (last->next == last->op->n_in) {
+            vec_push(a, &found, (Op *)last->op);
+            way.n--;
+            continue;
+        }
+        const Op *x = last->op->in[last->next++];
+        if (ir_marks_first(m, x->id)) vec_push(a, &way, ((Way){x, enter(user, x) ? 0 : x->n_in}));
+    }
+    return found;
+}
