@@ -192,13 +192,26 @@ LReg *cg_cast(Gen *g, LReg *x, DType dt) {
 
 /* Read-only buffers are loaded as far out as their indices allow; what this kernel
  * writes is loaded where it is asked for. */
-LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
+static LStmt *load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     Scope *s = b->written || b->kind == LB_LOCAL ? g->cur : cg_deepest(g, b->rank, idx);
     LStmt *st = stmt_new(g, L_LOAD);
     st->buf = b;
     for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
     st->dst = cg_reg(g, b->dt, hint, s);
     put(s, st);
+    return st;
+}
+
+LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
+    return load(g, b, idx, hint)->dst;
+}
+
+/* A buffer that the kernel writes is a result's; another value in it was there before. */
+LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op) {
+    LStmt *st = load(g, b, idx, op->hint);
+    const Op *base = cg_info(g->lo, op)->base;
+    st->old = b->written && b->value && cg_info(g->lo, b->value)->base != base;
+    if (st->old) b->old = base;
     return st->dst;
 }
 

@@ -48,6 +48,7 @@ struct LBuf {
     const Expr *dim[MAX_RANK];
     bool written; /* stored to by this kernel; others are read-only and never alias written ones */
     const Op *value; /* LB_VALUE: whose value it holds (the plan binds it); NULL for partials */
+    const Op *old;   /* .. written: whose value it held before, that this kernel reads; or NULL */
     Map *map;        /* LB_MAP_* */
     Map *by;         /* LB_MAP_IDX: an unsorted map of the same elements, or NULL */
     Space *space;    /* LB_LOGICAL */
@@ -115,6 +116,7 @@ struct LStmt {
     LReg *cond; /* L_IF */
     /* L_LET, L_LOAD, L_STORE, L_ACC */
     LReg *dst, *src;
+    bool old; /* L_LOAD: of what the buffer held before this kernel wrote there */
     LFn fn;
     OpKind op;
     double imm;

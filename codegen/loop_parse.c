@@ -302,7 +302,8 @@ static bool assignment(Reader *r, LStmt *s) {
     DType dt = DT_VOID;
     if (!value_name(r, &name)) return false;
     if (!parse_expect(&r->p, ':') || !dtype(r, &dt) || !parse_expect(&r->p, '=')) return false;
-    if (parse_accept_word(&r->p, "load")) {
+    s->old = parse_accept_word(&r->p, "load_old");
+    if (s->old || parse_accept_word(&r->p, "load")) {
         s->kind = L_LOAD;
         if (!element(r, s)) return false;
     } else {

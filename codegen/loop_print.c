@@ -155,7 +155,7 @@ static void statement(StrBuf *b, const LStmt *s) {
         break;
     case L_LOAD:
         reg(b, s->dst);
-        sb_printf(b, ": %s = load ", dtype_name(s->dst->dt));
+        sb_printf(b, ": %s = %s ", dtype_name(s->dst->dt), s->old ? "load_old" : "load");
         element(b, s->buf, s->idx);
         break;
     case L_STORE:

@@ -3,14 +3,31 @@
 
 #include "codegen/loop.h"
 
+/* A load of what a buffer held before the kernel wrote there, in the loops of `path`. */
+typedef struct {
+    const LStmt *load;
+    int depth;
+    const LStmt *const *path;
+} OldLoad;
+
+typedef VEC(OldLoad) OldLoads;
+
+enum { PATH_MAX_DEPTH = 64 }; /* one bit of a mask each */
+
 typedef struct {
     Ctx *c;
     const LKernel *k;
-    bool *defined;  /* registers in scope, by id */
-    bool *declared; /* locals in scope, by id */
-    bool *once;     /* registers defined anywhere */
-    bool *known;    /* locals declared anywhere */
-    Span span;      /* of the statement being checked */
+    bool *defined;      /* registers in scope, by id */
+    bool *declared;     /* locals in scope, by id */
+    bool *once;         /* registers defined anywhere */
+    bool *known;        /* locals declared anywhere */
+    uint64_t *moves;    /* by register: in which of the open loops no two turns give it one value */
+    bool *stored;       /* arguments written so far, by id */
+    bool *local_stored; /* .. and locals */
+    OldLoads *old;      /* by argument, so far */
+    const LStmt *path[PATH_MAX_DEPTH]; /* the open loops */
+    int depth;
+    Span span; /* of the statement being checked */
     bool serial_loop, ok;
 } Check;
 
@@ -74,9 +91,86 @@ static bool local(Check *c, const LBuf *b) {
     return true;
 }
 
+/* ---- old values --------------------------------------------------------------------- */
+/* An update in place reads an element before it is overwritten, in the same turn of each loop:
+ *
+ *     for v: for f: %x = load_old y[v, f]; ..; store y[v, f] %z
+ *
+ * A sum gathered in y before that would be read instead: so no write may stand before a load_old
+ * of the same buffer, and one behind it must be of the element that the loops around both have
+ * got to, or an earlier turn has overwritten what a later one reads. */
+static bool *stored_flag(const Check *c, const LBuf *b) {
+    return b->kind == LB_LOCAL ? &c->local_stored[b->id] : &c->stored[b->id];
+}
+
+static bool load(Check *c, const LStmt *s) {
+    const LBuf *b = s->buf;
+    bool stored = *stored_flag(c, b);
+    if (s->old && (b->kind == LB_LOCAL || !b->written))
+        return bad(c, "%s has no old value, as the kernel does not write it", b->name);
+    if (s->old && stored) return bad(c, "%s is overwritten before its old value is read", b->name);
+    if (!s->old && b->written && !stored) return bad(c, "%s is read before it is written", b->name);
+    if (!s->old) return true;
+    OldLoad o = {.load = s, .depth = c->depth};
+    const LStmt **path = NEWN(c->c->a, const LStmt *, (size_t)c->depth + 1);
+    for (int i = 0; i < c->depth; i++) path[i] = c->path[i];
+    o.path = path;
+    vec_push(c->c->a, &c->old[b->id], o);
+    return true;
+}
+
+/* The loops, as bits, in whose turns the load and the store meet the same element and no other. */
+static uint64_t in_step(const Check *c, const LStmt *load, const LStmt *store) {
+    uint64_t loops = 0;
+    for (int i = 0; i < store->buf->rank; i++)
+        if (load->idx[i] == store->idx[i]) loops |= c->moves[store->idx[i]->id];
+    return loops;
+}
+
+static bool has_turns(const LStmt *loop) {
+    int64_t n;
+    return loop->range != LR_EXTENT || !expr_is_const(loop->extent, &n) || n > 1;
+}
+
+static bool overwrites(Check *c, const LStmt *s) {
+    const LBuf *b = s->buf;
+    const OldLoads *old = b->kind == LB_LOCAL ? NULL : &c->old[b->id];
+    for (int i = 0; old && i < old->n; i++) {
+        uint64_t loops = in_step(c, old->v[i].load, s);
+        for (int k = 0; k < c->depth && k < old->v[i].depth; k++)
+            if (c->path[k] == old->v[i].path[k] && !(loops >> k & 1) && has_turns(c->path[k]))
+                return bad(c, "%s is overwritten before its old value is read in a later turn",
+                           b->name);
+    }
+    bool *stored = stored_flag(c, b);
+    if (s->kind == L_ACC && !*stored) return bad(c, "%s is added to before it is set", b->name);
+    return *stored = true;
+}
+
 static bool written(Check *c, const LStmt *s) {
     if (!element(c, s->buf, s->idx) || !use(c, s->src, s->buf->dt)) return false;
-    return s->buf->written || bad(c, "%s is stored to but not marked as written", s->buf->name);
+    if (!s->buf->written) return bad(c, "%s is stored to but not marked as written", s->buf->name);
+    return overwrites(c, s);
+}
+
+/* An element's place in a permutation is its own, and a chunk or a segment overlaps no other. */
+static uint64_t moves_of(const Check *c, const LStmt *s) {
+    uint64_t loops = 0;
+    switch (s->kind) {
+    case L_FOR:
+        loops = (uint64_t)1 << c->depth;
+        return s->range == LR_EXTENT ? loops : loops | c->moves[s->at->id];
+    case L_LET:
+        if (s->fn != L_FN_IADD && s->fn != L_FN_ISUB && s->fn != L_FN_IMUL &&
+            !(s->fn == L_FN_OP && s->op == OP_CAST))
+            return 0;
+        for (int i = 0; i < s->n_arg; i++) loops |= c->moves[s->arg[i]->id];
+        return loops;
+    case L_LOAD:
+        return s->buf->kind == LB_MAP_PERM ? c->moves[s->idx[0]->id] : 0;
+    default:
+        return 0;
+    }
 }
 
 /* ---- scalars ----------------------------------------------------------------------- */
@@ -125,11 +219,17 @@ static bool block(Check *c, const LStmt *s, int depth);
 /* What a block defines ends with it. */
 static bool nested(Check *c, const LStmt *s, int depth) {
     size_t n = (size_t)c->k->n_regs, l = (size_t)c->k->locals.n;
-    bool *regs = NEWN(c->c->a, bool, n + l + 1), *locals = regs + n;
+    bool *regs = NEWN(c->c->a, bool, n + l + 1), *locals = regs + n, is_loop = s->kind == L_FOR;
     memcpy(regs, c->defined, n * sizeof *regs);
     memcpy(locals, c->declared, l * sizeof *locals);
-    bool ok = s->kind != L_FOR || define(c, s->var, DT_I64);
+    if (is_loop && c->depth == PATH_MAX_DEPTH) return bad(c, "loops nest too deeply");
+    bool ok = !is_loop || define(c, s->var, DT_I64);
+    if (ok && is_loop) {
+        c->moves[s->var->id] = moves_of(c, s);
+        c->path[c->depth++] = s;
+    }
     ok = ok && block(c, s->body, depth + 1);
+    c->depth -= is_loop;
     memcpy(c->defined, regs, n * sizeof *regs);
     memcpy(c->declared, locals, l * sizeof *locals);
     return ok;
@@ -168,9 +268,14 @@ static bool statement(Check *c, const LStmt *s, int depth) {
     case L_IF:
         return use(c, s->cond, DT_I1) && nested(c, s, depth);
     case L_LET:
-        return let(c, s);
+        if (!let(c, s)) return false;
+        c->moves[s->dst->id] = moves_of(c, s);
+        return true;
     case L_LOAD:
-        return element(c, s->buf, s->idx) && define(c, s->dst, s->buf->dt);
+        if (!element(c, s->buf, s->idx) || !load(c, s) || !define(c, s->dst, s->buf->dt))
+            return false;
+        c->moves[s->dst->id] = moves_of(c, s);
+        return true;
     case L_STORE:
     case L_ACC:
         return written(c, s);
@@ -211,6 +316,10 @@ bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
     c.once = NEWN(ctx->a, bool, n);
     c.declared = NEWN(ctx->a, bool, l);
     c.known = NEWN(ctx->a, bool, l);
+    c.moves = NEWN(ctx->a, uint64_t, n);
+    c.stored = NEWN(ctx->a, bool, (size_t)k->bufs.n + 1);
+    c.local_stored = NEWN(ctx->a, bool, l);
+    c.old = NEWN(ctx->a, OldLoads, (size_t)k->bufs.n + 1);
     if (arguments(&c)) block(&c, k->body, 0);
     return c.ok;
 }

@@ -172,6 +172,7 @@ LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg 
 LReg *cg_index(Gen *g, LFn fn, LReg *x, LReg *y); /* I64 arithmetic and comparison */
 LReg *cg_cast(Gen *g, LReg *x, DType dt);
 LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint);
+LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op); /* that b holds or held */
 void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v);
 void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v);
 LBuf *cg_local(Gen *g, DType dt, const char *hint); /* a scalar */

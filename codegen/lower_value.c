@@ -311,8 +311,8 @@ static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *k
 }
 
 static LReg *load_stored(Gen *g, const Op *op, int n, LReg *const *key) {
-    if (g->flat && n) return cg_load(g, cg_arg_flat(g, op), &g->flat, op->hint);
-    return cg_load(g, cg_arg_value(g, op, &op->type), key, op->hint);
+    if (g->flat && n) return cg_load_value(g, cg_arg_flat(g, op), &g->flat, op);
+    return cg_load_value(g, cg_arg_value(g, op, &op->type), key, op);
 }
 
 void cg_note_computed(Gen *g, const Op *op) {

@@ -20,6 +20,7 @@
  * Sums over rows are made in parts, a few thousand rows each (lower_long.c).  Those over the same
  * number of parts share one loop over them, the bodies one after the other; they are brought
  * together where that makes no step fuller. */
+#include <limits.h>
 #include <string.h>
 
 #include "codegen/plan_order.h"
@@ -163,8 +164,11 @@ typedef struct {
     Arena *a;
     LKernel *k; /* being made */
     VEC(int) buf;
-    LBuf **as; /* arguments of the kernel that is added, here */
+    VEC(int) writer; /* by argument: the first of the kernels that writes it; NO_WRITER: none */
+    LBuf **as;       /* arguments of the kernel that is added, here */
 } Join;
+
+enum { NO_WRITER = INT_MAX };
 
 static bool is_taken(const Join *j, const char *name) {
     for (int i = 0; i < j->k->bufs.n; i++)
@@ -180,15 +184,28 @@ static const char *free_name(const Join *j, const char *want) {
     return name;
 }
 
-static LBuf *argument(Join *j, LBuf *b, int buf) {
+/* The argument `to` is also b, of kernel number n, which comes after those that it is of. */
+static void merge(Join *j, int to, const LBuf *b, int n) {
+    LBuf *have = j->k->bufs.v[to];
+    if (!b->written) return;
+    if (!have->written) {
+        have->old = have->value;
+        j->writer.v[to] = n;
+    }
+    have->value = b->value;
+    have->written = true;
+}
+
+static LBuf *argument(Join *j, LBuf *b, int buf, int n) {
     for (int i = 0; i < j->k->bufs.n; i++)
         if (j->buf.v[i] == buf && same_dims(j->k->bufs.v[i], b)) {
-            j->k->bufs.v[i]->written |= b->written;
+            merge(j, i, b, n);
             return j->k->bufs.v[i];
         }
     b->name = free_name(j, b->name);
     vec_push(j->a, &j->k->bufs, b);
     vec_push(j->a, &j->buf, buf);
+    vec_push(j->a, &j->writer, b->written ? n : NO_WRITER);
     return b;
 }
 
@@ -199,10 +216,22 @@ static void use_arguments(Join *j, LStmt *s) {
     }
 }
 
-static void add_kernel(Join *j, const PStep *s) {
+/* What kernel number n loads is old to the new kernel where a later one is the first to write
+ * there, and not where an earlier one did. */
+static void mark_old(const Join *j, LStmt *s, int n) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LOAD && s->buf->kind != LB_LOCAL) {
+            int writer = j->writer.v[s->buf->id];
+            if (writer != n) s->old = writer != NO_WRITER && writer > n;
+        }
+        mark_old(j, s->body, n);
+    }
+}
+
+static void add_kernel(Join *j, const PStep *s, int n) {
     LKernel *k = s->kernel;
     j->as = NEWN(j->a, LBuf *, (size_t)k->bufs.n + 1);
-    for (int i = 0; i < k->bufs.n; i++) j->as[i] = argument(j, k->bufs.v[i], s->bufs[i]);
+    for (int i = 0; i < k->bufs.n; i++) j->as[i] = argument(j, k->bufs.v[i], s->bufs[i], n);
     use_arguments(j, k->body);
     for (int i = 0; i < k->locals.n; i++) {
         k->locals.v[i]->id = j->k->locals.n;
@@ -273,8 +302,9 @@ static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
     j->k = NEW(j->a, LKernel);
     j->k->name = arena_printf(j->a, "%s_x%d", first->name, n);
     j->k->span = first->span;
-    for (int i = 0; i < n; i++) add_kernel(j, s[i]);
+    for (int i = 0; i < n; i++) add_kernel(j, s[i], i);
     for (int i = 0; i < j->k->bufs.n; i++) j->k->bufs.v[i]->id = i;
+    for (int i = 0; i < n; i++) mark_old(j, s[i]->kernel->body, i);
     for (int i = 0; i < n; i++) loop[i] = take_loop(j, s[i], &scalars);
     for (int i = 0; i < n; i++) {
         if (host[i] == i)

@@ -1,13 +1,24 @@
 /* What every plan must hold: buffers fit what is done with them, nothing is read
- * before it is written, and what a kernel writes it reads under one name only. */
+ * before it is written nor after another value took its place, and what a kernel writes it
+ * reads under one name only. */
+#include <string.h>
+
 #include "codegen/plan.h"
+
+/* Whose value a buffer holds. */
+typedef struct {
+    bool full;      /* temporaries and outputs: written in this phase */
+    bool scratch;   /* what no operation of the graph names */
+    const Op *made; /* NULL: what it held when the phase began */
+} Holds;
 
 typedef struct {
     Ctx *c;
     const Plan *p;
     const PPhase *phase;
     const PStep *step;
-    bool *full; /* temporaries and outputs that hold a value, by id */
+    Holds *holds;       /* by buffer id */
+    VEC(Holds *) loops; /* the same before the first turn of each open loop */
     bool ok;
 } Check;
 
@@ -35,17 +46,53 @@ static int phase_of(const Check *c) {
 static bool reads(Check *c, int id) {
     const PBuf *b = c->p->bufs.v[id];
     bool own = is_written_here(b) && b->phase == phase_of(c);
-    if (own && !c->full[id]) return bad(c, "%s is read before it is written", b->name);
+    if (own && !c->holds[id].full) return bad(c, "%s is read before it is written", b->name);
     if (b->kind == PB_TEMP && !own) return bad(c, "%s belongs to another phase", b->name);
     return true;
 }
 
-static bool writes(Check *c, int id) {
+/* made: whose value it holds from now on; NULL: scratch. */
+static bool writes(Check *c, int id, const Op *made) {
     const PBuf *b = c->p->bufs.v[id];
     bool own = is_written_here(b) && b->phase == phase_of(c);
     if (!own && b->kind != PB_VAR) return bad(c, "%s must not be written here", b->name);
-    c->full[id] = true;
+    c->holds[id] = (Holds){.full = true, .scratch = !made, .made = made};
     return true;
+}
+
+/* ---- whose value it is ------------------------------------------------------------------ */
+/* The first value of a loop's operand, in each of its turns. */
+static bool is_operand(const Check *c, int id) {
+    const Holds *h = &c->holds[id], *first = &c->loops.v[c->loops.n - 1][id];
+    return h->made == first->made && h->full == first->full;
+}
+
+static bool holds(const Check *c, int id, const Op *op) {
+    const Holds *h = &c->holds[id];
+    if (h->scratch) return true;
+    for (; op; op = op->kind == OP_VIEW || op->kind == OP_SLICE ? op->in[0] : NULL) {
+        if (h->made == op || (op->kind == OP_RESULT && h->made == op->in[0])) return true;
+        if (op->kind == OP_ARG && c->loops.n) return is_operand(c, id);
+        if (op_has(op, OPT_SOURCE)) return !h->made;
+    }
+    return false;
+}
+
+static bool reads_value(Check *c, int id, const Op *op) {
+    if (!reads(c, id)) return false;
+    if (!op || holds(c, id, op)) return true;
+    return bad(c, "%s is read as '%s', which another value has overwritten", c->p->bufs.v[id]->name,
+               op->hint ? op->hint : op_mnemonic(op->kind));
+}
+
+/* One of the operation's operands, or a copy of one. */
+static bool reads_operand(Check *c, int id) {
+    const Op *op = c->step->op;
+    if (!reads(c, id)) return false;
+    for (int i = 0; i < op->n_in; i++)
+        if (holds(c, id, op->in[i])) return true;
+    return bad(c, "%s is read as an operand, which another value has overwritten",
+               c->p->bufs.v[id]->name);
 }
 
 static const Expr *count_of(Arena *a, const LBuf *b) {
@@ -81,19 +128,25 @@ static bool kernel(Check *c) {
     if (!loop_verify(c->c, c->p->m, s->kernel)) return c->ok = false;
     for (int i = 0; i < s->n_bufs; i++)
         if (!argument(c, i)) return false;
-    for (int i = 0; i < s->n_bufs; i++)
-        if (!s->kernel->bufs.v[i]->written && !reads(c, s->bufs[i])) return false;
-    for (int i = 0; i < s->n_bufs; i++)
-        if (s->kernel->bufs.v[i]->written && !writes(c, s->bufs[i])) return false;
+    for (int i = 0; i < s->n_bufs; i++) {
+        const LBuf *b = s->kernel->bufs.v[i];
+        const Op *value = b->written ? b->old : b->value;
+        if ((!b->written || b->old) && !reads_value(c, s->bufs[i], value)) return false;
+    }
+    for (int i = 0; i < s->n_bufs; i++) {
+        const LBuf *b = s->kernel->bufs.v[i];
+        if (b->written && !writes(c, s->bufs[i], b->value)) return false;
+    }
     return true;
 }
 
+/* A call of the runtime with n buffers; the last one may be its result. */
 static bool call(Check *c, int n, bool last_written) {
     const PStep *s = c->step;
     if (n >= 0 && s->n_bufs != n) return bad(c, "%d buffers, not %d", s->n_bufs, n);
     for (int i = 0; i < s->n_bufs - last_written; i++)
-        if (!reads(c, s->bufs[i])) return false;
-    return !last_written || writes(c, s->bufs[s->n_bufs - 1]);
+        if (!reads_operand(c, s->bufs[i])) return false;
+    return !last_written || writes(c, s->bufs[s->n_bufs - 1], s->op);
 }
 
 static bool gemm(Check *c) {
@@ -106,9 +159,12 @@ static bool gemm(Check *c) {
     return call(c, 3, true) && ((a && b) || bad(c, "no stride of an operand is 1"));
 }
 
+/* The copy of a loop's operand is the loop's own; another one is of that value. */
 static bool copies(Check *c) {
+    const PStep *s = c->step;
     if (!call(c, 2, true)) return false;
-    const PBuf *x = c->p->bufs.v[c->step->bufs[0]], *y = c->p->bufs.v[c->step->bufs[1]];
+    if (s->op->kind != OP_LOOP) c->holds[s->bufs[1]].made = s->op->in[0];
+    const PBuf *x = c->p->bufs.v[s->bufs[0]], *y = c->p->bufs.v[s->bufs[1]];
     bool fit = x->dt == y->dt && expr_eq(x->count, y->count);
     return fit || bad(c, "%s and %s differ in size", x->name, y->name);
 }
@@ -118,12 +174,12 @@ static bool user_call(Check *c) {
     const PStep *s = c->step;
     if (!s->op || !s->op->ext || s->n_in > s->n_bufs) return bad(c, "no function");
     for (int i = 0; i < s->n_in; i++)
-        if (!reads(c, s->bufs[i])) return false;
+        if (!reads_value(c, s->bufs[i], s->op->in[i + s->op->when])) return false;
     for (int i = s->n_in; i < s->n_bufs; i++) {
         for (int j = 0; j < i; j++)
             if (s->bufs[j] == s->bufs[i])
                 return bad(c, "%s is given twice", c->p->bufs.v[s->bufs[i]]->name);
-        if (!writes(c, s->bufs[i])) return false;
+        if (!writes(c, s->bufs[i], s->op)) return false;
     }
     for (int i = 0; i < s->n_bufs; i++)
         if (!expr_eq(type_count(c->c->a, s->types[i]), c->p->bufs.v[s->bufs[i]]->count))
@@ -136,14 +192,31 @@ static bool condition(Check *c) {
     return (b->dt == DT_I1 || bad(c, "%s is no condition", b->name)) && reads(c, c->step->pred);
 }
 
+static void enter_loop(Check *c) {
+    size_t n = (size_t)c->p->bufs.n;
+    Holds *first = NEWN(c->c->a, Holds, n + 1);
+    memcpy(first, c->holds, n * sizeof *first);
+    vec_push(c->c->a, &c->loops, first);
+}
+
+/* What the loop replaces holds its operands again, or its results. */
+static void leave_loop(Check *c) {
+    const Holds *first = c->loops.v[--c->loops.n];
+    for (int i = 0; i < c->p->bufs.n; i++)
+        if (first[i].made == c->step->op) c->holds[i] = first[i];
+}
+
 static bool pairs(Check *c) {
     const PStep *s = c->step;
     bool in = s->other >= 0 && s->other < c->phase->steps.n;
     const PStep *o = in ? c->phase->steps.v[s->other] : s;
     bool fit =
         o->kind != s->kind && o->bufs[0] == s->bufs[0] && (o->kind == PS_LOOP || o->kind == PS_END);
-    return (fit || bad(c, "a loop without its end")) &&
-           (c->p->bufs.v[s->bufs[0]]->dt == DT_I1 || bad(c, "no condition"));
+    if (!fit || (s->kind == PS_END && !c->loops.n)) return bad(c, "a loop without its end");
+    if (c->p->bufs.v[s->bufs[0]]->dt != DT_I1) return bad(c, "no condition");
+    if (!reads(c, s->bufs[0])) return false;
+    (s->kind == PS_LOOP ? enter_loop : leave_loop)(c);
+    return true;
 }
 
 static bool step(Check *c) {
@@ -167,7 +240,7 @@ static bool step(Check *c) {
         return user_call(c);
     case PS_LOOP:
     case PS_END:
-        return call(c, 1, false) && pairs(c);
+        return pairs(c);
     case PS_PRINT:
     case PS_ASSERT:
         return call(c, -1, false);
@@ -186,9 +259,11 @@ static bool lives(Check *c, int at) {
 
 bool plan_verify(Ctx *ctx, const Plan *p) {
     Check c = {.c = ctx, .p = p, .ok = true};
-    c.full = NEWN(ctx->a, bool, (size_t)p->bufs.n + 1);
+    c.holds = NEWN(ctx->a, Holds, (size_t)p->bufs.n + 1);
     for (int i = 0; i < p->phases.n; i++) {
         c.phase = p->phases.v[i];
+        c.loops.n = 0;
+        memset(c.holds, 0, (size_t)p->bufs.n * sizeof *c.holds);
         for (int k = 0; k < c.phase->steps.n; k++) {
             c.step = c.phase->steps.v[k];
             if (!step(&c) || !lives(&c, k)) break;

@@ -205,7 +205,7 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = now_ms();
     Plan *p = plan_build_for(c, m, device, j->o.spmm);
-    if (!p || (j->o.pass.verify_each && !plan_verify(c, p))) return NULL;
+    if (!p || !plan_verify(c, p)) return NULL;
     p->options = options_text(c, j);
     p->tf32 = j->o.tf32;
     p->host_too = j->on.host != NULL;

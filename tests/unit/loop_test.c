@@ -18,6 +18,8 @@ static const char kernel_text[] = "kernel t {\n"
                                   "  for %v.2 in N_p parallel balanced dst(e), src(e) {\n"
                                   "    local acc: f32[16]\n"
                                   "    local sum: f32\n"
+                                  "    store acc[%v.2] %c.1\n"
+                                  "    store sum %c.1\n"
                                   "    for %e.3 in segment dst_ptr[%v.2] {\n"
                                   "      %src.4: i32 = load src[%e.3]\n"
                                   "      %src.5: i64 = cast %src.4\n"
@@ -135,6 +137,79 @@ TEST(broken_kernels_are_refused) {
         {"dst(e)", "dst(q)", "no space 'q'"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, (void *)&cases[i]);
+}
+
+/* ---- updates in place ------------------------------------------------------------------- */
+typedef struct {
+    const char *body, *error; /* NULL: accepted */
+} Update;
+
+static void update(Ctx *c, void *arg) {
+    const Update *t = arg;
+    Module *m = module(c);
+    LKernel *k = parse(c, m,
+                       arena_printf(c->a,
+                                    "kernel t {\n"
+                                    "  out y: f32[N_p, 16]\n"
+                                    "  in b: f32[N_p, 16]\n"
+                                    "  map ptr: ptr dst(e)\n"
+                                    "  map src: idx src(e)\n"
+                                    "  %%c.0: f32 = const 0\n"
+                                    "  for %%v.1 in N_p parallel {\n%s  }\n}\n",
+                                    t->body));
+    CHECK_MSG(k != NULL, "%s", first_error(c));
+    if (!k) return;
+    bool ok = loop_verify(c, m, k);
+    CHECK_MSG(ok == !t->error, "%s: %s", t->error ? t->error : "good", first_error(c));
+    CHECK_MSG(!t->error || strstr(first_error(c), t->error), "got: %s, want: %s", first_error(c),
+              t->error);
+}
+
+TEST(what_is_overwritten_is_not_read) {
+    static const Update cases[] = {
+        {"for %f.2 in 16 { %x.3: f32 = load_old y[%v.1, %f.2] store y[%v.1, %f.2] %x.3 }", NULL},
+        /* a sum in the row that is read */
+        {"for %f.2 in 16 { store y[%v.1, %f.2] %c.0 }"
+         "for %f.4 in 16 { %x.5: f32 = load_old y[%v.1, %f.4] store y[%v.1, %f.4] %x.5 }",
+         "overwritten before its old value is read"},
+        {"for %f.2 in 16 { acc sum y[%v.1, %f.2] %c.0 }", "added to before it is set"},
+        {"for %f.2 in 16 { %x.3: f32 = load y[%v.1, %f.2] store y[%v.1, %f.2] %x.3 }",
+         "read before it is written"},
+        {"for %f.2 in 16 { %x.3: f32 = load_old b[%v.1, %f.2] store y[%v.1, %f.2] %x.3 }",
+         "b has no old value"},
+        /* each row is read whole, then written */
+        {"local s: f32 store s %c.0 for %f.2 in 16 { %x.3: f32 = load_old y[%v.1, %f.2] "
+         "acc sum s %x.3 } for %f.4 in 16 { %t.5: f32 = load s store y[%v.1, %f.4] %t.5 }",
+         NULL},
+        /* .. or by each of its elements */
+        {"for %f.4 in 16 { local s: f32 store s %c.0 for %f.2 in 16 { "
+         "%x.3: f32 = load_old y[%v.1, %f.2] acc sum s %x.3 } %t.5: f32 = load s "
+         "store y[%v.1, %f.4] %t.5 }",
+         "in a later turn"},
+        /* a neighbour's row */
+        {"for %e.2 in segment ptr[%v.1] { %i.3: i32 = load src[%e.2] %u.4: i64 = cast %i.3 "
+         "for %f.5 in 16 { %x.6: f32 = load_old y[%u.4, %f.5] store y[%v.1, %f.5] %x.6 } }",
+         "in a later turn"},
+        /* the same row in every turn */
+        {"for %k.2 in 3 { for %f.3 in 16 { %x.4: f32 = load_old y[%v.1, %f.3] "
+         "store y[%v.1, %f.3] %x.4 } }",
+         "in a later turn"},
+        {"for %k.2 in 1 { for %f.3 in 16 { %x.4: f32 = load_old y[%v.1, %f.3] "
+         "store y[%v.1, %f.3] %x.4 } }",
+         NULL},
+        /* by tiles, and at an index that is computed from two */
+        {"for %t.2 in 2 { for %f.3 in chunk %t.2 of 2: 16 { %x.4: f32 = load_old y[%v.1, %f.3] "
+         "store y[%v.1, %f.3] %x.4 } }",
+         NULL},
+        {"%n.9: i64 = size 8 for %h.2 in 2 { %o.3: i64 = imul %h.2 %n.9 for %f.4 in 8 { "
+         "%g.5: i64 = iadd %o.3 %f.4 %x.6: f32 = load_old y[%v.1, %g.5] "
+         "store y[%v.1, %g.5] %x.6 } }",
+         NULL},
+        {"%n.9: i64 = size 8 for %f.4 in 16 { %g.5: i64 = irem %f.4 %n.9 "
+         "%x.6: f32 = load_old y[%v.1, %g.5] store y[%v.1, %g.5] %x.6 }",
+         "in a later turn"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(update, (void *)&cases[i]);
 }
 
 TEST_MAIN()

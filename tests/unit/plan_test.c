@@ -22,6 +22,22 @@ static const char text[] = "module \"t\" {\n"
                            "  }\n"
                            "}\n";
 
+static const char updated[] = "module \"t\" {\n"
+                              "  node v\n"
+                              "  dim F = 16\n"
+                              "  dim O = 8\n"
+                              "  column v.x: f32[v, F]\n"
+                              "  param \"w\": f32[F, O] = const(0)\n"
+                              "  func @train {\n"
+                              "    %x = data v.x : f32[v, F]\n"
+                              "    %w = var \"w\" : f32[F, O]\n"
+                              "    %z = contract %x, %w : f32[v, O]\n"
+                              "    output \"y\" %z\n"
+                              "    %n = mul %w, %w : f32[F, O]\n"
+                              "    assign \"w\" %n\n"
+                              "  }\n"
+                              "}\n";
+
 static Plan *plan_of(Ctx *c, const char *ir) {
     Module *m = module_parse(c, ctx_add_text(c, "t", ir, strlen(ir)));
     CHECK(m != NULL);
@@ -42,7 +58,7 @@ static int buf_of(const Plan *p, PBufKind kind) {
 
 typedef struct {
     void (*break_it)(Plan *p);
-    const char *error;
+    const char *error, *ir; /* NULL: text */
 } Case;
 
 static void swap_steps(Plan *p) {
@@ -74,9 +90,24 @@ static void broken_kernel(Plan *p) {
     step_of(p, PS_KERNEL)->kernel->n_regs = 1;
 }
 
+/* The update of w, which is made in place, before the product that wants the old w. */
+static void updated_early(Plan *p) {
+    PStep **s = p->phases.v[0]->steps.v, *update = s[p->phases.v[0]->steps.n - 1];
+    CHECK(s[0]->kind == PS_GEMM && update->kind == PS_KERNEL && update->op->kind == OP_MUL);
+    memmove(s + 1, s, (size_t)(p->phases.v[0]->steps.n - 1) * sizeof *s);
+    s[0] = update;
+}
+/* A kernel that wants t where z is. */
+static void another_value(Plan *p) {
+    int z = step_of(p, PS_GEMM)->bufs[2];
+    PStep *s = step_of(p, PS_KERNEL);
+    for (int i = 0; i < s->n_bufs; i++)
+        if (s->bufs[i] == z) s->kernel->bufs.v[i]->value = s->op;
+}
+
 static void refused(Ctx *c, void *arg) {
     const Case *t = arg;
-    Plan *p = plan_of(c, text);
+    Plan *p = plan_of(c, t->ir ? t->ir : text);
     CHECK(p && plan_verify(c, p));
     t->break_it(p);
     CHECK_MSG(!plan_verify(c, p), "accepted: %s", t->error);
@@ -93,14 +124,16 @@ static void with_ctx(void (*fn)(Ctx *, void *), void *arg) {
 
 TEST(broken_plans_are_refused) {
     static const Case cases[] = {
-        {swap_steps, "read before it is written"},
-        {write_data, "must not be written"},
-        {other_size, "has another size"},
-        {two_names, "under two names"},
-        {short_life, "outside of its life"},
-        {no_stride, "no stride of an operand is 1"},
-        {no_buffer, "no such buffer"},
-        {broken_kernel, "out of range"},
+        {swap_steps, "read before it is written", NULL},
+        {write_data, "must not be written", NULL},
+        {other_size, "has another size", NULL},
+        {two_names, "under two names", NULL},
+        {short_life, "outside of its life", NULL},
+        {no_stride, "no stride of an operand is 1", NULL},
+        {no_buffer, "no such buffer", NULL},
+        {broken_kernel, "out of range", NULL},
+        {updated_early, "var_w is read as an operand, which another value", updated},
+        {another_value, "is read as 'y', which another value has overwritten", NULL},
     };
     for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, (void *)&cases[i]);
 }
