@@ -117,7 +117,17 @@ bool cli_write_all(int fd, const void *from, size_t n) {
     return true;
 }
 
+/* A link stays, and the file that it leads to is replaced. */
+static const char *follow_link(Ctx *c, const char *path) {
+    char real[PATH_MAX];
+    struct stat s;
+    if (lstat(path, &s) != 0 || !S_ISLNK(s.st_mode)) return path;
+    return realpath(path, real) ? arena_strndup(c->a, real, strlen(real)) : NULL;
+}
+
 static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
+    const char *named = path;
+    if (!(path = follow_link(c, path))) return cannot_write(c, named);
     char *temp = arena_printf(c->a, "%s.XXXXXX", path);
     int fd = mkstemp(temp);
     if (fd < 0) return cannot_write(c, path);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/data/number.h"
+
 const char *gnnc_status_text(gnnc_status status) {
     switch (status) {
 #define CASE(name, value, text)                                                                    \
@@ -23,7 +25,7 @@ gnnc_status rt_fail(RtError *err, gnnc_status status, const char *fmt, ...) {
     if (!err || err->text[0]) return status;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(err->text, sizeof err->text, fmt, ap);
+    rt_vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
     return status;
 }
@@ -149,10 +151,10 @@ char *rt_pool_printf(RtPool *pool, const char *fmt, ...) {
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = rt_vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     char *text = n < 0 ? NULL : rt_pool_alloc(pool, (size_t)n + 1, 1);
-    if (text) vsnprintf(text, (size_t)n + 1, fmt, again);
+    if (text) rt_vsnprintf(text, (size_t)n + 1, fmt, again);
     va_end(again);
     return text;
 }

@@ -91,6 +91,9 @@ bool rt_tuned_find(gnnc_trainer *t, const char *dir, RtChoice *out) {
         const RtJson *list = read_entries(&pool, &k, &err);
         for (const RtJson *e = list ? list->first : NULL; e && !found; e = e->next)
             found = is_entry_of(e, &k) && read_choice(e, out);
+        /* A data directory comes from anywhere: it must not start threads by the thousand. */
+        int64_t cores = rt_usable_cores();
+        if (found && out->threads > cores) out->threads = cores;
     }
     if (err.text[0]) rt_message(&t->rt, "%s (ignored)", err.text);
     rt_pool_free(&pool);

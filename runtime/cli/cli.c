@@ -1,6 +1,7 @@
 /* main of a compiled trainer. */
 #include "cli.h"
 
+#include <locale.h>
 #include <signal.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ static int flush_output(const RtCli *c, int code) {
     return RT_EXIT_FAILED;
 }
 
-int gnnc_trainer_main(const rt_program *p, int argc, char **argv) {
+static int run(const rt_program *p, int argc, char **argv) {
     RtCli c = {.p = p, .prog = argc > 0 ? base_name(argv[0]) : p->name, .n_epochs = -1};
     gnnc_status st = gnnc_trainer_create(&c.t, p);
     if (st != GNNC_OK) {
@@ -59,4 +60,14 @@ int gnnc_trainer_main(const rt_program *p, int argc, char **argv) {
     gnnc_trainer_destroy(c.t);
     sigaction(SIGXFSZ, &before, NULL);
     return flush_output(&c, code);
+}
+
+/* Numbers are printed as JSON and scripts read them, whatever the host's locale. */
+int gnnc_trainer_main(const rt_program *p, int argc, char **argv) {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = plain ? uselocale(plain) : (locale_t)0;
+    int code = run(p, argc, argv);
+    if (before) uselocale(before);
+    if (plain) freelocale(plain);
+    return code;
 }

@@ -1,14 +1,18 @@
 /* Writes a data directory: into "<dir>.tmp.<pid>" first, then one rename.  An old
  * data directory is swapped with the new one in one step (RENAME_EXCHANGE) and
- * removed afterwards, so at every moment `dir` is a whole data set. */
+ * removed afterwards, so at every moment `dir` is a whole data set.  Files that no import
+ * wrote stay in it. */
 #include "dataset.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "json.h"
@@ -43,7 +47,7 @@ static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, 
     if (w->st != GNNC_OK) return;
     memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
     const char *path = rt_pool_printf(w->pool, "%s/%s", w->dir, file);
-    w->st = path ? rt_npy_save(&w->pool->from, path, &a, w->err) : rt_fail_nomem(w->err, file);
+    w->st = path ? rt_npy_create(&w->pool->from, path, &a, w->err) : rt_fail_nomem(w->err, file);
     put(w, ", \"");
     put(w, key);
     put(w, "\": ");
@@ -183,7 +187,7 @@ static gnnc_status write_text(Writer *w, const char *file, const RtText *text) {
     gnnc_status st;
     const char *path = rt_pool_printf(w->pool, "%s/%s", w->dir, file);
     if (!path) return rt_fail_nomem(w->err, file);
-    TRY(st, rt_out_open(&o, &w->pool->from, path, w->err));
+    TRY(st, rt_out_create(&o, &w->pool->from, path, w->err));
     st = rt_out_write(&o, text->n ? text->s : "", text->n, w->err);
     if (st == GNNC_OK) return rt_out_commit(&o, w->err);
     rt_out_abort(&o);
@@ -261,22 +265,102 @@ static gnnc_status write_all(Writer *w, const RtDataset *d) {
     put_section(w, d, "edges", d->edges, d->n_edges);
     put_section(w, d, "graphs", d->graphs, d->n_graphs);
     put(w, "\n}\n");
-    return w->st == GNNC_OK ? write_text(w, "schema.json", &w->json) : w->st;
+    if (w->st == GNNC_OK) w->st = write_text(w, "schema.json", &w->json);
+    return w->st == GNNC_OK ? rt_dir_sync_files(w->dir, w->err) : w->st;
 }
 
 /* ---- directories ----------------------------------------------------------- */
+static bool is_dots(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
 static gnnc_status remove_tree(RtPool *pool, const char *dir, RtError *err) {
     DIR *list = opendir(dir);
     if (!list) return rt_fail_errno(err, dir, "open");
     gnnc_status st = GNNC_OK;
     for (struct dirent *e; (e = readdir(list));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (is_dots(e->d_name)) continue;
         if (unlinkat(dirfd(list), e->d_name, 0) == 0) continue;
         const char *path = rt_pool_printf(pool, "%s/%s", dir, e->d_name);
         st = rt_fail_errno(err, path ? path : e->d_name, "remove");
     }
     closedir(list);
     if (rmdir(dir) != 0 && st == GNNC_OK) st = rt_fail_errno(err, dir, "remove");
+    return st;
+}
+
+/* ---- what an import did not write stays -------------------------------------------- */
+/* Files stand as members of objects; lists hold names of categories and classes. */
+static int64_t gather_texts(const RtJson *v, const char **to) {
+    int64_t n = 0;
+    if (v->kind == RT_JSON_STRING) {
+        if (to) *to = v->text;
+        return 1;
+    }
+    for (const RtJson *e = v->kind == RT_JSON_OBJECT ? v->first : NULL; e; e = e->next)
+        n += gather_texts(e, to ? to + n : NULL);
+    return n;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Texts of a schema, among them every file that an import wrote; sorted. */
+typedef struct {
+    const char **v;
+    int64_t n;
+} Texts;
+
+static bool list_texts(RtPool *pool, const RtJson *schema, Texts *t) {
+    t->n = gather_texts(schema, NULL);
+    t->v = RT_NEWN(pool, const char *, t->n);
+    if (!t->v) return false;
+    gather_texts(schema, t->v);
+    qsort(t->v, (size_t)t->n, sizeof *t->v, by_text);
+    return true;
+}
+
+/* The schema of the data directory that is replaced: it names the files that an import wrote. */
+static gnnc_status read_schema(RtPool *pool, const char *dir, RtJson **out, RtError *err) {
+    RtBytes text;
+    gnnc_status st;
+    const char *path = rt_pool_printf(pool, "%s/schema.json", dir);
+    if (!path) return rt_fail_nomem(err, dir);
+    TRY(st, rt_file_map(pool, path, &text, err));
+    st = rt_json_parse(pool, text, path, out, err);
+out:
+    return st;
+}
+
+static bool is_ours(const Texts *t, const char *file) {
+    return strcmp(file, "schema.json") == 0 ||
+           bsearch(&file, t->v, (size_t)t->n, sizeof *t->v, by_text);
+}
+
+/* Checkpoints, notes and `tuned.json` of the old directory get a second name in the new one, so
+ * that the exchange leaves them where they were. */
+static gnnc_status keep_others(RtPool *pool, const char *dir, const char *tmp, RtError *err) {
+    RtJson *schema;
+    Texts named;
+    gnnc_status st = read_schema(pool, dir, &schema, err);
+    if (st != GNNC_OK) return st;
+    if (!list_texts(pool, schema, &named)) return rt_fail_nomem(err, dir);
+    DIR *list = opendir(dir);
+    if (!list) return rt_fail_errno(err, dir, "open");
+    for (struct dirent *e; st == GNNC_OK && (e = readdir(list));) {
+        if (is_dots(e->d_name) || is_ours(&named, e->d_name)) continue;
+        const char *to = rt_pool_printf(pool, "%s/%s", tmp, e->d_name);
+        if (!to)
+            st = rt_fail_nomem(err, dir);
+        else if (linkat(dirfd(list), e->d_name, AT_FDCWD, to, 0) != 0)
+            st = rt_fail(err, GNNC_E_IO, "%s: '%s' is not of an import, and cannot be kept: %s",
+                         dir, e->d_name,
+                         errno == EEXIST  ? "the new data have a file of that name"
+                         : errno == EPERM ? "it is a folder; move it away first"
+                                          : "it cannot be linked");
+    }
+    closedir(list);
     return st;
 }
 
@@ -287,7 +371,7 @@ static bool is_data_dir(RtPool *pool, const char *dir) {
 
 static bool is_empty(DIR *list) {
     for (struct dirent *e; (e = readdir(list));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) return false;
+        if (!is_dots(e->d_name)) return false;
     return true;
 }
 
@@ -327,8 +411,10 @@ static gnnc_status install(RtPool *pool, const char *tmp, const char *dir, bool 
     if (!is_data_dir(pool, dir))
         return rt_fail(err, GNNC_E_IO, "%s: exists and is not a data directory", dir);
     if (!replace) return rt_fail(err, GNNC_E_IO, "%s: exists already", dir);
+    gnnc_status st = keep_others(pool, dir, tmp, err);
+    if (st != GNNC_OK) return st;
     if (!exchange(pool, tmp, dir)) return rt_fail_errno(err, dir, "replace");
-    gnnc_status st = rt_dir_sync(parent, err);
+    st = rt_dir_sync(parent, err);
     return st == GNNC_OK ? remove_tree(pool, tmp, err) : st;
 }
 
@@ -345,6 +431,42 @@ static gnnc_status make_parents(RtPool *pool, const char *dir, RtError *err) {
     return GNNC_OK;
 }
 
+/* ---- directories of writers that were killed ---------------------------------------- */
+/* A writer holds a lock on its directory, which ends with it however it ends. */
+static int lock_dir(int at, const char *name) {
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* "shop.tmp.4711" beside "shop" */
+static bool is_temporary(const char *name, const char *base) {
+    size_t n = strlen(base);
+    if (strncmp(name, base, n) != 0 || strncmp(name + n, ".tmp.", 5) != 0) return false;
+    const char *pid = name + n + 5;
+    return *pid && strspn(pid, "0123456789") == strlen(pid);
+}
+
+/* A directory a minute old has been locked by its writer, if it has one. */
+static bool is_old(int fd) {
+    struct stat s;
+    return fstat(fd, &s) == 0 && time(NULL) - s.st_mtime > 60;
+}
+
+static void remove_abandoned(RtPool *pool, const char *dir) {
+    const char *parent = rt_path_dir(pool, dir), *slash = strrchr(dir, '/');
+    DIR *list = parent ? opendir(parent) : NULL;
+    for (struct dirent *e; list && (e = readdir(list));) {
+        if (!is_temporary(e->d_name, slash ? slash + 1 : dir)) continue;
+        const char *path = rt_pool_printf(pool, "%s/%s", parent, e->d_name);
+        int fd = path ? lock_dir(dirfd(list), e->d_name) : -1;
+        if (fd >= 0 && is_old(fd)) remove_tree(pool, path, NULL);
+        if (fd >= 0) close(fd);
+    }
+    if (list) closedir(list);
+}
+
 static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, bool replace,
                              RtError *err) {
     size_t n = strlen(dir);
@@ -354,11 +476,14 @@ static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, 
     if (!tmp) return rt_fail_nomem(err, "data directory");
     gnnc_status st = make_parents(pool, dir, err);
     if (st != GNNC_OK) return st;
+    remove_abandoned(pool, dir);
     if (mkdir(tmp, 0777) != 0) return rt_fail_errno(err, tmp, "create");
+    int lock = lock_dir(AT_FDCWD, tmp);
     Writer w = {.pool = pool, .dir = tmp, .json = {.pool = pool}, .err = err, .st = GNNC_OK};
     st = write_all(&w, d);
     if (st == GNNC_OK) st = install(pool, tmp, dir, replace, err);
     if (st != GNNC_OK) remove_tree(pool, tmp, NULL);
+    if (lock >= 0) close(lock);
     return st;
 }
 

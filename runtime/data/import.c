@@ -41,6 +41,17 @@ gnnc_status rt_import_begin(const RtAlloc *from, const RtImport *how, int64_t n_
     return GNNC_OK;
 }
 
+gnnc_status rt_import_check_ids(const RtImport *how, const char *name, int64_t n_nodes,
+                                int64_t n_rows, RtError *err) {
+    enum { PER_ROW = 1000 };
+    if (n_nodes <= how->n_nodes || n_nodes / PER_ROW <= n_rows) return GNNC_OK;
+    return rt_fail(err, GNNC_E_RANGE,
+                   "%s: node %lld is the largest of %lld row%s, so nearly every node would have no "
+                   "edge; --nodes %lld says that there are so many",
+                   name, (long long)n_nodes - 1, (long long)n_rows, n_rows == 1 ? "" : "s",
+                   (long long)n_nodes);
+}
+
 RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name) {
     RtTable *t = d->nodes;
     RtColumn *c = &t->columns[t->n_columns++];

@@ -31,7 +31,7 @@ typedef struct RtImport {
     RtKindOf kinds[RT_IMPORT_KINDS];
     int n_lows;
     RtLowOf lows[RT_IMPORT_KINDS];
-    int64_t n_nodes; /* edge lists: at least so many nodes; 0 = as many as are named */
+    int64_t n_nodes; /* where numbers are named: at least so many nodes; 0 = as many as are named */
     /* Text forms: every row that cannot be read is told to on_bad ("edges.csv: row
      * 7: .."; at most RT_BAD_ROWS_TOLD of them). With skip_bad they are left out,
      * else the import fails once all are told. */
@@ -94,6 +94,11 @@ gnnc_status rt_import_tables(const RtAlloc *from, const struct RtFolder *f,
 /* A data set of one node type with n rows and room for n_columns. */
 gnnc_status rt_import_begin(const RtAlloc *from, const RtImport *how, int64_t n_nodes,
                             int n_columns, RtDataset **out, RtError *err);
+/* Where the largest number in a file says how many nodes there are: a file of a few bytes must not
+ * make a graph of gigabytes.  More than 1,000 nodes a row need the word of the user,
+ * `how->n_nodes`: GNNC_E_RANGE. */
+gnnc_status rt_import_check_ids(const RtImport *how, const char *name, int64_t n_nodes,
+                                int64_t n_rows, RtError *err);
 /* Adds the edge type; src, dst must outlive the data set. Columns stay in step
  * with `undirected`. */
 gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const int32_t *src,

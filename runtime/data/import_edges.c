@@ -88,6 +88,7 @@ static int64_t count_lines(RtBytes text) {
 static gnnc_status make(EdgeList *l, const RtAlloc *from, RtDataset **d) {
     RtColumn *weight;
     gnnc_status st;
+    TRY(st, rt_import_check_ids(l->how, l->name, l->n_nodes, l->n, l->err));
     if (l->n_nodes < l->how->n_nodes) l->n_nodes = l->how->n_nodes;
     TRY(st, rt_import_begin(from, l->how, l->n_nodes, 0, d, l->err));
     RtPool *pool = &(*d)->pool;

@@ -249,7 +249,10 @@ gnnc_status rt_npz_read_events(Npz *z, const RtAlloc *from) {
     TRY(st, rt_npz_i32(z, "dst", 1, &dst, &d));
     if (src.count != dst.count) return rt_npz_bad(z, GNNC_E_SHAPE, "dst", "not as long as src");
     n = largest(d, dst.count, largest(s, src.count, 0));
-    if (rt_npz_has(z, "num_nodes")) TRY(st, rt_npz_count(z, "num_nodes", &n));
+    if (rt_npz_has(z, "num_nodes"))
+        TRY(st, rt_npz_count(z, "num_nodes", &n));
+    else
+        TRY(st, rt_import_check_ids(how, z->zip.name, n, src.count, z->b.err));
     TRY(st, rt_build_nodes(&z->b, how->node ? how->node : "vertex", n, &nodes));
     TRY(st, rt_build_edges(&z->b, how->edge ? how->edge : "event", nodes, nodes, src.count, s, d,
                            &events));

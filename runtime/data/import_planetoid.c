@@ -99,6 +99,7 @@ static gnnc_status read_parts(Planetoid *p) {
         if (p->test[i] < p->allx.n_rows) return bad(p, TEST_INDEX, "names a node of allx");
         if (p->test[i] >= p->n) p->n = p->test[i] + 1;
     }
+    st = rt_import_check_ids(p->how, "test.index", p->n, p->allx.n_rows + p->n_test, p->err);
 out:
     return st;
 }

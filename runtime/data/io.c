@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,8 +94,16 @@ gnnc_status rt_dir_sync(const char *dir, RtError *err) {
     return st;
 }
 
+gnnc_status rt_dir_sync_files(const char *dir, RtError *err) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return rt_fail_errno(err, dir, "open");
+    gnnc_status st = syncfs(fd) != 0 ? rt_fail_errno(err, dir, "sync") : GNNC_OK;
+    close(fd);
+    return st;
+}
+
 /* O_EXCL instead of mkstemp: the file's mode then follows the umask. */
-static int open_temporary(RtOut *o) {
+static int open_named(RtOut *o) {
     for (int k = 0; k < 1000; k++) {
         o->tmp = rt_pool_printf(&o->pool, "%s.tmp.%ld.%d", o->path, (long)getpid(), k);
         if (!o->tmp) {
@@ -107,23 +116,80 @@ static int open_temporary(RtOut *o) {
     return -1;
 }
 
-/* A rename would replace a device or a pipe (as root, /dev/null itself) by a file. */
-static bool may_replace(const char *path) {
+/* A file without a name vanishes with a writer that is killed.  It gets its name through /proc
+ * (open(2), O_TMPFILE); where the file system or the machine has none of it, -1. */
+static int open_nameless(const char *dir) {
+    char self[32];
+    int fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (fd < 0) return -1;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    if (access(self, F_OK) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+static int open_temporary(RtOut *o) {
+    const char *dir = rt_path_dir(&o->pool, o->path);
+    if (!dir) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int fd = open_nameless(dir);
+    return fd >= 0 ? fd : open_named(o);
+}
+
+/* Names a nameless file, for the rename that follows at once. */
+static gnnc_status name_file(RtOut *o, int fd, RtError *err) {
+    char self[32];
+    if (o->tmp) return GNNC_OK;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    for (int k = 0; k < 1000; k++) {
+        char *tmp = rt_pool_printf(&o->pool, "%s.tmp.%ld.%d", o->path, (long)getpid(), k);
+        if (!tmp) return rt_fail_nomem(err, o->path);
+        if (linkat(AT_FDCWD, self, AT_FDCWD, tmp, AT_SYMLINK_FOLLOW) == 0) {
+            o->tmp = tmp;
+            return GNNC_OK;
+        }
+        if (errno != EEXIST) break;
+    }
+    return rt_fail_errno(err, o->path, "create a file beside");
+}
+
+/* The file that `path` leads to through links, so that the link stays and the file behind it is
+ * replaced.  A rename over a device or a pipe (as root, over /dev/null itself) would make a file of
+ * it: those are refused, reached through links or not. */
+static gnnc_status find_target(RtOut *o, const char *path, RtError *err) {
     struct stat s;
-    return lstat(path, &s) != 0 || S_ISREG(s.st_mode) || S_ISLNK(s.st_mode);
+    char real[PATH_MAX];
+    bool is_link = lstat(path, &s) == 0 && S_ISLNK(s.st_mode);
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+        return rt_fail(err, GNNC_E_IO, "%s: not a regular file, will not be replaced", path);
+    if (is_link && !realpath(path, real)) return rt_fail_errno(err, path, "follow the link");
+    if (is_link) path = real;
+    o->path = rt_pool_strndup(&o->pool, path, strlen(path));
+    return o->path ? GNNC_OK : rt_fail_nomem(err, path);
 }
 
 gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError *err) {
     *o = (RtOut){.fd = -1};
-    if (!may_replace(path))
-        return rt_fail(err, GNNC_E_IO, "%s: not a regular file, will not be replaced", path);
     rt_pool_init(&o->pool, from);
-    o->path = rt_pool_strndup(&o->pool, path, strlen(path));
-    if (o->path) o->fd = open_temporary(o);
+    gnnc_status st = find_target(o, path, err);
+    if (st == GNNC_OK && (o->fd = open_temporary(o)) < 0)
+        st = errno == ENOMEM ? rt_fail_nomem(err, path)
+                             : rt_fail_errno(err, path, "create a file beside");
+    if (st != GNNC_OK) rt_pool_free(&o->pool);
+    return st;
+}
+
+gnnc_status rt_out_create(RtOut *o, const RtAlloc *from, const char *path, RtError *err) {
+    *o = (RtOut){.fd = -1, .is_part = true};
+    rt_pool_init(&o->pool, from);
+    o->path = o->tmp = rt_pool_strndup(&o->pool, path, strlen(path));
+    if (o->path) o->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (o->fd >= 0) return GNNC_OK;
-    bool oom = !o->path || !o->tmp;
+    gnnc_status st = o->path ? rt_fail_errno(err, path, "create") : rt_fail_nomem(err, path);
     rt_pool_free(&o->pool);
-    return oom ? rt_fail_nomem(err, path) : rt_fail_errno(err, path, "create a file beside");
+    return st;
 }
 
 gnnc_status rt_out_write(RtOut *o, const void *p, size_t n, RtError *err) {
@@ -138,19 +204,25 @@ gnnc_status rt_out_write(RtOut *o, const void *p, size_t n, RtError *err) {
     return GNNC_OK;
 }
 
+static gnnc_status replace(RtOut *o, int fd, RtError *err) {
+    gnnc_status st;
+    const char *dir = rt_path_dir(&o->pool, o->path);
+    if (!dir) return rt_fail_nomem(err, o->path);
+    if (fsync(fd) != 0) return rt_fail_errno(err, o->path, "sync");
+    TRY(st, name_file(o, fd, err));
+    if (rename(o->tmp, o->path) != 0) return rt_fail_errno(err, o->path, "replace");
+    o->tmp = NULL;
+    st = rt_dir_sync(dir, err);
+out:
+    return st;
+}
+
 gnnc_status rt_out_commit(RtOut *o, RtError *err) {
-    gnnc_status st = GNNC_OK;
     int fd = o->fd;
+    gnnc_status st = o->is_part ? GNNC_OK : replace(o, fd, err);
     o->fd = -1;
-    char *dir = rt_path_dir(&o->pool, o->path);
-    if (!dir) st = rt_fail_nomem(err, o->path);
-    if (st == GNNC_OK && fsync(fd) != 0) st = rt_fail_errno(err, o->path, "sync");
     if (close(fd) != 0 && st == GNNC_OK) st = rt_fail_errno(err, o->path, "close");
-    if (st == GNNC_OK && rename(o->tmp, o->path) != 0) st = rt_fail_errno(err, o->path, "replace");
-    if (st == GNNC_OK)
-        st = rt_dir_sync(dir, err);
-    else
-        unlink(o->tmp);
+    if (st != GNNC_OK && o->tmp) unlink(o->tmp);
     rt_pool_free(&o->pool);
     return st;
 }
@@ -159,6 +231,6 @@ void rt_out_abort(RtOut *o) {
     if (o->fd < 0) return;
     close(o->fd);
     o->fd = -1;
-    unlink(o->tmp);
+    if (o->tmp) unlink(o->tmp);
     rt_pool_free(&o->pool);
 }

@@ -17,21 +17,29 @@ gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *e
  * them room at once; mapped for writing, as long as the pool lives. */
 gnnc_status rt_file_scratch(RtPool *pool, size_t n, void **out, RtError *err);
 
-/* A file being replaced: bytes go to "<path>.tmp.<pid>.<k>"; commit syncs it and
- * renames it over `path`, so a reader sees the old file or the new one, also
- * after a crash.  On any error the temporary file is gone and `path` untouched. */
+/* A file being replaced: bytes go to a file beside it that has no name, or where the file system
+ * knows none of those to "<path>.tmp.<pid>.<k>"; commit syncs it and renames it over `path`, so a
+ * reader sees the old file or the new one, also after a crash.  A link is followed: the file that
+ * it leads to is replaced.  On any error the temporary file is gone and `path` untouched. */
 typedef struct RtOut {
     int fd; /* -1 = closed */
     RtPool pool;
-    const char *path, *tmp;
+    const char *path, *tmp; /* tmp: NULL while the file has no name */
+    bool is_part;
 } RtOut;
 gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError *err);
+/* A new file of a directory that is renamed as a whole: made at its place, and not synced by
+ * commit, as rt_dir_sync_files does that for all of them at once. */
+gnnc_status rt_out_create(RtOut *o, const RtAlloc *from, const char *path, RtError *err);
 gnnc_status rt_out_write(RtOut *o, const void *p, size_t n, RtError *err);
 gnnc_status rt_out_commit(RtOut *o, RtError *err);
 void rt_out_abort(RtOut *o); /* no effect after commit */
 
 /* fsync of a directory, so that a rename in it survives a power cut. */
 gnnc_status rt_dir_sync(const char *dir, RtError *err);
+/* Everything that was written to the file system of a directory reaches its disk: one wait instead
+ * of one a file. */
+gnnc_status rt_dir_sync_files(const char *dir, RtError *err);
 /* The directory part of a path, "." if none. */
 char *rt_path_dir(RtPool *pool, const char *path);
 

@@ -277,11 +277,11 @@ bool rt_text_printf(RtText *t, const char *fmt, ...) {
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(small, sizeof small, fmt, ap);
+    int n = rt_vsnprintf(small, sizeof small, fmt, ap);
     va_end(ap);
     char *text = small;
     if (n >= (int)sizeof small && (text = rt_pool_alloc(t->pool, (size_t)n + 1, 1)))
-        vsnprintf(text, (size_t)n + 1, fmt, again);
+        rt_vsnprintf(text, (size_t)n + 1, fmt, again);
     va_end(again);
     return n >= 0 && text && rt_text_put(t, text, (size_t)n);
 }

@@ -8,6 +8,7 @@
 #include <locale.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static bool is_digit(char c) {
@@ -54,4 +55,12 @@ double rt_strtod(const char *s, const char **end) {
     freelocale(c);
     *end = stop;
     return v;
+}
+
+int rt_vsnprintf(char *to, size_t n, const char *fmt, va_list ap) {
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = c ? uselocale(c) : (locale_t)0;
+    int k = vsnprintf(to, n, fmt, ap);
+    if (before) uselocale(before);
+    if (c) freelocale(c);
+    return k;
 }

@@ -2,7 +2,13 @@
 #ifndef RUNTIME_NUMBER_H
 #define RUNTIME_NUMBER_H
 
+#include <stdarg.h>
+#include <stddef.h>
+
 /* As strtod() in the "C" locale; *end = s where no number stands. */
 double rt_strtod(const char *s, const char **end);
+/* As vsnprintf() in the "C" locale: JSON has no "0,5". */
+int rt_vsnprintf(char *to, size_t n, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
 
 #endif

@@ -1,17 +1,22 @@
-/* A reader of zip's central directory (PKWARE APPNOTE 6.3), with zip64 sizes as
- * numpy writes for large arrays; no encryption, no split archives.  zlib does the
+/* A reader of zip's central directory (PKWARE APPNOTE 6.3), with zip64 sizes and counts as
+ * numpy writes for large arrays and many of them; no encryption, no split archives.  zlib does the
  * unpacking.  Own code: it is smaller than the calls a zip library would need to
  * read from memory, and needs no other package. */
 #include "zip.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "runtime/memory.h"
+
 enum { END_SIG = 0x06054b50, CENTRAL_SIG = 0x02014b50, LOCAL_SIG = 0x04034b50 };
+enum { END64_SIG = 0x06064b50, LOCATOR_SIG = 0x07064b50 };
 enum { END_SIZE = 22, CENTRAL_SIZE = 46, LOCAL_SIZE = 30, MAX_COMMENT = 65535 };
+enum { END64_SIZE = 56, LOCATOR_SIZE = 20 };
 /* Deflate cannot expand more than this; a larger claim is a lie (or a bomb). */
 enum { MAX_RATIO = 1032 };
-enum { MAX_ENTRIES = 4096 }; /* names are compared pairwise */
+enum { MAX_ENTRIES = 1 << 20 };
 
 static uint64_t le(const uint8_t *p, int n) {
     uint64_t v = 0;
@@ -78,26 +83,79 @@ static gnnc_status read_central(RtPool *pool, const RtZip *z, const uint8_t *p, 
     return GNNC_OK;
 }
 
+/* Where the central directory lies.  Counts and places that do not fit the end record stand in
+ * the zip64 one, whose place the locator before the end record says. */
+typedef struct {
+    uint64_t n, size, start;
+} Directory;
+
+static bool find_directory(RtBytes f, Directory *d) {
+    const uint8_t *end = find_end(f);
+    if (!end) return false;
+    *d = (Directory){le(end + 10, 2), le(end + 12, 4), le(end + 16, 4)};
+    if (d->n != UINT16_MAX && d->size != UINT32_MAX && d->start != UINT32_MAX) return true;
+    const uint8_t *locator = end - LOCATOR_SIZE;
+    if (end - f.p < LOCATOR_SIZE || le(locator, 4) != LOCATOR_SIG) return true; /* 65,535 it is */
+    uint64_t at = le(locator + 8, 8);
+    if (at > f.n || f.n - at < END64_SIZE || le(f.p + at, 4) != END64_SIG) return false;
+    *d = (Directory){le(f.p + at + 32, 8), le(f.p + at + 40, 8), le(f.p + at + 48, 8)};
+    return true;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const RtZipEntry *const *)a)->name, (*(const RtZipEntry *const *)b)->name);
+}
+static int by_offset(const void *a, const void *b) {
+    uint64_t x = (*(const RtZipEntry *const *)a)->offset,
+             y = (*(const RtZipEntry *const *)b)->offset;
+    return x < y ? -1 : x > y;
+}
+
+/* Two entries over the same bytes are how a small archive claims to hold much (Fifield 2019,
+ * "A better zip bomb"). */
+static gnnc_status check_entries(RtPool *pool, const RtZip *z, RtError *err) {
+    const RtZipEntry **e = rt_pool_alloc(pool, (size_t)z->n, sizeof *e);
+    if (!e) return rt_fail_nomem(err, z->name);
+    for (int i = 0; i < z->n; i++) e[i] = &z->entries[i];
+    qsort(e, (size_t)z->n, sizeof *e, by_name);
+    for (int i = 1; i < z->n; i++)
+        if (strcmp(e[i - 1]->name, e[i]->name) == 0)
+            return bad(z->name, "two zip entries have one name", err);
+    qsort(e, (size_t)z->n, sizeof *e, by_offset);
+    for (int i = 1; i < z->n; i++)
+        if (e[i]->offset - e[i - 1]->offset < e[i - 1]->n_packed)
+            return bad(z->name, "two zip entries lie over each other", err);
+    return GNNC_OK;
+}
+
+/* All of them may be unpacked at a time. */
+static gnnc_status check_room(const RtZip *z, RtError *err) {
+    double mib = 1 << 20, all = 0;
+    for (int i = 0; i < z->n; i++) all += (double)z->entries[i].n_bytes;
+    RtMemoryLimit most = rt_memory_limit(0);
+    if (all <= (double)most.n_bytes) return GNNC_OK;
+    return rt_fail(err, GNNC_E_LIMIT, "%s: unpacks to %.1f MiB, %s %.1f MiB", z->name, all / mib,
+                   most.what, (double)most.n_bytes / mib);
+}
+
 gnnc_status rt_zip_open(RtPool *pool, RtBytes file, const char *name, RtZip *out, RtError *err) {
     *out = (RtZip){.file = file, .name = name};
-    const uint8_t *end = find_end(file);
-    if (!end) return bad(name, "not a zip archive, or a truncated one", err);
-    int n = (int)le(end + 10, 2);
-    uint64_t size = le(end + 12, 4), start = le(end + 16, 4);
-    if (start > file.n || size > file.n - start || n > MAX_ENTRIES)
+    Directory d;
+    if (!find_directory(file, &d)) return bad(name, "not a zip archive, or a truncated one", err);
+    if (d.start > file.n || d.size > file.n - d.start || d.n > d.size / CENTRAL_SIZE)
         return bad(name, "malformed zip directory", err);
-    out->entries = RT_NEWN(pool, RtZipEntry, n);
+    if (d.n > MAX_ENTRIES) return bad(name, "more than 1,048,576 zip entries", err);
+    out->entries = RT_NEWN(pool, RtZipEntry, d.n);
     if (!out->entries) return rt_fail_nomem(err, name);
-    const uint8_t *p = file.p + start;
-    size_t left = (size_t)size, used = 0;
-    for (int i = 0; i < n; i++, p += used, left -= used) {
-        gnnc_status st = read_central(pool, out, p, left, &out->entries[i], &used, err);
+    const uint8_t *p = file.p + d.start;
+    size_t left = (size_t)d.size, used = 0;
+    for (; out->n < (int)d.n; p += used, left -= used) {
+        gnnc_status st = read_central(pool, out, p, left, &out->entries[out->n], &used, err);
         if (st != GNNC_OK) return st;
-        if (rt_zip_find(out, out->entries[i].name))
-            return bad(name, "two zip entries have one name", err);
         out->n++;
     }
-    return GNNC_OK;
+    gnnc_status st = check_entries(pool, out, err);
+    return st == GNNC_OK ? check_room(out, err) : st;
 }
 
 const RtZipEntry *rt_zip_find(const RtZip *z, const char *name) {

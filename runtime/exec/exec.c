@@ -10,6 +10,7 @@
 #include "runtime/data/npy.h"
 #include "profile.h"
 #include "rng.h"
+#include "runtime/data/number.h"
 
 int rt_type_bytes(rt_dtype t) {
     switch (t) {
@@ -180,7 +181,7 @@ void rt_message(RtRuntime *rt, const char *fmt, ...) {
     if (!rt->message) return;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    rt_vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     rt->message(rt->message_user, text);
 }
@@ -194,7 +195,7 @@ static void put(Line *l, const char *fmt, ...) RT_PRINTF(2, 3);
 static void put(Line *l, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    int k = vsnprintf(l->s + l->n, sizeof l->s - l->n, fmt, ap);
+    int k = rt_vsnprintf(l->s + l->n, sizeof l->s - l->n, fmt, ap);
     va_end(ap);
     if (k > 0) l->n = l->n + (size_t)k < sizeof l->s ? l->n + (size_t)k : sizeof l->s - 1;
 }

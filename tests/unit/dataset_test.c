@@ -1,6 +1,8 @@
 /* Data directories: all kinds of columns written, read back, broken one by one. */
 #include "test.h"
 
+#include <sys/time.h>
+
 #include <math.h>
 #include <sys/stat.h>
 
@@ -186,6 +188,31 @@ TEST(replaces_only_data_directories) {
     scratch_remove(dir);
     mkdir(dir, 0777); /* an empty directory is no loss */
     CHECK(write_sample(NULL, false, NULL) == GNNC_OK);
+    scratch_remove(scratch);
+}
+
+/* Checkpoints and notes beside the data are not the importer's to delete. */
+TEST(replaces_only_what_an_import_wrote) {
+    const char *scratch = begin();
+    RtError err = {""};
+    char path[160], old[160];
+    int n = count_entries(dir);
+    snprintf(path, sizeof path, "%s/best.ckpt", dir);
+    write_file(path, "mine", 4);
+    CHECK_MSG(write_sample(NULL, true, &err) == GNNC_OK, "%s", err.text);
+    CHECK(access(path, F_OK) == 0 && count_entries(dir) == n + 1 && count_entries(scratch) == 1);
+    snprintf(path, sizeof path, "%s/runs", dir);
+    mkdir(path, 0777);
+    CHECK(write_sample(NULL, true, &err) == GNNC_E_IO);
+    CHECK_MSG(strstr(err.text, "'runs' is not of an import"), "%s", err.text);
+    CHECK(access(path, F_OK) == 0 && count_entries(scratch) == 1);
+    rmdir(path);
+    /* What a killed import left is removed by the next one; what is new may be at work. */
+    snprintf(old, sizeof old, "%s.tmp.99999", dir);
+    mkdir(old, 0777);
+    CHECK(write_sample(NULL, true, NULL) == GNNC_OK && count_entries(scratch) == 2);
+    utimes(old, (struct timeval[]){{1, 0}, {1, 0}});
+    CHECK(write_sample(NULL, true, NULL) == GNNC_OK && count_entries(scratch) == 1);
     scratch_remove(scratch);
 }
 

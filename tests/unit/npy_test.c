@@ -1,6 +1,10 @@
 /* .npy reading and writing: every type, both versions, hostile headers. */
 #include "test.h"
 
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include "runtime/data/npy.h"
 #include "rt_test_util.h"
 
@@ -142,6 +146,56 @@ TEST(saved_arrays_read_back) {
     err = (RtError){""};
     CHECK(rt_npy_save(NULL, "/nowhere/x.npy", &a, &err) == GNNC_E_IO);
     scratch_remove(dir);
+}
+
+/* What stands in the file that a path leads to: its first 6 bytes. */
+static bool is_npy(const char *path) {
+    char head[6] = "";
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f) fclose(f);
+    return n == sizeof head && memcmp(head, "\x93NUMPY", 6) == 0;
+}
+
+TEST(links_are_followed_and_what_is_no_file_is_refused) {
+    float x[] = {1, 2};
+    RtArray a = {.dt = RT_DT_F32, .rank = 1, .shape = {2}, .data = x};
+    char *dir = strdup(scratch_new()), link_[100], file[100], fifo[100];
+    RtError err = {""};
+    struct stat s;
+    snprintf(link_, sizeof link_, "%s/link", dir);
+    snprintf(file, sizeof file, "%s/file", dir);
+    snprintf(fifo, sizeof fifo, "%s/fifo", dir);
+    write_file(file, "old", 3);
+    CHECK(symlink(file, link_) == 0 && rt_npy_save(NULL, link_, &a, &err) == GNNC_OK);
+    CHECK(lstat(link_, &s) == 0 && S_ISLNK(s.st_mode) && is_npy(file));
+    static const char *const others[] = {"/dev/full", "/dev/stdout", "/", "no/where"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        unlink(link_);
+        err = (RtError){""};
+        CHECK(symlink(others[i], link_) == 0);
+        CHECK_MSG(rt_npy_save(NULL, link_, &a, &err) == GNNC_E_IO, "%s", others[i]);
+        CHECK_MSG(lstat(link_, &s) == 0 && S_ISLNK(s.st_mode), "%s was replaced", others[i]);
+    }
+    CHECK(mkfifo(fifo, 0600) == 0 && rt_npy_save(NULL, fifo, &a, NULL) == GNNC_E_IO);
+    CHECK(count_entries(dir) == 3);
+    scratch_remove(dir);
+    free(dir);
+}
+
+/* A writer that is killed before it is done leaves nothing beside the file. */
+TEST(a_killed_writer_leaves_no_file) {
+    char *dir = strdup(scratch_new()), path[100];
+    snprintf(path, sizeof path, "%s/x.npy", dir);
+    pid_t child = fork();
+    if (child == 0) {
+        RtOut o;
+        if (rt_out_open(&o, NULL, path, NULL) == GNNC_OK) rt_out_write(&o, "half", 4, NULL);
+        raise(SIGKILL);
+    }
+    CHECK(waitpid(child, NULL, 0) == child && count_entries(dir) == 0);
+    scratch_remove(dir);
+    free(dir);
 }
 
 TEST(column_major_becomes_row_major) {

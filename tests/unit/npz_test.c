@@ -162,6 +162,50 @@ TEST(a_bomb_is_refused_before_it_is_unpacked) {
     rt_pool_free(&pool);
 }
 
+TEST(entries_over_the_same_bytes_are_refused) {
+    Zip z = {0};
+    RtZip zip;
+    RtError err = {""};
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    uint8_t zeros[2000] = {0};
+    zip_add(&z, "a", zeros, sizeof zeros, 1);
+    zip_add(&z, "b", zeros, sizeof zeros, 1);
+    put_le(z.central + 46 + 1 + 42, 0, 4); /* b lies where a does */
+    zip_end(&z);
+    CHECK(rt_zip_open(&pool, (RtBytes){z.bytes, z.n}, "z", &zip, &err) == GNNC_E_FORMAT);
+    CHECK_STR(err.text, "z: two zip entries lie over each other");
+    rt_pool_free(&pool);
+}
+
+/* As zip writers end an archive of more than 65,535 entries or 4 GiB. */
+TEST(a_zip64_end_record_is_read) {
+    Zip z = {0};
+    RtZip zip;
+    RtError err = {""};
+    RtPool pool;
+    RtBytes text;
+    rt_pool_init(&pool, NULL);
+    zip_add(&z, "a", (const uint8_t *)"text", 4, 0);
+    size_t start = z.n;
+    memcpy(z.bytes + z.n, z.central, z.n_central);
+    z.n += z.n_central;
+    uint8_t *end64 = z.bytes + z.n, *locator = end64 + 56, *end = locator + 20;
+    put_le(end64, 0x06064b50, 4), put_le(end64 + 4, 44, 8), put_le(end64 + 24, 1, 8);
+    put_le(end64 + 32, 1, 8), put_le(end64 + 40, z.n_central, 8), put_le(end64 + 48, start, 8);
+    put_le(locator, 0x07064b50, 4), put_le(locator + 8, z.n, 8), put_le(locator + 16, 1, 4);
+    put_le(end, 0x06054b50, 4), put_le(end + 8, UINT16_MAX, 2), put_le(end + 10, UINT16_MAX, 2);
+    put_le(end + 12, UINT32_MAX, 4), put_le(end + 16, UINT32_MAX, 4);
+    z.n += 56 + 20 + 22;
+    CHECK_MSG(rt_zip_open(&pool, (RtBytes){z.bytes, z.n}, "z", &zip, &err) == GNNC_OK, "%s",
+              err.text);
+    CHECK(zip.n == 1 && rt_zip_read(&pool, &zip, zip.entries, &text, &err) == GNNC_OK);
+    CHECK(text.n == 4 && memcmp(text.p, "text", 4) == 0);
+    put_le(locator + 8, z.n - 3, 8);
+    CHECK(rt_zip_open(&pool, (RtBytes){z.bytes, z.n}, "z", &zip, NULL) == GNNC_E_FORMAT);
+    rt_pool_free(&pool);
+}
+
 TEST(every_failed_allocation_is_survived) {
     static Zip z;
     gnnc_status st = GNNC_E_NOMEM;

@@ -74,21 +74,56 @@ TEST(steps_are_numbered_over_all_phases) {
 TEST(a_tuned_choice_is_found_by_the_next_trainer) {
     Place p = place_new();
     gnnc_trainer *t = trainer_new(&p);
-    RtChoice c = {3, 777, -1}, d = {0, 0, 0};
+    RtChoice c = {1, 777, -1}, d = {0, 0, 0};
     CHECK(!rt_tuned_find(t, p.dir, &d));
     CHECK(rt_tuned_keep(t, p.dir, &c, 1.5) == GNNC_OK);
-    CHECK(rt_tuned_find(t, p.dir, &d) && d.threads == 3 && d.serial_ns == 777);
-    c.threads = 2;
+    CHECK(rt_tuned_find(t, p.dir, &d) && d.threads == 1 && d.serial_ns == 777);
+    c.serial_ns = 778;
     CHECK(rt_tuned_keep(t, p.dir, &c, 1.5) == GNNC_OK); /* replaces, does not add */
     gnnc_trainer_destroy(t);
     t = trainer_new(&p);
-    CHECK(t->options.threads == 2 && t->options.serial_ns == 777);
+    CHECK(t->options.threads == 1 && t->options.serial_ns == 778);
     CHECK(gnnc_trainer_tune(t, 0.01) == GNNC_OK);
     RtPool pool;
     rt_pool_init(&pool, NULL);
     CHECK(rt_json_get(parse_file(&pool, p.tuned), "tuned")->n == 1);
     rt_pool_free(&pool);
     gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* A data directory comes from anywhere. */
+TEST(a_tuned_choice_has_at_most_a_thread_a_core) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p);
+    RtChoice c = {4096, 777, -1}, d = {0, 0, 0};
+    CHECK(rt_tuned_keep(t, p.dir, &c, 1.5) == GNNC_OK && rt_tuned_find(t, p.dir, &d));
+    CHECK(d.threads == rt_usable_cores() && d.serial_ns == 777);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* Its step_ms was written 1,2345 where the host's locale has a comma, which is no JSON. */
+TEST(json_has_points_in_every_locale) {
+    Place p = place_new();
+    char *locales = strdup(scratch_new());
+    gnnc_trainer *t = trainer_new(&p);
+    RtChoice c = {1, 777, -1}, d = {0, 0, 0};
+    bool comma = comma_locale(locales);
+    if (!comma) fprintf(stderr, "no localedef: json_has_points_in_every_locale is run without\n");
+    CHECK(gnnc_trainer_profile(t, 3) == GNNC_OK && gnnc_trainer_run_phase(t, "eval") == GNNC_OK);
+    CHECK(rt_tuned_keep(t, p.dir, &c, 1.2345) == GNNC_OK && rt_tuned_find(t, p.dir, &d));
+    CHECK(gnnc_trainer_trace(t, p.trace, NULL) == GNNC_OK);
+    setlocale(LC_ALL, "C");
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    const RtJson *one = rt_json_get(parse_file(&pool, p.tuned), "tuned")->first;
+    CHECK(rt_json_get(one, "step_ms")->number == 1.2345);
+    CHECK(rt_json_get(parse_file(&pool, p.trace), "traceEvents"));
+    rt_pool_free(&pool);
+    gnnc_trainer_destroy(t);
+    scratch_remove(locales);
+    free(locales);
     scratch_remove(p.dir);
 }
 

@@ -3,6 +3,7 @@
 #define RT_TEST_UTIL_H
 
 #include <dirent.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,15 @@ static inline void scratch_remove(const char *dir) {
     }
     closedir(list);
     rmdir(dir);
+}
+
+/* A locale that writes 0,5 becomes the process's, made in `dir`; false: this machine cannot. */
+static inline bool comma_locale(const char *dir) {
+    char command[300];
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null",
+             dir);
+    setenv("LOCPATH", dir, 1);
+    return system(command) == 0 && setlocale(LC_ALL, "de_DE.UTF-8");
 }
 
 static inline int count_entries(const char *dir) {
