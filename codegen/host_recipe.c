@@ -26,45 +26,40 @@ int host_metrics(Host *h) {
     return n;
 }
 
-static void recipe_number(Host *h, const char *name, double v) {
+/* ---- fields, a line each ---------------------------------------------------------------- */
+static void field_REAL(Host *h, const char *name, double v) {
     if (__builtin_isinf(v))
         host_printf(h, "        .%s = %s__builtin_inf(),\n", name, v < 0 ? "-" : "");
     else
         host_printf(h, "        .%s = %.17g,\n", name, v);
 }
 
-static void recipe_text(Host *h, const char *name, const char *v) {
+static void field_INT(Host *h, const char *name, int64_t v) {
+    host_printf(h, "        .%s = %" PRId64 ",\n", name, v);
+}
+
+static void field_BOOL(Host *h, const char *name, bool v) {
+    host_printf(h, "        .%s = %s,\n", name, v ? "true" : "false");
+}
+
+static void field_TEXT(Host *h, const char *name, const char *v) {
     host_printf(h, "        .%s = ", name);
     host_string(h, v);
     host_puts(h, ",\n");
 }
 
+static void field_ENUM(Host *h, const char *name, const char *constant) {
+    host_printf(h, "        .%s = %s,\n", name, constant);
+}
+
 void host_recipe(Host *h, int n_metrics) {
     const Recipe *r = &h->m->recipe;
-    host_printf(h, "    .recipe = {\n        .present = %s,\n", r->present ? "true" : "false");
-    recipe_text(h, "model_name", r->model_name);
-    recipe_text(h, "target", r->target);
-    host_printf(h, "        .optim = %s,\n        .sched = %s,\n", host_OptimKind[r->kind],
-                host_SchedKind[r->sched]);
-    recipe_number(h, "lr", r->lr);
-    recipe_number(h, "weight_decay", r->weight_decay);
-    recipe_number(h, "momentum", r->momentum);
-    recipe_number(h, "beta1", r->beta1);
-    recipe_number(h, "beta2", r->beta2);
-    recipe_number(h, "eps", r->eps);
-    recipe_number(h, "clip_norm", r->clip_norm);
-    recipe_number(h, "gamma", r->gamma);
-    recipe_number(h, "min_lr", r->min_lr);
-    host_printf(h, "        .nesterov = %s, .keep_max = %s, .keep_split = %d,\n",
-                r->nesterov ? "true" : "false", r->keep_max ? "true" : "false", r->keep_split);
-    host_printf(h,
-                "        .warmup_epochs = %" PRId64 ", .step_epochs = %" PRId64
-                ", .patience = %" PRId64 ",\n",
-                r->warmup_epochs, r->step_epochs, r->patience);
-    host_printf(h, "        .epochs = %" PRId64 ", .early_stop_patience = %" PRId64 ",\n",
-                r->epochs, r->early_stop_patience);
-    recipe_text(h, "keep_metric", r->keep_metric);
-    host_printf(h, "        .n_metrics = %d, .metrics = %s,\n    },\n", n_metrics,
+    host_puts(h, "    .recipe = {\n");
+    field_BOOL(h, "present", r->present);
+#define RECIPE(kind, name, word) field_##kind(h, #name, r->name);
+#define RECIPE_ENUM(type, rt_type, name, word) field_ENUM(h, #name, host_##type[r->name]);
+#include "runtime/contract.def"
+    host_printf(h, "        .n_metrics = %d,\n        .metrics = %s,\n    },\n", n_metrics,
                 n_metrics ? "metrics" : "NULL");
 }
 
@@ -109,23 +104,19 @@ void host_sampling(Host *h) {
     const Sampling *s = &h->m->recipe.sample;
     const Column *label = module_target(h->m, false), *split = module_target(h->m, true);
     if (!s->batch) return;
-    host_printf(h, "    .sampling = {\n        .batch = %" PRId64 ", .n_hops = %d, .fanout = %s,\n",
-                s->batch, s->n_hops, s->n_hops ? "fanout[0]" : "NULL");
-    host_printf(h, "        .seeds = %s, .clusters = %" PRId64 ",\n", seeds_of(s, label),
-                s->clusters);
-    host_printf(h, "        .n_weights = %d, .weights = %s, .n_times = %d, .times = %s,\n",
-                s->weights.n, s->weights.n ? "sample_weights" : "NULL", s->times.n,
-                s->times.n ? "sample_times" : "NULL");
-    host_printf(h, "        .edges = %s, .drop_last = %d, .replace = %d, .disjoint = %d,\n",
-                host_SampleEdges[s->edges], s->drop_last, s->replace, s->disjoint);
-    host_printf(h,
-                "        .inclusive = %d, .recent = %d, .workers = %" PRId64
-                ", .prefetch = %" PRId64 ",\n",
-                s->inclusive, s->recent, s->workers, s->prefetch);
-    host_printf(h, "        .train_links = %s, .eval_links = %s,\n", host_LinksForm[s->train_links],
-                host_LinksForm[s->eval_links]);
-    host_printf(h, "        .negatives = %" PRId64 ", .corrupt = %s, .avoid = %d, .exclude = %d,\n",
-                s->negatives, host_SampleCorrupt[s->corrupt], s->avoid, s->exclude);
-    host_printf(h, "        .label = %d, .split = %d,\n    },\n", label ? label->id : -1,
-                split ? split->id : -1);
+    host_puts(h, "    .sampling = {\n");
+#define SAMPLING(kind, name, word, first, of) field_##kind(h, #name, s->name);
+#define SAMPLING_ENUM(type, rt_type, name, word, first, of)                                        \
+    field_ENUM(h, #name, host_##type[s->name]);
+#include "runtime/contract.def"
+    field_ENUM(h, "seeds", seeds_of(s, label));
+    field_INT(h, "n_hops", s->n_hops);
+    field_ENUM(h, "fanout", s->n_hops ? "fanout[0]" : "NULL");
+    field_INT(h, "n_weights", s->weights.n);
+    field_ENUM(h, "weights", s->weights.n ? "sample_weights" : "NULL");
+    field_INT(h, "n_times", s->times.n);
+    field_ENUM(h, "times", s->times.n ? "sample_times" : "NULL");
+    field_INT(h, "label", label ? label->id : -1);
+    field_INT(h, "split", split ? split->id : -1);
+    host_puts(h, "    },\n");
 }

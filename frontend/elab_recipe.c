@@ -2,6 +2,7 @@
 #include "frontend/elab.h"
 #include "ir/text.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,34 +59,68 @@ static void count(Elab *e, const Ast *t, int64_t *to, double least) {
         *to = (int64_t)x;
 }
 
-#define BIG 1e30 /* no limit */
+/* A number that the recipe sets by its word. */
 typedef struct {
-    const char *name;
-    double *to; /* one of the two */
-    int64_t *to_int;
-    double min, max; /* with BIG, min is 0 or just above */
-} Knob;
+    int of; /* the optimizer or schedule whose setting it is */
+    const char *word;
+    RecipeFieldKind kind; /* REAL, INT or BOOL */
+    size_t offset;        /* in what is set */
+    double first;         /* where it is not said */
+    double least, most;   /* with CONTRACT_NO_LIMIT, the least is 0 or just above */
+} Setting;
 
-static void set_knob(Elab *e, const Knob *k, const Ast *value) {
+#define KIND_OF(name) _Generic(((Recipe *)0)->name, double: RF_REAL, int64_t: RF_INT, bool: RF_BOOL)
+static const Setting of_optimizers[] = {
+#define OPTIM(kind, name, word, first, least, most)                                                \
+    {kind, word, KIND_OF(name), offsetof(Recipe, name), first, least, most},
+#include "runtime/contract.def"
+};
+static const Setting of_schedules[] = {
+#define SCHED(kind, name, word, first, least, most)                                                \
+    {kind, word, KIND_OF(name), offsetof(Recipe, name), first, least, most},
+#include "runtime/contract.def"
+};
+
+static void store(const Setting *s, void *in, double x) {
+    void *at = (char *)in + s->offset;
+    if (s->kind == RF_REAL) *(double *)at = x;
+    if (s->kind == RF_INT) *(int64_t *)at = (int64_t)x;
+    if (s->kind == RF_BOOL) *(bool *)at = x != 0;
+}
+
+static void set_number(Elab *e, const Setting *s, void *in, const Ast *value) {
     double x;
-    if (k->to_int) {
-        count(e, value, k->to_int, k->min);
+    if (s->kind == RF_INT) {
+        count(e, value, (int64_t *)(void *)((char *)in + s->offset), s->least);
         return;
     }
     if (!number(e, value, &x)) return;
-    if (x >= k->min && x <= k->max)
-        *k->to = x;
-    else if (k->max >= BIG && x <= k->max)
-        diag_add(e->c, DIAG_E0306, value->span, "'%s' is a number %s 0, not %s", k->name,
-                 k->min > 0 ? "above" : "of at least", elab_source_text(e, value->span));
+    if (x >= s->least && x <= s->most)
+        store(s, in, x);
+    else if (s->most >= CONTRACT_NO_LIMIT && x <= s->most)
+        diag_add(e->c, DIAG_E0306, value->span, "'%s' is a number %s 0, not %s", s->word,
+                 s->least > 0 ? "above" : "of at least", elab_source_text(e, value->span));
     else
         diag_add(e->c, DIAG_E0306, value->span, "'%s' lies between %g and %g, and is %s here",
-                 k->name, k->min, k->max, elab_source_text(e, value->span));
+                 s->word, s->least, s->most, elab_source_text(e, value->span));
 }
 
-static void no_knob(Elab *e, const Ast *a, const char *of, const Knob *knobs, int n, bool moments) {
+/* The settings of an optimizer or of a schedule, one after the other. */
+typedef struct {
+    const Setting *v;
+    int n;
+} Settings;
+
+static Settings settings_of(const Setting *all, size_t n, int of) {
+    Settings s = {all, 0};
+    while (s.v < all + n && s.v->of != of) s.v++;
+    while (s.v + s.n < all + n && s.v[s.n].of == of) s.n++;
+    return s;
+}
+
+static void no_setting(Elab *e, const Ast *a, const char *of, const Settings *s, bool moments) {
     Names known = {0};
-    for (int i = 0; i < n; i++) elab_names_add(e, &known, knobs[i].name);
+    for (int i = 0; i < s->n; i++) elab_names_add(e, &known, s->v[i].word);
     if (moments) elab_names_add(e, &known, "moments");
     diag_add(e->c, DIAG_E0306, a->span, "'%s' has no '%s'%s", of, a->text,
              elab_names_advice(e, a->text, &known));
@@ -117,20 +152,21 @@ static bool is_repeated(Elab *e, const Ast *call, int i, const char *first) {
     return false;
 }
 
-/* name(knob = value, ..): the first may be given by position. of: the recipe of an optimizer, which
- * has moments, or NULL. */
-static void set_knobs(Elab *e, const Ast *call, const Knob *knobs, int n, Recipe *of) {
+/* name(word = value, ..): the first may be given by position. moments: it is an optimizer, which
+ * has them. */
+static void set_all(Elab *e, const Ast *call, const Settings *s, bool moments, Recipe *r) {
+    for (int i = 0; i < s->n; i++) store(&s->v[i], r, s->v[i].first);
     for (int i = 1; call->kind == AST_CALL && i < call->n; i++) {
         const Ast *a = call->kid[i];
-        if (is_repeated(e, call, i, knobs[0].name)) continue;
-        if (of && set_moments(e, a, of)) continue;
+        if (is_repeated(e, call, i, s->v[0].word)) continue;
+        if (moments && set_moments(e, a, r)) continue;
         bool named = a->kind == AST_NAMED;
         int k = 0;
-        while (k < n && !(named ? strcmp(a->text, knobs[k].name) == 0 : i == 1 && k == 0)) k++;
-        if (k < n)
-            set_knob(e, &knobs[k], named ? a->kid[0] : a);
+        while (k < s->n && !(named ? strcmp(a->text, s->v[k].word) == 0 : i == 1 && k == 0)) k++;
+        if (k < s->n)
+            set_number(e, &s->v[k], r, named ? a->kid[0] : a);
         else if (named)
-            no_knob(e, a, call->kid[0]->text, knobs, n, of != NULL);
+            no_setting(e, a, call->kid[0]->text, s, moments);
         else
             diag_add(e->c, DIAG_E0306, a->span, "'%s' takes its settings by name",
                      call->kid[0]->text);
@@ -148,35 +184,18 @@ static const char *callee(Elab *e, const Ast *t) {
  */
 static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
     const char *name = callee(e, t);
-    double nesterov = 0;
     if (!name) return;
-    *r = (Recipe){.kind = OPTIM_SGD,
-                  .lr = 0.01,
-                  .beta1 = 0.9,
-                  .beta2 = 0.999,
-                  .eps = 1e-8,
-                  .epochs = r->epochs,
-                  .optimizer = t->span,
-                  .sample = r->sample};
-    const Knob knobs[] = {
-        {"lr", &r->lr, NULL, 0, BIG},           {"weight_decay", &r->weight_decay, NULL, 0, BIG},
-        {"momentum", &r->momentum, NULL, 0, 1}, {"nesterov", &nesterov, NULL, 0, 1},
-        {"beta1", &r->beta1, NULL, 0, 1},       {"beta2", &r->beta2, NULL, 0, 1},
-        {"eps", &r->eps, NULL, 0, 1},
-    };
-    if (strcmp(name, "sgd") == 0)
-        set_knobs(e, t, knobs, 4, r);
-    else if (strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0) {
-        Knob adam[] = {knobs[0], knobs[1], knobs[4], knobs[5], knobs[6]};
-        r->kind = name[4] ? OPTIM_ADAMW : OPTIM_ADAM;
-        r->lr = 1e-3;
-        r->weight_decay = name[4] ? 0.01 : 0;
-        set_knobs(e, t, adam, COUNT(adam), r);
-    } else
-        diag_add(e->c, DIAG_E0306, t->span,
-                 "there is no optimizer '%s'; there are sgd, adam, adamw", name);
-    r->nesterov = nesterov != 0;
-    if (r->kind == OPTIM_SGD && r->momentum == 0 && r->bf16_moments)
+    int k = text_find(&text_OptimKind, name, strlen(name));
+    if (k <= OPTIM_NONE) {
+        diag_add(e->c, DIAG_E0306, t->span, "there is no optimizer '%s'; there are %s", name,
+                 text_list(e->a, &text_OptimKind, OPTIM_NONE + 1));
+        return;
+    }
+    *r = (Recipe){
+        .optim = (OptimKind)k, .epochs = r->epochs, .optimizer = t->span, .sample = r->sample};
+    const Settings s = settings_of(of_optimizers, COUNT(of_optimizers), k);
+    set_all(e, t, &s, true, r);
+    if (r->optim == OPTIM_SGD && r->momentum == 0 && r->bf16_moments)
         diag_add(e->c, DIAG_E0306, t->span, "'moments' are those of a momentum, and there is none");
 }
 
@@ -186,27 +205,12 @@ static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
     int k = text_find(&text_SchedKind, name, strlen(name));
     if (k < 0) {
         diag_add(e->c, DIAG_E0306, t->span, "there is no schedule '%s'; there are %s", name,
-                 text_list(e->a, &text_SchedKind));
+                 text_list(e->a, &text_SchedKind, 0));
         return;
     }
     r->sched = (SchedKind)k;
-    r->gamma = 0.1;
-    r->step_epochs = 50;
-    r->patience = 10;
-    const Knob warmup = {"warmup", NULL, &r->warmup_epochs, 0, 0};
-    const Knob floor_lr = {"min_lr", &r->min_lr, NULL, 0, BIG};
-    const Knob gamma = {"gamma", &r->gamma, NULL, 0, BIG};
-    const Knob every = {"every", NULL, &r->step_epochs, 1, 0};
-    const Knob patience = {"patience", NULL, &r->patience, 0, 0};
-    const Knob sets[5][4] = {
-        {warmup},
-        {every, gamma, warmup},
-        {floor_lr, warmup},
-        {floor_lr, warmup},
-        {patience, gamma, floor_lr, warmup},
-    };
-    static const int n[] = {1, 3, 2, 2, 4};
-    set_knobs(e, t, sets[k], n[k], NULL);
+    const Settings s = settings_of(of_schedules, COUNT(of_schedules), k);
+    set_all(e, t, &s, false, r);
 }
 
 /* ---- groups
@@ -247,16 +251,18 @@ static void add_group(Elab *e, const Ast *t, Recipe *r) {
     const Ast *paths = t->kid[0];
     for (int i = 0; i < paths->n; i++) sb_printf(&name, "%s%s", i ? ", " : "", paths->kid[i]->text);
     ParamGroup g = {.name = name.s, .lr_scale = 1, .weight_decay = r->weight_decay};
-    const Knob knobs[] = {{"lr_scale", &g.lr_scale, NULL, 0, BIG},
-                          {"weight_decay", &g.weight_decay, NULL, 0, BIG}};
+    static const Setting of_groups[] = {
+        {0, "lr_scale", RF_REAL, offsetof(ParamGroup, lr_scale), 0, 0, CONTRACT_NO_LIMIT},
+        {0, "weight_decay", RF_REAL, offsetof(ParamGroup, weight_decay), 0, 0, CONTRACT_NO_LIMIT}};
     for (int i = 1; i < t->n; i++) {
         const Ast *let = t->kid[i];
         size_t k = 0;
         if (let->kind == AST_BAD) continue;
         bool simple = let->kind == AST_LET && let->kid[0]->kind == AST_NAME;
-        while (simple && k < COUNT(knobs) && strcmp(let->kid[0]->text, knobs[k].name) != 0) k++;
-        if (simple && k < COUNT(knobs))
-            set_knob(e, &knobs[k], let->kid[1]);
+        while (simple && k < COUNT(of_groups) && strcmp(let->kid[0]->text, of_groups[k].word) != 0)
+            k++;
+        if (simple && k < COUNT(of_groups))
+            set_number(e, &of_groups[k], &g, let->kid[1]);
         else
             diag_add(e->c, DIAG_E0306, let->span,
                      "a group sets weight_decay = .. and lr_scale = ..");
@@ -361,7 +367,7 @@ static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     else if (!loss && !m)
         no_metric(e, t->kid[3], metrics);
     r->keep_metric = m && !loss ? elab_metric_name(e, metrics, at) : what;
-    r->keep_split = split[0] == 'v' ? 2 : 1;
+    r->keep_split = split[0] == 'v' ? SPLIT_VAL : SPLIT_TRAIN;
     r->keep_max = best ? !loss && m && !m->fn->flag : high;
 }
 
@@ -381,20 +387,21 @@ static bool once(Elab *e, const Ast *train, int i) {
 }
 
 static void set_item(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
-    const Knob clip = {"clip", &r->clip_norm, NULL, 1e-30, BIG};
-    const Knob ema = {"ema", &r->ema, NULL, 0, 1};
+    static const Setting clip = {0, "clip", RF_REAL,          offsetof(Recipe, clip_norm),
+                                 0, 1e-30,  CONTRACT_NO_LIMIT};
+    static const Setting ema = {0, "ema", RF_REAL, offsetof(Recipe, ema), 0, 0, 1};
     switch (t->kind) {
     case AST_SCHEDULE:
         set_schedule(e, t->kid[0], r);
         break;
     case AST_CLIP:
-        set_knob(e, &clip, t->kid[0]);
+        set_number(e, &clip, r, t->kid[0]);
         break;
     case AST_ACCUMULATE:
         count(e, t->kid[0], &r->accumulate, 1);
         break;
     case AST_EMA:
-        set_knob(e, &ema, t->kid[0]);
+        set_number(e, &ema, r, t->kid[0]);
         break;
     case AST_EPOCHS:
         count(e, t->kid[0], &r->epochs, 0);
@@ -454,13 +461,13 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
                  (long long)r->warmup_epochs, (long long)r->epochs);
     if (r->early_stop_patience && !r->keep_metric) {
         r->keep_metric = "loss";
-        r->keep_split = 2;
+        r->keep_split = SPLIT_VAL;
     }
     if (e->links.base && r->keep_metric && strcmp(r->keep_metric, "loss") == 0)
         diag_add(e->c, DIAG_E0306, train->span,
                  "what scores links has a loss while it trains only: keep the best of a metric%s",
                  r->early_stop_patience ? ", which 'stop after' watches then" : "");
-    else if (e->links.base && r->keep_metric && r->keep_split == 1)
+    else if (e->links.base && r->keep_metric && r->keep_split == SPLIT_TRAIN)
         diag_add(e->c, DIAG_E0306, train->span,
                  "links are judged in the validation and test splits: keep best on val %s",
                  r->keep_metric);

@@ -3,6 +3,7 @@
 #include "frontend/parse.h"
 #include "ir/text.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static void bad(Elab *e, const Ast *at, const char *text) {
@@ -50,7 +51,8 @@ static void set_word(Elab *e, const Ast *s, const Words *words, int *to) {
     if (i >= 0)
         *to = i;
     else
-        diag_add(e->c, DIAG_E0306, t->span, "'%s' is one of %s", s->text, text_list(e->a, words));
+        diag_add(e->c, DIAG_E0306, t->span, "'%s' is one of %s", s->text,
+                 text_list(e->a, words, 0));
 }
 
 /* ---- fan-outs --------------------------------------------------------------------------- */
@@ -142,54 +144,70 @@ static void set_times(Elab *e, const Ast *s, Sampling *to) {
     }
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------- */
+/* Which batches a setting is of, as contract.def has it. */
+enum {
+    OF_ALL = 0,
+    OF_SPEED = 0,
+    OF_CLUSTERS = 1 << 0,
+    OF_DRAWN = 1 << 1,
+    OF_LINKS = 1 << 2,
+    OF_DRAWN_LINKS = OF_DRAWN | OF_LINKS,
+    OF_NONE = 1 << 3, /* no setting */
+};
+
+typedef struct {
+    const char *word;
+    RecipeFieldKind kind;
+    const Words *words;
+    size_t offset;                                    /* in Sampling */
+    void (*set)(Elab *e, const Ast *s, Sampling *to); /* in place of it */
+    unsigned of;
+} Setting;
+
+static const Setting settings[] = {
+    {"fanout", RF_TEXT, NULL, 0, set_fanout, OF_DRAWN},
+    {"weight", RF_TEXT, NULL, 0, set_weights, OF_DRAWN},
+    {"time", RF_TEXT, NULL, 0, set_times, OF_DRAWN},
+#define SAMPLING(kind, name, word, first, of)                                                      \
+    {word, RF_##kind, NULL, offsetof(Sampling, name), NULL, OF_##of},
+#define SAMPLING_ENUM(type, rt_type, name, word, first, of)                                        \
+    {word, RF_WORD, &text_##type, offsetof(Sampling, name), NULL, OF_##of},
+#include "runtime/contract.def"
+};
+
+static const Setting *setting_of(const char *word) {
+    for (size_t i = 0; i < COUNT(settings); i++)
+        if (settings[i].of != OF_NONE && strcmp(settings[i].word, word) == 0) return &settings[i];
+    return NULL;
+}
+
+static unsigned sort_of(const Ast *s) {
+    const Setting *k = setting_of(s->text);
+    return k ? k->of : 0;
+}
+
+static void no_setting(Elab *e, const Ast *s) {
+    StrBuf b = sb_new(e->a);
+    for (size_t i = 0; i < COUNT(settings); i++)
+        if (settings[i].of != OF_NONE) sb_printf(&b, "%s%s", i ? ", " : "", settings[i].word);
+    diag_add(e->c, DIAG_E0306, s->span, "a sample block has no '%s'; it has %s%s", s->text, b.s,
+             fe_setting_hint(s->text));
+}
+
 static void set_one(Elab *e, const Ast *s, Sampling *to) {
-    static const char *const picks[] = {"uniform", "recent"};
-    static const Words pick = {picks, COUNT(picks)};
-    const struct {
-        const char *name;
-        bool *to;
-    } flag[] = {{"drop_last", &to->drop_last}, {"replace", &to->replace},
-                {"disjoint", &to->disjoint},   {"inclusive", &to->inclusive},
-                {"avoid", &to->avoid},         {"exclude_seed_edges", &to->exclude}};
-    int word = 0;
-    for (size_t i = 0; i < COUNT(flag); i++)
-        if (strcmp(s->text, flag[i].name) == 0) {
-            set_flag(e, s, flag[i].to);
-            return;
-        }
-    if (strcmp(s->text, "fanout") == 0)
-        set_fanout(e, s, to);
-    else if (strcmp(s->text, "batch") == 0)
-        set_count(e, s, &to->batch, 1);
-    else if (strcmp(s->text, "clusters") == 0)
-        set_count(e, s, &to->clusters, 1);
-    else if (strcmp(s->text, "negatives") == 0)
-        set_count(e, s, &to->negatives, 1);
-    else if (strcmp(s->text, "workers") == 0)
-        set_count(e, s, &to->workers, 1);
-    else if (strcmp(s->text, "prefetch") == 0)
-        set_count(e, s, &to->prefetch, 1);
-    else if (strcmp(s->text, "weight") == 0)
-        set_weights(e, s, to);
-    else if (strcmp(s->text, "time") == 0)
-        set_times(e, s, to);
-    else if (strcmp(s->text, "edges") == 0) {
-        set_word(e, s, &text_SampleEdges, &word);
-        to->edges = (SampleEdges)word;
-    } else if (strcmp(s->text, "corrupt") == 0) {
-        set_word(e, s, &text_SampleCorrupt, &word);
-        to->corrupt = (SampleCorrupt)word;
-    } else if (strcmp(s->text, "pick") == 0) {
-        set_word(e, s, &pick, &word);
-        to->recent = word;
-    } else
-        diag_add(e->c, DIAG_E0306, s->span,
-                 "a sample block has no '%s'; it has fanout, batch, clusters, drop_last, replace, "
-                 "disjoint, edges, weight, time, pick, inclusive, negatives, corrupt, avoid, "
-                 "exclude_seed_edges, workers, prefetch%s",
-                 s->text, fe_setting_hint(s->text));
+    const Setting *k = setting_of(s->text);
+    void *at = k ? (char *)to + k->offset : NULL;
+    if (!k)
+        no_setting(e, s);
+    else if (k->set)
+        k->set(e, s, to);
+    else if (k->kind == RF_BOOL)
+        set_flag(e, s, at);
+    else if (k->kind == RF_INT)
+        set_count(e, s, at, 1);
+    else
+        set_word(e, s, k->words, at);
 }
 
 static bool once(Elab *e, const Ast *block, int i) {
@@ -226,7 +244,7 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
     if (!s->n_hops && !e->links.target)
         bad(e, block, "a sample block says how many edges each hop draws: fanout [10, 5]");
     if (draws_nothing(s)) bad(e, block, "these fan-outs draw no edge at all: fanout [10, 5]");
-    if ((s->recent || s->inclusive) && !s->times.n)
+    if ((s->pick == PICK_RECENT || s->inclusive) && !s->times.n)
         bad(e, block, "'pick recent' and 'inclusive' go with time columns: time paper.year");
     if (s->times.n && disjoint && !s->disjoint)
         bad(e, disjoint, "what is known depends on a seed's time: each has a tree of its own");
@@ -236,29 +254,20 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
         bad(e, block, "induced batches take every edge between their nodes: weights have no say");
 }
 
-static bool is_among(const char *name, const char *const *list, size_t n) {
-    for (size_t k = 0; k < n; k++)
-        if (strcmp(name, list[k]) == 0) return true;
-    return false;
-}
-
 /* What is drawn of links has no say in a recipe of the other sort, nor how neighbours are drawn in
  * one that draws none. */
 static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
-    static const char *const of_links[] = {"negatives", "corrupt", "avoid", "exclude_seed_edges"};
-    static const char *const of_whole[] = {"batch", "drop_last", "workers", "prefetch"};
     for (int i = 0; i < block->n; i++) {
         const char *name = block->kid[i]->text;
-        bool links = is_among(name, of_links, COUNT(of_links));
-        if (!e->links.target && links)
+        unsigned of = sort_of(block->kid[i]);
+        if (!e->links.target && (of & OF_LINKS))
             diag_add(e->c, DIAG_E0306, block->kid[i]->span,
                      "'%s' goes with links: the target is a column", name);
-        links &= strcmp(name, "exclude_seed_edges") != 0; /* which draw neighbours, too */
-        if (!e->links.target || links || is_among(name, of_whole, COUNT(of_whole))) continue;
-        if (strcmp(name, "clusters") == 0)
+        if (!e->links.target) continue;
+        if (of & OF_CLUSTERS)
             diag_add(e->c, DIAG_E0305, block->kid[i]->span,
                      "links are not learned from clusters yet: fanout [10, 5], or the whole graph");
-        else if (!s->n_hops)
+        else if ((of & OF_DRAWN) && !s->n_hops)
             diag_add(e->c, DIAG_E0306, block->kid[i]->span,
                      "a step over links without 'fanout' sees the whole graph: '%s' has no say",
                      name);
@@ -267,9 +276,8 @@ static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
 
 /* Whole graphs and clusters come with all their edges: there is nothing to draw. */
 static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
-    static const char *const may[] = {"batch", "clusters", "drop_last", "workers", "prefetch"};
     for (int i = 0; i < block->n; i++)
-        if (!is_among(block->kid[i]->text, may, COUNT(may)))
+        if (sort_of(block->kid[i]) & OF_DRAWN_LINKS)
             diag_add(e->c, DIAG_E0306, block->kid[i]->span,
                      "batches of whole %s have all edges of theirs: '%s' has no say",
                      s->clusters ? "clusters" : "graphs", block->kid[i]->text);
@@ -302,7 +310,11 @@ bool elab_draws_by_time(const Ast *train) {
 void elab_sample(Elab *e, const Ast *block, Recipe *r) {
     Sampling *s = &r->sample;
     int before = e->c->n_errors;
-    *s = (Sampling){.span = block->span, .prefetch = 2};
+    *s = (Sampling){
+#define SAMPLING(kind, name, word, first, of) .name = first,
+#define SAMPLING_ENUM(type, rt_type, name, word, first, of) .name = first,
+#include "runtime/contract.def"
+        .span = block->span};
     s->exclude = e->links.target && setting(block, "fanout");
     for (int i = 0; i < e->edges.n; i++) {
         SampleRel rel = {.rel = e->edges.v[i].space};
@@ -328,13 +340,13 @@ void elab_sample(Elab *e, const Ast *block, Recipe *r) {
 /* ---- what a sampled program cannot have
  * ----------------------------------------------------------
  */
-static bool is_of_batch(const Space *s) {
+static bool is_of_data(const Space *s) {
     return s->kind != SP_DIM;
 }
 
 static bool size_varies(const Expr *x) {
     if (!x || x->kind == EX_CONST) return false;
-    if (x->kind == EX_SYM) return x->sym->of && is_of_batch(x->sym->of);
+    if (x->kind == EX_SYM) return x->sym->of && is_of_data(x->sym->of);
     return size_varies(x->a) || size_varies(x->b);
 }
 
@@ -345,7 +357,7 @@ static void check_var(Elab *e, const Var *v) {
         const Space *s = v->type.dim[d];
         const Sampling *how = &e->m->recipe.sample;
         bool whole = how->train_links && !how->n_hops && !space_is_drawn(s);
-        if (whole || (!is_of_batch(s) && !size_varies(s->size))) continue;
+        if (whole || (!is_of_data(s) && !size_varies(s->size))) continue;
         diag_add(e->c, DIAG_E0305, v->span,
                  "'%s' has an entry for each of '%s': a sampled step sees some of them only",
                  v->path, s->name);

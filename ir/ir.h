@@ -269,39 +269,22 @@ typedef struct {
     int64_t *fanout; /* [n_hops], the seeds' in-edges first; -1 = all */
 } SampleRel;
 typedef struct {
-    int64_t batch;       /* seeds of a step; 0 = every step sees the whole graph */
+#define SAMPLING(kind, name, word, first, of) CONTRACT_##kind name;
+#define SAMPLING_ENUM(type, rt_type, name, word, first, of) type name;
+#include "runtime/contract.def"
     int n_hops;          /* 0: batches of whole graphs or clusters */
     VEC(SampleRel) rels; /* of every relation that space_is_sampled */
     VEC(Column *) weights, times;
-    SampleEdges edges;
-    bool drop_last, replace, disjoint, inclusive, recent;
-    int64_t clusters; /* parts that METIS makes: a batch is some of them; 0 = none */
-    LinksForm train_links, eval_links;
-    int64_t negatives; /* of each link */
-    SampleCorrupt corrupt;
-    bool avoid;                /* no negative is an edge of the training split */
-    bool exclude;              /* edges between the ends of a link are not drawn */
-    int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
     Span span;
 } Sampling;
 
 typedef struct {
-    OptimKind kind;
-    double lr, weight_decay, momentum, beta1, beta2, eps, clip_norm /* 0 = none */;
-    bool nesterov, bf16_moments;
-    int64_t accumulate; /* steps whose gradients make one update; 0, 1: each step its own */
-    double ema;         /* decay of the average of the parameters; 0 = none is kept */
+#define RECIPE(kind, name, word) CONTRACT_##kind name;
+#define RECIPE_ENUM(type, rt_type, name, word) type name;
+#include "runtime/contract.def"
     VEC(ParamGroup) groups;
-    SchedKind sched;
-    int64_t warmup_epochs, step_epochs, patience;
-    double gamma, min_lr;
-    int64_t epochs, early_stop_patience; /* 0 = none */
-    const char *keep_metric;             /* "accuracy", "loss"; NULL = keep the last */
-    bool keep_max;
-    int keep_split;                  /* 2 = validation, 1 = train */
-    const char *model_name, *target; /* "GCN", "paper.y" */
-    bool present;                    /* a train block was written */
-    Span optimizer;                  /* what it says of that; no part of the IR's text */
+    bool present;   /* a train block was written */
+    Span optimizer; /* what it says of that; no part of the IR's text */
     Sampling sample;
 } Recipe;
 

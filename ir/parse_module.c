@@ -356,10 +356,6 @@ static bool recipe_value(Parser *p, const RecipeField *f) {
         return parse_word(p, f->words, "a known word", at);
     case RF_INT:
         return parse_int(p, f->name, 0, INT64_MAX, at);
-    case RF_INT32:
-        if (!parse_int(p, f->name, 0, INT32_MAX, &n)) return false;
-        *(int *)at = (int)n;
-        return true;
     default:
         if (!parse_int(p, f->name, 0, 1, &n)) return false;
         *(bool *)at = n != 0;

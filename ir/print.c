@@ -254,7 +254,7 @@ static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
     double real = f->kind == RF_REAL ? *(const double *)at : 0;
     int64_t n = 0;
     if (f->kind == RF_INT) n = *(const int64_t *)at;
-    if (f->kind == RF_INT32 || f->kind == RF_WORD) n = *(const int *)at;
+    if (f->kind == RF_WORD) n = *(const int *)at;
     if (f->kind == RF_BOOL) n = *(const bool *)at;
     if (!text && real == 0 && n == 0) return;
     sb_printf(b, "    %s = ", f->name);

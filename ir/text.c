@@ -26,55 +26,21 @@ int text_find(const Words *w, const char *s, size_t n) {
     return -1;
 }
 
-const char *text_list(Arena *a, const Words *w) {
+const char *text_list(Arena *a, const Words *w, int first) {
     StrBuf b = sb_new(a);
-    for (int i = 0; i < w->n; i++) sb_printf(&b, "%s%s", i ? ", " : "", w->word[i]);
+    for (int i = first; i < w->n; i++) sb_printf(&b, "%s%s", i > first ? ", " : "", w->word[i]);
     return b.s;
 }
 
-#define FIELD(name, kind) {#name, kind, offsetof(Recipe, name), NULL}
 const RecipeField text_recipe[] = {
-    {"model", RF_TEXT, offsetof(Recipe, model_name), NULL},
-    FIELD(target, RF_TEXT),
-    {"optimizer", RF_WORD, offsetof(Recipe, kind), &text_OptimKind},
-    FIELD(lr, RF_REAL),
-    FIELD(weight_decay, RF_REAL),
-    FIELD(momentum, RF_REAL),
-    FIELD(beta1, RF_REAL),
-    FIELD(beta2, RF_REAL),
-    FIELD(eps, RF_REAL),
-    FIELD(clip_norm, RF_REAL),
-    FIELD(nesterov, RF_BOOL),
-    FIELD(bf16_moments, RF_BOOL),
-    FIELD(accumulate, RF_INT),
-    FIELD(ema, RF_REAL),
-    {"schedule", RF_WORD, offsetof(Recipe, sched), &text_SchedKind},
-    FIELD(warmup_epochs, RF_INT),
-    FIELD(step_epochs, RF_INT),
-    FIELD(patience, RF_INT),
-    FIELD(gamma, RF_REAL),
-    FIELD(min_lr, RF_REAL),
-    FIELD(epochs, RF_INT),
-    FIELD(early_stop_patience, RF_INT),
-    FIELD(keep_metric, RF_TEXT),
-    FIELD(keep_max, RF_BOOL),
-    FIELD(keep_split, RF_INT32),
-    {"batch", RF_INT, offsetof(Recipe, sample.batch), NULL},
-    {"edges", RF_WORD, offsetof(Recipe, sample.edges), &text_SampleEdges},
-    {"drop_last", RF_BOOL, offsetof(Recipe, sample.drop_last), NULL},
-    {"replace", RF_BOOL, offsetof(Recipe, sample.replace), NULL},
-    {"disjoint", RF_BOOL, offsetof(Recipe, sample.disjoint), NULL},
-    {"inclusive", RF_BOOL, offsetof(Recipe, sample.inclusive), NULL},
-    {"recent", RF_BOOL, offsetof(Recipe, sample.recent), NULL},
-    {"clusters", RF_INT, offsetof(Recipe, sample.clusters), NULL},
-    {"train_links", RF_WORD, offsetof(Recipe, sample.train_links), &text_LinksForm},
-    {"eval_links", RF_WORD, offsetof(Recipe, sample.eval_links), &text_LinksForm},
-    {"negatives", RF_INT, offsetof(Recipe, sample.negatives), NULL},
-    {"corrupt", RF_WORD, offsetof(Recipe, sample.corrupt), &text_SampleCorrupt},
-    {"avoid", RF_BOOL, offsetof(Recipe, sample.avoid), NULL},
-    {"exclude_seed_edges", RF_BOOL, offsetof(Recipe, sample.exclude), NULL},
-    {"workers", RF_INT, offsetof(Recipe, sample.workers), NULL},
-    {"prefetch", RF_INT, offsetof(Recipe, sample.prefetch), NULL},
+#define RECIPE(kind, name, word) {word, RF_##kind, offsetof(Recipe, name), NULL},
+#define RECIPE_ENUM(type, rt_type, name, word)                                                     \
+    {word, RF_WORD, offsetof(Recipe, name), &text_##type},
+#define SAMPLING(kind, name, word, first, of)                                                      \
+    {word, RF_##kind, offsetof(Recipe, sample.name), NULL},
+#define SAMPLING_ENUM(type, rt_type, name, word, first, of)                                        \
+    {word, RF_WORD, offsetof(Recipe, sample.name), &text_##type},
+#include "runtime/contract.def"
 };
 const int text_n_recipe = (int)COUNT(text_recipe);
 

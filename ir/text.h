@@ -15,9 +15,9 @@ extern const Words text_reds, text_facts;
 #define END(type, rt_type) extern const Words text_##type;
 #include "runtime/contract.def"
 int text_find(const Words *w, const char *s, size_t n);
-const char *text_list(Arena *a, const Words *w); /* "sum, max, min" */
+const char *text_list(Arena *a, const Words *w, int first); /* those from there: "max, min" */
 
-typedef enum { RF_TEXT, RF_WORD, RF_REAL, RF_INT, RF_INT32, RF_BOOL } RecipeFieldKind;
+typedef enum { RF_TEXT, RF_WORD, RF_REAL, RF_INT, RF_BOOL } RecipeFieldKind;
 typedef struct {
     const char *name;
     RecipeFieldKind kind;

@@ -106,7 +106,7 @@ static bool has_f16(const PassCtx *p, const Func *f) {
 static bool run(PassCtx *p, Module *m) {
     const Func *f = func_find(m, "train");
     if (p->scale && p->scale->off) return true;
-    if (!f || !has_f16(p, f) || m->recipe.kind == OPTIM_NONE) return true;
+    if (!f || !has_f16(p, f) || m->recipe.optim == OPTIM_NONE) return true;
     if (var_find(m, scale_path)) return true;
     scalar(m, scale_path, first_scale);
     scalar(m, good_path, 0);

@@ -37,9 +37,11 @@
 #include <math.h>
 #include <string.h>
 
+typedef struct Rule Rule;
 typedef struct {
     Builder b;
     const Recipe *r;
+    const Rule *rule;
     Op *lr, *one;
     Op *inv_root_bc2; /* 1 / sqrt(1 - beta2^t) */
     Op *inv_bc1;      /* 1 / (1 - beta1^t) */
@@ -78,6 +80,21 @@ static Op *mul(Optim *o, Op *x, Op *y) {
 static Op *scale(Optim *o, Op *x, double c) {
     return c == 1 ? x : mul(o, x, num(o, c));
 }
+
+typedef struct {
+    Op *next;     /* the parameter's next value */
+    Op *average;  /* .. which is kept beside it; NULL = none is */
+    Var *slot[2]; /* and of its optimizer state */
+    Op *value[2];
+} Update;
+
+/* An optimizer. */
+struct Rule {
+    /* One parameter's update from p, g and the learning rate. */
+    Update (*step)(Optim *o, Var *v, Op *p, Op *g, Op *rate);
+    bool corrects; /* moments by their bias: rate is lr / (1 - beta1^t), and see inv_root_bc2 */
+    bool shrinks;  /* decay shrinks the parameter, and is no part of the gradient */
+};
 
 /* ---- finding the gradients ------------------------------------------------------ */
 static Grads collect(Arena *a, Module *m, Func *f) {
@@ -279,7 +296,7 @@ static void prepare(Optim *o, const Grads *gs) {
     o->b.span = r->optimizer;
     o->lr = b_input(&o->b, "lr", type_scalar(DT_F32));
     o->one = num(o, 1);
-    if (r->kind == OPTIM_ADAM || r->kind == OPTIM_ADAMW) {
+    if (o->rule->corrects) {
         o->inv_bc1 = b_binary(&o->b, OP_DIV, o->one, bias_correction(o, r->beta1));
         o->inv_root_bc2 =
             b_binary(&o->b, OP_DIV, o->one, b_unary(&o->b, OP_SQRT, bias_correction(o, r->beta2)));
@@ -288,13 +305,6 @@ static void prepare(Optim *o, const Grads *gs) {
 }
 
 /* ---- one parameter's step ----------------------------------------------------------- */
-typedef struct {
-    Op *next;     /* the parameter's next value */
-    Op *average;  /* .. which is kept beside it; NULL = none is */
-    Var *slot[2]; /* and of its optimizer state */
-    Op *value[2];
-} Update;
-
 static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     Update u = {0};
     if (o->r->momentum != 0) {
@@ -307,7 +317,6 @@ static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     return u;
 }
 
-/* rate = lr / (1 - beta1^t) */
 static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
     const Recipe *r = o->r;
     Update u = {.slot = {moment_of(o, "m", v), moment_of(o, "v", v)}};
@@ -321,6 +330,12 @@ static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
     u.next = sub(o, p, mul(o, b_binary(&o->b, OP_DIV, m1, denominator), rate));
     return u;
 }
+
+static const Rule rules[] = {
+    [OPTIM_SGD] = {sgd, false, false},
+    [OPTIM_ADAM] = {adam, true, false},
+    [OPTIM_ADAMW] = {adam, true, true},
+};
 
 /* The default decay comes from the runtime; a group's own is a constant. NULL = none. */
 static Op *decay_of(Optim *o, const ParamGroup *g) {
@@ -336,11 +351,11 @@ static Update update(Optim *o, const Grad *gr) {
     Op *rate = o->inv_bc1 ? mul(o, lr, o->inv_bc1) : lr; /* scalars first: the rest is one kernel */
     o->b.span = gr->var->span;
     if (o->clip) g = mul(o, g, o->clip);
-    if (decay && o->r->kind == OPTIM_ADAMW)
+    if (decay && o->rule->shrinks)
         p = mul(o, p, sub(o, o->one, mul(o, lr, decay)));
     else if (decay)
         g = add(o, g, mul(o, p, decay));
-    return o->r->kind == OPTIM_SGD ? sgd(o, gr->var, p, g, lr) : adam(o, gr->var, p, g, rate);
+    return o->rule->step(o, gr->var, p, g, rate);
 }
 
 /* Whether the step is an update; NULL: each is.  None is one whose gradients are not finite. */
@@ -387,10 +402,12 @@ static void keep_wide(Optim *o, Grads *gs) {
 
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_find(m, "train");
-    if (!f || m->recipe.kind == OPTIM_NONE) return true;
+    if (!f || m->recipe.optim == OPTIM_NONE) return true;
     bool in_16_bits = p->precision == DT_F16 || p->precision == DT_BF16;
     DType want = in_16_bits ? DT_F32 : DT_VOID; /* as wide as tables of a row per node are */
-    Optim o = {.b = {.m = m, .f = f, .want = want, .update = in_16_bits}, .r = &m->recipe};
+    Optim o = {.b = {.m = m, .f = f, .want = want, .update = in_16_bits},
+               .r = &m->recipe,
+               .rule = &rules[m->recipe.optim]};
     Grads gs = collect(p->a, m, f);
     if (gs.n == 0) return true;
     if (p->scale && p->scale->off) keep_wide(&o, &gs);

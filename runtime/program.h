@@ -139,39 +139,24 @@ typedef struct {
 /* Defaults from the model's train block; the command line and the C API override some. */
 typedef struct {
     bool present;
-    const char *model_name, *target; /* "GCN", "paper.y" */
-    rt_optim_kind optim;
-    double lr, weight_decay, momentum, beta1, beta2, eps, clip_norm;
-    bool nesterov;
-    rt_sched_kind sched;
-    int64_t warmup_epochs, step_epochs, patience;
-    double gamma, min_lr;
-    int64_t epochs, early_stop_patience;
-    const char *keep_metric; /* NULL = keep the last; "loss", "accuracy", .. */
-    bool keep_max;
-    int keep_split; /* 1 train, 2 validation, 3 test */
     int n_metrics;
     const char *const *metrics; /* names as in outputs "<metric>.train" .. */
+#define RECIPE(kind, name, word) CONTRACT_##kind name;
+#define RECIPE_ENUM(type, rt_type, name, word) rt_type name;
+#include "contract.def"
 } rt_recipe;
 
 /* How mini-batches are made (sample.h): the recipe's `sample` block. */
 
 typedef struct {
-    int64_t batch; /* seeds of a step; 0 = every step sees the whole graph */
+#define SAMPLING(kind, name, word, first, of) CONTRACT_##kind name;
+#define SAMPLING_ENUM(type, rt_type, name, word, first, of) rt_type name;
+#include "contract.def"
     rt_seeds seeds;
-    int64_t clusters;
     int n_hops;
-    const int32_t *fanout;  /* [n_hops][n_spaces] of rt_space_is_sampled; -1 = all */
+    const int32_t *fanout;  /* [n_hops][n_spaces] of those that are sampled; -1 = all */
     int n_weights, n_times; /* columns: of edges; of edges and nodes */
     const int *weights, *times;
-    rt_batch_edges edges;
-    bool drop_last, replace, disjoint, inclusive, recent;
-    int64_t workers, prefetch; /* threads that make batches, 0 = by the machine; batches ahead */
-    rt_links_form train_links, eval_links;
-    int64_t negatives; /* of each link */
-    rt_negative corrupt;
-    bool avoid;       /* true edges of the training split are no negatives */
-    bool exclude;     /* a link's own edge, and others between its ends, are not drawn */
     int label, split; /* columns of what is learned; -1 where it is links */
 } rt_sampling;
 

@@ -10,6 +10,7 @@
 
 #include "batch_step.h"
 #include "device_sample.h"
+#include "runtime/contract.h"
 #include "runtime/exec/device.h"
 #include "link_batches.h"
 #include "row_batches.h"
@@ -128,7 +129,7 @@ static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
                              .replace = s->replace,
                              .disjoint = s->disjoint,
                              .temporal = s->n_times > 0,
-                             .recent = s->recent,
+                             .recent = s->pick == RT_PICK_RECENT,
                              .check = t->options.check_times != 0,
                              .edges = s->edges};
     return GNNC_OK;
@@ -475,21 +476,50 @@ const int64_t *rt_phase_sizes(const gnnc_trainer *t, const rt_phase *ph) {
     return b && b->step.most && ph == &t->program->phases[b->step.phase] ? b->step.most : t->x.n;
 }
 
+/* What decides which batches there are, as contract.def has it. */
+enum {
+    OF_ALL = 0,
+    OF_NONE = 0,
+    OF_LINKS = 1 << 0,
+    OF_DRAWN = 1 << 1,
+    OF_CLUSTERS = OF_DRAWN,
+    OF_DRAWN_LINKS = OF_DRAWN | OF_LINKS,
+    OF_SPEED = 1 << 2, /* nothing */
+};
+static const struct {
+    const char *word;
+    enum { A_BOOL, A_INT, A_ENUM } kind;
+    size_t offset;
+    const RtWords *words;
+    unsigned of;
+} SETTINGS[] = {
+#define SAMPLING(kind, name, word, first, of)                                                      \
+    {word, A_##kind, offsetof(rt_sampling, name), NULL, OF_##of},
+#define SAMPLING_ENUM(type, rt_type, name, word, first, of)                                        \
+    {word, A_ENUM, offsetof(rt_sampling, name), &rt_type##_words, OF_##of},
+#include "runtime/contract.def"
+};
+
 const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
-    const rt_sampling *s = &t->program->sampling;
+    rt_sampling s = t->program->sampling;
     const RtBatches *b = t->batches;
-    char *text = rt_pool_printf(pool, "batch=%" PRId64 " drop_last=%d", b->batch, s->drop_last);
-    if (text && t->links)
-        text = rt_pool_printf(pool, "%s links=%d negatives=%" PRId64 " corrupt=%d avoid=%d", text,
-                              (int)s->train_links, s->negatives, s->corrupt, s->avoid);
+    const unsigned has = (t->links ? OF_LINKS : 0) | (b->draws ? OF_DRAWN : 0);
+    s.batch = b->batch; /* the trainer's option may be another */
+    char *text = rt_pool_printf(pool, "seeds=%s", rt_seeds_words.word[s.seeds]);
+    for (size_t i = 0; text && i < sizeof SETTINGS / sizeof *SETTINGS; i++) {
+        const void *at = (const char *)&s + SETTINGS[i].offset;
+        if (SETTINGS[i].of & ~has) continue;
+        text = rt_pool_printf(pool, "%s %s=", text, SETTINGS[i].word);
+        if (text && SETTINGS[i].kind == A_ENUM)
+            text = rt_pool_printf(pool, "%s%s", text, SETTINGS[i].words->word[*(const int *)at]);
+        else if (text)
+            text = rt_pool_printf(pool, "%s%" PRId64, text,
+                                  SETTINGS[i].kind == A_INT ? *(const int64_t *)at
+                                                            : *(const bool *)at);
+    }
     if (!text || !b->draws) return text;
-    if (t->links) text = rt_pool_printf(pool, "%s exclude=%d", text, s->exclude);
-    text = rt_pool_printf(pool,
-                          "%s seeds=%d clusters=%" PRId64
-                          " edges=%d replace=%d disjoint=%d inclusive=%d recent=%d fanout=",
-                          text, (int)s->seeds, s->clusters, s->edges, s->replace, s->disjoint,
-                          s->inclusive, s->recent);
-    for (int i = 0; text && i < s->n_hops * b->map.n_rels; i++)
+    text = rt_pool_printf(pool, "%s fanout=", text);
+    for (int i = 0; text && i < s.n_hops * b->map.n_rels; i++)
         text = rt_pool_printf(pool, "%s%s%d", text, i ? "," : "", b->spec.fanout[i]);
     return text;
 }

@@ -273,7 +273,7 @@ TEST(recipe_in_full) {
                 "  schedule step(every = 30, gamma = 0.5, warmup = 3) clip 2 epochs 7\n"
                 "  keep best on val loss stop after 9 }\n",
           "optimizer = sgd", "lr = 0.5", "momentum = 0.9", "nesterov", "clip_norm = 2",
-          "epochs = 7", "early_stop_patience = 9", "keep_metric = \"loss\"", "keep_split = 2",
+          "epochs = 7", "early_stop_patience = 9", "keep_metric = \"loss\"", "keep_split = val",
           "gamma = 0.5", "step_epochs = 30", "warmup_epochs = 3", "group \"a\"",
           "output \"accuracy.test\"");
 }

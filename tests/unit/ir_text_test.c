@@ -34,7 +34,7 @@ static const char small[] =
     "    epochs = 200\n"
     "    keep_metric = \"accuracy\"\n"
     "    keep_max = 1\n"
-    "    keep_split = 2\n"
+    "    keep_split = val\n"
     "    group lr_scale = 1 weight_decay = 0.0005\n"
     "    group \"no_decay\" lr_scale = 0.1 weight_decay = 0\n"
     "  }\n"

@@ -52,7 +52,7 @@ typedef struct {
 /* A large epsilon: Adam's step must not hang on the sign of a rounding error. */
 static Recipe recipe(uint32_t seed) {
     static const OptimKind kinds[] = {OPTIM_SGD, OPTIM_ADAM, OPTIM_ADAMW};
-    Recipe r = {.present = true, .kind = kinds[seed % 3], .lr = ir_data_lr, .epochs = 1};
+    Recipe r = {.present = true, .optim = kinds[seed % 3], .lr = ir_data_lr, .epochs = 1};
     r.weight_decay = seed % 2 ? 0.01 : 0;
     r.momentum = seed % 4 < 2 ? 0.9 : 0;
     r.nesterov = seed % 4 == 1;
