@@ -152,6 +152,7 @@ static gnnc_status write_file(File *o) {
 }
 
 gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
@@ -412,6 +413,7 @@ out:
 }
 
 gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;

@@ -88,6 +88,8 @@ static gnnc_status create_tables(gnnc_trainer *t) {
 
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
+    if (out) *out = NULL;
+    if (!out || !model || !alloc || !release) return GNNC_E_ARG;
     if (!out) return GNNC_E_ARG;
     *out = NULL;
     if (!model || model->version != RT_PROGRAM_VERSION || !alloc || !release) return GNNC_E_ARG;
@@ -110,6 +112,8 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model
 }
 
 gnnc_status gnnc_trainer_create(gnnc_trainer **out, const rt_program *model) {
+    if (out) *out = NULL;
+    if (!out || !model) return GNNC_E_ARG;
     RtAlloc a = rt_alloc_default();
     return gnnc_trainer_create_with(out, model, a.alloc, a.release, a.user);
 }
@@ -127,7 +131,14 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
 }
 
 const char *gnnc_trainer_error(const gnnc_trainer *t) {
+    if (!t) return "";
     return t ? t->rt.err.text : "no trainer";
+}
+
+gnnc_status rt_null_argument(gnnc_trainer *t, const char *name) {
+    if (!t) return GNNC_E_ARG;
+    rt_trainer_begin(t);
+    return rt_fail(&t->rt.err, GNNC_E_ARG, "the argument '%s' is NULL", name);
 }
 
 void rt_trainer_begin(gnnc_trainer *t) {
@@ -174,6 +185,7 @@ static const IntOption INT_OPTIONS[] = {
 };
 
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
+    RT_NOT_NULL(t, option);
     rt_trainer_begin(t);
     for (size_t i = 0; i < sizeof INT_OPTIONS / sizeof *INT_OPTIONS; i++) {
         const IntOption *o = &INT_OPTIONS[i];
@@ -197,6 +209,7 @@ gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t va
 }
 
 gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value) {
+    RT_NOT_NULL(t, option);
     rt_trainer_begin(t);
     RtOptions *o = &t->options;
     bool is_lr = strcmp(option, "lr") == 0;
@@ -216,6 +229,7 @@ gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double va
 }
 
 gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name) {
+    RT_NOT_NULL(t, name);
     const RtDeviceOps *d = t->program->device;
     rt_trainer_begin(t);
     if (t->loaded) return rt_fail(&t->rt.err, GNNC_E_STATE, "'device' must be set before load");
@@ -236,10 +250,12 @@ gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name) {
 }
 
 const char *gnnc_trainer_device(const gnnc_trainer *t) {
+    if (!t) return "";
     return t->rt.device ? t->rt.device->ops->name : "cpu";
 }
 
 gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user) {
+    RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     t->rt.message = fn;
     t->rt.message_user = user;
@@ -416,6 +432,7 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
 }
 
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
+    RT_NOT_NULL(t, directory);
     rt_trainer_begin(t);
     if (t->planned)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
@@ -433,6 +450,7 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
 }
 
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
+    RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     *out = t->memory.need;
     if (t->planned) return GNNC_OK;
@@ -440,6 +458,7 @@ gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
 }
 
 void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out) {
+    if (!t || !out) return;
     gnnc_trainer *of = (gnnc_trainer *)t; /* locking changes nothing */
     pthread_mutex_lock(&of->counting);
     *out = t->rt.count;

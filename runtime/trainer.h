@@ -103,6 +103,10 @@ struct gnnc_trainer {
 
 /* Every API call starts with this: the last call's message goes. */
 void rt_trainer_begin(gnnc_trainer *t);
+/* For a public function: a NULL trainer or argument is GNNC_E_ARG, with the argument's name. */
+gnnc_status rt_null_argument(gnnc_trainer *t, const char *name);
+#define RT_NOT_NULL(t, argument)                                                                   \
+    if (!(t) || !(argument)) return rt_null_argument((t), #argument)
 gnnc_status rt_trainer_need_data(gnnc_trainer *t);
 
 /* Cores that this process may run on. */

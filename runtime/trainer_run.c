@@ -131,14 +131,18 @@ static void set_scalar(gnnc_trainer *t, const char *name, double v) {
 }
 
 int gnnc_trainer_n_metrics(const gnnc_trainer *t) {
+    if (!t) return 0;
     return t->n_scalars;
 }
 
 const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i) {
+    if (!t) return NULL;
     return i >= 0 && i < t->n_scalars ? t->scalars[i].name : NULL;
 }
 
 gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value) {
+    RT_NOT_NULL(t, name);
+    RT_NOT_NULL(t, value);
     rt_trainer_begin(t);
     const RtScalar *s = rt_scalar_find(t, name);
     if (!s) return rt_fail(&t->rt.err, GNNC_E_MISSING, "no metric '%s'", name);
@@ -257,6 +261,7 @@ static gnnc_status need_phase(gnnc_trainer *t, const char *name, const rt_phase 
 }
 
 gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
+    RT_NOT_NULL(t, phase);
     rt_trainer_begin(t);
     t->rt.stop = &t->stop;
     const rt_phase *p = NULL;
@@ -265,6 +270,7 @@ gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
 }
 
 gnnc_status gnnc_trainer_step(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     const rt_phase *p = NULL;
     gnnc_status st = need_phase(t, "train", &p);
@@ -288,6 +294,7 @@ static gnnc_status evaluate(gnnc_trainer *t) {
 }
 
 gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     const rt_phase *p = NULL;
     gnnc_status st = need_phase(t, "eval", &p);
@@ -349,6 +356,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
 }
 
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     t->rt.stop = &t->stop;
     const rt_phase *train = NULL;
@@ -372,6 +380,7 @@ out:
 }
 
 int gnnc_trainer_done(const gnnc_trainer *t) {
+    if (!t) return 1;
     const RtProgress *p = &t->progress;
     int64_t patience = t->program->recipe.early_stop_patience;
     if (atomic_load(&t->stop) || t->finished || p->epoch >= t->options.epochs) return 1;
@@ -379,18 +388,22 @@ int gnnc_trainer_done(const gnnc_trainer *t) {
 }
 
 void gnnc_trainer_stop(gnnc_trainer *t) {
+    if (!t) return;
     atomic_store(&t->stop, 1);
 }
 
 int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t) {
+    if (!t) return 0;
     return t->progress.epoch;
 }
 
 int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t) {
+    if (!t) return 0;
     return t->options.epochs;
 }
 
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
+    RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;

@@ -42,6 +42,10 @@ static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, i
 
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
                                 int64_t dim[GNNC_MAX_RANK]) {
+    RT_NOT_NULL(t, name);
+    RT_NOT_NULL(t, data);
+    RT_NOT_NULL(t, rank);
+    RT_NOT_NULL(t, dim);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
@@ -65,6 +69,9 @@ static int main_output(const gnnc_trainer *t, const char *phase) {
 
 gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
                                  int64_t dim[GNNC_MAX_RANK]) {
+    RT_NOT_NULL(t, data);
+    RT_NOT_NULL(t, rank);
+    RT_NOT_NULL(t, dim);
     gnnc_status st = gnnc_trainer_run_phase(t, "predict");
     if (st != GNNC_OK) return st;
     int b = main_output(t, "predict");
@@ -81,12 +88,14 @@ static const char *layer_of(const rt_buf *b) {
 }
 
 int gnnc_trainer_n_layers(const gnnc_trainer *t) {
+    if (!t) return 0;
     int n = 0;
     for (int b = 0; b < t->program->n_bufs; b++) n += layer_of(&t->program->bufs[b]) != NULL;
     return n;
 }
 
 const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i) {
+    if (!t) return NULL;
     for (int b = 0; b < t->program->n_bufs; b++)
         if (layer_of(&t->program->bufs[b]) && i-- == 0) return layer_of(&t->program->bufs[b]);
     return NULL;
@@ -102,6 +111,10 @@ static gnnc_status no_layer(gnnc_trainer *t, const char *layer) {
 
 gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float **data, int *rank,
                                int64_t dim[GNNC_MAX_RANK]) {
+    RT_NOT_NULL(t, layer);
+    RT_NOT_NULL(t, data);
+    RT_NOT_NULL(t, rank);
+    RT_NOT_NULL(t, dim);
     rt_trainer_begin(t);
     for (int b = 0; b < t->program->n_bufs; b++) {
         const char *name = layer_of(&t->program->bufs[b]);
@@ -114,11 +127,15 @@ gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float *
 
 /* ---- parameters ---------------------------------------------------------------- */
 int gnnc_trainer_n_parameters(const gnnc_trainer *t) {
+    if (!t) return 0;
     return t->n_shown;
 }
 
 gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **name, int *rank,
                                         int64_t dim[GNNC_MAX_RANK]) {
+    RT_NOT_NULL(t, name);
+    RT_NOT_NULL(t, rank);
+    RT_NOT_NULL(t, dim);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
@@ -165,6 +182,8 @@ static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, flo
 }
 
 gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n) {
+    RT_NOT_NULL(t, name);
+    RT_NOT_NULL(t, data);
     rt_trainer_begin(t);
     float *own;
     int v;
@@ -176,6 +195,8 @@ gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float 
 
 gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const float *data,
                                        size_t n) {
+    RT_NOT_NULL(t, name);
+    RT_NOT_NULL(t, data);
     rt_trainer_begin(t);
     float *own;
     int v;

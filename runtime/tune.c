@@ -172,6 +172,7 @@ static gnnc_status run(Tune *u) {
 }
 
 gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds) {
+    RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     RtPool pool;
     gnnc_status st = rt_trainer_need_data(t);

@@ -135,6 +135,7 @@ void rt_tensor_store(gnnc_trainer *t, const RtTensor *from, int var, void *to) {
 
 /* ---- save ----------------------------------------------------------------------- */
 gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
@@ -203,6 +204,7 @@ void rt_average_anew(gnnc_trainer *t) {
 }
 
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;

@@ -525,6 +525,7 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
 }
 
 gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
+    RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     *out = (gnnc_pipeline){0};
     if (!t->batches)
@@ -539,6 +540,7 @@ gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
 }
 
 int64_t gnnc_trainer_steps_left(const gnnc_trainer *t) {
+    if (!t) return 0;
     int64_t n = rt_batches_per_epoch(t);
     return n - t->progress.step % n;
 }

@@ -146,5 +146,5 @@ void rt_cli_help(const RtCli *c, FILE *f) {
     rt_cli_print_recipe(c, f);
     print_options(f);
     fprintf(f, "\nExit status: 0 done, 1 failed (with a message), 2 wrong usage,\n"
-               "130 or 143 stopped by SIGINT or SIGTERM after saving.\n");
+               "128 + n stopped by signal n (SIGINT, SIGTERM, SIGHUP, SIGPIPE) after saving.\n");
 }

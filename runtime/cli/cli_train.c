@@ -9,16 +9,8 @@
 #include "runtime/trainer.h"
 
 /* ---- signals ------------------------------------------------------------------
- * SIGINT and SIGTERM are blocked while training (threads made later inherit that) and
+ * rt_stop_signals are blocked while training (threads made later inherit that) and
  * taken between steps or epochs: no handler, hence no global state. */
-static sigset_t stop_signals(void) {
-    sigset_t s;
-    sigemptyset(&s);
-    sigaddset(&s, SIGINT);
-    sigaddset(&s, SIGTERM);
-    return s;
-}
-
 static int pending_signal(const sigset_t *s) {
     int n = sigtimedwait(s, NULL, &(struct timespec){0, 0});
     return n > 0 ? n : 0;
@@ -129,8 +121,8 @@ static int train_blocked(RtCli *c, const sigset_t *signals) {
     if (code != RT_EXIT_OK) return by_signal ? 128 + by_signal : code;
     code = finish(c, begin);
     if (code != RT_EXIT_OK || !by_signal) return code;
-    fprintf(stderr, "%s: stopped by %s after epoch %lld%s\n", c->prog,
-            by_signal == SIGINT ? "SIGINT" : "SIGTERM", (long long)gnnc_trainer_epochs_done(c->t),
+    fprintf(stderr, "%s: stopped by SIG%s after epoch %lld%s\n", c->prog, sigabbrev_np(by_signal),
+            (long long)gnnc_trainer_epochs_done(c->t),
             strcmp(c->checkpoint, "none") ? "; --resume goes on" : "");
     return 128 + by_signal;
 }
@@ -149,7 +141,7 @@ int rt_cli_train(RtCli *c) {
     }
     if (check_outputs(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO);
-    sigset_t signals = stop_signals(), before;
+    sigset_t signals = rt_stop_signals(), before;
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     int code = train_blocked(c, &signals);
     while (pending_signal(&signals)) continue; /* repeated while saving: it was obeyed */

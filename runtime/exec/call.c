@@ -23,12 +23,21 @@ bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st) {
     return (*(const uint8_t *)x->buf[buf] != 0) == holds;
 }
 
+/* ---- what asks for an end ---------------------------------------------------------- */
+sigset_t rt_stop_signals(void) {
+    static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    sigset_t s;
+    sigemptyset(&s);
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) sigaddset(&s, asks[i]);
+    return s;
+}
+
 /* ---- loops ------------------------------------------------------------------------ */
 static bool is_asked_to_stop(const RtRuntime *rt) {
-    sigset_t pending;
+    sigset_t pending, asks = rt_stop_signals();
     if (rt->stop && atomic_load_explicit(rt->stop, memory_order_relaxed)) return true;
     if (!rt->by_signal || sigpending(&pending) != 0) return false;
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+    return sigandset(&pending, &pending, &asks) == 0 && !sigisemptyset(&pending);
 }
 
 /* A loop that ends is waited for, as the epoch is: a second says which one does not. */

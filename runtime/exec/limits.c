@@ -143,6 +143,7 @@ out:
 }
 
 gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out) {
+    RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;

@@ -70,6 +70,7 @@ static int threads_of(const gnnc_trainer *t) {
 }
 
 gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events) {
+    RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     const rt_program *p = t->program;
     RtPool *pool = &t->rt.pool;
@@ -200,6 +201,7 @@ gnnc_status rt_profile_end(RtExec *x) {
 
 /* ---- what was measured -------------------------------------------------------------------- */
 int gnnc_trainer_n_steps(const gnnc_trainer *t) {
+    if (!t) return 0;
     return count_steps(t->program);
 }
 
@@ -224,6 +226,7 @@ static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_in
 }
 
 gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out) {
+    RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     const rt_program *p = t->program;
     int step = i;
@@ -328,6 +331,7 @@ static gnnc_status write_events(Trace *w) {
 }
 
 gnnc_status gnnc_trainer_trace(gnnc_trainer *t, const char *path, int64_t *n_dropped) {
+    RT_NOT_NULL(t, path);
     rt_trainer_begin(t);
     if (n_dropped) *n_dropped = t->x.profile ? t->x.profile->main.n_dropped : 0;
     if (!t->x.profile) return rt_fail(&t->rt.err, GNNC_E_STATE, "nothing was profiled");

@@ -14,6 +14,9 @@
  * Every call that can fail returns a gnnc_status from the one list below; the
  * library never exits, aborts or prints, and has no global state.
  *
+ * A pointer may be NULL only where it says so: else the call returns GNNC_E_ARG, or, where it
+ * returns no status, 0, NULL or "" (gnnc_trainer_done: 1).
+ *
  * Threads: one thread at a time per trainer (a call uses the threads it was given by
  * itself); different trainers are independent.  gnnc_trainer_stop alone may be called
  * from any thread and from a signal handler.
@@ -312,8 +315,8 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
 
 /* ---- the command line of a compiled trainer --------------------------------------------- */
 /* What a generated main() calls: subcommands train, eval, predict, embed, bench, info.
- * The one function here that prints.  While it trains, SIGINT and SIGTERM are blocked and
- * asked for after each epoch (no handler, no global); the mask is restored.
+ * The one function here that prints.  While it trains, SIGINT, SIGTERM, SIGHUP and SIGPIPE
+ * are blocked and asked for after each step (no handler, no global); the mask is restored.
  * Returns 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
 int gnnc_trainer_main(const struct rt_program *model, int argc, char **argv);
 

@@ -418,8 +418,9 @@ TEST(a_few_edges_do_not_make_a_graph_of_gigabytes) {
     RtImport how = {0};
     RtError err;
     CHECK(!edge_list("0 2147483646\n", &how, &err));
-    CHECK_STR(err.text, "e.txt: node 2147483646 is the largest of 1 row, so nearly every node would "
-                        "have no edge; --nodes 2147483647 says that there are so many");
+    CHECK_STR(err.text,
+              "e.txt: node 2147483646 is the largest of 1 row, so nearly every node would "
+              "have no edge; --nodes 2147483647 says that there are so many");
     CHECK(!edge_list("0 2000\n", &how, &err));
     how.n_nodes = 2001;
     RtDataset *d = edge_list("0 2000\n", &how, &err);

@@ -535,6 +535,78 @@ TEST(every_failing_allocation_is_reported) {
     scratch_remove(p.dir);
 }
 
+/* Every function with each of its pointers NULL, before load and after it. */
+static void call_with_nulls(gnnc_trainer *t) {
+    const gnnc_status bad = GNNC_E_ARG;
+    const float *data;
+    const char *name;
+    int rank;
+    double value;
+    int64_t dim[GNNC_MAX_RANK];
+    float x = 0;
+    CHECK(gnnc_trainer_set_int(t, NULL, 1) == bad && gnnc_trainer_set_real(t, NULL, 1) == bad);
+    CHECK(gnnc_trainer_set_device(t, NULL) == bad && gnnc_trainer_load(t, NULL) == bad);
+    CHECK(gnnc_trainer_metric(t, NULL, &value) == bad);
+    CHECK(gnnc_trainer_metric(t, "loss", NULL) == bad);
+    if (t) CHECK_STR(gnnc_trainer_error(t), "the argument 'value' is NULL");
+    CHECK(gnnc_trainer_predict(t, NULL, &rank, dim) == bad);
+    CHECK(gnnc_trainer_predict(t, &data, NULL, dim) == bad);
+    CHECK(gnnc_trainer_predict(t, &data, &rank, NULL) == bad);
+    CHECK(gnnc_trainer_embed(t, NULL, &data, &rank, dim) == bad);
+    CHECK(gnnc_trainer_embed(t, "h", NULL, &rank, dim) == bad);
+    CHECK(gnnc_trainer_embed(t, "h", &data, NULL, dim) == bad);
+    CHECK(gnnc_trainer_embed(t, "h", &data, &rank, NULL) == bad);
+    CHECK(gnnc_trainer_output(t, NULL, &data, &rank, dim) == bad);
+    CHECK(gnnc_trainer_output(t, "loss", NULL, &rank, dim) == bad);
+    CHECK(gnnc_trainer_output(t, "loss", &data, NULL, dim) == bad);
+    CHECK(gnnc_trainer_output(t, "loss", &data, &rank, NULL) == bad);
+    CHECK(gnnc_trainer_parameter_info(t, 0, NULL, &rank, dim) == bad);
+    CHECK(gnnc_trainer_parameter_info(t, 0, &name, NULL, dim) == bad);
+    CHECK(gnnc_trainer_parameter_info(t, 0, &name, &rank, NULL) == bad);
+    CHECK(gnnc_trainer_get_parameter(t, NULL, &x, 1) == bad);
+    CHECK(gnnc_trainer_get_parameter(t, "w", NULL, 1) == bad);
+    CHECK(gnnc_trainer_set_parameter(t, NULL, &x, 1) == bad);
+    CHECK(gnnc_trainer_set_parameter(t, "w", NULL, 1) == bad);
+    CHECK(gnnc_trainer_save(t, NULL) == bad && gnnc_trainer_save_weights(t, NULL) == bad);
+    CHECK(gnnc_trainer_resume(t, NULL) == bad && gnnc_trainer_load_weights(t, NULL) == bad);
+    CHECK(gnnc_trainer_memory(t, NULL) == bad && gnnc_trainer_step_info(t, 0, NULL) == bad);
+    CHECK(gnnc_trainer_trace(t, NULL, NULL) == bad && gnnc_trainer_pipeline(t, NULL) == bad);
+    CHECK(gnnc_trainer_measure_limits(t, NULL) == bad && gnnc_trainer_run_phase(t, NULL) == bad);
+    gnnc_trainer_counters(t, NULL);
+}
+
+TEST(no_null_pointer_crashes) {
+    Place p = place_new();
+    gnnc_trainer *t = (gnnc_trainer *)&p;
+    gnnc_memory m;
+    gnnc_counters c;
+    CHECK(gnnc_trainer_create(&t, NULL) == GNNC_E_ARG && !t);
+    CHECK(gnnc_trainer_create(NULL, &tiny_program) == GNNC_E_ARG);
+    CHECK(gnnc_trainer_create_with(&t, &tiny_program, NULL, NULL, NULL) == GNNC_E_ARG && !t);
+    call_with_nulls(NULL);
+    CHECK(gnnc_trainer_step(NULL) == GNNC_E_ARG && gnnc_trainer_epoch(NULL) == GNNC_E_ARG);
+    CHECK(gnnc_trainer_evaluate(NULL) == GNNC_E_ARG && gnnc_trainer_wait(NULL) == GNNC_E_ARG);
+    CHECK(gnnc_trainer_keep_best(NULL, NULL) == GNNC_E_ARG && gnnc_trainer_done(NULL) == 1);
+    CHECK(gnnc_trainer_tune(NULL, 1) == GNNC_E_ARG && gnnc_trainer_profile(NULL, 1) == GNNC_E_ARG);
+    CHECK(gnnc_trainer_memory(NULL, &m) == GNNC_E_ARG && gnnc_trainer_n_parameters(NULL) == 0);
+    CHECK(gnnc_trainer_set_message(NULL, NULL, NULL) == GNNC_E_ARG);
+    CHECK(!gnnc_trainer_metric_name(NULL, 0) && gnnc_trainer_n_metrics(NULL) == 0);
+    CHECK(!gnnc_trainer_layer_name(NULL, 0) && gnnc_trainer_n_layers(NULL) == 0);
+    CHECK(gnnc_trainer_epochs_done(NULL) == 0 && gnnc_trainer_epochs_total(NULL) == 0);
+    CHECK(gnnc_trainer_steps_left(NULL) == 0 && gnnc_trainer_device_bytes(NULL) == 0);
+    CHECK(gnnc_trainer_n_steps(NULL) == 0 && !*gnnc_trainer_error(NULL));
+    CHECK(!*gnnc_trainer_device(NULL));
+    gnnc_trainer_stop(NULL);
+    gnnc_trainer_counters(NULL, &c);
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    call_with_nulls(t);
+    CHECK_MSG(gnnc_trainer_load(t, p.dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    call_with_nulls(t);
+    CHECK(gnnc_trainer_epoch(t) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 TEST(a_model_of_another_version_is_refused) {
     rt_program old = tiny_program;
     gnnc_trainer *t;
