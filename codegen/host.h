@@ -32,6 +32,9 @@ void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
 /* host_tables.c */
 void host_tables(Host *h);
 
+/* host_labels.c: by column, does nothing but training and judging read it? */
+bool *host_labels(Arena *a, const Module *m);
+
 /* host_recipe.c: before the program's own table, and members of it */
 int host_metrics(Host *h); /* how many */
 void host_sampling_tables(Host *h);

@@ -77,7 +77,7 @@ static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
     return -1;
 }
 
-static void emit_column(Host *h, const Column *c) {
+static void emit_column(Host *h, const Column *c, bool is_label) {
     int buf = buf_of(h, PB_DATA, c, 0);
     bool rows = c->kind == COL_CSR && buf >= 0 && h->p->bufs.v[buf]->type.rank == 2;
     host_puts(h, "    {.name = ");
@@ -88,13 +88,14 @@ static void emit_column(Host *h, const Column *c) {
     for (int i = 1; i < c->type.rank; i++)
         host_printf(h, "%s%s", i > 1 ? ", " : "", space_name(h, c->type.dim[i]));
     if (c->type.rank <= 1) host_puts(h, "0");
-    host_printf(h, "}, .cat = %s, .nz = %s, .buf = %d},\n", space_name(h, c->cat),
-                space_name(h, c->nz), buf);
+    host_printf(h, "}, .cat = %s, .nz = %s, .buf = %d, .is_label = %s},\n", space_name(h, c->cat),
+                space_name(h, c->nz), buf, is_label ? "true" : "false");
 }
 
 static void emit_columns(Host *h) {
+    const bool *labels = host_labels(h->a, h->m);
     open_table(h, "rt_column", "columns", h->m->cols.n);
-    for (int i = 0; i < h->m->cols.n; i++) emit_column(h, h->m->cols.v[i]);
+    for (int i = 0; i < h->m->cols.n; i++) emit_column(h, h->m->cols.v[i], labels[i]);
     close_table(h, h->m->cols.n);
 }
 

@@ -4,6 +4,7 @@
 #include "bind.h"
 #include "device_maps.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,20 +20,22 @@ static RtBound *bound_of(RtExec *x) {
 
 /* ---- sizes ------------------------------------------------------------------ */
 /* A dimension that is written as a number has no name that anybody gave it. */
-static gnnc_status other_size(RtExec *x, const rt_space *s, int64_t size, const char *by) {
+static gnnc_status other_size(RtExec *x, const rt_space *s, int64_t size, const char *what,
+                              const char *by) {
     char unnamed[32];
     snprintf(unnamed, sizeof unnamed, "d%lld", (long long)s->fixed);
     bool named = strcmp(s->name, unnamed) != 0;
-    return rt_fail(err_of(x), GNNC_E_SHAPE, "%s: %s has %lld, but the model (%s) %s%s%s%lld",
-                   bound_of(x)->dir, by, (long long)size, x->program->source,
+    return rt_fail(err_of(x), GNNC_E_SHAPE, "%s: %s has %lld %s, but the model (%s) %s%s%s%lld",
+                   bound_of(x)->dir, by, (long long)size, what, x->program->source,
                    named ? "fixes " : "has ", named ? s->name : "", named ? " = " : "",
                    (long long)s->fixed);
 }
 
-static gnnc_status bind_size(RtExec *x, int space, int64_t size, const char *by) {
+/* `by` has so many of `what`: "'paper.y'" 7 "classes". */
+static gnnc_status bind_size(RtExec *x, int space, int64_t size, const char *what, const char *by) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = bound_of(x);
-    if (s->fixed >= 0 && s->fixed != size) return other_size(x, s, size, by);
+    if (s->fixed >= 0 && s->fixed != size) return other_size(x, s, size, what, by);
     if (s->sym < 0) return GNNC_OK;
     if (x->n[s->sym] < 0) {
         x->n[s->sym] = size;
@@ -109,7 +112,7 @@ static gnnc_status bind_table(RtExec *x, int space) {
         return rt_fail(err_of(x), GNNC_E_MISSING, "%s: no %s '%s', which the model (%s) needs",
                        b->dir, kind_word(s->kind), s->name, x->program->source);
     gnnc_status st = s->kind == RT_SP_EDGE ? check_ends(x, s, t) : GNNC_OK;
-    return st == GNNC_OK ? bind_size(x, space, t->count, t->name) : st;
+    return st == GNNC_OK ? bind_size(x, space, t->count, "rows", t->name) : st;
 }
 
 /* ---- relations ----------------------------------------------------------------- */
@@ -319,7 +322,7 @@ static bool is_drawn_by(const rt_sampling *s, int col) {
     return s->batch && (s->label == col || s->split == col);
 }
 
-static bool is_used(const rt_program *p, int col) {
+bool rt_bind_is_used(const rt_program *p, int col) {
     return rt_bind_reads(p, col) || is_drawn_by(&p->sampling, col);
 }
 
@@ -334,17 +337,36 @@ static const char *declaration(const RtColumn *c) {
     return c->rank == 1 ? "f32" : c->rank == 2 ? "f32[F]" : "f32[A, B, ..]";
 }
 
-/* Whose rows a column over the space has. */
-static const RtTable *table_of_column(const rt_program *p, const RtBound *b, int space) {
+int rt_bind_base(const rt_program *p, int col) {
+    int space = p->columns[col].space;
     while (p->spaces[space].kind == RT_SP_EDGE && p->spaces[space].rel != RT_REL_BASE)
         space = p->spaces[space].base[0];
-    return b->table[space];
+    return space;
+}
+
+static int index_of(const RtExec *x, const rt_column *c) {
+    return (int)(c - x->program->columns);
+}
+
+/* Whose rows a column has. */
+static const RtTable *table_of_column(const RtExec *x, const rt_column *c) {
+    return x->rt->bound->table[rt_bind_base(x->program, index_of(x, c))];
+}
+
+RtColumn *rt_bind_own(const RtExec *x, int col) {
+    const RtTable *t = table_of_column(x, &x->program->columns[col]);
+    for (int i = 0; t && i < t->n_columns; i++)
+        if (strcmp(t->columns[i].name, x->program->columns[col].name) == 0) return &t->columns[i];
+    return NULL;
+}
+
+const char *rt_bind_column_name(const RtExec *x, int col) {
+    const rt_space *s = &x->program->spaces[rt_bind_base(x->program, col)];
+    return rt_pool_printf(&x->rt->pool, "%s.%s", s->name, x->program->columns[col].name);
 }
 
 const RtColumn *rt_bind_source(const RtExec *x, int col) {
-    const rt_column *want = &x->program->columns[col];
-    const RtTable *t = table_of_column(x->program, x->rt->bound, want->space);
-    return t && is_used(x->program, col) ? rt_table_column(t, want->name) : NULL;
+    return rt_bind_is_used(x->program, col) ? rt_bind_own(x, col) : NULL;
 }
 
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
@@ -368,11 +390,27 @@ static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn
 static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c, const char *who) {
     gnnc_status st = GNNC_OK;
     if (want->kind == RT_COL_CSR && want->nz >= 0)
-        st = bind_size(x, want->nz, rt_form_stored(c), who);
+        st = bind_size(x, want->nz, rt_form_stored(c), "stored entries", who);
     for (int i = 0; i < want->rank && st == GNNC_OK; i++)
-        st = bind_size(x, want->dim[i], c->shape[i + 1], who);
-    if (st == GNNC_OK && want->cat >= 0) st = bind_size(x, want->cat, c->n_categories, who);
+        st = bind_size(x, want->dim[i], c->shape[i + 1], want->rank > 1 ? "elements" : "columns",
+                       who);
     return st;
+}
+
+/* How many categories the model has, a file of weights may say: the data have some of them. */
+static gnnc_status bind_categories(RtExec *x, int col) {
+    const rt_column *want = &x->program->columns[col];
+    const RtColumn *c = bound_of(x)->col[col];
+    if (!c || want->cat < 0) return GNNC_OK;
+    const rt_space *s = &x->program->spaces[want->cat];
+    int64_t known = s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : -1;
+    gnnc_status st = known >= 0 ? rt_codes_fit(x, col, known) : GNNC_OK;
+    if (st != GNNC_OK) return st;
+    const char *who =
+        rt_pool_printf(&x->rt->pool, "'%s.%s'", table_of_column(x, want)->name, want->name);
+    if (!who) return rt_fail_nomem(err_of(x), "column names");
+    return bind_size(x, want->cat, c->n_categories,
+                     c->kind == RT_COL_CLASS ? "classes" : "categories", who);
 }
 
 static int32_t *rows_of_edges(RtExec *x, int space) {
@@ -386,9 +424,9 @@ static int32_t *rows_of_edges(RtExec *x, int space) {
 
 /* What was made of the file's values, which the canonical ones replace; NULL: nothing was. */
 static const void *converted(const RtExec *x, const rt_column *want, const RtColumn *c) {
-    const RtTable *t = table_of_column(x->program, x->rt->bound, want->space);
-    const RtColumn *own = rt_table_column(t, want->name);
-    if (c->kind != RT_COL_FLOAT || (c->f32 ? c->f32 == own->f32 : c->low == own->low)) return NULL;
+    const RtColumn *own = rt_bind_own(x, index_of(x, want));
+    if (!own || c->kind != RT_COL_FLOAT || (c->f32 ? c->f32 == own->f32 : c->low == own->low))
+        return NULL;
     return rt_column_values(c);
 }
 
@@ -452,11 +490,11 @@ static gnnc_status as_read(RtExec *x, rt_dtype t, const RtColumn **c) {
 static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
-    const RtTable *t = table_of_column(x->program, b, want->space);
+    const RtTable *t = table_of_column(x, want);
     if (rt_space_of_batch(x->program, want->space)) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
-    bool used = is_used(x->program, col), edges, as_is;
-    if (!c && !used) return GNNC_OK;
+    bool used = rt_bind_is_used(x->program, col), edges, as_is;
+    if (!c && (!used || want->is_label)) return GNNC_OK; /* see stand_in() */
     if (!c)
         return rt_fail(err_of(x), GNNC_E_MISSING,
                        "%s: '%s' has no column '%s', which the model (%s) needs", b->dir, t->name,
@@ -475,6 +513,89 @@ out:
     return st;
 }
 
+/* ---- labels that the data lack ------------------------------------------------------- */
+/* Sizes of the dimensions that the column would have given. */
+static gnnc_status stand_in_shape(RtExec *x, const rt_column *want, const RtTable *t, RtColumn *c) {
+    c->rank = want->rank + 1;
+    c->n_rows = c->shape[0] = t->count;
+    for (int i = -1; i < want->rank; i++) {
+        int space = i < 0 ? want->cat : want->dim[i];
+        if (space < 0) continue;
+        const rt_space *s = &x->program->spaces[space];
+        int64_t size = s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : -1;
+        if (size < 0)
+            return rt_fail(err_of(x), GNNC_E_MISSING,
+                           "%s: '%s' has no column '%s', which the model (%s) needs to be trained "
+                           "or evaluated, and to know the size of '%s' where no weights were "
+                           "given before the data",
+                           bound_of(x)->dir, t->name, want->name, x->program->source, s->name);
+        *(i < 0 ? &c->n_categories : &c->shape[i + 1]) = size;
+    }
+    return GNNC_OK;
+}
+
+/* No label, in no split. */
+static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
+    RtPool *pool = &x->rt->pool;
+    int64_t n = 1;
+    bool ok = true;
+    for (int i = 0; i < c->rank; i++)
+        ok = ok && !__builtin_mul_overflow(n, c->shape[i], &n) && n < INT64_MAX / 8;
+    c->n_splits = bound_of(x)->split + 1;
+    float *f32 = NULL;
+    double *f64 = NULL;
+    int32_t *i32 = NULL;
+    if (!ok) return rt_fail_nomem(err_of(x), c->name);
+    if (c->kind == RT_COL_SPLIT)
+        c->splits = rt_pool_alloc(pool, (size_t)n, (size_t)c->n_splits);
+    else if (c->kind == RT_COL_ID)
+        c->i64 = RT_NEWN(pool, int64_t, n);
+    else if (c->kind == RT_COL_TIME)
+        c->f64 = f64 = RT_NEWN(pool, double, n);
+    else if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS)
+        c->i32 = i32 = RT_NEWN(pool, int32_t, n);
+    else
+        c->f32 = f32 = RT_NEWN(pool, float, n);
+    if (!c->splits && !c->i64 && !f64 && !i32 && !f32) return rt_fail_nomem(err_of(x), c->name);
+    for (int64_t i = 0; i < n && f32; i++) f32[i] = NAN;
+    for (int64_t i = 0; i < n && f64; i++) f64[i] = NAN;
+    for (int64_t i = 0; i < n && i32; i++) i32[i] = -1;
+    return GNNC_OK;
+}
+
+/* What only training and judging read the data may lack: these say so when they are asked for. */
+static gnnc_status stand_in(RtExec *x, int col) {
+    const rt_column *want = &x->program->columns[col];
+    RtBound *b = bound_of(x);
+    bool of_batch = rt_space_of_batch(x->program, want->space);
+    if (b->col[col] || of_batch || !want->is_label || !rt_bind_is_used(x->program, col))
+        return GNNC_OK;
+    RtColumn *c = RT_NEW(&x->rt->pool, RtColumn);
+    if (!c) return rt_fail_nomem(err_of(x), want->name);
+    *c = (RtColumn){.name = want->name, .kind = want->kind};
+    gnnc_status st;
+    TRY(st, stand_in_shape(x, want, table_of_column(x, want), c));
+    TRY(st, stand_in_values(x, c));
+    if (b->lacks < 0) b->lacks = col;
+    b->col[col] = c;
+    TRY(st, as_read(x, rt_bind_type(x->program, want), &b->col[col]));
+    if (want->buf >= 0 && x->program->spaces[want->space].kind != RT_SP_EDGE)
+        st = fill_buffer(x, want, b->col[col]);
+out:
+    return st;
+}
+
+gnnc_status rt_bind_judges(const RtExec *x) {
+    const RtBound *b = x->rt->bound;
+    if (b->lacks < 0) return GNNC_OK;
+    const rt_column *c = &x->program->columns[b->lacks];
+    return rt_fail(&x->rt->err, GNNC_E_MISSING,
+                   "%s: '%s' has no column '%s', which the model (%s) needs to be trained or "
+                   "evaluated",
+                   b->dir, table_of_column(x, c)->name, c->name, x->program->source);
+}
+
+/* ---- forms and orders ------------------------------------------------------------------ */
 static gnnc_status to_form(RtExec *x, const rt_column *want, const RtColumn **c) {
     RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
     if (!y) return rt_fail_nomem(err_of(x), "a column");
@@ -490,7 +611,7 @@ static gnnc_status to_form(RtExec *x, const rt_column *want, const RtColumn **c)
 static gnnc_status arrange_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
-    if (!b->col[col] || !is_used(x->program, col)) return GNNC_OK;
+    if (!b->col[col] || !rt_bind_is_used(x->program, col)) return GNNC_OK;
     gnnc_status st;
     bool edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
     bool as_is = b->col[col]->kind == want->kind;
@@ -517,7 +638,7 @@ size_t rt_bind_matrix_bytes(const RtExec *x) {
     for (int i = 0; i < p->n_columns; i++) {
         const rt_column *want = &p->columns[i];
         const RtColumn *c = x->rt->bound->col[i];
-        if (!c || !is_used(p, i)) continue;
+        if (!c || !rt_bind_is_used(p, i)) continue;
         bool stored = want->kind == RT_COL_CSR && want->nz >= 0;
         int64_t nnz = stored ? x->n[p->spaces[want->nz].sym] : 0;
         n += rt_form_bytes(want->kind, c, nnz);
@@ -551,9 +672,12 @@ static gnnc_status bound_new(RtExec *x) {
     b->ready = RT_NEWN(pool, bool, p->n_spaces);
     b->col = RT_NEWN(pool, const RtColumn *, p->n_columns);
     b->nz = RT_NEWN(pool, RtNz, p->n_columns);
+    b->codes = RT_NEWN(pool, RtCodes, p->n_columns);
+    b->lacks = -1;
     b->bound_by = RT_NEWN(pool, const char *, p->n_syms);
     b->balance = RT_NEWN(pool, const int64_t *, p->n_maps);
-    if (!b->table || !b->rel || !b->ready || !b->col || !b->nz || !b->bound_by || !b->balance)
+    if (!b->table || !b->rel || !b->ready || !b->col || !b->nz || !b->codes || !b->bound_by ||
+        !b->balance)
         return rt_fail_nomem(err_of(x), "tables of the data");
     x->balance = b->balance;
     for (int i = 0; i < p->n_syms; i++) x->n[i] = -1;
@@ -624,7 +748,11 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const char *dir, int64_t 
     TRY(st, bound_new(x));
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
     TRY(st, count_edges(x));
+    TRY(st, rt_codes_bind(x));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
+    TRY(st, rt_given_sizes(x));
+    for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_categories(x, c));
+    for (int c = 0; c < x->program->n_columns; c++) TRY(st, stand_in(x, c));
     st = check_all_bound(x);
 out:
     return st;

@@ -2,6 +2,7 @@
 #ifndef RUNTIME_BIND_H
 #define RUNTIME_BIND_H
 
+#include "codes.h"
 #include "runtime/data/dataset.h"
 #include "runtime/exec/exec.h"
 #include "memory.h"
@@ -17,6 +18,8 @@ typedef struct RtBound {
     bool *ready;           /* [n_spaces] rel is built */
     const RtColumn **col;  /* [n_columns] edge columns in canonical order; NULL = absent, unused */
     RtNz *nz;              /* [n_columns] of CSR columns */
+    RtCodes *codes;        /* [n_columns] names of the codes of a model's categories and classes */
+    int lacks;             /* a column of labels that the data do not have; -1 = none */
     const char **bound_by; /* [n_syms] who set the size, for messages */
     const int64_t **balance; /* [n_maps] */
     uint64_t fingerprint;    /* of what the program reads of the data */
@@ -43,6 +46,14 @@ bool rt_bind_is_mapped(const RtExec *x, int buf);
 bool rt_bind_reads(const rt_program *p, int col);
 /* The type in which the program reads a column of numbers. */
 rt_dtype rt_bind_type(const rt_program *p, const rt_column *want);
+bool rt_bind_is_used(const rt_program *p, int col); /* .. or what makes batches */
+/* The table's space, of a column of a derived relation too; the data's column, NULL = it has none;
+ * its name, "paper.y" (NULL: no memory). */
+int rt_bind_base(const rt_program *p, int col);
+RtColumn *rt_bind_own(const RtExec *x, int col);
+const char *rt_bind_column_name(const RtExec *x, int col);
+/* E_MISSING: the data lack labels, so that "train" and "eval" cannot run. */
+gnnc_status rt_bind_judges(const RtExec *x);
 /* The data's column, as it lies there; NULL: the program does without. */
 const RtColumn *rt_bind_source(const RtExec *x, int col);
 /* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */

@@ -21,6 +21,7 @@
 #include "tuned.h"
 
 #include "bind.h"
+#include "codes.h"
 #include "runtime/exec/device.h"
 
 enum { N_META = 32 };
@@ -113,6 +114,12 @@ static void put_progress(File *o) {
     put_int(o, "loss_rows", p->loss_rows);
 }
 
+static void put_names(File *o) {
+    int n;
+    o->nomem |= rt_codes_put(&o->t->x, &o->pool, o->f.meta + o->f.n_meta, &n) != GNNC_OK;
+    o->f.n_meta += n;
+}
+
 static void put_variable(File *o, const char *prefix, int var, const void *data) {
     RtArray a = rt_var_array(o->t, &o->pool, var, data);
     o->nomem |= data && !a.data;
@@ -142,10 +149,11 @@ static void put_variables(File *o) {
 static gnnc_status write_file(File *o) {
     gnnc_trainer *t = o->t;
     o->f.v = RT_NEWN(&o->pool, RtTensor, 2 * t->program->n_vars + 1);
-    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META);
+    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + t->program->n_columns);
     if (!o->f.v || !o->f.meta) return rt_fail_nomem(&t->rt.err, o->path);
     put_identity(o);
     put_progress(o);
+    put_names(o);
     put_variables(o);
     if (o->nomem) return rt_fail_nomem(&t->rt.err, o->path);
     return rt_safetensors_save(&o->pool.from, o->path, &o->f, &t->rt.err);
@@ -393,6 +401,7 @@ static gnnc_status resume(File *o) {
     gnnc_status st;
     TRY(st, rt_safetensors_open(&o->pool, o->path, &o->f, &t->rt.err));
     TRY(st, check_identity(o));
+    TRY(st, rt_codes_check(t, o->path, &o->f));
     TRY(st, get_progress(o, &p, &opt));
     TRY(st, fit_tensors(o, &p, &history));
     TRY(st, rt_history_reserve(t, p.epoch, opt.epochs));
@@ -415,6 +424,7 @@ out:
 gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path) {
     RT_NOT_NULL(t, path);
     rt_trainer_begin(t);
+    if (!t->planned) return rt_given_open(t, path, true);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     File o = {.t = t, .path = path};

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 19, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 20, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -57,6 +57,8 @@ typedef struct {
     int dim[RT_MAX_RANK]; /* spaces of the other dimensions (their sizes are bound or checked) */
     int cat, nz;          /* spaces, -1 = none */
     int buf;              /* buffer that must hold it; -1 = not used by any phase */
+    bool is_label;        /* nothing but "train" and "eval" reads it: data without it can be
+                             predicted on */
 } rt_column;
 
 /* Index arrays to provide: i32[from] targets, i64[to+1] segment bounds, i32[from] segment order. */

@@ -101,8 +101,10 @@ gnnc_status rt_splits_known(gnnc_trainer *t) {
 
 gnnc_status rt_splits_check(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
+    gnnc_status st = rt_bind_judges(&t->x);
+    if (st != GNNC_OK) return st;
     if (t->links) return rt_link_batches_check(t);
-    gnnc_status st = rt_splits_known(t);
+    st = rt_splits_known(t);
     if (st != GNNC_OK) return st;
     if (t->split_rows[1] == 0) return empty(t, 1, "there is nothing to learn from");
     if (t->keep < 0 || t->split_rows[r->keep_split] != 0) return GNNC_OK;

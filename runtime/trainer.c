@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "codes.h"
 #include "device_maps.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/device_spmm.h"
@@ -125,6 +126,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     rt_team_stop(t->rt.team);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);
+    rt_given_close(t->given);
     rt_pool_free(&t->rt.pool);
     pthread_mutex_destroy(&t->counting);
     outer.release(outer.user, t);
@@ -178,6 +180,7 @@ static const IntOption INT_OPTIONS[] = {
     {"device_sampler", offsetof(RtOptions, device_sampler), 0, 1},
     {"check_sampler", offsetof(RtOptions, check_sampler), 0, 1},
     {"amx", offsetof(RtOptions, amx), 0, 1},
+    {"labels", offsetof(RtOptions, labels), 0, 1},
     {"other_data", offsetof(RtOptions, other_data), 0, 1},
     {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},
     {"workers", offsetof(RtOptions, workers), 0, 16},
@@ -386,6 +389,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
         if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
     }
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
+    if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
     TRY(st, choose_variant(t, directory));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));
@@ -431,6 +435,11 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
     return st == GNNC_OK ? rt_trainer_set_grain(t) : st;
 }
 
+static gnnc_status take_given(gnnc_trainer *t) {
+    const RtGiven *g = t->given;
+    return g->resumes ? gnnc_trainer_resume(t, g->path) : gnnc_trainer_load_weights(t, g->path);
+}
+
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     RT_NOT_NULL(t, directory);
     rt_trainer_begin(t);
@@ -445,6 +454,9 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     start_schedule(t);
     gnnc_status st = start_team(t);
     if (st == GNNC_OK) st = prepare(t, directory);
+    t->loaded = st == GNNC_OK;
+    if (st == GNNC_OK && t->given) st = take_given(t);
+    rt_given_close(t->given);
     t->loaded = st == GNNC_OK;
     return st;
 }

@@ -27,6 +27,7 @@ typedef struct RtOptions {
     int64_t group_products;  /* a GPU makes several products with one call, where that pays */
     int64_t amx;             /* matrix products may use AMX */
     int64_t check_times;     /* prove of each mini-batch that nothing in it is too new */
+    int64_t labels;          /* data without what training and evaluating read are refused */
     int64_t other_data;      /* a checkpoint of other data may be resumed */
     int64_t spill;           /* working memory that does not fit goes to a file */
     RtWhere where;
@@ -80,6 +81,7 @@ struct gnnc_trainer {
     struct RtLinkBatches *links; /* link_batches.h; NULL = the model scores no links */
     struct RtRowBatches *rows;   /* row_batches.h; NULL = rows do not depend on their time */
     struct RtBatches *batches;   /* train_batches.h; NULL = every step sees the whole graph */
+    struct RtGiven *given;       /* weights that came before the data; NULL = none */
     RtMemory memory;
     RtOptions options;
     RtSchedule schedule;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bind.h"
 #include "runtime/exec/device.h"
 #include "runtime/batch/link_batches.h"
 #include "runtime/batch/row_batches.h"
@@ -226,14 +227,17 @@ static void keep_if_best(gnnc_trainer *t) {
 /* ---- steps and epochs ----------------------------------------------------------------- */
 static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     int index = (int)(phase - t->program->phases);
-    bool trains = strcmp(phase->name, "train") == 0;
+    bool trains = strcmp(phase->name, "train") == 0, judges = strcmp(phase->name, "eval") == 0;
+    if (trains || judges) {
+        gnnc_status lacks = rt_bind_judges(&t->x);
+        if (lacks != GNNC_OK) return lacks;
+    }
     rt_write_keys(&t->x, (uint64_t)t->options.seed, (uint64_t)t->progress.step);
     rt_write_input(&t->x, "lr",
                    rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
     rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
     rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
-    bool judges = strcmp(phase->name, "eval") == 0,
-         of_rows = rt_row_batches_sizes(t, phase) != NULL,
+    bool of_rows = rt_row_batches_sizes(t, phase) != NULL,
          of_links = rt_link_batches_sizes(t, phase) != NULL;
     t->last_phase = -1; /* a run that fails half-way leaves no value of any phase */
     gnnc_status st = of_links               ? rt_link_batches_run(t, phase)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "codes.h"
 #include "runtime/exec/device.h"
 
 /* ---- order ------------------------------------------------------------------- */
@@ -142,8 +143,9 @@ gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
     if ((st = rt_pull_vars(&t->x)) != GNNC_OK) return st;
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
-    RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown)};
-    bool ok = f.v != NULL;
+    RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown),
+                   .meta = RT_NEWN(&pool, RtMeta, t->program->n_columns)};
+    bool ok = f.v && f.meta && rt_codes_put(&t->x, &pool, f.meta, &f.n_meta) == GNNC_OK;
     for (int i = 0; ok && i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
         f.v[f.n] = (RtTensor){v->path, rt_var_array(t, &pool, t->shown[i], t->x.buf[v->buf])};
@@ -206,12 +208,14 @@ void rt_average_anew(gnnc_trainer *t) {
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
     RT_NOT_NULL(t, path);
     rt_trainer_begin(t);
+    if (!t->planned) return rt_given_open(t, path, false);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     RtPool pool;
     RtTensors f;
     rt_pool_init(&pool, &t->rt.pool.from);
     TRY(st, rt_safetensors_open(&pool, path, &f, &t->rt.err));
+    TRY(st, rt_codes_check(t, path, &f));
     TRY(st, fit_all(t, &pool, path, &f));
     report_unexpected(t, path, &f);
     store_all(t, &f);

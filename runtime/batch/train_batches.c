@@ -170,12 +170,13 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     b->batch = t->options.batch ? t->options.batch : s->batch;
     b->n_seeds = clusters ? s->clusters : rt_rows_of_split(t, RT_SPLIT_TRAIN, NULL);
     b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
-    if (b->n_batches == 0)
+    bool learns = t->rt.bound->lacks < 0; /* else rows are predicted, and nothing is trained */
+    if (b->n_batches == 0 && learns)
         return rt_fail(
             &t->rt.err, GNNC_E_VALUE,
             "%s: %lld rows of '%s' are labelled and in the train split: no batch of %lld",
             t->rt.bound->dir, (long long)b->n_seeds, rows->name, (long long)b->batch);
-    if (b->batch > b->n_seeds) b->batch = b->n_seeds;
+    if (b->batch > b->n_seeds && learns) b->batch = b->n_seeds;
     b->seed = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
     b->order = RT_NEWN(&t->rt.pool, int32_t, b->n_seeds);
     b->n_learned = RT_NEWN(&t->rt.pool, int64_t, b->n_batches);

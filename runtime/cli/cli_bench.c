@@ -79,6 +79,7 @@ static const char *machine(const RtCli *c) {
 static bool measure(RtCli *c, Bench *b, double *s) {
     enum { WARM_UP = 5 };
     double begin = rt_cli_now();
+    gnnc_trainer_set_int(c->t, "labels", 1);
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
     b->load_s = rt_cli_now() - begin;
     const char *infer = infer_phase(c);
@@ -184,6 +185,7 @@ int rt_cli_bench(RtCli *c) {
 int rt_cli_tune(RtCli *c) {
     enum { SECONDS = 30 };
     gnnc_trainer_set_int(c->t, "tuned", 0);
+    gnnc_trainer_set_int(c->t, "labels", 1);
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
     if (gnnc_trainer_tune(c->t, SECONDS) != GNNC_OK) return rt_cli_failed(c);
     return RT_EXIT_OK;

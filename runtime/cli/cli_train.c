@@ -19,12 +19,13 @@ static int pending_signal(const sigset_t *s) {
 /* ---- train ---------------------------------------------------------------------- */
 static int start(RtCli *c) {
     if (rt_cli_profile_begin(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
-    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
-    if (rt_cli_profile_limits(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     if (c->resume && gnnc_trainer_resume(c->t, c->resume) != GNNC_OK) return rt_cli_failed(c);
     if (c->weights && gnnc_trainer_load_weights(c->t, c->weights) != GNNC_OK)
         return rt_cli_failed(c);
-    return RT_EXIT_OK;
+    bool judges = c->command == RT_CMD_TRAIN || c->command == RT_CMD_EVAL;
+    gnnc_trainer_set_int(c->t, "labels", judges);
+    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
+    return rt_cli_profile_limits(c) == RT_EXIT_OK ? RT_EXIT_OK : RT_EXIT_FAILED;
 }
 
 /* Told before hours of training, not behind them. */

@@ -15,6 +15,7 @@
 typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
 
 struct RtBound;
+struct RtGiven;
 struct RtDevice;
 
 /* The loop over blocks that runs (exec_blocks.c). */
@@ -40,6 +41,7 @@ typedef struct RtRuntime {
     RtTeam *team;            /* NULL = the caller alone */
     struct RtDevice *device; /* where phases run; NULL = here (device.h) */
     struct RtBound *bound;   /* the data the program runs on (bind.h) */
+    const struct RtGiven *given; /* weights that came before the data (codes.h); NULL = none */
     RtBlocks blocks;
     bool vars_changed;      /* by somebody else than a phase: what is kept of them is old */
     bool spill;             /* working memory that does not fit may lie in a file */

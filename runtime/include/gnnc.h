@@ -114,6 +114,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
  *                 it and lets this process use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
  *                 gnnc_trainer_load asks for)
+ *   "labels"      1 = load fails where the data lack a column that only training and evaluating
+ *                 read; default 0 = these fail then with GNNC_E_MISSING, and the rest works
  *   "other_data"  1 = `resume` takes a checkpoint that was written on other data
  *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
  * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
@@ -214,11 +216,16 @@ gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path);
 /* Goes on where `save` was called.  The model must be the one that wrote it
  * (GNNC_E_ARG otherwise), on the same data (unless "other_data" is set: what it reads is compared
  * by a hash of sizes and samples) and the same split; a seed that was set must be its seed.  On
- * failure nothing changed. */
+ * failure nothing changed.  Before load as of load_weights. */
 gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
 /* Parameters and states from any safetensors file with PyTorch Geometric's names; shapes may
  * differ in dimensions of 1 and in how dimensions are merged.  GNNC_E_MISSING lists names
- * that the file lacks, unknown ones are reported as messages.  On failure nothing changed. */
+ * that the file lacks, unknown ones are reported as messages.  On failure nothing changed.
+ *
+ * Called before load, with one file, load reads it, and the data by it: their categories and
+ * classes become the model's of the same names (GNNC_E_RANGE: a row has a name that the file does
+ * not), and dimensions that they do not tell have the weights' sizes.  After load, names that
+ * differ are GNNC_E_ARG. */
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path);
 
 /* ---- insight -------------------------------------------------------------------------- */

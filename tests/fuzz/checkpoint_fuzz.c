@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a checkpoint to resume from and as weights to load, by a
- * trainer that runs an epoch with whatever was accepted. */
+/* Fuzz target: any bytes as a checkpoint to resume from and as weights to load, before the data and
+ * behind them, by a trainer that runs an epoch with whatever was accepted. */
 #include <math.h>
 
 #include "tests/unit/tiny_data.h"
@@ -19,10 +19,11 @@ static void make_dir(void) {
     atexit(remove_dir);
 }
 
-static gnnc_trainer *trainer_new(void) {
+static gnnc_trainer *trainer_new(const char *given) {
     gnnc_trainer *t;
     if (gnnc_trainer_create(&t, &tiny_program) != GNNC_OK) return NULL;
     gnnc_trainer_set_int(t, "threads", 1);
+    if (given) gnnc_trainer_load_weights(t, given);
     if (gnnc_trainer_load(t, dir) == GNNC_OK) return t;
     gnnc_trainer_destroy(t);
     return NULL;
@@ -39,8 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     char path[64];
     if (!dir[0]) make_dir();
     if (!hold(data, n, path)) __builtin_trap();
-    gnnc_trainer *t = trainer_new();
-    if (!t) __builtin_trap();
+    gnnc_trainer *t = trainer_new(path); /* refused: NULL */
+    if (t) gnnc_trainer_run_phase(t, "predict");
+    gnnc_trainer_destroy(t);
+    if (!(t = trainer_new(NULL))) __builtin_trap();
     if (gnnc_trainer_resume(t, path) == GNNC_OK && !gnnc_trainer_done(t)) gnnc_trainer_epoch(t);
     if (gnnc_trainer_load_weights(t, path) == GNNC_OK) gnnc_trainer_run_phase(t, "eval");
     gnnc_trainer_destroy(t);

@@ -70,12 +70,12 @@ static const rt_space spaces[] = {
     {"rev", RT_SP_EDGE, S_REV, NO, RT_REL_REVERSE, 0, 0, {2, NO}, NO, NO, NO, false, NO, 0},
 };
 static const rt_column columns[] = {
-    {"x", RT_COL_CSR, 0, 1, {3}, NO, 6, B_X},
-    {"y", RT_COL_CLASS, 0, 0, {0}, 4, NO, B_Y},
-    {"kind", RT_COL_CAT, 0, 0, {0}, 5, NO, B_KIND},
-    {"w", RT_COL_FLOAT, 2, 0, {0}, NO, NO, B_W},
-    {"label", RT_COL_FLOAT, 1, 0, {0}, NO, NO, B_LABEL},
-    {"unused", RT_COL_TIME, 0, 0, {0}, NO, NO, NO},
+    {"x", RT_COL_CSR, 0, 1, {3}, NO, 6, B_X, false},
+    {"y", RT_COL_CLASS, 0, 0, {0}, 4, NO, B_Y, false},
+    {"kind", RT_COL_CAT, 0, 0, {0}, 5, NO, B_KIND, false},
+    {"w", RT_COL_FLOAT, 2, 0, {0}, NO, NO, B_W, false},
+    {"label", RT_COL_FLOAT, 1, 0, {0}, NO, NO, B_LABEL, false},
+    {"unused", RT_COL_TIME, 0, 0, {0}, NO, NO, NO, false},
 };
 static const rt_map maps[] = {
     {RT_MAP_ROW, 6, 0, NO, 0, B_ROW, B_ROW_PTR, NO},

@@ -64,10 +64,10 @@ static const rt_space tiny_spaces[] = {
     {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {3, NO}, NO, NO, NO, false, NO, 0},
 };
 static const rt_column tiny_columns[] = {
-    {"x", RT_COL_FLOAT, 0, 1, {2}, NO, NO, B_X},
-    {"t", RT_COL_FLOAT, 0, 0, {0}, NO, NO, B_T},
-    {"split", RT_COL_SPLIT, 0, 0, {0}, NO, NO, B_SPLIT},
-    {"w", RT_COL_FLOAT, 1, 0, {0}, NO, NO, B_W},
+    {"x", RT_COL_FLOAT, 0, 1, {2}, NO, NO, B_X, false},
+    {"t", RT_COL_FLOAT, 0, 0, {0}, NO, NO, B_T, true},
+    {"split", RT_COL_SPLIT, 0, 0, {0}, NO, NO, B_SPLIT, true},
+    {"w", RT_COL_FLOAT, 1, 0, {0}, NO, NO, B_W, false},
 };
 static const rt_map tiny_maps[] = {
     {RT_MAP_DST, 1, 0, NO, 0, B_DST_IDX, B_DST_PTR, NO},

@@ -428,6 +428,81 @@ TEST(parameters_go_out_and_in) {
     scratch_remove(p.dir);
 }
 
+/* ---- data that were not trained on ---------------------------------------------------------- */
+static void without_labels(const Place *p) {
+    static const char from[] = "\"t\": {";
+    char text[2 * sizeof SCHEMA];
+    const char *at = strstr(SCHEMA, from), *end = strstr(SCHEMA, "}}},\"edges\"");
+    snprintf(text, sizeof text, "%.*s%s", (int)(at - 1 - SCHEMA), SCHEMA, end);
+    write_text(p->dir, "schema.json", text);
+}
+
+static float first_prediction(gnnc_trainer *t) {
+    const float *v = NULL;
+    int rank;
+    int64_t dim[GNNC_MAX_RANK];
+    CHECK_MSG(gnnc_trainer_predict(t, &v, &rank, dim) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    return v ? v[0] : NAN;
+}
+
+TEST(labels_and_splits_are_needed_by_who_reads_them) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 3, 1);
+    train_on(t, 3);
+    CHECK(gnnc_trainer_keep_best(t, NULL) == GNNC_OK);
+    CHECK(gnnc_trainer_save_weights(t, p.b) == GNNC_OK);
+    float want = first_prediction(t);
+    gnnc_trainer_destroy(t);
+    without_labels(&p);
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    CHECK(gnnc_trainer_load_weights(t, p.b) == GNNC_OK); /* before the data */
+    CHECK_MSG(gnnc_trainer_load(t, p.dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK(first_prediction(t) == want);
+    CHECK(gnnc_trainer_evaluate(t) == GNNC_E_MISSING);
+    CHECK(strstr(gnnc_trainer_error(t), "'n' has no column 't'"));
+    CHECK(gnnc_trainer_epoch(t) == GNNC_E_MISSING && gnnc_trainer_step(t) == GNNC_E_MISSING);
+    CHECK(gnnc_trainer_run_phase(t, "eval") == GNNC_E_MISSING);
+    CHECK(gnnc_trainer_keep_best(t, NULL) == GNNC_E_MISSING);
+    CHECK(first_prediction(t) == want);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* A file of these metadata and nothing else. */
+static gnnc_status given(const Place *p, const char *meta, char *why, size_t n) {
+    char header[600] = "", path[100];
+    gnnc_trainer *t = NULL;
+    snprintf(path, sizeof path, "%s/given", p->dir);
+    int len = snprintf(header + 8, sizeof header - 8, "{\"__metadata__\":{%s}}", meta);
+    header[0] = (char)(len & 255), header[1] = (char)(len >> 8);
+    write_file(path, header, (size_t)len + 8);
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    gnnc_status st = gnnc_trainer_load_weights(t, path);
+    snprintf(why, n, "%s", gnnc_trainer_error(t));
+    if (st == GNNC_OK) CHECK(gnnc_trainer_load(t, p->dir) == GNNC_E_MISSING); /* no tensors */
+    gnnc_trainer_destroy(t);
+    return st;
+}
+
+TEST(hostile_names_of_codes_are_refused) {
+    static const struct {
+        const char *meta, *says;
+    } bad[] = {{"\"names:n.t\":\"[\\\"a\\\",\\\"a\\\"]\"", "has 'a' twice"},
+               {"\"names:n.t\":\"[1]\"", "is no list of names"},
+               {"\"names:n.t\":\"{}\"", "is no list of names"},
+               {"\"names:n.t\":\"[\"", "given"},
+               {"\"names:\":\"\"", "given"},
+               {"\"names:n.t\":\"[\\\"\\\\u0000\\\"]\"", "given"}};
+    Place p = place_new();
+    char why[600];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(given(&p, bad[i].meta, why, sizeof why) == GNNC_E_FORMAT);
+        CHECK_MSG(strstr(why, bad[i].says), "%s: %s", bad[i].meta, why);
+    }
+    CHECK(given(&p, "\"names:n.t\":\"[]\",\"names:\":\"[]\"", why, sizeof why) == GNNC_OK);
+    scratch_remove(p.dir);
+}
+
 static void refuses(const char *what, const char *from, const char *to, gnnc_status want,
                     const char *says) {
     Place p = place_new();
@@ -437,6 +512,7 @@ static void refuses(const char *what, const char *from, const char *to, gnnc_sta
     write_text(p.dir, "schema.json", text);
     gnnc_trainer *t = NULL;
     CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "labels", 1) == GNNC_OK);
     gnnc_status st = gnnc_trainer_load(t, p.dir);
     CHECK_MSG(st == want && strstr(gnnc_trainer_error(t), says), "%s: %d %s", what, st,
               gnnc_trainer_error(t));

@@ -1,0 +1,307 @@
+#include "codes.h"
+
+#include <string.h>
+
+#include "bind.h"
+#include "runtime/data/json.h"
+#include "runtime/data/names.h"
+#include "trainer.h"
+
+static const char PREFIX[] = "names:";
+
+/* ---- in files ----------------------------------------------------------------- */
+static gnnc_status bad_list(const char *path, const char *of, const char *why, RtError *err) {
+    return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s%s' %s", path, PREFIX, of, why);
+}
+
+static gnnc_status read_list(RtPool *pool, const char *path, const RtMeta *m, RtCodes *to,
+                             RtError *err) {
+    RtJson *list;
+    RtNames seen;
+    const char *of = m->key + sizeof PREFIX - 1;
+    gnnc_status st = rt_json_parse(pool, (RtBytes){(const uint8_t *)m->value, strlen(m->value)},
+                                   path, &list, err);
+    if (st != GNNC_OK) return st;
+    if (list->kind != RT_JSON_ARRAY) return bad_list(path, of, "is no list of names", err);
+    const char **names = RT_NEWN(pool, const char *, list->n + 1);
+    char *key = rt_pool_strndup(pool, of, strlen(of));
+    if (!names || !key || !rt_names_new(pool, &seen, list->n + 1)) return rt_fail_nomem(err, path);
+    for (const RtJson *s = list->first; s; s = s->next) {
+        if (s->kind != RT_JSON_STRING) return bad_list(path, of, "is no list of names", err);
+        if (rt_names_add(&seen, s->text) != to->n)
+            return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s%s' has '%s' twice", path, PREFIX,
+                           of, s->text);
+        names[to->n++] = s->text;
+    }
+    to->of = key;
+    to->names = names;
+    return GNNC_OK;
+}
+
+gnnc_status rt_codes_read(RtPool *pool, const char *path, const RtTensors *f, RtCodes **v, int *n,
+                          RtError *err) {
+    *n = 0;
+    if (!(*v = RT_NEWN(pool, RtCodes, f->n_meta + 1))) return rt_fail_nomem(err, path);
+    for (int i = 0; i < f->n_meta; i++) {
+        if (strncmp(f->meta[i].key, PREFIX, sizeof PREFIX - 1) != 0) continue;
+        gnnc_status st = read_list(pool, path, &f->meta[i], &(*v)[(*n)++], err);
+        if (st != GNNC_OK) return st;
+    }
+    return GNNC_OK;
+}
+
+static const RtCodes *find(const RtCodes *v, int n, const char *of) {
+    for (int i = 0; i < n; i++)
+        if (v[i].of && strcmp(v[i].of, of) == 0) return &v[i];
+    return NULL;
+}
+
+static gnnc_status put_list(RtPool *pool, const RtCodes *c, RtMeta *to) {
+    RtText text = {.pool = pool};
+    bool ok = rt_text_put(&text, "[", 1);
+    for (int64_t i = 0; i < c->n && ok; i++)
+        ok = (i == 0 || rt_text_put(&text, ",", 1)) && rt_text_json_string(&text, c->names[i]);
+    ok = ok && rt_text_put(&text, "]", 1);
+    *to = (RtMeta){rt_pool_printf(pool, "%s%s", PREFIX, c->of), text.s};
+    return ok && to->key ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
+    const RtCodes *v = x->rt->bound->codes;
+    gnnc_status st = GNNC_OK;
+    *n = 0;
+    for (int c = 0; c < x->program->n_columns && st == GNNC_OK; c++)
+        if (v[c].of && !find(v, c, v[c].of)) st = put_list(pool, &v[c], &to[(*n)++]);
+    return st;
+}
+
+/* ---- given before the data ------------------------------------------------------ */
+gnnc_status rt_given_open(gnnc_trainer *t, const char *path, bool resumes) {
+    RtGiven *g = t->given ? t->given : RT_NEW(&t->rt.pool, RtGiven);
+    if (!g) return rt_fail_nomem(&t->rt.err, path);
+    rt_given_close(t->given);
+    *g = (RtGiven){.resumes = resumes};
+    rt_pool_init(&g->pool, &t->rt.pool.from);
+    t->given = g;
+    t->rt.given = NULL;
+    gnnc_status st;
+    if (!(g->path = rt_pool_strndup(&t->rt.pool, path, strlen(path))))
+        return rt_fail_nomem(&t->rt.err, path);
+    TRY(st, rt_safetensors_open(&g->pool, path, &g->f, &t->rt.err));
+    TRY(st, rt_codes_read(&t->rt.pool, g->path, &g->f, &g->codes, &g->n, &t->rt.err));
+    t->rt.given = g;
+out:
+    return st;
+}
+
+void rt_given_close(RtGiven *g) {
+    if (!g) return;
+    g->f = (RtTensors){0};
+    rt_pool_free(&g->pool);
+}
+
+/* ---- codes of the data become the model's ----------------------------------------- */
+static int64_t n_values(const RtColumn *c) {
+    int64_t n = 1;
+    for (int i = 0; i < c->rank; i++) n *= c->shape[i];
+    return n;
+}
+
+static bool has_codes(const RtColumn *c) {
+    return c && (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS);
+}
+
+static int64_t row_of(const RtColumn *c, int64_t value) {
+    return c->n_rows ? value / (n_values(c) / c->n_rows) : 0;
+}
+
+/* "'ankara', 'berlin', .." */
+static const char *some_names(RtPool *pool, const RtCodes *k) {
+    enum { TOLD = 8 };
+    const char *text = k->n ? "" : "no name at all";
+    for (int64_t i = 0; i < k->n && i < TOLD && text; i++)
+        text = rt_pool_printf(pool, "%s%s'%.32s'", text, i ? ", " : "", k->names[i]);
+    return text && k->n > TOLD ? rt_pool_printf(pool, "%s, .. (%lld)", text, (long long)k->n)
+                               : text;
+}
+
+static gnnc_status unknown_name(RtExec *x, const RtColumn *c, const RtCodes *k, int64_t at) {
+    RtPool *pool = &x->rt->pool;
+    const char *known = some_names(pool, k);
+    if (!known) return rt_fail_nomem(&x->rt->err, k->of);
+    return rt_fail(&x->rt->err, GNNC_E_RANGE,
+                   "%s: row %lld of '%s' is '%.64s', which the model of %s does not know: it was "
+                   "trained with %s",
+                   x->rt->bound->dir, (long long)row_of(c, at), k->of, c->names[c->i32[at]],
+                   x->rt->given->path, known);
+}
+
+/* What each code of the column becomes; -1: the model has no such name. */
+static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k) {
+    RtNames known;
+    int32_t *to = RT_NEWN(pool, int32_t, c->n_categories + 1);
+    if (!to || !rt_names_new(pool, &known, k->n + 1)) return NULL;
+    for (int64_t i = 0; i < k->n; i++) rt_names_add(&known, k->names[i]);
+    for (int64_t i = 0; i < c->n_categories; i++) to[i] = rt_names_find(&known, c->names[i]);
+    return to;
+}
+
+/* In place of the data's codes, but where all are equal, which leaves a mapped file mapped. */
+static gnnc_status translate(RtExec *x, RtColumn *c, const RtCodes *k) {
+    RtPool *pool = &x->rt->bound->data->pool;
+    const int32_t *to = translation(pool, c, k);
+    int64_t n = n_values(c);
+    bool same = true;
+    if (!to) return rt_fail_nomem(&x->rt->err, k->of);
+    for (int64_t i = 0; i < n; i++) {
+        if (c->i32[i] < 0) continue;
+        if (to[c->i32[i]] < 0) return unknown_name(x, c, k, i);
+        same &= to[c->i32[i]] == c->i32[i];
+    }
+    int32_t *own = same ? NULL : RT_NEWN(pool, int32_t, n);
+    if (!same && !own) return rt_fail_nomem(&x->rt->err, k->of);
+    for (int64_t i = 0; i < n && own; i++) own[i] = c->i32[i] < 0 ? -1 : to[c->i32[i]];
+    if (own) c->i32 = own;
+    c->n_categories = k->n;
+    c->names = k->names;
+    return GNNC_OK;
+}
+
+gnnc_status rt_codes_bind(RtExec *x) {
+    const RtGiven *g = x->rt->given;
+    RtBound *b = x->rt->bound;
+    for (int i = 0; i < x->program->n_columns; i++) {
+        RtColumn *c = rt_bind_own(x, i);
+        const rt_column *want = &x->program->columns[i];
+        if (want->kind != RT_COL_CAT && want->kind != RT_COL_CLASS) continue;
+        const char *of = rt_bind_column_name(x, i);
+        if (!of) return rt_fail_nomem(&x->rt->err, want->name);
+        const RtCodes *k = g ? find(g->codes, g->n, of) : NULL;
+        bool named = has_codes(c) && c->names;
+        gnnc_status st = k && named && c->names != k->names ? translate(x, c, k) : GNNC_OK;
+        if (st != GNNC_OK) return st;
+        if (k)
+            b->codes[i] = *k;
+        else if (named && rt_bind_is_used(x->program, i))
+            b->codes[i] = (RtCodes){of, c->n_categories, c->names};
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories) {
+    RtColumn *c = rt_bind_own(x, col);
+    if (!has_codes(c) || !x->rt->given || c->n_categories == n_categories) return GNNC_OK;
+    for (int64_t i = 0; i < n_values(c); i++) {
+        if (c->i32[i] < n_categories) continue;
+        return rt_fail(&x->rt->err, GNNC_E_RANGE,
+                       "%s: row %lld of '%s.%s' is %s %d, the model of %s has %lld",
+                       x->rt->bound->dir, (long long)row_of(c, i),
+                       x->rt->bound->table[rt_bind_base(x->program, col)]->name, c->name,
+                       c->kind == RT_COL_CLASS ? "class" : "category", c->i32[i],
+                       x->rt->given->path, (long long)n_categories);
+    }
+    c->n_categories = n_categories;
+    return GNNC_OK;
+}
+
+/* ---- sizes by shapes ---------------------------------------------------------------- */
+/* Elements of a variable where symbol `s` has this size. */
+static int64_t count_at(const RtExec *x, int var, int64_t *n, int s, int64_t size) {
+    rt_var_shape shape = {.rank = 0};
+    n[s] = size;
+    x->program->var_shape(var, n, &shape);
+    return shape.count;
+}
+
+/* The one symbol without a size that the variable's shape depends on; -1: none, or several. */
+static int only_unknown(const RtExec *x, int var, int64_t *n) {
+    int only = -1;
+    for (int i = 0; i < x->program->n_syms; i++) {
+        if (x->n[i] >= 0) continue;
+        bool depends = count_at(x, var, n, i, 2) != count_at(x, var, n, i, 1);
+        if (depends && only >= 0) return -1;
+        if (depends) only = i;
+    }
+    return only;
+}
+
+/* Sizes of parameters grow by equal steps with each dimension: the file's size tells it. */
+static bool solve(RtExec *x, int var, int64_t *n, const RtGiven *g) {
+    const RtTensor *f = rt_tensors_find(&g->f, x->program->vars[var].path);
+    int s = f ? only_unknown(x, var, n) : -1;
+    if (s < 0) return false;
+    int64_t three = count_at(x, var, n, s, 3), two = count_at(x, var, n, s, 2),
+            one = count_at(x, var, n, s, 1), step = two - one, more = f->a.count - one;
+    if (step <= 0 || three - two != step || more % step || more / step < -1) return false;
+    int64_t size = 1 + more / step;
+    if (size > INT32_MAX) return false;
+    x->n[s] = n[s] = size;
+    x->rt->bound->bound_by[s] = g->path;
+    return true;
+}
+
+static bool is_dimension(const rt_program *p, int sym) {
+    for (int s = 0; s < p->n_spaces; s++)
+        if (p->spaces[s].sym == sym) return p->spaces[s].kind == RT_SP_DIM;
+    return false;
+}
+
+gnnc_status rt_given_sizes(RtExec *x) {
+    const rt_program *p = x->program;
+    const RtGiven *g = x->rt->given;
+    bool wanted = false;
+    for (int i = 0; i < p->n_syms; i++) wanted |= x->n[i] < 0 && is_dimension(p, i);
+    if (!g || !wanted) return GNNC_OK;
+    int64_t *n = RT_NEWN(&x->rt->pool, int64_t, p->n_syms + 1);
+    if (!n) return rt_fail_nomem(&x->rt->err, g->path);
+    for (int i = 0; i < p->n_syms; i++) n[i] = x->n[i] < 0 ? 1 : x->n[i];
+    for (bool more = true; more;) {
+        more = false;
+        for (int v = 0; v < p->n_vars; v++)
+            if (p->vars[v].kind == RT_VAR_PARAM || p->vars[v].kind == RT_VAR_STATE)
+                more |= solve(x, v, n, g);
+    }
+    return GNNC_OK;
+}
+
+/* ---- once the data are bound ---------------------------------------------------------- */
+static bool equal(const RtCodes *a, const RtCodes *b) {
+    bool same = a->n == b->n;
+    for (int64_t i = 0; i < a->n && same; i++) same = strcmp(a->names[i], b->names[i]) == 0;
+    return same;
+}
+
+static gnnc_status check_column(gnnc_trainer *t, int col, const char *path, const RtCodes *v,
+                                int n) {
+    const RtCodes *has = &t->rt.bound->codes[col];
+    if (!has->of || find(t->rt.bound->codes, col, has->of)) return GNNC_OK;
+    const RtCodes *k = find(v, n, has->of);
+    const RtColumn *c = rt_bind_own(&t->x, col);
+    if (!k)
+        rt_message(&t->rt,
+                   "%s has no names for '%s': that its codes mean what those of %s do "
+                   "could not be compared",
+                   path, has->of, t->rt.bound->dir);
+    else if (c && !c->names)
+        rt_message(&t->rt,
+                   "'%s' of %s has no names: that its codes mean what those of %s do could "
+                   "not be compared",
+                   has->of, t->rt.bound->dir, path);
+    if (!k || equal(has, k)) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_ARG,
+                   "%s: the names of '%s' are other ones than those of %s, or in another order: "
+                   "the file is to be given before the data are loaded, which are then read by it",
+                   path, has->of, t->rt.bound->dir);
+}
+
+gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f) {
+    RtPool pool;
+    RtCodes *v;
+    int n;
+    rt_pool_init(&pool, &t->rt.pool.from);
+    gnnc_status st = rt_codes_read(&pool, path, f, &v, &n, &t->rt.err);
+    for (int c = 0; c < t->program->n_columns && st == GNNC_OK; c++)
+        st = check_column(t, c, path, v, n);
+    rt_pool_free(&pool);
+    return st;
+}

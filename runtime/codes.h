@@ -1,0 +1,50 @@
+/* What a model's codes mean.  A category or class is a number in the data, made by whoever imported
+ * them: the same name may have another number in other data.  So files of weights hold the names of
+ * the codes that the model was trained with, and data are bound by them: a code of the data becomes
+ * the model's code of the same name.
+ *
+ *     metadata "names:paper.city" = ["ankara", "berlin", "cairo"]    by code, as JSON */
+#ifndef RUNTIME_CODES_H
+#define RUNTIME_CODES_H
+
+#include "runtime/data/dataset.h"
+#include "runtime/data/safetensors.h"
+#include "runtime/exec/exec.h"
+
+typedef struct RtCodes {
+    const char *of; /* "paper.city"; NULL = a column without names */
+    int64_t n;
+    const char *const *names; /* [n] */
+} RtCodes;
+
+/* A file of weights that was given before the data, which are bound as it says. */
+typedef struct RtGiven {
+    RtPool pool; /* the file's, until the data are loaded */
+    const char *path;
+    bool resumes; /* training goes on from it */
+    RtTensors f;
+    int n;
+    RtCodes *codes; /* [n] of the trainer's pool */
+} RtGiven;
+
+/* Opens it for the load to come; in the place of one that was given before. */
+gnnc_status rt_given_open(gnnc_trainer *t, const char *path, bool resumes);
+void rt_given_close(RtGiven *g); /* codes and path stay; NULL is fine */
+
+/* The names in a file, of any columns: a list that repeats a name is E_FORMAT. */
+gnnc_status rt_codes_read(RtPool *pool, const char *path, const RtTensors *f, RtCodes **v, int *n,
+                          RtError *err);
+/* Metadata for a file of weights: to[0 .. *n), one for each of the program's columns at most. */
+gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
+
+/* While data are bound, after tables and before columns: their codes become those of the given
+ * file.  E_RANGE: a row has a name that is not in the file. */
+gnnc_status rt_codes_bind(RtExec *x);
+/* Dimensions that no column gave a size, from the shapes of the given file's tensors. */
+gnnc_status rt_given_sizes(RtExec *x);
+/* Categories without names: as many as the given file's model has, if no row has a higher code. */
+gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories);
+/* A file of weights against the data as they are bound.  E_ARG: other names. */
+gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f);
+
+#endif

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Models on other data than they were trained on: codes mean names, labels and splits may be absent, sizes come from the
+weights.  Prints `N passed, N failed`."""
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GNNC, CORA = os.path.join(TOP, "build", "gnnc"), os.path.join(TOP, "models", "data", "cora")
+sys.path.insert(0, os.path.join(TOP, "tests", "oracle"))
+from run import Trainer  # noqa: E402
+
+MOOD = {"ankara": "sad", "berlin": "glad", "cairo": "angry", "delhi": "glad"}
+CITIES = """
+graph G { node vertex { city: cat[K]; y: class[C]; split }  edge link: vertex -> vertex }
+model Cities(g: G) -> f32[vertex, C] {
+  e = embedding(K, 8)
+  h = e(g.vertex.city)
+  l = linear(C)
+  return l(h)
+}
+train Cities { target vertex.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.1)  epochs 60  keep last }
+"""
+failures, done = [], 0
+
+
+def check(what, holds, told=""):
+    global done
+    done += 1
+    if not holds:
+        failures.append(what)
+        print(f"FAILED {what}\n{told}")
+
+
+def run(*argv, code=0):
+    """What it said."""
+    p = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    check(f"{' '.join(map(str, argv))}: exit {code}, not {p.returncode}", p.returncode == code, p.stdout)
+    return p.stdout
+
+
+def accuracy(told, split="test"):
+    return json.loads(told.strip().splitlines()[-1])[split]["accuracy"]
+
+
+def values(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def cities(folder, names, n, labels=True):
+    """A data directory of rows whose label follows from their city."""
+    r = random.Random(n)
+    os.makedirs(folder)
+    with open(f"{folder}/nodes.csv", "w", encoding="utf-8") as f:
+        f.write("id,city,y,split\n" if labels else "id,city\n")
+        for i in range(n):
+            city = names[i] if i < len(names) else r.choice(names)
+            f.write(f"n{i},{city},{MOOD[city]},{['train', 'val', 'test'][i % 3]}\n" if labels else f"n{i},{city}\n")
+    with open(f"{folder}/edges.csv", "w", encoding="utf-8") as f:
+        f.write("src,dst\n" + "".join(f"n{i},n{(7 * i + 1) % n}\n" for i in range(n)))
+    run(GNNC, "import", f"{folder}/nodes.csv", f"{folder}/edges.csv", "-o", f"{folder}.d", "--kind", "city=cat",
+        *(["--kind", "y=class"] if labels else []))
+    return f"{folder}.d"
+
+
+def header(path):
+    data = values(path)
+    n = struct.unpack("<Q", data[:8])[0]
+    return json.loads(data[8:8 + n]), data[8 + n:]
+
+
+def without_names(path, to):
+    """The file as an older version wrote it."""
+    head, rest = header(path)
+    head["__metadata__"] = {k: v for k, v in head.get("__metadata__", {"a": "b"}).items() if not k.startswith("names:")}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(to, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + rest)
+
+
+def without(data, to, *columns):
+    shutil.copytree(data, to)
+    with open(f"{to}/schema.json", encoding="utf-8") as f:
+        schema = json.load(f)
+    for table in schema["nodes"].values():
+        for c in columns:
+            table["columns"].pop(c, None)
+    with open(f"{to}/schema.json", "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+    return to
+
+
+def compiled(name, text):
+    with open(f"{name}.gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(GNNC, f"{name}.gnn", "--target=cpu", "-o", name)
+    return f"./{name}"
+
+
+def categories():
+    model = compiled("cities", CITIES)
+    here = cities("here", ["ankara", "berlin", "cairo"], 90)
+    fewer = cities("fewer", ["cairo", "berlin"], 60)
+    more = cities("more", ["berlin", "cairo", "delhi"], 60)
+    bare = cities("bare", ["cairo", "berlin"], 60, labels=False)
+    run(model, "--data", here, "--log=none", "--out", "w.st")
+    check("names are in the weights", json.loads(header("w.st")[0]["__metadata__"]["names:vertex.city"]) ==
+          ["ankara", "berlin", "cairo"])
+    for file in ("cities.ckpt", "w.st"):
+        told = run(model, "eval", "--data", fewer, "--weights", file, "--log=json")
+        check(f"{file}: fewer names, in other places", accuracy(told) == 1 and accuracy(told, "train") == 1, told)
+        told = run(model, "eval", "--data", more, "--weights", file, code=1)
+        check("a name that the model does not know", "row 2 of 'vertex.city' is 'delhi'" in told and
+              "'ankara', 'berlin', 'cairo'" in told and told.count("\n") == 1, told)
+        told = run(model, "embed", "h", "--data", bare, "--weights", file, "--out", "b.npy")
+        run(model, "embed", "h", "--data", fewer, "--weights", file, "--out", "f.npy")
+        check(f"{file}: rows of the same cities without labels", values("b.npy") == values("f.npy"))
+    told = run(model, "--data", more, "--resume", "cities.ckpt", "--force", "--log=none", code=1)
+    check("resume: a name that the model does not know", "is 'delhi'" in told, told)
+    told = run(model, "--data", fewer, "--resume", "cities.ckpt", "--force", "--epochs", 61, "--log=json",
+               "--checkpoint", "more.ckpt")
+    check("resume on data of fewer names", accuracy(told) == 1, told)
+    check("the names of the model are kept", len(json.loads(header("more.ckpt")[0]["__metadata__"]["names:vertex.city"])) == 3)
+    told = run(model, "--data", fewer, "--resume", "cities.ckpt", code=1)
+    check("resume: other data are told", "another data set" in told, told)
+    # other codes of the same rows are the same data
+    shutil.copytree(here, "turned")
+    turn("turned", ["cairo", "ankara", "berlin"])
+    run(model, "--data", "turned", "--resume", "cities.ckpt", "--epochs", 70, "--log=none", "--checkpoint", "a.ckpt")
+    run(model, "--data", here, "--resume", "cities.ckpt", "--epochs", 70, "--log=none", "--checkpoint", "b.ckpt")
+    check("resume goes on to the same bits, whatever the codes", values("a.ckpt") == values("b.ckpt"))
+    without_names("w.st", "old.st")
+    told = run(model, "eval", "--data", here, "--weights", "old.st", "--log=none")
+    check("a file without names", told.count("could not be compared") == 2, told)
+    library(here, fewer)
+
+
+def turn(data, names):
+    """The same rows by other codes."""
+    with open(f"{data}/schema.json", encoding="utf-8") as f:
+        schema = json.load(f)
+    c = schema["nodes"]["vertex"]["columns"]["city"]
+    to, c["names"] = [names.index(n) for n in c["names"]], names
+    raw = values(f"{data}/{c['file']}")
+    at = 10 + struct.unpack("<H", raw[8:10])[0]
+    codes = struct.unpack(f"<{(len(raw) - at) // 4}i", raw[at:])
+    with open(f"{data}/{c['file']}", "wb") as f:
+        f.write(raw[:at] + struct.pack(f"<{len(codes)}i", *[to[k] for k in codes]))
+    with open(f"{data}/schema.json", "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+
+
+def library(here, fewer):
+    run(GNNC, "cities.gnn", "--target=cpu", "--emit=lib", "-o", "cities.so")
+    t = Trainer("./cities.so")
+    t.load(here)
+    t.call("gnnc_trainer_load_weights", b"w.st")
+    t.close()
+    t = Trainer("./cities.so")
+    t.load(fewer)
+    try:
+        t.call("gnnc_trainer_load_weights", b"w.st")
+        check("weights of other names behind the data", False)
+    except Exception as e:
+        check("weights of other names behind the data", "is to be given before the data" in str(e), str(e))
+    t.close()
+    t = Trainer("./cities.so")
+    t.call("gnnc_trainer_load_weights", b"w.st")
+    t.load(fewer)
+    t.call("gnnc_trainer_run_phase", b"eval")
+    check("weights of other names before the data", t.output("accuracy.test")[0] == 1)
+    t.close()
+
+
+def labels():
+    """Cora without them, by models of the whole graph and of batches."""
+    bare = without(CORA, "bare_cora", "y", "split")
+    only = without(CORA, "only_split", "y")
+    for name in ("gcn", "sage_sampled"):
+        run(GNNC, os.path.join(TOP, "models", f"{name}.gnn"), "--target=cpu", "-o", name)
+        run(f"./{name}", "--data", CORA, "--epochs", 2, "--log=none", "--out", f"{name}.st")
+        for data, to in ((CORA, "a.npy"), (bare, "b.npy"), (only, "c.npy")):
+            run(f"./{name}", "predict", "--data", data, "--weights", f"{name}.st", "--out", to)
+        check(f"{name} predicts without labels", values("a.npy") == values("b.npy") == values("c.npy"))
+        told = run(f"./{name}", "eval", "--data", bare, "--weights", f"{name}.st", code=1)
+        check(f"{name} is not evaluated without labels", "'paper' has no column 'y'" in told, told)
+        told = run(f"./{name}", "--data", only, code=1)
+        check(f"{name} is not trained without labels", "'paper' has no column 'y'" in told, told)
+    told = run("./gcn", "--data", CORA, "--epochs", 1, "--weights", "gcn.st", "--log=none")
+    check("what has no names is not compared", told == "", told)
+
+
+def sizes():
+    """Whole-number classes: the weights say how many; 7 what?"""
+    shutil.copytree(CORA, "fewer_classes")
+    with open("fewer_classes/schema.json", encoding="utf-8") as f:
+        text = f.read()
+    for n, says in ((9, ""), (7, "")):
+        with open("fewer_classes/schema.json", "w", encoding="utf-8") as f:
+            f.write(text.replace('"categories": 7', f'"categories": {n}'))
+        told = run("./gcn", "eval", "--data", "fewer_classes", "--weights", "gcn.st", "--log=json")
+        check(f"{n} classes declared", "accuracy" in told and says in told, told)
+    with open(os.path.join(TOP, "models", "gcn.gnn"), encoding="utf-8") as f:
+        five = f.read().replace("class[C]", "class[5]").replace("f32[paper, C]", "f32[paper, 5]").replace("conv(C)", "conv(5)")
+    told = run(compiled("five", five), "--data", CORA, code=1)
+    check("7 of what", "'paper.y' has 7 classes, but the model" in told, told)
+    run("./five", "eval", "--data", CORA, "--weights", "gcn.st", code=1)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chdir(tmp)
+        for part in (categories, labels, sizes):
+            part()
+    print(f"{done - len(failures)} passed, {len(failures)} failed")
+    return bool(failures)
+
+
+sys.exit(main())
