@@ -43,7 +43,7 @@ static int condition_buf(const Host *h, const Space *s) {
     return -1;
 }
 
-static void emit_space(Host *h, const Space *s) {
+static void emit_space(Host *h, const Space *s, bool read) {
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
     if (s->kind == SP_DIM) expr_is_const(s->size, &fixed);
@@ -54,15 +54,17 @@ static void emit_space(Host *h, const Space *s) {
                 host_RelKind[s->kind == SP_EDGE ? s->rel : REL_BASE]);
     host_printf(h, "        .src = %s, .dst = %s, .base = {%s, %s},", space_name(h, s->src),
                 space_name(h, s->dst), space_name(h, s->base[0]), space_name(h, s->base[1]));
-    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s,\n", condition_buf(h, s),
-                s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph));
+    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s, .untimed = %d,\n", condition_buf(h, s),
+                s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph),
+                read && space_is_untimed(h->m, s));
     host_printf(h, "        .first = %d, .whole = %s, .hops = %d},\n", s->whole != NULL,
                 space_name(h, s->whole), s->hops);
 }
 
 static void emit_spaces(Host *h) {
+    const bool *read = module_reads(h->m);
     open_table(h, "rt_space", "spaces", h->m->spaces.n);
-    for (int i = 0; i < h->m->spaces.n; i++) emit_space(h, h->m->spaces.v[i]);
+    for (int i = 0; i < h->m->spaces.n; i++) emit_space(h, h->m->spaces.v[i], read[i]);
     close_table(h, h->m->spaces.n);
 }
 

@@ -22,6 +22,7 @@ typedef enum {
 const char *ast_operator_text(Operator o);
 
 enum { TYPE_CSR = 1, TYPE_DIMS = 2 /* brackets were written */, TYPE_ARGS = 4 /* parentheses */ };
+enum { DECL_TIMELESS = 1 }; /* Ast.flag of NODE_DECL and EDGE_DECL */
 
 /* Nesting beyond this is a diagnostic: later stages recurse over the tree. */
 enum { AST_MAX_DEPTH = 250 };

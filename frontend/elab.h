@@ -413,6 +413,8 @@ bool elab_term_scores_classes(Elab *e, const Term *t, const Column *target,
 /* elab_sample.c: its `sample` block; what the whole program must not have then */
 void elab_sample(Elab *e, const Ast *block, Recipe *r);
 void elab_check_sampled(Elab *e, const Ast *train);
+/* elab_time.c: tables with a time are read by it, or said to be timeless; else told */
+void elab_check_times(Elab *e);
 /* elab_drawn.c: the relations that neighbours are drawn along.  NULL: not along this one */
 SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel);
 void elab_drawn(Elab *e);

@@ -149,6 +149,7 @@ static void elab_edge(Elab *e, const Ast *decl, const Ast *t) {
     }
     Space *s = space_edge(e->m, name, src, dst, t->span);
     strmap_put(e->a, &e->relation_names, s->name, (void *)t->text);
+    s->timeless = t->flag & DECL_TIMELESS;
     vec_push(e->a, &e->edges, val_edge(s));
     for (int i = 2; i < t->n; i++) elab_column(e, s, t->kid[i]);
 }
@@ -198,6 +199,7 @@ static void elab_node(Elab *e, const Ast *t) {
     if (taken(e, t)) return;
     Space *s = space_node(e->m, t->text, t->span);
     s->graph = e->graph_space;
+    s->timeless = t->flag & DECL_TIMELESS;
     vec_push(e->a, &e->nodes, val_node(s));
 }
 

@@ -371,4 +371,5 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, "embed", model, train);
     elab_check_kept(e);
     if (train) elab_check_sampled(e, train);
+    elab_check_times(e);
 }

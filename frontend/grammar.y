@@ -103,7 +103,7 @@ static Ast *by_name_only(Ast *formals) {
 
 %type <ast> items item decl members member columns columns1 column opt_columns
 %type <ast> formals formal_list formal opt_result type dims dim_list dim opt_minimize extern_attrs
-%type <ast> block stmts stmt_list stmt names saved saved_list saved_one opt_else opt_kept
+%type <ast> block stmts stmt_list stmt names saved saved_list saved_one opt_else opt_kept opt_timeless
 %type <ast> expr args arg_list arg pairs titems titem settings setting exprs paths path keep_words opt_if callee_type
 %type <text> any_name keep_word word
 
@@ -145,14 +145,22 @@ members: %empty                     { $$ = NODE(LIST, ((Span){0}), NULL); }
     | members member                { $$ = ADD($1, $2); }
     | members SEP
     ;
-member: NODE_ NAME opt_columns      { $$ = $3; $$->kind = AST_NODE_DECL; $$->text = $2; $$->span = @2; }
-    | EDGE NAME ':' NAME ARROW NAME opt_columns
+member: NODE_ NAME opt_timeless opt_columns
+                                    { $$ = $4; $$->kind = AST_NODE_DECL; $$->text = $2; $$->span = @2;
+                                      $$->flag = $3 ? DECL_TIMELESS : 0; }
+    | EDGE NAME ':' NAME ARROW NAME opt_timeless opt_columns
                                     { $$ = MAKE(EDGE_DECL, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6));
-                                      add_all(p, $$, $7); $$->span = span_join(@2, @6); }
+                                      $$->flag = $7 ? DECL_TIMELESS : 0;
+                                      add_all(p, $$, $8); $$->span = span_join(@2, @6); }
     | EDGE NAME '=' NAME '(' NAME ')'
                                     { $$ = MAKE(EDGE_ALIAS, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6)); $$->span = span_join(@2, @7); }
     | GRAPH lbrace columns rbrace   { $$ = $3; $$->kind = AST_GRAPH_DECL; $$->text = "graph"; $$->span = @1; }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
+    ;
+opt_timeless: %empty                { $$ = NULL; }
+    | NAME                          { $$ = NODE(NAME, @1, $1);
+                                      if (strcmp($1, "timeless") != 0)
+                                          diag_add(p->c, DIAG_E0103, @1, "expected 'timeless', the columns or the end of the line, found '%s'", $1); }
     ;
 opt_columns: %empty                 { $$ = NODE(LIST, ((Span){0}), NULL); }
     | lbrace columns rbrace         { $$ = $2; }

@@ -81,6 +81,8 @@ struct Space {
     /* SP_NZ */
     Column *nz_of;
     Space *graph; /* SP_NODE: the graph space its rows belong to, or NULL */
+    /* SP_NODE and REL_BASE of the data: its rows may be read whatever the time of a seed */
+    bool timeless;
     /* SP_NODE, SP_EDGE that space_is_sampled: the first rows of `whole` in a sampled batch, where
      * nodes come by hop: all that must be known of it when `hops` layers follow.  NULL = all rows.
      */
@@ -361,6 +363,10 @@ const Op *module_saved(const Module *m, const char *name);
 /* Along which a sampled step of m draws neighbours: the data's relations, and those that lead where
  * their edges do not go. */
 bool space_is_sampled(const Module *m, const Space *s);
+/* Data whose rows are read whatever time they have, though nothing calls them timeless. */
+bool space_is_untimed(const Module *m, const Space *s);
+/* By Space.id: do functions read its rows, or those of what is derived from it? */
+const bool *module_reads(const Module *m);
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at);
 Map *map_src(Module *m, Space *edge);

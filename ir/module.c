@@ -164,6 +164,33 @@ bool space_is_sampled(const Module *m, const Space *s) {
     return s->rel == REL_BASE || (m->recipe.sample.n_hops > 0 && leads_elsewhere(s));
 }
 
+static void mark_read(bool *read, const Space *s) {
+    if (!s || read[s->id]) return;
+    read[s->id] = true;
+    mark_read(read, s->whole);
+    mark_read(read, s->base[0]);
+    mark_read(read, s->base[1]);
+}
+
+const bool *module_reads(const Module *m) {
+    bool *read = NEWN(m->a, bool, (size_t)m->spaces.n + 1);
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
+            for (int d = 0; d < op->type.rank; d++) mark_read(read, op->type.dim[d]);
+            if (op->map) mark_read(read, op->map->from);
+            if (op->map) mark_read(read, op->map->to);
+        }
+    return read;
+}
+
+bool space_is_untimed(const Module *m, const Space *s) {
+    bool data = s->kind == SP_NODE || (s->kind == SP_EDGE && s->rel == REL_BASE);
+    const Sampling *how = &m->recipe.sample;
+    for (int i = 0; i < how->times.n && how->n_hops; i++)
+        if (how->times.v[i]->space == s) return false;
+    return data && !s->whole && !s->timeless;
+}
+
 const Column *module_target(const Module *m, bool split) {
     const char *target = m->recipe.target, *dot = target ? strrchr(target, '.') : NULL;
     for (int i = 0; dot && i < m->cols.n; i++) {

@@ -81,6 +81,7 @@ static bool node_stmt(Parser *p) {
     Space *s = space_node(p->m, name, at);
     s->whole = whole;
     s->hops = hops;
+    s->timeless = !whole && parse_accept_word(p, "timeless");
     return own_size(p, s, "N_") && parse_span(p, &s->span);
 }
 
@@ -169,6 +170,7 @@ static bool edge_stmt(Parser *p) {
         s = space_edge(p->m, name, src, dst, at);
         s->whole = whole;
         s->hops = hops;
+        s->timeless = !whole && parse_accept_word(p, "timeless");
     }
     return own_size(p, s, "E_") && parse_span(p, &s->span);
 }

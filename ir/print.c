@@ -110,6 +110,7 @@ static void print_edge(StrBuf *b, const Space *s) {
     if (s->whole) print_prefix(b, s);
     if (s->whole || s->rel == REL_BASE) {
         print_ends(b, s);
+        if (s->timeless) sb_puts(b, " timeless");
         return;
     }
     sb_printf(b, " = %s(", text_RelKind.word[s->rel]);
@@ -157,6 +158,7 @@ static void print_space(StrBuf *b, const Whole *w, const Space *s) {
         sb_puts(b, s->kind == SP_NODE ? "  node " : "  graph ");
         ir_name_print(b, s->name);
         if (s->whole) print_prefix(b, s);
+        if (s->timeless) sb_puts(b, " timeless");
         print_own_size(b, s, s->kind == SP_NODE ? "N_" : "G_");
     }
     end_line(b, w, s->span);

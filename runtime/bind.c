@@ -115,6 +115,27 @@ static gnnc_status bind_table(RtExec *x, int space) {
     return st == GNNC_OK ? bind_size(x, space, t->count, "rows", t->name) : st;
 }
 
+static const RtColumn *row_time(const RtTable *t) {
+    for (int i = 0; t && i < t->n_columns; i++)
+        if (t->columns[i].kind == RT_COL_TIME) return &t->columns[i];
+    return NULL;
+}
+
+gnnc_status rt_bind_check_times(const RtExec *x) {
+    const RtBound *b = x->rt->bound;
+    for (int i = 0; i < x->program->n_spaces; i++) {
+        const rt_space *s = &x->program->spaces[i];
+        const RtColumn *time = s->untimed ? row_time(b->table[i]) : NULL;
+        if (time)
+            return rt_fail(&x->rt->err, GNNC_E_ASSERT,
+                           "%s: rows of '%s' have the time '%s', and the model (%s) reads them "
+                           "whatever it is: declare the column and say 'time g.%s.%s' in 'sample', "
+                           "or declare the table 'timeless'",
+                           b->dir, s->name, time->name, x->program->source, s->name, time->name);
+    }
+    return GNNC_OK;
+}
+
 /* ---- relations ----------------------------------------------------------------- */
 static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     const rt_space *s = &x->program->spaces[space];

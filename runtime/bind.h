@@ -34,6 +34,8 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const char *dir, int64_t 
  * LOGICAL buffers at their arrays: mapped files where the element type and order allow,
  * converted copies elsewhere.  Arrays that only building needed are given back. */
 gnnc_status rt_bind_arrays(RtExec *x);
+/* E_ASSERT: a table of the data has a time, and the program reads its rows whatever that is. */
+gnnc_status rt_bind_check_times(const RtExec *x);
 void rt_bind_close(RtExec *x);
 /* A hash of the names, sizes and contents of the columns and edges that the program reads; of large
  * arrays samples at equal distances, so it costs no pass over the data.  bind_fingerprint.c */

@@ -47,6 +47,8 @@ typedef struct {
     int graph;             /* RT_SP_NODE: its graph space or -1 */
     bool first;            /* of a batch: the first rows of `whole`, all that is needed where */
     int whole, hops;       /* `hops` layers follow */
+    bool untimed;          /* NODE, EDGE of the data: rows are read whatever time they have, though
+                              the model does not call them timeless */
 } rt_space;
 
 typedef struct {

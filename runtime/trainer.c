@@ -390,6 +390,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     }
     TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
     if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
+    if (t->options.check_times) TRY(st, rt_bind_check_times(&t->x));
     TRY(st, choose_variant(t, directory));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));

@@ -83,7 +83,7 @@ TIMES = "time user.since, knows.at, bought_by.at"
 # As little as asks for what the device cannot draw.
 SMALL = """
 graph Odd {
-  node user { x: f32[F];  since: time;  y: class[C];  split }
+  node user { x: f32[F];  y: class[C];  split }
   edge knows: user -> user { w: f32 }
 }
 

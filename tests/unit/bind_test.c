@@ -44,13 +44,13 @@ enum {
 #define NO -1
 
 static const rt_space spaces[] = {
-    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, 1, false, NO, 0},
-    {"g", RT_SP_GRAPH, S_G, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0},
-    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, false, NO, 0},
-    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0},
-    {"C", RT_SP_DIM, S_C, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0},
-    {"K", RT_SP_DIM, NO, 3, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0},
-    {"x.nz", RT_SP_NZ, S_NZ, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, 0, NO, false, NO, 0},
+    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, 1, false, NO, 0, false},
+    {"g", RT_SP_GRAPH, S_G, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
+    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, false, NO, 0, false},
+    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
+    {"C", RT_SP_DIM, S_C, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
+    {"K", RT_SP_DIM, NO, 3, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
+    {"x.nz", RT_SP_NZ, S_NZ, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, 0, NO, false, NO, 0, false},
     {"union",
      RT_SP_EDGE,
      S_UNION,
@@ -64,10 +64,25 @@ static const rt_space spaces[] = {
      NO,
      false,
      NO,
-     0}, /* bases come later
-          */
-    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {2, NO}, NO, NO, NO, false, NO, 0},
-    {"rev", RT_SP_EDGE, S_REV, NO, RT_REL_REVERSE, 0, 0, {2, NO}, NO, NO, NO, false, NO, 0},
+     0,
+     false}, /* bases come later
+              */
+    {"loops",
+     RT_SP_EDGE,
+     S_LOOPS,
+     NO,
+     RT_REL_SELF_LOOPS,
+     0,
+     0,
+     {2, NO},
+     NO,
+     NO,
+     NO,
+     false,
+     NO,
+     0,
+     false},
+    {"rev", RT_SP_EDGE, S_REV, NO, RT_REL_REVERSE, 0, 0, {2, NO}, NO, NO, NO, false, NO, 0, false},
 };
 static const rt_column columns[] = {
     {"x", RT_COL_CSR, 0, 1, {3}, NO, 6, B_X, false},
