@@ -9,6 +9,7 @@
 
 #include "import_scaffold.h"
 #include "runtime/data/import_folder.h"
+#include "runtime/data/import_split.h"
 #include "runtime/data/import_table.h"
 
 static const char usage[] =
@@ -35,6 +36,10 @@ static const char usage[] =
     "  --relation-types      triples: an edge type per relation, not a column rel\n"
     "  --map FILE            CSV tables: their keys, as docs/data.md describes\n"
     "  --normalize-rows      make the rows of x sum to 1\n"
+    "  --split [TABLE=]80/10/10   make a split of the table with labels, else of the edges\n"
+    "  --by-time COLUMN      .. the oldest rows to learn from, the newest to test\n"
+    "  --seed N              .. else at random, by this number (0)\n"
+    "  --replace-split       .. where there is one already\n"
     "  --undirected          add the reverse of every edge, drop duplicates\n"
     "  --nodes N             edge lists: there are at least N nodes\n"
     "  --header yes|no       CSV: row 1 has the names of the columns; no: it is data\n"
@@ -44,7 +49,8 @@ static const char usage[] =
 typedef struct {
     const char *input[2], *dir, *scaffold, *map;
     int n_input;
-    bool force, help;
+    bool force, help, splits, seeded;
+    RtSplitHow split;
     RtImport how;
 } Options;
 
@@ -57,6 +63,7 @@ static bool flag(Options *o, const char *arg) {
         {"--normalize-rows", &o->how.normalize_rows},
         {"--undirected", &o->how.undirected},
         {"--skip-bad", &o->how.skip_bad},
+        {"--replace-split", &o->split.replace},
         {"--relation-types", &o->how.relation_types},
         {"--help", &o->help},
         {"-h", &o->help},
@@ -80,6 +87,7 @@ static const char **text_option(Options *o, const char *arg) {
         {"--licence", &o->how.licence},
         {"--scaffold", &o->scaffold},
         {"--map", &o->map},
+        {"--by-time", &o->split.by_time},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(arg, texts[i].name) == 0) return texts[i].to;
@@ -143,6 +151,37 @@ static bool set_header(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
+/* "--split 80/10/10" */
+static bool set_split(Options *o, const char *v, FILE *err) {
+    o->splits = rt_split_parse(v, &o->split);
+    if (!o->splits)
+        fprintf(err, "gnnc import: --split %s: three parts that make 100 are expected, 80/10/10\n",
+                v);
+    return o->splits;
+}
+
+static bool set_seed(Options *o, const char *v, FILE *err) {
+    char *end;
+    errno = 0;
+    o->split.seed = strtoull(v, &end, 10);
+    o->seeded = true;
+    if (*v >= '0' && *v <= '9' && !*end && !errno) return true;
+    return fprintf(err, "gnnc import: --seed %s: a whole number is expected\n", v), false;
+}
+
+/* Options that say how a split is made, without one. */
+static bool check_split(const Options *o, FILE *err) {
+    const char *lone = o->split.by_time   ? "--by-time"
+                       : o->seeded        ? "--seed"
+                       : o->split.replace ? "--replace-split"
+                                          : NULL;
+    if (lone && !o->splits)
+        return fprintf(err, "gnnc import: %s goes with --split 80/10/10\n", lone), false;
+    if (o->split.by_time && o->seeded)
+        return fprintf(err, "gnnc import: --by-time leaves nothing to chance: no --seed\n"), false;
+    return true;
+}
+
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
     for (int i = 1; i < argc; i++) {
         char key[32];
@@ -160,12 +199,15 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         char *end = NULL;
         bool nodes = strcmp(key, "--nodes") == 0, kind = strcmp(key, "--kind") == 0;
         bool low = strcmp(key, "--features") == 0, header = strcmp(key, "--header") == 0;
-        if (!to && !nodes && !kind && !low && !header)
+        bool split = strcmp(key, "--split") == 0, seed = strcmp(key, "--seed") == 0;
+        if (!to && !nodes && !kind && !low && !header && !split && !seed)
             return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
             return fprintf(err, "gnnc import: %s needs a value\n", key), false;
         if (to) *to = v;
+        if (split && !set_split(o, v, err)) return false;
+        if (seed && !set_seed(o, v, err)) return false;
         if (header && !set_header(&o->how, v, err)) return false;
         if (kind && !add_kind(&o->how, v, err)) return false;
         if (low && !add_low(&o->how, v, err)) return false;
@@ -174,7 +216,7 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
     if (o->help) return true;
     if (!o->n_input) return fprintf(err, "gnnc import: no input\n"), false;
     if (!o->dir) return fprintf(err, "gnnc import: where to? -o DIR\n"), false;
-    return true;
+    return check_split(o, err);
 }
 
 static bool ends_with(const char *s, const char *tail) {
@@ -353,6 +395,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
     if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);
+    if (st == GNNC_OK && o.splits) st = rt_import_split(d, &o.split, &e);
     if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
     if (st == GNNC_OK && o.scaffold) st = gnnc_import_scaffold(d, o.dir, o.scaffold, o.force, &e);
     if (st == GNNC_OK)

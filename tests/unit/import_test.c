@@ -6,6 +6,7 @@
 #include "frontend/import_main.h"
 #include "runtime/data/csv.h"
 #include "runtime/data/import.h"
+#include "runtime/data/import_split.h"
 #include "runtime/data/pickle.h"
 #include "rt_test_util.h"
 
@@ -387,6 +388,103 @@ TEST(keys_that_became_features_are_told) {
         warned(&told, "n.csv: column 'customerid' looks like a key and became a feature (float)"));
     CHECK(!strstr(told.text, "paid") && !strstr(told.text, "CityID"));
     rt_dataset_close(d);
+}
+
+/* ---- splits ------------------------------------------------------------------------- */
+static RtDataset *split_of(const char *nodes, const char *edges, const char *parts,
+                           const char *by_time, RtError *err) {
+    RtImport how = {0};
+    RtSplitHow split = {.by_time = by_time};
+    RtDataset *d = csv(nodes, edges, &how, err);
+    CHECK_MSG(d && rt_split_parse(parts, &split), "%s: %s", parts, err->text);
+    if (d && rt_import_split(d, &split, err) == GNNC_OK) return d;
+    rt_dataset_close(d);
+    return NULL;
+}
+
+/* How many rows are in parts 0 to 3. */
+static bool counts(const RtTable *t, int none, int train, int val, int test) {
+    const RtColumn *c = rt_table_column(t, "split");
+    int n[4] = {0};
+    for (int64_t i = 0; c && i < t->count; i++) n[c->splits[i]]++;
+    return c && n[0] == none && n[1] == train && n[2] == val && n[3] == test;
+}
+
+TEST(splits_of_labelled_nodes_are_drawn) {
+    char nodes[1024] = "id,y\n";
+    RtError err;
+    for (int i = 0; i < 100; i++)
+        snprintf(nodes + strlen(nodes), sizeof nodes - strlen(nodes), i < 90 ? "%d,%d\n" : "%d,\n",
+                 i, i % 3);
+    RtDataset *a = split_of(nodes, "src,dst\n0,1\n", "80/10/10", NULL, &err);
+    RtDataset *b = split_of(nodes, "src,dst\n0,1\n", "vertex=0.8/0.1/0.1", NULL, &err);
+    CHECK_MSG(a && counts(a->nodes, 10, 72, 9, 9), "%s", err.text); /* those with a label */
+    CHECK(b && !memcmp(rt_table_column(a->nodes, "split")->splits,
+                       rt_table_column(b->nodes, "split")->splits, 100));
+    CHECK(a && !rt_table_column(a->edges, "split"));
+    CHECK(a && rt_import_split(a, &(RtSplitHow){.part = {0.5, 0, 0.5}}, &err) == GNNC_E_STATE);
+    CHECK_MSG(strstr(err.text, "'vertex' has a split; --replace-split makes another"), "%s",
+              err.text);
+    RtSplitHow other = {.part = {0.5, 0, 0.5}, .replace = true, .seed = 7};
+    CHECK(a && rt_import_split(a, &other, &err) == GNNC_OK && counts(a->nodes, 10, 45, 0, 45));
+    rt_dataset_close(a);
+    rt_dataset_close(b);
+}
+
+/* Rows of one time are never on two sides of a cut, and the newest test. */
+TEST(splits_by_time_are_cut_at_moments) {
+    static const char nodes[] =
+        "id,y,date\n1,0,2020-01-03\n2,0,2020-01-01\n3,1,2020-01-02\n"
+        "4,1,2020-01-02\n5,0,2020-01-02\n6,1,2020-01-04\n7,1,\n8,,2020-01-01\n";
+    RtError err;
+    RtDataset *d = split_of(nodes, "src,dst\n1,2\n", "50/25/25", "date", &err);
+    CHECK_MSG(d, "%s", err.text);
+    static const int8_t want[] = {2, 1, 1, 1, 1, 3, 0, 0};
+    CHECK(d && !memcmp(rt_table_column(d->nodes, "split")->splits, want, 8));
+    rt_dataset_close(d);
+    CHECK(
+        !split_of("id,y,date\n1,0,5\n2,1,5\n3,1,5\n", "src,dst\n1,2\n", "80/10/10", "date", &err));
+    CHECK_MSG(strstr(err.text, "those of one time together: 80/10/10 leaves a part empty"), "%s",
+              err.text);
+    CHECK(!split_of(nodes, "src,dst\n1,2\n", "80/10/10", "y", &err));
+    CHECK_MSG(strstr(err.text, "column 'y' of 'vertex' is no time; --kind vertex.y=time"), "%s",
+              err.text);
+    CHECK(!split_of(nodes, "src,dst\n1,2\n", "80/10/10", "when", &err));
+    CHECK(!split_of(nodes, "src,dst\n1,2\n", "people=80/10/10", NULL, &err));
+    CHECK_MSG(strstr(err.text, "there is no table 'people'"), "%s", err.text);
+}
+
+/* Both directions of an edge, and its doubles, are in one part. */
+TEST(splits_of_edges_keep_pairs_together) {
+    char edges[4096] = "src,dst\n";
+    RtError err;
+    for (int i = 0; i < 300; i++)
+        snprintf(edges + strlen(edges), sizeof edges - strlen(edges), "%d,%d\n",
+                 i < 150 ? i % 30 : i / 5 % 30, i < 150 ? i / 5 : i % 30);
+    RtDataset *d = split_of(NULL, edges, "70/10/20", NULL, &err);
+    CHECK_MSG(d, "%s", err.text);
+    const int8_t *part = d ? rt_table_column(d->edges, "split")->splits : NULL;
+    int n[4] = {0};
+    for (int i = 0; part && i < 300; i++) n[part[i]]++;
+    for (int i = 0; part && i < 300; i++)
+        for (int k = 0; k < i; k++) {
+            const RtTable *t = d->edges;
+            bool same = (t->src[i] == t->src[k] && t->dst[i] == t->dst[k]) ||
+                        (t->src[i] == t->dst[k] && t->dst[i] == t->src[k]);
+            CHECK(!same || part[i] == part[k]);
+        }
+    CHECK(n[0] == 0 && abs(n[1] - 210) <= 3 && abs(n[2] - 30) <= 3);
+    rt_dataset_close(d);
+}
+
+TEST(parts_of_a_split_are_checked) {
+    static const char *const bad[] = {"80/20", "80/10/20",  "a/b/c",    "80/10/10/0", "0/50/50",
+                                      "",      "=80/10/10", "80,10,10", "-80/90/90"};
+    RtSplitHow how;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK_MSG(!rt_split_parse(bad[i], &how), "%s", bad[i]);
+    CHECK(rt_split_parse("n=90/0/10", &how) && how.part[2] == 0.1);
+    CHECK_STR(how.table, "n");
 }
 
 /* ---- edge lists -------------------------------------------------------------------- */
