@@ -79,7 +79,8 @@ static bool has_all_summed(const Reorder *r, const Op *x) {
     return true;
 }
 
-/* No space of the result of W may be in x, or the product would align where it did not. */
+/* No space of the result of W may be in x, nor in what stands between it and the contraction, or
+ * the product would align where it did not. */
 static bool shares_batch(const Reorder *r, const Op *x) {
     Type t = renamed(r, &x->type);
     for (int i = 0; i < t.rank; i++)
@@ -115,7 +116,8 @@ static int carrier(const Reorder *r, const Op *op) {
 enum { MAX_DEPTH = 64 };
 static void find_leaves(Reorder *r, Op *x, int depth) {
     bool free = x->kind == OP_COPY || r->uses[x->id] == 1; /* nothing is computed twice */
-    int c = depth < MAX_DEPTH && free && has_all_summed(r, x) ? carrier(r, x) : -1;
+    bool alike = has_all_summed(r, x) && !shares_batch(r, x);
+    int c = depth < MAX_DEPTH && free && alike ? carrier(r, x) : -1;
     bool both = c == -2 && has_all_summed(r, x->in[0]) && has_all_summed(r, x->in[1]);
     if (c == -1 || (c == -2 && !both)) {
         r->many_leaves |= (r->leaf && r->leaf != x) || !has_all_summed(r, x) || shares_batch(r, x);
@@ -284,7 +286,10 @@ static bool touches_weight(const Reorder *r, const Op *x) {
     return false;
 }
 
+/* Rows of z that are rows of W cannot be looked up in x. */
 static bool is_link(const Reorder *r, const Op *u, int at) {
+    const Type *w = &r->weight->type;
+    if (u->map && (type_has(w, u->map->from) || type_has(w, u->map->to))) return false;
     switch (u->kind) {
     case OP_GATHER:
     case OP_NEG:
