@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "bind.h"
 #include "runtime/exec/device.h"
@@ -359,6 +360,12 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     return GNNC_OK;
 }
 
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
@@ -370,7 +377,9 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     TRY(st, can_train(t, &train));
     if (!t->trained) TRY(st, run_steps(t, train)); /* else the evaluation failed */
     set_scalar(t, "lr", lr);
+    int64_t begin = now_ns();
     TRY(st, evaluate(t));
+    t->rt.count.eval_ns += now_ns() - begin;
     t->trained = false;
     t->rt.count.read_backs++;
     t->progress.epoch = e + 1;
@@ -406,6 +415,12 @@ int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t) {
     return t->options.epochs;
 }
 
+/* Where none was the best, parameters are as they are: in mid-epoch, of a part of the next one. */
+static int64_t kept_epoch(const gnnc_trainer *t) {
+    const RtProgress *p = &t->progress;
+    return p->best_epoch ? p->best_epoch : p->epoch + (gnnc_trainer_steps_done(t) > 0);
+}
+
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
@@ -416,7 +431,7 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     if (t->keep >= 0 && t->progress.epoch && !t->progress.best_epoch)
         rt_message(&t->rt, "'%s' was NaN in every epoch: the last one is kept",
                    t->scalars[t->keep].name);
-    if (epoch) *epoch = t->progress.best_epoch ? t->progress.best_epoch : t->progress.epoch;
+    if (epoch) *epoch = kept_epoch(t);
     t->rt.count.read_backs++;
     st = evaluate(t);
     if (st == GNNC_OK) read_logs_of_eval(t);

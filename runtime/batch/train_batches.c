@@ -545,3 +545,7 @@ int64_t gnnc_trainer_steps_left(const gnnc_trainer *t) {
     int64_t n = rt_batches_per_epoch(t);
     return n - t->progress.step % n;
 }
+
+int64_t gnnc_trainer_steps_done(const gnnc_trainer *t) {
+    return t ? t->progress.step % rt_batches_per_epoch(t) : 0;
+}

@@ -38,6 +38,7 @@ typedef struct RtCli {
     gnnc_trainer *t;
     bool on_terminal; /* a progress line is shown */
     double shown_at;  /* when it was last drawn */
+    int64_t eval_ns;  /* of evaluations, up to the last epoch that was told */
 } RtCli;
 
 enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
@@ -62,6 +63,8 @@ int rt_cli_failed(RtCli *c);
 void rt_cli_json_string(const char *s); /* to standard output, with its quotes */
 void rt_cli_message(void *cli, const char *text);
 void rt_cli_epoch(RtCli *c, double seconds);
+/* Where training stands: "epoch 13", or "epoch 14, step 3 of 10". */
+void rt_cli_place(const RtCli *c, char *to, size_t n);
 /* A line with the name of the checkpoint that was last written, if one was. */
 void rt_cli_saved(RtCli *c);
 /* The last line of train and eval; epoch 0 = of no training. */

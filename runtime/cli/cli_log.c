@@ -175,7 +175,7 @@ static void progress_line(RtCli *c, int64_t epoch, double loss) {
     fflush(stdout);
 }
 
-static void json_epoch(RtCli *c, int64_t epoch, double loss, double seconds) {
+static void json_epoch(RtCli *c, int64_t epoch, double loss, double ms, double eval_ms) {
     double lr = NAN;
     gnnc_trainer_metric(c->t, "lr", &lr);
     printf("{\"epoch\":%lld,\"lr\":", (long long)epoch);
@@ -184,16 +184,25 @@ static void json_epoch(RtCli *c, int64_t epoch, double loss, double seconds) {
     json_number(loss);
     json_splits(c);
     json_logged(c);
-    printf(",\"ms\":%.3f}\n", 1e3 * seconds);
+    printf(",\"ms\":%.3f,\"train_ms\":%.3f,\"eval_ms\":%.3f}\n", ms, ms - eval_ms, eval_ms);
+}
+
+/* Of the epoch that was just done. */
+static double evaluation_ms(RtCli *c) {
+    gnnc_counters n;
+    gnnc_trainer_counters(c->t, &n);
+    int64_t before = c->eval_ns;
+    c->eval_ns = n.eval_ns;
+    return 1e-6 * (double)(n.eval_ns - before);
 }
 
 void rt_cli_epoch(RtCli *c, double seconds) {
     int64_t epoch = gnnc_trainer_epochs_done(c->t);
-    double loss = NAN;
+    double loss = NAN, eval_ms = evaluation_ms(c);
     gnnc_trainer_metric(c->t, "loss", &loss);
     if (c->log == RT_LOG_NONE) return;
     if (c->log == RT_LOG_JSON) {
-        json_epoch(c, epoch, loss, seconds);
+        json_epoch(c, epoch, loss, 1e3 * seconds, eval_ms);
     } else if (c->on_terminal) {
         progress_line(c, epoch, loss);
         return;
@@ -201,16 +210,41 @@ void rt_cli_epoch(RtCli *c, double seconds) {
         printf("epoch %lld/%lld  loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
         text_splits(c);
         text_logged(c);
-        printf("  %.2f ms\n", 1e3 * seconds);
+        printf("  %.2f ms, evaluation %.2f\n", 1e3 * seconds, eval_ms);
     }
     fflush(stdout);
+}
+
+static int64_t steps_of_epoch(const RtCli *c) {
+    return gnnc_trainer_steps_done(c->t) + gnnc_trainer_steps_left(c->t);
+}
+
+void rt_cli_place(const RtCli *c, char *to, size_t n) {
+    long long epoch = gnnc_trainer_epochs_done(c->t), step = gnnc_trainer_steps_done(c->t);
+    if (step)
+        snprintf(to, n, "epoch %lld, step %lld of %lld", epoch + 1, step,
+                 (long long)steps_of_epoch(c));
+    else
+        snprintf(to, n, "epoch %lld", epoch);
+}
+
+/* What was kept: the epoch, or what was done of the one under way. */
+static void text_kept(const RtCli *c, int64_t epoch, double seconds) {
+    long long done = gnnc_trainer_epochs_done(c->t);
+    char place[96];
+    rt_cli_place(c, place, sizeof place);
+    if (epoch > done)
+        printf("kept %s (%.2f s):", place, seconds);
+    else
+        printf("kept epoch %lld of %lld (%.2f s):", (long long)epoch, done, seconds);
 }
 
 void rt_cli_saved(RtCli *c) {
     clear_progress(c);
     if (c->log != RT_LOG_TEXT || !c->saved) return;
-    printf("%s: checkpoint of epoch %lld\n", c->checkpoint,
-           (long long)gnnc_trainer_epochs_done(c->t));
+    char place[96];
+    rt_cli_place(c, place, sizeof place);
+    printf("%s: checkpoint of %s\n", c->checkpoint, place);
 }
 
 void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
@@ -221,6 +255,9 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     if (c->log == RT_LOG_JSON) {
         printf("{\"kept_epoch\":%lld,\"epochs\":%lld,\"seconds\":%.3f", (long long)epoch,
                (long long)gnnc_trainer_epochs_done(c->t), seconds);
+        if (epoch > 0 && gnnc_trainer_steps_done(c->t))
+            printf(",\"step\":%lld,\"steps\":%lld", (long long)gnnc_trainer_steps_done(c->t),
+                   (long long)steps_of_epoch(c));
         json_splits(c);
         json_logged(c);
         if (skips) printf(",\"skipped_steps\":%.0f,\"loss_scale\":%g", skipped, scale);
@@ -231,8 +268,7 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
         printf("%.0f steps were skipped, as gradients overflowed f16; the loss is scaled by %g%s\n",
                skipped, scale, scale <= 1 ? ", the least: try bf16, or --precision=auto" : "");
     if (epoch > 0)
-        printf("kept epoch %lld of %lld (%.2f s):", (long long)epoch,
-               (long long)gnnc_trainer_epochs_done(c->t), seconds);
+        text_kept(c, epoch, seconds);
     else
         printf("%s:", c->p->name);
     text_splits(c);

@@ -122,8 +122,10 @@ static int train_blocked(RtCli *c, const sigset_t *signals) {
     if (code != RT_EXIT_OK) return by_signal ? 128 + by_signal : code;
     code = finish(c, begin);
     if (code != RT_EXIT_OK || !by_signal) return code;
-    fprintf(stderr, "%s: stopped by SIG%s after epoch %lld%s\n", c->prog, sigabbrev_np(by_signal),
-            (long long)gnnc_trainer_epochs_done(c->t),
+    char place[96];
+    rt_cli_place(c, place, sizeof place);
+    fprintf(stderr, "%s: stopped by SIG%s %s %s%s\n", c->prog, sigabbrev_np(by_signal),
+            gnnc_trainer_steps_done(c->t) ? "in" : "after", place,
             strcmp(c->checkpoint, "none") ? "; --resume goes on" : "");
     return 128 + by_signal;
 }

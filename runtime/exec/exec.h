@@ -38,9 +38,9 @@ typedef struct RtRuntime {
     size_t scratch_bytes;
     gnnc_message_fn *message; /* print, warnings; may be NULL */
     void *message_user;
-    RtTeam *team;            /* NULL = the caller alone */
-    struct RtDevice *device; /* where phases run; NULL = here (device.h) */
-    struct RtBound *bound;   /* the data the program runs on (bind.h) */
+    RtTeam *team;                /* NULL = the caller alone */
+    struct RtDevice *device;     /* where phases run; NULL = here (device.h) */
+    struct RtBound *bound;       /* the data the program runs on (bind.h) */
     const struct RtGiven *given; /* weights that came before the data (codes.h); NULL = none */
     RtBlocks blocks;
     bool vars_changed;      /* by somebody else than a phase: what is kept of them is old */

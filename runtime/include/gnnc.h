@@ -159,6 +159,8 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
 gnnc_status gnnc_trainer_step(gnnc_trainer *t);
 /* Steps that are left of the epoch under way; of a whole one between epochs. */
 int64_t gnnc_trainer_steps_left(const gnnc_trainer *t);
+/* Steps that are done of the epoch under way; 0 between epochs. */
+int64_t gnnc_trainer_steps_done(const gnnc_trainer *t);
 /* One epoch, or what is left of it: its steps, the metrics of every split, the schedule, best-model
  * keeping. GNNC_E_VALUE: the loss became NaN or infinite; the parameters are those after that step.
  * GNNC_E_MISSING: as of step. */
@@ -172,7 +174,8 @@ int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t);
 int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t); /* as set, resumed or the model's */
 /* Puts the kept parameters (best epoch; the last where the model says so) in place and
  * evaluates them.  Training can go on only after a resume.  *epoch (may be NULL): the kept
- * epoch, counted from 1; 0 = none yet. */
+ * epoch, counted from 1; one more than are done where that under way is kept as far as its steps
+ * went (gnnc_trainer_steps_done); 0 = none yet. */
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
 
 /* Computes loss and metrics of every split with the present parameters. */
@@ -256,6 +259,7 @@ typedef struct gnnc_counters {
     int64_t read_backs;      /* times results were read on the host */
     int64_t live_bytes;      /* allocated and not returned: what only loading needs goes back */
     int64_t peak_bytes;      /* the most that live_bytes was */
+    int64_t eval_ns;         /* gnnc_trainer_epoch: the time its evaluations took */
 } gnnc_counters;
 void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out);
 
