@@ -7,7 +7,6 @@
 #include "codegen/lower.h"
 #include "ir/text.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- scopes ------------------------------------------------------------------ */
@@ -119,7 +118,7 @@ static void drop_dead(Gen *g) {
 }
 
 LKernel *cg_gen_done(Gen *g) {
-    assert(g->cur == g->root);
+    CTX_HOLDS(g->lo->c, g->cur == g->root, g->k->span);
     g->k->body = g->root->head;
     drop_dead(g);
     cg_number(g->k->body, &g->k->n_regs);

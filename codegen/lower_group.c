@@ -17,8 +17,6 @@
  * 2018): the scores of a row's entries are in cache when they are read again. */
 #include "codegen/lower.h"
 
-#include <assert.h>
-
 enum { UNROLL_MAX = 16 };
 
 typedef struct {
@@ -222,7 +220,7 @@ static LBuf *accumulators(const Group *p, const Op *op) {
     if (all > 0 && all <= CG_ROW_MAX)
         return cg_local_array(p->g, cg_sum_dtype(op->type.dt), op->type.rank - 1, n, "acc");
     LBuf *row = own_row(p, op);
-    assert(row && "a sum has no place");
+    if (!row) ctx_fault(p->g->lo->c, op->span, "a sum has no place");
     return row;
 }
 
@@ -238,8 +236,7 @@ static void close_tile(Group *p, const Tile *t) {
     Gen *g = p->g;
     Reduction r;
     bool ok = cg_reduction(t->op, &r);
-    assert(ok);
-    (void)ok;
+    CTX_HOLDS(g->lo->c, ok, t->op->span);
     LReg *empty = r.red == RED_SUM ? NULL : cg_reduces_nothing(g, &r, p->env);
     if (empty) {
         cg_open_if(g, empty);
@@ -276,7 +273,7 @@ static void make_sums(Group *p, int root) {
                     (!now.n || now.v[0]->map == more.v[k]->map))
                     vec_push(p->g->a, &now, more.v[k]);
         }
-        assert(now.n > 0 && "sums wait for each other");
+        if (!now.n) ctx_fault(p->g->lo->c, p->value[root]->span, "sums wait for each other");
         traverse(p, &now);
     }
 }

@@ -10,8 +10,6 @@
  * the result has the same bits at any number of threads. */
 #include "codegen/lower.h"
 
-#include <assert.h>
-
 #include "runtime/exec/blocks.h"
 
 static const Expr *chunk_count(Arena *a, const Expr *rows) {
@@ -149,8 +147,7 @@ static void sum_kernel(Lower *lo, const Long *l) {
 void cg_lower_long(Lower *lo, const Op *op) {
     Long l = {0};
     bool ok = cg_reduction(op, &l.r);
-    assert(ok && !l.r.map && l.r.n_over > 0 && op->type.rank < MAX_RANK);
-    (void)ok;
+    CTX_HOLDS(lo->c, ok && !l.r.map && l.r.n_over > 0 && op->type.rank < MAX_RANK, op->span);
     l.rows = longest(&l.r);
     l.n_chunks = chunk_count(lo->a, l.rows->size);
     l.dim[l.rank++] = l.n_chunks;

@@ -7,7 +7,6 @@
 #include "codegen/lower.h"
 #include "ir/text.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- memo ------------------------------------------------------------------------ */
@@ -262,7 +261,7 @@ LReg *cg_random(Gen *g, const Op *op, const Env *env) {
 
 /* ---- everything ------------------------------------------------------------------------------ */
 static LReg *elementwise(Gen *g, const Op *op, const Env *env) {
-    assert(op_has(op, OPT_ELEM));
+    CTX_HOLDS(g->lo->c, op_has(op, OPT_ELEM), op->span);
     LReg *arg[4] = {0};
     for (int i = 0; i < op->n_in; i++) arg[i] = cg_value(g, op->in[i], env);
     return cg_let(g, L_FN_OP, op->kind, op->type.dt, op->hint, op->n_in, arg);
@@ -336,7 +335,9 @@ static int key_of(const Gen *g, const Op *op, const Env *env, LReg **key) {
     }
     for (int i = 0; i < n; i++) {
         key[i] = cg_lookup(env, op->type.dim[i]);
-        assert(key[i] && "a value is asked for where one of its spaces has no index");
+        if (!key[i])
+            ctx_fault(g->lo->c, op->span, "'%s' is asked for where '%s' has no index",
+                      op_mnemonic(op->kind), op->type.dim[i]->name);
     }
     return n;
 }

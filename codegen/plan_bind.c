@@ -1,6 +1,5 @@
 /* Which buffer each stored value of a phase has: an output's or a variable's own where that is
  * safe, that of an operand which nobody needs any more, else a temporary. */
-#include <assert.h>
 #include <string.h>
 
 #include "codegen/lower.h"
@@ -72,7 +71,7 @@ static bool in_place(const Lower *lo, const Units *us, const Readers *rs, const 
     Op var = replaced_by(assign);
     if (!type_eq(&x->type, &var.type)) return false;
     int at = us->of[x->id];
-    assert(at >= 0);
+    CTX_HOLDS(lo->c, at >= 0, x->span);
     if (rs->last_loop >= at) return false; /* its operands, again and again */
     const Op *old = kept_under(rs, &var);
     for (int i = 0; old && i < rs->by[old->id].n; i++) {

@@ -3,7 +3,6 @@
 #include "codegen/lower.h"
 #include "ir/text.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -214,6 +213,6 @@ int cg_key_buf(Lower *lo, int stream) {
  */
 int cg_buf(const Lower *lo, const Op *op) {
     const OpInfo *base = cg_info(lo, cg_info(lo, op)->base);
-    assert(base->buf >= 0 && "a stored value has no buffer");
+    if (base->buf < 0) ctx_fault(lo->c, op->span, "'%s' has no buffer", op_mnemonic(op->kind));
     return base->buf;
 }

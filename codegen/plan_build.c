@@ -381,6 +381,18 @@ static bool check_dense(Lower *lo) {
     return true;
 }
 
+/* Sums over all rows are made in parts, whose number is one dimension more (lower_long.c). */
+static bool check_ranks(Lower *lo) {
+    for (Op *op = lo->f->first; op; op = op->next) {
+        if (op->type.rank < MAX_RANK || !cg_reduction_long(op) || cg_gemm_fits(lo, op)) continue;
+        diag_add(lo->c, DIAG_E0540, op->span,
+                 "a sum over all nodes or edges leaves %d dimensions: at most %d can be kept",
+                 op->type.rank, MAX_RANK - 1);
+        return false;
+    }
+    return true;
+}
+
 static bool check_saved(Lower *lo) {
     bool ok = true;
     for (Op *op = lo->f->first; op; op = op->next) {
@@ -396,7 +408,7 @@ static bool check_saved(Lower *lo) {
 
 /* The steps of a function, at the end of the phase. */
 static bool lower_steps(Lower *lo) {
-    if (!check_dense(lo) || !check_saved(lo)) return false;
+    if (!check_dense(lo) || !check_ranks(lo) || !check_saved(lo)) return false;
     CgBuild b = {.lo = lo};
     classify(lo);
     b.units = cg_cut_units(lo);
@@ -451,6 +463,7 @@ Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm) {
     p->spmm = device ? spmm : SPMM_OWN;
     Lower lo = {.c = c, .a = m->a, .m = m, .p = p};
     if (!cg_read_one_way(&lo)) return NULL;
+    c->stage = "the step plan";
     Func *load = func_find(m, "load");
     if (load && !lower_func(&lo, load)) return NULL;
     for (int i = 0; i < m->funcs.n; i++)
@@ -465,5 +478,6 @@ Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm) {
     }
     if (p->spmm != SPMM_OWN) cg_sparse_products(&lo);
     if (device) cg_record_loops(p);
+    c->stage = NULL;
     return p;
 }

@@ -412,7 +412,8 @@ int main(int argc, char **argv) {
         return gnnc_import_main(argc - 1, argv + 1, stdout, stderr);
     Ctx c;
     Job j = {.argc = argc, .argv = argv};
-    if (!ctx_init(&c, NULL) || !ctx_run(&c, run, &j)) {
+    bool began = ctx_init(&c, NULL), ended = began && ctx_run(&c, run, &j);
+    if (!began || (!ended && !c.faulted)) {
         fprintf(stderr, "gnnc: error: %s  [%s]\n", diag_code_title(DIAG_E0001),
                 diag_code_name(DIAG_E0001));
         return EXIT_DIAGNOSED;

@@ -133,15 +133,18 @@ typedef struct Ctx {
     SourceVec sources;
     DiagVec diags;
     int n_errors;
-    int max_errors;  /* checking stops recording after this many; default 50 */
-    bool mute_notes; /* the last diagnostic was not recorded: neither are its notes */
-    bool running;    /* inside ctx_run */
+    int max_errors;    /* checking stops recording after this many; default 50 */
+    bool mute_notes;   /* the last diagnostic was not recorded: neither are its notes */
+    bool running;      /* inside ctx_run */
+    bool faulted;      /* ctx_fault was called */
+    const char *stage; /* what is being done, for ctx_fault: "pass 'cse'"; NULL: nothing named */
     jmp_buf oom;
     VEC(struct CtxDefer *) defers;
 } Ctx;
 
-/* Runs fn(ctx, arg) with out-of-memory caught.  Returns false when memory ran
- * out (a DIAG_E0001 is then reported by the caller; ctx may only be freed). */
+/* Runs fn(ctx, arg) with out-of-memory and faults caught.  Returns false after a fault (DIAG_E0502
+ * is among the diagnostics), or when memory ran out (a DIAG_E0001 is then reported by the caller);
+ * ctx may then only be read and freed. */
 bool ctx_init(Ctx *c, const Allocator *from);
 bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg);
 void ctx_defer(Ctx *c, void (*fn)(void *), void *arg); /* run by ctx_free or on OOM, newest first */
@@ -160,6 +163,11 @@ void diag_warn(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE
 void diag_note(Ctx *c, Span at, const char *fmt, ...)
     PRINTF_LIKE(3, 4); /* belongs to the last diag */
 void diag_print_all(const Ctx *c, FILE *to, bool colour);
+/* One of the compiler's own rules is broken, whatever the user wrote: DIAG_E0502 at the line that
+ * led there, naming the stage, and back to ctx_run. */
+_Noreturn void ctx_fault(Ctx *c, Span at, const char *fmt, ...) PRINTF_LIKE(3, 4);
+#define CTX_HOLDS(c, cond, at)                                                                     \
+    ((cond) ? (void)0 : ctx_fault(c, at, "%s: this does not hold: %s", __func__, #cond))
 const char *diag_code_name(DiagCode code);  /* "E0203" */
 const char *diag_code_title(DiagCode code); /* one line, for the error index */
 

@@ -1,10 +1,9 @@
 /* The builder and the editing functions.  A function's operations form a list;
  * the builder inserts before a cursor.  Result types come from each op's infer(),
  * so an ill-typed operation cannot be built: that would be a bug of the caller,
- * and the assertion names the op and says why. */
+ * and ctx_fault names the op and says why. */
 #include "ir/ir.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- inserting --------------------------------------------------------------- */
@@ -25,15 +24,6 @@ static void unlink_op(Op *op) {
     op->prev = op->next = NULL;
     op->func = NULL;
 }
-
-#ifndef NDEBUG
-static bool well_typed(Op *op, const char *why) {
-    if (why)
-        fprintf(stderr, "gnnc: internal error: cannot build '%s': %s\n", op_mnemonic(op->kind),
-                why);
-    return why == NULL;
-}
-#endif
 
 Span b_site(const Builder *b, Span at) {
     if (b->site.line == 0) return at;
@@ -67,8 +57,7 @@ Op *b_op(Builder *b, const Op *proto) {
     }
     op->span = b_site(b, op->span);
     const char *why = op_infer(b->m, op);
-    UNUSED(why);
-    assert(well_typed(op, why));
+    if (why) ctx_fault(b->m->ctx, op->span, "cannot build '%s': %s", op_mnemonic(op->kind), why);
     link_before(b->f, op, b->at);
     return op;
 }
@@ -161,7 +150,7 @@ Op *b_index(Builder *b, Map *m) {
 
 /* ---- along spaces --------------------------------------------------------------------- */
 Op *b_reduce(Builder *b, RedKind r, Op *x, int n_over, Space *const *over) {
-    assert(n_over >= 0 && n_over <= MAX_RANK);
+    CTX_HOLDS(b->m->ctx, n_over >= 0 && n_over <= MAX_RANK, b->span);
     if (n_over == 0) return x;
     Op proto = {.kind = OP_REDUCE, .red = r, .n_in = 1, .in = (Op *[]){x}, .n_over = n_over};
     for (int i = 0; i < n_over; i++) proto.over[i] = over[i];

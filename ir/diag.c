@@ -8,6 +8,7 @@
  */
 #include "ir/base.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -181,6 +182,19 @@ void diag_note(Ctx *c, Span at, const char *fmt, ...) {
     Diag d = {SEV_NOTE, 0, at, arena_vprintf(c->a, fmt, ap)};
     vec_push(c->a, &c->diags, d);
     va_end(ap);
+}
+
+void ctx_fault(Ctx *c, Span at, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const char *what = arena_vprintf(c->a, fmt, ap);
+    va_end(ap);
+    diag_add(c, DIAG_E0502, at, "%s%s%s", c->stage ? c->stage : "", c->stage ? ": " : "", what);
+    diag_note(c, (Span){0},
+              "this is a fault of gnnc, not of the model: another -O level may compile it");
+    c->faulted = true;
+    assert(c->running && "a fault outside ctx_run");
+    longjmp(c->oom, 1);
 }
 
 /* ---- printing ---------------------------------------------------------------------- */

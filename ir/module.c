@@ -3,7 +3,6 @@
  * pointer and passes may compare pointers. */
 #include "ir/ir.h"
 
-#include <assert.h>
 #include <string.h>
 
 Module *module_new(Ctx *c, const char *name) {
@@ -34,7 +33,7 @@ static void enter(Module *m, int table, const char *name, void *what) {
 
 static const char *rename_in(Module *m, int table, const char *old, const char *name, void *what) {
     if (strcmp(old, name) == 0) return old;
-    assert(!named(m, table, name));
+    CTX_HOLDS(m->ctx, !named(m, table, name), (Span){0});
     enter(m, table, old, NULL);
     const char *s = arena_strndup(m->a, name, strlen(name));
     enter(m, table, s, what);
@@ -110,8 +109,8 @@ static const char *derived_name(Module *m, RelKind k, const Space *x, const Spac
 }
 
 Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond, Span at) {
-    assert(k != REL_BASE && a->kind == SP_EDGE && (k == REL_UNION) == (b != NULL));
-    assert((k == REL_WHERE) == (cond != NULL));
+    CTX_HOLDS(m->ctx, k != REL_BASE && a->kind == SP_EDGE && (k == REL_UNION) == (b != NULL), at);
+    CTX_HOLDS(m->ctx, (k == REL_WHERE) == (cond != NULL), at);
     const char *key =
         arena_printf(m->a, "%d:%d:%d:%s", (int)k, a->id, b ? b->id : -1, cond ? cond : "");
     Space *s = named(m, NAMES_DERIVED, key);
@@ -128,7 +127,7 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
 }
 
 Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Span at) {
-    assert(k == REL_LINKS || k == REL_POSITIVES);
+    CTX_HOLDS(m->ctx, k == REL_LINKS || k == REL_POSITIVES, at);
     Space *s = space_derived(m, k, base, NULL, NULL, at);
     s->src = src;
     s->dst = dst;
@@ -276,8 +275,8 @@ static DType column_dtype(ColKind k) {
 
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at) {
-    assert(n_dims + 1 <= MAX_RANK && (k != COL_CSR || n_dims == 1));
-    assert((k == COL_CAT || k == COL_CLASS) == (cat != NULL));
+    CTX_HOLDS(m->ctx, n_dims + 1 <= MAX_RANK && (k != COL_CSR || n_dims == 1), at);
+    CTX_HOLDS(m->ctx, (k == COL_CAT || k == COL_CLASS) == (cat != NULL), at);
     Column *c = NEW(m->a, Column);
     c->kind = k;
     c->space = space;
@@ -321,48 +320,50 @@ static Map *map_get(Module *m, MapKind k, Space *from, Space *to, Column *col, i
 }
 
 Map *map_src(Module *m, Space *edge) {
-    assert(edge->kind == SP_EDGE);
+    CTX_HOLDS(m->ctx, edge->kind == SP_EDGE, (Span){0});
     return map_get(m, MAP_SRC, edge, edge->src, NULL, 0);
 }
 
 Map *map_dst(Module *m, Space *edge) {
-    assert(edge->kind == SP_EDGE);
+    CTX_HOLDS(m->ctx, edge->kind == SP_EDGE, (Span){0});
     return map_get(m, MAP_DST, edge, edge->dst, NULL, 0);
 }
 
 Map *map_graph(Module *m, Space *node) {
-    assert(node->kind == SP_NODE && node->graph);
+    CTX_HOLDS(m->ctx, node->kind == SP_NODE && node->graph, (Span){0});
     return map_get(m, MAP_GRAPH, node, node->graph, NULL, 0);
 }
 
 Map *map_col(Module *m, Column *c) {
-    assert(c->cat);
+    CTX_HOLDS(m->ctx, c->cat, (Span){0});
     return map_get(m, MAP_COL, c->space, c->cat, c, 0);
 }
 
 Map *map_row(Module *m, Space *nz) {
-    assert(nz->kind == SP_NZ);
+    CTX_HOLDS(m->ctx, nz->kind == SP_NZ, (Span){0});
     return map_get(m, MAP_ROW, nz, nz->nz_of->type.dim[0], NULL, 0);
 }
 
 Map *map_nzcol(Module *m, Space *nz) {
-    assert(nz->kind == SP_NZ);
+    CTX_HOLDS(m->ctx, nz->kind == SP_NZ, (Span){0});
     return map_get(m, MAP_NZCOL, nz, nz->nz_of->type.dim[1], NULL, 0);
 }
 
 Map *map_orig(Module *m, Space *derived, int which) {
-    assert(derived->kind == SP_EDGE && (which == 0 || which == 1) && derived->base[which]);
+    CTX_HOLDS(m->ctx,
+              derived->kind == SP_EDGE && (which == 0 || which == 1) && derived->base[which],
+              (Span){0});
     return map_get(m, MAP_ORIG, derived, derived->base[which], NULL, which);
 }
 
 Map *map_cell(Module *m, Space *answers, Space *to) {
-    assert(space_queries(answers) && to->kind == SP_DIM);
+    CTX_HOLDS(m->ctx, space_queries(answers) && to->kind == SP_DIM, (Span){0});
     return map_get(m, MAP_CELL, answers, to, NULL, 0);
 }
 
 /* ---- variables and functions --------------------------------------------------------- */
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at) {
-    assert(!var_find(m, path));
+    CTX_HOLDS(m->ctx, !var_find(m, path), at);
     Var *v = NEW(m->a, Var);
     v->kind = k;
     v->path = arena_strndup(m->a, path, strlen(path));
@@ -393,7 +394,7 @@ Extern *extern_find(const Module *m, const char *name) {
 }
 
 Extern *extern_new(Module *m, const char *name, const char *file, Span at) {
-    assert(!extern_find(m, name));
+    CTX_HOLDS(m->ctx, !extern_find(m, name), at);
     Extern *f = NEW(m->a, Extern);
     f->name = arena_strndup(m->a, name, strlen(name));
     f->file = arena_strndup(m->a, file, strlen(file));

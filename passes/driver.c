@@ -126,7 +126,9 @@ static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
                   .ranges = o->ranges,
                   .scale = o->scale};
     double start = now_ms();
+    c->stage = arena_printf(c->a, "pass '%s'", p->name);
     bool ok = p->run(&pc, m);
+    c->stage = NULL;
     double took = now_ms() - start;
     if (o->time_passes && o->dump) fprintf(o->dump, "%9.3f ms  %s\n", took, p->name);
     clear_tags(m);

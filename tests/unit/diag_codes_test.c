@@ -102,4 +102,28 @@ TEST(what_only_the_compiler_does_wrong_has_a_code) {
     }
 }
 
+/* A pass that gathers nodes where there are none. */
+static void bad_pass(Ctx *c, void *arg) {
+    Module *m = parse(c, "    output \"y\" %y\n");
+    Space *v = space_node(m, "other", (Span){0}), *e = space_edge(m, "e", v, v, (Span){0});
+    Builder b = {.m = m, .f = m->funcs.v[0], .span = m->funcs.v[0]->last->span};
+    c->stage = "pass 'bad'";
+    b_gather(&b, map_src(m, e), m->funcs.v[0]->last->in[0]);
+    *(bool *)arg = true;
+}
+
+TEST(a_rule_that_is_broken_ends_the_compilation_with_a_diagnostic) {
+    Ctx c;
+    bool went_on = false;
+    CHECK(ctx_init(&c, NULL));
+    CHECK(!ctx_run(&c, bad_pass, &went_on));
+    CHECK(c.faulted && !went_on && c.n_errors == 1 && c.diags.n == 2);
+    if (c.diags.n) {
+        CHECK(c.diags.v[0].code == DIAG_E0502 && c.diags.v[0].span.line > 0);
+        CHECK_MSG(strstr(c.diags.v[0].text, "pass 'bad': cannot build 'gather': "), "%s",
+                  c.diags.v[0].text);
+    }
+    ctx_free(&c);
+}
+
 TEST_MAIN()

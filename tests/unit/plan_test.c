@@ -145,6 +145,14 @@ static const char sparse[] = "module \"t\" {\n  node v\n  dim F\n"
                              "    %x = data v.x : csr f32[v, F]\n"
                              "    %y = neg %x : csr f32[v, F]\n    output \"y\" %y\n  }\n}\n";
 
+static const char wide[] =
+    "module \"t\" {\n  node v\n  dim A = 1\n  dim B = 1\n  dim C = 1\n  dim D = 1\n"
+    "  dim E = 2\n  dim F = 2\n  dim G = 2\n  dim H = 2\n"
+    "  param \"p\": f32[v, A, B, C, D] = const(0)\n"
+    "  param \"q\": f32[v, E, F, G, H] = const(0)\n  func @eval {\n"
+    "    %p = var \"p\" : f32[v, A, B, C, D]\n    %q = var \"q\" : f32[v, E, F, G, H]\n"
+    "    %z = contract %p, %q : f32[A, B, C, D, E, F, G, H]\n    output \"y\" %z\n  }\n}\n";
+
 static void not_lowered(Ctx *c, void *arg) {
     const char *const *t = arg;
     CHECK(!plan_of(c, t[0]));
@@ -154,6 +162,7 @@ static void not_lowered(Ctx *c, void *arg) {
 TEST(what_cannot_be_lowered_is_reported) {
     with_ctx(not_lowered, (const char *[]){missing, "no output of @load is called 'deg'"});
     with_ctx(not_lowered, (const char *[]){sparse, "still sparse"});
+    with_ctx(not_lowered, (const char *[]){wide, "leaves 8 dimensions: at most 7 can be kept"});
 }
 
 TEST_MAIN()
