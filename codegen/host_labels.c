@@ -64,12 +64,12 @@ static void read_by_load(Readers *r, Func *load) {
 }
 
 static bool judges(const Func *f) {
-    return !strcmp(f->name, "train") || !strcmp(f->name, "eval");
+    return f->phase == PHASE_TRAIN || f->phase == PHASE_EVAL;
 }
 
 bool *host_labels(Arena *a, const Module *m) {
     Readers r = {.a = a, .m = m, .columns = NEWN(a, unsigned, (size_t)m->cols.n + 1)};
-    Func *load = func_find(m, "load");
+    Func *load = func_of(m, PHASE_LOAD);
     for (int i = 0; i < m->funcs.n; i++) {
         const Func *f = m->funcs.v[i];
         if (f->body || f == load) continue;

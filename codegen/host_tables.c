@@ -259,7 +259,8 @@ static void emit_phase_table(Host *h) {
         }
         host_puts(h, "    {.name = ");
         host_string(h, ph->name);
-        host_printf(h, ", .n_steps = %d, ", ph->steps.n);
+        host_printf(h, ", .kind = %s, %s.n_steps = %d, ", host_Phase[ph->func->phase],
+                    plan_is_of_batches(h->p, ph) ? ".batches = true, " : "", ph->steps.n);
         if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
         if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
         emit_buckets(h, ph);

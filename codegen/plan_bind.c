@@ -93,7 +93,7 @@ static bool is_saved(const Lower *lo, const char *name) {
 
 /* What @load and @encode output for others to read is saved. */
 static int output_buf(Lower *lo, const Op *out) {
-    bool saved = phase_saves(lo->f->name) && is_saved(lo, out->name);
+    bool saved = phase_saves(lo->f->phase) && is_saved(lo, out->name);
     const Type *t = &out->in[0]->type;
     const char *name =
         arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));

@@ -105,7 +105,7 @@ const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, const 
 }
 
 bool plan_is_by_batches(const Plan *p, const PPhase *ph) {
-    return p->m->recipe.sample.batch && !strcmp(ph->name, "train");
+    return p->m->recipe.sample.batch && ph->func->phase == PHASE_TRAIN;
 }
 
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph) {

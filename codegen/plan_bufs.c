@@ -69,9 +69,9 @@ bool plan_step_stops(const PStep *s, bool on_device) {
 
 bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
     const Sampling *s = &p->m->recipe.sample;
-    if (!s->batch || !strcmp(ph->name, "load")) return false;
-    bool judged = s->train_links && !strcmp(ph->name, "eval");
-    return !strcmp(ph->name, "train") || judged || module_draws(p->m, ph->name);
+    Phase phase = ph->func->phase;
+    if (phase == PHASE_EVAL) return s->batch && s->eval_links;
+    return s->batch && (phase == PHASE_TRAIN || module_draws(p->m, phase));
 }
 
 /* Without a bound a loop stays the host's, which can leave it. */
@@ -86,7 +86,7 @@ static bool stops_beside_loops(const PPhase *ph) {
 void cg_record_loops(Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
         PPhase *ph = p->phases.v[i];
-        bool once = !strcmp(ph->name, "load");
+        bool once = ph->func->phase == PHASE_LOAD;
         bool all = !once && !plan_is_of_batches(p, ph) && !stops_beside_loops(ph);
         for (int k = 0; k < ph->steps.n; k++)
             ph->steps.v[k]->recorded = all && ph->steps.v[k]->kind == PS_LOOP;

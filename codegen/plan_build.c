@@ -196,7 +196,7 @@ static void step_rank(Lower *lo, const Op *op) {
 
 /* Relations that the output `name` of @load selects the edges of. */
 static void step_relations(Lower *lo, const Op *out) {
-    if (strcmp(lo->f->name, "load")) return;
+    if (lo->f->phase != PHASE_LOAD) return;
     for (int i = 0; i < lo->m->spaces.n; i++) {
         Space *s = lo->m->spaces.v[i];
         if (s->kind != SP_EDGE || s->rel != REL_WHERE || strcmp(s->cond, out->name)) continue;
@@ -464,7 +464,7 @@ Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm) {
     Lower lo = {.c = c, .a = m->a, .m = m, .p = p};
     if (!cg_read_one_way(&lo)) return NULL;
     c->stage = "the step plan";
-    Func *load = func_find(m, "load");
+    Func *load = func_of(m, PHASE_LOAD);
     if (load && !lower_func(&lo, load)) return NULL;
     for (int i = 0; i < m->funcs.n; i++)
         if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))

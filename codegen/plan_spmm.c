@@ -27,7 +27,7 @@ typedef struct {
 
 /* Is it there when data have been loaded, and the same from then on?  What @encode saves is not. */
 static bool is_loaded(const Module *m, const Op *op) {
-    const Func *load = op->kind == OP_SAVED ? func_find(m, "load") : NULL;
+    const Func *load = op->kind == OP_SAVED ? func_of(m, PHASE_LOAD) : NULL;
     return op->kind == OP_DATA || (load && func_output(load, op->name));
 }
 
@@ -48,7 +48,7 @@ static bool factors(Product *p, const Op *op) {
 
 /* Batches, and links that are drawn, have sizes of their own, and what the library keeps is for one
  * size. */
-static bool is_drawn(const Module *m, const char *phase, const Map *map) {
+static bool is_drawn(const Module *m, Phase phase, const Map *map) {
     return module_draws(m, phase) || space_is_drawn(map->from);
 }
 
@@ -62,8 +62,8 @@ bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
     int64_t width;
     Product p = {.m = lo->p->m, .segment = op};
     if (lo->p->spmm != SPMM_LIBRARY || op->kind != OP_SEGMENT || op->red != RED_SUM) return false;
-    if (strcmp(lo->p->phases.v[lo->phase]->name, "load") == 0) return false;
-    if (is_drawn(lo->p->m, lo->p->phases.v[lo->phase]->name, op->map)) return false;
+    if (lo->p->phases.v[lo->phase]->func->phase == PHASE_LOAD) return false;
+    if (is_drawn(lo->p->m, lo->p->phases.v[lo->phase]->func->phase, op->map)) return false;
     if (is_guarded(lo, op)) return false;
     if (op->type.rank != 2 || op->type.dt != DT_F32) return false;
     if (expr_is_const(op->type.dim[1]->size, &width) && width == 1) return false;
@@ -260,7 +260,7 @@ static bool is_f32(const Match *m) {
 /* The library's copy of them is made once. */
 static bool is_known_early(const Plan *p, int buf) {
     const PBuf *b = p->bufs.v[buf];
-    bool saved = b->kind == PB_SAVED && strcmp(p->phases.v[b->phase]->name, "load") == 0;
+    bool saved = b->kind == PB_SAVED && p->phases.v[b->phase]->func->phase == PHASE_LOAD;
     return saved || b->kind == PB_DATA;
 }
 
@@ -270,7 +270,7 @@ static const char *why_own(const Lower *lo, const PPhase *ph, const PStep *s, co
     if (m->n_sums > 1) return "several sums share its entries";
     if (!plain) return "its rows go on in the same kernel";
     if (!is_f32(m)) return "its values are of 16 bits, and the library's weights would be";
-    if (is_drawn(lo->p->m, ph->name, m->entries->ptr->map))
+    if (is_drawn(lo->p->m, ph->func->phase, m->entries->ptr->map))
         return "batches have sizes of their own";
     if (s->pred >= 0) return "it is not always wanted";
     if (expr_is_const(x->width, &width) && width == 1) return "its rows are one number";
@@ -313,7 +313,7 @@ void cg_sparse_products(Lower *lo) {
     int n = 0;
     for (int i = 0; i < lo->p->phases.n; i++) {
         PPhase *ph = lo->p->phases.v[i];
-        if (strcmp(ph->name, "load") == 0) continue; /* it runs once */
+        if (ph->func->phase == PHASE_LOAD) continue; /* it runs once */
         for (int k = 0; k < ph->steps.n; k++)
             if (ph->steps.v[k]->kind == PS_KERNEL) recognise(lo, ph, ph->steps.v[k], &n);
     }

@@ -35,7 +35,7 @@ static int count_breaks(const Report *r, const PPhase *ph) {
 static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s) {
     const char *reads = "the host reads the condition of 'while' before each turn";
     const char *why = !s->limit                       ? "without 'limit' it may have no end"
-                      : !strcmp(ph->name, "load")     ? "data are loaded once"
+                      : ph->func->phase == PHASE_LOAD ? "data are loaded once"
                       : !plan_is_of_batches(r->p, ph) ? "the phase stops for other steps, too"
                       : plan_has_buckets(r->a, r->p, ph)
                           ? "with --shapes=buckets the device does, from CUDA 12.4 on"

@@ -30,8 +30,8 @@ static const Expr *bytes(const Report *r, const PBuf *b) {
 /* What phases but @load and @train give, other than scalars, lies in the arena. */
 static bool in_arena(const Report *r, const PBuf *b) {
     if (b->kind != PB_OUTPUT) return b->kind == PB_TEMP;
-    const char *phase = r->p->phases.v[b->phase]->name;
-    return b->type.rank > 0 && strcmp(phase, "load") != 0 && strcmp(phase, "train") != 0;
+    Phase phase = r->p->phases.v[b->phase]->func->phase;
+    return b->type.rank > 0 && phase != PHASE_LOAD && phase != PHASE_TRAIN;
 }
 
 static int first_step(const PBuf *b) {

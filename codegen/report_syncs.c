@@ -82,17 +82,17 @@ static void add(Report *r, Crossings *out, int phase, When when, PBufKind kind, 
     if (n) vec_push(r->a, out, c);
 }
 
-static bool is_epoch_phase(const char *name) {
-    return !strcmp(name, "train") || !strcmp(name, "eval");
+static bool is_epoch_phase(Phase phase) {
+    return phase == PHASE_TRAIN || phase == PHASE_EVAL;
 }
 
 static void phase_crossings(Report *r, int phase, Crossings *out) {
-    const char *name = r->p->phases.v[phase]->name;
+    Phase kind = r->p->phases.v[phase]->func->phase;
     add(r, out, phase, WRITE_RUN, PB_INPUT, false, "scalars that the schedule decides");
     add(r, out, phase, WRITE_RUN, PB_KEY, false, "keys of this step's random streams");
     host_steps(r, phase, out);
-    if (!strcmp(name, "load")) return;
-    bool epoch = is_epoch_phase(name);
+    if (kind == PHASE_LOAD) return;
+    bool epoch = is_epoch_phase(kind);
     add(r, out, phase, epoch ? READ_EPOCH : READ_REQUEST, PB_OUTPUT, true,
         epoch ? "the epoch's line, best-model keeping and the schedule" : "asked for by the user");
     add(r, out, phase, READ_REQUEST, PB_OUTPUT, false, "asked for by the user");
@@ -109,15 +109,15 @@ static int reads_per_run(const Crossings *all, int phase) {
     return reads_per(READ_STEP, all, phase);
 }
 
-static int find_phase(const Plan *p, const char *name) {
+static int find_phase(const Plan *p, Phase phase) {
     for (int i = 0; i < p->phases.n; i++)
-        if (!strcmp(p->phases.v[i]->name, name)) return i;
+        if (p->phases.v[i]->func->phase == phase) return i;
     return -1;
 }
 
 /* One read of all scalars together, and the host effects of a step and of an evaluation. */
 static int reads_per_epoch(Report *r, const Crossings *all) {
-    int train = find_phase(r->p, "train"), eval = find_phase(r->p, "eval");
+    int train = find_phase(r->p, PHASE_TRAIN), eval = find_phase(r->p, PHASE_EVAL);
     if (train < 0) return 0;
     return 1 + reads_per_run(all, train) + (eval >= 0 ? reads_per_run(all, eval) : 0);
 }
@@ -169,7 +169,7 @@ static void json(Report *r, const Crossings *all) {
 void report_syncs(Report *r) {
     Crossings all = {0};
     for (int p = 0; p < r->p->phases.n; p++) phase_crossings(r, p, &all);
-    int train = find_phase(r->p, "train");
+    int train = find_phase(r->p, PHASE_TRAIN);
     int per_step = train >= 0 ? reads_per_run(&all, train) : 0,
         per_epoch = reads_per_epoch(r, &all);
     if (!r->j) {

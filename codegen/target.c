@@ -32,7 +32,7 @@ static bool needs_own(const Plan *p, OwnKernel k) {
     case OWN_GATHER:
         return rows;
     case OWN_SCATTER: /* rt_predicts_batches(), of the program that will be, and of rows */
-        return rows && module_draws(p->m, "predict");
+        return rows && module_draws(p->m, PHASE_PREDICT);
     case OWN_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted */
         return rows && s->n_hops && s->edges == SAMPLE_DIRECTIONAL;
     case OWN_MAPS:

@@ -3,6 +3,7 @@
  * is asked for by the public interface of a trainer.  The seed is fixed and results do not depend
  * on threads, so the same data on the same kind of machine give the same program. */
 #include "frontend/cli.h"
+#include "ir/text.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -94,7 +95,7 @@ static gnnc_status measure(const Probe *p, const PassRanges *r, Told *told) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < r->of.n && st == GNNC_OK; i++) {
         const char *func = r->of.v[i].func;
-        bool train = !strcmp(func, "train");
+        bool train = !strcmp(func, text_Phase.word[PHASE_TRAIN]);
         if (!is_first(r, i)) continue;
         for (int k = 0; k < (train ? STEPS : 1) && st == GNNC_OK; k++) {
             st = train ? p->step(p->t) : p->run_phase(p->t, func);

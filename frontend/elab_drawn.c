@@ -42,7 +42,7 @@ static void mark_read_by(Elab *e, Func *f, bool *read) {
 
 /* By @train: themselves, or what is derived from them in each batch. */
 static const bool *find_read(Elab *e) {
-    Func *f = func_find(e->m, "train");
+    Func *f = func_of(e->m, PHASE_TRAIN);
     bool *read = NEWN(e->a, bool, (size_t)e->m->spaces.n + 1);
     if (f) mark_read_by(e, f, read);
     return read;

@@ -320,8 +320,8 @@ static const char *load_output(Elab *e, Builder *b, Op *x) {
 }
 
 static Op *to_load(Elab *e, Copier *k, const Op *x, Span at) {
-    Func *load = func_find(e->m, "load");
-    if (!load) load = func_new(e->m, "load");
+    Func *load = func_of(e->m, PHASE_LOAD);
+    if (!load) load = func_new_phase(e->m, PHASE_LOAD);
     *k = (Copier){.e = e, .b = {.m = e->m, .f = load, .span = at}};
     return copy_op(k, x);
 }

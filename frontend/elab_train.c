@@ -213,8 +213,6 @@ static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, con
 
 /* ---- phases
  * ---------------------------------------------------------------------------------------- */
-typedef enum { PHASE_TRAIN, PHASE_EVAL, PHASE_PREDICT, PHASE_EMBED } Phase;
-
 /* One row per node, whatever order the model's arithmetic left; NULL: not on nodes. */
 static Op *node_rows(Elab *e, Op *x) {
     int at = 0;
@@ -316,8 +314,8 @@ static bool is_in_batch(const Elab *e, Phase p) {
     return p == PHASE_TRAIN ? e->draws : e->timed && p != PHASE_EVAL;
 }
 
-static void elab_phase(Elab *e, Phase p, const char *name, const Ast *model, const Ast *train) {
-    Func *fn = func_new(e->m, name);
+static void elab_phase(Elab *e, Phase p, const Ast *model, const Ast *train) {
+    Func *fn = func_new_phase(e->m, p);
     fn->span = model->span;
     e->b = (Builder){.m = e->m, .f = fn, .span = model->span};
     e->training = p == PHASE_TRAIN;
@@ -364,11 +362,11 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->by_row = e->timed && !targets_links(train);
     e->rows = NULL;
     e->pred = (Type){0};
-    if (train) elab_phase(e, PHASE_TRAIN, "train", model, train);
-    if (train) elab_phase(e, PHASE_EVAL, "eval", model, train);
-    elab_phase(e, PHASE_PREDICT, "predict", model, train);
+    if (train) elab_phase(e, PHASE_TRAIN, model, train);
+    if (train) elab_phase(e, PHASE_EVAL, model, train);
+    elab_phase(e, PHASE_PREDICT, model, train);
     /* Of links by time a node is seen once for each of them. */
-    if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, "embed", model, train);
+    if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, model, train);
     elab_check_kept(e);
     if (train) elab_check_sampled(e, train);
     elab_check_times(e);

@@ -152,7 +152,7 @@ static void finish(Interp *in) {
         interp_set_var(in, s->var, x);
     }
     in->stale = stale;
-    if (!phase_saves(in->func->name)) return;
+    if (!phase_saves(in->func->phase)) return;
     for (int i = 0; i < in->outputs.n; i++) {
         const InterpOutput *o = &in->outputs.v[i];
         interp_set_saved(in, o->name, o->x->count, o->x->v);
@@ -173,8 +173,8 @@ static bool run(Interp *in, Func *f) {
 }
 
 bool interp_run(Interp *in, Func *f) {
-    Func *refresh = func_find(in->m, "refresh");
-    bool first = strcmp(f->name, "load") == 0;
+    Func *refresh = func_of(in->m, PHASE_REFRESH);
+    bool first = f->phase == PHASE_LOAD;
     if (in->stale && refresh && !first) {
         if (!run(in, refresh)) return false;
         in->stale = false;
@@ -225,7 +225,7 @@ const OpTensor *interp_value(const Interp *in, const Op *op) {
 
 /* The condition of a `where` may be asked for before its `output` stands. */
 const OpTensor *interp_load_value(Interp *in, const char *name) {
-    if (!in->func || strcmp(in->func->name, "load")) return NULL;
+    if (!in->func || in->func->phase != PHASE_LOAD) return NULL;
     const Op *out = func_output(in->func, name);
     return out ? interp_value(in, out->in[0]) : NULL;
 }

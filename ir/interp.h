@@ -7,8 +7,8 @@
  *     interp_set_edges(in, cites, 2, src, dst);  as loaded
  *     interp_set_column(in, col, values);        edge columns in the order of the edges
  *     interp_set_var(in, var, values);
- *     interp_run(in, func_find(m, "load"));      outputs of @load, @encode: saved values
- *     interp_run(in, func_find(m, "train"));     assigns take effect at the end
+ *     interp_run(in, func_of(m, PHASE_LOAD));      outputs of @load, @encode: saved values
+ *     interp_run(in, func_of(m, PHASE_TRAIN));     assigns take effect at the end
  *     const OpTensor *y = interp_output(in, "loss");
  *
  * Sizes, edges and CSR structure are given once, before the first run; values may

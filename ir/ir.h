@@ -253,8 +253,9 @@ struct Op {
 };
 
 struct Func {
-    const char *name; /* "load", "train", "eval", ... : a phase of the program */
-    bool body;        /* .. or what a `loop` repeats: reads `arg`s, gives `next`s */
+    const char *name; /* a phase's own, "load", or of any other kind */
+    Phase phase;
+    bool body; /* what a `loop` repeats: reads `arg`s, gives `next`s */
     Op *first, *last;
     int n_ops;
     Span span;
@@ -354,10 +355,9 @@ bool space_is_drawn(const Space *s);    /* of a step over links */
 /* The column that m learns, or the split of its rows; NULL: there is none. */
 const Column *module_target(const Module *m, bool split);
 /* Does this phase of m see a batch, and not the whole graph? */
-bool module_draws(const Module *m, const char *phase);
-/* Does a phase of this name run before others that read its outputs as `saved`?  @load: when data
- * are loaded; @encode: before each evaluation of links. */
-bool phase_saves(const char *name);
+bool module_draws(const Module *m, Phase phase);
+/* Does it run before others that read its outputs as `saved`? */
+bool phase_saves(Phase phase);
 /* The output that `saved "name"` reads; NULL: there is none. */
 const Op *module_saved(const Module *m, const char *name);
 /* Along which a sampled step of m draws neighbours: the data's relations, and those that lead where
@@ -383,12 +383,14 @@ Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at)
 Extern *extern_new(Module *m, const char *name, const char *file, Span at); /* name must be free */
 Extern *extern_find(const Module *m, const char *name);
 Func *func_new(Module *m, const char *name); /* name must be free */
+Func *func_new_phase(Module *m, Phase phase);
 /* The body of a loop of f, before f in the module; the name is made unique. */
 Func *func_new_body(Module *m, const Func *f);
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 void module_note(Module *m, const Func *f, Span at, bool stops, const char *text); /* once */
 Func *func_find(const Module *m, const char *name);
+Func *func_of(const Module *m, Phase phase); /* NULL: m has none */
 Space *space_find(const Module *m, const char *name);
 Var *var_find(const Module *m, const char *path);
 Column *column_find(const Module *m, const char *space, const char *name);

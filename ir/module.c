@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "ir/text.h"
+
 Module *module_new(Ctx *c, const char *name) {
     Module *m = NEW(c->a, Module);
     m->ctx = c;
@@ -201,21 +203,21 @@ const Column *module_target(const Module *m, bool split) {
     return NULL;
 }
 
-bool module_draws(const Module *m, const char *phase) {
+bool module_draws(const Module *m, Phase phase) {
     const Sampling *s = &m->recipe.sample;
     bool timed = s->batch && s->n_hops && s->times.n;
-    if (strcmp(phase, "train") == 0) return s->batch && (!s->train_links || s->n_hops);
-    return timed && (!strcmp(phase, "predict") || !strcmp(phase, "embed"));
+    if (phase == PHASE_TRAIN) return s->batch && (!s->train_links || s->n_hops);
+    return timed && (phase == PHASE_PREDICT || phase == PHASE_EMBED);
 }
 
-bool phase_saves(const char *name) {
-    return strcmp(name, "load") == 0 || strcmp(name, "encode") == 0;
+bool phase_saves(Phase phase) {
+    return phase == PHASE_LOAD || phase == PHASE_ENCODE;
 }
 
 const Op *module_saved(const Module *m, const char *name) {
     const Op *out = NULL;
     for (int i = 0; i < m->funcs.n && !out; i++)
-        if (phase_saves(m->funcs.v[i]->name)) out = func_output(m->funcs.v[i], name);
+        if (phase_saves(m->funcs.v[i]->phase)) out = func_output(m->funcs.v[i], name);
     return out;
 }
 
@@ -415,9 +417,21 @@ void module_note(Module *m, const Func *f, Span at, bool stops, const char *text
 
 Func *func_new(Module *m, const char *name) {
     Func *f = NEW(m->a, Func);
+    int phase = text_find(&text_Phase, name, strlen(name));
     f->name = arena_strndup(m->a, name, strlen(name));
+    f->phase = phase < 0 ? PHASE_NONE : (Phase)phase;
     vec_push(m->a, &m->funcs, f);
     return f;
+}
+
+Func *func_new_phase(Module *m, Phase phase) {
+    return func_new(m, text_Phase.word[phase]);
+}
+
+Func *func_of(const Module *m, Phase phase) {
+    for (int i = 0; i < m->funcs.n; i++)
+        if (m->funcs.v[i]->phase == phase) return m->funcs.v[i];
+    return NULL;
 }
 
 Func *func_new_body(Module *m, const Func *f) {

@@ -274,7 +274,7 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     if (!operands(p, &op, op_at, &poisoned)) return NULL;
     if (parse_accept(p, ':') && !parse_type(p, &op.type)) return NULL;
     if (!parse_want(p, &op) || !parse_span(p, &op.span) || poisoned) return NULL;
-    if (op.kind == OP_SAVED && strcmp(b->f->name, "load") == 0) {
+    if (op.kind == OP_SAVED && b->f->phase == PHASE_LOAD) {
         parse_fail(p, DIAG_E0406, op_at, "'saved' reads what @load gave, so @load cannot use it");
         return NULL;
     }

@@ -73,7 +73,7 @@ static bool type_holds(Verifier *v, Span at, const char *whose, const Type *t) {
 
 /* The condition of a `where` relation: an i1[base] that @load puts out. */
 static bool cond_holds(const Module *m, const Space *s) {
-    const Func *load = func_find(m, "load");
+    const Func *load = func_of(m, PHASE_LOAD);
     const Op *out = load ? func_output(load, s->cond) : NULL;
     if (!out || out->n_in != 1 || !out->in[0]) return false;
     if (s->base[0]->whole) return true; /* the condition is that of the whole relation */
@@ -234,7 +234,7 @@ static void check_type(Verifier *v, const Op *op) {
 
 static void check_saved(Verifier *v, const Op *op) {
     const Op *out = module_saved(v->m, op->name);
-    if (strcmp(v->f->name, "load") == 0 || (out && v->f == out->func))
+    if (v->f->phase == PHASE_LOAD || (out && v->f == out->func))
         broken(v, op->span, "%s stands in @%s itself", who(v, op), v->f->name);
     else if (!out || out->n_in != 1 || !out->in[0])
         broken(v, op->span, "%s: @load has no output \"%s\"", who(v, op), op->name);

@@ -198,7 +198,7 @@ static bool has_gradients(const Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Func *f = func_find(m, "train");
+    Func *f = func_of(m, PHASE_TRAIN);
     return !f || has_gradients(f) || pass_autodiff_func(p, m, f);
 }
 

@@ -30,8 +30,6 @@
 
 #include <string.h>
 
-static const char name_refresh[] = "refresh";
-
 typedef struct {
     Var *var;
     Op *made; /* its value, in @refresh */
@@ -165,7 +163,7 @@ static Kept new_kept(Carry *c, Op *x, const Var *of, DType dt) {
     t.dt = dt;
     Init zero = {.kind = INIT_CONST};
     Kept k = {.var = var_new(c->m, VAR_KEPT, free_path(c, of, dt), t, zero, of->span)};
-    if (!c->refresh) c->refresh = func_new(c->m, name_refresh);
+    if (!c->refresh) c->refresh = func_new_phase(c->m, PHASE_REFRESH);
     Builder b = {.m = c->m, .f = c->refresh, .span = of->span};
     Pairs none = {0};
     k.made = b_cast(&b, copied(c->p->a, &b, &none, x), dt);
@@ -272,9 +270,9 @@ static void read_kept(Carry *c, Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Carry c = {.p = p, .m = m, .train = func_find(m, "train")};
+    Carry c = {.p = p, .m = m, .train = func_of(m, PHASE_TRAIN)};
     VEC(Op *) copies = {0};
-    if (!c.train || func_find(m, name_refresh)) return true;
+    if (!c.train || func_of(m, PHASE_REFRESH)) return true;
     func_number(c.train);
     for (Op *op = c.train->first; op; op = op->next)
         if (is_copy(&c, c.train, op)) vec_push(p->a, &copies, op);

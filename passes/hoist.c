@@ -22,6 +22,7 @@
  * An evaluation of links runs @eval for each held-out split, of queries for so many at a time. What
  * depends on variables, but not on the links, is the same in all of these runs: it moves to @encode
  * in the same way, which the runtime has run before them. */
+#include "ir/text.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -37,9 +38,9 @@ typedef struct {
 
 typedef struct {
     PassCtx *p;
-    const char *to; /* "load", or "encode": where variables are known */
-    Builder load;   /* appends to it */
-    OpTable known;  /* of it */
+    Phase to;      /* @load, or @encode, where variables are known */
+    Builder load;  /* appends to it */
+    OpTable known; /* of it */
     int n_saved;
     bool trains; /* there is a @train, which is done first */
     Func *f;
@@ -93,7 +94,7 @@ static bool is_arithmetic(const Op *op) {
 }
 
 static bool may_vary(const Hoist *h, const Op *op) {
-    bool known = op->kind == OP_VAR && strcmp(h->to, "encode") == 0;
+    bool known = op->kind == OP_VAR && h->to == PHASE_ENCODE;
     return pass_may_vary(op) && !known;
 }
 
@@ -134,7 +135,7 @@ static Op *in_load(Hoist *h, Op *op);
 
 /* Rows of features are saved for each step's sake, not for an evaluation's. */
 static bool has_room(Hoist *h, Op *op) {
-    if (!is_large(op) || !h->trains || strcmp(h->f->name, "train") == 0) return true;
+    if (!is_large(op) || !h->trains || h->f->phase == PHASE_TRAIN) return true;
     if (!h->load.f) return false;
     const Op *value = in_load(h, op);
     for (const Op *o = h->load.f->first; o; o = o->next)
@@ -183,7 +184,7 @@ static const char *saved_name(Hoist *h, Op *value) {
     for (const Op *op = h->load.f->first; op; op = op->next)
         if (op->kind == OP_OUTPUT && op->in[0] == value) return op->name;
     const char *name;
-    const char *what = strcmp(h->to, "load") ? h->to : "saved";
+    const char *what = h->to == PHASE_LOAD ? "saved" : text_Phase.word[h->to];
     do name = arena_printf(h->load.m->a, "%s.%d", what, h->n_saved++);
     while (func_output(h->load.f, name));
     b_output(&h->load, name, value);
@@ -193,8 +194,8 @@ static const char *saved_name(Hoist *h, Op *value) {
 /* First to run, first to read: @load of all, @encode of what it is for. */
 static void open_load(Hoist *h, Module *m) {
     if (h->load.f) return;
-    h->load = (Builder){.m = m, .f = func_new(m, h->to)};
-    bool first = strcmp(h->to, "load") == 0;
+    h->load = (Builder){.m = m, .f = func_new_phase(m, h->to)};
+    bool first = h->to == PHASE_LOAD;
     int at = m->funcs.n - 1;
     for (bool there = false; at > 0 && !there; at--) {
         there = !first && m->funcs.v[at - 1] == h->f;
@@ -213,7 +214,7 @@ static void save(Hoist *h, Module *m, Op *op) {
     op_replace_uses(h->f, op, s);
     pass_remark(h->p, op->span, "hoist", "'%s' of @%s is computed %s (%s)",
                 op->hint ? op->hint : op_mnemonic(op->kind), h->f->name,
-                strcmp(h->to, "load") ? "once for all links" : "at load", s->name);
+                h->to == PHASE_LOAD ? "at load" : "once for all links", s->name);
 }
 
 static void hoist_func(Hoist *h, Module *m, Func *f) {
@@ -237,29 +238,31 @@ static bool repeats(const Func *f, const Func *body) {
 }
 
 static void encode_once(PassCtx *p, Module *m) {
-    Hoist h = {.p = p, .to = "encode", .known = {.a = p->a}, .load = {.m = m}};
-    Func *eval = func_find(m, "eval");
-    if (!eval || !m->recipe.sample.eval_links || func_find(m, h.to)) return;
+    Hoist h = {.p = p, .to = PHASE_ENCODE, .known = {.a = p->a}, .load = {.m = m}};
+    Func *eval = func_of(m, PHASE_EVAL);
+    if (!eval || !m->recipe.sample.eval_links || func_of(m, h.to)) return;
     hoist_func(&h, m, eval);
     if (h.load.f) pass_dce_func(p->a, h.load.f);
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Hoist h = {
-        .p = p, .to = "load", .known = {.a = p->a}, .load = {.m = m, .f = func_find(m, "load")}};
+    Hoist h = {.p = p,
+               .to = PHASE_LOAD,
+               .known = {.a = p->a},
+               .load = {.m = m, .f = func_of(m, PHASE_LOAD)}};
     for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next)
         if (op_has(op, OPT_PURE) && !op_has(op, OPT_NOCSE)) pass_table_add(&h.known, op);
     VEC(Func *) todo = {0};
-    Func *train = func_find(m, "train");
+    Func *train = func_of(m, PHASE_TRAIN);
     h.trains = train != NULL;
     /* What depends on the data of a sampled step changes with each step. */
-    bool sampled = module_draws(m, "train");
+    bool sampled = module_draws(m, PHASE_TRAIN);
     if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
-        bool stays = module_draws(m, f->name) || (f->body && repeats(h.load.f, f));
+        bool stays = module_draws(m, f->phase) || (f->body && repeats(h.load.f, f));
         for (int k = 0; f->body && k < m->funcs.n; k++)
-            stays |= module_draws(m, m->funcs.v[k]->name) && repeats(m->funcs.v[k], f);
+            stays |= module_draws(m, m->funcs.v[k]->phase) && repeats(m->funcs.v[k], f);
         if (f != h.load.f && f != train && !stays) vec_push(p->a, &todo, f);
     }
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);

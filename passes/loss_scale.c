@@ -42,7 +42,7 @@ static void write(Builder *b, const char *path, Op *x) {
 }
 
 bool pass_loss_is_scaled(const Module *m, const Func *f) {
-    return var_find(m, scale_path) && strcmp(f->name, "train") == 0;
+    return var_find(m, scale_path) && f->phase == PHASE_TRAIN;
 }
 
 Op *pass_loss_scale_now(Builder *b) {
@@ -70,7 +70,7 @@ bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
 }
 
 bool pass_loss_needs_scale(Arena *a, const Module *m) {
-    Func *f = func_find(m, "train");
+    Func *f = func_of(m, PHASE_TRAIN);
     if (!f || !pass_loss_is_scaled(m, f)) return false;
     func_number(f);
     const bool *scaled = pass_loss_scaled_ops(a, m, f);
@@ -104,7 +104,7 @@ static bool has_f16(const PassCtx *p, const Func *f) {
 
 /* The variables: whether they are there tells the passes behind that the loss is scaled. */
 static bool run(PassCtx *p, Module *m) {
-    const Func *f = func_find(m, "train");
+    const Func *f = func_of(m, PHASE_TRAIN);
     if (p->scale && p->scale->off) return true;
     if (!f || !has_f16(p, f) || m->recipe.optim == OPTIM_NONE) return true;
     if (var_find(m, scale_path)) return true;

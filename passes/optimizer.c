@@ -401,7 +401,7 @@ static void keep_wide(Optim *o, Grads *gs) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Func *f = func_find(m, "train");
+    Func *f = func_of(m, PHASE_TRAIN);
     if (!f || m->recipe.optim == OPTIM_NONE) return true;
     bool in_16_bits = p->precision == DT_F16 || p->precision == DT_BF16;
     DType want = in_16_bits ? DT_F32 : DT_VOID; /* as wide as tables of a row per node are */

@@ -158,13 +158,13 @@ static void round_operands(Precision *p, Op *op) {
 
 /* ---- what is loaded -------------------------------------------------------------------------- */
 static bool is_load(const Func *f) {
-    return strcmp(f->name, "load") == 0;
+    return f->phase == PHASE_LOAD;
 }
 
 static Func *load_func(Precision *p) {
-    Func *load = func_find(p->m, "load");
+    Func *load = func_of(p->m, PHASE_LOAD);
     if (load) return load;
-    load = func_new(p->m, "load");
+    load = func_new_phase(p->m, PHASE_LOAD);
     for (int i = p->m->funcs.n - 1; i > 0; i--) p->m->funcs.v[i] = p->m->funcs.v[i - 1];
     return p->m->funcs.v[0] = load;
 }
@@ -416,7 +416,7 @@ static void precise_func(Precision *p) {
             follow_saved(p, op);
         else if (op->kind == OP_DATA)
             narrow_data(p, op);
-        else if (op->kind == OP_OUTPUT && phase_saves(p->f->name))
+        else if (op->kind == OP_OUTPUT && phase_saves(p->f->phase))
             narrow_saved(p, op);
         else if (prec_is_computed(op) || is_stored_view(op))
             narrow_computed(p, op);
@@ -441,13 +441,13 @@ static bool run(PassCtx *c, Module *m) {
                              .all = all,
                              .n_all = n,
                              .general = in_loop ? DT_F32 : general,
-                             .sampled = module_draws(m, f->name)};
+                             .sampled = module_draws(m, f->phase)};
         begin(&all[i], f);
     }
     bool measures = c->ranges && !c->ranges->measured;
     for (int first = 1; first >= 0; first--)
         for (int i = 0; i < n; i++) {
-            if (phase_saves(all[i].f->name) != first) continue;
+            if (phase_saves(all[i].f->phase) != first) continue;
             if (measures)
                 measure(&all[i]);
             else

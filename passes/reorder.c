@@ -390,7 +390,7 @@ static void reorder_func(PassCtx *p, Module *m, Func *f, bool hoists) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    const Func *train = func_find(m, "train");
+    const Func *train = func_of(m, PHASE_TRAIN);
     bool sampled = m->recipe.sample.batch > 0;
     for (int i = 0; i < m->funcs.n; i++) { /* as in `hoist`: rows are saved for @train's sake */
         Func *f = m->funcs.v[i];

@@ -196,7 +196,7 @@ static void trim_func(PassCtx *p, Module *m, Func *f) {
 static bool run(PassCtx *p, Module *m) {
     if (m->recipe.sample.edges != SAMPLE_DIRECTIONAL) return true;
     for (int i = 0; i < m->funcs.n; i++)
-        if (module_draws(m, m->funcs.v[i]->name)) trim_func(p, m, m->funcs.v[i]);
+        if (module_draws(m, m->funcs.v[i]->phase)) trim_func(p, m, m->funcs.v[i]);
     return true;
 }
 

@@ -144,7 +144,7 @@ bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Func *f = func_find(m, "train");
+    Func *f = func_of(m, PHASE_TRAIN);
     return !f || m->has & IR_GRAD || pass_unroll_func(p, m, f);
 }
 

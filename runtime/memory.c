@@ -24,8 +24,8 @@ static size_t rounded(size_t n) {
 bool rt_memory_passes(const rt_program *p, int b) {
     const rt_buf *buf = &p->bufs[b];
     if (buf->kind != RT_BUF_OUTPUT || buf->rank == 0) return false;
-    const char *phase = p->phases[buf->phase].name;
-    return strcmp(phase, "load") != 0 && strcmp(phase, "train") != 0;
+    rt_phase_kind phase = p->phases[buf->phase].kind;
+    return phase != RT_PHASE_LOAD && phase != RT_PHASE_TRAIN;
 }
 
 bool rt_memory_is_temp(const rt_program *p, int b) {
@@ -39,12 +39,8 @@ static bool is_fixed(const rt_program *p, int b) {
            !rt_memory_is_temp(p, b);
 }
 
-/* Batches bring sizes and memory of their own (train_batches.c). */
 static bool is_of_batches(const rt_program *p, int phase) {
-    if (!p->sampling.batch || phase < 0) return false;
-    const char *name = p->phases[phase].name;
-    if (rt_predicts_batches(p) && (!strcmp(name, "predict") || !strcmp(name, "embed"))) return true;
-    return strcmp(name, "train") == 0 || (p->sampling.eval_links && strcmp(name, "eval") == 0);
+    return phase >= 0 && p->phases[phase].batches;
 }
 
 static size_t *account_of(gnnc_memory *m, const rt_program *p, int b) {
@@ -142,10 +138,10 @@ out:
 static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) {
     const rt_program *p = x->program;
     const rt_sampling *s = &p->sampling;
-    const char *name = p->phases[phase].name;
-    bool trains = !strcmp(name, "train");
+    rt_phase_kind kind = p->phases[phase].kind;
+    bool trains = kind == RT_PHASE_TRAIN;
     RtBatchFor what = trains                  ? RT_BATCH_TRAINS
-                      : !strcmp(name, "eval") ? RT_BATCH_JUDGES
+                      : kind == RT_PHASE_EVAL ? RT_BATCH_JUDGES
                                               : RT_BATCH_PREDICTS;
     int64_t *n = RT_NEWN(pool, int64_t, p->n_syms + 1);
     size_t *offset = RT_NEWN(pool, size_t, p->n_bufs + 1), arena = 0, data = 0;
@@ -169,7 +165,7 @@ static gnnc_status batches_need(RtExec *x, RtMemory *m) {
     gnnc_status st = GNNC_OK;
     rt_pool_init(&pool, &x->rt->pool.from);
     for (int i = 0; i < x->program->n_phases && st == GNNC_OK; i++)
-        if (is_of_batches(x->program, i) && strcmp(x->program->phases[i].name, "embed") != 0)
+        if (is_of_batches(x->program, i) && x->program->phases[i].kind != RT_PHASE_EMBED)
             st = add_batches(x, m, i, &pool);
     rt_pool_free(&pool);
     return st;
@@ -409,7 +405,7 @@ gnnc_status rt_memory_grow(RtExec *x, RtMemory *m) {
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
         bool of_load =
-            k == RT_BUF_TEMP && !strcmp(x->program->phases[x->program->bufs[b].phase].name, "load");
+            k == RT_BUF_TEMP && x->program->phases[x->program->bufs[b].phase].kind == RT_PHASE_LOAD;
         if (n <= m->have_bytes[b] || (!is_fixed(x->program, b) && !of_load)) continue;
         if (!(x->buf[b] = block(x, n, x->program->bufs[b].name))) return GNNC_E_NOMEM;
         m->have_bytes[b] = n;

@@ -123,7 +123,9 @@ typedef struct {
 } rt_blocks;
 
 typedef struct {
-    const char *name; /* "load", "train", "encode", "eval", "predict", "embed" */
+    const char *name;
+    rt_phase_kind kind;
+    bool batches; /* each run sees a batch, whose sizes and memory are its own */
     int n_steps;
     gnnc_status (*run)(struct RtExec *x); /* on the host; NULL = not compiled for it */
     gnnc_status (*run_device)(
@@ -236,13 +238,6 @@ typedef struct rt_program {
     /* There: what the library reads of them (cuda/spmm.h). */
     int (*device_spmm)(void *const *arg, const int64_t *n, void *stream);
 } rt_program;
-
-/* Do "predict" and "embed" draw the neighbours of each row or link by its time, as "train" does?
- * Then "eval" judges what "predict" gave, its input "pred". */
-static inline bool rt_predicts_batches(const rt_program *p) {
-    const rt_sampling *s = &p->sampling;
-    return s->batch && s->n_hops && s->n_times;
-}
 
 /* ---- what a running program sees ------------------------------------------------ */
 typedef struct RtExec {

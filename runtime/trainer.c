@@ -300,7 +300,7 @@ static bool has_late_relations(const rt_program *p) {
 }
 
 static gnnc_status run_load_phase(gnnc_trainer *t) {
-    const rt_phase *load = rt_phase_find(t->program, "load");
+    const rt_phase *load = rt_phase_of(t->program, RT_PHASE_LOAD);
     rt_write_keys(&t->x, (uint64_t)t->options.seed, 0);
     gnnc_status st = load ? rt_phase_run(&t->x, load) : GNNC_OK;
     if (st != GNNC_OK || !has_late_relations(t->program)) return st;

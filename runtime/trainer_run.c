@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bind.h"
+#include "contract.h"
 #include "runtime/exec/device.h"
 #include "runtime/batch/link_batches.h"
 #include "runtime/batch/row_batches.h"
@@ -228,7 +229,7 @@ static void keep_if_best(gnnc_trainer *t) {
 /* ---- steps and epochs ----------------------------------------------------------------- */
 static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     int index = (int)(phase - t->program->phases);
-    bool trains = strcmp(phase->name, "train") == 0, judges = strcmp(phase->name, "eval") == 0;
+    bool trains = phase->kind == RT_PHASE_TRAIN, judges = phase->kind == RT_PHASE_EVAL;
     if (trains || judges) {
         gnnc_status lacks = rt_bind_judges(&t->x);
         if (lacks != GNNC_OK) return lacks;
@@ -256,7 +257,7 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     return GNNC_OK;
 }
 
-static gnnc_status need_phase(gnnc_trainer *t, const char *name, const rt_phase **phase) {
+static gnnc_status need_named(gnnc_trainer *t, const char *name, const rt_phase **phase) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     *phase = rt_phase_find(t->program, name);
@@ -265,12 +266,16 @@ static gnnc_status need_phase(gnnc_trainer *t, const char *name, const rt_phase 
                    name);
 }
 
+static gnnc_status need_phase(gnnc_trainer *t, rt_phase_kind kind, const rt_phase **phase) {
+    return need_named(t, rt_phase_kind_words.word[kind], phase);
+}
+
 gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
     RT_NOT_NULL(t, phase);
     rt_trainer_begin(t);
     t->rt.stop = &t->stop;
     const rt_phase *p = NULL;
-    gnnc_status st = need_phase(t, phase, &p);
+    gnnc_status st = need_named(t, phase, &p);
     return st == GNNC_OK ? run_phase(t, p) : st;
 }
 
@@ -278,23 +283,23 @@ gnnc_status gnnc_trainer_step(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     const rt_phase *p = NULL;
-    gnnc_status st = need_phase(t, "train", &p);
+    gnnc_status st = need_phase(t, RT_PHASE_TRAIN, &p);
     if (st == GNNC_OK) st = rt_splits_check(t);
     return st == GNNC_OK ? run_phase(t, p) : st;
 }
 
-static int phase_index(const gnnc_trainer *t, const char *name) {
-    const rt_phase *p = rt_phase_find(t->program, name);
+static int phase_index(const gnnc_trainer *t, rt_phase_kind kind) {
+    const rt_phase *p = rt_phase_of(t->program, kind);
     return p ? (int)(p - t->program->phases) : -1;
 }
 
 static gnnc_status evaluate(gnnc_trainer *t) {
-    const rt_phase *eval = rt_phase_find(t->program, "eval");
+    const rt_phase *eval = rt_phase_of(t->program, RT_PHASE_EVAL);
     if (!eval) return GNNC_OK;
     gnnc_status st = run_phase(t, eval);
     if (st == GNNC_OK) rt_scalars_read(t, (int)(eval - t->program->phases));
     bool predicts = t->batches && rt_predicts_batches(t->program); /* which has the logs */
-    if (st == GNNC_OK && predicts) rt_scalars_read(t, phase_index(t, "predict"));
+    if (st == GNNC_OK && predicts) rt_scalars_read(t, phase_index(t, RT_PHASE_PREDICT));
     return st;
 }
 
@@ -302,7 +307,7 @@ gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
     const rt_phase *p = NULL;
-    gnnc_status st = need_phase(t, "eval", &p);
+    gnnc_status st = need_phase(t, RT_PHASE_EVAL, &p);
     if (st == GNNC_OK) st = rt_splits_known(t);
     if (st != GNNC_OK) return st;
     t->rt.count.read_backs++;
@@ -336,7 +341,7 @@ static const RtScalar *watched(gnnc_trainer *t) {
 }
 
 static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
-    gnnc_status st = need_phase(t, "train", phase);
+    gnnc_status st = need_phase(t, RT_PHASE_TRAIN, phase);
     if (st != GNNC_OK) return st;
     if (t->finished)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
@@ -352,7 +357,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
         st = run_phase(t, train);
     if (st == GNNC_OK) st = rt_batches_settle(t);
     if (st != GNNC_OK) return st;
-    rt_scalars_read(t, phase_index(t, "train"));
+    rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
     const RtProgress *p = &t->progress;
     if (t->batches && rt_scalar_find(t, "loss"))
         set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);

@@ -55,8 +55,8 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
 }
 
 /* The phase's only output that is no scalar metric, and not logged. */
-static int main_output(const gnnc_trainer *t, const char *phase) {
-    const rt_phase *ph = rt_phase_find(t->program, phase);
+static int main_output(const gnnc_trainer *t, rt_phase_kind phase) {
+    const rt_phase *ph = rt_phase_of(t->program, phase);
     const rt_program *p = t->program;
     for (int b = 0; ph && b < p->n_bufs; b++) {
         const rt_buf *o = &p->bufs[b];
@@ -74,7 +74,7 @@ gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
     RT_NOT_NULL(t, dim);
     gnnc_status st = gnnc_trainer_run_phase(t, "predict");
     if (st != GNNC_OK) return st;
-    int b = main_output(t, "predict");
+    int b = main_output(t, RT_PHASE_PREDICT);
     if (b < 0) return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model predicts nothing");
     return give(t, b, data, rank, dim);
 }

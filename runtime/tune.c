@@ -9,6 +9,7 @@
 
 #include "bind.h"
 #include "tuned.h"
+#include "variant.h"
 
 enum { MAX_WAYS = 48, MAX_SAMPLES = 60, STEPS_PER_TURN = 3 };
 
@@ -95,10 +96,8 @@ static Way *choose(Tune *u) {
 }
 
 static const char *phase_to_time(const rt_program *p) {
-    static const char *const name[] = {"train", "predict", "eval"};
-    for (int i = 0; i < 3; i++)
-        if (rt_phase_find(p, name[i])) return name[i];
-    return p->n_phases ? p->phases[0].name : NULL;
+    const rt_phase *ph = rt_variant_phase(p);
+    return ph ? ph->name : p->n_phases ? p->phases[0].name : NULL;
 }
 
 /* ---- variants of the program ------------------------------------------------------------- */

@@ -14,10 +14,10 @@
 #include "bind.h"
 #include "runtime/exec/exec.h"
 
-static const rt_phase *phase_to_compare(const rt_program *p) {
-    static const char *const name[] = {"train", "predict", "eval"};
+const rt_phase *rt_variant_phase(const rt_program *p) {
+    static const rt_phase_kind kind[] = {RT_PHASE_TRAIN, RT_PHASE_PREDICT, RT_PHASE_EVAL};
     for (int i = 0; i < 3; i++) {
-        const rt_phase *ph = rt_phase_find(p, name[i]);
+        const rt_phase *ph = rt_phase_of(p, kind[i]);
         if (ph) return ph;
     }
     return NULL;
@@ -49,12 +49,12 @@ static bool is_out_of_reach(const rt_program *p, const int64_t *n) {
 
 double rt_variant_estimate(const RtExec *x, int variant) {
     const rt_program *p = x->program->variants[variant];
-    const rt_phase *ph = phase_to_compare(p);
+    const rt_phase *ph = rt_variant_phase(p);
     int64_t n[RT_VARIANT_SYMS];
     if (!ph || p->n_syms > RT_VARIANT_SYMS) return 0;
     for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
     if (is_out_of_reach(p, n)) return HUGE_VAL;
-    if (strcmp(ph->name, "train") == 0) rt_batch_sizes(p, p->sampling.batch, RT_BATCH_TRAINS, n);
+    if (ph->kind == RT_PHASE_TRAIN) rt_batch_sizes(p, p->sampling.batch, RT_BATCH_TRAINS, n);
     double ns = 0;
     for (int k = 0; k < ph->n_steps; k++) ns += (double)rt_step_estimate_ns(ph, k, n);
     return 1e-6 * ns;

@@ -6,7 +6,9 @@
 
 enum { RT_VARIANT_SYMS = 1024 }; /* programs with more sizes keep to their first variant */
 
-/* Estimated ms of a step of variant `v` with the sizes bound in x, whose program is the first. */
+/* The phase that variants are compared by: a step, else what infers; NULL: there is none. */
+const rt_phase *rt_variant_phase(const rt_program *p);
+/* Estimated ms of it in variant `v` with the sizes bound in x, whose program is the first. */
 double rt_variant_estimate(const RtExec *x, int variant);
 /* Of n estimates the least that was not tried; the first of equals.  One must be left. */
 int rt_variant_best(const double *ms, const bool *tried, int n);

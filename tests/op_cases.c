@@ -310,7 +310,7 @@ static void derived_cases(Gen *g, const OpGraph *x) {
     Space *back = space_derived(g->m, REL_REVERSE, x->edge, NULL, NULL, at);
     const char *keep = arena_printf(g->a, "keep.%s", x->name);
     Space *kept = space_derived(g->m, REL_WHERE, x->edge, NULL, keep, at);
-    Builder load = {.m = g->m, .f = func_find(g->m, "load")};
+    Builder load = {.m = g->m, .f = func_of(g->m, PHASE_LOAD)};
     Op *heavy = b_const(&load, DT_F32, 0.75);
     b_output(&load, keep, b_binary(&load, OP_LT, heavy, b_data(&load, x->weight)));
     struct {
@@ -800,6 +800,6 @@ Interp *op_cases_interp(Ctx *c, const OpCases *cs) {
                      give_entries, give_var,  give_input, give_members};
     interp_set_seed(in, 42, 7);
     op_cases_give(cs, &to);
-    interp_run(in, func_find(cs->m, "load"));
+    interp_run(in, func_of(cs->m, PHASE_LOAD));
     return in;
 }

@@ -5,8 +5,8 @@
 #include "runtime/exec/device.h"
 #include "runtime/memory.h"
 
-gnnc_status rt_batch_step_init(gnnc_trainer *t, const char *phase, RtBatchStep *s) {
-    const rt_phase *ph = rt_phase_find(t->program, phase);
+gnnc_status rt_batch_step_init(gnnc_trainer *t, rt_phase_kind phase, RtBatchStep *s) {
+    const rt_phase *ph = rt_phase_of(t->program, phase);
     s->growth.from = t->rt.pool.from;
     rt_recycle_init(&s->tables, &t->rt.pool.from);
     s->phase = ph ? (int)(ph - t->program->phases) : -1;

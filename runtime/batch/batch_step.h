@@ -15,7 +15,7 @@ typedef struct RtBatchStep {
     RtRecycle tables; /* of packing */
 } RtBatchStep;
 
-gnnc_status rt_batch_step_init(gnnc_trainer *t, const char *phase, RtBatchStep *s);
+gnnc_status rt_batch_step_init(gnnc_trainer *t, rt_phase_kind phase, RtBatchStep *s);
 void rt_batch_step_free(RtBatchStep *s);
 /* Room for this batch's sizes, and in the first epoch for a quarter more of what is the batch's.  A
  * step without memory has room for nothing, so that the next one makes it. */

@@ -147,7 +147,7 @@ gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const
     s->map = map;
     s->pred = rt_buf_find(t->program, RT_BUF_OUTPUT, "pred");
     s->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
-    TRY(st, rt_batch_step_init(t, "predict", &s->step));
+    TRY(st, rt_batch_step_init(t, RT_PHASE_PREDICT, &s->step));
     TRY(st, make_room(t));
     TRY(st, rt_sampler_new(&s->sampler, &pool->from, g, spec, NULL, n_members, &t->rt.err));
     TRY(st, rt_sampler_batch(s->sampler, &batch, &t->rt.err));
@@ -315,7 +315,8 @@ gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
 static gnnc_status evaluate(gnnc_trainer *t) {
     RtLinkBatches *b = t->links;
     rt_links_form form = t->program->sampling.eval_links;
-    const rt_phase *encode = rt_phase_find(t->program, "encode"); /* what is the same for all */
+    const rt_phase *encode =
+        rt_phase_of(t->program, RT_PHASE_ENCODE); /* what is the same for all */
     gnnc_status st = GNNC_OK;
     if (form == RT_LINKS_NONE) return GNNC_OK;
     if (encode && (st = rt_phase_run(&t->x, encode)) != GNNC_OK) return st;

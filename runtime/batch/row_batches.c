@@ -53,8 +53,8 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
     b->value = RT_NEWN(pool, void *, t->program->n_bufs);
     if (!b->row || !b->time || !b->value) goto no_memory;
     b->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
-    TRY(st, rt_batch_step_init(t, "predict", &b->step[PREDICT]));
-    TRY(st, rt_batch_step_init(t, "embed", &b->step[EMBED]));
+    TRY(st, rt_batch_step_init(t, RT_PHASE_PREDICT, &b->step[PREDICT]));
+    TRY(st, rt_batch_step_init(t, RT_PHASE_EMBED, &b->step[EMBED]));
     TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, n_members, &t->rt.err));
     TRY(st, rt_sampler_batch(b->sampler, &sampled, &t->rt.err));
     st = rt_minibatch_new(pool, &pool->from, &t->x, sampled, &b->rows, &t->rt.err);

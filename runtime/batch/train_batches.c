@@ -323,7 +323,7 @@ out:
 }
 
 gnnc_status rt_batches_start(gnnc_trainer *t) {
-    if (!t->program->sampling.batch || !rt_phase_find(t->program, "train")) return GNNC_OK;
+    if (!t->program->sampling.batch || !rt_phase_of(t->program, RT_PHASE_TRAIN)) return GNNC_OK;
     const rt_sampling *s = &t->program->sampling;
     RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
     if (!b) return nomem(t);
@@ -334,7 +334,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     b->epoch = b->first_epoch = -1;
     RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
     gnnc_status st;
-    TRY(st, rt_batch_step_init(t, "train", &b->step));
+    TRY(st, rt_batch_step_init(t, RT_PHASE_TRAIN, &b->step));
     if (s->train_links != RT_LINKS_NONE) TRY(st, rt_link_batches_start(t));
     if (b->draws) TRY(st, make_graph(t, b));
     if (b->draws) TRY(st, make_spec(t, b));

@@ -68,7 +68,9 @@ static bool profile(RtCli *c) {
 }
 
 static const char *infer_phase(const RtCli *c) {
-    return rt_phase_find(c->p, "predict") ? "predict" : rt_phase_find(c->p, "eval") ? "eval" : NULL;
+    const rt_phase *predict = rt_phase_of(c->p, RT_PHASE_PREDICT),
+                   *phase = predict ? predict : rt_phase_of(c->p, RT_PHASE_EVAL);
+    return phase ? phase->name : NULL;
 }
 
 static const char *machine(const RtCli *c) {
@@ -83,14 +85,14 @@ static bool measure(RtCli *c, Bench *b, double *s) {
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
     b->load_s = rt_cli_now() - begin;
     const char *infer = infer_phase(c);
-    if (rt_phase_find(c->p, "train")) {
+    if (rt_phase_of(c->p, RT_PHASE_TRAIN)) {
         if (!time_phase(c, "train", 1, s)) return false;
         b->first_step_s = rt_cli_now() - begin;
         if (!time_phase(c, "train", WARM_UP, s)) return false;
     }
     if (infer && !time_phase(c, infer, WARM_UP, s)) return false;
     if (!profile(c)) return false;
-    if (rt_phase_find(c->p, "train")) {
+    if (rt_phase_of(c->p, RT_PHASE_TRAIN)) {
         gnnc_trainer_counters(c->t, &b->before);
         if (!time_phase(c, "train", b->n, s)) return false;
         gnnc_trainer_counters(c->t, &b->after);
@@ -150,7 +152,7 @@ static void print_times(const RtCli *c, const char *what, const Quartiles *q, in
 
 static void print_text(const RtCli *c, const Bench *b, long rss_kib) {
     const gnnc_counters *x = &b->before, *y = &b->after;
-    if (rt_phase_find(c->p, "train")) print_times(c, "train step", &b->train, b->n);
+    if (rt_phase_of(c->p, RT_PHASE_TRAIN)) print_times(c, "train step", &b->train, b->n);
     if (infer_phase(c)) print_times(c, "inference", &b->infer, b->n);
     printf("on %s: %d threads, %s\n", gnnc_trainer_device(c->t), c->t->x.threads, machine(c));
     printf("load %.1f ms, first step done after %.1f ms, peak memory %ld MiB\n", 1e3 * b->load_s,

@@ -122,9 +122,9 @@ static void print_commands(const RtCli *c, FILE *f) {
     fprintf(f,
             "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
             "  eval           metrics of --weights\n");
-    if (rt_phase_find(c->p, "predict"))
+    if (rt_phase_of(c->p, RT_PHASE_PREDICT))
         fprintf(f, "  predict        the model's result for every row, to --out (.npy)\n");
-    if (rt_phase_find(c->p, "embed"))
+    if (rt_phase_of(c->p, RT_PHASE_EMBED))
         fprintf(f, "  embed LAYER    a hidden layer's result, to --out (.npy)\n");
     fprintf(
         f,

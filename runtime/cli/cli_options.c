@@ -268,7 +268,7 @@ static int check_needs(RtCli *c) {
     if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
     const rt_sampling *how = &c->p->sampling;
     bool by_time = how->train_links != RT_LINKS_NONE && how->n_times;
-    if (c->command == RT_CMD_EMBED && by_time && !rt_phase_find(c->p, "embed"))
+    if (c->command == RT_CMD_EMBED && by_time && !rt_phase_of(c->p, RT_PHASE_EMBED))
         return rt_cli_usage(c, "what this model computes of a node depends on the time of a link: "
                                "it embeds nothing");
     if (!c->data && c->command != RT_CMD_INFO)

@@ -54,7 +54,7 @@ void rt_device_forget_buckets(RtDevice *d) {
 }
 
 void rt_device_want_buckets(RtExec *x, bool wanted) {
-    const rt_phase *train = rt_phase_find(x->program, "train");
+    const rt_phase *train = rt_phase_of(x->program, RT_PHASE_TRAIN);
     if (!x->rt->device || !wanted || !train || !x->program->sampling.batch) return;
     x->rt->device->batch.wanted = train->buckets;
     if (!train->buckets && train->buckets_lack)

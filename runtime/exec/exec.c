@@ -67,6 +67,17 @@ const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
     return NULL;
 }
 
+const rt_phase *rt_phase_of(const rt_program *p, rt_phase_kind kind) {
+    for (int i = 0; i < p->n_phases; i++)
+        if (p->phases[i].kind == kind) return &p->phases[i];
+    return NULL;
+}
+
+bool rt_predicts_batches(const rt_program *p) {
+    const rt_phase *predict = rt_phase_of(p, RT_PHASE_PREDICT);
+    return predict && predict->batches;
+}
+
 static gnnc_status run(RtExec *x, const rt_phase *phase) {
     rt_grain_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
@@ -82,14 +93,14 @@ static gnnc_status run(RtExec *x, const rt_phase *phase) {
 /* What the program keeps of its variables, anew where they are not what it has left.  A batch has
  * all variables, too; a device runs what is not of a batch for the trainer's own. */
 static gnnc_status refresh(RtExec *x) {
-    const rt_phase *phase = rt_phase_find(x->program, "refresh");
+    const rt_phase *phase = rt_phase_of(x->program, RT_PHASE_REFRESH);
     gnnc_status st = phase ? run(x->rt->device ? x->rt->device->x : x, phase) : GNNC_OK;
     x->rt->vars_changed = st != GNNC_OK;
     return st;
 }
 
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
-    bool first = strcmp(phase->name, "load") == 0; /* before there are variables */
+    bool first = phase->kind == RT_PHASE_LOAD; /* before there are variables */
     gnnc_status st = x->rt->vars_changed && !first ? refresh(x) : GNNC_OK;
     return st == GNNC_OK ? run(x, phase) : st;
 }

@@ -90,6 +90,10 @@ size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g); /* what rt_gemm_f32 will as
 size_t rt_rank_scratch(int64_t len);
 
 const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */
+const rt_phase *rt_phase_of(const rt_program *p, rt_phase_kind kind);
+/* Do "predict" and "embed" draw the neighbours of each row or link by its time, as "train" does?
+ * Then "eval" judges what "predict" gave, its input "pred". */
+bool rt_predicts_batches(const rt_program *p);
 gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase);
 /* The buffer of kind `k` that the program calls io_name; -1: there is none. */
 int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name);

@@ -55,7 +55,7 @@ static Module *read_model(Ctx *c, const Job *j) {
 
 static bool with_gradients(Ctx *c, Module *m) {
     PassCtx p = {.ctx = c, .a = c->a};
-    Func *train = func_find(m, "train");
+    Func *train = func_of(m, PHASE_TRAIN);
     return !train || pass_autodiff_func(&p, m, train);
 }
 
@@ -73,7 +73,7 @@ static Interp *interp_on(Ctx *c, const Job *j, Module *m, const RtDataset *d, bo
     interp_set_input(in, "lr", learning_rate);
     interp_set_input(in, "weight_decay", m->recipe.weight_decay);
     interp_set_input(in, "step", 1);
-    Func *load = func_find(m, "load");
+    Func *load = func_of(m, PHASE_LOAD);
     return !load || interp_run(in, load) ? in : NULL;
 }
 
@@ -112,7 +112,7 @@ static void at_step(Interp *in, int step) {
 }
 
 static int check_steps(CpuExec *x, const CpuOracle *o, Ctx *c, Module *seen, int level, int steps) {
-    Func *f = func_find(seen, "train");
+    Func *f = func_of(seen, PHASE_TRAIN);
     for (int step = 0; step < steps; step++) {
         StrBuf why = sb_new(c->a);
         at_step(o->rounded, step);
@@ -127,7 +127,7 @@ static int check(Ctx *c, const Job *j, const RtDataset *d, int level, bool train
     PassOptions po = {.verify_each = true};
     Module *seen = read_model(c, j), *m = read_model(c, j);
     if (!seen || !m) return INVALID;
-    if (trains && !func_find(seen, "train")) return AGREE;
+    if (trains && !func_of(seen, PHASE_TRAIN)) return AGREE;
     if (!(trains ? pass_run_all(c, seen, "autodiff,optimizer", &po) : with_gradients(c, seen)))
         return INVALID;
     CpuOracle o = {interp_on(c, j, seen, d, false), interp_on(c, j, seen, d, true)};

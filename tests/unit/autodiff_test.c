@@ -40,7 +40,7 @@ static bool run(Fixture *x, const Var *v, const double *values) {
     interp_set_size(x->in, x->node, N);
     interp_set_edges(x->in, x->edge, E, from, to);
     interp_set_var(x->in, v, values);
-    bool ok = interp_run(x->in, func_find(x->m, "train"));
+    bool ok = interp_run(x->in, func_of(x->m, PHASE_TRAIN));
     CHECK_MSG(ok, "%s", interp_error(x->in));
     return ok;
 }
@@ -192,7 +192,7 @@ static double loss_at(Fixture *x, const Var *v, const double *values) {
     interp_set_size(in, x->node, N);
     interp_set_edges(in, x->edge, E, from, to);
     interp_set_var(in, v, values);
-    CHECK_MSG(interp_run(in, func_find(x->m, "train")), "%s", interp_error(in));
+    CHECK_MSG(interp_run(in, func_of(x->m, PHASE_TRAIN)), "%s", interp_error(in));
     return interp_output(in, "loss")->v[0];
 }
 

@@ -88,7 +88,7 @@ static Interp *given(Ctx *c, Module *m, Calls *calls, const double *w, const dou
 static double loss(Ctx *c, Module *m, const double *w, const double *b) {
     Calls calls = {0};
     Interp *in = given(c, m, &calls, w, b);
-    CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
+    CHECK_MSG(interp_run(in, func_of(m, PHASE_TRAIN)), "%s", interp_error(in));
     return interp_output(in, "loss")->v[0];
 }
 
@@ -121,7 +121,7 @@ static void check_gradients(Ctx *c, const char *passes) {
     Calls calls = {0};
     CHECK(pass_run_all(c, m, passes, &o));
     Interp *in = given(c, m, &calls, w0, b0);
-    CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
+    CHECK_MSG(interp_run(in, func_of(m, PHASE_TRAIN)), "%s", interp_error(in));
     const OpTensor *dw = interp_output(in, "grad.w"), *db = interp_output(in, "grad.b");
     for (int i = 0; i < N * F; i++)
         CHECK_MSG(fabs(dw->v[i] - slope(c, plain, true, i)) < 1e-6, "dw[%d] = %g", i, dw->v[i]);
@@ -143,7 +143,7 @@ CTX_TEST(pure_calls_are_merged_and_dropped_effects_stay) {
     Calls calls = {0};
     CHECK(pass_run_all(c, m, pass_pipeline_named(2, true), NULL));
     Interp *in = given(c, m, &calls, w0, b0);
-    CHECK(interp_run(in, func_find(m, "train")));
+    CHECK(interp_run(in, func_of(m, PHASE_TRAIN)));
     CHECK_MSG(calls.mixes == 1 && calls.grads == 1, "%d, %d", calls.mixes, calls.grads);
 }
 
@@ -158,7 +158,7 @@ static void check_plan(Ctx *c, const char *passes) {
     LoopRun *r = loop_run_new(c, p, in);
     CHECK_MSG(loop_run_phase(r, 0), "%s", loop_run_error(r));
     CHECK(calls.looks == 1);
-    CHECK(interp_run(in, func_find(m, "train")));
+    CHECK(interp_run(in, func_of(m, PHASE_TRAIN)));
     static const char *const outputs[] = {"loss", "grad.w", "grad.b"};
     for (size_t k = 0; k < COUNT(outputs); k++) {
         int64_t n;
@@ -197,7 +197,7 @@ CTX_TEST(without_a_function_the_interpreter_says_so) {
     interp_set_size(in, space_find(m, "n"), N);
     interp_set_var(in, var_find(m, "w"), w0);
     interp_set_var(in, var_find(m, "b"), b0);
-    CHECK(!interp_run(in, func_find(m, "train")));
+    CHECK(!interp_run(in, func_of(m, PHASE_TRAIN)));
     CHECK(strstr(interp_error(in), "no C function 'mix'"));
 }
 
@@ -212,7 +212,7 @@ CTX_TEST(a_status_ends_the_run) {
     Calls calls = {0};
     Interp *in = given(c, m, &calls, w0, b0);
     interp_set_extern(in, "mix", seven, NULL); /* the one given last counts */
-    CHECK(!interp_run(in, func_find(m, "train")));
+    CHECK(!interp_run(in, func_of(m, PHASE_TRAIN)));
     CHECK(strstr(interp_error(in), "status 7"));
 }
 

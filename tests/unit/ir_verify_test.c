@@ -37,8 +37,8 @@ static Fix setup(void) {
     x.m = module_parse(&x.c, ctx_add_text(&x.c, "m.gir", good, strlen(good)));
     if (!x.m) diag_print_all(&x.c, stderr, false);
     CHECK(x.m && module_verify(&x.c, x.m, "nothing"));
-    x.load = func_find(x.m, "load");
-    x.train = func_find(x.m, "train");
+    x.load = func_of(x.m, PHASE_LOAD);
+    x.train = func_of(x.m, PHASE_TRAIN);
     return x;
 }
 

@@ -73,7 +73,7 @@ static void compare(Run *r, const Kept *k, const char *after) {
 }
 
 static void check_same(Run *r, const char *after) {
-    Func *load = func_find(r->cs->m, "load");
+    Func *load = func_of(r->cs->m, PHASE_LOAD);
     if (load) CHECK_MSG(interp_run(r->in, load), "after %s: %s", after, interp_error(r->in));
     const OpCase *now = NULL;
     bool ok = false;

@@ -47,7 +47,7 @@ static void run_cases(Ctx *c, void *arg) {
     if (c->n_errors) diag_print_all(c, stderr, false);
     if (c->n_errors) return;
     Interp *before = interp_of(c, plain), *after = interp_of(c, changed);
-    Func *load = func_find(changed->m, "load");
+    Func *load = func_of(changed->m, PHASE_LOAD);
     if (load) CHECK_MSG(interp_run(after, load), "load: %s", interp_error(after));
     for (int i = 0; i < plain->cases.n; i++)
         check_case(before, after, plain->cases.v[i].f, changed->cases.v[i].f);
@@ -91,13 +91,13 @@ static Interp *train_twice(Ctx *c, Module *m, const char *passes, PassChoices *c
     interp_set_exact(in, true);
     give_citations(in, m);
     give_weights(c, in, m);
-    Func *load = func_find(m, "load");
+    Func *load = func_of(m, PHASE_LOAD);
     if (load) CHECK_MSG(interp_run(in, load), "%s", interp_error(in));
     for (int step = 1; step <= 2; step++) {
         interp_set_input(in, "lr", 0.01);
         interp_set_input(in, "weight_decay", 5e-4);
         interp_set_input(in, "step", step);
-        CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
+        CHECK_MSG(interp_run(in, func_of(m, PHASE_TRAIN)), "%s", interp_error(in));
     }
     return in;
 }
@@ -299,7 +299,7 @@ static void run_rule(Ctx *c, void *arg) {
         interp_set_input(in, "lr", 0.1);
         interp_set_input(in, "weight_decay", 0.01);
         interp_set_input(in, "step", t);
-        CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
+        CHECK_MSG(interp_run(in, func_of(m, PHASE_TRAIN)), "%s", interp_error(in));
         const double *got = interp_var(in, var_find(m, "w"));
         for (int i = 0; i < 3; i++) {
             r->step(&p[i], &mm[i], &v[i], p[i] - 1, t);
@@ -322,7 +322,7 @@ static void run_clip(Ctx *c, void *arg) {
     if (!m) return;
     Interp *in = start(c, m);
     interp_set_input(in, "lr", 0.1);
-    CHECK_MSG(interp_run(in, func_find(m, "train")), "%s", interp_error(in));
+    CHECK_MSG(interp_run(in, func_of(m, PHASE_TRAIN)), "%s", interp_error(in));
     const double *got = interp_var(in, var_find(m, "w"));
     double g[3] = {-0.5, -3, 2}, w[3] = {0.5, -2, 3};
     for (int i = 0; i < 3; i++)

@@ -99,7 +99,7 @@ static Interp *interp_on(Ctx *c, Module *m, bool exact) {
     Interp *in = interp_new(c, m);
     interp_set_exact(in, exact);
     ir_data_interp(in, m);
-    Func *load = func_find(m, "load");
+    Func *load = func_of(m, PHASE_LOAD);
     if (load) interp_run(in, load);
     return in;
 }
@@ -148,7 +148,7 @@ static void at_step(Interp *in, int step, double decay) {
 
 static void run_steps(Ctx *c, const Job *j, CpuExec *x, Module *m) {
     CpuOracle o = {interp_on(c, m, false), interp_on(c, m, true)};
-    Func *f = func_find(m, "train");
+    Func *f = func_of(m, PHASE_TRAIN);
     StrBuf why = sb_new(c->a);
     Result r = {.n_items = j->trials->n_items, .n_ops = f->n_ops};
     sb_puts(&why, "");

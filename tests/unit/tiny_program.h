@@ -319,11 +319,16 @@ static gnnc_status tiny_embed(RtExec *x) {
 }
 
 static const rt_phase tiny_phases[] = {
-    {"load", 4, tiny_load, NULL, false, 3, 0, NULL, NULL, 0, NULL, NULL, NULL},
-    {"train", 4, tiny_train, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
-    {"eval", 3, tiny_eval, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
-    {"predict", 1, tiny_predict, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
-    {"embed", 1, tiny_embed, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL, NULL},
+    {"load", RT_PHASE_LOAD, false, 4, tiny_load, NULL, false, 3, 0, NULL, NULL, 0, NULL, NULL,
+     NULL},
+    {"train", RT_PHASE_TRAIN, false, 4, tiny_train, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL,
+     NULL},
+    {"eval", RT_PHASE_EVAL, false, 3, tiny_eval, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL,
+     NULL},
+    {"predict", RT_PHASE_PREDICT, false, 1, tiny_predict, NULL, false, 1, 0, NULL, NULL, 0, NULL,
+     NULL, NULL},
+    {"embed", RT_PHASE_EMBED, false, 1, tiny_embed, NULL, false, 1, 0, NULL, NULL, 0, NULL, NULL,
+     NULL},
 };
 static const char *const tiny_metrics[] = {"mae"};
 
