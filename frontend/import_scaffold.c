@@ -1,12 +1,14 @@
 /* Starter models.  The declaration follows from the tables; the model encodes every column
- * (a linear layer for reals, a table for categories), adds them up per node type, passes
- * messages along all edge types in both directions and reads out the labels. */
+ * (a linear layer for reals, a table for categories; the number of edges where there is none), adds
+ * them up per node type, passes messages along all edge types in both directions and reads out the
+ * labels.  Where rows with labels have a time, it sees what is older; else times are not read. */
 #include "import_scaffold.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/data/import_split.h"
 #include "runtime/data/json.h"
 
 typedef struct {
@@ -16,7 +18,8 @@ typedef struct {
     gnnc_status st;
     const RtTable *of;     /* the table with labels */
     const RtColumn *label; /* NULL: none */
-    bool scalars;          /* some node type has a column of single numbers */
+    bool graphs;           /* labels are of graphs */
+    bool timed;            /* rows with labels have a time, and the model sees what is older */
 } Scaffold;
 
 #define PUT(s, ...)                                                                                \
@@ -26,31 +29,89 @@ typedef struct {
     } while (0)
 
 /* ---- what there is ------------------------------------------------------------------ */
-static bool is_label(const RtColumn *c) {
-    static const char *const names[] = {"y", "label", "labels"};
-    bool kind = c->kind == RT_COL_CLASS || c->kind == RT_COL_MULTILABEL ||
-                (c->kind == RT_COL_FLOAT && c->rank <= 2);
-    for (size_t i = 0; kind && i < sizeof names / sizeof *names; i++)
-        if (strcmp(c->name, names[i]) == 0) return true;
-    return c->kind == RT_COL_CLASS;
+static const RtColumn *label_of(const RtTable *t) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (rt_column_is_label(&t->columns[i])) return &t->columns[i];
+    return NULL;
 }
 
 static void find_label(Scaffold *s, const RtTable *t, int n) {
-    for (int i = 0; i < n && !s->label; i++) {
-        if (!rt_table_column(&t[i], "split")) continue;
-        for (int j = 0; j < t[i].n_columns && !s->label; j++)
-            if (is_label(&t[i].columns[j])) s->label = &t[i].columns[j], s->of = &t[i];
-    }
+    for (int i = 0; i < n && !s->label; i++)
+        if (rt_table_column(&t[i], "split") && (s->label = label_of(&t[i]))) s->of = &t[i];
+}
+
+static const RtColumn *time_of(const RtTable *t) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (t->columns[i].kind == RT_COL_TIME) return &t->columns[i];
+    return NULL;
+}
+
+static void find_task(Scaffold *s) {
+    const RtDataset *d = s->d;
+    find_label(s, d->graphs, d->n_graphs);
+    find_label(s, d->nodes, d->n_nodes);
+    s->graphs = s->of && s->of == d->graphs;
+    s->timed = s->of && !s->graphs && time_of(s->of) && d->n_edges;
 }
 
 static bool is_feature(const Scaffold *s, const RtColumn *c) {
-    if (c == s->label || is_label(c)) return false;
+    if (c == s->label || rt_column_is_label(c)) return false;
     return c->kind == RT_COL_CSR || (c->kind == RT_COL_FLOAT && c->rank <= 2) ||
-           (c->kind == RT_COL_CAT && c->rank == 1 && c->n_categories > 0);
+           (c->kind == RT_COL_CAT && c->rank == 1 && c->n_categories > 1);
 }
 
 static bool is_scalar(const RtColumn *c) {
     return c->kind == RT_COL_FLOAT && c->rank == 1;
+}
+
+static bool has_features(const Scaffold *s, const RtTable *t) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (is_feature(s, &t->columns[i])) return true;
+    return false;
+}
+
+static bool has_edges(const RtDataset *d, int type, bool in) {
+    for (int i = 0; i < d->n_edges; i++)
+        if ((in ? d->edges[i].dst_type : d->edges[i].src_type) == type) return true;
+    return false;
+}
+
+/* What stands for a node without a feature. */
+typedef enum {
+    BY_COLUMNS,
+    BY_DEGREE,  /* where other nodes than those that are learned from will come */
+    BY_ITSELF,  /* a vector of its own */
+    BY_NOTHING, /* a row that only refers to others: they tell it apart */
+} Encoded;
+
+static Encoded encoded(const Scaffold *s, int type) {
+    if (has_features(s, &s->d->nodes[type])) return BY_COLUMNS;
+    if (!has_edges(s->d, type, true) && s->d->n_nodes > 1) return BY_NOTHING;
+    if (s->graphs || s->timed) return s->d->n_edges ? BY_DEGREE : BY_NOTHING;
+    return BY_ITSELF;
+}
+
+static bool any_encoded(const Scaffold *s, Encoded how) {
+    for (int i = 0; i < s->d->n_nodes; i++)
+        if (encoded(s, i) == how) return true;
+    return false;
+}
+
+static bool any_scalar(const Scaffold *s) {
+    for (int i = 0; i < s->d->n_nodes; i++)
+        for (int j = 0; j < s->d->nodes[i].n_columns; j++) {
+            const RtColumn *c = &s->d->nodes[i].columns[j];
+            if (is_feature(s, c) && is_scalar(c)) return true;
+        }
+    return false;
+}
+
+/* Rows of the first split in part k. */
+static int64_t count_part(const RtTable *t, int k) {
+    const RtColumn *c = rt_table_column(t, "split");
+    int64_t n = 0;
+    for (int64_t i = 0; c && c->kind == RT_COL_SPLIT && i < t->count; i++) n += c->splits[i] == k;
+    return n;
 }
 
 /* ---- the graph ---------------------------------------------------------------------- */
@@ -87,6 +148,7 @@ static void put_column(Scaffold *s, const RtTable *t, const RtColumn *c, const c
 }
 
 static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
+    if (t != s->d->graphs && !s->timed && time_of(t)) PUT(s, " timeless");
     if (t->n_columns == 0) {
         PUT(s, "\n");
         return;
@@ -122,68 +184,96 @@ static void put_graph(Scaffold *s) {
 }
 
 /* ---- the model ---------------------------------------------------------------------- */
-/* Without any column every node begins alike; its edges tell it apart. */
-static void put_encoder(Scaffold *s, const RtTable *t) {
-    bool any = false;
+/* The number of edges at a node: of those that lead to it, and of those that lead away where
+ * messages go both ways. */
+static void put_degree(Scaffold *s, int type) {
+    const RtDataset *d = s->d;
+    bool first = true;
+    for (int i = 0; i < d->n_edges; i++)
+        for (int end = 0; end < 2; end++) {
+            const RtTable *t = &d->edges[i];
+            if ((end ? t->src_type : t->dst_type) != type || (end && d->n_nodes == 1)) continue;
+            PUT(s, "%sdegree(g.%s, g.%s.%s)", first ? "" : " + ", t->name, t->name,
+                end ? "src" : "dst");
+            first = false;
+        }
+}
+
+static void put_encoding(Scaffold *s, int type) {
+    const RtTable *t = &s->d->nodes[type];
+    const char *plus = "";
     PUT(s, "  h[g.%s] = ", t->name);
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
         if (!is_feature(s, c)) continue;
-        PUT(s, "%s%s_%s(g.%s.%s)", any ? " + " : "", t->name, c->name, t->name, c->name);
-        any = true;
+        bool thin = c->kind == RT_COL_CSR; /* words of a text: some are left out in each step */
+        PUT(s, "%s%s_%s(%sg.%s.%s%s)", plus, t->name, c->name, thin ? "dropout(" : "", t->name,
+            c->name, thin ? ", p)" : "");
+        plus = " + ";
     }
-    if (any)
-        PUT(s, "\n");
-    else
-        PUT(s, "ones(g.%s, hidden)\n", t->name);
+    if (encoded(s, type) == BY_DEGREE) {
+        PUT(s, "%s_degree(", t->name);
+        put_degree(s, type);
+        PUT(s, ")");
+    }
+    if (encoded(s, type) == BY_ITSELF) PUT(s, "%s_self", t->name);
+    if (encoded(s, type) == BY_NOTHING) PUT(s, "ones(g.%s, hidden)", t->name);
+    PUT(s, "\n");
+}
+
+static void put_encoder(Scaffold *s, int type) {
+    const RtTable *t = &s->d->nodes[type];
+    for (int j = 0; j < t->n_columns; j++) {
+        const RtColumn *c = &t->columns[j];
+        if (!is_feature(s, c)) continue;
+        if (c->kind == RT_COL_CAT)
+            PUT(s, "  %s_%s = embedding(K_%s_%s, hidden)\n", t->name, c->name, t->name, c->name);
+        else
+            PUT(s, "  %s_%s = %s(hidden)\n", t->name, c->name, is_scalar(c) ? "scale" : "linear");
+    }
+    if (encoded(s, type) == BY_DEGREE) PUT(s, "  %s_degree = degrees(hidden)\n", t->name);
+    if (encoded(s, type) == BY_ITSELF)
+        PUT(s, "  param %s_self: f32[%s, hidden] = normal(0, 0.1)   # no column: a vector each\n",
+            t->name, t->name);
 }
 
 static void put_encoders(Scaffold *s) {
-    for (int i = 0; i < s->d->n_nodes; i++) {
-        const RtTable *t = &s->d->nodes[i];
-        for (int j = 0; j < t->n_columns; j++) {
-            const RtColumn *c = &t->columns[j];
-            if (!is_feature(s, c)) continue;
-            if (c->kind == RT_COL_CAT)
-                PUT(s, "  %s_%s = embedding(K_%s_%s, hidden)\n", t->name, c->name, t->name,
-                    c->name);
-            else
-                PUT(s, "  %s_%s = %s(hidden)\n", t->name, c->name,
-                    is_scalar(c) ? "scale" : "linear");
-        }
-    }
+    for (int i = 0; i < s->d->n_nodes; i++) put_encoder(s, i);
     PUT(s, "  h = [:]\n");
-    for (int i = 0; i < s->d->n_nodes; i++) put_encoder(s, &s->d->nodes[i]);
+    for (int i = 0; i < s->d->n_nodes; i++) put_encoding(s, i);
 }
 
-static bool has_edges(const RtDataset *d, int type, bool in) {
-    for (int i = 0; i < d->n_edges; i++)
-        if ((in ? d->edges[i].dst_type : d->edges[i].src_type) == type) return true;
-    return false;
+/* Graphs are told apart by sums, which count (Xu et al. 2019); their scale wants a norm. */
+static const char *conv_of(const Scaffold *s) {
+    return s->graphs ? "sage_conv(hidden, aggr = \"sum\")" : "sage_conv(hidden)";
+}
+
+static void put_layer(Scaffold *s, int type, bool both) {
+    const char *t = s->d->nodes[type].name, *norm = s->graphs ? ")" : "";
+    PUT(s, "    h[g.%s] = relu(", t);
+    if (s->graphs) PUT(s, "norms[i][g.%s](", t);
+    PUT(s, "old[g.%s]", t);
+    if (has_edges(s->d, type, true))
+        PUT(s, " + sum([along[i][r](r, old[r.src], old[r.dst]) for r in g.edges if r.dst == g.%s])",
+            t);
+    if (both && has_edges(s->d, type, false))
+        PUT(s,
+            " + sum([against[i][r](reverse(r), old[r.dst], old[r.src]) for r in g.edges if r.src "
+            "== g.%s])",
+            t);
+    PUT(s, "%s)\n", norm);
 }
 
 static void put_layers(Scaffold *s) {
     const RtDataset *d = s->d;
     bool both = d->n_nodes > 1; /* else along the edges only */
     if (d->n_edges == 0) return;
-    PUT(s, "  along = [[r: sage_conv(hidden) for r in g.edges] for i in 0..layers]\n");
-    if (both) PUT(s, "  against = [[r: sage_conv(hidden) for r in g.edges] for i in 0..layers]\n");
-    PUT(s, "  for i in 0..layers {\n    old = h\n    h = [:]\n");
-    for (int i = 0; i < d->n_nodes; i++) {
-        const char *t = d->nodes[i].name;
-        PUT(s, "    h[g.%s] = relu(old[g.%s]", t, t);
-        if (has_edges(d, i, true))
-            PUT(s,
-                " + sum([along[i][r](r, old[r.src], old[r.dst]) for r in g.edges if r.dst == "
-                "g.%s])",
-                t);
-        if (both && has_edges(d, i, false))
-            PUT(s,
-                " + sum([against[i][r](reverse(r), old[r.dst], old[r.src]) for r in g.edges if "
-                "r.src == g.%s])",
-                t);
-        PUT(s, ")\n");
-    }
+    PUT(s, "  along = [[r: %s for r in g.edges] for i in 0..layers]\n", conv_of(s));
+    if (both) PUT(s, "  against = [[r: %s for r in g.edges] for i in 0..layers]\n", conv_of(s));
+    if (s->graphs) PUT(s, "  norms = [[t: batch_norm() for t in g.nodes] for i in 0..layers]\n");
+    PUT(s, "  for i in 0..layers {\n    old = [t: dropout(h[t], p) for t in g.nodes]\n"
+           "    h = [:]\n");
+    for (int i = 0; i < d->n_nodes; i++) put_layer(s, i, both);
     PUT(s, "  }\n");
 }
 
@@ -196,11 +286,28 @@ static void put_size(Scaffold *s, const char *table) {
         PUT(s, "%c_%s_%s", letter, table, c->name);
 }
 
+/* A graph is what its nodes are on average, and at most. */
+static void put_readout(Scaffold *s, const char *of, bool one) {
+    const char *nodes = s->d->nodes->name;
+    PUT(s, "  out = linear(");
+    put_size(s, of);
+    PUT(s, ")\n");
+    if (s->graphs)
+        PUT(s,
+            "  x = concat(mean(h[g.%s], over = graph), max(h[g.%s], over = graph), over = "
+            "hidden)\n",
+            nodes, nodes);
+    else
+        PUT(s, "  x = h[g.%s]\n", of);
+    PUT(s, "  return %sout(dropout(x, p))%s\n", one ? "sum(" : "", one ? ", 1)" : "");
+}
+
 static void put_model(Scaffold *s) {
     const RtDataset *d = s->d;
-    bool graphs = s->of && s->of == d->graphs;
-    const char *of = graphs ? "graph" : s->of ? s->of->name : d->nodes->name;
-    PUT(s, "model Starter(g: Data; hidden: int = 32, layers: int = 2) -> f32[%s", of);
+    const char *of = s->graphs ? "graph" : s->of ? s->of->name : d->nodes->name;
+    bool few = s->of && count_part(s->of, 1) < 5000; /* to learn from */
+    PUT(s, "model Starter(g: Data; hidden: int = 32, layers: int = 2, p: float = %s) -> f32[%s",
+        s->graphs || !few ? "0.2" : "0.5", of);
     bool one = s->label && s->label->kind == RT_COL_FLOAT && s->label->rank == 1;
     if (!one) PUT(s, ", ");
     if (!s->label) PUT(s, "hidden");
@@ -208,58 +315,120 @@ static void put_model(Scaffold *s) {
     PUT(s, "] {\n");
     put_encoders(s);
     put_layers(s);
-    if (s->label) {
-        PUT(s, "  out = linear(");
-        put_size(s, of);
-        PUT(s, ")\n  return %sout(%s%s%s)%s\n", one ? "sum(" : "", graphs ? "mean(h[g." : "h[g.",
-            graphs ? d->nodes->name : of, graphs ? "], over = graph)" : "]", one ? ", 1)" : "");
-    } else {
+    if (s->label)
+        put_readout(s, of, one);
+    else
         PUT(s, "  return h[g.%s]\n", of);
-    }
     PUT(s, "}\n");
+}
+
+/* ---- the recipe --------------------------------------------------------------------- */
+/* A shipped model for links of this sort, and what it calls their types. */
+static void put_links_hint(Scaffold *s, const RtTable *t) {
+    bool same = t->src_type == t->dst_type;
+    const RtColumn *rel = rt_table_column(t, "rel");
+    if (time_of(t))
+        PUT(s,
+            "# models/events.gnn learns which event `%s` comes next (vertex, event; its negatives "
+            "`no_event` may be left out).\n",
+            t->name);
+    else if (rel && rel->kind == RT_COL_CAT && same)
+        PUT(s, "# models/complex.gnn completes such triples (entity, triple with `rel`).\n");
+    else if (!same)
+        PUT(s, "# models/lightgcn.gnn recommends by such edges (user, item, link).\n");
+    else
+        PUT(s, "# models/link.gnn learns such links (vertex, link; its negatives `no_link` may be "
+               "left out).\n");
+}
+
+static void put_no_recipe(Scaffold *s) {
+    const RtDataset *d = s->d;
+    const RtTable *labelled = NULL, *links = NULL;
+    for (int i = 0; i < d->n_nodes; i++)
+        if (label_of(&d->nodes[i])) labelled = &d->nodes[i];
+    for (int i = 0; i < d->n_graphs; i++)
+        if (label_of(&d->graphs[i])) labelled = &d->graphs[i];
+    for (int i = 0; i < d->n_edges && !links; i++)
+        if (rt_table_column(&d->edges[i], "split")) links = &d->edges[i];
+    if (labelled)
+        PUT(s,
+            "\n# `%s` has labels (`%s`) and no split, so nothing is learned: gnnc import --split "
+            "80/10/10 makes one.\n",
+            labelled->name, label_of(labelled)->name);
+    else
+        PUT(s,
+            "\n# No table has labels (`y`, `label`, or a class: --kind COLUMN=class) and a split: "
+            "this gives embeddings only.\n");
+    if (links) PUT(s, "# The edges `%s` have a split.\n", links->name);
+    if (links) put_links_hint(s, links);
+}
+
+/* Older rows and edges only: the times of all tables. */
+static void put_sample(Scaffold *s) {
+    const RtDataset *d = s->d;
+    const char *comma = "";
+    if (s->graphs) PUT(s, "  sample { batch %d }\n", count_part(s->of, 1) < 10000 ? 32 : 128);
+    if (!s->timed) return;
+    PUT(s, "  # Each row sees what is older than itself.\n  sample { fanout [10, 10]  batch 256  "
+           "time ");
+    for (int k = 0; k < d->n_nodes + d->n_edges; k++) {
+        const RtTable *t = k < d->n_nodes ? &d->nodes[k] : &d->edges[k - d->n_nodes];
+        const RtColumn *time = time_of(t);
+        if (!time) continue;
+        PUT(s, "%sg.%s.%s", comma, t->name, time->name);
+        comma = ", ";
+    }
+    PUT(s, " }\n");
 }
 
 static void put_recipe(Scaffold *s) {
     const RtColumn *c = s->label;
     if (!c) {
-        PUT(s, "\n# No table has labels (`y`, `label`, or a class: --kind COLUMN=class) and a "
-               "split: this gives embeddings only.\n");
-        for (int i = 0; i < s->d->n_edges; i++)
-            if (rt_table_column(&s->d->edges[i], "split")) {
-                PUT(s, "# The edges `%s` have a split: models/link.gnn learns such links.\n",
-                    s->d->edges[i].name);
-                break;
-            }
+        put_no_recipe(s);
         return;
     }
-    bool graphs = s->of == s->d->graphs;
-    const char *loss = c->kind == RT_COL_CLASS        ? "cross_entropy"
-                       : c->kind == RT_COL_MULTILABEL ? "bce_with_logits"
-                                                      : "mse";
-    const char *metric = c->kind == RT_COL_CLASS        ? "accuracy"
-                         : c->kind == RT_COL_MULTILABEL ? "roc_auc"
-                                                        : "mae";
-    PUT(s, "\ntrain Starter {\n  target %s.%s    loss %s    metric %s\n",
-        graphs ? "graph" : s->of->name, c->name, loss, metric);
-    PUT(s, "  optimizer adam(lr = 1e-2)\n  epochs 100\n}\n");
+    bool class = c->kind == RT_COL_CLASS, bits = c->kind == RT_COL_MULTILABEL;
+    const char *loss = class ? "cross_entropy" : bits ? "bce_with_logits" : "mse";
+    const char *metric = bits                   ? "roc_auc"
+                         : !class               ? "mae"
+                         : c->n_categories == 2 ? "roc_auc"
+                                                : "accuracy";
+    PUT(s, "\ntrain Starter {\n  target %s.%s    loss %s    metric %s%s\n",
+        s->graphs ? "graph" : s->of->name, c->name, loss, metric,
+        class && c->n_categories == 2 ? ", accuracy" : "");
+    PUT(s, "  optimizer adam(lr = %s, weight_decay = 5e-4)%s\n", s->graphs ? "5e-3" : "1e-2",
+        s->graphs ? "    schedule cosine" : "");
+    put_sample(s);
+    PUT(s, "  epochs %d", s->timed ? 20 : s->graphs ? 50 : 100);
+    if (count_part(s->of, 2))
+        PUT(s, "    keep best on val %s\n}\n", metric);
+    else
+        PUT(s, "    keep last    # the split has no validation rows\n}\n");
+}
+
+static void put_parts(Scaffold *s) {
+    if (any_scalar(s))
+        PUT(s, "# A number per node, spread over `out` dimensions.\n"
+               "layer scale(out: int)(x: f32[N]) -> f32[N, out] {\n"
+               "  param w: f32[out] = normal(0, 1)\n"
+               "  return expand(x, out) * w\n"
+               "}\n\n");
+    if (any_encoded(s, BY_DEGREE))
+        PUT(s, "# How many edges a node has, where it has nothing else: a row of a table each.\n"
+               "layer degrees(out: int; most: int = 64)(d: f32[N]) -> f32[N, out] {\n"
+               "  table = linear(out)\n"
+               "  return table(one_hot(i32(min(d, most - 1)), most))\n"
+               "}\n\n");
 }
 
 static void put_all(Scaffold *s, const char *dir) {
     const RtDataset *d = s->d;
     PUT(s, "# A starter for %s, as `gnnc import --scaffold` writes it: change it freely.\n", dir);
     if (d->n_edges) PUT(s, "import \"layers/sage.gnn\"\n");
+    if (s->graphs && d->n_edges) PUT(s, "import \"layers/batch_norm.gnn\"\n");
     PUT(s, "\n");
     put_graph(s);
-    for (int i = 0; i < d->n_nodes; i++)
-        for (int j = 0; j < d->nodes[i].n_columns; j++)
-            s->scalars |=
-                is_feature(s, &d->nodes[i].columns[j]) && is_scalar(&d->nodes[i].columns[j]);
-    if (s->scalars)
-        PUT(s, "# A number per node, spread over `out` dimensions.\n"
-               "layer scale(out: int)(x: f32[N]) -> f32[N, out] {\n"
-               "  param w: f32[out] = normal(0, 1)\n"
-               "  return expand(x, out) * w\n"
-               "}\n\n");
+    put_parts(s);
     put_model(s);
     put_recipe(s);
 }
@@ -272,8 +441,7 @@ gnnc_status gnnc_import_scaffold(const RtDataset *d, const char *dir, const char
     if (!replace && access(path, F_OK) == 0)
         return rt_fail(err, GNNC_E_IO, "%s: exists already; --force replaces it", path);
     rt_pool_init(&pool, &d->pool.from);
-    find_label(&s, d->graphs, d->n_graphs);
-    find_label(&s, d->nodes, d->n_nodes);
+    find_task(&s);
     put_all(&s, dir);
     gnnc_status st = s.st;
     if (st == GNNC_OK) TRY(st, rt_out_open(&o, &pool.from, path, err));

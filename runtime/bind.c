@@ -100,6 +100,30 @@ int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64
     }
 }
 
+/* What the data have instead, and how an import calls it as the model does. */
+static void put_tables(const RtExec *x, const rt_space *s, char *to, size_t cap) {
+    const RtDataset *d = x->rt->bound->data;
+    bool edge = s->kind == RT_SP_EDGE;
+    const RtTable *t = s->kind == RT_SP_GRAPH ? d->graphs : edge ? d->edges : d->nodes;
+    int n = s->kind == RT_SP_GRAPH ? d->n_graphs : edge ? d->n_edges : d->n_nodes;
+    size_t used = 0;
+    *to = '\0';
+    for (int i = 0; i < n && i < 6 && used < cap; i++)
+        used += (size_t)snprintf(to + used, cap - used, "%s'%.40s'", i ? ", " : "; the data have ",
+                                 t[i].name);
+    if (n > 6 && used < cap) snprintf(to + used, cap - used, ", ..");
+    if (n == 1 && used < cap && s->kind != RT_SP_GRAPH)
+        snprintf(to + used, cap - used, " (gnnc import --%s %s calls it so)",
+                 edge ? "edge" : "node", s->name);
+}
+
+static gnnc_status missing_table(RtExec *x, const rt_space *s) {
+    char have[400];
+    put_tables(x, s, have, sizeof have);
+    return rt_fail(err_of(x), GNNC_E_MISSING, "%s: no %s '%s', which the model (%s) needs%s",
+                   bound_of(x)->dir, kind_word(s->kind), s->name, x->program->source, have);
+}
+
 static gnnc_status bind_table(RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = bound_of(x);
@@ -108,9 +132,7 @@ static gnnc_status bind_table(RtExec *x, int space) {
                   (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE);
     if (!wanted) return GNNC_OK;
     const RtTable *t = b->table[space] = find_table(b->data, s);
-    if (!t)
-        return rt_fail(err_of(x), GNNC_E_MISSING, "%s: no %s '%s', which the model (%s) needs",
-                       b->dir, kind_word(s->kind), s->name, x->program->source);
+    if (!t) return missing_table(x, s);
     gnnc_status st = s->kind == RT_SP_EDGE ? check_ends(x, s, t) : GNNC_OK;
     return st == GNNC_OK ? bind_size(x, space, t->count, "rows", t->name) : st;
 }

@@ -8,6 +8,7 @@
 
 #include "frontend/import_scaffold.h"
 #include "runtime/data/import_folder.h"
+#include "runtime/data/import_split.h"
 #include "runtime/data/number.h"
 #include "runtime/data/yaml.h"
 #include "rt_test_util.h"
@@ -736,6 +737,76 @@ TEST(every_form_reads_back_and_has_a_model) {
         rt_dataset_close(d);
     }
     scratch_remove(dir);
+}
+
+/* The starter of d, which is closed; valid until the next call. */
+static const char *scaffold_of(RtDataset *d) {
+    static char text[16384];
+    char model[128];
+    RtError err = {""};
+    const char *dir = scratch_new();
+    snprintf(model, sizeof model, "%s/m.gnn", dir);
+    CHECK_MSG(gnnc_import_scaffold(d, "data", model, false, &err) == GNNC_OK, "%s", err.text);
+    FILE *f = fopen(model, "rb");
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
+    if (f) fclose(f);
+    scratch_remove(dir);
+    rt_dataset_close(d);
+    return text;
+}
+
+static void scaffold_says(RtDataset *d, const char *const *says) {
+    const char *text = scaffold_of(d);
+    for (; *says; says++) CHECK_MSG(strstr(text, *says), "no '%s' in\n%s", *says, text);
+}
+#define SCAFFOLD(d, ...) scaffold_says(d, (const char *const[]){__VA_ARGS__, NULL})
+
+static RtDataset *csv_of(const char *nodes, const char *edges) {
+    RtNamedBytes n = {"n.csv", text(nodes ? nodes : "")}, e = {"e.csv", text(edges)};
+    RtImport how = {0};
+    RtError err = {""};
+    RtDataset *d;
+    rt_import_csv_bytes(NULL, nodes ? &n : NULL, &e, &how, &d, &err);
+    CHECK_MSG(d, "%s", err.text);
+    return d;
+}
+
+TEST(scaffolds_are_starters_that_learn) {
+    static const char two[] = "id,a,y,split\n1,2,0,train\n2,1,1,val\n3,2,1,test\n",
+                      ends[] = "src,dst\n1,2\n";
+    SCAFFOLD(csv_of(two, ends), "metric roc_auc, accuracy", "weight_decay = 5e-4",
+             "keep best on val roc_auc", "dropout(h[t], p)");
+    SCAFFOLD(csv_of("id,y,split\n1,0,train\n2,1,test\n3,2,train\n", ends), "metric accuracy\n",
+             "keep last    # the split has no validation rows",
+             "param vertex_self: f32[vertex, hidden] = normal(0, 0.1)");
+    SCAFFOLD(whole(1, (RtImport){0}), "sample { batch 32 }", "layers/batch_norm.gnn");
+    SCAFFOLD(csv_of("id,y\n1,0\n2,1\n", ends),
+             "`vertex` has labels (`y`) and no split, so nothing is learned: gnnc import --split");
+}
+
+/* Rows with a label see what is older; where they have no time, times are not read. */
+TEST(scaffolds_do_not_read_the_future) {
+    static const char edges[] = "src,dst,t\n1,2,5\n2,3,6\n";
+    SCAFFOLD(csv_of("id,a,date,y,split\n1,2,5,0,train\n2,1,6,1,val\n3,2,7,1,test\n", edges),
+             "sample { fanout [10, 10]  batch 256  time g.vertex.date, g.link.t }");
+    SCAFFOLD(csv_of("id,a,y,split\n1,2,0,train\n2,1,1,val\n3,2,1,test\n", edges),
+             "edge link: vertex -> vertex timeless {");
+}
+
+TEST(scaffolds_name_the_model_for_links) {
+    SCAFFOLD(csv_of(NULL, "src,dst,split\n1,2,train\n2,3,test\n"),
+             "models/link.gnn learns such links");
+    SCAFFOLD(csv_of(NULL, "src,dst,t,split\n1,2,5,train\n2,3,6,test\n"),
+             "models/events.gnn learns which event `link` comes next");
+    SCAFFOLD(whole(KG, (RtImport){0}), "models/complex.gnn completes such triples");
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("user.csv", "id,item_id\n1,7\n2,8\n3,8\n"),
+                            FILE_OF("item.csv", "id\n7\n8\n")};
+    RtDataset *d = tables_of(files, 2, &how, &err);
+    RtSplitHow split = {.part = {0.6, 0, 0.4}};
+    CHECK_MSG(d && rt_import_split(d, &split, &err) == GNNC_OK, "%s", err.text);
+    SCAFFOLD(d, "models/lightgcn.gnn recommends by such edges");
 }
 
 TEST(every_failed_allocation_is_survived) {

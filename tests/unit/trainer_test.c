@@ -523,7 +523,8 @@ static void refuses(const char *what, const char *from, const char *to, gnnc_sta
 
 TEST(data_that_do_not_fit_are_refused) {
     refuses("column", "\"t\": {", "\"u\": {", GNNC_E_MISSING, "'n' has no column 't'");
-    refuses("edge type", "\"e\": {", "\"f\": {", GNNC_E_MISSING, "no edge type 'e'");
+    refuses("edge type", "\"e\": {", "\"f\": {", GNNC_E_MISSING,
+            "needs; the data have 'f' (gnnc import --edge e calls it so)");
     refuses("kind", "\"kind\": \"float\", \"shape\": [40], ", "\"kind\": \"time\", ", GNNC_E_DTYPE,
             "'n.t' is of kind time");
     refuses("rank", "\"shape\": [40], \"file\": \"t.npy\"",
