@@ -138,11 +138,7 @@ out:
 static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) {
     const rt_program *p = x->program;
     const rt_sampling *s = &p->sampling;
-    rt_phase_kind kind = p->phases[phase].kind;
-    bool trains = kind == RT_PHASE_TRAIN;
-    RtBatchFor what = trains                  ? RT_BATCH_TRAINS
-                      : kind == RT_PHASE_EVAL ? RT_BATCH_JUDGES
-                                              : RT_BATCH_PREDICTS;
+    RtBatchFor what = rt_batch_for(&p->phases[phase]);
     int64_t *n = RT_NEWN(pool, int64_t, p->n_syms + 1);
     size_t *offset = RT_NEWN(pool, size_t, p->n_bufs + 1), arena = 0, data = 0;
     RtExec of = *x;
@@ -155,7 +151,7 @@ static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) 
     TRY(st, brought(&of, x, &data));
     arena += arena / 4; /* for larger ones to come (batch_step.c) */
     m->need.batch_bytes += arena + rt_memory_library(&of, &p->phases[phase], n) +
-                           data * (trains ? 2 + (size_t)s->prefetch : 1);
+                           data * (what == RT_BATCH_TRAINS ? 2 + (size_t)s->prefetch : 1);
 out:
     return st;
 }

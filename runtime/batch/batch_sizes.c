@@ -137,6 +137,11 @@ static void set_links(const Hops *h, int rel, int64_t batch, RtBatchFor what, in
     }
 }
 
+RtBatchFor rt_batch_for(const rt_phase *phase) {
+    if (phase->kind == RT_PHASE_TRAIN) return RT_BATCH_TRAINS;
+    return phase->kind == RT_PHASE_EVAL ? RT_BATCH_JUDGES : RT_BATCH_PREDICTS;
+}
+
 bool rt_batch_sizes(const rt_program *p, int64_t batch, RtBatchFor what, int64_t *n) {
     int64_t all[MAX_SYMS];
     const rt_sampling *s = &p->sampling;

@@ -130,7 +130,8 @@ static void print_steps(RtCli *c) {
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
         gnnc_step_info s;
         if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK) return;
-        if (s.phase != phase) printf("  @%s\n", phase = s.phase);
+        if (s.phase != phase)
+            printf("  @%s%s\n", phase = s.phase, s.foreseen ? ", of a batch as estimated" : "");
         print_step(&s);
     }
 }
@@ -174,9 +175,9 @@ static void json_steps(RtCli *c) {
         fputs(",\"lines\":", stdout);
         rt_cli_json_string(s.lines);
         rt_cli_json_what(&s);
-        printf(",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld}",
+        printf(",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld%s}",
                (long long)s.read_bytes, (long long)s.gathered_bytes, (long long)s.written_bytes,
-               (long long)s.flops);
+               (long long)s.flops, s.foreseen ? ",\"estimated\":true" : "");
     }
     puts("]}");
 }

@@ -16,6 +16,7 @@
 #include "device.h"
 #include "runtime/data/io.h"
 #include "runtime/data/json.h"
+#include "runtime/batch/batch_sizes.h"
 #include "runtime/batch/train_batches.h"
 
 typedef struct {
@@ -205,10 +206,26 @@ int gnnc_trainer_n_steps(const gnnc_trainer *t) {
     return count_steps(t->program);
 }
 
+/* Of a phase over batches before one was made: what memory is foreseen by.  False: the phase ran,
+ * or has the data's sizes, or nothing can be said. */
+static bool foreseen_sizes(const gnnc_trainer *t, const rt_phase *ph, int64_t *n, int most) {
+    const rt_program *p = t->program;
+    const int64_t *seen = rt_phase_sizes(t, ph);
+    if (p->n_syms > most) return false;
+    for (int i = 0; i < p->n_syms; i++)
+        if (seen[i]) return false;
+    memcpy(n, t->x.n, (size_t)p->n_syms * sizeof *n);
+    int64_t batch = t->options.batch ? t->options.batch : p->sampling.batch;
+    return rt_batch_sizes(p, batch, rt_batch_for(ph), n);
+}
+
 static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_info *out) {
+    enum { MOST = 512 };
+    int64_t n[MOST];
     const rt_step_info *s = ph->steps ? &ph->steps[step] : NULL;
     rt_step_cost c = {.read = 0};
-    if (ph->cost && t->loaded) ph->cost(step, rt_phase_sizes(t, ph), &c);
+    bool knows = ph->cost && t->loaded, foreseen = knows && foreseen_sizes(t, ph, n, MOST);
+    if (knows) ph->cost(step, foreseen ? n : rt_phase_sizes(t, ph), &c);
     *out = (gnnc_step_info){.phase = ph->name,
                             .name = s ? s->name : "step",
                             .is_kernel = s && s->kind == RT_STEP_KERNEL,
@@ -222,7 +239,8 @@ static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_in
                             .read_bytes = c.read,
                             .gathered_bytes = c.gathered,
                             .written_bytes = c.written,
-                            .flops = c.flops};
+                            .flops = c.flops,
+                            .foreseen = foreseen};
 }
 
 gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out) {

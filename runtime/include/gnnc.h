@@ -277,6 +277,7 @@ typedef struct gnnc_step_info {
     int64_t runs;           /* of the phase; of its first one, which finds nothing in caches: */
     int64_t first_calls;
     double first_seconds;
+    int foreseen; /* no batch has been made yet: bytes, flops and sizes are of an estimated one */
 } gnnc_step_info;
 int gnnc_trainer_n_steps(const gnnc_trainer *t);
 /* Names are valid as long as the model.  GNNC_E_RANGE: no step i. */

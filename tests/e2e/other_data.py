@@ -197,6 +197,29 @@ def labels():
     check("what has no names is not compared", told == "", told)
 
 
+def facts(shift=0, folder="kb"):
+    """A small knowledge base whose entities have names; another shift, another order of them."""
+    os.makedirs(folder)
+    names = [f"e{(i + shift) % 30}" for i in range(30)]
+    for part, step in (("train", 1), ("valid", 11), ("test", 7)):
+        with open(f"{folder}/{part}.txt", "w", encoding="utf-8") as f:
+            for rel, by in (("next", 1), ("over", 3)):
+                f.writelines(f"{names[i]}\t{rel}\te{(int(names[i][1:]) + by) % 30}\n" for i in range(0, 30, step))
+    run(GNNC, "import", folder, "-o", f"{folder}.d")
+    run(GNNC, os.path.join(TOP, "models", "complex.gnn"), "-D", "rank=8", "--target=cpu", "-o", "facts")
+    return f"{folder}.d"
+
+
+def foreseen():
+    """Steps over batches have bytes and FLOPs before one was made: of links, too, whose evaluation is by batches."""
+    for model, data, phases in (("./sage_sampled", CORA, ["train"]), ("./facts", facts(), ["train", "eval"])):
+        steps = json.loads(run(model, "info", "--data", data, "--json"))["steps"]
+        for phase in phases:
+            check(f"{model}: @{phase} is estimated", sum(s["read"] for s in steps if s["phase"] == phase) > 1000 and
+                  all(s.get("estimated") for s in steps if s["phase"] == phase), steps)
+        check(f"{model}: other phases are not", not any(s.get("estimated") for s in steps if s["phase"] not in phases))
+
+
 def sizes():
     """Whole-number classes: the weights say how many; 7 what?"""
     shutil.copytree(CORA, "fewer_classes")
@@ -217,7 +240,7 @@ def sizes():
 def main():
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
-        for part in (categories, labels, sizes):
+        for part in (categories, labels, sizes, foreseen):
             part()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)
