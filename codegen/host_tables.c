@@ -43,6 +43,10 @@ static int condition_buf(const Host *h, const Space *s) {
     return -1;
 }
 
+static const char *truth(bool x) {
+    return x ? "true" : "false";
+}
+
 static void emit_space(Host *h, const Space *s, bool read) {
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
@@ -54,11 +58,14 @@ static void emit_space(Host *h, const Space *s, bool read) {
                 host_RelKind[s->kind == SP_EDGE ? s->rel : REL_BASE]);
     host_printf(h, "        .src = %s, .dst = %s, .base = {%s, %s},", space_name(h, s->src),
                 space_name(h, s->dst), space_name(h, s->base[0]), space_name(h, s->base[1]));
-    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s, .untimed = %d,\n", condition_buf(h, s),
+    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s, .untimed = %s,\n", condition_buf(h, s),
                 s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph),
-                read && space_is_untimed(h->m, s));
-    host_printf(h, "        .first = %d, .whole = %s, .hops = %d},\n", s->whole != NULL,
+                truth(read && space_is_untimed(h->m, s)));
+    host_printf(h, "        .first = %s, .whole = %s, .hops = %d,\n", truth(s->whole != NULL),
                 space_name(h, s->whole), s->hops);
+    host_printf(h, "        .drawn = %s, .of_batch = %s, .sampled = %s, .varies = %s},\n",
+                truth(space_is_drawn(s)), truth(space_of_batch(s)),
+                truth(space_is_sampled(h->m, s)), truth(space_varies(h->m, s)));
 }
 
 static void emit_spaces(Host *h) {

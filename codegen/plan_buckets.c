@@ -11,19 +11,9 @@
 
 #include <string.h>
 
-/* Does each batch have as many of them as it likes?  Steps over links that draw no neighbours see
- * the whole graph, and links of their own; the runtime rounds the same (exec/device_batch.c). */
-static bool is_of_batch(const Module *m, const Space *s) {
-    const Sampling *sample = &m->recipe.sample;
-    if (s->kind == SP_DIM) return false;
-    if (!sample->train_links || sample->n_hops) return true;
-    if (s->kind == SP_NZ) return is_of_batch(m, s->nz_of->space);
-    return space_is_drawn(s) || (s->base[0] && is_of_batch(m, s->base[0]));
-}
-
 static bool varies(const Module *m, const Expr *e) {
     if (e->kind == EX_CONST) return false;
-    if (e->kind == EX_SYM) return e->sym->of && is_of_batch(m, e->sym->of);
+    if (e->kind == EX_SYM) return e->sym->of && space_varies(m, e->sym->of);
     return varies(m, e->a) || varies(m, e->b);
 }
 

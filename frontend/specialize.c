@@ -18,7 +18,7 @@ static int sym_of(const Expr *size) {
     return size->kind == EX_SYM ? size->sym->id : -1;
 }
 
-static rt_space space_table(const Space *s) {
+static rt_space space_table(const Module *m, const Space *s) {
     rt_space t = {.name = s->name,
                   .kind = (rt_space_kind)s->kind,
                   .sym = sym_of(s->size),
@@ -32,7 +32,11 @@ static rt_space space_table(const Space *s) {
                   .graph = id_of(s->graph),
                   .first = s->whole != NULL,
                   .whole = id_of(s->whole),
-                  .hops = s->hops};
+                  .hops = s->hops,
+                  .drawn = space_is_drawn(s),
+                  .of_batch = space_of_batch(s),
+                  .sampled = space_is_sampled(m, s),
+                  .varies = space_varies(m, s)};
     if (s->kind == SP_DIM) expr_is_const(s->size, &t.fixed);
     return t;
 }
@@ -52,7 +56,7 @@ static rt_column column_table(const Column *c) {
 static rt_program program_of(Arena *a, const Module *m) {
     rt_space *spaces = NEWN(a, rt_space, (size_t)m->spaces.n + 1);
     rt_column *columns = NEWN(a, rt_column, (size_t)m->cols.n + 1);
-    for (int i = 0; i < m->spaces.n; i++) spaces[i] = space_table(m->spaces.v[i]);
+    for (int i = 0; i < m->spaces.n; i++) spaces[i] = space_table(m, m->spaces.v[i]);
     for (int i = 0; i < m->cols.n; i++) columns[i] = column_table(m->cols.v[i]);
     return (rt_program){.version = RT_PROGRAM_VERSION,
                         .name = m->name,

@@ -367,6 +367,9 @@ bool space_is_sampled(const Module *m, const Space *s);
 bool space_is_untimed(const Module *m, const Space *s);
 /* By Space.id: do functions read its rows, or those of what is derived from it? */
 const bool *module_reads(const Module *m);
+/* Does each batch of m have as many of them as it likes?  Steps over links that draw no neighbours
+ * see the whole graph, and links of their own. */
+bool space_varies(const Module *m, const Space *s);
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at);
 Map *map_src(Module *m, Space *edge);

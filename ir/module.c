@@ -192,6 +192,14 @@ bool space_is_untimed(const Module *m, const Space *s) {
     return data && !s->whole && !s->timeless;
 }
 
+bool space_varies(const Module *m, const Space *s) {
+    const Sampling *sample = &m->recipe.sample;
+    if (s->kind == SP_DIM) return false;
+    if (!sample->train_links || sample->n_hops) return true;
+    if (s->kind == SP_NZ) return space_varies(m, s->nz_of->space);
+    return space_is_drawn(s) || (s->base[0] && space_varies(m, s->base[0]));
+}
+
 const Column *module_target(const Module *m, bool split) {
     const char *target = m->recipe.target, *dot = target ? strrchr(target, '.') : NULL;
     for (int i = 0; dot && i < m->cols.n; i++) {

@@ -70,24 +70,6 @@ static gnnc_status check_ends(RtExec *x, const rt_space *s, const RtTable *t) {
                    b->dir, s->name, has_src, has_dst, src, dst);
 }
 
-bool rt_space_is_drawn(const rt_program *p, int space) {
-    return p->spaces[space].kind == RT_SP_EDGE && p->spaces[space].rel >= RT_REL_LINKS;
-}
-
-/* Sizes and relations that only a mini-batch has. */
-bool rt_space_of_batch(const rt_program *p, int space) {
-    const rt_space *s = &p->spaces[space];
-    if (s->first || rt_space_is_drawn(p, space)) return true;
-    return s->kind == RT_SP_EDGE && s->base[0] >= 0 && rt_space_of_batch(p, s->base[0]);
-}
-
-bool rt_space_is_sampled(const rt_program *p, int space) {
-    const rt_space *s = &p->spaces[space];
-    if (s->kind != RT_SP_EDGE || rt_space_of_batch(p, space)) return false;
-    bool elsewhere = s->rel == RT_REL_REVERSE || s->rel == RT_REL_UNDIRECTED;
-    return s->rel == RT_REL_BASE || (elsewhere && p->sampling.n_hops > 0);
-}
-
 int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table) {
     for (;;) {
         const rt_space *s = &p->spaces[space];
@@ -198,8 +180,8 @@ static bool can_build(const RtExec *x, int space) {
 
 /* Are batches or links drawn from its edges, on the host? */
 static bool is_drawn_from(const rt_program *p, int space) {
-    return p->sampling.train_links || rt_space_of_batch(p, space) ||
-           (p->sampling.batch && rt_space_is_sampled(p, space));
+    return p->sampling.train_links || p->spaces[space].of_batch ||
+           (p->sampling.batch && p->spaces[space].sampled);
 }
 
 /* On the device, and then as much of it as the host reads; or here; or, to compare, both. */
@@ -534,7 +516,7 @@ static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     const RtTable *t = table_of_column(x, want);
-    if (rt_space_of_batch(x->program, want->space)) return GNNC_OK;
+    if (x->program->spaces[want->space].of_batch) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
     bool used = rt_bind_is_used(x->program, col), edges, as_is;
     if (!c && (!used || want->is_label)) return GNNC_OK; /* see stand_in() */
@@ -610,7 +592,7 @@ static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
 static gnnc_status stand_in(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
-    bool of_batch = rt_space_of_batch(x->program, want->space);
+    bool of_batch = x->program->spaces[want->space].of_batch;
     if (b->col[col] || of_batch || !want->is_label || !rt_bind_is_used(x->program, col))
         return GNNC_OK;
     RtColumn *c = RT_NEW(&x->rt->pool, RtColumn);
@@ -728,7 +710,7 @@ static gnnc_status bound_new(RtExec *x) {
 }
 
 static bool is_late(const RtExec *x, int space) {
-    if (rt_space_of_batch(x->program, space)) return false;
+    if (x->program->spaces[space].of_batch) return false;
     return x->program->spaces[space].kind == RT_SP_EDGE && !bound_of((RtExec *)x)->ready[space];
 }
 
@@ -772,7 +754,7 @@ gnnc_status rt_bind_arrays(RtExec *x) {
     for (int c = 0; c < x->program->n_columns; c++)
         if (!is_late(x, x->program->columns[c].space)) TRY(st, arrange_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
-        if (!is_late(x, s) && !rt_space_of_batch(x->program, s)) TRY(st, rt_bind_space(x, s));
+        if (!is_late(x, s) && !x->program->spaces[s].of_batch) TRY(st, rt_bind_space(x, s));
     x->rt->bound->fingerprint = rt_bind_fingerprint(x);
     drop_unused(x);
 out:

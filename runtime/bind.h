@@ -63,10 +63,6 @@ gnnc_status rt_bind_taken(RtExec *x, int col);
 /* Every relation that can be derived from those that are ready. */
 gnnc_status rt_bind_derived(RtExec *x);
 
-bool rt_space_of_batch(const rt_program *p, int space); /* only a mini-batch has its size */
-bool rt_space_is_drawn(const rt_program *p, int space); /* links, which a step brings */
-/* Is it one along which a sampled step draws neighbours? */
-bool rt_space_is_sampled(const rt_program *p, int space);
 /* The data's row that edge e of a relation comes from, and the space of that row's table; the
  * relations that it is derived from still have their arrays.  -1: none. */
 int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table);

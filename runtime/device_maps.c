@@ -131,7 +131,7 @@ static bool is_wanted(const RtDeviceMaps *m, const void *p, bool relations) {
         if (m->buf[b] == p) return true;
     for (int s = 0; s < of->n_spaces; s++) {
         const RtRelation *r = &m->rel[s];
-        bool drawn = m->d->samples && rt_space_is_sampled(of, s) && is_drawn_from(r, p);
+        bool drawn = m->d->samples && of->spaces[s].sampled && is_drawn_from(r, p);
         if (drawn || (relations && is_in_relation(r, p))) return true;
     }
     return false;

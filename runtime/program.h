@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 20, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 21, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -49,6 +49,10 @@ typedef struct {
     int whole, hops;       /* `hops` layers follow */
     bool untimed;          /* NODE, EDGE of the data: rows are read whatever time they have, though
                               the model does not call them timeless */
+    bool drawn;            /* links, which a step brings */
+    bool of_batch;         /* only a mini-batch has its size */
+    bool sampled;          /* a relation along which a sampled step draws neighbours */
+    bool varies;           /* each batch has as many of them as it likes */
 } rt_space;
 
 typedef struct {

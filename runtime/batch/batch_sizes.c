@@ -49,7 +49,7 @@ static void add_hop(Hops *h, int hop) {
     const rt_program *p = h->p;
     for (int t = 0; t < p->n_spaces; t++) h->nodes[t][hop + 1] = h->nodes[t][hop];
     for (int r = 0; r < p->n_spaces; r++) {
-        if (!rt_space_is_sampled(p, r)) continue;
+        if (!p->spaces[r].sampled) continue;
         const rt_space *s = &p->spaces[r];
         double *to = &h->nodes[s->src][hop + 1];
         *to += last_hop(h, s->dst, hop) * drawn(h, r, hop);
@@ -68,7 +68,7 @@ static int64_t size_in_batch(const Hops *h, int space) {
     const rt_space *s = &h->p->spaces[space];
     int of = s->first ? s->whole : space, hops = s->first ? s->hops : h->p->sampling.n_hops;
     if (s->kind == RT_SP_NODE) return as_count(h->nodes[of][hops]);
-    if (s->kind == RT_SP_EDGE && (s->first || rt_space_is_sampled(h->p, of)))
+    if (s->kind == RT_SP_EDGE && (s->first || h->p->spaces[of].sampled))
         return as_count(edges_within(h, of, hops));
     if (s->kind == RT_SP_EDGE && s->rel == RT_REL_UNION)
         return size_in_batch(h, s->base[0]) + size_in_batch(h, s->base[1]);

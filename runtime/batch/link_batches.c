@@ -95,7 +95,7 @@ static gnnc_status make_columns(gnnc_trainer *t, RtLinkBatches *b) {
     gnnc_status st = GNNC_OK;
     if (!(b->all = RT_NEWN(&t->rt.pool, RtColumn, p->n_columns))) return nomem(t);
     for (int c = 0; c < p->n_columns && st == GNNC_OK; c++)
-        if (rt_space_is_drawn(p, p->columns[c].space) && b->links.rel->n_edges)
+        if (p->spaces[p->columns[c].space].drawn && b->links.rel->n_edges)
             st = take_rows(t, b, &p->columns[c], &b->all[c]);
     return st;
 }
@@ -305,7 +305,7 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     if (!b) return nomem(t);
     for (int k = 0; k < RT_LINK_PARTS; k++) b->part[k] = -1;
     for (int s = 0; s < t->program->n_spaces; s++)
-        if (rt_space_is_drawn(t->program, s)) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
+        if (t->program->spaces[s].drawn) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
     TRY(st, rt_batch_step_init(t, RT_PHASE_EVAL, &b->test));
     TRY(st, index_links(t, b));
     TRY(st, make_columns(t, b));

@@ -22,7 +22,7 @@ gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtErr
         if (sp->first) continue;
         if (sp->kind == RT_SP_GRAPH) m->graph_space = s;
         if (sp->kind == RT_SP_NODE) m->space_of_type[m->type_of_space[s] = m->n_types++] = s;
-        if (rt_space_is_sampled(p, s)) m->space_of_rel[m->rel_of_space[s] = m->n_rels++] = s;
+        if (p->spaces[s].sampled) m->space_of_rel[m->rel_of_space[s] = m->n_rels++] = s;
     }
     return GNNC_OK;
 }
@@ -261,7 +261,7 @@ gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchM
     TRY(st, bind_conditions(m, data, map));
     TRY(st, rt_bind_derived(&m->x));
     for (int s = 0; s < m->x.program->n_spaces; s++)
-        if (!rt_space_is_drawn(m->x.program, s)) TRY(st, rt_bind_space(&m->x, s));
+        if (!m->x.program->spaces[s].drawn) TRY(st, rt_bind_space(&m->x, s));
 out:
     return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
 }

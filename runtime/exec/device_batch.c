@@ -61,15 +61,6 @@ void rt_device_want_buckets(RtExec *x, bool wanted) {
         rt_message(x->rt, "shapes: %s; each batch keeps its own", train->buckets_lack);
 }
 
-/* Has each batch as many of them as it likes?  As codegen/plan_buckets.c has it. */
-static bool is_of_batch(const rt_program *p, int space) {
-    const rt_space *s = &p->spaces[space];
-    if (s->kind == RT_SP_DIM) return false;
-    if (p->sampling.train_links == RT_LINKS_NONE || p->sampling.n_hops) return true;
-    if (s->kind == RT_SP_NZ) return is_of_batch(p, p->columns[s->col].space);
-    return rt_space_is_drawn(p, space) || (s->base[0] >= 0 && is_of_batch(p, s->base[0]));
-}
-
 static int64_t part_of(int64_t n, int shift) {
     return (n + ((int64_t)1 << shift) - 1) >> shift;
 }
@@ -77,7 +68,7 @@ static int64_t part_of(int64_t n, int shift) {
 static bool fits(const RtExec *x, const int64_t *most, int shift) {
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
-        if (is_of_batch(x->program, i) && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
+        if (s->varies && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
     }
     return true;
 }
@@ -106,7 +97,7 @@ static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
     while (shift > 0 && !fits(x, most, shift)) shift--;
     for (int i = 0; i < p->n_spaces; i++) {
         const rt_space *s = &p->spaces[i];
-        if (is_of_batch(p, i)) b->n[s->sym] = part_of(most[s->sym], shift);
+        if (s->varies) b->n[s->sym] = part_of(most[s->sym], shift);
     }
     nest(p, b->n);
     b->now = &b->bucket[b->turn][shift];

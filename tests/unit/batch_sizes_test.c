@@ -7,7 +7,13 @@ enum { N, E, N_SYMS, HOPS = 8 };
 
 static const rt_space spaces[] = {
     {.name = "n", .kind = RT_SP_NODE, .sym = N, .src = -1, .dst = -1, .base = {-1, -1}},
-    {.name = "e", .kind = RT_SP_EDGE, .sym = E, .src = 0, .dst = 0, .base = {-1, -1}},
+    {.name = "e",
+     .kind = RT_SP_EDGE,
+     .sym = E,
+     .src = 0,
+     .dst = 0,
+     .base = {-1, -1},
+     .sampled = true},
 };
 static const rt_column columns[] = {{.name = "split", .kind = RT_COL_SPLIT, .space = 0}};
 

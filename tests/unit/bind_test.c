@@ -43,46 +43,21 @@ enum {
 };
 #define NO -1
 
+/* Of the data, all of it; what a mini-batch draws along, has its own number of, has not. */
+#define OF_EDGES false, NO, 0, false, false, false, true, true
+#define OF_ROWS false, NO, 0, false, false, false, false, true
+#define OF_DIM false, NO, 0, false, false, false, false, false
 static const rt_space spaces[] = {
-    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, 1, false, NO, 0, false},
-    {"g", RT_SP_GRAPH, S_G, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"C", RT_SP_DIM, S_C, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"K", RT_SP_DIM, NO, 3, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"x.nz", RT_SP_NZ, S_NZ, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, 0, NO, false, NO, 0, false},
-    {"union",
-     RT_SP_EDGE,
-     S_UNION,
-     NO,
-     RT_REL_UNION,
-     0,
-     0,
-     {8, 9},
-     NO,
-     NO,
-     NO,
-     false,
-     NO,
-     0,
-     false}, /* bases come later
-              */
-    {"loops",
-     RT_SP_EDGE,
-     S_LOOPS,
-     NO,
-     RT_REL_SELF_LOOPS,
-     0,
-     0,
-     {2, NO},
-     NO,
-     NO,
-     NO,
-     false,
-     NO,
-     0,
-     false},
-    {"rev", RT_SP_EDGE, S_REV, NO, RT_REL_REVERSE, 0, 0, {2, NO}, NO, NO, NO, false, NO, 0, false},
+    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, 1, OF_ROWS},
+    {"g", RT_SP_GRAPH, S_G, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_ROWS},
+    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, OF_EDGES},
+    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
+    {"C", RT_SP_DIM, S_C, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
+    {"K", RT_SP_DIM, NO, 3, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
+    {"x.nz", RT_SP_NZ, S_NZ, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, 0, NO, OF_ROWS},
+    {"union", RT_SP_EDGE, S_UNION, NO, RT_REL_UNION, 0, 0, {8, 9}, NO, NO, NO, OF_ROWS},
+    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {2, NO}, NO, NO, NO, OF_ROWS},
+    {"rev", RT_SP_EDGE, S_REV, NO, RT_REL_REVERSE, 0, 0, {2, NO}, NO, NO, NO, OF_ROWS},
 };
 static const rt_column columns[] = {
     {"x", RT_COL_CSR, 0, 1, {3}, NO, 6, B_X, false},

@@ -56,40 +56,16 @@ enum { PH_LOAD, PH_TRAIN, PH_EVAL, PH_PREDICT, PH_EMBED, N_TINY_PHASES };
 static const char *const tiny_syms[] = {"N_n", "E_e", "F", "E_big", "E_loops"};
 
 #define NO -1
+/* Of the data, all of it; what a mini-batch draws along, has its own number of, has not. */
+#define OF_EDGES false, NO, 0, false, false, false, true, true
+#define OF_ROWS false, NO, 0, false, false, false, false, true
+#define OF_DIM false, NO, 0, false, false, false, false, false
 static const rt_space tiny_spaces[] = {
-    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, false, NO, 0, false},
-    {"big",
-     RT_SP_EDGE,
-     S_BIG,
-     NO,
-     RT_REL_WHERE,
-     0,
-     0,
-     {1, NO},
-     B_COND,
-     NO,
-     NO,
-     false,
-     NO,
-     0,
-     false},
-    {"loops",
-     RT_SP_EDGE,
-     S_LOOPS,
-     NO,
-     RT_REL_SELF_LOOPS,
-     0,
-     0,
-     {3, NO},
-     NO,
-     NO,
-     NO,
-     false,
-     NO,
-     0,
-     false},
+    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_ROWS},
+    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, OF_EDGES},
+    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
+    {"big", RT_SP_EDGE, S_BIG, NO, RT_REL_WHERE, 0, 0, {1, NO}, B_COND, NO, NO, OF_ROWS},
+    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {3, NO}, NO, NO, NO, OF_ROWS},
 };
 static const rt_column tiny_columns[] = {
     {"x", RT_COL_FLOAT, 0, 1, {2}, NO, NO, B_X, false},
