@@ -112,7 +112,8 @@ const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
     RtMemory memory = {.index_bytes = 0};
     RtExec x = {.program = &program, .n = size, .threads = 1, .rt = &rt};
     rt_pool_init(&rt.pool, NULL);
-    bool ok = rt_bind_sizes(&x, &memory, data, 0) == GNNC_OK && rt_bind_arrays(&x) == GNNC_OK;
+    const RtDataSource source = {data, 0, true};
+    bool ok = rt_bind_sizes(&x, &memory, &source) == GNNC_OK && rt_bind_arrays(&x) == GNNC_OK;
     if (ok) forget_late(m, rt.bound, size);
     rt_bind_close(&x);
     rt_pool_free(&rt.pool);

@@ -657,6 +657,15 @@ static gnnc_status arrange_columns(RtExec *x, int space) {
     return st;
 }
 
+size_t rt_bind_ends_bytes(const RtExec *x) {
+    const RtDataset *d = x->rt->bound->data;
+    size_t n = 0;
+    for (int i = 0; i < d->n_edges; i++)
+        if (!rt_pool_maps(&d->pool, d->edges[i].src))
+            n += (size_t)d->edges[i].count * 2 * sizeof(int32_t);
+    return n;
+}
+
 size_t rt_bind_matrix_bytes(const RtExec *x) {
     const rt_program *p = x->program;
     size_t n = 0;
@@ -761,15 +770,15 @@ out:
     return st;
 }
 
-gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const char *dir, int64_t split) {
+gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data) {
     RtBound *b = x->rt->bound = RT_NEW(&x->rt->pool, RtBound);
-    char *name = rt_pool_strndup(&x->rt->pool, dir, strlen(dir));
+    char *name = rt_pool_strndup(&x->rt->pool, data->dir, strlen(data->dir));
     if (!b || !name) return rt_fail_nomem(err_of(x), "tables of the data");
     b->dir = name;
-    b->split = (int)split;
+    b->split = (int)data->split;
     b->memory = memory;
     gnnc_status st;
-    TRY(st, rt_dataset_open(&x->rt->pool.from, dir, &b->data, err_of(x)));
+    TRY(st, rt_dataset_open(&x->rt->pool.from, name, data->map, &b->data, err_of(x)));
     TRY(st, bound_new(x));
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
     TRY(st, count_edges(x));

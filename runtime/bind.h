@@ -26,10 +26,18 @@ typedef struct RtBound {
     bool has_conditions;     /* those of `where` were computed before */
 } RtBound;
 
+/* What is bound: a data directory, which of its splits, and whether columns of values stay in
+ * their files (rt_dataset_open). */
+typedef struct RtDataSource {
+    const char *dir;
+    int64_t split;
+    bool map;
+} RtDataSource;
+
 /* Opens `dir` and binds every size that can be told without an index array: of derived
  * relations too, but those that depend on which edges are equal or on a computed condition,
  * which count as empty. */
-gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const char *dir, int64_t split);
+gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data);
 /* Then builds the relations that need no computed condition and points the DATA, MAP and
  * LOGICAL buffers at their arrays: mapped files where the element type and order allow,
  * converted copies elsewhere.  Arrays that only building needed are given back. */
@@ -75,6 +83,8 @@ int64_t rt_form_stored(const RtColumn *c); /* of a matrix: how many entries are 
 size_t rt_form_bytes(rt_col_kind want, const RtColumn *c, int64_t nnz);
 gnnc_status rt_form_column(RtPool *pool, rt_col_kind want, const RtColumn *c, RtColumn *out,
                            RtError *err);
+/* Edge lists as they were read, which go once index arrays are made of them. */
+size_t rt_bind_ends_bytes(const RtExec *x);
 /* What arrange_column() in bind.c will allocate for matrices of features. */
 size_t rt_bind_matrix_bytes(const RtExec *x);
 

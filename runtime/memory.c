@@ -302,7 +302,8 @@ out:
 }
 
 gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit) {
-    m->index_bytes = (size_t)x->rt->count.live_bytes + rt_bind_matrix_bytes(x);
+    m->index_bytes =
+        (size_t)x->rt->count.live_bytes + rt_bind_matrix_bytes(x) - rt_bind_ends_bytes(x);
     gnnc_status st = rt_device_maps(x) ? GNNC_OK : index_need(x, &m->index_bytes);
     if (st == GNNC_OK) st = plan(x, m, limit);
     m->index_bytes = 0;

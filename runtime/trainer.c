@@ -170,6 +170,7 @@ static const IntOption INT_OPTIONS[] = {
     {"spill", offsetof(RtOptions, spill), 0, 1},
     {"serial_ns", offsetof(RtOptions, serial_ns), -1, INT64_MAX},
     {"tuned", offsetof(RtOptions, tuned), 0, 1},
+    {"map", offsetof(RtOptions, map), 0, 1},
     {"variant", offsetof(RtOptions, variant), -1, 63},
     {"tf32", offsetof(RtOptions, tf32), 0, 1},
     {"buckets", offsetof(RtOptions, buckets), 0, 1},
@@ -319,6 +320,11 @@ gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
     return st;
 }
 
+static gnnc_status bind_sizes(gnnc_trainer *t, const char *directory) {
+    const RtDataSource data = {directory, t->options.split, t->options.map != 0};
+    return rt_bind_sizes(&t->x, &t->memory, &data);
+}
+
 /* Another variant of the program: its tables, and the data bound to them. */
 static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p, const char *directory) {
     gnnc_status st;
@@ -329,7 +335,7 @@ static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p, const char *d
     t->memory = (RtMemory){.batch = t->options.batch}; /* was planned for other buffers */
     TRY(st, create_tables(t));
     if (t->x.profile) TRY(st, rt_profile_restart(t));
-    st = rt_bind_sizes(&t->x, &t->memory, directory, t->options.split);
+    st = bind_sizes(t, directory);
 out:
     return st;
 }
@@ -388,7 +394,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
         t->rt.device->samples = t->options.device_sampler && !rt_device_sampler_lacks(t->program);
         if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
     }
-    TRY(st, rt_bind_sizes(&t->x, &t->memory, directory, t->options.split));
+    TRY(st, bind_sizes(t, directory));
     if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
     if (t->options.check_times) TRY(st, rt_bind_check_times(&t->x));
     TRY(st, choose_variant(t, directory));

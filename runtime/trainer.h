@@ -13,6 +13,7 @@
 typedef struct RtOptions {
     int64_t epochs, seed, threads, split, max_memory;
     int64_t serial_ns; /* steps estimated to take less run on one thread; -1 = the default */
+    int64_t map;       /* columns of values stay in their files */
     int64_t tuned;     /* use the choice kept beside the data */
     int64_t variant;   /* of the program; -1 = by the data's sizes */
     int64_t batch;     /* seeds of a mini-batch; 0 = the model's */

@@ -62,7 +62,7 @@ static const RtJson *read_entries(RtPool *pool, const Key *k, RtError *err) {
     RtBytes text;
     RtJson *root;
     if (access(k->path, F_OK) != 0) return NULL;
-    if (rt_file_map(pool, k->path, &text, err) != GNNC_OK) return NULL;
+    if (rt_file_read(pool, k->path, &text, err) != GNNC_OK) return NULL;
     if (rt_json_parse(pool, text, k->path, &root, err) != GNNC_OK) return NULL;
     const RtJson *list = rt_json_get(root, "tuned");
     if (list && list->kind == RT_JSON_ARRAY) return list;

@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -44,6 +45,15 @@ static int flush_output(const RtCli *c, int code) {
     return RT_EXIT_FAILED;
 }
 
+/* Columns of values are mapped: a file that shrinks under way leaves pages without bytes. */
+static void file_has_shrunk(int signal) {
+    static const char text[] = "error: a file of the data was cut short while it was in use; it "
+                               "must not change while a trainer runs\n";
+    (void)signal;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(RT_EXIT_FAILED);
+    _exit(RT_EXIT_FAILED);
+}
+
 static int run(const rt_program *p, int argc, char **argv) {
     RtCli c = {.p = p, .prog = argc > 0 ? base_name(argv[0]) : p->name, .n_epochs = -1};
     gnnc_status st = gnnc_trainer_create(&c.t, p);
@@ -54,11 +64,15 @@ static int run(const rt_program *p, int argc, char **argv) {
     gnnc_trainer_set_message(c.t, rt_cli_message, &c);
     /* A file size limit is reported as an error of the write, not by killing us. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    struct sigaction shrunk = {.sa_handler = file_has_shrunk}, bus_before;
     sigaction(SIGXFSZ, &ignore, &before);
+    sigaction(SIGBUS, &shrunk, &bus_before);
+    gnnc_trainer_set_int(c.t, "map", 1);
     int code = rt_cli_parse(&c, argc, argv);
     if (code == RT_EXIT_OK) code = dispatch(&c);
     gnnc_trainer_destroy(c.t);
     sigaction(SIGXFSZ, &before, NULL);
+    sigaction(SIGBUS, &bus_before, NULL);
     return flush_output(&c, code);
 }
 

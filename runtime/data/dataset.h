@@ -1,8 +1,8 @@
 /* A data directory: schema.json and the .npy files it names (docs/data.md).
  *
- * Opening maps the files, so columns in their native element type cost no copy,
- * and checks everything that later code relies on: sizes agree, ids and
- * categories are in range, stored entries are sorted, features are finite. */
+ * Opening maps files of values where that is wanted, so columns in their native element
+ * type cost no copy, reads the others, and checks everything that later code relies on: sizes
+ * agree, ids and categories are in range, stored entries are sorted, features are finite. */
 #ifndef RUNTIME_DATASET_H
 #define RUNTIME_DATASET_H
 
@@ -55,8 +55,12 @@ typedef struct RtDataset {
     RtTable *nodes, *edges, *graphs;
 } RtDataset;
 
-/* The caller closes *out; on failure *out is NULL. */
-gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, RtDataset **out, RtError *err);
+/* The caller closes *out; on failure *out is NULL.  map_values: columns of values (float, csr's
+ * values, multilabel, time, id) stay in their files where these hold the element type that is
+ * wanted; what indexes (ends, pointers, categories, splits) is read, as it is checked here and
+ * then relied on. */
+gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
+                            RtError *err);
 void rt_dataset_close(RtDataset *d); /* NULL is fine */
 
 const RtTable *rt_dataset_nodes(const RtDataset *d, const char *name); /* NULL: no such */
@@ -102,10 +106,13 @@ gnnc_status rt_dataset_place(RtPool *pool, const char *dir, bool *taken, RtError
  * else in the way is an error. */
 gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err);
 
-/* Where open gets its files; the directory reader and the fuzzer differ here. */
+/* Where open gets its files; the directory reader and the fuzzer differ here.  map: the bytes may
+ * lie in a file, as they index nothing. */
 typedef struct RtFiles {
-    gnnc_status (*get)(void *user, RtPool *pool, const char *name, RtBytes *out, RtError *err);
+    gnnc_status (*get)(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
+                       RtError *err);
     void *user;
+    bool map_values;
 } RtFiles;
 gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,
                                   RtError *err);

@@ -327,7 +327,7 @@ static gnnc_status read_schema(RtPool *pool, const char *dir, RtJson **out, RtEr
     gnnc_status st;
     const char *path = rt_pool_printf(pool, "%s/schema.json", dir);
     if (!path) return rt_fail_nomem(err, dir);
-    TRY(st, rt_file_map(pool, path, &text, err));
+    TRY(st, rt_file_read(pool, path, &text, err));
     st = rt_json_parse(pool, text, path, out, err);
 out:
     return st;

@@ -16,15 +16,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static gnnc_status map_fd(RtPool *pool, int fd, const char *path, RtBytes *out, RtError *err) {
+static gnnc_status file_size(int fd, const char *path, size_t *n, RtError *err) {
     struct stat st;
     if (fstat(fd, &st) != 0) return rt_fail_errno(err, path, "stat");
     if (!S_ISREG(st.st_mode)) return rt_fail(err, GNNC_E_IO, "%s: not a regular file", path);
-    if (st.st_size == 0) {
-        *out = (RtBytes){(const uint8_t *)"", 0};
-        return GNNC_OK;
-    }
-    size_t n = (size_t)st.st_size;
+    *n = (size_t)st.st_size;
+    return GNNC_OK;
+}
+
+static gnnc_status map_fd(RtPool *pool, int fd, const char *path, size_t n, RtBytes *out,
+                          RtError *err) {
     void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) return rt_fail_errno(err, path, "map");
     if (!rt_pool_own_mapping(pool, p, n)) {
@@ -35,13 +36,42 @@ static gnnc_status map_fd(RtPool *pool, int fd, const char *path, RtBytes *out, 
     return GNNC_OK;
 }
 
-gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *err) {
+static gnnc_status read_fd(RtPool *pool, int fd, const char *path, size_t n, RtBytes *out,
+                           RtError *err) {
+    uint8_t *to = rt_pool_alloc(pool, n, 1);
+    if (!to) return rt_fail_nomem(err, path);
+    for (size_t at = 0; at < n;) {
+        ssize_t k = read(fd, to + at, n - at);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return rt_fail_errno(err, path, "read");
+        if (k == 0) return rt_fail(err, GNNC_E_IO, "%s: became shorter while it was read", path);
+        at += (size_t)k;
+    }
+    *out = (RtBytes){to, n};
+    return GNNC_OK;
+}
+
+typedef gnnc_status GetBytes(RtPool *, int, const char *, size_t, RtBytes *, RtError *);
+
+static gnnc_status get_file(RtPool *pool, const char *path, GetBytes *get, RtBytes *out,
+                            RtError *err) {
+    size_t n = 0;
     /* O_NONBLOCK: a FIFO in place of a file must not hang the open. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return rt_fail_errno(err, path, "open");
-    gnnc_status st = map_fd(pool, fd, path, out, err);
+    gnnc_status st = file_size(fd, path, &n, err);
+    *out = (RtBytes){(const uint8_t *)"", 0};
+    if (st == GNNC_OK && n > 0) st = get(pool, fd, path, n, out, err);
     close(fd);
     return st;
+}
+
+gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *err) {
+    return get_file(pool, path, map_fd, out, err);
+}
+
+gnnc_status rt_file_read(RtPool *pool, const char *path, RtBytes *out, RtError *err) {
+    return get_file(pool, path, read_fd, out, err);
 }
 
 static gnnc_status map_scratch(RtPool *pool, int fd, const char *dir, size_t n, void **out,

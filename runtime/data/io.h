@@ -9,9 +9,13 @@ typedef struct RtBytes {
     size_t n;
 } RtBytes;
 
-/* Maps a regular file read-only; the mapping lives as long as the pool. Shrinking
- * the file meanwhile faults, as with every mapped file. */
+/* Maps a regular file read-only; the mapping lives as long as the pool.  A file that shrinks
+ * meanwhile ends the process with SIGBUS, and one that changes changes what was checked: for
+ * importers, which end soon, and for values that index nothing. */
 gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *err);
+
+/* The bytes of a regular file as they are now, in the pool. */
+gnnc_status rt_file_read(RtPool *pool, const char *path, RtBytes *out, RtError *err);
 
 /* n bytes, zeros, of a file without a name in $TMPDIR, else /var/tmp, which gives all of
  * them room at once; mapped for writing, as long as the pool lives. */

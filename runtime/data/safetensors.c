@@ -153,7 +153,7 @@ gnnc_status rt_safetensors_parse(RtPool *pool, RtBytes file, const char *name, R
 
 gnnc_status rt_safetensors_open(RtPool *pool, const char *path, RtTensors *out, RtError *err) {
     RtBytes file;
-    gnnc_status st = rt_file_map(pool, path, &file, err);
+    gnnc_status st = rt_file_read(pool, path, &file, err);
     return st == GNNC_OK ? rt_safetensors_parse(pool, file, path, out, err) : st;
 }
 

@@ -45,14 +45,36 @@ static bool plain_name(const char *s) {
     return s && *s && *s != '.' && !strchr(s, '/') && strlen(s) < 200;
 }
 
+/* Elements alone, in a block of their own, which can be dropped once they are converted. */
+static gnnc_status read_array(Opener *o, const char *name, RtArray *out) {
+    RtBytes file;
+    RtPool scratch;
+    gnnc_status st;
+    void *to = NULL;
+    size_t n = 0;
+    rt_pool_init(&scratch, &o->d->pool.from);
+    TRY(st, o->files->get(o->files->user, &scratch, name, false, &file, o->err));
+    TRY(st, rt_npy_parse(&scratch, file, name, out, o->err));
+    rt_array_bytes(out, &n);
+    to = rt_pool_alloc(&o->d->pool, n, 1);
+    if (to)
+        out->data = memcpy(to, out->data, n);
+    else
+        st = rt_fail_nomem(o->err, name);
+out:
+    rt_pool_free(&scratch);
+    return st;
+}
+
 static gnnc_status open_array(Opener *o, const RtJson *object, const char *table, const char *key,
-                              const char **name, RtArray *out) {
+                              bool values, const char **name, RtArray *out) {
     *name = get_text(object, key);
     if (!plain_name(*name))
         return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: '%s' must name a file here",
                        object->line, table, key);
+    if (!values || !o->files->map_values) return read_array(o, *name, out);
     RtBytes file;
-    gnnc_status st = o->files->get(o->files->user, &o->d->pool, *name, &file, o->err);
+    gnnc_status st = o->files->get(o->files->user, &o->d->pool, *name, true, &file, o->err);
     if (st == GNNC_OK) st = rt_npy_parse(&o->d->pool, file, *name, out, o->err);
     return st;
 }
@@ -122,15 +144,15 @@ static gnnc_status load_csr(Opener *o, const RtJson *v, const char *table, RtCol
     RtPool *pool = &o->d->pool;
     gnnc_status st = GNNC_OK;
     if (c->rank != 2) return bad(o, v, table, "a csr column has two dimensions");
-    TRY(st, open_array(o, v, table, "ptr", &ptr_file, &ptr));
+    TRY(st, open_array(o, v, table, "ptr", false, &ptr_file, &ptr));
     TRY(st, want_integers(o, ptr_file, &ptr));
     TRY(st, want_shape(o, ptr_file, &ptr, 1, (int64_t[]){c->n_rows + 1}));
-    TRY(st, open_array(o, v, table, "col", &col_file, &col));
+    TRY(st, open_array(o, v, table, "col", false, &col_file, &col));
     TRY(st, want_shape(o, col_file, &col, 1, (int64_t[]){col.count}));
     c->csr = (RtCsr){.n_rows = c->n_rows, .n_cols = c->shape[1], .nnz = col.count};
     c->csr.ptr = rt_array_as_i64(pool, &ptr);
     TRY(st, rt_array_as_i32(pool, &col, col_file, &c->csr.col, o->err));
-    TRY(st, open_array(o, v, table, "val", &val_file, &val));
+    TRY(st, open_array(o, v, table, "val", true, &val_file, &val));
     TRY(st, want_shape(o, val_file, &val, 1, &col.count));
     c->stored = val.dt;
     c->csr.val = rt_array_as_f32(pool, &val);
@@ -158,7 +180,7 @@ static gnnc_status load_masks(Opener *o, const RtJson *v, const char *table, RtC
     for (int part = 0; part < 3; part++) {
         RtArray a;
         const char *file;
-        gnnc_status st = open_array(o, v, table, keys[part], &file, &a);
+        gnnc_status st = open_array(o, v, table, keys[part], false, &file, &a);
         if (st == GNNC_OK) st = split_shape(o, file, &a, c);
         if (st != GNNC_OK) return st;
         c->stored = a.dt;
@@ -183,7 +205,7 @@ static gnnc_status load_split(Opener *o, const RtJson *v, const char *table, RtC
     gnnc_status st;
     if (c->rank != 1) return bad(o, v, table, "a split column has no further dimension");
     if (rt_json_get(v, "train")) return load_masks(o, v, table, c);
-    TRY(st, open_array(o, v, table, "file", &file, &a));
+    TRY(st, open_array(o, v, table, "file", false, &file, &a));
     TRY(st, split_shape(o, file, &a, c));
     c->stored = a.dt;
     a = rt_array_row_major(&o->d->pool, &a);
@@ -226,7 +248,8 @@ static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtC
     const char *file;
     gnnc_status st;
     bool ok = true;
-    TRY(st, open_array(o, v, table, "file", &file, &a));
+    TRY(st, open_array(o, v, table, "file", c->kind != RT_COL_CAT && c->kind != RT_COL_CLASS, &file,
+                       &a));
     TRY(st, want_shape(o, file, &a, c->rank, c->shape));
     TRY(st, read_low(o, v, table, file, &a, c));
     c->stored = a.dt;
@@ -306,7 +329,7 @@ static gnnc_status load_graph_ptr(Opener *o, const RtJson *v, RtTable *t) {
     t->graph = find_table(o->d->graphs, o->d->n_graphs, graph);
     if (!rt_json_get(v, "graph")) return GNNC_OK;
     if (t->graph < 0) return bad(o, v, t->name, "'graph' names no graph type");
-    TRY(st, open_array(o, v, t->name, "graph_ptr", &file, &a));
+    TRY(st, open_array(o, v, t->name, "graph_ptr", false, &file, &a));
     TRY(st, want_integers(o, file, &a));
     TRY(st, want_shape(o, file, &a, 1, (int64_t[]){o->d->graphs[t->graph].count + 1}));
     t->graph_ptr = rt_array_as_i64(&o->d->pool, &a);
@@ -324,7 +347,7 @@ static gnnc_status load_ends(Opener *o, const RtJson *v, RtTable *t) {
     t->dst_type = find_table(o->d->nodes, o->d->n_nodes, get_text(v, "dst"));
     if (t->src_type < 0 || t->dst_type < 0)
         return bad(o, v, t->name, "'src' and 'dst' must name node types");
-    TRY(st, open_array(o, v, t->name, "file", &file, &a));
+    TRY(st, open_array(o, v, t->name, "file", false, &file, &a));
     TRY(st, want_shape(o, file, &a, 2, (int64_t[]){2, t->count}));
     TRY(st, rt_array_as_i32(&o->d->pool, &a, file, &ends, o->err));
     t->src = ends;
@@ -405,7 +428,7 @@ gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtD
     *out = NULL;
     RtDataset *d = rt_dataset_new(from);
     if (!d) return rt_fail_nomem(err, SCHEMA);
-    TRY(st, files->get(files->user, &d->pool, SCHEMA, &text, err));
+    TRY(st, files->get(files->user, &d->pool, SCHEMA, false, &text, err));
     TRY(st, rt_json_parse(&d->pool, text, SCHEMA, &root, err));
     TRY(st, load_root(&(Opener){d, files, err}, root));
     *out = d;
@@ -414,10 +437,11 @@ out:
     return st;
 }
 
-static gnnc_status get_from_dir(void *user, RtPool *pool, const char *name, RtBytes *out,
+static gnnc_status get_from_dir(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
                                 RtError *err) {
     const char *path = rt_pool_printf(pool, "%s/%s", (const char *)user, name);
-    return path ? rt_file_map(pool, path, out, err) : rt_fail_nomem(err, name);
+    if (!path) return rt_fail_nomem(err, name);
+    return map ? rt_file_map(pool, path, out, err) : rt_file_read(pool, path, out, err);
 }
 
 /* A folder of CSV or other files, the folder above the data, a file. */
@@ -427,9 +451,10 @@ static bool lacks_schema(const char *dir) {
     return n > 0 && n < (int)sizeof path && access(path, F_OK) != 0 && access(dir, F_OK) == 0;
 }
 
-gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, RtDataset **out, RtError *err) {
+gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
+                            RtError *err) {
     RtError inner = {""};
-    const RtFiles files = {get_from_dir, (void *)(uintptr_t)dir};
+    const RtFiles files = {get_from_dir, (void *)(uintptr_t)dir, map_values};
     if (lacks_schema(dir))
         return rt_fail(err, GNNC_E_IO,
                        "%s: no data directory, it has no " SCHEMA ": 'gnnc import' makes one", dir);

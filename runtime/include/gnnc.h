@@ -117,10 +117,13 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "labels"      1 = load fails where the data lack a column that only training and evaluating
  *                 read; default 0 = these fail then with GNNC_E_MISSING, and the rest works
  *   "other_data"  1 = `resume` takes a checkpoint that was written on other data
- *   "tuned"       1 (default) = use what gnnc_trainer_tune kept beside the data, 0 = ignore it
- * Numbers: "lr" (initial learning rate), "weight_decay" (only where the model declares it as
- * an input), default: the model's.
- * Returns GNNC_E_MISSING (no such option), GNNC_E_RANGE, GNNC_E_STATE (after load). */
+ *   "map"         1 = large columns of numbers are not read: they are mapped, and pages of them
+ * come and go.  Their files must not shrink or change while the trainer lives: the process gets
+ * SIGBUS (the library installs no handler), or other values.  What indexes is always read.  Default
+ * 0 = all is read; gnnc_trainer_main sets 1 "tuned"       1 (default) = use what gnnc_trainer_tune
+ * kept beside the data, 0 = ignore it Numbers: "lr" (initial learning rate), "weight_decay" (only
+ * where the model declares it as an input), default: the model's. Returns GNNC_E_MISSING (no such
+ * option), GNNC_E_RANGE, GNNC_E_STATE (after load). */
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value);
 gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value);
 /* Where it runs: "cpu", "cuda", or "auto" (default): cuda where the model was compiled for it and a
@@ -233,7 +236,7 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path);
 
 /* ---- insight -------------------------------------------------------------------------- */
 typedef struct gnnc_memory {
-    size_t data_bytes;      /* columns used in the mapped files */
+    size_t data_bytes;      /* columns used in mapped files (option "map") */
     size_t index_bytes;     /* index arrays, converted columns, tables: allocated while binding */
     size_t parameter_bytes; /* parameters, states, optimizer state, kept copy */
     size_t saved_bytes;     /* computed at load; outputs and inputs */
@@ -329,6 +332,7 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
 /* What a generated main() calls: subcommands train, eval, predict, embed, bench, info.
  * The one function here that prints.  While it trains, SIGINT, SIGTERM, SIGHUP and SIGPIPE
  * are blocked and asked for after each step (no handler, no global); the mask is restored.
+ * SIGBUS ends the process with a message while it runs: a mapped file has shrunk.
  * Returns 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
 int gnnc_trainer_main(const struct rt_program *model, int argc, char **argv);
 

@@ -29,7 +29,9 @@ static gnnc_status make_file(RtPool *pool, const char *name, RtBytes *out, RtErr
     return GNNC_OK;
 }
 
-static gnnc_status get(void *user, RtPool *pool, const char *name, RtBytes *out, RtError *err) {
+static gnnc_status get(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
+                       RtError *err) {
+    (void)map;
     if (strcmp(name, "schema.json") != 0) return make_file(pool, name, out, err);
     *out = *(RtBytes *)user;
     return GNNC_OK;
@@ -47,7 +49,7 @@ static void reorder(const RtTable *t, RtPool *pool) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     RtBytes text = {data, n};
-    RtFiles files = {get, &text};
+    RtFiles files = {get, &text, true};
     RtDataset *d;
     if (rt_dataset_open_files(NULL, &files, &d, NULL) != GNNC_OK) return 0;
     for (int i = 0; i < d->n_nodes; i++) reorder(&d->nodes[i], &d->pool);

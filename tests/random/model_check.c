@@ -146,7 +146,7 @@ static void work(Ctx *c, void *arg) {
     RtError err = {""};
     RtAlloc from = rt_alloc_default();
     RtDataset *d = NULL;
-    if (rt_dataset_open(&from, j->data, &d, &err) != GNNC_OK) {
+    if (rt_dataset_open(&from, j->data, true, &d, &err) != GNNC_OK) {
         fprintf(stderr, "%s\n", err.text);
         return;
     }

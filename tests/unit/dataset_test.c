@@ -127,7 +127,7 @@ TEST(written_data_read_back) {
     const char *scratch = begin();
     RtDataset *d;
     RtError err = {""};
-    CHECK_MSG(rt_dataset_open(NULL, dir, &d, &err) == GNNC_OK, "%s", err.text);
+    CHECK_MSG(rt_dataset_open(NULL, dir, true, &d, &err) == GNNC_OK, "%s", err.text);
     if (!d) return;
     CHECK_STR(d->name, "shop");
     CHECK_STR(d->licence, "none");
@@ -255,7 +255,9 @@ typedef struct {
     size_t n;
 } Patch;
 
-static gnnc_status get(void *user, RtPool *pool, const char *name, RtBytes *out, RtError *err) {
+static gnnc_status get(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
+                       RtError *err) {
+    (void)map;
     const Patch *p = user;
     char path[400];
     if (strcmp(name, p->name) == 0) {
@@ -268,7 +270,7 @@ static gnnc_status get(void *user, RtPool *pool, const char *name, RtBytes *out,
 
 static gnnc_status open_patched(const Patch *p, RtError *err) {
     RtDataset *d;
-    RtFiles files = {get, (void *)(uintptr_t)p};
+    RtFiles files = {get, (void *)(uintptr_t)p, true};
     *err = (RtError){""};
     gnnc_status st = rt_dataset_open_files(NULL, &files, &d, err);
     rt_dataset_close(d);
@@ -444,7 +446,7 @@ static void opens_low(const char *schema, float first, float last, bool mapped) 
     RtPool pool;
     const RtColumn *wide;
     RtError err = {""};
-    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}};
+    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}, true};
     CHECK_MSG(rt_dataset_open_files(NULL, &files, &d, &err) == GNNC_OK, "%s", err.text);
     if (!d) return;
     const RtColumn *x = d->nodes->columns;
@@ -608,7 +610,7 @@ TEST(masks_instead_of_codes) {
     CHECK_STR(err.text, "none.npy: row 0 is in two parts of split 0"); /* val and test */
     none.data = (uint8_t[]){0, 0, 0, 0};
     CHECK(rt_npy_save(NULL, path, &none, NULL) == GNNC_OK);
-    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}};
+    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}, true};
     CHECK(rt_dataset_open_files(NULL, &files, &d, NULL) == GNNC_OK);
     const int8_t want[4] = {0, 1, 1, 0};
     CHECK(d && !memcmp(d->nodes->columns->splits, want, 4));
@@ -619,11 +621,11 @@ TEST(masks_instead_of_codes) {
 TEST(missing_files_are_named) {
     RtDataset *d = (RtDataset *)1;
     RtError err = {""};
-    CHECK(rt_dataset_open(NULL, "/nowhere/data", &d, &err) == GNNC_E_IO);
+    CHECK(rt_dataset_open(NULL, "/nowhere/data", true, &d, &err) == GNNC_E_IO);
     CHECK_STR(err.text, "/nowhere/data/schema.json: cannot open: No such file or directory");
     CHECK(d == NULL);
     err = (RtError){""};
-    CHECK(rt_dataset_open(NULL, "tests/fixtures", &d, &err) == GNNC_E_IO);
+    CHECK(rt_dataset_open(NULL, "tests/fixtures", true, &d, &err) == GNNC_E_IO);
     CHECK_STR(err.text,
               "tests/fixtures: no data directory, it has no schema.json: 'gnnc import' makes one");
     const char *scratch = begin();
@@ -631,11 +633,11 @@ TEST(missing_files_are_named) {
     snprintf(path, sizeof path, "%s/node.user.y.npy", dir);
     unlink(path);
     err = (RtError){""};
-    CHECK(rt_dataset_open(NULL, dir, &d, &err) == GNNC_E_IO);
+    CHECK(rt_dataset_open(NULL, dir, true, &d, &err) == GNNC_E_IO);
     CHECK_MSG(strstr(err.text, "/shop/node.user.y.npy: cannot open"), "%s", err.text);
     mkdir(path, 0777);
     err = (RtError){""};
-    CHECK(rt_dataset_open(NULL, dir, &d, &err) == GNNC_E_IO);
+    CHECK(rt_dataset_open(NULL, dir, true, &d, &err) == GNNC_E_IO);
     CHECK_MSG(strstr(err.text, "not a regular file"), "%s", err.text);
     scratch_remove(scratch);
 }
@@ -648,7 +650,7 @@ TEST(every_failed_allocation_is_survived) {
         RtDataset *d;
         RtError err = {""};
         RtAlloc from = failing(&f, k);
-        st = rt_dataset_open(&from, dir, &d, &err);
+        st = rt_dataset_open(&from, dir, true, &d, &err);
         CHECK(st == GNNC_OK || (st == GNNC_E_NOMEM && !d && err.text[0]));
         rt_dataset_close(d);
         CHECK(f.n_live == 0);
@@ -671,7 +673,7 @@ TEST(cora_opens) {
     RtDataset *d;
     RtError err = {""};
     if (access("models/data/cora/schema.json", R_OK) != 0) return; /* not run from the root */
-    CHECK_MSG(rt_dataset_open(NULL, "models/data/cora", &d, &err) == GNNC_OK, "%s", err.text);
+    CHECK_MSG(rt_dataset_open(NULL, "models/data/cora", true, &d, &err) == GNNC_OK, "%s", err.text);
     if (!d) return;
     const RtTable *paper = rt_dataset_nodes(d, "paper"), *cites = rt_dataset_edges(d, "cites");
     CHECK(paper && paper->count == 2708 && cites && cites->count == 10556);

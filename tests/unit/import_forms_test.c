@@ -724,7 +724,7 @@ TEST(every_form_reads_back_and_has_a_model) {
         snprintf(to, sizeof to, "%s/%d", dir, form);
         snprintf(model, sizeof model, "%s/%d.gnn", dir, form);
         CHECK_MSG(rt_dataset_write(d, to, false, &err) == GNNC_OK, "%s", err.text);
-        CHECK_MSG(rt_dataset_open(NULL, to, &back, &err) == GNNC_OK, "%s", err.text);
+        CHECK_MSG(rt_dataset_open(NULL, to, true, &back, &err) == GNNC_OK, "%s", err.text);
         CHECK(back && back->n_nodes == d->n_nodes && back->n_edges == d->n_edges &&
               back->n_graphs == d->n_graphs);
         for (int i = 0; back && i < d->n_edges; i++) {

@@ -307,7 +307,7 @@ TEST(names_of_nodes_are_kept) {
     FILE *f = fopen(file, "rb");
     CHECK(f && fread(names, 1, sizeof names, f) == 11 && !memcmp(names, "ann\nc\\\\\\ny\n", 11));
     if (f) fclose(f);
-    CHECK_MSG(rt_dataset_open(NULL, to, &back, &err) == GNNC_OK, "%s", err.text);
+    CHECK_MSG(rt_dataset_open(NULL, to, true, &back, &err) == GNNC_OK, "%s", err.text);
     rt_dataset_close(back);
     rt_dataset_close(d);
     scratch_remove(dir);
