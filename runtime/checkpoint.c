@@ -149,7 +149,7 @@ static void put_variables(File *o) {
 static gnnc_status write_file(File *o) {
     gnnc_trainer *t = o->t;
     o->f.v = RT_NEWN(&o->pool, RtTensor, 2 * t->program->n_vars + 1);
-    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + t->program->n_columns);
+    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + t->program->n_columns + t->program->n_spaces);
     if (!o->f.v || !o->f.meta) return rt_fail_nomem(&t->rt.err, o->path);
     put_identity(o);
     put_progress(o);
@@ -402,6 +402,7 @@ static gnnc_status resume(File *o) {
     TRY(st, rt_safetensors_open(&o->pool, o->path, &o->f, &t->rt.err));
     TRY(st, check_identity(o));
     TRY(st, rt_codes_check(t, o->path, &o->f));
+    TRY(st, rt_node_rows(t, &o->pool, o->path, &o->f));
     TRY(st, get_progress(o, &p, &opt));
     TRY(st, fit_tensors(o, &p, &history));
     TRY(st, rt_history_reserve(t, p.epoch, opt.epochs));

@@ -50,7 +50,7 @@ gnnc_status rt_codes_read(RtPool *pool, const char *path, const RtTensors *f, Rt
     return GNNC_OK;
 }
 
-static const RtCodes *find(const RtCodes *v, int n, const char *of) {
+const RtCodes *rt_codes_find(const RtCodes *v, int n, const char *of) {
     for (int i = 0; i < n; i++)
         if (v[i].of && strcmp(v[i].of, of) == 0) return &v[i];
     return NULL;
@@ -71,7 +71,9 @@ gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
     gnnc_status st = GNNC_OK;
     *n = 0;
     for (int c = 0; c < x->program->n_columns && st == GNNC_OK; c++)
-        if (v[c].of && !find(v, c, v[c].of)) st = put_list(pool, &v[c], &to[(*n)++]);
+        if (v[c].of && !rt_codes_find(v, c, v[c].of)) st = put_list(pool, &v[c], &to[(*n)++]);
+    for (int s = 0; s < x->program->n_spaces && st == GNNC_OK; s++)
+        if (x->rt->bound->rows[s].of) st = put_list(pool, &x->rt->bound->rows[s], &to[(*n)++]);
     return st;
 }
 
@@ -176,7 +178,7 @@ gnnc_status rt_codes_bind(RtExec *x) {
         if (want->kind != RT_COL_CAT && want->kind != RT_COL_CLASS) continue;
         const char *of = rt_bind_column_name(x, i);
         if (!of) return rt_fail_nomem(&x->rt->err, want->name);
-        const RtCodes *k = g ? find(g->codes, g->n, of) : NULL;
+        const RtCodes *k = g ? rt_codes_find(g->codes, g->n, of) : NULL;
         bool named = has_codes(c) && c->names;
         gnnc_status st = k && named && c->names != k->names ? translate(x, c, k) : GNNC_OK;
         if (st != GNNC_OK) return st;
@@ -274,8 +276,8 @@ static bool equal(const RtCodes *a, const RtCodes *b) {
 static gnnc_status check_column(gnnc_trainer *t, int col, const char *path, const RtCodes *v,
                                 int n) {
     const RtCodes *has = &t->rt.bound->codes[col];
-    if (!has->of || find(t->rt.bound->codes, col, has->of)) return GNNC_OK;
-    const RtCodes *k = find(v, n, has->of);
+    if (!has->of || rt_codes_find(t->rt.bound->codes, col, has->of)) return GNNC_OK;
+    const RtCodes *k = rt_codes_find(v, n, has->of);
     const RtColumn *c = rt_bind_own(&t->x, col);
     if (!k)
         rt_message(&t->rt,

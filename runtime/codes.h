@@ -34,7 +34,9 @@ void rt_given_close(RtGiven *g); /* codes and path stay; NULL is fine */
 /* The names in a file, of any columns: a list that repeats a name is E_FORMAT. */
 gnnc_status rt_codes_read(RtPool *pool, const char *path, const RtTensors *f, RtCodes **v, int *n,
                           RtError *err);
-/* Metadata for a file of weights: to[0 .. *n), one for each of the program's columns at most. */
+const RtCodes *rt_codes_find(const RtCodes *v, int n, const char *of); /* NULL: no such */
+/* Metadata for a file of weights: to[0 .. *n), one for each of the program's columns and spaces at
+ * most. */
 gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
 
 /* While data are bound, after tables and before columns: their codes become those of the given
@@ -46,5 +48,11 @@ gnnc_status rt_given_sizes(RtExec *x);
 gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories);
 /* A file of weights against the data as they are bound.  E_ARG: other names. */
 gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f);
+
+/* node_names.c: names of nodes, where parameters have a row for each.
+ * The data's; and tensors of a file in their order.  E_RANGE: a node that the file does not have.
+ */
+gnnc_status rt_node_names_bind(RtExec *x);
+gnnc_status rt_node_rows(gnnc_trainer *t, RtPool *pool, const char *path, RtTensors *f);
 
 #endif

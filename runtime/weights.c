@@ -144,7 +144,7 @@ gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
     RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown),
-                   .meta = RT_NEWN(&pool, RtMeta, t->program->n_columns)};
+                   .meta = RT_NEWN(&pool, RtMeta, t->program->n_columns + t->program->n_spaces)};
     bool ok = f.v && f.meta && rt_codes_put(&t->x, &pool, f.meta, &f.n_meta) == GNNC_OK;
     for (int i = 0; ok && i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
@@ -216,6 +216,7 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
     rt_pool_init(&pool, &t->rt.pool.from);
     TRY(st, rt_safetensors_open(&pool, path, &f, &t->rt.err));
     TRY(st, rt_codes_check(t, path, &f));
+    TRY(st, rt_node_rows(t, &pool, path, &f));
     TRY(st, fit_all(t, &pool, path, &f));
     report_unexpected(t, path, &f);
     store_all(t, &f);

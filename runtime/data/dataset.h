@@ -46,6 +46,7 @@ typedef struct RtTable {
     const int32_t *src, *dst;
     const char *why;          /* edges: the column an import made them of; NULL = the form's own */
     const char *const *names; /* [count] of nodes whose keys are texts; only importers have them */
+    const char *names_file;   /* nodes: their names in the directory, a line each; NULL = none */
 } RtTable;
 
 typedef struct RtDataset {

@@ -374,7 +374,8 @@ static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTab
         count->i > INT32_MAX)
         return bad(o, v, t->name, "'count' must be a whole number below 2^31");
     t->count = count->i;
-    if (rt_json_get(v, "names") && !plain_name(get_text(v, "names")))
+    t->names_file = get_text(v, "names");
+    if (rt_json_get(v, "names") && !plain_name(t->names_file))
         return bad(o, v, t->name, "'names' must name a file here");
     if (section == NODES) TRY(st, load_graph_ptr(o, v, t));
     if (section == EDGES) TRY(st, load_ends(o, v, t));
