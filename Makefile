@@ -133,7 +133,7 @@ $(BUILD)/tests/cudasim/%.o: tests/cudasim/%.c
 $(BUILD)/libcudasim.a: $(CUDASIM_OBJ)
 	rm -f $@ && ar rcs $@ $^
 $(BUILD)/tests/unit/random_ir_test: $(BUILD)/tests/ir_random.o $(BUILD)/tests/ir_data.o $(EXECUTOR) | $(BUILD)/link.flags
-$(BUILD)/tests/random/model_check: $(BUILD)/tests/random/model_check.o $(BUILD)/tests/random/interp_dataset.o \
+$(BUILD)/tests/random/model_check: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/random/*.c)) $(BUILD)/tests/loop_interp.o \
     $(EXECUTOR) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a | $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
@@ -182,6 +182,9 @@ uninstall:
 	rm -rf $(LIB) $(DESTDIR)$(PREFIX)/share/gnnc
 	rm -f $(DESTDIR)$(PREFIX)/bin/gnnc $(DESTDIR)$(PREFIX)/include/gnnc.h $(DESTDIR)$(PREFIX)/include/gnnc_extern.h
 
+# What takes longer than CI, and goes on where it stopped (tests/random/README.md).
+long: all $(BUILD)/tests/random/model_check
+	python3 tests/random/run.py --campaign --build $(BUILD)
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
 format:
@@ -190,7 +193,7 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all cuda gpu-bundle unit install uninstall demo test check accuracy format format-check clean
+.PHONY: all cuda gpu-bundle unit install uninstall demo test check long accuracy format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 print-%:

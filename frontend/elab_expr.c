@@ -409,6 +409,19 @@ static Value equality(Elab *e, Operator o, Value x, Value y, Span at) {
     return elab_is_number(x) && elab_is_number(y) ? needs_known(e, at) : mixed(e, o, x, y, at);
 }
 
+static bool is_truth(Value v) {
+    return is_tensor(v) && v.op->type.dt == DT_I1 && v.op->type.rank == 0;
+}
+
+/* `x and false` and the like are known whatever x is: what only the other branch reads is not
+ * read in this phase at any level. */
+static bool decided(Operator o, Value x, Value y, Value *v) {
+    if (y.kind == VAL_BOOL && is_truth(x)) return decided(o, y, x, v);
+    if ((o != OPR_AND && o != OPR_OR) || x.kind != VAL_BOOL || !is_truth(y)) return false;
+    *v = (x.num != 0) == (o == OPR_OR) ? x : y;
+    return true;
+}
+
 Value elab_binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at) {
     double p, q;
     if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
@@ -417,6 +430,8 @@ Value elab_binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span 
     bool none = x.kind == VAL_NONE || y.kind == VAL_NONE;
     if ((o == OPR_EQ || o == OPR_NE) && (none || !(is_tensor(x) || is_tensor(y))))
         return equality(e, o, x, y, at);
+    Value v;
+    if (decided(o, x, y, &v)) return v;
     if (is_tensor(x) || is_tensor(y)) return tensor_operator(e, o, x, y, xa, ya, at);
     if (o == OPR_AND || o == OPR_OR) {
         if (x.kind != VAL_BOOL || y.kind != VAL_BOOL) return mixed(e, o, x, y, at);

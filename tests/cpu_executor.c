@@ -114,12 +114,12 @@ bool cpu_exec_train_passes(Ctx *c, Module *m, int opt_level) {
 
 static bool link_program(Ctx *c, const char *dir) {
     const char *build = cpu_exec_build_dir(c);
-    const char *command =
-        arena_printf(c->a,
-                     "cc -std=c17 -O0 -fPIC -shared -DGNNC_NO_MAIN -Iruntime/include -Iruntime"
-                     " -o %s/program.so %s/driver.c %s/kernels.o -Wl,--whole-archive %s/libgnnrt.a"
-                     " -Wl,--no-whole-archive $(cat %s/link.flags)",
-                     dir, dir, dir, build, build);
+    const char *command = arena_printf(
+        c->a,
+        "cc -std=c17 -O0 -fPIC -shared -Wl,-S -DGNNC_NO_MAIN -Iruntime/include -Iruntime"
+        " -o %s/program.so %s/driver.c %s/kernels.o -Wl,--whole-archive %s/libgnnrt.a"
+        " -Wl,--no-whole-archive $(cat %s/link.flags)",
+        dir, dir, dir, build, build);
     if (system(command) == 0) return true;
     diag_add(c, DIAG_E0004, (Span){0}, "%s", command);
     return false;
@@ -225,7 +225,8 @@ bool cpu_exec_run(CpuExec *x, const char *phase) {
 }
 
 const char *cpu_exec_error(const CpuExec *x) {
-    return x->api.error(x->t);
+    const char *why = x->api.error(x->twin); /* which is asked first */
+    return *why ? why : x->api.error(x->t);
 }
 
 /* The buffer of an output of the phase run last; -1: there is none. */

@@ -75,13 +75,37 @@ static Array map_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
     return a;
 }
 
+/* A column of stored entries as rows, where a program's variant wants it so. */
+static Array dense_rows(LoopRun *r, const PBuf *b, int64_t n) {
+    const int64_t *row = interp_map(r->in, map_row(r->p->m, b->col->nz));
+    const int64_t *col = interp_map(r->in, map_nzcol(r->p->m, b->col->nz));
+    const double *v = interp_column(r->in, b->col);
+    int64_t width = interp_size(r->in, b->col->type.dim[1]);
+    Array a = {.n = n, .v = NEWN(r->c->a, double, (size_t)n + 1)};
+    for (int64_t k = 0; row && col && k < interp_size(r->in, b->col->nz); k++)
+        a.v[row[k] * width + col[k]] = v[k];
+    return a;
+}
+
+static Array data(LoopRun *r, const PBuf *b, int64_t n) {
+    bool rows = b->col->kind == COL_CSR && !type_has(&b->type, b->col->nz);
+    return rows ? dense_rows(r, b, n) : copy(r, n, interp_column(r->in, b->col));
+}
+
+static Array variable(LoopRun *r, const Var *v, int64_t n) {
+    const double *written = interp_var(r->in, v);
+    Array a = copy(r, n, written);
+    if (written) interp_as_stored(r->in, v, written, a.v);
+    return a;
+}
+
 static Array given(LoopRun *r, const PBuf *b) {
     int64_t n = interp_expr(r->in, b->count);
     switch (b->kind) {
     case PB_DATA:
-        return copy(r, n, interp_column(r->in, b->col));
+        return data(r, b, n);
     case PB_VAR:
-        return copy(r, n, interp_var(r->in, b->var));
+        return variable(r, b->var, n);
     case PB_INPUT:
         return copy(r, n, interp_input(r->in, b->io_name, n));
     case PB_MAP:

@@ -28,7 +28,7 @@ def declared(text):
     body = re.search(r"^graph \w+ \{\n(.*?)^\}", text, re.M | re.S)
     nodes, edges, graph = {}, {}, None
     inside = re.sub(r"#.*", "", body.group(1)) if body else ""
-    for m in re.finditer(r"\b(node|edge|graph)\b\s*(\w*)\s*(?::\s*(\w+)\s*->\s*(\w+))?\s*(?:\{([^}]*)\})?", inside):
+    for m in re.finditer(r"\b(node|edge|graph)\b\s*(\w*)\s*(?::\s*(\w+)\s*->\s*(\w+))?\s*(?:timeless\b)?\s*(?:\{([^}]*)\})?", inside):
         kind, name, src, dst, inner = m.groups()
         columns = {}
         for part in filter(None, (p.strip() for p in re.split(r"[;\n]", inner or ""))):
@@ -44,15 +44,16 @@ def declared(text):
 
 
 class Data:
-    """limit: no more rows of a node type than that."""
+    """limit: no more rows of a node type than that.  trains: each split of the target has a row that can be learned."""
 
-    def __init__(self, text, seed, limit=1000):
+    def __init__(self, text, seed, limit=1000, trains=False):
         self.nodes, self.edges, self.graph = declared(text)
-        self.seed, self.limit = seed, limit
+        self.seed, self.limit, self.trains = seed, limit, trains
         self.schema = {"format": 1, "nodes": {}, "edges": {}, "graphs": {}}
 
     def splits(self, r, n):
-        return [r.choice([1, 1, 2, 3, 0]) for _ in range(n)]
+        values = [r.choice([1, 1, 2, 3, 0]) for _ in range(n)]
+        return ([1, 2, 3] + values[3:])[:n] if self.trains else values
 
     def rng(self, *what):
         return random.Random("/".join(map(str, (self.seed,) + what)))
@@ -65,10 +66,12 @@ class Data:
         return int(name) if name.isdigit() else self.rng("categories", name).randint(1, 6)
 
     def count(self, node):
-        return min(self.limit, self.rng("count", node).choice(COUNTS))
+        n = min(self.limit, self.rng("count", node).choice(COUNTS))
+        return max(n, 3) if self.trains else n
 
     def count_graphs(self):
-        return self.rng("graphs").randint(1, 4)
+        n = self.rng("graphs").randint(1, 4)
+        return max(n, 3) if self.trains else n
 
     def number(self, r):
         """Of some seeds sums are exact in f32, of others not."""
@@ -89,7 +92,10 @@ class Data:
         if kind in ("cat", "class"):
             k = self.categories(dims[0])
             low = -1 if kind == "class" else 0
-            return write("<i4", [n], [r.randint(low, k - 1) for _ in range(n)], kind=kind, categories=k)
+            values = [r.randint(low, k - 1) for _ in range(n)]
+            if self.trains:
+                values[:3] = [max(v, 0) for v in values[:3]]
+            return write("<i4", [n], values, kind=kind, categories=k)
         if kind == "time":
             return write("<f8", [n], [r.randint(0, 100000) / 8 for _ in range(n)], kind="time")
         shape = [n] + [self.size(d) for d in dims]
@@ -98,6 +104,8 @@ class Data:
             total *= d
         if kind == "multilabel":
             values = [r.choice([0.0, 1.0, float("nan")]) for _ in range(total)]
+            if self.trains:
+                values = [0.0 if v != v else v for v in values]
             return write("<f4", shape, values, kind="multilabel", shape=shape)
         if kind == "csr f32":
             return self.csr(out, table, name, r, shape)
@@ -120,6 +128,8 @@ class Data:
         """Some relations are empty, some point at one hub; parallel edges and self loops come by themselves."""
         r, n_src, n_dst = self.rng("edges", name), self.count(src), self.count(dst)
         n = r.choice([0, 1, n_src, 2 * n_dst, 3 * (n_src + n_dst), 3 * (n_src + n_dst)])
+        if self.trains and "split" in self.edges[name][2]:
+            n = max(n, 9)
         hub = r.random() < 0.2
         s = [r.randrange(n_src) for _ in range(n)]
         d = [0 if hub else r.randrange(n_dst) for _ in range(n)]

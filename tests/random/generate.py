@@ -4,13 +4,15 @@ name and its dimensions, which align by name, so what is written here compiles.
 A body grows statement by statement from the values it has; every value is bounded softly (`tame`), so that
 comparisons are about meaning, not about overflow."""
 import random
+import re
 
 UNARY = ["relu({})", "tanh({})", "sigmoid({})", "elu({})", "gelu({})", "silu({})", "softplus({})", "leaky_relu({}, 0.2)",
          "abs({})", "exp(-abs({}))", "log1p(abs({}))", "sqrt(abs({}) + 1)", "-{}", "rsqrt({} * {} + 1)", "sin({})",
          "select({} > 0.5, {}, 0.25)", "floor({})", "detach({})"]
 BINARY = ["({} + {})", "({} - {})", "({} * {})", "max({}, {})", "min({}, {})", "select({} > {}, 0.5, -0.5)",
           "({} / (abs({}) + 1))"]
-WIDTH_NAMES = ["d1", "d2", "heads"]
+WIDTH_NAMES = ["d1", "d2", "d3", "heads"]
+WIDTHS = [1, 1, 1, 2, 3, 4, 5, 8, 9, 16, 17]
 
 
 class Value:
@@ -22,14 +24,18 @@ class Relation:
     def __init__(self, name, src, dst, columns=(), base=True, of=None):
         self.name, self.src, self.dst, self.columns, self.base, self.of = name, src, dst, dict(columns), base, of or name
 
+    def kinds(self):
+        """Columns of categories, with their number."""
+        return [(c, t[4:-1]) for c, t in self.columns.items() if t.startswith("cat")]
+
 
 class Body:
     """The statements of one model or layer.  spaces: row dimensions; sizes: names of width dimensions."""
 
-    def __init__(self, r, spaces, sizes, relations, values, handle, in_layer=False, graphs=False):
+    def __init__(self, r, spaces, sizes, relations, values, in_layer=False, graphs=False, sampled=False, low=False):
         self.r, self.spaces, self.sizes, self.relations = r, list(spaces), list(sizes), list(relations)
-        self.values, self.handle, self.in_layer, self.graphs = list(values), handle, in_layer, graphs
-        self.lines, self.indent, self.n = [], 1, 0
+        self.values, self.in_layer, self.graphs, self.sampled, self.low = list(values), in_layer, graphs, sampled, low
+        self.lines, self.indent, self.n, self.logs = [], 1, 0, 0
 
     # ---- text ----------------------------------------------------------------------------
     def emit(self, line):
@@ -226,15 +232,18 @@ class Body:
     # ---- relations ----------------------------------------------------------------------------------
     def derive(self):
         e = self.r.choice(self.relations)
+        if self.sampled and not e.base:
+            return
         forms = [(f"reverse({e.name})", e.dst, e.src)]
         if e.src == e.dst:
             forms += [(f"{f}({e.name})", e.src, e.dst) for f in ("with_self_loops", "with_self_loops", "without_self_loops", "undirected")]
         for other in self.relations:
-            if (other.src, other.dst) == (e.src, e.dst) and other is not e:
+            if (other.src, other.dst) == (e.src, e.dst) and other is not e and not self.sampled:
                 forms.append((f"union({e.name}, {other.name})", e.src, e.dst))
         if not self.in_layer and e.base:
             forms += [(f"{e.name} where {e.name}.{c} > {self.r.choice([-0.5, 0.25])}", e.src, e.dst)
                       for c, t in e.columns.items() if t == "f32"]
+            forms += [(f"{e.name} where {e.name}.{c} {self.r.choice(['==', '!='])} {self.r.choice([0, 1])}", e.src, e.dst) for c, _ in e.kinds()]
         text, src, dst = self.r.choice(forms)
         name = self.fresh("e")
         self.emit(f"{name} = {text}")
@@ -296,6 +305,177 @@ class Body:
         v = Value(name, (rows,) + x.dims[1:], mag)
         self.values.append(self.tame(v) if v.mag > 8 else v)
 
+    def branch(self):
+        """`if` on a value known only when running, with parameters of its own."""
+        v = self.any()
+        dims = self.named(d for d in v.dims if d not in self.spaces)
+        if len(v.dims) < 2 or not self.rows(v) or len(dims) != len(v.dims) - 1 or any(d in self.relation_names() for d in dims):
+            return
+        name, p = self.fresh(), self.fresh("P")
+        test = self.r.choice([f"sum({v.name}) > 0 or training", f"max({v.name}) < 1.5 and not training",
+                              f"size({v.dims[0]}) > 5", f"mean({v.name}) > 0"])
+        self.emit(f"{name} = {v.name}")
+        self.emit(f"if {test} {{")
+        self.emit(f"  param {p}: f32[{', '.join(dims)}] = ones()")
+        self.emit(f"  {name} = {v.name} * {p}")
+        self.emit("}" + (f" else {{ {name} = {self.r.choice(['relu', 'softplus', 'sin'])}({v.name} - 0.1) }}" if self.r.random() < 0.4 else ""))
+        self.values.append(Value(name, v.dims, v.mag * 1.5))
+
+    def turns(self):
+        """A loop of the program: messages until they settle, a counter, a history in a list."""
+        loops = [e for e in self.relations if e.src == e.dst and self.on(e.src, 1, 2)]
+        if not loops:
+            return
+        e, r = self.r.choice(loops), self.r
+        v = r.choice(self.on(e.src, 1, 2))
+        h, old, diff, count, scale = (self.fresh(x) for x in ("w", "old", "diff", "count", "scale"))
+        self.emit(f"{scale} = 1 / max(degree({e.name}, {e.name}.dst), 1)")
+        self.emit(f"{h} = tanh({v.name})")
+        history = self.fresh("past") if r.random() < 0.3 else None
+        if history:
+            self.emit(f"{history} = [{h}, {h} * 0.5]")
+        self.emit(f"{diff} = 1.0")
+        self.emit(f"{count} = 0.0")
+        test = r.choice([f"{diff} > 0.05", f"not ({diff} < 0.05)", f"{diff} > 0.01 and {count} < 2"])
+        step = f"{scale} * sum({h}[{e.name}.src], over = {e.name}.dst)"
+        self.emit(f"while {test} limit {r.choice([1, 2, 3])} {{")
+        self.emit(f"  {old} = {h}")
+        turn = r.choice([f"{h} = 0.3 * tanh({v.name}) + 0.7 * {step}", f"{h} = {h} * 0.5 + 0.5 * {step}",
+                         f"if {diff} > 0.2 {{ {h} = {h} * 0.5 + 0.5 * {step} }} else {{ {h} = {h} * 0.9 }}"])
+        self.emit("  " + turn)
+        if history:
+            self.emit(f"  {history}[1] = {history}[0] * 0.9 + {h} * 0.1")
+            self.emit(f"  {history}[0] = {h}")
+        self.emit(f"  {diff} = max(abs({h} - {old}))")
+        self.emit(f"  {count} = {count} + 1")
+        self.emit("}")
+        self.values.append(Value(h, v.dims, 1.0))
+        if history:
+            self.bind(f"sum({history})", v.dims, 3.0)
+
+    def state(self):
+        """What batch norm does: a running mean, moved in training."""
+        wide = [v for v in self.values if len(v.dims) == 2 and self.rows(v) and self.named(v.dims[1:])]
+        if not wide:
+            return
+        v, r, s = self.r.choice(wide), self.r, self.fresh("st")
+        n, d = v.dims
+        self.emit(f"state {s}: f32[{d}] = {r.choice(['ones()', '0.5', '0'])}")
+        move = f"{s} = 0.5 * {s} + 0.5 * mean(detach({v.name}), {n})"
+        if r.random() < 0.3:
+            move = f"if mean({v.name}) > 0 {{ {move} }} else {{ {s} = {s} * 0.8 }}"
+        self.emit(f"if training {{ {move} }}")
+        self.bind(f"{v.name} {r.choice('+-')} {s}", v.dims, v.mag + 1)
+
+    def whole(self):
+        """Beside the reduction of all rows."""
+        wide = [v for v in self.values if self.rows(v) and len(v.dims) <= 2]
+        if wide:
+            v = self.r.choice(wide)
+            self.bind(f"{v.name} - {self.r.choice(['max', 'min', 'mean'])}({v.name}, over = {v.dims[0]})", v.dims, v.mag * 2)
+
+    def extra(self):
+        """What does not change a value: terms of the loss, lines of the log."""
+        v = self.any()
+        if self.in_layer or len(self.named(v.dims)) != len(v.dims):
+            return
+        if self.r.random() < 0.5:
+            self.emit(f"penalty(0.01 * mean({v.name} * {v.name}))")
+        else:
+            self.logs += 1
+            self.emit(f'log("q{self.logs}", mean({v.name}))')
+
+    def segments(self):
+        """Several sums over edges that come together: hence in one kernel."""
+        r, dst = self.r, self.r.choice([e.dst for e in self.relations])
+        terms = self.segment_terms(dst, r.choice(self.sizes), r.randint(2, 4))
+        if len(terms) > 1:
+            d = terms[0][1]
+            self.bind(" + ".join(t for t, _ in terms), (dst, d), 4.0 * len(terms))
+
+    def segment_terms(self, dst, d, n):
+        """`sum(lin(h)[e.src], over = e.dst)`, of any neighbours, some of these of their own neighbours."""
+        terms, r = [], self.r
+        for _ in range(n):
+            into = [e for e in self.relations if e.dst == dst]
+            e = r.choice(into) if into else None
+            xs = [v for v in self.on(e.src, 2, 2) if v.dims[1] != d] if e else []
+            if not xs:
+                continue
+            x = r.choice(xs)
+            name, f = x.name, r.choice(["sum", "mean", "mean", "max", "min"])
+            again = [k for k in self.relations if k.src == k.dst == e.src]
+            if again and r.random() < 0.3:
+                k = r.choice(again)
+                name = f"{r.choice(['sum', 'mean'])}({name}[{k.name}.src], over = {k.name}.dst)"
+            lin = self.layer(f"linear({d}{', bias = false' if r.random() < 0.3 else ''})")
+            scale = r.choice(["", " * 0.3", " * 0.5"])
+            terms.append((f"{f}({lin}({name})[{e.name}.src], over = {e.name}.dst){scale}", d))
+        return terms
+
+    def table(self):
+        """Rows of a table by a category of the edge, or of a node at its end."""
+        r = self.r
+        tables = [(e, f"{e.name}.{c}", k) for e in self.relations if e.base for c, k in e.kinds()]
+        if not tables or self.in_layer:
+            return
+        e, index, k = r.choice(tables)
+        xs = [v for v in self.on(e.src, 2, 2) if self.named(v.dims[1:])]
+        d = r.choice(xs).dims[1] if xs and r.random() < 0.7 else r.choice(self.sizes)
+        t = self.fresh("T")
+        self.emit(f"param {t}: f32[{k}, {d}] = normal(0, 0.5)")
+        xs = [v for v in xs if v.dims[1] == d]
+        m = f"{t}[{index}] * {r.choice(xs).name}[{e.name}.src]" if xs else f"{t}[{index}]"
+        f = r.choice(["sum", "mean", "max"])
+        self.bind(f"{f}({m} * 0.3, over = {e.name}.dst)", (e.dst, d), 3.0)
+
+    def carried(self):
+        """Values over a relation, on one that was made of it."""
+        r = self.r
+        made = [(e, b) for e in self.relations for b in self.relations if b.base and not e.base and e.of == b.name]
+        columns = [(e, b, c, t) for e, b in made for c, t in b.columns.items() if t.startswith("f32")]
+        if not columns or self.in_layer or self.sampled:
+            return
+        e, b, c, t = r.choice(columns)
+        fill = r.choice(["1", "0.5", '"mean"'] if e.src == e.dst else ["1", "0.5"])
+        d = self.dims_of(t)
+        self.bind(f"{r.choice(['sum', 'mean'])}(carry({b.name}.{c}, {e.name}, fill = {fill}), over = {e.name}.dst)", (e.dst,) + d, 4.0)
+
+    def dims_of(self, ctype):
+        return tuple(x.strip() for x in ctype[ctype.index("[") + 1:-1].split(",")) if "[" in ctype else ()
+
+    def edge_features(self):
+        """Vectors of the edges themselves."""
+        r = self.r
+        es = [(e, c, t) for e in self.relations if e.base for c, t in e.columns.items() if t.startswith("f32[")]
+        if not es or self.in_layer:
+            return
+        e, c, t = r.choice(es)
+        d = r.choice(self.sizes)
+        lin = self.layer(f"linear({d})")
+        xs = [v for v in self.on(e.src, 2, 2) if v.dims[1] == d]
+        m = f"{lin}({e.name}.{c})"
+        m = f"relu({r.choice(xs).name}[{e.name}.src] + {m})" if xs else f"{r.choice(['tanh', 'relu'])}({m})"
+        self.bind(f"{r.choice(['sum', 'mean', 'max'])}({m}, over = {e.name}.dst)", (e.dst, d), 4.0)
+
+    def ranked(self):
+        """Ranks of data, whose equals are equal to the last bit."""
+        columns = [v for v in self.values if v.name.startswith("g.") and len(v.dims) == 1]
+        if columns:
+            v = self.r.choice(columns)
+            self.bind(f"rank(detach({v.name}), {v.name} > {v.name} - 1, over = {v.dims[0]}) / size({v.dims[0]})", v.dims, 1.0)
+
+    def worded(self):
+        """A value or a layer of another precision."""
+        wide = [v for v in self.values if len(v.dims) == 2 and self.rows(v)]
+        d = self.r.choice(self.sizes)
+        wide = [v for v in wide if v.dims[1] != d]
+        if not self.low or not wide:
+            return
+        v, word = self.r.choice(wide), self.r.choice(["@bf16", "@bf16", "@f16", "@f32"])
+        lin = self.layer(f"linear({d})")
+        self.bind(self.r.choice([f"{lin}({v.name} {word})", f"({lin} {word})({v.name})"]), (v.dims[0], d), v.mag * 2)
+
     def graph_pool(self):
         if not self.graphs or self.in_layer:
             return
@@ -310,7 +490,8 @@ class Body:
 
     STATEMENTS = [(unary, 5), (binary, 6), (linear, 5), (matmul, 3), (bias, 2), (heads, 2), (reduce, 4), (softmax, 2),
                   (reshape, 2), (expand, 1), (dropout, 2), (condition, 1), (loop, 1), (gram, 1), (derive, 3),
-                  (message, 9), (graph_pool, 1)]
+                  (message, 9), (graph_pool, 1), (branch, 1), (turns, 1), (state, 1), (whole, 1), (extra, 1),
+                  (segments, 4), (table, 2), (carried, 2), (edge_features, 2), (ranked, 1), (worded, 2)]
 
     def grow(self, n):
         what, weights = zip(*self.STATEMENTS)
@@ -318,67 +499,88 @@ class Body:
             f(self)
 
     def result(self, space, width):
-        """A value on a node type with one width; None = a number per row."""
-        out = self.fresh("out")
-        self.emit(f"{out} = linear({width})" if width else f"{out} = linear(1)")
-        xs = [v for v in self.on(space, 2, 2) if v.dims[1] != width]
-        x = xs[-1]
-        for i, v in enumerate(xs[-4:-1]):  # what else was computed there should count
-            self.emit(f"{out}_{i} = linear({width or 1})")
-            self.emit(f"r{i} = {out}_{i}({v.name})")
-        extra = "".join(f" + r{i}" for i in range(len(xs[-4:-1])))
+        """A value on a node type with one width; None = a number per row.  It reads the last values of that type, and
+        those of its neighbours by sums over edges, so that what was computed counts."""
+        d, r = width or "1", self.r
+        terms = []
+        for v in [v for v in self.on(space, 2, 2) if v.dims[1] != d][-r.choice([1, 2, 4]):]:
+            terms.append(f"{self.layer(f'linear({d})')}({v.name})")
+        terms += [t for t, _ in self.segment_terms(space, d, r.choice([0, 1, 2, 4]))]
         scalar = [v.name for v in self.on(space, 1, 1)][-2:] + [v.name for v in self.values if not v.dims][-1:]
-        total = f"{out}({x.name}){extra}" + "".join(f" + tanh({s})" for s in scalar)
+        terms += [f"tanh({s})" for s in scalar]
+        total = " + ".join(terms)
         return total if width else f"sum({total}, 1)"
 
 
 class Model:
-    """One file: graph, layers, model, recipe.  text() gives it."""
+    """One file: graph, layers, model, recipe.  text() gives it.  small: of few statements, and one that trains."""
 
-    def __init__(self, seed):
-        self.r = random.Random(f"model/{seed}")
+    def __init__(self, seed, small=False):
+        self.r, self.small = random.Random(f"model/{seed}"), small
         self.layers, self.imports = [], set()
         self.declare()
 
+    # ---- the graph -------------------------------------------------------------------------------
     def declare(self):
         r = self.r
         self.types = r.sample(["paper", "author", "item", "place"], r.choice([1, 1, 2, 2, 3]))
         self.target = self.types[0]
-        self.nodes = {t: {"x": r.choice(["f32[F]", f"f32[F_{t}]", "f32[6]", f"csr f32[F_{t}]"])} for t in self.types}
-        for t in self.types:
-            extra = {"a": "f32", "b": "f32[F_b]", "kind": "cat[K]", "group": "cat[5]", "when": "time", "z": "f32[3, 4]"}
-            self.nodes[t].update({c: extra[c] for c in r.sample(sorted(extra), r.randint(0, 3))})
+        self.sampled = r.random() < 0.25
+        self.low = not self.sampled and r.random() < 0.06
+        self.graphs = r.random() < 0.15
+        self.on_graph = self.graphs and r.random() < 0.5
+        if self.graphs and not self.on_graph:
+            self.sampled = False
+        self.nodes = {t: self.node_columns(t) for t in self.types}
         self.label = r.choice(["class[C]", "class[C]", "class[C]", "multilabel[T]", "f32[R]"])
-        self.nodes[self.target].update(y=self.label, split="")
+        if not self.on_graph:
+            self.nodes[self.target].update(y=self.label, split="")
+        self.temporal = self.sampled and not self.on_graph and "when" in self.nodes[self.target] and r.random() < 0.4
         self.edges = {}
-        for i in range(r.randint(1, 4)):
-            src, dst = (r.choice(self.types), self.target) if i == 0 else (r.choice(self.types), r.choice(self.types))
-            columns = {"w": "f32"} if r.random() < 0.5 else {}
-            if r.random() < 0.3:
-                columns["f"] = "f32[F_e]"
-            self.edges[f"r{i}"] = (src, dst, columns)
-        self.graphs = r.random() < 0.2
+        for i in range(r.randint(1, 5)):
+            src, dst = (r.choice(self.types), self.target) if i < 2 else (r.choice(self.types), r.choice(self.types))
+            self.edges[f"r{i}"] = (src, dst, self.edge_columns())
+
+    def node_columns(self, t):
+        """Some node types have none: an embedding of their own stands for them."""
+        r = self.r
+        if t != self.target and not self.sampled and r.random() < 0.3:
+            return {}
+        columns = {"x": r.choice(["f32[F]", f"f32[F_{t}]", "f32[6]", f"csr f32[F_{t}]"])}
+        extra = {"a": "f32", "b": "f32[F_b]", "kind": "cat[K]", "group": "cat[5]", "when": "time", "z": "f32[3, 4]"}
+        columns.update({c: extra[c] for c in r.sample(sorted(extra), r.randint(0, 3))})
+        return columns
+
+    def edge_columns(self):
+        r, columns = self.r, {}
+        for name, ctype, chance in [("w", "f32", 0.5), ("f", "f32[F_e]", 0.3), ("rel", "cat[Q]", 0.25), ("t", "time", 0.1)]:
+            if r.random() < chance:
+                columns[name] = ctype
+        return columns
 
     def graph_text(self):
         def braces(columns):
             return " { " + "; ".join(f"{c}: {t}" if t else c for c, t in columns.items()) + " }" if columns else ""
-        lines = [f"  node {t}{braces(c)}" for t, c in self.nodes.items()]
-        lines += [f"  edge {e}: {s} -> {d}{braces(c)}" for e, (s, d, c) in self.edges.items()]
-        return ["graph G {"] + (["  graph { t: f32 }"] if self.graphs else []) + lines + ["}"]
+        def whenever(name, columns):
+            return " timeless" if "time" in columns.values() and not (self.temporal and name == self.target) else ""
+        lines = [f"  node {t}{whenever(t, c)}{braces(c)}" for t, c in self.nodes.items()]
+        lines += [f"  edge {e}: {s} -> {d}{whenever(e, c)}{braces(c)}" for e, (s, d, c) in self.edges.items()]
+        graph = f"  graph {{ y: {self.label}; split }}" if self.on_graph else "  graph { t: f32 }"
+        return ["graph G {"] + ([graph] if self.graphs else []) + lines + ["}"]
 
     # ---- layers of its own -----------------------------------------------------------------------
     def own_layer(self, i):
         """A convolution with a random body; every relation fits it."""
         name, r = f"conv{i}", self.r
         b = Body(r, ["S", "D"], ["out", "mid", "wide"], [Relation("e", "S", "D")],
-                 [Value("x", ("S", "I")), Value("x_dst", ("D", "J"))], lambda n: n, in_layer=True)
+                 [Value("x", ("S", "I")), Value("x_dst", ("D", "J"))], in_layer=True, sampled=self.sampled)
         if r.random() < 0.4:
             b.emit("state seen: f32[J] = 0.5")
             b.emit("if training { seen = 0.9 * seen + 0.1 * mean(detach(x_dst), D) }")
             b.bind("x_dst - seen", ("D", "J"))
-        b.grow(r.randint(2, 7))
+        b.grow(r.randint(1, 5))
         result = b.result("D", "out")
-        self.layers += [f"layer {name}(out: int; mid: int = {r.choice([2, 3, 8])}, wide: int = {r.choice([1, 5, 16])})(e: edge(S -> D), x: f32[S, I], x_dst: f32[D, J]) -> f32[D, out] {{"]
+        self.layers += [f"layer {name}(out: int; mid: int = {r.choice([1, 2, 3, 8])}, wide: int = {r.choice([1, 5, 16])})(e: edge(S -> D), x: f32[S, I], x_dst: f32[D, J]) -> f32[D, out] {{"]
         self.layers += b.lines + [f"  return {result}", "}", ""]
         return name
 
@@ -386,6 +588,10 @@ class Model:
     def columns(self, b):
         """Columns as values of the body."""
         for t, columns in self.nodes.items():
+            if not columns:
+                d, name = self.r.choice(b.sizes), b.fresh("rows")
+                b.emit(f"param {name}: f32[{t}, {d}] = normal(0, 0.4)")
+                b.values.append(Value(name, (t, d)))
             for c, ctype in columns.items():
                 path = f"g.{t}.{c}"
                 if c in ("y", "split"):
@@ -396,7 +602,7 @@ class Model:
                     b.bind(f"tanh(f32({path}) * 0.001)", (t,), 1.0)
                 elif ctype.startswith("cat"):
                     k = ctype[4:-1]
-                    d = self.r.choice(b.sizes[:3])
+                    d = self.r.choice(b.sizes)
                     if k == "K" and self.r.random() < 0.5:
                         b.bind(f"{b.layer(f'embedding({k}, {d})')}({path})", (t, d))
                     else:
@@ -408,59 +614,110 @@ class Model:
 
     def library(self, b):
         """Layers of models/layers."""
+        for _ in range(self.r.choice([0, 1] if self.small else [0, 0, 1, 1, 2])):
+            self.convolution(b)
+        if self.r.random() < 0.4:
+            self.of_rows(b)
+
+    def convolution(self, b):
         r = self.r
-        for _ in range(r.choice([0, 0, 1, 1, 2])):
-            e = r.choice(b.relations)
-            xs, ds = b.on(e.src, 2), b.on(e.dst, 2)
-            if not xs or not ds:
-                continue
-            x, y, d = r.choice(xs), r.choice(ds), r.choice(b.sizes[:3])
-            if d in x.dims or d in y.dims:
-                continue
-            forms = [("sage", f"sage_conv({d}, aggr = \"{r.choice(['mean', 'max', 'sum'])}\")", True),
-                     ("graph_conv", f"graph_conv({d})", True)]
-            if d != "heads":
-                forms += [("gatv2", f"gatv2_conv(heads, {d}, concat = false, p = {r.choice([0.0, 0.3])})", True),
-                          ("gat", f"gat_conv(heads, {d}, concat = false, p = {r.choice([0.0, 0.3])})", True)]
-            if e.src == e.dst:
-                forms += [("gcn", f"gcn_conv({d})", False), ("gin", f"gin_conv(sequential(linear({d}), relu), train_eps = true)", False)]
-            file, make, two = r.choice(forms)
-            if two and "heads" in make and ("heads" in x.dims or "heads" in y.dims):
-                continue
-            self.imports.add(file)
-            b.bind(f"{b.layer(make)}({e.name}, {x.name}{', ' + y.name if two else ''})", (e.dst, d), 3.0)
-        for _ in range(r.choice([0, 0, 1])):
-            wide = [v for v in b.values if len(v.dims) == 2 and b.rows(v)]
-            file, make = r.choice([("batch_norm", "batch_norm()"), ("layer_norm", 'layer_norm(mode = "node")'), ("layer_norm", "layer_norm()")])
-            if wide:
-                v = r.choice(wide)
-                self.imports.add(file)
-                b.bind(f"{b.layer(make)}({v.name})", v.dims, 2.0)
+        e, d = r.choice(b.relations), r.choice(b.sizes[:3])
+        xs = [v for v in b.on(e.src, 2, 2) if d not in v.dims and "heads" not in v.dims]
+        ys = [v for v in b.on(e.dst, 2, 2) if d not in v.dims and "heads" not in v.dims]
+        if not xs or not ys:
+            return
+        x, y = r.choice(xs), r.choice(ys)
+        alike = [v for v in ys if v.dims[1] == x.dims[1]]
+        file, make, args = r.choice(self.convolutions(r, e, d, x, y, alike))
+        self.imports.add(file)
+        b.bind(f"{b.layer(make)}({e.name}, {args})", (e.dst, d), 3.0)
+
+    def convolutions(self, r, e, d, x, y, alike):
+        """(file, instance, arguments after the relation) of what fits these values."""
+        two, p = f"{x.name}, {y.name}", r.choice([0.0, 0.3])
+        feature = f", edge = {e.name}.f" if e.base and "f" in e.columns and r.random() < 0.5 else ""
+        weight = f"; {e.name}.w" if e.base and "w" in e.columns and r.random() < 0.5 else ""
+        weight = f", w = {e.name}.w" if weight else ""
+        nn = f"sequential(linear({d}), {r.choice(['relu', 'tanh', 'elu'])}{r.choice(['', f', linear({d})'])})"
+        heads = f"heads, {d}, concat = false, p = {p}"
+        forms = [("sage", f'sage_conv({d}, aggr = "{r.choice(["mean", "max", "sum"])}")', two),
+                 ("graph_conv", f'graph_conv({d}, aggr = "{r.choice(["sum", "mean", "max"])}")', two + weight),
+                 ("gatv2", f"gatv2_conv({heads})", two + feature), ("gat", f"gat_conv({heads})", two + feature),
+                 ("res_gated", f"res_gated_conv({d})", two + feature),
+                 ("transformer_conv", f"transformer_conv({heads}, beta = {r.choice(['true', 'false'])})", two + feature)]
+        if e.base and e.kinds():
+            c, k = r.choice(e.kinds())
+            bases = r.choice(["", ", bases = 2"])
+            forms += [("rgcn", f"rgcn_conv({k}, {d}{bases})", f"{two}, rel = {e.name}.{c}")] * 2
+        for z in alike[:1]:
+            pair = f"{x.name}, {z.name}"
+            forms += [("gin", f"gin_conv({nn}, train_eps = {r.choice(['true', 'false'])})", pair),
+                      ("edge_conv", f'edge_conv({nn}, aggr = "{r.choice(["max", "mean", "sum"])}")', pair),
+                      ("pna", f'pna_conv({d}, aggregators = ["mean", "max"], delta = 1.5)', pair + feature)]
+            if e.base and "f" in e.columns:
+                forms += [("gine", f"gine_conv({nn})", f"{pair}, edge = {e.name}.f")]
+        if e.src == e.dst:
+            forms += [("gcn", f"gcn_conv({d})", x.name + weight), ("cheb", f"cheb_conv({d}, {r.choice([1, 2, 3])})", x.name + weight),
+                      ("sg", f"sg_conv({d}, hops = {r.choice([1, 2])})", x.name), ("tag", f"tag_conv({d}, hops = 2)", x.name)]
+        return forms
+
+    def of_rows(self, b):
+        """Norms and perceptrons, a propagation, members of a list."""
+        r = self.r
+        wide = [v for v in b.values if len(v.dims) == 2 and b.rows(v)]
+        if not wide:
+            return
+        v = r.choice(wide)
+        loops = [e for e in b.relations if e.src == e.dst == v.dims[0]]
+        file, make = r.choice([("batch_norm", "batch_norm()"), ("layer_norm", 'layer_norm(mode = "node")'), ("layer_norm", "layer_norm()"),
+                               ("graph_norm", "graph_norm()"), ("pair_norm", f"pair_norm(individually = {r.choice(['true', 'false'])})")]
+                              + [("appnp", "appnp(2, 0.1)")] * bool(loops) + [("mlp", "mlp")])
+        self.imports.add(file)
+        if make == "mlp":
+            free = [d for d in b.sizes if d not in v.dims]
+            if len(free) > 1:
+                b.bind(f"{b.layer(f'mlp({free[0]}, {free[1]})')}({v.name})", (v.dims[0], free[1]), 4.0)
+            return
+        first = f"{r.choice(loops).name}, " if make.startswith("appnp") else ""
+        b.bind(f"{b.layer(make)}({first}{v.name})", v.dims, 3.0)
 
     def typed_level(self, b, conv):
-        """Dictionaries keyed by node type and relation: one convolution per relation."""
-        dims = {t: b.r.choice(b.on(t, 2)) for t in self.types}
-        n, d = b.fresh(""), b.sizes[0]
+        """Dictionaries keyed by node type and relation: one convolution per relation, a layer of our own or a product."""
+        r = b.r
+        dims = {t: r.choice(b.on(t, 2, 2)) for t in self.types}
+        n, d = b.fresh(""), r.choice(b.sizes)
         if any(d in v.dims for v in dims.values()):
             return
+        combine, act = r.choice(["sum", "sum", "mean", "max", "min"]), r.choice(["relu", "tanh", "gelu", "sin"])
+        only = r.choice(["", "", " and r.src != t"])
+        keys = r.choice(["", " if r.src != r.dst"])
         b.emit(f"x{n} = [" + ", ".join(f"g.{t}: {v.name}" for t, v in dims.items()) + "]")
         b.emit(f"own{n} = [t: linear({d}) for t in g.nodes]")
-        b.emit(f"convs{n} = [r: {conv}({d}) for r in g.edges]")
-        b.emit(f"y{n} = [t: {b.r.choice(['relu', 'tanh'])}(sum([own{n}[t](x{n}[t])] + "
-               f"[convs{n}[r](r, x{n}[r.src], x{n}[r.dst]) for r in g.edges if r.dst == t])) for t in g.nodes]")
+        if conv:
+            b.emit(f"convs{n} = [r: {conv}({d}) for r in g.edges{keys}]")
+            term = f"convs{n}[r](r, x{n}[r.src], x{n}[r.dst])"
+        else:
+            b.emit(f"convs{n} = [r: linear({d}, bias = {r.choice(['true', 'false'])}) for r in g.edges{keys}]")
+            term = f"{r.choice(['sum', 'mean', 'max'])}(convs{n}[r](x{n}[r.src])[r.src], over = r.dst){r.choice(['', ' * 0.3'])}"
+        b.emit(f"y{n} = [t: {act}({combine}([own{n}[t](x{n}[t])] + "
+               f"[{term} for r in keys(convs{n}) if r.dst == t{only}])) for t in g.nodes]")
         for t in self.types:
             b.bind(f"y{n}[g.{t}]", (t, d), 2.0)
 
-    def model(self):
-        r = self.r
-        width = {"class[C]": "C", "multilabel[T]": "T", "f32[R]": "R"}[self.label]
+    def body(self):
         relations = [Relation(f"g.{e}", s, d, c) for e, (s, d, c) in self.edges.items()]
-        b = Body(r, self.types, WIDTH_NAMES, relations, [], lambda t: f"g.{t}", graphs=self.graphs)
+        b = Body(self.r, self.types, WIDTH_NAMES, relations, [], graphs=self.graphs, sampled=self.sampled, low=self.low)
         self.columns(b)
-        b.grow(r.randint(2, 8))
-        convs = [self.own_layer(i) for i in range(r.choice([0, 1, 1, 2]))]
-        for conv in convs:
-            if r.random() < 0.4:
+        return b
+
+    def grow(self, b):
+        """Statements, layers of its own, dictionaries of relations, layers of the library."""
+        r, relations = self.r, list(b.relations)
+        most = 3 if self.small else 6
+        b.grow(r.randint(1, most))
+        convs = [self.own_layer(i) for i in range(r.choice([0, 0, 1] if self.small else [0, 0, 1, 1, 2]))]
+        for conv in convs + [None] * r.choice([0, 0, 1]):
+            if conv is None or r.random() < 0.4:
                 self.typed_level(b, conv)
                 continue
             e, d = r.choice(relations), r.choice(b.sizes)
@@ -468,30 +725,124 @@ class Model:
             if d not in x.dims + y.dims:
                 b.bind(f"{b.layer(f'{conv}({d})')}({e.name}, {x.name}, {y.name})", (e.dst, d), 3.0)
         self.library(b)
-        b.grow(r.randint(2, 8))
-        result = b.result(self.target, width)
-        if self.label == "multilabel[T]":  # ranked: rows that are equal on paper would rank as rounding has it
-            result += f" + f32(iota({self.target})) * 0.015625"
-        sizes = ", ".join(f"{n}: int = {r.choice([1, 2, 3, 4, 5, 8, 9, 16, 17])}" for n in WIDTH_NAMES)
-        return [f"model M(g: G; {sizes}) -> f32[{self.target}, {width}] {{"] + b.lines + [f"  return {result}", "}"]
+        b.grow(r.randint(1, most))
 
-    def recipe(self):
+    def head(self, result):
+        sizes = ", ".join(f"{n}: int = {self.r.choice(WIDTHS)}" for n in WIDTH_NAMES)
+        return f"model M(g: G; {sizes}) -> f32[{result}] {{"
+
+    def model(self):
+        self.width = {"class[C]": "C", "multilabel[T]": "T", "f32[R]": "R"}[self.label]
+        b = self.body()
+        self.grow(b)
+        result, rows = b.result(self.target, self.width), self.target
+        if self.on_graph:
+            rows, result = "graph", f"{self.r.choice(['sum', 'mean'])}({result}, over = {self.target}.graph)"
+        if self.label == "multilabel[T]":  # ranked: rows that are equal on paper would rank as rounding has it
+            result += f" + f32(iota({rows})) * 0.015625"
+        return [self.head(f"{rows}, {self.width}")] + b.lines + [f"  return {result}", "}"]
+
+    # ---- the recipe ----------------------------------------------------------------------------------
+    def losses(self):
         r = self.r
         loss, metric = {"class[C]": ("cross_entropy", "accuracy, f1_macro"), "multilabel[T]": ("bce_with_logits", "roc_auc, f1_micro"),
                         "f32[R]": (r.choice(["mse", "l1"]), "mae, rmse")}[self.label]
-        optimizer = r.choice(["sgd(lr = 0.1, momentum = 0.9)", "adam(lr = 1e-2, eps = 0.25)", "adamw(lr = 1e-2, eps = 0.25)",
+        if loss == "cross_entropy" and r.random() < 0.15:
+            self.layers += ["fn smooth(pred: f32[N, K], target: i32[N], mask: bool[N]; eps: float = 0.1) -> f32 {",
+                            "  m = f32(mask)", "  return -eps * sum(mean(log_softmax(pred, K), K) * m, N) / max(sum(m, N), 1)", "}", ""]
+            loss += ", 0.5 * smooth(eps = 0.2)"
+        return ["  target " + ("graph" if self.on_graph else self.target) + ".y", f"  loss {r.choice(['', '0.5 * '])}{loss}",
+                f"  metric {metric}"]
+
+    def sampling(self):
+        r = self.r
+        if self.on_graph:
+            return ["  sample { batch " + str(r.choice([1, 2, 50])) + " }"]
+        if not self.temporal and r.random() < 0.1:
+            return ["  sample { clusters 3  batch " + str(r.choice([1, 2])) + " }"]
+        fan = [str(r.choice([1, 2, 3, 10, -1])) for _ in range(r.choice([1, 2, 6, 6]))]
+        lines = [f"    fanout [{', '.join(fan)}]", f"    batch {r.choice([1, 2, 3, 7, 100])}"]
+        if r.random() < 0.3:
+            lines.append(f"    {r.choice(['replace true', 'disjoint true', 'edges induced', 'edges bidirectional', 'workers 2'])}")
+        if self.temporal:
+            lines.append(f"    time g.{self.target}.when" + r.choice(["", "\n    pick recent", "\n    inclusive true"]))
+        return ["  sample {"] + lines + ["  }"]
+
+    def optimizing(self, paths, keep):
+        r = self.r
+        moments = r.choice([""] * 9 + [", moments = bf16"]) if self.low else ""
+        optimizer = r.choice(["sgd(lr = 0.1, momentum = 0.9)", f"adam(lr = 1e-2, eps = 0.25{moments})", f"adamw(lr = 1e-2, eps = 0.25{moments})",
                               "sgd(lr = 0.1, momentum = 0.9, nesterov = true, weight_decay = 0.01)"])
-        return ["train M {", f"  target {self.target}.y", f"  loss {r.choice(['', '0.5 * '])}{loss}", f"  metric {metric}",
-                f"  optimizer {optimizer}"] + (["  clip 1.0"] if r.random() < 0.3 else []) + ["  epochs 3", "}"]
+        lines = [f"  optimizer {optimizer}"]
+        maybe = [("clip 1.0", 0.3), (f"accumulate {r.choice([2, 3])}", 0.2), ("ema 0.9", 0.25),
+                 ("schedule " + r.choice(["cosine(warmup = 1)", "constant(warmup = 2)", "step(every = 1, gamma = 0.7)", "linear(min_lr = 0.001)",
+                                          "plateau(patience = 1, gamma = 0.5)"]), 0.4),
+                 (f"group {r.choice(paths)} {{ weight_decay = 0.02; lr_scale = 0.5 }}" if paths else "", 0.2),
+                 ("keep " + r.choice(keep), 0.6), ("stop after 2" if len(keep) > 1 else "", 0.1)]
+        return lines + [f"  {text}" for text, chance in maybe if text and r.random() < chance]
+
+    def recipe(self, lines):
+        """Layers that are instances of the model's body: what a group may name."""
+        bound = [m.group(1) for m in (re.match(r"  (lin\d+) = linear", x) for x in lines) if m]
+        paths = [x for x in bound if f"{x}(" in lines[-2]]
+        return (["train M {"] + self.losses() + self.optimizing(paths, ["last", "best on val loss", "best on train loss"])
+                + (self.sampling() if self.sampled else []) + ["  epochs 3", "}"])
 
     def text(self):
         body = self.model()
+        recipe = self.recipe(body) if self.sampled or self.small or self.r.random() < 0.95 else []
         lines = [f'import "layers/{i}.gnn"' for i in sorted(self.imports)] + [""] + self.graph_text() + [""] + self.layers + body + [""]
-        return "\n".join(lines + (self.recipe() if self.r.random() < 0.9 else [])) + "\n"
+        return "\n".join(lines + recipe) + "\n"
 
 
-def model(seed):
-    return Model(seed).text()
+class Links(Model):
+    """A model of links: nodes as in any other, a decoder, losses of pairs, of negatives or of all nodes."""
+
+    def declare(self):
+        super().declare()
+        r = self.r
+        self.sampled, self.low, self.graphs, self.on_graph, self.label = False, False, False, False, "f32[R]"
+        self.nodes[self.target] = {c: t for c, t in self.nodes[self.target].items() if c not in ("y", "split")}
+        self.edges["r0"] = (r.choice(self.types), self.target, {**self.edge_columns(), "split": ""})
+
+    def model(self):
+        r, b = self.r, self.body()
+        src = self.edges["r0"][0]
+        b.relations[0] = Relation("seen", src, self.target, base=False)
+        b.emit('seen = g.r0 where in_split(g.r0, "train")')
+        self.grow(b)
+        d = r.choice(b.sizes)
+        x, y = (self.ends(b, t, d) for t in (src, self.target))
+        b.lines.insert(0, "  p = links(g.r0)")
+        self.imports.add("links")
+        score = r.choice([f"dot_score(p, {x}, {y}, {d})", f"sum({x}[p.src] * {y}[p.dst], {d})", f"{d}_score(p, {x}, {y})"])
+        if score.startswith(f"{d}_score"):
+            b.emit(f"{d}_score = mlp_score({r.choice([x for x in b.sizes if x != d])})")
+        self.ranks = score.startswith("dot")
+        return [self.head("links")] + b.lines + [f"  return {score}", "}"]
+
+    def ends(self, b, t, d):
+        name = b.fresh("end")
+        values = [v for v in b.on(t, 2, 2) if v.dims[1] != d]
+        b.emit(f"{name} = {b.layer(f'linear({d})')}({self.r.choice(values[-3:]).name})")
+        return name
+
+    def recipe(self, lines):
+        r = self.r
+        loss, metric, more = r.choice([("bce_with_logits", "roc_auc", ""), ("bpr", "roc_auc, average_precision", ""),
+                                       ("logistic", "average_precision", ""), ("margin_ranking", "roc_auc", "")])
+        if self.ranks and r.random() < 0.3:
+            loss, metric = r.choice([("one_vs_all", "mrr"), ("k_vs_all", "mrr, hits(k = 3)"), ("bpr", "recall(k = 3)")])
+        negatives = "" if loss in ("one_vs_all", "k_vs_all") else f"  negatives {r.choice([1, 1, 3])}"
+        more = r.choice(["", "", "  corrupt both", "  avoid true"]) if negatives else ""
+        sample = f"  sample {{ batch {r.choice([2, 5, 1000])}{negatives}{more} }}"
+        keep = ["last"]
+        return (["train M {", "  target links", f"  loss {loss}", f"  metric {metric}"] + self.optimizing([], keep) + [sample, "  epochs 2", "}"])
+
+
+def model(seed, small=False):
+    """One in twelve scores links."""
+    return (Links if random.Random(f"kind/{seed}").random() < 0.08 else Model)(seed, small).text()
 
 
 if __name__ == "__main__":

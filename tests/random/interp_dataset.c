@@ -1,6 +1,9 @@
 #include "interp_dataset.h"
 
+/* A batch's rows are all rows; columns of a derived relation are those of its base. */
 static const RtTable *table_of(const RtDataset *d, const Space *s) {
+    while (s->whole || (s->kind == SP_EDGE && s->rel != REL_BASE))
+        s = s->whole ? s->whole : s->base[0];
     if (s->kind == SP_GRAPH) return rt_dataset_graphs(d, s->name);
     return s->kind == SP_NODE ? rt_dataset_nodes(d, s->name) : rt_dataset_edges(d, s->name);
 }
@@ -41,6 +44,29 @@ static bool set_edges(Interp *in, const Module *m, const RtDataset *d) {
         interp_set_edges(in, s, t->count, t->src, t->dst);
     }
     return true;
+}
+
+/* Links that are scored: the first edges, then negatives of each with another destination. */
+static void set_links(Interp *in, const Module *m, const Space *s) {
+    enum { SOME = 5 };
+    const InterpEdges *e = interp_edges(in, s->base[0]);
+    int64_t p = e && e->n < SOME ? e->n : SOME, nodes = interp_size(in, s->dst);
+    int64_t n = s->rel == REL_LINKS ? p * (1 + m->recipe.sample.negatives) : p;
+    int32_t *src = NEWN(m->a, int32_t, (size_t)n + 1), *dst = NEWN(m->a, int32_t, (size_t)n + 1);
+    int32_t *orig = NEWN(m->a, int32_t, (size_t)n + 1);
+    for (int64_t i = 0; e && i < n; i++) {
+        src[i] = (int32_t)e->src[i % p], orig[i] = (int32_t)(i % p);
+        dst[i] = (int32_t)((e->dst[i % p] + i / p) % nodes);
+    }
+    if (e) interp_set_drawn(in, s, n, src, dst, orig);
+}
+
+static void set_drawn(Interp *in, const Module *m) {
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        if (s->kind == SP_EDGE && (s->rel == REL_LINKS || s->rel == REL_POSITIVES))
+            set_links(in, m, s);
+    }
 }
 
 /* ---- columns -------------------------------------------------------------------------------- */
@@ -94,6 +120,8 @@ static bool set_columns(Interp *in, const Module *m, const RtDataset *d, bool wi
 }
 
 bool interp_dataset(Interp *in, const Module *m, const RtDataset *d) {
-    return set_rows(in, m, d) && set_edges(in, m, d) && set_columns(in, m, d, true) &&
-           set_columns(in, m, d, false);
+    bool ok = set_rows(in, m, d) && set_edges(in, m, d) && set_columns(in, m, d, true) &&
+              set_columns(in, m, d, false);
+    if (ok) set_drawn(in, m);
+    return ok;
 }
