@@ -231,9 +231,13 @@ static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
     if (k.kind == VAL_NODE && type_has(&x.op->type, k.space)) return x; /* every row */
     if (k.kind == VAL_TENSOR && is_category(k.op)) return index_category(e, x.op, k.op, t->span);
     if (k.kind == VAL_TENSOR && e->symbolic) return val_poison();
-    diag_add(e->c, DIAG_E0211, t->kid[1]->span,
-             "a tensor is read at an end of a relation (x[src]) or by a category column, not at %s",
-             elab_kind_text(k));
+    diag_add(
+        e->c, DIAG_E0211, t->kid[1]->span,
+        "a tensor is read at an end of a relation (x[src]) or by a category column, not at %s%s",
+        elab_kind_text(k),
+        k.kind == VAL_TENSOR ? "; rows of a table are chosen by a computed number i below K so: "
+                               "one_hot(i, K) to linear(..)"
+                             : "");
     return val_poison();
 }
 

@@ -38,8 +38,13 @@ static Value call_carry(Elab *e, const Builtin *b, const Args *args) {
 static Value call_index(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     if (args->v[0].kind == VAL_END) return val_tensor(b_index(&e->b, args->v[0].map));
-    diag_add(e->c, DIAG_E0204, args->at[0], "'index' is of an end of a relation, not of %s",
-             elab_kind_text(args->v[0]));
+    bool node = args->v[0].kind == VAL_NODE;
+    diag_add(e->c, DIAG_E0204, args->at[0], "'index' is of an end of a relation, not of %s%s",
+             elab_kind_text(args->v[0]),
+             node ? arena_printf(
+                        e->a, "; each '%s' has a vector by 'param e: f32[%s, 16] = normal(0, 0.1)'",
+                        args->v[0].space->name, args->v[0].space->name)
+                  : "");
     return val_poison();
 }
 

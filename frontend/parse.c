@@ -334,6 +334,14 @@ static size_t utf8_length(const unsigned char *s, size_t n) {
     return len;
 }
 
+/* An archive of arrays, an array, or packed text. */
+static bool is_data(const unsigned char *s, size_t n) {
+    static const char *const begins[] = {"PK\x03\x04", "\x93NUMPY", "\x1f\x8b"};
+    for (size_t i = 0; i < COUNT(begins); i++)
+        if (n >= strlen(begins[i]) && memcmp(s, begins[i], strlen(begins[i])) == 0) return true;
+    return false;
+}
+
 static bool text_is_sound(Ctx *c, uint32_t file) {
     const Source *src = &c->sources.v[file];
     const unsigned char *s = (const unsigned char *)src->text;
@@ -343,9 +351,12 @@ static bool text_is_sound(Ctx *c, uint32_t file) {
         size_t len = s[i] ? utf8_length(s + i, src->n_bytes - i) : 0;
         if (len == 0) {
             uint32_t col = (uint32_t)(i - start) + 1;
+            bool data = is_data(s, src->n_bytes);
             diag_add(c, DIAG_E0106, span_of(file, line, col, line, col + 1),
-                     s[i] ? "byte 0x%02x: the file is not valid UTF-8"
-                          : "a NUL byte (0x%02x): this is not a text file",
+                     data   ? "byte 0x%02x: this is a file of data, no model: gnnc import makes a "
+                              "data directory of it"
+                     : s[i] ? "byte 0x%02x: the file is not valid UTF-8"
+                            : "a NUL byte (0x%02x): this is not a text file",
                      s[i]);
             return false;
         }

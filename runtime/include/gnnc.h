@@ -98,7 +98,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   "batch"       rows that a step learns from, of a model with a `sample` block; default: its own
  *   "workers"     threads that make batches ahead, 0 = none; results do not depend on it
  *   "check_times" 1 = prove of each batch of a temporal model that nothing in it is newer than its
- *                 seed's time: a step that reads such a row fails with GNNC_E_ASSERT
+ *                 seed's time: a step that reads such a row fails with GNNC_E_ASSERT, and so does
+ *                 load where a table has a time of which the model says nothing
  *   "tf32"        1 = on a GPU matrix products round their factors to TF32; default 0 = f32, but
  *                 1 where the program was compiled with --precision=tf32
  *   "buckets"     1 = on a GPU a step over mini-batches is one launch, recorded for sizes
