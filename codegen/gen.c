@@ -46,6 +46,7 @@ Scope *cg_deepest(const Gen *g, int n, LReg *const *r) {
 
 void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     *g = (Gen){.lo = lo, .a = lo->a, .span = op->span};
+    ir_marks_start(lo->computed);
     g->k = NEW(g->a, LKernel);
     g->k->span = op->span;
     g->k->name = arena_printf(g->a, "%s_%s_%s%s", cg_ident(g->a, lo->m->name),

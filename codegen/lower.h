@@ -59,6 +59,7 @@ typedef struct {
     unsigned *sums;      /* by Op.id: scratch of lower_group.c, of its turn */
     unsigned sums_turn;
     IrMarks *marks;     /* of 2 * Op.id, and one more */
+    IrMarks *computed;  /* of Op.id: what the kernel at hand computes */
     IrMarks *row_marks; /* of Op.id * CG_PLACES and a place */
 } Lower;
 
@@ -86,7 +87,9 @@ typedef struct {
     int n;
     LReg *key[MAX_RANK];
     LReg *reg;
+    int before; /* the one before it in its chain, from 1; 0 = none */
 } Memo;
+enum { CG_MEMO_BITS = 8 };
 
 /* A space that a row runs along, or a part of it. */
 typedef struct {
@@ -150,6 +153,7 @@ typedef struct {
     VEC(Scope *) reg_scope; /* by LReg.id */
     VEC(int) arg_buf;       /* PBuf of each argument */
     VEC(Memo) memo;
+    int memo_last[1 << CG_MEMO_BITS]; /* of each chain, from 1; 0 = none */
     VEC(Tile) tiles;
     VEC(TileIndex) tile_index;
     VEC(SegVar) segs;

@@ -10,9 +10,15 @@
 #include <string.h>
 
 /* ---- memo ------------------------------------------------------------------------ */
-static LReg *memo_find(const Gen *g, const void *what, int n, LReg *const *key) {
-    for (int i = g->memo.n - 1; i >= 0; i--) {
-        const Memo *m = &g->memo.v[i];
+/* Entries of one operation, map or space are in one chain, the last one first. */
+static int *chain_of(Gen *g, const void *what) {
+    uint64_t h = (uint64_t)(uintptr_t)what * 0x9e3779b97f4a7c15u;
+    return &g->memo_last[h >> (64 - CG_MEMO_BITS)];
+}
+
+static LReg *memo_find(Gen *g, const void *what, int n, LReg *const *key) {
+    for (int i = *chain_of(g, what); i; i = g->memo.v[i - 1].before) {
+        const Memo *m = &g->memo.v[i - 1];
         if (m->what == what && m->n == n && !memcmp(m->key, key, (size_t)n * sizeof *key) &&
             cg_scope_open(g, cg_reg_scope(g, m->reg)))
             return m->reg;
@@ -21,9 +27,11 @@ static LReg *memo_find(const Gen *g, const void *what, int n, LReg *const *key) 
 }
 
 static void memo_add(Gen *g, const void *what, int n, LReg *const *key, LReg *reg) {
-    Memo m = {.what = what, .n = n, .reg = reg};
+    int *last = chain_of(g, what);
+    Memo m = {.what = what, .n = n, .reg = reg, .before = *last};
     for (int i = 0; i < n; i++) m.key[i] = key[i];
     vec_push(g->a, &g->memo, m);
+    *last = g->memo.n;
 }
 
 /* ---- walks -------------------------------------------------------------------------- */
@@ -315,9 +323,7 @@ static LReg *load_stored(Gen *g, const Op *op, int n, LReg *const *key) {
 }
 
 void cg_note_computed(Gen *g, const Op *op) {
-    for (int i = 0; i < g->k->computes.n; i++)
-        if (g->k->computes.v[i] == op) return;
-    vec_push(g->a, &g->k->computes, op);
+    if (ir_marks_first(g->lo->computed, op->id)) vec_push(g->a, &g->k->computes, op);
 }
 
 bool cg_is_inline(const Gen *g, const Op *op) {

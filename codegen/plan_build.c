@@ -103,6 +103,8 @@ static void classify(Lower *lo) {
     lo->sums = NEWN(lo->a, unsigned, (size_t)n + 1);
     lo->marks = NEW(lo->a, IrMarks);
     *lo->marks = ir_marks_new(lo->a, 2 * n + 1);
+    lo->computed = NEW(lo->a, IrMarks);
+    *lo->computed = ir_marks_new(lo->a, n + 1);
     lo->row_marks = NEW(lo->a, IrMarks);
     *lo->row_marks = ir_marks_new(lo->a, CG_PLACES * n);
     bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
@@ -438,6 +440,7 @@ static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     lo->slot = outer.slot;
     lo->sums = outer.sums;
     lo->marks = outer.marks;
+    lo->computed = outer.computed;
     lo->row_marks = outer.row_marks;
     return ok;
 }

@@ -20,7 +20,14 @@
 
 /* ---- do zeros stay zeros? ---------------------------------------------------------------- */
 /* Numbers known to be finite, as long as parameters are. */
-static bool is_finite(const Op *op) {
+/* By op id. */
+typedef struct {
+    bool finite;    /* as is_finite() says */
+    bool parameter; /* a variable is among what computes it */
+} Fact;
+
+/* The operands' facts are known. */
+static bool is_finite(const Fact *fact, const Op *op) {
     double v;
     if (pass_is_const(op, &v)) return isfinite(v);
     switch (op->kind) {
@@ -30,54 +37,60 @@ static bool is_finite(const Op *op) {
     case OP_VAR:
         return true;
     case OP_DIV:
-        return is_finite(op->in[0]) && pass_is_const(op->in[1], &v) && v != 0;
+        return fact[op->in[0]->id].finite && pass_is_const(op->in[1], &v) && v != 0;
     case OP_MUL:
     case OP_ADD:
     case OP_SUB:
     case OP_MAX:
     case OP_MIN:
-        return is_finite(op->in[0]) && is_finite(op->in[1]);
+        return fact[op->in[0]->id].finite && fact[op->in[1]->id].finite;
     case OP_SELECT:
-        return is_finite(op->in[1]) && is_finite(op->in[2]);
+        return fact[op->in[1]->id].finite && fact[op->in[2]->id].finite;
     case OP_CAST:
     case OP_COPY:
     case OP_VIEW:
     case OP_NEG:
     case OP_DETACH:
-        return is_finite(op->in[0]);
+        return fact[op->in[0]->id].finite;
     default: /* comparisons, and what is made of them */
         return op->type.dt == DT_I1;
     }
 }
 
-static bool reads_parameter(const Op *op) {
-    if (op->kind == OP_VAR) return true;
-    for (int i = 0; i < op->n_in; i++)
-        if (reads_parameter(op->in[i])) return true;
-    return false;
+static Fact *facts_of(Arena *a, Func *f) {
+    func_number(f);
+    Fact *fact = NEWN(a, Fact, (size_t)f->n_ops + 1);
+    for (const Op *op = f->first; op; op = op->next) {
+        fact[op->id].finite = is_finite(fact, op);
+        fact[op->id].parameter = op->kind == OP_VAR;
+        for (int i = 0; i < op->n_in; i++) fact[op->id].parameter |= fact[op->in[i]->id].parameter;
+    }
+    return fact;
 }
 
-static bool zeros_stay(const Op *op) {
+static bool zeros_stay(const Fact *fact, const Op *op) {
     double v;
     switch (op->kind) {
     case OP_MUL:
         for (int i = 0; i < 2; i++)
-            if (op->in[i]->type.layout != LAYOUT_CSR && !is_finite(op->in[i])) return false;
+            if (op->in[i]->type.layout != LAYOUT_CSR && !fact[op->in[i]->id].finite) return false;
         return true;
     case OP_DIV:
         return pass_is_const(op->in[1], &v) && v != 0;
     case OP_SQRT: /* its slope at 0 is infinite */
-        return !reads_parameter(op->in[0]);
+        return !fact[op->in[0]->id].parameter;
     default:
         return true;
     }
 }
 
 /* The first operation whose dense rows could hold other numbers; NULL: none. */
-static const Op *fills_zeros(const Module *m) {
-    for (int i = 0; i < m->funcs.n; i++)
+static const Op *fills_zeros(PassCtx *p, const Module *m) {
+    for (int i = 0; i < m->funcs.n; i++) {
+        const Fact *fact = facts_of(p->a, m->funcs.v[i]);
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
-            if (op->type.layout == LAYOUT_CSR && !zeros_stay(op)) return op;
+            if (op->type.layout == LAYOUT_CSR && !zeros_stay(fact, op)) return op;
+    }
     return NULL;
 }
 
@@ -115,7 +128,7 @@ static void make_dense(Module *m) {
 static bool run(PassCtx *p, Module *m) {
     const char *names = names_of(p, m);
     if (!names) return true;
-    const Op *bad = fills_zeros(m);
+    const Op *bad = fills_zeros(p, m);
     if (bad) {
         pass_remark(p, bad->span, "density",
                     "computes with the stored entries of %s: '%s' of dense rows could make more of "

@@ -24,6 +24,7 @@ enum { FACTORS_MAX = 12 };
 typedef struct {
     Op *num[FACTORS_MAX], *den[FACTORS_MAX];
     int n_num, n_den;
+    int depth; /* of the product that is looked through */
     bool negative, overflow;
 } Factors;
 
@@ -35,23 +36,27 @@ static void add_factor(Factors *f, Op *op, bool below) {
         (below ? f->den : f->num)[(*n)++] = op;
 }
 
+static void look_through(Factors *f, const Op *op, bool below);
+
+/* A product as deep as that has more factors, or none that another one has. */
+enum { DEPTH_MAX = 4 * FACTORS_MAX };
+
 static void collect(Factors *f, Op *op, bool below) {
-    switch (f->overflow ? OP_CONST : op->kind) {
-    case OP_MUL:
-        collect(f, op->in[0], below);
-        collect(f, op->in[1], below);
-        break;
-    case OP_DIV:
-        collect(f, op->in[0], below);
-        collect(f, op->in[1], !below);
-        break;
-    case OP_NEG:
-        f->negative = !f->negative;
-        collect(f, op->in[0], below);
-        break;
-    default:
+    bool product = op->kind == OP_MUL || op->kind == OP_DIV || op->kind == OP_NEG;
+    f->overflow |= f->depth == DEPTH_MAX;
+    if (f->overflow || !product) {
         add_factor(f, op, below);
+        return;
     }
+    f->depth++;
+    look_through(f, op, below);
+    f->depth--;
+}
+
+static void look_through(Factors *f, const Op *op, bool below) {
+    f->negative ^= op->kind == OP_NEG;
+    collect(f, op->in[0], below);
+    if (op->kind != OP_NEG) collect(f, op->in[1], below ^ (op->kind == OP_DIV));
 }
 
 static Factors factors_of(Op *op) {

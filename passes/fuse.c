@@ -26,13 +26,16 @@
 
 enum {
     CHEAP_FLOPS = 48,   /* recomputing this much beats a store and two loads */
+    AGAIN_FLOPS = 256,  /* no kernel computes more of what another one computes, too */
     CHEAP_REPEATED = 4, /* the same, for every edge or feature anew */
     MAX_LOADS = 24,     /* arguments of one kernel */
     MAX_FLOPS = 400,    /* size of one kernel's body */
+    MAX_OPS = 1000,     /* .. with all that costs nothing: the lowering is a recursion over it */
     ROW_MAX = 1024,     /* elements of a row of sums that a kernel keeps to itself */
 };
 
 typedef struct {
+    int ops;
     int flops;
     int loads; /* tensors read */
     bool far;  /* reads across rows: a transposition */
@@ -188,6 +191,7 @@ static bool in_place(const Fuse *f, const Op *op) {
 /* Adds what computing op in place takes; what was counted in this walk is free. */
 static void count_cost(Fuse *f, const Op *op, Cost *c) {
     Cost own = own_cost(op);
+    c->ops++;
     c->flops += own.flops;
     c->loads += own.loads;
     c->far |= own.far;
@@ -232,7 +236,7 @@ static bool is_cheap(const Op *op, const Node *n) {
 }
 
 static bool fits(const Cost *c) {
-    return c->loads <= MAX_LOADS && c->flops <= MAX_FLOPS;
+    return c->loads <= MAX_LOADS && c->flops <= MAX_FLOPS && c->ops <= MAX_OPS;
 }
 
 /* ---- walks ------------------------------------------------------------------------------ */
@@ -412,6 +416,30 @@ static void undo_cuts(Fuse *f) {
     }
 }
 
+/* Each cut was undone for the cost that the value had while its operands were stored.  Where all
+ * of a long chain are cheap in this way, none is: kernels would compute it from its beginning. */
+static bool cut_chains(Fuse *f) {
+    bool any = false;
+    for (int i = 0; i < f->n; i++) {
+        Node *n = &f->node[i];
+        if (!n->can || n->cut || is_leaf(f->op[i])) continue;
+        const Cost c = cost_of(f, f->op[i]);
+        bool again = n->many && !is_per_entry(f->op[i]);
+        n->cut = c.ops > MAX_OPS || (again && c.flops > AGAIN_FLOPS);
+        any |= n->cut;
+    }
+    return any;
+}
+
+/* A row's sum may have been made in a kernel that others are cut from. */
+static void cut_sums(Fuse *f) {
+    for (int i = f->n - 1; i >= 0; i--) {
+        Node *n = &f->node[i];
+        find_roots(f, f->op[i]);
+        n->cut |= n->can && is_row_sum(f->op[i]) && !sum_allows(f, f->op[i]);
+    }
+}
+
 /* ---- the pass ------------------------------------------------------------------------------ */
 static void remark(Fuse *f, const Op *op, const Node *n) {
     const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
@@ -453,6 +481,7 @@ static void fuse_func(PassCtx *p, Func *fn) {
     find_candidates(&f);
     find_cuts(&f);
     undo_cuts(&f);
+    if (cut_chains(&f)) cut_sums(&f);
     for (int i = 0; i < f.n; i++) {
         f.op[i]->fused = in_place(&f, f.op[i]);
         if (p->remarks) remark(&f, f.op[i], &f.node[i]);

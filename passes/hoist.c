@@ -23,6 +23,7 @@
  * depends on variables, but not on the links, is the same in all of these runs: it moves to @encode
  * in the same way, which the runtime has run before them. */
 #include "ir/text.h"
+#include "ir/walk.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -38,13 +39,16 @@ typedef struct {
 
 typedef struct {
     PassCtx *p;
-    Phase to;      /* @load, or @encode, where variables are known */
-    Builder load;  /* appends to it */
-    OpTable known; /* of it */
+    Phase to;       /* @load, or @encode, where variables are known */
+    Builder load;   /* appends to it */
+    OpTable known;  /* of it */
+    StrMap outputs; /* of it, by name */
     int n_saved;
     bool trains; /* there is a @train, which is done first */
     Func *f;
     Fact *fact; /* by op id */
+    Op **is;    /* by op id: what is saved of it; NULL = nothing */
+    IrMarks marks;
 } Hoist;
 
 /* ---- what is invariant, and what it costs --------------------------------------------- */
@@ -136,11 +140,7 @@ static Op *in_load(Hoist *h, Op *op);
 /* Rows of features are saved for each step's sake, not for an evaluation's. */
 static bool has_room(Hoist *h, Op *op) {
     if (!is_large(op) || !h->trains || h->f->phase == PHASE_TRAIN) return true;
-    if (!h->load.f) return false;
-    const Op *value = in_load(h, op);
-    for (const Op *o = h->load.f->first; o; o = o->next)
-        if (o->kind == OP_OUTPUT && o->in[0] == value) return true;
-    return false;
+    return h->load.f && in_load(h, op)->tag; /* saved already */
 }
 
 static bool is_worth_saving(const Hoist *h, const Op *op) {
@@ -161,33 +161,52 @@ static void find_stays(Hoist *h) {
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
+/* The value in @load or @encode of a `saved`, which that outputs; NULL: it is none of its. */
+static Op *own_value(const Hoist *h, const Op *op) {
+    const Op *out = op->kind == OP_SAVED ? strmap_get(&h->outputs, op->name) : NULL;
+    return out ? out->in[0] : NULL;
+}
+
+/* The operands are in @load. */
 static Op *copy_into_load(Hoist *h, const Op *op) {
-    const Op *own = op->kind == OP_SAVED && h->load.f ? func_output(h->load.f, op->name) : NULL;
-    if (own) return own->in[0];
+    Op *own = own_value(h, op);
+    if (own) return own;
     Op proto = *op;
     proto.tag = NULL;
     proto.in = NEWN(h->p->a, Op *, (size_t)op->n_in);
-    for (int i = 0; i < op->n_in; i++) proto.in[i] = in_load(h, op->in[i]);
+    for (int i = 0; i < op->n_in; i++) proto.in[i] = op->in[i]->tag;
     Op *mine = b_op(&h->load, &proto);
     Op *first = pass_table_add(&h->known, mine);
     if (first != mine) op_remove(mine);
     return first;
 }
 
+static bool is_missing(void *user, const Op *op) {
+    return !op->tag && !own_value(user, op);
+}
+
 /* The value of op in @load; the tag remembers it. */
 static Op *in_load(Hoist *h, Op *op) {
-    if (!op->tag) op->tag = copy_into_load(h, op);
+    if (op->tag) return op->tag;
+    IrOps missing = ir_walk(h->p->a, &h->marks, op, is_missing, h);
+    for (int i = 0; i < missing.n; i++)
+        if (!missing.v[i]->tag) missing.v[i]->tag = copy_into_load(h, missing.v[i]);
     return op->tag;
 }
 
+/* The tag of a value of @load is the output that saves it. */
+static void note_output(Hoist *h, Op *out) {
+    strmap_put(h->p->a, &h->outputs, out->name, out);
+    if (!out->in[0]->tag) out->in[0]->tag = out;
+}
+
 static const char *saved_name(Hoist *h, Op *value) {
-    for (const Op *op = h->load.f->first; op; op = op->next)
-        if (op->kind == OP_OUTPUT && op->in[0] == value) return op->name;
+    if (value->tag) return ((const Op *)value->tag)->name;
     const char *name;
     const char *what = h->to == PHASE_LOAD ? "saved" : text_Phase.word[h->to];
     do name = arena_printf(h->load.m->a, "%s.%d", what, h->n_saved++);
-    while (func_output(h->load.f, name));
-    b_output(&h->load, name, value);
+    while (strmap_has(&h->outputs, name));
+    note_output(h, b_output(&h->load, name, value));
     return name;
 }
 
@@ -211,7 +230,7 @@ static void save(Hoist *h, Module *m, Op *op) {
     Builder b = b_for(m, h->f, op, op);
     Op *s = b_saved(&b, saved_name(h, value), value->type);
     s->hint = op->hint;
-    op_replace_uses(h->f, op, s);
+    h->is[op->id] = s;
     pass_remark(h->p, op->span, "hoist", "'%s' of @%s is computed %s (%s)",
                 op->hint ? op->hint : op_mnemonic(op->kind), h->f->name,
                 h->to == PHASE_LOAD ? "at load" : "once for all links", s->name);
@@ -222,12 +241,17 @@ static void hoist_func(Hoist *h, Module *m, Func *f) {
     func_number(f);
     for (Op *op = f->first; op; op = op->next) op->tag = NULL; /* it may be from @load */
     h->fact = NEWN(h->p->a, Fact, (size_t)f->n_ops);
+    h->is = NEWN(h->p->a, Op *, (size_t)f->n_ops);
+    h->marks = ir_marks_new(h->p->a, f->n_ops);
     find_facts(h);
     find_stays(h);
     VEC(Op *) found = {0};
     for (Op *op = f->first; op; op = op->next)
         if (h->fact[op->id].used && !h->fact[op->id].stays) vec_push(h->p->a, &found, op);
     for (int i = 0; i < found.n; i++) save(h, m, found.v[i]);
+    for (Op *op = f->first; op; op = op->next)
+        for (int i = 0; i < op->n_in; i++)
+            if (h->is[op->in[i]->id]) op->in[i] = h->is[op->in[i]->id];
     pass_dce_func(h->p->a, f);
 }
 
@@ -250,8 +274,10 @@ static bool run(PassCtx *p, Module *m) {
                .to = PHASE_LOAD,
                .known = {.a = p->a},
                .load = {.m = m, .f = func_of(m, PHASE_LOAD)}};
-    for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next)
+    for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next) {
         if (op_has(op, OPT_PURE) && !op_has(op, OPT_NOCSE)) pass_table_add(&h.known, op);
+        if (op->kind == OP_OUTPUT) note_output(&h, op);
+    }
     VEC(Func *) todo = {0};
     Func *train = func_of(m, PHASE_TRAIN);
     h.trains = train != NULL;

@@ -311,7 +311,9 @@ static void link_users(Precision *p) {
     p->user = NEWN(p->p->a, int *, size);
     p->n_users = NEWN(p->p->a, int, size);
     p->op = NEWN(p->p->a, Op *, size);
-    p->seen = NEWN(p->p->a, unsigned char, size);
+    p->marks = NEW(p->p->a, IrMarks);
+    *p->marks = ir_marks_new(p->p->a, p->n);
+    p->fact = NEWN(p->p->a, unsigned char, size);
     p->wish = NEWN(p->p->a, DType, size);
     p->found = NEWN(p->p->a, const char *, size);
     p->read = NEWN(p->p->a, DType, size);
@@ -341,6 +343,7 @@ static void take_wishes(Precision *p) {
         op_remove(op);
     }
     link_users(p);
+    prec_find_facts(p);
     for (int i = 0; i < of.n; i++) {
         Op *x = of.v[i];
         while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];

@@ -3,6 +3,7 @@
 #ifndef PASSES_PRECISION_H
 #define PASSES_PRECISION_H
 
+#include "ir/walk.h"
 #include "passes/rewrite.h"
 
 typedef struct Precision {
@@ -17,11 +18,19 @@ typedef struct Precision {
     int *n_users;
     Op **op; /* by id */
     int n;
-    unsigned char *seen; /* by op id: in the walk at hand */
+    IrMarks *marks;      /* by op id */
+    unsigned char *fact; /* by op id: PREC_*, as the model has the values */
     DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
     const char **found;  /* by op id: why the type does not hold it, by its measured range */
     DType *read;         /* by op id: of a column, the type that suits all its readers here */
 } Precision;
+
+enum {
+    PREC_SUMMED = 1, /* features go into a sum along them, by way of a function of wide range .. */
+    PREC_RANGED = 2, /* .. or by any way */
+    PREC_ERROR = 4,  /* made, element by element, of the numbers that are learned */
+};
+void prec_find_facts(Precision *p);
 
 /* ---- what a value is --------------------------------------------------------------------- */
 bool prec_is_half(DType dt);      /* of 16 bits */

@@ -40,8 +40,7 @@ bool prec_is_wide(const Type *t) {
  * it is (codegen/lower_rows.c): the row holds f32. */
 static bool has_row_sum(const Precision *p, const Op *op, bool root) {
     int64_t n;
-    if ((!root && !op->fused) || p->seen[op->id]) return false;
-    p->seen[op->id] = 1;
+    if ((!root && !op->fused) || !ir_marks_first(p->marks, op->id)) return false;
     const Type *t = &op->type;
     if (op_has(op, OPT_REDUCE) && !prec_is_product(op))
         return t->rank > 1 && !expr_is_const(t->dim[t->rank - 1]->size, &n);
@@ -51,21 +50,37 @@ static bool has_row_sum(const Precision *p, const Op *op, bool root) {
 }
 
 bool prec_sums_in_row(const Precision *p, const Op *op) {
-    memset(p->seen, 0, (size_t)p->n);
+    ir_marks_start(p->marks);
     return has_row_sum(p, op, true);
 }
 
+/* Does what op goes into, element by element, end in a sum along features, when functions of wide
+ * range are on the way (`range`: were before)? */
 static bool goes_into_sum(const Precision *p, const Op *op, bool range) {
-    unsigned char bit = range ? 2 : 1;
-    if (p->seen[op->id] & bit) return false;
-    p->seen[op->id] |= bit;
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
         bool wide = range || op_has(u, OPT_RANGE);
         if (u->kind == OP_REDUCE && wide && u->over[0]->kind == SP_DIM) return true;
-        if (op_has(u, OPT_ELEM) && goes_into_sum(p, u, wide)) return true;
+        if (op_has(u, OPT_ELEM) && p->fact[u->id] & (wide ? PREC_RANGED : PREC_SUMMED)) return true;
     }
     return false;
+}
+
+static bool is_of_target(const Precision *p, const Op *op, const Column *target) {
+    if (op->kind == OP_DATA) return op->col == target;
+    bool any = false;
+    for (int i = 0; i < op->n_in; i++) any |= (p->fact[op->in[i]->id] & PREC_ERROR) != 0;
+    return any && op_has(op, OPT_ELEM) && op->type.dt == DT_F32;
+}
+
+void prec_find_facts(Precision *p) {
+    const Column *target = module_target(p->m, false);
+    for (int i = p->n - 1; i >= 0; i--) {
+        if (goes_into_sum(p, p->op[i], false)) p->fact[i] |= PREC_SUMMED;
+        if (goes_into_sum(p, p->op[i], true)) p->fact[i] |= PREC_RANGED;
+    }
+    for (int i = 0; i < p->n; i++)
+        if (is_of_target(p, p->op[i], target)) p->fact[i] |= PREC_ERROR;
 }
 
 /* Is it taken off the exponents of a softmax: the largest of them, the logarithm of their sum? What
@@ -84,28 +99,6 @@ static bool is_taken_off(const Precision *p, const Op *op) {
 static bool is_softmax_sum(const Op *op) {
     bool sum = op->kind == OP_SEGMENT || op->kind == OP_REDUCE;
     return sum && op->red == RED_SUM && op->in[0]->kind == OP_EXP;
-}
-
-/* Do features of op go into a softmax, a norm or a loss: a function of wide range on the way to a
- * sum along them? */
-static bool is_measured(const Precision *p, const Op *op) {
-    memset(p->seen, 0, (size_t)p->n);
-    return goes_into_sum(p, op, false);
-}
-
-static bool is_of_target(const Precision *p, const Op *op) {
-    if (op->kind == OP_DATA) return op->col == module_target(p->m, false);
-    if (!op_has(op, OPT_ELEM) || op->type.dt != DT_F32 || p->seen[op->id]) return false;
-    p->seen[op->id] = 1;
-    for (int i = 0; i < op->n_in; i++)
-        if (op->in[i]->id < p->n && is_of_target(p, op->in[i])) return true;
-    return false;
-}
-
-/* Is it made, element by element, of the numbers that are learned: an error, or its gradient? */
-static bool is_error(const Precision *p, const Op *op) {
-    memset(p->seen, 0, (size_t)p->n);
-    return is_of_target(p, op);
 }
 
 static bool passes_on(const Op *op) {
@@ -222,10 +215,10 @@ const char *prec_refuses(const Precision *p, const Op *op) {
     if (prec_sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
     const char *why = prec_reader_refuses(p, op);
     if (why || wish) return why;
-    if (is_error(p, op)) return "it is an error of what is learned";
+    if (p->fact[op->id] & PREC_ERROR) return "it is an error of what is learned";
     if (is_taken_off(p, op)) return "a softmax takes it off its exponents";
     if (is_softmax_sum(op)) return "it is the sum of a softmax";
-    return is_measured(p, op) ? "a softmax or loss reads it" : NULL;
+    return p->fact[op->id] & PREC_SUMMED ? "a softmax or loss reads it" : NULL;
 }
 
 bool prec_is_computed(const Op *op) {

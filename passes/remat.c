@@ -27,7 +27,10 @@
  * Chen, Xu, Zhang and Guestrin 2016, "Training Deep Nets with Sublinear Memory Cost", with
  * segments of one library call at most, so the time it costs is small.  `again` keeps the copy from
  * the kernel that makes the first one. */
+#include "ir/walk.h"
 #include "passes/rewrite.h"
+
+#include <string.h>
 
 enum {
     GAP = 4,          /* stored values over the same rows that a value must outlive.. */
@@ -40,6 +43,9 @@ typedef struct {
     Arena *a;
     int *last;         /* by op id: the last reader's id, looking through views */
     Op **copy;         /* by op id: as the late readers see it; NULL = not looked at */
+    bool *leaves;      /* by op id: an effect reads it */
+    int cap;           /* of all by op id */
+    IrMarks marks;     /* by op id: found to be there */
     const Op *product; /* the one that is made again */
 } Remat;
 
@@ -51,13 +57,27 @@ static bool is_stored(const Op *op) {
     return !op->fused && op->n_in > 0 && op->kind != OP_VIEW && !op_has(op, OPT_EFFECT);
 }
 
+static void make_room(Remat *r) {
+    if (r->f->n_ops < r->cap) return;
+    r->cap = 2 * r->f->n_ops + 1;
+    r->last = NEWN(r->a, int, (size_t)r->cap);
+    r->leaves = NEWN(r->a, bool, (size_t)r->cap);
+    r->copy = NEWN(r->a, Op *, (size_t)r->cap);
+    r->marks = ir_marks_new(r->a, r->cap);
+}
+
 static void find_last(Remat *r) {
+    make_room(r);
     func_number(r->f);
-    r->last = NEWN(r->a, int, (size_t)r->f->n_ops + 1);
+    memset(r->last, 0, (size_t)r->cap * sizeof *r->last);
+    memset(r->leaves, 0, (size_t)r->cap * sizeof *r->leaves);
+    memset(r->copy, 0, (size_t)r->cap * sizeof *r->copy);
     for (Op *op = r->f->last; op; op = op->prev) {
         int at = op->kind == OP_VIEW ? r->last[op->id] : op->id;
-        for (int i = 0; i < op->n_in; i++)
+        for (int i = 0; i < op->n_in; i++) {
+            r->leaves[op->in[i]->id] |= op_has(op, OPT_EFFECT);
             if (r->last[op->in[i]->id] < at) r->last[op->in[i]->id] = at;
+        }
     }
 }
 
@@ -79,7 +99,8 @@ static bool is_there(Remat *r, const Op *x, int at, int depth) {
     if (x->kind == OP_VIEW) return is_there(r, x->in[0], at, depth + 1);
     if (!x->fused && x->n_in > 0)
         return r->last[x->id] >= at || choose_product(r, x, at, depth + 1);
-    return (x->n_in == 0 || op_has(x, OPT_ELEM)) && are_there(r, x, at, depth + 1);
+    if (x->n_in && !op_has(x, OPT_ELEM)) return false;
+    return !ir_marks_first(&r->marks, x->id) || are_there(r, x, at, depth + 1);
 }
 
 static bool are_there(Remat *r, const Op *x, int at, int depth) {
@@ -115,10 +136,7 @@ static Op *late_reader(const Remat *r, Op *v, int *gap) {
 /* Elementwise, over rows, and read by nothing that wants it outside of the step. */
 static bool is_candidate(const Remat *r, const Op *v) {
     if (!op_has(v, OPT_ELEM) || !is_stored(v) || !is_big(v)) return false;
-    for (const Op *u = v->next; u; u = u->next)
-        for (int i = 0; i < u->n_in; i++)
-            if (u->in[i] == v && op_has(u, OPT_EFFECT)) return false;
-    return r->last[v->id] > v->id;
+    return !r->leaves[v->id] && r->last[v->id] > v->id;
 }
 
 /* x where the product is made again: itself, or a copy. */
@@ -150,7 +168,6 @@ static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
 
 static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
     Builder b = b_for(m, r->f, late, v);
-    r->copy = NEWN(r->a, Op *, (size_t)r->f->n_ops + 1);
     made_again(r, &b, v, v);
     for (Op *u = late; u; u = u->next)
         for (int i = 0; i < u->n_in; i++) {
@@ -165,14 +182,17 @@ static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
 
 static void remat_func(PassCtx *p, Module *m, Func *f) {
     Remat r = {.f = f, .a = p->a};
+    find_last(&r);
     for (Op *v = f->first; v; v = v->next) {
         if (!op_has(v, OPT_ELEM) || !is_big(v) || v->again) continue;
-        find_last(&r);
         int gap = 0;
         Op *late = is_candidate(&r, v) ? late_reader(&r, v, &gap) : NULL;
         r.product = NULL;
+        ir_marks_start(&r.marks);
         bool there = late && are_there(&r, v, late->id, 0);
-        if (there && (!r.product || gap >= PRODUCT_GAP)) again(&r, p, m, v, late);
+        if (!there || (r.product && gap < PRODUCT_GAP)) continue;
+        again(&r, p, m, v, late);
+        find_last(&r);
     }
     pass_dce_func(p->a, f);
 }

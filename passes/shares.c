@@ -90,8 +90,10 @@ static void replace(Shares *s, Op *op, Op *with) {
 enum { FACTORS_MAX = 12 };
 
 /* Collects the factors of a product; false: more than FACTORS_MAX. */
-static bool factors_of(Op *op, Op **v, int *n) {
-    if (op->kind == OP_MUL) return factors_of(op->in[0], v, n) && factors_of(op->in[1], v, n);
+static bool factors_of(Op *op, int depth, Op **v, int *n) {
+    if (op->kind == OP_MUL) /* one as deep as that has more */
+        return depth < FACTORS_MAX && factors_of(op->in[0], depth + 1, v, n) &&
+               factors_of(op->in[1], depth + 1, v, n);
     if (*n == FACTORS_MAX) return false;
     v[(*n)++] = op;
     return true;
@@ -101,7 +103,7 @@ static bool factors_of(Op *op, Op **v, int *n) {
 static Op *find_share(Op *op, const Map *map) {
     Op *v[FACTORS_MAX], *share = NULL;
     int n = 0, found = 0;
-    if (!factors_of(op, v, &n)) return NULL;
+    if (!factors_of(op, 0, v, &n)) return NULL;
     for (int i = 0; i < n; i++) {
         const Op *l = divided_by(v[i]);
         if (!l || l->map != map) continue;
