@@ -133,8 +133,10 @@ static void emit_vars(Host *h) {
         host_printf(h, ", .kind = %s, .dt = %s, .buf = %d, .group = ", host_VarKind[v->kind],
                     host_dtype(v->type.dt), buf_of(h, PB_VAR, v, 0));
         host_string(h, v->group);
-        host_printf(h, ", .init = %s, .a = %a, .b = %a},\n", host_InitKind[v->init.kind], v->init.a,
+        host_printf(h, ", .init = %s, .a = %a, .b = %a", host_InitKind[v->init.kind], v->init.a,
                     v->init.b);
+        if (v->role) host_printf(h, ", .role = %s", host_VarRole[v->role]);
+        host_puts(h, "},\n");
     }
     close_table(h, h->m->vars.n);
 }

@@ -147,7 +147,9 @@ typedef struct Var {
     int save_rank; /* shape in the checkpoint (PyG's); 0 = as `type` */
     const Expr *save_shape[MAX_RANK];
     const char *group; /* parameter group, NULL = default */
-    int turn; /* `type` is as stored: its first `turn` spaces are the last ones as written */
+    VarRole role;
+    struct Var *of; /* VAR_SLOT: the parameter whose state it is; NULL = of none alone */
+    int turn;       /* `type` is as stored: its first `turn` spaces are the last ones as written */
     int id;
     Span span;
 } Var;
@@ -396,6 +398,7 @@ Func *func_find(const Module *m, const char *name);
 Func *func_of(const Module *m, Phase phase); /* NULL: m has none */
 Space *space_find(const Module *m, const char *name);
 Var *var_find(const Module *m, const char *path);
+Var *var_of_role(const Module *m, VarRole role); /* NULL: m has none */
 Column *column_find(const Module *m, const char *space, const char *name);
 
 /* ---- builder (ir/build.c) --------------------------------------------------------

@@ -386,6 +386,12 @@ Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at)
     return v;
 }
 
+Var *var_of_role(const Module *m, VarRole role) {
+    for (int i = 0; i < m->vars.n; i++)
+        if (m->vars.v[i]->role == role) return m->vars.v[i];
+    return NULL;
+}
+
 Type var_written_type(const Var *v) {
     Type t = v->type;
     for (int i = 0; i < t.rank; i++) t.dim[i] = v->type.dim[(i + v->turn) % t.rank];

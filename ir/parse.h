@@ -62,6 +62,7 @@ bool parse_expr(Parser *p, const Expr **e);
 bool parse_space(Parser *p, Space **s);
 bool parse_spaces(Parser *p, int max, int *n, Space **v); /* [a, b, ..] without repeats */
 bool parse_column(Parser *p, Column **c);
+bool parse_var(Parser *p, Var **v);   /* by its path in quotes */
 bool parse_map(Parser *p, Map **map); /* src(cites) */
 bool parse_type(Parser *p, Type *t);
 bool parse_span(Parser *p, Span *at); /* optional !file:line:col; else *at stays */

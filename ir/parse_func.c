@@ -89,7 +89,7 @@ static bool over_attr(Parser *p, unsigned at, Op *op) {
                       want);
 }
 
-static bool var_attr(Parser *p, Var **v) {
+bool parse_var(Parser *p, Var **v) {
     Span at = p->tok.span;
     const char *path = NULL;
     if (!parse_text(p, "a variable's path in quotes", &path)) return false;
@@ -154,7 +154,7 @@ static bool attributes(Parser *p, Op *op) {
     if (at & OPA_MAP && !parse_map(p, &op->map)) return false;
     if (at & (OPA_OVER | OPA_OVER1 | OPA_OVER2 | OPA_OVER3) && !over_attr(p, at, op)) return false;
     if (at & OPA_COL && !parse_column(p, &op->col)) return false;
-    if (at & OPA_VAR && !var_attr(p, &op->var)) return false;
+    if (at & OPA_VAR && !parse_var(p, &op->var)) return false;
     if (at & OPA_NAME && !parse_text(p, "a text in quotes", &op->name)) return false;
     if (at & OPA_EXT && !ext_attr(p, &op->ext)) return false;
     if (at & OPA_BODY && !body_attr(p, &op->body)) return false;

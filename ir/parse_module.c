@@ -305,6 +305,17 @@ static bool save_shape(Parser *p, Var *v) {
     return parse_expect(p, ']');
 }
 
+/* ` of "w"`, ` role updates`: what a slot is for. */
+static bool var_use(Parser *p, Var *v) {
+    int role = ROLE_NONE;
+    if (v->kind != VAR_SLOT) return true;
+    if (parse_accept_word(p, "of") && !parse_var(p, &v->of)) return false;
+    if (parse_accept_word(p, "role") && !parse_word(p, &text_VarRole, "a role", &role))
+        return false;
+    v->role = (VarRole)role;
+    return true;
+}
+
 static bool var_stmt(Parser *p, VarKind k) {
     Span at = p->tok.span;
     const char *path = NULL;
@@ -324,7 +335,7 @@ static bool var_stmt(Parser *p, VarKind k) {
     v->turn = (int)turn;
     if (parse_accept_word(p, "as") && !save_shape(p, v)) return false;
     if (parse_accept_word(p, "group") && !parse_text(p, "a group's name", &v->group)) return false;
-    return parse_span(p, &v->span);
+    return var_use(p, v) && parse_span(p, &v->span);
 }
 
 /* ---- functions in C ----------------------------------------------------------------------- */

@@ -229,6 +229,11 @@ static void print_var(StrBuf *b, const Whole *w, const Var *v) {
         sb_puts(b, " group ");
         ir_string_print(b, v->group);
     }
+    if (v->of) {
+        sb_puts(b, " of ");
+        ir_string_print(b, v->of->path);
+    }
+    if (v->role) sb_printf(b, " role %s", text_VarRole.word[v->role]);
     end_line(b, w, v->span);
 }
 

@@ -18,49 +18,46 @@
 #include "passes/rewrite.h"
 
 #include <math.h>
-#include <string.h>
 
-static const char scale_path[] = "opt.loss_scale", good_path[] = "opt.loss_scale.good",
-                  skipped_path[] = "opt.loss_scale.skipped";
 static const double first_scale = 65536, largest_scale = 16777216, interval = 2000;
 
 static Op *num(Builder *b, double x) {
     return b_const(b, DT_F32, x);
 }
 
-static void scalar(Module *m, const char *path, double first) {
+static void scalar(Module *m, VarRole role, const char *path, double first) {
     Init init = {.kind = INIT_CONST, .a = first};
-    var_new(m, VAR_SLOT, path, type_scalar(DT_F32), init, (Span){0});
+    var_new(m, VAR_SLOT, path, type_scalar(DT_F32), init, (Span){0})->role = role;
 }
 
-static Op *read(Builder *b, const char *path) {
-    return b_var(b, var_find(b->m, path));
+static Op *read(Builder *b, VarRole role) {
+    return b_var(b, var_of_role(b->m, role));
 }
 
-static void write(Builder *b, const char *path, Op *x) {
-    b_assign(b, var_find(b->m, path), x);
+static void write(Builder *b, VarRole role, Op *x) {
+    b_assign(b, var_of_role(b->m, role), x);
 }
 
 bool pass_loss_is_scaled(const Module *m, const Func *f) {
-    return var_find(m, scale_path) && f->phase == PHASE_TRAIN;
+    return var_of_role(m, ROLE_LOSS_SCALE) && f->phase == PHASE_TRAIN;
 }
 
 Op *pass_loss_scale_now(Builder *b) {
-    return read(b, scale_path);
+    return read(b, ROLE_LOSS_SCALE);
 }
 
 Op *pass_loss_skipped(Builder *b) {
-    return read(b, skipped_path);
+    return read(b, ROLE_SKIPPED_STEPS);
 }
 
 void pass_loss_scale_start(Module *m, double scale) {
-    Var *v = var_find(m, scale_path);
+    Var *v = var_of_role(m, ROLE_LOSS_SCALE);
     if (v) v->init.a = fmin(fmax(exp2(floor(log2(scale))), 1), first_scale);
 }
 
 bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
     bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
-    const Var *scale = var_find(m, scale_path);
+    const Var *scale = var_of_role(m, ROLE_LOSS_SCALE);
     for (const Op *op = f->first; scale && op; op = op->next) {
         if (op->id == 0 && op != f->first) continue;
         of[op->id] = op->kind == OP_VAR && op->var == scale;
@@ -80,18 +77,19 @@ bool pass_loss_needs_scale(Arena *a, const Module *m) {
 }
 
 void pass_loss_scale_next(Builder *b, Op *finite, Op *due) {
-    Op *zero = num(b, 0), *one = num(b, 1), *s = read(b, scale_path);
-    Op *good = b_binary(b, OP_ADD, read(b, good_path), one);
+    Op *zero = num(b, 0), *one = num(b, 1), *s = read(b, ROLE_LOSS_SCALE);
+    Op *good = b_binary(b, OP_ADD, read(b, ROLE_GOOD_STEPS), one);
     Op *grows = b_binary(b, OP_LE, num(b, interval), good);
     Op *twice = b_binary(b, OP_MIN, b_binary(b, OP_MUL, s, num(b, 2)), num(b, largest_scale));
     Op *half = b_binary(b, OP_MAX, b_binary(b, OP_MUL, s, num(b, 0.5)), one);
-    Op *skipped = b_binary(b, OP_ADD, read(b, skipped_path), one);
+    Op *skipped = b_binary(b, OP_ADD, read(b, ROLE_SKIPPED_STEPS), one);
     Op *next = b_select(b, finite, b_select(b, grows, twice, s), half);
     Op *count = b_select(b, finite, b_select(b, grows, zero, good), zero);
-    Op *missed = b_select(b, finite, read(b, skipped_path), skipped);
-    write(b, scale_path, due ? b_select(b, due, next, s) : next);
-    write(b, good_path, due ? b_select(b, due, count, read(b, good_path)) : count);
-    write(b, skipped_path, due ? b_select(b, due, missed, read(b, skipped_path)) : missed);
+    Op *missed = b_select(b, finite, read(b, ROLE_SKIPPED_STEPS), skipped);
+    write(b, ROLE_LOSS_SCALE, due ? b_select(b, due, next, s) : next);
+    write(b, ROLE_GOOD_STEPS, due ? b_select(b, due, count, read(b, ROLE_GOOD_STEPS)) : count);
+    write(b, ROLE_SKIPPED_STEPS,
+          due ? b_select(b, due, missed, read(b, ROLE_SKIPPED_STEPS)) : missed);
 }
 
 /* Does the step keep values in f16: all large ones, some, or those of a layer? */
@@ -107,10 +105,10 @@ static bool run(PassCtx *p, Module *m) {
     const Func *f = func_of(m, PHASE_TRAIN);
     if (p->scale && p->scale->off) return true;
     if (!f || !has_f16(p, f) || m->recipe.optim == OPTIM_NONE) return true;
-    if (var_find(m, scale_path)) return true;
-    scalar(m, scale_path, first_scale);
-    scalar(m, good_path, 0);
-    scalar(m, skipped_path, 0);
+    if (var_of_role(m, ROLE_LOSS_SCALE)) return true;
+    scalar(m, ROLE_LOSS_SCALE, "opt.loss_scale", first_scale);
+    scalar(m, ROLE_GOOD_STEPS, "opt.loss_scale.good", 0);
+    scalar(m, ROLE_SKIPPED_STEPS, "opt.loss_scale.skipped", 0);
     if (p->scale) p->scale->scaled = true;
     return true;
 }

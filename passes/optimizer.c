@@ -140,6 +140,7 @@ static Var *slot_as(Optim *o, const char *what, const Var *v, DType dt) {
     if (s) return s;
     t.dt = dt;
     s = var_new(o->b.m, VAR_SLOT, path, t, (Init){.kind = INIT_CONST}, v->span);
+    s->of = var_find(o->b.m, v->path);
     s->save_rank = v->save_rank;
     memcpy(s->save_shape, v->save_shape, sizeof s->save_shape);
     return s;
@@ -149,19 +150,27 @@ static Var *slot_of(Optim *o, const char *what, const Var *v) {
     return slot_as(o, what, v, v->type.dt);
 }
 
-static Var *counter(Optim *o, const char *path) {
-    Var *v = var_find(o->b.m, path);
-    Init zero = {.kind = INIT_CONST};
-    return v ? v : var_new(o->b.m, VAR_SLOT, path, type_scalar(DT_F32), zero, (Span){0});
+static Var *counter(Optim *o, VarRole role, const char *path) {
+    Var *v = var_of_role(o->b.m, role);
+    if (v) return v;
+    v = var_new(o->b.m, VAR_SLOT, path, type_scalar(DT_F32), (Init){.kind = INIT_CONST}, (Span){0});
+    v->role = role;
+    return v;
 }
 
-static const char n_summed[] = "opt.summed", n_updates[] = "opt.updates";
+static Var *steps_summed(Optim *o) {
+    return counter(o, ROLE_SUMMED_STEPS, "opt.summed");
+}
+
+static Var *updates_made(Optim *o) {
+    return counter(o, ROLE_UPDATES, "opt.updates");
+}
 
 /* Gradients become the means of the last k. */
 static void accumulate(Optim *o, Grads *gs) {
     double k = (double)o->r->accumulate;
     o->b.span = o->r->optimizer;
-    Op *n = add(o, b_var(&o->b, counter(o, n_summed)), num(o, 1));
+    Op *n = add(o, b_var(&o->b, steps_summed(o)), num(o, 1));
     o->due = b_binary(&o->b, OP_LE, num(o, k), n);
     for (int i = 0; i < gs->n; i++) {
         Grad *g = &gs->v[i];
@@ -173,7 +182,7 @@ static void accumulate(Optim *o, Grads *gs) {
 }
 
 static void assign_sums(Optim *o, const Grads *gs) {
-    Var *v = counter(o, n_summed);
+    Var *v = steps_summed(o);
     Op *n = add(o, b_var(&o->b, v), num(o, 1));
     for (int i = 0; i < gs->n; i++) b_assign(&o->b, slot_of(o, "sum", gs->v[i].var), gs->v[i].sum);
     o->b.span = o->r->optimizer;
@@ -192,7 +201,7 @@ static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
 
 static void train_raw(Optim *o, Func *f, Grads *gs) {
     Builder b = {.m = o->b.m, .f = f, .at = f->first, .span = f->span};
-    o->updates = b_var(&b, counter(o, n_updates));
+    o->updates = b_var(&b, updates_made(o));
     Op *started = b_binary(&b, OP_LT, b_const(&b, DT_F32, 0), o->updates);
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
@@ -428,7 +437,7 @@ static bool run(PassCtx *p, Module *m) {
     o.b.span = o.r->optimizer;
     if (o.updates) {
         Op *one_more = add(&o, o.updates, num(&o, 1));
-        b_assign(&o.b, counter(&o, n_updates), keep_old(&o, when, one_more, o.updates));
+        b_assign(&o.b, updates_made(&o), keep_old(&o, when, one_more, o.updates));
     }
     for (int i = 0; i < gs.n; i++) op_remove(gs.v[i].out);
     return true;

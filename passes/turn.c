@@ -22,8 +22,6 @@
  * transposed when the program is compiled. */
 #include "passes/rewrite.h"
 
-#include <string.h>
-
 /* What one function does with values of the variable's elements. */
 typedef struct {
     Func *f;
@@ -63,12 +61,10 @@ static int turn_of(const Type *x, const Type *y) {
     return 0;
 }
 
-/* A slot of the variable's optimizer state, or itself: "opt.m.<path>". */
+/* A slot of the variable's optimizer state, or itself. */
 static bool is_of(const Turn *t, const Var *v) {
     if (v == t->var) return true;
-    if (v->kind != VAR_SLOT || strncmp(v->path, "opt.", 4) != 0) return false;
-    const char *dot = strchr(v->path + 4, '.');
-    return dot && !strcmp(dot + 1, t->var->path) && same_order(&v->type, &t->is);
+    return v->of == t->var && same_order(&v->type, &t->is);
 }
 
 /* The one order other than its own that copies of the variable have. */

@@ -336,15 +336,15 @@ static RtTensor *present_of(File *o, int var) {
 
 /* What no step writes (passes/loss_scale.c) would let no later step learn, or all of them be wrong:
  * gradients times 0, or divided by it. */
-static gnnc_status check_scale(const File *o, const char *path, const RtTensor *f) {
+static gnnc_status check_scale(const File *o, rt_var_role role, const RtTensor *f) {
     static const struct {
-        const char *name;
+        rt_var_role role;
         double least, most;
-    } known[] = {{"opt.loss_scale", 1, 16777216},
-                 {"opt.loss_scale.good", 0, 2000},
-                 {"opt.loss_scale.skipped", 0, 16777216}};
+    } known[] = {{RT_ROLE_LOSS_SCALE, 1, 16777216},
+                 {RT_ROLE_GOOD_STEPS, 0, 2000},
+                 {RT_ROLE_SKIPPED_STEPS, 0, 16777216}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(path, known[i].name) != 0) continue;
+        if (role != known[i].role) continue;
         double x = (double)*(const float *)f->a.data;
         if (!(x >= known[i].least && x <= known[i].most))
             return rt_fail(&o->t->rt.err, GNNC_E_RANGE, "%s: '%s' is %g, not between %.0f and %.0f",
@@ -363,7 +363,7 @@ static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **hi
                 return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' is missing", o->path,
                                t->program->vars[v].path);
             gnnc_status st = rt_tensor_fit(t, &o->pool, o->path, f[k], v);
-            if (st == GNNC_OK) st = check_scale(o, t->program->vars[v].path, f[k]);
+            if (st == GNNC_OK) st = check_scale(o, t->program->vars[v].role, f[k]);
             if (st != GNNC_OK) return st;
         }
     }

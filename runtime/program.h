@@ -83,6 +83,7 @@ typedef struct {
     const char *group; /* NULL = default */
     rt_init_kind init;
     double a, b;
+    rt_var_role role;
 } rt_var;
 
 /* Symbolic per-variable numbers, for the bound size table n: */

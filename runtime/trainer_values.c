@@ -148,11 +148,11 @@ gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **nam
     return GNNC_OK;
 }
 
-/* A state of one number, by its name in checkpoints; false: there is none. */
-static bool state_of(gnnc_trainer *t, const char *path, double *value) {
+/* A state of one number; false: there is none. */
+static bool state_of(gnnc_trainer *t, rt_var_role role, double *value) {
     for (int i = 0; i < t->program->n_vars; i++) {
         const rt_var *v = &t->program->vars[i];
-        if (v->dt != RT_F32 || strcmp(v->path, path) != 0) continue;
+        if (v->role != role) continue;
         if (!t->x.buf[v->buf] || rt_pull(&t->x, v->buf) != GNNC_OK) return false;
         *value = (double)*(const float *)t->x.buf[v->buf];
         return true;
@@ -161,7 +161,7 @@ static bool state_of(gnnc_trainer *t, const char *path, double *value) {
 }
 
 bool rt_trainer_skipped(gnnc_trainer *t, double *steps, double *scale) {
-    return state_of(t, "opt.loss_scale.skipped", steps) && state_of(t, "opt.loss_scale", scale);
+    return state_of(t, RT_ROLE_SKIPPED_STEPS, steps) && state_of(t, RT_ROLE_LOSS_SCALE, scale);
 }
 
 static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data,

@@ -199,7 +199,7 @@ static void store_all(gnnc_trainer *t, const RtTensors *f) {
 void rt_average_anew(gnnc_trainer *t) {
     for (int v = 0; v < t->program->n_vars; v++) {
         const rt_var *of = &t->program->vars[v];
-        if (of->kind != RT_VAR_SLOT || strcmp(of->path, "opt.updates") || of->buf < 0) continue;
+        if (of->role != RT_ROLE_UPDATES || of->buf < 0) continue;
         *(float *)t->x.buf[of->buf] = 0;
         rt_push(&t->x, of->buf);
     }

@@ -23,6 +23,8 @@ static const char small[] =
     "F]\n"
     "  param \"conv1.bias\": f32[all] = const(0) group \"no_decay\"\n"
     "  state \"steps\": f32 = const(0)\n"
+    "  slot \"m\": f32[all] = const(0) of \"conv1.bias\"\n"
+    "  slot \"scale\": f32 = const(65536) role loss_scale\n"
     "  recipe {\n"
     "    model = \"GAT\"\n"
     "    target = \"paper.y\"\n"
