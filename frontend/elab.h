@@ -85,7 +85,7 @@ struct Inst {
     const char *name; /* NULL until bound */
     StrMap settings;  /* name -> Value */
     Values members;
-    bool sequential, opaque;
+    bool sequential, opaque, applied;
     Value inner; /* typed argument */
     const char *in_name, *out_name;
     Frame *in_frame;
@@ -177,7 +177,8 @@ struct Elab {
     StrMap space_of_key, atoms;
     int n_atoms;
     VEC(const Expr *) atom_size;
-    StrMap vars; /* path -> VarInfo * */
+    VEC(Inst *) model_insts; /* named by statements of the model itself */
+    StrMap vars;             /* path -> VarInfo * */
     VEC(VarInfo *) all_vars;
     int stream;
     const Ast *graph_decl;
@@ -439,6 +440,8 @@ void elab_links_metrics(LinkTask *t, const Terms *metrics);
 bool elab_define_value(Elab *e, const FeDefine *d, const char *type, Value *v);
 const FeDefine *elab_define_find(const Elab *e, const char *name);
 void elab_check_unused(Elab *e, const Ast *file);
+/* Warns of layers of the model that its result and loss do not depend on. */
+void elab_check_unreached(Elab *e);
 void elab_check_other_models(Elab *e, const Ast *file, const Ast *chosen);
 const Ast *fe_train_of(const Ast *file, const Ast *model);
 

@@ -362,6 +362,7 @@ static Value apply_typed(Elab *e, Inst *inst, const Args *args) {
 }
 
 static Value apply(Elab *e, Inst *inst, const Args *args) {
+    inst->applied = true;
     if (inst->opaque) return args->n ? args->v[0] : val_poison();
     if (inst->in_name) return apply_typed(e, inst, args);
     if (inst->sequential) return apply_sequential(e, inst, args);

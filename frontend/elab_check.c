@@ -15,6 +15,7 @@ static Elab scratch_of(const Elab *e) {
     memset(&s.dims, 0, sizeof s.dims);
     s.space_of_key = s.atoms = s.vars = s.relation_names = (StrMap){0};
     memset(&s.all_vars, 0, sizeof s.all_vars);
+    memset(&s.model_insts, 0, sizeof s.model_insts);
     memset(&s.nodes, 0, sizeof s.nodes);
     memset(&s.edges, 0, sizeof s.edges);
     memset(&s.bindings, 0, sizeof s.bindings);
@@ -136,6 +137,66 @@ static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
         elab_frame_run(e, f, d->kid[layer ? 3 : 2], d->kid[layer ? 2 : 1], what);
     elab_flush_states(e);
     e->frame = NULL;
+}
+
+/* ---- layers without effect -------------------------------------------------------- */
+/* Marks the variables that what a function outputs is computed of, by their ids. */
+static void mark_vars(Elab *e, Func *f, bool *read) {
+    int *uses = func_use_counts(e->a, f);
+    for (const Op *op = f->last; op; op = op->prev) {
+        bool live = uses[op->id] || op_acts(op);
+        for (int i = 0; i < op->n_in && !live; i++) uses[op->in[i]->id]--;
+        if (live && op->var && op->kind == OP_VAR) read[op->var->id] = true;
+    }
+}
+
+/* `conv3` of "conv3.lin.weight": one warning a layer. */
+static const char *layer_of(Elab *e, const Var *v) {
+    const char *dot = strchr(v->path, '.');
+    return dot ? arena_strndup(e->a, v->path, (size_t)(dot - v->path)) : v->path;
+}
+
+static void warn(Elab *e, StrMap *told, const char *name, Span at, const char *what) {
+    if (strmap_has(told, name)) return;
+    strmap_put(e->a, told, name, (void *)name);
+    diag_warn(e->c, DIAG_E0319, ctx_user_span(e->c, at), "'%s' %s", name, what);
+}
+
+/* A layer of several parts may have one that is of no use here: HGT's last one sends to fewer node
+ * types than it could. */
+static void warn_of_unread(Elab *e, StrMap *told) {
+    bool *read = NEWN(e->a, bool, (size_t)e->m->vars.n + 1);
+    StrMap used = {0};
+    for (int i = 0; i < e->m->funcs.n; i++)
+        if (e->m->funcs.v[i]->phase != PHASE_EMBED) mark_vars(e, e->m->funcs.v[i], read);
+    for (int i = 0; i < e->m->vars.n; i++) {
+        const Var *v = e->m->vars.v[i];
+        if (read[v->id]) strmap_put(e->a, &used, layer_of(e, v), (void *)v->path);
+    }
+    for (int i = 0; i < e->m->vars.n; i++) {
+        const Var *v = e->m->vars.v[i];
+        if (v->kind == VAR_PARAM && !strmap_has(&used, layer_of(e, v)))
+            warn(e, told, layer_of(e, v), v->span,
+                 "is of no use: neither the result nor the loss depends on it, so it is not "
+                 "learned, "
+                 "and not saved");
+    }
+}
+
+/* A model is elaborated for each phase: a layer of one name is applied in one of them, or in none.
+ */
+void elab_check_unreached(Elab *e) {
+    StrMap told = {0}, applied = {0};
+    if (e->c->n_errors) return;
+    for (int i = 0; i < e->model_insts.n; i++) {
+        const Inst *x = e->model_insts.v[i];
+        if (x->applied) strmap_put(e->a, &applied, x->name, (void *)x->name);
+    }
+    for (int i = 0; i < e->model_insts.n; i++) {
+        const Inst *x = e->model_insts.v[i];
+        if (!strmap_has(&applied, x->name)) warn(e, &told, x->name, x->at, "is never applied");
+    }
+    warn_of_unread(e, &told);
 }
 
 void elab_check_unused(Elab *e, const Ast *file) {

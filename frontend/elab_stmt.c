@@ -60,6 +60,7 @@ void elab_name_instances(Elab *e, Value v, Inst *parent, const char *name, Span 
     if (v.kind == VAL_INST && !v.inst->name) {
         v.inst->name = name;
         v.inst->parent = parent;
+        if (e->frame && e->frame->is_model) vec_push(e->a, &e->model_insts, v.inst);
     }
     if (v.kind == VAL_LIST && has_unnamed(v))
         for (int i = 0; i < v.list->n; i++)

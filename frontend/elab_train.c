@@ -370,4 +370,5 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     elab_check_kept(e);
     if (train) elab_check_sampled(e, train);
     elab_check_times(e);
+    elab_check_unreached(e);
 }
