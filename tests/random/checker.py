@@ -15,8 +15,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 SECONDS = 120
 STAGES = ("graph", "loops", "code")
-NEAR, NOISE = 2e-4, 3e-7
+NEAR, NEAR_IN_16_BITS, NOISE = 2e-4, 0.1, 3e-7
 OK, INVALID, DIFFERS, CRASH = "ok", "invalid", "differs", "crash"
+
+
+def is_low(text):
+    """Has it values in 16 bits?  Which of them are rounded hangs on what lies in memory, hence on the level."""
+    return re.search(r"@b?f16|= bf16", text) is not None
 
 
 def ended(r):
@@ -80,7 +85,7 @@ class Checker:
         paths = self.write(text, seed, limit, name, trains=True)
         if not paths:
             return INVALID, "no data for this declaration"
-        result = Trainers(self, *paths).compare()
+        result = Trainers(self, *paths, NEAR_IN_16_BITS if is_low(text) else NEAR).compare()
         self.clear(name)
         return result
 
@@ -92,11 +97,11 @@ class Failed(Exception):
 class Trainers:
     """The log, the weights and the checkpoint of two trainers.
 
-    Rounding is not the same at both levels, and training spreads it: what is further apart than NEAR is compared with
+    Rounding is not the same at both levels, and training spreads it: what is further apart than `near` is compared with
     what noise of rounding's size (NOISE, relative) in the first weights does to the trainer of -O0."""
 
-    def __init__(self, checker, model, data):
-        self.checker, self.model, self.data = checker, model, data
+    def __init__(self, checker, model, data, near):
+        self.checker, self.model, self.data, self.near = checker, model, data, near
         self.folder = os.path.dirname(model)
 
     def path(self, name):
@@ -139,7 +144,7 @@ class Trainers:
             return (INVALID, plain) if same else (DIFFERS, f"-O0 trains: {plain if isinstance(plain, str) else 'yes'}; "
                                                            f"-O2 trains: {fast if isinstance(fast, str) else 'yes'}")
         first = self.first_weights()
-        said = self.interpreted(plain, first) or far(plain, fast, lambda: self.spread(plain, first))
+        said = self.interpreted(plain, first) or far(plain, fast, self.near, lambda: self.spread(plain, first))
         return (DIFFERS, f"trainers: {said}") if said else (OK, "")
 
     def first_weights(self):
@@ -151,12 +156,17 @@ class Trainers:
         said = ""
         if first:
             at_first = self.interpreter(first)
-            said = loss_apart("the first loss", plain.log[0].get("loss"), at_first.get("train loss"))
+            said = self.loss_apart("the first loss", plain.log[0].get("loss"), at_first.get("train loss"))
         kept = self.interpreter(self.path("O0.out"))
         for split in ("train", "val", "test"):
             got = plain.log[-1].get(split, {}).get("loss")
-            said = said or loss_apart(f"the kept loss of {split}", got, kept.get(f"eval loss.{split}"))
+            said = said or self.loss_apart(f"the kept loss of {split}", got, kept.get(f"eval loss.{split}"))
         return said
+
+    def loss_apart(self, what, got, want):
+        if got is None or want is None or apart(got, want) <= 20 * self.near * (1 + abs(want)):
+            return ""
+        return f"{what} is {got}, by the interpreter {want}"
 
     def interpreter(self, weights):
         kind, said = self.checker.check((self.model, self.data), f"--weights={weights}")
@@ -202,12 +212,6 @@ class Trained:
                 **{f"weights {k}": v for k, v in self.weights.items()}}
 
 
-def loss_apart(what, got, want):
-    if got is None or want is None or apart(got, want) <= 20 * NEAR * (1 + abs(want)):
-        return ""
-    return f"{what} is {got}, by the interpreter {want}"
-
-
 def apart(x, y):
     if x is None or y is None:
         return 0 if x is y else float("inf")
@@ -220,23 +224,23 @@ def paired(x, y):
     return [(key, x[key], y[key]) for key in x if key in y]
 
 
-def far(plain, fast, spread):
+def far(plain, fast, near, spread):
     """The first number of the log, or element of a tensor, that is further apart than rounding explains."""
     noise = None
     a, b = plain.numbers(), fast.numbers()
     if a.keys() != b.keys():
         return f"epochs or metrics {sorted(set(a) ^ set(b))[:3]}"
     for key, x, y in paired(a, b):
-        if apart(x, y) > NEAR * (1 + abs(x or 0)):
+        if apart(x, y) > near * (1 + abs(x or 0)):
             noise = noise or spread()
-            if apart(x, y) > 2 * NEAR * (1 + abs(x or 0)) + 50 * noise[0].get(key, 0):
+            if apart(x, y) > 2 * near * (1 + abs(x or 0)) + 50 * noise[0].get(key, 0):
                 return f"epoch {key[0]}: {key[1]} is {x} at -O0, {y} at -O2"
     for key, x, y in paired(plain.tensors(), fast.tensors()):
         scale = 1 + max([abs(v) for v in x if v == v] or [0])
-        i = next((i for i, (v, w) in enumerate(zip(x, y)) if apart(v, w) > NEAR * scale), -1)
+        i = next((i for i, (v, w) in enumerate(zip(x, y)) if apart(v, w) > near * scale), -1)
         if i >= 0:
             noise = noise or spread()
-            if apart(x[i], y[i]) > 2 * NEAR * scale + 50 * noise[1].get(key, 0):
+            if apart(x[i], y[i]) > 2 * near * scale + 50 * noise[1].get(key, 0):
                 return f"{key}[{i}] is {x[i]} at -O0, {y[i]} at -O2"
     return ""
 

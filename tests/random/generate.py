@@ -725,6 +725,8 @@ class Model:
             if d not in x.dims + y.dims:
                 b.bind(f"{b.layer(f'{conv}({d})')}({e.name}, {x.name}, {y.name})", (e.dst, d), 3.0)
         self.library(b)
+        for _ in range(2 if self.low else 0):
+            b.worded()
         b.grow(r.randint(1, most))
 
     def head(self, result):
