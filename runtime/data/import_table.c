@@ -30,7 +30,9 @@ static bool continues(const RtCsv *t, const RtField *before, int col) {
 }
 
 bool rt_cell_absent(const char *cell) {
-    static const char *const words[] = {"", "NULL", "NaN", "nan", "NA", "N/A", "\\N"};
+    static const char *const words[] = {"NULL", "NaN", "nan", "NA", "N/A", "\\N"};
+    if (!*cell) return true;
+    if (*cell != 'N' && *cell != 'n' && *cell != '\\') return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], cell) == 0) return true;
     return false;

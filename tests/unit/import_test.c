@@ -477,6 +477,26 @@ TEST(splits_of_edges_keep_pairs_together) {
     rt_dataset_close(d);
 }
 
+TEST(a_split_survives_every_failed_allocation) {
+    gnnc_status st = GNNC_E_NOMEM;
+    for (long k = 0; st != GNNC_OK && k < 200; k++) {
+        FailingAlloc f;
+        RtDataset *d;
+        RtImport how = {0};
+        RtError err = {""};
+        RtAlloc from = failing(&f, k);
+        RtNamedBytes n = {"n", bytes("id,y,t\n1,0,5\n2,1,6\n3,1,7\n")},
+                     e = {"e", bytes("src,dst\n1,2\n")};
+        st = rt_import_csv_bytes(&from, &n, &e, &how, &d, &err);
+        RtSplitHow split = {.part = {0.34, 0.33, 0.33}, .by_time = "t"};
+        if (st == GNNC_OK) st = rt_import_split(d, &split, &err);
+        CHECK_MSG(st == GNNC_OK || st == GNNC_E_NOMEM, "call %ld: %d %s", k, st, err.text);
+        rt_dataset_close(d);
+        CHECK(f.n_live == 0);
+    }
+    CHECK(st == GNNC_OK);
+}
+
 TEST(parts_of_a_split_are_checked) {
     static const char *const bad[] = {"80/20", "80/10/20",  "a/b/c",    "80/10/10/0", "0/50/50",
                                       "",      "=80/10/10", "80,10,10", "-80/90/90"};
@@ -706,6 +726,15 @@ TEST(the_command) {
     CHECK(RUN("import", edges, "-o", to, "--skip-bad", "--force") == 0);
     CHECK(RUN("import", "/nowhere.npz", "-o", to, "--force") == 1 && strstr(err, "/nowhere.npz"));
     CHECK(count_entries(dir) == 2);
+    CHECK(RUN("import", edges, "-o", to, "--split", "80/20") == 2 && strstr(err, "80/10/10"));
+    CHECK(RUN("import", edges, "-o", to, "--by-time", "t") == 2 &&
+          strstr(err, "goes with --split"));
+    CHECK(RUN("import", edges, "-o", to, "--split=60/20/20", "--by-time=t", "--seed=1") == 2);
+    CHECK(RUN("import", edges, "-o", to, "--split=60/20/20", "--seed=x") == 2);
+    CHECK(RUN("import", edges, "-o", to, "--header", "maybe") == 2);
+    CHECK(RUN("import", edges, "-o", to, "--skip-bad", "--force", "--split", "50/0/50") == 0);
+    CHECK_MSG(strstr(out, "1 split, first: 1 train, 0 validation, 1 test  (--split, seed 0)"), "%s",
+              out);
     scratch_remove(dir);
 }
 
