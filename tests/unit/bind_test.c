@@ -224,6 +224,60 @@ TEST(columns_and_maps_are_bound) {
     scratch_remove(dir);
 }
 
+/* ---- other data than the model's ------------------------------------------------------------ */
+static char *data_of_names(const char *names) {
+    static const char where[] = "\"categories\": 3";
+    char schema[sizeof SCHEMA + 100];
+    const char *at = strstr(SCHEMA, where) + sizeof where - 1;
+    snprintf(schema, sizeof schema, "%.*s, \"names\": %s%s", (int)(at - SCHEMA), SCHEMA, names, at);
+    return data_new(schema);
+}
+
+static gnnc_status load_given(const char *weights, const char *dir, const RtAlloc *a,
+                              gnnc_trainer **t) {
+    static rt_program p;
+    p = program();
+    gnnc_status st = gnnc_trainer_create_with(t, &p, a->alloc, a->release, a->user);
+    if (st == GNNC_OK) st = gnnc_trainer_load_weights(*t, weights);
+    return st == GNNC_OK ? gnnc_trainer_load(*t, dir) : st;
+}
+
+TEST(codes_are_read_by_their_names) {
+    const RtAlloc normal = rt_alloc_default();
+    char weights[100], here[64], other[64], strange[64];
+    rt_program p = program();
+    gnnc_trainer *t = NULL;
+    snprintf(here, sizeof here, "%s", data_of_names("[\"u\", \"v\", \"w\"]"));
+    snprintf(other, sizeof other, "%s", data_of_names("[\"w\", \"u\", \"v\"]"));
+    snprintf(strange, sizeof strange, "%s", data_of_names("[\"u\", \"x\", \"w\"]"));
+    snprintf(weights, sizeof weights, "%s/w.st", here);
+    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK && gnnc_trainer_load(t, here) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_save_weights(t, weights) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK(is_i32(t, B_CAT, I32(2, 0, 2, 1)));
+    gnnc_trainer_destroy(t);
+    CHECK(load_given(weights, other, &normal, &t) == GNNC_OK);
+    CHECK(is_i32(t, B_CAT, I32(1, 2, 1, 0)) && is_i32(t, B_KIND, I32(1, 2, 1, 0)));
+    gnnc_trainer_destroy(t);
+    CHECK(load_given(weights, strange, &normal, &t) == GNNC_E_RANGE);
+    CHECK_MSG(strstr(gnnc_trainer_error(t), "row 3 of 'n.kind' is 'x'"), "%s",
+              gnnc_trainer_error(t));
+    gnnc_trainer_destroy(t);
+    gnnc_status st = GNNC_E_NOMEM;
+    for (long n = 0; st == GNNC_E_NOMEM && n < 1000; n++) {
+        FailingAlloc f = {.fail_at = n};
+        RtAlloc a = {failing_alloc, failing_release, &f};
+        st = load_given(weights, other, &a, &t);
+        CHECK_MSG(st == GNNC_OK || st == GNNC_E_NOMEM, "allocation %ld: %s", n,
+                  gnnc_trainer_error(t));
+        gnnc_trainer_destroy(t);
+        CHECK_MSG(f.n_live == 0, "allocation %ld: %ld blocks leak", n, f.n_live);
+    }
+    CHECK(st == GNNC_OK);
+    scratch_remove(here);
+    scratch_remove(other);
+    scratch_remove(strange);
+}
+
 /* The same matrix as dense rows: what the program reads is made of either form. */
 static const char ROWS[] =
     "\"x\": {\"kind\": \"float\", \"shape\": [4, 6], \"file\": \"rows.npy\"},";
