@@ -237,6 +237,7 @@ static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
         elab_kind_text(k),
         k.kind == VAL_TENSOR ? "; rows of a table are chosen by a computed number i below K so: "
                                "one_hot(i, K) to linear(..)"
+        : k.kind == VAL_INT  ? "; entry i of a dimension d is sum(slice(x, d, i, 1), 1)"
                              : "");
     return val_poison();
 }

@@ -31,6 +31,12 @@ static const char *foreign(const char *name) {
         {"global_mean_pool", "rows of a graph are joined by mean(x, over = graph)"},
         {"global_add_pool", "rows of a graph are joined by sum(x, over = graph)"},
         {"global_max_pool", "rows of a graph are joined by max(x, over = graph)"},
+        {"cat", "values are joined by concat(a, b)"},
+        {"concatenate", "values are joined by concat(a, b)"},
+        {"stack", "a list xs is stacked by concat([expand(x, 1) for x in xs], over = 1)"},
+        {"sort", "rows are not sorted; one is compared with all by rank"},
+        {"topk", "rows are not sorted; one is compared with all by rank"},
+        {"cumsum", "sums run over edges, graphs and dimensions, not along rows"},
         {"float", "a number is converted by f32(x)"},
         {"int", "a number is converted by i32(x)"},
     };

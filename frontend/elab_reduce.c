@@ -81,7 +81,10 @@ static void not_on_relation(Elab *e, const Op *x, const Map *end, Span at) {
     diag_add(e->c, DIAG_E0211, at, "the value is %s; it does not live on %s '%s'%s",
              elab_type_text(e, &x->type),
              end->from->kind == SP_EDGE ? "the relation" : "the nodes of", of,
-             type_has(&x->type, end->to) ? "; read it at an end: x[src] or x[dst]" : "");
+             type_has(&x->type, end->to)
+                 ? "; read it at an end, x[src] or x[dst], or name a node type as "
+                   "what is reduced over"
+                 : "");
 }
 
 Value elab_reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over,

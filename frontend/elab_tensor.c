@@ -78,6 +78,16 @@ static Space *missing(const Type *x, const Type *y) {
     return s;
 }
 
+static bool is_one(const Space *s) {
+    int64_t n;
+    return s->kind == SP_DIM && expr_is_const(s->size, &n) && n == 1;
+}
+
+static bool are_unequal(const Space *p, const Space *q) {
+    int64_t m, n;
+    return expr_is_const(p->size, &m) && expr_is_const(q->size, &n) && m != n;
+}
+
 /* p is a dimension of one value, q of the other that lacks it. */
 static const char *advice(Elab *e, const Space *p, const Space *q) {
     const char *one = elab_space_text(e, p), *other = elab_space_text(e, q);
@@ -87,6 +97,11 @@ static const char *advice(Elab *e, const Space *p, const Space *q) {
                             "'%s' and '%s' are different edge spaces; bring one over with "
                             "carry(x, relation)",
                             p->name, q->name);
+    if (p->kind == SP_DIM && q->kind == SP_DIM && (is_one(p) || is_one(q)))
+        return arena_printf(e->a, "sum(x, %s) drops the dimension of size 1",
+                            is_one(p) ? one : other);
+    if (p->kind == SP_DIM && q->kind == SP_DIM && are_unequal(p, q))
+        return arena_printf(e->a, "%s and %s are dimensions of different sizes", one, other);
     if (p->kind == SP_DIM && q->kind == SP_DIM)
         return arena_printf(e->a,
                             "%s and %s are different dimensions%s; rename(x, %s, %s) makes "

@@ -82,6 +82,21 @@ static const char *precision_hint(const char *line, const char *s) {
            "of what is declared";
 }
 
+/* `return h, c` */
+static bool is_returned(const char *line, const char *s) {
+    const char *at = strstr(line, "return ");
+    return at && at < s && !memchr(at, '(', (size_t)(s - at));
+}
+
+/* `state = [..]`: the word from `start` on is all that stands before the '='. */
+static bool is_keyword(const char *start, const char *s) {
+    static const Hint words[] = {{"state", ""}, {"param", ""}, {"layer", ""}, {"model", ""},
+                                 {"graph", ""}, {"train", ""}, {"fn", ""},    {"import", ""},
+                                 {"const", ""}, {"extern", ""}};
+    size_t n = word_length(start);
+    return start + n + strspn(start + n, " ") == s && find(words, COUNT(words), start, n);
+}
+
 const char *fe_syntax_hint(const Parser *p, const Span *at) {
     static const Hint first[] = {
         {"elif", "; write 'else if'"},
@@ -107,6 +122,12 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
     if (hint) return hint;
     if (*s == '{' && word_length(before) == 6 && memcmp(before, "fanout", 6) == 0)
         return "; by relation, too, it is a list: fanout [g.a: [10, 5], g.b: [5, 5]]";
+    if (*s == ':' && p->n_brackets && p->bracket[p->n_brackets - 1].open == '[')
+        return "; a part of a dimension d is slice(x, d, first, n)";
+    if (*s == ',' && is_returned(line, s))
+        return "; a result is one value, which may be a list: return [a, b]";
+    if (*s == '=' && s > start && is_keyword(start, s))
+        return "; the word before it is a keyword, and names nothing else";
     if (*s == ':' && p->n_brackets && p->bracket[p->n_brackets - 1].open == '(')
         return "; a name is given its value by '=': adam(lr = 1e-2)";
     if (*s == '(' && at->col > 1 && is_turned(line, s))
