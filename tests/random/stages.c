@@ -53,8 +53,8 @@ Module *check_reference(Ctx *c, const Check *k, bool trains) {
     Module *m = check_model(c, k);
     Func *train = m ? func_of(m, PHASE_TRAIN) : NULL;
     if (!train) return m;
-    bool ok =
-        trains ? pass_run_all(c, m, "autodiff,optimizer", &o) : pass_autodiff_func(&p, m, train);
+    bool ok = trains ? pass_run_all(c, m, "loss-scale,autodiff,optimizer", &o)
+                     : pass_autodiff_func(&p, m, train);
     return ok ? m : NULL;
 }
 
