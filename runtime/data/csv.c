@@ -9,6 +9,8 @@
 
 #include "number.h"
 
+enum { MAX_COLUMNS = 65536 };
+
 typedef struct {
     char *at, *end; /* *end = 0 */
     char sep;
@@ -62,8 +64,11 @@ static int64_t count_lines(const char *s, const char *end) {
 
 static gnnc_status read_header(RtPool *pool, Cursor *c, RtHeader header, RtCsv *out, RtError *err) {
     bool last = false;
-    int cap = 1;
+    int64_t cap = 1;
     for (const char *s = c->at; s < c->end && *s != '\n'; s++) cap += *s == c->sep;
+    if (cap > MAX_COLUMNS) /* each becomes a file */
+        return rt_fail(err, GNNC_E_LIMIT, "%s: row 1: %lld fields: at most %d columns are possible",
+                       out->name, (long long)cap, MAX_COLUMNS);
     out->header = RT_NEWN(pool, const char *, cap);
     if (!out->header) return rt_fail_nomem(err, out->name);
     while (!last && out->n_columns < cap) out->header[out->n_columns++] = cut_cell(c, &last);

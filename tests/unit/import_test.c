@@ -33,6 +33,20 @@ static RtDataset *csv(const char *nodes, const char *edges, RtImport *how, RtErr
 }
 
 /* ---- CSV ------------------------------------------------------------------------- */
+/* Each column becomes a file: a million of them took minutes, and no message. */
+TEST(a_csv_has_so_many_columns_at_most) {
+    enum { N = 70000 };
+    RtImport how = {0};
+    RtError err;
+    char *wide = malloc(2 * N + 10);
+    memcpy(wide, "id", 2);
+    for (int i = 0; i < N; i++) memcpy(wide + 2 + 2 * i, ",a", 2);
+    memcpy(wide + 2 + 2 * N, "\n", 2);
+    CHECK(!csv(wide, "src,dst\n1,2\n", &how, &err));
+    CHECK_MSG(strstr(err.text, "70001 fields: at most 65536 columns are possible"), "%s", err.text);
+    free(wide);
+}
+
 TEST(all_kinds_of_columns) {
     RtImport how = {.node = "user"};
     RtError err;
