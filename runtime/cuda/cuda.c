@@ -8,6 +8,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 #include <stdlib.h>
+#include <string.h>
 
 static gnnc_status status_of(cudaError_t e) {
     return e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
@@ -22,7 +23,28 @@ gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what) {
                    lines ? " of " : "", lines ? lines : "", k ? ")" : "");
 }
 
+/* Of one that has passed a query costs less.  "Not ready" would stay the thread's last error, which
+ * a library's call takes for its own. */
+cudaError_t rt_cuda_await(cudaEvent_t event) {
+    cudaError_t e = cudaEventQuery(event);
+    if (e != cudaErrorNotReady) return e;
+    cudaGetLastError();
+    return cudaEventSynchronize(event);
+}
+
+cudaError_t rt_cuda_stream(const Cuda *c, cudaStream_t *s) {
+    cudaError_t e = cudaStreamCreateWithFlags(s, cudaStreamNonBlocking);
+    return e == cudaSuccess ? cudaStreamWaitEvent(*s, c->zeroed, 0) : e;
+}
+
 /* ---- open and close ---------------------------------------------------------------- */
+static void drop_staging(RtDevice *d) {
+    CudaStaging *s = &rt_cuda_of(d)->staging;
+    d->ops->unpin(d, s->slots);
+    for (int i = 0; i < CUDA_SLOTS; i++)
+        if (s->read[i]) cudaEventDestroy(s->read[i]);
+}
+
 static void drop_lanes(Cuda *c) {
     for (int i = 0; i < RT_LANES; i++) {
         if (c->copied[i]) cudaEventDestroy(c->copied[i]);
@@ -37,10 +59,12 @@ static void close_device(RtDevice *d) {
     if (c->stream) cudaStreamSynchronize(c->stream);
     rt_cuda_blas_close(c);
     rt_cuda_sparse_close(c);
+    drop_staging(d);
     for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
     drop_lanes(c);
     rt_cuda_side_close(c);
     if (c->turns) cudaFree(c->turns);
+    if (c->zeroed) cudaEventDestroy(c->zeroed);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
 }
@@ -60,6 +84,7 @@ static gnnc_status open_device(RtDevice *d) {
     d->self = c;
     CUDA_CHECK(d, "no GPU can be used", cudaGetDeviceCount(&n));
     CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->zeroed, cudaEventDisableTiming));
     CUDA_CHECK(d, "the GPU's size", cudaGetDevice(&n));
     CUDA_CHECK(d, "the GPU's size",
                cudaDeviceGetAttribute(&c->units, cudaDevAttrMultiProcessorCount, n));
@@ -70,11 +95,21 @@ static gnnc_status open_device(RtDevice *d) {
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
+/* Whoever uses the memory first, in whatever stream, comes behind the zeros. */
+static gnnc_status zero(RtDevice *d, void *p, size_t n_bytes) {
+    Cuda *c = rt_cuda_of(d);
+    const char *what = "device memory";
+    CUDA_CHECK(d, what, cudaMemsetAsync(p, 0, n_bytes, c->stream));
+    CUDA_CHECK(d, what, cudaEventRecord(c->zeroed, c->stream));
+    if (c->copies) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->copies, c->zeroed, 0));
+    if (c->side) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->side, c->zeroed, 0));
+    return GNNC_OK;
+}
+
 static gnnc_status alloc_memory(RtDevice *d, size_t n_bytes, void **p) {
     *p = NULL;
     CUDA_CHECK(d, "device memory", cudaMalloc(p, n_bytes ? n_bytes : 1));
-    CUDA_CHECK(d, "device memory", cudaMemsetAsync(*p, 0, n_bytes, rt_cuda_of(d)->stream));
-    return GNNC_OK;
+    return zero(d, *p, n_bytes);
 }
 
 static void release_memory(RtDevice *d, void *p) {
@@ -83,11 +118,34 @@ static void release_memory(RtDevice *d, void *p) {
     cudaFree(p);
 }
 
-/* From ordinary memory: the call returns when the bytes have been taken. */
+static gnnc_status make_staging(RtDevice *d, CudaStaging *s) {
+    for (int i = 0; i < CUDA_SLOTS; i++)
+        if (!s->read[i])
+            CUDA_CHECK(d, "an event",
+                       cudaEventCreateWithFlags(&s->read[i], cudaEventDisableTiming));
+    return d->ops->pin(d, (size_t)CUDA_SLOTS * CUDA_SLOT_BYTES, &s->slots);
+}
+
+/* The bytes have been taken when the call returns.  A device that reads the host's memory itself
+ * may come to them later, so the host waits for what is too large to be staged: data, once. */
 static gnnc_status upload(RtDevice *d, void *to, const void *from, size_t n_bytes) {
+    Cuda *c = rt_cuda_of(d);
+    CudaStaging *s = &c->staging;
+    const char *what = "an upload";
     if (n_bytes == 0) return GNNC_OK;
-    CUDA_CHECK(d, "an upload",
-               cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyHostToDevice, rt_cuda_of(d)->stream));
+    gnnc_status st = s->slots ? GNNC_OK : make_staging(d, s);
+    if (st != GNNC_OK) return st;
+    s->turn = (s->turn + 1) % CUDA_SLOTS;
+    cudaEvent_t read = s->read[s->turn];
+    void *slot = (char *)s->slots + (size_t)s->turn * CUDA_SLOT_BYTES;
+    bool staged = n_bytes <= CUDA_SLOT_BYTES;
+    CUDA_CHECK(d, what, rt_cuda_await(read));
+    if (staged) memcpy(slot, from, n_bytes);
+    CUDA_CHECK(
+        d, what,
+        cudaMemcpyAsync(to, staged ? slot : from, n_bytes, cudaMemcpyHostToDevice, c->stream));
+    CUDA_CHECK(d, what, cudaEventRecord(read, c->stream));
+    if (!staged) CUDA_CHECK(d, what, rt_cuda_await(read));
     return GNNC_OK;
 }
 
@@ -189,7 +247,7 @@ static void unpin(RtDevice *d, void *p) {
 }
 
 static gnnc_status make_lanes(RtDevice *d, Cuda *c) {
-    CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->copies, cudaStreamNonBlocking));
+    CUDA_CHECK(d, "a stream", rt_cuda_stream(c, &c->copies));
     for (int i = 0; i < RT_LANES; i++) {
         CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->copied[i], cudaEventDisableTiming));
         CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->used[i], cudaEventDisableTiming));
@@ -202,9 +260,7 @@ static gnnc_status lane_begin(RtDevice *d, int lane) {
     Cuda *c = rt_cuda_of(d);
     gnnc_status st = c->copies ? GNNC_OK : make_lanes(d, c);
     if (st != GNNC_OK) return st;
-    cudaError_t e = cudaEventQuery(c->copied[lane]);
-    if (e == cudaErrorNotReady) e = cudaEventSynchronize(c->copied[lane]);
-    CUDA_CHECK(d, "a batch's upload", e);
+    CUDA_CHECK(d, "a batch's upload", rt_cuda_await(c->copied[lane]));
     return GNNC_OK;
 }
 

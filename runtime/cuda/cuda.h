@@ -106,8 +106,19 @@ typedef struct CudaPages {
     void *p;
 } CudaPages;
 
+/* Page-locked memory that small uploads are taken into, in turns: a slot is written again when the
+ * copy from it is done.  A step brings one or two of them. */
+enum { CUDA_SLOTS = 16, CUDA_SLOT_BYTES = 64 << 10 };
+typedef struct CudaStaging {
+    void *slots; /* NULL: none were taken yet */
+    cudaEvent_t read[CUDA_SLOTS];
+    int turn;
+} CudaStaging;
+
 typedef struct Cuda {
     cudaStream_t stream;
+    cudaEvent_t zeroed; /* the memory that was allocated last: every stream waits for it */
+    CudaStaging staging;
     int units; /* multiprocessors */
     CudaBlas blas;
     CudaLt lt;
@@ -131,6 +142,9 @@ static inline Cuda *rt_cuda_of(RtDevice *d) {
 }
 
 gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what);
+cudaError_t rt_cuda_await(cudaEvent_t e);
+/* Beside `stream`, which zeroes memory. */
+cudaError_t rt_cuda_stream(const Cuda *c, cudaStream_t *s);
 
 #define CUDA_CHECK(d, what, call)                                                                  \
     do {                                                                                           \

@@ -13,7 +13,7 @@ gnnc_status rt_cuda_side_open(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     if (c->side) return GNNC_OK;
     CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->side_done, cudaEventDisableTiming));
-    CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->side, cudaStreamNonBlocking));
+    CUDA_CHECK(d, "a stream", rt_cuda_stream(c, &c->side));
     return GNNC_OK;
 }
 
@@ -51,7 +51,6 @@ gnnc_status rt_cuda_side_clear(RtDevice *d, void *p, size_t n, RtError *err) {
 gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err) {
     Cuda *c = rt_cuda_of(d);
     cudaError_t e = cudaEventRecord(c->side_done, c->side);
-    if (e == cudaSuccess) e = cudaEventQuery(c->side_done);
-    if (e == cudaErrorNotReady) e = cudaEventSynchronize(c->side_done);
+    if (e == cudaSuccess) e = rt_cuda_await(c->side_done);
     return e == cudaSuccess ? GNNC_OK : failed(e, "work beside the queue", err);
 }

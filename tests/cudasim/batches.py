@@ -16,7 +16,7 @@ import batches  # noqa: E402
 import directory  # noqa: E402
 import parts  # noqa: E402
 from checkpoint import tensors  # noqa: E402
-from sim import Counts, buckets_are_replayed, written  # noqa: E402
+from sim import Counts, buckets_are_replayed, orders, written  # noqa: E402
 
 
 ADAM = "adam(lr = 1e-2)"
@@ -109,7 +109,7 @@ def rows_of_splits(cpu, sim):
     """What is judged of rows that lie apart goes to them by one launch a batch, of those that follow each other by one copy."""
     sim.cudasim_count.restype = ctypes.POINTER(Counts)
     n = sim.cudasim_count()
-    shutil.copytree("shop", "mixed")
+    shutil.copytree("shop", "mixed", dirs_exist_ok=True)
     directory.save("mixed/split.npy", "b", "|i1", (1600,), [1 + (i % 7 == 3) + 2 * (i % 7 == 5) for i in range(1600)])
     moved = []
     for data in ("shop", "mixed"):
@@ -153,7 +153,8 @@ def links_are_replayed(build):
                              ("triples", "facts", around.FACTS % (ADAM, "fanout [4] ")),
                              ("past", "mail", around.EVENTS % ("[3, 2]", ""))):
         sim = written(build, name, text, "cuda")
-        buckets_are_replayed(batches.Trainer, sim, data, gathers=0)
+        for _ in orders(sim):
+            buckets_are_replayed(batches.Trainer, sim, data, gathers=0)
 
 
 def main():
@@ -163,17 +164,20 @@ def main():
         batches.data("shop")
         for name, text in (("shop", batches.MODEL), ("timed", batches.TIMED)):
             cpu, sim = (written(build, name, text, device) for device in ("cpu", "cuda"))
-            same_losses(cpu, sim, 2)
-            a_bucket_is_replayed(sim, "shop")
-            whoever_gathers(sim, "shop", name == "shop")
-            if name == "timed":
-                rows_by_time(cpu, sim)
-                rows_of_splits(cpu, sim)
-            if name == "shop":
-                a_step_waits_for_nothing(sim)
-                resumed_in_mid_epoch(cpu, sim)
+            for _ in orders(sim):
+                same_losses(cpu, sim, 2)
+                a_bucket_is_replayed(sim, "shop")
+                whoever_gathers(sim, "shop", name == "shop")
+                if name == "timed":
+                    rows_by_time(cpu, sim)
+                    rows_of_splits(cpu, sim)
+                if name == "shop":
+                    a_step_waits_for_nothing(sim)
+                    resumed_in_mid_epoch(cpu, sim)
         around.events("mail", True)
-        links_by_time(*(written(build, "mail", around.EVENTS % ("[-1]", ""), device) for device in ("cpu", "cuda")))
+        cpu, sim = (written(build, "mail", around.EVENTS % ("[-1]", ""), device) for device in ("cpu", "cuda"))
+        for _ in orders(sim):
+            links_by_time(cpu, sim)
         # Rows of 10 and of 6 bytes.
         low = written(build, "low", batches.MODEL, "cuda", ["--precision=bf16"])
         whoever_gathers(low, "shop", True)
@@ -183,9 +187,10 @@ def main():
         for name, data, text in (("graphs", "molecules", parts.MOLECULES % ("batch_norm()", ADAM, "sample { batch 8 }")),
                                  ("clusters", "shop", parts.PEOPLE % ("false", ADAM, "sample { clusters 20  batch 2 }"))):
             cpu, sim = (written(build, name, text, device) for device in ("cpu", "cuda"))
-            same_losses(cpu, sim, 2, data)
-            a_bucket_is_replayed(sim, data)
-            whoever_gathers(sim, data, name == "clusters")
+            for _ in orders(sim):
+                same_losses(cpu, sim, 2, data)
+                a_bucket_is_replayed(sim, data)
+                whoever_gathers(sim, data, name == "clusters")
 
 
 main()

@@ -7,7 +7,10 @@
  * some threads do not reach as a message, and a stray access as one of the host's
  * sanitizers' reports: while no kernel runs, device memory is poisoned for the host.
  *
- * Host threads may use it side by side: they take turns, a call or a kernel each. */
+ * Host threads may use it side by side: they take turns, a call or a kernel each.
+ *
+ * When work runs that a stream was given is chosen by CUDASIM_ORDER (queue.c); work is counted when
+ * it is asked for, but what loops of a graph do. */
 #ifndef CUDASIM_H
 #define CUDASIM_H
 
@@ -23,11 +26,13 @@ typedef struct {
     /* Of library calls, recorded ones when they are: products with an epilogue, several at once,
      * sparse ones. */
     int64_t ends, groups, spmms;
-    int64_t turns; /* of loops in graphs */
+    int64_t turns;       /* of loops in graphs */
+    int64_t event_waits; /* of the host, for an event; the other waits are synchronisations */
 } cudasim_counters;
 cudasim_counters *cudasim_count(void);      /* since the start; may be written */
 cudasim_counters *cudasim_count_here(void); /* the calling thread's part of it */
 void cudasim_seed(uint64_t seed);           /* of the order of blocks and threads */
+void cudasim_order(const char *order);      /* from now on, as CUDASIM_ORDER */
 int64_t cudasim_live_bytes(void);           /* of device memory */
 /* What goes wrong, -1: nothing.  Device memory beyond so many bytes; the launch after so many more
  * fails with this cudaError_t; the copy to the device after so many more has its first two 32-bit

@@ -30,12 +30,22 @@ typedef struct CUgraphNode_st {
 } Node;
 
 struct CUstream_st {
-    struct CUgraph_st *captured; /* NULL: runs at once */
+    struct CUstream_st *next;    /* of all */
+    struct Task *first, **tail;  /* queue.c */
+    struct CUgraph_st *captured; /* NULL: it queues */
     bool to_graph;               /* that somebody has */
     Node *last;                  /* what the next node comes after; NULL: nothing */
 };
 
-void cudasim_perform(const Node *n, bool counted); /* of a loop: a turn is counted */
+void cudasim_perform(const Node *n);
+void cudasim_run_graph(cudaGraphExec_t x);
+void cudasim_count_recorded(const Node *n);
+void cudasim_count_wait(bool for_event);
+/* From ordinary memory of the host: queue.c says when it is read. */
+cudaError_t cudasim_queue(cudaStream_t s, const Node *n, bool from_ordinary);
+cudaError_t cudasim_queue_graph(cudaStream_t s, cudaGraphExec_t x);
+/* A copy or fill that touches [p, p + n_bytes), or a launch of x, if one is named. */
+bool cudasim_is_queued(const void *p, size_t n_bytes, cudaGraphExec_t x);
 cudaError_t cudasim_record(cudaStream_t s, const Node *n);
 cudaError_t cudasim_note(cudaError_t e);
 cudaError_t cudasim_graph_fails(void); /* this call; cudaSuccess: it goes on */

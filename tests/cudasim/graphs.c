@@ -198,13 +198,14 @@ static bool ask(Handle *h) {
 static void run_all(const struct CUgraph_st *g) {
     enum { MANY = 1000000 };
     for (const Node *n = g->first; n; n = n->next) {
+        if (g->inner && n->kind != NODE_LOOP) cudasim_count_recorded(n);
         if (n->kind != NODE_LOOP) {
-            cudasim_perform(n, false);
+            cudasim_perform(n);
             continue;
         }
         for (int turn = 0; ask(n->handle); turn++) {
             if (turn == MANY) cudasim_fail("a loop does not end");
-            cudasim_perform(n, false);
+            cudasim_count_recorded(n);
             run_all(n->graph);
         }
     }
@@ -250,13 +251,21 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) {
     if (fails) return fails;
     if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
     cudasim_count_launch();
-    *running() = x;
-    run_all(x->graph);
-    *running() = NULL;
+    for (const Node *n = x->graph->first; n; n = n->next)
+        if (n->kind != NODE_LOOP) cudasim_count_recorded(n);
+    if (s) return cudasim_queue_graph(s, x);
+    cudasim_run_graph(x);
     return cudaSuccess;
 }
 
+void cudasim_run_graph(cudaGraphExec_t x) {
+    *running() = x;
+    run_all(x->graph);
+    *running() = NULL;
+}
+
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) {
+    if (x && cudasim_is_queued(NULL, 0, x)) cudasim_fail("a graph is destroyed that is queued");
     if (x) graph_free(x->graph);
     free(x);
     return cudaSuccess;

@@ -1,11 +1,10 @@
-/* The CUDA runtime's calls.  A stream runs what it is given at once, or records it while it
+/* The CUDA runtime's calls.  A stream queues what it is given (queue.c), or records it while it
  * captures (graphs.c). */
 #include "cudasim_impl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_ASAN 1
@@ -21,10 +20,6 @@
 #define __asan_unpoison_memory_region(p, n) ((void)(p), (void)(n))
 #endif
 
-struct CUevent_st {
-    struct timespec at;
-};
-
 typedef struct Block {
     struct Block *next;
     void *p;
@@ -39,7 +34,6 @@ typedef struct {
     int64_t until_break, until_garble;  /* launches, copies */
     int64_t until_graph, until_library; /* calls */
     int how, how_graph, how_library;
-    cudaError_t last;
     int inside;           /* calls that may touch device memory */
     pthread_mutex_t lock; /* of all of it, and of the machine that runs kernels */
 } Device;
@@ -129,8 +123,14 @@ int cudasim_library_fails(void) {
     return is_now(&device()->until_library) ? device()->how_library : 0;
 }
 
+/* Of the calling thread. */
+static cudaError_t *last_error(void) {
+    static _Thread_local cudaError_t last;
+    return &last;
+}
+
 cudaError_t cudasim_note(cudaError_t e) {
-    if (e != cudaSuccess) device()->last = e;
+    if (e != cudaSuccess) *last_error() = e;
     return e;
 }
 
@@ -191,7 +191,19 @@ static cudaError_t allocate(void **p, size_t n_bytes, bool on_device) {
     return e;
 }
 
+static size_t bytes_of(const void *p) {
+    lock();
+    const Block *b = device()->blocks;
+    while (b && b->p != p) b = b->next;
+    size_t n_bytes = b ? b->n_bytes : 0;
+    unlock();
+    return n_bytes;
+}
+
+/* CUDA's may wait for all work first, or not. */
 static cudaError_t release(void *p) {
+    if (p && cudasim_is_queued(p, bytes_of(p), NULL))
+        cudasim_fail("memory is freed that a queued copy uses");
     lock();
     cudaError_t e = release_locked(p);
     unlock();
@@ -239,9 +251,12 @@ static bool lies_in(const void *p, size_t n_bytes, bool on_device) {
     return yes;
 }
 
-static void count_wait(void) {
+void cudasim_count_wait(bool for_event) {
     lock();
-    COUNT(synchronisations);
+    if (for_event)
+        COUNT(event_waits);
+    else
+        COUNT(synchronisations);
     unlock();
 }
 
@@ -261,47 +276,68 @@ static void swap_words(void *p, size_t n_bytes) {
     memcpy(p, turned, sizeof turned);
 }
 
-static void perform_locked(const Node *n, bool counted) {
-    enter();
-    switch (n->kind) {
-    case NODE_KERNEL:
-        if (counted) COUNT(launches);
-        cudasim_run(&n->launch);
-        break;
-    case NODE_LIBRARY:
-        if (counted) COUNT(library_calls);
-        n->launch.call(n->launch.closure);
-        break;
-    case NODE_COPY:
-        if (counted || n->copy != cudaMemcpyDeviceToDevice) count_copy(n->copy);
-        memmove(n->to, n->from, n->n_bytes);
-        if (n->garbled) swap_words(n->to, n->n_bytes);
-        break;
-    case NODE_FILL:
-        if (counted) COUNT(fills);
-        memset(n->to, n->value, n->n_bytes);
-        break;
-    case NODE_LOOP:
-        break; /* its turns */
-    }
-    leave();
-}
-
-void cudasim_perform(const Node *n, bool counted) {
+/* When it is asked for, not when it runs. */
+static void count_node(const Node *n) {
     lock();
-    if (n->kind == NODE_LOOP) COUNT(turns);
-    perform_locked(n, counted);
+    if (n->kind == NODE_KERNEL) COUNT(launches);
+    if (n->kind == NODE_LIBRARY) COUNT(library_calls);
+    if (n->kind == NODE_COPY) count_copy(n->copy);
+    if (n->kind == NODE_FILL) COUNT(fills);
     unlock();
 }
 
-/* Runs n now or appends it to what the stream records. */
+/* Of a graph that is launched: what crosses between host and device; of its loops, when they run.
+ */
+void cudasim_count_recorded(const Node *n) {
+    lock();
+    if (n->kind == NODE_COPY && n->copy != cudaMemcpyDeviceToDevice) count_copy(n->copy);
+    if (n->kind == NODE_LOOP) COUNT(turns);
+    unlock();
+}
+
+static void move(const Node *n) {
+    bool to_device = n->copy == cudaMemcpyHostToDevice || n->copy == cudaMemcpyDeviceToDevice;
+    bool from_device = n->copy == cudaMemcpyDeviceToHost || n->copy == cudaMemcpyDeviceToDevice;
+    if (!lies_in_locked(n->to, n->n_bytes, to_device) ||
+        (from_device && !lies_in_locked(n->from, n->n_bytes, true)))
+        cudasim_fail("the memory of a copy was freed before the copy ran");
+    memmove(n->to, n->from, n->n_bytes);
+    if (n->garbled) swap_words(n->to, n->n_bytes);
+}
+
+void cudasim_perform(const Node *n) {
+    lock();
+    enter();
+    if (n->kind == NODE_KERNEL) cudasim_run(&n->launch);
+    if (n->kind == NODE_LIBRARY) n->launch.call(n->launch.closure);
+    if (n->kind == NODE_COPY) move(n);
+    if (n->kind == NODE_FILL) memset(n->to, n->value, n->n_bytes);
+    leave();
+    unlock();
+}
+
+static bool is_locked_memory(const void *p) {
+    const Block *b = device()->blocks;
+    while (b && (b->on_device || (const char *)p < (const char *)b->p ||
+                 (const char *)p >= (const char *)b->p + b->n_bytes))
+        b = b->next;
+    return b;
+}
+
+/* Queues n, or appends it to what the stream records. */
 static cudaError_t submit(cudaStream_t s, const Node *n) {
-    if (!s || !s->captured) {
-        cudasim_perform(n, true);
+    if (s && s->captured) return cudasim_record(s, n);
+    count_node(n);
+    if (!s) {
+        cudasim_perform(n);
         if (n->launch.drop) n->launch.drop(n->launch.closure);
         return cudaSuccess;
     }
-    return cudasim_record(s, n);
+    lock();
+    bool ordinary =
+        n->kind == NODE_COPY && n->copy == cudaMemcpyHostToDevice && !is_locked_memory(n->from);
+    unlock();
+    return cudasim_queue(s, n, ordinary);
 }
 
 int cudasim_launch(cudaStream_t s, const unsigned grid[3], const unsigned block[3],
@@ -322,6 +358,7 @@ int cudasim_launch(cudaStream_t s, const unsigned grid[3], const unsigned block[
 
 int cudasim_library_call(cudaStream_t s, void (*call)(void *), void (*drop)(void *),
                          void *closure) {
+    if (*last_error()) cudasim_fail("a library would take an earlier call's error for its own");
     Node n = {.kind = NODE_LIBRARY, .launch = {.call = call, .drop = drop, .closure = closure}};
     return submit(s, &n);
 }
@@ -346,71 +383,6 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s)
     if (n_bytes == 0) return cudaSuccess;
     if (!lies_in(to, n_bytes, true)) return cudasim_note(cudaErrorInvalidValue);
     return submit(s, &(Node){.kind = NODE_FILL, .to = to, .value = value, .n_bytes = n_bytes});
-}
-
-/* ---- streams: what they record is in graphs.c ---------------------------------------- */
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
-    (void)flags;
-    *s = calloc(1, sizeof **s);
-    return *s ? cudaSuccess : cudasim_note(cudaErrorMemoryAllocation);
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t s) {
-    free(s);
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t s) {
-    if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
-    count_wait();
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceSynchronize(void) {
-    count_wait();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
-    (void)s, (void)e, (void)flags;
-    return cudaSuccess;
-}
-
-/* ---- events -----------------------------------------------------------------------------------
- */
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
-    (void)flags;
-    *e = calloc(1, sizeof **e);
-    return *e ? cudaSuccess : cudasim_note(cudaErrorMemoryAllocation);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t e) {
-    free(e);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-    (void)s;
-    clock_gettime(CLOCK_MONOTONIC, &e->at);
-    return cudaSuccess;
-}
-
-/* Streams run what they are given at once. */
-cudaError_t cudaEventQuery(cudaEvent_t e) {
-    (void)e;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t e) {
-    (void)e;
-    count_wait();
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
-    double s = (double)(to->at.tv_sec - from->at.tv_sec);
-    *ms = (float)(s * 1e3 + (double)(to->at.tv_nsec - from->at.tv_nsec) * 1e-6);
-    return cudaSuccess;
 }
 
 /* ---- the device ---------------------------------------------------------------------------------
@@ -446,13 +418,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int d) {
 }
 
 cudaError_t cudaGetLastError(void) {
-    cudaError_t e = device()->last;
-    device()->last = cudaSuccess;
+    cudaError_t e = *last_error();
+    *last_error() = cudaSuccess;
     return e;
 }
 
 cudaError_t cudaPeekAtLastError(void) {
-    return device()->last;
+    return *last_error();
 }
 
 const char *cudaGetErrorString(cudaError_t e) {

@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Counts(ctypes.Structure):
     _fields_ = [(n, ctypes.c_int64) for n in ("synchronisations", "allocations", "host_to_device", "device_to_host",
                                               "device_to_device", "launches", "library_calls", "graph_launches", "fills", "ends",
-                                              "groups", "spmms", "turns")]
+                                              "groups", "spmms", "turns", "event_waits")]
 
 
 def counts(sim):
@@ -17,6 +17,13 @@ def counts(sim):
     sim.cudasim_count.restype = ctypes.POINTER(Counts)
     n = sim.cudasim_count().contents
     return {k: getattr(n, k) for k, _ in Counts._fields_}
+
+
+def orders(sim):
+    """Those in which queued work may run: what is tested holds in each (queue.c)."""
+    for order in ("random:1", "lazy:others", "lazy", "eager"):
+        sim.cudasim_order(order.encode())
+        yield order
 
 
 def library(build, name, source, device, options=()):
