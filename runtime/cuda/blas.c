@@ -80,11 +80,11 @@ CudaStored rt_cuda_stored(int64_t rows, int64_t cols, int64_t row, int64_t col) 
 
 static gnnc_status zero_rows(RtDevice *d, const rt_gemm *g, void *c) {
     int64_t size = g->out == RT_VOID ? rt_type_bytes(RT_F32) : rt_type_bytes(g->out);
-    for (int64_t b = 0; b < g->batch; b++)
-        for (int64_t i = 0; i < g->m; i++)
-            CUDA_CHECK(d, "a matrix product",
-                       cudaMemsetAsync((char *)c + (b * g->c_batch + i * g->c_row) * size, 0,
-                                       (size_t)(g->n * size), rt_cuda_of(d)->stream));
+    int64_t row = g->c_row > g->n ? g->c_row : g->n;
+    for (int64_t b = 0; b < g->batch && g->m > 0 && g->n > 0; b++)
+        CUDA_CHECK(d, "a matrix product",
+                   cudaMemset2DAsync((char *)c + b * g->c_batch * size, (size_t)(row * size), 0,
+                                     (size_t)(g->n * size), (size_t)g->m, rt_cuda_of(d)->stream));
     return GNNC_OK;
 }
 
@@ -109,9 +109,16 @@ gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const voi
                            "a matrix product is too large for cuBLAS");
     bool tf32 = d->tf32 && rt_cuda_type(g->in) == CUDA_R_32F;
     cublasComputeType_t sum = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    cublasStatus_t s = blas->p_cublasGemmStridedBatchedEx(
-        blas->handle, sb.op, sa.op, (int)g->n, (int)g->m, (int)g->k, &one, b, rt_cuda_type(g->in),
-        (int)sb.ld, g->b_batch, a, rt_cuda_type(g->in), (int)sa.ld, g->a_batch, &zero, c,
-        rt_cuda_type(g->out), (int)ldc, g->c_batch, (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
+    cudaDataType_t in = rt_cuda_type(g->in), out = rt_cuda_type(g->out);
+    int m = (int)g->m, n = (int)g->n, k = (int)g->k;
+    /* One product has a call of its own, which may split long sums over more of the GPU. */
+    cublasStatus_t s = g->batch == 1
+                           ? blas->p_cublasGemmEx(blas->handle, sb.op, sa.op, n, m, k, &one, b, in,
+                                                  (int)sb.ld, a, in, (int)sa.ld, &zero, c, out,
+                                                  (int)ldc, sum, CUBLAS_GEMM_DEFAULT)
+                           : blas->p_cublasGemmStridedBatchedEx(
+                                 blas->handle, sb.op, sa.op, n, m, k, &one, b, in, (int)sb.ld,
+                                 g->b_batch, a, in, (int)sa.ld, g->a_batch, &zero, c, out, (int)ldc,
+                                 g->c_batch, (int)g->batch, sum, CUBLAS_GEMM_DEFAULT);
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : rt_cuda_blas_failed(d, s);
 }

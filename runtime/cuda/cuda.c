@@ -2,8 +2,8 @@
  * graphs; matrix products are in blas.c.
  *
  * Every call is checked; since most failures show later than the call that caused them, a
- * message names the last kernel that was launched.  Nothing here allocates or waits after the
- * first run of a phase but download(), which ends an epoch. */
+ * message names the last kernel that was launched: it is that or one before.  Nothing here
+ * allocates or waits after the first run of a phase but download(), which ends an epoch. */
 #include "cuda.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -19,7 +19,7 @@ gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what) {
     const char *lines = k ? rt_cuda_of(d)->lines : NULL;
     cudaGetLastError(); /* where a slower way is left, its library calls must not find it there */
     return rt_fail(&d->x->rt->err, status_of(e), "cuda: %s: %s%s%s%s%s%s", what,
-                   cudaGetErrorString(e), k ? " (last kernel: " : "", k ? k : "",
+                   cudaGetErrorString(e), k ? " (at or before kernel " : "", k ? k : "",
                    lines ? " of " : "", lines ? lines : "", k ? ")" : "");
 }
 

@@ -17,6 +17,7 @@
     X(cublasSetStream)                                                                             \
     X(cublasSetWorkspace)                                                                          \
     X(cublasSetMathMode)                                                                           \
+    X(cublasGemmEx)                                                                                \
     X(cublasGemmStridedBatchedEx)                                                                  \
     X(cublasGetStatusString)
 
@@ -128,8 +129,9 @@ typedef struct Cuda {
     cudaEvent_t event[RT_STAMPS];
     cudaStream_t copies; /* beside `stream`; NULL until something goes there */
     cudaEvent_t copied[RT_LANES], used[RT_LANES];
-    CudaPages *ordinary; /* NULL: all of it is page-locked */
-    cudaStream_t side;   /* side.c; NULL = nobody wants it */
+    struct CudaShapes *shapes; /* group.c: of recorded products */
+    CudaPages *ordinary;       /* NULL: all of it is page-locked */
+    cudaStream_t side;         /* side.c; NULL = nobody wants it */
     cudaEvent_t side_done;
     CudaLoop *loop;          /* [most_loops] one within the other */
     int n_loops, most_loops; /* open ones; 0 = there can be none */

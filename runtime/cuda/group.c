@@ -8,13 +8,32 @@
 #include "cuda.h"
 #include "group_cost.h"
 
+#include <stddef.h>
+#include <string.h>
+
 /* By product; cuBLAS computes C' = B' A' (CudaStored). */
-typedef struct {
+typedef struct CudaShapes {
+    struct CudaShapes *next;
+    int products;
     cublasOperation_t op_a[RT_GROUP_MAX], op_b[RT_GROUP_MAX];
     int m[RT_GROUP_MAX], n[RT_GROUP_MAX], k[RT_GROUP_MAX];
     int ld_a[RT_GROUP_MAX], ld_b[RT_GROUP_MAX], ld_c[RT_GROUP_MAX], size[RT_GROUP_MAX];
     float one[RT_GROUP_MAX], zero[RT_GROUP_MAX];
 } Shapes;
+
+/* What a recording was given stays where it is as long as the device: cuBLAS does not say whether
+ * it copies these arrays, or the graph's node does in each run.  Equal ones are kept once. */
+static const Shapes *keep(RtDevice *d, const Shapes *s) {
+    Cuda *c = rt_cuda_of(d);
+    size_t from = offsetof(Shapes, products);
+    for (const Shapes *k = c->shapes; k; k = k->next)
+        if (memcmp((const char *)k + from, (const char *)s + from, sizeof *s - from) == 0) return k;
+    Shapes *k = RT_NEW(&d->x->rt->pool, Shapes);
+    if (!k) return NULL;
+    *k = *s;
+    k->next = c->shapes;
+    return c->shapes = k;
+}
 
 /* false: too large for an int */
 static bool describe(Shapes *s, int i, const rt_gemm *g) {
@@ -76,16 +95,20 @@ static cublasStatus_t batched(const CudaBlas *b, const Shapes *s, int n, const v
 
 gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const *pointers,
                                bool *made) {
-    Shapes s;
+    Shapes here;
     bool equal = true;
     *made = false;
     if (n > RT_GROUP_MAX || !pays(d, n, g)) return GNNC_OK;
     gnnc_status st = rt_cuda_blas_open(d);
     if (st != GNNC_OK) return st;
+    memset(&here, 0, sizeof here);
+    here.products = n;
     for (int i = 0; i < n; i++) {
-        if (!describe(&s, i, &g[i])) return GNNC_OK; /* a call for each says so */
-        equal = equal && is_like_first(&s, i);
+        if (!describe(&here, i, &g[i])) return GNNC_OK; /* a call for each says so */
+        equal = equal && is_like_first(&here, i);
     }
+    const Shapes *s = d->recording ? keep(d, &here) : &here;
+    if (!s) return rt_fail_nomem(&d->x->rt->err, "shapes of products");
     CudaBlas *b = &rt_cuda_of(d)->blas;
     cudaDataType_t in = rt_cuda_type(g->in), type = rt_cuda_type(g->out);
     bool tf32 = d->tf32 && in == CUDA_R_32F;
@@ -95,7 +118,7 @@ gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const
     unsigned use = use_of(equal, in, tf32);
     if ((b->declined & use) || (!equal && in != type)) return GNNC_OK;
     cublasStatus_t done =
-        equal ? batched(b, &s, n, p, out, in, type, sum) : grouped(b, &s, n, p, out, type, sum);
+        equal ? batched(b, s, n, p, out, in, type, sum) : grouped(b, s, n, p, out, type, sum);
     *made = done == CUBLAS_STATUS_SUCCESS;
     if (!*made) b->declined |= use;
     if (!*made) cudaGetLastError(); /* as in rt_cuda_failed() */

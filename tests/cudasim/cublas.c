@@ -147,10 +147,29 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta
     return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m,
+                            int n, int k, const void *alpha, const void *a, cudaDataType_t type_a,
+                            int lda, const void *b, cudaDataType_t type_b, int ldb,
+                            const void *beta, void *c, cudaDataType_t type_c, int ldc,
+                            cublasComputeType_t sum, cublasGemmAlgo_t algorithm) {
+    return cublasGemmStridedBatchedEx(h, ta, tb, m, n, k, alpha, a, type_a, lda, 0, b, type_b, ldb,
+                                      0, beta, c, type_c, ldc, 0, 1, sum, algorithm);
+}
+
 /* ---- several products ----------------------------------------------------------------------- */
-/* Addresses are read when the device comes to it, as it does: the arrays are in its memory. */
+/* Arrays of the host that a call was given. */
+typedef struct {
+    const cublasOperation_t *ta, *tb;
+    const int *m, *n, *k, *lda, *ldb, *ldc, *size;
+    const float *alpha, *beta;
+    int n_groups;
+} Shapes;
+
+/* Addresses are read when the device comes to it, as it does: the arrays are in its memory.  Shapes
+ * are the host's, and a recording may look at them in each run. */
 typedef struct {
     int n;
+    Shapes kept; /* of a recorded call for groups */
     const void *const *a, *const *b;
     void *const *c;
     Gemm gemm[]; /* [n] */
@@ -164,8 +183,30 @@ static void check_place(const Gemm *g, const void *p, size_t size) {
         cudasim_fail("an operand of several products is not aligned");
 }
 
+/* One after another, as they stand in the groups. */
+static void describe(const Shapes *s, Gemm *g) {
+    for (int i = 0; i < s->n_groups; i++)
+        for (int j = 0; j < s->size[i]; j++, g++) {
+            g->ta = s->ta[i], g->tb = s->tb[i];
+            g->m = s->m[i], g->n = s->n[i], g->k = s->k[i];
+            g->lda = s->lda[i], g->ldb = s->ldb[i], g->ldc = s->ldc[i];
+            g->alpha = s->alpha[i], g->beta = s->beta[i];
+        }
+}
+
+static void check_kept(const Many *m) {
+    Gemm *now = malloc((size_t)m->n * sizeof *now);
+    if (!now) return;
+    memcpy(now, m->gemm, (size_t)m->n * sizeof *now);
+    if (m->kept.size) describe(&m->kept, now);
+    if (memcmp(now, m->gemm, (size_t)m->n * sizeof *now))
+        cudasim_fail("shapes of recorded products are not what they were");
+    free(now);
+}
+
 static void multiply_many(void *p) {
     const Many *m = p;
+    check_kept(m);
     for (int i = 0; i < m->n; i++) {
         const Gemm *g = &m->gemm[i];
         check_place(g, m->a[i], size_of(g->in));
@@ -242,24 +283,17 @@ cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t h, const cublasOperatio
                                           int n_groups, const int size[], cublasComputeType_t sum) {
     int fails = cudasim_library_fails();
     if (fails) return (cublasStatus_t)fails;
-    int all = 0, at = 0;
+    const Shapes shapes = {ta, tb, m, n, k, lda, ldb, ldc, size, alpha, beta, n_groups};
+    int all = 0;
     for (int i = 0; i < n_groups; i++) all += size[i];
     Many *x = new_many(all, a, b, c);
-    for (int i = 0; x && i < n_groups; i++)
-        for (int j = 0; j < size[i]; j++)
-            x->gemm[at++] = (Gemm){.ta = ta[i],
-                                   .tb = tb[i],
-                                   .m = m[i],
-                                   .n = n[i],
-                                   .k = k[i],
-                                   .lda = lda[i],
-                                   .ldb = ldb[i],
-                                   .ldc = ldc[i],
-                                   .batch = 1,
-                                   .alpha = ((const float *)alpha)[i],
-                                   .beta = ((const float *)beta)[i],
-                                   .in = type_a,
-                                   .out = type_c,
-                                   .sum = sum};
+    for (int i = 0; x && i < all; i++) {
+        memset(&x->gemm[i], 0, sizeof x->gemm[i]); /* the gaps too: it is compared as bytes */
+        x->gemm[i].batch = 1;
+        x->gemm[i].in = type_a, x->gemm[i].out = type_c;
+        x->gemm[i].sum = sum;
+    }
+    if (x) describe(&shapes, x->gemm);
+    if (x && cudasim_is_recording(h->stream)) x->kept = shapes;
     return submit_many(h, x, type_a == type_b && type_a == type_c);
 }

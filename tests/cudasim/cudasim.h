@@ -14,12 +14,14 @@
 #ifndef CUDASIM_H
 #define CUDASIM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default) /* tests find them in a library */
 typedef struct {
     int64_t synchronisations, allocations, host_to_device, device_to_host, device_to_device;
     int64_t launches, library_calls, graph_launches, fills;
@@ -65,9 +67,11 @@ int cudasim_launch(struct CUstream_st *s, const unsigned grid[3], const unsigned
                    void (*call)(void *), void (*drop)(void *), void *closure);
 /* Of this call of a library; 0 = it goes on. */
 int cudasim_library_fails(void);
-/* A library call: now, or into the graph that s records. */
+bool cudasim_is_recording(const struct CUstream_st *s);
+/* A library call: into s's queue, or into the graph that it records. */
 int cudasim_library_call(struct CUstream_st *s, void (*call)(void *), void (*drop)(void *),
                          void *closure);
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

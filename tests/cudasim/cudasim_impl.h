@@ -23,6 +23,7 @@ typedef struct CUgraphNode_st {
     const void *from;
     size_t n_bytes;
     int value;
+    size_t pitch, rows; /* NODE_FILL: of n_bytes each */
     cudaMemcpyKind copy;
     bool garbled;
     struct Handle *handle;    /* NODE_LOOP: its condition, */

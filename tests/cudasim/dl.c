@@ -34,6 +34,7 @@ void *cudasim_dlsym(void *library, const char *name) {
     IS(cublasSetStream)
     IS(cublasSetWorkspace)
     IS(cublasSetMathMode)
+    IS(cublasGemmEx)
     IS(cublasGemmStridedBatchedEx)
     IS(cublasGetStatusString)
     if (!how || strcmp(how, "old")) {

@@ -54,7 +54,7 @@ train M {
 }
 """
 OUT_OF_MEMORY, INTERNAL = 2, 7
-LINE = re.compile(r"graphs: '(\w+)': cuda: ([^:]+): [^:]+( \(last kernel: .*\))?; its steps are launched one by one")
+LINE = re.compile(r"graphs: '(\w+)': cuda: ([^:]+): [^:]+( \(at or before kernel .*\))?; its steps are launched one by one")
 
 
 def run(t, epochs):

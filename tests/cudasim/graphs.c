@@ -60,6 +60,10 @@ cudaError_t cudasim_record(cudaStream_t s, const Node *n) {
     return s->last ? cudaSuccess : cudasim_note(cudaErrorMemoryAllocation);
 }
 
+bool cudasim_is_recording(const struct CUstream_st *s) {
+    return s->captured;
+}
+
 static void record_into(cudaStream_t s, struct CUgraph_st *g, bool to_graph) {
     s->captured = g;
     s->to_graph = to_graph;

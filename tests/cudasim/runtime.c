@@ -311,7 +311,8 @@ void cudasim_perform(const Node *n) {
     if (n->kind == NODE_KERNEL) cudasim_run(&n->launch);
     if (n->kind == NODE_LIBRARY) n->launch.call(n->launch.closure);
     if (n->kind == NODE_COPY) move(n);
-    if (n->kind == NODE_FILL) memset(n->to, n->value, n->n_bytes);
+    for (size_t i = 0; n->kind == NODE_FILL && i < n->rows; i++)
+        memset((char *)n->to + i * n->pitch, n->value, n->n_bytes);
     leave();
     unlock();
 }
@@ -379,10 +380,19 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemc
                              .copy = kind});
 }
 
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t rows,
+                              cudaStream_t s) {
+    if (width == 0 || rows == 0) return cudaSuccess;
+    if (pitch < width || !lies_in(to, pitch * (rows - 1) + width, true))
+        return cudasim_note(cudaErrorInvalidValue);
+    Node n = {.kind = NODE_FILL, .to = to, .value = value, .n_bytes = width};
+    n.pitch = pitch;
+    n.rows = rows;
+    return submit(s, &n);
+}
+
 cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s) {
-    if (n_bytes == 0) return cudaSuccess;
-    if (!lies_in(to, n_bytes, true)) return cudasim_note(cudaErrorInvalidValue);
-    return submit(s, &(Node){.kind = NODE_FILL, .to = to, .value = value, .n_bytes = n_bytes});
+    return cudaMemset2DAsync(to, n_bytes, value, n_bytes, 1, s);
 }
 
 /* ---- the device ---------------------------------------------------------------------------------

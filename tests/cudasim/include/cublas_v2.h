@@ -34,6 +34,11 @@ cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s);
 cublasStatus_t cublasSetMathMode(cublasHandle_t h, cublasMath_t m);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *p, size_t n_bytes);
 const char *cublasGetStatusString(cublasStatus_t s);
+cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m,
+                            int n, int k, const void *alpha, const void *a, cudaDataType_t type_a,
+                            int lda, const void *b, cudaDataType_t type_b, int ldb,
+                            const void *beta, void *c, cudaDataType_t type_c, int ldc,
+                            cublasComputeType_t sum, cublasGemmAlgo_t algorithm);
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t h, cublasOperation_t ta,
                                           cublasOperation_t tb, int m, int n, int k,
                                           const void *alpha, const void *a, cudaDataType_t type_a,

@@ -104,6 +104,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemc
 cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes,
                             cudaStream_t stream CUDASIM_DEFAULT(0));
 
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t rows,
+                              cudaStream_t stream CUDASIM_DEFAULT(0));
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
