@@ -38,12 +38,15 @@ $(BUILD)/tools.ok:
 	@v=$$($(LLVM_CONFIG) --version) && case $$v in 18* | 19* | 20*) touch $@ ;; \
 	    *) echo "gnnc needs LLVM 18 to 20, not $$v: make LLVM_CONFIG=..." >&2; exit 1 ;; esac
 
-# What libgnnrt.a needs; gnnc reads link.flags to link trainers with the same.
+# A word of the shell: directories may have blanks and quotes in their names.
+quoted = '$(subst ','\'',$(1))'
+# What libgnnrt.a needs, an argument a line; gnnc reads link.flags to link trainers with the same.
 RT_LIBS = $(GEMM_LIB) $(METIS_LIB) -lgomp -pthread -lz -lm
 # Written anew only when it says something else: a library installed later is then taken up.
-$(BUILD)/link.flags: FORCE
+$(BUILD)/link.flags: Makefile FORCE
 	@mkdir -p $(@D)
-	@echo '-Wl,--as-needed $(SAN) $(RT_LIBS)' | cmp -s - $@ || echo '-Wl,--as-needed $(SAN) $(RT_LIBS)' > $@
+	@printf '%s\n' -Wl,--as-needed $(SAN) $(RT_LIBS) | cmp -s - $@ || \
+	    printf '%s\n' -Wl,--as-needed $(SAN) $(RT_LIBS) > $@
 FORCE:
 $(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
@@ -105,20 +108,22 @@ gpu-bundle: all $(BUILD)/tests/gpu/record_ops
 # The runtime's CUDA half, where the toolkit is: gnnc links it for --target=cuda.  Programs open cuBLAS
 # themselves, on a machine with a GPU (runtime/cuda/blas.c); the run path is where they look first.
 CUDA_HOME ?=
-NVCC ?= $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc),\
-    $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
-CUDA_DIR = $(patsubst %/bin/nvcc,%,$(NVCC))
-CUDART = $(if $(wildcard $(CUDA_DIR)/lib64/libcudart_static.a),-lcudart_static,-lcudart)
+ifeq ($(origin NVCC),undefined)
+NVCC := $(shell PATH=$(if $(CUDA_HOME),$(call quoted,$(CUDA_HOME)/bin),"$$PATH:/usr/local/cuda/bin"); command -v nvcc)
+endif
+CUDA_DIR := $(shell nvcc=$(call quoted,$(NVCC)); echo "$${nvcc%/bin/nvcc}")
+CUDART := $(shell test -e $(call quoted,$(CUDA_DIR)/lib64/libcudart_static.a) && echo -lcudart_static || echo -lcudart)
 CUDA_OBJ = $(patsubst runtime/%.c,$(BUILD)/runtime/%.o,$(wildcard runtime/cuda/*.c))
 $(BUILD)/runtime/cuda/%.o: runtime/cuda/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -fPIC -I. -Iruntime/include -isystem $(CUDA_DIR)/include -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -fPIC -I. -Iruntime/include -isystem $(call quoted,$(CUDA_DIR)/include) -c -o $@ $<
 $(BUILD)/libgnnrt_cuda.a: $(CUDA_OBJ)
 	rm -f $@ && ar rcs $@ $^
 cuda: $(if $(NVCC),$(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags)
 $(BUILD)/cuda.flags: Makefile
 	@mkdir -p $(@D)
-	@echo '-L$(CUDA_DIR)/lib64 -Wl,-rpath,$(CUDA_DIR)/lib64 $(CUDART) -lstdc++ -ldl -lrt' > $@
+	@printf '%s\n' $(call quoted,-L$(CUDA_DIR)/lib64) -Xlinker -rpath -Xlinker $(call quoted,$(CUDA_DIR)/lib64) \
+	    $(CUDART) -lstdc++ -ldl -lrt > $@
 
 # The simulated GPU, and the runtime's CUDA half compiled for it.
 CUDASIM_OBJ = $(patsubst tests/cudasim/%.c,$(BUILD)/tests/cudasim/%.o,$(wildcard tests/cudasim/*.c)) \
@@ -163,10 +168,11 @@ accuracy: all
 	@python3 bench/accuracy.py --gnnc $(BUILD)/gnnc
 
 # ---- installation ----------------------------------------------------------------
-LIB = $(DESTDIR)$(PREFIX)/lib/gnnc
+TO = $(call quoted,$(DESTDIR)$(PREFIX))
+LIB = $(TO)/lib/gnnc
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(LIB)/include
-	install -m 755 $(BUILD)/gnnc $(DESTDIR)$(PREFIX)/bin/gnnc
+	install -d $(TO)/bin $(TO)/include $(LIB)/include
+	install -m 755 $(BUILD)/gnnc $(TO)/bin/gnnc
 	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(LIB)/
 	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(LIB)/include/
 	install -d $(LIB)/include/cuda
@@ -174,13 +180,13 @@ install: all
 	    runtime/cuda/sample.h runtime/cuda/sample_list.h runtime/cuda/maps.h runtime/cuda/maps_list.h \
 	    runtime/cuda/spmm.h runtime/cuda/spmm_list.h runtime/cuda/turn.h $(LIB)/include/cuda/
 	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(LIB)/)
-	install -m 644 runtime/include/gnnc.h runtime/include/gnnc_extern.h $(DESTDIR)$(PREFIX)/include/
-	install -d $(DESTDIR)$(PREFIX)/share/gnnc/models/layers
-	install -m 644 models/*.gnn $(DESTDIR)$(PREFIX)/share/gnnc/models/
-	install -m 644 models/layers/*.gnn $(DESTDIR)$(PREFIX)/share/gnnc/models/layers/
+	install -m 644 runtime/include/gnnc.h runtime/include/gnnc_extern.h $(TO)/include/
+	install -d $(TO)/share/gnnc/models/layers
+	install -m 644 models/*.gnn $(TO)/share/gnnc/models/
+	install -m 644 models/layers/*.gnn $(TO)/share/gnnc/models/layers/
 uninstall:
-	rm -rf $(LIB) $(DESTDIR)$(PREFIX)/share/gnnc
-	rm -f $(DESTDIR)$(PREFIX)/bin/gnnc $(DESTDIR)$(PREFIX)/include/gnnc.h $(DESTDIR)$(PREFIX)/include/gnnc_extern.h
+	rm -rf $(LIB) $(TO)/share/gnnc
+	rm -f $(TO)/bin/gnnc $(TO)/include/gnnc.h $(TO)/include/gnnc_extern.h
 
 # What takes longer than CI, and goes on where it stopped (tests/random/README.md).
 long: all $(BUILD)/tests/random/model_check

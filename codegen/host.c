@@ -41,12 +41,7 @@ void host_string(Host *h, const char *s) {
 }
 
 void host_comment(Host *h, const char *s) {
-    for (; *s; s++) {
-        bool marks = (s[0] == '*' && s[1] == '/') || (s[0] == '/' && s[1] == '*');
-        char c = isprint((unsigned char)*s) ? *s : ' ';
-        sb_put(&h->b, &c, 1);
-        if (marks) host_puts(h, " ");
-    }
+    target_comment(&h->b, s);
 }
 
 void host_expr(Host *h, const Expr *e) {

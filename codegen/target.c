@@ -3,6 +3,7 @@
 
 #include "codegen/lower.h"
 
+#include <ctype.h>
 #include <string.h>
 
 const Target *target_find(const char *name) {
@@ -55,4 +56,13 @@ const char *target_own_kind(OwnKernel k) {
 const char *target_own_name(Arena *a, const Plan *p, OwnKernel k) {
     if (!needs_own(p, k)) return NULL;
     return arena_printf(a, "%s_%s", cg_ident(a, p->m->name), target_own_kind(k));
+}
+
+void target_comment(StrBuf *b, const char *s) {
+    for (; *s; s++) {
+        bool marks = (s[0] == '*' && s[1] == '/') || (s[0] == '/' && s[1] == '*');
+        char c = isprint((unsigned char)*s) ? *s : ' ';
+        sb_put(b, &c, 1);
+        if (marks) sb_puts(b, " ");
+    }
 }

@@ -58,4 +58,7 @@ const char *target_own_name(Arena *a, const Plan *p, OwnKernel k);
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* A C header with the prototypes of the user's functions, as the model has them. */
 bool host_externs(Ctx *c, const Plan *p, const char *path);
+/* s on one line of a C comment, which it neither ends nor continues. */
+void target_comment(StrBuf *b, const char *s);
+
 #endif

@@ -56,7 +56,7 @@ void cli_help(FILE *to);
 /* Where the runtime is: beside gnnc in a build tree, or as `make install` put it. */
 typedef struct {
     const char *lib;                   /* .../libgnnrt.a */
-    const char *link_flags;            /* text of link.flags: what libgnnrt.a needs */
+    const char *link_flags;            /* link.flags: what libgnnrt.a needs, an argument a line */
     const char *include[2];            /* for the generated driver; [1] may be NULL */
     const char *models;                /* the layer library's parent, or NULL */
     const char *cuda_lib, *cuda_flags; /* the CUDA half and what it needs; the file may be absent */
@@ -68,7 +68,10 @@ const char *cli_models_dir(Ctx *c);     /* NULL when there is none */
 typedef VEC(char *) CliArgs;
 void cli_arg(Ctx *c, CliArgs *args, const char *s);
 void cli_split_args(Ctx *c, CliArgs *args,
-                    const char *s);                     /* "-fopenmp -lm" as separate arguments */
+                    const char *s);                       /* "-fopenmp -lm" as separate arguments */
+void cli_line_args(Ctx *c, CliArgs *args, const char *s); /* one on each line */
+/* For the linker as it is: -Wl, would split it at commas. */
+void cli_linker_arg(Ctx *c, CliArgs *args, const char *s);
 bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose); /* false after a diagnostic */
 
 /* What to compile for: as --target says; "auto": the cpu, and cuda where programs can be

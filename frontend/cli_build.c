@@ -16,7 +16,7 @@ static bool library_args(Ctx *c, CliArgs *args, const char *dir) {
     static const char map[] = "{ global: gnnc_*; local: *; };\n";
     const char *path = arena_printf(c->a, "%s/exports.map", dir);
     cli_split_args(c, args, "-shared");
-    cli_arg(c, args, arena_printf(c->a, "-Wl,--version-script=%s", path));
+    cli_linker_arg(c, args, arena_printf(c->a, "--version-script=%s", path));
     return cli_write(c, path, map, sizeof map - 1);
 }
 
@@ -56,7 +56,7 @@ static bool link_parts(Ctx *c, const CliHome *h, const CliOptions *o, Plan *cons
     cli_arg(c, &args, h->lib);
     if (o->emit == OUT_LIB) cli_arg(c, &args, "-Wl,--no-whole-archive");
     if (p->device && !cli_cuda_libraries(c, h, &args)) return false;
-    cli_split_args(c, &args, h->link_flags);
+    cli_line_args(c, &args, h->link_flags);
     return cli_run_tool(c, &args, o->verbose || (p->device && o->keep));
 }
 

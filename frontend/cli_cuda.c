@@ -4,6 +4,7 @@
  * else the place where NVIDIA's installer puts it. */
 #include "frontend/cli.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,6 +68,33 @@ static void arch_args(Ctx *c, CliArgs *args, const char *archs) {
     }
 }
 
+/* nvcc hands what it is given to a shell, between quotes at best, and splits lists at commas. */
+static bool path_arg(Ctx *c, CliArgs *args, const char *before, const char *path) {
+    const char *s = path;
+    while (*s && !strchr("$`\"'\\,", *s) && (unsigned char)*s >= ' ') s++;
+    if (*s)
+        diag_add(c, DIAG_E0004, (Span){0},
+                 "nvcc works through a shell, which would take '%s' for something else: the paths "
+                 "of TMPDIR, of the CUDA Toolkit, of gnnc and of .cu files must be without "
+                 "$ ` \" ' \\ , and control characters",
+                 path);
+    cli_arg(c, args, arena_printf(c->a, "%s%s", before, path));
+    return !*s;
+}
+
+/* Blackwell is known from CUDA 12.8 on: what the headers beside nvcc say. */
+static const char *usual_archs(Ctx *c, const char *nvcc) {
+    char real[PATH_MAX], line[256];
+    int version = 0;
+    if (!realpath(nvcc, real)) return "sm_80,sm_90";
+    *strrchr(real, '/') = '\0';
+    FILE *f = fopen(arena_printf(c->a, "%s/../include/cuda_runtime_api.h", real), "r");
+    while (f && !version && fgets(line, sizeof line, f))
+        if (sscanf(line, "#define CUDART_VERSION %d", &version) != 1) version = 0;
+    if (f) fclose(f);
+    return version >= 12080 ? "sm_80,sm_90,sm_100" : "sm_80,sm_90";
+}
+
 bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
                      const char *object) {
     const char *nvcc = cli_find_nvcc(c);
@@ -76,15 +104,13 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
         return false;
     }
     CliArgs args = {0};
-    cli_arg(c, &args, nvcc);
-    cli_split_args(c, &args, "-std=c++17 -O3 -Werror all-warnings -Xcompiler -fPIC --threads 0");
-    arch_args(c, &args, o->cuda_arch ? o->cuda_arch : "sm_80,sm_90");
-    for (int i = 0; i < 2 && h->include[i]; i++)
-        cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
+    bool ok = path_arg(c, &args, "", nvcc);
+    cli_split_args(c, &args, "-std=c++17 -O3 -Xcompiler -fPIC --threads 0");
+    arch_args(c, &args, o->cuda_arch ? o->cuda_arch : usual_archs(c, nvcc));
+    for (int i = 0; ok && i < 2 && h->include[i]; i++) ok = path_arg(c, &args, "-I", h->include[i]);
     cli_split_args(c, &args, "-c -o");
-    cli_arg(c, &args, object);
-    cli_arg(c, &args, source);
-    return cli_run_tool(c, &args, o->verbose || o->keep);
+    ok = ok && path_arg(c, &args, "", object) && path_arg(c, &args, "", source);
+    return ok && cli_run_tool(c, &args, o->verbose || o->keep);
 }
 
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args) {
@@ -96,6 +122,6 @@ bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args) {
     }
     cli_arg(c, args, h->cuda_lib);
     cli_arg(c, args, h->lib);
-    cli_split_args(c, args, h->cuda_flags);
+    cli_line_args(c, args, h->cuda_flags);
     return true;
 }

@@ -39,13 +39,29 @@ static bool compile(Ctx *c, const CliHome *h, const CliOptions *o, const char *d
     return cli_run_tool(c, &args, o->verbose);
 }
 
-/* A shared library is found again where it is now. */
-static void link_shared(Ctx *c, CliArgs *args, const char *file) {
+/* Not an option, nor a file of options, whatever it is called. */
+static const char *as_path(Ctx *c, const char *file) {
+    return *file == '/' ? file : arena_printf(c->a, "./%s", file);
+}
+
+/* A shared library is found again where it is now.  A run path is a list whose ':' nothing escapes,
+ * and '$' in it begins a word of the loader's. */
+static bool link_shared(Ctx *c, CliArgs *args, const char *file) {
     char real[PATH_MAX];
-    const char *path = realpath(file, real) ? arena_strndup(c->a, real, strlen(real)) : file;
-    const char *slash = strrchr(path, '/');
+    const char *path =
+        realpath(file, real) ? arena_strndup(c->a, real, strlen(real)) : as_path(c, file);
+    int n = (int)(strrchr(path, '/') - path);
+    const char *dir = arena_strndup(c->a, path, (size_t)n);
+    if (strpbrk(dir, ":$")) {
+        diag_add(c, DIAG_E0004, (Span){0},
+                 "'%s' cannot be found again by the program: its directory has ':' or '$' in it",
+                 path);
+        return false;
+    }
     cli_arg(c, args, path);
-    if (slash) cli_arg(c, args, arena_printf(c->a, "-Wl,-rpath,%.*s", (int)(slash - path), path));
+    cli_linker_arg(c, args, "-rpath");
+    cli_linker_arg(c, args, dir);
+    return true;
 }
 
 bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOptions *o,
@@ -53,9 +69,10 @@ bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOption
     Files files = files_of(c, p);
     if (files.n && !host_externs(c, p, arena_printf(c->a, "%s/externs.h", dir))) return false;
     for (int i = 0; i < files.n; i++) {
-        const char *file = files.v[i], *object = arena_printf(c->a, "%s/extern%d.o", dir, i);
+        const char *file = as_path(c, files.v[i]),
+                   *object = arena_printf(c->a, "%s/extern%d.o", dir, i);
         if (ends_with(file, ".so")) {
-            link_shared(c, args, file);
+            if (!link_shared(c, args, file)) return false;
             continue;
         }
         if (ends_with(file, ".cu") && !p->device) {

@@ -35,13 +35,18 @@ static const char *join(Ctx *c, const char *dir, const char *name) {
     return arena_printf(c->a, "%.*s/%s", (int)n, dir, name);
 }
 
+/* No arena allocation while the file is open, as in cli_install(). */
 static const char *read_text(Ctx *c, const char *path) {
+    struct stat s;
+    size_t size = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? (size_t)s.st_size : 0, n = 0;
+    char *text = arena_alloc(c->a, size + 1, 1, 1);
     FILE *f = fopen(path, "r");
-    char text[1024];
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    while (n && (text[n - 1] == '\n' || text[n - 1] == ' ')) n--;
-    return arena_strndup(c->a, text, n);
+    if (f) {
+        n = fread(text, 1, size, f);
+        fclose(f);
+    }
+    text[n] = '\0';
+    return text;
 }
 
 bool cli_find_home(Ctx *c, CliHome *h) {
@@ -85,9 +90,14 @@ static void remove_tree(void *dir) {
     nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* An absolute path: tools take one that begins with '-' or '@' for something else.  What they leave
+ * in TMPDIR goes with the directory. */
 const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
     const char *base = getenv("TMPDIR");
-    char *dir = arena_printf(c->a, "%s/gnnc-XXXXXX", base && *base ? base : "/tmp");
+    char real[PATH_MAX];
+    if (!base || !*base) base = "/tmp";
+    if (*base != '/' && realpath(base, real)) base = real;
+    char *dir = arena_printf(c->a, "%s/gnnc-XXXXXX", base);
     if (!mkdtemp(dir)) {
         diag_add(c, DIAG_E0003, (Span){0}, "cannot make a directory '%s': %s", dir,
                  strerror(errno));
@@ -97,6 +107,7 @@ const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
         fprintf(stderr, "gnnc: temporary files are kept in %s\n", dir);
     else
         ctx_defer(c, remove_tree, dir);
+    setenv("TMPDIR", dir, 1);
     return dir;
 }
 

@@ -20,8 +20,41 @@ void cli_split_args(Ctx *c, CliArgs *args, const char *s) {
     }
 }
 
+void cli_line_args(Ctx *c, CliArgs *args, const char *s) {
+    while (*(s += strspn(s, "\n"))) {
+        size_t n = strcspn(s, "\n");
+        vec_push(c->a, args, arena_strndup(c->a, s, n));
+        s += n;
+    }
+}
+
+void cli_linker_arg(Ctx *c, CliArgs *args, const char *s) {
+    cli_arg(c, args, "-Xlinker");
+    cli_arg(c, args, s);
+}
+
+/* A word of a shell's command: what is shown can be pasted. */
+static void show_word(const char *s) {
+    const char *plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                        "@%+=:,./_-";
+    if (*s && !s[strspn(s, plain)]) {
+        fputs(s, stderr);
+        return;
+    }
+    fputc('\'', stderr);
+    for (; *s; s++)
+        if (*s == '\'')
+            fputs("'\\''", stderr);
+        else
+            fputc(*s, stderr);
+    fputc('\'', stderr);
+}
+
 static void show(const CliArgs *args) {
-    for (int i = 0; i < args->n; i++) fprintf(stderr, "%s%s", i ? " " : "gnnc: ", args->v[i]);
+    for (int i = 0; i < args->n; i++) {
+        fputs(i ? " " : "gnnc: ", stderr);
+        show_word(args->v[i]);
+    }
     fputs("\n", stderr);
 }
 

@@ -222,13 +222,10 @@ static void body(CuFn *f) {
     cu_close(f);
 }
 
-static void comment_text(CuFn *f, const char *s) {
-    StrBuf *b = &f->cu->b;
-    for (; *s; s++) {
-        sb_put(b, s, 1);
-        if ((s[0] == '*' && s[1] == '/') || (s[0] == '/' && s[1] == '*')) sb_puts(b, " ");
-        if (*s == '\n' && s[1]) sb_puts(b, " * ");
-    }
+static void comment_line(CuFn *f, const char *s, size_t n) {
+    sb_puts(&f->cu->b, " * ");
+    target_comment(&f->cu->b, arena_strndup(f->a, s, n));
+    sb_puts(&f->cu->b, "\n");
 }
 
 /* One line of the model. */
@@ -240,9 +237,8 @@ static void comment_source(CuFn *f, Span at) {
     for (uint32_t line = 1; line < at.line && p; line++)
         if ((p = strchr(p, '\n'))) p++;
     size_t n = p ? strcspn(p, "\n") : 0;
-    sb_printf(&f->cu->b, " * %s:%u: ", src->path, at.line);
-    comment_text(f, n ? arena_strndup(f->a, p, n) : "");
-    sb_puts(&f->cu->b, "\n");
+    const char *text = arena_printf(f->a, "%s:%u: %.*s", src->path, at.line, (int)n, n ? p : "");
+    comment_line(f, text, strlen(text));
 }
 
 static void comment(CuFn *f, const LKernel *k) {
@@ -258,8 +254,8 @@ static void comment(CuFn *f, const LKernel *k) {
         if (!said) comment_source(f, at);
     }
     loop_print(&text, f->cu->plan->m, k);
-    sb_puts(&f->cu->b, " * ");
-    comment_text(f, text.s);
+    for (const char *s = text.s; *s; s += strcspn(s, "\n"), s += *s == '\n')
+        comment_line(f, s, strcspn(s, "\n"));
     sb_puts(&f->cu->b, " */\n");
 }
 
