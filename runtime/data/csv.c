@@ -15,7 +15,7 @@ typedef struct {
     char *at, *end; /* *end = 0 */
     char sep;
     int64_t line;
-    bool open_quote, nul;
+    bool open_quote, nul, commas;
 } Cursor;
 
 /* The text between quotes, a doubled one standing for itself. */
@@ -33,7 +33,8 @@ static char *cut_quoted(Cursor *c, char *to) {
 /* Cuts one cell; *last = it ends its row. */
 static char *cut_cell(Cursor *c, bool *last) {
     char *start = c->at, *to = c->at;
-    if (c->at < c->end && *c->at == '"') to = cut_quoted(c, to);
+    bool quoted = c->at < c->end && *c->at == '"';
+    if (quoted) to = cut_quoted(c, to);
     while (c->at < c->end && *c->at != c->sep && *c->at != '\n') *to++ = *c->at++;
     *last = c->at >= c->end || *c->at == '\n';
     if (*last && c->at < c->end) c->line++;
@@ -41,6 +42,8 @@ static char *cut_cell(Cursor *c, bool *last) {
     if (*last && to > start && to[-1] == '\r') to--;
     *to = 0;
     if (memchr(start, 0, (size_t)(to - start))) c->nul = true;
+    if (!c->commas && (quoted || c->sep != ','))
+        c->commas = memchr(start, ',', (size_t)(to - start));
     return start;
 }
 
@@ -164,6 +167,7 @@ gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtHeader 
     if (!out->cell || !out->line) return rt_fail_nomem(err, name);
     st = judge_header(pool, header, out, err);
     if (st == GNNC_OK) read_rows(&c, out, on_bad, user);
+    out->commas = c.commas;
     return st;
 }
 

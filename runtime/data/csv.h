@@ -7,6 +7,7 @@
 typedef struct RtCsv {
     const char *name; /* of the file, in messages */
     char separator;
+    bool commas;     /* some cell holds one */
     bool headerless; /* row 1 is data, and the columns are called column_1, .. */
     int n_columns;
     int64_t n_rows;

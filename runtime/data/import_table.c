@@ -77,10 +77,6 @@ static bool comma_cell(const char *s) {
     return strchr(s, ',') && !s[strspn(s, "+-.,0123456789")] && strpbrk(s, "0123456789");
 }
 
-static bool amount_cell(const char *s) {
-    return number_cell(s) || comma_cell(s);
-}
-
 /* How many of the cells that are not empty, which are `all`. */
 static int64_t count_cells(const RtCsv *t, int col, bool is(const char *), int64_t *n_all) {
     int64_t good = 0, all = 0;
@@ -110,16 +106,37 @@ bool rt_column_whole(const RtCsv *t, int col) {
     return mostly(t, col, whole_cell);
 }
 
+/* Of the cells of a column that are not empty: how many are numbers, and whole ones. */
+typedef struct {
+    int64_t all, numbers, whole, commas; /* commas: numbers to somebody */
+} Cells;
+
+static Cells count_kinds(const RtCsv *t, int col) {
+    Cells n = {0};
+    double v;
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        const char *s = cell_of(t, r, col);
+        if (rt_cell_absent(s)) continue;
+        bool whole = whole_cell(s), number = whole || rt_cell_number(s, &v);
+        n.all++;
+        n.whole += whole;
+        n.numbers += number;
+        n.commas += !number && t->commas && comma_cell(s);
+    }
+    return n;
+}
+
 /* By name and values, as of arrays (import_array.c). */
-static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name, const char **why) {
-    bool numbers = mostly(t, col, number_cell), whole = mostly(t, col, whole_cell);
+static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name, const Cells *n,
+                              const char **why) {
+    bool numbers = 2 * n->numbers >= n->all, whole = 2 * n->whole >= n->all;
     bool timely = rt_is_time(name) && mostly(t, col, time_cell);
     if (rt_is_label(name))
         return *why = "its name is a label's", numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
     if (timely) return *why = "its name is a time's", RT_COL_TIME;
-    if (!rt_is_time(name) && all_dates(t, col)) return *why = "all cells are dates", RT_COL_TIME;
+    if (!n->numbers && all_dates(t, col)) return *why = "all cells are dates", RT_COL_TIME;
     if (strcmp(name, "split") == 0) return *why = "its name", RT_COL_SPLIT;
-    if (rt_is_id(name) && mostly(t, col, class_cell))
+    if (rt_is_id(name) && (whole || mostly(t, col, class_cell)))
         return *why = "its name is a key's", RT_COL_ID;
     *why = numbers ? "numbers" : "texts";
     return numbers ? RT_COL_FLOAT : RT_COL_CAT;
@@ -127,10 +144,9 @@ static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name, const c
 
 /* Numbers with a decimal comma get a point.  Where a comma separates cells, or thousands, too,
  * nobody knows what it means in a number. */
-static gnnc_status read_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted,
+static gnnc_status read_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted, Cells *n,
                                RtError *err) {
-    int64_t all;
-    if (!count_cells(t, col, comma_cell, &all) || !mostly(t, col, amount_cell)) return GNNC_OK;
+    if (!n->commas || 2 * (n->numbers + n->commas) < n->all) return GNNC_OK;
     for (int64_t r = 0; r < t->n_rows; r++) {
         char *s = (char *)(uintptr_t)cell_of(t, r, col);
         if (!comma_cell(s)) continue;
@@ -143,6 +159,8 @@ static gnnc_status read_commas(const RtCsv *t, int col, const RtFieldsWanted *wa
                            wanted->table, t->header[col]);
         *strchr(s, ',') = '.';
     }
+    n->numbers += n->commas;
+    n->commas = 0;
     return GNNC_OK;
 }
 
@@ -194,9 +212,10 @@ static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *want
                        "%s: row 1: '%s': the kind of a column is one of float, "
                        "cat, class, time, id, split",
                        t->name, header);
-    bool numbers = f->guessed || f->kind == RT_COL_FLOAT;
-    gnnc_status st = numbers ? read_commas(t, col, wanted, err) : GNNC_OK;
-    if (f->guessed) f->kind = guess_kind(t, col, f->name, &f->why);
+    bool numbers = f->guessed || (f->kind == RT_COL_FLOAT && t->commas);
+    Cells n = numbers ? count_kinds(t, col) : (Cells){0};
+    gnnc_status st = read_commas(t, col, wanted, &n, err);
+    if (f->guessed) f->kind = guess_kind(t, col, f->name, &n, &f->why);
     if (f->matrix && !f->why) f->why = "columns numbered in their names";
     if (st == GNNC_OK) warn_of_key(t, col, wanted, f);
     return st;
@@ -282,7 +301,8 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
         RtField *last = out->n ? &out->v[out->n - 1] : NULL;
         if (wanted->kind[col] == RT_KIND_SKIP) continue;
         if (last && continues(t, last, col)) {
-            TRY(st, read_commas(t, col, wanted, err));
+            Cells n = t->commas ? count_kinds(t, col) : (Cells){0};
+            TRY(st, read_commas(t, col, wanted, &n, err));
             last->width++;
         } else
             TRY(st, new_field(keep, t, col, wanted, &out->v[out->n++], err));
