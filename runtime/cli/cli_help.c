@@ -19,7 +19,7 @@ static void print_column(const RtCli *c, const rt_column *col, FILE *f) {
     for (int i = 0; i < col->rank; i++)
         fprintf(f, "%s%s%s", i ? ", " : "[", c->p->spaces[col->dim[i]].name,
                 i + 1 == col->rank ? "]" : "");
-    fputc('\n', f);
+    fputs(col->is_label ? "    (for train and eval)\n" : "\n", f);
 }
 
 static void print_table(const RtCli *c, int space, FILE *f) {
