@@ -104,18 +104,13 @@ static void check_dim(Report *r, Checks *out, const Column *c, const Space *s) {
 }
 
 static void check_column(Report *r, Checks *out, const Column *c) {
-    static const char *const rule[] = {[COL_FLOAT] = "is f32, finite",
-                                       [COL_CSR] =
-                                           "is sparse f32, its entries in range and in order",
-                                       [COL_CAT] = "is integer, categories in range",
-                                       [COL_CLASS] = "is integer, classes in range, -1 = none",
-                                       [COL_MULTILABEL] = "is f32 of 0, 1 and NaN",
-                                       [COL_TIME] = "is f64 seconds",
-                                       [COL_ID] = "is i64",
-                                       [COL_SPLIT] = "holds the chosen split"};
+    static const char *const rules[] = {
+#define COLUMN(id, rt_id, word, said, dt, n_dims, rule) rule,
+#include "runtime/contract.def"
+    };
     vec_push(r->a, out,
              (const char *)arena_printf(r->a, "'%s.%s' %s; one row per row of its table",
-                                        c->space->name, c->name, rule[c->kind]));
+                                        c->space->name, c->name, rules[c->kind]));
     for (int i = 1; i < c->type.rank; i++) check_dim(r, out, c, c->type.dim[i]);
     if (c->cat && type_find(&c->type, c->cat) < 0) check_dim(r, out, c, c->cat);
 }

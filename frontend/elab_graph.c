@@ -35,10 +35,8 @@ typedef struct {
 
 static const ColType *column_type(const Ast *t) {
     static const ColType types[] = {
-        {"f32", COL_FLOAT, -1},  {"cat", COL_CAT, 1},
-        {"class", COL_CLASS, 1}, {"multilabel", COL_MULTILABEL, 1},
-        {"time", COL_TIME, 0},   {"id", COL_ID, 0},
-        {"split", COL_SPLIT, 0},
+#define COLUMN(id, rt_id, word, said, dt, n_dims, rule) {said, id, n_dims},
+#include "runtime/contract.def"
     };
     for (size_t i = 0; i < COUNT(types); i++)
         if (strcmp(types[i].name, t->text) == 0 && !(t->flag & TYPE_ARGS)) return &types[i];

@@ -268,20 +268,10 @@ Space *space_find(const Module *m, const char *name) {
 }
 
 /* ---- columns --------------------------------------------------------------------- */
-static DType column_dtype(ColKind k) {
-    switch (k) {
-    case COL_FLOAT:
-    case COL_CSR:
-    case COL_MULTILABEL:
-        return DT_F32;
-    case COL_TIME:
-        return DT_F64;
-    case COL_ID:
-        return DT_I64;
-    default:
-        return DT_I32;
-    }
-}
+static const DType column_dtype[] = {
+#define COLUMN(id, rt_id, word, said, dt, n_dims, rule) DT_##dt,
+#include "runtime/contract.def"
+};
 
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at) {
@@ -291,7 +281,7 @@ Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_d
     c->kind = k;
     c->space = space;
     c->name = arena_strndup(m->a, name, strlen(name));
-    c->type = (Type){.dt = column_dtype(k), .rank = n_dims + 1, .dim = {space}};
+    c->type = (Type){.dt = column_dtype[k], .rank = n_dims + 1, .dim = {space}};
     for (int i = 0; i < n_dims; i++) c->type.dim[i + 1] = dims[i];
     c->cat = cat;
     c->id = m->cols.n;

@@ -8,8 +8,10 @@
 
 /* ---- what the model needs ------------------------------------------------------ */
 static const char *col_word(rt_col_kind k) {
-    static const char *const word[] = {"f32",        "csr f32", "cat", "class",
-                                       "multilabel", "time",    "id",  "split"};
+    static const char *const word[] = {
+#define COLUMN(id, rt_id, word, said, dt, n_dims, rule) said,
+#include "runtime/contract.def"
+    };
     return word[k];
 }
 
