@@ -171,6 +171,8 @@ struct Elab {
     int n_nested;   /* evaluations on the C stack */
     int n_calls;
     int64_t n_steps;
+    int64_t n_elements; /* that were put into lists */
+    Span at;            /* where the last step began */
     bool gave_up;
     bool names_missing; /* a declaration or an import could not be read */
     VEC(DimInfo) dims;  /* by space id */
@@ -190,7 +192,13 @@ struct Elab {
     bool splits; /* columns of splits are values (elab_relation_split) */
 };
 
-enum { MAX_CALLS = 64, MAX_NESTED = 1500, MAX_STEPS = 1000000, MAX_LOOP = 100000 };
+enum {
+    MAX_CALLS = 64,
+    MAX_NESTED = 1500,
+    MAX_STEPS = 1000000,
+    MAX_LOOP = 100000,
+    MAX_ELEMENTS = 4000000, /* that lists get, all together */
+};
 
 /* ---- elab_value.c: values --------------------------------------------------- */
 Value val_poison(void);

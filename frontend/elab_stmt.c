@@ -18,6 +18,7 @@ bool elab_enter(Elab *e, Span at) {
         return false;
     }
     e->n_nested++;
+    e->at = at;
     return true;
 }
 

@@ -57,8 +57,14 @@ Value val_dict(Elab *e) {
     return (Value){.kind = VAL_DICT, .dict = NEW(e->a, Dict)};
 }
 
+/* What is pushed over the limit is left out: nothing is made of the model any more. */
 void elab_list_push(Elab *e, Value list, Value v) {
+    if (e->gave_up) return;
     vec_push(e->a, list.list, v);
+    if (++e->n_elements <= MAX_ELEMENTS) return;
+    diag_add(e->c, DIAG_E0313, e->at, "the lists of the model have more than %d elements together",
+             MAX_ELEMENTS);
+    e->gave_up = true;
 }
 
 bool elab_is_poison(Value v) {

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PRELUDE "layers/prelude.gnn"
 enum { MAX_FILES = 1000 };
@@ -18,9 +19,7 @@ typedef struct {
 } Loader;
 
 static bool file_exists(const char *path) {
-    FILE *f = fopen(path, "rb");
-    if (f) fclose(f);
-    return f != NULL;
+    return access(path, R_OK) == 0; /* to open a pipe would be to wait */
 }
 
 /* ---- top-level names ------------------------------------------------------------------- */

@@ -137,10 +137,11 @@ static bool is_word(int code) {
            code == AND || code == OR || code == NOT;
 }
 
-/* What a word means here: after a dot every word is a name, and directly inside
- * `train { }` some names are keywords. */
+/* What a word means here: after a dot every word is a name, and directly inside `train { }` some
+ * names are keywords, but not where only a name can stand: `target target.y`. */
 static int word_token(const Parser *p, const Token *t) {
     if (p->last == '.') return NAME;
+    if (t->code == NAME && (p->last == TARGET || p->last == LOSS || p->last == METRIC)) return NAME;
     if (t->code != NAME || !p->train_depth || p->n_brackets != p->train_depth) return t->code;
     bool split_before = p->last == TRAIN || (p->last == NAME && strcmp(p->last_text, "val") == 0);
     int k = recipe_keyword(t->val.text);

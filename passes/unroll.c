@@ -17,7 +17,7 @@
 #include "ir/op/op.h"
 #include "passes/rewrite.h"
 
-enum { MAX_OPS = 200000 }; /* of all turns */
+enum { MAX_OPS = 100000 }; /* of all turns */
 
 typedef struct {
     PassCtx *p;
@@ -110,7 +110,11 @@ static bool expand(Unroll *u) {
     const Op *loop = u->loop;
     Func *f = u->b.f;
     if (!loop->imm) return refuse(u, ", and how many turns there are is not known");
-    if (loop->imm * loop->body->n_ops > MAX_OPS) return refuse(u, ", and its limit is too high");
+    if (loop->imm * loop->body->n_ops > MAX_OPS)
+        return refuse(u, arena_printf(u->p->a,
+                                      ", and %.0f turns of %d operations are more than the %d that "
+                                      "are unrolled at most",
+                                      loop->imm, loop->body->n_ops, MAX_OPS));
     u->carried = func_n_carried(loop->body);
     u->now = NEWN(u->p->a, Op *, (size_t)loop->n_in);
     u->then = NEWN(u->p->a, Op *, (size_t)loop->n_in);
