@@ -10,7 +10,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const code_names[] = {
 #define DIAG(code, title) #code,
@@ -108,20 +111,49 @@ static bool read_all(FILE *f, StrBuf *b, const char **why) {
     return !ferror(f);
 }
 
+/* Of a pipe only the ends that a process was given (/dev/stdin, /dev/fd/63) have somebody who
+ * writes; another one would keep us waiting. */
+static const char *unreadable(int fd, const char *path) {
+    struct stat s;
+    if (fstat(fd, &s) != 0) return strerror(errno);
+    if (S_ISREG(s.st_mode)) return NULL;
+    if (S_ISDIR(s.st_mode)) return "it is a directory";
+    if (!S_ISFIFO(s.st_mode)) return "it is no file, but a device or a socket";
+    if (strncmp(path, "/dev/", 5) != 0) return "it is a pipe, not a file";
+    return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0 ? NULL : strerror(errno);
+}
+
+static FILE *open_file(const char *path, const char **why) {
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *why = fd < 0 ? strerror(errno) : unreadable(fd, path);
+    FILE *f = *why ? NULL : fdopen(fd, "rb");
+    if (!f && !*why) *why = strerror(errno);
+    if (!f && fd >= 0) close(fd);
+    return f;
+}
+
+/* Some editors put a byte order mark before UTF-8. */
+static void skip_mark(StrBuf *text) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    if (text->n < 3 || memcmp(text->s, mark, 3) != 0) return;
+    text->s += 3;
+    text->n -= 3;
+}
+
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
     StrBuf text = sb_new(c->a);
     sb_puts(&text, "");
     FILE **f = NEW(c->a, FILE *);
     ctx_defer(c, close_file, f); /* for when memory runs out below */
     const char *why = NULL;
-    *f = fopen(path, "rb");
-    if (!*f) why = strerror(errno);
+    *f = open_file(path, &why);
     bool ok = *f && read_all(*f, &text, &why);
     close_file(f);
     if (!ok) {
         diag_add(c, DIAG_E0002, from, "cannot read '%s': %s", path, why);
         return UINT32_MAX;
     }
+    skip_mark(&text);
     Source s = {.path = arena_strndup(c->a, path, strlen(path)), .text = text.s, .n_bytes = text.n};
     vec_push(c->a, &c->sources, s);
     return (uint32_t)c->sources.n - 1;

@@ -36,7 +36,8 @@ typedef struct Cg {
     LLVMContextRef lc;
     LLVMModuleRef mod;
     char *triple;
-    char *message; /* of LLVM, about a failure */
+    char *message;           /* of LLVM, about a failure */
+    LLVMMemoryBufferRef out; /* machine code, until it is written */
     LLVMTargetMachineRef tm;
     LLVMTargetDataRef layout;
     LLVMBuilderRef b;         /* where code goes */

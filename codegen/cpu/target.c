@@ -12,6 +12,8 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <llvm/Config/llvm-config.h>
 
+#include <errno.h>
+
 /* From 18 on, instcombine aborts when one round was not enough, unless told otherwise. */
 #if LLVM_VERSION_MAJOR >= 18
 #define COMBINE "instcombine<no-verify-fixpoint>"
@@ -29,6 +31,7 @@ static void release(void *p) {
     if (g->tm) LLVMDisposeTargetMachine(g->tm);
     if (g->triple) LLVMDisposeMessage(g->triple);
     if (g->message) LLVMDisposeMessage(g->message);
+    if (g->out) LLVMDisposeMemoryBuffer(g->out);
     if (g->lc) LLVMContextDispose(g->lc);
     free(g->machine.owned);
     *g = (Cg){0};
@@ -130,17 +133,34 @@ static bool optimise(Cg *g) {
     return fail(g, "LLVM passes", copy);
 }
 
+static bool cannot_write(Cg *g, const char *path) {
+    diag_add(g->c, DIAG_E0003, (Span){0}, "cannot write '%s': %s", path, strerror(errno));
+    return false;
+}
+
+/* LLVM's own writing ends the process where the disk is full. */
+static bool write_file(Cg *g, const char *path, const char *from, size_t n) {
+    FILE *f = fopen(path, "wb");
+    if (!f) return cannot_write(g, path);
+    bool ok = fwrite(from, 1, n, f) == n;
+    ok &= fclose(f) == 0;
+    return ok || cannot_write(g, path);
+}
+
+static bool write_text(Cg *g, const char *path) {
+    const char *text = hold(g, LLVMPrintModuleToString(g->mod));
+    return write_file(g, path, text, strlen(text));
+}
+
 static bool write_out(Cg *g, EmitKind kind, const char *path) {
     char *message = NULL;
-    LLVMBool bad;
-    if (kind == EMIT_IR_TEXT)
-        bad = LLVMPrintModuleToFile(g->mod, path, &message);
-    else
-        bad = LLVMTargetMachineEmitToFile(
-            g->tm, g->mod, path, kind == EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile, &message);
-    if (!bad) return true;
-    diag_add(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, hold(g, message));
-    return false;
+    if (kind == EMIT_IR_TEXT) return write_text(g, path);
+    LLVMCodeGenFileType type = kind == EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile;
+    if (LLVMTargetMachineEmitToMemoryBuffer(g->tm, g->mod, type, &message, &g->out)) {
+        diag_add(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, hold(g, message));
+        return false;
+    }
+    return write_file(g, path, LLVMGetBufferStart(g->out), LLVMGetBufferSize(g->out));
 }
 
 static bool compile(Cg *g, EmitKind kind, const char *path) {
