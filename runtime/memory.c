@@ -172,8 +172,19 @@ static double mib(size_t n) {
     return (double)n / (1 << 20);
 }
 
+gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemoryLimit most,
+                             const char *hint) {
+    return rt_fail(&x->rt->err, GNNC_E_LIMIT,
+                   "%.1f MiB are needed (data %.1f, indices %.1f, parameters %.1f, saved %.1f, "
+                   "working %.1f, batches %.1f), %s %.1f MiB%s",
+                   mib(all), mib(m->data_bytes), mib(m->index_bytes), mib(m->parameter_bytes),
+                   mib(m->saved_bytes), mib(m->arena_bytes + m->library_bytes), mib(m->batch_bytes),
+                   most.what, mib(most.n_bytes), hint);
+}
+
+/* With a device it is there that phases work: the host has addresses for that, and no pages. */
 static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
-    size_t working = m->arena_bytes + m->library_bytes;
+    size_t working = m->library_bytes + (x->rt->device ? 0 : m->arena_bytes);
     size_t own = m->index_bytes + m->parameter_bytes + m->saved_bytes + working + m->batch_bytes;
     size_t loading = (size_t)x->rt->count.peak_bytes;
     m->loading_bytes = loading > own ? loading - own : 0;
@@ -188,13 +199,10 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
         m->all_bytes = all - m->arena_bytes;
         return GNNC_OK;
     }
-    return rt_fail(&x->rt->err, GNNC_E_LIMIT,
-                   "%.1f MiB are needed (data %.1f, indices %.1f, parameters %.1f, saved %.1f, "
-                   "working %.1f, batches %.1f), %s %.1f MiB%s",
-                   mib(all), mib(m->data_bytes), mib(m->index_bytes), mib(m->parameter_bytes),
-                   mib(m->saved_bytes), mib(working), mib(m->batch_bytes), most.what,
-                   mib(most.n_bytes),
-                   would_spill ? "; with 'spill' working memory lies in a file" : "");
+    gnnc_memory here = *m;
+    if (x->rt->device) here.arena_bytes = 0;
+    return rt_memory_refuse(x, &here, all, most,
+                            would_spill ? "; with 'spill' working memory lies in a file" : "");
 }
 
 gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t live_bytes,

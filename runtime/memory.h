@@ -22,6 +22,9 @@ typedef struct {
     const char *what;
 } RtMemoryLimit;
 RtMemoryLimit rt_memory_limit(size_t have);
+/* "9.0 MiB are needed (data 5.0, ..), its control group allows 8.0 MiB" and the hint. */
+gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemoryLimit most,
+                             const char *hint);
 
 /* Does output b pass when another phase runs?  Predictions and embeddings are read at once, and
  * lie where other phases work. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bind.h"
@@ -60,7 +61,8 @@ static void counted_release(void *user, void *block) {
 
 static void default_options(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
-    t->options = (RtOptions){.epochs = r->present ? r->epochs : 0,
+    t->options = (RtOptions){.ordinal = -1,
+                             .epochs = r->present ? r->epochs : 0,
                              .lr = r->lr,
                              .weight_decay = r->weight_decay,
                              .serial_ns = -1,
@@ -144,6 +146,7 @@ gnnc_status rt_null_argument(gnnc_trainer *t, const char *name) {
 }
 
 void rt_trainer_begin(gnnc_trainer *t) {
+    if (t->rt.device) t->rt.device->ops->enter(t->rt.device);
     t->rt.err.text[0] = '\0';
     t->rt.stop = NULL; /* an evaluation after the end is not stopped by what ended the training */
     t->rt.asked = 0;
@@ -232,6 +235,18 @@ gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double va
     return GNNC_OK;
 }
 
+/* "cuda", or "cuda:1": which of the machine's. */
+static bool parse_device(const char *device, const char *s, int *ordinal) {
+    size_t n = strlen(device);
+    *ordinal = -1;
+    if (strncmp(s, device, n) != 0) return false;
+    if (!s[n]) return true;
+    size_t digits = s[n] == ':' ? strspn(s + n + 1, "0123456789") : 0;
+    if (digits < 1 || digits > 4 || s[n + 1 + digits]) return false;
+    *ordinal = atoi(s + n + 1);
+    return true;
+}
+
 gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name) {
     RT_NOT_NULL(t, name);
     const RtDeviceOps *d = t->program->device;
@@ -241,7 +256,7 @@ gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name) {
         t->options.where = RT_ON_ANY;
     else if (strcmp(name, "cpu") == 0 && rt_runs_on_host(t->program))
         t->options.where = RT_ON_HOST;
-    else if (d && strcmp(name, d->name) == 0)
+    else if (d && parse_device(d->name, name, &t->options.ordinal))
         t->options.where = RT_ON_DEVICE;
     else
         return rt_fail(&t->rt.err, GNNC_E_MISSING,
@@ -386,7 +401,7 @@ static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     t->memory.batch = t->options.batch;
-    TRY(st, rt_device_open(&t->x, t->options.where, t->options.tf32 != 0));
+    TRY(st, rt_device_open(&t->x, t->options.where, t->options.ordinal, t->options.tf32 != 0));
     rt_device_want_buckets(&t->x, t->options.buckets != 0);
     if (t->rt.device) {
         t->rt.device->gathers = t->options.device_features && t->program->device_gather;

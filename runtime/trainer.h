@@ -32,6 +32,7 @@ typedef struct RtOptions {
     int64_t other_data;      /* a checkpoint of other data may be resumed */
     int64_t spill;           /* working memory that does not fit goes to a file */
     RtWhere where;
+    int ordinal; /* of the device; -1: that of the thread that loads */
     double lr, weight_decay;
     bool has_epochs, has_seed, has_lr,
         has_weight_decay; /* set by the host, not the model's default */

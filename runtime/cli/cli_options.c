@@ -56,7 +56,7 @@ const RtCliOption rt_cli_options[] = {
      offsetof(RtCli, profile), NULL},
     {"--trace", "FILE", "write a time line of the steps (Chrome trace, Perfetto)", RT_OPT_TEXT,
      offsetof(RtCli, trace), NULL},
-    {"--device", "auto|cpu|cuda", "where to run", RT_OPT_DEVICE, 0, NULL},
+    {"--device", "auto|cpu|cuda|cuda:N", "where to run", RT_OPT_DEVICE, 0, NULL},
     {"--shapes", "dynamic|buckets", "of batches on a GPU: as they are, or rounded up and replayed",
      RT_OPT_SHAPES, 0, NULL},
     {"--features", "device|host", "who takes a batch's rows of the data's columns, on a GPU",

@@ -83,11 +83,16 @@ static gnnc_status open_device(RtDevice *d) {
     if (!c) return rt_fail_nomem(&d->x->rt->err, "the device");
     d->self = c;
     CUDA_CHECK(d, "no GPU can be used", cudaGetDeviceCount(&n));
+    if (d->ordinal >= n)
+        return rt_fail(&d->x->rt->err, GNNC_E_DEVICE, "cuda: there is no GPU %d; %d can be used",
+                       d->ordinal, n);
+    c->ordinal = d->ordinal;
+    if (c->ordinal < 0) CUDA_CHECK(d, "the GPU of this thread", cudaGetDevice(&c->ordinal));
+    CUDA_CHECK(d, "no GPU can be used", cudaSetDevice(c->ordinal));
     CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
     CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->zeroed, cudaEventDisableTiming));
-    CUDA_CHECK(d, "the GPU's size", cudaGetDevice(&n));
     CUDA_CHECK(d, "the GPU's size",
-               cudaDeviceGetAttribute(&c->units, cudaDevAttrMultiProcessorCount, n));
+               cudaDeviceGetAttribute(&c->units, cudaDevAttrMultiProcessorCount, c->ordinal));
     d->never_record = getenv("CUDA_LAUNCH_BLOCKING") != NULL;
     gnnc_status st = rt_cuda_loops_open(d);
     if (st != GNNC_OK) return st;
@@ -103,6 +108,16 @@ static gnnc_status zero(RtDevice *d, void *p, size_t n_bytes) {
     CUDA_CHECK(d, what, cudaEventRecord(c->zeroed, c->stream));
     if (c->copies) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->copies, c->zeroed, 0));
     if (c->side) CUDA_CHECK(d, what, cudaStreamWaitEvent(c->side, c->zeroed, 0));
+    return GNNC_OK;
+}
+
+static void enter(RtDevice *d) {
+    cudaSetDevice(rt_cuda_of(d)->ordinal);
+}
+
+static gnnc_status free_bytes(RtDevice *d, size_t *n) {
+    size_t total;
+    CUDA_CHECK(d, "the GPU's memory", cudaMemGetInfo(n, &total));
     return GNNC_OK;
 }
 
@@ -321,6 +336,8 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .align = 256,
                                     .open = open_device,
                                     .close = close_device,
+                                    .enter = enter,
+                                    .free_bytes = free_bytes,
                                     .alloc = alloc_memory,
                                     .release = release_memory,
                                     .upload = upload,

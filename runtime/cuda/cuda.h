@@ -120,7 +120,7 @@ typedef struct Cuda {
     cudaStream_t stream;
     cudaEvent_t zeroed; /* the memory that was allocated last: every stream waits for it */
     CudaStaging staging;
-    int units; /* multiprocessors */
+    int ordinal, units; /* of the GPU; its multiprocessors */
     CudaBlas blas;
     CudaLt lt;
     CudaSparse sparse;

@@ -1,6 +1,6 @@
 /* A queue for a thread that works ahead of the trainer's: it waits here, the trainer never does.
- * The driver's calls may come from several threads; what is the trainer's own (its error, the last
- * kernel's name) is not touched. */
+ * The driver's calls may come from several threads, each of which says for which GPU; what is the
+ * trainer's own (its error, the last kernel's name) is not touched. */
 #include "cuda.h"
 
 static gnnc_status failed(cudaError_t e, const char *what, RtError *err) {
@@ -22,10 +22,16 @@ void rt_cuda_side_close(Cuda *c) {
     if (c->side_done) cudaEventDestroy(c->side_done);
 }
 
+/* The queue, for a thread that may not have worked with its GPU before. */
+static cudaStream_t side_of(RtDevice *d) {
+    d->ops->enter(d);
+    return rt_cuda_of(d)->side;
+}
+
 static gnnc_status copy(RtDevice *d, void *to, const void *from, size_t n, enum cudaMemcpyKind kind,
                         RtError *err) {
     if (n == 0) return GNNC_OK;
-    cudaError_t e = cudaMemcpyAsync(to, from, n, kind, rt_cuda_of(d)->side);
+    cudaError_t e = cudaMemcpyAsync(to, from, n, kind, side_of(d));
     return e == cudaSuccess ? GNNC_OK : failed(e, "a copy beside the queue", err);
 }
 
@@ -39,18 +45,18 @@ gnnc_status rt_cuda_side_download(RtDevice *d, void *to, const void *from, size_
 
 gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *name,
                                 void *const *arg, RtError *err) {
-    cudaError_t e = (cudaError_t)k(arg, NULL, rt_cuda_of(d)->side);
+    cudaError_t e = (cudaError_t)k(arg, NULL, side_of(d));
     return e == cudaSuccess ? GNNC_OK : failed(e, name, err);
 }
 
 gnnc_status rt_cuda_side_clear(RtDevice *d, void *p, size_t n, RtError *err) {
-    cudaError_t e = cudaMemsetAsync(p, 0, n, rt_cuda_of(d)->side);
+    cudaError_t e = cudaMemsetAsync(p, 0, n, side_of(d));
     return e == cudaSuccess ? GNNC_OK : failed(e, "memory beside the queue", err);
 }
 
 gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err) {
     Cuda *c = rt_cuda_of(d);
-    cudaError_t e = cudaEventRecord(c->side_done, c->side);
+    cudaError_t e = cudaEventRecord(c->side_done, side_of(d));
     if (e == cudaSuccess) e = rt_cuda_await(c->side_done);
     return e == cudaSuccess ? GNNC_OK : failed(e, "work beside the queue", err);
 }

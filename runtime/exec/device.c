@@ -54,12 +54,12 @@ static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
     return GNNC_OK;
 }
 
-gnnc_status rt_device_open(RtExec *x, RtWhere want, bool tf32) {
+gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32) {
     const RtDeviceOps *ops = x->program->device;
     if (!ops || want == RT_ON_HOST) return GNNC_OK;
     RtDevice *d = RT_NEW(&x->rt->pool, RtDevice);
     if (!d) return rt_fail_nomem(&x->rt->err, "the device");
-    *d = (RtDevice){.ops = ops, .x = x, .now = x, .running = -1, .tf32 = tf32};
+    *d = (RtDevice){.ops = ops, .x = x, .now = x, .running = -1, .ordinal = ordinal, .tf32 = tf32};
     gnnc_status st;
     TRY(st, make_tables(d));
     st = open_or_stay(d, want);
@@ -70,6 +70,7 @@ out:
 void rt_device_close(RtExec *x) {
     RtDevice *d = x->rt->device;
     if (!d) return;
+    d->ops->enter(d);
     rt_device_forget_recordings(d);
     rt_device_spmm_close(d);
     rt_device_maps_close(d);
@@ -288,6 +289,15 @@ static void host_is_newer(RtDevice *d) {
     }
 }
 
+/* Before anything is allocated, as the message says what it would be for. */
+static gnnc_status check_room(RtDevice *d, size_t fixed, const RtMemory *m) {
+    RtMemoryLimit most = {0, "free on the device are"};
+    gnnc_status st = d->ops->free_bytes(d, &most.n_bytes);
+    size_t all = fixed + m->arena_bytes;
+    return st != GNNC_OK || all <= most.n_bytes ? st
+                                                : rt_memory_refuse(d->x, &m->need, all, most, "");
+}
+
 gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     RtDevice *d = x->rt->device;
     if (!d) return GNNC_OK;
@@ -301,6 +311,7 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     d->ops->unpin(d, d->read_back);
     d->fixed = d->arena = d->read_back = NULL;
     TRY(st, lay_out(&l));
+    TRY(st, check_room(d, l.at, m));
     TRY(st, d->ops->pin(d, d->out_bytes, &d->read_back));
     TRY(st, d->ops->alloc(d, l.at, &d->fixed));
     TRY(st, d->ops->alloc(d, m->arena_bytes, &d->arena));

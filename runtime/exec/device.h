@@ -31,6 +31,9 @@ typedef struct RtDeviceOps {
     size_t align;     /* of buffers */
     gnnc_status (*open)(RtDevice *d);
     void (*close)(RtDevice *d);
+    /* The calling thread works with the device from here on. */
+    void (*enter)(RtDevice *d);
+    gnnc_status (*free_bytes)(RtDevice *d, size_t *n);           /* that alloc() could give */
     gnnc_status (*alloc)(RtDevice *d, size_t n_bytes, void **p); /* zeroed */
     void (*release)(RtDevice *d, void *p);
     gnnc_status (*upload)(RtDevice *d, void *to, const void *from, size_t n_bytes);
@@ -171,6 +174,7 @@ struct RtDevice {
     size_t work_bytes;
     void *best;         /* the best epoch's variables, one after another */
     bool best_is_newer; /* than the host's copy of them */
+    int ordinal;        /* which of the machine's; -1: the thread's that opens it */
     bool tf32;          /* matrix products may round their factors */
     bool groups;        /* products, where that is worth it */
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
@@ -191,7 +195,7 @@ struct RtDevice {
 
 /* Opens the program's device, if it has one and `want` lets it.  RT_ON_ANY: without a usable
  * device the host goes on alone, where the program was compiled for it too. */
-gnnc_status rt_device_open(RtExec *x, RtWhere want, bool tf32);
+gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32);
 bool rt_runs_on_host(const rt_program *p);
 void rt_device_close(RtExec *x);
 /* Gives every buffer its place, by the sizes and host places of now; values move along. */

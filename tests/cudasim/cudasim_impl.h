@@ -31,6 +31,7 @@ typedef struct CUgraphNode_st {
 } Node;
 
 struct CUstream_st {
+    int device;
     struct CUstream_st *next;    /* of all */
     struct Task *first, **tail;  /* queue.c */
     struct CUgraph_st *captured; /* NULL: it queues */

@@ -215,6 +215,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
     (void)flags;
     *s = calloc(1, sizeof **s);
     if (!*s) return cudasim_note(cudaErrorMemoryAllocation);
+    cudaGetDevice(&(*s)->device);
     Queues *q = lock();
     (*s)->tail = &(*s)->first;
     (*s)->next = q->streams;

@@ -228,9 +228,12 @@ cudaError_t cudaFreeHost(void *p) {
     return release(p);
 }
 
+/* CUDASIM_TOTAL_MEMORY=BYTES: as much as it says it has. */
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
-    *total_bytes = (size_t)8 << 30;
-    *free_bytes = *total_bytes - (size_t)device()->live_bytes;
+    const char *bytes = getenv("CUDASIM_TOTAL_MEMORY");
+    size_t live = (size_t)device()->live_bytes;
+    *total_bytes = bytes ? strtoull(bytes, NULL, 10) : (size_t)8 << 30;
+    *free_bytes = *total_bytes > live ? *total_bytes - live : 0;
     return cudaSuccess;
 }
 
@@ -325,8 +328,15 @@ static bool is_locked_memory(const void *p) {
     return b;
 }
 
-/* Queues n, or appends it to what the stream records. */
+/* Queues n, or appends it to what the stream records.  As with CUDA, launches want the stream's GPU
+ * to be the thread's. */
 static cudaError_t submit(cudaStream_t s, const Node *n) {
+    int now;
+    cudaGetDevice(&now);
+    if (s && s->device != now && (n->kind == NODE_KERNEL || n->kind == NODE_LIBRARY)) {
+        if (n->launch.drop) n->launch.drop(n->launch.closure);
+        return cudasim_note(cudaErrorInvalidResourceHandle);
+    }
     if (s && s->captured) return cudasim_record(s, n);
     count_node(n);
     if (!s) {
@@ -397,9 +407,10 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s)
 
 /* ---- the device ---------------------------------------------------------------------------------
  */
+/* CUDASIM_DEVICES=2: as many. */
 cudaError_t cudaGetDeviceCount(int *n) {
-    const char *none = getenv("CUDASIM_NO_DEVICE");
-    *n = none ? 0 : 1;
+    const char *none = getenv("CUDASIM_NO_DEVICE"), *more = getenv("CUDASIM_DEVICES");
+    *n = none ? 0 : more ? atoi(more) : 1;
     return none ? cudasim_note(cudaErrorNoDevice) : cudaSuccess;
 }
 
@@ -410,12 +421,21 @@ cudaError_t cudaDriverGetVersion(int *version) {
     return cudaSuccess;
 }
 
+static int *current_device(void) {
+    static _Thread_local int d;
+    return &d;
+}
+
 cudaError_t cudaSetDevice(int d) {
-    return d == 0 ? cudaSuccess : cudasim_note(cudaErrorInvalidDevice);
+    int n;
+    cudaGetDeviceCount(&n);
+    if (d < 0 || d >= n) return cudasim_note(cudaErrorInvalidDevice);
+    *current_device() = d;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *d) {
-    *d = 0;
+    *d = *current_device();
     return cudaSuccess;
 }
 
