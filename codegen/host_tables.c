@@ -115,9 +115,13 @@ static void emit_maps(Host *h) {
         host_printf(h, "    {.kind = %s, .from = %s, .to = %s, .col = %d, .which = %d,",
                     host_MapKind[m->kind], space_name(h, m->from), space_name(h, m->to),
                     m->col ? m->col->id : -1, m->which);
-        host_printf(h, " .idx_buf = %d, .ptr_buf = %d, .perm_buf = %d},\n",
+        host_printf(h, " .idx_buf = %d, .ptr_buf = %d, .perm_buf = %d",
                     buf_of(h, PB_MAP, m, LB_MAP_IDX), buf_of(h, PB_MAP, m, LB_MAP_PTR),
                     buf_of(h, PB_MAP, m, LB_MAP_PERM));
+        if (m->kind == MAP_PAIR)
+            host_printf(h, ", .pair = {%d, %d}, .through = %d", m->pair[0]->id, m->pair[1]->id,
+                        m->through ? m->through->id : -1);
+        host_puts(h, "},\n");
     }
     close_table(h, h->m->maps.n);
 }

@@ -193,6 +193,24 @@ static const int64_t *edge_map(Interp *in, const Map *m) {
     return m->kind == MAP_DST ? e->dst : e->orig[m->which];
 }
 
+/* The place in the targets of both: -1 where one has none. */
+static const int64_t *pairs(Interp *in, const Map *m) {
+    const int64_t *one[2], *base = m->through ? interp_map(in, m->through) : NULL;
+    for (int k = 0; k < 2; k++) one[k] = interp_map(in, m->pair[k]);
+    if (!one[0] || !one[1] || (m->through && !base)) return NULL;
+    int64_t rows = interp_size(in, m->from), n = interp_size(in, m->pair[1]->to);
+    int64_t *at = NEWN(in->a, int64_t, (size_t)rows + 1);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t place[2];
+        for (int k = 0; k < 2; k++) {
+            int64_t row = m->pair[k]->from == m->from ? i : base[i];
+            place[k] = row < 0 ? -1 : one[k][row];
+        }
+        at[i] = place[0] < 0 || place[1] < 0 ? -1 : place[0] * n + place[1];
+    }
+    return at;
+}
+
 const int64_t *interp_map(Interp *in, const Map *m) {
     const InterpSpace *from = &in->space[m->from->id];
     const int64_t *index = NULL;
@@ -204,6 +222,8 @@ const int64_t *interp_map(Interp *in, const Map *m) {
         return edge_map(in, m);
     case MAP_COL:
         return column_map(in, m);
+    case MAP_PAIR:
+        return pairs(in, m);
     case MAP_GRAPH:
         index = from->graph;
         break;

@@ -98,10 +98,13 @@ typedef struct Map {
     Column *col; /* MAP_COL */
     int which;   /* MAP_ORIG: 0 or 1 */
     int id;      /* index in Module.maps */
+    /* MAP_PAIR: pair[0](x) * size of pair[1]'s target + pair[1](x).  The one that is a column of
+     * the base relation is read through that MAP_ORIG of `from`; NULL: none is. */
+    struct Map *pair[2], *through;
 } Map;
 bool rel_is_drawn(RelKind k);      /* of a step over links */
 bool map_is_sorted(const Map *m);  /* from's order groups equal targets: DST, GRAPH, ROW */
-bool map_is_partial(const Map *m); /* may be -1: COL, ORIG */
+bool map_is_partial(const Map *m); /* may be -1: COL, ORIG, PAIR of such */
 
 /* ---- types ----------------------------------------------------------------- */
 enum { MAX_RANK = 8 };
@@ -383,6 +386,10 @@ Map *map_nzcol(Module *m, Space *nz);
 Map *map_orig(Module *m, Space *derived, int which);
 /* to: a dimension of as many entries as base queries times destinations */
 Map *map_cell(Module *m, Space *answers, Space *to);
+/* The pair's targets are one dimension, of both sizes' product: `to`, or NULL for the pair's own.
+ */
+bool map_pair_holds(Arena *a, const Map *m); /* its maps leave its rows, its size is theirs */
+Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to);
 Space *space_queries(const Space *answers); /* of a REL_ANSWERS, KNOWN or EARLIER; else NULL */
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
 Extern *extern_new(Module *m, const char *name, const char *file, Span at); /* name must be free */

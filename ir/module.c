@@ -361,6 +361,25 @@ Map *map_cell(Module *m, Space *answers, Space *to) {
     return map_get(m, MAP_CELL, answers, to, NULL, 0);
 }
 
+Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to) {
+    const char *key =
+        arena_printf(m->a, "pair %d %d %d", first->id, second->id, through ? through->id : -1);
+    Map *map = named(m, NAMES_MAP, key);
+    if (map) return map;
+    if (!to) {
+        const char *name = arena_printf(m->a, "%s_%s", first->to->name, second->to->name);
+        const Expr *size = expr_mul(m->a, first->to->size, second->to->size);
+        to = space_dim(m, name, size, first->from->span);
+    }
+    map = NEW(m->a, Map);
+    *map = (Map){.kind = MAP_PAIR, .to = to, .pair = {first, second}, .id = m->maps.n};
+    map->through = through;
+    map->from = through ? through->from : first->from;
+    vec_push(m->a, &m->maps, map);
+    enter(m, NAMES_MAP, key, map);
+    return map;
+}
+
 /* ---- variables and functions --------------------------------------------------------- */
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at) {
     CTX_HOLDS(m->ctx, !var_find(m, path), at);

@@ -58,11 +58,26 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
     return true;
 }
 
+/* pair(src(e), col(e.kind), both): `both` is the dimension of the two targets. */
+static bool map_of_pair(Parser *p, Map **map) {
+    Span at = p->tok.span;
+    Map *one = NULL, *two = NULL, *through = NULL;
+    Space *to = NULL;
+    if (!parse_map(p, &one) || !parse_expect(p, ',') || !parse_map(p, &two)) return false;
+    if (!parse_expect(p, ',') || !parse_space(p, &to)) return false;
+    if (parse_accept(p, ',') && !parse_map(p, &through)) return false;
+    *map = map_pair(p->m, one, two, through, to);
+    return map_pair_holds(p->m->a, *map) ||
+           parse_fail(p, DIAG_E0409, at, "these two maps have no common rows");
+}
+
 bool parse_map(Parser *p, Map **map) {
     int k = 0;
-    if (!parse_word(p, &text_MapKind, "a map: src, dst, graph, col, row, nzcol, orig or cell", &k))
+    if (!parse_word(p, &text_MapKind, "a map: src, dst, graph, col, row, nzcol, orig, cell or pair",
+                    &k))
         return false;
     if (!parse_expect(p, '(')) return false;
+    if (k == MAP_PAIR) return map_of_pair(p, map) && parse_expect(p, ')');
     if (k == MAP_COL) {
         Span at = p->tok.span;
         Column *c = NULL;

@@ -348,7 +348,25 @@ static const char **name_values(Arena *a, const Func *f, bool hints) {
     return names;
 }
 
+static void pair_print(StrBuf *b, const Map *m) {
+    sb_puts(b, "pair(");
+    for (int i = 0; i < 2; i++) {
+        ir_map_print(b, m->pair[i]);
+        sb_puts(b, ", ");
+    }
+    ir_name_print(b, m->to->name);
+    if (m->through) {
+        sb_puts(b, ", ");
+        ir_map_print(b, m->through);
+    }
+    sb_puts(b, ")");
+}
+
 void ir_map_print(StrBuf *b, const Map *m) {
+    if (m->kind == MAP_PAIR) {
+        pair_print(b, m);
+        return;
+    }
     sb_printf(b, "%s(", text_MapKind.word[m->kind]);
     if (m->kind == MAP_COL)
         print_column_name(b, m->col);

@@ -74,6 +74,19 @@ bool map_is_sorted(const Map *m) {
            m->kind == MAP_ROW;
 }
 
+bool map_pair_holds(Arena *a, const Map *m) {
+    const Map *t = m->through;
+    if (t && (t->from != m->from || t->kind == MAP_PAIR)) return false;
+    for (int i = 0; i < 2; i++) {
+        const Map *one = m->pair[i];
+        bool beyond = t && one->kind == MAP_COL && one->from == t->to;
+        if (one->kind == MAP_PAIR || (one->from != m->from && !beyond)) return false;
+    }
+    return m->to->kind == SP_DIM &&
+           expr_eq(m->to->size, expr_mul(a, m->pair[0]->to->size, m->pair[1]->to->size));
+}
+
 bool map_is_partial(const Map *m) {
+    if (m->kind == MAP_PAIR) return map_is_partial(m->pair[0]) || map_is_partial(m->pair[1]);
     return m->kind == MAP_COL || m->kind == MAP_ORIG;
 }

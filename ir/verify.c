@@ -137,6 +137,9 @@ static void check_map(Verifier *v, const Map *m) {
     case MAP_CELL:
         to = cells_hold(v, m) ? m->to : NULL;
         break;
+    case MAP_PAIR:
+        to = map_pair_holds(v->c->a, m) ? m->to : NULL;
+        break;
     }
     if (!to || to != m->to)
         broken(v, from->span, "a map from '%s' to '%s' does not fit its spaces", from->name,

@@ -38,12 +38,13 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
     if (opt_level == 0)
         return keep_grads ? "unroll,autodiff,dce,lower-csr,precision"
                           : "unroll,loss-scale,autodiff,optimizer,dce,lower-csr,precision";
-    return keep_grads ? "density,canon,cse,dce,reorder,cse,unroll,trim,autodiff,canon,cse,dce,"
-                        "aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,"
-                        "remat,precision,carry"
-                      : "density,canon,cse,dce,reorder,cse,unroll,trim,loss-scale,autodiff,"
-                        "optimizer,canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,"
-                        "cse,dce,turn,breaks,fuse,remat,precision,carry";
+    return keep_grads
+               ? "density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,autodiff,canon,cse,dce,"
+                 "aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,"
+                 "remat,precision,carry"
+               : "density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,loss-scale,autodiff,"
+                 "optimizer,canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,"
+                 "cse,dce,turn,breaks,fuse,remat,precision,carry";
 }
 
 static bool is_grad(const Op *op) {

@@ -333,6 +333,9 @@ bool rt_bind_reads(const rt_program *p, int col) {
         bool of_nz = map->kind == RT_MAP_ROW || map->kind == RT_MAP_NZCOL;
         if (!is_map_used(p, m)) continue;
         if (map->kind == RT_MAP_COL && map->col == col) return true;
+        for (int k = 0; k < 2 && map->kind == RT_MAP_PAIR; k++)
+            if (p->maps[map->pair[k]].kind == RT_MAP_COL && p->maps[map->pair[k]].col == col)
+                return true;
         if (of_nz && p->spaces[map->from].col == col) return true;
     }
     return false;

@@ -16,6 +16,17 @@ typedef struct {
     int64_t n_from, n_to;
 } Arrays;
 
+int64_t rt_size(const rt_program *p, const int64_t *n, int space) {
+    const rt_space *s = &p->spaces[space];
+    return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? n[s->sym] : 0;
+}
+
+int64_t rt_map_rows(const rt_program *p, const int64_t *n, int map) {
+    const rt_map *m = &p->maps[map];
+    if (m->kind != RT_MAP_PAIR) return rt_size(p, n, m->to);
+    return rt_size(p, n, p->maps[m->pair[0]].to) * rt_size(p, n, p->maps[m->pair[1]].to);
+}
+
 static void set_groups(Arrays *a, const RtGroups *g) {
     a->ptr = g->ptr;
     a->perm = g->perm;
@@ -78,6 +89,48 @@ static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
     return st;
 }
 
+static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a);
+
+/* The targets of one map of a pair; -1 = the pair has none. */
+static gnnc_status half_of(RtExec *x, int map, Arrays *a) {
+    const rt_map *m = &x->program->maps[map];
+    rt_map wanted = *m;
+    *a = (Arrays){.n_from = rt_size(x->program, x->n, m->from),
+                  .n_to = rt_map_rows(x->program, x->n, map)};
+    wanted.idx_buf = 0;
+    wanted.ptr_buf = wanted.perm_buf = -1;
+    return arrays_of(x, &wanted, a);
+}
+
+/* The place of each row in the targets of two maps.  They are made here, as the device has no
+ * kernel for it. */
+static gnnc_status of_pair(RtExec *x, const rt_map *m, Arrays *a) {
+    const rt_map *maps = x->program->maps;
+    Arrays half[2], base = {0};
+    gnnc_status st;
+    if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "pairs are made by the host");
+    if (a->n_to > INT32_MAX)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE,
+                       "'%s' times '%s' is %lld rows: more than 2^31 - 1 have no index",
+                       x->program->spaces[maps[m->pair[0]].to].name,
+                       x->program->spaces[maps[m->pair[1]].to].name, (long long)a->n_to);
+    for (int k = 0; k < 2; k++) TRY(st, half_of(x, m->pair[k], &half[k]));
+    if (m->through >= 0) TRY(st, half_of(x, m->through, &base));
+    int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, a->n_from);
+    if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t i = 0; i < a->n_from; i++) {
+        int32_t at[2];
+        for (int k = 0; k < 2; k++) {
+            int64_t row = maps[m->pair[k]].from == m->from ? i : base.idx[i];
+            at[k] = row < 0 ? -1 : half[k].idx[row];
+        }
+        idx[i] = at[0] < 0 || at[1] < 0 ? -1 : (int32_t)(at[0] * half[1].n_to + at[1]);
+    }
+    a->idx = idx;
+out:
+    return st;
+}
+
 static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     const RtBound *b = x->rt->bound;
     const RtRelation *r = a->on ? rt_device_relation_there(a->on, m->from) : &b->rel[m->from];
@@ -102,6 +155,8 @@ static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     case RT_MAP_CELL:
         a->idx = r->cell;
         break;
+    case RT_MAP_PAIR:
+        return of_pair(x, m, a);
     }
     return GNNC_OK;
 }
@@ -169,14 +224,10 @@ static gnnc_status point(RtExec *x, RtDeviceMaps *on, int b, const void *p, int6
     return both ? rt_there_compare(both, b, p, n, size) : GNNC_OK;
 }
 
-static int64_t size_of(const RtExec *x, int space) {
-    const rt_space *s = &x->program->spaces[space];
-    return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : 0;
-}
-
 static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
     const rt_map *m = &x->program->maps[map];
-    Arrays a = {.on = on, .n_from = size_of(x, m->from), .n_to = size_of(x, m->to)};
+    const rt_program *p = x->program;
+    Arrays a = {.on = on, .n_from = rt_size(p, x->n, m->from), .n_to = rt_map_rows(p, x->n, map)};
     gnnc_status st;
     TRY(st, arrays_of(x, m, &a));
     TRY(st, complete(x, m, &a));
@@ -193,8 +244,10 @@ out:
 static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     const rt_buf *b = &x->program->bufs[buf];
     rt_map m = x->program->maps[b->map], by = x->program->maps[b->by];
-    Arrays to = {.on = on, .n_from = size_of(x, m.from), .n_to = size_of(x, m.to)};
-    Arrays order = {.on = on, .n_from = to.n_from, .n_to = size_of(x, by.to)};
+    const rt_program *p = x->program;
+    Arrays to = {
+        .on = on, .n_from = rt_size(p, x->n, m.from), .n_to = rt_map_rows(p, x->n, b->map)};
+    Arrays order = {.on = on, .n_from = to.n_from, .n_to = rt_map_rows(p, x->n, b->by)};
     const int32_t *there;
     gnnc_status st;
     m.idx_buf = by.ptr_buf = by.perm_buf = buf; /* wanted */

@@ -73,6 +73,8 @@ typedef struct {
     int from, to; /* spaces */
     int col, which;
     int idx_buf, ptr_buf, perm_buf; /* -1 = not needed */
+    int pair[2], through; /* RT_MAP_PAIR: maps; a column of other rows is read through that
+                             map of `from`, -1: none is */
 } rt_map;
 
 typedef struct {

@@ -102,7 +102,6 @@ void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunk
 void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int n_maps, const int *map) {
     const RtBlocks *b = &x->rt->blocks;
     const rt_program *p = x->program;
-    const rt_space *rows = &p->spaces[p->maps[map[0]].to];
     Loop l = {.x = x, .kernel = k, .arg = arg, .n = x->n, .n_chunks = RT_CHUNKS};
     if (rt_step_first(x)) x->rt->count.launches++;
     if (n_maps == 1 && !b->on) {
@@ -113,7 +112,7 @@ void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int n_maps, c
     l.n_ptr = n_maps < RT_BALANCE_MAX ? n_maps : RT_BALANCE_MAX;
     for (int i = 0; i < l.n_ptr; i++) l.ptr[i] = x->buf[p->maps[map[i]].ptr_buf];
     l.first = b->on ? b->lo : 0;
-    l.extent = b->on ? b->hi - b->lo : rows->sym < 0 ? rows->fixed : x->n[rows->sym];
+    l.extent = b->on ? b->hi - b->lo : rt_map_rows(p, x->n, map[0]);
     atomic_init(&l.next, 0);
     rt_team_run(rt_step_team(x), b->on ? take_chunks : run_chunks, &l);
 }

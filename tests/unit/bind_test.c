@@ -68,15 +68,15 @@ static const rt_column columns[] = {
     {"unused", RT_COL_TIME, 0, 0, {0}, NO, NO, NO, false},
 };
 static const rt_map maps[] = {
-    {RT_MAP_ROW, 6, 0, NO, 0, B_ROW, B_ROW_PTR, NO},
-    {RT_MAP_NZCOL, 6, 3, NO, 0, B_NZCOL, B_NZCOL_PTR, B_NZCOL_PERM},
-    {RT_MAP_GRAPH, 0, 1, NO, 0, B_GRAPH, B_GRAPH_PTR, NO},
-    {RT_MAP_COL, 0, 5, 2, 0, B_CAT, B_CAT_PTR, B_CAT_PERM},
-    {RT_MAP_SRC, 2, 0, NO, 0, B_SRC, B_SRC_PTR, B_SRC_PERM},
-    {RT_MAP_DST, 2, 0, NO, 0, B_DST, B_DST_PTR, B_DST_PERM},
-    {RT_MAP_ORIG, 8, 2, NO, 0, B_LOOP_ORIG, B_LOOP_ORIG_PTR, B_LOOP_ORIG_PERM},
-    {RT_MAP_ORIG, 7, 9, NO, 1, B_UNION_ORIG, NO, NO},
-    {RT_MAP_SRC, 9, 0, NO, 0, B_REV_SRC, NO, NO},
+    {RT_MAP_ROW, 6, 0, NO, 0, B_ROW, B_ROW_PTR, NO, {NO, NO}, NO},
+    {RT_MAP_NZCOL, 6, 3, NO, 0, B_NZCOL, B_NZCOL_PTR, B_NZCOL_PERM, {NO, NO}, NO},
+    {RT_MAP_GRAPH, 0, 1, NO, 0, B_GRAPH, B_GRAPH_PTR, NO, {NO, NO}, NO},
+    {RT_MAP_COL, 0, 5, 2, 0, B_CAT, B_CAT_PTR, B_CAT_PERM, {NO, NO}, NO},
+    {RT_MAP_SRC, 2, 0, NO, 0, B_SRC, B_SRC_PTR, B_SRC_PERM, {NO, NO}, NO},
+    {RT_MAP_DST, 2, 0, NO, 0, B_DST, B_DST_PTR, B_DST_PERM, {NO, NO}, NO},
+    {RT_MAP_ORIG, 8, 2, NO, 0, B_LOOP_ORIG, B_LOOP_ORIG_PTR, B_LOOP_ORIG_PERM, {NO, NO}, NO},
+    {RT_MAP_ORIG, 7, 9, NO, 1, B_UNION_ORIG, NO, NO, {NO, NO}, NO},
+    {RT_MAP_SRC, 9, 0, NO, 0, B_REV_SRC, NO, NO, {NO, NO}, NO},
 };
 static const rt_var vars[] = {
     {"lin.weight", RT_VAR_PARAM, RT_F32, B_PARAM, 0, RT_INIT_CONST, 5, 0, RT_ROLE_NONE},
