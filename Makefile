@@ -176,9 +176,7 @@ install: all
 	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(LIB)/
 	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(LIB)/include/
 	install -d $(LIB)/include/cuda
-	install -m 644 runtime/cuda/kernel.h runtime/cuda/room.h runtime/cuda/rank.h runtime/cuda/gather.h runtime/cuda/gather_list.h \
-	    runtime/cuda/sample.h runtime/cuda/sample_list.h runtime/cuda/maps.h runtime/cuda/maps_list.h \
-	    runtime/cuda/spmm.h runtime/cuda/spmm_list.h runtime/cuda/turn.h $(LIB)/include/cuda/
+	install -m 644 $(filter-out %/cuda.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(LIB)/include/cuda/
 	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(LIB)/)
 	install -m 644 runtime/include/gnnc.h runtime/include/gnnc_extern.h $(TO)/include/
 	install -d $(TO)/share/gnnc/models/layers
