@@ -86,18 +86,17 @@ $(BUILD)/gen/frontend/grammar.c: frontend/grammar.y | $(BUILD)/tools.ok
 	$(BISON) -Wall -Werror -Wno-yacc --defines=$(BUILD)/gen/frontend/grammar.h -o $@ $<
 
 # ---- tests -------------------------------------------------------------------
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
+# What tests share, each a member of one archive: a test takes those that it calls.
+SUPPORT_OBJ = $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(wildcard tests/*.c))
+$(BUILD)/libtests.a: $(SUPPORT_OBJ)
+	rm -f $@ && ar rcs $@ $^
+LIBS_TEST = $(BUILD)/libtests.a $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(LIBS_TEST) | $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
-$(BUILD)/tests/unit/ops_test $(BUILD)/tests/unit/passes_test $(BUILD)/tests/unit/pass_cases_test: $(BUILD)/tests/op_cases.o
-$(BUILD)/tests/unit/lower_test: $(BUILD)/tests/op_cases.o $(BUILD)/tests/loop_interp.o
-$(BUILD)/tests/unit/extern_test: $(BUILD)/tests/loop_interp.o
-EXECUTOR = $(BUILD)/tests/cpu_executor.o $(BUILD)/tests/cpu_data.o $(BUILD)/tests/op_low.o $(BUILD)/tests/op_cases.o
-$(BUILD)/tests/unit/matrix_test: $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
-$(BUILD)/tests/unit/low_gradients_test: $(BUILD)/tests/op_matrix.o $(EXECUTOR) | $(BUILD)/link.flags
-$(BUILD)/tests/unit/cudasim_test: $(BUILD)/tests/op_matrix.o $(BUILD)/tests/cuda_executor.o $(EXECUTOR) | $(BUILD)/link.flags $(BUILD)/libcudasim.a
+$(BUILD)/tests/unit/cudasim_test: | $(BUILD)/libcudasim.a
 
 # One folder for a machine with a GPU: tests, recorded results, benchmarks (docs/cuda.md).
-$(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(BUILD)/tests/op_matrix.o $(EXECUTOR) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
+$(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(LIBS_TEST)
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/gpu/%.o: tests/gpu/%.c
 	@mkdir -p $(@D)
@@ -137,9 +136,8 @@ $(BUILD)/tests/cudasim/%.o: tests/cudasim/%.c
 	$(CUDASIM_CC) -c -o $@ $<
 $(BUILD)/libcudasim.a: $(CUDASIM_OBJ)
 	rm -f $@ && ar rcs $@ $^
-$(BUILD)/tests/unit/random_ir_test: $(BUILD)/tests/ir_random.o $(BUILD)/tests/ir_data.o $(EXECUTOR) | $(BUILD)/link.flags
-$(BUILD)/tests/random/model_check: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/random/*.c)) $(BUILD)/tests/loop_interp.o \
-    $(EXECUTOR) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a | $(BUILD)/link.flags
+$(BUILD)/tests/random/model_check: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/random/*.c)) \
+    $(LIBS_TEST) | $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
