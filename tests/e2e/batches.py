@@ -207,7 +207,7 @@ def data(path, users=1600, items=900):
 class Counters(ctypes.Structure):
     _fields_ = [(n, ctypes.c_int64) for n in
                 ("steps", "allocations", "allocated_bytes", "launches", "library_calls", "read_backs", "live_bytes",
-                 "peak_bytes")]
+                 "peak_bytes", "eval_ns")]
 
 
 class Trainer:

@@ -21,7 +21,7 @@ from data import Data  # noqa: E402
 class Counters(ctypes.Structure):
     _fields_ = [(n, ctypes.c_int64) for n in
                 ("steps", "allocations", "allocated_bytes", "launches", "library_calls", "read_backs", "live_bytes",
-                 "peak_bytes")]
+                 "peak_bytes", "eval_ns")]
 
 
 class Memory(ctypes.Structure):
@@ -36,7 +36,7 @@ class Step(ctypes.Structure):
                [(n, ctypes.c_int64) for n in ("read", "gathered", "written", "flops", "calls")] + \
                [("seconds", ctypes.c_double), ("site", ctypes.c_char_p)] + \
                [(n, ctypes.c_int64) for n in ("batch", "m", "n", "k", "runs", "first_calls")] + \
-               [("first_seconds", ctypes.c_double)]
+               [("first_seconds", ctypes.c_double), ("foreseen", ctypes.c_int)]
 
 
 class Trainer:
