@@ -74,9 +74,9 @@ static const rt_column tiny_columns[] = {
     {"w", RT_COL_FLOAT, 1, 0, {0}, NO, NO, B_W, false},
 };
 static const rt_map tiny_maps[] = {
-    {RT_MAP_DST, 1, 0, NO, 0, B_DST_IDX, B_DST_PTR, NO},
-    {RT_MAP_SRC, 1, 0, NO, 0, B_SRC_IDX, NO, NO},
-    {RT_MAP_DST, 4, 0, NO, 0, NO, B_LOOPS_PTR, NO},
+    {RT_MAP_DST, 1, 0, NO, 0, B_DST_IDX, B_DST_PTR, NO, {NO, NO}, NO},
+    {RT_MAP_SRC, 1, 0, NO, 0, B_SRC_IDX, NO, NO, {NO, NO}, NO},
+    {RT_MAP_DST, 4, 0, NO, 0, NO, B_LOOPS_PTR, NO, {NO, NO}, NO},
 };
 static const rt_var tiny_vars[] = {
     {"lin.weight", RT_VAR_PARAM, RT_F32, B_WEIGHT, 0, RT_INIT_GLOROT, 1, 0, RT_ROLE_NONE},
