@@ -95,6 +95,16 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(LIBS_TEST) | $(BUILD)/link.flag
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/cudasim_test: | $(BUILD)/libcudasim.a
 
+# The compiler's objects, but for LLVM's half, which tell of each basic block that they run.
+COUNTED = $(patsubst $(BUILD)/%,$(BUILD)/counted/%,$(filter-out $(BUILD)/codegen/cpu/%,$(COMPILER_OBJ)))
+$(BUILD)/counted/%.o: %.c | $(GEN)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -fsanitize-coverage=trace-pc $(INC_COMPILER) -c -o $@ $<
+$(BUILD)/counted/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -fsanitize-coverage=trace-pc -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend -c -o $@ $<
+$(BUILD)/tests/unit/growth_test: $(COUNTED)
+
 # One folder for a machine with a GPU: tests, recorded results, benchmarks (docs/cuda.md).
 $(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(LIBS_TEST)
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)

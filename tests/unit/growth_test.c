@@ -1,0 +1,134 @@
+/* The work of each stage of ours grows with the operations of a model, not with their square nor
+ * with the ways through them.  Counted, not timed: the compiler's objects that this test links with
+ * tell of each basic block that they run (Makefile: counted).  Of n, 2n and 4n turns of a model,
+ * what the second doubling adds is about twice of what the first one adds; were a part
+ * of it quadratic, it would go to four times. */
+#include "codegen/target.h"
+#include "frontend/fe.h"
+#include "passes/pass.h"
+#include "test.h"
+
+#include <string.h>
+
+static uint64_t visits;
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void) {
+    visits++;
+}
+
+enum { FRONT_END, PASSES, PLAN, HOST, N_STAGES };
+static const char *const stages[] = {"front end", "passes", "plan", "host driver"};
+
+typedef struct {
+    const char *text; /* with a parameter k */
+    int64_t k;
+    int opt_level;
+    bool done;
+    uint64_t count[N_STAGES];
+} Job;
+
+static uint64_t since(uint64_t *mark) {
+    uint64_t n = visits - *mark;
+    *mark = visits;
+    return n;
+}
+
+static void compile(Ctx *c, void *arg) {
+    static const char *const dirs[] = {"models"};
+    Job *j = arg;
+    uint64_t mark = visits;
+    StrBuf text = sb_new(c->a);
+    sb_printf(&text, "const k = %lld\n%s", (long long)j->k, j->text);
+    const FeOptions fe = {.dirs = dirs, .n_dirs = 1};
+    const PassOptions passes = {0};
+    Module *m = fe_compile_text(c, "growth.gnn", text.s, text.n, &fe);
+    j->count[FRONT_END] = since(&mark);
+    if (!m || !pass_run_all(c, m, pass_pipeline_named(j->opt_level, false), &passes)) return;
+    j->count[PASSES] = since(&mark);
+    Plan *p = plan_build(c, m);
+    j->count[PLAN] = since(&mark);
+    j->done = p && host_emit(c, p, "/dev/null");
+    j->count[HOST] = since(&mark);
+}
+
+static Job counted(const char *text, int64_t k, int opt_level) {
+    Job j = {.text = text, .k = k, .opt_level = opt_level};
+    Ctx c;
+    CHECK(ctx_init(&c, NULL));
+    CHECK(ctx_run(&c, compile, &j) && j.done);
+    if (!j.done) diag_print_all(&c, stderr, false);
+    ctx_free(&c);
+    return j;
+}
+
+static void grows(const char *text, int64_t n, int opt_level) {
+    Job x = counted(text, n, opt_level), y = counted(text, 2 * n, opt_level),
+        z = counted(text, 4 * n, opt_level);
+    for (int i = 0; i < N_STAGES; i++) {
+        double first = (double)y.count[i] - (double)x.count[i];
+        double second = (double)z.count[i] - (double)y.count[i];
+        CHECK_MSG(second < 2.5 * first, "%s, -O%d: %.0f visits for %lld turns, %.0f for %lld, %.0f",
+                  stages[i], opt_level, (double)x.count[i], (long long)n, (double)y.count[i],
+                  (long long)(2 * n), (double)z.count[i]);
+    }
+}
+
+#define GRAPH "graph G { node n { x: f32[F]; y: class[C]; split } edge e: n -> n }\n"
+#define TRAIN "train M { target n.y   loss cross_entropy   optimizer adam }\n"
+
+TEST(chain) {
+    grows(GRAPH "model M(g: G) -> f32[n, F] {\n"
+                "  h = g.n.x\n"
+                "  for i in 0..k { h = tanh(h) }\n"
+                "  return h\n}\n",
+          1000, 2);
+}
+
+TEST(value_read_twice_in_each_turn) {
+    grows(GRAPH "model M(g: G) -> f32[n, F] {\n"
+                "  h = g.n.x\n"
+                "  for i in 0..k { h = h * tanh(h) }\n"
+                "  return h\n}\n",
+          500, 2);
+}
+
+TEST(gated_update) {
+    grows(GRAPH "model M(g: G) -> f32[n, F] {\n"
+                "  h = g.n.x\n"
+                "  m = sum(h[g.e.src], over = g.e.dst)\n"
+                "  for i in 0..k {\n"
+                "    z = sigmoid(m + h)\n"
+                "    h = (1 - z) * tanh(m * h) + z * h\n"
+                "  }\n"
+                "  return h\n}\n",
+          200, 2);
+}
+
+TEST(recurrence) {
+    grows(GRAPH "model M(g: G) -> f32[n, F] {\n"
+                "  a = ones(n, F)\n  b = g.n.x\n  s = a + b\n"
+                "  for i in 0..k {\n"
+                "    c = 2 * g.n.x * b - a\n"
+                "    s = s + c\n    a = b\n    b = c\n"
+                "  }\n"
+                "  return s\n}\n",
+          200, 2);
+}
+
+/* Neurons behind a convolution: the backward reads what each turn of the forward made. */
+TEST(spiking_neurons_trained) {
+    grows("import \"layers/gcn.gnn\"\n" GRAPH "model M(g: G) -> f32[n, C] {\n"
+          "  conv = gcn_conv(16)\n  lin = linear(C)\n  u = conv(g.e, g.n.x)\n"
+          "  v = zeros(n, 16)\n  s = zeros(n, 16)\n"
+          "  for t in 0..k {\n"
+          "    v = v + (u - v) / 2\n"
+          "    fire = sigmoid(10 * (v - 1))\n"
+          "    v = v * (1 - fire)\n"
+          "    s = s + fire\n"
+          "  }\n"
+          "  return lin(s / k)\n}\n" TRAIN,
+          20, 2);
+}
+
+TEST_MAIN()
