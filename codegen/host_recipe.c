@@ -3,15 +3,13 @@
 #include "codegen/host.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* "accuracy" of an output "accuracy.train" of some phase; of links, which are held out, "mrr.val".
  */
 static const char *metric_of(const Host *h, const PBuf *b) {
-    const char *dot = b->kind == PB_OUTPUT ? strrchr(b->io_name, '.') : NULL;
-    const char *split = h->m->recipe.sample.train_links ? ".val" : ".train";
-    if (!dot || strcmp(dot, split) || b->type.rank != 0) return NULL;
-    return arena_strndup(h->a, b->io_name, (size_t)(dot - b->io_name));
+    SplitKind split = h->m->recipe.sample.train_links ? SPLIT_VAL : SPLIT_TRAIN;
+    bool scalar = b->kind == PB_OUTPUT && b->type.rank == 0;
+    return scalar && b->use.split == split ? b->use.of : NULL;
 }
 
 int host_metrics(Host *h) {

@@ -145,6 +145,13 @@ static void emit_vars(Host *h) {
     close_table(h, h->m->vars.n);
 }
 
+static void emit_use(Host *h, const PBuf *b) {
+    if (b->kind != PB_OUTPUT || b->use.role == OUT_VALUE) return;
+    host_printf(h, ",\n        .role = %s, .split = %s, .of = ", host_OutputRole[b->use.role],
+                host_SplitKind[b->use.split]);
+    host_string(h, b->use.of);
+}
+
 static void emit_buf(Host *h, const PBuf *b) {
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     int space = b->kind == PB_LOGICAL    ? id_of(b->space)
@@ -157,11 +164,13 @@ static void emit_buf(Host *h, const PBuf *b) {
     host_string(h, b->io_name);
     host_printf(h,
                 ", .space = %d, .stream = %d, .map = %d, .by = %d,\n        .phase = %d, .first = "
-                "%d, .last = %d, .rank = %d, .block = %d},\n",
+                "%d, .last = %d, .rank = %d, .block = %d",
                 space, b->kind == PB_KEY ? b->stream : -1, b->map ? b->map->id : -1,
                 b->by ? b->by->id : -1, b->kind == PB_TEMP || b->kind == PB_OUTPUT ? b->phase : -1,
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0, b->block);
+    emit_use(h, b);
+    host_puts(h, "},\n");
 }
 
 static void emit_bufs(Host *h) {

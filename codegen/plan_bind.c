@@ -103,6 +103,7 @@ static int output_buf(Lower *lo, const Op *out) {
     b->type = *t;
     b->phase = lo->phase;
     b->io_name = out->name;
+    b->use = out->use;
     return b->id;
 }
 

@@ -394,7 +394,7 @@ Column *elab_graph_column(Elab *e, const Space *s, const char *name);
 Names elab_column_names(Elab *e, const Space *s);
 void elab_phases(Elab *e, const Ast *model, const Ast *train);
 Op *elab_run_model(Elab *e, const Ast *model); /* in a frame of its own; NULL after a mistake */
-void elab_output_of_phase(Elab *e, const char *name, Op *x);
+void elab_output_of_phase(Elab *e, const char *name, OutputUse use, Op *x);
 void elab_model(Elab *e, const Ast *model, const Ast *train);
 /* A loss or metric of a recipe: a function with its weight and extra arguments. */
 typedef struct {

@@ -419,8 +419,10 @@ static void add_metric(LinkTask *t, const Term *term, const char *name) {
     e->b.span = term->at->span;
     Op *n = each ? b_size(&e->b, rows) : b_const(&e->b, DT_F32, 1);
     if (each) x = b_reduce(&e->b, RED_SUM, x, 1, &rows);
-    elab_output_of_phase(e, arena_printf(e->a, "%s.val", name), x);
-    elab_output_of_phase(e, arena_printf(e->a, "rows:%s", name), n);
+    OutputUse metric = {.role = OUT_METRIC, .split = SPLIT_VAL, .of = name};
+    elab_output_of_phase(e, arena_printf(e->a, "%s.val", name), metric, x);
+    OutputUse rows_of = {.role = OUT_ROWS, .of = name};
+    elab_output_of_phase(e, arena_printf(e->a, "rows:%s", name), rows_of, n);
 }
 
 void elab_links_metrics(LinkTask *t, const Terms *metrics) {

@@ -162,10 +162,9 @@ static Value call_print(Elab *e, const Builtin *b, const Args *args) {
 /* "conv1.norm": within the layer that logs it; a second one of a phase gets a number. */
 static const char *log_name(Elab *e, const char *text) {
     const char *path = elab_inst_path(e, e->frame->inst);
-    const char *name =
-        *path ? arena_printf(e->a, "log:%s.%s", path, text) : arena_printf(e->a, "log:%s", text);
-    const char *unique = name;
-    for (int i = 2; func_output(e->b.f, unique); i++) unique = arena_printf(e->a, "%s_%d", name, i);
+    const char *name = *path ? arena_printf(e->a, "%s.%s", path, text) : text, *unique = name;
+    for (int i = 2; func_output(e->b.f, arena_printf(e->a, "log:%s", unique)); i++)
+        unique = arena_printf(e->a, "%s_%d", name, i);
     return unique;
 }
 
@@ -189,10 +188,12 @@ static Value call_log_value(Elab *e, const Args *args) {
     e->b.span = args->span;
     const char *name = log_name(e, args->v[0].str);
     if (x->type.dt != DT_F32) x = b_cast(&e->b, x, DT_F32);
-    b_output(&e->b, name, e->when ? b_select(&e->b, e->when, x, b_const(&e->b, DT_F32, 0)) : x);
+    OutputUse log = {.role = OUT_LOG, .of = name}, logged = {.role = OUT_LOGGED, .of = name};
+    b_output_as(&e->b, arena_printf(e->a, "log:%s", name), log,
+                e->when ? b_select(&e->b, e->when, x, b_const(&e->b, DT_F32, 0)) : x);
     if (e->when)
-        b_output(&e->b, arena_printf(e->a, "log?%s", name + strlen("log")),
-                 b_cast(&e->b, e->when, DT_F32));
+        b_output_as(&e->b, arena_printf(e->a, "log?:%s", name), logged,
+                    b_cast(&e->b, e->when, DT_F32));
     module_note(e->m, e->b.f, args->span, true, "'log' is read at the end of the epoch");
     return val_none();
 }

@@ -433,7 +433,7 @@ static bool is_hop(const Op *op) {
 /* How far from the seeds what the loss is made of lies, at most. */
 static int hops_of_loss(Elab *e) {
     Func *f = func_of(e->m, PHASE_TRAIN);
-    Op *loss = f ? func_output(f, "loss") : NULL;
+    Op *loss = f ? func_output_of(f, OUT_LOSS) : NULL;
     if (!loss) return 0;
     func_number(f);
     int *hops = NEWN(e->a, int, (size_t)f->n_ops + 1);

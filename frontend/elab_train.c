@@ -191,23 +191,26 @@ static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pr
     return sum;
 }
 
-void elab_output_of_phase(Elab *e, const char *name, Op *x) {
+void elab_output_of_phase(Elab *e, const char *name, OutputUse use, Op *x) {
     if (!x) return;
     if (!x->hint) x->hint = name;
-    b_output(&e->b, name, x);
+    b_output_as(&e->b, name, use, x);
+}
+
+static void output_of_split(Elab *e, OutputRole role, const char *of, SplitKind split, Op *x) {
+    const char *name = arena_printf(e->a, "%s.%s", of, text_SplitKind.word[split]);
+    elab_output_of_phase(e, name, (OutputUse){.role = role, .split = split, .of = of}, x);
 }
 
 static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, const Target *target,
                          Op *pred) {
     for (int s = SPLIT_TRAIN; s <= SPLIT_TEST; s++) {
         Op *mask = split_mask(e, target, s);
-        elab_output_of_phase(e, arena_printf(e->a, "loss.%s", text_SplitKind.word[s]),
-                             total_loss(e, losses, target, pred, mask));
+        output_of_split(e, OUT_LOSS, "loss", (SplitKind)s,
+                        total_loss(e, losses, target, pred, mask));
         for (int i = 0; i < metrics->n; i++)
-            elab_output_of_phase(e,
-                                 arena_printf(e->a, "%s.%s", elab_metric_name(e, metrics, i),
-                                              text_SplitKind.word[s]),
-                                 apply_term(e, &metrics->v[i], target, pred, mask));
+            output_of_split(e, OUT_METRIC, elab_metric_name(e, metrics, i), (SplitKind)s,
+                            apply_term(e, &metrics->v[i], target, pred, mask));
     }
 }
 
@@ -236,7 +239,9 @@ static void embed_outputs(Elab *e) {
     for (int i = 0; i < e->bindings.n; i++) {
         Op *x = e->bindings.v[i].op, *rows = NULL;
         if (x->func == e->b.f) rows = e->by_row ? seed_rows(e, x) : node_rows(e, x);
-        if (rows) b_output(&e->b, arena_printf(e->a, "embed.%s", e->bindings.v[i].name), rows);
+        const char *of = e->bindings.v[i].name;
+        OutputUse use = {.role = OUT_EMBED, .of = of};
+        if (rows) b_output_as(&e->b, arena_printf(e->a, "embed.%s", of), use, rows);
     }
 }
 
@@ -273,14 +278,17 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
     recipe->sample.train_links = form;
     t.recipe = recipe;
     if (e->timed && form == LINKS_FORM_PAIRS) e->pred = pred->type;
-    elab_output_of_phase(e, "loss", with_penalty(e, elab_links_loss(&t, &losses)));
+    elab_output_of_phase(e, "loss", (OutputUse){.role = OUT_LOSS},
+                         with_penalty(e, elab_links_loss(&t, &losses)));
 }
 
 static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pred_at,
                           Recipe *recipe) {
     Target target = {.pred_at = pred_at};
     Terms losses = {0}, metrics = {0};
-    if (p == PHASE_PREDICT) elab_output_of_phase(e, "pred", e->by_row ? seed_rows(e, pred) : pred);
+    if (p == PHASE_PREDICT)
+        elab_output_of_phase(e, "pred", (OutputUse){.role = OUT_PRED},
+                             e->by_row ? seed_rows(e, pred) : pred);
     if (p == PHASE_EMBED) embed_outputs(e);
     if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
     bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
@@ -298,7 +306,7 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
     if (e->by_row && e->rows) e->pred = node_rows(e, pred)->type;
     Op *mask = split_mask(e, &target, SPLIT_TRAIN);
     elab_output_of_phase(
-        e, "loss",
+        e, "loss", (OutputUse){.role = OUT_LOSS},
         with_penalty(e, total_loss(e, &losses, &target, rows_of(e, &target, pred), mask)));
 }
 

@@ -222,8 +222,17 @@ Op *b_assign(Builder *b, Var *v, Op *x) {
     return b_op(b, &(Op){.kind = OP_ASSIGN, .var = v, .n_in = 1, .in = (Op *[]){x}});
 }
 
+Op *b_output_as(Builder *b, const char *name, OutputUse use, Op *x) {
+    Op proto = {.kind = OP_OUTPUT, .name = keep(b, name), .n_in = 1, .in = (Op *[]){x}, .use = use};
+    return b_op(b, &proto);
+}
+
 Op *b_output(Builder *b, const char *name, Op *x) {
-    return b_op(b, &(Op){.kind = OP_OUTPUT, .name = keep(b, name), .n_in = 1, .in = (Op *[]){x}});
+    return b_output_as(b, name, (OutputUse){.role = OUT_VALUE}, x);
+}
+
+Op *b_loss(Builder *b, Op *x) {
+    return b_output_as(b, "loss", (OutputUse){.role = OUT_LOSS}, x);
 }
 
 Op *b_print(Builder *b, const char *text, int n, Op *const *x) {
@@ -272,6 +281,12 @@ int *func_use_counts(Arena *a, Func *f) {
 Op *func_output(const Func *f, const char *name) {
     for (Op *op = f->first; op; op = op->next)
         if (op->kind == OP_OUTPUT && strcmp(op->name, name) == 0) return op;
+    return NULL;
+}
+
+Op *func_output_of(const Func *f, OutputRole role) {
+    for (Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_OUTPUT && op->use.role == role) return op;
     return NULL;
 }
 

@@ -220,6 +220,15 @@ enum {
 
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
 
+/* What an output is for. */
+typedef struct {
+    OutputRole role;
+    SplitKind split; /* loss, metric: of its rows; SPLIT_NONE = of the step's */
+    const char *of;  /* what it is called among its kind: "accuracy" of "accuracy.val"; NULL = as
+                      * the output itself */
+    Var *var;        /* grad: the parameter */
+} OutputUse;
+
 typedef struct Op Op;
 typedef struct Func Func;
 struct Op {
@@ -234,6 +243,7 @@ struct Op {
     Space *over[MAX_RANK]; /* reduce, rank */
     Column *col;
     Var *var;
+    OutputUse use;    /* output */
     const char *name; /* input, saved, output, print: text */
     double imm;       /* const (i1, i32 too); result, arg, next: which; loop: its limit */
     const Extern *ext;
@@ -460,8 +470,10 @@ Op *b_rank(Builder *b, Op *x, Op *mask,
            Space *over); /* 1-based average rank among mask along over */
 Op *b_detach(Builder *b, Op *x);
 Op *b_store_as(Builder *b, Op *x, DType dt);
-Op *b_assign(Builder *b, Var *v, Op *x); /* after everything that reads v */
-Op *b_output(Builder *b, const char *name, Op *x);
+Op *b_assign(Builder *b, Var *v, Op *x);           /* after everything that reads v */
+Op *b_output(Builder *b, const char *name, Op *x); /* OUT_VALUE */
+Op *b_output_as(Builder *b, const char *name, OutputUse use, Op *x);
+Op *b_loss(Builder *b, Op *x); /* a step's */
 Op *b_print(Builder *b, const char *text, int n, Op *const *x);
 Op *b_assert(Builder *b, const char *text, Op *cond);
 
@@ -479,11 +491,12 @@ Op *b_op(Builder *b, const Op *proto);
 void op_remove(Op *op); /* must be unused */
 void op_move_before(Op *op, Op *at);
 void op_replace_uses(Func *f, Op *old, Op *with);
-void func_number(Func *f);                        /* sets Op.id = 0, 1, .. */
-int *func_use_counts(Arena *a, Func *f);          /* indexed by id; numbers first */
-Op *func_output(const Func *f, const char *name); /* the OP_OUTPUT or NULL */
-Op *func_next(const Func *body, int which);       /* the OP_NEXT or NULL */
-int func_n_carried(const Func *body);             /* how many operands of its loop change */
+void func_number(Func *f);                          /* sets Op.id = 0, 1, .. */
+int *func_use_counts(Arena *a, Func *f);            /* indexed by id; numbers first */
+Op *func_output(const Func *f, const char *name);   /* the OP_OUTPUT or NULL */
+Op *func_output_of(const Func *f, OutputRole role); /* the first one, or NULL */
+Op *func_next(const Func *body, int which);         /* the OP_NEXT or NULL */
+int func_n_carried(const Func *body);               /* how many operands of its loop change */
 /* Does more than compute: an effect, or a loop around one. */
 bool op_acts(const Op *op);
 bool op_has(const Op *op, OpTraits t);

@@ -228,6 +228,20 @@ static bool operands(Parser *p, Op *op, Span at, bool *poisoned) {
     return true;
 }
 
+/* ` as metric "accuracy" val`: what an output is for. */
+static bool output_use(Parser *p, Op *op) {
+    int role = OUT_VALUE, split = SPLIT_NONE;
+    if (op->kind != OP_OUTPUT || !parse_accept_word(p, "as")) return true;
+    if (!parse_word(p, &text_OutputRole, "what an output is for", &role)) return false;
+    op->use.role = (OutputRole)role;
+    if (role == OUT_GRAD) return parse_var(p, &op->use.var);
+    if (p->tok.kind == T_STRING && !parse_text(p, "a name in quotes", &op->use.of)) return false;
+    if (p->tok.kind != T_NAME || p->tok.span.line != p->prev_line) return true;
+    if (!parse_word(p, &text_SplitKind, "train, val or test", &split)) return false;
+    op->use.split = (SplitKind)split;
+    return true;
+}
+
 /* ---- one operation ---------------------------------------------------------------------- */
 static bool kind_of(Parser *p, OpKind *kind) {
     static const char *const words[] = {
@@ -287,6 +301,7 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     Span op_at = p->tok.span;
     if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
     if (!operands(p, &op, op_at, &poisoned)) return NULL;
+    if (!output_use(p, &op)) return NULL;
     if (parse_accept(p, ':') && !parse_type(p, &op.type)) return NULL;
     if (!parse_want(p, &op) || !parse_span(p, &op.span) || poisoned) return NULL;
     if (op.kind == OP_SAVED && b->f->phase == PHASE_LOAD) {

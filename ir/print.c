@@ -414,6 +414,18 @@ static void print_attrs(StrBuf *b, const Whole *w, const Op *op) {
     }
 }
 
+/* ` as metric "accuracy" val` */
+static void print_use(StrBuf *b, const Op *op) {
+    const OutputUse *u = &op->use;
+    if (op->kind != OP_OUTPUT || u->role == OUT_VALUE) return;
+    sb_printf(b, " as %s", text_OutputRole.word[u->role]);
+    if (u->of || u->var) {
+        sb_puts(b, " ");
+        ir_string_print(b, u->var ? u->var->path : u->of);
+    }
+    if (u->split) sb_printf(b, " %s", text_SplitKind.word[u->split]);
+}
+
 static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names) {
     sb_puts(b, "    ");
     if (op->type.dt != DT_VOID) sb_printf(b, "%%%s = ", names[op->id]);
@@ -426,6 +438,7 @@ static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names
         bool known = x && x->func == op->func && x->type.dt != DT_VOID;
         sb_printf(b, "%s%%%s", i ? ", " : " ", known ? names[x->id] : "?");
     }
+    print_use(b, op);
     if (op->type.dt != DT_VOID) {
         sb_puts(b, " : ");
         type_print(b, &op->type);

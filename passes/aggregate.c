@@ -149,7 +149,7 @@ static void aggregate_func(PassCtx *p, Module *m, Func *f) {
 /* Only there rows of many layers are kept at once. */
 static bool has_gradients(const Func *f) {
     for (const Op *op = f->first; op; op = op->next)
-        if (op->kind == OP_ASSIGN || (op->kind == OP_OUTPUT && !strncmp(op->name, "grad.", 5)))
+        if (op->kind == OP_ASSIGN || (op->kind == OP_OUTPUT && op->use.role == OUT_GRAD))
             return true;
     return false;
 }

@@ -152,16 +152,17 @@ static void put_outputs(Ad *ad, Module *m) {
         if (at && at->grad) *s = *s ? b_binary(&ad->b, OP_ADD, *s, at->grad) : at->grad;
     }
     for (int i = 0; i < m->vars.n; i++) {
-        const Var *v = m->vars.v[i];
+        Var *v = m->vars.v[i];
         if (!sum[v->id]) continue;
         ad->b.span = v->span;
         ad->b.want = ad->want;
-        b_output(&ad->b, arena_printf(m->a, "grad.%s", v->path), sum[v->id]);
+        OutputUse grad = {.role = OUT_GRAD, .var = v};
+        b_output_as(&ad->b, arena_printf(m->a, "grad.%s", v->path), grad, sum[v->id]);
     }
 }
 
 bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
-    Op *out = func_output(f, "loss");
+    Op *out = func_output_of(f, OUT_LOSS);
     if (!out) {
         diag_add(p->ctx, DIAG_E0512, f->span, "function '%s' has no output \"loss\"", f->name);
         return false;
@@ -191,15 +192,9 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     return ad.ok;
 }
 
-static bool has_gradients(const Func *f) {
-    for (const Op *op = f->first; op; op = op->next)
-        if (op->kind == OP_OUTPUT && !strncmp(op->name, "grad.", 5)) return true;
-    return false;
-}
-
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_of(m, PHASE_TRAIN);
-    return !f || has_gradients(f) || pass_autodiff_func(p, m, f);
+    return !f || func_output_of(f, OUT_GRAD) || pass_autodiff_func(p, m, f);
 }
 
 const Pass pass_autodiff = {

@@ -48,7 +48,7 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
 }
 
 static bool is_grad(const Op *op) {
-    return op->kind == OP_OUTPUT && strncmp(op->name, "grad.", 5) == 0;
+    return op->kind == OP_OUTPUT && op->use.role == OUT_GRAD;
 }
 
 /* The facts that the operations themselves show. */

@@ -97,13 +97,12 @@ struct Rule {
 };
 
 /* ---- finding the gradients ------------------------------------------------------ */
-static Grads collect(Arena *a, Module *m, Func *f) {
+static Grads collect(Arena *a, const Func *f) {
     Grads g = {0};
     for (Op *op = f->first; op; op = op->next) {
-        if (op->kind != OP_OUTPUT || strncmp(op->name, "grad.", 5) != 0) continue;
-        Var *v = var_find(m, op->name + 5);
-        if (!v || v->kind != VAR_PARAM) continue;
-        vec_push(a, &g, ((Grad){.out = op, .var = v, .grad = op->in[0]}));
+        if (op->kind != OP_OUTPUT || op->use.role != OUT_GRAD) continue;
+        if (op->use.var->kind != VAR_PARAM) continue;
+        vec_push(a, &g, ((Grad){.out = op, .var = op->use.var, .grad = op->in[0]}));
     }
     return g;
 }
@@ -417,7 +416,7 @@ static bool run(PassCtx *p, Module *m) {
     Optim o = {.b = {.m = m, .f = f, .want = want, .update = in_16_bits},
                .r = &m->recipe,
                .rule = &rules[m->recipe.optim]};
-    Grads gs = collect(p->a, m, f);
+    Grads gs = collect(p->a, f);
     if (gs.n == 0) return true;
     if (p->scale && p->scale->off) keep_wide(&o, &gs);
     if (o.r->ema > 0) train_raw(&o, f, &gs);

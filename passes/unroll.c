@@ -133,7 +133,7 @@ static bool expand(Unroll *u) {
 }
 
 bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
-    Op *out = func_output(f, "loss");
+    Op *out = func_output_of(f, OUT_LOSS);
     for (Op *loop; out && (loop = find_loop(p->a, f, out->in[0]));) {
         Unroll u = {.p = p, .b = {.m = m, .f = f, .at = loop}, .loop = loop};
         const char *text = arena_printf(m->a,

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 21, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 22, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -110,6 +110,9 @@ typedef struct {
         last;  /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
     int rank;  /* INPUT, OUTPUT, SAVED: without bound sizes */
     int block; /* TEMP: local to this one of its phase's `blocks`; -1 = to none */
+    rt_output_role role; /* OUTPUT */
+    rt_split split;      /* .. a loss or metric: of its rows; 0 = of the step's */
+    const char *of;      /* .. its name among its kind, "accuracy" of "accuracy.val"; or NULL */
 } rt_buf;
 
 struct RtExec;

@@ -11,7 +11,6 @@
 #include "runtime/batch/link_batches.h"
 
 static const char *const SPLIT[RT_N_SPLITS] = {"", "train", "validation", "test"};
-static const char *const SUFFIX[RT_N_SPLITS] = {"", "train", "val", "test"};
 
 /* ---- counting --------------------------------------------------------------- */
 /* The column "paper.y" of the program's tables; -1: none. */
@@ -74,13 +73,6 @@ void rt_splits_count(gnnc_trainer *t) {
 }
 
 /* ---- asking ------------------------------------------------------------------- */
-int rt_split_of(const char *scalar) {
-    const char *dot = strrchr(scalar, '.');
-    for (int s = 1; dot && s < RT_N_SPLITS; s++)
-        if (strcmp(dot + 1, SUFFIX[s]) == 0) return s;
-    return 0;
-}
-
 static gnnc_status empty(gnnc_trainer *t, int split, const char *why) {
     const rt_column *c = &t->program->columns[t->target];
     return rt_fail(&t->rt.err, GNNC_E_MISSING,

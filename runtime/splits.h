@@ -11,6 +11,5 @@ gnnc_status rt_splits_known(gnnc_trainer *t);
 /* E_MISSING: that, or training needs a split that has no rows. */
 gnnc_status rt_splits_check(gnnc_trainer *t);
 /* "accuracy.val": 2; 0 = of no split. */
-int rt_split_of(const char *scalar);
 
 #endif

@@ -41,7 +41,9 @@ typedef struct RtOptions {
 /* A scalar output: "loss", "accuracy.val", "log:norm". */
 typedef struct RtScalar {
     const char *name;
-    int buf; /* -1: not an output ("lr") */
+    rt_output_role role; /* loss, metric or log; value: "lr" */
+    const char *of;      /* its name among its kind: "accuracy", "norm"; may be NULL */
+    int buf;             /* -1: not an output ("lr") */
     int phase;
     int eval_buf; /* of a logged one that "train" has: that of "eval"; -1 = none */
     int when_buf; /* logged only where this holds; -1 = always */
@@ -129,10 +131,8 @@ void rt_best_restore(gnnc_trainer *t);
 
 /* scalars */
 gnnc_status rt_scalars_init(gnnc_trainer *t);
-bool rt_is_logged(const char *name); /* an output that the model logs */
-/* .. or whether it logged one of that name: "log?:norm". */
-bool rt_is_log_condition(const char *name);
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name);
+RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split); /* none: of the last step */
 void rt_scalars_read(gnnc_trainer *t, int phase);
 enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation between epochs */
 #define RT_MAX_EPOCHS (INT64_MAX / 2)

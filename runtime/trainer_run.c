@@ -15,63 +15,63 @@
 #include "runtime/batch/train_batches.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
-bool rt_is_logged(const char *name) {
-    return strncmp(name, "log:", 4) == 0;
-}
-
-bool rt_is_log_condition(const char *name) {
-    return strncmp(name, "log?:", 5) == 0;
-}
-
-static bool is_metric_name(const char *name) {
-    return rt_is_logged(name) || strcmp(name, "loss") == 0 || rt_split_of(name) > 0;
+static bool is_metric(const rt_buf *b) {
+    bool read = b->role == RT_OUT_LOSS || b->role == RT_OUT_METRIC || b->role == RT_OUT_LOG;
+    return b->kind == RT_BUF_OUTPUT && b->rank == 0 && read;
 }
 
 /* The output that says whether a logged one of the same phase happened. */
-static int condition_of(const rt_program *p, const char *name, int buf) {
-    for (int b = 0; rt_is_logged(name) && b < p->n_bufs; b++) {
+static int condition_of(const rt_program *p, int buf) {
+    const rt_buf *log = buf >= 0 ? &p->bufs[buf] : NULL;
+    for (int b = 0; log && log->role == RT_OUT_LOG && b < p->n_bufs; b++) {
         const rt_buf *c = &p->bufs[b];
-        bool output = c->kind == RT_BUF_OUTPUT && c->phase == p->bufs[buf].phase;
-        if (output && rt_is_log_condition(c->io_name) && !strcmp(c->io_name + 5, name + 4))
-            return b;
+        if (c->role == RT_OUT_LOGGED && c->phase == log->phase && !strcmp(c->of, log->of)) return b;
     }
+    return -1;
+}
+
+static int rows_of(const rt_program *p, const char *metric) {
+    for (int b = 0; b < p->n_bufs; b++)
+        if (p->bufs[b].role == RT_OUT_ROWS && !strcmp(p->bufs[b].of, metric)) return b;
     return -1;
 }
 
 /* One output of links' @eval is a metric of either held-out split. */
 static gnnc_status add_link_metric(gnnc_trainer *t, int buf) {
-    static const char *const split[] = {"val", "test"};
     const rt_program *p = t->program;
-    const char *name = p->bufs[buf].io_name;
-    int n = (int)(strrchr(name, '.') - name);
-    const char *rows = rt_pool_printf(&t->rt.pool, "rows:%.*s", n, name);
-    for (int k = 0; k < 2 && rows; k++) {
-        const char *of = rt_pool_printf(&t->rt.pool, "%.*s.%s", n, name, split[k]);
-        if (!of) return GNNC_E_NOMEM;
-        t->scalars[t->n_scalars++] = (RtScalar){.name = of,
+    const char *of = p->bufs[buf].of;
+    for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST; split++) {
+        const char *name = rt_pool_printf(&t->rt.pool, "%s.%s", of, rt_split_words.word[split]);
+        if (!name) return GNNC_E_NOMEM;
+        t->scalars[t->n_scalars++] = (RtScalar){.name = name,
+                                                .role = RT_OUT_METRIC,
+                                                .of = of,
                                                 .buf = -1,
                                                 .phase = -1,
                                                 .eval_buf = -1,
                                                 .when_buf = -1,
-                                                .of_split = k + 2,
+                                                .of_split = split,
                                                 .sum_buf = buf,
-                                                .rows_buf = rt_buf_find(p, RT_BUF_OUTPUT, rows)};
+                                                .rows_buf = rows_of(p, of)};
     }
-    return rows ? GNNC_OK : GNNC_E_NOMEM;
+    return GNNC_OK;
 }
 
 static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
+    const rt_buf *b = buf >= 0 ? &t->program->bufs[buf] : NULL;
     for (int i = 0; i < t->n_scalars; i++)
         if (strcmp(t->scalars[i].name, name) == 0) {
-            if (rt_is_logged(name)) t->scalars[i].eval_buf = buf;
+            if (b && b->role == RT_OUT_LOG) t->scalars[i].eval_buf = buf;
             return;
         }
     t->scalars[t->n_scalars++] = (RtScalar){.name = name,
                                             .buf = buf,
-                                            .phase = buf >= 0 ? t->program->bufs[buf].phase : -1,
+                                            .phase = b ? b->phase : -1,
+                                            .role = b ? b->role : RT_OUT_VALUE,
+                                            .of = b ? b->of : NULL,
                                             .eval_buf = -1,
-                                            .split = rt_is_logged(name) ? 0 : rt_split_of(name),
-                                            .when_buf = condition_of(t->program, name, buf)};
+                                            .split = b ? (int)b->split : 0,
+                                            .when_buf = condition_of(t->program, buf)};
 }
 
 gnnc_status rt_scalars_init(gnnc_trainer *t) {
@@ -80,11 +80,10 @@ gnnc_status rt_scalars_init(gnnc_trainer *t) {
     if (!t->scalars) return GNNC_E_NOMEM;
     add_scalar(t, "lr", -1);
     for (int b = 0; b < p->n_bufs; b++) {
-        const char *out = p->bufs[b].kind == RT_BUF_OUTPUT ? p->bufs[b].io_name : NULL;
-        if (!out || p->bufs[b].rank || !is_metric_name(out)) continue;
-        bool of_links = p->sampling.eval_links && strcmp(out, "loss") && !rt_is_logged(out);
+        if (!is_metric(&p->bufs[b])) continue;
+        bool of_links = p->sampling.eval_links && p->bufs[b].role == RT_OUT_METRIC;
         if (!of_links)
-            add_scalar(t, out, b);
+            add_scalar(t, p->bufs[b].io_name, b);
         else if (add_link_metric(t, b) != GNNC_OK)
             return GNNC_E_NOMEM;
     }
@@ -92,8 +91,7 @@ gnnc_status rt_scalars_init(gnnc_trainer *t) {
     char name[128];
     t->keep = -1;
     if (!r->present || !r->keep_metric) return GNNC_OK;
-    const char *split[] = {"", "train", "val", "test"};
-    snprintf(name, sizeof name, "%s.%s", r->keep_metric, split[r->keep_split & 3]);
+    snprintf(name, sizeof name, "%s.%s", r->keep_metric, rt_split_words.word[r->keep_split & 3]);
     RtScalar *s = rt_scalar_find(t, name);
     if (!s) s = rt_scalar_find(t, r->keep_metric);
     if (s) t->keep = (int)(s - t->scalars);
@@ -103,6 +101,13 @@ gnnc_status rt_scalars_init(gnnc_trainer *t) {
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name) {
     for (int i = 0; i < t->n_scalars; i++)
         if (strcmp(t->scalars[i].name, name) == 0) return &t->scalars[i];
+    return NULL;
+}
+
+RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split) {
+    for (int i = 0; i < t->n_scalars; i++)
+        if (t->scalars[i].role == RT_OUT_LOSS && t->scalars[i].split == (int)split)
+            return &t->scalars[i];
     return NULL;
 }
 
@@ -121,7 +126,7 @@ static void read_logs_of_eval(gnnc_trainer *t) {
     for (int i = 0; i < t->n_scalars; i++) {
         RtScalar *s = &t->scalars[i];
         if (s->eval_buf < 0) continue;
-        int when = condition_of(t->program, s->name, s->eval_buf);
+        int when = condition_of(t->program, s->eval_buf);
         s->value = rt_buf_read(&t->x, s->eval_buf, 0);
         s->known = when < 0 || rt_buf_read(&t->x, when, 0) != 0;
     }
@@ -323,7 +328,7 @@ static bool has_f16(const rt_program *p) {
 }
 
 static gnnc_status check_loss(gnnc_trainer *t) {
-    const RtScalar *loss = rt_scalar_find(t, "loss");
+    const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
     if (!loss || !loss->known || isfinite(loss->value)) return GNNC_OK;
     return rt_fail(&t->rt.err, GNNC_E_VALUE, "the loss became %s in epoch %lld; %s may help",
                    isnan(loss->value) ? "NaN" : "infinite", (long long)t->progress.epoch,
@@ -336,8 +341,8 @@ static gnnc_status check_loss(gnnc_trainer *t) {
  * such split, the loss. */
 static const RtScalar *watched(gnnc_trainer *t) {
     if (t->keep >= 0) return &t->scalars[t->keep];
-    const RtScalar *s = rt_scalar_find(t, "loss.val");
-    return s && t->split_rows[2] ? s : rt_scalar_find(t, "loss");
+    const RtScalar *s = rt_scalar_loss(t, RT_SPLIT_VAL);
+    return s && t->split_rows[2] ? s : rt_scalar_loss(t, RT_SPLIT_NONE);
 }
 
 static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
@@ -359,7 +364,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     if (st != GNNC_OK) return st;
     rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
     const RtProgress *p = &t->progress;
-    if (t->batches && rt_scalar_find(t, "loss"))
+    if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE))
         set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);
     t->trained = true;
     return GNNC_OK;

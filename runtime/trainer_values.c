@@ -54,15 +54,13 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
     return give(t, b, data, rank, dim);
 }
 
-/* The phase's only output that is no scalar metric, and not logged. */
+/* What the phase predicts; -1: nothing. */
 static int main_output(const gnnc_trainer *t, rt_phase_kind phase) {
     const rt_phase *ph = rt_phase_of(t->program, phase);
     const rt_program *p = t->program;
     for (int b = 0; ph && b < p->n_bufs; b++) {
         const rt_buf *o = &p->bufs[b];
-        if (o->kind == RT_BUF_OUTPUT && o->phase == ph - p->phases && !rt_is_logged(o->io_name) &&
-            !rt_is_log_condition(o->io_name))
-            return b;
+        if (o->role == RT_OUT_PRED && o->phase == ph - p->phases) return b;
     }
     return -1;
 }
@@ -80,11 +78,8 @@ gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
 }
 
 /* ---- hidden layers ----------------------------------------------------------- */
-static const char EMBED[] = "embed.";
-
 static const char *layer_of(const rt_buf *b) {
-    if (b->kind != RT_BUF_OUTPUT || strncmp(b->io_name, EMBED, sizeof EMBED - 1) != 0) return NULL;
-    return b->io_name + sizeof EMBED - 1;
+    return b->role == RT_OUT_EMBED ? b->of : NULL;
 }
 
 int gnnc_trainer_n_layers(const gnnc_trainer *t) {

@@ -312,7 +312,7 @@ static bool same(double got, double want, double tol) {
 
 /* A parameter whose reads are dead has no gradient once they are removed. */
 static bool is_zero_gradient(const Op *out, const OpTensor *want) {
-    return !strncmp(out->name, "grad.", 5) && largest(want) == 0;
+    return out->use.role == OUT_GRAD && largest(want) == 0;
 }
 
 /* In 16 bits both round the same values, but for those that f32's errors push over the middle

@@ -748,7 +748,7 @@ static void finish(Gen *g) {
         loss = loss ? b_binary(&g->b, OP_ADD, loss, t) : t;
         n_terms++;
     }
-    b_output(&g->b, "loss", loss ? loss : b_const(&g->b, DT_F32, 0));
+    b_loss(&g->b, loss ? loss : b_const(&g->b, DT_F32, 0));
 }
 
 Func *ir_random_func(RandomSpaces *s, const RandomCase *c, const char *name, int *n_items) {

@@ -108,7 +108,7 @@ static void finish(Gen *g, Op *y, bool has_fd) {
     if (has_loss) {
         Op *x = y->type.layout == LAYOUT_CSR ? b_reduce(b, RED_SUM, y, 1, &y->type.dim[1]) : y;
         Op *each = b_binary(b, OP_MUL, x, uniform(g, x->type));
-        b_output(b, "loss", b_reduce(b, RED_SUM, each, each->type.rank, each->type.dim));
+        b_loss(b, b_reduce(b, RED_SUM, each, each->type.rank, each->type.dim));
     }
     vec_push(g->a, &g->cs->cases, ((OpCase){g->name, b->f, has_loss, has_fd && has_loss}));
 }

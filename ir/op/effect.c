@@ -9,10 +9,19 @@ static const char *infer_assign(Module *m, const Op *op) {
                   op_type_text(m, &op->var->type));
 }
 
+/* What others read of an output without asking. */
+static const char *check_use(const OutputUse *u) {
+    if (u->role == OUT_GRAD) return u->var ? NULL : "a gradient is of a parameter";
+    bool alone = u->role == OUT_VALUE || u->role == OUT_PRED ||
+                 (u->role == OUT_LOSS && u->split == SPLIT_NONE);
+    return alone || u->of ? NULL : "such an output has a name among its kind, as \"accuracy\"";
+}
+
 static const char *infer(Module *m, Op *op) {
     op->type = (Type){.dt = DT_VOID};
     if (op->kind == OP_ASSIGN) return infer_assign(m, op);
     if (!op->name) return op_err(m, "'%s' lacks its text", op_mnemonic(op->kind));
+    if (op->kind == OP_OUTPUT && check_use(&op->use)) return check_use(&op->use);
     if (op->when && (op->n_in < 1 || op->in[0]->type.dt != DT_I1 || op->in[0]->type.rank))
         return "'when' needs one truth value as its first operand";
     if (op->kind == OP_ASSERT && op->in[0]->type.dt != DT_I1)

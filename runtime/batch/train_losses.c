@@ -14,7 +14,7 @@ void rt_losses_begin(RtLosses *l, int64_t step) {
 }
 
 gnnc_status rt_losses_add(gnnc_trainer *t, RtLosses *l, int64_t step, int64_t n) {
-    const RtScalar *loss = rt_scalar_find(t, "loss");
+    const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
     RtProgress *p = &t->progress;
     if (step == 0) p->loss_sum = 0, p->loss_rows = 0;
     p->loss_rows += n;
@@ -33,7 +33,7 @@ gnnc_status rt_losses_settle(gnnc_trainer *t, RtLosses *l) {
     if (l->from == l->to) return GNNC_OK;
     gnnc_status st = rt_device_notes_read(&t->x, l->from, l->to - l->from, l->notes);
     if (st != GNNC_OK) return st;
-    rt_dtype dt = t->program->bufs[rt_scalar_find(t, "loss")->buf].dt;
+    rt_dtype dt = t->program->bufs[rt_scalar_loss(t, RT_SPLIT_NONE)->buf].dt;
     for (int64_t i = l->from; i < l->to; i++)
         t->progress.loss_sum += (double)l->rows[i] * rt_read_number(&l->notes[i - l->from], dt, 0);
     l->from = l->to;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "runtime/contract.h"
 #include "runtime/trainer.h"
 
 double rt_cli_now(void) {
@@ -44,26 +45,19 @@ void rt_cli_message(void *cli, const char *text) {
 }
 
 /* ---- metrics ------------------------------------------------------------------- */
-static const char *const SPLITS[] = {"train", "val", "test"};
-
-static bool is_logged(const char *name) {
-    return strncmp(name, "log:", 4) == 0;
+static int split_of(const RtScalar *s) {
+    return s->of_split ? s->of_split : s->split;
 }
 
-/* "accuracy.val" of split "val": 8, the length of what stands before; -1: another split. */
-static int length_before(const char *name, const char *split) {
-    const char *dot = strrchr(name, '.');
-    if (is_logged(name)) return -1;
-    return dot && strcmp(dot + 1, split) == 0 ? (int)(dot - name) : -1;
+/* Has it a value, and which? */
+static bool is_known(RtCli *c, const RtScalar *s, double *v) {
+    return gnnc_trainer_metric(c->t, s->name, v) == GNNC_OK;
 }
 
-static bool has_split(RtCli *c, const char *split) {
+static bool has_split(RtCli *c, int split) {
     double v;
-    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
-        const char *name = gnnc_trainer_metric_name(c->t, i);
-        if (length_before(name, split) >= 0 && gnnc_trainer_metric(c->t, name, &v) == GNNC_OK)
-            return true;
-    }
+    for (int i = 0; i < c->t->n_scalars; i++)
+        if (split_of(&c->t->scalars[i]) == split && is_known(c, &c->t->scalars[i], &v)) return true;
     return false;
 }
 
@@ -88,15 +82,14 @@ static void json_number(double v) {
         fputs("null", stdout);
 }
 
-static void json_split(RtCli *c, const char *split) {
-    printf(",\"%s\":{", split);
+static void json_split(RtCli *c, int split) {
+    printf(",\"%s\":{", rt_split_words.word[split]);
     const char *comma = "";
-    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
-        const char *name = gnnc_trainer_metric_name(c->t, i);
-        int n = length_before(name, split);
+    for (int i = 0; i < c->t->n_scalars; i++) {
+        const RtScalar *s = &c->t->scalars[i];
         double v;
-        if (n < 0 || gnnc_trainer_metric(c->t, name, &v) != GNNC_OK) continue;
-        printf("%s\"%.*s\":", comma, n, name);
+        if (split_of(s) != split || !is_known(c, s, &v)) continue;
+        printf("%s\"%s\":", comma, s->of);
         json_number(v);
         comma = ",";
     }
@@ -104,44 +97,41 @@ static void json_split(RtCli *c, const char *split) {
 }
 
 static void json_splits(RtCli *c) {
-    for (int s = 0; s < 3; s++)
-        if (has_split(c, SPLITS[s])) json_split(c, SPLITS[s]);
+    for (int split = RT_SPLIT_TRAIN; split <= RT_SPLIT_TEST; split++)
+        if (has_split(c, split)) json_split(c, split);
 }
 
-static void text_split(RtCli *c, const char *split) {
-    printf("  %s", split);
-    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
-        const char *name = gnnc_trainer_metric_name(c->t, i);
-        int n = length_before(name, split);
+static void text_split(RtCli *c, int split) {
+    printf("  %s", rt_split_words.word[split]);
+    for (int i = 0; i < c->t->n_scalars; i++) {
+        const RtScalar *s = &c->t->scalars[i];
         double v;
-        if (n >= 0 && gnnc_trainer_metric(c->t, name, &v) == GNNC_OK)
-            printf(" %.*s %.4f", n, name, v);
+        if (split_of(s) == split && is_known(c, s, &v)) printf(" %s %.4f", s->of, v);
     }
 }
 
 static void text_splits(RtCli *c) {
-    for (int s = 0; s < 3; s++)
-        if (has_split(c, SPLITS[s])) text_split(c, SPLITS[s]);
+    for (int split = RT_SPLIT_TRAIN; split <= RT_SPLIT_TEST; split++)
+        if (has_split(c, split)) text_split(c, split);
 }
 
 /* ---- what the model logs ------------------------------------------------------------ */
 static void text_logged(RtCli *c) {
-    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
-        const char *name = gnnc_trainer_metric_name(c->t, i);
+    for (int i = 0; i < c->t->n_scalars; i++) {
+        const RtScalar *s = &c->t->scalars[i];
         double v;
-        if (is_logged(name) && gnnc_trainer_metric(c->t, name, &v) == GNNC_OK)
-            printf("  %s %.6g", name + 4, v);
+        if (s->role == RT_OUT_LOG && is_known(c, s, &v)) printf("  %s %.6g", s->of, v);
     }
 }
 
 static void json_logged(RtCli *c) {
     const char *before = ",\"log\":{";
-    for (int i = 0; i < gnnc_trainer_n_metrics(c->t); i++) {
-        const char *name = gnnc_trainer_metric_name(c->t, i);
+    for (int i = 0; i < c->t->n_scalars; i++) {
+        const RtScalar *s = &c->t->scalars[i];
         double v;
-        if (!is_logged(name) || gnnc_trainer_metric(c->t, name, &v) != GNNC_OK) continue;
+        if (s->role != RT_OUT_LOG || !is_known(c, s, &v)) continue;
         fputs(before, stdout);
-        rt_cli_json_string(name + 4);
+        rt_cli_json_string(s->of);
         putchar(':');
         json_number(v);
         before = ",";
@@ -170,7 +160,7 @@ static void progress_line(RtCli *c, int64_t epoch, double loss) {
     clear_progress(c);
     draw_bar(epoch, epochs_wanted(c));
     printf(" %lld/%lld loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
-    if (has_split(c, "val")) text_split(c, "val");
+    if (has_split(c, RT_SPLIT_VAL)) text_split(c, RT_SPLIT_VAL);
     text_logged(c);
     fflush(stdout);
 }

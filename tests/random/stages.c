@@ -203,7 +203,7 @@ static const char *compare_output(const Run *r, const Func *f, const Op *out) {
     const OpTensor *want = interp_output(r->want, out->name);
     const OpTensor *rounded = interp_output(r->rounded, out->name);
     const double *got = got_output(r, f, out->name, &n);
-    if (!got && !strncmp(out->name, "grad.", 5) && is_zero(want)) return NULL;
+    if (!got && out->use.role == OUT_GRAD && is_zero(want)) return NULL;
     if (!got || n != want->count)
         return arena_printf(r->c->a, "output %s has %lld elements, not %lld", out->name,
                             got ? (long long)n : -1LL, (long long)want->count);
@@ -390,7 +390,7 @@ static bool set_weights(Interp *in, const Module *m, const RtTensors *t) {
 static void print_scalars(Interp *in, const Func *f) {
     for (const Op *op = f->first; op; op = op->next) {
         const OpTensor *t = op->kind == OP_OUTPUT ? interp_output(in, op->name) : NULL;
-        if (t && t->count == 1 && strncmp(op->name, "grad.", 5) != 0)
+        if (t && t->count == 1 && op->use.role != OUT_GRAD)
             printf("%s %s %.9g\n", f->name, op->name, t->v[0]);
     }
 }

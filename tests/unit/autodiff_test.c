@@ -64,7 +64,7 @@ CTX_TEST(tied_entries_of_a_segment_share_the_gradient) {
     Fixture x = fixture(c);
     Var *v = param(&x, "v", 1, x.node);
     Op *e = b_gather(&x.b, map_src(x.m, x.edge), b_var(&x.b, v));
-    b_output(&x.b, "loss", total(&x, b_segment(&x.b, RED_MAX, map_dst(x.m, x.edge), e)));
+    b_loss(&x.b, total(&x, b_segment(&x.b, RED_MAX, map_dst(x.m, x.edge), e)));
     CHECK(differentiate(&x));
     /* node 0 takes the larger of v1 v2 v3 = 5 5 1, node 2 of v0 v1 = 5 5 */
     if (run(&x, v, (double[]){5, 5, 5, 1})) check_grad(&x, "v", N, (double[]){0.5, 1, 0.5, 0});
@@ -74,7 +74,7 @@ CTX_TEST(tied_entries_of_a_reduction_share_the_gradient) {
     UNUSED_ARG;
     Fixture x = fixture(c);
     Var *v = param(&x, "v", 1, x.node);
-    b_output(&x.b, "loss", b_reduce(&x.b, RED_MIN, b_var(&x.b, v), 1, &x.node));
+    b_loss(&x.b, b_reduce(&x.b, RED_MIN, b_var(&x.b, v), 1, &x.node));
     CHECK(differentiate(&x));
     if (run(&x, v, (double[]){2, -1, 3, -1})) check_grad(&x, "v", N, (double[]){0, 0.5, 0, 0.5});
 }
@@ -84,7 +84,7 @@ CTX_TEST(a_tie_of_max_goes_to_the_second_operand) {
     Fixture x = fixture(c);
     Var *first = param(&x, "first", 1, x.node), *second = param(&x, "second", 1, x.node);
     Op *p = b_var(&x.b, first), *q = b_var(&x.b, second);
-    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MAX, p, q)));
+    b_loss(&x.b, total(&x, b_binary(&x.b, OP_MAX, p, q)));
     CHECK(differentiate(&x));
     x.in = interp_new(c, x.m);
     interp_set_size(x.in, x.node, N);
@@ -100,7 +100,7 @@ CTX_TEST(relu_has_no_gradient_at_zero) {
     Fixture x = fixture(c);
     Var *v = param(&x, "v", 1, x.node);
     Op *zero = b_const(&x.b, DT_F32, 0);
-    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MAX, b_var(&x.b, v), zero)));
+    b_loss(&x.b, total(&x, b_binary(&x.b, OP_MAX, b_var(&x.b, v), zero)));
     CHECK(differentiate(&x));
     if (run(&x, v, (double[]){2, 0, 3, -1})) check_grad(&x, "v", N, (double[]){1, 0, 1, 0});
 }
@@ -115,7 +115,7 @@ CTX_TEST(every_parameter_of_the_loss_gets_one_output) {
     b_output(&x.b, "shown", total(&x, b_var(&x.b, idle)));
     Op *twice = b_binary(&x.b, OP_MUL, b_var(&x.b, v), b_var(&x.b, v));
     Op *y = b_binary(&x.b, OP_MUL, twice, b_var(&x.b, state));
-    b_output(&x.b, "loss", total(&x, y));
+    b_loss(&x.b, total(&x, y));
     CHECK(differentiate(&x));
     CHECK(differentiate(&x)); /* has its gradients already: nothing happens */
     Func *f = x.b.f;
@@ -147,7 +147,7 @@ CTX_TEST(data_gets_no_gradient) {
     Type t = type_make(DT_F32, 2, both);
     Var *w = var_new(x.m, VAR_PARAM, "w", t, (Init){0}, (Span){0});
     Op *y = b_contract(&x.b, b_data(&x.b, data), b_var(&x.b, w), type_make(DT_F32, 2, out));
-    b_output(&x.b, "loss", total(&x, b_gather(&x.b, map_src(x.m, x.edge), y)));
+    b_loss(&x.b, total(&x, b_gather(&x.b, map_src(x.m, x.edge), y)));
     CHECK(differentiate(&x));
     CHECK(count(x.b.f, OP_CONTRACT) == 2); /* forward, and d w */
     CHECK(func_output(x.b.f, "grad.w")->in[0]->in[1]->type.layout == LAYOUT_CSR);
@@ -161,7 +161,7 @@ CTX_TEST(a_deep_function_needs_no_deep_stack) {
     Var *v = param(&x, "v", 0, NULL);
     Op *y = b_var(&x.b, v), *half = b_const(&x.b, DT_F32, 0.5);
     for (int i = 0; i < DEPTH; i++) y = b_binary(&x.b, i % 2 ? OP_ADD : OP_SUB, y, half);
-    b_output(&x.b, "loss", y);
+    b_loss(&x.b, y);
     CHECK(differentiate(&x));
     if (run(&x, v, (double[]){3})) check_grad(&x, "v", 1, (double[]){1});
 }
@@ -202,7 +202,7 @@ static void check_loop(Ctx *c, int limit) {
     Fixture x = fixture(c);
     Var *v = param(&x, "v", 1, x.node);
     Op *h = settle(&x, b_var(&x.b, v), limit);
-    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MUL, h, h)));
+    b_loss(&x.b, total(&x, b_binary(&x.b, OP_MUL, h, h)));
     double at[N] = {0.3, -0.2, 0.5, 0.1}, want[N];
     for (int i = 0; i < N; i++) {
         const double step = 1e-5, keep = at[i];
@@ -232,12 +232,12 @@ CTX_TEST(a_loop_without_a_limit_has_none) {
     Fixture x = fixture(c);
     Var *v = param(&x, "v", 1, x.node);
     Op *h = settle(&x, b_var(&x.b, v), 0);
-    b_output(&x.b, "loss", total(&x, b_binary(&x.b, OP_MUL, b_detach(&x.b, h), b_var(&x.b, v))));
+    b_loss(&x.b, total(&x, b_binary(&x.b, OP_MUL, b_detach(&x.b, h), b_var(&x.b, v))));
     CHECK(differentiate(&x)); /* none is needed */
     CHECK(count(x.b.f, OP_LOOP) == 1);
     Fixture y = fixture(c);
     v = param(&y, "v", 1, y.node);
-    b_output(&y.b, "loss", total(&y, settle(&y, b_var(&y.b, v), 0)));
+    b_loss(&y.b, total(&y, settle(&y, b_var(&y.b, v), 0)));
     CHECK(!differentiate(&y));
 }
 
@@ -252,7 +252,7 @@ CTX_TEST(an_untaken_branch_gives_no_gradient) {
     Op *sum =
         b_segment(&x.b, RED_SUM, map_dst(x.m, x.edge), b_gather(&x.b, map_src(x.m, x.edge), y));
     Op *root = b_unary(&x.b, OP_SQRT, sum);
-    b_output(&x.b, "loss", total(&x, b_select(&x.b, taken, root, y)));
+    b_loss(&x.b, total(&x, b_select(&x.b, taken, root, y)));
     CHECK(differentiate(&x));
     if (run(&x, v, (double[]){-1, -2, -3, -4})) check_grad(&x, "v", N, (double[]){1, 1, 1, 1});
     if (run(&x, v, (double[]){1, 4, 4, 8}))
@@ -264,7 +264,7 @@ CTX_TEST(a_loss_must_be_there_and_be_a_scalar) {
     Fixture x = fixture(c);
     CHECK(!differentiate(&x));
     Var *v = param(&x, "v", 1, x.node);
-    b_output(&x.b, "loss", b_var(&x.b, v));
+    b_loss(&x.b, b_var(&x.b, v));
     CHECK(!differentiate(&x));
     CHECK(c->n_errors > 0 && strstr(c->diags.v[c->diags.n - 1].text, "loss") != NULL);
 }

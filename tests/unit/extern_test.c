@@ -25,7 +25,7 @@ static const char mix_text[] =
     "    %unused = call \"mix\" %y, %k, %on, %a : f32[n, F]\n"
     "    %yy = mul %y, %again : f32[n, F]\n    %l = reduce sum [n, F] %yy : f32\n"
     "    %c = lt %l, %zero : i1\n    call_effect when \"look\" %c, %y\n"
-    "    call_effect \"look\" %l\n    output \"loss\" %l\n  }\n}\n";
+    "    call_effect \"look\" %l\n    output \"loss\" %l as loss\n  }\n}\n";
 
 static const double w0[N * F] = {0.5, -1, -0.25, -2, 1.5, 0.75}, b0[1] = {1.25};
 
@@ -265,7 +265,7 @@ CTX_TEST(a_missing_gradient_is_an_error_where_it_matters) {
     "module \"t\" {\n  node n\n  column n.x: f32[n]\n  param \"w\": f32[n] = const(0)\n"           \
     "  extern \"f\" from \"f.c\"\n  func @train {\n    %w = var \"w\" : f32[n]\n"                  \
     "    %x = data n.x : f32[n]\n"
-#define TAIL "    %l = reduce sum [n] %z : f32\n    output \"loss\" %l\n  }\n}\n"
+#define TAIL "    %l = reduce sum [n] %z : f32\n    output \"loss\" %l as loss\n  }\n}\n"
     gradient(c, HEAD "    %z = call \"f\" %w : f32[n]\n" TAIL, false);
     gradient(c,
              HEAD "    %y = call \"f\" %w : f32[n]\n    %d = detach %y : f32[n]\n"

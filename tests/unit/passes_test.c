@@ -212,7 +212,7 @@ static const char text[] = "module \"opt\" {\n"
                            "    %%w = var \"w\" : f32[F]\n"
                            "    %%one = const 1 : f32\n"
                            "    %%g = sub %%w, %%one : f32[F]\n"
-                           "    output \"grad.w\" %%g\n"
+                           "    output \"grad.w\" %%g as grad \"w\"\n"
                            "  }\n}\n";
 
 static void sgd_plain(double *p, double *m, double *v, double g, int t) {

@@ -89,7 +89,7 @@ static bool with_gradients(Ctx *c, Module *m) {
         Func *f = m->funcs.v[i];
         bool has = false;
         for (const Op *op = f->first; op; op = op->next)
-            has |= op->kind == OP_OUTPUT && !strncmp(op->name, "grad.", 5);
+            has |= op->kind == OP_OUTPUT && op->use.role == OUT_GRAD;
         if (!has && func_output(f, "loss") && !pass_autodiff_func(&p, m, f)) return false;
     }
     return true;

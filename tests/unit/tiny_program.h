@@ -87,7 +87,11 @@ static const rt_var tiny_vars[] = {
 };
 
 #define BUF(name, kind, dt, io, space, phase, first, last, rank)                                   \
-    {name, RT_BUF_##kind, RT_##dt, io, space, 0, NO, NO, phase, first, last, rank, NO}
+    {name, RT_BUF_##kind, RT_##dt, io,           space,         0,   NO, NO, phase, first,         \
+     last, rank,          NO,      RT_OUT_VALUE, RT_SPLIT_NONE, NULL}
+#define OUT(name, io, space, phase, rank, role, split, of)                                         \
+    {name, RT_BUF_OUTPUT, RT_F32,           io, space, 0, NO, NO, phase, 0, 0, rank,               \
+     NO,   RT_OUT_##role, RT_SPLIT_##split, of}
 static const rt_buf tiny_bufs[] = {
     [B_X] = BUF("x", DATA, F32, 0, NO, NO, 0, 0, 2),
     [B_T] = BUF("t", DATA, F32, 0, NO, NO, 0, 0, 1),
@@ -115,12 +119,12 @@ static const rt_buf tiny_bufs[] = {
     [B_EH] = BUF("eh", TEMP, F32, 0, NO, PH_EVAL, 0, 1, 2),
     [B_EPRED] = BUF("epred", TEMP, F32, 0, NO, PH_EVAL, 1, 2, 1),
     [B_EDGE_TMP] = BUF("edge_tmp", TEMP, F32, 0, NO, PH_LOAD, 2, 3, 1),
-    [B_LOSS] = BUF("loss", OUTPUT, F32, "loss", NO, PH_TRAIN, 0, 0, 0),
-    [B_LTRAIN] = BUF("ltrain", OUTPUT, F32, "loss.train", NO, PH_EVAL, 0, 0, 0),
-    [B_LVAL] = BUF("lval", OUTPUT, F32, "loss.val", NO, PH_EVAL, 0, 0, 0),
-    [B_MAE] = BUF("mae", OUTPUT, F32, "mae.test", NO, PH_EVAL, 0, 0, 0),
-    [B_OUT] = BUF("out", OUTPUT, F32, "pred", 0, PH_PREDICT, 0, 0, 1),
-    [B_EMBED] = BUF("embed_h", OUTPUT, F32, "embed.h", 0, PH_EMBED, 0, 0, 2),
+    [B_LOSS] = OUT("loss", "loss", NO, PH_TRAIN, 0, LOSS, NONE, NULL),
+    [B_LTRAIN] = OUT("ltrain", "loss.train", NO, PH_EVAL, 0, LOSS, TRAIN, "loss"),
+    [B_LVAL] = OUT("lval", "loss.val", NO, PH_EVAL, 0, LOSS, VAL, "loss"),
+    [B_MAE] = OUT("mae", "mae.test", NO, PH_EVAL, 0, METRIC, TEST, "mae"),
+    [B_OUT] = OUT("out", "pred", 0, PH_PREDICT, 1, PRED, NONE, NULL),
+    [B_EMBED] = OUT("embed_h", "embed.h", 0, PH_EMBED, 2, EMBED, NONE, "h"),
 };
 #undef BUF
 #undef NO
