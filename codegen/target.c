@@ -40,6 +40,8 @@ static bool needs_own(const Plan *p, OwnKernel k) {
         return p->m->maps.n > 0;
     case OWN_SPMM:
         return plan_spmm_count(p) > 0;
+    case OWN_PROBE:
+        return true;
     default:
         return has_step(p, PS_LOOP);
     }
@@ -49,7 +51,7 @@ const char *target_own_kind(OwnKernel k) {
     static const char *const kinds[OWN_COUNT] = {
         [OWN_RANK] = "rank",     [OWN_GATHER] = "gather", [OWN_SCATTER] = "scatter",
         [OWN_SAMPLE] = "sample", [OWN_MAPS] = "maps",     [OWN_SPMM] = "spmm",
-        [OWN_TURN] = "turn"};
+        [OWN_TURN] = "turn",     [OWN_PROBE] = "probe"};
     return kinds[k];
 }
 

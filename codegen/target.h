@@ -48,6 +48,7 @@ typedef enum {
     OWN_MAPS,    /* builds index arrays */
     OWN_SPMM,    /* makes what a library's sparse products read */
     OWN_TURN,    /* counts turns of a loop */
+    OWN_PROBE,   /* launches nothing: can the GPU run what was compiled? */
     OWN_COUNT
 } OwnKernel;
 /* "gather": of gn_gather(), and of rt_program's device_gather. */

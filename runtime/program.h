@@ -241,6 +241,7 @@ typedef struct rt_program {
     int (*device_maps)(void *const *arg, const int64_t *n, void *stream);
     /* What goes around a loop of a recording (cuda/turn.h); NULL = there is none. */
     int (*device_turn)(void *const *arg, const int64_t *n, void *stream);
+    int (*device_probe)(void *const *arg, const int64_t *n, void *stream); /* 0: it runs there */
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
     int n_spmms; /* sparse products of its library, with n bound */

@@ -89,6 +89,9 @@ static gnnc_status open_device(RtDevice *d) {
     c->ordinal = d->ordinal;
     if (c->ordinal < 0) CUDA_CHECK(d, "the GPU of this thread", cudaGetDevice(&c->ordinal));
     CUDA_CHECK(d, "no GPU can be used", cudaSetDevice(c->ordinal));
+    if (d->x->program->device_probe)
+        CUDA_CHECK(d, "the program was not compiled for this kind of GPU (--cuda-arch)",
+                   (cudaError_t)d->x->program->device_probe(NULL, NULL, NULL));
     CUDA_CHECK(d, "a stream", cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
     CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(&c->zeroed, cudaEventDisableTiming));
     CUDA_CHECK(d, "the GPU's size",

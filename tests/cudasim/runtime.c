@@ -447,6 +447,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int d) {
     return cudaSuccess;
 }
 
+/* CUDASIM_OLD_DEVICE=1: one that no kernel was compiled for. */
+cudaError_t cudasim_attributes(cudaFuncAttributes *a) {
+    *a = (cudaFuncAttributes){.binaryVersion = 90};
+    return getenv("CUDASIM_OLD_DEVICE") ? cudasim_note(cudaErrorNoKernelImageForDevice)
+                                        : cudaSuccess;
+}
+
 cudaError_t cudaGetLastError(void) {
     cudaError_t e = *last_error();
     *last_error() = cudaSuccess;

@@ -167,6 +167,11 @@ static inline cudasim_closure<P...> *cudasim_pack(void (*kernel)(P...), void **a
 }
 
 template <class... P>
+static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, void (*)(P...)) {
+    return cudasim_attributes(a);
+}
+
+template <typename... P>
 static inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **args,
                                            size_t shared_bytes, cudaStream_t stream) {
     (void)shared_bytes;

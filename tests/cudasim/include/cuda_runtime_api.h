@@ -25,6 +25,7 @@ typedef enum cudaError {
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorInvalidResourceHandle = 400,
+    cudaErrorNoKernelImageForDevice = 209,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure = 719,
@@ -89,6 +90,10 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device);
 cudaError_t cudaDeviceSynchronize(void);
+typedef struct cudaFuncAttributes {
+    int binaryVersion;
+} cudaFuncAttributes;
+cudaError_t cudasim_attributes(cudaFuncAttributes *a);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 const char *cudaGetErrorString(cudaError_t e);
