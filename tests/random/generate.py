@@ -2,7 +2,8 @@
 name and its dimensions, which align by name, so what is written here compiles.
 
 A body grows statement by statement from the values it has; every value is bounded softly (`tame`), so that
-comparisons are about meaning, not about overflow."""
+comparisons are about meaning, not about overflow.  Conditions ask for 0.0173: a mean that is 0 on paper would be above
+it or not as rounding has it."""
 import random
 import re
 
@@ -312,8 +313,8 @@ class Body:
         if len(v.dims) < 2 or not self.rows(v) or len(dims) != len(v.dims) - 1 or any(d in self.relation_names() for d in dims):
             return
         name, p = self.fresh(), self.fresh("P")
-        test = self.r.choice([f"sum({v.name}) > 0 or training", f"max({v.name}) < 1.5 and not training",
-                              f"size({v.dims[0]}) > 5", f"mean({v.name}) > 0"])
+        test = self.r.choice([f"sum({v.name}) > 0.0173 or training", f"max({v.name}) < 1.5 and not training",
+                              f"size({v.dims[0]}) > 5", f"mean({v.name}) > 0.0173"])
         self.emit(f"{name} = {v.name}")
         self.emit(f"if {test} {{")
         self.emit(f"  param {p}: f32[{', '.join(dims)}] = ones()")
@@ -363,7 +364,7 @@ class Body:
         self.emit(f"state {s}: f32[{d}] = {r.choice(['ones()', '0.5', '0'])}")
         move = f"{s} = 0.5 * {s} + 0.5 * mean(detach({v.name}), {n})"
         if r.random() < 0.3:
-            move = f"if mean({v.name}) > 0 {{ {move} }} else {{ {s} = {s} * 0.8 }}"
+            move = f"if mean({v.name}) > 0.0173 {{ {move} }} else {{ {s} = {s} * 0.8 }}"
         self.emit(f"if training {{ {move} }}")
         self.bind(f"{v.name} {r.choice('+-')} {s}", v.dims, v.mag + 1)
 
