@@ -64,6 +64,10 @@ typedef struct {
 bool cli_find_home(Ctx *c, CliHome *h); /* false after a diagnostic */
 const char *cli_models_dir(Ctx *c);     /* NULL when there is none */
 
+/* --time-passes: milliseconds since some start, and a line for a stage that began `since`. */
+double cli_now_ms(void);
+void cli_stage_time(const CliOptions *o, const char *what, double since);
+
 /* Other programs (cli_tool.c). */
 typedef VEC(char *) CliArgs;
 void cli_arg(Ctx *c, CliArgs *args, const char *s);

@@ -57,7 +57,10 @@ static bool link_parts(Ctx *c, const CliHome *h, const CliOptions *o, Plan *cons
     if (o->emit == OUT_LIB) cli_arg(c, &args, "-Wl,--no-whole-archive");
     if (p->device && !cli_cuda_libraries(c, h, &args)) return false;
     cli_line_args(c, &args, h->link_flags);
-    return cli_run_tool(c, &args, o->verbose || (p->device && o->keep));
+    double start = cli_now_ms();
+    bool ok = cli_run_tool(c, &args, o->verbose || (p->device && o->keep));
+    cli_stage_time(o, "link, by cc", start);
+    return ok;
 }
 
 static const char *default_name(Ctx *c, const CliOptions *o, const char *stem) {
@@ -80,24 +83,34 @@ typedef struct {
     const CliHome *home;
     const CliOptions *o;
     const char *dir;
+    bool is_copy; /* in a process of its own, beside the first variant's */
     bool ok;
 } ObjectJob;
 
 static bool host_objects(Ctx *c, const ObjectJob *j) {
     TargetOptions to = target_options(j->o);
     int v = j->p->variant;
+    double start = cli_now_ms();
     if (j->t && !j->t->emit_kernels(c, j->p, &to, EMIT_OBJECT, part(c, j->dir, "kernels", v, "o")))
         return false;
-    return host_emit(c, j->p, part(c, j->dir, "driver", v, "c")) &&
-           compile_driver(c, j->home, j->o, j->p, j->dir);
+    if (!j->is_copy) cli_stage_time(j->o, "kernels, by LLVM", start);
+    start = cli_now_ms();
+    bool ok = host_emit(c, j->p, part(c, j->dir, "driver", v, "c")) &&
+              compile_driver(c, j->home, j->o, j->p, j->dir);
+    if (!j->is_copy) cli_stage_time(j->o, "host driver, by cc", start);
+    return ok;
 }
 
 static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliHome *h,
                           const char *dir) {
     TargetOptions to = target_options(o);
     const char *source = arena_printf(c->a, "%s/kernels.cu", dir);
-    return target_cuda.emit_kernels(c, p, &to, EMIT_IR_TEXT, source) &&
-           cli_cuda_object(c, h, o, source, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
+    double start = cli_now_ms();
+    bool ok =
+        target_cuda.emit_kernels(c, p, &to, EMIT_IR_TEXT, source) &&
+        cli_cuda_object(c, h, o, source, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
+    cli_stage_time(o, "device kernels, by nvcc", start);
+    return ok;
 }
 
 /* Objects of variants take as long as the first: each is made by a copy of this process, side by
@@ -113,6 +126,7 @@ static pid_t begin_objects(Ctx *c, ObjectJob j) {
     if (pid) return pid;
     c->running = false;
     c->defers.n = 0;
+    j.is_copy = true;
     _exit(ctx_run(c, make_objects, &j) && j.ok ? 0 : 1);
 }
 
@@ -131,10 +145,12 @@ static bool all_objects(Ctx *c, Plan *const *plan, int n, ObjectJob j) {
     }
     j.p = plan[0];
     bool ok = host_objects(c, &j);
+    double start = cli_now_ms();
     for (int i = 1; i < n; i++) {
         j.p = plan[i];
         if (!end_objects(pid[i])) ok = ok && host_objects(c, &j);
     }
+    if (n > 1) cli_stage_time(j.o, "waiting for the other variants", start);
     return ok;
 }
 

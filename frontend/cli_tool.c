@@ -5,8 +5,19 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 extern char **environ;
+
+double cli_now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+void cli_stage_time(const CliOptions *o, const char *what, double since) {
+    if (o->pass.time_passes) fprintf(stderr, "%9.3f ms  [%s]\n", cli_now_ms() - since, what);
+}
 
 void cli_arg(Ctx *c, CliArgs *args, const char *s) {
     vec_push(c->a, args, arena_strndup(c->a, s, strlen(s)));

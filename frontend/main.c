@@ -23,16 +23,6 @@ typedef struct {
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static void stage_time(const Job *j, const char *what, double since) {
-    if (j->o.pass.time_passes) fprintf(stderr, "%9.3f ms  [%s]\n", now_ms() - since, what);
-}
-
 static bool has_suffix(const char *s, const char *end) {
     size_t n = strlen(s), k = strlen(end);
     return n >= k && strcmp(s + n - k, end) == 0;
@@ -63,16 +53,16 @@ static Module *parse_ir(Ctx *c, const char *path) {
 }
 
 static Module *read_module(Ctx *c, Job *j, const char *path) {
-    double start = now_ms();
+    double start = cli_now_ms();
     FeOptions fe = front_end_options(c, &j->o);
     Module *m = has_suffix(path, ".gir") ? parse_ir(c, path) : fe_compile(c, path, &fe);
-    stage_time(j, "front end", start);
+    cli_stage_time(&j->o, "front end", start);
     if (!m || c->n_errors) return NULL;
     return module_verify(c, m, "the front end") ? m : NULL;
 }
 
 static bool run_passes(Ctx *c, Job *j, Module *m) {
-    double start = now_ms();
+    double start = cli_now_ms();
     PassOptions *p = &j->o.pass;
     p->dump = stderr;
     j->effects = report_count_effects(m);
@@ -82,7 +72,7 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
     }
     const char *names = j->o.passes ? j->o.passes : pass_pipeline_named(j->o.opt_level, j->o.grads);
     bool ok = pass_run_all(c, m, names, p);
-    stage_time(j, "passes", start);
+    cli_stage_time(&j->o, "passes", start);
     return ok;
 }
 
@@ -203,13 +193,13 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices
 
 /* device: whose library calls the plan may use; NULL = none. */
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
-    double start = now_ms();
+    double start = cli_now_ms();
     Plan *p = plan_build_for(c, m, device, j->o.spmm);
     if (!p || !plan_verify(c, p)) return NULL;
     p->options = options_text(c, j);
     p->tf32 = j->o.tf32;
     p->host_too = j->on.host != NULL;
-    stage_time(j, "plan", start);
+    cli_stage_time(&j->o, "plan", start);
     return p;
 }
 
@@ -217,15 +207,12 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     const Plan *p = plan[0];
     const Target *t = choose_target(c, j);
     if (!t) return false;
-    double start = now_ms();
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
-    bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
-              : e == OUT_NONE                 ? true
-              : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, plan, n, j->on.host, &j->o, stem)
-                                              : cli_emit(c, p, t, &j->o, stem);
-    stage_time(j, "code, compile and link", start);
-    return ok;
+    return e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
+           : e == OUT_NONE                 ? true
+           : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, plan, n, j->on.host, &j->o, stem)
+                                           : cli_emit(c, p, t, &j->o, stem);
 }
 
 static bool specialize(Ctx *c, Job *j, Module *m) {
