@@ -201,6 +201,10 @@ TEST(replaces_only_what_an_import_wrote) {
     write_file(path, "mine", 4);
     CHECK_MSG(write_sample(NULL, true, &err) == GNNC_OK, "%s", err.text);
     CHECK(access(path, F_OK) == 0 && count_entries(dir) == n + 1 && count_entries(scratch) == 1);
+    snprintf(path, sizeof path, "%s/shop", dir); /* the data set's name */
+    write_file(path, "mine", 4);
+    CHECK_MSG(write_sample(NULL, true, &err) == GNNC_OK, "%s", err.text);
+    CHECK(access(path, F_OK) == 0 && count_entries(dir) == n + 2 && count_entries(scratch) == 1);
     snprintf(path, sizeof path, "%s/runs", dir);
     mkdir(path, 0777);
     CHECK(write_sample(NULL, true, &err) == GNNC_E_IO);
