@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "names.h"
 
 #define SCHEMA "schema.json"
 
@@ -127,14 +128,15 @@ static gnnc_status read_categories(Opener *o, const RtJson *v, const char *table
     if (!names) return GNNC_OK;
     if (names->kind != RT_JSON_ARRAY || names->n != c->n_categories)
         return bad(o, names, table, "'names' must list one name per category");
-    const char **list = RT_NEWN(&o->d->pool, const char *, names->n);
-    if (!list) return rt_fail_nomem(o->err, SCHEMA);
-    int i = 0;
+    RtNames list;
+    if (!rt_names_new(&o->d->pool, &list, names->n + 1)) return rt_fail_nomem(o->err, SCHEMA);
     for (const RtJson *s = names->first; s; s = s->next) {
         if (s->kind != RT_JSON_STRING) return bad(o, s, table, "a category name must be a string");
-        list[i++] = s->text;
+        int64_t before = list.n;
+        if (rt_names_add(&list, s->text) != before)
+            return bad(o, s, table, "two categories have one name");
     }
-    c->names = list;
+    c->names = list.keys;
     return GNNC_OK;
 }
 

@@ -406,6 +406,9 @@ TEST(broken_schemas) {
          "\"class\", \"file\": \"x.npy\"}}}}}",
          "schema.json:1: a.x: 'categories' must be a whole number"},
         {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"columns\": {\"x\": {\"kind\": "
+         "\"cat\", \"categories\": 2, \"names\": [\"u\", \"u\"], \"file\": \"x.npy\"}}}}}",
+         "schema.json:1: a.x: two categories have one name"},
+        {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"columns\": {\"x\": {\"kind\": "
          "\"csr\"}}}}}",
          "schema.json:1: a.x: 'shape' must be an array of sizes"},
         {"{\"format\": 1, \"nodes\": {\"a\": {\"count\": 1, \"graph\": \"g\"}}}",
