@@ -84,15 +84,16 @@ gnnc_status rt_given_open(gnnc_trainer *t, const char *path, bool resumes) {
     rt_given_close(t->given);
     *g = (RtGiven){.resumes = resumes};
     rt_pool_init(&g->pool, &t->rt.pool.from);
-    t->given = g;
+    t->given = NULL; /* what cannot be read is not given */
     t->rt.given = NULL;
     gnnc_status st;
     if (!(g->path = rt_pool_strndup(&t->rt.pool, path, strlen(path))))
         return rt_fail_nomem(&t->rt.err, path);
     TRY(st, rt_safetensors_open(&g->pool, path, &g->f, &t->rt.err));
     TRY(st, rt_codes_read(&t->rt.pool, g->path, &g->f, &g->codes, &g->n, &t->rt.err));
-    t->rt.given = g;
+    t->rt.given = t->given = g;
 out:
+    if (st != GNNC_OK) rt_given_close(g);
     return st;
 }
 

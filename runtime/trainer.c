@@ -92,10 +92,8 @@ static gnnc_status create_tables(gnnc_trainer *t) {
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
     if (out) *out = NULL;
-    if (!out || !model || !alloc || !release) return GNNC_E_ARG;
-    if (!out) return GNNC_E_ARG;
-    *out = NULL;
-    if (!model || model->version != RT_PROGRAM_VERSION || !alloc || !release) return GNNC_E_ARG;
+    if (!out || !model || model->version != RT_PROGRAM_VERSION || !alloc || !release)
+        return GNNC_E_ARG;
     gnnc_trainer *t = alloc(user, sizeof *t);
     if (!t) return GNNC_E_NOMEM;
     t->program = t->first_program = model;
@@ -136,7 +134,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
 
 const char *gnnc_trainer_error(const gnnc_trainer *t) {
     if (!t) return "";
-    return t ? t->rt.err.text : "no trainer";
+    return t->rt.err.text;
 }
 
 gnnc_status rt_null_argument(gnnc_trainer *t, const char *name) {

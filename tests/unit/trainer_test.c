@@ -479,7 +479,8 @@ static gnnc_status given(const Place *p, const char *meta, char *why, size_t n) 
     CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
     gnnc_status st = gnnc_trainer_load_weights(t, path);
     snprintf(why, n, "%s", gnnc_trainer_error(t));
-    if (st == GNNC_OK) CHECK(gnnc_trainer_load(t, p->dir) == GNNC_E_MISSING); /* no tensors */
+    /* The file has no tensors; one that was refused is forgotten. */
+    CHECK(gnnc_trainer_load(t, p->dir) == (st == GNNC_OK ? GNNC_E_MISSING : GNNC_OK));
     gnnc_trainer_destroy(t);
     return st;
 }
