@@ -338,10 +338,14 @@ static bool ends_in(const char *s, const char *end) {
     return n >= k && strcmp(s + n - k, end) == 0;
 }
 
+static bool may_be_ours(const char *file) {
+    return strcmp(file, "schema.json") == 0 || ends_in(file, ".npy") || ends_in(file, ".names.txt");
+}
+
 /* A data set that is called "shop" has not written a file "shop". */
 static bool is_ours(const Texts *t, const char *file) {
-    if (strcmp(file, "schema.json") == 0) return true;
-    return (ends_in(file, ".npy") || ends_in(file, ".names.txt")) &&
+    if (!may_be_ours(file)) return false;
+    return strcmp(file, "schema.json") == 0 ||
            bsearch(&file, t->v, (size_t)t->n, sizeof *t->v, by_text);
 }
 
@@ -461,6 +465,19 @@ static bool is_old(int fd) {
     return fstat(fd, &s) == 0 && time(NULL) - s.st_mtime > 60;
 }
 
+/* Nothing is lost with it: the files are an import's, or have another name (keep_others). */
+static bool is_left_over(const char *dir) {
+    DIR *list = opendir(dir);
+    struct stat s;
+    bool ours = list;
+    for (struct dirent *e; ours && (e = readdir(list));)
+        ours = is_dots(e->d_name) || may_be_ours(e->d_name) ||
+               (fstatat(dirfd(list), e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
+                !S_ISDIR(s.st_mode) && s.st_nlink > 1);
+    if (list) closedir(list);
+    return ours;
+}
+
 static void remove_abandoned(RtPool *pool, const char *dir) {
     const char *parent = rt_path_dir(pool, dir), *slash = strrchr(dir, '/');
     DIR *list = parent ? opendir(parent) : NULL;
@@ -468,7 +485,7 @@ static void remove_abandoned(RtPool *pool, const char *dir) {
         if (!is_temporary(e->d_name, slash ? slash + 1 : dir)) continue;
         const char *path = rt_pool_printf(pool, "%s/%s", parent, e->d_name);
         int fd = path ? lock_dir(dirfd(list), e->d_name) : -1;
-        if (fd >= 0 && is_old(fd)) remove_tree(pool, path, NULL);
+        if (fd >= 0 && is_old(fd) && is_left_over(path)) remove_tree(pool, path, NULL);
         if (fd >= 0) close(fd);
     }
     if (list) closedir(list);

@@ -195,7 +195,7 @@ TEST(replaces_only_data_directories) {
 TEST(replaces_only_what_an_import_wrote) {
     const char *scratch = begin();
     RtError err = {""};
-    char path[160], old[160];
+    char path[200], old[160];
     int n = count_entries(dir);
     snprintf(path, sizeof path, "%s/best.ckpt", dir);
     write_file(path, "mine", 4);
@@ -215,6 +215,11 @@ TEST(replaces_only_what_an_import_wrote) {
     snprintf(old, sizeof old, "%s.tmp.99999", dir);
     mkdir(old, 0777);
     CHECK(write_sample(NULL, true, NULL) == GNNC_OK && count_entries(scratch) == 2);
+    snprintf(path, sizeof path, "%s/thesis.txt", old); /* nor is a directory with more in it */
+    write_file(path, "mine", 4);
+    utimes(old, (struct timeval[]){{1, 0}, {1, 0}});
+    CHECK(write_sample(NULL, true, NULL) == GNNC_OK && access(path, F_OK) == 0);
+    unlink(path);
     utimes(old, (struct timeval[]){{1, 0}, {1, 0}});
     CHECK(write_sample(NULL, true, NULL) == GNNC_OK && count_entries(scratch) == 1);
     scratch_remove(scratch);
