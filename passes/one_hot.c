@@ -66,9 +66,10 @@ static Op *look_up_both(Builder *b, const Code *c, Map *at, Op *y) {
     return b_gather(b, pair, merged(b, y, kind < row ? kind : row, pair->to));
 }
 
-/* y has a row for each kind and none of its own for c->rows. */
+/* y has a row for each kind and none of its own for c->rows, nor for those that lead to kinds: a
+ * value has no space twice. */
 static Op *look_up(Builder *b, const Code *c, Op *y) {
-    if (type_find(&y->type, c->kinds) < 0) return NULL;
+    if (!type_has(&y->type, c->kinds) || type_has(&y->type, c->col->from)) return NULL;
     if (c->col->to != c->kinds) {
         Type t = y->type;
         t.dim[type_find(&t, c->kinds)] = c->col->to;
