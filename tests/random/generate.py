@@ -777,7 +777,9 @@ class Model:
         optimizer = r.choice(["sgd(lr = 0.1, momentum = 0.9)", f"adam(lr = 1e-2, eps = 0.25{moments})", f"adamw(lr = 1e-2, eps = 0.25{moments})",
                               "sgd(lr = 0.1, momentum = 0.9, nesterov = true, weight_decay = 0.01)"])
         lines = [f"  optimizer {optimizer}"]
-        maybe = [("clip 1.0", 0.3), (f"accumulate {r.choice([2, 3])}", 0.2), ("ema 0.9", 0.25),
+        # With a loss scale, which a level may drop with the values in f16, sums of gradients are scaled ones.
+        accumulate = "" if self.low else f"accumulate {r.choice([2, 3])}"
+        maybe = [("clip 1.0", 0.3), (accumulate, 0.2), ("ema 0.9", 0.25),
                  ("schedule " + r.choice(["cosine(warmup = 1)", "constant(warmup = 2)", "step(every = 1, gamma = 0.7)", "linear(min_lr = 0.001)",
                                           "plateau(patience = 1, gamma = 0.5)"]), 0.4),
                  (f"group {r.choice(paths)} {{ weight_decay = 0.02; lr_scale = 0.5 }}" if paths else "", 0.2),
