@@ -152,7 +152,7 @@ TEST(blocks_do_what_all_rows_do) {
     static const rt_buf bufs[] = {{.name = "local", .kind = RT_BUF_TEMP, .dt = RT_F32},
                                   {.name = "ptr", .kind = RT_BUF_MAP, .dt = RT_I64, .block = -1}};
     static const rt_map maps[] = {{.ptr_buf = N_PTR}, {.ptr_buf = N_PTR}};
-    static const rt_space spaces[] = {{.name = "rows"}};
+    static const rt_space spaces[] = {{.name = "rows", .fixed = -1}};
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const Case *c = &cases[i / 2];
         const rt_program p = {.bufs = bufs,
@@ -195,7 +195,7 @@ static void first_rows(void *const *arg, const int64_t *n, int64_t lo, int64_t h
 /* One relation has its entries at the first row, the other at the last: only both show the half. */
 TEST(rows_of_several_maps_are_cut_by_the_entries_of_all) {
     enum { ROWS = 1000 };
-    static const rt_space spaces[] = {{.name = "rows"}};
+    static const rt_space spaces[] = {{.name = "rows", .fixed = -1}};
     static const rt_map maps[] = {{.ptr_buf = 0}, {.ptr_buf = 1}};
     const rt_program p = {.spaces = spaces, .n_spaces = 1, .maps = maps, .n_maps = 2};
     int64_t first[ROWS + 1], last[ROWS + 1], n[] = {ROWS}, end = 0;
