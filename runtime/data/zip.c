@@ -94,8 +94,8 @@ static bool find_directory(RtBytes f, Directory *d) {
     if (!end) return false;
     *d = (Directory){le(end + 10, 2), le(end + 12, 4), le(end + 16, 4)};
     if (d->n != UINT16_MAX && d->size != UINT32_MAX && d->start != UINT32_MAX) return true;
-    const uint8_t *locator = end - LOCATOR_SIZE;
-    if (end - f.p < LOCATOR_SIZE || le(locator, 4) != LOCATOR_SIG) return true; /* 65,535 it is */
+    const uint8_t *locator = end - f.p < LOCATOR_SIZE ? NULL : end - LOCATOR_SIZE;
+    if (!locator || le(locator, 4) != LOCATOR_SIG) return true; /* 65,535 it is */
     uint64_t at = le(locator + 8, 8);
     if (at > f.n || f.n - at < END64_SIZE || le(f.p + at, 4) != END64_SIG) return false;
     *d = (Directory){le(f.p + at + 32, 8), le(f.p + at + 40, 8), le(f.p + at + 48, 8)};

@@ -203,6 +203,12 @@ TEST(a_zip64_end_record_is_read) {
     CHECK(text.n == 4 && memcmp(text.p, "text", 4) == 0);
     put_le(locator + 8, z.n - 3, 8);
     CHECK(rt_zip_open(&pool, (RtBytes){z.bytes, z.n}, "z", &zip, NULL) == GNNC_E_FORMAT);
+    /* A file that begins behind the locator, or within it, has none. */
+    for (const uint8_t *from = locator + 1; from <= end; from++) {
+        RtBytes rest = {from, (size_t)(end + 22 - from)};
+        CHECK(rt_zip_open(&pool, rest, "z", &zip, &err) == GNNC_E_FORMAT);
+        CHECK_STR(err.text, "z: malformed zip directory");
+    }
     rt_pool_free(&pool);
 }
 
