@@ -616,6 +616,7 @@ out:
 gnnc_status rt_bind_judges(const RtExec *x) {
     const RtBound *b = x->rt->bound;
     if (b->lacks < 0) return GNNC_OK;
+    if (b->unknown) return rt_fail(&x->rt->err, GNNC_E_RANGE, "%s", b->unknown);
     const rt_column *c = &x->program->columns[b->lacks];
     return rt_fail(&x->rt->err, GNNC_E_MISSING,
                    "%s: '%s' has no column '%s', which the model (%s) needs to be trained or "

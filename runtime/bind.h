@@ -21,6 +21,7 @@ typedef struct RtBound {
     RtCodes *codes;        /* [n_columns] names of the codes of a model's categories and classes */
     RtCodes *rows;         /* [n_spaces] names of nodes that parameters have rows for */
     int lacks;             /* a column of labels that the data do not have; -1 = none */
+    const char *unknown;   /* they have it, with a class that the model does not: says which */
     const char **bound_by; /* [n_syms] who set the size, for messages */
     const int64_t **balance; /* [n_maps] */
     uint64_t fingerprint;    /* of what the program reads of the data */
@@ -63,7 +64,8 @@ bool rt_bind_is_used(const rt_program *p, int col); /* .. or what makes batches 
 int rt_bind_base(const rt_program *p, int col);
 RtColumn *rt_bind_own(const RtExec *x, int col);
 const char *rt_bind_column_name(const RtExec *x, int col);
-/* E_MISSING: the data lack labels, so that "train" and "eval" cannot run. */
+/* E_MISSING: the data lack labels, E_RANGE: have others than the model: "train" and "eval" cannot
+ * run. */
 gnnc_status rt_bind_judges(const RtExec *x);
 /* The data's column, as it lies there; NULL: the program does without. */
 const RtColumn *rt_bind_source(const RtExec *x, int col);

@@ -128,15 +128,54 @@ static const char *some_names(RtPool *pool, const RtCodes *k) {
                                : text;
 }
 
-static gnnc_status unknown_name(RtExec *x, const RtColumn *c, const RtCodes *k, int64_t at) {
+/* Who reads a column of the data. */
+typedef enum { NOBODY, JUDGES, ANYONE } Readers;
+
+static const RtTable *table_of(const RtExec *x, int col) {
+    int s = rt_bind_base(x->program, col);
+    while (!x->rt->bound->table[s] && x->program->spaces[s].whole >= 0)
+        s = x->program->spaces[s].whole;
+    return x->rt->bound->table[s];
+}
+
+/* Several of the program's columns may be made of it. */
+static Readers readers_of(const RtExec *x, int col) {
+    const rt_program *p = x->program;
+    Readers by = NOBODY;
+    for (int i = 0; i < p->n_columns && by != ANYONE; i++) {
+        bool same = !strcmp(p->columns[i].name, p->columns[col].name);
+        if (same && table_of(x, i) == table_of(x, col) && rt_bind_is_used(p, i))
+            by = p->columns[i].is_label ? JUDGES : ANYONE;
+    }
+    return by;
+}
+
+/* A code that the model does not have, and why that is wrong: in a label it is wrong once the label
+ * is read. */
+static gnnc_status unknown_code(RtExec *x, int col, const char *why) {
+    RtBound *b = x->rt->bound;
+    Readers by = readers_of(x, col);
+    if (!why) return rt_fail_nomem(&x->rt->err, x->program->columns[col].name);
+    if (by == ANYONE) return rt_fail(&x->rt->err, GNNC_E_RANGE, "%s", why);
+    if (by == JUDGES && b->lacks < 0) {
+        b->lacks = col;
+        b->unknown = why;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status unknown_name(RtExec *x, int col, const RtCodes *k, int64_t at) {
     RtPool *pool = &x->rt->pool;
+    const RtColumn *c = rt_bind_own(x, col);
     const char *known = some_names(pool, k);
     if (!known) return rt_fail_nomem(&x->rt->err, k->of);
-    return rt_fail(&x->rt->err, GNNC_E_RANGE,
-                   "%s: row %lld of '%s' is '%.64s', which the model of %s does not know: it was "
-                   "trained with %s",
-                   x->rt->bound->dir, (long long)row_of(c, at), k->of, c->names[c->i32[at]],
-                   x->rt->given->path, known);
+    return unknown_code(
+        x, col,
+        rt_pool_printf(pool,
+                       "%s: row %lld of '%s' is '%.64s', which the model of %s does not know: it "
+                       "was trained with %s",
+                       x->rt->bound->dir, (long long)row_of(c, at), k->of, c->names[c->i32[at]],
+                       x->rt->given->path, known));
 }
 
 /* What each code of the column becomes; -1: the model has no such name. */
@@ -150,17 +189,20 @@ static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k) {
 }
 
 /* In place of the data's codes, but where all are equal, which leaves a mapped file mapped. */
-static gnnc_status translate(RtExec *x, RtColumn *c, const RtCodes *k) {
+static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     RtPool *pool = &x->rt->bound->data->pool;
+    RtColumn *c = rt_bind_own(x, col);
     const int32_t *to = translation(pool, c, k);
-    int64_t n = n_values(c);
+    int64_t n = n_values(c), unknown = -1;
     bool same = true;
     if (!to) return rt_fail_nomem(&x->rt->err, k->of);
     for (int64_t i = 0; i < n; i++) {
         if (c->i32[i] < 0) continue;
-        if (to[c->i32[i]] < 0) return unknown_name(x, c, k, i);
+        if (to[c->i32[i]] < 0 && unknown < 0) unknown = i;
         same &= to[c->i32[i]] == c->i32[i];
     }
+    gnnc_status st = unknown < 0 ? GNNC_OK : unknown_name(x, col, k, unknown);
+    if (st != GNNC_OK) return st;
     int32_t *own = same ? NULL : RT_NEWN(pool, int32_t, n);
     if (!same && !own) return rt_fail_nomem(&x->rt->err, k->of);
     for (int64_t i = 0; i < n && own; i++) own[i] = c->i32[i] < 0 ? -1 : to[c->i32[i]];
@@ -181,7 +223,7 @@ gnnc_status rt_codes_bind(RtExec *x) {
         if (!of) return rt_fail_nomem(&x->rt->err, want->name);
         const RtCodes *k = g ? rt_codes_find(g->codes, g->n, of) : NULL;
         bool named = has_codes(c) && c->names;
-        gnnc_status st = k && named && c->names != k->names ? translate(x, c, k) : GNNC_OK;
+        gnnc_status st = k && named && c->names != k->names ? translate(x, i, k) : GNNC_OK;
         if (st != GNNC_OK) return st;
         if (k)
             b->codes[i] = *k;
@@ -191,20 +233,39 @@ gnnc_status rt_codes_bind(RtExec *x) {
     return GNNC_OK;
 }
 
+static gnnc_status high_code(RtExec *x, int col, int64_t at, int64_t n_categories) {
+    const RtColumn *c = rt_bind_own(x, col);
+    return unknown_code(x, col,
+                        rt_pool_printf(&x->rt->pool,
+                                       "%s: row %lld of '%s.%s' is %s %d, the model of %s has %lld",
+                                       x->rt->bound->dir, (long long)row_of(c, at),
+                                       x->rt->bound->table[rt_bind_base(x->program, col)]->name,
+                                       c->name, c->kind == RT_COL_CLASS ? "class" : "category",
+                                       c->i32[at], x->rt->given->path, (long long)n_categories));
+}
+
+/* Rows whose code the model does not have become rows without one. */
+static gnnc_status cut_codes(RtExec *x, int col, int64_t n_categories) {
+    RtColumn *c = rt_bind_own(x, col);
+    int buf = x->program->columns[col].buf;
+    int64_t n = n_values(c);
+    int32_t *own = RT_NEWN(&x->rt->bound->data->pool, int32_t, n);
+    if (!own) return rt_fail_nomem(&x->rt->err, c->name);
+    for (int64_t i = 0; i < n; i++) own[i] = c->i32[i] < n_categories ? c->i32[i] : -1;
+    if (buf >= 0 && x->buf[buf] == c->i32) x->buf[buf] = own;
+    c->i32 = own;
+    return GNNC_OK;
+}
+
 gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories) {
     RtColumn *c = rt_bind_own(x, col);
     if (!has_codes(c) || !x->rt->given || c->n_categories == n_categories) return GNNC_OK;
-    for (int64_t i = 0; i < n_values(c); i++) {
-        if (c->i32[i] < n_categories) continue;
-        return rt_fail(&x->rt->err, GNNC_E_RANGE,
-                       "%s: row %lld of '%s.%s' is %s %d, the model of %s has %lld",
-                       x->rt->bound->dir, (long long)row_of(c, i),
-                       x->rt->bound->table[rt_bind_base(x->program, col)]->name, c->name,
-                       c->kind == RT_COL_CLASS ? "class" : "category", c->i32[i],
-                       x->rt->given->path, (long long)n_categories);
-    }
-    c->n_categories = n_categories;
-    return GNNC_OK;
+    int64_t n = n_values(c), high = 0;
+    while (high < n && c->i32[high] < n_categories) high++;
+    gnnc_status st = high < n ? high_code(x, col, high, n_categories) : GNNC_OK;
+    if (st == GNNC_OK && high < n) st = cut_codes(x, col, n_categories);
+    if (st == GNNC_OK) c->n_categories = n_categories;
+    return st;
 }
 
 /* ---- sizes by shapes ---------------------------------------------------------------- */

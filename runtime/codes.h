@@ -40,11 +40,13 @@ const RtCodes *rt_codes_find(const RtCodes *v, int n, const char *of); /* NULL: 
 gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
 
 /* While data are bound, after tables and before columns: their codes become those of the given
- * file.  E_RANGE: a row has a name that is not in the file. */
+ * file.  E_RANGE: a row has a name that is not in the file; in a column that only training and
+ * evaluation read, such a row has no label, and these are refused (rt_bind_judges). */
 gnnc_status rt_codes_bind(RtExec *x);
 /* Dimensions that no column gave a size, from the shapes of the given file's tensors. */
 gnnc_status rt_given_sizes(RtExec *x);
-/* Categories without names: as many as the given file's model has, if no row has a higher code. */
+/* Categories without names: as many as the given file's model has, if no row has a higher code;
+ * of labels as above. */
 gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories);
 /* A file of weights against the data as they are bound.  E_ARG: other names. */
 gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f);

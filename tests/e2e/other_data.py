@@ -140,6 +140,36 @@ def categories():
     told = run(model, "eval", "--data", here, "--weights", "old.st", "--log=none")
     check("a file without names", told.count("could not be compared") == 2, told)
     library(here, fewer)
+    unknown_labels(model)
+
+
+def unknown_labels(model):
+    """Predicting reads no label, so it does not mind classes that the model does not know: named, numbered, of batches."""
+    names = ["berlin", "cairo", "delhi"]
+    MOOD["cairo"] = "calm"
+    strange, bare = cities("strange", names[:2], 60), cities("strange_bare", names[:2], 60, labels=False)
+    MOOD["cairo"] = "angry"
+    for data, to in ((strange, "a.npy"), (bare, "b.npy")):
+        run(model, "predict", "--data", data, "--weights", "w.st", "--out", to)
+        run(model, "embed", "h", "--data", data, "--weights", "w.st", "--out", f"h{to}")
+    check("predicts over unknown classes", values("a.npy") == values("b.npy") and values("ha.npy") == values("hb.npy"))
+    for argv in (["eval", "--weights", "w.st"], ["--resume", "cities.ckpt", "--force"]):
+        told = run(model, *argv, "--data", strange, code=1)
+        check("does not judge by unknown classes", "row 1 of 'vertex.y' is 'calm', which the model of" in told, told)
+    library_judges(strange)
+
+
+def library_judges(strange):
+    t = Trainer("./cities.so")
+    t.call("gnnc_trainer_load_weights", b"w.st")
+    t.load(strange)
+    for step in ("step", "evaluate", "epoch"):
+        try:
+            t.call(f"gnnc_trainer_{step}")
+            check(f"{step} over unknown classes", False)
+        except Exception as e:
+            check(f"{step} over unknown classes", "'calm'" in str(e), str(e))
+    t.close()
 
 
 def turn(data, names):
@@ -261,10 +291,34 @@ def sizes():
     run("./five", "eval", "--data", CORA, "--weights", "gcn.st", code=1)
 
 
+def higher_classes():
+    """Whole-number classes that the weights' model does not have, in the whole graph and in batches."""
+    few = without(CORA, "few_classes")
+    with open(f"{few}/schema.json", encoding="utf-8") as f:
+        file = json.load(f)["nodes"]["paper"]["columns"]["y"]["file"]
+    raw = values(f"{few}/{file}")
+    at = 10 + struct.unpack("<H", raw[8:10])[0]
+    y = struct.unpack(f"<{(len(raw) - at) // 4}i", raw[at:])
+    with open(f"{few}/{file}", "wb") as f:
+        f.write(raw[:at] + struct.pack(f"<{len(y)}i", *[c if c < 5 else -1 for c in y]))
+    with open(f"{few}/schema.json", "r+", encoding="utf-8") as f:
+        text = f.read().replace('"categories": 7', '"categories": 5')
+        f.seek(0)
+        f.truncate()
+        f.write(text)
+    for name in ("gcn", "sage_sampled"):
+        run(f"./{name}", "--data", few, "--epochs", 2, "--log=none", "--out", "few.st", "--checkpoint", "none")
+        for data, to in ((CORA, "a.npy"), ("bare_cora", "b.npy")):
+            run(f"./{name}", "predict", "--data", data, "--weights", "few.st", "--out", to)
+        check(f"{name} predicts over higher classes", values("a.npy") == values("b.npy"))
+        told = run(f"./{name}", "eval", "--data", CORA, "--weights", "few.st", code=1)
+        check(f"{name} does not judge by higher classes", "of 'paper.y' is class" in told and "has 5" in told, told)
+
+
 def main():
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
-        for part in (categories, labels, sizes, entities, foreseen):
+        for part in (categories, labels, sizes, higher_classes, entities, foreseen):
             part()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)
