@@ -148,10 +148,17 @@ static const InterpEdges *derive(Interp *in, const Space *s) {
     return canonical(in, s, &l, b->n_keys + n);
 }
 
+/* A batch's first edges: the whole graph is the batch, and all of them are first. */
+static const InterpEdges *first_edges(Interp *in, const Space *s) {
+    const InterpEdges *e = interp_edges(in, s->whole);
+    if (e) interp_set_size(in, s, e->n);
+    return e;
+}
+
 const InterpEdges *interp_edges(Interp *in, const Space *s) {
     const InterpEdges *e = in->space[s->id].edges;
     if (e) return e;
-    if (s->whole) return interp_edges(in, s->whole);
+    if (s->whole) return first_edges(in, s);
     if (s->rel != REL_BASE && !rel_is_drawn(s->rel)) return derive(in, s);
     interp_fail(in, NULL, arena_printf(in->a, "the edges of %s were not given", s->name));
     return NULL;

@@ -38,7 +38,7 @@ static bool set_rows(Interp *in, const Module *m, const RtDataset *d) {
 static bool set_edges(Interp *in, const Module *m, const RtDataset *d) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
-        if (s->kind != SP_EDGE || s->rel != REL_BASE) continue;
+        if (s->kind != SP_EDGE || s->rel != REL_BASE || s->whole) continue;
         const RtTable *t = table_of(d, s);
         if (!t) return false;
         interp_set_edges(in, s, t->count, t->src, t->dst);

@@ -302,20 +302,11 @@ static int check_loops(Run *r) {
     return compare_phases(r);
 }
 
-/* Hop trimming counts on what batches are, and the whole graph is none: trainers show it. */
-static const char *without_trim(Ctx *c, const char *passes) {
-    static const char trim[] = "trim,";
-    const char *at = strstr(passes, trim);
-    return at ? arena_printf(c->a, "%.*s%s", (int)(at - passes), passes, at + sizeof trim - 1)
-              : passes;
-}
-
 static int check_variant(Run *r, const char *passes, PassChoices *choices, bool grads) {
     PassOptions o = {.verify_each = true, .choices = choices};
     r->seen = check_reference(r->c, r->k, !grads);
     r->m = check_model(r->c, r->k);
     if (!r->seen || !r->m) return INVALID;
-    if (r->m->recipe.sample.batch) passes = without_trim(r->c, passes);
     if (!pass_run_all(r->c, r->m, passes, &o))
         return check_differs(r->level, "graph", "a pass fails");
     int status = r->k->stages & STAGE_GRAPH ? check_graph(r) : AGREE;
