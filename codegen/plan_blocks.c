@@ -59,13 +59,40 @@ static void note(Order *o, int step, bool member) {
         o->seen[s->bufs[i]] |= member ? loop_bits(t, i) : t->written[i] ? TOUCHED | WROTE : TOUCHED;
 }
 
+/* Forgets the steps at the positions from..to - 1. */
+static void forget(Order *o, int from, int to) {
+    for (int i = from; i < to; i++) {
+        const PStep *s = o->ph->steps.v[o->order[i]];
+        for (int k = 0; k < s->n_bufs; k++) o->seen[s->bufs[k]] = 0;
+    }
+}
+
+/* Finds the lives of the buffers that the steps at first..last touch.  Ends outside are right. */
+static void find_lives(Order *o, int first, int last) {
+    for (int i = first; i <= last; i++) {
+        const PStep *s = o->ph->steps.v[o->order[i]];
+        for (int k = 0; k < plan_n_touched(s); k++) {
+            int b = plan_touched(s, k);
+            if (o->first[b] >= first) o->first[b] = o->n;
+            if (o->last[b] <= last) o->last[b] = -1;
+        }
+    }
+    for (int i = first; i <= last; i++) {
+        const PStep *s = o->ph->steps.v[o->order[i]];
+        for (int k = 0; k < plan_n_touched(s); k++) {
+            int b = plan_touched(s, k);
+            if (o->first[b] > i) o->first[b] = i;
+            if (o->last[b] < i) o->last[b] = i;
+        }
+    }
+}
+
 /* Puts the steps from `at` on that share its loop side by side, and the small ones that stood
  * between them behind; how many share it. */
 static int collect(Order *o, int at) {
-    int n = 0, n_behind = 0, end = at;
+    int n = 0, n_behind = 0, end = at, i = at;
     const Expr *rows = o->touch[o->order[at]].rows;
-    memset(o->seen, 0, (size_t)o->p->bufs.n);
-    for (int i = at; i < o->n; i++) {
+    for (; i < o->n; i++) {
         int step = o->order[i];
         const Touch *t = &o->touch[step];
         bool in = t->rows && expr_eq(t->rows, rows) && joins(o, step);
@@ -78,22 +105,13 @@ static int collect(Order *o, int at) {
             o->behind[n_behind++] = step;
         }
     }
+    forget(o, at, i);
+    if (end == at + n) return n;
     /* Small ones behind the last member stay where they are. */
     memcpy(o->order + at, o->member, (size_t)n * sizeof *o->member);
     memcpy(o->order + at + n, o->behind, (size_t)(end - at - n) * sizeof *o->behind);
+    find_lives(o, at, end - 1);
     return n;
-}
-
-static void find_lives(Order *o) {
-    for (int b = 0; b < o->p->bufs.n; b++) o->first[b] = o->last[b] = -1;
-    for (int i = 0; i < o->n; i++) {
-        const PStep *s = o->ph->steps.v[o->order[i]];
-        for (int k = 0; k < s->n_bufs + (s->pred >= 0); k++) {
-            int b = k < s->n_bufs ? s->bufs[k] : s->pred;
-            if (o->first[b] < 0) o->first[b] = i;
-            o->last[b] = i;
-        }
-    }
 }
 
 /* Temporaries that only steps lo..hi touch, at their own rows. */
@@ -114,18 +132,17 @@ static bool mark_locals(Order *o, int lo, int hi) {
 
 void plan_order_cut(Order *o) {
     o->loops.n = 0;
-    for (int b = 0; b < o->p->bufs.n; b++) o->block[b] = -1;
+    for (int i = 0; i < o->n_bufs; i++) o->block[o->bufs[i]] = -1;
+    find_lives(o, 0, o->n - 1);
     for (int i = 0; i < o->n; i++) {
         const Expr *rows = o->touch[o->order[i]].rows;
         if (!rows) continue;
         bool apart = o->apart[o->order[i]];
         int n = collect(o, i);
-        find_lives(o);
         if (apart) i += n - 1;
         if (apart || !mark_locals(o, i, i + n - 1)) continue;
         PBlocks loop = {.first = i, .last = i + n - 1, .rows = rows};
         vec_push(o->a, &o->loops, loop);
         i = loop.last;
     }
-    find_lives(o);
 }

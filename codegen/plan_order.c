@@ -65,20 +65,41 @@ static int descending(const void *x, const void *y) {
     return (a < b) - (a > b);
 }
 
+/* By position: the ends of the loop that it is in. */
+static void find_ends(Order *o) {
+    for (int i = 0; i < o->n; i++) o->from[i] = o->to[i] = i;
+    for (int i = 0; i < o->loops.n; i++)
+        for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++) {
+            o->from[k] = o->loops.v[i].first;
+            o->to[k] = o->loops.v[i].last;
+        }
+}
+
+static void live_in(Order *o, int first, int last, int64_t n) {
+    o->live[first] += n;
+    o->live[last + 1] -= n;
+}
+
+/* Live bytes by position, with the loops or as if there were none. */
+static void sum_lives(Order *o, bool in_loops) {
+    memset(o->live, 0, ((size_t)o->n + 1) * sizeof *o->live);
+    for (int i = 0; i < o->n_bufs; i++) {
+        int b = o->bufs[i];
+        if (!o->bytes[b]) continue;
+        if (!in_loops)
+            live_in(o, o->first[b], o->last[b], o->bytes[b]);
+        else
+            live_in(o, o->from[o->first[b]], o->to[o->last[b]],
+                    o->block[b] >= 0 ? o->bytes[b] / BLOCKS : o->bytes[b]);
+    }
+    for (int i = 1; i < o->n; i++) o->live[i] += o->live[i - 1];
+}
+
 /* Live bytes of every step, the fullest first. */
 static void measure(Order *o) {
     plan_order_cut(o);
-    memset(o->live, 0, ((size_t)o->n + 1) * sizeof *o->live);
-    for (int b = 0; b < o->p->bufs.n; b++) {
-        if (!o->bytes[b] || o->first[b] < 0) continue;
-        RtPackItem life = {.first = o->first[b], .last = o->last[b]};
-        for (int i = 0; i < o->loops.n; i++)
-            rt_pack_span(&life, o->loops.v[i].first, o->loops.v[i].last);
-        int64_t n = o->block[b] >= 0 ? o->bytes[b] / BLOCKS : o->bytes[b];
-        o->live[life.first] += n;
-        o->live[life.last + 1] -= n;
-    }
-    for (int i = 1; i < o->n; i++) o->live[i] += o->live[i - 1];
+    find_ends(o);
+    sum_lives(o, true);
     qsort(o->live, (size_t)o->n, sizeof *o->live, descending);
 }
 
@@ -158,18 +179,18 @@ static void search(Order *o) {
 }
 
 /* All phases share one arena, and between the parts of a loop other data pass through the caches:
- * a loop without which no phase needs more than the fullest one does is undone. */
+ * a loop without which no phase needs more than the fullest one does is undone.  A loop changes
+ * what is live in it only, so without it that is what it is without any. */
 static void undo_loops(Order *o, int64_t most) {
     int64_t grain = most / GRAINS;
-    for (int i = 0; i < o->loops.n;) {
-        int first = o->order[o->loops.v[i].first];
-        o->apart[first] = true;
-        measure(o);
-        if (o->live[0] <= most + grain / 2) continue; /* the i-th one is another now */
-        o->apart[first] = false;
-        measure(o);
-        i++;
+    sum_lives(o, false);
+    for (int i = 0; i < o->loops.n; i++) {
+        int64_t full = 0;
+        for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++)
+            if (o->live[k] > full) full = o->live[k];
+        o->apart[o->order[o->loops.v[i].first]] = full <= most + grain / 2;
     }
+    plan_order_cut(o);
 }
 
 /* ---- the phase -------------------------------------------------------------------------- */
@@ -200,6 +221,18 @@ static void settle(Lower *lo, const Order *o) {
         if (o->block[b] >= 0) lo->p->bufs.v[b]->block = o->block[b];
 }
 
+static void list_buffers(Order *o) {
+    for (int i = 0; i < o->n; i++) {
+        const PStep *s = o->ph->steps.v[i];
+        for (int k = 0; k < plan_n_touched(s); k++) {
+            int b = plan_touched(s, k);
+            if (!o->seen[b]) o->bufs[o->n_bufs++] = b;
+            o->seen[b] = 1;
+        }
+    }
+    memset(o->seen, 0, (size_t)o->p->bufs.n);
+}
+
 static Order order_of(Lower *lo, int phase) {
     Arena *a = lo->a;
     PPhase *ph = lo->p->phases.v[phase];
@@ -214,6 +247,7 @@ static Order order_of(Lower *lo, int phase) {
                .touch = touch,
                .by_row = find_by_row(a, lo->p, ph, touch),
                .order = NEWN(a, int, n),
+               .bufs = NEWN(a, int, bufs),
                .first = NEWN(a, int, bufs),
                .last = NEWN(a, int, bufs),
                .block = NEWN(a, int, bufs),
@@ -221,9 +255,13 @@ static Order order_of(Lower *lo, int phase) {
                .apart = NEWN(a, bool, n),
                .member = NEWN(a, int, n),
                .behind = NEWN(a, int, n),
+               .from = NEWN(a, int, n),
+               .to = NEWN(a, int, n),
                .bytes = NEWN(a, int64_t, bufs),
                .live = NEWN(a, int64_t, n)};
     for (int i = 0; i < o.n; i++) o.order[i] = i;
+    for (int b = 0; b < lo->p->bufs.n; b++) o.block[b] = -1;
+    list_buffers(&o);
     measure_buffers(&o);
     return o;
 }

@@ -26,6 +26,15 @@ Touch plan_touch(Arena *a, const Plan *p, const PStep *s);
 bool plan_step_touches(const PStep *s, int buf);
 bool plan_step_writes(const PStep *s, int buf);
 
+/* The buffers that a step touches: its arguments, then the condition. */
+static inline int plan_n_touched(const PStep *s) {
+    return s->n_bufs + (s->pred >= 0);
+}
+
+static inline int plan_touched(const PStep *s, int i) {
+    return i < s->n_bufs ? s->bufs[i] : s->pred;
+}
+
 /* What a phase's temporaries fill, in nominal sizes (plan_live.c). */
 typedef struct {
     const Plan *p;
@@ -46,12 +55,14 @@ typedef struct {
     int phase, n;
     const Touch *touch; /* by step of the phase */
     const bool *by_row; /* by buffer: touched at rows only, by steps that can be cut */
+    int *bufs, n_bufs;  /* those that the steps touch */
     int *order;         /* the i-th step */
     VEC(PBlocks) loops;
     int *first, *last, *block; /* by buffer: positions, loop that it is local to or -1 */
     unsigned char *seen;       /* by buffer: scratch */
     bool *apart;               /* by step: the loop that it would begin is not wanted */
     int *member, *behind;      /* [n] scratch */
+    int *from, *to;            /* by position: the ends of the loop that it is in */
     int64_t *bytes, *live;     /* by buffer; by position, the fullest first: nominal */
 } Order;
 
