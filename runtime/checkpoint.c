@@ -393,6 +393,11 @@ static void store_history(gnnc_trainer *t, const RtTensor *h) {
     }
 }
 
+static int64_t began_epochs(const gnnc_trainer *t) {
+    int64_t n = rt_batches_per_epoch(t);
+    return t->progress.step / n + (t->progress.step % n > 0);
+}
+
 static gnnc_status resume(File *o) {
     gnnc_trainer *t = o->t;
     RtProgress p = {0};
@@ -413,6 +418,7 @@ static gnnc_status resume(File *o) {
     t->schedule.epochs = opt.epochs;
     t->schedule.lr = opt.lr;
     t->finished = t->trained = false;
+    t->ahead = began_epochs(t) > p.epoch;
     store_history(t, history);
     bool has_best = p.best_epoch > 0 && t->best;
     store_tensors(o, has_best);

@@ -100,7 +100,8 @@ struct gnnc_trainer {
     void *best; /* parameters and states of the best epoch, in table order */
     size_t best_bytes;
     bool loaded, planned, finished; /* finished: the kept parameters are in place */
-    bool trained;                   /* the epoch's steps are done, its evaluation is not */
+    bool ahead;                     /* steps were done since the last epoch ended */
+    bool trained;                   /* .. all of the epoch's; its evaluation is not done */
     int last_phase;                 /* index, -1 = none has run */
     int *shown;                     /* [n_shown] variables that have a name outside: no slots */
     int n_shown;

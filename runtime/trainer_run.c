@@ -257,6 +257,7 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     if (trains) {
         t->progress.step++;
         t->rt.count.steps++;
+        t->ahead = true;
         t->trained = false;
     }
     return GNNC_OK;
@@ -390,7 +391,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     int64_t begin = now_ns();
     TRY(st, evaluate(t));
     t->rt.count.eval_ns += now_ns() - begin;
-    t->trained = false;
+    t->ahead = t->trained = false;
     t->rt.count.read_backs++;
     t->progress.epoch = e + 1;
     note_epoch(t, e);
@@ -425,10 +426,10 @@ int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t) {
     return t->options.epochs;
 }
 
-/* Where none was the best, parameters are as they are: in mid-epoch, of a part of the next one. */
+/* Where none was the best, parameters are as they are: behind any step, of the next one. */
 static int64_t kept_epoch(const gnnc_trainer *t) {
     const RtProgress *p = &t->progress;
-    return p->best_epoch ? p->best_epoch : p->epoch + (gnnc_trainer_steps_done(t) > 0);
+    return p->best_epoch ? p->best_epoch : p->epoch + t->ahead;
 }
 
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {

@@ -543,9 +543,11 @@ gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
 int64_t gnnc_trainer_steps_left(const gnnc_trainer *t) {
     if (!t) return 0;
     int64_t n = rt_batches_per_epoch(t);
-    return n - t->progress.step % n;
+    return t->trained ? 0 : n - t->progress.step % n;
 }
 
 int64_t gnnc_trainer_steps_done(const gnnc_trainer *t) {
-    return t ? t->progress.step % rt_batches_per_epoch(t) : 0;
+    if (!t) return 0;
+    int64_t n = rt_batches_per_epoch(t);
+    return t->trained ? n : t->progress.step % n;
 }

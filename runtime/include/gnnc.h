@@ -161,7 +161,8 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
 /* One optimisation step, on the whole graph or on the next mini-batch, nothing else: no metric is
  * read.  GNNC_E_MISSING: the train split has no row, or that by which the recipe keeps an epoch. */
 gnnc_status gnnc_trainer_step(gnnc_trainer *t);
-/* Steps that are left of the epoch under way; of a whole one between epochs. */
+/* Steps that are left of the epoch under way; of a whole one between epochs; 0 where only its
+ * evaluation is left, which failed. */
 int64_t gnnc_trainer_steps_left(const gnnc_trainer *t);
 /* Steps that are done of the epoch under way; 0 between epochs. */
 int64_t gnnc_trainer_steps_done(const gnnc_trainer *t);
@@ -178,8 +179,8 @@ int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t);
 int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t); /* as set, resumed or the model's */
 /* Puts the kept parameters (best epoch; the last where the model says so) in place and
  * evaluates them.  Training can go on only after a resume.  *epoch (may be NULL): the kept
- * epoch, counted from 1; one more than are done where that under way is kept as far as its steps
- * went (gnnc_trainer_steps_done); 0 = none yet. */
+ * epoch, counted from 1; one more than are done where parameters are kept as steps since the last
+ * epoch left them (gnnc_trainer_steps_done); 0 = none yet. */
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
 
 /* Computes loss and metrics of every split with the present parameters. */

@@ -179,6 +179,36 @@ TEST(a_failed_evaluation_is_repeated_without_another_step) {
     scratch_remove(p.dir);
 }
 
+/* Parameters that no epoch kept are those of the last step, whatever failed behind it. */
+TEST(the_kept_epoch_is_that_of_the_last_step) {
+    Place p = place_new();
+    rt_phase phases[sizeof tiny_phases / sizeof *tiny_phases];
+    rt_program program = tiny_program;
+    memcpy(phases, tiny_phases, sizeof phases);
+    phases[2].run = failing_eval;
+    program.phases = phases;
+    program.recipe.keep_metric = NULL;
+    for (int steps = 0; steps < 3; steps++) { /* 2: those of an epoch whose evaluation failed */
+        gnnc_trainer *t = NULL;
+        int64_t kept = 0, want = steps ? 2 : 1;
+        CHECK(gnnc_trainer_create(&t, &program) == GNNC_OK);
+        CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK && gnnc_trainer_epoch(t) == GNNC_OK);
+        if (steps == 1) CHECK(gnnc_trainer_step(t) == GNNC_OK);
+        n_failures = steps == 2;
+        if (steps == 2) CHECK(gnnc_trainer_epoch(t) == GNNC_E_ASSERT);
+        CHECK(gnnc_trainer_steps_left(t) == (steps != 2));
+        CHECK(gnnc_trainer_steps_done(t) == (steps == 2));
+        CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+        CHECK(gnnc_trainer_keep_best(t, &kept) == GNNC_OK && kept == want);
+        CHECK(gnnc_trainer_resume(t, p.a) == GNNC_OK);
+        CHECK(gnnc_trainer_keep_best(t, &kept) == GNNC_OK && kept == want);
+        CHECK(gnnc_trainer_resume(t, p.a) == GNNC_OK && gnnc_trainer_epoch(t) == GNNC_OK);
+        CHECK(gnnc_trainer_keep_best(t, &kept) == GNNC_OK && kept == 2);
+        gnnc_trainer_destroy(t);
+    }
+    scratch_remove(p.dir);
+}
+
 TEST(a_split_that_training_needs_is_not_empty) {
     Place p = place_new();
     gnnc_trainer *t = with_one_split(&p, &tiny_program, 1);
