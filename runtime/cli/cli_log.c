@@ -245,7 +245,7 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     if (c->log == RT_LOG_JSON) {
         printf("{\"kept_epoch\":%lld,\"epochs\":%lld,\"seconds\":%.3f", (long long)epoch,
                (long long)gnnc_trainer_epochs_done(c->t), seconds);
-        if (epoch > 0 && gnnc_trainer_steps_done(c->t))
+        if (epoch > gnnc_trainer_epochs_done(c->t))
             printf(",\"step\":%lld,\"steps\":%lld", (long long)gnnc_trainer_steps_done(c->t),
                    (long long)steps_of_epoch(c));
         json_splits(c);
