@@ -125,17 +125,33 @@ static const RtColumn *row_time(const RtTable *t) {
     return NULL;
 }
 
-gnnc_status rt_bind_check_times(const RtExec *x) {
+/* Is what the model learns of a table whose rows have times? */
+static bool have_seeds_times(const RtExec *x) {
+    const rt_program *p = x->program;
+    for (int i = 0; i < p->n_columns; i++) {
+        bool seeds = p->columns[i].is_label || p->columns[i].kind == RT_COL_SPLIT;
+        if (seeds && row_time(x->rt->bound->table[rt_bind_base(p, i)])) return true;
+    }
+    return false;
+}
+
+gnnc_status rt_bind_check_times(const RtExec *x, bool refuse) {
     const RtBound *b = x->rt->bound;
+    if (!refuse && !have_seeds_times(x)) return GNNC_OK;
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
         const RtColumn *time = s->untimed ? row_time(b->table[i]) : NULL;
-        if (time)
-            return rt_fail(&x->rt->err, GNNC_E_ASSERT,
-                           "%s: rows of '%s' have the time '%s', and the model (%s) reads them "
-                           "whatever it is: declare the column and say 'time g.%s.%s' in 'sample', "
-                           "or declare the table 'timeless'",
-                           b->dir, s->name, time->name, x->program->source, s->name, time->name);
+        if (!time) continue;
+        const char *text = rt_pool_printf(
+            &x->rt->pool,
+            "%s: rows of '%s' have the time '%s', and the model (%s) reads them whatever it is: "
+            "declare the column and say 'time g.%s.%s' in 'sample', or declare the table "
+            "'timeless'",
+            b->dir, s->name, time->name, x->program->source, s->name, time->name);
+        if (!text) return rt_fail_nomem(&x->rt->err, s->name);
+        if (refuse) return rt_fail(&x->rt->err, GNNC_E_ASSERT, "%s", text);
+        rt_message(x->rt, "%s", text);
+        break;
     }
     return GNNC_OK;
 }

@@ -44,8 +44,9 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
  * LOGICAL buffers at their arrays: mapped files where the element type and order allow,
  * converted copies elsewhere.  Arrays that only building needed are given back. */
 gnnc_status rt_bind_arrays(RtExec *x);
-/* E_ASSERT: a table of the data has a time, and the program reads its rows whatever that is. */
-gnnc_status rt_bind_check_times(const RtExec *x);
+/* A table of the data has a time, and the program reads its rows whatever that is: E_ASSERT, or,
+ * where that is not refused but what is learned has a time, too, one message. */
+gnnc_status rt_bind_check_times(const RtExec *x, bool refuse);
 void rt_bind_close(RtExec *x);
 /* A hash of the names, sizes and contents of the columns and edges that the program reads; of large
  * arrays samples at equal distances, so it costs no pass over the data.  bind_fingerprint.c */

@@ -409,7 +409,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     }
     TRY(st, bind_sizes(t, directory));
     if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
-    if (t->options.check_times) TRY(st, rt_bind_check_times(&t->x));
+    TRY(st, rt_bind_check_times(&t->x, t->options.check_times != 0));
     TRY(st, choose_variant(t, directory));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));

@@ -264,6 +264,31 @@ def entities():
     check("rows without names", "no names for the rows of 'entity'" in told, told)
 
 
+def times():
+    """A time that only the data have: the rows are read, and a line says so where what is learned has a time."""
+    reads = CITIES.replace("  h = e(g.vertex.city)", "  v = e(g.vertex.city)\n  h = v + sum(v[g.link.src], over = g.link.dst)")
+    untold = compiled("untold", reads)
+    told = compiled("told", reads.replace("node vertex {", "node vertex timeless {").replace("-> vertex }", "-> vertex timeless }"))
+    for name, timed in (("none_timed", ""), ("links_timed", "link"), ("rows_timed", "vertex")):
+        data = without("here.d", name)
+        with open(f"{data}/schema.json", encoding="utf-8") as f:
+            schema = json.load(f)
+        for table in [*schema["nodes"].items(), *schema["edges"].items()]:
+            if table[0] == timed:
+                table[1].setdefault("columns", {})["at"] = {"kind": "time", "file": "at.npy"}
+        with open(f"{data}/schema.json", "w", encoding="utf-8") as f:
+            json.dump(schema, f)
+        head = "{'descr': '<f8', 'fortran_order': False, 'shape': (90,), }"
+        head += " " * (-(len(head) + 11) % 64) + "\n"
+        with open(f"{data}/at.npy", "wb") as f:
+            f.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<90d", *range(90)))
+        argv = ["--data", data, "--epochs", 1, "--log=none", "--checkpoint", "none"]
+        said = f"rows of '{timed}' have the time 'at'"
+        check(f"{name}: told of", run(untold, *argv).count(said) == (timed == "vertex"))
+        check(f"{name}: refused", (said in run(untold, *argv, "--check-times", code=1 if timed else 0)) == bool(timed))
+        check(f"{name}: timeless", run(told, *argv, "--check-times") == "")
+
+
 def foreseen():
     """Steps over batches have bytes and FLOPs before one was made: of links, too, whose evaluation is by batches."""
     for model, data, phases in (("./sage_sampled", CORA, ["train"]), ("./facts", "kb.d", ["train", "eval"])):
@@ -318,7 +343,7 @@ def higher_classes():
 def main():
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
-        for part in (categories, labels, sizes, higher_classes, entities, foreseen):
+        for part in (categories, labels, sizes, higher_classes, entities, times, foreseen):
             part()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)
