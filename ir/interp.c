@@ -48,8 +48,8 @@ Arena *interp_scratch(Interp *in) {
 
 /* The size of a derived relation is known once it is built. */
 int64_t interp_size(Interp *in, const Space *s) {
-    if (s->whole) return interp_size(in, s->whole); /* the whole graph is the batch */
     if (s->kind == SP_EDGE && !interp_edges(in, s)) return 0;
+    if (s->kind == SP_NODE && s->whole && !in->space[s->id].cut) return interp_size(in, s->whole);
     return interp_expr(in, s->size);
 }
 

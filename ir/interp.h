@@ -27,6 +27,9 @@ Interp *interp_new(Ctx *c, Module *m);
 void interp_set_exact(Interp *in, bool exact); /* no rounding: for finite differences */
 void interp_set_seed(Interp *in, uint64_t seed, uint64_t step);
 void interp_set_size(Interp *in, const Space *s, int64_t n);
+/* Of a node type's prefix: so many rows; else all.  Edges into them come from the prefix of one hop
+ * more, or reading them is an error. */
+void interp_set_first(Interp *in, const Space *s, int64_t n);
 void interp_set_edges(Interp *in, const Space *s, int64_t n, const int32_t *src,
                       const int32_t *dst);
 /* A drawn relation's edges (REL_LINKS, ..): orig = edge of its base. */
@@ -85,6 +88,7 @@ const InterpCsr *interp_csr(Interp *in, const Op *op);    /* structure of a CSR 
 const double *interp_column(Interp *in, const Column *c); /* canonical order; NULL: not given */
 const double *interp_input(Interp *in, const char *name, int64_t count);
 const double *interp_saved(Interp *in, const char *name, int64_t count);
+const double *interp_saved_first(Interp *in, const char *name, int64_t count);
 RtKey interp_stream_key(const Interp *in, int stream);
 bool interp_assign_later(Interp *in, const Var *v, const OpTensor *x);
 bool interp_put_output(Interp *in, const char *name, const OpTensor *x);

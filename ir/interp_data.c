@@ -42,6 +42,11 @@ void interp_set_size(Interp *in, const Space *s, int64_t n) {
     if (s->size->kind == EX_SYM) in->sym[s->size->sym->id] = n;
 }
 
+void interp_set_first(Interp *in, const Space *s, int64_t n) {
+    interp_set_size(in, s, n);
+    in->space[s->id].cut = true;
+}
+
 /* Values of an edge column are put from loaded into canonical order. */
 static void set_edge_column(Interp *in, const Column *c, const double *v) {
     const InterpEdges *e = interp_edges(in, c->space);
@@ -140,6 +145,14 @@ static const double *find_named(const InterpNames *all, const char *name, int64_
 
 const double *interp_input(Interp *in, const char *name, int64_t count) {
     return find_named(&in->inputs, name, count);
+}
+
+/* Of a prefix: what was saved of all is longer. */
+const double *interp_saved_first(Interp *in, const char *name, int64_t count) {
+    for (int i = 0; i < in->saved.n; i++)
+        if (!strcmp(in->saved.v[i].name, name) && in->saved.v[i].n >= count)
+            return in->saved.v[i].v;
+    return NULL;
 }
 
 const double *interp_saved(Interp *in, const char *name, int64_t count) {

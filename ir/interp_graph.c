@@ -105,7 +105,7 @@ static void list_undirected(Interp *in, Listing *l, const InterpEdges *b) {
 /* The mask of a `where`: computed by @load, in this run or an earlier one. */
 static bool where_mask(Interp *in, const Space *s, const InterpEdges *b, const double **mask) {
     const OpTensor *x = interp_load_value(in, s->cond);
-    *mask = x ? x->v : interp_saved(in, s->cond, b->n);
+    *mask = x ? x->v : interp_saved_first(in, s->cond, b->n);
     if (*mask) return true;
     return interp_fail(
         in, NULL,
@@ -148,10 +148,22 @@ static const InterpEdges *derive(Interp *in, const Space *s) {
     return canonical(in, s, &l, b->n_keys + n);
 }
 
-/* A batch's first edges: the whole graph is the batch, and all of them are first. */
+/* Those into the first nodes come first, as edges are sorted by destination. */
 static const InterpEdges *first_edges(Interp *in, const Space *s) {
-    const InterpEdges *e = interp_edges(in, s->whole);
-    if (e) interp_set_size(in, s, e->n);
+    const InterpEdges *all = interp_edges(in, s->whole);
+    if (!all) return NULL;
+    int64_t n_src = interp_size(in, s->src), n_dst = interp_size(in, s->dst);
+    InterpEdges *e = NEW(in->a, InterpEdges);
+    *e = *all;
+    for (e->n = 0; e->n < all->n && all->dst[e->n] < n_dst; e->n++) {
+        if (all->src[e->n] < n_src) continue;
+        interp_fail(
+            in, NULL,
+            arena_printf(in->a, "an edge of %s leads from beyond %s", s->name, s->src->name));
+        return NULL;
+    }
+    in->space[s->id].edges = e;
+    interp_set_size(in, s, e->n);
     return e;
 }
 

@@ -38,6 +38,7 @@ typedef struct {
     const InterpEdges *edges; /* by Space.id, SP_EDGE */
     const InterpCsr *csr;     /* by Space.id, SP_NZ */
     const int64_t *graph;     /* by Space.id, SP_NODE: graph of a row */
+    bool cut;                 /* by Space.id, SP_NODE: a prefix that need not be all rows */
 } InterpSpace;
 
 struct Interp {

@@ -1,5 +1,7 @@
 #include "interp_dataset.h"
 
+#include <string.h>
+
 /* A batch's rows are all rows; columns of a derived relation are those of its base. */
 static const RtTable *table_of(const RtDataset *d, const Space *s) {
     while (s->whole || (s->kind == SP_EDGE && s->rel != REL_BASE))
@@ -124,4 +126,46 @@ bool interp_dataset(Interp *in, const Module *m, const RtDataset *d) {
               set_columns(in, m, d, false);
     if (ok) set_drawn(in, m);
     return ok;
+}
+
+/* ---- the batch ------------------------------------------------------------------------------ */
+
+/* Half of the target's nodes are seeds.  Links have theirs anywhere: there all nodes are. */
+static void set_seeds(Interp *in, const Module *m, int64_t *end) {
+    const Column *target = module_target(m, false);
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        if (s->kind != SP_NODE || s->whole) continue;
+        end[i] = interp_size(in, s);
+        if (target && !m->recipe.sample.train_links)
+            end[i] = s == target->space ? (end[i] + 1) / 2 : 0;
+    }
+}
+
+/* From the nodes before `end` to those that their in-edges come from, and all before these. */
+static void add_hop(Interp *in, const Module *m, int64_t *end) {
+    int64_t *next = NEWN(m->a, int64_t, (size_t)m->spaces.n + 1);
+    memcpy(next, end, (size_t)m->spaces.n * sizeof *end);
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        const InterpEdges *e = space_is_sampled(m, s) ? interp_edges(in, s) : NULL;
+        for (int64_t k = 0; e && k < e->n && e->dst[k] < end[s->dst->id]; k++)
+            if (e->src[k] >= next[s->src->id]) next[s->src->id] = e->src[k] + 1;
+    }
+    memcpy(end, next, (size_t)m->spaces.n * sizeof *end);
+}
+
+/* The whole graph is a batch, too: with a node all before it are within as many hops, so that
+ * nodes come by hop as they stand. */
+void interp_batch(Interp *in, const Module *m) {
+    int64_t *end = NEWN(m->a, int64_t, (size_t)m->spaces.n + 1);
+    set_seeds(in, m, end);
+    for (int h = 0; h < m->recipe.sample.n_hops; h++) {
+        for (int i = 0; i < m->spaces.n; i++) {
+            const Space *s = m->spaces.v[i];
+            if (s->kind == SP_NODE && s->whole && s->hops == h)
+                interp_set_first(in, s, end[s->whole->id]);
+        }
+        add_hop(in, m, end);
+    }
 }

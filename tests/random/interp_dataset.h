@@ -9,5 +9,8 @@
 /* Sizes, edges, graphs and columns of all that `m` declares; false: something is missing.
  * The data set stays the caller's, and may be closed afterwards. */
 bool interp_dataset(Interp *in, const Module *m, const RtDataset *d);
+/* The whole graph as the batch of a sampled step: how many rows come first for each number of
+ * hops.  After @load, which relations may be derived by. */
+void interp_batch(Interp *in, const Module *m);
 
 #endif

@@ -85,7 +85,10 @@ Interp *check_interp(Ctx *c, const Check *k, Module *m, bool exact) {
     at_step(in, 0);
     bool ok = run_if_there(in, m, PHASE_LOAD) && run_if_there(in, m, PHASE_REFRESH) &&
               run_if_there(in, m, PHASE_ENCODE);
-    if (!ok) diag_add(c, DIAG_E0003, (Span){0}, "interpreter: %s", interp_error(in));
+    if (ok)
+        interp_batch(in, m);
+    else
+        diag_add(c, DIAG_E0003, (Span){0}, "interpreter: %s", interp_error(in));
     return ok ? in : NULL;
 }
 
