@@ -11,10 +11,10 @@
  * value is computed over the prefix that is needed; a user that needs less slices, which costs
  * nothing where rows lie outermost.
  *
- * Whatever looks across rows (sums over all nodes, ranks, functions in C, reversed relations)
- * gets all of them, and columns of the data are never cut: the slice stands behind them.  Runs
- * before autodiff, so gradients follow.  Cf. trim_to_layer of PyTorch Geometric, which trims
- * by hand. */
+ * Whatever looks across rows (sums over all nodes, ranks, functions in C, random numbers of a
+ * union's edges) gets all of them, and columns of the data are never cut: the slice stands behind
+ * them.  Runs before autodiff, so gradients follow.  Cf. trim_to_layer of PyTorch Geometric, which
+ * trims by hand. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -81,6 +81,13 @@ static bool is_by_row(const Op *op) {
     }
 }
 
+/* Random numbers go by an edge's key (runtime/exec/rng.h).  That of a union's edge is its place in
+ * a listing of two relations, which is another one where these are cut. */
+static bool has_listed_keys(const Module *m, const Space *s) {
+    if (s->kind != SP_EDGE || space_is_sampled(m, s)) return false;
+    return s->rel == REL_UNION || (s->base[0] && has_listed_keys(m, s->base[0]));
+}
+
 /* Ops that stay as they are, over all rows. */
 static bool is_fixed(const Module *m, const Op *op) {
     int n;
@@ -88,6 +95,7 @@ static bool is_fixed(const Module *m, const Op *op) {
     if (!is_by_row(op)) return true;
     if (n != 1 || !has_prefixes(m, s) || op_has(op, OPT_SOURCE | OPT_EFFECT | OPT_LIB)) return true;
     if (op->type.layout == LAYOUT_CSR) return true;
+    if (op->kind == OP_RANDOM && has_listed_keys(m, s)) return true;
     if (op->kind == OP_SEGMENT && op->map->kind != MAP_DST) return true;
     if (op->map && (!is_edge_map(op->map) || !has_prefixes(m, op->map->from))) return true;
     for (int i = 0; i < op->n_in; i++) {
