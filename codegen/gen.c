@@ -91,17 +91,25 @@ static bool drop_unused(LStmt **at, const int *uses) {
     return dropped;
 }
 
-static bool mentions(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if (s->buf == b || s->ptr == b || mentions(s->body, b)) return true;
-    return false;
+static void note_argument(bool *used, const LBuf *b) {
+    if (b && b->kind != LB_LOCAL) used[b->id] = true;
+}
+
+static void find_used(const LStmt *s, bool *used) {
+    for (; s; s = s->next) {
+        note_argument(used, s->buf);
+        note_argument(used, s->ptr);
+        find_used(s->body, used);
+    }
 }
 
 static void drop_arguments(Gen *g) {
     int n = 0;
+    bool *used = NEWN(g->a, bool, (size_t)g->k->bufs.n + 1);
+    find_used(g->k->body, used);
     for (int i = 0; i < g->k->bufs.n; i++) {
         LBuf *b = g->k->bufs.v[i];
-        if (!mentions(g->k->body, b)) continue;
+        if (!used[b->id]) continue;
         b->id = n;
         g->arg_buf.v[n] = g->arg_buf.v[i];
         g->k->bufs.v[n++] = b;
@@ -325,17 +333,10 @@ LStmt *cg_close(Gen *g) {
 }
 
 /* ---- buffers ------------------------------------------------------------------------ */
-static bool name_taken(const Gen *g, const char *name) {
-    for (int i = 0; i < g->k->bufs.n; i++)
-        if (!strcmp(g->k->bufs.v[i]->name, name)) return true;
-    for (int i = 0; i < g->k->locals.n; i++)
-        if (!strcmp(g->k->locals.v[i]->name, name)) return true;
-    return false;
-}
-
 static const char *unique_name(Gen *g, const char *want) {
     const char *name = want;
-    for (int i = 2; name_taken(g, name); i++) name = arena_printf(g->a, "%s_%d", want, i);
+    for (int i = 2; strmap_has(&g->names, name); i++) name = arena_printf(g->a, "%s_%d", want, i);
+    strmap_put(g->a, &g->names, name, g);
     return name;
 }
 

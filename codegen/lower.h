@@ -28,6 +28,7 @@ typedef struct {
     const Op *base; /* HOW_ALIAS: a HOW_STORED or HOW_SOURCE operation; else the operation itself */
     bool gemm;      /* a contract that is a library call */
     bool spmm;      /* a segment sum that is one: a kernel with nothing else in it */
+    int root;       /* of the kernel that is being made: where it stands in Gen.roots */
     bool given;     /* its buffer holds another value from that one's unit on */
 } OpInfo;
 
@@ -152,6 +153,7 @@ typedef struct {
     const bool *done;       /* by root: it is in memory; NULL = none is */
     VEC(Scope *) reg_scope; /* by LReg.id */
     VEC(int) arg_buf;       /* PBuf of each argument */
+    StrMap names;           /* of arguments and local arrays */
     VEC(Memo) memo;
     int memo_last[1 << CG_MEMO_BITS]; /* of each chain, from 1; 0 = none */
     VEC(Tile) tiles;
@@ -208,7 +210,8 @@ LReg *cg_value(Gen *g, const Op *op, const Env *env);
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
 int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **parts);
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
-LReg *cg_map_at(Gen *g, Map *m, LReg *from);   /* I64 */
+LReg *cg_map_at(Gen *g, Map *m, LReg *from);              /* I64 */
+void cg_gen_roots(Gen *g, const Op *const *roots, int n); /* what the kernel makes */
 bool cg_is_inline(const Gen *g, const Op *op); /* computed here: inline, or a root not stored yet */
 /* A walk over what a row computes: is it the first time that op is met at the row (NULL), or at an
  * entry of the segments of `through`?  Of very many maps the last ones count as one. */
@@ -271,6 +274,8 @@ typedef struct {
     UnitKind kind;
     OpList roots;
     /* UNIT_ROWS */
+    bool alike;         /* all roots are elementwise, or sums of segments, over the same spaces */
+    bool sums;          /* one is a sum */
     bool group;         /* roots of several shapes, or several sums: lower_group.c */
     bool open;          /* others may join */
     ApartCause alone;   /* why not, .. */

@@ -380,8 +380,7 @@ static void group_init(Group *p, Lower *lo, const Op *const *roots, int n) {
     p->done = NEWN(lo->a, bool, (size_t)n);
     for (int i = 0; i < n; i++) p->value[i] = cg_peel(lo, roots[i]);
     p->rows = p->value[0]->type.dim[0];
-    p->g->roots = p->value;
-    p->g->n_roots = n;
+    cg_gen_roots(p->g, p->value, n);
     p->g->done = p->done;
     for (int i = 0; i < n; i++) {
         p->out[i] = cg_arg_value(p->g, roots[i], &p->value[i]->type);

@@ -96,8 +96,7 @@ static void part_kernel(Lower *lo, const Long *l) {
     Gen gen, *g = &gen;
     const Op *op = l->r.op;
     cg_gen_init(g, lo, op, "_part");
-    g->roots = &op;
-    g->n_roots = 1;
+    cg_gen_roots(g, &op, 1);
     const DType dt = cg_sum_dtype(op->type.dt);
     LBuf *partial = cg_arg_partial(g, l->buf, op->id, dt, l->rank, l->dim);
     partial->written = true;

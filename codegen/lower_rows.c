@@ -244,8 +244,7 @@ void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
     r.value = NEWN(lo->a, const Op *, (size_t)n);
     r.out = NEWN(lo->a, LBuf *, (size_t)n);
     for (int i = 0; i < n; i++) r.value[i] = cg_peel(lo, roots[i]);
-    g->roots = r.value;
-    g->n_roots = n;
+    cg_gen_roots(g, r.value, n);
     bool flat = all_flat(&r);
     for (int i = 0; i < n; i++) {
         r.out[i] = flat ? cg_arg_flat(g, roots[i]) : cg_arg_value(g, roots[i], &r.value[i]->type);

@@ -326,11 +326,17 @@ void cg_note_computed(Gen *g, const Op *op) {
     if (ir_marks_first(g->lo->computed, op->id)) vec_push(g->a, &g->k->computes, op);
 }
 
+void cg_gen_roots(Gen *g, const Op *const *roots, int n) {
+    g->roots = roots;
+    g->n_roots = n;
+    for (int i = n - 1; i >= 0; i--) cg_info(g->lo, roots[i])->root = i;
+}
+
 bool cg_is_inline(const Gen *g, const Op *op) {
-    if (cg_info(g->lo, op)->how == HOW_INLINE) return true;
-    for (int i = 0; i < g->n_roots; i++)
-        if (g->roots[i] == op) return !(g->done && g->done[i]);
-    return false;
+    const OpInfo *x = cg_info(g->lo, op);
+    if (x->how == HOW_INLINE) return true;
+    bool root = x->root < g->n_roots && g->roots[x->root] == op;
+    return root && !(g->done && g->done[x->root]);
 }
 
 static int key_of(const Gen *g, const Op *op, const Env *env, LReg **key) {

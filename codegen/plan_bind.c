@@ -157,7 +157,7 @@ static int *last_reads(const CgBuild *b, const Readers *rs) {
 /* What the choice of buffers looks at. */
 typedef struct {
     const int *last;
-    OpList *ends;          /* by unit: temporaries that nobody reads after it */
+    OpList *ends;          /* by unit: values of others that nobody reads after it */
     signed char *row_sums; /* by Op.id: sums_in_row(), 1 or -1; 0 = not known */
 } Temps;
 
@@ -171,7 +171,7 @@ static bool may_take(const CgBuild *b, const int *last, const Op *x, int u) {
     if (lo->p->bufs.v[i->buf]->kind != PB_TEMP) return false;
     for (int k = 0; k < unit->roots.n; k++) {
         const Op *r = unit->roots.v[k];
-        if (r == x || !op_has(r, OPT_ELEM) || cg_read_of(lo, r, x).elsewhere) return false;
+        if (!op_has(r, OPT_ELEM) || cg_read_of(lo, r, x).elsewhere) return false;
     }
     return true;
 }
@@ -211,8 +211,11 @@ static Temps temps_of(const CgBuild *b, const Readers *rs) {
     Temps t = {.last = last_reads(b, rs)};
     t.ends = NEWN(lo->a, OpList, (size_t)b->units.n + 2);
     t.row_sums = NEWN(lo->a, signed char, (size_t)lo->f->n_ops + 1);
-    for (const Op *op = lo->f->first; op; op = op->next)
-        if (cg_info(lo, op)->how == HOW_STORED) vec_push(lo->a, &t.ends[t.last[op->id]], op);
+    for (const Op *op = lo->f->first; op; op = op->next) {
+        int u = t.last[op->id];
+        if (cg_info(lo, op)->how == HOW_STORED && b->units.of[op->id] != u)
+            vec_push(lo->a, &t.ends[u], op);
+    }
     return t;
 }
 

@@ -257,20 +257,26 @@ static bool is_full(const Unit *u, int n_ops) {
     return u->roots.n && u->n_ops + n_ops > OPS_MAX;
 }
 
+/* How op reads what unit u makes. */
+static CgRead read_of_unit(const Lower *lo, const Units *us, const Op *op, const Unit *u) {
+    const CgReads *all = cg_reads(lo, op);
+    CgRead is = {0};
+    for (int i = 0; i < all->n; i++) {
+        if (us->of[all->v[i].base->id] != u - us->v) continue;
+        is.aligned |= all->v[i].aligned;
+        is.elsewhere |= all->v[i].elsewhere;
+    }
+    return is;
+}
+
 /* Elementwise roots share a kernel with one before them over the same spaces, or with the sum
  * they are computed from, unless one reads another at a different index. */
-static bool joins(const Lower *lo, const Unit *u, const Op *op, int n_ops) {
+static bool joins(const Lower *lo, const Units *us, const Unit *u, const Op *op, int n_ops) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->alone == APART_SPARSE) return false;
     if (u->guard != guard_of(lo, op) || is_full(u, n_ops)) return false;
-    bool of_it = false;
-    for (int i = 0; i < u->roots.n; i++) of_it |= cg_read_of(lo, op, u->roots.v[i]).aligned;
-    for (int i = 0; i < u->roots.n; i++) {
-        const Op *r = u->roots.v[i];
-        bool sum = r->kind == OP_SEGMENT && of_it;
-        if ((!op_has(r, OPT_ELEM) && !sum) || !type_same_spaces(&r->type, &op->type)) return false;
-        if (cg_read_of(lo, op, r).elsewhere) return false;
-    }
-    return true;
+    if (!u->alike || !type_same_spaces(&u->roots.v[0]->type, &op->type)) return false;
+    CgRead read = read_of_unit(lo, us, op, u);
+    return !read.elsewhere && (read.aligned || !u->sums);
 }
 
 bool cg_list_has(const OpList *v, const Op *op) {
@@ -425,8 +431,12 @@ static Unit *find_rows(Cut *c, const RowReads *r) {
 }
 
 static void add_root(Cut *c, Unit *u, const Op *op) {
-    if (!u->roots.n) u->guard = guard_of(c->lo, op);
+    bool sum = !op_has(op, OPT_ELEM), first = !u->roots.n;
+    if (first) u->guard = guard_of(c->lo, op);
     vec_push(c->lo->a, &u->roots, op);
+    u->sums |= sum;
+    u->alike = (first || u->alike) && (!sum || op->kind == OP_SEGMENT) &&
+               type_same_spaces(&u->roots.v[0]->type, &op->type);
     c->unit[op->id] = (int)(u - c->us.v);
     note_unit(c, c->at_row, op, u);
 }
@@ -487,7 +497,7 @@ static void cut_rows(Cut *c, const Op *op) {
     Unit *last = c->us.n ? &c->us.v[c->us.n - 1] : NULL;
     RowReads r = row_reads_of(lo, op, t->rank ? t->dim[0] : NULL);
     ApartCause alone = why_alone(c, &r, op);
-    Unit *u = last && joins(lo, last, op, r.n_ops) ? last : NULL;
+    Unit *u = last && joins(lo, &c->us, last, op, r.n_ops) ? last : NULL;
     if (!u && !alone && !op->again) u = find_rows(c, &r);
     if (!u) {
         u = fresh_unit(c, UNIT_ROWS);
@@ -512,13 +522,12 @@ static void cut_alone(Cut *c, const Op *op, UnitKind kind) {
 }
 
 /* One loop nest serves where all roots have one type and one sum, and none wants another's row. */
-static bool is_group(const Lower *lo, const Unit *u) {
+static bool is_group(const Lower *lo, const Units *us, const Unit *u) {
     if (u->kind != UNIT_ROWS || !u->open) return false;
     const Type *t = &cg_peel(lo, u->roots.v[0])->type;
     for (int i = 1; i < u->roots.n; i++) {
         if (!type_same_spaces(t, &cg_peel(lo, u->roots.v[i])->type)) return true;
-        for (int k = 0; k < i; k++)
-            if (cg_read_of(lo, u->roots.v[i], u->roots.v[k]).elsewhere) return true;
+        if (read_of_unit(lo, us, u->roots.v[i], u).elsewhere) return true;
     }
     return u->n_sums > 1;
 }
@@ -543,6 +552,6 @@ Units cg_cut_units(Lower *lo) {
         else
             cut_alone(&c, op, kind);
     }
-    for (int i = 0; i < c.us.n; i++) c.us.v[i].group = is_group(lo, &c.us.v[i]);
+    for (int i = 0; i < c.us.n; i++) c.us.v[i].group = is_group(lo, &c.us, &c.us.v[i]);
     return c.us;
 }

@@ -98,7 +98,7 @@ TEST(value_read_twice_in_each_turn) {
                 "  h = g.n.x\n"
                 "  for i in 0..k { h = h * tanh(h) }\n"
                 "  return h\n}\n",
-          500, 2);
+          1000, 2);
 }
 
 TEST(gated_update) {
@@ -155,6 +155,15 @@ TEST(sum_over_edges_in_each_turn_of_a_loop_with_a_limit) {
                      "    h = tanh(sum(h[g.e.src], over = g.e.dst))\n  }\n"
                      "  return h\n}\n" TRAIN,
                50, 2);
+}
+
+/* Without fusion every turn is a step, and many steps are one kernel. */
+TEST(chain_of_stored_values) {
+    grows(GRAPH "model M(g: G) -> f32[n, F] {\n"
+                "  h = g.n.x\n"
+                "  for i in 0..k { h = tanh(h) }\n"
+                "  return h\n}\n",
+          125, 0);
 }
 
 TEST_MAIN()
