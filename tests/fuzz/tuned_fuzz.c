@@ -20,7 +20,7 @@ static void make_dir(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     char path[100];
     gnnc_trainer *t;
-    RtChoice c = {1, 0, -1}, kept = {3, 77, 0};
+    RtChoice c = {1, 0, -1}, kept = {1, 77, 0}; /* a thread, which every machine has */
     if (!dir[0]) make_dir();
     snprintf(path, sizeof path, "%s/tuned.json", dir);
     write_file(path, data, n);
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     rt_tuned_find(t, dir, &c);
     if (c.threads < 1 || c.serial_ns < 0) __builtin_trap();
     if (rt_tuned_keep(t, dir, &kept, 0.5) != GNNC_OK) __builtin_trap();
-    if (!rt_tuned_find(t, dir, &c) || c.threads != 3 || c.serial_ns != 77) __builtin_trap();
+    if (!rt_tuned_find(t, dir, &c) || c.threads != 1 || c.serial_ns != 77) __builtin_trap();
     gnnc_trainer_destroy(t);
     return 0;
 }
