@@ -30,7 +30,7 @@ from shrink import shrink
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FRESH, QUICK = 100, 24
-CODE_EVERY, TRAINERS_EVERY, GRADS_EVERY = 4, 7, 5
+CODE_EVERY, TRAINERS_EVERY, GRADS_EVERY, PLAIN_CODE_EVERY = 4, 7, 5, 4
 GOAL = {"loops": 10000, "code": 10000, "trainers": 1500}
 CHUNK = {"loops": 100, "code": 50, "trainers": 15}
 FAILURES_SHOWN = 3
@@ -50,7 +50,8 @@ def compare(checker, how, text, seed, limit=1000, name="model", levels=(0, 2)):
 
 def one(checker, seed, how):
     text = model(seed, small=how == "trainers")
-    return Result(seed, how, text, *compare(checker, how, text, seed, name=f"{how}{seed}"))
+    levels = (2,) if how == "code" and seed % PLAIN_CODE_EVERY else (0, 2)  # half of the time is LLVM's and cc's
+    return Result(seed, how, text, *compare(checker, how, text, seed, name=f"{how}{seed}", levels=levels))
 
 
 def minimal(checker, r):
