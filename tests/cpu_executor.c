@@ -171,7 +171,7 @@ CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level) {
     const char *dir = cpu_exec_dir(c);
     Plan *p = dir ? plan_build(c, m) : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
-    TargetOptions o = {.opt_level = opt_level & 2};
+    TargetOptions o = {.opt_level = opt_level & CPU_EXEC_PLAIN_LLVM ? 0 : opt_level & 2};
     bool ok =
         target_cpu.emit_kernels(c, p, &o, EMIT_OBJECT, arena_printf(c->a, "%s/kernels.o", dir)) &&
         host_emit(c, p, arena_printf(c->a, "%s/driver.c", dir)) && link_program(c, dir);

@@ -21,6 +21,8 @@ typedef struct CpuExec CpuExec;
 
 /* With an optimisation level: large values in bf16; or all that can be (tests/op_low.h). */
 enum { CPU_EXEC_BF16 = 16, CPU_EXEC_ALL_BF16 = 32, CPU_EXEC_ALL_F16 = 64 };
+/* With an optimisation level, for cpu_exec_build: our plan of that level, LLVM at its -O0. */
+enum { CPU_EXEC_PLAIN_LLVM = 128 };
 static inline bool cpu_exec_is_low(int opt_level) {
     return opt_level & (CPU_EXEC_ALL_BF16 | CPU_EXEC_ALL_F16);
 }

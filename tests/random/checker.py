@@ -63,11 +63,11 @@ class Checker:
     def check(self, paths, *options):
         return self.call([self.exe, *paths, *options])
 
-    def run(self, text, seed, limit=1000, name="model", levels=(0, 2), stages=STAGES, steps=0, grads=False):
+    def run(self, text, seed, limit=1000, name="model", levels=(0, 2), stages=STAGES, steps=0, grads=False, plain=False):
         paths = self.write(text, seed, limit, name)
         if not paths:
             return INVALID, "no data for this declaration"
-        options = [f"-O{n}" for n in levels] + ["--stages=" + ",".join(stages), f"--steps={steps}"] + ["--grads"] * grads
+        options = [f"-O{n}" for n in levels] + ["--stages=" + ",".join(stages), f"--steps={steps}"] + ["--grads"] * grads + ["--plain-llvm"] * plain
         kind, said = self.check(paths, *options)
         self.clear(name)
         return kind, said

@@ -1,7 +1,7 @@
 /* One .gnn model on one data directory: the reference interpreter against what the compiler makes.
  *
  *     build/tests/random/model_check MODEL.gnn DATA [-O0] [-O2] [--stages=graph,loops,code]
- *                                    [--grads] [--passes=A,B] [--steps=N] [--weights=FILE]
+ *                  [--grads] [--plain-llvm] [--passes=A,B] [--steps=N] [--weights=FILE]
  *
  * The stages, in the order in which a program is made (tests/random/stages.h):
  *     graph  the graph IR after the passes, by the same interpreter
@@ -9,7 +9,8 @@
  *     code   compiled kernels and driver, on one and on three threads (tests/cpu_executor.h), and
  *            N steps with the recipe's optimizer
  * The first two are made of every variant of the program.  --grads: once more, with gradients as
- * outputs instead of updates.  --passes: by this pipeline instead, for bisection.
+ * outputs instead of updates.  --plain-llvm: kernels go through LLVM at its -O0.  --passes: by this
+ * pipeline instead, for bisection.
  * `-O2 --list-passes` prints a pipeline.  --weights compares nothing: it prints what @train and
  * @eval give with these weights, by the interpreter, as `train loss 0.5`.
  *
@@ -28,7 +29,7 @@ static int check_code(Ctx *c, const Check *k, int level) {
     CpuOracle o = {check_interp(c, k, seen, false), check_interp(c, k, seen, true)};
     if (!o.rounded || !o.exact) return INVALID;
     if (!cpu_exec_train_passes(c, m, level)) return check_differs(level, "code", "the passes fail");
-    CpuExec *x = cpu_exec_build(c, m, level);
+    CpuExec *x = cpu_exec_build(c, m, level | (k->plain_llvm ? CPU_EXEC_PLAIN_LLVM : 0));
     if (!x) return check_differs(level, "code", "it cannot be built");
     return check_program(c, k, x, &o, seen, level);
 }
@@ -76,6 +77,7 @@ static bool parse_one(Check *k, const char *s) {
     if ((value = value_of(s, "--passes="))) return k->passes = value, true;
     if ((value = value_of(s, "--weights="))) return k->weights = value, true;
     if (!strcmp(s, "--grads")) return k->grads = true;
+    if (!strcmp(s, "--plain-llvm")) return k->plain_llvm = true;
     if (*s == '-' || k->data) return false;
     *(k->model ? &k->data : &k->model) = s;
     return true;
@@ -96,9 +98,10 @@ int main(int argc, char **argv) {
         return AGREE;
     }
     if (!parse(&k, argc, argv)) {
-        fputs("usage: model_check MODEL.gnn DATA [-O0] [-O2] [--stages=..] [--grads] [--passes=..] "
-              "[--steps=N] [--weights=FILE]\n",
-              stderr);
+        fputs(
+            "usage: model_check MODEL.gnn DATA [-O0] [-O2] [--stages=..] [--grads] [--plain-llvm] "
+            "[--passes=..] [--steps=N] [--weights=FILE]\n",
+            stderr);
         return INVALID;
     }
     if (!ctx_init(&c, NULL)) return INVALID;

@@ -13,7 +13,7 @@ typedef struct {
     const char *model, *data, *passes, *weights;
     int levels[2], n_levels, steps, status;
     unsigned stages;
-    bool grads;
+    bool grads, plain_llvm;
     RtDataset *set;
 } Check;
 
