@@ -23,18 +23,16 @@ static gnnc_status read_list(RtPool *pool, const char *path, const RtMeta *m, Rt
                                    path, &list, err);
     if (st != GNNC_OK) return st;
     if (list->kind != RT_JSON_ARRAY) return bad_list(path, of, "is no list of names", err);
-    const char **names = RT_NEWN(pool, const char *, list->n + 1);
     char *key = rt_pool_strndup(pool, of, strlen(of));
-    if (!names || !key || !rt_names_new(pool, &seen, list->n + 1)) return rt_fail_nomem(err, path);
+    if (!key || !rt_names_new(pool, &seen, list->n + 1)) return rt_fail_nomem(err, path);
     for (const RtJson *s = list->first; s; s = s->next) {
         if (s->kind != RT_JSON_STRING) return bad_list(path, of, "is no list of names", err);
-        if (rt_names_add(&seen, s->text) != to->n)
+        int64_t before = seen.n;
+        if (rt_names_add(&seen, s->text) != before)
             return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s%s' has '%s' twice", path, PREFIX,
                            of, s->text);
-        names[to->n++] = s->text;
     }
-    to->of = key;
-    to->names = names;
+    *to = (RtCodes){key, seen.n, seen.keys};
     return GNNC_OK;
 }
 

@@ -53,7 +53,7 @@ static gnnc_status read_lines(RtExec *x, const RtTable *t, const char **names) {
     int64_t n = 0;
     rt_pool_init(&file, &pool->from);
     const char *path = rt_pool_printf(&file, "%s/%s", x->rt->bound->dir, t->names_file);
-    gnnc_status st = path ? rt_file_map(&file, path, &text, err) : rt_fail_nomem(err, t->name);
+    gnnc_status st = path ? rt_file_read(&file, path, &text, err) : rt_fail_nomem(err, t->name);
     for (size_t at = 0; st == GNNC_OK && at < text.n;) {
         const uint8_t *end = memchr(text.p + at, '\n', text.n - at);
         size_t len = end ? (size_t)(end - text.p) - at : text.n - at;
