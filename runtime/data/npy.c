@@ -194,33 +194,34 @@ static size_t write_prefix(char *to, const RtArray *a) {
     return total;
 }
 
-static gnnc_status save(RtOut *o, const RtArray *a, size_t n_bytes, RtError *err) {
-    char prefix[PREFIX_MAX];
-    gnnc_status st = rt_out_write(o, prefix, write_prefix(prefix, a), err);
-    if (st == GNNC_OK) st = rt_out_write(o, a->data, n_bytes, err);
-    if (st == GNNC_OK) return rt_out_commit(o, err);
-    rt_out_abort(o);
-    return st;
-}
-
 static gnnc_status check_array(const RtArray *a, const char *path, size_t *n_bytes, RtError *err) {
     RtArray sized = *a;
     if (rt_dtype_npy(a->dt) && rt_array_bytes(&sized, n_bytes) && !a->fortran) return GNNC_OK;
     return rt_fail(err, GNNC_E_ARG, "%s: this array cannot be written as .npy", path);
 }
 
-gnnc_status rt_npy_save(const RtAlloc *from, const char *path, const RtArray *a, RtError *err) {
+typedef gnnc_status OpenOut(RtOut *, const RtAlloc *, const char *, RtError *);
+
+static gnnc_status save(OpenOut *open, const RtAlloc *from, const char *path, const RtArray *a,
+                        RtError *err) {
     RtOut o;
     size_t n_bytes;
-    gnnc_status st = check_array(a, path, &n_bytes, err);
-    if (st == GNNC_OK) st = rt_out_open(&o, from, path, err);
-    return st == GNNC_OK ? save(&o, a, n_bytes, err) : st;
+    char prefix[PREFIX_MAX];
+    gnnc_status st;
+    TRY(st, check_array(a, path, &n_bytes, err));
+    TRY(st, open(&o, from, path, err));
+    st = rt_out_write(&o, prefix, write_prefix(prefix, a), err);
+    if (st == GNNC_OK) st = rt_out_write(&o, a->data, n_bytes, err);
+    if (st == GNNC_OK) return rt_out_commit(&o, err);
+    rt_out_abort(&o);
+out:
+    return st;
+}
+
+gnnc_status rt_npy_save(const RtAlloc *from, const char *path, const RtArray *a, RtError *err) {
+    return save(rt_out_open, from, path, a, err);
 }
 
 gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *a, RtError *err) {
-    RtOut o;
-    size_t n_bytes;
-    gnnc_status st = check_array(a, path, &n_bytes, err);
-    if (st == GNNC_OK) st = rt_out_create(&o, from, path, err);
-    return st == GNNC_OK ? save(&o, a, n_bytes, err) : st;
+    return save(rt_out_create, from, path, a, err);
 }
