@@ -132,16 +132,21 @@ gnnc_status rt_dir_sync_files(const char *dir, RtError *err) {
     return st;
 }
 
-/* O_EXCL instead of mkstemp: the file's mode then follows the umask. */
-static int open_named(RtOut *o) {
+/* A file of the first free name beside the target: of a file that has none (fd), or else a new one.
+ * O_EXCL instead of mkstemp: the file's mode then follows the umask. */
+static int take_name(RtOut *o, int fd) {
+    char self[32];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     for (int k = 0; k < 1000; k++) {
-        o->tmp = rt_pool_printf(&o->pool, "%s.tmp.%ld.%d", o->path, (long)getpid(), k);
-        if (!o->tmp) {
+        char *tmp = rt_pool_printf(&o->pool, "%s.tmp.%ld.%d", o->path, (long)getpid(), k);
+        if (!tmp) {
             errno = ENOMEM;
             return -1;
         }
-        int fd = open(o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
+        int got = fd < 0 ? open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)
+                         : linkat(AT_FDCWD, self, AT_FDCWD, tmp, AT_SYMLINK_FOLLOW);
+        if (got >= 0) o->tmp = tmp;
+        if (got >= 0 || errno != EEXIST) return got;
     }
     return -1;
 }
@@ -165,24 +170,18 @@ static int open_temporary(RtOut *o) {
         return -1;
     }
     int fd = open_nameless(dir);
-    return fd >= 0 ? fd : open_named(o);
+    return fd >= 0 ? fd : take_name(o, -1);
+}
+
+static gnnc_status no_file_beside(const char *path, RtError *err) {
+    return errno == ENOMEM ? rt_fail_nomem(err, path)
+                           : rt_fail_errno(err, path, "create a file beside");
 }
 
 /* Names a nameless file, for the rename that follows at once. */
 static gnnc_status name_file(RtOut *o, int fd, RtError *err) {
-    char self[32];
-    if (o->tmp) return GNNC_OK;
-    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    for (int k = 0; k < 1000; k++) {
-        char *tmp = rt_pool_printf(&o->pool, "%s.tmp.%ld.%d", o->path, (long)getpid(), k);
-        if (!tmp) return rt_fail_nomem(err, o->path);
-        if (linkat(AT_FDCWD, self, AT_FDCWD, tmp, AT_SYMLINK_FOLLOW) == 0) {
-            o->tmp = tmp;
-            return GNNC_OK;
-        }
-        if (errno != EEXIST) break;
-    }
-    return rt_fail_errno(err, o->path, "create a file beside");
+    if (o->tmp || take_name(o, fd) == 0) return GNNC_OK;
+    return no_file_beside(o->path, err);
 }
 
 /* The file that `path` leads to through links, so that the link stays and the file behind it is
@@ -204,9 +203,7 @@ gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError
     *o = (RtOut){.fd = -1};
     rt_pool_init(&o->pool, from);
     gnnc_status st = find_target(o, path, err);
-    if (st == GNNC_OK && (o->fd = open_temporary(o)) < 0)
-        st = errno == ENOMEM ? rt_fail_nomem(err, path)
-                             : rt_fail_errno(err, path, "create a file beside");
+    if (st == GNNC_OK && (o->fd = open_temporary(o)) < 0) st = no_file_beside(path, err);
     if (st != GNNC_OK) rt_pool_free(&o->pool);
     return st;
 }
