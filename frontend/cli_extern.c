@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcmp(s + n - k, end) == 0;
-}
+#include "runtime/data/io.h"
 
 typedef VEC(const char *) Files;
 
@@ -71,18 +68,18 @@ bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOption
     for (int i = 0; i < files.n; i++) {
         const char *file = as_path(c, files.v[i]),
                    *object = arena_printf(c->a, "%s/extern%d.o", dir, i);
-        if (ends_with(file, ".so")) {
+        if (rt_ends_with(file, ".so")) {
             if (!link_shared(c, args, file)) return false;
             continue;
         }
-        if (ends_with(file, ".cu") && !p->device) {
+        if (rt_ends_with(file, ".cu") && !p->device) {
             diag_add(c, DIAG_E0513, (Span){0}, "'%s' is CUDA, and the program is for the cpu",
                      file);
             return false;
         }
-        if (ends_with(file, ".cu") && !cli_cuda_object(c, h, o, file, object)) return false;
-        if (ends_with(file, ".c") && !compile(c, h, o, dir, file, object)) return false;
-        bool made = ends_with(file, ".c") || ends_with(file, ".cu");
+        if (rt_ends_with(file, ".cu") && !cli_cuda_object(c, h, o, file, object)) return false;
+        if (rt_ends_with(file, ".c") && !compile(c, h, o, dir, file, object)) return false;
+        bool made = rt_ends_with(file, ".c") || rt_ends_with(file, ".cu");
         cli_arg(c, args, made ? object : file);
     }
     return true;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/data/io.h"
+
 #define LIBRARY "layers"
 
 /* ---- other languages' words ------------------------------------------------------ */
@@ -65,23 +67,17 @@ static void read_names(Elab *e, const char *path, const char *file, Names *names
     if (f) fclose(f);
 }
 
-static int by_text(const void *x, const void *y) {
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 /* The names that files of the library declare, each with its file. */
 static void library_names(Elab *e, Names *names, Names *files) {
     for (int i = 0; i < e->opt->n_dirs; i++) {
         const char *folder = arena_printf(e->a, "%s/" LIBRARY, e->opt->dirs[i]);
         Names entry = {0};
         DIR *d = opendir(folder);
-        for (struct dirent *x; d && (x = readdir(d));) {
-            size_t n = strlen(x->d_name);
-            if (n > 4 && strcmp(x->d_name + n - 4, ".gnn") == 0)
-                vec_push(e->a, &entry, arena_strndup(e->a, x->d_name, n));
-        }
+        for (struct dirent *x; d && (x = readdir(d));)
+            if (rt_ends_with(x->d_name, ".gnn"))
+                vec_push(e->a, &entry, arena_strndup(e->a, x->d_name, strlen(x->d_name)));
         if (d) closedir(d);
-        if (entry.n) qsort(entry.v, (size_t)entry.n, sizeof *entry.v, by_text);
+        if (entry.n) qsort(entry.v, (size_t)entry.n, sizeof *entry.v, rt_by_text);
         for (int j = 0; j < entry.n; j++)
             read_names(e, arena_printf(e->a, "%s/%s", folder, entry.v[j]),
                        arena_printf(e->a, LIBRARY "/%s", entry.v[j]), names, files);
@@ -119,7 +115,7 @@ static Names names_here(Elab *e) {
     add_keys(e, &e->globals, &n);
     add_keys(e, &e->prelude, &n);
     elab_builtin_names(e, &n);
-    if (n.n) qsort(n.v, (size_t)n.n, sizeof *n.v, by_text);
+    if (n.n) qsort(n.v, (size_t)n.n, sizeof *n.v, rt_by_text);
     return n;
 }
 

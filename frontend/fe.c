@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/data/io.h"
+
 #define PRELUDE "layers/prelude.gnn"
 enum { MAX_FILES = 1000 };
 
@@ -134,10 +136,8 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
 
 static void load_prelude(Loader *l, const char *path) {
     const char *found = find_file(l->e, NULL, PRELUDE);
-    bool itself = strlen(path) >= strlen("prelude.gnn") &&
-                  strcmp(path + strlen(path) - strlen("prelude.gnn"), "prelude.gnn") == 0;
     l->e->prelude_file = UINT32_MAX;
-    if (itself) return;
+    if (rt_ends_with(path, "prelude.gnn")) return; /* itself */
     if (found)
         load(l, found, (Span){0}, true);
     else

@@ -219,11 +219,6 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
     return check_split(o, err);
 }
 
-static bool ends_with(const char *s, const char *tail) {
-    size_t n = strlen(s), k = strlen(tail);
-    return n >= k && strcmp(s + n - k, tail) == 0;
-}
-
 static bool is_planetoid(const char *path, RtPool *pool, const char **dir, const char **name) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     if (strncmp(base, "ind.", 4) != 0) return false;
@@ -268,8 +263,8 @@ static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *
     const char *first = o->input[0], *dir, *name;
     if (o->n_input == 2) return rt_import_csv(NULL, first, o->input[1], &o->how, d, e);
     if (is_folder(first)) return read_folder(o, pool, d, e);
-    if (ends_with(first, ".npz")) return rt_import_npz(NULL, first, &o->how, d, e);
-    if (ends_with(first, ".csv")) return rt_import_csv(NULL, NULL, first, &o->how, d, e);
+    if (rt_ends_with(first, ".npz")) return rt_import_npz(NULL, first, &o->how, d, e);
+    if (rt_ends_with(first, ".csv")) return rt_import_csv(NULL, NULL, first, &o->how, d, e);
     if (is_planetoid(first, pool, &dir, &name))
         return rt_import_planetoid(NULL, dir, name, &o->how, d, e);
     return rt_import_edge_list(NULL, first, &o->how, d, e);

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/data/io.h"
+
 typedef struct {
     CliOptions o;
     int argc;
@@ -23,11 +25,6 @@ typedef struct {
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
-static bool has_suffix(const char *s, const char *end) {
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcmp(s + n - k, end) == 0;
-}
-
 static FeOptions front_end_options(Ctx *c, const CliOptions *o) {
     FeDefine *defs = NEWN(c->a, FeDefine, (size_t)o->defines.n);
     for (int i = 0; i < o->defines.n; i++) {
@@ -55,7 +52,7 @@ static Module *parse_ir(Ctx *c, const char *path) {
 static Module *read_module(Ctx *c, Job *j, const char *path) {
     double start = cli_now_ms();
     FeOptions fe = front_end_options(c, &j->o);
-    Module *m = has_suffix(path, ".gir") ? parse_ir(c, path) : fe_compile(c, path, &fe);
+    Module *m = rt_ends_with(path, ".gir") ? parse_ir(c, path) : fe_compile(c, path, &fe);
     cli_stage_time(&j->o, "front end", start);
     if (!m || c->n_errors) return NULL;
     return module_verify(c, m, "the front end") ? m : NULL;

@@ -270,16 +270,12 @@ static gnnc_status write_all(Writer *w, const RtDataset *d) {
 }
 
 /* ---- directories ----------------------------------------------------------- */
-static bool is_dots(const char *name) {
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 static gnnc_status remove_tree(RtPool *pool, const char *dir, RtError *err) {
     DIR *list = opendir(dir);
     if (!list) return rt_fail_errno(err, dir, "open");
     gnnc_status st = GNNC_OK;
     for (struct dirent *e; (e = readdir(list));) {
-        if (is_dots(e->d_name)) continue;
+        if (rt_is_dots(e->d_name)) continue;
         if (unlinkat(dirfd(list), e->d_name, 0) == 0) continue;
         const char *path = rt_pool_printf(pool, "%s/%s", dir, e->d_name);
         st = rt_fail_errno(err, path ? path : e->d_name, "remove");
@@ -302,11 +298,7 @@ static int64_t gather_texts(const RtJson *v, const char **to) {
     return n;
 }
 
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Texts of a schema, among them every file that an import wrote; sorted. */
+/* Texts of a schema, and its own name: among them every file that an import wrote; sorted. */
 typedef struct {
     const char **v;
     int64_t n;
@@ -314,10 +306,11 @@ typedef struct {
 
 static bool list_texts(RtPool *pool, const RtJson *schema, Texts *t) {
     t->n = gather_texts(schema, NULL);
-    t->v = RT_NEWN(pool, const char *, t->n);
+    t->v = RT_NEWN(pool, const char *, t->n + 1);
     if (!t->v) return false;
     gather_texts(schema, t->v);
-    qsort(t->v, (size_t)t->n, sizeof *t->v, by_text);
+    t->v[t->n++] = "schema.json";
+    qsort(t->v, (size_t)t->n, sizeof *t->v, rt_by_text);
     return true;
 }
 
@@ -333,20 +326,14 @@ out:
     return st;
 }
 
-static bool ends_in(const char *s, const char *end) {
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcmp(s + n - k, end) == 0;
-}
-
 static bool may_be_ours(const char *file) {
-    return strcmp(file, "schema.json") == 0 || ends_in(file, ".npy") || ends_in(file, ".names.txt");
+    return strcmp(file, "schema.json") == 0 || rt_ends_with(file, ".npy") ||
+           rt_ends_with(file, ".names.txt");
 }
 
 /* A data set that is called "shop" has not written a file "shop". */
 static bool is_ours(const Texts *t, const char *file) {
-    if (!may_be_ours(file)) return false;
-    return strcmp(file, "schema.json") == 0 ||
-           bsearch(&file, t->v, (size_t)t->n, sizeof *t->v, by_text);
+    return may_be_ours(file) && bsearch(&file, t->v, (size_t)t->n, sizeof *t->v, rt_by_text);
 }
 
 /* Checkpoints, notes and `tuned.json` of the old directory get a second name in the new one, so
@@ -360,7 +347,7 @@ static gnnc_status keep_others(RtPool *pool, const char *dir, const char *tmp, R
     DIR *list = opendir(dir);
     if (!list) return rt_fail_errno(err, dir, "open");
     for (struct dirent *e; st == GNNC_OK && (e = readdir(list));) {
-        if (is_dots(e->d_name) || is_ours(&named, e->d_name)) continue;
+        if (rt_is_dots(e->d_name) || is_ours(&named, e->d_name)) continue;
         const char *to = rt_pool_printf(pool, "%s/%s", tmp, e->d_name);
         if (!to)
             st = rt_fail_nomem(err, dir);
@@ -382,7 +369,7 @@ static bool is_data_dir(RtPool *pool, const char *dir) {
 
 static bool is_empty(DIR *list) {
     for (struct dirent *e; (e = readdir(list));)
-        if (!is_dots(e->d_name)) return false;
+        if (!rt_is_dots(e->d_name)) return false;
     return true;
 }
 
@@ -471,7 +458,7 @@ static bool is_left_over(const char *dir) {
     struct stat s;
     bool ours = list;
     for (struct dirent *e; ours && (e = readdir(list));)
-        ours = is_dots(e->d_name) || may_be_ours(e->d_name) ||
+        ours = rt_is_dots(e->d_name) || may_be_ours(e->d_name) ||
                (fstatat(dirfd(list), e->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
                 !S_ISDIR(s.st_mode) && s.st_nlink > 1);
     if (list) closedir(list);

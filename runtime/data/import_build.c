@@ -58,18 +58,13 @@ static bool is_one_of(const char *name, const char *const *list) {
     return false;
 }
 
-static bool ends_with(const char *s, const char *tail) {
-    size_t n = strlen(s), k = strlen(tail);
-    return n >= k && strcmp(s + n - k, tail) == 0;
-}
-
 bool rt_is_label(const char *name) {
     return is_one_of(name, (const char *const[]){"y", "label", "labels", "class", NULL});
 }
 
 bool rt_is_time(const char *name) {
     return is_one_of(name, (const char *const[]){"t", "time", "timestamp", "date", NULL}) ||
-           ends_with(name, "_time") || ends_with(name, "_date");
+           rt_ends_with(name, "_time") || rt_ends_with(name, "_date");
 }
 
 static bool is_lower(char c) {

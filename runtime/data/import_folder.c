@@ -69,10 +69,6 @@ bool rt_folder_has(const RtFolder *f, const char *file) {
 }
 
 /* ---- listing ------------------------------------------------------------------- */
-static int by_text(const void *x, const void *y) {
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 enum { MOST_NAMES = 4096 };
 
 static gnnc_status add_name(RtPool *pool, const char **names, int *n, const char *s, size_t len,
@@ -92,7 +88,7 @@ static gnnc_status list_disk(RtPool *pool, const RtFolder *f, const char *dir, c
     DIR *list = opendir(path);
     if (!list) return errno == ENOENT ? GNNC_OK : rt_fail_errno(err, path, "open");
     for (struct dirent *e; st == GNNC_OK && (e = readdir(list));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+        if (!rt_is_dots(e->d_name))
             st = add_name(pool, names, n, e->d_name, strlen(e->d_name), err);
     closedir(list);
     return st;
@@ -112,7 +108,7 @@ gnnc_status rt_folder_list(RtPool *pool, const RtFolder *f, const char *dir, con
         s += k ? k + 1 : 0;
         st = add_name(pool, *names, n, s, strcspn(s, "/"), err);
     }
-    qsort(*names, (size_t)*n, sizeof **names, by_text);
+    qsort(*names, (size_t)*n, sizeof **names, rt_by_text);
     return st;
 }
 

@@ -31,11 +31,9 @@ static gnnc_status find_pickle(Ogb *o, RtBytes file, const char *where, RtBytes 
     if (file.n > 4 && memcmp(file.p, "PK\3\4", 4) == 0) {
         RtZip z;
         gnnc_status st = rt_zip_open(&o->pool, file, where, &z, o->b.err);
-        for (int i = 0; i < z.n && st == GNNC_OK; i++) {
-            size_t n = strlen(z.entries[i].name);
-            if (n >= 9 && strcmp(z.entries[i].name + n - 9, "/data.pkl") == 0)
+        for (int i = 0; i < z.n && st == GNNC_OK; i++)
+            if (rt_ends_with(z.entries[i].name, "/data.pkl"))
                 return rt_zip_read(&o->pool, &z, &z.entries[i], out, o->b.err);
-        }
         return st != GNNC_OK ? st
                              : rt_fail(o->b.err, GNNC_E_FORMAT, "%s: no data.pkl in it", where);
     }

@@ -233,10 +233,6 @@ static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFiel
     return find_kind(t, col, wanted, f, err);
 }
 
-static int by_text(const void *x, const void *y) {
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 /* Categories are numbered in sorted order, whatever the order of the rows. */
 static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
     if (!rt_names_new(scratch, &f->names, t->n_rows)) return false;
@@ -249,7 +245,7 @@ static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, Rt
     f->order = RT_NEWN(scratch, int32_t, n);
     if (!f->categories || !f->order) return false;
     memcpy(f->categories, f->names.keys, (size_t)n * sizeof *f->categories);
-    qsort(f->categories, (size_t)n, sizeof *f->categories, by_text);
+    qsort(f->categories, (size_t)n, sizeof *f->categories, rt_by_text);
     for (int64_t i = 0; i < n; i++) {
         const char *s = f->categories[i];
         f->order[rt_names_find(&f->names, s)] = (int32_t)i;

@@ -114,6 +114,19 @@ char *rt_path_dir(RtPool *pool, const char *path) {
     return rt_pool_strndup(pool, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+bool rt_is_dots(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+bool rt_ends_with(const char *s, const char *end) {
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+int rt_by_text(const void *x, const void *y) {
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
 gnnc_status rt_dir_sync(const char *dir, RtError *err) {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return rt_fail_errno(err, dir, "open");

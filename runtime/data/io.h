@@ -47,4 +47,9 @@ gnnc_status rt_dir_sync_files(const char *dir, RtError *err);
 /* The directory part of a path, "." if none. */
 char *rt_path_dir(RtPool *pool, const char *path);
 
+/* Names of files, and other texts: is it "." or ".."; are its last characters these; for qsort. */
+bool rt_is_dots(const char *name);
+bool rt_ends_with(const char *s, const char *end);
+int rt_by_text(const void *x, const void *y); /* const char * each */
+
 #endif
