@@ -113,8 +113,6 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model
 }
 
 gnnc_status gnnc_trainer_create(gnnc_trainer **out, const rt_program *model) {
-    if (out) *out = NULL;
-    if (!out || !model) return GNNC_E_ARG;
     RtAlloc a = rt_alloc_default();
     return gnnc_trainer_create_with(out, model, a.alloc, a.release, a.user);
 }
@@ -133,8 +131,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
 }
 
 const char *gnnc_trainer_error(const gnnc_trainer *t) {
-    if (!t) return "";
-    return t->rt.err.text;
+    return t ? t->rt.err.text : "";
 }
 
 gnnc_status rt_null_argument(gnnc_trainer *t, const char *name) {

@@ -50,7 +50,8 @@ static void file_has_shrunk(int signal) {
     static const char text[] = "error: a file of the data was cut short while it was in use; it "
                                "must not change while a trainer runs\n";
     (void)signal;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(RT_EXIT_FAILED);
+    ssize_t told = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)told;
     _exit(RT_EXIT_FAILED);
 }
 

@@ -25,7 +25,7 @@ static int start(RtCli *c) {
     bool judges = c->command == RT_CMD_TRAIN || c->command == RT_CMD_EVAL;
     gnnc_trainer_set_int(c->t, "labels", judges);
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
-    return rt_cli_profile_limits(c) == RT_EXIT_OK ? RT_EXIT_OK : RT_EXIT_FAILED;
+    return rt_cli_profile_limits(c);
 }
 
 /* Told before hours of training, not behind them. */
