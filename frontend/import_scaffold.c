@@ -29,21 +29,9 @@ typedef struct {
     } while (0)
 
 /* ---- what there is ------------------------------------------------------------------ */
-static const RtColumn *label_of(const RtTable *t) {
-    for (int i = 0; i < t->n_columns; i++)
-        if (rt_column_is_label(&t->columns[i])) return &t->columns[i];
-    return NULL;
-}
-
 static void find_label(Scaffold *s, const RtTable *t, int n) {
     for (int i = 0; i < n && !s->label; i++)
-        if (rt_table_column(&t[i], "split") && (s->label = label_of(&t[i]))) s->of = &t[i];
-}
-
-static const RtColumn *time_of(const RtTable *t) {
-    for (int i = 0; i < t->n_columns; i++)
-        if (t->columns[i].kind == RT_COL_TIME) return &t->columns[i];
-    return NULL;
+        if (rt_table_column(&t[i], "split") && (s->label = rt_table_label(&t[i]))) s->of = &t[i];
 }
 
 static void find_task(Scaffold *s) {
@@ -51,7 +39,7 @@ static void find_task(Scaffold *s) {
     find_label(s, d->graphs, d->n_graphs);
     find_label(s, d->nodes, d->n_nodes);
     s->graphs = s->of && s->of == d->graphs;
-    s->timed = s->of && !s->graphs && time_of(s->of) && d->n_edges;
+    s->timed = s->of && !s->graphs && rt_table_time(s->of) && d->n_edges;
 }
 
 static bool is_feature(const Scaffold *s, const RtColumn *c) {
@@ -148,7 +136,7 @@ static void put_column(Scaffold *s, const RtTable *t, const RtColumn *c, const c
 }
 
 static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
-    if (t != s->d->graphs && !s->timed && time_of(t)) PUT(s, " timeless");
+    if (t != s->d->graphs && !s->timed && rt_table_time(t)) PUT(s, " timeless");
     if (t->n_columns == 0) {
         PUT(s, "\n");
         return;
@@ -327,7 +315,7 @@ static void put_model(Scaffold *s) {
 static void put_links_hint(Scaffold *s, const RtTable *t) {
     bool same = t->src_type == t->dst_type;
     const RtColumn *rel = rt_table_column(t, "rel");
-    if (time_of(t))
+    if (rt_table_time(t))
         PUT(s,
             "# models/events.gnn learns which event `%s` comes next (vertex, event; its negatives "
             "`no_event` may be left out).\n",
@@ -345,16 +333,16 @@ static void put_no_recipe(Scaffold *s) {
     const RtDataset *d = s->d;
     const RtTable *labelled = NULL, *links = NULL;
     for (int i = 0; i < d->n_nodes; i++)
-        if (label_of(&d->nodes[i])) labelled = &d->nodes[i];
+        if (rt_table_label(&d->nodes[i])) labelled = &d->nodes[i];
     for (int i = 0; i < d->n_graphs; i++)
-        if (label_of(&d->graphs[i])) labelled = &d->graphs[i];
+        if (rt_table_label(&d->graphs[i])) labelled = &d->graphs[i];
     for (int i = 0; i < d->n_edges && !links; i++)
         if (rt_table_column(&d->edges[i], "split")) links = &d->edges[i];
     if (labelled)
         PUT(s,
             "\n# `%s` has labels (`%s`) and no split, so nothing is learned: gnnc import --split "
             "80/10/10 makes one.\n",
-            labelled->name, label_of(labelled)->name);
+            labelled->name, rt_table_label(labelled)->name);
     else
         PUT(s,
             "\n# No table has labels (`y`, `label`, or a class: --kind COLUMN=class) and a split: "
@@ -373,7 +361,7 @@ static void put_sample(Scaffold *s) {
            "time ");
     for (int k = 0; k < d->n_nodes + d->n_edges; k++) {
         const RtTable *t = k < d->n_nodes ? &d->nodes[k] : &d->edges[k - d->n_nodes];
-        const RtColumn *time = time_of(t);
+        const RtColumn *time = rt_table_time(t);
         if (!time) continue;
         PUT(s, "%sg.%s.%s", comma, t->name, time->name);
         comma = ", ";

@@ -119,18 +119,12 @@ static gnnc_status bind_table(RtExec *x, int space) {
     return st == GNNC_OK ? bind_size(x, space, t->count, "rows", t->name) : st;
 }
 
-static const RtColumn *row_time(const RtTable *t) {
-    for (int i = 0; t && i < t->n_columns; i++)
-        if (t->columns[i].kind == RT_COL_TIME) return &t->columns[i];
-    return NULL;
-}
-
 /* Is what the model learns of a table whose rows have times? */
 static bool have_seeds_times(const RtExec *x) {
     const rt_program *p = x->program;
     for (int i = 0; i < p->n_columns; i++) {
         bool seeds = p->columns[i].is_label || p->columns[i].kind == RT_COL_SPLIT;
-        if (seeds && row_time(x->rt->bound->table[rt_bind_base(p, i)])) return true;
+        if (seeds && rt_table_time(x->rt->bound->table[rt_bind_base(p, i)])) return true;
     }
     return false;
 }
@@ -140,7 +134,7 @@ gnnc_status rt_bind_check_times(const RtExec *x, bool refuse) {
     if (!refuse && !have_seeds_times(x)) return GNNC_OK;
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
-        const RtColumn *time = s->untimed ? row_time(b->table[i]) : NULL;
+        const RtColumn *time = s->untimed ? rt_table_time(b->table[i]) : NULL;
         if (!time) continue;
         const char *text = rt_pool_printf(
             &x->rt->pool,

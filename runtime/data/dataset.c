@@ -64,6 +64,12 @@ const RtColumn *rt_table_column(const RtTable *t, const char *name) {
     return NULL;
 }
 
+const RtColumn *rt_table_time(const RtTable *t) {
+    for (int i = 0; t && i < t->n_columns; i++)
+        if (t->columns[i].kind == RT_COL_TIME) return &t->columns[i];
+    return NULL;
+}
+
 /* ---- checks --------------------------------------------------------------- */
 typedef struct {
     const RtColumn *c;

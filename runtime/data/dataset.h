@@ -68,6 +68,7 @@ const RtTable *rt_dataset_nodes(const RtDataset *d, const char *name); /* NULL: 
 const RtTable *rt_dataset_edges(const RtDataset *d, const char *name);
 const RtTable *rt_dataset_graphs(const RtDataset *d, const char *name);
 const RtColumn *rt_table_column(const RtTable *t, const char *name);
+const RtColumn *rt_table_time(const RtTable *t); /* the first; NULL: none, or no table */
 
 const char *rt_col_kind_name(rt_col_kind k); /* "class", as the schema spells it */
 bool rt_col_kind_find(const char *name, rt_col_kind *out);

@@ -42,7 +42,7 @@ bool rt_column_is_label(const RtColumn *c) {
     return c->kind == RT_COL_CLASS;
 }
 
-static const RtColumn *label_of(const RtTable *t) {
+const RtColumn *rt_table_label(const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++)
         if (rt_column_is_label(&t->columns[i])) return &t->columns[i];
     return NULL;
@@ -65,7 +65,8 @@ static void offer(Choice *c, RtTable *t) {
 
 static void offer_all(Choice *c, RtTable *t, int n, bool labelled) {
     for (int i = 0; i < n; i++)
-        if (*c->how->table ? strcmp(t[i].name, c->how->table) == 0 : !labelled || label_of(&t[i]))
+        if (*c->how->table ? strcmp(t[i].name, c->how->table) == 0
+                           : !labelled || rt_table_label(&t[i]))
             offer(c, &t[i]);
 }
 
@@ -118,7 +119,7 @@ static const RtColumn *time_of(const RtTable *t, const char *name, RtError *err)
 }
 
 static void make_keys(const RtTable *t, const RtColumn *time, uint64_t seed, double *key) {
-    const RtColumn *label = t->src ? NULL : label_of(t);
+    const RtColumn *label = t->src ? NULL : rt_table_label(t);
     for (int64_t i = 0; i < t->count; i++) {
         key[i] = time ? time->f64[i] : chance(seed, t->src ? pair_of(t, i) : (uint64_t)i);
         if (label && is_unlabelled(label, i)) key[i] = NAN;
