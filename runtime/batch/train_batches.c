@@ -50,19 +50,15 @@ static gnnc_status nomem(gnnc_trainer *t) {
 }
 
 /* ---- what is drawn from ------------------------------------------------------------------ */
-static const RtColumn *time_of(gnnc_trainer *t, int space) {
-    const rt_sampling *s = &t->program->sampling;
-    for (int i = 0; i < s->n_times; i++)
-        if (t->program->columns[s->times[i]].space == space) return t->rt.bound->col[s->times[i]];
+/* The one of n columns that the space has; NULL: none. */
+static const RtColumn *column_of(const gnnc_trainer *t, const int *columns, int n, int space) {
+    for (int i = 0; i < n; i++)
+        if (t->program->columns[columns[i]].space == space) return t->rt.bound->col[columns[i]];
     return NULL;
 }
 
-static const RtColumn *weight_of(gnnc_trainer *t, int space) {
-    const rt_sampling *s = &t->program->sampling;
-    for (int i = 0; i < s->n_weights; i++)
-        if (t->program->columns[s->weights[i]].space == space)
-            return t->rt.bound->col[s->weights[i]];
-    return NULL;
+static const RtColumn *time_of(const gnnc_trainer *t, int space) {
+    return column_of(t, t->program->sampling.times, t->program->sampling.n_times, space);
 }
 
 /* Events are mostly listed in the order of time, and so are then those of each destination: the
@@ -79,7 +75,8 @@ static gnnc_status add_relation(gnnc_trainer *t, RtBatches *b, int rel, RtSample
     int space = b->map.space_of_rel[rel];
     const rt_space *sp = &t->program->spaces[space];
     RtRelation *r = &t->rt.bound->rel[space];
-    const RtColumn *time = time_of(t, space), *weight = weight_of(t, space);
+    const RtColumn *time = time_of(t, space),
+                   *weight = column_of(t, s->weights, s->n_weights, space);
     bool back = s->edges == RT_EDGES_BIDIRECTIONAL && sp->src == sp->dst;
     if (back) {
         gnnc_status st = rt_relation_group_src(&t->rt.pool, r, &t->rt.err);
