@@ -392,10 +392,9 @@ static const RtTable *table_of_column(const RtExec *x, const rt_column *c) {
 }
 
 RtColumn *rt_bind_own(const RtExec *x, int col) {
-    const RtTable *t = table_of_column(x, &x->program->columns[col]);
-    for (int i = 0; t && i < t->n_columns; i++)
-        if (strcmp(t->columns[i].name, x->program->columns[col].name) == 0) return &t->columns[i];
-    return NULL;
+    const rt_column *want = &x->program->columns[col];
+    const RtTable *t = table_of_column(x, want);
+    return t ? (RtColumn *)rt_table_column(t, want->name) : NULL; /* the data set is ours */
 }
 
 const char *rt_bind_column_name(const RtExec *x, int col) {
@@ -435,13 +434,17 @@ static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c
     return st;
 }
 
+/* -1: nobody has said it yet. */
+static int64_t known_size(const RtExec *x, const rt_space *s) {
+    return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : -1;
+}
+
 /* How many categories the model has, a file of weights may say: the data have some of them. */
 static gnnc_status bind_categories(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     const RtColumn *c = bound_of(x)->col[col];
     if (!c || want->cat < 0) return GNNC_OK;
-    const rt_space *s = &x->program->spaces[want->cat];
-    int64_t known = s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : -1;
+    int64_t known = known_size(x, &x->program->spaces[want->cat]);
     gnnc_status st = known >= 0 ? rt_codes_fit(x, col, known) : GNNC_OK;
     if (st != GNNC_OK) return st;
     const char *who =
@@ -560,7 +563,7 @@ static gnnc_status stand_in_shape(RtExec *x, const rt_column *want, const RtTabl
         int space = i < 0 ? want->cat : want->dim[i];
         if (space < 0) continue;
         const rt_space *s = &x->program->spaces[space];
-        int64_t size = s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : -1;
+        int64_t size = known_size(x, s);
         if (size < 0)
             return rt_fail(err_of(x), GNNC_E_MISSING,
                            "%s: '%s' has no column '%s', which the model (%s) needs to be trained "

@@ -129,6 +129,7 @@ static const char *some_names(RtPool *pool, const RtCodes *k) {
 /* Who reads a column of the data. */
 typedef enum { NOBODY, JUDGES, ANYONE } Readers;
 
+/* Rows of a batch are the whole's, which has the table. */
 static const RtTable *table_of(const RtExec *x, int col) {
     int s = rt_bind_base(x->program, col);
     while (!x->rt->bound->table[s] && x->program->spaces[s].whole >= 0)
