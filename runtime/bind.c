@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/exec/device.h"
-
 static RtError *err_of(RtExec *x) {
     return &x->rt->err;
 }
@@ -68,18 +66,6 @@ static gnnc_status check_ends(RtExec *x, const rt_space *s, const RtTable *t) {
     return rt_fail(err_of(x), GNNC_E_SHAPE,
                    "%s: edge type '%s' goes from '%s' to '%s', in the model from '%s' to '%s'",
                    b->dir, s->name, has_src, has_dst, src, dst);
-}
-
-int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table) {
-    for (;;) {
-        const rt_space *s = &p->spaces[space];
-        const RtRelation *r = &rel[space];
-        int half = s->rel == RT_REL_UNION && r->orig[0][e] < 0;
-        *table = space;
-        if (s->rel == RT_REL_BASE || r->orig[half][e] < 0) return r->orig[half][e];
-        e = r->orig[half][e];
-        space = s->base[half];
-    }
 }
 
 /* What the data have instead, and how an import calls it as the model does. */
@@ -148,178 +134,6 @@ gnnc_status rt_bind_check_times(const RtExec *x, bool refuse) {
         break;
     }
     return GNNC_OK;
-}
-
-/* ---- relations ----------------------------------------------------------------- */
-static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
-    const rt_space *s = &x->program->spaces[space];
-    RtBound *b = bound_of(x);
-    RtPool *pool = &x->rt->pool;
-    const RtRelation *base = s->base[0] >= 0 ? &b->rel[s->base[0]] : NULL;
-    const RtTable *t = b->table[space];
-    switch (s->rel) {
-    case RT_REL_BASE:
-        return rt_relation_base(pool, b->table[s->src]->count, b->table[s->dst]->count, t->count,
-                                t->src, t->dst, out, err_of(x));
-    case RT_REL_SELF_LOOPS:
-        return rt_relation_self_loops(pool, base, out, err_of(x));
-    case RT_REL_NO_LOOPS:
-        return rt_relation_no_loops(pool, base, out, err_of(x));
-    case RT_REL_REVERSE:
-        return rt_relation_reverse(pool, base, out, err_of(x));
-    case RT_REL_UNDIRECTED:
-        return rt_relation_undirected(pool, base, out, err_of(x));
-    case RT_REL_UNION:
-        return rt_relation_union(pool, base, &b->rel[s->base[1]], out, err_of(x));
-    case RT_REL_WHERE:
-        return rt_relation_where(pool, base, x->buf[s->cond_buf], out, err_of(x));
-    default:
-        return GNNC_E_ARG; /* drawn, not derived */
-    }
-}
-
-static bool can_build(const RtExec *x, int space) {
-    const rt_space *s = &x->program->spaces[space];
-    const RtBound *b = x->rt->bound;
-    if (s->kind != RT_SP_EDGE || s->first || s->rel >= RT_REL_LINKS || b->ready[space])
-        return false;
-    for (int k = 0; k < 2; k++)
-        if (s->base[k] >= 0 && !b->ready[s->base[k]]) return false;
-    return true;
-}
-
-/* Are batches or links drawn from its edges, on the host? */
-static bool is_drawn_from(const rt_program *p, int space) {
-    return p->sampling.train_links || p->spaces[space].of_batch ||
-           (p->sampling.batch && p->spaces[space].sampled);
-}
-
-/* On the device, and then as much of it as the host reads; or here; or, to compare, both. */
-static gnnc_status derive_where(RtExec *x, int space, RtRelation *out) {
-    RtDeviceMaps *m = rt_device_maps(x);
-    gnnc_status st = m ? rt_device_relation(m, space, out) : GNNC_OK;
-    if (m && rt_device_maps_give_up(x, x->program->spaces[space].name, &st)) m = NULL;
-    if (st != GNNC_OK) return st;
-    if (!m) return derive(x, space, out);
-    if (!rt_device_maps_check(m))
-        return is_drawn_from(x->program, space) ? rt_device_relation_home(x, space, true) : st;
-    int64_t there = out->n_edges;
-    st = derive(x, space, out);
-    if (st != GNNC_OK || out->n_edges == there) return st;
-    return rt_fail(err_of(x), GNNC_E_ASSERT, "edge type '%s': %lld edges, on the device %lld",
-                   x->program->spaces[space].name, (long long)out->n_edges, (long long)there);
-}
-
-static gnnc_status build(RtExec *x, int space) {
-    RtBound *b = bound_of(x);
-    gnnc_status st = derive_where(x, space, &b->rel[space]);
-    if (st != GNNC_OK)
-        return rt_fail(err_of(x), st, "edge type '%s': %s", x->program->spaces[space].name,
-                       gnnc_status_text(st));
-    b->ready[space] = true;
-    x->n[x->program->spaces[space].sym] = b->rel[space].n_edges; /* an edge space's own symbol */
-    return GNNC_OK;
-}
-
-/* ---- sizes before there are arrays ------------------------------------------------ */
-typedef struct {
-    int64_t edges, loops;
-} EdgeCount;
-
-static EdgeCount count_base(const RtTable *t) {
-    EdgeCount c = {t->count, 0};
-    for (int64_t e = 0; e < t->count; e++) c.loops += t->src[e] == t->dst[e];
-    return c;
-}
-
-/* At least so many; exact but where equal edges or a condition decide. */
-static EdgeCount count_derived(const RtExec *x, const rt_space *s, const EdgeCount *known) {
-    const EdgeCount none = {0, 0}, b = s->base[0] >= 0 ? known[s->base[0]] : none;
-    switch (s->rel) {
-    case RT_REL_SELF_LOOPS: {
-        int64_t n = x->n[x->program->spaces[s->dst].sym];
-        return (EdgeCount){b.edges - b.loops + n, n};
-    }
-    case RT_REL_NO_LOOPS:
-        return (EdgeCount){b.edges - b.loops, 0};
-    case RT_REL_REVERSE:
-        return b;
-    case RT_REL_UNION:
-        return (EdgeCount){b.edges + known[s->base[1]].edges, b.loops + known[s->base[1]].loops};
-    default:
-        return none;
-    }
-}
-
-static bool is_counted(const RtExec *x, const bool *done, int space) {
-    const rt_space *s = &x->program->spaces[space];
-    if (s->kind != RT_SP_EDGE || s->first || done[space]) return true;
-    for (int k = 0; k < 2; k++)
-        if (s->base[k] >= 0 && !done[s->base[k]]) return true;
-    return false;
-}
-
-static gnnc_status count_edges(RtExec *x) {
-    const rt_program *p = x->program;
-    RtPool pool;
-    rt_pool_init(&pool, &x->rt->pool.from);
-    EdgeCount *c = RT_NEWN(&pool, EdgeCount, p->n_spaces);
-    bool *done = RT_NEWN(&pool, bool, p->n_spaces);
-    for (bool more = c && done; more;) { /* bases may come in any order */
-        more = false;
-        for (int s = 0; s < p->n_spaces; s++) {
-            if (is_counted(x, done, s)) continue;
-            const RtTable *t = bound_of(x)->table[s];
-            c[s] = p->spaces[s].rel == RT_REL_BASE ? count_base(t)
-                                                   : count_derived(x, &p->spaces[s], c);
-            x->n[p->spaces[s].sym] = c[s].edges;
-            done[s] = more = true;
-        }
-    }
-    gnnc_status st = c && done ? GNNC_OK : rt_fail_nomem(err_of(x), "tables of the data");
-    rt_pool_free(&pool);
-    return st;
-}
-
-static gnnc_status arrange_columns(RtExec *x, int space);
-
-/* ---- building ------------------------------------------------------------------------ */
-/* Everything that can be built without a new condition; bases may come in any order. */
-static gnnc_status build_ready(RtExec *x, bool map_too) {
-    for (bool more = true; more;) {
-        more = false;
-        for (int s = 0; s < x->program->n_spaces; s++) {
-            bool late = x->program->spaces[s].rel == RT_REL_WHERE;
-            if (!can_build(x, s) || (late && !bound_of(x)->has_conditions)) continue;
-            gnnc_status st = build(x, s);
-            if (st == GNNC_OK && map_too) st = arrange_columns(x, s);
-            if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);
-            if (st != GNNC_OK) return st;
-            more = true;
-        }
-    }
-    return GNNC_OK;
-}
-
-gnnc_status rt_bind_derived(RtExec *x) {
-    return build_ready(x, false);
-}
-
-gnnc_status rt_build_relation(RtExec *x, int space) {
-    if (bound_of(x)->ready[space]) return GNNC_OK;
-    gnnc_status st;
-    int64_t before = x->rt->count.live_bytes;
-    if (x->rt->device) TRY(st, rt_device_fetch(x, x->program->spaces[space].cond_buf));
-    TRY(st, build(x, space));
-    TRY(st, arrange_columns(x, space));
-    TRY(st, rt_bind_space(x, space));
-    TRY(st, build_ready(x, true));
-    rt_device_maps_trim(x, true);
-    bound_of(x)->memory->index_bytes += (size_t)(x->rt->count.live_bytes - before);
-    TRY(st, rt_memory_grow(x, bound_of(x)->memory));
-    st = rt_device_place(x, bound_of(x)->memory);
-out:
-    return st;
 }
 
 /* ---- columns -------------------------------------------------------------------- */
@@ -666,8 +480,7 @@ out:
     return st;
 }
 
-/* Of a relation that was built when its condition was known. */
-static gnnc_status arrange_columns(RtExec *x, int space) {
+gnnc_status rt_bind_arrange(RtExec *x, int space) {
     gnnc_status st = GNNC_OK;
     for (int c = 0; c < x->program->n_columns && st == GNNC_OK; c++)
         if (x->program->columns[c].space == space) st = arrange_column(x, c);
@@ -769,7 +582,7 @@ static void drop_unused(RtExec *x) {
     const RtKept kept = {x->buf, p->n_bufs};
     rt_device_maps_trim(x, late);
     for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
-        if (p->spaces[s].kind == RT_SP_EDGE && !is_drawn_from(p, s))
+        if (p->spaces[s].kind == RT_SP_EDGE && !rt_bind_drawn_from(p, s))
             rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
     }
     rt_pool_forget_pages(&b->data->pool);
@@ -777,7 +590,7 @@ static void drop_unused(RtExec *x) {
 
 gnnc_status rt_bind_arrays(RtExec *x) {
     gnnc_status st;
-    TRY(st, build_ready(x, false));
+    TRY(st, rt_bind_derived(x));
     for (int c = 0; c < x->program->n_columns; c++)
         if (!is_late(x, x->program->columns[c].space)) TRY(st, arrange_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
@@ -799,7 +612,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     TRY(st, rt_dataset_open(&x->rt->pool.from, name, data->map, &b->data, err_of(x)));
     TRY(st, bound_new(x));
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
-    TRY(st, count_edges(x));
+    TRY(st, rt_bind_count_edges(x));
     TRY(st, rt_codes_bind(x));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
     TRY(st, rt_given_sizes(x));

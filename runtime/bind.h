@@ -72,9 +72,15 @@ gnnc_status rt_bind_judges(const RtExec *x);
 const RtColumn *rt_bind_source(const RtExec *x, int col);
 /* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */
 gnnc_status rt_bind_taken(RtExec *x, int col);
+/* Of a relation that was built when its condition was known: the columns, in canonical order. */
+gnnc_status rt_bind_arrange(RtExec *x, int space);
+
+/* bind_relation.c: the number of edges of each, as far as it is known before they are built. */
+gnnc_status rt_bind_count_edges(RtExec *x);
 /* Every relation that can be derived from those that are ready. */
 gnnc_status rt_bind_derived(RtExec *x);
-
+/* Are batches or links drawn from its edges, on the host? */
+bool rt_bind_drawn_from(const rt_program *p, int space);
 /* The data's row that edge e of a relation comes from, and the space of that row's table; the
  * relations that it is derived from still have their arrays.  -1: none. */
 int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table);
