@@ -172,7 +172,7 @@ typedef struct Extern {
 
 /* ---- operations -------------------------------------------------------------- */
 typedef enum {
-#define OP(id, mnemonic, n_in, traits, impl) OP_##id,
+#define OP(id, mnemonic, n_in, traits, attrs, impl) OP_##id,
 #include "ops.def"
 #undef OP
     N_OPS
@@ -194,7 +194,7 @@ typedef enum {
     OPT_LIB = 1 << 11,   /* a library call or a user's, never part of a kernel (rank, call) */
 } OpTraits;
 
-/* Which attributes an operation has (the [brackets] of ops.def), in the order in
+/* Which attributes an operation has (ops.def), in the order in
  * which the text form writes them.  OPA_TYPE: the builder states the result type
  * (for CAST only its dt) and `infer` checks it; else `infer` sets it. */
 enum {
