@@ -152,9 +152,9 @@ $(BUILD)/tests/random/model_check: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Itests -c -o $@ $<
-unit: $(UNIT) $(BUILD)/tests/random/model_check
+unit: $(UNIT) $(BUILD)/tests/random/model_check $(BUILD)/bench/sampler
 
-# The driver of bench/sampler.py.
+# The driver of bench/sampler.py; `unit` builds it, so that it keeps up with the runtime.
 $(BUILD)/bench/sampler: $(BUILD)/bench/sampler.o $(BUILD)/libgnnrt.a
 	$(CC) $(SAN) -o $@ $^ $(RT_LIBS)
 $(BUILD)/bench/%.o: bench/%.c

@@ -52,7 +52,7 @@ out:
 static gnnc_status load(Bench *q, const char *dir, RtError *err) {
     gnnc_status st;
     rt_pool_init(&q->pool, NULL);
-    TRY(st, rt_dataset_open(NULL, dir, &q->data, err));
+    TRY(st, rt_dataset_open(NULL, dir, true, &q->data, err));
     const RtTable *v = &q->data->nodes[0], *e = &q->data->edges[0];
     const RtColumn *split = rt_table_column(v, "split");
     q->x = rt_table_column(v, "x");
@@ -71,7 +71,7 @@ static gnnc_status open_samplers(Bench *q, int n_samplers, int n_slots, int memb
     RtSampleType type = {.name = "node", .n = q->rel.n_dst};
     RtSampleRel rel = rt_sample_rel("edge", 0, 0, &q->rel);
     RtSampleGraph g = {1, 1, &type, &rel};
-    RtSampleSpec spec = {.n_hops = (int)q->n_hops, .fanout = q->fanout};
+    RtSampleSpec spec = {.how.n_hops = (int)q->n_hops, .fanout = q->fanout};
     RtAlloc from = rt_alloc_default();
     gnnc_status st = GNNC_OK;
     if (members > 1) TRY(st, rt_team_start(&q->team, &from, members, members, err));

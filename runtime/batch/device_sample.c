@@ -65,7 +65,7 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
     for (int t = 0; t < s->g.n_types; t++) {
         RtDrawType *of = &s->of[t];
         of->slots = s->g.type[t].n;
-        if (s->spec.disjoint) {
+        if (s->spec.how.disjoint) {
             for (of->slots = 2; of->slots < 2 * m->nodes[t];) of->slots *= 2;
             LAY(of->key, of->slots);
             LAY(of->slot_of, m->nodes[t]);
@@ -97,7 +97,7 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
     LAY(d->node, entries);
     LAY(d->pos, entries);
     d->slot = d->node;
-    if (s->spec.disjoint) LAY(d->slot, entries);
+    if (s->spec.how.disjoint) LAY(d->slot, entries);
     LAY(d->row_known, m->rows);
     LAY(d->choice, d->scans ? entries : 0);
     LAY(d->new_before, entries + 1);
@@ -164,7 +164,7 @@ static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
     for (int t = 0; t < s->g.n_types; t++) {
         type[t] = s->of[t];
         type[t].id = (void *)(slot->there + a->id[t]);
-        if (s->spec.disjoint) type[t].tree = (void *)(slot->there + a->tree[t]);
+        if (s->spec.how.disjoint) type[t].tree = (void *)(slot->there + a->tree[t]);
     }
     for (int r = 0; r < s->g.n_rels; r++) {
         rel[r] = s->graph[r];
@@ -177,7 +177,7 @@ static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
     rel[s->g.n_rels] = (RtDrawRel){.src_type = s->type, .dst_type = s->type};
     if (s->g.n_rels)
         memcpy(slot->host + a->fanout, s->spec.fanout,
-               (size_t)(s->spec.n_hops * s->g.n_rels) * sizeof *s->spec.fanout);
+               (size_t)(s->spec.how.n_hops * s->g.n_rels) * sizeof *s->spec.fanout);
 }
 
 static gnnc_status take_memory(RtDeviceSampler *s) {
@@ -268,12 +268,12 @@ void rt_device_sampler_free(RtDeviceSampler *s) {
 static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     RtDraw d = s->draw;
     const RtDrawLayout *a = &s->at;
-    int64_t n_ends = s->spec.n_hops + 1;
+    int64_t n_ends = s->spec.how.n_hops + 1;
     d.n_types = s->g.n_types;
     d.n_rels = s->g.n_rels;
-    d.n_hops = s->spec.n_hops;
-    d.replace = s->spec.replace;
-    d.recent = s->spec.recent;
+    d.n_hops = s->spec.how.n_hops;
+    d.replace = s->spec.how.replace;
+    d.recent = s->spec.how.pick == RT_PICK_RECENT;
     d.type = (const void *)(slot->there + a->types);
     d.rel = (const void *)(slot->there + a->rels);
     d.n_seeds = (const void *)(slot->there + a->n_seeds);
@@ -297,7 +297,7 @@ static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
 static void ask(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
                 const RtSeeds *seeds) {
     uint64_t *key = (void *)(slot->host + s->at.key);
-    for (int i = 0; i < s->spec.n_hops * s->g.n_rels; i++)
+    for (int i = 0; i < s->spec.how.n_hops * s->g.n_rels; i++)
         key[i] = rt_draw_key(at->seed, at->epoch, at->batch, RT_DRAW_HOP + (uint64_t)i);
     memcpy(slot->host + s->at.n_seeds, &seeds->n, sizeof seeds->n);
     memcpy(slot->host + s->at.seed, seeds->id, (size_t)seeds->n * sizeof *seeds->id);
@@ -313,7 +313,7 @@ static void *at_host(const RtDrawSlot *slot, size_t offset) {
 static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
                  int64_t n_seeds, RtBatch *b) {
     const RtDrawLayout *a = &s->at;
-    int64_t n_ends = s->spec.n_hops + 1;
+    int64_t n_ends = s->spec.how.n_hops + 1;
     const int64_t *n_nodes = at_host(slot, a->sizes), *node_end = n_nodes + b->n_types;
     const int64_t *n_edges = node_end + b->n_types * n_ends, *edge_end = n_edges + b->n_rels;
     if (b->first_epoch == 0) b->first_epoch = at->epoch + 1;
@@ -326,7 +326,7 @@ static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampl
     for (int t = 0; t < b->n_types; t++) {
         b->nodes[t].n = n_nodes[t];
         b->nodes[t].id = at_host(slot, a->id[t]);
-        b->nodes[t].tree = s->spec.disjoint ? at_host(slot, a->tree[t]) : NULL;
+        b->nodes[t].tree = s->spec.how.disjoint ? at_host(slot, a->tree[t]) : NULL;
         memcpy(b->nodes[t].end, node_end + t * n_ends, (size_t)n_ends * sizeof *node_end);
     }
     for (int r = 0; r < b->n_rels; r++) {
@@ -355,7 +355,7 @@ static gnnc_status read_arrays(const RtDeviceSampler *s, const RtDrawSlot *slot,
     for (int t = 0; t < b->n_types; t++) {
         int64_t n = b->nodes[t].n;
         TRY(st, read_back(s, slot, a->id[t], n, sizeof(int32_t), err));
-        if (s->spec.disjoint) TRY(st, read_back(s, slot, a->tree[t], n, sizeof(int32_t), err));
+        if (s->spec.how.disjoint) TRY(st, read_back(s, slot, a->tree[t], n, sizeof(int32_t), err));
     }
     for (int r = 0; r < b->n_rels; r++) {
         int64_t n = b->edges[r].n, n_dst = b->nodes[s->g.rel[r].dst_type].n;

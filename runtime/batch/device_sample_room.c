@@ -28,9 +28,9 @@ static int64_t largest_degree(const RtSampleRel *r, int64_t n_dst) {
 /* Edges of relation r that so many rows draw. */
 static int64_t edges_of(const RtDeviceSampler *s, int r, int64_t rows, int32_t fanout) {
     const RtSampleRel *rel = &s->g.rel[r];
-    int64_t trees = s->spec.disjoint ? s->n_seeds : 1;
+    int64_t trees = s->spec.how.disjoint ? s->n_seeds : 1;
     if (rows == 0 || fanout == 0) return 0;
-    if (fanout >= 0 && s->spec.replace) return times(rows, fanout);
+    if (fanout >= 0 && s->spec.how.replace) return times(rows, fanout);
     int64_t each = fanout < 0 ? s->most.degree[r] : least(fanout, s->most.degree[r]);
     return least(times(rows, each), times(trees, rel->n_edges));
 }
@@ -38,7 +38,7 @@ static int64_t edges_of(const RtDeviceSampler *s, int r, int64_t rows, int32_t f
 /* One hop: rows[t] of the last one, of which `next` gets those it brings. */
 static void bound_hop(RtDeviceSampler *s, int hop, const int64_t *rows, int64_t *next) {
     RtDrawMost *m = &s->most;
-    int64_t n_rows = 0, drawn = 0, trees = s->spec.disjoint ? s->n_seeds : 1;
+    int64_t n_rows = 0, drawn = 0, trees = s->spec.how.disjoint ? s->n_seeds : 1;
     for (int t = 0; t < s->g.n_types; t++) next[t] = 0;
     for (int r = 0; r < s->g.n_rels; r++) {
         const RtSampleRel *rel = &s->g.rel[r];
@@ -46,7 +46,7 @@ static void bound_hop(RtDeviceSampler *s, int hop, const int64_t *rows, int64_t 
         n_rows += rows[rel->dst_type];
         drawn += n;
         m->edges[r] += n;
-        if (!s->spec.replace) m->edges[r] = least(m->edges[r], times(trees, rel->n_edges));
+        if (!s->spec.how.replace) m->edges[r] = least(m->edges[r], times(trees, rel->n_edges));
         next[rel->src_type] += n;
     }
     for (int t = 0; t < s->g.n_types; t++) {
@@ -70,16 +70,17 @@ gnnc_status rt_draw_bound(RtDeviceSampler *s, RtError *err) {
         return rt_fail_nomem(err, "a sampler");
     for (int r = 0; r < n_rels; r++)
         m->degree[r] = largest_degree(&s->g.rel[r], s->g.type[s->g.rel[r].dst_type].n);
-    m->nodes[s->type] = s->spec.disjoint ? s->n_seeds : least(s->n_seeds, s->g.type[s->type].n);
+    m->nodes[s->type] = s->spec.how.disjoint ? s->n_seeds : least(s->n_seeds, s->g.type[s->type].n);
     rows[s->type] = m->nodes[s->type];
-    for (int h = 0; h < s->spec.n_hops; h++) {
+    for (int h = 0; h < s->spec.how.n_hops; h++) {
         bound_hop(s, h, rows, next);
         for (int t = 0; t < n_types; t++) rows[t] = next[t];
     }
     bool fits = m->drawn < INT32_MAX && m->rows < INT32_MAX;
     for (int t = 0; t < n_types; t++) {
         m->all_nodes += m->nodes[t];
-        fits = fits && (!s->spec.disjoint || m->nodes[t] < TOO_MANY); /* slots are twice as many */
+        fits =
+            fits && (!s->spec.how.disjoint || m->nodes[t] < TOO_MANY); /* slots are twice as many */
     }
     for (int r = 0; r < n_rels; r++) {
         m->all_ends += m->nodes[s->g.rel[r].dst_type];
@@ -94,12 +95,12 @@ gnnc_status rt_draw_bound(RtDeviceSampler *s, RtError *err) {
 
 /* ---- where things lie ---------------------------------------------------------------------- */
 static int64_t n_sizes(const RtDeviceSampler *s) {
-    return (s->g.n_types + s->g.n_rels) * ((int64_t)s->spec.n_hops + 2);
+    return (s->g.n_types + s->g.n_rels) * ((int64_t)s->spec.how.n_hops + 2);
 }
 
 gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err) {
     int n_types = s->g.n_types, n_rels = s->g.n_rels;
-    int64_t n_keys = (int64_t)s->spec.n_hops * n_rels;
+    int64_t n_keys = (int64_t)s->spec.how.n_hops * n_rels;
     RtDrawLayout *a = &s->at;
     RtLay l = {.align = s->d->ops->align};
     size_t *all = RT_NEWN(&s->pool, size_t, 2 * n_types + 5 * n_rels);
@@ -124,7 +125,7 @@ gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err) {
     a->names = a->pos + n_rels;
     for (int t = 0; t < n_types; t++) {
         a->id[t] = rt_lay(&l, s->most.nodes[t], sizeof(int32_t));
-        a->tree[t] = rt_lay(&l, s->spec.disjoint ? s->most.nodes[t] : 0, sizeof(int32_t));
+        a->tree[t] = rt_lay(&l, s->spec.how.disjoint ? s->most.nodes[t] : 0, sizeof(int32_t));
     }
     for (int r = 0; r < n_rels; r++) {
         int64_t n = s->most.edges[r];

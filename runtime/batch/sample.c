@@ -50,11 +50,11 @@ static gnnc_status check_rel(const RtSampleGraph *g, const RtSampleSpec *spec, i
         return rt_fail(err, GNNC_E_RANGE, "sampling '%s': a node type that is none", r->name);
     if (!r->ptr || (!r->src && r->n_edges) || r->n_edges < 0)
         return rt_fail(err, GNNC_E_ARG, "sampling '%s': no edges by destination", r->name);
-    for (int h = 0; h < spec->n_hops; h++)
+    for (int h = 0; h < spec->how.n_hops; h++)
         if (spec->fanout[h * g->n_rels + k] < -1)
             return rt_fail(err, GNNC_E_RANGE, "sampling '%s': hop %d: a fan-out of %d; -1 is all",
                            r->name, h + 1, spec->fanout[h * g->n_rels + k]);
-    if (spec->edges == RT_EDGES_BIDIRECTIONAL) {
+    if (spec->how.edges == RT_EDGES_BIDIRECTIONAL) {
         gnnc_status st = check_reverse(g, r, err);
         if (st != GNNC_OK) return st;
     }
@@ -64,14 +64,14 @@ static gnnc_status check_rel(const RtSampleGraph *g, const RtSampleSpec *spec, i
 static gnnc_status check_all(const RtSampleGraph *g, const RtSampleSpec *spec, int n_threads,
                              RtError *err) {
     gnnc_status st = GNNC_OK;
-    if (g->n_types < 1 || g->n_rels < 0 || spec->n_hops < 0 || n_threads < 1)
+    if (g->n_types < 1 || g->n_rels < 0 || spec->how.n_hops < 0 || n_threads < 1)
         return rt_fail(err, GNNC_E_ARG, "sampling needs node types, hops and threads");
-    if (spec->n_hops && g->n_rels && !spec->fanout)
+    if (spec->how.n_hops && g->n_rels && !spec->fanout)
         return rt_fail(err, GNNC_E_ARG, "sampling needs a fan-out per hop and edge type");
-    if (spec->temporal && !spec->disjoint)
+    if (spec->temporal && !spec->how.disjoint)
         return rt_fail(err, GNNC_E_ARG,
                        "temporal sampling must be disjoint: seeds of other times share no node");
-    if (spec->recent && !spec->temporal)
+    if (spec->how.pick == RT_PICK_RECENT && !spec->temporal)
         return rt_fail(err, GNNC_E_ARG, "the most recent neighbours need temporal sampling");
     for (int t = 0; t < g->n_types; t++)
         if (g->type[t].n < 0 || g->type[t].n > INT32_MAX)
@@ -84,7 +84,7 @@ static gnnc_status check_all(const RtSampleGraph *g, const RtSampleSpec *spec, i
 /* ---- life ------------------------------------------------------------------------------ */
 static bool copy_tables(RtSampler *s, const RtSampleGraph *g, const RtSampleSpec *spec) {
     RtPool *pool = &s->pool;
-    int64_t n_fanouts = (int64_t)spec->n_hops * g->n_rels;
+    int64_t n_fanouts = (int64_t)spec->how.n_hops * g->n_rels;
     RtSampleType *type = RT_NEWN(pool, RtSampleType, g->n_types);
     RtSampleRel *rel = RT_NEWN(pool, RtSampleRel, g->n_rels);
     int32_t *fanout = RT_NEWN(pool, int32_t, n_fanouts);
@@ -158,7 +158,7 @@ void rt_sampler_free(RtSampler *s) {
 }
 
 gnnc_status rt_sampler_batch(const RtSampler *s, RtBatch **out, RtError *err) {
-    return rt_batch_new(out, &s->growth.from, s->g.n_types, s->g.n_rels, s->spec.n_hops, err);
+    return rt_batch_new(out, &s->growth.from, s->g.n_types, s->g.n_rels, s->spec.how.n_hops, err);
 }
 
 RtSampleCounters rt_sampler_counters(const RtSampler *s) {
@@ -199,7 +199,7 @@ gnnc_status rt_edges_reserve(const RtSampler *s, RtBatch *b, int rel, int64_t n,
     if (n > INT32_MAX)
         return rt_fail(err, GNNC_E_RANGE, "a batch of %lld edges: at most 2^31 - 1 are possible",
                        (long long)n);
-    int64_t have = e->end[s->spec.n_hops]; /* emitted by earlier hops */
+    int64_t have = e->end[s->spec.how.n_hops]; /* emitted by earlier hops */
     TRY(st, rt_grow(&b->growth, &e->src_buf, n, sizeof *e->src, have, err));
     TRY(st, rt_grow(&b->growth, &e->dst_buf, n, sizeof *e->dst, have, err));
     TRY(st, rt_grow(&b->growth, &e->pos_buf, n, sizeof *e->pos, have, err));
@@ -238,7 +238,7 @@ static void begin(RtSampler *s, RtBatch *b, const RtSampleAt *at) {
     if (b->first_epoch == 0) b->first_epoch = at->epoch + 1;
     b->growth.roomy = s->growth.roomy = b->first_epoch == at->epoch + 1;
     b->number = (int64_t)at->batch;
-    b->by_hop = s->spec.edges == RT_EDGES_DIRECTIONAL;
+    b->by_hop = s->spec.how.edges == RT_EDGES_DIRECTIONAL;
     for (int t = 0; t < s->g.n_types; t++) {
         s->ids[t].roomy = s->growth.roomy;
         rt_ids_begin(&s->ids[t]);
@@ -283,14 +283,14 @@ static gnnc_status add_group(RtSampler *s, RtBatch *b, const RtSeeds *g, int gro
     for (int64_t i = 0; i < g->n && st == GNNC_OK; i++) st = check_seed(s, g, i, err);
     if (st == GNNC_OK) st = keep_times(s, g, err);
     if (st == GNNC_OK)
-        st = rt_nodes_reserve(b, g->type, b->nodes[g->type].n + g->n, s->spec.disjoint, err);
+        st = rt_nodes_reserve(b, g->type, b->nodes[g->type].n + g->n, s->spec.how.disjoint, err);
     if (st == GNNC_OK) st = rt_grow(&b->growth, &b->seed_buf[group], g->n, sizeof(int32_t), 0, err);
     if (st != GNNC_OK) return st;
     int32_t *local = b->seed[group] = b->seed_buf[group].p;
     b->n_seeds[group] = g->n;
     b->n_groups = group + 1;
     for (int64_t i = 0; i < g->n && st == GNNC_OK; i++) {
-        int32_t tree = !s->spec.disjoint ? 0 : g->tree ? g->tree[i] : (int32_t)i;
+        int32_t tree = !s->spec.how.disjoint ? 0 : g->tree ? g->tree[i] : (int32_t)i;
         st = rt_ids_add(&s->ids[g->type], b, &s->growth, g->type, tree, g->id[i], &local[i], err);
     }
     return st;
@@ -331,15 +331,15 @@ static gnnc_status run(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < n_groups && st == GNNC_OK; i++) st = add_group(s, b, &groups[i], i, err);
     if (st != GNNC_OK) goto out;
-    close_hop(b, 0, s->spec.n_hops);
+    close_hop(b, 0, s->spec.how.n_hops);
     TRY(st, rt_sample_hide(s, b, groups, n_groups, err));
-    for (int h = 0; h < s->spec.n_hops; h++) {
+    for (int h = 0; h < s->spec.how.n_hops; h++) {
         TRY(st, rt_sample_hop(s, b, at, h, err));
-        close_hop(b, h + 1, s->spec.n_hops);
+        close_hop(b, h + 1, s->spec.how.n_hops);
     }
     TRY(st, close_ptrs(s, b, err));
-    if (s->spec.edges == RT_EDGES_INDUCED) TRY(st, rt_sample_induce(s, b, err));
-    if (s->spec.edges == RT_EDGES_BIDIRECTIONAL) TRY(st, rt_sample_both_ways(s, b, err));
+    if (s->spec.how.edges == RT_EDGES_INDUCED) TRY(st, rt_sample_induce(s, b, err));
+    if (s->spec.how.edges == RT_EDGES_BIDIRECTIONAL) TRY(st, rt_sample_both_ways(s, b, err));
     close_ends(s, b);
     if (s->spec.transpose) TRY(st, rt_batch_transpose(b, s->src_type, s->team, err));
     if (s->spec.check && s->spec.temporal) st = rt_sample_check(&s->g, s->tree_time, b, err);
@@ -350,12 +350,12 @@ out:
 gnnc_status rt_sample_groups(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups,
                              int n_groups, RtBatch *b, RtError *err) {
     int most = s->g.n_types > 2 ? s->g.n_types : 2;
-    if (b->n_types != s->g.n_types || b->n_rels != s->g.n_rels || b->n_hops != s->spec.n_hops ||
+    if (b->n_types != s->g.n_types || b->n_rels != s->g.n_rels || b->n_hops != s->spec.how.n_hops ||
         n_groups < 0 || n_groups > most)
         return rt_fail(err, GNNC_E_ARG, "a batch of another sampler");
     clear(s, b);
     begin(s, b, at);
-    if (n_groups && s->spec.disjoint) s->tree_key = groups->key;
+    if (n_groups && s->spec.how.disjoint) s->tree_key = groups->key;
     gnnc_status st = run(s, at, groups, n_groups, b, err);
     if (st != GNNC_OK) clear(s, b);
     s->n_batches += st == GNNC_OK;

@@ -50,15 +50,12 @@ typedef struct RtSampleGraph {
 
 /* ---- how ---------------------------------------------------------------------------------- */
 typedef struct RtSampleSpec {
-    int n_hops;
-    const int32_t *fanout; /* [n_hops, n_rels]; -1 = all in-edges */
-    bool replace;          /* with replacement */
-    bool disjoint;         /* a tree per seed; trees share no node */
+    rt_sampling how;       /* as the model says: of this n_hops and what contract.def calls DRAWN;
+                              `inclusive` stands with each type and relation */
+    const int32_t *fanout; /* [how.n_hops, n_rels]; -1 = all in-edges */
     bool temporal;         /* nothing newer than the seed's time; needs disjoint */
-    bool recent;           /* temporal: the newest instead of random ones */
     bool check;            /* prove on every batch that nothing newer is in it */
     bool transpose;        /* write by_src */
-    rt_batch_edges edges;
 } RtSampleSpec;
 
 typedef struct RtSampler RtSampler;

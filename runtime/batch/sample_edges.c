@@ -57,7 +57,7 @@ gnnc_status rt_sample_induce(RtSampler *s, RtBatch *b, RtError *err) {
     }
     if (st != GNNC_OK) return st;
     rt_sample_each(s, b, s->n_chunks < 4, count_induced);
-    for (int r = 0; r < s->g.n_rels; r++) b->edges[r].n = b->edges[r].end[s->spec.n_hops] = 0;
+    for (int r = 0; r < s->g.n_rels; r++) b->edges[r].n = b->edges[r].end[s->spec.how.n_hops] = 0;
     for (int64_t i = 0; i < s->n_chunks; i++) {
         s->chunk[i].out_at = b->edges[s->chunk[i].rel].n;
         b->edges[s->chunk[i].rel].n += s->chunk[i].n;
@@ -188,7 +188,7 @@ static gnnc_status rewrite(RtSampler *s, RtBatch *b, int q, const int64_t **kept
     int64_t n_dst = b->nodes[r->dst_type].n, n = 0, i = 0;
     const int64_t *size = *kept, *pos = size + n_dst;
     for (int64_t d = 0; d < n_dst; d++) n += size[d];
-    e->end[s->spec.n_hops] = 0;
+    e->end[s->spec.how.n_hops] = 0;
     gnnc_status st = rt_edges_reserve(s, b, q, n, err);
     if (st != GNNC_OK) return st;
     for (int64_t d = 0; d < n_dst; d++) {

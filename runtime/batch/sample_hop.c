@@ -255,7 +255,7 @@ static gnnc_status place_new(RtSampler *s, RtBatch *b, RtError *err) {
             c->new_at = n;
             n += c->n_new;
         }
-        gnnc_status st = rt_nodes_reserve(b, t, n, s->spec.disjoint, err);
+        gnnc_status st = rt_nodes_reserve(b, t, n, s->spec.how.disjoint, err);
         if (st != GNNC_OK) return st;
         b->nodes[t].n = n;
     }

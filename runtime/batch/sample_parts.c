@@ -27,7 +27,7 @@ gnnc_status rt_sample_parts(RtSampler *s, const RtSampleAt *at, const RtParts *p
     RtSeeds groups[64] = {{0}};
     int n_groups = 0;
     gnnc_status st = GNNC_OK;
-    if (s->spec.n_hops || s->spec.edges != RT_EDGES_INDUCED || s->spec.temporal ||
+    if (s->spec.how.n_hops || s->spec.how.edges != RT_EDGES_INDUCED || s->spec.temporal ||
         s->g.n_types > 64)
         return rt_fail(err, GNNC_E_ARG, "batches of whole parts: induced, without hops");
     for (int64_t i = 0; i < n; i++)

@@ -19,11 +19,11 @@ RtPicker rt_picker(const RtSampleGraph *g, const RtSampleSpec *spec, int rel, in
                    uint64_t key) {
     const RtSampleRel *r = &g->rel[rel];
     const RtSampleType *t = &g->type[r->src_type];
-    RtPicker p = {.rel = r, .replace = spec->replace, .fanout = fanout, .key = key};
+    RtPicker p = {.rel = r, .replace = spec->how.replace, .fanout = fanout, .key = key};
     p.src_time = spec->temporal ? t->time : NULL;
     p.src_inclusive = t->inclusive;
     p.temporal = spec->temporal && (r->time || t->time);
-    p.recent = p.temporal && spec->recent;
+    p.recent = p.temporal && spec->how.pick == RT_PICK_RECENT;
     return p;
 }
 

@@ -121,14 +121,10 @@ static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
         for (int r = 0; r < b->map.n_rels; r++)
             fanout[h * b->map.n_rels + r] =
                 s->fanout[h * t->program->n_spaces + b->map.space_of_rel[r]];
-    b->spec = (RtSampleSpec){.n_hops = s->n_hops,
+    b->spec = (RtSampleSpec){.how = *s,
                              .fanout = fanout,
-                             .replace = s->replace,
-                             .disjoint = s->disjoint,
                              .temporal = s->n_times > 0,
-                             .recent = s->pick == RT_PICK_RECENT,
-                             .check = t->options.check_times != 0,
-                             .edges = s->edges};
+                             .check = t->options.check_times != 0};
     return GNNC_OK;
 }
 

@@ -38,7 +38,7 @@ static int64_t in_edges(const RtSampleRel *r, int64_t node, int32_t most) {
 
 static int64_t weight_of_row(const RtHeavy *h, int way, int type, int64_t node) {
     int64_t n = 0;
-    for (int r = 0; r < h->g->n_rels && h->spec->n_hops; r++)
+    for (int r = 0; r < h->g->n_rels && h->spec->how.n_hops; r++)
         if (h->g->rel[r].dst_type == type && counts_rel(h, way, r))
             n += in_edges(&h->g->rel[r], node, h->spec->fanout[r]);
     return n;

@@ -34,7 +34,7 @@ static void star_open(Star *w) {
 static void draw_often(Star *w, int32_t fanout, RtSampleSpec spec, double at, int *count,
                        int *pairs) {
     const int32_t seed = 0;
-    spec.n_hops = 1, spec.fanout = &fanout, spec.check = true;
+    spec.how.n_hops = 1, spec.fanout = &fanout, spec.check = true;
     RtBatch *b;
     RtSampler *s = sampler_of(&w->g, &spec, &b);
     memset(count, 0, DEG * sizeof *count);
@@ -68,7 +68,7 @@ TEST(uniform_draws) {
     for (int replace = 0; replace < 2; replace++) {
         Star w;
         star_open(&w);
-        draw_often(&w, 4, (RtSampleSpec){.replace = replace}, 0, count, pairs);
+        draw_often(&w, 4, (RtSampleSpec){.how.replace = replace}, 0, count, pairs);
         for (int i = 0; i < DEG; i++) want[i] = ROUNDS * 4.0 / DEG;
         CHECK_MSG(chi_square(count, want, DEG) < 31.3, "%g", chi_square(count, want, DEG));
         for (int i = 0; i < DEG; i++)
@@ -105,7 +105,7 @@ TEST(an_edge_between_the_ends_of_a_link_is_not_drawn) {
         star_open(&w);
         w.r.hides = true;
         if (weighted) w.r.weight = w.weight;
-        RtSampleSpec spec = {.n_hops = 1, .fanout = &fanout, .replace = replace};
+        RtSampleSpec spec = {.how.n_hops = 1, .fanout = &fanout, .how.replace = replace};
         RtSampler *s = sampler_of(&w.g, &spec, &b);
         RtSeeds q[2] = {{.n = 1, .id = &of[0], .n_links = 1}, {.n = 1, .id = &of[1]}};
         for (uint64_t k = 0; k < ROUNDS; k++) {
@@ -147,7 +147,7 @@ TEST(weighted_draws) {
         Star w;
         star_open(&w);
         w.r.weight = w.weight;
-        draw_often(&w, 3, (RtSampleSpec){.replace = replace}, 0, count, NULL);
+        draw_often(&w, 3, (RtSampleSpec){.how.replace = replace}, 0, count, NULL);
         for (int i = 0; i < DEG; i++)
             want[i] = ROUNDS * (replace ? 3 * w.weight[i] / 18 : chance(w.weight, i, 0, 3));
         for (int i = 0; i < DEG; i += 4) CHECK(count[i] == 0); /* weight 0 */
@@ -162,7 +162,7 @@ TEST(temporal_draws_are_uniform_over_what_is_known) {
         Star w;
         star_open(&w);
         w.r.time = w.time, w.r.time_sorted = sorted;
-        RtSampleSpec spec = {.disjoint = true, .temporal = true};
+        RtSampleSpec spec = {.how.disjoint = true, .temporal = true};
         draw_often(&w, 2, spec, 8, count, NULL);
         for (int i = 0; i < DEG; i++) want[i] = i < 8 ? ROUNDS * 2.0 / 8 : 0;
         for (int i = 8; i < DEG; i++) CHECK(count[i] == 0); /* 8 itself is not before 8 */
@@ -181,10 +181,10 @@ TEST(weighted_temporal_draws) {
         star_open(&w);
         for (int i = 0; i < KNOWN; i++) all += weight[i] = w.weight[i];
         w.r.weight = w.weight, w.r.time = w.time, w.r.time_sorted = mode & 2;
-        RtSampleSpec spec = {.disjoint = true, .temporal = true, .replace = mode & 1};
+        RtSampleSpec spec = {.how.disjoint = true, .temporal = true, .how.replace = mode & 1};
         draw_often(&w, 3, spec, KNOWN, count, NULL);
         for (int i = 0; i < DEG; i++)
-            want[i] = ROUNDS * (spec.replace ? 3 * weight[i] / all : chance(weight, i, 0, 3));
+            want[i] = ROUNDS * (spec.how.replace ? 3 * weight[i] / all : chance(weight, i, 0, 3));
         for (int i = 0; i < DEG; i++) CHECK(weight[i] > 0 || count[i] == 0);
         CHECK_MSG(chi_square(count, want, DEG) < 20.6, "%g", chi_square(count, want, DEG));
     }
@@ -221,7 +221,7 @@ TEST(large_fanouts_without_replacement) {
     RtSampleRel r = rt_sample_rel("edge", 0, 0, &rel);
     RtSampleType type = {.name = "node", .n = D};
     RtSampleGraph g = {1, 1, &type, &r};
-    RtSampleSpec spec = {.n_hops = 1, .fanout = &k};
+    RtSampleSpec spec = {.how.n_hops = 1, .fanout = &k};
     RtBatch *b;
     RtSampler *s = sampler_of(&g, &spec, &b);
     int tenth[10] = {0};
@@ -291,19 +291,20 @@ TEST(nothing_newer_than_the_seed_is_seen) {
         w.type[1].time = w.item_time;
         for (int i = 0; i < 6; i++) /* a seed is not newer than its own time */
             when[i] = fmax(some(seed, (uint32_t)i, 45), w.user_time[SEED[i]]);
-        RtSampleSpec spec = {.n_hops = 2, .fanout = FAN, .disjoint = true, .temporal = true};
-        spec.recent = seed & 8, spec.check = true;
+        RtSampleSpec spec = {
+            .how.n_hops = 2, .fanout = FAN, .how.disjoint = true, .temporal = true};
+        spec.how.pick = seed & 8 ? RT_PICK_RECENT : RT_PICK_UNIFORM, spec.check = true;
         RtSampler *s = sampler_of(&w.g, &spec, &b);
         RtSeeds q = {.n = 6, .id = SEED, .time = when};
         RtError err = {""};
         gnnc_status st = rt_sample_nodes(s, &(RtSampleAt){seed, 0, 0}, &q, b, &err);
         CHECK_MSG(st == GNNC_OK, "%s", err.text);
         check_batch(&w.g, b);
-        check_times(&w, b, when, spec.recent);
+        check_times(&w, b, when, spec.how.pick == RT_PICK_RECENT);
         rt_batch_free(b);
         rt_sampler_free(s);
         for (int mode = 1; mode < 3; mode++) { /* the other edges too, says the check */
-            spec.edges = (rt_batch_edges)mode;
+            spec.how.edges = (rt_batch_edges)mode;
             s = sampler_of(&w.g, &spec, &b);
             CHECK(rt_sample_nodes(s, &(RtSampleAt){seed, 0, 0}, &q, b, NULL) == GNNC_OK);
             check_batch(&w.g, b);
@@ -322,7 +323,7 @@ TEST(the_check_finds_newer_rows) {
     double at = 11.5, node_time[DEG + 1] = {12};
     w.time[1] = 20; /* not ascending: the search passes over it */
     w.r.time = w.time, w.r.time_sorted = true;
-    RtSampleSpec spec = {.n_hops = 1, .fanout = &all, .disjoint = true, .temporal = true};
+    RtSampleSpec spec = {.how.n_hops = 1, .fanout = &all, .how.disjoint = true, .temporal = true};
     RtSeeds q = {.n = 1, .id = &seed, .time = &at};
     for (int mode = 0; mode < 3; mode++) {
         RtBatch *b;
@@ -358,7 +359,7 @@ TEST(batches_of_graphs) {
     RtSampleRel r = rt_sample_rel("bond", 0, 0, &rel);
     RtSampleType type = {.name = "atom", .n = 5};
     RtSampleGraph g = {1, 1, &type, &r};
-    RtSampleSpec spec = {.disjoint = true, .edges = RT_EDGES_INDUCED};
+    RtSampleSpec spec = {.how.disjoint = true, .how.edges = RT_EDGES_INDUCED};
     RtSampler *s = sampler_of(&g, &spec, &b);
     CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, take, 4, b, NULL) == GNNC_OK);
     const int32_t id[7] = {3, 4, 0, 1, 2, 3, 4}, graph[7] = {0, 0, 1, 1, 1, 2, 2};
@@ -369,14 +370,14 @@ TEST(batches_of_graphs) {
     CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, take, 4, b, NULL) == GNNC_E_RANGE);
     rt_batch_free(b);
     rt_sampler_free(s);
-    spec.edges = RT_EDGES_DIRECTIONAL;
+    spec.how.edges = RT_EDGES_DIRECTIONAL;
     s = sampler_of(&g, &spec, &b);
     parts.n = 3;
     CHECK(rt_sample_parts(s, &(RtSampleAt){0}, &parts, take, 4, b, NULL) == GNNC_E_ARG);
     rt_batch_free(b);
     rt_sampler_free(s);
     /* Clusters: rows in any order, an edge between two parts is there where both are. */
-    spec = (RtSampleSpec){.edges = RT_EDGES_INDUCED};
+    spec = (RtSampleSpec){.how.edges = RT_EDGES_INDUCED};
     const int32_t row[5] = {0, 2, 4, 1, 3}, *const rows[1] = {row};
     const int64_t cut[3] = {0, 3, 5}, *const cuts[1] = {cut};
     const int32_t both[2] = {1, 0};

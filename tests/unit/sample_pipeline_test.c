@@ -147,7 +147,7 @@ static gnnc_status sample_one(void *user, int worker, int64_t k, int slot, RtErr
 
 TEST(batches_are_the_same_however_they_are_prepared) {
     static Job j;
-    RtSampleSpec spec = {.n_hops = 2, .fanout = FAN};
+    RtSampleSpec spec = {.how.n_hops = 2, .fanout = FAN};
     int64_t sum[4] = {0}, number;
     int slot;
     world_open(&j.w, 1);

@@ -29,11 +29,11 @@ static void check_fanouts(const World *w, const RtSampleSpec *spec, const RtBatc
                 have += h < HOPS && (spec->fanout[h * N_RELS + r] < 0 || is_drawable);
             }
             int64_t k = h == HOPS ? 0 : spec->fanout[h * N_RELS + r];
-            int64_t want = k < 0 ? have : spec->replace ? (have ? k : 0) : have < k ? have : k;
+            int64_t want = k < 0 ? have : spec->how.replace ? (have ? k : 0) : have < k ? have : k;
             CHECK_MSG(n == want, "relation %d, node %lld, hop %d: %lld edges, not %lld", r,
                       (long long)d, h, (long long)n, (long long)want);
             for (int64_t i = b->edges[r].ptr[d] + 1; i < b->edges[r].ptr[d + 1]; i++)
-                CHECK(spec->replace || b->edges[r].pos[i] > b->edges[r].pos[i - 1]);
+                CHECK(spec->how.replace || b->edges[r].pos[i] > b->edges[r].pos[i - 1]);
         }
     }
 }
@@ -55,10 +55,10 @@ static void check_hops(const World *w, const RtBatch *b) {
 
 static void check_seeds(const RtSampleSpec *spec, const RtBatch *b) {
     CHECK(b->n_groups == 1 && b->n_seeds[0] == SEEDS.n);
-    CHECK(b->nodes[0].end[0] == (spec->disjoint ? 9 : 7) && b->nodes[1].end[0] == 0);
+    CHECK(b->nodes[0].end[0] == (spec->how.disjoint ? 9 : 7) && b->nodes[1].end[0] == 0);
     for (int i = 0; i < 9; i++) {
         CHECK(b->nodes[0].id[b->seed[0][i]] == SEED[i]);
-        CHECK(!spec->disjoint || b->nodes[0].tree[b->seed[0][i]] == i);
+        CHECK(!spec->how.disjoint || b->nodes[0].tree[b->seed[0][i]] == i);
     }
 }
 
@@ -66,8 +66,8 @@ TEST(batches_are_what_the_options_say) {
     for (uint32_t seed = 0; seed < 12; seed++) {
         World w;
         world_open(&w, seed);
-        RtSampleSpec spec = {.n_hops = HOPS, .fanout = seed % 6 == 5 ? ALL : FAN};
-        spec.replace = seed % 2, spec.disjoint = seed / 2 % 2;
+        RtSampleSpec spec = {.how.n_hops = HOPS, .fanout = seed % 6 == 5 ? ALL : FAN};
+        spec.how.replace = seed % 2, spec.how.disjoint = seed / 2 % 2;
         if (seed > 5)
             for (int r = 0; r < N_RELS; r++) w.rel[r].weight = w.weight[r];
         RtBatch *b;
@@ -110,7 +110,7 @@ TEST(edges_of_the_other_direction) {
                               rt_sample_rel("both", 0, 0, &r[1])};
         const RtSampleGraph g = {N_TYPES, 2, w.type, rel};
         const int32_t fan[2] = {seed % 2 ? 3 : -1, seed % 2 ? 4 : -1};
-        RtSampleSpec spec = {.n_hops = 1, .fanout = fan};
+        RtSampleSpec spec = {.how.n_hops = 1, .fanout = fan};
         RtBatch *b;
         RtSampler *s = sampler_of(&g, &spec, &b);
         CHECK(rt_sample_nodes(s, &(RtSampleAt){seed, 0, 0}, &SEEDS, b, NULL) == GNNC_OK);
@@ -196,8 +196,8 @@ TEST(induced_and_bidirectional_edges) {
         RtBatch *b[3];
         world_open(&w, seed);
         for (int mode = 0; mode < 3; mode++) {
-            RtSampleSpec spec = {.n_hops = 2, .fanout = FAN, .disjoint = seed % 2};
-            spec.edges = (rt_batch_edges)mode, spec.replace = seed % 3 == 2;
+            RtSampleSpec spec = {.how.n_hops = 2, .fanout = FAN, .how.disjoint = seed % 2};
+            spec.how.edges = (rt_batch_edges)mode, spec.how.replace = seed % 3 == 2;
             RtSampler *s = sampler_of(&w.g, &spec, &b[mode]);
             CHECK(rt_sample_nodes(s, &(RtSampleAt){seed, 1, 2}, &SEEDS, b[mode], NULL) == GNNC_OK);
             check_batch(&w.g, b[mode]);
@@ -244,11 +244,11 @@ TEST(batches_do_not_depend_on_threads_or_on_where_a_run_resumed) {
         r.reverse = 0;
         if (mode == 1) r.weight = weight;
         RtSampleGraph g = {1, 1, &type, &r};
-        RtSampleSpec spec = {.n_hops = 2, .fanout = fanout, .transpose = true};
-        spec.disjoint = mode == 2 || mode == 5, spec.replace = mode == 3;
-        spec.edges = mode == 4   ? RT_EDGES_INDUCED
-                     : mode == 5 ? RT_EDGES_BIDIRECTIONAL
-                                 : RT_EDGES_DIRECTIONAL;
+        RtSampleSpec spec = {.how.n_hops = 2, .fanout = fanout, .transpose = true};
+        spec.how.disjoint = mode == 2 || mode == 5, spec.how.replace = mode == 3;
+        spec.how.edges = mode == 4   ? RT_EDGES_INDUCED
+                         : mode == 5 ? RT_EDGES_BIDIRECTIONAL
+                                     : RT_EDGES_DIRECTIONAL;
         RtBatch *first[4] = {NULL};
         int threads[] = {1, 2, 3, 7};
         for (int t = 0; t < 4; t++) {
@@ -303,7 +303,7 @@ TEST(ids_that_crowd_in_one_shard) {
     RtSampleType type = {.name = "node", .n = N};
     RtSampleGraph g = {1, 1, &type, &r};
     const int32_t all = -1;
-    RtSampleSpec spec = {.n_hops = 1, .fanout = &all};
+    RtSampleSpec spec = {.how.n_hops = 1, .fanout = &all};
     RtAlloc from = rt_alloc_default();
     RtBatch *b[2];
     CHECK(rt_team_start(&team, &from, 2, 2, NULL) == GNNC_OK);
@@ -337,7 +337,7 @@ TEST(later_epochs_take_no_memory) {
     RtSampleType type = {.name = "node", .n = N};
     RtSampleGraph g = {1, 1, &type, &r};
     const int32_t fanout[2] = {8, 4};
-    RtSampleSpec spec = {.n_hops = 2, .fanout = fanout, .transpose = true};
+    RtSampleSpec spec = {.how.n_hops = 2, .fanout = fanout, .transpose = true};
     RtSampler *s;
     RtBatch *b;
     CHECK(rt_sampler_new(&s, &from, &g, &spec, NULL, 1, NULL) == GNNC_OK);
@@ -376,21 +376,21 @@ TEST(hostile_requests) {
     int32_t bad[HOPS * N_RELS];
     memcpy(bad, FAN, sizeof bad);
     bad[6] = -2;
-    RtSampleSpec ok = {.n_hops = HOPS, .fanout = FAN}, spec = ok;
+    RtSampleSpec ok = {.how.n_hops = HOPS, .fanout = FAN}, spec = ok;
     spec.fanout = bad;
     refuse(&w.g, spec, GNNC_E_RANGE, "'buys': hop 2: a fan-out of -2");
     spec.fanout = NULL;
     refuse(&w.g, spec, GNNC_E_ARG, "fan-out");
     spec = ok, spec.temporal = true;
     refuse(&w.g, spec, GNNC_E_ARG, "disjoint");
-    spec = ok, spec.recent = true;
+    spec = ok, spec.how.pick = RT_PICK_RECENT;
     refuse(&w.g, spec, GNNC_E_ARG, "temporal");
     w.weight[SIMILAR][11] = -1, w.rel[SIMILAR].weight = w.weight[SIMILAR];
     refuse(&w.g, ok, GNNC_E_VALUE, "'similar': edge 11: weight -1");
     w.weight[SIMILAR][11] = INFINITY;
     refuse(&w.g, ok, GNNC_E_VALUE, "inf");
     w.rel[SIMILAR].weight = NULL;
-    spec = ok, spec.edges = RT_EDGES_BIDIRECTIONAL;
+    spec = ok, spec.how.edges = RT_EDGES_BIDIRECTIONAL;
     w.rel[BUYS].reverse = SIMILAR;
     refuse(&w.g, spec, GNNC_E_ARG, "'buys': its reverse");
     w.rel[BUYS].reverse = BOUGHT, w.rel[BOUGHT].by_src = NULL;
@@ -404,7 +404,7 @@ TEST(bad_seeds_leave_an_empty_batch) {
     World w;
     RtBatch *b;
     world_open(&w, 0);
-    RtSampleSpec spec = {.n_hops = HOPS, .fanout = FAN};
+    RtSampleSpec spec = {.how.n_hops = HOPS, .fanout = FAN};
     RtSampler *s = sampler_of(&w.g, &spec, &b);
     RtError err = {""};
     const int32_t bad[2] = {3, 60}, tree[2] = {0, -1};
@@ -432,7 +432,7 @@ TEST(more_edges_than_a_batch_can_hold) {
     RtSampleRel r = {.name = "huge", .n_edges = ptr[2], .ptr = ptr, .src = none, .reverse = -1};
     RtSampleType type = {.name = "node", .n = 2};
     RtSampleGraph g = {1, 1, &type, &r};
-    RtSampleSpec spec = {.n_hops = 1, .fanout = &all};
+    RtSampleSpec spec = {.how.n_hops = 1, .fanout = &all};
     RtBatch *b;
     RtError err = {""};
     RtSampler *s = sampler_of(&g, &spec, &b);
@@ -448,8 +448,9 @@ static gnnc_status sample_all(const RtAlloc *from, const World *w, RtTeam *team)
     RtBatch *b = NULL;
     gnnc_status st;
     for (int mode = 0; mode < 3; mode++) {
-        RtSampleSpec spec = {.n_hops = 2, .fanout = FAN, .disjoint = true, .transpose = true};
-        spec.edges = (rt_batch_edges)mode;
+        RtSampleSpec spec = {
+            .how.n_hops = 2, .fanout = FAN, .how.disjoint = true, .transpose = true};
+        spec.how.edges = (rt_batch_edges)mode;
         TRY(st, rt_sampler_new(&s, from, &w->g, &spec, team, 2, NULL));
         TRY(st, rt_sampler_batch(s, &b, NULL));
         TRY(st, rt_sample_nodes(s, &(RtSampleAt){0}, &SEEDS, b, NULL));
