@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "runtime/clock.h"
 #include "runtime/data/data.h"
 #include "runtime/batch/pipeline.h"
 #include "runtime/batch/sample.h"
@@ -26,12 +26,6 @@ typedef struct {
     RtBatch *slot[MOST_SLOTS];
     RtColumnBuf x_buf[MOST_SLOTS], y_buf[MOST_SLOTS];
 } Bench;
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static gnnc_status prepare(void *user, int worker, int64_t k, int slot, RtError *err) {
     Bench *q = user;
@@ -105,13 +99,13 @@ static gnnc_status measure(Bench *q, RtPipeline *p, int n_epochs, RtError *err) 
     double took[64];
     int64_t nodes = 0, edges = 0, grown = 0;
     for (q->epoch = 0; q->epoch <= n_epochs; q->epoch++) { /* the first warms up */
-        double start = seconds();
+        double start = rt_now();
         gnnc_status st = epoch(q, p, &nodes, &edges, err);
         if (st != GNNC_OK) return st;
         if (q->epoch == 0)
             grown = rt_sampler_counters(q->sampler[0]).n_grown;
         else
-            took[q->epoch - 1] = seconds() - start;
+            took[q->epoch - 1] = rt_now() - start;
     }
     qsort(took, (size_t)n_epochs, sizeof *took, by_size);
     double mid = took[n_epochs / 2];

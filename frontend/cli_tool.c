@@ -5,14 +5,13 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
+
+#include "runtime/clock.h"
 
 extern char **environ;
 
 double cli_now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+    return 1e3 * rt_now();
 }
 
 void cli_stage_time(const CliOptions *o, const char *what, double since) {

@@ -7,7 +7,6 @@
 #include "frontend/import_main.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/data/io.h"

@@ -8,7 +8,8 @@
 #include "passes/pass.h"
 
 #include <string.h>
-#include <time.h>
+
+#include "runtime/clock.h"
 
 static const Pass *const passes[] = {
 #define PASS(id) &pass_##id,
@@ -107,12 +108,6 @@ static const char *text_of(Ctx *c, const Module *m) {
     return b.s ? b.s : "";
 }
 
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 static void dump(const PassOptions *o, const char *when, const Pass *p, const char *text) {
     fprintf(o->dump, "// ---- %s %s\n%s", when, p->name, text);
 }
@@ -126,12 +121,12 @@ static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
                   .precision = o->precision,
                   .ranges = o->ranges,
                   .scale = o->scale};
-    double start = now_ms();
+    double start = rt_now();
     c->stage = arena_printf(c->a, "pass '%s'", p->name);
     bool ok = p->run(&pc, m);
     c->stage = NULL;
-    double took = now_ms() - start;
-    if (o->time_passes && o->dump) fprintf(o->dump, "%9.3f ms  %s\n", took, p->name);
+    double took = rt_now() - start;
+    if (o->time_passes && o->dump) fprintf(o->dump, "%9.3f ms  %s\n", 1e3 * took, p->name);
     clear_tags(m);
     if (p->breaks & IR_FUSED) clear_fused(m);
     m->has = (m->has & ~p->breaks) | p->gives;

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "bind.h"
 #include "contract.h"
+#include "runtime/clock.h"
 #include "runtime/exec/device.h"
 #include "runtime/batch/link_batches.h"
 #include "runtime/batch/row_batches.h"
@@ -371,12 +371,6 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     return GNNC_OK;
 }
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
@@ -388,9 +382,9 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     TRY(st, can_train(t, &train));
     if (!t->trained) TRY(st, run_steps(t, train)); /* else the evaluation failed */
     set_scalar(t, "lr", lr);
-    int64_t begin = now_ns();
+    int64_t begin = rt_now_ns();
     TRY(st, evaluate(t));
-    t->rt.count.eval_ns += now_ns() - begin;
+    t->rt.count.eval_ns += rt_now_ns() - begin;
     t->ahead = t->trained = false;
     t->rt.count.read_backs++;
     t->progress.epoch = e + 1;

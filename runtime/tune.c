@@ -5,9 +5,9 @@
  * add.  A way with more threads must win by some per cent. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bind.h"
+#include "runtime/clock.h"
 #include "tuned.h"
 #include "variant.h"
 
@@ -26,12 +26,6 @@ typedef struct {
     int n;
     double until;
 } Tune;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Every number of threads on small machines, powers of two and all of them on large ones. */
 static int next_threads(int n, int cores) {
@@ -52,10 +46,10 @@ static gnnc_status take_turn(Tune *u, Way *w) {
     gnnc_status st = rt_trainer_share(u->t, w->c.threads, w->c.serial_ns);
     if (st == GNNC_OK) st = gnnc_trainer_run_phase(u->t, u->phase); /* caches, awake threads */
     for (int i = 0; i < STEPS_PER_TURN && st == GNNC_OK; i++) {
-        double begin = now();
+        double begin = rt_now();
         if (w->n == MAX_SAMPLES || (w->n > 0 && begin > u->until)) break;
         st = gnnc_trainer_run_phase(u->t, u->phase);
-        w->s[w->n++] = now() - begin;
+        w->s[w->n++] = rt_now() - begin;
     }
     return st;
 }
@@ -64,7 +58,7 @@ static gnnc_status measure(Tune *u) {
     gnnc_status st = GNNC_OK;
     for (int turn = 0; turn < MAX_SAMPLES / STEPS_PER_TURN; turn++)
         for (int i = 0; i < u->n; i++) {
-            if (turn > 0 && now() > u->until) return GNNC_OK;
+            if (turn > 0 && rt_now() > u->until) return GNNC_OK;
             if ((st = take_turn(u, &u->way[i])) != GNNC_OK) return st;
         }
     return st;
@@ -106,9 +100,9 @@ enum { STEPS_PER_VARIANT = 5 };
 static gnnc_status least_time(gnnc_trainer *t, const char *phase, double *s) {
     gnnc_status st = gnnc_trainer_run_phase(t, phase);
     for (int i = 0; i < STEPS_PER_VARIANT && st == GNNC_OK; i++) {
-        double begin = now();
+        double begin = rt_now();
         st = gnnc_trainer_run_phase(t, phase);
-        if (i == 0 || now() - begin < *s) *s = now() - begin;
+        if (i == 0 || rt_now() - begin < *s) *s = rt_now() - begin;
     }
     return st;
 }
@@ -177,7 +171,7 @@ gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     rt_pool_init(&pool, &t->outer);
-    Tune u = {.t = t, .phase = phase_to_time(t->program), .until = now() + seconds};
+    Tune u = {.t = t, .phase = phase_to_time(t->program), .until = rt_now() + seconds};
     u.way = RT_NEWN(&pool, Way, MAX_WAYS);
     list_ways(&u, u.way ? rt_usable_cores() : 0);
     if (!u.way)

@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
+
+#include "runtime/clock.h"
 
 typedef struct {
     RtPipeline *p;
@@ -37,16 +38,10 @@ struct RtPipeline {
     RtPipelineStats stats;
 };
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void wait_on(RtPipeline *p, pthread_cond_t *c, int64_t *total_ns) {
-    int64_t start = now_ns();
+    int64_t start = rt_now_ns();
     pthread_cond_wait(c, &p->lock);
-    *total_ns += now_ns() - start;
+    *total_ns += rt_now_ns() - start;
 }
 
 /* ---- workers --------------------------------------------------------------------------- */
@@ -62,9 +57,9 @@ static void prepare_one(RtPipeline *p, int worker) {
     RtError err = {""};
     p->n_busy++;
     pthread_mutex_unlock(&p->lock);
-    int64_t start = now_ns();
+    int64_t start = rt_now_ns();
     gnnc_status st = p->spec.prepare(p->spec.user, worker, number, slot, &err);
-    int64_t took = now_ns() - start;
+    int64_t took = rt_now_ns() - start;
     pthread_mutex_lock(&p->lock);
     p->n_busy--;
     p->stats.prepare_ns += took;

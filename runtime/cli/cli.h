@@ -56,7 +56,6 @@ void rt_cli_print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE
 int rt_cli_info(RtCli *c);
 
 /* cli_log.c */
-double rt_cli_now(void); /* seconds */
 int rt_cli_usage(const RtCli *c, const char *fmt, ...) RT_PRINTF(2, 3);
 /* Prints what the trainer says went wrong; RT_EXIT_FAILED. */
 int rt_cli_failed(RtCli *c);

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "cli.h"
+#include "runtime/clock.h"
 #include "runtime/exec/exec.h"
 #include "runtime/trainer.h"
 #include "runtime/tuned.h"
@@ -52,11 +53,11 @@ static bool time_phase(RtCli *c, const char *phase, int64_t n, double *s) {
     int64_t at_once = steps_at_once(c);
     for (int64_t i = 0; i < n; i += at_once) {
         int64_t some = n - i < at_once ? n - i : at_once;
-        double begin = rt_cli_now();
+        double begin = rt_now();
         for (int64_t k = 0; k < some; k++)
             if (gnnc_trainer_run_phase(c->t, phase) != GNNC_OK) return false;
         if (gnnc_trainer_wait(c->t) != GNNC_OK) return false;
-        for (int64_t k = 0; k < some; k++) s[i + k] = (rt_cli_now() - begin) / (double)some;
+        for (int64_t k = 0; k < some; k++) s[i + k] = (rt_now() - begin) / (double)some;
     }
     return true;
 }
@@ -80,14 +81,14 @@ static const char *machine(const RtCli *c) {
 
 static bool measure(RtCli *c, Bench *b, double *s) {
     enum { WARM_UP = 5 };
-    double begin = rt_cli_now();
+    double begin = rt_now();
     gnnc_trainer_set_int(c->t, "labels", 1);
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
-    b->load_s = rt_cli_now() - begin;
+    b->load_s = rt_now() - begin;
     const char *infer = infer_phase(c);
     if (rt_phase_of(c->p, RT_PHASE_TRAIN)) {
         if (!time_phase(c, "train", 1, s)) return false;
-        b->first_step_s = rt_cli_now() - begin;
+        b->first_step_s = rt_now() - begin;
         if (!time_phase(c, "train", WARM_UP, s)) return false;
     }
     if (infer && !time_phase(c, infer, WARM_UP, s)) return false;
@@ -102,7 +103,7 @@ static bool measure(RtCli *c, Bench *b, double *s) {
         if (!time_phase(c, infer, b->n, s)) return false;
         b->infer = quartiles(s, b->n);
     }
-    b->total_s = rt_cli_now() - begin;
+    b->total_s = rt_now() - begin;
     const float *loss;
     int rank;
     int64_t dim[GNNC_MAX_RANK];

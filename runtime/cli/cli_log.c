@@ -3,17 +3,11 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
+#include "runtime/clock.h"
 #include "runtime/contract.h"
 #include "runtime/trainer.h"
-
-double rt_cli_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- messages ---------------------------------------------------------------- */
 static void clear_progress(RtCli *c) {
@@ -154,7 +148,7 @@ static void draw_bar(int64_t done, int64_t all) {
 
 /* At most twenty times a second: a terminal is slower than an epoch on a small graph. */
 static void progress_line(RtCli *c, int64_t epoch, double loss) {
-    double now = rt_cli_now();
+    double now = rt_now();
     if (now - c->shown_at < 0.05 && epoch < epochs_wanted(c)) return;
     c->shown_at = now;
     clear_progress(c);

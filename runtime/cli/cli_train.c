@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "runtime/clock.h"
 #include "runtime/data/npy.h"
 #include "runtime/trainer.h"
 
@@ -88,12 +89,12 @@ static int run_steps(RtCli *c, const sigset_t *signals, int *by_signal) {
 /* 0, 1, or the number of the signal that stopped it. */
 static int run_epochs(RtCli *c, const sigset_t *signals, int *by_signal) {
     while (!gnnc_trainer_done(c->t)) {
-        double begin = rt_cli_now();
+        double begin = rt_now();
         int code = run_steps(c, signals, by_signal);
         if (code != RT_EXIT_OK || *by_signal) return code;
         gnnc_status st = gnnc_trainer_epoch(c->t);
         if (st != GNNC_OK) return step_failed(c, st, signals, by_signal);
-        rt_cli_epoch(c, rt_cli_now() - begin);
+        rt_cli_epoch(c, rt_now() - begin);
         int64_t e = gnnc_trainer_epochs_done(c->t);
         if (c->save_every && e % c->save_every == 0 && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
         if ((*by_signal = pending_signal(signals))) return RT_EXIT_OK;
@@ -107,12 +108,12 @@ static int finish(RtCli *c, double begin) {
     rt_cli_saved(c);
     if (gnnc_trainer_keep_best(c->t, &kept) != GNNC_OK) return rt_cli_failed(c);
     if (c->out && gnnc_trainer_save_weights(c->t, c->out) != GNNC_OK) return rt_cli_failed(c);
-    rt_cli_result(c, kept, rt_cli_now() - begin);
+    rt_cli_result(c, kept, rt_now() - begin);
     return rt_cli_profile_end(c) == RT_EXIT_OK ? code : RT_EXIT_FAILED;
 }
 
 static int train_blocked(RtCli *c, const sigset_t *signals) {
-    double begin = rt_cli_now();
+    double begin = rt_now();
     int by_signal = 0;
     int code = start(c);
     c->t->rt.by_signal = true;
@@ -153,11 +154,11 @@ int rt_cli_train(RtCli *c) {
 }
 
 int rt_cli_eval(RtCli *c) {
-    double begin = rt_cli_now();
+    double begin = rt_now();
     int code = start(c);
     if (code != RT_EXIT_OK) return code;
     if (gnnc_trainer_evaluate(c->t) != GNNC_OK) return rt_cli_failed(c);
-    rt_cli_result(c, 0, rt_cli_now() - begin);
+    rt_cli_result(c, 0, rt_now() - begin);
     return rt_cli_profile_end(c);
 }
 

@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "device.h"
 #include "exec.h"
+#include "runtime/clock.h"
 
 _Static_assert((int)GNNC_F32 == RT_F32 && (int)GNNC_F64 == RT_F64 && (int)GNNC_I32 == RT_I32 &&
                    (int)GNNC_BOOL == RT_I1,
@@ -42,10 +42,8 @@ static bool is_asked_to_stop(const RtRuntime *rt) {
 
 /* A loop that ends is waited for, as the epoch is: a second says which one does not. */
 static gnnc_status check_stop(RtRuntime *rt, const char *line) {
-    struct timespec t;
     if (!is_asked_to_stop(rt)) return GNNC_OK;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    double now = rt_now();
     if (rt->asked == 0) rt->asked = now;
     if (now - rt->asked < 1) return GNNC_OK;
     return rt_fail(&rt->err, GNNC_E_STOPPED, "%s: stopped in a loop that did not end", line);

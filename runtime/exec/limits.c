@@ -9,18 +9,12 @@
  * On a device: a copy from memory to memory, of which both sides count, and the same product with
  * more rows; sizes grow until one run takes long enough to be timed. */
 #include <string.h>
-#include <time.h>
 
 #include "device.h"
+#include "runtime/clock.h"
 #include "runtime/trainer.h"
 
 enum { STREAM_FLOATS = 16 << 20, STREAM_RUNS = 4, M = 4096, N = 256, GEMM_RUNS = 8 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct {
     float *a, *b, *c;
@@ -39,9 +33,9 @@ static double stream_rate(gnnc_trainer *t, float *block) {
     Triad x = {block, block + STREAM_FLOATS, block + 2 * (int64_t)STREAM_FLOATS};
     double best = 0;
     for (int i = 0; i <= STREAM_RUNS; i++) { /* the first one maps the pages */
-        double begin = now();
+        double begin = rt_now();
         rt_team_run(t->rt.team, triad, &x);
-        double rate = 3.0 * sizeof(float) * STREAM_FLOATS / (now() - begin);
+        double rate = 3.0 * sizeof(float) * STREAM_FLOATS / (rt_now() - begin);
         if (i > 0 && rate > best) best = rate;
     }
     return best;
@@ -65,10 +59,10 @@ static gnnc_status gemm_rate(gnnc_trainer *t, float *block, double *best) {
     *best = 0;
     for (int64_t i = 0; i < (int64_t)M * N + (int64_t)N * N; i++) block[i] = 0.5f;
     for (int i = 0; i <= GEMM_RUNS; i++) {
-        double begin = now();
+        double begin = rt_now();
         gnnc_status st = rt_gemm_f32(&t->x, &g, a, b, c);
         if (st != GNNC_OK) return st;
-        double rate = 2.0 * M * N * N / (now() - begin);
+        double rate = 2.0 * M * N * N / (rt_now() - begin);
         if (i > 0 && rate > *best) *best = rate;
     }
     return GNNC_OK;

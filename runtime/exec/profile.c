@@ -11,9 +11,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "device.h"
+#include "runtime/clock.h"
 #include "runtime/data/io.h"
 #include "runtime/data/json.h"
 #include "runtime/batch/batch_sizes.h"
@@ -52,12 +52,6 @@ struct RtProfile {
 };
 typedef struct RtProfile RtProfile;
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static int count_steps(const rt_program *p) {
     int n = 0;
     for (int i = 0; i < p->n_phases; i++) n += p->phases[i].n_steps;
@@ -89,7 +83,7 @@ gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events) {
         if (!lane[i].event) return rt_fail_nomem(&t->rt.err, "the profile");
     }
     for (int i = 0, n = 0; i < p->n_phases; n += p->phases[i++].n_steps) first[i] = n;
-    *f = (RtProfile){.start = now_ns(),
+    *f = (RtProfile){.start = rt_now_ns(),
                      .first = first,
                      .runs = runs,
                      .total = total,
@@ -115,13 +109,13 @@ static void keep_event(const RtProfile *f, Lane *l, int step, int64_t from, int6
 }
 
 int64_t rt_profile_share_begin(const RtExec *x) {
-    return x->profile && x->profile->n_lanes && x->profile->phase >= 0 ? now_ns() : -1;
+    return x->profile && x->profile->n_lanes && x->profile->phase >= 0 ? rt_now_ns() : -1;
 }
 
 void rt_profile_share_end(RtExec *x, int member, int64_t since) {
     RtProfile *f = x->profile;
     if (since < 0 || member >= f->n_lanes || f->step < 0) return;
-    keep_event(f, &f->lane[member], f->step, since, now_ns());
+    keep_event(f, &f->lane[member], f->step, since, rt_now_ns());
 }
 
 static void add(RtProfile *f, int step, int64_t from, int64_t to) {
@@ -168,7 +162,7 @@ void rt_profile_step(RtExec *x, int step) {
         stamp(x->rt->device, f, step);
         return;
     }
-    int64_t now = now_ns();
+    int64_t now = rt_now_ns();
     end_step(f, now);
     f->step = step;
     f->fresh = rt_step_first(x);
@@ -182,7 +176,7 @@ void rt_profile_begin(RtExec *x, const rt_phase *phase) {
     f->step = -1;
     f->fresh = true;
     f->n_stamps = 0;
-    f->phase_since = f->since = now_ns();
+    f->phase_since = f->since = rt_now_ns();
 }
 
 gnnc_status rt_profile_end(RtExec *x) {
@@ -193,7 +187,7 @@ gnnc_status rt_profile_end(RtExec *x) {
         stamp(d, f, -1);
         st = read_stamps(d, f);
     }
-    int64_t now = now_ns();
+    int64_t now = rt_now_ns();
     end_step(f, now);
     keep_event(f, &f->main, -1, f->phase_since, now);
     f->step = f->phase = -1;
