@@ -19,14 +19,13 @@
 #include <math.h>
 
 /* ---- do zeros stay zeros? ---------------------------------------------------------------- */
-/* Numbers known to be finite, as long as parameters are. */
 /* By op id. */
 typedef struct {
     bool finite;    /* as is_finite() says */
     bool parameter; /* a variable is among what computes it */
 } Fact;
 
-/* The operands' facts are known. */
+/* Are its numbers known to be finite, as long as parameters are?  The operands' facts are known. */
 static bool is_finite(const Fact *fact, const Op *op) {
     double v;
     if (pass_is_const(op, &v)) return isfinite(v);

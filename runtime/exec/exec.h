@@ -74,10 +74,10 @@ static inline bool rt_step_first(const RtExec *x) {
 void rt_blocks_end(RtExec *x); /* none runs: nothing */
 /* Bytes of buffer b that are needed when blocks run: of a local one a block's. */
 gnnc_status rt_blocks_bytes(RtExec *x, int b, size_t *n_bytes);
-/* The work of the rows before one: themselves and their entries, in all n of ptr. */
 /* How many rows a space has, and the targets of a map, which for a pair are those of both. */
 int64_t rt_size(const rt_program *p, const int64_t *n, int space);
 int64_t rt_map_rows(const rt_program *p, const int64_t *n, int map);
+/* The work of the rows before one: themselves and their entries, in all n of ptr. */
 int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row);
 /* First row of [lo, hi] that has this much work before it. */
 int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work);
