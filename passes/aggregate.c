@@ -146,17 +146,9 @@ static void aggregate_func(PassCtx *p, Module *m, Func *f) {
     pass_dce_func(p->a, f);
 }
 
-/* Only there rows of many layers are kept at once. */
-static bool has_gradients(const Func *f) {
-    for (const Op *op = f->first; op; op = op->next)
-        if (op->kind == OP_ASSIGN || (op->kind == OP_OUTPUT && op->use.role == OUT_GRAD))
-            return true;
-    return false;
-}
-
 static bool run(PassCtx *p, Module *m) {
-    for (int i = 0; i < m->funcs.n; i++)
-        if (has_gradients(m->funcs.v[i])) aggregate_func(p, m, m->funcs.v[i]);
+    for (int i = 0; i < m->funcs.n; i++) /* only there rows of many layers are kept at once */
+        if (pass_has_gradients(m->funcs.v[i])) aggregate_func(p, m, m->funcs.v[i]);
     return true;
 }
 

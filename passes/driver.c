@@ -48,21 +48,28 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
                  "cse,dce,turn,breaks,fuse,remat,precision,carry";
 }
 
-static bool is_grad(const Op *op) {
-    return op->kind == OP_OUTPUT && op->use.role == OUT_GRAD;
+static bool is_update(const Op *op) {
+    return op->kind == OP_ASSIGN && op->var->kind == VAR_PARAM;
+}
+
+bool pass_has_gradients(const Func *f) {
+    for (const Op *op = f->first; op; op = op->next)
+        if (is_update(op)) return true;
+    return func_output_of(f, OUT_GRAD);
 }
 
 /* The facts that the operations themselves show. */
 static unsigned facts(const Module *m) {
     unsigned has = IR_TYPED | IR_NO_CSR;
-    for (int i = 0; i < m->funcs.n; i++)
+    for (int i = 0; i < m->funcs.n; i++) {
+        if (pass_has_gradients(m->funcs.v[i])) has |= IR_GRAD;
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
-            if (is_grad(op)) has |= IR_GRAD;
-            if (op->kind == OP_ASSIGN && op->var->kind == VAR_PARAM) has |= IR_GRAD | IR_OPTIM;
+            if (is_update(op)) has |= IR_OPTIM;
             if (op->fused) has |= IR_FUSED;
             if (op->type.dt != DT_VOID && op->type.layout == LAYOUT_CSR)
                 has &= ~(unsigned)IR_NO_CSR;
         }
+    }
     return has;
 }
 
