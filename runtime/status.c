@@ -41,6 +41,25 @@ gnnc_status rt_fail_errno(RtError *err, const char *path, const char *verb) {
     return rt_fail(err, GNNC_E_IO, "%s: cannot %s: %s", path, verb, text);
 }
 
+/* ---- public structures ---------------------------------------------------- */
+/* A size that was never set is seldom that small: filling it would write over the caller's stack.
+ */
+enum { STRUCT_MOST = 4096 };
+
+gnnc_status rt_struct_check(RtError *err, const char *type, size_t size, size_t least) {
+    if (size >= least && size <= STRUCT_MOST) return GNNC_OK;
+    return rt_fail(err, GNNC_E_ARG, "struct_size of the %s is %zu: set it to sizeof(%s)", type,
+                   size, type);
+}
+
+void rt_struct_give(void *out, const void *own, size_t n_own) {
+    size_t size, head = sizeof size;
+    memcpy(&size, out, head);
+    size_t n = size < n_own ? size : n_own;
+    memcpy((char *)out + head, (const char *)own + head, n - head);
+    memset((char *)out + n, 0, size - n);
+}
+
 /* ---- memory ------------------------------------------------------------- */
 typedef struct RtBlock {
     struct RtBlock *next;

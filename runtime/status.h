@@ -31,6 +31,14 @@ gnnc_status rt_fail_nomem(RtError *err, const char *what);
 /* "<path>: cannot <verb>: <strerror(errno)>" */
 gnnc_status rt_fail_errno(RtError *err, const char *path, const char *verb);
 
+/* A public structure that the caller made, as long as he says: GNNC_E_ARG where none of its
+ * versions has that size.  `last`: the last field of the first version. */
+#define RT_STRUCT_CHECK(err, type, out, last)                                                      \
+    rt_struct_check((err), #type, (out)->struct_size, offsetof(type, last) + sizeof(out)->last)
+gnnc_status rt_struct_check(RtError *err, const char *type, size_t size, size_t least);
+/* Fills what the caller has of it, behind its size; what we do not know is 0. */
+void rt_struct_give(void *out, const void *own, size_t n_own);
+
 #define TRY(st, call)                                                                              \
     do {                                                                                           \
         if (((st) = (call)) != GNNC_OK) goto out;                                                  \

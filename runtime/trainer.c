@@ -481,15 +481,25 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
     RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
-    *out = t->memory.need;
-    if (t->planned) return GNNC_OK;
-    return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_memory, out, batch_bytes);
+    if (st != GNNC_OK) return st;
+    if (!t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
+    rt_struct_give(out, &t->memory.need, sizeof t->memory.need);
+    return GNNC_OK;
 }
 
-void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out) {
-    if (!t || !out) return;
-    gnnc_trainer *of = (gnnc_trainer *)t; /* locking changes nothing */
-    pthread_mutex_lock(&of->counting);
-    *out = t->rt.count;
-    pthread_mutex_unlock(&of->counting);
+gnnc_counters rt_trainer_counters(gnnc_trainer *t) {
+    pthread_mutex_lock(&t->counting);
+    gnnc_counters now = t->rt.count;
+    pthread_mutex_unlock(&t->counting);
+    return now;
+}
+
+gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_counters, out, eval_ns);
+    gnnc_counters now = rt_trainer_counters(t);
+    if (st == GNNC_OK) rt_struct_give(out, &now, sizeof now);
+    return st;
 }

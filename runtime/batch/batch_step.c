@@ -29,11 +29,9 @@ static bool fits(const RtBatchStep *s, const RtExec *x) {
 
 /* May so much be allocated, beside what there is?  Workers allocate, too: a snapshot. */
 static gnnc_status may_take(gnnc_trainer *t, size_t n_bytes) {
-    gnnc_counters now;
     if (!n_bytes) return GNNC_OK;
-    gnnc_trainer_counters(t, &now);
-    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, (size_t)now.live_bytes,
-                          n_bytes);
+    size_t live = (size_t)rt_trainer_counters(t).live_bytes;
+    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, n_bytes);
 }
 
 /* Links and queries are as many in every batch but the last: no later one has more. */

@@ -521,15 +521,17 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
 gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
     RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
-    *out = (gnnc_pipeline){0};
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_pipeline, out, step_wait_s);
+    if (st != GNNC_OK) return st;
     if (!t->batches)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "the model is not trained by batches");
     RtPipelineStats s = rt_pipeline_stats(t->batches->pipeline);
-    out->batches = s.n_items;
-    out->workers = t->batches->n_workers;
-    out->prepare_s = 1e-9 * (double)s.prepare_ns;
-    out->worker_wait_s = 1e-9 * (double)s.producer_ns;
-    out->step_wait_s = 1e-9 * (double)s.consumer_ns;
+    gnnc_pipeline own = {.batches = s.n_items,
+                         .workers = t->batches->n_workers,
+                         .prepare_s = 1e-9 * (double)s.prepare_ns,
+                         .worker_wait_s = 1e-9 * (double)s.producer_ns,
+                         .step_wait_s = 1e-9 * (double)s.consumer_ns};
+    rt_struct_give(out, &own, sizeof own);
     return GNNC_OK;
 }
 

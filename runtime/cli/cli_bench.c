@@ -166,7 +166,9 @@ static void print_text(const RtCli *c, const Bench *b, long rss_kib) {
 }
 
 int rt_cli_bench(RtCli *c) {
-    Bench b = {.n = c->n_epochs > 0 ? c->n_epochs : 200};
+    Bench b = {.n = c->n_epochs > 0 ? c->n_epochs : 200,
+               .before.struct_size = sizeof b.before,
+               .after.struct_size = sizeof b.after};
     double *s = calloc((size_t)(b.n > 5 ? b.n : 5), sizeof *s);
     if (!s) {
         fprintf(stderr, "%s: error: out of memory\n", c->prog);

@@ -80,7 +80,7 @@ static void print_columns(const RtCli *c) {
 }
 
 static void print_memory(RtCli *c) {
-    gnnc_memory m;
+    gnnc_memory m = {.struct_size = sizeof m};
     if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
     const double mib = 1 << 20;
     puts("\nMemory, MiB");
@@ -128,7 +128,7 @@ static void print_steps(RtCli *c) {
     const char *phase = "";
     printf("\nSteps\n  %10s %10s %10s %10s\n", "MB read", "gathered", "MB written", "MFLOP");
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
-        gnnc_step_info s;
+        gnnc_step_info s = {.struct_size = sizeof s};
         if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK) return;
         if (s.phase != phase)
             printf("  @%s%s\n", phase = s.phase, s.foreseen ? ", of a batch as estimated" : "");
@@ -138,7 +138,7 @@ static void print_steps(RtCli *c) {
 
 /* ---- JSON ------------------------------------------------------------------------------ */
 static void json_memory(RtCli *c) {
-    gnnc_memory m;
+    gnnc_memory m = {.struct_size = sizeof m};
     if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
     printf(",\"memory\":{\"data\":%zu,\"index\":%zu,\"parameter\":%zu,\"saved\":%zu", m.data_bytes,
            m.index_bytes, m.parameter_bytes, m.saved_bytes);
@@ -166,7 +166,7 @@ static void json_columns(const RtCli *c) {
 static void json_steps(RtCli *c) {
     fputs(",\"steps\":[", stdout);
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
-        gnnc_step_info s;
+        gnnc_step_info s = {.struct_size = sizeof s};
         if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK) break;
         printf("%s{\"phase\":", i ? "," : "");
         rt_cli_json_string(s.phase);
@@ -184,7 +184,7 @@ static void json_steps(RtCli *c) {
 
 static int info_json(RtCli *c) {
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
-    gnnc_counters n;
+    gnnc_counters n = {.struct_size = sizeof n};
     gnnc_trainer_counters(c->t, &n);
     fputs("{\"program\":", stdout);
     rt_cli_json_string(c->p->name);

@@ -173,7 +173,7 @@ static void json_epoch(RtCli *c, int64_t epoch, double loss, double ms, double e
 
 /* Of the epoch that was just done. */
 static double evaluation_ms(RtCli *c) {
-    gnnc_counters n;
+    gnnc_counters n = {.struct_size = sizeof n};
     gnnc_trainer_counters(c->t, &n);
     int64_t before = c->eval_ns;
     c->eval_ns = n.eval_ns;

@@ -16,6 +16,7 @@ int rt_cli_profile_begin(RtCli *c) {
 
 int rt_cli_profile_limits(RtCli *c) {
     if (!c->profile) return RT_EXIT_OK;
+    c->limits.struct_size = sizeof c->limits;
     gnnc_status st = gnnc_trainer_measure_limits(c->t, &c->limits);
     return st == GNNC_OK ? RT_EXIT_OK : rt_cli_failed(c);
 }
@@ -89,7 +90,7 @@ typedef struct {
 
 static void collect(RtCli *c, Table *t) {
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
-        gnnc_step_info s;
+        gnnc_step_info s = {.struct_size = sizeof s};
         if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK || s.calls == 0) continue;
         t->row[t->n++] = row_of(c, &s);
         t->seconds += t->row[t->n - 1].seconds;
@@ -131,7 +132,7 @@ static void print_runs(const RtCli *c, const Table *t) {
 }
 
 static void print_text(RtCli *c, const Table *t) {
-    gnnc_counters count;
+    gnnc_counters count = {.struct_size = sizeof count};
     gnnc_trainer_counters(c->t, &count);
     print_runs(c, t);
     printf("%6s %10s %8s %10s %10s %10s %14s %7s  %s\n", "share", "ms", "calls", "us/call",
@@ -147,7 +148,7 @@ static void print_text(RtCli *c, const Table *t) {
     }
     printf("in all %lld kernel launches, %lld library calls, %lld read-backs\n",
            (long long)count.launches, (long long)count.library_calls, (long long)count.read_backs);
-    gnnc_pipeline p;
+    gnnc_pipeline p = {.struct_size = sizeof p};
     if (gnnc_trainer_pipeline(c->t, &p) == GNNC_OK)
         printf(
             "%lld batches made by %lld worker%s in %.3f s; steps waited %.3f s for them, workers "
@@ -199,7 +200,7 @@ static void print_json(RtCli *c, const Table *t) {
         json_row(&t->row[i]);
     }
     fputs("]", stdout);
-    gnnc_pipeline p;
+    gnnc_pipeline p = {.struct_size = sizeof p};
     if (gnnc_trainer_pipeline(c->t, &p) == GNNC_OK)
         printf(",\"batches\":{\"made\":%lld,\"workers\":%lld,\"prepare_s\":%.6f,"
                "\"step_wait_s\":%.6f,\"worker_wait_s\":%.6f}",

@@ -136,12 +136,8 @@ out:
     return st;
 }
 
-gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out) {
-    RT_NOT_NULL(t, out);
-    rt_trainer_begin(t);
-    gnnc_status st = rt_trainer_need_data(t);
-    if (st != GNNC_OK) return st;
-    if (t->rt.device) return device_limits(t->rt.device, out);
+static gnnc_status host_limits(gnnc_trainer *t, gnnc_limits *out) {
+    gnnc_status st;
     RtPool pool;
     rt_pool_init(&pool, &t->outer);
     int64_t launches = t->rt.count.launches, library_calls = t->rt.count.library_calls;
@@ -155,5 +151,16 @@ gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out) {
     t->rt.count.launches = launches; /* the probe is none of the program's work */
     t->rt.count.library_calls = library_calls;
     rt_pool_free(&pool);
+    return st;
+}
+
+gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_limits own = {0};
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_limits, out, flops_per_s);
+    if (st == GNNC_OK) st = rt_trainer_need_data(t);
+    if (st == GNNC_OK) st = t->rt.device ? device_limits(t->rt.device, &own) : host_limits(t, &own);
+    if (st == GNNC_OK) rt_struct_give(out, &own, sizeof own);
     return st;
 }

@@ -237,21 +237,28 @@ static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_in
                             .foreseen = foreseen};
 }
 
+static void add_times(const RtProfile *p, int phase, int i, gnnc_step_info *out) {
+    const Total *of = &p->total[i];
+    out->runs = p->runs[phase];
+    out->calls = of->calls;
+    out->seconds = 1e-9 * (double)of->ns;
+    out->first_calls = of->first_calls;
+    out->first_seconds = 1e-9 * (double)of->first_ns;
+}
+
 gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out) {
     RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     const rt_program *p = t->program;
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_step_info, out, foreseen);
+    if (st != GNNC_OK) return st;
     int step = i;
     for (int k = 0; i >= 0 && k < p->n_phases; step -= p->phases[k++].n_steps) {
         if (step >= p->phases[k].n_steps) continue;
-        describe(t, &p->phases[k], step, out);
-        if (!t->x.profile) return GNNC_OK;
-        const Total *of = &t->x.profile->total[i];
-        out->runs = t->x.profile->runs[k];
-        out->calls = of->calls;
-        out->seconds = 1e-9 * (double)of->ns;
-        out->first_calls = of->first_calls;
-        out->first_seconds = 1e-9 * (double)of->first_ns;
+        gnnc_step_info own;
+        describe(t, &p->phases[k], step, &own);
+        if (t->x.profile) add_times(t->x.profile, k, i, &own);
+        rt_struct_give(out, &own, sizeof own);
         return GNNC_OK;
     }
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "no step %d", i);

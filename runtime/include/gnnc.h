@@ -21,6 +21,9 @@
  * itself); different trainers are independent.  gnnc_trainer_stop alone may be called
  * from any thread and from a signal handler.
  *
+ * What lasts: handles are opaque, and behind a function; a structure has its own size first
+ * ("insight").  Values and functions are added, never changed in their meaning.
+ *
  * Usable from C99 and C++. */
 #ifndef GNNC_H
 #define GNNC_H
@@ -237,7 +240,15 @@ gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path);
 
 /* ---- insight -------------------------------------------------------------------------- */
+/* Public structures begin with `struct_size`, which the caller sets before the call:
+ *
+ *     gnnc_memory m = {.struct_size = sizeof m};
+ *
+ * The library fills that many bytes: of a structure that has grown since the caller was compiled
+ * those he knows, and of one that has not grown yet the rest with zeros.  They only grow, at their
+ * end.  GNNC_E_ARG: a size that none of its versions has. */
 typedef struct gnnc_memory {
+    size_t struct_size;
     size_t data_bytes;      /* columns used in mapped files (option "map") */
     size_t index_bytes;     /* index arrays, converted columns, tables: allocated while binding */
     size_t parameter_bytes; /* parameters, states, optimizer state, kept copy */
@@ -250,12 +261,11 @@ typedef struct gnnc_memory {
     size_t file_bytes;      /* with option "spill": of arena_bytes this much is in a file */
     size_t batch_bytes;     /* estimated: mini-batches, of training and evaluation */
 } gnnc_memory;
-/* Needs of this model on these data.  Structures here have no size of their own: they may grow at
- * the end with any version, so that a host is compiled with the header of the library it is linked
- * with (gnnc_version).  After load, or after GNNC_E_LIMIT. */
+/* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);
 
 typedef struct gnnc_counters {
+    size_t struct_size;
     int64_t steps;           /* train phases run */
     int64_t allocations;     /* by the trainer, since create */
     int64_t allocated_bytes; /* of these */
@@ -266,10 +276,11 @@ typedef struct gnnc_counters {
     int64_t peak_bytes;      /* the most that live_bytes was */
     int64_t eval_ns;         /* gnnc_trainer_epoch: the time its evaluations took */
 } gnnc_counters;
-void gnnc_trainer_counters(const gnnc_trainer *t, gnnc_counters *out);
+gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out);
 
 /* Steps of the program: kernels, library calls, copies, host effects, all phases in order. */
 typedef struct gnnc_step_info {
+    size_t struct_size;
     const char *phase, *name; /* "train", "gcn_train_h_17"; "gemm", "rank", .. */
     int is_kernel;
     const char *note, *lines; /* "h = segment m", "models/layers/gcn.gnn:33" */
@@ -300,6 +311,7 @@ gnnc_status gnnc_trainer_trace(gnnc_trainer *t, const char *path, int64_t *n_dro
 /* How making mini-batches and the steps that use them overlap, since load.  GNNC_E_STATE: the model
  * has no `sample` block. */
 typedef struct gnnc_pipeline {
+    size_t struct_size;
     int64_t batches, workers;
     double prepare_s;     /* making batches, all workers together */
     double worker_wait_s; /* workers waiting for a free place, all together */
@@ -310,6 +322,7 @@ gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out);
 /* What this machine does at best with the trainer's threads: a stream through memory and a
  * matrix product, measured now (about a third of a second, 192 MB).  After load. */
 typedef struct gnnc_limits {
+    size_t struct_size;
     double bytes_per_s, flops_per_s;
 } gnnc_limits;
 gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out);

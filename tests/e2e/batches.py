@@ -205,7 +205,7 @@ def data(path, users=1600, items=900):
 
 
 class Counters(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int64) for n in
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(n, ctypes.c_int64) for n in
                 ("steps", "allocations", "allocated_bytes", "launches", "library_calls", "read_backs", "live_bytes",
                  "peak_bytes", "eval_ns")]
 
@@ -247,8 +247,8 @@ class Trainer:
         return [data[i * width:(i + 1) * width] for i in range(dim[0])]
 
     def allocations(self):
-        c = Counters()
-        self.lib.gnnc_trainer_counters(self.t, ctypes.byref(c))
+        c = Counters(ctypes.sizeof(Counters))
+        self.ok(self.lib.gnnc_trainer_counters(self.t, ctypes.byref(c)))
         return c.allocations
 
     def save(self, path):

@@ -19,19 +19,19 @@ from data import Data  # noqa: E402
 
 
 class Counters(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int64) for n in
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(n, ctypes.c_int64) for n in
                 ("steps", "allocations", "allocated_bytes", "launches", "library_calls", "read_backs", "live_bytes",
                  "peak_bytes", "eval_ns")]
 
 
 class Memory(ctypes.Structure):
     _fields_ = [(n, ctypes.c_size_t) for n in
-                ("data", "index", "parameter", "saved", "arena", "unpacked", "library", "loading", "all", "file",
+                ("struct_size", "data", "index", "parameter", "saved", "arena", "unpacked", "library", "loading", "all", "file",
                  "batches")]
 
 
 class Step(ctypes.Structure):
-    _fields_ = [("phase", ctypes.c_char_p), ("name", ctypes.c_char_p), ("is_kernel", ctypes.c_int),
+    _fields_ = [("struct_size", ctypes.c_size_t), ("phase", ctypes.c_char_p), ("name", ctypes.c_char_p), ("is_kernel", ctypes.c_int),
                 ("note", ctypes.c_char_p), ("lines", ctypes.c_char_p)] + \
                [(n, ctypes.c_int64) for n in ("read", "gathered", "written", "flops", "calls")] + \
                [("seconds", ctypes.c_double), ("site", ctypes.c_char_p)] + \
@@ -53,19 +53,19 @@ class Trainer:
         assert status == 0, self.lib.gnnc_trainer_error(self.t)
 
     def counters(self):
-        c = Counters()
-        self.lib.gnnc_trainer_counters(self.t, ctypes.byref(c))
+        c = Counters(ctypes.sizeof(Counters))
+        self.ok(self.lib.gnnc_trainer_counters(self.t, ctypes.byref(c)))
         return c
 
     def memory(self):
-        m = Memory()
+        m = Memory(ctypes.sizeof(Memory))
         self.ok(self.lib.gnnc_trainer_memory(self.t, ctypes.byref(m)))
         return m
 
     def steps(self):
         out = []
         for i in range(self.lib.gnnc_trainer_n_steps(self.t)):
-            s = Step()
+            s = Step(ctypes.sizeof(Step))
             self.ok(self.lib.gnnc_trainer_step_info(self.t, i, ctypes.byref(s)))
             out.append(s)
         return out

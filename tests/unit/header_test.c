@@ -1,6 +1,8 @@
 /* The public header as C99 and as C++, and the example of docs/runtime.md. */
 #include "test.h"
 
+#include <gnnc.h>
+
 static char top[512];
 
 static int shell(const char *fmt, const char *a) {
@@ -27,6 +29,16 @@ TEST(header_is_c99_and_cxx) {
     CHECK(shell("c++ -I%s/runtime/include -Wall -Wextra -Wpedantic -Werror -fsyntax-only "
                 "-x c++ %s%s/runtime/include/gnnc.h",
                 "") == 0);
+}
+
+/* Where a caller of version 0.1 finds the fields of public structures: they grow at the end only.
+ */
+TEST(fields_of_public_structures_stay_where_they_are) {
+    CHECK(offsetof(gnnc_memory, struct_size) == 0 && offsetof(gnnc_memory, batch_bytes) == 88);
+    CHECK(offsetof(gnnc_counters, struct_size) == 0 && offsetof(gnnc_counters, eval_ns) == 72);
+    CHECK(offsetof(gnnc_step_info, struct_size) == 0 && offsetof(gnnc_step_info, foreseen) == 160);
+    CHECK(offsetof(gnnc_pipeline, struct_size) == 0 && offsetof(gnnc_pipeline, step_wait_s) == 40);
+    CHECK(offsetof(gnnc_limits, struct_size) == 0 && offsetof(gnnc_limits, flops_per_s) == 16);
 }
 
 TEST(documented_example_compiles) {

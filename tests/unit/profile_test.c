@@ -60,7 +60,7 @@ TEST(a_trace_is_json_and_says_what_was_dropped) {
 TEST(steps_are_numbered_over_all_phases) {
     Place p = place_new();
     gnnc_trainer *t = trainer_new(&p);
-    gnnc_step_info s;
+    gnnc_step_info s = {.struct_size = sizeof s};
     CHECK(gnnc_trainer_n_steps(t) == 13);
     CHECK(gnnc_trainer_step_info(t, 4, &s) == GNNC_OK && !strcmp(s.phase, "train"));
     CHECK(gnnc_trainer_step_info(t, 12, &s) == GNNC_OK && !strcmp(s.phase, "embed"));
@@ -155,8 +155,8 @@ TEST(a_broken_tuned_file_is_ignored) {
 TEST(what_is_allocated_was_announced) {
     Place p = place_new();
     gnnc_trainer *t = trainer_new(&p);
-    gnnc_memory m;
-    gnnc_counters n;
+    gnnc_memory m = {.struct_size = sizeof m};
+    gnnc_counters n = {.struct_size = sizeof n};
     CHECK(gnnc_trainer_memory(t, &m) == GNNC_OK);
     gnnc_trainer_counters(t, &n);
     CHECK(m.all_bytes == m.data_bytes + m.index_bytes + m.parameter_bytes + m.saved_bytes +

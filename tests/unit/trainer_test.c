@@ -83,7 +83,7 @@ TEST(where_relation_and_its_loops_are_built_at_load) {
     int64_t dim[GNNC_MAX_RANK];
     CHECK(gnnc_trainer_output(t, "cond", &data, &rank, dim) == GNNC_E_DTYPE);
     CHECK(gnnc_trainer_output(t, "no", &data, &rank, dim) == GNNC_E_MISSING);
-    gnnc_memory m;
+    gnnc_memory m = {.struct_size = sizeof m};
     CHECK(gnnc_trainer_memory(t, &m) == GNNC_OK);
     /* edge_tmp [E_loops] is part of the load phase: E_loops = E / 4 (w = 0.75) + N, less loops */
     CHECK(m.unpacked_bytes > 4 * (N + 20) && m.arena_bytes <= m.unpacked_bytes);
@@ -111,7 +111,7 @@ TEST(same_bits_at_any_thread_count) {
 TEST(steps_allocate_and_read_nothing) {
     Place p = place_new();
     gnnc_trainer *t = trainer_new(&p, 20, 1);
-    gnnc_counters a, b;
+    gnnc_counters a = {.struct_size = sizeof a}, b = a;
     CHECK(gnnc_trainer_epoch(t) == GNNC_OK);
     gnnc_trainer_counters(t, &a);
     for (int i = 0; i < 5; i++) CHECK(gnnc_trainer_step(t) == GNNC_OK);
@@ -166,7 +166,7 @@ TEST(a_failed_evaluation_is_repeated_without_another_step) {
     phases[2].run = failing_eval;
     program.phases = phases;
     gnnc_trainer *t = NULL;
-    gnnc_counters c;
+    gnnc_counters c = {.struct_size = sizeof c};
     CHECK(gnnc_trainer_create(&t, &program) == GNNC_OK);
     CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK);
     CHECK(gnnc_trainer_epoch(t) == GNNC_OK);
@@ -566,7 +566,7 @@ TEST(data_that_do_not_fit_are_refused) {
 TEST(memory_limit_is_checked_before_running) {
     Place p = place_new();
     gnnc_trainer *t = NULL;
-    gnnc_memory m;
+    gnnc_memory m = {.struct_size = sizeof m};
     CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
     CHECK(gnnc_trainer_set_int(t, "max_memory", 1000) == GNNC_OK);
     CHECK(gnnc_trainer_set_int(t, "map", 1) == GNNC_OK);
@@ -596,7 +596,7 @@ static gnnc_status epoch_within(const Place *p, FailingAlloc *f, int64_t most, g
 
 TEST(working_memory_may_lie_in_a_file) {
     Place p = place_new();
-    gnnc_memory all, m;
+    gnnc_memory all = {.struct_size = sizeof all}, m = all;
     double loss, loss_in_file = 0;
     FailingAlloc f = {.fail_at = -1};
     CHECK(epoch_within(&p, &f, 0, &all, &loss) == GNNC_OK && all.file_bytes == 0);
@@ -610,6 +610,39 @@ TEST(working_memory_may_lie_in_a_file) {
         CHECK(st == GNNC_OK || st == GNNC_E_NOMEM);
     }
     CHECK(st == GNNC_OK);
+    scratch_remove(p.dir);
+}
+
+/* What a host has that was compiled with the header of another version. */
+TEST(a_structure_is_filled_as_far_as_its_caller_has_it) {
+    enum { LEAST = offsetof(gnnc_counters, eval_ns) + sizeof(int64_t) };
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 0, 1);
+    struct {
+        gnnc_counters c;
+        char later[16], not_his;
+    } newer = {.c.struct_size = offsetof(__typeof__(newer), not_his), .not_his = 7};
+    memset(newer.later, 7, sizeof newer.later);
+    CHECK(gnnc_trainer_counters(t, &newer.c) == GNNC_OK && newer.c.allocations > 0);
+    CHECK(newer.c.struct_size == sizeof newer.c + sizeof newer.later && newer.not_his == 7);
+    for (size_t i = 0; i < sizeof newer.later; i++) CHECK(newer.later[i] == 0);
+    const size_t bad[] = {0, 8, 4097, SIZE_MAX};
+    newer.c.struct_size = LEAST - 1;
+    CHECK(gnnc_trainer_counters(t, &newer.c) == GNNC_E_ARG);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        gnnc_counters c = {.struct_size = bad[i], .steps = -5};
+        CHECK(gnnc_trainer_counters(t, &c) == GNNC_E_ARG && c.steps == -5);
+        CHECK(strstr(gnnc_trainer_error(t), "sizeof(gnnc_counters)"));
+        gnnc_memory m = {.struct_size = bad[i]};
+        gnnc_step_info s = {.struct_size = bad[i]};
+        gnnc_pipeline w = {.struct_size = bad[i]};
+        gnnc_limits l = {.struct_size = bad[i]};
+        CHECK(gnnc_trainer_memory(t, &m) == GNNC_E_ARG && m.all_bytes == 0);
+        CHECK(gnnc_trainer_step_info(t, 0, &s) == GNNC_E_ARG && !s.phase);
+        CHECK(gnnc_trainer_pipeline(t, &w) == GNNC_E_ARG);
+        CHECK(gnnc_trainer_measure_limits(t, &l) == GNNC_E_ARG && l.flops_per_s == 0);
+    }
+    gnnc_trainer_destroy(t);
     scratch_remove(p.dir);
 }
 
@@ -709,14 +742,14 @@ static void call_with_nulls(gnnc_trainer *t) {
     CHECK(gnnc_trainer_memory(t, NULL) == bad && gnnc_trainer_step_info(t, 0, NULL) == bad);
     CHECK(gnnc_trainer_trace(t, NULL, NULL) == bad && gnnc_trainer_pipeline(t, NULL) == bad);
     CHECK(gnnc_trainer_measure_limits(t, NULL) == bad && gnnc_trainer_run_phase(t, NULL) == bad);
-    gnnc_trainer_counters(t, NULL);
+    CHECK(gnnc_trainer_counters(t, NULL) == bad);
 }
 
 TEST(no_null_pointer_crashes) {
     Place p = place_new();
     gnnc_trainer *t = (gnnc_trainer *)&p;
-    gnnc_memory m;
-    gnnc_counters c;
+    gnnc_memory m = {.struct_size = sizeof m};
+    gnnc_counters c = {.struct_size = sizeof c};
     CHECK(gnnc_trainer_create(&t, NULL) == GNNC_E_ARG && !t);
     CHECK(gnnc_trainer_create(NULL, &tiny_program) == GNNC_E_ARG);
     CHECK(gnnc_trainer_create_with(&t, &tiny_program, NULL, NULL, NULL) == GNNC_E_ARG && !t);
@@ -734,7 +767,7 @@ TEST(no_null_pointer_crashes) {
     CHECK(gnnc_trainer_n_steps(NULL) == 0 && !*gnnc_trainer_error(NULL));
     CHECK(!*gnnc_trainer_device(NULL));
     gnnc_trainer_stop(NULL);
-    gnnc_trainer_counters(NULL, &c);
+    CHECK(gnnc_trainer_counters(NULL, &c) == GNNC_E_ARG);
     CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
     call_with_nulls(t);
     CHECK_MSG(gnnc_trainer_load(t, p.dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
