@@ -63,6 +63,10 @@ void host_expr(Host *h, const Expr *e) {
     host_puts(h, ")");
 }
 
+const char *host_symbol(const Host *h) {
+    return arena_printf(h->a, "%s_program", h->p->c_name ? h->p->c_name : "model");
+}
+
 /* ---- enumerators ------------------------------------------------------------------- */
 
 static bool taken(const char **names, int n, const char *name) {
@@ -157,8 +161,10 @@ static void emit_prototypes(Host *h) {
 }
 
 static void emit_main(Host *h) {
-    host_puts(h, "\n#ifndef GNNC_NO_MAIN\nint main(int argc, char **argv) {\n"
-                 "    return gnnc_trainer_main(&gnnc_program, argc, argv);\n}\n#endif\n");
+    host_printf(h,
+                "\n#ifndef GNNC_NO_MAIN\nint main(int argc, char **argv) {\n"
+                "    return gnnc_trainer_main(&%s, argc, argv);\n}\n#endif\n",
+                host_symbol(h));
 }
 
 static bool write_file(Host *h, const char *path) {

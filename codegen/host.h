@@ -28,6 +28,7 @@ void host_printf(Host *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void host_string(Host *h, const char *s);  /* a C string literal; NULL for NULL */
 void host_comment(Host *h, const char *s); /* text inside a comment */
 void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
+const char *host_symbol(const Host *h);    /* of the program, what others see: "churn_program" */
 
 /* host_tables.c */
 void host_tables(Host *h);

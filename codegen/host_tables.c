@@ -449,23 +449,23 @@ static void count_and_table(Host *h, const char *name, int n) {
     host_printf(h, "    .n_%s = %d,\n    .%s = %s,\n", name, n, name, n ? name : "NULL");
 }
 
-/* The program's variants see each other's tables. */
-static const char *program_name(Host *h, int variant) {
-    return variant ? arena_printf(h->a, "rt_variant_%d", variant) : "gnnc_program";
+/* Those of other variants are in files of their own. */
+static const char *tables_name(Host *h, int variant) {
+    return variant ? arena_printf(h->a, "rt_variant_%d", variant) : "tables";
 }
 
 static void emit_variants(Host *h) {
     int n = h->p->n_variants;
     if (h->p->variant || n < 2) return;
-    for (int i = 1; i < n; i++) host_printf(h, "extern const rt_program %s;\n", program_name(h, i));
+    for (int i = 1; i < n; i++) host_printf(h, "extern const rt_program %s;\n", tables_name(h, i));
     host_puts(h, "static const rt_program *const variants[] = {");
-    for (int i = 0; i < n; i++) host_printf(h, "%s&%s", i ? ", " : "", program_name(h, i));
+    for (int i = 0; i < n; i++) host_printf(h, "%s&%s", i ? ", " : "", tables_name(h, i));
     host_puts(h, "};\n");
 }
 
 static void emit_program(Host *h, int n_metrics, int n_groups) {
-    host_printf(h, "const rt_program %s = {\n    .version = RT_PROGRAM_VERSION,\n    .name = ",
-                program_name(h, h->p->variant));
+    host_printf(h, "%sconst rt_program %s = {\n    .name = ", h->p->variant ? "" : "static ",
+                tables_name(h, h->p->variant));
     host_string(h, h->m->name);
     host_puts(h, ",\n    .source = ");
     host_string(h, h->m->source_path ? h->m->source_path : "");
@@ -532,7 +532,13 @@ void host_tables(Host *h) {
     emit_var_shape(h);
     int n_metrics = host_metrics(h);
     host_sampling_tables(h);
-    host_printf(h, "extern const rt_program %s;\n", program_name(h, h->p->variant));
+    host_printf(h, "%s const rt_program %s;\n", h->p->variant ? "extern" : "static",
+                tables_name(h, h->p->variant));
     emit_variants(h);
     emit_program(h, n_metrics, n_groups);
+    if (!h->p->variant)
+        host_printf(h,
+                    "extern const gnnc_program %s;\n"
+                    "const gnnc_program %s = {RT_PROGRAM_VERSION, &tables};\n",
+                    host_symbol(h), host_symbol(h));
 }

@@ -165,6 +165,7 @@ typedef struct Plan {
     const char *device;   /* whose kernels the driver launches, "cuda"; NULL = the host's */
     bool host_too;       /* with a device: the host's kernels as well, one is chosen when it runs */
     const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
+    const char *c_name;  /* its symbol is <c_name>_program; NULL = "model" */
     SpmmChoice spmm;     /* with a device */
     bool tf32;           /* --precision=tf32: what a trainer does without being asked */
     int variant, n_variants; /* of the program: the driver of the first lists the others */

@@ -13,7 +13,7 @@ static TargetOptions target_options(const CliOptions *o) {
 
 /* A library exports the C interface and nothing else. */
 static bool library_args(Ctx *c, CliArgs *args, const char *dir) {
-    static const char map[] = "{ global: gnnc_*; local: *; };\n";
+    static const char map[] = "{ global: gnnc_*; model_program; local: *; };\n";
     const char *path = arena_printf(c->a, "%s/exports.map", dir);
     cli_split_args(c, args, "-shared");
     cli_linker_arg(c, args, arena_printf(c->a, "--version-script=%s", path));

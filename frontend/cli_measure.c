@@ -17,13 +17,13 @@
 enum { STEPS = 8 };
 
 typedef struct {
-    gnnc_status (*create)(gnnc_trainer **, const struct rt_program *);
+    gnnc_status (*create)(gnnc_trainer **, const gnnc_program *);
     gnnc_status (*load)(gnnc_trainer *, const char *);
     gnnc_status (*step)(gnnc_trainer *);
     gnnc_status (*run_phase)(gnnc_trainer *, const char *);
     gnnc_status (*output)(gnnc_trainer *, const char *, const float **, int *, int64_t *);
     const char *(*error)(const gnnc_trainer *);
-    const struct rt_program *program;
+    const gnnc_program *program;
     gnnc_trainer *t;
 } Probe;
 
@@ -48,7 +48,7 @@ static bool find(void *so, void *to, const char *name) {
 
 static bool open_probe(Probe *p, const char *path, End *end) {
     void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    bool ok = so && find(so, &p->program, "gnnc_program") &&
+    bool ok = so && find(so, &p->program, "model_program") &&
               find(so, &p->create, "gnnc_trainer_create") &&
               find(so, &p->load, "gnnc_trainer_load") && find(so, &p->step, "gnnc_trainer_step") &&
               find(so, &p->run_phase, "gnnc_trainer_run_phase") &&

@@ -58,8 +58,7 @@ static rt_program program_of(Arena *a, const Module *m) {
     rt_column *columns = NEWN(a, rt_column, (size_t)m->cols.n + 1);
     for (int i = 0; i < m->spaces.n; i++) spaces[i] = space_table(m, m->spaces.v[i]);
     for (int i = 0; i < m->cols.n; i++) columns[i] = column_table(m->cols.v[i]);
-    return (rt_program){.version = RT_PROGRAM_VERSION,
-                        .name = m->name,
+    return (rt_program){.name = m->name,
                         .source = m->source_path ? m->source_path : m->name,
                         .n_syms = m->syms.n,
                         .n_spaces = m->spaces.n,

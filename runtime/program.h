@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { RT_PROGRAM_VERSION = 22, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 23, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -197,7 +197,6 @@ typedef struct {
 } rt_spmm;
 
 typedef struct rt_program {
-    int version;          /* RT_PROGRAM_VERSION */
     const char *name;     /* "gcn" */
     const char *source;   /* "models/gcn.gnn" */
     const char *compiler; /* "gnnc 0.1.0 (cpu, x86-64 ..)" */
@@ -249,6 +248,13 @@ typedef struct rt_program {
     /* There: what the library reads of them (cuda/spmm.h). */
     int (*device_spmm)(void *const *arg, const int64_t *n, void *stream);
 } rt_program;
+
+/* What the symbol of a model is, `churn_program`.  Its size never changes: a linker copies it into
+ * a program that names it (R_X86_64_COPY), where tables that grew would be cut. */
+struct gnnc_program {
+    int version;              /* RT_PROGRAM_VERSION; of another one nothing else is looked at */
+    const rt_program *tables; /* must outlive what is made of it; this struct need not */
+};
 
 /* ---- what a running program sees ------------------------------------------------ */
 typedef struct RtExec {

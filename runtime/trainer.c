@@ -89,18 +89,18 @@ static gnnc_status create_tables(gnnc_trainer *t) {
     return rt_scalars_init(t);
 }
 
-gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model,
+gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
     if (out) *out = NULL;
     if (!out || !model || model->version != RT_PROGRAM_VERSION || !alloc || !release)
         return GNNC_E_ARG;
     gnnc_trainer *t = alloc(user, sizeof *t);
     if (!t) return GNNC_E_NOMEM;
-    t->program = t->first_program = model;
+    t->program = t->first_program = model->tables;
     t->outer = (RtAlloc){alloc, release, user};
     pthread_mutex_init(&t->counting, NULL);
     rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
-    t->x = (RtExec){.program = model, .threads = 1, .rt = &t->rt};
+    t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
     t->last_phase = -1;
     atomic_init(&t->stop, 0);
     default_options(t);
@@ -112,7 +112,7 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const rt_program *model
     return st;
 }
 
-gnnc_status gnnc_trainer_create(gnnc_trainer **out, const rt_program *model) {
+gnnc_status gnnc_trainer_create(gnnc_trainer **out, const gnnc_program *model) {
     RtAlloc a = rt_alloc_default();
     return gnnc_trainer_create_with(out, model, a.alloc, a.release, a.user);
 }

@@ -111,8 +111,9 @@ static gnnc_status least_time(gnnc_trainer *t, const char *phase, double *s) {
 static gnnc_status time_variant(Tune *u, int variant, double *s) {
     gnnc_trainer *t = u->t, *other;
     if (variant == t->variant) return least_time(t, u->phase, s);
-    gnnc_status st = gnnc_trainer_create_with(&other, t->first_program, t->outer.alloc,
-                                              t->outer.release, t->outer.user);
+    gnnc_program model = {RT_PROGRAM_VERSION, t->first_program};
+    gnnc_status st =
+        gnnc_trainer_create_with(&other, &model, t->outer.alloc, t->outer.release, t->outer.user);
     if (st != GNNC_OK) return rt_fail_nomem(&t->rt.err, "tuning");
     other->options = t->options;
     other->options.variant = variant;

@@ -17,7 +17,7 @@
 #include "runtime/trainer.h"
 
 typedef struct {
-    gnnc_status (*create)(gnnc_trainer **, const struct rt_program *);
+    gnnc_status (*create)(gnnc_trainer **, const gnnc_program *);
     void (*destroy)(gnnc_trainer *);
     const char *(*error)(const gnnc_trainer *);
     gnnc_status (*set_int)(gnnc_trainer *, const char *, int64_t);
@@ -34,7 +34,7 @@ struct CpuExec {
     void *so;
     Api api;
     gnnc_trainer *t, *twin; /* the same with another number of threads */
-    const struct rt_program *program;
+    const gnnc_program *model;
     FILE *record; /* or NULL */
 };
 
@@ -140,7 +140,7 @@ static bool open_program(CpuExec *x, const char *path) {
     Api *a = &x->api;
     x->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!x->so) diag_add(x->c, DIAG_E0004, (Span){0}, "%s", dlerror());
-    return x->so && find(x, &x->program, "gnnc_program") &&
+    return x->so && find(x, &x->model, "model_program") &&
            find(x, &a->create, "gnnc_trainer_create") &&
            find(x, &a->destroy, "gnnc_trainer_destroy") &&
            find(x, &a->error, "gnnc_trainer_error") &&
@@ -200,7 +200,7 @@ static void record(const CpuExec *x, const char *what, const char *name, int64_t
 static bool load(CpuExec *x, gnnc_trainer **t, const char *dir, int64_t seed, double lr,
                  int threads) {
     const Api *a = &x->api;
-    return a->create(t, x->program) == GNNC_OK && a->set_int(*t, "seed", seed) == GNNC_OK &&
+    return a->create(t, x->model) == GNNC_OK && a->set_int(*t, "seed", seed) == GNNC_OK &&
            a->set_int(*t, "threads", threads) == GNNC_OK && a->set_real(*t, "lr", lr) == GNNC_OK &&
            a->load(*t, dir) == GNNC_OK;
 }
@@ -231,7 +231,7 @@ const char *cpu_exec_error(const CpuExec *x) {
 
 /* The buffer of an output of the phase run last; -1: there is none. */
 static int output_buf(const CpuExec *x, const char *name) {
-    const rt_program *p = x->program;
+    const rt_program *p = x->model->tables;
     for (int b = 0; b < p->n_bufs; b++) {
         const rt_buf *buf = &p->bufs[b];
         bool is_output = buf->kind == RT_BUF_OUTPUT && buf->phase == x->t->last_phase;
@@ -246,7 +246,7 @@ const double *cpu_exec_output(CpuExec *x, const char *name, int64_t *n) {
     int64_t dim[GNNC_MAX_RANK];
     const float *f = NULL;
     if (b < 0) return NULL;
-    *n = x->program->buf_count(b, x->t->x.n);
+    *n = x->model->tables->buf_count(b, x->t->x.n);
     double *v = NEWN(x->c->a, double, (size_t)*n + 1);
     bool given = x->api.output(x->t, name, &f, &rank, dim) == GNNC_OK;
     int64_t count = 1;

@@ -60,6 +60,9 @@ static int test_main_(int argc, char **argv, const char *file) {
     printf("%s: %d passed, %d failed\n", base ? base + 1 : file, passed, failed);
     return failed != 0;
 }
+/* A model of these tables (rt_program), for as long as the block that names it. */
+#define MODEL_OF(tables) (&(gnnc_program){RT_PROGRAM_VERSION, (tables)})
+
 #define TEST_MAIN()                                                                                \
     int main(int argc, char **argv) {                                                              \
         return test_main_(argc, argv, __FILE__);                                                   \

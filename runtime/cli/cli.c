@@ -55,13 +55,14 @@ static void file_has_shrunk(int signal) {
     _exit(RT_EXIT_FAILED);
 }
 
-static int run(const rt_program *p, int argc, char **argv) {
-    RtCli c = {.p = p, .prog = argc > 0 ? base_name(argv[0]) : p->name, .n_epochs = -1};
-    gnnc_status st = gnnc_trainer_create(&c.t, p);
+static int run(const gnnc_program *model, int argc, char **argv) {
+    RtCli c = {.prog = argc > 0 ? base_name(argv[0]) : "gnnc", .n_epochs = -1};
+    gnnc_status st = gnnc_trainer_create(&c.t, model);
     if (st != GNNC_OK) {
         fprintf(stderr, "%s: %s\n", c.prog, gnnc_status_text(st));
         return RT_EXIT_FAILED;
     }
+    c.p = model->tables;
     gnnc_trainer_set_message(c.t, rt_cli_message, &c);
     /* A file size limit is reported as an error of the write, not by killing us. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -78,10 +79,10 @@ static int run(const rt_program *p, int argc, char **argv) {
 }
 
 /* Numbers are printed as JSON and scripts read them, whatever the host's locale. */
-int gnnc_trainer_main(const rt_program *p, int argc, char **argv) {
+int gnnc_trainer_main(const gnnc_program *model, int argc, char **argv) {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = plain ? uselocale(plain) : (locale_t)0;
-    int code = run(p, argc, argv);
+    int code = run(model, argc, argv);
     if (before) uselocale(before);
     if (plain) freelocale(plain);
     return code;

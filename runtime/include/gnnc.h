@@ -4,7 +4,7 @@
  * of its training.  In order: create, options, load, then any mix of the rest.
  *
  *     gnnc_trainer *t = NULL;
- *     gnnc_status st = gnnc_trainer_create(&t, &gnnc_program);
+ *     gnnc_status st = gnnc_trainer_create(&t, &model_program);
  *     if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "epochs", 100);
  *     if (st == GNNC_OK) st = gnnc_trainer_load(t, "models/data/cora");
  *     while (st == GNNC_OK && !gnnc_trainer_done(t)) st = gnnc_trainer_epoch(t);
@@ -75,12 +75,13 @@ const char *gnnc_status_text(gnnc_status status);
 const char *gnnc_version(void); /* of the library linked; GNNC_VERSION is the header's */
 
 /* ---- a trainer ------------------------------------------------------------- */
-struct rt_program; /* a compiled model, defined by the code that gnnc generates */
+/* A compiled model, defined by the code that gnnc generates. */
+typedef struct gnnc_program gnnc_program;
 typedef struct gnnc_trainer gnnc_trainer;
 
 /* Makes a trainer for `model`, which must outlive it.  *out is NULL after a failure.
  * Returns GNNC_E_ARG (model from another version of the compiler), GNNC_E_NOMEM. */
-gnnc_status gnnc_trainer_create(gnnc_trainer **out, const struct rt_program *model);
+gnnc_status gnnc_trainer_create(gnnc_trainer **out, const gnnc_program *model);
 /* Frees everything; pointers that the trainer gave become invalid.  NULL is allowed. */
 void gnnc_trainer_destroy(gnnc_trainer *t);
 /* What went wrong in the last call that failed: one line, never NULL; valid until the next call. */
@@ -149,7 +150,7 @@ gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void 
  * libraries underneath (BLAS, OpenMP) allocate by themselves. */
 typedef void *gnnc_alloc_fn(void *user, size_t n_bytes);
 typedef void gnnc_release_fn(void *user, void *block);
-gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const struct rt_program *model,
+gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user);
 
 /* ---- data -------------------------------------------------------------------- */
@@ -349,7 +350,7 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
  * are blocked and asked for after each step (no handler, no global); the mask is restored.
  * SIGBUS ends the process with a message while it runs: a mapped file has shrunk.
  * Returns 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
-int gnnc_trainer_main(const struct rt_program *model, int argc, char **argv);
+int gnnc_trainer_main(const gnnc_program *model, int argc, char **argv);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

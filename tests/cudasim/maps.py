@@ -120,7 +120,7 @@ class Heard(Trainer):
         self.lib, self.t, self.said = lib, ctypes.c_void_p(), []
         lib.gnnc_trainer_error.restype = ctypes.c_char_p
         lib.gnnc_trainer_steps_left.restype = ctypes.c_int64
-        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "gnnc_program"))))
+        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
         self.hear = MESSAGE(lambda _, text: self.said.append(text.decode()))
         lib.gnnc_trainer_set_message(self.t, self.hear, None)
         for k, v in options.items():

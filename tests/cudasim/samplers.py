@@ -255,7 +255,7 @@ def what_it_cannot(lib, data, why):
     hear = MESSAGE(lambda _, text: said.append(text.decode()))
     t = Trainer.__new__(Trainer)
     t.lib, t.t = lib, ctypes.c_void_p()
-    t.ok(lib.gnnc_trainer_create(ctypes.byref(t.t), ctypes.byref(ctypes.c_char.in_dll(lib, "gnnc_program"))))
+    t.ok(lib.gnnc_trainer_create(ctypes.byref(t.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
     lib.gnnc_trainer_set_message(t.t, hear, None)
     for option in ("device_sampler", "check_sampler"):
         t.ok(lib.gnnc_trainer_set_int(t.t, option.encode(), ctypes.c_int64(1)))

@@ -215,7 +215,7 @@ class Trainer:
         self.lib, self.t = lib, ctypes.c_void_p()
         lib.gnnc_trainer_error.restype = ctypes.c_char_p
         lib.gnnc_trainer_steps_left.restype = ctypes.c_int64
-        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "gnnc_program"))))
+        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
         for k, v in options.items():
             self.ok(lib.gnnc_trainer_set_int(self.t, k.encode(), ctypes.c_int64(v)))
         self.ok(lib.gnnc_trainer_load(self.t, data.encode()))

@@ -43,7 +43,7 @@ class Trainer:
     def __init__(self, path, data, variant):
         self.lib = ctypes.CDLL(os.path.abspath(path))
         self.t = ctypes.c_void_p()
-        model = ctypes.byref(ctypes.c_char.in_dll(self.lib, "gnnc_program"))
+        model = ctypes.byref(ctypes.c_char.in_dll(self.lib, "model_program"))
         self.ok(self.lib.gnnc_trainer_create(ctypes.byref(self.t), model))
         self.ok(self.lib.gnnc_trainer_set_int(self.t, b"variant", ctypes.c_int64(variant)))
         self.ok(self.lib.gnnc_trainer_load(self.t, data.encode()))

@@ -11,7 +11,7 @@ lib, cora, half = ctypes.CDLL(sys.argv[1]), sys.argv[2].encode(), ctypes.CDLL(sy
 
 def make(seed, lib=lib):
     t = ctypes.c_void_p()
-    model = ctypes.byref(ctypes.c_char.in_dll(lib, "gnnc_program"))
+    model = ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))
     assert lib.gnnc_trainer_create(ctypes.byref(t), model) == 0
     assert lib.gnnc_trainer_set_int(t, b"seed", ctypes.c_int64(seed)) == 0
     assert lib.gnnc_trainer_load(t, cora) == 0

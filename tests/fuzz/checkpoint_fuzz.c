@@ -21,7 +21,7 @@ static void make_dir(void) {
 
 static gnnc_trainer *trainer_new(const char *given) {
     gnnc_trainer *t;
-    if (gnnc_trainer_create(&t, &tiny_program) != GNNC_OK) return NULL;
+    if (gnnc_trainer_create(&t, &tiny_model) != GNNC_OK) return NULL;
     gnnc_trainer_set_int(t, "threads", 1);
     if (given) gnnc_trainer_load_weights(t, given);
     if (gnnc_trainer_load(t, dir) == GNNC_OK) return t;

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (!dir[0]) make_dir();
     snprintf(path, sizeof path, "%s/tuned.json", dir);
     write_file(path, data, n);
-    if (gnnc_trainer_create(&t, &tiny_program) != GNNC_OK) __builtin_trap();
+    if (gnnc_trainer_create(&t, &tiny_model) != GNNC_OK) __builtin_trap();
     rt_tuned_find(t, dir, &c);
     if (c.threads < 1 || c.serial_ns < 0) __builtin_trap();
     if (rt_tuned_keep(t, dir, &kept, 0.5) != GNNC_OK) __builtin_trap();

@@ -14,7 +14,7 @@
 #include "runtime/exec/device.h"
 #include "runtime/trainer.h"
 
-extern const rt_program gnnc_program;
+extern const gnnc_program model_program;
 
 typedef struct {
     FILE *f;
@@ -53,8 +53,8 @@ static void compare(Ops *o, const char *name, double got, long long i) {
 }
 
 static int output_buf(const Ops *o, const char *name) {
-    for (int b = 0; b < gnnc_program.n_bufs; b++) {
-        const rt_buf *buf = &gnnc_program.bufs[b];
+    for (int b = 0; b < model_program.tables->n_bufs; b++) {
+        const rt_buf *buf = &model_program.tables->bufs[b];
         if (buf->kind == RT_BUF_OUTPUT && buf->phase == o->t[0]->last_phase &&
             !strcmp(buf->io_name, name))
             return b;
@@ -65,7 +65,7 @@ static int output_buf(const Ops *o, const char *name) {
 static void check_output(Ops *o, const char *name) {
     int b = output_buf(o, name);
     size_t n_bytes = 0;
-    if (b < 0 || gnnc_program.buf_count(b, o->t[0]->x.n) != o->n) {
+    if (b < 0 || model_program.tables->buf_count(b, o->t[0]->x.n) != o->n) {
         wrong(o, name, "there is no such output of that size");
         return;
     }
@@ -121,7 +121,7 @@ static int run(Ops *o) {
 }
 
 static int load(gnnc_trainer **t, const char *data) {
-    if (gnnc_trainer_create(t, &gnnc_program) != GNNC_OK) return 0;
+    if (gnnc_trainer_create(t, &model_program) != GNNC_OK) return 0;
     return gnnc_trainer_set_int(*t, "seed", 42) == GNNC_OK &&
            gnnc_trainer_set_real(*t, "lr", 0.125) == GNNC_OK &&
            gnnc_trainer_load(*t, data) == GNNC_OK;

@@ -72,7 +72,7 @@ class Trainer:
         self.lib = ctypes.CDLL(library)
         self.lib.gnnc_trainer_error.restype = ctypes.c_char_p
         self.t = ctypes.c_void_p()
-        model = ctypes.byref(ctypes.c_char.in_dll(self.lib, "gnnc_program"))
+        model = ctypes.byref(ctypes.c_char.in_dll(self.lib, "model_program"))
         self.call("gnnc_trainer_create", ctypes.byref(self.t), model, bare=True)
 
     def call(self, name, *args, bare=False):

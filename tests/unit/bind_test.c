@@ -107,8 +107,7 @@ static rt_program program(void) {
                            .map = NO,
                            .by = NO,
                            .phase = NO};
-    return (rt_program){.version = RT_PROGRAM_VERSION,
-                        .name = "bind",
+    return (rt_program){.name = "bind",
                         .source = "bind.gnn",
                         .compiler = "",
                         .options = "",
@@ -193,7 +192,7 @@ TEST(columns_and_maps_are_bound) {
     rt_program p = program();
     gnnc_trainer *t = NULL;
     char *dir = data_new(SCHEMA);
-    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, MODEL_OF(&p)) == GNNC_OK);
     gnnc_status st = gnnc_trainer_load(t, dir);
     CHECK_MSG(st == GNNC_OK, "%s", gnnc_trainer_error(t));
     if (st != GNNC_OK) return;
@@ -237,7 +236,7 @@ static gnnc_status load_given(const char *weights, const char *dir, const RtAllo
                               gnnc_trainer **t) {
     static rt_program p;
     p = program();
-    gnnc_status st = gnnc_trainer_create_with(t, &p, a->alloc, a->release, a->user);
+    gnnc_status st = gnnc_trainer_create_with(t, MODEL_OF(&p), a->alloc, a->release, a->user);
     if (st == GNNC_OK) st = gnnc_trainer_load_weights(*t, weights);
     return st == GNNC_OK ? gnnc_trainer_load(*t, dir) : st;
 }
@@ -251,7 +250,8 @@ TEST(codes_are_read_by_their_names) {
     snprintf(other, sizeof other, "%s", data_of_names("[\"w\", \"u\", \"v\"]"));
     snprintf(strange, sizeof strange, "%s", data_of_names("[\"u\", \"x\", \"w\"]"));
     snprintf(weights, sizeof weights, "%s/w.st", here);
-    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK && gnnc_trainer_load(t, here) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, MODEL_OF(&p)) == GNNC_OK &&
+          gnnc_trainer_load(t, here) == GNNC_OK);
     CHECK_MSG(gnnc_trainer_save_weights(t, weights) == GNNC_OK, "%s", gnnc_trainer_error(t));
     CHECK(is_i32(t, B_CAT, I32(2, 0, 2, 1)));
     gnnc_trainer_destroy(t);
@@ -296,7 +296,7 @@ TEST(dense_rows_are_read_as_stored_entries) {
     rt_program p = program();
     gnnc_trainer *t = NULL;
     char *dir = data_of_rows();
-    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, MODEL_OF(&p)) == GNNC_OK);
     CHECK_MSG(gnnc_trainer_load(t, dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
     CHECK(t->x.n[S_NZ] == 4 && t->x.n[S_F] == 6 && is_f32(t, B_X, F32(1, 2, 3, 4)));
     CHECK(is_i32(t, B_ROW, I32(0, 0, 2, 3)) && is_i64(t, B_ROW_PTR, I64(0, 2, 2, 3, 4)));
@@ -319,7 +319,7 @@ TEST(stored_entries_are_read_as_dense_rows) {
         p.columns = as_rows;
         p.maps = others;
         p.n_maps = sizeof others / sizeof *others;
-        CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+        CHECK(gnnc_trainer_create(&t, MODEL_OF(&p)) == GNNC_OK);
         CHECK_MSG(gnnc_trainer_load(t, dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
         CHECK(t->x.n[S_F] == 6 && is_f32(t, B_X, 24, rows));
         gnnc_trainer_destroy(t);
@@ -331,7 +331,7 @@ TEST(balanced_cuts_cover_every_row_once) {
     rt_program p = program();
     gnnc_trainer *t = NULL;
     char *dir = data_new(SCHEMA);
-    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK && gnnc_trainer_load(t, dir) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, MODEL_OF(&p)) == GNNC_OK && gnnc_trainer_load(t, dir) == GNNC_OK);
     for (int m = 0; m < p.n_maps; m++) {
         const int64_t *cut = t->x.balance[m];
         if (maps[m].ptr_buf < 0) continue;
@@ -351,7 +351,7 @@ static void refuses(const char *from, const char *to, gnnc_status want, const ch
     rt_program p = program();
     gnnc_trainer *t = NULL;
     char *dir = data_new(schema);
-    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, MODEL_OF(&p)) == GNNC_OK);
     gnnc_status st = gnnc_trainer_load(t, dir);
     CHECK_MSG(st == want && strstr(gnnc_trainer_error(t), says), "'%s': %d %s", to, st,
               gnnc_trainer_error(t));
@@ -385,7 +385,7 @@ TEST(weights_of_other_shapes_and_types_load) {
     float got[24];
     for (int i = 0; i < 24; i++) v[i] = i;
     snprintf(path, sizeof path, "%s/w.safetensors", dir);
-    CHECK(gnnc_trainer_create(&t, &p) == GNNC_OK && gnnc_trainer_load(t, dir) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, MODEL_OF(&p)) == GNNC_OK && gnnc_trainer_load(t, dir) == GNNC_OK);
     RtTensor x[2] = {{"lin.weight", {RT_DT_F64, 2, {4, 6}, 24, v, false}},
                      {"other", {RT_DT_F64, 1, {3}, 3, v, false}}};
     RtTensors f = {.n = 2, .v = x};
@@ -427,7 +427,7 @@ TEST(turned_weights_keep_their_order_outside) {
     for (int i = 0; i < 24; i++) given[i] = (float)i;
     for (int k = 0; k < 2; k++) {
         gnnc_trainer *t = NULL;
-        CHECK(gnnc_trainer_create(&t, k ? &p : &plain) == GNNC_OK);
+        CHECK(gnnc_trainer_create(&t, MODEL_OF(k ? &p : &plain)) == GNNC_OK);
         CHECK_MSG(gnnc_trainer_load(t, dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
         CHECK(gnnc_trainer_get_parameter(t, "lin.weight", first[k], 24) == GNNC_OK);
         CHECK(gnnc_trainer_set_parameter(t, "lin.weight", given, 24) == GNNC_OK);

@@ -28,7 +28,7 @@ static pid_t start(const char *line) {
     pid_t child = fork();
     if (child) return child;
     if (chdir(dir) || !freopen("out", "w", stdout) || !freopen("err", "w", stderr)) _exit(99);
-    int code = gnnc_trainer_main(&tiny_program, argc, argv);
+    int code = gnnc_trainer_main(&tiny_model, argc, argv);
     fflush(NULL);
     _exit(code);
 }

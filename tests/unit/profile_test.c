@@ -23,7 +23,7 @@ static Place place_new(void) {
 
 static gnnc_trainer *trainer_new(const Place *p) {
     gnnc_trainer *t = NULL;
-    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
     CHECK_MSG(gnnc_trainer_load(t, p->dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
     return t;
 }
@@ -172,7 +172,7 @@ TEST(what_is_allocated_was_announced) {
 static bool everything(FailingAlloc *f, long fail_at, const Place *p) {
     RtAlloc a = failing(f, fail_at);
     gnnc_trainer *t = NULL;
-    gnnc_status st = gnnc_trainer_create_with(&t, &tiny_program, a.alloc, a.release, a.user);
+    gnnc_status st = gnnc_trainer_create_with(&t, &tiny_model, a.alloc, a.release, a.user);
     if (st == GNNC_OK) st = gnnc_trainer_profile(t, 8);
     if (st == GNNC_OK) st = gnnc_trainer_load(t, p->dir);
     if (st == GNNC_OK) st = gnnc_trainer_step(t);

@@ -313,7 +313,6 @@ static const rt_phase tiny_phases[] = {
 static const char *const tiny_metrics[] = {"mae"};
 
 static const rt_program tiny_program = {
-    .version = RT_PROGRAM_VERSION,
     .name = "tiny",
     .source = "tiny.gnn",
     .compiler = "by hand",
@@ -352,4 +351,5 @@ static const rt_program tiny_program = {
                .n_metrics = 1,
                .metrics = tiny_metrics},
 };
+static const gnnc_program tiny_model = {RT_PROGRAM_VERSION, &tiny_program};
 #endif
