@@ -372,6 +372,12 @@ static void print_error(FILE *err, const Options *o, const RtError *e) {
     fprintf(err, "gnnc import: error: %s%s%s\n", e->text, *cure ? "; " : "", cure);
 }
 
+static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError *e) {
+    ScaffoldHow how = {
+        .dir = o->dir, .by_time = o->split.by_time, .replace = o->force, .import = &o->how};
+    return gnnc_import_scaffold(d, &how, o->scaffold, e);
+}
+
 int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     Options o = {0};
     RtError e = {""};
@@ -392,7 +398,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);
     if (st == GNNC_OK && o.splits) st = rt_import_split(d, &o.split, &e);
     if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
-    if (st == GNNC_OK && o.scaffold) st = gnnc_import_scaffold(d, o.dir, o.scaffold, o.force, &e);
+    if (st == GNNC_OK && o.scaffold) st = write_scaffold(&o, d, &e);
     if (st == GNNC_OK)
         print_counts(out, &o, d);
     else

@@ -8,14 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "import_scaffold_view.h"
 #include "runtime/data/import_split.h"
 #include "runtime/data/json.h"
 
+enum { LAYERS = 2 };
+
 typedef struct {
     RtText text;
-    const RtDataset *d;
+    RtPool *pool;
+    const ScaffoldHow *how;
+    const RtDataset *d, *all; /* what the model reads, and all there is */
+    const char *left;         /* node types that no message of arrives, "city, country" */
     RtError *err;
     gnnc_status st;
+    const RtTable *home;   /* the rows that the result is of; NULL: no nodes */
     const RtTable *of;     /* the table with labels */
     const RtColumn *label; /* NULL: none */
     bool graphs;           /* labels are of graphs */
@@ -34,12 +41,45 @@ static void find_label(Scaffold *s, const RtTable *t, int n) {
         if (rt_table_column(&t[i], "split") && (s->label = rt_table_label(&t[i]))) s->of = &t[i];
 }
 
-static void find_task(Scaffold *s) {
-    const RtDataset *d = s->d;
+static const RtColumn *time_of(const Scaffold *s, const RtTable *t) {
+    const char *why;
+    return scaffold_time(t, s->how->by_time, &why);
+}
+
+/* Edges that a split was made for: models for links begin at them. */
+static const RtTable *split_links(const RtDataset *d) {
+    for (int i = 0; i < d->n_edges; i++)
+        if (rt_table_column(&d->edges[i], "split")) return &d->edges[i];
+    return NULL;
+}
+
+static const RtTable *labelled_table(const RtDataset *d) {
+    const RtTable *found = NULL;
+    for (int i = 0; i < d->n_nodes; i++)
+        if (rt_table_label(&d->nodes[i])) found = &d->nodes[i];
+    for (int i = 0; i < d->n_graphs; i++)
+        if (rt_table_label(&d->graphs[i])) found = &d->graphs[i];
+    return found;
+}
+
+static int find_home(const Scaffold *s) {
+    const RtDataset *d = s->all;
+    const RtTable *t = s->of ? s->of : labelled_table(d), *links = split_links(d);
+    for (int i = 0; i < d->n_nodes; i++)
+        if (t == &d->nodes[i]) return i;
+    return links ? links->src_type : scaffold_hub(d);
+}
+
+static void find_task(Scaffold *s, RtDataset *seen) {
+    const RtDataset *d = s->all;
     find_label(s, d->graphs, d->n_graphs);
     find_label(s, d->nodes, d->n_nodes);
     s->graphs = s->of && s->of == d->graphs;
-    s->timed = s->of && !s->graphs && rt_table_time(s->of) && d->n_edges;
+    int home = find_home(s);
+    s->home = d->n_nodes ? &d->nodes[home] : NULL;
+    s->st = scaffold_reach(s->pool, d, home, LAYERS, seen, &s->left, s->err);
+    s->d = seen;
+    s->timed = s->of && !s->graphs && time_of(s, s->of) && seen->n_edges;
 }
 
 static bool is_feature(const Scaffold *s, const RtColumn *c) {
@@ -136,7 +176,7 @@ static void put_column(Scaffold *s, const RtTable *t, const RtColumn *c, const c
 }
 
 static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
-    if (t != s->d->graphs && !s->timed && rt_table_time(t)) PUT(s, " timeless");
+    if (t != s->d->graphs && !s->timed && time_of(s, t)) PUT(s, " timeless");
     if (t->n_columns == 0) {
         PUT(s, "\n");
         return;
@@ -168,7 +208,11 @@ static void put_graph(Scaffold *s) {
             d->nodes[t->dst_type].name);
         put_columns(s, t, t->name);
     }
-    PUT(s, "}\n\n");
+    PUT(s, "}\n");
+    if (*s->left)
+        PUT(s, "# Left out, because nothing of them reaches `%s` in %d layers: %s.\n",
+            s->home->name, LAYERS, s->left);
+    PUT(s, "\n");
 }
 
 /* ---- the model ---------------------------------------------------------------------- */
@@ -291,11 +335,10 @@ static void put_readout(Scaffold *s, const char *of, bool one) {
 }
 
 static void put_model(Scaffold *s) {
-    const RtDataset *d = s->d;
-    const char *of = s->graphs ? "graph" : s->of ? s->of->name : d->nodes->name;
+    const char *of = s->graphs ? "graph" : s->home->name;
     bool few = s->of && count_part(s->of, 1) < 5000; /* to learn from */
-    PUT(s, "model Starter(g: Data; hidden: int = 32, layers: int = 2, p: float = %s) -> f32[%s",
-        s->graphs || !few ? "0.2" : "0.5", of);
+    PUT(s, "model Starter(g: Data; hidden: int = 32, layers: int = %d, p: float = %s) -> f32[%s",
+        LAYERS, s->graphs || !few ? "0.2" : "0.5", of);
     bool one = s->label && s->label->kind == RT_COL_FLOAT && s->label->rank == 1;
     if (!one) PUT(s, ", ");
     if (!s->label) PUT(s, "hidden");
@@ -315,7 +358,7 @@ static void put_model(Scaffold *s) {
 static void put_links_hint(Scaffold *s, const RtTable *t) {
     bool same = t->src_type == t->dst_type;
     const RtColumn *rel = rt_table_column(t, "rel");
-    if (rt_table_time(t))
+    if (time_of(s, t))
         PUT(s,
             "# models/events.gnn learns which event `%s` comes next (vertex, event; its negatives "
             "`no_event` may be left out).\n",
@@ -330,14 +373,7 @@ static void put_links_hint(Scaffold *s, const RtTable *t) {
 }
 
 static void put_no_recipe(Scaffold *s) {
-    const RtDataset *d = s->d;
-    const RtTable *labelled = NULL, *links = NULL;
-    for (int i = 0; i < d->n_nodes; i++)
-        if (rt_table_label(&d->nodes[i])) labelled = &d->nodes[i];
-    for (int i = 0; i < d->n_graphs; i++)
-        if (rt_table_label(&d->graphs[i])) labelled = &d->graphs[i];
-    for (int i = 0; i < d->n_edges && !links; i++)
-        if (rt_table_column(&d->edges[i], "split")) links = &d->edges[i];
+    const RtTable *labelled = labelled_table(s->all), *links = split_links(s->all);
     if (labelled)
         PUT(s,
             "\n# `%s` has labels (`%s`) and no split, so nothing is learned: gnnc import --split "
@@ -351,17 +387,38 @@ static void put_no_recipe(Scaffold *s) {
     if (links) put_links_hint(s, links);
 }
 
+/* Where a table has several times: which one is read, in the model and as a warning. */
+static void tell_choice(Scaffold *s, const RtTable *t) {
+    const char *why, *others;
+    const RtColumn *time = scaffold_time(t, s->how->by_time, &why);
+    if (!time) return;
+    if (!(others = scaffold_other_times(s->pool, t, time))) {
+        s->st = rt_fail_nomem(s->err, "scaffold");
+        return;
+    }
+    if (!*others) return;
+    PUT(s, "  # When a row of `%s` happened says %s (%s), not %s.\n", t->name, time->name, why,
+        others);
+    if (s->how->import)
+        rt_import_warn(
+            s->how->import,
+            "--scaffold: '%s' has several times: the starter reads '%s' (%s), not %.200s", t->name,
+            time->name, why, others);
+}
+
 /* Older rows and edges only: the times of all tables. */
 static void put_sample(Scaffold *s) {
     const RtDataset *d = s->d;
     const char *comma = "";
     if (s->graphs) PUT(s, "  sample { batch %d }\n", count_part(s->of, 1) < 10000 ? 32 : 128);
     if (!s->timed) return;
+    for (int i = 0; i < d->n_nodes; i++) tell_choice(s, &d->nodes[i]);
+    for (int i = 0; i < d->n_edges; i++) tell_choice(s, &d->edges[i]);
     PUT(s, "  # Each row sees what is older than itself.\n  sample { fanout [10, 10]  batch 256  "
            "time ");
     for (int k = 0; k < d->n_nodes + d->n_edges; k++) {
         const RtTable *t = k < d->n_nodes ? &d->nodes[k] : &d->edges[k - d->n_nodes];
-        const RtColumn *time = rt_table_time(t);
+        const RtColumn *time = time_of(s, t);
         if (!time) continue;
         PUT(s, "%sg.%s.%s", comma, t->name, time->name);
         comma = ", ";
@@ -409,9 +466,10 @@ static void put_parts(Scaffold *s) {
                "}\n\n");
 }
 
-static void put_all(Scaffold *s, const char *dir) {
+static void put_all(Scaffold *s) {
     const RtDataset *d = s->d;
-    PUT(s, "# A starter for %s, as `gnnc import --scaffold` writes it: change it freely.\n", dir);
+    PUT(s, "# A starter for %s, as `gnnc import --scaffold` writes it: change it freely.\n",
+        s->how->dir);
     if (d->n_edges) PUT(s, "import \"layers/sage.gnn\"\n");
     if (s->graphs && d->n_edges) PUT(s, "import \"layers/batch_norm.gnn\"\n");
     PUT(s, "\n");
@@ -421,16 +479,18 @@ static void put_all(Scaffold *s, const char *dir) {
     put_recipe(s);
 }
 
-gnnc_status gnnc_import_scaffold(const RtDataset *d, const char *dir, const char *path,
-                                 bool replace, RtError *err) {
+gnnc_status gnnc_import_scaffold(const RtDataset *d, const ScaffoldHow *how, const char *path,
+                                 RtError *err) {
     RtPool pool;
     RtOut o;
-    Scaffold s = {.d = d, .err = err, .text.pool = &pool, .st = GNNC_OK};
-    if (!replace && access(path, F_OK) == 0)
+    RtDataset seen;
+    Scaffold s = {
+        .all = d, .pool = &pool, .how = how, .err = err, .text.pool = &pool, .st = GNNC_OK};
+    if (!how->replace && access(path, F_OK) == 0)
         return rt_fail(err, GNNC_E_IO, "%s: exists already; --force replaces it", path);
     rt_pool_init(&pool, &d->pool.from);
-    find_task(&s);
-    put_all(&s, dir);
+    find_task(&s, &seen);
+    if (s.st == GNNC_OK) put_all(&s);
     gnnc_status st = s.st;
     if (st == GNNC_OK) TRY(st, rt_out_open(&o, &pool.from, path, err));
     if (st == GNNC_OK) st = rt_out_write(&o, s.text.s, s.text.n, err);

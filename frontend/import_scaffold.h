@@ -2,12 +2,20 @@
 #ifndef FRONTEND_IMPORT_SCAFFOLD_H
 #define FRONTEND_IMPORT_SCAFFOLD_H
 
-#include "runtime/data/dataset.h"
+#include "runtime/data/import.h"
 
-/* Writes to `path` a graph declaration with every table and column of `d`, a small model
- * that reads its features, and a recipe where there are labels with a split.  An existing
- * file is replaced with `replace` only. */
-gnnc_status gnnc_import_scaffold(const RtDataset *d, const char *dir, const char *path,
-                                 bool replace, RtError *err);
+typedef struct ScaffoldHow {
+    const char *dir;        /* the data directory, for the heading */
+    const char *by_time;    /* the column that says when a row happened, where a table has several;
+                             * NULL = as their names suggest */
+    bool replace;           /* a file that is there */
+    const RtImport *import; /* warned of a choice that may not be meant; NULL = nobody is */
+} ScaffoldHow;
+
+/* Writes to `path` a graph declaration with the tables and columns of `d` that messages reach the
+ * result from, a small model that reads their features, and a recipe where there are labels with a
+ * split.  E_IO: the file exists and may not be replaced, or cannot be written; E_NOMEM. */
+gnnc_status gnnc_import_scaffold(const RtDataset *d, const ScaffoldHow *how, const char *path,
+                                 RtError *err);
 
 #endif

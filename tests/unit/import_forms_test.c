@@ -731,8 +731,9 @@ TEST(every_form_reads_back_and_has_a_model) {
             CHECK(back->edges[i].n_columns == d->edges[i].n_columns);
             CHECK(back->edges[i].count == d->edges[i].count);
         }
-        CHECK_MSG(gnnc_import_scaffold(d, to, model, false, &err) == GNNC_OK, "%s", err.text);
-        CHECK(gnnc_import_scaffold(d, to, model, false, NULL) == GNNC_E_IO);
+        ScaffoldHow starter = {.dir = to};
+        CHECK_MSG(gnnc_import_scaffold(d, &starter, model, &err) == GNNC_OK, "%s", err.text);
+        CHECK(gnnc_import_scaffold(d, &starter, model, NULL) == GNNC_E_IO);
         rt_dataset_close(back);
         rt_dataset_close(d);
     }
@@ -740,19 +741,23 @@ TEST(every_form_reads_back_and_has_a_model) {
 }
 
 /* The starter of d, which is closed; valid until the next call. */
-static const char *scaffold_of(RtDataset *d) {
+static const char *scaffold_by(RtDataset *d, const ScaffoldHow *how) {
     static char text[16384];
     char model[128];
     RtError err = {""};
     const char *dir = scratch_new();
     snprintf(model, sizeof model, "%s/m.gnn", dir);
-    CHECK_MSG(gnnc_import_scaffold(d, "data", model, false, &err) == GNNC_OK, "%s", err.text);
+    CHECK_MSG(gnnc_import_scaffold(d, how, model, &err) == GNNC_OK, "%s", err.text);
     FILE *f = fopen(model, "rb");
     text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
     if (f) fclose(f);
     scratch_remove(dir);
     rt_dataset_close(d);
     return text;
+}
+
+static const char *scaffold_of(RtDataset *d) {
+    return scaffold_by(d, &(ScaffoldHow){.dir = "data"});
 }
 
 static void scaffold_says(RtDataset *d, const char *const *says) {
@@ -791,6 +796,36 @@ TEST(scaffolds_do_not_read_the_future) {
              "sample { fanout [10, 10]  batch 256  time g.vertex.date, g.link.t }");
     SCAFFOLD(csv_of("id,a,y,split\n1,2,0,train\n2,1,1,val\n3,2,1,test\n", edges),
              "edge link: vertex -> vertex timeless {");
+}
+
+/* Where a table has several times, one is chosen, and said so; a birth date is the last choice. */
+TEST(scaffolds_choose_the_time_of_an_event) {
+    static const char nodes[] = "id,BirthDate:time,HireDate:time,left:time,a,y,split\n"
+                                "1,1,5,8,2,0,train\n2,2,6,8,1,1,val\n3,3,7,8,2,1,test\n",
+                      ends[] = "src,dst,due:time,created_at:time\n1,2,9,5\n2,3,9,6\n";
+    SCAFFOLD(
+        csv_of(nodes, ends), "time g.vertex.HireDate, g.link.created_at }",
+        "says HireDate (it stands first that is no birth date or the like), not BirthDate, left",
+        "says created_at (its name is an event's), not due");
+    const char *text =
+        scaffold_by(csv_of(nodes, ends), &(ScaffoldHow){.dir = "data", .by_time = "left"});
+    CHECK(strstr(text, "time g.vertex.left, ") && strstr(text, "(--by-time names it)"));
+    text = scaffold_of(csv_of("id,dob:time,y,split\n1,1,0,train\n2,2,1,val\n", "src,dst\n1,2\n"));
+    CHECK(strstr(text, "time g.vertex.dob }") && !strstr(text, "says dob"));
+}
+
+/* What no message arrives from would be layers of no use (E0319). */
+TEST(scaffolds_leave_out_what_is_out_of_reach) {
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("a.csv", "id,b_id,y,split\n1,1,0,train\n2,1,1,test\n"),
+                            FILE_OF("b.csv", "id,c_id\n1,1\n2,1\n"),
+                            FILE_OF("c.csv", "id,d_id\n1,1\n"), FILE_OF("d.csv", "id,e\n1,7\n"),
+                            FILE_OF("e.csv", "id,x\n7,0.5\n")};
+    const char *text = scaffold_of(tables_of(files, 5, &how, &err));
+    CHECK(strstr(text, "node c {") && strstr(text, "edge b__c_id: b -> c"));
+    CHECK(!strstr(text, "node d") && !strstr(text, "c__d_id"));
+    CHECK(strstr(text, "# Left out, because nothing of them reaches `a` in 2 layers: d, e.\n"));
 }
 
 TEST(scaffolds_name_the_model_for_links) {

@@ -1,0 +1,23 @@
+/* What a starter model looks at: the tables that its result can depend on, and their times. */
+#ifndef FRONTEND_IMPORT_SCAFFOLD_VIEW_H
+#define FRONTEND_IMPORT_SCAFFOLD_VIEW_H
+
+#include "runtime/data/dataset.h"
+
+/* Of `d` what `n_layers` of message passing read for the rows of node type `home`: the node types
+ * that so many edge types lead to, in either direction, and the edge types that lead there; graphs
+ * stay.  *seen shares columns with d; its tables live in `pool`.  *left: the other node types,
+ * "city, country", or "".  E_NOMEM. */
+gnnc_status scaffold_reach(RtPool *pool, const RtDataset *d, int home, int n_layers,
+                           RtDataset *seen, const char **left, RtError *err);
+/* The node type with the most edge types at it; 0 where there are none. */
+int scaffold_hub(const RtDataset *d);
+
+/* The column that says when a row happened: the one called `by_time` (NULL: none is), else one with
+ * the name of an event, else the first that is not a birth date, a deadline or the like.
+ * NULL: the table has no time.  *why it is that one. */
+const RtColumn *scaffold_time(const RtTable *t, const char *by_time, const char **why);
+/* The times of the table but `chosen`, "RequiredDate, ShippedDate"; "": none; NULL: no memory. */
+const char *scaffold_other_times(RtPool *pool, const RtTable *t, const RtColumn *chosen);
+
+#endif
