@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dates.h"
 #include "number.h"
 
 enum { MAX_COLUMNS = 65536 };
@@ -83,7 +84,8 @@ static gnnc_status read_header(RtPool *pool, Cursor *c, RtHeader header, RtCsv *
 
 static bool is_value(const char *cell, char separator) {
     double v;
-    return rt_cell_time(cell, &v) || (separator != ',' && rt_cell_comma(cell));
+    return rt_cell_time(cell, &v) || rt_date_form(cell) != RT_DATE_NONE ||
+           (separator != ',' && rt_cell_comma(cell));
 }
 
 /* Row 1 becomes row 1 of the data where it is one. */
@@ -243,55 +245,4 @@ bool rt_cell_integer(const char *cell, int64_t *v) {
     }
     if (*cell == '-') *v = -*v;
     return true;
-}
-
-/* Days since 1970-01-01 in the Gregorian calendar (Hinnant, "days_from_civil"). */
-static int64_t days_from_date(int64_t y, int m, int d) {
-    y -= m <= 2;
-    int64_t era = (y >= 0 ? y : y - 399) / 400, yoe = y - era * 400;
-    int64_t doy = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
-}
-
-static int days_in_month(int y, int m) {
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-    return days[m - 1] + (m == 2 && leap);
-}
-
-/* Exactly n digits. */
-static bool take_digits(const char **s, int n, int *v) {
-    for (*v = 0; n > 0; n--, ++*s) {
-        if (**s < '0' || **s > '9') return false;
-        *v = *v * 10 + (**s - '0');
-    }
-    return true;
-}
-
-static bool take_clock(const char **s, double *seconds) {
-    int h, m, sec = 0;
-    if (!take_digits(s, 2, &h) || *(*s)++ != ':' || !take_digits(s, 2, &m)) return false;
-    double fraction = 0, unit = 0.1;
-    if (**s == ':') {
-        ++*s;
-        if (!take_digits(s, 2, &sec)) return false;
-        if (**s == '.')
-            for (++*s; **s >= '0' && **s <= '9'; ++*s, unit /= 10) fraction += unit * (**s - '0');
-    }
-    *seconds = h * 3600.0 + m * 60.0 + sec + fraction;
-    return h < 24 && m < 60 && sec < 61;
-}
-
-bool rt_cell_time(const char *cell, double *v) {
-    const char *s = cell;
-    int y, m, d;
-    double clock = 0;
-    if (rt_cell_number(cell, v)) return true;
-    if (!take_digits(&s, 4, &y) || *s++ != '-') return false;
-    if (!take_digits(&s, 2, &m) || *s++ != '-' || !take_digits(&s, 2, &d)) return false;
-    if (m < 1 || m > 12 || d < 1 || d > days_in_month(y, m)) return false;
-    if ((*s == ' ' || *s == 'T') && (s++, !take_clock(&s, &clock))) return false;
-    if (*s == 'Z') s++;
-    *v = (double)days_from_date(y, m, d) * 86400.0 + clock;
-    return !*s;
 }

@@ -33,9 +33,6 @@ bool rt_cell_number(const char *cell, double *v);
 bool rt_cell_integer(const char *cell, int64_t *v);
 /* "1,5" or "-1,5e3": a number with one decimal comma. */
 bool rt_cell_comma(const char *cell);
-/* Seconds since 1970: a number, or "2013-05-01", "2013-05-01 10:00",
- * "2013-05-01T10:00:30.5Z" (UTC). */
-bool rt_cell_time(const char *cell, double *v);
 
 /* "'abc'", for messages: a long cell is cut, what cannot be shown is '?'. */
 typedef struct {

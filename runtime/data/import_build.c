@@ -67,6 +67,16 @@ bool rt_is_time(const char *name) {
            rt_ends_with(name, "_time") || rt_ends_with(name, "_date");
 }
 
+bool rt_may_be_time(const char *name) {
+    static const char *const ends[] = {"date", "time", "day"};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t k = strlen(ends[i]);
+        if (n >= k && strcasecmp(name + n - k, ends[i]) == 0) return true;
+    }
+    return false;
+}
+
 static bool is_lower(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }

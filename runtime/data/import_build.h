@@ -51,9 +51,10 @@ gnnc_status rt_build_part(RtBuild *b, RtColumn *split, int k, const char *where,
 /* "_3d shape" from "3d shape": letters, digits and '_', no word of the language. */
 char *rt_identifier(RtPool *pool, const char *s, size_t n);
 /* What a column's name says of its kind, in all forms alike. */
-bool rt_is_label(const char *name); /* y, label, labels, class */
-bool rt_is_time(const char *name);  /* t, time, timestamp, date, .._time, .._date */
-bool rt_is_id(const char *name);    /* id, .._id, ..Id, ..ID, in any case */
+bool rt_is_label(const char *name);    /* y, label, labels, class */
+bool rt_is_time(const char *name);     /* t, time, timestamp, date, .._time, .._date */
+bool rt_may_be_time(const char *name); /* ..date, ..time, ..day, in any case */
+bool rt_is_id(const char *name);       /* id, .._id, ..Id, ..ID, in any case */
 /* The length of "race" in "race_id", "raceId", "RaceID", "raceid"; 0: no such name.  *sure: the
  * name says so by itself, which "raceid" does not ("paid"). */
 size_t rt_id_stem(const char *name, size_t n, bool *sure);

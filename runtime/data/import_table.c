@@ -58,18 +58,9 @@ static bool class_cell(const char *s) {
     return rt_cell_whole(s, &v);
 }
 
-static bool number_cell(const char *s) {
-    double v;
-    return rt_cell_number(s, &v);
-}
-
 static bool time_cell(const char *s) {
     double v;
     return rt_cell_time(s, &v);
-}
-
-static bool date_cell(const char *s) {
-    return time_cell(s) && !number_cell(s);
 }
 
 /* "1,5", "1,500", "1.234,56": numbers to somebody. */
@@ -96,12 +87,6 @@ static bool mostly(const RtCsv *t, int col, bool is(const char *)) {
     return 2 * good >= all;
 }
 
-/* Every one, and there are some: numbers of parts may look like dates, too. */
-static bool all_dates(const RtCsv *t, int col) {
-    int64_t all, good = count_cells(t, col, date_cell, &all);
-    return good > 0 && good == all;
-}
-
 bool rt_column_whole(const RtCsv *t, int col) {
     return mostly(t, col, whole_cell);
 }
@@ -126,15 +111,31 @@ static Cells count_kinds(const RtCsv *t, int col) {
     return n;
 }
 
+static const char *why_dates(RtDateForm form) {
+    switch (form) {
+    case RT_DATE_YEAR_FIRST:
+        return "all cells are dates, year/month/day";
+    case RT_DATE_DAY_FIRST:
+        return "all cells are dates, day/month/year";
+    case RT_DATE_MONTH_FIRST:
+        return "all cells are dates, month/day/year";
+    case RT_DATE_DIGITS:
+        return "all cells are dates, yearmonthday";
+    default:
+        return "all cells are dates";
+    }
+}
+
 /* By name and values, as of arrays (import_array.c). */
-static rt_col_kind guess_kind(const RtCsv *t, int col, const char *name, const Cells *n,
-                              const char **why) {
+static rt_col_kind guess_kind(const RtCsv *t, int col, const Cells *n, const RtDates *dates,
+                              RtField *f) {
+    const char *name = f->name, **why = &f->why;
     bool numbers = 2 * n->numbers >= n->all, whole = 2 * n->whole >= n->all;
-    bool timely = rt_is_time(name) && mostly(t, col, time_cell);
     if (rt_is_label(name))
         return *why = "its name is a label's", numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
-    if (timely) return *why = "its name is a time's", RT_COL_TIME;
-    if (!n->numbers && all_dates(t, col)) return *why = "all cells are dates", RT_COL_TIME;
+    if (rt_is_time(name) && (f->date || mostly(t, col, time_cell)))
+        return *why = "its name is a time's", RT_COL_TIME;
+    if (f->date && dates->n_fit == dates->n) return *why = why_dates(f->date), RT_COL_TIME;
     if (strcmp(name, "split") == 0) return *why = "its name", RT_COL_SPLIT;
     if (rt_is_id(name) && (whole || mostly(t, col, class_cell)))
         return *why = "its name is a key's", RT_COL_ID;
@@ -200,6 +201,80 @@ static void warn_of_key(const RtCsv *t, int col, const RtFieldsWanted *wanted, c
                    t->name, f->name, wanted->table, f->name);
 }
 
+/* ---- dates -------------------------------------------------------------------- */
+/* Most columns show by a few cells that they have none. */
+static RtDates find_dates(const RtCsv *t, int col) {
+    enum { ENOUGH = 16 };
+    RtDates d = {0};
+    for (int64_t r = 0; r < t->n_rows && (d.n_fit || d.n < ENOUGH); r++)
+        if (!rt_cell_absent(cell_of(t, r, col))) rt_dates_add(&d, cell_of(t, r, col), r);
+    return d;
+}
+
+/* The form that the column is read in; NONE: as numbers, texts or what its name says. */
+static RtDateForm date_form(const RtField *f, const RtDates *d, RtDateForm form) {
+    bool timely = rt_is_time(f->name) || f->kind == RT_COL_TIME;
+    if (form == RT_DATE_DIGITS && !timely && !rt_may_be_time(f->name)) return RT_DATE_NONE;
+    if (d->n_fit == d->n || (timely && 2 * d->n_fit >= d->n)) return form;
+    return RT_DATE_NONE;
+}
+
+/* Why dates became something else. */
+static void warn_of_dates(const RtCsv *t, int col, const RtFieldsWanted *wanted, const RtField *f,
+                          const RtDates *d, bool ambiguous) {
+    const char *kind = rt_col_kind_name(f->kind);
+    RtQuoted first = rt_cell_quoted(cell_of(t, d->first_row, col));
+    if (ambiguous)
+        rt_import_warn(wanted->how,
+                       "%s: column '%s' became %s: %s may be day/month/year or month/day/year, and "
+                       "no row tells which; write year-month-day",
+                       t->name, f->name, kind, first.s);
+    else if (d->n_fit < d->n)
+        rt_import_warn(wanted->how,
+                       "%s: row %lld: column '%s' became %s: %s is no date, others are, as %s; "
+                       "--kind %s.%s=time makes it a bad row",
+                       t->name, (long long)t->line[d->bad_row], f->name, kind,
+                       rt_cell_quoted(cell_of(t, d->bad_row, col)).s, first.s, wanted->table,
+                       f->name);
+    else if (f->kind == RT_COL_FLOAT)
+        rt_import_warn(
+            wanted->how,
+            "%s: column '%s' became %s, though %s and all others look like dates; --kind "
+            "%s.%s=time reads them",
+            t->name, f->name, kind, first.s, wanted->table, f->name);
+    else
+        rt_import_warn(wanted->how,
+                       "%s: column '%s' became %s: its dates, as %s, have several forms; write "
+                       "year-month-day",
+                       t->name, f->name, kind, first.s);
+}
+
+static void warn_of_no_time(const RtCsv *t, int col, const RtFieldsWanted *wanted,
+                            const RtField *f) {
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        const char *s = cell_of(t, r, col);
+        if (rt_cell_absent(s) || time_cell(s)) continue;
+        rt_import_warn(
+            wanted->how,
+            "%s: row %lld: column '%s' became %s: it is called like a time, and %s is no "
+            "date; write 2020-01-31 10:00:00, or seconds",
+            t->name, (long long)t->line[r], f->name, rt_col_kind_name(f->kind),
+            rt_cell_quoted(s).s);
+        return;
+    }
+}
+
+static void tell_of_dates(const RtCsv *t, int col, const RtFieldsWanted *wanted, const RtField *f,
+                          const RtDates *d, bool ambiguous) {
+    bool told = f->kind == RT_COL_CAT || f->kind == RT_COL_FLOAT;
+    if (!f->guessed || !told) return;
+    if (2 * d->n_fit >= d->n && d->n_fit)
+        warn_of_dates(t, col, wanted, f, d, ambiguous);
+    else if (rt_is_time(f->name) && f->kind == RT_COL_CAT)
+        warn_of_no_time(t, col, wanted, f);
+}
+
+/* ---- the kind of a column ------------------------------------------------------- */
 static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtField *f,
                              RtError *err) {
     const char *header = t->header[col], *colon = strchr(header, ':');
@@ -215,7 +290,18 @@ static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *want
     bool numbers = f->guessed || (f->kind == RT_COL_FLOAT && t->commas);
     Cells n = numbers ? count_kinds(t, col) : (Cells){0};
     gnnc_status st = read_commas(t, col, wanted, &n, err);
-    if (f->guessed) f->kind = guess_kind(t, col, f->name, &n, &f->why);
+    bool ambiguous = false, dated = f->guessed || f->kind == RT_COL_TIME;
+    RtDates dates = dated ? find_dates(t, col) : (RtDates){0};
+    RtDateForm form = rt_dates_form(&dates, &ambiguous);
+    f->date = date_form(f, &dates, form);
+    if (ambiguous && f->kind == RT_COL_TIME)
+        return rt_fail(err, GNNC_E_FORMAT,
+                       "%s: row %lld: column '%s': %s may be day/month/year or month/day/year, and "
+                       "no row tells which; write year-month-day",
+                       t->name, (long long)t->line[dates.first_row], f->name,
+                       rt_cell_quoted(cell_of(t, dates.first_row, col)).s);
+    if (f->guessed) f->kind = guess_kind(t, col, &n, &dates, f);
+    tell_of_dates(t, col, wanted, f, &dates, ambiguous);
     if (f->matrix && !f->why) f->why = "columns numbered in their names";
     if (st == GNNC_OK) warn_of_key(t, col, wanted, f);
     return st;
@@ -353,7 +439,10 @@ static const char *store_split(const RtField *f, const char *s, int64_t to) {
 
 static const char *store_time(const RtField *f, const char *s, int64_t to) {
     f->to.f64[to] = NAN; /* empty: unknown */
-    return rt_cell_absent(s) || rt_cell_time(s, &f->to.f64[to]) ? NULL : "not a time";
+    if (rt_cell_absent(s)) return NULL;
+    bool plain = f->date == RT_DATE_NONE || f->date == RT_DATE_ISO;
+    bool good = plain ? rt_cell_time(s, &f->to.f64[to]) : rt_cell_date(s, f->date, &f->to.f64[to]);
+    return good ? NULL : "not a time";
 }
 
 static const char *store_id(const RtField *f, const char *s, int64_t to) {

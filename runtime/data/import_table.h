@@ -3,6 +3,7 @@
 #define RUNTIME_IMPORT_TABLE_H
 
 #include "csv.h"
+#include "dates.h"
 #include "import.h"
 #include "names.h"
 
@@ -16,6 +17,7 @@ typedef struct RtField {
     const char *bad;  /* the first of them */
     int first, width; /* columns of the table: x.0, x.1, .. are one field */
     bool matrix;      /* FLOAT [rows, width], even of width 1 */
+    RtDateForm date;  /* TIME: the form of its dates; NONE: numbers or ISO dates */
     bool whole;       /* CLASS: labels are whole numbers, else texts */
     int32_t *absent;  /* FLOAT: 1 where the cell is empty; NULL: no cell may be */
     RtNames names;    /* CAT, CLASS of texts */

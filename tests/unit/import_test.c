@@ -3,34 +3,12 @@
 
 #include <math.h>
 
+#include "csv_util.h"
 #include "frontend/import_main.h"
-#include "runtime/data/csv.h"
-#include "runtime/data/import.h"
+#include "runtime/data/dates.h"
 #include "runtime/data/import_split.h"
 #include "runtime/data/pickle.h"
 #include "rt_test_util.h"
-
-typedef struct {
-    char text[2048];
-    size_t n;
-} Told;
-
-static void tell(void *user, const char *text) {
-    Told *t = user;
-    t->n += (size_t)snprintf(t->text + t->n, sizeof t->text - t->n, "%s\n", text);
-}
-
-static RtBytes bytes(const char *s) {
-    return (RtBytes){(const uint8_t *)s, strlen(s)};
-}
-
-static RtDataset *csv(const char *nodes, const char *edges, RtImport *how, RtError *err) {
-    RtDataset *d;
-    RtNamedBytes n = {"n.csv", bytes(nodes ? nodes : "")}, e = {"e.csv", bytes(edges)};
-    *err = (RtError){""};
-    rt_import_csv_bytes(NULL, nodes ? &n : NULL, &e, how, &d, err);
-    return d;
-}
 
 /* ---- CSV ------------------------------------------------------------------------- */
 /* Each column becomes a file: a million of them took minutes, and no message. */
@@ -268,11 +246,6 @@ TEST(cells) {
 }
 
 /* ---- what was lost without a word ---------------------------------------------------- */
-static bool warned(const Told *t, const char *says) {
-    if (!strstr(t->text, says)) fprintf(stderr, "%s", t->text);
-    return strstr(t->text, says);
-}
-
 TEST(a_first_row_of_numbers_is_an_edge) {
     Told told = {.n = 0};
     RtImport how = {.on_warning = tell, .user = &told};

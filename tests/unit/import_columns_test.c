@@ -1,0 +1,95 @@
+/* What the importer makes of the columns of CSV tables, and what it says of it. */
+#include "test.h"
+
+#include <math.h>
+
+#include "csv_util.h"
+#include "runtime/data/dates.h"
+#include "rt_test_util.h"
+
+/* ---- dates ------------------------------------------------------------------------ */
+enum { JAN_31 = 1580428800 }; /* 2020 */
+
+TEST(forms_of_dates) {
+    double v;
+    CHECK(rt_cell_date("31/01/2020", RT_DATE_DAY_FIRST, &v) && v == JAN_31);
+    CHECK(rt_cell_date("31.1.2020 9:30", RT_DATE_DAY_FIRST, &v) && v == JAN_31 + 9.5 * 3600);
+    CHECK(rt_cell_date("01-31-2020T10:00:01", RT_DATE_MONTH_FIRST, &v) && v == JAN_31 + 36001);
+    CHECK(rt_cell_date("2020/1/31", RT_DATE_YEAR_FIRST, &v) && v == JAN_31);
+    CHECK(rt_cell_date("20200131", RT_DATE_DIGITS, &v) && v == JAN_31);
+    CHECK(rt_date_form("01/02/2020") == (RT_DATE_DAY_FIRST | RT_DATE_MONTH_FIRST));
+    CHECK(rt_date_form("2020-01-31") == (RT_DATE_ISO | RT_DATE_YEAR_FIRST));
+    CHECK(rt_date_form("1.2.2020") == RT_DATE_DAY_FIRST); /* nobody puts points behind months */
+    static const char *const none[] = {"31/02/2020",  "31/13/2020",  "31/01-2020",       "31/01/20",
+                                       "31/01/20200", "1/31",        "20201301",         "12345678",
+                                       "2020/0131",   "31/01/2020x", "31/01/2020 25:00", "",
+                                       "-1/1/2020",   "1.5"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK_MSG(rt_date_form(none[i]) == RT_DATE_NONE, "%s", none[i]);
+}
+
+TEST(dates_of_one_form_are_times) {
+    Told told = {.n = 0};
+    RtImport how = {.on_warning = tell, .user = &told};
+    RtError err;
+    RtDataset *d = csv("id,day_first,month_first,slashed,digits,OrderDate\n"
+                       "1,31/01/2020,01/31/2020 10:00,2020/01/31,20200131,20200131\n"
+                       "2,01/02/2020,02/01/2020 9:00,2020/1/2,20200201,20200201\n"
+                       "3,,,,,\n",
+                       "src,dst,digits:time\n1,2,20200131\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    static const char *const why[] = {"all cells are dates, day/month/year",
+                                      "all cells are dates, month/day/year",
+                                      "all cells are dates, year/month/day", "numbers"};
+    for (int i = 0; i < 4; i++) CHECK_STR(d->nodes->columns[i].why, why[i]);
+    const RtColumn *c = d->nodes->columns;
+    CHECK(c[0].kind == RT_COL_TIME && c[0].f64[0] == JAN_31 && c[0].f64[1] == JAN_31 + 86400);
+    CHECK(isnan(c[0].f64[2]) && c[1].f64[0] == JAN_31 + 36000 && c[2].f64[0] == JAN_31);
+    CHECK(rt_table_column(d->nodes, "OrderDate")->f64[0] == JAN_31);
+    CHECK(d->edges->columns[0].f64[0] == JAN_31);
+    CHECK_STR(told.text, "n.csv: column 'digits' became float, though '20200131' and all others "
+                         "look like dates; --kind vertex.digits=time reads them\n");
+    rt_dataset_close(d);
+}
+
+static rt_col_kind kind_told(const char *cells, Told *told) {
+    char nodes[256];
+    RtImport how = {.on_warning = tell, .user = told};
+    RtError err;
+    snprintf(nodes, sizeof nodes, "id,when\n%s", cells);
+    *told = (Told){.n = 0};
+    RtDataset *d = csv(nodes, "src,dst\n1,2\n", &how, &err);
+    rt_col_kind k = d ? d->nodes->columns[0].kind : RT_COL_CSR;
+    rt_dataset_close(d);
+    return k;
+}
+
+TEST(dates_that_are_not_read_are_told) {
+    Told told;
+    CHECK(kind_told("1,01/02/2020\n2,03/04/2020\n", &told) == RT_COL_CAT);
+    CHECK(warned(&told, "column 'when' became cat: '01/02/2020' may be day/month/year or month/"));
+    CHECK(kind_told("1,31/01/2020\n2,01/31/2020\n", &told) == RT_COL_CAT);
+    CHECK(warned(&told, "its dates, as '31/01/2020', have several forms"));
+    CHECK(kind_told("1,31/01/2020\n2,soon\n", &told) == RT_COL_CAT);
+    CHECK(warned(&told, "n.csv: row 3: column 'when' became cat: 'soon' is no date, others are, as "
+                        "'31/01/2020'; --kind vertex.when=time makes it a bad row"));
+    CHECK(kind_told("1,new\n2,old\n", &told) == RT_COL_CAT && !told.n);
+}
+
+TEST(a_column_called_a_time_that_is_none_is_told) {
+    Told told = {.n = 0};
+    RtImport how = {.on_warning = tell, .user = &told};
+    RtError err;
+    RtDataset *d = csv("id,date\n1,Jan 5\n2,Feb 6\n", "src,dst\n1,2\n", &how, &err);
+    CHECK(d && d->nodes->columns->kind == RT_COL_CAT);
+    CHECK(
+        warned(&told, "row 2: column 'date' became cat: it is called like a time, and 'Jan 5' is"));
+    rt_dataset_close(d);
+    CHECK(!csv("id,when:time\n1,01/02/2020\n2,02/03/2020\n", "src,dst\n1,2\n", &how, &err));
+    CHECK(strstr(err.text, "n.csv: row 2: column 'when': '01/02/2020' may be day/month/year or"));
+    CHECK(!csv("id,date\n1,31/01/2020\n2,x\n", "src,dst\n1,2\n", &how, &err));
+    CHECK(strstr(err.text, "n.csv: row 3: column 'date': 'x' is not a time"));
+}
+
+TEST_MAIN()
