@@ -137,6 +137,51 @@ bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col
     return false;
 }
 
+const char rt_why_label[] = "its name is a label's";
+
+/* Classes that some row has; -1: no memory. */
+static int64_t count_classes(const RtAlloc *from, const RtColumn *c, int64_t *n_labelled) {
+    RtPool pool;
+    int64_t n = 0;
+    rt_pool_init(&pool, from);
+    bool *seen = RT_NEWN(&pool, bool, c->n_categories);
+    *n_labelled = 0;
+    for (int64_t i = 0; seen && i < c->n_rows; i++) {
+        if (c->i32[i] < 0) continue;
+        ++*n_labelled;
+        n += !seen[c->i32[i]];
+        seen[c->i32[i]] = true;
+    }
+    if (!seen) n = -1;
+    rt_pool_free(&pool);
+    return n;
+}
+
+static void tell_classes(const RtImport *how, const RtTable *t, const RtColumn *c, int64_t n,
+                         int64_t n_labelled) {
+    char cure[200] = "";
+    if (!c->names)
+        snprintf(cure, sizeof cure, "; --kind %.60s.%.60s=float learns a number", t->name, c->name);
+    rt_import_warn(
+        how, "%s.%s became %lld classes, %lld of which occur, for %lld rows with a label%s",
+        t->name, c->name, (long long)c->n_categories, (long long)n, (long long)n_labelled, cure);
+}
+
+/* Prices and years are whole numbers, too: a class each is nothing to learn. */
+static gnnc_status warn_of_classes(const RtImport *how, const RtAlloc *from, const RtTable *t,
+                                   RtError *err) {
+    enum { FEW = 50, MANY = 1000, ROWS_EACH = 5 };
+    for (int i = 0; i < t->n_columns; i++) {
+        const RtColumn *c = &t->columns[i];
+        if (c->kind != RT_COL_CLASS || c->why != rt_why_label || c->n_categories <= FEW) continue;
+        int64_t n_labelled, n = count_classes(from, c, &n_labelled);
+        if (n < 0) return rt_fail_nomem(err, c->name);
+        if (c->n_categories <= MANY && (n <= FEW || n * ROWS_EACH <= n_labelled)) continue;
+        tell_classes(how, t, c, n, n_labelled);
+    }
+    return GNNC_OK;
+}
+
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
     for (int i = 0; i < how->n_kinds; i++)
         if (!how->kinds[i].used)
@@ -159,6 +204,11 @@ gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
     for (int i = 0; i < d->n_edges; i++)
         for (int j = 0; j < d->edges[i].n_columns && st == GNNC_OK; j++)
             st = rt_column_check(&d->edges[i].columns[j], d->edges[i].name, err);
+    RtTable *all[] = {d->nodes, d->edges, d->graphs};
+    const int n[] = {d->n_nodes, d->n_edges, d->n_graphs};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < n[k] && st == GNNC_OK; i++)
+            st = warn_of_classes(how, &d->pool.from, &all[k][i], err);
     return st;
 }
 

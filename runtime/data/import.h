@@ -110,7 +110,9 @@ gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err);
 RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
 /* What --kind says of a column; false: nothing. */
 bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind);
-/* Normalises rows if asked for, checks everything. */
+/* RtColumn.why of a column that is a label by its name alone. */
+extern const char rt_why_label[];
+/* Normalises rows if asked for, checks everything, warns of labels with too many classes. */
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err);
 /* Rounds what how->lows asks for to nearest even: RtColumn.low, and f32 to the same values.
  * E_RANGE: a value that would become infinite; E_MISSING: nothing to round; E_ARG: a label. */

@@ -47,7 +47,7 @@ static rt_col_kind guess(const Values *v, const char **why) {
     bool real = rt_dtype_kind(a->dt) == 'f', scalar = v->width == 1, missing;
     if (rt_is_label(v->name) && v->t->graph < 0) { /* in data of many graphs: a feature */
         bool binary = is_binary(a, &missing);
-        *why = "its name is a label's";
+        *why = rt_why_label;
         if (real && missing) return RT_COL_MULTILABEL;
         if (a->rank > 1 && binary && (real || !scalar)) return RT_COL_MULTILABEL;
         return real || !scalar ? RT_COL_FLOAT : RT_COL_CLASS;

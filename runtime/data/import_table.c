@@ -132,7 +132,7 @@ static rt_col_kind guess_kind(const RtCsv *t, int col, const Cells *n, const RtD
     const char *name = f->name, **why = &f->why;
     bool numbers = 2 * n->numbers >= n->all, whole = 2 * n->whole >= n->all;
     if (rt_is_label(name))
-        return *why = "its name is a label's", numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
+        return *why = rt_why_label, numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
     if (rt_is_time(name) && (f->date || mostly(t, col, time_cell)))
         return *why = "its name is a time's", RT_COL_TIME;
     if (f->date && dates->n_fit == dates->n) return *why = why_dates(f->date), RT_COL_TIME;
@@ -479,8 +479,10 @@ static void note_bad_cell(RtFields *f, RtField *x, int64_t n_rows, const char *c
     bool many = x->n_bad >= 3 && x->n_bad * 20 >= n_rows;
     if ((!again && !many) || !x->guessed || x->told || room < 160) return;
     x->told = true;
-    snprintf(cure + n, room, "%s --kind %.60s.%.60s=cat",
-             n ? "" : "texts among numbers are read by", f->table, x->name);
+    bool number = x->kind == RT_COL_CLASS && class_cell(cell);
+    const char *what = number ? "numbers to learn are read by" : "texts among numbers are read by";
+    snprintf(cure + n, room, "%s --kind %.60s.%.60s=%s", n ? "" : what, f->table, x->name,
+             number ? "float" : "cat");
 }
 
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to) {

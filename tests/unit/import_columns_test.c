@@ -92,4 +92,34 @@ TEST(a_column_called_a_time_that_is_none_is_told) {
     CHECK(strstr(err.text, "n.csv: row 3: column 'date': 'x' is not a time"));
 }
 
+/* ---- labels ----------------------------------------------------------------------- */
+/* Nodes 1..n with y = step * i % modulus; what was told. */
+static Told labels_told(int n, int step, int modulus, const char *kind) {
+    static char nodes[8192];
+    Told told = {.n = 0};
+    RtImport how = {.on_warning = tell, .user = &told};
+    RtError err;
+    int at = snprintf(nodes, sizeof nodes, "id,y%s\n", kind);
+    for (int i = 1; i <= n; i++)
+        at += snprintf(nodes + at, sizeof nodes - (size_t)at, "%d,%d\n", i, step * i % modulus);
+    RtDataset *d = csv(nodes, "src,dst\n1,2\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    rt_dataset_close(d);
+    return told;
+}
+
+TEST(numbers_that_became_classes_are_told) {
+    Told told = labels_told(200, 7, 1 << 20, "");
+    CHECK_STR(told.text, "vertex.y became 1401 classes, 200 of which occur, for 200 rows with a "
+                         "label; --kind vertex.y=float learns a number\n");
+    told = labels_told(200, 1, 60, "");
+    CHECK(warned(&told, "became 60 classes, 60 of which occur, for 200 rows"));
+    CHECK(!labels_told(400, 1, 60, "").n && !labels_told(40, 1, 41, "").n);
+    CHECK(!labels_told(200, 7, 1 << 20, ":class").n); /* as was asked for */
+    RtImport how = {0};
+    RtError err;
+    CHECK(!csv("id,y\n1,5\n2,20000000\n3,30000000\n4,20000000\n", "src,dst\n1,2\n", &how, &err));
+    CHECK_STR(how.cure, "numbers to learn are read by --kind vertex.y=float");
+}
+
 TEST_MAIN()
