@@ -13,7 +13,6 @@
 #include "codegen/cost.h"
 #include "ir/text.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 64 };

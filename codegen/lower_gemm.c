@@ -8,7 +8,6 @@
  * operand is first copied in the order batch, m, k (or k, n). */
 #include "codegen/lower.h"
 
-#include <assert.h>
 #include <string.h>
 
 typedef struct {

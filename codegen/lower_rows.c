@@ -10,7 +10,6 @@
  * stores, so a root may be updated in place. */
 #include "codegen/lower.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum {

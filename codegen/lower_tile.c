@@ -11,7 +11,6 @@
  * last one otherwise, or, where only data knows the width, the row of the result itself. */
 #include "codegen/lower.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { UNROLL_MAX = 16 };

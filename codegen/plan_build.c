@@ -10,7 +10,6 @@
  *      that a device makes with one call (plan_group.c), and find the life of every temporary */
 #include "codegen/plan_order.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- 1. what each operation becomes ---------------------------------------------------- */

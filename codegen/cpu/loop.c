@@ -33,7 +33,8 @@ void cpu_loop_end(CgFn *f, CgLoop *l) {
 }
 
 static LLVMValueRef one(CgFn *f, const LReg *r) {
-    assert(f->reg[r->id].v && f->reg[r->id].form == FORM_ONE);
+    bool is_one = f->reg[r->id].v && f->reg[r->id].form == FORM_ONE;
+    CTX_HOLDS(f->g->c, is_one, f->k->span);
     return f->reg[r->id].v;
 }
 

@@ -440,8 +440,9 @@ LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef
         return emit_sincos(f, x, false);
     case OP_COS:
         return emit_sincos(f, x, true);
-    default:
-        assert(op == OP_POW);
+    case OP_POW:
         return emit_pow(g, x, y);
+    default:
+        ctx_fault(g->c, f->k->span, "'%s' has no code", op_mnemonic(op));
     }
 }

@@ -16,8 +16,7 @@ CgLocal *cpu_local_of(CgFn *f, const LBuf *b) {
     if (b->kind != LB_LOCAL) return NULL;
     for (int i = 0; i < f->k->locals.n; i++)
         if (f->k->locals.v[i] == b) return &f->local[i];
-    assert(!"local array is not listed in its kernel");
-    return NULL;
+    ctx_fault(f->g->c, f->k->span, "the local array '%s' is not listed in its kernel", b->name);
 }
 
 static LLVMValueRef base_of(CgFn *f, const LBuf *b) {
@@ -338,8 +337,7 @@ void cpu_local(CgFn *f, const LStmt *s) {
     int64_t count = 1, n = 1;
     for (int i = 0; i < s->buf->rank; i++) {
         bool constant = expr_is_const(s->buf->dim[i], &n);
-        assert(constant);
-        (void)constant;
+        CTX_HOLDS(f->g->c, constant, s->span);
         if (i == s->buf->rank - 1 && f->w == 1) n = padded(f, n);
         count *= n;
     }

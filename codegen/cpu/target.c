@@ -170,7 +170,11 @@ static bool compile(Cg *g, EmitKind kind, const char *path) {
     if (!make_machine(g)) return false;
     make_module(g);
     cpu_debug_begin(g);
-    for (int i = 0; i < g->plan->kernels.n; i++) cpu_kernel(g, g->plan->kernels.v[i]);
+    for (int i = 0; i < g->plan->kernels.n; i++) {
+        g->c->stage = arena_printf(g->a, "kernel '%s'", g->plan->kernels.v[i]->name);
+        cpu_kernel(g, g->plan->kernels.v[i]);
+    }
+    g->c->stage = NULL;
     cpu_debug_end(g);
 #ifndef NDEBUG
     if (!verify(g)) return false;

@@ -112,18 +112,39 @@ static void bad_pass(Ctx *c, void *arg) {
     *(bool *)arg = true;
 }
 
-TEST(a_rule_that_is_broken_ends_the_compilation_with_a_diagnostic) {
+static LStmt *tanh_in(LStmt *s) {
+    while (s && !(s->kind == L_LET && s->fn == L_FN_OP && s->op == OP_TANH))
+        s = s->kind == L_FOR ? s->body : s->next;
+    return s;
+}
+
+/* A kernel that computes a product where there is but one value; LLVM's objects are there. */
+static void bad_kernel(Ctx *c, void *arg) {
+    Plan *p = plan(c);
+    LStmt *s = tanh_in(p->kernels.v[0]->body);
+    CHECK(s);
+    if (s) s->op = OP_CONTRACT;
+    TargetOptions o = {.march = "native", .opt_level = 2};
+    target_cpu.emit_kernels(c, p, &o, EMIT_OBJECT, "/dev/null");
+    *(bool *)arg = true;
+}
+
+static void ends_with_a_fault(void (*breaks)(Ctx *, void *), const char *says) {
     Ctx c;
     bool went_on = false;
     CHECK(ctx_init(&c, NULL));
-    CHECK(!ctx_run(&c, bad_pass, &went_on));
+    CHECK(!ctx_run(&c, breaks, &went_on));
     CHECK(c.faulted && !went_on && c.n_errors == 1 && c.diags.n == 2);
     if (c.diags.n) {
         CHECK(c.diags.v[0].code == DIAG_E0502 && c.diags.v[0].span.line > 0);
-        CHECK_MSG(strstr(c.diags.v[0].text, "pass 'bad': cannot build 'gather': "), "%s",
-                  c.diags.v[0].text);
+        CHECK_MSG(strstr(c.diags.v[0].text, says), "%s", c.diags.v[0].text);
     }
     ctx_free(&c);
+}
+
+TEST(a_rule_that_is_broken_ends_the_compilation_with_a_diagnostic) {
+    ends_with_a_fault(bad_pass, "pass 'bad': cannot build 'gather': ");
+    ends_with_a_fault(bad_kernel, "kernel 't_train_y_1': 'contract' has no code");
 }
 
 TEST_MAIN()
