@@ -304,14 +304,14 @@ static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
         TRY(st, get_real(o, "loss_sum", &p->loss_sum));
         TRY(st, get_int(o, "loss_rows", &p->loss_rows));
     }
-    if (opt->has_seed && opt->seed != was.seed)
+    if (opt->set[RT_OPTION_seed] && opt->seed != was.seed)
         return rt_fail(&o->t->rt.err, GNNC_E_ARG,
                        "%s: the checkpoint is of another seed: %" PRId64 ", not %" PRId64, o->path,
                        was.seed, opt->seed);
     opt->seed = was.seed;
-    if (!opt->has_epochs) opt->epochs = was.epochs;
-    if (!opt->has_lr) opt->lr = was.lr;
-    if (!opt->has_weight_decay) opt->weight_decay = was.weight_decay;
+    if (!opt->set[RT_OPTION_epochs]) opt->epochs = was.epochs;
+    if (!opt->set[RT_OPTION_lr]) opt->lr = was.lr;
+    if (!opt->set[RT_OPTION_weight_decay]) opt->weight_decay = was.weight_decay;
     if (was.epochs < 0 || was.epochs > RT_MAX_EPOCHS || p->epoch < 0 || p->epoch > RT_MAX_EPOCHS ||
         p->step < 0 || p->step > RT_MAX_EPOCHS || p->best_epoch < 0 || p->best_epoch > p->epoch)
         st = bad(o, "impossible epoch numbers");

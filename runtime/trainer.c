@@ -59,23 +59,6 @@ static void counted_release(void *user, void *block) {
     pthread_mutex_unlock(&t->counting);
 }
 
-static void default_options(gnnc_trainer *t) {
-    const rt_recipe *r = &t->program->recipe;
-    t->options = (RtOptions){.ordinal = -1,
-                             .epochs = r->present ? r->epochs : 0,
-                             .lr = r->lr,
-                             .weight_decay = r->weight_decay,
-                             .serial_ns = -1,
-                             .workers = -1,
-                             .tuned = 1,
-                             .tf32 = t->program->tf32,
-                             .amx = 1,
-                             .device_maps = 1,
-                             .device_features = 1,
-                             .group_products = 1,
-                             .variant = -1};
-}
-
 static gnnc_status create_tables(gnnc_trainer *t) {
     const rt_program *p = t->program;
     t->x.n = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
@@ -103,7 +86,7 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
     t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
     t->last_phase = -1;
     atomic_init(&t->stop, 0);
-    default_options(t);
+    t->options = rt_options_of(model);
     gnnc_status st = create_tables(t);
     if (st == GNNC_OK)
         *out = t;
@@ -150,117 +133,6 @@ void rt_trainer_begin(gnnc_trainer *t) {
 gnnc_status rt_trainer_need_data(gnnc_trainer *t) {
     if (t->loaded) return GNNC_OK;
     return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
-}
-
-/* ---- options -------------------------------------------------------------- */
-typedef struct {
-    const char *name;
-    size_t offset;
-    int64_t least, most;
-} IntOption;
-
-static const IntOption INT_OPTIONS[] = {
-    {"epochs", offsetof(RtOptions, epochs), 0, RT_MAX_EPOCHS},
-    {"seed", offsetof(RtOptions, seed), INT64_MIN, INT64_MAX},
-    {"threads", offsetof(RtOptions, threads), 0, 4096},
-    {"split", offsetof(RtOptions, split), 0, INT_MAX},
-    {"max_memory", offsetof(RtOptions, max_memory), 0, INT64_MAX},
-    {"spill", offsetof(RtOptions, spill), 0, 1},
-    {"serial_ns", offsetof(RtOptions, serial_ns), -1, INT64_MAX},
-    {"tuned", offsetof(RtOptions, tuned), 0, 1},
-    {"map", offsetof(RtOptions, map), 0, 1},
-    {"variant", offsetof(RtOptions, variant), -1, 63},
-    {"tf32", offsetof(RtOptions, tf32), 0, 1},
-    {"buckets", offsetof(RtOptions, buckets), 0, 1},
-    {"device_features", offsetof(RtOptions, device_features), 0, 1},
-    {"group_products", offsetof(RtOptions, group_products), 0, 1},
-    {"device_maps", offsetof(RtOptions, device_maps), 0, 1},
-    {"check_maps", offsetof(RtOptions, check_maps), 0, 1},
-    {"device_sampler", offsetof(RtOptions, device_sampler), 0, 1},
-    {"check_sampler", offsetof(RtOptions, check_sampler), 0, 1},
-    {"amx", offsetof(RtOptions, amx), 0, 1},
-    {"labels", offsetof(RtOptions, labels), 0, 1},
-    {"other_data", offsetof(RtOptions, other_data), 0, 1},
-    {"batch", offsetof(RtOptions, batch), 1, INT32_MAX},
-    {"workers", offsetof(RtOptions, workers), 0, 16},
-    {"check_times", offsetof(RtOptions, check_times), 0, 1},
-};
-
-gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
-    RT_NOT_NULL(t, option);
-    rt_trainer_begin(t);
-    for (size_t i = 0; i < sizeof INT_OPTIONS / sizeof *INT_OPTIONS; i++) {
-        const IntOption *o = &INT_OPTIONS[i];
-        if (strcmp(o->name, option) != 0) continue;
-        bool of_batches = !strcmp(option, "batch") || !strcmp(option, "workers");
-        if (of_batches && !t->program->sampling.batch)
-            return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model is not trained by batches");
-        bool is_epochs = strcmp(option, "epochs") == 0;
-        if (t->loaded && !is_epochs)
-            return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s' must be set before load", option);
-        if (value < o->least || value > o->most)
-            return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is %lld, not between %lld and %lld",
-                           option, (long long)value, (long long)o->least, (long long)o->most);
-        memcpy((char *)&t->options + o->offset, &value, sizeof value);
-        t->options.has_epochs |= is_epochs;
-        t->options.has_seed |= strcmp(option, "seed") == 0;
-        t->schedule.epochs = t->options.epochs;
-        return GNNC_OK;
-    }
-    return rt_fail(&t->rt.err, GNNC_E_MISSING, "no option '%s'", option);
-}
-
-gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value) {
-    RT_NOT_NULL(t, option);
-    rt_trainer_begin(t);
-    RtOptions *o = &t->options;
-    bool is_lr = strcmp(option, "lr") == 0;
-    if (!is_lr && strcmp(option, "weight_decay") != 0)
-        return rt_fail(&t->rt.err, GNNC_E_MISSING, "no option '%s'", option);
-    if (t->loaded) return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s' must be set before load", option);
-    if (!isfinite(value) || value < 0)
-        return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is %g, and must be a number >= 0", option,
-                       value);
-    if (!is_lr && rt_buf_find(t->program, RT_BUF_INPUT, "weight_decay") < 0 &&
-        value != o->weight_decay)
-        return rt_fail(&t->rt.err, GNNC_E_MISSING,
-                       "the weight decay %g was compiled into this model", o->weight_decay);
-    *(is_lr ? &o->lr : &o->weight_decay) = value;
-    *(is_lr ? &o->has_lr : &o->has_weight_decay) = true;
-    return GNNC_OK;
-}
-
-/* "cuda", or "cuda:1": which of the machine's. */
-static bool parse_device(const char *device, const char *s, int *ordinal) {
-    size_t n = strlen(device);
-    *ordinal = -1;
-    if (strncmp(s, device, n) != 0) return false;
-    if (!s[n]) return true;
-    size_t digits = s[n] == ':' ? strspn(s + n + 1, "0123456789") : 0;
-    if (digits < 1 || digits > 4 || s[n + 1 + digits]) return false;
-    *ordinal = atoi(s + n + 1);
-    return true;
-}
-
-gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name) {
-    RT_NOT_NULL(t, name);
-    const RtDeviceOps *d = t->program->device;
-    rt_trainer_begin(t);
-    if (t->loaded) return rt_fail(&t->rt.err, GNNC_E_STATE, "'device' must be set before load");
-    if (strcmp(name, "auto") == 0)
-        t->options.where = RT_ON_ANY;
-    else if (strcmp(name, "cpu") == 0 && rt_runs_on_host(t->program))
-        t->options.where = RT_ON_HOST;
-    else if (d && parse_device(d->name, name, &t->options.ordinal))
-        t->options.where = RT_ON_DEVICE;
-    else
-        return rt_fail(&t->rt.err, GNNC_E_MISSING,
-                       "this trainer was compiled for %s, not for '%s' (gnnc --target=cpu,cuda)",
-                       !d                            ? "the cpu"
-                       : rt_runs_on_host(t->program) ? "cpu and cuda"
-                                                     : d->name,
-                       name);
-    return GNNC_OK;
 }
 
 const char *gnnc_trainer_device(const gnnc_trainer *t) {

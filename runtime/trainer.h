@@ -8,35 +8,8 @@
 
 #include "runtime/exec/exec.h"
 #include "memory.h"
+#include "options.h"
 #include "schedule.h"
-
-typedef struct RtOptions {
-    int64_t epochs, seed, threads, split, max_memory;
-    int64_t serial_ns; /* steps estimated to take less run on one thread; -1 = the default */
-    int64_t map;       /* columns of values stay in their files */
-    int64_t tuned;     /* use the choice kept beside the data */
-    int64_t variant;   /* of the program; -1 = by the data's sizes */
-    int64_t batch;     /* seeds of a mini-batch; 0 = the model's */
-    int64_t workers;   /* threads that make batches; -1 = the model's, or by the machine */
-    int64_t tf32;      /* matrix products of a GPU may round their factors to 10 bits of mantissa */
-    int64_t buckets;   /* a GPU's steps over batches are recorded for rounded sizes */
-    int64_t device_sampler;  /* a GPU draws batches of neighbours, where it can */
-    int64_t check_sampler;   /* .. and the host draws each of them too, to compare */
-    int64_t device_maps;     /* a GPU builds relations and the index arrays of maps */
-    int64_t check_maps;      /* .. and the host builds each of them too, to compare */
-    int64_t device_features; /* a GPU takes columns of batches out of the data's, which it has */
-    int64_t group_products;  /* a GPU makes several products with one call, where that pays */
-    int64_t amx;             /* matrix products may use AMX */
-    int64_t check_times;     /* prove of each mini-batch that nothing in it is too new */
-    int64_t labels;          /* data without what training and evaluating read are refused */
-    int64_t other_data;      /* a checkpoint of other data may be resumed */
-    int64_t spill;           /* working memory that does not fit goes to a file */
-    RtWhere where;
-    int ordinal; /* of the device; -1: that of the thread that loads */
-    double lr, weight_decay;
-    bool has_epochs, has_seed, has_lr,
-        has_weight_decay; /* set by the host, not the model's default */
-} RtOptions;
 
 /* A scalar output: "loss", "accuracy.val", "log:norm". */
 typedef struct RtScalar {

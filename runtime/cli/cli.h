@@ -30,7 +30,7 @@ typedef struct RtCli {
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     bool saved;              /* the last save succeeded */
     RtLogMode log;
-    bool json, profile, no_tuned, tf32, no_amx, force, check_times, spill;
+    bool json, profile;
     const char *trace;            /* --trace FILE */
     gnnc_limits limits;           /* --profile: of this machine */
     bool warm;                    /* .. begins behind runs that found caches cold */
@@ -48,7 +48,7 @@ enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
 int rt_cli_parse(RtCli *c, int argc, char **argv);
 
 /* cli_help.c, cli_info.c */
-void rt_cli_help(const RtCli *c, FILE *f);
+void rt_cli_help(RtCli *c, FILE *f);
 void rt_cli_print_needs(const RtCli *c, FILE *f);
 void rt_cli_print_recipe(const RtCli *c, FILE *f);
 void rt_cli_print_layers(const RtCli *c, FILE *f);

@@ -109,13 +109,13 @@ void rt_cli_print_recipe(const RtCli *c, FILE *f) {
     print_batches(&c->p->sampling, r, f);
 }
 
-static void print_options(FILE *f) {
+static void print_options(RtCli *c, FILE *f) {
     char head[64];
     fprintf(f, "\nOptions\n");
     for (const RtCliOption *o = rt_cli_options; o->name; o++) {
         snprintf(head, sizeof head, "%s%s%s", o->name, o->value ? " " : "",
                  o->value ? o->value : "");
-        fprintf(f, "  %-27s %s\n", head, o->help);
+        fprintf(f, "  %-27s %s\n", head, rt_cli_option_help(c, o));
     }
 }
 
@@ -135,7 +135,7 @@ static void print_commands(const RtCli *c, FILE *f) {
         "  info           the model; with --data also shapes and memory\n");
 }
 
-void rt_cli_help(const RtCli *c, FILE *f) {
+void rt_cli_help(RtCli *c, FILE *f) {
     fprintf(f, "%s: trains and runs model %s (%s)\n\n", c->prog,
             c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
     fprintf(f, "Usage: %s [COMMAND] --data DIR [OPTION]..\n\n", c->prog);
@@ -146,7 +146,7 @@ void rt_cli_help(const RtCli *c, FILE *f) {
     rt_cli_print_vars(c, RT_VAR_STATE, "  state: ", f);
     rt_cli_print_layers(c, f);
     rt_cli_print_recipe(c, f);
-    print_options(f);
+    print_options(c, f);
     fprintf(f, "\nExit status: 0 done, 1 failed (with a message), 2 wrong usage,\n"
                "128 + n stopped by signal n (SIGINT, SIGTERM, SIGHUP, SIGPIPE) after saving.\n");
 }

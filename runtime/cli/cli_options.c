@@ -8,69 +8,77 @@
 #include "cli_options.h"
 #include "runtime/exec/exec.h"
 
+/* Rows of the table, by kind. */
+/* clang-format off */
+#define IN_CLI(name, value, kind, field, help) \
+    {name, value, help, kind, offsetof(RtCli, field), NULL, NULL, {{0, 0}}}
+#define OWN(name, value, option, help) {name, value, help, RT_OPT_OWN, 0, option, NULL, {{0, 0}}}
+#define BYTES(name, option, help)      {name, "N", help, RT_OPT_BYTES, 0, option, NULL, {{0, 0}}}
+#define SET(name, option, to, help)    {name, NULL, help, RT_OPT_SET, 0, option, NULL, {{to, 0}}}
+#define ASK(name, kind, help)          {name, NULL, help, kind, 0, NULL, NULL, {{0, 0}}}
+#define WORDS(name, value, option, too, help, ...) \
+    {name, value, help, RT_OPT_SET, 0, option, too, {__VA_ARGS__}}
+/* clang-format on */
+
 const RtCliOption rt_cli_options[] = {
-    {"--data", "DIR", "the data directory (docs/data.md)", RT_OPT_TEXT, offsetof(RtCli, data),
-     NULL},
-    {"--epochs", "N", "epochs in all; bench: timed steps (200)", RT_OPT_INT, 0, "epochs"},
-    {"--lr", "X", "initial learning rate", RT_OPT_REAL, 0, "lr"},
-    {"--weight-decay", "X", "weight decay, where the model takes it as an input", RT_OPT_REAL, 0,
-     "weight_decay"},
-    {"--seed", "N", "of every random number; default 0", RT_OPT_INT, 0, "seed"},
-    {"--threads", "N", "0 = one per core; results do not depend on it", RT_OPT_INT, 0, "threads"},
-    {"--variant", "N", "of the program; default: by the data's sizes, or tuned; info lists them",
-     RT_OPT_INT, 0, "variant"},
-    {"--serial-ns", "N", "steps estimated to take less run on one thread; as --threads", RT_OPT_INT,
-     0, "serial_ns"},
-    {"--no-tuned", NULL, "ignore what tune kept beside the data", RT_OPT_FLAG,
-     offsetof(RtCli, no_tuned), NULL},
-    {"--tf32", NULL, "on a GPU: matrix products of factors rounded to TF32", RT_OPT_FLAG,
-     offsetof(RtCli, tf32), NULL},
-    {"--no-amx", NULL, "matrix products without AMX", RT_OPT_FLAG, offsetof(RtCli, no_amx), NULL},
-    {"--batch", "N", "rows that a step learns from, of a sampled model", RT_OPT_INT, 0, "batch"},
-    {"--workers", "N", "threads that make its batches ahead; as --threads", RT_OPT_INT, 0,
-     "workers"},
-    {"--check-times", NULL, "of temporal batches: prove that nothing newer than a seed is read",
-     RT_OPT_FLAG, offsetof(RtCli, check_times), NULL},
-    {"--split", "K", "which of the data's splits, from 0", RT_OPT_INT, 0, "split"},
-    {"--max-memory", "N", "bytes, or with K, M, G: refuse to start above it", RT_OPT_BYTES, 0,
-     "max_memory"},
-    {"--spill", NULL, "working memory above that goes to a file in TMPDIR, or /var/tmp",
-     RT_OPT_FLAG, offsetof(RtCli, spill), NULL},
-    {"--checkpoint", "FILE",
-     "where to save: default the file resumed, else MODEL.ckpt of MODEL.gnn; none", RT_OPT_TEXT,
-     offsetof(RtCli, checkpoint), NULL},
-    {"--save-every", "N", "also save after every N epochs", RT_OPT_COUNT,
-     offsetof(RtCli, save_every), NULL},
-    {"--resume", "FILE", "go on from a checkpoint, to the same bits", RT_OPT_TEXT,
-     offsetof(RtCli, resume), NULL},
-    {"--force", NULL, "resume although the data are not those of the checkpoint", RT_OPT_FLAG,
-     offsetof(RtCli, force), NULL},
-    {"--weights", "FILE", "start from these weights (PyG's names, safetensors)", RT_OPT_TEXT,
-     offsetof(RtCli, weights), NULL},
-    {"--out", "FILE", "train: kept weights; predict, embed: the .npy file", RT_OPT_TEXT,
-     offsetof(RtCli, out), NULL},
-    {"--log", "text|json|none", "one line an epoch", RT_OPT_LOG, 0, NULL},
-    {"--json", NULL, "bench, info: print one JSON object", RT_OPT_FLAG, offsetof(RtCli, json),
-     NULL},
-    {"--profile", NULL, "time, bytes and FLOPs of every kernel and library call", RT_OPT_FLAG,
-     offsetof(RtCli, profile), NULL},
-    {"--trace", "FILE", "write a time line of the steps (Chrome trace, Perfetto)", RT_OPT_TEXT,
-     offsetof(RtCli, trace), NULL},
-    {"--device", "auto|cpu|cuda|cuda:N", "where to run", RT_OPT_DEVICE, 0, NULL},
-    {"--shapes", "dynamic|buckets", "of batches on a GPU: as they are, or rounded up and replayed",
-     RT_OPT_SHAPES, 0, NULL},
-    {"--features", "device|host", "who takes a batch's rows of the data's columns, on a GPU",
-     RT_OPT_FEATURES, 0, NULL},
-    {"--products", "grouped|single", "on a GPU: several with one call where that pays, or one each",
-     RT_OPT_PRODUCTS, 0, NULL},
-    {"--sampler", "host|device|check", "who draws batches of neighbours, on a GPU; check: both",
-     RT_OPT_SAMPLER, 0, NULL},
-    {"--maps", "device|host|check", "who builds index arrays at load, on a GPU; check: both",
-     RT_OPT_MAPS, 0, NULL},
-    {"--help", NULL, "this text", RT_OPT_HELP, 0, NULL},
-    {"--version", NULL, "versions of model, compiler and library", RT_OPT_VERSION, 0, NULL},
-    {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL},
+    IN_CLI("--data", "DIR", RT_OPT_TEXT, data, "the data directory (docs/data.md)"),
+    OWN("--epochs", "N", "epochs", "epochs in all; bench: timed steps (200)"),
+    OWN("--lr", "X", "lr", NULL),
+    OWN("--weight-decay", "X", "weight_decay", NULL),
+    OWN("--seed", "N", "seed", NULL),
+    OWN("--threads", "N", "threads", NULL),
+    OWN("--variant", "N", "variant", NULL),
+    OWN("--serial-ns", "N", "serial_ns", NULL),
+    SET("--no-tuned", "tuned", 0, "ignore what tune kept beside the data"),
+    SET("--tf32", "tf32", 1, NULL),
+    SET("--no-amx", "amx", 0, "matrix products without AMX"),
+    OWN("--batch", "N", "batch", NULL),
+    OWN("--workers", "N", "workers", NULL),
+    SET("--check-times", "check_times", 1, NULL),
+    OWN("--split", "K", "split", NULL),
+    BYTES("--max-memory", "max_memory", "bytes, or with K, M, G: refuse to start above it"),
+    SET("--spill", "spill", 1, NULL),
+    IN_CLI("--checkpoint", "FILE", RT_OPT_TEXT, checkpoint,
+           "where to save: default the file resumed, else MODEL.ckpt of MODEL.gnn; none"),
+    IN_CLI("--save-every", "N", RT_OPT_COUNT, save_every, "also save after every N epochs"),
+    IN_CLI("--resume", "FILE", RT_OPT_TEXT, resume, "go on from a checkpoint, to the same bits"),
+    SET("--force", "other_data", 1, NULL),
+    IN_CLI("--weights", "FILE", RT_OPT_TEXT, weights,
+           "start from these weights (PyG's names, safetensors)"),
+    IN_CLI("--out", "FILE", RT_OPT_TEXT, out, "train: kept weights; predict, embed: the .npy file"),
+    IN_CLI("--log", "text|json|none", RT_OPT_LOG, log, "one line an epoch"),
+    IN_CLI("--json", NULL, RT_OPT_FLAG, json, "bench, info: print one JSON object"),
+    IN_CLI("--profile", NULL, RT_OPT_FLAG, profile,
+           "time, bytes and FLOPs of every kernel and library call"),
+    IN_CLI("--trace", "FILE", RT_OPT_TEXT, trace,
+           "write a time line of the steps (Chrome trace, Perfetto)"),
+    OWN("--device", "auto|cpu|cuda|cuda:N", "device", "where to run"),
+    WORDS("--shapes", "dynamic|buckets", "buckets", NULL,
+          "of batches on a GPU: as they are, or rounded up and replayed", {0, 0}, {1, 0}),
+    WORDS("--features", "device|host", "device_features", NULL,
+          "who takes a batch's rows of the data's columns, on a GPU", {1, 0}, {0, 0}),
+    WORDS("--products", "grouped|single", "group_products", NULL,
+          "on a GPU: several with one call where that pays, or one each", {1, 0}, {0, 0}),
+    WORDS("--sampler", "host|device|check", "device_sampler", "check_sampler",
+          "who draws batches of neighbours, on a GPU; check: both", {0, 0}, {1, 0}, {1, 1}),
+    WORDS("--maps", "device|host|check", "device_maps", "check_maps",
+          "who builds index arrays at load, on a GPU; check: both", {1, 0}, {0, 0}, {1, 1}),
+    ASK("--help", RT_OPT_HELP, "this text"),
+    ASK("--version", RT_OPT_VERSION, "versions of model, compiler and library"),
+    {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL, NULL, {{0, 0}}},
 };
+
+/* ---- the trainer's own ------------------------------------------------------ */
+static gnnc_option find_own(RtCli *c, const char *name) {
+    gnnc_option o = {.struct_size = sizeof o};
+    for (int i = 0; gnnc_trainer_option(c->t, i, &o) == GNNC_OK; i++)
+        if (strcmp(o.name, name) == 0) return o;
+    return (gnnc_option){.help = ""};
+}
+
+const char *rt_cli_option_help(RtCli *c, const RtCliOption *o) {
+    return o->help ? o->help : find_own(c, o->option).help;
+}
 
 /* ---- values ---------------------------------------------------------------- */
 static bool parse_int(const char *s, int64_t *v) {
@@ -103,102 +111,85 @@ static bool parse_bytes(const char *s, int64_t *v) {
     return !*end && (*v >> shift) == x;
 }
 
-static bool parse_log(RtCli *c, const char *s) {
-    static const char *const name[] = {"text", "json", "none"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(s, name[i]) == 0) {
-            c->log = (RtLogMode)i;
-            return true;
-        }
-    return false;
+/* Which of the words "a|b|c"; -1: none of them. */
+static int parse_word_of(const char *words, const char *s) {
+    for (int i = 0;; i++) {
+        size_t n = strcspn(words, "|");
+        if (strlen(s) == n && strncmp(words, s, n) == 0) return i;
+        if (!words[n]) return -1;
+        words += n + 1;
+    }
 }
 
-static bool parse_shapes(RtCli *c, const char *s) {
-    bool buckets = strcmp(s, "buckets") == 0;
-    if (!buckets && strcmp(s, "dynamic") != 0) return false;
-    return gnnc_trainer_set_int(c->t, "buckets", buckets) == GNNC_OK;
+/* "--maps: 'cloud' is not device, host or check" */
+static int no_such_word(const RtCli *c, const RtCliOption *o, const char *v) {
+    char list[64] = "";
+    const char *last = strrchr(o->value, '|');
+    for (size_t at = 0, i = 0; o->value[i] && at + 5 < sizeof list; i++) {
+        const char *put = &o->value[i] == last ? " or " : o->value[i] == '|' ? ", " : NULL;
+        at += (size_t)snprintf(list + at, sizeof list - at, put ? "%s" : "%.1s",
+                               put ? put : &o->value[i]);
+    }
+    return rt_cli_usage(c, "%s: '%s' is not %s", o->name, v, list);
 }
 
-static bool parse_features(RtCli *c, const char *s) {
-    bool device = strcmp(s, "device") == 0;
-    if (!device && strcmp(s, "host") != 0) return false;
-    return gnnc_trainer_set_int(c->t, "device_features", device) == GNNC_OK;
-}
-
-static bool parse_products(RtCli *c, const char *s) {
-    bool grouped = strcmp(s, "grouped") == 0;
-    if (!grouped && strcmp(s, "single") != 0) return false;
-    return gnnc_trainer_set_int(c->t, "group_products", grouped) == GNNC_OK;
-}
-
-/* "host", "device", or both: "check". */
-static bool parse_who(RtCli *c, const char *s, const char *device_option,
-                      const char *check_option) {
-    bool check = strcmp(s, "check") == 0, device = check || strcmp(s, "device") == 0;
-    if (!device && strcmp(s, "host") != 0) return false;
-    return gnnc_trainer_set_int(c->t, device_option, device) == GNNC_OK &&
-           gnnc_trainer_set_int(c->t, check_option, check) == GNNC_OK;
-}
-
-static int trainer_option(RtCli *c, const RtCliOption *o, const char *value, bool parsed,
-                          gnnc_status st) {
-    if (!parsed)
-        return rt_cli_usage(c, "%s: '%s' is %s", o->name, value,
-                            o->kind == RT_OPT_REAL  ? "not a number"
-                            : o->kind == RT_OPT_INT ? "not a whole number"
-                                                    : "no number of bytes: 2000, 64K, 4G");
+static int trainer_option(RtCli *c, const RtCliOption *o, gnnc_status st) {
     return st == GNNC_OK ? RT_EXIT_OK
                          : rt_cli_usage(c, "%s: %s", o->name, gnnc_trainer_error(c->t));
 }
 
-static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
+static int set_own(RtCli *c, const RtCliOption *o, const char *v) {
     int64_t n = 0;
     double x = 0;
-    bool ok;
+    switch (find_own(c, o->option).type) {
+    case GNNC_OPTION_TEXT:
+        return trainer_option(c, o, gnnc_trainer_set_text(c->t, o->option, v));
+    case GNNC_OPTION_REAL:
+        if (!parse_real(v, &x)) return rt_cli_usage(c, "%s: '%s' is not a number", o->name, v);
+        return trainer_option(c, o, gnnc_trainer_set_real(c->t, o->option, x));
+    case GNNC_OPTION_INT:
+        break;
+    }
+    if (!parse_int(v, &n)) return rt_cli_usage(c, "%s: '%s' is not a whole number", o->name, v);
+    if (strcmp(o->option, "epochs") == 0) c->n_epochs = n;
+    return trainer_option(c, o, gnnc_trainer_set_int(c->t, o->option, n));
+}
+
+static int set_words(RtCli *c, const RtCliOption *o, const char *v) {
+    int i = v ? parse_word_of(o->value, v) : 0;
+    if (i < 0) return no_such_word(c, o, v);
+    gnnc_status st = gnnc_trainer_set_int(c->t, o->option, o->to[i].option);
+    if (st == GNNC_OK && o->too) st = gnnc_trainer_set_int(c->t, o->too, o->to[i].too);
+    return trainer_option(c, o, st);
+}
+
+static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
+    int64_t n = 0;
+    char *at = (char *)c + o->offset;
     switch (o->kind) {
     case RT_OPT_TEXT:
-        memcpy((char *)c + o->offset, &v, sizeof v);
+        memcpy(at, &v, sizeof v);
         return RT_EXIT_OK;
     case RT_OPT_COUNT:
-        ok = parse_int(v, &n) && n >= 0;
-        memcpy((char *)c + o->offset, &n, sizeof n);
-        return ok ? RT_EXIT_OK
-                  : rt_cli_usage(c, "%s: '%s' is no whole number from 0 on", o->name, v);
-    case RT_OPT_INT:
-    case RT_OPT_BYTES:
-        ok = o->kind == RT_OPT_INT ? parse_int(v, &n) : parse_bytes(v, &n);
-        if (ok && strcmp(o->option, "epochs") == 0) c->n_epochs = n;
-        return trainer_option(c, o, v, ok, ok ? gnnc_trainer_set_int(c->t, o->option, n) : GNNC_OK);
-    case RT_OPT_REAL:
-        ok = parse_real(v, &x);
-        return trainer_option(c, o, v, ok,
-                              ok ? gnnc_trainer_set_real(c->t, o->option, x) : GNNC_OK);
-    case RT_OPT_LOG:
-        return parse_log(c, v) ? RT_EXIT_OK
-                               : rt_cli_usage(c, "--log: '%s' is not text, json or none", v);
-    case RT_OPT_SHAPES:
-        return parse_shapes(c, v) ? RT_EXIT_OK
-                                  : rt_cli_usage(c, "--shapes: '%s' is not dynamic or buckets", v);
-    case RT_OPT_FEATURES:
-        return parse_features(c, v) ? RT_EXIT_OK
-                                    : rt_cli_usage(c, "--features: '%s' is not device or host", v);
-    case RT_OPT_PRODUCTS:
-        return parse_products(c, v)
-                   ? RT_EXIT_OK
-                   : rt_cli_usage(c, "--products: '%s' is not grouped or single", v);
-    case RT_OPT_SAMPLER:
-        return parse_who(c, v, "device_sampler", "check_sampler")
-                   ? RT_EXIT_OK
-                   : rt_cli_usage(c, "--sampler: '%s' is not host, device or check", v);
-    case RT_OPT_MAPS:
-        return parse_who(c, v, "device_maps", "check_maps")
-                   ? RT_EXIT_OK
-                   : rt_cli_usage(c, "--maps: '%s' is not host, device or check", v);
-    case RT_OPT_DEVICE:
-        return trainer_option(c, o, v, true, gnnc_trainer_set_device(c->t, v));
-    case RT_OPT_FLAG:
-        *(bool *)((char *)c + o->offset) = true;
+        if (!parse_int(v, &n) || n < 0)
+            return rt_cli_usage(c, "%s: '%s' is no whole number from 0 on", o->name, v);
+        memcpy(at, &n, sizeof n);
         return RT_EXIT_OK;
+    case RT_OPT_FLAG:
+        *(bool *)at = true;
+        return RT_EXIT_OK;
+    case RT_OPT_LOG:
+        n = parse_word_of(o->value, v);
+        if (n >= 0) c->log = (RtLogMode)n;
+        return n >= 0 ? RT_EXIT_OK : no_such_word(c, o, v);
+    case RT_OPT_OWN:
+        return set_own(c, o, v);
+    case RT_OPT_BYTES:
+        if (!parse_bytes(v, &n))
+            return rt_cli_usage(c, "%s: '%s' is no number of bytes: 2000, 64K, 4G", o->name, v);
+        return trainer_option(c, o, gnnc_trainer_set_int(c->t, o->option, n));
+    case RT_OPT_SET:
+        return set_words(c, o, v);
     case RT_OPT_HELP:
         c->command = RT_CMD_HELP;
         return RT_EXIT_OK;
@@ -293,11 +284,5 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
             argv[i][0] == '-' ? parse_option(c, argc, argv, &i) : parse_word(c, argv[i], n_words++);
         if (code != RT_EXIT_OK) return code;
     }
-    if (c->tf32) gnnc_trainer_set_int(c->t, "tf32", 1);
-    if (c->no_amx) gnnc_trainer_set_int(c->t, "amx", 0);
-    if (c->check_times) gnnc_trainer_set_int(c->t, "check_times", 1);
-    if (c->spill) gnnc_trainer_set_int(c->t, "spill", 1);
-    if (c->force) gnnc_trainer_set_int(c->t, "other_data", 1);
-    if (c->no_tuned) gnnc_trainer_set_int(c->t, "tuned", 0);
     return check_needs(c);
 }

@@ -22,7 +22,7 @@
  * from any thread and from a signal handler.
  *
  * What lasts: handles are opaque, and behind a function; a structure has its own size first
- * ("insight").  Values and functions are added, never changed in their meaning.
+ * ("structures").  Values and functions are added, never changed in their meaning.
  *
  * Usable from C99 and C++. */
 #ifndef GNNC_H
@@ -74,6 +74,15 @@ const char *gnnc_status_text(gnnc_status status);
 #define GNNC_VERSION "0.1.0"
 const char *gnnc_version(void); /* of the library linked; GNNC_VERSION is the header's */
 
+/* ---- structures ------------------------------------------------------------- */
+/* Public structures begin with `struct_size`, which the caller sets before the call:
+ *
+ *     gnnc_memory m = {.struct_size = sizeof m};
+ *
+ * The library fills that many bytes: of a structure that has grown since the caller was compiled
+ * those he knows, and of one that has not grown yet the rest with zeros.  They only grow, at their
+ * end.  GNNC_E_ARG: a size that none of its versions has. */
+
 /* ---- a trainer ------------------------------------------------------------- */
 /* A compiled model, defined by the code that gnnc generates. */
 typedef struct gnnc_program gnnc_program;
@@ -87,53 +96,86 @@ void gnnc_trainer_destroy(gnnc_trainer *t);
 /* What went wrong in the last call that failed: one line, never NULL; valid until the next call. */
 const char *gnnc_trainer_error(const gnnc_trainer *t);
 
-/* ---- options: after create, before load ------------------------------------- */
-/* Integers, by name:
- *   "epochs"      epochs in total; default: the model's       (also later: training goes on)
- *   "seed"        of every random number; default 0
- *   "threads"     0 (default) = one per processor core; results do not depend on it
- *   "split"       which of the data's splits, from 0; default 0
- *   "max_memory"  bytes the trainer may need at most; 0 (default) = what is free
- *   "spill"       1 = working memory that does not fit into that lies in a file without a name, in
- *                 $TMPDIR or /var/tmp; default 0 = GNNC_E_LIMIT.  Results are the same.  That of
- *                 batches stays in memory, a device's stays there
- *   "serial_ns"   steps estimated to take less run on one thread; -1 (default) = what was tuned,
- *                 else 20000; results do not depend on it
- *   "batch"       rows that a step learns from, of a model with a `sample` block; default: its own
- *   "workers"     threads that make batches ahead, 0 = none; results do not depend on it
- *   "check_times" 1 = prove of each batch of a temporal model that nothing in it is newer than its
- *                 seed's time: a step that reads such a row fails with GNNC_E_ASSERT, and so does
- *                 load where a table has a time of which the model says nothing
- *   "tf32"        1 = on a GPU matrix products round their factors to TF32; default 0 = f32, but
- *                 1 where the program was compiled with --precision=tf32
- *   "buckets"     1 = on a GPU a step over mini-batches is one launch, recorded for sizes
- *                 rounded up to one of four; default 0 = kernel by kernel, of the batch's sizes
- *   "device_features"  1 (default) = on a GPU a mini-batch's rows of columns of numbers are taken
- *                 there, out of the data's, which lie in its memory: their numbers cross; 0 = by
- *                 the host, and the rows cross.  Results are the same
- *   "group_products"   1 (default) = on a GPU matrix products that do not need each other are one
- *                 library call where that should be faster; 0 = a call for each
- *   "device_sampler"  1 = a GPU draws mini-batches of neighbours: the host's, in every array.
- *                 What it does not draw (docs/cuda.md) the host does, with a message; default 0
- *   "check_sampler"  1 = what a GPU draws the host draws too, and a difference is GNNC_E_ASSERT
- *   "amx"         0 = matrix products on a CPU never use AMX; default 1 = where the machine has
- *                 it and lets this process use it (arch_prctl(2), ARCH_REQ_XCOMP_PERM, which
- *                 gnnc_trainer_load asks for)
- *   "labels"      1 = load fails where the data lack a column that only training and evaluating
- *                 read; default 0 = these fail then with GNNC_E_MISSING, and the rest works
- *   "other_data"  1 = `resume` takes a checkpoint that was written on other data
- *   "map"         1 = large columns of numbers are not read: they are mapped, and pages of them
- * come and go.  Their files must not shrink or change while the trainer lives: the process gets
- * SIGBUS (the library installs no handler), or other values.  What indexes is always read.  Default
- * 0 = all is read; gnnc_trainer_main sets 1 "tuned"       1 (default) = use what gnnc_trainer_tune
- * kept beside the data, 0 = ignore it Numbers: "lr" (initial learning rate), "weight_decay" (only
- * where the model declares it as an input), default: the model's. Returns GNNC_E_MISSING (no such
- * option), GNNC_E_RANGE, GNNC_E_STATE (after load). */
+/* ---- options: after create, before load; "epochs" also later ------------------ */
+/* The one table of options: setters, list and the command line's --help are made of it.
+ *
+ *     INT(name, default, least, most, help)   REAL(name, default, least, help)   TEXT(.., help)
+ *
+ * Of an option from 0 to 1 the help says what 1 does.  Defaults that are the model's (epochs, lr,
+ * weight_decay, batch, tf32) stand here as 0.  Results depend on epochs, seed, split, batch, lr,
+ * weight_decay; their last bits may on tf32, amx, variant, device, group_products; on nothing else.
+ */
+#define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
+    INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
+    INT(seed, 0, INT64_MIN, INT64_MAX, "of every random number")                                   \
+    REAL(lr, 0, 0, "initial learning rate")                                                        \
+    REAL(weight_decay, 0, 0, "weight decay, where the model takes it as an input")                 \
+    INT(batch, 0, 1, INT32_MAX, "rows that a step learns from, of a sampled model")                \
+    INT(split, 0, 0, INT32_MAX, "which of the data's splits, from 0")                              \
+    TEXT(device, "auto", "where to run: auto, cpu, cuda, cuda:N")                                  \
+    INT(threads, 0, 0, 4096, "0 = one per core; results do not depend on it")                      \
+    INT(workers, -1, -1, 16, "threads that make batches ahead, -1 = the model's; as threads")      \
+    INT(serial_ns, -1, -1, INT64_MAX,                                                              \
+        "steps estimated to take less run on one thread, -1 = tuned, or 20000; as threads")        \
+    INT(tuned, 1, 0, 1, "use what tune kept beside the data")                                      \
+    INT(variant, -1, -1, 63,                                                                       \
+        "of the program, -1 = by the data's sizes, or tuned; info lists them")                     \
+    INT(max_memory, 0, 0, INT64_MAX, "bytes: refuse to load above it, 0 = what is free")           \
+    INT(spill, 0, 0, 1, "working memory above that goes to a file in TMPDIR, or /var/tmp")         \
+    INT(map, 0, 0, 1, "large columns of numbers stay in their files, mapped")                      \
+    INT(labels, 0, 0, 1, "data without what only training and evaluating read are refused")        \
+    INT(other_data, 0, 0, 1, "resume although the data are not those of the checkpoint")           \
+    INT(check_times, 0, 0, 1, "of temporal batches: prove that nothing newer than a seed is read") \
+    INT(amx, 1, 0, 1, "matrix products on a CPU use AMX, where it is")                             \
+    INT(tf32, 0, 0, 1, "on a GPU: matrix products of factors rounded to TF32")                     \
+    INT(buckets, 0, 0, 1, "on a GPU: batches of sizes rounded up, a step is one launch")           \
+    INT(group_products, 1, 0, 1, "on a GPU: several products with one call where that pays")       \
+    INT(device_features, 1, 0, 1, "on a GPU: it takes a batch's rows of the data's columns")       \
+    INT(device_sampler, 0, 0, 1, "on a GPU: it draws batches of neighbours")                       \
+    INT(check_sampler, 0, 0, 1, "what a GPU draws the host draws, too, and compares")              \
+    INT(device_maps, 1, 0, 1, "on a GPU: it builds index arrays when data are loaded")             \
+    INT(check_maps, 0, 0, 1, "what a GPU builds the host builds, too, and compares")
+/* More of some:
+ *   device       auto: cuda where the model was compiled for it and a GPU can be used, else cpu.
+ *                GNNC_E_MISSING: not compiled for that
+ *   map          the mapped files must not shrink or change while the trainer lives: the process
+ *                gets SIGBUS (the library installs no handler), or other values.  What indexes is
+ *                always read.  gnnc_trainer_main sets 1
+ *   spill        that of batches stays in memory, a device's stays there; without it GNNC_E_LIMIT
+ *   labels       without it training and evaluating fail with GNNC_E_MISSING, and the rest works
+ *   check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
+ *                table has a time of which the model says nothing
+ *   amx          asked for by gnnc_trainer_load (arch_prctl(2), ARCH_REQ_XCOMP_PERM)
+ *   check_*      a difference is GNNC_E_ASSERT; what a GPU does not draw or build (docs/cuda.md)
+ * the host does, with a message */
+
+/* Return GNNC_E_MISSING (no such option of that type, or not of this model), GNNC_E_RANGE,
+ * GNNC_E_STATE (after load). */
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value);
 gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value);
-/* Where it runs: "cpu", "cuda", or "auto" (default): cuda where the model was compiled for it and a
- * GPU can be used, else cpu.  GNNC_E_MISSING: not compiled for that. */
-gnnc_status gnnc_trainer_set_device(gnnc_trainer *t, const char *name);
+gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const char *value);
+
+typedef enum gnnc_option_type {
+    GNNC_OPTION_INT,
+    GNNC_OPTION_REAL,
+    GNNC_OPTION_TEXT
+} gnnc_option_type;
+/* An option as it is now; fields of other types are 0. */
+typedef struct gnnc_option {
+    size_t struct_size;
+    const char *name, *help; /* valid for ever; help: one line */
+    gnnc_option_type type;
+    int settable; /* of this model, and now */
+    int is_set;   /* by the host */
+    int64_t int_value, int_default, int_least, int_most;
+    double real_value, real_default, real_least, real_most;
+    const char *text_value, *text_default; /* text_value: valid until the next set_text */
+} gnnc_option;
+int gnnc_trainer_n_options(const gnnc_trainer *t);
+/* GNNC_E_RANGE: no option i.  What was not set takes its value from what was tuned (threads,
+ * serial_ns, variant: load) or from a checkpoint (epochs, seed, lr, weight_decay: resume). */
+gnnc_status gnnc_trainer_option(gnnc_trainer *t, int i, gnnc_option *out);
+
 const char *gnnc_trainer_device(const gnnc_trainer *t); /* "cpu" or "cuda"; known after load */
 /* Steps return before a GPU has done them: waits for it.  On the cpu there is nothing to wait for.
  */
@@ -241,13 +283,6 @@ gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path);
 
 /* ---- insight -------------------------------------------------------------------------- */
-/* Public structures begin with `struct_size`, which the caller sets before the call:
- *
- *     gnnc_memory m = {.struct_size = sizeof m};
- *
- * The library fills that many bytes: of a structure that has grown since the caller was compiled
- * those he knows, and of one that has not grown yet the rest with zeros.  They only grow, at their
- * end.  GNNC_E_ARG: a size that none of its versions has. */
 typedef struct gnnc_memory {
     size_t struct_size;
     size_t data_bytes;      /* columns used in mapped files (option "map") */

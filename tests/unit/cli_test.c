@@ -106,7 +106,7 @@ TEST(usage_errors_end_with_2) {
     runs(2, "eval --data .", "err", "--weights FILE is needed");
     runs(2, "embed --data . --weights c", "err", "name of a layer");
     runs(2, "--data . --device cuda", "err", "cpu");
-    runs(2, "--data . --maps=cloud", "err", "not host, device or check");
+    runs(2, "--data . --maps=cloud", "err", "not device, host or check");
     runs(2, "--data . --weight-decay 0.5", "err", "compiled into this model");
     runs(2, "--data . --max-memory 3Q", "err", "'3Q' is no number of bytes: 2000, 64K, 4G");
     runs(2, "--data . --log=loud", "err", "loud");

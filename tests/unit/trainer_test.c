@@ -435,6 +435,75 @@ TEST(a_checkpoint_that_wants_endless_epochs_resumes) {
     scratch_remove(p.dir);
 }
 
+/* ---- options ---------------------------------------------------------------------------- */
+static gnnc_option option_of(gnnc_trainer *t, const char *name) {
+    gnnc_option o = {.struct_size = sizeof o};
+    for (int i = 0; i < gnnc_trainer_n_options(t); i++) {
+        CHECK(gnnc_trainer_option(t, i, &o) == GNNC_OK);
+        if (strcmp(o.name, name) == 0) return o;
+    }
+    CHECK_MSG(false, "no option %s", name);
+    return (gnnc_option){.name = ""};
+}
+
+/* Its least and most are taken, what lies beyond is not; the list tells what was set. */
+static void takes_its_range(gnnc_trainer *t, const gnnc_option *o) {
+    CHECK(gnnc_trainer_set_int(t, o->name, o->int_most) == GNNC_OK);
+    CHECK(option_of(t, o->name).int_value == o->int_most && option_of(t, o->name).is_set);
+    if (o->int_most < INT64_MAX)
+        CHECK(gnnc_trainer_set_int(t, o->name, o->int_most + 1) == GNNC_E_RANGE);
+    if (o->int_least > INT64_MIN)
+        CHECK(gnnc_trainer_set_int(t, o->name, o->int_least - 1) == GNNC_E_RANGE);
+    CHECK(option_of(t, o->name).int_value == o->int_most);
+    CHECK(gnnc_trainer_set_int(t, o->name, o->int_least) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, o->name, o->int_default) == GNNC_OK);
+}
+
+TEST(options_are_listed_as_they_are_set) {
+    gnnc_trainer *t = NULL;
+    gnnc_option o = {.struct_size = sizeof o};
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK && gnnc_trainer_n_options(t) > 20);
+    for (int i = 0; i < gnnc_trainer_n_options(t); i++) {
+        CHECK(gnnc_trainer_option(t, i, &o) == GNNC_OK);
+        CHECK_MSG(*o.name && *o.help && !strchr(o.help, '\n') && strlen(o.help) < 90, "%s", o.name);
+        bool fixed = !strcmp(o.name, "batch") || !strcmp(o.name, "workers") ||
+                     !strcmp(o.name, "weight_decay"); /* of tiny_program */
+        CHECK_MSG(o.settable == !fixed && !o.is_set, "%s", o.name);
+        CHECK(o.int_value == o.int_default && o.real_value == o.real_default);
+        if (o.type == GNNC_OPTION_INT && o.settable) takes_its_range(t, &o);
+        if (o.type == GNNC_OPTION_INT && !o.settable)
+            CHECK(gnnc_trainer_set_int(t, o.name, o.int_most) == GNNC_E_MISSING);
+        if (o.type != GNNC_OPTION_REAL) CHECK(gnnc_trainer_set_real(t, o.name, 1) < 0);
+        if (o.type != GNNC_OPTION_TEXT) CHECK(gnnc_trainer_set_text(t, o.name, "1") < 0);
+    }
+    CHECK(gnnc_trainer_option(t, gnnc_trainer_n_options(t), &o) == GNNC_E_RANGE);
+    CHECK(gnnc_trainer_option(t, -1, &o) == GNNC_E_RANGE);
+    gnnc_trainer_destroy(t);
+}
+
+TEST(options_tell_the_models_defaults_and_what_is_in_use) {
+    Place p = place_new();
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    CHECK(option_of(t, "epochs").int_default == 12 && option_of(t, "lr").real_default == 0.05);
+    CHECK(gnnc_trainer_set_real(t, "lr", 0.25) == GNNC_OK);
+    CHECK(gnnc_trainer_set_real(t, "lr", INFINITY) == GNNC_E_RANGE);
+    CHECK(option_of(t, "lr").real_value == 0.25 && option_of(t, "lr").real_default == 0.05);
+    CHECK(gnnc_trainer_set_real(t, "weight_decay", 0) == GNNC_OK); /* as it is */
+    CHECK(gnnc_trainer_set_real(t, "weight_decay", 1) == GNNC_E_MISSING);
+    CHECK_STR(option_of(t, "device").text_value, "auto");
+    CHECK(gnnc_trainer_set_text(t, "device", "cpu") == GNNC_OK);
+    CHECK(gnnc_trainer_set_text(t, "device", "tpu") == GNNC_E_MISSING);
+    CHECK_STR(option_of(t, "device").text_value, "cpu");
+    CHECK_STR(option_of(t, "device").text_default, "auto");
+    CHECK_MSG(gnnc_trainer_load(t, p.dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK(option_of(t, "epochs").settable && !option_of(t, "lr").settable);
+    CHECK(gnnc_trainer_set_real(t, "lr", 0.5) == GNNC_E_STATE);
+    CHECK(gnnc_trainer_set_text(t, "device", "cpu") == GNNC_E_STATE);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- parameters and errors -------------------------------------------------------------- */
 TEST(parameters_go_out_and_in) {
     Place p = place_new();
@@ -716,7 +785,7 @@ static void call_with_nulls(gnnc_trainer *t) {
     int64_t dim[GNNC_MAX_RANK];
     float x = 0;
     CHECK(gnnc_trainer_set_int(t, NULL, 1) == bad && gnnc_trainer_set_real(t, NULL, 1) == bad);
-    CHECK(gnnc_trainer_set_device(t, NULL) == bad && gnnc_trainer_load(t, NULL) == bad);
+    CHECK(gnnc_trainer_set_text(t, NULL, "cpu") == bad && gnnc_trainer_load(t, NULL) == bad);
     CHECK(gnnc_trainer_metric(t, NULL, &value) == bad);
     CHECK(gnnc_trainer_metric(t, "loss", NULL) == bad);
     if (t) CHECK_STR(gnnc_trainer_error(t), "the argument 'value' is NULL");
@@ -740,6 +809,8 @@ static void call_with_nulls(gnnc_trainer *t) {
     CHECK(gnnc_trainer_set_parameter(t, "w", NULL, 1) == bad);
     CHECK(gnnc_trainer_save(t, NULL) == bad && gnnc_trainer_save_weights(t, NULL) == bad);
     CHECK(gnnc_trainer_resume(t, NULL) == bad && gnnc_trainer_load_weights(t, NULL) == bad);
+    CHECK(gnnc_trainer_set_text(t, "device", NULL) == bad);
+    CHECK(gnnc_trainer_option(t, 0, NULL) == bad);
     CHECK(gnnc_trainer_memory(t, NULL) == bad && gnnc_trainer_step_info(t, 0, NULL) == bad);
     CHECK(gnnc_trainer_trace(t, NULL, NULL) == bad && gnnc_trainer_pipeline(t, NULL) == bad);
     CHECK(gnnc_trainer_measure_limits(t, NULL) == bad && gnnc_trainer_run_phase(t, NULL) == bad);
@@ -766,7 +837,7 @@ TEST(no_null_pointer_crashes) {
     CHECK(gnnc_trainer_epochs_done(NULL) == 0 && gnnc_trainer_epochs_total(NULL) == 0);
     CHECK(gnnc_trainer_steps_left(NULL) == 0 && gnnc_trainer_device_bytes(NULL) == 0);
     CHECK(gnnc_trainer_n_steps(NULL) == 0 && !*gnnc_trainer_error(NULL));
-    CHECK(!*gnnc_trainer_device(NULL));
+    CHECK(!*gnnc_trainer_device(NULL) && gnnc_trainer_n_options(NULL) == 0);
     gnnc_trainer_stop(NULL);
     CHECK(gnnc_trainer_counters(NULL, &c) == GNNC_E_ARG);
     CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);

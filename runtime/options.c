@@ -1,0 +1,210 @@
+/* Setting and listing options, by the one table (gnnc.h, GNNC_OPTION_MAP). */
+#include "options.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exec/device.h"
+#include "trainer.h"
+
+typedef struct {
+    const char *name, *help;
+    gnnc_option_type type;
+    size_t offset; /* in RtOptions */
+    int64_t least, most;
+    double real_least;
+    const char *text; /* the default */
+} Option;
+
+static const Option OPTIONS[] = {
+#define INT(name, standard, least, most, help)                                                     \
+    {#name, help, GNNC_OPTION_INT, offsetof(RtOptions, name), least, most, 0, NULL},
+#define REAL(name, standard, least, help)                                                          \
+    {#name, help, GNNC_OPTION_REAL, offsetof(RtOptions, name), 0, 0, least, NULL},
+#define TEXT(name, standard, help)                                                                 \
+    {#name, help, GNNC_OPTION_TEXT, offsetof(RtOptions, name), 0, 0, 0, standard},
+    GNNC_OPTION_MAP(INT, REAL, TEXT)
+#undef INT
+#undef REAL
+#undef TEXT
+};
+
+RtOptions rt_options_of(const rt_program *p) {
+    const rt_recipe *r = &p->recipe;
+    RtOptions o = {
+#define FIELD(name, standard, ...) .name = standard,
+        GNNC_OPTION_MAP(FIELD, FIELD, FIELD)
+#undef FIELD
+            .ordinal = -1};
+    o.epochs = r->present ? r->epochs : 0;
+    o.lr = r->lr;
+    o.weight_decay = r->weight_decay;
+    o.batch = p->sampling.batch;
+    o.tf32 = p->tf32;
+    return o;
+}
+
+static const void *at(const RtOptions *o, const Option *of) {
+    return (const char *)o + of->offset;
+}
+
+static int index_of(const Option *o) {
+    return (int)(o - OPTIONS);
+}
+
+/* NULL: it can be set; else why not. */
+static const char *fixed(const gnnc_trainer *t, int option, gnnc_status *st) {
+    const rt_program *p = t->program;
+    *st = GNNC_E_MISSING;
+    if ((option == RT_OPTION_batch || option == RT_OPTION_workers) && !p->sampling.batch)
+        return "the model is not trained by batches";
+    if (option == RT_OPTION_weight_decay && rt_buf_find(p, RT_BUF_INPUT, "weight_decay") < 0)
+        return "the weight decay was compiled into this model";
+    *st = GNNC_E_STATE;
+    return t->loaded && option != RT_OPTION_epochs ? "it must be set before load" : NULL;
+}
+
+static gnnc_status find(gnnc_trainer *t, const char *name, gnnc_option_type type,
+                        const Option **out) {
+    static const char *const word[] = {"whole number", "number", "text"};
+    for (int i = 0; i < RT_N_OPTIONS; i++) {
+        if (strcmp(OPTIONS[i].name, name) != 0 || OPTIONS[i].type != type) continue;
+        *out = &OPTIONS[i];
+        return GNNC_OK;
+    }
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "no option '%s' that is a %s", name, word[type]);
+}
+
+/* What is fixed may be set to what it is. */
+static gnnc_status set(gnnc_trainer *t, const Option *o, const void *value, size_t n) {
+    _Static_assert(sizeof "cuda:9999" <= RT_OPTION_TEXT_SIZE, "of what parse_where takes");
+    gnnc_status st;
+    char *to = (char *)&t->options + o->offset;
+    const char *why = fixed(t, index_of(o), &st);
+    if (why && (st == GNNC_E_STATE || memcmp(to, value, n) != 0))
+        return rt_fail(&t->rt.err, st, "'%s': %s", o->name, why);
+    memcpy(to, value, n);
+    t->options.set[index_of(o)] = true;
+    t->schedule.epochs = t->options.epochs;
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value) {
+    RT_NOT_NULL(t, option);
+    rt_trainer_begin(t);
+    const Option *o;
+    gnnc_status st = find(t, option, GNNC_OPTION_INT, &o);
+    if (st != GNNC_OK) return st;
+    if (value < o->least || value > o->most)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is %lld, not between %lld and %lld", option,
+                       (long long)value, (long long)o->least, (long long)o->most);
+    return set(t, o, &value, sizeof value);
+}
+
+gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value) {
+    RT_NOT_NULL(t, option);
+    rt_trainer_begin(t);
+    const Option *o;
+    gnnc_status st = find(t, option, GNNC_OPTION_REAL, &o);
+    if (st != GNNC_OK) return st;
+    if (!isfinite(value) || value < o->real_least)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "'%s' is %g, and must be a number >= %g", option,
+                       value, o->real_least);
+    return set(t, o, &value, sizeof value);
+}
+
+/* ---- where it runs ------------------------------------------------------------- */
+/* "cuda", or "cuda:1": which of the machine's. */
+static bool parse_device(const char *device, const char *s, int *ordinal) {
+    size_t n = strlen(device);
+    *ordinal = -1;
+    if (strncmp(s, device, n) != 0) return false;
+    if (!s[n]) return true;
+    size_t digits = s[n] == ':' ? strspn(s + n + 1, "0123456789") : 0;
+    if (digits < 1 || digits > 4 || s[n + 1 + digits]) return false;
+    *ordinal = atoi(s + n + 1);
+    return true;
+}
+
+static gnnc_status parse_where(gnnc_trainer *t, const char *name, RtWhere *where, int *ordinal) {
+    const RtDeviceOps *d = t->program->device;
+    *ordinal = -1;
+    if (strcmp(name, "auto") == 0)
+        *where = RT_ON_ANY;
+    else if (strcmp(name, "cpu") == 0 && rt_runs_on_host(t->program))
+        *where = RT_ON_HOST;
+    else if (d && parse_device(d->name, name, ordinal))
+        *where = RT_ON_DEVICE;
+    else
+        return rt_fail(&t->rt.err, GNNC_E_MISSING,
+                       "this trainer was compiled for %s, not for '%s' (gnnc --target=cpu,cuda)",
+                       !d                            ? "the cpu"
+                       : rt_runs_on_host(t->program) ? "cpu and cuda"
+                                                     : d->name,
+                       name);
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const char *value) {
+    RT_NOT_NULL(t, option);
+    RT_NOT_NULL(t, value);
+    rt_trainer_begin(t);
+    const Option *o;
+    RtWhere where = RT_ON_ANY;
+    int ordinal;
+    gnnc_status st;
+    TRY(st, find(t, option, GNNC_OPTION_TEXT, &o));
+    TRY(st, parse_where(t, value, &where, &ordinal)); /* there is no other text */
+    TRY(st, set(t, o, value, strlen(value) + 1));
+    t->options.where = where;
+    t->options.ordinal = ordinal;
+out:
+    return st;
+}
+
+/* ---- the list -------------------------------------------------------------------- */
+int gnnc_trainer_n_options(const gnnc_trainer *t) {
+    return t ? RT_N_OPTIONS : 0;
+}
+
+static void describe(const gnnc_trainer *t, const Option *o, gnnc_option *to) {
+    const RtOptions standard = rt_options_of(t->program);
+    const void *now = at(&t->options, o), *first = at(&standard, o);
+    switch (o->type) {
+    case GNNC_OPTION_INT:
+        memcpy(&to->int_value, now, sizeof to->int_value);
+        memcpy(&to->int_default, first, sizeof to->int_default);
+        to->int_least = o->least;
+        to->int_most = o->most;
+        return;
+    case GNNC_OPTION_REAL:
+        memcpy(&to->real_value, now, sizeof to->real_value);
+        memcpy(&to->real_default, first, sizeof to->real_default);
+        to->real_least = o->real_least;
+        to->real_most = DBL_MAX;
+        return;
+    case GNNC_OPTION_TEXT:
+        to->text_value = now;
+        to->text_default = o->text;
+        return;
+    }
+}
+
+gnnc_status gnnc_trainer_option(gnnc_trainer *t, int i, gnnc_option *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_option, out, text_default), why;
+    if (st != GNNC_OK) return st;
+    if (i < 0 || i >= RT_N_OPTIONS) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no option %d", i);
+    const Option *o = &OPTIONS[i];
+    gnnc_option own = {.name = o->name,
+                       .help = o->help,
+                       .type = o->type,
+                       .settable = !fixed(t, i, &why),
+                       .is_set = t->options.set[i]};
+    describe(t, o, &own);
+    rt_struct_give(out, &own, sizeof own);
+    return GNNC_OK;
+}

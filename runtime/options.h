@@ -1,0 +1,33 @@
+/* The options of a trainer: a field for each row of GNNC_OPTION_MAP, whose help is what the field
+ * means. */
+#ifndef RUNTIME_OPTIONS_H
+#define RUNTIME_OPTIONS_H
+
+#include "runtime/exec/exec.h"
+
+enum {
+#define INDEX(name, ...) RT_OPTION_##name,
+    GNNC_OPTION_MAP(INDEX, INDEX, INDEX)
+#undef INDEX
+        RT_N_OPTIONS
+};
+
+enum { RT_OPTION_TEXT_SIZE = 32 };
+
+typedef struct RtOptions {
+#define INT(name, ...) int64_t name;
+#define REAL(name, ...) double name;
+#define TEXT(name, ...) char name[RT_OPTION_TEXT_SIZE];
+    GNNC_OPTION_MAP(INT, REAL, TEXT)
+#undef INT
+#undef REAL
+#undef TEXT
+    bool set[RT_N_OPTIONS]; /* by the host: neither a checkpoint nor what was tuned overrides it */
+    RtWhere where;          /* what `device` says */
+    int ordinal;            /* .. which of the machine's; -1: that of the thread that loads */
+} RtOptions;
+
+/* As they are before anything is set. */
+RtOptions rt_options_of(const rt_program *p);
+
+#endif
