@@ -86,7 +86,7 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
     t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
     t->last_phase = -1;
     atomic_init(&t->stop, 0);
-    t->options = rt_options_of(model);
+    t->options = rt_options_of(t->program);
     gnnc_status st = create_tables(t);
     if (st == GNNC_OK)
         *out = t;

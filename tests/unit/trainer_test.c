@@ -462,7 +462,7 @@ static void takes_its_range(gnnc_trainer *t, const gnnc_option *o) {
 TEST(options_are_listed_as_they_are_set) {
     gnnc_trainer *t = NULL;
     gnnc_option o = {.struct_size = sizeof o};
-    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK && gnnc_trainer_n_options(t) > 20);
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK && gnnc_trainer_n_options(t) > 20);
     for (int i = 0; i < gnnc_trainer_n_options(t); i++) {
         CHECK(gnnc_trainer_option(t, i, &o) == GNNC_OK);
         CHECK_MSG(*o.name && *o.help && !strchr(o.help, '\n') && strlen(o.help) < 90, "%s", o.name);
@@ -484,7 +484,7 @@ TEST(options_are_listed_as_they_are_set) {
 TEST(options_tell_the_models_defaults_and_what_is_in_use) {
     Place p = place_new();
     gnnc_trainer *t = NULL;
-    CHECK(gnnc_trainer_create(&t, &tiny_program) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
     CHECK(option_of(t, "epochs").int_default == 12 && option_of(t, "lr").real_default == 0.05);
     CHECK(gnnc_trainer_set_real(t, "lr", 0.25) == GNNC_OK);
     CHECK(gnnc_trainer_set_real(t, "lr", INFINITY) == GNNC_E_RANGE);
