@@ -42,7 +42,8 @@ static const char usage[] =
     "  --replace-split       .. where there is one already\n"
     "  --undirected          add the reverse of every edge, drop duplicates\n"
     "  --nodes N             edge lists: there are at least N nodes\n"
-    "  --header yes|no       CSV: row 1 has the names of the columns; no: it is data\n"
+    "  --header yes|no       CSV: row 1 has the names of the columns; no: it is data;\n"
+    "  --header FILE=yes|no  .. of one file\n"
     "  --skip-bad            leave out rows that cannot be read, and count them\n"
     "  --name, --source, --licence TEXT   kept in the data directory\n";
 
@@ -143,11 +144,22 @@ static bool add_low(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
+/* "no", "nodes.csv=no" */
 static bool set_header(RtImport *how, const char *v, FILE *err) {
-    bool yes = strcmp(v, "yes") == 0;
-    if (!yes && strcmp(v, "no") != 0)
-        return fprintf(err, "gnnc import: --header %s: yes or no is expected\n", v), false;
-    how->header = yes ? RT_HEADER_YES : RT_HEADER_NO;
+    const char *eq = strrchr(v, '='), *word = eq ? eq + 1 : v;
+    bool yes = strcmp(word, "yes") == 0;
+    if (eq == v || (!yes && strcmp(word, "no") != 0))
+        return fprintf(err, "gnnc import: --header %s: yes, no or FILE=yes is expected\n", v),
+               false;
+    RtHeader header = yes ? RT_HEADER_YES : RT_HEADER_NO;
+    if (!eq) return how->header = header, true;
+    if (how->n_headers == RT_IMPORT_KINDS)
+        return fprintf(err, "gnnc import: at most %d times --header\n", RT_IMPORT_KINDS), false;
+    RtHeaderOf *h = &how->headers[how->n_headers++];
+    if (eq - v >= (ptrdiff_t)sizeof h->file)
+        return fprintf(err, "gnnc import: --header %s: too long a name\n", v), false;
+    h->header = header;
+    memcpy(h->file, v, (size_t)(eq - v));
     return true;
 }
 

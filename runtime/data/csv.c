@@ -97,10 +97,10 @@ static gnnc_status judge_header(RtPool *pool, RtHeader header, RtCsv *t, RtError
     t->headerless = header == RT_HEADER_NO ||
                     (header == RT_HEADER_AUTO && n_values && n_values == t->n_columns);
     if (header == RT_HEADER_AUTO && n_values && !t->headerless)
-        return rt_fail(err, GNNC_E_FORMAT,
-                       "%s: row 1: %s among names of columns: is this a header? --header yes, or "
-                       "--header no",
-                       t->name, rt_cell_quoted(value).s);
+        return rt_fail(
+            err, GNNC_E_FORMAT,
+            "%s: row 1: %s among names of columns: is this a header? --header %s=yes, or no",
+            t->name, rt_cell_quoted(value).s, t->name);
     if (!t->headerless) return GNNC_OK;
     memcpy(t->cell, t->header, (size_t)t->n_columns * sizeof *t->cell);
     t->line[t->n_rows++] = 1;

@@ -137,6 +137,17 @@ bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col
     return false;
 }
 
+RtHeader rt_import_header(RtImport *how, const char *file) {
+    const char *slash = strrchr(file, '/');
+    for (int i = 0; i < how->n_headers; i++) {
+        RtHeaderOf *h = &how->headers[i];
+        if (strcmp(h->file, file) != 0 && (!slash || strcmp(h->file, slash + 1) != 0)) continue;
+        h->used = true;
+        return h->header;
+    }
+    return how->header;
+}
+
 const char rt_why_label[] = "its name is a label's";
 
 /* Classes that some row has; -1: no memory. */
@@ -187,6 +198,10 @@ gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
         if (!how->kinds[i].used)
             return rt_fail(err, GNNC_E_MISSING, "--kind: there is no column '%s'",
                            how->kinds[i].column);
+    for (int i = 0; i < how->n_headers; i++)
+        if (!how->headers[i].used)
+            return rt_fail(err, GNNC_E_MISSING, "--header: there is no CSV file '%s'",
+                           how->headers[i].file);
     if (how->n_bad && !how->skip_bad)
         return rt_fail(err, GNNC_E_FORMAT, "%s (%lld bad row%s in all)", how->first_bad,
                        (long long)how->n_bad, how->n_bad == 1 ? "" : "s");

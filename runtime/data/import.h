@@ -21,6 +21,13 @@ typedef struct RtLowOf {
     bool used; /* out: it was rounded */
 } RtLowOf;
 
+/* "nodes.csv=no": whether a file's first row has the names of its columns. */
+typedef struct RtHeaderOf {
+    char file[160]; /* its path or its last part */
+    RtHeader header;
+    bool used; /* out: there was such a file */
+} RtHeaderOf;
+
 typedef struct RtImport {
     const char *node, *edge;             /* names of the types; NULL = what the form suggests */
     const char *name, *source, *licence; /* for the schema; NULL = silent */
@@ -43,7 +50,9 @@ typedef struct RtImport {
     char cure[512]; /* out: of bad rows, where leaving them out is not the way; else "" */
     /* Told of what was read in a way that may not be meant. */
     void (*on_warning)(void *user, const char *text);
-    RtHeader header; /* of CSV: whether row 1 has the names */
+    RtHeader header; /* of CSV: whether row 1 has the names, in files that `headers` leaves out */
+    int n_headers;
+    RtHeaderOf headers[RT_IMPORT_KINDS];
 } RtImport;
 
 /* The .npz forms of docs/data.md: one graph, many graphs, several types, triples,
@@ -112,6 +121,8 @@ RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
 bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind);
 /* RtColumn.why of a column that is a label by its name alone. */
 extern const char rt_why_label[];
+/* Whether the file has a header, as far as the user says. */
+RtHeader rt_import_header(RtImport *how, const char *file);
 /* Normalises rows if asked for, checks everything, warns of labels with too many classes. */
 gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err);
 /* Rounds what how->lows asks for to nearest even: RtColumn.low, and f32 to the same values.

@@ -76,20 +76,20 @@ static bool looks_like_edges(const RtCsv *t) {
 }
 
 static gnnc_status parse(Csv *c, const RtNamedBytes *file, RtCsv *t) {
-    return rt_csv_parse(&c->scratch, file->text, file->name, c->how->header, on_bad_row, c, t,
-                        c->err);
+    return rt_csv_parse(&c->scratch, file->text, file->name, rt_import_header(c->how, file->name),
+                        on_bad_row, c, t, c->err);
 }
 
 /* ---- nodes ---------------------------------------------------------------------- */
 /* The ids as a column where all are whole numbers, else as names: lets results be joined back. */
-static gnnc_status add_ids(Csv *c, const RtNames *ids) {
+static gnnc_status add_ids(Csv *c, const RtNames *ids, bool headerless) {
     RtTable *t = c->d->nodes;
     const int64_t *v;
     gnnc_status st = rt_keep_keys(&c->d->pool, t, ids, &v, c->err);
     if (st != GNNC_OK || !v || rt_table_column(t, "id")) return st;
     RtColumn *id = rt_import_column(c->d, RT_COL_ID, "id");
     id->i64 = v;
-    id->why = "names the nodes";
+    id->why = headerless ? "names the nodes; no header: row 1 is one" : "names the nodes";
     return GNNC_OK;
 }
 
@@ -134,7 +134,7 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     RtTable *nodes = c->d->nodes;
     nodes->count = ids->n;
     nodes->columns = rt_fields_columns(&c->d->pool, &f, ids->n, &nodes->n_columns);
-    st = nodes->columns ? add_ids(c, ids) : no_memory(c);
+    st = nodes->columns ? add_ids(c, ids, t.headerless) : no_memory(c);
 out:
     return st;
 }
@@ -164,7 +164,7 @@ static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const
     if (whole) qsort(seen.keys, (size_t)seen.n, sizeof *seen.keys, by_number);
     for (int64_t i = 0; i < seen.n; i++) rt_names_add(ids, seen.keys[i]);
     gnnc_status st = rt_import_begin(from, c->how, seen.n, 1, &c->d, c->err);
-    return st == GNNC_OK ? add_ids(c, ids) : st;
+    return st == GNNC_OK ? add_ids(c, ids, false) : st;
 }
 
 /* ---- the header of edges -------------------------------------------------------- */
@@ -185,7 +185,7 @@ static int64_t row_of(const RtCsv *t, const int key[2], const char *text) {
 
 /* A first row of texts may be an edge, too: it is one where a node bears such a name. */
 static gnnc_status check_header(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids) {
-    if (t->headerless || c->how->header != RT_HEADER_AUTO) return GNNC_OK;
+    if (t->headerless || rt_import_header(c->how, t->name) != RT_HEADER_AUTO) return GNNC_OK;
     for (int i = 0; i < 2; i++)
         if (is_listed(SRC, t->header[key[i]]) || is_listed(DST, t->header[key[i]])) return GNNC_OK;
     for (int i = 0; i < 2; i++) {
@@ -194,13 +194,13 @@ static gnnc_status check_header(Csv *c, const RtCsv *t, const int key[2], const 
         if (row || (ids && rt_names_find(ids, name) >= 0))
             return rt_fail(c->err, GNNC_E_FORMAT,
                            "%s: row 1: %s is the name of a node, too: is this a header? "
-                           "--header yes, or --header no",
-                           t->name, rt_cell_quoted(name).s);
+                           "--header %s=yes, or no",
+                           t->name, rt_cell_quoted(name).s, t->name);
     }
     rt_import_warn(c->how,
                    "%s: row 1 is taken for names of columns, '%.40s' and '%.40s' for the ends; "
-                   "--header no if it is an edge",
-                   t->name, t->header[key[0]], t->header[key[1]]);
+                   "--header %s=no if it is an edge",
+                   t->name, t->header[key[0]], t->header[key[1]], t->name);
     return GNNC_OK;
 }
 
@@ -258,7 +258,8 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     int n_columns;
     RtColumn *columns = rt_fields_columns(&c->d->pool, &f, n, &n_columns);
     if (!columns) return no_memory(c);
-    st = rt_import_edges(c->d, c->how, n, src, dst, n_columns, columns, c->err);
+    TRY(st, rt_import_edges(c->d, c->how, n, src, dst, n_columns, columns, c->err));
+    if (t.headerless) c->d->edges->why = "no header: row 1 is an edge";
 out:
     return st;
 }

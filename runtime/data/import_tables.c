@@ -60,13 +60,14 @@ static gnnc_status read_table(Tables *x, const RtFolder *f, const char *file, si
     if (!plain) return no_memory(x);
     TRY(st, rt_folder_text(&x->pool, f, plain, &text, &found, x->err));
     if (!found) return rt_fail(x->err, GNNC_E_MISSING, "%s: %s: no such file", f->name, plain);
-    TRY(st, rt_csv_parse(&x->pool, text, plain, x->how->header, on_bad_row, x, &t->csv, x->err));
-    if (t->csv.headerless && x->how->header != RT_HEADER_NO)
+    RtHeader header = rt_import_header(x->how, plain);
+    TRY(st, rt_csv_parse(&x->pool, text, plain, header, on_bad_row, x, &t->csv, x->err));
+    if (t->csv.headerless && header != RT_HEADER_NO)
         return rt_fail(
             x->err, GNNC_E_FORMAT,
-            "%s: row 1: a header with column names is expected, not numbers; --header no "
+            "%s: row 1: a header with column names is expected, not numbers; --header %s=no "
             "calls them column_1, column_2, .., for --map",
-            plain);
+            plain, plain);
     t->kind = RT_NEWN(&x->pool, int, t->csv.n_columns);
     t->target = RT_NEWN(&x->pool, int, t->csv.n_columns);
     if (!t->kind || !t->target) return no_memory(x);

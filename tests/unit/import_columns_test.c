@@ -122,4 +122,27 @@ TEST(numbers_that_became_classes_are_told) {
     CHECK_STR(how.cure, "numbers to learn are read by --kind vertex.y=float");
 }
 
+/* ---- headers ---------------------------------------------------------------------- */
+TEST(a_first_row_taken_for_data_is_told) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("7,0.5\n8,1\n", "7,8\n8,7\n", &how, &err);
+    CHECK_MSG(d && d->nodes->count == 2 && d->edges->count == 2, "%s", err.text);
+    if (!d) return;
+    CHECK_STR(d->edges->why, "no header: row 1 is an edge");
+    CHECK_STR(rt_table_column(d->nodes, "id")->why, "names the nodes; no header: row 1 is one");
+    rt_dataset_close(d);
+}
+
+TEST(one_file_may_have_a_header_and_the_other_none) {
+    RtImport how = {.n_headers = 1, .headers = {{.file = "n.csv", .header = RT_HEADER_NO}}};
+    RtError err;
+    RtDataset *d = csv("ann,x\nbob,y\n", "src,dst\nann,bob\n", &how, &err);
+    CHECK_MSG(d && d->nodes->count == 2 && d->edges->count == 1, "%s", err.text);
+    rt_dataset_close(d);
+    how.headers[0] = (RtHeaderOf){.file = "other.csv", .header = RT_HEADER_NO};
+    CHECK(!csv("id,a\nann,x\n", "src,dst\nann,ann\n", &how, &err));
+    CHECK_STR(err.text, "--header: there is no CSV file 'other.csv'");
+}
+
 TEST_MAIN()

@@ -255,11 +255,11 @@ TEST(a_first_row_of_numbers_is_an_edge) {
     CHECK(d && rt_table_column(d->edges, "weight")->f32[0] == 0.5f);
     rt_dataset_close(d);
     CHECK(!csv(NULL, "ann,bob,3\nbob,cy,4\n", &how, &err));
-    CHECK_STR(err.text, "e.csv: row 1: '3' among names of columns: is this a header? --header yes, "
-                        "or --header no");
+    CHECK_STR(err.text, "e.csv: row 1: '3' among names of columns: is this a header? --header "
+                        "e.csv=yes, or no");
     CHECK(!csv(NULL, "ann,bob\nbob,cy\n", &how, &err));
     CHECK_STR(err.text, "e.csv: row 1: 'bob' is the name of a node, too: is this a header? "
-                        "--header yes, or --header no");
+                        "--header e.csv=yes, or no");
     CHECK(!csv("id,a\nann,1\nbob,1\n", "ann,bob\n", &how, &err));
     CHECK(told.n == 0);
     d = csv(NULL, "a,b\nann,bob\nbob,cy\n", &how, &err);
@@ -719,6 +719,9 @@ TEST(the_command) {
     CHECK(RUN("import", edges, "-o", to, "--split=60/20/20", "--by-time=t", "--seed=1") == 2);
     CHECK(RUN("import", edges, "-o", to, "--split=60/20/20", "--seed=x") == 2);
     CHECK(RUN("import", edges, "-o", to, "--header", "maybe") == 2);
+    CHECK(RUN("import", edges, "-o", to, "--header", "e.csv=maybe") == 2);
+    CHECK(RUN("import", edges, "-o", to, "--header", "x.csv=no", "--skip-bad", "--force") == 1 &&
+          strstr(err, "--header: there is no CSV file 'x.csv'"));
     CHECK(RUN("import", edges, "-o", to, "--skip-bad", "--force", "--split", "50/0/50") == 0);
     CHECK_MSG(strstr(out, "1 split, first: 1 train, 0 validation, 1 test  (--split, seed 0)"), "%s",
               out);
