@@ -238,8 +238,8 @@ static const CliOption options[] = {
      set_variant},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep},
     {"-v", NULL, "say what is done", set_verbose},
-    {"--version", NULL, "print the version", set_version},
-    {"--help", NULL, "print this", set_help},
+    {"--version", NULL, "or -V: print the version", set_version},
+    {"--help", NULL, "or -h: print this", set_help},
 };
 
 /* Words of the text, in lines that begin at column `from`. */
@@ -276,8 +276,9 @@ void cli_help(FILE *to) {
     fputs("\nexit status: 0 done, 1 a diagnosed mistake, 2 a wrong command line\n", to);
 }
 
-/* Makefiles of C programs say these. */
-static const char *const as_o2[] = {"-O", "-O1", "-O3"};
+/* Makefiles of C programs say the first ones, everybody the last. */
+static const char *const aliases[][2] = {
+    {"-O", "-O2"}, {"-O1", "-O2"}, {"-O3", "-O2"}, {"-h", "--help"}, {"-V", "--version"}};
 
 /* ---- parsing ------------------------------------------------------------------------- */
 /* Length of the option's name in arg, or 0 when arg is another option. */
@@ -290,8 +291,12 @@ static size_t matches(const CliOption *p, const char *arg) {
 }
 
 static const CliOption *find_option(const char *arg, size_t *n) {
-    for (size_t i = 0; i < COUNT(as_o2); i++)
-        if (strcmp(arg, as_o2[i]) == 0) return find_option("-O2", n);
+    for (size_t i = 0; i < COUNT(aliases); i++)
+        if (strcmp(arg, aliases[i][0]) == 0) {
+            const CliOption *o = find_option(aliases[i][1], n);
+            *n = strlen(arg);
+            return o;
+        }
     for (size_t i = 0; i < COUNT(options); i++)
         if ((*n = matches(&options[i], arg)) != 0) return &options[i];
     return NULL;

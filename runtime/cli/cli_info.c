@@ -107,8 +107,13 @@ static void print_variants(const RtCli *c) {
                p->variants[i]->choice);
 }
 
+/* The variant that runs, where data have chosen one. */
+static const rt_program *running(const RtCli *c) {
+    return c->data && c->t->program ? c->t->program : c->p;
+}
+
 static void print_phases(const RtCli *c) {
-    const rt_program *p = c->data ? c->t->program : c->p; /* the variant that runs */
+    const rt_program *p = running(c);
     puts("\nPhases");
     for (int i = 0; i < p->n_phases; i++) {
         const rt_phase *ph = &p->phases[i];
@@ -134,6 +139,13 @@ static void print_steps(RtCli *c) {
             printf("  @%s%s\n", phase = s.phase, s.foreseen ? ", of a batch as estimated" : "");
         print_step(&s);
     }
+}
+
+/* As any other command would: weights tell sizes that data may lack. */
+static gnnc_status load(RtCli *c) {
+    gnnc_status st = GNNC_OK;
+    if (c->weights) st = gnnc_trainer_load_weights(c->t, c->weights);
+    return st == GNNC_OK ? gnnc_trainer_load(c->t, c->data) : st;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------ */
@@ -179,25 +191,45 @@ static void json_steps(RtCli *c) {
                (long long)s.read_bytes, (long long)s.gathered_bytes, (long long)s.written_bytes,
                (long long)s.flops, s.foreseen ? ",\"estimated\":true" : "");
     }
-    puts("]}");
+    putchar(']');
 }
 
-static int info_json(RtCli *c) {
-    if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return rt_cli_failed(c);
+static void json_phases(const RtCli *c) {
+    const rt_program *p = running(c);
+    fputs(",\"phases\":[", stdout);
+    for (int i = 0; i < p->n_phases; i++) {
+        const rt_phase *ph = &p->phases[i];
+        printf("%s{\"name\":", i ? "," : "");
+        rt_cli_json_string(ph->name);
+        printf(",\"steps\":%d,\"kernels\":%d,\"library_calls\":%d}", ph->n_steps, ph->n_kernels,
+               ph->n_library_calls);
+    }
+    putchar(']');
+}
+
+/* What only data tell. */
+static void json_of_data(RtCli *c) {
     gnnc_counters n = {.struct_size = sizeof n};
     gnnc_trainer_counters(c->t, &n);
-    fputs("{\"program\":", stdout);
-    rt_cli_json_string(c->p->name);
-    printf(",\"fingerprint\":\"%016llx\",\"allocated\":%lld", (unsigned long long)c->p->fingerprint,
-           (long long)n.allocated_bytes);
+    printf(",\"allocated\":%lld", (long long)n.allocated_bytes);
     json_memory(c);
     json_columns(c);
     json_steps(c);
+}
+
+static int info_json(RtCli *c) {
+    if (c->data && load(c) != GNNC_OK) return rt_cli_failed(c);
+    fputs("{\"program\":", stdout);
+    rt_cli_json_string(c->p->name);
+    printf(",\"fingerprint\":\"%016llx\"", (unsigned long long)c->p->fingerprint);
+    json_phases(c);
+    if (c->data) json_of_data(c);
+    puts("}");
     return RT_EXIT_OK;
 }
 
 int rt_cli_info(RtCli *c) {
-    if (c->json && c->data) return info_json(c);
+    if (c->json) return info_json(c);
     printf("%s: model %s (%s)\n", c->p->name,
            c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
     printf("compiled by %s with %s\nprogram %016llx, libgnnrt %s\n", c->p->compiler, c->p->options,
@@ -213,13 +245,14 @@ int rt_cli_info(RtCli *c) {
         return RT_EXIT_OK;
     }
     fflush(stdout);
-    gnnc_status st = gnnc_trainer_load(c->t, c->data);
+    gnnc_status st = load(c);
     if (c->t->program) c->p = c->t->program; /* the variant */
     if (st != GNNC_OK) {
         int code = rt_cli_failed(c);
         if (st == GNNC_E_LIMIT) print_memory(c);
         return code;
     }
+    if (c->weights) printf("\nWeights\n  %s fits\n", c->weights);
     print_shapes(c);
     print_columns(c);
     print_steps(c);

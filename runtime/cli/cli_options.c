@@ -63,8 +63,8 @@ const RtCliOption rt_cli_options[] = {
           "who draws batches of neighbours, on a GPU; check: both", {0, 0}, {1, 0}, {1, 1}),
     WORDS("--maps", "device|host|check", "device_maps", "check_maps",
           "who builds index arrays at load, on a GPU; check: both", {1, 0}, {0, 0}, {1, 1}),
-    ASK("--help", RT_OPT_HELP, "this text"),
-    ASK("--version", RT_OPT_VERSION, "versions of model, compiler and library"),
+    ASK("--help", RT_OPT_HELP, "or -h: this text"),
+    ASK("--version", RT_OPT_VERSION, "or -V: versions of model, compiler and library"),
     {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL, NULL, {{0, 0}}},
 };
 
@@ -221,9 +221,10 @@ static int unknown_option(const RtCli *c, const char *arg) {
 /* "--name value" or "--name=value"; *i moves past what was used. */
 static int parse_option(RtCli *c, int argc, char **argv, int *i) {
     const char *arg = argv[*i], *eq = strchr(arg, '=');
-    const RtCliOption *o = strcmp(arg, "-h") == 0
-                               ? find_option("--help", 6)
-                               : find_option(arg, eq ? (size_t)(eq - arg) : strlen(arg));
+    const char *name = strcmp(arg, "-h") == 0   ? "--help"
+                       : strcmp(arg, "-V") == 0 ? "--version"
+                                                : arg;
+    const RtCliOption *o = find_option(name, eq ? (size_t)(eq - arg) : strlen(name));
     if (!o) return unknown_option(c, arg);
     if (!o->value && eq) return rt_cli_usage(c, "%s takes no value", o->name);
     if (!o->value) return set_option(c, o, NULL);
@@ -270,6 +271,8 @@ static int check_needs(RtCli *c) {
         c->command == RT_CMD_EVAL || c->command == RT_CMD_PREDICT || c->command == RT_CMD_EMBED;
     if (uses && !c->weights)
         return rt_cli_usage(c, "--weights FILE is needed: a checkpoint or PyG's weights");
+    if (c->command == RT_CMD_INFO && c->weights && !c->data)
+        return rt_cli_usage(c, "info --weights tells whether they fit: --data DIR is needed");
     if (c->command == RT_CMD_EMBED && !c->layer)
         return rt_cli_usage(c, "embed needs the name of a layer (see 'info')");
     if (c->resume && c->weights)
