@@ -323,6 +323,17 @@ static void print_column(FILE *out, const RtColumn *c) {
     print_why(out, c->why);
 }
 
+static void print_bad(FILE *out, const RtImport *how) {
+    int64_t others = how->n_bad;
+    for (int i = 0; i < how->n_bad_files; i++) {
+        const RtBadFile *f = &how->bad_files[i];
+        fprintf(out, "  %lld bad row%s left out of %s\n", (long long)f->n, f->n == 1 ? "" : "s",
+                f->file);
+        others -= f->n;
+    }
+    if (others) fprintf(out, "  %lld bad rows left out of other files\n", (long long)others);
+}
+
 static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
     fprintf(out, "%s:\n", o->dir);
     for (int i = 0; i < d->n_nodes; i++) {
@@ -342,9 +353,7 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
         print_why(out, t->why);
         for (int j = 0; j < t->n_columns; j++) print_column(out, &t->columns[j]);
     }
-    if (o->how.n_bad)
-        fprintf(out, "  %lld bad row%s left out\n", (long long)o->how.n_bad,
-                o->how.n_bad == 1 ? "" : "s");
+    print_bad(out, &o->how);
 }
 
 static void on_bad(void *user, const char *text) {

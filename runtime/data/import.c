@@ -237,9 +237,21 @@ void rt_import_warn(const RtImport *how, const char *fmt, ...) {
     how->on_warning(how->user, text);
 }
 
+static void count_bad_row(RtImport *how, const char *file) {
+    int i = 0;
+    while (i < how->n_bad_files &&
+           strncmp(how->bad_files[i].file, file, sizeof how->bad_files->file - 1) != 0)
+        i++;
+    if (i == RT_IMPORT_KINDS) return;
+    if (i == how->n_bad_files)
+        snprintf(how->bad_files[how->n_bad_files++].file, sizeof how->bad_files->file, "%s", file);
+    how->bad_files[i].n++;
+}
+
 void rt_import_bad_row(RtImport *how, const char *file, int64_t row, const char *what) {
     char text[sizeof how->first_bad];
     snprintf(text, sizeof text, "%s: row %lld: %s", file, (long long)row, what);
+    count_bad_row(how, file);
     if (how->n_bad++ == 0) memcpy(how->first_bad, text, sizeof text);
     if (how->on_bad && how->n_bad <= RT_BAD_ROWS_TOLD) how->on_bad(how->user, text);
 }

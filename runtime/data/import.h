@@ -28,6 +28,12 @@ typedef struct RtHeaderOf {
     bool used; /* out: there was such a file */
 } RtHeaderOf;
 
+/* Bad rows of one file. */
+typedef struct RtBadFile {
+    char file[160];
+    int64_t n;
+} RtBadFile;
+
 typedef struct RtImport {
     const char *node, *edge;             /* names of the types; NULL = what the form suggests */
     const char *name, *source, *licence; /* for the schema; NULL = silent */
@@ -45,7 +51,9 @@ typedef struct RtImport {
     bool skip_bad;
     void (*on_bad)(void *user, const char *text);
     void *user;
-    int64_t n_bad; /* out */
+    int64_t n_bad; /* out; and of the first files that have some */
+    int n_bad_files;
+    RtBadFile bad_files[RT_IMPORT_KINDS];
     char first_bad[256];
     char cure[512]; /* out: of bad rows, where leaving them out is not the way; else "" */
     /* Told of what was read in a way that may not be meant. */

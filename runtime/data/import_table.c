@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "import_build.h"
 
@@ -427,14 +428,17 @@ static const char *store_split(const RtField *f, const char *s, int64_t to) {
     static const struct {
         const char *text;
         int8_t part;
-    } parts[] = {{"", 0},      {"none", 0},       {"0", 0}, {"train", 1}, {"1", 1}, {"val", 2},
-                 {"valid", 2}, {"validation", 2}, {"2", 2}, {"test", 3},  {"3", 3}};
+    } parts[] = {{"none", 0}, {"0", 0},       {"train", 1},      {"training", 1}, {"1", 1},
+                 {"val", 2},  {"valid", 2},   {"validation", 2}, {"dev", 2},      {"2", 2},
+                 {"test", 3}, {"testing", 3}, {"3", 3}};
+    f->to.i8[to] = 0;
+    if (rt_cell_absent(s)) return NULL;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (strcmp(parts[i].text, s) != 0) continue;
+        if (strcasecmp(parts[i].text, s) != 0) continue;
         f->to.i8[to] = parts[i].part;
         return NULL;
     }
-    return "not one of train, val, test, none";
+    return "not one of train (1), val, valid, validation, dev (2), test (3), none (0)";
 }
 
 static const char *store_time(const RtField *f, const char *s, int64_t to) {

@@ -145,4 +145,31 @@ TEST(one_file_may_have_a_header_and_the_other_none) {
     CHECK_STR(err.text, "--header: there is no CSV file 'other.csv'");
 }
 
+/* ---- splits and bad rows ---------------------------------------------------------- */
+TEST(parts_of_a_split_have_many_names) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv("id,split\n1,Train\n2,TRAINING\n3,Val\n4,valid\n5,dev\n6,Validation\n"
+                       "7,TEST\n8,None\n9,\n10,NaN\n",
+                       "src,dst\n1,2\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    static const int8_t want[] = {1, 1, 2, 2, 2, 2, 3, 0, 0, 0};
+    CHECK(memcmp(rt_table_column(d->nodes, "split")->splits, want, sizeof want) == 0);
+    rt_dataset_close(d);
+    CHECK(!csv("id,split\n1,trn\n", "src,dst\n1,1\n", &how, &err));
+    CHECK(strstr(err.text, "'trn' is not one of train (1), val, valid, validation, dev (2), test"));
+}
+
+TEST(bad_rows_are_counted_by_file) {
+    RtImport how = {.skip_bad = true};
+    RtError err;
+    RtDataset *d = csv("id,a\n1,2\n2,x\n3,4\n", "src,dst\n1,3\n1,9\n8,3\n", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    CHECK(how.n_bad == 3 && how.n_bad_files == 2);
+    CHECK_STR(how.bad_files[0].file, "n.csv");
+    CHECK(how.bad_files[0].n == 1 && how.bad_files[1].n == 2);
+    rt_dataset_close(d);
+}
+
 TEST_MAIN()
