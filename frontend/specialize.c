@@ -111,10 +111,12 @@ const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
     RtMemory memory = {.index_bytes = 0};
     RtExec x = {.program = &program, .n = size, .threads = 1, .rt = &rt};
     rt_pool_init(&rt.pool, NULL);
-    const RtDataSource source = {data, 0, true};
-    bool ok = rt_bind_sizes(&x, &memory, &source) == GNNC_OK && rt_bind_arrays(&x) == GNNC_OK;
+    RtDataSource source = {.alone = true};
+    bool ok = rt_dataset_open(NULL, data, true, &source.data, &rt.err) == GNNC_OK &&
+              rt_bind_sizes(&x, &memory, &source) == GNNC_OK && rt_bind_arrays(&x) == GNNC_OK;
     if (ok) forget_late(m, rt.bound, size);
     rt_bind_close(&x);
+    rt_dataset_close(source.data);
     rt_pool_free(&rt.pool);
     if (!ok) diag_add(c, DIAG_E0005, (Span){0}, "--specialize: %s", rt.err.text);
     if (ok) bake(m, widths(c->a, m, size));

@@ -488,11 +488,9 @@ gnnc_status rt_bind_arrange(RtExec *x, int space) {
 }
 
 size_t rt_bind_ends_bytes(const RtExec *x) {
-    const RtDataset *d = x->rt->bound->data;
+    const RtDataset *d = x->rt->bound->alone;
     size_t n = 0;
-    for (int i = 0; i < d->n_edges; i++)
-        if (!rt_pool_maps(&d->pool, d->edges[i].src))
-            n += (size_t)d->edges[i].count * 2 * sizeof(int32_t);
+    for (int i = 0; d && i < d->n_edges; i++) n += (size_t)d->edges[i].count * 2 * sizeof(int32_t);
     return n;
 }
 
@@ -575,17 +573,15 @@ static void drop_unused(RtExec *x) {
     RtBound *b = bound_of(x);
     bool late = false;
     for (int s = 0; s < p->n_spaces; s++) late |= is_late(x, s);
-    for (int i = 0; i < b->data->n_edges; i++) {
-        rt_pool_drop(&b->data->pool, b->data->edges[i].src);
-        b->data->edges[i].src = b->data->edges[i].dst = NULL;
-    }
+    rt_dataset_drop_edges(b->data);
+    if (b->alone) rt_dataset_drop_edges(b->alone);
     const RtKept kept = {x->buf, p->n_bufs};
     rt_device_maps_trim(x, late);
     for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
         if (p->spaces[s].kind == RT_SP_EDGE && !rt_bind_drawn_from(p, s))
             rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
     }
-    rt_pool_forget_pages(&b->data->pool);
+    rt_pool_forget_pages(&b->data->of->pool);
 }
 
 gnnc_status rt_bind_arrays(RtExec *x) {
@@ -603,13 +599,14 @@ out:
 
 gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data) {
     RtBound *b = x->rt->bound = RT_NEW(&x->rt->pool, RtBound);
-    char *name = rt_pool_strndup(&x->rt->pool, data->dir, strlen(data->dir));
-    if (!b || !name) return rt_fail_nomem(err_of(x), "tables of the data");
-    b->dir = name;
+    if (!b) return rt_fail_nomem(err_of(x), "tables of the data");
+    b->dir = data->data->dir ? data->data->dir : "the graph";
     b->split = (int)data->split;
     b->memory = memory;
+    b->alone = data->alone ? data->data : NULL;
     gnnc_status st;
-    TRY(st, rt_dataset_open(&x->rt->pool.from, name, data->map, &b->data, err_of(x)));
+    b->data = rt_dataset_view(&x->rt->pool.from, data->data);
+    if (!b->data) return rt_fail_nomem(err_of(x), "tables of the data");
     TRY(st, bound_new(x));
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
     TRY(st, rt_bind_count_edges(x));
@@ -629,5 +626,5 @@ void rt_bind_close(RtExec *x) {
 }
 
 bool rt_bind_is_mapped(const RtExec *x, int buf) {
-    return x->buf[buf] && rt_pool_maps(&x->rt->bound->data->pool, x->buf[buf]);
+    return x->buf[buf] && rt_dataset_maps(x->rt->bound->data, x->buf[buf]);
 }

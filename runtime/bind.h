@@ -9,10 +9,11 @@
 #include "runtime/data/relation.h"
 
 typedef struct RtBound {
-    RtDataset *data;
-    const char *dir;
+    RtDataset *data; /* a view of those that are bound */
+    const char *dir; /* what messages call them */
     int split;
     RtMemory *memory;
+    RtDataset *alone;      /* the data that only this trainer reads; NULL = others may */
     const RtTable **table; /* [n_spaces] of node, base edge and graph spaces */
     RtRelation *rel;       /* [n_spaces] of edge spaces */
     bool *ready;           /* [n_spaces] rel is built */
@@ -28,15 +29,15 @@ typedef struct RtBound {
     bool has_conditions;     /* those of `where` were computed before */
 } RtBound;
 
-/* What is bound: a data directory, which of its splits, and whether columns of values stay in
- * their files (rt_dataset_open). */
+/* What is bound: data, which outlive the trainer, and which of their splits.  alone: nobody else
+ * reads them, so that edges go once index arrays are made of them. */
 typedef struct RtDataSource {
-    const char *dir;
+    RtDataset *data;
     int64_t split;
-    bool map;
+    bool alone;
 } RtDataSource;
 
-/* Opens `dir` and binds every size that can be told without an index array: of derived
+/* Binds every size that can be told without an index array: of derived
  * relations too, but those that depend on which edges are equal or on a computed condition,
  * which count as empty. */
 gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data);

@@ -16,6 +16,7 @@
 #include "runtime/exec/device_spmm.h"
 #include "runtime/exec/gemm_amx.h"
 #include "runtime/exec/gemm_pieces.h"
+#include "graph.h"
 #include "init.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
@@ -107,6 +108,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     rt_team_stop(t->rt.team);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);
+    gnnc_graph_release(t->graph);
     rt_given_close(t->given);
     rt_pool_free(&t->rt.pool);
     pthread_mutex_destroy(&t->counting);
@@ -202,13 +204,13 @@ gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
     return st;
 }
 
-static gnnc_status bind_sizes(gnnc_trainer *t, const char *directory) {
-    const RtDataSource data = {directory, t->options.split, t->options.map != 0};
+static gnnc_status bind_sizes(gnnc_trainer *t) {
+    const RtDataSource data = {t->graph->data, t->options.split, t->graph_alone};
     return rt_bind_sizes(&t->x, &t->memory, &data);
 }
 
 /* Another variant of the program: its tables, and the data bound to them. */
-static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p, const char *directory) {
+static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p) {
     gnnc_status st;
     rt_bind_close(&t->x);
     t->rt.bound = NULL;
@@ -217,52 +219,58 @@ static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p, const char *d
     t->memory = (RtMemory){.batch = t->options.batch}; /* was planned for other buffers */
     TRY(st, create_tables(t));
     if (t->x.profile) TRY(st, rt_profile_restart(t));
-    st = bind_sizes(t, directory);
+    st = bind_sizes(t);
 out:
     return st;
 }
 
-static gnnc_status take_variant(gnnc_trainer *t, int v, const char *directory) {
+static gnnc_status take_variant(gnnc_trainer *t, int v) {
     const rt_program *p = t->first_program->variants[v];
     t->variant = v;
-    gnnc_status st = p == t->program ? GNNC_OK : switch_to(t, p, directory);
+    gnnc_status st = p == t->program ? GNNC_OK : switch_to(t, p);
     return st == GNNC_OK ? rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory) : st;
 }
 
 /* The variants from the fastest on, until one fits in memory; nobody else's choice is changed. */
-static gnnc_status best_variant(gnnc_trainer *t, const char *directory) {
+static gnnc_status best_variant(gnnc_trainer *t) {
     bool tried[RT_MAX_VARIANTS] = {false};
     gnnc_status st = GNNC_E_LIMIT;
     for (int i = 0; i < t->first_program->n_variants && st == GNNC_E_LIMIT; i++) {
         int v = rt_variant_best(t->estimate_ms, tried, t->first_program->n_variants);
         tried[v] = true;
         t->rt.err.text[0] = '\0'; /* of the one before, which is too large */
-        st = take_variant(t, v, directory);
+        st = take_variant(t, v);
     }
     return st;
 }
 
 /* On a device there is one program. */
-static gnnc_status try_variants(gnnc_trainer *t, const char *directory) {
+static gnnc_status try_variants(gnnc_trainer *t) {
     const rt_program *p = t->program;
     if (p->n_variants < 2 || t->rt.device)
         return rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory);
     for (int i = 0; i < p->n_variants; i++) t->estimate_ms[i] = rt_variant_estimate(&t->x, i);
-    if (t->options.variant < 0) return best_variant(t, directory);
-    if (t->options.variant < p->n_variants)
-        return take_variant(t, (int)t->options.variant, directory);
+    if (t->options.variant < 0) return best_variant(t);
+    if (t->options.variant < p->n_variants) return take_variant(t, (int)t->options.variant);
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "variant %lld: the program has 0 to %d",
                    (long long)t->options.variant, p->n_variants - 1);
 }
 
 /* One that fits in memory, however slow, before one whose working memory lies in a file. */
-static gnnc_status choose_variant(gnnc_trainer *t, const char *directory) {
-    gnnc_status st = try_variants(t, directory);
+static gnnc_status choose_variant(gnnc_trainer *t) {
+    gnnc_status st = try_variants(t);
     if (!t->options.spill || t->rt.device) return st;
     t->rt.spill = true;
     if (st != GNNC_E_LIMIT) return st;
     t->rt.err.text[0] = '\0';
-    return try_variants(t, directory);
+    return try_variants(t);
+}
+
+/* A directory becomes a graph that nobody else reads. */
+static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
+    if (t->graph) return GNNC_OK;
+    t->graph_alone = true;
+    return rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0, &t->graph, &t->rt.err);
 }
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
@@ -276,10 +284,11 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
         t->rt.device->samples = t->options.device_sampler && !rt_device_sampler_lacks(t->program);
         if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
     }
-    TRY(st, bind_sizes(t, directory));
+    TRY(st, open_graph(t, directory));
+    TRY(st, bind_sizes(t));
     if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
     TRY(st, rt_bind_check_times(&t->x, t->options.check_times != 0));
-    TRY(st, choose_variant(t, directory));
+    TRY(st, choose_variant(t));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));
     TRY(st, rt_history_reserve(t, 0, t->options.epochs));
@@ -302,7 +311,7 @@ out:
 static void use_tuned(gnnc_trainer *t, const char *directory) {
     RtOptions *o = &t->options;
     RtChoice c;
-    if (!o->tuned || !rt_tuned_find(t, directory, &c)) return;
+    if (!o->tuned || !directory || !rt_tuned_find(t, directory, &c)) return;
     if (o->variant < 0 && c.variant < t->program->n_variants) o->variant = c.variant;
     if (o->threads || o->serial_ns >= 0) return;
     o->threads = c.threads;
@@ -329,13 +338,17 @@ static gnnc_status take_given(gnnc_trainer *t) {
     return g->resumes ? gnnc_trainer_resume(t, g->path) : gnnc_trainer_load_weights(t, g->path);
 }
 
-gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
-    RT_NOT_NULL(t, directory);
+static gnnc_status load_once(gnnc_trainer *t) {
     rt_trainer_begin(t);
     if (t->planned)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "load was called before: it is called once per trainer");
     t->planned = true;
+    return GNNC_OK;
+}
+
+/* Of t->graph, or, where that is NULL, of the directory; which may be NULL else. */
+static gnnc_status load(gnnc_trainer *t, const char *directory) {
     t->rt.no_amx = !t->options.amx;
     /* Asked for by every trainer: results do not depend on who ran in this process before. */
     t->rt.amx = t->options.amx && rt_amx_use() && rt_pieces_here();
@@ -348,6 +361,26 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     rt_given_close(t->given);
     t->loaded = st == GNNC_OK;
     return st;
+}
+
+gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
+    RT_NOT_NULL(t, directory);
+    gnnc_status st = load_once(t);
+    return st == GNNC_OK ? load(t, directory) : st;
+}
+
+gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph) {
+    RT_NOT_NULL(t, graph);
+    if (!graph->committed) {
+        rt_trainer_begin(t);
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the graph was not committed: gnnc_graph_commit is called before");
+    }
+    gnnc_status st = load_once(t);
+    if (st != GNNC_OK) return st;
+    gnnc_graph_retain(graph);
+    t->graph = graph;
+    return load(t, graph->data->dir);
 }
 
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {

@@ -53,6 +53,8 @@ struct gnnc_trainer {
     double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */
     RtExec x;
     RtRuntime rt;
+    gnnc_graph *graph;           /* the data; NULL before load */
+    bool graph_alone;            /* .. which nobody else reads: load made it of a directory */
     RtAlloc outer;               /* where memory comes from; rt.pool counts and passes on */
     pthread_mutex_t counting;    /* workers allocate, too */
     struct RtLinkBatches *links; /* link_batches.h; NULL = the model scores no links */

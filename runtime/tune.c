@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "graph.h"
 #include "runtime/clock.h"
 #include "tuned.h"
 #include "variant.h"
@@ -118,7 +119,8 @@ static gnnc_status time_variant(Tune *u, int variant, double *s) {
     other->options = t->options;
     other->options.variant = variant;
     other->options.tuned = 0;
-    st = gnnc_trainer_load(other, t->rt.bound->dir);
+    st = t->graph_alone ? gnnc_trainer_load(other, t->rt.bound->dir)
+                        : gnnc_trainer_load_graph(other, t->graph);
     if (st == GNNC_OK) st = least_time(other, u->phase, s);
     if (st != GNNC_OK) rt_fail(&t->rt.err, st, "%s", gnnc_trainer_error(other));
     gnnc_trainer_destroy(other);
@@ -171,6 +173,9 @@ gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds) {
     RtPool pool;
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
+    if (!t->graph->data->dir)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the graph was read from no directory: there is none to keep the choice in");
     rt_pool_init(&pool, &t->outer);
     Tune u = {.t = t, .phase = phase_to_time(t->program), .until = rt_now() + seconds};
     u.way = RT_NEWN(&pool, Way, MAX_WAYS);

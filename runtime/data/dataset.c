@@ -42,6 +42,47 @@ void rt_dataset_close(RtDataset *d) {
     rt_pool_free(&pool);
 }
 
+/* ---- views ---------------------------------------------------------------- */
+static RtTable *view_tables(RtPool *pool, const RtTable *t, int n) {
+    RtTable *to = RT_NEWN(pool, RtTable, n);
+    for (int i = 0; i < n && to; i++) {
+        to[i] = t[i];
+        to[i].room = 0;
+        to[i].columns = RT_NEWN(pool, RtColumn, t[i].n_columns);
+        if (!to[i].columns) return NULL;
+        if (t[i].n_columns)
+            memcpy(to[i].columns, t[i].columns, (size_t)t[i].n_columns * sizeof *t[i].columns);
+    }
+    return to;
+}
+
+RtDataset *rt_dataset_view(const RtAlloc *from, const RtDataset *of) {
+    RtDataset *d = rt_dataset_new(from);
+    if (!d) return NULL;
+    RtPool pool = d->pool;
+    *d = *of;
+    d->pool = pool;
+    d->of = of;
+    d->nodes = view_tables(&d->pool, of->nodes, of->n_nodes);
+    d->edges = view_tables(&d->pool, of->edges, of->n_edges);
+    d->graphs = view_tables(&d->pool, of->graphs, of->n_graphs);
+    if (d->nodes && d->edges && d->graphs) return d;
+    rt_dataset_close(d);
+    return NULL;
+}
+
+void rt_dataset_drop_edges(RtDataset *d) {
+    for (int i = 0; i < d->n_edges; i++) {
+        rt_pool_drop(&d->pool, d->edges[i].src); /* both ends, of a file */
+        d->edges[i].src = d->edges[i].dst = NULL;
+    }
+}
+
+bool rt_dataset_maps(const RtDataset *d, const void *p) {
+    return rt_pool_maps(&d->pool, p) || (d->of && rt_pool_maps(&d->of->pool, p));
+}
+
+/* ---- lookup ---------------------------------------------------------------- */
 static const RtTable *find(const RtTable *t, int n, const char *name) {
     for (int i = 0; i < n; i++)
         if (strcmp(t[i].name, name) == 0) return &t[i];
@@ -68,6 +109,30 @@ const RtColumn *rt_table_time(const RtTable *t) {
     for (int i = 0; t && i < t->n_columns; i++)
         if (t->columns[i].kind == RT_COL_TIME) return &t->columns[i];
     return NULL;
+}
+
+RtColumn *rt_table_add_column(RtPool *pool, RtTable *t) {
+    int n = t->n_columns, room = n < 4 ? 4 : 2 * n;
+    if (n >= t->room) {
+        RtColumn *more = RT_NEWN(pool, RtColumn, room);
+        if (!more) return NULL;
+        if (n) memcpy(more, t->columns, (size_t)n * sizeof *more);
+        t->columns = more;
+        t->room = room;
+    }
+    return &t->columns[t->n_columns++];
+}
+
+gnnc_status rt_split_mask(int8_t *splits, const RtArray *a, int part, int64_t n_rows,
+                          const char *where, RtError *err) {
+    for (int64_t i = 0; i < a->count; i++) {
+        if (rt_array_i64(a, i) == 0) continue;
+        if (splits[i])
+            return rt_fail(err, GNNC_E_RANGE, "%s: row %lld is in two parts of split %lld", where,
+                           (long long)(i % n_rows), (long long)(i / n_rows));
+        splits[i] = (int8_t)part;
+    }
+    return GNNC_OK;
 }
 
 /* ---- checks --------------------------------------------------------------- */
@@ -217,7 +282,7 @@ static gnnc_status check_graph_ptr(const RtDataset *d, const RtTable *t, RtError
                    (long long)t->count);
 }
 
-static gnnc_status check_ends(const RtDataset *d, const RtTable *t, RtError *err) {
+gnnc_status rt_dataset_check_ends(const RtDataset *d, const RtTable *t, RtError *err) {
     int64_t n_src = d->nodes[t->src_type].count, n_dst = d->nodes[t->dst_type].count;
     for (int64_t e = 0; e < t->count; e++) {
         bool src_bad = t->src[e] < 0 || t->src[e] >= n_src;
@@ -234,7 +299,8 @@ gnnc_status rt_dataset_check(const RtDataset *d, RtError *err) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
         if (d->nodes[i].graph >= 0) st = check_graph_ptr(d, &d->nodes[i], err);
-    for (int i = 0; i < d->n_edges && st == GNNC_OK; i++) st = check_ends(d, &d->edges[i], err);
+    for (int i = 0; i < d->n_edges && st == GNNC_OK; i++)
+        st = rt_dataset_check_ends(d, &d->edges[i], err);
     return st;
 }
 

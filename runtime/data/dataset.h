@@ -36,7 +36,7 @@ typedef struct RtColumn {
 typedef struct RtTable {
     const char *name;
     int64_t count;
-    int n_columns;
+    int n_columns, room; /* room: columns that the array has place for, or 0 */
     RtColumn *columns;
     /* nodes of a data set of many graphs */
     int graph;                /* index in graphs, -1 = none */
@@ -50,7 +50,9 @@ typedef struct RtTable {
 } RtTable;
 
 typedef struct RtDataset {
-    RtPool pool;                         /* owns everything */
+    RtPool pool;                         /* owns everything but what is borrowed */
+    const struct RtDataset *of;          /* whose values these are; NULL = its own */
+    const char *dir;                     /* where its files lie; NULL = in no directory */
     const char *name, *source, *licence; /* "" when the schema is silent */
     int n_nodes, n_edges, n_graphs;
     RtTable *nodes, *edges, *graphs;
@@ -63,6 +65,13 @@ typedef struct RtDataset {
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
                             RtError *err);
 void rt_dataset_close(RtDataset *d); /* NULL is fine */
+/* A view of `of`, which must outlive it and is not changed through it: tables and columns of its
+ * own that may be changed, over the values of `of`.  What is converted for it is in its own pool.
+ * Any number of views of one data set may be made and used at the same time.  NULL: no memory. */
+RtDataset *rt_dataset_view(const RtAlloc *from, const RtDataset *of);
+/* What of the data set's is used to build index arrays alone goes: its edges. */
+void rt_dataset_drop_edges(RtDataset *d);
+bool rt_dataset_maps(const RtDataset *d, const void *p); /* does p lie in a file of it? */
 
 const RtTable *rt_dataset_nodes(const RtDataset *d, const char *name); /* NULL: no such */
 const RtTable *rt_dataset_edges(const RtDataset *d, const char *name);
@@ -98,9 +107,17 @@ gnnc_status rt_table_graph_of(RtPool *pool, const RtTable *nodes, int64_t n_grap
 /* ---- for importers and tests --------------------------------------------- */
 /* A data set without anything in it; NULL: no memory. */
 RtDataset *rt_dataset_new(const RtAlloc *from);
+/* One more column, which the caller fills: the array doubles.  NULL: no memory. */
+RtColumn *rt_table_add_column(RtPool *pool, RtTable *t);
+/* What mask `a`, of [n_splits, n_rows] or [n_rows], says of a column of splits: part 1, 2 or 3.
+ * E_RANGE: a row is in two. */
+gnnc_status rt_split_mask(int8_t *splits, const RtArray *a, int part, int64_t n_rows,
+                          const char *where, RtError *err);
 /* Checks as open does: `where` is the table's name in messages. */
 gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err);
 gnnc_status rt_dataset_check(const RtDataset *d, RtError *err);
+/* Of one table of edges alone, which need not be in d yet. */
+gnnc_status rt_dataset_check_ends(const RtDataset *d, const RtTable *t, RtError *err);
 /* Before there is anything to write: what would be in its way; taken: it is there already. */
 gnnc_status rt_dataset_place(RtPool *pool, const char *dir, bool *taken, RtError *err);
 /* Writes the directory beside `dir` and renames it: nothing half-written is ever

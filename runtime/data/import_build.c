@@ -152,23 +152,16 @@ gnnc_status rt_build_edges(RtBuild *b, const char *name, const RtTable *src, con
     return GNNC_OK;
 }
 
-/* Room doubles whenever the number of columns reaches a power of two. */
 RtColumn *rt_build_column(RtBuild *b, RtTable *t, rt_col_kind kind, const char *name) {
     RtPool *pool = &b->d->pool;
-    int n = t->n_columns;
     char *id = rt_identifier(pool, name, strlen(name));
     if (!id) return rt_fail_nomem(b->err, name), NULL;
     if (!*id || rt_table_column(t, id))
         return rt_fail(b->err, GNNC_E_FORMAT, "%s: '%s' has two columns '%s'", b->name, t->name,
                        id),
                NULL;
-    if ((n & (n - 1)) == 0) {
-        RtColumn *more = RT_NEWN(pool, RtColumn, n ? 2 * n : 1);
-        if (!more) return rt_fail_nomem(b->err, name), NULL;
-        if (n) memcpy(more, t->columns, (size_t)n * sizeof *more);
-        t->columns = more;
-    }
-    RtColumn *c = &t->columns[t->n_columns++];
+    RtColumn *c = rt_table_add_column(pool, t);
+    if (!c) return rt_fail_nomem(b->err, name), NULL;
     *c = (RtColumn){.name = id, .kind = kind, .n_rows = t->count, .rank = 1};
     c->shape[0] = t->count;
     return c;

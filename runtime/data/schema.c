@@ -189,13 +189,8 @@ static gnnc_status load_masks(Opener *o, const RtJson *v, const char *table, RtC
         a = rt_array_row_major(&o->d->pool, &a);
         if (!to) to = RT_NEWN(&o->d->pool, int8_t, a.count);
         if (!to || !a.data) return rt_fail_nomem(o->err, file);
-        for (int64_t i = 0; i < a.count; i++) {
-            if (rt_array_i64(&a, i) == 0) continue;
-            if (to[i])
-                return rt_fail(o->err, GNNC_E_RANGE, "%s: row %lld is in two parts of split %lld",
-                               file, (long long)(i % c->n_rows), (long long)(i / c->n_rows));
-            to[i] = (int8_t)(part + 1);
-        }
+        st = rt_split_mask(to, &a, part + 1, c->n_rows, file, o->err);
+        if (st != GNNC_OK) return st;
     }
     c->splits = to;
     return GNNC_OK;
@@ -462,6 +457,11 @@ gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_value
         return rt_fail(err, GNNC_E_IO,
                        "%s: no data directory, it has no " SCHEMA ": 'gnnc import' makes one", dir);
     gnnc_status st = rt_dataset_open_files(from, &files, out, &inner);
+    if (st == GNNC_OK && !((*out)->dir = rt_pool_strndup(&(*out)->pool, dir, strlen(dir)))) {
+        rt_dataset_close(*out);
+        *out = NULL;
+        return rt_fail_nomem(err, dir);
+    }
     /* Messages of the readers start with the file's name; say where it lies. */
     if (st == GNNC_OK || strncmp(inner.text, dir, strlen(dir)) == 0)
         return st == GNNC_OK ? st : rt_fail(err, st, "%s", inner.text);

@@ -18,8 +18,8 @@
  * returns no status, 0, NULL or "" (gnnc_trainer_done: 1).
  *
  * Threads: one thread at a time per trainer (a call uses the threads it was given by
- * itself); different trainers are independent.  gnnc_trainer_stop alone may be called
- * from any thread and from a signal handler.
+ * itself); different trainers are independent, also over one graph.  gnnc_trainer_stop alone may be
+ * called from any thread and from a signal handler.
  *
  * What lasts: handles are opaque, and behind a function; a structure has its own size first
  * ("structures").  Values and functions are added, never changed in their meaning.
@@ -74,6 +74,11 @@ const char *gnnc_status_text(gnnc_status status);
 #define GNNC_VERSION "0.1.0"
 const char *gnnc_version(void); /* of the library linked; GNNC_VERSION is the header's */
 
+/* Where a handle's memory comes from, for the host's own accounting.  `alloc` returns
+ * zeroed bytes aligned for any type, or NULL. */
+typedef void *gnnc_alloc_fn(void *user, size_t n_bytes);
+typedef void gnnc_release_fn(void *user, void *block);
+
 /* ---- structures ------------------------------------------------------------- */
 /* Public structures begin with `struct_size`, which the caller sets before the call:
  *
@@ -82,6 +87,179 @@ const char *gnnc_version(void); /* of the library linked; GNNC_VERSION is the he
  * The library fills that many bytes: of a structure that has grown since the caller was compiled
  * those he knows, and of one that has not grown yet the rest with zeros.  They only grow, at their
  * end.  GNNC_E_ARG: a size that none of its versions has. */
+
+/* ---- a graph: the data -------------------------------------------------------- */
+/* Tables of nodes, edges and graphs with columns, from a directory (gnnc import makes one), from
+ * the caller's arrays, or both.  It is built by one thread at a time; once it is committed it
+ * never changes, and any number of trainers and threads share it:
+ *
+ *     gnnc_graph *g = NULL;
+ *     gnnc_status st = gnnc_graph_create(&g);
+ *     if (st == GNNC_OK) st = gnnc_graph_add_nodes(g, "paper", n);
+ *     if (st == GNNC_OK) st = gnnc_graph_add_edges(g, "cites", "paper", "paper", &src, &dst);
+ *     if (st == GNNC_OK) st = gnnc_graph_add_column(g, "paper", "x", GNNC_COL_FLOAT, &x, -1, NULL);
+ *     if (st == GNNC_OK) st = gnnc_graph_commit(g);
+ *     if (st == GNNC_OK) st = gnnc_trainer_load_graph(t, g);
+ *     gnnc_graph_release(g);                               the trainer keeps a reference
+ *
+ * A call that fails leaves the graph as it was.  Every building call (read, add_.., divide, commit)
+ * may return GNNC_E_NOMEM, and after commit GNNC_E_STATE. */
+typedef struct gnnc_graph gnnc_graph;
+
+/* Makes an empty graph with one reference, the caller's.  *out is NULL after a failure.
+ * `alloc` as of gnnc_trainer_create_with; `release` is called by whoever gives up the last
+ * reference.  Returns GNNC_E_ARG, GNNC_E_NOMEM. */
+gnnc_status gnnc_graph_create(gnnc_graph **out);
+gnnc_status gnnc_graph_create_with(gnnc_graph **out, gnnc_alloc_fn *alloc, gnnc_release_fn *release,
+                                   void *user);
+/* One more reference, one fewer: from any thread, also while others use the graph.  With the last
+ * one the graph goes, and `done` of all borrowed memory is called.  NULL is allowed. */
+void gnnc_graph_retain(gnnc_graph *g);
+void gnnc_graph_release(gnnc_graph *g);
+/* What went wrong in the last building call that failed: one line, never NULL; valid until the
+ * next building call. */
+const char *gnnc_graph_error(const gnnc_graph *g);
+
+/* Reads all of a data directory into a graph in which nothing is yet.  map: 1 = large columns of
+ * numbers stay in their files, as the trainer's option "map" has it; 0 = all is read.
+ * Returns GNNC_E_IO, _FORMAT, _MISSING, _DTYPE, _SHAPE, _RANGE, _VALUE for a directory that is no
+ * data set; GNNC_E_STATE: there is something in the graph. */
+gnnc_status gnnc_graph_read(gnnc_graph *g, const char *directory, int map);
+
+/* Element types; values are part of the ABI. */
+typedef enum gnnc_element {
+    GNNC_DT_F16 = 1,
+    GNNC_DT_F32 = 2,
+    GNNC_DT_F64 = 3,
+    GNNC_DT_I8 = 4,
+    GNNC_DT_I16 = 5,
+    GNNC_DT_I32 = 6,
+    GNNC_DT_I64 = 7,
+    GNNC_DT_U8 = 8,
+    GNNC_DT_U16 = 9,
+    GNNC_DT_U32 = 10,
+    GNNC_DT_U64 = 11,
+    GNNC_DT_BOOL = 12, /* a byte, 0 = false */
+    GNNC_DT_BF16 = 13
+} gnnc_element;
+
+enum { GNNC_MAX_RANK = 8, GNNC_ALIGN = 64 };
+typedef void gnnc_done_fn(void *user);
+
+/* An array of the caller's, for one call, which takes it over: `done` is called exactly once,
+ * whatever the call returns, from then on the memory is the caller's again.  Set all to 0 first,
+ * and struct_size to sizeof(gnnc_array); of an array with another struct_size nothing is read.
+ *
+ * Copied (default): the memory is read during the call alone.  Borrowed: the graph may read it
+ * until its last reference goes, so that it must not change; without a copy it does where elements
+ * lie row by row without gaps, have the type that is wanted, and begin at a multiple of GNNC_ALIGN
+ * bytes (edges: of their own size).  Everything else is converted at once. */
+typedef struct gnnc_array {
+    size_t struct_size;
+    const void *data; /* element [0, .., 0]; NULL where there is no element */
+    int32_t dtype;    /* a gnnc_element */
+    int32_t rank;     /* 1 to GNNC_MAX_RANK */
+    int64_t shape[GNNC_MAX_RANK];
+    int64_t stride[GNNC_MAX_RANK]; /* bytes from one index to the next, of any sign */
+    int32_t strided;               /* 0 = row by row without gaps: `stride` is not read */
+    int32_t borrowed;
+    gnnc_done_fn *done; /* may be NULL; in the thread of the call, or of the last release */
+    void *user;
+} gnnc_array;
+
+/* A node type of `count` rows, an id being a row's number from 0; a type of graphs.
+ * Returns GNNC_E_RANGE (count beyond 2^31 - 1), GNNC_E_ARG (a table of that name is there). */
+gnnc_status gnnc_graph_add_nodes(gnnc_graph *g, const char *type, int64_t count);
+gnnc_status gnnc_graph_add_graphs(gnnc_graph *g, const char *type, int64_t count);
+/* Of many graphs: nodes ptr[i] to ptr[i + 1] of `nodes` are those of graph i of `graphs`.
+ *   ptr [graphs + 1] integers, ascending from 0 to the number of nodes
+ * Returns GNNC_E_MISSING, _DTYPE, _SHAPE, _RANGE; the order is checked by commit. */
+gnnc_status gnnc_graph_divide(gnnc_graph *g, const char *nodes, const char *graphs,
+                              const gnnc_array *ptr);
+
+/* An edge type, as two lists of ends.  An edge's number is its place in them, which columns of
+ * edges follow.  An edge type of that name is replaced, and its columns go.
+ *   src, dst [E] integers, row numbers of src_type, dst_type
+ * Returns GNNC_E_MISSING (no such node type), _DTYPE, _SHAPE, _RANGE (an end is no node),
+ * GNNC_E_ARG (a table of nodes or graphs has that name). */
+gnnc_status gnnc_graph_add_edges(gnnc_graph *g, const char *name, const char *src_type,
+                                 const char *dst_type, const gnnc_array *src,
+                                 const gnnc_array *dst);
+/* The same, compressed: edges ptr[v] to ptr[v + 1] are those of node v of src_type (by ==
+ * GNNC_BY_SOURCE) or dst_type (GNNC_BY_DESTINATION), `idx` has their other ends.
+ *   ptr [nodes + 1] integers, ascending from 0 to E     idx [E] integers
+ * Returns GNNC_E_FORMAT, too: ptr does not ascend from 0 to E. */
+typedef enum gnnc_by { GNNC_BY_SOURCE, GNNC_BY_DESTINATION } gnnc_by;
+gnnc_status gnnc_graph_add_edges_csr(gnnc_graph *g, const char *name, const char *src_type,
+                                     const char *dst_type, gnnc_by by, const gnnc_array *ptr,
+                                     const gnnc_array *idx);
+
+/* What a column is to a model (docs/data.md).  "wanted" is the type that is kept without a copy. */
+typedef enum gnnc_kind {
+    GNNC_COL_FLOAT,      /* [N, ..] finite numbers; wanted: f32, of 16 bits f16 or bf16 */
+    GNNC_COL_CSR,        /* rows of stored entries: gnnc_graph_add_csr */
+    GNNC_COL_CAT,        /* [N, ..] codes of categories from 0; wanted: i32 */
+    GNNC_COL_CLASS,      /* [N] codes of classes, -1 or NaN = none; wanted: i32 */
+    GNNC_COL_MULTILABEL, /* [N, T] 0 or 1, NaN = unknown; wanted: f32 */
+    GNNC_COL_TIME,       /* [N] seconds, NaN = unknown; wanted: f64 */
+    GNNC_COL_ID,         /* [N] integers, never computed with; wanted: i64 */
+    GNNC_COL_SPLIT       /* [N], or [K, N] of K splits: 0 none, 1 train, 2 validation, 3 test;
+                          * wanted: i8 */
+} gnnc_kind;
+
+/* A column of a table, whose row count N is; one of that name is replaced.
+ *   n_categories  of CAT and CLASS: codes are below it; -1 = one more than the largest code
+ *   names         [n_categories] texts, all different, copied; or NULL
+ * Returns GNNC_E_MISSING (no such table), _DTYPE, _SHAPE, _RANGE, _VALUE (NaN or infinite where
+ * the kind has none): the message has table, column and row; GNNC_E_ARG. */
+gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *column,
+                                  gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
+                                  const char *const *names);
+/* A column of kind CSR, [N, n_columns]: entries ptr[i] to ptr[i + 1] are those of row i.
+ *   ptr [N + 1]   idx [nnz] columns, ascending within a row   val [nnz], NULL = all 1
+ * wanted: i64, i32, f32.  Returns as add_column does, and GNNC_E_FORMAT: out of order. */
+gnnc_status gnnc_graph_add_csr(gnnc_graph *g, const char *table, const char *column,
+                               int64_t n_columns, const gnnc_array *ptr, const gnnc_array *idx,
+                               const gnnc_array *val);
+/* A column of kind SPLIT from three masks, [N] or [K, N] each, a row that is not 0 being in that
+ * part.  Returns as add_column does; GNNC_E_RANGE: a row is in two parts. */
+gnnc_status gnnc_graph_add_masks(gnnc_graph *g, const char *table, const char *column,
+                                 const gnnc_array *train, const gnnc_array *validation,
+                                 const gnnc_array *test);
+
+/* Ends building: everything that opening a directory checks holds from now on, and the graph is
+ * frozen.  After a failure building can go on, to mend it.
+ * Returns GNNC_E_RANGE, GNNC_E_FORMAT: ends of edges, or graph pointers, do not fit. */
+gnnc_status gnnc_graph_commit(gnnc_graph *g);
+
+/* What is in it, while it is built (by the thread that builds) or later (by any): tables of nodes,
+ * then of edges, then of graphs, and the columns of each. */
+typedef enum gnnc_table { GNNC_NODES, GNNC_EDGES, GNNC_GRAPHS } gnnc_table;
+typedef struct gnnc_table_info {
+    size_t struct_size;
+    const char *name; /* names are the graph's; until commit, valid until the next building call */
+    int64_t count;    /* rows */
+    int32_t kind;     /* a gnnc_table */
+    int32_t n_columns;
+    const char *src_type, *dst_type; /* of edges; else NULL */
+    const char *graphs;              /* of nodes that are divided into graphs; else NULL */
+} gnnc_table_info;
+typedef struct gnnc_column_info {
+    size_t struct_size;
+    const char *name;
+    int32_t kind; /* a gnnc_kind */
+    int32_t rank;
+    int64_t shape[GNNC_MAX_RANK]; /* [rows, ..] */
+    int64_t n_categories;         /* of CAT and CLASS */
+    const char *const *names;     /* [n_categories]; NULL = they have none */
+    int64_t n_entries;            /* stored, of CSR */
+    int64_t n_splits;             /* of SPLIT */
+} gnnc_column_info;
+int gnnc_graph_n_tables(const gnnc_graph *g);
+/* GNNC_E_RANGE: no such table, no such column; GNNC_E_ARG: struct_size. */
+gnnc_status gnnc_graph_table_info(const gnnc_graph *g, int table, gnnc_table_info *out);
+gnnc_status gnnc_graph_column_info(const gnnc_graph *g, int table, int column,
+                                   gnnc_column_info *out);
 
 /* ---- a trainer ------------------------------------------------------------- */
 /* A compiled model, defined by the code that gnnc generates. */
@@ -187,11 +365,8 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t); /* the trainer's in a 
 typedef void gnnc_message_fn(void *user, const char *text);
 gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user);
 
-/* Where the trainer's memory comes from, for the host's own accounting.  `alloc` returns
- * zeroed bytes aligned for any type, or NULL.  Before load; files being written and the
- * libraries underneath (BLAS, OpenMP) allocate by themselves. */
-typedef void *gnnc_alloc_fn(void *user, size_t n_bytes);
-typedef void gnnc_release_fn(void *user, void *block);
+/* With the host's allocator; files being written and the libraries underneath (BLAS, OpenMP)
+ * allocate by themselves. */
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user);
 
@@ -202,6 +377,11 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
  * Returns GNNC_E_MISSING, _DTYPE, _SHAPE, _RANGE, _VALUE, _FORMAT, _IO for data that do not
  * fit, GNNC_E_LIMIT when memory would not suffice (nothing was allocated for the run yet). */
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
+/* The same with a committed graph, of which the trainer keeps a reference until it is destroyed:
+ * what it converts or changes for its model is its own, so that several trainers may load and use
+ * one graph at the same time.  The graph's memory is not in gnnc_trainer_memory.
+ * GNNC_E_STATE, too: the graph is not committed. */
+gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph);
 
 /* ---- training ------------------------------------------------------------------ */
 /* One optimisation step, on the whole graph or on the next mini-batch, nothing else: no metric is
@@ -240,7 +420,6 @@ const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i); /* NULL past
 
 /* The model's result for every row of its space, with the present parameters.
  *   data [dim[0], .., dim[rank - 1]] row-major, the trainer's, valid until its next call */
-enum { GNNC_MAX_RANK = 8 };
 gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
                                  int64_t dim[GNNC_MAX_RANK]);
 /* A hidden layer by its name in the model's body (`h = ..`), in inference mode; n_layers and
@@ -368,7 +547,7 @@ gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out);
  * the fastest and keeps it in tuned.json in the data directory, where later trainers of the
  * same program on the same kind of machine find it.  Results never depend on it.  Trains
  * on the way: destroy the trainer afterwards.  Each way is told as a message.
- * GNNC_E_IO: the choice could not be kept. */
+ * GNNC_E_IO: the choice could not be kept; GNNC_E_STATE: its graph was read from no directory. */
 gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds);
 
 /* Runs one phase of the program ("train", "eval", "predict", ..) as it is: for tests and

@@ -39,6 +39,9 @@ TEST(fields_of_public_structures_stay_where_they_are) {
     CHECK(offsetof(gnnc_step_info, struct_size) == 0 && offsetof(gnnc_step_info, foreseen) == 160);
     CHECK(offsetof(gnnc_pipeline, struct_size) == 0 && offsetof(gnnc_pipeline, step_wait_s) == 40);
     CHECK(offsetof(gnnc_option, struct_size) == 0 && offsetof(gnnc_option, text_default) == 112);
+    CHECK(offsetof(gnnc_array, struct_size) == 0 && offsetof(gnnc_array, user) == 168);
+    CHECK(offsetof(gnnc_table_info, struct_size) == 0 && offsetof(gnnc_table_info, graphs) == 48);
+    CHECK(offsetof(gnnc_column_info, n_splits) == 112);
     CHECK(offsetof(gnnc_limits, struct_size) == 0 && offsetof(gnnc_limits, flops_per_s) == 16);
 }
 

@@ -1,0 +1,76 @@
+/* What a gnnc_graph is made of: a data set that grows until it is committed. */
+#ifndef RUNTIME_GRAPH_H
+#define RUNTIME_GRAPH_H
+
+#include <stdatomic.h>
+
+#include "runtime/data/dataset.h"
+
+/* Memory of the caller that the graph reads as long as it lives. */
+typedef struct RtLoan {
+    struct RtLoan *next;
+    gnnc_done_fn *done; /* NULL = nobody waits for it */
+    void *user;
+} RtLoan;
+
+struct gnnc_graph {
+    atomic_int n_refs;
+    RtAlloc from;
+    RtDataset *data;
+    int room[3]; /* node, edge and graph tables that the arrays have place for */
+    RtLoan *loans;
+    bool map;
+    bool committed; /* then nothing here is written but n_refs */
+    bool changed;   /* since it was read, which checked it */
+    RtError err;
+};
+
+/* A data directory as a committed graph: what gnnc_trainer_load makes of it. */
+gnnc_status rt_graph_open(const RtAlloc *from, const char *dir, bool map, gnnc_graph **out,
+                          RtError *err);
+
+/* ---- shared by graph*.c ----------------------------------------------------- */
+/* Every building call starts with this: E_ARG where g is NULL, E_STATE once it is committed. */
+gnnc_status rt_graph_begin(gnnc_graph *g);
+/* For an argument that is NULL; `name` is the argument's. */
+gnnc_status rt_graph_null(gnnc_graph *g, const char *name);
+/* The table of nodes, edges or graphs that is called so; NULL: recorded as E_MISSING. */
+RtTable *rt_graph_table(gnnc_graph *g, const char *name);
+/* Puts a column in its table, in place of one of the same name.  rt_graph_table found the table. */
+gnnc_status rt_graph_put_column(gnnc_graph *g, RtTable *t, const RtColumn *c);
+/* Copies of n names, all different; `where` is whose they are in messages. */
+gnnc_status rt_graph_names(gnnc_graph *g, const char *where, const char *const *names, int64_t n,
+                           const char *const **out);
+
+/* ---- arrays of the caller (graph_array.c) ------------------------------------- */
+/* An array during one call, which takes it over. */
+typedef struct RtLent {
+    gnnc_array in;
+    bool given;        /* it was an array */
+    const char *where; /* "paper.x" in messages */
+    RtArray a;         /* row-major: the caller's own, or a copy in scratch */
+    bool own;          /* `a` is the caller's */
+    RtLoan *loan;      /* .. and is kept so; NULL = it is not */
+    RtPool scratch;
+} RtLent;
+
+/* Reads the caller's struct alone; `in` may be NULL. */
+void rt_lent_begin(RtLent *x, const gnnc_graph *g, const gnnc_array *in, const char *where);
+/* E_ARG for what is no array, E_DTYPE, E_SHAPE, E_NOMEM; then x->a is set. */
+gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x);
+/* Calls `done`, unless the graph goes on reading the array; st: of the whole call. */
+void rt_lent_end(gnnc_graph *g, RtLent *x, gnnc_status st);
+int64_t rt_lent_row(const RtLent *x, int64_t element);
+/* x->a has this shape: `rank` sizes, -1 = any. E_SHAPE. */
+gnnc_status rt_lent_shape(gnnc_graph *g, const RtLent *x, int rank, const int64_t *shape);
+gnnc_status rt_lent_integers(gnnc_graph *g, const RtLent *x);
+/* The array's values as they lie, where they may be kept so, else a copy in the graph's memory.
+ * align: RT_ALIGN for what kernels read. */
+gnnc_status rt_lent_keep(gnnc_graph *g, RtLent *x, size_t align, const void **out);
+/* .. in another element type; E_RANGE names the row. */
+gnnc_status rt_lent_f32(gnnc_graph *g, RtLent *x, const float **out);
+gnnc_status rt_lent_f64(gnnc_graph *g, RtLent *x, const double **out);
+gnnc_status rt_lent_i64(gnnc_graph *g, RtLent *x, const int64_t **out);
+gnnc_status rt_lent_i32(gnnc_graph *g, RtLent *x, size_t align, const int32_t **out);
+
+#endif
