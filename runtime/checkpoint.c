@@ -30,7 +30,7 @@ typedef struct {
     gnnc_trainer *t;
     RtPool pool;
     RtTensors f;
-    const char *path;
+    const char *path; /* what messages call it */
     bool nomem;
 } File;
 
@@ -146,7 +146,7 @@ static void put_variables(File *o) {
     put_tensor(o, "", "train.history", history);
 }
 
-static gnnc_status write_file(File *o) {
+static gnnc_status write_file(File *o, const RtTarget *to) {
     gnnc_trainer *t = o->t;
     o->f.v = RT_NEWN(&o->pool, RtTensor, 2 * t->program->n_vars + 1);
     o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + t->program->n_columns + t->program->n_spaces);
@@ -156,26 +156,35 @@ static gnnc_status write_file(File *o) {
     put_names(o);
     put_variables(o);
     if (o->nomem) return rt_fail_nomem(&t->rt.err, o->path);
-    return rt_safetensors_save(&o->pool.from, o->path, &o->f, &t->rt.err);
+    return rt_target_write(t, to, &o->f);
 }
 
-gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path) {
-    RT_NOT_NULL(t, path);
+static gnnc_status save(gnnc_trainer *t, const RtTarget *to) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     if (t->finished)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the state of training is gone once the kept parameters are in place");
-    File o = {.t = t, .path = path};
+    File o = {.t = t, .path = to->name};
     st = rt_batches_settle(t);
     if (st == GNNC_OK) st = rt_pull_vars(&t->x);
     if (st == GNNC_OK) st = rt_device_best_pull(&t->x, t->best, t->best_bytes);
     if (st != GNNC_OK) return st;
     rt_pool_init(&o.pool, &t->rt.pool.from);
-    st = write_file(&o);
+    st = write_file(&o, to);
     rt_pool_free(&o.pool);
     return st;
+}
+
+gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
+    return save(t, &(RtTarget){.name = path});
+}
+
+gnnc_status gnnc_trainer_save_to(gnnc_trainer *t, gnnc_write_fn *write, void *user) {
+    RT_NOT_NULL(t, write);
+    return save(t, &(RtTarget){"a checkpoint", write, user});
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -398,13 +407,13 @@ static int64_t began_epochs(const gnnc_trainer *t) {
     return t->progress.step / n + (t->progress.step % n > 0);
 }
 
-static gnnc_status resume(File *o) {
+static gnnc_status resume(File *o, const RtSource *from) {
     gnnc_trainer *t = o->t;
     RtProgress p = {0};
     RtOptions opt = t->options;
     const RtTensor *history = NULL;
     gnnc_status st;
-    TRY(st, rt_safetensors_open(&o->pool, o->path, &o->f, &t->rt.err));
+    TRY(st, rt_source_read(&o->pool, from, &o->f, &t->rt.err));
     TRY(st, check_identity(o));
     TRY(st, rt_codes_check(t, o->path, &o->f));
     TRY(st, rt_node_rows(t, &o->pool, o->path, &o->f));
@@ -428,15 +437,28 @@ out:
     return st;
 }
 
-gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path) {
-    RT_NOT_NULL(t, path);
-    rt_trainer_begin(t);
-    if (!t->planned) return rt_given_open(t, path, true);
-    gnnc_status st = rt_trainer_need_data(t);
-    if (st != GNNC_OK) return st;
-    File o = {.t = t, .path = path};
+gnnc_status rt_checkpoint_resume(gnnc_trainer *t, const RtSource *from) {
+    File o = {.t = t, .path = from->name};
     rt_pool_init(&o.pool, &t->rt.pool.from);
-    st = resume(&o);
+    gnnc_status st = resume(&o, from);
     rt_pool_free(&o.pool);
     return st;
+}
+
+static gnnc_status resume_or_keep(gnnc_trainer *t, const RtSource *from) {
+    rt_trainer_begin(t);
+    if (!t->planned) return rt_given_open(t, from, true);
+    gnnc_status st = rt_trainer_need_data(t);
+    return st == GNNC_OK ? rt_checkpoint_resume(t, from) : st;
+}
+
+gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
+    return resume_or_keep(t, &(RtSource){.name = path});
+}
+
+gnnc_status gnnc_trainer_resume_from(gnnc_trainer *t, const void *data, size_t n_bytes) {
+    RT_NOT_NULL(t, data);
+    return resume_or_keep(
+        t, &(RtSource){.name = "the checkpoint in memory", .memory = {data, n_bytes}});
 }

@@ -6,6 +6,26 @@
 #include "runtime/data/safetensors.h"
 #include "trainer.h"
 
+/* Where weights and checkpoints come from: memory, what was read before the data, or the file
+ * `name`, which is what messages call it. */
+typedef struct RtSource {
+    const char *name;
+    RtBytes memory;         /* p NULL: none */
+    const RtTensors *given; /* read already; NULL = no */
+} RtSource;
+/* Its tensors; their data lie in the pool, in the memory, or where the given ones do. */
+gnnc_status rt_source_read(RtPool *pool, const RtSource *from, RtTensors *out, RtError *err);
+gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from);
+gnnc_status rt_checkpoint_resume(gnnc_trainer *t, const RtSource *from);
+
+/* Where they go to: the host's function, or the file `name`. */
+typedef struct RtTarget {
+    const char *name;
+    gnnc_write_fn *write; /* NULL = the file */
+    void *user;
+} RtTarget;
+gnnc_status rt_target_write(gnnc_trainer *t, const RtTarget *to, const RtTensors *f);
+
 /* The same elements in the same order: equal but for dimensions of 1 and for dimensions
  * that one shape has merged: [8, 16, 5] and [128, 5] and [1, 128, 5, 1]. */
 bool rt_shapes_agree(int rank_a, const int64_t *a, int rank_b, const int64_t *b);

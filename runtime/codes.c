@@ -5,6 +5,7 @@
 #include "bind.h"
 #include "runtime/data/json.h"
 #include "runtime/data/names.h"
+#include "checkpoint.h"
 #include "trainer.h"
 
 static const char PREFIX[] = "names:";
@@ -76,7 +77,20 @@ gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
 }
 
 /* ---- given before the data ------------------------------------------------------ */
-gnnc_status rt_given_open(gnnc_trainer *t, const char *path, bool resumes) {
+/* The host's memory is his again after the call. */
+static gnnc_status own_memory(RtGiven *g, RtSource *from, RtError *err) {
+    size_t n = from->memory.n;
+    if (!from->memory.p) return GNNC_OK;
+    uint8_t *own = rt_pool_alloc(&g->pool, n, 1);
+    if (!own) return rt_fail_nomem(err, from->name);
+    if (n) memcpy(own, from->memory.p, n);
+    from->memory.p = own;
+    return GNNC_OK;
+}
+
+gnnc_status rt_given_open(gnnc_trainer *t, const RtSource *from, bool resumes) {
+    const char *path = from->name;
+    RtSource own = *from;
     RtGiven *g = t->given ? t->given : RT_NEW(&t->rt.pool, RtGiven);
     if (!g) return rt_fail_nomem(&t->rt.err, path);
     rt_given_close(t->given);
@@ -87,7 +101,8 @@ gnnc_status rt_given_open(gnnc_trainer *t, const char *path, bool resumes) {
     gnnc_status st;
     if (!(g->path = rt_pool_strndup(&t->rt.pool, path, strlen(path))))
         return rt_fail_nomem(&t->rt.err, path);
-    TRY(st, rt_safetensors_open(&g->pool, path, &g->f, &t->rt.err));
+    TRY(st, own_memory(g, &own, &t->rt.err));
+    TRY(st, rt_source_read(&g->pool, &own, &g->f, &t->rt.err));
     TRY(st, rt_codes_read(&t->rt.pool, g->path, &g->f, &g->codes, &g->n, &t->rt.err));
     t->rt.given = t->given = g;
 out:

@@ -17,7 +17,7 @@ typedef struct RtCodes {
     const char *const *names; /* [n] */
 } RtCodes;
 
-/* A file of weights that was given before the data, which are bound as it says. */
+/* A file of weights, or memory, that was given before the data, which are bound as it says. */
 typedef struct RtGiven {
     RtPool pool; /* the file's, until the data are loaded */
     const char *path;
@@ -27,8 +27,9 @@ typedef struct RtGiven {
     RtCodes *codes; /* [n] of the trainer's pool */
 } RtGiven;
 
-/* Opens it for the load to come; in the place of one that was given before. */
-gnnc_status rt_given_open(gnnc_trainer *t, const char *path, bool resumes);
+/* Reads it for the load to come; in the place of one that was given before.  Memory is copied. */
+struct RtSource;
+gnnc_status rt_given_open(gnnc_trainer *t, const struct RtSource *from, bool resumes);
 void rt_given_close(RtGiven *g); /* codes and path stay; NULL is fine */
 
 /* The names in a file, of any columns: a list that repeats a name is E_FORMAT. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "checkpoint.h"
 #include "codes.h"
 #include "device_maps.h"
 #include "runtime/exec/device.h"
@@ -334,8 +335,8 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
 }
 
 static gnnc_status take_given(gnnc_trainer *t) {
-    const RtGiven *g = t->given;
-    return g->resumes ? gnnc_trainer_resume(t, g->path) : gnnc_trainer_load_weights(t, g->path);
+    const RtSource from = {.name = t->given->path, .given = &t->given->f};
+    return t->given->resumes ? rt_checkpoint_resume(t, &from) : rt_weights_load(t, &from);
 }
 
 static gnnc_status load_once(gnnc_trainer *t) {

@@ -1,4 +1,4 @@
-/* Weights in safetensors files under PyG's names: ours and other programs'. */
+/* Weights in safetensors under PyG's names, ours and other programs': of files and of memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -134,9 +134,31 @@ void rt_tensor_store(gnnc_trainer *t, const RtTensor *from, int var, void *to) {
     rt_var_as_stored(&t->x, var, from->a.data, to);
 }
 
+/* ---- files and memory ------------------------------------------------------------ */
+gnnc_status rt_source_read(RtPool *pool, const RtSource *from, RtTensors *out, RtError *err) {
+    if (from->memory.p) return rt_safetensors_parse(pool, from->memory, from->name, out, err);
+    if (!from->given) return rt_safetensors_open(pool, from->name, out, err);
+    *out = *from->given;
+    return GNNC_OK;
+}
+
+static gnnc_status write_host(void *target, const void *p, size_t n, size_t n_left, RtError *err) {
+    const RtTarget *to = target;
+    int failed = to->write(to->user, p, n, n_left);
+    if (!failed) return GNNC_OK;
+    return rt_fail(err, GNNC_E_IO, "%s: the host's function that writes returned %d", to->name,
+                   failed);
+}
+
+gnnc_status rt_target_write(gnnc_trainer *t, const RtTarget *to, const RtTensors *f) {
+    const RtAlloc *from = &t->rt.pool.from;
+    if (!to->write) return rt_safetensors_save(from, to->name, f, &t->rt.err);
+    RtTarget host = *to;
+    return rt_safetensors_write(from, to->name, f, &(RtSink){write_host, &host}, &t->rt.err);
+}
+
 /* ---- save ----------------------------------------------------------------------- */
-gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
-    RT_NOT_NULL(t, path);
+static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
@@ -151,10 +173,19 @@ gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
         f.v[f.n] = (RtTensor){v->path, rt_var_array(t, &pool, t->shown[i], t->x.buf[v->buf])};
         ok = f.v[f.n++].a.data || !t->x.buf[v->buf];
     }
-    st = ok ? rt_safetensors_save(&pool.from, path, &f, &t->rt.err)
-            : rt_fail_nomem(&t->rt.err, path);
+    st = ok ? rt_target_write(t, to, &f) : rt_fail_nomem(&t->rt.err, to->name);
     rt_pool_free(&pool);
     return st;
+}
+
+gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
+    return save_weights(t, &(RtTarget){.name = path});
+}
+
+gnnc_status gnnc_trainer_save_weights_to(gnnc_trainer *t, gnnc_write_fn *write, void *user) {
+    RT_NOT_NULL(t, write);
+    return save_weights(t, &(RtTarget){"weights", write, user});
 }
 
 /* ---- load ----------------------------------------------------------------------- */
@@ -205,16 +236,13 @@ void rt_average_anew(gnnc_trainer *t) {
     }
 }
 
-gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
-    RT_NOT_NULL(t, path);
-    rt_trainer_begin(t);
-    if (!t->planned) return rt_given_open(t, path, false);
-    gnnc_status st = rt_trainer_need_data(t);
-    if (st != GNNC_OK) return st;
+gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
+    const char *path = from->name;
+    gnnc_status st;
     RtPool pool;
     RtTensors f;
     rt_pool_init(&pool, &t->rt.pool.from);
-    TRY(st, rt_safetensors_open(&pool, path, &f, &t->rt.err));
+    TRY(st, rt_source_read(&pool, from, &f, &t->rt.err));
     TRY(st, rt_codes_check(t, path, &f));
     TRY(st, rt_node_rows(t, &pool, path, &f));
     TRY(st, fit_all(t, &pool, path, &f));
@@ -225,4 +253,21 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
 out:
     rt_pool_free(&pool);
     return st;
+}
+
+static gnnc_status load_weights(gnnc_trainer *t, const RtSource *from) {
+    rt_trainer_begin(t);
+    if (!t->planned) return rt_given_open(t, from, false);
+    gnnc_status st = rt_trainer_need_data(t);
+    return st == GNNC_OK ? rt_weights_load(t, from) : st;
+}
+
+gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
+    RT_NOT_NULL(t, path);
+    return load_weights(t, &(RtSource){.name = path});
+}
+
+gnnc_status gnnc_trainer_load_weights_from(gnnc_trainer *t, const void *data, size_t n_bytes) {
+    RT_NOT_NULL(t, data);
+    return load_weights(t, &(RtSource){.name = "the weights in memory", .memory = {data, n_bytes}});
 }

@@ -196,7 +196,7 @@ static bool put_tensor(RtText *h, const RtTensor *t, size_t start, size_t n_byte
 
 /* The header with its length in front; padded to 8 so that tensors are aligned. */
 static gnnc_status make_header(RtText *h, const RtTensors *t, const RtTensor **order,
-                               const char *path, RtError *err) {
+                               const char *path, size_t *n_data, RtError *err) {
     uint8_t zero[8] = {0};
     size_t at = 0;
     bool ok = rt_text_put(h, (const char *)zero, 8) && rt_text_put(h, "{", 1);
@@ -216,37 +216,53 @@ static gnnc_status make_header(RtText *h, const RtTensors *t, const RtTensor **o
     if (!ok) return rt_fail_nomem(err, path);
     uint64_t len = h->n - 8;
     for (int i = 0; i < 8; i++) h->s[i] = (char)(len >> 8 * i & 255);
+    *n_data = at;
     return GNNC_OK;
 }
 
-static gnnc_status save(RtPool *pool, const char *path, const RtTensors *t, RtError *err) {
+static gnnc_status write_all(RtPool *pool, const char *name, const RtTensors *t, const RtSink *to,
+                             RtError *err) {
     gnnc_status st;
-    RtOut o;
+    size_t n_left = 0;
     RtText h = {.pool = pool};
     const RtTensor **order = RT_NEWN(pool, const RtTensor *, t->n);
-    if (!order) return rt_fail_nomem(err, path);
+    if (!order) return rt_fail_nomem(err, name);
     for (int i = 0; i < t->n; i++) order[i] = &t->v[i];
     qsort(order, (size_t)t->n, sizeof *order, by_size_then_name);
-    TRY(st, make_header(&h, t, order, path, err));
-    TRY(st, rt_out_open(&o, &pool->from, path, err));
-    st = rt_out_write(&o, h.s, h.n, err);
+    TRY(st, make_header(&h, t, order, name, &n_left, err));
+    st = to->write(to->user, h.s, h.n, n_left, err);
     for (int i = 0; i < t->n && st == GNNC_OK; i++) {
         RtArray a = order[i]->a;
         size_t n_bytes = 0;
         rt_array_bytes(&a, &n_bytes);
-        st = rt_out_write(&o, a.data, n_bytes, err);
+        n_left -= n_bytes;
+        if (n_bytes) st = to->write(to->user, a.data, n_bytes, n_left, err);
     }
-    if (st == GNNC_OK) return rt_out_commit(&o, err);
-    rt_out_abort(&o);
 out:
     return st;
 }
 
-gnnc_status rt_safetensors_save(const RtAlloc *from, const char *path, const RtTensors *t,
-                                RtError *err) {
+gnnc_status rt_safetensors_write(const RtAlloc *from, const char *name, const RtTensors *t,
+                                 const RtSink *to, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, from);
-    gnnc_status st = save(&pool, path, t, err);
+    gnnc_status st = write_all(&pool, name, t, to, err);
     rt_pool_free(&pool);
+    return st;
+}
+
+static gnnc_status write_file(void *out, const void *p, size_t n, size_t n_left, RtError *err) {
+    (void)n_left;
+    return rt_out_write(out, p, n, err);
+}
+
+gnnc_status rt_safetensors_save(const RtAlloc *from, const char *path, const RtTensors *t,
+                                RtError *err) {
+    RtOut o;
+    gnnc_status st = rt_out_open(&o, from, path, err);
+    if (st != GNNC_OK) return st;
+    st = rt_safetensors_write(from, path, t, &(RtSink){write_file, &o}, err);
+    if (st == GNNC_OK) return rt_out_commit(&o, err);
+    rt_out_abort(&o);
     return st;
 }

@@ -28,9 +28,17 @@ gnnc_status rt_safetensors_open(RtPool *pool, const char *path, RtTensors *out, 
 RtTensor *rt_tensors_find(const RtTensors *t, const char *name);  /* in a read file */
 const char *rt_tensors_meta(const RtTensors *t, const char *key); /* NULL: absent */
 
-/* Replaces `path` atomically; on any error the old file is intact. Tensors are
- * laid out by falling element size, so that each is aligned.  Bytes depend on
- * the arguments only. */
+/* Takes a file piece by piece: n bytes, which n_left more follow. */
+typedef struct RtSink {
+    gnnc_status (*write)(void *user, const void *p, size_t n, size_t n_left, RtError *err);
+    void *user;
+} RtSink;
+
+/* Tensors are laid out by falling element size, so that each is aligned.  Bytes depend on the
+ * tensors only; `name` is for messages. */
+gnnc_status rt_safetensors_write(const RtAlloc *from, const char *name, const RtTensors *t,
+                                 const RtSink *to, RtError *err);
+/* Replaces `path` atomically; on any error the old file is intact. */
 gnnc_status rt_safetensors_save(const RtAlloc *from, const char *path, const RtTensors *t,
                                 RtError *err);
 

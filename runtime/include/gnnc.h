@@ -440,26 +440,37 @@ gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float 
 gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const float *data,
                                        size_t n);
 
-/* ---- files -------------------------------------------------------------------------- */
+/* ---- files and memory ---------------------------------------------------------------- */
+/* What `_to` writes and `_from` reads is what the file would hold, byte for byte. */
+
+/* Takes n_bytes, which n_left more follow in later calls: n_bytes + n_left of the first call is the
+ * size of all.  Not 0 = it failed: the call that writes returns GNNC_E_IO, and what was taken is to
+ * be dropped.  In the thread of that call; it must not call the trainer. */
+typedef int gnnc_write_fn(void *user, const void *data, size_t n_bytes, size_t n_left);
 /* Writes everything that training needs to go on to the same bits, as safetensors with
  * PyTorch Geometric's names.  The file is replaced as a whole or not at all. */
 gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path);
+gnnc_status gnnc_trainer_save_to(gnnc_trainer *t, gnnc_write_fn *write, void *user);
 /* The parameters and states alone, for other programs. */
 gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path);
+gnnc_status gnnc_trainer_save_weights_to(gnnc_trainer *t, gnnc_write_fn *write, void *user);
 /* Goes on where `save` was called.  The model must be the one that wrote it
  * (GNNC_E_ARG otherwise), on the same data (unless "other_data" is set: what it reads is compared
  * by a hash of sizes and samples) and the same split; a seed that was set must be its seed.  On
- * failure nothing changed.  Before load as of load_weights. */
+ * failure nothing changed.  Before load as of load_weights.
+ *   data  [n_bytes] read in the call alone; any alignment */
 gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
+gnnc_status gnnc_trainer_resume_from(gnnc_trainer *t, const void *data, size_t n_bytes);
 /* Parameters and states from any safetensors file with PyTorch Geometric's names; shapes may
  * differ in dimensions of 1 and in how dimensions are merged.  GNNC_E_MISSING lists names
  * that the file lacks, unknown ones are reported as messages.  On failure nothing changed.
  *
- * Called before load, with one file, load reads it, and the data by it: their categories and
- * classes become the model's of the same names (GNNC_E_RANGE: a row has a name that the file does
- * not), and dimensions that they do not tell have the weights' sizes.  After load, names that
- * differ are GNNC_E_ARG. */
+ * Called before load, with one file, the data are read by it: their categories and classes become
+ * the model's of the same names (GNNC_E_RANGE: a row has a name that the file does not), and
+ * dimensions that they do not tell have the weights' sizes.  After load, names that differ are
+ * GNNC_E_ARG. */
 gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path);
+gnnc_status gnnc_trainer_load_weights_from(gnnc_trainer *t, const void *data, size_t n_bytes);
 
 /* ---- insight -------------------------------------------------------------------------- */
 typedef struct gnnc_memory {

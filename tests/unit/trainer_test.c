@@ -8,54 +8,7 @@
 #include <sys/wait.h>
 
 #include "rt_test_util.h"
-#include "tiny_data.h"
-#include "tiny_program.h"
-
-typedef struct {
-    char dir[64], a[100], b[100];
-} Place;
-
-static Place place_new(void) {
-    Place p;
-    snprintf(p.dir, sizeof p.dir, "%s", scratch_new());
-    snprintf(p.a, sizeof p.a, "%s/a.ckpt", p.dir);
-    snprintf(p.b, sizeof p.b, "%s/b.ckpt", p.dir);
-    make_data(p.dir);
-    return p;
-}
-
-static gnnc_trainer *trainer_new(const Place *p, int64_t epochs, int threads) {
-    gnnc_trainer *t = NULL;
-    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
-    if (epochs) CHECK(gnnc_trainer_set_int(t, "epochs", epochs) == GNNC_OK);
-    CHECK(gnnc_trainer_set_int(t, "threads", threads) == GNNC_OK);
-    gnnc_status st = gnnc_trainer_load(t, p->dir);
-    CHECK_MSG(st == GNNC_OK, "load: %s", gnnc_trainer_error(t));
-    return t;
-}
-
-static void train_on(gnnc_trainer *t, int64_t until) {
-    while (!gnnc_trainer_done(t) && gnnc_trainer_epochs_done(t) < until) {
-        gnnc_status st = gnnc_trainer_epoch(t);
-        CHECK_MSG(st == GNNC_OK, "epoch: %s", gnnc_trainer_error(t));
-        if (st != GNNC_OK) return;
-    }
-}
-
-static bool same_file(const char *a, const char *b) {
-    static char x[1 << 16], y[1 << 16];
-    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
-    size_t n = f ? fread(x, 1, sizeof x, f) : 0, m = g ? fread(y, 1, sizeof y, g) : 0;
-    if (f) fclose(f);
-    if (g) fclose(g);
-    return n > 0 && n == m && memcmp(x, y, n) == 0;
-}
-
-static double metric(gnnc_trainer *t, const char *name) {
-    double v = NAN;
-    CHECK_MSG(gnnc_trainer_metric(t, name, &v) == GNNC_OK, "%s", gnnc_trainer_error(t));
-    return v;
-}
+#include "tiny_trainer.h"
 
 /* ---- training ------------------------------------------------------------------- */
 TEST(training_learns) {
@@ -435,75 +388,6 @@ TEST(a_checkpoint_that_wants_endless_epochs_resumes) {
     scratch_remove(p.dir);
 }
 
-/* ---- options ---------------------------------------------------------------------------- */
-static gnnc_option option_of(gnnc_trainer *t, const char *name) {
-    gnnc_option o = {.struct_size = sizeof o};
-    for (int i = 0; i < gnnc_trainer_n_options(t); i++) {
-        CHECK(gnnc_trainer_option(t, i, &o) == GNNC_OK);
-        if (strcmp(o.name, name) == 0) return o;
-    }
-    CHECK_MSG(false, "no option %s", name);
-    return (gnnc_option){.name = ""};
-}
-
-/* Its least and most are taken, what lies beyond is not; the list tells what was set. */
-static void takes_its_range(gnnc_trainer *t, const gnnc_option *o) {
-    CHECK(gnnc_trainer_set_int(t, o->name, o->int_most) == GNNC_OK);
-    CHECK(option_of(t, o->name).int_value == o->int_most && option_of(t, o->name).is_set);
-    if (o->int_most < INT64_MAX)
-        CHECK(gnnc_trainer_set_int(t, o->name, o->int_most + 1) == GNNC_E_RANGE);
-    if (o->int_least > INT64_MIN)
-        CHECK(gnnc_trainer_set_int(t, o->name, o->int_least - 1) == GNNC_E_RANGE);
-    CHECK(option_of(t, o->name).int_value == o->int_most);
-    CHECK(gnnc_trainer_set_int(t, o->name, o->int_least) == GNNC_OK);
-    CHECK(gnnc_trainer_set_int(t, o->name, o->int_default) == GNNC_OK);
-}
-
-TEST(options_are_listed_as_they_are_set) {
-    gnnc_trainer *t = NULL;
-    gnnc_option o = {.struct_size = sizeof o};
-    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK && gnnc_trainer_n_options(t) > 20);
-    for (int i = 0; i < gnnc_trainer_n_options(t); i++) {
-        CHECK(gnnc_trainer_option(t, i, &o) == GNNC_OK);
-        CHECK_MSG(*o.name && *o.help && !strchr(o.help, '\n') && strlen(o.help) < 90, "%s", o.name);
-        bool fixed = !strcmp(o.name, "batch") || !strcmp(o.name, "workers") ||
-                     !strcmp(o.name, "weight_decay"); /* of tiny_program */
-        CHECK_MSG(o.settable == !fixed && !o.is_set, "%s", o.name);
-        CHECK(o.int_value == o.int_default && o.real_value == o.real_default);
-        if (o.type == GNNC_OPTION_INT && o.settable) takes_its_range(t, &o);
-        if (o.type == GNNC_OPTION_INT && !o.settable)
-            CHECK(gnnc_trainer_set_int(t, o.name, o.int_most) == GNNC_E_MISSING);
-        if (o.type != GNNC_OPTION_REAL) CHECK(gnnc_trainer_set_real(t, o.name, 1) < 0);
-        if (o.type != GNNC_OPTION_TEXT) CHECK(gnnc_trainer_set_text(t, o.name, "1") < 0);
-    }
-    CHECK(gnnc_trainer_option(t, gnnc_trainer_n_options(t), &o) == GNNC_E_RANGE);
-    CHECK(gnnc_trainer_option(t, -1, &o) == GNNC_E_RANGE);
-    gnnc_trainer_destroy(t);
-}
-
-TEST(options_tell_the_models_defaults_and_what_is_in_use) {
-    Place p = place_new();
-    gnnc_trainer *t = NULL;
-    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
-    CHECK(option_of(t, "epochs").int_default == 12 && option_of(t, "lr").real_default == 0.05);
-    CHECK(gnnc_trainer_set_real(t, "lr", 0.25) == GNNC_OK);
-    CHECK(gnnc_trainer_set_real(t, "lr", INFINITY) == GNNC_E_RANGE);
-    CHECK(option_of(t, "lr").real_value == 0.25 && option_of(t, "lr").real_default == 0.05);
-    CHECK(gnnc_trainer_set_real(t, "weight_decay", 0) == GNNC_OK); /* as it is */
-    CHECK(gnnc_trainer_set_real(t, "weight_decay", 1) == GNNC_E_MISSING);
-    CHECK_STR(option_of(t, "device").text_value, "auto");
-    CHECK(gnnc_trainer_set_text(t, "device", "cpu") == GNNC_OK);
-    CHECK(gnnc_trainer_set_text(t, "device", "tpu") == GNNC_E_MISSING);
-    CHECK_STR(option_of(t, "device").text_value, "cpu");
-    CHECK_STR(option_of(t, "device").text_default, "auto");
-    CHECK_MSG(gnnc_trainer_load(t, p.dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
-    CHECK(option_of(t, "epochs").settable && !option_of(t, "lr").settable);
-    CHECK(gnnc_trainer_set_real(t, "lr", 0.5) == GNNC_E_STATE);
-    CHECK(gnnc_trainer_set_text(t, "device", "cpu") == GNNC_E_STATE);
-    gnnc_trainer_destroy(t);
-    scratch_remove(p.dir);
-}
-
 /* ---- parameters and errors -------------------------------------------------------------- */
 TEST(parameters_go_out_and_in) {
     Place p = place_new();
@@ -683,39 +567,6 @@ TEST(working_memory_may_lie_in_a_file) {
     scratch_remove(p.dir);
 }
 
-/* What a host has that was compiled with the header of another version. */
-TEST(a_structure_is_filled_as_far_as_its_caller_has_it) {
-    enum { LEAST = offsetof(gnnc_counters, eval_ns) + sizeof(int64_t) };
-    Place p = place_new();
-    gnnc_trainer *t = trainer_new(&p, 0, 1);
-    struct {
-        gnnc_counters c;
-        char later[16], not_his;
-    } newer = {.c.struct_size = offsetof(__typeof__(newer), not_his), .not_his = 7};
-    memset(newer.later, 7, sizeof newer.later);
-    CHECK(gnnc_trainer_counters(t, &newer.c) == GNNC_OK && newer.c.allocations > 0);
-    CHECK(newer.c.struct_size == sizeof newer.c + sizeof newer.later && newer.not_his == 7);
-    for (size_t i = 0; i < sizeof newer.later; i++) CHECK(newer.later[i] == 0);
-    const size_t bad[] = {0, 8, 4097, SIZE_MAX};
-    newer.c.struct_size = LEAST - 1;
-    CHECK(gnnc_trainer_counters(t, &newer.c) == GNNC_E_ARG);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        gnnc_counters c = {.struct_size = bad[i], .steps = -5};
-        CHECK(gnnc_trainer_counters(t, &c) == GNNC_E_ARG && c.steps == -5);
-        CHECK(strstr(gnnc_trainer_error(t), "sizeof(gnnc_counters)"));
-        gnnc_memory m = {.struct_size = bad[i]};
-        gnnc_step_info s = {.struct_size = bad[i]};
-        gnnc_pipeline w = {.struct_size = bad[i]};
-        gnnc_limits l = {.struct_size = bad[i]};
-        CHECK(gnnc_trainer_memory(t, &m) == GNNC_E_ARG && m.all_bytes == 0);
-        CHECK(gnnc_trainer_step_info(t, 0, &s) == GNNC_E_ARG && !s.phase);
-        CHECK(gnnc_trainer_pipeline(t, &w) == GNNC_E_ARG);
-        CHECK(gnnc_trainer_measure_limits(t, &l) == GNNC_E_ARG && l.flops_per_s == 0);
-    }
-    gnnc_trainer_destroy(t);
-    scratch_remove(p.dir);
-}
-
 /* The n-th allocation fails, for every n, through a whole life. */
 static gnnc_status whole_life(const Place *p, FailingAlloc *f) {
     gnnc_trainer *t = NULL;
@@ -809,6 +660,10 @@ static void call_with_nulls(gnnc_trainer *t) {
     CHECK(gnnc_trainer_set_parameter(t, "w", NULL, 1) == bad);
     CHECK(gnnc_trainer_save(t, NULL) == bad && gnnc_trainer_save_weights(t, NULL) == bad);
     CHECK(gnnc_trainer_resume(t, NULL) == bad && gnnc_trainer_load_weights(t, NULL) == bad);
+    CHECK(gnnc_trainer_save_to(t, NULL, t) == bad &&
+          gnnc_trainer_save_weights_to(t, NULL, t) == bad);
+    CHECK(gnnc_trainer_resume_from(t, NULL, 0) == bad);
+    CHECK(gnnc_trainer_load_weights_from(t, NULL, 0) == bad);
     CHECK(gnnc_trainer_set_text(t, "device", NULL) == bad);
     CHECK(gnnc_trainer_option(t, 0, NULL) == bad);
     CHECK(gnnc_trainer_memory(t, NULL) == bad && gnnc_trainer_step_info(t, 0, NULL) == bad);
