@@ -142,6 +142,36 @@ static gnnc_status mask_splits(Npz *z) {
     return st;
 }
 
+/* The part that a mask of the name is of, as PyTorch Geometric calls them; 0: it is none. */
+static int part_of_mask(const char *name) {
+    static const struct {
+        const char *name;
+        int part;
+    } masks[] = {{"train_mask", 1}, {"val_mask", 2}, {"valid_mask", 2}, {"test_mask", 3}};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++)
+        if (strcmp(name, masks[i].name) == 0) return masks[i].part;
+    return 0;
+}
+
+/* [rows], or [rows, splits]. */
+static gnnc_status row_mask(Npz *z, RtTable *t, const char *key, int part) {
+    RtArray a;
+    RtColumn *c;
+    bool found;
+    gnnc_status st = rt_npz_find(z, &z->pool, key, &a, &found);
+    if (st != GNNC_OK) return st;
+    int64_t k = a.rank == 2 ? a.shape[1] : 1;
+    if (!found || a.rank < 1 || a.rank > 2 || a.shape[0] != t->count || k < 1 || k > 10000)
+        return rt_npz_bad(z, GNNC_E_SHAPE, key, "not [rows] or [rows, splits]");
+    TRY(st, rt_build_split(&z->b, t, (int)k, &c));
+    const char *where = rt_pool_printf(&z->pool, "%s: %s", z->zip.name, key);
+    if (!where) return rt_fail_nomem(z->b.err, key);
+    for (int64_t i = 0; st == GNNC_OK && i < a.count; i++)
+        if (rt_array_i64(&a, i)) st = rt_build_part(&z->b, c, (int)(i % k), where, i / k, part);
+out:
+    return st;
+}
+
 /* test_fold: split k tests fold k + 1 and trains on all others, fold 0 always. */
 static gnnc_status fold_splits(Npz *z) {
     RtArray a;
@@ -270,11 +300,14 @@ static gnnc_status read_rest(Npz *z, const char *key) {
     if (!stem) return rt_fail_nomem(z->b.err, key);
     column = stem;
     RtTable *t = table_of(z, stem, &column);
-    if (!t) t = strcmp(key, "y") == 0 ? z->label : z->home;
+    int part = part_of_mask(column);
+    if (!t) t = part || strcmp(key, "y") == 0 ? z->label : z->home;
+    if (!t) t = z->home;
     char *name = column_name(&z->pool, column);
     if (!name) return rt_fail_nomem(z->b.err, key);
     if (!t)
         return rt_npz_bad(z, GNNC_E_FORMAT, key, "no table is called like the entry's beginning");
+    if (part) return row_mask(z, t, key, part);
     if (csr) return read_csr(z, t, stem, name);
     gnnc_status st = rt_npz_find(z, &z->b.d->pool, key, &a, &found);
     if (st == GNNC_OK && !found) return rt_npz_bad(z, GNNC_E_FORMAT, key, "not an .npy entry");
@@ -294,6 +327,7 @@ gnnc_status rt_npz_columns(Npz *z) {
             bool split = strncmp(key, "train_", 6) == 0 || strcmp(key, "test_fold") == 0 ||
                          strncmp(key, "val_", 4) == 0 || strncmp(key, "valid_", 6) == 0 ||
                          strncmp(key, "test_", 5) == 0;
+            if (part_of_mask(key)) split = false;
             if (!z->used[i] && !(split && z->label) && is_csr == (csr == 1)) st = read_rest(z, key);
         }
     return st == GNNC_OK ? read_splits(z) : st;

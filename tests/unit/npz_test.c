@@ -78,6 +78,31 @@ TEST(dense_features_and_masks) {
     rt_dataset_close(d);
 }
 
+/* As PyTorch Geometric calls them: [rows], or [rows, splits]. */
+TEST(masks_of_rows_are_a_split) {
+    static const uint8_t train[8] = {1, 0, 0, 0, 0, 1, 0, 0}, val[8] = {0, 1, 0, 0, 0, 0, 0, 1};
+    static const uint8_t test[8] = {0, 0, 1, 0, 1, 0, 0, 0};
+    for (int wide = 0; wide < 2; wide++) {
+        Zip z = {0};
+        RtDataset *d;
+        RtError err;
+        RtImport how = {0};
+        const char *shape = wide ? "(4, 2)" : "(4,)";
+        add_graph(&z);
+        zip_add_npy(&z, "train_mask", "|b1", shape, train, wide ? 8 : 4);
+        zip_add_npy(&z, "val_mask", "|b1", shape, val, wide ? 8 : 4);
+        zip_add_npy(&z, "test_mask", "|b1", shape, test, wide ? 8 : 4);
+        zip_end(&z);
+        CHECK_MSG(import(&z, &how, &d, &err) == GNNC_OK, "%s", err.text);
+        const RtColumn *s = d ? rt_table_column(d->nodes, "split") : NULL;
+        CHECK(s && s->n_splits == 1 + wide && d->nodes->n_columns == 1);
+        CHECK(s &&
+              !memcmp(s->splits, wide ? (int8_t[]){1, 3, 3, 0, 2, 0, 1, 2} : (int8_t[]){1, 2, 3, 0},
+                      wide ? 8 : 4));
+        rt_dataset_close(d);
+    }
+}
+
 TEST(adjacency_without_features) {
     Zip z = {0};
     RtDataset *d;
