@@ -2,6 +2,7 @@
  *
  *     id,age,city:cat,x.0,x.1,y,split          src,dst,weight,when:time
  *     ann,31,Rome,0.5,1,2,train                ann,bob,0.5,2020-01-01 */
+#include "import_build.h"
 #include "import_table.h"
 
 #include <stdio.h>
@@ -13,6 +14,9 @@ typedef struct {
     RtImport *how;
     RtDataset *d;
     RtError *err;
+    RtNames
+        ids[2]; /* of sources and destinations; where they are of one type, the first is of both */
+    bool two_types; /* --node user,item */
     char what[120]; /* is wrong with a row */
 } Csv;
 
@@ -82,13 +86,17 @@ static gnnc_status parse(Csv *c, const RtNamedBytes *file, RtCsv *t) {
 
 /* ---- nodes ---------------------------------------------------------------------- */
 /* The ids as a column where all are whole numbers, else as names: lets results be joined back. */
-static gnnc_status add_ids(Csv *c, const RtNames *ids, bool headerless) {
-    RtTable *t = c->d->nodes;
+static gnnc_status add_ids(Csv *c, RtTable *t, const RtNames *ids, bool headerless) {
     const int64_t *v;
     gnnc_status st = rt_keep_keys(&c->d->pool, t, ids, &v, c->err);
     if (st != GNNC_OK || !v || rt_table_column(t, "id")) return st;
-    RtColumn *id = rt_import_column(c->d, RT_COL_ID, "id");
-    id->i64 = v;
+    RtColumn *id = &t->columns[t->n_columns++];
+    *id = (RtColumn){.name = "id",
+                     .kind = RT_COL_ID,
+                     .n_rows = t->count,
+                     .rank = 1,
+                     .shape = {t->count},
+                     .i64 = v};
     id->why = headerless ? "names the nodes; no header: row 1 is one" : "names the nodes";
     return GNNC_OK;
 }
@@ -134,7 +142,7 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     RtTable *nodes = c->d->nodes;
     nodes->count = ids->n;
     nodes->columns = rt_fields_columns(&c->d->pool, &f, ids->n, &nodes->n_columns);
-    st = nodes->columns ? add_ids(c, ids, t.headerless) : no_memory(c);
+    st = nodes->columns ? add_ids(c, nodes, ids, t.headerless) : no_memory(c);
 out:
     return st;
 }
@@ -147,24 +155,52 @@ static int by_number(const void *x, const void *y) {
     return i != j ? (i < j ? -1 : 1) : strcmp(a, b);
 }
 
-/* No nodes.csv: the nodes are what the edges name, numbers in ascending order,
- * texts in order of appearance.  Among numbers a text is a slip, so no node. */
-static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const RtAlloc *from,
-                                 RtNames *ids) {
+/* The ids in `n` columns: numbers in ascending order, texts in order of appearance.  Among numbers
+ * a text is a slip, so no node. */
+static bool collect_ids(Csv *c, const RtCsv *t, const int *key, int n, RtNames *ids) {
     RtNames seen;
     int64_t v;
-    bool whole = rt_column_whole(t, key[0]) && rt_column_whole(t, key[1]);
-    if (!rt_names_new(&c->scratch, &seen, 2 * t->n_rows) ||
-        !rt_names_new(&c->scratch, ids, 2 * t->n_rows))
-        return no_memory(c);
-    for (int64_t r = 0; r < 2 * t->n_rows; r++) {
-        const char *id = t->cell[r / 2 * t->n_columns + key[r % 2]];
+    bool whole = true;
+    for (int i = 0; i < n; i++) whole &= rt_column_whole(t, key[i]);
+    if (!rt_names_new(&c->scratch, &seen, n * t->n_rows) ||
+        !rt_names_new(&c->scratch, ids, n * t->n_rows))
+        return false;
+    for (int64_t r = 0; r < n * t->n_rows; r++) {
+        const char *id = t->cell[r / n * t->n_columns + key[r % n]];
         if (*id && (!whole || rt_cell_integer(id, &v))) rt_names_add(&seen, id);
     }
     if (whole) qsort(seen.keys, (size_t)seen.n, sizeof *seen.keys, by_number);
     for (int64_t i = 0; i < seen.n; i++) rt_names_add(ids, seen.keys[i]);
-    gnnc_status st = rt_import_begin(from, c->how, seen.n, 1, &c->d, c->err);
-    return st == GNNC_OK ? add_ids(c, ids, false) : st;
+    return true;
+}
+
+/* Sources are of the type before the comma of --node, destinations of that behind it. */
+static gnnc_status split_types(Csv *c) {
+    const char *comma = strchr(c->how->node, ',');
+    RtPool *pool = &c->d->pool;
+    RtTable *two = RT_NEWN(pool, RtTable, 2);
+    if (!two) return no_memory(c);
+    two[0] = two[1] = c->d->nodes[0];
+    two[0].name = rt_pool_strndup(pool, c->how->node, (size_t)(comma - c->how->node));
+    two[1].name = rt_pool_strndup(pool, comma + 1, strlen(comma + 1));
+    two[1].columns = RT_NEW(pool, RtColumn);
+    two[1].count = c->ids[1].n;
+    c->d->nodes = two;
+    c->d->n_nodes = 2;
+    return two[0].name && two[1].name && two[1].columns ? GNNC_OK : no_memory(c);
+}
+
+/* No nodes.csv: the nodes are what the edges name. */
+static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const RtAlloc *from) {
+    gnnc_status st;
+    int n = c->two_types ? 1 : 2;
+    if (!collect_ids(c, t, key, n, &c->ids[0])) return no_memory(c);
+    if (c->two_types && !collect_ids(c, t, key + 1, 1, &c->ids[1])) return no_memory(c);
+    TRY(st, rt_import_begin(from, c->how, c->ids[0].n, 1, &c->d, c->err));
+    if (c->two_types) TRY(st, split_types(c));
+    for (int i = 0; i < c->d->n_nodes; i++) TRY(st, add_ids(c, &c->d->nodes[i], &c->ids[i], false));
+out:
+    return st;
 }
 
 /* ---- the header of edges -------------------------------------------------------- */
@@ -183,6 +219,30 @@ static int64_t row_of(const RtCsv *t, const int key[2], const char *text) {
     return 0;
 }
 
+/* "user" of "user_id". */
+static int stem_length(const char *name) {
+    enum { MOST = 40 };
+    bool sure;
+    size_t n = strlen(name), stem = rt_id_stem(name, n, &sure);
+    if (sure) n = stem;
+    return n < MOST ? (int)n : MOST;
+}
+
+/* Whoever calls the ends "user" and "item" may mean two types; where both have numbers, user 5 and
+ * item 5 would be one node. */
+static void warn_of_header(Csv *c, const RtCsv *t, const int key[2], bool types_are_said) {
+    const char *a = t->header[key[0]], *b = t->header[key[1]];
+    char types[160] = "";
+    if (!types_are_said)
+        snprintf(types, sizeof types,
+                 "; an id of both columns is one node: --node %.*s,%.*s if they are two types",
+                 stem_length(a), a, stem_length(b), b);
+    rt_import_warn(c->how,
+                   "%s: row 1 is taken for names of columns, '%.40s' and '%.40s' for the ends; "
+                   "--header %s=no if it is an edge%s",
+                   t->name, a, b, t->name, types);
+}
+
 /* A first row of texts may be an edge, too: it is one where a node bears such a name. */
 static gnnc_status check_header(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids) {
     if (t->headerless || rt_import_header(c->how, t->name) != RT_HEADER_AUTO) return GNNC_OK;
@@ -197,22 +257,20 @@ static gnnc_status check_header(Csv *c, const RtCsv *t, const int key[2], const 
                            "--header %s=yes, or no",
                            t->name, rt_cell_quoted(name).s, t->name);
     }
-    rt_import_warn(c->how,
-                   "%s: row 1 is taken for names of columns, '%.40s' and '%.40s' for the ends; "
-                   "--header %s=no if it is an edge",
-                   t->name, t->header[key[0]], t->header[key[1]], t->name);
+    warn_of_header(c, t, key, ids || c->two_types);
     return GNNC_OK;
 }
 
 /* ---- edges ---------------------------------------------------------------------- */
 /* Returns the number of good edges. */
-static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids,
-                           RtFields *f, int32_t *src, int32_t *dst) {
+static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], RtFields *f, int32_t *src,
+                           int32_t *dst) {
+    const RtNames *to = &c->ids[c->two_types];
     int64_t n = 0;
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *const *row = &t->cell[r * t->n_columns];
-        src[n] = rt_names_find(ids, row[key[0]]);
-        dst[n] = rt_names_find(ids, row[key[1]]);
+        src[n] = rt_names_find(&c->ids[0], row[key[0]]);
+        dst[n] = rt_names_find(to, row[key[1]]);
         const char *what = src[n] < 0   ? bad_end(c, "source", row[key[0]], t->header[key[0]])
                            : dst[n] < 0 ? bad_end(c, "destination", row[key[1]], t->header[key[1]])
                                         : rt_fields_store(f, t, r, n);
@@ -224,7 +282,7 @@ static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], const RtNam
     return n;
 }
 
-static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
+static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *file) {
     RtCsv t;
     RtFields f;
     gnnc_status st;
@@ -245,8 +303,8 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     key[0] = find_column(&t, SRC, 0);
     key[1] = find_column(&t, DST, key[0] == 1 ? 0 : 1);
     if (key[0] == key[1]) key[0] = 1; /* only "dst" has its name, and stands first */
-    TRY(st, check_header(c, &t, key, c->d ? ids : NULL));
-    if (!c->d) TRY(st, collect_nodes(c, &t, key, from, ids));
+    TRY(st, check_header(c, &t, key, c->d ? &c->ids[0] : NULL));
+    if (!c->d) TRY(st, collect_nodes(c, &t, key, from));
     const char *name = c->how->edge ? c->how->edge : "link";
     RtFieldsWanted wanted = {name, c->how, guess_but(c, &t, key[0], key[1])};
     if (!wanted.kind) return no_memory(c);
@@ -254,26 +312,44 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     int32_t *src = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
     int32_t *dst = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
     if (!src || !dst) return no_memory(c);
-    int64_t n = store_edges(c, &t, key, ids, &f, src, dst);
+    int64_t n = store_edges(c, &t, key, &f, src, dst);
     int n_columns;
     RtColumn *columns = rt_fields_columns(&c->d->pool, &f, n, &n_columns);
     if (!columns) return no_memory(c);
     TRY(st, rt_import_edges(c->d, c->how, n, src, dst, n_columns, columns, c->err));
+    if (c->two_types) c->d->edges->dst_type = 1;
     if (t.headerless) c->d->edges->why = "no header: row 1 is an edge";
 out:
     return st;
+}
+
+/* "user,item" are the types of the ends, of edges alone. */
+static gnnc_status check_types(Csv *c, const RtNamedBytes *nodes) {
+    c->two_types = c->how->node && strchr(c->how->node, ',');
+    if (!c->two_types) return GNNC_OK;
+    if (nodes)
+        return rt_fail(c->err, GNNC_E_ARG,
+                       "--node %.100s: two types are those of the ends of edges alone; tables of "
+                       "several types of nodes are imported by their folder",
+                       c->how->node);
+    if (c->how->undirected)
+        return rt_fail(c->err, GNNC_E_ARG,
+                       "--undirected: edges between two types (--node %.100s) have one direction; "
+                       "the model reads the other with reverse(..)",
+                       c->how->node);
+    return GNNC_OK;
 }
 
 gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtNamedBytes *nodes,
                                 const RtNamedBytes *edges, RtImport *how, RtDataset **out,
                                 RtError *err) {
     Csv c = {.how = how, .err = err};
-    RtNames ids;
     gnnc_status st;
     *out = NULL;
     rt_pool_init(&c.scratch, from);
-    if (nodes) TRY(st, read_nodes(&c, from, nodes, &ids));
-    TRY(st, read_edges(&c, from, edges, &ids));
+    TRY(st, check_types(&c, nodes));
+    if (nodes) TRY(st, read_nodes(&c, from, nodes, &c.ids[0]));
+    TRY(st, read_edges(&c, from, edges));
     st = rt_import_finish(c.d, how, err);
 out:
     rt_pool_free(&c.scratch);

@@ -172,4 +172,38 @@ TEST(bad_rows_are_counted_by_file) {
     rt_dataset_close(d);
 }
 
+/* ---- two types in a table of edges ------------------------------------------------ */
+TEST(ends_may_be_of_two_types) {
+    Told told = {.n = 0};
+    RtImport how = {.on_warning = tell, .user = &told};
+    RtError err;
+    static const char edges[] = "user_id,item_id,stars\n5,5,1\n5,7,2\n9,5,3\n";
+    RtDataset *d = csv(NULL, edges, &how, &err);
+    CHECK(d && d->n_nodes == 1 && d->nodes->count == 3);
+    CHECK(
+        warned(&told, "an id of both columns is one node: --node user,item if they are two types"));
+    rt_dataset_close(d);
+    how.node = "user,item";
+    told.n = 0;
+    d = csv(NULL, edges, &how, &err);
+    CHECK_MSG(d && d->n_nodes == 2, "%s", err.text);
+    CHECK(!strstr(told.text, "--node"));
+    if (!d) return;
+    CHECK_STR(d->nodes[0].name, "user");
+    CHECK_STR(d->nodes[1].name, "item");
+    CHECK(d->nodes[0].count == 2 && d->nodes[1].count == 2 && d->edges->dst_type == 1);
+    CHECK(memcmp(d->edges->src, (int32_t[]){0, 0, 1}, 12) == 0);
+    CHECK(memcmp(d->edges->dst, (int32_t[]){0, 1, 0}, 12) == 0);
+    CHECK(rt_table_column(&d->nodes[1], "id")->i64[1] == 7);
+    rt_dataset_close(d);
+    d = csv(NULL, "src,dst\nann,x\nbob,ann\n", &how, &err);
+    CHECK(d && d->nodes[0].count == 2 && d->nodes[1].count == 2);
+    CHECK(d && strcmp(d->nodes[1].names[1], "ann") == 0);
+    rt_dataset_close(d);
+    CHECK(!csv("id\n1\n", "src,dst\n1,1\n", &how, &err) && strstr(err.text, "by their folder"));
+    how.undirected = true;
+    CHECK(!csv(NULL, edges, &how, &err) &&
+          strstr(err.text, "--undirected: edges between two types"));
+}
+
 TEST_MAIN()

@@ -644,18 +644,19 @@ TEST(every_failed_allocation_is_survived) {
     if (have_fixtures()) load_tiny(&pool, file);
     RtNamedBytes n = {"n", bytes("id,a,c:cat,y\n1,2,u,a\n2,3,v,b\n")},
                  e = {"e", bytes("src,dst,w\n1,2,3\n2,1,3\n")};
-    for (int form = 0; form < (have_fixtures() ? 4 : 3); form++) {
+    for (int form = 0; form < (have_fixtures() ? 5 : 4); form++) {
         gnnc_status st = GNNC_E_NOMEM;
         for (long k = 0; st != GNNC_OK && k < 2000; k++) {
             FailingAlloc f;
             RtDataset *d = NULL;
-            RtImport how = {.undirected = true};
+            RtImport how = {.undirected = form != 3, .node = form == 3 ? "a,b" : NULL};
             RtAlloc from = failing(&f, k);
             if (form == 0) st = rt_import_csv_bytes(&from, &n, &e, &how, &d, NULL);
             if (form == 1) st = rt_import_csv_bytes(&from, NULL, &e, &how, &d, NULL);
             if (form == 2)
                 st = rt_import_edge_list_bytes(&from, bytes("0 1\n"), "e", &how, &d, NULL);
-            if (form == 3) st = rt_import_planetoid_bytes(&from, file, &how, &d, NULL);
+            if (form == 3) st = rt_import_csv_bytes(&from, NULL, &e, &how, &d, NULL);
+            if (form == 4) st = rt_import_planetoid_bytes(&from, file, &how, &d, NULL);
             CHECK(st == GNNC_OK || st == GNNC_E_NOMEM);
             rt_dataset_close(d);
             CHECK(f.n_live == 0);
