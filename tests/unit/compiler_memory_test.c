@@ -3,25 +3,9 @@
 #include "codegen/target.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"
-#include "test.h"
+#include "ctx_test.h"
 
 enum { BLOCK_BYTES = 16 * 1024 };
-
-typedef struct {
-    long left, live;
-} Budget;
-
-static void *budget_alloc(void *user, size_t n) {
-    Budget *b = user;
-    if (b->left-- <= 0) return NULL;
-    b->live++;
-    return malloc(n);
-}
-
-static void budget_release(void *user, void *block) {
-    ((Budget *)user)->live -= block != NULL;
-    free(block);
-}
 
 typedef struct {
     const char *path;
@@ -56,8 +40,8 @@ static void run(Ctx *c, void *arg) {
 
 /* True when `blocks` blocks are enough. */
 static bool compiles_in(const char *path, long blocks) {
-    Budget budget = {.left = blocks};
-    const Allocator from = {budget_alloc, budget_release, &budget, BLOCK_BYTES};
+    FewBlocks some;
+    const Allocator from = few_blocks(&some, blocks, BLOCK_BYTES);
     Job j = {.path = path};
     Ctx c;
     bool ran = false;
@@ -66,7 +50,7 @@ static bool compiles_in(const char *path, long blocks) {
         CHECK_MSG(ran == j.done, "%s: block %ld: failed otherwise", path, blocks);
         ctx_free(&c);
     }
-    CHECK_MSG(budget.live == 0, "%s: block %ld: %ld blocks stay", path, blocks, budget.live);
+    CHECK_MSG(some.live == 0, "%s: block %ld: %ld blocks stay", path, blocks, some.live);
     return ran;
 }
 

@@ -2,6 +2,7 @@
  * against plain C.  Vector code must give the bits of scalar code; the mathematical
  * functions are held against libm in double. */
 #include "cpu_rig.h"
+#include "ctx_test.h"
 
 /* ---- mathematical functions -------------------------------------------------------------- */
 
@@ -224,19 +225,6 @@ TEST(casts_between_element_types) {
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-typedef struct {
-    int left; /* allocations until one fails */
-} Budget;
-
-static void *take(void *user, size_t n) {
-    Budget *b = user;
-    return b->left-- > 0 ? malloc(n) : NULL;
-}
-static void give(void *user, void *block) {
-    (void)user;
-    free(block);
-}
-
 static void emit_text(Ctx *c, void *arg) {
     Rig *r = arg;
     r->p.m = module_new(c, "oom");
@@ -254,11 +242,12 @@ TEST(every_allocation_may_fail) {
     bool done = false;
     for (int n = 0; !done && n < 200; n++) {
         Rig r = {0};
-        Budget b = {n};
-        Allocator from = {.alloc = take, .release = give, .user = &b, .block_bytes = 256};
+        FewBlocks some;
+        Allocator from = few_blocks(&some, n, 256);
         if (!ctx_init(&r.c, &from)) continue;
         done = ctx_run(&r.c, emit_text, &r);
         ctx_free(&r.c);
+        CHECK(some.live == 0);
     }
     CHECK(done);
 }

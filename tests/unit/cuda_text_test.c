@@ -1,6 +1,6 @@
 /* What the cuda target makes of single kernels that the plan of no model has today: text that
  * another order of statements would make wrong. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include "codegen/cuda/cuda.h"
 #include "codegen/loop.h"
@@ -38,10 +38,7 @@ static void emitted(Ctx *c, void *arg) {
 }
 
 static void check(const Case *t) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, emitted, (void *)(uintptr_t)t));
-    ctx_free(&c);
+    with_ctx(emitted, t);
 }
 
 /* x is packed; w, in an `if`, is not, and needs the column's name. */

@@ -1,6 +1,6 @@
 /* The cuda target on the simulated device: every case of op_cases.h, with its gradients,
  * against the interpreter, threads running in several orders. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include "cuda_executor.h"
 #include "frontend/fe.h"
@@ -29,11 +29,8 @@ static void matrix(Ctx *c, void *arg) {
 }
 
 static void check_level(int level, uint64_t seed) {
-    Ctx c;
     Run r = {level, seed};
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, matrix, &r));
-    ctx_free(&c);
+    with_ctx(matrix, &r);
 }
 
 TEST(every_case_at_O0) {
@@ -113,12 +110,7 @@ static void model_steps(Ctx *c, void *arg) {
 }
 
 TEST(a_step_waits_for_nothing_and_is_one_launch) {
-    for (size_t i = 0; i < COUNT(models); i++) {
-        Ctx c;
-        CHECK(ctx_init(&c, NULL));
-        CHECK(ctx_run(&c, model_steps, (void *)(uintptr_t)&models[i]));
-        ctx_free(&c);
-    }
+    for (size_t i = 0; i < COUNT(models); i++) with_ctx(model_steps, &models[i]);
 }
 
 TEST_MAIN()

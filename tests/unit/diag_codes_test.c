@@ -1,7 +1,7 @@
 /* Codes that only a mistake in the compiler itself can cause, so that no input file
  * gives them: each is provoked by hand. */
 #include "codegen/target.h"
-#include "test.h"
+#include "ctx_test.h"
 
 #include <unistd.h>
 
@@ -94,12 +94,7 @@ static void run(Ctx *c, void *arg) {
 }
 
 TEST(what_only_the_compiler_does_wrong_has_a_code) {
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        Ctx c;
-        CHECK(ctx_init(&c, NULL));
-        CHECK(ctx_run(&c, run, (void *)&cases[i]));
-        ctx_free(&c);
-    }
+    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(run, &cases[i]);
 }
 
 /* A pass that gathers nodes where there are none. */

@@ -4,7 +4,7 @@
  * and every file of models/ compiles.  `--dump file.gnn` prints a file's IR. */
 #include "frontend/fe.h"
 #include "frontend/parse.h"
-#include "test.h"
+#include "ctx_test.h"
 
 #include <dirent.h>
 
@@ -411,29 +411,11 @@ TEST(imports_may_be_cyclic_or_missing) {
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-typedef struct {
-    long left;
-    long live;
-} Budget;
-
-static void *budget_alloc(void *user, size_t n) {
-    Budget *b = user;
-    if (b->left-- <= 0) return NULL;
-    b->live++;
-    return malloc(n);
-}
-
-static void budget_release(void *user, void *p) {
-    if (p) ((Budget *)user)->live--;
-    free(p);
-}
-
 /* The n-th allocation fails, for every n: nothing crashes, nothing stays. */
 TEST(out_of_memory_at_every_allocation) {
     for (long n = 0; n < 1000; n++) {
-        Budget b = {.left = n};
-        const Allocator from = {
-            .alloc = budget_alloc, .release = budget_release, .user = &b, .block_bytes = 8192};
+        FewBlocks b;
+        const Allocator from = few_blocks(&b, n, 8192);
         Ctx c;
         if (!ctx_init(&c, &from)) {
             CHECK(b.live == 0);

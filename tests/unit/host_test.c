@@ -1,6 +1,6 @@
 /* The host driver: every kind of step and table, accepted by the compilers at hand with all
  * warnings as errors, and hostile names kept apart. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include <unistd.h>
 
@@ -105,10 +105,7 @@ static void drive(Ctx *c, void *arg) {
 }
 
 TEST(every_step_and_table) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, drive, NULL));
-    ctx_free(&c);
+    with_ctx(drive, NULL);
 }
 
 static void empty(Ctx *c, void *arg) {
@@ -122,10 +119,7 @@ static void empty(Ctx *c, void *arg) {
 }
 
 TEST(a_program_without_anything) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, empty, NULL));
-    ctx_free(&c);
+    with_ctx(empty, NULL);
 }
 
 TEST_MAIN()

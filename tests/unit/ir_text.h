@@ -1,9 +1,9 @@
-/* What the IR tests share: parsing a text, printing it, failing allocators. */
+/* What the IR tests share: parsing a text, printing it. */
 #ifndef TESTS_UNIT_IR_TEXT_H
 #define TESTS_UNIT_IR_TEXT_H
 
+#include "ctx_test.h"
 #include "ir/ir.h"
-#include "test.h"
 
 typedef struct {
     const char *text;
@@ -37,23 +37,6 @@ static inline char *round_trip(const char *text, bool show) {
     }
     ctx_free(&c);
     return r.printed;
-}
-
-/* An allocator that gives n blocks, then none, and counts what is not returned. */
-typedef struct {
-    int left, live;
-} Meter;
-
-static inline void *meter_alloc(void *user, size_t n) {
-    Meter *m = user;
-    if (m->left-- <= 0) return NULL;
-    m->live++;
-    return malloc(n);
-}
-
-static inline void meter_release(void *user, void *block) {
-    ((Meter *)user)->live--;
-    free(block);
 }
 
 #endif

@@ -245,8 +245,8 @@ static void starve(const char *text, bool parses) {
     bool done = false;
     int n = 0;
     for (; !done && n < 100000; n += n < 300 ? 1 : 13) {
-        Meter meter = {.left = n};
-        Allocator from = {meter_alloc, meter_release, &meter, 64};
+        FewBlocks some;
+        Allocator from = few_blocks(&some, n, 64);
         Ctx c;
         Round r = {.text = text, .n = strlen(text)};
         if (!ctx_init(&c, &from)) continue;
@@ -254,7 +254,7 @@ static void starve(const char *text, bool parses) {
         CHECK((done && parses) == (r.printed != NULL));
         free(r.printed);
         ctx_free(&c);
-        CHECK(meter.live == 0);
+        CHECK(some.live == 0);
     }
     CHECK_MSG(done && n > 30, "only %d blocks", n);
 }

@@ -1,5 +1,5 @@
 /* The text form of kernels, and what loop_verify refuses. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include "codegen/loop.h"
 
@@ -102,13 +102,6 @@ static void refused(Ctx *c, void *arg) {
               t->error);
 }
 
-static void with_ctx(void (*fn)(Ctx *, void *), void *arg) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, fn, arg));
-    ctx_free(&c);
-}
-
 TEST(kernels_print_as_they_were_read) {
     with_ctx(round_trip, NULL);
 }
@@ -136,7 +129,7 @@ TEST(broken_kernels_are_refused) {
         {"of 64", "off 64", "'of'"},
         {"dst(e)", "dst(q)", "no space 'q'"},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, (void *)&cases[i]);
+    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, &cases[i]);
 }
 
 /* ---- updates in place ------------------------------------------------------------------- */
@@ -209,7 +202,7 @@ TEST(what_is_overwritten_is_not_read) {
          "%x.6: f32 = load_old y[%v.1, %g.5] store y[%v.1, %g.5] %x.6 }",
          "in a later turn"},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(update, (void *)&cases[i]);
+    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(update, &cases[i]);
 }
 
 TEST_MAIN()

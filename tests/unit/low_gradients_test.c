@@ -15,7 +15,7 @@
  * element.  (What is seen is 0.4 of it.)  Largest and least elements have no such bound: two that
  * differ by less than u become equal, and the gradient is the other's.  There it must be as large
  * as in f32 where nothing is, which it is not when nobody is found equal to the rounded maximum. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include <math.h>
 
@@ -127,10 +127,7 @@ static void gradients(Ctx *c, void *arg) {
 }
 
 static void check_level(int level) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, gradients, &level));
-    ctx_free(&c);
+    with_ctx(gradients, &level);
 }
 
 TEST(gradients_in_bf16) {

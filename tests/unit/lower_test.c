@@ -1,7 +1,7 @@
 /* Lowering: every case of op_cases.h, forward and backward, through plan and kernels,
  * against the graph interpreter.  Both compute in double, so a difference beyond
  * rounding is a wrong kernel. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include <math.h>
 
@@ -399,13 +399,6 @@ static const Form forms[] = {
      NULL, 3},
 };
 
-static void with_ctx(void (*fn)(Ctx *, void *), void *arg) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, fn, arg));
-    ctx_free(&c);
-}
-
 TEST(every_case_stored) {
     with_ctx(cases, "lower-csr");
 }
@@ -415,7 +408,7 @@ TEST(every_case_fused) {
 }
 
 TEST(forms_made_by_hand) {
-    for (size_t i = 0; i < COUNT(forms); i++) with_ctx(form, (void *)&forms[i]);
+    for (size_t i = 0; i < COUNT(forms); i++) with_ctx(form, &forms[i]);
 }
 
 TEST_MAIN()

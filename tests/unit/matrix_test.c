@@ -1,6 +1,6 @@
 /* The whole way to machine code: every case of op_cases.h, with its gradients, as one
  * program per optimisation level, against the interpreter. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include "cpu_executor.h"
 #include "op_cases.h"
@@ -18,11 +18,7 @@ static void matrix(Ctx *c, void *arg) {
 }
 
 static void check_level(int level) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, matrix, &level));
-    diag_print_all(&c, stderr, false);
-    ctx_free(&c);
+    with_ctx(matrix, &level);
 }
 
 TEST(every_case_at_O0) {

@@ -1,7 +1,7 @@
 /* Every operation: its meaning against small independent loops, its gradient
  * against finite differences (directional, in double: h = 1e-5, two directions per
  * case, each moving every parameter the case reads), and hundreds of shapes. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include <math.h>
 
@@ -89,15 +89,8 @@ static void gradients(Ctx *ctx, void *arg) {
     CHECK(n > 500);
 }
 
-static void with_ctx(void (*fn)(Ctx *, void *)) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, fn, NULL));
-    ctx_free(&c);
-}
-
 TEST(gradients_of_every_case_match_finite_differences) {
-    with_ctx(gradients);
+    with_ctx(gradients, NULL);
 }
 
 /* ---- text ------------------------------------------------------------------------- */
@@ -126,7 +119,7 @@ static void round_trip_and_report(Ctx *ctx, void *arg) {
 }
 
 TEST(every_case_prints_and_parses_again) {
-    with_ctx(round_trip_and_report);
+    with_ctx(round_trip_and_report, NULL);
 }
 
 /* ---- ill-typed operations ------------------------------------------------------------ */
@@ -215,7 +208,7 @@ static void mistakes(Ctx *ctx, void *arg) {
 }
 
 TEST(ill_typed_operations_say_what_is_wrong) {
-    with_ctx(mistakes);
+    with_ctx(mistakes, NULL);
 }
 
 TEST_MAIN()

@@ -1,6 +1,6 @@
 /* No pass may change what a function computes: every case of op_cases.h, with its
  * gradients, interpreted before and after each pass and after the pipelines. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include <math.h>
 
@@ -102,10 +102,7 @@ static void preserves(Ctx *ctx, void *arg) {
 }
 
 static void check_job(Job job) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, preserves, &job));
-    ctx_free(&c);
+    with_ctx(preserves, &job);
 }
 
 static void check_passes(const char *names) {

@@ -6,7 +6,7 @@
 #include "ir/interp.h"
 #include "op_cases.h"
 #include "passes/pass.h"
-#include "test.h"
+#include "ctx_test.h"
 
 static const char o2_rest[] = "canon,cse,dce,masks,dots,lower-csr,hoist,canon,cse,dce,turn,fuse";
 
@@ -162,13 +162,6 @@ static void compare_positions(Ctx *c, void *arg) {
         CHECK_STR(optimised(c, file, precision[i], false), optimised(c, file, precision[i], true));
 }
 
-static void with_ctx(void (*fn)(Ctx *, void *), const char *arg) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, fn, (void *)arg));
-    ctx_free(&c);
-}
-
 TEST(canon_keeps_values) {
     with_ctx(run_cases, "canon");
 }
@@ -310,7 +303,7 @@ static void run_rule(Ctx *c, void *arg) {
 }
 
 TEST(optimizer_follows_the_rules) {
-    for (size_t i = 0; i < COUNT(rules); i++) with_ctx(run_rule, (const char *)&rules[i]);
+    for (size_t i = 0; i < COUNT(rules); i++) with_ctx(run_rule, &rules[i]);
 }
 
 /* clip_grad_norm_(1): the gradient (-0.5, -3, 2) has norm sqrt(13.25) */
@@ -334,14 +327,6 @@ TEST(optimizer_clips_by_the_global_norm) {
 }
 
 /* ---- memory runs out at the n-th block, for every n ------------------------------------------ */
-static void *some_alloc(void *left, size_t n) {
-    return (*(int *)left)-- > 0 ? malloc(n) : NULL;
-}
-static void some_release(void *left, void *block) {
-    (void)left;
-    free(block);
-}
-
 static void run_pipeline(Ctx *c, void *arg) {
     bool *done = arg;
     uint32_t file = ctx_add_file(c, "tests/passes/pipeline_gcn.gir", (Span){0});
@@ -353,14 +338,15 @@ static void run_pipeline(Ctx *c, void *arg) {
 
 TEST(out_of_memory_is_survived) {
     bool done = false;
-    for (int blocks = 0; !done && blocks < 10000; blocks++) {
-        int left = blocks;
-        Allocator some = {some_alloc, some_release, &left, 0};
+    for (long n = 0; !done && n < 10000; n++) {
+        FewBlocks some;
+        Allocator from = few_blocks(&some, n, 0);
         Ctx c;
-        if (!ctx_init(&c, &some)) continue;
+        if (!ctx_init(&c, &from)) continue;
         bool enough = ctx_run(&c, run_pipeline, &done);
         CHECK(enough == done);
         ctx_free(&c);
+        CHECK(some.live == 0);
     }
     CHECK(done);
 }

@@ -1,5 +1,5 @@
 /* What plan_verify refuses, and that modules which cannot be lowered are reported. */
-#include "test.h"
+#include "ctx_test.h"
 
 #include "codegen/plan.h"
 
@@ -115,13 +115,6 @@ static void refused(Ctx *c, void *arg) {
     CHECK_MSG(strstr(got, t->error) != NULL, "got: %s, want: %s", got, t->error);
 }
 
-static void with_ctx(void (*fn)(Ctx *, void *), void *arg) {
-    Ctx c;
-    CHECK(ctx_init(&c, NULL));
-    CHECK(ctx_run(&c, fn, arg));
-    ctx_free(&c);
-}
-
 TEST(broken_plans_are_refused) {
     static const Case cases[] = {
         {swap_steps, "read before it is written", NULL},
@@ -135,7 +128,7 @@ TEST(broken_plans_are_refused) {
         {updated_early, "var_w is read as an operand, which another value", updated},
         {another_value, "is read as 'y', which another value has overwritten", NULL},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, (void *)&cases[i]);
+    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, &cases[i]);
 }
 
 static const char missing[] = "module \"t\" {\n  node v\n  func @eval {\n"
