@@ -354,22 +354,29 @@ static void put_model(Scaffold *s) {
 }
 
 /* ---- the recipe --------------------------------------------------------------------- */
+/* Pairs that are none: only judging asks for them. */
+static const char *negatives_hint(const Scaffold *s, const char *name) {
+    if (rt_dataset_edges(s->all, name)) return "";
+    bool events = strcmp(name, "no_event") == 0;
+    return events ? "; without its lines of `no_event`, which the data lack"
+                  : "; without its lines of `no_link`, which the data lack";
+}
+
 /* A shipped model for links of this sort, and what it calls their types. */
 static void put_links_hint(Scaffold *s, const RtTable *t) {
     bool same = t->src_type == t->dst_type;
     const RtColumn *rel = rt_table_column(t, "rel");
     if (time_of(s, t))
         PUT(s,
-            "# models/events.gnn learns which event `%s` comes next (vertex, event; its negatives "
-            "`no_event` may be left out).\n",
-            t->name);
+            "# models/events.gnn learns which event `%s` comes next (vertex, event with `t`%s).\n",
+            t->name, negatives_hint(s, "no_event"));
     else if (rel && rel->kind == RT_COL_CAT && same)
         PUT(s, "# models/complex.gnn completes such triples (entity, triple with `rel`).\n");
     else if (!same)
         PUT(s, "# models/lightgcn.gnn recommends by such edges (user, item, link).\n");
     else
-        PUT(s, "# models/link.gnn learns such links (vertex, link; its negatives `no_link` may be "
-               "left out).\n");
+        PUT(s, "# models/link.gnn learns such links (vertex, link%s).\n",
+            negatives_hint(s, "no_link"));
 }
 
 static void put_no_recipe(Scaffold *s) {

@@ -68,6 +68,13 @@ static gnnc_status check_ends(RtExec *x, const rt_space *s, const RtTable *t) {
                    b->dir, s->name, has_src, has_dst, src, dst);
 }
 
+/* A type that the model needs by the name that it has is not to be called otherwise. */
+static bool is_named(const rt_program *p, rt_space_kind kind, const char *name) {
+    for (int i = 0; i < p->n_spaces; i++)
+        if (p->spaces[i].kind == kind && !strcmp(p->spaces[i].name, name)) return true;
+    return false;
+}
+
 /* What the data have instead, and how an import calls it as the model does. */
 static void put_tables(const RtExec *x, const rt_space *s, char *to, size_t cap) {
     const RtDataset *d = x->rt->bound->data;
@@ -80,14 +87,25 @@ static void put_tables(const RtExec *x, const rt_space *s, char *to, size_t cap)
         used += (size_t)snprintf(to + used, cap - used, "%s'%.40s'", i ? ", " : "; the data have ",
                                  t[i].name);
     if (n > 6 && used < cap) snprintf(to + used, cap - used, ", ..");
-    if (n == 1 && used < cap && s->kind != RT_SP_GRAPH)
+    if (n == 1 && used < cap && s->kind != RT_SP_GRAPH && !is_named(x->program, s->kind, t->name))
         snprintf(to + used, cap - used, " (gnnc import --%s %s calls it so)",
                  edge ? "edge" : "node", s->name);
+}
+
+/* The pairs that held-out links are judged beside: a model does without. */
+static bool is_negatives(const rt_program *p, const rt_space *s) {
+    int b = rt_buf_find(p, RT_BUF_OUTPUT, "links.negatives");
+    return b >= 0 && !strcmp(p->spaces[p->bufs[b].space].name, s->name);
 }
 
 static gnnc_status missing_table(RtExec *x, const rt_space *s) {
     char have[400];
     put_tables(x, s, have, sizeof have);
+    if (is_negatives(x->program, s))
+        return rt_fail(err_of(x), GNNC_E_MISSING,
+                       "%s: no edge type '%s', the pairs that the model (%s) is judged by; without "
+                       "'negatives = g.%s' and 'edge %s' it is judged by pairs that are drawn%s",
+                       bound_of(x)->dir, s->name, x->program->source, s->name, s->name, have);
     return rt_fail(err_of(x), GNNC_E_MISSING, "%s: no %s '%s', which the model (%s) needs%s",
                    bound_of(x)->dir, kind_word(s->kind), s->name, x->program->source, have);
 }

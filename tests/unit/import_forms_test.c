@@ -830,7 +830,7 @@ TEST(scaffolds_leave_out_what_is_out_of_reach) {
 
 TEST(scaffolds_name_the_model_for_links) {
     SCAFFOLD(csv_of(NULL, "src,dst,split\n1,2,train\n2,3,test\n"),
-             "models/link.gnn learns such links");
+             "models/link.gnn learns such links (vertex, link; without its lines of `no_link`");
     SCAFFOLD(csv_of(NULL, "src,dst,t,split\n1,2,5,train\n2,3,6,test\n"),
              "models/events.gnn learns which event `link` comes next");
     SCAFFOLD(whole(KG, (RtImport){0}), "models/complex.gnn completes such triples");
