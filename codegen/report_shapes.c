@@ -104,13 +104,9 @@ static void check_dim(Report *r, Checks *out, const Column *c, const Space *s) {
 }
 
 static void check_column(Report *r, Checks *out, const Column *c) {
-    static const char *const rules[] = {
-#define COLUMN(id, rt_id, word, said, dt, n_dims, rule) rule,
-#include "runtime/contract.def"
-    };
     vec_push(r->a, out,
              (const char *)arena_printf(r->a, "'%s.%s' %s; one row per row of its table",
-                                        c->space->name, c->name, rules[c->kind]));
+                                        c->space->name, c->name, col_facts[c->kind].rule));
     for (int i = 1; i < c->type.rank; i++) check_dim(r, out, c, c->type.dim[i]);
     if (c->cat && type_find(&c->type, c->cat) < 0) check_dim(r, out, c, c->cat);
 }

@@ -1,5 +1,6 @@
 /* The graph declaration: node types, relations and columns of the module. */
 #include "frontend/elab.h"
+#include "ir/text.h"
 
 #include <string.h>
 
@@ -27,20 +28,22 @@ static Space *column_dim(Elab *e, const Ast *t) {
     return elab_space_of_data(e, t->text, t->span);
 }
 
-typedef struct {
-    const char *name;
-    ColKind kind;
-    int n_dims; /* -1: any */
-} ColType;
+/* The kind that is declared so, -1: none is.  CSR is said with a word of its own before f32. */
+static int column_kind(const Ast *t) {
+    for (int k = 0; k < text_ColKind.n; k++)
+        if (strcmp(col_facts[k].said, t->text) == 0 && !(t->flag & TYPE_ARGS)) return k;
+    return -1;
+}
 
-static const ColType *column_type(const Ast *t) {
-    static const ColType types[] = {
-#define COLUMN(id, rt_id, word, said, dt, n_dims, rule) {said, id, n_dims},
-#include "runtime/contract.def"
-    };
-    for (size_t i = 0; i < COUNT(types); i++)
-        if (strcmp(types[i].name, t->text) == 0 && !(t->flag & TYPE_ARGS)) return &types[i];
-    return NULL;
+/* "f32[..], csr f32[F], cat[K]": all of them. */
+static const char *column_types(Elab *e) {
+    StrBuf b = sb_new(e->c->a);
+    for (int k = 0; k < text_ColKind.n; k++) {
+        const ColFacts *f = &col_facts[k];
+        sb_printf(&b, "%s%s", k ? ", " : "", f->said);
+        if (f->n_dims) sb_printf(&b, "[%s]", f->n_dims < 0 ? ".." : f->size);
+    }
+    return b.s;
 }
 
 static bool declared(Elab *e, const Space *s, const Ast *col) {
@@ -64,7 +67,7 @@ static void add_column(Elab *e, Space *s, const Ast *col, ColKind k, const Ast *
                          elab_space_text(e, dims[i]));
                 return;
             }
-    bool cat = k == COL_CAT || k == COL_CLASS;
+    bool cat = col_facts[k].codes;
     column_new(e->m, k, s, col->text, cat ? 0 : n, dims, cat ? dims[0] : NULL, col->span);
 }
 
@@ -79,25 +82,23 @@ static void elab_column(Elab *e, Space *s, const Ast *col) {
                      col->text, col->text);
         return;
     }
-    const ColType *ct = column_type(type);
+    int kind = column_kind(type);
     bool csr = type->flag & TYPE_CSR;
-    if (!ct || (csr && ct->kind != COL_FLOAT)) {
-        diag_add(
-            e->c, DIAG_E0314, type->span,
-            "'%s' is not the type of a column; there are f32[..], csr f32[F], cat[K], class[C], "
-            "multilabel[T], time, id, split",
-            type->text);
+    if (kind < 0 || (csr && kind != COL_FLOAT)) {
+        diag_add(e->c, DIAG_E0314, type->span, "'%s' is not the type of a column; there are %s",
+                 type->text, column_types(e));
         return;
     }
-    bool fits = csr ? type->n == 1 : ct->n_dims < 0 ? type->n < MAX_RANK : type->n == ct->n_dims;
-    if (!fits) {
+    if (csr) kind = COL_CSR;
+    int n_dims = col_facts[kind].n_dims;
+    if (n_dims < 0 ? type->n >= MAX_RANK : type->n != n_dims) {
         diag_add(e->c, DIAG_E0314, type->span, "'%s' takes %s", type->text,
-                 csr || ct->n_dims == 1 ? "one size in brackets"
-                 : ct->n_dims == 0      ? "no size"
-                                        : "at most seven sizes");
+                 n_dims == 1   ? "one size in brackets"
+                 : n_dims == 0 ? "no size"
+                               : "at most seven sizes");
         return;
     }
-    add_column(e, s, col, csr ? COL_CSR : ct->kind, type);
+    add_column(e, s, col, (ColKind)kind, type);
 }
 
 Column *elab_graph_column(Elab *e, const Space *s, const char *name) {

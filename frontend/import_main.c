@@ -30,8 +30,8 @@ static const char usage[] =
     "                        --node user,item if its ends are of two types\n"
     "  --edge NAME           name of the edge type (default: link, triple or event)\n"
     "  --edges NAME          the same\n"
-    "  --kind COLUMN=KIND    float, cat, class, multilabel, time, id or split; COLUMN may be\n"
-    "                        TYPE.COLUMN\n"
+    "  --kind COLUMN=KIND    what a column is: float, cat, time, .. ('--kind x=?' lists them);\n"
+    "                        COLUMN may be TYPE.COLUMN\n"
     "  --features TYPE       store rows of features in 16 bits, bf16 or f16; COLUMN=TYPE: that\n"
     "                        column\n"
     "  --relation-types      triples: an edge type per relation, not a column rel\n"
@@ -104,19 +104,22 @@ static const char *value_of(int argc, char **argv, int *i, char *key, size_t cap
     return *i + 1 < argc ? argv[*i + 1] : NULL;
 }
 
+static bool can_be_asked_for(rt_col_kind k) {
+    return k != RT_COL_CSR;
+}
+
 /* "year=time" */
 static bool add_kind(RtImport *how, const char *v, FILE *err) {
     const char *eq = strrchr(v, '=');
     rt_col_kind kind;
     if (!eq || eq == v)
         return fprintf(err, "gnnc import: --kind %s: COLUMN=KIND is expected\n", v), false;
-    if (!rt_col_kind_find(eq + 1, &kind) || kind == RT_COL_CSR)
-        return fprintf(
-                   err,
-                   "gnnc import: --kind %s: there is no kind '%s'; there are float, cat, class, "
-                   "multilabel, time, id, split\n",
-                   v, eq + 1),
-               false;
+    if (!rt_col_kind_find(eq + 1, &kind) || !can_be_asked_for(kind)) {
+        char kinds[RT_COL_KINDS_TEXT];
+        fprintf(err, "gnnc import: --kind %s: there is no kind '%s'; there are %s\n", v, eq + 1,
+                rt_col_kinds_list(can_be_asked_for, kinds, sizeof kinds));
+        return false;
+    }
     if (how->n_kinds == RT_IMPORT_KINDS)
         return fprintf(err, "gnnc import: at most %d times --kind\n", RT_IMPORT_KINDS), false;
     RtKindOf *k = &how->kinds[how->n_kinds++];

@@ -143,36 +143,17 @@ static int64_t count_part(const RtTable *t, int k) {
 }
 
 /* ---- the graph ---------------------------------------------------------------------- */
-static void put_column(Scaffold *s, const RtTable *t, const RtColumn *c, const char *table) {
+static void put_column(Scaffold *s, const RtColumn *c, const char *table) {
     if (c->kind == RT_COL_SPLIT && strcmp(c->name, "split") == 0) {
         PUT(s, "split");
         return;
     }
-    PUT(s, "%s: ", c->name);
-    (void)t;
-    switch (c->kind) {
-    case RT_COL_FLOAT:
-        PUT(s, "f32");
-        for (int i = 1; i < c->rank; i++)
-            PUT(s, "%sF_%s_%s%s%.0d%s", i == 1 ? "[" : ", ", table, c->name, i > 1 ? "_" : "",
-                i > 1 ? i : 0, i + 1 == c->rank ? "]" : "");
-        break;
-    case RT_COL_CSR:
-        PUT(s, "csr f32[F_%s_%s]", table, c->name);
-        break;
-    case RT_COL_CAT:
-        PUT(s, "cat[K_%s_%s]", table, c->name);
-        break;
-    case RT_COL_CLASS:
-        PUT(s, "class[C_%s_%s]", table, c->name);
-        break;
-    case RT_COL_MULTILABEL:
-        PUT(s, "multilabel[T_%s_%s]", table, c->name);
-        break;
-    default:
-        PUT(s, "%s", rt_col_kind_name(c->kind));
-        break;
-    }
+    const RtColFacts *f = &rt_col_facts[c->kind];
+    int n = rt_column_has_codes(c) ? 1 : c->rank - 1;
+    PUT(s, "%s: %s", c->name, f->said);
+    for (int i = 1; i <= n; i++)
+        PUT(s, "%s%s_%s_%s%s%.0d%s", i == 1 ? "[" : ", ", f->size, table, c->name, i > 1 ? "_" : "",
+            i > 1 ? i : 0, i == n ? "]" : "");
 }
 
 static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
@@ -184,7 +165,7 @@ static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
     PUT(s, " {\n");
     for (int i = 0; i < t->n_columns; i++) {
         PUT(s, "    ");
-        put_column(s, t, &t->columns[i], table);
+        put_column(s, &t->columns[i], table);
         PUT(s, "\n");
     }
     PUT(s, "  }\n");
@@ -311,11 +292,10 @@ static void put_layers(Scaffold *s) {
 
 static void put_size(Scaffold *s, const char *table) {
     const RtColumn *c = s->label;
-    const char letter = c->kind == RT_COL_CLASS ? 'C' : c->kind == RT_COL_MULTILABEL ? 'T' : 'F';
     if (c->kind == RT_COL_FLOAT && c->rank == 1)
         PUT(s, "1");
     else
-        PUT(s, "%c_%s_%s", letter, table, c->name);
+        PUT(s, "%s_%s_%s", rt_col_facts[c->kind].size, table, c->name);
 }
 
 /* A graph is what its nodes are on average, and at most. */

@@ -124,12 +124,22 @@ const Expr *type_count(Arena *a, const Type *t); /* number of elements, dense */
 void type_print(StrBuf *b, const Type *t);
 
 /* ---- data columns, variables ------------------------------------------------ */
+/* What contract.def says of a kind of columns. */
+typedef struct {
+    const char *said, *size;
+    DType dt;
+    int n_dims;
+    bool codes;
+    const char *rule;
+} ColFacts;
+extern const ColFacts col_facts[]; /* by ColKind */
+
 struct Column {
     ColKind kind;
     Space *space; /* node, edge or graph; of a derived relation the rows are those of its base */
     const char *name;
     Type type;  /* as `data` gives it */
-    Space *cat; /* COL_CAT, COL_CLASS: the dimension whose size is the number of categories */
+    Space *cat; /* codes: the dimension whose size is the number of categories */
     Space *nz;  /* COL_CSR: its space of stored entries */
     int id;
     Span span;

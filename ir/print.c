@@ -131,11 +131,12 @@ static void print_column(StrBuf *b, const Whole *w, const Column *c) {
     sb_puts(b, "  column ");
     print_column_name(b, c);
     sb_puts(b, ": ");
-    if (c->kind != COL_FLOAT && c->kind != COL_CSR)
-        sb_puts(b, text_ColKind.word[c->kind]);
-    else
+    if (c->kind == COL_FLOAT || c->kind == COL_CSR) {
         type_print(b, &c->type);
-    if (c->kind == COL_MULTILABEL) print_spaces(b, c->type.rank - 1, c->type.dim + 1);
+    } else {
+        sb_puts(b, text_ColKind.word[c->kind]);
+        if (c->type.rank > 1) print_spaces(b, c->type.rank - 1, c->type.dim + 1);
+    }
     if (c->cat) print_spaces(b, 1, &c->cat);
     if (c->nz) {
         sb_puts(b, " nz ");

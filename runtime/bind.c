@@ -196,17 +196,6 @@ bool rt_bind_is_used(const rt_program *p, int col) {
     return rt_bind_reads(p, col) || is_drawn_by(&p->sampling, col);
 }
 
-/* How a model declares what the data hold. */
-static const char *declaration(const RtColumn *c) {
-    static const char *const text[] = {
-        [RT_COL_CSR] = "csr f32[F]", [RT_COL_CAT] = "cat[K]",
-        [RT_COL_CLASS] = "class[C]", [RT_COL_MULTILABEL] = "multilabel[T]",
-        [RT_COL_TIME] = "time",      [RT_COL_ID] = "id",
-        [RT_COL_SPLIT] = "split"};
-    if (c->kind != RT_COL_FLOAT) return text[c->kind];
-    return c->rank == 1 ? "f32" : c->rank == 2 ? "f32[F]" : "f32[A, B, ..]";
-}
-
 int rt_bind_base(const rt_program *p, int col) {
     int space = p->columns[col].space;
     while (p->spaces[space].kind == RT_SP_EDGE && p->spaces[space].rel != RT_REL_BASE)
@@ -241,19 +230,20 @@ const RtColumn *rt_bind_source(const RtExec *x, int col) {
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
                                 const char *who) {
     RtBound *b = bound_of(x);
+    char declared[64];
+    rt_column_declared(c, declared, sizeof declared);
     if (!rt_form_fits(want, c))
         return rt_fail(err_of(x), GNNC_E_DTYPE,
                        "%s: %s is of kind %s, in the model (%s) %s; declare it '%s: %s', or import "
                        "it as what the model wants (gnnc import --kind)",
                        b->dir, who, rt_col_kind_name(c->kind), x->program->source,
-                       rt_col_kind_name(want->kind), want->name, declaration(c));
+                       rt_col_kind_name(want->kind), want->name, declared);
     /* A model's scalar column may be stored [rows, 1]. */
     bool column_of_one = want->rank == 0 && c->rank == 2 && c->shape[1] == 1;
     if (c->rank - 1 == want->rank || column_of_one) return GNNC_OK;
     return rt_fail(err_of(x), GNNC_E_SHAPE,
                    "%s: %s has %d dimensions per row, in the model (%s) %d; declare it '%s: %s'",
-                   b->dir, who, c->rank - 1, x->program->source, want->rank, want->name,
-                   declaration(c));
+                   b->dir, who, c->rank - 1, x->program->source, want->rank, want->name, declared);
 }
 
 static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c, const char *who) {
@@ -324,34 +314,9 @@ static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
 
 static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn *c) {
     const void *p = NULL;
-    const int32_t *split;
-    switch (c->kind) {
-    case RT_COL_FLOAT:
-    case RT_COL_MULTILABEL:
-        p = rt_column_values(c);
-        break;
-    case RT_COL_CSR:
-        p = c->csr.val;
-        break;
-    case RT_COL_CAT:
-    case RT_COL_CLASS:
-        p = c->i32;
-        break;
-    case RT_COL_TIME:
-        p = c->f64;
-        break;
-    case RT_COL_ID:
-        p = c->i64;
-        break;
-    case RT_COL_SPLIT: {
-        gnnc_status st = rt_column_split(&x->rt->pool, c, bound_of(x)->split, &split, err_of(x));
-        if (st != GNNC_OK) return st;
-        p = split;
-        break;
-    }
-    }
-    x->buf[want->buf] = (void *)p; /* kernels only read DATA buffers */
-    return GNNC_OK;
+    gnnc_status st = rt_column_read(&x->rt->pool, c, bound_of(x)->split, &p, err_of(x));
+    if (st == GNNC_OK) x->buf[want->buf] = (void *)p; /* kernels only read DATA buffers */
+    return st;
 }
 
 /* A column of numbers in type t: as it lies, or converted once. */
@@ -414,25 +379,14 @@ static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
     bool ok = true;
     for (int i = 0; i < c->rank; i++)
         ok = ok && !__builtin_mul_overflow(n, c->shape[i], &n) && n < INT64_MAX / 8;
-    c->n_splits = bound_of(x)->split + 1;
-    float *f32 = NULL;
-    double *f64 = NULL;
-    int32_t *i32 = NULL;
     if (!ok) return rt_fail_nomem(err_of(x), c->name);
-    if (c->kind == RT_COL_SPLIT)
-        c->splits = rt_pool_alloc(pool, (size_t)n, (size_t)c->n_splits);
-    else if (c->kind == RT_COL_ID)
-        c->i64 = RT_NEWN(pool, int64_t, n);
-    else if (c->kind == RT_COL_TIME)
-        c->f64 = f64 = RT_NEWN(pool, double, n);
-    else if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS)
-        c->i32 = i32 = RT_NEWN(pool, int32_t, n);
-    else
-        c->f32 = f32 = RT_NEWN(pool, float, n);
-    if (!c->splits && !c->i64 && !f64 && !i32 && !f32) return rt_fail_nomem(err_of(x), c->name);
-    for (int64_t i = 0; i < n && f32; i++) f32[i] = NAN;
-    for (int64_t i = 0; i < n && f64; i++) f64[i] = NAN;
-    for (int64_t i = 0; i < n && i32; i++) i32[i] = -1;
+    c->n_splits = bound_of(x)->split + 1;
+    const RtColumnKind *k = rt_column_kind(c->kind);
+    size_t bytes = rt_dtype_bytes(k->element);
+    if (k->layout == RT_LAYOUT_SPLITS) bytes *= (size_t)c->n_splits;
+    c->values = rt_pool_alloc(pool, (size_t)n, bytes);
+    if (!c->values) return rt_fail_nomem(err_of(x), c->name);
+    rt_column_fill_unknown(c, n);
     return GNNC_OK;
 }
 

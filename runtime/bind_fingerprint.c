@@ -37,33 +37,21 @@ static uint64_t mix_array(uint64_t h, const void *data, int64_t n, size_t elemen
     return h;
 }
 
-static int64_t dense_count(const RtColumn *c) {
-    int64_t n = 1;
-    for (int i = 0; i < c->rank; i++) n *= c->shape[i];
-    return n;
-}
-
 static uint64_t mix_column(uint64_t h, const RtColumn *c) {
     h = mix(mix(h, rt_hash_text(c->name)), (uint64_t)c->kind);
     for (int i = 0; i < c->rank; i++) h = mix(h, (uint64_t)c->shape[i]);
-    switch (c->kind) {
-    case RT_COL_CSR:
+    switch (rt_column_kind(c->kind)->layout) {
+    case RT_LAYOUT_CSR:
         h = mix_array(h, c->csr.ptr, c->csr.n_rows + 1, sizeof *c->csr.ptr);
         h = mix_array(h, c->csr.col, c->csr.nnz, sizeof *c->csr.col);
         return mix_array(h, c->csr.val, c->csr.nnz, sizeof *c->csr.val);
-    case RT_COL_SPLIT:
+    case RT_LAYOUT_SPLITS:
         return mix_array(h, c->splits, c->n_splits * c->n_rows, sizeof *c->splits);
-    case RT_COL_TIME:
-        return mix_array(h, c->f64, dense_count(c), sizeof *c->f64);
-    case RT_COL_ID:
-        return mix_array(h, c->i64, dense_count(c), sizeof *c->i64);
-    case RT_COL_CAT:
-    case RT_COL_CLASS:
-        return mix_array(h, c->i32, dense_count(c), sizeof *c->i32);
-    default:
-        if (!c->f32) return mix_array(h, c->low, dense_count(c), sizeof *c->low);
-        return mix_array(h, c->f32, dense_count(c), sizeof *c->f32);
+    case RT_LAYOUT_ROWS:
+        break;
     }
+    return mix_array(h, rt_column_values(c), c->n_rows * rt_column_width(c),
+                     rt_column_value_bytes(c));
 }
 
 static uint64_t mix_table(uint64_t h, const RtTable *t, int64_t n_graphs) {

@@ -124,7 +124,7 @@ static int64_t n_values(const RtColumn *c) {
 }
 
 static bool has_codes(const RtColumn *c) {
-    return c && (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS);
+    return c && rt_column_has_codes(c);
 }
 
 static int64_t row_of(const RtColumn *c, int64_t value) {
@@ -232,7 +232,7 @@ gnnc_status rt_codes_bind(RtExec *x) {
     for (int i = 0; i < x->program->n_columns; i++) {
         RtColumn *c = rt_bind_own(x, i);
         const rt_column *want = &x->program->columns[i];
-        if (want->kind != RT_COL_CAT && want->kind != RT_COL_CLASS) continue;
+        if (!rt_col_facts[want->kind].codes) continue;
         const char *of = rt_bind_column_name(x, i);
         if (!of) return rt_fail_nomem(&x->rt->err, want->name);
         const RtCodes *k = g ? rt_codes_find(g->codes, g->n, of) : NULL;

@@ -1,4 +1,4 @@
-/* The words of contract.def. */
+/* The words of contract.def, and what it says of columns. */
 #include "contract.h"
 
 #define ENUM(type, rt_type) static const char *const rt_type##_list[] = {
@@ -8,3 +8,9 @@
     ;                                                                                              \
     const RtWords rt_type##_words = {rt_type##_list, sizeof rt_type##_list / sizeof(char *)};
 #include "contract.def"
+
+const RtColFacts rt_col_facts[] = {
+#define COLUMN(id, rt_id, word, said, size, dt, n_dims, codes, rule)                               \
+    {said, size, RT_##dt, n_dims, codes},
+#include "contract.def"
+};

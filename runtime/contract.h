@@ -13,4 +13,13 @@ typedef struct RtWords {
 #define END(type, rt_type) extern const RtWords rt_type##_words;
 #include "contract.def"
 
+/* What it says of a kind of columns. */
+typedef struct RtColFacts {
+    const char *said, *size;
+    rt_dtype dt;
+    int n_dims;
+    bool codes;
+} RtColFacts;
+extern const RtColFacts rt_col_facts[]; /* by rt_col_kind */
+
 #endif

@@ -187,34 +187,18 @@ static gnnc_status take_split(RtBatch *b, const RtColumn *c, RtRows rows, int sp
 gnnc_status rt_batch_column(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows rows, int split,
                             RtColumnBuf *buf, RtColumn *out, RtError *err) {
     gnnc_status st = GNNC_OK;
-    size_t w = 1;
-    for (int i = 1; i < c->rank; i++) w *= (size_t)c->shape[i];
     *out = *c;
     out->n_rows = out->shape[0] = rows.n;
-    switch (c->kind) {
-    case RT_COL_FLOAT:
-    case RT_COL_MULTILABEL:
-        st = take(b, team, rt_column_values(c), w * rt_column_value_bytes(c), rows, &buf->a, err);
-        out->f32 = c->f32 ? buf->a.p : NULL;
-        out->low = c->f32 ? NULL : buf->a.p;
+    switch (rt_column_kind(c->kind)->layout) {
+    case RT_LAYOUT_ROWS:
+        st = take(b, team, rt_column_values(c),
+                  (size_t)rt_column_width(c) * rt_column_value_bytes(c), rows, &buf->a, err);
+        rt_column_set(out, buf->a.p);
         break;
-    case RT_COL_CAT:
-    case RT_COL_CLASS:
-        st = take(b, team, c->i32, w * 4, rows, &buf->a, err);
-        out->i32 = buf->a.p;
-        break;
-    case RT_COL_TIME:
-        st = take(b, team, c->f64, 8, rows, &buf->a, err);
-        out->f64 = buf->a.p;
-        break;
-    case RT_COL_ID:
-        st = take(b, team, c->i64, 8, rows, &buf->a, err);
-        out->i64 = buf->a.p;
-        break;
-    case RT_COL_CSR:
+    case RT_LAYOUT_CSR:
         st = take_csr(b, team, &c->csr, rows, buf, &out->csr, err);
         break;
-    case RT_COL_SPLIT:
+    case RT_LAYOUT_SPLITS:
         st = take_split(b, c, rows, split, buf, out, err);
         break;
     }

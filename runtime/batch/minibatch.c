@@ -197,8 +197,9 @@ static void keep_seeds(const RtMinibatch *m, int column) {
 static bool leave_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColumn *all,
                             const rt_column *want) {
     int space = want->space;
+    const RtColumnKind *kind = rt_column_kind(all->kind);
     bool numbers =
-        all->kind == want->kind && (all->kind == RT_COL_FLOAT || all->kind == RT_COL_MULTILABEL);
+        all->kind == want->kind && kind->layout == RT_LAYOUT_ROWS && kind->element == RT_DT_F32;
     bool of_batch = space == map->graph_space || map->type_of_space[space] >= 0 ||
                     map->rel_of_space[space] >= 0;
     int64_t row_bytes = (int64_t)rt_column_value_bytes(all);

@@ -7,16 +7,8 @@
 #include "runtime/exec/exec.h"
 
 /* ---- what the model needs ------------------------------------------------------ */
-static const char *col_word(rt_col_kind k) {
-    static const char *const word[] = {
-#define COLUMN(id, rt_id, word, said, dt, n_dims, rule) said,
-#include "runtime/contract.def"
-    };
-    return word[k];
-}
-
 static void print_column(const RtCli *c, const rt_column *col, FILE *f) {
-    fprintf(f, "      %s: %s", col->name, col_word(col->kind));
+    fprintf(f, "      %s: %s", col->name, rt_col_facts[col->kind].said);
     if (col->cat >= 0) fprintf(f, "[%s]", c->p->spaces[col->cat].name);
     for (int i = 0; i < col->rank; i++)
         fprintf(f, "%s%s%s", i ? ", " : "[", c->p->spaces[col->dim[i]].name,

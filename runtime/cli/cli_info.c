@@ -42,9 +42,7 @@ static RtDtype kept_type(const rt_program *p, const rt_column *c) {
         [RT_F32] = RT_DT_F32, [RT_F64] = RT_DT_F64, [RT_F16] = RT_DT_F16, [RT_BF16] = RT_DT_BF16,
         [RT_I32] = RT_DT_I32, [RT_I64] = RT_DT_I64, [RT_I1] = RT_DT_BOOL};
     if (c->buf >= 0) return of[p->bufs[c->buf].dt];
-    if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) return RT_DT_I32;
-    if (c->kind == RT_COL_SPLIT) return RT_DT_I8;
-    return c->kind == RT_COL_TIME ? RT_DT_F64 : c->kind == RT_COL_ID ? RT_DT_I64 : RT_DT_F32;
+    return rt_column_kind(c->kind)->element;
 }
 
 /* Columns that the program reads, one after the other; false: there are no more. */

@@ -160,24 +160,55 @@ const int64_t *rt_array_as_i64(RtPool *pool, const RtArray *a) {
     return to;
 }
 
-gnnc_status rt_array_as_i32(RtPool *pool, const RtArray *a, const char *name, const int32_t **out,
-                            RtError *err) {
+/* to[i] = v in an integer type of at most 32 bits; false: it does not fit. */
+static bool put_integer(RtDtype dt, void *to, int64_t i, int64_t v) {
+    size_t bytes = rt_dtype_bytes(dt);
+    int bits = (int)bytes * 8;
+    bool is_unsigned = rt_dtype_kind(dt) == 'u';
+    int64_t most = ((int64_t)1 << (is_unsigned ? bits : bits - 1)) - 1;
+    memcpy((char *)to + (size_t)i * bytes, &v, bytes); /* little endian, as the files */
+    return v <= most && v >= (is_unsigned ? 0 : -most - 1);
+}
+
+static gnnc_status as_integers(RtPool *pool, const RtArray *a, RtDtype dt, const char *name,
+                               const void **out, RtError *err) {
     RtArray r = rt_array_row_major(pool, a);
     if (rt_dtype_kind(r.dt) == 'f')
         return rt_fail(err, GNNC_E_DTYPE, "%s: holds %s, integers wanted", name,
                        rt_dtype_name(r.dt));
     if (!r.data) return rt_fail_nomem(err, name);
     *out = r.data;
-    if (r.dt == RT_DT_I32) return GNNC_OK;
-    int32_t *to = RT_NEWN(pool, int32_t, r.count);
+    if (r.dt == dt) return GNNC_OK;
+    void *to = rt_pool_alloc(pool, (size_t)r.count, rt_dtype_bytes(dt));
     if (!to) return rt_fail_nomem(err, name);
     for (int64_t i = 0; i < r.count; i++) {
         int64_t v = rt_array_i64(&r, i);
-        if (v < INT32_MIN || v > INT32_MAX)
-            return rt_fail(err, GNNC_E_RANGE, "%s: element %lld is %lld, beyond 32 bits", name,
-                           (long long)i, (long long)v);
-        to[i] = (int32_t)v;
+        if (!put_integer(dt, to, i, v))
+            return rt_fail(err, GNNC_E_RANGE, "%s: element %lld is %lld, beyond %s%d bits", name,
+                           (long long)i, (long long)v, rt_dtype_kind(dt) == 'u' ? "unsigned " : "",
+                           (int)rt_dtype_bytes(dt) * 8);
     }
     *out = to;
     return GNNC_OK;
+}
+
+gnnc_status rt_array_as_i32(RtPool *pool, const RtArray *a, const char *name, const int32_t **out,
+                            RtError *err) {
+    const void *to;
+    gnnc_status st = as_integers(pool, a, RT_DT_I32, name, &to, err);
+    if (st == GNNC_OK) *out = to;
+    return st;
+}
+
+gnnc_status rt_array_as(RtPool *pool, const RtArray *a, RtDtype dt, const char *name,
+                        const void **out, RtError *err) {
+    if (dt == RT_DT_F32)
+        *out = rt_array_as_f32(pool, a);
+    else if (dt == RT_DT_F64)
+        *out = rt_array_as_f64(pool, a);
+    else if (dt == RT_DT_I64 && rt_dtype_kind(a->dt) != 'f')
+        *out = rt_array_as_i64(pool, a);
+    else
+        return as_integers(pool, a, dt, name, out, err);
+    return *out ? GNNC_OK : rt_fail_nomem(err, name);
 }

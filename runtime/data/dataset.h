@@ -6,32 +6,7 @@
 #ifndef RUNTIME_DATASET_H
 #define RUNTIME_DATASET_H
 
-#include "csr.h"
-#include "npy.h"
-#include "runtime/exec/team.h"
-#include "runtime/program.h" /* rt_col_kind */
-
-typedef struct RtColumn {
-    const char *name;
-    rt_col_kind kind;
-    int64_t n_rows;
-    int rank;                     /* with the rows */
-    int64_t shape[RT_ARRAY_RANK]; /* shape[0] = n_rows; SPLIT: [n_rows] */
-    RtDtype stored;               /* of the file with its values */
-    int64_t n_categories;         /* CAT, CLASS */
-    const char *const *names;     /* [n_categories] or NULL */
-    /* Row-major; which one is set follows from the kind. */
-    const float *f32;    /* FLOAT, MULTILABEL */
-    const uint16_t *low; /* FLOAT in 16 bits, else NULL; where f32 is NULL, this is what there is */
-    RtDtype low_dt;
-    const int32_t *i32;   /* CAT, CLASS (-1 = none) */
-    const double *f64;    /* TIME: seconds, NaN = unknown */
-    const int64_t *i64;   /* ID */
-    RtCsr csr;            /* CSR */
-    int n_splits;         /* SPLIT */
-    const int8_t *splits; /* [n_splits, n_rows]: 0 none, 1 train, 2 validation, 3 test */
-    const char *why;      /* why an import made it of this kind; NULL = the form says so */
-} RtColumn;
+#include "column.h"
 
 typedef struct RtTable {
     const char *name;
@@ -79,27 +54,6 @@ const RtTable *rt_dataset_graphs(const RtDataset *d, const char *name);
 const RtColumn *rt_table_column(const RtTable *t, const char *name);
 const RtColumn *rt_table_time(const RtTable *t); /* the first; NULL: none, or no table */
 
-const char *rt_col_kind_name(rt_col_kind k); /* "class", as the schema spells it */
-bool rt_col_kind_find(const char *name, rt_col_kind *out);
-
-/* *out = a FLOAT column's values as RT_F32, RT_BF16 or RT_F16 alone: c's own where it has them,
- * else made in the pool by the team (NULL: the caller), the same bits whatever its size.  Columns
- * of other kinds are c. */
-gnnc_status rt_column_as(RtPool *pool, RtTeam *team, const RtColumn *c, rt_dtype t,
-                         const RtColumn **out, RtError *err);
-/* Values of a FLOAT or MULTILABEL column, and the bytes of one. */
-static inline const void *rt_column_values(const RtColumn *c) {
-    return c->f32 ? (const void *)c->f32 : c->low;
-}
-static inline size_t rt_column_value_bytes(const RtColumn *c) {
-    return c->low && !c->f32 ? sizeof *c->low : sizeof *c->f32;
-}
-/* Rows idx[0..n) of a column, e.g. an edge column in canonical order. */
-gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
-                           RtColumn *out, RtError *err);
-/* Split k as the IR's i32 column (values as in RtColumn.splits). E_RANGE: no such split. */
-gnnc_status rt_column_split(RtPool *pool, const RtColumn *c, int k, const int32_t **out,
-                            RtError *err);
 /* The graph of each node, from graph_ptr. */
 gnnc_status rt_table_graph_of(RtPool *pool, const RtTable *nodes, int64_t n_graphs,
                               const int32_t **out, RtError *err);
@@ -113,8 +67,7 @@ RtColumn *rt_table_add_column(RtPool *pool, RtTable *t);
  * E_RANGE: a row is in two. */
 gnnc_status rt_split_mask(int8_t *splits, const RtArray *a, int part, int64_t n_rows,
                           const char *where, RtError *err);
-/* Checks as open does: `where` is the table's name in messages. */
-gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err);
+/* Checks as open does. */
 gnnc_status rt_dataset_check(const RtDataset *d, RtError *err);
 /* Of one table of edges alone, which need not be in d yet. */
 gnnc_status rt_dataset_check_ends(const RtDataset *d, const RtTable *t, RtError *err);

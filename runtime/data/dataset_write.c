@@ -69,21 +69,7 @@ static void put_dense(Writer *w, const RtColumn *c, const char *stem) {
         put_array(w, "file", file, bf16 ? RT_DT_U16 : RT_DT_F16, c->rank, c->shape, c->low);
         return;
     }
-    switch (c->kind) {
-    case RT_COL_FLOAT:
-    case RT_COL_MULTILABEL:
-        put_array(w, "file", file, RT_DT_F32, c->rank, c->shape, c->f32);
-        break;
-    case RT_COL_TIME:
-        put_array(w, "file", file, RT_DT_F64, c->rank, c->shape, c->f64);
-        break;
-    case RT_COL_ID:
-        put_array(w, "file", file, RT_DT_I64, c->rank, c->shape, c->i64);
-        break;
-    default:
-        put_array(w, "file", file, RT_DT_I32, c->rank, c->shape, c->i32);
-        break;
-    }
+    put_array(w, "file", file, rt_column_kind(c->kind)->element, c->rank, c->shape, c->values);
 }
 
 static void put_csr(Writer *w, const RtCsr *m, const char *stem) {
@@ -130,15 +116,20 @@ static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     put(w, ": {\"kind\": ");
     put_string(w, rt_col_kind_name(c->kind));
     if (c->rank > 1) put_shape(w, c);
-    if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) put_categories(w, c);
+    if (rt_column_has_codes(c)) put_categories(w, c);
     put_why(w, c->why);
-    if (c->kind == RT_COL_CSR)
+    switch (rt_column_kind(c->kind)->layout) {
+    case RT_LAYOUT_ROWS:
+        put_dense(w, c, stem);
+        break;
+    case RT_LAYOUT_CSR:
         put_csr(w, &c->csr, stem);
-    else if (c->kind == RT_COL_SPLIT)
+        break;
+    case RT_LAYOUT_SPLITS:
         put_array(w, "file", file_name(w, stem, ""), RT_DT_I8, 2,
                   (int64_t[]){c->n_splits, c->n_rows}, c->splits);
-    else
-        put_dense(w, c, stem);
+        break;
+    }
     put(w, "}");
 }
 

@@ -78,12 +78,13 @@ static RtColumn *new_column(const Values *v, rt_col_kind kind, const char *name,
     return c;
 }
 
-static gnnc_status store_reals(const Values *v, rt_col_kind kind) {
-    RtColumn *c = new_column(v, kind, v->name, true);
+static gnnc_status store_values(const Values *v, rt_col_kind kind) {
+    int n_dims = rt_col_facts[kind].n_dims;
+    RtColumn *c = new_column(v, kind, v->name, n_dims != 0);
     if (!c) return GNNC_E_FORMAT;
-    if (kind == RT_COL_MULTILABEL && c->rank == 1) c->rank = 2, c->shape[1] = 1;
-    c->f32 = rt_array_as_f32(&v->b->d->pool, v->a);
-    return c->f32 ? GNNC_OK : rt_fail_nomem(v->b->err, v->where);
+    if (n_dims == 1 && c->rank == 1) c->rank = 2, c->shape[1] = 1;
+    return rt_array_as(&v->b->d->pool, v->a, rt_column_kind(kind)->element, v->where, &c->values,
+                       v->b->err);
 }
 
 /* Whole numbers least..MOST_CATEGORIES of column `at`; floats count when they are whole. */
@@ -122,13 +123,6 @@ static gnnc_status store_categories(const Values *v, rt_col_kind kind) {
     return st;
 }
 
-static gnnc_status store_time(const Values *v) {
-    RtColumn *c = new_column(v, RT_COL_TIME, v->name, false);
-    if (!c) return GNNC_E_FORMAT;
-    c->f64 = rt_array_as_f64(&v->b->d->pool, v->a);
-    return c->f64 ? GNNC_OK : rt_fail_nomem(v->b->err, v->where);
-}
-
 static gnnc_status store_ids(const Values *v) {
     RtColumn *c = new_column(v, RT_COL_ID, v->name, false);
     if (!c) return GNNC_E_FORMAT;
@@ -161,16 +155,13 @@ gnnc_status rt_build_array(RtBuild *b, RtTable *t, const char *name, const char 
     RtArray flat = *a;
     if (a->rank > 2 && v.width == 1) flat.rank = 2, v.a = &flat;
     rt_col_kind kind = kind_of(&v, &v.why);
-    bool scalar_only = kind == RT_COL_TIME || kind == RT_COL_ID || kind == RT_COL_SPLIT;
-    if (scalar_only && v.width != 1)
+    if (rt_col_facts[kind].n_dims == 0 && v.width != 1)
         return rt_fail(b->err, GNNC_E_SHAPE, "%s: a %s column has one value a row", where,
                        rt_col_kind_name(kind));
     switch (kind) {
     case RT_COL_CAT:
     case RT_COL_CLASS:
         return store_categories(&v, kind);
-    case RT_COL_TIME:
-        return store_time(&v);
     case RT_COL_ID:
         return store_ids(&v);
     case RT_COL_SPLIT:
@@ -178,6 +169,6 @@ gnnc_status rt_build_array(RtBuild *b, RtTable *t, const char *name, const char 
     case RT_COL_CSR:
         return rt_fail(b->err, GNNC_E_ARG, "%s: only stored CSR entries are a csr column", where);
     default:
-        return store_reals(&v, kind);
+        return store_values(&v, kind);
     }
 }

@@ -166,7 +166,7 @@ static gnnc_status read_commas(const RtCsv *t, int col, const RtFieldsWanted *wa
     return GNNC_OK;
 }
 
-static bool is_text_kind(rt_col_kind k) {
+bool rt_kind_of_cells(rt_col_kind k) {
     return k != RT_COL_CSR && k != RT_COL_MULTILABEL;
 }
 
@@ -283,11 +283,11 @@ static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *want
     f->kind = RT_COL_FLOAT;
     f->why = stated_kind(wanted, col, colon, f, &known);
     f->guessed = !f->why && !f->matrix;
-    if (!known || !is_text_kind(f->kind))
-        return rt_fail(err, GNNC_E_FORMAT,
-                       "%s: row 1: '%s': the kind of a column is one of float, "
-                       "cat, class, time, id, split",
-                       t->name, header);
+    if (!known || !rt_kind_of_cells(f->kind)) {
+        char kinds[RT_COL_KINDS_TEXT];
+        return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: '%s': the kind of a column is one of %s",
+                       t->name, header, rt_col_kinds_list(rt_kind_of_cells, kinds, sizeof kinds));
+    }
     bool numbers = f->guessed || (f->kind == RT_COL_FLOAT && t->commas);
     Cells n = numbers ? count_kinds(t, col) : (Cells){0};
     gnnc_status st = read_commas(t, col, wanted, &n, err);
@@ -341,11 +341,6 @@ static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, Rt
     return true;
 }
 
-static size_t element_bytes(rt_col_kind k) {
-    if (k == RT_COL_TIME || k == RT_COL_ID) return 8;
-    return k == RT_COL_SPLIT ? 1 : 4;
-}
-
 static bool has_empty(const RtCsv *t, int col) {
     for (int64_t r = 0; r < t->n_rows; r++)
         if (rt_cell_absent(cell_of(t, r, col))) return true;
@@ -353,14 +348,15 @@ static bool has_empty(const RtCsv *t, int col) {
 }
 
 static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
-    if (f->kind == RT_COL_FLOAT && !f->matrix && has_empty(t, f->first) &&
+    const RtColumnKind *kind = rt_column_kind(f->kind);
+    if (kind->of_number && !f->matrix && has_empty(t, f->first) &&
         !(f->absent = RT_NEWN(keep, int32_t, t->n_rows)))
         return false;
     f->whole = f->kind == RT_COL_CLASS && mostly(t, f->first, class_cell);
     bool texts = f->kind == RT_COL_CAT || (f->kind == RT_COL_CLASS && !f->whole);
     if (texts && !collect_categories(keep, scratch, t, f)) return false;
-    size_t row = element_bytes(f->kind) * (size_t)f->width;
-    return (f->to.f32 = rt_pool_alloc(keep, (size_t)t->n_rows, row));
+    size_t row = rt_dtype_bytes(kind->element) * (size_t)f->width;
+    return (f->to.all = rt_pool_alloc(keep, (size_t)t->n_rows, row));
 }
 
 static gnnc_status check_repeated(RtPool *scratch, const RtCsv *t, const RtFields *f,
@@ -399,16 +395,17 @@ out:
 
 /* ---- values ------------------------------------------------------------------- */
 /* Each returns NULL, or what the cell is not; of several columns *at is set to the bad one. */
-static const char *store_floats(const RtField *f, const RtCsv *t, int64_t from, int64_t to,
-                                int *at) {
+static const char *store_numbers(const RtField *f, const RtCsv *t, int64_t from, int64_t to,
+                                 int *at) {
+    const RtColumnKind *kind = rt_column_kind(f->kind);
     double v;
     if (f->absent) f->absent[to] = rt_cell_absent(cell_of(t, from, f->first));
-    if (f->absent && f->absent[to]) return f->to.f32[to] = 0, NULL;
+    if (f->absent && f->absent[to]) return kind->of_number(0, f->to.all, to);
     for (int i = 0; i < f->width; i++) {
         *at = f->first + i;
-        const char *s = cell_of(t, from, *at);
-        if (!rt_cell_number(s, &v) || !isfinite((float)v)) return "not a number";
-        f->to.f32[to * f->width + i] = (float)v;
+        if (!rt_cell_number(cell_of(t, from, *at), &v)) return "not a number";
+        const char *what = kind->of_number(v, f->to.all, to * f->width + i);
+        if (what) return what;
     }
     return NULL;
 }
@@ -457,8 +454,6 @@ static const char *store_id(const RtField *f, const char *s, int64_t to) {
 static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to, int *at) {
     const char *s = cell_of(t, from, f->first);
     switch (f->kind) {
-    case RT_COL_FLOAT:
-        return store_floats(f, t, from, to, at);
     case RT_COL_CLASS:
         return store_class(f, s, to);
     case RT_COL_CAT:
@@ -468,8 +463,10 @@ static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t
         return store_split(f, s, to);
     case RT_COL_TIME:
         return store_time(f, s, to);
-    default:
+    case RT_COL_ID:
         return store_id(f, s, to);
+    default:
+        return store_numbers(f, t, from, to, at);
     }
 }
 
@@ -511,25 +508,10 @@ static RtColumn field_column(const RtField *x, int64_t n_rows) {
                   .rank = 1,
                   .shape = {n_rows},
                   .n_categories = x->n_categories,
-                  .names = x->categories};
+                  .names = x->categories,
+                  .values = x->to.all,
+                  .n_splits = x->kind == RT_COL_SPLIT};
     if (x->matrix) c.rank = 2, c.shape[1] = x->width;
-    switch (x->kind) {
-    case RT_COL_FLOAT:
-        c.f32 = x->to.f32;
-        break;
-    case RT_COL_TIME:
-        c.f64 = x->to.f64;
-        break;
-    case RT_COL_ID:
-        c.i64 = x->to.i64;
-        break;
-    case RT_COL_SPLIT:
-        c.splits = x->to.i8, c.n_splits = 1;
-        break;
-    default:
-        c.i32 = x->to.i32;
-        break;
-    }
     return c;
 }
 

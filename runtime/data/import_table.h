@@ -16,16 +16,16 @@ typedef struct RtField {
     int64_t n_bad;    /* cells that did not fit */
     const char *bad;  /* the first of them */
     int first, width; /* columns of the table: x.0, x.1, .. are one field */
-    bool matrix;      /* FLOAT [rows, width], even of width 1 */
+    bool matrix;      /* numbers [rows, width], even of width 1 */
     RtDateForm date;  /* TIME: the form of its dates; NONE: numbers or ISO dates */
     bool whole;       /* CLASS: labels are whole numbers, else texts */
-    int32_t *absent;  /* FLOAT: 1 where the cell is empty; NULL: no cell may be */
+    int32_t *absent;  /* numbers: 1 where the cell is empty; NULL: no cell may be */
     RtNames names;    /* CAT, CLASS of texts */
     int32_t *order;   /* names' number -> category: categories are sorted */
     int64_t n_categories;
     const char **categories; /* sorted, in the data set's pool */
     union {
-        float *f32;
+        void *all;
         int32_t *i32;
         double *f64;
         int64_t *i64;
@@ -48,7 +48,7 @@ typedef struct RtFieldsWanted {
     const int *kind; /* [columns] an rt_col_kind, RT_KIND_GUESS or RT_KIND_SKIP */
 } RtFieldsWanted;
 /* Kinds from `wanted`, headers ("age:float"), names ("y", "split") or values.
- * An empty cell of a FLOAT is 0, and 1 in a column <name>_missing.  Numbers with a decimal comma
+ * An empty cell of numbers is 0, and 1 in a column <name>_missing.  Numbers with a decimal comma
  * are rewritten in `t`.  Results live in `keep`. */
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
@@ -56,6 +56,8 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
 #define RT_ID_ABSENT INT64_MIN
 /* "", or what others write for it where numbers or keys stand: NULL, NaN, NA, N/A, \\N. */
 bool rt_cell_absent(const char *cell);
+/* Can texts be a column of this kind? */
+bool rt_kind_of_cells(rt_col_kind k);
 /* "12", and "12.0" as pandas writes it. */
 bool rt_cell_whole(const char *cell, int64_t *v);
 /* Keys of the rows as whole numbers; else *v = NULL and they become the table's names. */

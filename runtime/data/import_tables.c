@@ -226,6 +226,13 @@ static const char *no_column(Tables *x, const Table *t, const char *name, size_t
                                        (int)n, name, list));
 }
 
+static const char *no_kind(Tables *x) {
+    char kinds[RT_COL_KINDS_TEXT];
+    return or_no_memory(rt_pool_printf(&x->pool,
+                                       "key, drop, -> table, or a kind is expected: one of %s",
+                                       rt_col_kinds_list(rt_kind_of_cells, kinds, sizeof kinds)));
+}
+
 /* One line of the mapping; NULL or what is wrong with it. */
 static const char *read_rule(Tables *x, const char *s) {
     size_t n_table = strcspn(s, ". \t"), n_column;
@@ -250,10 +257,10 @@ static const char *read_rule(Tables *x, const char *s) {
         t->kind[c] = RT_KIND_SKIP;
     } else if (strcmp(s, "drop") == 0) {
         t->kind[c] = RT_KIND_SKIP;
-    } else if (rt_col_kind_find(s, &kind) && kind != RT_COL_CSR && kind != RT_COL_MULTILABEL) {
+    } else if (rt_col_kind_find(s, &kind) && rt_kind_of_cells(kind)) {
         t->kind[c] = (int)kind;
     } else {
-        return "key, drop, -> table, float, cat, class, time, id or split is expected";
+        return no_kind(x);
     }
     return NULL;
 }

@@ -57,6 +57,10 @@ const double *rt_array_as_f64(RtPool *pool, const RtArray *a);
 gnnc_status rt_array_as_i32(RtPool *pool, const RtArray *a, const char *name, const int32_t **out,
                             RtError *err);
 const int64_t *rt_array_as_i64(RtPool *pool, const RtArray *a); /* integers only */
+/* The same for F32, F64 and integers but U64; of these E_DTYPE: `a` holds floats, E_RANGE: as
+ * above.  `name` is the file's, for messages. */
+gnnc_status rt_array_as(RtPool *pool, const RtArray *a, RtDtype dt, const char *name,
+                        const void **out, RtError *err);
 
 /* `name` is what messages call the file.  The array points into `file` where it
  * is aligned, else to a copy in the pool. */

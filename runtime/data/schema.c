@@ -241,33 +241,14 @@ static gnnc_status read_low(Opener *o, const RtJson *v, const char *table, const
 
 static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     RtArray a;
-    RtPool *pool = &o->d->pool;
     const char *file;
     gnnc_status st;
-    bool ok = true;
-    TRY(st, open_array(o, v, table, "file", c->kind != RT_COL_CAT && c->kind != RT_COL_CLASS, &file,
-                       &a));
+    TRY(st, open_array(o, v, table, "file", !rt_column_has_codes(c), &file, &a));
     TRY(st, want_shape(o, file, &a, c->rank, c->shape));
     TRY(st, read_low(o, v, table, file, &a, c));
     c->stored = a.dt;
     if (c->low && c->rank > 1) return GNNC_OK;
-    switch (c->kind) {
-    case RT_COL_FLOAT:
-    case RT_COL_MULTILABEL:
-        ok = (c->f32 = rt_array_as_f32(pool, &a));
-        break;
-    case RT_COL_TIME:
-        ok = (c->f64 = rt_array_as_f64(pool, &a));
-        break;
-    case RT_COL_ID:
-        TRY(st, want_integers(o, file, &a));
-        ok = (c->i64 = rt_array_as_i64(pool, &a));
-        break;
-    default:
-        st = rt_array_as_i32(pool, &a, file, &c->i32, o->err);
-        break;
-    }
-    if (!ok) st = rt_fail_nomem(o->err, file);
+    st = rt_array_as(&o->d->pool, &a, rt_column_kind(c->kind)->element, file, &c->values, o->err);
 out:
     return st;
 }
@@ -286,15 +267,20 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, in
     c->n_rows = n_rows;
     if (!kind || !rt_col_kind_find(kind, &c->kind)) return bad(o, v, where, "unknown 'kind'");
     TRY(st, read_shape(o, v, where, c));
-    if (c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS) TRY(st, read_categories(o, v, where, c));
+    if (rt_column_has_codes(c)) TRY(st, read_categories(o, v, where, c));
     if (rt_json_get(v, "dtype") && c->kind != RT_COL_FLOAT)
         return bad(o, v, where, "only a float column has a 'dtype'");
-    if (c->kind == RT_COL_CSR)
-        st = load_csr(o, v, where, c);
-    else if (c->kind == RT_COL_SPLIT)
-        st = load_split(o, v, where, c);
-    else
+    switch (rt_column_kind(c->kind)->layout) {
+    case RT_LAYOUT_ROWS:
         st = load_dense(o, v, where, c);
+        break;
+    case RT_LAYOUT_CSR:
+        st = load_csr(o, v, where, c);
+        break;
+    case RT_LAYOUT_SPLITS:
+        st = load_split(o, v, where, c);
+        break;
+    }
     if (st == GNNC_OK) st = rt_column_check(c, table, o->err);
 out:
     return st;

@@ -86,10 +86,8 @@ static void set_widths(Interp *in, const Column *c, const RtColumn *x) {
 }
 
 static double element(const RtColumn *x, int64_t i) {
-    if (x->f32) return (double)x->f32[i];
-    if (x->i32) return x->i32[i];
-    if (x->f64) return x->f64[i];
-    return x->splits ? x->splits[i] : (double)x->i64[i];
+    const RtArray a = {.dt = rt_column_kind(x->kind)->element, .data = x->values};
+    return rt_array_f64(&a, i);
 }
 
 static void set_dense(Interp *in, const Module *m, const Column *c, const RtColumn *x) {

@@ -161,12 +161,14 @@ TEST(columns_follow_another_order) {
         if (i == 7) CHECK(c.splits[0] == 0 && c.splits[3] == 1 && c.splits[4] == 3);
         if (i == 8) CHECK(c.csr.nnz == 5 && c.csr.col[0] == 1 && c.csr.ptr[1] == 1);
     }
-    const int32_t *split;
+    const void *read;
     RtError err = {""};
-    CHECK(rt_column_split(&pool, &user_columns[7], 1, &split, &err) == GNNC_OK);
+    CHECK(rt_column_read(&pool, &user_columns[7], 1, &read, &err) == GNNC_OK);
+    const int32_t *split = read;
     CHECK(split[0] == 3 && split[3] == 1);
-    CHECK(rt_column_split(&pool, &user_columns[7], 2, &split, &err) == GNNC_E_RANGE);
+    CHECK(rt_column_read(&pool, &user_columns[7], 2, &read, &err) == GNNC_E_RANGE);
     CHECK_STR(err.text, "split 2: column 'split' has splits 0 to 1");
+    CHECK(rt_column_read(&pool, &user_columns[0], 0, &read, &err) == GNNC_OK && read == AGE);
     rt_pool_free(&pool);
 }
 

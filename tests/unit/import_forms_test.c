@@ -598,8 +598,8 @@ TEST(mappings_are_checked) {
         {"\ncars.id key", "m:2: there is no table 'cars'; there are drivers, races, results"},
         {"races.id key", "m:1: races has no column 'id'; it has raceId, year, date"},
         {"races.year -> cars", "m:1: there is no table 'cars'; there are drivers, races, results"},
-        {"races.year number",
-         "m:1: key, drop, -> table, float, cat, class, time, id or split is expected"},
+        {"races.year number", "m:1: key, drop, -> table, or a kind is expected: one of float, cat, "
+                              "class, time, id, split"},
         {"races.raceId key\nraces.year key", "m:2: the table has a key already"},
         {"results.raceId -> races\nraces.raceId drop",
          "m: results.raceId refers to races, which has no key"},

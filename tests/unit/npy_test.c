@@ -228,6 +228,35 @@ TEST(conversions) {
     rt_pool_free(&pool);
 }
 
+TEST(integers_of_few_bits) {
+    static const struct {
+        RtDtype dt;
+        int64_t fits[2], too_far[2];
+    } types[] = {{RT_DT_I8, {-128, 127}, {-129, 128}},
+                 {RT_DT_U8, {0, 255}, {-1, 256}},
+                 {RT_DT_I16, {-32768, 32767}, {-32769, 32768}},
+                 {RT_DT_U16, {0, 65535}, {-1, 65536}},
+                 {RT_DT_U32, {0, UINT32_MAX}, {-1, (int64_t)UINT32_MAX + 1}}};
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        RtArray a = {.dt = RT_DT_I64, .rank = 1, .shape = {2}, .count = 2, .data = types[t].fits};
+        const void *out = NULL;
+        CHECK(rt_array_as(&pool, &a, types[t].dt, "x", &out, NULL) == GNNC_OK);
+        RtArray y = {.dt = types[t].dt, .rank = 1, .shape = {2}, .count = 2, .data = out};
+        for (int i = 0; i < 2; i++) CHECK(rt_array_i64(&y, i) == types[t].fits[i]);
+        CHECK(rt_array_as(&pool, &y, types[t].dt, "x", &out, NULL) == GNNC_OK && out == y.data);
+        for (int i = 0; i < 2; i++) {
+            RtError err = {""};
+            a.count = 1, a.data = &types[t].too_far[i];
+            CHECK(rt_array_as(&pool, &a, types[t].dt, "x", &out, &err) == GNNC_E_RANGE);
+            if (types[t].dt == RT_DT_U8 && i)
+                CHECK_STR(err.text, "x: element 0 is 256, beyond unsigned 8 bits");
+        }
+    }
+    rt_pool_free(&pool);
+}
+
 TEST(the_first_error_stays) {
     RtError err = {""};
     CHECK(rt_fail(&err, GNNC_E_IO, "first %d", 1) == GNNC_E_IO);

@@ -187,7 +187,16 @@ static void fill(RtPool *pool, RtColumn *c, rt_col_kind kind, int64_t width) {
     for (int i = 0; i < ROWS; i++) d[i] = i * 1.25, l[i] = i - ((int64_t)1 << 40);
     for (int i = 0; i < 2 * ROWS; i++) s[i] = (int8_t)(i % 4);
     *c = (RtColumn){.name = "c", .kind = kind, .n_rows = ROWS, .rank = 2, .shape = {ROWS, width}};
-    c->f32 = f, c->i32 = k, c->f64 = d, c->i64 = l, c->splits = s, c->n_splits = 2;
+    c->n_splits = 2;
+    c->values = kind == RT_COL_CAT     ? (const void *)k
+                : kind == RT_COL_TIME  ? (const void *)d
+                : kind == RT_COL_ID    ? (const void *)l
+                : kind == RT_COL_SPLIT ? (const void *)s
+                                       : f;
+    if (kind != RT_COL_CSR) return;
+    int64_t *ptr = RT_NEWN(pool, int64_t, ROWS + 1);
+    for (int i = 0; i < ROWS; i++) ptr[i + 1] = ptr[i] + (i % 3 ? 1 : 0);
+    c->csr = (RtCsr){ROWS, 9, ptr[ROWS], ptr, k, f};
 }
 
 static gnnc_status take_all(const RtAlloc *from, RtTeam *team, const RtColumn *c, RtRows rows,
@@ -237,9 +246,6 @@ TEST(columns_of_a_batch) {
             RtColumn c;
             if (kinds[k] != RT_COL_FLOAT && kinds[k] != RT_COL_CAT && width > 1) continue;
             fill(&pool, &c, kinds[k], width);
-            int64_t *ptr = RT_NEWN(&pool, int64_t, ROWS + 1);
-            for (int i = 0; i < ROWS; i++) ptr[i + 1] = ptr[i] + (i % 3 ? 1 : 0);
-            c.csr = (RtCsr){ROWS, 9, ptr[ROWS], ptr, c.i32, c.f32};
             if (c.kind == RT_COL_TIME || c.kind == RT_COL_ID) c.rank = 1;
             CHECK(take_all(NULL, team, &c, (RtRows){TAKEN, i32, NULL}, &c, width) == GNNC_OK);
             CHECK(take_all(NULL, NULL, &c, (RtRows){TAKEN, NULL, i64}, &c, width) == GNNC_OK);

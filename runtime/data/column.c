@@ -1,0 +1,338 @@
+/* What a kind of columns is to the runtime: the table below is the one place that says it.  All
+ * else asks the table, or contract.def, and not which kind a column has. */
+#include "column.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/exec/exec.h"
+#include "runtime/exec/round_16.h"
+
+enum {
+    CONVERTED = 1 << 12, /* numbers converted at a time */
+    ALONE = 1 << 16      /* fewer than these are not worth waking others */
+};
+
+const char *rt_col_kind_name(rt_col_kind k) {
+    return rt_col_kind_words.word[k];
+}
+
+bool rt_col_kind_find(const char *name, rt_col_kind *out) {
+    for (int k = 0; k < rt_col_kind_words.n; k++) {
+        if (strcmp(rt_col_kind_words.word[k], name) != 0) continue;
+        *out = (rt_col_kind)k;
+        return true;
+    }
+    return false;
+}
+
+/* ---- checks --------------------------------------------------------------- */
+typedef struct RtColumnCheck {
+    const RtColumn *c;
+    const char *table;
+    RtError *err;
+} Check;
+
+static gnnc_status bad_row(const Check *k, gnnc_status st, int64_t row, const char *what) {
+    return rt_fail(k->err, st, "%s.%s: row %lld: %s", k->table, k->c->name, (long long)row, what);
+}
+
+/* x - x is 0 exactly for finite x; a sum over a block vectorises and rounds to
+ * nothing else, so only a bad block is looked at element by element. */
+static int64_t first_not_finite(const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 1024) {
+        int64_t end = n - i < 1024 ? n : i + 1024;
+        float sum = 0;
+        for (int64_t j = i; j < end; j++) sum += x[j] - x[j];
+        if (sum == 0) continue;
+        for (int64_t j = i; j < end; j++)
+            if (!isfinite(x[j])) return j;
+    }
+    return -1;
+}
+
+/* All bits of the exponent are set: infinite, or NaN. */
+static gnnc_status check_low(const Check *k, int64_t n, int64_t per_row) {
+    const RtColumn *c = k->c;
+    bool bf16 = c->low_dt == RT_DT_BF16;
+    uint16_t top = bf16 ? 0x7f80 : 0x7c00, below = bf16 ? 0x7f : 0x3ff;
+    for (int64_t i = 0; i < n; i++)
+        if ((c->low[i] & top) == top)
+            return bad_row(k, GNNC_E_VALUE, i / per_row,
+                           c->low[i] & below ? "value is NaN" : "value is infinite");
+    return GNNC_OK;
+}
+
+static gnnc_status check_finite(const Check *k) {
+    const float *x = k->c->f32;
+    int64_t w = rt_column_width(k->c), n = k->c->n_rows * w;
+    if (!x) return check_low(k, n, w);
+    int64_t i = first_not_finite(x, n);
+    if (i < 0) return GNNC_OK;
+    return bad_row(k, GNNC_E_VALUE, i / w, isnan(x[i]) ? "value is NaN" : "value is infinite");
+}
+
+static gnnc_status check_multilabel(const Check *k) {
+    int64_t w = rt_column_width(k->c), n = k->c->n_rows * w;
+    for (int64_t i = 0; i < n; i++)
+        if (isinf(k->c->f32[i])) return bad_row(k, GNNC_E_VALUE, i / w, "value is infinite");
+    return GNNC_OK;
+}
+
+static gnnc_status check_categories(const Check *k) {
+    const RtColumn *c = k->c;
+    int64_t w = rt_column_width(c), n = c->n_rows * w;
+    int32_t low = c->kind == RT_COL_CLASS ? -1 : 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (c->i32[i] >= low && c->i32[i] < c->n_categories) continue;
+        return rt_fail(k->err, GNNC_E_RANGE, "%s.%s: row %lld: %d is no %s of %lld", k->table,
+                       c->name, (long long)(i / w), c->i32[i],
+                       c->kind == RT_COL_CLASS ? "class" : "category", (long long)c->n_categories);
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status check_split(const Check *k) {
+    const RtColumn *c = k->c;
+    for (int64_t i = 0; i < c->n_splits * c->n_rows; i++)
+        if (c->splits[i] < 0 || c->splits[i] > 3)
+            return bad_row(k, GNNC_E_RANGE, i % c->n_rows,
+                           "a split is 0 none, 1 train, 2 validation or 3 test");
+    return GNNC_OK;
+}
+
+static gnnc_status check_time(const Check *k) {
+    for (int64_t i = 0; i < k->c->n_rows; i++)
+        if (isinf(k->c->f64[i])) return bad_row(k, GNNC_E_VALUE, i, "time is infinite");
+    return GNNC_OK;
+}
+
+static gnnc_status check_csr(const Check *k) {
+    const RtCsr *m = &k->c->csr;
+    if (m->n_cols > INT32_MAX || m->nnz > INT32_MAX)
+        return bad_row(k, GNNC_E_RANGE, 0, "more than 2^31 - 1 columns or stored entries");
+    if (m->ptr[0] != 0) return bad_row(k, GNNC_E_FORMAT, 0, "row pointers must start at 0");
+    for (int64_t r = 0; r < m->n_rows; r++) {
+        if (m->ptr[r + 1] < m->ptr[r] || m->ptr[r + 1] > m->nnz)
+            return bad_row(k, GNNC_E_FORMAT, r, "row pointers must ascend and stay inside");
+        int32_t last = -1;
+        for (int64_t e = m->ptr[r]; e < m->ptr[r + 1]; last = m->col[e++]) {
+            if (m->col[e] < 0 || m->col[e] >= m->n_cols)
+                return bad_row(k, GNNC_E_RANGE, r, "column index out of range");
+            if (m->col[e] <= last)
+                return bad_row(k, GNNC_E_FORMAT, r, "column indices must ascend");
+        }
+    }
+    if (m->ptr[m->n_rows] != m->nnz)
+        return rt_fail(k->err, GNNC_E_FORMAT, "%s.%s: row pointers end at %lld of %lld entries",
+                       k->table, k->c->name, (long long)m->ptr[m->n_rows], (long long)m->nnz);
+    int64_t i = first_not_finite(m->val, m->nnz), row = 0;
+    if (i < 0) return GNNC_OK;
+    while (m->ptr[row + 1] <= i) row++;
+    return bad_row(k, GNNC_E_VALUE, row, isnan(m->val[i]) ? "value is NaN" : "value is infinite");
+}
+
+/* ---- kinds ------------------------------------------------------------------ */
+static const char *float_of(double x, void *to, int64_t at) {
+    ((float *)to)[at] = (float)x;
+    return isfinite((float)x) ? NULL : "not a number";
+}
+
+static void widen_split(const void *from, int64_t n, void *to) {
+    for (int64_t i = 0; i < n; i++) ((int32_t *)to)[i] = ((const int8_t *)from)[i];
+}
+
+static const RtColumnKind kinds[] = {
+    [RT_COL_FLOAT] = {RT_LAYOUT_ROWS, RT_DT_F32, check_finite, .of_number = float_of},
+    [RT_COL_CSR] = {RT_LAYOUT_CSR, RT_DT_F32, check_csr},
+    [RT_COL_CAT] = {RT_LAYOUT_ROWS, RT_DT_I32, check_categories},
+    [RT_COL_CLASS] = {RT_LAYOUT_ROWS, RT_DT_I32, check_categories},
+    [RT_COL_MULTILABEL] = {RT_LAYOUT_ROWS, RT_DT_F32, check_multilabel},
+    [RT_COL_TIME] = {RT_LAYOUT_ROWS, RT_DT_F64, check_time},
+    [RT_COL_ID] = {RT_LAYOUT_ROWS, RT_DT_I64, NULL},
+    [RT_COL_SPLIT] = {RT_LAYOUT_SPLITS, RT_DT_I8, check_split, widen_split},
+};
+
+const RtColumnKind *rt_column_kind(rt_col_kind k) {
+    return &kinds[k];
+}
+
+gnnc_status rt_column_check(const RtColumn *c, const char *where, RtError *err) {
+    bool scalar = kinds[c->kind].layout == RT_LAYOUT_ROWS && rt_col_facts[c->kind].n_dims == 0;
+    if (scalar && c->rank != 1)
+        return rt_fail(err, GNNC_E_SHAPE, "%s.%s: a %s column has no further dimension", where,
+                       c->name, rt_col_kind_words.word[c->kind]);
+    return kinds[c->kind].check ? kinds[c->kind].check(&(Check){c, where, err}) : GNNC_OK;
+}
+
+const char *rt_column_declared(const RtColumn *c, char *to, size_t n) {
+    const RtColFacts *f = &rt_col_facts[c->kind];
+    const char *size = c->rank > 2 && f->n_dims < 0 ? "A, B, .." : f->size;
+    if (f->n_dims == 0 || (f->n_dims < 0 && c->rank == 1))
+        snprintf(to, n, "%s", f->said);
+    else
+        snprintf(to, n, "%s[%s]", f->said, size);
+    return to;
+}
+
+const char *rt_col_kinds_list(bool wanted(rt_col_kind k), char *to, size_t n) {
+    size_t used = 0;
+    *to = '\0';
+    for (int k = 0; k < rt_col_kind_words.n && used < n; k++)
+        if (wanted((rt_col_kind)k))
+            used += (size_t)snprintf(to + used, n - used, "%s%s", used ? ", " : "",
+                                     rt_col_kind_words.word[k]);
+    return to;
+}
+
+void rt_column_fill_unknown(const RtColumn *c, int64_t n) {
+    void *v = (void *)(uintptr_t)c->values; /* made for this column */
+    switch (kinds[c->kind].element) {
+    case RT_DT_F32:
+        for (int64_t i = 0; i < n; i++) ((float *)v)[i] = NAN;
+        break;
+    case RT_DT_F64:
+        for (int64_t i = 0; i < n; i++) ((double *)v)[i] = NAN;
+        break;
+    case RT_DT_I32:
+        for (int64_t i = 0; i < n; i++) ((int32_t *)v)[i] = -1;
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- element types ---------------------------------------------------------- */
+typedef struct {
+    const RtColumn *from;
+    int64_t n;
+    rt_dtype type;
+    float *f32; /* where it goes: one of both */
+    uint16_t *low;
+} Conversion;
+
+static rt_dtype low_type(const RtColumn *c) {
+    return c->low_dt == RT_DT_BF16 ? RT_BF16 : RT_F16;
+}
+
+/* One type of 16 bits as the other goes through f32, which holds both. */
+static void convert(const Conversion *v, int64_t lo, int64_t n) {
+    const RtColumn *c = v->from;
+    float some[CONVERTED], *made = v->f32 ? v->f32 + lo : some;
+    if (!c->f32) rt_to_f32(low_type(c), made, c->low + lo, n);
+    if (v->low) rt_from_f32(v->type, v->low + lo, c->f32 ? c->f32 + lo : made, n);
+}
+
+static void convert_share(void *arg, int member, int n_members) {
+    const Conversion *v = arg;
+    int64_t pieces = (v->n + CONVERTED - 1) / CONVERTED;
+    int64_t end = pieces * (member + 1) / n_members * CONVERTED;
+    if (end > v->n) end = v->n;
+    for (int64_t i = pieces * member / n_members * CONVERTED; i < end; i += CONVERTED)
+        convert(v, i, end - i < CONVERTED ? end - i : CONVERTED);
+}
+
+gnnc_status rt_column_as(RtPool *pool, RtTeam *team, const RtColumn *c, rt_dtype t,
+                         const RtColumn **out, RtError *err) {
+    bool wide = t == RT_F32, is_low = !wide && c->low && low_type(c) == t;
+    *out = c;
+    if (c->kind != RT_COL_FLOAT || (wide && c->f32) || (is_low && !c->f32)) return GNNC_OK;
+    Conversion v = {.from = c, .n = c->n_rows * rt_column_width(c), .type = t};
+    RtColumn *y = RT_NEW(pool, RtColumn);
+    if (!y) return rt_fail_nomem(err, c->name);
+    *y = *c;
+    *out = y;
+    y->f32 = NULL;
+    if (is_low) return GNNC_OK; /* a head without the f32 */
+    y->low_dt = t == RT_BF16 ? RT_DT_BF16 : RT_DT_F16;
+    y->f32 = v.f32 = wide ? RT_NEWN(pool, float, v.n) : NULL;
+    y->low = v.low = wide ? NULL : RT_NEWN(pool, uint16_t, v.n);
+    if (!v.f32 && !v.low) return rt_fail_nomem(err, c->name);
+    rt_team_run(v.n < ALONE ? NULL : team, convert_share, &v);
+    return GNNC_OK;
+}
+
+/* ---- columns in other orders ------------------------------------------------ */
+static const void *take_rows(RtPool *pool, const void *x, size_t row_bytes, const int32_t *idx,
+                             int64_t n) {
+    char *to = rt_pool_alloc(pool, (size_t)n, row_bytes);
+    for (int64_t i = 0; to && i < n; i++)
+        memcpy(to + (size_t)i * row_bytes, (const char *)x + (size_t)idx[i] * row_bytes, row_bytes);
+    return to;
+}
+
+static bool take_csr(RtPool *pool, const RtCsr *m, const int32_t *idx, int64_t n, RtCsr *out) {
+    int64_t *ptr = RT_NEWN(pool, int64_t, n + 1);
+    if (!ptr) return false;
+    for (int64_t i = 0; i < n; i++) ptr[i + 1] = ptr[i] + m->ptr[idx[i] + 1] - m->ptr[idx[i]];
+    int32_t *col = RT_NEWN(pool, int32_t, ptr[n]);
+    float *val = RT_NEWN(pool, float, ptr[n]);
+    if (!col || !val) return false;
+    for (int64_t i = 0; i < n; i++) {
+        size_t k = (size_t)(ptr[i + 1] - ptr[i]);
+        memcpy(col + ptr[i], m->col + m->ptr[idx[i]], k * sizeof *col);
+        memcpy(val + ptr[i], m->val + m->ptr[idx[i]], k * sizeof *val);
+    }
+    *out = (RtCsr){n, m->n_cols, ptr[n], ptr, col, val};
+    return true;
+}
+
+static bool take_splits(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
+                        RtColumn *out) {
+    int8_t *to = rt_pool_alloc(pool, (size_t)c->n_splits, (size_t)n);
+    out->splits = to;
+    for (int k = 0; to && k < c->n_splits; k++)
+        for (int64_t i = 0; i < n; i++) to[k * n + i] = c->splits[k * c->n_rows + idx[i]];
+    return to;
+}
+
+gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
+                           RtColumn *out, RtError *err) {
+    bool ok = true;
+    *out = *c;
+    out->n_rows = out->shape[0] = n;
+    switch (kinds[c->kind].layout) {
+    case RT_LAYOUT_ROWS: {
+        size_t row_bytes = (size_t)rt_column_width(c) * rt_column_value_bytes(c);
+        rt_column_set(out, take_rows(pool, rt_column_values(c), row_bytes, idx, n));
+        ok = rt_column_values(out);
+        break;
+    }
+    case RT_LAYOUT_CSR:
+        ok = take_csr(pool, &c->csr, idx, n, &out->csr);
+        break;
+    case RT_LAYOUT_SPLITS:
+        ok = take_splits(pool, c, idx, n, out);
+        break;
+    }
+    return ok ? GNNC_OK : rt_fail_nomem(err, c->name);
+}
+
+/* ---- as programs read them ---------------------------------------------------- */
+gnnc_status rt_column_read(RtPool *pool, const RtColumn *c, int split, const void **out,
+                           RtError *err) {
+    const RtColumnKind *k = &kinds[c->kind];
+    int64_t n = c->n_rows;
+    if (k->layout == RT_LAYOUT_SPLITS && (split < 0 || split >= c->n_splits))
+        return rt_fail(err, GNNC_E_RANGE, "split %d: column '%s' has splits 0 to %d", split,
+                       c->name, c->n_splits - 1);
+    switch (k->layout) {
+    case RT_LAYOUT_ROWS:
+        *out = rt_column_values(c);
+        n *= rt_column_width(c);
+        break;
+    case RT_LAYOUT_CSR:
+        *out = c->csr.val;
+        break;
+    case RT_LAYOUT_SPLITS:
+        *out = c->splits + split * n;
+        break;
+    }
+    if (!k->widen) return GNNC_OK;
+    void *to = rt_pool_alloc(pool, (size_t)n, (size_t)rt_type_bytes(rt_col_facts[c->kind].dt));
+    if (!to) return rt_fail_nomem(err, c->name);
+    k->widen(*out, n, to);
+    *out = to;
+    return GNNC_OK;
+}
