@@ -72,5 +72,6 @@ gnnc_status rt_lent_f32(gnnc_graph *g, RtLent *x, const float **out);
 gnnc_status rt_lent_f64(gnnc_graph *g, RtLent *x, const double **out);
 gnnc_status rt_lent_i64(gnnc_graph *g, RtLent *x, const int64_t **out);
 gnnc_status rt_lent_i32(gnnc_graph *g, RtLent *x, size_t align, const int32_t **out);
+gnnc_status rt_lent_as(gnnc_graph *g, RtLent *x, RtDtype dt, const void **out);
 
 #endif

@@ -1,6 +1,7 @@
 /* Arrays of the caller: checked, made row-major, kept or converted.  What is kept is read where it
  * lies; kernels count on RT_ALIGN, so that what begins elsewhere is copied. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph.h"
@@ -192,22 +193,48 @@ gnnc_status rt_lent_i64(gnnc_graph *g, RtLent *x, const int64_t **out) {
     return GNNC_OK;
 }
 
-gnnc_status rt_lent_i32(gnnc_graph *g, RtLent *x, size_t align, const int32_t **out) {
-    const void *p;
+/* Integers of at most 32 bits. */
+static gnnc_status as_integers(gnnc_graph *g, RtLent *x, RtDtype dt, const void **out) {
+    char type[] = {rt_dtype_kind(dt) == 'u' ? 'u' : 'i', '\0', '\0', '\0'};
     gnnc_status st = rt_lent_integers(g, x);
     if (st != GNNC_OK) return st;
-    if (x->a.dt == RT_DT_I32) {
-        st = rt_lent_keep(g, x, align, &p);
-        *out = p;
-        return st;
-    }
-    int32_t *to = RT_NEWN(&g->data->pool, int32_t, x->a.count);
+    void *to = rt_pool_alloc(&g->data->pool, (size_t)x->a.count, rt_dtype_bytes(dt));
     if (!to) return rt_fail_nomem(&g->err, x->where);
-    for (int64_t i = 0; i < x->a.count; i++) {
-        int64_t v = rt_array_i64(&x->a, i);
-        if (v < INT32_MIN || v > INT32_MAX) return beyond(g, x, i, "i32");
-        to[i] = (int32_t)v;
-    }
+    snprintf(type + 1, sizeof type - 1, "%d", (int)rt_dtype_bytes(dt) * 8);
+    for (int64_t i = 0; i < x->a.count; i++)
+        if (!rt_integer_put(dt, to, i, rt_array_i64(&x->a, i))) return beyond(g, x, i, type);
     *out = to;
     return GNNC_OK;
+}
+
+gnnc_status rt_lent_i32(gnnc_graph *g, RtLent *x, size_t align, const int32_t **out) {
+    const void *p;
+    gnnc_status st =
+        x->a.dt == RT_DT_I32 ? rt_lent_keep(g, x, align, &p) : as_integers(g, x, RT_DT_I32, &p);
+    if (st == GNNC_OK) *out = p;
+    return st;
+}
+
+gnnc_status rt_lent_as(gnnc_graph *g, RtLent *x, RtDtype dt, const void **out) {
+    const float *f32 = NULL;
+    const double *f64 = NULL;
+    const int64_t *i64 = NULL;
+    gnnc_status st;
+    if (x->a.dt == dt) return rt_lent_keep(g, x, RT_ALIGN, out);
+    switch (dt) {
+    case RT_DT_F32:
+        st = rt_lent_f32(g, x, &f32);
+        *out = f32;
+        return st;
+    case RT_DT_F64:
+        st = rt_lent_f64(g, x, &f64);
+        *out = f64;
+        return st;
+    case RT_DT_I64:
+        st = rt_lent_i64(g, x, &i64);
+        *out = i64;
+        return st;
+    default:
+        return as_integers(g, x, dt, out);
+    }
 }

@@ -5,16 +5,10 @@
 #include "graph.h"
 #include "runtime/data/names.h"
 
-#define SAME(kind) _Static_assert((int)GNNC_COL_##kind == (int)RT_COL_##kind, #kind)
-SAME(FLOAT);
-SAME(CSR);
-SAME(CAT);
-SAME(CLASS);
-SAME(MULTILABEL);
-SAME(TIME);
-SAME(ID);
-SAME(SPLIT);
-#undef SAME
+/* gnnc_kind is contract.def's, in the same order. */
+#define COLUMN(id, rt_id, word, said, size, dt, n_dims, codes, rule)                               \
+    _Static_assert((int)GNNC_##id == (int)rt_id, word);
+#include "runtime/contract.def"
 
 gnnc_status rt_graph_names(gnnc_graph *g, const char *where, const char *const *names, int64_t n,
                            const char *const **out) {
@@ -111,9 +105,11 @@ static gnnc_status take_float(Adding *a, RtLent *x) {
     return GNNC_OK;
 }
 
-static gnnc_status take_multilabel(Adding *a, RtLent *x) {
-    if (a->c.rank == 1) a->c.rank = 2, a->c.shape[1] = 1;
-    return rt_lent_f32(a->g, x, &a->c.f32);
+/* Rows of the kind's element type. */
+static gnnc_status take_rows(Adding *a, RtLent *x) {
+    bool matrix = rt_col_facts[a->c.kind].n_dims == 1;
+    if (matrix && a->c.rank == 1) a->c.rank = 2, a->c.shape[1] = 1;
+    return rt_lent_as(a->g, x, rt_column_kind(a->c.kind)->element, &a->c.values);
 }
 
 /* Whole numbers as floats are codes, too; NaN is no class. */
@@ -158,8 +154,7 @@ static gnnc_status take_scalar(Adding *a, RtLent *x) {
     gnnc_status st = rt_lent_shape(a->g, x, 1, (int64_t[]){a->t->count});
     if (st != GNNC_OK) return st;
     a->c.stored = x->a.dt;
-    return a->c.kind == RT_COL_TIME ? rt_lent_f64(a->g, x, &a->c.f64)
-                                    : rt_lent_i64(a->g, x, &a->c.i64);
+    return take_rows(a, x);
 }
 
 /* [K, N], or [N] for one split. */
@@ -196,28 +191,18 @@ static gnnc_status take_split(Adding *a, RtLent *x) {
 }
 
 static gnnc_status take(Adding *a, RtLent *x) {
+    int k = (int)a->c.kind;
     gnnc_status st = rt_lent_open(a->g, x);
-    bool rows = a->c.kind == RT_COL_FLOAT || a->c.kind == RT_COL_MULTILABEL ||
-                a->c.kind == RT_COL_CAT || a->c.kind == RT_COL_CLASS;
-    if (st == GNNC_OK && rows) st = take_shape(a, x);
     if (st != GNNC_OK) return st;
-    switch (a->c.kind) {
-    case RT_COL_FLOAT:
-        return take_float(a, x);
-    case RT_COL_MULTILABEL:
-        return take_multilabel(a, x);
-    case RT_COL_CAT:
-    case RT_COL_CLASS:
-        return take_codes(a, x);
-    case RT_COL_TIME:
-    case RT_COL_ID:
-        return take_scalar(a, x);
-    case RT_COL_SPLIT:
-        return take_split(a, x);
-    default:
+    if (k < 0 || k >= rt_col_kind_words.n || rt_column_kind(a->c.kind)->layout == RT_LAYOUT_CSR)
         return rt_fail(&a->g->err, GNNC_E_ARG, "%s: %d is no kind of column that has one array",
-                       x->where, (int)a->c.kind);
-    }
+                       x->where, k);
+    if (rt_column_kind(a->c.kind)->layout == RT_LAYOUT_SPLITS) return take_split(a, x);
+    if (rt_col_facts[k].n_dims == 0) return take_scalar(a, x);
+    st = take_shape(a, x);
+    if (st != GNNC_OK) return st;
+    if (k == RT_COL_FLOAT) return take_float(a, x);
+    return rt_col_facts[k].codes ? take_codes(a, x) : take_rows(a, x);
 }
 
 gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *column,

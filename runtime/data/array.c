@@ -160,8 +160,7 @@ const int64_t *rt_array_as_i64(RtPool *pool, const RtArray *a) {
     return to;
 }
 
-/* to[i] = v in an integer type of at most 32 bits; false: it does not fit. */
-static bool put_integer(RtDtype dt, void *to, int64_t i, int64_t v) {
+bool rt_integer_put(RtDtype dt, void *to, int64_t i, int64_t v) {
     size_t bytes = rt_dtype_bytes(dt);
     int bits = (int)bytes * 8;
     bool is_unsigned = rt_dtype_kind(dt) == 'u';
@@ -183,7 +182,7 @@ static gnnc_status as_integers(RtPool *pool, const RtArray *a, RtDtype dt, const
     if (!to) return rt_fail_nomem(err, name);
     for (int64_t i = 0; i < r.count; i++) {
         int64_t v = rt_array_i64(&r, i);
-        if (!put_integer(dt, to, i, v))
+        if (!rt_integer_put(dt, to, i, v))
             return rt_fail(err, GNNC_E_RANGE, "%s: element %lld is %lld, beyond %s%d bits", name,
                            (long long)i, (long long)v, rt_dtype_kind(dt) == 'u' ? "unsigned " : "",
                            (int)rt_dtype_bytes(dt) * 8);

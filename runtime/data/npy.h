@@ -57,6 +57,8 @@ const double *rt_array_as_f64(RtPool *pool, const RtArray *a);
 gnnc_status rt_array_as_i32(RtPool *pool, const RtArray *a, const char *name, const int32_t **out,
                             RtError *err);
 const int64_t *rt_array_as_i64(RtPool *pool, const RtArray *a); /* integers only */
+/* to[i] = v in an integer type of at most 32 bits; false: it does not fit. */
+bool rt_integer_put(RtDtype dt, void *to, int64_t i, int64_t v);
 /* The same for F32, F64 and integers but U64; of these E_DTYPE: `a` holds floats, E_RANGE: as
  * above.  `name` is the file's, for messages. */
 gnnc_status rt_array_as(RtPool *pool, const RtArray *a, RtDtype dt, const char *name,
