@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/op/elementwise.h"
+
 const Value *elab_arg_named(const Args *args, const char *name) {
     for (int i = 0; i < args->n_named; i++)
         if (strcmp(args->name[i], name) == 0) return &args->named[i];
@@ -19,42 +21,12 @@ static Span arg_named_at(const Args *args, const char *name) {
 }
 
 /* ---- elementwise ------------------------------------------------------------------ */
-static double host_math(int k, double x) {
-    switch (k) {
-    case OP_EXP:
-        return exp(x);
-    case OP_EXPM1:
-        return expm1(x);
-    case OP_LOG:
-        return log(x);
-    case OP_LOG1P:
-        return log1p(x);
-    case OP_SQRT:
-        return sqrt(x);
-    case OP_RSQRT:
-        return 1 / sqrt(x);
-    case OP_TANH:
-        return tanh(x);
-    case OP_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case OP_ERF:
-        return erf(x);
-    case OP_SIN:
-        return sin(x);
-    case OP_COS:
-        return cos(x);
-    case OP_FLOOR:
-        return floor(x);
-    default:
-        return fabs(x);
-    }
-}
-
 static Value call_math(Elab *e, const Builtin *b, const Args *args) {
     double x;
     Value v = args->v[0];
     if (elab_is_number(v) && elab_number_known(e, v, &x)) {
-        double y = host_math(b->op, x);
+        const Op op = {.kind = (OpKind)b->op, .n_in = 1};
+        double y = op_elementwise_apply(&op, &x);
         bool whole = b->op == OP_FLOOR || (b->op == OP_ABS && v.kind == VAL_INT);
         return whole && fabs(y) < 9e15 ? val_int(e, (int64_t)y) : val_float(y);
     }
