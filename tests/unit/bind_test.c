@@ -128,16 +128,6 @@ static rt_program program(void) {
 }
 
 /* ---- data: 4 nodes in 2 graphs, 5 edges --------------------------------------------- */
-static void npy(const char *dir, const char *name, RtDtype dt, int rank, int64_t d0, int64_t d1,
-                const void *data) {
-    char path[100];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    RtArray a = {
-        .dt = dt, .rank = rank, .shape = {d0, d1}, .count = rank == 2 ? d0 * d1 : d0, .data = data};
-    RtAlloc from = rt_alloc_default();
-    CHECK(rt_npy_save(&from, path, &a, NULL) == GNNC_OK);
-}
-
 static const char SCHEMA[] =
     "{\"format\": 1, \"graphs\": {\"g\": {\"count\": 2, \"columns\": {"
     "\"label\": {\"kind\": \"float\", \"shape\": [2], \"file\": \"label.npy\"}}}},"
@@ -151,16 +141,16 @@ static const char SCHEMA[] =
 
 static char *data_new(const char *schema) {
     char *dir = scratch_new(), path[100];
-    npy(dir, "ptr.npy", RT_DT_I64, 1, 3, 0, (int64_t[]){0, 3, 4});
-    npy(dir, "label.npy", RT_DT_F32, 1, 2, 0, (float[]){.5f, 1.5f});
-    npy(dir, "xp.npy", RT_DT_I64, 1, 5, 0, (int64_t[]){0, 2, 2, 3, 4});
-    npy(dir, "xc.npy", RT_DT_I32, 1, 4, 0, (int32_t[]){1, 4, 4, 0});
-    npy(dir, "xv.npy", RT_DT_F32, 1, 4, 0, (float[]){1, 2, 3, 4});
-    npy(dir, "y.npy", RT_DT_I64, 1, 4, 0, (int64_t[]){0, 1, -1, 1});
-    npy(dir, "kind.npy", RT_DT_I32, 1, 4, 0, (int32_t[]){2, 0, 2, 1});
+    save_npy(dir, "ptr.npy", RT_DT_I64, 1, 3, 0, (int64_t[]){0, 3, 4});
+    save_npy(dir, "label.npy", RT_DT_F32, 1, 2, 0, (float[]){.5f, 1.5f});
+    save_npy(dir, "xp.npy", RT_DT_I64, 1, 5, 0, (int64_t[]){0, 2, 2, 3, 4});
+    save_npy(dir, "xc.npy", RT_DT_I32, 1, 4, 0, (int32_t[]){1, 4, 4, 0});
+    save_npy(dir, "xv.npy", RT_DT_F32, 1, 4, 0, (float[]){1, 2, 3, 4});
+    save_npy(dir, "y.npy", RT_DT_I64, 1, 4, 0, (int64_t[]){0, 1, -1, 1});
+    save_npy(dir, "kind.npy", RT_DT_I32, 1, 4, 0, (int32_t[]){2, 0, 2, 1});
     /* file order: 2->1, 0->0, 1->1 (loop), 0->1, 3->0 */
-    npy(dir, "e.npy", RT_DT_I32, 2, 2, 5, (int32_t[]){2, 0, 1, 0, 3, 1, 0, 1, 1, 0});
-    npy(dir, "w.npy", RT_DT_F32, 1, 5, 0, (float[]){10, 11, 12, 13, 14});
+    save_npy(dir, "e.npy", RT_DT_I32, 2, 2, 5, (int32_t[]){2, 0, 1, 0, 3, 1, 0, 1, 1, 0});
+    save_npy(dir, "w.npy", RT_DT_F32, 1, 5, 0, (float[]){10, 11, 12, 13, 14});
     snprintf(path, sizeof path, "%s/schema.json", dir);
     write_file(path, schema, strlen(schema));
     return dir;
@@ -288,7 +278,7 @@ static char *data_of_rows(void) {
     const char *x = strstr(SCHEMA, "\"x\""), *y = strstr(SCHEMA, "\"y\"");
     snprintf(schema, sizeof schema, "%.*s%s%s", (int)(x - SCHEMA), SCHEMA, ROWS, y);
     char *dir = data_new(schema);
-    npy(dir, "rows.npy", RT_DT_F32, 2, 4, 6, (void *)rows);
+    save_npy(dir, "rows.npy", RT_DT_F32, 2, 4, 6, (void *)rows);
     return dir;
 }
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "rt_test_util.h"
-#include "runtime/data/npy.h"
 #include "tiny_program.h"
 
 static char dir[64], text[1 << 16];
@@ -46,16 +45,6 @@ static void runs(int want, const char *line, const char *file, const char *says)
               text);
 }
 
-static void save_npy(const char *name, RtDtype dt, int rank, int64_t d0, int64_t d1,
-                     const void *data) {
-    char path[100];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    RtArray a = {
-        .dt = dt, .rank = rank, .shape = {d0, d1}, .count = rank == 2 ? d0 * d1 : d0, .data = data};
-    RtAlloc from = rt_alloc_default();
-    CHECK(rt_npy_save(&from, path, &a, NULL) == GNNC_OK);
-}
-
 /* A ring of 30 nodes with 2 features. */
 static void make_data(void) {
     enum { N = 30 };
@@ -68,11 +57,11 @@ static void make_data(void) {
               w[v] = (float)(v % 2);
         e[v] = v, e[N + v] = (v + 5) % N, split[v] = (int8_t)(1 + v % 3);
     }
-    save_npy("x.npy", RT_DT_F32, 2, N, 2, x);
-    save_npy("t.npy", RT_DT_F32, 1, N, 0, t);
-    save_npy("w.npy", RT_DT_F32, 1, N, 0, w);
-    save_npy("e.npy", RT_DT_I32, 2, 2, N, e);
-    save_npy("split.npy", RT_DT_I8, 1, N, 0, split);
+    save_npy(dir, "x.npy", RT_DT_F32, 2, N, 2, x);
+    save_npy(dir, "t.npy", RT_DT_F32, 1, N, 0, t);
+    save_npy(dir, "w.npy", RT_DT_F32, 1, N, 0, w);
+    save_npy(dir, "e.npy", RT_DT_I32, 2, 2, N, e);
+    save_npy(dir, "split.npy", RT_DT_I8, 1, N, 0, split);
     char path[100];
     snprintf(path, sizeof path, "%s/schema.json", dir);
     const char schema[] =

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/status.h"
+#include "runtime/data/npy.h"
 
 /* Fails the n-th call (0-based) and every later one; counts live blocks. */
 typedef struct {
@@ -78,6 +78,17 @@ static inline void write_file(const char *path, const void *p, size_t n) {
     if (!f) return;
     fwrite(p, 1, n, f);
     fclose(f);
+}
+
+/* d0 rows; of rank 2 with d1 columns. */
+static inline void save_npy(const char *dir, const char *name, RtDtype dt, int rank, int64_t d0,
+                            int64_t d1, const void *data) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    RtArray a = {
+        .dt = dt, .rank = rank, .shape = {d0, d1}, .count = rank == 2 ? d0 * d1 : d0, .data = data};
+    RtAlloc from = rt_alloc_default();
+    if (rt_npy_save(&from, path, &a, NULL) != GNNC_OK) perror(path);
 }
 
 #endif

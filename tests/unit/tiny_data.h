@@ -3,20 +3,9 @@
 #define TESTS_TINY_DATA_H
 
 #include "rt_test_util.h"
-#include "runtime/data/npy.h"
 #include "runtime/exec/rng.h"
 
 enum { N = 40, E = 160, F = 3 };
-
-static inline void save_npy(const char *dir, const char *name, RtDtype dt, int rank, int64_t d0,
-                            int64_t d1, const void *data) {
-    char path[300];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    RtArray a = {
-        .dt = dt, .rank = rank, .shape = {d0, d1}, .count = rank == 2 ? d0 * d1 : d0, .data = data};
-    RtAlloc from = rt_alloc_default();
-    if (rt_npy_save(&from, path, &a, NULL) != GNNC_OK) perror(path);
-}
 
 static const char SCHEMA[] =
     "{\"format\": 1, \"nodes\": {\"n\": {\"count\": 40, \"columns\": {"
