@@ -364,10 +364,30 @@ static bool is_empty(DIR *list) {
     return true;
 }
 
+/* "data/" is "data", which may be a link. */
+static const char *without_slashes(RtPool *pool, const char *dir) {
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/') n--;
+    return rt_pool_strndup(pool, dir, n);
+}
+
+/* A directory is put in the place of another by renaming, which would cut the link. */
+static gnnc_status refuse_link(const char *dir, RtError *err) {
+    char to[256];
+    ssize_t n = readlink(dir, to, sizeof to);
+    return rt_fail(err, GNNC_E_IO, "%s: is a symbolic link; name the directory it leads to: %.*s",
+                   dir, n < 0 ? 0 : (int)n, to);
+}
+
 gnnc_status rt_dataset_place(RtPool *pool, const char *dir, bool *taken, RtError *err) {
     struct stat s;
     *taken = false;
-    if (lstat(dir, &s) != 0 && errno == ENOENT) return GNNC_OK;
+    dir = without_slashes(pool, dir);
+    if (!dir) return rt_fail_nomem(err, "data directory");
+    if (lstat(dir, &s) != 0) return errno == ENOENT ? GNNC_OK : rt_fail_errno(err, dir, "create");
+    if (S_ISLNK(s.st_mode)) return refuse_link(dir, err);
+    if (!S_ISDIR(s.st_mode))
+        return rt_fail(err, GNNC_E_IO, "%s: exists and is not a directory", dir);
     DIR *list = opendir(dir);
     if (!list) return rt_fail_errno(err, dir, "create");
     bool empty = is_empty(list);
@@ -471,9 +491,7 @@ static void remove_abandoned(RtPool *pool, const char *dir) {
 
 static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, bool replace,
                              RtError *err) {
-    size_t n = strlen(dir);
-    while (n > 1 && dir[n - 1] == '/') n--;
-    dir = rt_pool_strndup(pool, dir, n);
+    dir = without_slashes(pool, dir);
     const char *tmp = dir ? rt_pool_printf(pool, "%s.tmp.%ld", dir, (long)getpid()) : NULL;
     if (!tmp) return rt_fail_nomem(err, "data directory");
     gnnc_status st = make_parents(pool, dir, err);

@@ -409,6 +409,18 @@ static gnnc_status add_reference(Tables *x, const Table *t, int c) {
     return st;
 }
 
+/* A table of edges beside others has rows that are nodes, unless its ends are references. */
+static void warn_of_edges(const Tables *x, const RtFolder *f, const Table *t) {
+    int src = find_column(t, "src", 3), dst = find_column(t, "dst", 3);
+    if (src < 0 || dst < 0 || t->kind[src] != RT_KIND_GUESS || t->kind[dst] != RT_KIND_GUESS)
+        return;
+    rt_import_warn(
+        x->how,
+        "%s: its rows became nodes, 'src' and 'dst' features: edges are gnnc import "
+        "[%s/NODES.csv] %s/%s, or --map FILE with '%s.src -> TABLE' and '%s.dst -> TABLE'",
+        t->csv.name, f->name, f->name, t->csv.name, t->name, t->name);
+}
+
 static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtFolder *f,
                             const RtNamedBytes *map) {
     int n_refs = 0;
@@ -427,6 +439,7 @@ static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtFolder *f,
     for (int i = 0; i < x->n; i++)
         for (int c = 0; c < x->table[i].csv.n_columns; c++)
             if (x->table[i].kind[c] == REFERS) TRY(st, add_reference(x, &x->table[i], c));
+    for (int i = 0; i < x->n; i++) warn_of_edges(x, f, &x->table[i]);
     if (!n_refs)
         rt_import_warn(x->how,
                        "%s: no table refers to another, so there are no edges; --map FILE says "

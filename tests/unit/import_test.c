@@ -680,11 +680,12 @@ static int command(char *out_text, char *err_text, size_t cap, int argc, char **
             (char *[]){__VA_ARGS__})
 
 TEST(the_command) {
-    char out[4096] = "", err[4096] = "", edges[128], to[128], other[128];
+    char out[4096] = "", err[4096] = "", edges[128], to[128], other[128], link[128];
     const char *dir = scratch_new();
     snprintf(edges, sizeof edges, "%s/e.csv", dir);
     snprintf(to, sizeof to, "%s/data", dir);
     snprintf(other, sizeof other, "%s/other", dir);
+    snprintf(link, sizeof link, "%s/link", dir);
     write_file(edges, "src,dst\n1,2\n2,3\n2,\n", 19);
     CHECK(RUN("import") == 2 && strstr(err, "no input"));
     CHECK(RUN("import", edges) == 2 && strstr(err, "-o DIR"));
@@ -706,11 +707,18 @@ TEST(the_command) {
     CHECK(RUN("import", edges, "-o", other, "--skip-bad", "--scaffold", edges) == 1);
     CHECK_MSG(strstr(err, "e.csv: exists already; --force"), "%s", err);
     CHECK(count_entries(dir) == 2); /* not written: the model's place was taken */
+    CHECK(symlink(to, link) == 0);
+    CHECK(RUN("import", edges, "-o", link, "--skip-bad", "--force") == 1 &&
+          strstr(err, "is a symbolic link; name the directory it leads to: ") && strstr(err, to));
+    strcat(link, "/");
+    CHECK(RUN("import", edges, "-o", link, "--force") == 1 && strstr(err, "is a symbolic link"));
+    link[strlen(link) - 1] = 0;
+    unlink(link);
     CHECK(RUN("import", "/nowhere.npz", "-o", (char *)dir, "--force") ==
           1); /* told before reading */
     CHECK_MSG(strstr(err, "exists and is not a data directory"), "%s", err);
     CHECK(RUN("import", "/nowhere.npz", "-o", edges) == 1);
-    CHECK_MSG(strstr(err, "e.csv: cannot create: Not a directory"), "%s", err);
+    CHECK_MSG(strstr(err, "e.csv: exists and is not a directory"), "%s", err);
     CHECK(RUN("import", edges, "-o", to, "--skip-bad", "--force") == 0);
     CHECK(RUN("import", "/nowhere.npz", "-o", to, "--force") == 1 && strstr(err, "/nowhere.npz"));
     CHECK(count_entries(dir) == 2);
