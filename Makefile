@@ -186,13 +186,13 @@ install: all
 	install -d $(LIB)/include/cuda
 	install -m 644 $(filter-out %/cuda.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(LIB)/include/cuda/
 	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(LIB)/)
-	install -m 644 runtime/include/gnnc.h runtime/include/gnnc_extern.h $(TO)/include/
+	install -m 644 runtime/include/*.h $(TO)/include/
 	install -d $(TO)/share/gnnc/models/layers
 	install -m 644 models/*.gnn $(TO)/share/gnnc/models/
 	install -m 644 models/layers/*.gnn $(TO)/share/gnnc/models/layers/
 uninstall:
 	rm -rf $(LIB) $(TO)/share/gnnc
-	rm -f $(TO)/bin/gnnc $(TO)/include/gnnc.h $(TO)/include/gnnc_extern.h
+	rm -f $(TO)/bin/gnnc $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
 
 # What takes longer than CI, and goes on where it stopped (tests/random/README.md).
 long: all $(BUILD)/tests/random/model_check

@@ -363,7 +363,7 @@ int gnnc_graph_n_tables(const gnnc_graph *g) {
 gnnc_status gnnc_graph_table_info(const gnnc_graph *g, int table, gnnc_table_info *out) {
     gnnc_table kind;
     if (!g || !out) return GNNC_E_ARG;
-    gnnc_status st = rt_struct_check(NULL, "table", out->struct_size, sizeof *out);
+    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_table_info, out, graphs);
     const RtTable *t = table_at(g, table, &kind);
     if (st != GNNC_OK || !t) return st != GNNC_OK ? st : GNNC_E_RANGE;
     const RtDataset *d = g->data;
@@ -382,7 +382,7 @@ gnnc_status gnnc_graph_column_info(const gnnc_graph *g, int table, int column,
                                    gnnc_column_info *out) {
     gnnc_table kind;
     if (!g || !out) return GNNC_E_ARG;
-    gnnc_status st = rt_struct_check(NULL, "column", out->struct_size, sizeof *out);
+    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_column_info, out, n_splits);
     const RtTable *t = table_at(g, table, &kind);
     if (st != GNNC_OK) return st;
     if (!t || column < 0 || column >= t->n_columns) return GNNC_E_RANGE;

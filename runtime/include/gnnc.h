@@ -227,6 +227,21 @@ gnnc_status gnnc_graph_add_masks(gnnc_graph *g, const char *table, const char *c
                                  const gnnc_array *train, const gnnc_array *validation,
                                  const gnnc_array *test);
 
+/* A DLPack tensor (gnnc_dlpack.h) as an array that any call above takes: borrowed, with the
+ * tensor's deleter as `done`.  The graph never writes to it.  The call owns the tensor: where it
+ * fails the deleter was called.
+ *   tensor  in the host's memory (kDLCPU, kDLCUDAHost), of a gnnc_element's type, rank 1 or more
+ *   out     struct_size set; all else is written
+ * Returns GNNC_E_ARG (another major version, of which nothing else is read; memory of a device),
+ * GNNC_E_DTYPE, GNNC_E_SHAPE. */
+struct DLManagedTensorVersioned;
+gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersioned *tensor,
+                                    gnnc_array *out);
+/* A column of one: both calls in one, with the errors of both. */
+gnnc_status gnnc_graph_add_dlpack(gnnc_graph *g, const char *table, const char *column,
+                                  gnnc_kind kind, struct DLManagedTensorVersioned *tensor,
+                                  int64_t n_categories, const char *const *names);
+
 /* Ends building: everything that opening a directory checks holds from now on, and the graph is
  * frozen.  After a failure building can go on, to mend it.
  * Returns GNNC_E_RANGE, GNNC_E_FORMAT: ends of edges, or graph pointers, do not fit. */

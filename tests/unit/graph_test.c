@@ -3,6 +3,9 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sys/mman.h>
+
+#include "gnnc_dlpack.h"
 
 #include "tiny_program.h"
 
@@ -88,7 +91,7 @@ TEST(a_directory_takes_more_columns) {
     CHECK(strstr(gnnc_graph_error(g), "before anything is in the graph"));
     OK(g, gnnc_graph_add_column(g, "n", "t", GNNC_COL_FLOAT, &a, -1, NULL));
     for (int i = 0; i < 9; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "c%d", i);
         OK(g, gnnc_graph_add_column(g, "n", name, GNNC_COL_TIME, &a, -1, NULL));
     }
@@ -500,6 +503,96 @@ TEST(null_is_an_argument_that_is_refused) {
     gnnc_graph_retain(NULL);
     gnnc_graph_release(NULL);
     gnnc_graph_release(g);
+}
+
+/* ---- DLPack -----------------------------------------------------------------------------------
+ */
+static void count_deleted(DLManagedTensorVersioned *t) {
+    ++*(int *)t->manager_ctx;
+}
+
+static DLManagedTensorVersioned tensor_of(int code, int bits, int32_t ndim, int64_t *shape,
+                                          void *data, int *n_deleted) {
+    return (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                      .manager_ctx = n_deleted,
+                                      .deleter = count_deleted,
+                                      .dl_tensor = {.data = data,
+                                                    .device = {kDLCPU, 0},
+                                                    .ndim = ndim,
+                                                    .dtype = {(uint8_t)code, (uint8_t)bits, 1},
+                                                    .shape = shape}};
+}
+
+static gnnc_status add_tensor(gnnc_graph *g, DLManagedTensorVersioned *t) {
+    return gnnc_graph_add_dlpack(g, "n", "x", GNNC_COL_FLOAT, t, -1, NULL);
+}
+
+TEST(dlpack_tensors_are_read_where_they_lie) {
+    size_t page = 4096;
+    float *x = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int64_t shape[] = {4, 2}, down[] = {1, 4}, n = 4;
+    int n_deleted = 0;
+    gnnc_graph *g = graph_new();
+    for (int i = 0; i < 64; i++) x[i] = (float)i;
+    CHECK(mprotect(x, page, PROT_READ) == 0); /* as the flag says */
+    OK(g, gnnc_graph_add_nodes(g, "n", 4));
+    DLManagedTensorVersioned t = tensor_of(kDLFloat, 32, 2, shape, x, &n_deleted);
+    t.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+    t.dl_tensor.byte_offset = 64;
+    OK(g, add_tensor(g, &t));
+    CHECK(column_of(g, "n", "x")->f32 == x + 16 && n_deleted == 0);
+    DLManagedTensorVersioned u = tensor_of(kDLFloat, 32, 2, shape, x, &n_deleted);
+    u.dl_tensor.strides = down; /* of elements: the transpose of [2, 4] */
+    u.version.minor = 99;
+    OK(g, add_tensor(g, &u));
+    const float *y = column_of(g, "n", "x")->f32;
+    CHECK(y[0] == 0 && y[1] == 4 && y[2] == 1 && y[7] == 7 && n_deleted == 1);
+    int32_t ends[4] = {0, 1, 2, 3};
+    DLManagedTensorVersioned e = tensor_of(kDLInt, 32, 1, &n, ends, &n_deleted);
+    gnnc_array a = {.struct_size = sizeof a}, b = a;
+    OK(g, gnnc_graph_array_dlpack(g, &e, &a));
+    OK(g, gnnc_graph_array_dlpack(g, &e, &b));
+    OK(g, gnnc_graph_add_edges(g, "e", "n", "n", &a, &b));
+    CHECK(g->data->edges[0].src == ends && n_deleted == 1);
+    gnnc_graph_release(g);
+    CHECK(n_deleted == 4);
+    munmap(x, page);
+}
+
+TEST(dlpack_tensors_that_are_refused_are_deleted) {
+    float x[4] = {0};
+    int64_t n = 4;
+    int n_deleted = 0;
+    gnnc_graph *g = graph_new();
+    OK(g, gnnc_graph_add_nodes(g, "n", 4));
+    DLManagedTensorVersioned good = tensor_of(kDLFloat, 32, 1, &n, x, &n_deleted), t = good;
+    memset(&t.flags, 0x5a, sizeof t - offsetof(DLManagedTensorVersioned, flags));
+    t.version.major = 2; /* nothing behind the deleter is where it was */
+    CHECK(add_tensor(g, &t) == GNNC_E_ARG && n_deleted == 1);
+    CHECK_STR(gnnc_graph_error(g), "a DLPack tensor of version 2.1, 1 is read here");
+    t = good, t.dl_tensor.device.device_type = kDLCUDA;
+    CHECK(add_tensor(g, &t) == GNNC_E_ARG && n_deleted == 2);
+    CHECK(strstr(gnnc_graph_error(g), "on device 2 (kDLCUDA): only the host's memory is read"));
+    t = good, t.dl_tensor.dtype.code = kDLComplex;
+    CHECK(add_tensor(g, &t) == GNNC_E_DTYPE && n_deleted == 3);
+    t = good, t.dl_tensor.dtype.lanes = 4;
+    CHECK(add_tensor(g, &t) == GNNC_E_DTYPE && n_deleted == 4);
+    t = good, t.dl_tensor.ndim = 0;
+    CHECK(add_tensor(g, &t) == GNNC_E_SHAPE && n_deleted == 5);
+    t = good, n = 3;
+    CHECK(add_tensor(g, &t) == GNNC_E_SHAPE && n_deleted == 6);
+    CHECK(gnnc_graph_add_dlpack(g, "m", "x", GNNC_COL_FLOAT, &t, -1, NULL) == GNNC_E_MISSING);
+    gnnc_array a = {.struct_size = 1};
+    CHECK(gnnc_graph_array_dlpack(g, &t, &a) == GNNC_E_ARG && n_deleted == 8);
+    CHECK(gnnc_graph_array_dlpack(NULL, &t, &a) == GNNC_E_ARG && n_deleted == 9);
+    CHECK(gnnc_graph_array_dlpack(g, &t, NULL) == GNNC_E_ARG && n_deleted == 10);
+    CHECK(add_tensor(g, NULL) == GNNC_E_ARG);
+    OK(g, gnnc_graph_commit(g));
+    CHECK(add_tensor(g, &t) == GNNC_E_STATE && n_deleted == 11);
+    t.deleter = NULL; /* a producer need not have one */
+    CHECK(add_tensor(g, &t) == GNNC_E_STATE && g->data->nodes[0].n_columns == 0);
+    gnnc_graph_release(g);
+    CHECK(n_deleted == 11);
 }
 
 /* ---- what is in it ------------------------------------------------------------------------------

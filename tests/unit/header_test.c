@@ -22,13 +22,19 @@ static void find_top(void) {
 
 TEST(header_is_c99_and_cxx) {
     find_top();
-    CHECK(shell("cc -I%s/runtime/include -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "
-                "-x c %s%s/runtime/include/gnnc.h",
-                "") == 0);
-    if (system("command -v c++ >/dev/null 2>&1") != 0) return;
-    CHECK(shell("c++ -I%s/runtime/include -Wall -Wextra -Wpedantic -Werror -fsyntax-only "
-                "-x c++ %s%s/runtime/include/gnnc.h",
-                "") == 0);
+    static const char *const headers[] = {"gnnc.h", "gnnc_dlpack.h"};
+    bool cxx = system("command -v c++ >/dev/null 2>&1") == 0;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char c[64];
+        snprintf(c, sizeof c, "-fsyntax-only -include %s", headers[i]);
+        CHECK(shell("cc -I%s/runtime/include -std=c99 -Wall -Wextra -Wpedantic -Werror %s "
+                    "-x c /dev/null",
+                    c) == 0);
+        if (cxx)
+            CHECK(shell("c++ -I%s/runtime/include -Wall -Wextra -Wpedantic -Werror %s "
+                        "-x c++ /dev/null",
+                        c) == 0);
+    }
 }
 
 /* Where a caller of version 0.1 finds the fields of public structures: they grow at the end only.
