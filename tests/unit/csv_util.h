@@ -7,6 +7,8 @@
 
 #include "runtime/data/csv.h"
 #include "runtime/data/import.h"
+#include "runtime/data/import_folder.h"
+#include "test.h"
 
 /* What was told so far, a line each. */
 typedef struct {
@@ -28,6 +30,26 @@ static inline RtDataset *csv(const char *nodes, const char *edges, RtImport *how
     RtNamedBytes n = {"n.csv", bytes(nodes ? nodes : "")}, e = {"e.csv", bytes(edges)};
     *err = (RtError){""};
     rt_import_csv_bytes(NULL, nodes ? &n : NULL, &e, how, &d, err);
+    return d;
+}
+
+/* With no settings, and nothing wrong. */
+static inline RtDataset *csv_of(const char *nodes, const char *edges) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = csv(nodes, edges, &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    return d;
+}
+
+#define FILE_OF(name, s) {name, {(const uint8_t *)(s), sizeof(s) - 1}}
+
+/* A folder of tables. */
+static inline RtDataset *tables_of(const RtNamedBytes *files, int n, RtImport *how, RtError *err) {
+    RtFolder f = {.name = "folder", .files = files, .n_files = n};
+    RtDataset *d;
+    *err = (RtError){""};
+    rt_import_tables(NULL, &f, NULL, how, &d, err);
     return d;
 }
 

@@ -92,10 +92,7 @@ TEST(a_column_taken_for_an_end_is_named) {
 }
 
 TEST(classes_may_be_written_as_reals) {
-    RtImport how = {0};
-    RtError err;
-    RtDataset *d = csv("id,sort:class\n1,10.0\n2,\n3,2.0\n4,0\n", "src,dst\n1,2\n", &how, &err);
-    CHECK_MSG(d, "%s", err.text);
+    RtDataset *d = csv_of("id,sort:class\n1,10.0\n2,\n3,2.0\n4,0\n", "src,dst\n1,2\n");
     if (!d) return;
     const RtColumn *c = &d->nodes[0].columns[0];
     CHECK(c->kind == RT_COL_CLASS && c->n_categories == 11);
@@ -104,10 +101,7 @@ TEST(classes_may_be_written_as_reals) {
 }
 
 TEST(empty_numbers_are_zero_and_marked) {
-    RtImport how = {0};
-    RtError err;
-    RtDataset *d = csv("id,a\n1,0.5\n2,\n3,1\n", "src,dst,w\n1,2,\n2,3,4\n", &how, &err);
-    CHECK_MSG(d, "%s", err.text);
+    RtDataset *d = csv_of("id,a\n1,0.5\n2,\n3,1\n", "src,dst,w\n1,2,\n2,3,4\n");
     if (!d) return;
     const RtColumn *a = d->nodes[0].columns, *w = d->edges[0].columns;
     CHECK(a->kind == RT_COL_FLOAT && a->f32[0] == 0.5f && a->f32[1] == 0);
@@ -119,12 +113,9 @@ TEST(empty_numbers_are_zero_and_marked) {
 
 /* Whatever the column is called; numbers are times by its name alone. */
 TEST(dates_are_times) {
-    RtImport how = {0};
-    RtError err;
-    RtDataset *d = csv("id,created_at,measured_at,named,paid\n1,2024-01-31 10:00:00,7,2024,no\n"
-                       "2,,8,soon,2020-01-05\n3,2024-02-01,9,later,2020-01-06\n",
-                       "src,dst,since\n1,2,2020-01-02\n2,1,2020-01-03\n", &how, &err);
-    CHECK_MSG(d, "%s", err.text);
+    RtDataset *d = csv_of("id,created_at,measured_at,named,paid\n1,2024-01-31 10:00:00,7,2024,no\n"
+                          "2,,8,soon,2020-01-05\n3,2024-02-01,9,later,2020-01-06\n",
+                          "src,dst,since\n1,2,2020-01-02\n2,1,2020-01-03\n");
     if (!d) return;
     CHECK(d->nodes[0].columns[0].kind == RT_COL_TIME);
     CHECK(d->nodes[0].columns[1].kind == RT_COL_FLOAT);
@@ -332,11 +323,8 @@ TEST(texts_among_numbers_are_offered_their_kind) {
 }
 
 TEST(absent_numbers_have_many_names) {
-    RtImport how = {0};
-    RtError err;
-    RtDataset *d = csv("id,shop_id,a,when_time\n1,3.0,NULL,5\n2,,1,NaN\n3,\\N,2,7\n",
-                       "src,dst\n1,2\n", &how, &err);
-    CHECK_MSG(d, "%s", err.text);
+    RtDataset *d =
+        csv_of("id,shop_id,a,when_time\n1,3.0,NULL,5\n2,,1,NaN\n3,\\N,2,7\n", "src,dst\n1,2\n");
     if (!d) return;
     const RtColumn *id = rt_table_column(d->nodes, "shop_id"), *a = rt_table_column(d->nodes, "a");
     CHECK(id && id->i64[0] == 3 && id->i64[1] == INT64_MIN && id->i64[2] == INT64_MIN);

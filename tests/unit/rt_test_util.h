@@ -80,6 +80,15 @@ static inline void write_file(const char *path, const void *p, size_t n) {
     fclose(f);
 }
 
+/* A text, "" where it cannot be read; valid until the next call. */
+static inline const char *file_text(const char *path) {
+    static char text[16384];
+    FILE *f = fopen(path, "rb");
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = '\0';
+    if (f) fclose(f);
+    return text;
+}
+
 /* d0 rows; of rank 2 with d1 columns. */
 static inline void save_npy(const char *dir, const char *name, RtDtype dt, int rank, int64_t d0,
                             int64_t d1, const void *data) {

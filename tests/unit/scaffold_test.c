@@ -1,0 +1,98 @@
+/* Starters: what `gnnc import --scaffold` makes of a data set. */
+#include "test.h"
+
+#include "csv_util.h"
+#include "frontend/import_scaffold.h"
+#include "runtime/data/import_split.h"
+#include "rt_test_util.h"
+
+/* The starter of d, which is closed; valid until the next call. */
+static const char *scaffold_by(RtDataset *d, const ScaffoldHow *how) {
+    char model[128];
+    RtError err = {""};
+    const char *dir = scratch_new();
+    snprintf(model, sizeof model, "%s/m.gnn", dir);
+    CHECK_MSG(gnnc_import_scaffold(d, how, model, &err) == GNNC_OK, "%s", err.text);
+    const char *text = file_text(model);
+    scratch_remove(dir);
+    rt_dataset_close(d);
+    return text;
+}
+
+static const char *scaffold_of(RtDataset *d) {
+    return scaffold_by(d, &(ScaffoldHow){.dir = "data"});
+}
+
+static void scaffold_says(RtDataset *d, const char *const *says) {
+    const char *text = scaffold_of(d);
+    for (; *says; says++) CHECK_MSG(strstr(text, *says), "no '%s' in\n%s", *says, text);
+}
+#define SCAFFOLD(d, ...) scaffold_says(d, (const char *const[]){__VA_ARGS__, NULL})
+
+TEST(scaffolds_are_starters_that_learn) {
+    static const char two[] = "id,a,y,split\n1,2,0,train\n2,1,1,val\n3,2,1,test\n",
+                      ends[] = "src,dst\n1,2\n";
+    SCAFFOLD(csv_of(two, ends), "metric roc_auc, accuracy", "weight_decay = 5e-4",
+             "keep best on val roc_auc", "dropout(h[t], p)");
+    SCAFFOLD(csv_of("id,y,split\n1,0,train\n2,1,test\n3,2,train\n", ends), "metric accuracy\n",
+             "keep last    # the split has no validation rows",
+             "param vertex_self: f32[vertex, hidden] = normal(0, 0.1)");
+    SCAFFOLD(csv_of("id,y\n1,0\n2,1\n", ends),
+             "`vertex` has labels (`y`) and no split, so nothing is learned: gnnc import --split");
+}
+
+/* Rows with a label see what is older; where they have no time, times are not read. */
+TEST(scaffolds_do_not_read_the_future) {
+    static const char edges[] = "src,dst,t\n1,2,5\n2,3,6\n";
+    SCAFFOLD(csv_of("id,a,date,y,split\n1,2,5,0,train\n2,1,6,1,val\n3,2,7,1,test\n", edges),
+             "sample { fanout [10, 10]  batch 256  time g.vertex.date, g.link.t }");
+    SCAFFOLD(csv_of("id,a,y,split\n1,2,0,train\n2,1,1,val\n3,2,1,test\n", edges),
+             "edge link: vertex -> vertex timeless {");
+}
+
+/* Where a table has several times, one is chosen, and said so; a birth date is the last choice. */
+TEST(scaffolds_choose_the_time_of_an_event) {
+    static const char nodes[] = "id,BirthDate:time,HireDate:time,left:time,a,y,split\n"
+                                "1,1,5,8,2,0,train\n2,2,6,8,1,1,val\n3,3,7,8,2,1,test\n",
+                      ends[] = "src,dst,due:time,created_at:time\n1,2,9,5\n2,3,9,6\n";
+    SCAFFOLD(
+        csv_of(nodes, ends), "time g.vertex.HireDate, g.link.created_at }",
+        "says HireDate (it stands first that is no birth date or the like), not BirthDate, left",
+        "says created_at (its name is an event's), not due");
+    const char *text =
+        scaffold_by(csv_of(nodes, ends), &(ScaffoldHow){.dir = "data", .by_time = "left"});
+    CHECK(strstr(text, "time g.vertex.left, ") && strstr(text, "(--by-time names it)"));
+    text = scaffold_of(csv_of("id,dob:time,y,split\n1,1,0,train\n2,2,1,val\n", "src,dst\n1,2\n"));
+    CHECK(strstr(text, "time g.vertex.dob }") && !strstr(text, "says dob"));
+}
+
+/* What no message arrives from would be layers of no use (E0319). */
+TEST(scaffolds_leave_out_what_is_out_of_reach) {
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("a.csv", "id,b_id,y,split\n1,1,0,train\n2,1,1,test\n"),
+                            FILE_OF("b.csv", "id,c_id\n1,1\n2,1\n"),
+                            FILE_OF("c.csv", "id,d_id\n1,1\n"), FILE_OF("d.csv", "id,e\n1,7\n"),
+                            FILE_OF("e.csv", "id,x\n7,0.5\n")};
+    const char *text = scaffold_of(tables_of(files, 5, &how, &err));
+    CHECK(strstr(text, "node c {") && strstr(text, "edge b__c_id: b -> c"));
+    CHECK(!strstr(text, "node d") && !strstr(text, "c__d_id"));
+    CHECK(strstr(text, "# Left out, because nothing of them reaches `a` in 2 layers: d, e.\n"));
+}
+
+TEST(scaffolds_name_the_model_for_links) {
+    SCAFFOLD(csv_of(NULL, "src,dst,split\n1,2,train\n2,3,test\n"),
+             "models/link.gnn learns such links (vertex, link; without its lines of `no_link`");
+    SCAFFOLD(csv_of(NULL, "src,dst,t,split\n1,2,5,train\n2,3,6,test\n"),
+             "models/events.gnn learns which event `link` comes next");
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("user.csv", "id,item_id\n1,7\n2,8\n3,8\n"),
+                            FILE_OF("item.csv", "id\n7\n8\n")};
+    RtDataset *d = tables_of(files, 2, &how, &err);
+    RtSplitHow split = {.part = {0.6, 0, 0.4}};
+    CHECK_MSG(d && rt_import_split(d, &split, &err) == GNNC_OK, "%s", err.text);
+    SCAFFOLD(d, "models/lightgcn.gnn recommends by such edges");
+}
+
+TEST_MAIN()
