@@ -84,25 +84,28 @@ static const float floats[3] = {1, 2, 3};
 static const int64_t longs[2] = {-7, 1};
 static const uint8_t bytes[3] = {1, 0, 1};
 
-static RtTensors sample(RtTensor v[3], RtMeta *meta) {
-    v[0] = (RtTensor){"mask", {.dt = RT_DT_BOOL, .rank = 1, .shape = {3}, .data = bytes}};
-    v[1] = (RtTensor){"a.\"b\"", {.dt = RT_DT_F32, .rank = 2, .shape = {3, 1}, .data = floats}};
-    v[2] = (RtTensor){"n", {.dt = RT_DT_I64, .rank = 1, .shape = {2}, .data = longs}};
-    *meta = (RtMeta){"epoch", "12"};
-    return (RtTensors){.n = 3, .v = v, .n_meta = 1, .meta = meta};
+/* Three tensors, and where they are to be saved. */
+static RtTensor three[] = {
+    {"mask", {.dt = RT_DT_BOOL, .rank = 1, .shape = {3}, .data = bytes}},
+    {"a.\"b\"", {.dt = RT_DT_F32, .rank = 2, .shape = {3, 1}, .data = floats}},
+    {"n", {.dt = RT_DT_I64, .rank = 1, .shape = {2}, .data = longs}},
+};
+static const RtTensors sample = {.n = 3, .v = three, .n_meta = 1, .meta = &(RtMeta){"epoch", "12"}};
+
+static const char *new_path(const char **dir) {
+    static char path[128];
+    *dir = scratch_new();
+    snprintf(path, sizeof path, "%s/w.safetensors", *dir);
+    return path;
 }
 
 TEST(saved_tensors_read_back) {
-    char path[128];
-    const char *dir = scratch_new();
-    snprintf(path, sizeof path, "%s/w.safetensors", dir);
-    RtTensor v[3];
-    RtMeta meta;
-    RtTensors t = sample(v, &meta), u;
+    const char *dir, *path = new_path(&dir);
+    RtTensors u;
     RtError err = {""};
     RtPool pool;
     rt_pool_init(&pool, NULL);
-    CHECK(rt_safetensors_save(NULL, path, &t, &err) == GNNC_OK);
+    CHECK(rt_safetensors_save(NULL, path, &sample, &err) == GNNC_OK);
     CHECK(rt_safetensors_open(&pool, path, &u, &err) == GNNC_OK);
     CHECK(u.n == 3);
     CHECK_STR(rt_tensors_meta(&u, "epoch"), "12");
@@ -118,14 +121,10 @@ TEST(saved_tensors_read_back) {
 
 /* A file size limit stands for the full disk: write() fails just the same. */
 TEST(a_full_disk_leaves_the_old_file) {
-    char path[128];
-    const char *dir = scratch_new();
-    snprintf(path, sizeof path, "%s/w.safetensors", dir);
-    RtTensor v[3];
-    RtMeta meta;
-    RtTensors t = sample(v, &meta), u;
+    const char *dir, *path = new_path(&dir);
+    RtTensors u;
     RtError err = {""};
-    CHECK(rt_safetensors_save(NULL, path, &t, &err) == GNNC_OK);
+    CHECK(rt_safetensors_save(NULL, path, &sample, &err) == GNNC_OK);
     static float big[64 * 1024];
     RtTensor b = {"big", {.dt = RT_DT_F32, .rank = 1, .shape = {64 * 1024}, .data = big}};
     RtTensors large = {.n = 1, .v = &b};
@@ -149,16 +148,12 @@ TEST(a_full_disk_leaves_the_old_file) {
 }
 
 TEST(every_truncation_is_an_error) {
-    char path[128];
-    const char *dir = scratch_new();
-    snprintf(path, sizeof path, "%s/w.safetensors", dir);
-    RtTensor v[3];
-    RtMeta meta;
-    RtTensors t = sample(v, &meta), u;
+    const char *dir, *path = new_path(&dir);
+    RtTensors u;
     RtBytes file;
     RtPool pool;
     rt_pool_init(&pool, NULL);
-    CHECK(rt_safetensors_save(NULL, path, &t, NULL) == GNNC_OK);
+    CHECK(rt_safetensors_save(NULL, path, &sample, NULL) == GNNC_OK);
     CHECK(rt_file_map(&pool, path, &file, NULL) == GNNC_OK);
     for (size_t k = 0; k < file.n; k++) {
         uint8_t *copy = malloc(k ? k : 1);
@@ -171,17 +166,13 @@ TEST(every_truncation_is_an_error) {
 }
 
 TEST(every_failed_allocation_is_survived) {
-    char path[128];
-    const char *dir = scratch_new();
-    snprintf(path, sizeof path, "%s/w.safetensors", dir);
-    RtTensor v[3];
-    RtMeta meta;
-    RtTensors t = sample(v, &meta), u;
+    const char *dir, *path = new_path(&dir);
+    RtTensors u;
     gnnc_status st = GNNC_E_NOMEM;
     for (long k = 0; st != GNNC_OK && k < 1000; k++) {
         FailingAlloc f;
         RtAlloc from = failing(&f, k);
-        st = rt_safetensors_save(&from, path, &t, NULL);
+        st = rt_safetensors_save(&from, path, &sample, NULL);
         CHECK(f.n_live == 0);
         CHECK(st == GNNC_OK || st == GNNC_E_NOMEM);
         CHECK(count_entries(dir) == (st == GNNC_OK));

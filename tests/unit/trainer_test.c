@@ -201,14 +201,19 @@ TEST(a_split_that_is_only_reported_may_be_empty) {
 }
 
 /* ---- checkpoints -------------------------------------------------------------------- */
+/* p->a is what training without a break ends with. */
+static void run_whole(const Place *p, int64_t epochs) {
+    gnnc_trainer *t = trainer_new(p, epochs, 1);
+    train_on(t, epochs);
+    CHECK(gnnc_trainer_save(t, p->a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+}
+
 TEST(resumed_training_ends_with_the_same_bits) {
     Place p = place_new();
-    gnnc_trainer *t = trainer_new(&p, 12, 1);
-    train_on(t, 12);
-    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
-    gnnc_trainer_destroy(t);
+    run_whole(&p, 12);
     for (int64_t cut = 0; cut < 12; cut += 5) {
-        t = trainer_new(&p, 12, 2);
+        gnnc_trainer *t = trainer_new(&p, 12, 2);
         train_on(t, cut);
         CHECK(gnnc_trainer_save(t, p.b) == GNNC_OK);
         gnnc_trainer_destroy(t);
@@ -225,14 +230,11 @@ TEST(resumed_training_ends_with_the_same_bits) {
 
 TEST(kill_9_and_resume_ends_with_the_same_bits) {
     Place p = place_new();
-    gnnc_trainer *t = trainer_new(&p, 60, 1);
-    train_on(t, 60);
-    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
-    gnnc_trainer_destroy(t);
+    run_whole(&p, 60);
     for (int round = 0; round < 6; round++) {
         pid_t child = fork();
         if (child == 0) {
-            t = trainer_new(&p, 60, 1);
+            gnnc_trainer *t = trainer_new(&p, 60, 1);
             if (access(p.b, F_OK) == 0 && gnnc_trainer_resume(t, p.b) != GNNC_OK) _exit(3);
             while (!gnnc_trainer_done(t))
                 if (gnnc_trainer_epoch(t) != GNNC_OK || gnnc_trainer_save(t, p.b) != GNNC_OK)
