@@ -303,6 +303,8 @@ static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *want
                        rt_cell_quoted(cell_of(t, dates.first_row, col)).s);
     if (f->guessed) f->kind = guess_kind(t, col, &n, &dates, f);
     tell_of_dates(t, col, wanted, f, &dates, ambiguous);
+    const RtColFacts *facts = &rt_col_facts[f->kind];
+    f->matrix |= facts->n_dims == 1 && !facts->codes; /* a kind of rows, even of width 1 */
     if (f->matrix && !f->why) f->why = "columns numbered in their names";
     if (st == GNNC_OK) warn_of_key(t, col, wanted, f);
     return st;
