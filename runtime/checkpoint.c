@@ -4,7 +4,8 @@
  *     <path>            the kept parameters and states (best epoch so far), PyG's names
  *     train.<path>      those of the last step, where they differ from the kept ones
  *     opt.*             optimizer state, as the program names it
- *     train.history     f64 [epochs, scalars]: every epoch's metrics
+ *     train.history     f64 [epochs, scalars]: every epoch's metrics; one row more where the steps
+ *                       of an epoch are done and its evaluation is not
  *     metadata          which program and machine, and where training stands
  *
  * Nothing in it depends on the clock or the thread count, so equal runs write equal
@@ -138,10 +139,12 @@ static void put_variables(File *o) {
     for (int v = 0; v < p->n_vars; v++)
         if (p->vars[v].kind == RT_VAR_SLOT && p->vars[v].buf >= 0)
             put_variable(o, "", v, t->x.buf[p->vars[v].buf]);
+    int64_t rows = t->progress.epoch + t->trained;
+    if (t->trained) rt_history_note(t, t->progress.epoch);
     RtArray history = {.dt = RT_DT_F64,
                        .rank = 2,
-                       .shape = {t->progress.epoch, t->n_scalars},
-                       .count = t->progress.epoch * t->n_scalars,
+                       .shape = {rows, t->n_scalars},
+                       .count = rows * t->n_scalars,
                        .data = t->history.v};
     put_tensor(o, "", "train.history", history);
 }
@@ -377,8 +380,10 @@ static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **hi
         }
     }
     const RtTensor *h = *history = find(o, "", "train.history");
-    bool ok = h && h->a.dt == RT_DT_F64 && h->a.rank == 2 && h->a.shape[0] == p->epoch &&
-              h->a.shape[1] == t->n_scalars;
+    bool trained = h && h->a.shape[0] == p->epoch + 1,
+         whole = p->step > 0 && p->step % rt_batches_per_epoch(t) == 0;
+    bool ok = h && h->a.dt == RT_DT_F64 && h->a.rank == 2 && h->a.shape[1] == t->n_scalars &&
+              (trained ? whole : h->a.shape[0] == p->epoch);
     return ok ? GNNC_OK : bad(o, "the history of the epochs does not fit");
 }
 
@@ -419,14 +424,15 @@ static gnnc_status resume(File *o, const RtSource *from) {
     TRY(st, rt_node_rows(t, &o->pool, o->path, &o->f));
     TRY(st, get_progress(o, &p, &opt));
     TRY(st, fit_tensors(o, &p, &history));
-    TRY(st, rt_history_reserve(t, p.epoch, opt.epochs));
+    TRY(st, rt_history_reserve(t, history->a.shape[0], opt.epochs));
     /* From here nothing can fail: names, types and sizes agree. */
     rt_batches_forget(t);
     t->progress = p;
     t->options = opt;
     t->schedule.epochs = opt.epochs;
     t->schedule.lr = opt.lr;
-    t->finished = t->trained = false;
+    t->finished = false;
+    t->trained = history->a.shape[0] > p.epoch;
     t->ahead = began_epochs(t) > p.epoch;
     store_history(t, history);
     bool has_best = p.best_epoch > 0 && t->best;

@@ -72,7 +72,10 @@ struct gnnc_trainer {
     int64_t split_rows[RT_N_SPLITS]; /* that have a label; -1 = unknown */
     int64_t unknown_row;             /* one of a split whose target is missing; -1 = none */
     RtHistory history;
-    void *best; /* parameters and states of the best epoch, in table order */
+    gnnc_progress_fn *tell; /* NULL = nobody is told of steps */
+    void *tell_user;
+    int64_t began_ns; /* the call that trains, where somebody is */
+    void *best;       /* parameters and states of the best epoch, in table order */
     size_t best_bytes;
     bool loaded, planned, finished; /* finished: the kept parameters are in place */
     bool ahead;                     /* steps were done since the last epoch ended */
@@ -115,6 +118,7 @@ enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation bet
 #define RT_MAX_EPOCHS (INT64_MAX / 2)
 /* Room for n_done epochs, and for those up to n_wanted that RT_FIRST_EPOCHS allows. */
 gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted);
+void rt_history_note(gnnc_trainer *t, int64_t epoch); /* its scalars, as they are now */
 
 /* With a loss scale (f16): how many steps were skipped because a gradient overflowed, since the
  * first one, and the scale now; false: there is none. */

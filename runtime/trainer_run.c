@@ -175,7 +175,7 @@ gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted
     return GNNC_OK;
 }
 
-static void note_epoch(gnnc_trainer *t, int64_t epoch) {
+void rt_history_note(gnnc_trainer *t, int64_t epoch) {
     for (int i = 0; i < t->n_scalars; i++)
         t->history.v[epoch * t->n_scalars + i] = t->scalars[i].known ? t->scalars[i].value : NAN;
 }
@@ -285,13 +285,58 @@ gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
     return st == GNNC_OK ? run_phase(t, p) : st;
 }
 
+/* ---- who is told of steps -------------------------------------------------------------- */
+gnnc_status gnnc_trainer_set_progress(gnnc_trainer *t, gnnc_progress_fn *fn, void *user) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    t->tell = fn;
+    t->tell_user = user;
+    return GNNC_OK;
+}
+
+static void begin_telling(gnnc_trainer *t) {
+    if (t->tell) t->began_ns = rt_now_ns();
+}
+
+/* A GPU's steps are not waited for. */
+static double loss_of_step(gnnc_trainer *t) {
+    const RtScalar *loss = t->rt.device ? NULL : rt_scalar_loss(t, RT_SPLIT_NONE);
+    return loss && loss->buf >= 0 ? rt_buf_read(&t->x, loss->buf, 0) : NAN;
+}
+
+/* After a step; false: the host wants no other. */
+static bool tell(gnnc_trainer *t) {
+    if (!t->tell) return true;
+    int64_t n = rt_batches_per_epoch(t), done = t->progress.step % n;
+    if (!done) done = n;
+    const gnnc_progress now = {.struct_size = sizeof now,
+                               .steps = t->progress.step,
+                               .epochs_done = t->progress.epoch,
+                               .epochs_total = t->options.epochs,
+                               .steps_done = done,
+                               .steps_left = n - done,
+                               .loss = loss_of_step(t),
+                               .seconds = 1e-9 * (double)(rt_now_ns() - t->began_ns)};
+    return t->tell(t->tell_user, &now) == 0;
+}
+
+static gnnc_status cancelled(gnnc_trainer *t) {
+    return rt_fail(&t->rt.err, GNNC_E_STOPPED, "cancelled by the host after step %lld",
+                   (long long)t->progress.step);
+}
+
 gnnc_status gnnc_trainer_step(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
+    begin_telling(t);
     const rt_phase *p = NULL;
-    gnnc_status st = need_phase(t, RT_PHASE_TRAIN, &p);
-    if (st == GNNC_OK) st = rt_splits_check(t);
-    return st == GNNC_OK ? run_phase(t, p) : st;
+    gnnc_status st;
+    TRY(st, need_phase(t, RT_PHASE_TRAIN, &p));
+    TRY(st, rt_splits_check(t));
+    TRY(st, run_phase(t, p));
+    if (!tell(t)) st = cancelled(t);
+out:
+    return st;
 }
 
 static int phase_index(const gnnc_trainer *t, rt_phase_kind kind) {
@@ -356,12 +401,9 @@ static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
     return st != GNNC_OK ? st : rt_history_reserve(t, t->progress.epoch + 1, 0);
 }
 
-/* The steps of the epoch under way that are not done yet. */
-static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
-    gnnc_status st = GNNC_OK;
-    for (int64_t n = gnnc_trainer_steps_left(t); n > 0 && st == GNNC_OK; n--)
-        st = run_phase(t, train);
-    if (st == GNNC_OK) st = rt_batches_settle(t);
+/* What the last step of an epoch leaves for its evaluation. */
+static gnnc_status end_steps(gnnc_trainer *t) {
+    gnnc_status st = rt_batches_settle(t);
     if (st != GNNC_OK) return st;
     rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
     const RtProgress *p = &t->progress;
@@ -371,9 +413,25 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     return GNNC_OK;
 }
 
+/* The steps of the epoch under way that are not done yet. */
+static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
+    gnnc_status st = GNNC_OK;
+    bool goes_on = true;
+    int64_t n = gnnc_trainer_steps_left(t);
+    for (; n > 0 && goes_on; n--) {
+        TRY(st, run_phase(t, train));
+        goes_on = tell(t);
+    }
+    if (n == 0) TRY(st, end_steps(t));
+    if (!goes_on) st = cancelled(t);
+out:
+    return st;
+}
+
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
+    begin_telling(t);
     t->rt.stop = &t->stop;
     const rt_phase *train = NULL;
     int64_t e = t->progress.epoch;
@@ -388,7 +446,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     t->ahead = t->trained = false;
     t->rt.count.read_backs++;
     t->progress.epoch = e + 1;
-    note_epoch(t, e);
+    rt_history_note(t, e);
     const RtScalar *w = watched(t);
     if (w && w->known) rt_schedule_observe(&t->schedule, &t->progress.plateau, e, w->value);
     TRY(st, check_loss(t)); /* what diverged is never kept */

@@ -399,8 +399,25 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
 gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph);
 
 /* ---- training ------------------------------------------------------------------ */
+/* Told after each step of gnnc_trainer_epoch and gnnc_trainer_step, in the thread of that call. Not
+ * 0 = cancel: the call returns GNNC_E_STOPPED with the step done, and that is where training
+ * stands: it can be saved, and goes on with the next call.  It must not call the trainer, except
+ * gnnc_trainer_stop.  On a GPU it is told of steps that are queued.  NULL (default): nobody is
+ * told, at no cost. */
+typedef struct gnnc_progress {
+    size_t struct_size; /* the library's */
+    int64_t steps;      /* done in all, with those of a checkpoint that was resumed */
+    int64_t epochs_done, epochs_total;
+    int64_t steps_done, steps_left; /* of the epoch under way, after this step */
+    double loss;    /* of this step's rows, before it; NaN on a GPU, where it is not read back */
+    double seconds; /* since the call began */
+} gnnc_progress;
+typedef int gnnc_progress_fn(void *user, const gnnc_progress *now);
+gnnc_status gnnc_trainer_set_progress(gnnc_trainer *t, gnnc_progress_fn *fn, void *user);
+
 /* One optimisation step, on the whole graph or on the next mini-batch, nothing else: no metric is
- * read.  GNNC_E_MISSING: the train split has no row, or that by which the recipe keeps an epoch. */
+ * read.  GNNC_E_MISSING: the train split has no row, or that by which the recipe keeps an epoch.
+ * GNNC_E_STOPPED: cancelled, behind the step; or as of gnnc_trainer_stop. */
 gnnc_status gnnc_trainer_step(gnnc_trainer *t);
 /* Steps that are left of the epoch under way; of a whole one between epochs; 0 where only its
  * evaluation is left, which failed. */
@@ -409,7 +426,7 @@ int64_t gnnc_trainer_steps_left(const gnnc_trainer *t);
 int64_t gnnc_trainer_steps_done(const gnnc_trainer *t);
 /* One epoch, or what is left of it: its steps, the metrics of every split, the schedule, best-model
  * keeping. GNNC_E_VALUE: the loss became NaN or infinite; the parameters are those after that step.
- * GNNC_E_MISSING: as of step. */
+ * GNNC_E_MISSING, GNNC_E_STOPPED: as of step; the next call does what is left of the epoch. */
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t);
 /* All epochs are done, early stopping struck, or stop was asked for. */
 int gnnc_trainer_done(const gnnc_trainer *t);

@@ -255,6 +255,17 @@ class Trainer:
         self.ok(self.lib.gnnc_trainer_save(self.t, path.encode()))
         return open(path, "rb").read()
 
+    def cancel_after(self, steps):
+        """The next epoch is cancelled behind that many steps; false: it has fewer."""
+        fn, told = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p), []
+        hear = fn(lambda user, now: told.append(0) or len(told) == steps)
+        self.ok(self.lib.gnnc_trainer_set_progress(self.t, hear, None))
+        status = self.lib.gnnc_trainer_epoch(self.t)
+        self.ok(self.lib.gnnc_trainer_set_progress(self.t, fn(), None))
+        if status != -15:
+            self.ok(status)
+        return status == -15
+
     def resume(self, path):
         self.ok(self.lib.gnnc_trainer_resume(self.t, path.encode()))
 
@@ -280,6 +291,20 @@ def same_everywhere(lib, path="shop", done=7, left=28):
     assert t.left() == left, t.left()
     t.epoch()
     t.epoch()
+    assert t.save("c") == whole
+    cancelled(lib, path, left + done, whole)
+
+
+def cancelled(lib, path, steps, whole):
+    """After 3 epochs, each cancelled in the middle and behind its last step: goes on, and is resumed, to the same bits."""
+    t = Trainer(lib, path, threads=2)
+    for _ in range(3):
+        for after, left in ((steps // 2, steps - steps // 2), (steps - steps // 2, 0)):
+            assert t.cancel_after(after) and t.left() == left, (after, t.left())
+        t.save("part")
+        t = Trainer(lib, path, threads=1)
+        t.resume("part")
+        assert t.left() == 0 and not t.cancel_after(1)
     assert t.save("c") == whole
 
 

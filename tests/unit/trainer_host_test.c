@@ -1,4 +1,5 @@
-/* What a host asks of a trainer: options, structures, memory in the place of files. */
+/* What a host asks of a trainer: options, structures, memory in the place of files, progress,
+ * fine-tuning. */
 #include "test.h"
 
 #include <math.h>
@@ -283,6 +284,162 @@ TEST(every_failing_allocation_is_reported) {
     CHECK(st == GNNC_OK && n > 20);
     free(c.p);
     free(own.p);
+    scratch_remove(p.dir);
+}
+
+/* ---- progress ------------------------------------------------------------------------------ */
+typedef struct {
+    gnnc_progress last;
+    int n_told, cancels_at; /* the told step after which it wants no other; 0 = none */
+} Told;
+
+static int hear(void *user, const gnnc_progress *now) {
+    Told *told = user;
+    CHECK(now->struct_size == sizeof *now && now->seconds >= 0);
+    told->last = *now;
+    return ++told->n_told == told->cancels_at;
+}
+
+TEST(a_host_hears_of_every_step) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 12, 1);
+    Told told = {.n_told = 0};
+    CHECK(gnnc_trainer_set_progress(t, hear, &told) == GNNC_OK);
+    for (int e = 0; e < 3; e++) {
+        CHECK(gnnc_trainer_epoch(t) == GNNC_OK && told.n_told == e + 1);
+        CHECK(told.last.steps == e + 1 && told.last.epochs_done == e);
+        CHECK(told.last.epochs_total == 12);
+        CHECK(told.last.steps_done == 1 && told.last.steps_left == 0);
+        CHECK(told.last.loss == metric(t, "loss"));
+    }
+    CHECK(gnnc_trainer_run_phase(t, "train") == GNNC_OK && told.n_told == 3); /* a bare phase */
+    CHECK(gnnc_trainer_set_progress(t, NULL, NULL) == GNNC_OK);
+    CHECK(gnnc_trainer_epoch(t) == GNNC_OK && told.n_told == 3);
+    CHECK(gnnc_trainer_set_progress(NULL, hear, NULL) == GNNC_E_ARG);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(hearing_of_steps_changes_no_bit_and_allocates_nothing) {
+    Place p = place_new();
+    Told told = {.n_told = 0};
+    gnnc_counters a = {.struct_size = sizeof a}, b = a;
+    for (int hears = 0; hears < 2; hears++) {
+        gnnc_trainer *t = trainer_new(&p, 6, 1);
+        if (hears) CHECK(gnnc_trainer_set_progress(t, hear, &told) == GNNC_OK);
+        train_on(t, 1);
+        CHECK(gnnc_trainer_counters(t, &a) == GNNC_OK);
+        train_on(t, 6);
+        CHECK(gnnc_trainer_counters(t, &b) == GNNC_OK && b.allocations == a.allocations);
+        CHECK(b.read_backs == a.read_backs + 5);
+        CHECK(gnnc_trainer_save(t, hears ? p.b : p.a) == GNNC_OK);
+        gnnc_trainer_destroy(t);
+    }
+    CHECK(told.n_told == 6 && same_file(p.a, p.b));
+    scratch_remove(p.dir);
+}
+
+/* Cancelled behind an epoch's last step, whose evaluation is still to come. */
+TEST(cancelled_training_goes_on_to_the_same_bits) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 6, 1);
+    train_on(t, 6);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    for (int resumes = 0; resumes < 2; resumes++) {
+        Told told = {.cancels_at = 3};
+        Buffer c = {0};
+        t = trainer_new(&p, 6, 1);
+        CHECK(gnnc_trainer_set_progress(t, hear, &told) == GNNC_OK);
+        CHECK(gnnc_trainer_epoch(t) == GNNC_OK && gnnc_trainer_epoch(t) == GNNC_OK);
+        CHECK(gnnc_trainer_epoch(t) == GNNC_E_STOPPED);
+        CHECK(strstr(gnnc_trainer_error(t), "cancelled by the host after step 3"));
+        CHECK(gnnc_trainer_epochs_done(t) == 2 && !gnnc_trainer_done(t));
+        CHECK(gnnc_trainer_steps_left(t) == 0 && gnnc_trainer_steps_done(t) == 1);
+        if (resumes) {
+            CHECK(gnnc_trainer_save_to(t, append, &c) == GNNC_OK);
+            gnnc_trainer_destroy(t);
+            t = trainer_new(&p, 0, 1);
+            CHECK(gnnc_trainer_resume_from(t, c.p, c.n) == GNNC_OK);
+            CHECK(gnnc_trainer_steps_left(t) == 0 && gnnc_trainer_epochs_done(t) == 2);
+            free(c.p);
+        }
+        train_on(t, 6);
+        CHECK(gnnc_trainer_save(t, p.b) == GNNC_OK && same_file(p.a, p.b));
+        gnnc_trainer_destroy(t);
+    }
+    scratch_remove(p.dir);
+}
+
+TEST(a_cancelled_step_is_done) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 6, 1);
+    gnnc_counters c = {.struct_size = sizeof c};
+    Told told = {.cancels_at = 1};
+    CHECK(gnnc_trainer_set_progress(t, hear, &told) == GNNC_OK);
+    CHECK(gnnc_trainer_step(t) == GNNC_E_STOPPED && gnnc_trainer_step(t) == GNNC_OK);
+    CHECK(gnnc_trainer_counters(t, &c) == GNNC_OK && c.steps == 2 && told.n_told == 2);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* ---- fine-tuning ---------------------------------------------------------------------------- */
+/* The same graph with other targets. */
+static void change_targets(const char *dir) {
+    float t[N];
+    for (int v = 0; v < N; v++) t[v] = (float)(v % 7) / 7;
+    save_npy(dir, "t.npy", RT_DT_F32, 1, N, 0, t);
+}
+
+static gnnc_trainer *tuned_for(const Place *p, const Buffer *weights) {
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "epochs", 4) == GNNC_OK);
+    CHECK(gnnc_trainer_set_real(t, "lr", 0.02) == GNNC_OK);
+    if (weights) CHECK(gnnc_trainer_load_weights_from(t, weights->p, weights->n) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_load(t, p->dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    return t;
+}
+
+static void copy_parameters(gnnc_trainer *from, gnnc_trainer *to) {
+    for (int i = 0; i < gnnc_trainer_n_parameters(from); i++) {
+        const char *name;
+        float v[F];
+        int rank;
+        int64_t dim[GNNC_MAX_RANK], n = 1;
+        CHECK(gnnc_trainer_parameter_info(from, i, &name, &rank, dim) == GNNC_OK);
+        for (int k = 0; k < rank; k++) n *= dim[k];
+        CHECK(gnnc_trainer_get_parameter(from, name, v, (size_t)n) == GNNC_OK);
+        CHECK(gnnc_trainer_set_parameter(to, name, v, (size_t)n) == GNNC_OK);
+    }
+}
+
+/* Weights of one trainer, other data, a schedule of its own: as of a trainer that began with them.
+ */
+TEST(fine_tuning_begins_anew_from_the_weights) {
+    Place p = place_new();
+    Buffer w = {0};
+    gnnc_trainer *first = trainer_new(&p, 9, 1);
+    train_on(first, 9);
+    CHECK(gnnc_trainer_keep_best(first, NULL) == GNNC_OK);
+    CHECK(gnnc_trainer_save_weights_to(first, append, &w) == GNNC_OK);
+    change_targets(p.dir);
+    gnnc_trainer *t = tuned_for(&p, &w), *want = tuned_for(&p, NULL);
+    copy_parameters(first, want);
+    CHECK(gnnc_trainer_epochs_done(t) == 0 && !gnnc_trainer_done(t));
+    CHECK(gnnc_trainer_evaluate(t) == GNNC_OK);
+    double before = metric(t, "loss.train");
+    train_on(t, 1);
+    CHECK(metric(t, "lr") == 0.01); /* the first epoch of a warm-up of two */
+    train_on(t, 4);
+    train_on(want, 4);
+    CHECK(gnnc_trainer_done(t) && metric(t, "loss.train") < before);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK && gnnc_trainer_save(want, p.b) == GNNC_OK);
+    CHECK(same_file(p.a, p.b));
+    free(w.p);
+    gnnc_trainer_destroy(first);
+    gnnc_trainer_destroy(t);
+    gnnc_trainer_destroy(want);
     scratch_remove(p.dir);
 }
 
