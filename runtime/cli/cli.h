@@ -36,6 +36,7 @@ typedef struct RtCli {
     bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
     gnnc_trainer *t;
+    int by_signal;    /* that ended training; 0 = none did */
     bool on_terminal; /* a progress line is shown */
     double shown_at;  /* when it was last drawn */
     int64_t eval_ns;  /* of evaluations, up to the last epoch that was told */

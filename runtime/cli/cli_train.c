@@ -12,8 +12,9 @@
 /* ---- signals ------------------------------------------------------------------
  * rt_stop_signals are blocked while training (threads made later inherit that) and
  * taken between steps or epochs: no handler, hence no global state. */
-static int pending_signal(const sigset_t *s) {
-    int n = sigtimedwait(s, NULL, &(struct timespec){0, 0});
+static int pending_signal(void) {
+    sigset_t s = rt_stop_signals();
+    int n = sigtimedwait(&s, NULL, &(struct timespec){0, 0});
     return n > 0 ? n : 0;
 }
 
@@ -70,34 +71,30 @@ static void tell_warm_up(RtCli *c) {
     rt_cli_message(c, text);
 }
 
+/* A signal ends an epoch between two steps; behind the last one it is evaluated first. */
+static int hear_signals(void *cli, const gnnc_progress *now) {
+    RtCli *c = cli;
+    if (now->steps_left) c->by_signal = pending_signal();
+    return c->by_signal;
+}
+
 /* A loop that did not end after a signal is no failure: the signal ended it. */
-static int step_failed(RtCli *c, gnnc_status st, const sigset_t *signals, int *by_signal) {
-    if (st == GNNC_E_STOPPED) *by_signal = pending_signal(signals);
+static int epoch_failed(RtCli *c, gnnc_status st) {
+    if (st == GNNC_E_STOPPED && c->by_signal) return RT_EXIT_OK;
+    if (st == GNNC_E_STOPPED) c->by_signal = pending_signal();
     return rt_cli_failed(c);
 }
 
-/* All steps of the epoch but the last one: a signal ends it between two. */
-static int run_steps(RtCli *c, const sigset_t *signals, int *by_signal) {
-    for (int64_t n = gnnc_trainer_steps_left(c->t); n > 1; n--) {
-        gnnc_status st = gnnc_trainer_step(c->t);
-        if (st != GNNC_OK) return step_failed(c, st, signals, by_signal);
-        if ((*by_signal = pending_signal(signals))) break;
-    }
-    return RT_EXIT_OK;
-}
-
-/* 0, 1, or the number of the signal that stopped it. */
-static int run_epochs(RtCli *c, const sigset_t *signals, int *by_signal) {
+static int run_epochs(RtCli *c) {
+    gnnc_trainer_set_progress(c->t, hear_signals, c);
     while (!gnnc_trainer_done(c->t)) {
         double begin = rt_now();
-        int code = run_steps(c, signals, by_signal);
-        if (code != RT_EXIT_OK || *by_signal) return code;
         gnnc_status st = gnnc_trainer_epoch(c->t);
-        if (st != GNNC_OK) return step_failed(c, st, signals, by_signal);
+        if (st != GNNC_OK) return epoch_failed(c, st);
         rt_cli_epoch(c, rt_now() - begin);
         int64_t e = gnnc_trainer_epochs_done(c->t);
         if (c->save_every && e % c->save_every == 0 && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
-        if ((*by_signal = pending_signal(signals))) return RT_EXIT_OK;
+        if ((c->by_signal = pending_signal())) return RT_EXIT_OK;
     }
     return RT_EXIT_OK;
 }
@@ -112,23 +109,22 @@ static int finish(RtCli *c, double begin) {
     return rt_cli_profile_end(c) == RT_EXIT_OK ? code : RT_EXIT_FAILED;
 }
 
-static int train_blocked(RtCli *c, const sigset_t *signals) {
+static int train_blocked(RtCli *c) {
     double begin = rt_now();
-    int by_signal = 0;
     int code = start(c);
     c->t->rt.by_signal = true;
     if (code == RT_EXIT_OK) tell_done(c);
     if (code == RT_EXIT_OK) tell_warm_up(c);
-    if (code == RT_EXIT_OK) code = run_epochs(c, signals, &by_signal);
-    if (code != RT_EXIT_OK) return by_signal ? 128 + by_signal : code;
+    if (code == RT_EXIT_OK) code = run_epochs(c);
+    if (code != RT_EXIT_OK) return c->by_signal ? 128 + c->by_signal : code;
     code = finish(c, begin);
-    if (code != RT_EXIT_OK || !by_signal) return code;
+    if (code != RT_EXIT_OK || !c->by_signal) return code;
     char place[96];
     rt_cli_place(c, place, sizeof place);
-    fprintf(stderr, "%s: stopped by SIG%s %s %s%s\n", c->prog, sigabbrev_np(by_signal),
+    fprintf(stderr, "%s: stopped by SIG%s %s %s%s\n", c->prog, sigabbrev_np(c->by_signal),
             gnnc_trainer_steps_done(c->t) ? "in" : "after", place,
             strcmp(c->checkpoint, "none") ? "; --resume goes on" : "");
-    return 128 + by_signal;
+    return 128 + c->by_signal;
 }
 
 int rt_cli_train(RtCli *c) {
@@ -147,8 +143,8 @@ int rt_cli_train(RtCli *c) {
     c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO);
     sigset_t signals = rt_stop_signals(), before;
     pthread_sigmask(SIG_BLOCK, &signals, &before);
-    int code = train_blocked(c, &signals);
-    while (pending_signal(&signals)) continue; /* repeated while saving: it was obeyed */
+    int code = train_blocked(c);
+    while (pending_signal()) continue; /* repeated while saving: it was obeyed */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }
