@@ -106,7 +106,7 @@ static void check_dim(Report *r, Checks *out, const Column *c, const Space *s) {
 static void check_column(Report *r, Checks *out, const Column *c) {
     vec_push(r->a, out,
              (const char *)arena_printf(r->a, "'%s.%s' %s; one row per row of its table",
-                                        c->space->name, c->name, col_facts[c->kind].rule));
+                                        c->space->name, c->name, column_facts[c->kind].rule));
     for (int i = 1; i < c->type.rank; i++) check_dim(r, out, c, c->type.dim[i]);
     if (c->cat && type_find(&c->type, c->cat) < 0) check_dim(r, out, c, c->cat);
 }

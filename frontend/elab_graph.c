@@ -31,7 +31,7 @@ static Space *column_dim(Elab *e, const Ast *t) {
 /* The kind that is declared so, -1: none is.  CSR is said with a word of its own before f32. */
 static int column_kind(const Ast *t) {
     for (int k = 0; k < text_ColKind.n; k++)
-        if (strcmp(col_facts[k].said, t->text) == 0 && !(t->flag & TYPE_ARGS)) return k;
+        if (strcmp(column_facts[k].said, t->text) == 0 && !(t->flag & TYPE_ARGS)) return k;
     return -1;
 }
 
@@ -39,7 +39,7 @@ static int column_kind(const Ast *t) {
 static const char *column_types(Elab *e) {
     StrBuf b = sb_new(e->c->a);
     for (int k = 0; k < text_ColKind.n; k++) {
-        const ColFacts *f = &col_facts[k];
+        const ColumnFacts *f = &column_facts[k];
         sb_printf(&b, "%s%s", k ? ", " : "", f->said);
         if (f->n_dims) sb_printf(&b, "[%s]", f->n_dims < 0 ? ".." : f->size);
     }
@@ -67,7 +67,7 @@ static void add_column(Elab *e, Space *s, const Ast *col, ColKind k, const Ast *
                          elab_space_text(e, dims[i]));
                 return;
             }
-    bool cat = col_facts[k].codes;
+    bool cat = column_facts[k].codes;
     column_new(e->m, k, s, col->text, cat ? 0 : n, dims, cat ? dims[0] : NULL, col->span);
 }
 
@@ -90,7 +90,7 @@ static void elab_column(Elab *e, Space *s, const Ast *col) {
         return;
     }
     if (csr) kind = COL_CSR;
-    int n_dims = col_facts[kind].n_dims;
+    int n_dims = column_facts[kind].n_dims;
     if (n_dims < 0 ? type->n >= MAX_RANK : type->n != n_dims) {
         diag_add(e->c, DIAG_E0314, type->span, "'%s' takes %s", type->text,
                  n_dims == 1   ? "one size in brackets"

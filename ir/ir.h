@@ -131,8 +131,8 @@ typedef struct {
     int n_dims;
     bool codes;
     const char *rule;
-} ColFacts;
-extern const ColFacts col_facts[]; /* by ColKind */
+} ColumnFacts;
+extern const ColumnFacts column_facts[]; /* by ColKind */
 
 struct Column {
     ColKind kind;

@@ -268,7 +268,7 @@ Space *space_find(const Module *m, const char *name) {
 }
 
 /* ---- columns --------------------------------------------------------------------- */
-const ColFacts col_facts[] = {
+const ColumnFacts column_facts[] = {
 #define COLUMN(id, rt_id, word, said, size, dt, n_dims, codes, rule)                               \
     {said, size, DT_##dt, n_dims, codes, rule},
 #include "runtime/contract.def"
@@ -277,12 +277,12 @@ const ColFacts col_facts[] = {
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at) {
     CTX_HOLDS(m->ctx, n_dims + 1 <= MAX_RANK && (k != COL_CSR || n_dims == 1), at);
-    CTX_HOLDS(m->ctx, col_facts[k].codes == (cat != NULL), at);
+    CTX_HOLDS(m->ctx, column_facts[k].codes == (cat != NULL), at);
     Column *c = NEW(m->a, Column);
     c->kind = k;
     c->space = space;
     c->name = arena_strndup(m->a, name, strlen(name));
-    c->type = (Type){.dt = col_facts[k].dt, .rank = n_dims + 1, .dim = {space}};
+    c->type = (Type){.dt = column_facts[k].dt, .rank = n_dims + 1, .dim = {space}};
     for (int i = 0; i < n_dims; i++) c->type.dim[i + 1] = dims[i];
     c->cat = cat;
     c->id = m->cols.n;

@@ -238,8 +238,8 @@ static bool column_spec(Parser *p, Space *space, ColumnSpec *c) {
     if (c->kind < 0 || c->kind == COL_CSR || c->kind == COL_FLOAT) return float_column(p, space, c);
     parse_lex_next(p);
     int n = 0;
-    if (col_facts[c->kind].codes) return parse_spaces(p, 1, &n, &c->cat);
-    if (col_facts[c->kind].n_dims == 0) return true;
+    if (column_facts[c->kind].codes) return parse_spaces(p, 1, &n, &c->cat);
+    if (column_facts[c->kind].n_dims == 0) return true;
     if (!parse_spaces(p, MAX_RANK - 1, &c->n_dims, c->dims)) return false;
     for (int i = 0; i < c->n_dims; i++)
         if (c->dims[i] == space)
