@@ -42,6 +42,11 @@ gnnc_status rt_graph_put_column(gnnc_graph *g, RtTable *t, const RtColumn *c);
 gnnc_status rt_graph_names(gnnc_graph *g, const char *where, const char *const *names, int64_t n,
                            const char *const **out);
 
+/* gnnc_graph_add_column; *kept: the graph goes on reading the array. */
+gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *column,
+                                gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
+                                const char *const *names, bool *kept);
+
 /* ---- arrays of the caller (graph_array.c) ------------------------------------- */
 /* An array during one call, which takes it over. */
 typedef struct RtLent {

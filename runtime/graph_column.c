@@ -205,9 +205,9 @@ static gnnc_status take(Adding *a, RtLent *x) {
     return rt_col_facts[k].codes ? take_codes(a, x) : take_rows(a, x);
 }
 
-gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *column,
-                                  gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
-                                  const char *const *names) {
+gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *column,
+                                gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
+                                const char *const *names, bool *kept) {
     Adding a = {g, table, column, NULL, {.kind = (rt_col_kind)kind}, n_categories, names};
     RtLent x;
     rt_lent_begin(&x, g, values, NULL);
@@ -215,8 +215,16 @@ gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *
     gnnc_status st = begin(&a);
     if (st == GNNC_OK) st = take(&a, &x);
     if (st == GNNC_OK) st = rt_graph_put_column(g, a.t, &a.c);
+    *kept = st == GNNC_OK && x.loan;
     rt_lent_end(g, &x, st);
     return st;
+}
+
+gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *column,
+                                  gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
+                                  const char *const *names) {
+    bool kept;
+    return rt_graph_add_column(g, table, column, kind, values, n_categories, names, &kept);
 }
 
 /* ---- stored entries ------------------------------------------------------------------------- */

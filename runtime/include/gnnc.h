@@ -242,6 +242,28 @@ gnnc_status gnnc_graph_add_dlpack(gnnc_graph *g, const char *table, const char *
                                   gnnc_kind kind, struct DLManagedTensorVersioned *tensor,
                                   int64_t n_categories, const char *const *names);
 
+/* Columns of a record batch of the Arrow C data interface (gnnc_arrow.h): format "+s", as many rows
+ * as the table.  All of them become columns, or, after a failure, none.
+ *   numbers                  FLOAT; any kind          read where they lie, as a borrowed array
+ *   booleans                 FLOAT, 0 or 1; any kind
+ *   fixed-size lists of both FLOAT [N, k]; any kind of several values
+ *   timestamps, dates        TIME, seconds since 1970
+ *   texts, dictionaries      CAT; CLASS               names, sorted, are the categories; of a
+ *                                                     dictionary all of them
+ * Null is NaN of TIME and MULTILABEL, -1 of CLASS, none of SPLIT; else GNNC_E_VALUE with the row.
+ *   columns, kinds [n_kinds]  columns whose kind is not the first one named above; NULL where
+ *                             n_kinds is 0
+ * schema and array move to the call, also where it fails: they are released ones when it returns
+ * (release is NULL), and their release is called exactly once, the array's, where a column reads
+ * its memory on, with the graph's last reference.
+ * Returns as add_column does; GNNC_E_DTYPE: a format that is not read here, or not as that kind;
+ * GNNC_E_MISSING: the batch has no column of `columns`; GNNC_E_FORMAT: broken offsets of texts. */
+struct ArrowSchema;
+struct ArrowArray;
+gnnc_status gnnc_graph_add_arrow(gnnc_graph *g, const char *table, struct ArrowSchema *schema,
+                                 struct ArrowArray *array, int n_kinds, const char *const *columns,
+                                 const gnnc_kind *kinds);
+
 /* Ends building: everything that opening a directory checks holds from now on, and the graph is
  * frozen.  After a failure building can go on, to mend it.
  * Returns GNNC_E_RANGE, GNNC_E_FORMAT: ends of edges, or graph pointers, do not fit. */
