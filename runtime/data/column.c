@@ -144,14 +144,14 @@ static void widen_split(const void *from, int64_t n, void *to) {
 }
 
 static const RtColumnKind kinds[] = {
-    [RT_COL_FLOAT] = {RT_LAYOUT_ROWS, RT_DT_F32, check_finite, .of_number = float_of},
-    [RT_COL_CSR] = {RT_LAYOUT_CSR, RT_DT_F32, check_csr},
-    [RT_COL_CAT] = {RT_LAYOUT_ROWS, RT_DT_I32, check_categories},
-    [RT_COL_CLASS] = {RT_LAYOUT_ROWS, RT_DT_I32, check_categories},
-    [RT_COL_MULTILABEL] = {RT_LAYOUT_ROWS, RT_DT_F32, check_multilabel},
-    [RT_COL_TIME] = {RT_LAYOUT_ROWS, RT_DT_F64, check_time},
-    [RT_COL_ID] = {RT_LAYOUT_ROWS, RT_DT_I64, NULL},
-    [RT_COL_SPLIT] = {RT_LAYOUT_SPLITS, RT_DT_I8, check_split, widen_split},
+    [RT_COL_FLOAT] = {RT_LAYOUT_ROWS, RT_DT_F32, .check = check_finite, .of_number = float_of},
+    [RT_COL_CSR] = {RT_LAYOUT_CSR, RT_DT_F32, .check = check_csr},
+    [RT_COL_CAT] = {RT_LAYOUT_ROWS, RT_DT_I32, .check = check_categories},
+    [RT_COL_CLASS] = {RT_LAYOUT_ROWS, RT_DT_I32, .check = check_categories},
+    [RT_COL_MULTILABEL] = {RT_LAYOUT_ROWS, RT_DT_F32, .check = check_multilabel},
+    [RT_COL_TIME] = {RT_LAYOUT_ROWS, RT_DT_F64, .check = check_time},
+    [RT_COL_ID] = {RT_LAYOUT_ROWS, RT_DT_I64, .check = NULL},
+    [RT_COL_SPLIT] = {RT_LAYOUT_SPLITS, RT_DT_I8, .check = check_split, .widen = widen_split},
 };
 
 const RtColumnKind *rt_column_kind(rt_col_kind k) {
