@@ -207,7 +207,8 @@ typedef enum gnnc_kind {
                           * wanted: i8 */
 } gnnc_kind;
 
-/* A column of a table, whose row count N is; one of that name is replaced.
+/* A column of a table, whose row count N is; one of that name is replaced (what it held goes with
+ * the graph).
  *   n_categories  of CAT and CLASS: codes are below it; -1 = one more than the largest code
  *   names         [n_categories] texts, all different, copied; or NULL
  * Returns GNNC_E_MISSING (no such table), _DTYPE, _SHAPE, _RANGE, _VALUE (NaN or infinite where

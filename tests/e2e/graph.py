@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from batches import MODEL, Trainer, data
+from directory import column, relation, write
 from parts import MOLECULES, molecules
 
 KINDS = ["float", "csr", "cat", "class", "multilabel", "time", "id", "split"]
@@ -141,6 +142,50 @@ def same_bits(lib, path):
         assert graph.host.returned == graph.host.lent
 
 
+CITIES = """
+graph G { node person { city: cat[K];  y: class[C];  split }  edge knows: person -> person }
+model Moods(g: G) -> f32[person, C] {
+  e = embedding(K, 4)
+  l = linear(C)
+  return l(sum(e(g.person.city)[g.knows.src], over = g.knows.dst))
+}
+train Moods { target person.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.1)  epochs 3 }
+"""
+
+
+def cities(path, names):
+    n = 60
+    os.mkdir(path)
+    write(path, {"person": {"count": n, "columns": {
+        "city": column(path, "city", "cat", [i % len(names) for i in range(n)], categories=len(names), names=names),
+        "y": column(path, "y", "class", [i % 3 for i in range(n)], categories=3, names=["bad", "fair", "good"]),
+        "split": column(path, "split", "split", [1 + i % 3 for i in range(n)])}}},
+        {"knows": relation(path, "knows", "person", "person", [(i, i * 7 % n) for i in range(n)])})
+
+
+class Given(Loads):
+    """A library whose trainers are given weights before their data."""
+    def gnnc_trainer_load(self, t, path):
+        assert self.lib.gnnc_trainer_load_weights(t, b"known.weights") == 0, self.lib.gnnc_trainer_error(t)
+        return super().gnnc_trainer_load(t, path) if self.graph else self.lib.gnnc_trainer_load(t, path)
+
+
+def codes_are_read_apart(lib):
+    """One trainer reads a graph's categories by the names of its weights; another that shares the graph does not see that."""
+    cities("known", ["ankara", "berlin", "cairo", "delhi"])
+    cities("other", ["delhi", "ankara"])
+    first = Trainer(lib, "known")
+    first.epoch()
+    first.ok(lib.gnnc_trainer_save_weights(first.t, b"known.weights"))
+    graph = Graph(lib, "other", False)
+    by_names = Trainer(Given(lib, graph), "")
+    assert trained(Trainer(Loads(lib, graph), ""), "shared.ckpt") == trained(Trainer(lib, "other"), "alone.ckpt")
+    want = Trainer(Given(lib, None), "other").values()
+    assert by_names.values() == want and want != Trainer(lib, "other").values()
+    lib.gnnc_trainer_destroy(by_names.t)
+    graph.release()
+
+
 def compiled(gnnc, model, name):
     subprocess.run([gnnc, model, "--emit=lib", "-o", name], check=True, stdout=subprocess.DEVNULL)
     return ctypes.CDLL(os.path.abspath(name))
@@ -155,6 +200,9 @@ def main():
         with open(name + ".gnn", "w", encoding="utf-8") as f:
             f.write(text)
         same_bits(compiled(gnnc, name + ".gnn", name + ".so"), name)
+    with open("cities.gnn", "w", encoding="utf-8") as f:
+        f.write(CITIES)
+    codes_are_read_apart(compiled(gnnc, "cities.gnn", "cities.so"))
 
 
 main()
