@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void run(Ctx *c, void *arg) {
-    Run *r = arg;
+    Text *r = arg;
     Module *m = module_parse(c, ctx_add_text(c, "fuzz.gir", r->text, r->n));
     if (!m || !module_verify(c, m, "parse")) return;
     StrBuf b = sb_new(c->a);

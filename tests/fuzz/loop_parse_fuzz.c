@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void run(Ctx *c, void *arg) {
-    Run *r = arg;
+    Text *r = arg;
     Module *m = module_new(c, "t");
     Space *p = space_node(m, "p", (Span){0});
     map_dst(m, space_edge(m, "e", p, p, (Span){0}));
