@@ -85,14 +85,19 @@ static bool is_null(const Array *a, int64_t i) {
     return bits && !is_set(bits, i);
 }
 
-/* Rows up to `end`, with so many buffers, of which the values are there. */
+/* Rows up to `end`, with so many buffers, of which the second holds elements of so many bytes.  The
+ * interface lets a consumer refuse what is not aligned to these. */
 static gnnc_status check_array(const RtField *f, const Array *a, int64_t end, int64_t n_buffers,
-                               RtError *err) {
+                               size_t element, RtError *err) {
     bool ok = a && a->offset >= 0 && a->length >= 0 && end - a->offset <= a->length &&
-              a->n_buffers == n_buffers && (a->buffers || n_buffers == 0);
-    for (int64_t i = 1; ok && i < n_buffers; i++) ok = a->buffers[i] || a->length == 0 || i == 2;
-    if (ok) return GNNC_OK;
-    return rt_fail(err, GNNC_E_ARG, "%s: an Arrow array without its rows or its buffers", f->where);
+              a->n_buffers == n_buffers && a->buffers;
+    const void *values = ok && n_buffers > 1 ? a->buffers[1] : NULL;
+    if (!ok || (n_buffers > 1 && a->length > 0 && !values))
+        return rt_fail(err, GNNC_E_ARG, "%s: an Arrow array without its rows or its buffers",
+                       f->where);
+    if ((uintptr_t)values % element == 0) return GNNC_OK;
+    return rt_fail(err, GNNC_E_ARG, "%s: an Arrow buffer that is not aligned to its elements",
+                   f->where);
 }
 
 static gnnc_status null_row(const RtField *f, int64_t row, RtError *err) {
@@ -130,13 +135,14 @@ static int64_t first_unknown(const Cells *c) {
 static gnnc_status open_values(const RtField *f, const struct ArrowSchema *s, const Array *a,
                                int64_t start, RtPool *scratch, Cells *c, RtError *err) {
     int32_t type = number_of(s->format);
-    gnnc_status st = check_array(f, a, start + c->n, 2, err);
-    if (st != GNNC_OK) return st;
     c->values = (RtArray){.rank = 1, .shape = {c->n}, .count = c->n};
     c->values.dt = type ? (RtDtype)(type - 1) : RT_DT_BOOL;
+    size_t element = rt_dtype_bytes(c->values.dt);
+    gnnc_status st = check_array(f, a, start + c->n, 2, element, err);
+    if (st != GNNC_OK) return st;
     if (type) {
         const char *p = a->buffers[1];
-        c->values.data = p ? p + (size_t)start * rt_dtype_bytes(c->values.dt) : NULL;
+        c->values.data = p ? p + (size_t)start * element : NULL;
         return GNNC_OK;
     }
     uint8_t *bytes = RT_NEWN(scratch, uint8_t, c->n);
@@ -151,7 +157,7 @@ static gnnc_status open_cells(const RtField *f, RtPool *scratch, Cells *c, RtErr
     if (sort_of(f->schema) != LIST)
         return open_values(f, f->schema, f->array, f->start, scratch, c, err);
     const struct ArrowSchema *of = f->schema->children[0];
-    gnnc_status st = check_array(f, f->array, f->start + f->n, 1, err);
+    gnnc_status st = check_array(f, f->array, f->start + f->n, 1, 1, err);
     Sort s = of ? sort_of(of) : NONE;
     if (st != GNNC_OK || (s != NUMBER && s != BITS)) return st != GNNC_OK ? st : no_kind(f, err);
     if (f->array->n_children != 1 || !f->array->children || !f->array->children[0])
@@ -213,9 +219,9 @@ static double seconds(int64_t v, int64_t per_second) {
 static gnnc_status read_times(RtField *f, RtPool *scratch, RtError *err) {
     int64_t per_second = 1;
     bool wide = false;
-    gnnc_status st = check_array(f, f->array, f->start + f->n, 2, err);
-    if (st != GNNC_OK) return st;
     time_of(f->schema->format, &per_second, &wide);
+    gnnc_status st = check_array(f, f->array, f->start + f->n, 2, wide ? 8 : 4, err);
+    if (st != GNNC_OK) return st;
     double *to = RT_NEWN(scratch, double, f->n);
     if (!to) return rt_fail_nomem(err, f->where);
     const RtArray v = {.dt = wide ? RT_DT_I64 : RT_DT_I32, .data = f->array->buffers[1]};
@@ -307,7 +313,7 @@ static gnnc_status read_texts(RtField *f, const struct ArrowSchema *s, const Arr
                               RtError *err) {
     Texts t = {f, a, s->format[0] == 'U', start, n, NULL, {0}, NULL, scratch, err};
     gnnc_status st;
-    TRY(st, check_array(f, a, start + n, 3, err));
+    TRY(st, check_array(f, a, start + n, 3, t.wide ? 8 : 4, err));
     if (n > 0) TRY(st, measure(&t));
     t.code = RT_NEWN(scratch, int32_t, n);
     if (!t.code || !rt_names_new(scratch, &t.names, n + 1)) return rt_fail_nomem(err, f->where);

@@ -258,7 +258,8 @@ gnnc_status gnnc_graph_add_dlpack(gnnc_graph *g, const char *table, const char *
  * (release is NULL), and their release is called exactly once, the array's, where a column reads
  * its memory on, with the graph's last reference.
  * Returns as add_column does; GNNC_E_DTYPE: a format that is not read here, or not as that kind;
- * GNNC_E_MISSING: the batch has no column of `columns`; GNNC_E_FORMAT: broken offsets of texts. */
+ * GNNC_E_MISSING: the batch has no column of `columns`; GNNC_E_FORMAT: broken offsets of texts;
+ * GNNC_E_ARG: a buffer that is not aligned to its elements. */
 struct ArrowSchema;
 struct ArrowArray;
 gnnc_status gnnc_graph_add_arrow(gnnc_graph *g, const char *table, struct ArrowSchema *schema,

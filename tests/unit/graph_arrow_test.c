@@ -395,6 +395,16 @@ TEST(every_refusal_has_its_name) {
     batch_new(&b);
     batch_add(&b, "x", "i", NULL, i, NULL)->n_buffers = 1;
     refuse(&b, GNNC_COL_ID, GNNC_E_ARG, "n.x: an Arrow array without its rows or its buffers");
+    static const struct {
+        const char *format, *texts;
+        gnnc_kind kind;
+    } odd[] = {{"i", NULL, GNNC_COL_ID}, {"tsn:", NULL, GNNC_COL_TIME}, {"U", "a", GNNC_COL_CAT}};
+    for (int k = 0; k < 3; k++) {
+        batch_new(&b);
+        batch_add(&b, "x", odd[k].format, NULL, (const char *)i + 1, odd[k].texts);
+        refuse(&b, odd[k].kind, GNNC_E_ARG,
+               "n.x: an Arrow buffer that is not aligned to its elements");
+    }
     batch_new(&b);
     batch_add(&b, "x", "i", NULL, i, NULL);
     b.array.length = 3;
