@@ -25,7 +25,7 @@ RUNTIME_SRC = $(filter-out runtime/cuda/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
-all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a cuda
+all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt.so cuda
 
 # Said before the compiler is compiled: which tool is missing, and how to get it.
 need = command -v $(1) >/dev/null || { echo "gnnc needs $(2), and there is no '$(1)' here;" \
@@ -55,6 +55,12 @@ $(BUILD)/libgnncc.a: $(COMPILER_OBJ)
 	rm -f $@ && ar rcs $@ $^
 $(BUILD)/libgnnrt.a: $(RUNTIME_OBJ)
 	rm -f $@ && ar rcs $@ $^
+# The same for models that share it (gnnc --emit=lib --runtime=shared).
+SO := $(shell sed -n 's/^enum { RT_SO_VERSION = \([0-9]*\) };/\1/p' runtime/program.h)
+$(BUILD)/libgnnrt.so.$(SO): $(RUNTIME_OBJ) $(BUILD)/link.flags
+	$(CC) $(SAN) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -o $@ $(RUNTIME_OBJ) -Wl,--as-needed $(RT_LIBS)
+$(BUILD)/libgnnrt.so: $(BUILD)/libgnnrt.so.$(SO)
+	ln -sf $(<F) $@
 
 # The GEMM library the runtime calls: oneDNN where its header is found, else OpenBLAS.
 HAVE_DNNL := $(wildcard /usr/include/oneapi/dnnl/dnnl.h)
@@ -68,7 +74,7 @@ $(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HA
 
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -I. -Iruntime/include -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -fno-semantic-interposition -I. -Iruntime/include -c -o $@ $<
 $(BUILD)/codegen/cpu/%.o: codegen/cpu/%.c | $(BUILD)/tools.ok
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) $(LLVM_CFLAGS) -c -o $@ $<
@@ -182,6 +188,8 @@ install: all
 	install -d $(TO)/bin $(TO)/include $(LIB)/include
 	install -m 755 $(BUILD)/gnnc $(TO)/bin/gnnc
 	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(LIB)/
+	install -m 755 $(BUILD)/libgnnrt.so.$(SO) $(TO)/lib/
+	ln -sf libgnnrt.so.$(SO) $(TO)/lib/libgnnrt.so
 	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(LIB)/include/
 	install -d $(LIB)/include/cuda
 	install -m 644 $(filter-out %/cuda.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(LIB)/include/cuda/
@@ -192,7 +200,7 @@ install: all
 	install -m 644 models/layers/*.gnn $(TO)/share/gnnc/models/layers/
 uninstall:
 	rm -rf $(LIB) $(TO)/share/gnnc
-	rm -f $(TO)/bin/gnnc $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
+	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
 
 # What takes longer than CI, and goes on where it stopped (tests/random/README.md).
 long: all $(BUILD)/tests/random/model_check

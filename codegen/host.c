@@ -69,20 +69,19 @@ const char *host_symbol(const Host *h) {
 
 /* ---- enumerators ------------------------------------------------------------------- */
 
-static bool taken(const char **names, int n, const char *name) {
+static bool taken(const char *const *names, int n, const char *name) {
     for (int i = 0; i < n; i++)
         if (!strcmp(names[i], name)) return true;
     return false;
 }
 
-/* prefix + name with other characters made '_', unique among the first n of names */
-static const char *enumerator(Host *h, const char *prefix, const char *name, const char **names,
-                              int n) {
-    char *s = arena_printf(h->a, "%s_%s", prefix, name);
+const char *host_unique(Arena *a, const char *prefix, const char *name, const char *const *names,
+                        int n) {
+    char *s = arena_printf(a, "%s_%s", prefix, name);
     for (char *p = s; *p; p++)
         if (!isalnum((unsigned char)*p)) *p = '_';
     const char *unique = s;
-    for (int i = 2; taken(names, n, unique); i++) unique = arena_printf(h->a, "%s_%d", s, i);
+    for (int i = 2; taken(names, n, unique); i++) unique = arena_printf(a, "%s_%d", s, i);
     return unique;
 }
 
@@ -99,9 +98,9 @@ static void emit_enums(Host *h) {
     h->space = NEWN(h->a, const char *, m->spaces.n + 1);
     const char **buf = NEWN(h->a, const char *, h->p->bufs.n + 1);
     for (int i = 0; i < m->syms.n; i++)
-        h->sym[i] = enumerator(h, "S", m->syms.v[i]->name, h->sym, i);
+        h->sym[i] = host_unique(h->a, "S", m->syms.v[i]->name, h->sym, i);
     for (int i = 0; i < m->spaces.n; i++)
-        h->space[i] = enumerator(h, "SP", m->spaces.v[i]->name, h->space, i);
+        h->space[i] = host_unique(h->a, "SP", m->spaces.v[i]->name, h->space, i);
     for (int i = 0; i < h->p->bufs.n; i++)
         buf[i] = arena_printf(h->a, "B_%s", h->p->bufs.v[i]->name);
     emit_enum(h, "sizes: n[S_..], bound when data is loaded", h->sym, m->syms.n);

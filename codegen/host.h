@@ -28,7 +28,10 @@ void host_printf(Host *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void host_string(Host *h, const char *s);  /* a C string literal; NULL for NULL */
 void host_comment(Host *h, const char *s); /* text inside a comment */
 void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
-const char *host_symbol(const Host *h);    /* of the program, what others see: "churn_program" */
+/* prefix_name with other characters made '_', unique among the first n of names. */
+const char *host_unique(Arena *a, const char *prefix, const char *name, const char *const *names,
+                        int n);
+const char *host_symbol(const Host *h); /* of the program, what others see: "churn_program" */
 
 /* host_tables.c */
 void host_tables(Host *h);

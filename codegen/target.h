@@ -57,6 +57,8 @@ const char *target_own_kind(OwnKernel k);
 const char *target_own_name(Arena *a, const Plan *p, OwnKernel k);
 /* The host driver and its tables as C source (runtime/program.h says what it fills). */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
+/* The C header of a library of p, whose c_name is set: text of c's arena. */
+const char *host_header(Ctx *c, const Plan *p);
 /* A C header with the prototypes of the user's functions, as the model has them. */
 bool host_externs(Ctx *c, const Plan *p, const char *path);
 /* s on one line of a C comment, which it neither ends nor continues. */

@@ -26,6 +26,7 @@ typedef enum {
     OUT_C,
     OUT_CUDA,
     OUT_NONE, /* reports alone */
+    OUT_SO,   /* a library's shared object alone: for gnnc itself */
 } OutKind;
 
 typedef struct {
@@ -35,6 +36,8 @@ typedef struct {
     VEC(const char *) defines;  /* "hidden=64" */
     VEC(const char *) includes; /* directories */
     const char *out;            /* -o, or NULL */
+    const char *name;           /* --name; of OUT_LIB never NULL: what C calls the model */
+    bool shared_runtime;        /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
     const char *passes;         /* --passes, or NULL */
     const char *model;          /* --model, or NULL */
     const char *target, *march;
@@ -53,9 +56,20 @@ typedef struct {
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
 void cli_help(FILE *to);
 
+/* Of a library: DIR/BASE, where DIR is "" or ends with '/', as -o or the model's file says. */
+typedef struct {
+    const char *dir, *base;
+} CliLibrary;
+CliLibrary cli_library(Arena *a, const CliOptions *o);
+/* May a model, or a library's files, be called that?  NULL: yes; else why not. */
+const char *cli_bad_name(Arena *a, const char *name);
+const char *cli_bad_base(Arena *a, const char *base);
+
 /* Where the runtime is: beside gnnc in a build tree, or as `make install` put it. */
 typedef struct {
     const char *lib;                   /* .../libgnnrt.a */
+    const char *so;                    /* .../libgnnrt.so; it may be absent */
+    const char *api;                   /* the directory of gnnc.h */
     const char *link_flags;            /* link.flags: what libgnnrt.a needs, an argument a line */
     const char *include[2];            /* for the generated driver; [1] may be NULL */
     const char *models;                /* the layer library's parent, or NULL */
@@ -71,6 +85,7 @@ void cli_stage_time(const CliOptions *o, const char *what, double since);
 /* Other programs (cli_tool.c). */
 typedef VEC(char *) CliArgs;
 void cli_arg(Ctx *c, CliArgs *args, const char *s);
+void cli_args(Ctx *c, CliArgs *args, const CliArgs *more);
 void cli_split_args(Ctx *c, CliArgs *args,
                     const char *s);                       /* "-fopenmp -lm" as separate arguments */
 void cli_line_args(Ctx *c, CliArgs *args, const char *s); /* one on each line */
@@ -87,15 +102,19 @@ typedef struct {
 CliTargets cli_targets(Ctx *c, const CliOptions *o);
 
 /* The user's C functions that the plan calls: compiled in dir where they are sources, and what
- * is to be linked (cli_extern.c). */
+ * is to be linked, shared libraries apart (cli_extern.c). */
 bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOptions *o,
-                        const char *dir, CliArgs *args);
+                        const char *dir, CliArgs *objects, CliArgs *shared);
+/* For the linker: a shared library, found again where it is now. */
+bool cli_link_shared(Ctx *c, CliArgs *args, const char *file);
 
 /* The CUDA Toolkit (cli_cuda.c). */
 const char *cli_find_nvcc(Ctx *c); /* NULL: there is none */
 bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
                      const char *object);
-bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args);
+/* Its half of the runtime, what that needs of libgnnrt.a unless it finds it in libgnnrt.so, and the
+ * toolkit's libraries. */
+bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args);
 
 /* All n bytes, going on after signals; false: errno says why. */
 bool cli_write_all(int fd, const void *from, size_t n);
@@ -105,6 +124,12 @@ const char *cli_temp_dir(Ctx *c, const CliOptions *o);
 bool cli_write(Ctx *c, const char *path, const char *text, size_t n);
 /* Moves a finished file to its place, across file systems too. */
 bool cli_install(Ctx *c, const char *from, const char *to);
+/* The same of several, all or none; one that is a link is said by what it leads to. */
+typedef struct {
+    const char *from, *link; /* one of them */
+    const char *to;
+} CliFile;
+bool cli_install_all(Ctx *c, const CliFile *file, int n);
 const char *cli_stem(Arena *a, const char *path); /* "models/gcn.gnn" -> "gcn" */
 
 /* Sizes of the data directory, by Sym.id (-1: known only when the program runs); widths and
@@ -114,6 +139,19 @@ const int64_t *cli_specialize(Ctx *c, Module *m, const char *data);
 /* Runs a program that was made to measure ranges (passes/ranges.c) on data, a few steps and each
  * other phase once; fills r. */
 bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r);
+
+/* What a program is made of. */
+typedef struct {
+    const Plan *p; /* the first variant */
+    const CliHome *home;
+    const CliOptions *o;
+    const char *dir;         /* private */
+    CliArgs objects, shared; /* of the model; libraries of the user's functions */
+} CliParts;
+/* The shared object of a library, called soname (NULL: nothing), in path. (cli_library.c) */
+bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char *path);
+/* All files of --emit=lib, written to their places. */
+bool cli_make_library(Ctx *c, const CliParts *l, CliLibrary names);
 
 /* Kernels, host driver, compile and link; writes the program or library to o->out. */
 /* plan [n]: the variants of the program. */

@@ -11,15 +11,6 @@ static TargetOptions target_options(const CliOptions *o) {
     return (TargetOptions){.march = o->march, .opt_level = o->opt_level, .debug_info = true};
 }
 
-/* A library exports the C interface and nothing else. */
-static bool library_args(Ctx *c, CliArgs *args, const char *dir) {
-    static const char map[] = "{ global: gnnc_*; model_program; local: *; };\n";
-    const char *path = arena_printf(c->a, "%s/exports.map", dir);
-    cli_split_args(c, args, "-shared");
-    cli_linker_arg(c, args, arena_printf(c->a, "--version-script=%s", path));
-    return cli_write(c, path, map, sizeof map - 1);
-}
-
 static const char *part(Ctx *c, const char *dir, const char *name, int variant, const char *end) {
     if (!variant) return arena_printf(c->a, "%s/%s.%s", dir, name, end);
     return arena_printf(c->a, "%s/%s_%d.%s", dir, name, variant, end);
@@ -29,7 +20,7 @@ static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const 
                            const char *dir) {
     CliArgs args = {0};
     cli_split_args(c, &args, "cc -std=c17 -O1 -c");
-    if (o->emit == OUT_LIB) cli_split_args(c, &args, "-fPIC -DGNNC_NO_MAIN");
+    if (o->emit != OUT_EXE) cli_split_args(c, &args, "-fPIC -DGNNC_NO_MAIN");
     for (int i = 0; i < 2 && h->include[i]; i++)
         cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
     cli_arg(c, &args, "-o");
@@ -38,35 +29,31 @@ static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const 
     return cli_run_tool(c, &args, o->verbose);
 }
 
-static bool link_parts(Ctx *c, const CliHome *h, const CliOptions *o, Plan *const *plan, int n,
-                       const char *dir, const char *result) {
-    const Plan *p = plan[0];
-    CliArgs args = {0};
-    cli_arg(c, &args, "cc");
-    if (o->emit == OUT_LIB && !library_args(c, &args, dir)) return false;
-    cli_arg(c, &args, "-o");
-    cli_arg(c, &args, result);
+/* The parts of all variants, and the user's functions. */
+static bool find_parts(Ctx *c, CliParts *l, Plan *const *plan, int n) {
     for (int i = 0; i < n; i++) {
-        cli_arg(c, &args, part(c, dir, "driver", i, "o"));
-        if (plan_on_host(plan[i])) cli_arg(c, &args, part(c, dir, "kernels", i, "o"));
+        cli_arg(c, &l->objects, part(c, l->dir, "driver", i, "o"));
+        if (plan_on_host(plan[i])) cli_arg(c, &l->objects, part(c, l->dir, "kernels", i, "o"));
     }
-    if (p->device) cli_arg(c, &args, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
-    if (!cli_extern_objects(c, p, h, o, dir, &args)) return false;
-    if (o->emit == OUT_LIB) cli_arg(c, &args, "-Wl,--whole-archive");
-    cli_arg(c, &args, h->lib);
-    if (o->emit == OUT_LIB) cli_arg(c, &args, "-Wl,--no-whole-archive");
-    if (p->device && !cli_cuda_libraries(c, h, &args)) return false;
-    cli_line_args(c, &args, h->link_flags);
-    double start = cli_now_ms();
-    bool ok = cli_run_tool(c, &args, o->verbose || (p->device && o->keep));
-    cli_stage_time(o, "link, by cc", start);
-    return ok;
+    if (l->p->device)
+        cli_arg(c, &l->objects, arena_printf(c->a, "%s/kernels_%s.o", l->dir, l->p->device));
+    return cli_extern_objects(c, l->p, l->home, l->o, l->dir, &l->objects, &l->shared);
+}
+
+static bool link_program(Ctx *c, const CliParts *l, const char *result) {
+    CliArgs args = {0};
+    cli_split_args(c, &args, "cc -o");
+    cli_arg(c, &args, result);
+    cli_args(c, &args, &l->objects);
+    cli_args(c, &args, &l->shared);
+    cli_arg(c, &args, l->home->lib);
+    if (l->p->device && !cli_cuda_libraries(c, l->home, false, &args)) return false;
+    cli_line_args(c, &args, l->home->link_flags);
+    return cli_run_tool(c, &args, l->o->verbose || (l->p->device && l->o->keep));
 }
 
 static const char *default_name(Ctx *c, const CliOptions *o, const char *stem) {
     switch (o->emit) {
-    case OUT_LIB:
-        return arena_printf(c->a, "lib%s.so", stem);
     case OUT_OBJ:
         return arena_printf(c->a, "%s.o", stem);
     case OUT_EXE:
@@ -160,11 +147,19 @@ bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOp
     CliHome home;
     const char *dir;
     if (!cli_find_home(c, &home) || !(dir = cli_temp_dir(c, o))) return false;
-    const char *result = arena_printf(c->a, "%s/result", dir);
     ObjectJob job = {.t = host, .home = &home, .o = o, .dir = dir};
-    return all_objects(c, plan, n, job) && (!p->device || device_object(c, p, o, &home, dir)) &&
-           link_parts(c, &home, o, plan, n, dir, result) &&
-           cli_install(c, result, o->out ? o->out : default_name(c, o, stem));
+    CliParts parts = {.p = p, .home = &home, .o = o, .dir = dir};
+    if (!all_objects(c, plan, n, job) || (p->device && !device_object(c, p, o, &home, dir)) ||
+        !find_parts(c, &parts, plan, n))
+        return false;
+    const char *result = arena_printf(c->a, "%s/result", dir);
+    double start = cli_now_ms();
+    bool ok = o->emit == OUT_LIB  ? cli_make_library(c, &parts, cli_library(c->a, o))
+              : o->emit == OUT_SO ? cli_link_library(c, &parts, NULL, result)
+                                  : link_program(c, &parts, result);
+    cli_stage_time(o, "link, by cc", start);
+    return ok && (o->emit == OUT_LIB ||
+                  cli_install(c, result, o->out ? o->out : default_name(c, o, stem)));
 }
 
 bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem) {

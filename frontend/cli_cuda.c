@@ -113,7 +113,7 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
     return ok && cli_run_tool(c, &args, o->verbose || o->keep);
 }
 
-bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args) {
+bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args) {
     if (access(h->cuda_lib, R_OK) != 0) {
         diag_add(c, DIAG_E0513, (Span){0},
                  "this gnnc was built without the CUDA Toolkit: '%s' is missing; run make again",
@@ -121,7 +121,7 @@ bool cli_cuda_libraries(Ctx *c, const CliHome *h, CliArgs *args) {
         return false;
     }
     cli_arg(c, args, h->cuda_lib);
-    cli_arg(c, args, h->lib);
+    if (!shared_runtime) cli_arg(c, args, h->lib);
     cli_line_args(c, args, h->cuda_flags);
     return true;
 }

@@ -43,7 +43,7 @@ static const char *as_path(Ctx *c, const char *file) {
 
 /* A shared library is found again where it is now.  A run path is a list whose ':' nothing escapes,
  * and '$' in it begins a word of the loader's. */
-static bool link_shared(Ctx *c, CliArgs *args, const char *file) {
+bool cli_link_shared(Ctx *c, CliArgs *args, const char *file) {
     char real[PATH_MAX];
     const char *path =
         realpath(file, real) ? arena_strndup(c->a, real, strlen(real)) : as_path(c, file);
@@ -62,14 +62,14 @@ static bool link_shared(Ctx *c, CliArgs *args, const char *file) {
 }
 
 bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOptions *o,
-                        const char *dir, CliArgs *args) {
+                        const char *dir, CliArgs *objects, CliArgs *shared) {
     Files files = files_of(c, p);
     if (files.n && !host_externs(c, p, arena_printf(c->a, "%s/externs.h", dir))) return false;
     for (int i = 0; i < files.n; i++) {
         const char *file = as_path(c, files.v[i]),
                    *object = arena_printf(c->a, "%s/extern%d.o", dir, i);
         if (rt_ends_with(file, ".so")) {
-            if (!link_shared(c, args, file)) return false;
+            if (!cli_link_shared(c, shared, file)) return false;
             continue;
         }
         if (rt_ends_with(file, ".cu") && !p->device) {
@@ -80,7 +80,7 @@ bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOption
         if (rt_ends_with(file, ".cu") && !cli_cuda_object(c, h, o, file, object)) return false;
         if (rt_ends_with(file, ".c") && !compile(c, h, o, dir, file, object)) return false;
         bool made = rt_ends_with(file, ".c") || rt_ends_with(file, ".cu");
-        cli_arg(c, args, made ? object : file);
+        cli_arg(c, objects, made ? object : file);
     }
     return true;
 }

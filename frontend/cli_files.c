@@ -54,6 +54,8 @@ bool cli_find_home(Ctx *c, CliHome *h) {
     bool tree = exists(join(c, dir, "libgnnrt.a"));
     const char *lib = tree ? dir : join(c, dir, "../lib/gnnc");
     h->lib = join(c, lib, "libgnnrt.a");
+    h->so = join(c, dir, tree ? "libgnnrt.so" : "../lib/libgnnrt.so");
+    h->api = join(c, dir, tree ? "../runtime/include" : "../include");
     h->link_flags = read_text(c, join(c, lib, "link.flags"));
     h->include[0] = join(c, dir, tree ? "../runtime/include" : "../lib/gnnc/include");
     h->include[1] = tree ? join(c, dir, "../runtime") : NULL;
@@ -136,17 +138,27 @@ static const char *follow_link(Ctx *c, const char *path) {
     return realpath(path, real) ? arena_strndup(c->a, real, strlen(real)) : NULL;
 }
 
-static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
-    const char *named = path;
-    if (!(path = follow_link(c, path))) return cannot_write(c, named);
+/* The text in a file beside path, which is renamed to it; NULL after a diagnostic. */
+static char *temp_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
     char *temp = arena_printf(c->a, "%s.XXXXXX", path);
     int fd = mkstemp(temp);
-    if (fd < 0) return cannot_write(c, path);
+    if (fd < 0) return cannot_write(c, path), NULL;
     mode_t mask = umask(0);
     umask(mask);
     bool ok = cli_write_all(fd, text, n) && fchmod(fd, mode & ~mask) == 0;
     ok &= close(fd) == 0;
-    if (ok && rename(temp, path) == 0) return true;
+    if (ok) return temp;
+    cannot_write(c, path);
+    unlink(temp);
+    return NULL;
+}
+
+static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
+    const char *named = path;
+    if (!(path = follow_link(c, path))) return cannot_write(c, named);
+    char *temp = temp_beside(c, path, text, n, mode);
+    if (!temp) return false;
+    if (rename(temp, path) == 0) return true;
     cannot_write(c, path);
     unlink(temp);
     return false;
@@ -173,18 +185,77 @@ bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
                             : write_beside(c, path, text, n, 0666);
 }
 
-/* No arena allocation while the file is open: running out of memory jumps away. */
-bool cli_install(Ctx *c, const char *from, const char *to) {
-    struct stat s;
-    if (stat(from, &s) != 0) return cannot_write(c, to);
-    size_t size = (size_t)s.st_size, n = 0;
+/* No arena allocation while the file is open: running out of memory jumps away.  NULL: errno. */
+static char *read_file(Ctx *c, const char *path, struct stat *s) {
+    if (stat(path, s) != 0) return NULL;
+    size_t size = (size_t)s->st_size, n = 0;
     char *text = arena_alloc(c->a, size + 1, 1, 1);
-    FILE *f = fopen(from, "rb");
+    FILE *f = fopen(path, "rb");
     if (f) {
         n = fread(text, 1, size, f);
         fclose(f);
     }
-    if (!f || n != size) return cannot_write(c, to);
+    return f && n == size ? text : NULL;
+}
+
+bool cli_install(Ctx *c, const char *from, const char *to) {
+    struct stat s;
+    const char *text = read_file(c, from, &s);
+    if (!text) return cannot_write(c, to);
+    size_t n = (size_t)s.st_size;
     if (strcmp(to, "-") == 0 || is_special(to)) return cli_write(c, to, text, n);
     return write_beside(c, to, text, n, s.st_mode & 0777);
+}
+
+/* ---- several files ----------------------------------------------------------------------- */
+typedef struct {
+    const char *to, *old; /* old: another name of the file that stood there */
+    char *temp;           /* the new one; NULL: there is none */
+    bool moved, had_old;
+} Placed;
+
+/* The new file in its directory, under another name. */
+static bool stage(Ctx *c, const CliFile *f, Placed *p) {
+    struct stat s;
+    p->to = f->link ? f->to : follow_link(c, f->to);
+    if (!p->to) return cannot_write(c, f->to);
+    if (f->link) {
+        p->temp = temp_beside(c, p->to, "", 0, 0666);
+        return p->temp &&
+               ((unlink(p->temp) == 0 && symlink(f->link, p->temp) == 0) || cannot_write(c, p->to));
+    }
+    const char *text = read_file(c, f->from, &s);
+    if (!text) return cannot_write(c, f->to);
+    p->temp = temp_beside(c, p->to, text, (size_t)s.st_size, s.st_mode & 0777);
+    return p->temp != NULL;
+}
+
+static bool move_all(Ctx *c, Placed *p, int n) {
+    for (int i = 0; i < n; i++) {
+        p[i].had_old = link(p[i].to, p[i].old) == 0;
+        p[i].moved = rename(p[i].temp, p[i].to) == 0;
+        if (!p[i].moved) return cannot_write(c, p[i].to);
+    }
+    return true;
+}
+
+/* What stood there comes back where something failed. */
+static void settle(Placed *p, int n, bool ok) {
+    for (int i = 0; i < n; i++) {
+        if (!ok && p[i].moved && (!p[i].had_old || rename(p[i].old, p[i].to) != 0)) unlink(p[i].to);
+        if (p[i].had_old) unlink(p[i].old);
+        if (p[i].temp && !p[i].moved) unlink(p[i].temp);
+    }
+}
+
+bool cli_install_all(Ctx *c, const CliFile *file, int n) {
+    Placed *p = NEWN(c->a, Placed, (size_t)n);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        ok = stage(c, &file[i], &p[i]);
+        if (ok) p[i].old = arena_printf(c->a, "%s~", p[i].temp);
+    }
+    ok = ok && move_all(c, p, n);
+    settle(p, n, ok);
+    return ok;
 }

@@ -183,7 +183,9 @@ bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r) {
         return failed(c, data, "no data directory, it has no schema.json");
     if (!dir) return false;
     CliOptions lib = *o;
-    lib.emit = OUT_LIB;
+    lib.emit = OUT_SO;
+    lib.name = "model";
+    lib.shared_runtime = false;
     lib.out = arena_printf(c->a, "%s/probe.so", dir);
     return cli_build(c, &p, 1, host, &lib, "probe") && run_copy(c, lib.out, data, r);
 }

@@ -82,6 +82,17 @@ SETTER(set_out) {
     return *value != 0;
 }
 
+SETTER(set_name) {
+    o->name = value;
+    return !cli_bad_name(a, value);
+}
+
+SETTER(set_runtime) {
+    UNUSED_ARGS;
+    o->shared_runtime = strcmp(value, "shared") == 0;
+    return o->shared_runtime || strcmp(value, "own") == 0;
+}
+
 SETTER(set_model) {
     UNUSED_ARGS;
     o->model = value;
@@ -200,7 +211,13 @@ SETTER(set_version) {
 }
 
 static const CliOption options[] = {
-    {"-o", "FILE", "write the result there (default: the model's name)", set_out},
+    {"-o", "FILE",
+     "write the result there (default: the model's name); with --emit=lib, DIR/NAME of its files",
+     set_out},
+    {"--name", "NAME", "what C calls the model: NAME_program (default: the NAME of -o)", set_name},
+    {"--runtime", "WHOSE",
+     "of --emit=lib: own (default), the library has it inside, or shared, libgnnrt.so",
+     set_runtime},
     {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define},
     {"--model", "NAME", "which model of the file (default: the last)", set_model},
     {"-I", "DIR", "look for imported files there too", set_include},
@@ -365,11 +382,23 @@ static bool check_files(const CliOptions *o, FILE *err) {
         return bad(err, "%s is for --precision=auto: the trainer takes data when it runs",
                    "--data");
     if (o->files.n == 0) return bad(err, "%s is named", "no input file");
+    if (o->shared_runtime && o->emit != OUT_LIB)
+        return bad(err, "%s is for --emit=lib", "--runtime=shared");
     if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))
         return bad(err, "'%s' is no command (check, opt, import, help) and no file", o->files.v[0]);
     if (o->action != ACT_CHECK && o->files.n > 1)
         return bad(err, "one file at a time: '%s' is one too many", o->files.v[1]);
     return true;
+}
+
+/* After the files are known. */
+static bool name_library(Arena *a, CliOptions *o, FILE *err) {
+    if (o->emit != OUT_LIB || o->action != ACT_COMPILE) return true;
+    CliLibrary l = cli_library(a, o);
+    const char *why = cli_bad_base(a, l.base);
+    if (!o->name) o->name = l.base;
+    if (!why && (why = cli_bad_name(a, o->name))) why = arena_printf(a, "%s: say --name=NAME", why);
+    return !why || bad(err, "%s", why);
 }
 
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
@@ -384,5 +413,5 @@ bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
         else if (!take_option(a, o, argc, argv, &i, err))
             return false;
     }
-    return check_files(o, err);
+    return check_files(o, err) && name_library(a, o, err);
 }

@@ -22,6 +22,10 @@ void cli_arg(Ctx *c, CliArgs *args, const char *s) {
     vec_push(c->a, args, arena_strndup(c->a, s, strlen(s)));
 }
 
+void cli_args(Ctx *c, CliArgs *args, const CliArgs *more) {
+    for (int i = 0; i < more->n; i++) vec_push(c->a, args, more->v[i]);
+}
+
 void cli_split_args(Ctx *c, CliArgs *args, const char *s) {
     while (*(s += strspn(s, " \t"))) {
         size_t n = strcspn(s, " \t");

@@ -193,6 +193,7 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     Plan *p = plan_build_for(c, m, device, j->o.spmm);
     if (!p || !plan_verify(c, p)) return NULL;
     p->options = options_text(c, j);
+    p->c_name = j->o.name;
     p->tf32 = j->o.tf32;
     p->host_too = j->on.host != NULL;
     cli_stage_time(&j->o, "plan", start);

@@ -17,6 +17,10 @@
 extern "C" {
 #endif
 
+/* The number in the names of shared libraries, libgnnrt.so.0 and libchurn.so.0: raised with a
+ * change of gnnc.h by which a program that was compiled with the older one would not run.  The
+ * Makefile and gnnc read it here. */
+enum { RT_SO_VERSION = 0 };
 enum { RT_PROGRAM_VERSION = 23, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
@@ -278,6 +282,11 @@ enum {
 typedef void rt_kernel(void *const *arg, const int64_t *n, int64_t lo, int64_t hi);
 
 /* ---- services for the generated driver (runtime/exec/exec.c, gemm.c, rank.c) ------------ */
+/* A model is linked with libgnnrt.so, too: what it calls is seen there.  In a library that has the
+ * runtime inside it is not. */
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 void rt_profile_step(RtExec *x, int step);
 /* Stands before each step of a phase: a store, and a test of a pointer where nobody measures. */
 static inline void rt_step(RtExec *x, int step) {
@@ -377,6 +386,9 @@ gnnc_status rt_call(RtExec *x, const rt_extern *f, const rt_arg *arg);
 /* print and assert reach the host's callback (gnnc_set_message_callback); never stdio. */
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs);
 gnnc_status rt_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

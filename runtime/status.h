@@ -16,8 +16,11 @@
 
 #if defined(__GNUC__)
 #define RT_PRINTF(f, a) __attribute__((format(printf, f, a)))
+/* Seen in libgnnrt.so: the half on a GPU, which is in a model's own library, calls it. */
+#define RT_SERVICE __attribute__((visibility("default")))
 #else
 #define RT_PRINTF(f, a)
+#define RT_SERVICE
 #endif
 
 typedef struct RtError {
@@ -25,9 +28,10 @@ typedef struct RtError {
 } RtError;
 
 /* Records the message unless one is there; returns `status`. */
-gnnc_status rt_fail(RtError *err, gnnc_status status, const char *fmt, ...) RT_PRINTF(3, 4);
+RT_SERVICE gnnc_status rt_fail(RtError *err, gnnc_status status, const char *fmt, ...)
+    RT_PRINTF(3, 4);
 /* "<what>: out of memory" */
-gnnc_status rt_fail_nomem(RtError *err, const char *what);
+RT_SERVICE gnnc_status rt_fail_nomem(RtError *err, const char *what);
 /* "<path>: cannot <verb>: <strerror(errno)>" */
 gnnc_status rt_fail_errno(RtError *err, const char *path, const char *verb);
 
@@ -69,9 +73,9 @@ void rt_pool_init(RtPool *pool, const RtAlloc *from); /* NULL = rt_alloc_default
 void rt_pool_free(RtPool *pool);                      /* usable again afterwards */
 /* n * size zeroed bytes, or NULL: no memory, or n * size overflows. n = 0 gives
  * a valid pointer. Aligned to RT_ALIGN, which kernels count on. */
-void *rt_pool_alloc(RtPool *pool, size_t n, size_t size);
+RT_SERVICE void *rt_pool_alloc(RtPool *pool, size_t n, size_t size);
 /* Gives one array back before the pool goes; NULL or an array of less than a KiB stays. */
-void rt_pool_drop(RtPool *pool, const void *p);
+RT_SERVICE void rt_pool_drop(RtPool *pool, const void *p);
 char *rt_pool_strndup(RtPool *pool, const char *s, size_t n);
 char *rt_pool_printf(RtPool *pool, const char *fmt, ...) RT_PRINTF(2, 3);
 /* The pool unmaps [p, p + n) when it is freed. */

@@ -236,7 +236,7 @@ gnnc_status rt_device_batch_pull(RtExec *x, int b);
  */
 gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes);
 /* The step under way, for messages: "gcn_train_h_17 (models/gcn.gnn:14)" is its name and lines. */
-const char *rt_device_lines(const RtDevice *d);
+RT_SERVICE const char *rt_device_lines(const RtDevice *d);
 
 /* Entries in the table of all groups' pointers, and that table for buffers at `buf`. */
 int rt_group_pointers(const rt_program *p);

@@ -82,7 +82,7 @@ int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row);
 /* First row of [lo, hi] that has this much work before it. */
 int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work);
 
-int rt_type_bytes(rt_dtype t);
+RT_SERVICE int rt_type_bytes(rt_dtype t);
 /* Elements times width of buffer b with the sizes bound now. */
 gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 
@@ -109,6 +109,6 @@ void rt_write_input(RtExec *x, const char *io_name, double v);
 double rt_buf_read(const RtExec *x, int b, int64_t i);
 double rt_read_number(const void *p, rt_dtype dt, int64_t i); /* element i */
 /* Sends one line to the host. */
-void rt_message(RtRuntime *rt, const char *fmt, ...) RT_PRINTF(2, 3);
+RT_SERVICE void rt_message(RtRuntime *rt, const char *fmt, ...) RT_PRINTF(2, 3);
 
 #endif

@@ -4,7 +4,7 @@
  * of its training.  In order: create, options, load, then any mix of the rest.
  *
  *     gnnc_trainer *t = NULL;
- *     gnnc_status st = gnnc_trainer_create(&t, &model_program);
+ *     gnnc_status st = gnnc_trainer_create(&t, &churn_program);
  *     if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "epochs", 100);
  *     if (st == GNNC_OK) st = gnnc_trainer_load(t, "models/data/cora");
  *     while (st == GNNC_OK && !gnnc_trainer_done(t)) st = gnnc_trainer_epoch(t);
@@ -301,7 +301,7 @@ gnnc_status gnnc_graph_column_info(const gnnc_graph *g, int table, int column,
                                    gnnc_column_info *out);
 
 /* ---- a trainer ------------------------------------------------------------- */
-/* A compiled model, defined by the code that gnnc generates. */
+/* A compiled model: `churn_program` of what `gnnc --emit=lib -o churn` makes. */
 typedef struct gnnc_program gnnc_program;
 typedef struct gnnc_trainer gnnc_trainer;
 

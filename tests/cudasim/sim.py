@@ -29,7 +29,9 @@ def orders(sim):
 def library(build, name, source, device, options=()):
     path = os.path.abspath(f"{name}.{device}.so")
     if device == "cpu":
-        subprocess.run([build + "/gnnc", source, "--target=cpu", "--emit=lib", "-o", path, *options], check=True)
+        subprocess.run([build + "/gnnc", source, "--target=cpu", "--emit=lib", "--name=model", "-o", f"{name}.cpu", *options],
+                       check=True)
+        path = os.path.abspath(f"lib{name}.cpu.so")
     else:
         subprocess.run([HERE + "/build", source, path, *options], check=True, env={**os.environ, "BUILD": build})
     return ctypes.CDLL(path)

@@ -325,9 +325,8 @@ def no_memory(lib, path="shop", epochs=30, evaluates=False, falls=0.8):
 
 def compiled(gnnc, name, text, level):
     open(name + ".gnn", "w").write(text)
-    library = "%s%s.so" % (name, level)
-    subprocess.run([gnnc, name + ".gnn", "--emit=lib", level, "--verify-each", "-o", library], check=True)
-    return ctypes.CDLL(os.path.abspath(library))
+    subprocess.run([gnnc, name + ".gnn", "--emit=lib", "--name=model", level, "--verify-each", "-o", name + level], check=True)
+    return ctypes.CDLL(os.path.abspath("lib%s%s.so" % (name, level)))
 
 
 def same_levels(fast, slow, path="shop", also="loss.val"):

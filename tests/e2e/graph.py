@@ -187,22 +187,22 @@ def codes_are_read_apart(lib):
 
 
 def compiled(gnnc, model, name):
-    subprocess.run([gnnc, model, "--emit=lib", "-o", name], check=True, stdout=subprocess.DEVNULL)
-    return ctypes.CDLL(os.path.abspath(name))
+    subprocess.run([gnnc, model, "--emit=lib", "--name=model", "-o", name], check=True, stdout=subprocess.DEVNULL)
+    return ctypes.CDLL(os.path.abspath(f"lib{name}.so"))
 
 
 def main():
     gnnc, top, cora = sys.argv[1:]
-    same_bits(compiled(gnnc, top + "/models/gcn.gnn", "gcn.so"), cora)
+    same_bits(compiled(gnnc, top + "/models/gcn.gnn", "gcn"), cora)
     data("shop")
     molecules("molecules", 100)
     for name, text in (("shop", MODEL), ("molecules", MOLECULES % ("batch_norm()", "adam(lr = 1e-2)", "sample { batch 8 }"))):
         with open(name + ".gnn", "w", encoding="utf-8") as f:
             f.write(text)
-        same_bits(compiled(gnnc, name + ".gnn", name + ".so"), name)
+        same_bits(compiled(gnnc, name + ".gnn", name), name)
     with open("cities.gnn", "w", encoding="utf-8") as f:
         f.write(CITIES)
-    codes_are_read_apart(compiled(gnnc, "cities.gnn", "cities.so"))
+    codes_are_read_apart(compiled(gnnc, "cities.gnn", "cities"))
 
 
 main()

@@ -86,9 +86,9 @@ def compiled(folder, model):
     os.makedirs(folder)
     with open(f"{folder}/m.gnn", "w", encoding="utf-8") as f:
         f.write(model)
-    subprocess.run([os.path.join(TOP, "build", "gnnc"), f"{folder}/m.gnn", "--target=cpu", "--emit=lib", "-o",
-                    f"{folder}/m.so"], check=True)
-    return f"{folder}/m.so"
+    subprocess.run([os.path.join(TOP, "build", "gnnc"), f"{folder}/m.gnn", "--target=cpu", "--emit=lib", "--name=model",
+                    "-o", f"{folder}/metrics"], check=True)
+    return f"{folder}/libmetrics.so"
 
 
 def measured(folder, library, columns, n, names):

@@ -106,8 +106,13 @@ def programs(gnnc):
         tmp = os.path.join("tmp", name)
         os.makedirs(tmp)
         out = os.path.join(tmp, name)
-        run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--target=cpu", "-O0", "--emit=lib", "-o", out], TMPDIR=tmp)
+        run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--target=cpu", "-O0", "-o", out], TMPDIR=tmp)
         assert os.listdir(tmp) == [name], (name, os.listdir(tmp))
+        os.mkdir(os.path.join(tmp, "lib"))
+        run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--target=cpu", "-O0", "--emit=lib", "-o", os.path.join(tmp, "lib/model")],
+            TMPDIR=tmp)
+        assert len(os.listdir(os.path.join(tmp, "lib"))) == 6 and len(os.listdir(tmp)) == 2, (name, os.listdir(tmp))
+        run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--emit=lib", "-o", os.path.join("tmp", name)], ok=False)
         os.rename("plain", name) if not os.path.exists(name) else None
         ckpt, trace = os.path.join(tmp, name + ".ckpt"), os.path.join(tmp, name + ".trace")
         out, _ = run(["./log", "--data=" + name, "--log=json", "--checkpoint=" + ckpt, "--trace=" + trace, "--threads=1"])

@@ -160,7 +160,7 @@ def unknown_labels(model):
 
 
 def library_judges(strange):
-    t = Trainer("./cities.so")
+    t = Trainer("./libcities.so")
     t.call("gnnc_trainer_load_weights", b"w.st")
     t.load(strange)
     for step in ("step", "evaluate", "epoch"):
@@ -188,12 +188,12 @@ def turn(data, names):
 
 
 def library(here, fewer):
-    run(GNNC, "cities.gnn", "--target=cpu", "--emit=lib", "-o", "cities.so")
-    t = Trainer("./cities.so")
+    run(GNNC, "cities.gnn", "--target=cpu", "--emit=lib", "--name=model")
+    t = Trainer("./libcities.so")
     t.load(here)
     t.call("gnnc_trainer_load_weights", b"w.st")
     t.close()
-    t = Trainer("./cities.so")
+    t = Trainer("./libcities.so")
     t.load(fewer)
     try:
         t.call("gnnc_trainer_load_weights", b"w.st")
@@ -201,7 +201,7 @@ def library(here, fewer):
     except Exception as e:
         check("weights of other names behind the data", "is to be given before the data" in str(e), str(e))
     t.close()
-    t = Trainer("./cities.so")
+    t = Trainer("./libcities.so")
     t.call("gnnc_trainer_load_weights", b"w.st")
     t.load(fewer)
     t.call("gnnc_trainer_run_phase", b"eval")

@@ -159,7 +159,7 @@ def hold_memory(t, report):
 def hold_variant(gnnc, path, text, data, variant):
     """How many variants there are."""
     name = os.path.splitext(os.path.basename(path))[0]
-    out = subprocess.run([gnnc, path, f"--specialize={data}", "--emit=lib", "-o", f"{name}_{variant}.so",
+    out = subprocess.run([gnnc, path, f"--specialize={data}", "--emit=lib", "--name=model", "-o", f"{name}_{variant}",
                           "--report=all", "--report-format=json", f"--variant={variant}"],
                          check=True, capture_output=True)
     report = json.loads(out.stdout)
@@ -173,7 +173,7 @@ def hold_variant(gnnc, path, text, data, variant):
     assert (report["syncs"]["per_step"] == 0) == quiet
     for p in report["breaks"]["phases"]:
         assert quiet or p["phase"] == "load" or p["regions"] == 1 < p["regions_as_written"], p
-    t = Trainer(f"{name}_{variant}.so", data, variant)
+    t = Trainer(f"./lib{name}_{variant}.so", data, variant)
     hold_costs(t, report, batches)
     if not batches:
         hold_phases(t, report)

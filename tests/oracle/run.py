@@ -260,14 +260,15 @@ def main():
             if a.only not in f"{folder}/{name}":
                 continue
             source = os.path.join(HERE, name + ".gnn")
-            library = os.path.join(tmp, name + ".so")
+            library = os.path.join(tmp, f"lib{name}.so")
             try:
                 if a.libraries and not os.path.exists(library):
                     shutil.copy(os.path.join(a.libraries, name + ".so"), library)
                     shutil.copy(source, library + ".src")
                 if not os.path.exists(library):
                     grads = [] if folder == "training" else ["--grads"]
-                    subprocess.run([a.gnnc, source, "--target=cpu", "--emit=lib", *grads, *a.flags.split(), "-o", library],
+                    subprocess.run([a.gnnc, source, "--target=cpu", "--emit=lib", "--name=model", *grads,
+                                    *a.flags.split(), "-o", os.path.join(tmp, name)],
                                    check=True, capture_output=True, text=True)
                     with open(source, encoding="utf-8") as f, open(library + ".src", "w", encoding="utf-8") as g:
                         g.write(f.read())
