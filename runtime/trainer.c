@@ -321,7 +321,8 @@ static void use_tuned(gnnc_trainer *t, const char *directory) {
 
 static gnnc_status start_team(gnnc_trainer *t) {
     int cores = rt_usable_cores();
-    t->x.threads = t->options.threads ? (int)t->options.threads : cores;
+    if (!t->options.threads) t->options.threads = cores;
+    t->x.threads = (int)t->options.threads;
     return rt_team_start(&t->rt.team, &t->rt.pool.from, t->x.threads, cores, &t->rt.err);
 }
 
@@ -358,6 +359,8 @@ static gnnc_status load(gnnc_trainer *t, const char *directory) {
     gnnc_status st = start_team(t);
     if (st == GNNC_OK) st = prepare(t, directory);
     t->loaded = st == GNNC_OK;
+    t->options.variant = t->variant;
+    if (t->options.serial_ns < 0) t->options.serial_ns = RT_SERIAL_NS;
     if (st == GNNC_OK && t->given) st = take_given(t);
     rt_given_close(t->given);
     t->loaded = st == GNNC_OK;

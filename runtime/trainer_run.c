@@ -143,9 +143,26 @@ int gnnc_trainer_n_metrics(const gnnc_trainer *t) {
     return t->n_scalars;
 }
 
-const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i) {
-    if (!t) return NULL;
-    return i >= 0 && i < t->n_scalars ? t->scalars[i].name : NULL;
+static bool is_known(const gnnc_trainer *t, const RtScalar *s) {
+    return s->known && !(s->split && t->loaded && t->split_rows[s->split] == 0);
+}
+
+gnnc_status gnnc_trainer_metric_info(gnnc_trainer *t, int i, gnnc_metric_info *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_metric_info, out, value);
+    if (st != GNNC_OK) return st;
+    if (i < 0 || i >= t->n_scalars) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no metric %d", i);
+    const RtScalar *s = &t->scalars[i];
+    int split = s->of_split ? s->of_split : s->split;
+    gnnc_metric_info own = {.name = s->name,
+                            .of = s->of ? s->of : s->name,
+                            .split = split ? rt_split_words.word[split] : "",
+                            .is_logged = s->role == RT_OUT_LOG,
+                            .known = is_known(t, s),
+                            .value = is_known(t, s) ? s->value : NAN};
+    rt_struct_give(out, &own, sizeof own);
+    return GNNC_OK;
 }
 
 gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value) {

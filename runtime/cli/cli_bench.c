@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "cli.h"
+#include "cli_options.h"
 #include "runtime/clock.h"
 #include "runtime/exec/exec.h"
 #include "runtime/trainer.h"
@@ -115,15 +116,15 @@ static double per_step(int64_t after, int64_t before, int64_t n) {
     return (double)(after - before) / (double)n;
 }
 
-static void print_json(const RtCli *c, const Bench *b, long rss_kib) {
+static void print_json(RtCli *c, const Bench *b, long rss_kib) {
     const char *slash = strrchr(c->data, '/');
     fputs("{\"system\":\"gnnc\",\"data\":", stdout);
     rt_cli_json_string(slash && slash[1] ? slash + 1 : c->data);
     fputs(",\"model\":", stdout);
     rt_cli_json_string(c->p->name);
-    printf(",\"mode\":\"%s\",\"device_mib\":%.1f,\"threads\":%d,\"machine\":",
+    printf(",\"mode\":\"%s\",\"device_mib\":%.1f,\"threads\":%lld,\"machine\":",
            gnnc_trainer_device(c->t), (double)gnnc_trainer_device_bytes(c->t) / (1 << 20),
-           c->t->x.threads);
+           rt_cli_option_int(c, "threads"));
     rt_cli_json_string(machine(c));
     printf(",\"import_s\":0,\"load_s\":%.4f,\"first_step_s\":%.4f", b->load_s, b->first_step_s);
     printf(",\"train_ms\":%.4f,\"train_q1_ms\":%.4f,\"train_q3_ms\":%.4f,\"train_mean_ms\":%.4f",
@@ -151,11 +152,12 @@ static void print_times(const RtCli *c, const char *what, const Quartiles *q, in
     puts("");
 }
 
-static void print_text(const RtCli *c, const Bench *b, long rss_kib) {
+static void print_text(RtCli *c, const Bench *b, long rss_kib) {
     const gnnc_counters *x = &b->before, *y = &b->after;
     if (rt_phase_of(c->p, RT_PHASE_TRAIN)) print_times(c, "train step", &b->train, b->n);
     if (infer_phase(c)) print_times(c, "inference", &b->infer, b->n);
-    printf("on %s: %d threads, %s\n", gnnc_trainer_device(c->t), c->t->x.threads, machine(c));
+    printf("on %s: %lld threads, %s\n", gnnc_trainer_device(c->t), rt_cli_option_int(c, "threads"),
+           machine(c));
     printf("load %.1f ms, first step done after %.1f ms, peak memory %ld MiB\n", 1e3 * b->load_s,
            1e3 * b->first_step_s, rss_kib / 1024);
     printf("per step: %g launches, %g library calls, %g allocations, %g read-backs\n",

@@ -6,7 +6,6 @@
 
 #include "cli.h"
 #include "runtime/clock.h"
-#include "runtime/contract.h"
 #include "runtime/trainer.h"
 
 /* ---- messages ---------------------------------------------------------------- */
@@ -39,21 +38,16 @@ void rt_cli_message(void *cli, const char *text) {
 }
 
 /* ---- metrics ------------------------------------------------------------------- */
-static int split_of(const RtScalar *s) {
-    return s->of_split ? s->of_split : s->split;
-}
-
-/* Has it a value, and which? */
-static bool is_known(RtCli *c, const RtScalar *s, double *v) {
-    return gnnc_trainer_metric(c->t, s->name, v) == GNNC_OK;
-}
-
-static bool has_split(RtCli *c, int split) {
-    double v;
-    for (int i = 0; i < c->t->n_scalars; i++)
-        if (split_of(&c->t->scalars[i]) == split && is_known(c, &c->t->scalars[i], &v)) return true;
+/* The next of them that has a value, from *i on, of this split or ("log") logged by the model. */
+static bool next_known(RtCli *c, const char *which, int *i, gnnc_metric_info *m) {
+    *m = (gnnc_metric_info){.struct_size = sizeof *m};
+    while (gnnc_trainer_metric_info(c->t, (*i)++, m) == GNNC_OK)
+        if (m->known && strcmp(m->is_logged ? "log" : m->split, which) == 0) return true;
     return false;
 }
+
+static const char *const SPLITS[] = {"train", "val", "test"};
+enum { N_SPLITS = 3 };
 
 void rt_cli_json_string(const char *s) {
     putchar('"');
@@ -76,61 +70,42 @@ static void json_number(double v) {
         fputs("null", stdout);
 }
 
-static void json_split(RtCli *c, int split) {
-    printf(",\"%s\":{", rt_split_words.word[split]);
-    const char *comma = "";
-    for (int i = 0; i < c->t->n_scalars; i++) {
-        const RtScalar *s = &c->t->scalars[i];
-        double v;
-        if (split_of(s) != split || !is_known(c, s, &v)) continue;
-        printf("%s\"%s\":", comma, s->of);
-        json_number(v);
-        comma = ",";
+/* ,"val":{"loss":0.5,"accuracy":0.8}; nothing of which nothing is known */
+static void json_known(RtCli *c, const char *which) {
+    gnnc_metric_info m;
+    int n = 0;
+    for (int i = 0; next_known(c, which, &i, &m); n++) {
+        if (n == 0) printf(",\"%s\":{", which);
+        if (n > 0) putchar(',');
+        rt_cli_json_string(m.of);
+        putchar(':');
+        json_number(m.value);
     }
-    putchar('}');
+    if (n) putchar('}');
 }
 
 static void json_splits(RtCli *c) {
-    for (int split = RT_SPLIT_TRAIN; split <= RT_SPLIT_TEST; split++)
-        if (has_split(c, split)) json_split(c, split);
+    for (int k = 0; k < N_SPLITS; k++) json_known(c, SPLITS[k]);
 }
 
-static void text_split(RtCli *c, int split) {
-    printf("  %s", rt_split_words.word[split]);
-    for (int i = 0; i < c->t->n_scalars; i++) {
-        const RtScalar *s = &c->t->scalars[i];
-        double v;
-        if (split_of(s) == split && is_known(c, s, &v)) printf(" %s %.4f", s->of, v);
-    }
+static void text_split(RtCli *c, const char *split) {
+    gnnc_metric_info m;
+    for (int i = 0, n = 0; next_known(c, split, &i, &m); n++)
+        printf("%s%s %s %.4f", n ? "" : "  ", n ? "" : split, m.of, m.value);
 }
 
 static void text_splits(RtCli *c) {
-    for (int split = RT_SPLIT_TRAIN; split <= RT_SPLIT_TEST; split++)
-        if (has_split(c, split)) text_split(c, split);
+    for (int k = 0; k < N_SPLITS; k++) text_split(c, SPLITS[k]);
 }
 
 /* ---- what the model logs ------------------------------------------------------------ */
 static void text_logged(RtCli *c) {
-    for (int i = 0; i < c->t->n_scalars; i++) {
-        const RtScalar *s = &c->t->scalars[i];
-        double v;
-        if (s->role == RT_OUT_LOG && is_known(c, s, &v)) printf("  %s %.6g", s->of, v);
-    }
+    gnnc_metric_info m;
+    for (int i = 0; next_known(c, "log", &i, &m);) printf("  %s %.6g", m.of, m.value);
 }
 
 static void json_logged(RtCli *c) {
-    const char *before = ",\"log\":{";
-    for (int i = 0; i < c->t->n_scalars; i++) {
-        const RtScalar *s = &c->t->scalars[i];
-        double v;
-        if (s->role != RT_OUT_LOG || !is_known(c, s, &v)) continue;
-        fputs(before, stdout);
-        rt_cli_json_string(s->of);
-        putchar(':');
-        json_number(v);
-        before = ",";
-    }
-    if (strcmp(before, ",") == 0) putchar('}');
+    json_known(c, "log");
 }
 
 /* ---- epochs ---------------------------------------------------------------------- */
@@ -154,7 +129,7 @@ static void progress_line(RtCli *c, int64_t epoch, double loss) {
     clear_progress(c);
     draw_bar(epoch, epochs_wanted(c));
     printf(" %lld/%lld loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
-    if (has_split(c, RT_SPLIT_VAL)) text_split(c, RT_SPLIT_VAL);
+    text_split(c, "val");
     text_logged(c);
     fflush(stdout);
 }

@@ -76,6 +76,10 @@ static gnnc_option find_own(RtCli *c, const char *name) {
     return (gnnc_option){.help = ""};
 }
 
+long long rt_cli_option_int(RtCli *c, const char *option) {
+    return find_own(c, option).int_value;
+}
+
 const char *rt_cli_option_help(RtCli *c, const RtCliOption *o) {
     return o->help ? o->help : find_own(c, o->option).help;
 }

@@ -32,5 +32,6 @@ typedef struct RtCliOption {
 
 extern const RtCliOption rt_cli_options[]; /* ends with name = NULL */
 const char *rt_cli_option_help(RtCli *c, const RtCliOption *o);
+long long rt_cli_option_int(RtCli *c, const char *option); /* the trainer's, as it is in use */
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_options.h"
 #include "runtime/trainer.h"
 
 enum { MAX_EVENTS = 1 << 19 /* about 24 MB, and 100 MB of JSON */ };
@@ -112,7 +113,7 @@ static const rt_program *program_of(const RtCli *c) {
     return c->t->program ? c->t->program : c->p; /* the variant that runs */
 }
 
-static void print_runs(const RtCli *c, const Table *t) {
+static void print_runs(RtCli *c, const Table *t) {
     const rt_program *p = program_of(c);
     const char *before = "";
     printf("\nprofile: %.1f ms in the steps of", 1e3 * t->seconds);
@@ -126,7 +127,7 @@ static void print_runs(const RtCli *c, const Table *t) {
     puts("");
     if (t->apart > 0)
         printf("not in it: %.1f ms of the first run of each that ran again\n", 1e3 * t->apart);
-    if (p->choice) printf("variant %d: %s\n", c->t->variant, p->choice);
+    if (p->choice) printf("variant %lld: %s\n", rt_cli_option_int(c, "variant"), p->choice);
     printf("this machine at best: %.1f GB/s, %.1f GFLOP/s\n", 1e-9 * c->limits.bytes_per_s,
            1e-9 * c->limits.flops_per_s);
 }
@@ -191,7 +192,7 @@ static void json_runs(const RtCli *c, const Table *t) {
 
 static void print_json(RtCli *c, const Table *t) {
     printf("{\"profile\":{\"ms\":%.6f,\"first_ms\":%.6f,", 1e3 * t->seconds, 1e3 * t->apart);
-    printf("\"variant\":%d,", c->t->variant);
+    printf("\"variant\":%lld,", rt_cli_option_int(c, "variant"));
     json_runs(c, t);
     printf("\"gb_per_s\":%.4g,\"gflop_per_s\":%.4g,\"steps\":[", 1e-9 * c->limits.bytes_per_s,
            1e-9 * c->limits.flops_per_s);

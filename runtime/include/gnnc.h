@@ -389,8 +389,8 @@ typedef struct gnnc_option {
     const char *text_value, *text_default; /* text_value: valid until the next set_text */
 } gnnc_option;
 int gnnc_trainer_n_options(const gnnc_trainer *t);
-/* GNNC_E_RANGE: no option i.  What was not set takes its value from what was tuned (threads,
- * serial_ns, variant: load) or from a checkpoint (epochs, seed, lr, weight_decay: resume). */
+/* GNNC_E_RANGE: no option i.  After load threads, serial_ns and variant are those in use; resume
+ * sets epochs, seed, lr and weight_decay, where the host has not. */
 gnnc_status gnnc_trainer_option(gnnc_trainer *t, int i, gnnc_option *out);
 
 const char *gnnc_trainer_device(const gnnc_trainer *t); /* "cpu" or "cuda"; known after load */
@@ -471,8 +471,18 @@ gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t);
  * last epoch or evaluate.  GNNC_E_MISSING: no such metric, nothing was computed yet, or its split
  * has no row. */
 gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value);
+/* The i-th of them; texts are the trainer's.  GNNC_E_RANGE: no such. */
+typedef struct gnnc_metric_info {
+    size_t struct_size;
+    const char *name;  /* "accuracy.test" */
+    const char *of;    /* "accuracy": without the split */
+    const char *split; /* "train", "val", "test"; "" = of none: "loss", "lr", what the model logs */
+    int is_logged;     /* by the model's `log` */
+    int known;
+    double value; /* NaN where it is not known */
+} gnnc_metric_info;
 int gnnc_trainer_n_metrics(const gnnc_trainer *t);
-const char *gnnc_trainer_metric_name(const gnnc_trainer *t, int i); /* NULL past the end */
+gnnc_status gnnc_trainer_metric_info(gnnc_trainer *t, int i, gnnc_metric_info *out);
 
 /* The model's result for every row of its space, with the present parameters.
  *   data [dim[0], .., dim[rank - 1]] row-major, the trainer's, valid until its next call */

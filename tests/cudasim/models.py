@@ -133,9 +133,15 @@ def gathers(text):
     return not links and bool(re.search(r": *f32|multilabel", text))
 
 
+class Metric(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t)] + [(n, ctypes.c_char_p) for n in ("name", "of", "split")] + \
+               [("is_logged", ctypes.c_int), ("known", ctypes.c_int), ("value", ctypes.c_double)]
+
+
 def metrics(t):
-    t.lib.gnnc_trainer_metric_name.restype = ctypes.c_char_p
-    names = (t.lib.gnnc_trainer_metric_name(t.t, i).decode() for i in range(t.lib.gnnc_trainer_n_metrics(t.t)))
+    names, m = [], Metric(ctypes.sizeof(Metric))
+    while t.lib.gnnc_trainer_metric_info(t.t, len(names), ctypes.byref(m)) == 0:
+        names.append(m.name.decode())
     return [n for n in names if n != "lr"]
 
 

@@ -145,7 +145,7 @@ TEST(a_broken_tuned_file_is_ignored) {
         RtChoice c = {1, 1, -1};
         put_text(p.tuned, bad[i]);
         gnnc_trainer *t = trainer_new(&p);
-        CHECK(t->options.threads == 0 && t->options.serial_ns == -1);
+        CHECK(t->options.threads == rt_usable_cores() && t->options.serial_ns == RT_SERIAL_NS);
         CHECK(rt_tuned_keep(t, p.dir, &c, 1) == GNNC_OK && rt_tuned_find(t, p.dir, &c));
         gnnc_trainer_destroy(t);
     }

@@ -75,6 +75,32 @@ TEST(options_tell_the_models_defaults_and_what_is_in_use) {
     scratch_remove(p.dir);
 }
 
+TEST(metrics_are_listed_with_their_splits) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 3, 1);
+    gnnc_metric_info m = {.struct_size = sizeof m};
+    int n = gnnc_trainer_n_metrics(t), n_known = 0, n_of_splits = 0;
+    CHECK(gnnc_trainer_metric_info(t, 0, &m) == GNNC_OK && !m.known && isnan(m.value));
+    train_on(t, 1);
+    for (int i = 0; i < n; i++) {
+        CHECK(gnnc_trainer_metric_info(t, i, &m) == GNNC_OK && !m.is_logged);
+        CHECK(m.known && m.value == metric(t, m.name));
+        n_known++;
+        if (!*m.split) continue;
+        char name[64];
+        snprintf(name, sizeof name, "%s.%s", m.of, m.split);
+        CHECK_STR(name, m.name);
+        n_of_splits++;
+    }
+    CHECK(n_known == 5 && n_of_splits == 3); /* lr, loss; loss.train, loss.val, mae.test */
+    CHECK(gnnc_trainer_metric_info(t, n, &m) == GNNC_E_RANGE);
+    CHECK(gnnc_trainer_metric_info(t, -1, &m) == GNNC_E_RANGE);
+    CHECK(option_of(t, "threads").int_value == 1 && option_of(t, "variant").int_value == 0);
+    CHECK(option_of(t, "serial_ns").int_value == 20000 && !option_of(t, "serial_ns").is_set);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- structures ------------------------------------------------------------------------- */
 /* What a host has that was compiled with the header of another version. */
 TEST(a_structure_is_filled_as_far_as_its_caller_has_it) {
