@@ -93,11 +93,7 @@ void cpu_data_column(CpuData *d, const Column *col, const double *v) {
         c.n_splits = 1;
         c.splits = splits(d, n, v);
     } else {
-        void *p = converted(d, col->type.dt, n, v);
-        c.f32 = col->type.dt == DT_F32 ? p : NULL;
-        c.f64 = col->type.dt == DT_F64 ? p : NULL;
-        c.i32 = col->type.dt == DT_I32 ? p : NULL;
-        c.i64 = col->type.dt == DT_I64 ? p : NULL;
+        c.values = converted(d, col->type.dt, n, v);
     }
     vec_push(d->c->a, &d->table[col->space->id].columns, c);
 }
