@@ -91,6 +91,10 @@ void cli_split_args(Ctx *c, CliArgs *args,
 void cli_line_args(Ctx *c, CliArgs *args, const char *s); /* one on each line */
 /* For the linker as it is: -Wl, would split it at commas. */
 void cli_linker_arg(Ctx *c, CliArgs *args, const char *s);
+/* The C compiler, CC of the environment or cc, and words for it.  To compile, CFLAGS as well, whose
+ * -flto would make objects that are none yet. */
+void cli_cc(Ctx *c, CliArgs *args, const char *words);
+void cli_cc_compile(Ctx *c, CliArgs *args, const char *words);
 bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose); /* false after a diagnostic */
 
 /* What to compile for: as --target says; "auto": the cpu, and cuda where programs can be

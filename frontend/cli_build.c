@@ -19,7 +19,8 @@ static const char *part(Ctx *c, const char *dir, const char *name, int variant, 
 static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const Plan *p,
                            const char *dir) {
     CliArgs args = {0};
-    cli_split_args(c, &args, "cc -std=c17 -O1 -c");
+    cli_cc_compile(c, &args, "-std=c17 -O1");
+    cli_arg(c, &args, "-c");
     if (o->emit != OUT_EXE) cli_split_args(c, &args, "-fPIC -DGNNC_NO_MAIN");
     for (int i = 0; i < 2 && h->include[i]; i++)
         cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
@@ -42,7 +43,7 @@ static bool find_parts(Ctx *c, CliParts *l, Plan *const *plan, int n) {
 
 static bool link_program(Ctx *c, const CliParts *l, const char *result) {
     CliArgs args = {0};
-    cli_split_args(c, &args, "cc -o");
+    cli_cc(c, &args, "-o");
     cli_arg(c, &args, result);
     cli_args(c, &args, &l->objects);
     cli_args(c, &args, &l->shared);

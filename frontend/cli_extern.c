@@ -26,7 +26,8 @@ static Files files_of(Ctx *c, const Plan *p) {
 static bool compile(Ctx *c, const CliHome *h, const CliOptions *o, const char *dir,
                     const char *file, const char *object) {
     CliArgs args = {0};
-    cli_split_args(c, &args, "cc -O2 -fPIC -c -include");
+    cli_cc_compile(c, &args, "-O2");
+    cli_split_args(c, &args, "-fPIC -c -include");
     cli_arg(c, &args, arena_printf(c->a, "%s/externs.h", dir));
     for (int i = 0; i < 2 && h->include[i]; i++)
         cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));

@@ -44,7 +44,7 @@ static bool own_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
 
 bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char *path) {
     CliArgs args = {0};
-    cli_split_args(c, &args, "cc -shared");
+    cli_cc(c, &args, "-shared");
     if (soname) cli_linker_arg(c, &args, arena_printf(c->a, "-soname=%s", soname));
     if (!export_args(c, l, &args)) return false;
     cli_arg(c, &args, "-o");
@@ -61,7 +61,7 @@ bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char 
  * would be taken for those of another model by their names. */
 static bool one_object(Ctx *c, const CliParts *l, const char *object) {
     CliArgs join = {0}, hide = {0};
-    cli_split_args(c, &join, "cc -r -nostdlib -o");
+    cli_cc(c, &join, "-r -nostdlib -o");
     cli_arg(c, &join, object);
     if (l->p->device) cli_linker_arg(c, &join, "--force-group-allocation");
     cli_args(c, &join, &l->objects);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -45,6 +46,19 @@ void cli_line_args(Ctx *c, CliArgs *args, const char *s) {
 void cli_linker_arg(Ctx *c, CliArgs *args, const char *s) {
     cli_arg(c, args, "-Xlinker");
     cli_arg(c, args, s);
+}
+
+void cli_cc(Ctx *c, CliArgs *args, const char *words) {
+    const char *cc = getenv("CC");
+    cli_split_args(c, args, cc && cc[strspn(cc, " \t")] ? cc : "cc");
+    cli_split_args(c, args, words);
+}
+
+void cli_cc_compile(Ctx *c, CliArgs *args, const char *words) {
+    const char *flags = getenv("CFLAGS");
+    cli_cc(c, args, words);
+    if (flags) cli_split_args(c, args, flags);
+    if (flags && strstr(flags, "-flto")) cli_arg(c, args, "-fno-lto");
 }
 
 /* A word of a shell's command: what is shown can be pasted. */

@@ -270,6 +270,28 @@ def all_or_nothing():
     assert not files_of("none")
 
 
+def compilers():
+    """CC and CFLAGS are the user's, of the driver, the C functions and each link."""
+    with open("f.c", "w", encoding="utf-8") as f:
+        f.write('#include <gnnc_extern.h>\n#ifndef ASKED\n#error CFLAGS\n#endif\nint f(const gnnc_tensor *x, gnnc_tensor *y);\n'
+                "int f(const gnnc_tensor *x, gnnc_tensor *y) {\n  *(float *)y->data = *(const float *)x->data;\n  return 0;\n}\n")
+    with open("called.gnn", "w", encoding="utf-8") as f:
+        f.write('extern fn f(x: f32[]) -> f32[] from "f.c"\n' + read(f"{TOP}/models/gcn.gnn").decode().replace(
+            "  conv1 =", '  log("f", f(sum(sum(dense(g.paper.x), F), paper)))\n  conv1 =', 1))
+    with open("my cc", "w", encoding="utf-8") as f:
+        f.write('#!/bin/sh\necho "$*" >>asked\nexec cc "$@"\n')
+    os.chmod("my cc", 0o755)
+    gnnc("called.gnn", "-O0", "-I" + TOP + "/models", "--emit=lib", "-o", "called",
+         env={**os.environ, "CC": " sh my\\ cc", "CFLAGS": "-O0"}, status=1)  # words are not a shell's
+    os.rename("my cc", "mycc")
+    gnnc("called.gnn", "-O0", "-I" + TOP + "/models", "--emit=lib", "-o", "called",
+         env={**os.environ, "CC": " sh  ./mycc", "CFLAGS": "-DASKED=1 -flto"})
+    asked = read("asked").decode().splitlines()
+    assert sum("-DASKED=1 -flto -fno-lto" in a for a in asked) == 2, asked
+    assert sum(a.startswith("-shared ") for a in asked) == sum(a.startswith("-r ") for a in asked) == 1, asked
+    assert "called_program" in symbols("libcalled.a")
+
+
 def main():
     make()
     headers()
@@ -281,6 +303,7 @@ def main():
     by_cmake()
     names()
     all_or_nothing()
+    compilers()
 
 
 main()
