@@ -210,7 +210,7 @@ static void emit_rank(Host *h, const PStep *s) {
     axis_product(h, t, s->rank_axis, s->rank_axis + 1);
     host_puts(h, ", ");
     axis_product(h, t, s->rank_axis + 1, t->rank);
-    host_puts(h, ");\n");
+    host_printf(h, ", %d);\n", (int)(2 * s->op->imm));
 }
 
 static void emit_copy(Host *h, const PStep *s) {

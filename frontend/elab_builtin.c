@@ -156,6 +156,13 @@ static Value call_argmax(Elab *e, const Builtin *b, const Args *args) {
     return s ? val_tensor(b_argmax(&e->b, elab_to_dense(e, x), s)) : val_poison();
 }
 
+/* `ties = "lowest"`; -1: another word. */
+static double ties_of(const Value *v) {
+    if (!v || (v->kind == VAL_STRING && !strcmp(v->str, "mean"))) return 0.5;
+    if (v->kind != VAL_STRING) return -1;
+    return !strcmp(v->str, "lowest") ? 0 : !strcmp(v->str, "highest") ? 1 : -1;
+}
+
 static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     const Value *over = elab_arg_named(args, "over");
@@ -169,11 +176,18 @@ static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
     }
     Space *s = elab_dim_in(e, x, *over, arg_named_at(args, "over"));
     if (!s) return val_poison();
+    double ties = ties_of(elab_arg_named(args, "ties"));
+    if (ties < 0) {
+        diag_add(e->c, DIAG_E0206, arg_named_at(args, "ties"),
+                 "ties have the \"mean\", the \"lowest\" or the \"highest\" of their ranks");
+        return val_poison();
+    }
     x = elab_to_dense(e, x);
     Value m = elab_tensor_order(e, elab_to_dense(e, mask), x->type.rank, x->type.dim, args->span);
-    Op trial = {.kind = OP_RANK, .n_in = 2, .in = (Op *[]){x, m.op}, .n_over = 1, .over = {s}};
+    Op trial = {
+        .kind = OP_RANK, .n_in = 2, .in = (Op *[]){x, m.op}, .n_over = 1, .over = {s}, .imm = ties};
     const char *why = op_infer(e->m, &trial);
-    if (!why) return val_tensor(b_rank(&e->b, x, m.op, s));
+    if (!why) return val_tensor(b_rank(&e->b, x, m.op, s, ties));
     diag_add(e->c, DIAG_E0206, args->span, "%s", why);
     return val_poison();
 }
@@ -219,7 +233,7 @@ static const Builtin builtin_math[] = {
     {"max", 1, -1, "over", call_reduce, 1},
     {"min", 1, -1, "over", call_reduce, 1},
     {"argmax", 1, 2, "over", call_argmax, 0},
-    {"rank", 2, 2, "over", call_rank, 0},
+    {"rank", 2, 2, "over,ties", call_rank, 0},
     {NULL, 0, 0, NULL, NULL, 0},
 };
 

@@ -187,9 +187,13 @@ Op *b_slice(Builder *b, Op *x, Space *from, Space *to, const Expr *offset) {
                          .off = offset});
 }
 
-Op *b_rank(Builder *b, Op *x, Op *mask, Space *over) {
-    return b_op(
-        b, &(Op){.kind = OP_RANK, .n_in = 2, .in = (Op *[]){x, mask}, .n_over = 1, .over = {over}});
+Op *b_rank(Builder *b, Op *x, Op *mask, Space *over, double ties) {
+    return b_op(b, &(Op){.kind = OP_RANK,
+                         .n_in = 2,
+                         .in = (Op *[]){x, mask},
+                         .n_over = 1,
+                         .over = {over},
+                         .imm = ties});
 }
 
 /* ---- functions in C ------------------------------------------------------------------- */

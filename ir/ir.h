@@ -476,8 +476,8 @@ Op *b_concat(Builder *b, Op *x, Op *y, Space *dx, Space *dy,
              Space *into); /* dim dx of x, dy of y -> into */
 Op *b_slice(Builder *b, Op *x, Space *from, Space *to,
             const Expr *offset); /* to.size entries of dim from */
-Op *b_rank(Builder *b, Op *x, Op *mask,
-           Space *over); /* 1-based average rank among mask along over */
+/* 1-based rank among mask along over; ties: 0, 0.5 or 1, the lowest, mean or highest of theirs */
+Op *b_rank(Builder *b, Op *x, Op *mask, Space *over, double ties);
 Op *b_detach(Builder *b, Op *x);
 Op *b_store_as(Builder *b, Op *x, DType dt);
 Op *b_assign(Builder *b, Var *v, Op *x);           /* after everything that reads v */

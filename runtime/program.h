@@ -228,8 +228,8 @@ typedef struct rt_program {
     const struct rt_program *const *variants;
     const char *choice;               /* what this one decided, for people; NULL = nothing */
     const struct RtDeviceOps *device; /* whose memory run_device works on; NULL = none */
-    /* There: rt_rank_f32 of values, mask, ranks, 16 bytes of work per element, int64_t[3] of outer,
-     * len and inner. */
+    /* There: rt_rank_f32 of values, mask, ranks, 16 bytes of work per element, int64_t[4] of outer,
+     * len, inner and ties. */
     int (*device_rank)(void *const *arg, const int64_t *n, void *stream);
     /* Rows of columns of the data for a batch: RtGather[] there, int64_t[2] of how many these are
      * and the words they write (cuda/gather_list.h); NULL = no batches of rows. */
@@ -342,10 +342,10 @@ gnnc_status rt_device_spmm(RtExec *x, int i, bool *made);
 /* Of 16-bit operands, summed in f32 (gemm_16.c); long k: with a result in f32. */
 gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 
-/* y = 1-based average rank of x among mask != 0 along `axis` of an [outer, len, inner] array; 0
- * elsewhere. */
+/* y = 1-based rank of v among mask != 0 along `len` of an [outer, len, inner] array; 0 elsewhere.
+ * Ties have the lowest (ties 0), the mean (1) or the highest (2) of the ranks that they cover. */
 gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
-                        int64_t len, int64_t inner);
+                        int64_t len, int64_t inner, int ties);
 gnnc_status rt_build_relation(RtExec *x,
                               int space); /* load phase: after its condition was computed */
 /* On a program's device: its buffers, by number, and a kernel's launch function.  `name` is for

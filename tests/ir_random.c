@@ -573,6 +573,7 @@ static void gen_rank(Gen *g) {
     Value *x = choose(g, DT_F32), *mask = choose(g, DT_I1);
     if (!x || !mask || !is_exact(x) || x->op->type.rank == 0) return;
     Op proto = {.kind = OP_RANK, .n_in = 2, .in = (Op *[]){x->op, mask->op}, .n_over = 1};
+    proto.imm = 0.5 * draw(g, 3);
     proto.over[0] = x->op->type.dim[draw(g, (uint32_t)x->op->type.rank)];
     Op *op = build(g, proto);
     if (op) put(g, op, 64, 1);

@@ -315,7 +315,7 @@ static bool gemm(LoopRun *r, const PStep *s) {
     return !r->error;
 }
 
-/* 1 + smaller ones + half of the other equal ones, among the elements with mask */
+/* 1 + smaller ones + a share of the other equal ones, among the elements with mask */
 static bool rank(LoopRun *r, const PStep *s) {
     const Op *op = s->op;
     const Type *t = &op->type;
@@ -330,7 +330,7 @@ static bool rank(LoopRun *r, const PStep *s) {
         for (int64_t k = 0; k < n; k++) {
             int64_t j = first + k * inner;
             if (m->v[j] != 0 && j != i)
-                rank += x->v[j] < x->v[i] ? 1 : x->v[j] == x->v[i] ? 0.5 : 0;
+                rank += x->v[j] < x->v[i] ? 1 : x->v[j] == x->v[i] ? op->imm : 0;
         }
         y->v[i] = m->v[i] != 0 ? rank : 0;
     }

@@ -369,10 +369,12 @@ static void reduce_cases(Gen *g, const OpGraph *x) {
         finish(g, b_reduce(&g->b, RED_MAX, param(g, 0, TIES, t), 1, &g->w[w]), false);
         begin(g, "argmax_%s_%d", x->name, widths[w]);
         finish(g, b_argmax(&g->b, param(g, 0, TIES, t), g->w[w]), false);
-        begin(g, "rank_%s_%d", x->name, widths[w]);
-        Op *p = param(g, 0, TIES, t);
-        Op *mask = b_binary(&g->b, OP_LT, uniform(g, T(x->dst)), b_const(&g->b, DT_F32, 0.7));
-        finish(g, b_rank(&g->b, p, mask, x->dst), false);
+        for (int ties = 0; ties < 3; ties++) {
+            begin(g, "rank_%s_%d_%d", x->name, widths[w], ties);
+            Op *p = param(g, 0, TIES, t);
+            Op *mask = b_binary(&g->b, OP_LT, uniform(g, T(x->dst)), b_const(&g->b, DT_F32, 0.7));
+            finish(g, b_rank(&g->b, p, mask, x->dst, 0.5 * ties), false);
+        }
     }
 }
 

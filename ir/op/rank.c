@@ -1,6 +1,7 @@
-/* rank x, mask, over:  for each entry in the mask, 1 + the number of masked entries
- * along `over` that are smaller, plus half of those equal to it: the average rank
- * of the Wilcoxon-Mann-Whitney form of ROC-AUC.  Entries outside the mask get 0.
+/* rank x, mask, over, imm:  for each entry in the mask, 1 + the number of masked entries
+ * along `over` that are smaller, plus imm times the number of others equal to it: with 0.5 the
+ * average rank of the Wilcoxon-Mann-Whitney form of ROC-AUC, with 0 the rank at the threshold of
+ * average precision.  Entries outside the mask get 0.
  * A library call on every target (it sorts); no gradient. */
 #include "ir/interp.h"
 #include "ir/op/op.h"
@@ -8,6 +9,8 @@
 static const char *infer(Module *m, Op *op) {
     const Type *x = &op->in[0]->type, *mask = &op->in[1]->type;
     if (op->n_over != 1) return "'rank' is along one space";
+    if (op->imm != 0 && op->imm != 0.5 && op->imm != 1)
+        return "ties have the lowest (0), the mean (0.5) or the highest (1) of their ranks";
     const char *err = op_need_dense(m, op, 0);
     if (!err) err = op_need_dense(m, op, 1);
     if (!err) err = op_need_float(m, op, 0);
@@ -22,8 +25,9 @@ static const char *infer(Module *m, Op *op) {
     return NULL;
 }
 
-static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, const Space *over,
+static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, const Op *op,
                       int64_t n) {
+    const Space *over = op->over[0];
     double less = 0, equal = 0;
     for (int64_t j = 0; j < n; j++) {
         if (!mask->v[interp_walk_offset_at(w, mask, over, j)]) continue;
@@ -31,15 +35,14 @@ static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, co
         less += v < x->v[w->at];
         equal += v == x->v[w->at];
     }
-    return less + (equal + 1) / 2;
+    return less + 1 + op->imm * (equal - 1);
 }
 
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in(in, op, 0), *mask = interp_in(in, op, 1);
     int64_t n = interp_size(in, op->over[0]);
     for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w))
-        if (mask->v[interp_walk_offset(&w, mask)])
-            out->v[w.at] = rank_of(&w, x, mask, op->over[0], n);
+        if (mask->v[interp_walk_offset(&w, mask)]) out->v[w.at] = rank_of(&w, x, mask, op, n);
     return true;
 }
 

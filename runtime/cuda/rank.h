@@ -1,4 +1,4 @@
-/* Average ranks on the device, for programs that rank (an area under a curve): runtime/exec/rank.c
+/* Ranks on the device, for programs that rank (an area under a curve): runtime/exec/rank.c
  * says what they are.
  *
  * A merge sort of (key, position) pairs, all lanes side by side.  Each pass merges runs of w
@@ -14,6 +14,7 @@
 
 struct GnLanes {
     int64_t outer, len, inner; /* of the array: lanes run along `len` */
+    int64_t ties;              /* have the lowest (0), mean (1), highest (2) of their ranks */
 };
 
 /* In the order of values; 0 and -0 are tied, so are all NaNs, and what is masked out comes last. */
@@ -75,7 +76,7 @@ static __global__ void gn_rank_write(const uint32_t *key, const int32_t *at, flo
         const uint32_t *of = key + lane * l.len;
         int64_t lo = gn_rank_before(of, l.len, key[e], false);
         int64_t hi = gn_rank_before(of, l.len, key[e], true);
-        float rank = (float)((double)(lo + 1 + hi) / 2);
+        float rank = (float)((double)(lo + 1) + 0.5 * (double)(l.ties * (hi - lo - 1)));
         y[gn_rank_at(l, lane, at[e])] = key[e] == GN_RANK_OUT ? 0 : rank;
     }
 }

@@ -263,7 +263,7 @@ gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes);
 gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
-                           int64_t len, int64_t inner);
+                           int64_t len, int64_t inner, int ties);
 gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
 /* The host's copy of a buffer, made by a function of the host, goes to the device. */
 gnnc_status rt_device_store(RtExec *x, int b);

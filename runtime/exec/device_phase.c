@@ -244,10 +244,10 @@ static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
 }
 
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
-                           int64_t len, int64_t inner) {
+                           int64_t len, int64_t inner, int ties) {
     enum { WORK_PER_ELEMENT = 16 };
     RtDevice *d = x->rt->device;
-    int64_t lanes[] = {outer, len, inner};
+    int64_t lanes[] = {outer, len, inner, ties};
     void *work;
     if (len > INT32_MAX)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");

@@ -1,5 +1,5 @@
-/* Average ranks among the masked elements of each lane, for the area under the ROC
- * curve (Mann and Whitney 1947: ties share the mean of the ranks they cover).
+/* Ranks among the masked elements of each lane: for the area under the ROC curve (Mann and
+ * Whitney 1947) ties share the mean of the ranks they cover, for average precision the lowest.
  * Sorting is a library call because no parallel loop expresses it; a merge sort on
  * (value, position), stable and without recursion, so the result is one for all
  * thread counts.  NaN sorts last, all NaNs being tied. */
@@ -41,7 +41,7 @@ static Item *sort(Item *a, Item *b, int64_t n) {
 }
 
 static void rank_lane(const float *v, const uint8_t *mask, float *y, int64_t len, int64_t stride,
-                      Item *a, Item *b) {
+                      int ties, Item *a, Item *b) {
     int64_t n = 0;
     for (int64_t i = 0; i < len; i++) {
         y[i * stride] = 0;
@@ -50,7 +50,7 @@ static void rank_lane(const float *v, const uint8_t *mask, float *y, int64_t len
     const Item *s = sort(a, b, n);
     for (int64_t lo = 0, hi; lo < n; lo = hi) {
         for (hi = lo + 1; hi < n && tied(&s[lo], &s[hi]);) hi++;
-        float rank = (float)((double)(lo + 1 + hi) / 2);
+        float rank = (float)((double)(lo + 1) + 0.5 * ties * (double)(hi - lo - 1));
         for (int64_t k = lo; k < hi; k++) y[s[k].at * stride] = rank;
     }
 }
@@ -60,7 +60,7 @@ size_t rt_rank_scratch(int64_t len) {
 }
 
 static gnnc_status rank_here(RtExec *x, const float *v, const uint8_t *mask, float *y,
-                             int64_t outer, int64_t len, int64_t inner) {
+                             int64_t outer, int64_t len, int64_t inner, int ties) {
     if (len > INT32_MAX)
         return rt_fail(&x->rt->err, GNNC_E_RANGE, "rank: more than 2^31 - 1 elements");
     Item *a = rt_scratch(x, rt_rank_scratch(len));
@@ -68,14 +68,14 @@ static gnnc_status rank_here(RtExec *x, const float *v, const uint8_t *mask, flo
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             int64_t at = o * len * inner + i;
-            rank_lane(v + at, mask + at, y + at, len, inner, a, a + len);
+            rank_lane(v + at, mask + at, y + at, len, inner, ties, a, a + len);
         }
     return GNNC_OK;
 }
 
 gnnc_status rt_rank_f32(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
-                        int64_t len, int64_t inner) {
+                        int64_t len, int64_t inner, int ties) {
     x->rt->count.library_calls++;
-    return x->rt->device ? rt_device_rank(x, v, mask, y, outer, len, inner)
-                         : rank_here(x, v, mask, y, outer, len, inner);
+    return x->rt->device ? rt_device_rank(x, v, mask, y, outer, len, inner, ties)
+                         : rank_here(x, v, mask, y, outer, len, inner, ties);
 }

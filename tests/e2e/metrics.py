@@ -27,16 +27,12 @@ def auc(s, y):
     return sum((p > n) + 0.5 * (p == n) for p in pos for n in neg) / (len(pos) * len(neg))
 
 
-def rank(x, xs):
-    return sum(v < x for v in xs) + (sum(v == x for v in xs) + 1) / 2
-
-
 def precision(s, y):
-    """Average precision; equal scores by their mean rank."""
+    """Average precision: the mean of the precisions at the scores of the positives."""
     pos = [a for a, b in zip(s, y) if b]
     if not pos or len(pos) == len(s):
         return None
-    return sum((len(pos) + 1 - rank(p, pos)) / (len(s) + 1 - rank(p, s)) for p in pos) / len(pos)
+    return sum(sum(v >= p for v in pos) / sum(v >= p for v in s) for p in pos) / len(pos)
 
 
 def mean_of_tasks(f, s, y):

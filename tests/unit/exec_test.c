@@ -128,22 +128,27 @@ static void exec_new(RtExec *x, RtRuntime *rt, const rt_program *p) {
     *x = (RtExec){.program = p, .rt = rt, .threads = 1};
 }
 
-TEST(ranks_are_averaged_over_ties) {
+TEST(ranks_of_ties) {
     RtExec x;
     RtRuntime rt;
     exec_new(&x, &rt, &tiny_program);
     float v[] = {3, 1, 3, 9, 2, 3}, y[6];
     uint8_t mask[] = {1, 1, 1, 0, 1, 1};
     float want[] = {4, 1, 4, 0, 2, 4};
-    CHECK(rt_rank_f32(&x, v, mask, y, 1, 6, 1) == GNNC_OK);
+    CHECK(rt_rank_f32(&x, v, mask, y, 1, 6, 1, 1) == GNNC_OK);
     CHECK(memcmp(y, want, sizeof y) == 0);
+    float lowest[] = {3, 1, 3, 0, 2, 3}, highest[] = {5, 1, 5, 0, 2, 5};
+    CHECK(rt_rank_f32(&x, v, mask, y, 1, 6, 1, 0) == GNNC_OK);
+    CHECK(memcmp(y, lowest, sizeof y) == 0);
+    CHECK(rt_rank_f32(&x, v, mask, y, 1, 6, 1, 2) == GNNC_OK);
+    CHECK(memcmp(y, highest, sizeof y) == 0);
     /* [outer 1, len 3, inner 2]: two lanes */
     float lanes[] = {3, 2, 1, 1, 2, 0};
     uint8_t all[] = {1, 1, 1, 1, 1, 1};
     float want2[] = {3, 3, 1, 2, 2, 1};
-    CHECK(rt_rank_f32(&x, lanes, all, y, 1, 3, 2) == GNNC_OK);
+    CHECK(rt_rank_f32(&x, lanes, all, y, 1, 3, 2, 1) == GNNC_OK);
     CHECK(memcmp(y, want2, sizeof y) == 0);
-    CHECK(rt_rank_f32(&x, v, mask, y, 1, 0, 1) == GNNC_OK);
+    CHECK(rt_rank_f32(&x, v, mask, y, 1, 0, 1, 1) == GNNC_OK);
     rt_pool_free(&rt.pool);
 }
 

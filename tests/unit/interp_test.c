@@ -280,7 +280,9 @@ CTX_TEST(reductions_and_ranks) {
     b_output(&x.b, "sum", b_reduce(&x.b, RED_SUM, v, 1, &x.node));
     b_output(&x.b, "max", b_reduce(&x.b, RED_MAX, v, 1, &x.node));
     b_output(&x.b, "argmax", b_argmax(&x.b, v, x.node));
-    b_output(&x.b, "rank", b_rank(&x.b, v, m, x.node));
+    b_output(&x.b, "rank", b_rank(&x.b, v, m, x.node, 0.5));
+    b_output(&x.b, "lowest", b_rank(&x.b, v, m, x.node, 0));
+    b_output(&x.b, "highest", b_rank(&x.b, v, m, x.node, 1));
     Op *parts = b_copy(&x.b, v, T(x.node, x.o));
     b_output(&x.b, "view", b_view(&x.b, parts, T(x.node, x.o)));
     start(&x);
@@ -290,6 +292,8 @@ CTX_TEST(reductions_and_ranks) {
     check_values(&x, "max", 1, (double[]){9});
     check_values(&x, "argmax", 1, (double[]){1});
     check_values(&x, "rank", N, (double[]){3.5, 0, 1, 3.5, 0, 2});
+    check_values(&x, "lowest", N, (double[]){3, 0, 1, 3, 0, 2});
+    check_values(&x, "highest", N, (double[]){4, 0, 1, 4, 0, 2});
     check_values(&x, "view", N * O, (double[]){2, 2, 9, 9, -1, -1, 2, 2, 9, 9, 0, 0});
 }
 

@@ -177,7 +177,7 @@ static const char every[] =
     "    %f5 = concat [F, H, F2] %f, %f4 : f32[atom, F2]\n"
     "    %f6 = slice [F2, H] at F %f5 : f32[atom, H]\n"
     "    %f8 = reduce min [F] %f : f32[atom]\n    %f9 = iota atom : i32[atom]\n"
-    "    %g1 = valid col(atom.c) : i1[atom]\n    %g2 = rank atom %f8, %g1 : f32[atom]\n"
+    "    %g1 = valid col(atom.c) : i1[atom]\n    %g2 = rank atom 0.5 %f8, %g1 : f32[atom]\n"
     "    %g3 = view %w : f32[FH]\n    %g4 = valid orig(b1, 0) : i1[b1]\n"
     "    %g5 = data atom.x : f32[\"stored ones\"]\n"
     "    %g6 = index row(\"stored ones\") : i32[\"stored ones\"]\n"

@@ -202,6 +202,8 @@ static void mistakes(Ctx *ctx, void *arg) {
                  .off = expr_const(ctx->a, 0)},
             "does not live on H");
     rejects(&w, (Op){.kind = OP_RANK, OPS(w.x, w.n), .n_over = 1, .over = {w.paper}}, "mask");
+    rejects(&w, (Op){.kind = OP_RANK, OPS(w.x, w.n), .n_over = 1, .over = {w.paper}, .imm = 0.7},
+            "ties have the lowest (0)");
     rejects(&w, (Op){.kind = OP_ASSERT, OPS(w.x), .name = "x"}, "not a truth value");
     rejects(&w, (Op){.kind = OP_RANDOM, .type = f32, .stream = 9}, "no random stream 9");
     rejects(&w, (Op){.kind = OP_CONST, .type = wrong}, "a constant is a scalar");
