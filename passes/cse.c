@@ -13,9 +13,11 @@
 
 #include <string.h>
 
+/* The table takes the low bits; those of a double say nothing, so high ones go down. */
 static uint64_t mix(uint64_t h, uint64_t v) {
     h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-    return h * 0xff51afd7ed558ccdu;
+    h *= 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
 }
 
 static uint64_t bits_of(double d) {
