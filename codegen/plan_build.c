@@ -113,9 +113,7 @@ static void classify(Lower *lo) {
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
     }
-    lo->guard = ir_guards(lo->a, lo->f);
-    for (int i = 0; i < n; i++) /* conditions of steps */
-        for (const Guard *g = lo->guard[i]; g; g = g->up) memory[g->cond->id] |= g->heavy;
+    lo->guard = ir_guards(lo->a, lo->f, memory); /* conditions of steps */
     for (Op *op = lo->f->last; op; op = op->prev) {
         const Op *dense;
         used[op->id] |= op_acts(op);

@@ -53,9 +53,8 @@ static bool is_drawn(const Module *m, Phase phase, const Map *map) {
 }
 
 static bool is_guarded(const Lower *lo, const Op *op) {
-    for (const Guard *g = lo->guard[op->id]; g; g = g->up)
-        if (g->heavy) return true;
-    return false;
+    const Guard *g = lo->guard[op->id];
+    return g && g->top->heavy;
 }
 
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {

@@ -245,10 +245,8 @@ static UnitKind unit_kind(const Lower *lo, const Op *op) {
 /* The outermost one that is worth a test: guards of nothing but arithmetic are not, and the
  * condition of an inner one is itself not computed where the outer one does not hold. */
 static const Guard *guard_of(const Lower *lo, const Op *op) {
-    const Guard *outer = NULL;
-    for (const Guard *g = lo->guard[op->id]; g; g = g->up)
-        if (g->heavy) outer = g;
-    return outer;
+    const Guard *g = lo->guard[op->id];
+    return g && g->top->heavy ? g->top : NULL; /* what an inner one makes heavy, so are the outer */
 }
 
 /* A kernel of more would be long for those that walk it, and longer for a target's compiler, whose

@@ -10,38 +10,92 @@
  * code motion, PLDI 1992) for a program whose only branches are selects. */
 #include "ir/guard.h"
 
+/* Guards by what they ask (a condition and whether it holds, as a number), in a binary tree that is
+ * never changed: another one with a guard more shares what is the same. */
+typedef struct Asked Asked;
+struct Asked {
+    const Asked *kid[2];
+    const Guard *guard; /* of a leaf */
+};
+
+typedef struct {
+    Guard is;
+    const Asked *by;     /* it and what it is in */
+    const Asked *inside; /* those right in it */
+} Node;
+
 typedef struct {
     Arena *a;
-    VEC(Guard *) all;
+    unsigned most; /* the highest bit of a number */
+    Node root;
 } Guards;
 
-static const Guard *child(Guards *g, const Guard *up, Op *cond, bool holds) {
-    for (const Guard *x = up; x; x = x->up)
-        if (x->cond == cond && x->holds == holds) return up;
-    for (int i = g->all.n - 1; i >= 0; i--) {
-        Guard *x = g->all.v[i];
-        if (x->up == up && x->cond == cond && x->holds == holds) return x;
+static const Guard *find(const Guards *g, const Asked *in, unsigned what) {
+    for (unsigned bit = g->most; in && bit; bit >>= 1) in = in->kid[(what & bit) != 0];
+    return in ? in->guard : NULL;
+}
+
+static const Asked *with(Guards *g, const Asked *in, unsigned what, const Guard *guard) {
+    const Asked *first = NULL;
+    const Asked **at = &first;
+    for (unsigned bit = g->most;; bit >>= 1) {
+        Asked *copy = NEW(g->a, Asked);
+        if (in) *copy = *in;
+        *at = copy;
+        if (!bit) {
+            copy->guard = guard;
+            return first;
+        }
+        int side = (what & bit) != 0;
+        at = &copy->kid[side];
+        in = copy->kid[side];
     }
-    Guard *x = NEW(g->a, Guard);
-    *x = (Guard){.up = up, .cond = cond, .holds = holds, .depth = up ? up->depth + 1 : 1};
-    vec_push(g->a, &g->all, x);
+}
+
+/* Myers 1983, "An applicative random-access stack": as far as the two jumps before it, where these
+ * are alike. */
+static const Guard *jump_of(const Guard *up) {
+    const Guard *one = up->jump, *two = one ? one->jump : NULL;
+    int far = up->depth - (one ? one->depth : 0),
+        next = one ? one->depth - (two ? two->depth : 0) : 0;
+    return one && far == next ? two : up;
+}
+
+static const Guard *child(Guards *g, const Guard *up, Op *cond, bool holds) {
+    Node *in = up ? (Node *)up : &g->root;
+    unsigned what = 2 * (unsigned)cond->id + holds;
+    if (find(g, in->by, what)) return up;
+    const Guard *known = find(g, in->inside, what);
+    if (known) return known;
+    Node *x = NEW(g->a, Node);
+    x->is = (Guard){.up = up, .cond = cond, .holds = holds, .depth = up ? up->depth + 1 : 1};
+    x->is.top = up ? up->top : &x->is;
+    x->is.jump = up ? jump_of(up) : NULL;
+    x->by = with(g, in->by, what, &x->is);
+    in->inside = with(g, in->inside, what, &x->is);
+    return &x->is;
+}
+
+/* x or what it is in, at that depth at most. */
+static const Guard *above(const Guard *x, int depth) {
+    while (x && x->depth > depth) x = x->jump && x->jump->depth >= depth ? x->jump : x->up;
     return x;
 }
 
 static const Guard *meet(const Guard *x, const Guard *y) {
+    if (!x || !y) return NULL;
+    x = above(x, y->depth);
+    y = above(y, x->depth);
     while (x != y) {
-        bool from_x = x && (!y || x->depth >= y->depth);
-        if (from_x)
-            x = x->up;
-        else
-            y = y->up;
+        bool far = x->jump != y->jump;
+        x = far ? x->jump : x->up;
+        y = far ? y->jump : y->up;
     }
     return x;
 }
 
 bool ir_guard_within(const Guard *inner, const Guard *outer) {
-    while (inner && inner != outer) inner = inner->up;
-    return inner == outer;
+    return !outer || above(inner, outer->depth) == outer;
 }
 
 static const Guard *operand_guard(Guards *g, const Guard *at, const Op *user, int i) {
@@ -62,15 +116,24 @@ static bool runs_anyway(const Op *op) {
     return op_acts(op) || op->kind == OP_LOOP || (op->ext && !op->when);
 }
 
-const Guard **ir_guards(Arena *a, Func *f) {
-    Guards g = {.a = a};
+/* It is wanted in each that this one is in, too. */
+static void mark_heavy(const Guard *x, bool *tests) {
+    for (; x && !x->heavy; x = x->up) {
+        ((Guard *)x)->heavy = true;
+        if (tests) tests[x->cond->id] = true;
+    }
+}
+
+const Guard **ir_guards(Arena *a, Func *f, bool *tests) {
+    Guards g = {.a = a, .most = 1};
     func_number(f);
+    while (g.most < (unsigned)f->n_ops) g.most <<= 1; /* twice as many numbers as operations */
     const Guard **at = NEWN(a, const Guard *, (size_t)f->n_ops + 1);
     bool *wanted = NEWN(a, bool, (size_t)f->n_ops + 1);
     for (Op *op = f->last; op; op = op->prev) {
         if (!wanted[op->id] && !op_acts(op)) continue;
         if (runs_anyway(op)) at[op->id] = NULL;
-        for (const Guard *x = at[op->id]; x && is_heavy(op); x = x->up) ((Guard *)x)->heavy = true;
+        if (is_heavy(op)) mark_heavy(at[op->id], tests);
         for (int i = 0; i < op->n_in; i++) {
             const Op *x = op->in[i];
             const Guard *here = operand_guard(&g, at[op->id], op, i);

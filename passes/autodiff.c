@@ -182,7 +182,7 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     if (!pass_unroll_func(p, m, f)) return false;
     ad.last = f->last;
     mark(&ad);
-    ad.guard = ir_guards(p->a, f);
+    ad.guard = ir_guards(p->a, f, NULL);
     bool scaled = pass_loss_is_scaled(m, f);
     Op *seed = scaled ? pass_loss_scale_now(&ad.b) : ad_const(&ad.b, ad.loss, 1);
     if (ad.loss->tag) accumulate(&ad, ad.loss, seed, NULL, NULL);

@@ -477,7 +477,7 @@ static void fuse_func(PassCtx *p, Func *fn) {
     f.n_users = NEWN(p->a, int, n);
     f.op = NEWN(p->a, Op *, n);
     link_users(&f);
-    f.guard = ir_guards(p->a, fn);
+    f.guard = ir_guards(p->a, fn, NULL);
     find_candidates(&f);
     find_cuts(&f);
     undo_cuts(&f);
