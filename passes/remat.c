@@ -27,10 +27,7 @@
  * Chen, Xu, Zhang and Guestrin 2016, "Training Deep Nets with Sublinear Memory Cost", with
  * segments of one library call at most, so the time it costs is small.  `again` keeps the copy from
  * the kernel that makes the first one. */
-#include "ir/walk.h"
 #include "passes/rewrite.h"
-
-#include <string.h>
 
 enum {
     GAP = 4,          /* stored values over the same rows that a value must outlive.. */
@@ -38,16 +35,38 @@ enum {
     DEPTH = 32        /* elementwise operations on the way to a leaf */
 };
 
+typedef VEC(Op *) Ops;
+
+/* Places in the function are those of its operations when the pass began, 1, 3, 5, ..; a copy
+ * stands right before one of them. */
+typedef struct {
+    int place, last; /* its own; the last reader's, looking through views */
+    Op *of;          /* what it is, looking through views */
+    Op *copy;        /* as the late readers see it; NULL = not looked at */
+    bool leaves;     /* an effect reads it */
+    unsigned walk;   /* the last one that found it to be there */
+    Ops readers;     /* looking through views, in order */
+} Fact;
+
+/* Stored values over the same rows: how many stand between two places. */
+typedef struct {
+    Ops at;    /* these and who reads one of them, in order */
+    int *tree; /* what a Fenwick tree keeps of [2 * at.n]: copies before at.v[i], then itself */
+} Rows;
+
 typedef struct {
     Func *f;
     Arena *a;
-    int *last;         /* by op id: the last reader's id, looking through views */
-    Op **copy;         /* by op id: as the late readers see it; NULL = not looked at */
-    bool *leaves;      /* by op id: an effect reads it */
-    int cap;           /* of all by op id */
-    IrMarks marks;     /* by op id: found to be there */
+    VEC(Fact) fact; /* by op id */
+    Rows *rows;     /* by space id */
+    Ops copied;     /* have a Fact.copy */
+    unsigned walk;
     const Op *product; /* the one that is made again */
 } Remat;
+
+static Fact *fact(const Remat *r, const Op *op) {
+    return &r->fact.v[op->id];
+}
 
 static bool is_big(const Op *op) {
     return op->type.rank > 1 && op->type.layout == LAYOUT_DENSE && op->type.dim[0]->kind != SP_DIM;
@@ -57,30 +76,87 @@ static bool is_stored(const Op *op) {
     return !op->fused && op->n_in > 0 && op->kind != OP_VIEW && !op_has(op, OPT_EFFECT);
 }
 
-static void make_room(Remat *r) {
-    if (r->f->n_ops < r->cap) return;
-    r->cap = 2 * r->f->n_ops + 1;
-    r->last = NEWN(r->a, int, (size_t)r->cap);
-    r->leaves = NEWN(r->a, bool, (size_t)r->cap);
-    r->copy = NEWN(r->a, Op *, (size_t)r->cap);
-    r->marks = ir_marks_new(r->a, r->cap);
+/* ---- places -------------------------------------------------------------------------------- */
+/* The first of rows->at that is not before the place; at.n: none. */
+static int find_place(const Remat *r, const Rows *rows, int place) {
+    int from = 0, to = rows->at.n;
+    while (from < to) {
+        int i = (from + to) / 2;
+        if (fact(r, rows->at.v[i])->place < place)
+            from = i + 1;
+        else
+            to = i;
+    }
+    return from;
 }
 
-static void find_last(Remat *r) {
-    make_room(r);
-    func_number(r->f);
-    memset(r->last, 0, (size_t)r->cap * sizeof *r->last);
-    memset(r->leaves, 0, (size_t)r->cap * sizeof *r->leaves);
-    memset(r->copy, 0, (size_t)r->cap * sizeof *r->copy);
-    for (Op *op = r->f->last; op; op = op->prev) {
-        int at = op->kind == OP_VIEW ? r->last[op->id] : op->id;
-        for (int i = 0; i < op->n_in; i++) {
-            r->leaves[op->in[i]->id] |= op_has(op, OPT_EFFECT);
-            if (r->last[op->in[i]->id] < at) r->last[op->in[i]->id] = at;
-        }
+static void add_to(Rows *rows, int i) {
+    for (i++; i <= 2 * rows->at.n; i += i & -i) rows->tree[i]++;
+}
+
+static int count_before(const Rows *rows, int i) {
+    int n = 0;
+    for (; i > 0; i -= i & -i) n += rows->tree[i];
+    return n;
+}
+
+/* Stored values over the rows between two of rows->at. */
+static int count_between(const Remat *r, const Rows *rows, const Op *from, const Op *to) {
+    int i = find_place(r, rows, fact(r, from)->place), k = find_place(r, rows, fact(r, to)->place);
+    return count_before(rows, 2 * k + 1) - count_before(rows, 2 * i + 2);
+}
+
+static Rows *rows_of(const Remat *r, const Op *op) {
+    return &r->rows[op->type.dim[0]->id];
+}
+
+static void add_place(Remat *r, Rows *rows, Op *op) {
+    if (!rows->at.n || rows->at.v[rows->at.n - 1] != op) vec_push(r->a, &rows->at, op);
+}
+
+static void count_stored(Remat *r, const Op *op) {
+    Rows *rows = is_stored(op) && is_big(op) ? rows_of(r, op) : NULL;
+    int i = rows ? find_place(r, rows, fact(r, op)->place) : 0;
+    if (rows && i < rows->at.n) add_to(rows, 2 * i + (rows->at.v[i] == op));
+}
+
+/* ---- readers ------------------------------------------------------------------------------ */
+static void add_op(Remat *r, Op *op, int place) {
+    op->id = r->fact.n;
+    vec_push(r->a, &r->fact, ((Fact){.place = place, .of = op}));
+    if (op->kind == OP_VIEW) fact(r, op)->of = fact(r, op->in[0])->of;
+    for (int i = 0; i < op->n_in && op->kind != OP_VIEW; i++) {
+        Fact *x = fact(r, fact(r, op->in[i])->of);
+        if (x->last < place) x->last = place;
     }
 }
 
+static void find_readers(Remat *r, Op *op) {
+    for (int i = 0; i < op->n_in; i++) {
+        Op *x = fact(r, op->in[i])->of;
+        Ops *readers = &fact(r, x)->readers;
+        fact(r, op->in[i])->leaves |= op_has(op, OPT_EFFECT);
+        if (op->kind == OP_VIEW || (readers->n && readers->v[readers->n - 1] == op)) continue;
+        vec_push(r->a, readers, op);
+        if (is_big(x)) add_place(r, rows_of(r, x), op);
+    }
+    if (is_stored(op) && is_big(op)) add_place(r, rows_of(r, op), op);
+}
+
+static Remat remat_of(PassCtx *p, const Module *m, Func *f) {
+    Remat r = {.f = f, .a = p->a, .rows = NEWN(p->a, Rows, (size_t)m->spaces.n + 1)};
+    for (Op *op = f->first; op; op = op->next) {
+        add_op(&r, op, 2 * r.fact.n + 1);
+        find_readers(&r, op);
+    }
+    for (int i = 0; i < m->spaces.n; i++)
+        r.rows[i].tree = NEWN(p->a, int, 2 * (size_t)r.rows[i].at.n + 1);
+    for (Op *op = f->first; op; op = op->next) count_stored(&r, op);
+    return r;
+}
+
+/* ---- what is there ----------------------------------------------------------------------------
+ */
 static bool are_there(Remat *r, const Op *x, int at, int depth);
 
 /* A product of rows by a weight that was not chosen before, and only it. */
@@ -92,15 +168,21 @@ static bool choose_product(Remat *r, const Op *x, int at, int depth) {
     return are_there(r, x, at, depth);
 }
 
+static bool is_first_visit(Remat *r, const Op *x) {
+    bool first = fact(r, x)->walk != r->walk;
+    fact(r, x)->walk = r->walk;
+    return first;
+}
+
 /* Is x, an operand of what is computed again at `at`, there then? */
 static bool is_there(Remat *r, const Op *x, int at, int depth) {
     if (depth == DEPTH) return false;
     if (op_has(x, OPT_SOURCE) || !is_big(x)) return x->n_in == 0 || !x->fused;
     if (x->kind == OP_VIEW) return is_there(r, x->in[0], at, depth + 1);
     if (!x->fused && x->n_in > 0)
-        return r->last[x->id] >= at || choose_product(r, x, at, depth + 1);
+        return fact(r, x)->last >= at || choose_product(r, x, at, depth + 1);
     if (x->n_in && !op_has(x, OPT_ELEM)) return false;
-    return !ir_marks_first(&r->marks, x->id) || are_there(r, x, at, depth + 1);
+    return !is_first_visit(r, x) || are_there(r, x, at, depth + 1);
 }
 
 static bool are_there(Remat *r, const Op *x, int at, int depth) {
@@ -112,87 +194,94 @@ static bool are_there(Remat *r, const Op *x, int at, int depth) {
 /* The reader behind the longest gap between readers, looking through views; NULL: none is that
  * far behind the others. */
 static Op *late_reader(const Remat *r, Op *v, int *gap) {
+    const Ops *readers = &fact(r, v)->readers;
     Op *late = NULL;
-    int n = 0, most = GAP - 1;
-    for (Op *u = v->next; u && u->id <= r->last[v->id]; u = u->next) {
-        bool reads = false;
-        for (int i = 0; i < u->n_in; i++) {
-            Op *x = u->in[i];
-            while (x->kind == OP_VIEW && x != v) x = x->in[0];
-            reads |= x == v;
-        }
-        if (!reads && is_stored(u) && is_big(u) && u->type.dim[0] == v->type.dim[0]) n++;
-        if (!reads || u->kind == OP_VIEW) continue;
-        if (n > most && u != v->next) {
-            late = u;
-            most = n;
-        }
-        n = 0;
+    const Op *before = v;
+    *gap = GAP - 1;
+    for (int i = 0; i < readers->n; before = readers->v[i++]) {
+        int n = count_between(r, rows_of(r, v), before, readers->v[i]);
+        if (n <= *gap) continue;
+        late = readers->v[i];
+        *gap = n;
     }
-    *gap = most;
     return late;
 }
 
 /* Elementwise, over rows, and read by nothing that wants it outside of the step. */
 static bool is_candidate(const Remat *r, const Op *v) {
-    if (!op_has(v, OPT_ELEM) || !is_stored(v) || !is_big(v)) return false;
-    return !r->leaves[v->id] && r->last[v->id] > v->id;
+    if (!op_has(v, OPT_ELEM) || !is_stored(v) || !is_big(v) || v->again) return false;
+    return !fact(r, v)->leaves;
+}
+
+/* ---- once more ---------------------------------------------------------------------------------
+ */
+static Op *note_copy(Remat *r, const Op *x, Op *copy) {
+    vec_push(r->a, &r->copied, (Op *)x);
+    return fact(r, x)->copy = copy;
+}
+
+static Op *make_copy(Remat *r, Builder *b, const Op *x, Op **in, bool again) {
+    Op proto = *x;
+    proto.in = in;
+    Op *y = b_op(b, &proto);
+    y->again = again;
+    add_op(r, y, fact(r, b->at)->place - 1);
+    count_stored(r, y);
+    return note_copy(r, x, y);
 }
 
 /* x where the product is made again: itself, or a copy. */
 static Op *made_again(Remat *r, Builder *b, Op *x, const Op *v) {
     bool inner = x == v || x == r->product || x->kind == OP_VIEW || (x->fused && is_big(x));
     if (!inner || x->n_in == 0) return x;
-    if (r->copy[x->id]) return r->copy[x->id];
+    if (fact(r, x)->copy) return fact(r, x)->copy;
     Op **in = NEWN(r->a, Op *, (size_t)x->n_in);
     bool same = x != v && x != r->product;
     for (int i = 0; i < x->n_in; i++) {
         in[i] = x == r->product ? x->in[i] : made_again(r, b, x->in[i], v);
         same &= in[i] == x->in[i];
     }
-    if (same) return r->copy[x->id] = x;
-    Op proto = *x;
-    proto.in = in;
-    Op *y = b_op(b, &proto);
-    y->again = x == v || x == r->product;
-    return r->copy[x->id] = y;
+    if (same) return note_copy(r, x, x);
+    return make_copy(r, b, x, in, x == v || x == r->product);
 }
 
 /* v, or a view of it, as the late readers see it. */
 static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
-    if (x == v || r->copy[x->id]) return r->copy[x->id];
-    Op *below = copy_of(r, b, x->in[0], v), proto = *x;
-    proto.in = &below;
-    return r->copy[x->id] = b_op(b, &proto);
+    if (x == v || fact(r, x)->copy) return fact(r, x)->copy;
+    Op *below = copy_of(r, b, x->in[0], v);
+    return make_copy(r, b, x, &below, x->again);
 }
 
 static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
     Builder b = b_for(m, r->f, late, v);
-    made_again(r, &b, v, v);
-    for (Op *u = late; u; u = u->next)
-        for (int i = 0; i < u->n_in; i++) {
-            const Op *x = u->in[i];
-            while (x->kind == OP_VIEW && x != v) x = x->in[0];
-            if (x == v && u->kind != OP_VIEW) u->in[i] = copy_of(r, &b, u->in[i], v);
-        }
+    int copy = made_again(r, &b, v, v)->id;
+    const Ops *readers = &fact(r, v)->readers;
+    int first = 0;
+    while (readers->v[first] != late) first++;
+    for (int i = first; i < readers->n; i++) {
+        Op *u = readers->v[i];
+        for (int k = 0; k < u->n_in; k++)
+            if (fact(r, u->in[k])->of == v) u->in[k] = copy_of(r, &b, u->in[k], v);
+        readers = &fact(r, v)->readers;
+    }
+    r->fact.v[copy].last = fact(r, v)->last;
+    fact(r, v)->last = first ? fact(r, readers->v[first - 1])->place : 0;
+    for (int i = 0; i < r->copied.n; i++) fact(r, r->copied.v[i])->copy = NULL;
+    r->copied.n = 0;
     pass_remark(p, v->span, "remat", "'%s' is computed again for '%s'",
                 v->hint ? v->hint : op_mnemonic(v->kind),
                 late->hint ? late->hint : op_mnemonic(late->kind));
 }
 
 static void remat_func(PassCtx *p, Module *m, Func *f) {
-    Remat r = {.f = f, .a = p->a};
-    find_last(&r);
+    Remat r = remat_of(p, m, f);
     for (Op *v = f->first; v; v = v->next) {
-        if (!op_has(v, OPT_ELEM) || !is_big(v) || v->again) continue;
         int gap = 0;
         Op *late = is_candidate(&r, v) ? late_reader(&r, v, &gap) : NULL;
         r.product = NULL;
-        ir_marks_start(&r.marks);
-        bool there = late && are_there(&r, v, late->id, 0);
-        if (!there || (r.product && gap < PRODUCT_GAP)) continue;
-        again(&r, p, m, v, late);
-        find_last(&r);
+        r.walk++;
+        bool there = late && are_there(&r, v, fact(&r, late)->place, 0);
+        if (there && (!r.product || gap >= PRODUCT_GAP)) again(&r, p, m, v, late);
     }
     pass_dce_func(p->a, f);
 }
