@@ -253,10 +253,12 @@ static void move_out(While *w, Op *var) {
 
 static void find_outer(While *w) {
     VEC(Op *) brought = {0};
+    func_keep_users(w->e->a, w->body);
     for (Op *op = w->body->first, *next; op; op = next) {
         next = op->next;
         if (op->kind == OP_VAR) move_out(w, op);
     }
+    func_drop_users(w->body);
     for (Op *op = w->body->first; op; op = op->next)
         for (int i = 0; i < op->n_in; i++) {
             Op *x = op->in[i];

@@ -44,9 +44,53 @@ Builder b_for(Module *m, Func *f, Op *at, const Op *like) {
     return b;
 }
 
+/* ---- readers ------------------------------------------------------------------- */
+static void add_user(Arena *a, Op *x, Op *user) {
+    Use *u = NEW(a, Use);
+    *u = (Use){.user = user, .next = x->users};
+    x->users = u;
+}
+
+static void add_as_user(Func *f, Op *op) {
+    for (int i = 0; f->users && i < op->n_in; i++) add_user(f->users, op->in[i], op);
+}
+
+void func_keep_users(Arena *a, Func *f) {
+    func_drop_users(f);
+    f->users = a;
+    for (Op *op = f->first; op; op = op->next) add_as_user(f, op);
+}
+
+void func_drop_users(Func *f) {
+    f->users = NULL;
+    for (Op *op = f->first; op; op = op->next) op->users = NULL;
+}
+
+void op_set_in(Op *op, int i, Op *x) {
+    op->in[i] = x;
+    if (op->func->users) add_user(op->func->users, x, op);
+}
+
+static void replace_in(Op *user, const Op *old, Op *with) {
+    for (int i = 0; i < user->n_in; i++)
+        if (user->in[i] == old) user->in[i] = with;
+}
+
+void op_replace_uses(Func *f, Op *old, Op *with) {
+    for (Op *op = f->users ? NULL : f->first; op; op = op->next) replace_in(op, old, with);
+    if (!f->users || !old->users) return;
+    Use *last = NULL;
+    for (Use *u = old->users; u; last = u, u = u->next) replace_in(u->user, old, with);
+    last->next = with->users;
+    with->users = old->users;
+    old->users = NULL;
+}
+
+/* ---- inserting an operation -------------------------------------------------------- */
 Op *b_op(Builder *b, const Op *proto) {
     Op *op = NEW(b->m->a, Op);
     *op = *proto;
+    op->users = NULL;
     op->in = NEWN(b->m->a, Op *, (size_t)proto->n_in);
     if (proto->n_in) memcpy(op->in, proto->in, (size_t)proto->n_in * sizeof *op->in);
     if (op->span.line == 0) op->span = b->span;
@@ -59,6 +103,7 @@ Op *b_op(Builder *b, const Op *proto) {
     const char *why = op_infer(b->m, op);
     if (why) ctx_fault(b->m->ctx, op->span, "cannot build '%s': %s", op_mnemonic(op->kind), why);
     link_before(b->f, op, b->at);
+    add_as_user(b->f, op);
     return op;
 }
 
@@ -261,12 +306,6 @@ void op_move_before(Op *op, Op *at) {
     Func *f = op->func;
     unlink_op(op);
     link_before(f, op, at);
-}
-
-void op_replace_uses(Func *f, Op *old, Op *with) {
-    for (Op *op = f->first; op; op = op->next)
-        for (int i = 0; i < op->n_in; i++)
-            if (op->in[i] == old) op->in[i] = with;
 }
 
 void func_number(Func *f) {

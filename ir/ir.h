@@ -273,9 +273,16 @@ struct Op {
     const char *why;  /* its element type is what it is: for --report=precision, or NULL */
     Func *func;
     Op *prev, *next;
-    int id;    /* number within the function, see func_number() */
-    void *tag; /* scratch for the running pass; NULL between passes */
+    int id;            /* number within the function, see func_number() */
+    struct Use *users; /* who reads it, while func_keep_users(); of a reader that is gone, too */
+    void *tag;         /* scratch for the running pass; NULL between passes */
 };
+
+/* A reader of an operation, once for each of its operands that is it. */
+typedef struct Use {
+    Op *user;
+    struct Use *next;
+} Use;
 
 struct Func {
     const char *name; /* a phase's own, "load", or of any other kind */
@@ -283,6 +290,9 @@ struct Func {
     bool body; /* what a `loop` repeats: reads `arg`s, gives `next`s */
     Op *first, *last;
     int n_ops;
+    Arena *users; /* Op.users are kept, in it; NULL: they are not */
+    int n_bodies; /* that were made for it: the next one's name */
+    void *tag;    /* scratch for the running pass; NULL between passes */
     Span span;
 };
 
@@ -325,7 +335,16 @@ typedef struct {
     const char *text;
 } Note;
 
-enum { NAMES_SYM, NAMES_SPACE, NAMES_MAP, NAMES_COL, NAMES_VAR, NAMES_DERIVED, N_NAMES };
+enum {
+    NAMES_SYM,
+    NAMES_SPACE,
+    NAMES_MAP,
+    NAMES_COL,
+    NAMES_VAR,
+    NAMES_DERIVED,
+    NAMES_FUNC,
+    N_NAMES
+};
 
 typedef struct Module {
     Ctx *ctx;
@@ -417,7 +436,7 @@ Extern *extern_find(const Module *m, const char *name);
 Func *func_new(Module *m, const char *name); /* name must be free */
 Func *func_new_phase(Module *m, Phase phase);
 /* The body of a loop of f, before f in the module; the name is made unique. */
-Func *func_new_body(Module *m, const Func *f);
+Func *func_new_body(Module *m, Func *f);
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 void module_note(Module *m, const Func *f, Span at, bool stops, const char *text); /* once */
@@ -500,7 +519,14 @@ Op *b_op(Builder *b, const Op *proto);
 /* ---- editing (ir/build.c) --------------------------------------------------------- */
 void op_remove(Op *op); /* must be unused */
 void op_move_before(Op *op, Op *at);
+/* Whatever reads `old` reads `with`: a walk over f, or over the readers of `old` while f keeps
+ * them. */
 void op_replace_uses(Func *f, Op *old, Op *with);
+/* From now on each operation of f knows its readers (Op.users), which b_op, op_set_in and
+ * op_replace_uses keep, in `a`; until func_drop_users(). */
+void func_keep_users(Arena *a, Func *f);
+void func_drop_users(Func *f);
+void op_set_in(Op *op, int i, Op *x);               /* in[i] = x */
 void func_number(Func *f);                          /* sets Op.id = 0, 1, .. */
 int *func_use_counts(Arena *a, Func *f);            /* indexed by id; numbers first */
 Op *func_output(const Func *f, const char *name);   /* the OP_OUTPUT or NULL */

@@ -445,6 +445,7 @@ Func *func_new(Module *m, const char *name) {
     f->name = arena_strndup(m->a, name, strlen(name));
     f->phase = phase < 0 ? PHASE_NONE : (Phase)phase;
     vec_push(m->a, &m->funcs, f);
+    enter(m, NAMES_FUNC, f->name, f);
     return f;
 }
 
@@ -458,9 +459,12 @@ Func *func_of(const Module *m, Phase phase) {
     return NULL;
 }
 
-Func *func_new_body(Module *m, const Func *f) {
-    const char *name = arena_printf(m->a, "%s.loop", f->name);
-    for (int i = 2; func_find(m, name); i++) name = arena_printf(m->a, "%s.loop%d", f->name, i);
+Func *func_new_body(Module *m, Func *f) {
+    const char *name = NULL;
+    do {
+        name = arena_printf(m->a, "%s.loop", f->name);
+        if (f->n_bodies++) name = arena_printf(m->a, "%s%d", name, f->n_bodies);
+    } while (func_find(m, name));
     Func *body = func_new(m, name);
     body->body = true;
     int at = m->funcs.n - 1;
@@ -469,9 +473,10 @@ Func *func_new_body(Module *m, const Func *f) {
     return body;
 }
 
-/* Linear: functions are few, and a pass may drop one from m->funcs. */
+/* From the last one, as a body stands right before what repeats it; a name that no function ever
+ * had is told at once.  A pass may have dropped one from m->funcs. */
 Func *func_find(const Module *m, const char *name) {
-    for (int i = 0; i < m->funcs.n; i++)
+    for (int i = named(m, NAMES_FUNC, name) ? m->funcs.n - 1 : -1; i >= 0; i--)
         if (strcmp(m->funcs.v[i]->name, name) == 0) return m->funcs.v[i];
     return NULL;
 }

@@ -13,16 +13,80 @@
  * nothing else may read Z.  Before autodiff `reorder` decides, and the gradient follows it. */
 #include "passes/rewrite.h"
 
-#include <string.h>
+/* What the pass knows of an operation, hung on its tag. */
+typedef struct {
+    int64_t place; /* in the function: what comes later has a larger one */
+    int of, met;   /* the last contractions that it was found linear in, or a reader of that */
+    Op *over;      /* linear: what stands for it */
+} Info;
 
 typedef struct {
     PassCtx *p;
     Module *m;
-    Op **over;    /* by op id: what stands for an operation that is linear in Z; NULL: it is not */
-    Op *x, *w;    /* operands of the contraction */
-    Op *top;      /* the last linear one */
-    bool crossed; /* a segment sum */
+    int z;            /* number of the contraction that is looked at */
+    Op *x, *w;        /* its operands */
+    VEC(Op *) ahead;  /* readers of linear ones: a heap, the first of the function first */
+    VEC(Op *) linear; /* in the order of the function */
+    Op *top;          /* the last linear one */
+    bool crossed;     /* a segment sum */
 } Aggregate;
+
+/* ---- places ------------------------------------------------------------------------------- */
+enum { PLACES_APART = 1 << 20 };
+
+static Info *info(const Op *op) {
+    return op->tag;
+}
+
+static void place_all(Aggregate *g, Func *f) {
+    int64_t place = 0;
+    for (Op *op = f->first; op; op = op->next) {
+        if (!op->tag) op->tag = NEW(g->p->a, Info);
+        info(op)->place = place += PLACES_APART;
+    }
+}
+
+/* A new operation, between those next to it. */
+static Op *placed(Aggregate *g, Op *op) {
+    op->tag = NEW(g->p->a, Info);
+    int64_t after = info(op->prev)->place, before = info(op->next)->place;
+    info(op)->place = after + (before - after) / 2;
+    if (info(op)->place == after) place_all(g, op->func);
+    return op;
+}
+
+static bool is_before(const Aggregate *g, int i, int k) {
+    return info(g->ahead.v[i])->place < info(g->ahead.v[k])->place;
+}
+
+static void exchange(Aggregate *g, int i, int k) {
+    Op *op = g->ahead.v[i];
+    g->ahead.v[i] = g->ahead.v[k];
+    g->ahead.v[k] = op;
+}
+
+static void add_ahead(Aggregate *g, Op *op) {
+    vec_push(g->p->a, &g->ahead, op);
+    for (int i = g->ahead.n - 1; i > 0 && is_before(g, i, (i - 1) / 2); i = (i - 1) / 2)
+        exchange(g, i, (i - 1) / 2);
+}
+
+static Op *take_ahead(Aggregate *g) {
+    Op *op = g->ahead.v[0];
+    g->ahead.v[0] = g->ahead.v[--g->ahead.n];
+    for (int i = 0, k; (k = 2 * i + 1) < g->ahead.n; i = k) {
+        if (k + 1 < g->ahead.n && is_before(g, k + 1, k)) k++;
+        if (!is_before(g, k, i)) break;
+        exchange(g, i, k);
+    }
+    return op;
+}
+
+/* ---- what is linear ----------------------------------------------------------------------------
+ */
+static bool is_linear(const Aggregate *g, const Op *op) {
+    return info(op)->of == g->z;
+}
 
 static bool shares_space(const Type *x, const Type *y) {
     for (int i = 0; i < x->rank; i++)
@@ -32,8 +96,8 @@ static bool shares_space(const Type *x, const Type *y) {
 
 /* Which operand carries Z; -1: none, or not in a linear way; -2: both. */
 static int carrier(const Aggregate *g, const Op *u) {
-    bool first = g->over[u->in[0]->id] != NULL;
-    bool second = u->n_in > 1 && g->over[u->in[1]->id] != NULL;
+    bool first = is_linear(g, u->in[0]);
+    bool second = u->n_in > 1 && is_linear(g, u->in[1]);
     switch (u->kind) {
     case OP_GATHER: /* rows may be W's: a table's, by category */
         return type_has(&g->w->type, u->map->to) ? -1 : 0;
@@ -53,28 +117,36 @@ static int carrier(const Aggregate *g, const Op *u) {
     }
 }
 
-static bool reads_linear(const Aggregate *g, const Op *u) {
-    for (int i = 0; i < u->n_in; i++)
-        if (g->over[u->in[i]->id]) return true;
-    return false;
+/* Its readers are to be looked at. */
+static void mark_linear(Aggregate *g, Op *op, Op *over) {
+    info(op)->of = g->z;
+    info(op)->over = over;
+    for (const Use *u = op->users; u; u = u->next) {
+        Op *user = u->user;
+        if (!user->func || info(user)->met == g->z) continue;
+        info(user)->met = g->z;
+        add_ahead(g, user);
+    }
 }
 
 /* Finds what is linear in z: one operation at the end of it may be read by others. */
 static bool find_top(Aggregate *g, Op *z) {
-    memset(g->over, 0, ((size_t)z->func->n_ops + 1) * sizeof *g->over);
-    g->over[z->id] = g->x;
+    g->z++;
+    g->ahead.n = g->linear.n = 0;
     g->top = NULL;
     g->crossed = false;
-    for (Op *u = z->next; u; u = u->next) {
-        if (!reads_linear(g, u)) continue;
+    mark_linear(g, z, g->x);
+    while (g->ahead.n) {
+        Op *u = take_ahead(g);
         if (carrier(g, u) != -1) {
-            g->over[u->id] = u;
+            mark_linear(g, u, u);
+            vec_push(g->p->a, &g->linear, u);
             g->crossed |= u->kind == OP_SEGMENT;
             continue;
         }
         for (int i = 0; i < u->n_in; i++) {
             Op *x = u->in[i];
-            if (!g->over[x->id]) continue;
+            if (!is_linear(g, x)) continue;
             if (g->top && g->top != x) return false;
             g->top = x;
         }
@@ -102,40 +174,43 @@ static bool is_candidate(Aggregate *g, const Op *z, int i) {
     return expr_is_const(width(g, true), &in) && expr_is_const(width(g, false), &out) && in <= out;
 }
 
+static Op *over(const Aggregate *g, Op *x) {
+    return is_linear(g, x) ? info(x)->over : x;
+}
+
+static Op *again(const Aggregate *g, Builder *b, const Op *u) {
+    Op *x = over(g, u->in[0]);
+    switch (u->kind) {
+    case OP_GATHER:
+        return b_gather(b, u->map, x);
+    case OP_SEGMENT:
+        return b_segment(b, RED_SUM, u->map, x);
+    case OP_NEG:
+        return b_unary(b, OP_NEG, x);
+    default:
+        return b_binary(b, u->kind, x, over(g, u->in[1]));
+    }
+}
+
 /* The same operations over x, then the product. */
 static void rewrite(Aggregate *g, Op *z) {
     Builder b = b_for(g->m, z->func, NULL, z);
-    Op *end = g->top->next;
-    for (Op *u = z->next; u != end; u = u->next) {
-        if (!g->over[u->id]) continue;
-        Op *x = g->over[u->in[0]->id], *y = u->n_in > 1 ? g->over[u->in[1]->id] : NULL;
-        b.at = u;
-        switch (u->kind) {
-        case OP_GATHER:
-            x = b_gather(&b, u->map, x);
-            break;
-        case OP_SEGMENT:
-            x = b_segment(&b, RED_SUM, u->map, x);
-            break;
-        case OP_NEG:
-            x = b_unary(&b, OP_NEG, x);
-            break;
-        default:
-            x = b_binary(&b, u->kind, x ? x : u->in[0], y ? y : u->in[1]);
-        }
-        g->over[u->id] = x;
+    for (int i = 0; i < g->linear.n; i++) {
+        Op *u = b.at = g->linear.v[i];
+        info(u)->over = placed(g, again(g, &b, u));
+        if (u == g->top) break;
     }
-    Op *y = b_contract(&b, g->over[g->top->id], g->w, g->top->type);
+    Op *y = placed(g, b_contract(&b, info(g->top)->over, g->w, g->top->type));
     y->hint = g->top->hint ? g->top->hint : z->hint;
     op_replace_uses(z->func, g->top, y);
 }
 
 static void aggregate_func(PassCtx *p, Module *m, Func *f) {
     Aggregate g = {.p = p, .m = m};
+    func_keep_users(p->a, f);
+    place_all(&g, f);
     for (Op *z = f->first; z; z = z->next) {
         if (z->kind != OP_CONTRACT) continue;
-        func_number(f);
-        g.over = NEWN(p->a, Op *, (size_t)f->n_ops + 1);
         for (int i = 0; i < 2; i++) {
             if (!is_candidate(&g, z, i) || !find_top(&g, z)) continue;
             rewrite(&g, z);

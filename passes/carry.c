@@ -254,6 +254,7 @@ static Op *viewed(Builder *b, const Op *view, Op *x) {
 
 static void read_kept(Carry *c, Func *f) {
     func_number(f);
+    func_keep_users(c->p->a, f);
     int n = f->n_ops;
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;

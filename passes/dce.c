@@ -34,17 +34,24 @@ static void sink_assigns(Func *f) {
     }
 }
 
+static void tag_bodies(const Func *f) {
+    for (const Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_LOOP) op->body->tag = op->body;
+}
+
 /* From the last function: a body stands before what repeats it. */
 static void drop_bodies(Module *m) {
     for (int i = m->funcs.n - 1; i >= 0; i--) {
-        bool used = !m->funcs.v[i]->body;
-        for (int k = i + 1; k < m->funcs.n && !used; k++)
-            for (const Op *op = m->funcs.v[k]->first; op && !used; op = op->next)
-                used = op->kind == OP_LOOP && op->body == m->funcs.v[i];
-        if (used) continue;
-        m->funcs.n--;
-        for (int k = i; k < m->funcs.n; k++) m->funcs.v[k] = m->funcs.v[k + 1];
+        Func *f = m->funcs.v[i];
+        if (!f->body || f->tag) tag_bodies(f);
     }
+    int n = 0;
+    for (int i = 0; i < m->funcs.n; i++) {
+        Func *f = m->funcs.v[i];
+        if (!f->body || f->tag) m->funcs.v[n++] = f;
+        f->tag = NULL;
+    }
+    m->funcs.n = n;
 }
 
 static bool run(PassCtx *p, Module *m) {

@@ -145,11 +145,26 @@ static bool fits(Match *m, Op *h) {
     return true;
 }
 
+/* Hung on an operation's tag: the sums of products with it, the last one first. */
+typedef struct Summed {
+    Op *sum;
+    struct Summed *before;
+} Summed;
+
+static void note_sum(Arena *a, Op *sum) {
+    const Factors f = factors_of(sum->in[0]);
+    for (int i = 0; i < f.n_num && !f.overflow; i++) {
+        Summed *s = NEW(a, Summed);
+        *s = (Summed){.sum = sum, .before = f.num[i]->tag};
+        f.num[i]->tag = s;
+    }
+}
+
 static bool find(Match *m, Op *sum) {
     *m = (Match){.sum = sum, .x = factors_of(sum->in[0])};
     if (m->x.overflow || !find_dot(m)) return false;
-    for (Op *h = sum->prev; h; h = h->prev)
-        if (fits(m, h)) return true;
+    for (const Summed *s = m->far->tag; s; s = s->before)
+        if (fits(m, s->sum)) return true;
     return false;
 }
 
@@ -196,8 +211,12 @@ static bool run(PassCtx *p, Module *mod) {
         Builder b = {.m = mod, .f = mod->funcs.v[i]};
         bool changed = false;
         Match m;
-        for (Op *op = b.f->first; op; op = op->next)
-            if (is_sum(op) && find(&m, op)) changed |= rewrite(p, &b, &m);
+        func_keep_users(p->a, b.f);
+        for (Op *op = b.f->first; op; op = op->next) {
+            if (!is_sum(op)) continue;
+            if (find(&m, op)) changed |= rewrite(p, &b, &m);
+            note_sum(p->a, op);
+        }
         if (changed) pass_dce_func(p->a, b.f);
     }
     return true;

@@ -79,8 +79,10 @@ static void clear_fused(Module *m) {
 }
 
 static void clear_tags(Module *m) {
-    for (int i = 0; i < m->funcs.n; i++)
+    for (int i = 0; i < m->funcs.n; i++) {
         for (Op *op = m->funcs.v[i]->first; op; op = op->next) op->tag = NULL;
+        if (m->funcs.v[i]->users) func_drop_users(m->funcs.v[i]);
+    }
 }
 
 int pass_choose(PassCtx *p, const char *question, const char *first, const char *second) {

@@ -170,13 +170,37 @@ static Op *compute_at(Low *l, const At *at, Op *x) {
     return col ? gather_along(l, at->col, x) : x;
 }
 
+/* How many of x's first operands compute_at() asks for. */
+static int n_asked(const At *at, const Op *x) {
+    bool both = type_has(&x->type, at->row->to) && type_has(&x->type, at->col->to);
+    if (nz_of(x) || !both) return 0;
+    if (x->kind == OP_COPY) return !copy_broadcasts(at, x);
+    return x->kind == OP_CONTRACT || op_has(x, OPT_ELEM) ? x->n_in : 0;
+}
+
+/* An operation whose first `next` operands were asked for. */
+typedef struct {
+    Op *op;
+    int next;
+} Asked;
+
+/* On a stack of its own, as an expression is as deep as the model is. */
 static Op *at_nz(Low *l, const At *at, Op *x) {
-    Info *i = info(l, x);
-    if (i->at != at->nz) {
-        i->at_value = compute_at(l, at, x);
+    VEC(Asked) way = {0};
+    if (info(l, x)->at != at->nz) vec_push(l->p->a, &way, ((Asked){x, 0}));
+    while (way.n) {
+        Asked *last = &way.v[way.n - 1];
+        Info *i = info(l, last->op);
+        if (last->next < n_asked(at, last->op)) {
+            Op *in = last->op->in[last->next++];
+            if (info(l, in)->at != at->nz) vec_push(l->p->a, &way, ((Asked){in, 0}));
+            continue;
+        }
+        i->at_value = compute_at(l, at, last->op);
         i->at = at->nz;
+        way.n--;
     }
-    return i->at_value;
+    return info(l, x)->at_value;
 }
 
 /* ---- users of sparse values ---------------------------------------------------------- */
@@ -246,13 +270,14 @@ static void lower(Low *l, Op *op) {
         op_replace_uses(l->b.f, op, y);
         return;
     }
-    for (int i = 0; i < op->n_in; i++) op->in[i] = densify(l, op->in[i]);
+    for (int i = 0; i < op->n_in; i++) op_set_in(op, i, densify(l, op->in[i]));
 }
 
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
         Low l = {.p = p, .b = {.m = m, .f = f}};
+        func_keep_users(p->a, f);
         for (Op *op = f->first, *next; op; op = next) {
             next = op->next;
             lower(&l, op);

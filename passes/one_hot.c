@@ -127,6 +127,7 @@ static bool run(PassCtx *p, Module *m) {
         Func *f = m->funcs.v[i];
         Ops found = products_of(p, f);
         bool changed = false;
+        func_keep_users(p->a, f);
         for (int k = 0; k < found.n; k++) changed |= rewrite(p, m, found.v[k]);
         if (changed) pass_dce_func(p->a, f);
     }

@@ -194,7 +194,7 @@ static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
     Op *raw = b_var(&b, slot_of(o, "raw", g->var));
     Op *now = b_select(&b, started, raw, x);
     op_replace_uses(f, x, now);
-    now->in[2] = x;
+    op_set_in(now, 2, x);
     return now;
 }
 
@@ -202,10 +202,14 @@ static void train_raw(Optim *o, Func *f, Grads *gs) {
     Builder b = {.m = o->b.m, .f = f, .at = f->first, .span = f->span};
     o->updates = b_var(&b, updates_made(o));
     Op *started = b_binary(&b, OP_LT, b_const(&b, DT_F32, 0), o->updates);
+    int n = b.m->vars.n; /* before those that this adds */
+    Grad **of = NEWN(b.m->a, Grad *, (size_t)n + 1);
+    for (int i = 0; i < gs->n; i++) of[gs->v[i].var->id] = &gs->v[i];
+    func_keep_users(b.m->a, f);
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
-        for (int i = 0; op->kind == OP_VAR && i < gs->n; i++)
-            if (op->var == gs->v[i].var) gs->v[i].now = read_raw(o, f, &gs->v[i], op, started);
+        Grad *g = op->kind == OP_VAR && op->var->id < n ? of[op->var->id] : NULL;
+        if (g) g->now = read_raw(o, f, g, op, started);
     }
     for (int i = 0; i < gs->n; i++) gs->v[i].grad = gs->v[i].out->in[0];
 }

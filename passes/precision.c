@@ -331,6 +331,7 @@ static void link_users(Precision *p) {
 static void take_wishes(Precision *p) {
     VEC(Op *) of = {0};
     VEC(DType) wish = {0};
+    func_keep_users(p->p->a, p->f);
     for (Op *op = p->f->first, *next; op; op = next) {
         next = op->next;
         if (op->kind != OP_STORE_AS) continue;
@@ -342,6 +343,7 @@ static void take_wishes(Precision *p) {
         op_replace_uses(p->f, op, x);
         op_remove(op);
     }
+    func_drop_users(p->f);
     link_users(p);
     prec_find_facts(p);
     for (int i = 0; i < of.n; i++) {

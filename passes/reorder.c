@@ -26,8 +26,7 @@ typedef struct {
     PassCtx *p;
     Module *m;
     Builder b;
-    int *uses;      /* by op id */
-    bool *fixed;    /* by op id: depends on the data alone */
+    bool *classes;  /* by space id: of a class column */
     bool hoists;    /* such a value of this function is computed at load */
     const Op *root; /* the contraction */
     Op *weight;     /* W */
@@ -37,6 +36,29 @@ typedef struct {
     bool crossed;   /* a segment sum was seen */
     bool many_leaves;
 } Reorder;
+
+/* An operation's tag says whether it depends on the data alone, once that was asked. */
+static const bool fixed = true, varying = false;
+
+static bool is_fixed(Op *op) {
+    if (!op->tag) {
+        bool is = !pass_may_vary(op);
+        for (int i = 0; i < op->n_in && is; i++) is = is_fixed(op->in[i]);
+        op->tag = (void *)(is ? &fixed : &varying);
+    }
+    return *(const bool *)op->tag;
+}
+
+/* Its one reader, which reads it once; NULL: there is none, or there are more. */
+static Op *only_user(const Op *x) {
+    Op *user = NULL;
+    for (const Use *u = x->users; u; u = u->next) {
+        if (!u->user->func) continue;
+        if (user) return NULL;
+        user = u->user;
+    }
+    return user;
+}
 
 /* Is s summed by the contraction? */
 static bool is_summed(const Reorder *r, const Space *s) {
@@ -115,7 +137,7 @@ static int carrier(const Reorder *r, const Op *op) {
 /* Walks from the contraction's operand to the leaves; depth is bounded, as models are. */
 enum { MAX_DEPTH = 64 };
 static void find_leaves(Reorder *r, Op *x, int depth) {
-    bool free = x->kind == OP_COPY || r->uses[x->id] == 1; /* nothing is computed twice */
+    bool free = x->kind == OP_COPY || only_user(x); /* nothing is computed twice */
     bool alike = has_all_summed(r, x) && !shares_batch(r, x);
     int c = depth < MAX_DEPTH && free && alike ? carrier(r, x) : -1;
     bool both = c == -2 && has_all_summed(r, x->in[0]) && has_all_summed(r, x->in[1]);
@@ -143,10 +165,7 @@ static bool are_classes(const Reorder *r) {
     for (int i = 0; i < r->weight->type.rank; i++) {
         const Space *s = r->weight->type.dim[i];
         int64_t n;
-        bool classes = is_summed(r, s) || expr_is_const(s->size, &n);
-        for (int k = 0; k < r->m->cols.n && !classes; k++)
-            classes = r->m->cols.v[k]->kind == COL_CLASS && r->m->cols.v[k]->cat == s;
-        if (!classes) return false;
+        if (!is_summed(r, s) && !expr_is_const(s->size, &n) && !r->classes[s->id]) return false;
     }
     return true;
 }
@@ -168,12 +187,12 @@ static bool aggregates_first(const Reorder *r) {
 }
 
 /* Is the sum of rows x computed at load, if it comes before the product? */
-static bool is_saved(const Reorder *r, const Op *x) {
-    return r->hoists && r->fixed[x->id] && x->type.layout == LAYOUT_DENSE;
+static bool is_saved(const Reorder *r, Op *x) {
+    return r->hoists && is_fixed(x) && x->type.layout == LAYOUT_DENSE;
 }
 
 /* "" when it pays, else the reason why not. */
-static const char *objection(Reorder *r, const Op *terms) {
+static const char *objection(Reorder *r, Op *terms) {
     int64_t before, after;
     if (!r->crossed) return "nothing is aggregated";
     if (r->many_leaves) return "the aggregated terms do not come from one value";
@@ -241,7 +260,7 @@ static bool try_operand(Reorder *r, Op *op, int i) {
     r->crossed = r->many_leaves = false;
     if (r->weight->type.layout != LAYOUT_DENSE || r->weight->kind != OP_VAR) return false;
     Op *terms = op->in[i];
-    r->view = is_renaming(terms) && r->uses[terms->id] == 1 ? terms : NULL;
+    r->view = is_renaming(terms) && only_user(terms) ? terms : NULL;
     if (r->view) terms = terms->in[0];
     find_leaves(r, terms, 0);
     const char *why = objection(r, terms);
@@ -266,18 +285,6 @@ typedef struct {
     int at[MAX_DEPTH]; /* which operand carries z */
     int n;             /* up to the last segment sum */
 } Chain;
-
-static Op *only_user(const Op *x, int *at) {
-    Op *user = NULL;
-    for (Op *u = x->next; u; u = u->next)
-        for (int i = 0; i < u->n_in; i++) {
-            if (u->in[i] != x) continue;
-            if (user) return NULL;
-            user = u;
-            *at = i;
-        }
-    return user;
-}
 
 /* Does x have a space of W, which the other order would align with x's operand? */
 static bool touches_weight(const Reorder *r, const Op *x) {
@@ -307,12 +314,14 @@ static bool is_link(const Reorder *r, const Op *u, int at) {
 
 static Chain chain_above(const Reorder *r, Op *z) {
     Chain c = {.n = 0};
-    int at = 0, n = 0;
-    for (Op *u = only_user(z, &at); u && n < MAX_DEPTH && is_link(r, u, at);
-         u = only_user(u, &at)) {
+    for (int n = 0; n < MAX_DEPTH;) {
+        Op *u = only_user(z);
+        int at = u && u->in[0] != z;
+        if (!u || !is_link(r, u, at)) break;
         c.op[n] = u;
         c.at[n++] = at;
         if (u->kind == OP_SEGMENT) c.n = n;
+        z = u;
     }
     return c;
 }
@@ -331,22 +340,22 @@ static Op *link_over(Reorder *r, const Op *like, int at, Op *x) {
     }
 }
 
-static bool are_fixed(const Reorder *r, const Chain *c) {
+static bool are_fixed(const Chain *c) {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->op[i]->n_in; k++)
-            if (k != c->at[i] && !r->fixed[c->op[i]->in[k]->id]) return false;
+            if (k != c->at[i] && !is_fixed(c->op[i]->in[k])) return false;
     return true;
 }
 
 /* Narrower operands are aggregated, where x is dense and W is a variable. */
-static bool wants_operand(Reorder *r, const Op *x, const Chain *c) {
+static bool wants_operand(Reorder *r, Op *x, const Chain *c) {
     int64_t before, after;
     if (x->type.layout != LAYOUT_DENSE || !has_all_summed(r, x)) return false;
     bool knows_before = expr_is_const(width(r, true), &before);
     bool knows_after = expr_is_const(width(r, false), &after);
     if (knows_before && knows_after && before < after) return true;
     bool narrower = knows_before && (knows_after || are_classes(r));
-    return (!narrower || (is_saved(r, x) && are_fixed(r, c))) && aggregates_first(r);
+    return (!narrower || (is_saved(r, x) && are_fixed(c))) && aggregates_first(r);
 }
 
 static bool try_product(Reorder *r, Op *z, int i) {
@@ -367,22 +376,20 @@ static bool try_product(Reorder *r, Op *z, int i) {
     return true;
 }
 
-static bool *find_fixed(PassCtx *p, const Func *f) {
-    bool *fixed = NEWN(p->a, bool, (size_t)f->n_ops + 1);
-    for (const Op *op = f->first; op; op = op->next) {
-        fixed[op->id] = !pass_may_vary(op);
-        for (int i = 0; i < op->n_in; i++) fixed[op->id] &= fixed[op->in[i]->id];
-    }
-    return fixed;
+static bool *find_classes(PassCtx *p, const Module *m) {
+    bool *classes = NEWN(p->a, bool, (size_t)m->spaces.n + 1);
+    for (int i = 0; i < m->cols.n; i++)
+        if (m->cols.v[i]->kind == COL_CLASS) classes[m->cols.v[i]->cat->id] = true;
+    return classes;
 }
 
 static void reorder_func(PassCtx *p, Module *m, Func *f, bool hoists) {
-    Reorder r = {.p = p, .m = m, .hoists = hoists};
+    Reorder r = {.p = p, .m = m, .hoists = hoists, .classes = find_classes(p, m)};
+    func_keep_users(p->a, f);
+    for (Op *op = f->first; op; op = op->next) is_fixed(op); /* operands first: none asks far */
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         if (op->kind != OP_CONTRACT) continue;
-        r.uses = func_use_counts(p->a, f);
-        r.fixed = find_fixed(p, f);
         if (try_operand(&r, op, 0) || try_operand(&r, op, 1)) continue;
         if (!try_product(&r, op, 0)) try_product(&r, op, 1);
     }

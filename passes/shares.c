@@ -17,16 +17,22 @@
  * least 1, so 0 means a node without entries, whose sums are 0, and no sum outgrows its entries. */
 #include "passes/rewrite.h"
 
+/* What is there, hung on a sum's tag.  An inverse itself has a tag of which `of` is the sum. */
 typedef struct {
-    Op *sum, *inverse;
-} Inverse;
+    Op *inverse;
+    Op *log; /* m + its logarithm */
+    Op *of;
+} Made;
 
 typedef struct {
     PassCtx *p;
     Builder b;
-    VEC(Inverse) inverses; /* that are there: of sums, */
-    VEC(Inverse) logs;     /* .. and m + log of them */
 } Shares;
+
+static Made *made(Shares *s, Op *op) {
+    if (!op->tag) op->tag = NEW(s->p->a, Made);
+    return op->tag;
+}
 
 static bool is_sum(const Op *op) {
     return op->kind == OP_SEGMENT && op->red == RED_SUM && dtype_is_float(op->type.dt);
@@ -69,15 +75,14 @@ static Op *divided_at_node(const Op *op, Op **x) {
 
 static Op *inverse_of(Shares *s, Op *l) {
     Builder *b = &s->b;
-    for (int i = 0; i < s->inverses.n; i++)
-        if (s->inverses.v[i].sum == l) return s->inverses.v[i].inverse;
+    if (made(s, l)->inverse) return made(s, l)->inverse;
     b->at = l->next;
     b_like(b, l);
     Op *zero = b_const(b, l->type.dt, 0), *one = b_const(b, l->type.dt, 1);
     Op *none = b_binary(b, OP_EQ, l, zero);
     Op *r = b_select(b, none, zero, b_binary(b, OP_DIV, one, l));
-    vec_push(s->p->a, &s->inverses, ((Inverse){l, r}));
-    return r;
+    made(s, r)->of = l;
+    return made(s, l)->inverse = r;
 }
 
 static void replace(Shares *s, Op *op, Op *with) {
@@ -152,16 +157,13 @@ static Op *share_of(Shares *s, Op *y, Op *l) {
     Op *x, *m, *at = b->at;
     if (l->in[0] != y || !is_shifted(y, l->map, &x, &m) || !type_eq(&m->type, &l->type))
         return NULL;
-    Op *all = NULL;
-    for (int i = 0; i < s->logs.n && !all; i++)
-        if (s->logs.v[i].sum == l) all = s->logs.v[i].inverse;
-    if (!all) {
+    Made *of = made(s, l);
+    if (!of->log) {
         b->at = l->next;
-        all = b_binary(b, OP_ADD, m, b_unary(b, OP_LOG, l));
-        vec_push(s->p->a, &s->logs, ((Inverse){l, all}));
+        of->log = b_binary(b, OP_ADD, m, b_unary(b, OP_LOG, l));
         b->at = at;
     }
-    return b_unary(b, OP_EXP, b_binary(b, OP_SUB, x, b_gather(b, l->map, all)));
+    return b_unary(b, OP_EXP, b_binary(b, OP_SUB, x, b_gather(b, l->map, of->log)));
 }
 
 /* y (c / l - d / l) = y / l (c - d): the gradient of a softmax's logits; d: one for each node. */
@@ -189,9 +191,7 @@ static bool at_gradient(Shares *s, Op *op) {
 
 static bool at_node(Shares *s, Op *op) {
     Op *x, *l = divided_at_node(op, &x);
-    for (int i = 0; l && i < s->inverses.n; i++)
-        if (s->inverses.v[i].inverse == op) return false;
-    if (!l) return false;
+    if (!l || made(s, op)->of) return false;
     Op *r = inverse_of(s, l);
     s->b.at = op->next;
     b_like(&s->b, op);
@@ -219,6 +219,7 @@ static void run_func(Shares *s) {
     Func *f = s->b.f;
     bool changed = false;
     pass_dce_func(s->p->a, f); /* nothing is made for what nobody reads */
+    func_keep_users(s->p->a, f);
     for (Op *op = f->first; op; op = op->next)
         if (is_sum(op)) changed |= divide_after(s, op);
     for (Op *op = f->first; changed && op; op = op->next) at_gradient(s, op);

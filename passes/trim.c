@@ -31,7 +31,6 @@ typedef struct {
         int seeds;   /* a slice that the front end made: of so many hops; else -1 */
         int level;   /* hops its rows are needed for; -1 = not at all */
     } *fact;         /* by op id */
-    VEC(Op *) cut;   /* slices made */
     VEC(Op *) taken; /* the front end's slices: what they take is that long by now */
 } Trim;
 
@@ -145,18 +144,18 @@ static Space *prefix(Trim *t, Space *s, int level) {
     return level >= t->top ? s : space_prefix(t->m, s, level, s->span);
 }
 
-/* x cut to what `level` needs, before `at`. */
+/* x cut to what `level` needs, before `at`.  Its tag, and then theirs, lead to the slices made. */
 static Op *first_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
     Space *from = prefix(t, f->rows, f->level), *to = prefix(t, f->rows, level);
     if (from == to) return x;
-    for (int i = 0; i < t->cut.n; i++)
-        if (t->cut.v[i]->in[0] == x && t->cut.v[i]->over[1] == to) return t->cut.v[i];
+    for (Op *cut = x->tag; cut; cut = cut->tag)
+        if (cut->over[1] == to) return cut;
     t->b.at = at;
     b_like(&t->b, x);
     Op *y = b_slice(&t->b, x, from, to, expr_const(t->m->a, 0));
     y->hint = x->hint;
-    vec_push(t->p->a, &t->cut, y);
-    return y;
+    y->tag = x->tag;
+    return x->tag = y;
 }
 
 static Map *prefix_map(Trim *t, Map *m, int level) {
@@ -194,6 +193,7 @@ static void trim_func(PassCtx *p, Module *m, Func *f) {
         n_trimmed += x->rows && !x->fixed && x->level < t.top;
         trim_op(&t, op);
     }
+    func_keep_users(p->a, f);
     for (int i = 0; i < t.taken.n; i++) op_replace_uses(f, t.taken.v[i], t.taken.v[i]->in[0]);
     pass_dce_func(p->a, f);
     if (n_trimmed)

@@ -19,12 +19,20 @@
 
 enum { MAX_OPS = 100000 }; /* of all turns */
 
+/* Of an operation, of which loops and their results ask. */
+typedef struct {
+    bool wanted; /* the loss's gradient goes to it */
+    bool varies; /* with a parameter */
+} Fact;
+
 typedef struct {
     PassCtx *p;
     Builder b;
     Op *loop;
     Op **now, **then; /* operands of the loop in this turn, and in the next one */
     int carried;
+    const Op *loss;
+    VEC(Fact) fact; /* by op id */
 } Unroll;
 
 /* ---- which loops ------------------------------------------------------------------------- */
@@ -33,21 +41,24 @@ static bool carries_gradient(const Op *op) {
     return repeats || (op_impl(op->kind)->vjp && !ad_is_flat(op));
 }
 
-/* The first loop between a parameter and the loss. */
-static Op *find_loop(Arena *a, Func *f, const Op *loss) {
+static void want_operands(Unroll *u, const Op *op) {
+    for (int i = 0; u->fact.v[op->id].wanted && carries_gradient(op) && i < op->n_in; i++)
+        u->fact.v[op->in[i]->id].wanted = true;
+}
+
+static void find_wanted(Unroll *u) {
+    Func *f = u->b.f;
     func_number(f);
-    bool *wanted = NEWN(a, bool, (size_t)f->n_ops), *varies = NEWN(a, bool, (size_t)f->n_ops);
-    wanted[loss->id] = true;
-    for (Op *op = f->last; op; op = op->prev)
-        for (int i = 0; wanted[op->id] && carries_gradient(op) && i < op->n_in; i++)
-            wanted[op->in[i]->id] = true;
-    for (Op *op = f->first; op; op = op->next) {
-        varies[op->id] = op->kind == OP_VAR && op->var->kind == VAR_PARAM;
-        for (int i = 0; carries_gradient(op) && i < op->n_in; i++)
-            varies[op->id] |= varies[op->in[i]->id];
-        if (op->kind == OP_LOOP && wanted[op->id] && varies[op->id]) return op;
-    }
-    return NULL;
+    for (int i = 0; i < f->n_ops; i++) vec_push(u->p->a, &u->fact, ((Fact){.wanted = false}));
+    u->fact.v[u->loss->id].wanted = true;
+    for (const Op *op = f->last; op; op = op->prev) want_operands(u, op);
+}
+
+static void find_varies(Unroll *u, const Op *op) {
+    bool varies = op->kind == OP_VAR && op->var->kind == VAR_PARAM;
+    for (int i = 0; carries_gradient(op) && i < op->n_in; i++)
+        varies |= u->fact.v[op->in[i]->id].varies;
+    u->fact.v[op->id].varies = varies;
 }
 
 /* ---- one turn ------------------------------------------------------------------------------- */
@@ -98,17 +109,39 @@ static void turn(Unroll *u) {
     u->now[0] = b_select(&u->b, active, u->then[0], b_const(&u->b, DT_I1, 0));
 }
 
-static bool refuse(Unroll *u, const char *why) {
+static Op *refuse(Unroll *u, const char *why) {
     diag_add(u->p->ctx, DIAG_E0515, u->loop->span,
              "the loss depends on parameters through this loop%s", why);
     diag_note(u->p->ctx, u->loop->span,
               "'while c limit n { .. }' bounds the turns; detach(..) of the result needs no bound");
-    return false;
+    return NULL;
 }
 
-static bool expand(Unroll *u) {
-    const Op *loop = u->loop;
-    Func *f = u->b.f;
+/* x is made in the turns, and what reads it read `was`. */
+static void replace(Unroll *u, Op *was, Op *x) {
+    Fact *fact = &u->fact.v[x->id];
+    fact->wanted |= was == u->loss;
+    if (was == u->loss) u->loss = x;
+    for (const Use *use = was->users; use; use = use->next)
+        if (use->user->func && carries_gradient(use->user))
+            fact->wanted |= u->fact.v[use->user->id].wanted;
+    op_replace_uses(u->b.f, was, x);
+    op_remove(was);
+}
+
+/* What reads the loop's results reads what the last turn made. */
+static void replace_results(Unroll *u) {
+    Op *loop = u->loop;
+    for (const Use *use = loop->users; use; use = use->next) {
+        Op *op = use->user;
+        if (op->func && op->kind == OP_RESULT) replace(u, op, u->now[(int)op->imm]);
+    }
+    replace(u, loop, u->now[0]);
+}
+
+/* The loop becomes turns; those that come first then, or NULL after a diagnostic. */
+static Op *expand(Unroll *u) {
+    Op *loop = u->loop, *before = loop->prev;
     if (!loop->imm) return refuse(u, ", and how many turns there are is not known");
     if (loop->imm * loop->body->n_ops > MAX_OPS)
         return refuse(u, arena_printf(u->p->a,
@@ -121,29 +154,44 @@ static bool expand(Unroll *u) {
     memcpy(u->now, loop->in, (size_t)loop->n_in * sizeof(Op *));
     for (int i = 0; i < (int)loop->imm; i++) turn(u);
     for (Op *op = loop->body->first; op; op = op->next) op->tag = NULL;
-    for (Op *op = loop->next, *next; op; op = next) {
-        next = op->next;
-        if (op->kind != OP_RESULT || op->in[0] != loop) continue;
-        op_replace_uses(f, op, u->now[(int)op->imm]);
-        op_remove(op);
+    Op *first = before ? before->next : u->b.f->first;
+    for (Op *op = first; op != loop; op = op->next) {
+        op->id = u->fact.n;
+        vec_push(u->p->a, &u->fact, ((Fact){.wanted = false}));
     }
-    op_replace_uses(f, u->loop, u->now[0]);
-    op_remove(u->loop);
-    return true;
+    Op *last = loop->prev;
+    replace_results(u);
+    for (const Op *op = last; op != before; op = op->prev) want_operands(u, op);
+    return before ? before->next : u->b.f->first;
 }
 
+/* In the order of the function: what stands before a loop says whether it varies, what comes behind
+ * it whether it is wanted, and loops there are still loops. */
 bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
     Op *out = func_output_of(f, OUT_LOSS);
-    for (Op *loop; out && (loop = find_loop(p->a, f, out->in[0]));) {
-        Unroll u = {.p = p, .b = {.m = m, .f = f, .at = loop}, .loop = loop};
+    if (!out) return true;
+    Unroll u = {.p = p, .b = {.m = m, .f = f}, .loss = out->in[0]};
+    find_wanted(&u);
+    func_keep_users(p->a, f);
+    for (Op *op = f->first; op;) {
+        find_varies(&u, op);
+        const Fact *fact = &u.fact.v[op->id];
+        if (op->kind != OP_LOOP || !fact->wanted || !fact->varies) {
+            op = op->next;
+            continue;
+        }
+        const Span at = op->span;
         const char *text = arena_printf(m->a,
                                         "'while' becomes %g turns, for its gradient; those that "
                                         "do not happen are skipped",
-                                        loop->imm);
-        if (!expand(&u)) return false;
-        module_note(m, f, loop->span, false, text);
-        pass_remark(p, loop->span, "unroll", "%s", text);
+                                        op->imm);
+        u.loop = u.b.at = op;
+        op = expand(&u);
+        if (!op) return false;
+        module_note(m, f, at, false, text);
+        pass_remark(p, at, "unroll", "%s", text);
     }
+    func_drop_users(f);
     return true;
 }
 
