@@ -22,23 +22,57 @@
  * transposed when the program is compiled. */
 #include "passes/rewrite.h"
 
-/* What one function does with values of the variable's elements. */
+#include <stdlib.h>
+
+typedef VEC(Op *) Ops;
+
+/* Where a variable is read and written, in all functions. */
 typedef struct {
-    Func *f;
-    Op **op; /* by id */
-    int n;
-    bool *mine; /* by id: of the variable's spaces, to be made in the other order */
-} Part;
+    Ops reads, copies, assigns; /* copies: of a read, in another order */
+    VEC(Var *) slots;           /* of its optimizer state */
+} Places;
 
 typedef struct {
     PassCtx *p;
     Module *m;
+    Places *places; /* by var id */
     const Var *var;
     Type is, be; /* the order of spaces now, and the one that is wanted */
     int turn;
-    Part *part;
+    Ops mine;   /* of the variable's spaces, to be made in the other order; their tag is.. */
+    void *mark; /* ..this */
     int copies; /* that are saved, less those that are made */
 } Turn;
+
+static bool is_mine(const Turn *t, const Op *op) {
+    return op->tag == t->mark;
+}
+
+static const Places *places_of(const Turn *t, const Var *v) {
+    return &t->places[v->id];
+}
+
+static void note(Turn *t, Op *op) {
+    Arena *a = t->p->a;
+    if (op->kind == OP_VAR) vec_push(a, &t->places[op->var->id].reads, op);
+    if (op->kind == OP_ASSIGN) vec_push(a, &t->places[op->var->id].assigns, op);
+    const Op *x = op->kind == OP_COPY ? op->in[0] : NULL;
+    if (x && x->kind == OP_VAR && pass_is_transpose(op))
+        vec_push(a, &t->places[x->var->id].copies, op);
+}
+
+static void find_places(Turn *t) {
+    t->places = NEWN(t->p->a, Places, (size_t)t->m->vars.n + 1);
+    for (int i = 0; i < t->m->vars.n; i++) {
+        Var *v = t->m->vars.v[i];
+        if (v->of) vec_push(t->p->a, &t->places[v->of->id].slots, v);
+    }
+    for (int i = 0; i < t->m->funcs.n; i++) {
+        func_number(t->m->funcs.v[i]);
+        func_keep_users(t->p->a, t->m->funcs.v[i]);
+        for (Op *op = t->m->funcs.v[i]->first; op; op = op->next) note(t, op);
+    }
+}
 
 /* ---- which order ------------------------------------------------------------------------ */
 static bool same_order(const Type *x, const Type *y) {
@@ -69,14 +103,15 @@ static bool is_of(const Turn *t, const Var *v) {
 
 /* The one order other than its own that copies of the variable have. */
 static bool find_order(Turn *t) {
-    for (int i = 0; i < t->m->funcs.n; i++)
-        for (const Op *op = t->m->funcs.v[i]->first; op; op = op->next) {
-            const Op *x = op->kind == OP_COPY ? op->in[0] : NULL;
-            if (!x || x->kind != OP_VAR || x->var != t->var || !pass_is_transpose(op)) continue;
-            int turn = turn_of(&t->is, &op->type);
-            if (!turn || (t->turn && t->turn != turn)) return false;
-            t->turn = turn;
-        }
+    const Ops *copies = &places_of(t, t->var)->copies;
+    t->turn = 0;
+    for (int i = 0; i < copies->n; i++) {
+        const Op *op = copies->v[i];
+        if (!op->func || op->in[0]->kind != OP_VAR || op->in[0]->var != t->var) continue;
+        int turn = turn_of(&t->is, &op->type);
+        if (!turn || (t->turn && t->turn != turn)) return false;
+        t->turn = turn;
+    }
     if (t->turn) t->be = turned(&t->is, t->turn);
     return t->turn > 0;
 }
@@ -115,65 +150,74 @@ static bool may_read(const Turn *t, const Op *user) {
     }
 }
 
-/* Adds what elementwise operations join with what is there. */
-static bool spread(const Turn *t, Part *p) {
-    bool more = false;
-    for (int i = 0; i < p->n; i++) {
-        const Op *op = p->op[i];
-        bool joins = is_plain(op) && can_turn(t, op), any = p->mine[i];
-        for (int k = 0; k < op->n_in && joins; k++) any |= p->mine[op->in[k]->id];
-        if (!joins || !any) continue;
-        more |= !p->mine[i];
-        p->mine[i] = true;
-        for (int k = 0; k < op->n_in; k++) {
-            const Op *x = op->in[k];
-            more |= can_turn(t, x) && !p->mine[x->id];
-            p->mine[x->id] |= can_turn(t, x);
-        }
-    }
-    return more;
+static void take(Turn *t, Op *op) {
+    if (is_mine(t, op) || !can_turn(t, op)) return;
+    op->tag = t->mark;
+    vec_push(t->p->a, &t->mine, op);
 }
 
-static Part part_of(const Turn *t, Func *f) {
-    func_number(f);
-    Part p = {.f = f, .n = f->n_ops};
-    p.op = NEWN(t->p->a, Op *, (size_t)p.n + 1);
-    p.mine = NEWN(t->p->a, bool, (size_t)p.n + 1);
-    for (Op *op = f->first; op; op = op->next) {
-        p.op[op->id] = op;
-        p.mine[op->id] = op->kind == OP_VAR && can_turn(t, op);
+static void take_reads(Turn *t, const Var *v) {
+    const Ops *reads = &places_of(t, v)->reads;
+    for (int i = 0; i < reads->n; i++)
+        if (reads->v[i]->func) take(t, reads->v[i]);
+}
+
+static int by_place(const void *x, const void *y) {
+    const Op *a = *(Op *const *)x, *b = *(Op *const *)y;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* What reads of the variable and its slots reach: elementwise operations join with what is there.
+ */
+static void find_mine(Turn *t) {
+    const Places *of = places_of(t, t->var);
+    t->mine.n = 0;
+    t->mark = NEW(t->p->a, char);
+    take_reads(t, t->var);
+    for (int i = 0; i < of->slots.n; i++) take_reads(t, of->slots.v[i]);
+    for (int i = 0; i < t->mine.n; i++) {
+        const Op *op = t->mine.v[i];
+        for (const Use *u = op->users; u; u = u->next)
+            if (u->user->func && is_plain(u->user)) take(t, u->user);
+        for (int k = 0; k < op->n_in && is_plain(op); k++) take(t, op->in[k]);
     }
-    while (spread(t, &p)) {
-    }
-    return p;
+    if (t->mine.n) qsort(t->mine.v, (size_t)t->mine.n, sizeof *t->mine.v, by_place);
 }
 
 /* An operand that is not made in the wanted order, but must be read in it. */
-static bool is_foreign(const Turn *t, const Part *p, const Op *x) {
-    return x->type.dt != DT_VOID && same_order(&x->type, &t->is) && !p->mine[x->id];
+static bool is_foreign(const Turn *t, const Op *x) {
+    return x->type.dt != DT_VOID && same_order(&x->type, &t->is) && !is_mine(t, x);
 }
 
 /* Counts the copies; false: somebody wants the order that is. */
-static bool weigh(Turn *t, const Part *p) {
-    for (int i = 0; i < p->n; i++) {
-        const Op *op = p->op[i];
-        t->copies += p->mine[i] && is_back(t, op);
-        for (int k = 0; k < op->n_in; k++) {
-            bool mine = p->mine[op->in[k]->id];
-            if (mine && !p->mine[i] && !may_read(t, op)) return false;
-            if (mine && op->kind == OP_COPY) t->copies++;
-            t->copies -= p->mine[i] && is_plain(op) && is_foreign(t, p, op->in[k]);
+static bool weigh(Turn *t) {
+    t->copies = 0;
+    for (int i = 0; i < t->mine.n; i++) {
+        const Op *op = t->mine.v[i];
+        t->copies += is_back(t, op);
+        for (const Use *u = op->users; u; u = u->next) {
+            if (!u->user->func) continue;
+            if (!is_mine(t, u->user) && !may_read(t, u->user)) return false;
+            t->copies += u->user->kind == OP_COPY;
         }
+        for (int k = 0; k < op->n_in && is_plain(op); k++) t->copies -= is_foreign(t, op->in[k]);
     }
-    return true;
+    return t->copies > 0;
 }
 
 /* An assignment of what does not follow would need a copy behind it. */
-static bool assigns_fit(const Turn *t, const Part *p) {
-    for (int i = 0; i < p->n; i++)
-        if (p->op[i]->kind == OP_ASSIGN && is_of(t, p->op[i]->var) && !p->mine[p->op[i]->in[0]->id])
-            return false;
+static bool assigns_fit(const Turn *t, const Var *v) {
+    const Ops *assigns = &places_of(t, v)->assigns;
+    for (int i = 0; i < assigns->n; i++)
+        if (is_of(t, v) && !is_mine(t, assigns->v[i]->in[0])) return false;
     return true;
+}
+
+static bool all_assigns_fit(const Turn *t) {
+    const Places *of = places_of(t, t->var);
+    bool fit = assigns_fit(t, t->var);
+    for (int i = 0; i < of->slots.n && fit; i++) fit = assigns_fit(t, of->slots.v[i]);
+    return fit;
 }
 
 /* ---- the other order ------------------------------------------------------------------------- */
@@ -181,35 +225,59 @@ static void reorder(const Turn *t, Type *type) {
     for (int i = 0; i < type->rank; i++) type->dim[i] = t->be.dim[i];
 }
 
-static void read_turned(const Turn *t, const Part *p, Op *op) {
-    Builder b = b_for(t->m, p->f, op, op);
+/* Copies are new places: its function is numbered anew. */
+static void read_turned(Turn *t, Op *op) {
+    Builder b = b_for(t->m, op->func, op, op);
+    bool any = false;
     for (int k = 0; k < op->n_in; k++) {
         Op *x = op->in[k];
-        if (x->id >= p->n || !same_order(&x->type, &t->is) || p->mine[x->id]) continue;
+        if (!is_foreign(t, x)) continue;
         Type want = x->type;
         reorder(t, &want);
-        op->in[k] = b_copy(&b, x, want);
+        op_set_in(op, k, b_copy(&b, x, want));
+        note(t, op->in[k]);
+        any = true;
     }
+    if (any) func_number(op->func);
 }
 
-static void rewrite(const Turn *t, const Part *p) {
-    for (int i = 0; i < p->n; i++) {
-        Op *op = p->op[i];
-        if (p->mine[i] && is_plain(op)) read_turned(t, p, op);
+static void add_copies(Turn *t, Ops *found, const Op *of) {
+    for (const Use *u = of->users; u; u = u->next)
+        if (u->user->func && u->user->kind == OP_COPY) vec_push(t->p->a, found, u->user);
+}
+
+/* The copies among what is made in the other order, those of it, and those of such copies; some
+ * more than once. */
+static Ops find_copies(Turn *t) {
+    Ops found = {0};
+    for (int i = 0; i < t->mine.n; i++) {
+        if (t->mine.v[i]->kind == OP_COPY) vec_push(t->p->a, &found, t->mine.v[i]);
+        add_copies(t, &found, t->mine.v[i]);
     }
-    for (int i = 0; i < p->n; i++) {
-        Op *op = p->op[i];
-        bool is_mine = p->mine[i], of_mine = op->n_in && p->mine[op->in[0]->id];
-        if (is_mine) reorder(t, &op->type);
-        if (op->kind == OP_COPY && (is_mine || of_mine)) op_replace_uses(p->f, op, op->in[0]);
+    for (int i = 0; i < found.n; i++)
+        if (!is_mine(t, found.v[i])) add_copies(t, &found, found.v[i]);
+    if (found.n) qsort(found.v, (size_t)found.n, sizeof *found.v, by_place);
+    return found;
+}
+
+static void rewrite(Turn *t) {
+    const Ops copies = find_copies(t);
+    for (int i = 0; i < t->mine.n; i++)
+        if (is_plain(t->mine.v[i])) read_turned(t, t->mine.v[i]);
+    for (int i = 0; i < t->mine.n; i++) reorder(t, &t->mine.v[i]->type);
+    for (int i = 0; i < copies.n; i++) {
+        Op *op = copies.v[i];
+        if (!op->func || (!is_mine(t, op) && !is_mine(t, op->in[0]))) continue;
+        op_replace_uses(op->func, op, op->in[0]);
+        op_remove(op);
     }
-    pass_dce_func(t->p->a, p->f);
 }
 
 static void turn_variables(const Turn *t) {
-    for (int i = 0; i < t->m->vars.n; i++) {
-        Var *v = t->m->vars.v[i];
-        if (v == t->var || !is_of(t, v)) continue;
+    const Places *of = places_of(t, t->var);
+    for (int i = 0; i < of->slots.n; i++) {
+        Var *v = of->slots.v[i];
+        if (!is_of(t, v)) continue;
         v->turn = t->turn;
         reorder(t, &v->type);
     }
@@ -218,24 +286,27 @@ static void turn_variables(const Turn *t) {
     reorder(t, &v->type);
 }
 
-static void turn_variable(PassCtx *p, Module *m, const Var *v) {
-    Turn t = {.p = p, .m = m, .var = v, .is = v->type};
-    if (v->turn || !find_order(&t)) return;
-    t.part = NEWN(p->a, Part, (size_t)m->funcs.n);
-    for (int i = 0; i < m->funcs.n; i++) {
-        t.part[i] = part_of(&t, m->funcs.v[i]);
-        if (!weigh(&t, &t.part[i]) || !assigns_fit(&t, &t.part[i])) return;
-    }
-    if (t.copies <= 0) return;
-    for (int i = 0; i < m->funcs.n; i++) rewrite(&t, &t.part[i]);
-    turn_variables(&t);
-    pass_remark(p, v->span, "turn", "'%s' is stored with its last %d of %d spaces first", v->path,
-                t.turn, v->type.rank);
+/* Is it stored in another order from now on? */
+static bool turn_variable(Turn *t, const Var *v) {
+    t->var = v;
+    t->is = v->type;
+    if (v->turn || !find_order(t)) return false;
+    find_mine(t);
+    if (!weigh(t) || !all_assigns_fit(t)) return false;
+    rewrite(t);
+    turn_variables(t);
+    pass_remark(t->p, v->span, "turn", "'%s' is stored with its last %d of %d spaces first",
+                v->path, t->turn, v->type.rank);
+    return true;
 }
 
 static bool run(PassCtx *p, Module *m) {
+    Turn t = {.p = p, .m = m};
+    bool any = false;
+    find_places(&t);
     for (int i = 0; i < m->vars.n; i++)
-        if (m->vars.v[i]->kind == VAR_PARAM) turn_variable(p, m, m->vars.v[i]);
+        if (m->vars.v[i]->kind == VAR_PARAM) any |= turn_variable(&t, m->vars.v[i]);
+    for (int i = 0; any && i < m->funcs.n; i++) pass_dce_func(p->a, m->funcs.v[i]);
     return true;
 }
 
