@@ -16,22 +16,41 @@ static bool is_host_effect(const Op *op) {
     return op->kind == OP_PRINT || op->kind == OP_ASSERT || op->kind == OP_CALL_EFFECT;
 }
 
-static bool uses(const Op *user, const Op *x) {
-    for (int i = 0; i < user->n_in; i++)
-        if (user->in[i] == x) return true;
-    return false;
-}
-
 /* Device work: what a target computes in a step of its own. */
 static bool is_work(const Op *op) {
     return op_has(op, OPT_PURE) && !op_has(op, OPT_SOURCE) && op->n_in > 0;
 }
 
-/* Is there work between op and the op `to` (NULL: the end)? */
-static bool work_until(const Op *op, const Op *to) {
-    for (op = op->next; op && op != to; op = op->next)
-        if (is_work(op)) return true;
-    return false;
+/* Where an operation stands.  What moves takes the place of what it then stands before. */
+typedef struct {
+    int at;         /* its number when the first one moved */
+    int work;       /* how much work is before it */
+    Op *first_user; /* but for effects, which follow in their order anyway */
+} Place;
+
+typedef struct {
+    Place *place; /* by op id; the last one: the end */
+    int n;
+} Places;
+
+static Place *place_of(const Places *p, const Op *op) {
+    return &p->place[op ? op->id : p->n];
+}
+
+static Places find_places(Arena *a, Func *f) {
+    func_number(f);
+    Places p = {.place = NEWN(a, Place, (size_t)f->n_ops + 1), .n = f->n_ops};
+    int work = 0;
+    for (Op *op = f->first; op; op = op->next) {
+        p.place[op->id] = (Place){.at = op->id, .work = work};
+        work += is_work(op);
+        for (int i = 0; i < op->n_in && !is_host_effect(op); i++) {
+            Op **first = &p.place[op->in[i]->id].first_user;
+            if (!*first) *first = op;
+        }
+    }
+    p.place[p.n] = (Place){.at = p.n, .work = work};
+    return p;
 }
 
 static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
@@ -43,16 +62,20 @@ static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
 
 /* From the last effect to the first: as late as the next one and the first user allow. */
 static void sink(PassCtx *p, Module *m, Func *f) {
+    const Places places = find_places(p->a, f);
     Op *limit = NULL;
     for (Op *op = f->last, *prev; op; op = prev) {
         prev = op->prev;
         if (op->kind == OP_LOOP && op_acts(op)) limit = op; /* what it does keeps its place */
         if (!is_host_effect(op)) continue;
         if (op->tag) return; /* this one and those before it stand at the start */
-        Op *to = op->next;
-        while (to && to != limit && !uses(to, op)) to = to->next;
+        Place *at = place_of(&places, op);
+        Op *to = at->first_user;
+        if (!to || place_of(&places, to)->at >= place_of(&places, limit)->at) to = limit;
         if (to != op->next) {
-            bool matters = work_until(op, to);
+            bool matters = place_of(&places, to)->work > at->work;
+            at->at = place_of(&places, to)->at;
+            at->work = place_of(&places, to)->work;
             op_move_before(op, to);
             if (matters) moved(p, m, op, to && to != limit ? "place where it is needed" : "end");
         }
