@@ -402,16 +402,18 @@ static bool may_wait(const Plan *p, const PStep *s) {
     return true;
 }
 
-/* One that waits, too, is company. */
-static bool may_pass(const Plan *p, const PStep *s, const PStep *next) {
-    bool device = next->kind == PS_KERNEL || next->kind == PS_GEMM;
-    return device && next->pred < 0 && !may_wait(p, next) && !meet(s, next);
-}
-
 /* The loop over blocks that the step at `at` is in, or NULL. */
 static const PBlocks *block_at(const PPhase *ph, int at) {
-    for (int i = 0; i < ph->blocks.n; i++)
-        if (at >= ph->blocks.v[i].first && at <= ph->blocks.v[i].last) return &ph->blocks.v[i];
+    int low = 0, high = ph->blocks.n; /* in the order of the phase */
+    while (low < high) {
+        int i = (low + high) / 2;
+        const PBlocks *b = &ph->blocks.v[i];
+        if (at >= b->first && at <= b->last) return b;
+        if (b->last < at)
+            low = i + 1;
+        else
+            high = i;
+    }
     return NULL;
 }
 
@@ -426,16 +428,112 @@ static void pass(PPhase *ph, int at, int n) {
     }
 }
 
-static void delay(const Plan *p, PPhase *ph) {
-    for (int i = ph->steps.n - 2; i >= 0; i--) {
-        PStep *const *at = &ph->steps.v[i];
-        int n = 0;
-        if (!may_wait(p, *at) || block_at(ph, i)) continue;
-        for (int k = 1; i + k < ph->steps.n && may_pass(p, *at, at[k]); k++) {
-            const PBlocks *b = block_at(ph, i + k);
-            if (!b || b->last == i + k) n = k; /* not in the midst of a loop */
+/* Who touches a buffer, in order: a step, or what it covers. */
+typedef struct {
+    int at;
+    const PStep *step;
+} Toucher;
+typedef VEC(Toucher) Touchers;
+
+/* The steps that stay where they are, by their places.  Each of the others stands before one. */
+typedef struct {
+    Arena *a;
+    PPhase *ph;
+    Touchers *all, *alone; /* by buffer; alone: who writes there, or is no kernel */
+    bool *moves;           /* by place: it waits, outside of loops over blocks */
+    int *stays, *stop;     /* by place: the next one that stays; .. that nobody passes */
+    int *end;              /* by place: the last step up to it that one may stand behind */
+    int *before;           /* by place of one that moves: which it stands before */
+} Delay;
+
+static void note_touches(Delay *d, const PStep *s, int at) {
+    for (int i = 0; i < s->n_bufs; i++) {
+        bool alone = s->kind != PS_KERNEL || writes(s, s->bufs[i]);
+        vec_push(d->a, &d->all[s->bufs[i]], ((Toucher){at, s}));
+        if (alone) vec_push(d->a, &d->alone[s->bufs[i]], ((Toucher){at, s}));
+    }
+    for (int i = 0; s->epilogue && i < s->epilogue->n_covers; i++)
+        note_touches(d, s->epilogue->covers[i], at);
+}
+
+static Delay delay_of(Arena *a, const Plan *p, PPhase *ph) {
+    size_t n = (size_t)ph->steps.n + 2, bufs = (size_t)p->bufs.n + 1;
+    Delay d = {.a = a, .ph = ph};
+    d.all = NEWN(a, Touchers, bufs);
+    d.alone = NEWN(a, Touchers, bufs);
+    d.moves = NEWN(a, bool, n);
+    d.stays = NEWN(a, int, n);
+    d.stop = NEWN(a, int, n);
+    d.end = NEWN(a, int, n);
+    d.before = NEWN(a, int, n);
+    for (int i = 0, end = -1; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        const PBlocks *b = block_at(ph, i);
+        bool waits = may_wait(p, s), device = s->kind == PS_KERNEL || s->kind == PS_GEMM;
+        d.moves[i] = waits && !b;
+        d.stop[i] = !device || s->pred >= 0 || waits ? i : -1;
+        if (!d.moves[i] && (!b || b->last == i)) end = i;
+        d.end[i] = end;
+        if (!d.moves[i]) note_touches(&d, s, i);
+    }
+    d.stays[ph->steps.n] = d.stop[ph->steps.n] = ph->steps.n;
+    for (int i = ph->steps.n - 1; i >= 0; i--) {
+        d.stays[i] = d.moves[i] ? d.stays[i + 1] : i;
+        if (d.moves[i] || d.stop[i] < 0) d.stop[i] = d.stop[i + 1];
+    }
+    return d;
+}
+
+/* The first of t behind `at` that is not another part of the step's concatenation. */
+static int first_touch(const Touchers *t, const PStep *s, int at, int most) {
+    int low = 0, high = t->n;
+    while (low < high) {
+        int i = (low + high) / 2;
+        if (t->v[i].at <= at)
+            low = i + 1;
+        else
+            high = i;
+    }
+    for (; low < t->n && t->v[low].at < most; low++)
+        if (t->v[low].step->op != s->op || s->op->kind != OP_CONCAT) return t->v[low].at;
+    return most;
+}
+
+/* The steps that wait, from the last one: each to the first step that it must not pass, as another
+ * one that waits is company; but not into a loop over blocks. */
+static void find_before(Delay *d) {
+    int company = d->ph->steps.n;
+    for (int i = d->ph->steps.n - 1; i >= 0; i--) {
+        const PStep *s = d->ph->steps.v[i];
+        if (!d->moves[i]) continue;
+        int to = company < d->stop[i] ? company : d->stop[i];
+        for (int k = 0; k < s->n_bufs; k++) {
+            bool written = s->kernel->bufs.v[k]->written;
+            to = first_touch(&(written ? d->all : d->alone)[s->bufs[k]], s, i, to);
         }
-        pass(ph, i, n);
+        int end = to > 0 ? d->end[to - 1] : -1;
+        company = d->before[i] = d->stays[end > i ? end + 1 : i];
+    }
+}
+
+static void delay(Arena *a, const Plan *p, PPhase *ph) {
+    Delay d = delay_of(a, p, ph);
+    int n = ph->steps.n, to = 0, next = 0, *place = NEWN(a, int, (size_t)n + 1);
+    PStep **steps = NEWN(a, PStep *, (size_t)n + 1);
+    find_before(&d);
+    for (int i = 0; i <= n; i++) {
+        if (i < n && d.moves[i]) continue;
+        for (; next < n && (!d.moves[next] || d.before[next] <= i); next++)
+            if (d.moves[next]) steps[to++] = ph->steps.v[next];
+        if (i == n) break;
+        place[i] = to;
+        steps[to++] = ph->steps.v[i];
+    }
+    if (n) memcpy(ph->steps.v, steps, (size_t)n * sizeof *steps);
+    for (int i = 0; i < ph->blocks.n; i++) {
+        PBlocks *b = &ph->blocks.v[i];
+        b->first = place[b->first];
+        b->last = place[b->last];
     }
 }
 
@@ -485,32 +583,88 @@ static void gather_parts(Arena *a, const Plan *p, PPhase *ph) {
     }
 }
 
+/* How far from the last one the steps are that touch a buffer, plus one; 0: there are none.  Parts
+ * of one concatenation do not meet, so that of steps for another operation is kept, too. */
+typedef struct {
+    int most, other;
+    const Op *op; /* of `most` */
+} Far;
+
+static void note_far(Far *f, int far, const Op *op) {
+    if (far > f->most) {
+        if (f->op != op) f->other = f->most;
+        f->most = far;
+        f->op = op;
+    } else if (far > f->other && op != f->op) {
+        f->other = far;
+    }
+}
+
+static int far_of(const Far *f, const PStep *s) {
+    return s->op == f->op && s->op->kind == OP_CONCAT ? f->other : f->most;
+}
+
+/* By buffer: of all steps that touch it, and of those that write there. */
+typedef struct {
+    Far *all, *writing;
+} Fars;
+
+/* How many steps must come after s, of those noted, one after the other. */
+static int distance(const Fars *fars, const PStep *s) {
+    int most = 0;
+    for (int k = 0; k < s->n_bufs; k++) {
+        const Far *f = s->kernel->bufs.v[k]->written ? fars->all : fars->writing;
+        int far = far_of(&f[s->bufs[k]], s);
+        if (far > most) most = far;
+    }
+    return most;
+}
+
+static void note_distance(const Fars *fars, const PStep *s, int far) {
+    for (int k = 0; k < s->n_bufs; k++) {
+        note_far(&fars->all[s->bufs[k]], far + 1, s->op);
+        if (s->kernel->bufs.v[k]->written) note_far(&fars->writing[s->bufs[k]], far + 1, s->op);
+    }
+}
+
+static void forget_distances(const Fars *fars, PStep *const *s, int n) {
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < s[i]->n_bufs; k++)
+            fars->all[s[i]->bufs[k]] = fars->writing[s[i]->bufs[k]] = (Far){0};
+}
+
 /* Elementwise steps by how many others must come after them, one after the other. */
-static void by_distance(Arena *a, PStep **s, int n) {
-    int *far = NEWN(a, int, (size_t)n), to = 0, most = 0;
-    PStep **old = NEWN(a, PStep *, (size_t)n);
+static void by_distance(Arena *a, const Fars *fars, PStep **s, int n) {
+    int *far = NEWN(a, int, (size_t)n + 1), *at = NEWN(a, int, (size_t)n + 1);
+    PStep **old = NEWN(a, PStep *, (size_t)n + 1);
     for (int i = n - 1; i >= 0; i--) {
-        for (int k = i + 1; k < n; k++)
-            if (far[k] >= far[i] && meet(s[i], s[k])) far[i] = far[k] + 1;
-        if (far[i] > most) most = far[i];
+        far[i] = distance(fars, s[i]);
+        note_distance(fars, s[i], far[i]);
+        at[far[i]]++;
         old[i] = s[i];
     }
-    for (; most >= 0; most--)
-        for (int i = 0; i < n; i++)
-            if (far[i] == most) s[to++] = old[i];
+    forget_distances(fars, s, n);
+    for (int i = n - 1, first = 0; i >= 0; i--) { /* the first place of those so far */
+        int many = at[i];
+        at[i] = first;
+        first += many;
+    }
+    for (int i = 0; i < n; i++) s[at[far[i]]++] = old[i];
 }
 
 /* Steps of the phase outside of loops over blocks, as many side by side as may be joined. */
 void cg_join_steps(Lower *lo, int phase) {
     PPhase *ph = lo->p->phases.v[phase];
     int to = 0, open = -1, block = 0, *host = NEWN(lo->a, int, (size_t)ph->steps.n + 1);
-    delay(lo->p, ph);
+    size_t n_bufs = (size_t)lo->p->bufs.n + 1;
+    const Fars fars = {NEWN(lo->a, Far, n_bufs), NEWN(lo->a, Far, n_bufs)};
+    delay(lo->a, lo->p, ph);
     gather_parts(lo->a, lo->p, ph);
     for (int i = 0, n; i < ph->steps.n;) {
         PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
         int most = free_steps(ph, b, i);
         for (n = 0; n < most && is_elementwise(ph->steps.v[i + n]);) n++;
-        by_distance(lo->a, &ph->steps.v[i], n);
+        by_distance(lo->a, &fars, &ph->steps.v[i], n);
         for (; n < most && same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];

@@ -296,7 +296,7 @@ typedef struct {
     Units us;
     int *unit;          /* Units.of */
     bool *assigned;     /* by Op.id: an `assign` or a `next` takes it */
-    UnitList *at_row;   /* by Op.id: open units that make it, or read it at their row */
+    UnitList *at_row;   /* by Op.id: open units that make it, or read it at their row, in order */
     UnitList *at_other; /* .. that read it at other places */
 } Cut;
 
@@ -378,7 +378,14 @@ static bool may_share(const Unit *u, const RowReads *r, const Guard *g) {
 }
 
 static void note_unit(Cut *c, UnitList *list, const Op *value, const Unit *u) {
-    if (u->open) vec_push(c->lo->a, &list[value->id], (int)(u - c->us.v));
+    UnitList *l = &list[value->id];
+    int unit = (int)(u - c->us.v);
+    if (!u->open) return;
+    vec_push(c->lo->a, l, unit);
+    for (int i = l->n - 1; i > 0 && l->v[i - 1] > unit; i--) {
+        l->v[i] = l->v[i - 1];
+        l->v[i - 1] = unit;
+    }
 }
 
 static void note_reads(Cut *c, Unit *u, const RowReads *r) {
@@ -401,16 +408,29 @@ static bool is_closed(const Unit *u) {
     return !u->open || u->roots.n >= ROOTS_MAX || is_full(u, 0);
 }
 
+/* Where the units from `from` on begin in the list. */
+static int first_from(const UnitList *list, int from) {
+    int low = 0, high = list->n;
+    while (low < high) {
+        int i = (low + high) / 2;
+        if (list->v[i] < from)
+            low = i + 1;
+        else
+            high = i;
+    }
+    return low;
+}
+
 /* The first unit of the list, from `from` and before `best`, that may make r's root, too; those
  * that are closed by now leave the list. */
 static int first_of(const Cut *c, UnitList *list, const RowReads *r, const Guard *g, int from,
                     int best) {
-    int n = 0;
-    for (int i = 0; i < list->n; i++) {
+    int n = first_from(list, from);
+    for (int i = n; i < list->n; i++) {
         int u = list->v[i];
         if (is_closed(&c->us.v[u])) continue;
         list->v[n++] = u;
-        if (u >= from && u < best && may_share(&c->us.v[u], r, g)) best = u;
+        if (u < best && may_share(&c->us.v[u], r, g)) best = u;
     }
     list->n = n;
     return best;
