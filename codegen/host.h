@@ -13,6 +13,9 @@ typedef struct {
     const char **sym;   /* [syms] names of the enumerators S_.. */
     const char **space; /* [spaces] SP_.. */
     const char *device; /* whose phases are being written; NULL = the host's */
+    bool *bounds;       /* [maps] does the plan have its bounds of segments? */
+    int *local;         /* by loop over blocks: the first buffer that is local to it, or -1 */
+    int *next_local;    /* by buffer: the next one */
     int phase;          /* being written */
     bool buckets;       /* it may be recorded for rounded sizes */
 } Host;

@@ -19,12 +19,12 @@ static const char *buf_name(const Host *h, int id) {
     return h->p->bufs.v[id]->name;
 }
 
-static bool has_bounds(const Plan *p, const Map *m) {
-    for (int i = 0; i < p->bufs.n; i++)
-        if (p->bufs.v[i]->kind == PB_MAP && p->bufs.v[i]->map == m &&
-            p->bufs.v[i]->map_part == LB_MAP_PTR)
-            return true;
-    return false;
+static void find_bounds(Host *h) {
+    h->bounds = NEWN(h->a, bool, (size_t)h->m->maps.n + 1);
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const PBuf *b = h->p->bufs.v[i];
+        if (b->kind == PB_MAP && b->map_part == LB_MAP_PTR) h->bounds[b->map->id] = true;
+    }
 }
 
 /* {buf[..], ..}: the kernel's arguments, and the condition that a device's kernel tests */
@@ -59,18 +59,18 @@ static void emit_spmm(Host *h, int index, const PStep *s) {
     emit_device_kernel(h, "        ", s);
 }
 
-static int n_bounds(const Plan *p, const PStep *s) {
+static int n_bounds(const Host *h, const PStep *s) {
     int n = 0;
-    for (int i = 0; i < s->balance.n; i++) n += has_bounds(p, s->balance.v[i]);
+    for (int i = 0; i < s->balance.n; i++) n += h->bounds[s->balance.v[i]->id];
     return n;
 }
 
 /* How many maps, and which. */
 static void emit_balance(Host *h, const PStep *s) {
     const char *before = "";
-    host_printf(h, "%d, (const int[]){", n_bounds(h->p, s));
+    host_printf(h, "%d, (const int[]){", n_bounds(h, s));
     for (int i = 0; i < s->balance.n; i++) {
-        if (!has_bounds(h->p, s->balance.v[i])) continue;
+        if (!h->bounds[s->balance.v[i]->id]) continue;
         host_printf(h, "%s%d", before, s->balance.v[i]->id);
         before = ", ";
     }
@@ -78,7 +78,7 @@ static void emit_balance(Host *h, const PStep *s) {
 }
 
 static void emit_kernel(Host *h, const PStep *s) {
-    bool balanced = s->extent && n_bounds(h->p, s) > 0;
+    bool balanced = s->extent && n_bounds(h, s) > 0;
     host_printf(h, "    rt_launch%s(x, %s,",
                 balanced      ? "_balanced"
                 : s->by_chunk ? "_chunks"
@@ -343,11 +343,8 @@ static void emit_blocks(Host *h, const PPhase *ph, int loop) {
     host_puts(h, "\n    rt_blocks_begin(x, ");
     host_expr(h, l->rows);
     host_puts(h, ", (const int[]){");
-    for (int i = 0; i < h->p->bufs.n; i++) {
-        const PBuf *b = h->p->bufs.v[i];
-        if (b->kind == PB_TEMP && b->phase == h->phase && b->block == loop)
-            host_printf(h, "%sB_%s", n++ ? ", " : "", b->name);
-    }
+    for (int k = h->local[loop]; k >= 0; k = h->next_local[k])
+        host_printf(h, "%sB_%s", n++ ? ", " : "", buf_name(h, k));
     host_printf(h, "}, %d);\n    while (rt_blocks_next(x)) {\n", n);
     StrBuf outer = h->b;
     h->b = sb_new(h->a);
@@ -364,7 +361,21 @@ static void emit_blocks(Host *h, const PPhase *ph, int loop) {
     host_puts(h, "    }\n");
 }
 
+/* The phase's buffers that are local to each of its loops over blocks, in order. */
+static void find_locals(Host *h, const PPhase *ph) {
+    h->local = NEWN(h->a, int, (size_t)ph->blocks.n + 1);
+    h->next_local = NEWN(h->a, int, (size_t)h->p->bufs.n + 1);
+    for (int i = 0; i < ph->blocks.n; i++) h->local[i] = -1;
+    for (int i = h->p->bufs.n - 1; i >= 0; i--) {
+        const PBuf *b = h->p->bufs.v[i];
+        if (b->kind != PB_TEMP || b->phase != h->phase || b->block < 0) continue;
+        h->next_local[i] = h->local[b->block];
+        h->local[b->block] = i;
+    }
+}
+
 static void emit_phase(Host *h, const PPhase *ph) {
+    find_locals(h, ph);
     for (int i = 0, next = 0; i < ph->steps.n; i++) {
         if (!h->device && next < ph->blocks.n && ph->blocks.v[next].first == i) {
             i = ph->blocks.v[next].last;
@@ -377,6 +388,7 @@ static void emit_phase(Host *h, const PPhase *ph) {
 }
 
 void host_phases(Host *h) {
+    find_bounds(h);
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
         h->phase = i;
