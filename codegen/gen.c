@@ -367,11 +367,34 @@ static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {
     return true;
 }
 
+/* Where the table has the argument's number, from 1; 0: it is none yet. */
+static int *find_slot(const Gen *g, int buf, int rank, const Expr *const *dim) {
+    unsigned mask = (unsigned)g->n_slots - 1, i = (unsigned)buf * 2654435761u & mask;
+    for (; g->slot[i]; i = (i + 1) & mask) {
+        int at = g->slot[i] - 1;
+        if (g->arg_buf.v[at] == buf && same_dims(g->k->bufs.v[at], rank, dim)) break;
+    }
+    return &g->slot[i];
+}
+
+/* The same in a table that has room for one more: at most half full. */
+static int *arg_slot(Gen *g, int buf, int rank, const Expr *const *dim) {
+    if (2 * (g->k->bufs.n + 1) > g->n_slots) {
+        g->n_slots = g->n_slots ? 2 * g->n_slots : 32;
+        g->slot = NEWN(g->a, int, (size_t)g->n_slots);
+        for (int i = 0; i < g->k->bufs.n; i++) {
+            const LBuf *b = g->k->bufs.v[i];
+            *find_slot(g, g->arg_buf.v[i], b->rank, b->dim) = i + 1;
+        }
+    }
+    return find_slot(g, buf, rank, dim);
+}
+
 /* Arguments of one buffer are told apart by their dimensions. */
 static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int rank,
                  const Expr *const *dim) {
-    for (int i = 0; i < g->k->bufs.n; i++)
-        if (g->arg_buf.v[i] == buf && same_dims(g->k->bufs.v[i], rank, dim)) return g->k->bufs.v[i];
+    int *slot = arg_slot(g, buf, rank, dim);
+    if (*slot) return g->k->bufs.v[*slot - 1];
     LBuf *b = NEW(g->a, LBuf);
     b->kind = kind;
     b->id = g->k->bufs.n;
@@ -381,6 +404,7 @@ static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int
     for (int i = 0; i < rank; i++) b->dim[i] = dim[i];
     vec_push(g->a, &g->k->bufs, b);
     vec_push(g->a, &g->arg_buf, buf);
+    *slot = g->k->bufs.n;
     return b;
 }
 

@@ -153,6 +153,7 @@ typedef struct {
     const bool *done;       /* by root: it is in memory; NULL = none is */
     VEC(Scope *) reg_scope; /* by LReg.id */
     VEC(int) arg_buf;       /* PBuf of each argument */
+    int *slot, n_slots;     /* .. and a table of arguments, by it and their dimensions */
     StrMap names;           /* of arguments and local arrays */
     VEC(Memo) memo;
     int memo_last[1 << CG_MEMO_BITS]; /* of each chain, from 1; 0 = none */
