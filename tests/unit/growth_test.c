@@ -78,6 +78,10 @@ static void grows(const char *text, int64_t n, int opt_level) {
     stages_grow(text, n, opt_level, 0, N_STAGES - 1);
 }
 
+static void passes_grow(const char *text, int64_t n, int opt_level) {
+    stages_grow(text, n, opt_level, FRONT_END, PASSES);
+}
+
 static void plan_grows(const char *text, int64_t n, int opt_level) {
     stages_grow(text, n, opt_level, PLAN, PLAN);
 }
@@ -164,6 +168,80 @@ TEST(chain_of_stored_values) {
                 "  for i in 0..k { h = tanh(h) }\n"
                 "  return h\n}\n",
           125, 0);
+}
+
+/* Values that the backward reads late: some are computed again. */
+TEST(layers_without_weights) {
+    passes_grow(GRAPH "model M(g: G) -> f32[n, C] {\n"
+                      "  p = linear(C)\n  h = p(g.n.x)\n"
+                      "  for i in 0..k { h = dropout(tanh(h), 0.5) }\n"
+                      "  return h\n}\n" TRAIN,
+                200, 2);
+}
+
+TEST(layers_with_weights) {
+    passes_grow("import \"layers/gcn.gnn\"\n" GRAPH "model M(g: G) -> f32[n, C] {\n"
+                "  convs = [gcn_conv(16) for i in 0..k]\n  last = linear(C)\n  h = g.n.x\n"
+                "  for conv in convs { h = dropout(relu(conv(g.e, h)), 0.5) }\n"
+                "  return last(h)\n}\n" TRAIN,
+                50, 2);
+}
+
+/* Each weight is stored in another order, and each product a sum over stored entries. */
+TEST(layers_over_sparse_features) {
+    passes_grow("graph G { node n { x: csr f32[F]; y: class[C]; split } edge e: n -> n }\n"
+                "model M(g: G) -> f32[n, C] {\n"
+                "  ps = [linear(C) for i in 0..k]\n  s = zeros(n, C)\n"
+                "  for p in ps { s = s + p(dropout(g.n.x, 0.5)) }\n"
+                "  return s\n}\n" TRAIN,
+                50, 2);
+}
+
+TEST(attention_in_each_turn) {
+    passes_grow(GRAPH "model M(g: G) -> f32[n, C] {\n"
+                      "  p = linear(C)\n  h = p(g.n.x)\n"
+                      "  for i in 0..k {\n"
+                      "    a = softmax(h[g.e.src] + h[g.e.dst], over = g.e.dst)\n"
+                      "    h = sum(a * h[g.e.src], over = g.e.dst)\n  }\n"
+                      "  return h\n}\n" TRAIN,
+                50, 2);
+}
+
+/* Constants differ in few of their digits. */
+TEST(constants) {
+    passes_grow(GRAPH "model M(g: G) -> f32[n, F] {\n"
+                      "  s = g.n.x\n"
+                      "  for i in 0..k { s = s + tanh(g.n.x * i) }\n"
+                      "  return s\n}\n",
+                250, 2);
+}
+
+TEST(effects) {
+    passes_grow(GRAPH "model M(g: G) -> f32[n, C] {\n"
+                      "  p = linear(C)\n  h = p(g.n.x)\n"
+                      "  for i in 0..k {\n    h = tanh(h)\n"
+                      "    print(\"h\", mean(h))\n    assert(mean(h) > 0, \"h\")\n  }\n"
+                      "  return h\n}\n",
+                200, 2);
+}
+
+TEST(loops_one_after_the_other) {
+    passes_grow(GRAPH "model M(g: G) -> f32[n, C] {\n"
+                      "  p = linear(C)\n  h = p(g.n.x)\n"
+                      "  for i in 0..k { while mean(abs(h)) > 0.5 limit 2 { h = h * 0.5 } }\n"
+                      "  return h\n}\n" TRAIN,
+                60, 2);
+}
+
+TEST(parameter_updates) {
+    passes_grow(GRAPH "layer scale()(x: f32[N, I]) -> f32[N, I] {\n"
+                      "  param a: f32 = 1\n  return a * x\n}\n"
+                      "model M(g: G) -> f32[n, C] {\n"
+                      "  ss = [scale() for i in 0..k]\n  p = linear(C)\n  h = p(g.n.x)\n"
+                      "  for s in ss { h = tanh(s(h)) }\n"
+                      "  return h\n}\n"
+                      "train M { target n.y   loss cross_entropy   optimizer adam   ema 0.99 }\n",
+                100, 2);
 }
 
 TEST_MAIN()
