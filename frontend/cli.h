@@ -37,6 +37,8 @@ typedef struct {
     VEC(const char *) includes; /* directories */
     const char *out;            /* -o, or NULL */
     const char *name;           /* --name; of OUT_LIB never NULL: what C calls the model */
+    const char *depfile;        /* -MF, or NULL */
+    bool depends;               /* -MD or -MF */
     bool shared_runtime;        /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
     const char *passes;         /* --passes, or NULL */
     const char *model;          /* --model, or NULL */
@@ -161,6 +163,10 @@ bool cli_make_library(Ctx *c, const CliParts *l, CliLibrary names);
 /* plan [n]: the variants of the program. */
 bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
                const char *stem);
+/* Where the result goes: "-" = standard output.  Of OUT_LIB cli_library() tells. */
+const char *cli_output(Ctx *c, const CliOptions *o, const char *stem);
+/* What the result `out` was made from, as make reads it: to -MF's file, or beside it. */
+bool cli_depfile(Ctx *c, const Module *m, const CliOptions *o, const char *out);
 /* One file of the target's making (LLVM IR, assembly, object, C driver). */
 bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem);
 

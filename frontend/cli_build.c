@@ -53,7 +53,8 @@ static bool link_program(Ctx *c, const CliParts *l, const char *result) {
     return cli_run_tool(c, &args, l->o->verbose || (l->p->device && l->o->keep));
 }
 
-static const char *default_name(Ctx *c, const CliOptions *o, const char *stem) {
+const char *cli_output(Ctx *c, const CliOptions *o, const char *stem) {
+    if (o->out) return o->out;
     switch (o->emit) {
     case OUT_OBJ:
         return arena_printf(c->a, "%s.o", stem);
@@ -159,8 +160,7 @@ bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOp
               : o->emit == OUT_SO ? cli_link_library(c, &parts, NULL, result)
                                   : link_program(c, &parts, result);
     cli_stage_time(o, "link, by cc", start);
-    return ok && (o->emit == OUT_LIB ||
-                  cli_install(c, result, o->out ? o->out : default_name(c, o, stem)));
+    return ok && (o->emit == OUT_LIB || cli_install(c, result, cli_output(c, o, stem)));
 }
 
 bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem) {
@@ -172,5 +172,5 @@ bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const
                     : o->emit == OUT_ASM                       ? EMIT_ASM
                                                                : EMIT_OBJECT;
     bool ok = o->emit == OUT_C ? host_emit(c, p, path) : t->emit_kernels(c, p, &to, kind, path);
-    return ok && cli_install(c, path, o->out ? o->out : default_name(c, o, stem));
+    return ok && cli_install(c, path, cli_output(c, o, stem));
 }

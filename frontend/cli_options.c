@@ -87,6 +87,12 @@ SETTER(set_name) {
     return !cli_bad_name(a, value);
 }
 
+SETTER(set_depfile) {
+    UNUSED_ARGS;
+    o->depfile = value;
+    return o->depends = *value != 0;
+}
+
 SETTER(set_runtime) {
     UNUSED_ARGS;
     o->shared_runtime = strcmp(value, "shared") == 0;
@@ -196,6 +202,7 @@ FLAG(set_time, pass.time_passes)
 FLAG(set_verify, pass.verify_each)
 FLAG(set_grads, grads)
 FLAG(set_keep, keep)
+FLAG(set_depends, depends)
 FLAG(set_verbose, verbose)
 
 SETTER(set_help) {
@@ -218,6 +225,9 @@ static const CliOption options[] = {
     {"--runtime", "WHOSE",
      "of --emit=lib: own (default), the library has it inside, or shared, libgnnrt.so",
      set_runtime},
+    {"-MD", NULL, "write what the result was made from, as make reads it, beside it (.d)",
+     set_depends},
+    {"-MF", "FILE", "the same, there", set_depfile},
     {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define},
     {"--model", "NAME", "which model of the file (default: the last)", set_model},
     {"-I", "DIR", "look for imported files there too", set_include},
@@ -382,6 +392,10 @@ static bool check_files(const CliOptions *o, FILE *err) {
         return bad(err, "%s is for --precision=auto: the trainer takes data when it runs",
                    "--data");
     if (o->files.n == 0) return bad(err, "%s is named", "no input file");
+    if (o->depends && !(o->out ? strcmp(o->out, "-") : o->emit <= OUT_LIB || o->emit == OUT_OBJ))
+        return bad(err, "%s is of a result that is a file: say -o", "-MD");
+    if (o->depends && (o->emit == OUT_IR || o->emit == OUT_AST || o->emit == OUT_NONE))
+        return bad(err, "%s is of what is built of a model, not of its text", "-MD");
     if (o->shared_runtime && o->emit != OUT_LIB)
         return bad(err, "%s is for --emit=lib", "--runtime=shared");
     if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))

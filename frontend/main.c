@@ -206,10 +206,11 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     if (!t) return false;
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
-    return e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
-           : e == OUT_NONE                 ? true
-           : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, plan, n, j->on.host, &j->o, stem)
-                                           : cli_emit(c, p, t, &j->o, stem);
+    bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
+              : e == OUT_NONE                 ? true
+              : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, plan, n, j->on.host, &j->o, stem)
+                                              : cli_emit(c, p, t, &j->o, stem);
+    return ok && (!j->o.depends || cli_depfile(c, p->m, &j->o, cli_output(c, &j->o, stem)));
 }
 
 static bool specialize(Ctx *c, Job *j, Module *m) {

@@ -292,6 +292,35 @@ def compilers():
     assert "called_program" in symbols("libcalled.a")
 
 
+def dependencies():
+    """make makes a library anew when the model, an import, or a C function of it changed."""
+    os.makedirs("deps/a b")
+    shutil.copy("f.c", "deps/f.c")
+    shutil.copy("called.gnn", "deps/called.gnn")
+    with open("deps/a b/own#.gnn", "w", encoding="utf-8") as f:
+        f.write("fn own(x: f32[S, F]) -> f32[S, F] { return tanh(x) }\n")
+    with open("deps/called.gnn", "a", encoding="utf-8") as f:
+        f.write('import "a b/own#.gnn"\n')
+    with open("deps/Makefile", "w", encoding="utf-8") as f:
+        f.write(f"libnet.a:\n\tCFLAGS=-DASKED {GNNC} called.gnn -MD -O0 -I{TOP}/models --target=cpu --emit=lib -o net\n-include net.d\n")
+    asked = ["make", "-C", "deps", "-s", "libnet.a"]
+    run(asked)
+    text = read("deps/net.d").decode()
+    assert text.startswith("libnet.so libnet.a net.h: \\\n") and "\n called.gnn \\\n" in text, text
+    assert "a\\ b/own\\#.gnn" in text and "f.c" in text and "layers/gcn.gnn" in text, text
+    run([*asked, "-q"])
+    for source in ("called.gnn", "a b/own#.gnn", "f.c"):
+        os.utime("deps/" + source, (2**31, 2**31))
+        run([*asked, "-q"], 1)
+        os.utime("deps/" + source, (1, 1))
+        run([*asked, "-q"])
+    gnnc(f"{TOP}/models/gcn.gnn", "-MF", "deps/x y", "--emit=obj", "-o", "deps/$o.o")
+    assert read("deps/x y").startswith(b"deps/$$o.o: ")
+    gnnc(f"{TOP}/models/gcn.gnn", "-MD", "--emit=c", "-o", "deps/m.c")
+    assert read("deps/m.d").startswith(b"deps/m.c: ")
+    gnnc(f"{TOP}/models/gcn.gnn", "-MD", "--emit=c", status=2)
+
+
 def main():
     make()
     headers()
@@ -304,6 +333,7 @@ def main():
     names()
     all_or_nothing()
     compilers()
+    dependencies()
 
 
 main()
