@@ -5,14 +5,17 @@
 #include "runtime/exec/device.h"
 #include "runtime/memory.h"
 
-gnnc_status rt_batch_step_init(gnnc_trainer *t, rt_phase_kind phase, RtBatchStep *s) {
-    const rt_phase *ph = rt_phase_of(t->program, phase);
-    s->growth.from = t->rt.pool.from;
-    rt_recycle_init(&s->tables, &t->rt.pool.from);
-    s->phase = ph ? (int)(ph - t->program->phases) : -1;
-    s->most = RT_NEWN(&t->rt.pool, int64_t, t->program->n_syms);
-    s->offset = RT_NEWN(&t->rt.pool, size_t, t->program->n_bufs);
-    return s->most && s->offset ? GNNC_OK : rt_fail_nomem(&t->rt.err, "batches");
+gnnc_status rt_batch_step_init(RtBatchStep *s, RtExec *x, gnnc_trainer *t, rt_phase_kind phase) {
+    const rt_phase *ph = rt_phase_of(x->program, phase);
+    RtPool *pool = &x->rt->pool;
+    s->x = x;
+    s->t = t;
+    s->growth.from = pool->from;
+    rt_recycle_init(&s->tables, &pool->from);
+    s->phase = ph ? (int)(ph - x->program->phases) : -1;
+    s->most = RT_NEWN(pool, int64_t, x->program->n_syms);
+    s->offset = RT_NEWN(pool, size_t, x->program->n_bufs);
+    return s->most && s->offset ? GNNC_OK : rt_fail_nomem(&x->rt->err, "batches");
 }
 
 void rt_batch_step_free(RtBatchStep *s) {
@@ -28,10 +31,10 @@ static bool fits(const RtBatchStep *s, const RtExec *x) {
 }
 
 /* May so much be allocated, beside what there is?  Workers allocate, too: a snapshot. */
-static gnnc_status may_take(gnnc_trainer *t, size_t n_bytes) {
-    if (!n_bytes) return GNNC_OK;
-    size_t live = (size_t)rt_trainer_counters(t).live_bytes;
-    return rt_memory_more(&t->x, &t->memory, (size_t)t->options.max_memory, live, n_bytes);
+static gnnc_status may_take(const RtBatchStep *s, size_t n_bytes) {
+    if (!n_bytes || !s->t) return GNNC_OK;
+    size_t live = (size_t)rt_trainer_counters(s->t).live_bytes;
+    return rt_memory_more(s->x, &s->t->memory, (size_t)s->t->options.max_memory, live, n_bytes);
 }
 
 /* Links and queries are as many in every batch but the last: no later one has more. */
@@ -44,15 +47,17 @@ static bool is_steady(const rt_program *p, int sym) {
     return false;
 }
 
-gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x, bool first) {
+gnnc_status rt_batch_step_room(RtBatchStep *s, const RtExec *x, bool first) {
     if (fits(s, x)) return GNNC_OK;
-    RtExec most = {.program = t->program, .n = s->most, .rt = &t->rt};
+    const rt_program *p = s->x->program;
+    RtRuntime *rt = s->x->rt;
+    RtExec most = {.program = p, .n = s->most, .rt = rt};
     size_t n_bytes = 0;
     RtPool tables;
     gnnc_status st;
-    for (int i = 0; i < t->program->n_syms; i++) {
+    for (int i = 0; i < p->n_syms; i++) {
         int64_t n = x->n[i];
-        bool varies = n != t->x.n[i] && !is_steady(t->program, i);
+        bool varies = n != s->x->n[i] && !is_steady(p, i);
         int64_t more = first && varies ? n / 4 : 0;
         if (n > s->most[i]) s->most[i] = n + more;
     }
@@ -61,35 +66,35 @@ gnnc_status rt_batch_step_room(gnnc_trainer *t, RtBatchStep *s, const RtExec *x,
     rt_pool_init(&tables, &from);
     TRY(st, rt_memory_pack(&most, &tables, s->phase, s->offset, &n_bytes));
     if (!n_bytes) n_bytes = 1;
-    TRY(st, may_take(t, rt_grow_takes(&s->growth, &s->arena, n_bytes)));
-    TRY(st, rt_grow(&s->growth, &s->arena, (int64_t)n_bytes, 1, 0, &t->rt.err));
-    n_bytes = rt_memory_library(&t->x, &t->program->phases[s->phase], s->most);
-    TRY(st, may_take(t, n_bytes > t->rt.scratch_bytes ? n_bytes : 0));
-    if (n_bytes && !rt_scratch(&t->x, n_bytes)) st = GNNC_E_NOMEM;
-    rt_trainer_set_grain(t);
+    TRY(st, may_take(s, rt_grow_takes(&s->growth, &s->arena, n_bytes)));
+    TRY(st, rt_grow(&s->growth, &s->arena, (int64_t)n_bytes, 1, 0, &rt->err));
+    n_bytes = rt_memory_library(s->x, &p->phases[s->phase], s->most);
+    TRY(st, may_take(s, n_bytes > rt->scratch_bytes ? n_bytes : 0));
+    if (n_bytes && !rt_scratch(s->x, n_bytes)) st = GNNC_E_NOMEM;
+    if (s->t) rt_trainer_set_grain(s->t);
 out:
-    if (st != GNNC_OK) memset(s->most, 0, (size_t)t->program->n_syms * sizeof *s->most);
+    if (st != GNNC_OK) memset(s->most, 0, (size_t)p->n_syms * sizeof *s->most);
     return st;
 }
 
-/* Makes x the trainer's own for a step, with room for it: its temporaries lie in the arena. */
-static gnnc_status place(gnnc_trainer *t, RtBatchStep *s, RtExec *x, bool first) {
-    x->rt = &t->rt;
-    x->profile = t->x.profile;
-    x->threads = t->x.threads;
-    gnnc_status st = rt_batch_step_room(t, s, x, first);
+/* Makes x the owner's own for a step, with room for it: its temporaries lie in the arena. */
+static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
+    x->rt = s->x->rt;
+    x->profile = s->x->profile;
+    x->threads = s->x->threads;
+    gnnc_status st = rt_batch_step_room(s, x, first);
     if (st != GNNC_OK) return st;
-    for (int i = 0; i < t->program->n_bufs; i++)
-        if (rt_memory_is_temp(t->program, i) && t->program->bufs[i].phase == s->phase)
+    for (int i = 0; i < x->program->n_bufs; i++)
+        if (rt_memory_is_temp(x->program, i) && x->program->bufs[i].phase == s->phase)
             x->buf[i] = (char *)s->arena.p + s->offset[i];
     return GNNC_OK;
 }
 
-gnnc_status rt_batch_step_run(gnnc_trainer *t, RtBatchStep *s, RtMinibatch *m, bool first) {
+gnnc_status rt_batch_step_run(RtBatchStep *s, RtMinibatch *m, bool first) {
     gnnc_status st;
-    TRY(st, place(t, s, &m->x, first));
+    TRY(st, place(s, &m->x, first));
     TRY(st, rt_device_batch(&m->x, s->phase, s->offset, s->arena.n_bytes, s->most, m->taken));
-    st = rt_phase_run(&m->x, &t->program->phases[s->phase]);
+    st = rt_phase_run(&m->x, &m->x.program->phases[s->phase]);
 out:
     return st;
 }

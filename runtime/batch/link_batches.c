@@ -306,7 +306,7 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     for (int k = 0; k < RT_LINK_PARTS; k++) b->part[k] = -1;
     for (int s = 0; s < t->program->n_spaces; s++)
         if (t->program->spaces[s].drawn) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
-    TRY(st, rt_batch_step_init(t, RT_PHASE_EVAL, &b->test));
+    TRY(st, rt_batch_step_init(&b->test, &t->x, t, RT_PHASE_EVAL));
     TRY(st, index_links(t, b));
     TRY(st, make_columns(t, b));
     b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;

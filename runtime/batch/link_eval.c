@@ -147,7 +147,7 @@ gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const
     s->map = map;
     s->pred = rt_buf_find(t->program, RT_BUF_OUTPUT, "pred");
     s->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
-    TRY(st, rt_batch_step_init(t, RT_PHASE_PREDICT, &s->step));
+    TRY(st, rt_batch_step_init(&s->step, &t->x, t, RT_PHASE_PREDICT));
     TRY(st, make_room(t));
     TRY(st, rt_sampler_new(&s->sampler, &pool->from, g, spec, NULL, n_members, &t->rt.err));
     TRY(st, rt_sampler_batch(s->sampler, &batch, &t->rt.err));
@@ -197,7 +197,7 @@ static gnnc_status score_batch(gnnc_trainer *t, const RtDrawn *all, int64_t n_al
     TRY(st, rt_link_batches_around(t, s->sampler, &at, s->map, m, &links, err));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
     TRY(st, rt_link_batches_bind(t, m, &links, err));
-    st = rt_batch_step_run(t, &s->step, m, !s->ran);
+    st = rt_batch_step_run(&s->step, m, !s->ran);
     *which = places;
     *n_pairs = links.pairs.n;
 out:
@@ -280,7 +280,7 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     if (s->all) TRY(st, score(t, &links.pairs, n, s->all));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
     TRY(st, rt_link_batches_bind(t, m, &links, err));
-    TRY(st, rt_batch_step_run(t, &b->test, m, !b->evaluated));
+    TRY(st, rt_batch_step_run(&b->test, m, !b->evaluated));
     st = rt_batch_metrics_add(t, &b->metrics, split);
 out:
     return st;

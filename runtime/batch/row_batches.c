@@ -53,8 +53,8 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
     b->value = RT_NEWN(pool, void *, t->program->n_bufs);
     if (!b->row || !b->time || !b->value) goto no_memory;
     b->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
-    TRY(st, rt_batch_step_init(t, RT_PHASE_PREDICT, &b->step[PREDICT]));
-    TRY(st, rt_batch_step_init(t, RT_PHASE_EMBED, &b->step[EMBED]));
+    TRY(st, rt_batch_step_init(&b->step[PREDICT], &t->x, t, RT_PHASE_PREDICT));
+    TRY(st, rt_batch_step_init(&b->step[EMBED], &t->x, t, RT_PHASE_EMBED));
     TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, n_members, &t->rt.err));
     TRY(st, rt_sampler_batch(b->sampler, &sampled, &t->rt.err));
     st = rt_minibatch_new(pool, &pool->from, &t->x, sampled, &b->rows, &t->rt.err);
@@ -130,7 +130,7 @@ static gnnc_status run_batch(gnnc_trainer *t, RtBatchStep *step, int64_t from, i
     m->team = t->rt.team;
     TRY(st, rt_sample_nodes(b->sampler, &at, &seeds, m->batch, err));
     TRY(st, rt_minibatch_bind(m, &t->x, b->map, err));
-    st = rt_batch_step_run(t, step, m, !b->ran);
+    st = rt_batch_step_run(step, m, !b->ran);
 out:
     return st;
 }

@@ -10,6 +10,7 @@
 
 #include "batch_step.h"
 #include "device_sample.h"
+#include "batch_source.h"
 #include "runtime/contract.h"
 #include "runtime/exec/device.h"
 #include "link_batches.h"
@@ -20,9 +21,7 @@
 #include "train_parts.h"
 
 typedef struct RtBatches {
-    RtBatchMap map;
-    RtSampleGraph graph;
-    RtSampleSpec spec;
+    RtBatchSource source;
     RtSampler **sampler; /* [n_samplers] a worker's own */
     int n_samplers, n_slots;
     int n_workers; /* 0: the step's own team makes batches, between steps */
@@ -49,93 +48,14 @@ static gnnc_status nomem(gnnc_trainer *t) {
     return rt_fail_nomem(&t->rt.err, "batches");
 }
 
-/* ---- what is drawn from ------------------------------------------------------------------ */
-/* The one of n columns that the space has; NULL: none. */
-static const RtColumn *column_of(const gnnc_trainer *t, const int *columns, int n, int space) {
-    for (int i = 0; i < n; i++)
-        if (t->program->columns[columns[i]].space == space) return t->rt.bound->col[columns[i]];
-    return NULL;
-}
-
-static const RtColumn *time_of(const gnnc_trainer *t, int space) {
-    return column_of(t, t->program->sampling.times, t->program->sampling.n_times, space);
-}
-
-/* Events are mostly listed in the order of time, and so are then those of each destination: the
- * known ones among a hub's are found, not looked for one by one. */
-static bool is_sorted(const double *time, const RtRelation *r) {
-    for (int64_t d = 0; d < r->n_dst; d++)
-        for (int64_t e = r->ptr[d] + 1; e < r->ptr[d + 1]; e++)
-            if (!(time[e - 1] <= time[e])) return false;
-    return true;
-}
-
-static gnnc_status add_relation(gnnc_trainer *t, RtBatches *b, int rel, RtSampleRel *out) {
-    const rt_sampling *s = &t->program->sampling;
-    int space = b->map.space_of_rel[rel];
-    const rt_space *sp = &t->program->spaces[space];
-    RtRelation *r = &t->rt.bound->rel[space];
-    const RtColumn *time = time_of(t, space),
-                   *weight = column_of(t, s->weights, s->n_weights, space);
-    bool back = s->edges == RT_EDGES_BIDIRECTIONAL && sp->src == sp->dst;
-    if (back) {
-        gnnc_status st = rt_relation_group_src(&t->rt.pool, r, &t->rt.err);
-        if (st != GNNC_OK) return st;
-    }
-    *out = rt_sample_rel(sp->name, b->map.type_of_space[sp->src], b->map.type_of_space[sp->dst], r);
-    out->reverse = back ? rel : -1;
-    out->weight = weight ? weight->f32 : NULL;
-    out->time = time ? time->f64 : NULL;
-    out->time_sorted = time && is_sorted(time->f64, r);
-    out->inclusive = s->inclusive;
-    out->hides = t->links && rt_link_batches_hides(t, space);
-    return GNNC_OK;
-}
-
-static gnnc_status make_graph(gnnc_trainer *t, RtBatches *b) {
-    const rt_program *p = t->program;
-    RtPool *pool = &t->rt.pool;
-    gnnc_status st = rt_batch_map(pool, p, &b->map, &t->rt.err);
-    if (st != GNNC_OK) return st;
-    RtSampleType *type = RT_NEWN(pool, RtSampleType, b->map.n_types);
-    RtSampleRel *rel = RT_NEWN(pool, RtSampleRel, b->map.n_rels);
-    if (!type || !rel) return nomem(t);
-    for (int i = 0; i < b->map.n_types; i++) {
-        int space = b->map.space_of_type[i];
-        const RtColumn *time = time_of(t, space);
-        type[i] = (RtSampleType){.name = p->spaces[space].name,
-                                 .n = t->x.n[p->spaces[space].sym],
-                                 .time = time ? time->f64 : NULL,
-                                 .inclusive = p->sampling.inclusive};
-    }
-    for (int i = 0; i < b->map.n_rels && st == GNNC_OK; i++) st = add_relation(t, b, i, &rel[i]);
-    b->graph = (RtSampleGraph){b->map.n_types, b->map.n_rels, type, rel};
-    return st;
-}
-
-static gnnc_status make_spec(gnnc_trainer *t, RtBatches *b) {
-    const rt_sampling *s = &t->program->sampling;
-    int32_t *fanout = RT_NEWN(&t->rt.pool, int32_t, s->n_hops * b->map.n_rels);
-    if (!fanout) return nomem(t);
-    for (int h = 0; h < s->n_hops; h++)
-        for (int r = 0; r < b->map.n_rels; r++)
-            fanout[h * b->map.n_rels + r] =
-                s->fanout[h * t->program->n_spaces + b->map.space_of_rel[r]];
-    b->spec = (RtSampleSpec){.how = *s,
-                             .fanout = fanout,
-                             .temporal = s->n_times > 0,
-                             .check = t->options.check_times != 0};
-    return GNNC_OK;
-}
-
 /* ---- seeds -------------------------------------------------------------------------------- */
 static gnnc_status make_parts(gnnc_trainer *t, RtBatches *b) {
     const rt_sampling *s = &t->program->sampling;
     RtPool *pool = &t->rt.pool;
     if (s->seeds == RT_SEEDS_GRAPHS)
-        return rt_parts_of_graphs(pool, &t->x, &b->map, &b->parts, &t->rt.err);
+        return rt_parts_of_graphs(pool, &t->x, &b->source.map, &b->parts, &t->rt.err);
     if (s->seeds == RT_SEEDS_CLUSTERS)
-        return rt_parts_of_clusters(pool, &b->graph, s->clusters, (uint64_t)t->options.seed,
+        return rt_parts_of_clusters(pool, &b->source.graph, s->clusters, (uint64_t)t->options.seed,
                                     &b->parts, &t->rt.err);
     return GNNC_OK;
 }
@@ -159,7 +79,8 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     if (t->links) return make_link_seeds(t, b);
     const rt_space *rows = &t->program->spaces[t->program->columns[s->split].space];
     bool clusters = s->seeds == RT_SEEDS_CLUSTERS;
-    b->type = s->seeds == RT_SEEDS_ROWS ? b->map.type_of_space[rows - t->program->spaces] : -1;
+    b->type =
+        s->seeds == RT_SEEDS_ROWS ? b->source.map.type_of_space[rows - t->program->spaces] : -1;
     b->batch = t->options.batch ? t->options.batch : s->batch;
     b->n_seeds = clusters ? s->clusters : rt_rows_of_split(t, RT_SPLIT_TRAIN, NULL);
     b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
@@ -190,8 +111,9 @@ static bool wants_device(gnnc_trainer *t, const RtBatches *b) {
 }
 
 static gnnc_status make_device_sampler(gnnc_trainer *t, RtBatches *b) {
-    gnnc_status st = rt_device_sampler_new(&b->there, &t->x, &b->graph, b->map.space_of_rel,
-                                           &b->spec, b->type, b->batch, b->n_slots);
+    gnnc_status st =
+        rt_device_sampler_new(&b->there, &t->x, &b->source.graph, b->source.map.space_of_rel,
+                              &b->source.spec, b->type, b->batch, b->n_slots);
     if (st != GNNC_OK || !t->options.check_sampler) return st;
     return rt_sampler_batch(b->sampler[0], &b->proof, &t->rt.err);
 }
@@ -200,7 +122,7 @@ static gnnc_status make_device_sampler(gnnc_trainer *t, RtBatches *b) {
 static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, const int32_t *id,
                              int64_t n, int slot, RtError *err) {
     RtSeeds seeds = {.type = b->type, .n = n, .id = id};
-    const double *time = b->graph.type[b->type].time;
+    const double *time = b->source.graph.type[b->type].time;
     if (time) {
         double *of = b->time + slot * b->batch;
         for (int64_t i = 0; i < n; i++) of[i] = time[id[i]];
@@ -230,8 +152,8 @@ static gnnc_status fill_links(gnnc_trainer *t, int worker, const RtSampleAt *at,
     gnnc_status st;
     TRY(st, rt_link_batches_draw(t, &m->rt.pool, at, id, n, &links, err));
     if (b->draws)
-        TRY(st, rt_link_batches_around(t, b->sampler[worker], at, &b->map, m, &links, err));
-    TRY(st, rt_minibatch_bind(m, &t->x, &b->map, err));
+        TRY(st, rt_link_batches_around(t, b->sampler[worker], at, &b->source.map, m, &links, err));
+    TRY(st, rt_minibatch_bind(m, &t->x, &b->source.map, err));
     st = rt_link_batches_bind(t, m, &links, err);
 out:
     return st;
@@ -249,7 +171,7 @@ static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const
     gnnc_status st = b->type < 0 ? draw_parts(t, worker, at, id, n, slot, err)
                                  : draw_rows(b, worker, at, id, n, slot, err);
     if (st != GNNC_OK) return st;
-    return rt_minibatch_bind(&b->slot[slot], &t->x, &b->map, err);
+    return rt_minibatch_bind(&b->slot[slot], &t->x, &b->source.map, err);
 }
 
 static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
@@ -261,7 +183,8 @@ static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtE
     gnnc_status st = fill(t, worker, &at, b->order + from, n, slot, err);
     bool clusters = t->program->sampling.seeds == RT_SEEDS_CLUSTERS;
     if (st == GNNC_OK)
-        b->n_learned[number] = clusters ? rt_parts_learned(&t->x, &b->map, b->slot[slot].batch) : n;
+        b->n_learned[number] =
+            clusters ? rt_parts_learned(&t->x, &b->source.map, b->slot[slot].batch) : n;
     return st;
 }
 
@@ -290,10 +213,10 @@ static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from
     b->n_slots = n_workers ? n_workers + (ahead < 1 ? 1 : ahead > 64 ? 64 : (int)ahead) : 1;
     b->slot = RT_NEWN(pool, RtMinibatch, b->n_slots);
     b->sampler = RT_NEWN(pool, RtSampler *, n_workers ? n_workers : 1);
-    if (b->spec.temporal) b->time = RT_NEWN(pool, double, b->n_slots * b->batch);
-    if (!b->slot || !b->sampler || (b->spec.temporal && !b->time)) return nomem(t);
+    if (b->source.spec.temporal) b->time = RT_NEWN(pool, double, b->n_slots * b->batch);
+    if (!b->slot || !b->sampler || (b->source.spec.temporal && !b->time)) return nomem(t);
     for (int i = 0; i < (n_workers ? n_workers : 1) && b->draws; i++, b->n_samplers++)
-        TRY(st, rt_sampler_new(&b->sampler[i], from, &b->graph, &b->spec, NULL,
+        TRY(st, rt_sampler_new(&b->sampler[i], from, &b->source.graph, &b->source.spec, NULL,
                                count_members(t, n_workers), &t->rt.err));
     for (int i = 0; i < b->n_slots; i++) {
         RtBatch *batch = NULL;
@@ -327,15 +250,15 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     b->epoch = b->first_epoch = -1;
     RtPipelineSpec spec = {.prepare = prepare, .user = t, .n_workers = n_workers};
     gnnc_status st;
-    TRY(st, rt_batch_step_init(t, RT_PHASE_TRAIN, &b->step));
+    TRY(st, rt_batch_step_init(&b->step, &t->x, t, RT_PHASE_TRAIN));
     if (s->train_links != RT_LINKS_NONE) TRY(st, rt_link_batches_start(t));
-    if (b->draws) TRY(st, make_graph(t, b));
-    if (b->draws) TRY(st, make_spec(t, b));
+    if (b->draws) TRY(st, rt_batch_source_make(t, &b->source));
     if (b->draws && t->links)
-        TRY(st, rt_link_batches_draws(t, &b->graph, &b->spec, &b->map, count_members(t, 0)));
+        TRY(st, rt_link_batches_draws(t, &b->source.graph, &b->source.spec, &b->source.map,
+                                      count_members(t, 0)));
     TRY(st, make_seeds(t, b));
-    TRY(st, rt_row_batches_start(t, &b->graph, &b->spec, &b->map, b->type, b->batch,
-                                 count_members(t, 0)));
+    TRY(st, rt_row_batches_start(t, &b->source.graph, &b->source.spec, &b->source.map, b->type,
+                                 b->batch, count_members(t, 0)));
     TRY(st, make_slots(t, b, from, n_workers));
     if (on_device) TRY(st, make_device_sampler(t, b));
     TRY(st, make_notes(t, b));
@@ -376,8 +299,9 @@ static void even_out(RtBatches *b) {
 /* Every slot makes the heaviest batches; their results are nobody's. */
 static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
     RtError *err = &t->rt.err;
-    RtHeavy heavy = {.g = &b->graph, .spec = &b->spec, .type = b->type, .parts = &b->parts};
-    if (t->links) heavy.links = rt_link_batches_ends(t, &b->map, heavy.end_type);
+    RtHeavy heavy = {
+        .g = &b->source.graph, .spec = &b->source.spec, .type = b->type, .parts = &b->parts};
+    if (t->links) heavy.links = rt_link_batches_ends(t, &b->source.map, heavy.end_type);
     gnnc_status st = GNNC_OK;
     for (int way = 0; way < rt_heavy_ways(&heavy); way++) {
         RtSampleAt at = {(uint64_t)t->options.seed, UINT64_MAX, (uint64_t)way}; /* no epoch's */
@@ -385,7 +309,7 @@ static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
                             err));
         for (int i = 0; i < b->n_slots; i++) {
             TRY(st, fill(t, i % b->n_samplers, &at, b->order, b->batch, i, err));
-            TRY(st, rt_batch_step_room(t, &b->step, &b->slot[i].x, b->epoch == b->first_epoch));
+            TRY(st, rt_batch_step_room(&b->step, &b->slot[i].x, b->epoch == b->first_epoch));
         }
     }
 out:
@@ -445,7 +369,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     b->next = -1; /* a failed run begins anew */
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
     RtMinibatch *m = &b->slot[slot];
-    TRY(st, rt_batch_step_run(t, &b->step, m, epoch == b->first_epoch));
+    TRY(st, rt_batch_step_run(&b->step, m, epoch == b->first_epoch));
     TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
@@ -513,8 +437,8 @@ const char *rt_batches_text(gnnc_trainer *t, RtPool *pool) {
     }
     if (!text || !b->draws) return text;
     text = rt_pool_printf(pool, "%s fanout=", text);
-    for (int i = 0; text && i < s.n_hops * b->map.n_rels; i++)
-        text = rt_pool_printf(pool, "%s%s%d", text, i ? "," : "", b->spec.fanout[i]);
+    for (int i = 0; text && i < s.n_hops * b->source.map.n_rels; i++)
+        text = rt_pool_printf(pool, "%s%s%d", text, i ? "," : "", b->source.spec.fanout[i]);
     return text;
 }
 

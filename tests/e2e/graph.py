@@ -205,4 +205,5 @@ def main():
     codes_are_read_apart(compiled(gnnc, "cities.gnn", "cities"))
 
 
-main()
+if __name__ == "__main__":
+    main()

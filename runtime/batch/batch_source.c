@@ -1,0 +1,86 @@
+#include "batch_source.h"
+
+#include "link_batches.h"
+
+/* The one of n columns that the space has; NULL: none. */
+static const RtColumn *column_of(const gnnc_trainer *t, const int *columns, int n, int space) {
+    for (int i = 0; i < n; i++)
+        if (t->program->columns[columns[i]].space == space) return t->rt.bound->col[columns[i]];
+    return NULL;
+}
+
+static const RtColumn *time_of(const gnnc_trainer *t, int space) {
+    return column_of(t, t->program->sampling.times, t->program->sampling.n_times, space);
+}
+
+/* Events are mostly listed in the order of time, and so are then those of each destination: the
+ * known ones among a hub's are found, not looked for one by one. */
+static bool is_sorted(const double *time, const RtRelation *r) {
+    for (int64_t d = 0; d < r->n_dst; d++)
+        for (int64_t e = r->ptr[d] + 1; e < r->ptr[d + 1]; e++)
+            if (!(time[e - 1] <= time[e])) return false;
+    return true;
+}
+
+static gnnc_status add_relation(gnnc_trainer *t, RtBatchSource *d, int rel, RtSampleRel *out) {
+    const rt_sampling *s = &t->program->sampling;
+    int space = d->map.space_of_rel[rel];
+    const rt_space *sp = &t->program->spaces[space];
+    RtRelation *r = &t->rt.bound->rel[space];
+    const RtColumn *time = time_of(t, space),
+                   *weight = column_of(t, s->weights, s->n_weights, space);
+    bool back = s->edges == RT_EDGES_BIDIRECTIONAL && sp->src == sp->dst;
+    if (back) {
+        gnnc_status st = rt_relation_group_src(&t->rt.pool, r, &t->rt.err);
+        if (st != GNNC_OK) return st;
+    }
+    *out = rt_sample_rel(sp->name, d->map.type_of_space[sp->src], d->map.type_of_space[sp->dst], r);
+    out->reverse = back ? rel : -1;
+    out->weight = weight ? weight->f32 : NULL;
+    out->time = time ? time->f64 : NULL;
+    out->time_sorted = time && is_sorted(time->f64, r);
+    out->inclusive = s->inclusive;
+    out->hides = t->links && rt_link_batches_hides(t, space);
+    return GNNC_OK;
+}
+
+static gnnc_status make_graph(gnnc_trainer *t, RtBatchSource *d) {
+    const rt_program *p = t->program;
+    RtPool *pool = &t->rt.pool;
+    gnnc_status st = rt_batch_map(pool, p, &d->map, &t->rt.err);
+    if (st != GNNC_OK) return st;
+    RtSampleType *type = RT_NEWN(pool, RtSampleType, d->map.n_types);
+    RtSampleRel *rel = RT_NEWN(pool, RtSampleRel, d->map.n_rels);
+    if (!type || !rel) return rt_fail_nomem(&t->rt.err, "batches");
+    for (int i = 0; i < d->map.n_types; i++) {
+        int space = d->map.space_of_type[i];
+        const RtColumn *time = time_of(t, space);
+        type[i] = (RtSampleType){.name = p->spaces[space].name,
+                                 .n = t->x.n[p->spaces[space].sym],
+                                 .time = time ? time->f64 : NULL,
+                                 .inclusive = p->sampling.inclusive};
+    }
+    for (int i = 0; i < d->map.n_rels && st == GNNC_OK; i++) st = add_relation(t, d, i, &rel[i]);
+    d->graph = (RtSampleGraph){d->map.n_types, d->map.n_rels, type, rel};
+    return st;
+}
+
+static gnnc_status make_spec(gnnc_trainer *t, RtBatchSource *d) {
+    const rt_sampling *s = &t->program->sampling;
+    int32_t *fanout = RT_NEWN(&t->rt.pool, int32_t, s->n_hops * d->map.n_rels);
+    if (!fanout) return rt_fail_nomem(&t->rt.err, "batches");
+    for (int h = 0; h < s->n_hops; h++)
+        for (int r = 0; r < d->map.n_rels; r++)
+            fanout[h * d->map.n_rels + r] =
+                s->fanout[h * t->program->n_spaces + d->map.space_of_rel[r]];
+    d->spec = (RtSampleSpec){.how = *s,
+                             .fanout = fanout,
+                             .temporal = s->n_times > 0,
+                             .check = t->options.check_times != 0};
+    return GNNC_OK;
+}
+
+gnnc_status rt_batch_source_make(gnnc_trainer *t, RtBatchSource *d) {
+    gnnc_status st = make_graph(t, d);
+    return st == GNNC_OK ? make_spec(t, d) : st;
+}
