@@ -1,6 +1,7 @@
 /* The tables of runtime/program.h. */
 #include "codegen/cost.h"
 #include "codegen/host.h"
+#include "codegen/plan_order.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -152,11 +153,26 @@ static void emit_use(Host *h, const PBuf *b) {
     host_string(h, b->use.of);
 }
 
-static void emit_buf(Host *h, const PBuf *b) {
+/* By buffer: does a phase that runs over batches touch it? */
+static const bool *find_in_batches(const Host *h) {
+    bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        for (int k = 0; k < ph->steps.n && plan_is_of_batches(h->p, ph); k++)
+            for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++) {
+                int buf = plan_touched(ph->steps.v[k], b);
+                if (buf >= 0) in[buf] = true;
+            }
+    }
+    return in;
+}
+
+static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
-    int space = b->kind == PB_LOGICAL    ? id_of(b->space)
-                : io && b->type.rank > 0 ? id_of(b->type.dim[0])
-                                         : -1;
+    bool rows = io || b->kind == PB_VAR;
+    int space = b->kind == PB_LOGICAL      ? id_of(b->space)
+                : rows && b->type.rank > 0 ? id_of(b->type.dim[0])
+                                           : -1;
     host_printf(h, "    [B_%s] = {.name = ", b->name);
     host_string(h, b->name);
     host_printf(h, ", .kind = %s, .dt = %s, .io_name = ", host_PBufKind[b->kind],
@@ -169,13 +185,15 @@ static void emit_buf(Host *h, const PBuf *b) {
                 b->by ? b->by->id : -1, b->kind == PB_TEMP || b->kind == PB_OUTPUT ? b->phase : -1,
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0, b->block);
+    if (in_batches) host_puts(h, ", .in_batches = true");
     emit_use(h, b);
     host_puts(h, "},\n");
 }
 
 static void emit_bufs(Host *h) {
+    const bool *in_batches = find_in_batches(h);
     open_table(h, "rt_buf", "bufs", h->p->bufs.n);
-    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i]);
+    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i], in_batches[i]);
     close_table(h, h->p->bufs.n);
 }
 

@@ -26,6 +26,8 @@ static const char *const emit_names[] = {
 
 SETTER(set_emit) {
     UNUSED_ARGS;
+    o->infer |= strcmp(value, "infer") == 0;
+    if (strcmp(value, "infer") == 0) value = "lib";
     for (size_t i = 0; i < COUNT(emit_names); i++)
         if (strcmp(value, emit_names[i]) == 0) {
             o->emit = (OutKind)i;
@@ -201,6 +203,7 @@ FLAG(set_print_changed, pass.print_changed)
 FLAG(set_time, pass.time_passes)
 FLAG(set_verify, pass.verify_each)
 FLAG(set_grads, grads)
+FLAG(set_infer, infer)
 FLAG(set_keep, keep)
 FLAG(set_depends, depends)
 FLAG(set_verbose, verbose)
@@ -233,7 +236,10 @@ static const CliOption options[] = {
     {"-I", "DIR", "look for imported files there too", set_include},
     {"-O0", NULL, "no optimisation", set_o0},
     {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2},
-    {"--emit", "KIND", "exe, lib, ast, ir, plan, loops, llvm, asm, obj, c, cuda or none", set_emit},
+    {"--emit", "KIND",
+     "exe, lib, infer (lib with --infer), ast, ir, plan, loops, llvm, asm, obj, c, cuda or none",
+     set_emit},
+    {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer},
     {"--target", "LIST", "auto, cpu, cuda or cpu,cuda (default auto: both where nvcc is)",
      set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},

@@ -66,7 +66,9 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
     }
-    const char *names = j->o.passes ? j->o.passes : pass_pipeline_named(j->o.opt_level, j->o.grads);
+    const char *names = j->o.passes  ? j->o.passes
+                        : j->o.infer ? pass_pipeline_infer(j->o.opt_level)
+                                     : pass_pipeline_named(j->o.opt_level, j->o.grads);
     bool ok = pass_run_all(c, m, names, p);
     cli_stage_time(&j->o, "passes", start);
     return ok;
@@ -136,6 +138,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (o->tf32) sb_puts(&b, " --precision=tf32");
     if (cuda && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
     if (o->grads) sb_puts(&b, " --grads");
+    if (o->infer) sb_puts(&b, " --infer");
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->data) sb_puts(&b, " --specialize");
     return b.s;

@@ -213,9 +213,9 @@ const Column *module_target(const Module *m, bool split) {
 
 bool module_draws(const Module *m, Phase phase) {
     const Sampling *s = &m->recipe.sample;
-    bool timed = s->batch && s->n_hops && s->times.n;
+    bool by_row = s->batch && s->n_hops && (s->times.n || s->serve);
     if (phase == PHASE_TRAIN) return s->batch && (!s->train_links || s->n_hops);
-    return timed && (phase == PHASE_PREDICT || phase == PHASE_EMBED);
+    return by_row && (phase == PHASE_PREDICT || phase == PHASE_EMBED);
 }
 
 bool phase_saves(Phase phase) {

@@ -48,6 +48,12 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
                  "cse,dce,turn,breaks,fuse,remat,precision,carry";
 }
 
+const char *pass_pipeline_infer(int opt_level) {
+    return opt_level == 0 ? "canon,cse,dce,serve,dce,lower-csr,precision"
+                          : "canon,cse,dce,one-hot,reorder,cse,serve,trim,canon,cse,dce,dots,"
+                            "shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,precision,carry";
+}
+
 static bool is_update(const Op *op) {
     return op->kind == OP_ASSIGN && op->var->kind == VAR_PARAM;
 }

@@ -27,6 +27,7 @@ typedef struct RtBound {
     const int64_t **balance; /* [n_maps] */
     uint64_t fingerprint;    /* of what the program reads of the data */
     bool has_conditions;     /* those of `where` were computed before */
+    bool serves;             /* a batch: only what its phases read is bound */
 } RtBound;
 
 /* What is bound: data, which outlive the trainer, and which of their splits.  alone: nobody else

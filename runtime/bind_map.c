@@ -289,18 +289,24 @@ static int buffer_of(const rt_map *m) {
     return m->idx_buf >= 0 ? m->idx_buf : m->ptr_buf >= 0 ? m->ptr_buf : m->perm_buf;
 }
 
+static bool is_read(const RtExec *x, int buf) {
+    return buf >= 0 && (!x->rt->bound->serves || x->program->bufs[buf].in_batches);
+}
+
 gnnc_status rt_bind_space(RtExec *x, int space) {
     const rt_program *p = x->program;
     gnnc_status st = GNNC_OK;
-    for (int m = 0; m < p->n_maps && st == GNNC_OK; m++) {
-        int buf = buffer_of(&p->maps[m]);
-        if (p->maps[m].from == space && buf >= 0) st = bind_where(x, bind_map, m, buf);
+    for (int i = 0; i < p->n_maps && st == GNNC_OK; i++) {
+        const rt_map *m = &p->maps[i];
+        bool read = is_read(x, m->idx_buf) || is_read(x, m->ptr_buf) || is_read(x, m->perm_buf);
+        int buf = buffer_of(m);
+        if (m->from == space && read) st = bind_where(x, bind_map, i, buf);
     }
     for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++) {
         const rt_buf *buf = &p->bufs[b];
         bool by = buf->kind == RT_BUF_MAP && buf->by >= 0 && p->maps[buf->map].from == space;
-        if (by) st = bind_where(x, bind_by, b, b);
-        if (buf->kind == RT_BUF_LOGICAL && buf->space == space)
+        if (by && is_read(x, b)) st = bind_where(x, bind_by, b, b);
+        if (buf->kind == RT_BUF_LOGICAL && buf->space == space && is_read(x, b))
             st = bind_where(x, bind_logical, b, b);
     }
     return st;

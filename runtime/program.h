@@ -106,7 +106,8 @@ typedef struct {
     rt_dtype dt;
     const char
         *io_name; /* INPUT, SAVED, OUTPUT: "lr", "loss", "pred", "grad.conv1.lin.weight", .. */
-    int space;    /* LOGICAL: of which space; OUTPUT: space of dimension 0, or -1 */
+    int space;    /* LOGICAL: of which space; VAR, INPUT, SAVED, OUTPUT: space of dimension 0, or
+                     -1 */
     int stream;   /* KEY */
     int map,
         by; /* MAP: targets of a map, in the order of the segments of map `by`; -1 = own order */
@@ -117,6 +118,7 @@ typedef struct {
     rt_output_role role; /* OUTPUT */
     rt_split split;      /* .. a loss or metric: of its rows; 0 = of the step's */
     const char *of;      /* .. its name among its kind, "accuracy" of "accuracy.val"; or NULL */
+    bool in_batches;     /* a phase that runs over batches touches it */
 } rt_buf;
 
 struct RtExec;

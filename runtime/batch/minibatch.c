@@ -66,6 +66,7 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->x.balance = m->bound.balance;
     m->bound.split = 0; /* of a taken column only the chosen split is there */
     m->bound.has_conditions = true;
+    m->bound.serves = p->sampling.serve;
     memcpy(m->x.buf, x->buf, sizeof *x->buf * (size_t)p->n_bufs);
     memcpy(m->bound.table, x->rt->bound->table, sizeof *m->bound.table * (size_t)p->n_spaces);
     if (!batch) take_whole(m, x->rt->bound);
@@ -158,7 +159,7 @@ static void bind_prefix(RtMinibatch *m, const RtBatchMap *map, int space) {
 /* Nodes come graph by graph: where those of each begin. */
 static gnnc_status bind_graphs(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
-    if (map->graph_space < 0) return GNNC_OK;
+    if (map->graph_space < 0 || m->bound.serves) return GNNC_OK; /* rows of graphs are no batch's */
     m->x.n[p->spaces[map->graph_space].sym] = m->graphs.n;
     for (int t = 0; t < map->n_types; t++) {
         const RtBatchNodes *v = &m->batch->nodes[t];
@@ -231,6 +232,25 @@ out:
     return st;
 }
 
+/* What was computed of all rows, and parameters with a row for each: those of the batch's rows. */
+static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
+    const rt_program *p = m->x.program;
+    for (int b = 0; b < p->n_bufs && p->sampling.serve; b++) {
+        const rt_buf *buf = &p->bufs[b];
+        bool whole = buf->kind == RT_BUF_SAVED || buf->kind == RT_BUF_VAR;
+        if (!whole || buf->space < 0 || !buf->in_batches) continue;
+        RtRows rows = rows_of(m, map, buf->space);
+        int64_t n_all = data->n[p->spaces[buf->space].sym];
+        if (!rows.i32 && !rows.i64) continue; /* of no rows of the batch */
+        size_t all = (size_t)p->buf_count(b, data->n) * (size_t)rt_type_bytes(buf->dt);
+        size_t row_bytes = n_all ? all / (size_t)n_all : 0;
+        m->x.buf[b] = rt_pool_alloc(&m->rt.pool, (size_t)rows.n + 1, row_bytes + 1);
+        if (!m->x.buf[b]) return rt_fail_nomem(&m->rt.err, "a batch");
+        rt_gather_rows(m->team, data->buf[b], row_bytes, rows, m->x.buf[b]);
+    }
+    return GNNC_OK;
+}
+
 /* Conditions of `where` were computed for all edges, in canonical order. */
 static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
@@ -259,6 +279,7 @@ gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchM
         if (m->x.program->spaces[s].first) bind_prefix(m, map, s);
     TRY(st, bind_graphs(m, data, map));
     TRY(st, bind_columns(m, data, map));
+    TRY(st, bind_whole_rows(m, data, map));
     TRY(st, bind_conditions(m, data, map));
     TRY(st, rt_bind_derived(&m->x));
     for (int s = 0; s < m->x.program->n_spaces; s++)

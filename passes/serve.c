@@ -1,0 +1,345 @@
+/* Serving: predictions of some rows, from their neighbourhoods alone, equal to those of all rows.
+ *
+ *     @predict                                     @load
+ *       %d = segment sum dst(cites) %one             %d = segment sum dst(cites) %one
+ *       %h = gather src(cites) (x @ W)               output "whole.0" %d
+ *       %s = segment sum dst(cites) %h       ->    @predict, over the rows asked for
+ *       %y = div %s %d                               %d = saved "whole.0"        [paper]
+ *       output "pred" %y                             %h = gather src(cites) (x @ W)
+ *                                                    %s = segment sum dst(cites) %h
+ *                                                    %y = div %s %d
+ *                                                    output "pred" (first paper.0 of %y)
+ *
+ * The runtime draws, for each row asked for, all in-edges of as many hops as @predict reads, and
+ * `trim` cuts each layer to the rows that later ones need.  Of the last hop's nodes the in-edges
+ * are not there.  So what a value needs of the whole graph is computed over the whole graph, and
+ * kept as a column: numbers of a node that its edges' data tell (degrees, normalisation), in @load;
+ * sums over all rows, ranks, loops, functions in C and all else that is not made row by
+ * row, in @load, or in @encode where it depends on parameters.  @predict reads these columns by its
+ * rows (runtime/batch/minibatch.h), as it reads columns of the data and parameters with a row for
+ * each node.
+ *
+ * Rows by time draw their neighbours as training does, already; nothing else than @predict is
+ * left of such a program.  Cf. layer-wise inference of PyTorch Geometric and DGL, which computes
+ * all rows for the sake of one. */
+#include "ir/walk.h"
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+typedef struct {
+    bool whole;     /* computed over the whole graph, hence in @load or @encode */
+    bool invariant; /* depends on the data alone */
+    int hops;       /* between the rows of the result and the furthest it is made of */
+    Op *saved;      /* what stands for it in @predict */
+} Fact;
+
+typedef struct {
+    PassCtx *p;
+    Module *m;
+    Func *f;
+    Fact *fact; /* by op id */
+    int n_saved;
+    IrMarks marks;
+} Serve;
+
+/* ---- what is made row by row -------- */
+static bool is_rows(const Space *s) {
+    return s->kind != SP_DIM;
+}
+
+/* Are its edges, in a batch, all edges into the batch's nodes but those of the last hop? */
+static bool is_drawn_along(const Module *m, const Space *s) {
+    if (space_of_batch(s)) return false;
+    if (space_is_sampled(m, s)) return true;
+    if (s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED) return false;
+    if (s->rel == REL_WHERE && !space_is_sampled(m, s->base[0])) return false;
+    return is_drawn_along(m, s->base[0]) && (!s->base[1] || is_drawn_along(m, s->base[1]));
+}
+
+static bool is_in_batches(const Module *m, const Space *s) {
+    if (!is_rows(s) || s->kind == SP_NODE) return true;
+    return s->kind == SP_EDGE && is_drawn_along(m, s);
+}
+
+static int n_row_spaces(const Type *t) {
+    int n = 0;
+    for (int i = 0; i < t->rank; i++) n += is_rows(t->dim[i]);
+    return n;
+}
+
+static bool has_batch_type(const Module *m, const Type *t) {
+    for (int i = 0; i < t->rank; i++)
+        if (!is_in_batches(m, t->dim[i])) return false;
+    return n_row_spaces(t) <= 1;
+}
+
+/* Is a number of rows, or a row's own number, what it gives? */
+static bool tells_rows(const Op *op) {
+    for (int i = 0; i < op->n_over; i++)
+        if (is_rows(op->over[i])) return true;
+    if (op->kind == OP_IOTA) return n_row_spaces(&op->type) > 0;
+    return op->kind == OP_INDEX && op->map->kind != MAP_COL;
+}
+
+/* Edges that a batch draws know their places among all edges, but not which of the data's edges
+ * they come from; those that it derives from drawn ones do. */
+static bool is_map_of_rows(const Module *m, const Map *map) {
+    if (!is_in_batches(m, map->from)) return false;
+    if (map->kind == MAP_ORIG) return !space_is_sampled(m, map->from);
+    return map->kind == MAP_SRC || map->kind == MAP_DST || map->kind == MAP_COL;
+}
+
+/* Row spaces of operands that the result lacks: it sums over them. */
+static bool loses_rows(const Op *op) {
+    for (int i = 0; i < op->n_in && !op->map; i++)
+        for (int d = 0; d < op->in[i]->type.rank; d++)
+            if (is_rows(op->in[i]->type.dim[d]) && !type_has(&op->type, op->in[i]->type.dim[d]))
+                return true;
+    return false;
+}
+
+static bool is_by_row(const Serve *s, const Op *op) {
+    bool source = op->kind == OP_CONST || op->kind == OP_DATA || op->kind == OP_VAR ||
+                  op->kind == OP_INPUT || op->kind == OP_SIZE || op->kind == OP_IOTA ||
+                  op->kind == OP_VALID || op->kind == OP_INDEX || op->kind == OP_CONCAT ||
+                  op->kind == OP_SLICE;
+    if (!source && !op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW)) return false;
+    if (!has_batch_type(s->m, &op->type) || tells_rows(op) || loses_rows(op)) return false;
+    if (op->map && !is_map_of_rows(s->m, op->map)) return false;
+    if (op->kind == OP_VAR && n_row_spaces(&op->type) && !is_rows(op->type.dim[0])) return false;
+    return op->kind != OP_SEGMENT || op->map->kind == MAP_DST;
+}
+
+/* A value that @predict can read by row. */
+static bool can_be_saved(const Serve *s, const Op *op) {
+    const Type *t = &op->type;
+    if (t->layout == LAYOUT_CSR || n_row_spaces(t) > 1) return false;
+    if (n_row_spaces(t) == 0) return true;
+    const Space *rows = t->dim[0];
+    return rows->kind == SP_NODE || (rows->kind == SP_EDGE && space_is_sampled(s->m, rows));
+}
+
+static bool is_whole(const Serve *s, const Op *op) {
+    bool invariant = true;
+    for (int i = 0; i < op->n_in; i++) {
+        const Fact *x = &s->fact[op->in[i]->id];
+        if (x->whole && !can_be_saved(s, op->in[i])) return true;
+        invariant &= x->invariant;
+    }
+    return !is_by_row(s, op) || (op->kind == OP_SEGMENT && invariant && op->type.rank == 1);
+}
+
+static bool is_hop(const Op *op) {
+    return op->kind == OP_GATHER && op->map->kind == MAP_SRC;
+}
+
+static void find_facts(Serve *s) {
+    func_number(s->f);
+    s->fact = NEWN(s->p->a, Fact, (size_t)s->f->n_ops + 1);
+    s->marks = ir_marks_new(s->p->a, s->f->n_ops);
+    for (Op *op = s->f->first; op; op = op->next) {
+        Fact *x = &s->fact[op->id];
+        x->invariant = !pass_may_vary(op);
+        for (int i = 0; i < op->n_in; i++) x->invariant &= s->fact[op->in[i]->id].invariant;
+        x->whole = !op_has(op, OPT_EFFECT) && is_whole(s, op);
+        for (int i = 0; i < op->n_in && !x->whole; i++) {
+            const Fact *y = &s->fact[op->in[i]->id];
+            if (y->hops > x->hops) x->hops = y->hops;
+        }
+        x->hops += !x->whole && is_hop(op);
+    }
+}
+
+/* ---- what is computed over the whole graph -------- */
+static Func *whole_func(Serve *s, Phase phase) {
+    Func *f = func_of(s->m, phase);
+    if (f) return f;
+    f = func_new_phase(s->m, phase);
+    int first = phase == PHASE_ENCODE && func_of(s->m, PHASE_LOAD) ? 1 : 0;
+    for (int i = s->m->funcs.n - 1; i > first; i--) s->m->funcs.v[i] = s->m->funcs.v[i - 1];
+    s->m->funcs.v[first] = f;
+    return f;
+}
+
+static bool is_new(void *user, const Op *op) {
+    (void)user;
+    return !op->tag;
+}
+
+/* Copies what op is made of; tags remember the copies of one function at a time. */
+static Op *copy_into(Serve *s, Builder *b, Op *op) {
+    IrOps missing = ir_walk(s->p->a, &s->marks, op, is_new, NULL);
+    for (int i = 0; i < missing.n; i++) {
+        Op *x = missing.v[i];
+        if (x->tag) continue;
+        Op proto = *x;
+        proto.tag = NULL;
+        proto.in = NEWN(s->p->a, Op *, (size_t)x->n_in);
+        for (int k = 0; k < x->n_in; k++) proto.in[k] = x->in[k]->tag;
+        b_like(b, x);
+        x->tag = b_op(b, &proto);
+    }
+    return op->tag;
+}
+
+static void save(Serve *s, Builder *b, Op *op) {
+    Op *value = copy_into(s, b, op);
+    const char *name = arena_printf(s->m->a, "whole.%d", s->n_saved++);
+    b_like(b, op);
+    b_output(b, name, value);
+    Builder here = b_for(s->m, s->f, op, op);
+    s->fact[op->id].saved = b_saved(&here, name, op->type);
+    s->fact[op->id].saved->hint = op->hint;
+    pass_remark(s->p, op->span, "serve", "'%s' is computed over the whole graph, %s",
+                op->hint ? op->hint : op_mnemonic(op->kind),
+                s->fact[op->id].invariant ? "when data are loaded" : "when weights are");
+}
+
+/* Whole values that something row by row reads: those of the data alone first, then the others. */
+static void save_whole(Serve *s, bool invariant) {
+    VEC(Op *) found = {0};
+    for (Op *op = s->f->first; op; op = op->next) {
+        const Fact *x = &s->fact[op->id];
+        for (int i = 0; i < op->n_in && !x->whole; i++) {
+            const Fact *y = &s->fact[op->in[i]->id];
+            bool wanted = y->whole && y->invariant == invariant && !op->in[i]->tag;
+            if (!wanted) continue;
+            op->in[i]->tag = op; /* once */
+            vec_push(s->p->a, &found, op->in[i]);
+        }
+    }
+    for (int i = 0; i < found.n; i++) found.v[i]->tag = NULL;
+    if (!found.n) return;
+    Func *f = whole_func(s, invariant ? PHASE_LOAD : PHASE_ENCODE);
+    Builder b = {.m = s->m, .f = f};
+    for (int i = 0; i < found.n; i++) save(s, &b, found.v[i]);
+    for (Op *op = s->f->first; op; op = op->next) op->tag = NULL;
+}
+
+static void read_saved(Serve *s) {
+    for (Op *op = s->f->first; op; op = op->next)
+        for (int i = 0; i < op->n_in; i++) {
+            Op *x = op->in[i];
+            if (x->id < s->f->n_ops && s->fact[x->id].saved && x->kind != OP_SAVED)
+                op->in[i] = s->fact[x->id].saved;
+        }
+}
+
+/* ---- what is drawn -------- */
+static void mark_drawn(const Module *m, const Space *s, bool *read) {
+    if (!s || s->kind != SP_EDGE || read[s->id]) return;
+    read[s->id] = true;
+    if (space_is_sampled(m, s)) return;
+    mark_drawn(m, s->base[0], read);
+    mark_drawn(m, s->base[1], read);
+}
+
+static const bool *find_read(Serve *s) {
+    bool *read = NEWN(s->p->a, bool, (size_t)s->m->spaces.n + 1);
+    for (const Op *op = s->f->first; op; op = op->next) {
+        if (op->map) mark_drawn(s->m, op->map->from, read);
+        for (int d = 0; d < op->type.rank; d++) mark_drawn(s->m, op->type.dim[d], read);
+    }
+    return read;
+}
+
+/* All in-edges along what @predict reads, none along the rest. */
+static void draw_all(Serve *s, int hops) {
+    Sampling *how = &s->m->recipe.sample;
+    how->n_hops = hops > 0 ? hops : 1;
+    const bool *read = find_read(s);
+    int64_t *all = NEWN(s->m->a, int64_t, (size_t)how->n_hops);
+    int64_t *none = NEWN(s->m->a, int64_t, (size_t)how->n_hops);
+    for (int i = 0; i < how->n_hops; i++) all[i] = -1;
+    for (int i = 0; i < s->m->spaces.n; i++) {
+        Space *rel = s->m->spaces.v[i];
+        if (!space_is_sampled(s->m, rel)) continue;
+        SampleRel own = {.rel = rel, .fanout = read[i] && hops > 0 ? all : none};
+        vec_push(s->m->a, &how->rels, own);
+    }
+}
+
+/* ---- the program -------- */
+static bool is_kept(const Module *m, const Func *f) {
+    if (f->phase == PHASE_LOAD || f->phase == PHASE_REFRESH || f->phase == PHASE_PREDICT)
+        return true;
+    for (int i = 0; f->body && i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
+            if (op->kind == OP_LOOP && op->body == f && is_kept(m, m->funcs.v[i])) return true;
+    return false;
+}
+
+static void keep_prediction(Module *m) {
+    int n = 0;
+    for (int i = 0; i < m->funcs.n; i++)
+        if (is_kept(m, m->funcs.v[i])) m->funcs.v[n++] = m->funcs.v[i];
+    m->funcs.n = n;
+}
+
+/* The rows that are predicted; NULL: they are links, which a step brings. */
+static Space *rows_of(const Op *pred) {
+    Space *s = pred->type.rank ? pred->type.dim[0] : NULL;
+    return s && s->kind == SP_NODE && n_row_spaces(&pred->type) == 1 ? s : NULL;
+}
+
+/* Rows by time have nothing but their batch: what looks across its rows would hang on what else is
+ * asked for. */
+static bool is_by_rows_alone(PassCtx *p, const Func *f) {
+    for (const Op *op = f->first; op; op = op->next) {
+        bool of_seeds = op->kind == OP_SLICE || op_has(op, OPT_EFFECT);
+        if (of_seeds || (!tells_rows(op) && !loses_rows(op))) continue;
+        diag_add(p->ctx, DIAG_E0516, op->span,
+                 "what is predicted of a row would depend on which others are predicted with it");
+        return false;
+    }
+    return true;
+}
+
+static bool run(PassCtx *p, Module *m) {
+    Func *f = func_of(m, PHASE_PREDICT);
+    Op *out = f ? func_output_of(f, OUT_PRED) : NULL;
+    bool timed = f && module_draws(m, PHASE_PREDICT);
+    if (!out) {
+        diag_add(p->ctx, DIAG_E0516, (Span){0}, "the model has no @predict to serve");
+        return false;
+    }
+    keep_prediction(m);
+    pass_dce_func(p->a, f);
+    m->recipe.sample.serve = true;
+    if (timed) return is_by_rows_alone(p, f);
+    Space *rows = rows_of(out->in[0]);
+    if (!rows) {
+        diag_add(p->ctx, DIAG_E0516, out->span,
+                 "'pred' has no row for each node of a type: links "
+                 "and graphs are not served by row yet");
+        return false;
+    }
+    Serve s = {.p = p, .m = m, .f = f};
+    m->recipe.sample = (Sampling){.batch = 1, .n_hops = 1, .serve = true};
+    find_facts(&s);
+    bool at_once = s.fact[out->in[0]->id].whole && !can_be_saved(&s, out->in[0]);
+    if (at_once) {
+        diag_add(p->ctx, DIAG_E0516, out->span, "'pred' cannot be kept by row");
+        return false;
+    }
+    int hops = s.fact[out->in[0]->id].hops;
+    save_whole(&s, true);
+    save_whole(&s, false);
+    read_saved(&s);
+    pass_dce_func(p->a, f);
+    draw_all(&s, hops);
+    Builder b = b_for(m, f, out, out);
+    out->in[0] =
+        b_slice(&b, out->in[0], rows, space_prefix(m, rows, 0, out->span), expr_const(m->a, 0));
+    pass_remark(p, out->span, "serve", "a row is predicted from %d hops", hops);
+    return true;
+}
+
+const Pass pass_serve = {
+    .name = "serve",
+    .summary = "make @predict predict rows by themselves",
+    .needs = IR_TYPED,
+    .breaks = IR_FUSED,
+    .run = run,
+};
