@@ -635,6 +635,73 @@ gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase);
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
                                 int64_t dim[GNNC_MAX_RANK]);
 
+/* ---- a model with its weights -------------------------------------------------------------- */
+/* A program that predicts (gnnc --emit=infer) and weights that a trainer of the same model kept.
+ *
+ *     gnnc_model *m = NULL;                          gnnc_session *s = NULL;
+ *     gnnc_model_create(&m, &churn_program);         gnnc_session_create(&s);
+ *     gnnc_model_load(m, "churn.safetensors");       gnnc_session_open(s, m, graph);
+ *                                                    gnnc_session_predict(s, n, ids, out);
+ *
+ * One thread makes it; once it has its weights nothing of it changes, and any number of threads and
+ * sessions share it. */
+typedef struct gnnc_model gnnc_model;
+/* With one reference, the caller's.  `program` must outlive the model.
+ * Returns GNNC_E_ARG (a program of another version of the compiler), GNNC_E_NOMEM. */
+gnnc_status gnnc_model_create(gnnc_model **out, const gnnc_program *program);
+gnnc_status gnnc_model_create_with(gnnc_model **out, const gnnc_program *program,
+                                   gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user);
+/* One more reference, one fewer, from any thread; with the last one the model goes.  NULL is
+ * allowed. */
+void gnnc_model_retain(gnnc_model *m);
+void gnnc_model_release(gnnc_model *m);
+/* What went wrong in the last load: one line, never NULL. */
+const char *gnnc_model_error(const gnnc_model *m);
+/* Reads weights, once: a file of gnnc_trainer_save_weights, a checkpoint, or what
+ * gnnc_trainer_save_weights_to wrote, which is copied.  Names and shapes are compared with the
+ * program's by gnnc_session_open, as data tell sizes.
+ * Returns GNNC_E_IO, GNNC_E_FORMAT, GNNC_E_STATE (it has its weights), GNNC_E_NOMEM. */
+gnnc_status gnnc_model_load(gnnc_model *m, const char *path);
+gnnc_status gnnc_model_load_from(gnnc_model *m, const void *data, size_t n_bytes);
+const char *gnnc_model_name(const gnnc_model *m); /* "churn"; lives as long as the program */
+
+/* ---- a session: predictions of some rows --------------------------------------------------- */
+/* One thread's working memory over a model and a graph.  A row is predicted from its neighbourhood:
+ * all in-edges of as many hops as the model reads (of a model by time, the recipe's fan-outs at the
+ * row's time), and equals that of gnnc_trainer_predict over all rows.  What the model needs of the
+ * whole graph, such as degrees, is computed by open.
+ *
+ * A prediction takes no lock, and after the first ones of their sizes no memory.  It depends on the
+ * row, the graph and the weights alone: not on what else is asked for, nor on earlier calls. */
+typedef struct gnnc_session gnnc_session;
+gnnc_status gnnc_session_create(gnnc_session **out);
+gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
+                                     gnnc_release_fn *release, void *user);
+void gnnc_session_destroy(gnnc_session *s); /* NULL is allowed */
+/* What went wrong in the last call that failed: one line, never NULL. */
+const char *gnnc_session_error(const gnnc_session *s);
+/* Binds the model to a committed graph and computes what predictions need of all of it.  The
+ * session and its clones keep a reference to both.  Labels and splits need not be there.  Once per
+ * session; after a failure it can be called again.
+ * Returns GNNC_E_STATE (no weights, a graph that is not committed, a program that trains), and what
+ * gnnc_trainer_load_weights and gnnc_trainer_load_graph return. */
+gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g);
+/* A session of the same model and graph for another thread: they share all but working memory.  To
+ * put another model in place: open a session of it, clone that where requests are served, and
+ * destroy each thread's old one when its request is done.  No thread waits for another.
+ * Returns GNNC_E_ARG (s is not open), GNNC_E_NOMEM. */
+gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s);
+/* Rows there are to predict, 0 before open, and what is predicted of each: dim[0 .. *rank - 1]
+ * numbers, row-major. */
+int64_t gnnc_session_rows(const gnnc_session *s);
+gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim[GNNC_MAX_RANK]);
+/* What the model gives for n rows, as gnnc_trainer_predict does.
+ *   id   [n] numbers of rows, from 0; in any order, also the same twice
+ *   out  [n, dim[0], ..] the caller's
+ * Returns GNNC_E_RANGE (no such row: what was written of `out` means nothing), GNNC_E_STATE,
+ * GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
+gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
+
 /* ---- the command line of a compiled trainer --------------------------------------------- */
 /* What a generated main() calls: subcommands train, eval, predict, embed, bench, info.
  * The one function here that prints.  While it trains, SIGINT, SIGTERM, SIGHUP and SIGPIPE

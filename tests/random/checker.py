@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 
 from data import Data
 
@@ -15,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 SECONDS = 120
 STAGES = ("graph", "loops", "code")
-NEAR, NEAR_IN_16_BITS, NOISE = 2e-4, 0.1, 3e-7
+NEAR, NEAR_IN_16_BITS, NEAR_BY_ROW, NOISE = 2e-4, 0.1, 1e-6, 3e-7
 OK, INVALID, DIFFERS, CRASH = "ok", "invalid", "differs", "crash"
 
 
@@ -86,6 +87,17 @@ class Checker:
         if not paths:
             return INVALID, "no data for this declaration"
         result = Trainers(self, *paths, NEAR_IN_16_BITS if is_low(text) else NEAR).compare()
+        self.clear(name)
+        return result
+
+
+    # ---- rows by themselves --------------------------------------------------------------------------
+    def rows(self, text, seed, limit=1000, name="rows"):
+        """(kind, what differs) of a library that predicts rows by themselves and the trainer's prediction of all rows."""
+        paths = self.write(text, seed, limit, name, trains=True)
+        if not paths:
+            return INVALID, "no data for this declaration"
+        result = Rows(self, *paths).compare(NEAR_IN_16_BITS if is_low(text) else NEAR_BY_ROW)
         self.clear(name)
         return result
 
@@ -189,6 +201,40 @@ class Trainers:
             for key, x, y in paired(plain.tensors(), other.tensors()):
                 by_name[key] = max([by_name.get(key, 0)] + [apart(a, b) for a, b in zip(x, y)])
         return numbers, by_name
+
+
+class Rows:
+    """A trainer and a library of one model; what cannot be predicted row by row says so (E0516)."""
+
+    def __init__(self, checker, model, data):
+        self.checker, self.model, self.data, self.folder = checker, model, data, os.path.dirname(model)
+
+    def run(self, *command):
+        r = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=SECONDS)
+        if r.returncode < 0:
+            raise Failed(CRASH, f"{os.path.basename(command[0])} {ended(r)}")
+        return r
+
+    def must(self, kind, *command):
+        r = self.run(*command)
+        if r.returncode:
+            raise Failed(kind, (r.stderr + r.stdout).strip())
+
+    def compare(self, near):
+        gnnc, trainer = os.path.join(self.checker.build, "gnnc"), os.path.join(self.folder, "trainer")
+        try:
+            self.must(INVALID, gnnc, self.model, "--target=cpu", "-o", trainer)
+            r = self.run(gnnc, self.model, "--target=cpu", "--emit=infer", "-o", "rows")
+            if r.returncode:
+                return (OK, "") if "E0516" in r.stderr else (DIFFERS, r.stderr)
+            self.must(INVALID, trainer, "--data", self.data, "--epochs", "2", "--out", "weights")
+            self.must(DIFFERS, trainer, "predict", "--data", self.data, "--weights", "weights", "--out", "all.npy")
+            self.must(DIFFERS, sys.executable, os.path.join(HERE, "rows.py"), "rows", "weights", self.data, "all.npy", str(near))
+        except subprocess.TimeoutExpired:
+            return CRASH, f"nothing after {SECONDS} s"
+        except Failed as f:
+            return f.args
+        return OK, ""
 
 
 class Trained:

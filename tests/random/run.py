@@ -30,7 +30,7 @@ from shrink import shrink
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FRESH, QUICK = 100, 24
-CODE_EVERY, TRAINERS_EVERY, GRADS_EVERY, FULL_CODE_EVERY = 4, 7, 5, 8
+CODE_EVERY, TRAINERS_EVERY, ROWS_EVERY, GRADS_EVERY, FULL_CODE_EVERY = 4, 7, 10, 5, 8
 GOAL = {"loops": 10000, "code": 10000, "trainers": 1500}
 CHUNK = {"loops": 100, "code": 50, "trainers": 15}
 FAILURES_SHOWN = 3
@@ -39,9 +39,9 @@ Result = collections.namedtuple("Result", "seed how text kind said")
 
 # ---- one model -------------------------------------------------------------------------------------------
 def compare(checker, how, text, seed, limit=1000, name="model", levels=(0, 2)):
-    """how: "loops" without compiled code, "code" with that alone, "all" of these, "trainers"."""
-    if how == "trainers":
-        return checker.trainers(text, seed, limit, name)
+    """how: "loops" without compiled code, "code" with that alone, "all" of these, "trainers", "rows"."""
+    if how in ("trainers", "rows"):
+        return getattr(checker, how)(text, seed, limit, name)
     stages = {"loops": STAGES[:2], "code": STAGES[2:], "all": STAGES}[how]
     if is_low(text):  # the interpreters compare without rounding
         stages = STAGES[:2]
@@ -52,19 +52,19 @@ def compare(checker, how, text, seed, limit=1000, name="model", levels=(0, 2)):
 
 
 def one(checker, seed, how):
-    text = model(seed, small=how == "trainers")
+    text = model(seed, small=how in ("trainers", "rows"))
     return Result(seed, how, text, *compare(checker, how, text, seed, name=f"{how}{seed}"))
 
 
 def minimal(checker, r):
     """The smallest model and data that still fail in the same way, at the level that failed."""
-    level = level_of(r.said) if r.how != "trainers" else None
+    level = level_of(r.said) if r.how not in ("trainers", "rows") else None
     levels = (0, 2) if level is None else (level,)
 
     def fails(candidate, limit=1000):
         return compare(checker, r.how, candidate, r.seed, limit, "small", levels)[0] == r.kind
 
-    tries = 150 if r.how == "trainers" else 1500
+    tries = 150 if r.how in ("trainers", "rows") else 1500
     text = shrink(r.text, fails, tries)
     limit = next((n for n in (1, 2, 3, 5, 9) if fails(text, n)), 1000)
     if limit < 1000:
@@ -127,6 +127,8 @@ def work_of(seeds):
         yield seed, "all" if i % CODE_EVERY == 0 else "loops"
         if i % TRAINERS_EVERY == 1:
             yield seed, "trainers"
+        if i % ROWS_EVERY == 2:
+            yield seed, "rows"
 
 
 def found():
@@ -209,7 +211,7 @@ def options():
     ap.add_argument("--state")
     ap.add_argument("--seconds", type=float, help="a campaign stops after the chunk under way")
     ap.add_argument("--seed", default=None)
-    ap.add_argument("--how", choices=["loops", "code", "all", "trainers"])
+    ap.add_argument("--how", choices=["loops", "code", "all", "trainers", "rows"])
     for flag in ("--quick", "--no-shrink", "--campaign"):
         ap.add_argument(flag, action="store_true")
     ap.add_argument("--keep")

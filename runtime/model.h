@@ -1,0 +1,18 @@
+/* What a gnnc_model is made of: a program and the bytes of a file of weights. */
+#ifndef RUNTIME_MODEL_H
+#define RUNTIME_MODEL_H
+
+#include <stdatomic.h>
+
+#include "checkpoint.h"
+
+struct gnnc_model {
+    atomic_int n_refs;
+    RtAlloc from;
+    RtPool pool;
+    const rt_program *program;
+    RtSource weights; /* the bytes of a file, and what messages call it; memory.p NULL: none yet */
+    RtError err;
+};
+
+#endif

@@ -1,0 +1,265 @@
+/* Predictions of rows by themselves.
+ *
+ * What sessions share is a model bound to data: columns, relations, weights, and what the program
+ * computed of the whole graph (@load and @encode; passes/serve.c).  It is a trainer that does not
+ * train, of which nothing changes once the first session is there.  A session's own is what a
+ * prediction writes: the sampler, the batch, and the memory of its step. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "runtime/batch/batch_source.h"
+#include "runtime/batch/batch_step.h"
+#include "runtime/codes.h"
+#include "runtime/model.h"
+#include "runtime/trainer.h"
+
+typedef struct Served {
+    atomic_int n_sessions;
+    gnnc_model *model;
+    gnnc_trainer *t;
+    RtBatchSource source;
+    int type;       /* of the rows that are predicted */
+    int64_t n_rows; /* of that type */
+    int pred;       /* the buffer of what is predicted */
+    int rank;       /* of a row's prediction */
+    int64_t dim[GNNC_MAX_RANK], row_floats;
+} Served;
+
+struct gnnc_session {
+    RtAlloc from;
+    Served *of; /* NULL: no data yet */
+    RtRuntime rt;
+    RtExec x; /* the whole data, with errors and working memory of the session's */
+    RtSampler *sampler;
+    RtMinibatch m;
+    RtBatchStep step;
+    int32_t *id;  /* [BATCH] the rows of a batch */
+    double *time; /* [BATCH] .. and their times; NULL: the model knows none */
+    bool ran;     /* once: there is room */
+};
+
+enum { BATCH = 1024 }; /* rows that are predicted at once */
+
+gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
+                                     gnnc_release_fn *release, void *user) {
+    if (out) *out = NULL;
+    if (!out || !alloc || !release) return GNNC_E_ARG;
+    gnnc_session *s = alloc(user, sizeof *s);
+    if (!s) return GNNC_E_NOMEM;
+    *s = (gnnc_session){.from = {alloc, release, user}};
+    rt_pool_init(&s->rt.pool, &s->from);
+    *out = s;
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_session_create(gnnc_session **out) {
+    RtAlloc a = rt_alloc_default();
+    return gnnc_session_create_with(out, a.alloc, a.release, a.user);
+}
+
+/* `of` lies in its trainer's memory. */
+static void release(Served *of) {
+    if (!of || atomic_fetch_sub(&of->n_sessions, 1) > 1) return;
+    gnnc_model *m = of->model;
+    gnnc_trainer_destroy(of->t);
+    gnnc_model_release(m);
+}
+
+/* What predictions write; nothing of it may be there. */
+static void drop_part(gnnc_session *s) {
+    rt_batch_step_free(&s->step);
+    rt_minibatch_free(&s->m);
+    rt_sampler_free(s->sampler);
+    s->step = (RtBatchStep){0};
+    s->m = (RtMinibatch){0};
+    s->sampler = NULL;
+}
+
+void gnnc_session_destroy(gnnc_session *s) {
+    if (!s) return;
+    RtAlloc from = s->from;
+    drop_part(s);
+    rt_pool_free(&s->rt.pool);
+    release(s->of);
+    from.release(from.user, s);
+}
+
+const char *gnnc_session_error(const gnnc_session *s) {
+    return s ? s->rt.err.text : "";
+}
+
+/* ---- what sessions share -------- */
+static gnnc_status find_prediction(Served *of) {
+    const rt_program *p = of->t->program;
+    int64_t dim[RT_MAX_RANK];
+    of->pred = rt_buf_find(p, RT_BUF_OUTPUT, "pred");
+    if (!p->sampling.serve || of->pred < 0)
+        return rt_fail(&of->t->rt.err, GNNC_E_STATE,
+                       "'%s' trains: a program that predicts rows is made with --emit=infer",
+                       p->name);
+    const rt_buf *b = &p->bufs[of->pred];
+    int rows = p->spaces[b->space].whole;
+    if (rows < 0)
+        return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows of nodes", p->name);
+    of->type = of->source.map.type_of_space[rows];
+    of->n_rows = of->t->x.n[p->spaces[rows].sym];
+    p->buf_shape(of->pred, of->t->x.n, dim);
+    of->rank = b->rank - 1;
+    of->row_floats = 1;
+    for (int i = 0; i < of->rank; i++) of->row_floats *= of->dim[i] = dim[i + 1];
+    return GNNC_OK;
+}
+
+static gnnc_status serve(Served *of) {
+    gnnc_trainer *t = of->t;
+    const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
+    gnnc_status st;
+    TRY(st, rt_batch_source_make(t, &of->source));
+    TRY(st, find_prediction(of));
+    if (encode) st = rt_phase_run(&t->x, encode);
+out:
+    return st;
+}
+
+/* A part of it that is the session's own. */
+static gnnc_status take_part(gnnc_session *s, Served *of) {
+    RtBatch *batch;
+    RtPool *pool = &s->rt.pool;
+    gnnc_status st;
+    s->x = of->t->x;
+    s->x.rt = &s->rt;
+    s->x.profile = NULL;
+    s->x.threads = 1;
+    s->rt.bound = of->t->rt.bound;
+    s->rt.no_amx = of->t->rt.no_amx;
+    s->rt.amx = of->t->rt.amx;
+    s->id = RT_NEWN(pool, int32_t, BATCH);
+    if (of->source.graph.type[of->type].time) s->time = RT_NEWN(pool, double, BATCH);
+    if (!s->id) return rt_fail_nomem(&s->rt.err, "a session");
+    TRY(st, rt_sampler_new(&s->sampler, &s->from, &of->source.graph, &of->source.spec, NULL, 1,
+                           &s->rt.err));
+    TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
+    TRY(st, rt_minibatch_new(pool, &s->from, &s->x, batch, &s->m, &s->rt.err));
+    st = rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
+out:
+    return st;
+}
+
+/* A trainer that does not train, of the model on the graph. */
+static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trainer **out) {
+    const gnnc_program program = {RT_PROGRAM_VERSION, m->program};
+    gnnc_trainer *t;
+    gnnc_status st =
+        gnnc_trainer_create_with(&t, &program, s->from.alloc, s->from.release, s->from.user);
+    *out = t;
+    if (st != GNNC_OK) return rt_fail_nomem(&s->rt.err, "a session");
+    TRY(st, gnnc_trainer_set_int(t, "threads", 1));
+    TRY(st, gnnc_trainer_set_text(t, "device", "cpu"));
+    TRY(st, rt_given_open(t, &m->weights, false));
+    st = gnnc_trainer_load_graph(t, g);
+out:
+    return st;
+}
+
+gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
+    if (!s || !m || !g) return GNNC_E_ARG;
+    gnnc_trainer *t = NULL;
+    gnnc_status st;
+    s->rt.err.text[0] = '\0';
+    if (s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session is open already");
+    if (!m->weights.memory.p)
+        return rt_fail(&s->rt.err, GNNC_E_STATE, "the model has no weights: gnnc_model_load");
+    TRY(st, bind(s, m, g, &t));
+    Served *of = RT_NEW(&t->rt.pool, Served);
+    if (!of) {
+        st = rt_fail_nomem(&t->rt.err, "a session");
+        goto out;
+    }
+    of->t = t;
+    TRY(st, serve(of));
+    TRY(st, take_part(s, of));
+    atomic_init(&of->n_sessions, 1);
+    gnnc_model_retain(m);
+    of->model = m;
+    s->of = of;
+    return GNNC_OK;
+out:
+    if (t && t->rt.err.text[0]) rt_fail(&s->rt.err, st, "%s", t->rt.err.text);
+    drop_part(s);
+    gnnc_trainer_destroy(t);
+    return st;
+}
+
+gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
+    if (out) *out = NULL;
+    if (!out || !s || !s->of) return GNNC_E_ARG;
+    gnnc_status st = gnnc_session_create_with(out, s->from.alloc, s->from.release, s->from.user);
+    if (st != GNNC_OK) return st;
+    st = take_part(*out, s->of);
+    if (st == GNNC_OK) {
+        atomic_fetch_add(&s->of->n_sessions, 1);
+        (*out)->of = s->of;
+        return GNNC_OK;
+    }
+    gnnc_session_destroy(*out);
+    *out = NULL;
+    return st;
+}
+
+int64_t gnnc_session_rows(const gnnc_session *s) {
+    return s && s->of ? s->of->n_rows : 0;
+}
+
+/* ---- predictions -------- */
+gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim[GNNC_MAX_RANK]) {
+    if (!s || !s->of || !rank || !dim) return GNNC_E_ARG;
+    *rank = s->of->rank;
+    memcpy(dim, s->of->dim, sizeof s->of->dim);
+    return GNNC_OK;
+}
+
+/* Rows s->id[0..n). */
+static gnnc_status run_batch(gnnc_session *s, int64_t n) {
+    const Served *of = s->of;
+    RtSampleAt at = {0, 0, 0}; /* of the row and the seed alone */
+    RtSeeds seeds = {.type = of->type, .n = n, .id = s->id, .time = s->time, .key = s->id};
+    gnnc_status st;
+    rt_minibatch_begin(&s->m, &s->x, !s->ran);
+    TRY(st, rt_sample_nodes(s->sampler, &at, &seeds, s->m.batch, &s->rt.err));
+    TRY(st, rt_minibatch_bind(&s->m, &s->x, &of->source.map, &s->rt.err));
+    st = rt_batch_step_run(&s->step, &s->m, !s->ran);
+    s->ran |= st == GNNC_OK;
+out:
+    return st;
+}
+
+static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
+    const double *time = s->of->source.graph.type[s->of->type].time;
+    for (int64_t i = 0; i < n; i++) {
+        if (id[i] < 0 || id[i] >= s->of->n_rows)
+            return rt_fail(&s->rt.err, GNNC_E_RANGE, "row %lld: the data have 0 to %lld",
+                           (long long)id[i], (long long)s->of->n_rows - 1);
+        s->id[i] = (int32_t)id[i];
+        if (s->time) s->time[i] = time[id[i]];
+    }
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
+    if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
+    s->rt.err.text[0] = '\0';
+    if (!s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no data");
+    gnnc_status st = GNNC_OK;
+    int64_t width = s->of->row_floats;
+    for (int64_t from = 0; from < n && st == GNNC_OK; from += BATCH) {
+        int64_t k = n - from < BATCH ? n - from : BATCH;
+        TRY(st, take_ids(s, k, id + from));
+        TRY(st, run_batch(s, k));
+        const float *pred = s->m.x.buf[s->of->pred];
+        const int32_t *row = s->m.batch->seed[0]; /* one that was asked for twice is there once */
+        for (int64_t i = 0; i < k; i++)
+            memcpy(out + (from + i) * width, pred + row[i] * width, (size_t)width * sizeof *out);
+    }
+out:
+    return st;
+}

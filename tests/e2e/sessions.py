@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Rows predicted by themselves (gnnc --emit=infer, gnnc_session_*) are those of a prediction of all rows.
+
+    sessions.py GNNC TOP CORA
+"""
+import ctypes
+import os
+import random
+import subprocess
+import sys
+import threading
+
+import batches
+from directory import column, relation, write
+from graph import npy
+
+OK, E_RANGE, E_ARG, E_STATE, E_MISSING, E_NOMEM = 0, -3, -9, -10, -8, -1
+NEAR = 1e-6  # of a row's largest value
+ALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+LIBC = ctypes.CDLL(None)
+LIBC.calloc.restype = LIBC.aligned_alloc.restype = ctypes.c_void_p
+
+
+class Memory:
+    """The host's allocator: counts, and refuses the n-th request."""
+    def __init__(self, refuse=-1):
+        self.refuse, self.n, self.live = refuse, 0, 0
+        self.alloc, self.release = ALLOC(self.give), RELEASE(self.take)
+
+    def give(self, _, n):
+        self.n += 1
+        if self.n == self.refuse:
+            return None
+        self.live += 1
+        return LIBC.calloc(ctypes.c_size_t(1), ctypes.c_size_t(n or 1))
+
+    def take(self, _, p):
+        self.live -= 1
+        LIBC.free(ctypes.c_void_p(p))
+
+    def arguments(self):
+        return self.alloc, self.release, None
+
+
+class Library:
+    def __init__(self, name):
+        self.lib = ctypes.CDLL("./lib%s.so" % name)
+        for what in ("model", "session", "graph"):
+            getattr(self.lib, "gnnc_%s_error" % what).restype = ctypes.c_char_p
+        self.lib.gnnc_session_rows.restype = ctypes.c_int64
+        self.program = ctypes.byref(ctypes.c_char.in_dll(self.lib, name + "_program"))
+
+    def graph(self, directory):
+        g = ctypes.c_void_p()
+        assert self.lib.gnnc_graph_create(ctypes.byref(g)) == OK
+        assert self.lib.gnnc_graph_read(g, directory.encode(), 0) == OK, self.lib.gnnc_graph_error(g)
+        assert self.lib.gnnc_graph_commit(g) == OK
+        return g
+
+    def model(self, weights, memory=None):
+        m = ctypes.c_void_p()
+        make = [self.lib.gnnc_model_create_with, *memory.arguments()] if memory else [self.lib.gnnc_model_create]
+        st = make[0](ctypes.byref(m), self.program, *make[1:])
+        return m, st or self.lib.gnnc_model_load(m, weights.encode())
+
+
+class Session:
+    def __init__(self, library, model, graph, memory=None):
+        self.lib, self.s = library.lib, ctypes.c_void_p()
+        self.status = (self.lib.gnnc_session_create_with(ctypes.byref(self.s), *memory.arguments()) if memory
+                       else self.lib.gnnc_session_create(ctypes.byref(self.s)))
+        if self.status == OK:
+            self.status = self.lib.gnnc_session_open(self.s, model, graph)
+        if self.status == OK:
+            self.measure()
+
+    def measure(self):
+        rank, dim = ctypes.c_int(), (ctypes.c_int64 * 8)()
+        assert self.lib.gnnc_session_row_shape(self.s, ctypes.byref(rank), dim) == OK
+        self.width = 1
+        for i in range(rank.value):
+            self.width *= dim[i]
+        self.rows = self.lib.gnnc_session_rows(self.s)
+
+    def clone(self):
+        other = object.__new__(Session)
+        other.lib, other.s = self.lib, ctypes.c_void_p()
+        assert self.lib.gnnc_session_clone(ctypes.byref(other.s), self.s) == OK
+        other.measure()
+        return other
+
+    def error(self):
+        return self.lib.gnnc_session_error(self.s).decode()
+
+    def predict(self, ids):
+        out = (ctypes.c_float * (self.width * max(1, len(ids))))()
+        st = self.lib.gnnc_session_predict(self.s, ctypes.c_int64(len(ids)), (ctypes.c_int64 * len(ids))(*ids), out)
+        return st, out
+
+    def close(self):
+        self.lib.gnnc_session_destroy(self.s)
+
+
+def rows(flat, width, ids):
+    return [flat[i * width:(i + 1) * width] for i in ids]
+
+
+def near(got, want):
+    scale = max([abs(v) for v in want] + [1e-30])
+    return all(abs(x - y) <= NEAR * scale for x, y in zip(got, want))
+
+
+def run(*command):
+    r = subprocess.run(command, capture_output=True, text=True)
+    assert r.returncode == 0, (command, r.stderr)
+
+
+def build(gnnc, model, name):
+    """A trainer, and a library that predicts."""
+    run(gnnc, model, "--target=cpu", "-o", name)
+    run(gnnc, model, "--target=cpu", "--emit=infer", "-o", name + "_rows")
+
+
+def train(name, data, to, *options):
+    run("./" + name, "--data", data, "--epochs", "3", "--out", to, *options)
+    run("./" + name, "predict", "--data", data, "--weights", to, "--out", to + ".npy")
+    flat, _, shape = npy(to + ".npy")
+    return flat, shape[0]
+
+
+def check_model(gnnc, model, name, data, every=1):
+    build(gnnc, model, name)
+    want, n = train(name, data, name + ".weights")
+    library = Library(name + "_rows")
+    graph = library.graph(data)
+    m, st = library.model(name + ".weights")
+    assert st == OK, library.lib.gnnc_model_error(m)
+    s = Session(library, m, graph)
+    assert s.status == OK, (name, s.status, s.error())
+    library.lib.gnnc_model_release(m)  # the session keeps them
+    library.lib.gnnc_graph_release(graph)
+    assert s.rows == n and s.width * n == len(want), (name, s.rows, n)
+    wanted = rows(want, s.width, range(n))
+    for i in range(0, n, every):
+        st, got = s.predict([i])
+        assert st == OK and near(got[:s.width], wanted[i]), (name, i, list(got[:s.width]), wanted[i])
+    ids = list(range(n - 1, -1, -1)) + [0, 0]
+    st, got = s.predict(ids)
+    assert st == OK, s.error()
+    for i, row in zip(ids, rows(got, s.width, range(len(ids)))):
+        assert near(row, wanted[i]), (name, "of all", i)
+    print("ok", name)
+    return library, s, wanted
+
+
+def check_threads(s, wanted):
+    """Clones of one session in threads, and the first one gone meanwhile."""
+    clones, wrong = [s.clone() for _ in range(4)], []
+
+    def serve(c, first):
+        for i in list(range(first, len(wanted), 7)):
+            st, got = c.predict([i])
+            if st != OK or not near(got[:c.width], wanted[i]):
+                wrong.append(i)
+        c.close()
+
+    threads = [threading.Thread(target=serve, args=(c, k)) for k, c in enumerate(clones)]
+    for t in threads:
+        t.start()
+    s.close()
+    for t in threads:
+        t.join()
+    assert not wrong, wrong[:5]
+    print("ok threads")
+
+
+def check_errors(gnnc, library, data):
+    g = library.graph(data)
+    m, st = library.model("gcn.weights")
+    s = Session(library, m, g)
+    assert s.predict([2708])[0] == E_RANGE and s.error() == "row 2708: the data have 0 to 2707", s.error()
+    assert s.predict([-1])[0] == E_RANGE
+    assert s.predict([])[0] == OK and s.predict([3])[0] == OK
+    assert library.lib.gnnc_session_open(s.s, m, g) == E_STATE
+    s.close()
+    empty, raw = ctypes.c_void_p(), ctypes.c_void_p()
+    assert library.lib.gnnc_model_create(ctypes.byref(empty), library.program) == OK
+    assert Session(library, empty, g).status == E_STATE
+    assert library.lib.gnnc_model_load_from(empty, b"no weights", ctypes.c_size_t(10)) < 0
+    assert library.lib.gnnc_model_load(m, b"gcn.weights") == E_STATE
+    assert library.lib.gnnc_graph_create(ctypes.byref(raw)) == OK
+    assert Session(library, m, raw).status == E_STATE
+    other, st = library.model("sage.weights")
+    s = Session(library, other, g)
+    assert s.status == E_MISSING and "conv1.lin.weight" in s.error(), (s.status, s.error())
+    assert library.lib.gnnc_session_open(s.s, m, g) == OK  # it may be asked again
+    s.measure()
+    assert s.predict([0])[0] == OK
+    s.close()
+    run(gnnc, "gcn.gnn", "--target=cpu", "--emit=lib", "-o", "trains")
+    trains = Library("trains")
+    g2 = trains.graph(data)
+    m2, _ = trains.model("gcn.weights")
+    s = Session(trains, m2, g2)
+    assert s.status == E_STATE and "--emit=infer" in s.error(), s.error()
+    s.close()
+    null = ctypes.c_void_p()
+    for call in ("session_open", "session_predict", "session_row_shape", "session_clone", "model_load"):
+        assert getattr(library.lib, "gnnc_" + call)(null, null, null, null) == E_ARG, call
+    library.lib.gnnc_session_destroy(null)
+    library.lib.gnnc_model_release(null)
+    print("ok errors")
+
+
+def check_memory(library, data, weights):
+    """No prediction allocates once there was one of its size; and any allocation may fail."""
+    g, memory = library.graph(data), Memory()
+    m, st = library.model(weights, memory)
+    s = Session(library, m, g, memory)
+    assert s.status == OK, s.error()
+    for _ in range(2):
+        for i in range(s.rows):
+            assert s.predict([i])[0] == OK
+    n = memory.n
+    for i in range(s.rows):
+        assert s.predict([i])[0] == OK
+    assert memory.n == n, (memory.n, n)
+    s.close()
+    library.lib.gnnc_model_release(m)
+    assert memory.live == 0, memory.live
+    for refuse in range(1, n + 2):
+        memory = Memory(refuse)
+        m, st = library.model(weights, memory)
+        assert st in (OK, E_NOMEM), (refuse, st)
+        if st == OK:
+            s = Session(library, m, g, memory)
+            assert s.status in (OK, E_NOMEM), (refuse, s.status, s.error())
+            for i in range(s.rows if s.status == OK else 0):
+                assert s.predict([i])[0] in (OK, E_NOMEM)
+            if s.status == OK:
+                assert s.predict([0])[0] == OK  # it goes on
+            s.close()
+        library.lib.gnnc_model_release(m)
+        assert memory.live == 0, (refuse, memory.live)
+    library.lib.gnnc_graph_release(g)
+    print("ok memory", n)
+
+
+# Two node types; relations that only the model knows; a table with a row for each node; sums over edges' data, over all
+# nodes and over a loop's turns.
+MIXED = """
+graph G {
+  node v { x: f32[X];  kind: cat[K];  y: class[C];  split }
+  node w { x: f32[W] }
+  edge e: v -> v { a: f32[A] }
+  edge f: w -> v
+}
+model M(g: G; hidden: int = 8) -> f32[v, C] {
+  lin = linear(hidden)
+  own = linear(hidden)
+  far = linear(hidden)
+  out = linear(C)
+  kinds = embedding(K, hidden)
+  param place: f32[v, hidden] = normal(0, 0.3)
+  both = undirected(g.e)
+  back = reverse(g.f)
+  h = relu(lin(g.v.x) + place + kinds(g.v.kind))
+  m = mean(h[both.src], over = both.dst)
+  there = own(g.w.x) + mean(h[back.src], over = back.dst)
+  h = relu(m + max(far(there)[g.f.src], over = g.f.dst) + sum(sum(g.e.a, over = A), over = g.e.dst))
+  h = h - mean(h, over = v)
+  for i in 0..2 { h = tanh(h + mean(h[g.e.src], over = g.e.dst)) }
+  return out(h)
+}
+train M { target v.y   loss cross_entropy   optimizer adam(lr = 1e-2)   epochs 3 }
+"""
+
+
+def mixed(path, n=60, others=25):
+    r = random.Random(7)
+    os.mkdir(path)
+    many = lambda k: [r.gauss(0, 1) for _ in range(k)]
+    v = {"x": column(path, "x", "float", many(4 * n), width=4), "kind": column(path, "kind", "cat", [r.randrange(3) for _ in range(n)], categories=3),
+         "y": column(path, "y", "class", [r.randrange(3) for _ in range(n)], categories=3),
+         "split": column(path, "split", "split", [1 + (i % 3) for i in range(n)])}
+    w = {"x": column(path, "wx", "float", many(3 * others), width=3)}
+    e = [(r.randrange(n), r.randrange(n - 5)) for _ in range(3 * n)]  # some have no edges
+    f = [(r.randrange(others), r.randrange(n - 5)) for _ in range(2 * n)]
+    a = column(path, "a", "float", many(2 * len(e)), width=2)
+    write(path, {"v": {"count": n, "columns": v}, "w": {"count": others, "columns": w}},
+          {"e": relation(path, "e", "v", "v", e, a=a), "f": relation(path, "f", "w", "v", f)})
+
+
+def compiled(gnnc, name, text, data, every=1):
+    with open(name + ".gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    return check_model(gnnc, name + ".gnn", name, data, every)
+
+
+def main():
+    gnnc, top, cora = sys.argv[1:4]
+    layers = lambda text: text.replace('"layers/', '"%s/models/layers/' % top)
+    for name in ("gcn", "sage", "gat", "gin", "sage_sampled"):
+        with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
+            library, s, wanted = compiled(gnnc, name, layers(f.read()), cora, 1 if name == "gcn" else 23)
+        if name == "gcn":
+            gcn = library
+            check_threads(s, wanted)
+        else:
+            s.close()
+    check_errors(gnnc, gcn, cora)
+    batches.data("shop")
+    for name, text in (("shops", batches.MODEL), ("timed", batches.TIMED)):
+        compiled(gnnc, name, layers(text), "shop", 13)[1].close()
+    mixed("mixed.data")
+    library, s, _ = compiled(gnnc, "mixed", MIXED, "mixed.data")
+    s.close()
+    check_memory(library, "mixed.data", "mixed.weights")
+
+
+if __name__ == "__main__":
+    main()
