@@ -25,6 +25,10 @@ void interp_set_exact(Interp *in, bool exact) {
     in->exact = exact;
 }
 
+void interp_set_cut(Interp *in, bool cut) {
+    in->cut = cut;
+}
+
 void interp_set_seed(Interp *in, uint64_t seed, uint64_t step) {
     in->seed = seed;
     in->step = step;
@@ -96,8 +100,15 @@ static double round_store(DType t, double x) {
     }
 }
 
+static double cut_to_f32(double x) {
+    float y = (float)x;
+    return (double)(fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y);
+}
+
 static void round_all(const Interp *in, OpTensor *x) {
     if (in->exact && dtype_is_float(x->type.dt)) return;
+    for (int64_t i = 0; i < x->count && in->cut && x->type.dt == DT_F32; i++)
+        x->v[i] = cut_to_f32(x->v[i]);
     for (int64_t i = 0; i < x->count; i++) x->v[i] = round_store(x->type.dt, x->v[i]);
 }
 

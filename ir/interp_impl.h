@@ -47,7 +47,7 @@ struct Interp {
     bool stale; /* variables were set from outside: what is kept of them is old */
     Arena *a;   /* what is given and built: the Ctx's */
     Arena *run; /* values of this run; a new one for each */
-    bool exact;
+    bool exact, cut;
     uint64_t seed, step;
     int n_syms, n_spaces, n_cols, n_vars, n_maps; /* lengths of the tables below */
     int64_t *sym;

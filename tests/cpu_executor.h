@@ -49,10 +49,10 @@ const char *cpu_exec_error(const CpuExec *x);
 /* From now on what cpu_exec_agrees() compares with goes to `to` as well, for tests/gpu/ops.c. */
 void cpu_exec_record(CpuExec *x, FILE *to);
 
-/* Two interpreters of the same data: elements rounded to their types, and exact.  Where
- * they differ, an output is ill-conditioned, and more is forgiven. */
+/* Interpreters of the same data: elements rounded to their types, exact, and cut to f32 (NULL:
+ * nobody made one).  Where they differ, an output is ill-conditioned, and more is forgiven. */
 typedef struct {
-    Interp *rounded, *exact;
+    Interp *rounded, *exact, *cut;
 } CpuOracle;
 
 /* Runs phase f everywhere and compares all its outputs and what it assigns; says on *why

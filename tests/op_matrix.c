@@ -46,7 +46,7 @@ static CpuOracle oracle(Ctx *c, OpCases *cs, int level) {
     else
         for (int i = 0; i < cs->cases.n; i++)
             if (cs->cases.v[i].has_loss) pass_autodiff_func(&p, cs->m, cs->cases.v[i].f);
-    CpuOracle o = {op_cases_interp(c, cs), op_cases_interp(c, cs)};
+    CpuOracle o = {.rounded = op_cases_interp(c, cs), .exact = op_cases_interp(c, cs)};
     interp_set_seed(o.rounded, SEED, 0);
     interp_set_seed(o.exact, SEED, 0);
     interp_set_exact(o.exact, true);

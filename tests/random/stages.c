@@ -356,6 +356,7 @@ static int check_steps(Ctx *c, const Check *k, CpuExec *x, const CpuOracle *o, F
     for (int step = 0; step < k->steps && status == AGREE; step++) {
         at_step(o->rounded, step);
         at_step(o->exact, step);
+        at_step(o->cut, step);
         status = check_phase(c, x, o, train, level);
     }
     return status;

@@ -125,7 +125,7 @@ static void send_result(const Job *j, const Result *r) {
 }
 
 static void run_all(Ctx *c, const Job *j, CpuExec *x, Module *m) {
-    CpuOracle o = {interp_on(c, m, false), interp_on(c, m, true)};
+    CpuOracle o = {.rounded = interp_on(c, m, false), .exact = interp_on(c, m, true)};
     for (int i = 0, at = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
         if (!strcmp(f->name, "load")) continue;
@@ -147,7 +147,7 @@ static void at_step(Interp *in, int step, double decay) {
 }
 
 static void run_steps(Ctx *c, const Job *j, CpuExec *x, Module *m) {
-    CpuOracle o = {interp_on(c, m, false), interp_on(c, m, true)};
+    CpuOracle o = {.rounded = interp_on(c, m, false), .exact = interp_on(c, m, true)};
     Func *f = func_of(m, PHASE_TRAIN);
     StrBuf why = sb_new(c->a);
     Result r = {.n_items = j->trials->n_items, .n_ops = f->n_ops};
