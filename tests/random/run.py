@@ -246,7 +246,7 @@ def main():
             return one_file(checker, a)
         tally = Tally(checker, not a.no_shrink)
         if a.campaign:
-            c = Campaign(a.state or os.path.join(a.build, "random", "campaign.json"))
+            c = Campaign(a.state or os.path.join(HERE, "campaign.json"))
             c.run(tally, a.jobs, [a.how] if a.how in GOAL else list(GOAL), a.seconds)
             print(c.line())
         elif a.first is not None:
