@@ -26,20 +26,27 @@
  * Only what is narrower than the state it is computed of: another f32 copy would cost as much
  * memory as the parameter itself.  Micikevicius et al. 2018 keep a 16-bit copy beside the master
  * weights in the same way; NVIDIA Apex's fused optimizers write it in the update's kernel. */
+#include "ir/walk.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-typedef struct {
+typedef struct Kept {
     Var *var;
-    Op *made; /* its value, in @refresh */
+    Op *made;                /* its value, in @refresh, before it is rounded */
+    const struct Kept *next; /* another one of the same parameter; NULL = none */
 } Kept;
 
 typedef struct {
     PassCtx *p;
     Module *m;
     Func *train, *refresh;
-    VEC(Kept) kept;
+    const Kept **kept; /* by id of the parameter that they are made of */
+    int n_kept;
+    Op **assigned; /* by id of a variable: what @train makes of it; NULL = it does not change */
+    /* Of the function that is looked at, by op id: */
+    bool *of_state;
+    IrMarks marks;
 } Carry;
 
 /* ---- what is computed of the state alone ---------------------------------------------------- */
@@ -51,13 +58,30 @@ static bool is_step(const Op *op) {
     return op_has(op, OPT_ELEM) && op_has(op, OPT_PURE) && !pass_is_transpose(op);
 }
 
-/* seen: by id; looked at already */
-static bool of_state(const Op *op, bool *seen) {
-    if (op->kind == OP_CONST || op->kind == OP_VAR || seen[op->id]) return true;
-    seen[op->id] = true;
-    bool ok = is_step(op) && op->n_in > 0;
-    for (int i = 0; i < op->n_in && ok; i++) ok = of_state(op->in[i], seen);
-    return ok;
+static bool is_leaf(const Op *op) {
+    return op->kind == OP_CONST || op->kind == OP_VAR;
+}
+
+static void look_at(Carry *c, Func *f) {
+    func_number(f);
+    c->marks = ir_marks_new(c->p->a, f->n_ops);
+    c->of_state = NEWN(c->p->a, bool, (size_t)f->n_ops + 1);
+    for (const Op *op = f->first; op; op = op->next) {
+        bool ok = is_leaf(op) || (is_step(op) && op->n_in > 0);
+        for (int i = 0; i < op->n_in && ok; i++) ok = c->of_state[op->in[i]->id];
+        c->of_state[op->id] = ok;
+    }
+}
+
+static bool enter_all(void *user, const Op *op) {
+    (void)user;
+    (void)op;
+    return true;
+}
+
+/* What x is computed of and itself, operands first. */
+static IrOps made_of(Carry *c, const Op *x) {
+    return ir_walk(c->p->a, &c->marks, x, enter_all, NULL);
 }
 
 /* The views that lie between the copy and what it is a copy of. */
@@ -66,90 +90,107 @@ static Op *below_views(Op *x) {
     return x;
 }
 
-static Op *assigned(const Func *f, const Var *v) {
-    for (Op *op = f->last; op; op = op->prev)
-        if (op->kind == OP_ASSIGN && op->var == v) return op->in[0];
-    return NULL;
+static Op *assigned(const Carry *c, const Op *var) {
+    return var->kind == OP_VAR ? c->assigned[var->var->id] : NULL;
 }
 
 /* Is each variable that @train changes written element by element where the copy's elements are?
  * Scalars are known everywhere. */
-static bool is_aligned(const Carry *c, const Op *op, const Type *t, bool *seen) {
-    if (seen[op->id]) return true;
-    seen[op->id] = true;
-    if (op->kind == OP_VAR && op->type.rank && assigned(c->train, op->var))
-        return type_same_spaces(&op->type, t);
-    for (int i = 0; i < op->n_in; i++)
-        if (!is_aligned(c, op->in[i], t, seen)) return false;
+static bool is_aligned(Carry *c, const Op *x) {
+    IrOps ops = made_of(c, x);
+    for (int i = 0; i < ops.n; i++) {
+        const Op *op = ops.v[i];
+        if (op->type.rank && assigned(c, op) && !type_same_spaces(&op->type, &x->type))
+            return false;
+    }
     return true;
 }
 
-static bool *marks(const Carry *c, const Func *f) {
-    return NEWN(c->p->a, bool, (size_t)f->n_ops + 1);
-}
-
-/* A rounded copy of state in memory, of a function whose operations have numbers. */
-static bool is_copy(const Carry *c, const Func *f, const Op *op) {
+/* A rounded copy of state in memory. */
+static bool is_copy(Carry *c, const Op *op) {
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return false;
     const Op *x = below_views(op->in[0]);
     if (!op->type.rank || x->type.dt == op->type.dt || x->kind == OP_CONST) return false;
-    return of_state(x, marks(c, f)) && is_aligned(c, x, &x->type, marks(c, f));
+    return c->of_state[x->id] && is_aligned(c, x);
 }
 
-/* Do x and y of two functions compute the same? */
-static bool is_same(const Op *x, const Op *y) {
-    if (x->kind != y->kind || x->n_in != y->n_in || !type_eq(&x->type, &y->type)) return false;
-    if (x->var != y->var || x->imm != y->imm) return false;
-    for (int i = 0; i < x->n_in; i++)
-        if (!is_same(x->in[i], y->in[i])) return false;
-    return true;
+typedef struct {
+    Op *of;
+    Op *is;
+} Pair;
+typedef VEC(Pair) Pairs;
+
+static void clear_tags(const Pairs *of) {
+    for (int i = 0; i < of->n; i++) of->v[i].of->tag = NULL;
 }
 
-static const Kept *find_kept(const Carry *c, const Op *x, DType dt) {
-    for (int i = 0; i < c->kept.n; i++) {
-        const Op *made = c->kept.v[i].made;
-        if (made->type.dt == dt && is_same(made->in[0], x)) return &c->kept.v[i];
+static bool is_alike(const Op *x, const Op *y) {
+    return x->kind == y->kind && x->n_in == y->n_in && type_eq(&x->type, &y->type) &&
+           x->var == y->var && x->imm == y->imm;
+}
+
+/* Do x and y of two functions compute the same?  The tag of an operation is the one that it was
+ * compared with. */
+static bool is_same(const Carry *c, Op *x, Op *y) {
+    Pairs todo = {0}, seen = {0};
+    bool same = true;
+    vec_push(c->p->a, &todo, ((Pair){x, y}));
+    while (todo.n && same) {
+        Pair p = todo.v[--todo.n];
+        if (p.of->tag == p.is) continue;
+        same = is_alike(p.of, p.is);
+        p.of->tag = p.is;
+        vec_push(c->p->a, &seen, p);
+        for (int i = 0; i < p.of->n_in && same; i++)
+            vec_push(c->p->a, &todo, ((Pair){p.of->in[i], p.is->in[i]}));
     }
+    clear_tags(&seen);
+    return same;
+}
+
+/* The parameter that x is made of, or another variable of its spaces. */
+static const Var *main_var(Carry *c, const Op *x) {
+    const Var *found = NULL;
+    IrOps ops = made_of(c, x);
+    for (int i = 0; i < ops.n; i++) {
+        const Op *op = ops.v[i];
+        if (op->kind != OP_VAR || !type_same_spaces(&op->type, &x->type)) continue;
+        if (!found || (found->kind != VAR_PARAM && op->var->kind == VAR_PARAM)) found = op->var;
+    }
+    return found;
+}
+
+static const Kept *find_kept(const Carry *c, const Var *of, Op *x, DType dt) {
+    for (const Kept *k = of ? c->kept[of->id] : NULL; k; k = k->next)
+        if (k->var->type.dt == dt && is_same(c, x, k->made)) return k;
     return NULL;
 }
 
 /* ---- @refresh ---------------------------------------------------------------------------------
  */
-typedef struct {
-    const Op *of;
-    Op *is;
-} Pair;
-typedef VEC(Pair) Pairs;
-
-static Op *paired(const Pairs *done, const Op *of) {
-    for (int i = 0; i < done->n; i++)
-        if (done->v[i].of == of) return done->v[i].is;
-    return NULL;
-}
-
-/* op and what it is computed of, anew where b stands; what `done` has is there. */
-static Op *copied(Arena *a, Builder *b, Pairs *done, Op *op) {
-    Op *is = paired(done, op);
-    if (is) return is;
-    Op proto = *op;
-    proto.in = NEWN(a, Op *, (size_t)op->n_in + 1);
-    for (int i = 0; i < op->n_in; i++) proto.in[i] = copied(a, b, done, op->in[i]);
-    is = b_op(b, &proto);
-    is->fused = op->kind != OP_VAR;
-    is->hint = op->hint;
-    vec_push(a, done, ((Pair){op, is}));
-    return is;
-}
-
-/* The parameter that x is made of, or another variable of its spaces. */
-static const Var *main_var(const Op *x, const Type *t) {
-    const Var *found = NULL;
-    if (x->kind == OP_VAR) return type_same_spaces(&x->type, t) ? x->var : NULL;
-    for (int i = 0; i < x->n_in; i++) {
-        const Var *v = main_var(x->in[i], t);
-        if (v && (!found || (found->kind != VAR_PARAM && v->kind == VAR_PARAM))) found = v;
+/* x and what it is computed of, anew where b stands; what `done` has is there. */
+static Op *copied(Carry *c, Builder *b, const Pairs *done, Op *x) {
+    Pairs all = {0};
+    for (int i = 0; i < done->n; i++) {
+        done->v[i].of->tag = done->v[i].is;
+        vec_push(c->p->a, &all, done->v[i]);
     }
-    return found;
+    IrOps ops = made_of(c, x);
+    for (int i = 0; i < ops.n; i++) {
+        Op *op = ops.v[i], proto = *op;
+        if (op->tag) continue;
+        proto.tag = NULL;
+        proto.in = NEWN(c->p->a, Op *, (size_t)op->n_in + 1);
+        for (int k = 0; k < op->n_in; k++) proto.in[k] = op->in[k]->tag;
+        Op *is = b_op(b, &proto);
+        is->fused = op->kind != OP_VAR;
+        is->hint = op->hint;
+        op->tag = is;
+        vec_push(c->p->a, &all, ((Pair){op, is}));
+    }
+    Op *is = x->tag;
+    clear_tags(&all);
+    return is;
 }
 
 static const char *free_path(const Carry *c, const Var *of, DType dt) {
@@ -158,18 +199,22 @@ static const char *free_path(const Carry *c, const Var *of, DType dt) {
     return path;
 }
 
-static Kept new_kept(Carry *c, Op *x, const Var *of, DType dt) {
+static const Kept *new_kept(Carry *c, Op *x, const Var *of, DType dt) {
     Type t = x->type;
     t.dt = dt;
     Init zero = {.kind = INIT_CONST};
-    Kept k = {.var = var_new(c->m, VAR_KEPT, free_path(c, of, dt), t, zero, of->span)};
+    Kept *k = NEW(c->p->a, Kept);
+    *k = (Kept){.var = var_new(c->m, VAR_KEPT, free_path(c, of, dt), t, zero, of->span),
+                .next = c->kept[of->id]};
     if (!c->refresh) c->refresh = func_new_phase(c->m, PHASE_REFRESH);
     Builder b = {.m = c->m, .f = c->refresh, .span = of->span};
     Pairs none = {0};
-    k.made = b_cast(&b, copied(c->p->a, &b, &none, x), dt);
-    k.made->why = "kept for products, once after the state was set from outside";
-    b_assign(&b, k.var, k.made);
-    vec_push(c->p->a, &c->kept, k);
+    k->made = copied(c, &b, &none, x);
+    Op *low = b_cast(&b, k->made, dt);
+    low->why = "kept for products, once after the state was set from outside";
+    b_assign(&b, k->var, low);
+    c->kept[of->id] = k;
+    c->n_kept++;
     return k;
 }
 
@@ -190,25 +235,21 @@ static void need(Ends *e, Op *x) {
     if (!e->last || x->id > e->last->id) e->last = x;
 }
 
-static void find_ends(const Carry *c, Ends *e, Op *op) {
-    Op *x = op->kind == OP_VAR ? assigned(c->train, op->var) : NULL;
-    if (paired(&e->done, op)) return;
-    if (op->kind != OP_VAR && op->kind != OP_CONST) {
-        for (int i = 0; i < op->n_in; i++) find_ends(c, e, op->in[i]);
-        return;
+static void find_ends(Carry *c, Ends *e, const Op *x) {
+    IrOps ops = made_of(c, x);
+    for (int i = 0; i < ops.n; i++) {
+        Op *op = ops.v[i], *end = assigned(c, op);
+        if (!is_leaf(op)) continue;
+        if (!end) end = op;
+        vec_push(c->p->a, &e->done, ((Pair){op, end}));
+        for (int k = 0; is_small_step(end) && k < end->n_in; k++) need(e, end->in[k]);
+        if (!is_small_step(end)) need(e, end);
     }
-    if (!x) x = op;
-    vec_push(c->p->a, &e->done, ((Pair){op, x}));
-    if (is_small_step(x))
-        for (int i = 0; i < x->n_in; i++) need(e, x->in[i]);
-    else
-        need(e, x);
 }
 
 /* Behind the last operation that it needs: in the kernel that makes that one. */
 static void write_kept(Carry *c, Op *x, const Kept *k) {
     Ends e = {.last = NULL};
-    func_number(c->train);
     find_ends(c, &e, x);
     Builder b = {.m = c->m, .f = c->train, .at = e.last->next, .span = k->var->span};
     for (int i = 0; i < e.done.n; i++) {
@@ -217,25 +258,25 @@ static void write_kept(Carry *c, Op *x, const Kept *k) {
         e.done.v[i].is = b_op(&b, is);
         e.done.v[i].is->fused = true;
     }
-    Op *low = b_cast(&b, copied(c->p->a, &b, &e.done, x), k->var->type.dt);
+    Op *low = b_cast(&b, copied(c, &b, &e.done, x), k->var->type.dt);
     low->why = "kept for the next step's products";
     b.at = NULL;
     b_assign(&b, k->var, low);
 }
 
-static bool is_changed(const Carry *c, const Op *x) {
-    if (x->kind == OP_VAR) return assigned(c->train, x->var) != NULL;
-    for (int i = 0; i < x->n_in; i++)
-        if (is_changed(c, x->in[i])) return true;
+static bool is_changed(Carry *c, const Op *x) {
+    IrOps ops = made_of(c, x);
+    for (int i = 0; i < ops.n; i++)
+        if (assigned(c, ops.v[i])) return true;
     return false;
 }
 
 static void keep(Carry *c, const Op *op) {
     Op *x = below_views(op->in[0]);
-    const Var *of = main_var(x, &x->type);
-    if (!of || find_kept(c, x, op->type.dt)) return;
-    Kept k = new_kept(c, x, of, op->type.dt);
-    if (is_changed(c, x)) write_kept(c, x, &k);
+    const Var *of = main_var(c, x);
+    if (!of || find_kept(c, of, x, op->type.dt)) return;
+    const Kept *k = new_kept(c, x, of, op->type.dt);
+    if (is_changed(c, x)) write_kept(c, x, k);
     pass_remark(c->p, of->span, "carry",
                 "'%s' is rounded to %s where it is updated, not when the next step reads it",
                 of->path, dtype_name(op->type.dt));
@@ -252,15 +293,24 @@ static Op *viewed(Builder *b, const Op *view, Op *x) {
     return b_view(b, in, t);
 }
 
+typedef struct {
+    Op *copy;
+    const Kept *kept;
+} Reader;
+
 static void read_kept(Carry *c, Func *f) {
-    func_number(f);
+    VEC(Reader) found = {0};
+    look_at(c, f);
     func_keep_users(c->p->a, f);
-    int n = f->n_ops;
-    for (Op *op = f->first, *next; op; op = next) {
-        next = op->next;
-        if (op->id >= n || !is_copy(c, f, op)) continue;
-        const Kept *k = find_kept(c, below_views(op->in[0]), op->type.dt);
-        if (!k) continue;
+    for (Op *op = f->first; op; op = op->next) {
+        if (!is_copy(c, op)) continue;
+        Op *x = below_views(op->in[0]);
+        const Kept *k = find_kept(c, main_var(c, x), x, op->type.dt);
+        if (k) vec_push(c->p->a, &found, ((Reader){op, k}));
+    }
+    for (int i = 0; i < found.n; i++) {
+        Op *op = found.v[i].copy;
+        const Kept *k = found.v[i].kept;
         Builder b = b_for(c->m, f, op, op);
         Op *now = b_var(&b, k->var);
         now->hint = op->hint ? op->hint : k->var->path;
@@ -274,11 +324,15 @@ static bool run(PassCtx *p, Module *m) {
     Carry c = {.p = p, .m = m, .train = func_of(m, PHASE_TRAIN)};
     VEC(Op *) copies = {0};
     if (!c.train || func_of(m, PHASE_REFRESH)) return true;
-    func_number(c.train);
+    c.kept = NEWN(p->a, const Kept *, (size_t)m->vars.n + 1);
+    c.assigned = NEWN(p->a, Op *, (size_t)m->vars.n + 1);
     for (Op *op = c.train->first; op; op = op->next)
-        if (is_copy(&c, c.train, op)) vec_push(p->a, &copies, op);
+        if (op->kind == OP_ASSIGN) c.assigned[op->var->id] = op->in[0];
+    look_at(&c, c.train);
+    for (Op *op = c.train->first; op; op = op->next)
+        if (is_copy(&c, op)) vec_push(p->a, &copies, op);
     for (int i = 0; i < copies.n; i++) keep(&c, copies.v[i]);
-    for (int i = 0; i < m->funcs.n && c.kept.n; i++)
+    for (int i = 0; i < m->funcs.n && c.n_kept; i++)
         if (!m->funcs.v[i]->body && m->funcs.v[i] != c.refresh) read_kept(&c, m->funcs.v[i]);
     return true;
 }

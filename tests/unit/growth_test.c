@@ -24,6 +24,7 @@ typedef struct {
     const char *text; /* with a parameter k */
     int64_t k;
     int opt_level;
+    DType precision;
     bool done;
     uint64_t count[N_STAGES];
 } Job;
@@ -41,7 +42,7 @@ static void compile(Ctx *c, void *arg) {
     StrBuf text = sb_new(c->a);
     sb_printf(&text, "const k = %lld\n%s", (long long)j->k, j->text);
     const FeOptions fe = {.dirs = dirs, .n_dirs = 1};
-    const PassOptions passes = {0};
+    const PassOptions passes = {.precision = j->precision};
     Module *m = fe_compile_text(c, "growth.gnn", text.s, text.n, &fe);
     j->count[FRONT_END] = since(&mark);
     if (!m || !pass_run_all(c, m, pass_pipeline_named(j->opt_level, false), &passes)) return;
@@ -52,8 +53,8 @@ static void compile(Ctx *c, void *arg) {
     j->count[HOST] = since(&mark);
 }
 
-static Job counted(const char *text, int64_t k, int opt_level) {
-    Job j = {.text = text, .k = k, .opt_level = opt_level};
+static Job counted(const char *text, int64_t k, int opt_level, DType precision) {
+    Job j = {.text = text, .k = k, .opt_level = opt_level, .precision = precision};
     Ctx c;
     CHECK(ctx_init(&c, NULL));
     CHECK(ctx_run(&c, compile, &j) && j.done);
@@ -62,9 +63,10 @@ static Job counted(const char *text, int64_t k, int opt_level) {
     return j;
 }
 
-static void stages_grow(const char *text, int64_t n, int opt_level, int from, int to) {
-    Job x = counted(text, n, opt_level), y = counted(text, 2 * n, opt_level),
-        z = counted(text, 4 * n, opt_level);
+static void stages_grow(const char *text, int64_t n, int opt_level, int from, int to,
+                        DType precision) {
+    Job x = counted(text, n, opt_level, precision), y = counted(text, 2 * n, opt_level, precision),
+        z = counted(text, 4 * n, opt_level, precision);
     for (int i = from; i <= to; i++) {
         double first = (double)y.count[i] - (double)x.count[i];
         double second = (double)z.count[i] - (double)y.count[i];
@@ -75,15 +77,15 @@ static void stages_grow(const char *text, int64_t n, int opt_level, int from, in
 }
 
 static void grows(const char *text, int64_t n, int opt_level) {
-    stages_grow(text, n, opt_level, 0, N_STAGES - 1);
+    stages_grow(text, n, opt_level, 0, N_STAGES - 1, DT_VOID);
 }
 
 static void passes_grow(const char *text, int64_t n, int opt_level) {
-    stages_grow(text, n, opt_level, FRONT_END, PASSES);
+    stages_grow(text, n, opt_level, FRONT_END, PASSES, DT_VOID);
 }
 
 static void plan_grows(const char *text, int64_t n, int opt_level) {
-    stages_grow(text, n, opt_level, PLAN, PLAN);
+    stages_grow(text, n, opt_level, PLAN, PLAN, DT_VOID);
 }
 
 #define GRAPH "graph G { node n { x: f32[F]; y: class[C]; split } edge e: n -> n }\n"
@@ -242,6 +244,16 @@ TEST(parameter_updates) {
                       "  return h\n}\n"
                       "train M { target n.y   loss cross_entropy   optimizer adam   ema 0.99 }\n",
                 100, 2);
+}
+
+TEST(rounded_copies_of_a_shared_expression_of_weights) {
+    static const char text[] = GRAPH "model M(g: G; d: int = 32, e: int = 32) -> f32[n, C] {\n"
+                                     "  a = linear(d)\n  out = linear(C)\n"
+                                     "  param W: f32[e, d] = glorot()\n  w = W\n"
+                                     "  for i in 0..k { w = w * tanh(w) }\n"
+                                     "  h = relu(a(g.n.x))\n"
+                                     "  return out(relu(rename(h, d, e) @ w))\n}\n" TRAIN;
+    stages_grow(text, 100, 2, FRONT_END, PASSES, DT_BF16);
 }
 
 TEST_MAIN()
