@@ -48,7 +48,38 @@ static const char *truth(bool x) {
     return x ? "true" : "false";
 }
 
-static void emit_space(Host *h, const Space *s, bool read) {
+/* By buffer: does a phase that runs over batches touch it? */
+static const bool *find_in_batches(const Host *h) {
+    bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        for (int k = 0; k < ph->steps.n && plan_is_of_batches(h->p, ph); k++)
+            for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++) {
+                int buf = plan_touched(ph->steps.v[k], b);
+                if (buf >= 0) in[buf] = true;
+            }
+    }
+    return in;
+}
+
+static void mark_relation(bool *in, const Space *s) {
+    if (!s || s->kind != SP_EDGE || in[s->id]) return;
+    in[s->id] = true;
+    mark_relation(in, s->base[0]);
+    mark_relation(in, s->base[1]);
+}
+
+/* By space: is it a relation along which a phase that runs over batches reads, or one of which such
+ * a relation is derived? */
+static const bool *find_relations_in_batches(const Host *h) {
+    const bool *bufs = find_in_batches(h);
+    bool *in = NEWN(h->a, bool, (size_t)h->m->spaces.n + 1);
+    for (int i = 0; i < h->p->bufs.n; i++)
+        if (bufs[i] && h->p->bufs.v[i]->map) mark_relation(in, h->p->bufs.v[i]->map->from);
+    return in;
+}
+
+static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
     if (s->kind == SP_DIM) expr_is_const(s->size, &fixed);
@@ -64,15 +95,17 @@ static void emit_space(Host *h, const Space *s, bool read) {
                 truth(read && space_is_untimed(h->m, s)));
     host_printf(h, "        .first = %s, .whole = %s, .hops = %d,\n", truth(s->whole != NULL),
                 space_name(h, s->whole), s->hops);
+    if (in_batches) host_puts(h, "        .in_batches = true,\n");
     host_printf(h, "        .drawn = %s, .of_batch = %s, .sampled = %s, .varies = %s},\n",
                 truth(space_is_drawn(s)), truth(space_of_batch(s)),
                 truth(space_is_sampled(h->m, s)), truth(space_varies(h->m, s)));
 }
 
 static void emit_spaces(Host *h) {
-    const bool *read = module_reads(h->m);
+    const bool *read = module_reads(h->m), *in_batches = find_relations_in_batches(h);
     open_table(h, "rt_space", "spaces", h->m->spaces.n);
-    for (int i = 0; i < h->m->spaces.n; i++) emit_space(h, h->m->spaces.v[i], read[i]);
+    for (int i = 0; i < h->m->spaces.n; i++)
+        emit_space(h, h->m->spaces.v[i], read[i], in_batches[i]);
     close_table(h, h->m->spaces.n);
 }
 
@@ -151,20 +184,6 @@ static void emit_use(Host *h, const PBuf *b) {
     host_printf(h, ",\n        .role = %s, .split = %s, .of = ", host_OutputRole[b->use.role],
                 host_SplitKind[b->use.split]);
     host_string(h, b->use.of);
-}
-
-/* By buffer: does a phase that runs over batches touch it? */
-static const bool *find_in_batches(const Host *h) {
-    bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
-    for (int i = 0; i < h->p->phases.n; i++) {
-        const PPhase *ph = h->p->phases.v[i];
-        for (int k = 0; k < ph->steps.n && plan_is_of_batches(h->p, ph); k++)
-            for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++) {
-                int buf = plan_touched(ph->steps.v[k], b);
-                if (buf >= 0) in[buf] = true;
-            }
-    }
-    return in;
 }
 
 static void emit_buf(Host *h, const PBuf *b, bool in_batches) {

@@ -104,6 +104,15 @@ static bool loses_rows(const Op *op) {
     return false;
 }
 
+/* A value that @predict can read by row. */
+static bool can_be_saved(const Serve *s, const Op *op) {
+    const Type *t = &op->type;
+    if (t->layout == LAYOUT_CSR || n_row_spaces(t) > 1) return false;
+    if (n_row_spaces(t) == 0) return true;
+    const Space *rows = t->dim[0];
+    return rows->kind == SP_NODE || (rows->kind == SP_EDGE && space_is_sampled(s->m, rows));
+}
+
 static bool is_by_row(const Serve *s, const Op *op) {
     bool source = op->kind == OP_CONST || op->kind == OP_DATA || op->kind == OP_VAR ||
                   op->kind == OP_INPUT || op->kind == OP_SIZE || op->kind == OP_IOTA ||
@@ -112,17 +121,8 @@ static bool is_by_row(const Serve *s, const Op *op) {
     if (!source && !op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW)) return false;
     if (!has_batch_type(s->m, &op->type) || tells_rows(op) || loses_rows(op)) return false;
     if (op->map && !is_map_of_rows(s->m, op->map)) return false;
-    if (op->kind == OP_VAR && n_row_spaces(&op->type) && !is_rows(op->type.dim[0])) return false;
+    if (op->kind == OP_VAR && !can_be_saved(s, op)) return false; /* with rows of its own */
     return op->kind != OP_SEGMENT || op->map->kind == MAP_DST;
-}
-
-/* A value that @predict can read by row. */
-static bool can_be_saved(const Serve *s, const Op *op) {
-    const Type *t = &op->type;
-    if (t->layout == LAYOUT_CSR || n_row_spaces(t) > 1) return false;
-    if (n_row_spaces(t) == 0) return true;
-    const Space *rows = t->dim[0];
-    return rows->kind == SP_NODE || (rows->kind == SP_EDGE && space_is_sampled(s->m, rows));
 }
 
 static bool is_whole(const Serve *s, const Op *op) {
@@ -135,8 +135,11 @@ static bool is_whole(const Serve *s, const Op *op) {
     return !is_by_row(s, op) || (op->kind == OP_SEGMENT && invariant && op->type.rank == 1);
 }
 
-static bool is_hop(const Op *op) {
-    return op->kind == OP_GATHER && op->map->kind == MAP_SRC;
+/* How far from its rows the rows of its operands are: sources of edges a hop further.  Edges, too,
+ * come with the hop that draws them for their destination. */
+static int hops_of(const Op *op, int operands) {
+    if (op->kind == OP_GATHER && op->map->kind == MAP_SRC) return operands + 1;
+    return op->kind == OP_SEGMENT && operands < 1 ? 1 : operands;
 }
 
 static void find_facts(Serve *s) {
@@ -152,7 +155,7 @@ static void find_facts(Serve *s) {
             const Fact *y = &s->fact[op->in[i]->id];
             if (y->hops > x->hops) x->hops = y->hops;
         }
-        x->hops += !x->whole && is_hop(op);
+        if (!x->whole) x->hops = hops_of(op, x->hops);
     }
 }
 
@@ -288,17 +291,33 @@ static Space *rows_of(const Op *pred) {
     return s && s->kind == SP_NODE && n_row_spaces(&pred->type) == 1 ? s : NULL;
 }
 
-/* Rows by time have nothing but their batch: what looks across its rows would hang on what else is
- * asked for. */
-static bool is_by_rows_alone(PassCtx *p, const Func *f) {
-    for (const Op *op = f->first; op; op = op->next) {
-        bool of_seeds = op->kind == OP_SLICE || op_has(op, OPT_EFFECT);
-        if (of_seeds || (!tells_rows(op) && !loses_rows(op))) continue;
-        diag_add(p->ctx, DIAG_E0516, op->span,
+/* Does it run over the rows of a batch, be they which they may? */
+static bool acts_on_batches(const Serve *s, const Op *op) {
+    if (op->kind == OP_CALL_EFFECT) return n_row_spaces(&op->type) > 0 || loses_rows(op);
+    for (int i = 0; i < op->n_in && s->fact; i++)
+        if (s->fact[op->in[i]->id].whole && !can_be_saved(s, op->in[i])) return true;
+    return false;
+}
+
+/* What looks across rows and does not do so over the whole graph would hang on what else is asked
+ * for: effects, and of rows by time, which have nothing but their batch, everything. */
+static bool is_by_rows_alone(const Serve *s, bool timed) {
+    for (const Op *op = s->f->first; op; op = op->next) {
+        bool effect = op_has(op, OPT_EFFECT);
+        bool of_seeds = op->kind == OP_SLICE && op->over[1]->whole == op->over[0];
+        if (effect ? !acts_on_batches(s, op) : !timed || of_seeds || is_by_row(s, op)) continue;
+        diag_add(s->p->ctx, DIAG_E0516, op->span,
                  "what is predicted of a row would depend on which others are predicted with it");
         return false;
     }
     return true;
+}
+
+static bool refuse(PassCtx *p, const Op *out) {
+    diag_add(p->ctx, DIAG_E0516, out->span,
+             "'pred' has no row for each node of a type: links and graphs are not served by row "
+             "yet");
+    return false;
 }
 
 static bool run(PassCtx *p, Module *m) {
@@ -311,18 +330,15 @@ static bool run(PassCtx *p, Module *m) {
     }
     keep_prediction(m);
     pass_dce_func(p->a, f);
-    m->recipe.sample.serve = true;
-    if (timed) return is_by_rows_alone(p, f);
-    Space *rows = rows_of(out->in[0]);
-    if (!rows) {
-        diag_add(p->ctx, DIAG_E0516, out->span,
-                 "'pred' has no row for each node of a type: links "
-                 "and graphs are not served by row yet");
-        return false;
-    }
     Serve s = {.p = p, .m = m, .f = f};
+    Space *rows = rows_of(out->in[0]);
+    if (!rows || (timed && !rows->whole)) return refuse(p, out);
+    m->recipe.target = m->recipe.keep_metric = NULL; /* labels and splits are not read */
+    m->recipe.sample.serve = true;
+    if (timed) return is_by_rows_alone(&s, true);
     m->recipe.sample = (Sampling){.batch = 1, .n_hops = 1, .serve = true};
     find_facts(&s);
+    if (!is_by_rows_alone(&s, false)) return false;
     bool at_once = s.fact[out->in[0]->id].whole && !can_be_saved(&s, out->in[0]);
     if (at_once) {
         diag_add(p->ctx, DIAG_E0516, out->span, "'pred' cannot be kept by row");

@@ -57,6 +57,7 @@ typedef struct {
     bool of_batch;         /* only a mini-batch has its size */
     bool sampled;          /* a relation along which a sampled step draws neighbours */
     bool varies;           /* each batch has as many of them as it likes */
+    bool in_batches;       /* a phase over batches reads along it, or along what it derives */
 } rt_space;
 
 typedef struct {

@@ -73,13 +73,17 @@ static void drop_part(gnnc_session *s) {
     s->step = (RtBatchStep){0};
     s->m = (RtMinibatch){0};
     s->sampler = NULL;
+    s->x = (RtExec){0};
+    s->rt.bound = NULL;
+    s->rt.scratch = NULL;
+    s->rt.scratch_bytes = 0;
+    rt_pool_free(&s->rt.pool);
 }
 
 void gnnc_session_destroy(gnnc_session *s) {
     if (!s) return;
     RtAlloc from = s->from;
     drop_part(s);
-    rt_pool_free(&s->rt.pool);
     release(s->of);
     from.release(from.user, s);
 }
@@ -98,7 +102,7 @@ static gnnc_status find_prediction(Served *of) {
                        "'%s' trains: a program that predicts rows is made with --emit=infer",
                        p->name);
     const rt_buf *b = &p->bufs[of->pred];
-    int rows = p->spaces[b->space].whole;
+    int rows = b->space >= 0 ? p->spaces[b->space].whole : -1;
     if (rows < 0)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows of nodes", p->name);
     of->type = of->source.map.type_of_space[rows];
@@ -112,10 +116,12 @@ static gnnc_status find_prediction(Served *of) {
 
 static gnnc_status serve(Served *of) {
     gnnc_trainer *t = of->t;
+    const rt_phase *refresh = rt_phase_of(t->program, RT_PHASE_REFRESH);
     const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
     gnnc_status st;
     TRY(st, rt_batch_source_make(t, &of->source));
     TRY(st, find_prediction(of));
+    if (refresh) TRY(st, rt_phase_run(&t->x, refresh));
     if (encode) st = rt_phase_run(&t->x, encode);
 out:
     return st;

@@ -244,7 +244,7 @@ static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtB
         if (!rows.i32 && !rows.i64) continue; /* of no rows of the batch */
         size_t all = (size_t)p->buf_count(b, data->n) * (size_t)rt_type_bytes(buf->dt);
         size_t row_bytes = n_all ? all / (size_t)n_all : 0;
-        m->x.buf[b] = rt_pool_alloc(&m->rt.pool, (size_t)rows.n + 1, row_bytes + 1);
+        m->x.buf[b] = rt_pool_alloc(&m->rt.pool, (size_t)rows.n, row_bytes);
         if (!m->x.buf[b]) return rt_fail_nomem(&m->rt.err, "a batch");
         rt_gather_rows(m->team, data->buf[b], row_bytes, rows, m->x.buf[b]);
     }
@@ -259,6 +259,7 @@ static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtB
         if (sp->kind != RT_SP_EDGE || sp->rel != RT_REL_WHERE) continue;
         RtRows rows = rows_of(m, map, sp->base[0]);
         if (m->x.program->spaces[sp->base[0]].first) continue; /* the first of these */
+        if (m->bound.serves && map->rel_of_space[sp->base[0]] < 0) continue; /* whole */
         uint8_t *taken = RT_NEWN(&m->rt.pool, uint8_t, rows.n);
         if (!taken) return rt_fail_nomem(&m->rt.err, "a batch");
         rt_gather_rows(m->team, data->buf[sp->cond_buf], 1, rows, taken);

@@ -672,7 +672,9 @@ const char *gnnc_model_name(const gnnc_model *m); /* "churn"; lives as long as t
  * whole graph, such as degrees, is computed by open.
  *
  * A prediction takes no lock, and after the first ones of their sizes no memory.  It depends on the
- * row, the graph and the weights alone: not on what else is asked for, nor on earlier calls. */
+ * row, the graph and the weights alone, to rounding: not on what else is asked for, nor on earlier
+ * calls.  Sessions run on the host.  The functions of an allocator are called from every thread
+ * that has a session with it. */
 typedef struct gnnc_session gnnc_session;
 gnnc_status gnnc_session_create(gnnc_session **out);
 gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
@@ -698,7 +700,8 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
 /* What the model gives for n rows, as gnnc_trainer_predict does.
  *   id   [n] numbers of rows, from 0; in any order, also the same twice
  *   out  [n, dim[0], ..] the caller's
- * Returns GNNC_E_RANGE (no such row: what was written of `out` means nothing), GNNC_E_STATE,
+ * Returns GNNC_E_RANGE (no such row, or a neighbourhood of 2^31 edges: what was written of `out`
+ * means nothing), GNNC_E_STATE,
  * GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
 

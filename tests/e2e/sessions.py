@@ -4,8 +4,10 @@
     sessions.py GNNC TOP CORA
 """
 import ctypes
+import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -292,6 +294,54 @@ def mixed(path, n=60, others=25):
           {"e": relation(path, "e", "v", "v", e, a=a), "f": relation(path, "f", "w", "v", f)})
 
 
+# Sums over edges of what does not come along them from their sources; relations of which only the whole graph is read;
+# parameters with a row for each edge.
+BODIES = {
+    "own": "h = out(g.v.x)\n  return sum(h[g.e.dst], over = g.e.dst)",
+    "edges": "return out(g.v.x) + sum(el(g.e.a), over = g.e.dst)",
+    "two": "h = relu(sum(lin(g.e.a), over = g.e.dst))\n  return out(mean(h[g.e.src], over = g.e.dst))",
+    "norm": "w = sigmoid(sum(g.e.a * q, over = A))\n  d = rsqrt(sum(w, over = g.e.dst) + 1)\n  h = out(g.v.x) * d\n"
+            "  return sum(h[g.e.src] * w, over = g.e.dst) * d",
+    "where": "s = with_self_loops(g.e)\n  k = s where sum(g.v.x[s.src], over = X) > 0\n"
+             "  return out(mean(g.v.x[k.src], over = k.dst) + mean(g.v.x[g.e.src], over = g.e.dst))",
+    "row": "s = with_self_loops(g.e)\n  param r: f32[s] = normal(1, 0.5)\n"
+           "  return out(sum(g.v.x[s.src] * r, over = s.dst))",
+}
+BODY = """
+graph G {
+  node v { x: f32[X];  kind: cat[K];  y: class[C];  split }
+  edge e: v -> v { a: f32[A] }
+}
+model M(g: G; hidden: int = 8) -> f32[v, C] {
+  out = linear(C)
+  el = linear(C)
+  lin = linear(hidden)
+  param q: f32[A] = normal(0, 1)
+  %s
+}
+train M { target v.y   loss cross_entropy   optimizer adam(lr = 1e-2)   epochs 3 }
+"""
+
+
+def check_without_labels(gnnc, data):
+    """Neither labels nor splits are read."""
+    shutil.copytree(data, "bare")
+    with open("bare/schema.json", encoding="utf-8") as f:
+        schema = json.load(f)
+    for column in ("y", "split"):
+        del schema["nodes"]["v"]["columns"][column]
+    with open("bare/schema.json", "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+    library = Library("mixed_rows")
+    m, _ = library.model("mixed.weights")
+    s, whole = Session(library, m, library.graph("bare")), Session(library, m, library.graph(data))
+    assert s.status == OK, s.error()
+    assert list(s.predict([3, 4])[1]) == list(whole.predict([3, 4])[1])
+    for x in (s, whole):
+        x.close()
+    print("ok without labels")
+
+
 def compiled(gnnc, name, text, data, every=1):
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text)
@@ -316,6 +366,9 @@ def main():
     mixed("mixed.data")
     library, s, _ = compiled(gnnc, "mixed", MIXED, "mixed.data")
     s.close()
+    for name, body in BODIES.items():
+        compiled(gnnc, name, BODY % body, "mixed.data")[1].close()
+    check_without_labels(gnnc, "mixed.data")
     check_memory(library, "mixed.data", "mixed.weights")
 
 
