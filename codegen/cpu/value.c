@@ -80,7 +80,7 @@ LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_ove
 
 /* Whether any lane of an i1 vector is set. */
 LLVMValueRef cpu_any(CgFn *f, LLVMValueRef mask) {
-    if (f->w == 1) return mask;
+    if (f->w == 1 || cpu_width(mask) == 1) return mask; /* one for all lanes */
     LLVMTypeRef t = LLVMTypeOf(mask);
     return cpu_call(f->g, "llvm.vector.reduce.or", &t, 1, &mask, 1);
 }
