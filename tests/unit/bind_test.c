@@ -44,9 +44,9 @@ enum {
 #define NO -1
 
 /* Of the data, all of it; what a mini-batch draws along, has its own number of, has not. */
-#define OF_EDGES false, NO, 0, false, false, false, true, true
-#define OF_ROWS false, NO, 0, false, false, false, false, true
-#define OF_DIM false, NO, 0, false, false, false, false, false
+#define OF_EDGES false, NO, 0, false, false, false, true, true, false
+#define OF_ROWS false, NO, 0, false, false, false, false, true, false
+#define OF_DIM false, NO, 0, false, false, false, false, false, false
 static const rt_space spaces[] = {
     {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, 1, OF_ROWS},
     {"g", RT_SP_GRAPH, S_G, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_ROWS},

@@ -57,9 +57,9 @@ static const char *const tiny_syms[] = {"N_n", "E_e", "F", "E_big", "E_loops"};
 
 #define NO -1
 /* Of the data, all of it; what a mini-batch draws along, has its own number of, has not. */
-#define OF_EDGES false, NO, 0, false, false, false, true, true
-#define OF_ROWS false, NO, 0, false, false, false, false, true
-#define OF_DIM false, NO, 0, false, false, false, false, false
+#define OF_EDGES false, NO, 0, false, false, false, true, true, false
+#define OF_ROWS false, NO, 0, false, false, false, false, true, false
+#define OF_DIM false, NO, 0, false, false, false, false, false, false
 static const rt_space tiny_spaces[] = {
     {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_ROWS},
     {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, OF_EDGES},
