@@ -48,7 +48,7 @@ static const char *truth(bool x) {
     return x ? "true" : "false";
 }
 
-/* By buffer: does a phase that runs over batches touch it? */
+/* Host.in_batches */
 static const bool *find_in_batches(const Host *h) {
     bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
     for (int i = 0; i < h->p->phases.n; i++) {
@@ -72,10 +72,9 @@ static void mark_relation(bool *in, const Space *s) {
 /* By space: is it a relation along which a phase that runs over batches reads, or one of which such
  * a relation is derived? */
 static const bool *find_relations_in_batches(const Host *h) {
-    const bool *bufs = find_in_batches(h);
     bool *in = NEWN(h->a, bool, (size_t)h->m->spaces.n + 1);
     for (int i = 0; i < h->p->bufs.n; i++)
-        if (bufs[i] && h->p->bufs.v[i]->map) mark_relation(in, h->p->bufs.v[i]->map->from);
+        if (h->in_batches[i] && h->p->bufs.v[i]->map) mark_relation(in, h->p->bufs.v[i]->map->from);
     return in;
 }
 
@@ -210,9 +209,8 @@ static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
 }
 
 static void emit_bufs(Host *h) {
-    const bool *in_batches = find_in_batches(h);
     open_table(h, "rt_buf", "bufs", h->p->bufs.n);
-    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i], in_batches[i]);
+    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i], h->in_batches[i]);
     close_table(h, h->p->bufs.n);
 }
 
@@ -556,6 +554,7 @@ static void emit_syms(Host *h) {
 
 void host_tables(Host *h) {
     emit_syms(h);
+    h->in_batches = find_in_batches(h);
     emit_spaces(h);
     emit_columns(h);
     emit_maps(h);
