@@ -344,12 +344,6 @@ static bool is_of_data(const Space *s) {
     return s->kind != SP_DIM;
 }
 
-static bool size_varies(const Expr *x) {
-    if (!x || x->kind == EX_CONST) return false;
-    if (x->kind == EX_SYM) return x->sym->of && is_of_data(x->sym->of);
-    return size_varies(x->a) || size_varies(x->b);
-}
-
 /* Variables outlive a batch, so their shape cannot be a batch's.  A step over links that draws no
  * neighbours sees the whole graph, and parts of nothing but of its links. */
 static void check_var(Elab *e, const Var *v) {
@@ -357,7 +351,7 @@ static void check_var(Elab *e, const Var *v) {
         const Space *s = v->type.dim[d];
         const Sampling *how = &e->m->recipe.sample;
         bool whole = how->train_links && !how->n_hops && !space_is_drawn(s);
-        if (whole || (!is_of_data(s) && !size_varies(s->size))) continue;
+        if (whole || (!is_of_data(s) && !expr_counts_rows(s->size))) continue;
         diag_add(e->c, DIAG_E0305, v->span,
                  "'%s' has an entry for each of '%s': a sampled step sees some of them only",
                  v->path, s->name);

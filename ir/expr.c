@@ -73,6 +73,12 @@ bool expr_is_const(const Expr *x, int64_t *c) {
     return true;
 }
 
+bool expr_counts_rows(const Expr *x) {
+    if (!x || x->kind == EX_CONST) return false;
+    if (x->kind == EX_SYM) return x->sym->of && x->sym->of->kind != SP_DIM;
+    return expr_counts_rows(x->a) || expr_counts_rows(x->b);
+}
+
 /* ---- trees to polynomials and back -------------------------------------------- */
 static const Expr *node(Arena *a, ExprKind k, const Expr *x, const Expr *y) {
     Expr *e = NEW(a, Expr);

@@ -56,6 +56,7 @@ const Expr *expr_max(Arena *a, const Expr *x, const Expr *y);
 const Expr *expr_min(Arena *a, const Expr *x, const Expr *y);
 bool expr_eq(const Expr *x, const Expr *y);
 bool expr_is_const(const Expr *x, int64_t *c); /* c may be NULL */
+bool expr_counts_rows(const Expr *x);          /* does it hold the size of a node or edge space? */
 int64_t expr_eval(const Expr *x, const int64_t *sym_values);
 /* x with the known values (>= 0) in place of their symbols */
 const Expr *expr_bind(Arena *a, const Expr *x, const int64_t *sym_values);

@@ -42,15 +42,9 @@ typedef struct {
 } Serve;
 
 /* ---- what is made row by row -------- */
-static bool counts_rows(const Expr *x) {
-    if (!x || x->kind == EX_CONST) return false;
-    if (x->kind == EX_SYM) return x->sym->of && x->sym->of->kind != SP_DIM;
-    return counts_rows(x->a) || counts_rows(x->b);
-}
-
 /* Rows of the data, and dimensions that are as long as there are some. */
 static bool is_rows(const Space *s) {
-    return s->kind != SP_DIM || counts_rows(s->size);
+    return s->kind != SP_DIM || expr_counts_rows(s->size);
 }
 
 /* Are its edges, in a batch, all edges into the batch's nodes but those of the last hop? */
