@@ -29,8 +29,6 @@
 #include "ir/walk.h"
 #include "passes/rewrite.h"
 
-#include <string.h>
-
 typedef struct Kept {
     Var *var;
     Op *made;                /* its value, in @refresh, before it is rounded */
