@@ -51,6 +51,8 @@ typedef struct {
     RtColumn c;
     int64_t n_categories; /* -1 = by the codes */
     const char *const *names;
+    int64_t n_columns; /* of stored entries */
+    bool has_values;   /* .. or each is 1 */
 } Adding;
 
 /* "paper.x", for messages; `in` keeps the text. */
@@ -208,7 +210,12 @@ static gnnc_status take(Adding *a, RtLent *x) {
 gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *column,
                                 gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
                                 const char *const *names, bool *kept) {
-    Adding a = {g, table, column, NULL, {.kind = (rt_col_kind)kind}, n_categories, names};
+    Adding a = {.g = g,
+                .table = table,
+                .column = column,
+                .c = {.kind = (rt_col_kind)kind},
+                .n_categories = n_categories,
+                .names = names};
     RtLent x;
     rt_lent_begin(&x, g, values, NULL);
     x.where = where_of(&x, table, column);
@@ -227,6 +234,21 @@ gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *
     return rt_graph_add_column(g, table, column, kind, values, n_categories, names, &kept);
 }
 
+/* A column of three arrays. */
+static gnnc_status add_three(Adding *a, const gnnc_array *in[3],
+                             gnnc_status (*take)(Adding *a, RtLent x[3])) {
+    RtLent x[3];
+    for (int i = 0; i < 3; i++) {
+        rt_lent_begin(&x[i], a->g, in[i], NULL);
+        x[i].where = where_of(&x[i], a->table, a->column);
+    }
+    gnnc_status st = begin(a);
+    if (st == GNNC_OK) st = take(a, x);
+    if (st == GNNC_OK) st = rt_graph_put_column(a->g, a->t, &a->c);
+    for (int i = 0; i < 3; i++) rt_lent_end(a->g, &x[i], st);
+    return st;
+}
+
 /* ---- stored entries ------------------------------------------------------------------------- */
 static gnnc_status ones(Adding *a, int64_t n) {
     float *to = RT_NEWN(&a->g->data->pool, float, n);
@@ -236,22 +258,22 @@ static gnnc_status ones(Adding *a, int64_t n) {
     return GNNC_OK;
 }
 
-static gnnc_status take_csr(Adding *a, RtLent x[3], int64_t n_columns, bool has_values) {
+static gnnc_status take_csr(Adding *a, RtLent x[3]) {
     gnnc_graph *g = a->g;
     RtCsr *m = &a->c.csr;
     gnnc_status st;
-    if (n_columns < 0 || n_columns > INT32_MAX)
+    if (a->n_columns < 0 || a->n_columns > INT32_MAX)
         return rt_fail(&g->err, GNNC_E_RANGE, "%s: %lld columns: 0 to 2^31 - 1 are possible",
-                       x->where, (long long)n_columns);
+                       x->where, (long long)a->n_columns);
     a->c.rank = 2;
-    a->c.shape[1] = n_columns;
-    for (int i = 0; i < (has_values ? 3 : 2); i++) TRY(st, rt_lent_open(g, &x[i]));
+    a->c.shape[1] = a->n_columns;
+    for (int i = 0; i < (a->has_values ? 3 : 2); i++) TRY(st, rt_lent_open(g, &x[i]));
     TRY(st, rt_lent_shape(g, &x[0], 1, (int64_t[]){a->t->count + 1}));
     TRY(st, rt_lent_shape(g, &x[1], 1, (int64_t[]){-1}));
-    *m = (RtCsr){.n_rows = a->t->count, .n_cols = n_columns, .nnz = x[1].a.count};
+    *m = (RtCsr){.n_rows = a->t->count, .n_cols = a->n_columns, .nnz = x[1].a.count};
     TRY(st, rt_lent_i64(g, &x[0], &m->ptr));
     TRY(st, rt_lent_i32(g, &x[1], RT_ALIGN, &m->col));
-    if (!has_values) return ones(a, m->nnz);
+    if (!a->has_values) return ones(a, m->nnz);
     TRY(st, rt_lent_shape(g, &x[2], 1, (int64_t[]){m->nnz}));
     a->c.stored = x[2].a.dt;
     st = rt_lent_f32(g, &x[2], &m->val);
@@ -262,18 +284,13 @@ out:
 gnnc_status gnnc_graph_add_csr(gnnc_graph *g, const char *table, const char *column,
                                int64_t n_columns, const gnnc_array *ptr, const gnnc_array *idx,
                                const gnnc_array *val) {
-    const gnnc_array *in[] = {ptr, idx, val};
-    Adding a = {g, table, column, NULL, {.kind = RT_COL_CSR, .stored = RT_DT_F32}, -1, NULL};
-    RtLent x[3];
-    for (int i = 0; i < 3; i++) {
-        rt_lent_begin(&x[i], g, in[i], NULL);
-        x[i].where = where_of(&x[i], table, column);
-    }
-    gnnc_status st = begin(&a);
-    if (st == GNNC_OK) st = take_csr(&a, x, n_columns, val != NULL);
-    if (st == GNNC_OK) st = rt_graph_put_column(g, a.t, &a.c);
-    for (int i = 0; i < 3; i++) rt_lent_end(g, &x[i], st);
-    return st;
+    Adding a = {.g = g,
+                .table = table,
+                .column = column,
+                .c = {.kind = RT_COL_CSR, .stored = RT_DT_F32},
+                .n_columns = n_columns,
+                .has_values = val != NULL};
+    return add_three(&a, (const gnnc_array *[]){ptr, idx, val}, take_csr);
 }
 
 /* ---- masks ------------------------------------------------------------------------------------
@@ -296,16 +313,6 @@ out:
 gnnc_status gnnc_graph_add_masks(gnnc_graph *g, const char *table, const char *column,
                                  const gnnc_array *train, const gnnc_array *validation,
                                  const gnnc_array *test) {
-    const gnnc_array *in[] = {train, validation, test};
-    Adding a = {g, table, column, NULL, {.kind = RT_COL_SPLIT}, -1, NULL};
-    RtLent x[3];
-    for (int i = 0; i < 3; i++) {
-        rt_lent_begin(&x[i], g, in[i], NULL);
-        x[i].where = where_of(&x[i], table, column);
-    }
-    gnnc_status st = begin(&a);
-    if (st == GNNC_OK) st = take_masks(&a, x);
-    if (st == GNNC_OK) st = rt_graph_put_column(g, a.t, &a.c);
-    for (int i = 0; i < 3; i++) rt_lent_end(g, &x[i], st);
-    return st;
+    Adding a = {.g = g, .table = table, .column = column, .c = {.kind = RT_COL_SPLIT}};
+    return add_three(&a, (const gnnc_array *[]){train, validation, test}, take_masks);
 }
