@@ -51,7 +51,10 @@ static gnnc_status take(gnnc_model *m, const char *name, RtBytes bytes) {
     rt_pool_init(&scratch, &m->from);
     gnnc_status st = rt_source_read(&scratch, &from, &parsed, &m->err);
     rt_pool_free(&scratch);
-    if (st == GNNC_OK) m->weights = from;
+    if (st == GNNC_OK)
+        m->weights = from;
+    else
+        rt_pool_free(&m->pool); /* of what failed nothing stays */
     return st;
 }
 

@@ -74,6 +74,8 @@ static void drop_part(gnnc_session *s) {
     s->m = (RtMinibatch){0};
     s->sampler = NULL;
     s->x = (RtExec){0};
+    s->id = NULL;
+    s->time = NULL;
     s->rt.bound = NULL;
     s->rt.scratch = NULL;
     s->rt.scratch_bytes = 0;
@@ -139,9 +141,10 @@ static gnnc_status take_part(gnnc_session *s, Served *of) {
     s->rt.bound = of->t->rt.bound;
     s->rt.no_amx = of->t->rt.no_amx;
     s->rt.amx = of->t->rt.amx;
+    bool timed = of->source.graph.type[of->type].time != NULL;
     s->id = RT_NEWN(pool, int32_t, BATCH);
-    if (of->source.graph.type[of->type].time) s->time = RT_NEWN(pool, double, BATCH);
-    if (!s->id) return rt_fail_nomem(&s->rt.err, "a session");
+    if (timed) s->time = RT_NEWN(pool, double, BATCH);
+    if (!s->id || (timed && !s->time)) return rt_fail_nomem(&s->rt.err, "a session");
     TRY(st, rt_sampler_new(&s->sampler, &s->from, &of->source.graph, &of->source.spec, NULL, 1,
                            &s->rt.err));
     TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
