@@ -234,6 +234,7 @@ static bool measure_ranges(Ctx *c, const Job *j, PassRanges *r) {
     Job probe = *j;
     int n_diags = c->diags.n;
     *r = (PassRanges){.measured = false};
+    probe.o.name = NULL; /* cli_measure() has one of its own */
     probe.o.reports = 0;
     probe.o.pass.remarks = NULL;
     probe.on.cuda = false;
