@@ -417,6 +417,8 @@ bool elab_term_exists(Elab *e, const char *name, Span at, bool is_loss);      /*
 bool elab_term_takes(Elab *e, const Term *t, const Column *target, DType dt); /* else told */
 bool elab_term_takes_links(Elab *e, const Term *t);                           /* else told */
 void elab_term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred);
+/* What the recipe's losses, all of them, take the model's result to be. */
+OutcomeKind elab_term_outcome(Elab *e, const Terms *losses);
 bool elab_term_scores_classes(Elab *e, const Term *t, const Column *target,
                               const Op *pred); /* else told */
 /* elab_sample.c: its `sample` block; what the whole program must not have then */

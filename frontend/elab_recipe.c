@@ -471,6 +471,7 @@ void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
         diag_add(e->c, DIAG_E0306, train->span,
                  "links are judged in the validation and test splits: keep best on val %s",
                  r->keep_metric);
+    r->outcome = elab_term_outcome(e, &losses);
     r->model_name = train->text;
     r->present = true;
 }

@@ -139,6 +139,29 @@ const char *elab_metric_name(Elab *e, const Terms *metrics, int i) {
     return nth == 1 ? name : arena_printf(e->a, "%s_%d", name, nth);
 }
 
+/* ---- what they take the model's result to be
+ * ------------------------------------------------------------------------------------------- */
+static OutcomeKind outcome_of(Elab *e, const Term *t) {
+    static const struct {
+        const char *loss;
+        OutcomeKind is;
+    } of_prelude[] = {{"cross_entropy", OUTCOME_CLASSES},
+                      {"bce_with_logits", OUTCOME_LOG_ODDS},
+                      {"mse", OUTCOME_NUMBERS},
+                      {"l1", OUTCOME_NUMBERS}};
+    if (strmap_get(&e->prelude, t->fn->text) != t->fn) return OUTCOME_SCORES;
+    for (size_t i = 0; i < COUNT(of_prelude); i++)
+        if (strcmp(of_prelude[i].loss, t->fn->text) == 0) return of_prelude[i].is;
+    return OUTCOME_SCORES;
+}
+
+OutcomeKind elab_term_outcome(Elab *e, const Terms *losses) {
+    OutcomeKind is = losses->n ? outcome_of(e, &losses->v[0]) : OUTCOME_SCORES;
+    for (int i = 1; i < losses->n; i++)
+        if (outcome_of(e, &losses->v[i]) != is) return OUTCOME_SCORES;
+    return is;
+}
+
 /* As softmax and sigmoid of the prelude are made. */
 static bool is_probability(const Op *x, bool of_classes) {
     if (!of_classes) return x->kind == OP_SIGMOID;
@@ -147,13 +170,11 @@ static bool is_probability(const Op *x, bool of_classes) {
 }
 
 void elab_term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred) {
-    const char *name = t->fn->text;
-    bool classes = strcmp(name, "cross_entropy") == 0;
-    if ((!classes && strcmp(name, "bce_with_logits") != 0) || !is_probability(pred, classes))
-        return;
-    if (strmap_get(&e->prelude, name) != t->fn) return;
+    OutcomeKind is = outcome_of(e, t);
+    bool classes = is == OUTCOME_CLASSES;
+    if ((!classes && is != OUTCOME_LOG_ODDS) || !is_probability(pred, classes)) return;
     diag_warn(e->c, DIAG_E0307, t->at->span,
               "'%s' takes scores and makes probabilities of them itself, but the model gives those "
               "of a %s already: leave it out",
-              name, classes ? "softmax" : "sigmoid");
+              t->fn->text, classes ? "softmax" : "sigmoid");
 }
