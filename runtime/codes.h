@@ -57,5 +57,9 @@ gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f
  */
 gnnc_status rt_node_names_bind(RtExec *x);
 gnnc_status rt_node_rows(gnnc_trainer *t, RtPool *pool, const char *path, RtTensors *f);
+/* What the rows of a table of the data in `dir` are called: as its `names` say, else by a column
+ * `id` or `name`, where all rows differ in it.  *ids [rows], NULL: they are not called anything. */
+gnnc_status rt_row_ids(RtPool *pool, const char *dir, const RtTable *t, const char *const **ids,
+                       RtError *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* Parameters with a row for each node belong to the nodes that they were trained on.  Where data
  * name those, files of weights keep the names, by row (metadata "names:entity"), and rows are read
- * by name: other data may have them in another order, or fewer of them. */
+ * by name: other data may have them in another order, or fewer of them.  By name, too, a user asks
+ * for rows. */
 #include <string.h>
 
 #include "bind.h"
@@ -46,13 +47,13 @@ static const char *line_text(RtPool *pool, const char *s, size_t n) {
     return to;
 }
 
-static gnnc_status read_lines(RtExec *x, const RtTable *t, const char **names) {
+static gnnc_status read_lines(RtPool *pool, const char *dir, const RtTable *t, const char **names,
+                              RtError *err) {
     RtBytes text;
-    RtPool file, *pool = &x->rt->pool;
-    RtError *err = &x->rt->err;
+    RtPool file;
     int64_t n = 0;
     rt_pool_init(&file, &pool->from);
-    const char *path = rt_pool_printf(&file, "%s/%s", x->rt->bound->dir, t->names_file);
+    const char *path = rt_pool_printf(&file, "%s/%s", dir, t->names_file);
     gnnc_status st = path ? rt_file_read(&file, path, &text, err) : rt_fail_nomem(err, t->name);
     for (size_t at = 0; st == GNNC_OK && at < text.n;) {
         const uint8_t *end = memchr(text.p + at, '\n', text.n - at);
@@ -69,18 +70,27 @@ static gnnc_status read_lines(RtExec *x, const RtTable *t, const char **names) {
     return st;
 }
 
-/* A column `name` of texts, or `id` of numbers; false: there is neither, or no memory. */
-static bool names_by_column(RtExec *x, const RtTable *t, const char **names) {
-    RtPool *pool = &x->rt->pool;
-    const RtColumn *c = rt_table_column(t, "name"), *id = rt_table_column(t, "id");
-    bool texts = c && c->kind == RT_COL_CAT && c->rank == 1 && c->names;
-    bool ok = texts || (id && id->kind == RT_COL_ID && id->rank == 1);
-    for (int64_t i = 0; i < t->count && ok; i++) {
-        names[i] =
-            texts ? c->names[c->i32[i]] : rt_pool_printf(pool, "%lld", (long long)id->i64[i]);
-        ok = names[i] != NULL;
-    }
+/* A column `name` of texts; false: there is none. */
+static bool names_by_texts(const RtTable *t, const char **names) {
+    const RtColumn *c = rt_table_column(t, "name");
+    bool ok = c && c->kind == RT_COL_CAT && c->rank == 1 && c->names;
+    for (int64_t i = 0; i < t->count && ok; i++)
+        if ((ok = c->i32[i] >= 0)) names[i] = c->names[c->i32[i]];
     return ok;
+}
+
+/* A column `id` of numbers; NULL: there is none. */
+static const RtColumn *keys_of(const RtTable *t) {
+    const RtColumn *c = rt_table_column(t, "id");
+    return c && c->kind == RT_COL_ID && c->rank == 1 ? c : NULL;
+}
+
+static gnnc_status names_by_keys(RtPool *pool, const RtTable *t, const char **names, RtError *err) {
+    const RtColumn *id = keys_of(t);
+    for (int64_t i = 0; i < t->count; i++)
+        if (!(names[i] = rt_pool_printf(pool, "%lld", (long long)id->i64[i])))
+            return rt_fail_nomem(err, t->name);
+    return GNNC_OK;
 }
 
 /* A header with more than that few programs would read. */
@@ -91,15 +101,33 @@ static bool all_fit(const char *const *names, int64_t n) {
     return bytes < MOST_BYTES;
 }
 
-static gnnc_status all_differ(RtExec *x, const char *const *names, int64_t n, bool *differ) {
+static gnnc_status all_differ(const RtAlloc *from, const char *const *names, int64_t n,
+                              bool *differ, RtError *err) {
     RtPool pool;
     RtNames seen;
-    rt_pool_init(&pool, &x->rt->pool.from);
+    rt_pool_init(&pool, from);
     bool ok = rt_names_new(&pool, &seen, n + 1);
     *differ = ok;
     for (int64_t i = 0; i < n && *differ; i++) *differ = rt_names_add(&seen, names[i]) == i;
     rt_pool_free(&pool);
-    return ok ? GNNC_OK : rt_fail_nomem(&x->rt->err, "names of nodes");
+    return ok ? GNNC_OK : rt_fail_nomem(err, "names of nodes");
+}
+
+gnnc_status rt_row_ids(RtPool *pool, const char *dir, const RtTable *t, const char *const **ids,
+                       RtError *err) {
+    const char **names = RT_NEWN(pool, const char *, t->count + 1);
+    bool named = t->names_file || keys_of(t), differ = false;
+    gnnc_status st = names ? GNNC_OK : rt_fail_nomem(err, t->name);
+    *ids = NULL;
+    if (st == GNNC_OK && t->names_file)
+        st = read_lines(pool, dir, t, names, err);
+    else if (st == GNNC_OK && named)
+        st = names_by_keys(pool, t, names, err);
+    if (st == GNNC_OK && named) st = all_differ(&pool->from, names, t->count, &differ, err);
+    if (st == GNNC_OK && !differ && names_by_texts(t, names))
+        st = all_differ(&pool->from, names, t->count, &differ, err);
+    if (st == GNNC_OK && differ) *ids = names;
+    return st;
 }
 
 static gnnc_status bind_space(RtExec *x, int space) {
@@ -110,11 +138,13 @@ static gnnc_status bind_space(RtExec *x, int space) {
     const char **names = RT_NEWN(&x->rt->pool, const char *, t->count + 1);
     if (!names) return rt_fail_nomem(&x->rt->err, t->name);
     if (t->names_file)
-        st = read_lines(x, t, names);
-    else if (!names_by_column(x, t, names))
-        return st;
+        st = read_lines(&x->rt->pool, x->rt->bound->dir, t, names, &x->rt->err);
+    else if (!names_by_texts(t, names)) {
+        if (!keys_of(t)) return st;
+        st = names_by_keys(&x->rt->pool, t, names, &x->rt->err);
+    }
     bool differ = false;
-    if (st == GNNC_OK) st = all_differ(x, names, t->count, &differ);
+    if (st == GNNC_OK) st = all_differ(&x->rt->pool.from, names, t->count, &differ, &x->rt->err);
     if (st == GNNC_OK && differ && all_fit(names, t->count))
         *to = (RtCodes){x->program->spaces[space].name, t->count, names};
     return st;

@@ -103,6 +103,9 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
 gnnc_status rt_trainer_set_grain(gnnc_trainer *t);
 enum { RT_SERIAL_NS = 20000 }; /* a step of less is faster alone, even beside threads that wait */
 
+/* The buffer of what gnnc_trainer_predict gives; -1: the model predicts nothing. */
+int rt_trainer_prediction(const gnnc_trainer *t);
+
 size_t rt_var_bytes(gnnc_trainer *t, int var);
 /* The best epoch's copy of a shown variable; the present value where there is none. */
 void *rt_best_of(gnnc_trainer *t, int shown);

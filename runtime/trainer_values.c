@@ -54,9 +54,8 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
     return give(t, b, data, rank, dim);
 }
 
-/* What the phase predicts; -1: nothing. */
-static int main_output(const gnnc_trainer *t, rt_phase_kind phase) {
-    const rt_phase *ph = rt_phase_of(t->program, phase);
+int rt_trainer_prediction(const gnnc_trainer *t) {
+    const rt_phase *ph = rt_phase_of(t->program, RT_PHASE_PREDICT);
     const rt_program *p = t->program;
     for (int b = 0; ph && b < p->n_bufs; b++) {
         const rt_buf *o = &p->bufs[b];
@@ -72,7 +71,7 @@ gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
     RT_NOT_NULL(t, dim);
     gnnc_status st = gnnc_trainer_run_phase(t, "predict");
     if (st != GNNC_OK) return st;
-    int b = main_output(t, RT_PHASE_PREDICT);
+    int b = rt_trainer_prediction(t);
     if (b < 0) return rt_fail(&t->rt.err, GNNC_E_MISSING, "the model predicts nothing");
     return give(t, b, data, rank, dim);
 }

@@ -290,6 +290,10 @@ int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out) {
     return rt_link_batches_of_split(t->links, trains_queries(t), RT_SPLIT_TRAIN, out);
 }
 
+const RtRelation *rt_link_batches_scored(const gnnc_trainer *t) {
+    return t->links ? t->links->links.rel : NULL;
+}
+
 const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]) {
     const rt_space *base = &t->program->spaces[t->links->base];
     type[0] = map->type_of_space[base->src];

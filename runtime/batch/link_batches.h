@@ -25,6 +25,7 @@ void rt_link_batches_stop(gnnc_trainer *t); /* a program without links: nothing 
 bool rt_link_batches_hides(const gnnc_trainer *t, int space);
 /* Edges, or queries that have one, of the training split: how many, and which. */
 int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out);
+const RtRelation *rt_link_batches_scored(const gnnc_trainer *t); /* NULL: the model scores none */
 /* The relation that is scored, and of which types of a batch its ends are. */
 const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]);
 /* For n seeds, with negatives that are a function of `at`; in `pool`. */
