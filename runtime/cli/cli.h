@@ -21,15 +21,19 @@ typedef enum {
 } RtCommand;
 
 typedef enum { RT_LOG_TEXT, RT_LOG_JSON, RT_LOG_NONE } RtLogMode;
+typedef enum { RT_FORMAT_NPY, RT_FORMAT_CSV, RT_FORMAT_JSONL } RtFormat;
 
 typedef struct RtCli {
     const rt_program *p;
     const char *prog; /* argv[0] without its directory */
     RtCommand command;
     const char *data, *checkpoint, *resume, *weights, *out, *layer;
+    const char *ids, *nodes; /* files with the rows that predict writes */
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     bool saved;              /* the last save succeeded */
-    RtLogMode log;
+    int log;                 /* an RtLogMode */
+    int format;              /* an RtFormat */
+    int64_t top;             /* the most probable classes of a row; 0 = all */
     bool json, profile;
     const char *trace;            /* --trace FILE */
     gnnc_limits limits;           /* --profile: of this machine */
@@ -79,7 +83,9 @@ void rt_cli_print_step(const gnnc_step_info *s);
 /* ,"note":"..","site":"..","product":[1,2708,16,1433] */
 void rt_cli_json_what(const gnnc_step_info *s);
 
-/* cli_train.c, cli_bench.c */
+/* cli_train.c, cli_predict.c, cli_bench.c */
+/* Weights, then data; the exit code. */
+int rt_cli_start(RtCli *c);
 int rt_cli_train(RtCli *c);
 int rt_cli_eval(RtCli *c);
 int rt_cli_write_values(RtCli *c); /* predict, embed */

@@ -117,7 +117,8 @@ static void print_commands(const RtCli *c, FILE *f) {
             "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
             "  eval           metrics of --weights\n");
     if (rt_phase_of(c->p, RT_PHASE_PREDICT))
-        fprintf(f, "  predict        the model's result for every row, to --out (.npy)\n");
+        fprintf(f,
+                "  predict        the model's result for every row, or those of --ids, to --out\n");
     if (rt_phase_of(c->p, RT_PHASE_EMBED))
         fprintf(f, "  embed LAYER    a hidden layer's result, to --out (.npy)\n");
     fprintf(

@@ -45,8 +45,14 @@ const RtCliOption rt_cli_options[] = {
     SET("--force", "other_data", 1, NULL),
     IN_CLI("--weights", "FILE", RT_OPT_TEXT, weights,
            "start from these weights (PyG's names, safetensors)"),
-    IN_CLI("--out", "FILE", RT_OPT_TEXT, out, "train: kept weights; predict, embed: the .npy file"),
-    IN_CLI("--log", "text|json|none", RT_OPT_LOG, log, "one line an epoch"),
+    IN_CLI("--out", "FILE", RT_OPT_TEXT, out, "train: kept weights; predict, embed: the result"),
+    IN_CLI("--ids", "FILE", RT_OPT_TEXT, ids,
+           "predict: these rows, by their ids in the data, one a line; -: standard input"),
+    IN_CLI("--nodes", "FILE", RT_OPT_TEXT, nodes, "predict: these rows, by number from 0"),
+    IN_CLI("--format", "npy|csv|jsonl", RT_OPT_WORD, format,
+           "predict: the model's numbers, or with ids, classes and probabilities"),
+    IN_CLI("--top", "K", RT_OPT_COUNT, top, "predict: the K most probable classes of each row"),
+    IN_CLI("--log", "text|json|none", RT_OPT_WORD, log, "one line an epoch"),
     IN_CLI("--json", NULL, RT_OPT_FLAG, json, "bench, info: print one JSON object"),
     IN_CLI("--profile", NULL, RT_OPT_FLAG, profile,
            "time, bytes and FLOPs of every kernel and library call"),
@@ -169,6 +175,7 @@ static int set_words(RtCli *c, const RtCliOption *o, const char *v) {
 
 static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     int64_t n = 0;
+    int word;
     char *at = (char *)c + o->offset;
     switch (o->kind) {
     case RT_OPT_TEXT:
@@ -182,10 +189,11 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     case RT_OPT_FLAG:
         *(bool *)at = true;
         return RT_EXIT_OK;
-    case RT_OPT_LOG:
-        n = parse_word_of(o->value, v);
-        if (n >= 0) c->log = (RtLogMode)n;
-        return n >= 0 ? RT_EXIT_OK : no_such_word(c, o, v);
+    case RT_OPT_WORD:
+        word = parse_word_of(o->value, v);
+        if (word < 0) return no_such_word(c, o, v);
+        memcpy(at, &word, sizeof word);
+        return RT_EXIT_OK;
     case RT_OPT_OWN:
         return set_own(c, o, v);
     case RT_OPT_BYTES:
@@ -260,8 +268,23 @@ static int parse_word(RtCli *c, const char *word, int at) {
                         word, access(word, F_OK) == 0 ? "; data are given by --data DIR" : "");
 }
 
+static int check_predict(RtCli *c) {
+    const char *of_predict = c->ids      ? "--ids"
+                             : c->nodes  ? "--nodes"
+                             : c->format ? "--format"
+                             : c->top    ? "--top"
+                                         : NULL;
+    if (of_predict && c->command != RT_CMD_PREDICT)
+        return rt_cli_usage(c, "%s is for 'predict'", of_predict);
+    if (c->ids && c->nodes) return rt_cli_usage(c, "--ids and --nodes exclude each other");
+    if (c->top && c->format == RT_FORMAT_NPY)
+        return rt_cli_usage(c, "--top is of --format=csv and --format=jsonl");
+    return RT_EXIT_OK;
+}
+
 static int check_needs(RtCli *c) {
     if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
+    if (check_predict(c) != RT_EXIT_OK) return RT_EXIT_USAGE;
     const rt_sampling *how = &c->p->sampling;
     bool by_time = how->train_links != RT_LINKS_NONE && how->n_times;
     if (c->command == RT_CMD_EMBED && by_time && !rt_phase_of(c->p, RT_PHASE_EMBED))

@@ -10,7 +10,7 @@ typedef enum {
     RT_OPT_TEXT,  /* stored at offset of RtCli */
     RT_OPT_COUNT, /* int64_t >= 0 at offset */
     RT_OPT_FLAG,  /* bool at offset */
-    RT_OPT_LOG,
+    RT_OPT_WORD,  /* which of the words, int at offset */
     RT_OPT_OWN,   /* the trainer's `option`, as its type is read */
     RT_OPT_BYTES, /* the same, with K, M, G */
     RT_OPT_SET,   /* sets it, and `too`, to what `to` has for the word given; without one, the first

@@ -1,4 +1,4 @@
-/* train, eval, predict and embed. */
+/* train and eval. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -6,7 +6,6 @@
 
 #include "cli.h"
 #include "runtime/clock.h"
-#include "runtime/data/npy.h"
 #include "runtime/trainer.h"
 
 /* ---- signals ------------------------------------------------------------------
@@ -19,7 +18,7 @@ static int pending_signal(void) {
 }
 
 /* ---- train ---------------------------------------------------------------------- */
-static int start(RtCli *c) {
+int rt_cli_start(RtCli *c) {
     if (rt_cli_profile_begin(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     if (c->resume && gnnc_trainer_resume(c->t, c->resume) != GNNC_OK) return rt_cli_failed(c);
     if (c->weights && gnnc_trainer_load_weights(c->t, c->weights) != GNNC_OK)
@@ -111,7 +110,7 @@ static int finish(RtCli *c, double begin) {
 
 static int train_blocked(RtCli *c) {
     double begin = rt_now();
-    int code = start(c);
+    int code = rt_cli_start(c);
     c->t->rt.by_signal = true;
     if (code == RT_EXIT_OK) tell_done(c);
     if (code == RT_EXIT_OK) tell_warm_up(c);
@@ -151,39 +150,9 @@ int rt_cli_train(RtCli *c) {
 
 int rt_cli_eval(RtCli *c) {
     double begin = rt_now();
-    int code = start(c);
+    int code = rt_cli_start(c);
     if (code != RT_EXIT_OK) return code;
     if (gnnc_trainer_evaluate(c->t) != GNNC_OK) return rt_cli_failed(c);
     rt_cli_result(c, 0, rt_now() - begin);
-    return rt_cli_profile_end(c);
-}
-
-/* ---- predict, embed ---------------------------------------------------------------- */
-static void print_written(const RtCli *c, const char *path, const RtArray *a) {
-    if (c->log == RT_LOG_NONE) return;
-    printf("%s: ", path);
-    for (int i = 0; i < a->rank; i++) printf("%s%lld", i ? " x " : "", (long long)a->shape[i]);
-    printf(" f32\n");
-}
-
-int rt_cli_write_values(RtCli *c) {
-    RtArray a = {.dt = RT_DT_F32, .count = 1};
-    RtAlloc alloc = rt_alloc_default();
-    RtError err = {""};
-    const float *data = NULL;
-    bool embed = c->command == RT_CMD_EMBED;
-    const char *path = c->out ? c->out : embed ? "embeddings.npy" : "predictions.npy";
-    int code = start(c);
-    if (code != RT_EXIT_OK) return code;
-    gnnc_status st = embed ? gnnc_trainer_embed(c->t, c->layer, &data, &a.rank, a.shape)
-                           : gnnc_trainer_predict(c->t, &data, &a.rank, a.shape);
-    if (st != GNNC_OK) return rt_cli_failed(c);
-    a.data = data;
-    for (int i = 0; i < a.rank; i++) a.count *= a.shape[i];
-    if (rt_npy_save(&alloc, path, &a, &err) != GNNC_OK) {
-        fprintf(stderr, "%s: error: %s\n", c->prog, err.text);
-        return RT_EXIT_FAILED;
-    }
-    print_written(c, path, &a);
     return rt_cli_profile_end(c);
 }
