@@ -1,0 +1,423 @@
+#!/usr/bin/env python3
+"""What `predict` writes for people and programs: rows by their ids, classes by their names, probabilities; as CSV and JSON
+that Python's own readers read back to the numbers of the .npy.
+
+    predict.py GNNC TOP CORA GCN
+"""
+import csv
+import json
+import math
+import os
+import random
+import resource
+import struct
+import subprocess
+import sys
+
+from directory import column, relation, write
+
+GNNC, TOP, CORA, GCN = sys.argv[1:5]
+LIBRARY = f'import "{TOP}/models/layers/links.gnn"\n'
+IDS = ['a, "q"', "b", "ç\\n", "d'e", "line", " f", "g#1", "17"]
+CLASSES = ["glad", "s,ad", 'so "so"']
+MODELS = {
+    "moods": """
+graph G { node vertex { city: cat[K]; y: class[C]; split }  edge link: vertex -> vertex }
+model M(g: G) -> f32[vertex, C] {
+  e = embedding(K, 4)
+  l = linear(C)
+  return l(e(g.vertex.city))
+}
+train M { target vertex.y  loss LOSS  metric accuracy  optimizer adam(lr = 0.1)  epochs 3 }
+""",
+    "rows": """
+graph G { node n { x: f32[F]; y: KIND; split }  edge e: n -> n }
+model M(g: G) -> f32[n, T] {
+  l = linear(T)
+  return l(g.n.x)
+}
+train M { target n.y  loss LOSS  optimizer adam(lr = 0.1)  epochs 3  keep last }
+""",
+    "links": LIBRARY + """
+graph G { node user  node item  edge likes: user -> item { split } }
+model M(g: G; d: int = 4) -> f32[links] {
+  p = links(g.likes)
+  param u: f32[user, d] = normal(0, 1)
+  param v: f32[item, d] = normal(0, 1)
+  return dot_score(p, u, v, d)
+}
+train M { target links  loss LOSS  optimizer adam(lr = 0.1)  sample { batch 8  negatives 1 }  epochs 2  keep last }
+""",
+    "edges": """
+graph G { node n { x: f32[F] }  edge e: n -> n { y: class[C]; split } }
+model M(g: G) -> f32[e, C] {
+  l = linear(C)
+  return l(g.n.x)[g.e.src] + l(g.n.x)[g.e.dst]
+}
+train M { target e.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.1)  epochs 2 }
+"""}
+OWN_LOSS = """fn own(pred: f32[N, K], target: i32[N], mask: bool[N]) -> f32 minimize { return cross_entropy(pred, target, mask) }
+"""
+
+
+def run(*argv, code=0, ask=None, most_bytes=None):
+    """What it said."""
+    def limit():
+        if most_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    r = subprocess.run([str(a) for a in argv], input=ask, capture_output=True, preexec_fn=limit, check=False)
+    told = (r.stdout + r.stderr).decode()
+    assert r.returncode == code, (argv, r.returncode, told)
+    return told
+
+
+def compiled(name, model, before="", **words):
+    text = before + MODELS[model]
+    for word, means in words.items():
+        text = text.replace(word, means)
+    with open(name + ".gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(GNNC, name + ".gnn", "--target=cpu", "-o", name)
+    return "./" + name
+
+
+def trained(name, data):
+    run("./" + name, "--data", data, "--log=none", "--checkpoint", name + ".ckpt")
+
+
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def same_f32(text, value):
+    """It reads back to these bits."""
+    assert struct.pack("<f", float(text)) == struct.pack("<f", value) or math.isnan(value), (text, value)
+
+
+class Predicted:
+    """One prediction in the three forms."""
+    def __init__(self, trainer, data, *more, ask=None, weights=None):
+        name = os.path.basename(trainer)
+        common = [trainer, "predict", "--data", data, "--weights", weights or name + ".ckpt", *more]
+        plain = [m for m in common if not m.startswith("--top")]
+        said = run(*plain, "--out", "p.npy", ask=ask)
+        self.shape, self.values = array_of("p.npy")
+        assert said.strip() == f"p.npy: {' x '.join(map(str, self.shape))} f32", said
+        said = run(*common, "--format=csv", "--out", "p.csv", ask=ask)
+        assert said.strip() == f"p.csv: {self.shape[0]} rows", said
+        run(*common, "--format", "jsonl", "--out", "p.jsonl", ask=ask)
+        with open("p.csv", encoding="utf-8", newline="") as f:
+            self.head, *self.rows = csv.reader(f, strict=True)
+        with open("p.jsonl", encoding="utf-8") as f:
+            self.objects = [json.loads(line) for line in f]
+        self.width = math.prod(self.shape[1:])
+        assert len(self.rows) == len(self.objects) == self.shape[0]
+        self.agree()
+
+    def agree(self):
+        """CSV and JSON have the same fields."""
+        for row, o in zip(self.rows, self.objects):
+            assert list(o) == self.head, (list(o), self.head)
+            for cell, value in zip(row, o.values()):
+                if value is None:
+                    assert cell in ("", "nan", "inf", "-inf"), cell
+                elif isinstance(value, str):
+                    assert cell == value, (cell, value)
+                else:
+                    assert float(cell) == value, (cell, value)
+
+    def scores(self, i):
+        return self.values[i * self.width:(i + 1) * self.width]
+
+
+def array_of(path):
+    """Shape and numbers of an .npy of f32."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<H", data[8:10])[0]
+    shape = eval(data[10:10 + n])["shape"]  # noqa: S307
+    return shape, struct.unpack(f"<{math.prod(shape)}f", data[10 + n:])
+
+
+def softmax(x):
+    high = max(x)
+    e = [math.exp(v - high) for v in x]
+    return [v / sum(e) for v in e]
+
+
+def near(got, want):
+    assert abs(float(got) - want) <= 2e-7 * abs(want) + 1e-30, (got, want)
+
+
+def moods(folder, ids):
+    """A data directory that the importer makes of CSV files."""
+    os.makedirs(folder)
+    cities = {"berlin": 0, "cairo": 1, "delhi": 2}
+    with open(f"{folder}/nodes.csv", "w", encoding="utf-8", newline="") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(["id", "city", "y", "split"])
+        for i, name in enumerate(ids):
+            city = list(cities)[i % 3]
+            out.writerow([name, city, CLASSES[cities[city]], ["train", "val", "test"][i // 3 % 3]])
+    with open(f"{folder}/edges.csv", "w", encoding="utf-8", newline="") as f:
+        csv.writer(f, lineterminator="\n").writerows([["src", "dst"], [ids[0], ids[1]]])
+    run(GNNC, "import", f"{folder}/nodes.csv", f"{folder}/edges.csv", "-o", f"{folder}.d", "--kind", "y=class", "--kind",
+        "city=cat")
+    return folder + ".d"
+
+
+def classes_by_name():
+    data = moods("named", IDS)
+    t = compiled("moods", "moods", LOSS="cross_entropy")
+    trained("moods", data)
+    p = Predicted(t, data)
+    assert p.head == ["id", "prediction"] + ["probability_" + c for c in CLASSES], p.head
+    assert [r[0] for r in p.rows] == IDS
+    for i, row in enumerate(p.rows):
+        s = p.scores(i)
+        assert row[1] == CLASSES[s.index(max(s))], row
+        for cell, want in zip(row[2:], softmax(s)):
+            near(cell, want)
+            same_f32(cell, f32(float(cell)))
+    best_of_each(t, data, p)
+    rows_by_id(t, data, p)
+    mistakes(t, data)
+    kept_whole(t, data)
+
+
+def best_of_each(t, data, whole):
+    p = Predicted(t, data, "--top=2")
+    assert p.head == ["id", "prediction", "class_1", "probability_1", "class_2", "probability_2"], p.head
+    for i, row in enumerate(p.rows):
+        order = sorted(range(3), key=lambda k: -whole.scores(i)[k])
+        assert [row[2], row[4]] == [CLASSES[k] for k in order[:2]] and row[1] == row[2]
+        assert [row[3], row[5]] == [whole.rows[i][2 + k] for k in order[:2]]
+    assert len(Predicted(t, data, "--top=7").head) == 2 + 2 * 3
+
+
+def rows_by_id(t, data, whole):
+    """In the order asked for, the same one twice; lines as editors of all systems write them."""
+    want = [5, 0, 5, 7]
+    for ask in ("\n".join(IDS[i] for i in want), "\ufeff" + "".join(IDS[i] + "\r\n\r\n" for i in want)):
+        with open("ids.txt", "w", encoding="utf-8", newline="") as f:
+            f.write(ask)
+        for p in (Predicted(t, data, "--ids", "ids.txt"), Predicted(t, data, "--ids=-", ask=ask.encode())):
+            assert p.rows == [whole.rows[i] for i in want] and p.shape == (4, 3), p.rows
+            assert list(p.values) == [v for i in want for v in whole.scores(i)]
+    p = Predicted(t, data, "--nodes", "-", ask=b"5\n0\n005\n7\n")
+    assert p.rows == [whole.rows[i] for i in want]
+    p = Predicted(t, data, "--ids", "-", ask=b"\n\n")
+    assert p.rows == [] and p.shape == (0, 3)
+
+
+def mistakes(t, data):
+    common = [t, "predict", "--data", data, "--weights", "moods.ckpt", "--out", "no.csv", "--format=csv"]
+    for option, ask, says in [
+            ("--ids", b"b\nnobody\n", "standard input: line 2: no row of 'vertex' is called 'nobody'"),
+            ("--ids", b"b\nb\0c\n", "line 2 holds a NUL byte"),
+            ("--ids", b"\n" + b"x" * 100000, "line 2: no row of 'vertex' is called 'xxxx"),
+            ("--nodes", b"0\n8\n", "line 2: 'vertex' has no row '8': 8, from 0"),
+            ("--nodes", b"99999999999999999999999999", "line 1: 'vertex' has no row '9999"),
+            ("--nodes", b"-1\n", "line 1: '-1' is no row number"),
+            ("--nodes", b"1 2\n", "line 1: '1 2' is no row number"),
+            ("--nodes", b"1.0\n", "line 1: '1.0' is no row number")]:
+        told = run(*common, option, "-", ask=ask, code=1)
+        assert says in told and told.count("\n") == 1, told
+    assert "ids.no: cannot open" in run(*common, "--ids", "ids.no", code=1)
+    assert "cannot read" in run(*common, "--nodes", ".", code=1)
+    for code, says, *options in [
+            (2, "'xml' is not npy, csv or jsonl", "--format=xml"), (2, "exclude each other", "--ids=-", "--nodes=-"),
+            (2, "--top is of --format=csv", "--format=npy", "--top=2"), (2, "no whole number", "--top=some")]:
+        assert says in run(*common, *options, code=code), says
+    assert "--ids is for 'predict'" in run(t, "eval", "--data", data, "--weights", "moods.ckpt", "--ids=-", code=2)
+    assert not os.path.exists("no.csv")
+
+
+def kept_whole(t, data):
+    """A file that cannot be written to its end is not replaced."""
+    for form in ("csv", "jsonl"):
+        with open("old." + form, "w", encoding="utf-8") as f:
+            f.write("old")
+        before = sorted(os.listdir("."))
+        told = run(t, "predict", "--data", data, "--weights", "moods.ckpt", "--format", form, "--out", "old." + form,
+                   code=1, most_bytes=64)
+        assert "old." + form in told and "cannot write" in told, told
+        with open("old." + form, encoding="utf-8") as f:
+            assert f.read() == "old" and sorted(os.listdir(".")) == before
+    run(t, "predict", "--data", data, "--weights", "moods.ckpt", "--format=csv", "--log=none")
+    assert os.path.exists("predictions.csv")
+
+
+def own_loss_gives_scores():
+    t = compiled("own", "moods", before=OWN_LOSS, LOSS="own")
+    trained("own", "named.d")
+    p = Predicted(t, "named.d")
+    assert p.head == ["id", "prediction"] + ["score_" + c for c in CLASSES], p.head
+    for i, row in enumerate(p.rows):
+        for cell, value in zip(row[2:], p.scores(i)):
+            same_f32(cell, value)
+    t = compiled("mixed", "moods", before=OWN_LOSS, LOSS="cross_entropy, 0.1 * own")
+    trained("mixed", "named.d")
+    assert Predicted(t, "named.d").head[2] == "score_glad"
+
+
+def numbered_ids():
+    """Ids that are whole numbers are no row numbers."""
+    data = moods("numbered", [str(100 - i) for i in range(9)])
+    p = Predicted("./moods", data, "--ids", "-", ask=b"92\n100\n")
+    assert [r[0] for r in p.rows] == ["92", "100"]
+    q = Predicted("./moods", data, "--nodes", "-", ask=b"8\n0\n")
+    assert p.rows == q.rows
+
+
+def other_bytes():
+    """Names that are no UTF-8: as they are in CSV, U+FFFD in JSON."""
+    data = moods("latin", ["a", "b", "c"])
+    with open(f"{data}/schema.json", encoding="utf-8") as f:
+        names = json.load(f)["nodes"]["vertex"]["names"]
+    with open(f"{data}/{names}", "wb") as f:
+        f.write(b"caf\xe9\n\xed\xa0\x80x\n\xf0\x9f\x98\x80\n")
+    common = ["./moods", "predict", "--data", data, "--weights", "moods.ckpt", "--ids=-"]
+    run(*common, "--format=jsonl", "--out=b.jsonl", ask=b"caf\xe9\n\xed\xa0\x80x\n\xf0\x9f\x98\x80")
+    with open("b.jsonl", encoding="utf-8") as f:
+        assert [json.loads(line)["id"] for line in f] == ["caf\ufffd", "\ufffd\ufffd\ufffdx", "\U0001f600"]
+    run(*common, "--format=csv", "--out=b.csv", ask=b"caf\xe9")
+    with open("b.csv", "rb") as f:
+        assert f.readlines()[1].startswith(b"caf\xe9,")
+
+
+def rows_data(folder, kind, width, n=12):
+    r = random.Random(7)
+    os.makedirs(folder)
+    x = [r.gauss(0, 1) for _ in range(2 * n)]
+    if kind == "multilabel":
+        x[6:8] = [1e30, -1e30]  # scores beyond a sigmoid's ends
+    y = [float(r.random() < 0.5) for _ in range(width * n)]
+    write(folder, {"n": {"count": n, "columns": {
+        "x": column(folder, "x", "float", x, width=2), "y": column(folder, "y", kind, y, width=width),
+        "split": column(folder, "split", "split", [1 + i % 3 for i in range(n)])}}},
+          {"e": relation(folder, "e", "n", "n", [(i, (i + 1) % n) for i in range(n)])})
+    return folder
+
+
+def labels_and_numbers():
+    data = rows_data("labels", "multilabel", 3)
+    t = compiled("labelled", "rows", KIND="multilabel[T]", LOSS="bce_with_logits")
+    trained("labelled", data)
+    p = Predicted(t, data)
+    assert p.head == ["id", "probability_y_0", "probability_y_1", "probability_y_2"], p.head
+    for i, row in enumerate(p.rows):
+        assert row[0] == str(i) and p.objects[i]["id"] == i
+        for cell, s in zip(row[1:], p.scores(i)):
+            near(cell, 1 / (1 + math.exp(-s)) if s > -700 else 0)
+    p = Predicted(t, data, "--top=1")
+    assert p.head == ["id", "label_1", "probability_1"] and p.rows[0][1] in ("y_0", "y_1", "y_2"), p.rows[0]
+    t = compiled("numbers", "rows", KIND="f32[T]", LOSS="mse")
+    for width, head in ((1, ["id", "prediction"]), (2, ["id", "prediction_0", "prediction_1"])):
+        data = rows_data(f"numbers{width}", "float", width)
+        trained("numbers", data)
+        p = Predicted(t, data, "--nodes=-", ask=b"2\n3\n")
+        assert p.head == head and [r[0] for r in p.rows] == ["2", "3"], p.head
+        for i, row in enumerate(p.rows):
+            for cell, value in zip(row[1:], p.scores(i)):
+                same_f32(cell, value)
+    told = run(t, "predict", "--data", data, "--weights", "numbers.ckpt", "--format=csv", "--top=1", code=1)
+    assert "no scores of several classes or labels" in told, told
+    no_numbers(t)
+
+
+def no_numbers(t):
+    """A weight that is none: CSV has nan and inf, JSON null."""
+    head, values = header("numbers.ckpt")
+    start, end = next(v["data_offsets"] for k, v in head.items() if k == "l.bias")
+    values = bytearray(values)
+    values[start:end] = struct.pack("<ff", math.nan, math.inf)
+    text = json.dumps(head).encode()
+    with open("nan.st", "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + values)
+    p = Predicted(t, "numbers2", weights="nan.st")
+    assert p.rows[0][1:] == ["nan", "inf"] and p.objects[0]["prediction_0"] is None, p.rows[0]
+
+
+def header(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    return json.loads(data[8:8 + n]), data[8 + n:]
+
+
+def links_by_their_ends():
+    os.makedirs("shop")
+    r = random.Random(3)
+    pairs = [(u, i) for u in range(6) for i in range(5) if r.random() < 0.6]
+    r.shuffle(pairs)
+    with open("shop/likes.csv", "w", encoding="utf-8") as f:
+        f.write("src,dst,split\n" + "".join(f"u{u},i{i},{['train', 'val', 'test'][k % 3]}\n" for k, (u, i) in enumerate(pairs)))
+    run(GNNC, "import", "shop/likes.csv", "-o", "shop.d", "--node", "user,item", "--edge", "likes")
+    for loss, word in (("bce_with_logits", "probability"), ("bpr", "score")):
+        t = compiled(loss, "links", LOSS=loss)
+        trained(loss, "shop.d")
+        p = Predicted(t, "shop.d")
+        assert p.head == ["source", "destination", word], p.head
+        assert sorted((a, b) for a, b, _ in p.rows) == sorted((f"u{u}", f"i{i}") for u, i in pairs)
+        for row, s in zip(p.rows, p.values):
+            near(row[2], 1 / (1 + math.exp(-s)) if word == "probability" else s)
+        q = Predicted(t, "shop.d", "--ids", "-", ask=b"u4\nu1\nu4\n")
+        assert q.rows == [x for who in ("u4", "u1", "u4") for x in p.rows if x[0] == who], q.rows
+    ends_of_scores("./bpr")
+
+
+def ends_of_scores(t):
+    """A score is that of the ends which stand beside it: the product of their vectors."""
+    head, values = header("bpr.ckpt")
+
+    def vectors(name):
+        a, b = head[name]["data_offsets"]
+        v = struct.unpack(f"<{(b - a) // 4}f", values[a:b])
+        names = json.loads(head["__metadata__"]["names:" + {"u": "user", "v": "item"}[name]])
+        return {who: v[4 * i:4 * i + 4] for i, who in enumerate(names)}
+    u, v = vectors("u"), vectors("v")
+    for a, b, score in Predicted(t, "shop.d").rows:
+        want = sum(x * y for x, y in zip(u[a], v[b]))
+        assert abs(float(score) - want) < 1e-5, (a, b, score, want)
+
+
+def rows_that_are_edges():
+    """Their columns are no links: the trainer has given their ends back."""
+    os.makedirs("roads")
+    r = random.Random(5)
+    n, pairs = 7, [(r.randrange(7), r.randrange(7)) for _ in range(20)]
+    write("roads", {"n": {"count": n, "columns": {"x": column("roads", "x", "float", [float(i == k) for i in range(n) for k in range(n)],
+                                                             width=n)}}},
+          {"e": relation("roads", "e", "n", "n", pairs, y=column("roads", "y", "class", [k % 2 for k in range(20)], categories=2),
+                         split=column("roads", "split", "split", [1 + k % 3 for k in range(20)]))})
+    t = compiled("edges", "edges")
+    trained("edges", "roads")
+    p = Predicted(t, "roads")
+    assert p.head == ["source", "destination", "prediction", "probability_0", "probability_1"], p.head
+    assert [(int(a), int(b)) for a, b, *_ in p.rows] == sorted(pairs, key=lambda e: e[1])
+    assert p.objects[0]["prediction"] in (0, 1)
+    q = Predicted(t, "roads", "--nodes=-", ask=b"3\n")
+    assert q.rows == [x for x in p.rows if x[0] == "3"]
+
+
+def cora():
+    run(GCN, "--data", CORA, "--epochs", 30, "--log=none", "--checkpoint", "gcn.ckpt")
+    p = Predicted(GCN, CORA, "--nodes=-", ask=b"2707\n0\n1000\n", weights="gcn.ckpt")
+    assert p.head == ["id", "prediction"] + [f"probability_{k}" for k in range(7)], p.head
+    assert [r[0] for r in p.rows] == ["2707", "0", "1000"]
+    run(GCN, "predict", "--data", CORA, "--weights", "gcn.ckpt", "--out", "all.npy")
+    _, values = array_of("all.npy")
+    assert list(p.values) == [v for i in (2707, 0, 1000) for v in values[7 * i:7 * i + 7]]
+    for i, row in enumerate(p.rows):
+        s = p.scores(i)
+        assert int(row[1]) == s.index(max(s)) and p.objects[i]["prediction"] == int(row[1])
+        for cell, want in zip(row[2:], softmax(s)):
+            near(cell, want)
+    told = run(GCN, "predict", "--data", CORA, "--weights", "gcn.ckpt", "--ids", "-", ask=b"author\n", code=1)
+    assert "'author' is no row number, and the data do not name the rows of 'paper'" in told, told
+
+
+for test in (classes_by_name, own_loss_gives_scores, numbered_ids, other_bytes, labels_and_numbers, links_by_their_ends,
+             rows_that_are_edges, cora):
+    test()
