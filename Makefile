@@ -23,9 +23,12 @@ COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
 RUNTIME_SRC = $(filter-out runtime/cuda/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
+# Of these what programs that only predict may need: no command line, no import, no library.
+INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o batch/sample_cluster.o \
+    exec/gemm_serial.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
-all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt.so cuda
+all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(BUILD)/libgnnrt.so cuda
 
 # Said before the compiler is compiled: which tool is missing, and how to get it.
 need = command -v $(1) >/dev/null || { echo "gnnc needs $(2), and there is no '$(1)' here;" \
@@ -43,10 +46,14 @@ quoted = '$(subst ','\'',$(1))'
 # What libgnnrt.a needs, an argument a line; gnnc reads link.flags to link trainers with the same.
 RT_LIBS = $(GEMM_LIB) $(METIS_LIB) -lgomp -pthread -lz -lm
 # Written anew only when it says something else: a library installed later is then taken up.
-$(BUILD)/link.flags: Makefile FORCE
+$(BUILD)/link.flags: FLAGS = $(RT_LIBS)
+# .. and libgnnrt_infer.a.
+$(BUILD)/infer.flags: FLAGS = -Wl,--gc-sections -pthread -lm
+# What the runtime is compiled with, so that it is compiled anew when that changes.
+$(BUILD)/runtime.flags: FLAGS = $(RUNTIME_CC)
+$(BUILD)/%.flags: Makefile FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' -Wl,--as-needed $(SAN) $(RT_LIBS) | cmp -s - $@ || \
-	    printf '%s\n' -Wl,--as-needed $(SAN) $(RT_LIBS) > $@
+	@printf '%s\n' -Wl,--as-needed $(SAN) $(FLAGS) | cmp -s - $@ || printf '%s\n' -Wl,--as-needed $(SAN) $(FLAGS) > $@
 FORCE:
 $(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
@@ -55,7 +62,14 @@ $(BUILD)/libgnncc.a: $(COMPILER_OBJ)
 	rm -f $@ && ar rcs $@ $^
 $(BUILD)/libgnnrt.a: $(RUNTIME_OBJ)
 	rm -f $@ && ar rcs $@ $^
-# The same for models that share it (gnnc --emit=lib --runtime=shared).
+# For --emit=infer: one object of what the interface reaches but for the trainer's, and nothing else is seen of
+# it.  Its symbols are weak: a program that has libgnnrt.a as well takes one of each.
+$(BUILD)/libgnnrt_infer.a: $(INFER_OBJ)
+	readelf -sW $^ | awk '$$5 == "GLOBAL" && $$6 == "DEFAULT" && $$7 ~ /^[0-9]/ && $$8 !~ /^gnnc_trainer_/ { print $$8 }' > $(@:.a=.names)
+	$(CC) -r -nostdlib -Wl,--gc-sections $$(sed 's/^/-Wl,-u,/' $(@:.a=.names)) -o $(@:.a=.o) $^
+	objcopy --keep-global-symbols=$(@:.a=.names) --weaken-symbols=$(@:.a=.names) $(@:.a=.o)
+	rm -f $@ && ar rcs $@ $(@:.a=.o)
+# The same as libgnnrt.a for models that share it (gnnc --emit=lib --runtime=shared).
 SO := $(shell sed -n 's/^enum { RT_SO_VERSION = \([0-9]*\) };/\1/p' runtime/program.h)
 $(BUILD)/libgnnrt.so.$(SO): $(RUNTIME_OBJ) $(BUILD)/link.flags
 	$(CC) $(SAN) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -o $@ $(RUNTIME_OBJ) -Wl,--as-needed $(RT_LIBS)
@@ -65,16 +79,22 @@ $(BUILD)/libgnnrt.so: $(BUILD)/libgnnrt.so.$(SO)
 # The GEMM library the runtime calls: oneDNN where its header is found, else OpenBLAS.
 HAVE_DNNL := $(wildcard /usr/include/oneapi/dnnl/dnnl.h)
 GEMM_LIB ?= $(if $(HAVE_DNNL),-ldnnl,-lopenblas)
-GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_DNNL=0)
+GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_BLAS=1)
 # Cluster batches want METIS; without it asking for them is an error that says so.
 HAVE_METIS := $(wildcard /usr/include/metis.h)
 METIS_LIB = $(if $(HAVE_METIS),-lmetis)
-$(BUILD)/runtime/exec/gemm.o $(BUILD)/runtime/batch/sample_cluster.o: $(BUILD)/link.flags
+$(BUILD)/runtime/exec/gemm_serial.o $(BUILD)/runtime/batch/sample_cluster.o: $(BUILD)/link.flags
+$(BUILD)/runtime/exec/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
 $(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
+RUNTIME_CC = $(CC) $(CFLAGS_ALL) -fPIC -fno-semantic-interposition -ffunction-sections -fdata-sections -I. -Iruntime/include
+$(RUNTIME_OBJ) $(BUILD)/runtime/exec/gemm_serial_plain.o: $(BUILD)/runtime.flags
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(GEMM_DEF) -fPIC -fno-semantic-interposition -I. -Iruntime/include -c -o $@ $<
+	$(RUNTIME_CC) -c -o $@ $<
+$(BUILD)/runtime/exec/gemm_serial_plain.o: runtime/exec/gemm_serial.c
+	@mkdir -p $(@D)
+	$(RUNTIME_CC) -c -o $@ $<
 $(BUILD)/codegen/cpu/%.o: codegen/cpu/%.c | $(BUILD)/tools.ok
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) $(LLVM_CFLAGS) -c -o $@ $<
@@ -187,7 +207,7 @@ LIB = $(TO)/lib/gnnc
 install: all
 	install -d $(TO)/bin $(TO)/include $(LIB)/include
 	install -m 755 $(BUILD)/gnnc $(TO)/bin/gnnc
-	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(LIB)/
+	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(LIB)/
 	install -m 755 $(BUILD)/libgnnrt.so.$(SO) $(TO)/lib/
 	ln -sf libgnnrt.so.$(SO) $(TO)/lib/libgnnrt.so
 	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(LIB)/include/

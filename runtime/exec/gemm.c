@@ -1,5 +1,6 @@
 /* Matrix products: tiles, each computed on one thread, by our own kernels where the machine
- * has AVX-512 (gemm_kernel.c), else by a library's sgemm called serially.
+ * has AVX-512 (gemm_kernel.c), else by a library's sgemm called serially, or, where a program is to
+ * need no library, by one in plain C (gemm_serial.c).
  *
  * Our own ones pack the weight once, not once per tile, leave the other operand as it is, and
  * take a narrow result (40 classes) at its width.  GFLOP/s of two threads, dnnl_sgemm of oneDNN
@@ -13,8 +14,8 @@
  * A threaded BLAS splits by the number of threads, and so gives other bits for other
  * thread counts.  Here the split depends on the sizes only: tiles of C, and for a long
  * k (a sum over nodes or edges) a fixed number of k ranges whose products are added in
- * order.  Our own team runs the tiles, each member having told OpenMP, which oneDNN
- * asks, that it is alone. */
+ * order.  Our own team runs the tiles, each member having told the library that it is alone
+ * (gemm_serial.c). */
 #include "device.h"
 
 #include <stdatomic.h>
@@ -24,20 +25,9 @@
 #include "gemm_amx.h"
 #include "gemm_kernel.h"
 #include "gemm_pieces.h"
+#include "gemm_serial.h"
 #include "profile.h"
 
-/* Of libgomp, as oneDNN is; declared here because clang's <omp.h> is another package's. */
-int omp_get_max_threads(void);
-void omp_set_num_threads(int n);
-
-#if RT_GEMM_DNNL
-#include <oneapi/dnnl/dnnl.h>
-enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 512, TILE_M_THIN = 1024 };
-#else
-#include <cblas.h>
-/* A tile of at most 2^18 multiplications: OpenBLAS runs those on the calling thread. */
-enum { TILE_M = 64, TILE_N = 64, SPLIT_K = 1024, TILE_M_THIN = 64 };
-#endif
 enum {
     WANTED_TILES = 32,
     MAX_SPLITS = 32,
@@ -76,33 +66,9 @@ static int64_t most(int64_t x, int64_t y) {
     return x > y ? x : y;
 }
 
-/* One operand as BLAS wants it: rows x cols, stored by rows ('N') or by columns ('T'). */
-typedef struct {
-    char trans;
-    int64_t ld;
-} Stored;
-static Stored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
-    if (col == 1 && (row >= cols || rows == 1)) return (Stored){'N', most(row, most(cols, 1))};
-    return (Stored){'T', most(col, most(rows, 1))};
-}
-
-/* False: the library could not. */
-static bool sgemm(Stored sa, Stored sb, int64_t m, int64_t n, int64_t k, const float *a,
-                  const float *b, float *c, int64_t ldc) {
-#if RT_GEMM_DNNL
-    return dnnl_sgemm(sa.trans, sb.trans, m, n, k, 1.0f, a, sa.ld, b, sb.ld, 0.0f, c, ldc) ==
-           dnnl_success;
-#else
-    for (int64_t p = 0; p < k; p += TILE_M) { /* keeps each call below the threading limit */
-        const float *ap = a + (sa.trans == 'N' ? p : p * sa.ld);
-        const float *bp = b + (sb.trans == 'N' ? p * sb.ld : p);
-        cblas_sgemm(CblasRowMajor, sa.trans == 'N' ? CblasNoTrans : CblasTrans,
-                    sb.trans == 'N' ? CblasNoTrans : CblasTrans, (int)m, (int)n,
-                    (int)least(TILE_M, k - p), 1.0f, ap, (int)sa.ld, bp, (int)sb.ld,
-                    p ? 1.0f : 0.0f, c, (int)ldc);
-    }
-    return true;
-#endif
+static RtStored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
+    if (col == 1 && (row >= cols || rows == 1)) return (RtStored){'N', most(row, most(cols, 1))};
+    return (RtStored){'T', most(col, most(rows, 1))};
 }
 
 /* ---- tiles --------------------------------------------------------------------------- */
@@ -138,8 +104,9 @@ static Tile tile_at(const Job *j, int64_t tile) {
 
 static bool library_tile(const Job *j, const Tile *t) {
     const rt_gemm *g = &j->g;
-    return sgemm(stored(g->m, g->k, g->a_row, g->a_col), stored(g->k, g->n, g->b_row, g->b_col),
-                 t->m, t->n, t->k, t->a, t->b, t->c, most(t->c_row, t->n));
+    return rt_gemm_serial.sgemm(stored(g->m, g->k, g->a_row, g->a_col),
+                                stored(g->k, g->n, g->b_row, g->b_col), t->m, t->n, t->k, t->a,
+                                t->b, t->c, most(t->c_row, t->n));
 }
 
 static RtTile own_tile(const Job *j, const Tile *t) {
@@ -212,18 +179,16 @@ static void add_parts(const Job *j, int64_t lo, int64_t hi) {
     }
 }
 
-/* The setting is the calling thread's own; a caller in the host's thread gets his back. */
 static void run_tiles(void *arg, int member, int n_members) {
     (void)n_members;
     Job *j = arg;
     int64_t since = rt_profile_share_begin(j->x);
-    int was = omp_get_max_threads();
-    omp_set_num_threads(1);
+    int was = rt_gemm_serial.begin();
     if (j->amx) rt_amx_begin();
     for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;)
         if (!run_tile(j, i, member)) atomic_store(&j->failed, true);
     if (j->amx) rt_amx_end();
-    omp_set_num_threads(was);
+    rt_gemm_serial.end(was);
     rt_profile_share_end(j->x, member, since);
 }
 
@@ -258,7 +223,8 @@ static bool suits_amx(const rt_gemm *g) {
 static int64_t tile_rows(const Job *j) {
     const rt_gemm *g = &j->g;
     if (j->amx) return rows_of(g, AMX_M, 8 * AMX_M);
-    return j->own ? rows_of(g, OWN_M, 8 * OWN_M) : rows_of(g, TILE_M, TILE_M_THIN);
+    return j->own ? rows_of(g, OWN_M, 8 * OWN_M)
+                  : rows_of(g, rt_gemm_serial.tile_m, rt_gemm_serial.tile_m_thin);
 }
 
 static void plan_tiles(Job *j) {
@@ -267,13 +233,14 @@ static void plan_tiles(Job *j) {
     j->amx = j->x->rt->amx && suits_amx(g) && (g->long_k || fits);
     j->own = !j->amx && fits && rt_gemm_own();
     j->packed = j->own || (j->amx && !g->long_k) ? g->batch * packed_floats(j, g->n) : 0;
-    j->tile_n = j->own || j->amx ? RT_PANEL_TILE : TILE_N;
+    j->tile_n = j->own || j->amx ? RT_PANEL_TILE : rt_gemm_serial.tile_n;
     j->tile_m = tile_rows(j);
     j->tiles_m = ceil_div(g->m, j->tile_m);
     j->tiles_n = ceil_div(g->n, j->tile_n);
     int64_t tiles = j->tiles_m * j->tiles_n * g->batch, want = 1;
     if (g->long_k && tiles < WANTED_TILES)
-        want = least(least(ceil_div(WANTED_TILES, tiles), MAX_SPLITS), ceil_div(g->k, SPLIT_K));
+        want = least(least(ceil_div(WANTED_TILES, tiles), MAX_SPLITS),
+                     ceil_div(g->k, rt_gemm_serial.split_k));
     j->k_len = ceil_div(g->k, want);
     j->splits = ceil_div(g->k, j->k_len);
     j->n_tiles = j->tiles_m * j->tiles_n * j->splits * g->batch;

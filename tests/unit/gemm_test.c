@@ -7,6 +7,7 @@
 #include "runtime/exec/exec.h"
 #include "runtime/exec/gemm_amx.h"
 #include "runtime/exec/gemm_pieces.h"
+#include "runtime/exec/gemm_serial.h"
 #include "runtime/data/npy.h"
 #include "runtime/exec/round_16.h"
 #include "runtime/exec/team.h"
@@ -143,6 +144,36 @@ static void check_shapes(bool amx) {
 
 TEST(every_layout_and_any_number_of_threads) {
     check_shapes(false);
+}
+
+/* The product of programs that need no library. */
+static void check_plain(int64_t m, int64_t n, int64_t k, bool a_by_cols, bool b_by_cols) {
+    const Shape s = {1, m, n, k, a_by_cols, b_by_cols, false, true};
+    rt_gemm g = layout(&s);
+    float *a = matrix(m * k), *b = matrix(k * n), *c = matrix(m * g.c_row);
+    RtStored sa = {a_by_cols ? 'T' : 'N', a_by_cols ? m : k};
+    RtStored sb = {b_by_cols ? 'T' : 'N', b_by_cols ? k : n};
+    float *gap = matrix(m * g.c_row);
+    memcpy(gap, c, (size_t)(m * g.c_row) * sizeof *c);
+    CHECK(rt_sgemm_plain(sa, sb, m, n, k, a, b, c, g.c_row));
+    CHECK_MSG(wrong(&g, a, b, c) == 0, "%d x %d x %d: wrong", (int)m, (int)n, (int)k);
+    for (int64_t r = 0; r < m; r++) CHECK(c[r * g.c_row + n] == gap[r * g.c_row + n]);
+    for (int64_t r = 0; r < m; r++) { /* a row by itself has the same bits */
+        float *row = matrix(n);
+        CHECK(rt_sgemm_plain(sa, sb, 1, n, k, a + r * g.a_row, b, row, n));
+        CHECK(memcmp(row, c + r * g.c_row, (size_t)n * sizeof *c) == 0);
+        free(row);
+    }
+    free(a), free(b), free(c), free(gap);
+}
+
+TEST(a_product_without_a_library) {
+    for (int by = 0; by < 4; by++)
+        for (int64_t m = 1; m < 16; m += 5) {
+            check_plain(m, 1, 1, by & 1, by & 2);
+            check_plain(m, 16, 256, by & 1, by & 2);
+            check_plain(m, 39, 600, by & 1, by & 2);
+        }
 }
 
 static bool amx_here(void) {
