@@ -70,9 +70,11 @@ const char *cli_bad_base(Arena *a, const char *base);
 /* Where the runtime is: beside gnnc in a build tree, or as `make install` put it. */
 typedef struct {
     const char *lib;                   /* .../libgnnrt.a */
+    const char *infer_lib;             /* .../libgnnrt_infer.a: the part that predicts rows */
     const char *so;                    /* .../libgnnrt.so; it may be absent */
     const char *api;                   /* the directory of gnnc.h */
     const char *link_flags;            /* link.flags: what libgnnrt.a needs, an argument a line */
+    const char *infer_flags;           /* infer.flags: .. and libgnnrt_infer.a */
     const char *include[2];            /* for the generated driver; [1] may be NULL */
     const char *models;                /* the layer library's parent, or NULL */
     const char *cuda_lib, *cuda_flags; /* the CUDA half and what it needs; the file may be absent */

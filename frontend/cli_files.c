@@ -54,9 +54,11 @@ bool cli_find_home(Ctx *c, CliHome *h) {
     bool tree = exists(join(c, dir, "libgnnrt.a"));
     const char *lib = tree ? dir : join(c, dir, "../lib/gnnc");
     h->lib = join(c, lib, "libgnnrt.a");
+    h->infer_lib = join(c, lib, "libgnnrt_infer.a");
     h->so = join(c, dir, tree ? "libgnnrt.so" : "../lib/libgnnrt.so");
     h->api = join(c, dir, tree ? "../runtime/include" : "../include");
     h->link_flags = read_text(c, join(c, lib, "link.flags"));
+    h->infer_flags = read_text(c, join(c, lib, "infer.flags"));
     h->include[0] = join(c, dir, tree ? "../runtime/include" : "../lib/gnnc/include");
     h->include[1] = tree ? join(c, dir, "../runtime") : NULL;
     h->models = cli_models_dir(c);

@@ -12,6 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of the runtime a library that only predicts takes the part for that, which needs libc and libm
+ * alone; unless it brings the half on a GPU, which calls more. */
+static bool predicts(const CliParts *l) {
+    return l->o->emit == OUT_LIB && l->o->infer && !l->p->device;
+}
+
+static const char *runtime_of(const CliParts *l) {
+    return predicts(l) ? l->home->infer_lib : l->home->lib;
+}
+
+static const char *flags_of(const CliParts *l) {
+    return predicts(l) ? l->home->infer_flags : l->home->link_flags;
+}
+
 /* ---- the shared library ---------------------------------------------------------------- */
 static bool export_args(Ctx *c, const CliParts *l, CliArgs *args) {
     const char *path = arena_printf(c->a, "%s/exports.map", l->dir);
@@ -37,7 +51,7 @@ static bool shared_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
 
 static bool own_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
     cli_arg(c, args, "-Wl,--whole-archive");
-    cli_arg(c, args, l->home->lib);
+    cli_arg(c, args, runtime_of(l));
     cli_arg(c, args, "-Wl,--no-whole-archive");
     return !l->p->device || cli_cuda_libraries(c, l->home, false, args);
 }
@@ -52,7 +66,7 @@ bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char 
     cli_args(c, &args, &l->objects);
     cli_args(c, &args, &l->shared);
     if (!(l->o->shared_runtime ? shared_runtime : own_runtime)(c, l, &args)) return false;
-    cli_line_args(c, &args, l->home->link_flags);
+    cli_line_args(c, &args, l->o->shared_runtime ? l->home->link_flags : flags_of(l));
     return cli_run_tool(c, &args, l->o->verbose || (l->p->device && l->o->keep));
 }
 
@@ -100,8 +114,8 @@ static CliArgs static_needs(Ctx *c, const CliParts *l) {
     CliArgs args = {0};
     cli_args(c, &args, &l->shared);
     if (l->p->device) cli_cuda_libraries(c, l->home, false, &args); /* which were found before */
-    if (!l->p->device) cli_arg(c, &args, l->home->lib);
-    cli_line_args(c, &args, l->home->link_flags);
+    if (!l->p->device) cli_arg(c, &args, runtime_of(l));
+    cli_line_args(c, &args, flags_of(l));
     return in_one_word(c, &args);
 }
 

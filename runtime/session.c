@@ -158,8 +158,7 @@ out:
 static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trainer **out) {
     const gnnc_program program = {RT_PROGRAM_VERSION, m->program};
     gnnc_trainer *t;
-    gnnc_status st =
-        gnnc_trainer_create_with(&t, &program, s->from.alloc, s->from.release, s->from.user);
+    gnnc_status st = rt_trainer_new(&t, &program, &s->from, NULL);
     *out = t;
     if (st != GNNC_OK) return rt_fail_nomem(&s->rt.err, "a session");
     TRY(st, gnnc_trainer_set_int(t, "threads", 1));

@@ -74,15 +74,15 @@ static gnnc_status create_tables(gnnc_trainer *t) {
     return rt_scalars_init(t);
 }
 
-gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
-                                     gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
-    if (out) *out = NULL;
-    if (!out || !model || model->version != RT_PROGRAM_VERSION || !alloc || !release)
-        return GNNC_E_ARG;
-    gnnc_trainer *t = alloc(user, sizeof *t);
+gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const RtAlloc *from,
+                           const RtTraining *training) {
+    *out = NULL;
+    if (model->version != RT_PROGRAM_VERSION) return GNNC_E_ARG;
+    gnnc_trainer *t = from->alloc(from->user, sizeof *t);
     if (!t) return GNNC_E_NOMEM;
+    t->training = training;
     t->program = t->first_program = model->tables;
-    t->outer = (RtAlloc){alloc, release, user};
+    t->outer = *from;
     pthread_mutex_init(&t->counting, NULL);
     rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
     t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
@@ -97,6 +97,18 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
     return st;
 }
 
+static const RtTraining TRAINING = {.start_batches = rt_batches_start,
+                                    .stop_batches = rt_batches_stop,
+                                    .device_sampler_lacks = rt_device_sampler_lacks,
+                                    .resume = rt_checkpoint_resume};
+
+gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
+                                     gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
+    if (out) *out = NULL;
+    if (!out || !model || !alloc || !release) return GNNC_E_ARG;
+    return rt_trainer_new(out, model, &(RtAlloc){alloc, release, user}, &TRAINING);
+}
+
 gnnc_status gnnc_trainer_create(gnnc_trainer **out, const gnnc_program *model) {
     RtAlloc a = rt_alloc_default();
     return gnnc_trainer_create_with(out, model, a.alloc, a.release, a.user);
@@ -105,7 +117,7 @@ gnnc_status gnnc_trainer_create(gnnc_trainer **out, const gnnc_program *model) {
 void gnnc_trainer_destroy(gnnc_trainer *t) {
     if (!t) return;
     RtAlloc outer = t->outer;
-    rt_batches_stop(t);
+    if (t->training) t->training->stop_batches(t);
     rt_team_stop(t->rt.team);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);
@@ -282,7 +294,8 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->rt.device) {
         t->rt.device->gathers = t->options.device_features && t->program->device_gather;
         t->rt.device->groups = t->options.group_products != 0;
-        t->rt.device->samples = t->options.device_sampler && !rt_device_sampler_lacks(t->program);
+        t->rt.device->samples = t->options.device_sampler && t->training &&
+                                !t->training->device_sampler_lacks(t->program);
         if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
     }
     TRY(st, open_graph(t, directory));
@@ -301,7 +314,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_trainer_set_grain(t)); /* relations made in the load phase have their sizes now */
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     rt_push_vars(&t->x);
-    TRY(st, rt_batches_start(t));
+    if (t->training) TRY(st, t->training->start_batches(t));
     TRY(st, alloc_best(t));
     st = rt_device_spmm_open(&t->x);
 out:
@@ -337,7 +350,7 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
 
 static gnnc_status take_given(gnnc_trainer *t) {
     const RtSource from = {.name = t->given->path, .given = &t->given->f};
-    return t->given->resumes ? rt_checkpoint_resume(t, &from) : rt_weights_load(t, &from);
+    return t->given->resumes ? t->training->resume(t, &from) : rt_weights_load(t, &from);
 }
 
 static gnnc_status load_once(gnnc_trainer *t) {

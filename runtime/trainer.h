@@ -47,7 +47,18 @@ typedef struct RtHistory {
 
 enum { RT_N_SPLITS = 4 }; /* none, train, validation, test */
 
+/* What training does beyond what predicting rows needs.  A table, so that the linker leaves it out
+ * of a library that has no trainers. */
+struct RtSource;
+typedef struct RtTraining {
+    gnnc_status (*start_batches)(gnnc_trainer *t);
+    void (*stop_batches)(gnnc_trainer *t);
+    const char *(*device_sampler_lacks)(const rt_program *p);
+    gnnc_status (*resume)(gnnc_trainer *t, const struct RtSource *from);
+} RtTraining;
+
 struct gnnc_trainer {
+    const RtTraining *training;                /* NULL: it does not train, but serves sessions */
     const rt_program *program, *first_program; /* the variant that runs; as it was given */
     int variant;
     double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */
@@ -85,6 +96,10 @@ struct gnnc_trainer {
     int n_shown;
     atomic_int stop;
 };
+
+/* gnnc_trainer_create_with, of a trainer that trains or, without `training`, serves. */
+gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const RtAlloc *from,
+                           const RtTraining *training);
 
 /* Every API call starts with this: the last call's message goes. */
 void rt_trainer_begin(gnnc_trainer *t);

@@ -644,7 +644,9 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
  *                                                    gnnc_session_predict(s, n, ids, out);
  *
  * One thread makes it; once it has its weights nothing of it changes, and any number of threads and
- * sessions share it. */
+ * sessions share it.
+ *
+ * A library of --emit=infer with a runtime of its own has everything here but gnnc_trainer_*. */
 typedef struct gnnc_model gnnc_model;
 /* With one reference, the caller's.  `program` must outlive the model.
  * Returns GNNC_E_ARG (a program of another version of the compiler), GNNC_E_NOMEM. */

@@ -184,6 +184,55 @@ def for_a_gpu():
     run(["gpu/main"])
 
 
+# ---- a library that only predicts ----------------------------------------------------------------
+SCORES = """#include <stdio.h>
+#include "own/churn.h"
+#include "rows/score.h"
+int main(int n, char **v) {
+  gnnc_model *m = NULL;  gnnc_session *s = NULL;  gnnc_graph *g = NULL;
+  int64_t id[3] = {0, 2707, 99};  float out[21];
+#ifdef TRAINS
+  gnnc_trainer *t = NULL;
+  if (gnnc_trainer_create(&t, &churn_program) || gnnc_trainer_load(t, v[1]) || gnnc_trainer_epoch(t)) return 2;
+  gnnc_trainer_destroy(t);
+#endif
+  if (n != 3 || gnnc_model_create(&m, &score_program) || gnnc_model_load(m, v[2]) || gnnc_graph_create(&g) ||
+      gnnc_graph_read(g, v[1], 0) || gnnc_graph_commit(g) || gnnc_session_create(&s) || gnnc_session_open(s, m, g) ||
+      gnnc_session_predict(s, 3, id, out)) return 1;
+  for (int i = 0; i < 21; i++) printf("%a\\n", (double)out[i]);
+  gnnc_session_destroy(s);  gnnc_model_release(m);  gnnc_graph_release(g);
+  return 0;
+}
+"""
+MOST_BYTES = 400000  # stripped, of a GCN of two layers
+
+
+def that_predicts():
+    """It is small, needs libc and libm, and has no trainer; and may be beside one, linked statically in any order."""
+    os.makedirs("rows")
+    gnnc(f"{TOP}/models/gcn.gnn", "--emit=infer", "-o", "rows/score")
+    run(["strip", "-o", "stripped", "rows/libscore.so"])
+    assert os.path.getsize("stripped") < MOST_BYTES, os.path.getsize("stripped")
+    needed = lambda path: set(re.findall(r"NEEDED.*\[(\w+)", run(["readelf", "-d", path])))
+    assert needed("stripped") <= {"libc", "libm"} or "-fsanitize" in " ".join(flags()), needed("stripped")
+    names = symbols("rows/libscore.so", "-D")
+    assert names == {n for n in symbols("own/libchurn.so", "-D") if not n.startswith(("gnnc_trainer_", "churn"))} | {"score_program"}, names
+    with open("scores.c", "w", encoding="utf-8") as f:
+        f.write(SCORES)
+    compiled = ["cc", *WARN, "-I.", "-I" + API, "scores.c", "-o", "scores"]
+    with open(BUILD + "/infer.flags", encoding="utf-8") as f:
+        alone = [BUILD + "/libgnnrt_infer.a", *f.read().split("\n")[:-1]]
+    both, trains = ["rows/libscore.a", "own/libchurn.a"], [BUILD + "/libgnnrt.a", *flags()]
+    said = None
+    for args in (shared("rows", "score"), ["rows/libscore.a", *alone], [*both, *trains, "-DTRAINS"], [*both, *trains, *alone, "-DTRAINS"],
+                 [*both, *alone, *trains, "-DTRAINS"], [*shared("own", "churn"), *shared("rows", "score"), "-DTRAINS"]):
+        run([*compiled, *args])
+        assert args[-1] == "-DTRAINS" or needed("scores") <= {"libc", "libm", "libscore"}, needed("scores")
+        got = [float.fromhex(w) for w in run(["./scores", CORA, "want/churn"]).split()]
+        said = said or got
+        assert all(abs(a - b) <= 1e-6 * max(map(abs, said)) for a, b in zip(got, said)) and len(got) == 21, (args, got, said)
+
+
 # ---- who builds with it -------------------------------------------------------------------------
 def moved():
     """The libraries in another place, with a blank in its name."""
@@ -327,6 +376,7 @@ def main():
     exported()
     linkings()
     interposed()
+    that_predicts()
     for_a_gpu()
     by_pkg_config()
     by_cmake()
