@@ -171,10 +171,15 @@ static gnnc_status read_edges(const RtCli *c, RtCliRows *r) {
                             r->err);
 }
 
+/* In place of a batch's rows those of the data. */
+static int of_data(const rt_program *p, int space) {
+    return p->spaces[space].first ? p->spaces[space].whole : space;
+}
+
 static gnnc_status find_edges(const RtCli *c, RtCliRows *r) {
-    const rt_space *s = &c->t->program->spaces[r->space];
-    r->end[0] = s->src;
-    r->end[1] = s->dst;
+    const rt_program *p = c->t->program;
+    r->end[0] = of_data(p, p->spaces[r->space].src);
+    r->end[1] = of_data(p, p->spaces[r->space].dst);
     r->edges = rt_link_batches_scored(c->t);
     return r->edges ? GNNC_OK : read_edges(c, r);
 }
@@ -195,7 +200,7 @@ static gnnc_status name_rows(const RtCli *c, RtCliRows *r) {
 /* Nodes, edges or graphs of the data; -1: the first dimension is something else. */
 static int rows_of(const rt_program *p, int buf) {
     int s = p->bufs[buf].rank ? p->bufs[buf].space : -1;
-    if (s >= 0 && p->spaces[s].first) s = p->spaces[s].whole;
+    if (s >= 0) s = of_data(p, s);
     rt_space_kind kind = s < 0 ? RT_SP_DIM : p->spaces[s].kind;
     return kind == RT_SP_NODE || kind == RT_SP_EDGE || kind == RT_SP_GRAPH ? s : -1;
 }

@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 
-from directory import column, relation, write
+from directory import column, relation, save, write
 
 GNNC, TOP, CORA, GCN = sys.argv[1:5]
 LIBRARY = f'import "{TOP}/models/layers/links.gnn"\n'
@@ -55,6 +55,25 @@ model M(g: G) -> f32[e, C] {
   return l(g.n.x)[g.e.src] + l(g.n.x)[g.e.dst]
 }
 train M { target e.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.1)  epochs 2 }
+""",
+    "mails": """
+graph G { node person  edge mail: person -> person { t: time; split } }
+model M(g: G) -> f32[links] {
+  p = links(g.mail)
+  out = linear(1)
+  seen = sum(ones(g.mail), over = g.mail.dst)
+  return sum(out(expand(seen[p.dst], 1)), 1)
+}
+train M { target links  loss bce_with_logits  optimizer adam(lr = 0.1)
+  sample { fanout [9]  batch 8  negatives 1  time g.mail.t }  epochs 1  keep last }
+""",
+    "graphs": """
+graph G { node n { x: f32[F] }  graph { y: class[C]; split } }
+model M(g: G) -> f32[graph, C] {
+  l = linear(C)
+  return sum(l(g.n.x), over = graph)
+}
+train M { target graph.y  loss cross_entropy  optimizer adam(lr = 0.1)  sample { batch 2 }  epochs 1  keep last }
 """}
 OWN_LOSS = """fn own(pred: f32[N, K], target: i32[N], mask: bool[N]) -> f32 minimize { return cross_entropy(pred, target, mask) }
 """
@@ -401,6 +420,35 @@ def rows_that_are_edges():
     assert q.rows == [x for x in p.rows if x[0] == "3"]
 
 
+def links_by_time():
+    """They are predicted in batches, whose rows are not those of the data."""
+    r = random.Random(4)
+    pairs = [(f"p{r.randrange(9)}", f"p{r.randrange(9)}") for _ in range(40)]
+    with open("mails.csv", "w", encoding="utf-8") as f:
+        f.write("src,dst,t,split\n" + "".join(f"{a},{b},{k},{['train', 'val', 'test'][k // 15]}\n" for k, (a, b) in enumerate(pairs)))
+    run(GNNC, "import", "mails.csv", "-o", "mails", "--node", "person", "--edge", "mail", "--kind", "t=time")
+    t = compiled("mail", "mails")
+    trained("mail", "mails")
+    p = Predicted(t, "mails")
+    order = list(dict.fromkeys(name for pair in pairs for name in pair))  # texts: as they appear
+    assert [tuple(x[:2]) for x in p.rows] == sorted(pairs, key=lambda e: order.index(e[1])), p.rows
+    assert Predicted(t, "mails", "--ids=-", ask=b"p3").rows == [x for x in p.rows if x[0] == "p3"]
+
+
+def rows_that_are_graphs():
+    os.makedirs("parts")
+    n = 5
+    save("parts/ptr.npy", "q", "<i8", (n + 1,), range(0, 2 * n + 1, 2))
+    write("parts", {"n": {"count": 2 * n, "graph": "graph", "graph_ptr": "ptr.npy", "columns": {
+        "x": column("parts", "x", "float", [0.1 * i for i in range(2 * n)], width=1)}}}, {},
+          {"graph": {"count": n, "columns": {"y": column("parts", "y", "class", [i % 2 for i in range(n)], categories=2),
+                                             "split": column("parts", "split", "split", [1, 1, 1, 2, 3])}}})
+    t = compiled("whole_graphs", "graphs")
+    trained("whole_graphs", "parts")
+    p = Predicted(t, "parts", "--nodes=-", ask=b"4\n0\n")
+    assert p.head == ["id", "prediction", "probability_0", "probability_1"] and [x[0] for x in p.rows] == ["4", "0"]
+
+
 def cora():
     run(GCN, "--data", CORA, "--epochs", 30, "--log=none", "--checkpoint", "gcn.ckpt")
     p = Predicted(GCN, CORA, "--nodes=-", ask=b"2707\n0\n1000\n", weights="gcn.ckpt")
@@ -419,5 +467,5 @@ def cora():
 
 
 for test in (classes_by_name, own_loss_gives_scores, numbered_ids, other_bytes, labels_and_numbers, links_by_their_ends,
-             rows_that_are_edges, cora):
+             rows_that_are_edges, links_by_time, rows_that_are_graphs, cora):
     test()
