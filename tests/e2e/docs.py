@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs what the documentation says.  usage: docs.py GNNC TOP [PAGE..]
 
-A page (docs/*.md, README.md) is read from top to bottom in an empty directory of its own, with gnnc on
+A page (docs/*.md, docs/embedding/*.md, README.md) is read from top to bottom in an empty directory of its own, with gnnc on
 the PATH and $TOP the source tree.  What stands after ``` decides:
 
     gnn [file=NAME]     a whole model: `gnnc check` accepts it; NAME keeps it for later blocks
@@ -158,7 +158,7 @@ def layer_index(top):
 
 
 def main(gnnc, top, *names):
-    pages = sorted(glob.glob(os.path.join(top, "docs", "*.md"))) + [os.path.join(top, "README.md")]
+    pages = [p for at in ("docs/*.md", "docs/embedding/*.md", "README.md") for p in sorted(glob.glob(os.path.join(top, at)))]
     for page in pages:
         if names and os.path.basename(page) not in names:
             continue
