@@ -17,6 +17,10 @@
  * A pointer may be NULL only where it says so: else the call returns GNNC_E_ARG, or, where it
  * returns no status, 0, NULL or "" (gnnc_trainer_done: 1).
  *
+ * A trainer's call that works on data returns GNNC_E_STATE before load.  One that computes may
+ * return GNNC_E_NOMEM, GNNC_E_LIMIT, GNNC_E_DEVICE, and of the model's own GNNC_E_ASSERT and
+ * GNNC_E_EXTERN.  Below stands what a call returns beside these.
+ *
  * Threads: one thread at a time per trainer (a call uses the threads it was given by
  * itself); different trainers are independent, also over one graph.  gnnc_trainer_stop alone may be
  * called from any thread and from a signal handler.
@@ -395,7 +399,7 @@ gnnc_status gnnc_trainer_option(gnnc_trainer *t, int i, gnnc_option *out);
 
 const char *gnnc_trainer_device(const gnnc_trainer *t); /* "cpu" or "cuda"; known after load */
 /* Steps return before a GPU has done them: waits for it.  On the cpu there is nothing to wait for.
- */
+ * GNNC_E_DEVICE: what was waited for has failed. */
 gnnc_status gnnc_trainer_wait(gnnc_trainer *t);
 int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t); /* the trainer's in a GPU's memory */
 
@@ -404,8 +408,8 @@ int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t); /* the trainer's in a 
 typedef void gnnc_message_fn(void *user, const char *text);
 gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user);
 
-/* With the host's allocator; files being written and the libraries underneath (BLAS, OpenMP)
- * allocate by themselves. */
+/* gnnc_trainer_create with the host's allocator; files being written and the libraries underneath
+ * (BLAS, OpenMP) allocate by themselves.  Returns GNNC_E_ARG, GNNC_E_NOMEM. */
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user);
 
@@ -414,7 +418,8 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
  * depends on the data alone and initialises the parameters.  Once per trainer: after a failure
  * only destroy is left.
  * Returns GNNC_E_MISSING, _DTYPE, _SHAPE, _RANGE, _VALUE, _FORMAT, _IO for data that do not
- * fit, GNNC_E_LIMIT when memory would not suffice (nothing was allocated for the run yet). */
+ * fit, GNNC_E_LIMIT when memory would not suffice (nothing was allocated for the run yet),
+ * GNNC_E_STATE: it was called before. */
 gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
 /* The same with a committed graph, of which the trainer keeps a reference until it is destroyed:
  * what it converts or changes for its model is its own, so that several trainers may load and use
@@ -440,8 +445,10 @@ typedef int gnnc_progress_fn(void *user, const gnnc_progress *now);
 gnnc_status gnnc_trainer_set_progress(gnnc_trainer *t, gnnc_progress_fn *fn, void *user);
 
 /* One optimisation step, on the whole graph or on the next mini-batch, nothing else: no metric is
- * read.  GNNC_E_MISSING: the train split has no row, or that by which the recipe keeps an epoch.
- * GNNC_E_STOPPED: cancelled, behind the step; or as of gnnc_trainer_stop. */
+ * read.  GNNC_E_MISSING: the model has no recipe, the data have no labels, or no row is in the
+ * train split, or in that by which the recipe keeps an epoch.  GNNC_E_RANGE: a label is of a class
+ * that the model does not know.  GNNC_E_VALUE: there are fewer links to learn from than a batch
+ * wants. GNNC_E_STOPPED: cancelled, behind the step; or as of gnnc_trainer_stop. */
 gnnc_status gnnc_trainer_step(gnnc_trainer *t);
 /* Steps that are left of the epoch under way; of a whole one between epochs; 0 where only its
  * evaluation is left, which failed. */
@@ -450,7 +457,8 @@ int64_t gnnc_trainer_steps_left(const gnnc_trainer *t);
 int64_t gnnc_trainer_steps_done(const gnnc_trainer *t);
 /* One epoch, or what is left of it: its steps, the metrics of every split, the schedule, best-model
  * keeping. GNNC_E_VALUE: the loss became NaN or infinite; the parameters are those after that step.
- * GNNC_E_MISSING, GNNC_E_STOPPED: as of step; the next call does what is left of the epoch. */
+ * GNNC_E_STATE: the kept parameters are in place.  GNNC_E_MISSING, GNNC_E_RANGE, GNNC_E_STOPPED: as
+ * of step; the next call does what is left of the epoch. */
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t);
 /* All epochs are done, early stopping struck, or stop was asked for. */
 int gnnc_trainer_done(const gnnc_trainer *t);
@@ -460,12 +468,14 @@ void gnnc_trainer_stop(gnnc_trainer *t);
 int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t);
 int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t); /* as set, resumed or the model's */
 /* Puts the kept parameters (best epoch; the last where the model says so) in place and
- * evaluates them.  Training can go on only after a resume.  *epoch (may be NULL): the kept
- * epoch, counted from 1; one more than are done where parameters are kept as steps since the last
- * epoch left them (gnnc_trainer_steps_done); 0 = none yet. */
+ * evaluates them, with evaluate's errors.  Training can go on only after a resume.  *epoch
+ * (may be NULL): the kept epoch, counted from 1; one more than are done where parameters are kept
+ * as steps since the last epoch left them (gnnc_trainer_steps_done); 0 = none yet. */
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
 
-/* Computes loss and metrics of every split with the present parameters. */
+/* Computes loss and metrics of every split with the present parameters.  GNNC_E_MISSING: the model
+ * has no recipe, or the data no labels; GNNC_E_RANGE: a label is of a class that it does not know.
+ */
 gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t);
 /* Scalars by name: "loss" (of the last step), "lr", "loss.val", "accuracy.test", ..: as of the
  * last epoch or evaluate.  GNNC_E_MISSING: no such metric, nothing was computed yet, or its split
@@ -485,11 +495,12 @@ int gnnc_trainer_n_metrics(const gnnc_trainer *t);
 gnnc_status gnnc_trainer_metric_info(gnnc_trainer *t, int i, gnnc_metric_info *out);
 
 /* The model's result for every row of its space, with the present parameters.
- *   data [dim[0], .., dim[rank - 1]] row-major, the trainer's, valid until its next call */
+ *   data [dim[0], .., dim[rank - 1]] row-major, the trainer's, valid until its next call
+ * GNNC_E_MISSING: the model predicts nothing. */
 gnnc_status gnnc_trainer_predict(gnnc_trainer *t, const float **data, int *rank,
                                  int64_t dim[GNNC_MAX_RANK]);
 /* A hidden layer by its name in the model's body (`h = ..`), in inference mode; n_layers and
- * layer_name list them. */
+ * layer_name list them.  `data` as of predict.  GNNC_E_MISSING: no such layer. */
 gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float **data, int *rank,
                                int64_t dim[GNNC_MAX_RANK]);
 int gnnc_trainer_n_layers(const gnnc_trainer *t);
@@ -497,11 +508,13 @@ const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i);
 
 /* ---- parameters ------------------------------------------------------------------ */
 /* Names and shapes are PyTorch Geometric's: "conv1.lin.weight" [out, in].  Parameters first,
- * then state (running means); optimizer state is not listed.  After load. */
+ * then state (running means); optimizer state is not listed.  After load.  GNNC_E_RANGE: no
+ * parameter i. */
 int gnnc_trainer_n_parameters(const gnnc_trainer *t);
 gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **name, int *rank,
                                         int64_t dim[GNNC_MAX_RANK]);
-/* Copy out and in; n must be the number of elements (GNNC_E_SHAPE). */
+/* Copy out and in; n must be the number of elements (GNNC_E_SHAPE).  GNNC_E_MISSING: no such
+ * parameter; GNNC_E_DTYPE: it is not f32. */
 gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n);
 gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const float *data,
                                        size_t n);
@@ -514,22 +527,25 @@ gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const 
  * be dropped.  In the thread of that call; it must not call the trainer. */
 typedef int gnnc_write_fn(void *user, const void *data, size_t n_bytes, size_t n_left);
 /* Writes everything that training needs to go on to the same bits, as safetensors with
- * PyTorch Geometric's names.  The file is replaced as a whole or not at all. */
+ * PyTorch Geometric's names.  The file is replaced as a whole or not at all.
+ * Returns GNNC_E_IO, GNNC_E_NOMEM, GNNC_E_STATE (before load; the kept parameters are in place). */
 gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path);
 gnnc_status gnnc_trainer_save_to(gnnc_trainer *t, gnnc_write_fn *write, void *user);
-/* The parameters and states alone, for other programs. */
+/* The parameters and states alone, for other programs.  Returns GNNC_E_IO, GNNC_E_NOMEM. */
 gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path);
 gnnc_status gnnc_trainer_save_weights_to(gnnc_trainer *t, gnnc_write_fn *write, void *user);
 /* Goes on where `save` was called.  The model must be the one that wrote it
  * (GNNC_E_ARG otherwise), on the same data (unless "other_data" is set: what it reads is compared
  * by a hash of sizes and samples) and the same split; a seed that was set must be its seed.  On
- * failure nothing changed.  Before load as of load_weights.
+ * failure nothing changed.  Before load as of load_weights.  Returns, too, GNNC_E_IO;
+ * GNNC_E_FORMAT, _MISSING, _SHAPE, _DTYPE, _RANGE for a file that no trainer of this model wrote.
  *   data  [n_bytes] read in the call alone; any alignment */
 gnnc_status gnnc_trainer_resume(gnnc_trainer *t, const char *path);
 gnnc_status gnnc_trainer_resume_from(gnnc_trainer *t, const void *data, size_t n_bytes);
 /* Parameters and states from any safetensors file with PyTorch Geometric's names; shapes may
  * differ in dimensions of 1 and in how dimensions are merged.  GNNC_E_MISSING lists names
- * that the file lacks, unknown ones are reported as messages.  On failure nothing changed.
+ * that the file lacks, unknown ones are reported as messages; GNNC_E_SHAPE, _DTYPE, _FORMAT, _IO.
+ * On failure nothing changed.
  *
  * Called before load, with one file, the data are read by it: their categories and classes become
  * the model's of the same names (GNNC_E_RANGE: a row has a name that the file does not), and
@@ -553,7 +569,7 @@ typedef struct gnnc_memory {
     size_t file_bytes;      /* with option "spill": of arena_bytes this much is in a file */
     size_t batch_bytes;     /* estimated: mini-batches, of training and evaluation */
 } gnnc_memory;
-/* Needs of this model on these data.  After load, or after GNNC_E_LIMIT. */
+/* Needs of this model on these data.  After load, or after GNNC_E_LIMIT; else GNNC_E_STATE. */
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out);
 
 typedef struct gnnc_counters {
@@ -597,7 +613,7 @@ gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out);
 gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events);
 /* Writes the kept events as a Chrome trace (JSON, for chrome://tracing and Perfetto); the
  * file is replaced as a whole or not at all.  *n_dropped (may be NULL): events that came
- * after the first max_events. */
+ * after the first max_events.  GNNC_E_STATE: nothing was profiled; GNNC_E_IO. */
 gnnc_status gnnc_trainer_trace(gnnc_trainer *t, const char *path, int64_t *n_dropped);
 
 /* How making mini-batches and the steps that use them overlap, since load.  GNNC_E_STATE: the model
@@ -624,14 +640,16 @@ gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out);
  * the fastest and keeps it in tuned.json in the data directory, where later trainers of the
  * same program on the same kind of machine find it.  Results never depend on it.  Trains
  * on the way: destroy the trainer afterwards.  Each way is told as a message.
- * GNNC_E_IO: the choice could not be kept; GNNC_E_STATE: its graph was read from no directory. */
+ * GNNC_E_IO: the choice could not be kept; GNNC_E_STATE: its graph was read from no directory;
+ * GNNC_E_MISSING: the program has no phase to time. */
 gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds);
 
 /* Runs one phase of the program ("train", "eval", "predict", ..) as it is: for tests and
- * tools.  A train phase uses and advances the step number. */
+ * tools.  A train phase uses and advances the step number.  GNNC_E_MISSING: no such phase. */
 gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase);
 /* The value of an output, f32, as the last phase that computes it left it.  Valid until the
- * next call that runs a phase. */
+ * next call that runs a phase.  GNNC_E_MISSING: no such output; GNNC_E_DTYPE: it is not f32;
+ * GNNC_E_STATE: its memory has been used again since. */
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
                                 int64_t dim[GNNC_MAX_RANK]);
 
@@ -678,6 +696,7 @@ const char *gnnc_model_name(const gnnc_model *m); /* "churn"; lives as long as t
  * calls.  Sessions run on the host.  The functions of an allocator are called from every thread
  * that has a session with it. */
 typedef struct gnnc_session gnnc_session;
+/* Without a model yet.  *out is NULL after a failure.  Returns GNNC_E_ARG, GNNC_E_NOMEM. */
 gnnc_status gnnc_session_create(gnnc_session **out);
 gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
                                      gnnc_release_fn *release, void *user);
@@ -696,7 +715,7 @@ gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g);
  * Returns GNNC_E_ARG (s is not open), GNNC_E_NOMEM. */
 gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s);
 /* Rows there are to predict, 0 before open, and what is predicted of each: dim[0 .. *rank - 1]
- * numbers, row-major. */
+ * numbers, row-major.  GNNC_E_ARG: before open. */
 int64_t gnnc_session_rows(const gnnc_session *s);
 gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim[GNNC_MAX_RANK]);
 /* What the model gives for n rows, as gnnc_trainer_predict does.
