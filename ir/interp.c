@@ -25,8 +25,8 @@ void interp_set_exact(Interp *in, bool exact) {
     in->exact = exact;
 }
 
-void interp_set_cut(Interp *in, bool cut) {
-    in->cut = cut;
+void interp_set_noise(Interp *in, uint64_t noise) {
+    in->noise = noise;
 }
 
 void interp_set_seed(Interp *in, uint64_t seed, uint64_t step) {
@@ -100,15 +100,19 @@ static double round_store(DType t, double x) {
     }
 }
 
-static double cut_to_f32(double x) {
+/* To one of the two f32 that x lies between. */
+static double round_by_chance(Interp *in, double x) {
     float y = (float)x;
-    return (double)(fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y);
+    if ((double)y == x || !isfinite(y)) return x;
+    bool up = rt_splitmix64(in->noise ^ rt_splitmix64(in->n_noise++)) >> 63;
+    if (up == ((double)y > x)) return (double)y;
+    return (double)nextafterf(y, up ? INFINITY : -INFINITY);
 }
 
-static void round_all(const Interp *in, OpTensor *x) {
+static void round_all(Interp *in, OpTensor *x) {
     if (in->exact && dtype_is_float(x->type.dt)) return;
-    for (int64_t i = 0; i < x->count && in->cut && x->type.dt == DT_F32; i++)
-        x->v[i] = cut_to_f32(x->v[i]);
+    for (int64_t i = 0; i < x->count && in->noise && x->type.dt == DT_F32; i++)
+        x->v[i] = round_by_chance(in, x->v[i]);
     for (int64_t i = 0; i < x->count; i++) x->v[i] = round_store(x->type.dt, x->v[i]);
 }
 

@@ -25,8 +25,9 @@ typedef struct Interp Interp;
 
 Interp *interp_new(Ctx *c, Module *m);
 void interp_set_exact(Interp *in, bool exact); /* no rounding: for finite differences */
-/* f32 is rounded towards zero: against rounding to the nearest it shows what hangs on rounding. */
-void interp_set_cut(Interp *in, bool cut);
+/* f32 is rounded up or down by chance (Monte Carlo arithmetic, Parker 1997), a function of `noise`;
+ * 0: to the nearest.  How far results lie apart tells what hangs on rounding. */
+void interp_set_noise(Interp *in, uint64_t noise);
 void interp_set_seed(Interp *in, uint64_t seed, uint64_t step);
 void interp_set_size(Interp *in, const Space *s, int64_t n);
 /* Of a node type's prefix: so many rows; else all.  Edges into them come from the prefix of one hop

@@ -47,7 +47,8 @@ struct Interp {
     bool stale; /* variables were set from outside: what is kept of them is old */
     Arena *a;   /* what is given and built: the Ctx's */
     Arena *run; /* values of this run; a new one for each */
-    bool exact, cut;
+    bool exact;
+    uint64_t noise, n_noise; /* how f32 is rounded by chance, and how often it was */
     uint64_t seed, step;
     int n_syms, n_spaces, n_cols, n_vars, n_maps; /* lengths of the tables below */
     int64_t *sym;

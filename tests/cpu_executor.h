@@ -49,11 +49,18 @@ const char *cpu_exec_error(const CpuExec *x);
 /* From now on what cpu_exec_agrees() compares with goes to `to` as well, for tests/gpu/ops.c. */
 void cpu_exec_record(CpuExec *x, FILE *to);
 
-/* Interpreters of the same data: elements rounded to their types, exact, and cut to f32 (NULL:
- * nobody made one).  Where they differ, an output is ill-conditioned, and more is forgiven. */
+/* Interpreters of the same data: elements rounded to their types, exact, and rounded by chance
+ * (NULL: nobody made one).  Where they differ, an output is ill-conditioned, and more is forgiven.
+ */
+enum { CPU_NOISY = 4 };
 typedef struct {
-    Interp *rounded, *exact, *cut;
+    Interp *rounded, *exact, *noisy[CPU_NOISY];
 } CpuOracle;
+
+/* Did a loss, or a value that f assigned, become NaN?  The next loss is NaN, at which a trainer
+ * stops.  Which values are by then hangs on the order of sums: 0 times NaN is NaN, and a sum over
+ * no edges, or over no stored entries, is 0. */
+bool cpu_exec_is_lost(Interp *in, const Func *f);
 
 /* Runs phase f everywhere and compares all its outputs and what it assigns; says on *why
  * what is wrong. */

@@ -69,10 +69,11 @@ static void at_step(Interp *in, int step) {
 }
 
 /* @refresh computes what the passes keep of parameters. */
-Interp *check_interp(Ctx *c, const Check *k, Module *m, bool exact) {
+Interp *check_interp(Ctx *c, const Check *k, Module *m, bool exact, uint64_t noise) {
     Interp *in = interp_new(c, m);
     int64_t n;
     interp_set_exact(in, exact);
+    interp_set_noise(in, noise);
     if (!interp_dataset(in, m, k->set)) {
         diag_add(c, DIAG_E0003, (Span){0}, "%s lacks what the model declares", k->data);
         return NULL;
@@ -177,19 +178,20 @@ static double spread(int64_t n, const double *x, const double *y) {
 }
 
 /* Both sides compute in double, so little is forgiven: constants are folded in f32. */
-static int64_t first_far(int64_t n, const double *got, const double *want, double tol) {
+static int64_t first_far(int64_t n, const double *got, const double *want, double tol, bool lost) {
     for (int64_t i = 0; i < n; i++) {
         if (isnan(want[i]) ? isnan(got[i]) : got[i] == want[i]) continue;
+        if (lost && (isnan(want[i]) || isnan(got[i]))) continue;
         if (!(fabs(got[i] - want[i]) <= tol)) return i;
     }
     return -1;
 }
 
 static const char *far_text(const Run *r, const char *name, int64_t n, const double *got,
-                            const double *want, const double *rounded) {
+                            const double *want, const double *rounded, bool lost) {
     double tol = 1e-5 * scale_of(n, want);
-    if (first_far(n, got, want, tol) < 0) return NULL;
-    int64_t i = first_far(n, got, want, tol + 16 * spread(n, want, rounded));
+    if (first_far(n, got, want, tol, lost) < 0) return NULL;
+    int64_t i = first_far(n, got, want, tol + 16 * spread(n, want, rounded), lost);
     if (i < 0) return NULL;
     return arena_printf(r->c->a, "%s[%lld] is %.9g, not %.9g", name, (long long)i, got[i], want[i]);
 }
@@ -201,7 +203,7 @@ static bool is_zero(const OpTensor *t) {
     return true;
 }
 
-static const char *compare_output(const Run *r, const Func *f, const Op *out) {
+static const char *compare_output(const Run *r, const Func *f, const Op *out, bool lost) {
     int64_t n = 0;
     const OpTensor *want = interp_output(r->want, out->name);
     const OpTensor *rounded = interp_output(r->rounded, out->name);
@@ -210,10 +212,11 @@ static const char *compare_output(const Run *r, const Func *f, const Op *out) {
     if (!got || n != want->count)
         return arena_printf(r->c->a, "output %s has %lld elements, not %lld", out->name,
                             got ? (long long)n : -1LL, (long long)want->count);
-    return far_text(r, out->name, n, got, want->v, rounded->v);
+    lost &= out->use.role == OUT_GRAD;
+    return far_text(r, out->name, n, got, want->v, rounded->v, lost);
 }
 
-static const char *compare_variable(const Run *r, const Var *v) {
+static const char *compare_variable(const Run *r, const Var *v, bool lost) {
     const Var *there = var_find(r->m, v->path);
     int64_t n = var_count(r->want, v);
     if (!there) return NULL; /* its reads were dead */
@@ -225,7 +228,7 @@ static const char *compare_variable(const Run *r, const Var *v) {
         got = stored ? written : NULL;
     }
     if (!got) return arena_printf(r->c->a, "variable %s is gone", v->path);
-    return far_text(r, v->path, n, got, interp_var(r->want, v), interp_var(r->rounded, v));
+    return far_text(r, v->path, n, got, interp_var(r->want, v), interp_var(r->rounded, v), lost);
 }
 
 static const char *run_phase(const Run *r, Func *f) {
@@ -239,11 +242,12 @@ static const char *run_phase(const Run *r, Func *f) {
 
 static const char *compare_phase(const Run *r, Func *f) {
     const char *why = run_phase(r, f);
+    bool lost = !why && cpu_exec_is_lost(r->want, f);
     for (const Op *op = f->first; op && !why; op = op->next)
         if (op->kind == OP_OUTPUT && op->in[0]->type.layout == LAYOUT_DENSE)
-            why = compare_output(r, f, op);
+            why = compare_output(r, f, op, lost);
         else if (op->kind == OP_ASSIGN && op->var->kind < VAR_KEPT)
-            why = compare_variable(r, op->var);
+            why = compare_variable(r, op->var, lost);
     return why;
 }
 
@@ -272,9 +276,9 @@ static int compare_phases(const Run *r) {
 }
 
 static bool fresh_interpreters(Run *r) {
-    r->want = check_interp(r->c, r->k, r->seen, true);
-    r->rounded = check_interp(r->c, r->k, r->seen, false);
-    r->in = check_interp(r->c, r->k, r->m, true);
+    r->want = check_interp(r->c, r->k, r->seen, true, 0);
+    r->rounded = check_interp(r->c, r->k, r->seen, false, 0);
+    r->in = check_interp(r->c, r->k, r->m, true, 0);
     return r->want && r->rounded && r->in;
 }
 
@@ -353,11 +357,13 @@ static int check_phase(Ctx *c, CpuExec *x, const CpuOracle *o, Func *f, int leve
 static int check_steps(Ctx *c, const Check *k, CpuExec *x, const CpuOracle *o, Func *train,
                        int level) {
     int status = AGREE;
-    for (int step = 0; step < k->steps && status == AGREE; step++) {
+    bool lost = false;
+    for (int step = 0; step < k->steps && status == AGREE && !lost; step++) {
         at_step(o->rounded, step);
         at_step(o->exact, step);
-        at_step(o->cut, step);
+        for (int i = 0; i < CPU_NOISY; i++) at_step(o->noisy[i], step);
         status = check_phase(c, x, o, train, level);
+        lost = cpu_exec_is_lost(o->rounded, train);
     }
     return status;
 }
@@ -413,7 +419,7 @@ int check_print(Ctx *c, const Check *k) {
     RtTensors t = {0};
     RtError err = {""};
     Module *m = check_model(c, k);
-    Interp *in = m ? check_interp(c, k, m, false) : NULL;
+    Interp *in = m ? check_interp(c, k, m, false, 0) : NULL;
     if (!in) return INVALID;
     bool ok = rt_safetensors_open(&pool, k->weights, &t, &err) == GNNC_OK;
     if (!ok) fprintf(stderr, "%s\n", err.text);

@@ -23,7 +23,7 @@ Module *check_model(Ctx *c, const Check *k);
  */
 Module *check_reference(Ctx *c, const Check *k, bool trains);
 /* Data, small parameters that depend on the place in the module, inputs; @load has run. */
-Interp *check_interp(Ctx *c, const Check *k, Module *m, bool exact);
+Interp *check_interp(Ctx *c, const Check *k, Module *m, bool exact, uint64_t noise);
 int check_differs(int level, const char *what, const char *why);
 
 /* STAGE_GRAPH and STAGE_LOOPS of all variants. */
