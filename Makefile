@@ -222,8 +222,10 @@ uninstall:
 	rm -rf $(LIB) $(TO)/share/gnnc
 	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
 
-# What takes longer than CI, and goes on where it stopped (tests/random/README.md).
+# What takes longer than CI; the last part goes on where it stopped (tests/random/README.md).
 long: all $(BUILD)/tests/random/model_check
+	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/service.py $(call quoted,$(abspath $(BUILD)))/gnnc \
+	    $(call quoted,$(CURDIR)) $(call quoted,$(CURDIR))/models/data/cora 20000 1000; rc=$$?; rm -r "$$dir"; exit $$rc
 	python3 tests/random/run.py --campaign --build $(BUILD)
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror

@@ -8,7 +8,7 @@
 # apt line to run and stops with exit 2.
 set -u
 build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev"
-tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config locales python3${GNNC_CI:+ python3-pip}"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config locales libmicrohttpd-dev libcjson-dev python3${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
     test) want=$tests ;;

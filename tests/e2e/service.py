@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The service of docs/embedding: right answers, also while models are replaced, and refusals.
+
+    service.py GNNC TOP CORA [REQUESTS RELOADS]
+
+It is built by the lines of its page.  What it takes is told; on a machine that does other things as well it means
+little, so nothing is asked of it."""
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+GNNC, TOP, CORA = map(os.path.abspath, sys.argv[1:4])
+REQUESTS, RELOADS = map(int, sys.argv[4:] or (2000, 30))
+
+
+def run(*command, **kw):
+    r = subprocess.run(command, capture_output=True, text=True, check=False, **kw)
+    assert r.returncode == 0, (command, r.stdout[-2000:], r.stderr[-2000:])
+    return r.stdout
+
+
+def build():
+    missing = [h for h in ("microhttpd.h", "cjson/cJSON.h")
+               if subprocess.run(["cc", "-E", "-include", h, "-x", "c", "/dev/null"], capture_output=True, check=False).returncode]
+    if missing:
+        assert not os.environ.get("GNNC_CI"), missing
+        print("skipped: there is no", " and no ".join(missing))
+        sys.exit(0)
+    run(GNNC, TOP + "/models/gcn.gnn", "--target=cpu", "-o", "train")
+    run(GNNC, TOP + "/models/gcn.gnn", "--target=cpu", "--emit=infer", "-o", "gcn")
+    for seed in ("0", "1"):
+        run("./train", "--data", CORA, "--epochs", "5", "--seed", seed, "--log=none", "--checkpoint", "none", "--out", seed + ".st")
+    with open(TOP + "/docs/embedding/README.md", encoding="utf-8") as f:
+        lines = re.findall(r"^cc .*/service/.*$", f.read(), re.M)
+    assert len(lines) == 2, lines
+    for line in lines:
+        run("sh", "-c", line + " -Wall -Wextra -Wpedantic -Werror", env={**os.environ, "TOP": TOP})
+
+
+def ask(port, path, body):
+    """(status, answer)"""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", body and body.encode(), timeout=60) as r:
+            return r.status, json.load(r)
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)
+
+
+def refusals(port):
+    for path, body, status, why in (
+            ("/predict", '{"ids": [0, 2708]}', 400, "numbers of rows"), ("/predict", '{"ids": [-1]}', 400, "numbers of rows"),
+            ("/predict", '{"ids": [1.5]}', 400, "numbers of rows"), ("/predict", '{"ids": []}', 400, "numbers of rows"),
+            ("/predict", '{"ids": [1, "2"]}', 400, "numbers of rows"), ("/predict", '{"ids"', 400, "numbers of rows"),
+            ("/predict", json.dumps({"ids": [0] * 4097}), 400, "numbers of rows"),
+            ("/predict", " " * (2 << 20), 413, "too large"), ("/reload", '{"weights": "none.st"}', 400, "none.st"),
+            ("/reload", '{"weights": "train"}', 400, "train"), ("/reload", "{}", 400, "wanted"), ("/predict", None, 404, "POST"),
+            ("/other", "{}", 404, "POST")):
+        got, said = ask(port, path, body)
+        assert got == status and why in said["error"], (path, body and body[:40], got, said)
+    assert ask(port, "/predict", '{"ids": [5]}')[1]["model"] == 1  # a model that could not be opened replaced none
+
+
+def main():
+    build()
+    with subprocess.Popen(["./serve", "0", CORA, "0.st"], stdout=subprocess.PIPE, text=True) as p:
+        try:
+            port = p.stdout.readline().split()[-1]
+            refusals(port)
+            said = run("./load", port, CORA, "0.st", "1.st", "8", str(REQUESTS), str(RELOADS))
+            print(said, end="")
+            reloads, meanwhile = map(int, re.search(r"^(\d+) reloads; (\d+) answers", said, re.M).groups())
+            assert reloads == RELOADS and said.endswith("\n0 wrong\n"), said
+            assert meanwhile >= reloads, said  # nobody waits until a model is loaded
+            assert ask(port, "/predict", '{"ids": [5]}')[1]["model"] == 1 + RELOADS
+        finally:
+            p.terminate()
+    assert p.returncode == 0, p.returncode
+    print("ok service")
+
+
+main()
