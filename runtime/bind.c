@@ -553,7 +553,7 @@ static void drop_unused(RtExec *x) {
         if (p->spaces[s].kind == RT_SP_EDGE && !rt_bind_drawn_from(p, s))
             rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
     }
-    rt_pool_forget_pages(&b->data->of->pool);
+    rt_dataset_forget_pages(b->data);
 }
 
 gnnc_status rt_bind_arrays(RtExec *x) {

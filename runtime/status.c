@@ -63,7 +63,7 @@ void rt_struct_give(void *out, const void *own, size_t n_own) {
 /* ---- memory ------------------------------------------------------------- */
 typedef struct RtBlock {
     struct RtBlock *next;
-    void *mapping; /* or NULL */
+    void *mapping; /* of a file; NULL = memory behind this head */
     size_t mapping_bytes;
     bool shared; /* small requests are cut from it */
 } RtBlock;
@@ -107,13 +107,18 @@ void rt_pool_init(RtPool *pool, const RtAlloc *from) {
     *pool = (RtPool){.from = from ? *from : rt_alloc_default()};
 }
 
-void rt_pool_free(RtPool *pool) {
-    for (RtBlock *b = pool->blocks, *next; b; b = next) {
+static void free_blocks(RtPool *pool, RtBlock *b) {
+    for (RtBlock *next; b; b = next) {
         next = b->next;
         if (b->mapping) munmap(b->mapping, b->mapping_bytes);
         pool->from.release(pool->from.user, b);
     }
-    pool->blocks = NULL;
+}
+
+void rt_pool_free(RtPool *pool) {
+    free_blocks(pool, pool->blocks);
+    free_blocks(pool, pool->mappings);
+    pool->blocks = pool->mappings = NULL;
     pool->small = NULL;
     pool->small_left = 0;
 }
@@ -153,7 +158,7 @@ void *rt_pool_alloc(RtPool *pool, size_t n, size_t size) {
 void rt_pool_drop(RtPool *pool, const void *p) {
     for (RtBlock **at = &pool->blocks, *b; p && (b = *at); at = &b->next) {
         uintptr_t from = (uintptr_t)(b + 1), x = (uintptr_t)p;
-        if (b->mapping || b->shared || x < from || x - from >= RT_ALIGN) continue;
+        if (b->shared || x < from || x - from >= RT_ALIGN) continue;
         *at = b->next;
         pool->from.release(pool->from.user, b);
         return;
@@ -181,20 +186,20 @@ char *rt_pool_printf(RtPool *pool, const char *fmt, ...) {
 bool rt_pool_own_mapping(RtPool *pool, void *p, size_t n) {
     RtBlock *b = pool->from.alloc(pool->from.user, sizeof *b);
     if (!b) return false;
-    *b = (RtBlock){pool->blocks, p, n, false};
-    pool->blocks = b;
+    *b = (RtBlock){pool->mappings, p, n, false};
+    pool->mappings = b;
     return true;
 }
 
 bool rt_pool_maps(const RtPool *pool, const void *p) {
-    for (const RtBlock *b = pool->blocks; b; b = b->next) {
+    for (const RtBlock *b = pool->mappings; b; b = b->next) {
         uintptr_t from = (uintptr_t)b->mapping, at = (uintptr_t)p;
-        if (b->mapping && from <= at && at < from + b->mapping_bytes) return true;
+        if (from <= at && at < from + b->mapping_bytes) return true;
     }
     return false;
 }
 
 void rt_pool_forget_pages(const RtPool *pool) {
-    for (const RtBlock *b = pool->blocks; b; b = b->next)
-        if (b->mapping) madvise(b->mapping, b->mapping_bytes, MADV_DONTNEED); /* only a wish */
+    for (const RtBlock *b = pool->mappings; b; b = b->next)
+        madvise(b->mapping, b->mapping_bytes, MADV_DONTNEED); /* only a wish */
 }

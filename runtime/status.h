@@ -62,7 +62,7 @@ RtAlloc rt_alloc_default(void); /* calloc and free; large blocks are mapped on t
 /* Owns blocks and file mappings until rt_pool_free().  Not thread safe. */
 typedef struct RtPool {
     RtAlloc from;
-    struct RtBlock *blocks;
+    struct RtBlock *blocks, *mappings;
     char *small; /* rest of the block that small requests are cut from */
     size_t small_left;
 } RtPool;

@@ -56,7 +56,13 @@ void rt_dataset_drop_edges(RtDataset *d) {
 }
 
 bool rt_dataset_maps(const RtDataset *d, const void *p) {
-    return rt_pool_maps(&d->pool, p) || (d->of && rt_pool_maps(&d->of->pool, p));
+    for (; d; d = d->of)
+        if (rt_pool_maps(&d->pool, p)) return true;
+    return false;
+}
+
+void rt_dataset_forget_pages(const RtDataset *d) {
+    for (; d; d = d->of) rt_pool_forget_pages(&d->pool);
 }
 
 /* ---- lookup ---------------------------------------------------------------- */

@@ -47,6 +47,8 @@ RtDataset *rt_dataset_view(const RtAlloc *from, const RtDataset *of);
 /* What of the data set's is used to build index arrays alone goes: its edges. */
 void rt_dataset_drop_edges(RtDataset *d);
 bool rt_dataset_maps(const RtDataset *d, const void *p); /* does p lie in a file of it? */
+/* Pages of its mapped files leave this process until they are read again. */
+void rt_dataset_forget_pages(const RtDataset *d);
 
 const RtTable *rt_dataset_nodes(const RtDataset *d, const char *name); /* NULL: no such */
 const RtTable *rt_dataset_edges(const RtDataset *d, const char *name);
