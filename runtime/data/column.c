@@ -309,6 +309,84 @@ gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, 
     return ok ? GNNC_OK : rt_fail_nomem(err, c->name);
 }
 
+/* ---- columns one after the other ---------------------------------------------- */
+static const void *join_rows(RtPool *pool, const RtColumn *const *part, int64_t n, int64_t n_rows,
+                             bool low, size_t row_bytes) {
+    char *to = rt_pool_alloc(pool, (size_t)n_rows, row_bytes), *at = to;
+    for (int64_t i = 0; to && i < n; i++) {
+        size_t n_bytes = (size_t)part[i]->n_rows * row_bytes;
+        if (n_bytes) memcpy(at, low ? part[i]->low : part[i]->values, n_bytes);
+        at += n_bytes;
+    }
+    return to;
+}
+
+static bool join_values(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out) {
+    size_t width = (size_t)rt_column_width(out);
+    bool wide = true, low = out->low != NULL;
+    for (int64_t i = 0; i < n; i++) {
+        if (!part[i]->n_rows) continue; /* of no rows there may be no array */
+        wide &= part[i]->values != NULL;
+        low &= part[i]->low && part[i]->low_dt == out->low_dt;
+    }
+    out->values = out->low = NULL;
+    if (wide)
+        out->values = join_rows(pool, part, n, out->n_rows, false,
+                                width * rt_dtype_bytes(kinds[out->kind].element));
+    if (low) out->low = join_rows(pool, part, n, out->n_rows, true, width * sizeof *out->low);
+    return (!wide || out->values) && (!low || out->low);
+}
+
+static bool join_csr(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out) {
+    int64_t nnz = 0, row = 0;
+    for (int64_t i = 0; i < n; i++) nnz += part[i]->csr.nnz;
+    int64_t *ptr = RT_NEWN(pool, int64_t, out->n_rows + 1);
+    int32_t *col = RT_NEWN(pool, int32_t, nnz);
+    float *val = RT_NEWN(pool, float, nnz);
+    if (!ptr || !col || !val) return false;
+    for (int64_t i = 0; i < n; i++) {
+        const RtCsr *m = &part[i]->csr;
+        int64_t at = ptr[row];
+        if (m->nnz) memcpy(col + at, m->col, (size_t)m->nnz * sizeof *col);
+        if (m->nnz) memcpy(val + at, m->val, (size_t)m->nnz * sizeof *val);
+        for (int64_t r = 0; r < m->n_rows; r++) ptr[++row] = at + m->ptr[r + 1];
+    }
+    out->csr = (RtCsr){out->n_rows, part[0]->csr.n_cols, nnz, ptr, col, val};
+    return true;
+}
+
+static bool join_splits(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out) {
+    int8_t *to = rt_pool_alloc(pool, (size_t)out->n_splits, (size_t)out->n_rows), *at = to;
+    for (int k = 0; to && k < out->n_splits; k++)
+        for (int64_t i = 0; i < n; i++) {
+            size_t rows = (size_t)part[i]->n_rows;
+            if (rows) memcpy(at, part[i]->splits + (size_t)k * rows, rows);
+            at += rows;
+        }
+    out->splits = to;
+    return to;
+}
+
+gnnc_status rt_column_join(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out,
+                           RtError *err) {
+    bool ok = false;
+    *out = *part[0];
+    for (int64_t i = 1; i < n; i++) out->n_rows += part[i]->n_rows;
+    out->shape[0] = out->n_rows;
+    switch (kinds[out->kind].layout) {
+    case RT_LAYOUT_ROWS:
+        ok = join_values(pool, part, n, out);
+        break;
+    case RT_LAYOUT_CSR:
+        ok = join_csr(pool, part, n, out);
+        break;
+    case RT_LAYOUT_SPLITS:
+        ok = join_splits(pool, part, n, out);
+        break;
+    }
+    return ok ? GNNC_OK : rt_fail_nomem(err, out->name);
+}
+
 /* ---- as programs read them ---------------------------------------------------- */
 gnnc_status rt_column_read(RtPool *pool, const RtColumn *c, int split, const void **out,
                            RtError *err) {

@@ -102,6 +102,10 @@ gnnc_status rt_column_as(RtPool *pool, RtTeam *team, const RtColumn *c, rt_dtype
 /* Rows idx[0..n) of a column, e.g. an edge column in canonical order. */
 gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
                            RtColumn *out, RtError *err);
+/* The rows of part[0], then those of part[1], ..: n >= 1 columns of one kind and form.  What 16
+ * bits hold beside f32 is there where all parts have it. */
+gnnc_status rt_column_join(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out,
+                           RtError *err);
 /* *out = its values as programs read them: as they lie, or made in the pool; of a split column its
  * split number `split`.  E_RANGE: no such split. */
 gnnc_status rt_column_read(RtPool *pool, const RtColumn *c, int split, const void **out,
