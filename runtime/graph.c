@@ -1,4 +1,5 @@
-/* A graph's life: made, filled, committed, shared, released.  Columns are in graph_column.c. */
+/* A graph's life: made, filled, committed, shared, released.  Columns are in graph_column.c, rows
+ * that come later in graph_append.c. */
 #include "graph.h"
 
 #include <stdlib.h>
@@ -13,11 +14,14 @@ gnnc_status gnnc_graph_create_with(gnnc_graph **out, gnnc_alloc_fn *alloc, gnnc_
     g->from = (RtAlloc){alloc, release, user};
     atomic_init(&g->n_refs, 1);
     g->data = rt_dataset_new(&g->from);
-    if (g->data)
-        *out = g;
-    else
+    if (!g->data) {
         release(user, g);
-    return *out ? GNNC_OK : GNNC_E_NOMEM;
+        return GNNC_E_NOMEM;
+    }
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_mutex_init(&g->committing, NULL);
+    *out = g;
+    return GNNC_OK;
 }
 
 gnnc_status gnnc_graph_create(gnnc_graph **out) {
@@ -32,20 +36,27 @@ void gnnc_graph_retain(gnnc_graph *g) {
 void gnnc_graph_release(gnnc_graph *g) {
     if (!g || atomic_fetch_sub_explicit(&g->n_refs, 1, memory_order_acq_rel) > 1) return;
     RtAlloc from = g->from;
+    rt_graph_drop_log(g);
+    rt_graph_leave(g, g->newest);
     for (RtLoan *l = g->loans; l; l = l->next)
         if (l->done) l->done(l->user);
     rt_dataset_close(g->data);
+    pthread_mutex_destroy(&g->lock);
+    pthread_mutex_destroy(&g->committing);
     from.release(from.user, g);
 }
 
 const char *gnnc_graph_error(const gnnc_graph *g) {
     if (!g) return "";
-    return g->committed ? "the graph is committed: nothing can be added" : g->err.text;
+    return g->committed ? atomic_load(&g->refused) : g->err.text;
 }
 
 gnnc_status rt_graph_begin(gnnc_graph *g) {
     if (!g) return GNNC_E_ARG;
-    if (g->committed) return GNNC_E_STATE;
+    if (g->committed) {
+        atomic_store(&g->refused, RT_COMMITTED);
+        return GNNC_E_STATE;
+    }
     g->err.text[0] = '\0';
     return GNNC_OK;
 }
@@ -213,6 +224,7 @@ static gnnc_status divide(gnnc_graph *g, const char *nodes, const char *graphs, 
     TRY(st, rt_lent_integers(g, ptr));
     TRY(st, rt_lent_shape(g, ptr, 1, (int64_t[]){of->count + 1}));
     TRY(st, rt_lent_i64(g, ptr, &at));
+    ptr->table = t->name;
     t->graph = (int)(of - g->data->graphs);
     t->graph_ptr = at;
     g->changed = true;
@@ -302,6 +314,7 @@ static gnnc_status add_edges(gnnc_graph *g, const Edges *e, RtLent x[2]) {
     const RtTable *dst = src ? find_in(g, GNNC_NODES, e->dst_type) : NULL;
     if (!dst) return GNNC_E_MISSING;
     TRY(st, new_table(g, GNNC_EDGES, e->name, &made, &old));
+    x[0].table = x[1].table = made.name;
     made.src_type = (int)(src - g->data->nodes);
     made.dst_type = (int)(dst - g->data->nodes);
     TRY(st, open_ends(g, e, x, &made));
@@ -338,17 +351,17 @@ gnnc_status gnnc_graph_add_edges_csr(gnnc_graph *g, const char *name, const char
 
 /* ---- the end of building -------------------------------------------------------------------- */
 gnnc_status gnnc_graph_commit(gnnc_graph *g) {
+    if (g && g->committed) return rt_graph_commit_log(g);
     gnnc_status st = rt_graph_begin(g);
     if (st == GNNC_OK && g->changed) st = rt_dataset_check(g->data, &g->err);
-    if (st == GNNC_OK) g->committed = true;
-    return st;
+    return st == GNNC_OK ? rt_graph_freeze(g) : st;
 }
 
 /* ---- what is in it ----------------------------------------------------------------------------
  */
-static const RtTable *table_at(const gnnc_graph *g, int i, gnnc_table *kind) {
-    for (int k = GNNC_NODES; g && i >= 0 && k <= GNNC_GRAPHS; k++) {
-        Section s = section_of(g->data, (gnnc_table)k);
+static const RtTable *table_at(RtDataset *d, int i, gnnc_table *kind) {
+    for (int k = GNNC_NODES; i >= 0 && k <= GNNC_GRAPHS; k++) {
+        Section s = section_of(d, (gnnc_table)k);
         *kind = (gnnc_table)k;
         if (i < *s.n) return &(*s.all)[i];
         i -= *s.n;
@@ -360,13 +373,17 @@ int gnnc_graph_n_tables(const gnnc_graph *g) {
     return g ? g->data->n_nodes + g->data->n_edges + g->data->n_graphs : 0;
 }
 
-gnnc_status gnnc_graph_table_info(const gnnc_graph *g, int table, gnnc_table_info *out) {
+/* What there is to see: the newest snapshot, which is left afterwards, or what is built. */
+static RtSnapshot *see(gnnc_graph *g, RtDataset **d) {
+    RtSnapshot *s = g->committed ? rt_graph_enter(g) : NULL;
+    *d = s ? s->data : g->data;
+    return s;
+}
+
+static gnnc_status tell_table(RtDataset *d, int table, gnnc_table_info *out) {
     gnnc_table kind;
-    if (!g || !out) return GNNC_E_ARG;
-    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_table_info, out, graphs);
-    const RtTable *t = table_at(g, table, &kind);
-    if (st != GNNC_OK || !t) return st != GNNC_OK ? st : GNNC_E_RANGE;
-    const RtDataset *d = g->data;
+    const RtTable *t = table_at(d, table, &kind);
+    if (!t) return GNNC_E_RANGE;
     gnnc_table_info is = {.name = t->name,
                           .count = t->count,
                           .kind = kind,
@@ -378,13 +395,9 @@ gnnc_status gnnc_graph_table_info(const gnnc_graph *g, int table, gnnc_table_inf
     return GNNC_OK;
 }
 
-gnnc_status gnnc_graph_column_info(const gnnc_graph *g, int table, int column,
-                                   gnnc_column_info *out) {
+static gnnc_status tell_column(RtDataset *d, int table, int column, gnnc_column_info *out) {
     gnnc_table kind;
-    if (!g || !out) return GNNC_E_ARG;
-    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_column_info, out, n_splits);
-    const RtTable *t = table_at(g, table, &kind);
-    if (st != GNNC_OK) return st;
+    const RtTable *t = table_at(d, table, &kind);
     if (!t || column < 0 || column >= t->n_columns) return GNNC_E_RANGE;
     const RtColumn *c = &t->columns[column];
     bool coded = c->kind == RT_COL_CAT || c->kind == RT_COL_CLASS;
@@ -398,4 +411,32 @@ gnnc_status gnnc_graph_column_info(const gnnc_graph *g, int table, int column,
     memcpy(is.shape, c->shape, (size_t)c->rank * sizeof *c->shape);
     rt_struct_give(out, &is, sizeof is);
     return GNNC_OK;
+}
+
+/* Counting readers changes nothing that anybody sees. */
+static gnnc_graph *unsealed(const gnnc_graph *g) {
+    return (gnnc_graph *)(uintptr_t)g;
+}
+
+gnnc_status gnnc_graph_table_info(const gnnc_graph *g, int table, gnnc_table_info *out) {
+    RtDataset *d;
+    if (!g || !out) return GNNC_E_ARG;
+    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_table_info, out, graphs);
+    if (st != GNNC_OK) return st;
+    RtSnapshot *s = see(unsealed(g), &d);
+    st = tell_table(d, table, out);
+    rt_graph_leave(unsealed(g), s);
+    return st;
+}
+
+gnnc_status gnnc_graph_column_info(const gnnc_graph *g, int table, int column,
+                                   gnnc_column_info *out) {
+    RtDataset *d;
+    if (!g || !out) return GNNC_E_ARG;
+    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_column_info, out, n_splits);
+    if (st != GNNC_OK) return st;
+    RtSnapshot *s = see(unsealed(g), &d);
+    st = tell_column(d, table, column, out);
+    rt_graph_leave(unsealed(g), s);
+    return st;
 }

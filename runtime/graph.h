@@ -1,7 +1,13 @@
-/* What a gnnc_graph is made of: a data set that grows until it is committed. */
+/* What a gnnc_graph is made of: a data set that grows until it is committed; then a log of rows
+ * that are appended to it, and the newest snapshot.
+ *
+ * A snapshot is a data set that never changes.  Tables that rows were appended to have arrays of
+ * their own, a version of the table, and the others are those of the snapshot before.  A version
+ * goes with the last snapshot that has it, a snapshot with its last reader. */
 #ifndef RUNTIME_GRAPH_H
 #define RUNTIME_GRAPH_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "runtime/data/dataset.h"
@@ -11,23 +17,74 @@ typedef struct RtLoan {
     struct RtLoan *next;
     gnnc_done_fn *done; /* NULL = nobody waits for it */
     void *user;
+    const char *table; /* the name of the table that reads it, as that has it */
 } RtLoan;
+
+/* ---- once it is committed: tables are counted through, nodes before edges ---- */
+typedef struct RtVersion {
+    int n_refs; /* snapshots that have it; the graph's lock */
+    bool built; /* as it was committed first: its arrays lie in the graph's memory */
+    RtPool pool;
+} RtVersion;
+
+typedef struct RtSnapshot {
+    int n_refs; /* readers, and the graph while it is the newest; the graph's lock */
+    RtDataset *data;
+    RtVersion **of; /* [tables] */
+} RtSnapshot;
+
+/* Rows of one call, in one block of memory; columns as the table has them. */
+typedef struct RtLogged {
+    struct RtLogged *next;
+    RtTable t;
+} RtLogged;
+
+/* What the log has of a table. */
+typedef struct RtTail {
+    RtLogged *first, *last; /* since the newest snapshot */
+    int64_t count;          /* rows, with those of the newest snapshot */
+    int64_t *nnz;           /* [columns] stored entries, likewise */
+} RtTail;
+
+#define RT_COMMITTED "the graph is committed: rows are appended to it, and nothing else is added"
 
 struct gnnc_graph {
     atomic_int n_refs;
     RtAlloc from;
-    RtDataset *data;
-    int room[3]; /* node, edge and graph tables that the arrays have place for */
+    RtDataset *data; /* as it was built: names, columns and categories are those of all snapshots */
+    int room[3];     /* node, edge and graph tables that the arrays have place for */
     RtLoan *loans;
-    bool map;
-    bool committed; /* then nothing here is written but n_refs */
+    bool committed; /* then what is above is not written, and err neither */
     bool changed;   /* since it was read, which checked it */
     RtError err;
+    /* Once it is committed. */
+    pthread_mutex_t lock;       /* of what is below, of loans, and of what is dropped of `data` */
+    pthread_mutex_t committing; /* one commit at a time, while rows are appended */
+    RtSnapshot *newest;
+    RtTail *tail;                  /* [tables] */
+    _Atomic(const char *) refused; /* why the last call failed */
 };
 
 /* A data directory as a committed graph: what gnnc_trainer_load makes of it. */
 gnnc_status rt_graph_open(const RtAlloc *from, const char *dir, bool map, gnnc_graph **out,
                           RtError *err);
+
+/* ---- snapshots (graph_snapshot.c) -------------------------------------------- */
+/* The newest one, for a reader that has a reference to the graph. */
+RtSnapshot *rt_graph_enter(gnnc_graph *g);
+void rt_graph_leave(gnnc_graph *g, RtSnapshot *s);         /* NULL is fine */
+static inline int rt_graph_n_tables(const gnnc_graph *g) { /* that can be appended to */
+    return g->data->n_nodes + g->data->n_edges;
+}
+static inline RtTable *rt_snapshot_table(const RtDataset *d, int i) {
+    return i < d->n_nodes ? &d->nodes[i] : &d->edges[i - d->n_nodes];
+}
+/* The first snapshot, of what was built. */
+gnnc_status rt_graph_freeze(gnnc_graph *g);
+/* One more, with what the log has. */
+gnnc_status rt_graph_commit_log(gnnc_graph *g);
+/* What the log has goes. */
+void rt_graph_drop_log(gnnc_graph *g);
 
 /* ---- shared by graph*.c ----------------------------------------------------- */
 /* Every building call starts with this: E_ARG where g is NULL, E_STATE once it is committed. */
@@ -53,6 +110,7 @@ typedef struct RtLent {
     gnnc_array in;
     bool given;        /* it was an array */
     const char *where; /* "paper.x" in messages */
+    const char *table; /* .. whose memory it becomes, once that is found */
     RtArray a;         /* row-major: the caller's own, or a copy in scratch */
     bool own;          /* `a` is the caller's */
     RtLoan *loan;      /* .. and is kept so; NULL = it is not */

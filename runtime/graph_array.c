@@ -25,7 +25,7 @@ void rt_lent_begin(RtLent *x, const gnnc_graph *g, const gnnc_array *in, const c
 void rt_lent_end(gnnc_graph *g, RtLent *x, gnnc_status st) {
     rt_pool_free(&x->scratch);
     if (st == GNNC_OK && x->loan) {
-        *x->loan = (RtLoan){g->loans, x->in.done, x->in.user};
+        *x->loan = (RtLoan){g->loans, x->in.done, x->in.user, x->table};
         g->loans = x->loan;
     } else if (x->in.done) {
         x->in.done(x->in.user);

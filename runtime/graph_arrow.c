@@ -114,7 +114,7 @@ static gnnc_status add_batch(Batch *b) {
     TRY(st, check_kinds(b));
     TRY(st, add_fields(b));
     if (!b->kept) return GNNC_OK;
-    *loan = (RtLoan){b->g->loans, release_array, b->array};
+    *loan = (RtLoan){b->g->loans, release_array, b->array, b->t->name};
     b->g->loans = loan;
 out:
     return st;

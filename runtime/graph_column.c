@@ -222,6 +222,7 @@ gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *co
     gnnc_status st = begin(&a);
     if (st == GNNC_OK) st = take(&a, &x);
     if (st == GNNC_OK) st = rt_graph_put_column(g, a.t, &a.c);
+    x.table = a.t ? a.t->name : NULL;
     *kept = st == GNNC_OK && x.loan;
     rt_lent_end(g, &x, st);
     return st;
@@ -245,7 +246,10 @@ static gnnc_status add_three(Adding *a, const gnnc_array *in[3],
     gnnc_status st = begin(a);
     if (st == GNNC_OK) st = take(a, x);
     if (st == GNNC_OK) st = rt_graph_put_column(a->g, a->t, &a->c);
-    for (int i = 0; i < 3; i++) rt_lent_end(a->g, &x[i], st);
+    for (int i = 0; i < 3; i++) {
+        x[i].table = a->t ? a->t->name : NULL;
+        rt_lent_end(a->g, &x[i], st);
+    }
     return st;
 }
 

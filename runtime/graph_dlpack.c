@@ -28,22 +28,21 @@ static int32_t element_of(DLDataType t) {
     return 0;
 }
 
-static gnnc_status check_tensor(gnnc_graph *g, const DLManagedTensorVersioned *m) {
+static gnnc_status check_tensor(RtError *err, const DLManagedTensorVersioned *m) {
     const DLTensor *t = &m->dl_tensor;
     if (m->version.major != DLPACK_MAJOR_VERSION)
-        return rt_fail(&g->err, GNNC_E_ARG, "a DLPack tensor of version %u.%u, %d is read here",
+        return rt_fail(err, GNNC_E_ARG, "a DLPack tensor of version %u.%u, %d is read here",
                        m->version.major, m->version.minor, DLPACK_MAJOR_VERSION);
     if (t->device.device_type != kDLCPU && t->device.device_type != kDLCUDAHost)
-        return rt_fail(&g->err, GNNC_E_ARG,
+        return rt_fail(err, GNNC_E_ARG,
                        "a DLPack tensor on device %d (%s): only the host's memory is read here",
                        (int)t->device.device_type,
                        t->device.device_type == kDLCUDA ? "kDLCUDA" : "not kDLCPU");
     if (t->ndim < 1 || t->ndim > GNNC_MAX_RANK || !t->shape)
-        return rt_fail(&g->err, GNNC_E_SHAPE,
-                       "a DLPack tensor of %d dimensions: 1 to %d are possible", (int)t->ndim,
-                       GNNC_MAX_RANK);
+        return rt_fail(err, GNNC_E_SHAPE, "a DLPack tensor of %d dimensions: 1 to %d are possible",
+                       (int)t->ndim, GNNC_MAX_RANK);
     if (element_of(t->dtype)) return GNNC_OK;
-    return rt_fail(&g->err, GNNC_E_DTYPE,
+    return rt_fail(err, GNNC_E_DTYPE,
                    "a DLPack tensor of type code %d, %d bits, %d lanes, which no graph has",
                    t->dtype.code, t->dtype.bits, t->dtype.lanes);
 }
@@ -67,12 +66,14 @@ static void describe(DLManagedTensorVersioned *m, gnnc_array *out) {
 gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersioned *tensor,
                                     gnnc_array *out) {
     gnnc_status st;
+    RtError unread; /* of rows to append, by any thread: the status alone tells */
     if (!g || !tensor || !out) {
         st = rt_graph_null(g, !tensor ? "tensor" : "out");
     } else {
-        st = rt_graph_begin(g);
-        if (st == GNNC_OK) st = RT_STRUCT_CHECK(&g->err, gnnc_array, out, user);
-        if (st == GNNC_OK) st = check_tensor(g, tensor);
+        RtError *err = g->committed ? &unread : &g->err;
+        err->text[0] = '\0';
+        st = RT_STRUCT_CHECK(err, gnnc_array, out, user);
+        if (st == GNNC_OK) st = check_tensor(err, tensor);
     }
     if (st == GNNC_OK)
         describe(tensor, out);

@@ -121,6 +121,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     rt_team_stop(t->rt.team);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);
+    if (t->graph) rt_graph_leave(t->graph, t->snapshot);
     gnnc_graph_release(t->graph);
     rt_given_close(t->given);
     rt_pool_free(&t->rt.pool);
@@ -218,7 +219,7 @@ gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
 }
 
 static gnnc_status bind_sizes(gnnc_trainer *t) {
-    const RtDataSource data = {t->graph->data, t->options.split, t->graph_alone};
+    const RtDataSource data = {t->snapshot->data, t->options.split, t->graph_alone};
     return rt_bind_sizes(&t->x, &t->memory, &data);
 }
 
@@ -279,11 +280,14 @@ static gnnc_status choose_variant(gnnc_trainer *t) {
     return try_variants(t);
 }
 
-/* A directory becomes a graph that nobody else reads. */
+/* A directory becomes a graph that nobody else reads; of a graph it is the newest snapshot. */
 static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
-    if (t->graph) return GNNC_OK;
-    t->graph_alone = true;
-    return rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0, &t->graph, &t->rt.err);
+    gnnc_status st = GNNC_OK;
+    t->graph_alone = !t->graph;
+    if (t->graph_alone)
+        st = rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0, &t->graph, &t->rt.err);
+    if (st == GNNC_OK) t->snapshot = rt_graph_enter(t->graph);
+    return st;
 }
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {

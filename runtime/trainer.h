@@ -65,6 +65,7 @@ struct gnnc_trainer {
     RtExec x;
     RtRuntime rt;
     gnnc_graph *graph;           /* the data; NULL before load */
+    struct RtSnapshot *snapshot; /* .. as they were then */
     bool graph_alone;            /* .. which nobody else reads: load made it of a directory */
     RtAlloc outer;               /* where memory comes from; rt.pool counts and passes on */
     pthread_mutex_t counting;    /* workers allocate, too */

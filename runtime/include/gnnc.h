@@ -94,8 +94,8 @@ typedef void gnnc_release_fn(void *user, void *block);
 
 /* ---- a graph: the data -------------------------------------------------------- */
 /* Tables of nodes, edges and graphs with columns, from a directory (gnnc import makes one), from
- * the caller's arrays, or both.  It is built by one thread at a time; once it is committed it
- * never changes, and any number of trainers and threads share it:
+ * the caller's arrays, or both.  It is built by one thread at a time; once it is committed what
+ * trainers and sessions read of it never changes, and any number of them and of threads share it:
  *
  *     gnnc_graph *g = NULL;
  *     gnnc_status st = gnnc_graph_create(&g);
@@ -107,7 +107,7 @@ typedef void gnnc_release_fn(void *user, void *block);
  *     gnnc_graph_release(g);                               the trainer keeps a reference
  *
  * A call that fails leaves the graph as it was.  Every building call (read, add_.., divide, commit)
- * may return GNNC_E_NOMEM, and after commit GNNC_E_STATE. */
+ * may return GNNC_E_NOMEM, and after commit, but for commit itself, GNNC_E_STATE. */
 typedef struct gnnc_graph gnnc_graph;
 
 /* Makes an empty graph with one reference, the caller's.  *out is NULL after a failure.
@@ -121,7 +121,7 @@ gnnc_status gnnc_graph_create_with(gnnc_graph **out, gnnc_alloc_fn *alloc, gnnc_
 void gnnc_graph_retain(gnnc_graph *g);
 void gnnc_graph_release(gnnc_graph *g);
 /* What went wrong in the last building call that failed: one line, never NULL; valid until the
- * next building call. */
+ * next building call, once the graph is committed for ever. */
 const char *gnnc_graph_error(const gnnc_graph *g);
 
 /* Reads all of a data directory into a graph in which nothing is yet.  map: 1 = large columns of
@@ -155,9 +155,9 @@ typedef void gnnc_done_fn(void *user);
  * and struct_size to sizeof(gnnc_array); of an array with another struct_size nothing is read.
  *
  * Copied (default): the memory is read during the call alone.  Borrowed: the graph may read it
- * until its last reference goes, so that it must not change; without a copy it does where elements
- * lie row by row without gaps, have the type that is wanted, and begin at a multiple of GNNC_ALIGN
- * bytes (edges: of their own size).  Everything else is converted at once. */
+ * until the last snapshot with it goes, so that it must not change; without a copy it does where
+ * elements lie row by row without gaps, have the type that is wanted, and begin at a multiple of
+ * GNNC_ALIGN bytes (edges: of their own size).  Everything else is converted at once. */
 typedef struct gnnc_array {
     size_t struct_size;
     const void *data; /* element [0, .., 0]; NULL where there is no element */
@@ -167,7 +167,7 @@ typedef struct gnnc_array {
     int64_t stride[GNNC_MAX_RANK]; /* bytes from one index to the next, of any sign */
     int32_t strided;               /* 0 = row by row without gaps: `stride` is not read */
     int32_t borrowed;
-    gnnc_done_fn *done; /* may be NULL; in the thread of the call, or of the last release */
+    gnnc_done_fn *done; /* may be NULL; in the thread of the call, or of who reads it last */
     void *user;
 } gnnc_array;
 
@@ -235,6 +235,7 @@ gnnc_status gnnc_graph_add_masks(gnnc_graph *g, const char *table, const char *c
 /* A DLPack tensor (gnnc_dlpack.h) as an array that any call above takes: borrowed, with the
  * tensor's deleter as `done`.  The graph never writes to it.  The call owns the tensor: where it
  * fails the deleter was called.
+ * For gnnc_graph_append, too: then from any thread, and why it failed the status alone tells.
  *   tensor  in the host's memory (kDLCPU, kDLCUDAHost), of a gnnc_element's type, rank 1 or more
  *   out     struct_size set; all else is written
  * Returns GNNC_E_ARG (another major version, of which nothing else is read; memory of a device),
@@ -270,13 +271,62 @@ gnnc_status gnnc_graph_add_arrow(gnnc_graph *g, const char *table, struct ArrowS
                                  struct ArrowArray *array, int n_kinds, const char *const *columns,
                                  const gnnc_kind *kinds);
 
-/* Ends building: everything that opening a directory checks holds from now on, and the graph is
- * frozen.  After a failure building can go on, to mend it.
- * Returns GNNC_E_RANGE, GNNC_E_FORMAT: ends of edges, or graph pointers, do not fit. */
+/* Ends building: everything that opening a directory checks holds from now on, and there is a first
+ * snapshot, which never changes.  After a failure building can go on, to mend it.
+ * Returns GNNC_E_RANGE, GNNC_E_FORMAT: ends of edges, or graph pointers, do not fit.
+ *
+ * From then on, from any thread: what was appended before the call makes the next snapshot, which
+ * trainers and sessions that load the graph from then on see.  Who has loaded it keeps the snapshot
+ * that he has, which goes with its last reader.  Tables that rows were appended to are copied, and
+ * no others; where nothing was appended there is nothing to do.  GNNC_E_NOMEM: all is as it was. */
 gnnc_status gnnc_graph_commit(gnnc_graph *g);
 
-/* What is in it, while it is built (by the thread that builds) or later (by any): tables of nodes,
- * then of edges, then of graphs, and the columns of each. */
+/* ---- rows that come later ----------------------------------------------------------- */
+/* Nodes and edges are appended to a committed graph by any number of threads, beside commits and
+ * readers, and are seen by nobody before the next gnnc_graph_commit.  A graph that was appended to
+ * gives, to the bit, what one gives that is built of the rows of all calls behind one another.
+ *
+ *     const gnnc_values column = {.struct_size = sizeof column, .column = "x", .values = &x};
+ *     gnnc_rows rows = {.struct_size = sizeof rows, .table = "paper", .count = n,
+ *                       .n_columns = 1, .columns = &column};
+ *     st = gnnc_graph_append(g, &rows);                    they are rows.first, rows.first + 1, ..
+ */
+/* Values of the new rows in one column, as of gnnc_graph_add_column and gnnc_graph_add_csr.  The
+ * kind, what a row's shape is, and the categories are the column's as it was committed. */
+typedef struct gnnc_values {
+    size_t struct_size;
+    const char *column;
+    const gnnc_array *values;    /* [count, ..]; of CSR [nnz], NULL = all 1; of SPLIT [K, count] */
+    const gnnc_array *ptr, *idx; /* of CSR: [count + 1], [nnz]; else NULL */
+    const char *const *names; /* of CAT and CLASS: what the codes here mean, [n_categories] texts;
+                               * NULL = what they mean in the column */
+    int64_t n_categories;     /* of `names` */
+} gnnc_values;
+/* Rows for one table of nodes or edges. */
+typedef struct gnnc_rows {
+    size_t struct_size;
+    const char *table;
+    int64_t count;
+    const gnnc_array *src, *dst; /* [count] of edges: row numbers, also of nodes in the log; of
+                                  * nodes NULL */
+    const gnnc_values *columns;  /* [n_columns], all of the table's, each once; those of kind CLASS,
+                                  * MULTILABEL and SPLIT may be left out: no label, in no split */
+    int32_t n_columns;
+    int64_t first;   /* written: the number of the first of them; -1 after a failure */
+    char error[512]; /* written: why it failed, in one line; "" else */
+} gnnc_rows;
+/* All of the rows are in the log, or, after a failure, none.  The arrays are read during the call
+ * alone, borrowed or not, and their `done` was called when it returns; the graph's allocator is
+ * called in this thread.  Nodes of many graphs (gnnc_graph_divide), and graphs, are not appended
+ * to; a node type whose rows are named by a file of its directory has no names from then on.
+ * Returns GNNC_E_STATE (the graph is not committed), GNNC_E_MISSING (no such table or column; a
+ * column is lacking), GNNC_E_DTYPE, _SHAPE, _RANGE (an end is no node, a code or name no category
+ * of the column, more than 2^31 - 1 rows), _VALUE, _FORMAT, _NOMEM: `error` has table, column and
+ * row, counted from 0 in this call; GNNC_E_ARG (of another struct_size nothing is read). */
+gnnc_status gnnc_graph_append(gnnc_graph *g, gnnc_rows *rows);
+
+/* What is in it, while it is built (by the thread that builds), or in its newest snapshot (by any):
+ * tables of nodes, then of edges, then of graphs, and the columns of each. */
 typedef enum gnnc_table { GNNC_NODES, GNNC_EDGES, GNNC_GRAPHS } gnnc_table;
 typedef struct gnnc_table_info {
     size_t struct_size;

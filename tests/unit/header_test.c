@@ -48,6 +48,8 @@ TEST(fields_of_public_structures_stay_where_they_are) {
     CHECK(offsetof(gnnc_array, struct_size) == 0 && offsetof(gnnc_array, user) == 168);
     CHECK(offsetof(gnnc_table_info, struct_size) == 0 && offsetof(gnnc_table_info, graphs) == 48);
     CHECK(offsetof(gnnc_column_info, n_splits) == 112);
+    CHECK(offsetof(gnnc_values, struct_size) == 0 && offsetof(gnnc_values, n_categories) == 48);
+    CHECK(offsetof(gnnc_rows, struct_size) == 0 && offsetof(gnnc_rows, error) == 64);
     CHECK(offsetof(gnnc_metric_info, struct_size) == 0 && offsetof(gnnc_metric_info, value) == 40);
     CHECK(offsetof(gnnc_limits, struct_size) == 0 && offsetof(gnnc_limits, flops_per_s) == 16);
 }

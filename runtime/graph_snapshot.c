@@ -1,0 +1,275 @@
+/* Snapshots: made of the one before and the log, entered, left.  A commit copies the tables that
+ * rows were appended to, and nothing else; whoever reads an older snapshot sees none of it. */
+#include <string.h>
+
+#include "graph.h"
+
+/* ---- readers ------------------------------------------------------------------------ */
+RtSnapshot *rt_graph_enter(gnnc_graph *g) {
+    pthread_mutex_lock(&g->lock);
+    RtSnapshot *s = g->newest;
+    s->n_refs++;
+    pthread_mutex_unlock(&g->lock);
+    return s;
+}
+
+/* What was lent to a table, out of the graph's list. */
+static RtLoan *take_loans(gnnc_graph *g, const char *table) {
+    RtLoan *taken = NULL;
+    for (RtLoan **at = &g->loans, *l; (l = *at);) {
+        if (l->table != table) {
+            at = &l->next;
+            continue;
+        }
+        *at = l->next;
+        l->next = taken;
+        taken = l;
+    }
+    return taken;
+}
+
+static void drop_column(RtPool *pool, const RtColumn *c) {
+    rt_pool_drop(pool, c->low);
+    if (rt_column_kind(c->kind)->layout != RT_LAYOUT_CSR) {
+        rt_pool_drop(pool, c->values);
+        return;
+    }
+    rt_pool_drop(pool, c->csr.ptr);
+    rt_pool_drop(pool, c->csr.col);
+    rt_pool_drop(pool, c->csr.val);
+}
+
+/* The arrays of a table that nobody reads any more.  Names stay, as callers may have them. */
+static RtLoan *drop_version(gnnc_graph *g, int table, RtVersion *v) {
+    if (!v->built) {
+        RtPool pool = v->pool; /* v lies in it */
+        rt_pool_free(&pool);
+        return NULL;
+    }
+    const RtTable *t = rt_snapshot_table(g->data, table);
+    RtPool *pool = &g->data->pool;
+    for (int i = 0; i < t->n_columns; i++) drop_column(pool, &t->columns[i]);
+    rt_pool_drop(pool, t->src);
+    rt_pool_drop(pool, t->dst);
+    return take_loans(g, t->name);
+}
+
+void rt_graph_leave(gnnc_graph *g, RtSnapshot *s) {
+    RtLoan *done = NULL;
+    if (!s) return;
+    pthread_mutex_lock(&g->lock);
+    bool last = --s->n_refs == 0;
+    for (int i = 0; last && i < rt_graph_n_tables(g); i++) {
+        if (--s->of[i]->n_refs > 0) continue;
+        RtLoan *more = drop_version(g, i, s->of[i]);
+        for (RtLoan *l; (l = more);) {
+            more = l->next;
+            l->next = done;
+            done = l;
+        }
+    }
+    pthread_mutex_unlock(&g->lock);
+    if (last && s->data != g->data) rt_dataset_close(s->data); /* s lies in it */
+    for (; done; done = done->next) /* of the host, who may call the graph */
+        if (done->done) done->done(done->user);
+}
+
+/* ---- the first one ------------------------------------------------------------------------ */
+gnnc_status rt_graph_freeze(gnnc_graph *g) {
+    RtPool *pool = &g->data->pool;
+    int n = rt_graph_n_tables(g);
+    RtSnapshot *s = RT_NEW(pool, RtSnapshot);
+    RtVersion *v = RT_NEWN(pool, RtVersion, n);
+    RtTail *tail = RT_NEWN(pool, RtTail, n);
+    if (!s || !v || !tail || !(s->of = RT_NEWN(pool, RtVersion *, n)))
+        return rt_fail_nomem(&g->err, "a snapshot");
+    for (int i = 0; i < n; i++) {
+        const RtTable *t = rt_snapshot_table(g->data, i);
+        if (!(tail[i].nnz = RT_NEWN(pool, int64_t, t->n_columns)))
+            return rt_fail_nomem(&g->err, "a snapshot");
+        tail[i].count = t->count;
+        for (int k = 0; k < t->n_columns; k++)
+            if (t->columns[k].kind == RT_COL_CSR) tail[i].nnz[k] = t->columns[k].csr.nnz;
+        v[i] = (RtVersion){.n_refs = 1, .built = true};
+        s->of[i] = &v[i];
+    }
+    s->n_refs = 1;
+    s->data = g->data;
+    g->tail = tail;
+    g->newest = s;
+    atomic_init(&g->refused, RT_COMMITTED);
+    g->committed = true;
+    return GNNC_OK;
+}
+
+/* ---- the next one --------------------------------------------------------------------------- */
+/* What a commit takes of the log of a table; the log may grow behind `last` meanwhile. */
+typedef struct {
+    RtLogged *first, *last; /* NULL: nothing */
+} Span;
+
+typedef struct {
+    RtPool *pool, *scratch;
+    RtTable *t; /* of the snapshot to come; still as that before */
+    const RtLogged *first, *last;
+    int64_t n; /* calls */
+} Growth;
+
+static const int32_t *join_ends(const Growth *w, bool dst, int64_t count) {
+    int32_t *to = RT_NEWN(w->pool, int32_t, count), *at = to;
+    int64_t n = w->t->count;
+    if (to && n) memcpy(at, dst ? w->t->dst : w->t->src, (size_t)n * sizeof *to);
+    for (const RtLogged *l = w->first; to; l = l->next) {
+        at += n;
+        n = l->t.count;
+        if (n) memcpy(at, dst ? l->t.dst : l->t.src, (size_t)n * sizeof *to);
+        if (l == w->last) break;
+    }
+    return to;
+}
+
+static gnnc_status join_columns(const Growth *w, RtError *err) {
+    const RtColumn **part = RT_NEWN(w->scratch, const RtColumn *, w->n + 1);
+    gnnc_status st = part ? GNNC_OK : rt_fail_nomem(err, w->t->name);
+    for (int k = 0; k < w->t->n_columns && st == GNNC_OK; k++) {
+        RtColumn was = w->t->columns[k];
+        const RtLogged *l = w->first;
+        part[0] = &was;
+        for (int64_t i = 1; i <= w->n; i++) {
+            part[i] = &l->t.columns[k];
+            if (i < w->n) l = l->next;
+        }
+        st = rt_column_join(w->pool, part, w->n + 1, &w->t->columns[k], err);
+    }
+    return st;
+}
+
+static gnnc_status grow(const Growth *w, RtError *err) {
+    RtTable *t = w->t;
+    gnnc_status st = join_columns(w, err);
+    int64_t count = t->count;
+    if (st != GNNC_OK) return st;
+    for (const RtLogged *l = w->first;; l = l->next) {
+        count += l->t.count;
+        if (l == w->last) break;
+    }
+    if (t->src_type >= 0) {
+        const int32_t *src = join_ends(w, false, count), *dst = join_ends(w, true, count);
+        if (!src || !dst) return rt_fail_nomem(err, t->name);
+        t->src = src;
+        t->dst = dst;
+    }
+    if (count > t->count) t->names = NULL, t->names_file = NULL; /* new rows have none */
+    t->count = count;
+    return GNNC_OK;
+}
+
+/* *out lies in its own memory; nothing is left of it after a failure. */
+static gnnc_status new_version(gnnc_graph *g, Growth *w, RtVersion **out, RtError *err) {
+    RtPool pool, scratch;
+    rt_pool_init(&pool, &g->from);
+    rt_pool_init(&scratch, &g->from);
+    w->pool = &pool;
+    w->scratch = &scratch;
+    w->n = 1;
+    for (const RtLogged *l = w->first; l != w->last; l = l->next) w->n++;
+    RtVersion *v = RT_NEW(&pool, RtVersion);
+    gnnc_status st = v ? grow(w, err) : rt_fail_nomem(err, w->t->name);
+    rt_pool_free(&scratch);
+    if (st == GNNC_OK)
+        v->pool = pool;
+    else
+        rt_pool_free(&pool);
+    *out = st == GNNC_OK ? v : NULL;
+    return st;
+}
+
+/* Of the versions in `of` those that `was` does not have go. */
+static void drop_new(RtVersion **of, const RtSnapshot *was, int n) {
+    for (int i = 0; i < n; i++) {
+        if (!of[i] || of[i] == was->of[i]) continue;
+        RtPool pool = of[i]->pool;
+        rt_pool_free(&pool);
+    }
+}
+
+/* A snapshot of `was` and this of the log; NULL: no memory. */
+static RtSnapshot *next_snapshot(gnnc_graph *g, const RtSnapshot *was, const Span *log) {
+    int n = rt_graph_n_tables(g);
+    gnnc_status st = GNNC_OK;
+    RtError err = {{0}};
+    RtDataset *d = rt_dataset_view(&g->from, was->data);
+    if (!d) return NULL;
+    d->of = g->data; /* whose files stay open */
+    RtSnapshot *s = RT_NEW(&d->pool, RtSnapshot);
+    if (s) *s = (RtSnapshot){1, d, RT_NEWN(&d->pool, RtVersion *, n)};
+    if (!s || !s->of) {
+        rt_dataset_close(d);
+        return NULL;
+    }
+    for (int i = 0; i < n && st == GNNC_OK; i++) {
+        Growth w = {.t = rt_snapshot_table(d, i), .first = log[i].first, .last = log[i].last};
+        s->of[i] = was->of[i];
+        if (log[i].last) st = new_version(g, &w, &s->of[i], &err);
+    }
+    if (st == GNNC_OK) return s;
+    drop_new(s->of, was, n);
+    rt_dataset_close(d);
+    return NULL;
+}
+
+static void cut(RtTail *t, const Span *s) {
+    if (!s->last) return;
+    t->first = s->last->next;
+    if (!t->first) t->last = NULL;
+    s->last->next = NULL;
+}
+
+static void free_logged(gnnc_graph *g, RtLogged *l) {
+    for (RtLogged *next; l; l = next) {
+        next = l->next;
+        g->from.release(g->from.user, l);
+    }
+}
+
+static void publish(gnnc_graph *g, RtSnapshot *s, const Span *log) {
+    int n = rt_graph_n_tables(g);
+    pthread_mutex_lock(&g->lock);
+    RtSnapshot *was = g->newest;
+    g->newest = s;
+    for (int i = 0; i < n; i++) {
+        s->of[i]->n_refs++;
+        cut(&g->tail[i], &log[i]);
+    }
+    pthread_mutex_unlock(&g->lock);
+    for (int i = 0; i < n; i++) free_logged(g, log[i].first);
+    rt_graph_leave(g, was);
+}
+
+gnnc_status rt_graph_commit_log(gnnc_graph *g) {
+    RtPool scratch;
+    int n = rt_graph_n_tables(g);
+    bool any = false;
+    gnnc_status st = GNNC_E_NOMEM;
+    rt_pool_init(&scratch, &g->from);
+    Span *log = RT_NEWN(&scratch, Span, n);
+    pthread_mutex_lock(&g->committing);
+    pthread_mutex_lock(&g->lock);
+    for (int i = 0; i < n && log; i++) {
+        log[i] = (Span){g->tail[i].first, g->tail[i].last};
+        any |= log[i].last != NULL;
+    }
+    pthread_mutex_unlock(&g->lock);
+    RtSnapshot *s = any ? next_snapshot(g, g->newest, log) : NULL; /* nobody else replaces it */
+    if (s) publish(g, s, log);
+    pthread_mutex_unlock(&g->committing);
+    if (s || (log && !any)) st = GNNC_OK;
+    if (st != GNNC_OK)
+        atomic_store(&g->refused, "a snapshot: out of memory; appended rows stay in the log");
+    rt_pool_free(&scratch);
+    return st;
+}
+
+void rt_graph_drop_log(gnnc_graph *g) {
+    for (int i = 0; g->tail && i < rt_graph_n_tables(g); i++) free_logged(g, g->tail[i].first);
+}
