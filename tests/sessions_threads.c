@@ -1,5 +1,6 @@
-/* Sessions of one model in threads, while another thread opens and drops models: what each predicts
- * is what one session alone did, to the bit.  For tests/tsan, with a program of --infer.
+/* Sessions of one model in threads, while another thread opens and drops models, and others append
+ * papers to the graph and commit them: what each predicts is what one session alone did, to the
+ * bit. For tests/tsan, with a program of --infer and Cora.
  *
  *     sessions_threads WEIGHTS DATA */
 #include <gnnc.h>
@@ -10,7 +11,7 @@
 
 extern const gnnc_program model_program;
 
-enum { THREADS = 3, RELOADS = 4 };
+enum { THREADS = 3, RELOADS = 4, WRITERS = 2, PAPERS = 20 };
 
 typedef struct {
     gnnc_session *s;
@@ -39,6 +40,59 @@ static gnnc_session *opened(const char *weights, gnnc_graph *g) {
     return NULL;
 }
 
+/* Every row by itself. */
+static float *alone(gnnc_session *s, int64_t rows, int64_t width) {
+    float *all = malloc((size_t)(rows * width) * sizeof *all);
+    for (int64_t i = 0; i < rows && all; i++)
+        if (gnnc_session_predict(s, 1, &i, all + i * width) != GNNC_OK) exit(1);
+    return all;
+}
+
+/* Papers of two words, each of which cites one that was there and is cited by it. */
+static gnnc_status append_one(gnnc_graph *g, int64_t old) {
+    const int64_t ptr[] = {0, 2};
+    const int32_t words[] = {5, 700};
+    gnnc_array p = {.struct_size = sizeof p, .data = ptr, .dtype = GNNC_DT_I64, .rank = 1}, w = p,
+               ends[2];
+    p.shape[0] = 2;
+    w.data = words, w.dtype = GNNC_DT_I32, w.shape[0] = 2;
+    const gnnc_values x = {.struct_size = sizeof x, .column = "x", .ptr = &p, .idx = &w};
+    gnnc_rows papers = {
+        .struct_size = sizeof papers, .table = "paper", .count = 1, .columns = &x, .n_columns = 1};
+    gnnc_status st = gnnc_graph_append(g, &papers);
+    if (st != GNNC_OK) fprintf(stderr, "%s\n", papers.error);
+    if (st != GNNC_OK) return st;
+    const int64_t src[] = {papers.first, old}, dst[] = {old, papers.first};
+    ends[0] = ends[1] = p;
+    ends[0].data = src;
+    ends[1].data = dst;
+    gnnc_rows cites = {.struct_size = sizeof cites,
+                       .table = "cites",
+                       .count = 2,
+                       .src = &ends[0],
+                       .dst = &ends[1]};
+    return gnnc_graph_append(g, &cites);
+}
+
+static void *append(void *arg) {
+    Reloads *r = arg;
+    for (int64_t i = 0; i < PAPERS; i++) {
+        if (append_one(r->graph, i * 7) != GNNC_OK) r->bad = 1;
+        if (i % 5 == 4 && gnnc_graph_commit(r->graph) != GNNC_OK) r->bad = 1;
+    }
+    return NULL;
+}
+
+/* All papers are there, whoever appended them. */
+static int all_appended(const char *weights, gnnc_graph *g, int64_t rows, int64_t width) {
+    gnnc_session *s = gnnc_graph_commit(g) == GNNC_OK ? opened(weights, g) : NULL;
+    float *last = s ? alone(s, gnnc_session_rows(s), width) : NULL;
+    int good = last && gnnc_session_rows(s) == rows + WRITERS * PAPERS;
+    free(last);
+    gnnc_session_destroy(s);
+    return good;
+}
+
 static void *serve(void *arg) {
     Client *c = arg;
     float *out = malloc((size_t)c->width * sizeof *out);
@@ -62,18 +116,10 @@ static void *reload(void *arg) {
     return NULL;
 }
 
-/* Every row by itself. */
-static float *alone(gnnc_session *s, int64_t rows, int64_t width) {
-    float *all = malloc((size_t)(rows * width) * sizeof *all);
-    for (int64_t i = 0; i < rows && all; i++)
-        if (gnnc_session_predict(s, 1, &i, all + i * width) != GNNC_OK) exit(1);
-    return all;
-}
-
 int main(int argc, char **argv) {
     gnnc_graph *g = NULL;
     Client c[THREADS];
-    pthread_t thread[THREADS], reloader;
+    pthread_t thread[THREADS], writer[WRITERS], reloader;
     int rank, bad = 0;
     int64_t dim[GNNC_MAX_RANK], width = 1;
     if (argc != 3 || gnnc_graph_create(&g) || gnnc_graph_read(g, argv[2], 0) ||
@@ -84,19 +130,28 @@ int main(int argc, char **argv) {
     for (int i = 0; i < rank; i++) width *= dim[i];
     int64_t rows = gnnc_session_rows(s);
     float *want = alone(s, rows, width);
-    Reloads r = {.weights = argv[1], .graph = g};
+    Reloads r = {.weights = argv[1], .graph = g}, w[WRITERS];
     for (int i = 0; i < THREADS; i++) {
         c[i] = (Client){.want = want, .rows = rows, .width = width, .first = i};
         if (!want || gnnc_session_clone(&c[i].s, s)) return 1;
     }
     gnnc_session_destroy(s); /* clones go on */
     pthread_create(&reloader, NULL, reload, &r);
+    for (int i = 0; i < WRITERS; i++) {
+        w[i] = r;
+        pthread_create(&writer[i], NULL, append, &w[i]);
+    }
     for (int i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, serve, &c[i]);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(thread[i], NULL);
         bad |= c[i].bad;
     }
+    for (int i = 0; i < WRITERS; i++) {
+        pthread_join(writer[i], NULL);
+        bad |= w[i].bad;
+    }
     pthread_join(reloader, NULL);
+    bad |= !all_appended(argv[1], g, rows, width);
     free(want);
     gnnc_graph_release(g);
     return bad || r.bad;
