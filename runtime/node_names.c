@@ -10,14 +10,15 @@
 #include "trainer.h"
 
 /* ---- which dimension ------------------------------------------------------------ */
-/* The node type whose rows a dimension of a variable has; -1: none. */
-static int node_space(const RtExec *x, int var, int dim, int64_t *n) {
+int rt_rows_space(const RtExec *x, int var, int dim, int64_t *n, bool nodes) {
     const rt_program *p = x->program;
     rt_var_shape is, more;
     p->var_shape(var, n, &is);
     for (int s = 0; s < p->n_spaces && dim < is.rank; s++) {
         int sym = p->spaces[s].sym;
-        if (p->spaces[s].kind != RT_SP_NODE || p->spaces[s].first || sym < 0) continue;
+        rt_space_kind k = p->spaces[s].kind;
+        bool rows = k == RT_SP_NODE || (!nodes && (k == RT_SP_EDGE || k == RT_SP_GRAPH));
+        if (!rows || p->spaces[s].first || sym < 0) continue;
         if (is.dim[dim] != n[sym]) continue; /* maybe its size: it grows with it, or not */
         n[sym]++;
         p->var_shape(var, n, &more);
@@ -27,7 +28,7 @@ static int node_space(const RtExec *x, int var, int dim, int64_t *n) {
     return -1;
 }
 
-static int64_t *sizes_of(const RtExec *x, RtPool *pool) {
+int64_t *rt_sizes_of(const RtExec *x, RtPool *pool) {
     int64_t *n = RT_NEWN(pool, int64_t, x->program->n_syms + 1);
     for (int i = 0; n && i < x->program->n_syms; i++) n[i] = x->n[i] < 0 ? 0 : x->n[i];
     return n;
@@ -153,11 +154,11 @@ static gnnc_status bind_space(RtExec *x, int space) {
 gnnc_status rt_node_names_bind(RtExec *x) {
     RtPool pool;
     rt_pool_init(&pool, &x->rt->pool.from);
-    int64_t *n = sizes_of(x, &pool);
+    int64_t *n = rt_sizes_of(x, &pool);
     gnnc_status st = n ? GNNC_OK : rt_fail_nomem(&x->rt->err, "names of nodes");
     for (int v = 0; v < x->program->n_vars && st == GNNC_OK; v++)
         for (int d = 0; d < RT_MAX_RANK && st == GNNC_OK; d++) {
-            int space = node_space(x, v, d, n);
+            int space = rt_rows_space(x, v, d, n, true);
             if (space >= 0) st = bind_space(x, space);
         }
     rt_pool_free(&pool);
@@ -176,6 +177,15 @@ typedef struct {
     int32_t *row;               /* [has->n] of the file; NULL = the same */
 } Rows;
 
+/* The first parameter with rows of the space: what new nodes have no values in. */
+static const char *parameter_of(const Rows *r) {
+    const rt_program *p = r->t->program;
+    for (int v = 0; v < p->n_vars; v++)
+        for (int d = 0; d < RT_MAX_RANK && p->vars[v].kind == RT_VAR_PARAM; d++)
+            if (rt_rows_space(&r->t->x, v, d, r->n, true) == r->space) return p->vars[v].path;
+    return "";
+}
+
 static gnnc_status match_rows(Rows *r) {
     RtNames known;
     bool same = r->has->n == r->known->n;
@@ -188,10 +198,10 @@ static gnnc_status match_rows(Rows *r) {
         same &= row[i] == i;
         if (row[i] < 0)
             return rt_fail(err, GNNC_E_RANGE,
-                           "%s: row %lld of '%s' is '%.64s', of which %s knows nothing: the model "
-                           "has parameters for each node that it was trained on",
-                           r->t->rt.bound->dir, (long long)i, r->has->of, r->has->names[i],
-                           r->path);
+                           "%s: row %lld of '%s' is '%.64s', of which %s knows nothing: '%s' has "
+                           "rows for the %lld nodes that it was trained with, and here are %lld",
+                           r->t->rt.bound->dir, (long long)i, r->has->of, r->has->names[i], r->path,
+                           parameter_of(r), (long long)r->known->n, (long long)r->has->n);
     }
     r->row = same ? NULL : row;
     return GNNC_OK;
@@ -236,7 +246,8 @@ static gnnc_status take_variable(const Rows *r, int var) {
     for (int k = 0; k < 2 && st == GNNC_OK; k++) {
         RtTensor *of = rt_tensors_find(r->f, name[k]);
         for (int d = 0; of && d < RT_MAX_RANK && st == GNNC_OK; d++)
-            if (node_space(&r->t->x, var, d, r->n) == r->space) st = take_rows(r, var, d, of);
+            if (rt_rows_space(&r->t->x, var, d, r->n, true) == r->space)
+                st = take_rows(r, var, d, of);
     }
     return st;
 }
@@ -258,7 +269,7 @@ static gnnc_status take_space(Rows *r) {
 gnnc_status rt_node_rows(gnnc_trainer *t, RtPool *pool, const char *path, RtTensors *f) {
     RtCodes *known;
     int n_known;
-    Rows r = {.t = t, .pool = pool, .path = path, .f = f, .n = sizes_of(&t->x, pool)};
+    Rows r = {.t = t, .pool = pool, .path = path, .f = f, .n = rt_sizes_of(&t->x, pool)};
     gnnc_status st = r.n ? rt_codes_read(pool, path, f, &known, &n_known, &t->rt.err)
                          : rt_fail_nomem(&t->rt.err, path);
     for (int s = 0; s < t->program->n_spaces && st == GNNC_OK; s++) {

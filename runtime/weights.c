@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bind.h"
 #include "checkpoint.h"
 #include "codes.h"
 #include "runtime/exec/device.h"
@@ -110,12 +111,32 @@ static void print_shape(char *to, size_t n, int rank, const int64_t *dim) {
     if (at < n) snprintf(to + at, n - at, "]");
 }
 
+/* Of a parameter with a row for each row of a table: rows that came since have no values in it. */
+static gnnc_status other_rows(gnnc_trainer *t, RtPool *pool, const char *path, const RtTensor *from,
+                              int var, const RtArray *want) {
+    int64_t *n = rt_sizes_of(&t->x, pool);
+    if (!n) return rt_fail_nomem(&t->rt.err, from->name);
+    for (int d = 0; d < want->rank && from->a.rank == want->rank; d++) {
+        int s = rt_rows_space(&t->x, var, d, n, false);
+        if (s < 0 || from->a.shape[d] == want->shape[d]) continue;
+        return rt_fail(&t->rt.err, GNNC_E_SHAPE,
+                       "%s: '%s' has rows for the %lld '%s' that it was trained with, and %s has "
+                       "%lld%s",
+                       path, from->name, (long long)from->a.shape[d], t->program->spaces[s].name,
+                       t->rt.bound->dir, (long long)want->shape[d],
+                       want->shape[d] > from->a.shape[d] ? ": the new ones have no row in it" : "");
+    }
+    return GNNC_OK;
+}
+
 /* Everything that can fail, before anything is stored. */
 gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from,
                           int var) {
     RtArray want = rt_var_array(t, pool, var, NULL);
     char has[128], wants[128];
     if (!rt_shapes_agree(from->a.rank, from->a.shape, want.rank, want.shape)) {
+        gnnc_status st = other_rows(t, pool, path, from, var, &want);
+        if (st != GNNC_OK) return st;
         print_shape(has, sizeof has, from->a.rank, from->a.shape);
         print_shape(wants, sizeof wants, want.rank, want.shape);
         return rt_fail(&t->rt.err, GNNC_E_SHAPE, "%s: '%s' is %s, in the model %s", path,
