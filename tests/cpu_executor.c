@@ -408,23 +408,24 @@ static bool twin_agrees(CpuExec *x, const Func *f, const char *output, StrBuf *w
     return false;
 }
 
-static bool has_nan(int64_t n, const double *x) {
-    for (int64_t i = 0; i < n; i++)
-        if (isnan(x[i])) return true;
+static bool has_nan(const OpTensor *x) {
+    for (int64_t i = 0; x && i < x->count; i++)
+        if (isnan(x->v[i])) return true;
     return false;
 }
 
+/* Made of numbers: infinity times 0, say. */
+static bool makes_nan(Interp *in, const Op *op) {
+    if (op->n_in == 0 || !has_nan(interp_value(in, op))) return false;
+    for (int i = 0; i < op->n_in; i++)
+        if (has_nan(interp_value(in, op->in[i]))) return false;
+    return true;
+}
+
 bool cpu_exec_is_lost(Interp *in, const Func *f) {
-    bool lost = false;
-    for (const Op *op = f->first; op && !lost; op = op->next) {
-        const OpTensor *x =
-            op->kind == OP_OUTPUT && op->use.role == OUT_LOSS ? interp_output(in, op->name) : NULL;
-        int64_t n = 1;
-        for (int i = 0; op->kind == OP_ASSIGN && i < op->var->type.rank; i++)
-            n *= interp_size(in, op->var->type.dim[i]);
-        if (x) lost = has_nan(x->count, x->v);
-        if (op->kind == OP_ASSIGN) lost = has_nan(n, interp_var(in, op->var));
-    }
+    const Op *loss = func_output_of(f, OUT_LOSS);
+    bool lost = loss && has_nan(interp_output(in, loss->name));
+    for (const Op *op = f->first; op && !lost; op = op->next) lost = makes_nan(in, op);
     return lost;
 }
 

@@ -57,9 +57,9 @@ typedef struct {
     Interp *rounded, *exact, *noisy[CPU_NOISY];
 } CpuOracle;
 
-/* Did a loss, or a value that f assigned, become NaN?  The next loss is NaN, at which a trainer
- * stops.  Which values are by then hangs on the order of sums: 0 times NaN is NaN, and a sum over
- * no edges, or over no stored entries, is 0. */
+/* Did the loss become NaN, or was NaN made of numbers, as by the gradient of a norm of zeros?  Then
+ * which values are NaN hangs on the order of sums: 0 times NaN is NaN, and a sum over no edges, or
+ * over no stored entries, is 0. */
 bool cpu_exec_is_lost(Interp *in, const Func *f);
 
 /* Runs phase f everywhere and compares all its outputs and what it assigns; says on *why
