@@ -71,6 +71,7 @@ bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
     const Sampling *s = &p->m->recipe.sample;
     Phase phase = ph->func->phase;
     if (phase == PHASE_EVAL) return s->batch && s->eval_links;
+    if (phase == PHASE_PREDICT && s->serve && s->train_links) return true;
     return s->batch && (phase == PHASE_TRAIN || module_draws(p->m, phase));
 }
 

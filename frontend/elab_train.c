@@ -334,7 +334,7 @@ static void elab_phase(Elab *e, Phase p, const Ast *model, const Ast *train) {
     bool trains = p == PHASE_TRAIN, scores = train && (trains || p == PHASE_EVAL);
     e->links.penalty = NULL;
     e->links.target = train && targets_links(train);
-    bool in_pairs = e->timed && !trains;
+    bool brought = e->opt->serve && p == PHASE_PREDICT, in_pairs = (e->timed && !trains) || brought;
     elab_links_begin(e, in_pairs ? LINKS_PAIRS
                         : scores ? elab_links_mode_of(e, train, trains)
                                  : LINKS_ALL);
@@ -372,7 +372,11 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->pred = (Type){0};
     if (train) elab_phase(e, PHASE_TRAIN, model, train);
     if (train) elab_phase(e, PHASE_EVAL, model, train);
+    /* Links that are served have the whole graph around them, whatever training draws. */
+    bool draws = e->draws;
+    e->draws &= !e->opt->serve || e->timed;
     elab_phase(e, PHASE_PREDICT, model, train);
+    e->draws = draws;
     /* Of links by time a node is seen once for each of them. */
     if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, model, train);
     elab_check_kept(e);

@@ -16,6 +16,7 @@ typedef struct {
     int n_dirs;
     const char *model; /* which model of the file; NULL = the last one */
     bool check_only;   /* a file without a model is fine */
+    bool serve;        /* @predict of a model of links scores pairs that are brought */
 } FeOptions;
 
 /* Parses, checks and elaborates.  The module has a function per phase: @train (with

@@ -40,7 +40,8 @@ static FeOptions front_end_options(Ctx *c, const CliOptions *o) {
                        .dirs = dirs.v,
                        .n_dirs = dirs.n,
                        .model = o->model,
-                       .check_only = o->action == ACT_CHECK};
+                       .check_only = o->action == ACT_CHECK,
+                       .serve = o->infer};
 }
 
 static Module *parse_ir(Ctx *c, const char *path) {

@@ -60,7 +60,7 @@ static bool is_drawn_size(const Expr *x) {
 
 /* Of a step over links: what such a relation's edges are changes with each, and where they are
  * seeds, whose first rows those are. */
-static bool is_drawn(const Op *op) {
+bool pass_is_drawn(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (is_drawn_size(op->type.dim[i]->size)) return true;
     for (int i = 0; i < op->n_over; i++)
@@ -69,8 +69,8 @@ static bool is_drawn(const Op *op) {
 }
 
 bool pass_may_vary(const Op *op) {
-    return is_drawn(op) || !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) || op->kind == OP_VAR ||
-           op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
+    return pass_is_drawn(op) || !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) ||
+           op->kind == OP_VAR || op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
 }
 
 static bool is_cheap_kind(const Op *op) {

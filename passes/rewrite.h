@@ -29,6 +29,8 @@ typedef struct {
 Op *pass_table_add(OpTable *t, Op *op);
 Op *pass_table_find(const OpTable *t, const Op *op); /* or NULL */
 
+/* Of what a step draws: its links, or its seeds.  (hoist.c) */
+bool pass_is_drawn(const Op *op);
 /* Not the same in every step, whatever its operands are.  (hoist.c) */
 bool pass_may_vary(const Op *op);
 

@@ -20,26 +20,9 @@
  * each node.
  *
  * Rows by time draw their neighbours as training does, already; nothing else than @predict is
- * left of such a program.  Cf. layer-wise inference of PyTorch Geometric and DGL, which computes
- * all rows for the sake of one. */
-#include "ir/walk.h"
-#include "passes/rewrite.h"
-
-typedef struct {
-    bool whole;     /* computed over the whole graph, hence in @load or @encode */
-    bool invariant; /* depends on the data alone */
-    int hops;       /* between the rows of the result and the furthest it is made of */
-    Op *saved;      /* what stands for it in @predict */
-} Fact;
-
-typedef struct {
-    PassCtx *p;
-    Module *m;
-    Func *f;
-    Fact *fact; /* by op id */
-    int n_saved;
-    IrMarks marks;
-} Serve;
+ * left of such a program.  Links are serve_links.c's.  Cf. layer-wise inference of PyTorch
+ * Geometric and DGL, which computes all rows for the sake of one. */
+#include "passes/serve.h"
 
 /* ---- what is made row by row -------- */
 /* Rows of the data, and dimensions that are as long as there are some. */
@@ -122,7 +105,7 @@ static bool is_by_row(const Serve *s, const Op *op) {
 static bool is_whole(const Serve *s, const Op *op) {
     bool invariant = true;
     for (int i = 0; i < op->n_in; i++) {
-        const Fact *x = &s->fact[op->in[i]->id];
+        const ServeFact *x = &s->fact[op->in[i]->id];
         if (x->whole && !can_be_saved(s, op->in[i])) return true;
         invariant &= x->invariant;
     }
@@ -136,17 +119,24 @@ static int hops_of(const Op *op, int operands) {
     return op->kind == OP_SEGMENT && operands < 1 ? 1 : operands;
 }
 
-static void find_facts(Serve *s) {
+void serve_begin_facts(Serve *s) {
     func_number(s->f);
-    s->fact = NEWN(s->p->a, Fact, (size_t)s->f->n_ops + 1);
+    s->fact = NEWN(s->p->a, ServeFact, (size_t)s->f->n_ops + 1);
     s->marks = ir_marks_new(s->p->a, s->f->n_ops);
     for (Op *op = s->f->first; op; op = op->next) {
-        Fact *x = &s->fact[op->id];
+        ServeFact *x = &s->fact[op->id];
         x->invariant = !pass_may_vary(op);
         for (int i = 0; i < op->n_in; i++) x->invariant &= s->fact[op->in[i]->id].invariant;
+    }
+}
+
+static void find_facts(Serve *s) {
+    serve_begin_facts(s);
+    for (Op *op = s->f->first; op; op = op->next) {
+        ServeFact *x = &s->fact[op->id];
         x->whole = !op_has(op, OPT_EFFECT) && is_whole(s, op);
         for (int i = 0; i < op->n_in && !x->whole; i++) {
-            const Fact *y = &s->fact[op->in[i]->id];
+            const ServeFact *y = &s->fact[op->in[i]->id];
             if (y->hops > x->hops) x->hops = y->hops;
         }
         if (!x->whole) x->hops = hops_of(op, x->hops);
@@ -202,9 +192,9 @@ static void save(Serve *s, Builder *b, Op *op) {
 static void save_whole(Serve *s, bool invariant) {
     VEC(Op *) found = {0};
     for (Op *op = s->f->first; op; op = op->next) {
-        const Fact *x = &s->fact[op->id];
+        const ServeFact *x = &s->fact[op->id];
         for (int i = 0; i < op->n_in && !x->whole; i++) {
-            const Fact *y = &s->fact[op->in[i]->id];
+            const ServeFact *y = &s->fact[op->in[i]->id];
             bool wanted = y->whole && y->invariant == invariant && !op->in[i]->tag;
             if (!wanted) continue;
             op->in[i]->tag = op; /* once */
@@ -226,6 +216,13 @@ static void read_saved(Serve *s) {
             if (x->id < s->f->n_ops && s->fact[x->id].saved && x->kind != OP_SAVED)
                 op->in[i] = s->fact[x->id].saved;
         }
+}
+
+void serve_save_whole(Serve *s) {
+    save_whole(s, true);
+    save_whole(s, false);
+    read_saved(s);
+    pass_dce_func(s->p->a, s->f);
 }
 
 /* ---- what is drawn -------- */
@@ -309,8 +306,8 @@ static bool is_by_rows_alone(const Serve *s, bool timed) {
 
 static bool refuse(PassCtx *p, const Op *out) {
     diag_add(p->ctx, DIAG_E0516, out->span,
-             "'pred' has no row for each node of a type: links and graphs are not served by row "
-             "yet");
+             "'pred' has no row for each node of a type, nor for each link that a recipe without "
+             "times scores");
     return false;
 }
 
@@ -326,6 +323,8 @@ static bool run(PassCtx *p, Module *m) {
     pass_dce_func(p->a, f);
     Serve s = {.p = p, .m = m, .f = f};
     Space *rows = rows_of(out->in[0]);
+    bool links = out->in[0]->type.rank == 1 && space_is_drawn(out->in[0]->type.dim[0]);
+    if (links && !timed) return serve_links(&s, out);
     if (!rows || (timed && !rows->whole)) return refuse(p, out);
     m->recipe.target = m->recipe.keep_metric = NULL; /* labels and splits are not read */
     m->recipe.sample.serve = true;
@@ -339,10 +338,7 @@ static bool run(PassCtx *p, Module *m) {
         return false;
     }
     int hops = s.fact[out->in[0]->id].hops;
-    save_whole(&s, true);
-    save_whole(&s, false);
-    read_saved(&s);
-    pass_dce_func(p->a, f);
+    serve_save_whole(&s);
     draw_all(&s, hops);
     Builder b = b_for(m, f, out, out);
     out->in[0] =

@@ -1,0 +1,36 @@
+/* What serve.c, of rows, and serve_links.c share: values that are computed over the whole graph and
+ * kept for @predict. */
+#ifndef PASSES_SERVE_H
+#define PASSES_SERVE_H
+
+#include "ir/walk.h"
+#include "passes/rewrite.h"
+
+typedef struct {
+    bool whole;     /* computed over the whole graph, hence in @load or @encode */
+    bool invariant; /* depends on the data alone */
+    int hops;       /* rows: between those of the result and the furthest it is made of */
+    bool of_links;  /* links: changes with the pairs that are scored */
+    bool by_kind;   /* links: equal for edges of one kind */
+    Op *saved;      /* what stands for it in @predict */
+} ServeFact;
+
+typedef struct {
+    PassCtx *p;
+    Module *m;
+    Func *f;         /* @predict */
+    ServeFact *fact; /* by op id */
+    int n_saved;
+    IrMarks marks;
+} Serve;
+
+/* Room for the facts of @predict, whose operations are numbered; sets `invariant`. */
+void serve_begin_facts(Serve *s);
+/* Puts `saved` in place of the whole values that others read. */
+void serve_save_whole(Serve *s);
+
+/* @predict gives a score for each link of a relation that a request brings.  False after a
+ * diagnostic. */
+bool serve_links(Serve *s, Op *out);
+
+#endif

@@ -1,0 +1,136 @@
+/* Serving links: scores of pairs that a request brings.
+ *
+ *     @predict, over pairs p                       @encode
+ *       %h = contract %x %W       [v, F]             %h = contract %x %W
+ *       %a = gather src(p) %h     [p, F]             output "whole.0" %h
+ *       %b = gather dst(p) %h     [p, F]     ->    @predict, over the pairs that are brought
+ *       %y = contract %a %b       [p]                %h = saved "whole.0"
+ *       output "pred" %y                             %a = gather src(p) %h
+ *                                                    ..
+ *
+ * What does not depend on the pairs is computed once, over the whole graph: in @load what the data
+ * alone tell, in @encode what depends on parameters.  What is left reads it by a pair's ends.
+ *
+ * A pair that is brought need not be an edge of the data, so it has none of an edge's columns but
+ * what kind of link it is.  The runtime reads these off any edge of that kind. */
+#include <string.h>
+
+#include "passes/serve.h"
+
+/* ---- what kind a link is of -------- */
+static bool is_carried(const Op *op) {
+    return op->kind == OP_SELECT || op->kind == OP_VALID ||
+           (op->kind == OP_GATHER && op->map->kind == MAP_ORIG);
+}
+
+static bool enter_all(void *user, const Op *op) {
+    (void)user;
+    (void)op;
+    return true;
+}
+
+/* The column of edges that @load tells the kinds by; NULL: it is none, or no column alone. */
+static const char *kind_column(const Serve *s) {
+    Func *load = func_of(s->m, PHASE_LOAD);
+    Op *out = load ? func_output(load, "links.kind") : NULL;
+    const char *name = NULL;
+    if (!out) return NULL;
+    func_number(load);
+    IrMarks marks = ir_marks_new(s->p->a, load->n_ops);
+    IrOps of = ir_walk(s->p->a, &marks, out->in[0], enter_all, NULL);
+    for (int i = 0; i < of.n; i++) {
+        const Op *op = of.v[i];
+        if (op->kind != OP_DATA && !is_carried(op)) return NULL;
+        if (op->kind != OP_DATA) continue;
+        if (name && strcmp(name, op->col->name) != 0) return NULL;
+        name = op->col->name;
+    }
+    return name;
+}
+
+static bool is_kind(const Column *c, const char *kind) {
+    return kind && strcmp(c->name, kind) == 0;
+}
+
+/* Which of a union's relations an edge comes from is a part of its kind, too. */
+static bool is_by_kind(const Serve *s, const Op *op, const char *kind) {
+    if (op->kind == OP_DATA) return op->col->space->kind == SP_EDGE && is_kind(op->col, kind);
+    bool keeps = op->kind == OP_CONST || op_has(op, OPT_ELEM) || is_carried(op);
+    for (int i = 0; i < op->n_in; i++) keeps &= s->fact[op->in[i]->id].by_kind;
+    return keeps;
+}
+
+static void find_facts(Serve *s, const char *kind) {
+    serve_begin_facts(s);
+    for (Op *op = s->f->first; op; op = op->next) {
+        ServeFact *x = &s->fact[op->id];
+        bool source = op_has(op, OPT_SOURCE) || op->kind == OP_CONST || op->kind == OP_SIZE;
+        x->of_links = pass_is_drawn(op);
+        for (int i = 0; i < op->n_in; i++) x->of_links |= s->fact[op->in[i]->id].of_links;
+        x->by_kind = is_by_kind(s, op, kind);
+        x->whole = !x->of_links && !source && !op_has(op, OPT_EFFECT);
+    }
+}
+
+/* ---- what may be asked of a pair -------- */
+static bool loses_links(const Op *op) {
+    for (int i = 0; i < op->n_in; i++)
+        for (int d = 0; d < op->in[i]->type.rank; d++) {
+            const Space *x = op->in[i]->type.dim[d];
+            if (space_is_drawn(x) && !type_has(&op->type, x)) return true;
+        }
+    return false;
+}
+
+/* Made of the pair itself, whatever other pairs there are. */
+static bool is_by_pair(const Op *op) {
+    if (op->kind == OP_CONCAT || op->kind == OP_SLICE)
+        return !space_is_drawn(op->over[0]) && !space_is_drawn(op->over[op->n_over - 1]);
+    if (op->kind == OP_IOTA || op->kind == OP_SIZE || op->kind == OP_SEGMENT) return false;
+    bool source = op->kind == OP_DATA || op->kind == OP_INDEX || op->kind == OP_VALID;
+    bool known = source || op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW);
+    return known && !loses_links(op);
+}
+
+/* Read off the edge of the data that the pair is said to be. */
+static bool reads_edge(const Serve *s, const Op *op, const char *kind) {
+    if (op->kind == OP_DATA) return !is_kind(op->col, kind);
+    if (!op->map || !space_is_drawn(op->map->from)) return false;
+    if (op->map->kind == MAP_COL) return !is_kind(op->map->col, kind);
+    if (op->map->kind != MAP_ORIG) return op->map->kind != MAP_SRC && op->map->kind != MAP_DST;
+    return op->kind != OP_GATHER || !s->fact[op->in[0]->id].by_kind;
+}
+
+static bool is_served(const Serve *s, const char *kind) {
+    const char *why = NULL;
+    for (const Op *op = s->f->first; op && !why; op = op->next) {
+        if (!s->fact[op->id].of_links || op->kind == OP_OUTPUT) continue;
+        if (reads_edge(s, op, kind))
+            why = "a pair that is brought has no other columns than what kind of link it is of";
+        else if (!is_by_pair(op))
+            why = "the score of a pair would depend on which others are scored with it";
+        if (why) diag_add(s->p->ctx, DIAG_E0516, op->span, "%s", why);
+    }
+    return !why;
+}
+
+/* Pairs that held-out links are judged beside need not be there. */
+static void drop_negatives(Serve *s) {
+    Func *load = func_of(s->m, PHASE_LOAD);
+    Op *out = load ? func_output(load, "links.negatives") : NULL;
+    if (!out) return;
+    op_remove(out);
+    pass_dce_func(s->p->a, load);
+}
+
+bool serve_links(Serve *s, Op *out) {
+    const char *kind = kind_column(s);
+    find_facts(s, kind);
+    if (!is_served(s, kind)) return false;
+    drop_negatives(s);
+    serve_save_whole(s);
+    s->m->recipe.target = s->m->recipe.keep_metric = NULL;
+    s->m->recipe.sample = (Sampling){.batch = 1, .serve = true, .train_links = LINKS_FORM_PAIRS};
+    pass_remark(s->p, out->span, "serve", "a pair is scored from what is known of its ends");
+    return true;
+}
