@@ -95,6 +95,8 @@ static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
     host_printf(h, "        .first = %s, .whole = %s, .hops = %d,\n", truth(s->whole != NULL),
                 space_name(h, s->whole), s->hops);
     if (in_batches) host_puts(h, "        .in_batches = true,\n");
+    bool given = s->kind == SP_EDGE && s->rel == REL_BASE;
+    if (!read && given && h->m->recipe.sample.serve) host_puts(h, "        .unread = true,\n");
     host_printf(h, "        .drawn = %s, .of_batch = %s, .sampled = %s, .varies = %s},\n",
                 truth(space_is_drawn(s)), truth(space_of_batch(s)),
                 truth(space_is_sampled(h->m, s)), truth(space_varies(h->m, s)));

@@ -110,6 +110,15 @@ static gnnc_status missing_table(RtExec *x, const rt_space *s) {
                    bound_of(x)->dir, kind_word(s->kind), s->name, x->program->source, have);
 }
 
+/* Edges that nothing reads are none. */
+static gnnc_status stand_in_edges(RtExec *x, int space) {
+    RtTable *t = RT_NEW(&x->rt->pool, RtTable);
+    if (!t) return rt_fail_nomem(err_of(x), "edges");
+    t->name = x->program->spaces[space].name;
+    bound_of(x)->table[space] = t;
+    return bind_size(x, space, 0, "rows", t->name);
+}
+
 static gnnc_status bind_table(RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = bound_of(x);
@@ -118,6 +127,7 @@ static gnnc_status bind_table(RtExec *x, int space) {
                   (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE);
     if (!wanted) return GNNC_OK;
     const RtTable *t = b->table[space] = find_table(b->data, s);
+    if (!t && s->unread) return stand_in_edges(x, space);
     if (!t) return missing_table(x, s);
     gnnc_status st = s->kind == RT_SP_EDGE ? check_ends(x, s, t) : GNNC_OK;
     return st == GNNC_OK ? bind_size(x, space, t->count, "rows", t->name) : st;

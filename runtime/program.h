@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 24, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 25, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -58,6 +58,7 @@ typedef struct {
     bool sampled;          /* a relation along which a sampled step draws neighbours */
     bool varies;           /* each batch has as many of them as it likes */
     bool in_batches;       /* a phase over batches reads along it, or along what it derives */
+    bool unread;           /* EDGE of the data, of a program that serves: none need be there */
 } rt_space;
 
 typedef struct {

@@ -4,39 +4,9 @@
  * computed of the whole graph (@load and @encode; passes/serve.c).  It is a trainer that does not
  * train, of which nothing changes once the first session is there.  A session's own is what a
  * prediction writes: the sampler, the batch, and the memory of its step. */
-#include <stdatomic.h>
+#include "session.h"
+
 #include <string.h>
-
-#include "runtime/batch/batch_source.h"
-#include "runtime/batch/batch_step.h"
-#include "runtime/codes.h"
-#include "runtime/model.h"
-#include "runtime/trainer.h"
-
-typedef struct Served {
-    atomic_int n_sessions;
-    gnnc_model *model;
-    gnnc_trainer *t;
-    RtBatchSource source;
-    int type;       /* of the rows that are predicted */
-    int64_t n_rows; /* of that type */
-    int pred;       /* the buffer of what is predicted */
-    int rank;       /* of a row's prediction */
-    int64_t dim[GNNC_MAX_RANK], row_floats;
-} Served;
-
-struct gnnc_session {
-    RtAlloc from;
-    Served *of; /* NULL: no data yet */
-    RtRuntime rt;
-    RtExec x; /* the whole data, with errors and working memory of the session's */
-    RtSampler *sampler;
-    RtMinibatch m;
-    RtBatchStep step;
-    int32_t *id;  /* [BATCH] the rows of a batch */
-    double *time; /* [BATCH] .. and their times; NULL: the model knows none */
-    bool ran;     /* once: there is room */
-};
 
 enum { BATCH = 1024 }; /* rows that are predicted at once */
 
@@ -58,7 +28,7 @@ gnnc_status gnnc_session_create(gnnc_session **out) {
 }
 
 /* `of` lies in its trainer's memory. */
-static void release(Served *of) {
+static void release(RtServed *of) {
     if (!of || atomic_fetch_sub(&of->n_sessions, 1) > 1) return;
     gnnc_model *m = of->model;
     gnnc_trainer_destroy(of->t);
@@ -95,7 +65,7 @@ const char *gnnc_session_error(const gnnc_session *s) {
 }
 
 /* ---- what sessions share -------- */
-static gnnc_status find_prediction(Served *of) {
+static gnnc_status find_prediction(RtServed *of) {
     const rt_program *p = of->t->program;
     int64_t dim[RT_MAX_RANK];
     of->pred = rt_buf_find(p, RT_BUF_OUTPUT, "pred");
@@ -105,10 +75,14 @@ static gnnc_status find_prediction(Served *of) {
                        p->name);
     const rt_buf *b = &p->bufs[of->pred];
     int rows = b->space >= 0 ? p->spaces[b->space].whole : -1;
+    of->rows.type = -1;
+    if (b->space >= 0 && p->spaces[b->space].drawn) return rt_session_links_share(of);
     if (rows < 0)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows of nodes", p->name);
-    of->type = of->source.map.type_of_space[rows];
-    of->n_rows = of->t->x.n[p->spaces[rows].sym];
+    gnnc_status st = rt_batch_source_make(of->t, &of->source);
+    if (st != GNNC_OK) return st;
+    of->rows.type = of->source.map.type_of_space[rows];
+    of->rows.n = of->t->x.n[p->spaces[rows].sym];
     p->buf_shape(of->pred, of->t->x.n, dim);
     of->rank = b->rank - 1;
     of->row_floats = 1;
@@ -116,12 +90,11 @@ static gnnc_status find_prediction(Served *of) {
     return GNNC_OK;
 }
 
-static gnnc_status serve(Served *of) {
+static gnnc_status serve(RtServed *of) {
     gnnc_trainer *t = of->t;
     const rt_phase *refresh = rt_phase_of(t->program, RT_PHASE_REFRESH);
     const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
     gnnc_status st;
-    TRY(st, rt_batch_source_make(t, &of->source));
     TRY(st, find_prediction(of));
     if (refresh) TRY(st, rt_phase_run(&t->x, refresh));
     if (encode) st = rt_phase_run(&t->x, encode);
@@ -130,7 +103,7 @@ out:
 }
 
 /* A part of it that is the session's own. */
-static gnnc_status take_part(gnnc_session *s, Served *of) {
+static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     RtBatch *batch;
     RtPool *pool = &s->rt.pool;
     gnnc_status st;
@@ -141,7 +114,11 @@ static gnnc_status take_part(gnnc_session *s, Served *of) {
     s->rt.bound = of->t->rt.bound;
     s->rt.no_amx = of->t->rt.no_amx;
     s->rt.amx = of->t->rt.amx;
-    bool timed = of->source.graph.type[of->type].time != NULL;
+    if (of->rows.type < 0) { /* pairs beside the whole graph */
+        TRY(st, rt_minibatch_new(pool, &s->from, &s->x, NULL, &s->m, &s->rt.err));
+        return rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
+    }
+    bool timed = of->source.graph.type[of->rows.type].time != NULL;
     s->id = RT_NEWN(pool, int32_t, BATCH);
     if (timed) s->time = RT_NEWN(pool, double, BATCH);
     if (!s->id || (timed && !s->time)) return rt_fail_nomem(&s->rt.err, "a session");
@@ -178,7 +155,7 @@ gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
     if (!m->weights.memory.p)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the model has no weights: gnnc_model_load");
     TRY(st, bind(s, m, g, &t));
-    Served *of = RT_NEW(&t->rt.pool, Served);
+    RtServed *of = RT_NEW(&t->rt.pool, RtServed);
     if (!of) {
         st = rt_fail_nomem(&t->rt.err, "a session");
         goto out;
@@ -215,7 +192,7 @@ gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
 }
 
 int64_t gnnc_session_rows(const gnnc_session *s) {
-    return s && s->of ? s->of->n_rows : 0;
+    return s && s->of ? s->of->rows.n : 0;
 }
 
 /* ---- predictions -------- */
@@ -228,9 +205,9 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
 
 /* Rows s->id[0..n). */
 static gnnc_status run_batch(gnnc_session *s, int64_t n) {
-    const Served *of = s->of;
+    const RtServed *of = s->of;
     RtSampleAt at = {0, 0, 0}; /* of the row and the seed alone */
-    RtSeeds seeds = {.type = of->type, .n = n, .id = s->id, .time = s->time, .key = s->id};
+    RtSeeds seeds = {.type = of->rows.type, .n = n, .id = s->id, .time = s->time, .key = s->id};
     gnnc_status st;
     rt_minibatch_begin(&s->m, &s->x, !s->ran);
     TRY(st, rt_sample_nodes(s->sampler, &at, &seeds, s->m.batch, &s->rt.err));
@@ -242,11 +219,11 @@ out:
 }
 
 static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
-    const double *time = s->of->source.graph.type[s->of->type].time;
+    const double *time = s->of->source.graph.type[s->of->rows.type].time;
     for (int64_t i = 0; i < n; i++) {
-        if (id[i] < 0 || id[i] >= s->of->n_rows)
+        if (id[i] < 0 || id[i] >= s->of->rows.n)
             return rt_fail(&s->rt.err, GNNC_E_RANGE, "row %lld: the data have 0 to %lld",
-                           (long long)id[i], (long long)s->of->n_rows - 1);
+                           (long long)id[i], (long long)s->of->rows.n - 1);
         s->id[i] = (int32_t)id[i];
         if (s->time) s->time[i] = time[id[i]];
     }
@@ -257,6 +234,9 @@ gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, 
     if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
     s->rt.err.text[0] = '\0';
     if (!s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no data");
+    if (s->of->rows.type < 0)
+        return rt_fail(&s->rt.err, GNNC_E_STATE, "'%s' scores links: gnnc_session_predict_links",
+                       s->of->t->program->name);
     gnnc_status st = GNNC_OK;
     int64_t width = s->of->row_floats;
     for (int64_t from = 0; from < n && st == GNNC_OK; from += BATCH) {

@@ -96,6 +96,12 @@ static int64_t query_at(const RtLinks *l, int32_t u, int64_t kind) {
     return a < end && l->kind[l->by_query[l->query[a]]] == kind ? a : -1;
 }
 
+void rt_links_of(const RtLinks *l, int32_t u, int64_t kind, int64_t *first, int64_t *end) {
+    int64_t q = query_at(l, u, kind);
+    *first = q < 0 ? 0 : l->query[q];
+    *end = q < 0 ? 0 : l->query[q + 1];
+}
+
 bool rt_links_have(const RtLinks *l, int32_t u, int64_t kind, int32_t v, int first, int last) {
     int64_t q = query_at(l, u, kind);
     if (q < 0) return false;

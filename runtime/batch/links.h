@@ -28,6 +28,8 @@ gnnc_status rt_links_index(RtPool *pool, const RtRelation *rel, const int32_t *s
                            const int64_t *kind, RtLinks *out, RtError *err);
 /* Is an edge of this kind from u to v in one of the splits first .. last? */
 bool rt_links_have(const RtLinks *l, int32_t u, int64_t kind, int32_t v, int first, int last);
+/* Its edges from u of this kind: by_query[*first .. *end - 1], by destination. */
+void rt_links_of(const RtLinks *l, int32_t u, int64_t kind, int64_t *first, int64_t *end);
 
 /* Some edges of a step, or what was drawn for them. */
 typedef struct RtDrawn {

@@ -361,10 +361,11 @@ def check_untrained():
     assert r.returncode == 1 and "0 edges of 'buys' are in the train split" in r.stderr, r.stderr
 
 
-FACTS = facts("facts")
-check_facts_all()
-check_shop()
-check_resume()
-check_validation()
-check_untrained()
-print("links: all as defined")
+if __name__ == "__main__":
+    FACTS = facts("facts")
+    check_facts_all()
+    check_shop()
+    check_resume()
+    check_validation()
+    check_untrained()
+    print("links: all as defined")

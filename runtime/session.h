@@ -1,0 +1,53 @@
+/* What session.c, of rows of nodes, and session_links.c share. */
+#ifndef RUNTIME_SESSION_H
+#define RUNTIME_SESSION_H
+
+#include <stdatomic.h>
+
+#include "runtime/batch/batch_source.h"
+#include "runtime/batch/batch_step.h"
+#include "runtime/batch/link_batches.h"
+#include "runtime/codes.h"
+#include "runtime/model.h"
+#include "runtime/trainer.h"
+
+/* Links of a pair's kind, by their number: gnnc_session_link_sizes. */
+typedef struct RtServedKinds {
+    int64_t n;
+    int32_t *edge; /* [n] one that is of this kind; -1: none is */
+} RtServedKinds;
+
+/* What sessions share. */
+typedef struct RtServed {
+    atomic_int n_sessions;
+    gnnc_model *model;
+    gnnc_trainer *t;
+    RtBatchSource source; /* of rows */
+    struct {
+        int type;  /* whose rows are predicted; -1: the model scores links */
+        int64_t n; /* of that type */
+    } rows;
+    RtServedKinds kinds;
+    bool reads_edges; /* of a pair's kind, what it is scored from */
+    int pred;         /* the buffer of what is predicted */
+    int rank;         /* of a row's prediction */
+    int64_t dim[GNNC_MAX_RANK], row_floats;
+} RtServed;
+
+struct gnnc_session {
+    RtAlloc from;
+    RtServed *of; /* NULL: no data yet */
+    RtRuntime rt;
+    RtExec x;           /* the whole data, with errors and working memory of the session's */
+    RtSampler *sampler; /* of rows */
+    RtMinibatch m;
+    RtBatchStep step;
+    int32_t *id;  /* [BATCH] the rows of a batch */
+    double *time; /* [BATCH] .. and their times; NULL: the model knows none */
+    bool ran;     /* once: there is room */
+};
+
+/* What all sessions of links read; the trainer has its data and weights. */
+gnnc_status rt_session_links_share(RtServed *of);
+
+#endif
