@@ -204,6 +204,7 @@ FLAG(set_time, pass.time_passes)
 FLAG(set_verify, pass.verify_each)
 FLAG(set_grads, grads)
 FLAG(set_infer, infer)
+FLAG(set_draw, draw)
 FLAG(set_keep, keep)
 FLAG(set_depends, depends)
 FLAG(set_verbose, verbose)
@@ -240,6 +241,9 @@ static const CliOption options[] = {
      "exe, lib, infer (lib with --infer), ast, ir, plan, loops, llvm, asm, obj, c, cuda or none",
      set_emit},
     {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer},
+    {"--draw", NULL,
+     "of --infer: from as many neighbours as the recipe's fanout draws (default: all of them)",
+     set_draw},
     {"--target", "LIST", "auto, cpu, cuda or cpu,cuda (default auto: both where nvcc is)",
      set_target},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
@@ -404,6 +408,7 @@ static bool check_files(const CliOptions *o, FILE *err) {
         return bad(err, "%s is of what is built of a model, not of its text", "-MD");
     if (o->shared_runtime && o->emit != OUT_LIB)
         return bad(err, "%s is for --emit=lib", "--runtime=shared");
+    if (o->draw && !o->infer) return bad(err, "%s is for --infer", "--draw");
     if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))
         return bad(err, "'%s' is no command (check, opt, import, help) and no file", o->files.v[0]);
     if (o->action != ACT_CHECK && o->files.n > 1)

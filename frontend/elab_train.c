@@ -288,7 +288,7 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
     Terms losses = {0}, metrics = {0};
     if (p == PHASE_PREDICT)
         elab_output_of_phase(e, "pred", (OutputUse){.role = OUT_PRED},
-                             e->by_row ? seed_rows(e, pred) : pred);
+                             e->in_batch && !e->links.target ? seed_rows(e, pred) : pred);
     if (p == PHASE_EMBED) embed_outputs(e);
     if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
     bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
@@ -317,9 +317,16 @@ static Op *given(Elab *e, Frame *f, const Ast *model) {
     return b_input(&e->b, "pred", e->pred);
 }
 
+/* Are rows predicted from drawn neighbours, though the recipe's evaluation is not? */
+static bool serves_drawn(const Elab *e, Phase p) {
+    return p == PHASE_PREDICT && e->opt->draw && !e->timed && e->rows &&
+           e->m->recipe.sample.n_hops > 0;
+}
+
 /* Does this phase run over batches of drawn neighbours? */
 static bool is_in_batch(const Elab *e, Phase p) {
-    return p == PHASE_TRAIN ? e->draws : e->timed && p != PHASE_EVAL;
+    if (p == PHASE_TRAIN) return e->draws;
+    return (e->timed && p != PHASE_EVAL) || serves_drawn(e, p);
 }
 
 static void elab_phase(Elab *e, Phase p, const Ast *model, const Ast *train) {
@@ -377,6 +384,11 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->draws &= !e->opt->serve || e->timed;
     elab_phase(e, PHASE_PREDICT, model, train);
     e->draws = draws;
+    if (serves_drawn(e, PHASE_PREDICT))
+        e->m->recipe.sample.serve = true;
+    else if (e->opt->draw && !e->timed)
+        diag_add(e->c, DIAG_E0516, model->span,
+                 "--draw draws what the recipe's fanout does around rows of nodes: there is none");
     /* Of links by time a node is seen once for each of them. */
     if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, model, train);
     elab_check_kept(e);

@@ -17,6 +17,7 @@ typedef struct {
     const char *model; /* which model of the file; NULL = the last one */
     bool check_only;   /* a file without a model is fine */
     bool serve;        /* @predict of a model of links scores pairs that are brought */
+    bool draw;         /* .. and of rows sees as many neighbours as the recipe draws */
 } FeOptions;
 
 /* Parses, checks and elaborates.  The module has a function per phase: @train (with

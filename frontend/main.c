@@ -41,7 +41,8 @@ static FeOptions front_end_options(Ctx *c, const CliOptions *o) {
                        .n_dirs = dirs.n,
                        .model = o->model,
                        .check_only = o->action == ACT_CHECK,
-                       .serve = o->infer};
+                       .serve = o->infer,
+                       .draw = o->draw};
 }
 
 static Module *parse_ir(Ctx *c, const char *path) {
@@ -139,7 +140,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (o->tf32) sb_puts(&b, " --precision=tf32");
     if (cuda && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
     if (o->grads) sb_puts(&b, " --grads");
-    if (o->infer) sb_puts(&b, " --infer");
+    if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->data) sb_puts(&b, " --specialize");
     return b.s;

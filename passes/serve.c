@@ -19,9 +19,9 @@
  * rows (runtime/batch/minibatch.h), as it reads columns of the data and parameters with a row for
  * each node.
  *
- * Rows by time draw their neighbours as training does, already; nothing else than @predict is
- * left of such a program.  Links are serve_links.c's.  Cf. layer-wise inference of PyTorch
- * Geometric and DGL, which computes all rows for the sake of one. */
+ * Rows by time, and all rows with --draw, draw their neighbours as training does, already; nothing
+ * else than @predict is left of such a program.  Links are serve_links.c's.  Cf. layer-wise
+ * inference of PyTorch Geometric and DGL, which computes all rows for the sake of one. */
 #include "passes/serve.h"
 
 /* ---- what is made row by row -------- */
@@ -291,12 +291,12 @@ static bool acts_on_batches(const Serve *s, const Op *op) {
 }
 
 /* What looks across rows and does not do so over the whole graph would hang on what else is asked
- * for: effects, and of rows by time, which have nothing but their batch, everything. */
-static bool is_by_rows_alone(const Serve *s, bool timed) {
+ * for: effects, and of rows that are drawn, which have nothing but their batch, everything. */
+static bool is_by_rows_alone(const Serve *s, bool drawn) {
     for (const Op *op = s->f->first; op; op = op->next) {
         bool effect = op_has(op, OPT_EFFECT);
         bool of_seeds = op->kind == OP_SLICE && op->over[1]->whole == op->over[0];
-        if (effect ? !acts_on_batches(s, op) : !timed || of_seeds || is_by_row(s, op)) continue;
+        if (effect ? !acts_on_batches(s, op) : !drawn || of_seeds || is_by_row(s, op)) continue;
         diag_add(s->p->ctx, DIAG_E0516, op->span,
                  "what is predicted of a row would depend on which others are predicted with it");
         return false;
@@ -314,7 +314,7 @@ static bool refuse(PassCtx *p, const Op *out) {
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_of(m, PHASE_PREDICT);
     Op *out = f ? func_output_of(f, OUT_PRED) : NULL;
-    bool timed = f && module_draws(m, PHASE_PREDICT);
+    bool drawn = f && module_draws(m, PHASE_PREDICT); /* by time, or as --draw says */
     if (!out) {
         diag_add(p->ctx, DIAG_E0516, (Span){0}, "the model has no @predict to serve");
         return false;
@@ -324,11 +324,12 @@ static bool run(PassCtx *p, Module *m) {
     Serve s = {.p = p, .m = m, .f = f};
     Space *rows = rows_of(out->in[0]);
     bool links = out->in[0]->type.rank == 1 && space_is_drawn(out->in[0]->type.dim[0]);
-    if (links && !timed) return serve_links(&s, out);
-    if (!rows || (timed && !rows->whole)) return refuse(p, out);
+    if (links && !drawn) return serve_links(&s, out);
+    if (!rows || (drawn && !rows->whole)) return refuse(p, out);
     m->recipe.target = m->recipe.keep_metric = NULL; /* labels and splits are not read */
     m->recipe.sample.serve = true;
-    if (timed) return is_by_rows_alone(&s, true);
+    m->recipe.sample.disjoint |= drawn; /* what a row sees is its own */
+    if (drawn) return is_by_rows_alone(&s, true);
     m->recipe.sample = (Sampling){.batch = 1, .n_hops = 1, .serve = true};
     find_facts(&s);
     if (!is_by_rows_alone(&s, false)) return false;

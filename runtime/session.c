@@ -184,11 +184,18 @@ gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
     if (st == GNNC_OK) {
         atomic_fetch_add(&s->of->n_sessions, 1);
         (*out)->of = s->of;
+        (*out)->seed = s->seed;
         return GNNC_OK;
     }
     gnnc_session_destroy(*out);
     *out = NULL;
     return st;
+}
+
+gnnc_status gnnc_session_set_seed(gnnc_session *s, int64_t seed) {
+    if (!s) return GNNC_E_ARG;
+    s->seed = (uint64_t)seed;
+    return GNNC_OK;
 }
 
 int64_t gnnc_session_rows(const gnnc_session *s) {
@@ -206,7 +213,7 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
 /* Rows s->id[0..n). */
 static gnnc_status run_batch(gnnc_session *s, int64_t n) {
     const RtServed *of = s->of;
-    RtSampleAt at = {0, 0, 0}; /* of the row and the seed alone */
+    RtSampleAt at = {.seed = s->seed}; /* what is drawn is of this and the row alone */
     RtSeeds seeds = {.type = of->rows.type, .n = n, .id = s->id, .time = s->time, .key = s->id};
     gnnc_status st;
     rt_minibatch_begin(&s->m, &s->x, !s->ran);

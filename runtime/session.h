@@ -44,7 +44,8 @@ struct gnnc_session {
     RtBatchStep step;
     int32_t *id;  /* [BATCH] the rows of a batch */
     double *time; /* [BATCH] .. and their times; NULL: the model knows none */
-    bool ran;     /* once: there is room */
+    uint64_t seed;
+    bool ran; /* once: there is room */
 };
 
 /* What all sessions of links read; the trainer has its data and weights. */

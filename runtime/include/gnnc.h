@@ -738,7 +738,8 @@ const char *gnnc_model_name(const gnnc_model *m); /* "churn"; lives as long as t
 /* ---- a session: predictions of some rows --------------------------------------------------- */
 /* One thread's working memory over a model and a graph.  A row is predicted from its neighbourhood:
  * all in-edges of as many hops as the model reads (of a model by time, the recipe's fan-outs at the
- * row's time), and equals that of gnnc_trainer_predict over all rows.  What the model needs of the
+ * row's time), and equals that of gnnc_trainer_predict over all rows; compiled with --draw, from
+ * what the recipe's fan-outs draw.  What the model needs of the
  * whole graph, such as degrees, is computed by open.
  *
  * A prediction takes no lock, and after the first ones of their sizes no memory.  It depends on the
@@ -764,6 +765,9 @@ gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g);
  * destroy each thread's old one when its request is done.  No thread waits for another.
  * Returns GNNC_E_ARG (s is not open), GNNC_E_NOMEM. */
 gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s);
+/* What is drawn for a row of a model by time, or compiled with --draw, is a function of this (at
+ * first 0), the row and the graph alone.  Returns GNNC_E_ARG (s is NULL). */
+gnnc_status gnnc_session_set_seed(gnnc_session *s, int64_t seed);
 /* Rows there are to predict, 0 before open, and what is predicted of each: dim[0 .. *rank - 1]
  * numbers, row-major.  GNNC_E_ARG: before open. */
 int64_t gnnc_session_rows(const gnnc_session *s);

@@ -323,6 +323,42 @@ train M { target v.y   loss cross_entropy   optimizer adam(lr = 1e-2)   epochs 3
 """
 
 
+def check_drawn(gnnc, top, cora):
+    """--draw: fan-outs above all degrees draw all there is; else a row is its own and the seed's, whatever is asked beside it."""
+    with open(top + "/models/sage_sampled.gnn", encoding="utf-8") as f:
+        text = f.read().replace('"layers/', '"%s/models/layers/' % top)
+    want, n = npy("sage_sampled.weights.npy")[0], 2708
+    for name, fanout in (("all", "[1000, 1000]"), ("few", "[2, 3]")):
+        with open(name + ".gnn", "w", encoding="utf-8") as f:
+            f.write(text.replace("[10, 5]", fanout))
+        run(gnnc, name + ".gnn", "--target=cpu", "--emit=infer", "--draw", "-o", name + "_rows")
+        library = Library(name + "_rows")
+        m, _ = library.model("sage_sampled.weights")
+        s = Session(library, m, library.graph(cora))
+        assert s.status == OK, s.error()
+        ids = list(range(0, n, 31))
+        st, got = s.predict(ids + ids[:3])
+        assert st == OK
+        got = rows(got, s.width, range(len(ids) + 3))
+        whole = rows(want, s.width, ids)
+        same = sum(near(x, y) for x, y in zip(got, whole))
+        assert same == len(ids) if name == "all" else 5 < same < len(ids) - 5, (name, same)
+        for i, x in list(zip(ids, got))[:30]:
+            assert near(s.predict([i])[1], x), (name, i)
+        assert got[:3] == got[len(ids):]
+        assert library.lib.gnnc_session_set_seed(s.s, ctypes.c_int64(7)) == OK
+        other = s.clone()
+        again = rows(s.predict(ids)[1], s.width, range(len(ids)))
+        assert again == rows(other.predict(ids)[1], s.width, range(len(ids)))
+        assert (again == got[:len(ids)]) == (name == "all"), name
+        for x in (s, other):
+            x.close()
+    for options, why in ((["--emit=infer"], "there is none"), ([], "--draw is for --infer")):
+        r = subprocess.run([gnnc, "gcn.gnn", "--target=cpu", "--draw", "-o", "no", *options], capture_output=True, text=True)
+        assert r.returncode and why in r.stderr, r.stderr
+    print("ok drawn")
+
+
 def check_without_labels(gnnc, data):
     """Neither labels nor splits are read."""
     shutil.copytree(data, "bare")
@@ -359,6 +395,7 @@ def main():
             check_threads(s, wanted)
         else:
             s.close()
+    check_drawn(gnnc, top, cora)
     check_errors(gnnc, gcn, cora)
     batches.data("shop")
     for name, text in (("shops", batches.MODEL), ("timed", batches.TIMED)):
