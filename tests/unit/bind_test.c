@@ -43,21 +43,26 @@ enum {
 };
 #define NO -1
 
-/* Of the data, all of it; what a mini-batch draws along, has its own number of, has not. */
-#define OF_EDGES false, NO, 0, false, false, false, true, true, false
-#define OF_ROWS false, NO, 0, false, false, false, false, true, false
-#define OF_DIM false, NO, 0, false, false, false, false, false, false
+/* What spaces have of their kind; all that is not said is none. */
+#define ROWS(size) .sym = size, .fixed = NO, .whole = NO, .varies = true
+#define NODES(size) .src = NO, .dst = NO, .base = {NO, NO}, .cond_buf = NO, ROWS(size)
+#define DIM(size, constant)                                                                        \
+    .kind = RT_SP_DIM, .sym = size, .fixed = constant, .src = NO, .dst = NO, .base = {NO, NO},     \
+    .cond_buf = NO, .col = NO, .graph = NO, .whole = NO
+#define EDGES(how, size, a, b)                                                                     \
+    .kind = RT_SP_EDGE, .rel = how, .base = {a, b}, .cond_buf = NO, .col = NO, .graph = NO,        \
+    ROWS(size)
 static const rt_space spaces[] = {
-    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, 1, OF_ROWS},
-    {"g", RT_SP_GRAPH, S_G, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_ROWS},
-    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, OF_EDGES},
-    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
-    {"C", RT_SP_DIM, S_C, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
-    {"K", RT_SP_DIM, NO, 3, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
-    {"x.nz", RT_SP_NZ, S_NZ, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, 0, NO, OF_ROWS},
-    {"union", RT_SP_EDGE, S_UNION, NO, RT_REL_UNION, 0, 0, {8, 9}, NO, NO, NO, OF_ROWS},
-    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {2, NO}, NO, NO, NO, OF_ROWS},
-    {"rev", RT_SP_EDGE, S_REV, NO, RT_REL_REVERSE, 0, 0, {2, NO}, NO, NO, NO, OF_ROWS},
+    {.name = "n", .kind = RT_SP_NODE, .col = NO, .graph = 1, NODES(S_N)},
+    {.name = "g", .kind = RT_SP_GRAPH, .col = NO, .graph = NO, NODES(S_G)},
+    {.name = "e", .sampled = true, EDGES(RT_REL_BASE, S_E, NO, NO)},
+    {.name = "F", DIM(S_F, NO)},
+    {.name = "C", DIM(S_C, NO)},
+    {.name = "K", DIM(NO, 3)},
+    {.name = "x.nz", .kind = RT_SP_NZ, .col = 0, .graph = NO, NODES(S_NZ)},
+    {.name = "union", EDGES(RT_REL_UNION, S_UNION, 8, 9)},
+    {.name = "loops", EDGES(RT_REL_SELF_LOOPS, S_LOOPS, 2, NO)},
+    {.name = "rev", EDGES(RT_REL_REVERSE, S_REV, 2, NO)},
 };
 static const rt_column columns[] = {
     {"x", RT_COL_CSR, 0, 1, {3}, NO, 6, B_X, false},

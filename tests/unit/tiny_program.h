@@ -56,16 +56,36 @@ enum { PH_LOAD, PH_TRAIN, PH_EVAL, PH_PREDICT, PH_EMBED, N_TINY_PHASES };
 static const char *const tiny_syms[] = {"N_n", "E_e", "F", "E_big", "E_loops"};
 
 #define NO -1
-/* Of the data, all of it; what a mini-batch draws along, has its own number of, has not. */
-#define OF_EDGES false, NO, 0, false, false, false, true, true, false
-#define OF_ROWS false, NO, 0, false, false, false, false, true, false
-#define OF_DIM false, NO, 0, false, false, false, false, false, false
+/* What spaces of the data have none of. */
+#define OF_DATA .fixed = NO, .col = NO, .graph = NO, .whole = NO
+#define NO_ENDS .src = NO, .dst = NO, .base = {NO, NO}, .cond_buf = NO
 static const rt_space tiny_spaces[] = {
-    {"n", RT_SP_NODE, S_N, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_ROWS},
-    {"e", RT_SP_EDGE, S_E, NO, RT_REL_BASE, 0, 0, {NO, NO}, NO, NO, NO, OF_EDGES},
-    {"F", RT_SP_DIM, S_F, NO, RT_REL_BASE, NO, NO, {NO, NO}, NO, NO, NO, OF_DIM},
-    {"big", RT_SP_EDGE, S_BIG, NO, RT_REL_WHERE, 0, 0, {1, NO}, B_COND, NO, NO, OF_ROWS},
-    {"loops", RT_SP_EDGE, S_LOOPS, NO, RT_REL_SELF_LOOPS, 0, 0, {3, NO}, NO, NO, NO, OF_ROWS},
+    {.name = "n", .kind = RT_SP_NODE, .sym = S_N, .varies = true, OF_DATA, NO_ENDS},
+    {.name = "e",
+     .kind = RT_SP_EDGE,
+     .sym = S_E,
+     .base = {NO, NO},
+     .cond_buf = NO,
+     .sampled = true,
+     .varies = true,
+     OF_DATA},
+    {.name = "F", .kind = RT_SP_DIM, .sym = S_F, OF_DATA, NO_ENDS},
+    {.name = "big",
+     .kind = RT_SP_EDGE,
+     .sym = S_BIG,
+     .rel = RT_REL_WHERE,
+     .base = {1, NO},
+     .cond_buf = B_COND,
+     .varies = true,
+     OF_DATA},
+    {.name = "loops",
+     .kind = RT_SP_EDGE,
+     .sym = S_LOOPS,
+     .rel = RT_REL_SELF_LOOPS,
+     .base = {3, NO},
+     .cond_buf = NO,
+     .varies = true,
+     OF_DATA},
 };
 static const rt_column tiny_columns[] = {
     {"x", RT_COL_FLOAT, 0, 1, {2}, NO, NO, B_X, false},
