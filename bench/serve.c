@@ -92,8 +92,7 @@ static int generate(const Wanted *w) {
     return ok && write_schema(w);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------- */
 typedef struct {
     pthread_t thread;
     pthread_barrier_t *begin;

@@ -116,7 +116,7 @@ typedef struct {
     _Atomic(gnnc_session *) newer; /* the nights' result; NULL = none */
     atomic_llong answers, rows;    /* given; that the session knows */
     atomic_bool ended;
-    gnnc_status st;
+    atomic_int st; /* a gnnc_status */
 } Server;
 
 static void *serve(void *arg) {
@@ -137,8 +137,7 @@ static void *serve(void *arg) {
     return NULL;
 }
 
-/* ---- a night ----------------------------------------------------------------------------------
- */
+/* ---- a night -------------------- */
 typedef struct {
     char *p;
     size_t n;

@@ -82,8 +82,7 @@ static const char *post(Connection *c, const char *path, const char *body) {
     return NULL;
 }
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers -------------------- */
 /* To 1e-6 of the row's largest value. */
 static bool is_row(const cJSON *row, const float *want, int64_t n) {
     float most = 0;

@@ -183,8 +183,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* ---- models that come later ---------------------------------------------------------------------
- */
+/* ---- models that come later -------------------- */
 static void drop(Served *s) {
     if (s) gnnc_session_destroy(s->session);
     free(s);
