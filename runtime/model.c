@@ -44,7 +44,7 @@ const char *gnnc_model_name(const gnnc_model *m) {
 
 /* Are these bytes a safetensors file?  What is in it is compared with the program once data tell
  * the program's sizes. */
-static gnnc_status take(gnnc_model *m, const char *name, RtBytes bytes) {
+gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes) {
     RtSource from = {.name = name, .memory = bytes};
     RtTensors parsed;
     RtPool scratch;
@@ -73,7 +73,7 @@ gnnc_status gnnc_model_load(gnnc_model *m, const char *path) {
     TRY(st, rt_file_read(&m->pool, path, &bytes, &m->err));
     char *own = rt_pool_strndup(&m->pool, path, strlen(path));
     if (!own) return rt_fail_nomem(&m->err, path);
-    st = take(m, own, bytes);
+    st = rt_model_take(m, own, bytes);
 out:
     return st;
 }
@@ -85,5 +85,5 @@ gnnc_status gnnc_model_load_from(gnnc_model *m, const void *data, size_t n_bytes
     uint8_t *own = rt_pool_alloc(&m->pool, n_bytes, 1);
     if (!own) return rt_fail_nomem(&m->err, "weights");
     memcpy(own, data, n_bytes);
-    return take(m, "weights in memory", (RtBytes){own, n_bytes});
+    return rt_model_take(m, "weights in memory", (RtBytes){own, n_bytes});
 }

@@ -15,4 +15,8 @@ struct gnnc_model {
     RtError err;
 };
 
+/* The weights are these bytes, in the model's pool; `name` is what messages call them.  The model
+ * has none yet. */
+gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes);
+
 #endif

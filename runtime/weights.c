@@ -5,6 +5,7 @@
 #include "bind.h"
 #include "checkpoint.h"
 #include "codes.h"
+#include "model.h"
 #include "runtime/exec/device.h"
 
 /* ---- order ------------------------------------------------------------------- */
@@ -207,6 +208,44 @@ gnnc_status gnnc_trainer_save_weights(gnnc_trainer *t, const char *path) {
 gnnc_status gnnc_trainer_save_weights_to(gnnc_trainer *t, gnnc_write_fn *write, void *user) {
     RT_NOT_NULL(t, write);
     return save_weights(t, &(RtTarget){"weights", write, user});
+}
+
+/* ---- to a model ------------------------------------------------------------------ */
+typedef struct {
+    gnnc_model *m;
+    uint8_t *p;
+    size_t n;
+} Taken;
+
+static int take(void *user, const void *data, size_t n_bytes, size_t n_left) {
+    Taken *to = user;
+    if (!to->p) to->p = rt_pool_alloc(&to->m->pool, n_bytes + n_left, 1);
+    if (!to->p) return 1;
+    memcpy(to->p + to->n, data, n_bytes);
+    to->n += n_bytes;
+    return 0;
+}
+
+gnnc_status gnnc_trainer_to_model(gnnc_trainer *t, const gnnc_program *program, gnnc_model **out) {
+    if (out) *out = NULL;
+    RT_NOT_NULL(t, program);
+    RT_NOT_NULL(t, out);
+    const RtAlloc *a = &t->rt.pool.from;
+    Taken to = {0};
+    gnnc_status st = gnnc_model_create_with(&to.m, program, a->alloc, a->release, a->user);
+    if (st == GNNC_E_NOMEM) return rt_fail_nomem(&t->rt.err, "a model");
+    if (st != GNNC_OK)
+        return rt_fail(&t->rt.err, st, "a program of another version of the compiler");
+    TRY(st, save_weights(t, &(RtTarget){"weights", take, &to}));
+    if ((st = rt_model_take(to.m, "weights of a trainer", (RtBytes){to.p, to.n})) != GNNC_OK)
+        rt_fail(&t->rt.err, st, "%s", to.m->err.text);
+out:
+    if (st == GNNC_E_IO) st = rt_fail_nomem(&t->rt.err, "a model's weights");
+    if (st == GNNC_OK)
+        *out = to.m;
+    else
+        gnnc_model_release(to.m);
+    return st;
 }
 
 /* ---- load ----------------------------------------------------------------------- */

@@ -734,6 +734,11 @@ const char *gnnc_model_error(const gnnc_model *m);
 gnnc_status gnnc_model_load(gnnc_model *m, const char *path);
 gnnc_status gnnc_model_load_from(gnnc_model *m, const void *data, size_t n_bytes);
 const char *gnnc_model_name(const gnnc_model *m); /* "churn"; lives as long as the program */
+/* A model of what the trainer has learned so far, with the caller's one reference and the trainer's
+ * allocator: `program` is that of --emit=infer of the trainer's model, or of another one with its
+ * parameters.  Threads that serve can be given it while training goes on.
+ * Returns GNNC_E_ARG (a program of another version of the compiler), GNNC_E_NOMEM. */
+gnnc_status gnnc_trainer_to_model(gnnc_trainer *t, const gnnc_program *program, gnnc_model **out);
 
 /* ---- a session: predictions of some rows --------------------------------------------------- */
 /* One thread's working memory over a model and a graph.  A row is predicted from its neighbourhood:

@@ -215,6 +215,37 @@ def check_errors(gnnc, library, data):
     print("ok errors")
 
 
+def check_to_model(data):
+    """Served while training goes on: a model of each epoch, of another library's program."""
+    trains, infer = Library("trains"), Library("gcn_rows")
+    lib, t = trains.lib, ctypes.c_void_p()
+    lib.gnnc_trainer_error.restype = ctypes.c_char_p
+    assert lib.gnnc_trainer_create(ctypes.byref(t), trains.program) == OK
+    assert lib.gnnc_trainer_load(t, data.encode()) == OK, lib.gnnc_trainer_error(t)
+    g, served = trains.graph(data), []
+    for _ in range(3):
+        assert lib.gnnc_trainer_epoch(t) == OK
+        m, flat = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_float)()
+        rank, dim = ctypes.c_int(), (ctypes.c_int64 * 8)()
+        assert lib.gnnc_trainer_to_model(t, infer.program, ctypes.byref(m)) == OK, lib.gnnc_trainer_error(t)
+        s = Session(trains, m, g)
+        assert s.status == OK, s.error()
+        lib.gnnc_model_release(m)
+        assert lib.gnnc_trainer_predict(t, ctypes.byref(flat), ctypes.byref(rank), dim) == OK
+        served.append((s, rows(flat, s.width, range(0, s.rows, 53))))
+    assert served[0][1] != served[2][1]
+    for s, want in served:
+        got = rows(s.predict(list(range(0, s.rows, 53)))[1], s.width, range(len(want)))
+        assert all(near(x, y) for x, y in zip(got, want))
+        s.close()
+    old = (ctypes.c_int64 * 2)()  # no version that there was
+    assert lib.gnnc_trainer_to_model(t, old, ctypes.byref(m)) == E_ARG and not m
+    assert b"another version" in lib.gnnc_trainer_error(t), lib.gnnc_trainer_error(t)
+    assert lib.gnnc_trainer_to_model(t, infer.program, None) == E_ARG
+    lib.gnnc_trainer_destroy(t)
+    print("ok to model")
+
+
 def check_memory(library, data, weights):
     """No prediction allocates once there was one of its size; and any allocation may fail."""
     g, memory = library.graph(data), Memory()
@@ -397,6 +428,7 @@ def main():
             s.close()
     check_drawn(gnnc, top, cora)
     check_errors(gnnc, gcn, cora)
+    check_to_model(cora)
     batches.data("shop")
     for name, text in (("shops", batches.MODEL), ("timed", batches.TIMED)):
         compiled(gnnc, name, layers(text), "shop", 13)[1].close()
