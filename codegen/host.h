@@ -43,6 +43,16 @@ void host_tables(Host *h);
 /* host_labels.c: by column, does nothing but training and judging read it? */
 bool *host_labels(Arena *a, const Module *m);
 
+/* host_describe.c: what the model reads and gives, in words, a line each.  Its name, and how it was
+ * made; what stands behind predictions, and behind hidden layers. */
+const char *host_model_name(const Plan *p);
+void host_title(Host *h);
+void host_describe(Host *h, const char *predict, const char *embed);
+typedef enum { HOST_NO_TABLE, HOST_NODES, HOST_EDGES, HOST_GRAPHS } HostTable;
+HostTable host_table(const Space *s);         /* of the data */
+int64_t host_known_size(const Space *s);      /* -1: data or weights bring it */
+const char *host_given(const Plan *p, int i); /* the name of a result; NULL: buffer i is none */
+
 /* host_recipe.c: before the program's own table, and members of it */
 int host_metrics(Host *h); /* how many */
 void host_sampling_tables(Host *h);
