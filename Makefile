@@ -218,6 +218,8 @@ install: all
 	install -d $(TO)/share/gnnc/models/layers
 	install -m 644 models/*.gnn $(TO)/share/gnnc/models/
 	install -m 644 models/layers/*.gnn $(TO)/share/gnnc/models/layers/
+	install -d $(TO)/share/gnnc/python
+	install -m 644 runtime/python/*.py $(TO)/share/gnnc/python/
 uninstall:
 	rm -rf $(LIB) $(TO)/share/gnnc
 	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))

@@ -59,6 +59,13 @@ const char *target_own_name(Arena *a, const Plan *p, OwnKernel k);
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* The C header of a library of p, whose c_name is set: text of c's arena. */
 const char *host_header(Ctx *c, const Plan *p);
+/* What stands first in the Python package of p, its docstring, and its _facts.py. */
+typedef struct {
+    const char *name, *library; /* "churn", "libchurn.so" */
+    const char *rows, *no_rows; /* the symbol of the program that predicts rows; NULL, and why */
+} HostPackage;
+const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k);
+const char *host_python_facts(Ctx *c, const Plan *p, const HostPackage *k);
 /* A C header with the prototypes of the user's functions, as the model has them. */
 bool host_externs(Ctx *c, const Plan *p, const char *path);
 /* s on one line of a C comment, which it neither ends nor continues. */

@@ -16,6 +16,7 @@ typedef enum { ACT_COMPILE, ACT_CHECK, ACT_OPT, ACT_HELP, ACT_VERSION } Action;
 typedef enum {
     OUT_EXE,
     OUT_LIB,
+    OUT_PYTHON,
     OUT_AST,
     OUT_IR,
     OUT_PLAN,
@@ -25,8 +26,9 @@ typedef enum {
     OUT_OBJ,
     OUT_C,
     OUT_CUDA,
-    OUT_NONE, /* reports alone */
-    OUT_SO,   /* a library's shared object alone: for gnnc itself */
+    OUT_NONE,     /* reports alone */
+    OUT_SO,       /* a library's shared object alone: for gnnc itself */
+    OUT_ROWS_OBJ, /* of OUT_PYTHON: the program that predicts rows, as one object */
 } OutKind;
 
 typedef struct {
@@ -36,12 +38,12 @@ typedef struct {
     VEC(const char *) defines;  /* "hidden=64" */
     VEC(const char *) includes; /* directories */
     const char *out;            /* -o, or NULL */
-    const char *name;           /* --name; of OUT_LIB never NULL: what C calls the model */
-    const char *depfile;        /* -MF, or NULL */
-    bool depends;               /* -MD or -MF */
-    bool shared_runtime;        /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
-    const char *passes;         /* --passes, or NULL */
-    const char *model;          /* --model, or NULL */
+    const char *name;    /* --name; of OUT_LIB, OUT_PYTHON never NULL: what C calls the model */
+    const char *depfile; /* -MF, or NULL */
+    bool depends;        /* -MD or -MF */
+    bool shared_runtime; /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
+    const char *passes;  /* --passes, or NULL */
+    const char *model;   /* --model, or NULL */
     const char *target, *march;
     const char *cuda_arch; /* "sm_80,sm_90", or NULL */
     const char *data;      /* --specialize, or NULL */
@@ -52,7 +54,11 @@ typedef struct {
     unsigned reports; /* REPORT_* */
     unsigned variant; /* that reports and listings are of */
     PassOptions pass;
+    /* OUT_PYTHON: what OUT_ROWS_OBJ made; NULL, and why there is none. */
+    const char *rows, *no_rows;
 } CliOptions;
+/* Is the result linked, with kernels for every target and all variants? */
+bool cli_makes_program(const CliOptions *o);
 
 /* Fills o; on a mistake prints one line to err and returns false. */
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
@@ -66,6 +72,7 @@ CliLibrary cli_library(Arena *a, const CliOptions *o);
 /* May a model, or a library's files, be called that?  NULL: yes; else why not. */
 const char *cli_bad_name(Arena *a, const char *name);
 const char *cli_bad_base(Arena *a, const char *base);
+const char *cli_bad_package(Arena *a, const char *base); /* of Python */
 
 /* Where the runtime is: beside gnnc in a build tree, or as `make install` put it. */
 typedef struct {
@@ -77,6 +84,7 @@ typedef struct {
     const char *infer_flags;           /* infer.flags: .. and libgnnrt_infer.a */
     const char *include[2];            /* for the generated driver; [1] may be NULL */
     const char *models;                /* the layer library's parent, or NULL */
+    const char *python;                /* the directory of what all Python packages share */
     const char *cuda_lib, *cuda_flags; /* the CUDA half and what it needs; the file may be absent */
 } CliHome;
 bool cli_find_home(Ctx *c, CliHome *h); /* false after a diagnostic */
@@ -124,6 +132,9 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
  * toolkit's libraries. */
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args);
 
+/* A whole file, with a 0 behind it; NULL: errno says why. */
+struct stat;
+char *cli_read(Ctx *c, const char *path, struct stat *s);
 /* All n bytes, going on after signals; false: errno says why. */
 bool cli_write_all(int fd, const void *from, size_t n);
 /* A private directory, removed with all in it when the Ctx is freed. NULL after a diagnostic. */
@@ -158,8 +169,28 @@ typedef struct {
 } CliParts;
 /* The shared object of a library, called soname (NULL: nothing), in path. (cli_library.c) */
 bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char *path);
+/* The objects of the model as one, whose only global symbol is the model's. */
+bool cli_one_object(Ctx *c, const CliParts *l, const char *object);
 /* All files of --emit=lib, written to their places. */
 bool cli_make_library(Ctx *c, const CliParts *l, CliLibrary names);
+/* The same of --emit=python (cli_python.c), and where its wheel is. */
+bool cli_make_package(Ctx *c, const CliParts *l, CliLibrary names);
+const char *cli_wheel_path(Ctx *c, CliLibrary names);
+/* What C calls the program of o->rows: "churn_rows". */
+const char *cli_rows_name(Ctx *c, const CliOptions *o);
+
+/* A wheel of these files, and of what pip reads (cli_wheel.c). */
+typedef struct {
+    const char *name, *text;
+    size_t n;
+    unsigned mode; /* 0644 */
+} CliWheelFile;
+typedef struct {
+    const char *package, *distribution, *tag, *summary;
+    const CliWheelFile *file;
+    int n;
+} CliWheel;
+bool cli_wheel(Ctx *c, const CliWheel *w, const char *path);
 
 /* Kernels, host driver, compile and link; writes the program or library to o->out. */
 /* plan [n]: the variants of the program. */

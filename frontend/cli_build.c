@@ -7,6 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+bool cli_makes_program(const CliOptions *o) {
+    return o->emit == OUT_EXE || o->emit == OUT_LIB || o->emit == OUT_PYTHON ||
+           o->emit == OUT_ROWS_OBJ;
+}
+
 static TargetOptions target_options(const CliOptions *o) {
     return (TargetOptions){.march = o->march, .opt_level = o->opt_level, .debug_info = true};
 }
@@ -156,11 +161,15 @@ bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOp
         return false;
     const char *result = arena_printf(c->a, "%s/result", dir);
     double start = cli_now_ms();
-    bool ok = o->emit == OUT_LIB  ? cli_make_library(c, &parts, cli_library(c->a, o))
-              : o->emit == OUT_SO ? cli_link_library(c, &parts, NULL, result)
-                                  : link_program(c, &parts, result);
+    CliLibrary names = cli_library(c->a, o);
+    bool several = o->emit == OUT_LIB || o->emit == OUT_PYTHON;
+    bool ok = o->emit == OUT_LIB        ? cli_make_library(c, &parts, names)
+              : o->emit == OUT_PYTHON   ? cli_make_package(c, &parts, names)
+              : o->emit == OUT_ROWS_OBJ ? cli_one_object(c, &parts, result)
+              : o->emit == OUT_SO       ? cli_link_library(c, &parts, NULL, result)
+                                        : link_program(c, &parts, result);
     cli_stage_time(o, "link, by cc", start);
-    return ok && (o->emit == OUT_LIB || cli_install(c, result, cli_output(c, o, stem)));
+    return ok && (several || cli_install(c, result, cli_output(c, o, stem)));
 }
 
 bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem) {

@@ -40,16 +40,12 @@ static CliTargets named(Ctx *c, const char *list) {
     return on;
 }
 
-static bool makes_program(const CliOptions *o) {
-    return o->emit == OUT_EXE || o->emit == OUT_LIB;
-}
-
 /* Texts and objects are for one target, the cpu where nothing was said. */
 CliTargets cli_targets(Ctx *c, const CliOptions *o) {
     if (o->emit == OUT_CUDA) return (CliTargets){.cuda = true};
     if (strcmp(o->target, "auto") != 0) return named(c, o->target);
     CliHome h;
-    bool here = makes_program(o) && cli_find_home(c, &h) && cli_find_nvcc(c);
+    bool here = cli_makes_program(o) && cli_find_home(c, &h) && cli_find_nvcc(c);
     return (CliTargets){&target_cpu, here && access(h.cuda_lib, R_OK) == 0};
 }
 

@@ -32,6 +32,7 @@ static const char *beside(Ctx *c, const char *out) {
 static void put_results(Ctx *c, StrBuf *b, const CliOptions *o, const char *out) {
     static const char *const of_library[] = {"lib%s.so", "lib%s.a", "%s.h"};
     CliLibrary l = cli_library(c->a, o);
+    if (o->emit == OUT_PYTHON) out = cli_wheel_path(c, l);
     if (o->emit != OUT_LIB) put_name(b, out);
     for (size_t i = 0; o->emit == OUT_LIB && i < COUNT(of_library); i++) {
         const char *at = strstr(of_library[i], "%s");
@@ -51,8 +52,9 @@ bool cli_depfile(Ctx *c, const Module *m, const CliOptions *o, const char *out) 
     for (int i = 0; i < m->externs.n; i++) put_source(&b, &seen, m->externs.v[i]->file);
     if (o->data) put_source(&b, &seen, arena_printf(c->a, "%s/schema.json", o->data));
     sb_puts(&b, "\n");
-    const char *to = o->depfile           ? o->depfile
-                     : o->emit == OUT_LIB ? arena_printf(c->a, "%s%s.d", l.dir, l.base)
-                                          : beside(c, out);
+    bool several = o->emit == OUT_LIB || o->emit == OUT_PYTHON;
+    const char *to = o->depfile ? o->depfile
+                     : several  ? arena_printf(c->a, "%s%s.d", l.dir, l.base)
+                                : beside(c, out);
     return cli_write(c, to, b.s, b.n);
 }

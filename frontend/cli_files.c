@@ -62,6 +62,7 @@ bool cli_find_home(Ctx *c, CliHome *h) {
     h->include[0] = join(c, dir, tree ? "../runtime/include" : "../lib/gnnc/include");
     h->include[1] = tree ? join(c, dir, "../runtime") : NULL;
     h->models = cli_models_dir(c);
+    h->python = join(c, dir, tree ? "../runtime/python" : "../share/gnnc/python");
     h->cuda_lib = join(c, lib, "libgnnrt_cuda.a");
     h->cuda_flags = read_text(c, join(c, lib, "cuda.flags"));
     if (exists(h->lib)) return true;
@@ -187,8 +188,8 @@ bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
                             : write_beside(c, path, text, n, 0666);
 }
 
-/* No arena allocation while the file is open: running out of memory jumps away.  NULL: errno. */
-static char *read_file(Ctx *c, const char *path, struct stat *s) {
+/* No arena allocation while the file is open: running out of memory jumps away. */
+char *cli_read(Ctx *c, const char *path, struct stat *s) {
     if (stat(path, s) != 0) return NULL;
     size_t size = (size_t)s->st_size, n = 0;
     char *text = arena_alloc(c->a, size + 1, 1, 1);
@@ -202,7 +203,7 @@ static char *read_file(Ctx *c, const char *path, struct stat *s) {
 
 bool cli_install(Ctx *c, const char *from, const char *to) {
     struct stat s;
-    const char *text = read_file(c, from, &s);
+    const char *text = cli_read(c, from, &s);
     if (!text) return cannot_write(c, to);
     size_t n = (size_t)s.st_size;
     if (strcmp(to, "-") == 0 || is_special(to)) return cli_write(c, to, text, n);
@@ -226,7 +227,7 @@ static bool stage(Ctx *c, const CliFile *f, Placed *p) {
         return p->temp &&
                ((unlink(p->temp) == 0 && symlink(f->link, p->temp) == 0) || cannot_write(c, p->to));
     }
-    const char *text = read_file(c, f->from, &s);
+    const char *text = cli_read(c, f->from, &s);
     if (!text) return cannot_write(c, f->to);
     p->temp = temp_beside(c, p->to, text, (size_t)s.st_size, s.st_mode & 0777);
     return p->temp != NULL;

@@ -29,8 +29,9 @@ static const char *flags_of(const CliParts *l) {
 /* ---- the shared library ---------------------------------------------------------------- */
 static bool export_args(Ctx *c, const CliParts *l, CliArgs *args) {
     const char *path = arena_printf(c->a, "%s/exports.map", l->dir);
-    const char *map = arena_printf(c->a, "{ global: %s%s_program; local: *; };\n",
-                                   l->o->shared_runtime ? "" : "gnnc_*; ", l->o->name);
+    const char *map = arena_printf(
+        c->a, "{ global: %s%s_program; %s local: *; };\n", l->o->shared_runtime ? "" : "gnnc_*; ",
+        l->o->name, l->o->rows ? arena_printf(c->a, "%s_program;", cli_rows_name(c, l->o)) : "");
     cli_linker_arg(c, args, "-Bsymbolic");
     cli_linker_arg(c, args, arena_printf(c->a, "--version-script=%s", path));
     return cli_write(c, path, map, strlen(map));
@@ -64,6 +65,8 @@ bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char 
     cli_arg(c, &args, "-o");
     cli_arg(c, &args, path);
     cli_args(c, &args, &l->objects);
+    if (l->o->rows) cli_arg(c, &args, l->o->rows);
+    if (l->o->emit == OUT_PYTHON) cli_arg(c, &args, "-Wl,-s"); /* to be sent to others */
     cli_args(c, &args, &l->shared);
     if (!(l->o->shared_runtime ? shared_runtime : own_runtime)(c, l, &args)) return false;
     cli_line_args(c, &args, l->o->shared_runtime ? l->home->link_flags : flags_of(l));
@@ -71,9 +74,9 @@ bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char 
 }
 
 /* ---- the static library -------------------------------------------------------------------- */
-/* One object whose only global symbol is the model's.  Groups of sections, which nvcc and C++ make,
- * would be taken for those of another model by their names. */
-static bool one_object(Ctx *c, const CliParts *l, const char *object) {
+/* Groups of sections, which nvcc and C++ make, would be taken for those of another model by their
+ * names. */
+bool cli_one_object(Ctx *c, const CliParts *l, const char *object) {
     CliArgs join = {0}, hide = {0};
     cli_cc(c, &join, "-r -nostdlib -o");
     cli_arg(c, &join, object);
@@ -88,7 +91,7 @@ static bool one_object(Ctx *c, const CliParts *l, const char *object) {
 static bool make_archive(Ctx *c, const CliParts *l, const char *archive) {
     CliArgs args = {0};
     const char *object = arena_printf(c->a, "%s/%s.o", l->dir, l->o->name);
-    if (!one_object(c, l, object)) return false;
+    if (!cli_one_object(c, l, object)) return false;
     cli_split_args(c, &args, "ar rcs");
     cli_arg(c, &args, archive);
     cli_arg(c, &args, object);

@@ -36,17 +36,60 @@ static const char libraries[] = "asan atomic c cblas cublas cudart cusparse dl d
                                 "gfortran gomp lapack lsan m metis "
                                 "nsl openblas pthread quadmath resolv rt stdc++ tsan ubsan util z";
 
+static bool is_word(const char *s) {
+    if (!*s || isdigit((unsigned char)*s)) return false;
+    while (isascii((unsigned char)*s) && (isalnum((unsigned char)*s) || *s == '_')) s++;
+    return !*s;
+}
+
 const char *cli_bad_name(Arena *a, const char *name) {
-    bool word = *name && !isdigit((unsigned char)*name);
-    for (const char *s = name; word && *s; s++)
-        word = isascii((unsigned char)*s) && (isalnum((unsigned char)*s) || *s == '_');
-    return !word ? arena_printf(a, "'%s' is not a C identifier, which names the model", name)
+    return !is_word(name)
+               ? arena_printf(a, "'%s' is not a C identifier, which names the model", name)
            : *name == '_' || is_in(keywords, name)
                ? arena_printf(a, "'%s' belongs to C or C++, and is no name for a model", name)
            : strncmp(name, "gnnc", 4) == 0 || strcmp(name, "rt") == 0 || !strncmp(name, "rt_", 3)
                ? arena_printf(a, "'%s' is no name for a model: gnnc.. and rt_.. are the runtime's",
                               name)
                : NULL;
+}
+
+/* Of Python 3.8 to 3.14, but for those that begin with '_'; and what the package itself imports.  A
+ * package of such a name stands for the module, or cannot be imported. */
+static const char modules[] =
+    "abc aifc annotationlib antigravity argparse array ast asynchat asyncio asyncore atexit "
+    "audioop base64 bdb binascii binhex bisect builtins bz2 cProfile calendar cgi cgitb chunk "
+    "cmath cmd code codecs codeop collections colorsys compileall compression concurrent "
+    "configparser contextlib contextvars copy copyreg crypt csv ctypes curses dataclasses datetime "
+    "dbm decimal difflib dis distutils doctest dummy_threading email encodings ensurepip enum "
+    "errno faulthandler fcntl filecmp fileinput fnmatch formatter fractions ftplib functools gc "
+    "genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http "
+    "idlelib imaplib imghdr imp importlib inspect io ipaddress itertools json keyword lib2to3 "
+    "linecache locale logging lzma macpath mailbox mailcap marshal math mimetypes mmap "
+    "modulefinder msilib msvcrt multiprocessing netrc nis nntplib nt ntpath nturl2path numbers "
+    "numpy opcode operator optparse os ossaudiodev parser pathlib pdb pickle pickletools pipes "
+    "pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile "
+    "pyclbr pydoc pydoc_data pyexpat queue quopri random re readline reprlib resource rlcompleter "
+    "runpy sched secrets select selectors shelve shlex shutil signal site smtpd smtplib sndhdr "
+    "socket socketserver spwd sqlite3 sre_compile sre_constants sre_parse ssl stat statistics "
+    "string stringprep struct subprocess sunau symbol symtable sys sysconfig syslog tabnanny "
+    "tarfile telnetlib tempfile termios test textwrap this threading time timeit tkinter token "
+    "tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata "
+    "unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib "
+    "xml xmlrpc xxlimited xxsubtype zipapp zipfile zipimport zlib zoneinfo";
+static const char python_keywords[] =
+    "False None True and as assert async await break class continue def del elif else except "
+    "finally for from global if import in is lambda nonlocal not or pass raise return try while "
+    "with yield";
+
+const char *cli_bad_package(Arena *a, const char *base) {
+    if (!is_word(base) || *base == '_')
+        return arena_printf(a,
+                            "'%s' is no name for a Python package: -o says DIR/NAME, of letters, "
+                            "digits and _",
+                            base);
+    if (is_in(python_keywords, base) || is_in(modules, base))
+        return arena_printf(a, "'%s' is Python's own: say another -o", base);
+    return NULL;
 }
 
 static bool ends_with(const char *s, const char *end) {

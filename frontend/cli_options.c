@@ -16,9 +16,10 @@ typedef struct {
 } CliOption;
 
 static const char *const emit_names[] = {
-    [OUT_EXE] = "exe",   [OUT_LIB] = "lib",     [OUT_AST] = "ast",   [OUT_IR] = "ir",
-    [OUT_PLAN] = "plan", [OUT_LOOPS] = "loops", [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
-    [OUT_OBJ] = "obj",   [OUT_C] = "c",         [OUT_CUDA] = "cuda", [OUT_NONE] = "none",
+    [OUT_EXE] = "exe",       [OUT_LIB] = "lib",     [OUT_AST] = "ast",   [OUT_IR] = "ir",
+    [OUT_PLAN] = "plan",     [OUT_LOOPS] = "loops", [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
+    [OUT_OBJ] = "obj",       [OUT_C] = "c",         [OUT_CUDA] = "cuda", [OUT_NONE] = "none",
+    [OUT_PYTHON] = "python",
 };
 
 #define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
@@ -238,7 +239,8 @@ static const CliOption options[] = {
     {"-O0", NULL, "no optimisation", set_o0},
     {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2},
     {"--emit", "KIND",
-     "exe, lib, infer (lib with --infer), ast, ir, plan, loops, llvm, asm, obj, c, cuda or none",
+     "exe, lib, infer (lib with --infer), python (a package and its wheel), ast, ir, plan, loops, "
+     "llvm, asm, obj, c, cuda or none",
      set_emit},
     {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer},
     {"--draw", NULL,
@@ -402,10 +404,13 @@ static bool check_files(const CliOptions *o, FILE *err) {
         return bad(err, "%s is for --precision=auto: the trainer takes data when it runs",
                    "--data");
     if (o->files.n == 0) return bad(err, "%s is named", "no input file");
-    if (o->depends && !(o->out ? strcmp(o->out, "-") : o->emit <= OUT_LIB || o->emit == OUT_OBJ))
+    if (o->depends && !(o->out ? strcmp(o->out, "-") : o->emit <= OUT_PYTHON || o->emit == OUT_OBJ))
         return bad(err, "%s is of a result that is a file: say -o", "-MD");
     if (o->depends && (o->emit == OUT_IR || o->emit == OUT_AST || o->emit == OUT_NONE))
         return bad(err, "%s is of what is built of a model, not of its text", "-MD");
+    if (o->emit == OUT_PYTHON && (o->infer || o->grads))
+        return bad(err, "%s has a trainer, and rows predicted by themselves where they can be",
+                   "--emit=python");
     if (o->shared_runtime && o->emit != OUT_LIB)
         return bad(err, "%s is for --emit=lib", "--runtime=shared");
     if (o->draw && !o->infer) return bad(err, "%s is for --infer", "--draw");
@@ -418,9 +423,9 @@ static bool check_files(const CliOptions *o, FILE *err) {
 
 /* After the files are known. */
 static bool name_library(Arena *a, CliOptions *o, FILE *err) {
-    if (o->emit != OUT_LIB || o->action != ACT_COMPILE) return true;
+    if ((o->emit != OUT_LIB && o->emit != OUT_PYTHON) || o->action != ACT_COMPILE) return true;
     CliLibrary l = cli_library(a, o);
-    const char *why = cli_bad_base(a, l.base);
+    const char *why = o->emit == OUT_LIB ? cli_bad_base(a, l.base) : cli_bad_package(a, l.base);
     if (!o->name) o->name = l.base;
     if (!why && (why = cli_bad_name(a, o->name))) why = arena_printf(a, "%s: say --name=NAME", why);
     return !why || bad(err, "%s", why);

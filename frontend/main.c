@@ -90,7 +90,7 @@ static const Target *choose_target(Ctx *c, const Job *j) {
 
 static void choose_targets(Ctx *c, Job *j) {
     static const char why[] = "gnnc: no CUDA Toolkit is used here: compiling for the cpu alone\n";
-    bool program = j->o.emit == OUT_EXE || j->o.emit == OUT_LIB;
+    bool program = cli_makes_program(&j->o);
     bool choose = strcmp(j->o.target, "auto") == 0;
     j->on = cli_targets(c, &j->o);
     if (program && choose && !j->on.cuda)
@@ -149,7 +149,7 @@ static const char *options_text(Ctx *c, const Job *j) {
 /* Reports go to standard output unless the result does. */
 static bool result_is_file(const CliOptions *o) {
     if (o->out) return strcmp(o->out, "-") != 0;
-    return o->emit == OUT_EXE || o->emit == OUT_LIB || o->emit == OUT_OBJ || o->emit == OUT_NONE;
+    return cli_makes_program(o) || o->emit == OUT_OBJ || o->emit == OUT_NONE;
 }
 
 /* Passes may have made more symbols, whose values nobody knows. */
@@ -218,7 +218,7 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     OutKind e = j->o.emit;
     bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
               : e == OUT_NONE                 ? true
-              : e == OUT_EXE || e == OUT_LIB  ? cli_build(c, plan, n, j->on.host, &j->o, stem)
+              : cli_makes_program(&j->o)      ? cli_build(c, plan, n, j->on.host, &j->o, stem)
                                               : cli_emit(c, p, t, &j->o, stem);
     return ok && (!j->o.depends || cli_depfile(c, p->m, &j->o, cli_output(c, &j->o, stem)));
 }
@@ -322,7 +322,7 @@ static Plan *shown_variant(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
 }
 
 static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *ch) {
-    bool program = j->o.emit == OUT_EXE || j->o.emit == OUT_LIB;
+    bool program = cli_makes_program(&j->o);
     Plan *plan[1 << PASS_MAX_CHOICES] = {program ? first : shown};
     int n = program ? count_variants(j, ch) : 1;
     ch->closed = true;
@@ -338,7 +338,7 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *
     return generate(c, j, plan, n);
 }
 
-static bool compile(Ctx *c, Job *j) {
+static bool compile_one(Ctx *c, Job *j) {
     PassChoices choices = {.n = 0};
     PassRanges ranges;
     PassScale scale = {.off = false};
@@ -358,6 +358,47 @@ static bool compile(Ctx *c, Job *j) {
     if (!shown || (j->o.reports && !print_reports(c, j, shown, &choices))) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, shown->m)
                                : generate_all(c, j, p, shown, &choices);
+}
+
+/* Why rows cannot be predicted by themselves, if that is all that is wrong. */
+static const char *only_rows_fail(const Ctx *c, int from) {
+    const char *why = NULL;
+    for (int i = from; i < c->diags.n; i++) {
+        const Diag *d = &c->diags.v[i];
+        if (d->sev == SEV_ERROR && d->code != DIAG_E0516) return NULL;
+        if (d->sev == SEV_ERROR) why = d->text;
+    }
+    return why;
+}
+
+/* The program that predicts rows, for the one that trains to be linked with; a model may have none.
+ * Ranges are measured of the latter alone. */
+static bool compile_rows(Ctx *c, Job *j) {
+    Job rows = *j;
+    CliOptions *o = &rows.o;
+    const char *dir = cli_temp_dir(c, &j->o), *path = arena_printf(c->a, "%s/rows.o", dir);
+    int n_diags = c->diags.n, n_errors = c->n_errors;
+    if (!dir) return false;
+    o->emit = OUT_ROWS_OBJ;
+    o->infer = true;
+    o->out = path;
+    o->name = cli_rows_name(c, &j->o);
+    o->target = target_cpu.name;
+    o->passes = NULL;
+    o->depends = o->precision_auto = false;
+    o->reports = o->variant = 0;
+    o->pass = (PassOptions){.precision = j->o.precision_auto ? DT_F32 : j->o.pass.precision};
+    bool ok = compile_one(c, &rows);
+    j->o.rows = ok ? path : NULL;
+    j->o.no_rows = ok ? NULL : only_rows_fail(c, n_diags);
+    if (!ok && !j->o.no_rows) return false;
+    c->diags.n = n_diags; /* warnings are given by what follows */
+    c->n_errors = n_errors;
+    return true;
+}
+
+static bool compile(Ctx *c, Job *j) {
+    return (j->o.emit != OUT_PYTHON || compile_rows(c, j)) && compile_one(c, j);
 }
 
 static bool check(Ctx *c, Job *j) {
