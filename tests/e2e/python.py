@@ -1,0 +1,564 @@
+#!/usr/bin/env python3
+"""Models as Python packages (gnnc --emit=python): what they train and predict has the bits of the trainer and of rows by
+themselves, and whatever is done to them ends as Python says.  With NumPy.
+
+    python.py GNNC TOP CORA
+"""
+import ast
+import base64
+import csv
+import gc
+import hashlib
+import importlib
+import io
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+import zipfile
+
+import numpy as np
+
+import python_header
+
+GNNC, TOP, CORA = sys.argv[1:4]
+WHEEL = "-0.1.0-py3-none-linux_%s.whl" % os.uname().machine
+
+
+def run(*command, status=0, **kw):
+    p = subprocess.run(command, capture_output=True, text=True, check=False, **kw)
+    assert p.returncode == status, (command, p.returncode, p.stdout[-3000:], p.stderr[-3000:])
+    return p.stdout + p.stderr
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def fails(name, text, f, *args, **kw):
+    """f raises the package's Error of that name, with that text in it."""
+    try:
+        f(*args, **kw)
+    except BaseException as e:
+        assert getattr(e, "name", type(e).__name__) == name and text in str(e), (name, text, repr(e))
+        return e
+    raise AssertionError("no failure: %s, %s" % (name, text))
+
+
+def emit(model, name, *options):
+    run(GNNC, model, "--emit=python", "-o", name, *options)
+    return importlib.import_module(name)
+
+
+def the_options(churn):
+    told = churn.options()
+    assert list(told) == list(churn.Options.__annotations__)
+    assert told["epochs"].default == 200 and told["lr"].type == "real" and told["device"].value == "auto"
+    assert told["threads"].least == 0 and told["threads"].most == 4096 and not told["batch"].settable
+    doc = churn.Trainer.__doc__
+    assert "seed: int, .., default 0: of every random number" in doc and "batch:" not in doc, doc
+
+
+# ---- the wheel ----------------------------------------------------------------------------------
+def the_wheel():
+    path = "churn" + WHEEL
+    with zipfile.ZipFile(path) as z:
+        assert z.testzip() is None
+        names = z.namelist()
+        files = {n: z.read(n) for n in names}
+        modes = {n: z.getinfo(n).external_attr >> 16 for n in names}
+    info = "churn-0.1.0.dist-info/"
+    for name in os.listdir("churn"):
+        if name != "__pycache__":
+            assert files.pop("churn/" + name) == read("churn/" + name), name
+    assert set(files) == {info + n for n in ("METADATA", "WHEEL", "RECORD")}, files.keys()
+    assert modes["churn/libchurn.so"] == 0o100755 and modes["churn/__init__.py"] == 0o100644
+    rows = list(csv.reader(io.StringIO(files[info + "RECORD"].decode())))
+    assert [r[0] for r in rows] == names
+    with zipfile.ZipFile(path) as z:
+        for name, digest, size in rows[:-1]:
+            data = z.read(name)
+            want = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            assert (digest, size) == ("sha256=" + want, str(len(data))), name
+    assert rows[-1] == [info + "RECORD", "", ""]
+    assert "Requires-Dist: numpy\n" in files[info + "METADATA"].decode()
+    before = read(path)
+    run(GNNC, TOP + "/models/gcn.gnn", "--emit=python", "-o", "churn", "-MD")
+    assert read(path) == before, "the same model makes the same bytes"
+    assert path in read("churn.d").decode() and "gcn.gnn" in read("churn.d").decode()
+
+
+def the_installer():
+    pip = [sys.executable, "-m", "pip"]
+    if subprocess.run([*pip, "--version"], capture_output=True).returncode:
+        pip = ["python3", "-m", "pip"]
+    if subprocess.run([*pip, "--version"], capture_output=True).returncode:
+        assert not os.environ.get("GNNC_CI"), "no pip"
+        print("no pip: the wheel is not installed")
+        return
+    run(*pip, "install", "-q", "--no-deps", "--no-index", "--target", "site", "churn" + WHEEL)
+    env = {**os.environ, "PYTHONPATH": os.path.abspath("site")}
+    said = run(sys.executable, "-c", "import churn; t = churn.Trainer(%r, epochs=1); t.train(); print(churn.__file__, t)" % CORA,
+               env=env, cwd="/")
+    assert "site/churn/__init__.py <Trainer of GCN: 1 of 1 epochs>" in said, said
+    assert os.path.exists("site/churn-0.1.0.dist-info/RECORD")
+
+
+# ---- what it computes ---------------------------------------------------------------------------
+def trained(package, data, **options):
+    """As the trainer's command line: the checkpoint's bytes."""
+    t = package.Trainer(data, **{"seed": 7, "epochs": 4, **options})
+    t.train(checkpoint="python.ckpt")
+    out = read("python.ckpt")
+    t.close()
+    return out
+
+
+def tensors(checkpoint):
+    return checkpoint[8 + int.from_bytes(checkpoint[:8], "little"):]
+
+
+def cora():
+    """Its arrays."""
+    with open(CORA + "/schema.json", encoding="utf-8") as f:
+        schema = json.load(f)
+    columns = schema["nodes"]["paper"]["columns"]
+    load = lambda name: np.load(CORA + "/" + name)
+    x = tuple(load(columns["x"][k]) for k in ("ptr", "col", "val"))
+    return x, columns["x"]["shape"], load(columns["y"]["file"]), load(columns["split"]["file"]), load(schema["edges"]["cites"]["file"])
+
+
+class Sparse:
+    """What SciPy's csr_matrix has."""
+    has_canonical_format = True
+
+    def __init__(self, x, shape):
+        (self.indptr, self.indices, self.data), self.shape = x, shape
+
+    def tocsr(self):
+        return self
+
+
+class Tensor:
+    """What torch.Tensor has, as far as it goes: no array to NumPy, but by DLPack."""
+    def __init__(self, values):
+        self.values, self.shape = values, values.shape
+
+    def detach(self):
+        return self
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, i):
+        return Tensor(self.values[i])
+
+    def reshape(self, *shape):
+        return Tensor(self.values.reshape(*shape))
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+    def __dlpack__(self, **kw):
+        return self.values.__dlpack__(**kw)
+
+
+class Store(dict):
+    """What torch_geometric's stores, and Data, have: keys that are attributes."""
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Hetero:
+    """HeteroData."""
+    def __init__(self, stores):
+        self.stores = stores
+        self.node_types = [k for k in stores if isinstance(k, str)]
+        self.edge_types = [k for k in stores if isinstance(k, tuple)]
+
+    def __getitem__(self, key):
+        return self.stores[key]
+
+    def __contains__(self, key):
+        return False
+
+
+def same_bits(churn):
+    run(GNNC, TOP + "/models/gcn.gnn", "-o", "trainer")
+    run("./trainer", "--data", CORA, "--seed", "7", "--epochs", "4", "--checkpoint", "want.ckpt")
+    want = read("want.ckpt")
+    assert trained(churn, CORA) == want and trained(churn, churn.Graph.read(CORA)) == want
+    x, shape, y, split, ends = cora()
+    by_hand = churn.Graph()
+    by_hand.add_nodes("paper", len(y))
+    by_hand.add_csr("paper", "x", shape[1], *x)
+    by_hand.add_column("paper", "y", y.astype(">i8")[::-1][::-1])
+    by_hand.add_masks("paper", "split", *[split == p for p in (1, 2, 3)])
+    by_hand.add_edges("cites", "paper", "paper", *ends)
+    assert trained(churn, by_hand) == want
+    dense = np.zeros(shape, dtype=np.float32)
+    dense[np.repeat(np.arange(shape[0]), np.diff(x[0])), x[1]] = x[2]
+    masks = {part + "_mask": Tensor((split == 1 + i).T.astype(np.int8)) for i, part in enumerate(("train", "val", "test"))}
+    pyg = Store(x=Tensor(dense), y=Tensor(y.reshape(-1, 1)), edge_index=Tensor(ends.astype(np.int64)), num_nodes=len(y), **masks)
+    of_rows = trained(churn, churn.Graph.from_pyg(pyg), variant=0)  # the data's hash is of rows without gaps: another
+    assert tensors(of_rows) == tensors(trained(churn, CORA, variant=0)) == tensors(want)
+    graph = churn.Graph.from_arrays({"paper": {"x": Sparse(x, shape), "y": y, "split": split}, ("paper", "cites", "paper"): ends})
+    assert trained(churn, graph) == want
+    assert graph.tables["paper"].columns["y"] == churn.ColumnInfo("class", (2708,), 7, None), graph.tables
+    assert graph.tables["cites"].rows == ends.shape[1] and graph.tables["cites"].src == "paper"
+    assert repr(graph) == "<Graph: paper [2708], cites [10556]>"
+    return graph
+
+
+def metrics_and_values(churn, graph):
+    t = churn.Trainer(graph, seed=7, epochs=4)
+    told = []
+    epochs = list(t.epochs(progress=told.append))
+    assert [e.epoch for e in epochs] == [1, 2, 3, 4] and len(told) == 8
+    assert told[0].steps_done == 1 and told[0].last is None and told[-1].last == epochs[-1] and told[-1].epochs_done == 4
+    assert epochs[0].loss > epochs[-1].loss > 0 and epochs[0].lr == 0.01 and 0 < epochs[3].metrics["accuracy.val"] < 1
+    best = max(epochs, key=lambda e: e.metrics["accuracy.val"])
+    assert t.keep_best() == best.epoch
+    of_test = t.evaluate("test")
+    assert set(of_test) == {"loss", "accuracy"} and of_test["accuracy"] == t.metrics["accuracy.test"]
+    fails("E_MISSING", "tset", t.evaluate, "tset")
+    scores = t.predict()
+    t.save_weights("churn.safetensors")
+    run("./trainer", "predict", "--data", CORA, "--weights", "churn.safetensors", "--out", "scores.npy")
+    run("./trainer", "embed", "h", "--data", CORA, "--weights", "churn.safetensors", "--out", "h.npy")
+    assert scores.dtype == np.float32 and (scores == np.load("scores.npy")).all()
+    assert t.layers == ["h"] and (t.embed("h") == np.load("h.npy")).all()
+    assert t.weights_to_bytes() == read("churn.safetensors")
+    values = t.parameters()
+    assert {n: v.shape for n, v in values.items()} == {"conv1.lin.weight": (16, 1433), "conv1.bias": (16,),
+                                                       "conv2.lin.weight": (7, 16), "conv2.bias": (7,)}
+    t.set_parameter("conv2.bias", values["conv2.bias"] + 1)
+    assert np.allclose(t.predict(), scores + 1, atol=1e-6)
+    fails("E_SHAPE", "(7,)", t.set_parameter, "conv2.bias", np.zeros(8))
+    assert fails("E_STATE", "kept parameters", t.epoch).status == -10
+    return scores
+
+
+def rows_by_themselves(churn, graph, scores):
+    for weights in ("churn.safetensors", read("churn.safetensors"), memoryview(read("churn.safetensors"))):
+        s = churn.Model(weights).session(graph)
+    assert (s.rows, s.row_shape) == (2708, (7,))
+    near = lambda got, ids: np.abs(got - scores[ids]).max() <= 1e-6 * np.abs(scores).max()
+    assert near(s.predict([3, 1, 4, 1]), [3, 1, 4, 1]) and near(s.predict(np.arange(2708, dtype=np.int32)), slice(None))
+    assert s.predict([]).shape == (0, 7)
+    out = np.empty((2, 7), dtype=np.float32)
+    assert s.predict([5, 6], out=out) is out and near(out, [5, 6])
+    for ids, text in (([1.5], "integers"), ([[1]], "integers"), (3, "integers"), ([True], "integers")):
+        fails("E_ARG", text, s.predict, ids)
+    for bad in (np.empty((2, 7)), np.empty((3, 7), dtype=np.float32), np.empty((2, 14), dtype=np.float32)[:, ::2]):
+        fails("E_ARG", "out must be", s.predict, [5, 6], out=bad)
+    fails("E_RANGE", "row 2708: the data have 0 to 2707", s.predict, [2708])
+    assert near(s.predict([7]), [7])
+    wrong = []
+
+    def serve(own, first):
+        for k in range(first, 2708, 9):
+            if not near(own.predict([k]), [k]):
+                wrong.append(k)
+    threads = [threading.Thread(target=serve, args=(s.clone(), k)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    s.close()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    fails("E_STATE", "closed", s.predict, [1])
+    other, model = churn.Graph.read(CORA).commit(), churn.Model(weights)
+    other.close()
+    fails("E_STATE", "this Graph is closed", churn.Trainer, other)
+    fails("E_STATE", "this Graph is closed", model.session, other)
+    model.close()
+    fails("E_STATE", "this Model is closed", model.session, graph)
+
+
+# ---- lives ----------------------------------------------------------------------------------------
+def lives(churn):
+    """Arrays are read where they lie for as long as something reads them, and no longer."""
+    x, shape, y, split, ends = cora()
+    memory = np.zeros(shape[0] * 16 * 4 + 64, dtype=np.uint8)
+    at = -memory.ctypes.data % 64
+    rows = memory[at:at + shape[0] * 16 * 4].view(np.float32).reshape(shape[0], 16)
+    rows[:] = np.random.default_rng(1).normal(size=rows.shape)
+    gone = weakref.ref(memory)
+    graph = churn.Graph.from_arrays({"paper": {"x": Tensor(rows) if int(np.__version__[0]) > 1 else rows, "y": y, "split": split},
+                                     ("paper", "cites", "paper"): ends})
+    del memory, rows
+    t = churn.Trainer(graph, seed=7, epochs=2)
+    lent = graph._lent
+    del graph
+    gc.collect()
+    assert gone() is not None, "nothing was copied, so it is kept"
+    t.train()
+    model = churn.Model(t.weights_to_bytes())
+    session = model.session(churn.Graph.from_arrays({"paper": {"x": np.zeros((3, 16))}, ("paper", "cites", "paper"): np.zeros((2, 0), int)}))
+    t.close()
+    t.close()
+    fails("E_STATE", "closed", t.predict)
+    assert repr(t) == "<closed Trainer>"
+    del t
+    gc.collect()
+    assert gone() is None and not lent.arrays
+    del model
+    gc.collect()
+    assert session.predict([0, 1, 2]).shape == (3, 7)
+
+
+def ends_of_the_interpreter():
+    """Whatever is still there, in whatever order it goes; threads that are inside of calls."""
+    code = """
+import threading, churn
+g = churn.Graph.read(%r)
+t = churn.Trainer(g, seed=1, epochs=2)
+t.train()
+s = churn.Model(t.weights_to_bytes()).session(g)
+cycle = [t, s, g]
+cycle.append(cycle)
+def serve(own):
+    while True:
+        own.predict(range(2708))
+for _ in range(2):
+    threading.Thread(target=serve, args=(s.clone(),), daemon=True).start()
+""" % CORA
+    assert run(sys.executable, "-c", code) == ""
+
+
+# ---- errors and interruptions -----------------------------------------------------------------------
+def errors(churn, graph):
+    assert str(fails("E_IO", "nowhere", churn.Graph.read, "nowhere")) and issubclass(churn.Error, RuntimeError)
+    fails("TypeError", "'sead'", churn.Trainer, graph, sead=1)
+    fails("TypeError", "integer", churn.Trainer, graph, seed=1.5)
+    fails("E_RANGE", "epochs", churn.Trainer, graph, epochs=-1)
+    fails("E_MISSING", "batch", churn.Trainer, graph, batch=3)
+    t = churn.Trainer(graph)
+    fails("E_STATE", "seed", t.set, "seed", 3)
+    fails("E_STATE", "", t.load, graph)
+    fails("E_STATE", "data", churn.Trainer().predict)
+    fails("E_FORMAT", "", churn.Model, b"no weights")
+    fails("E_IO", "nowhere", churn.Model, "nowhere")
+    fails("E_STATE", "", graph.add_nodes, "more", 3)
+    g = churn.Graph()
+    g.add_nodes("paper", 3)
+    fails("E_ARG", "paper", g.add_nodes, "paper", 3)
+    fails("E_RANGE", "", g.add_edges, "cites", "paper", "paper", [0], [3])
+    fails("E_SHAPE", "", g.add_column, "paper", "x", np.zeros((4, 2)))
+    fails("E_VALUE", "row 1", g.add_column, "paper", "x", [[0.0], [np.nan], [0]])
+    fails("E_SHAPE", "0 dimensions", g.add_column, "paper", "x", 3.0)
+    fails("E_DTYPE", "complex128", g.add_column, "paper", "x", [1j, 2, 3])
+    fails("E_ARG", "say its kind", g.add_column, "paper", "z", [1, 2, 3])
+    fails("E_ARG", "no kind", g.add_column, "paper", "x", [1, 2, 3], "flaot")
+    fails("E_MISSING", "edge_index", churn.Graph.from_pyg, Store(num_nodes=3))
+    fails("E_ARG", "how many rows", churn.Graph.from_arrays, {"paper": {}})
+    g.commit().commit()
+    fails("E_MISSING", "no edge type 'cites'", churn.Trainer, g)
+    busy = threading.Thread(target=lambda: t.train())
+    t.set("epochs", 10**6)
+    busy.start()
+    seen = []
+    while not seen:
+        try:
+            t.predict()
+        except churn.Error as e:
+            seen.append(str(e))
+    assert seen == ["this Trainer is in use: one thread at a time"], seen
+    t.stop()
+    busy.join()
+
+
+def interruptions(churn, graph):
+    """Ctrl-C, and whatever a progress function raises, leave training behind a whole step."""
+    t = churn.Trainer(graph, seed=7, epochs=4)
+
+    def second(now):
+        if now.epochs_done == 1:
+            raise KeyboardInterrupt
+    fails("KeyboardInterrupt", "", t.train, progress=second, checkpoint="python.ckpt")
+    assert t.epochs_done == 1 and read("python.ckpt") == t.to_bytes()
+    went_on = churn.Trainer(graph, resume=read("python.ckpt"))
+    went_on.train(checkpoint="went_on.ckpt")
+    assert read("went_on.ckpt") == read("want.ckpt")
+    again = churn.Trainer(graph, seed=7, epochs=10**6)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)  # as SIGINT, from a clock
+    for k in range(60):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.0003 * k)
+            again.train()
+        except KeyboardInterrupt:
+            pass
+    again.set("epochs", again.epochs_done + 2)
+    end = again.epochs_total
+    again.train(checkpoint="again.ckpt")
+    run("./trainer", "--data", CORA, "--seed", "7", "--epochs", str(end), "--checkpoint", "whole.ckpt")
+    assert read("again.ckpt") == read("whole.ckpt"), end
+
+
+def lines(churn, graph):
+    """A progress line that is written over; what the library says."""
+    code = "import churn; churn.Trainer(%r, epochs=3).train(progress=True)" % CORA
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stderr.decode()
+    assert said.endswith("\n") and said.count("\n") == 1, said
+    assert re.search(r"\repoch 3/3  loss 1\.9\d+  loss\.val 1\.9\d+  accuracy\.val 0\.\d+  \d+ s *$", said.rstrip("\n")), said
+    t = churn.Trainer(graph, epochs=2)
+    t.train()
+    heard, logged = [], logging.Handler()
+    logged.emit = lambda record: heard.append(record.getMessage())
+    logging.getLogger("churn").addHandler(logged)
+    logging.getLogger("churn").propagate = False
+    other = churn.Trainer(graph, weights=renamed(t.weights_to_bytes()))
+    assert any("conv3.bias" in h for h in heard), heard
+    told = []
+    churn.Trainer(graph, weights=renamed(other.weights_to_bytes()), messages=told.append)
+    assert told == heard, (told, heard)
+    logging.getLogger("churn").removeHandler(logged)
+
+
+def renamed(weights):
+    """safetensors with one tensor more."""
+    n = int.from_bytes(weights[:8], "little")
+    head = json.loads(weights[8:8 + n])
+    end = len(weights) - 8 - n
+    head["conv3.bias"] = {"dtype": "F32", "shape": [1], "data_offsets": [end, end + 4]}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + weights[8 + n:] + bytes(4)
+
+
+# ---- other models -------------------------------------------------------------------------------------
+SHOP = """
+graph Shop {
+  node user { city: cat[K];  y: class[C];  split }
+  node item timeless { x: f32[F];  seen: time }
+  edge buys: user -> item { w: f32 }
+  edge likes: user -> item
+}
+model M(g: Shop) -> f32[user, C] {
+  cities = embedding(K, 4)
+  l = linear(4)
+  out = linear(C)
+  h = l(g.item.x)[g.buys.dst] * g.buys.w
+  back = reverse(g.likes)
+  return out(cities(g.user.city) + sum(h, over = g.buys.src) + sum(l(g.item.x)[back.src], over = back.dst))
+}
+train M { target user.y   loss cross_entropy   metric accuracy   optimizer adam(lr = 1e-2)   epochs 3 }
+"""
+
+
+def several_types():
+    """Names instead of numbers, dates, HeteroData; and a name that is not the symbol's."""
+    with open("shop.gnn", "w", encoding="utf-8") as f:
+        f.write(SHOP)
+    shop = emit("shop.gnn", "Shop", "-O0", "--name=my_shop")
+    assert os.path.exists("shop" + WHEEL)
+    r = np.random.default_rng(3)
+    n, m, e = 40, 15, 90
+    city = r.choice(["oslo", "rome", "lima"], n)
+    y = r.choice(np.array(["good", "bad", None], dtype=object), n)
+    known = np.array([v is not None for v in y])
+    split, x = 1 + np.arange(n) % 3, r.normal(size=(m, 3))
+    buys, likes = (r.integers(0, (n, m), (e, 2)).T for _ in range(2))
+    w = r.random(e)
+    seen = np.array(["2024-01-0%d" % (1 + i % 9) for i in range(m)], dtype="datetime64[D]")
+    graph = shop.Graph.from_arrays({"user": {"city": city, "y": y, "split": split}, "item": {"x": x, "seen": seen},
+                                    ("user", "buys", "item"): {"edge_index": buys, "w": w}, ("user", "likes", "item"): likes})
+    columns = graph.tables["user"].columns
+    assert columns["city"].names == ["lima", "oslo", "rome"] and columns["y"].names == ["bad", "good"], columns
+    t = shop.Trainer(graph, epochs=3)
+    t.train(checkpoint="shop.ckpt")
+    codes = np.unique(city, return_inverse=True)[1]
+    labels = np.where(known, np.where(y == "good", 1, 0), -1)
+    masks = {p + "_mask": Tensor((split == 1 + i).astype(np.int8)) for i, p in enumerate(("train", "val", "test"))}
+    data = Hetero({"user": Store(city=codes, y=labels, num_nodes=n, **masks),
+                   "item": Store(x=Tensor(x), seen=np.arange(m) * 1.5, num_nodes=m),
+                   ("user", "buys", "item"): Store(edge_index=Tensor(buys), edge_attr=Tensor(w)),
+                   ("user", "likes", "item"): Store(edge_index=Tensor(likes))})
+    other = shop.Trainer(shop.Graph.from_pyg(data), epochs=3)
+    other.train()
+    assert (other.predict() == t.predict()).all()
+    s = shop.Model(t.weights_to_bytes()).session(graph)
+    assert np.abs(s.predict(range(n)) - t.predict()).max() < 1e-5
+    known_names = shop.Graph.from_arrays({"user": {"city": shop.Column(city[:5], names=["oslo", "rome", "lima"])}, "item": {"x": x, "seen": seen},
+                                          ("user", "buys", "item"): {"edge_index": buys[:, :0], "w": w[:0]},
+                                          ("user", "likes", "item"): buys[:, :0]})
+    assert known_names.tables["user"].columns["city"].names == ["oslo", "rome", "lima"]
+    fails("E_RANGE", "row 1 of 'user.city' is 'paris'", shop.Graph.from_arrays, {"user": {"city": shop.Column(
+        np.array(["rome", "paris"]), names=["rome"])}})
+    fails("E_MISSING", "no edge type ('user', 'likes', 'item')", shop.Graph.from_pyg,
+          Hetero({"user": Store(num_nodes=n), "item": Store(num_nodes=m), ("user", "buys", "item"): Store(edge_index=buys)}))
+    fails("E_ARG", "2 node types (user, item)", shop.Graph.from_pyg, Store(num_nodes=n, edge_index=buys))
+
+
+def no_rows():
+    """Links are not served by row: the package says why."""
+    link = emit(TOP + "/models/link.gnn", "link", "-O0")
+    assert "There is no Model" in link.__doc__ and "Session.predict" not in link.__doc__, link.__doc__
+    fails("E_STATE", "links and graphs are not served by row yet", link.Model, b"")
+
+
+def names():
+    model = TOP + "/models/gcn.gnn"
+    with open(TOP + "/frontend/cli_name.c", encoding="utf-8") as f:
+        refused = set(ast.literal_eval("(" + re.search(r"modules\[\] =(.*?);", f.read(), re.S).group(1) + ")").split())
+    own = {n for n in getattr(sys, "stdlib_module_names", ()) if n[0] != "_"}
+    assert own <= refused, own - refused
+    os.makedirs("names")
+    for name, why in (("json", "Python's own"), ("lambda", "Python's own"), ("numpy", "Python's own"), ("a-b", "is no name"),
+                      ("1st", "is no name"), ("_x", "is no name"), ("", "is no name"), ("gnnc", "--name"), ("for", "Python's own"),
+                      ("static", "--name")):
+        said = run(GNNC, model, "--emit=python", "-o", "names/" + name, status=2)
+        assert why in said and not os.listdir("names"), (name, said)
+    assert "--runtime=shared is for" in run(GNNC, model, "--emit=python", "--runtime=shared", "-o", "names/x", status=2)
+    assert "has a trainer" in run(GNNC, model, "--emit=python", "--infer", "-o", "names/x", status=2)
+    os.makedirs("half/x/py.typed")  # a directory: cannot be replaced
+    run(GNNC, model, "-O0", "--emit=python", "-o", "half/x", status=1)
+    assert os.listdir("half") == ["x"] and os.listdir("half/x") == ["py.typed"]
+
+
+# ---- the documentation -----------------------------------------------------------------------------------
+def documentation():
+    """Each block of docs/python.md in its order, in one program."""
+    with open(TOP + "/docs/python.md", encoding="utf-8") as f:
+        blocks = re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)
+    assert len(blocks) > 3
+    shutil.copytree(CORA, "data")
+    with open("documentation.py", "w", encoding="utf-8") as f:
+        f.write("\n".join(blocks))
+    run(sys.executable, "documentation.py")
+
+
+def main():
+    sys.path.insert(0, os.getcwd())
+    churn = emit(TOP + "/models/gcn.gnn", "churn")
+    python_header.the_interface(churn._abi, TOP)
+    python_header.the_options(churn, TOP)
+    the_options(churn)
+    the_wheel()
+    the_installer()
+    graph = same_bits(churn)
+    rows_by_themselves(churn, graph, metrics_and_values(churn, graph))
+    lives(churn)
+    ends_of_the_interpreter()
+    errors(churn, graph)
+    interruptions(churn, graph)
+    lines(churn, graph)
+    several_types()
+    no_rows()
+    names()
+    documentation()
+
+
+if __name__ == "__main__":
+    main()
