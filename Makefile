@@ -28,7 +28,8 @@ INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/z
     exec/gemm_serial.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
-all: $(BUILD)/gnnc $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(BUILD)/libgnnrt.so cuda
+HELPS = $(addprefix $(BUILD)/help.,man bash zsh fish)
+all: $(HELPS) $(BUILD)/gnnc $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(BUILD)/libgnnrt.so cuda
 
 # Said before the compiler is compiled: which tool is missing, and how to get it.
 need = command -v $(1) >/dev/null || { echo "gnnc needs $(2), and there is no '$(1)' here;" \
@@ -57,6 +58,9 @@ $(BUILD)/%.flags: Makefile FORCE
 FORCE:
 $(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
+
+$(BUILD)/help.%: $(BUILD)/gnnc
+	$(BUILD)/gnnc help $* > $@.part && mv $@.part $@
 
 $(BUILD)/libgnncc.a: $(COMPILER_OBJ)
 	rm -f $@ && ar rcs $@ $^
@@ -204,6 +208,9 @@ accuracy: all
 # ---- installation ----------------------------------------------------------------
 TO = $(call quoted,$(DESTDIR)$(PREFIX))
 LIB = $(TO)/lib/gnnc
+# What gnnc says of itself (HELPS, in this order), where manuals and shells look for it.
+MANUAL = $(TO)/share/man/man1/gnnc.1 $(TO)/share/bash-completion/completions/gnnc \
+    $(TO)/share/zsh/site-functions/_gnnc $(TO)/share/fish/vendor_completions.d/gnnc.fish
 install: all
 	install -d $(TO)/bin $(TO)/include $(LIB)/include
 	install -m 755 $(BUILD)/gnnc $(TO)/bin/gnnc
@@ -220,8 +227,11 @@ install: all
 	install -m 644 models/layers/*.gnn $(TO)/share/gnnc/models/layers/
 	install -d $(TO)/share/gnnc/python
 	install -m 644 runtime/python/*.py $(TO)/share/gnnc/python/
+	set -- $(HELPS); for to in $(MANUAL); do \
+	    install -d "$${to%/*}" && install -m 644 $$1 "$$to" || exit 1; shift; done
 uninstall:
 	rm -rf $(LIB) $(TO)/share/gnnc
+	rm -f $(MANUAL)
 	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
 
 # What takes longer than CI; the last part goes on where it stopped (tests/random/README.md).

@@ -21,6 +21,11 @@ static unsigned kind_of(const char *name, size_t n) {
     return 0;
 }
 
+const char *report_word(int i) {
+    if (i == 0) return "all";
+    return i <= (int)COUNT(reports) ? reports[i - 1].name : NULL;
+}
+
 unsigned report_kinds(const char *names) {
     unsigned kinds = 0;
     for (;;) {

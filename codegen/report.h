@@ -19,6 +19,7 @@ enum {
 };
 /* "fusion" or "shapes,memory" or "all"; 0: an unknown name. */
 unsigned report_kinds(const char *names);
+const char *report_word(int i); /* "all", then the others; behind the last NULL */
 
 typedef struct {
     unsigned kinds;

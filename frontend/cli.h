@@ -63,6 +63,27 @@ bool cli_makes_program(const CliOptions *o);
 /* Fills o; on a mistake prints one line to err and returns false. */
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
 void cli_help(FILE *to);
+/* Words of the text, in lines that begin at column `from`. */
+void cli_put_wrapped(FILE *to, const char *text, int from);
+
+/* What the command line is, for those who describe it: each command, option and other name of an
+ * option by its number from 0; behind the last NULL, or false. */
+typedef const char *CliWord(int i);
+typedef struct {
+    const char *name, *how, *what; /* "opt", "opt FILE.gir ..", what it is for; name NULL: none */
+} CliCommand;
+typedef struct {
+    const char *name, *value, *help; /* "--emit"; "KIND", NULL = a flag */
+    CliWord *word;                   /* the values there are; NULL = any */
+} CliOptionText;
+const CliCommand *cli_command_at(int i);
+bool cli_option_at(int i, CliOptionText *to);
+const char *const *cli_alias_at(int i); /* {"-h", "--help"} */
+
+/* The same as a manual page, or as a shell's completions: cli_manual.c, cli_complete.c. */
+const char *cli_manual_form(int i); /* "man", "bash", "zsh", "fish" */
+void cli_manual(FILE *to, const char *form);
+void cli_complete(FILE *to, const char *shell);
 
 /* Of a library: DIR/BASE, where DIR is "" or ends with '/', as -o or the model's file says. */
 typedef struct {

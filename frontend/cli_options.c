@@ -1,5 +1,7 @@
-/* Arguments to CliOptions.  One table lists every option with its help line, so
- * --help cannot fall behind. */
+/* Arguments to CliOptions.  One table lists every option with its help line and its words, so that
+ * --help, the manual page and shells' completions (cli_manual.c, cli_complete.c) cannot fall
+ * behind.
+ */
 #include "frontend/cli.h"
 
 #include "codegen/report.h"
@@ -13,6 +15,7 @@ typedef struct {
     const char *value; /* what stands after '=' in the help, NULL = a flag */
     const char *help;
     Setter *set;
+    CliWord *word; /* the values there are; NULL = any */
 } CliOption;
 
 static const char *const emit_names[] = {
@@ -25,16 +28,53 @@ static const char *const emit_names[] = {
 #define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
 #define UNUSED_ARGS (void)a, (void)value
 
+/* Which of the words; -1: none. */
+static int index_of(CliWord *word, const char *value) {
+    for (int i = 0; word(i); i++)
+        if (strcmp(word(i), value) == 0) return i;
+    return -1;
+}
+
+#define WORDS(NAME, ...)                                                                           \
+    static const char *NAME(int i) {                                                               \
+        static const char *const words[] = {__VA_ARGS__};                                          \
+        return i < (int)COUNT(words) ? words[i] : NULL;                                            \
+    }
+WORDS(report_format_word, "text", "json")
+WORDS(runtime_word, "own", "shared")
+WORDS(spmm_word, [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse")
+enum { PRECISION_AUTO = 3, PRECISION_TF32 };
+WORDS(precision_word, "f32", "bf16", "f16", [PRECISION_AUTO] = "auto", [PRECISION_TF32] = "tf32")
+
+static const char *target_word(int i) {
+    static const char *const words[] = {
+        "auto",
+#define TARGET(id) #id,
+#include "codegen/targets.def"
+#undef TARGET
+    };
+    return i < (int)COUNT(words) ? words[i] : NULL;
+}
+
+static const char *emit_word(int i) {
+    int n = COUNT(emit_names);
+    return i < n ? emit_names[i] : i == n ? "infer" : NULL;
+}
+
+static const char *pass_word(int i) {
+    return i < pass_count() ? pass_at(i)->name : NULL;
+}
+
+static const char *pass_or_all(int i) {
+    return i == 0 ? "all" : pass_word(i - 1);
+}
+
 SETTER(set_emit) {
     UNUSED_ARGS;
-    o->infer |= strcmp(value, "infer") == 0;
-    if (strcmp(value, "infer") == 0) value = "lib";
-    for (size_t i = 0; i < COUNT(emit_names); i++)
-        if (strcmp(value, emit_names[i]) == 0) {
-            o->emit = (OutKind)i;
-            return true;
-        }
-    return false;
+    int i = index_of(emit_word, value);
+    o->infer |= i == (int)COUNT(emit_names);
+    if (i >= 0) o->emit = i < (int)COUNT(emit_names) ? (OutKind)i : OUT_LIB;
+    return i >= 0;
 }
 
 SETTER(set_target) {
@@ -57,8 +97,9 @@ SETTER(set_report) {
 
 SETTER(set_report_format) {
     UNUSED_ARGS;
-    o->report_json = strcmp(value, "json") == 0;
-    return o->report_json || strcmp(value, "text") == 0;
+    int i = index_of(report_format_word, value);
+    o->report_json = i == 1;
+    return i >= 0;
 }
 
 SETTER(set_variant) {
@@ -98,8 +139,9 @@ SETTER(set_depfile) {
 
 SETTER(set_runtime) {
     UNUSED_ARGS;
-    o->shared_runtime = strcmp(value, "shared") == 0;
-    return o->shared_runtime || strcmp(value, "own") == 0;
+    int i = index_of(runtime_word, value);
+    o->shared_runtime = i == 1;
+    return i >= 0;
 }
 
 SETTER(set_model) {
@@ -134,14 +176,9 @@ SETTER(set_march) {
 
 SETTER(set_spmm) {
     UNUSED_ARGS;
-    static const char *const words[] = {
-        [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse"};
-    for (size_t i = 0; i < COUNT(words); i++)
-        if (strcmp(value, words[i]) == 0) {
-            o->spmm = (SpmmChoice)i;
-            return true;
-        }
-    return false;
+    int i = index_of(spmm_word, value);
+    if (i >= 0) o->spmm = (SpmmChoice)i;
+    return i >= 0;
 }
 
 SETTER(set_passes) {
@@ -150,37 +187,28 @@ SETTER(set_passes) {
     return true;
 }
 
-static bool is_pass(const char *name) {
-    return strcmp(name, "all") == 0 || pass_find(name);
-}
-
 SETTER(set_precision) {
     UNUSED_ARGS;
-    static const DType types[] = {DT_F32, DT_BF16, DT_F16};
-    o->tf32 = strcmp(value, "tf32") == 0;
-    o->precision_auto = strcmp(value, "auto") == 0;
-    if (o->precision_auto) o->pass.precision = DT_F16; /* where it holds the values */
-    if (o->precision_auto) return true;
-    if (o->tf32) o->pass.precision = DT_F32; /* in memory */
-    if (o->tf32) return true;
-    for (size_t i = 0; i < COUNT(types); i++)
-        if (strcmp(value, dtype_name(types[i])) == 0) {
-            o->pass.precision = types[i];
-            return true;
-        }
-    return false;
+    static const DType type[] = {DT_F32, DT_BF16,
+                                 DT_F16, [PRECISION_AUTO] = DT_F16, /* where it holds the values */
+                                 [PRECISION_TF32] = DT_F32};        /* in memory */
+    int i = index_of(precision_word, value);
+    o->tf32 = i == PRECISION_TF32;
+    o->precision_auto = i == PRECISION_AUTO;
+    if (i >= 0) o->pass.precision = type[i];
+    return i >= 0;
 }
 
 SETTER(set_print_before) {
     UNUSED_ARGS;
     o->pass.print_before = value;
-    return is_pass(value);
+    return index_of(pass_or_all, value) >= 0;
 }
 
 SETTER(set_print_after) {
     UNUSED_ARGS;
     o->pass.print_after = value;
-    return is_pass(value);
+    return index_of(pass_or_all, value) >= 0;
 }
 
 SETTER(set_o0) {
@@ -225,64 +253,89 @@ SETTER(set_version) {
 static const CliOption options[] = {
     {"-o", "FILE",
      "write the result there (default: the model's name); with --emit=lib, DIR/NAME of its files",
-     set_out},
-    {"--name", "NAME", "what C calls the model: NAME_program (default: the NAME of -o)", set_name},
+     set_out, NULL},
+    {"--name", "NAME", "what C calls the model: NAME_program (default: the NAME of -o)", set_name,
+     NULL},
     {"--runtime", "WHOSE",
-     "of --emit=lib: own (default), the library has it inside, or shared, libgnnrt.so",
-     set_runtime},
+     "of --emit=lib: own (default), the library has it inside, or shared, libgnnrt.so", set_runtime,
+     runtime_word},
     {"-MD", NULL, "write what the result was made from, as make reads it, beside it (.d)",
-     set_depends},
-    {"-MF", "FILE", "the same, there", set_depfile},
-    {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define},
-    {"--model", "NAME", "which model of the file (default: the last)", set_model},
-    {"-I", "DIR", "look for imported files there too", set_include},
-    {"-O0", NULL, "no optimisation", set_o0},
-    {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2},
+     set_depends, NULL},
+    {"-MF", "FILE", "the same, there", set_depfile, NULL},
+    {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define, NULL},
+    {"--model", "NAME", "which model of the file (default: the last)", set_model, NULL},
+    {"-I", "DIR", "look for imported files there too", set_include, NULL},
+    {"-O0", NULL, "no optimisation", set_o0, NULL},
+    {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2, NULL},
     {"--emit", "KIND",
      "exe, lib, infer (lib with --infer), python (a package and its wheel), ast, ir, plan, loops, "
      "llvm, asm, obj, c, cuda or none",
-     set_emit},
-    {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer},
+     set_emit, emit_word},
+    {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer, NULL},
     {"--draw", NULL,
      "of --infer: from as many neighbours as the recipe's fanout draws (default: all of them)",
-     set_draw},
+     set_draw, NULL},
     {"--target", "LIST", "auto, cpu, cuda or cpu,cuda (default auto: both where nvcc is)",
-     set_target},
-    {"--march", "CPU", "native (default), x86-64-v3, ..", set_march},
+     set_target, target_word},
+    {"--march", "CPU", "native (default), x86-64-v3, ..", set_march, NULL},
     {"--cuda-arch", "LIST",
-     "GPUs to compile for (default: sm_80,sm_90, and sm_100 from CUDA 12.8 on)", set_cuda_arch},
+     "GPUs to compile for (default: sm_80,sm_90, and sm_100 from CUDA 12.8 on)", set_cuda_arch,
+     NULL},
     {"--spmm", "WHO",
      "sparse products on a GPU: own (default), cusparse, or auto (cusparse where it moves less)",
-     set_spmm},
-    {"--specialize", "DATA", "make that data directory's widths constants of the program",
-     set_data},
+     set_spmm, spmm_word},
+    {"--specialize", "DATA", "make that data directory's widths constants of the program", set_data,
+     NULL},
     {"--precision", "TYPE",
      "of large values in memory: f32 (default), bf16 or f16; auto: f16, but f32 where f16 would "
      "not hold what is measured on --data; tf32: f32, rounded by a GPU's products",
-     set_precision},
+     set_precision, precision_word},
     {"--data", "DIR", "measure there for --precision=auto (default: that of --specialize)",
-     set_measured},
-    {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads},
-    {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes},
-    {"--print-before", "PASS", "print the IR before a pass, or before all", set_print_before},
-    {"--print-after", "PASS", "print the IR after a pass, or after all", set_print_after},
-    {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed},
-    {"--verify-each", NULL, "check the IR after each pass", set_verify},
-    {"--time-passes", NULL, "print the time of each pass and stage", set_time},
+     set_measured, NULL},
+    {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads, NULL},
+    {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes, pass_word},
+    {"--print-before", "PASS", "print the IR before a pass, or before all", set_print_before,
+     pass_or_all},
+    {"--print-after", "PASS", "print the IR after a pass, or after all", set_print_after,
+     pass_or_all},
+    {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed,
+     NULL},
+    {"--verify-each", NULL, "check the IR after each pass", set_verify, NULL},
+    {"--time-passes", NULL, "print the time of each pass and stage", set_time, NULL},
     {"--report", "WHAT",
-     "shapes, breaks, fusion, syncs, memory, precision (or several: a,b) or all", set_report},
-    {"--report-format", "FORM", "text or json", set_report_format},
+     "shapes, breaks, fusion, syncs, memory, precision (or several: a,b) or all", set_report,
+     report_word},
+    {"--report-format", "FORM", "text or json", set_report_format, report_format_word},
     {"--variant", "N",
      "reports and listings of that one of a program's variants (default 0; reports list them)",
-     set_variant},
-    {"--keep", NULL, "keep the temporary directory and say where it is", set_keep},
-    {"-v", NULL, "say what is done", set_verbose},
-    {"--version", NULL, "or -V: print the version", set_version},
-    {"--help", NULL, "or -h: print this", set_help},
+     set_variant, NULL},
+    {"--keep", NULL, "keep the temporary directory and say where it is", set_keep, NULL},
+    {"-v", NULL, "say what is done", set_verbose, NULL},
+    {"--version", NULL, "or -V: print the version", set_version, NULL},
+    {"--help", NULL, "or -h: print this", set_help, NULL},
 };
 
+static const CliCommand commands[] = {
+    {NULL, "MODEL.gnn [-o TRAINER] [OPTION]..", "compile a model into a trainer"},
+    {"check", "check FILE.gnn..", "report mistakes, write nothing"},
+    {"opt", "opt FILE.gir --passes=A,B,..", "run passes on textual IR"},
+    {"import", "import ..", "make a data directory (gnnc import --help)"},
+    {"help", "help [man|bash|zsh|fish]", "this; the manual page; a shell's completions"},
+};
+
+const CliCommand *cli_command_at(int i) {
+    return i < (int)COUNT(commands) ? &commands[i] : NULL;
+}
+
+bool cli_option_at(int i, CliOptionText *to) {
+    if (i >= (int)COUNT(options)) return false;
+    const CliOption *o = &options[i];
+    *to = (CliOptionText){o->name, o->value, o->help, o->word};
+    return true;
+}
+
 /* Words of the text, in lines that begin at column `from`. */
-static void put_wrapped(FILE *to, const char *text, int from) {
+void cli_put_wrapped(FILE *to, const char *text, int from) {
     enum { WIDTH = 100 };
     for (int at = from; *text;) {
         int n = (int)strcspn(text, " ");
@@ -295,19 +348,16 @@ static void put_wrapped(FILE *to, const char *text, int from) {
 
 void cli_help(FILE *to) {
     enum { HELP_AT = 26 };
-    fputs("usage: gnnc MODEL.gnn [-o TRAINER] [OPTION]..   compile a model into a trainer\n"
-          "       gnnc check FILE.gnn..                    report mistakes, write nothing\n"
-          "       gnnc opt FILE.gir --passes=A,B,..        run passes on textual IR\n"
-          "       gnnc import ..                           make a data directory (gnnc import "
-          "--help)\n"
-          "\noptions:\n",
-          to);
+    for (int i = 0; cli_command_at(i); i++)
+        fprintf(to, "%s gnnc %-36s%s\n", i ? "      " : "usage:", cli_command_at(i)->how,
+                cli_command_at(i)->what);
+    fputs("\noptions:\n", to);
     for (size_t i = 0; i < COUNT(options); i++) {
         const CliOption *p = &options[i];
         int n = fprintf(to, "  %s%s%s", p->name, p->value ? (p->name[1] == '-' ? "=" : " ") : "",
                         p->value ? p->value : "");
         fprintf(to, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
-        put_wrapped(to, p->help, HELP_AT);
+        cli_put_wrapped(to, p->help, HELP_AT);
     }
     fputs("\npasses:\n", to);
     for (int i = 0; i < pass_count(); i++)
@@ -318,6 +368,10 @@ void cli_help(FILE *to) {
 /* Makefiles of C programs say the first ones, everybody the last. */
 static const char *const aliases[][2] = {
     {"-O", "-O2"}, {"-O1", "-O2"}, {"-O3", "-O2"}, {"-h", "--help"}, {"-V", "--version"}};
+
+const char *const *cli_alias_at(int i) {
+    return i < (int)COUNT(aliases) ? aliases[i] : NULL;
+}
 
 /* ---- parsing ------------------------------------------------------------------------- */
 /* Length of the option's name in arg, or 0 when arg is another option. */
@@ -394,6 +448,8 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
 }
 
 static bool check_files(const CliOptions *o, FILE *err) {
+    if (o->action == ACT_HELP && o->files.n && index_of(cli_manual_form, o->files.v[0]) < 0)
+        return bad(err, "there is no help as '%s': man, bash, zsh, fish", o->files.v[0]);
     if (o->action == ACT_HELP || o->action == ACT_VERSION) return true;
     if (o->precision_auto && o->action == ACT_COMPILE && !o->measured && !o->data)
         return bad(err, "%s measures values on data: say --data=DIR", "--precision=auto");

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frontend/cli.h"
 #include "import_scaffold.h"
 #include "runtime/data/import_folder.h"
 #include "runtime/data/import_split.h"
@@ -22,31 +23,53 @@ static const char usage[] =
     "                        (GraphBolt); raw/ and split/ (Open Graph Benchmark); *.csv tables\n"
     "  edges.txt             an edge list: two node numbers a line\n"
     "  DIR/ind.NAME          Planetoid's raw files ind.NAME.x, .tx, .allx, ..\n"
-    "\n"
-    "  -o DIR                the data directory to write\n"
-    "  --force               replace the data directory if it exists\n"
-    "  --scaffold FILE       write a starter model for what was imported\n"
-    "  --node NAME           name of the node type (default: vertex, or entity); edges.csv alone:\n"
-    "                        --node user,item if its ends are of two types\n"
-    "  --edge NAME           name of the edge type (default: link, triple or event)\n"
-    "  --edges NAME          the same\n"
-    "  --kind COLUMN=KIND    what a column is: float, cat, time, .. ('--kind x=?' lists them);\n"
-    "                        COLUMN may be TYPE.COLUMN\n"
-    "  --features TYPE       store rows of features in 16 bits, bf16 or f16; COLUMN=TYPE: that\n"
-    "                        column\n"
-    "  --relation-types      triples: an edge type per relation, not a column rel\n"
-    "  --map FILE            CSV tables: their keys, as docs/data.md describes\n"
-    "  --normalize-rows      make the rows of x sum to 1\n"
-    "  --split [TABLE=]80/10/10   make a split of the table with labels, else of the edges\n"
-    "  --by-time COLUMN      .. the oldest rows to learn from, the newest to test\n"
-    "  --seed N              .. else at random, by this number (0)\n"
-    "  --replace-split       .. where there is one already\n"
-    "  --undirected          add the reverse of every edge, drop duplicates\n"
-    "  --nodes N             edge lists: there are at least N nodes\n"
-    "  --header yes|no       CSV: row 1 has the names of the columns; no: it is data;\n"
-    "  --header FILE=yes|no  .. of one file\n"
-    "  --skip-bad            leave out rows that cannot be read, and count them\n"
-    "  --name, --source, --licence TEXT   kept in the data directory\n";
+    "\n";
+
+static const ImportOption import_options[] = {
+    {"-o", "DIR", "the data directory to write"},
+    {"--force", NULL, "replace the data directory if it exists"},
+    {"--scaffold", "FILE", "write a starter model for what was imported"},
+    {"--node", "NAME",
+     "name of the node type (default: vertex, or entity); edges.csv alone: --node user,item if "
+     "its ends are of two types"},
+    {"--edge", "NAME", "name of the edge type (default: link, triple or event)"},
+    {"--edges", "NAME", "the same"},
+    {"--kind", "COLUMN=KIND",
+     "what a column is: float, cat, time, .. ('--kind x=?' lists them); COLUMN may be TYPE.COLUMN"},
+    {"--features", "TYPE",
+     "store rows of features in 16 bits, bf16 or f16; COLUMN=TYPE: that column"},
+    {"--relation-types", NULL, "triples: an edge type per relation, not a column rel"},
+    {"--map", "FILE", "CSV tables: their keys, as docs/data.md describes"},
+    {"--normalize-rows", NULL, "make the rows of x sum to 1"},
+    {"--split", "[TABLE=]80/10/10", "make a split of the table with labels, else of the edges"},
+    {"--by-time", "COLUMN", ".. the oldest rows to learn from, the newest to test"},
+    {"--seed", "N", ".. else at random, by this number (0)"},
+    {"--replace-split", NULL, ".. where there is one already"},
+    {"--undirected", NULL, "add the reverse of every edge, drop duplicates"},
+    {"--nodes", "N", "edge lists: there are at least N nodes"},
+    {"--header", "[FILE=]yes|no",
+     "CSV: row 1 has the names of the columns; no: it is data; FILE=: of that file"},
+    {"--skip-bad", NULL, "leave out rows that cannot be read, and count them"},
+    {"--name", "TEXT", "the data's name, kept in the data directory"},
+    {"--source", "TEXT", ".. where they come from"},
+    {"--licence", "TEXT", ".. their licence"},
+    {"--help", NULL, "or -h: print this"},
+};
+
+const ImportOption *gnnc_import_option(int i) {
+    return i < (int)(sizeof import_options / sizeof *import_options) ? &import_options[i] : NULL;
+}
+
+static void put_help(FILE *out) {
+    enum { HELP_AT = 26 };
+    fputs(usage, out);
+    for (int i = 0; gnnc_import_option(i); i++) {
+        const ImportOption *o = gnnc_import_option(i);
+        int n = fprintf(out, "  %s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        fprintf(out, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
+        cli_put_wrapped(out, o->help, HELP_AT);
+    }
+}
 
 typedef struct {
     const char *input[2], *dir, *scaffold, *map;
@@ -410,7 +433,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     RtDataset *d = NULL;
     if (!parse(argc, argv, &o, err))
         return fputs("'gnnc import --help' lists inputs and options\n", err), 2;
-    if (o.help) return fputs(usage, out), 0;
+    if (o.help) return put_help(out), 0;
     o.how.on_bad = on_bad;
     o.how.on_warning = on_warning;
     o.how.user = err;

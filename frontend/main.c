@@ -435,7 +435,10 @@ static void run(Ctx *c, void *arg) {
         j->ok = optimise(c, j);
         break;
     case ACT_HELP:
-        cli_help(stdout);
+        if (j->o.files.n)
+            cli_manual(stdout, j->o.files.v[0]);
+        else
+            cli_help(stdout);
         j->ok = true;
         break;
     case ACT_VERSION:
