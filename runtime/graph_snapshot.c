@@ -232,7 +232,8 @@ static void free_logged(gnnc_graph *g, RtLogged *l) {
     }
 }
 
-static void publish(gnnc_graph *g, RtSnapshot *s, const Span *log) {
+/* Gives the snapshot before, for the caller to leave. */
+static RtSnapshot *publish(gnnc_graph *g, RtSnapshot *s, const Span *log) {
     int n = rt_graph_n_tables(g);
     pthread_mutex_lock(&g->lock);
     RtSnapshot *was = g->newest;
@@ -243,7 +244,7 @@ static void publish(gnnc_graph *g, RtSnapshot *s, const Span *log) {
     }
     pthread_mutex_unlock(&g->lock);
     for (int i = 0; i < n; i++) free_logged(g, log[i].first);
-    rt_graph_leave(g, was);
+    return was;
 }
 
 gnnc_status rt_graph_commit_log(gnnc_graph *g) {
@@ -261,8 +262,9 @@ gnnc_status rt_graph_commit_log(gnnc_graph *g) {
     }
     pthread_mutex_unlock(&g->lock);
     RtSnapshot *s = any ? next_snapshot(g, g->newest, log) : NULL; /* nobody else replaces it */
-    if (s) publish(g, s, log);
+    RtSnapshot *was = s ? publish(g, s, log) : NULL;
     pthread_mutex_unlock(&g->committing);
+    rt_graph_leave(g, was); /* calls `done`, which may commit */
     if (s || (log && !any)) st = GNNC_OK;
     if (st != GNNC_OK)
         atomic_store(&g->refused, "a snapshot: out of memory; appended rows stay in the log");

@@ -255,6 +255,36 @@ TEST(a_snapshot_goes_with_its_last_reader) {
     CHECK(n_done == 6);
 }
 
+typedef struct {
+    gnnc_graph *g;
+    int n_done;
+} Committer;
+
+static void commit_again(void *user) {
+    Committer *c = user;
+    c->n_done++;
+    OK(c->g, gnnc_graph_commit(c->g));
+}
+
+TEST(done_may_commit) {
+    enum { ROWS = 16 };
+    _Alignas(GNNC_ALIGN) static float x[ROWS];
+    Committer c = {.g = graph_new()};
+    gnnc_array a = array_of(GNNC_DT_F32, 1, ROWS, 0, x), one = array_of(GNNC_DT_F32, 1, 1, 0, x);
+    a.borrowed = 1, a.done = commit_again, a.user = &c;
+    OK(c.g, gnnc_graph_add_nodes(c.g, "a", ROWS));
+    OK(c.g, gnnc_graph_add_column(c.g, "a", "x", GNNC_COL_FLOAT, &a, -1, NULL));
+    OK(c.g, gnnc_graph_commit(c.g));
+    gnnc_values v = values_of("x", &one);
+    gnnc_rows r = rows_of("a", 1, 1, &v);
+    APPEND(c.g, &r);
+    alarm(60); /* a call that hangs is a test that fails */
+    OK(c.g, gnnc_graph_commit(c.g));
+    alarm(0);
+    CHECK(c.n_done == 1 && rows_in(c.g, "a") == ROWS + 1);
+    gnnc_graph_release(c.g);
+}
+
 /* ---- threads
  * ---------------------------------------------------------------------------------------- */
 enum { WRITERS = 3, CALLS = 40 };
