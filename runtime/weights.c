@@ -230,7 +230,7 @@ gnnc_status gnnc_trainer_to_model(gnnc_trainer *t, const gnnc_program *program, 
     if (out) *out = NULL;
     RT_NOT_NULL(t, program);
     RT_NOT_NULL(t, out);
-    const RtAlloc *a = &t->rt.pool.from;
+    const RtAlloc *a = &t->outer; /* not its counting one: the model may outlive it */
     Taken to = {0};
     gnnc_status st = gnnc_model_create_with(&to.m, program, a->alloc, a->release, a->user);
     if (st == GNNC_E_NOMEM) return rt_fail_nomem(&t->rt.err, "a model");

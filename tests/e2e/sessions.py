@@ -216,11 +216,11 @@ def check_errors(gnnc, library, data):
 
 
 def check_to_model(data):
-    """Served while training goes on: a model of each epoch, of another library's program."""
-    trains, infer = Library("trains"), Library("gcn_rows")
+    """Served while training goes on, and after the trainer has gone: a model of each epoch, of another library's program."""
+    trains, infer, memory = Library("trains"), Library("gcn_rows"), Memory()
     lib, t = trains.lib, ctypes.c_void_p()
     lib.gnnc_trainer_error.restype = ctypes.c_char_p
-    assert lib.gnnc_trainer_create(ctypes.byref(t), trains.program) == OK
+    assert lib.gnnc_trainer_create_with(ctypes.byref(t), trains.program, *memory.arguments()) == OK
     assert lib.gnnc_trainer_load(t, data.encode()) == OK, lib.gnnc_trainer_error(t)
     g, served = trains.graph(data), []
     for _ in range(3):
@@ -234,15 +234,17 @@ def check_to_model(data):
         assert lib.gnnc_trainer_predict(t, ctypes.byref(flat), ctypes.byref(rank), dim) == OK
         served.append((s, rows(flat, s.width, range(0, s.rows, 53))))
     assert served[0][1] != served[2][1]
-    for s, want in served:
-        got = rows(s.predict(list(range(0, s.rows, 53)))[1], s.width, range(len(want)))
-        assert all(near(x, y) for x, y in zip(got, want))
-        s.close()
     old = (ctypes.c_int64 * 2)()  # no version that there was
     assert lib.gnnc_trainer_to_model(t, old, ctypes.byref(m)) == E_ARG and not m
     assert b"another version" in lib.gnnc_trainer_error(t), lib.gnnc_trainer_error(t)
     assert lib.gnnc_trainer_to_model(t, infer.program, None) == E_ARG
     lib.gnnc_trainer_destroy(t)
+    assert memory.live > 0  # of the models
+    for s, want in served:
+        got = rows(s.predict(list(range(0, s.rows, 53)))[1], s.width, range(len(want)))
+        assert all(near(x, y) for x, y in zip(got, want))
+        s.close()
+    assert memory.live == 0, memory.live
     print("ok to model")
 
 
