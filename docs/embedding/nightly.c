@@ -151,8 +151,9 @@ static int take(void *user, const void *data, size_t n_bytes, size_t n_left) {
     return 0;
 }
 
-/* Trains the weights further, or from the beginning where there are none yet. */
-static gnnc_status train(gnnc_graph *g, Bytes *weights) {
+/* Trains the weights further, or from the beginning where there are none yet; *model serves them.
+ */
+static gnnc_status train(gnnc_graph *g, Bytes *weights, gnnc_model **model) {
     gnnc_trainer *t = NULL;
     Bytes to = {0};
     gnnc_status st = gnnc_trainer_create(&t, &churn_program);
@@ -162,6 +163,7 @@ static gnnc_status train(gnnc_graph *g, Bytes *weights) {
     while (st == GNNC_OK && !gnnc_trainer_done(t)) st = gnnc_trainer_epoch(t);
     if (st == GNNC_OK) st = gnnc_trainer_keep_best(t, NULL);
     if (st == GNNC_OK) st = gnnc_trainer_save_weights_to(t, take, &to);
+    if (st == GNNC_OK) st = gnnc_trainer_to_model(t, &score_program, model);
     if (st != GNNC_OK)
         fprintf(stderr, "train: %s\n", t ? gnnc_trainer_error(t) : gnnc_status_text(st));
     gnnc_trainer_destroy(t);
@@ -170,13 +172,11 @@ static gnnc_status train(gnnc_graph *g, Bytes *weights) {
     return st;
 }
 
-/* A session for each thread, of the weights and the graph's last snapshot. */
-static gnnc_status publish(gnnc_graph *g, const Bytes *weights, Server *server) {
-    gnnc_model *m = NULL;
+/* A session for each thread, of the model, which goes with the last of them, and the graph's last
+ * snapshot. */
+static gnnc_status publish(gnnc_graph *g, gnnc_model *m, Server *server) {
     gnnc_session *s = NULL, *clone;
-    gnnc_status st = gnnc_model_create(&m, &score_program);
-    if (st == GNNC_OK) st = gnnc_model_load_from(m, weights->p, weights->n);
-    if (st == GNNC_OK) st = gnnc_session_create(&s);
+    gnnc_status st = gnnc_session_create(&s);
     if (st == GNNC_OK) st = gnnc_session_open(s, m, g);
     for (int i = 0; i < THREADS && st == GNNC_OK; i++) {
         st = gnnc_session_clone(&clone, s);
@@ -196,12 +196,15 @@ static int64_t answers(const Server *server) {
 }
 
 static gnnc_status night(gnnc_graph *g, const Day *d, Bytes *weights, Server *server) {
+    gnnc_model *m = NULL;
     int64_t before = answers(server);
     gnnc_status st = next_day(g, d);
-    if (st == GNNC_OK) st = train(g, weights);
-    int served = answers(server) > before;
-    if (st == GNNC_OK) st = publish(g, weights, server);
-    if (st == GNNC_OK) printf("answers while it was trained: %s\n", served ? "yes" : "no");
+    if (st == GNNC_OK) st = train(g, weights, &m);
+    int64_t meanwhile = answers(server) - before;
+    if (st == GNNC_OK) st = publish(g, m, server);
+    if (st != GNNC_OK) return st;
+    fprintf(stderr, "%lld answers were given meanwhile\n", (long long)meanwhile);
+    printf("learned of %d more customers\n", A_DAY);
     return st;
 }
 
@@ -209,14 +212,15 @@ int main(void) {
     static Server server[THREADS];
     static Day day;
     gnnc_graph *g = NULL;
+    gnnc_model *m = NULL;
     Bytes weights = {0};
     uint32_t seed = 1;
     int started = 0;
     invent(&day, 0, &seed);
     gnnc_status st = gnnc_graph_create(&g);
     if (st == GNNC_OK) st = first_day(g, &day);
-    if (st == GNNC_OK) st = train(g, &weights);
-    if (st == GNNC_OK) st = publish(g, &weights, server);
+    if (st == GNNC_OK) st = train(g, &weights, &m);
+    if (st == GNNC_OK) st = publish(g, m, server);
     while (started < THREADS && st == GNNC_OK)
         if (pthread_create(&server[started].thread, NULL, serve, &server[started]) == 0)
             started++;
