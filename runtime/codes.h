@@ -61,9 +61,9 @@ gnnc_status rt_node_rows(gnnc_trainer *t, RtPool *pool, const char *path, RtTens
  * `id` or `name`, where all rows differ in it.  *ids [rows], NULL: they are not called anything. */
 gnnc_status rt_row_ids(RtPool *pool, const char *dir, const RtTable *t, const char *const **ids,
                        RtError *err);
-/* The node type, or, where not only nodes are asked for, the table, whose rows a dimension of a
- * variable has; -1: none.  n: of rt_sizes_of, which it leaves as they are. */
-int rt_rows_space(const RtExec *x, int var, int dim, int64_t *n, bool nodes);
+/* The table whose rows a dimension of a variable has; -1: none.  nodes_alone: node types only, no
+ * edges and no graphs.  n: of rt_sizes_of, which it leaves as they are. */
+int rt_rows_space(const RtExec *x, int var, int dim, int64_t *n, bool nodes_alone);
 int64_t *rt_sizes_of(const RtExec *x, RtPool *pool); /* NULL: no memory */
 
 #endif

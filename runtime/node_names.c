@@ -10,14 +10,14 @@
 #include "trainer.h"
 
 /* ---- which dimension ------------------------------------------------------------ */
-int rt_rows_space(const RtExec *x, int var, int dim, int64_t *n, bool nodes) {
+int rt_rows_space(const RtExec *x, int var, int dim, int64_t *n, bool nodes_alone) {
     const rt_program *p = x->program;
     rt_var_shape is, more;
     p->var_shape(var, n, &is);
     for (int s = 0; s < p->n_spaces && dim < is.rank; s++) {
         int sym = p->spaces[s].sym;
         rt_space_kind k = p->spaces[s].kind;
-        bool rows = k == RT_SP_NODE || (!nodes && (k == RT_SP_EDGE || k == RT_SP_GRAPH));
+        bool rows = k == RT_SP_NODE || (!nodes_alone && (k == RT_SP_EDGE || k == RT_SP_GRAPH));
         if (!rows || p->spaces[s].first || sym < 0) continue;
         if (is.dim[dim] != n[sym]) continue; /* maybe its size: it grows with it, or not */
         n[sym]++;
