@@ -13,8 +13,10 @@ static int failed(const RtCli *c, const RtError *err) {
 static void print_written(const RtCli *c, const char *path, const RtArray *a) {
     if (c->log == RT_LOG_NONE) return;
     printf("%s: ", path);
-    if (c->format != RT_FORMAT_NPY) printf("%lld rows\n", (long long)a->shape[0]);
-    if (c->format != RT_FORMAT_NPY) return;
+    if (c->format != RT_FORMAT_NPY) {
+        printf("%lld rows\n", (long long)a->shape[0]);
+        return;
+    }
     for (int i = 0; i < a->rank; i++) printf("%s%lld", i ? " x " : "", (long long)a->shape[i]);
     printf(" f32\n");
 }
