@@ -87,6 +87,10 @@ bool rt_bind_drawn_from(const rt_program *p, int space);
  * relations that it is derived from still have their arrays.  -1: none. */
 int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table);
 
+/* bind_table.c: the data's table of a space, by its name there; edges that nothing reads are none.
+ * E_MISSING: there is no such table; E_SHAPE: edges between other types. */
+gnnc_status rt_bind_find_table(const RtExec *x, int space, const RtTable **to);
+
 /* bind_form.c: stored entries as dense rows and back.
  * Can the column be read as the program wants it, now or converted? */
 bool rt_form_fits(const rt_column *want, const RtColumn *have);
