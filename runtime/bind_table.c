@@ -1,4 +1,4 @@
-/* The data's tables by the names of the model's types, and what is said of those that are missing. */
+/* The data's tables by the names of the model's types; what is said of those that are missing. */
 #include <stdio.h>
 #include <string.h>
 
