@@ -50,7 +50,7 @@ static gnnc_status check_columns(Call *a) {
         const gnnc_values *v = values_at(a, i);
         gnnc_status st = RT_STRUCT_CHECK(err, gnnc_values, v, n_categories);
         if (st == GNNC_OK && v->struct_size == r->columns->struct_size) continue;
-        a->in.n_columns = 0; /* nothing can be read of them */
+        a->in.n_columns = i; /* nothing can be read of it, nor of where the next one is */
         return rt_fail(err, GNNC_E_ARG, "struct_size of column %d is not that of column 0", i);
     }
     return GNNC_OK;

@@ -322,7 +322,8 @@ typedef struct gnnc_rows {
  * Returns GNNC_E_STATE (the graph is not committed), GNNC_E_MISSING (no such table or column; a
  * column is lacking), GNNC_E_DTYPE, _SHAPE, _RANGE (an end is no node, a code or name no category
  * of the column, more than 2^31 - 1 rows), _VALUE, _FORMAT, _NOMEM: `error` has table, column and
- * row, counted from 0 in this call; GNNC_E_ARG (of another struct_size nothing is read). */
+ * row, counted from 0 in this call; GNNC_E_ARG (of another struct_size nothing is read, and none of
+ * the columns behind one of another struct_size). */
 gnnc_status gnnc_graph_append(gnnc_graph *g, gnnc_rows *rows);
 
 /* What is in it, while it is built (by the thread that builds), or in its newest snapshot (by any):

@@ -229,10 +229,14 @@ TEST(every_refusal_of_rows_has_its_name) {
 TEST(calls_that_are_none) {
     Good k;
     good(&k);
-    k.v[1].struct_size = 8;
+    k.v[0].struct_size = 8;
     CHECK(gnnc_graph_append(k.g, &k.nodes) == GNNC_E_ARG && k.n_done == 0);
     CHECK_STR(k.nodes.error, "struct_size of the gnnc_values is 8: set it to sizeof(gnnc_values)");
+    k.v[0].struct_size = sizeof k.v[0];
+    k.v[1].struct_size = 8;
+    CHECK(gnnc_graph_append(k.g, &k.nodes) == GNNC_E_ARG && k.n_done == 1); /* x is read */
     k.v[1].struct_size = sizeof k.v[1];
+    k.n_done = 0;
     CHECK(gnnc_graph_append(NULL, &k.nodes) == GNNC_E_ARG && k.n_done == 2);
     CHECK(gnnc_graph_append(k.g, NULL) == GNNC_E_ARG);
     k.nodes.n_columns = -1;
