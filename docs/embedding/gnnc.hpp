@@ -27,7 +27,8 @@ inline void check(gnnc_status status, const char *what) {
     if (status != GNNC_OK) throw error(status, what);
 }
 
-// A C++ array as gnnc_graph takes it: [n], or [n / width, width].  Copied by the call it goes to.
+// A C++ array as gnnc_graph takes it: [n], or [n / width, width], an error where that leaves a
+// rest. Copied by the call it goes to.
 template <class T> struct element;
 template <> struct element<float> {
     static constexpr gnnc_element type = GNNC_DT_F32;
@@ -46,12 +47,16 @@ template <> struct element<std::int64_t> {
 };
 
 template <class T> gnnc_array array(const std::vector<T> &v, std::int64_t width = 0) {
+    const auto n = static_cast<std::int64_t>(v.size());
+    if (width < 0 || (width && n % width))
+        throw error(GNNC_E_SHAPE,
+                    std::to_string(n) + " values are no rows of " + std::to_string(width));
     gnnc_array a = {};
     a.struct_size = sizeof a;
     a.data = v.data();
     a.dtype = element<T>::type;
     a.rank = width ? 2 : 1;
-    a.shape[0] = static_cast<std::int64_t>(v.size()) / (width ? width : 1);
+    a.shape[0] = width ? n / width : n;
     a.shape[1] = width;
     return a;
 }

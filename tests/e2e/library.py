@@ -101,6 +101,40 @@ def headers():
     assert b"#define FIXED_OUTPUT_PRED_SHAPE {-1, 7}" in read("fixed.h")
 
 
+ARRAYS = """
+#include <iostream>
+
+#include "gnnc.hpp"
+
+static void column(gnnc::graph &g, const char *name, std::size_t n, std::int64_t width) try {
+    g.column("paper", name, GNNC_COL_FLOAT, std::vector<float>(n), width);
+    std::cout << "taken\\n";
+} catch (const gnnc::error &e) {
+    std::cout << (e.status == GNNC_E_SHAPE) << " " << e.what() << "\\n";
+}
+
+int main() {
+    gnnc::graph g;
+    g.nodes("paper", 3);
+    column(g, "a", 3, 0);
+    column(g, "b", 6, 2);
+    column(g, "c", 7, 2);
+    column(g, "d", 3, -1);
+}
+"""
+
+
+def cpp_arrays():
+    """gnnc.hpp: values that are no whole rows are an error, and none is dropped."""
+    with open("arrays.cpp", "w", encoding="utf-8") as f:
+        f.write(ARRAYS)
+    run([*LANGUAGES["c++17"], "arrays.cpp", "-x", "none", "-I" + API, f"-I{TOP}/docs/embedding", "own/libchurn.so", "-Wl,-rpath,own",
+         "-o", "arrays"])
+    said = run(["./arrays"]).splitlines()
+    assert said[:2] == ["taken"] * 2 and said[2].startswith("1 ") and said[2].endswith("7 values are no rows of 2"), said
+    assert len(said) == 4 and said[3].endswith("3 values are no rows of -1"), said
+
+
 # ---- two models in one program --------------------------------------------------------------------
 def flags():
     with open(BUILD + "/link.flags", encoding="utf-8") as f:
@@ -373,6 +407,7 @@ def dependencies():
 def main():
     make()
     headers()
+    cpp_arrays()
     exported()
     linkings()
     interposed()
