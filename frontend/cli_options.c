@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "runtime/data/io.h"
+
 typedef bool Setter(Arena *a, CliOptions *o, const char *value);
 
 typedef struct {
@@ -470,6 +472,8 @@ static bool check_files(const CliOptions *o, FILE *err) {
     if (o->shared_runtime && o->emit != OUT_LIB)
         return bad(err, "%s is for --emit=lib", "--runtime=shared");
     if (o->draw && !o->infer) return bad(err, "%s is for --infer", "--draw");
+    if (o->draw && rt_ends_with(o->files.v[0], ".gir"))
+        return bad(err, "%s is for a .gnn: textual IR says itself what is drawn", "--draw");
     if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))
         return bad(err, "'%s' is no command (check, opt, import, help) and no file", o->files.v[0]);
     if (o->action != ACT_CHECK && o->files.n > 1)

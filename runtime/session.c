@@ -31,6 +31,7 @@ gnnc_status gnnc_session_create(gnnc_session **out) {
 static void release(RtServed *of) {
     if (!of || atomic_fetch_sub(&of->n_sessions, 1) > 1) return;
     gnnc_model *m = of->model;
+    rt_link_batches_stop(of->t);
     gnnc_trainer_destroy(of->t);
     gnnc_model_release(m);
 }
@@ -171,6 +172,7 @@ gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
 out:
     if (t && t->rt.err.text[0]) rt_fail(&s->rt.err, st, "%s", t->rt.err.text);
     drop_part(s);
+    if (t) rt_link_batches_stop(t);
     gnnc_trainer_destroy(t);
     return st;
 }

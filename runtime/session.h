@@ -13,8 +13,8 @@
 
 /* Links of a pair's kind, by their number: gnnc_session_link_sizes. */
 typedef struct RtServedKinds {
-    int64_t n;
-    int32_t *edge; /* [n] one that is of this kind; -1: none is */
+    int64_t n;     /* one more than the highest that an edge is of */
+    int32_t *edge; /* [n] an edge of this kind; -1: none is */
 } RtServedKinds;
 
 /* What sessions share. */

@@ -51,10 +51,9 @@ static gnnc_status fail_range(gnnc_session *s, const char *what, int64_t i, int6
 }
 
 static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
-    const RtServed *of = s->of;
-    if (kind < 0 || kind >= of->kinds.n) return fail_range(s, "kind", kind, of->kinds.n);
-    *edge = of->kinds.edge[kind];
-    if (*edge >= 0 || !of->reads_edges) return GNNC_OK;
+    const RtServedKinds *k = &s->of->kinds;
+    *edge = kind < 0 || kind >= k->n ? -1 : k->edge[kind];
+    if (*edge >= 0 || (kind >= 0 && !s->of->reads_edges)) return GNNC_OK;
     return rt_fail(&s->rt.err, GNNC_E_RANGE, "kind %lld: the data have no link of it",
                    (long long)kind);
 }

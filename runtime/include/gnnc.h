@@ -786,11 +786,11 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
  * GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
 
-/* Of a model of links (`links(e)`, without times): the nodes at both ends, and how many kinds of
- * links there are.  Any may be NULL.  Kinds are numbers: that of the category that `links(e, kind)`
- * tells them by, times the ways of what is scored, plus the way; a union has twice the ways of its
- * parts, those of the second one behind.  A relation without either has kind 0 alone.
- * Returns GNNC_E_ARG (it is not open, or predicts rows). */
+/* Of a model of links (`links(e)`, without times): the nodes at both ends, and one more than the
+ * highest kind that the data have a link of, at least 1.  Any may be NULL.  Kinds are numbers: that
+ * of the category that `links(e, kind)` tells them by, times the ways of what is scored, plus the
+ * way; a union has twice the ways of its parts, those of the second one behind.  A relation without
+ * either has kind 0 alone. Returns GNNC_E_ARG (it is not open, or predicts rows). */
 gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64_t *n_dst,
                                     int64_t *n_kinds);
 /* The model's scores of n pairs, which need not be edges of the data.
@@ -803,11 +803,10 @@ gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64
 gnnc_status gnnc_session_predict_links(gnnc_session *s, int64_t n, const int64_t *src,
                                        const int64_t *dst, const int64_t *kind, float *out);
 /* The k destinations of each of n sources that score highest, the best first; of equal scores the
- * lower row.  Left out are those that the source has a link of that kind to, in any split, unless
- * `with_known`.  Memory does not grow with the number of destinations.
- *   src, kind   as above
- *   dst, score  [n, k] the caller's; where fewer are left, -1 and minus infinity.  A score that is
- *               no number is none.
+ * lower row.  Left out are those that the source has a link of that kind to, in the training,
+ * validation or test split, unless `with_known`: edges in no split are pairs that may become links.
+ * Memory does not grow with the number of destinations. src, kind   as above dst, score  [n, k] the
+ * caller's; where fewer are left, -1 and minus infinity.  A score that is no number is none.
  * Returns GNNC_E_ARG (k below 1), and what gnnc_session_predict_links returns. */
 gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *src,
                                    const int64_t *kind, int64_t k, int with_known, int64_t *dst,

@@ -150,6 +150,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_rows": (c_int64, [Handle]),
     "gnnc_session_row_shape": (c_int, [Handle, POINTER(c_int), POINTER(c_int64)]),
     "gnnc_session_predict": (c_int, [Handle, c_int64, c_void_p, c_void_p]),
+    "gnnc_session_set_seed": (c_int, [Handle, c_int64]),
+    "gnnc_session_link_sizes": (c_int, [Handle, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64)]),
+    "gnnc_session_predict_links": (c_int, [Handle, c_int64, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "gnnc_session_top_links": (c_int, [Handle, c_int64, c_void_p, c_void_p, c_int64, c_int, POINTER(c_int64), c_void_p]),
 }
 
 

@@ -35,6 +35,24 @@ class Model(_abi.Owner):
         return Session(self, graph)
 
 
+def _numbers(values: Any, what: str, like: Optional[np.ndarray] = None) -> np.ndarray:
+    """int64 [n], as many as `like` has."""
+    x = np.asarray(values)
+    if x.ndim != 1 or (x.size and x.dtype.kind not in "iu"):
+        raise Error("E_ARG", f"{what} are [n] integers, not {x.dtype} {list(x.shape)}")
+    if like is not None and x.size != like.size:
+        raise Error("E_ARG", f"{what} are {x.size}, and sources {like.size}")
+    return np.ascontiguousarray(x, dtype=np.int64)
+
+
+def _kinds(kind: Any, src: np.ndarray) -> Optional[np.ndarray]:
+    return None if kind is None else _numbers(kind, "kinds", src)
+
+
+def _at(x: Optional[np.ndarray]) -> Optional[int]:
+    return None if x is None else x.ctypes.data
+
+
 class Session(_abi.Owner):
     """One thread's working memory over a model and a graph, both of which it keeps.
 
@@ -74,10 +92,7 @@ class Session(_abi.Owner):
 
         ids: [n] integers        out: float32 [n, ..] in one piece, which is filled; else a new one
         """
-        ids = np.asarray(ids)
-        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise Error("E_ARG", f"ids are [n] integers, not {ids.dtype} {list(ids.shape)}")
-        ids = np.ascontiguousarray(ids, dtype=np.int64)
+        ids = _numbers(ids, "ids")
         shape = (ids.size, *self.row_shape)
         if out is None:
             out = np.empty(shape, dtype=np.float32)
@@ -85,6 +100,42 @@ class Session(_abi.Owner):
             raise Error("E_ARG", f"out must be float32 {list(shape)}, in one piece and writable")
         self._call("predict", ids.size, ids.ctypes.data, out.ctypes.data)
         return out
+
+    def set_seed(self, seed: int) -> None:
+        """What is drawn for a row, of a model by time or compiled with --draw, is a function of this and the row."""
+        self._call("set_seed", seed)
+
+    def link_sizes(self) -> Tuple[int, int, int]:
+        """Of a model of links: sources, destinations, and kinds of links."""
+        sizes = (ctypes.c_int64 * 3)()
+        at = [ctypes.cast(ctypes.byref(sizes, 8 * i), ctypes.POINTER(ctypes.c_int64)) for i in range(3)]
+        self._call("link_sizes", *at)
+        return sizes[0], sizes[1], sizes[2]
+
+    def predict_links(self, src: Any, dst: Any, kind: Any = None) -> np.ndarray:
+        """The model's scores of pairs, which need not be edges: float32 [n].
+
+        src, dst: [n] rows of both ends        kind: [n] what kind of link (docs/c-api.md), or None: 0
+        """
+        src = _numbers(src, "sources")
+        dst = _numbers(dst, "destinations", src)
+        kinds = _kinds(kind, src)
+        out = np.empty(src.size, dtype=np.float32)
+        self._call("predict_links", src.size, _at(src), _at(dst), _at(kinds), _at(out))
+        return out
+
+    def top_links(self, src: Any, k: int, kind: Any = None, known: bool = False) -> Tuple[np.ndarray, np.ndarray]:
+        """The k destinations of each source that score highest, best first, and their scores: [n, k] both.
+
+        Destinations that a source has a link to are left out unless `known`; where fewer are left, -1 and -inf.
+        """
+        src = _numbers(src, "sources")
+        kinds = _kinds(kind, src)
+        dst = np.empty((src.size, k), dtype=np.int64)
+        score = np.empty((src.size, k), dtype=np.float32)
+        to = dst.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+        self._call("top_links", src.size, _at(src), _at(kinds), k, int(known), to, _at(score))
+        return dst, score
 
     def __repr__(self) -> str:
         return f"<Session of {_facts.MODEL}: {self.rows} rows of {list(self.row_shape)}>"

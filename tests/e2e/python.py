@@ -501,6 +501,35 @@ def several_types():
     fails("E_ARG", "2 node types (user, item)", shop.Graph.from_pyg, Store(num_nodes=n, edge_index=buys))
 
 
+def pairs_of_nodes():
+    """Scores of pairs, and the best of a source, are those that sorting all scores gives."""
+    from session_links import USERS, SCORES, shop, shop_model
+    bought, _ = shop("shop", 40, False)
+    with open("pairs.gnn", "w", encoding="utf-8") as f:
+        f.write(shop_model(*SCORES["drawn"]).replace('"layers/', '"%s/models/layers/' % TOP))
+    pairs = emit("pairs.gnn", "pairs")
+    graph = pairs.Graph.read("shop")
+    t = pairs.Trainer(graph, epochs=2)
+    t.train()
+    s = pairs.Model(t.weights_to_bytes()).session(graph)
+    assert s.link_sizes() == (USERS, 40, 1) and s.rows == 0
+    in_order = np.array(sorted(bought, key=lambda edge: edge[1]))
+    assert np.allclose(s.predict_links(in_order[:, 0], in_order[:, 1]), t.predict(), rtol=1e-5, atol=1e-6)
+    scores = s.predict_links(np.repeat(np.arange(USERS), 40), list(range(40)) * USERS).reshape(USERS, 40)
+    dst, best = s.top_links(np.arange(USERS), 5)
+    for u in range(USERS):
+        left = [d for d in np.argsort(-scores[u], kind="stable") if (u, d) not in bought][:5]
+        assert list(dst[u]) == left and list(best[u]) == list(scores[u][left]), u
+    assert (s.top_links([3], 40, known=True)[0] >= 0).all()
+    s.set_seed(5)
+    fails("E_ARG", "destinations are 2", s.predict_links, [0], [0, 1])
+    fails("E_ARG", "integers", s.predict_links, [0.5], [0])
+    fails("E_RANGE", "destination 40", s.predict_links, [0], [40])
+    fails("E_RANGE", "kind -1", s.top_links, [0], 2, [-1])
+    fails("E_ARG", "", s.top_links, [0], 0)
+    fails("E_STATE", "scores links", s.predict, [0])
+
+
 def no_rows():
     """Links are not served by row: the package says why."""
     link = emit(TOP + "/models/link.gnn", "link", "-O0")
@@ -555,6 +584,7 @@ def main():
     interruptions(churn, graph)
     lines(churn, graph)
     several_types()
+    pairs_of_nodes()
     no_rows()
     names()
     documentation()

@@ -197,8 +197,9 @@ def check_facts(gnnc, layers):
     for q, row in zip(queries, rows):
         scores = {t: x for a, x in zip(asked, got) for t in a[3:] if a[:3] == q}
         assert row == best(scores, [t for t in range(N) if (*q, t) not in known], 4), (q, row)
-    assert library.score(s, [(0, 0)], [6])[0] == E_RANGE and library.error(s) == "kind 6: the data have 0 to 5"
-    assert library.score(s, [(0, 0)], [-1])[0] == E_RANGE
+    for kind in (6, -1, 2 ** 40):
+        assert library.score(s, [(0, 0)], [kind])[0] == E_RANGE
+        assert library.error(s) == "kind %d: the data have no link of it" % kind, library.error(s)
     library.lib.gnnc_session_destroy(s)
     print("ok facts")
 
@@ -209,7 +210,9 @@ def check_errors(library, s):
            "destination 40: the data have 0 to 39": [(0, 40)]}
     for text, pairs in bad.items():
         assert library.score(s, pairs)[0] == E_RANGE and library.error(s) == text, (text, library.error(s))
-    assert library.score(s, [(0, 0)], [1])[0] == E_RANGE
+    assert library.score(s, [(0, 0)], [-1])[0] == E_RANGE
+    assert library.score(s, [(0, 0)], [1]) == library.score(s, [(0, 0)])  # it reads no kind
+    assert library.top(s, [0], 40, [7]) == library.top(s, [0], 40, known=1)
     assert library.top(s, [13], 3)[0] == E_RANGE and library.error(s) == "source 13: the data have 0 to 12"
     assert library.score(s, [])[0] == OK and library.top(s, [], 3)[0] == OK
     one, out = (I64 * 1)(0), (F32 * 1)()
