@@ -167,12 +167,12 @@ static gnnc_status reserve(gnnc_graph *g, gnnc_table kind, const char *name) {
 }
 
 /* A table that is not there yet, or a place for edges that are: *out is not counted yet. */
-static gnnc_status new_table(gnnc_graph *g, gnnc_table kind, const char *name, RtTable *made,
-                             RtTable **out) {
+static gnnc_status new_table(gnnc_graph *g, gnnc_table kind, const char *name, bool shares_name,
+                             RtTable *made, RtTable **out) {
     gnnc_table is = kind;
-    int n;
+    int n = 0;
     if (!*name) return rt_fail(&g->err, GNNC_E_ARG, "a table has a name of at least a letter");
-    RtTable *t = *out = find(g, name, &is, &n);
+    RtTable *t = *out = shares_name ? NULL : find(g, name, &is, &n);
     if (n > 1 || (n == 1 && (is != GNNC_EDGES || kind != GNNC_EDGES)))
         return rt_fail(&g->err, GNNC_E_ARG, "there is a table '%s' already", name);
     *made = (RtTable){.graph = -1, .src_type = -1, .dst_type = -1};
@@ -196,7 +196,7 @@ static gnnc_status add_rows(gnnc_graph *g, gnnc_table kind, const char *type, in
     gnnc_status st;
     TRY(st, rt_graph_begin(g));
     TRY(st, check_count(g, type, count));
-    TRY(st, new_table(g, kind, type, &made, &old));
+    TRY(st, new_table(g, kind, type, false, &made, &old));
     made.count = count;
     st = put_table(g, kind, &made, NULL);
 out:
@@ -246,6 +246,7 @@ typedef struct {
     const char *name, *src_type, *dst_type;
     const gnnc_array *in[2];
     const gnnc_by *by; /* compressed: in[0] are pointers; NULL = both ends are listed */
+    bool shares_name;  /* a node type may have it, too, as in a directory */
 } Edges;
 
 /* "cites: sources", for messages. */
@@ -313,7 +314,7 @@ static gnnc_status add_edges(gnnc_graph *g, const Edges *e, RtLent x[2]) {
     const RtTable *src = find_in(g, GNNC_NODES, e->src_type);
     const RtTable *dst = src ? find_in(g, GNNC_NODES, e->dst_type) : NULL;
     if (!dst) return GNNC_E_MISSING;
-    TRY(st, new_table(g, GNNC_EDGES, e->name, &made, &old));
+    TRY(st, new_table(g, GNNC_EDGES, e->name, e->shares_name, &made, &old));
     x[0].table = x[1].table = made.name;
     made.src_type = (int)(src - g->data->nodes);
     made.dst_type = (int)(dst - g->data->nodes);
@@ -340,13 +341,19 @@ static gnnc_status lend_edges(gnnc_graph *g, const Edges *e) {
 gnnc_status gnnc_graph_add_edges(gnnc_graph *g, const char *name, const char *src_type,
                                  const char *dst_type, const gnnc_array *src,
                                  const gnnc_array *dst) {
-    return lend_edges(g, &(Edges){name, src_type, dst_type, {src, dst}, NULL});
+    return lend_edges(g, &(Edges){name, src_type, dst_type, {src, dst}, NULL, false});
+}
+
+gnnc_status rt_graph_add_new_edges(gnnc_graph *g, const char *name, const char *src_type,
+                                   const char *dst_type, const gnnc_array *src,
+                                   const gnnc_array *dst) {
+    return lend_edges(g, &(Edges){name, src_type, dst_type, {src, dst}, NULL, true});
 }
 
 gnnc_status gnnc_graph_add_edges_csr(gnnc_graph *g, const char *name, const char *src_type,
                                      const char *dst_type, gnnc_by by, const gnnc_array *ptr,
                                      const gnnc_array *idx) {
-    return lend_edges(g, &(Edges){name, src_type, dst_type, {ptr, idx}, &by});
+    return lend_edges(g, &(Edges){name, src_type, dst_type, {ptr, idx}, &by, false});
 }
 
 /* ---- the end of building -------------------------------------------------------------------- */

@@ -99,6 +99,11 @@ gnnc_status rt_graph_put_column(gnnc_graph *g, RtTable *t, const RtColumn *c);
 gnnc_status rt_graph_names(gnnc_graph *g, const char *where, const char *const *names, int64_t n,
                            const char *const **out);
 
+/* gnnc_graph_add_edges of edges that g has none of yet; a node type may have their name, too, which
+ * then finds neither. */
+gnnc_status rt_graph_add_new_edges(gnnc_graph *g, const char *name, const char *src_type,
+                                   const char *dst_type, const gnnc_array *src,
+                                   const gnnc_array *dst);
 /* gnnc_graph_add_column; *kept: the graph goes on reading the array. */
 gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *column,
                                 gnnc_kind kind, const gnnc_array *values, int64_t n_categories,

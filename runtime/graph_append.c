@@ -109,9 +109,10 @@ static gnnc_status add_table(Call *a) {
         give_back(r->dst);
         return st;
     }
-    st = gnnc_graph_add_edges(&a->one, r->table, nodes[like->src_type].name,
-                              nodes[like->dst_type].name, borrow(r->src, &src),
-                              borrow(r->dst, &dst));
+    st = rt_graph_add_new_edges(&a->one, r->table, nodes[like->src_type].name,
+                                nodes[like->dst_type].name, borrow(r->src, &src),
+                                borrow(r->dst, &dst));
+    a->one.data->n_nodes = 0; /* the ends are checked; the name is now that of the edges alone */
     if (st != GNNC_OK || a->one.data->edges->count == r->count) return st;
     return rt_fail(&a->one.err, GNNC_E_SHAPE, "%s: %lld edges, and their count is %lld", r->table,
                    (long long)a->one.data->edges->count, (long long)r->count);

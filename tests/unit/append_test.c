@@ -305,4 +305,36 @@ TEST(nodes_of_graphs_are_not_appended_to) {
     gnnc_graph_release(g);
 }
 
+/* A directory may call edges as their nodes. */
+TEST(edges_with_the_name_of_their_nodes_are_appended) {
+    static const char schema[] =
+        "{\"format\": 1, \"nodes\": {\"n\": {\"count\": 40, \"columns\": {}}},"
+        "\"edges\": {\"n\": {\"count\": 160, \"src\": \"n\", \"dst\": \"n\", \"file\": \"e.npy\","
+        "\"columns\": {\"w\": {\"kind\": \"float\", \"shape\": [160], \"file\": \"w.npy\"}}}}}";
+    static const int32_t from[] = {0}, to[] = {40};
+    static const float w[] = {7};
+    gnnc_array src = array_of(GNNC_DT_I32, 1, 1, 0, from), dst = array_of(GNNC_DT_I32, 1, 1, 0, to),
+               a = array_of(GNNC_DT_F32, 1, 1, 0, w);
+    gnnc_values v = values_of("w", &a);
+    gnnc_rows node = rows_of("n", 1, 0, NULL), edge = rows_of("n", 1, 1, &v);
+    edge.src = &src, edge.dst = &dst;
+    const char *dir = scratch_new();
+    make_data(dir);
+    write_text(dir, "schema.json", schema);
+    gnnc_graph *g = graph_new();
+    OK(g, gnnc_graph_read(g, dir, 0));
+    OK(g, gnnc_graph_commit(g));
+    CHECK(gnnc_graph_append(g, &edge) == GNNC_E_RANGE);
+    CHECK_STR(edge.error, "n: edge 0: destination 40 is no 'n' node: there are 40");
+    APPEND(g, &node);
+    APPEND(g, &edge);
+    OK(g, gnnc_graph_commit(g));
+    const RtDataset *d = g->newest->data;
+    CHECK(node.first == 40 && d->nodes[0].count == 41);
+    CHECK(edge.first == 160 && d->edges[0].count == 161 && d->edges[0].dst[160] == 40);
+    CHECK(rt_table_column(&d->edges[0], "w")->f32[160] == 7);
+    gnnc_graph_release(g);
+    scratch_remove(dir);
+}
+
 TEST_MAIN()
