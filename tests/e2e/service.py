@@ -15,6 +15,15 @@ import urllib.request
 
 GNNC, TOP, CORA = map(os.path.abspath, sys.argv[1:4])
 REQUESTS, RELOADS = map(int, sys.argv[4:] or (2000, 30))
+CLONE_ONCE = """
+#include <gnnc.h>
+static gnnc_status clone_once(gnnc_session **out, const gnnc_session *s) {
+    static int n;
+    *out = 0;
+    return n++ ? GNNC_E_NOMEM : gnnc_session_clone(out, s);
+}
+#define gnnc_session_clone clone_once
+"""
 
 
 def run(*command, **kw):
@@ -39,6 +48,9 @@ def build():
     assert len(lines) == 2, lines
     for line in lines:
         run("sh", "-c", line + " -Wall -Wextra -Wpedantic -Werror", env={**os.environ, "TOP": TOP})
+    with open("clone_once.h", "w", encoding="utf-8") as f:
+        f.write(CLONE_ONCE)
+    run("sh", "-c", lines[0] + "_once -include clone_once.h", env={**os.environ, "TOP": TOP})
 
 
 def ask(port, path, body):
@@ -64,8 +76,24 @@ def refusals(port):
     assert ask(port, "/predict", '{"ids": [5]}')[1]["model"] == 1  # a model that could not be opened replaced none
 
 
+def no_memory_for_workers():
+    """A model that is right, and that no worker could get: the one before stays, and the error is not the client's."""
+    with subprocess.Popen(["./serve_once", "0", CORA, "0.st", "1"], stdout=subprocess.PIPE, text=True) as p:
+        try:
+            port = p.stdout.readline().split()[-1]
+            got, said = ask(port, "/reload", '{"weights": "1.st"}')
+            assert got == 500 and said["error"].startswith("out of memory"), (got, said)
+            got, said = ask(port, "/reload", '{"weights": "none.st"}')
+            assert got == 400 and "none.st" in said["error"], (got, said)
+            assert ask(port, "/predict", '{"ids": [5]}')[1]["model"] == 1
+        finally:
+            p.terminate()
+    assert p.returncode == 0, p.returncode
+
+
 def main():
     build()
+    no_memory_for_workers()
     with subprocess.Popen(["./serve", "0", CORA, "0.st"], stdout=subprocess.PIPE, text=True) as p:
         try:
             port = p.stdout.readline().split()[-1]

@@ -199,7 +199,7 @@ static Served *served(const gnnc_session *s, int64_t model) {
     return NULL;
 }
 
-/* A session of the weights in the file; NULL, and why. */
+/* A session of the weights in the file, or NULL and why. */
 static gnnc_session *open_session(gnnc_graph *g, const char *weights, char *why, size_t n_why) {
     gnnc_model *m = NULL;
     gnnc_session *s = NULL;
@@ -207,8 +207,10 @@ static gnnc_session *open_session(gnnc_graph *g, const char *weights, char *why,
     if (st == GNNC_OK) st = gnnc_model_load(m, weights);
     if (st == GNNC_OK) st = gnnc_session_create(&s);
     if (st == GNNC_OK) st = gnnc_session_open(s, m, g);
-    const char *said = s ? gnnc_session_error(s) : m ? gnnc_model_error(m) : "";
-    snprintf(why, n_why, "%s", *said ? said : gnnc_status_text(st));
+    if (st != GNNC_OK) {
+        const char *said = s ? gnnc_session_error(s) : m ? gnnc_model_error(m) : "";
+        snprintf(why, n_why, "%s", *said ? said : gnnc_status_text(st));
+    }
     gnnc_model_release(m); /* the session keeps it */
     if (st == GNNC_OK) return s;
     gnnc_session_destroy(s);
@@ -230,14 +232,16 @@ static bool publish(Service *v, const gnnc_session *s) {
 }
 
 static void reload(Service *v, Request *r) {
-    char why[512] = "out of memory";
+    char why[512];
     cJSON *o = cJSON_Parse(r->body);
     const char *weights = cJSON_GetStringValue(cJSON_GetObjectItem(o, "weights"));
     gnnc_session *s = weights ? open_session(v->graph, weights, why, sizeof why) : NULL;
-    if (s && publish(v, s))
-        answer(r, MHD_HTTP_OK, object_of(v->model));
-    else
+    if (!s)
         refuse(r, MHD_HTTP_BAD_REQUEST, weights ? why : "wanted: {\"weights\": FILE}");
+    else if (!publish(v, s))
+        refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory: the model is the one before");
+    else
+        answer(r, MHD_HTTP_OK, object_of(v->model));
     gnnc_session_destroy(s);
     cJSON_Delete(o);
 }
@@ -366,7 +370,7 @@ static bool open_service(Service *v, const char *data, const char *weights) {
     }
     gnnc_session *s = open_session(v->graph, weights, why, sizeof why);
     if (!s || gnnc_session_row_shape(s, &rank, dim)) {
-        fprintf(stderr, "serve: %s\n", why);
+        fprintf(stderr, "serve: %s\n", s ? gnnc_session_error(s) : why);
         return false;
     }
     v->rows = gnnc_session_rows(s);
