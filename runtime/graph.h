@@ -22,8 +22,9 @@ typedef struct RtLoan {
 
 /* ---- once it is committed: tables are counted through, nodes before edges ---- */
 typedef struct RtVersion {
-    int n_refs; /* snapshots that have it; the graph's lock */
-    bool built; /* as it was committed first: its arrays lie in the graph's memory */
+    struct RtVersion *next; /* of those that go at once */
+    int n_refs;             /* snapshots that have it; the graph's lock */
+    bool built;             /* as it was committed first: its arrays lie in the graph's memory */
     RtPool pool;
 } RtVersion;
 

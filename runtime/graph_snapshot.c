@@ -13,65 +13,74 @@ RtSnapshot *rt_graph_enter(gnnc_graph *g) {
     return s;
 }
 
-/* What was lent to a table, out of the graph's list. */
-static RtLoan *take_loans(gnnc_graph *g, const char *table) {
-    RtLoan *taken = NULL;
+/* What nobody reads any more: unlinked under the lock, released without it, as the host's functions
+ * may take long, or call the graph. */
+typedef struct {
+    RtVersion *versions;
+    RtPool arrays; /* of what was built */
+    RtLoan *loans;
+} Gone;
+
+static void unlink_loans(gnnc_graph *g, const char *table, Gone *gone) {
     for (RtLoan **at = &g->loans, *l; (l = *at);) {
         if (l->table != table) {
             at = &l->next;
             continue;
         }
         *at = l->next;
-        l->next = taken;
-        taken = l;
+        l->next = gone->loans;
+        gone->loans = l;
     }
-    return taken;
 }
 
-static void drop_column(RtPool *pool, const RtColumn *c) {
-    rt_pool_drop(pool, c->low);
+static void unlink_column(RtPool *pool, const RtColumn *c, Gone *gone) {
+    rt_pool_move(pool, c->low, &gone->arrays);
     if (rt_column_kind(c->kind)->layout != RT_LAYOUT_CSR) {
-        rt_pool_drop(pool, c->values);
+        rt_pool_move(pool, c->values, &gone->arrays);
         return;
     }
-    rt_pool_drop(pool, c->csr.ptr);
-    rt_pool_drop(pool, c->csr.col);
-    rt_pool_drop(pool, c->csr.val);
+    rt_pool_move(pool, c->csr.ptr, &gone->arrays);
+    rt_pool_move(pool, c->csr.col, &gone->arrays);
+    rt_pool_move(pool, c->csr.val, &gone->arrays);
 }
 
-/* The arrays of a table that nobody reads any more.  Names stay, as callers may have them. */
-static RtLoan *drop_version(gnnc_graph *g, int table, RtVersion *v) {
+/* The arrays of a table.  Names stay, as callers may have them. */
+static void unlink_version(gnnc_graph *g, int table, RtVersion *v, Gone *gone) {
     if (!v->built) {
-        RtPool pool = v->pool; /* v lies in it */
-        rt_pool_free(&pool);
-        return NULL;
+        v->next = gone->versions;
+        gone->versions = v;
+        return;
     }
     const RtTable *t = rt_snapshot_table(g->data, table);
     RtPool *pool = &g->data->pool;
-    for (int i = 0; i < t->n_columns; i++) drop_column(pool, &t->columns[i]);
-    rt_pool_drop(pool, t->src);
-    rt_pool_drop(pool, t->dst);
-    return take_loans(g, t->name);
+    for (int i = 0; i < t->n_columns; i++) unlink_column(pool, &t->columns[i], gone);
+    rt_pool_move(pool, t->src, &gone->arrays);
+    rt_pool_move(pool, t->dst, &gone->arrays);
+    unlink_loans(g, t->name, gone);
+}
+
+static void release_gone(Gone *gone) {
+    for (RtVersion *v; (v = gone->versions);) {
+        RtPool pool = v->pool; /* v lies in it */
+        gone->versions = v->next;
+        rt_pool_free(&pool);
+    }
+    rt_pool_free(&gone->arrays);
+    for (RtLoan *l = gone->loans; l; l = l->next)
+        if (l->done) l->done(l->user);
 }
 
 void rt_graph_leave(gnnc_graph *g, RtSnapshot *s) {
-    RtLoan *done = NULL;
+    Gone gone = {NULL};
     if (!s) return;
+    rt_pool_init(&gone.arrays, &g->from);
     pthread_mutex_lock(&g->lock);
     bool last = --s->n_refs == 0;
-    for (int i = 0; last && i < rt_graph_n_tables(g); i++) {
-        if (--s->of[i]->n_refs > 0) continue;
-        RtLoan *more = drop_version(g, i, s->of[i]);
-        for (RtLoan *l; (l = more);) {
-            more = l->next;
-            l->next = done;
-            done = l;
-        }
-    }
+    for (int i = 0; last && i < rt_graph_n_tables(g); i++)
+        if (--s->of[i]->n_refs == 0) unlink_version(g, i, s->of[i], &gone);
     pthread_mutex_unlock(&g->lock);
     if (last && s->data != g->data) rt_dataset_close(s->data); /* s lies in it */
-    for (; done; done = done->next) /* of the host, who may call the graph */
-        if (done->done) done->done(done->user);
+    release_gone(&gone);
 }
 
 /* ---- the first one ------------------------------------------------------------------------ */

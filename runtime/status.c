@@ -155,14 +155,27 @@ void *rt_pool_alloc(RtPool *pool, size_t n, size_t size) {
     return n_bytes < SMALL_MAX ? alloc_small(pool, n_bytes) : new_block(pool, n_bytes);
 }
 
-void rt_pool_drop(RtPool *pool, const void *p) {
+/* The block of one array, out of its pool; NULL: it has none of its own. */
+static RtBlock *take_block(RtPool *pool, const void *p) {
     for (RtBlock **at = &pool->blocks, *b; p && (b = *at); at = &b->next) {
         uintptr_t from = (uintptr_t)(b + 1), x = (uintptr_t)p;
         if (b->shared || x < from || x - from >= RT_ALIGN) continue;
         *at = b->next;
-        pool->from.release(pool->from.user, b);
-        return;
+        return b;
     }
+    return NULL;
+}
+
+void rt_pool_drop(RtPool *pool, const void *p) {
+    RtBlock *b = take_block(pool, p);
+    if (b) pool->from.release(pool->from.user, b);
+}
+
+void rt_pool_move(RtPool *pool, const void *p, RtPool *to) {
+    RtBlock *b = take_block(pool, p);
+    if (!b) return;
+    b->next = to->blocks;
+    to->blocks = b;
 }
 
 char *rt_pool_strndup(RtPool *pool, const char *s, size_t n) {

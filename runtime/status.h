@@ -76,6 +76,8 @@ void rt_pool_free(RtPool *pool);                      /* usable again afterwards
 RT_SERVICE void *rt_pool_alloc(RtPool *pool, size_t n, size_t size);
 /* Gives one array back before the pool goes; NULL or an array of less than a KiB stays. */
 RT_SERVICE void rt_pool_drop(RtPool *pool, const void *p);
+/* The same, but another pool of the same `from` has the array then: nothing is released. */
+void rt_pool_move(RtPool *pool, const void *p, RtPool *to);
 char *rt_pool_strndup(RtPool *pool, const char *s, size_t n);
 char *rt_pool_printf(RtPool *pool, const char *fmt, ...) RT_PRINTF(2, 3);
 /* The pool unmaps [p, p + n) when it is freed. */

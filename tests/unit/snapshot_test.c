@@ -456,4 +456,49 @@ TEST(versions_that_nobody_reads_go) {
     CHECK(live == 0);
 }
 
+typedef struct {
+    gnnc_graph *g; /* NULL: not watched */
+    int n_held, n_free;
+} Watch;
+
+static void *watched_alloc(void *user, size_t n) {
+    (void)user;
+    return calloc(1, n);
+}
+
+static void watched_release(void *user, void *p) {
+    Watch *w = user;
+    free(p);
+    if (!w->g) return;
+    if (pthread_mutex_trylock(&w->g->lock) != 0) {
+        w->n_held++;
+        return;
+    }
+    w->n_free++;
+    pthread_mutex_unlock(&w->g->lock);
+}
+
+/* The host's function may take long, or ask the graph. */
+TEST(memory_is_released_without_the_lock) {
+    enum { ROWS = 1000 };
+    static float x[ROWS];
+    Watch w = {.n_held = 0};
+    gnnc_graph *g = NULL;
+    CHECK(gnnc_graph_create_with(&g, watched_alloc, watched_release, &w) == GNNC_OK);
+    gnnc_array a = array_of(GNNC_DT_F32, 1, ROWS, 0, x), one = array_of(GNNC_DT_F32, 1, 1, 0, x);
+    OK(g, gnnc_graph_add_nodes(g, "a", ROWS));
+    OK(g, gnnc_graph_add_column(g, "a", "x", GNNC_COL_FLOAT, &a, -1, NULL));
+    OK(g, gnnc_graph_commit(g));
+    gnnc_values v = values_of("x", &one);
+    gnnc_rows r = rows_of("a", 1, 1, &v);
+    w.g = g;
+    for (int i = 0; i < 2; i++) { /* what was built goes, and what was committed */
+        APPEND(g, &r);
+        OK(g, gnnc_graph_commit(g));
+    }
+    w.g = NULL;
+    CHECK_MSG(w.n_held == 0 && w.n_free > 0, "%d of %d", w.n_held, w.n_held + w.n_free);
+    gnnc_graph_release(g);
+}
+
 TEST_MAIN()
