@@ -531,10 +531,10 @@ def pairs_of_nodes():
 
 
 def no_rows():
-    """Links are not served by row: the package says why."""
-    link = emit(TOP + "/models/link.gnn", "link", "-O0")
-    assert "There is no Model" in link.__doc__ and "Session.predict" not in link.__doc__, link.__doc__
-    fails("E_STATE", "links and graphs are not served by row yet", link.Model, b"")
+    """Whole graphs are not served by row: the package says why."""
+    graphs = emit(TOP + "/models/molecule.gnn", "molecule", "-O0")
+    assert "There is no Model" in graphs.__doc__ and "Session.predict" not in graphs.__doc__, graphs.__doc__
+    fails("E_STATE", "'pred' has no row for each node", graphs.Model, b"")
 
 
 def names():
