@@ -58,6 +58,17 @@ class ColumnInfo(Struct):
                 ("n_categories", c_int64), ("names", POINTER(c_char_p)), ("n_entries", c_int64), ("n_splits", c_int64)]
 
 
+class Values(Struct):
+    _fields_ = [("struct_size", c_size_t), ("column", c_char_p), ("values", POINTER(Array)), ("ptr", POINTER(Array)),
+                ("idx", POINTER(Array)), ("names", POINTER(c_char_p)), ("n_categories", c_int64)]
+
+
+class Rows(Struct):
+    _fields_ = [("struct_size", c_size_t), ("table", c_char_p), ("count", c_int64), ("src", POINTER(Array)),
+                ("dst", POINTER(Array)), ("columns", POINTER(Values)), ("n_columns", c_int32), ("first", c_int64),
+                ("error", ctypes.c_char * 512)]
+
+
 class OptionInfo(Struct):
     _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("help", c_char_p), ("type", c_int), ("settable", c_int),
                 ("is_set", c_int), ("int_value", c_int64), ("int_default", c_int64), ("int_least", c_int64),
@@ -71,7 +82,7 @@ class MetricInfo(Struct):
 
 
 STRUCTS = {"gnnc_array": Array, "gnnc_table_info": TableInfo, "gnnc_column_info": ColumnInfo,
-           "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo}
+           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo}
 _names = POINTER(c_char_p)
 _values = (POINTER(POINTER(c_float)), POINTER(c_int), POINTER(c_int64))
 
@@ -94,6 +105,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_graph_array_dlpack": (c_int, [Handle, c_void_p, POINTER(Array)]),
     "gnnc_graph_add_arrow": (c_int, [Handle, c_char_p, c_void_p, c_void_p, c_int, _names, POINTER(c_int)]),
     "gnnc_graph_commit": (c_int, [Handle]),
+    "gnnc_graph_append": (c_int, [Handle, POINTER(Rows)]),
     "gnnc_graph_n_tables": (c_int, [Handle]),
     "gnnc_graph_table_info": (c_int, [Handle, c_int, POINTER(TableInfo)]),
     "gnnc_graph_column_info": (c_int, [Handle, c_int, c_int, POINTER(ColumnInfo)]),
@@ -137,6 +149,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_trainer_resume_from": (c_int, [Handle, c_void_p, c_size_t]),
     "gnnc_trainer_load_weights": (c_int, [Handle, c_char_p]),
     "gnnc_trainer_load_weights_from": (c_int, [Handle, c_void_p, c_size_t]),
+    "gnnc_trainer_to_model": (c_int, [Handle, c_void_p, POINTER(Handle)]),
     "gnnc_model_create": (c_int, [POINTER(Handle), c_void_p]),
     "gnnc_model_release": (None, [Handle]),
     "gnnc_model_error": (c_char_p, [Handle]),

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import numpy as np
 
 from . import _abi, _facts
-from ._abi import Error
+from ._abi import Error, library
 
 _ON_HOST = (1, 3)  # DLPack: kDLCPU, kDLCUDAHost
 _PARTS = ("train", "val", "test")
@@ -90,6 +90,15 @@ def _numpy(values: Any) -> np.ndarray:
     return np.from_dlpack(values)
 
 
+def _canonical(sparse: Any) -> Any:
+    """SciPy's csr_matrix with ascending columns, each once."""
+    matrix = sparse.tocsr()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
 def _codes(values: np.ndarray, names: Optional[Sequence[str]], where: str) -> Tuple[np.ndarray, List[str]]:
     """Texts as numbers of categories; None is no category."""
     flat = values.ravel()
@@ -132,8 +141,9 @@ class Graph(_abi.Owner):
         g = Graph.from_pyg(data)                        # torch_geometric's Data, HeteroData
         g = Graph(); g.add_nodes("paper", n); g.add_column("paper", "x", x); ...
 
-    It is built by one thread at a time.  With commit(), which whoever uses it calls, it is frozen, and any
-    number of trainers, sessions and threads share it.
+    It is built by one thread at a time.  With commit(), which whoever uses it first calls, it is frozen, and any
+    number of trainers, sessions and threads share it.  Rows that append() brings from then on are seen by whoever
+    loads it after the next commit().
     """
     _prefix, _destroy = "gnnc_graph_", "gnnc_graph_release"
 
@@ -219,7 +229,8 @@ class Graph(_abi.Owner):
         and class, become numbers of their sorted names, or of `names`; datetime64, of time, becomes seconds.
         """
         if hasattr(values, "tocsr"):
-            self._add_sparse(table, column, values.tocsr())
+            matrix = _canonical(values)
+            self.add_csr(table, column, matrix.shape[1], matrix.indptr, matrix.indices, matrix.data)
             return
         values = _plain(values)
         kind = self._kind(table, column, values, kind)
@@ -242,12 +253,6 @@ class Graph(_abi.Owner):
         if kind not in _abi.KINDS:
             raise Error("E_ARG", f"'{kind}' is no kind of columns: {', '.join(_abi.KINDS)}")
         return "float" if kind == "csr" else kind  # rows without gaps: the model takes either form
-
-    def _add_sparse(self, table: str, column: str, matrix: Any) -> None:
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        self.add_csr(table, column, matrix.shape[1], matrix.indptr, matrix.indices, matrix.data)
 
     def add_csr(self, table: str, column: str, n_columns: int, ptr: Any, idx: Any, val: Any = None) -> None:
         """A column of stored entries: of row i idx[ptr[i]:ptr[i + 1]], ascending, with their values, or 1."""
@@ -274,12 +279,56 @@ class Graph(_abi.Owner):
 
     # ---- the end of building ------------------------------------------------------------------------
     def commit(self) -> Graph:
-        """Checks it, and freezes it; the second time nothing happens."""
+        """Checks it, and freezes it.  From then on: what was appended is seen by who loads it after this."""
         with self._commit_lock:
-            if not self._committed:
+            self._call("commit")
+            self._committed = True
+        return self
+
+    def _ready(self) -> _abi.Handle:
+        with self._commit_lock:
+            if self._end.alive and not self._committed:
                 self._call("commit")
                 self._committed = True
-        return self
+        return self._shared()
+
+    # ---- rows that come later -----------------------------------------------------------------------
+    def append(self, table: str, columns: Optional[Mapping[str, Any]] = None, *, count: Optional[int] = None,
+               src: Any = None, dst: Any = None) -> int:
+        """Rows for a table of a committed graph, all or none, from any thread; gives the number of the first.
+
+        columns: all of the table's, but labels and splits may be left out.     src, dst: of edges, row numbers
+        """
+        given = [self._later(table, n, v) for n, v in (columns or {}).items()]
+        ends = [None if e is None else self._array(_numpy(e)) for e in (src, dst)]
+        if count is None:
+            count = len(src) if src is not None else _count(table, columns or {})
+        rows = _abi.Rows(table=_bytes(table), count=count, n_columns=len(given),
+                         columns=(_abi.Values * len(given))(*given))
+        rows.src, rows.dst = (None if e is None else ctypes.pointer(e._obj) for e in ends)
+        status = library.gnnc_graph_append(self._shared(), ctypes.byref(rows))
+        if status:
+            raise _abi.failure(status, rows.error or library.gnnc_status_text(status))
+        return int(rows.first)
+
+    def _later(self, table: str, name: str, value: Any) -> _abi.Values:
+        column = value if isinstance(value, Column) else Column(value)
+        values, names = column.values, column.names
+        out = _abi.Values(column=_bytes(name))
+        if hasattr(values, "tocsr"):
+            matrix = _canonical(values)
+            out.ptr, out.idx, out.values = (ctypes.pointer(self._array(v)._obj) for v in (
+                matrix.indptr, matrix.indices, matrix.data))
+            return out
+        values = _numpy(values)
+        if values.dtype.kind in "UO":
+            values, names = _codes(values, names, f"{table}.{name}")
+        if values.dtype.kind == "M":
+            values = _seconds(values)
+        if names is not None:
+            out.names, out.n_categories = _texts(names), len(names)
+        out.values = ctypes.pointer(self._array(values)._obj)
+        return out
 
     @property
     def tables(self) -> Dict[str, Table]:

@@ -13,6 +13,12 @@ from ._graph import Graph
 from ._trainer import Source, _buffer
 
 
+def rows_program() -> int:
+    if _facts.ROWS_PROGRAM is None:
+        raise Error("E_STATE", f"{_facts.MODEL} predicts no rows by themselves: {_facts.NO_ROWS}")
+    return library.program(_facts.ROWS_PROGRAM)
+
+
 class Model(_abi.Owner):
     """The model with weights that a Trainer saved: a file, or its bytes.
 
@@ -21,14 +27,18 @@ class Model(_abi.Owner):
     _prefix, _destroy = "gnnc_model_", "gnnc_model_release"
 
     def __init__(self, weights: Source) -> None:
-        if _facts.ROWS_PROGRAM is None:
-            raise Error("E_STATE", f"{_facts.MODEL} predicts no rows by themselves: {_facts.NO_ROWS}")
-        self._make("gnnc_model_create", library.program(_facts.ROWS_PROGRAM), kept=None)
+        self._make("gnnc_model_create", rows_program(), kept=None)
         if isinstance(weights, (bytes, bytearray, memoryview)):
             data = _buffer(weights)
             self._call("load_from", data.ctypes.data, data.size)
         else:
             self._call("load", os.fsencode(weights))
+
+    @classmethod
+    def _of(cls, pointer: _abi.Handle) -> Model:
+        model = object.__new__(cls)
+        model._own(pointer, None)
+        return model
 
     def session(self, graph: Graph) -> Session:
         """A session over a graph, for one thread; clone() makes those of others."""
@@ -63,10 +73,10 @@ class Session(_abi.Owner):
     _prefix, _destroy = "gnnc_session_", "gnnc_session_destroy"
 
     def __init__(self, model: Model, graph: Graph) -> None:
-        graph.commit()
+        pointer = graph._ready()
         self._lent = graph._lent
         self._make("gnnc_session_create", kept=self._lent)
-        self._call("open", model._shared(), graph._shared())
+        self._call("open", model._shared(), pointer)
         self._measure()
 
     def _measure(self) -> None:

@@ -18,6 +18,8 @@ from ._graph import Graph
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ._session import Model
+
 Path = Union[str, "os.PathLike[str]"]
 Source = Union[Path, bytes, bytearray, memoryview]
 
@@ -205,9 +207,9 @@ class Trainer(_abi.Owner):
         if not isinstance(data, Graph):
             self._call("load", os.fsencode(data))
             return
-        data.commit()
+        pointer = data._ready()
         self._kept.append(data._lent)
-        self._call("load_graph", data._shared())
+        self._call("load_graph", pointer)
 
     @property
     def device(self) -> str:
@@ -401,6 +403,13 @@ class Trainer(_abi.Owner):
         if not sizes or len(out) != sizes[0]:  # a signal's exception was raised in `take`, which ctypes drops
             raise Error("E_IO", "writing was interrupted")
         return out
+
+    def to_model(self) -> Model:
+        """What it has learned so far, for threads that serve, while training goes on."""
+        from ._session import Model, rows_program
+        pointer = _abi.Handle()
+        self._call("to_model", rows_program(), ctypes.byref(pointer))
+        return Model._of(pointer)
 
     def resume(self, source: Source) -> None:
         """Goes on where save() was called; before the data are loaded, or after."""

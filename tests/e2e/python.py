@@ -286,6 +286,32 @@ def rows_by_themselves(churn, graph, scores):
     fails("E_STATE", "this Model is closed", model.session, graph)
 
 
+def rows_that_come_later(churn):
+    """Appended rows give what a graph gives that is built of all; sessions keep the snapshot that they have."""
+    _, _, y, split, ends = cora()
+    n, x = len(y), np.random.default_rng(2).normal(size=(len(y), 8)).astype(np.float32)
+    early = (ends < n - 100).all(axis=0)
+    columns = lambda part: {"x": x[part], "y": y[part], "split": split.reshape(-1)[part]}
+    graph = churn.Graph.from_arrays({"paper": columns(slice(n - 100)), ("paper", "cites", "paper"): ends[:, early]})
+    t = churn.Trainer(graph, seed=7, epochs=2)
+    t.train()
+    model = t.to_model()
+    before = model.session(graph)
+    first = before.predict([0, 5, n - 101])
+    assert (churn.Model(t.weights_to_bytes()).session(graph).predict([0, 5, n - 101]) == first).all()
+    assert graph.append("paper", columns(slice(n - 100, n - 50))) == n - 100
+    assert graph.append("paper", {"x": x[n - 50:]}) == n - 50
+    assert graph.append("cites", src=ends[0, ~early], dst=ends[1, ~early]) == early.sum()
+    assert graph.tables["paper"].rows == n - 100
+    graph.commit()
+    assert graph.tables["paper"].rows == n and before.rows == n - 100
+    assert (before.predict([0, 5, n - 101]) == first).all()
+    whole = churn.Graph.from_arrays({"paper": columns(slice(None)), ("paper", "cites", "paper"): np.hstack([ends[:, early], ends[:, ~early]])})
+    assert (model.session(graph).predict(range(n)) == model.session(whole).predict(range(n))).all()
+    fails("E_RANGE", "cites", graph.append, "cites", src=[0], dst=[n])
+    fails("E_MISSING", "x", graph.append, "paper", count=1)
+
+
 # ---- lives ----------------------------------------------------------------------------------------
 def lives(churn):
     """Arrays are read where they lie for as long as something reads them, and no longer."""
@@ -578,6 +604,7 @@ def main():
     the_installer()
     graph = same_bits(churn)
     rows_by_themselves(churn, graph, metrics_and_values(churn, graph))
+    rows_that_come_later(churn)
     lives(churn)
     ends_of_the_interpreter()
     errors(churn, graph)

@@ -95,8 +95,10 @@ def the_interface(abi, top):
         for line in filter(None, (" ".join(s.split()) for s in body.split(";"))):
             base, rest = re.match(r"((?:const )?\w+)(.*)$", line).groups()
             for f in rest.split(","):
-                field, array = re.search(r"(\w+)(\[GNNC_MAX_RANK\])?$", f).groups()
-                fields.append((field, abi.Dims if array else types.of(base + "*" * f.count("*"))))
+                field, size = re.search(r"(\w+)(?:\[(\w+)\])?$", f).groups()
+                of = ctypes.c_char if base == "char" and size else types.of(base + "*" * f.count("*"))
+                n = abi.MAX_RANK if size == "GNNC_MAX_RANK" else int(size or 0)
+                fields.append((field, of * n if size else of))
         assert struct._fields_ == fields, (name, struct._fields_, fields)
     prototypes = {m.group(2): m for m in re.finditer(r"^((?:const )?[a-z]\w*[ *]+)(gnnc_\w+)\(([^()]*)\);", text, re.M)}
     for name, (returns, takes) in abi.FUNCTIONS.items():
