@@ -73,6 +73,8 @@ gnnc_status rt_graph_open(const RtAlloc *from, const char *dir, bool map, gnnc_g
 /* ---- snapshots (graph_snapshot.c) -------------------------------------------- */
 /* The newest one, for a reader that has a reference to the graph. */
 RtSnapshot *rt_graph_enter(gnnc_graph *g);
+/* One that has a reader, for one more. */
+void rt_graph_enter_too(gnnc_graph *g, RtSnapshot *s);
 void rt_graph_leave(gnnc_graph *g, RtSnapshot *s);         /* NULL is fine */
 static inline int rt_graph_n_tables(const gnnc_graph *g) { /* that can be appended to */
     return g->data->n_nodes + g->data->n_edges;

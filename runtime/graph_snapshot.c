@@ -13,6 +13,12 @@ RtSnapshot *rt_graph_enter(gnnc_graph *g) {
     return s;
 }
 
+void rt_graph_enter_too(gnnc_graph *g, RtSnapshot *s) {
+    pthread_mutex_lock(&g->lock);
+    s->n_refs++;
+    pthread_mutex_unlock(&g->lock);
+}
+
 /* What nobody reads any more: unlinked under the lock, released without it, as the host's functions
  * may take long, or call the graph. */
 typedef struct {

@@ -280,12 +280,12 @@ static gnnc_status choose_variant(gnnc_trainer *t) {
     return try_variants(t);
 }
 
-/* A directory becomes a graph that nobody else reads; of a graph it is the newest snapshot. */
+/* A directory becomes a graph that nobody else reads; of a graph there is a snapshot already. */
 static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
-    gnnc_status st = GNNC_OK;
     t->graph_alone = !t->graph;
-    if (t->graph_alone)
-        st = rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0, &t->graph, &t->rt.err);
+    if (!t->graph_alone) return GNNC_OK;
+    gnnc_status st =
+        rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0, &t->graph, &t->rt.err);
     if (st == GNNC_OK) t->snapshot = rt_graph_enter(t->graph);
     return st;
 }
@@ -390,6 +390,18 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
     return st == GNNC_OK ? load(t, directory) : st;
 }
 
+gnnc_status rt_trainer_load_snapshot(gnnc_trainer *t, gnnc_graph *graph, RtSnapshot *s) {
+    gnnc_status st = load_once(t);
+    if (st != GNNC_OK) {
+        rt_graph_leave(graph, s);
+        return st;
+    }
+    gnnc_graph_retain(graph);
+    t->graph = graph;
+    t->snapshot = s;
+    return load(t, graph->data->dir);
+}
+
 gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph) {
     RT_NOT_NULL(t, graph);
     if (!graph->committed) {
@@ -397,11 +409,7 @@ gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph) {
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the graph was not committed: gnnc_graph_commit is called before");
     }
-    gnnc_status st = load_once(t);
-    if (st != GNNC_OK) return st;
-    gnnc_graph_retain(graph);
-    t->graph = graph;
-    return load(t, graph->data->dir);
+    return rt_trainer_load_snapshot(t, graph, rt_graph_enter(graph));
 }
 
 gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {

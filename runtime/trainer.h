@@ -109,6 +109,8 @@ gnnc_status rt_null_argument(gnnc_trainer *t, const char *name);
 #define RT_NOT_NULL(t, argument)                                                                   \
     if (!(t) || !(argument)) return rt_null_argument((t), #argument)
 gnnc_status rt_trainer_need_data(gnnc_trainer *t);
+/* gnnc_trainer_load_graph, of a snapshot that the caller entered: t, or a failure, leaves it. */
+gnnc_status rt_trainer_load_snapshot(gnnc_trainer *t, gnnc_graph *graph, struct RtSnapshot *s);
 gnnc_counters rt_trainer_counters(gnnc_trainer *t); /* now; workers allocate, too */
 
 /* Cores that this process may run on. */

@@ -108,6 +108,13 @@ static gnnc_status least_time(gnnc_trainer *t, const char *phase, double *s) {
     return st;
 }
 
+/* The same rows, whatever was committed since. */
+static gnnc_status load_the_same(gnnc_trainer *other, gnnc_trainer *t) {
+    if (t->graph_alone) return gnnc_trainer_load(other, t->rt.bound->dir);
+    rt_graph_enter_too(t->graph, t->snapshot);
+    return rt_trainer_load_snapshot(other, t->graph, t->snapshot);
+}
+
 /* Another variant needs a trainer of its own for a while: its buffers are others. */
 static gnnc_status time_variant(Tune *u, int variant, double *s) {
     gnnc_trainer *t = u->t, *other;
@@ -119,8 +126,7 @@ static gnnc_status time_variant(Tune *u, int variant, double *s) {
     other->options = t->options;
     other->options.variant = variant;
     other->options.tuned = 0;
-    st = t->graph_alone ? gnnc_trainer_load(other, t->rt.bound->dir)
-                        : gnnc_trainer_load_graph(other, t->graph);
+    st = load_the_same(other, t);
     if (st == GNNC_OK) st = least_time(other, u->phase, s);
     if (st != GNNC_OK) rt_fail(&t->rt.err, st, "%s", gnnc_trainer_error(other));
     gnnc_trainer_destroy(other);

@@ -255,6 +255,44 @@ TEST(a_snapshot_goes_with_its_last_reader) {
     CHECK(n_done == 6);
 }
 
+static int64_t least_rows, most_rows; /* that a training step saw */
+
+static gnnc_status counted_train(RtExec *x) {
+    if (x->n[S_N] < least_rows) least_rows = x->n[S_N];
+    if (x->n[S_N] > most_rows) most_rows = x->n[S_N];
+    return tiny_train(x);
+}
+
+/* The other variants are timed on the rows that the trainer has, not on the newest ones. */
+TEST(tuning_keeps_to_the_trainers_snapshot) {
+    Place *p = place_new();
+    rt_phase phases[N_TINY_PHASES];
+    memcpy(phases, tiny_phases, sizeof phases);
+    phases[PH_TRAIN].run = counted_train;
+    rt_program first = tiny_program, second = tiny_program;
+    const rt_program *variants[] = {&first, &second};
+    first.phases = second.phases = phases;
+    first.choice = "first", second.choice = "second";
+    first.n_variants = 2;
+    first.variants = variants;
+    const gnnc_program model = {RT_PROGRAM_VERSION, &first};
+    gnnc_graph *g = graph_new();
+    gnnc_trainer *t = NULL;
+    gnnc_rows r;
+    OK(g, gnnc_graph_read(g, p->dir, 0));
+    OK(g, gnnc_graph_commit(g));
+    CHECK(gnnc_trainer_create(&t, &model) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_load_graph(t, g) == GNNC_OK, "load: %s", gnnc_trainer_error(t));
+    CHECK(append_nodes(g, &p->part[1], NULL, &r) == GNNC_OK);
+    OK(g, gnnc_graph_commit(g));
+    least_rows = INT64_MAX, most_rows = 0;
+    CHECK_MSG(gnnc_trainer_tune(t, 0) == GNNC_OK, "tune: %s", gnnc_trainer_error(t));
+    CHECK(least_rows == N && most_rows == N);
+    gnnc_graph_release(g);
+    gnnc_trainer_destroy(t);
+    place_end(p);
+}
+
 typedef struct {
     gnnc_graph *g;
     int n_done;
