@@ -68,7 +68,8 @@ gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersion
     gnnc_status st;
     RtError unread; /* of rows to append, by any thread: the status alone tells */
     if (!g || !tensor || !out) {
-        st = rt_graph_null(g, !tensor ? "tensor" : "out");
+        bool building = g && !g->committed;
+        st = building ? rt_graph_null(g, !tensor ? "tensor" : "out") : GNNC_E_ARG;
     } else {
         RtError *err = g->committed ? &unread : &g->err;
         err->text[0] = '\0';

@@ -286,6 +286,8 @@ TEST(dlpack_tensors_are_appended) {
     CHECK(n == 1);
     t.dl_tensor.device.device_type = kDLCUDA;
     CHECK(gnnc_graph_array_dlpack(k.g, &t, &k.x) == GNNC_E_ARG && n == 2);
+    CHECK(gnnc_graph_array_dlpack(k.g, NULL, &k.x) == GNNC_E_ARG);
+    CHECK(gnnc_graph_array_dlpack(k.g, &t, NULL) == GNNC_E_ARG && n == 3);
     OK(k.g, gnnc_graph_commit(k.g));
     CHECK(newest(k.g, "a", "x")->f32[9] == 8);
     gnnc_graph_release(k.g);
