@@ -54,7 +54,8 @@ const char *gnnc_graph_error(const gnnc_graph *g) {
 gnnc_status rt_graph_begin(gnnc_graph *g) {
     if (!g) return GNNC_E_ARG;
     if (g->committed) {
-        atomic_store(&g->refused, RT_COMMITTED);
+        atomic_store(&g->refused,
+                     "the graph is committed: rows are appended to it, and nothing else is added");
         return GNNC_E_STATE;
     }
     g->err.text[0] = '\0';

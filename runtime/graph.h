@@ -47,8 +47,6 @@ typedef struct RtTail {
     int64_t *nnz;           /* [columns] stored entries, likewise */
 } RtTail;
 
-#define RT_COMMITTED "the graph is committed: rows are appended to it, and nothing else is added"
-
 struct gnnc_graph {
     atomic_int n_refs;
     RtAlloc from;
@@ -63,7 +61,7 @@ struct gnnc_graph {
     pthread_mutex_t committing; /* one commit at a time, while rows are appended */
     RtSnapshot *newest;
     RtTail *tail;                  /* [tables] */
-    _Atomic(const char *) refused; /* why the last call failed */
+    _Atomic(const char *) refused; /* why the last call that failed did; "" = none has */
 };
 
 /* A data directory as a committed graph: what gnnc_trainer_load makes of it. */

@@ -112,7 +112,7 @@ gnnc_status rt_graph_freeze(gnnc_graph *g) {
     s->data = g->data;
     g->tail = tail;
     g->newest = s;
-    atomic_init(&g->refused, RT_COMMITTED);
+    atomic_init(&g->refused, "");
     g->committed = true;
     return GNNC_OK;
 }

@@ -229,6 +229,9 @@ TEST(every_refusal_of_rows_has_its_name) {
 TEST(calls_that_are_none) {
     Good k;
     good(&k);
+    CHECK_STR(gnnc_graph_error(k.g), ""); /* its commit went well */
+    CHECK(gnnc_graph_add_nodes(k.g, "b", 1) == GNNC_E_STATE);
+    CHECK(strstr(gnnc_graph_error(k.g), "the graph is committed"));
     k.v[0].struct_size = 8;
     CHECK(gnnc_graph_append(k.g, &k.nodes) == GNNC_E_ARG && k.n_done == 0);
     CHECK_STR(k.nodes.error, "struct_size of the gnnc_values is 8: set it to sizeof(gnnc_values)");
