@@ -57,10 +57,12 @@ gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f
  */
 gnnc_status rt_node_names_bind(RtExec *x);
 gnnc_status rt_node_rows(gnnc_trainer *t, RtPool *pool, const char *path, RtTensors *f);
-/* What the rows of a table of the data in `dir` are called: as its `names` say, else by a column
- * `id` or `name`, where all rows differ in it.  *ids [rows], NULL: they are not called anything. */
-gnnc_status rt_row_ids(RtPool *pool, const char *dir, const RtTable *t, const char *const **ids,
-                       RtError *err);
+/* What the rows of a table of the data in `dir` are called, in weights and by users: the first of
+ * the file `names`, a column `name` and a column `id` in which all rows differ.  Files of weights
+ * hold names of this order: with another they could not be read beside data that have several.
+ * *to [rows], NULL: they are not called anything. */
+gnnc_status rt_row_names(RtPool *pool, const char *dir, const RtTable *t, const char *const **to,
+                         RtError *err);
 /* The table whose rows a dimension of a variable has; -1: none.  nodes_alone: node types only, no
  * edges and no graphs.  n: of rt_sizes_of, which it leaves as they are. */
 int rt_rows_space(const RtExec *x, int var, int dim, int64_t *n, bool nodes_alone);

@@ -48,8 +48,14 @@ static const char *line_text(RtPool *pool, const char *s, size_t n) {
     return to;
 }
 
-static gnnc_status read_lines(RtPool *pool, const char *dir, const RtTable *t, const char **names,
-                              RtError *err) {
+/* Each gives names[count] for the rows, from a place of its own; *has: there is such a place. */
+typedef gnnc_status NamesFrom(RtPool *pool, const char *dir, const RtTable *t, const char **names,
+                              bool *has, RtError *err);
+
+static gnnc_status names_of_file(RtPool *pool, const char *dir, const RtTable *t,
+                                 const char **names, bool *has, RtError *err) {
+    *has = t->names_file != NULL;
+    if (!*has) return GNNC_OK;
     RtBytes text;
     RtPool file;
     int64_t n = 0;
@@ -71,25 +77,25 @@ static gnnc_status read_lines(RtPool *pool, const char *dir, const RtTable *t, c
     return st;
 }
 
-/* A column `name` of texts; false: there is none. */
-static bool names_by_texts(const RtTable *t, const char **names) {
+/* A column `name` of texts, where no row lacks one. */
+static gnnc_status names_of_texts(RtPool *pool, const char *dir, const RtTable *t,
+                                  const char **names, bool *has, RtError *err) {
+    (void)pool, (void)dir, (void)err;
     const RtColumn *c = rt_table_column(t, "name");
-    bool ok = c && c->kind == RT_COL_CAT && c->rank == 1 && c->names;
-    for (int64_t i = 0; i < t->count && ok; i++)
-        if ((ok = c->i32[i] >= 0)) names[i] = c->names[c->i32[i]];
-    return ok;
+    *has = c && c->kind == RT_COL_CAT && c->rank == 1 && c->names;
+    for (int64_t i = 0; i < t->count && *has; i++)
+        if ((*has = c->i32[i] >= 0)) names[i] = c->names[c->i32[i]];
+    return GNNC_OK;
 }
 
-/* A column `id` of numbers; NULL: there is none. */
-static const RtColumn *keys_of(const RtTable *t) {
+/* A column `id` of numbers. */
+static gnnc_status names_of_keys(RtPool *pool, const char *dir, const RtTable *t,
+                                 const char **names, bool *has, RtError *err) {
+    (void)dir;
     const RtColumn *c = rt_table_column(t, "id");
-    return c && c->kind == RT_COL_ID && c->rank == 1 ? c : NULL;
-}
-
-static gnnc_status names_by_keys(RtPool *pool, const RtTable *t, const char **names, RtError *err) {
-    const RtColumn *id = keys_of(t);
-    for (int64_t i = 0; i < t->count; i++)
-        if (!(names[i] = rt_pool_printf(pool, "%lld", (long long)id->i64[i])))
+    *has = c && c->kind == RT_COL_ID && c->rank == 1;
+    for (int64_t i = 0; i < t->count && *has; i++)
+        if (!(names[i] = rt_pool_printf(pool, "%lld", (long long)c->i64[i])))
             return rt_fail_nomem(err, t->name);
     return GNNC_OK;
 }
@@ -114,40 +120,29 @@ static gnnc_status all_differ(const RtAlloc *from, const char *const *names, int
     return ok ? GNNC_OK : rt_fail_nomem(err, "names of nodes");
 }
 
-gnnc_status rt_row_ids(RtPool *pool, const char *dir, const RtTable *t, const char *const **ids,
-                       RtError *err) {
+gnnc_status rt_row_names(RtPool *pool, const char *dir, const RtTable *t, const char *const **to,
+                         RtError *err) {
+    static NamesFrom *const from[] = {names_of_file, names_of_texts, names_of_keys};
     const char **names = RT_NEWN(pool, const char *, t->count + 1);
-    bool named = t->names_file || keys_of(t), differ = false;
+    bool differ = false;
     gnnc_status st = names ? GNNC_OK : rt_fail_nomem(err, t->name);
-    *ids = NULL;
-    if (st == GNNC_OK && t->names_file)
-        st = read_lines(pool, dir, t, names, err);
-    else if (st == GNNC_OK && named)
-        st = names_by_keys(pool, t, names, err);
-    if (st == GNNC_OK && named) st = all_differ(&pool->from, names, t->count, &differ, err);
-    if (st == GNNC_OK && !differ && names_by_texts(t, names))
-        st = all_differ(&pool->from, names, t->count, &differ, err);
-    if (st == GNNC_OK && differ) *ids = names;
+    for (size_t i = 0; i < sizeof from / sizeof *from && st == GNNC_OK && !differ; i++) {
+        bool has;
+        st = from[i](pool, dir, t, names, &has, err);
+        if (st == GNNC_OK && has) st = all_differ(&pool->from, names, t->count, &differ, err);
+    }
+    *to = st == GNNC_OK && differ ? names : NULL;
     return st;
 }
 
 static gnnc_status bind_space(RtExec *x, int space) {
-    const RtTable *t = x->rt->bound->table[space];
-    RtCodes *to = &x->rt->bound->rows[space];
-    gnnc_status st = GNNC_OK;
-    if (!t || to->of) return st;
-    const char **names = RT_NEWN(&x->rt->pool, const char *, t->count + 1);
-    if (!names) return rt_fail_nomem(&x->rt->err, t->name);
-    if (t->names_file)
-        st = read_lines(&x->rt->pool, x->rt->bound->dir, t, names, &x->rt->err);
-    else if (!names_by_texts(t, names)) {
-        if (!keys_of(t)) return st;
-        st = names_by_keys(&x->rt->pool, t, names, &x->rt->err);
-    }
-    bool differ = false;
-    if (st == GNNC_OK) st = all_differ(&x->rt->pool.from, names, t->count, &differ, &x->rt->err);
-    if (st == GNNC_OK && differ && all_fit(names, t->count))
-        *to = (RtCodes){x->program->spaces[space].name, t->count, names};
+    RtBound *b = x->rt->bound;
+    const RtTable *t = b->table[space];
+    const char *const *names;
+    if (!t || b->rows[space].of) return GNNC_OK;
+    gnnc_status st = rt_row_names(&x->rt->pool, b->dir, t, &names, &x->rt->err);
+    if (st == GNNC_OK && names && all_fit(names, t->count))
+        b->rows[space] = (RtCodes){x->program->spaces[space].name, t->count, names};
     return st;
 }
 

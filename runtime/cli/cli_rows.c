@@ -192,7 +192,7 @@ static gnnc_status name_rows(const RtCli *c, RtCliRows *r) {
         if (k && r->end[1] == r->end[0])
             r->id[1] = r->id[0];
         else if (t)
-            st = rt_row_ids(r->pool, b->dir, t, &r->id[k], r->err);
+            st = rt_row_names(r->pool, b->dir, t, &r->id[k], r->err);
     }
     return st;
 }

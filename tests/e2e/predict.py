@@ -67,6 +67,19 @@ model M(g: G) -> f32[links] {
 train M { target links  loss bce_with_logits  optimizer adam(lr = 0.1)
   sample { fanout [9]  batch 8  negatives 1  time g.mail.t }  epochs 1  keep last }
 """,
+    "of_rows": """
+graph G { node vertex { city: cat[K]; y: class[C]; split }  edge link: vertex -> vertex }
+layer bias()(x: f32[S, D]) {
+  param b: f32[S, D] = normal(0, 0.1)
+  return x + b
+}
+model M(g: G) -> f32[vertex, C] {
+  l = embedding(K, C)
+  own = bias()
+  return own(l(g.vertex.city))
+}
+train M { target vertex.y  loss cross_entropy  optimizer adam(lr = 0.1)  epochs 2  keep last }
+""",
     "graphs": """
 graph G { node n { x: f32[F] }  graph { y: class[C]; split } }
 model M(g: G) -> f32[graph, C] {
@@ -289,6 +302,47 @@ def numbered_ids():
     assert p.rows == q.rows
 
 
+def names_kept(path):
+    """What a file of weights calls the rows of parameters; None: nothing."""
+    with open(path, "rb") as f:
+        head = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+    return json.loads(head["__metadata__"].get("names:vertex", "null"))
+
+
+def one_name_for_a_row():
+    """Weights and predictions call a row the same: of the file `names`, `name` and `id` by the first that tells all apart."""
+    compiled("of_rows", "of_rows")
+    n = len(IDS)
+    lines, texts, keys = ([c + str(i) for i in range(n)] for c in ("line", "text", "1"))
+    same = lambda names: names[:-1] + names[:1]
+    for k, (has, want) in enumerate((({"names": lines, "name": texts, "id": keys}, lines), ({"name": texts, "id": keys}, texts),
+                                     ({"names": same(lines), "name": texts, "id": keys}, texts), ({"id": keys}, keys),
+                                     ({"names": same(lines), "name": same(texts), "id": keys}, keys),
+                                     ({"name": same(texts), "id": keys}, keys), ({"names": same(lines), "id": same(keys)}, None))):
+        data = moods(f"called{k}", IDS)
+        with open(f"{data}/schema.json", encoding="utf-8") as f:
+            schema = json.load(f)
+        table = schema["nodes"]["vertex"]
+        if "names" in has:
+            with open(f"{data}/{table['names']}", "w", encoding="utf-8") as f:
+                f.writelines(name + "\n" for name in has["names"])
+        else:
+            del table["names"]
+        if "name" in has:
+            known = sorted(set(has["name"]))
+            codes = [known.index(name) for name in has["name"]]
+            table["columns"]["name"] = column(data, "name", "cat", codes, categories=len(known), names=known)
+        save(f"{data}/id.npy", "q", "<i8", (n,), [int(i) for i in has["id"]])
+        table["columns"]["id"] = {"kind": "id", "file": "id.npy"}
+        with open(f"{data}/schema.json", "w", encoding="utf-8") as f:
+            json.dump(schema, f)
+        trained("of_rows", data)
+        assert names_kept("of_rows.ckpt") == want, (has, names_kept("of_rows.ckpt"))
+        asked = want or [str(i) for i in range(n)]
+        p = Predicted("./of_rows", data, "--ids=-", ask="\n".join(asked[::-1]).encode())
+        assert [row[0] for row in p.rows] == asked[::-1], (has, p.rows)
+
+
 def other_bytes():
     """Names that are no UTF-8: as they are in CSV, U+FFFD in JSON."""
     data = moods("latin", ["a", "b", "c"])
@@ -466,6 +520,6 @@ def cora():
     assert "'author' is no row number, and the data do not name the rows of 'paper'" in told, told
 
 
-for test in (classes_by_name, own_loss_gives_scores, numbered_ids, other_bytes, labels_and_numbers, links_by_their_ends,
+for test in (classes_by_name, own_loss_gives_scores, numbered_ids, one_name_for_a_row, other_bytes, labels_and_numbers, links_by_their_ends,
              rows_that_are_edges, links_by_time, rows_that_are_graphs, cora):
     test()
