@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/names.h"
 
 /* Memory of the caller that the graph reads as long as it lives. */
 typedef struct RtLoan {
@@ -40,11 +41,18 @@ typedef struct RtLogged {
     RtTable t;
 } RtLogged;
 
+/* Codes by the names of a column's categories, in their own memory; found by any thread. */
+typedef struct RtKnown {
+    RtPool pool;
+    RtNames names;
+} RtKnown;
+
 /* What the log has of a table. */
 typedef struct RtTail {
     RtLogged *first, *last; /* since the newest snapshot */
     int64_t count;          /* rows, with those of the newest snapshot */
     int64_t *nnz;           /* [columns] stored entries, likewise */
+    RtKnown **known;        /* [columns] NULL = no call has needed them yet */
 } RtTail;
 
 struct gnnc_graph {
@@ -84,7 +92,7 @@ static inline RtTable *rt_snapshot_table(const RtDataset *d, int i) {
 gnnc_status rt_graph_freeze(gnnc_graph *g);
 /* One more, with what the log has. */
 gnnc_status rt_graph_commit_log(gnnc_graph *g);
-/* What the log has goes. */
+/* What the log has goes, and what appending made for itself. */
 void rt_graph_drop_log(gnnc_graph *g);
 
 /* ---- shared by graph*.c ----------------------------------------------------- */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "graph.h"
-#include "runtime/data/names.h"
 
 _Static_assert(sizeof(((gnnc_rows *)0)->error) == sizeof(RtError), "a whole message");
 
@@ -151,23 +150,56 @@ static gnnc_status take_form(Call *a, const RtColumn *like, RtColumn *c) {
     return st;
 }
 
+static RtKnown *new_known(gnnc_graph *g, const RtColumn *c) {
+    RtPool pool;
+    rt_pool_init(&pool, &g->from);
+    RtKnown *k = RT_NEW(&pool, RtKnown);
+    if (!k || !rt_names_new(&pool, &k->names, c->n_categories + 1)) {
+        rt_pool_free(&pool);
+        return NULL;
+    }
+    for (int64_t i = 0; i < c->n_categories; i++) rt_names_add(&k->names, c->names[i]);
+    k->pool = pool;
+    return k;
+}
+
+/* Made once for all calls; threads that come first at once each make them, and one's stay.  NULL:
+ * no memory. */
+static const RtNames *known_names(Call *a, const RtColumn *like) {
+    gnnc_graph *g = a->g;
+    RtKnown **at = &g->tail[a->number].known[like - a->like->columns];
+    pthread_mutex_lock(&g->lock);
+    RtKnown *k = *at;
+    pthread_mutex_unlock(&g->lock);
+    if (k) return &k->names;
+    RtKnown *made = new_known(g, like);
+    if (!made) return NULL;
+    pthread_mutex_lock(&g->lock);
+    if (!*at) *at = made;
+    k = *at;
+    pthread_mutex_unlock(&g->lock);
+    if (k != made) {
+        RtPool pool = made->pool; /* it lies in it */
+        rt_pool_free(&pool);
+    }
+    return &k->names;
+}
+
 /* Codes by the call's own names become the column's of the same names. */
 static gnnc_status translate(Call *a, const RtColumn *like, RtColumn *c, const gnnc_values *v) {
     RtPool *pool = &a->one.data->pool;
     RtError *err = &a->one.err;
     int64_t n = c->n_rows * rt_column_width(c);
-    RtNames known;
     if (!v->names || !rt_column_has_codes(c)) return GNNC_OK;
     if (!like->names)
         return rt_fail(err, GNNC_E_ARG, "%s.%s: the column's categories have no names", a->in.table,
                        c->name);
     int32_t *to = RT_NEWN(pool, int32_t, n);
-    if (!to || !rt_names_new(pool, &known, like->n_categories + 1))
-        return rt_fail_nomem(err, c->name);
-    for (int64_t i = 0; i < like->n_categories; i++) rt_names_add(&known, like->names[i]);
+    const RtNames *known = known_names(a, like);
+    if (!to || !known) return rt_fail_nomem(err, c->name);
     for (int64_t i = 0; i < n; i++) {
         const char *name = c->i32[i] < 0 ? NULL : c->names[c->i32[i]];
-        to[i] = name ? rt_names_find(&known, name) : -1;
+        to[i] = name ? rt_names_find(known, name) : -1;
         if (name && to[i] < 0)
             return rt_fail(err, GNNC_E_RANGE,
                            "%s.%s: row %lld: '%.64s' is no %s of the column, which has %lld",

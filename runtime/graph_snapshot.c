@@ -100,8 +100,9 @@ gnnc_status rt_graph_freeze(gnnc_graph *g) {
         return rt_fail_nomem(&g->err, "a snapshot");
     for (int i = 0; i < n; i++) {
         const RtTable *t = rt_snapshot_table(g->data, i);
-        if (!(tail[i].nnz = RT_NEWN(pool, int64_t, t->n_columns)))
-            return rt_fail_nomem(&g->err, "a snapshot");
+        tail[i].nnz = RT_NEWN(pool, int64_t, t->n_columns);
+        tail[i].known = RT_NEWN(pool, RtKnown *, t->n_columns);
+        if (!tail[i].nnz || !tail[i].known) return rt_fail_nomem(&g->err, "a snapshot");
         tail[i].count = t->count;
         for (int k = 0; k < t->n_columns; k++)
             if (t->columns[k].kind == RT_COL_CSR) tail[i].nnz[k] = t->columns[k].csr.nnz;
@@ -288,5 +289,12 @@ gnnc_status rt_graph_commit_log(gnnc_graph *g) {
 }
 
 void rt_graph_drop_log(gnnc_graph *g) {
-    for (int i = 0; g->tail && i < rt_graph_n_tables(g); i++) free_logged(g, g->tail[i].first);
+    for (int i = 0; g->tail && i < rt_graph_n_tables(g); i++) {
+        free_logged(g, g->tail[i].first);
+        for (int k = 0; k < rt_snapshot_table(g->data, i)->n_columns; k++) {
+            if (!g->tail[i].known[k]) continue;
+            RtPool pool = g->tail[i].known[k]->pool; /* it lies in it */
+            rt_pool_free(&pool);
+        }
+    }
 }

@@ -342,4 +342,84 @@ TEST(edges_with_the_name_of_their_nodes_are_appended) {
     scratch_remove(dir);
 }
 
+typedef struct {
+    FailingAlloc f;
+    size_t n_bytes;
+} Counted;
+
+static void *counted_alloc(void *user, size_t n) {
+    Counted *c = user;
+    c->n_bytes += n;
+    return failing_alloc(&c->f, n);
+}
+
+static void counted_release(void *user, void *p) {
+    failing_release(&((Counted *)user)->f, p);
+}
+
+enum { MANY = 20000 };
+
+/* A column of MANY named categories, and a row whose category has the name of the last one. */
+static gnnc_status append_named(gnnc_graph *g) {
+    static const char *const last = "19999";
+    static const int32_t zero = 0;
+    gnnc_array a = array_of(GNNC_DT_I32, 1, 1, 0, &zero);
+    gnnc_values v = values_of("c", &a);
+    v.names = &last, v.n_categories = 1;
+    gnnc_rows r = rows_of("a", 1, 1, &v);
+    return gnnc_graph_append(g, &r);
+}
+
+static gnnc_graph *many_names(Counted *c) {
+    static char text[MANY][8];
+    static const char *names[MANY];
+    static const int32_t zero = 0;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text[i], sizeof text[i], "%d", i);
+        names[i] = text[i];
+    }
+    gnnc_graph *g = NULL;
+    gnnc_array a = array_of(GNNC_DT_I32, 1, 1, 0, &zero);
+    *c = (Counted){.f = {.fail_at = -1}};
+    CHECK(gnnc_graph_create_with(&g, counted_alloc, counted_release, c) == GNNC_OK);
+    OK(g, gnnc_graph_add_nodes(g, "a", 1));
+    OK(g, gnnc_graph_add_column(g, "a", "c", GNNC_COL_CAT, &a, MANY, names));
+    OK(g, gnnc_graph_commit(g));
+    return g;
+}
+
+/* A row by name costs a row, not all names of its column. */
+TEST(a_columns_names_are_hashed_once) {
+    Counted c;
+    gnnc_graph *g = many_names(&c);
+    for (int i = 0; i < 3; i++) {
+        size_t before = c.n_bytes;
+        CHECK(append_named(g) == GNNC_OK);
+        CHECK_MSG(i == 0 || c.n_bytes - before < MANY * sizeof(char *), "%zu bytes",
+                  c.n_bytes - before);
+    }
+    OK(g, gnnc_graph_commit(g));
+    CHECK(newest(g, "a", "c")->i32[1] == MANY - 1 && newest(g, "a", "c")->i32[3] == MANY - 1);
+    gnnc_graph_release(g);
+    CHECK(c.f.n_live == 0);
+}
+
+TEST(names_survive_every_failing_allocation) {
+    bool failed = true;
+    long n = 0;
+    for (; failed && n < 100; n++) {
+        Counted c;
+        gnnc_graph *g = many_names(&c);
+        c.f.fail_at = c.f.n_calls + n;
+        gnnc_status st = append_named(g);
+        failed = st != GNNC_OK;
+        CHECK(!failed || st == GNNC_E_NOMEM);
+        c.f.fail_at = -1;
+        if (failed) CHECK(append_named(g) == GNNC_OK);
+        gnnc_graph_release(g);
+        CHECK_MSG(c.f.n_live == 0, "allocation %ld: %ld blocks leak", n, c.f.n_live);
+    }
+    CHECK(n > 4 && n < 100);
+}
+
 TEST_MAIN()

@@ -340,10 +340,12 @@ static void *write_rows(void *arg) {
     for (int i = 0; i < CALLS; i++) {
         float tag = (float)(w->number * CALLS + i), x[] = {tag, 0, tag, 1};
         int32_t code[] = {0, 1};
+        static const char *const names[] = {"blue", "red"};
         gnnc_array a = array_of(GNNC_DT_F32, 2, 2, 2, x), c = array_of(GNNC_DT_I32, 1, 2, 0, code),
                    e = array_of(GNNC_DT_F32, 1, 1, 0, x);
         gnnc_values v[] = {values_of("x", &a), values_of("c", &c)}, ve = values_of("w", &e);
         gnnc_rows n = rows_of("a", 2, 2, v), m = rows_of("e", 1, 1, &ve);
+        v[1].names = names, v[1].n_categories = 2;
         w->bad |= gnnc_graph_append(w->g, &n) != GNNC_OK;
         int64_t src[] = {n.first}, dst[] = {n.first + 1};
         gnnc_array s = array_of(GNNC_DT_I64, 1, 1, 0, src), d = array_of(GNNC_DT_I64, 1, 1, 0, dst);
@@ -388,6 +390,8 @@ TEST(threads_append_while_others_commit) {
             const float *row = x + w[i].first[j] * 2;
             CHECK(row[0] == (float)(i * CALLS + j) && row[1] == 0 && row[2] == row[0] &&
                   row[3] == 1);
+            const int32_t *code = newest(k.g, "a", "c")->i32 + w[i].first[j];
+            CHECK(code[0] == 1 && code[1] == 0);
         }
     const RtTable *e = &k.g->newest->data->edges[0];
     for (int64_t i = 3; i < e->count; i++)
