@@ -1,6 +1,10 @@
 /* Rows that come once a graph is committed.  Those of one call are first a graph of one table by
  * themselves, where they are checked and converted as any graph's are; then they lie in one block
- * of memory in the log, under the one lock that appending takes. */
+ * of memory in the log.
+ *
+ * The graph's lock is held twice and shortly: to read how many nodes there are, and to put the
+ * block into the log.  No more is needed, as numbers of rows only grow: an end that was checked
+ * against the first stays one of a node. */
 #include <stdio.h>
 #include <string.h>
 
