@@ -371,7 +371,7 @@ static gnnc_status append_named(gnnc_graph *g) {
 }
 
 static gnnc_graph *many_names(Counted *c) {
-    static char text[MANY][8];
+    static char text[MANY][12];
     static const char *names[MANY];
     static const int32_t zero = 0;
     for (int i = 0; i < MANY; i++) {
