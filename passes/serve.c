@@ -119,7 +119,7 @@ static int hops_of(const Op *op, int operands) {
     return op->kind == OP_SEGMENT && operands < 1 ? 1 : operands;
 }
 
-void serve_begin_facts(Serve *s) {
+void pass_serve_begin_facts(Serve *s) {
     func_number(s->f);
     s->fact = NEWN(s->p->a, ServeFact, (size_t)s->f->n_ops + 1);
     s->marks = ir_marks_new(s->p->a, s->f->n_ops);
@@ -131,7 +131,7 @@ void serve_begin_facts(Serve *s) {
 }
 
 static void find_facts(Serve *s) {
-    serve_begin_facts(s);
+    pass_serve_begin_facts(s);
     for (Op *op = s->f->first; op; op = op->next) {
         ServeFact *x = &s->fact[op->id];
         x->whole = !op_has(op, OPT_EFFECT) && is_whole(s, op);
@@ -218,7 +218,7 @@ static void read_saved(Serve *s) {
         }
 }
 
-void serve_save_whole(Serve *s) {
+void pass_serve_save_whole(Serve *s) {
     save_whole(s, true);
     save_whole(s, false);
     read_saved(s);
@@ -324,7 +324,7 @@ static bool run(PassCtx *p, Module *m) {
     Serve s = {.p = p, .m = m, .f = f};
     Space *rows = rows_of(out->in[0]);
     bool links = out->in[0]->type.rank == 1 && space_is_drawn(out->in[0]->type.dim[0]);
-    if (links && !drawn) return serve_links(&s, out);
+    if (links && !drawn) return pass_serve_links(&s, out);
     if (!rows || (drawn && !rows->whole)) return refuse(p, out);
     m->recipe.target = m->recipe.keep_metric = NULL; /* labels and splits are not read */
     m->recipe.sample.serve = true;
@@ -339,7 +339,7 @@ static bool run(PassCtx *p, Module *m) {
         return false;
     }
     int hops = s.fact[out->in[0]->id].hops;
-    serve_save_whole(&s);
+    pass_serve_save_whole(&s);
     draw_all(&s, hops);
     Builder b = b_for(m, f, out, out);
     out->in[0] =

@@ -25,12 +25,12 @@ typedef struct {
 } Serve;
 
 /* Room for the facts of @predict, whose operations are numbered; sets `invariant`. */
-void serve_begin_facts(Serve *s);
+void pass_serve_begin_facts(Serve *s);
 /* Puts `saved` in place of the whole values that others read. */
-void serve_save_whole(Serve *s);
+void pass_serve_save_whole(Serve *s);
 
 /* @predict gives a score for each link of a relation that a request brings.  False after a
  * diagnostic. */
-bool serve_links(Serve *s, Op *out);
+bool pass_serve_links(Serve *s, Op *out);
 
 #endif

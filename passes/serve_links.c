@@ -61,7 +61,7 @@ static bool is_by_kind(const Serve *s, const Op *op, const char *kind) {
 }
 
 static void find_facts(Serve *s, const char *kind) {
-    serve_begin_facts(s);
+    pass_serve_begin_facts(s);
     for (Op *op = s->f->first; op; op = op->next) {
         ServeFact *x = &s->fact[op->id];
         bool source = op_has(op, OPT_SOURCE) || op->kind == OP_CONST || op->kind == OP_SIZE;
@@ -123,12 +123,12 @@ static void drop_negatives(Serve *s) {
     pass_dce_func(s->p->a, load);
 }
 
-bool serve_links(Serve *s, Op *out) {
+bool pass_serve_links(Serve *s, Op *out) {
     const char *kind = kind_column(s);
     find_facts(s, kind);
     if (!is_served(s, kind)) return false;
     drop_negatives(s);
-    serve_save_whole(s);
+    pass_serve_save_whole(s);
     s->m->recipe.target = s->m->recipe.keep_metric = NULL;
     s->m->recipe.sample = (Sampling){.batch = 1, .serve = true, .train_links = LINKS_FORM_PAIRS};
     pass_remark(s->p, out->span, "serve", "a pair is scored from what is known of its ends");
