@@ -9,7 +9,7 @@ import os
 import weakref
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 from threading import get_ident
-from typing import Any, Dict, List, NamedTuple, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeVar
 
 from . import _facts
 
@@ -271,10 +271,15 @@ class Owner:
             raise self._closed()
         return self._pointer
 
-    def _try(self, name: str, *args: Any) -> Tuple[int, bytes]:
-        """A call that returns a status, and what is wrong."""
+    def _try(self, name: str, *args: Any, reaching: Optional[Callable[[], Any]] = None) -> Tuple[int, bytes]:
+        """A call that returns a status, and what is wrong.
+
+        reaching: called right before it, when nothing but a ctypes.ArgumentError can keep it from being made.
+        """
         self._begin()
         try:
+            if reaching is not None:
+                reaching()
             status = getattr(library, self._prefix + name)(self._pointer, *args)
             return status, self._error(self._pointer) if status else b""
         finally:

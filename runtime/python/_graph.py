@@ -10,7 +10,7 @@ import ctypes
 import itertools
 import os
 import threading
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -124,6 +124,39 @@ def _seconds(values: np.ndarray) -> np.ndarray:
     return np.where(unknown, np.nan, since / np.timedelta64(1, "s"))
 
 
+class _Values(NamedTuple):
+    """An argument that the call takes as a gnnc_array."""
+    values: Any
+
+
+class _Arrays:
+    """The arrays of one call, which takes them over and gives each back through `done`.
+
+    Where the call is not reached, since one of its arguments is refused in Python, that happens here.
+    """
+
+    def __init__(self, make: Callable[[Any], _abi.Array]) -> None:
+        self._make = make
+        self._made: List[_abi.Array] = []
+        self._reached = False
+
+    def add(self, values: Any) -> _abi.Array:
+        self._made.append(self._make(values))
+        return self._made[-1]
+
+    def reach(self) -> None:
+        """Nothing but a ctypes.ArgumentError can keep the call from being made."""
+        self._reached = True
+
+    def __enter__(self) -> _Arrays:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], *_: Any) -> None:
+        if kind is not None and (not self._reached or issubclass(kind, ctypes.ArgumentError)):
+            for array in self._made:
+                array.done(array.user)
+
+
 class _Lent:
     """What the library reads of the caller's.  Lives as long as anything that may read it."""
 
@@ -154,13 +187,20 @@ class Graph(_abi.Owner):
         self._make("gnnc_graph_create", kept=self._lent)
 
     # ---- arrays ---------------------------------------------------------------------------------
-    def _array(self, values: Any) -> Any:
-        """A gnnc_array, which the call that takes it gives back through `done`."""
+    def _give(self, name: str, *args: Any) -> None:
+        """A call that takes arrays over."""
+        with _Arrays(self._array) as arrays:
+            passed = [ctypes.byref(arrays.add(arg.values)) if isinstance(arg, _Values) else arg for arg in args]
+            status, text = self._try(name, *passed, reaching=arrays.reach)
+        if status:
+            raise _abi.failure(status, text)
+
+    def _array(self, values: Any) -> _abi.Array:
         values = _plain(values)
         if not isinstance(values, np.ndarray):
             tensor = self._tensor(values)
             if tensor is not None:
-                return ctypes.byref(tensor)
+                return tensor
             values = _numpy(values)
         if values.dtype.name not in _abi.ELEMENTS:
             raise Error("E_DTYPE", f"values of NumPy's type {values.dtype} are no numbers")
@@ -170,10 +210,10 @@ class Graph(_abi.Owner):
             values = values.astype(values.dtype.newbyteorder("="))
         key = next(self._lent.numbers)
         self._lent.arrays[key] = values
-        return ctypes.byref(_abi.Array(
+        return _abi.Array(
             data=values.ctypes.data, dtype=_abi.ELEMENTS[values.dtype.name], rank=values.ndim,
             shape=_abi.Dims(*values.shape), stride=_abi.Dims(*values.strides), strided=1, borrowed=1,
-            done=self._lent.done, user=key))
+            done=self._lent.done, user=key)
 
     def _tensor(self, values: Any) -> Optional[_abi.Array]:
         """A DLPack tensor of version 1; None: its maker gives none."""
@@ -185,8 +225,10 @@ class Graph(_abi.Owner):
             return None
         out = _abi.Array()
         pointer = _capsule_pointer(capsule, _TENSOR)
-        _capsule_rename(capsule, _TAKEN)  # from here on it is the library's
-        self._call("array_dlpack", pointer, ctypes.byref(out))
+        status, text = self._try("array_dlpack", pointer, ctypes.byref(out),
+                                 reaching=lambda: _capsule_rename(capsule, _TAKEN))  # it is the library's
+        if status:
+            raise _abi.failure(status, text)
         return out
 
     # ---- tables ---------------------------------------------------------------------------------
@@ -207,18 +249,15 @@ class Graph(_abi.Owner):
 
     def divide(self, nodes: str, graphs: str, ptr: Any) -> None:
         """Nodes ptr[i] to ptr[i + 1] are those of graph i.  ptr [graphs + 1]"""
-        self._call("divide", _bytes(nodes), _bytes(graphs), self._array(ptr))
+        self._give("divide", _bytes(nodes), _bytes(graphs), _Values(ptr))
 
     def add_edges(self, name: str, src_type: str, dst_type: str, src: Any, dst: Any) -> None:
         """An edge type: edge i goes from row src[i] of src_type to row dst[i] of dst_type."""
-        first, second = _plain(src), _plain(dst)
-        self._call("add_edges", _bytes(name), _bytes(src_type), _bytes(dst_type), self._array(first), self._array(second))
+        self._give("add_edges", _bytes(name), _bytes(src_type), _bytes(dst_type), _Values(src), _Values(dst))
 
     def add_edges_csr(self, name: str, src_type: str, dst_type: str, ptr: Any, idx: Any, *, by: str = "source") -> None:
         """The same, compressed: idx[ptr[v]:ptr[v + 1]] are the other ends of node v, of src_type, or by="destination"."""
-        first, second = _plain(ptr), _plain(idx)
-        self._call("add_edges_csr", _bytes(name), _bytes(src_type), _bytes(dst_type), _abi.BY[by], self._array(first),
-                   self._array(second))
+        self._give("add_edges_csr", _bytes(name), _bytes(src_type), _bytes(dst_type), _abi.BY[by], _Values(ptr), _Values(idx))
 
     # ---- columns --------------------------------------------------------------------------------
     def add_column(self, table: str, column: str, values: Any, kind: Optional[str] = None, *, categories: int = -1,
@@ -240,7 +279,7 @@ class Graph(_abi.Owner):
             values = _seconds(values)
         if names is not None and categories < 0:
             categories = len(names)
-        self._call("add_column", _bytes(table), _bytes(column), _abi.KINDS[kind], self._array(values), categories,
+        self._give("add_column", _bytes(table), _bytes(column), _abi.KINDS[kind], _Values(values), categories,
                    None if names is None else _texts(names))
 
     @staticmethod
@@ -256,14 +295,12 @@ class Graph(_abi.Owner):
 
     def add_csr(self, table: str, column: str, n_columns: int, ptr: Any, idx: Any, val: Any = None) -> None:
         """A column of stored entries: of row i idx[ptr[i]:ptr[i + 1]], ascending, with their values, or 1."""
-        parts = [_plain(v) for v in (ptr, idx)] + ([] if val is None else [_plain(val)])
-        arrays = [self._array(v) for v in parts] + ([None] if val is None else [])
-        self._call("add_csr", _bytes(table), _bytes(column), n_columns, *arrays)
+        self._give("add_csr", _bytes(table), _bytes(column), n_columns, _Values(ptr), _Values(idx),
+                   None if val is None else _Values(val))
 
     def add_masks(self, table: str, column: str, train: Any, validation: Any, test: Any) -> None:
         """A column of kind split from three masks, [rows] or [splits, rows]."""
-        parts = [_plain(v) for v in (train, validation, test)]
-        self._call("add_masks", _bytes(table), _bytes(column), *[self._array(v) for v in parts])
+        self._give("add_masks", _bytes(table), _bytes(column), _Values(train), _Values(validation), _Values(test))
 
     def add_arrow(self, table: str, batch: Any, kinds: Optional[Mapping[str, str]] = None) -> None:
         """Columns of a record batch of pyarrow, Polars, DuckDB, .. (what has __arrow_c_array__), all or none.
@@ -299,25 +336,29 @@ class Graph(_abi.Owner):
 
         columns: all of the table's, but labels and splits may be left out.     src, dst: of edges, row numbers
         """
-        given = [self._later(table, n, v) for n, v in (columns or {}).items()]
-        ends = [None if e is None else self._array(_numpy(e)) for e in (src, dst)]
-        if count is None:
-            count = len(src) if src is not None else _count(table, columns or {})
-        rows = _abi.Rows(table=_bytes(table), count=count, n_columns=len(given),
-                         columns=(_abi.Values * len(given))(*given))
-        rows.src, rows.dst = (None if e is None else ctypes.pointer(e._obj) for e in ends)
-        status = library.gnnc_graph_append(self._shared(), ctypes.byref(rows))
+        with _Arrays(self._array) as arrays:
+            given = [self._later(arrays, table, n, v) for n, v in (columns or {}).items()]
+            ends = [None if e is None else arrays.add(_numpy(e)) for e in (src, dst)]
+            if count is None:
+                count = len(src) if src is not None else _count(table, columns or {})
+            rows = _abi.Rows(table=_bytes(table), count=count, n_columns=len(given),
+                             columns=(_abi.Values * len(given))(*given))
+            rows.src, rows.dst = (None if e is None else ctypes.pointer(e) for e in ends)
+            graph = self._shared()
+            arrays.reach()
+            status = library.gnnc_graph_append(graph, ctypes.byref(rows))
         if status:
             raise _abi.failure(status, rows.error or library.gnnc_status_text(status))
         return int(rows.first)
 
-    def _later(self, table: str, name: str, value: Any) -> _abi.Values:
+    @staticmethod
+    def _later(arrays: _Arrays, table: str, name: str, value: Any) -> _abi.Values:
         column = value if isinstance(value, Column) else Column(value)
         values, names = column.values, column.names
         out = _abi.Values(column=_bytes(name))
         if hasattr(values, "tocsr"):
             matrix = _canonical(values)
-            out.ptr, out.idx, out.values = (ctypes.pointer(self._array(v)._obj) for v in (
+            out.ptr, out.idx, out.values = (ctypes.pointer(arrays.add(v)) for v in (
                 matrix.indptr, matrix.indices, matrix.data))
             return out
         values = _numpy(values)
@@ -327,7 +368,7 @@ class Graph(_abi.Owner):
             values = _seconds(values)
         if names is not None:
             out.names, out.n_categories = _texts(names), len(names)
-        out.values = ctypes.pointer(self._array(values)._obj)
+        out.values = ctypes.pointer(arrays.add(values))
         return out
 
     @property

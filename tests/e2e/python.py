@@ -7,6 +7,7 @@ themselves, and whatever is done to them ends as Python says.  With NumPy.
 import ast
 import base64
 import csv
+import ctypes
 import gc
 import hashlib
 import importlib
@@ -344,6 +345,71 @@ def lives(churn):
     assert session.predict([0, 1, 2]).shape == (3, 7)
 
 
+class Managed:
+    """A DLPack tensor of version 1, [n] int64, that tells when its deleter is called."""
+    class Struct(ctypes.Structure):
+        Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", Deleter),
+                    ("flags", ctypes.c_uint64), ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32),
+                    ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                    ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
+
+    def __init__(self, values, major=1):
+        self.values, self.n, self.deleted = (ctypes.c_int64 * len(values))(*values), ctypes.c_int64(len(values)), []
+        self.of = self.Struct(major=major, deleter=self.Struct.Deleter(self.deleted.append), data=ctypes.addressof(self.values),
+                              device=(1, 0), ndim=1, code=0, bits=64, lanes=1, shape=ctypes.pointer(self.n))
+        self.new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+        self.name = b"dltensor_versioned"
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **_):
+        self.capsule = self.new(ctypes.addressof(self.of), self.name, None)
+        return self.capsule
+
+
+def refused(churn):
+    """Where a call is not made, since Python refuses one of its arguments, the others are given back."""
+    def graph():
+        g = churn.Graph()
+        g.add_nodes("paper", 3)
+        return g
+
+    def none_kept(g, name, text, f, *args, **kw):
+        fails(name, text, f, *args, **kw)
+        assert not g._lent.arrays, (f, g._lent.arrays)
+    g = graph()
+    good, bad = np.arange(3), np.array([1j, 2, 3])
+    for first in (Managed([0, 1, 2]), good):
+        none_kept(g, "E_DTYPE", "complex128", g.add_edges, "cites", "paper", "paper", first, bad)
+        none_kept(g, "E_DTYPE", "complex128", g.add_edges_csr, "cites", "paper", "paper", first, bad)
+        none_kept(g, "E_DTYPE", "complex128", g.add_csr, "paper", "x", 3, first, good, bad)
+        none_kept(g, "E_DTYPE", "complex128", g.add_masks, "paper", "split", first, good, bad)
+        none_kept(g, "ArgumentError", "", g.add_csr, "paper", "x", "many", first, good)
+        none_kept(g, "ArgumentError", "", g.add_column, "paper", "y", first, "class", categories="many")
+        none_kept(g, "encode", "encode", g.add_column, "paper", "y", first, "class", names=[1, 2, 3])
+        if first is not good:
+            assert len(first.deleted) == 6 and set(first.deleted) == {ctypes.addressof(first.of)}, first.deleted
+    old = Managed([0, 1, 2], major=2)  # refused by the library, which deletes it
+    none_kept(g, "E_ARG", "version 2.0", g.add_edges, "cites", "paper", "paper", good, old)
+    assert len(old.deleted) == 1
+    kept = Managed([0, 1, 2])
+    g.add_edges("cites", "paper", "paper", kept, kept)
+    g.close()
+    assert len(kept.deleted) == 2
+    after = Managed([0, 1, 2])
+    none_kept(g, "E_STATE", "closed", g.add_edges, "cites", "paper", "paper", good, after)
+    g = graph()
+    g.commit()
+    none_kept(g, "E_DTYPE", "complex128", g.append, "paper", {"y": good, "x": bad})
+    none_kept(g, "E_DTYPE", "complex128", g.append, "cites", src=good, dst=bad)
+    none_kept(g, "TypeError", "", g.append, "paper", {"y": good}, count="many")
+    g.close()
+    none_kept(g, "E_STATE", "closed", g.append, "paper", {"y": good})
+    assert not after.deleted and churn._graph._capsule_is(after.capsule, after.name), "still its maker's"
+
+
 def ends_of_the_interpreter():
     """Whatever is still there, in whatever order it goes; threads that are inside of calls."""
     code = """
@@ -606,6 +672,7 @@ def main():
     rows_by_themselves(churn, graph, metrics_and_values(churn, graph))
     rows_that_come_later(churn)
     lives(churn)
+    refused(churn)
     ends_of_the_interpreter()
     errors(churn, graph)
     interruptions(churn, graph)
