@@ -77,7 +77,7 @@ static void release_gone(Gone *gone) {
 }
 
 void rt_graph_leave(gnnc_graph *g, RtSnapshot *s) {
-    Gone gone = {NULL};
+    Gone gone = {0};
     if (!s) return;
     rt_pool_init(&gone.arrays, &g->from);
     pthread_mutex_lock(&g->lock);
