@@ -208,6 +208,8 @@ class Rows:
 
     def __init__(self, checker, model, data):
         self.checker, self.model, self.data, self.folder = checker, model, data, os.path.dirname(model)
+        with open(model, encoding="utf-8") as f:
+            self.links = "-> f32[links]" in f.read()
 
     def run(self, *command):
         r = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=SECONDS)
@@ -229,7 +231,9 @@ class Rows:
                 return (OK, "") if "E0516" in r.stderr else (DIFFERS, r.stderr)
             self.must(INVALID, trainer, "--data", self.data, "--epochs", "2", "--out", "weights")
             self.must(DIFFERS, trainer, "predict", "--data", self.data, "--weights", "weights", "--out", "all.npy")
-            self.must(DIFFERS, sys.executable, os.path.join(HERE, "rows.py"), "rows", "weights", self.data, "all.npy", str(near))
+            if self.links:
+                self.must(DIFFERS, trainer, "predict", "--data", self.data, "--weights", "weights", "--format", "csv", "--out", "all.csv")
+            self.must(DIFFERS, sys.executable, os.path.join(HERE, "rows.py"), "rows", "weights", self.data, "all", str(near))
         except subprocess.TimeoutExpired:
             return CRASH, f"nothing after {SECONDS} s"
         except Failed as f:

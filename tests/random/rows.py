@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Are rows predicted by themselves those of a prediction of all rows?
+"""Are rows predicted by themselves those of a prediction of all rows, and scores of pairs those of the edges they are?
 
-    rows.py NAME WEIGHTS DATA PREDICTION.npy NEAR     libNAME.so of --emit=infer, beside where this runs
+    rows.py NAME WEIGHTS DATA PREDICTION NEAR     libNAME.so of --emit=infer, beside where this runs; PREDICTION.npy, and
+                                                  of a model of links PREDICTION.csv with their ends
 
 Exit status 0 or 1, with the row that differs."""
+import csv
+import ctypes
 import os
 import sys
 
@@ -17,6 +20,29 @@ def apart(got, want, near):
     return any((x == x) != (y == y) or abs(x - y) > near * scale for x, y in zip(got, want))
 
 
+def scores(session, pairs, kind):
+    n, numbers = len(pairs), lambda values: (ctypes.c_int64 * len(pairs))(*values)
+    out = (ctypes.c_float * (n + 1))()
+    status = session.lib.gnnc_session_predict_links(session.s, ctypes.c_int64(n), numbers(p[0] for p in pairs),
+                                                    numbers(p[1] for p in pairs), numbers([kind] * n), out)
+    if status and "have no link of it" not in session.error():
+        sys.exit(f"status {status}: {session.error()}")
+    return None if status else list(out)[:n]
+
+
+def links(session, want, path, near):
+    """What kind an edge is of only the model tells: one of its kinds must give its score."""
+    with open(path, newline="", encoding="utf-8") as f:
+        pairs = [(int(row[0]), int(row[1])) for row in list(csv.reader(f))[1:]]
+    sizes = (ctypes.c_int64 * 3)()
+    session.lib.gnnc_session_link_sizes(session.s, *[ctypes.byref(sizes, 8 * i) for i in range(3)])
+    got = [x for x in (scores(session, pairs, kind) for kind in range(sizes[2])) if x]
+    scale = max([abs(v) for v in want if v == v] + [1e-30])
+    for i, x in enumerate(want):
+        if not any((g[i] != g[i]) if x != x else abs(g[i] - x) <= near * scale for g in got):
+            sys.exit(f"pair {pairs[i]} has the score {[g[i] for g in got]}, edge {i} of all {x}")
+
+
 def main():
     name, weights, data, prediction, near = sys.argv[1:]
     library = Library(name)
@@ -24,7 +50,9 @@ def main():
     session = Session(library, model, library.graph(data))
     if status or session.status:
         sys.exit(f"status {status or session.status}: {session.error()}")
-    want, _, _ = npy(prediction)
+    want, _, _ = npy(prediction + ".npy")
+    if os.path.exists(prediction + ".csv"):
+        return links(session, want, prediction + ".csv", float(near))
     width, rows = session.width, session.rows
     for ids in [[i] for i in range(rows)] + [list(range(rows))]:
         status, got = session.predict(ids)
@@ -34,6 +62,7 @@ def main():
             mine, whole = got[k * width:(k + 1) * width], want[i * width:(i + 1) * width]
             if apart(mine, whole, float(near)):
                 sys.exit(f"row {i} of {len(ids)} is {mine[:8]}, of all rows {whole[:8]}")
+
 
 
 main()
