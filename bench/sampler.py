@@ -12,7 +12,6 @@ PyG samples in the main process (workers are processes and were slower) with as 
 epoch, then one timed.  `make build/bench/sampler` builds the driver.  Printed, and written to STEM.md and STEM.csv:
 medians over the rounds, and the ratio at equal threads."""
 import argparse
-import csv
 import json
 import os
 import statistics
@@ -20,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from systems import TOP, write_table
+
 PYG = r"""
 import json, os, sys, time
 import numpy as np, torch
@@ -115,15 +115,7 @@ def epochs(a, tmp, data, fanouts, threads):
 
 
 def write(a, rows):
-    with open(a.results + ".csv", "w", newline="") as f:
-        table = csv.DictWriter(f, COLUMNS)
-        table.writeheader()
-        table.writerows(rows)
-    with open(a.results + ".md", "w") as f:
-        f.write(f"`bench/sampler.py`, batches of {a.batch}; medians of {a.rounds} rounds; {a.note}\n\n")
-        f.write("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS) + "\n")
-        for r in rows:
-            f.write("| " + " | ".join(str(r[c]) for c in COLUMNS) + " |\n")
+    write_table(a.results, COLUMNS, rows, f"`bench/sampler.py`, batches of {a.batch}; medians of {a.rounds} rounds; {a.note}")
 
 
 def main():

@@ -15,7 +15,6 @@ row, and the layers, one thread, no gradients, GCN's weights of edges computed o
 rounds.  Both use weights of one training on a small graph, and must agree on the first rows.  --work keeps the graph,
 which is 0.7 GB, for the next run."""
 import argparse
-import csv
 import json
 import os
 import statistics
@@ -23,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from systems import CORA, GNNC, TOP
+from systems import CORA, GNNC, TOP, write_table
 
 PYG = r"""
 import json, os, struct, sys, time
@@ -160,15 +159,9 @@ def measure(a, what, work):
 
 
 def write(a, rows):
-    with open(a.results + ".csv", "w", newline="") as f:
-        table = csv.DictWriter(f, COLUMNS)
-        table.writeheader()
-        table.writerows(rows)
-    with open(a.results + ".md", "w") as f:
-        f.write(f"`bench/serve.py`, a row a request, all neighbours; medians of {a.rounds} rounds; sage: {a.nodes} nodes, {a.edges} edges, "
-                f"{a.features} features; {a.note}\n\n| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS) + "\n")
-        for r in rows:
-            f.write("| " + " | ".join(str(r[c]) for c in COLUMNS) + " |\n")
+    write_table(a.results, COLUMNS, rows,
+                f"`bench/serve.py`, a row a request, all neighbours; medians of {a.rounds} rounds; sage: {a.nodes} nodes, {a.edges} edges, "
+                f"{a.features} features; {a.note}")
 
 
 def main():

@@ -4,6 +4,7 @@ A measurement is a process of its own whose last line of output is a JSON object
 memory limit: the resident memory of it and its children is looked at a few times a second, because torch and
 CUDA reserve far more addresses than they use, so a limit on addresses would stop what fits.
 """
+import csv
 import json
 import os
 import platform
@@ -182,3 +183,15 @@ def machine_in_words():
         flags = ""
     vector = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else platform.machine()
     return f"{len(os.sched_getaffinity(0))} cores with {vector}"
+
+
+def write_table(stem, columns, rows, head):
+    """STEM.csv, and STEM.md with a line that says what was measured."""
+    with open(stem + ".csv", "w", newline="") as f:
+        table = csv.DictWriter(f, columns)
+        table.writeheader()
+        table.writerows(rows)
+    with open(stem + ".md", "w") as f:
+        f.write(f"{head}\n\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns) + "\n")
+        for r in rows:
+            f.write("| " + " | ".join(str(r[c]) for c in columns) + " |\n")
