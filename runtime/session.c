@@ -205,6 +205,24 @@ int64_t gnnc_session_rows(const gnnc_session *s) {
 }
 
 /* ---- predictions -------- */
+gnnc_status rt_session_begin(gnnc_session *s, bool links) {
+    RtError *err = &s->rt.err;
+    err->text[0] = '\0';
+    if (!s->of) return rt_fail(err, GNNC_E_STATE, "the session has no data");
+    const char *name = s->of->t->program->name;
+    bool has_links = s->of->rows.type < 0;
+    if (links == has_links) return GNNC_OK;
+    return has_links
+               ? rt_fail(err, GNNC_E_STATE, "'%s' scores links: gnnc_session_predict_links", name)
+               : rt_fail(err, GNNC_E_STATE, "'%s' predicts rows of nodes: gnnc_session_predict",
+                         name);
+}
+
+gnnc_status rt_session_no_row(gnnc_session *s, const char *what, int64_t i, int64_t n) {
+    return rt_fail(&s->rt.err, GNNC_E_RANGE, "%s %lld: the data have 0 to %lld", what, (long long)i,
+                   (long long)n - 1);
+}
+
 gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim[GNNC_MAX_RANK]) {
     if (!s || !s->of || !rank || !dim) return GNNC_E_ARG;
     *rank = s->of->rank;
@@ -231,8 +249,7 @@ static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
     const double *time = s->of->source.graph.type[s->of->rows.type].time;
     for (int64_t i = 0; i < n; i++) {
         if (id[i] < 0 || id[i] >= s->of->rows.n)
-            return rt_fail(&s->rt.err, GNNC_E_RANGE, "row %lld: the data have 0 to %lld",
-                           (long long)id[i], (long long)s->of->rows.n - 1);
+            return rt_session_no_row(s, "row", id[i], s->of->rows.n);
         s->id[i] = (int32_t)id[i];
         if (s->time) s->time[i] = time[id[i]];
     }
@@ -241,12 +258,8 @@ static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
 
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
     if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
-    s->rt.err.text[0] = '\0';
-    if (!s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no data");
-    if (s->of->rows.type < 0)
-        return rt_fail(&s->rt.err, GNNC_E_STATE, "'%s' scores links: gnnc_session_predict_links",
-                       s->of->t->program->name);
-    gnnc_status st = GNNC_OK;
+    gnnc_status st = rt_session_begin(s, false);
+    if (st != GNNC_OK) return st;
     int64_t width = s->of->row_floats;
     for (int64_t from = 0; from < n && st == GNNC_OK; from += BATCH) {
         int64_t k = n - from < BATCH ? n - from : BATCH;

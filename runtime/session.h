@@ -48,6 +48,11 @@ struct gnnc_session {
     bool ran; /* once: there is room */
 };
 
+/* Before each prediction: GNNC_E_STATE where there are no data, or the model gives the other sort:
+ * rows of nodes, or scores of links. */
+gnnc_status rt_session_begin(gnnc_session *s, bool links);
+gnnc_status rt_session_no_row(gnnc_session *s, const char *what, int64_t i, int64_t n);
+
 /* What all sessions of links read; the trainer has its data and weights. */
 gnnc_status rt_session_links_share(RtServed *of);
 

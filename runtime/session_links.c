@@ -45,11 +45,6 @@ out:
 }
 
 /* ---- a batch of pairs -------- */
-static gnnc_status fail_range(gnnc_session *s, const char *what, int64_t i, int64_t n) {
-    return rt_fail(&s->rt.err, GNNC_E_RANGE, "%s %lld: the data have 0 to %lld", what, (long long)i,
-                   (long long)n - 1);
-}
-
 static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
     const RtServedKinds *k = &s->of->kinds;
     *edge = kind < 0 || kind >= k->n ? -1 : k->edge[kind];
@@ -81,14 +76,6 @@ out:
     return st;
 }
 
-static gnnc_status begin(gnnc_session *s) {
-    s->rt.err.text[0] = '\0';
-    if (!s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no data");
-    if (s->of->rows.type < 0) return GNNC_OK;
-    return rt_fail(&s->rt.err, GNNC_E_STATE, "'%s' predicts rows of nodes: gnnc_session_predict",
-                   s->of->t->program->name);
-}
-
 /* ---- scores -------- */
 gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64_t *n_dst,
                                     int64_t *n_kinds) {
@@ -106,8 +93,10 @@ static gnnc_status take_pairs(gnnc_session *s, int64_t n, const int64_t *src, co
     gnnc_status st;
     TRY(st, new_pairs(s, n, d));
     for (int64_t i = 0; i < n; i++) {
-        if (src[i] < 0 || src[i] >= r->n_src) return fail_range(s, "source", src[i], r->n_src);
-        if (dst[i] < 0 || dst[i] >= r->n_dst) return fail_range(s, "destination", dst[i], r->n_dst);
+        if (src[i] < 0 || src[i] >= r->n_src)
+            return rt_session_no_row(s, "source", src[i], r->n_src);
+        if (dst[i] < 0 || dst[i] >= r->n_dst)
+            return rt_session_no_row(s, "destination", dst[i], r->n_dst);
         d->src[i] = (int32_t)src[i];
         d->dst[i] = (int32_t)dst[i];
         TRY(st, find_edge(s, kind ? kind[i] : 0, &d->row[i]));
@@ -120,7 +109,7 @@ gnnc_status gnnc_session_predict_links(gnnc_session *s, int64_t n, const int64_t
                                        const int64_t *dst, const int64_t *kind, float *out) {
     if (!s || n < 0 || (n && (!src || !dst || !out))) return GNNC_E_ARG;
     gnnc_status st;
-    TRY(st, begin(s));
+    TRY(st, rt_session_begin(s, true));
     for (int64_t from = 0; from < n; from += BATCH) {
         int64_t k = n - from < BATCH ? n - from : BATCH;
         const float *pred;
@@ -242,13 +231,13 @@ gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *sr
                                    float *score) {
     if (!s || n < 0 || k < 1 || (n && (!src || !dst || !score))) return GNNC_E_ARG;
     gnnc_status st;
-    TRY(st, begin(s));
+    TRY(st, rt_session_begin(s, true));
     const RtLinks *l = &s->of->t->links->links;
     for (int64_t i = 0; i < n; i++) {
         Candidates c = {.l = l};
         Best best = {.k = k, .dst = dst + i * k, .score = score + i * k};
         if (src[i] < 0 || src[i] >= l->rel->n_src)
-            return fail_range(s, "source", src[i], l->rel->n_src);
+            return rt_session_no_row(s, "source", src[i], l->rel->n_src);
         if (!with_known) rt_links_of(l, (int32_t)src[i], kind ? kind[i] : 0, &c.known, &c.end);
         TRY(st, best_of(s, src[i], kind ? kind[i] : 0, &c, &best));
     }
