@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """One row a request: how long a prediction takes through the C interface, beside PyG doing the same rows.
 
-usage: bench/serve.py [--what gcn,sage] [--nodes 1e6] [--edges 2e7] [--features 128] [--requests 20000] [--rounds 3]
+usage: bench/serve.py [--what gcn,sage,draw] [--nodes 1e6] [--edges 2e7] [--features 128] [--requests 20000] [--rounds 3]
                       [--peers-python P] [--systems gnnc,pyg] [--work DIR] [--results STEM]
 
   gcn   models/gcn.gnn on Cora: all neighbours, 2 hops
-  sage  bench/models/sage_batches_2.gnn (2 hops, hidden 128) on a generated graph of --nodes, --edges and --features, ends
-        uniform.  gnnc reads all neighbours, as sessions do; PyG is timed with all neighbours and, as pyg-10,10, with ten
-        drawn a hop, which is less work
+  sage  bench/models/sage_served.gnn (2 hops, hidden 128) on a generated graph of --nodes, --edges and --features, ends
+        uniform; all neighbours
+  draw  the same model and graph with ten neighbours drawn a hop (--draw); PyG's NeighborLoader [10, 10].  The draws
+        differ, so that rows are compared with all neighbours alone
 
 Sampling and features are part of a request.  gnnc: bench/serve.c, a session on one thread, on two, and two processes of
 one thread at once; the last line of each table is threads against processes.  PyG: NeighborLoader called with one
@@ -83,7 +84,9 @@ print(json.dumps(dict(system='pyg-lib' if typing.WITH_PYG_LIB else 'torch-sparse
                       p99_us=took[requests * 99 // 100] * 1e6, requests_per_s=requests / seconds, rows=rows)))
 """
 COLUMNS = ["what", "system", "median_us", "p99_us", "requests_per_s"]
-MODELS = {"gcn": os.path.join(TOP, "models", "gcn.gnn"), "sage": os.path.join(TOP, "bench", "models", "sage_batches_2.gnn")}
+SAGE = os.path.join(TOP, "bench", "models", "sage_served.gnn")
+MODELS = {"gcn": os.path.join(TOP, "models", "gcn.gnn"), "sage": SAGE, "draw": SAGE}
+FAN = {"gcn": "-1,-1", "sage": "-1,-1", "draw": "10,10"}  # of PyG
 CLASSES = 40  # of generated data
 SMALL = 2000  # nodes of the graph that weights for them are trained on
 
@@ -99,12 +102,12 @@ def build(a, what, work):
     at = os.path.join(work, what)
     os.makedirs(at, exist_ok=True)
     run(a.gnnc, MODELS[what], "--target=cpu", "-o", at + "/train")
-    run(a.gnnc, MODELS[what], "--target=cpu", "--emit=infer", "--name=served", "-o", at + "/served")
+    run(a.gnnc, MODELS[what], "--target=cpu", "--emit=infer", "--name=served", *["--draw"] * (what == "draw"), "-o", at + "/served")
     run("cc", "-O2", "-D_GNU_SOURCE", "-I" + at, "-I" + os.path.join(TOP, "runtime", "include"), os.path.join(TOP, "bench", "serve.c"),
         at + "/libserved.so", "-Wl,-rpath," + at, "-pthread", "-o", at + "/serve")
     data = small = CORA
-    if what == "sage":
-        data, small = at + "/graph-%d-%d-%d" % (a.nodes, a.edges, a.features), at + "/small"
+    if what != "gcn":
+        data, small = work + "/graph-%d-%d-%d" % (a.nodes, a.edges, a.features), work + "/small"
         for path, nodes, edges in ((small, SMALL, 5 * SMALL), (data, a.nodes, a.edges)):
             if path == small or not os.path.exists(path + "/schema.json"):  # which is written last
                 run(at + "/serve", "generate", path, nodes, edges, a.features, CLASSES)
@@ -146,28 +149,26 @@ def measure(a, what, work):
     ways = {"gnnc": lambda: drivers(a, driver, data, weights, 1, 1), "gnnc, 2 threads": lambda: drivers(a, driver, data, weights, 2, 1),
             "gnnc, 2 processes": lambda: drivers(a, driver, data, weights, 1, 2)}
     if "pyg" in a.systems.split(","):
-        ways["pyg"] = lambda: pyg(a, what, data, weights, "-1,-1")
-        if what == "sage":
-            ways["pyg-10,10"] = lambda: pyg(a, what, data, weights, "10,10")
+        ways["pyg"] = lambda: pyg(a, what, data, weights, FAN[what])
     found = {w: [] for w in ways}
     for _ in range(a.rounds):
         for w, go in ways.items():
             found[w] += [g for g in [go()] if g]
-    if found.get("pyg") and not agree(found["gnnc"][0], found["pyg"][0]):
+    if found.get("pyg") and what != "draw" and not agree(found["gnnc"][0], found["pyg"][0]):
         sys.exit(f"{what}: gnnc and PyG do not predict the same")
     return {w: {c: statistics.median(g[c] for g in v) for c in COLUMNS[2:]} for w, v in found.items() if v}
 
 
 def write(a, rows):
     write_table(a.results, COLUMNS, rows,
-                f"`bench/serve.py`, a row a request, all neighbours; medians of {a.rounds} rounds; sage: {a.nodes} nodes, {a.edges} edges, "
+                f"`bench/serve.py`, a row a request; medians of {a.rounds} rounds; sage and draw: {a.nodes} nodes, {a.edges} edges, "
                 f"{a.features} features; {a.note}")
 
 
 def main():
     number = lambda s: int(float(s))
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("--what", default="gcn,sage")
+    ap.add_argument("--what", default="gcn,sage,draw")
     ap.add_argument("--nodes", type=number, default=10**6)
     ap.add_argument("--edges", type=number, default=2 * 10**7)
     ap.add_argument("--features", type=number, default=128)
