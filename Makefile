@@ -235,9 +235,13 @@ uninstall:
 	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
 
 # What takes longer than CI; the last part goes on where it stopped (tests/random/README.md).
+# PEERS: a Python that has PyG (bench/README.md); without it nothing is compared with PyG itself.
+PEERS = peers/bin/python
 long: all $(BUILD)/tests/random/model_check
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/service.py $(call quoted,$(abspath $(BUILD)))/gnnc \
 	    $(call quoted,$(CURDIR)) $(call quoted,$(CURDIR))/models/data/cora 20000 1000; rc=$$?; rm -r "$$dir"; exit $$rc
+	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS); \
+	    else echo "no PyG: make long PEERS=PYTHON"; fi
 	python3 tests/random/run.py --campaign --build $(BUILD)
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format-19 --dry-run --Werror
