@@ -6,7 +6,6 @@
 #include "codegen/host.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -166,14 +165,6 @@ static void emit_main(Host *h) {
                 host_symbol(h));
 }
 
-static bool write_file(Host *h, const char *path) {
-    FILE *f = fopen(path, "w");
-    bool ok = f && fwrite(h->b.s, 1, h->b.n, f) == h->b.n;
-    if (f && fclose(f) != 0) ok = false;
-    if (!ok) diag_add(h->c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
-    return ok;
-}
-
 bool host_emit(Ctx *c, const Plan *p, const char *path) {
     Host h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
     emit_head(&h);
@@ -184,5 +175,5 @@ bool host_emit(Ctx *c, const Plan *p, const char *path) {
     if (h.device) host_phases(&h);
     host_tables(&h);
     if (!p->variant) emit_main(&h);
-    return write_file(&h, path);
+    return ctx_write(c, path, h.b.s, h.b.n);
 }

@@ -20,7 +20,7 @@ typedef enum {
 typedef struct Target {
     const char *name;
     int lanes; /* f32 elements per vector register or warp */
-    /* Writes the kernels of the plan to path.  False after diagnostics. */
+    /* Writes the kernels of the plan to path, as ctx_write() does.  False after diagnostics. */
     bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path);
     /* A machine that reports estimate times for: NULL = they measure (--profile). */
@@ -55,7 +55,7 @@ typedef enum {
 const char *target_own_kind(OwnKernel k);
 /* "gcn_gather", but for the target's name; NULL = the program does not need it. */
 const char *target_own_name(Arena *a, const Plan *p, OwnKernel k);
-/* The host driver and its tables as C source (runtime/program.h says what it fills). */
+/* The host driver and its tables as C source (runtime/program.h says what it fills), to path. */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* The C header of a library of p, whose c_name is set: text of c's arena. */
 const char *host_header(Ctx *c, const Plan *p);

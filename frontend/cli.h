@@ -1,6 +1,6 @@
-/* The command line of gnnc: its options, and what main.c needs from the files beside
- * it.  cli_options.c reads arguments; cli_files.c finds the runtime and writes files
- * whole or not at all; cli_build.c turns a plan into a program. */
+/* The command line of gnnc: its options, and what main.c and gnncc.c need from the files beside
+ * them.  cli_options.c reads arguments; cli_compile.c does what they say; cli_files.c finds the
+ * runtime and writes files whole or not at all; cli_build.c turns a plan into a program. */
 #ifndef FRONTEND_CLI_H
 #define FRONTEND_CLI_H
 
@@ -85,6 +85,10 @@ const char *cli_manual_form(int i); /* "man", "bash", "zsh", "fish" */
 void cli_manual(FILE *to, const char *form);
 void cli_complete(FILE *to, const char *shell);
 
+/* What the options say, done: compiles, checks or runs passes.  False after a diagnostic; an action
+ * that is none of these does nothing. (cli_compile.c) */
+bool cli_compile(Ctx *c, const CliOptions *o);
+
 /* Of a library: DIR/BASE, where DIR is "" or ends with '/', as -o or the model's file says. */
 typedef struct {
     const char *dir, *base;
@@ -95,7 +99,8 @@ const char *cli_bad_name(Arena *a, const char *name);
 const char *cli_bad_base(Arena *a, const char *base);
 const char *cli_bad_package(Arena *a, const char *base); /* of Python */
 
-/* Where the runtime is: beside gnnc in a build tree, or as `make install` put it. */
+/* Where the runtime is: beside gnnc, or libgnncc.so, in a build tree, or as `make install` put it.
+ */
 typedef struct {
     const char *lib;                   /* .../libgnnrt.a */
     const char *infer_lib;             /* .../libgnnrt_infer.a: the part that predicts rows */
@@ -113,7 +118,7 @@ const char *cli_models_dir(Ctx *c);     /* NULL when there is none */
 
 /* --time-passes: milliseconds since some start, and a line for a stage that began `since`. */
 double cli_now_ms(void);
-void cli_stage_time(const CliOptions *o, const char *what, double since);
+void cli_stage_time(Ctx *c, const CliOptions *o, const char *what, double since);
 
 /* Other programs (cli_tool.c). */
 typedef VEC(char *) CliArgs;

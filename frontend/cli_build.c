@@ -4,6 +4,7 @@
 #include "frontend/cli.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,11 +88,11 @@ static bool host_objects(Ctx *c, const ObjectJob *j) {
     double start = cli_now_ms();
     if (j->t && !j->t->emit_kernels(c, j->p, &to, EMIT_OBJECT, part(c, j->dir, "kernels", v, "o")))
         return false;
-    if (!j->is_copy) cli_stage_time(j->o, "kernels, by LLVM", start);
+    if (!j->is_copy) cli_stage_time(c, j->o, "kernels, by LLVM", start);
     start = cli_now_ms();
     bool ok = host_emit(c, j->p, part(c, j->dir, "driver", v, "c")) &&
               compile_driver(c, j->home, j->o, j->p, j->dir);
-    if (!j->is_copy) cli_stage_time(j->o, "host driver, by cc", start);
+    if (!j->is_copy) cli_stage_time(c, j->o, "host driver, by cc", start);
     return ok;
 }
 
@@ -103,12 +104,13 @@ static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliH
     bool ok =
         target_cuda.emit_kernels(c, p, &to, EMIT_IR_TEXT, source) &&
         cli_cuda_object(c, h, o, source, arena_printf(c->a, "%s/kernels_%s.o", dir, p->device));
-    cli_stage_time(o, "device kernels, by nvcc", start);
+    cli_stage_time(c, o, "device kernels, by nvcc", start);
     return ok;
 }
 
 /* Objects of variants take as long as the first: each is made by a copy of this process, side by
- * side.  One that fails, or cannot be started, is made here again, which says why. */
+ * side, where there is nobody else in it.  One that fails, or cannot be started, is made here
+ * again, which says why. */
 static void make_objects(Ctx *c, void *arg) {
     ObjectJob *j = arg;
     j->ok = host_objects(c, j);
@@ -116,7 +118,7 @@ static void make_objects(Ctx *c, void *arg) {
 
 /* Without memory the copy ends here; the private directory is not its own to remove. */
 static pid_t begin_objects(Ctx *c, ObjectJob j) {
-    pid_t pid = fork();
+    pid_t pid = c->outside.own_process ? fork() : -1;
     if (pid) return pid;
     c->running = false;
     c->defers.n = 0;
@@ -144,7 +146,7 @@ static bool all_objects(Ctx *c, Plan *const *plan, int n, ObjectJob j) {
         j.p = plan[i];
         if (!end_objects(pid[i])) ok = ok && host_objects(c, &j);
     }
-    if (n > 1) cli_stage_time(j.o, "waiting for the other variants", start);
+    if (n > 1) cli_stage_time(c, j.o, "waiting for the other variants", start);
     return ok;
 }
 
@@ -168,18 +170,23 @@ bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOp
               : o->emit == OUT_ROWS_OBJ ? cli_one_object(c, &parts, result)
               : o->emit == OUT_SO       ? cli_link_library(c, &parts, NULL, result)
                                         : link_program(c, &parts, result);
-    cli_stage_time(o, "link, by cc", start);
+    cli_stage_time(c, o, "link, by cc", start);
     return ok && (several || cli_install(c, result, cli_output(c, o, stem)));
 }
 
-bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem) {
-    const char *dir = cli_temp_dir(c, o);
-    if (!dir) return false;
-    const char *path = arena_printf(c->a, "%s/result", dir);
+static bool emit_to(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *path) {
     TargetOptions to = target_options(o);
     EmitKind kind = o->emit == OUT_LLVM || o->emit == OUT_CUDA ? EMIT_IR_TEXT
                     : o->emit == OUT_ASM                       ? EMIT_ASM
                                                                : EMIT_OBJECT;
-    bool ok = o->emit == OUT_C ? host_emit(c, p, path) : t->emit_kernels(c, p, &to, kind, path);
-    return ok && cli_install(c, path, cli_output(c, o, stem));
+    return o->emit == OUT_C ? host_emit(c, p, path) : t->emit_kernels(c, p, &to, kind, path);
+}
+
+bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem) {
+    const char *to = cli_output(c, o, stem);
+    if (strcmp(to, "-") == 0) return emit_to(c, p, t, o, NULL);
+    const char *dir = cli_temp_dir(c, o);
+    if (!dir) return false;
+    const char *path = arena_printf(c->a, "%s/result", dir);
+    return emit_to(c, p, t, o, path) && cli_install(c, path, to);
 }

@@ -67,8 +67,13 @@ bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOption
     Files files = files_of(c, p);
     if (files.n && !host_externs(c, p, arena_printf(c->a, "%s/externs.h", dir))) return false;
     for (int i = 0; i < files.n; i++) {
-        const char *file = as_path(c, files.v[i]),
-                   *object = arena_printf(c->a, "%s/extern%d.o", dir, i);
+        const char *file = as_path(c, files.v[i]);
+        const char *object = arena_printf(c->a, "%s/extern%d.o", dir, i);
+        if (!ctx_may_read(c, files.v[i])) {
+            diag_add(c, DIAG_E0002, (Span){0},
+                     "cannot read '%s': only the files that were given are", files.v[i]);
+            return false;
+        }
         if (rt_ends_with(file, ".so")) {
             if (!cli_link_shared(c, shared, file)) return false;
             continue;

@@ -2,24 +2,35 @@
  * that appears whole or not at all (written beside its place, then renamed). */
 #include "frontend/cli.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- where things are ------------------------------------------------------------- */
+static const char *folder_of(Ctx *c, const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? arena_strndup(c->a, path, (size_t)(slash - path)) : ".";
+}
+
+/* Of the program or the shared library that this is in: the latter's name is the loader's. */
 static const char *own_dir(Ctx *c) {
     char path[PATH_MAX];
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (c->outside.home) return c->outside.home;
+    bool known = dladdr1((void *)(uintptr_t)own_dir, &info, (void **)&map, RTLD_DL_LINKMAP) != 0;
+    if (known && map && *map->l_name && realpath(map->l_name, path)) return folder_of(c, path);
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n <= 0) return ".";
     path[n] = 0;
-    char *slash = strrchr(path, '/');
-    if (slash) *slash = 0;
-    return arena_strndup(c->a, path, strlen(path));
+    return folder_of(c, path);
 }
 
 static bool exists(const char *path) {
@@ -74,7 +85,8 @@ bool cli_find_home(Ctx *c, CliHome *h) {
 const char *cli_models_dir(Ctx *c) {
     const char *dir = own_dir(c);
     const char *tree = join(c, dir, "../models"), *installed = join(c, dir, "../share/gnnc/models");
-    return exists(installed) ? installed : exists(tree) ? tree : NULL;
+    c->outside.library = exists(installed) ? installed : exists(tree) ? tree : NULL;
+    return c->outside.library;
 }
 
 const char *cli_stem(Arena *a, const char *path) {
@@ -98,7 +110,7 @@ static void remove_tree(void *dir) {
 /* An absolute path: tools take one that begins with '-' or '@' for something else.  What they leave
  * in TMPDIR goes with the directory. */
 const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
-    const char *base = getenv("TMPDIR");
+    const char *base = c->outside.temp ? c->outside.temp : getenv("TMPDIR");
     char real[PATH_MAX];
     if (!base || !*base) base = "/tmp";
     if (*base != '/' && realpath(base, real)) base = real;
@@ -109,11 +121,10 @@ const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
         return NULL;
     }
     if (o->keep)
-        fprintf(stderr, "gnnc: temporary files are kept in %s\n", dir);
+        ctx_log(c, "gnnc: temporary files are kept in %s\n", dir);
     else
         ctx_defer(c, remove_tree, dir);
-    setenv("TMPDIR", dir, 1);
-    return dir;
+    return c->outside.temp = dir;
 }
 
 /* ---- output ---------------------------------------------------------------------------- */
@@ -145,10 +156,10 @@ static const char *follow_link(Ctx *c, const char *path) {
 static char *temp_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
     char *temp = arena_printf(c->a, "%s.XXXXXX", path);
     int fd = mkstemp(temp);
+    if (fd >= 0 && close(fd) == 0 && unlink(temp) == 0) /* its mode is 0600, whatever the mask */
+        fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0) return cannot_write(c, path), NULL;
-    mode_t mask = umask(0);
-    umask(mask);
-    bool ok = cli_write_all(fd, text, n) && fchmod(fd, mode & ~mask) == 0;
+    bool ok = cli_write_all(fd, text, n);
     ok &= close(fd) == 0;
     if (ok) return temp;
     cannot_write(c, path);
@@ -182,8 +193,7 @@ static bool write_special(Ctx *c, const char *path, const char *text, size_t n) 
 }
 
 bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
-    if (!path || strcmp(path, "-") == 0)
-        return cli_write_all(STDOUT_FILENO, text, n) || cannot_write(c, "standard output");
+    if (!path || strcmp(path, "-") == 0) return ctx_write(c, NULL, text, n);
     return is_special(path) ? write_special(c, path, text, n)
                             : write_beside(c, path, text, n, 0666);
 }

@@ -178,6 +178,8 @@ bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r) {
     const Target *host = target_find("cpu");
     const char *dir = host ? cli_temp_dir(c, o) : NULL;
     if (!host) return failed(c, data, "this gnnc makes no programs for the cpu");
+    if (!c->outside.own_process)
+        return failed(c, data, "a copy of the process runs it, which only the command line makes");
     /* Before minutes of compiling: is there a data directory at all? */
     if (access(arena_printf(c->a, "%s/schema.json", data), F_OK) != 0)
         return failed(c, data, "no data directory, it has no schema.json");

@@ -2,10 +2,14 @@
 #include "frontend/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "runtime/clock.h"
 
@@ -15,8 +19,8 @@ double cli_now_ms(void) {
     return 1e3 * rt_now();
 }
 
-void cli_stage_time(const CliOptions *o, const char *what, double since) {
-    if (o->pass.time_passes) fprintf(stderr, "%9.3f ms  [%s]\n", cli_now_ms() - since, what);
+void cli_stage_time(Ctx *c, const CliOptions *o, const char *what, double since) {
+    if (o->pass.time_passes) ctx_log(c, "%9.3f ms  [%s]\n", cli_now_ms() - since, what);
 }
 
 void cli_arg(Ctx *c, CliArgs *args, const char *s) {
@@ -62,44 +66,109 @@ void cli_cc_compile(Ctx *c, CliArgs *args, const char *words) {
 }
 
 /* A word of a shell's command: what is shown can be pasted. */
-static void show_word(const char *s) {
+static void show_word(StrBuf *b, const char *s) {
     const char *plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                         "@%+=:,./_-";
     if (*s && !s[strspn(s, plain)]) {
-        fputs(s, stderr);
+        sb_puts(b, s);
         return;
     }
-    fputc('\'', stderr);
+    sb_puts(b, "'");
     for (; *s; s++)
         if (*s == '\'')
-            fputs("'\\''", stderr);
+            sb_puts(b, "'\\''");
         else
-            fputc(*s, stderr);
-    fputc('\'', stderr);
+            sb_put(b, s, 1);
+    sb_puts(b, "'");
 }
 
-static void show(const CliArgs *args) {
+static void show(Ctx *c, const CliArgs *args) {
+    StrBuf b = sb_new(c->a);
     for (int i = 0; i < args->n; i++) {
-        fputs(i ? " " : "gnnc: ", stderr);
-        show_word(args->v[i]);
+        sb_puts(&b, i ? " " : "gnnc: ");
+        show_word(&b, args->v[i]);
     }
-    fputs("\n", stderr);
+    ctx_log(c, "%s\n", b.s);
+}
+
+/* ---- running them -------------------------------------------------------------------- */
+/* What they leave in TMPDIR goes with the private directory. */
+static char **environment(Ctx *c) {
+    VEC(char *) env = {0};
+    for (char **e = environ; e && *e; e++)
+        if (!c->outside.temp || strncmp(*e, "TMPDIR=", 7) != 0) vec_push(c->a, &env, *e);
+    if (c->outside.temp) vec_push(c->a, &env, arena_printf(c->a, "TMPDIR=%s", c->outside.temp));
+    vec_push(c->a, &env, (char *)NULL);
+    return env.v;
+}
+
+/* Where a tool writes that shares its process with others: NULL = where gnnc does. */
+static const char *told_file(Ctx *c) {
+    bool apart = !c->outside.own_process && c->outside.temp;
+    return apart ? arena_printf(c->a, "%s/told.txt", c->outside.temp) : NULL;
+}
+
+static int spawn(pid_t *pid, char **args, char **env, const char *told) {
+    posix_spawn_file_actions_t f;
+    int e = posix_spawn_file_actions_init(&f);
+    if (e) return e;
+    if (told) e = posix_spawn_file_actions_addopen(&f, 0, "/dev/null", O_RDONLY, 0);
+    if (told && !e)
+        e = posix_spawn_file_actions_addopen(&f, 1, told, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (told && !e) e = posix_spawn_file_actions_adddup2(&f, 1, 2);
+    if (!e) e = posix_spawnp(pid, args[0], &f, NULL, args, env);
+    posix_spawn_file_actions_destroy(&f);
+    return e;
+}
+
+static int wait_for(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
+/* The same for as long as nobody cancels. */
+static int wait_unless_cancelled(Ctx *c, pid_t pid) {
+    const struct timespec turn = {.tv_nsec = 5 * 1000 * 1000};
+    const Outside *o = &c->outside;
+    int status = 0;
+    if (!o->cancelled) return wait_for(pid);
+    for (pid_t ended; (ended = waitpid(pid, &status, WNOHANG)) <= 0;) {
+        if (ended < 0 && errno != EINTR) return -1;
+        if (o->cancelled(o->user)) {
+            kill(pid, SIGTERM);
+            wait_for(pid);
+            c->cancelled = true;
+            longjmp(c->oom, 1);
+        }
+        nanosleep(&turn, NULL);
+    }
+    return status;
+}
+
+static bool not_built(Ctx *c, const CliArgs *args, int status, const char *told) {
+    struct stat s;
+    const char *text = told ? cli_read(c, told, &s) : NULL;
+    diag_add(c, DIAG_E0004, (Span){0}, "'%s' could not build the program (status %d)%s", args->v[0],
+             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+             told ? "" : "; -v shows the command");
+    if (text && *text) diag_note(c, (Span){0}, "%s", text);
+    return false;
 }
 
 bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose) {
-    if (verbose) show(args);
+    if (verbose) show(c, args);
     vec_push(c->a, args, (char *)NULL);
+    const char *told = told_file(c);
+    char **env = environment(c);
     pid_t pid;
-    int status = 0, e = posix_spawnp(&pid, args->v[0], NULL, NULL, args->v, environ);
+    int e = spawn(&pid, args->v, env, told);
     if (e) {
         diag_add(c, DIAG_E0004, (Span){0}, "cannot run '%s': %s", args->v[0], strerror(e));
         return false;
     }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-    diag_add(c, DIAG_E0004, (Span){0},
-             "'%s' could not build the program (status %d); -v shows the command", args->v[0],
-             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-    return false;
+    int status = wait_unless_cancelled(c, pid);
+    if (!WIFEXITED(status) || WEXITSTATUS(status)) return not_built(c, args, status, told);
+    return true;
 }

@@ -111,6 +111,9 @@ static bool check_file(Elab *e, const Ast *file) {
     const char *path = path_of(e, file);
     if (!has_known_suffix(path))
         return refuse(e, file->span, "'%s' is no .c, .cu, .o, .a or .so", path);
+    if (!ctx_may_read(e->c, path))
+        return refuse(e, file->span,
+                      "'%s' is not compiled where only files that were given are read", path);
     return access(path, R_OK) == 0 || refuse(e, file->span, "cannot read '%s'", path);
 }
 

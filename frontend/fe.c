@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/data/io.h"
 
@@ -19,10 +18,6 @@ typedef struct {
     int n_files;
     const char *library; /* the folder of the prelude; NULL = it is what is compiled */
 } Loader;
-
-static bool file_exists(const char *path) {
-    return access(path, R_OK) == 0; /* to open a pipe would be to wait */
-}
 
 /* ---- top-level names ------------------------------------------------------------------- */
 static bool is_declaration(const Ast *d) {
@@ -67,12 +62,12 @@ static const char *beside(Elab *e, const char *path, const char *name) {
 }
 
 static const char *find_file(Elab *e, const char *from, const char *name) {
-    if (name[0] == '/') return file_exists(name) ? name : NULL;
+    if (name[0] == '/') return ctx_is_readable(e->c, name) ? name : NULL;
     const char *path = from ? beside(e, from, name) : NULL;
-    if (path && file_exists(path)) return path;
+    if (path && ctx_is_readable(e->c, path)) return path;
     for (int i = 0; i < e->opt->n_dirs; i++) {
         path = arena_printf(e->a, "%s/%s", e->opt->dirs[i], name);
-        if (file_exists(path)) return path;
+        if (ctx_is_readable(e->c, path)) return path;
     }
     return NULL;
 }
@@ -120,7 +115,10 @@ static const char *folder_of(Elab *e, const char *path) {
 static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     Elab *e = l->e;
     char real[PATH_MAX]; /* one file is read once, however it is spelled */
-    const char *key = realpath(path, real) ? arena_strndup(e->a, real, strlen(real)) : path;
+    const OutsideFile *given = ctx_memory_file(e->c, path);
+    const char *key = given                  ? given->path
+                      : realpath(path, real) ? arena_strndup(e->a, real, strlen(real))
+                                             : path;
     if (strmap_has(&l->loaded, key)) return NULL; /* a cycle of imports ends here */
     strmap_put(e->a, &l->loaded, key, NULL);
     if (++l->n_files > MAX_FILES) {

@@ -128,8 +128,31 @@ typedef struct {
 typedef VEC(Diag) DiagVec;
 typedef VEC(Source) SourceVec;
 
+/* ---- the world outside (ir/outside.c) ------------------------------------ */
+/* A text that stands for the file of that name, whose path is a plain one. */
+typedef struct {
+    const char *path, *text;
+    size_t n_bytes;
+} OutsideFile;
+
+/* What a compile reads and tells besides its own memory.  All zero: it reads files and prints
+ * nothing, and its process may have other work. */
+typedef struct {
+    FILE *out, *log;         /* results without a file; what is told meanwhile; NULL: nowhere */
+    bool own_process;        /* it may be copied, and tools write to its standard error */
+    const OutsideFile *file; /* looked for before the file system's */
+    int n_files;
+    bool only_files;          /* .. and nothing else is read, but for the library's own folder */
+    const char *library;      /* where that is; NULL: not known yet */
+    const char *home;         /* where the runtime is looked for; NULL: as cli_files.c says */
+    const char *temp;         /* the private directory, where tools have theirs; NULL: none yet */
+    int (*cancelled)(void *); /* asked now and then; nonzero ends the compile; NULL: never */
+    void *user;
+} Outside;
+
 typedef struct Ctx {
     Arena *a;
+    Outside outside;
     SourceVec sources;
     DiagVec diags;
     int n_errors;
@@ -137,6 +160,7 @@ typedef struct Ctx {
     bool mute_notes;   /* the last diagnostic was not recorded: neither are its notes */
     bool running;      /* inside ctx_run */
     bool faulted;      /* ctx_fault was called */
+    bool cancelled;    /* ctx_poll() found that it is */
     const char *stage; /* what is being done, for ctx_fault: "pass 'cse'"; NULL: nothing named */
     jmp_buf oom;
     VEC(struct CtxDefer *) defers;
@@ -156,6 +180,20 @@ uint32_t ctx_add_file(Ctx *c, const char *path, Span from);
 /* Where the user wrote what made it: the place itself, or the call that led to the library's. */
 Span ctx_user_span(const Ctx *c, Span at);
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n);
+
+/* "a/../b/./m.gnn" -> "b/m.gnn": by its text alone. */
+const char *ctx_plain_path(Arena *a, const char *path);
+const OutsideFile *ctx_memory_file(Ctx *c, const char *path); /* NULL: it is none */
+bool ctx_may_read(Ctx *c, const char *path);                  /* a file of the file system? */
+bool ctx_is_readable(Ctx *c, const char *path);               /* in memory, or there and allowed */
+/* Tells what is done meanwhile. */
+void ctx_log(Ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The whole of a text or of bytes to a file, in place; path NULL: to outside.out.  False after
+ * DIAG_E0003. */
+bool ctx_write(Ctx *c, const char *path, const char *from, size_t n);
+/* Back to ctx_run if the compile was cancelled.  Not to be called with a foreign handle in hand
+ * that no ctx_defer knows. */
+void ctx_poll(Ctx *c);
 
 /* A repeated (code, span) pair is recorded once: bodies may be checked per use. */
 void diag_add(Ctx *c, DiagCode code, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);

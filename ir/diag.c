@@ -141,6 +141,12 @@ static void skip_mark(StrBuf *text) {
 }
 
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
+    const OutsideFile *given = ctx_memory_file(c, path);
+    if (given) return ctx_add_text(c, path, given->text, given->n_bytes);
+    if (!ctx_may_read(c, path)) {
+        diag_add(c, DIAG_E0002, from, "cannot read '%s': only the files that were given are", path);
+        return UINT32_MAX;
+    }
     StrBuf text = sb_new(c->a);
     sb_puts(&text, "");
     FILE **f = NEW(c->a, FILE *);

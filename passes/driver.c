@@ -176,6 +176,7 @@ bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt) 
             diag_add(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
             return false;
         }
+        ctx_poll(c);
         if (!run_one(c, m, p, o)) return false;
         names += n + (names[n] == ',');
     }

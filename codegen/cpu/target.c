@@ -12,7 +12,7 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <llvm/Config/llvm-config.h>
 
-#include <errno.h>
+#include <pthread.h>
 
 /* From 18 on, instcombine aborts when one round was not enough, unless told otherwise. */
 #if LLVM_VERSION_MAJOR >= 18
@@ -76,12 +76,18 @@ static bool fail(Cg *g, const char *what, char *message) {
     return false;
 }
 
+/* LLVM's list of targets is one for the process, and who enters a target into it must be alone. */
+static void enter_targets(void) {
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNativeAsmParser();
+}
+
 static bool make_machine(Cg *g) {
+    static pthread_once_t entered = PTHREAD_ONCE_INIT;
     LLVMTargetRef t;
     char *message = NULL;
-    if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter())
-        return fail(g, "LLVM was built without code generation for this machine", NULL);
-    LLVMInitializeNativeAsmParser();
+    pthread_once(&entered, enter_targets);
     if (!cpu_machine_find(g->c, g->opt->march, &g->machine)) return false;
     g->triple = LLVMGetDefaultTargetTriple();
     if (LLVMGetTargetFromTriple(g->triple, &t, &message)) return fail(g, g->triple, message);
@@ -133,23 +139,10 @@ static bool optimise(Cg *g) {
     return fail(g, "LLVM passes", copy);
 }
 
-static bool cannot_write(Cg *g, const char *path) {
-    diag_add(g->c, DIAG_E0003, (Span){0}, "cannot write '%s': %s", path, strerror(errno));
-    return false;
-}
-
 /* LLVM's own writing ends the process where the disk is full. */
-static bool write_file(Cg *g, const char *path, const char *from, size_t n) {
-    FILE *f = fopen(path, "wb");
-    if (!f) return cannot_write(g, path);
-    bool ok = fwrite(from, 1, n, f) == n;
-    ok &= fclose(f) == 0;
-    return ok || cannot_write(g, path);
-}
-
 static bool write_text(Cg *g, const char *path) {
     const char *text = hold(g, LLVMPrintModuleToString(g->mod));
-    return write_file(g, path, text, strlen(text));
+    return ctx_write(g->c, path, text, strlen(text));
 }
 
 static bool write_out(Cg *g, EmitKind kind, const char *path) {
@@ -157,10 +150,11 @@ static bool write_out(Cg *g, EmitKind kind, const char *path) {
     if (kind == EMIT_IR_TEXT) return write_text(g, path);
     LLVMCodeGenFileType type = kind == EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile;
     if (LLVMTargetMachineEmitToMemoryBuffer(g->tm, g->mod, type, &message, &g->out)) {
-        diag_add(g->c, DIAG_E0003, (Span){0}, "%s: %s", path, hold(g, message));
+        diag_add(g->c, DIAG_E0003, (Span){0}, "%s: %s", path ? path : "standard output",
+                 hold(g, message));
         return false;
     }
-    return write_file(g, path, LLVMGetBufferStart(g->out), LLVMGetBufferSize(g->out));
+    return ctx_write(g->c, path, LLVMGetBufferStart(g->out), LLVMGetBufferSize(g->out));
 }
 
 static bool compile(Cg *g, EmitKind kind, const char *path) {
@@ -171,6 +165,7 @@ static bool compile(Cg *g, EmitKind kind, const char *path) {
     make_module(g);
     cpu_debug_begin(g);
     for (int i = 0; i < g->plan->kernels.n; i++) {
+        ctx_poll(g->c);
         g->c->stage = arena_printf(g->a, "kernel '%s'", g->plan->kernels.v[i]->name);
         cpu_kernel(g, g->plan->kernels.v[i]);
     }

@@ -1,7 +1,6 @@
 /* The cuda target: the kernels of a plan as one file of CUDA C. */
 #include "codegen/cuda/cuda.h"
 
-#include <errno.h>
 #include <string.h>
 
 static void head(Cu *cu) {
@@ -53,11 +52,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     for (int i = 0; i < p->kernels.n; i++) cu_kernel(&cu, p->kernels.v[i]);
     cu_tails(&cu);
     for (int i = 0; i < OWN_COUNT; i++) own_kernel(&cu, (OwnKernel)i);
-    FILE *f = fopen(path, "w");
-    bool ok = f && fwrite(cu.b.s, 1, cu.b.n, f) == cu.b.n;
-    if (f && fclose(f) != 0) ok = false;
-    if (!ok) diag_add(c, DIAG_E0003, (Span){0}, "%s: %s", path, strerror(errno));
-    return ok;
+    return ctx_write(c, path, cu.b.s, cu.b.n);
 }
 
 /* NVIDIA, H200 Tensor Core GPU datasheet, SXM. */

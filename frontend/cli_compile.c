@@ -1,0 +1,428 @@
+/* What options ask for, done.  Text goes one way: file -> module -> passes -> plan -> target ->
+ * file; each --emit kind stops at its stage.  main.c and gnncc.c call it. */
+#include "codegen/report.h"
+#include "frontend/cli.h"
+#include "frontend/fe.h"
+
+#include <string.h>
+
+#include "runtime/data/io.h"
+
+typedef struct {
+    CliOptions o;
+    StrBuf remarks;
+    int effects;          /* print and assert, before any pass */
+    const int64_t *sizes; /* by Sym.id, of the first n_sizes */
+    int n_sizes;
+    CliTargets on;
+} Job;
+
+/* ---- stages -------------------------------------------------------------------------- */
+static FeOptions front_end_options(Ctx *c, const CliOptions *o) {
+    FeDefine *defs = NEWN(c->a, FeDefine, (size_t)o->defines.n);
+    for (int i = 0; i < o->defines.n; i++) {
+        const char *eq = strchr(o->defines.v[i], '=');
+        defs[i].name = arena_strndup(c->a, o->defines.v[i], (size_t)(eq - o->defines.v[i]));
+        defs[i].value = eq + 1;
+    }
+    VEC(const char *) dirs = {0};
+    for (int i = 0; i < o->includes.n; i++) vec_push(c->a, &dirs, o->includes.v[i]);
+    const char *library = cli_models_dir(c);
+    if (library) vec_push(c->a, &dirs, library);
+    return (FeOptions){.defs = defs,
+                       .n_defs = o->defines.n,
+                       .dirs = dirs.v,
+                       .n_dirs = dirs.n,
+                       .model = o->model,
+                       .check_only = o->action == ACT_CHECK,
+                       .serve = o->infer,
+                       .draw = o->draw};
+}
+
+static Module *parse_ir(Ctx *c, const char *path) {
+    uint32_t file = ctx_add_file(c, path, (Span){0});
+    return file == UINT32_MAX ? NULL : module_parse(c, file);
+}
+
+static Module *read_module(Ctx *c, Job *j, const char *path) {
+    double start = cli_now_ms();
+    FeOptions fe = front_end_options(c, &j->o);
+    Module *m = rt_ends_with(path, ".gir") ? parse_ir(c, path) : fe_compile(c, path, &fe);
+    cli_stage_time(c, &j->o, "front end", start);
+    if (!m || c->n_errors) return NULL;
+    return module_verify(c, m, "the front end") ? m : NULL;
+}
+
+static bool run_passes(Ctx *c, Job *j, Module *m) {
+    double start = cli_now_ms();
+    PassOptions *p = &j->o.pass;
+    p->dump = c->outside.log;
+    j->effects = report_count_effects(m);
+    if (j->o.reports & REPORT_FUSION) {
+        j->remarks = sb_new(c->a);
+        p->remarks = &j->remarks;
+    }
+    const char *names = j->o.passes  ? j->o.passes
+                        : j->o.infer ? pass_pipeline_infer(j->o.opt_level)
+                                     : pass_pipeline_named(j->o.opt_level, j->o.grads);
+    bool ok = pass_run_all(c, m, names, p);
+    cli_stage_time(c, &j->o, "passes", start);
+    return ok;
+}
+
+/* Of what is emitted as one file. */
+static const Target *choose_target(Ctx *c, const Job *j) {
+    const Target *t = j->on.host ? j->on.host : &target_cuda;
+    if (t == &target_cuda && (j->o.emit == OUT_LLVM || j->o.emit == OUT_ASM)) {
+        diag_add(c, DIAG_E0513, (Span){0},
+                 "the cuda target has no %s; --emit=cuda prints its source",
+                 j->o.emit == OUT_ASM ? "assembly" : "LLVM IR");
+        return NULL;
+    }
+    return t;
+}
+
+static void choose_targets(Ctx *c, Job *j) {
+    bool program = cli_makes_program(&j->o);
+    bool choose = strcmp(j->o.target, "auto") == 0;
+    j->on = cli_targets(c, &j->o);
+    if (program && choose && !j->on.cuda)
+        ctx_log(c, "gnnc: no CUDA Toolkit is used here: compiling for the cpu alone\n");
+    else if (choose && j->o.verbose)
+        ctx_log(c, "gnnc: target %s\n", j->on.cuda ? "cpu,cuda" : "cpu");
+}
+
+/* ---- actions ---------------------------------------------------------------------------- */
+static bool print_module(Ctx *c, const Job *j, const Module *m) {
+    StrBuf b = sb_new(c->a);
+    module_print(&b, m);
+    return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
+}
+
+static bool print_plan(Ctx *c, const Job *j, const Plan *p) {
+    StrBuf b = sb_new(c->a);
+    if (j->o.emit == OUT_PLAN) plan_print(&b, p);
+    for (int i = 0; i < p->kernels.n && j->o.emit == OUT_LOOPS; i++)
+        loop_print(&b, p->m, p->kernels.v[i]);
+    return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
+}
+
+static bool print_ast(Ctx *c, const Job *j) {
+    const Ast *t = fe_parse_path(c, j->o.files.v[0]);
+    if (!t || c->n_errors) return false;
+    StrBuf b = sb_new(c->a);
+    ast_print(&b, t);
+    return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
+}
+
+/* What a program says of how it was made. */
+static const char *options_text(Ctx *c, const Job *j) {
+    const CliOptions *o = &j->o;
+    StrBuf b = sb_new(c->a);
+    const char *host = j->on.host ? j->on.host->name : "";
+    bool cuda = j->on.cuda;
+    sb_printf(&b, "-O%d --target=%s%s%s", o->opt_level, host, *host && cuda ? "," : "",
+              cuda ? "cuda" : "");
+    if (*host) sb_printf(&b, " --march=%s", o->march ? o->march : "native");
+    if (cuda && o->cuda_arch) sb_printf(&b, " --cuda-arch=%s", o->cuda_arch);
+    for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
+    if (o->precision_auto)
+        sb_puts(&b, " --precision=auto");
+    else if (dtype_bytes(o->pass.precision) == 2)
+        sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
+    if (o->tf32) sb_puts(&b, " --precision=tf32");
+    if (cuda && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
+    if (o->grads) sb_puts(&b, " --grads");
+    if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
+    if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
+    if (o->data) sb_puts(&b, " --specialize");
+    return b.s;
+}
+
+/* Reports go to standard output unless the result does. */
+static bool result_is_file(const CliOptions *o) {
+    if (o->out) return strcmp(o->out, "-") != 0;
+    return cli_makes_program(o) || o->emit == OUT_OBJ || o->emit == OUT_NONE;
+}
+
+/* Passes may have made more symbols, whose values nobody knows. */
+static const int64_t *known_sizes(Ctx *c, const Job *j, const Module *m) {
+    if (!j->sizes) return NULL;
+    int64_t *all = NEWN(c->a, int64_t, (size_t)m->syms.n + 1);
+    for (int i = 0; i < m->syms.n; i++) all[i] = i < j->n_sizes ? j->sizes[i] : -1;
+    return all;
+}
+
+static const char *choice_text(Ctx *c, const PassChoices *ch, unsigned picked) {
+    StrBuf b = sb_new(c->a);
+    for (int i = 0; i < ch->n; i++)
+        sb_printf(&b, "%s%s", i ? "; " : "", ch->answer[i][picked >> i & 1]);
+    return b.s;
+}
+
+/* Programs that run on the host have them all; a device runs the first. */
+static int count_variants(const Job *j, const PassChoices *ch) {
+    return j->on.host ? 1 << ch->n : 1;
+}
+
+static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices *ch) {
+    StrBuf b = sb_new(c->a);
+    ReportOptions o = {.kinds = j->o.reports,
+                       .json = j->o.report_json,
+                       .sizes = known_sizes(c, j, p->m),
+                       .data = j->o.data,
+                       .roof = j->on.cuda ? &target_cuda : NULL,
+                       .remarks = j->remarks.s,
+                       .effects_before = j->effects,
+                       .variant = (int)j->o.variant,
+                       .n_variants = count_variants(j, ch)};
+    const char *choice[1 << PASS_MAX_CHOICES];
+    for (int i = 0; i < o.n_variants; i++) choice[i] = choice_text(c, ch, (unsigned)i);
+    o.choice = choice;
+    report_print(&b, c, p, &o);
+    if (result_is_file(&j->o)) return cli_write(c, NULL, b.s, b.n);
+    ctx_log(c, "%s", b.s);
+    return true;
+}
+
+/* device: whose library calls the plan may use; NULL = none. */
+static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
+    double start = cli_now_ms();
+    Plan *p = plan_build_for(c, m, device, j->o.spmm);
+    if (!p || !plan_verify(c, p)) return NULL;
+    p->options = options_text(c, j);
+    p->c_name = j->o.name;
+    p->tf32 = j->o.tf32;
+    p->host_too = j->on.host != NULL;
+    cli_stage_time(c, &j->o, "plan", start);
+    return p;
+}
+
+static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
+    const Plan *p = plan[0];
+    const Target *t = choose_target(c, j);
+    if (!t) return false;
+    if (j->o.infer && !j->on.host) {
+        diag_add(c, DIAG_E0513, (Span){0},
+                 "--infer predicts on the cpu: --target=cpu, or cpu,cuda");
+        return false;
+    }
+    const char *stem = cli_stem(c->a, j->o.files.v[0]);
+    OutKind e = j->o.emit;
+    bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
+              : e == OUT_NONE                 ? true
+              : cli_makes_program(&j->o)      ? cli_build(c, plan, n, j->on.host, &j->o, stem)
+                                              : cli_emit(c, p, t, &j->o, stem);
+    return ok && (!j->o.depends || cli_depfile(c, p->m, &j->o, cli_output(c, &j->o, stem)));
+}
+
+static bool specialize(Ctx *c, Job *j, Module *m) {
+    if (!j->o.data) return true;
+    j->sizes = cli_specialize(c, m, j->o.data);
+    j->n_sizes = m->syms.n;
+    return j->sizes && module_verify(c, m, "--specialize");
+}
+
+/* With --precision=auto: the program all in f32, which tells the ranges of what would be rounded,
+ * is built and run.  After it the same passes make the same program, and know them. */
+static bool measure_ranges(Ctx *c, const Job *j, PassRanges *r) {
+    Job probe = *j;
+    int n_diags = c->diags.n;
+    *r = (PassRanges){.measured = false};
+    probe.o.name = NULL; /* cli_measure() has one of its own */
+    probe.o.reports = 0;
+    probe.o.pass.remarks = NULL;
+    probe.on.cuda = false;
+    Module *m = read_module(c, &probe, probe.o.files.v[0]);
+    if (!m || !specialize(c, &probe, m) || !run_passes(c, &probe, m)) return false;
+    m->recipe.keep_metric = NULL;
+    Plan *p = make_plan(c, &probe, m, NULL);
+    if (!p || (r->of.n && !cli_measure(c, p, &probe.o, r))) return false;
+    c->diags.n = n_diags; /* warnings are given by what follows */
+    return r->measured = true;
+}
+
+/* The variant in which the answers are `picked`; its kernels have names of their own. */
+static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
+    Job v = *j;
+    if (picked != j->o.variant) v.o.reports = 0;
+    v.o.pass.remarks = NULL;
+    v.o.pass.choices->picked = picked;
+    int n_diags = c->diags.n;
+    if (v.o.pass.ranges && !measure_ranges(c, &v, v.o.pass.ranges)) return NULL;
+    Module *m = read_module(c, &v, v.o.files.v[0]);
+    c->diags.n = n_diags; /* warnings were given once */
+    Plan *p = m && specialize(c, &v, m) && run_passes(c, &v, m)
+                  ? make_plan(c, &v, m, NULL)
+                  : NULL; /* a device runs the first */
+    for (int i = 0; p && i < p->kernels.n; i++)
+        p->kernels.v[i]->name = arena_printf(c->a, "%s_v%u", p->kernels.v[i]->name, picked);
+    if (p) p->host_too = false;
+    if (p) p->fingerprint = plan_fingerprint(c->a, first);
+    if (picked == j->o.variant) j->remarks = v.remarks;
+    return p;
+}
+
+/* Does a gradient lie in f16 in any variant? */
+static bool needs_scale(Ctx *c, const Job *j) {
+    Job v = *j;
+    int n = count_variants(j, j->o.pass.choices), n_diags = c->diags.n;
+    PassChoices choices = *j->o.pass.choices;
+    v.o.pass.choices = &choices;
+    v.o.pass.remarks = NULL;
+    v.o.reports = 0;
+    choices.closed = true;
+    for (int i = 1; i < n && !j->o.pass.scale->needed; i++) {
+        choices.picked = (unsigned)i;
+        Module *m = read_module(c, &v, v.o.files.v[0]);
+        c->diags.n = n_diags; /* warnings were given once */
+        if (!m || !specialize(c, &v, m) || !run_passes(c, &v, m)) return true;
+    }
+    return j->o.pass.scale->needed;
+}
+
+/* The program after its passes; NULL after a diagnostic.  Only they show whether a gradient lies in
+ * f16.  Where none does in any variant the loss is not scaled, and they run again.  Not so where
+ * ranges were measured, which are those of a scaled loss. */
+static Module *make_module(Ctx *c, Job *j) {
+    int n_diags = c->diags.n;
+    PassScale *scale = j->o.pass.scale;
+    PassChoices choices = *j->o.pass.choices;
+    Module *m = read_module(c, j, j->o.files.v[0]);
+    if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return NULL;
+    bool decided = !j->o.passes && scale->scaled && !scale->needed; /* by all passes */
+    if (!decided || j->o.pass.ranges || needs_scale(c, j)) return m;
+    scale->off = true;
+    c->diags.n = n_diags;
+    *j->o.pass.choices = choices;
+    m = read_module(c, j, j->o.files.v[0]);
+    return m && specialize(c, j, m) && run_passes(c, j, m) ? m : NULL;
+}
+
+/* The one that reports and listings are of, NULL after a diagnostic. */
+static Plan *shown_variant(Ctx *c, Job *j, Plan *first, PassChoices *ch) {
+    int n = count_variants(j, ch);
+    if (!j->o.variant) return first;
+    if (j->o.variant >= (unsigned)n) {
+        diag_add(c, DIAG_E0513, (Span){0}, "there is no variant %u: %s", j->o.variant,
+                 !j->on.host ? "a device runs the first one alone"
+                 : n == 1    ? "this program has one, 0"
+                             : arena_printf(c->a, "this program has %d, from 0 on", n));
+        return NULL;
+    }
+    ch->closed = true;
+    return make_variant(c, j, first, j->o.variant);
+}
+
+static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *ch) {
+    bool program = cli_makes_program(&j->o);
+    Plan *plan[1 << PASS_MAX_CHOICES] = {program ? first : shown};
+    int n = program ? count_variants(j, ch) : 1;
+    ch->closed = true;
+    for (int i = 1; i < n; i++) {
+        plan[i] = i == (int)j->o.variant ? shown : make_variant(c, j, first, (unsigned)i);
+        if (!plan[i]) return false;
+    }
+    for (int i = 0; i < n && n > 1; i++) {
+        plan[i]->variant = i;
+        plan[i]->n_variants = n;
+        plan[i]->choice = choice_text(c, ch, (unsigned)i);
+    }
+    return generate(c, j, plan, n);
+}
+
+static bool compile_one(Ctx *c, Job *j) {
+    PassChoices choices = {.n = 0};
+    PassRanges ranges;
+    PassScale scale = {.off = false};
+    j->o.pass.choices = &choices;
+    j->o.pass.scale = &scale;
+    if (j->o.emit == OUT_AST) return print_ast(c, j);
+    choose_targets(c, j);
+    if (j->o.precision_auto) {
+        j->o.pass.ranges = &ranges;
+        if (!measure_ranges(c, j, &ranges)) return false;
+    }
+    Module *m = make_module(c, j);
+    if (!m) return false;
+    if (j->o.emit == OUT_IR && !j->o.reports && !j->o.variant) return print_module(c, j, m);
+    Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
+    Plan *shown = p ? shown_variant(c, j, p, &choices) : NULL;
+    if (!shown || (j->o.reports && !print_reports(c, j, shown, &choices))) return false;
+    return j->o.emit == OUT_IR ? print_module(c, j, shown->m)
+                               : generate_all(c, j, p, shown, &choices);
+}
+
+/* Why rows cannot be predicted by themselves, if that is all that is wrong. */
+static const char *only_rows_fail(const Ctx *c, int from) {
+    const char *why = NULL;
+    for (int i = from; i < c->diags.n; i++) {
+        const Diag *d = &c->diags.v[i];
+        if (d->sev == SEV_ERROR && d->code != DIAG_E0516) return NULL;
+        if (d->sev == SEV_ERROR) why = d->text;
+    }
+    return why;
+}
+
+/* The program that predicts rows, for the one that trains to be linked with; a model may have none.
+ * Ranges are measured of the latter alone. */
+static bool compile_rows(Ctx *c, Job *j) {
+    Job rows = *j;
+    CliOptions *o = &rows.o;
+    const char *dir = cli_temp_dir(c, &j->o), *path = arena_printf(c->a, "%s/rows.o", dir);
+    int n_diags = c->diags.n, n_errors = c->n_errors;
+    if (!dir) return false;
+    o->emit = OUT_ROWS_OBJ;
+    o->infer = true;
+    o->out = path;
+    o->name = cli_rows_name(c, &j->o);
+    o->target = target_cpu.name;
+    o->passes = NULL;
+    o->depends = o->precision_auto = false;
+    o->reports = o->variant = 0;
+    o->pass = (PassOptions){.precision = j->o.precision_auto ? DT_F32 : j->o.pass.precision};
+    bool ok = compile_one(c, &rows);
+    j->o.rows = ok ? path : NULL;
+    j->o.no_rows = ok ? NULL : only_rows_fail(c, n_diags);
+    if (!ok && !j->o.no_rows) return false;
+    c->diags.n = n_diags; /* warnings are given by what follows */
+    c->n_errors = n_errors;
+    return true;
+}
+
+static bool compile(Ctx *c, Job *j) {
+    return (j->o.emit != OUT_PYTHON || compile_rows(c, j)) && compile_one(c, j);
+}
+
+static bool check(Ctx *c, Job *j) {
+    for (int i = 0; i < j->o.files.n; i++) {
+        int before = c->n_errors;
+        read_module(c, j, j->o.files.v[i]);
+        if (j->o.verbose && c->n_errors == before)
+            ctx_log(c, "gnnc: %s is well-formed\n", j->o.files.v[i]);
+    }
+    return c->n_errors == 0;
+}
+
+static bool optimise(Ctx *c, Job *j) {
+    Module *m = read_module(c, j, j->o.files.v[0]);
+    if (!j->o.passes) j->o.passes = "";
+    j->o.pass.verify_each = true;
+    if (!m || !run_passes(c, j, m)) return false;
+    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
+    return print_module(c, j, m);
+}
+
+bool cli_compile(Ctx *c, const CliOptions *o) {
+    Job j = {.o = *o};
+    switch (o->action) {
+    case ACT_COMPILE:
+        return compile(c, &j);
+    case ACT_CHECK:
+        return check(c, &j);
+    case ACT_OPT:
+        return optimise(c, &j);
+    default:
+        return false; /* nothing to compile */
+    }
+}
