@@ -33,6 +33,8 @@ typedef struct RtColumn {
     RtCsr csr;       /* CSR */
     int n_splits;    /* SPLIT */
     const char *why; /* why an import made it of this kind; NULL = the form says so */
+    const struct RtEncoder *encoder; /* what made its values of cells; NULL = it is not known */
+    const double *exact; /* of an import: numbers [n_rows] that are still to be standardised */
 } RtColumn;
 
 /* ---- kinds -------------------------------------------------------------------- */
@@ -52,7 +54,7 @@ typedef struct RtColumnKind {
      * lie.  Not of CSR. */
     void (*widen)(const void *from, int64_t n, void *to);
     /* Texts: to[at] = x; NULL, or what x is not.  A kind without it has a function of its own in
-     * import_table.c. */
+     * encoder.c. */
     const char *(*of_number)(double x, void *to, int64_t at);
 } RtColumnKind;
 const RtColumnKind *rt_column_kind(rt_col_kind k);

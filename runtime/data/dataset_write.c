@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "encoder.h"
 #include "json.h"
 
 typedef struct {
@@ -100,6 +101,13 @@ static void put_categories(Writer *w, const RtColumn *c) {
     put(w, "]");
 }
 
+static void put_encoder(Writer *w, const RtColumn *c) {
+    if (!c->encoder) return;
+    put(w, ", \"encoder\": ");
+    if (w->st == GNNC_OK && !rt_encoder_put(&w->json, c->encoder, c->name))
+        w->st = rt_fail_nomem(w->err, w->dir);
+}
+
 static void put_why(Writer *w, const char *why) {
     if (!why) return;
     put(w, ", \"why\": ");
@@ -117,6 +125,7 @@ static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     put_string(w, rt_col_kind_name(c->kind));
     if (c->rank > 1) put_shape(w, c);
     if (rt_column_has_codes(c)) put_categories(w, c);
+    put_encoder(w, c);
     put_why(w, c->why);
     switch (rt_column_kind(c->kind)->layout) {
     case RT_LAYOUT_ROWS:

@@ -13,6 +13,7 @@ typedef enum {
     RT_DATE_DAY_FIRST = 4,   /* 31/01/2020, 31-1-2020, 31.01.2020 */
     RT_DATE_MONTH_FIRST = 8, /* 01/31/2020, 1-31-2020 */
     RT_DATE_DIGITS = 16,     /* 20200131, a number, too: 1800 to 2199 */
+    RT_DATE_SECONDS = 32,    /* no dates: numbers; of columns alone */
 } RtDateForm;
 
 /* Seconds since 1970: a number, or "2013-05-01", "2013-05-01 10:00",

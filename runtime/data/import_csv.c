@@ -98,7 +98,8 @@ static gnnc_status add_ids(Csv *c, RtTable *t, const RtNames *ids, bool headerle
                      .shape = {t->count},
                      .i64 = v};
     id->why = headerless ? "names the nodes; no header: row 1 is one" : "names the nodes";
-    return GNNC_OK;
+    id->encoder = rt_key_encoder(&c->d->pool, "id");
+    return id->encoder ? GNNC_OK : no_memory(c);
 }
 
 /* An id counts as taken even where its own row is bad: the second row that bears it is

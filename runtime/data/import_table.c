@@ -30,33 +30,19 @@ static bool continues(const RtCsv *t, const RtField *before, int col) {
            matrix_column(here, &m) == before->width && n == m && memcmp(first, here, n) == 0;
 }
 
-bool rt_cell_absent(const char *cell) {
-    static const char *const words[] = {"NULL", "NaN", "nan", "NA", "N/A", "\\N"};
-    if (!*cell) return true;
-    if (*cell != 'N' && *cell != 'n' && *cell != '\\') return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], cell) == 0) return true;
-    return false;
-}
-
 static bool whole_cell(const char *s) {
     int64_t v;
     return rt_cell_integer(s, &v);
 }
 
-enum { MAX_CLASSES = 1 << 24 };
-
-bool rt_cell_whole(const char *s, int64_t *v) {
-    double x;
-    if (rt_cell_integer(s, v)) return true;
-    if (!rt_cell_number(s, &x) || x != floor(x) || fabs(x) >= MAX_CLASSES) return false;
-    *v = (int64_t)x;
-    return true;
-}
-
 static bool class_cell(const char *s) {
     int64_t v;
     return rt_cell_whole(s, &v);
+}
+
+static bool number_cell(const char *s) {
+    double v;
+    return rt_cell_number(s, &v);
 }
 
 static bool time_cell(const char *s) {
@@ -134,9 +120,10 @@ static rt_col_kind guess_kind(const RtCsv *t, int col, const Cells *n, const RtD
     bool numbers = 2 * n->numbers >= n->all, whole = 2 * n->whole >= n->all;
     if (rt_is_label(name))
         return *why = rt_why_label, numbers && !whole ? RT_COL_FLOAT : RT_COL_CLASS;
-    if (rt_is_time(name) && (f->date || mostly(t, col, time_cell)))
+    if (rt_is_time(name) && (f->encoder->form || mostly(t, col, time_cell)))
         return *why = "its name is a time's", RT_COL_TIME;
-    if (f->date && dates->n_fit == dates->n) return *why = why_dates(f->date), RT_COL_TIME;
+    if (f->encoder->form && dates->n_fit == dates->n)
+        return *why = why_dates(f->encoder->form), RT_COL_TIME;
     if (strcmp(name, "split") == 0) return *why = "its name", RT_COL_SPLIT;
     if (rt_is_id(name) && (whole || mostly(t, col, class_cell)))
         return *why = "its name is a key's", RT_COL_ID;
@@ -294,7 +281,7 @@ static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *want
     bool ambiguous = false, dated = f->guessed || f->kind == RT_COL_TIME;
     RtDates dates = dated ? find_dates(t, col) : (RtDates){0};
     RtDateForm form = rt_dates_form(&dates, &ambiguous);
-    f->date = date_form(f, &dates, form);
+    f->encoder->form = date_form(f, &dates, form);
     if (ambiguous && f->kind == RT_COL_TIME)
         return rt_fail(err, GNNC_E_FORMAT,
                        "%s: row %lld: column '%s': %s may be day/month/year or month/day/year, and "
@@ -317,30 +304,31 @@ static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFiel
     bool matrix = matrix_column(header, &n) == 0;
     *f = (RtField){
         .first = col, .width = 1, .matrix = matrix, .name = rt_identifier(keep, header, n)};
-    if (!f->name) return rt_fail_nomem(err, t->name);
+    f->encoder = RT_NEW(keep, RtEncoder);
+    if (!f->name || !f->encoder) return rt_fail_nomem(err, t->name);
     if (!*f->name) return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: a column has no name", t->name);
     return find_kind(t, col, wanted, f, err);
 }
 
+/* ---- encoders --------------------------------------------------------------------- */
 /* Categories are numbered in sorted order, whatever the order of the rows. */
-static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
-    if (!rt_names_new(scratch, &f->names, t->n_rows)) return false;
+static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtField *f) {
+    RtEncoder *e = f->encoder;
+    RtNames seen;
+    if (!rt_names_new(scratch, &seen, t->n_rows)) return false;
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *s = cell_of(t, r, f->first);
-        if (*s || f->kind == RT_COL_CAT) rt_names_add(&f->names, s);
+        if (*s || f->kind == RT_COL_CAT) rt_names_add(&seen, s);
     }
-    int64_t n = f->n_categories = f->names.n;
-    f->categories = RT_NEWN(keep, const char *, n);
-    f->order = RT_NEWN(scratch, int32_t, n);
-    if (!f->categories || !f->order) return false;
-    memcpy(f->categories, f->names.keys, (size_t)n * sizeof *f->categories);
-    qsort(f->categories, (size_t)n, sizeof *f->categories, rt_by_text);
-    for (int64_t i = 0; i < n; i++) {
-        const char *s = f->categories[i];
-        f->order[rt_names_find(&f->names, s)] = (int32_t)i;
-        if (!(f->categories[i] = rt_pool_strndup(keep, s, strlen(s)))) return false;
-    }
-    return true;
+    const char **names = RT_NEWN(keep, const char *, seen.n);
+    if (!names) return false;
+    memcpy(names, seen.keys, (size_t)seen.n * sizeof *names);
+    qsort(names, (size_t)seen.n, sizeof *names, rt_by_text);
+    for (int64_t i = 0; i < seen.n; i++)
+        if (!(names[i] = rt_pool_strndup(keep, names[i], strlen(names[i])))) return false;
+    e->names = names;
+    e->n_categories = seen.n;
+    return rt_encoder_index(scratch, e);
 }
 
 static bool has_empty(const RtCsv *t, int col) {
@@ -349,16 +337,41 @@ static bool has_empty(const RtCsv *t, int col) {
     return false;
 }
 
-static bool make_room(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
-    const RtColumnKind *kind = rt_column_kind(f->kind);
-    if (kind->of_number && !f->matrix && has_empty(t, f->first) &&
-        !(f->absent = RT_NEWN(keep, int32_t, t->n_rows)))
-        return false;
-    f->whole = f->kind == RT_COL_CLASS && mostly(t, f->first, class_cell);
-    bool texts = f->kind == RT_COL_CAT || (f->kind == RT_COL_CLASS && !f->whole);
-    if (texts && !collect_categories(keep, scratch, t, f)) return false;
-    size_t row = rt_dtype_bytes(kind->element) * (size_t)f->width;
-    return (f->to.all = rt_pool_alloc(keep, (size_t)t->n_rows, row));
+/* What cells of a time that are no dates of another form are: numbers, dates, or both. */
+static RtDateForm plain_form(const RtCsv *t, int col) {
+    int64_t all, numbers = count_cells(t, col, number_cell, &all);
+    if (!all || (numbers && numbers < all)) return RT_DATE_NONE;
+    return numbers ? RT_DATE_SECONDS : RT_DATE_ISO;
+}
+
+static RtEncoder *missing_encoder(RtPool *keep, const char *from) {
+    RtEncoder *e = RT_NEW(keep, RtEncoder);
+    if (e) *e = (RtEncoder){.as = RT_AS_MISSING, .kind = RT_COL_CAT, .from = from};
+    return e;
+}
+
+/* Fits what rows tell of a column, but for what only those that are learned from tell. */
+static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
+    RtEncoder *e = f->encoder;
+    e->kind = f->kind;
+    e->as = rt_encoder_of_kind(f->kind);
+    e->from = f->name;
+    e->n_categories = -1;
+    if (e->as == RT_AS_NUMBER) e->width = f->matrix ? f->width : 0;
+    e->gaps = e->as == RT_AS_NUMBER && !f->matrix && has_empty(t, f->first);
+    if (e->gaps && !(f->missing = missing_encoder(keep, f->name))) return false;
+    if (e->as == RT_AS_TIME && (e->form == RT_DATE_NONE || e->form == RT_DATE_ISO))
+        e->form = plain_form(t, f->first);
+    bool texts =
+        e->as == RT_AS_CATEGORY || (e->as == RT_AS_CLASS && !mostly(t, f->first, class_cell));
+    return !texts || collect_categories(keep, scratch, t, f);
+}
+
+static bool make_room(RtPool *keep, const RtCsv *t, RtField *f) {
+    size_t row = rt_dtype_bytes(rt_column_kind(f->kind)->element) * (size_t)f->width;
+    if (f->missing && !(f->absent = RT_NEWN(keep, int32_t, t->n_rows))) return false;
+    f->cell = RT_NEWN(keep, RtCell, f->width);
+    return f->cell && (f->to.all = rt_pool_alloc(keep, (size_t)t->n_rows, row));
 }
 
 static gnnc_status check_repeated(RtPool *scratch, const RtCsv *t, const RtFields *f,
@@ -390,86 +403,20 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
     }
     TRY(st, check_repeated(scratch, t, out, err));
     for (int i = 0; i < out->n; i++)
-        if (!make_room(keep, scratch, t, &out->v[i])) return rt_fail_nomem(err, t->name);
+        if (!fit(keep, scratch, t, &out->v[i]) || !make_room(keep, t, &out->v[i]))
+            return rt_fail_nomem(err, t->name);
 out:
     return st;
 }
 
 /* ---- values ------------------------------------------------------------------- */
-/* Each returns NULL, or what the cell is not; of several columns *at is set to the bad one. */
-static const char *store_numbers(const RtField *f, const RtCsv *t, int64_t from, int64_t to,
-                                 int *at) {
-    const RtColumnKind *kind = rt_column_kind(f->kind);
-    double v;
-    if (f->absent) f->absent[to] = rt_cell_absent(cell_of(t, from, f->first));
-    if (f->absent && f->absent[to]) return kind->of_number(0, f->to.all, to);
-    for (int i = 0; i < f->width; i++) {
-        *at = f->first + i;
-        if (!rt_cell_number(cell_of(t, from, *at), &v)) return "not a number";
-        const char *what = kind->of_number(v, f->to.all, to * f->width + i);
-        if (what) return what;
-    }
-    return NULL;
-}
-
-static const char *store_class(RtField *f, const char *s, int64_t to) {
-    int64_t v = -1;
-    if (f->whole && rt_cell_absent(s)) s = "";
-    if (*s && !f->whole) v = f->order[rt_names_find(&f->names, s)];
-    if (*s && f->whole && (!rt_cell_whole(s, &v) || v < -1 || v >= MAX_CLASSES))
-        return "not a class number";
-    f->to.i32[to] = (int32_t)v;
-    if (v >= f->n_categories) f->n_categories = v + 1;
-    return NULL;
-}
-
-static const char *store_split(const RtField *f, const char *s, int64_t to) {
-    static const struct {
-        const char *text;
-        int8_t part;
-    } parts[] = {{"none", 0}, {"0", 0},       {"train", 1},      {"training", 1}, {"1", 1},
-                 {"val", 2},  {"valid", 2},   {"validation", 2}, {"dev", 2},      {"2", 2},
-                 {"test", 3}, {"testing", 3}, {"3", 3}};
-    f->to.i8[to] = 0;
-    if (rt_cell_absent(s)) return NULL;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (strcasecmp(parts[i].text, s) != 0) continue;
-        f->to.i8[to] = parts[i].part;
-        return NULL;
-    }
-    return "not one of train (1), val, valid, validation, dev (2), test (3), none (0)";
-}
-
-static const char *store_time(const RtField *f, const char *s, int64_t to) {
-    f->to.f64[to] = NAN; /* empty: unknown */
-    if (rt_cell_absent(s)) return NULL;
-    bool plain = f->date == RT_DATE_NONE || f->date == RT_DATE_ISO;
-    bool good = plain ? rt_cell_time(s, &f->to.f64[to]) : rt_cell_date(s, f->date, &f->to.f64[to]);
-    return good ? NULL : "not a time";
-}
-
-static const char *store_id(const RtField *f, const char *s, int64_t to) {
-    f->to.i64[to] = RT_ID_ABSENT;
-    return rt_cell_absent(s) || rt_cell_whole(s, &f->to.i64[to]) ? NULL : "not a whole number";
-}
-
 static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to, int *at) {
-    const char *s = cell_of(t, from, f->first);
-    switch (f->kind) {
-    case RT_COL_CLASS:
-        return store_class(f, s, to);
-    case RT_COL_CAT:
-        f->to.i32[to] = f->order[rt_names_find(&f->names, s)];
-        return NULL;
-    case RT_COL_SPLIT:
-        return store_split(f, s, to);
-    case RT_COL_TIME:
-        return store_time(f, s, to);
-    case RT_COL_ID:
-        return store_id(f, s, to);
-    default:
-        return store_numbers(f, t, from, to, at);
-    }
+    for (int i = 0; i < f->width; i++) f->cell[i].text = cell_of(t, from, f->first + i);
+    const char *what = rt_encode(f->encoder, f->cell, f->to.all, to, at);
+    if (!what && f->missing) what = rt_encode(f->missing, f->cell, f->absent, to, &(int){0});
+    if (!what && f->kind == RT_COL_CLASS && f->to.i32[to] >= f->n_categories)
+        f->n_categories = (int64_t)f->to.i32[to] + 1;
+    return what;
 }
 
 /* Texts that come back, or are many, are no slips: the column is one of texts, of which most look
@@ -490,9 +437,11 @@ static void note_bad_cell(RtFields *f, RtField *x, int64_t n_rows, const char *c
 
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to) {
     for (int i = 0; i < f->n; i++) {
-        int at = f->v[i].first;
-        const char *what = store_field(&f->v[i], t, from, to, &at), *cell = cell_of(t, from, at);
+        int at;
+        const char *what = store_field(&f->v[i], t, from, to, &at);
         if (!what) continue;
+        at += f->v[i].first;
+        const char *cell = cell_of(t, from, at);
         note_bad_cell(f, &f->v[i], t->n_rows, cell);
         snprintf(f->what, sizeof f->what, "column '%.*s': %s is %s",
                  (int)strcspn(t->header[at], ":") % 64, t->header[at],
@@ -503,14 +452,18 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
 }
 
 static RtColumn field_column(const RtField *x, int64_t n_rows) {
+    RtEncoder *e = x->encoder;
+    if (x->kind == RT_COL_CLASS && !e->names) e->n_categories = x->n_categories;
+    e->codes = (RtNames){0}; /* they go with the table */
     RtColumn c = {.name = x->name,
                   .kind = x->kind,
                   .why = x->why,
                   .n_rows = n_rows,
                   .rank = 1,
                   .shape = {n_rows},
-                  .n_categories = x->n_categories,
-                  .names = x->categories,
+                  .n_categories = rt_col_facts[x->kind].codes ? e->n_categories : 0,
+                  .names = e->names,
+                  .encoder = e,
                   .values = x->to.all,
                   .n_splits = x->kind == RT_COL_SPLIT};
     if (x->matrix) c.rank = 2, c.shape[1] = x->width;
@@ -533,6 +486,7 @@ RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int
                                      .rank = 1,
                                      .shape = {n_rows},
                                      .n_categories = 2,
+                                     .encoder = x->missing,
                                      .i32 = x->absent};
     }
     return columns;
@@ -551,6 +505,12 @@ static const int64_t *whole_keys(RtPool *keep, const RtNames *keys, bool *whole)
     for (int64_t i = 0; v && i < keys->n && *whole; i++)
         *whole = plain_integer(keys->keys[i], &v[i]);
     return v;
+}
+
+RtEncoder *rt_key_encoder(RtPool *keep, const char *from) {
+    RtEncoder *e = RT_NEW(keep, RtEncoder);
+    if (e) *e = (RtEncoder){.as = RT_AS_KEY, .kind = RT_COL_ID, .from = from};
+    return e;
 }
 
 gnnc_status rt_keep_keys(RtPool *keep, RtTable *t, const RtNames *keys, const int64_t **v,

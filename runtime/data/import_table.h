@@ -3,27 +3,24 @@
 #define RUNTIME_IMPORT_TABLE_H
 
 #include "csv.h"
-#include "dates.h"
+#include "encoder.h"
 #include "import.h"
-#include "names.h"
 
 typedef struct RtField {
     const char *name;
     rt_col_kind kind;
-    const char *why;  /* it is of that kind */
-    bool guessed;     /* by its name or cells */
-    bool told;        /* in RtImport.cure */
-    int64_t n_bad;    /* cells that did not fit */
-    const char *bad;  /* the first of them */
-    int first, width; /* columns of the table: x.0, x.1, .. are one field */
-    bool matrix;      /* numbers [rows, width], even of width 1 */
-    RtDateForm date;  /* TIME: the form of its dates; NONE: numbers or ISO dates */
-    bool whole;       /* CLASS: labels are whole numbers, else texts */
-    int32_t *absent;  /* numbers: 1 where the cell is empty; NULL: no cell may be */
-    RtNames names;    /* CAT, CLASS of texts */
-    int32_t *order;   /* names' number -> category: categories are sorted */
-    int64_t n_categories;
-    const char **categories; /* sorted, in the data set's pool */
+    const char *why;              /* it is of that kind */
+    bool guessed;                 /* by its name or cells */
+    bool told;                    /* in RtImport.cure */
+    int64_t n_bad;                /* cells that did not fit */
+    const char *bad;              /* the first of them */
+    int first, width;             /* columns of the table: x.0, x.1, .. are one field */
+    bool matrix;                  /* numbers [rows, width], even of width 1 */
+    RtEncoder *encoder, *missing; /* in the data set's pool; missing: NULL = no cell may be empty */
+    int32_t *absent;              /* numbers: 1 where the cell is empty; NULL as `missing` */
+    double *exact;                /* .. that are to be standardised, before they are */
+    RtCell *cell;                 /* [width] of the row at hand */
+    int64_t n_categories;         /* CLASS of numbers: one more than the highest */
     union {
         void *all;
         int32_t *i32;
@@ -52,14 +49,10 @@ typedef struct RtFieldsWanted {
  * are rewritten in `t`.  Results live in `keep`. */
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
-/* What an ID column has for an empty cell. */
-#define RT_ID_ABSENT INT64_MIN
-/* "", or what others write for it where numbers or keys stand: NULL, NaN, NA, N/A, \\N. */
-bool rt_cell_absent(const char *cell);
 /* Can texts be a column of this kind? */
 bool rt_kind_of_cells(rt_col_kind k);
-/* "12", and "12.0" as pandas writes it. */
-bool rt_cell_whole(const char *cell, int64_t *v);
+/* The encoder of a column of keys, which stands in the table as `from`; NULL: no memory. */
+RtEncoder *rt_key_encoder(RtPool *keep, const char *from);
 /* Keys of the rows as whole numbers; else *v = NULL and they become the table's names. */
 gnnc_status rt_keep_keys(RtPool *keep, RtTable *t, const RtNames *keys, const int64_t **v,
                          RtError *err);

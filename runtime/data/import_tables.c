@@ -329,7 +329,8 @@ static gnnc_status add_keys(Tables *x, Table *t) {
     if (!c) return GNNC_E_FORMAT;
     c->i64 = v;
     c->why = "key of the table";
-    return GNNC_OK;
+    c->encoder = rt_key_encoder(&x->b.d->pool, c->name);
+    return c->encoder ? GNNC_OK : no_memory(x);
 }
 
 static gnnc_status add_nodes(Tables *x, Table *t) {

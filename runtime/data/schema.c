@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "encoder.h"
 #include "json.h"
 #include "names.h"
 
@@ -140,6 +141,29 @@ static gnnc_status read_categories(Opener *o, const RtJson *v, const char *table
     return GNNC_OK;
 }
 
+/* What would make the column of cells: of as many raw columns as it has values in a row. */
+static gnnc_status read_encoder(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    const RtJson *at = rt_json_get(v, "encoder");
+    if (!at) return GNNC_OK;
+    RtEncoder *e = RT_NEW(&o->d->pool, RtEncoder);
+    if (!e) return rt_fail_nomem(o->err, SCHEMA);
+    const char *what = rt_encoder_read(&o->d->pool, at, c->name, c->kind, e);
+    bool rows = c->rank == (e->width ? 2 : 1) && (!e->width || c->shape[1] == e->width);
+    if (!what && !rows) what = "it makes rows of another shape";
+    if (!what && e->unknown &&
+        !(c->names && c->n_categories && !strcmp(c->names[0], RT_UNKNOWN_NAME)))
+        what = "the unknown name is the first of 'names', " RT_UNKNOWN_NAME;
+    if (!what && e->as == RT_AS_CATEGORY && !c->names) what = "categories need 'names'";
+    if (what)
+        return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: encoder: %s", at->line, table, what);
+    if (rt_column_has_codes(c)) {
+        e->names = e->as == RT_AS_MISSING ? NULL : c->names;
+        e->n_categories = c->n_categories;
+    }
+    c->encoder = e;
+    return GNNC_OK;
+}
+
 static gnnc_status load_csr(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     RtArray ptr, col, val;
     const char *ptr_file, *col_file, *val_file;
@@ -255,9 +279,9 @@ out:
 
 static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, int64_t n_rows,
                                RtColumn *c) {
-    static const char *const known[] = {"kind",  "shape",      "file",  "ptr",   "col",
-                                        "val",   "categories", "names", "train", "test",
-                                        "dtype", "why",        NULL};
+    static const char *const known[] = {"kind",  "shape",      "file",    "ptr",   "col",
+                                        "val",   "categories", "names",   "train", "test",
+                                        "dtype", "why",        "encoder", NULL};
     const char *where = rt_pool_printf(&o->d->pool, "%s.%s", table, v->key);
     if (!where) return rt_fail_nomem(o->err, SCHEMA);
     gnnc_status st;
@@ -268,6 +292,7 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, in
     if (!kind || !rt_col_kind_find(kind, &c->kind)) return bad(o, v, where, "unknown 'kind'");
     TRY(st, read_shape(o, v, where, c));
     if (rt_column_has_codes(c)) TRY(st, read_categories(o, v, where, c));
+    TRY(st, read_encoder(o, v, where, c));
     if (rt_json_get(v, "dtype") && c->kind != RT_COL_FLOAT)
         return bad(o, v, where, "only a float column has a 'dtype'");
     switch (rt_column_kind(c->kind)->layout) {

@@ -1,0 +1,389 @@
+#include "encoder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "csv.h"
+
+/* ---- cells ------------------------------------------------------------------------- */
+bool rt_cell_absent(const char *cell) {
+    static const char *const words[] = {"NULL", "NaN", "nan", "NA", "N/A", "\\N"};
+    if (!*cell) return true;
+    if (*cell != 'N' && *cell != 'n' && *cell != '\\') return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], cell) == 0) return true;
+    return false;
+}
+
+enum { MAX_CLASSES = 1 << 24 };
+
+static bool whole(double x, int64_t *v) {
+    if (x != floor(x) || fabs(x) >= MAX_CLASSES) return false;
+    *v = (int64_t)x;
+    return true;
+}
+
+bool rt_cell_whole(const char *s, int64_t *v) {
+    double x;
+    return rt_cell_integer(s, v) || (rt_cell_number(s, &x) && whole(x, v));
+}
+
+static bool is_absent(const RtCell *c) {
+    return c->text ? rt_cell_absent(c->text) : isnan(c->number);
+}
+
+/* Of ids that are given as numbers those are whole that a double tells apart. */
+static bool cell_whole(const RtCell *c, int64_t *v) {
+    const double most = 9007199254740992.0; /* 2^53 */
+    if (c->text) return rt_cell_whole(c->text, v);
+    if (c->number != floor(c->number) || fabs(c->number) > most) return false;
+    *v = (int64_t)c->number;
+    return true;
+}
+
+/* ---- kinds ------------------------------------------------------------------------- */
+const char *rt_encode_raw(const RtCell *c, double *v) {
+    if (!c->text) *v = c->number;
+    bool good = c->text ? rt_cell_number(c->text, v) : isfinite(*v);
+    return good ? NULL : "not a number";
+}
+
+const char *rt_encode_number(const RtEncoder *e, double v, void *to, int64_t at) {
+    if (e->standard) v = (v - e->mean) / e->deviation;
+    return rt_column_kind(e->kind)->of_number(v, to, at);
+}
+
+static const char *encode_number(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                                 int *at) {
+    int width = e->width ? e->width : 1;
+    for (*at = 0; *at < width; ++*at) {
+        double v = 0;
+        bool absent = e->gaps && is_absent(&cell[*at]);
+        const char *what = absent ? NULL : rt_encode_raw(&cell[*at], &v);
+        if (absent)
+            rt_column_kind(e->kind)->of_number(0, to, row * width + *at);
+        else if (!what)
+            what = rt_encode_number(e, v, to, row * width + *at);
+        if (what) return what;
+    }
+    return NULL;
+}
+
+static const char *encode_missing(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                                  int *at) {
+    (void)e, (void)at;
+    ((int32_t *)to)[row] = is_absent(cell);
+    return NULL;
+}
+
+/* An empty cell is a category like others. */
+static const char *encode_category(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                                   int *at) {
+    (void)at;
+    if (!cell->text && !isnan(cell->number)) return "a number where categories are texts";
+    int32_t code = rt_names_find(&e->codes, cell->text ? cell->text : "");
+    if (code < 0 && e->unknown) code = 0;
+    ((int32_t *)to)[row] = code;
+    return code < 0 ? "not a category" : NULL;
+}
+
+static const char *encode_class(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                                int *at) {
+    int32_t *code = (int32_t *)to + row;
+    int64_t v = -1;
+    (void)at;
+    *code = -1;
+    bool empty = e->names && cell->text ? !*cell->text : is_absent(cell);
+    if (empty) return NULL;
+    if (e->names) {
+        if (!cell->text) return "a number where classes are texts";
+        *code = rt_names_find(&e->codes, cell->text);
+        return *code < 0 ? "not a class" : NULL;
+    }
+    if (!cell_whole(cell, &v) || v < -1 || v >= MAX_CLASSES) return "not a class number";
+    *code = (int32_t)v;
+    return e->n_categories < 0 || v < e->n_categories ? NULL : "not a class";
+}
+
+static const char *encode_time(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                               int *at) {
+    double *v = (double *)to + row;
+    (void)at;
+    *v = NAN; /* empty: unknown */
+    if (is_absent(cell)) return NULL;
+    bool seconds = e->form == RT_DATE_SECONDS;
+    if (!cell->text) {
+        *v = cell->number;
+        if (!seconds && e->form != RT_DATE_NONE) return "a number where times are dates";
+        return isfinite(*v) ? NULL : "not a time";
+    }
+    bool good = seconds                   ? rt_cell_number(cell->text, v)
+                : e->form == RT_DATE_NONE ? rt_cell_time(cell->text, v)
+                                          : rt_cell_date(cell->text, e->form, v);
+    return good ? NULL : "not a time";
+}
+
+static const char *encode_id(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                             int *at) {
+    int64_t *v = (int64_t *)to + row;
+    (void)e, (void)at;
+    *v = RT_ID_ABSENT;
+    return is_absent(cell) || cell_whole(cell, v) ? NULL : "not a whole number";
+}
+
+static const char *encode_split(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                                int *at) {
+    static const struct {
+        const char *text;
+        int8_t part;
+    } parts[] = {{"none", 0}, {"0", 0},       {"train", 1},      {"training", 1}, {"1", 1},
+                 {"val", 2},  {"valid", 2},   {"validation", 2}, {"dev", 2},      {"2", 2},
+                 {"test", 3}, {"testing", 3}, {"3", 3}};
+    int8_t *part = (int8_t *)to + row;
+    int64_t v = -1;
+    (void)e, (void)at;
+    *part = 0;
+    if (is_absent(cell)) return NULL;
+    if (!cell->text && cell_whole(cell, &v) && v >= 0 && v <= 3) return *part = (int8_t)v, NULL;
+    for (size_t i = 0; cell->text && i < sizeof parts / sizeof *parts; i++) {
+        if (strcasecmp(parts[i].text, cell->text) != 0) continue;
+        *part = parts[i].part;
+        return NULL;
+    }
+    return "not one of train (1), val, valid, validation, dev (2), test (3), none (0)";
+}
+
+/* Parameters that a kind has beside `from`, as the JSON has them. */
+typedef enum { HAS_NOTHING = 0, HAS_NUMBER = 1, HAS_FORM = 2, HAS_UNKNOWN = 4 } Has;
+
+static const struct {
+    const char *word;
+    rt_col_kind kind;
+    int has; /* a sum */
+    const char *(*encode)(const RtEncoder *e, const RtCell *cell, void *to, int64_t row, int *at);
+} kinds[] = {
+    [RT_AS_NUMBER] = {"number", RT_COL_FLOAT, HAS_NUMBER, encode_number},
+    [RT_AS_MISSING] = {"missing", RT_COL_CAT, HAS_NOTHING, encode_missing},
+    [RT_AS_CATEGORY] = {"category", RT_COL_CAT, HAS_UNKNOWN, encode_category},
+    [RT_AS_CLASS] = {"class", RT_COL_CLASS, HAS_NOTHING, encode_class},
+    [RT_AS_TIME] = {"time", RT_COL_TIME, HAS_FORM, encode_time},
+    [RT_AS_ID] = {"id", RT_COL_ID, HAS_NOTHING, encode_id},
+    [RT_AS_KEY] = {"key", RT_COL_ID, HAS_NOTHING, encode_id},
+    [RT_AS_SPLIT] = {"split", RT_COL_SPLIT, HAS_NOTHING, encode_split},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+RtAs rt_encoder_of_kind(rt_col_kind k) {
+    int i = RT_AS_CATEGORY;
+    while (i < N_KINDS && kinds[i].kind != k) i++;
+    return i < N_KINDS ? (RtAs)i : RT_AS_NUMBER;
+}
+
+const char *rt_encode(const RtEncoder *e, const RtCell *cell, void *to, int64_t row, int *at) {
+    *at = 0;
+    return kinds[e->as].encode(e, cell, to, row, at);
+}
+
+bool rt_encoder_index(RtPool *pool, RtEncoder *e) {
+    if (!rt_names_new(pool, &e->codes, e->n_categories + 1)) return false;
+    for (int64_t i = 0; i < e->n_categories; i++) rt_names_add(&e->codes, e->names[i]);
+    return true;
+}
+
+/* ---- in words ---------------------------------------------------------------------- */
+static const struct {
+    RtDateForm form;
+    const char *word;
+} forms[] = {
+    {RT_DATE_NONE, "seconds or year-month-day"},
+    {RT_DATE_SECONDS, "seconds"},
+    {RT_DATE_ISO, "year-month-day"},
+    {RT_DATE_YEAR_FIRST, "year/month/day"},
+    {RT_DATE_DAY_FIRST, "day/month/year"},
+    {RT_DATE_MONTH_FIRST, "month/day/year"},
+    {RT_DATE_DIGITS, "yearmonthday"},
+};
+enum { N_FORMS = sizeof forms / sizeof *forms };
+
+static const char *form_word(RtDateForm form) {
+    int i = 0;
+    while (i < N_FORMS - 1 && forms[i].form != form) i++;
+    return forms[i].word;
+}
+
+const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
+    *to = '\0';
+    if (e->standard)
+        snprintf(to, n, "standardised: mean %.6g, deviation %.6g", e->mean, e->deviation);
+    else if (e->as == RT_AS_CATEGORY && e->unknown && e->rare > 1)
+        snprintf(to, n, "code 0 for unknown names and those of fewer than %lld rows",
+                 (long long)e->rare);
+    else if (e->as == RT_AS_CATEGORY && e->unknown)
+        snprintf(to, n, "code 0 for unknown names");
+    return to;
+}
+
+static void tell_number(const RtEncoder *e, char *to, size_t n) {
+    if (!*rt_encoder_told(e, to, n)) snprintf(to, n, "number as it is");
+}
+
+const char *rt_encoder_differs(const RtEncoder *a, const RtEncoder *b, char *text, size_t n) {
+    if (a->as != b->as) return NULL; /* their columns are of two kinds, or mean the same */
+    if (a->as == RT_AS_NUMBER) {
+        bool same = a->standard == b->standard &&
+                    (!a->standard || (a->mean == b->mean && a->deviation == b->deviation));
+        return same ? NULL : (tell_number(a, text, n), text);
+    }
+    if (a->as != RT_AS_TIME || a->form == RT_DATE_NONE || b->form == RT_DATE_NONE) return NULL;
+    /* Dates of all forms are seconds since 1970 */
+    if ((a->form == RT_DATE_SECONDS) == (b->form == RT_DATE_SECONDS)) return NULL;
+    snprintf(text, n, "%s", a->form == RT_DATE_SECONDS ? "time as a number" : "time of dates");
+    return text;
+}
+
+/* "'ankara', 'berlin', .." */
+static void tell_names(const RtEncoder *e, char *to, size_t n) {
+    enum { TOLD = 6 };
+    size_t at = 0;
+    *to = '\0';
+    for (int64_t i = e->unknown; i < e->n_categories && i < TOLD && at < n; i++)
+        at += (size_t)snprintf(to + at, n - at, "%s'%.24s'", at ? ", " : "", e->names[i]);
+    if (e->n_categories > TOLD && at < n)
+        snprintf(to + at, n - at, ", .. (%lld)", (long long)e->n_categories);
+}
+
+static void tell_cell(const RtCell *c, char *to, size_t n) {
+    if (!c->text && isnan(c->number))
+        snprintf(to, n, "an empty cell");
+    else if (!c->text)
+        snprintf(to, n, "%g", c->number);
+    else
+        snprintf(to, n, "%s", *c->text ? rt_cell_quoted(c->text).s : "an empty cell");
+}
+
+void rt_encode_tell(char *to, size_t n, const char *column, const RtCell *cell, const char *what,
+                    const RtEncoder *e, const char *like) {
+    char value[64], wants[256] = "";
+    tell_cell(cell, value, sizeof value);
+    if (e->names && e->n_categories > 0)
+        tell_names(e, wants, sizeof wants);
+    else if (e->as == RT_AS_CLASS && e->n_categories >= 0)
+        snprintf(wants, sizeof wants, "%lld classes", (long long)e->n_categories);
+    else if (e->as == RT_AS_TIME)
+        snprintf(wants, sizeof wants, "%s", form_word(e->form));
+    int at = snprintf(to, n, "column '%.64s': %s is %s", column, value, what);
+    if (like && at > 0 && (size_t)at < n)
+        snprintf(to + at, n - (size_t)at, "%s%s, as %.100s has it", *wants ? ": " : "", wants,
+                 like);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------- */
+bool rt_encoder_put(RtText *to, const RtEncoder *e, const char *column) {
+    bool ok = rt_text_printf(to, "{\"as\": \"%s\"", kinds[e->as].word);
+    if (ok && strcmp(e->from, column) != 0)
+        ok = rt_text_printf(to, ", \"from\": ") && rt_text_json_string(to, e->from);
+    if (ok && e->width) ok = rt_text_printf(to, ", \"width\": %d", e->width);
+    if (ok && e->gaps) ok = rt_text_printf(to, ", \"gaps\": true");
+    if (ok && e->standard)
+        ok = rt_text_printf(to, ", \"mean\": %.17g, \"deviation\": %.17g", e->mean, e->deviation);
+    if (ok && e->as == RT_AS_TIME)
+        ok = rt_text_printf(to, ", \"form\": \"%s\"", form_word(e->form));
+    if (ok && e->unknown) ok = rt_text_printf(to, ", \"unknown\": true");
+    if (ok && e->rare > 1) ok = rt_text_printf(to, ", \"rare\": %lld", (long long)e->rare);
+    return ok && rt_text_printf(to, "}");
+}
+
+static bool get_true(const RtJson *v, const char *key, bool *to) {
+    const RtJson *b = rt_json_get(v, key);
+    *to = b && b->kind == RT_JSON_BOOL && b->number != 0;
+    return !b || *to;
+}
+
+static bool get_count(const RtJson *v, const char *key, int64_t *to) {
+    const RtJson *n = rt_json_get(v, key);
+    *to = n && n->kind == RT_JSON_NUMBER && n->is_int ? n->i : 0;
+    return !n || (*to > 0 && *to <= INT32_MAX);
+}
+
+static const char *read_number(const RtJson *v, RtEncoder *e) {
+    const RtJson *mean = rt_json_get(v, "mean"), *deviation = rt_json_get(v, "deviation");
+    int64_t width;
+    if (!get_true(v, "gaps", &e->gaps)) return "'gaps' must be true, or absent";
+    if (!get_count(v, "width", &width)) return "'width' must be a number of columns";
+    e->width = (int)width;
+    e->standard = mean || deviation;
+    if (!e->standard) return NULL;
+    bool numbers = mean && mean->kind == RT_JSON_NUMBER && isfinite(mean->number) && deviation &&
+                   deviation->kind == RT_JSON_NUMBER && isfinite(deviation->number) &&
+                   deviation->number > 0;
+    if (!numbers) return "'mean' and 'deviation' must be numbers, the deviation above 0";
+    e->mean = mean->number;
+    e->deviation = deviation->number;
+    return NULL;
+}
+
+static const char *read_form(const RtJson *v, RtEncoder *e) {
+    const RtJson *form = rt_json_get(v, "form");
+    for (int i = 0; form && form->kind == RT_JSON_STRING && i < N_FORMS; i++) {
+        if (strcmp(forms[i].word, form->text) != 0) continue;
+        e->form = forms[i].form;
+        return NULL;
+    }
+    return "'form' must be \"seconds\", \"year-month-day\", or another form of dates";
+}
+
+static const char *read_kind(const RtJson *v, RtEncoder *e) {
+    const RtJson *as = rt_json_get(v, "as");
+    int k = 0;
+    bool number = rt_column_kind(e->kind)->of_number;
+    if (!as || as->kind != RT_JSON_STRING) return "'as' must say what it is";
+    while (k < N_KINDS && strcmp(kinds[k].word, as->text) != 0) k++;
+    if (k == N_KINDS) return "unknown 'as'";
+    e->as = (RtAs)k;
+    bool fits = k == RT_AS_NUMBER ? number : kinds[k].kind == e->kind;
+    return fits ? NULL : "it makes columns of another kind";
+}
+
+static const char *check_keys(const RtJson *v, int has) {
+    static const struct {
+        const char *key;
+        int has;
+    } keys[] = {{"as", 0},
+                {"from", 0},
+                {"width", HAS_NUMBER},
+                {"gaps", HAS_NUMBER},
+                {"mean", HAS_NUMBER},
+                {"deviation", HAS_NUMBER},
+                {"form", HAS_FORM},
+                {"unknown", HAS_UNKNOWN},
+                {"rare", HAS_UNKNOWN}};
+    for (const RtJson *m = v->first; m; m = m->next) {
+        size_t i = 0;
+        while (i < sizeof keys / sizeof *keys && strcmp(keys[i].key, m->key) != 0) i++;
+        bool known = i < sizeof keys / sizeof *keys && (!keys[i].has || keys[i].has & has);
+        if (!known) return "a key that its kind does not have";
+    }
+    return NULL;
+}
+
+const char *rt_encoder_read(RtPool *pool, const RtJson *v, const char *column, rt_col_kind kind,
+                            RtEncoder *e) {
+    const RtJson *from = rt_json_get(v, "from");
+    *e = (RtEncoder){.kind = kind, .n_categories = -1};
+    if (v->kind != RT_JSON_OBJECT) return "an object is expected";
+    const char *what = read_kind(v, e);
+    int has = what ? 0 : kinds[e->as].has;
+    if (!what) what = check_keys(v, has);
+    if (!what && from && (from->kind != RT_JSON_STRING || !*from->text))
+        what = "'from' must name a column";
+    if (!what && has & HAS_NUMBER) what = read_number(v, e);
+    if (!what && has & HAS_FORM) what = read_form(v, e);
+    if (!what && has & HAS_UNKNOWN &&
+        (!get_true(v, "unknown", &e->unknown) || !get_count(v, "rare", &e->rare)))
+        what = "'unknown' must be true, or absent, and 'rare' a number of rows";
+    const char *name = from && !what ? from->text : column;
+    e->from = rt_pool_strndup(pool, name, strlen(name));
+    return what || e->from ? what : "out of memory";
+}
