@@ -9,6 +9,7 @@
 
 #include "frontend/cli.h"
 #include "import_scaffold.h"
+#include "runtime/data/import_encode.h"
 #include "runtime/data/import_folder.h"
 #include "runtime/data/import_split.h"
 #include "runtime/data/import_table.h"
@@ -39,7 +40,10 @@ static const ImportOption import_options[] = {
     {"--features", "TYPE",
      "store rows of features in 16 bits, bf16 or f16; COLUMN=TYPE: that column"},
     {"--relation-types", NULL, "triples: an edge type per relation, not a column rel"},
-    {"--map", "FILE", "CSV tables: their keys, as docs/data.md describes"},
+    {"--map", "FILE", "CSV: what columns are and which are keys, as docs/data.md describes"},
+    {"--standardize", NULL, "CSV: numbers but labels less their mean, in standard deviations"},
+    {"--unknown", NULL, "CSV: a code of each category for names that other data will have"},
+    {"--rare", "N", ".. and for those of fewer than N rows"},
     {"--normalize-rows", NULL, "make the rows of x sum to 1"},
     {"--split", "[TABLE=]80/10/10", "make a split of the table with labels, else of the edges"},
     {"--by-time", "COLUMN", ".. the oldest rows to learn from, the newest to test"},
@@ -87,6 +91,8 @@ static bool flag(Options *o, const char *arg) {
         {"--force", &o->force},
         {"--normalize-rows", &o->how.normalize_rows},
         {"--undirected", &o->how.undirected},
+        {"--standardize", &o->how.standardize},
+        {"--unknown", &o->how.unknown},
         {"--skip-bad", &o->how.skip_bad},
         {"--replace-split", &o->split.replace},
         {"--relation-types", &o->how.relation_types},
@@ -199,6 +205,13 @@ static bool set_split(Options *o, const char *v, FILE *err) {
     return o->splits;
 }
 
+static bool set_rare(RtImport *how, const char *v, FILE *err) {
+    char *end;
+    how->rare = strtoll(v, &end, 10);
+    if (*v >= '1' && *v <= '9' && !*end && how->rare <= INT32_MAX) return true;
+    return fprintf(err, "gnnc import: --rare %s: a number of rows is expected\n", v), false;
+}
+
 static bool set_seed(Options *o, const char *v, FILE *err) {
     char *end;
     errno = 0;
@@ -239,7 +252,8 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         bool nodes = strcmp(key, "--nodes") == 0, kind = strcmp(key, "--kind") == 0;
         bool low = strcmp(key, "--features") == 0, header = strcmp(key, "--header") == 0;
         bool split = strcmp(key, "--split") == 0, seed = strcmp(key, "--seed") == 0;
-        if (!to && !nodes && !kind && !low && !header && !split && !seed)
+        bool rare = strcmp(key, "--rare") == 0;
+        if (!to && !nodes && !kind && !low && !header && !split && !seed && !rare)
             return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
@@ -247,6 +261,7 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         if (to) *to = v;
         if (split && !set_split(o, v, err)) return false;
         if (seed && !set_seed(o, v, err)) return false;
+        if (rare && !set_rare(&o->how, v, err)) return false;
         if (header && !set_header(&o->how, v, err)) return false;
         if (kind && !add_kind(&o->how, v, err)) return false;
         if (low && !add_low(&o->how, v, err)) return false;
@@ -267,21 +282,13 @@ static bool is_planetoid(const char *path, RtPool *pool, const char **dir, const
     return *dir && *name;
 }
 
-static gnnc_status read_tables(Options *o, RtPool *pool, const RtFolder *f, RtDataset **d,
-                               RtError *e) {
-    RtNamedBytes map = {.name = o->map};
-    gnnc_status st = o->map ? rt_file_map(pool, o->map, &map.text, e) : GNNC_OK;
-    if (st != GNNC_OK) return st;
-    return rt_import_tables(NULL, f, o->map ? &map : NULL, &o->how, d, e);
-}
-
 /* What a folder holds shows in one file of it. */
 static gnnc_status read_folder(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
     static const char *const archives[] = {"graph.npz", "graphs.npz", "triples.npz", "events.npz"};
     const char *path = o->input[0];
     RtFolder f;
     rt_folder_open(&f, path);
-    if (o->map) return read_tables(o, pool, &f, d, e);
+    if (o->map) return rt_import_tables(NULL, &f, o->how.map, &o->how, d, e);
     if (rt_folder_has(&f, "metadata.yaml")) return rt_import_ondisk(NULL, &f, &o->how, d, e);
     if (rt_folder_has(&f, "raw")) return rt_import_ogb(NULL, &f, &o->how, d, e);
     if (rt_folder_has(&f, "train.txt")) return rt_import_triples(NULL, &f, &o->how, d, e);
@@ -290,7 +297,7 @@ static gnnc_status read_folder(Options *o, RtPool *pool, RtDataset **d, RtError 
         char *file = rt_pool_printf(pool, "%s/%s", path, archives[i]);
         return file ? rt_import_npz(NULL, file, &o->how, d, e) : rt_fail_nomem(e, path);
     }
-    return read_tables(o, pool, &f, d, e);
+    return rt_import_tables(NULL, &f, NULL, &o->how, d, e);
 }
 
 static bool is_folder(const char *path) {
@@ -300,6 +307,10 @@ static bool is_folder(const char *path) {
 
 static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
     const char *first = o->input[0], *dir, *name;
+    RtNamedBytes map = {.name = o->map};
+    gnnc_status st = o->map ? rt_file_map(pool, o->map, &map.text, e) : GNNC_OK;
+    if (st != GNNC_OK) return st;
+    o->how.map = o->map ? &map : NULL; /* until the data are read */
     if (o->n_input == 2) return rt_import_csv(NULL, first, o->input[1], &o->how, d, e);
     if (is_folder(first)) return read_folder(o, pool, d, e);
     if (rt_ends_with(first, ".npz")) return rt_import_npz(NULL, first, &o->how, d, e);
@@ -307,6 +318,26 @@ static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *
     if (is_planetoid(first, pool, &dir, &name))
         return rt_import_planetoid(NULL, dir, name, &o->how, d, e);
     return rt_import_edge_list(NULL, first, &o->how, d, e);
+}
+
+static bool has_encoders(const RtTable *t, int n) {
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < t[i].n_columns; k++)
+            if (t[i].columns[k].encoder) return true;
+    return false;
+}
+
+/* What is said of cells means nothing of forms that have none. */
+static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
+    const char *said = o->how.standardize ? "--standardize"
+                       : o->how.unknown   ? "--unknown"
+                       : o->how.rare      ? "--rare"
+                       : o->map           ? "--map"
+                                          : NULL;
+    if (said && !has_encoders(d->nodes, d->n_nodes) && !has_encoders(d->edges, d->n_edges))
+        return rt_fail(e, GNNC_E_ARG, "%s is for CSV: %s has no columns of cells", said,
+                       o->input[0]);
+    return rt_import_encode(d, e);
 }
 
 /* ---- the counts --------------------------------------------------------------- */
@@ -329,6 +360,12 @@ static void print_absent(FILE *out, const RtColumn *c) {
     if (none) fprintf(out, ", %lld absent", (long long)none);
 }
 
+static void print_encoder(FILE *out, const RtColumn *c) {
+    char told[120] = "";
+    if (c->encoder) rt_encoder_told(c->encoder, told, sizeof told);
+    if (*told) fprintf(out, ", %s", told);
+}
+
 static void print_column(FILE *out, const RtColumn *c) {
     fprintf(out, "    %-10s ", c->name);
     if (c->kind == RT_COL_SPLIT) {
@@ -347,6 +384,7 @@ static void print_column(FILE *out, const RtColumn *c) {
     }
     if (c->kind == RT_COL_CAT) fprintf(out, ", %lld categories", (long long)c->n_categories);
     print_absent(out, c);
+    print_encoder(out, c);
     print_why(out, c->why);
 }
 
@@ -443,8 +481,9 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
-    if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);
     if (st == GNNC_OK && o.splits) st = rt_import_split(d, &o.split, &e);
+    if (st == GNNC_OK) st = encode(&o, d, &e);
+    if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);
     if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
     if (st == GNNC_OK && o.scaffold) st = write_scaffold(&o, d, &e);
     if (st == GNNC_OK)

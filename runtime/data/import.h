@@ -58,6 +58,11 @@ typedef struct RtImport {
     char cure[512]; /* out: of bad rows, where leaving them out is not the way; else "" */
     /* Told of what was read in a way that may not be meant. */
     void (*on_warning)(void *user, const char *text);
+    /* Of tables of texts, where nothing else is said of a column: */
+    bool standardize;               /* numbers but labels are standardised (import_encode.h) */
+    bool unknown;                   /* categories have a code for names that are not there */
+    int64_t rare;                   /* .. and for those of fewer rows */
+    const struct RtNamedBytes *map; /* of a lone table or two: the rules of --map; NULL: none */
     RtHeader header; /* of CSV: whether row 1 has the names, in files that `headers` leaves out */
     int n_headers;
     RtHeaderOf headers[RT_IMPORT_KINDS];

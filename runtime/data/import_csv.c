@@ -9,6 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A line of --map: what a column of a table is. */
+typedef struct Rule {
+    struct Rule *next;
+    const char *column; /* "vertex.age" */
+    int kind;
+    RtWish wish;
+    bool used;
+} Rule;
+
 typedef struct {
     RtPool scratch; /* texts, cells and dictionaries */
     RtImport *how;
@@ -17,6 +26,7 @@ typedef struct {
     RtNames
         ids[2]; /* of sources and destinations; where they are of one type, the first is of both */
     bool two_types; /* --node user,item */
+    Rule *rules;
     char what[120]; /* is wrong with a row */
 } Csv;
 
@@ -59,12 +69,50 @@ static int find_column(const RtCsv *t, const char *const *names, int otherwise) 
     return otherwise;
 }
 
-/* Kinds of a table whose columns a and b (-1 = none) are keys; NULL: no memory. */
-static int *guess_but(Csv *c, const RtCsv *t, int a, int b) {
+/* ---- what columns are --------------------------------------------------------------- */
+static const char *read_rule(void *user, const char *line) {
+    Csv *c = user;
+    size_t n = strcspn(line, " \t");
+    Rule *r = RT_NEW(&c->scratch, Rule);
+    const char *column = rt_pool_strndup(&c->scratch, line, n);
+    if (!r || !column) return "out of memory";
+    if (!strchr(column, '.')) return "'table.column what' is expected";
+    *r = (Rule){.next = c->rules, .column = column};
+    c->rules = r;
+    return rt_map_column(&c->scratch, line + n + strspn(line + n, " \t"), &r->kind, &r->wish);
+}
+
+static bool names_column(const char *rule, const char *table, const char *header) {
+    size_t n = strlen(table), k = strcspn(header, ":");
+    return strncmp(rule, table, n) == 0 && rule[n] == '.' && strlen(rule + n + 1) == k &&
+           memcmp(rule + n + 1, header, k) == 0;
+}
+
+/* How the columns of a table are read, of which a and b (-1 = none) are keys. */
+static gnnc_status want_fields(Csv *c, const RtCsv *t, const char *table, int a, int b,
+                               RtFieldsWanted *to) {
     int *kind = RT_NEWN(&c->scratch, int, t->n_columns);
-    for (int i = 0; kind && i < t->n_columns; i++)
+    RtWish *wish = RT_NEWN(&c->scratch, RtWish, t->n_columns);
+    if (!kind || !wish) return no_memory(c);
+    for (int i = 0; i < t->n_columns; i++) {
         kind[i] = i == a || i == b ? RT_KIND_SKIP : RT_KIND_GUESS;
-    return kind;
+        for (Rule *r = c->rules; r && kind[i] == RT_KIND_GUESS; r = r->next) {
+            if (!names_column(r->column, table, t->header[i])) continue;
+            r->used = true;
+            kind[i] = r->kind;
+            wish[i] = r->wish;
+        }
+    }
+    *to = (RtFieldsWanted){table, c->how, kind, wish};
+    return GNNC_OK;
+}
+
+static gnnc_status check_rules(Csv *c) {
+    for (const Rule *r = c->rules; r; r = r->next)
+        if (!r->used)
+            return rt_fail(c->err, GNNC_E_MISSING, "%s: there is no column '%s' beside the keys",
+                           c->how->map->name, r->column);
+    return GNNC_OK;
 }
 
 /* Columns that only a table of nodes has, and none that names an end of an edge. */
@@ -122,6 +170,7 @@ static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtKeys *se
 static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
     RtCsv t;
     RtFields f;
+    RtFieldsWanted wanted;
     RtKeys seen;
     gnnc_status st;
     TRY(st, rt_import_begin(from, c->how, 0, 0, &c->d, c->err));
@@ -136,8 +185,7 @@ static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     int key = find_column(&t, ID, 0);
     if (!rt_names_new(&c->scratch, ids, t.n_rows) || !rt_keys_new(&c->scratch, &seen, t.n_rows))
         return no_memory(c);
-    RtFieldsWanted wanted = {c->d->nodes->name, c->how, guess_but(c, &t, key, -1)};
-    if (!wanted.kind) return no_memory(c);
+    TRY(st, want_fields(c, &t, c->d->nodes->name, key, -1, &wanted));
     TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, &wanted, &f, c->err));
     store_nodes(c, &t, key, &f, &seen, ids);
     RtTable *nodes = c->d->nodes;
@@ -286,6 +334,7 @@ static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], RtFields *f
 static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *file) {
     RtCsv t;
     RtFields f;
+    RtFieldsWanted wanted;
     gnnc_status st;
     TRY(st, parse(c, file, &t));
     if (t.headerless) name_ends(&t);
@@ -307,8 +356,7 @@ static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *f
     TRY(st, check_header(c, &t, key, c->d ? &c->ids[0] : NULL));
     if (!c->d) TRY(st, collect_nodes(c, &t, key, from));
     const char *name = c->how->edge ? c->how->edge : "link";
-    RtFieldsWanted wanted = {name, c->how, guess_but(c, &t, key[0], key[1])};
-    if (!wanted.kind) return no_memory(c);
+    TRY(st, want_fields(c, &t, name, key[0], key[1], &wanted));
     TRY(st, rt_fields_make(&c->d->pool, &c->scratch, &t, &wanted, &f, c->err));
     int32_t *src = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
     int32_t *dst = RT_NEWN(&c->d->pool, int32_t, t.n_rows);
@@ -349,8 +397,10 @@ gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtNamedBytes *nodes,
     *out = NULL;
     rt_pool_init(&c.scratch, from);
     TRY(st, check_types(&c, nodes));
+    if (how->map) TRY(st, rt_map_read(&c.scratch, how->map, read_rule, &c, err));
     if (nodes) TRY(st, read_nodes(&c, from, nodes, &c.ids[0]));
     TRY(st, read_edges(&c, from, edges));
+    TRY(st, check_rules(&c));
     st = rt_import_finish(c.d, how, err);
 out:
     rt_pool_free(&c.scratch);

@@ -315,7 +315,8 @@ static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFiel
 static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtField *f) {
     RtEncoder *e = f->encoder;
     RtNames seen;
-    if (!rt_names_new(scratch, &seen, t->n_rows)) return false;
+    if (!rt_names_new(scratch, &seen, t->n_rows + 1)) return false;
+    if (e->unknown) rt_names_add(&seen, RT_UNKNOWN_NAME);
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *s = cell_of(t, r, f->first);
         if (*s || f->kind == RT_COL_CAT) rt_names_add(&seen, s);
@@ -323,7 +324,7 @@ static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, co
     const char **names = RT_NEWN(keep, const char *, seen.n);
     if (!names) return false;
     memcpy(names, seen.keys, (size_t)seen.n * sizeof *names);
-    qsort(names, (size_t)seen.n, sizeof *names, rt_by_text);
+    qsort(names + e->unknown, (size_t)(seen.n - e->unknown), sizeof *names, rt_by_text);
     for (int64_t i = 0; i < seen.n; i++)
         if (!(names[i] = rt_pool_strndup(keep, names[i], strlen(names[i])))) return false;
     e->names = names;
@@ -350,8 +351,25 @@ static RtEncoder *missing_encoder(RtPool *keep, const char *from) {
     return e;
 }
 
+/* What is to be fitted once it is known which rows are learned from.  Labels are not scaled, as
+ * results are told in their units. */
+static bool wait_for_split(RtPool *keep, const RtCsv *t, const RtFieldsWanted *wanted, RtField *f) {
+    const RtImport *how = wanted->how;
+    const RtWish *w = &wanted->wish[f->first];
+    RtEncoder *e = f->encoder;
+    bool scaled = w->standard || (how->standardize && !w->plain && !rt_is_label(f->name));
+    bool unknown = w->unknown || ((how->unknown || how->rare) && !w->known);
+    if (e->as == RT_AS_CATEGORY && unknown) {
+        e->unknown = true;
+        e->rare = w->rare ? w->rare : w->unknown ? 0 : how->rare;
+    }
+    if (f->kind != RT_COL_FLOAT || f->matrix || !scaled) return true;
+    return (f->exact = RT_NEWN(keep, double, t->n_rows));
+}
+
 /* Fits what rows tell of a column, but for what only those that are learned from tell. */
-static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
+static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtFieldsWanted *wanted,
+                RtField *f) {
     RtEncoder *e = f->encoder;
     e->kind = f->kind;
     e->as = rt_encoder_of_kind(f->kind);
@@ -362,6 +380,7 @@ static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, RtField *f) {
     if (e->gaps && !(f->missing = missing_encoder(keep, f->name))) return false;
     if (e->as == RT_AS_TIME && (e->form == RT_DATE_NONE || e->form == RT_DATE_ISO))
         e->form = plain_form(t, f->first);
+    if (!wait_for_split(keep, t, wanted, f)) return false;
     bool texts =
         e->as == RT_AS_CATEGORY || (e->as == RT_AS_CLASS && !mostly(t, f->first, class_cell));
     return !texts || collect_categories(keep, scratch, t, f);
@@ -403,7 +422,7 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
     }
     TRY(st, check_repeated(scratch, t, out, err));
     for (int i = 0; i < out->n; i++)
-        if (!fit(keep, scratch, t, &out->v[i]) || !make_room(keep, t, &out->v[i]))
+        if (!fit(keep, scratch, t, wanted, &out->v[i]) || !make_room(keep, t, &out->v[i]))
             return rt_fail_nomem(err, t->name);
 out:
     return st;
@@ -413,6 +432,10 @@ out:
 static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to, int *at) {
     for (int i = 0; i < f->width; i++) f->cell[i].text = cell_of(t, from, f->first + i);
     const char *what = rt_encode(f->encoder, f->cell, f->to.all, to, at);
+    if (!what && f->exact) {
+        f->exact[to] = NAN;
+        if (!rt_cell_absent(f->cell->text)) rt_encode_raw(f->cell, &f->exact[to]);
+    }
     if (!what && f->missing) what = rt_encode(f->missing, f->cell, f->absent, to, &(int){0});
     if (!what && f->kind == RT_COL_CLASS && f->to.i32[to] >= f->n_categories)
         f->n_categories = (int64_t)f->to.i32[to] + 1;
@@ -464,6 +487,7 @@ static RtColumn field_column(const RtField *x, int64_t n_rows) {
                   .n_categories = rt_col_facts[x->kind].codes ? e->n_categories : 0,
                   .names = e->names,
                   .encoder = e,
+                  .exact = x->exact,
                   .values = x->to.all,
                   .n_splits = x->kind == RT_COL_SPLIT};
     if (x->matrix) c.rank = 2, c.shape[1] = x->width;

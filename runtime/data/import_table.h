@@ -5,6 +5,7 @@
 #include "csv.h"
 #include "encoder.h"
 #include "import.h"
+#include "import_map.h"
 
 typedef struct RtField {
     const char *name;
@@ -42,7 +43,8 @@ enum { RT_KIND_GUESS = -1, RT_KIND_SKIP = -2 };
 typedef struct RtFieldsWanted {
     const char *table; /* for --kind TABLE.COLUMN */
     RtImport *how;
-    const int *kind; /* [columns] an rt_col_kind, RT_KIND_GUESS or RT_KIND_SKIP */
+    const int *kind;    /* [columns] an rt_col_kind, RT_KIND_GUESS or RT_KIND_SKIP */
+    const RtWish *wish; /* [columns] */
 } RtFieldsWanted;
 /* Kinds from `wanted`, headers ("age:float"), names ("y", "split") or values.
  * An empty cell of numbers is 0, and 1 in a column <name>_missing.  Numbers with a decimal comma

@@ -20,6 +20,7 @@ typedef struct {
     const char *name; /* of the node type */
     RtCsv csv;
     int *kind;    /* [columns] RtFieldsWanted.kind, or REFERS */
+    RtWish *wish; /* [columns] */
     int *target;  /* [columns] the table that a column REFERS to */
     int key;      /* column, -1 = none */
     RtNames keys; /* of the good rows, where there is a key */
@@ -70,7 +71,8 @@ static gnnc_status read_table(Tables *x, const RtFolder *f, const char *file, si
             plain, plain);
     t->kind = RT_NEWN(&x->pool, int, t->csv.n_columns);
     t->target = RT_NEWN(&x->pool, int, t->csv.n_columns);
-    if (!t->kind || !t->target) return no_memory(x);
+    t->wish = RT_NEWN(&x->pool, RtWish, t->csv.n_columns);
+    if (!t->kind || !t->target || !t->wish) return no_memory(x);
     for (int i = 0; i < t->csv.n_columns; i++) t->kind[i] = RT_KIND_GUESS;
 out:
     return st;
@@ -226,15 +228,9 @@ static const char *no_column(Tables *x, const Table *t, const char *name, size_t
                                        (int)n, name, list));
 }
 
-static const char *no_kind(Tables *x) {
-    char kinds[RT_COL_KINDS_TEXT];
-    return or_no_memory(rt_pool_printf(&x->pool,
-                                       "key, drop, -> table, or a kind is expected: one of %s",
-                                       rt_col_kinds_list(rt_kind_of_cells, kinds, sizeof kinds)));
-}
-
 /* One line of the mapping; NULL or what is wrong with it. */
-static const char *read_rule(Tables *x, const char *s) {
+static const char *read_rule(void *user, const char *s) {
+    Tables *x = user;
     size_t n_table = strcspn(s, ". \t"), n_column;
     if (s[n_table] != '.') return "'table.column what' is expected";
     int i = find_table(x, s, n_table);
@@ -245,7 +241,6 @@ static const char *read_rule(Tables *x, const char *s) {
     int c = find_column(t, s, n_column);
     if (c < 0) return no_column(x, t, s, n_column);
     s += n_column + strspn(s + n_column, " \t");
-    rt_col_kind kind;
     if (strncmp(s, "->", 2) == 0) {
         s += 2 + strspn(s + 2, " \t");
         t->target[c] = find_table(x, s, strlen(s));
@@ -255,29 +250,14 @@ static const char *read_rule(Tables *x, const char *s) {
         if (t->key >= 0 && t->key != c) return "the table has a key already";
         t->key = c;
         t->kind[c] = RT_KIND_SKIP;
-    } else if (strcmp(s, "drop") == 0) {
-        t->kind[c] = RT_KIND_SKIP;
-    } else if (rt_col_kind_find(s, &kind) && rt_kind_of_cells(kind)) {
-        t->kind[c] = (int)kind;
     } else {
-        return no_kind(x);
+        return rt_map_column(&x->pool, s, &t->kind[c], &t->wish[c]);
     }
     return NULL;
 }
 
 static gnnc_status read_mapping(Tables *x, const RtNamedBytes *map) {
-    const char **line;
-    int64_t n;
-    gnnc_status st = rt_lines(&x->pool, map->text, map->name, &line, &n, x->err);
-    for (int64_t i = 0; i < n && st == GNNC_OK; i++) {
-        char *s = (char *)(uintptr_t)line[i], *end = s + strcspn(s, "#");
-        while (end > s && (end[-1] == ' ' || end[-1] == '\t')) end--;
-        *end = 0;
-        s += strspn(s, " \t");
-        const char *what = *s ? read_rule(x, s) : NULL;
-        if (what)
-            return rt_fail(x->err, GNNC_E_FORMAT, "%s:%lld: %s", map->name, (long long)i + 1, what);
-    }
+    gnnc_status st = rt_map_read(&x->pool, map, read_rule, x, x->err);
     if (st == GNNC_OK) guess_keys(x);
     for (int i = 0; i < x->n && st == GNNC_OK; i++)
         for (int c = 0; c < x->table[i].csv.n_columns; c++) {
@@ -342,7 +322,7 @@ static gnnc_status add_nodes(Tables *x, Table *t) {
     if (!kind) return no_memory(x);
     for (int i = 0; i < t->csv.n_columns; i++)
         kind[i] = t->kind[i] == REFERS ? RT_KIND_SKIP : t->kind[i];
-    RtFieldsWanted wanted = {t->name, x->how, kind};
+    RtFieldsWanted wanted = {t->name, x->how, kind, t->wish};
     TRY(st, rt_fields_make(keep, &x->pool, &t->csv, &wanted, &f, x->err));
     TRY(st, store_rows(x, t, &f));
     TRY(st, rt_build_nodes(&x->b, t->name, t->n, &t->node));

@@ -1,0 +1,26 @@
+/* The file that says what columns are, against what an import would make of them (--map):
+ *     races.date     time             # or float, cat, class, id, split
+ *     races.laps     float standard   # or plain
+ *     races.track    cat unknown 5    # or unknown, known
+ *     races.url      drop */
+#ifndef RUNTIME_IMPORT_MAP_H
+#define RUNTIME_IMPORT_MAP_H
+
+#include "import.h"
+
+/* What is wished beside a kind: neither of a pair = as the import's options say. */
+typedef struct RtWish {
+    bool standard, plain; /* numbers less their mean, in deviations; or as they are */
+    bool unknown, known;  /* a code for names that are not there; or none */
+    int64_t rare;         /* .. for names of fewer rows, too */
+} RtWish;
+
+/* Calls `rule` for each line that says something, without its comment.  E_FORMAT: what `rule`
+ * returned, with file and line. */
+gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
+                        const char *rule(void *user, const char *line), void *user, RtError *err);
+/* "drop", or a kind and wishes: *kind is RT_KIND_SKIP or an rt_col_kind.  NULL, or what is wrong.
+ */
+const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wish);
+
+#endif
