@@ -270,10 +270,10 @@ out:
 
 void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
+    if (b) rt_pipeline_stop(b->pipeline); /* workers read what goes below */
     rt_link_batches_stop(t);
     rt_row_batches_stop(t);
     if (!b) return;
-    rt_pipeline_stop(b->pipeline);
     for (int i = 0; i < b->n_slots && b->slot; i++) rt_minibatch_free(&b->slot[i]);
     for (int i = 0; i < b->n_samplers; i++) rt_sampler_free(b->sampler[i]);
     rt_device_sampler_free(b->there);
