@@ -26,6 +26,7 @@ typedef enum {
     OUT_OBJ,
     OUT_C,
     OUT_CUDA,
+    OUT_HEADER,   /* of OUT_LIB, alone */
     OUT_NONE,     /* reports alone */
     OUT_SO,       /* a library's shared object alone: for gnnc itself */
     OUT_ROWS_OBJ, /* of OUT_PYTHON: the program that predicts rows, as one object */
@@ -38,7 +39,8 @@ typedef struct {
     VEC(const char *) defines;  /* "hidden=64" */
     VEC(const char *) includes; /* directories */
     const char *out;            /* -o, or NULL */
-    const char *name;    /* --name; of OUT_LIB, OUT_PYTHON never NULL: what C calls the model */
+    const char
+        *name; /* --name; of OUT_LIB, OUT_PYTHON, OUT_HEADER never NULL: what C calls the model */
     const char *depfile; /* -MF, or NULL */
     bool depends;        /* -MD or -MF */
     bool shared_runtime; /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
@@ -60,6 +62,12 @@ typedef struct {
 /* Is the result linked, with kernels for every target and all variants? */
 bool cli_makes_program(const CliOptions *o);
 
+CliOptions cli_defaults(void);
+/* Sets one option by its name, which it must be whole; value NULL: none is given.  Both are kept.
+ * NULL: done; else why not. */
+const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value);
+/* Once all options and files are there: NULL, or why they do not go together. */
+const char *cli_settle(Arena *a, CliOptions *o);
 /* Fills o; on a mistake prints one line to err and returns false. */
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
 void cli_help(FILE *to);
@@ -78,7 +86,8 @@ typedef struct {
 } CliOptionText;
 const CliCommand *cli_command_at(int i);
 bool cli_option_at(int i, CliOptionText *to);
-const char *const *cli_alias_at(int i); /* {"-h", "--help"} */
+bool cli_setting_at(int i, CliOptionText *to); /* but for those that ask for help */
+const char *const *cli_alias_at(int i);        /* {"-h", "--help"} */
 
 /* The same as a manual page, or as a shell's completions: cli_manual.c, cli_complete.c. */
 const char *cli_manual_form(int i); /* "man", "bash", "zsh", "fish" */

@@ -107,6 +107,11 @@ static bool print_plan(Ctx *c, const Job *j, const Plan *p) {
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
 
+static bool print_header(Ctx *c, const Job *j, const Plan *p) {
+    const char *text = host_header(c, p);
+    return cli_write(c, j->o.out, text, strlen(text));
+}
+
 static bool print_ast(Ctx *c, const Job *j) {
     const Ast *t = fe_parse_path(c, j->o.files.v[0]);
     if (!t || c->n_errors) return false;
@@ -210,6 +215,7 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
     bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
+              : e == OUT_HEADER               ? print_header(c, j, p)
               : e == OUT_NONE                 ? true
               : cli_makes_program(&j->o)      ? cli_build(c, plan, n, j->on.host, &j->o, stem)
                                               : cli_emit(c, p, t, &j->o, stem);

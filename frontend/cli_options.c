@@ -21,10 +21,10 @@ typedef struct {
 } CliOption;
 
 static const char *const emit_names[] = {
-    [OUT_EXE] = "exe",       [OUT_LIB] = "lib",     [OUT_AST] = "ast",   [OUT_IR] = "ir",
-    [OUT_PLAN] = "plan",     [OUT_LOOPS] = "loops", [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
-    [OUT_OBJ] = "obj",       [OUT_C] = "c",         [OUT_CUDA] = "cuda", [OUT_NONE] = "none",
-    [OUT_PYTHON] = "python",
+    [OUT_EXE] = "exe",       [OUT_LIB] = "lib",       [OUT_AST] = "ast",   [OUT_IR] = "ir",
+    [OUT_PLAN] = "plan",     [OUT_LOOPS] = "loops",   [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
+    [OUT_OBJ] = "obj",       [OUT_C] = "c",           [OUT_CUDA] = "cuda", [OUT_NONE] = "none",
+    [OUT_PYTHON] = "python", [OUT_HEADER] = "header",
 };
 
 #define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
@@ -271,7 +271,7 @@ static const CliOption options[] = {
     {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2, NULL},
     {"--emit", "KIND",
      "exe, lib, infer (lib with --infer), python (a package and its wheel), ast, ir, plan, loops, "
-     "llvm, asm, obj, c, cuda or none",
+     "llvm, asm, obj, c, cuda, header (of lib, alone) or none",
      set_emit, emit_word},
     {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer, NULL},
     {"--draw", NULL,
@@ -407,33 +407,54 @@ static const char *option_like(const char *arg) {
     return NULL;
 }
 
-static bool bad(FILE *err, const char *fmt, const char *arg) {
-    fputs("gnnc: ", err);
-    fprintf(err, fmt, arg); /* NOLINT: formats are literals of this file */
-    fputs("; see gnnc --help\n", err);
+static const char *unknown(Arena *a, const char *arg) {
+    const char *like = option_like(arg);
+    return like ? arena_printf(a, "there is no option '%s'; did you mean '%s'?", arg, like)
+                : arena_printf(a, "there is no option '%s'", arg);
+}
+
+/* Why the option is not set to that. */
+static const char *refused(Arena *a, const CliOption *p, const char *value) {
+    if (p->set == set_print_before || p->set == set_print_after)
+        return arena_printf(a, "there is no pass '%s'", value);
+    return arena_printf(a, "%s is %s\ngnnc: '%s' is not a value of that option", p->name, p->help,
+                        value ? value : "");
+}
+
+static bool is_action(const CliOption *p) {
+    return p->set == set_help || p->set == set_version;
+}
+
+const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value) {
+    size_t n;
+    const CliOption *p = find_option(name, &n);
+    if (!p || name[n] || is_action(p)) return unknown(a, name);
+    if (!p->value != !value)
+        return arena_printf(a, p->value ? "'%s' needs a value" : "'%s' takes no value", name);
+    const CliOptions before = *o;
+    if (p->set(a, o, value)) return NULL;
+    *o = before;
+    return refused(a, p, value);
+}
+
+bool cli_setting_at(int i, CliOptionText *to) {
+    for (int k = 0; cli_option_at(k, to); k++)
+        if (!is_action(&options[k]) && i-- == 0) return true;
     return false;
 }
 
-/* Takes argv[*i], and the argument after it where the option's value stands apart. */
-static bool take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i, FILE *err) {
+/* Takes argv[*i], and the argument after it where the option's value stands apart.  NULL: done. */
+static const char *take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i) {
     const char *arg = argv[*i];
     size_t n;
     const CliOption *p = find_option(arg, &n);
-    const char *like = p ? NULL : option_like(arg);
-    if (like)
-        return bad(err, "%s",
-                   arena_printf(a, "there is no option '%s'; did you mean '%s'?", arg, like));
-    if (!p) return bad(err, "there is no option '%s'", arg);
+    if (!p) return unknown(a, arg);
     const char *value = NULL;
     if (p->value) {
         value = arg[n] == '=' ? arg + n + 1 : arg[n] ? arg + n : *i + 1 < argc ? argv[++*i] : NULL;
-        if (!value) return bad(err, "'%s' needs a value", arg);
+        if (!value) return arena_printf(a, "'%s' needs a value", arg);
     }
-    if (p->set(a, o, value)) return true;
-    if (p->set == set_print_before || p->set == set_print_after)
-        return bad(err, "there is no pass '%s'", value);
-    if (value) fprintf(err, "gnnc: %s is %s\n", p->name, p->help);
-    return bad(err, value ? "'%s' is not a value of that option" : "'%s'", value ? value : arg);
+    return p->set(a, o, value) ? NULL : refused(a, p, value);
 }
 
 static int first_argument(CliOptions *o, int argc, char **argv) {
@@ -449,59 +470,79 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
     return 1;
 }
 
-static bool check_files(const CliOptions *o, FILE *err) {
-    if (o->action == ACT_HELP && o->files.n && index_of(cli_manual_form, o->files.v[0]) < 0)
-        return bad(err, "there is no help as '%s': man, bash, zsh, fish", o->files.v[0]);
-    if (o->action == ACT_HELP || o->action == ACT_VERSION) return true;
+/* NULL: they go together. */
+static const char *check_precision(const CliOptions *o) {
     if (o->precision_auto && o->action == ACT_COMPILE && !o->measured && !o->data)
-        return bad(err, "%s measures values on data: say --data=DIR", "--precision=auto");
+        return "--precision=auto measures values on data: say --data=DIR";
     if (o->precision_auto && o->action == ACT_OPT)
-        return bad(err, "%s measures values on data, which 'gnnc opt' does not read",
-                   "--precision=auto");
+        return "--precision=auto measures values on data, which 'gnnc opt' does not read";
     if (o->measured && o->action == ACT_COMPILE && !o->precision_auto)
-        return bad(err, "%s is for --precision=auto: the trainer takes data when it runs",
-                   "--data");
-    if (o->files.n == 0) return bad(err, "%s is named", "no input file");
+        return "--data is for --precision=auto: the trainer takes data when it runs";
+    return NULL;
+}
+
+static const char *check_kind(const CliOptions *o) {
     if (o->depends && !(o->out ? strcmp(o->out, "-") : o->emit <= OUT_PYTHON || o->emit == OUT_OBJ))
-        return bad(err, "%s is of a result that is a file: say -o", "-MD");
+        return "-MD is of a result that is a file: say -o";
     if (o->depends && (o->emit == OUT_IR || o->emit == OUT_AST || o->emit == OUT_NONE))
-        return bad(err, "%s is of what is built of a model, not of its text", "-MD");
+        return "-MD is of what is built of a model, not of its text";
     if (o->emit == OUT_PYTHON && (o->infer || o->grads))
-        return bad(err, "%s has a trainer, and rows predicted by themselves where they can be",
-                   "--emit=python");
-    if (o->shared_runtime && o->emit != OUT_LIB)
-        return bad(err, "%s is for --emit=lib", "--runtime=shared");
-    if (o->draw && !o->infer) return bad(err, "%s is for --infer", "--draw");
-    if (o->draw && rt_ends_with(o->files.v[0], ".gir"))
-        return bad(err, "%s is for a .gnn: textual IR says itself what is drawn", "--draw");
-    if (o->action != ACT_CHECK && o->files.n > 1 && !strpbrk(o->files.v[0], "./"))
-        return bad(err, "'%s' is no command (check, opt, import, help) and no file", o->files.v[0]);
-    if (o->action != ACT_CHECK && o->files.n > 1)
-        return bad(err, "one file at a time: '%s' is one too many", o->files.v[1]);
-    return true;
+        return "--emit=python has a trainer, and rows predicted by themselves where they can be";
+    if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
+    if (o->draw && !o->infer) return "--draw is for --infer";
+    return NULL;
+}
+
+static const char *check_files(Arena *a, const CliOptions *o) {
+    if (o->files.n == 0) return "no input file is named";
+    if (o->action == ACT_CHECK || o->files.n == 1) return NULL;
+    return strpbrk(o->files.v[0], "./")
+               ? arena_printf(a, "one file at a time: '%s' is one too many", o->files.v[1])
+               : arena_printf(a, "'%s' is no command (check, opt, import, help) and no file",
+                              o->files.v[0]);
 }
 
 /* After the files are known. */
-static bool name_library(Arena *a, CliOptions *o, FILE *err) {
-    if ((o->emit != OUT_LIB && o->emit != OUT_PYTHON) || o->action != ACT_COMPILE) return true;
-    CliLibrary l = cli_library(a, o);
-    const char *why = o->emit == OUT_LIB ? cli_bad_base(a, l.base) : cli_bad_package(a, l.base);
+static const char *name_model(Arena *a, CliOptions *o) {
+    bool several = o->emit == OUT_LIB || o->emit == OUT_PYTHON;
+    if ((!several && o->emit != OUT_HEADER) || o->action != ACT_COMPILE) return NULL;
+    CliLibrary l = several ? cli_library(a, o) : (CliLibrary){"", cli_stem(a, o->files.v[0])};
+    const char *why = o->emit == OUT_LIB      ? cli_bad_base(a, l.base)
+                      : o->emit == OUT_PYTHON ? cli_bad_package(a, l.base)
+                                              : NULL;
     if (!o->name) o->name = l.base;
     if (!why && (why = cli_bad_name(a, o->name))) why = arena_printf(a, "%s: say --name=NAME", why);
-    return !why || bad(err, "%s", why);
+    return why;
+}
+
+const char *cli_settle(Arena *a, CliOptions *o) {
+    if (o->action == ACT_HELP && o->files.n && index_of(cli_manual_form, o->files.v[0]) < 0)
+        return arena_printf(a, "there is no help as '%s': man, bash, zsh, fish", o->files.v[0]);
+    if (o->action == ACT_HELP || o->action == ACT_VERSION) return NULL;
+    const char *why = check_precision(o);
+    if (!why) why = o->files.n ? check_kind(o) : NULL;
+    if (!why) why = check_files(a, o);
+    return why ? why : name_model(a, o);
+}
+
+CliOptions cli_defaults(void) {
+    return (CliOptions){.target = "auto", .opt_level = 2};
 }
 
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
-    *o = (CliOptions){.target = "auto", .opt_level = 2};
+    *o = cli_defaults();
     int i = first_argument(o, argc, argv);
     bool only_files = false;
-    for (; i < argc; i++) {
+    const char *why = NULL;
+    for (; i < argc && !why; i++) {
         if (!only_files && strcmp(argv[i], "--") == 0)
             only_files = true;
         else if (only_files || argv[i][0] != '-' || !argv[i][1])
             vec_push(a, &o->files, (const char *)argv[i]);
-        else if (!take_option(a, o, argc, argv, &i, err))
-            return false;
+        else
+            why = take_option(a, o, argc, argv, &i);
     }
-    return check_files(o, err) && name_library(a, o, err);
+    if (!why) why = cli_settle(a, o);
+    if (why) fprintf(err, "gnnc: %s; see gnnc --help\n", why);
+    return !why;
 }

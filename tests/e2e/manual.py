@@ -31,7 +31,7 @@ OPTIONS, IMPORTS = named(HELP), named(IMPORT)
 ALIASES = re.findall(r'\{"(-\w+)", "(-[\w-]+)"\}', SOURCE["cli_options"])
 COMMANDS = re.findall(r"^(?:usage:|      ) gnnc ([a-z]+) ", HELP, re.M)
 PASSES = re.findall(r"^  ([a-z][\w-]+) ", HELP[HELP.index("\npasses:"):], re.M)
-WORDS = {"--emit": "exe lib infer python ast ir plan loops llvm asm obj c cuda none", "--runtime": "own shared", "--spmm": "own auto cusparse",
+WORDS = {"--emit": "exe lib infer python ast ir plan loops llvm asm obj c cuda header none", "--runtime": "own shared", "--spmm": "own auto cusparse",
          "--precision": "f32 bf16 f16 auto tf32", "--report-format": "text json", "--target": "auto cpu cuda",
          "--report": "all shapes breaks fusion syncs memory precision"}
 
