@@ -29,7 +29,7 @@ INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/z
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
 HELPS = $(addprefix $(BUILD)/help.,man bash zsh fish)
-all: $(HELPS) $(BUILD)/gnnc $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(BUILD)/libgnnrt.so cuda
+all: $(HELPS) $(BUILD)/gnnc $(BUILD)/libgnncc.so $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(BUILD)/libgnnrt.so cuda
 
 # Said before the compiler is compiled: which tool is missing, and how to get it.
 need = command -v $(1) >/dev/null || { echo "gnnc needs $(2), and there is no '$(1)' here;" \
@@ -64,6 +64,23 @@ $(BUILD)/help.%: $(BUILD)/gnnc
 
 $(BUILD)/libgnncc.a: $(COMPILER_OBJ)
 	rm -f $@ && ar rcs $@ $^
+# The compiler for other programs: nothing is seen of it but gnncc_*.  Of the runtime it has what reads data.
+$(COMPILER_OBJ): CFLAGS_ALL += -fPIC
+VERSION := $(shell sed -n 's/^\#define GNNC_VERSION_TEXT "\(.*\)"$$/\1/p' frontend/cli.h)
+CC_SO := $(shell sed -n 's/^\#define GNNCC_ABI_VERSION \([0-9]*\)$$/\1/p' frontend/include/gnncc.h)
+CC_PARTS = $(COMPILER_OBJ) $(BUILD)/libgnnrt.a
+CC_LIBS = $(LLVM_LIBS) -pthread -lz -lm
+$(BUILD)/libgnncc.so.$(CC_SO): $(CC_PARTS) frontend/gnncc.map
+	$(CC) $(SAN) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,--gc-sections \
+	    -Wl,--version-script=frontend/gnncc.map -o $@ $(CC_PARTS) $(CC_LIBS)
+$(BUILD)/libgnncc.so: $(BUILD)/libgnncc.so.$(CC_SO)
+	ln -sf $(<F) $@
+$(BUILD)/static/libgnncc.a: $(CC_PARTS) $(BUILD)/libgnncc.so
+	@mkdir -p $(@D)
+	$(CC) -r -nostdlib -Wl,--gc-sections $$(nm -D --defined-only $(BUILD)/libgnncc.so | sed -n 's/.* T /-Wl,-u,/p') \
+	    -o $(@:.a=.o) $(CC_PARTS)
+	objcopy --wildcard --keep-global-symbol='gnncc_*' $(@:.a=.o)
+	rm -f $@ && ar rcs $@ $(@:.a=.o)
 $(BUILD)/libgnnrt.a: $(RUNTIME_OBJ)
 	rm -f $@ && ar rcs $@ $^
 # For --emit=infer: one object of what the interface reaches but for the trainer's, and nothing else is seen of
@@ -211,17 +228,27 @@ LIB = $(TO)/lib/gnnc
 # What gnnc says of itself (HELPS, in this order), where manuals and shells look for it.
 MANUAL = $(TO)/share/man/man1/gnnc.1 $(TO)/share/bash-completion/completions/gnnc \
     $(TO)/share/zsh/site-functions/_gnnc $(TO)/share/fish/vendor_completions.d/gnnc.fish
-install: all
+# As pkg-config reads it, from where it lies.
+$(BUILD)/gnncc.pc: Makefile $(BUILD)/link.flags
+	@printf '%s\n' 'prefix=$${pcfiledir}/../..' '' 'Name: gnncc' 'Description: the compiler gnnc as a library' \
+	    'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lgnncc' \
+	    'Libs.private: $(LLVM_LIBS) $(RT_LIBS)' > $@
+install: all $(BUILD)/static/libgnncc.a $(BUILD)/gnncc.pc
 	install -d $(TO)/bin $(TO)/include $(LIB)/include
 	install -m 755 $(BUILD)/gnnc $(TO)/bin/gnnc
 	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(LIB)/
 	install -m 755 $(BUILD)/libgnnrt.so.$(SO) $(TO)/lib/
 	ln -sf libgnnrt.so.$(SO) $(TO)/lib/libgnnrt.so
+	install -m 755 $(BUILD)/libgnncc.so.$(CC_SO) $(TO)/lib/
+	ln -sf libgnncc.so.$(CC_SO) $(TO)/lib/libgnncc.so
+	install -d $(TO)/lib/pkgconfig
+	install -m 644 $(BUILD)/static/libgnncc.a $(TO)/lib/
+	install -m 644 $(BUILD)/gnncc.pc $(TO)/lib/pkgconfig/
 	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(LIB)/include/
 	install -d $(LIB)/include/cuda
 	install -m 644 $(filter-out %/cuda.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(LIB)/include/cuda/
 	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(LIB)/)
-	install -m 644 runtime/include/*.h $(TO)/include/
+	install -m 644 runtime/include/*.h frontend/include/gnncc.h $(TO)/include/
 	install -d $(TO)/share/gnnc/models/layers
 	install -m 644 models/*.gnn $(TO)/share/gnnc/models/
 	install -m 644 models/layers/*.gnn $(TO)/share/gnnc/models/layers/
@@ -233,6 +260,7 @@ uninstall:
 	rm -rf $(LIB) $(TO)/share/gnnc
 	rm -f $(MANUAL)
 	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
+	rm -f $(addprefix $(TO)/lib/,libgnncc.so libgnncc.so.$(CC_SO) libgnncc.a pkgconfig/gnncc.pc) $(TO)/include/gnncc.h
 
 # What takes longer than CI; the last part goes on where it stopped (tests/random/README.md).
 # PEERS: a Python that has PyG (bench/README.md); without it nothing is compared with PyG itself.

@@ -133,6 +133,7 @@ static const Extern *extern_of(Elab *e, const Ast *decl) {
     Clauses c = {0};
     Extern *f = extern_find(e->m, decl->text);
     if (f || !check(e, decl, &c)) return f;
+    vec_push(e->a, &e->c->others, path_of(e, c.file));
     f = extern_new(e->m, decl->text, path_of(e, c.file), decl->span);
     f->grad = c.grad ? c.grad->text : NULL;
     f->effect = c.effect != NULL;

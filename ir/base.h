@@ -154,6 +154,7 @@ typedef struct Ctx {
     Arena *a;
     Outside outside;
     SourceVec sources;
+    VEC(const char *) others; /* files that are compiled with them: C functions of the user's */
     DiagVec diags;
     int n_errors;
     int max_errors;    /* checking stops recording after this many; default 50 */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/c-api.md against runtime/include/gnnc.h: each function and type of the header is on the page, functions in the header's
+"""docs/c-api.md against runtime/include/gnnc.h, docs/compiler-api.md against frontend/include/gnncc.h: each function and type of the header is on the page, functions in the header's
 order, with its declaration (of structures and enumerations with the comments of their members); none that the header lacks; and the
 statuses named for a function are those of its comment there.
 
@@ -24,7 +24,7 @@ def bare(text):
 
 def codes(text):
     """The statuses that a text names: GNNC_E_SHAPE, E_SHAPE, and _SHAPE beside these."""
-    text = re.sub(r"(?<=[\s,(`])_([A-Z]+)\b", r"E_\1", text.replace("GNNC_E_", "E_"))
+    text = re.sub(r"(?<=[\s,(`])_([A-Z]+)\b", r"E_\1", re.sub("GNNCC?_E_", "E_", text))
     return set(re.findall(r"\bE_[A-Z]+\b", text))
 
 
@@ -33,10 +33,10 @@ class Declared:
     def __init__(self, text, said):
         self.text, self.said = flat(text), said
         code = flat(bare(text))
-        name = re.search(r"(gnnc_\w+)\(", code) or re.search(r"(\w+);$", code)
+        name = re.search(r"(gnncc?_\w+)\(", code) or re.search(r"(\w+);$", code)
         self.name = name.group(1) if name else re.findall(r"\w+", code)[1]  # enum { GNNC_MAX_RANK ..
         self.is_function = "(" in code and not code.startswith("typedef")
-        self.gives_status = self.is_function and code.startswith("gnnc_status ")
+        self.gives_status = self.is_function and code.startswith(("gnnc_status ", "gnncc_status "))
 
 
 def declared(header):
@@ -67,10 +67,11 @@ def described(page):
     return found
 
 
-def main():
-    with open(sys.argv[1] + "/runtime/include/gnnc.h", encoding="utf-8") as f:
+def held(header, page, at_least):
+    """How many declarations and statuses are right, and what is wrong."""
+    with open(sys.argv[1] + header, encoding="utf-8") as f:
         header = f.read()
-    with open(sys.argv[1] + "/docs/c-api.md", encoding="utf-8") as f:
+    with open(sys.argv[1] + page, encoding="utf-8") as f:
         page = f.read()
     want, have, wrong = declared(header), described(page), []
     statuses = re.findall(r"^    X\((\w+), (-?\d+), \"(.*?)\"\)", header, re.M)
@@ -89,10 +90,16 @@ def main():
     order = [d.name for d in want if d.is_function]
     if [x for x in have if x in order] != order:
         wrong.append("the order is not the header's")
-    assert len(want) > 100 and len(statuses) > 10, "the header was not read"
+    assert len(want) > at_least and len(statuses) > 5, "the header was not read"
+    return len(want) + len(statuses) - len(wrong), wrong
+
+
+def main():
+    parts = [held("/runtime/include/gnnc.h", "/docs/c-api.md", 100), held("/frontend/include/gnncc.h", "/docs/compiler-api.md", 25)]
+    wrong = sum((w for _, w in parts), [])
     for w in wrong:
         print(w)
-    print(f"{len(want) + len(statuses) - len(wrong)} passed, {len(wrong)} failed")
+    print(f"{sum(n for n, _ in parts)} passed, {len(wrong)} failed")
     return bool(wrong)
 
 
