@@ -278,8 +278,27 @@ def check_memory(library, data, weights):
             s.close()
         library.lib.gnnc_model_release(m)
         assert memory.live == 0, (refuse, memory.live)
+    check_clone(library, g, weights)
     library.lib.gnnc_graph_release(g)
     print("ok memory", n)
+
+
+def check_clone(library, graph, weights):
+    """Any of a clone's allocations may fail: there is none then, and the session that it is of goes on."""
+    memory, other, n = Memory(), ctypes.c_void_p(), 0
+    m, _ = library.model(weights, memory)
+    s = Session(library, m, graph, memory)
+    library.lib.gnnc_model_release(m)
+    while not other:
+        n, live, memory.refuse = n + 1, memory.live, memory.n + n + 1
+        st = library.lib.gnnc_session_clone(ctypes.byref(other), s.s)
+        assert st == (OK if other else E_NOMEM) and (other or memory.live == live), (n, st, memory.live, live)
+        memory.refuse = -1
+        assert s.predict([0])[0] == OK
+    assert n > 5, n
+    library.lib.gnnc_session_destroy(other)
+    s.close()
+    assert memory.live == 0, memory.live
 
 
 # Two node types; relations that only the model knows; a table with a row for each node; sums over edges' data, over all
