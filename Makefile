@@ -97,6 +97,13 @@ $(BUILD)/libgnnrt.so.$(SO): $(RUNTIME_OBJ) $(BUILD)/link.flags
 $(BUILD)/libgnnrt.so: $(BUILD)/libgnnrt.so.$(SO)
 	ln -sf $(<F) $@
 
+# What programs that were compiled with gnnc.h have of the library, as libabigail's abidw reads it (docs/c-api.md).
+ABI ?= tests/abi/gnnc.xml
+abi: $(BUILD)/libgnnrt.so
+	abidw --headers-dir runtime/include --drop-private-types --suppressions tests/abi/gnnc.suppr --exported-interfaces-only \
+	    --no-corpus-path --no-comp-dir-path --no-show-locs --no-architecture --no-elf-needed --no-parameter-names --type-id-style hash \
+	    --out-file $(call quoted,$(ABI)) $<
+
 # The GEMM library the runtime calls: oneDNN where its header is found, else OpenBLAS.
 HAVE_DNNL := $(wildcard /usr/include/oneapi/dnnl/dnnl.h)
 GEMM_LIB ?= $(if $(HAVE_DNNL),-ldnnl,-lopenblas)
@@ -279,7 +286,7 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all cuda gpu-bundle unit install uninstall demo test check long accuracy format format-check clean
+.PHONY: all abi cuda gpu-bundle unit install uninstall demo test check long accuracy format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 print-%:

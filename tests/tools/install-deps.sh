@@ -8,7 +8,7 @@
 # apt line to run and stops with exit 2.
 set -u
 build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev"
-tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config locales libmicrohttpd-dev libcjson-dev python3 python3-numpy${GNNC_CI:+ python3-pip}"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools locales libmicrohttpd-dev libcjson-dev python3 python3-numpy${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
     test) want=$tests ;;
@@ -23,6 +23,7 @@ brought() {
     case $1 in
         gcc) has_one_of cc ;;
         make | flex | bison | python3 | g++ | cmake | pkg-config) has_one_of "$1" ;;
+        abigail-tools) has_one_of abidiff ;;
         locales) exists_one_of /usr/share/i18n/locales/de_DE ;;
         python3-pip) python3 -m pip --version ;;
         python3-numpy) python3 -c 'import numpy' || /usr/bin/python3 -c 'import numpy' ;;
