@@ -2,6 +2,7 @@
 #include "import_main.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,8 +12,11 @@
 #include "import_scaffold.h"
 #include "runtime/data/import_encode.h"
 #include "runtime/data/import_folder.h"
+#include "runtime/data/dates.h"
 #include "runtime/data/import_split.h"
 #include "runtime/data/import_table.h"
+#include "runtime/data/import_task.h"
+#include "runtime/data/number.h"
 
 static const char usage[] =
     "usage: gnnc import INPUT.. -o DIR [options]\n"
@@ -49,6 +53,13 @@ static const ImportOption import_options[] = {
     {"--by-time", "COLUMN", ".. the oldest rows to learn from, the newest to test"},
     {"--seed", "N", ".. else at random, by this number (0)"},
     {"--replace-split", NULL, ".. where there is one already"},
+    {"--predict", "QUERY",
+     "make the table of rows to learn from, 'COUNT(orders.*, 0, 90, days) = 0 FOR EACH customers' "
+     "(docs/data.md)"},
+    {"--task", "NAME", ".. called so (task)"},
+    {"--val-time", "DATE", ".. rows from then on to choose by"},
+    {"--test-time", "DATE", ".. rows from then on to judge on"},
+    {"--every", "DAYS", ".. from one time asked at to the next (the window)"},
     {"--undirected", NULL, "add the reverse of every edge, drop duplicates"},
     {"--nodes", "N", "edge lists: there are at least N nodes"},
     {"--header", "[FILE=]yes|no",
@@ -80,6 +91,8 @@ typedef struct {
     int n_input;
     bool force, help, splits, seeded;
     RtSplitHow split;
+    RtTaskHow task; /* query NULL: none is asked for */
+    RtTaskMade made;
     RtImport how;
 } Options;
 
@@ -119,6 +132,8 @@ static const char **text_option(Options *o, const char *arg) {
         {"--scaffold", &o->scaffold},
         {"--map", &o->map},
         {"--by-time", &o->split.by_time},
+        {"--predict", &o->task.query},
+        {"--task", &o->task.name},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(arg, texts[i].name) == 0) return texts[i].to;
@@ -221,12 +236,33 @@ static bool set_seed(Options *o, const char *v, FILE *err) {
     return fprintf(err, "gnnc import: --seed %s: a whole number is expected\n", v), false;
 }
 
-/* Options that say how a split is made, without one. */
+/* "2010-01-01" */
+static bool set_date(const char *option, const char *v, double *to, FILE *err) {
+    if (rt_cell_time(v, to) && isfinite(*to)) return true;
+    return fprintf(err, "gnnc import: %s %s: a date is expected, 2020-01-31\n", option, v), false;
+}
+
+static bool set_every(Options *o, const char *v, FILE *err) {
+    const char *end;
+    double days = rt_strtod(v, &end);
+    o->task.every = days * 86400;
+    if (end != v && !*end && days > 0 && isfinite(o->task.every)) return true;
+    return fprintf(err, "gnnc import: --every %s: a number of days is expected\n", v), false;
+}
+
+/* Options that say how a split or a task is made, without one. */
 static bool check_split(const Options *o, FILE *err) {
-    const char *lone = o->split.by_time   ? "--by-time"
-                       : o->seeded        ? "--seed"
-                       : o->split.replace ? "--replace-split"
-                                          : NULL;
+    bool dated = !isnan(o->task.val_time) || !isnan(o->task.test_time);
+    const char *lone = o->seeded ? "--seed" : o->split.replace ? "--replace-split" : NULL;
+    const char *of_task = o->task.name        ? "--task"
+                          : dated             ? "--val-time or --test-time"
+                          : o->task.every > 0 ? "--every"
+                                              : NULL;
+    if (o->splits && o->task.query)
+        return fprintf(err, "gnnc import: --predict makes a split: no --split\n"), false;
+    if (of_task && !o->task.query)
+        return fprintf(err, "gnnc import: %s goes with --predict QUERY\n", of_task), false;
+    if (o->split.by_time && !o->splits && !o->task.query) lone = "--by-time";
     if (lone && !o->splits)
         return fprintf(err, "gnnc import: %s goes with --split 80/10/10\n", lone), false;
     if (o->split.by_time && o->seeded)
@@ -252,9 +288,11 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         bool nodes = strcmp(key, "--nodes") == 0, kind = strcmp(key, "--kind") == 0;
         bool low = strcmp(key, "--features") == 0, header = strcmp(key, "--header") == 0;
         bool split = strcmp(key, "--split") == 0, seed = strcmp(key, "--seed") == 0;
-        bool rare = strcmp(key, "--rare") == 0;
-        if (!to && !nodes && !kind && !low && !header && !split && !seed && !rare)
-            return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
+        bool rare = strcmp(key, "--rare") == 0, every = strcmp(key, "--every") == 0;
+        bool val = strcmp(key, "--val-time") == 0, test = strcmp(key, "--test-time") == 0;
+        bool other =
+            nodes || kind || low || header || split || seed || rare || val || test || every;
+        if (!to && !other) return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
             return fprintf(err, "gnnc import: %s needs a value\n", key), false;
@@ -262,6 +300,9 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         if (split && !set_split(o, v, err)) return false;
         if (seed && !set_seed(o, v, err)) return false;
         if (rare && !set_rare(&o->how, v, err)) return false;
+        if (val && !set_date(key, v, &o->task.val_time, err)) return false;
+        if (test && !set_date(key, v, &o->task.test_time, err)) return false;
+        if (every && !set_every(o, v, err)) return false;
         if (header && !set_header(&o->how, v, err)) return false;
         if (kind && !add_kind(&o->how, v, err)) return false;
         if (low && !add_low(&o->how, v, err)) return false;
@@ -337,7 +378,8 @@ static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
     if (said && !has_encoders(d->nodes, d->n_nodes) && !has_encoders(d->edges, d->n_edges))
         return rt_fail(e, GNNC_E_ARG, "%s is for CSV: %s has no columns of cells", said,
                        o->input[0]);
-    return rt_import_encode(d, e);
+    bool dated = o->task.query && !isnan(o->made.val_time);
+    return rt_import_encode(d, &(RtFitRows){dated, o->made.val_time, o->split.by_time}, e);
 }
 
 /* ---- the counts --------------------------------------------------------------- */
@@ -399,6 +441,8 @@ static void print_bad(FILE *out, const RtImport *how) {
     if (others) fprintf(out, "  %lld bad rows left out of other files\n", (long long)others);
 }
 
+static void print_task(FILE *out, const Options *o);
+
 static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
     fprintf(out, "%s:\n", o->dir);
     for (int i = 0; i < d->n_nodes; i++) {
@@ -418,7 +462,27 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
         print_why(out, t->why);
         for (int j = 0; j < t->n_columns; j++) print_column(out, &t->columns[j]);
     }
+    if (o->task.query) print_task(out, o);
     print_bad(out, &o->how);
+}
+
+static void print_date(FILE *out, const char *what, double t) {
+    char text[RT_DATE_TEXT];
+    if (!isnan(t)) fprintf(out, "    %s from %s on\n", what, rt_date_text(t, text));
+}
+
+/* What is to be learned, and what is reached without learning. */
+static void print_task(FILE *out, const Options *o) {
+    const RtTaskMade *m = &o->made;
+    fprintf(out, "  task %s: %s\n", m->table, o->task.query);
+    fprintf(out, "    %lld rows to learn from, %lld to choose by, %lld to judge on\n",
+            (long long)m->n[1], (long long)m->n[2], (long long)m->n[3]);
+    print_date(out, "validation", m->val_time);
+    print_date(out, "test", m->test_time);
+    fprintf(out, "    without learning, %-24s validation      test\n", m->metric);
+    for (int i = 0; i < m->n_guesses; i++)
+        fprintf(out, "      %-40s %10.4g%10.4g\n", m->guess[i].name, m->guess[i].val,
+                m->guess[i].test);
 }
 
 static void on_bad(void *user, const char *text) {
@@ -461,11 +525,15 @@ static void print_error(FILE *err, const Options *o, const RtError *e) {
 static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError *e) {
     ScaffoldHow how = {
         .dir = o->dir, .by_time = o->split.by_time, .replace = o->force, .import = &o->how};
+    if (o->task.query) {
+        how.task = o->made.table;
+        how.of_future = o->made.of_future;
+    }
     return gnnc_import_scaffold(d, &how, o->scaffold, e);
 }
 
 int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
-    Options o = {0};
+    Options o = {.task = {.val_time = NAN, .test_time = NAN}};
     RtError e = {""};
     RtPool pool;
     RtDataset *d = NULL;
@@ -481,6 +549,8 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
+    o.task.by_time = o.split.by_time;
+    if (st == GNNC_OK && o.task.query) st = rt_import_task(d, &o.task, &o.made, &e);
     if (st == GNNC_OK && o.splits) st = rt_import_split(d, &o.split, &e);
     if (st == GNNC_OK) st = encode(&o, d, &e);
     if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);

@@ -10,6 +10,7 @@
 
 #include "import_scaffold_view.h"
 #include "runtime/data/import_split.h"
+#include "runtime/data/import_time.h"
 #include "runtime/data/json.h"
 
 enum { LAYERS = 2 };
@@ -37,13 +38,20 @@ typedef struct {
 
 /* ---- what there is ------------------------------------------------------------------ */
 static void find_label(Scaffold *s, const RtTable *t, int n) {
-    for (int i = 0; i < n && !s->label; i++)
+    for (int i = 0; i < n && !s->label; i++) {
+        if (s->how->task && strcmp(t[i].name, s->how->task) != 0) continue;
         if (rt_table_column(&t[i], "split") && (s->label = rt_table_label(&t[i]))) s->of = &t[i];
+    }
 }
 
 static const RtColumn *time_of(const Scaffold *s, const RtTable *t) {
-    const char *why;
-    return scaffold_time(t, s->how->by_time, &why);
+    return rt_import_row_time(t, s->how->by_time);
+}
+
+static bool has_times(const RtTable *t) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (t->columns[i].kind == RT_COL_TIME) return true;
+    return false;
 }
 
 /* Edges that a split was made for: models for links begin at them. */
@@ -157,7 +165,8 @@ static void put_column(Scaffold *s, const RtColumn *c, const char *table) {
 }
 
 static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
-    if (t != s->d->graphs && !s->timed && time_of(s, t)) PUT(s, " timeless");
+    bool read = s->timed && time_of(s, t); /* the recipe lists it */
+    if (t != s->d->graphs && has_times(t) && !read) PUT(s, " timeless");
     if (t->n_columns == 0) {
         PUT(s, "\n");
         return;
@@ -376,10 +385,10 @@ static void put_no_recipe(Scaffold *s) {
 
 /* Where a table has several times: which one is read, in the model and as a warning. */
 static void tell_choice(Scaffold *s, const RtTable *t) {
-    const char *why, *others;
-    const RtColumn *time = scaffold_time(t, s->how->by_time, &why);
-    if (!time) return;
-    if (!(others = scaffold_other_times(s->pool, t, time))) {
+    const char *why = "", *others;
+    const RtColumn *time = rt_import_time(t, s->how->by_time, &why);
+    if (!time || time != time_of(s, t)) return;
+    if (!(others = rt_import_other_times(s->pool, t, time))) {
         s->st = rt_fail_nomem(s->err, "scaffold");
         return;
     }
@@ -401,8 +410,10 @@ static void put_sample(Scaffold *s) {
     if (!s->timed) return;
     for (int i = 0; i < d->n_nodes; i++) tell_choice(s, &d->nodes[i]);
     for (int i = 0; i < d->n_edges; i++) tell_choice(s, &d->edges[i]);
-    PUT(s, "  # Each row sees what is older than itself.\n  sample { fanout [10, 10]  batch 256  "
-           "time ");
+    PUT(s,
+        "  # Each row sees what is older than itself%s.\n  sample { fanout [10, 10]  batch 256%s  "
+        "time ",
+        s->how->of_future ? ", or of its time" : "", s->how->of_future ? "  inclusive true" : "");
     for (int k = 0; k < d->n_nodes + d->n_edges; k++) {
         const RtTable *t = k < d->n_nodes ? &d->nodes[k] : &d->edges[k - d->n_nodes];
         const RtColumn *time = time_of(s, t);

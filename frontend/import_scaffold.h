@@ -8,6 +8,8 @@ typedef struct ScaffoldHow {
     const char *dir;        /* the data directory, for the heading */
     const char *by_time;    /* the column that says when a row happened, where a table has several;
                              * NULL = as their names suggest */
+    const char *task;       /* the node type whose rows are learned; NULL = one with labels */
+    bool of_future;         /* .. which are asked at a time, and know what is of that time */
     bool replace;           /* a file that is there */
     const RtImport *import; /* warned of a choice that may not be meant; NULL = nobody is */
 } ScaffoldHow;

@@ -1,8 +1,6 @@
 #include "import_scaffold_view.h"
 
-#include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- what messages reach ------------------------------------------------------------ */
 /* Layers after which a row of `home` knows of the type; n_layers + 1: it never does. */
@@ -68,71 +66,4 @@ int scaffold_hub(const RtDataset *d) {
         if (n > most) most = n, best = i;
     }
     return best;
-}
-
-/* ---- times ---------------------------------------------------------------------------- */
-/* The length of the first word of a name: "birth" of "birth_date", "Birth" of "BirthDate". */
-static size_t word_length(const char *s) {
-    size_t n = 0;
-    while (isupper((unsigned char)s[n])) n++;
-    if (n > 1) return n; /* "DOB" */
-    while (s[n] && s[n] != '_' && !isupper((unsigned char)s[n])) n++;
-    return n;
-}
-
-static bool has_word(const char *name, const char *const *words) {
-    for (const char *s = name; *s;) {
-        size_t n = word_length(s);
-        for (int i = 0; words[i]; i++)
-            if (strlen(words[i]) == n && strncasecmp(s, words[i], n) == 0) return true;
-        s += n;
-        while (*s == '_') s++;
-    }
-    return false;
-}
-
-static bool is_event(const char *name) {
-    static const char *const whole[] = {"t", "time", "timestamp", "date"};
-    static const char *const words[] = {"created", "create", "event", NULL};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
-        if (strcasecmp(name, whole[i]) == 0) return true;
-    return has_word(name, words);
-}
-
-/* Before or after the row was known: what happened to a person, what is planned, what came last. */
-static bool is_no_event(const char *name) {
-    static const char *const words[] = {
-        "birth", "birthday", "birthdate", "dob",     "born",     "death",        "died",
-        "due",   "deadline", "required",  "planned", "expiry",   "expires",      "expiration",
-        "last",  "update",   "updated",   "changed", "modified", "modification", NULL};
-    return has_word(name, words);
-}
-
-static int rank_of(const char *name, const char *by_time) {
-    if (by_time && strcmp(name, by_time) == 0) return 3;
-    return is_event(name) ? 2 : !is_no_event(name);
-}
-
-const RtColumn *scaffold_time(const RtTable *t, const char *by_time, const char **why) {
-    static const char *const reason[] = {"it stands first",
-                                         "it stands first that is no birth date or the like",
-                                         "its name is an event's", "--by-time names it"};
-    const RtColumn *best = NULL;
-    int most = -1, least = 3;
-    for (int i = 0; i < t->n_columns; i++) {
-        if (t->columns[i].kind != RT_COL_TIME) continue;
-        int rank = rank_of(t->columns[i].name, by_time);
-        if (rank < least) least = rank;
-        if (rank > most) most = rank, best = &t->columns[i];
-    }
-    if (best) *why = reason[most == 1 && least == 1 ? 0 : most];
-    return best;
-}
-
-const char *scaffold_other_times(RtPool *pool, const RtTable *t, const RtColumn *chosen) {
-    const char *list = "";
-    for (int i = 0; i < t->n_columns && list; i++)
-        if (t->columns[i].kind == RT_COL_TIME && &t->columns[i] != chosen)
-            list = add_name(pool, list, t->columns[i].name);
-    return list;
 }

@@ -1,4 +1,4 @@
-/* What a starter model looks at: the tables that its result can depend on, and their times. */
+/* What a starter model looks at: the tables that its result can depend on. */
 #ifndef FRONTEND_IMPORT_SCAFFOLD_VIEW_H
 #define FRONTEND_IMPORT_SCAFFOLD_VIEW_H
 
@@ -12,12 +12,5 @@ gnnc_status scaffold_reach(RtPool *pool, const RtDataset *d, int home, int n_lay
                            RtDataset *seen, const char **left, RtError *err);
 /* The node type with the most edge types at it; 0 where there are none. */
 int scaffold_hub(const RtDataset *d);
-
-/* The column that says when a row happened: the one called `by_time` (NULL: none is), else one with
- * the name of an event, else the first that is not a birth date, a deadline or the like.
- * NULL: the table has no time.  *why it is that one. */
-const RtColumn *scaffold_time(const RtTable *t, const char *by_time, const char **why);
-/* The times of the table but `chosen`, "RequiredDate, ShippedDate"; "": none; NULL: no memory. */
-const char *scaffold_other_times(RtPool *pool, const RtTable *t, const RtColumn *chosen);
 
 #endif

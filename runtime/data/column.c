@@ -306,6 +306,8 @@ gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, 
         ok = take_splits(pool, c, idx, n, out);
         break;
     }
+    if (c->exact && ok)
+        ok = (out->exact = take_rows(pool, c->exact, sizeof *c->exact, idx, n)) != NULL;
     return ok ? GNNC_OK : rt_fail_nomem(err, c->name);
 }
 

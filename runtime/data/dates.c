@@ -2,6 +2,9 @@
  * the 12th.  So forms are judged by column, and what no row tells is not guessed. */
 #include "dates.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #include <string.h>
 
 #include "csv.h"
@@ -131,4 +134,31 @@ RtDateForm rt_dates_form(const RtDates *d, bool *ambiguous) {
     *ambiguous = all == (RT_DATE_DAY_FIRST | RT_DATE_MONTH_FIRST);
     if (all & RT_DATE_ISO) return RT_DATE_ISO;
     return *ambiguous ? RT_DATE_NONE : (RtDateForm)all;
+}
+
+/* The inverse of days_from_date ("civil_from_days"). */
+static void date_from_days(int64_t days, int *y, int *m, int *d) {
+    int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097;
+    int64_t doe = z - era * 146097;
+    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+    int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+    *d = (int)(doy - (153 * mp + 2) / 5 + 1);
+    *m = (int)(mp < 10 ? mp + 3 : mp - 9);
+    *y = (int)(yoe + era * 400) + (*m <= 2);
+}
+
+const char *rt_date_text(double t, char to[RT_DATE_TEXT]) {
+    const double first = -62167219200.0, behind = 253402300800.0; /* years 0 and 10000 */
+    if (!(t >= first && t < behind)) {
+        snprintf(to, RT_DATE_TEXT, "%.17g", t);
+        return to;
+    }
+    double days = floor(t / 86400);
+    int y, m, d, s = (int)(t - 86400 * days);
+    date_from_days((int64_t)days, &y, &m, &d);
+    int n = snprintf(to, RT_DATE_TEXT, "%04d-%02d-%02d", y, m, d);
+    if (s)
+        snprintf(to + n, (size_t)(RT_DATE_TEXT - n), " %02d:%02d:%02d", s / 3600, s / 60 % 60,
+                 s % 60);
+    return to;
 }

@@ -24,6 +24,11 @@ bool rt_cell_date(const char *cell, RtDateForm form, double *v);
 /* All forms that read the cell as a day of the calendar: 01/02/2020 has two. */
 int rt_date_form(const char *cell);
 
+enum { RT_DATE_TEXT = 48 };
+/* "2020-01-31", "2020-01-31 10:00:00": seconds since 1970 as people read them, in `to`, which is
+ * returned; beyond the years 0 to 9999 the number. */
+const char *rt_date_text(double t, char to[RT_DATE_TEXT]);
+
 /* What cells tell of the form of their column.  All zero: no cell yet. */
 typedef struct RtDates {
     int64_t n, n_fit;           /* cells, and those that are dates in some form */

@@ -60,15 +60,6 @@ RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name) {
     return c;
 }
 
-static gnnc_status take_exact(RtPool *pool, RtColumn *c, const int32_t *row, int64_t n,
-                              RtError *err) {
-    double *to = c->exact ? RT_NEWN(pool, double, n) : NULL;
-    if (c->exact && !to) return rt_fail_nomem(err, c->name);
-    for (int64_t e = 0; to && e < n; e++) to[e] = c->exact[row[e]];
-    c->exact = to;
-    return GNNC_OK;
-}
-
 gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err) {
     RtRelation base, both;
     int64_t n = d->nodes[t->src_type].count;
@@ -82,7 +73,6 @@ gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err) {
     for (int i = 0; i < t->n_columns; i++) {
         RtColumn c = t->columns[i];
         TRY(st, rt_column_take(&d->pool, &c, row, both.n_edges, &t->columns[i], err));
-        TRY(st, take_exact(&d->pool, &t->columns[i], row, both.n_edges, err));
     }
     t->src = both.src;
     t->dst = both.dst;

@@ -6,16 +6,20 @@
 #include <string.h>
 
 #include "encoder.h"
+#include "import_time.h"
 
 typedef struct {
     RtDataset *d;
     const RtTable *t;
-    const int8_t *split; /* NULL: all rows are learned from */
+    const int8_t *split; /* NULL: all rows are learned from, or those that are old enough: */
+    const double *time;  /* NULL: all are */
+    double before;
     RtError *err;
 } Fit;
 
 static bool learned(const Fit *f, int64_t row) {
-    return !f->split || f->split[row] == 1;
+    if (f->split) return f->split[row] == 1;
+    return !f->time || !(f->time[row] >= f->before);
 }
 
 /* ---- numbers ------------------------------------------------------------------------- */
@@ -75,11 +79,13 @@ static gnnc_status fit_names(const Fit *f, RtColumn *c, RtEncoder *e) {
 }
 
 /* ---- all of them --------------------------------------------------------------------- */
-static gnnc_status fit_table(RtDataset *d, RtTable *t, RtError *err) {
+static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, RtError *err) {
     const RtColumn *split = rt_table_column(t, "split");
-    Fit f = {.d = d, .t = t, .err = err};
+    const RtColumn *time = rows->dated ? rt_import_row_time(t, rows->by_time) : NULL;
+    Fit f = {.d = d, .t = t, .err = err, .before = rows->before};
     gnnc_status st = GNNC_OK;
     if (split && split->kind == RT_COL_SPLIT) f.split = split->splits; /* the first of several */
+    if (time) f.time = time->f64;
     for (int i = 0; i < t->n_columns && st == GNNC_OK; i++) {
         RtColumn *c = &t->columns[i];
         RtEncoder *e = (RtEncoder *)(uintptr_t)c->encoder; /* the import's own */
@@ -89,10 +95,13 @@ static gnnc_status fit_table(RtDataset *d, RtTable *t, RtError *err) {
     return st;
 }
 
-gnnc_status rt_import_encode(RtDataset *d, RtError *err) {
+gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *rows, RtError *err) {
     gnnc_status st = GNNC_OK;
-    for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++) st = fit_table(d, &d->nodes[i], err);
-    for (int i = 0; i < d->n_edges && st == GNNC_OK; i++) st = fit_table(d, &d->edges[i], err);
-    for (int i = 0; i < d->n_graphs && st == GNNC_OK; i++) st = fit_table(d, &d->graphs[i], err);
+    for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
+        st = fit_table(d, &d->nodes[i], rows, err);
+    for (int i = 0; i < d->n_edges && st == GNNC_OK; i++)
+        st = fit_table(d, &d->edges[i], rows, err);
+    for (int i = 0; i < d->n_graphs && st == GNNC_OK; i++)
+        st = fit_table(d, &d->graphs[i], rows, err);
     return st;
 }

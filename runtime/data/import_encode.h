@@ -4,9 +4,16 @@
 
 #include "import.h"
 
+/* Which rows may tell, of tables without a split; all zero: all may. */
+typedef struct RtFitRows {
+    bool dated;
+    double before;       /* dated: rows with a row time (import_time.h), of this time on, may not */
+    const char *by_time; /* what says when rows happened; NULL = as names suggest */
+} RtFitRows;
+
 /* Numbers that are to be standardised are, by the mean and deviation of the rows of part `train` of
- * their table's split, without a split of all rows; of categories with a code for unknown names
- * the others are those that such rows have.  E_VALUE: a number becomes infinite. */
-gnnc_status rt_import_encode(RtDataset *d, RtError *err);
+ * their table's split, without a split of the rows that `rows` says; of categories with a code for
+ * unknown names the others are those that such rows have.  E_VALUE: a number becomes infinite. */
+gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *rows, RtError *err);
 
 #endif

@@ -94,8 +94,7 @@ static bool is_unlabelled(const RtColumn *c, int64_t row) {
     return c->kind == RT_COL_MULTILABEL;
 }
 
-/* In [0, 1), of the seed and what the row is. */
-static double chance(uint64_t seed, uint64_t what) {
+double rt_split_chance(uint64_t seed, uint64_t what) {
     return (double)(rt_splitmix64(rt_splitmix64(seed) ^ what) >> 11) * 0x1p-53;
 }
 
@@ -121,7 +120,7 @@ static const RtColumn *time_of(const RtTable *t, const char *name, RtError *err)
 static void make_keys(const RtTable *t, const RtColumn *time, uint64_t seed, double *key) {
     const RtColumn *label = t->src ? NULL : rt_table_label(t);
     for (int64_t i = 0; i < t->count; i++) {
-        key[i] = time ? time->f64[i] : chance(seed, t->src ? pair_of(t, i) : (uint64_t)i);
+        key[i] = time ? time->f64[i] : rt_split_chance(seed, t->src ? pair_of(t, i) : (uint64_t)i);
         if (label && is_unlabelled(label, i)) key[i] = NAN;
     }
 }

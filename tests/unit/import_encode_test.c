@@ -17,7 +17,7 @@ static RtDataset *encoded(RtImport *how, const char *map, RtError *err) {
     how->map = *map ? &rules : NULL;
     RtDataset *d = csv(NODES, EDGES, how, err);
     how->map = NULL;
-    if (!d || rt_import_encode(d, err) == GNNC_OK) return d;
+    if (!d || rt_import_encode(d, &(RtFitRows){0}, err) == GNNC_OK) return d;
     rt_dataset_close(d);
     return NULL;
 }
@@ -55,7 +55,8 @@ TEST(a_split_that_is_made_says_which_rows_count) {
         csv("id,a,b,t,y\n1,1,x,1,0\n2,3,y,2,1\n3,100,z,3,0\n4,200,z,4,1\n", EDGES, &how, &err);
     CHECK_MSG(d, "%s", err.text);
     if (!d) return;
-    CHECK(rt_import_split(d, &by_time, &err) == GNNC_OK && rt_import_encode(d, &err) == GNNC_OK);
+    CHECK(rt_import_split(d, &by_time, &err) == GNNC_OK &&
+          rt_import_encode(d, &(RtFitRows){0}, &err) == GNNC_OK);
     CHECK(column(d, "a")->encoder->mean == 2 && column(d, "a")->encoder->deviation == 1);
     CHECK(column(d, "b")->n_categories == 3 && column(d, "b")->i32[2] == 0);
     rt_dataset_close(d);
@@ -114,7 +115,7 @@ TEST(what_cannot_be_standardised_is_left_or_told) {
     RtImport how = {.standardize = true};
     RtError err;
     RtDataset *d = csv("id,a,b:float\n1,5,\n2,5,\n3,5,\n", EDGES, &how, &err);
-    CHECK_MSG(d && rt_import_encode(d, &err) == GNNC_OK, "%s", err.text);
+    CHECK_MSG(d && rt_import_encode(d, &(RtFitRows){0}, &err) == GNNC_OK, "%s", err.text);
     if (!d) return;
     CHECK(column(d, "a")->f32[1] == 0 && column(d, "a")->encoder->deviation == 1);
     CHECK(column(d, "b")->f32[1] == 0 && column(d, "b")->encoder->mean == 0);

@@ -1,0 +1,66 @@
+/* Tasks: what is to be learned of a database, as a table of rows to learn from (docs/data.md,
+ * "Tasks").
+ *
+ * Of a question about the future, each row is an entity at a time; it refers to the entity, and its
+ * answer is what happens in the window behind that time.  Of a question about a column, each row is
+ * a row of the entities' table at its own time, with its other columns and its references: so that
+ * the table itself keeps what was known before. */
+#ifndef RUNTIME_IMPORT_TASK_H
+#define RUNTIME_IMPORT_TASK_H
+
+#include "import.h"
+#include "query.h"
+
+typedef struct RtTaskHow {
+    const char *query;
+    const char *name;           /* of the table; NULL = "task" */
+    const char *by_time;        /* what says when rows happened, where tables have several times */
+    double val_time, test_time; /* the first of validation and of test; NaN = by the data */
+    double every;               /* seconds from one time asked at to the next; 0 = the window */
+} RtTaskHow;
+
+/* What would be guessed without learning, by the metric that a scaffold reports. */
+enum { RT_TASK_GUESSES = 16 };
+typedef struct RtTaskGuess {
+    char name[96];    /* "mean of customers" */
+    double val, test; /* NaN: it cannot be told */
+} RtTaskGuess;
+
+typedef struct RtTaskMade {
+    const char *table;          /* with `y`, `split` and `time`, whose rows are predicted */
+    bool of_future;             /* rows of the time asked at are known, too */
+    double window;              /* seconds; 0: of a column */
+    double val_time, test_time; /* NaN: drawn at random */
+    int64_t n[4];               /* rows in no part, training, validation, test */
+    const char *metric;         /* of the guesses: roc_auc, accuracy, mae */
+    int n_guesses;
+    RtTaskGuess guess[RT_TASK_GUESSES];
+} RtTaskMade;
+
+/* Adds the table and its edges; what a row of the entities' table tells too late goes from it.
+ * E_FORMAT, E_MISSING: of the query; E_RANGE: a part would be empty, a time is outside of the data;
+ * E_STATE: there is such a table; E_NOMEM. */
+gnnc_status rt_import_task(RtDataset *d, const RtTaskHow *how, RtTaskMade *made, RtError *err);
+
+/* ---- import_guess.c ----------------------------------------------------------------------- */
+/* Answers by time: row i was asked at time[i], and is known from time[i] + window on. */
+typedef struct RtTaskRows {
+    int64_t n;
+    int32_t *entity; /* [n] */
+    double *time;    /* [n] ascending; NULL: none have one */
+    double *answer;  /* [n] a number, or a class */
+    int8_t *part;    /* [n] */
+    double window;
+    int64_t n_classes; /* 0: numbers */
+} RtTaskRows;
+/* One group of rows: those of one entity, or that refer to one row. */
+typedef struct RtTaskKey {
+    const char *name;
+    const int32_t *of; /* [n], -1 none */
+    int64_t n;
+} RtTaskKey;
+/* Fills metric and guesses. */
+gnnc_status rt_task_guess(RtPool *pool, const RtTaskRows *rows, const RtTaskKey *keys, int n_keys,
+                          RtTaskMade *made, RtError *err);
+
+#endif

@@ -1,0 +1,384 @@
+/* Names of a query become tables, columns and foreign keys; rows that are aggregated are put in the
+ * order in which they are read: by entity, then by time. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "csv.h"
+#include "dates.h"
+#include "query.h"
+
+typedef struct {
+    RtPool *pool;
+    const RtQueryData *data;
+    const RtDataset *d;
+    const RtTable *entity;
+    RtError *err;
+} Bind;
+
+/* ---- names ------------------------------------------------------------------------- */
+/* In any case of the letters where no other is meant. */
+static int find_name(const char *name, int n, const char *at(const void *, int), const void *list) {
+    int found = -1;
+    for (int i = 0; i < n; i++)
+        if (strcmp(at(list, i), name) == 0) return i;
+    for (int i = 0; i < n; i++)
+        if (strcasecmp(at(list, i), name) == 0) found = found == -1 ? i : -2;
+    return found;
+}
+
+static const char *table_name(const void *list, int i) {
+    return ((const RtTable *)list)[i].name;
+}
+
+static const char *column_name(const void *list, int i) {
+    return ((const RtColumn *)list)[i].name;
+}
+
+static gnnc_status find_table(const RtDataset *d, const char *name, int at, const RtTable **out,
+                              RtError *err) {
+    int i = find_name(name, d->n_nodes, table_name, d->nodes);
+    *out = i < 0 ? NULL : &d->nodes[i];
+    if (*out) return GNNC_OK;
+    return rt_fail(err, GNNC_E_MISSING, "query, character %d: there is no table '%.60s'", at, name);
+}
+
+/* The foreign key `name` of a table: its edge type is called table__name. */
+static const RtTable *find_key(const Bind *b, const RtTable *t, const char *name) {
+    size_t n = strlen(t->name);
+    for (int i = 0; i < b->d->n_edges; i++) {
+        const RtTable *e = &b->d->edges[i];
+        if (&b->d->nodes[e->src_type] != t) continue;
+        bool own = strncmp(e->name, t->name, n) == 0 && strncmp(e->name + n, "__", 2) == 0;
+        if (strcasecmp(own ? e->name + n + 2 : e->name, name) == 0) return e;
+    }
+    return NULL;
+}
+
+static const RtTable *table_of_value(const Bind *b, const RtQueryExpr *e, const RtTable *around,
+                                     gnnc_status *st) {
+    const RtTable *t = around;
+    *st = e->value.table ? find_table(b->d, e->value.table, e->at, &t, b->err) : GNNC_OK;
+    return t;
+}
+
+gnnc_status rt_query_entity(const RtDataset *d, const RtQuery *q, const RtTable **entity,
+                            RtError *err) {
+    const RtQueryExpr *e = q->target;
+    while (e->kind != RT_QUERY_VALUE) e = e->a;
+    const char *name = q->entity ? q->entity : e->value.table;
+    if (!q->entity && (rt_query_aggregates(q->target) || !name))
+        return rt_fail(err, GNNC_E_FORMAT, "query: of what? FOR EACH TABLE is expected");
+    return find_table(d, name, 1, entity, err);
+}
+
+/* ---- foreign keys ------------------------------------------------------------------- */
+const int32_t *rt_query_refers(RtPool *pool, const RtDataset *d, const RtTable *edge) {
+    int64_t n = d->nodes[edge->src_type].count;
+    int32_t *to = RT_NEWN(pool, int32_t, n + 1);
+    for (int64_t i = 0; to && i < n; i++) to[i] = -1;
+    for (int64_t e = 0; to && e < edge->count; e++) to[edge->src[e]] = edge->dst[e];
+    return to;
+}
+
+enum { MOST_STEPS = 8 };
+typedef struct {
+    int n;
+    const RtTable *edge[MOST_STEPS];
+} Path;
+
+/* Ways of `left` foreign keys from a table to the entity; *n_found of them, the first in *out. */
+static void find_paths(const Bind *b, const RtTable *from, const char *via, int left, Path *way,
+                       int *n_found, Path *out) {
+    if (left == 0) {
+        if (from == b->entity && (*n_found)++ == 0) *out = *way;
+        return;
+    }
+    const RtTable *first = via ? find_key(b, from, via) : NULL;
+    for (int i = 0; i < b->d->n_edges && *n_found < 2; i++) {
+        const RtTable *e = &b->d->edges[i];
+        if (&b->d->nodes[e->src_type] != from || (via && e != first)) continue;
+        way->edge[way->n++] = e;
+        find_paths(b, &b->d->nodes[e->dst_type], NULL, left - 1, way, n_found, out);
+        way->n--;
+    }
+}
+
+static gnnc_status find_path(const Bind *b, const RtQueryExpr *e, const RtTable *t, Path *out) {
+    int n_found = 0;
+    Path way = {0};
+    *out = way;
+    if (t == b->entity && !e->value.via) return GNNC_OK;
+    for (int left = 1; left <= MOST_STEPS && !n_found; left++)
+        find_paths(b, t, e->value.via, left, &way, &n_found, out);
+    if (n_found == 1) return GNNC_OK;
+    if (!n_found)
+        return rt_fail(b->err, GNNC_E_MISSING,
+                       "query, character %d: no foreign key%s%.60s leads from '%s' to '%s'", e->at,
+                       e->value.via ? " called " : "", e->value.via ? e->value.via : "", t->name,
+                       b->entity->name);
+    return rt_fail(b->err, GNNC_E_FORMAT,
+                   "query, character %d: several foreign keys lead from '%s' to '%s', '%s' among "
+                   "them: %s(%s.. VIA KEY ..) chooses",
+                   e->at, t->name, b->entity->name, out->edge[0]->name, "COUNT", t->name);
+}
+
+/* The entity of each row of a table: -1, none. */
+static const int32_t *owners(const Bind *b, const RtTable *t, const Path *way) {
+    int32_t *to = RT_NEWN(b->pool, int32_t, t->count + 1);
+    for (int64_t i = 0; to && i < t->count; i++) to[i] = (int32_t)i;
+    for (int k = 0; to && k < way->n; k++) {
+        const int32_t *step = rt_query_refers(b->pool, b->d, way->edge[k]);
+        if (!step) return NULL;
+        for (int64_t i = 0; i < t->count; i++)
+            if (to[i] >= 0) to[i] = step[to[i]];
+    }
+    return to;
+}
+
+/* ---- columns ------------------------------------------------------------------------- */
+static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows *r) {
+    const RtTable *t = r->table;
+    char missing[160];
+    int i = find_name(e->value.column, t->n_columns, column_name, t->columns);
+    const RtTable *key = i < 0 ? find_key(b, t, e->value.column) : NULL;
+    if (key && !(r->refers = rt_query_refers(b->pool, b->d, key)))
+        return rt_fail_nomem(b->err, "query");
+    if (key) return GNNC_OK;
+    if (i < 0)
+        return rt_fail(b->err, GNNC_E_MISSING,
+                       "query, character %d: '%s' has no column '%.60s'; the data have been "
+                       "imported with another name, or a key without references",
+                       e->at, t->name, e->value.column);
+    r->column = &t->columns[i];
+    const RtColumnKind *k = rt_column_kind(r->column->kind);
+    if (k->layout != RT_LAYOUT_ROWS || r->column->rank != 1 || r->column->kind == RT_COL_MULTILABEL)
+        return rt_fail(b->err, GNNC_E_FORMAT,
+                       "query, character %d: '%s.%s' has several values a row", e->at, t->name,
+                       r->column->name);
+    snprintf(missing, sizeof missing, "%.140s_missing", r->column->name);
+    const RtColumn *m = rt_table_column(t, missing);
+    if (r->column->kind == RT_COL_FLOAT && m && m->kind == RT_COL_CAT) r->missing = m;
+    return GNNC_OK;
+}
+
+static bool is_number(const RtQueryRows *r) {
+    return r->column && !r->column->names &&
+           (r->column->kind == RT_COL_FLOAT || rt_column_has_codes(r->column));
+}
+
+static gnnc_status check_aggregate(const Bind *b, const RtQueryExpr *e, const RtQueryRows *r) {
+    RtAgg agg = e->value.agg;
+    bool sums = agg == RT_AGG_SUM || agg == RT_AGG_AVG || agg == RT_AGG_MIN || agg == RT_AGG_MAX;
+    if (sums && !is_number(r))
+        return rt_fail(b->err, GNNC_E_FORMAT,
+                       "query, character %d: '%s.%.60s' is no column of numbers", e->at,
+                       r->table->name, e->value.column);
+    if (r->refers && (agg == RT_AGG_FIRST || agg == RT_AGG_LAST || agg == RT_AGG_NONE))
+        return rt_fail(b->err, GNNC_E_FORMAT,
+                       "query, character %d: '%s.%.60s' is a foreign key: it can be counted only",
+                       e->at, r->table->name, e->value.column);
+    return GNNC_OK;
+}
+
+/* ---- constants of tests ---------------------------------------------------------------- */
+/* LIKE of SQL: % any characters, _ one; ASCII letters in any case, as SQLite has it. */
+static bool is_like(const char *s, const char *pattern) {
+    const char *again = NULL, *from = NULL;
+    for (; *s;) {
+        if (*pattern == '%') {
+            again = ++pattern;
+            from = s;
+        } else if (*pattern == '_' || (*pattern && strncasecmp(pattern, s, 1) == 0)) {
+            pattern++, s++;
+        } else if (again) {
+            pattern = again;
+            s = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '%') pattern++;
+    return !*pattern;
+}
+
+static bool text_fits(RtTest op, const char *s, const RtQueryConst *c) {
+    int order = strcmp(s, c->text);
+    size_t n = strlen(c->text), m = strlen(s);
+    switch (op) {
+    case RT_TEST_EQ:
+    case RT_TEST_IN:
+        return order == 0;
+    case RT_TEST_NE:
+        return order != 0;
+    case RT_TEST_LT:
+        return order < 0;
+    case RT_TEST_LE:
+        return order <= 0;
+    case RT_TEST_GT:
+        return order > 0;
+    case RT_TEST_GE:
+        return order >= 0;
+    case RT_TEST_LIKE:
+        return is_like(s, c->text);
+    case RT_TEST_STARTS:
+        return strncmp(s, c->text, n) == 0;
+    case RT_TEST_ENDS:
+        return m >= n && strcmp(s + m - n, c->text) == 0;
+    case RT_TEST_CONTAINS:
+        return strstr(s, c->text) != NULL;
+    case RT_TEST_IS_NULL:
+        break;
+    }
+    return false;
+}
+
+static gnnc_status bind_texts(const Bind *b, RtQueryExpr *e, const RtColumn *c) {
+    bool *fits = RT_NEWN(b->pool, bool, c->n_categories + 1), found = false;
+    if (!fits) return rt_fail_nomem(b->err, "query");
+    for (int64_t i = 0; i < c->n_categories; i++)
+        for (int k = 0; k < e->test.n && !fits[i]; k++)
+            found |= fits[i] = text_fits(e->test.op, c->names[i], &e->test.v[k]);
+    e->rows->fits = fits;
+    bool exact = e->test.op == RT_TEST_EQ || e->test.op == RT_TEST_IN;
+    if (exact && !found)
+        return rt_fail(b->err, GNNC_E_MISSING,
+                       "query, character %d: no row of column '%s' is '%.80s'", e->at, c->name,
+                       e->test.v[0].text);
+    return GNNC_OK;
+}
+
+static gnnc_status bind_numbers(const Bind *b, RtQueryExpr *e, bool time) {
+    double *v = RT_NEWN(b->pool, double, e->test.n + 1);
+    bool words = e->test.op >= RT_TEST_LIKE;
+    if (!v) return rt_fail_nomem(b->err, "query");
+    if (words)
+        return rt_fail(b->err, GNNC_E_FORMAT, "query, character %d: this test is of texts", e->at);
+    for (int i = 0; i < e->test.n; i++) {
+        const RtQueryConst *c = &e->test.v[i];
+        v[i] = c->number;
+        if (time ? rt_cell_time(c->text, &v[i]) : !c->quoted && !isnan(v[i])) continue;
+        return rt_fail(b->err, GNNC_E_FORMAT, "query, character %d: '%.60s' is no %s", e->at,
+                       c->text, time ? "date" : "number");
+    }
+    e->rows->constant = v;
+    return GNNC_OK;
+}
+
+static gnnc_status bind_test(const Bind *b, RtQueryExpr *e) {
+    const RtQueryExpr *of = e->a;
+    const RtColumn *c = of->rows->column;
+    RtAgg agg = of->value.agg;
+    bool itself = agg == RT_AGG_NONE || agg == RT_AGG_FIRST || agg == RT_AGG_LAST;
+    if (!(e->rows = RT_NEW(b->pool, RtQueryRows))) return rt_fail_nomem(b->err, "query");
+    if (e->test.op == RT_TEST_IS_NULL) return GNNC_OK;
+    if (itself && c && c->names) return bind_texts(b, e, c);
+    return bind_numbers(b, e, itself && c && c->kind == RT_COL_TIME);
+}
+
+/* ---- the rows of an aggregate ----------------------------------------------------------- */
+typedef struct {
+    int32_t owner, row;
+    double time;
+} Event;
+
+static int by_owner_and_time(const void *x, const void *y) {
+    const Event *a = x, *b = y;
+    if (a->owner != b->owner) return a->owner < b->owner ? -1 : 1;
+    if (a->time != b->time) return a->time < b->time ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+static gnnc_status sort_rows(const Bind *b, const RtQueryExpr *e, RtQueryRows *r,
+                             const int32_t *owner, const double *time) {
+    int64_t n = 0, n_rows = r->table->count;
+    Event *v = RT_NEWN(b->pool, Event, n_rows + 1);
+    int64_t *ptr = RT_NEWN(b->pool, int64_t, b->entity->count + 2);
+    int32_t *row = RT_NEWN(b->pool, int32_t, n_rows + 1);
+    double *when = RT_NEWN(b->pool, double, n_rows + 1), scratch = 0;
+    if (!v || !ptr || !row || !when) return rt_fail_nomem(b->err, "query");
+    for (int64_t i = 0; i < n_rows; i++) {
+        bool wanted = owner[i] >= 0 && !isnan(time[i]);
+        if (!wanted || (e->value.where && rt_query_test(e->value.where, i, 0, &scratch) != 1))
+            continue;
+        v[n++] = (Event){owner[i], (int32_t)i, time[i]};
+        ptr[owner[i] + 1]++;
+    }
+    if (n) qsort(v, (size_t)n, sizeof *v, by_owner_and_time);
+    for (int64_t i = 0; i < b->entity->count; i++) ptr[i + 1] += ptr[i];
+    for (int64_t i = 0; i < n; i++) {
+        row[i] = v[i].row;
+        when[i] = v[i].time;
+    }
+    r->ptr = ptr;
+    r->row = row;
+    r->time = when;
+    return GNNC_OK;
+}
+
+static gnnc_status bind_expr(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside);
+
+static gnnc_status bind_aggregate(const Bind *b, RtQueryExpr *e, RtQueryRows *r) {
+    Path way;
+    gnnc_status st;
+    const RtColumn *time = b->data->time[r->table - b->d->nodes];
+    TRY(st, check_aggregate(b, e, r));
+    if (!time) {
+        st =
+            rt_fail(b->err, GNNC_E_FORMAT,
+                    "query, character %d: rows of '%s' have no time, so that no window can be told",
+                    e->at, r->table->name);
+        goto out;
+    }
+    TRY(st, find_path(b, e, r->table, &way));
+    if (e->value.where) TRY(st, bind_expr(b, e->value.where, r->table, true));
+    const int32_t *owner = owners(b, r->table, &way);
+    st = owner ? sort_rows(b, e, r, owner, time->f64) : rt_fail_nomem(b->err, "query");
+out:
+    return st;
+}
+
+static gnnc_status bind_value(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside) {
+    gnnc_status st;
+    bool own = e->value.agg == RT_AGG_NONE;
+    RtQueryRows *r = e->rows = RT_NEW(b->pool, RtQueryRows);
+    if (!r) return rt_fail_nomem(b->err, "query");
+    if (inside && !own)
+        return rt_fail(b->err, GNNC_E_FORMAT,
+                       "query, character %d: an aggregate inside of one; columns of '%s' are "
+                       "expected",
+                       e->at, around->name);
+    r->table = table_of_value(b, e, around, &st);
+    if (st != GNNC_OK) return st;
+    if (own && r->table != around)
+        return rt_fail(b->err, GNNC_E_FORMAT,
+                       "query, character %d: a column of '%s' stands where one of '%s' is "
+                       "expected, or COUNT, SUM, .. of it",
+                       e->at, r->table->name, around->name);
+    if (e->value.column && (st = bind_column(b, e, r)) != GNNC_OK) return st;
+    return own ? check_aggregate(b, e, r) : bind_aggregate(b, e, r);
+}
+
+static gnnc_status bind_expr(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside) {
+    gnnc_status st;
+    if (e->kind == RT_QUERY_VALUE) return bind_value(b, e, around, inside);
+    TRY(st, bind_expr(b, e->a, around, inside));
+    if (e->b) TRY(st, bind_expr(b, e->b, around, inside));
+    if (e->kind == RT_QUERY_TEST) st = bind_test(b, e);
+out:
+    return st;
+}
+
+gnnc_status rt_query_bind(RtPool *pool, const RtQueryData *data, RtQuery *q, const RtTable **entity,
+                          RtError *err) {
+    Bind b = {.pool = pool, .data = data, .d = data->d, .err = err};
+    gnnc_status st;
+    TRY(st, rt_query_entity(data->d, q, entity, err));
+    b.entity = *entity;
+    TRY(st, bind_expr(&b, q->target, b.entity, false));
+    if (q->where) st = bind_expr(&b, q->where, b.entity, false);
+out:
+    return st;
+}

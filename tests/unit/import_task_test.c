@@ -1,0 +1,255 @@
+/* Questions about tables, and the rows to learn from that they make. */
+#include <math.h>
+
+#include "csv_util.h"
+#include "rt_test_util.h"
+#include "runtime/data/import_task.h"
+#include "runtime/data/import_time.h"
+
+enum { DAY = 86400 };
+
+/* Customers 1 to 3; orders on days 0 to 100 of 1970; lines of orders, without a time. */
+static const char customers[] = "id,city,born\n1,ankara,1960-01-01\n2,berlin,1970-01-01\n"
+                                "3,berlin,\n",
+                  orders[] =
+                      "id,customer_id,price:float,status,date\n"
+                      "10,1,5,paid,1970-01-01\n11,1,7,open,1970-01-21\n"
+                      "12,2,2,paid,1970-01-31\n13,1,1,paid,1970-02-20\n"
+                      "14,3,4,open,1970-03-02\n15,1,8,paid,1970-04-11\n16,2,2,paid,1970-03-07\n"
+                      "17,2,2,paid,1970-04-01\n",
+                  lines[] = "id,order_id,part\n1,10,a\n2,10,b\n3,11,a\n4,13,c\n5,15,c\n";
+
+static RtDataset *shop(const RtAlloc *from) {
+    RtNamedBytes files[] = {FILE_OF("customers.csv", customers), FILE_OF("orders.csv", orders),
+                            FILE_OF("lines.csv", lines)};
+    RtFolder f = {.name = "shop", .files = files, .n_files = 3};
+    RtImport how = {0};
+    RtError err = {""};
+    RtDataset *d;
+    rt_import_tables(from, &f, NULL, &how, &d, &err);
+    return d;
+}
+
+static gnnc_status task(RtDataset *d, const char *query, RtTaskMade *made, RtError *err) {
+    *err = (RtError){""};
+    return rt_import_task(
+        d, &(RtTaskHow){.query = query, .val_time = 60 * DAY, .test_time = 80 * DAY}, made, err);
+}
+
+/* What is answered for customer `id` (its row) on a day. */
+static double answer(const RtDataset *d, int customer, int day) {
+    const RtTable *t = rt_dataset_nodes(d, "task"), *e = rt_dataset_edges(d, "task__customers");
+    const RtColumn *y = rt_table_column(t, "y"), *time = rt_table_column(t, "time");
+    for (int64_t i = 0; i < e->count; i++)
+        if (e->dst[i] == customer && time->f64[e->src[i]] == day * (double)DAY)
+            return y->kind == RT_COL_CLASS ? y->i32[e->src[i]] : (double)y->f32[e->src[i]];
+    return NAN;
+}
+
+static const struct {
+    const char *query;
+    double on_40[3]; /* of the three customers on day 40; NaN: no row */
+} values[] = {
+    /* days 40 to 60 */
+    {"COUNT(orders.*, 0, 20, days) FOR EACH customers", {1, 0, 1}},
+    {"PREDICT COUNT(orders.*, 0, 20, days) = 0 FOR EACH customers.id", {0, 1, 0}},
+    {"SUM(orders.price, 0, 20) FOR EACH customers", {1, 0, 4}},
+    {"AVG(orders.price, 0, 20) FOR EACH customers", {1, NAN, 4}},
+    {"MAX(orders.price, 0, 480, hours) > 3 FOR EACH customers", {0, NAN, 1}},
+    {"FIRST(orders.status, 0, 20) FOR EACH customers", {1, NAN, 0}}, /* open, paid */
+    {"LAST(orders.status, 0, 20) = 'paid' FOR EACH customers", {1, NAN, 0}},
+    {"COUNT(orders.* WHERE status = 'paid', 0, 20) > 0 FOR EACH customers", {1, 0, 0}},
+    {"COUNT(orders.* WHERE status IN ('paid') AND NOT price > 1, 0, 20) FOR EACH customers",
+     {1, 0, 0}},
+    {"COUNT(orders.* WHERE status LIKE 'P%D' OR status ENDS WITH 'n', 0, 20) FOR EACH customers",
+     {1, 0, 1}},
+    {"COUNT(lines.*, 0, 20) FOR EACH customers",
+     {1, 0, 0}}, /* two keys away, by its order's time */
+    {"COUNT_DISTINCT(lines.part, 0, 20) FOR EACH customers", {1, 0, 0}},
+    {"COUNT_DISTINCT(lines.order_id, 0, 20) FOR EACH customers", {1, 0, 0}},
+    /* who is asked: what was known on day 40 */
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE COUNT(orders.*, -21, 0) > 0", {1, 0, NAN}},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE COUNT(orders.*, -20, 0) > 0", {NAN, 0, NAN}},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE COUNT(orders.*, -INF, 0) >= 2",
+     {1, NAN, NAN}},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE city = 'berlin'", {NAN, 0, 1}},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE customers.born < 1965-01-01", {1, NAN, NAN}},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE born IS NOT NULL", {1, 0, NAN}},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE NOT (born < 1965-01-01)", {NAN, 0, NAN}},
+    {"SUM(orders.price, 0, 20) > 3 OR COUNT(orders.*, 0, 20) = 0 FOR EACH customers", {0, 1, 1}},
+};
+
+TEST(values_are_those_of_the_window) {
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        RtDataset *d = shop(NULL);
+        RtTaskMade made;
+        RtError err;
+        bool ok = task(d, values[i].query, &made, &err) == GNNC_OK;
+        CHECK_MSG(ok, "%s: %s", values[i].query, err.text);
+        for (int c = 0; c < 3 && ok; c++) {
+            double got = answer(d, c, 40), want = values[i].on_40[c];
+            CHECK_MSG(got == want || (isnan(got) && isnan(want)), "%s: customer %d: %g, not %g",
+                      values[i].query, c, got, want);
+        }
+        rt_dataset_close(d);
+    }
+}
+
+static const struct {
+    const char *query, *says;
+} wrong[] = {
+    {"", "a column is expected, and the query ends"},
+    {"COUNT(orders.*, 0, 20)", "FOR EACH TABLE is expected"},
+    {"COUNT(orders.*, 0, 20) FOR EACH clients", "there is no table 'clients'"},
+    {"COUNT(order.*, 0, 20) FOR EACH customers", "there is no table 'order'"},
+    {"SUM(orders.cost, 0, 20) FOR EACH customers", "'orders' has no column 'cost'"},
+    {"SUM(orders.status, 0, 20) FOR EACH customers", "'orders.status' is no column of numbers"},
+    {"SUM(orders.*, 0, 20) FOR EACH customers", "only COUNT counts rows"},
+    {"COUNT(orders.*, -20, 20) FOR EACH customers", "lies in a window from 0 on"},
+    {"COUNT(orders.*, 20, 10) FOR EACH customers", "ends before it begins"},
+    {"COUNT(orders.*, 0, 20, years) FOR EACH customers", "days or weeks is expected, not 'years'"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE COUNT(orders.*, 0, 5) > 0", "end at 0"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE city = 'paris'", "no row of column 'city'"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE city > 5 AND born", "compared with nothing"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE orders.price > 5",
+     "one of 'customers' is expected"},
+    {"COUNT(orders.* WHERE COUNT(lines.*) > 1, 0, 20) FOR EACH customers",
+     "an aggregate inside of one"},
+    {"COUNT(customers.*, 0, 20) FOR EACH customers", "'customers' have no time"},
+    {"COUNT(orders.*, 0, 20) FOR EACH lines", "no foreign key leads from 'orders' to 'lines'"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE born < 'yesterday'",
+     "'yesterday' is no date"},
+    {"LAST(orders.customer_id, 0, 20) FOR EACH customers",
+     "is a foreign key: it can be counted only"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers 7", "the end of the query is expected, not '7'"},
+    {"COUNT(orders.*, 0, 20) FOR EACH 'customers", "the text that begins here does not end"},
+    {"COUNT(orders.*, 0, 30) FOR EACH customers", "the data end before the window"},
+    {"COUNT(orders.*, 0, 19.5) FOR EACH customers WHERE city IN (1, 2",
+     "')' is expected, and the query ends"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers KNOWN AFTER city", "not of the future"},
+    {"orders.price > 3 KNOWN AFTER prize", "'orders' has no column 'prize'"},
+    {"orders.date", "a number, a class or a condition is predicted, no time"},
+};
+
+TEST(questions_that_mean_nothing_say_where) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        RtDataset *d = shop(NULL);
+        int n_nodes = d->n_nodes, n_edges = d->n_edges;
+        RtTaskMade made;
+        RtError err;
+        CHECK_MSG(task(d, wrong[i].query, &made, &err) != GNNC_OK, "%s", wrong[i].query);
+        CHECK_MSG(strstr(err.text, wrong[i].says), "%s: %s", wrong[i].query, err.text);
+        CHECK(d->n_nodes == n_nodes && d->n_edges == n_edges);
+        rt_dataset_close(d);
+    }
+}
+
+/* Windows of learning, choosing and judging do not overlap. */
+TEST(the_parts_are_apart_in_time) {
+    RtDataset *d = shop(NULL);
+    RtTaskMade made;
+    RtError err;
+    CHECK_MSG(task(d, "COUNT(orders.*, 0, 20) FOR EACH customers", &made, &err) == GNNC_OK, "%s",
+              err.text);
+    const RtTable *t = rt_dataset_nodes(d, "task");
+    const RtColumn *split = rt_table_column(t, "split"), *time = rt_table_column(t, "time");
+    CHECK(made.n[1] == 9 && made.n[2] == 3 && made.n[3] == 3 && t->count == 15);
+    for (int64_t i = 0; i < t->count; i++) {
+        double end = time->f64[i] / DAY + 20;
+        CHECK(split->splits[i] == (end <= 60 ? 1 : end <= 80 ? 2 : 3));
+    }
+    rt_dataset_close(d);
+    d = shop(NULL);
+    RtTaskHow how = {.query = "COUNT(orders.*, 0, 10) FOR EACH customers",
+                     .val_time = NAN,
+                     .test_time = NAN,
+                     .every = 5 * DAY};
+    CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
+    CHECK(made.test_time == 90 * DAY && made.val_time == 80 * DAY);
+    CHECK(made.n[1] == 3 * 15 && made.n[2] == 3 && made.n[3] == 3);
+    rt_dataset_close(d);
+}
+
+/* Of a column: rows of their own with what is known by then; the table keeps what older rows tell.
+ */
+TEST(a_column_is_hidden_from_its_own_row) {
+    RtDataset *d = shop(NULL);
+    RtTaskMade made;
+    RtError err;
+    CHECK_MSG(rt_import_task(d,
+                             &(RtTaskHow){.query = "orders.price > 3 KNOWN AFTER status",
+                                          .name = "big",
+                                          .val_time = 40 * DAY,
+                                          .test_time = 60 * DAY},
+                             &made, &err) == GNNC_OK,
+              "%s", err.text);
+    const RtTable *t = rt_dataset_nodes(d, "big"), *orders_ = rt_dataset_nodes(d, "orders");
+    if (t) {
+        CHECK(t->count == 8 && made.n[1] == 3 && made.n[2] == 1 && made.n[3] == 4);
+        CHECK(!rt_table_column(t, "price") && !rt_table_column(t, "status"));
+        CHECK(rt_table_column(orders_, "price") && !rt_table_column(orders_, "status"));
+        CHECK(rt_dataset_edges(d, "big__customer_id") && !made.of_future);
+        CHECK(strcmp(made.metric, "roc_auc") == 0 && made.n_guesses == 3);
+        CHECK(rt_dataset_check(d, &err) == GNNC_OK);
+    }
+    rt_dataset_close(d);
+    d = shop(NULL); /* a table without a time cannot keep the answers */
+    CHECK_MSG(rt_import_task(
+                  d, &(RtTaskHow){.query = "customers.city", .val_time = NAN, .test_time = NAN},
+                  &made, &err) != GNNC_OK,
+              "%s", err.text);
+    rt_dataset_close(d);
+}
+
+TEST(rows_are_as_old_as_what_they_refer_to) {
+    RtDataset *d = shop(NULL);
+    RtError err;
+    CHECK(rt_import_row_times(d, NULL, &err) == GNNC_OK);
+    const RtColumn *c = rt_import_row_time(rt_dataset_nodes(d, "lines"), NULL);
+    CHECK(c && c->f64[2] == 20 * DAY && strcmp(c->name, RT_ROW_TIME) == 0);
+    CHECK(!rt_import_row_time(rt_dataset_nodes(d, "customers"), NULL)); /* a birth date is none */
+    rt_dataset_close(d);
+}
+
+/* On the same rows by hand: means and last answers that were known when each row was asked for. */
+TEST(guesses_know_the_past_alone) {
+    int32_t entity[] = {0, 1, 0, 1, 0, 1}, of[] = {0, 1, 0, 1, 0, 1};
+    double time[] = {0, 0, 10, 10, 20, 20}, y[] = {1, 5, 3, 7, 4, 4};
+    int8_t part[] = {1, 1, 2, 2, 3, 3};
+    RtTaskRows rows = {6, entity, time, y, part, 10, 0};
+    RtTaskKey key = {"customers", of, 2};
+    RtTaskMade made = {0};
+    RtPool pool;
+    RtError err = {""};
+    rt_pool_init(&pool, NULL);
+    CHECK(rt_task_guess(&pool, &rows, &key, 1, &made, &err) == GNNC_OK && made.n_guesses == 3);
+    CHECK(made.guess[0].val == 2 && made.guess[0].test == 1); /* median 3: |3-3|, |7-3| */
+    CHECK(made.guess[1].val == 2 && made.guess[1].test == 2); /* 1 and 5; 2 and 6 */
+    CHECK(made.guess[2].val == 2 && made.guess[2].test == 2); /* 1 and 5; 3 and 7 */
+    double yes[] = {0, 1, 0, 1, 1, 0};
+    rows.answer = yes;
+    rows.n_classes = 2;
+    CHECK(rt_task_guess(&pool, &rows, &key, 1, &made, &err) == GNNC_OK);
+    CHECK(made.guess[0].val == 0.5 && made.guess[1].val == 1 && made.guess[1].test == 0);
+    rt_pool_free(&pool);
+}
+
+TEST(every_allocation_may_fail) {
+    FailingAlloc f;
+    for (long n = 0;; n++) {
+        RtTaskMade made;
+        RtError err = {""};
+        RtAlloc from = failing(&f, n);
+        RtDataset *d = shop(&from);
+        gnnc_status st =
+            !d ? GNNC_E_NOMEM
+               : task(d, "COUNT(lines.* WHERE part = 'a', 0, 20) > 0 FOR EACH customers", &made,
+                      &err);
+        rt_dataset_close(d);
+        CHECK_MSG(f.n_live == 0 && (st == GNNC_OK || st == GNNC_E_NOMEM), "%ld: %ld live, %s", n,
+                  f.n_live, err.text);
+        if (st == GNNC_OK) break;
+    }
+}
+
+TEST_MAIN()
