@@ -2,9 +2,9 @@
  *
  *     @predict                                     @load
  *       %d = segment sum dst(cites) %one             %d = segment sum dst(cites) %one
- *       %h = gather src(cites) (x @ W)               output "whole.0" %d
+ *       %h = gather src(cites) (x @ W)               output "whole.degree.cites" %d
  *       %s = segment sum dst(cites) %h       ->    @predict, over the rows asked for
- *       %y = div %s %d                               %d = saved "whole.0"        [paper]
+ *       %y = div %s %d                               %d = saved "whole.degree.cites"
  *       output "pred" %y                             %h = gather src(cites) (x @ W)
  *                                                    %s = segment sum dst(cites) %h
  *                                                    %y = div %s %d
@@ -175,9 +175,32 @@ static Op *copy_into(Serve *s, Builder *b, Op *op) {
     return op->tag;
 }
 
+/* 1 for each edge. */
+static bool is_ones(const Op *op) {
+    if (op->kind == OP_COPY) op = op->in[0];
+    return op->kind == OP_CONST && op->imm == 1;
+}
+
+/* What people know it by, who give it with a subgraph of theirs: "whole.degree.cites". */
+static const char *saved_name(Serve *s, const Func *f, const Op *op) {
+    Arena *a = s->m->a;
+    bool counts = op->kind == OP_SEGMENT && op->red == RED_SUM && is_ones(op->in[0]);
+    const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
+    const Space *rows = n_row_spaces(&op->type) ? op->type.dim[0] : NULL;
+    if (counts)
+        what = arena_printf(a, "degree.%s", op->map->from->name);
+    else if (!op->hint && rows)
+        what = arena_printf(a, "%s.%s", what, rows->name);
+    const char *base = arena_printf(a, "whole.%s", what), *name = base;
+    const Func *other = func_of(s->m, f->phase == PHASE_LOAD ? PHASE_ENCODE : PHASE_LOAD);
+    for (int k = 2; func_output(f, name) || (other && func_output(other, name)); k++)
+        name = arena_printf(a, "%s.%d", base, k);
+    return name;
+}
+
 static void save(Serve *s, Builder *b, Op *op) {
     Op *value = copy_into(s, b, op);
-    const char *name = arena_printf(s->m->a, "whole.%d", s->n_saved++);
+    const char *name = saved_name(s, b->f, op);
     b_like(b, op);
     b_output(b, name, value);
     Builder here = b_for(s->m, s->f, op, op);

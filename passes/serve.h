@@ -20,7 +20,6 @@ typedef struct {
     Module *m;
     Func *f;         /* @predict */
     ServeFact *fact; /* by op id */
-    int n_saved;
     IrMarks marks;
 } Serve;
 

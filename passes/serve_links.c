@@ -2,9 +2,9 @@
  *
  *     @predict, over pairs p                       @encode
  *       %h = contract %x %W       [v, F]             %h = contract %x %W
- *       %a = gather src(p) %h     [p, F]             output "whole.0" %h
+ *       %a = gather src(p) %h     [p, F]             output "whole.h" %h
  *       %b = gather dst(p) %h     [p, F]     ->    @predict, over the pairs that are brought
- *       %y = contract %a %b       [p]                %h = saved "whole.0"
+ *       %y = contract %a %b       [p]                %h = saved "whole.h"
  *       output "pred" %y                             %a = gather src(p) %h
  *                                                    ..
  *
