@@ -3,14 +3,14 @@
 #include "link_batches.h"
 
 /* The one of n columns that the space has; NULL: none. */
-static const RtColumn *column_of(const gnnc_trainer *t, const int *columns, int n, int space) {
+static const RtColumn *column_of(const RtExec *x, const int *columns, int n, int space) {
     for (int i = 0; i < n; i++)
-        if (t->program->columns[columns[i]].space == space) return t->rt.bound->col[columns[i]];
+        if (x->program->columns[columns[i]].space == space) return x->rt->bound->col[columns[i]];
     return NULL;
 }
 
-static const RtColumn *time_of(const gnnc_trainer *t, int space) {
-    return column_of(t, t->program->sampling.times, t->program->sampling.n_times, space);
+const RtColumn *rt_batch_source_times(const RtExec *x, int space) {
+    return column_of(x, x->program->sampling.times, x->program->sampling.n_times, space);
 }
 
 /* Events are mostly listed in the order of time, and so are then those of each destination: the
@@ -22,26 +22,39 @@ static bool is_sorted(const double *time, const RtRelation *r) {
     return true;
 }
 
-static gnnc_status add_relation(gnnc_trainer *t, RtBatchSource *d, int rel, RtSampleRel *out) {
-    const rt_sampling *s = &t->program->sampling;
-    int space = d->map.space_of_rel[rel];
-    const rt_space *sp = &t->program->spaces[space];
-    RtRelation *r = &t->rt.bound->rel[space];
-    const RtColumn *time = time_of(t, space),
-                   *weight = column_of(t, s->weights, s->n_weights, space);
+static gnnc_status add_relation(const RtExec *x, const RtBatchMap *map, int rel, RtSampleRel *out) {
+    const rt_sampling *s = &x->program->sampling;
+    int space = map->space_of_rel[rel];
+    const rt_space *sp = &x->program->spaces[space];
+    RtRelation *r = &x->rt->bound->rel[space];
+    const RtColumn *time = rt_batch_source_times(x, space);
     bool back = s->edges == RT_EDGES_BIDIRECTIONAL && sp->src == sp->dst;
     if (back) {
-        gnnc_status st = rt_relation_group_src(&t->rt.pool, r, &t->rt.err);
+        gnnc_status st = rt_relation_group_src(&x->rt->pool, r, &x->rt->err);
         if (st != GNNC_OK) return st;
     }
-    *out = rt_sample_rel(sp->name, d->map.type_of_space[sp->src], d->map.type_of_space[sp->dst], r);
+    *out = rt_sample_rel(sp->name, map->type_of_space[sp->src], map->type_of_space[sp->dst], r);
     out->reverse = back ? rel : -1;
-    out->weight = weight ? weight->f32 : NULL;
     out->time = time ? time->f64 : NULL;
     out->time_sorted = time && is_sorted(time->f64, r);
     out->inclusive = s->inclusive;
-    out->hides = t->links && rt_link_batches_hides(t, space);
     return GNNC_OK;
+}
+
+gnnc_status rt_batch_source_of(const RtExec *x, const RtBatchMap *map, RtSampleType *type,
+                               RtSampleRel *rel) {
+    const rt_program *p = x->program;
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < map->n_types; i++) {
+        int space = map->space_of_type[i];
+        const RtColumn *time = rt_batch_source_times(x, space);
+        type[i] = (RtSampleType){.name = p->spaces[space].name,
+                                 .n = x->n[p->spaces[space].sym],
+                                 .time = time ? time->f64 : NULL,
+                                 .inclusive = p->sampling.inclusive};
+    }
+    for (int i = 0; i < map->n_rels && st == GNNC_OK; i++) st = add_relation(x, map, i, &rel[i]);
+    return st;
 }
 
 static gnnc_status make_graph(gnnc_trainer *t, RtBatchSource *d) {
@@ -52,15 +65,14 @@ static gnnc_status make_graph(gnnc_trainer *t, RtBatchSource *d) {
     RtSampleType *type = RT_NEWN(pool, RtSampleType, d->map.n_types);
     RtSampleRel *rel = RT_NEWN(pool, RtSampleRel, d->map.n_rels);
     if (!type || !rel) return rt_fail_nomem(&t->rt.err, "batches");
-    for (int i = 0; i < d->map.n_types; i++) {
-        int space = d->map.space_of_type[i];
-        const RtColumn *time = time_of(t, space);
-        type[i] = (RtSampleType){.name = p->spaces[space].name,
-                                 .n = t->x.n[p->spaces[space].sym],
-                                 .time = time ? time->f64 : NULL,
-                                 .inclusive = p->sampling.inclusive};
+    st = rt_batch_source_of(&t->x, &d->map, type, rel);
+    for (int i = 0; i < d->map.n_rels && st == GNNC_OK; i++) {
+        int space = d->map.space_of_rel[i];
+        const RtColumn *weight =
+            column_of(&t->x, p->sampling.weights, p->sampling.n_weights, space);
+        rel[i].weight = weight ? weight->f32 : NULL;
+        rel[i].hides = t->links && rt_link_batches_hides(t, space);
     }
-    for (int i = 0; i < d->map.n_rels && st == GNNC_OK; i++) st = add_relation(t, d, i, &rel[i]);
     d->graph = (RtSampleGraph){d->map.n_types, d->map.n_rels, type, rel};
     return st;
 }

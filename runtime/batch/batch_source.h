@@ -15,5 +15,11 @@ typedef struct RtBatchSource {
 
 /* Of the trainer's data, in its memory. */
 gnnc_status rt_batch_source_make(gnnc_trainer *t, RtBatchSource *d);
+/* Of a subgraph that x is bound to: type [n_types], rel [n_rels], over its arrays, and what is made
+ * for them in x's pool.  Who brought it has drawn: weights are not read. */
+gnnc_status rt_batch_source_of(const RtExec *x, const RtBatchMap *map, RtSampleType *type,
+                               RtSampleRel *rel);
+/* The times by which rows of a space are drawn; NULL: none. */
+const RtColumn *rt_batch_source_times(const RtExec *x, int space);
 
 #endif

@@ -82,6 +82,12 @@ static gnnc_status check_all(const RtSampleGraph *g, const RtSampleSpec *spec, i
 }
 
 /* ---- life ------------------------------------------------------------------------------ */
+static void copy_graph(RtSampler *s, const RtSampleGraph *g) {
+    memcpy(s->type, g->type, (size_t)g->n_types * sizeof *s->type);
+    if (g->n_rels) memcpy(s->rel, g->rel, (size_t)g->n_rels * sizeof *s->rel);
+    s->g = (RtSampleGraph){g->n_types, g->n_rels, s->type, s->rel};
+}
+
 static bool copy_tables(RtSampler *s, const RtSampleGraph *g, const RtSampleSpec *spec) {
     RtPool *pool = &s->pool;
     int64_t n_fanouts = (int64_t)spec->how.n_hops * g->n_rels;
@@ -98,14 +104,22 @@ static bool copy_tables(RtSampler *s, const RtSampleGraph *g, const RtSampleSpec
     if (!type || !rel || !fanout || !s->src_type || !s->picker || !s->ids || !s->hidden ||
         !s->part_id || !s->part_tree || !s->scratch)
         return false;
-    memcpy(type, g->type, (size_t)g->n_types * sizeof *type);
-    if (g->n_rels) memcpy(rel, g->rel, (size_t)g->n_rels * sizeof *rel);
     if (n_fanouts) memcpy(fanout, spec->fanout, (size_t)n_fanouts * sizeof *fanout);
-    for (int r = 0; r < g->n_rels; r++) s->src_type[r] = rel[r].src_type;
-    s->g = (RtSampleGraph){g->n_types, g->n_rels, type, rel};
+    for (int r = 0; r < g->n_rels; r++) s->src_type[r] = g->rel[r].src_type;
+    s->type = type;
+    s->rel = rel;
+    copy_graph(s, g);
     s->spec = *spec;
     s->spec.fanout = fanout;
     return true;
+}
+
+gnnc_status rt_sampler_read(RtSampler *s, const RtSampleGraph *g, RtError *err) {
+    bool same = g->n_types == s->g.n_types && g->n_rels == s->g.n_rels;
+    if (!same) return rt_fail(err, GNNC_E_ARG, "a graph of another sampler");
+    gnnc_status st = check_all(g, &s->spec, s->n_threads, err);
+    if (st == GNNC_OK) copy_graph(s, g);
+    return st;
 }
 
 gnnc_status rt_sampler_new(RtSampler **out, const RtAlloc *from, const RtSampleGraph *g,

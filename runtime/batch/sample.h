@@ -66,6 +66,8 @@ gnnc_status rt_sampler_new(RtSampler **out, const RtAlloc *from, const RtSampleG
                            const RtSampleSpec *spec, RtTeam *team, int n_threads, RtError *err);
 /* From now on with this team, if it has no more members than n_threads above. */
 void rt_sampler_use(RtSampler *s, RtTeam *team, int n_members);
+/* From now on of this graph, with types and relations as before. */
+gnnc_status rt_sampler_read(RtSampler *s, const RtSampleGraph *g, RtError *err);
 void rt_sampler_free(RtSampler *s); /* NULL is fine */
 /* An empty batch for this sampler's graph and hops. */
 gnnc_status rt_sampler_batch(const RtSampler *s, RtBatch **out, RtError *err);

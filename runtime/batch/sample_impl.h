@@ -118,7 +118,9 @@ typedef struct RtChunk {
 struct RtSampler {
     RtPool pool; /* owns everything but what grows */
     RtGrowth growth;
-    RtSampleGraph g;
+    RtSampleGraph g; /* of these: */
+    RtSampleType *type;
+    RtSampleRel *rel;
     RtSampleSpec spec;
     RtTeam *team;
     int n_threads;
