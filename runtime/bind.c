@@ -88,11 +88,18 @@ gnnc_status rt_bind_check_times(const RtExec *x, bool refuse) {
 }
 
 /* ---- columns -------------------------------------------------------------------- */
-static bool is_map_used(const rt_program *p, int map) {
+static bool is_buf_used(const rt_program *p, int buf, bool in_batches) {
+    return buf >= 0 && (!in_batches || p->bufs[buf].in_batches);
+}
+
+static bool is_map_used(const rt_program *p, int map, bool in_batches) {
     const rt_map *m = &p->maps[map];
-    if (m->idx_buf >= 0 || m->ptr_buf >= 0 || m->perm_buf >= 0) return true;
+    const int own[] = {m->idx_buf, m->ptr_buf, m->perm_buf};
+    for (int i = 0; i < 3; i++)
+        if (is_buf_used(p, own[i], in_batches)) return true;
     for (int b = 0; b < p->n_bufs; b++)
-        if (p->bufs[b].kind == RT_BUF_MAP && p->bufs[b].by >= 0 && p->bufs[b].map == map)
+        if (p->bufs[b].kind == RT_BUF_MAP && p->bufs[b].by >= 0 && p->bufs[b].map == map &&
+            is_buf_used(p, b, in_batches))
             return true;
     return false;
 }
@@ -101,12 +108,12 @@ rt_dtype rt_bind_type(const rt_program *p, const rt_column *want) {
     return want->buf >= 0 ? p->bufs[want->buf].dt : RT_F32;
 }
 
-bool rt_bind_reads(const rt_program *p, int col) {
-    if (p->columns[col].buf >= 0) return true;
+static bool is_read(const rt_program *p, int col, bool in_batches) {
+    if (is_buf_used(p, p->columns[col].buf, in_batches)) return true;
     for (int m = 0; m < p->n_maps; m++) {
         const rt_map *map = &p->maps[m];
         bool of_nz = map->kind == RT_MAP_ROW || map->kind == RT_MAP_NZCOL;
-        if (!is_map_used(p, m)) continue;
+        if (!is_map_used(p, m, in_batches)) continue;
         if (map->kind == RT_MAP_COL && map->col == col) return true;
         for (int k = 0; k < 2 && map->kind == RT_MAP_PAIR; k++)
             if (p->maps[map->pair[k]].kind == RT_MAP_COL && p->maps[map->pair[k]].col == col)
@@ -114,6 +121,10 @@ bool rt_bind_reads(const rt_program *p, int col) {
         if (of_nz && p->spaces[map->from].col == col) return true;
     }
     return false;
+}
+
+bool rt_bind_reads(const rt_program *p, int col) {
+    return is_read(p, col, false);
 }
 
 /* What batches are drawn by. */
@@ -127,6 +138,18 @@ static bool is_drawn_by(const rt_sampling *s, int col) {
 
 bool rt_bind_is_used(const rt_program *p, int col) {
     return rt_bind_reads(p, col) || is_drawn_by(&p->sampling, col);
+}
+
+bool rt_bind_batches_read(const rt_program *p, int col) {
+    for (int i = 0; i < p->sampling.n_times; i++)
+        if (p->sampling.times[i] == col) return true;
+    return is_read(p, col, true);
+}
+
+/* Of a subgraph what only the whole graph's phases read need not be there. */
+static bool is_wanted(const RtExec *x, int col) {
+    return x->rt->bound->serves ? rt_bind_batches_read(x->program, col)
+                                : rt_bind_is_used(x->program, col);
 }
 
 int rt_bind_base(const rt_program *p, int col) {
@@ -264,7 +287,7 @@ static gnnc_status bind_column(RtExec *x, int col) {
     const RtTable *t = table_of_column(x, want);
     if (x->program->spaces[want->space].of_batch) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
-    bool used = rt_bind_is_used(x->program, col), edges, as_is;
+    bool used = is_wanted(x, col), edges, as_is;
     if (!c && (!used || want->is_label)) return GNNC_OK; /* see stand_in() */
     if (!c)
         return rt_fail(err_of(x), GNNC_E_MISSING,
@@ -328,8 +351,7 @@ static gnnc_status stand_in(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     bool of_batch = x->program->spaces[want->space].of_batch;
-    if (b->col[col] || of_batch || !want->is_label || !rt_bind_is_used(x->program, col))
-        return GNNC_OK;
+    if (b->col[col] || of_batch || !want->is_label || !is_wanted(x, col)) return GNNC_OK;
     RtColumn *c = RT_NEW(&x->rt->pool, RtColumn);
     if (!c) return rt_fail_nomem(err_of(x), want->name);
     *c = (RtColumn){.name = want->name, .kind = want->kind};
@@ -372,13 +394,13 @@ static gnnc_status to_form(RtExec *x, const rt_column *want, const RtColumn **c)
 static gnnc_status arrange_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
-    if (!b->col[col] || !rt_bind_is_used(x->program, col)) return GNNC_OK;
+    if (!b->col[col] || !is_wanted(x, col)) return GNNC_OK;
     gnnc_status st;
     bool edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
     bool as_is = b->col[col]->kind == want->kind;
     if (edges) TRY(st, to_canonical(x, col, &b->col[col]));
     if (!as_is) TRY(st, to_form(x, want, &b->col[col]));
-    if (want->kind == RT_COL_CSR && !rt_device_maps(x))
+    if (want->kind == RT_COL_CSR && !rt_device_maps(x) && !b->serves)
         TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
     st = want->buf >= 0 && (edges || !as_is) ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
 out:
@@ -502,10 +524,32 @@ out:
     return st;
 }
 
+gnnc_status rt_bind_subgraph(RtExec *x) {
+    const rt_program *p = x->program;
+    gnnc_status st;
+    TRY(st, rt_bind_derived(x));
+    for (int c = 0; c < p->n_columns; c++) {
+        const rt_space *rows = &p->spaces[p->columns[c].space];
+        if (rows->kind != RT_SP_EDGE || rows->sampled) TRY(st, arrange_column(x, c));
+    }
+out:
+    return st;
+}
+
+/* What is known before there are data. */
+static void take_known(RtExec *x, const int64_t *known) {
+    const char *by = x->rt->given ? x->rt->given->path : x->program->source;
+    for (int i = 0; i < x->program->n_syms; i++) {
+        x->n[i] = known[i];
+        bound_of(x)->bound_by[i] = by;
+    }
+}
+
 gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data) {
     RtBound *b = x->rt->bound = RT_NEW(&x->rt->pool, RtBound);
     if (!b) return rt_fail_nomem(err_of(x), "tables of the data");
-    b->dir = data->data->dir ? data->data->dir : "the graph";
+    b->dir = data->data->dir ? data->data->dir : data->known ? "the subgraph" : "the graph";
+    b->serves = data->known != NULL;
     b->split = (int)data->split;
     b->memory = memory;
     b->alone = data->alone ? data->data : NULL;
@@ -513,6 +557,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     b->data = rt_dataset_view(&x->rt->pool.from, data->data);
     if (!b->data) return rt_fail_nomem(err_of(x), "tables of the data");
     TRY(st, bound_new(x));
+    if (data->known) take_known(x, data->known);
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
     TRY(st, rt_bind_count_edges(x));
     TRY(st, rt_codes_bind(x));
@@ -520,7 +565,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     TRY(st, rt_given_sizes(x));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_categories(x, c));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, stand_in(x, c));
-    TRY(st, rt_node_names_bind(x));
+    if (!data->known) TRY(st, rt_node_names_bind(x));
     st = check_all_bound(x);
 out:
     return st;

@@ -27,7 +27,8 @@ typedef struct RtBound {
     const int64_t **balance; /* [n_maps] */
     uint64_t fingerprint;    /* of what the program reads of the data */
     bool has_conditions;     /* those of `where` were computed before */
-    bool serves;             /* a batch: only what its phases read is bound */
+    bool serves;             /* a batch, or what batches are cut from for one request: only what
+                                their phases read is bound */
 } RtBound;
 
 /* What is bound: data, which outlive the trainer, and which of their splits.  alone: nobody else
@@ -36,6 +37,8 @@ typedef struct RtDataSource {
     RtDataset *data;
     int64_t split;
     bool alone;
+    const int64_t *known; /* [n_syms] a subgraph that a request brings, of a model whose sizes
+                             are these (-1: each tells its own); NULL: data */
 } RtDataSource;
 
 /* Binds every size that can be told without an index array: of derived
@@ -46,6 +49,9 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
  * LOGICAL buffers at their arrays: mapped files where the element type and order allow,
  * converted copies elsewhere.  Arrays that only building needed are given back. */
 gnnc_status rt_bind_arrays(RtExec *x);
+/* After the sizes of a subgraph: its relations that batches are drawn along, and its columns in
+ * their order.  Buffers are the batches'. */
+gnnc_status rt_bind_subgraph(RtExec *x);
 /* A table of the data has a time, and the program reads its rows whatever that is: E_ASSERT, or,
  * where that is not refused but what is learned has a time, too, one message. */
 gnnc_status rt_bind_check_times(const RtExec *x, bool refuse);
@@ -59,6 +65,8 @@ bool rt_bind_is_mapped(const RtExec *x, int buf);
 /* For minibatch.c, whose tables lie elsewhere.
  * Does a phase read this column? */
 bool rt_bind_reads(const rt_program *p, int col);
+/* .. one that runs over batches, or is it drawn by? */
+bool rt_bind_batches_read(const rt_program *p, int col);
 /* The type in which the program reads a column of numbers. */
 rt_dtype rt_bind_type(const rt_program *p, const rt_column *want);
 bool rt_bind_is_used(const rt_program *p, int col); /* .. or what makes batches */
@@ -90,6 +98,8 @@ int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64
 /* bind_table.c: the data's table of a space, by its name there; edges that nothing reads are none.
  * E_MISSING: there is no such table; E_SHAPE: edges between other types. */
 gnnc_status rt_bind_find_table(const RtExec *x, int space, const RtTable **to);
+/* Does a phase over batches read along this relation, or its first edges? */
+bool rt_bind_in_batches(const rt_program *p, int space);
 
 /* bind_form.c: stored entries as dense rows and back.
  * Can the column be read as the program wants it, now or converted? */

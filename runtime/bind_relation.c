@@ -147,7 +147,8 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
             rt_rel_kind rel = x->program->spaces[s].rel;
             if (rel >= RT_REL_LINKS || !is_next(x->program, x->rt->bound->ready, s)) continue;
             if (rel == RT_REL_WHERE && !x->rt->bound->has_conditions) continue;
-            if (x->rt->bound->serves && !x->program->spaces[s].in_batches) continue;
+            const rt_space *sp = &x->program->spaces[s];
+            if (x->rt->bound->serves && !sp->in_batches && !sp->sampled) continue;
             gnnc_status st = build(x, s);
             if (st == GNNC_OK && map_too) st = rt_bind_arrange(x, s);
             if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);

@@ -68,7 +68,22 @@ static gnnc_status missing_table(const RtExec *x, const rt_space *s) {
                    x->rt->bound->dir, kind_word(s->kind), s->name, x->program->source, have);
 }
 
-/* Edges that nothing reads are none. */
+bool rt_bind_in_batches(const rt_program *p, int space) {
+    for (int i = 0; i < p->n_spaces; i++) {
+        const rt_space *s = &p->spaces[i];
+        if (s->in_batches && (i == space || (s->first && s->whole == space))) return true;
+    }
+    return false;
+}
+
+/* Edges that nothing reads are none; so are those of a subgraph that only the whole graph's phases
+ * read. */
+static bool is_unread(const RtExec *x, int space) {
+    const rt_space *s = &x->program->spaces[space];
+    bool edges = s->kind == RT_SP_EDGE;
+    return s->unread || (x->rt->bound->serves && edges && !rt_bind_in_batches(x->program, space));
+}
+
 static gnnc_status stand_in_edges(const RtExec *x, const rt_space *s, const RtTable **to) {
     RtTable *t = RT_NEW(&x->rt->pool, RtTable);
     if (!t) return rt_fail_nomem(&x->rt->err, "edges");
@@ -80,7 +95,7 @@ static gnnc_status stand_in_edges(const RtExec *x, const rt_space *s, const RtTa
 gnnc_status rt_bind_find_table(const RtExec *x, int space, const RtTable **to) {
     const rt_space *s = &x->program->spaces[space];
     *to = find_table(x->rt->bound->data, s);
-    if (!*to && s->unread) return stand_in_edges(x, s, to);
+    if (!*to && is_unread(x, space)) return stand_in_edges(x, s, to);
     if (!*to) return missing_table(x, s);
     return s->kind == RT_SP_EDGE ? check_ends(x, s, *to) : GNNC_OK;
 }

@@ -324,12 +324,9 @@ static bool is_dimension(const rt_program *p, int sym) {
     return false;
 }
 
-gnnc_status rt_given_sizes(RtExec *x) {
+static gnnc_status solve_all(RtExec *x) {
     const rt_program *p = x->program;
     const RtGiven *g = x->rt->given;
-    bool wanted = false;
-    for (int i = 0; i < p->n_syms; i++) wanted |= x->n[i] < 0 && is_dimension(p, i);
-    if (!g || !wanted) return GNNC_OK;
     int64_t *n = RT_NEWN(&x->rt->pool, int64_t, p->n_syms + 1);
     if (!n) return rt_fail_nomem(&x->rt->err, g->path);
     for (int i = 0; i < p->n_syms; i++) n[i] = x->n[i] < 0 ? 1 : x->n[i];
@@ -340,6 +337,26 @@ gnnc_status rt_given_sizes(RtExec *x) {
                 more |= solve(x, v, n, g);
     }
     return GNNC_OK;
+}
+
+gnnc_status rt_given_sizes(RtExec *x) {
+    const rt_program *p = x->program;
+    bool wanted = false;
+    for (int i = 0; i < p->n_syms; i++) wanted |= x->n[i] < 0 && is_dimension(p, i);
+    return x->rt->given && wanted ? solve_all(x) : GNNC_OK;
+}
+
+gnnc_status rt_given_tell(const RtGiven *g, const rt_program *p, RtPool *pool, int64_t *n,
+                          RtError *err) {
+    RtBound bound = {.bound_by = RT_NEWN(pool, const char *, p->n_syms + 1)};
+    RtRuntime rt = {.bound = &bound, .given = g};
+    RtExec x = {.program = p, .n = n, .rt = &rt};
+    if (!bound.bound_by) return rt_fail_nomem(err, g->path);
+    for (int i = 0; i < p->n_syms; i++) n[i] = -1;
+    rt_pool_init(&rt.pool, &pool->from);
+    gnnc_status st = solve_all(&x);
+    rt_pool_free(&rt.pool);
+    return st == GNNC_OK ? st : rt_fail(err, st, "%s", rt.err.text);
 }
 
 /* ---- once the data are bound ---------------------------------------------------------- */

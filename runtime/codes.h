@@ -46,6 +46,10 @@ gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
 gnnc_status rt_codes_bind(RtExec *x);
 /* Dimensions that no column gave a size, from the shapes of the given file's tensors. */
 gnnc_status rt_given_sizes(RtExec *x);
+/* Without data: every size that these shapes tell, and rows that parameters have; n [n_syms], -1:
+ * they do not. */
+gnnc_status rt_given_tell(const RtGiven *g, const rt_program *p, RtPool *pool, int64_t *n,
+                          RtError *err);
 /* Categories without names: as many as the given file's model has, if no row has a higher code;
  * of labels as above. */
 gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories);

@@ -232,6 +232,17 @@ out:
     return st;
 }
 
+/* Rows of parameters: of nodes that a request brings others than theirs in it. */
+static gnnc_status to_parameters(RtMinibatch *m, int space, RtRows *rows) {
+    const int32_t *row = m->row ? m->row[space] : NULL;
+    if (!row || !rows->i32) return GNNC_OK;
+    int32_t *to = RT_NEWN(&m->rt.pool, int32_t, rows->n);
+    if (!to) return rt_fail_nomem(&m->rt.err, "a batch");
+    for (int64_t i = 0; i < rows->n; i++) to[i] = row[rows->i32[i]];
+    rows->i32 = to;
+    return GNNC_OK;
+}
+
 /* What was computed of all rows, and parameters with a row for each: those of the batch's rows. */
 static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
@@ -242,6 +253,8 @@ static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtB
         RtRows rows = rows_of(m, map, buf->space);
         int64_t n_all = data->n[p->spaces[buf->space].sym];
         if (!rows.i32 && !rows.i64) continue; /* of no rows of the batch */
+        gnnc_status st = buf->kind == RT_BUF_VAR ? to_parameters(m, buf->space, &rows) : GNNC_OK;
+        if (st != GNNC_OK) return st;
         size_t all = (size_t)p->buf_count(b, data->n) * (size_t)rt_type_bytes(buf->dt);
         size_t row_bytes = n_all ? all / (size_t)n_all : 0;
         m->x.buf[b] = rt_pool_alloc(&m->rt.pool, (size_t)rows.n, row_bytes);

@@ -25,7 +25,9 @@ typedef struct RtMinibatch {
     struct RtTaken
         *taken;     /* [n_bufs] what the device takes out of the data's by itself; NULL: nothing */
     RtTable *nodes; /* [n_spaces] of nodes in graphs */
-    RtColumn *column; /* [n_columns] */
+    const int32_t *const *row; /* [n_spaces] of nodes that a request brings: their rows in
+                                  parameters; NULL: all have their own numbers */
+    RtColumn *column;          /* [n_columns] */
     RtColumnBuf *column_buf;
 } RtMinibatch;
 
