@@ -38,6 +38,7 @@ static void release(RtServed *of) {
 
 /* What predictions write; nothing of it may be there. */
 static void drop_part(gnnc_session *s) {
+    rt_session_subgraph_drop(s);
     rt_batch_step_free(&s->step);
     rt_minibatch_free(&s->m);
     rt_sampler_free(s->sampler);
@@ -77,7 +78,11 @@ static gnnc_status find_prediction(RtServed *of) {
     const rt_buf *b = &p->bufs[of->pred];
     int rows = b->space >= 0 ? p->spaces[b->space].whole : -1;
     of->rows.type = -1;
-    if (b->space >= 0 && p->spaces[b->space].drawn) return rt_session_links_share(of);
+    bool links = b->space >= 0 && p->spaces[b->space].drawn;
+    if (links && of->brings)
+        return rt_fail(&of->t->rt.err, GNNC_E_STATE,
+                       "'%s' scores links: the session is opened on a graph", p->name);
+    if (links) return rt_session_links_share(of);
     if (rows < 0)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows of nodes", p->name);
     gnnc_status st = rt_batch_source_make(of->t, &of->source);
@@ -88,7 +93,7 @@ static gnnc_status find_prediction(RtServed *of) {
     of->rank = b->rank - 1;
     of->row_floats = 1;
     for (int i = 0; i < of->rank; i++) of->row_floats *= of->dim[i] = dim[i + 1];
-    return GNNC_OK;
+    return rt_session_find_whole(of);
 }
 
 static gnnc_status serve(RtServed *of) {
@@ -98,6 +103,7 @@ static gnnc_status serve(RtServed *of) {
     gnnc_status st;
     TRY(st, find_prediction(of));
     if (refresh) TRY(st, rt_phase_run(&t->x, refresh));
+    if (of->brings) return rt_session_subgraph_share(of); /* what @encode gives comes with rows */
     if (encode) st = rt_phase_run(&t->x, encode);
 out:
     return st;
@@ -119,7 +125,7 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
         TRY(st, rt_minibatch_new(pool, &s->from, &s->x, NULL, &s->m, &s->rt.err));
         return rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
     }
-    bool timed = of->source.graph.type[of->rows.type].time != NULL;
+    bool timed = rt_batch_source_times(&of->t->x, of->source.map.space_of_type[of->rows.type]);
     s->id = RT_NEWN(pool, int32_t, BATCH);
     if (timed) s->time = RT_NEWN(pool, double, BATCH);
     if (!s->id || (timed && !s->time)) return rt_fail_nomem(&s->rt.err, "a session");
@@ -127,14 +133,17 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
                            &s->rt.err));
     TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
     TRY(st, rt_minibatch_new(pool, &s->from, &s->x, batch, &s->m, &s->rt.err));
+    if (of->brings) TRY(st, rt_session_subgraph_take(s, of));
     st = rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
 out:
     return st;
 }
 
-/* A trainer that does not train, of the model on the graph. */
-static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trainer **out) {
+/* A trainer that does not train, of the model on the graph; NULL: on one without rows. */
+static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trainer **out,
+                        RtBrings **brings) {
     const gnnc_program program = {RT_PROGRAM_VERSION, m->program};
+    gnnc_graph *empty = NULL;
     gnnc_trainer *t;
     gnnc_status st = rt_trainer_new(&t, &program, &s->from, NULL);
     *out = t;
@@ -142,26 +151,29 @@ static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trai
     TRY(st, gnnc_trainer_set_int(t, "threads", 1));
     TRY(st, gnnc_trainer_set_text(t, "device", "cpu"));
     TRY(st, rt_given_open(t, &m->weights, false));
-    st = gnnc_trainer_load_graph(t, g);
+    if (!g) TRY(st, rt_session_empty_graph(t, brings, &empty));
+    st = gnnc_trainer_load_graph(t, g ? g : empty);
 out:
+    gnnc_graph_release(empty);
     return st;
 }
 
-gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
-    if (!s || !m || !g) return GNNC_E_ARG;
+static gnnc_status open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
     gnnc_trainer *t = NULL;
+    RtBrings *brings = NULL;
     gnnc_status st;
     s->rt.err.text[0] = '\0';
     if (s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session is open already");
     if (!m->weights.memory.p)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the model has no weights: gnnc_model_load");
-    TRY(st, bind(s, m, g, &t));
+    TRY(st, bind(s, m, g, &t, &brings));
     RtServed *of = RT_NEW(&t->rt.pool, RtServed);
     if (!of) {
         st = rt_fail_nomem(&t->rt.err, "a session");
         goto out;
     }
     of->t = t;
+    of->brings = brings;
     TRY(st, serve(of));
     TRY(st, take_part(s, of));
     atomic_init(&of->n_sessions, 1);
@@ -177,6 +189,14 @@ out:
     return st;
 }
 
+gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
+    return s && m && g ? open(s, m, g) : GNNC_E_ARG;
+}
+
+gnnc_status gnnc_session_open_model(gnnc_session *s, gnnc_model *m) {
+    return s && m ? open(s, m, NULL) : GNNC_E_ARG;
+}
+
 gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
     if (out) *out = NULL;
     if (!out || !s || !s->of) return GNNC_E_ARG;
@@ -187,6 +207,7 @@ gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
         atomic_fetch_add(&s->of->n_sessions, 1);
         (*out)->of = s->of;
         (*out)->seed = s->seed;
+        if (s->brought) rt_session_subgraph_copy(*out, s);
         return GNNC_OK;
     }
     gnnc_session_destroy(*out);
@@ -233,12 +254,13 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
 /* Rows s->id[0..n). */
 static gnnc_status run_batch(gnnc_session *s, int64_t n) {
     const RtServed *of = s->of;
+    const RtExec *data = s->brought ? &s->brought->x : &s->x;
     RtSampleAt at = {.seed = s->seed}; /* what is drawn is of this and the row alone */
     RtSeeds seeds = {.type = of->rows.type, .n = n, .id = s->id, .time = s->time, .key = s->id};
     gnnc_status st;
-    rt_minibatch_begin(&s->m, &s->x, !s->ran);
+    rt_minibatch_begin(&s->m, data, !s->ran);
     TRY(st, rt_sample_nodes(s->sampler, &at, &seeds, s->m.batch, &s->rt.err));
-    TRY(st, rt_minibatch_bind(&s->m, &s->x, &of->source.map, &s->rt.err));
+    TRY(st, rt_minibatch_bind(&s->m, data, &of->source.map, &s->rt.err));
     st = rt_batch_step_run(&s->step, &s->m, !s->ran);
     s->ran |= st == GNNC_OK;
 out:
@@ -246,12 +268,12 @@ out:
 }
 
 static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
-    const double *time = s->of->source.graph.type[s->of->rows.type].time;
+    const RtSampleType *all = s->brought ? s->brought->type : s->of->source.graph.type;
+    const RtSampleType *rows = &all[s->of->rows.type];
     for (int64_t i = 0; i < n; i++) {
-        if (id[i] < 0 || id[i] >= s->of->rows.n)
-            return rt_session_no_row(s, "row", id[i], s->of->rows.n);
+        if (id[i] < 0 || id[i] >= rows->n) return rt_session_no_row(s, "row", id[i], rows->n);
         s->id[i] = (int32_t)id[i];
-        if (s->time) s->time[i] = time[id[i]];
+        if (s->time) s->time[i] = rows->time[id[i]];
     }
     return GNNC_OK;
 }
@@ -259,7 +281,14 @@ static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
     if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
     gnnc_status st = rt_session_begin(s, false);
-    if (st != GNNC_OK) return st;
+    if (st == GNNC_OK && s->brought)
+        st = rt_fail(&s->rt.err, GNNC_E_STATE,
+                     "the session has no graph: gnnc_session_predict_subgraph");
+    return st == GNNC_OK ? rt_session_predict(s, n, id, out) : st;
+}
+
+gnnc_status rt_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
+    gnnc_status st = GNNC_OK;
     int64_t width = s->of->row_floats;
     for (int64_t from = 0; from < n && st == GNNC_OK; from += BATCH) {
         int64_t k = n - from < BATCH ? n - from : BATCH;

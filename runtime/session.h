@@ -1,4 +1,5 @@
-/* What session.c, of rows of nodes, and session_links.c share. */
+/* What session.c, of rows of nodes, session_links.c, session_whole.c and session_subgraph.c share.
+ */
 #ifndef RUNTIME_SESSION_H
 #define RUNTIME_SESSION_H
 
@@ -8,6 +9,8 @@
 #include "runtime/batch/batch_step.h"
 #include "runtime/batch/link_batches.h"
 #include "runtime/codes.h"
+#include "runtime/data/names.h"
+#include "runtime/graph.h"
 #include "runtime/model.h"
 #include "runtime/trainer.h"
 
@@ -16,6 +19,29 @@ typedef struct RtServedKinds {
     int64_t n;     /* one more than the highest that an edge is of */
     int32_t *edge; /* [n] an edge of this kind; -1: none is */
 } RtServedKinds;
+
+/* What is computed over the whole graph and read by predictions. */
+typedef struct RtWhole {
+    const char *name; /* "whole.degree.cites" */
+    int buf, space;   /* whose rows it has; -1: it is of no table */
+    int table;        /* .. and the data's table of these; -1: several of its rows make one */
+    rt_dtype dt;
+    int rank; /* of a row */
+    int64_t dim[GNNC_MAX_RANK], width;
+} RtWhole;
+
+/* Rows of parameters that nodes of a subgraph have. */
+typedef struct RtBroughtRows {
+    const char *parameter; /* the first that has them; NULL: none */
+    int64_t n;
+    RtNames names; /* of the rows; cap 0: they are called by their numbers */
+} RtBroughtRows;
+
+/* Of a model whose requests bring subgraphs. */
+typedef struct RtBrings {
+    int64_t *known;      /* [n_syms] sizes that the weights tell; -1: a request's own */
+    RtBroughtRows *rows; /* [n_spaces] */
+} RtBrings;
 
 /* What sessions share. */
 typedef struct RtServed {
@@ -27,12 +53,28 @@ typedef struct RtServed {
         int type;  /* whose rows are predicted; -1: the model scores links */
         int64_t n; /* of that type */
     } rows;
+    RtWhole *whole; /* [n_whole] */
+    int n_whole;
+    RtBrings *brings; /* NULL: the trainer's graph is what is predicted on */
     RtServedKinds kinds;
     bool reads_edges; /* of a pair's kind, what it is scored from */
     int pred;         /* the buffer of what is predicted */
     int rank;         /* of a row's prediction */
     int64_t dim[GNNC_MAX_RANK], row_floats;
 } RtServed;
+
+/* A request: the graph that the caller fills, and what it is bound as. */
+typedef struct RtBrought {
+    RtRecycle graph_memory, memory;
+    gnnc_graph *graph; /* NULL: none was asked for yet */
+    RtRuntime rt;
+    RtExec x;
+    RtSampleType *type;  /* [n_types] */
+    RtSampleRel *rel;    /* [n_rels] */
+    const int32_t **row; /* [n_spaces] RtMinibatch.row */
+    void **whole;        /* [n_whole] values of no table */
+    bool *given;         /* [n_whole] .. that are there */
+} RtBrought;
 
 struct gnnc_session {
     RtAlloc from;
@@ -42,8 +84,9 @@ struct gnnc_session {
     RtSampler *sampler; /* of rows */
     RtMinibatch m;
     RtBatchStep step;
-    int32_t *id;  /* [BATCH] the rows of a batch */
-    double *time; /* [BATCH] .. and their times; NULL: the model knows none */
+    RtBrought *brought; /* NULL: rows are the graph's */
+    int32_t *id;        /* [BATCH] the rows of a batch */
+    double *time;       /* [BATCH] .. and their times; NULL: the model knows none */
     uint64_t seed;
     bool ran; /* once: there is room */
 };
@@ -52,6 +95,25 @@ struct gnnc_session {
  * rows of nodes, or scores of links. */
 gnnc_status rt_session_begin(gnnc_session *s, bool links);
 gnnc_status rt_session_no_row(gnnc_session *s, const char *what, int64_t i, int64_t n);
+
+/* Rows of the graph, or of the request that is bound. */
+gnnc_status rt_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
+
+/* of->whole. */
+gnnc_status rt_session_find_whole(RtServed *of);
+/* n rows of f32 as the program has them: GNNC_E_RANGE for what is no integer, where it has these.
+ */
+gnnc_status rt_session_whole_store(const RtWhole *w, const float *from, int64_t n, void *to,
+                                   RtError *err);
+
+/* A graph with the program's tables and columns, of the sizes that the weights given to the trainer
+ * tell, and otherwise without rows; the caller's. */
+gnnc_status rt_session_empty_graph(gnnc_trainer *t, RtBrings **brings, gnnc_graph **out);
+/* What all sessions without a graph read. */
+gnnc_status rt_session_subgraph_share(RtServed *of);
+gnnc_status rt_session_subgraph_take(gnnc_session *s, RtServed *of);
+void rt_session_subgraph_drop(gnnc_session *s);
+void rt_session_subgraph_copy(gnnc_session *to, const gnnc_session *from);
 
 /* What all sessions of links read; the trainer has its data and weights. */
 gnnc_status rt_session_links_share(RtServed *of);

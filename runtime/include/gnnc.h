@@ -786,6 +786,78 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
  * GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
 
+/* ---- .. of subgraphs that requests bring ---------------------------------------------------- */
+/* A session of a model alone, without a graph: whoever asks brings nodes, edges, columns and what
+ * was computed of the whole graph, and gets predictions of some of the nodes.
+ *
+ *     gnnc_session_open_model(s, m);
+ *     gnnc_session_subgraph(s, &g);                        for each request
+ *     gnnc_graph_add_nodes(g, "paper", n);
+ *     gnnc_graph_add_edges(g, "cites", "paper", "paper", &src, &dst);
+ *     gnnc_graph_add_column(g, "paper", "x", GNNC_COL_FLOAT, &x, -1, NULL);
+ *     gnnc_graph_add_column(g, "paper", "whole.degree.cites", GNNC_COL_FLOAT, &degree, -1, NULL);
+ *     gnnc_graph_commit(g);
+ *     gnnc_session_predict_subgraph(s, 1, &row, out);
+ *
+ * A row is predicted from all neighbours that the subgraph has, of a model by time from those that
+ * are known at the row's.  Where it has all in-edges of as many hops as the model reads, the result
+ * is that of the whole graph.
+ *
+ * Sizes that only data tell, such as numbers of columns and of classes, are those of the weights;
+ * what no parameter tells each subgraph tells.  Categories have the model's names, or codes.  Of a
+ * parameter with a row for each node a node's row is told by a column `name` or `id` of its table,
+ * as they were called in training; where they were not called anything, `id` is the row's number.
+ *
+ * Once per session, as gnnc_session_open; gnnc_session_rows is 0.
+ * Returns GNNC_E_STATE (no weights, a program that trains or scores links, a parameter with a row
+ * for each edge), GNNC_E_MISSING (no parameter tells the width of what is predicted), and what
+ * gnnc_trainer_load_weights returns. */
+gnnc_status gnnc_session_open_model(gnnc_session *s, gnnc_model *m);
+/* An empty graph in the session's memory, in place of the one before, which goes.  It is filled and
+ * committed as any graph, takes no memory once there was one of its size, and is the session's:
+ * valid until the next call of this or the session's end, retained and released by nobody.
+ * Returns GNNC_E_STATE (not of open_model; somebody has a reference to the last one),
+ * GNNC_E_NOMEM. */
+gnnc_status gnnc_session_subgraph(gnnc_session *s, gnnc_graph **out);
+/* What the model gives for n rows of the committed subgraph.
+ *   id   [n] numbers of rows of the type that is predicted, from 0; in any order, also the same
+ *        twice
+ *   out  [n, dim[0], ..] the caller's
+ * Returns GNNC_E_STATE (no subgraph, or not committed), GNNC_E_MISSING (a table, a column, or what
+ * was computed of the whole graph), GNNC_E_SHAPE, _DTYPE, _RANGE (no such row; a name that the
+ * model does not know), GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
+gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int64_t *id,
+                                          float *out);
+/* What the model computes of the whole graph and predictions read: degrees, means over all nodes,
+ * which edges a condition keeps (0 or 1).  A session over a graph has them, and gives them by row;
+ * with a subgraph they are given as columns, of kind GNNC_COL_FLOAT, of the table, under this name.
+ * Weights and program decide how many there are; 0 before open. */
+typedef struct gnnc_whole_info {
+    size_t struct_size;
+    const char *name;             /* "whole.degree.cites"; as long as the session */
+    const char *table;            /* whose rows have it; NULL: it is of no table, one row */
+    int32_t kind;                 /* GNNC_NODES or GNNC_EDGES: a name may be that of both */
+    int32_t rank;                 /* of a row: 0 = a number */
+    int64_t shape[GNNC_MAX_RANK]; /* [rank] */
+} gnnc_whole_info;
+int gnnc_session_n_whole(const gnnc_session *s);
+/* Returns GNNC_E_ARG (it is not open), GNNC_E_RANGE: there is no value i. */
+gnnc_status gnnc_session_whole_info(const gnnc_session *s, int i, gnnc_whole_info *out);
+/* Value i, of a session over a graph.
+ *   id   [n] rows of its table, as the graph has them; of no table: n is 1, and id not read
+ *   out  [n, shape[0], ..] the caller's
+ * Returns GNNC_E_RANGE (no such value or row; an integer that f32 does not hold), GNNC_E_ARG,
+ * GNNC_E_STATE (not open, without a graph, of edges that are made of several of the graph's),
+ * GNNC_E_NOMEM. */
+gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int64_t *id,
+                                    float *out);
+/* Gives value i, which is of no table, to a session without a graph, for all subgraphs to come;
+ * clones made later have it, too.   values  [shape[0], ..] finite
+ * Returns GNNC_E_RANGE, GNNC_E_VALUE, GNNC_E_ARG (it has rows), GNNC_E_STATE (not of open_model).
+ */
+gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values);
+
+/* ---- .. of links -------------------------------------------------------------------------- */
 /* Of a model of links (`links(e)`, without times): the nodes at both ends, and one more than the
  * highest kind that the data have a link of, at least 1.  Any may be NULL.  Kinds are numbers: that
  * of the category that `links(e, kind)` tells them by, times the ways of what is scored, plus the
