@@ -13,6 +13,7 @@ import sys
 import threading
 
 import batches
+import subgraphs
 from directory import column, relation, write
 from graph import npy
 
@@ -131,7 +132,8 @@ def train(name, data, to, *options):
     return flat, shape[0]
 
 
-def check_model(gnnc, model, name, data, every=1):
+def check_model(gnnc, model, name, data, every=1, brought=None):
+    """brought: (type, hops) whose neighbourhoods are predicted as subgraphs, too."""
     build(gnnc, model, name)
     want, n = train(name, data, name + ".weights")
     library = Library(name + "_rows")
@@ -140,8 +142,7 @@ def check_model(gnnc, model, name, data, every=1):
     assert st == OK, library.lib.gnnc_model_error(m)
     s = Session(library, m, graph)
     assert s.status == OK, (name, s.status, s.error())
-    library.lib.gnnc_model_release(m)  # the session keeps them
-    library.lib.gnnc_graph_release(graph)
+    library.lib.gnnc_graph_release(graph)  # the session keeps it
     assert s.rows == n and s.width * n == len(want), (name, s.rows, n)
     wanted = rows(want, s.width, range(n))
     for i in range(0, n, every):
@@ -152,6 +153,10 @@ def check_model(gnnc, model, name, data, every=1):
     assert st == OK, s.error()
     for i, row in zip(ids, rows(got, s.width, range(len(ids)))):
         assert near(row, wanted[i]), (name, "of all", i)
+    if brought:
+        kind, hops = brought
+        subgraphs.check(name, s, m, data, kind, ([3], [n - 1, 0, 7, 7]), hops, wanted)
+    library.lib.gnnc_model_release(m)  # the session keeps it
     print("ok", name)
     return library, s, wanted
 
@@ -403,6 +408,10 @@ def check_drawn(gnnc, top, cora):
         again = rows(s.predict(ids)[1], s.width, range(len(ids)))
         assert again == rows(other.predict(ids)[1], s.width, range(len(ids)))
         assert (again == got[:len(ids)]) == (name == "all"), name
+        if name == "all":  # who brings a subgraph has drawn: of all edges the same
+            m, _ = library.model("sage_sampled.weights")
+            subgraphs.check("drawn", s, m, cora, "paper", ([3],), 2, rows(want, s.width, range(n)))
+            library.lib.gnnc_model_release(m)
         for x in (s, other):
             x.close()
     for options, why in ((["--emit=infer"], "there is none"), ([], "--draw is for --infer")):
@@ -430,10 +439,41 @@ def check_without_labels(gnnc, data):
     print("ok without labels")
 
 
-def compiled(gnnc, name, text, data, every=1):
+def compiled(gnnc, name, text, data, every=1, brought=None):
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text)
-    return check_model(gnnc, name + ".gnn", name, data, every)
+    return check_model(gnnc, name + ".gnn", name, data, every, brought)
+
+
+def check_subgraphs():
+    """Beside what check_model does: of rows by time; threads; memory; what is wrong."""
+    library = Library("timed_rows")
+    m, _ = library.model("timed.weights")
+    s, data = Session(library, m, library.graph("shop")), subgraphs.Data("shop")
+    few = [v for v in range(s.rows) if data.draws_all("user", v, [4, 3], ("knows", "bought_by"))]
+    assert len(few) > 5, few
+    want = dict(zip(few, rows(s.predict(few)[1], s.width, range(len(few)))))
+    subgraphs.check("timed", s, m, "shop", "user", [[v] for v in few[:10]] + [few[-5:]], 2, want)
+    s.close()
+    library.lib.gnnc_model_release(m)
+    library = Library("mixed_rows")
+    m, _ = library.model("mixed.weights")
+    s = Session(library, m, library.graph("mixed.data"))
+    want = rows(s.predict(list(range(s.rows)))[1], s.width, range(s.rows))
+    subgraphs.check_errors(s, m, "mixed.data")
+    subgraphs.check_threads(s, m, "mixed.data", "v", list(range(20)), 4, want)
+    subgraphs.check_memory(s, m, "mixed.data", "v", [3, 40], 2, Memory)
+    s.close()
+    library.lib.gnnc_model_release(m)
+    library = Library("row_rows")
+    m, _ = library.model("row.weights")
+    s = ctypes.c_void_p()
+    assert library.lib.gnnc_session_create(ctypes.byref(s)) == OK
+    assert library.lib.gnnc_session_open_model(s, m) == E_STATE
+    assert b"'r' has a row for each edge of 'e_sl'" in library.lib.gnnc_session_error(s), library.lib.gnnc_session_error(s)
+    library.lib.gnnc_session_destroy(s)
+    library.lib.gnnc_model_release(m)
+    print("ok subgraphs")
 
 
 def main():
@@ -441,7 +481,7 @@ def main():
     layers = lambda text: text.replace('"layers/', '"%s/models/layers/' % top)
     for name in ("gcn", "sage", "gat", "gin", "sage_sampled"):
         with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
-            library, s, wanted = compiled(gnnc, name, layers(f.read()), cora, 1 if name == "gcn" else 23)
+            library, s, wanted = compiled(gnnc, name, layers(f.read()), cora, 1 if name == "gcn" else 23, ("paper", 2))
         if name == "gcn":
             gcn = library
             check_threads(s, wanted)
@@ -452,12 +492,13 @@ def main():
     check_to_model(cora)
     batches.data("shop")
     for name, text in (("shops", batches.MODEL), ("timed", batches.TIMED)):
-        compiled(gnnc, name, layers(text), "shop", 13)[1].close()
+        compiled(gnnc, name, layers(text), "shop", 13, ("user", 4) if name == "shops" else None)[1].close()
     mixed("mixed.data")
-    library, s, _ = compiled(gnnc, "mixed", MIXED, "mixed.data")
+    library, s, _ = compiled(gnnc, "mixed", MIXED, "mixed.data", 1, ("v", 4))
     s.close()
     for name, body in BODIES.items():
-        compiled(gnnc, name, BODY % body, "mixed.data")[1].close()
+        compiled(gnnc, name, BODY % body, "mixed.data", 1, ("v", 2) if name != "row" else None)[1].close()
+    check_subgraphs()
     check_without_labels(gnnc, "mixed.data")
     check_memory(library, "mixed.data", "mixed.weights")
 

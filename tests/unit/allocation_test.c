@@ -245,6 +245,13 @@ typedef enum {
     ELSEWHERE(session_rows, "tests/e2e/sessions.py") \
     ELSEWHERE(session_row_shape, "tests/e2e/sessions.py") \
     ELSEWHERE(session_predict, "tests/e2e/sessions.py") \
+    ELSEWHERE(session_open_model, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_subgraph, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_predict_subgraph, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_n_whole, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_whole_info, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_read_whole, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_set_whole, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_link_sizes, "tests/e2e/session_links.py") \
     ELSEWHERE(session_predict_links, "tests/e2e/session_links.py") \
     ELSEWHERE(session_top_links, "tests/e2e/session_links.py") \
