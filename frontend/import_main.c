@@ -13,6 +13,7 @@
 #include "runtime/data/import_encode.h"
 #include "runtime/data/import_folder.h"
 #include "runtime/data/dates.h"
+#include "runtime/data/import_like.h"
 #include "runtime/data/import_split.h"
 #include "runtime/data/import_table.h"
 #include "runtime/data/import_task.h"
@@ -47,6 +48,8 @@ static const ImportOption import_options[] = {
     {"--map", "FILE", "CSV: what columns are and which are keys, as docs/data.md describes"},
     {"--standardize", NULL, "CSV: numbers but labels less their mean, in standard deviations"},
     {"--unknown", NULL, "CSV: a code of each category for names that other data will have"},
+    {"--like", "MODEL",
+     "CSV: make the columns as they were for this file of weights, checkpoint or data directory"},
     {"--rare", "N", ".. and for those of fewer than N rows"},
     {"--normalize-rows", NULL, "make the rows of x sum to 1"},
     {"--split", "[TABLE=]80/10/10", "make a split of the table with labels, else of the edges"},
@@ -87,7 +90,7 @@ static void put_help(FILE *out) {
 }
 
 typedef struct {
-    const char *input[2], *dir, *scaffold, *map;
+    const char *input[2], *dir, *scaffold, *map, *like;
     int n_input;
     bool force, help, splits, seeded;
     RtSplitHow split;
@@ -131,6 +134,7 @@ static const char **text_option(Options *o, const char *arg) {
         {"--licence", &o->how.licence},
         {"--scaffold", &o->scaffold},
         {"--map", &o->map},
+        {"--like", &o->like},
         {"--by-time", &o->split.by_time},
         {"--predict", &o->task.query},
         {"--task", &o->task.name},
@@ -311,6 +315,13 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
     if (o->help) return true;
     if (!o->n_input) return fprintf(err, "gnnc import: no input\n"), false;
     if (!o->dir) return fprintf(err, "gnnc import: where to? -o DIR\n"), false;
+    const char *other = o->how.n_kinds       ? "--kind"
+                        : o->how.standardize ? "--standardize"
+                        : o->how.unknown     ? "--unknown"
+                        : o->how.rare        ? "--rare"
+                                             : NULL;
+    if (o->like && other)
+        return fprintf(err, "gnnc import: --like says how columns are made: no %s\n", other), false;
     return check_split(o, err);
 }
 
@@ -370,14 +381,16 @@ static bool has_encoders(const RtTable *t, int n) {
 
 /* What is said of cells means nothing of forms that have none. */
 static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
-    const char *said = o->how.standardize ? "--standardize"
-                       : o->how.unknown   ? "--unknown"
-                       : o->how.rare      ? "--rare"
-                       : o->map           ? "--map"
-                                          : NULL;
+    const char *said = o->like              ? "--like"
+                       : o->how.standardize ? "--standardize"
+                       : o->how.unknown     ? "--unknown"
+                       : o->how.rare        ? "--rare"
+                       : o->map             ? "--map"
+                                            : NULL;
     if (said && !has_encoders(d->nodes, d->n_nodes) && !has_encoders(d->edges, d->n_edges))
         return rt_fail(e, GNNC_E_ARG, "%s is for CSV: %s has no columns of cells", said,
                        o->input[0]);
+    if (o->like) return rt_import_like_check(d, o->how.like, o->input[0], e);
     bool dated = o->task.query && !isnan(o->made.val_time);
     return rt_import_encode(d, &(RtFitRows){dated, o->made.val_time, o->split.by_time}, e);
 }
@@ -544,7 +557,10 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     o.how.on_warning = on_warning;
     o.how.user = err;
     rt_pool_init(&pool, NULL);
+    RtEncoders like;
     gnnc_status st = nothing_in_the_way(&o, &pool, &e);
+    if (st == GNNC_OK && o.like) st = rt_encoders_open(&pool, o.like, &like, &e);
+    if (o.like) o.how.like = &like;
     if (st == GNNC_OK) st = read_input(&o, &pool, &d, &e);
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",

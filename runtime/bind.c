@@ -462,12 +462,13 @@ static gnnc_status bound_new(RtExec *x) {
     b->col = RT_NEWN(pool, const RtColumn *, p->n_columns);
     b->nz = RT_NEWN(pool, RtNz, p->n_columns);
     b->codes = RT_NEWN(pool, RtCodes, p->n_columns);
+    b->encoded = RT_NEWN(pool, RtEncoded, p->n_columns);
     b->rows = RT_NEWN(pool, RtCodes, p->n_spaces);
     b->lacks = -1;
     b->bound_by = RT_NEWN(pool, const char *, p->n_syms);
     b->balance = RT_NEWN(pool, const int64_t *, p->n_maps);
-    if (!b->table || !b->rel || !b->ready || !b->col || !b->nz || !b->codes || !b->rows ||
-        !b->bound_by || !b->balance)
+    if (!b->table || !b->rel || !b->ready || !b->col || !b->nz || !b->codes || !b->encoded ||
+        !b->rows || !b->bound_by || !b->balance)
         return rt_fail_nomem(err_of(x), "tables of the data");
     x->balance = b->balance;
     for (int i = 0; i < p->n_syms; i++) x->n[i] = -1;
@@ -560,6 +561,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     if (data->known) take_known(x, data->known);
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
     TRY(st, rt_bind_count_edges(x));
+    TRY(st, rt_encoders_bind(x));
     TRY(st, rt_codes_bind(x));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
     TRY(st, rt_given_sizes(x));

@@ -19,6 +19,7 @@ typedef struct RtBound {
     bool *ready;           /* [n_spaces] rel is built */
     const RtColumn **col;  /* [n_columns] edge columns in canonical order; NULL = absent, unused */
     RtNz *nz;              /* [n_columns] of CSR columns */
+    RtEncoded *encoded;    /* [n_columns] */
     RtCodes *codes;        /* [n_columns] names of the codes of a model's categories and classes */
     RtCodes *rows;         /* [n_spaces] names of nodes that parameters have rows for */
     int lacks;             /* a column of labels that the data do not have; -1 = none */

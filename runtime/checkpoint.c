@@ -152,7 +152,7 @@ static void put_variables(File *o) {
 static gnnc_status write_file(File *o, const RtTarget *to) {
     gnnc_trainer *t = o->t;
     o->f.v = RT_NEWN(&o->pool, RtTensor, 2 * t->program->n_vars + 1);
-    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + t->program->n_columns + t->program->n_spaces);
+    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + rt_codes_room(t->program));
     if (!o->f.v || !o->f.meta) return rt_fail_nomem(&t->rt.err, o->path);
     put_identity(o);
     put_progress(o);

@@ -73,6 +73,9 @@ gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
         if (v[c].of && !rt_codes_find(v, c, v[c].of)) st = put_list(pool, &v[c], &to[(*n)++]);
     for (int s = 0; s < x->program->n_spaces && st == GNNC_OK; s++)
         if (x->rt->bound->rows[s].of) st = put_list(pool, &x->rt->bound->rows[s], &to[(*n)++]);
+    int more = 0;
+    if (st == GNNC_OK) st = rt_encoders_put(x, pool, to + *n, &more);
+    *n += more;
     return st;
 }
 
@@ -104,6 +107,8 @@ gnnc_status rt_given_open(gnnc_trainer *t, const RtSource *from, bool resumes) {
     TRY(st, own_memory(g, &own, &t->rt.err));
     TRY(st, rt_source_read(&g->pool, &own, &g->f, &t->rt.err));
     TRY(st, rt_codes_read(&t->rt.pool, g->path, &g->f, &g->codes, &g->n, &t->rt.err));
+    TRY(st,
+        rt_encoders_read(&t->rt.pool, g->path, &g->f, g->codes, g->n, &g->encoders, &t->rt.err));
     t->rt.given = t->given = g;
 out:
     if (st != GNNC_OK) rt_given_close(g);
@@ -192,13 +197,17 @@ static gnnc_status unknown_name(RtExec *x, int col, const RtCodes *k, int64_t at
                        x->rt->given->path, known));
 }
 
-/* What each code of the column becomes; -1: the model has no such name. */
-static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k) {
+/* What each code of the column becomes; a name that the model does not have is the unknown one, if
+ * there is one, else -1. */
+static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k, bool unknown) {
     RtNames known;
     int32_t *to = RT_NEWN(pool, int32_t, c->n_categories + 1);
     if (!to || !rt_names_new(pool, &known, k->n + 1)) return NULL;
     for (int64_t i = 0; i < k->n; i++) rt_names_add(&known, k->names[i]);
-    for (int64_t i = 0; i < c->n_categories; i++) to[i] = rt_names_find(&known, c->names[i]);
+    for (int64_t i = 0; i < c->n_categories; i++) {
+        to[i] = rt_names_find(&known, c->names[i]);
+        if (to[i] < 0 && unknown) to[i] = 0;
+    }
     return to;
 }
 
@@ -206,7 +215,8 @@ static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k) {
 static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     RtPool *pool = &x->rt->bound->data->pool;
     RtColumn *c = rt_bind_own(x, col);
-    const int32_t *to = translation(pool, c, k);
+    const RtEncoding *how = rt_encoders_of(&x->rt->given->encoders, k->of);
+    const int32_t *to = translation(pool, c, k, how && how->e.unknown);
     int64_t n = n_values(c), unknown = -1;
     bool same = true;
     if (!to) return rt_fail_nomem(&x->rt->err, k->of);
@@ -392,9 +402,12 @@ static gnnc_status check_column(gnnc_trainer *t, int col, const char *path, cons
 gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f) {
     RtPool pool;
     RtCodes *v;
+    RtEncoders encoders;
     int n;
     rt_pool_init(&pool, &t->rt.pool.from);
     gnnc_status st = rt_codes_read(&pool, path, f, &v, &n, &t->rt.err);
+    if (st == GNNC_OK) st = rt_encoders_read(&pool, path, f, v, n, &encoders, &t->rt.err);
+    if (st == GNNC_OK) st = rt_encoders_check(&t->x, &encoders);
     for (int c = 0; c < t->program->n_columns && st == GNNC_OK; c++)
         st = check_column(t, c, path, v, n);
     rt_pool_free(&pool);

@@ -7,6 +7,7 @@
 #ifndef RUNTIME_CODES_H
 #define RUNTIME_CODES_H
 
+#include "encoders.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/exec/exec.h"
@@ -25,6 +26,7 @@ typedef struct RtGiven {
     RtTensors f;
     int n;
     RtCodes *codes; /* [n] of the trainer's pool */
+    RtEncoders encoders;
 } RtGiven;
 
 /* Reads it for the load to come; in the place of one that was given before.  Memory is copied. */
@@ -36,13 +38,16 @@ void rt_given_close(RtGiven *g); /* codes and path stay; NULL is fine */
 gnnc_status rt_codes_read(RtPool *pool, const char *path, const RtTensors *f, RtCodes **v, int *n,
                           RtError *err);
 const RtCodes *rt_codes_find(const RtCodes *v, int n, const char *of); /* NULL: no such */
-/* Metadata for a file of weights: to[0 .. *n), one for each of the program's columns and spaces at
- * most. */
+/* Metadata for a file of weights, with the encoders: to[0 .. *n), at most so many. */
+static inline int rt_codes_room(const rt_program *p) {
+    return 2 * p->n_columns + p->n_spaces;
+}
 gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
 
 /* While data are bound, after tables and before columns: their codes become those of the given
- * file.  E_RANGE: a row has a name that is not in the file; in a column that only training and
- * evaluation read, such a row has no label, and these are refused (rt_bind_judges). */
+ * file.  E_RANGE: a row has a name that is not in the file, and its column has no code for unknown
+ * ones; in a column that only training and evaluation read, such a row has no label, and these are
+ * refused (rt_bind_judges). */
 gnnc_status rt_codes_bind(RtExec *x);
 /* Dimensions that no column gave a size, from the shapes of the given file's tensors. */
 gnnc_status rt_given_sizes(RtExec *x);

@@ -188,7 +188,7 @@ static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
     RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown),
-                   .meta = RT_NEWN(&pool, RtMeta, t->program->n_columns + t->program->n_spaces)};
+                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program))};
     bool ok = f.v && f.meta && rt_codes_put(&t->x, &pool, f.meta, &f.n_meta) == GNNC_OK;
     for (int i = 0; ok && i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];

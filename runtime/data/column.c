@@ -176,6 +176,14 @@ const char *rt_column_declared(const RtColumn *c, char *to, size_t n) {
     return to;
 }
 
+bool rt_column_is_label(const RtColumn *c) {
+    static const char *const names[] = {"y", "label", "labels"};
+    bool numbers = c->kind == RT_COL_MULTILABEL || (c->kind == RT_COL_FLOAT && c->rank <= 2);
+    for (size_t i = 0; numbers && i < sizeof names / sizeof *names; i++)
+        if (strcmp(c->name, names[i]) == 0) return true;
+    return c->kind == RT_COL_CLASS;
+}
+
 const char *rt_col_kinds_list(bool wanted(rt_col_kind k), char *to, size_t n) {
     size_t used = 0;
     *to = '\0';

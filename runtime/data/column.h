@@ -71,6 +71,9 @@ static inline bool rt_column_has_codes(const RtColumn *c) {
 /* How a model declares what a column holds: "csr f32[F]"; in `to`, which is returned. */
 const char *rt_column_declared(const RtColumn *c, char *to, size_t n);
 
+/* Does the column say what is to be predicted?  By its kind, or its name where it is numbers. */
+bool rt_column_is_label(const RtColumn *c);
+
 /* ---- values --------------------------------------------------------------------- */
 /* Elements of a row. */
 static inline int64_t rt_column_width(const RtColumn *c) {

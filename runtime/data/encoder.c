@@ -187,6 +187,7 @@ const char *rt_encode(const RtEncoder *e, const RtCell *cell, void *to, int64_t 
 }
 
 bool rt_encoder_index(RtPool *pool, RtEncoder *e) {
+    if (!e->names) return true;
     if (!rt_names_new(pool, &e->codes, e->n_categories + 1)) return false;
     for (int64_t i = 0; i < e->n_categories; i++) rt_names_add(&e->codes, e->names[i]);
     return true;
@@ -226,7 +227,11 @@ const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
 }
 
 static void tell_number(const RtEncoder *e, char *to, size_t n) {
-    if (!*rt_encoder_told(e, to, n)) snprintf(to, n, "number as it is");
+    int at = snprintf(to, n, "number ");
+    if (e->standard)
+        rt_encoder_told(e, to + at, n - (size_t)at);
+    else
+        snprintf(to + at, n - (size_t)at, "as it is");
 }
 
 const char *rt_encoder_differs(const RtEncoder *a, const RtEncoder *b, char *text, size_t n) {
@@ -386,4 +391,13 @@ const char *rt_encoder_read(RtPool *pool, const RtJson *v, const char *column, r
     const char *name = from && !what ? from->text : column;
     e->from = rt_pool_strndup(pool, name, strlen(name));
     return what || e->from ? what : "out of memory";
+}
+
+const char *rt_encoder_names(RtEncoder *e, int64_t n, const char *const *names) {
+    bool unknown = names && n > 0 && strcmp(names[0], RT_UNKNOWN_NAME) == 0;
+    e->n_categories = n;
+    if (e->as == RT_AS_MISSING) return NULL;
+    e->names = names;
+    if (e->as == RT_AS_CATEGORY && !names) return "categories need names";
+    return e->unknown && !unknown ? "the first of its names is " RT_UNKNOWN_NAME : NULL;
 }

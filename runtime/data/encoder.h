@@ -51,7 +51,7 @@ typedef struct RtCell {
     double number;    /* NaN = an empty cell */
 } RtCell;
 
-/* Names are looked up from now on; e->names and their texts are kept.  false: no memory. */
+/* Its names, if any, are looked up from now on, and kept.  false: no memory. */
 bool rt_encoder_index(RtPool *pool, RtEncoder *e);
 /* Puts row `row` into the values of a column of e's kind, from its cells, of which there are
  * e->width, at least one.  NULL, or what cell *at of them is not ("not a number"). */
@@ -79,8 +79,10 @@ const char *rt_encoder_differs(const RtEncoder *a, const RtEncoder *b, char *tex
 /* ---- as JSON, in schema.json and in files of weights -------------------------------- */
 /* All but names and their number; `column` is the column's own name.  false: no memory. */
 bool rt_encoder_put(RtText *to, const RtEncoder *e, const char *column);
-/* NULL, or what is wrong with it; kind: of the column.  Names are the caller's to set. */
+/* NULL, or what is wrong with it; kind: of the column, whose categories are set then. */
 const char *rt_encoder_read(RtPool *pool, const RtJson *v, const char *column, rt_col_kind kind,
                             RtEncoder *e);
+/* The categories of its column; names: NULL = it has none.  NULL, or what is wrong with them. */
+const char *rt_encoder_names(RtEncoder *e, int64_t n, const char *const *names);
 
 #endif

@@ -54,7 +54,7 @@ typedef struct RtImport {
     int64_t n_bad; /* out; and of the first files that have some */
     int n_bad_files;
     RtBadFile bad_files[RT_IMPORT_KINDS];
-    char first_bad[256];
+    char first_bad[480];
     char cure[512]; /* out: of bad rows, where leaving them out is not the way; else "" */
     /* Told of what was read in a way that may not be meant. */
     void (*on_warning)(void *user, const char *text);
@@ -62,6 +62,7 @@ typedef struct RtImport {
     bool standardize;               /* numbers but labels are standardised (import_encode.h) */
     bool unknown;                   /* categories have a code for names that are not there */
     int64_t rare;                   /* .. and for those of fewer rows */
+    const struct RtEncoders *like;  /* columns of tables of texts are made by these; NULL: fitted */
     const struct RtNamedBytes *map; /* of a lone table or two: the rules of --map; NULL: none */
     RtHeader header; /* of CSV: whether row 1 has the names, in files that `headers` leaves out */
     int n_headers;

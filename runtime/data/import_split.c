@@ -34,14 +34,6 @@ bool rt_split_parse(const char *text, RtSplitHow *how) {
 }
 
 /* ---- the table -------------------------------------------------------------------- */
-bool rt_column_is_label(const RtColumn *c) {
-    static const char *const names[] = {"y", "label", "labels"};
-    bool numbers = c->kind == RT_COL_MULTILABEL || (c->kind == RT_COL_FLOAT && c->rank <= 2);
-    for (size_t i = 0; numbers && i < sizeof names / sizeof *names; i++)
-        if (strcmp(c->name, names[i]) == 0) return true;
-    return c->kind == RT_COL_CLASS;
-}
-
 const RtColumn *rt_table_label(const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++)
         if (rt_column_is_label(&t->columns[i])) return &t->columns[i];

@@ -25,8 +25,6 @@ gnnc_status rt_import_split(RtDataset *d, const RtSplitHow *how, RtError *err);
 int64_t rt_split_cut(const int32_t *order, const double *key, int64_t n, int64_t least, double at);
 /* In [0, 1), of the seed and what the row is. */
 double rt_split_chance(uint64_t seed, uint64_t what);
-/* Does the column say what is to be predicted?  By its kind, or its name where it is numbers. */
-bool rt_column_is_label(const RtColumn *c);
 const RtColumn *rt_table_label(const RtTable *t); /* the first that does; NULL: none */
 
 #endif

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "import_build.h"
+#include "import_like.h"
 
 static const char *cell_of(const RtCsv *t, int64_t row, int col) {
     return t->cell[row * t->n_columns + col];
@@ -151,6 +152,11 @@ static gnnc_status read_commas(const RtCsv *t, int col, const RtFieldsWanted *wa
     n->numbers += n->commas;
     n->commas = 0;
     return GNNC_OK;
+}
+
+gnnc_status rt_column_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtError *err) {
+    Cells n = t->commas ? count_kinds(t, col) : (Cells){0};
+    return read_commas(t, col, wanted, &n, err);
 }
 
 bool rt_kind_of_cells(rt_col_kind k) {
@@ -347,7 +353,8 @@ static RtDateForm plain_form(const RtCsv *t, int col) {
 
 static RtEncoder *missing_encoder(RtPool *keep, const char *from) {
     RtEncoder *e = RT_NEW(keep, RtEncoder);
-    if (e) *e = (RtEncoder){.as = RT_AS_MISSING, .kind = RT_COL_CAT, .from = from};
+    if (e)
+        *e = (RtEncoder){.as = RT_AS_MISSING, .kind = RT_COL_CAT, .from = from, .n_categories = 2};
     return e;
 }
 
@@ -386,7 +393,7 @@ static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtFieldsWan
     return !texts || collect_categories(keep, scratch, t, f);
 }
 
-static bool make_room(RtPool *keep, const RtCsv *t, RtField *f) {
+bool rt_field_room(RtPool *keep, const RtCsv *t, RtField *f) {
     size_t row = rt_dtype_bytes(rt_column_kind(f->kind)->element) * (size_t)f->width;
     if (f->missing && !(f->absent = RT_NEWN(keep, int32_t, t->n_rows))) return false;
     f->cell = RT_NEWN(keep, RtCell, f->width);
@@ -410,27 +417,32 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
     *out = (RtFields){
         .v = RT_NEWN(keep, RtField, t->n_columns), .table = wanted->table, .how = wanted->how};
     if (!out->v) return rt_fail_nomem(err, t->name);
+    if (wanted->how->like) return rt_fields_like(keep, scratch, t, wanted, out, err);
     for (int col = 0; col < t->n_columns; col++) {
         RtField *last = out->n ? &out->v[out->n - 1] : NULL;
         if (wanted->kind[col] == RT_KIND_SKIP) continue;
         if (last && continues(t, last, col)) {
-            Cells n = t->commas ? count_kinds(t, col) : (Cells){0};
-            TRY(st, read_commas(t, col, wanted, &n, err));
+            TRY(st, rt_column_commas(t, col, wanted, err));
             last->width++;
         } else
             TRY(st, new_field(keep, t, col, wanted, &out->v[out->n++], err));
     }
     TRY(st, check_repeated(scratch, t, out, err));
     for (int i = 0; i < out->n; i++)
-        if (!fit(keep, scratch, t, wanted, &out->v[i]) || !make_room(keep, t, &out->v[i]))
+        if (!fit(keep, scratch, t, wanted, &out->v[i]) || !rt_field_room(keep, t, &out->v[i]))
             return rt_fail_nomem(err, t->name);
 out:
     return st;
 }
 
 /* ---- values ------------------------------------------------------------------- */
+/* Where raw column i of the field stands. */
+static int place_of(const RtField *f, int i) {
+    return f->place ? f->place[i] : f->first + i;
+}
+
 static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to, int *at) {
-    for (int i = 0; i < f->width; i++) f->cell[i].text = cell_of(t, from, f->first + i);
+    for (int i = 0; i < f->width; i++) f->cell[i].text = cell_of(t, from, place_of(f, i));
     const char *what = rt_encode(f->encoder, f->cell, f->to.all, to, at);
     if (!what && f->exact) {
         f->exact[to] = NAN;
@@ -463,12 +475,13 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
         int at;
         const char *what = store_field(&f->v[i], t, from, to, &at);
         if (!what) continue;
-        at += f->v[i].first;
-        const char *cell = cell_of(t, from, at);
-        note_bad_cell(f, &f->v[i], t->n_rows, cell);
-        snprintf(f->what, sizeof f->what, "column '%.*s': %s is %s",
-                 (int)strcspn(t->header[at], ":") % 64, t->header[at],
-                 *cell ? rt_cell_quoted(cell).s : "an empty cell", what);
+        char name[68];
+        const RtCell *cell = &f->v[i].cell[at];
+        const char *header = t->header[place_of(&f->v[i], at)];
+        note_bad_cell(f, &f->v[i], t->n_rows, cell->text);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(header, ":") % 64, header);
+        rt_encode_tell(f->what, sizeof f->what, name, cell, what, f->v[i].encoder,
+                       f->how->like ? f->how->like->of : NULL);
         return f->what;
     }
     return NULL;
@@ -476,7 +489,7 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
 
 static RtColumn field_column(const RtField *x, int64_t n_rows) {
     RtEncoder *e = x->encoder;
-    if (x->kind == RT_COL_CLASS && !e->names) e->n_categories = x->n_categories;
+    if (x->kind == RT_COL_CLASS && e->n_categories < 0) e->n_categories = x->n_categories;
     e->codes = (RtNames){0}; /* they go with the table */
     RtColumn c = {.name = x->name,
                   .kind = x->kind,

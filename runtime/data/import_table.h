@@ -16,6 +16,7 @@ typedef struct RtField {
     int64_t n_bad;                /* cells that did not fit */
     const char *bad;              /* the first of them */
     int first, width;             /* columns of the table: x.0, x.1, .. are one field */
+    const int *place;             /* [width] where they stand in it; NULL = side by side */
     bool matrix;                  /* numbers [rows, width], even of width 1 */
     RtEncoder *encoder, *missing; /* in the data set's pool; missing: NULL = no cell may be empty */
     int32_t *absent;              /* numbers: 1 where the cell is empty; NULL as `missing` */
@@ -36,7 +37,7 @@ typedef struct RtFields {
     RtField *v;
     const char *table;
     RtImport *how;
-    char what[200]; /* rt_fields_store's answer */
+    char what[440]; /* rt_fields_store's answer */
 } RtFields;
 
 enum { RT_KIND_GUESS = -1, RT_KIND_SKIP = -2 };
@@ -46,7 +47,9 @@ typedef struct RtFieldsWanted {
     const int *kind;    /* [columns] an rt_col_kind, RT_KIND_GUESS or RT_KIND_SKIP */
     const RtWish *wish; /* [columns] */
 } RtFieldsWanted;
-/* Kinds from `wanted`, headers ("age:float"), names ("y", "split") or values.
+/* With how->like the columns of its table in its order, by its encoders; E_MISSING: there is no
+ * such raw column; of labels that is told, and so is a raw column of another name, which is left
+ * out.  Else kinds from `wanted`, headers ("age:float"), names ("y", "split") or values.
  * An empty cell of numbers is 0, and 1 in a column <name>_missing.  Numbers with a decimal comma
  * are rewritten in `t`.  Results live in `keep`. */
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,

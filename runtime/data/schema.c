@@ -150,16 +150,9 @@ static gnnc_status read_encoder(Opener *o, const RtJson *v, const char *table, R
     const char *what = rt_encoder_read(&o->d->pool, at, c->name, c->kind, e);
     bool rows = c->rank == (e->width ? 2 : 1) && (!e->width || c->shape[1] == e->width);
     if (!what && !rows) what = "it makes rows of another shape";
-    if (!what && e->unknown &&
-        !(c->names && c->n_categories && !strcmp(c->names[0], RT_UNKNOWN_NAME)))
-        what = "the unknown name is the first of 'names', " RT_UNKNOWN_NAME;
-    if (!what && e->as == RT_AS_CATEGORY && !c->names) what = "categories need 'names'";
+    if (!what && rt_column_has_codes(c)) what = rt_encoder_names(e, c->n_categories, c->names);
     if (what)
         return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: encoder: %s", at->line, table, what);
-    if (rt_column_has_codes(c)) {
-        e->names = e->as == RT_AS_MISSING ? NULL : c->names;
-        e->n_categories = c->n_categories;
-    }
     c->encoder = e;
     return GNNC_OK;
 }

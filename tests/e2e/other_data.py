@@ -78,7 +78,7 @@ def header(path):
 def without_names(path, to):
     """The file as an older version wrote it."""
     head, rest = header(path)
-    head["__metadata__"] = {k: v for k, v in head.get("__metadata__", {"a": "b"}).items() if not k.startswith("names:")}
+    head["__metadata__"] = {k: v for k, v in head.get("__metadata__", {"a": "b"}).items() if not k.startswith(("names:", "encoders:"))}
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)
     with open(to, "wb") as f:

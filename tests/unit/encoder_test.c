@@ -149,7 +149,8 @@ TEST(encoders_of_other_values_differ) {
     char text[120];
     CHECK(!rt_encoder_differs(&a, &b, text, sizeof text));
     b.mean = 3;
-    CHECK_STR(rt_encoder_differs(&a, &b, text, sizeof text), "standardised: mean 1, deviation 2");
+    CHECK_STR(rt_encoder_differs(&a, &b, text, sizeof text),
+              "number standardised: mean 1, deviation 2");
     b.standard = false;
     CHECK_STR(rt_encoder_differs(&b, &a, text, sizeof text), "number as it is");
     a = (RtEncoder){.as = RT_AS_TIME, .form = RT_DATE_SECONDS};

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""What made the columns of a model's data goes with its weights: other data are made alike, or refused with both sides named.
+Prints `N passed, N failed`."""
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GNNC = os.path.join(TOP, "tests", "tools", "gnnc")
+MODEL = """
+graph G {
+  node vertex timeless { age: f32;  age_missing: cat[2];  city: cat[K];  y: class[C];  split }
+  edge link: vertex -> vertex { w: f32 }
+}
+layer scale(out: int)(x: f32[N]) -> f32[N, out] {
+  param w: f32[out] = normal(0, 1)
+  return expand(x, out) * w
+}
+model Ages(g: G; hidden: int = 8) -> f32[vertex, C] {
+  city = embedding(K, hidden)
+  age = scale(hidden)
+  gap = scale(hidden)
+  out = linear(C)
+  h = city(g.vertex.city) + age(g.vertex.age) + gap(f32(g.vertex.age_missing))
+  return out(relu(h)) + 0.001 * expand(sum(g.link.w, over = g.link.dst), C)
+}
+train Ages { target vertex.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.05)  epochs 20  keep last }
+"""
+failures, done = [], 0
+
+
+def check(what, holds, told=""):
+    global done
+    done += 1
+    if not holds:
+        failures.append(what)
+        print(f"FAILED {what}\n{told}")
+
+
+def run(*argv, code=0):
+    """What it said."""
+    p = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    check(f"{' '.join(map(str, argv))}: exit {code}, not {p.returncode}", p.returncode == code, p.stdout)
+    return p.stdout
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def values(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def metadata(path):
+    data = values(path)
+    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])["__metadata__"]
+
+
+def people(n, cities, seed, scale=1.0):
+    """Rows of nodes.csv; y follows from age and city."""
+    r = random.Random(seed)
+    rows = []
+    for i in range(n):
+        age, city = r.randrange(20, 80), cities[(i + i // 3) % len(cities)]
+        rows.append({"id": f"n{i}", "age": "" if i % 7 == 3 else f"{age * scale:.10g}", "city": city, "joined": f"2020-0{1 + i % 9}-11",
+                     "y": "old" if age > 50 else "young", "split": ["train", "val", "test"][i % 3]})
+    return rows
+
+
+def table(path, rows, columns=None):
+    columns = columns or list(rows[0])
+    return write(path, ",".join(columns) + "\n" + "".join(",".join(r[c] for c in columns) + "\n" for r in rows))
+
+
+def edges(path, n):
+    return write(path, "src,dst,w\n" + "".join(f"n{i},n{(7 * i + 1) % n},{i % 5}.5\n" for i in range(n)))
+
+
+def imported(name, rows, *args, columns=None, code=0):
+    """The data directory, and what import said."""
+    told = run(GNNC, "import", table(f"{name}.csv", rows, columns), edges(f"{name}.e.csv", len(rows)), "-o", f"{name}.d", *args, code=code)
+    return f"{name}.d", told
+
+
+def training():
+    """A model of standardised numbers and categories with a code for unknown names."""
+    write("ages.gnn", MODEL)
+    run(GNNC, "ages.gnn", "--target=cpu", "-o", "ages")
+    data, told = imported("here", people(60, ["ankara", "berlin", "cairo"], 1), "--standardize", "--unknown")
+    check("what is fitted is shown", "standardised: mean" in told and "code 0 for unknown names" in told, told)
+    run("./ages", "--data", data, "--log=none", "--out", "w.st")
+    for path in ("w.st", "ages.ckpt"):
+        made = {c["column"]: c for c in json.loads(metadata(path)["encoders:vertex"])}
+        with open(f"{data}/schema.json", encoding="utf-8") as f:
+            columns = json.load(f)["nodes"]["vertex"]["columns"]
+        check(f"{path}: the encoders are the data's", all(made[c]["encoder"] == columns[c]["encoder"] for c in made) and
+              set(made) == {"age", "age_missing", "city", "y", "split"}, made)
+        check(f"{path}: labels are told", [c for c in made if made[c].get("label")] == ["y", "split"], made)
+
+
+def other_data():
+    """Data that were made otherwise."""
+    plain, _ = imported("plain", people(60, ["ankara", "berlin", "cairo"], 1))
+    other, _ = imported("other", people(60, ["ankara", "berlin", "cairo"], 1, scale=12), "--standardize", "--unknown")
+    for path in ("w.st", "ages.ckpt"):
+        for data in (plain, other):
+            told = run("./ages", "eval", "--data", data, "--weights", path, code=1)
+            check(f"{path}: {data} is refused, both sides named",
+                  f"{data}: 'vertex.age' is a number " in told and f"in the model of {path} a number standardised: mean" in told, told)
+    told = run("./ages", "--data", plain, "--resume", "ages.ckpt", "--force", code=1)
+    check("resume: data of another form", "'vertex.age' is a number as it is" in told, told)
+
+
+def like():
+    """Rows that come later are made as the model's, or not at all."""
+    rows = people(60, ["ankara", "berlin", "cairo"], 1)
+    for path in ("here.d", "w.st", "ages.ckpt"):
+        data, told = imported(f"like-{path}", rows, "--like", path)
+        for c in ("age", "age_missing", "city", "y", "split"):
+            check(f"{path}: the same {c} of the same rows", values(f"{data}/node.vertex.{c}.npy") == values(f"here.d/node.vertex.{c}.npy"))
+        check(f"{path}: the same w", values(f"{data}/edge.link.w.npy") == values("here.d/edge.link.w.npy"))
+        check(f"{path}: what is not read is told", ("'joined' is left out" in told) == (path != "here.d"), told)
+    turned = [{k: r[k] for k in ("split", "city", "y", "age", "id")} for r in rows]
+    data, _ = imported("turned", turned, "--like", "w.st")
+    for c in ("age", "city", "y"):
+        check(f"columns in another order: {c}", values(f"{data}/node.vertex.{c}.npy") == values(f"here.d/node.vertex.{c}.npy"))
+    # few rows, no gap, no label, a new city
+    few = [dict(r, age=r["age"] or "44") for r in people(12, ["cairo", "delhi"], 2)]
+    data, told = imported("few", few, "--like", "w.st", columns=["id", "city", "age"])
+    check("labels may be absent, which is told", "there is no 'y', which w.st has" in told and "there is no 'split'" in told, told)
+    run("./ages", "predict", "--data", data, "--weights", "w.st", "--out", "few.npy")
+    other = [dict(r, city=r["city"].replace("delhi", "<unknown>")) for r in few]
+    data, _ = imported("said", other, "--like", "here.d", columns=["id", "city", "age", "joined"])
+    run("./ages", "predict", "--data", data, "--weights", "w.st", "--out", "said.npy")
+    check("a name that is not known is the unknown one", values("few.npy") == values("said.npy"))
+    # a city with a code of its own in other data is the model's unknown one
+    with open(f"{data}/schema.json", encoding="utf-8") as f:
+        schema = f.read()
+    write(f"{data}/schema.json", schema.replace("cairo", "delhi"))
+    told = run("./ages", "predict", "--data", data, "--weights", "w.st", "--out", "new.npy")
+    check("other data's names that the model does not know", values("new.npy") != values("said.npy"))
+    refused(few)
+
+
+def refused(rows):
+    """Each says what differs, with table, column, row and both sides."""
+    unit, _ = imported("known", people(60, ["ankara", "berlin", "cairo"], 1), "--standardize")
+    all_columns = ["id", "city", "age", "joined", "y", "split"]
+    for what, change, columns, path, says in (
+        ("a column is missing", {}, ["id", "city"], "w.st", "bad.csv: row 1: there is no column 'age' for 'vertex.age' of w.st; there are 'id', 'city'"),
+        ("a text among numbers", {"age": "old"}, all_columns, "w.st", "bad.csv: row 4: column 'age': 'old' is not a number, as w.st has it"),
+        ("a new category", {}, all_columns, unit, f"bad.csv: row 3: column 'city': 'delhi' is not a category: 'ankara', 'berlin', 'cairo', as {unit} has it"),
+        ("a new class", {"y": "dead"}, all_columns, "w.st", "row 4: column 'y': 'dead' is not a class: 'old', 'young', as w.st has it"),
+        ("another form of dates", {"joined": "11/03/2020"}, all_columns, "here.d", "row 4: column 'joined': '11/03/2020' is not a time: year-month-day, as here.d"),
+        ("seconds where dates are", {"joined": "1583884800"}, all_columns, "here.d", "'1583884800' is not a time: year-month-day, as here.d has it"),
+    ):
+        bad = [dict(r, **(change if i == 2 else {})) for i, r in enumerate(rows)]
+        _, told = imported("bad", bad, "--like", path, columns=columns, code=1)
+        check(what, says in told and not os.path.exists("bad.d"), told)
+    write("gaps.csv", "id,a\nn0,1\nn1,2\n")
+    run(GNNC, "import", "gaps.csv", edges("gaps.e.csv", 2), "-o", "gaps.d")
+    write("gaps.csv", "id,a\nn0,1\nn1,\n")
+    told = run(GNNC, "import", "gaps.csv", "gaps.e.csv", "-o", "gap.d", "--like", "gaps.d", code=1)
+    check("a gap where there was none", "row 3: column 'a': an empty cell is not a number, as gaps.d has it" in told, told)
+    for args, says in (("--kind age=cat", "--like says how columns are made: no --kind"), ("--like cora.st", "cora.st")):
+        p = subprocess.run([GNNC, "import", "few.csv", "few.e.csv", "-o", "no.d", "--like", "w.st", *args.split()], stderr=subprocess.PIPE, text=True, check=False)
+        check(args, p.returncode and says in p.stderr, p.stderr)
+    told = run(GNNC, "import", "few.csv", "few.e.csv", "-o", "no.d", "--node", "person", "--like", "w.st", code=1)
+    check("another table", "few.csv: there is no table 'vertex', which w.st has" in told, told)
+    told = run(GNNC, "import", "few.csv", "few.e.csv", "-o", "no.d", "--like", f"{TOP}/models/data/cora", code=1)
+    check("data that say nothing", "nothing in it says how columns are made" in told, told)
+
+
+os.chdir(tempfile.mkdtemp())
+training()
+other_data()
+like()
+print(f"{done - len(failures)} passed, {len(failures)} failed")
+sys.exit(1 if failures else 0)
