@@ -6,6 +6,14 @@
 #include "csv.h"
 #include "dataset.h"
 
+/* Of a reference that leads to no row. */
+typedef enum {
+    RT_DANGLING_BAD,  /* its row is a bad one, though with skip_bad it stays, without the edge */
+    RT_DANGLING_KEEP, /* the row stays, without the edge */
+    RT_DANGLING_DROP, /* the row is left out */
+    RT_DANGLING_STOP, /* the import fails, also with skip_bad */
+} rt_dangling;
+
 enum { RT_BAD_ROWS_TOLD = 10, RT_IMPORT_KINDS = 64 };
 /* "paper.year=cat" or "year=cat": the kind of a column, against the guess. */
 typedef struct RtKindOf {
@@ -64,6 +72,9 @@ typedef struct RtImport {
     int64_t rare;                   /* .. and for those of fewer rows */
     const struct RtEncoders *like;  /* columns of tables of texts are made by these; NULL: fitted */
     const struct RtNamedBytes *map; /* of a lone table or two: the rules of --map; NULL: none */
+    rt_dangling dangling;
+    /* Told now and then of the rows of a table that were read, of how many; NULL: nobody. */
+    void (*on_progress)(void *user, const char *table, int64_t n, int64_t n_all);
     RtHeader header; /* of CSV: whether row 1 has the names, in files that `headers` leaves out */
     int n_headers;
     RtHeaderOf headers[RT_IMPORT_KINDS];

@@ -6,6 +6,8 @@
 #include "import_build.h"
 #include "import_table.h"
 
+const char rt_map_no_memory[] = "out of memory";
+
 gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
                         const char *rule(void *user, const char *line), void *user, RtError *err) {
     const char **line;
@@ -17,6 +19,7 @@ gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
         *end = 0;
         s += strspn(s, " \t");
         const char *what = *s ? rule(user, s) : NULL;
+        if (what == rt_map_no_memory) return rt_fail_nomem(err, map->name);
         if (what)
             return rt_fail(err, GNNC_E_FORMAT, "%s:%lld: %s", map->name, (long long)i + 1, what);
     }
@@ -72,12 +75,20 @@ const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wis
     if (strcmp(text, "drop") == 0) return *kind = RT_KIND_SKIP, NULL;
     next_word(&rest, &word, &n);
     char *name = rt_pool_strndup(pool, word, n);
-    if (!name) return "out of memory";
+    if (!name) return rt_map_no_memory;
     if (rt_col_kind_find(name, &k) && rt_kind_of_cells(k)) {
         *kind = (int)k;
         return read_wishes(rest, k, wish);
     }
     rt_col_kinds_list(rt_kind_of_cells, list, sizeof list);
     name = rt_pool_printf(pool, "key, drop, -> table, or a kind is expected: one of %s", list);
-    return name ? name : "out of memory";
+    return name ? name : rt_map_no_memory;
+}
+
+RtWish rt_wish_of(const RtImport *how, const RtWish *w, const char *name) {
+    RtWish got = {0};
+    got.standard = w->standard || (how->standardize && !w->plain && !rt_is_label(name));
+    got.unknown = w->unknown || ((how->unknown || how->rare) && !w->known);
+    if (got.unknown) got.rare = w->rare ? w->rare : w->unknown ? 0 : how->rare;
+    return got;
 }

@@ -15,6 +15,8 @@ typedef struct RtWish {
     int64_t rare;         /* .. for names of fewer rows, too */
 } RtWish;
 
+/* What a rule returns where there is none. */
+extern const char rt_map_no_memory[];
 /* Calls `rule` for each line that says something, without its comment.  E_FORMAT: what `rule`
  * returned, with file and line. */
 gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
@@ -22,5 +24,9 @@ gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
 /* "drop", or a kind and wishes: *kind is RT_KIND_SKIP or an rt_col_kind.  NULL, or what is wrong.
  */
 const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wish);
+
+/* What a column of this name gets by its wish and the import's options: `standard`, `unknown` and
+ * `rare` are set.  Labels are scaled by a wish alone, as results are told in their units. */
+RtWish rt_wish_of(const RtImport *how, const RtWish *wish, const char *name);
 
 #endif

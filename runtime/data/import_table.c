@@ -358,19 +358,15 @@ static RtEncoder *missing_encoder(RtPool *keep, const char *from) {
     return e;
 }
 
-/* What is to be fitted once it is known which rows are learned from.  Labels are not scaled, as
- * results are told in their units. */
+/* What is to be fitted once it is known which rows are learned from. */
 static bool wait_for_split(RtPool *keep, const RtCsv *t, const RtFieldsWanted *wanted, RtField *f) {
-    const RtImport *how = wanted->how;
-    const RtWish *w = &wanted->wish[f->first];
+    RtWish w = rt_wish_of(wanted->how, &wanted->wish[f->first], f->name);
     RtEncoder *e = f->encoder;
-    bool scaled = w->standard || (how->standardize && !w->plain && !rt_is_label(f->name));
-    bool unknown = w->unknown || ((how->unknown || how->rare) && !w->known);
-    if (e->as == RT_AS_CATEGORY && unknown) {
+    if (e->as == RT_AS_CATEGORY && w.unknown) {
         e->unknown = true;
-        e->rare = w->rare ? w->rare : w->unknown ? 0 : how->rare;
+        e->rare = w.rare;
     }
-    if (f->kind != RT_COL_FLOAT || f->matrix || !scaled) return true;
+    if (f->kind != RT_COL_FLOAT || f->matrix || !w.standard) return true;
     return (f->exact = RT_NEWN(keep, double, t->n_rows));
 }
 
