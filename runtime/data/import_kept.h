@@ -1,0 +1,26 @@
+/* The keys of the rows that stay: a column of whole numbers, or where one is none the names of the
+ * rows, so that results can be joined back. */
+#ifndef RUNTIME_IMPORT_KEPT_H
+#define RUNTIME_IMPORT_KEPT_H
+
+#include "import_build.h"
+#include "import_dict.h"
+#include "import_source.h"
+
+typedef struct RtKeptKeys {
+    const RtSourceTable *t;
+    RtPool *keep;
+    RtError *err;
+    bool whole;
+    int64_t *numbers;
+    const char **names;
+    RtDict texts;
+} RtKeptKeys;
+
+/* Nothing is kept of a table without a key.  What is lives in `keep`. */
+gnnc_status rt_kept_begin(RtKeptKeys *k, RtPool *keep, const RtSourceTable *t, RtError *err);
+/* The key of row `row`; rows are added in turn. */
+gnnc_status rt_kept_add(RtKeptKeys *k, const RtDatum *const *key, int64_t row);
+gnnc_status rt_kept_end(RtKeptKeys *k, RtBuild *b, RtTable *node);
+
+#endif
