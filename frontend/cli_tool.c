@@ -108,15 +108,23 @@ static const char *told_file(Ctx *c) {
     return apart ? arena_printf(c->a, "%s/told.txt", c->outside.temp) : NULL;
 }
 
-static int spawn(pid_t *pid, char **args, char **env, const char *told) {
+/* One that may be cancelled is a group with those that it runs. */
+static int spawn(pid_t *pid, char **args, char **env, const char *told, bool group) {
     posix_spawn_file_actions_t f;
+    posix_spawnattr_t how;
     int e = posix_spawn_file_actions_init(&f);
     if (e) return e;
-    if (told) e = posix_spawn_file_actions_addopen(&f, 0, "/dev/null", O_RDONLY, 0);
+    if ((e = posix_spawnattr_init(&how)) != 0) {
+        posix_spawn_file_actions_destroy(&f);
+        return e;
+    }
+    if (group) e = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP);
+    if (told && !e) e = posix_spawn_file_actions_addopen(&f, 0, "/dev/null", O_RDONLY, 0);
     if (told && !e)
         e = posix_spawn_file_actions_addopen(&f, 1, told, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (told && !e) e = posix_spawn_file_actions_adddup2(&f, 1, 2);
-    if (!e) e = posix_spawnp(pid, args[0], &f, NULL, args, env);
+    if (!e) e = posix_spawnp(pid, args[0], &f, &how, args, env);
+    posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&f);
     return e;
 }
@@ -128,17 +136,24 @@ static int wait_for(pid_t pid) {
     return status;
 }
 
+static const struct timespec turn = {.tv_nsec = 5 * 1000 * 1000};
+
+/* The compiler proper may outlive cc for a moment, and write into the private directory. */
+static void end_group(pid_t pid) {
+    kill(-pid, SIGTERM);
+    wait_for(pid);
+    for (int i = 0; i < 100 && kill(-pid, 0) == 0; i++) nanosleep(&turn, NULL);
+}
+
 /* The same for as long as nobody cancels. */
 static int wait_unless_cancelled(Ctx *c, pid_t pid) {
-    const struct timespec turn = {.tv_nsec = 5 * 1000 * 1000};
     const Outside *o = &c->outside;
     int status = 0;
     if (!o->cancelled) return wait_for(pid);
     for (pid_t ended; (ended = waitpid(pid, &status, WNOHANG)) <= 0;) {
         if (ended < 0 && errno != EINTR) return -1;
         if (o->cancelled(o->user)) {
-            kill(pid, SIGTERM);
-            wait_for(pid);
+            end_group(pid);
             c->cancelled = true;
             longjmp(c->oom, 1);
         }
@@ -163,7 +178,7 @@ bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose) {
     const char *told = told_file(c);
     char **env = environment(c);
     pid_t pid;
-    int e = spawn(&pid, args->v, env, told);
+    int e = spawn(&pid, args->v, env, told, c->outside.cancelled != NULL);
     if (e) {
         diag_add(c, DIAG_E0004, (Span){0}, "cannot run '%s': %s", args->v[0], strerror(e));
         return false;
