@@ -267,6 +267,11 @@ install: all $(BUILD)/static/libgnncc.a $(BUILD)/gnncc.pc
 	install -m 644 runtime/python/*.py $(TO)/share/gnnc/python/
 	set -- $(HELPS); for to in $(MANUAL); do \
 	    install -d "$${to%/*}" && install -m 644 $$1 "$$to" || exit 1; shift; done
+# The compiler for Python: pip install build/gnnc-*.whl.
+wheel: all
+	@rm -rf $(call quoted,$(BUILD)/wheel)
+	@$(MAKE) --no-print-directory -s install DESTDIR= PREFIX=$(call quoted,$(abspath $(BUILD))/wheel)
+	@python3 frontend/python/wheel.py frontend/python/gnnc $(call quoted,$(BUILD)/wheel) $(VERSION) $(call quoted,$(BUILD))
 uninstall:
 	rm -rf $(LIB) $(TO)/share/gnnc
 	rm -f $(MANUAL)
@@ -290,8 +295,8 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all abi cuda gpu-bundle unit install uninstall demo test check long accuracy format format-check clean
+.PHONY: all abi cuda gpu-bundle unit install wheel uninstall demo test check long accuracy format format-check clean
 .SECONDARY:
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)
 print-%:
 	@echo '$($*)'

@@ -26,6 +26,7 @@ import zipfile
 
 import numpy as np
 
+import python_compile
 import python_header
 
 GNNC, TOP, CORA = sys.argv[1:4]
@@ -655,6 +656,7 @@ def documentation():
         blocks = re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)
     assert len(blocks) > 3
     shutil.copytree(CORA, "data")
+    shutil.copy(TOP + "/models/gcn.gnn", "churn.gnn")
     with open("documentation.py", "w", encoding="utf-8") as f:
         f.write("\n".join(blocks))
     run(sys.executable, "documentation.py")
@@ -681,6 +683,7 @@ def main():
     pairs_of_nodes()
     no_rows()
     names()
+    python_compile.compiling(TOP, churn)
     documentation()
 
 
