@@ -97,12 +97,15 @@ $(BUILD)/libgnnrt.so.$(SO): $(RUNTIME_OBJ) $(BUILD)/link.flags
 $(BUILD)/libgnnrt.so: $(BUILD)/libgnnrt.so.$(SO)
 	ln -sf $(<F) $@
 
-# What programs that were compiled with gnnc.h have of the library, as libabigail's abidw reads it (docs/c-api.md).
-ABI ?= tests/abi/gnnc.xml
-abi: $(BUILD)/libgnnrt.so
-	abidw --headers-dir runtime/include --drop-private-types --suppressions tests/abi/gnnc.suppr --exported-interfaces-only \
-	    --no-corpus-path --no-comp-dir-path --no-show-locs --no-architecture --no-elf-needed --no-parameter-names --type-id-style hash \
-	    --out-file $(call quoted,$(ABI)) $<
+# What programs that were compiled with gnnc.h and gnncc.h have of the libraries, as libabigail's abidw reads it
+# (docs/c-api.md).
+ABI ?= tests/abi
+ABIDW = abidw --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs \
+    --no-architecture --no-elf-needed --no-parameter-names --type-id-style hash
+abi: $(BUILD)/libgnnrt.so $(BUILD)/libgnncc.so
+	$(ABIDW) --headers-dir runtime/include --suppressions tests/abi/gnnc.suppr --out-file $(call quoted,$(ABI))/gnnc.xml \
+	    $(BUILD)/libgnnrt.so
+	$(ABIDW) --headers-dir frontend/include --out-file $(call quoted,$(ABI))/gnncc.xml $(BUILD)/libgnncc.so
 
 # The GEMM library the runtime calls: oneDNN where its header is found, else OpenBLAS.
 HAVE_DNNL := $(wildcard /usr/include/oneapi/dnnl/dnnl.h)

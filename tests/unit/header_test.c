@@ -22,7 +22,8 @@ static void find_top(void) {
 
 TEST(header_is_c99_and_cxx) {
     find_top();
-    static const char *const headers[] = {"gnnc.h", "gnnc_dlpack.h", "gnnc_arrow.h"};
+    static const char *const headers[] = {"gnnc.h", "gnnc_dlpack.h", "gnnc_arrow.h",
+                                          "../../frontend/include/gnncc.h"};
     bool cxx = system("command -v c++ >/dev/null 2>&1") == 0;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         char c[64];
