@@ -69,6 +69,11 @@ class Rows(Struct):
                 ("error", ctypes.c_char * 512)]
 
 
+class WholeInfo(Struct):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("table", c_char_p), ("kind", c_int32), ("rank", c_int32),
+                ("shape", Dims)]
+
+
 class OptionInfo(Struct):
     _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("help", c_char_p), ("type", c_int), ("settable", c_int),
                 ("is_set", c_int), ("int_value", c_int64), ("int_default", c_int64), ("int_least", c_int64),
@@ -82,7 +87,7 @@ class MetricInfo(Struct):
 
 
 STRUCTS = {"gnnc_array": Array, "gnnc_table_info": TableInfo, "gnnc_column_info": ColumnInfo,
-           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo}
+           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_whole_info": WholeInfo, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo}
 _names = POINTER(c_char_p)
 _values = (POINTER(POINTER(c_float)), POINTER(c_int), POINTER(c_int64))
 
@@ -164,6 +169,13 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_row_shape": (c_int, [Handle, POINTER(c_int), POINTER(c_int64)]),
     "gnnc_session_predict": (c_int, [Handle, c_int64, c_void_p, c_void_p]),
     "gnnc_session_set_seed": (c_int, [Handle, c_int64]),
+    "gnnc_session_open_model": (c_int, [Handle, Handle]),
+    "gnnc_session_subgraph": (c_int, [Handle, POINTER(Handle)]),
+    "gnnc_session_predict_subgraph": (c_int, [Handle, c_int64, c_void_p, c_void_p]),
+    "gnnc_session_n_whole": (c_int, [Handle]),
+    "gnnc_session_whole_info": (c_int, [Handle, c_int, POINTER(WholeInfo)]),
+    "gnnc_session_read_whole": (c_int, [Handle, c_int, c_int64, c_void_p, c_void_p]),
+    "gnnc_session_set_whole": (c_int, [Handle, c_int, c_void_p]),
     "gnnc_session_link_sizes": (c_int, [Handle, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64)]),
     "gnnc_session_predict_links": (c_int, [Handle, c_int64, c_void_p, c_void_p, c_void_p, c_void_p]),
     "gnnc_session_top_links": (c_int, [Handle, c_int64, c_void_p, c_void_p, c_int64, c_int, POINTER(c_int64), c_void_p]),
@@ -226,6 +238,10 @@ def _free(destroy: Any, pointer: Handle, kept: Any) -> None:
     destroy(pointer)
 
 
+def _keep(pointer: Handle) -> None:
+    """Of a handle that is another object's."""
+
+
 _T = TypeVar("_T", bound="Owner")
 
 
@@ -244,7 +260,8 @@ class Owner:
         # 0: the thread of the call under way.  A thread that a signal's exception took out of here just
         # before the end of its call may go on; a lock would stay locked.
         self._user: Dict[int, int] = {}
-        self._end = weakref.finalize(self, _free, getattr(library, self._destroy), pointer, kept)
+        destroy = getattr(library, self._destroy) if self._destroy else _keep
+        self._end = weakref.finalize(self, _free, destroy, pointer, kept)
         self._end.atexit = False  # other threads may be inside a call; the process gives back all there is
 
     def _make(self, name: str, *args: Any, kept: Any) -> None:

@@ -408,19 +408,22 @@ class Graph(_abi.Owner):
         Of a column: an array, a tensor, a sparse matrix of SciPy, or a Column.  "graph_ptr" divides nodes.
         """
         graph = cls()
+        graph._fill(tables)
+        return graph
+
+    def _fill(self, tables: Mapping[Any, Any]) -> None:
         nodes = {k: v for k, v in tables.items() if not isinstance(k, tuple)}
         for name, value in nodes.items():
-            add = graph.add_graphs if name in _facts.GRAPHS else graph.add_nodes
+            add = self.add_graphs if name in _facts.GRAPHS else self.add_nodes
             add(name, value if isinstance(value, int) else _count(name, value))
         for key, value in tables.items():
             if isinstance(key, tuple):
                 src, name, dst = key
                 ends = value["edge_index"] if isinstance(value, Mapping) else value
-                graph.add_edges(name, src, dst, ends[0], ends[1])
+                self.add_edges(name, src, dst, ends[0], ends[1])
         for key, value in tables.items():
             if isinstance(value, Mapping):
-                graph._add_columns(key[1] if isinstance(key, tuple) else key, value)
-        return graph
+                self._add_columns(key[1] if isinstance(key, tuple) else key, value)
 
     def _add_columns(self, table: str, columns: Mapping[str, Any]) -> None:
         for name, value in columns.items():
@@ -474,6 +477,25 @@ class Graph(_abi.Owner):
             self.add_masks(table, column, *masks)
         elif table in _facts.EDGES and numbers == [column] and "edge_attr" in store:
             self.add_column(table, column, store["edge_attr"], kind)
+
+
+class Subgraph(Graph):
+    """What a session's request brings: the session's memory, until its next one."""
+    _destroy = ""
+
+    def __init__(self, pointer: _abi.Handle, lent: _Lent) -> None:
+        self._lent = lent
+        self._committed = False
+        self._commit_lock = threading.Lock()
+        self._own(pointer, kept=lent)
+
+    @staticmethod
+    def _kind(table: str, column: str, values: Any, kind: Optional[str]) -> str:
+        if kind is None and column.startswith("whole."):
+            kind = "float"
+        if kind is None and column == "id" and column not in _declared(table):
+            kind = "id"
+        return Graph._kind(table, column, values, kind)
 
 
 def _text(s: Optional[bytes]) -> Optional[str]:

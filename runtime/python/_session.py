@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from . import _abi, _facts
 from ._abi import Error, library
-from ._graph import Graph
+from ._graph import Graph, Subgraph, _Lent
 from ._trainer import Source, _buffer
 
 
@@ -40,8 +40,11 @@ class Model(_abi.Owner):
         model._own(pointer, None)
         return model
 
-    def session(self, graph: Graph) -> Session:
-        """A session over a graph, for one thread; clone() makes those of others."""
+    def session(self, graph: Optional[Graph] = None) -> Session:
+        """A session over a graph, for one thread; clone() makes those of others.
+
+        Without one, Session.predict_subgraph predicts rows of what each call brings.
+        """
         return Session(self, graph)
 
 
@@ -63,8 +66,15 @@ def _at(x: Optional[np.ndarray]) -> Optional[int]:
     return None if x is None else x.ctypes.data
 
 
+class Whole(NamedTuple):
+    """What is computed of the whole graph, and a prediction reads."""
+    table: Optional[str]  # whose rows have it; None: it is of no table
+    kind: str  # nodes, edges: a name may be that of both
+    shape: Tuple[int, ...]  # of a row
+
+
 class Session(_abi.Owner):
-    """One thread's working memory over a model and a graph, both of which it keeps.
+    """One thread's working memory over a model and a graph, both of which it keeps, or over a model alone.
 
         s = Model("churn.safetensors").session(g)
         rows = s.predict([3, 1, 4])            # float32 [3, ..]
@@ -72,11 +82,14 @@ class Session(_abi.Owner):
     """
     _prefix, _destroy = "gnnc_session_", "gnnc_session_destroy"
 
-    def __init__(self, model: Model, graph: Graph) -> None:
-        pointer = graph._ready()
-        self._lent = graph._lent
+    def __init__(self, model: Model, graph: Optional[Graph] = None) -> None:
+        pointer = None if graph is None else graph._ready()
+        self._lent = _Lent() if graph is None else graph._lent
         self._make("gnnc_session_create", kept=self._lent)
-        self._call("open", model._shared(), pointer)
+        if pointer is None:
+            self._call("open_model", model._shared())
+        else:
+            self._call("open", model._shared(), pointer)
         self._measure()
 
     def _measure(self) -> None:
@@ -103,13 +116,69 @@ class Session(_abi.Owner):
         ids: [n] integers        out: float32 [n, ..] in one piece, which is filled; else a new one
         """
         ids = _numbers(ids, "ids")
-        shape = (ids.size, *self.row_shape)
-        if out is None:
-            out = np.empty(shape, dtype=np.float32)
-        elif out.shape != shape or out.dtype != np.float32 or not (out.flags.c_contiguous and out.flags.writeable):
-            raise Error("E_ARG", f"out must be float32 {list(shape)}, in one piece and writable")
+        out = self._room(ids.size, out)
         self._call("predict", ids.size, ids.ctypes.data, out.ctypes.data)
         return out
+
+    def _room(self, n: int, out: Optional[np.ndarray]) -> np.ndarray:
+        shape = (n, *self.row_shape)
+        if out is None:
+            return np.empty(shape, dtype=np.float32)
+        if out.shape != shape or out.dtype != np.float32 or not (out.flags.c_contiguous and out.flags.writeable):
+            raise Error("E_ARG", f"out must be float32 {list(shape)}, in one piece and writable")
+        return out
+
+    def predict_subgraph(self, tables: Mapping[Any, Any], ids: Any, out: Optional[np.ndarray] = None) -> np.ndarray:
+        """What the model gives for rows of a subgraph, of a session without a graph.
+
+        tables: as Graph.from_arrays takes them, with what `whole` lists as columns of their tables: all in-edges of
+        as many hops as the model reads, for what a session over the whole graph would give
+        ids: [n] rows of the subgraph        out: as of predict
+        """
+        ids = _numbers(ids, "ids")
+        out = self._room(ids.size, out)
+        pointer = _abi.Handle()
+        self._call("subgraph", ctypes.byref(pointer))
+        graph = Subgraph(pointer, self._lent)
+        graph._fill(tables)
+        graph.commit()
+        self._call("predict_subgraph", ids.size, ids.ctypes.data, out.ctypes.data)
+        graph.close()
+        return out
+
+    @property
+    def whole(self) -> Dict[str, Whole]:
+        """What the model computes of the whole graph and a prediction reads, by its column's name."""
+        return {info.name.decode(): Whole(info.table and info.table.decode(), list(_abi.TABLES)[info.kind],
+                                          tuple(info.shape[:info.rank])) for info in self._wholes()}
+
+    def _wholes(self) -> Any:
+        for i in range(self._ask("n_whole")):
+            info = _abi.WholeInfo()
+            self._call("whole_info", i, ctypes.byref(info))
+            yield info
+
+    def _which(self, name: str) -> int:
+        names = list(self.whole)
+        if name not in names:
+            raise Error("E_MISSING", f"nothing is computed of the whole graph that is called '{name}': {names}")
+        return names.index(name)
+
+    def read_whole(self, name: str, ids: Any = None) -> np.ndarray:
+        """Rows of one of `whole`, of a session over a graph: float32 [n, ..]; of no table without ids: [..]."""
+        i, of = self._which(name), self.whole[name]
+        rows = None if ids is None else _numbers(ids, "ids")
+        out = np.empty((() if rows is None else (rows.size,)) + of.shape, dtype=np.float32)
+        self._call("read_whole", i, 1 if rows is None else rows.size, _at(rows), out.ctypes.data)
+        return out
+
+    def set_whole(self, name: str, values: Any) -> None:
+        """Gives one of `whole` that is of no table to a session without a graph, for all subgraphs to come."""
+        i, of = self._which(name), self.whole[name]
+        x = np.asarray(values, dtype=np.float32, order="C")
+        if x.shape != of.shape:
+            raise Error("E_SHAPE", f"'{name}' is {list(of.shape)}, not {list(x.shape)}")
+        self._call("set_whole", i, x.ctypes.data)
 
     def set_seed(self, seed: int) -> None:
         """What is drawn for a row, of a model by time or compiled with --draw, is a function of this and the row."""

@@ -288,6 +288,43 @@ def rows_by_themselves(churn, graph, scores):
     fails("E_STATE", "this Model is closed", model.session, graph)
 
 
+def subgraphs(churn, graph, scores):
+    """Rows around some, without a graph, from borrowed arrays of many types."""
+    n, model = 2708, churn.Model("churn.safetensors")
+    over, s = model.session(graph), model.session()
+    whole = {"whole.degree.cites_sl": churn.Whole("paper", "nodes", ())}
+    assert s.whole == over.whole == whole and s.rows == 0 and s.row_shape == (7,)
+    ptr, col, val = (np.load(f"{CORA}/node.paper.x.{k}.npy") for k in ("ptr", "col", "val"))
+    src, dst = np.load(f"{CORA}/edge.cites.npy")
+    dense = np.zeros((n, 1433), dtype=np.float32)
+    dense[np.repeat(np.arange(n), np.diff(ptr)), col] = val
+    for row in (3, 99):
+        near = np.array([row])
+        for _ in range(2):
+            near = np.unique(np.concatenate([near, src[np.isin(dst, near)]]))
+        kept = np.isin(dst, near) & np.isin(src, near)
+        tables = {"paper": {"x": dense[near], "whole.degree.cites_sl": over.read_whole("whole.degree.cites_sl", near)},
+                  ("paper", "cites", "paper"): np.searchsorted(near, np.stack([src[kept], dst[kept]]))}
+        out = np.empty((1, 7), dtype=np.float32)
+        for own in (s, s.clone()):
+            assert own.predict_subgraph(tables, np.searchsorted(near, [row]), out=out) is out
+            assert np.abs(out - scores[row]).max() <= 1e-6 * np.abs(scores[row]).max()
+    fails("E_MISSING", "no column 'whole.degree.cites_sl'", s.predict_subgraph, {**tables, "paper": {"x": dense[near]}}, [0])
+    fails("E_RANGE", "row 10000", s.predict_subgraph, tables, [10000])
+    fails("E_MISSING", "paper", s.predict_subgraph, {}, [0])
+    fails("E_STATE", "has a graph", over.predict_subgraph, tables, [0])
+    fails("E_STATE", "no graph", s.predict, [0])
+    fails("E_MISSING", "whole.x", s.set_whole, "whole.x", 1)
+    fails("E_SHAPE", "is []", s.set_whole, *whole, [1, 2])
+    fails("E_ARG", "has rows", s.set_whole, *whole, 1)
+    fails("E_ARG", "is of a table", over.read_whole, *whole)
+    assert s.predict_subgraph(tables, []).shape == (0, 7)
+    lent = s._lent
+    for each in (s, own):
+        each.close()
+    assert not lent.arrays  # all were given back
+
+
 def rows_that_come_later(churn):
     """Appended rows give what a graph gives that is built of all; sessions keep the snapshot that they have."""
     _, _, y, split, ends = cora()
@@ -671,7 +708,9 @@ def main():
     the_wheel()
     the_installer()
     graph = same_bits(churn)
-    rows_by_themselves(churn, graph, metrics_and_values(churn, graph))
+    scores = metrics_and_values(churn, graph)
+    rows_by_themselves(churn, graph, scores)
+    subgraphs(churn, graph, scores)
     rows_that_come_later(churn)
     lives(churn)
     refused(churn)
