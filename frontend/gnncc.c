@@ -321,7 +321,7 @@ static void import(Ctx *c, void *arg) {
     char **argv = NEWN(c->a, char *, (size_t)j->n + 2);
     argv[0] = arena_printf(c->a, "import");
     for (int i = 0; i < j->n; i++) argv[i + 1] = arena_strndup(c->a, j->arg[i], strlen(j->arg[i]));
-    j->rc = gnnc_import_main(j->n + 1, argv, j->to, j->err);
+    j->rc = gnnc_import_main(j->n + 1, argv, NULL, j->to, j->err);
 }
 
 static bool import_with_streams(gnncc_result *r, Import *j) {

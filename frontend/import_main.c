@@ -27,6 +27,7 @@ static const char usage[] =
     "  nodes.csv edges.csv   tables with headers; edges.csv alone is enough\n"
     "  DIR                   a folder: train.txt, valid.txt, test.txt (triples); metadata.yaml\n"
     "                        (GraphBolt); raw/ and split/ (Open Graph Benchmark); *.csv tables\n"
+    "  shop.sqlite           an SQLite database; postgresql://.. one of PostgreSQL\n"
     "  edges.txt             an edge list: two node numbers a line\n"
     "  DIR/ind.NAME          Planetoid's raw files ind.NAME.x, .tx, .allx, ..\n"
     "\n";
@@ -45,11 +46,16 @@ static const ImportOption import_options[] = {
     {"--features", "TYPE",
      "store rows of features in 16 bits, bf16 or f16; COLUMN=TYPE: that column"},
     {"--relation-types", NULL, "triples: an edge type per relation, not a column rel"},
-    {"--map", "FILE", "CSV: what columns are and which are keys, as docs/data.md describes"},
-    {"--standardize", NULL, "CSV: numbers but labels less their mean, in standard deviations"},
-    {"--unknown", NULL, "CSV: a code of each category for names that other data will have"},
+    {"--map", "FILE",
+     "tables: what their columns are, and which are keys, as docs/data.md describes"},
+    {"--dangling", "keep|drop|stop",
+     "tables: a reference that leads to no row is no edge, or its row is left out, or the import "
+     "ends"},
+    {"--standardize", NULL, "tables: numbers but labels less their mean, in standard deviations"},
+    {"--unknown", NULL, "tables: a code of each category for names that other data will have"},
     {"--like", "MODEL",
-     "CSV: make the columns as they were for this file of weights, checkpoint or data directory"},
+     "tables: make the columns as they were for this file of weights, checkpoint or data "
+     "directory"},
     {"--rare", "N", ".. and for those of fewer than N rows"},
     {"--normalize-rows", NULL, "make the rows of x sum to 1"},
     {"--split", "[TABLE=]80/10/10", "make a split of the table with labels, else of the edges"},
@@ -92,6 +98,7 @@ static void put_help(FILE *out) {
 typedef struct {
     const char *input[2], *dir, *scaffold, *map, *like;
     int n_input;
+    const ImportDatabase *databases;
     bool force, help, splits, seeded;
     RtSplitHow split;
     RtTaskHow task; /* query NULL: none is asked for */
@@ -254,6 +261,17 @@ static bool set_every(Options *o, const char *v, FILE *err) {
     return fprintf(err, "gnnc import: --every %s: a number of days is expected\n", v), false;
 }
 
+static bool set_dangling(RtImport *how, const char *v, FILE *err) {
+    static const struct {
+        const char *word;
+        rt_dangling what;
+    } words[] = {
+        {"keep", RT_DANGLING_KEEP}, {"drop", RT_DANGLING_DROP}, {"stop", RT_DANGLING_STOP}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(v, words[i].word) == 0) return how->dangling = words[i].what, true;
+    return fprintf(err, "gnnc import: --dangling %s: keep, drop or stop is expected\n", v), false;
+}
+
 /* Options that say how a split or a task is made, without one. */
 static bool check_split(const Options *o, FILE *err) {
     bool dated = !isnan(o->task.val_time) || !isnan(o->task.test_time);
@@ -294,8 +312,9 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         bool split = strcmp(key, "--split") == 0, seed = strcmp(key, "--seed") == 0;
         bool rare = strcmp(key, "--rare") == 0, every = strcmp(key, "--every") == 0;
         bool val = strcmp(key, "--val-time") == 0, test = strcmp(key, "--test-time") == 0;
-        bool other =
-            nodes || kind || low || header || split || seed || rare || val || test || every;
+        bool dangling = strcmp(key, "--dangling") == 0;
+        bool other = nodes || kind || low || header || split || seed || rare || val || test ||
+                     every || dangling;
         if (!to && !other) return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
@@ -307,6 +326,7 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         if (val && !set_date(key, v, &o->task.val_time, err)) return false;
         if (test && !set_date(key, v, &o->task.test_time, err)) return false;
         if (every && !set_every(o, v, err)) return false;
+        if (dangling && !set_dangling(&o->how, v, err)) return false;
         if (header && !set_header(&o->how, v, err)) return false;
         if (kind && !add_kind(&o->how, v, err)) return false;
         if (low && !add_low(&o->how, v, err)) return false;
@@ -357,12 +377,27 @@ static bool is_folder(const char *path) {
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+static gnnc_status read_database(Options *o, const ImportDatabase *from, RtDataset **d,
+                                 RtError *e) {
+    RtSource s = {0};
+    if (!from->open)
+        return rt_fail(e, GNNC_E_ARG, "%s databases are not read: this gnnc was built without %s",
+                       from->name, from->library);
+    gnnc_status st = from->open(NULL, o->input[0], &o->how, &s, e);
+    if (st == GNNC_OK) st = rt_source_order(&s, e);
+    if (st == GNNC_OK) st = rt_import_source(NULL, &s, o->how.map, &o->how, d, e);
+    if (s.form) s.form->close(&s);
+    return st;
+}
+
 static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
     const char *first = o->input[0], *dir, *name;
     RtNamedBytes map = {.name = o->map};
     gnnc_status st = o->map ? rt_file_map(pool, o->map, &map.text, e) : GNNC_OK;
     if (st != GNNC_OK) return st;
     o->how.map = o->map ? &map : NULL; /* until the data are read */
+    for (const ImportDatabase *b = o->databases; b && b->name && o->n_input == 1; b++)
+        if (!is_folder(first) && b->takes(first)) return read_database(o, b, d, e);
     if (o->n_input == 2) return rt_import_csv(NULL, first, o->input[1], &o->how, d, e);
     if (is_folder(first)) return read_folder(o, pool, d, e);
     if (rt_ends_with(first, ".npz")) return rt_import_npz(NULL, first, &o->how, d, e);
@@ -388,7 +423,7 @@ static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
                        : o->map             ? "--map"
                                             : NULL;
     if (said && !has_encoders(d->nodes, d->n_nodes) && !has_encoders(d->edges, d->n_edges))
-        return rt_fail(e, GNNC_E_ARG, "%s is for CSV: %s has no columns of cells", said,
+        return rt_fail(e, GNNC_E_ARG, "%s is for tables: %s has no columns of cells", said,
                        o->input[0]);
     if (o->like) return rt_import_like_check(d, o->how.like, o->input[0], e);
     bool dated = o->task.query && !isnan(o->made.val_time);
@@ -506,6 +541,18 @@ static void on_warning(void *user, const char *text) {
     fprintf(user, "gnnc import: warning: %s\n", text);
 }
 
+/* On a terminal, over and over on one line. */
+static void on_progress(void *user, const char *table, int64_t n, int64_t n_all) {
+    fprintf(user, "\r\x1b[K%s: %lld of %lld rows", table, (long long)n, (long long)n_all);
+    if (n == n_all) fputs("\r\x1b[K", user);
+    fflush(user);
+}
+
+static bool is_terminal(FILE *f) {
+    int fd = fileno(f);
+    return fd >= 0 && isatty(fd);
+}
+
 static gnnc_status folder_of_scaffold(const Options *o, RtPool *pool, RtError *e) {
     const char *slash = o->scaffold ? strrchr(o->scaffold, '/') : NULL;
     if (!slash) return GNNC_OK;
@@ -545,8 +592,8 @@ static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError 
     return gnnc_import_scaffold(d, &how, o->scaffold, e);
 }
 
-int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
-    Options o = {.task = {.val_time = NAN, .test_time = NAN}};
+int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FILE *out, FILE *err) {
+    Options o = {.databases = databases, .task = {.val_time = NAN, .test_time = NAN}};
     RtError e = {""};
     RtPool pool;
     RtDataset *d = NULL;
@@ -555,6 +602,7 @@ int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err) {
     if (o.help) return put_help(out), 0;
     o.how.on_bad = on_bad;
     o.how.on_warning = on_warning;
+    o.how.on_progress = is_terminal(err) ? on_progress : NULL;
     o.how.user = err;
     rt_pool_init(&pool, NULL);
     RtEncoders like;

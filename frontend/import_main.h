@@ -2,7 +2,10 @@
 #ifndef FRONTEND_IMPORT_MAIN_H
 #define FRONTEND_IMPORT_MAIN_H
 
+#include <stdbool.h>
 #include <stdio.h>
+
+#include "runtime/data/import_source.h"
 
 /* Its options by number from 0; NULL behind the last. */
 typedef struct {
@@ -10,7 +13,17 @@ typedef struct {
 } ImportOption;
 const ImportOption *gnnc_import_option(int i);
 
-/* argv[0] is "import". Returns the exit code: 0, 1 (diagnosed), 2 (usage). */
-int gnnc_import_main(int argc, char **argv, FILE *out, FILE *err);
+/* A sort of database that is an input; NULL behind the last. */
+typedef struct ImportDatabase {
+    const char *name, *library;
+    bool (*takes)(const char *input);
+    /* NULL: gnnc was built without its library.  See frontend/source/source.h. */
+    gnnc_status (*open)(const RtAlloc *from, const char *input, RtImport *how, RtSource *out,
+                        RtError *err);
+} ImportDatabase;
+
+/* argv[0] is "import"; `databases` may be NULL: none is read. Returns the exit code: 0, 1
+ * (diagnosed), 2 (usage). */
+int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FILE *out, FILE *err);
 
 #endif

@@ -38,7 +38,7 @@ static void run(Ctx *c, void *arg) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "import") == 0) /* has a command line of its own */
-        return gnnc_import_main(argc - 1, argv + 1, stdout, stderr);
+        return gnnc_import_main(argc - 1, argv + 1, NULL, stdout, stderr);
     Ctx c;
     Call j = {.argc = argc, .argv = argv};
     bool began = ctx_init(&c, NULL);

@@ -1,440 +1,528 @@
-/* Several CSV tables that refer to each other: every row is a node, every reference an edge
- * from the row to the row it names.  A mapping says what a column is, a line each:
- *     races.raceId     key                 other tables name rows by it
- *     results.raceId   -> races            edge type results__raceId
- *     results.date     time                or float, cat, class, id, split
- *     races.url        drop
- * Of columns that it does not name `id`, `<table>_id` and `<table>Id` are keys, and such a column
- * of another table refers to it: in any case, and of the table's name in the singular, too. */
+/* Tables that refer to each other: every row is a node, every reference an edge from the row to
+ * the row it names.  A source (import_source.h) gives rows, one after another.
+ *
+ * Tables are read twice where others refer to them: first their keys, so that each reference finds
+ * its row when it is read, whatever leads to what, in a circle, too.  Rows are numbered as they
+ * come; where one is left out, edges are renumbered at the end. */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "import_build.h"
-#include "import_folder.h"
+#include "import_datum.h"
+#include "import_index.h"
+#include "import_kept.h"
+#include "import_source.h"
 #include "import_table.h"
 
-enum { MOST_TABLES = 256, REFERS = -3 };
+enum { PROGRESS = 1 << 16, SHOWN = 120 };
+
+/* The rows of a table by some of its columns. */
+typedef struct {
+    RtKeyIndex rows;
+    int table;
+    RtKeyColumns columns;
+} Index;
+
+/* What becomes of a reference. */
+typedef struct {
+    Index *to;
+    int32_t *src, *dst;
+    int64_t n, n_absent, n_lost; /* lost: they lead to no row */
+    char first_lost[2 * SHOWN];
+} Edges;
 
 typedef struct {
-    const char *name; /* of the node type */
-    RtCsv csv;
-    int *kind;    /* [columns] RtFieldsWanted.kind, or REFERS */
-    RtWish *wish; /* [columns] */
-    int *target;  /* [columns] the table that a column REFERS to */
-    int key;      /* column, -1 = none */
-    RtNames keys; /* of the good rows, where there is a key */
-    int64_t *row; /* [good rows] of the csv */
-    int64_t n;    /* good rows */
+    const RtSourceTable *s;
     RtTable *node;
+    int64_t n;      /* rows that stay */
+    int32_t *stays; /* by the row's number: its new one, -1 = left out; NULL: all stay */
+    Edges *edges;   /* of the references */
 } Table;
 
 typedef struct {
     RtBuild b;
     RtPool pool;
+    RtSource *source;
     RtImport *how;
     RtError *err;
     Table *table;
-    int n;
+    Index *index;
+    int n_index;
+    int64_t n_lost; /* references that lead to no row, where that ends the import */
 } Tables;
 
-static void on_bad_row(void *user, const char *file, int64_t line, const char *what) {
-    rt_import_bad_row(((Tables *)user)->how, file, line, what);
-}
+/* What is read of a table now. */
+typedef struct {
+    Tables *x;
+    Table *t;
+    int n, *column;       /* columns that are asked for */
+    int *place;           /* of a column of the table among them, -1: none */
+    RtDatum *cell;        /* [n] */
+    const RtDatum **list; /* room for [n] */
+    int64_t row, line;    /* of the row that is in `cell`, from 0; and what messages call it */
+    RtFields fields;      /* of CSV */
+    RtDatumFields cells;  /* of others */
+    RtPool scratch;
+    RtKeptKeys keys;
+} Reading;
 
 static gnnc_status no_memory(Tables *x) {
     return rt_fail_nomem(x->err, "import");
 }
 
-/* ---- reading -------------------------------------------------------------------- */
-static gnnc_status read_table(Tables *x, const RtFolder *f, const char *file, size_t n_stem) {
-    RtBytes text;
-    bool found;
-    Table *t = &x->table[x->n];
-    gnnc_status st;
-    if (x->n == MOST_TABLES) return rt_fail(x->err, GNNC_E_LIMIT, "%s: too many tables", f->name);
-    x->n++;
-    t->key = -1;
-    t->name = rt_identifier(&x->pool, file, n_stem);
-    if (!t->name) return no_memory(x);
-    char *plain = rt_pool_printf(&x->pool, "%.*s.csv", (int)n_stem, file);
-    if (!plain) return no_memory(x);
-    TRY(st, rt_folder_text(&x->pool, f, plain, &text, &found, x->err));
-    if (!found) return rt_fail(x->err, GNNC_E_MISSING, "%s: %s: no such file", f->name, plain);
-    RtHeader header = rt_import_header(x->how, plain);
-    TRY(st, rt_csv_parse(&x->pool, text, plain, header, on_bad_row, x, &t->csv, x->err));
-    if (t->csv.headerless && header != RT_HEADER_NO)
-        return rt_fail(
-            x->err, GNNC_E_FORMAT,
-            "%s: row 1: a header with column names is expected, not numbers; --header %s=no "
-            "calls them column_1, column_2, .., for --map",
-            plain, plain);
-    t->kind = RT_NEWN(&x->pool, int, t->csv.n_columns);
-    t->target = RT_NEWN(&x->pool, int, t->csv.n_columns);
-    t->wish = RT_NEWN(&x->pool, RtWish, t->csv.n_columns);
-    if (!t->kind || !t->target || !t->wish) return no_memory(x);
-    for (int i = 0; i < t->csv.n_columns; i++) t->kind[i] = RT_KIND_GUESS;
-out:
-    return st;
-}
-
-static gnnc_status read_folder(Tables *x, const RtFolder *f) {
-    const char **names;
-    int n;
-    gnnc_status st = rt_folder_list(&x->pool, f, "", &names, &n, x->err);
-    for (int i = 0; i < n && st == GNNC_OK; i++) {
-        const char *dot = strrchr(names[i], '.');
-        if (dot && strcmp(dot, ".gz") == 0 && dot - names[i] > 4) dot -= 4;
-        bool csv = dot && (strcmp(dot, ".csv") == 0 || strcmp(dot, ".csv.gz") == 0);
-        if (!csv || dot == names[i]) continue;
-        st = read_table(x, f, names[i], (size_t)(dot - names[i]));
-    }
-    if (st == GNNC_OK && x->n == 0)
-        return rt_fail(x->err, GNNC_E_MISSING,
-                       "%s: nothing in it is known: neither metadata.yaml, raw/, train.txt, *.npz "
-                       "nor *.csv",
-                       f->name);
-    return st;
-}
-
-/* ---- what columns are -------------------------------------------------------------- */
-static int find_table(const Tables *x, const char *name, size_t n) {
-    for (int i = 0; i < x->n; i++)
-        if (strlen(x->table[i].name) == n && memcmp(x->table[i].name, name, n) == 0) return i;
-    return -1;
-}
-
-/* "a column" of a header "a column:kind". */
-static int find_column(const Table *t, const char *name, size_t n) {
-    for (int i = 0; i < t->csv.n_columns; i++) {
-        const char *h = t->csv.header[i];
-        if (strcspn(h, ":") == n && memcmp(h, name, n) == 0) return i;
-    }
-    return -1;
-}
-
-static size_t id_stem(const char *header) {
-    bool sure;
-    return rt_id_stem(header, strcspn(header, ":"), &sure);
-}
-
-/* Is the stem the table's name, or the singular of it: race of races, box of boxes, category of
- * categories?  In any case of the letters. */
-static bool names_table(const char *stem, size_t n, const char *table) {
-    size_t k = strlen(table);
-    if (!n || k < n || k > n + 2) return false;
-    bool y = k == n + 2 && (stem[n - 1] == 'y' || stem[n - 1] == 'Y');
-    if (y) return strncasecmp(stem, table, n - 1) == 0 && strcasecmp(table + n - 1, "ies") == 0;
-    const char *end = table + n;
-    bool plural = strcasecmp(end, "s") == 0 || strcasecmp(end, "es") == 0;
-    return (k == n || plural) && strncasecmp(stem, table, n) == 0;
-}
-
-static int find_id(const Table *t) {
-    for (int c = 0; c < t->csv.n_columns; c++) {
-        const char *h = t->csv.header[c];
-        if (strcspn(h, ":") == 2 && strncasecmp(h, "id", 2) == 0) return c;
-    }
-    return -1;
-}
-
-static void guess_key(Table *t) {
-    int id = find_id(t);
-    if (id >= 0 && t->kind[id] == RT_KIND_GUESS) t->key = id;
-    for (int c = 0; c < t->csv.n_columns && t->key < 0; c++)
-        if (t->kind[c] == RT_KIND_GUESS &&
-            names_table(t->csv.header[c], id_stem(t->csv.header[c]), t->name))
-            t->key = c;
-    if (t->key >= 0) t->kind[t->key] = RT_KIND_SKIP;
-}
-
-/* The table that a column's name leads to: spelt alike if there is such one, else in any case if
- * there is one only; -1: none, -2: several. */
-static int table_of_id(const Tables *x, const char *header) {
-    int found = -1;
-    size_t n = id_stem(header);
-    for (int j = 0; j < x->n; j++) {
-        if (x->table[j].key < 0 || !names_table(header, n, x->table[j].name)) continue;
-        if (strncmp(header, x->table[j].name, n) == 0) return j;
-        found = found == -1 ? j : -2;
-    }
-    return found;
-}
-
-static void warn_of_lone_id(const Tables *x, const Table *t, const char *header, int to) {
-    int n = (int)strcspn(header, ":");
-    if (to == -2)
-        rt_import_warn(x->how,
-                       "%s: column '%.*s' may refer to several tables: --map FILE says which",
-                       t->csv.name, n, header);
-    else if (rt_id_stem(header, (size_t)n, &(bool){false}))
-        rt_import_warn(x->how,
-                       "%s: column '%.*s' looks like a reference, and no table has such a key: it "
-                       "gives no edges; --map FILE with '%s.%.*s -> TABLE' makes them",
-                       t->csv.name, n, header, t->name, n, header);
-}
-
-static bool is_key_like(const Table *t, int c) {
-    char name[64];
-    size_t n = strcspn(t->csv.header[c], ":");
-    if (n >= sizeof name || t->csv.header[c][n]) return false;
-    memcpy(name, t->csv.header[c], n);
-    name[n] = 0;
-    return rt_is_id(name) && rt_column_whole(&t->csv, c);
-}
-
-static void guess_references(const Tables *x, Table *t) {
-    for (int c = 0; c < t->csv.n_columns; c++) {
-        const char *h = t->csv.header[c];
-        if (t->kind[c] != RT_KIND_GUESS) continue;
-        int to = table_of_id(x, h);
-        if (to >= 0) {
-            t->kind[c] = REFERS;
-            t->target[c] = to;
-        } else if (is_key_like(t, c))
-            warn_of_lone_id(x, t, h, to);
+/* ---- reading -------------------------------------------------------------------------- */
+static void want(Reading *r, int column) {
+    if (r->place[column] < 0) {
+        r->place[column] = r->n;
+        r->column[r->n++] = column;
     }
 }
 
-/* Of what no rule names; a key that a rule names is the table's. */
-static void guess_keys(Tables *x) {
-    for (int i = 0; i < x->n; i++)
-        if (x->table[i].key < 0) guess_key(&x->table[i]);
-    for (int i = 0; i < x->n; i++) guess_references(x, &x->table[i]);
+static void want_all(Reading *r, const RtKeyColumns *c) {
+    for (int i = 0; i < c->n; i++) want(r, c->at[i]);
 }
 
-static const char *or_no_memory(const char *text) {
-    return text ? text : "out of memory";
+static gnnc_status reading_new(Tables *x, Table *t, Reading *r) {
+    int n = t->s->n_columns;
+    *r = (Reading){.x = x, .t = t, .row = -1};
+    rt_pool_init(&r->scratch, &x->pool.from);
+    r->column = RT_NEWN(&r->scratch, int, n);
+    r->place = RT_NEWN(&r->scratch, int, n);
+    r->cell = RT_NEWN(&r->scratch, RtDatum, n);
+    r->list = RT_NEWN(&r->scratch, const RtDatum *, n + RT_KEY_COLUMNS);
+    if (!r->column || !r->place || !r->cell || !r->list) return no_memory(x);
+    for (int i = 0; i < n; i++) r->place[i] = -1;
+    return GNNC_OK;
 }
 
-static const char *listed(Tables *x, const char *list, const char *name, size_t n) {
-    return or_no_memory(
-        rt_pool_printf(&x->pool, "%s%s%.*s", list, *list ? ", " : "", (int)n, name));
+static gnnc_status begin(Reading *r) {
+    RtSource *s = r->x->source;
+    return s->form->begin(s, (int)(r->t - r->x->table), r->column, r->n, r->x->err);
 }
 
-static const char *no_table(Tables *x, const char *name, size_t n) {
-    const char *list = "";
-    for (int i = 0; i < x->n; i++)
-        list = listed(x, list, x->table[i].name, strlen(x->table[i].name));
-    return or_no_memory(
-        rt_pool_printf(&x->pool, "there is no table '%.*s'; there are %s", (int)n, name, list));
+/* *more = false: there is no row left. */
+static gnnc_status next(Reading *r, bool *more) {
+    Tables *x = r->x;
+    RtSource *s = x->source;
+    gnnc_status st = s->form->next(s, r->cell, &r->line, x->err);
+    *more = st == GNNC_OK && r->line;
+    if (!*more && x->how->on_progress && r->row >= PROGRESS - 1)
+        x->how->on_progress(x->how->user, r->t->s->name, r->t->s->n_rows, r->t->s->n_rows);
+    if (!*more) return st;
+    if (++r->row == r->t->s->n_rows)
+        return rt_fail(x->err, GNNC_E_IO, "%s: rows were added while they were read",
+                       r->t->s->name);
+    if (x->how->on_progress && r->row % PROGRESS == PROGRESS - 1 && r->row + 1 < r->t->s->n_rows)
+        x->how->on_progress(x->how->user, r->t->s->name, r->row + 1, r->t->s->n_rows);
+    return GNNC_OK;
 }
 
-static const char *no_column(Tables *x, const Table *t, const char *name, size_t n) {
-    const char *list = "";
-    for (int i = 0; i < t->csv.n_columns; i++)
-        list = listed(x, list, t->csv.header[i], strcspn(t->csv.header[i], ":"));
-    return or_no_memory(rt_pool_printf(&x->pool, "%s has no column '%.*s'; it has %s", t->name,
-                                       (int)n, name, list));
+static const RtDatum *const *cells_of(Reading *r, const RtKeyColumns *c) {
+    for (int i = 0; i < c->n; i++) r->list[i] = &r->cell[r->place[c->at[i]]];
+    return r->list;
 }
 
-/* One line of the mapping; NULL or what is wrong with it. */
-static const char *read_rule(void *user, const char *s) {
-    Tables *x = user;
-    size_t n_table = strcspn(s, ". \t"), n_column;
-    if (s[n_table] != '.') return "'table.column what' is expected";
-    int i = find_table(x, s, n_table);
-    if (i < 0) return no_table(x, s, n_table);
-    Table *t = &x->table[i];
-    s += n_table + 1;
-    n_column = strcspn(s, " \t");
-    int c = find_column(t, s, n_column);
-    if (c < 0) return no_column(x, t, s, n_column);
-    s += n_column + strspn(s + n_column, " \t");
-    if (strncmp(s, "->", 2) == 0) {
-        s += 2 + strspn(s + 2, " \t");
-        t->target[c] = find_table(x, s, strlen(s));
-        if (t->target[c] < 0) return no_table(x, s, strlen(s));
-        t->kind[c] = REFERS;
-    } else if (strcmp(s, "key") == 0) {
-        if (t->key >= 0 && t->key != c) return "the table has a key already";
-        t->key = c;
-        t->kind[c] = RT_KIND_SKIP;
-    } else {
-        return rt_map_column(&x->pool, s, &t->kind[c], &t->wish[c]);
-    }
-    return NULL;
+/* "'a', 12" */
+static void show(Reading *r, const RtKeyColumns *c, char to[SHOWN]) {
+    size_t n = 0;
+    const RtDatum *const *cell = cells_of(r, c);
+    for (int i = 0; i < c->n && n < SHOWN - 1; i++)
+        n += (size_t)snprintf(to + n, SHOWN - n, "%s%s", i ? ", " : "", rt_datum_shown(cell[i]).s);
 }
 
-static gnnc_status read_mapping(Tables *x, const RtNamedBytes *map) {
-    gnnc_status st = rt_map_read(&x->pool, map, read_rule, x, x->err);
-    if (st == GNNC_OK) guess_keys(x);
-    for (int i = 0; i < x->n && st == GNNC_OK; i++)
-        for (int c = 0; c < x->table[i].csv.n_columns; c++) {
-            const Table *t = &x->table[i];
-            if (t->kind[c] != REFERS || x->table[t->target[c]].key >= 0) continue;
-            return rt_fail(x->err, GNNC_E_MISSING, "%s: %s.%s refers to %s, which has no key",
-                           map->name, t->name, t->csv.header[c], x->table[t->target[c]].name);
+/* "column 'a', 'b'" */
+static void show_columns(const RtSourceTable *t, const RtKeyColumns *c, char to[SHOWN]) {
+    size_t n = 0;
+    for (int i = 0; i < c->n && n < SHOWN - 1; i++)
+        n += (size_t)snprintf(to + n, SHOWN - n, "%s'%.40s'", i ? ", " : "column ",
+                              t->columns[c->at[i]].name);
+}
+
+/* A database has no lines: the key names the row as well. */
+static void bad_row(Reading *r, const char *what) {
+    const RtSourceTable *s = r->t->s;
+    char text[600], key[SHOWN] = "";
+    if (!s->csv && s->key.n) show(r, &s->key, key);
+    snprintf(text, sizeof text, "%s%s%s%s", *key ? "key " : "", key, *key ? ": " : "", what);
+    rt_import_bad_row(r->x->how, s->name, r->line, text);
+}
+
+/* ---- keys --------------------------------------------------------------------------------- */
+static Index *find_index(Tables *x, int table, const RtKeyColumns *c) {
+    for (int i = 0; i < x->n_index; i++)
+        if (x->index[i].table == table && memcmp(&x->index[i].columns, c, sizeof *c) == 0)
+            return &x->index[i];
+    Index *k = &x->index[x->n_index++];
+    *k = (Index){.table = table, .columns = *c};
+    rt_key_index_init(&k->rows, &x->pool, &x->source->tables[table], c);
+    return k;
+}
+
+static gnnc_status plan_indexes(Tables *x, int n_refs) {
+    x->index = RT_NEWN(&x->pool, Index, n_refs + x->source->n_tables);
+    if (!x->index) return no_memory(x);
+    for (int i = 0; i < x->source->n_tables; i++) {
+        const RtSourceTable *s = x->table[i].s;
+        if (s->key.n && !s->unique) find_index(x, i, &s->key);
+        x->table[i].edges = RT_NEWN(&x->pool, Edges, s->n_references);
+        if (!x->table[i].edges) return no_memory(x);
+        for (int j = 0; j < s->n_references; j++) {
+            const RtReference *ref = &s->references[j];
+            x->table[i].edges[j].to = find_index(x, ref->table, &ref->to);
         }
-    return st;
-}
-
-/* ---- rows ----------------------------------------------------------------------------- */
-static gnnc_status store_rows(Tables *x, Table *t, RtFields *f) {
-    RtKeys seen;
-    char repeated[120];
-    t->row = RT_NEWN(&x->pool, int64_t, t->csv.n_rows);
-    if (!t->row || !rt_names_new(&x->pool, &t->keys, t->csv.n_rows) ||
-        !rt_keys_new(&x->pool, &seen, t->csv.n_rows))
-        return no_memory(x);
-    for (int64_t r = 0; r < t->csv.n_rows; r++) {
-        const char *key = t->key >= 0 ? t->csv.cell[r * t->csv.n_columns + t->key] : NULL, *what;
-        int64_t first = key && *key ? rt_keys_take(&seen, key, t->csv.line[r]) : 0;
-        if (first)
-            snprintf(repeated, sizeof repeated, "its key %s is repeated: row %lld has it",
-                     rt_cell_quoted(key).s, (long long)first);
-        if (key && !*key)
-            what = "no key";
-        else
-            what = first ? repeated : rt_fields_store(f, &t->csv, r, t->n);
-        if (what) {
-            on_bad_row(x, t->csv.name, t->csv.line[r], what);
-            continue;
-        }
-        if (key) rt_names_add(&t->keys, key);
-        t->row[t->n++] = r;
     }
     return GNNC_OK;
 }
 
-/* The keys as a column where all are whole numbers, else as names: lets results be joined back. */
-static gnnc_status add_keys(Tables *x, Table *t) {
-    const int64_t *v;
-    gnnc_status st = rt_keep_keys(&x->b.d->pool, t->node, &t->keys, &v, x->err);
-    if (st != GNNC_OK || !v) return st;
-    const char *h = t->csv.header[t->key];
-    char *name = rt_identifier(&x->pool, h, strcspn(h, ":"));
-    if (!name) return no_memory(x);
-    RtColumn *c = rt_build_column(&x->b, t->node, RT_COL_ID, name);
-    if (!c) return GNNC_E_FORMAT;
-    c->i64 = v;
-    c->why = "key of the table";
-    c->encoder = rt_key_encoder(&x->b.d->pool, c->name);
-    return c->encoder ? GNNC_OK : no_memory(x);
+static gnnc_status add_keys_of_row(Reading *r) {
+    Tables *x = r->x;
+    int32_t first;
+    for (int i = 0; i < x->n_index; i++) {
+        Index *k = &x->index[i];
+        if (&x->table[k->table] != r->t) continue;
+        gnnc_status st =
+            rt_key_index_add(&k->rows, cells_of(r, &k->columns), (int32_t)r->row, &first, x->err);
+        if (st != GNNC_OK) return st;
+    }
+    return GNNC_OK;
 }
 
-static gnnc_status add_nodes(Tables *x, Table *t) {
-    RtPool *keep = &x->b.d->pool;
-    RtFields f;
+static gnnc_status read_keys(Tables *x, Table *t) {
+    Reading r;
+    bool more = true;
+    gnnc_status st = reading_new(x, t, &r);
+    for (int i = 0; i < x->n_index && st == GNNC_OK; i++)
+        if (&x->table[x->index[i].table] == t) want_all(&r, &x->index[i].columns);
+    if (st == GNNC_OK && r.n) {
+        st = begin(&r);
+        while (st == GNNC_OK && (st = next(&r, &more)) == GNNC_OK && more) st = add_keys_of_row(&r);
+        x->source->form->end(x->source);
+    }
+    rt_pool_free(&r.scratch);
+    return st;
+}
+
+/* ---- rows that are bad, or lead nowhere ---------------------------------------------------- */
+/* What is wrong with the row's keys; NULL: nothing. */
+static const char *bad_key(Reading *r, char *text, size_t cap) {
+    Tables *x = r->x;
+    const RtKeyColumns *key = &r->t->s->key;
+    const RtDatum *const *cell = cells_of(r, key);
+    for (int i = 0; i < key->n; i++) {
+        const char *bad = cell[i]->type == RT_DATUM_TEXT ? rt_datum_bad_text(cell[i]) : NULL;
+        if (cell[i]->type == RT_DATUM_NULL) return "no key";
+        if (cell[i]->type == RT_DATUM_BLOB) return "its key is binary data";
+        if (bad) return snprintf(text, cap, "its key is %s", bad), text;
+    }
+    for (int i = 0; i < x->n_index; i++) {
+        Index *k = &x->index[i];
+        int32_t first;
+        char shown[SHOWN];
+        if (&x->table[k->table] != r->t) continue;
+        if (r->t->s->unique && memcmp(&k->columns, key, sizeof *key) == 0) continue;
+        cell = cells_of(r, &k->columns);
+        if (rt_key_index_find(&k->rows, cell, &first, x->err) != GNNC_OK) return "no memory";
+        if (first < 0 || first == r->row) continue;
+        show(r, &k->columns, shown);
+        snprintf(text, cap, "its key %s is repeated: row %lld has it", shown,
+                 (long long)(r->t->s->csv ? r->t->s->csv->line[first] : first + 1));
+        return text;
+    }
+    return NULL;
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+/* Row of a key; where it is not spelt so, "12.0" is 12, as pandas writes keys that may be absent.
+ * -1: no such row. */
+static gnnc_status find_row(Reading *r, Index *to, const RtKeyColumns *from, int32_t *row) {
+    char plain[32];
+    int64_t v;
+    const RtDatum *const *cell = cells_of(r, from);
+    gnnc_status st = rt_key_index_find(&to->rows, cell, row, r->x->err);
+    if (st != GNNC_OK || *row >= 0 || from->n > 1) return st;
+    if (cell[0]->type != RT_DATUM_TEXT || !rt_cell_whole(cell[0]->s, &v)) return st;
+    RtDatum other = {.type = RT_DATUM_TEXT, .s = plain};
+    other.n = (size_t)snprintf(plain, sizeof plain, "%lld", (long long)v);
+    return rt_key_index_find(&to->rows, &(const RtDatum *){&other}, row, r->x->err);
+}
+
+static bool is_absent(Reading *r, const RtKeyColumns *from) {
+    const RtDatum *const *cell = cells_of(r, from);
+    for (int i = 0; i < from->n; i++)
+        if (cell[i]->type == RT_DATUM_NULL ||
+            (cell[i]->type == RT_DATUM_TEXT && rt_cell_absent(cell[i]->s)))
+            return true;
+    return false;
+}
+
+/* Says so, and whether the row stays. */
+static bool lost_reference(Reading *r, const RtReference *ref, Edges *e) {
+    char shown[SHOWN], columns[SHOWN], what[3 * SHOWN];
+    rt_dangling how = r->x->how->dangling;
+    show(r, &ref->from, shown);
+    show_columns(r->t->s, &ref->from, columns);
+    snprintf(what, sizeof what, "%s: %s is no key of %.40s", columns, shown,
+             r->x->table[ref->table].s->type);
+    if (how == RT_DANGLING_BAD || how == RT_DANGLING_STOP) {
+        r->x->n_lost += how == RT_DANGLING_STOP;
+        bad_row(r, what);
+        return true;
+    }
+    if (e->n_lost++ == 0)
+        snprintf(e->first_lost, sizeof e->first_lost, "row %lld: %.200s", (long long)r->line, what);
+    return how == RT_DANGLING_KEEP;
+}
+
+/* The row's edges, as those of row t->n; *stays = false: it is to be left out. */
+static gnnc_status add_edges(Reading *r, bool *stays) {
+    *stays = true;
+    for (int i = 0; i < r->t->s->n_references && *stays; i++) {
+        const RtReference *ref = &r->t->s->references[i];
+        Edges *e = &r->t->edges[i];
+        int32_t row;
+        gnnc_status st = find_row(r, e->to, &ref->from, &row);
+        if (st != GNNC_OK) return st;
+        if (row >= 0) {
+            e->src[e->n] = (int32_t)r->t->n;
+            e->dst[e->n++] = row;
+        } else if (is_absent(r, &ref->from)) {
+            e->n_absent++;
+        } else {
+            *stays = lost_reference(r, ref, e);
+        }
+    }
+    for (int i = 0; i < r->t->s->n_references && !*stays; i++) {
+        Edges *e = &r->t->edges[i];
+        if (e->n && e->src[e->n - 1] == r->t->n) e->n--;
+    }
+    return GNNC_OK;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------
+ */
+static gnnc_status leave_out(Reading *r) {
+    Table *t = r->t;
+    if (!t->stays) {
+        t->stays = rt_import_room(&r->x->pool, t->s->n_rows, sizeof *t->stays, r->x->err);
+        if (!t->stays) return GNNC_E_NOMEM;
+        for (int64_t i = 0; i < r->row; i++) t->stays[i] = (int32_t)i;
+    }
+    t->stays[r->row] = -1;
+    return GNNC_OK;
+}
+
+static const char *store(Reading *r) {
+    const RtSourceTable *s = r->t->s;
+    if (s->csv) return rt_fields_store(&r->fields, s->csv, r->row, r->t->n);
+    for (int i = 0; i < r->cells.n; i++) r->list[i] = &r->cell[r->place[r->cells.v[i].column]];
+    return rt_datum_fields_store(&r->cells, r->list, r->t->n);
+}
+
+static gnnc_status store_row(Reading *r) {
+    char text[3 * SHOWN];
+    bool stays = true;
+    const char *what = bad_key(r, text, sizeof text);
+    if (!what) what = store(r);
+    gnnc_status st = r->cells.st;
+    if (what) bad_row(r, what);
+    if (st == GNNC_OK && !what) st = add_edges(r, &stays);
+    if (st != GNNC_OK) return st;
+    if (what || !stays) return leave_out(r);
+    if (r->t->s->key.n) st = rt_kept_add(&r->keys, cells_of(r, &r->t->s->key), r->t->n);
+    if (r->t->stays) r->t->stays[r->row] = (int32_t)r->t->n;
+    r->t->n++;
+    return st;
+}
+
+/* Columns that become values: no reference, and no key of one column, which is kept by itself. */
+static bool has_value(const RtSourceTable *s, int c) {
+    bool key = s->key.n == 1 && s->key.at[0] == c;
+    return !s->columns[c].refers && (!key || s->columns[c].declared == RT_DECLARED_TIME);
+}
+
+static gnnc_status make_fields(Reading *r) {
+    const RtSourceTable *s = r->t->s;
+    RtPool *keep = &r->x->b.d->pool;
+    int *kind = RT_NEWN(&r->scratch, int, s->n_columns);
+    bool *take = RT_NEWN(&r->scratch, bool, s->n_columns);
+    RtWish *wish = RT_NEWN(&r->scratch, RtWish, s->n_columns);
+    if (!kind || !take || !wish) return no_memory(r->x);
+    for (int i = 0; i < s->n_columns; i++) {
+        take[i] = has_value(s, i);
+        kind[i] = take[i] ? s->columns[i].kind : RT_KIND_SKIP;
+        wish[i] = s->columns[i].wish;
+    }
+    RtFieldsWanted wanted = {s->type, r->x->how, kind, wish};
+    if (s->csv) return rt_fields_make(keep, &r->x->pool, s->csv, &wanted, &r->fields, r->x->err);
+    gnnc_status st =
+        rt_datum_fields_make(keep, &r->scratch, s, take, r->x->how, &r->cells, r->x->err);
+    for (int i = 0; i < r->cells.n && st == GNNC_OK; i++) want(r, r->cells.v[i].column);
+    return st;
+}
+
+static gnnc_status make_edges(Reading *r) {
+    RtPool *keep = &r->x->b.d->pool;
+    for (int i = 0; i < r->t->s->n_references; i++) {
+        Edges *e = &r->t->edges[i];
+        e->src = rt_import_room(keep, r->t->s->n_rows, sizeof *e->src, r->x->err);
+        e->dst = e->src ? rt_import_room(keep, r->t->s->n_rows, sizeof *e->dst, r->x->err) : NULL;
+        if (!e->dst) return GNNC_E_NOMEM;
+        want_all(r, &r->t->s->references[i].from);
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status add_columns(Reading *r) {
+    Tables *x = r->x;
+    RtColumn *columns;
     int n;
-    gnnc_status st;
-    int *kind = RT_NEWN(&x->pool, int, t->csv.n_columns);
-    if (!kind) return no_memory(x);
-    for (int i = 0; i < t->csv.n_columns; i++)
-        kind[i] = t->kind[i] == REFERS ? RT_KIND_SKIP : t->kind[i];
-    RtFieldsWanted wanted = {t->name, x->how, kind, t->wish};
-    TRY(st, rt_fields_make(keep, &x->pool, &t->csv, &wanted, &f, x->err));
-    TRY(st, store_rows(x, t, &f));
-    TRY(st, rt_build_nodes(&x->b, t->name, t->n, &t->node));
-    RtColumn *columns = rt_fields_columns(keep, &f, t->n, &n);
-    if (!columns) return no_memory(x);
-    for (int i = 0; i < n; i++) {
-        RtColumn *c = rt_build_column(&x->b, t->node, columns[i].kind, columns[i].name);
+    gnnc_status st = GNNC_OK;
+    if (!r->t->s->csv)
+        st = rt_datum_fields_columns(&r->cells, r->t->n, &columns, &n);
+    else if (!(columns = rt_fields_columns(&x->b.d->pool, &r->fields, r->t->n, &n)))
+        st = no_memory(x);
+    for (int i = 0; st == GNNC_OK && i < n; i++) {
+        RtColumn *c = rt_build_column(&x->b, r->t->node, columns[i].kind, columns[i].name);
         if (!c) return GNNC_E_FORMAT;
         const char *name = c->name;
         *c = columns[i];
         c->name = name;
     }
-    if (t->key >= 0) st = add_keys(x, t);
+    return st;
+}
+
+static gnnc_status read_rows(Reading *r) {
+    Tables *x = r->x;
+    bool more = true;
+    gnnc_status st;
+    TRY(st, make_fields(r));
+    TRY(st, make_edges(r));
+    TRY(st, rt_kept_begin(&r->keys, &r->x->b.d->pool, r->t->s, r->x->err));
+    want_all(r, &r->t->s->key);
+    for (int i = 0; i < x->n_index; i++)
+        if (&x->table[x->index[i].table] == r->t) want_all(r, &x->index[i].columns);
+    st = begin(r);
+    while (st == GNNC_OK && (st = next(r, &more)) == GNNC_OK && more) st = store_row(r);
+    x->source->form->end(x->source);
+    if (st == GNNC_OK) st = rt_build_nodes(&x->b, r->t->s->type, r->t->n, &r->t->node);
+    if (st == GNNC_OK) st = add_columns(r);
+    if (st == GNNC_OK) st = rt_kept_end(&r->keys, &x->b, r->t->node);
 out:
     return st;
 }
 
-/* Row of a key; where it is not spelt so, "12.0" is 12, as pandas writes keys that may be absent.
- * -1: no such row. */
-static int32_t find_row(const RtNames *keys, const char *key) {
-    char plain[32];
-    int64_t v;
-    int32_t row = rt_names_find(keys, key);
-    if (row >= 0 || !rt_cell_whole(key, &v)) return row;
-    snprintf(plain, sizeof plain, "%lld", (long long)v);
-    return rt_names_find(keys, plain);
-}
-
-/* What a reference's edges are, for the report. */
-static const char *reference_why(Tables *x, const char *header, int64_t n_absent) {
-    int n = (int)strcspn(header, ":");
-    if (!n_absent) return rt_pool_printf(&x->b.d->pool, "column '%.*s'", n, header);
-    return rt_pool_printf(&x->b.d->pool, "column '%.*s', absent in %lld rows", n, header,
-                          (long long)n_absent);
-}
-
-/* Empty references are none; one that names no row is a bad row, though its node stays. */
-static gnnc_status add_reference(Tables *x, const Table *t, int c) {
-    const Table *to = &x->table[t->target[c]];
-    int32_t *src = RT_NEWN(&x->b.d->pool, int32_t, t->n);
-    int32_t *dst = RT_NEWN(&x->b.d->pool, int32_t, t->n);
-    int64_t n = 0, n_absent = 0;
-    RtTable *edges;
-    const char *h = t->csv.header[c];
-    char *name = rt_pool_printf(&x->pool, "%.28s__%.*s", t->name,
-                                (int)(strcspn(h, ":") < 26 ? strcspn(h, ":") : 26), h);
-    if (!src || !dst || !name) return no_memory(x);
-    for (int64_t i = 0; i < t->n; i++) {
-        const char *key = t->csv.cell[t->row[i] * t->csv.n_columns + c];
-        int32_t row = find_row(&to->keys, key);
-        if (row >= 0) {
-            src[n] = (int32_t)i;
-            dst[n++] = row;
-        } else if (rt_cell_absent(key)) {
-            n_absent++;
-        } else {
-            char what[160];
-            snprintf(what, sizeof what, "column '%.40s': '%.40s' is no key of %.40s", h, key,
-                     to->name);
-            on_bad_row(x, t->csv.name, t->csv.line[t->row[i]], what);
-        }
-    }
-    gnnc_status st = rt_build_edges(&x->b, name, t->node, to->node, n, src, dst, &edges);
-    if (st == GNNC_OK && !(edges->why = reference_why(x, h, n_absent))) st = no_memory(x);
+static gnnc_status read_table(Tables *x, Table *t) {
+    Reading r;
+    gnnc_status st = reading_new(x, t, &r);
+    if (st == GNNC_OK) st = read_rows(&r);
+    rt_pool_free(&r.scratch);
     return st;
 }
 
-/* A table of edges beside others has rows that are nodes, unless its ends are references. */
-static void warn_of_edges(const Tables *x, const RtFolder *f, const Table *t) {
-    int src = find_column(t, "src", 3), dst = find_column(t, "dst", 3);
-    if (src < 0 || dst < 0 || t->kind[src] != RT_KIND_GUESS || t->kind[dst] != RT_KIND_GUESS)
-        return;
-    rt_import_warn(
-        x->how,
-        "%s: its rows became nodes, 'src' and 'dst' features: edges are gnnc import "
-        "[%s/NODES.csv] %s/%s, or --map FILE with '%s.src -> TABLE' and '%s.dst -> TABLE'",
-        t->csv.name, f->name, f->name, t->csv.name, t->name, t->name);
+/* ---- edge types
+ * ------------------------------------------------------------------------------------ */
+/* What a reference's edges are, for the report. */
+static const char *reference_why(Tables *x, const char *columns, const Edges *e) {
+    RtPool *pool = &x->b.d->pool;
+    const char *why = columns;
+    if (e->n_absent)
+        why = rt_pool_printf(pool, "%s, absent in %lld rows", why, (long long)e->n_absent);
+    if (why && e->n_lost && x->how->dangling == RT_DANGLING_KEEP)
+        why = rt_pool_printf(pool, "%s, %lld lead to no row", why, (long long)e->n_lost);
+    return why ? rt_pool_strndup(pool, why, strlen(why)) : NULL;
 }
 
-static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtFolder *f,
-                            const RtNamedBytes *map) {
+static void warn_of_lost(const Tables *x, const Table *t, const RtReference *ref, const Edges *e,
+                         int64_t n_gone) {
+    char columns[SHOWN];
+    show_columns(t->s, &ref->from, columns);
+    if (e->n_lost && x->how->dangling == RT_DANGLING_KEEP)
+        rt_import_warn(x->how, "%s: %s: %lld rows lead to none and have no edge (%s)", t->s->name,
+                       columns, (long long)e->n_lost, e->first_lost);
+    if (e->n_lost && x->how->dangling == RT_DANGLING_DROP)
+        rt_import_warn(x->how, "%s: %s: %lld rows lead to none and are left out (%s)", t->s->name,
+                       columns, (long long)e->n_lost, e->first_lost);
+    if (n_gone)
+        rt_import_warn(x->how, "%s: %s: %lld rows lead to rows that are left out: no edge",
+                       t->s->name, columns, (long long)n_gone);
+}
+
+/* orders__customer; a second one of the same columns is orders__customer_2. */
+static const char *edge_name(Tables *x, const Table *t, const RtKeyColumns *from) {
+    char column[27];
+    size_t at = 0;
+    for (int i = 0; i < from->n && at < sizeof column - 1; i++)
+        at += (size_t)snprintf(column + at, sizeof column - at, "%s%s", i ? "_" : "",
+                               t->s->columns[from->at[i]].name);
+    for (int k = 1;; k++) {
+        const char *name = k == 1
+                               ? rt_pool_printf(&x->pool, "%.28s__%s", t->s->type, column)
+                               : rt_pool_printf(&x->pool, "%.26s__%.24s_%d", t->s->type, column, k);
+        const char *id = name ? rt_identifier(&x->pool, name, strlen(name)) : NULL;
+        if (!id || !rt_dataset_edges(x->b.d, id)) return id;
+    }
+}
+
+static gnnc_status add_reference(Tables *x, Table *t, int i) {
+    const RtReference *ref = &t->s->references[i];
+    const Table *to = &x->table[ref->table];
+    Edges *e = &t->edges[i];
+    RtTable *edges;
+    char columns[SHOWN];
+    int64_t n = 0;
+    const char *name = edge_name(x, t, &ref->from);
+    if (!name) return no_memory(x);
+    for (int64_t k = 0; k < e->n; k++) {
+        int32_t row = to->stays ? to->stays[e->dst[k]] : e->dst[k];
+        e->src[n] = e->src[k];
+        e->dst[n] = row;
+        n += row >= 0;
+    }
+    warn_of_lost(x, t, ref, e, e->n - n);
+    show_columns(t->s, &ref->from, columns);
+    gnnc_status st = rt_build_edges(&x->b, name, t->node, to->node, n, e->src, e->dst, &edges);
+    if (st == GNNC_OK && !(edges->why = reference_why(x, columns, e))) st = no_memory(x);
+    return st;
+}
+
+static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtNamedBytes *map) {
+    RtSource *s = x->source;
     int n_refs = 0;
     gnnc_status st;
-    x->table = RT_NEWN(&x->pool, Table, MOST_TABLES);
+    TRY(st, rt_source_keys(s, map, x->how, x->err));
+    x->table = RT_NEWN(&x->pool, Table, s->n_tables);
     if (!x->table) return no_memory(x);
-    TRY(st, read_folder(x, f));
-    if (map)
-        TRY(st, read_mapping(x, map));
-    else
-        guess_keys(x);
-    for (int i = 0; i < x->n; i++)
-        for (int c = 0; c < x->table[i].csv.n_columns; c++) n_refs += x->table[i].kind[c] == REFERS;
-    TRY(st, rt_build_begin(&x->b, from, f->name, x->how, x->n, n_refs, 0, x->err));
-    for (int i = 0; i < x->n; i++) TRY(st, add_nodes(x, &x->table[i]));
-    for (int i = 0; i < x->n; i++)
-        for (int c = 0; c < x->table[i].csv.n_columns; c++)
-            if (x->table[i].kind[c] == REFERS) TRY(st, add_reference(x, &x->table[i], c));
-    for (int i = 0; i < x->n; i++) warn_of_edges(x, f, &x->table[i]);
+    for (int i = 0; i < s->n_tables; i++) {
+        x->table[i].s = &s->tables[i];
+        n_refs += s->tables[i].n_references;
+        if (s->tables[i].n_rows > INT32_MAX)
+            return rt_fail(x->err, GNNC_E_RANGE, "%s: %lld rows: at most 2^31 - 1 are possible",
+                           s->tables[i].name, (long long)s->tables[i].n_rows);
+    }
+    TRY(st, plan_indexes(x, n_refs));
+    TRY(st, rt_build_begin(&x->b, from, s->name, x->how, s->n_tables, n_refs, 0, x->err));
+    for (int i = 0; i < s->n_tables; i++) TRY(st, read_keys(x, &x->table[i]));
+    for (int i = 0; i < s->n_tables; i++) TRY(st, read_table(x, &x->table[i]));
+    if (x->n_lost)
+        return rt_fail(x->err, GNNC_E_FORMAT, "%s: %lld references lead to no row (%.200s)",
+                       s->name, (long long)x->n_lost, x->how->first_bad);
+    for (int i = 0; i < s->n_tables; i++)
+        for (int j = 0; j < s->tables[i].n_references; j++)
+            TRY(st, add_reference(x, &x->table[i], j));
     if (!n_refs)
         rt_import_warn(x->how,
                        "%s: no table refers to another, so there are no edges; --map FILE says "
                        "which columns are keys and references",
-                       f->name);
+                       s->name);
     st = rt_build_finish(&x->b);
 out:
     return st;
 }
 
-gnnc_status rt_import_tables(const RtAlloc *from, const RtFolder *f, const RtNamedBytes *mapping,
+gnnc_status rt_import_source(const RtAlloc *from, RtSource *s, const RtNamedBytes *mapping,
                              RtImport *how, RtDataset **out, RtError *err) {
-    Tables x = {.how = how, .err = err};
+    Tables x = {.source = s, .how = how, .err = err};
     rt_pool_init(&x.pool, from);
-    gnnc_status st = read_all(&x, from, f, mapping);
+    gnnc_status st = read_all(&x, from, mapping);
     return rt_build_end(&x.b, &x.pool, st, out);
 }

@@ -657,7 +657,7 @@ TEST(every_failed_allocation_is_survived) {
 /* ---- the command ------------------------------------------------------------------------- */
 static int command(char *out_text, char *err_text, size_t cap, int argc, char **argv) {
     FILE *out = fmemopen(out_text, cap, "w"), *err = fmemopen(err_text, cap, "w");
-    int rc = gnnc_import_main(argc, argv, out, err);
+    int rc = gnnc_import_main(argc, argv, NULL, out, err);
     fclose(out);
     fclose(err);
     return rc;
