@@ -7,8 +7,8 @@
 #include "cudasim.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-#include <tuple>
 #include <utility>
 
 #define __global__
@@ -147,23 +147,27 @@ static inline void cudaGraphSetConditional(cudaGraphConditionalHandle handle, un
 }
 
 /* ---- launches ---------------------------------------------------------------------- */
+static inline void cudasim_copy(void **to, char *room, void **args, const size_t *size, size_t n) {
+    for (size_t i = 0; i < n; room += (size[i++] + 15) & ~(size_t)15) {
+        memcpy(room, args[i], size[i]);
+        to[i] = room;
+    }
+}
+
+/* Arguments one after another, with the place of each: std::tuple takes a third of a model's time
+ * to compile. */
 template <class... P> struct cudasim_closure {
     void (*kernel)(P...);
-    std::tuple<P...> values;
-    static void call(void *p) {
-        cudasim_closure *c = (cudasim_closure *)p;
-        std::apply(c->kernel, c->values);
-    }
-    static void drop(void *p) {
-        delete (cudasim_closure *)p;
-    }
+    void *arg[sizeof...(P) + 1];
+    alignas(16) char bytes[(((sizeof(P) + 15) & ~(size_t)15) + ... + 16)];
 };
 
 template <class... P, size_t... I>
-static inline cudasim_closure<P...> *cudasim_pack(void (*kernel)(P...), void **args,
-                                                  std::index_sequence<I...>) {
-    (void)args;
-    return new cudasim_closure<P...>{kernel, std::tuple<P...>(*(P *)args[I]...)};
+static void cudasim_apply(cudasim_closure<P...> *c, std::index_sequence<I...>) {
+    c->kernel(*(P *)c->arg[I]...);
+}
+template <class... P> static void cudasim_call(void *p) {
+    cudasim_apply((cudasim_closure<P...> *)p, std::index_sequence_for<P...>());
 }
 
 template <class... P>
@@ -175,10 +179,13 @@ template <typename... P>
 static inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **args,
                                            size_t shared_bytes, cudaStream_t stream) {
     (void)shared_bytes;
-    typedef cudasim_closure<P...> Closure;
+    static const size_t size[] = {sizeof(P)..., 0};
     unsigned g[3] = {grid.x, grid.y, grid.z}, b[3] = {block.x, block.y, block.z};
-    Closure *c = cudasim_pack(kernel, args, std::index_sequence_for<P...>());
-    return (cudaError_t)cudasim_launch(stream, g, b, Closure::call, Closure::drop, c);
+    cudasim_closure<P...> *c = (cudasim_closure<P...> *)malloc(sizeof *c);
+    if (!c) return cudaErrorMemoryAllocation;
+    c->kernel = kernel;
+    cudasim_copy(c->arg, c->bytes, args, size, sizeof...(P));
+    return (cudaError_t)cudasim_launch(stream, g, b, cudasim_call<P...>, free, c);
 }
 
 #endif
