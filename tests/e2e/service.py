@@ -13,6 +13,8 @@ import sys
 import urllib.error
 import urllib.request
 
+from subgraphs import Data
+
 GNNC, TOP, CORA = map(os.path.abspath, sys.argv[1:4])
 REQUESTS, RELOADS = map(int, sys.argv[4:] or (2000, 30))
 CLONE_ONCE = """
@@ -20,7 +22,7 @@ CLONE_ONCE = """
 static gnnc_status clone_once(gnnc_session **out, const gnnc_session *s) {
     static int n;
     *out = 0;
-    return n++ ? GNNC_E_NOMEM : gnnc_session_clone(out, s);
+    return n++ < 2 ? gnnc_session_clone(out, s) : GNNC_E_NOMEM; /* two for the one worker */
 }
 #define gnnc_session_clone clone_once
 """
@@ -76,6 +78,34 @@ def refusals(port):
     assert ask(port, "/predict", '{"ids": [5]}')[1]["model"] == 1  # a model that could not be opened replaced none
 
 
+def subgraphs(port):
+    """A node's neighbourhood, sent as JSON, has the node's scores; what is wrong with one is told."""
+    data, row = Data(CORA), 2707
+    nodes, edges = data.around("paper", [row], 2)
+    near, (_, _, sources, dests, _) = nodes["paper"], data.edges["cites"]
+    _, width, ptr, col, val = data.nodes["paper"][1]["x"]
+    x = []
+    for v in near:
+        entries = dict(zip(col[ptr[v]:ptr[v + 1]], val[ptr[v]:ptr[v + 1]]))
+        x.append([entries.get(k, 0) for k in range(width)])
+    degree = [1 + sum(way[0] == "cites" and dests[way[1]] == v for way in set(data.at[("paper", v)])) for v in near]
+    def sent(**other):
+        papers = {"count": len(near), "x": x, "whole.degree.cites_sl": degree}
+        at = {v: i for i, v in enumerate(near)}
+        cites = {"src": ["paper", *(at[sources[e]] for e in edges["cites"])], "dst": ["paper", *(at[dests[e]] for e in edges["cites"])]}
+        return json.dumps({"nodes": {"paper": papers}, "edges": {"cites": cites}, "rows": [near.index(row)], **other})
+    (want,), (got,) = (ask(port, *what)[1]["scores"] for what in (("/predict", json.dumps({"ids": [row]})), ("/subgraph", sent())))
+    assert len(got) == 7 and max(abs(a - b) for a, b in zip(got, want)) <= 1e-5 * max(map(abs, want)), (got, want)
+    papers = lambda **columns: {"nodes": {"paper": {"count": 1, **columns}}, "edges": {}, "rows": [0]}
+    for other, why in ((papers(), "no edge type 'cites'"), (papers(x=[[1, "2"]]), "no rows of numbers: 'x'"), ({"nodes": [1]}, "no object"),
+                       ({"nodes": {"paper": 3}}, "no 'count'"), ({"edges": {"cites": {"src": []}}}, "no 'src'"), ({"rows": []}, "wanted"),
+                       ({"edges": {"cites": {"src": ["paper", 9999], "dst": ["paper", 0]}}}, "cites"), ({"rows": [9999]}, "row 9999"),
+                       (papers(x=[[1, 2], [3]]), "no rows of numbers: 'x'"), (papers(x=[1, 2, 3]), "x")):
+        status, said = ask(port, "/subgraph", sent(**other))
+        assert status == 400 and why in said["error"], (other, status, said)
+    assert ask(port, "/subgraph", sent())[1]["scores"] == [got]
+
+
 def no_memory_for_workers():
     """A model that is right, and that no worker could get: the one before stays, and the error is not the client's."""
     with subprocess.Popen(["./serve_once", "0", CORA, "0.st", "1"], stdout=subprocess.PIPE, text=True) as p:
@@ -98,6 +128,7 @@ def main():
         try:
             port = p.stdout.readline().split()[-1]
             refusals(port)
+            subgraphs(port)
             said = run("./load", port, CORA, "0.st", "1.st", "8", str(REQUESTS), str(RELOADS))
             print(said, end="")
             reloads, meanwhile = map(int, re.search(r"^(\d+) reloads; (\d+) answers", said, re.M).groups())

@@ -4,6 +4,8 @@
  *
  *     POST /predict {"ids": [3, 17]}         {"model": 1, "scores": [[..], [..]]}
  *     POST /reload  {"weights": "new.ckpt"}  {"model": 2}
+ *     POST /subgraph {..}                    as /predict, of nodes and edges that are sent
+ * (subgraph.h)
  *
  * libmicrohttpd's thread reads requests and suspends them.  Each worker has a session and takes all
  * requests that wait: those that arrive together are one prediction.  A keeper opens models that
@@ -22,6 +24,7 @@
 #include <string.h>
 
 #include "gcn.h"
+#include "subgraph.h"
 
 enum { MOST_BYTES = 1 << 20, MOST_IDS = 4096, MOST_WORKERS = 64 };
 
@@ -33,7 +36,8 @@ typedef struct Request {
     size_t n_body;
     int64_t *id;
     int64_t n;
-    char *answer; /* NULL: not yet */
+    cJSON *subgraph; /* what the rows are of; NULL: the graph */
+    char *answer;    /* NULL: not yet */
     unsigned status;
 } Request;
 
@@ -46,10 +50,15 @@ typedef struct {
     bool ended;
 } Queue;
 
-/* A session of a model, whose number it is. */
+/* Sessions of a model, over the graph and alone. */
+typedef struct {
+    gnnc_session *over, *alone;
+} Sessions;
+
+/* Those of one worker, and the model's number. */
 typedef struct Served {
     struct Served *next;
-    gnnc_session *session;
+    Sessions of;
     int64_t model;
 } Served;
 
@@ -160,23 +169,43 @@ static void take_newer(Worker *w) {
     w->now = s;
 }
 
+/* `score` has room for the request's rows. */
+static void predict_subgraph(const Served *by, Request *r, float *score, int64_t width) {
+    Subgraph sent;
+    gnnc_session *s = by->of.alone;
+    gnnc_status st = fill_subgraph(s, r->subgraph, &sent);
+    bool filled = st == GNNC_OK;
+    if (filled) st = gnnc_session_predict_subgraph(s, r->n, r->id, score);
+    if (st == GNNC_OK)
+        give_scores(r, by->model, score, width);
+    else
+        refuse(r, st == GNNC_E_NOMEM ? MHD_HTTP_INTERNAL_SERVER_ERROR : MHD_HTTP_BAD_REQUEST,
+               !filled && *sent.why ? sent.why : gnnc_session_error(s));
+}
+
 static void *work(void *arg) {
     Worker *w = arg;
     int64_t width = w->of->width;
     for (Request *r; (r = queue_take(&w->of->asked, MOST_IDS, NULL));) {
         int64_t n = 0;
         take_newer(w);
-        for (Request *i = r; i; n += i->n, i = i->next)
+        for (Request *i = r; i; i = i->next) {
+            if (i->subgraph) continue;
             memcpy(w->id + n, i->id, (size_t)i->n * sizeof *w->id);
-        gnnc_status st = gnnc_session_predict(w->now->session, n, w->id, w->score);
-        const float *score = w->score;
+            n += i->n;
+        }
+        gnnc_session *over = w->now->of.over;
+        gnnc_status st = gnnc_session_predict(over, n, w->id, w->score);
+        float *score = w->score, *rest = w->score + n * width;
         for (Request *next; r; r = next) {
             next = r->next; /* r is the connection's when that is resumed */
-            if (st == GNNC_OK)
+            if (r->subgraph)
+                predict_subgraph(w->now, r, rest, width);
+            else if (st == GNNC_OK)
                 give_scores(r, w->now->model, score, width);
             else
-                refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, gnnc_session_error(w->now->session));
-            score += r->n * width;
+                refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, gnnc_session_error(over));
+            if (!r->subgraph) score += r->n * width;
             MHD_resume_connection(r->from);
         }
     }
@@ -184,41 +213,52 @@ static void *work(void *arg) {
 }
 
 /* ---- models that come later -------------------- */
+static void end(Sessions s) {
+    gnnc_session_destroy(s.over);
+    gnnc_session_destroy(s.alone);
+}
+
 static void drop(Served *s) {
-    if (s) gnnc_session_destroy(s->session);
+    if (s) end(s->of);
     free(s);
 }
 
-static Served *served(const gnnc_session *s, int64_t model) {
+static Served *served(const Sessions *s, int64_t model) {
     Served *to = calloc(1, sizeof *to);
-    if (to && gnnc_session_clone(&to->session, s) == GNNC_OK) {
+    if (to && gnnc_session_clone(&to->of.over, s->over) == GNNC_OK &&
+        gnnc_session_clone(&to->of.alone, s->alone) == GNNC_OK) {
         to->model = model;
         return to;
     }
-    free(to);
+    drop(to);
     return NULL;
 }
 
-/* A session of the weights in the file, or NULL and why. */
-static gnnc_session *open_session(gnnc_graph *g, const char *weights, char *why, size_t n_why) {
+/* Sessions of the weights in the file; or false, and why. */
+static bool open_sessions(gnnc_graph *g, const char *weights, Sessions *s, char *why,
+                          size_t n_why) {
     gnnc_model *m = NULL;
-    gnnc_session *s = NULL;
+    *s = (Sessions){0};
     gnnc_status st = gnnc_model_create(&m, &gcn_program);
     if (st == GNNC_OK) st = gnnc_model_load(m, weights);
-    if (st == GNNC_OK) st = gnnc_session_create(&s);
-    if (st == GNNC_OK) st = gnnc_session_open(s, m, g);
+    if (st == GNNC_OK) st = gnnc_session_create(&s->alone);
+    if (st == GNNC_OK) st = gnnc_session_create(&s->over);
+    if (st == GNNC_OK) st = gnnc_session_open(s->over, m, g);
+    bool over = st == GNNC_OK;
+    if (over) st = gnnc_session_open_model(s->alone, m);
     if (st != GNNC_OK) {
-        const char *said = s ? gnnc_session_error(s) : m ? gnnc_model_error(m) : "";
+        const char *said = over      ? gnnc_session_error(s->alone)
+                           : s->over ? gnnc_session_error(s->over)
+                                     : gnnc_model_error(m);
         snprintf(why, n_why, "%s", *said ? said : gnnc_status_text(st));
+        end(*s);
     }
-    gnnc_model_release(m); /* the session keeps it */
-    if (st == GNNC_OK) return s;
-    gnnc_session_destroy(s);
-    return NULL;
+    gnnc_model_release(m); /* the sessions keep it */
+    return st == GNNC_OK;
 }
 
-/* A session for every worker, or for none. */
-static bool publish(Service *v, const gnnc_session *s) {
+/* Sessions for every worker, or for none. */
+static bool publish(Service *v, const Sessions *s) {
     Served *made[MOST_WORKERS];
     int n = 0;
     while (n < v->n_workers && (made[n] = served(s, v->model + 1))) n++;
@@ -235,14 +275,15 @@ static void reload(Service *v, Request *r) {
     char why[512];
     cJSON *o = cJSON_Parse(r->body);
     const char *weights = cJSON_GetStringValue(cJSON_GetObjectItem(o, "weights"));
-    gnnc_session *s = weights ? open_session(v->graph, weights, why, sizeof why) : NULL;
-    if (!s)
+    Sessions s = {0};
+    bool opened = weights && open_sessions(v->graph, weights, &s, why, sizeof why);
+    if (!opened)
         refuse(r, MHD_HTTP_BAD_REQUEST, weights ? why : "wanted: {\"weights\": FILE}");
-    else if (!publish(v, s))
+    else if (!publish(v, &s))
         refuse(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory: the model is the one before");
     else
         answer(r, MHD_HTTP_OK, object_of(v->model));
-    gnnc_session_destroy(s);
+    if (opened) end(s);
     cJSON_Delete(o);
 }
 
@@ -267,30 +308,44 @@ static void *keep(void *arg) {
 
 /* ---- HTTP
  * ------------------------------------------------------------------------------------------ */
-static bool take_ids(const Service *v, Request *r) {
-    cJSON *o = cJSON_Parse(r->body), *ids = cJSON_GetObjectItem(o, "ids");
+static bool take_ids(Request *r, const cJSON *ids, int64_t rows) {
     int n = cJSON_IsArray(ids) ? cJSON_GetArraySize(ids) : 0;
     bool ok = n > 0 && n <= MOST_IDS && (r->id = calloc((size_t)n, sizeof *r->id));
     for (const cJSON *i = ok ? ids->child : NULL; i && ok; i = i->next) {
         double id = i->valuedouble;
-        ok = cJSON_IsNumber(i) && id >= 0 && id < (double)v->rows && id == (double)(int64_t)id;
+        ok = cJSON_IsNumber(i) && id >= 0 && id < (double)rows && id == (double)(int64_t)id;
         if (ok) r->id[r->n++] = (int64_t)id;
     }
-    cJSON_Delete(o);
     return ok;
+}
+
+/* What is wanted, where the body is none; NULL: it is one. */
+static const char *take_request(const Service *v, Request *r, bool brings) {
+    cJSON *o = cJSON_Parse(r->body);
+    bool ok =
+        take_ids(r, cJSON_GetObjectItem(o, brings ? "rows" : "ids"), brings ? INT32_MAX : v->rows);
+    if (ok && brings)
+        r->subgraph = o;
+    else
+        cJSON_Delete(o);
+    if (ok) return NULL;
+    return brings ? "wanted: {\"nodes\": {..}, \"edges\": {..}, \"rows\": [..]}"
+                  : "wanted: {\"ids\": [..]}, numbers of rows";
 }
 
 /* True: there is an answer.  False: the connection is suspended until there is, and from then on
  * another thread's. */
 static bool route(Service *v, Request *r, const char *method, const char *url) {
     bool posts = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
-    bool reloads = posts && strcmp(url, "/reload") == 0;
+    bool reloads = posts && strcmp(url, "/reload") == 0,
+         brings = posts && strcmp(url, "/subgraph") == 0;
+    const char *wanted = NULL;
     if (r->n_body > MOST_BYTES) {
         refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "too large");
-    } else if (!reloads && !(posts && strcmp(url, "/predict") == 0)) {
-        refuse(r, MHD_HTTP_NOT_FOUND, "there are POST /predict and POST /reload");
-    } else if (!reloads && !take_ids(v, r)) {
-        refuse(r, MHD_HTTP_BAD_REQUEST, "wanted: {\"ids\": [..]}, numbers of rows");
+    } else if (!reloads && !brings && !(posts && strcmp(url, "/predict") == 0)) {
+        refuse(r, MHD_HTTP_NOT_FOUND, "there are POST /predict, /subgraph and /reload");
+    } else if (!reloads && (wanted = take_request(v, r, brings))) {
+        refuse(r, MHD_HTTP_BAD_REQUEST, wanted);
     } else {
         MHD_suspend_connection(r->from); /* before anyone can resume it */
         if (queue_put(reloads ? &v->reloads : &v->asked, r)) return false;
@@ -350,6 +405,7 @@ static void completed(void *user, struct MHD_Connection *c, void **state,
     Request *r = *state;
     if (!r) return;
     free(r->body);
+    cJSON_Delete(r->subgraph);
     free(r->id);
     free(r->answer);
     free(r);
@@ -368,16 +424,17 @@ static bool open_service(Service *v, const char *data, const char *weights) {
         fprintf(stderr, "serve: %s\n", v->graph ? gnnc_graph_error(v->graph) : "out of memory");
         return false;
     }
-    gnnc_session *s = open_session(v->graph, weights, why, sizeof why);
-    if (!s || gnnc_session_row_shape(s, &rank, dim)) {
-        fprintf(stderr, "serve: %s\n", s ? gnnc_session_error(s) : why);
+    Sessions s;
+    if (!open_sessions(v->graph, weights, &s, why, sizeof why)) {
+        fprintf(stderr, "serve: %s\n", why);
         return false;
     }
-    v->rows = gnnc_session_rows(s);
+    gnnc_session_row_shape(s.over, &rank, dim);
+    v->rows = gnnc_session_rows(s.over);
     v->width = 1;
     for (int i = 0; i < rank; i++) v->width *= dim[i];
-    bool ok = publish(v, s);
-    gnnc_session_destroy(s);
+    bool ok = publish(v, &s);
+    end(s);
     for (int i = 0; i < v->n_workers && ok; i++) {
         Worker *w = &v->worker[i];
         w->of = v;
