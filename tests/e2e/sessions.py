@@ -351,6 +351,40 @@ def mixed(path, n=60, others=25):
           {"e": relation(path, "e", "v", "v", e, a=a), "f": relation(path, "f", "w", "v", f)})
 
 
+def tables(path, nodes, edges):
+    """Random data: {type: (rows, {column: kind, or width of floats})}, {name: (src, dst, edges, {column: ..})}."""
+    r = random.Random(5)
+    os.mkdir(path)
+
+    def columns(table, n, wanted):
+        out = {}
+        for name, kind in wanted.items():
+            file = table + "_" + name
+            if isinstance(kind, int):
+                out[name] = column(path, file, "float", [r.gauss(0, 1) for _ in range(kind * n)], width=kind)
+            elif kind == "split":
+                out[name] = column(path, file, "split", [1 + i % 3 for i in range(n)])
+            else:
+                out[name] = column(path, file, kind, [i % 2 for i in range(n)], categories=2)
+        return out
+
+    count = {name: n for name, (n, _) in nodes.items()}
+    write(path, {name: {"count": n, "columns": columns(name, n, wanted)} for name, (n, wanted) in nodes.items()},
+          {name: relation(path, name, src, dst, [(r.randrange(count[src]), r.randrange(count[dst])) for _ in range(n)],
+                          **columns(name, n, wanted)) for name, (src, dst, n, wanted) in edges.items()})
+
+
+# Data for shipped models whose own are not shipped.
+LABELS = {"y": "class", "split": "split"}
+SHIPPED = {
+    "rgcn": ({"entity": (50, LABELS)}, {"triple": ("entity", "entity", 90, {"rel": "cat"})}, "entity", 2),
+    "dblp": ({"author": (40, {"x": 4, **LABELS}), "paper": (60, {"x": 5}), "conf": (8, {}), "term": (30, {})},
+             {"paper__author": ("paper", "author", 90, {}), "paper__conf": ("paper", "conf", 60, {}),
+              "paper__term": ("paper", "term", 120, {})}, "author", 6),
+    "gat_blocks": ({"vertex": (60, {"x": 6, **LABELS})}, {"link": ("vertex", "vertex", 150, {})}, "vertex", 2),
+}
+
+
 # Sums over edges of what does not come along them from their sources; relations of which only the whole graph is read;
 # parameters with a row for each edge.
 BODIES = {
@@ -487,6 +521,10 @@ def main():
             check_threads(s, wanted)
         else:
             s.close()
+    for name, (nodes, edges, kind, hops) in SHIPPED.items():
+        tables(name + ".data", nodes, edges)
+        with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
+            compiled(gnnc, name, layers(f.read()), name + ".data", 7, (kind, hops))[1].close()
     check_drawn(gnnc, top, cora)
     check_errors(gnnc, gcn, cora)
     check_to_model(cora)
