@@ -168,7 +168,9 @@ static bool not_built(Ctx *c, const CliArgs *args, int status, const char *told)
     diag_add(c, DIAG_E0004, (Span){0}, "'%s' could not build the program (status %d)%s", args->v[0],
              WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
              told ? "" : "; -v shows the command");
-    if (text && *text) diag_note(c, (Span){0}, "%s", text);
+    int n = text ? (int)strnlen(text, 4000) : 0;
+    while (n && text[n - 1] == '\n') n--;
+    if (n) diag_note(c, (Span){0}, "%.*s", n, text);
     return false;
 }
 

@@ -170,7 +170,7 @@ static void add_file(Ctx *c, void *arg) {
 }
 
 gnncc_status gnncc_add_file(gnncc_compiler *c, const char *name, const char *text, size_t n) {
-    if (!c || !name || !*name || (!text && n)) return GNNCC_E_ARG;
+    if (!c || !name || !*name || (!text && n) || n > CTX_MAX_SOURCE_BYTES) return GNNCC_E_ARG;
     return change((Setting){.c = c, .name = name, .value = text ? text : "", .n = n}, add_file,
                   GNNCC_E_ARG);
 }

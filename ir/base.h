@@ -175,6 +175,7 @@ bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg);
 void ctx_defer(Ctx *c, void (*fn)(void *), void *arg); /* run by ctx_free or on OOM, newest first */
 void ctx_free(Ctx *c);
 
+enum { CTX_MAX_SOURCE_BYTES = 256 << 20 };
 /* Reads a whole file (at most 256 MB; NUL bytes are kept); DIAG_E0002 and UINT32_MAX when it cannot
  * be read. */
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from);

@@ -82,8 +82,6 @@ void ctx_free(Ctx *c) {
 }
 
 /* ---- sources ------------------------------------------------------------------ */
-enum { MAX_SOURCE_BYTES = 256 << 20 };
-
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n) {
     Source s = {.path = arena_strndup(c->a, path, strlen(path)),
                 .text = arena_strndup(c->a, text, n),
@@ -103,7 +101,7 @@ static bool read_all(FILE *f, StrBuf *b, const char **why) {
     char part[4096];
     for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) {
         sb_put(b, part, n);
-        if (b->n <= MAX_SOURCE_BYTES) continue;
+        if (b->n <= CTX_MAX_SOURCE_BYTES) continue;
         *why = "it is larger than 256 MB";
         return false;
     }
@@ -133,16 +131,19 @@ static FILE *open_file(const char *path, const char **why) {
 }
 
 /* Some editors put a byte order mark before UTF-8. */
-static void skip_mark(StrBuf *text) {
+static size_t mark_bytes(const char *text, size_t n) {
     static const char mark[] = "\xEF\xBB\xBF";
-    if (text->n < 3 || memcmp(text->s, mark, 3) != 0) return;
-    text->s += 3;
-    text->n -= 3;
+    return n >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
+}
+
+static uint32_t add_given(Ctx *c, const char *path, const OutsideFile *f) {
+    size_t mark = mark_bytes(f->text, f->n_bytes);
+    return ctx_add_text(c, path, f->text + mark, f->n_bytes - mark);
 }
 
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
     const OutsideFile *given = ctx_memory_file(c, path);
-    if (given) return ctx_add_text(c, path, given->text, given->n_bytes);
+    if (given) return add_given(c, path, given);
     if (!ctx_may_read(c, path)) {
         diag_add(c, DIAG_E0002, from, "cannot read '%s': only the files that were given are", path);
         return UINT32_MAX;
@@ -159,8 +160,10 @@ uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
         diag_add(c, DIAG_E0002, from, "cannot read '%s': %s", path, why);
         return UINT32_MAX;
     }
-    skip_mark(&text);
-    Source s = {.path = arena_strndup(c->a, path, strlen(path)), .text = text.s, .n_bytes = text.n};
+    size_t mark = mark_bytes(text.s, text.n);
+    Source s = {.path = arena_strndup(c->a, path, strlen(path)),
+                .text = text.s + mark,
+                .n_bytes = text.n - mark};
     vec_push(c->a, &c->sources, s);
     return (uint32_t)c->sources.n - 1;
 }

@@ -3,6 +3,8 @@
 #include "ctx_test.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char graph[] = "graph G { node n { x: f32[F]; y: class[C]; split } edge e: n -> n }\n";
 static const char model[] = "import \"mine.gnn\"\n"
@@ -105,10 +107,10 @@ TEST(warnings_and_files_of_what_compiles) {
     gnncc_result *r = NULL;
     bool own = false, other = false;
     char all[2000];
-    snprintf(all, sizeof all, "%simport \"mine.gnn\"\n%s", graph,
+    snprintf(all, sizeof all, "\xEF\xBB\xBF%simport \"mine.gnn\"\n%s", graph,
              "model M(g: G) -> f32[n, C] {\n  lin = linear(C)\n  never = linear(C)\n"
              "  return lin(twice(g.n.x))\n}\n");
-    CHECK(add(c, "dir/m.gnn", all) == GNNCC_OK);
+    CHECK(add(c, "dir/m.gnn", all) == GNNCC_OK); /* it begins with a byte order mark */
     CHECK_MSG(gnncc_check(c, "dir/m.gnn", &r) == GNNCC_OK, "%s", gnncc_result_text(r));
     CHECK(gnncc_diag_count(r) == 1 && gnncc_diag_severity(r, 0) == GNNCC_WARNING);
     for (int i = 0; gnncc_result_file(r, i); i++) {
@@ -180,7 +182,8 @@ TEST(hostile_options) {
     free(after);
     CHECK(gnncc_set(NULL, "--emit", "ir") == GNNCC_E_ARG && gnncc_set(c, NULL, "") == GNNCC_E_ARG);
     CHECK(gnncc_add_file(c, "", "", 0) == GNNCC_E_ARG &&
-          gnncc_add_file(c, "x", NULL, 1) == GNNCC_E_ARG);
+          gnncc_add_file(c, "x", NULL, 1) == GNNCC_E_ARG &&
+          gnncc_add_file(c, "x", "", (size_t)1 << 40) == GNNCC_E_ARG);
     CHECK(gnncc_set_home(c, "/nonexistent") == GNNCC_E_ARG);
     CHECK(gnncc_create(NULL) == GNNCC_E_ARG && gnncc_compile(c, "m.gnn", NULL) == GNNCC_E_ARG);
     gnncc_destroy(c);
@@ -303,6 +306,34 @@ TEST(cancelled_at_each_question) {
     }
     CHECK_MSG(n > 20 && n < 200, "%d questions", n);
     gnncc_destroy(c);
+}
+
+/* What a C compiler that fails writes is a note. */
+TEST(a_tool_that_fails) {
+    char dir[4096], cc[] = "/tmp/gnncc_test.XXXXXX";
+    static const char script[] = "#!/bin/sh\necho nothing works >&2\nexit 3\n";
+    gnncc_compiler *c = compiler();
+    gnncc_result *r = NULL;
+    ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 100);
+    CHECK(n > 0);
+    dir[n > 0 ? n : 0] = 0;
+    *strrchr(dir, '/') = 0;
+    strcat(dir, "/../.."); /* where libgnnrt.a is */
+    int fd = mkstemp(cc);
+    CHECK(fd >= 0 && write(fd, script, strlen(script)) > 0 && fchmod(fd, 0700) == 0 &&
+          close(fd) == 0);
+    CHECK(setenv("CC", cc, 1) == 0 && gnncc_set_home(c, dir) == GNNCC_OK);
+    CHECK(gnncc_set(c, "-O0", NULL) == GNNCC_OK && gnncc_set(c, "-I", "models") == GNNCC_OK);
+    CHECK(gnncc_set(c, "--target", "cpu") == GNNCC_OK && gnncc_set(c, "-v", NULL) == GNNCC_OK);
+    CHECK(gnncc_compile(c, "dir/m.gnn", &r) == GNNCC_E_DIAGNOSED);
+    CHECK_STR(gnncc_diag_code(r, 0) ? gnncc_diag_code(r, 0) : "", "E0004");
+    CHECK_MSG(strstr(gnncc_diag_message(r, 0), "status 3"), "%s", gnncc_result_text(r));
+    CHECK_STR(gnncc_diag_message(r, 1), "nothing works");
+    CHECK(!gnncc_diag_file(r, 0) && strstr(gnncc_result_log(r), cc));
+    gnncc_result_destroy(r);
+    gnncc_destroy(c);
+    unsetenv("CC");
+    unlink(cc);
 }
 
 TEST(what_import_says) {
