@@ -13,8 +13,7 @@
 /* ---- a graph without rows -------- */
 static int64_t size_of(const rt_program *p, const int64_t *n, int space) {
     const rt_space *s = &p->spaces[space];
-    if (s->fixed >= 0 || s->sym < 0) return s->fixed;
-    return n[s->sym];
+    return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? n[s->sym] : 1;
 }
 
 static gnnc_status add_column(const rt_program *p, RtPool *pool, const int64_t *n, int col,

@@ -14,7 +14,7 @@ import threading
 
 import batches
 import subgraphs
-from directory import column, relation, write
+from directory import column, relation, save, write
 from graph import npy
 
 OK, E_RANGE, E_ARG, E_STATE, E_MISSING, E_NOMEM = 0, -3, -9, -10, -8, -1
@@ -479,6 +479,30 @@ def compiled(gnnc, name, text, data, every=1, brought=None):
     return check_model(gnnc, name + ".gnn", name, data, every, brought)
 
 
+def check_names(library):
+    """Rows of a table per node by what training called them: numbers of a column `id`, and texts."""
+    for kind, called in (("id", lambda v: 1000 - v), ("cat", lambda v: "node %d" % v)):
+        data = kind + ".data"
+        shutil.copytree("mixed.data", data)
+        with open(data + "/schema.json", encoding="utf-8") as f:
+            schema = json.load(f)
+        texts, v = [called(i) for i in range(60)], schema["nodes"]["v"]["columns"]
+        if kind == "id":
+            save(data + "/id.npy", "q", "<i8", (60,), texts)
+            v["id"] = {"kind": "id", "file": "id.npy"}
+        else:
+            v["name"] = column(data, "name", "cat", list(range(60)), categories=60, names=texts)
+        with open(data + "/schema.json", "w", encoding="utf-8") as f:
+            json.dump(schema, f)
+        train("mixed", data, kind + ".weights")
+        m, _ = library.model(kind + ".weights")
+        s = Session(library, m, library.graph(data))
+        want = rows(s.predict(list(range(s.rows)))[1], s.width, range(s.rows))
+        subgraphs.check_names(s, m, data, kind, called, want)
+        s.close()
+        library.lib.gnnc_model_release(m)
+
+
 def check_subgraphs():
     """Beside what check_model does: of rows by time; threads; memory; what is wrong."""
     library = Library("timed_rows")
@@ -499,6 +523,7 @@ def check_subgraphs():
     subgraphs.check_memory(s, m, "mixed.data", "v", [3, 40], 2, Memory)
     s.close()
     library.lib.gnnc_model_release(m)
+    check_names(library)
     library = Library("row_rows")
     m, _ = library.model("row.weights")
     s = ctypes.c_void_p()

@@ -100,6 +100,7 @@ class Request:
     """A subgraph of data, as a session is given it; `skip` columns, and `change`(table, column, values) others."""
     def __init__(self, data, nodes, edges, whole, skip=(), change=None):
         self.data, self.nodes, self.ids, self.whole = data, nodes, edges, whole
+        self.names = None  # a column more
         self.skip, self.change, self.host = skip, change or (lambda table, column, values: values), Host(False)
 
     def fill(self, lib, s):
@@ -121,6 +122,8 @@ class Request:
             st = st or self.put(lib, g, name, "id", "id", "<i8", (), [[v] for v in ids], -1, None)
         for name, ids in self.ids.items():
             st = st or self.columns(lib, g, name, self.data.edges[name][4], ids)
+        if self.names:
+            st = st or self.put(lib, g, *self.names)
         for table, name, shape, rows in self.whole:
             st = st or self.put(lib, g, table, name, "float", "<f4", shape, rows, -1, None)
         self.error = lib.gnnc_graph_error(g).decode()
@@ -227,6 +230,36 @@ def check(name, session, model, path, kind, groups, hops, wanted):
         for i, v in enumerate(targets):
             assert near(got[i], wanted[v]), (name, v, got[i], wanted[v])
             assert near(got[i], over[i * b.width:(i + 1) * b.width]), (name, v)
+    b.close()
+
+
+def check_names(session, model, path, kind, called, wanted):
+    """mixed.data with names of v, of a column `id` or `name`."""
+    b, data = Brings(session, model), Data(path)
+    assert b.status == OK, b.error()
+    b.give(session)
+    if kind != "id":
+        del data.nodes["v"][1]["name"]
+    nodes, edges = data.around("v", [3], 4)
+    whole = whole_columns(session, nodes, edges)
+
+    def sent(of, **how):
+        r = Request(data, nodes, edges, whole, **how)
+        if kind == "id":
+            r.change = lambda table, column, values: [[of(v)] for v, in values] if (table, column) == ("v", "id") else values
+        else:
+            r.skip, texts = ("id",), [of(v) for v in nodes["v"]]
+            r.names = ("v", "name", "cat", "<i4", (), [[i] for i in range(len(texts))], len(texts), texts)
+        assert r.fill(b.lib, b.s) == OK, r.error
+        return b.predict([nodes["v"].index(3)])
+
+    st, got = sent(called)
+    assert st == OK and near(got[0], wanted[3]), (b.error(), got, wanted[3])
+    other = called(61) if kind == "id" else "nobody"
+    st, _ = sent(lambda v: other if v == nodes["v"][0] else called(v))
+    assert st == E_RANGE and "row 0 of 'v' is '%s': 'place' has rows for the 60" % other in b.error(), b.error()
+    assert Request(data, nodes, edges, whole, skip=("id",)).fill(b.lib, b.s) == OK
+    assert b.predict([0])[0] == E_MISSING and "'name' or 'id'" in b.error(), b.error()
     b.close()
 
 
