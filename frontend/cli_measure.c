@@ -1,7 +1,9 @@
 /* --precision=auto: the program that tells ranges (passes/ranges.c) is built as a library, and run
- * by a copy of this process: a C function of the model that ends it ends no compiler.  Everything
- * is asked for by the public interface of a trainer.  The seed is fixed and results do not depend
- * on threads, so the same data on the same kind of machine give the same program. */
+ * by a copy of this process: a C function of the model that ends it ends no compiler.  A process
+ * that is not the compiler's alone cannot be copied, other threads may hold locks; it runs the
+ * program itself.  Everything is asked for by the public interface of a trainer.  The seed is fixed
+ * and results do not depend on threads, so the same data on the same kind of machine give the same
+ * program. */
 #include "frontend/cli.h"
 #include "ir/text.h"
 
@@ -18,6 +20,7 @@ enum { STEPS = 8 };
 
 typedef struct {
     gnnc_status (*create)(gnnc_trainer **, const gnnc_program *);
+    void (*destroy)(gnnc_trainer *);
     gnnc_status (*load)(gnnc_trainer *, const char *);
     gnnc_status (*step)(gnnc_trainer *);
     gnnc_status (*run_phase)(gnnc_trainer *, const char *);
@@ -37,7 +40,7 @@ typedef struct {
     char text[512];
 } End;
 
-/* ---- in the copy
+/* ---- in the copy, if there is one
  * ---------------------------------------------------------------------------------
  */
 static bool find(void *so, void *to, const char *name) {
@@ -46,10 +49,12 @@ static bool find(void *so, void *to, const char *name) {
     return p != NULL;
 }
 
+/* It stays where it is loaded: threads of libraries that it brought may, too. */
 static bool open_probe(Probe *p, const char *path, End *end) {
     void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     bool ok = so && find(so, &p->program, "model_program") &&
               find(so, &p->create, "gnnc_trainer_create") &&
+              find(so, &p->destroy, "gnnc_trainer_destroy") &&
               find(so, &p->load, "gnnc_trainer_load") && find(so, &p->step, "gnnc_trainer_step") &&
               find(so, &p->run_phase, "gnnc_trainer_run_phase") &&
               find(so, &p->output, "gnnc_trainer_output") &&
@@ -105,17 +110,21 @@ static gnnc_status measure(const Probe *p, const PassRanges *r, Told *told) {
     return st;
 }
 
-static int copy(const char *path, const char *data, const PassRanges *r, Told *told, int to) {
+static void probe(const char *path, const char *data, const PassRanges *r, Told *told, End *end) {
     Probe p = {.t = NULL};
+    if (!open_probe(&p, path, end)) return;
+    gnnc_status st = p.create(&p.t, p.program);
+    if (st == GNNC_OK) st = p.load(p.t, data);
+    if (st == GNNC_OK) st = measure(&p, r, told);
+    end->ok = st == GNNC_OK;
+    if (!end->ok)
+        snprintf(end->text, sizeof end->text, "%s", p.t ? p.error(p.t) : gnnc_status_text(st));
+    p.destroy(p.t);
+}
+
+static int copy(const char *path, const char *data, const PassRanges *r, Told *told, int to) {
     End end = {.ok = 0};
-    if (open_probe(&p, path, &end)) {
-        gnnc_status st = p.create(&p.t, p.program);
-        if (st == GNNC_OK) st = p.load(p.t, data);
-        if (st == GNNC_OK) st = measure(&p, r, told);
-        end.ok = st == GNNC_OK;
-        if (!end.ok)
-            snprintf(end.text, sizeof end.text, "%s", p.t ? p.error(p.t) : gnnc_status_text(st));
-    }
+    probe(path, data, r, told, &end);
     bool sent = cli_write_all(to, told, (size_t)r->of.n * sizeof *told);
     return sent && cli_write_all(to, &end, sizeof end) ? 0 : 1;
 }
@@ -173,13 +182,20 @@ static bool run_copy(Ctx *c, const char *path, const char *data, PassRanges *r) 
     return true;
 }
 
+static bool run_here(Ctx *c, const char *path, const char *data, PassRanges *r) {
+    Told *told = NEWN(c->a, Told, (size_t)r->of.n + 1);
+    End end = {.ok = 0};
+    probe(path, data, r, told, &end);
+    if (!end.ok) return failed(c, data, end.text);
+    take_told(r, told);
+    return true;
+}
+
 bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r) {
     const char *data = o->measured ? o->measured : o->data;
     const Target *host = target_find("cpu");
     const char *dir = host ? cli_temp_dir(c, o) : NULL;
     if (!host) return failed(c, data, "this gnnc makes no programs for the cpu");
-    if (!c->outside.own_process)
-        return failed(c, data, "a copy of the process runs it, which only the command line makes");
     /* Before minutes of compiling: is there a data directory at all? */
     if (access(arena_printf(c->a, "%s/schema.json", data), F_OK) != 0)
         return failed(c, data, "no data directory, it has no schema.json");
@@ -189,5 +205,6 @@ bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r) {
     lib.name = "model";
     lib.shared_runtime = false;
     lib.out = arena_printf(c->a, "%s/probe.so", dir);
-    return cli_build(c, &p, 1, host, &lib, "probe") && run_copy(c, lib.out, data, r);
+    return cli_build(c, &p, 1, host, &lib, "probe") &&
+           (c->outside.own_process ? run_copy : run_here)(c, lib.out, data, r);
 }

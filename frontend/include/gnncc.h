@@ -105,8 +105,8 @@ const char *gnncc_option_help(int i);
 const char *gnncc_option_word(int i, int k);
 
 /* A text that stands for the file of that name, for models and what they import: "m.gnn",
- * "layers/mine.gnn".  An import is looked for beside the file that has it, then in the folders of
- * -I. name  compared as text, without "." and ".." in it; copied; of an earlier one: replaces it
+ * "layers/mine.gnn".  An import is looked for beside the file that has it, then where -I says.
+ *   name  compared as text, without "." and ".." in it; copied; of an earlier one: replaces it
  *   text  [n] bytes, at most 256 MB; copied; NULL where n is 0 */
 gnncc_status gnncc_add_file(gnncc_compiler *c, const char *name, const char *text, size_t n);
 /* Reads no other files from now on but those of the layer library: for models of somebody else.

@@ -121,6 +121,9 @@ def stages(top, gnnc):
         t.join()
     assert found == alone and alone["ir"].startswith('module "gat"') and "gat_program" in alone["header"]
     assert gnnc.emit(top + "/models/gcn.gnn", "obj", O0=True)[:4] == b"\177ELF"
+    kept = gnnc.emit(top + "/models/gcn.gnn", "ir", precision="auto", data=top + "/models/data/cora", target="cpu")
+    assert "f16[" in kept, kept[:500]  # a few steps were run in this process, beside what it has loaded
+    raises(gnnc.CompileError, "no data directory", gnnc.emit, top + "/models/gcn.gnn", "ir", precision="auto", data="nowhere")
 
 
 def interrupted(top, gnnc):
