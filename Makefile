@@ -119,7 +119,8 @@ $(BUILD)/runtime/exec/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
 $(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
 # Read or asked once a run: compiled for size, of which libraries that only predict have little.
-SMALL = codes node_names options session_whole session_subgraph weights data/json data/safetensors data/schema
+SMALL = cells codes encoders graph graph_append graph_arrow graph_column graph_dlpack node_names options session_whole session_subgraph \
+    weights data/encoder data/json data/npy data/safetensors data/schema
 $(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os
 
 RUNTIME_CC = $(CC) $(CFLAGS_ALL) -fPIC -fno-semantic-interposition -ffunction-sections -fdata-sections -I. -Iruntime/include

@@ -169,25 +169,36 @@ out:
     return st;
 }
 
+static gnnc_status need_some(const RtEncoders *v, RtError *err) {
+    if (v->n) return GNNC_OK;
+    return rt_fail(
+        err, GNNC_E_MISSING,
+        "%s: nothing in it says how columns are made of cells: it is of no import of CSV, "
+        "or older",
+        v->of);
+}
+
+gnnc_status rt_encoders_of_weights(RtPool *pool, const char *path, const RtTensors *f,
+                                   RtEncoders *out, RtError *err) {
+    RtCodes *codes;
+    int n;
+    gnnc_status st = rt_codes_read(pool, path, f, &codes, &n, err);
+    if (st == GNNC_OK) st = rt_encoders_read(pool, path, f, codes, n, out, err);
+    return st == GNNC_OK ? need_some(out, err) : st;
+}
+
 /* ---- of either ---------------------------------------------------------------------- */
 gnnc_status rt_encoders_open(RtPool *pool, const char *path, RtEncoders *out, RtError *err) {
     RtTensors f;
-    RtCodes *codes;
     struct stat s;
     gnnc_status st;
-    int n;
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
         TRY(st, rt_encoders_of_data(pool, path, out, err));
+        st = need_some(out, err);
     } else {
         TRY(st, rt_safetensors_open(pool, path, &f, err));
-        TRY(st, rt_codes_read(pool, path, &f, &codes, &n, err));
-        TRY(st, rt_encoders_read(pool, path, &f, codes, n, out, err));
+        TRY(st, rt_encoders_of_weights(pool, path, &f, out, err));
     }
-    if (!out->n)
-        st = rt_fail(err, GNNC_E_MISSING,
-                     "%s: nothing in it says how columns are made of cells: it is of no import of "
-                     "CSV, or older",
-                     path);
 out:
     return st;
 }

@@ -884,6 +884,91 @@ gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *sr
                                    const int64_t *kind, int64_t k, int with_known, int64_t *dst,
                                    float *score);
 
+/* ---- rows of cells ----------------------------------------------------------------------- */
+/* What made the columns of a model's data of raw cells, when they were imported (gnnc import, of
+ * CSV), goes with its weights: names of categories and classes, means and deviations, forms of
+ * dates.  An encoder makes rows that come later into the same columns, without gnnc:
+ *
+ *     gnnc_encoder *e = NULL;
+ *     gnnc_encoder_create(&e);  gnnc_encoder_of_model(e, m);
+ *     const char *city[] = {"ankara", NULL};  double age[] = {31, 44.5};
+ *     gnnc_cells cells[] = {{sizeof *cells, "city", city, NULL}, {sizeof *cells, "age", NULL,
+ * age}}; gnnc_raw rows = {.struct_size = sizeof rows, .table = "person", .count = 2, .n_columns =
+ * 2, .columns = cells}; gnnc_encoder_append(e, &rows, g, NULL, NULL, &first);     they are rows
+ * first and first + 1
+ *
+ * One thread makes it; from then on nothing of it changes, and any number of threads share it.  Its
+ * allocator's functions are called from each thread that encodes. */
+typedef struct gnnc_encoder gnnc_encoder;
+/* Without columns yet.  *out is NULL after a failure.  Returns GNNC_E_ARG, GNNC_E_NOMEM. */
+gnnc_status gnnc_encoder_create(gnnc_encoder **out);
+gnnc_status gnnc_encoder_create_with(gnnc_encoder **out, gnnc_alloc_fn *alloc,
+                                     gnnc_release_fn *release, void *user);
+void gnnc_encoder_destroy(gnnc_encoder *e); /* NULL is allowed */
+/* What went wrong in the last call of the two that follow: one line, never NULL. */
+const char *gnnc_encoder_error(const gnnc_encoder *e);
+/* The encoders of a file of weights, a checkpoint, or a data directory; of a model that has its
+ * weights, which may go before the encoder does.  Once per encoder; after a failure again.
+ * Returns GNNC_E_IO, GNNC_E_FORMAT, GNNC_E_MISSING (it says nothing of how columns are made),
+ * GNNC_E_STATE (there are columns already; a model without weights), GNNC_E_NOMEM. */
+gnnc_status gnnc_encoder_read(gnnc_encoder *e, const char *path);
+gnnc_status gnnc_encoder_of_model(gnnc_encoder *e, const gnnc_model *m);
+
+/* A column that it makes.  Texts live as long as the encoder. */
+typedef struct gnnc_encoded {
+    size_t struct_size;
+    const char *column;
+    const char *from;         /* the raw column; of several the stem: "x" of "x.0", "x.1", .. */
+    gnnc_kind kind;           /* of the column */
+    int32_t dtype;            /* a gnnc_element, of its values */
+    int32_t width;            /* raw columns, and values of a row, [rows, width]; 0 = one, [rows] */
+    int64_t n_categories;     /* of CAT and CLASS */
+    const char *const *names; /* [n_categories], of codes; NULL = numbers */
+    int may_lack;             /* a label, a split, a key: rows may come without its cells */
+} gnnc_encoded;
+/* Columns that it makes of a table: 0 of one that it does not know.  The i-th.
+ * Returns GNNC_E_RANGE (no such column), GNNC_E_ARG. */
+int32_t gnnc_encoder_n_columns(const gnnc_encoder *e, const char *table);
+gnnc_status gnnc_encoder_column(const gnnc_encoder *e, const char *table, int32_t i,
+                                gnnc_encoded *out);
+
+/* The cells of a raw column: texts as in a CSV file, or numbers. */
+typedef struct gnnc_cells {
+    size_t struct_size;
+    const char *column;       /* "age", "x.0" */
+    const char *const *texts; /* [count] UTF-8; NULL among them = an empty cell */
+    const double *numbers;    /* [count], NaN = an empty cell; where texts is NULL */
+} gnnc_cells;
+/* Rows of one table; read during the call alone. */
+typedef struct gnnc_raw {
+    size_t struct_size;
+    const char *table;
+    int64_t count;
+    const gnnc_cells *columns; /* [n_columns], in any order; others than are wanted are not read */
+    int32_t n_columns;
+    int64_t bad_row; /* written: the row of `error`, from 0; -1 = of none */
+    char error[512]; /* written: why it failed, in one line; "" else */
+} gnnc_raw;
+/* One column, as gnnc import --like makes it of the same cells, to the bit.
+ *   to  [count] or [count, width] of the column's type, the caller's; n_bytes: its size
+ * Returns GNNC_E_MISSING (no such table or column; a raw column is lacking), GNNC_E_VALUE (a cell
+ * is no number, no time of that form, a number where dates are, empty where none may be),
+ * GNNC_E_RANGE (a name that is no category or class, and there is no code for unknown ones; too
+ * many rows), GNNC_E_SHAPE (n_bytes), GNNC_E_STATE (no columns yet), GNNC_E_ARG, GNNC_E_NOMEM:
+ * `error` has table, row and column; what was written of `to` means nothing. */
+gnnc_status gnnc_encoder_encode(const gnnc_encoder *e, gnnc_raw *rows, const char *column, void *to,
+                                size_t n_bytes);
+/* All columns that there are cells for, added to a table of `count` rows of a graph that is being
+ * built, or none.  Labels, splits and keys may be lacking.
+ * Returns what gnnc_encoder_encode and gnnc_graph_add_column return. */
+gnnc_status gnnc_encoder_add(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *g);
+/* The same of rows that are appended to a committed graph (gnnc_graph_append), from any thread.
+ *   src, dst  of edges, as in gnnc_rows; of nodes NULL
+ *   first     the number of the first row, -1 after a failure; may be NULL
+ * Returns what both return, and GNNC_E_ARG: a column of the graph was made otherwise. */
+gnnc_status gnnc_encoder_append(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *g,
+                                const gnnc_array *src, const gnnc_array *dst, int64_t *first);
+
 /* ---- the command line of a compiled trainer --------------------------------------------- */
 /* What a generated main() calls: subcommands train, eval, predict, embed, bench, info.
  * The one function here that prints.  While it trains, SIGINT, SIGTERM, SIGHUP and SIGPIPE

@@ -236,6 +236,17 @@ typedef enum {
     NONE(model_name, MODEL, gnnc_model_name(w->m) != NULL) \
     FAILS(trainer_to_model, TRAINED, gnnc_trainer_to_model(w->t, &tiny_model, &w->m)) \
     NONE(session_create, NOTHING, gnnc_session_create(NULL) == GNNC_E_ARG) \
+    NONE(encoder_create, NOTHING, gnnc_encoder_create(NULL) == GNNC_E_ARG) \
+    ELSEWHERE(encoder_create_with, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_destroy, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_error, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_read, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_of_model, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_n_columns, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_column, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_encode, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_add, "tests/unit/cells_test.c") \
+    ELSEWHERE(encoder_append, "tests/unit/cells_test.c") \
     ELSEWHERE(session_create_with, "tests/e2e/sessions.py") \
     ELSEWHERE(session_destroy, "tests/e2e/sessions.py") \
     ELSEWHERE(session_error, "tests/e2e/sessions.py") \
