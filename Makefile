@@ -44,6 +44,17 @@ $(BUILD)/tools.ok:
 
 # A word of the shell: directories may have blanks and quotes in their names.
 quoted = '$(subst ','\'',$(1))'
+# What gnnc import reads databases with, where their headers are: linked by gnnc alone.
+SOURCE_SQLITE := $(wildcard /usr/include/sqlite3.h)
+SOURCE_LIBS = $(if $(SOURCE_SQLITE),-lsqlite3)
+SOURCE_OBJ = $(patsubst %,$(BUILD)/frontend/source/%.o,source $(if $(SOURCE_SQLITE),sqlite))
+SOURCE_CC = -DSOURCE_HAVE_SQLITE=$(if $(SOURCE_SQLITE),1,0)
+$(BUILD)/source.flags: FLAGS = $(SOURCE_CC) $(SOURCE_LIBS)
+$(SOURCE_OBJ): $(BUILD)/source.flags
+$(BUILD)/frontend/source/%.o: frontend/source/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(SOURCE_CC) $(INC_COMPILER) -c -o $@ $<
+
 # What libgnnrt.a needs, an argument a line; gnnc reads link.flags to link trainers with the same.
 RT_LIBS = $(GEMM_LIB) $(METIS_LIB) -lgomp -pthread -lz -lm
 # Written anew only when it says something else: a library installed later is then taken up.
@@ -56,8 +67,8 @@ $(BUILD)/%.flags: Makefile FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' -Wl,--as-needed $(SAN) $(FLAGS) | cmp -s - $@ || printf '%s\n' -Wl,--as-needed $(SAN) $(FLAGS) > $@
 FORCE:
-$(BUILD)/gnnc: $(BUILD)/frontend/main.o $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a $(BUILD)/link.flags
-	$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
+$(BUILD)/gnnc: $(BUILD)/frontend/main.o $(SOURCE_OBJ) $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a $(BUILD)/link.flags
+	$(CC) $(SAN) -o $@ $(filter %.o %.a,$^) $(LLVM_LIBS) $(SOURCE_LIBS) $(RT_LIBS)
 
 $(BUILD)/help.%: $(BUILD)/gnnc
 	$(BUILD)/gnnc help $* > $@.part && mv $@.part $@
@@ -299,7 +310,7 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all abi cuda gpu-bundle unit install wheel uninstall demo test check long accuracy format format-check clean
+.PHONY: all FORCE abi cuda gpu-bundle unit install wheel uninstall demo test check long accuracy format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)
 print-%:

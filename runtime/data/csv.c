@@ -183,7 +183,7 @@ static const char *known_binary(RtBytes t) {
          "a zip archive; a NumPy archive is called .npz, a spreadsheet is saved as CSV"},
         {"\x1f\x8b", "packed with gzip; unpack it"},
         {"PAR1", "Parquet; write it as CSV"},
-        {"SQLite format 3", "an SQLite database; write its tables as CSV"},
+        {"SQLite format 3", "an SQLite database, which gnnc import reads alone"},
         {"\xff\xfe", "UTF-16; save it as UTF-8"},
         {"\xfe\xff", "UTF-16; save it as UTF-8"},
     };

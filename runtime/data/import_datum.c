@@ -12,6 +12,7 @@
 #include "import_build.h"
 #include "import_index.h"
 #include "import_table.h"
+#include "runtime/encoders.h"
 
 /* ---- declared types ------------------------------------------------------------------- */
 rt_declared rt_declared_type(const char *words) {
@@ -150,12 +151,11 @@ static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, in
  * which rows are learned from. */
 static bool make_encoder(RtDatumFields *x, RtDatumField *f) {
     RtWish w = rt_wish_of(x->how, &x->t->columns[f->column].wish, f->name);
-    const char *from = x->t->columns[f->column].name;
     RtEncoder *e = f->encoder = RT_NEW(x->keep, RtEncoder);
-    if (!e || !(from = rt_pool_strndup(x->keep, from, strlen(from)))) return false;
+    if (!e) return false;
     *e = (RtEncoder){.kind = f->kind,
                      .as = rt_encoder_of_kind(f->kind),
-                     .from = from,
+                     .from = f->name,
                      .form = f->kind == RT_COL_TIME ? RT_DATE_ISO : RT_DATE_NONE,
                      .n_categories = -1};
     f->standard = f->kind == RT_COL_FLOAT && w.standard;
@@ -183,6 +183,57 @@ static bool make_room(RtDatumFields *x, RtDatumField *f, int64_t n_before) {
     return x->st == GNNC_OK;
 }
 
+/* The column of this name in the language, of those that are to be taken; -1: none. */
+static gnnc_status find_raw(const RtDatumFields *x, const bool *take, const char *from, int *at) {
+    *at = -1;
+    for (int i = 0; i < x->t->n_columns; i++) {
+        const char *raw = x->t->columns[i].name, *id = rt_identifier(x->scratch, raw, strlen(raw));
+        if (!id) return rt_fail_nomem(x->err, x->t->name);
+        if (take[i] && strcmp(id, from) == 0) *at = i;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status add_alike(RtDatumFields *x, const RtEncoding *k, int column) {
+    RtDatumField *f = &x->v[x->n++];
+    *f = (RtDatumField){.column = column,
+                        .declared = x->t->columns[column].declared,
+                        .name = rt_pool_strndup(x->keep, k->column, strlen(k->column)),
+                        .kind = k->e.kind,
+                        .why = rt_pool_printf(x->keep, "as %.120s has it", x->how->like->of),
+                        .alike = true,
+                        .decided = true,
+                        .encoder = RT_NEW(x->keep, RtEncoder)};
+    if (!f->name || !f->why || !f->encoder) return rt_fail_nomem(x->err, x->t->name);
+    *f->encoder = k->e;
+    size_t size = rt_dtype_bytes(rt_column_kind(f->kind)->element);
+    f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
+    return f->to.all ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+/* The columns that a model or other data have, made by their encoders (--like). */
+static gnnc_status make_alike(RtDatumFields *x, const bool *take) {
+    const RtEncoders *like = x->how->like;
+    gnnc_status st = GNNC_OK;
+    if (!(x->v = RT_NEWN(x->scratch, RtDatumField, like->n + 1)))
+        return rt_fail_nomem(x->err, x->t->name);
+    for (int i = 0; i < like->n && st == GNNC_OK; i++) {
+        const RtEncoding *k = &like->v[i];
+        int column;
+        if (strcmp(k->table, x->t->type) != 0 || k->e.as == RT_AS_KEY) continue;
+        st = find_raw(x, take, k->e.from, &column);
+        if (st == GNNC_OK && column >= 0 && !k->e.width)
+            st = add_alike(x, k, column);
+        else if (st == GNNC_OK && k->label)
+            rt_import_warn(x->how, "%s: there is no '%s', which %s has: rows have no labels",
+                           x->t->name, k->e.from, like->of);
+        else if (st == GNNC_OK)
+            st = rt_fail(x->err, GNNC_E_MISSING, "%s: there is no column '%.60s' for '%s.%s' of %s",
+                         x->t->name, k->e.from, k->table, k->column, like->of);
+    }
+    return st;
+}
+
 gnnc_status rt_datum_fields_make(RtPool *keep, RtPool *scratch, const RtSourceTable *t,
                                  const bool *take, RtImport *how, RtDatumFields *out,
                                  RtError *err) {
@@ -193,6 +244,7 @@ gnnc_status rt_datum_fields_make(RtPool *keep, RtPool *scratch, const RtSourceTa
                            .scratch = scratch,
                            .err = err};
     if (!out->v) return rt_fail_nomem(err, t->name);
+    if (how->like) return make_alike(out, take);
     for (int i = 0; i < t->n_columns; i++) {
         const RtSourceColumn *c = &t->columns[i];
         RtDatumField *f = &out->v[out->n];
@@ -254,7 +306,8 @@ static bool begin_missing(RtDatumFields *x, RtDatumField *f) {
         x->st = rt_fail_nomem(x->err, f->name);
         return false;
     }
-    *f->missing = (RtEncoder){.as = RT_AS_MISSING, .kind = RT_COL_CAT, .from = f->encoder->from};
+    *f->missing =
+        (RtEncoder){.as = RT_AS_MISSING, .kind = RT_COL_CAT, .from = f->name, .n_categories = 2};
     f->encoder->gaps = true;
     return true;
 }
@@ -275,10 +328,10 @@ static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, in
     int at;
     if (c->type == RT_DATUM_BLOB) return "binary data";
     if (f->texts) return store_text(x, f, c, to);
-    if (f->kind == RT_COL_FLOAT) return store_number(x, f, c, to);
+    if (f->kind == RT_COL_FLOAT && !f->alike) return store_number(x, f, c, to);
     if (f->kind == RT_COL_ID && c->type == RT_DATUM_INTEGER) return f->to.i64[to] = c->i, NULL;
     RtCell cell = cell_of(f, c);
-    if (f->kind == RT_COL_TIME && !f->formed && !is_empty(c)) {
+    if (f->kind == RT_COL_TIME && !f->formed && !f->alike && !is_empty(c)) {
         f->encoder->form = cell.text ? RT_DATE_ISO : RT_DATE_SECONDS;
         f->formed = true;
     }
@@ -353,7 +406,10 @@ static void warn_left_out(const RtDatumFields *x, const RtDatumField *f) {
 static gnnc_status make_column(RtDatumFields *x, RtDatumField *f, int64_t n_rows, RtColumn *c) {
     gnnc_status st = f->texts ? sort_categories(x, f, n_rows) : GNNC_OK;
     bool codes = rt_col_facts[f->kind].codes;
-    if (codes) f->encoder->n_categories = f->n_categories;
+    if (codes && !f->alike) f->encoder->n_categories = f->n_categories;
+    if (f->alike) f->n_categories = f->encoder->n_categories;
+    if (codes && f->n_categories < 0) f->n_categories = 0;
+    f->encoder->codes = (RtNames){0}; /* they go with the table */
     *c = (RtColumn){.name = f->name,
                     .kind = f->kind,
                     .why = f->why,

@@ -16,6 +16,7 @@ typedef struct RtDatumField {
     rt_declared declared;
     rt_col_kind kind;
     const char *why;
+    bool alike;                   /* made by the encoder of a model or of other data */
     bool stated;                  /* by the mapping or --kind */
     bool decided;                 /* the kind is known; else all cells were NULL so far */
     bool texts;                   /* CAT, or CLASS of texts */

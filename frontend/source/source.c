@@ -1,0 +1,60 @@
+/* What the databases share, and which there are. */
+#include "source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/data/io.h"
+
+/* ---- which input is whose -------------------------------------------------------------- */
+static bool is_sqlite(const char *input) {
+    static const char magic[] = "SQLite format 3";
+    static const char *const ends[] = {".sqlite", ".sqlite3", ".db", ".db3"};
+    char head[sizeof magic] = "";
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (rt_ends_with(input, ends[i])) return true;
+    FILE *f = fopen(input, "rbe");
+    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f) fclose(f);
+    return n == sizeof head && memcmp(head, magic, sizeof head) == 0;
+}
+
+#if !SOURCE_HAVE_SQLITE
+#define source_sqlite_open NULL
+#endif
+const ImportDatabase source_databases[] = {
+    {"SQLite", "libsqlite3", is_sqlite, source_sqlite_open},
+    {NULL, NULL, NULL, NULL},
+};
+
+/* ---- SQL ---------------------------------------------------------------------------------- */
+static void add(SourceSql *s, const char *text, size_t n) {
+    if (s->n + n + 1 > s->room) {
+        size_t room = 2 * (s->n + n + 1);
+        char *p = !s->text && s->n ? NULL : rt_pool_alloc(s->pool, room, 1);
+        if (p && s->n) memcpy(p, s->text, s->n);
+        rt_pool_drop(s->pool, s->text);
+        s->text = p;
+        s->room = p ? room : 0;
+    }
+    if (s->text) memcpy(s->text + s->n, text, n);
+    s->n += n;
+}
+
+void source_sql(SourceSql *s, const char *text) {
+    add(s, text, strlen(text));
+}
+
+void source_sql_name(SourceSql *s, const char *name) {
+    add(s, "\"", 1);
+    for (; *name; name++) add(s, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
+    add(s, "\"", 1);
+}
+
+int source_order(const RtSourceTable *t, int *order) {
+    int n = t->key.n;
+    if (n) memcpy(order, t->key.at, (size_t)n * sizeof *order);
+    for (int i = 0; i < t->n_columns && !t->key.n; i++)
+        if (!t->columns[i].computed && t->columns[i].declared != RT_DECLARED_BLOB) order[n++] = i;
+    return n;
+}

@@ -1,0 +1,321 @@
+/* SQLite databases, read in one transaction: what others write meanwhile is not seen. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "source.h"
+
+enum { WAIT_MS = 2000, LARGEST_CELL = 256 << 20 };
+
+typedef struct {
+    sqlite3 *db;
+    sqlite3_stmt *rows;
+    const char *table; /* that is read */
+    int n;
+    int64_t row;
+    RtPool pool; /* of its SQL */
+    RtImport *how;
+} Sqlite;
+
+static gnnc_status failed(const RtSource *s, const char *table, RtError *err) {
+    Sqlite *x = s->state;
+    return rt_fail(err, sqlite3_errcode(x->db) == SQLITE_NOMEM ? GNNC_E_NOMEM : GNNC_E_IO,
+                   "%s: %s%s%s", s->name, table ? table : "", table ? ": " : "",
+                   sqlite3_errmsg(x->db));
+}
+
+/* ---- the catalogue ------------------------------------------------------------------------ */
+/* A question whose one parameter is `table`, NULL: it has none. */
+static gnnc_status ask(RtSource *s, const char *sql, const char *table, sqlite3_stmt **q,
+                       RtError *err) {
+    Sqlite *x = s->state;
+    if (sqlite3_prepare_v2(x->db, sql, -1, q, NULL) != SQLITE_OK ||
+        (table && sqlite3_bind_text(*q, 1, table, -1, SQLITE_STATIC) != SQLITE_OK)) {
+        sqlite3_finalize(*q);
+        return failed(s, table, err);
+    }
+    return GNNC_OK;
+}
+
+/* Ends a question that was asked to the end, or not: SQLITE_DONE is no error. */
+static gnnc_status answered(RtSource *s, sqlite3_stmt *q, int rc, const char *table, RtError *err) {
+    gnnc_status st = rc == SQLITE_DONE ? GNNC_OK : failed(s, table, err);
+    sqlite3_finalize(q);
+    return st;
+}
+
+static const char *text_of(sqlite3_stmt *q, int i) {
+    const char *t = (const char *)sqlite3_column_text(q, i);
+    return t ? t : "";
+}
+
+static gnnc_status count(RtSource *s, const char *sql, const char *table, int64_t *n,
+                         RtError *err) {
+    sqlite3_stmt *q;
+    gnnc_status st = ask(s, sql, NULL, &q, err);
+    if (st != GNNC_OK) return st;
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) {
+        *n = sqlite3_column_int64(q, 0);
+        rc = sqlite3_step(q);
+    }
+    return answered(s, q, rc, table, err);
+}
+
+static const char tables_sql[] =
+    "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND "
+    "substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
+
+static gnnc_status list_tables(RtSource *s, RtError *err) {
+    Sqlite *x = s->state;
+    sqlite3_stmt *q;
+    int64_t n = 0;
+    int rc;
+    gnnc_status st = count(s, "SELECT count(*) FROM pragma_table_list", NULL, &n, err);
+    if (st != GNNC_OK || (st = ask(s, tables_sql, NULL, &q, err)) != GNNC_OK) return st;
+    s->tables = RT_NEWN(&s->pool, RtSourceTable, n + 1);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW && s->tables && s->n_tables <= n) {
+        const char *name = text_of(q, 0), *type = text_of(q, 1);
+        if (strcmp(type, "table") == 0) {
+            RtSourceTable *t = &s->tables[s->n_tables++];
+            if (!(t->name = rt_pool_strndup(&s->pool, name, strlen(name)))) break;
+        } else if (strcmp(type, "shadow") != 0) {
+            rt_import_warn(x->how, "%s: '%.80s' is left out: it is a %s%s", s->name, name, type,
+                           strcmp(type, "virtual") == 0 ? " table" : "");
+        }
+    }
+    if (rc == SQLITE_ROW) {
+        sqlite3_finalize(q);
+        return rt_fail_nomem(err, s->name);
+    }
+    return answered(s, q, rc, NULL, err);
+}
+
+static const char columns_sql[] = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)";
+
+static bool read_column(RtSource *s, RtSourceTable *t, int i, sqlite3_stmt *q) {
+    RtSourceColumn *c = &t->columns[i];
+    int key = sqlite3_column_int(q, 2), hidden = sqlite3_column_int(q, 3);
+    const char *name = text_of(q, 0);
+    c->name = rt_pool_strndup(&s->pool, name, strlen(name));
+    c->declared = rt_declared_type(text_of(q, 1));
+    c->computed = hidden > 1;
+    if (key > 0 && key <= RT_KEY_COLUMNS) {
+        t->key.at[key - 1] = i;
+        if (key > t->key.n) t->key.n = key;
+    }
+    return c->name;
+}
+
+static gnnc_status read_columns(RtSource *s, RtSourceTable *t, RtError *err) {
+    sqlite3_stmt *q;
+    int rc, i = 0;
+    int64_t n = 0;
+    SourceSql sql = {.pool = &s->pool};
+    source_sql(&sql, "SELECT count(*) FROM ");
+    source_sql_name(&sql, t->name);
+    if (!sql.text) return rt_fail_nomem(err, s->name);
+    gnnc_status st = count(s, sql.text, t->name, &t->n_rows, err);
+    if (st == GNNC_OK) st = ask(s, columns_sql, t->name, &q, err);
+    if (st != GNNC_OK) return st;
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) n++;
+    sqlite3_reset(q);
+    if (!rt_source_columns(&s->pool, t, (int)n)) rc = SQLITE_NOMEM;
+    while (rc == SQLITE_DONE && i < n && sqlite3_step(q) == SQLITE_ROW)
+        if (!read_column(s, t, i++, q)) rc = SQLITE_NOMEM;
+    t->unique = t->key.n;
+    sqlite3_finalize(q);
+    return rc == SQLITE_NOMEM ? rt_fail_nomem(err, s->name) : GNNC_OK;
+}
+
+/* Names in any case, as SQLite has them; -1: none. */
+static int find_table(const RtSource *s, const char *name) {
+    for (int i = 0; i < s->n_tables; i++)
+        if (strcasecmp(s->tables[i].name, name) == 0) return i;
+    return -1;
+}
+
+static int find_column(const RtSourceTable *t, const char *name) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (strcasecmp(t->columns[i].name, name) == 0) return i;
+    return -1;
+}
+
+/* A column of a foreign key; its first begins a reference.  false: there is no such column. */
+static bool read_part(RtSource *s, const RtSourceTable *t, sqlite3_stmt *q, RtReference *r) {
+    int from = find_column(t, text_of(q, 2));
+    bool named = sqlite3_column_type(q, 3) != SQLITE_NULL;
+    int to = named ? find_column(&s->tables[r->table], text_of(q, 3)) : 0;
+    if (from < 0 || to < 0 || r->from.n == RT_KEY_COLUMNS) return false;
+    r->from.at[r->from.n++] = from;
+    if (named) r->to.at[r->to.n++] = to;
+    return true;
+}
+
+static gnnc_status end_reference(RtSource *s, RtSourceTable *t, RtReference *r, bool good,
+                                 RtError *err) {
+    Sqlite *x = s->state;
+    if (!r->from.n) return GNNC_OK;
+    const RtSourceTable *to = &s->tables[r->table];
+    int n = r->to.n ? r->to.n : to->key.n;
+    if (good && n == r->from.n)
+        return rt_source_refer(&s->pool, t, r) ? GNNC_OK : rt_fail_nomem(err, s->name);
+    rt_import_warn(x->how,
+                   "%s: column '%.80s': its foreign key leads to no key of '%.80s': no edges",
+                   t->name, t->columns[r->from.at[0]].name, to->name);
+    return GNNC_OK;
+}
+
+static const char references_sql[] =
+    "SELECT seq, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq";
+
+static gnnc_status read_references(RtSource *s, RtSourceTable *t, RtError *err) {
+    Sqlite *x = s->state;
+    sqlite3_stmt *q;
+    RtReference r = {0};
+    bool good = true;
+    int rc;
+    gnnc_status st = ask(s, references_sql, t->name, &q, err);
+    if (st != GNNC_OK) return st;
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW && st == GNNC_OK) {
+        s->declares = true;
+        if (sqlite3_column_int(q, 0) == 0) {
+            st = end_reference(s, t, &r, good, err);
+            r = (RtReference){.table = find_table(s, text_of(q, 1))};
+            good = true;
+            if (r.table < 0)
+                rt_import_warn(x->how, "%s: column '%.80s': there is no table '%.80s': no edges",
+                               t->name, text_of(q, 2), text_of(q, 1));
+        }
+        if (r.table >= 0) good = read_part(s, t, q, &r) && good;
+    }
+    if (st != GNNC_OK) {
+        sqlite3_finalize(q);
+        return st;
+    }
+    st = answered(s, q, rc, t->name, err);
+    return st == GNNC_OK ? end_reference(s, t, &r, good, err) : st;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+static void put_order(SourceSql *sql, const RtSourceTable *t, const int *order, int n) {
+    for (int i = 0; i < n; i++) {
+        rt_declared type = t->columns[order[i]].declared;
+        source_sql(sql, i ? ", " : " ORDER BY ");
+        source_sql_name(sql, t->columns[order[i]].name);
+        if (type == RT_DECLARED_TEXT || type == RT_DECLARED_NONE)
+            source_sql(sql, " COLLATE BINARY");
+    }
+}
+
+static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, RtError *err) {
+    Sqlite *x = s->state;
+    const RtSourceTable *t = &s->tables[table];
+    SourceSql sql = {.pool = &x->pool};
+    int *order = RT_NEWN(&x->pool, int, t->n_columns + RT_KEY_COLUMNS);
+    if (!order) return rt_fail_nomem(err, t->name);
+    x->table = t->name;
+    x->row = 0;
+    x->n = n;
+    source_sql(&sql, n ? "SELECT " : "SELECT 0");
+    for (int i = 0; i < n; i++) {
+        source_sql(&sql, i ? ", " : "");
+        source_sql_name(&sql, t->columns[column[i]].name);
+    }
+    source_sql(&sql, " FROM ");
+    source_sql_name(&sql, t->name);
+    put_order(&sql, t, order, source_order(t, order));
+    if (!sql.text) return rt_fail_nomem(err, t->name);
+    if (sqlite3_prepare_v2(x->db, sql.text, -1, &x->rows, NULL) != SQLITE_OK)
+        return failed(s, t->name, err);
+    return GNNC_OK;
+}
+
+static bool read_cell(sqlite3_stmt *q, int i, RtDatum *c) {
+    switch (sqlite3_column_type(q, i)) {
+    case SQLITE_INTEGER:
+        *c = (RtDatum){.type = RT_DATUM_INTEGER, .i = sqlite3_column_int64(q, i)};
+        return true;
+    case SQLITE_FLOAT:
+        *c = (RtDatum){.type = RT_DATUM_REAL, .d = sqlite3_column_double(q, i)};
+        return true;
+    case SQLITE_TEXT:
+        *c = (RtDatum){.type = RT_DATUM_TEXT, .s = (const char *)sqlite3_column_text(q, i)};
+        c->n = (size_t)sqlite3_column_bytes(q, i);
+        return c->s;
+    case SQLITE_BLOB:
+        *c = (RtDatum){.type = RT_DATUM_BLOB};
+        return true;
+    default:
+        *c = (RtDatum){.type = RT_DATUM_NULL};
+        return true;
+    }
+}
+
+static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *err) {
+    Sqlite *x = s->state;
+    *line = 0;
+    int rc = sqlite3_step(x->rows);
+    if (rc == SQLITE_DONE) return GNNC_OK;
+    if (rc != SQLITE_ROW)
+        return rt_fail(err, GNNC_E_IO, "%s: %s: row %lld: %s", s->name, x->table,
+                       (long long)x->row + 1, sqlite3_errmsg(x->db));
+    *line = ++x->row;
+    for (int i = 0; i < x->n; i++)
+        if (!read_cell(x->rows, i, &cell[i])) return rt_fail_nomem(err, x->table);
+    return GNNC_OK;
+}
+
+static void end_rows(RtSource *s) {
+    Sqlite *x = s->state;
+    sqlite3_finalize(x->rows);
+    x->rows = NULL;
+    rt_pool_free(&x->pool);
+}
+
+static void close_database(RtSource *s) {
+    Sqlite *x = s->state;
+    end_rows(s);
+    sqlite3_close_v2(x->db);
+    rt_pool_free(&s->pool);
+}
+
+static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database};
+
+/* A schema that was made to harm runs nothing: no functions in it, no writes. */
+static gnnc_status open_file(RtSource *s, const char *path, RtError *err) {
+    Sqlite *x = s->state;
+    FILE *f = fopen(path, "rbe");
+    if (!f) return rt_fail_errno(err, path, "open");
+    fclose(f);
+    if (sqlite3_open_v2(path, &x->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK)
+        return x->db ? failed(s, NULL, err) : rt_fail_nomem(err, path);
+    sqlite3_busy_timeout(x->db, WAIT_MS);
+    sqlite3_limit(x->db, SQLITE_LIMIT_LENGTH, LARGEST_CELL);
+    sqlite3_db_config(x->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(x->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    if (sqlite3_exec(x->db, "PRAGMA cell_size_check = 1; BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        return failed(s, NULL, err);
+    return GNNC_OK;
+}
+
+gnnc_status source_sqlite_open(const RtAlloc *from, const char *input, RtImport *how, RtSource *out,
+                               RtError *err) {
+    gnnc_status st;
+    *out = (RtSource){.name = input};
+    rt_pool_init(&out->pool, from);
+    Sqlite *x = RT_NEW(&out->pool, Sqlite);
+    if (!x) return rt_fail_nomem(err, input);
+    x->how = how;
+    rt_pool_init(&x->pool, from);
+    out->state = x;
+    out->form = &form;
+    TRY(st, open_file(out, input, err));
+    TRY(st, list_tables(out, err));
+    for (int i = 0; i < out->n_tables; i++) TRY(st, read_columns(out, &out->tables[i], err));
+    for (int i = 0; i < out->n_tables; i++) TRY(st, read_references(out, &out->tables[i], err));
+out:
+    return st;
+}
