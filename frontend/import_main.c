@@ -422,7 +422,8 @@ static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
                        : o->how.rare        ? "--rare"
                        : o->map             ? "--map"
                                             : NULL;
-    if (said && !has_encoders(d->nodes, d->n_nodes) && !has_encoders(d->edges, d->n_edges))
+    if (said && !o->task.query && !has_encoders(d->nodes, d->n_nodes) &&
+        !has_encoders(d->edges, d->n_edges))
         return rt_fail(e, GNNC_E_ARG, "%s is for tables: %s has no columns of cells", said,
                        o->input[0]);
     if (o->like) return rt_import_like_check(d, o->how.like, o->input[0], e);
@@ -604,6 +605,9 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     o.how.on_warning = on_warning;
     o.how.on_progress = is_terminal(err) ? on_progress : NULL;
     o.how.user = err;
+    o.task.by_time = o.split.by_time;
+    if (o.task.query && !o.like) /* what a starter needs to learn */
+        o.how.standardize = o.how.unknown = true;
     rt_pool_init(&pool, NULL);
     RtEncoders like;
     gnnc_status st = nothing_in_the_way(&o, &pool, &e);
@@ -613,7 +617,6 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
-    o.task.by_time = o.split.by_time;
     if (st == GNNC_OK && o.task.query) st = rt_import_task(d, &o.task, &o.made, &e);
     if (st == GNNC_OK && o.splits) st = rt_import_split(d, &o.split, &e);
     if (st == GNNC_OK) st = encode(&o, d, &e);

@@ -4,6 +4,7 @@
  * labels.  Where rows with labels have a time, it sees what is older; else times are not read. */
 #include "import_scaffold.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,6 +97,17 @@ static bool is_feature(const Scaffold *s, const RtColumn *c) {
            (c->kind == RT_COL_CAT && c->rank == 1 && c->n_categories > 1);
 }
 
+/* Rows that are read from others, with a time: how old they are is told. */
+static bool is_aged(const Scaffold *s, const RtTable *t) {
+    return s->timed && strcmp(t->name, s->home->name) != 0 && time_of(s, t);
+}
+
+static bool any_aged(const Scaffold *s) {
+    for (int i = 0; i < s->d->n_nodes; i++)
+        if (is_aged(s, &s->d->nodes[i])) return true;
+    return false;
+}
+
 static bool is_scalar(const RtColumn *c) {
     return c->kind == RT_COL_FLOAT && c->rank == 1;
 }
@@ -121,7 +133,8 @@ typedef enum {
 } Encoded;
 
 static Encoded encoded(const Scaffold *s, int type) {
-    if (has_features(s, &s->d->nodes[type])) return BY_COLUMNS;
+    const RtTable *t = &s->d->nodes[type];
+    if (has_features(s, t) || is_aged(s, t)) return BY_COLUMNS;
     if (!has_edges(s->d, type, true) && s->d->n_nodes > 1) return BY_NOTHING;
     if (s->graphs || s->timed) return s->d->n_edges ? BY_DEGREE : BY_NOTHING;
     return BY_ITSELF;
@@ -225,6 +238,11 @@ static void put_encoding(Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
     const char *plus = "";
     PUT(s, "  h[g.%s] = ", t->name);
+    if (is_aged(s, t)) {
+        PUT(s, "%s_age(f32(now[g.%s] - g.%s.%s - 1e11))", t->name, t->name, t->name,
+            time_of(s, t)->name);
+        plus = " + ";
+    }
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
         if (!is_feature(s, c)) continue;
@@ -245,6 +263,7 @@ static void put_encoding(Scaffold *s, int type) {
 
 static void put_encoder(Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
+    if (is_aged(s, t)) PUT(s, "  %s_age = age(hidden)\n", t->name);
     for (int j = 0; j < t->n_columns; j++) {
         const RtColumn *c = &t->columns[j];
         if (!is_feature(s, c)) continue;
@@ -259,7 +278,51 @@ static void put_encoder(Scaffold *s, int type) {
             t->name, t->name);
 }
 
+/* What a type's rows are read by, one hop nearer to the seeds: how many edge types. */
+static int put_nearer(Scaffold *s, int type, const int *far, bool print) {
+    const RtDataset *d = s->d;
+    int n = 0;
+    for (int i = 0; i < d->n_edges; i++)
+        for (int end = 0; end < 2; end++) { /* 0: the type is the edges' source */
+            const RtTable *e = &d->edges[i];
+            int own = end ? e->dst_type : e->src_type, other = end ? e->src_type : e->dst_type;
+            if (own != type || far[other] != far[type] - 1) continue;
+            const char *open = end ? "reverse(g." : "g.", *close = end ? ")" : "";
+            if (print)
+                PUT(s, "%smax(now[g.%s][%s%s%s.dst], over = %s%s%s.src)", n ? ", " : "",
+                    d->nodes[other].name, open, e->name, close, open, e->name, close);
+            n++;
+        }
+    return n;
+}
+
+/* Times are moved behind 0, which is the largest of none. */
+static void put_now(Scaffold *s) {
+    const RtDataset *d = s->d;
+    int *far = RT_NEWN(s->pool, int, d->n_nodes + 1), home = 0;
+    if (!any_aged(s)) return;
+    if (!far) {
+        s->st = rt_fail_nomem(s->err, "scaffold");
+        return;
+    }
+    while (strcmp(d->nodes[home].name, s->home->name) != 0) home++;
+    scaffold_distances(d, home, LAYERS, far);
+    PUT(s,
+        "  # The time that each row is asked at, carried to the rows that it reads.\n  now = [:]\n"
+        "  now[g.%s] = g.%s.%s + 1e11\n",
+        s->home->name, s->home->name, time_of(s, s->home)->name);
+    for (int k = 1; k <= LAYERS; k++)
+        for (int i = 0; i < d->n_nodes; i++) {
+            if (far[i] != k) continue;
+            bool several = put_nearer(s, i, far, false) > 1;
+            PUT(s, "  now[g.%s] = %s", d->nodes[i].name, several ? "max([" : "");
+            put_nearer(s, i, far, true);
+            PUT(s, "%s\n", several ? "])" : "");
+        }
+}
+
 static void put_encoders(Scaffold *s) {
+    put_now(s);
     for (int i = 0; i < s->d->n_nodes; i++) put_encoder(s, i);
     PUT(s, "  h = [:]\n");
     for (int i = 0; i < s->d->n_nodes; i++) put_encoding(s, i);
@@ -307,6 +370,22 @@ static void put_size(Scaffold *s, const char *table) {
         PUT(s, "%s_%s_%s", rt_col_facts[c->kind].size, table, c->name);
 }
 
+/* Of numbers that are learned, in the training rows. */
+static void find_scale(const Scaffold *s, double *mean, double *deviation) {
+    const RtColumn *split = rt_table_column(s->of, "split"), *c = s->label;
+    double sum = 0, squares = 0, n = 0;
+    if (split->kind != RT_COL_SPLIT || !c->f32) return;
+    for (int64_t i = 0; i < c->n_rows; i++)
+        if (split->splits[i] == 1) sum += (double)c->f32[i], n++;
+    if (n < 1) return;
+    for (int64_t i = 0; i < c->n_rows; i++) {
+        double x = (double)c->f32[i] - sum / n;
+        if (split->splits[i] == 1) squares += x * x;
+    }
+    *mean = sum / n;
+    if (squares > 0) *deviation = sqrt(squares / n);
+}
+
 /* A graph is what its nodes are on average, and at most. */
 static void put_readout(Scaffold *s, const char *of, bool one) {
     const char *nodes = s->d->nodes->name;
@@ -320,7 +399,15 @@ static void put_readout(Scaffold *s, const char *of, bool one) {
             nodes, nodes);
     else
         PUT(s, "  x = h[g.%s]\n", of);
-    PUT(s, "  return %sout(dropout(x, p))%s\n", one ? "sum(" : "", one ? ", 1)" : "");
+    double mean = 0, deviation = 1;
+    if (one) find_scale(s, &mean, &deviation);
+    if (one && (mean != 0 || deviation != 1))
+        PUT(s,
+            "  # The mean of what is learned, and its deviation: the rest is of size 1.\n"
+            "  return %.6g + %.6g * sum(out(dropout(x, p)), 1)\n",
+            mean, deviation);
+    else
+        PUT(s, "  return %sout(dropout(x, p))%s\n", one ? "sum(" : "", one ? ", 1)" : "");
 }
 
 static void put_model(Scaffold *s) {
@@ -411,8 +498,8 @@ static void put_sample(Scaffold *s) {
     for (int i = 0; i < d->n_nodes; i++) tell_choice(s, &d->nodes[i]);
     for (int i = 0; i < d->n_edges; i++) tell_choice(s, &d->edges[i]);
     PUT(s,
-        "  # Each row sees what is older than itself%s.\n  sample { fanout [10, 10]  batch 256%s  "
-        "time ",
+        "  # Each row sees what is older than itself%s, the newest first.\n"
+        "  sample { fanout [10, 10]  batch 256  pick recent%s  time ",
         s->how->of_future ? ", or of its time" : "", s->how->of_future ? "  inclusive true" : "");
     for (int k = 0; k < d->n_nodes + d->n_edges; k++) {
         const RtTable *t = k < d->n_nodes ? &d->nodes[k] : &d->edges[k - d->n_nodes];
@@ -431,7 +518,7 @@ static void put_recipe(Scaffold *s) {
         return;
     }
     bool class = c->kind == RT_COL_CLASS, bits = c->kind == RT_COL_MULTILABEL;
-    const char *loss = class ? "cross_entropy" : bits ? "bce_with_logits" : "mse";
+    const char *loss = class ? "cross_entropy" : bits ? "bce_with_logits" : "l1";
     const char *metric = bits                   ? "roc_auc"
                          : !class               ? "mae"
                          : c->n_categories == 2 ? "roc_auc"
@@ -439,7 +526,10 @@ static void put_recipe(Scaffold *s) {
     PUT(s, "\ntrain Starter {\n  target %s.%s    loss %s    metric %s%s\n",
         s->graphs ? "graph" : s->of->name, c->name, loss, metric,
         class && c->n_categories == 2 ? ", accuracy" : "");
-    PUT(s, "  optimizer adam(lr = %s, weight_decay = 5e-4)%s\n", s->graphs ? "5e-3" : "1e-2",
+    PUT(s, "  optimizer adam(lr = %s, weight_decay = 5e-4)%s\n",
+        s->graphs  ? "5e-3"
+        : s->timed ? "3e-3"
+                   : "1e-2",
         s->graphs ? "    schedule cosine" : "");
     put_sample(s);
     PUT(s, "  epochs %d", s->timed ? 20 : s->graphs ? 50 : 100);
@@ -455,6 +545,14 @@ static void put_parts(Scaffold *s) {
                "layer scale(out: int)(x: f32[N]) -> f32[N, out] {\n"
                "  param w: f32[out] = normal(0, 1)\n"
                "  return expand(x, out) * w\n"
+               "}\n\n");
+    if (any_aged(s))
+        PUT(s, "# How long ago, spread over `out` dimensions.\n"
+               "layer age(out: int)(seconds: f32[N]) -> f32[N, out] {\n"
+               "  days = max(seconds, 0) / 86400\n"
+               "  table = linear(out)\n"
+               "  return table(concat(expand(log1p(days) / 5 - 1, 1), expand(exp(-days / 7), 1), "
+               "expand(exp(-days / 30), 1), expand(exp(-days / 365), 1), over = 1))\n"
                "}\n\n");
     if (any_encoded(s, BY_DEGREE))
         PUT(s, "# How many edges a node has, where it has nothing else: a row of a table each.\n"

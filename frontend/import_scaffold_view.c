@@ -3,8 +3,7 @@
 #include <string.h>
 
 /* ---- what messages reach ------------------------------------------------------------ */
-/* Layers after which a row of `home` knows of the type; n_layers + 1: it never does. */
-static void measure(const RtDataset *d, int home, int n_layers, int *far) {
+void scaffold_distances(const RtDataset *d, int home, int n_layers, int *far) {
     for (int i = 0; i < d->n_nodes; i++) far[i] = i == home ? 0 : n_layers + 1;
     for (int k = 0; k < n_layers; k++)
         for (int i = 0; i < d->n_edges; i++) {
@@ -48,7 +47,7 @@ gnnc_status scaffold_reach(RtPool *pool, const RtDataset *d, int home, int n_lay
     seen->edges = RT_NEWN(pool, RtTable, d->n_edges + 1);
     *left = "";
     if (!far || !at || !seen->nodes || !seen->edges) return rt_fail_nomem(err, "scaffold");
-    measure(d, home, n_layers, far);
+    scaffold_distances(d, home, n_layers, far);
     take_nodes(d, far, n_layers, seen, at);
     take_edges(d, far, n_layers, seen, at);
     for (int i = 0; i < d->n_nodes; i++)

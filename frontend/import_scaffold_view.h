@@ -10,6 +10,9 @@
  * "city, country", or "".  E_NOMEM. */
 gnnc_status scaffold_reach(RtPool *pool, const RtDataset *d, int home, int n_layers,
                            RtDataset *seen, const char **left, RtError *err);
+/* far[type] of each node type: layers after which a row of `home` knows of it; n_layers + 1: it
+ * never does. */
+void scaffold_distances(const RtDataset *d, int home, int n_layers, int *far);
 /* The node type with the most edge types at it; 0 where there are none. */
 int scaffold_hub(const RtDataset *d);
 

@@ -1,10 +1,13 @@
 /* Starters: what `gnnc import --scaffold` makes of a data set. */
+#include <math.h>
+
 #include "test.h"
 
 #include "csv_util.h"
 #include "frontend/import_scaffold.h"
 #include "runtime/data/import_split.h"
 #include "rt_test_util.h"
+#include "runtime/data/import_task.h"
 
 /* The starter of d, which is closed; valid until the next call. */
 static const char *scaffold_by(RtDataset *d, const ScaffoldHow *how) {
@@ -45,9 +48,35 @@ TEST(scaffolds_are_starters_that_learn) {
 TEST(scaffolds_do_not_read_the_future) {
     static const char edges[] = "src,dst,t\n1,2,5\n2,3,6\n";
     SCAFFOLD(csv_of("id,a,date,y,split\n1,2,5,0,train\n2,1,6,1,val\n3,2,7,1,test\n", edges),
-             "sample { fanout [10, 10]  batch 256  time g.vertex.date, g.link.t }");
+             "sample { fanout [10, 10]  batch 256  pick recent  time g.vertex.date, g.link.t }");
     SCAFFOLD(csv_of("id,a,y,split\n1,2,0,train\n2,1,1,val\n3,2,1,test\n", edges),
              "edge link: vertex -> vertex timeless {");
+}
+
+/* Of a task: how old rows are when each is asked for, and answers of size 1. */
+TEST(scaffolds_of_tasks_know_how_old_rows_are) {
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("a.csv", "id,c\n1,x\n2,y\n"),
+                            FILE_OF("b.csv", "id,a_id,v,date\n1,1,5,1970-01-01\n2,2,6,1970-01-03\n"
+                                             "3,1,7,1970-01-05\n4,2,9,1970-01-09\n")};
+    RtDataset *d = tables_of(files, 2, &how, &err);
+    RtTaskHow task = {
+        .query = "SUM(b.v, 0, 2, days) FOR EACH a", .val_time = NAN, .test_time = NAN};
+    RtTaskMade made;
+    CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
+    const char *text =
+        scaffold_by(d, &(ScaffoldHow){.dir = "data", .task = made.table, .of_future = true});
+    static const char *const says[] = {
+        "now[g.task] = g.task.time + 1e11",
+        "now[g.a] = max(now[g.task][reverse(g.task__a).dst], over = reverse(g.task__a).src)",
+        "now[g.b] = max(now[g.a][g.b__a_id.dst], over = g.b__a_id.src)",
+        "h[g.b] = b_age(f32(now[g.b] - g.b.date - 1e11)) + b_v(g.b.v)",
+        "return 3.25 + 3.2",
+        "loss l1    metric mae",
+        "pick recent  inclusive true  time g.b.date, g.task.time }"};
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
 }
 
 /* Where a table has several times, one is chosen, and said so; a birth date alone is none. */
