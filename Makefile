@@ -293,6 +293,14 @@ uninstall:
 	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
 	rm -f $(addprefix $(TO)/lib/,libgnncc.so libgnncc.so.$(CC_SO) libgnncc.a pkgconfig/gnncc.pc) $(TO)/include/gnncc.h
 
+# What clang warns of, in all but what tests/tsan compiles with the same warnings: the runtime.
+WARNING = xargs -P $$(nproc) -n 8 clang-19 -fsyntax-only $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(INC_COMPILER)
+warnings: $(GEN)
+	@printf '%s\n' $(COMPILER_SRC) frontend/main.c $(wildcard tests/*.c tests/unit/*.c tests/random/*.c) bench/sampler.c | \
+	    $(WARNING) -Itests $(LLVM_CFLAGS)
+	@printf '%s\n' $(wildcard runtime/cuda/*.c tests/cudasim/*.c) | $(WARNING) -Itests/cudasim -Itests/cudasim/include
+	@printf '%s\n' $(GEN) | $(WARNING) -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable -Ifrontend
+
 # What takes longer than CI; the last part goes on where it stopped (tests/random/README.md).
 # PEERS: a Python that has PyG (bench/README.md); without it nothing is compared with PyG itself.
 PEERS = peers/bin/python
@@ -310,7 +318,7 @@ format:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all FORCE abi cuda gpu-bundle unit install wheel uninstall demo test check long accuracy format format-check clean
+.PHONY: all FORCE abi cuda gpu-bundle unit install wheel uninstall demo test check long accuracy warnings format format-check clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)
 print-%:
