@@ -275,6 +275,7 @@ static bool run_with_streams(gnncc_result *r, Compile *j) {
     c->outside.log = open_memstream(&r->log, &r->n_log);
     bool ok = c->outside.out && c->outside.log;
     ok = ok && (ctx_run(c, run, j) || c->faulted || c->cancelled);
+    ctx_undefer(c);
     if (c->outside.out) ok &= finish(c->outside.out);
     if (c->outside.log) ok &= finish(c->outside.log);
     c->outside = (Outside){.out = NULL};

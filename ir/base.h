@@ -168,11 +168,12 @@ typedef struct Ctx {
 } Ctx;
 
 /* Runs fn(ctx, arg) with out-of-memory and faults caught.  Returns false after a fault (DIAG_E0502
- * is among the diagnostics), or when memory ran out (a DIAG_E0001 is then reported by the caller);
- * ctx may then only be read and freed. */
+ * is among the diagnostics), after ctx_poll() saw that it was cancelled, or when memory ran out (a
+ * DIAG_E0001 is then reported by the caller); ctx may then only be read and freed. */
 bool ctx_init(Ctx *c, const Allocator *from);
 bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg);
 void ctx_defer(Ctx *c, void (*fn)(void *), void *arg); /* run by ctx_free or on OOM, newest first */
+void ctx_undefer(Ctx *c);                              /* runs them now */
 void ctx_free(Ctx *c);
 
 enum { CTX_MAX_SOURCE_BYTES = 256 << 20 };

@@ -47,7 +47,7 @@ bool ctx_init(Ctx *c, const Allocator *from) {
     return c->a != NULL;
 }
 
-static void run_defers(Ctx *c) {
+void ctx_undefer(Ctx *c) {
     while (c->defers.n > 0) {
         struct CtxDefer *d = c->defers.v[--c->defers.n];
         d->fn(d->arg);
@@ -65,7 +65,7 @@ bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg) {
     if (ok) fn(c, arg);
     c->running = false;
     arena_on_oom(c->a, NULL);
-    if (!ok) run_defers(c);
+    if (!ok) ctx_undefer(c);
     return ok;
 }
 
@@ -76,7 +76,7 @@ void ctx_defer(Ctx *c, void (*fn)(void *), void *arg) {
 }
 
 void ctx_free(Ctx *c) {
-    run_defers(c);
+    ctx_undefer(c);
     arena_free(c->a);
     memset(c, 0, sizeof *c);
 }

@@ -16,9 +16,9 @@
  *
  * The library never exits or prints, leaves the environment, the umask and the working directory of
  * the process as they are, and has no state but that of its handles.  What it writes besides the
- * files that options name lies in a private directory below TMPDIR, which is gone when the result
- * is.  It runs the C compiler of CC, else cc, where a program or a library is made, and for text or
- * an object no other program at all.
+ * files that options name lies in a private directory below TMPDIR, which is gone when the call
+ * returns.  It runs the C compiler of CC, else cc, where a program or a library is made, and for
+ * text or an object no other program at all.
  *
  * A pointer may be NULL only where it says so: else the call returns GNNCC_E_ARG, or, where it
  * returns no status, 0, NULL or "".  Calls that return a status may return GNNCC_E_NOMEM; below
@@ -81,9 +81,9 @@ typedef int gnncc_cancel_fn(void *user);
 
 /* A compiler with the options as the command line has them when none is given. */
 gnncc_status gnncc_create(gnncc_compiler **out);
-/* The same with memory of the caller's, for it and all its results: it is asked by every thread
- * that compiles.  What LLVM and the C library need, and finished text, come from malloc. user  may
- * be NULL */
+/* The same with memory of the caller's, for it and all its results; all threads that compile ask.
+ * What LLVM and the C library need, and finished text, come from malloc.
+ *   user  may be NULL */
 gnncc_status gnncc_create_with(gnncc_compiler **out, gnncc_alloc_fn *alloc, gnncc_free_fn *release,
                                void *user);
 /* NULL does nothing.  Results stay. */
@@ -113,19 +113,20 @@ gnncc_status gnncc_add_file(gnncc_compiler *c, const char *name, const char *tex
  * Models that call C functions are refused then. */
 gnncc_status gnncc_only_files(gnncc_compiler *c);
 /* Where the runtime and the layer library are: the folder of libgnncc.so or gnnc in a build tree,
- * or bin/ or lib/ of an installation.  NULL, as at first: where this library is. GNNCC_E_ARG: there
- * is no such folder. */
+ * or bin/ or lib/ of an installation.  NULL, as at first: where this library is.
+ * GNNCC_E_ARG: there is no such folder. */
 gnncc_status gnncc_set_home(gnncc_compiler *c, const char *directory);
 /* Whom to ask whether to go on; NULL, as at first: nobody. */
 gnncc_status gnncc_on_cancel(gnncc_compiler *c, gnncc_cancel_fn *cancelled, void *user);
 
 /* ---- compiling -------------------------------------------------------------------------- */
-/* Compiles as options say.  What is made goes to the file of "-o", or into the result: with the
- * kinds of --emit that are several files, lib, infer and python, "-o" must be set. path  of a .gnn
- * or .gir file in memory, else in the file system out   the result, also of a compile that failed;
- * NULL after GNNCC_E_ARG and GNNCC_E_NOMEM GNNCC_E_DIAGNOSED: the result says what is wrong.
- * GNNCC_E_OPTION: options that do not go together, or that only the command line has;
- * gnncc_result_text() says which.  GNNCC_E_CANCELLED, GNNCC_E_FAULT: nothing was made. */
+/* Compiles as options say.  What is made goes to the file of "-o", or into the result.  Those kinds
+ * of --emit that are several files, lib, infer and python, need "-o".
+ *   path  of a .gnn or .gir file in memory, else in the file system
+ *   out   the result, also of a compile that failed; NULL after GNNCC_E_ARG and GNNCC_E_NOMEM
+ * GNNCC_E_DIAGNOSED: the result says what is wrong.
+ * GNNCC_E_OPTION: options that do not go together; gnncc_result_text() says which.
+ * GNNCC_E_CANCELLED, GNNCC_E_FAULT: nothing was made. */
 gnncc_status gnncc_compile(const gnncc_compiler *c, const char *path, gnncc_result **out);
 /* The diagnostics alone, as gnncc_compile(), also of a file without a model. */
 gnncc_status gnncc_check(const gnncc_compiler *c, const char *path, gnncc_result **out);
@@ -139,12 +140,12 @@ gnncc_status gnncc_import(const gnncc_compiler *c, int n, const char *const *arg
 /* NULL does nothing. */
 void gnncc_result_destroy(gnncc_result *r);
 /* What was made and has no file, and reports; of gnncc_import() what it tells of the data.  Text
- * has a 0 behind it.  Lives as long as r. n  bytes */
+ * has a 0 behind it.  Lives as long as r, as all that follows.
+ *   n  bytes */
 const char *gnncc_result_data(const gnncc_result *r, size_t *n);
 /* What was told meanwhile: of -v, --time-passes, --print-after; "" = nothing. */
 const char *gnncc_result_log(const gnncc_result *r);
-/* All diagnostics as the command line prints them, with the lines that they are about; "" = none.
- */
+/* All diagnostics as the command line prints them, with the lines of the model; "" = none. */
 const char *gnncc_result_text(const gnncc_result *r);
 
 typedef enum gnncc_severity { GNNCC_ERROR, GNNCC_WARNING, GNNCC_NOTE } gnncc_severity;

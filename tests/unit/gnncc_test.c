@@ -310,7 +310,7 @@ TEST(cancelled_at_each_question) {
 
 /* What a C compiler that fails writes is a note. */
 TEST(a_tool_that_fails) {
-    char dir[4096], cc[] = "/tmp/gnncc_test.XXXXXX";
+    char dir[4096], cc[] = "/tmp/gnncc_test.XXXXXX", temp[] = "/tmp/gnncc_test.XXXXXX";
     static const char script[] = "#!/bin/sh\necho nothing works >&2\nexit 3\n";
     gnncc_compiler *c = compiler();
     gnncc_result *r = NULL;
@@ -325,7 +325,9 @@ TEST(a_tool_that_fails) {
     CHECK(setenv("CC", cc, 1) == 0 && gnncc_set_home(c, dir) == GNNCC_OK);
     CHECK(gnncc_set(c, "-O0", NULL) == GNNCC_OK && gnncc_set(c, "-I", "models") == GNNCC_OK);
     CHECK(gnncc_set(c, "--target", "cpu") == GNNCC_OK && gnncc_set(c, "-v", NULL) == GNNCC_OK);
+    CHECK(mkdtemp(temp) && setenv("TMPDIR", temp, 1) == 0);
     CHECK(gnncc_compile(c, "dir/m.gnn", &r) == GNNCC_E_DIAGNOSED);
+    CHECK(rmdir(temp) == 0 && unsetenv("TMPDIR") == 0); /* the private directory is gone already */
     CHECK_STR(gnncc_diag_code(r, 0) ? gnncc_diag_code(r, 0) : "", "E0004");
     CHECK_MSG(strstr(gnncc_diag_message(r, 0), "status 3"), "%s", gnncc_result_text(r));
     CHECK_STR(gnncc_diag_message(r, 1), "nothing works");
