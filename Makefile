@@ -46,9 +46,11 @@ $(BUILD)/tools.ok:
 quoted = '$(subst ','\'',$(1))'
 # What gnnc import reads databases with, where their headers are: linked by gnnc alone.
 SOURCE_SQLITE := $(wildcard /usr/include/sqlite3.h)
-SOURCE_LIBS = $(if $(SOURCE_SQLITE),-lsqlite3)
-SOURCE_OBJ = $(patsubst %,$(BUILD)/frontend/source/%.o,source $(if $(SOURCE_SQLITE),sqlite))
-SOURCE_CC = -DSOURCE_HAVE_SQLITE=$(if $(SOURCE_SQLITE),1,0)
+SOURCE_POSTGRES := $(firstword $(wildcard /usr/include/postgresql/libpq-fe.h /usr/include/libpq-fe.h))
+SOURCE_LIBS = $(if $(SOURCE_SQLITE),-lsqlite3) $(if $(SOURCE_POSTGRES),-lpq)
+SOURCE_OBJ = $(patsubst %,$(BUILD)/frontend/source/%.o,source $(if $(SOURCE_SQLITE),sqlite) $(if $(SOURCE_POSTGRES),postgres))
+SOURCE_CC = -DSOURCE_HAVE_SQLITE=$(if $(SOURCE_SQLITE),1,0) -DSOURCE_HAVE_POSTGRES=$(if $(SOURCE_POSTGRES),1,0) \
+    $(if $(filter %/postgresql/libpq-fe.h,$(SOURCE_POSTGRES)),-isystem $(patsubst %/,%,$(dir $(SOURCE_POSTGRES))))
 $(BUILD)/source.flags: FLAGS = $(SOURCE_CC) $(SOURCE_LIBS)
 $(SOURCE_OBJ): $(BUILD)/source.flags
 $(BUILD)/frontend/source/%.o: frontend/source/%.c

@@ -28,6 +28,7 @@ static const char usage[] =
     "  DIR                   a folder: train.txt, valid.txt, test.txt (triples); metadata.yaml\n"
     "                        (GraphBolt); raw/ and split/ (Open Graph Benchmark); *.csv tables\n"
     "  shop.sqlite           an SQLite database\n"
+    "  postgresql://..       a PostgreSQL database\n"
     "  edges.txt             an edge list: two node numbers a line\n"
     "  DIR/ind.NAME          Planetoid's raw files ind.NAME.x, .tx, .allx, ..\n"
     "\n";

@@ -19,11 +19,19 @@ static bool is_sqlite(const char *input) {
     return n == sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 
+static bool is_postgres(const char *input) {
+    return strncmp(input, "postgresql://", 13) == 0 || strncmp(input, "postgres://", 11) == 0;
+}
+
 #if !SOURCE_HAVE_SQLITE
 #define source_sqlite_open NULL
 #endif
+#if !SOURCE_HAVE_POSTGRES
+#define source_postgres_open NULL
+#endif
 const ImportDatabase source_databases[] = {
     {"SQLite", "libsqlite3", is_sqlite, source_sqlite_open},
+    {"PostgreSQL", "libpq", is_postgres, source_postgres_open},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -57,4 +65,13 @@ int source_order(const RtSourceTable *t, int *order) {
     for (int i = 0; i < t->n_columns && !t->key.n; i++)
         if (!t->columns[i].computed && t->columns[i].declared != RT_DECLARED_BLOB) order[n++] = i;
     return n;
+}
+
+const char *source_line(RtPool *pool, const char *text) {
+    char *line = rt_pool_strndup(pool, text, strlen(text));
+    size_t n = line ? strlen(line) : 0;
+    while (n && (line[n - 1] == '\n' || line[n - 1] == ' ')) line[--n] = 0;
+    for (size_t i = 0; i < n; i++)
+        if (line[i] == '\n' || line[i] == '\t') line[i] = ' ';
+    return line ? line : "out of memory";
 }

@@ -10,6 +10,8 @@
  * failed and out->form is set. */
 gnnc_status source_sqlite_open(const RtAlloc *from, const char *input, RtImport *how, RtSource *out,
                                RtError *err);
+gnnc_status source_postgres_open(const RtAlloc *from, const char *input, RtImport *how,
+                                 RtSource *out, RtError *err);
 /* All of them, for gnnc_import_main(); a form whose library was absent cannot be opened. */
 extern const ImportDatabase source_databases[];
 
@@ -26,5 +28,7 @@ void source_sql_name(SourceSql *s, const char *name);
 /* The columns that rows are ordered by, in *order (room for all): the key, or all of which
  * something can be made.  How many. */
 int source_order(const RtSourceTable *t, int *order);
+/* What a library says, on one line, without the end. */
+const char *source_line(RtPool *pool, const char *text);
 
 #endif

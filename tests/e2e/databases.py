@@ -1,10 +1,16 @@
 #!/usr/bin/env python3
-"""gnnc import of databases.  usage: databases.py GNNC TOP.  Prints `N passed, N failed`."""
+"""gnnc import of databases: SQLite, and a PostgreSQL server of its own on a private socket (left out where there is none, but
+for CI).  usage: databases.py GNNC TOP.  Prints `N passed, N failed`."""
 import filecmp
+import glob
 import os
+import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
+import threading
 
 GNNC, TOP = sys.argv[1:3]
 failures, done = [], 0
@@ -32,6 +38,13 @@ def refused(what, source, *says, options=()):
     rc, told = imports(source, "nothing", *options)
     left = [n for n in os.listdir(".") if n.startswith("nothing")]
     check(what, rc == 1 and all(s in told for s in says) and not left, f"{rc} {left} {told}")
+
+
+def same(one, other):
+    names = sorted(os.listdir(one))
+    if names != sorted(os.listdir(other)):
+        return str(set(names) ^ set(os.listdir(other)))
+    return ", ".join(filecmp.cmpfiles(one, other, names, shallow=False)[1])
 
 
 def script(of):
@@ -122,6 +135,107 @@ def sqlite_hostile():
     check("tables without rows", rc == 0 and "edge b__a: b -> a: 0" in told, told)
 
 
+# ---- PostgreSQL -------------------------------------------------------------------------------------------------------
+class Server:
+    """A server for this test alone.  initdb refuses root, so nobody runs it then."""
+
+    def __init__(self, tools):
+        self.tools, self.at = tools, tempfile.mkdtemp(prefix="gnnc-pg", dir="/tmp")
+        self.who = {"user": "nobody"} if os.getuid() == 0 else {}
+        if self.who:
+            shutil.chown(self.at, "nobody")
+        self.env = dict(os.environ, HOME=self.at, LC_ALL="C")
+
+    def tool(self, *command):
+        return run(os.path.join(self.tools, command[0]), *command[1:], env=self.env, cwd=self.at, **self.who)
+
+    def start(self):
+        rc, told = self.tool("initdb", "-D", "db", "-U", "gnnc", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions")
+        options = f"-k {self.at} -c listen_addresses= -c fsync=off -c shared_buffers=4MB -c autovacuum=off -c max_connections=6"
+        # not through a pipe, which the server would keep open
+        rc = rc or self.tool("pg_ctl", "-D", "db", "-w", "-s", "-l", "log", "-o", options, "start")[0]
+        check("a server starts", rc == 0, told)
+        return rc == 0
+
+    def stop(self):
+        self.tool("pg_ctl", "-D", "db", "-s", "-m", "immediate", "stop")
+        shutil.rmtree(self.at, ignore_errors=True)
+
+    def sql(self, text, database="postgres"):
+        rc, told = run(os.path.join(self.tools, "psql"), "-q", "-v", "ON_ERROR_STOP=1", "-h", self.at, "-U", "gnnc", "-f", "-",
+                       database, input=text)
+        check("SQL of the test", rc == 0, told)
+
+
+def cut_after(server, at, n):
+    """A socket in the folder `at` that passes on what client and server say, and is gone after n bytes of the server."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(os.path.join(at, ".s.PGSQL.5432"))
+    listening.listen()
+
+    def copy(source, to, left):
+        try:
+            while left > 0 and (text := source.recv(min(left, 4096))):
+                to.sendall(text)
+                left -= len(text)
+        except OSError:
+            pass
+        for end in (source, to):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def serve():
+        client = listening.accept()[0]
+        real = socket.socket(socket.AF_UNIX)
+        real.connect(os.path.join(server.at, ".s.PGSQL.5432"))
+        threading.Thread(target=copy, args=(client, real, 1 << 40), daemon=True).start()
+        copy(real, client, n)
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def postgres(server):
+    address = f"postgresql://gnnc@/shop?host={server.at}"
+    server.sql("CREATE DATABASE shop")
+    server.sql(script("POSTGRES"), "shop")
+    rc, told = imports(address, "pg")
+    check("PostgreSQL", rc == 0 and "'expensive' is left out: it is a view" in told, told)
+    check("a copy in SQLite gives the same directory", rc == 0 and same("shop", "pg") == "", rc or same("shop", "pg"))
+    for n in (3000, 30000):
+        at = tempfile.mkdtemp(dir=server.at)
+        cut_after(server, at, n)
+        refused(f"a server that goes away after {n} bytes", f"postgresql://gnnc@/shop?host={at}", "shop: ", "server closed the connection")
+    server.sql("""CREATE TABLE odd (k UUID PRIMARY KEY, at TIMESTAMPTZ, j JSON, b BYTEA, many NUMERIC, tags TEXT[], "a-b" MONEY);
+        INSERT INTO odd VALUES ('00000000-0000-0000-0000-00000000000a', '2020-01-01 00:00:00+02', '{"x": 1}', '\\x00', 1.5, '{a,b}', 3.25),
+        ('00000000-0000-0000-0000-000000000001', NULL, NULL, NULL, NULL, NULL, NULL);
+        CREATE DOMAIN short AS INTEGER; CREATE TABLE domains (s short);""", "postgres")
+    rc, told = imports(f"postgresql://gnnc@/postgres?host={server.at}", "odd")
+    check("types of PostgreSQL alone", rc == 0 and "node odd: 2, with names" in told and "at         time" in told and
+          "a_b        float" in told and "s          float" in told, told)
+    server.sql("INSERT INTO odd (k, at) VALUES ('00000000-0000-0000-0000-000000000002', 'infinity')")
+    refused("a time that is none", f"postgresql://gnnc@/postgres?host={server.at}",
+            "odd: row 2: key '00000000-0000-0000-0000-00000000000..': column 'at': 'infinity' is not a time")
+    refused("no such database", f"postgresql://gnnc:secret@/none?host={server.at}", 'database "none" does not exist')
+    refused("no such server", "postgresql://gnnc:secret@/none?host=/nowhere", "No such file or directory")
+    check("no password is told", "secret" not in imports("postgresql://gnnc:secret@/none?host=/nowhere", "nothing")[1])
+
+
+def with_server():
+    tools = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
+    if not tools and "GNNC_CI" not in os.environ:
+        return
+    check("PostgreSQL is installed", tools)
+    server = Server(os.path.dirname(tools[-1])) if tools else None
+    try:
+        if server and server.start():
+            postgres(server)
+    finally:
+        if server:
+            server.stop()
+
+
 def main():
     if "without libsqlite3" in imports("a.db", "x")[1]:
         print("0 passed, 0 failed (this gnnc was built without libsqlite3)")
@@ -129,6 +243,7 @@ def main():
     sqlite_whole()
     sqlite_rules()
     sqlite_hostile()
+    with_server()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)
 

@@ -1,0 +1,369 @@
+/* PostgreSQL databases, read in one transaction that sees what was there when it began.  Numbers
+ * come in binary form; whatever else is a text of the server's. */
+#include <endian.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "source.h"
+
+/* How a column comes. */
+typedef enum { AS_TEXT, AS_INT8, AS_FLOAT8 } Form;
+
+typedef struct {
+    PGconn *db;
+    PGresult *batch;
+    const char *table;
+    int n, at, size;
+    Form *form; /* of the columns that are read */
+    int64_t row;
+    bool open; /* a cursor */
+    RtPool pool;
+    RtImport *how;
+} Postgres;
+
+/* A table's `state`: how its columns are asked for ("a"::int8), and come. */
+typedef struct {
+    Form *form;
+    const char **cast;
+} Asked;
+
+static gnnc_status failed(RtSource *s, const char *what, RtError *err) {
+    Postgres *x = s->state;
+    char where[160] = "";
+    if (x->table && x->open)
+        snprintf(where, sizeof where, "%.100s: row %lld: ", x->table, (long long)x->row + 1);
+    return rt_fail(err, GNNC_E_IO, "%s: %s%s", s->name, where, source_line(&s->pool, what));
+}
+
+/* The answer to a question; NULL and an error: there is none. */
+static PGresult *ask(RtSource *s, const char *sql, const char *parameter, RtError *err) {
+    Postgres *x = s->state;
+    PGresult *r = PQexecParams(x->db, sql, parameter ? 1 : 0, NULL, &parameter, NULL, NULL, 0);
+    ExecStatusType is = PQresultStatus(r);
+    if (is == PGRES_TUPLES_OK || is == PGRES_COMMAND_OK) return r;
+    failed(s, r && *PQresultErrorMessage(r) ? PQresultErrorMessage(r) : PQerrorMessage(x->db), err);
+    PQclear(r);
+    return NULL;
+}
+
+static gnnc_status tell(RtSource *s, const char *sql, RtError *err) {
+    PGresult *r = ask(s, sql, NULL, err);
+    PQclear(r);
+    return r ? GNNC_OK : GNNC_E_IO;
+}
+
+/* ---- the catalogue ------------------------------------------------------------------------ */
+static const char tables_sql[] =
+    "SELECT c.relname, c.relkind, c.oid::text FROM pg_catalog.pg_class c "
+    "WHERE c.relnamespace = pg_catalog.quote_ident(current_schema())::regnamespace "
+    "AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition "
+    "ORDER BY c.relname COLLATE \"C\"";
+
+static const char *kept(RtSource *s, PGresult *r, int row, int column) {
+    return rt_pool_strndup(&s->pool, PQgetvalue(r, row, column),
+                           (size_t)PQgetlength(r, row, column));
+}
+
+static gnnc_status list_tables(RtSource *s, const char ***oids, RtError *err) {
+    Postgres *x = s->state;
+    PGresult *r = ask(s, tables_sql, NULL, err);
+    if (!r) return GNNC_E_IO;
+    int n = PQntuples(r);
+    bool ok = true;
+    s->tables = RT_NEWN(&s->pool, RtSourceTable, n);
+    *oids = RT_NEWN(&s->pool, const char *, n);
+    ok = s->tables && *oids;
+    for (int i = 0; i < n && ok; i++) {
+        const char *kind = PQgetvalue(r, i, 1);
+        if (*kind != 'r' && *kind != 'p') {
+            rt_import_warn(x->how, "%s: '%.80s' is left out: it is a %s", s->name,
+                           PQgetvalue(r, i, 0), *kind == 'f' ? "foreign table" : "view");
+            continue;
+        }
+        (*oids)[s->n_tables] = kept(s, r, i, 2);
+        s->tables[s->n_tables].name = kept(s, r, i, 0);
+        ok = (*oids)[s->n_tables] && s->tables[s->n_tables].name;
+        s->n_tables++;
+    }
+    PQclear(r);
+    return ok ? GNNC_OK : rt_fail_nomem(err, s->name);
+}
+
+/* A domain is what it stands for. */
+static const char columns_sql[] =
+    "SELECT a.attname, a.attgenerated <> '', b.typname, b.typcategory, a.attnum "
+    "FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid "
+    "JOIN pg_catalog.pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid "
+    "END "
+    "WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+
+static const struct {
+    const char *type;
+    rt_declared declared;
+    const char *before, *after;
+    Form form;
+} known[] = {
+    {"int2", RT_DECLARED_INTEGER, "", "::int8", AS_INT8},
+    {"int4", RT_DECLARED_INTEGER, "", "::int8", AS_INT8},
+    {"int8", RT_DECLARED_INTEGER, "", "::int8", AS_INT8},
+    {"bool", RT_DECLARED_BOOLEAN, "", "::int4::int8", AS_INT8},
+    {"float4", RT_DECLARED_REAL, "", "::float8", AS_FLOAT8},
+    {"float8", RT_DECLARED_REAL, "", "::float8", AS_FLOAT8},
+    {"numeric", RT_DECLARED_REAL, "", "::text", AS_TEXT},
+    {"money", RT_DECLARED_REAL, "", "::numeric::text", AS_TEXT},
+    {"date", RT_DECLARED_TIME, "", "::text", AS_TEXT},
+    {"timestamp", RT_DECLARED_TIME, "", "::text", AS_TEXT},
+    {"timestamptz", RT_DECLARED_TIME, "(", " AT TIME ZONE 'UTC')::text", AS_TEXT},
+    {"bytea", RT_DECLARED_BLOB, "", " IS NULL", AS_TEXT},
+};
+
+/* "a"::int8 */
+static const char *cast_of(RtSource *s, const char *name, const char *before, const char *after) {
+    SourceSql sql = {.pool = &s->pool};
+    source_sql(&sql, before);
+    source_sql_name(&sql, name);
+    source_sql(&sql, after);
+    return sql.text;
+}
+
+static bool read_column(RtSource *s, RtSourceTable *t, int i, PGresult *r) {
+    Asked *asked = t->state;
+    RtSourceColumn *c = &t->columns[i];
+    const char *type = PQgetvalue(r, i, 2), *before = "", *after = "::text";
+    c->name = kept(s, r, i, 0);
+    c->computed = *PQgetvalue(r, i, 1) == 't';
+    c->declared = RT_DECLARED_TEXT;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        if (strcmp(type, known[k].type) != 0) continue;
+        c->declared = known[k].declared;
+        before = known[k].before;
+        after = known[k].after;
+        asked->form[i] = known[k].form;
+    }
+    asked->cast[i] = c->name ? cast_of(s, c->name, before, after) : NULL;
+    return asked->cast[i];
+}
+
+static const char keys_sql[] =
+    "SELECT c.contype, c.conrelid, c.confrelid::text, "
+    "(SELECT string_agg((SELECT count(*) FROM pg_catalog.pg_attribute a WHERE a.attrelid = "
+    "c.conrelid AND a.attnum > 0 AND a.attnum < k.n AND NOT a.attisdropped)::text, ' ' ORDER BY "
+    "k.i) FROM unnest(c.conkey) WITH ORDINALITY k(n, i)), "
+    "(SELECT string_agg((SELECT count(*) FROM pg_catalog.pg_attribute a WHERE a.attrelid = "
+    "c.confrelid AND a.attnum > 0 AND a.attnum < k.n AND NOT a.attisdropped)::text, ' ' ORDER BY "
+    "k.i) FROM unnest(c.confkey) WITH ORDINALITY k(n, i)) "
+    "FROM pg_catalog.pg_constraint c WHERE c.conrelid = $1::oid AND c.contype IN ('p', 'f') "
+    "ORDER BY c.contype DESC, c.conname COLLATE \"C\"";
+
+/* "0 2" */
+static bool read_places(const char *text, RtKeyColumns *c) {
+    c->n = 0;
+    for (char *end; *text; text = *end ? end + 1 : end) {
+        if (c->n == RT_KEY_COLUMNS) return false;
+        c->at[c->n++] = (int)strtol(text, &end, 10);
+        if (end == text) return false;
+    }
+    return c->n > 0;
+}
+
+static gnnc_status add_reference(RtSource *s, RtSourceTable *t, PGresult *r, int row,
+                                 const char *const *oids, RtError *err) {
+    Postgres *x = s->state;
+    RtReference ref = {.table = -1};
+    s->declares = true;
+    for (int i = 0; i < s->n_tables; i++)
+        if (strcmp(oids[i], PQgetvalue(r, row, 2)) == 0) ref.table = i;
+    bool good = ref.table >= 0 && read_places(PQgetvalue(r, row, 3), &ref.from) &&
+                read_places(PQgetvalue(r, row, 4), &ref.to);
+    if (!good) {
+        rt_import_warn(x->how, "%s: a foreign key leads to a table of another schema: no edges",
+                       t->name);
+        return GNNC_OK;
+    }
+    return rt_source_refer(&s->pool, t, &ref) ? GNNC_OK : rt_fail_nomem(err, s->name);
+}
+
+static gnnc_status read_keys(RtSource *s, int table, const char *const *oids, RtError *err) {
+    RtSourceTable *t = &s->tables[table];
+    PGresult *r = ask(s, keys_sql, oids[table], err);
+    gnnc_status st = r ? GNNC_OK : GNNC_E_IO;
+    for (int i = 0; st == GNNC_OK && i < PQntuples(r); i++) {
+        if (*PQgetvalue(r, i, 0) == 'f')
+            st = add_reference(s, t, r, i, oids, err);
+        else
+            t->unique = read_places(PQgetvalue(r, i, 3), &t->key);
+    }
+    PQclear(r);
+    return st;
+}
+
+static gnnc_status count_rows(RtSource *s, RtSourceTable *t, RtError *err) {
+    SourceSql sql = {.pool = &s->pool};
+    source_sql(&sql, "SELECT count(*) FROM ");
+    source_sql_name(&sql, t->name);
+    if (!sql.text) return rt_fail_nomem(err, s->name);
+    PGresult *r = ask(s, sql.text, NULL, err);
+    if (!r) return GNNC_E_IO;
+    t->n_rows = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
+    PQclear(r);
+    return GNNC_OK;
+}
+
+static gnnc_status read_table(RtSource *s, int table, const char *const *oids, RtError *err) {
+    RtSourceTable *t = &s->tables[table];
+    PGresult *r = ask(s, columns_sql, oids[table], err);
+    if (!r) return GNNC_E_IO;
+    int n = PQntuples(r);
+    Asked *asked = t->state = RT_NEW(&s->pool, Asked);
+    if (asked) *asked = (Asked){RT_NEWN(&s->pool, Form, n), RT_NEWN(&s->pool, const char *, n)};
+    bool ok = asked && asked->form && asked->cast && rt_source_columns(&s->pool, t, n);
+    for (int i = 0; i < n && ok; i++) ok = read_column(s, t, i, r);
+    PQclear(r);
+    gnnc_status st = ok ? GNNC_OK : rt_fail_nomem(err, s->name);
+    if (st == GNNC_OK) st = count_rows(s, t, err);
+    return st;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+/* Texts are ordered by their bytes, NULL before all, as SQLite does; what has no order of its own,
+ * json say, is ordered as a text. */
+static void put_order(SourceSql *sql, const RtSourceTable *t, const int *order, int n) {
+    const Asked *asked = t->state;
+    for (int i = 0; i < n; i++) {
+        bool text = t->columns[order[i]].declared == RT_DECLARED_TEXT;
+        source_sql(sql, i ? ", " : " ORDER BY ");
+        if (text)
+            source_sql(sql, asked->cast[order[i]]);
+        else
+            source_sql_name(sql, t->columns[order[i]].name);
+        source_sql(sql, text ? " COLLATE \"C\" NULLS FIRST" : " NULLS FIRST");
+    }
+}
+
+static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, RtError *err) {
+    Postgres *x = s->state;
+    const RtSourceTable *t = &s->tables[table];
+    const Asked *asked = t->state;
+    SourceSql sql = {.pool = &x->pool};
+    int *order = RT_NEWN(&x->pool, int, t->n_columns + RT_KEY_COLUMNS);
+    x->form = RT_NEWN(&x->pool, Form, n);
+    if (!order || !x->form) return rt_fail_nomem(err, t->name);
+    x->table = t->name;
+    x->row = x->at = x->size = 0;
+    x->n = n;
+    source_sql(&sql, "DECLARE gnnc NO SCROLL CURSOR FOR SELECT ");
+    for (int i = 0; i < n; i++) {
+        x->form[i] = asked->form[column[i]];
+        source_sql(&sql, i ? ", " : "");
+        source_sql(&sql, asked->cast[column[i]]);
+    }
+    source_sql(&sql, " FROM ");
+    source_sql_name(&sql, t->name);
+    put_order(&sql, t, order, source_order(t, order));
+    if (!sql.text) return rt_fail_nomem(err, t->name);
+    gnnc_status st = tell(s, sql.text, err);
+    x->open = st == GNNC_OK;
+    return st;
+}
+
+static gnnc_status next_batch(RtSource *s, RtError *err) {
+    Postgres *x = s->state;
+    PQclear(x->batch);
+    x->batch = PQexecParams(x->db, "FETCH 4096 FROM gnnc", 0, NULL, NULL, NULL, NULL, 1);
+    if (PQresultStatus(x->batch) != PGRES_TUPLES_OK) return failed(s, PQerrorMessage(x->db), err);
+    x->size = PQntuples(x->batch);
+    x->at = 0;
+    return GNNC_OK;
+}
+
+static void read_cell(const Postgres *x, int i, RtDatum *c) {
+    uint64_t bits;
+    const char *v = PQgetvalue(x->batch, x->at, i);
+    *c = (RtDatum){.type = RT_DATUM_NULL};
+    if (PQgetisnull(x->batch, x->at, i)) return;
+    if (x->form[i] == AS_TEXT) {
+        c->type = RT_DATUM_TEXT;
+        c->s = v;
+        c->n = (size_t)PQgetlength(x->batch, x->at, i);
+        return;
+    }
+    memcpy(&bits, v, sizeof bits);
+    bits = be64toh(bits);
+    c->type = x->form[i] == AS_INT8 ? RT_DATUM_INTEGER : RT_DATUM_REAL;
+    if (c->type == RT_DATUM_INTEGER)
+        c->i = (int64_t)bits;
+    else
+        memcpy(&c->d, &bits, sizeof bits);
+}
+
+static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *err) {
+    Postgres *x = s->state;
+    gnnc_status st = GNNC_OK;
+    *line = 0;
+    if (x->at == x->size) st = next_batch(s, err);
+    if (st != GNNC_OK || x->at == x->size) return st;
+    for (int i = 0; i < x->n; i++) read_cell(x, i, &cell[i]);
+    x->at++;
+    *line = ++x->row;
+    return GNNC_OK;
+}
+
+static void end_rows(RtSource *s) {
+    Postgres *x = s->state;
+    PQclear(x->batch);
+    x->batch = NULL;
+    if (x->open) tell(s, "CLOSE gnnc", NULL);
+    x->open = false;
+    rt_pool_free(&x->pool);
+}
+
+static void close_database(RtSource *s) {
+    Postgres *x = s->state;
+    end_rows(s);
+    PQfinish(x->db);
+    rt_pool_free(&s->pool);
+}
+
+static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database};
+
+/* Its name in messages is the database's: the address may have a password. */
+static gnnc_status connect_to(RtSource *s, const char *input, RtError *err) {
+    Postgres *x = s->state;
+    static const char *const first[] = {
+        "SET client_encoding TO 'UTF8'",
+        "SET DateStyle TO 'ISO, YMD'",
+        "SET TimeZone TO 'UTC'",
+        "SET extra_float_digits TO 1",
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    };
+    x->db = PQconnectdb(input);
+    if (!x->db) return rt_fail_nomem(err, "postgresql");
+    if (PQstatus(x->db) != CONNECTION_OK) return failed(s, PQerrorMessage(x->db), err);
+    const char *name = rt_pool_printf(&s->pool, "%s", PQdb(x->db));
+    if (name) s->name = name;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (tell(s, first[i], err) != GNNC_OK) return GNNC_E_IO;
+    return GNNC_OK;
+}
+
+gnnc_status source_postgres_open(const RtAlloc *from, const char *input, RtImport *how,
+                                 RtSource *out, RtError *err) {
+    const char **oids = NULL;
+    gnnc_status st;
+    *out = (RtSource){.name = "postgresql"};
+    rt_pool_init(&out->pool, from);
+    Postgres *x = RT_NEW(&out->pool, Postgres);
+    if (!x) return rt_fail_nomem(err, "postgresql");
+    x->how = how;
+    rt_pool_init(&x->pool, from);
+    out->state = x;
+    out->form = &form;
+    TRY(st, connect_to(out, input, err));
+    TRY(st, list_tables(out, &oids, err));
+    for (int i = 0; i < out->n_tables; i++) TRY(st, read_table(out, i, oids, err));
+    for (int i = 0; i < out->n_tables; i++) TRY(st, read_keys(out, i, oids, err));
+out:
+    return st;
+}
