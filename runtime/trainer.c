@@ -293,6 +293,7 @@ static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     t->memory.batch = t->options.batch;
+    t->rt.by_signal = t->options.signals != 0;
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.ordinal, t->options.tf32 != 0));
     rt_device_want_buckets(&t->x, t->options.buckets != 0);
     if (t->rt.device) {

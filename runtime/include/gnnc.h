@@ -211,6 +211,10 @@ typedef enum gnnc_kind {
                           * wanted: i8 */
 } gnnc_kind;
 
+/* "class", as schema.json spells it; "f32".  Valid for ever; "" of what is none. */
+const char *gnnc_kind_text(gnnc_kind kind);
+const char *gnnc_element_text(gnnc_element element);
+
 /* A column of a table, whose row count N is; one of that name is replaced (what it held goes with
  * the graph).
  *   n_categories  of CAT and CLASS: codes are below it; -1 = one more than the largest code
@@ -397,6 +401,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(map, 0, 0, 1, "large columns of numbers stay in their files, mapped")                      \
     INT(labels, 0, 0, 1, "data without what only training and evaluating read are refused")        \
     INT(other_data, 0, 0, 1, "resume although the data are not those of the checkpoint")           \
+    INT(signals, 0, 0, 1, "a loop that does not end is left for a blocked signal that waits")      \
     INT(check_times, 0, 0, 1, "of temporal batches: prove that nothing newer than a seed is read") \
     INT(amx, 1, 0, 1, "matrix products on a CPU use AMX, where it is")                             \
     INT(tf32, 0, 0, 1, "on a GPU: matrix products of factors rounded to TF32")                     \
@@ -415,7 +420,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                always read.  gnnc_trainer_main sets 1
  *   spill        that of batches stays in memory, a device's stays there; without it GNNC_E_LIMIT
  *   labels       without it training and evaluating fail with GNNC_E_MISSING, and the rest works
- *   check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
+ *   signals      SIGINT, SIGTERM, SIGHUP or SIGPIPE, as after gnnc_trainer_stop; the host takes
+ * them check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
  *                table has a time of which the model says nothing
  *   amx          asked for by gnnc_trainer_load (arch_prctl(2), ARCH_REQ_XCOMP_PERM)
  *   check_*      a difference is GNNC_E_ASSERT; what a GPU does not draw or build (docs/cuda.md)
@@ -704,6 +710,46 @@ gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase);
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
                                 int64_t dim[GNNC_MAX_RANK]);
 
+/* ---- what runs ------------------------------------------------------------------------- */
+/* Phases of the variant that runs, before load of the first. GNNC_E_RANGE: no phase i. */
+typedef struct gnnc_phase_info {
+    size_t struct_size;
+    const char *name;                        /* "train", "predict", .. */
+    int n_steps, n_kernels, n_library_calls; /* of a run */
+} gnnc_phase_info;
+int gnnc_trainer_n_phases(const gnnc_trainer *t);
+gnnc_status gnnc_trainer_phase_info(gnnc_trainer *t, int i, gnnc_phase_info *out);
+
+/* Programs with the same results in other orders of work, of which load takes the one estimated
+ * fastest, or option "variant".  0: there is one only.  GNNC_E_RANGE: no variant i. */
+typedef struct gnnc_variant_info {
+    size_t struct_size;
+    const char *choice; /* what it decided */
+    double estimate_ms; /* of a step on these data by one thread; 0 before load */
+    int in_use;
+} gnnc_variant_info;
+int gnnc_trainer_n_variants(const gnnc_trainer *t);
+gnnc_status gnnc_trainer_variant_info(gnnc_trainer *t, int i, gnnc_variant_info *out);
+
+/* Columns of the data that the program reads, as they were given and as it has them in memory.
+ * After load.  GNNC_E_RANGE: no column i. */
+typedef struct gnnc_kept_column {
+    size_t struct_size;
+    const char *table, *column;
+    int32_t data_kind, data_element; /* a gnnc_kind, a gnnc_element */
+    int32_t kind, element;
+    int32_t is_mapped; /* it is read in its file */
+} gnnc_kept_column;
+int gnnc_trainer_n_columns(const gnnc_trainer *t);
+gnnc_status gnnc_trainer_column_info(gnnc_trainer *t, int i, gnnc_kept_column *out);
+
+/* The kind of machine that it computes on, "x86-64-v4, amx"; "" where memory ran out.  Valid as
+ * long as the trainer, which keeps the text of each call. */
+const char *gnnc_trainer_machine(gnnc_trainer *t);
+/* Of a model with values in f16: the factor of the loss now, and steps that were skipped because a
+ * gradient overflowed, since the first one.  GNNC_E_MISSING: it has none. */
+gnnc_status gnnc_trainer_loss_scale(gnnc_trainer *t, double *scale, double *skipped_steps);
+
 /* ---- a model with its weights -------------------------------------------------------------- */
 /* A program that predicts (gnnc --emit=infer) and weights that a trainer of the same model kept.
  *
@@ -968,6 +1014,80 @@ gnnc_status gnnc_encoder_add(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *
  * Returns what both return, and GNNC_E_ARG: a column of the graph was made otherwise. */
 gnnc_status gnnc_encoder_append(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *g,
                                 const gnnc_array *src, const gnnc_array *dst, int64_t *first);
+
+/* ---- what a program is: nothing of it is computed, and all of it lasts as long as the program ---
+ */
+typedef struct gnnc_program_info {
+    size_t struct_size;
+    const char *name;           /* "churn": what it was called when it was compiled */
+    const char *model, *source; /* in its file: "GCN"; the file */
+    const char *compiler;       /* who compiled it */
+    const char *options;        /* .. and how */
+    uint64_t fingerprint;       /* of what it computes: a checkpoint has it */
+    int has_recipe;             /* a train block */
+    int trains, evaluates;      /* phases that it has */
+    int predicts, embeds;
+} gnnc_program_info;
+/* GNNC_E_ARG, of all that return a status here: a program of another version of the compiler. */
+gnnc_status gnnc_program_describe(const gnnc_program *program, gnnc_program_info *out);
+
+/* How it is trained unless options say otherwise; fields of other schedules and optimizers are 0.
+ */
+typedef struct gnnc_recipe {
+    size_t struct_size;
+    const char *target;  /* "paper.y", "links" */
+    const char *outcome; /* what a result is to the loss: "classes", scores before a softmax;
+                          * "log_odds", before a sigmoid; "numbers", as the target has them;
+                          * "scores": nothing is known */
+    int n_metrics;
+    const char *const *metrics; /* [n_metrics] "accuracy" */
+    const char *optimizer;      /* "sgd", "adam", "adamw", "none" */
+    double lr, weight_decay, momentum;
+    int nesterov;
+    double clip_norm;     /* 0 = gradients are not clipped */
+    const char *schedule; /* "constant", "step", "cosine", "linear", "plateau" */
+    int64_t warmup_epochs, step_epochs, patience;
+    double gamma, min_lr;
+    int64_t epochs, early_stop_patience;  /* 0 = all epochs are run */
+    const char *keep_metric, *keep_split; /* "accuracy" of "val"; NULL = the last epoch is kept */
+    int keep_max;                         /* the highest is */
+    int64_t batch;                        /* 0 = all at once */
+    const char *batch_of; /* "rows", "graphs", "clusters", "links", "queries"; NULL = no batches */
+    int n_hops;           /* along which neighbours are drawn */
+    int n_times;          /* columns of times that batches heed */
+    int64_t negatives;    /* of each link */
+} gnnc_recipe;
+/* GNNC_E_MISSING: it has none. */
+gnnc_status gnnc_program_recipe(const gnnc_program *program, gnnc_recipe *out);
+
+/* Tables that data must hold, and columns of each. */
+typedef struct gnnc_needed_table {
+    size_t struct_size;
+    const char *name;
+    int32_t kind; /* a gnnc_table */
+    int32_t n_columns;
+    const char *src_type, *dst_type; /* of edges; else NULL */
+} gnnc_needed_table;
+typedef struct gnnc_needed_column {
+    size_t struct_size;
+    const char *name;
+    const char *declared;            /* as models say its kind: "csr f32", "class" */
+    int32_t kind;                    /* a gnnc_kind */
+    int32_t is_label;                /* only training and evaluating read it */
+    int32_t rank;                    /* of a row's value */
+    const char *size[GNNC_MAX_RANK]; /* [rank] what the model calls these sizes */
+    const char *categories;          /* .. and the number of them; NULL = it has none */
+} gnnc_needed_column;
+int gnnc_program_n_tables(const gnnc_program *program);
+/* GNNC_E_RANGE: no such table, no such column. */
+gnnc_status gnnc_program_table(const gnnc_program *program, int table, gnnc_needed_table *out);
+gnnc_status gnnc_program_column(const gnnc_program *program, int table, int column,
+                                gnnc_needed_column *out);
+
+/* Names of parameters, in the program's order, then those of state (is_state, which may be NULL:
+ * 1); data tell their shapes.  NULL: no parameter i. */
+int gnnc_program_n_parameters(const gnnc_program *program);
+const char *gnnc_program_parameter(const gnnc_program *program, int i, int *is_state);
 
 /* ---- the command line of a compiled trainer --------------------------------------------- */
 /* What a generated main() calls: subcommands train, eval, predict, embed, bench, info.

@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     map: int
     labels: int
     other_data: int
+    signals: int
     check_times: int
     amx: int
     tf32: int

@@ -137,6 +137,8 @@ typedef enum {
 /* clang-format off */
 #define CASES(FAILS, ONCE, NONE, ELSEWHERE) \
     NONE(status_text, NOTHING, gnnc_status_text(GNNC_OK) != NULL) \
+    NONE(kind_text, NOTHING, !strcmp(gnnc_kind_text(GNNC_COL_SPLIT), "split")) \
+    NONE(element_text, NOTHING, !strcmp(gnnc_element_text(GNNC_DT_BF16), "bf16")) \
     NONE(version, NOTHING, gnnc_version() != NULL) \
     NONE(graph_create, NOTHING, gnnc_graph_create(NULL) == GNNC_E_ARG) \
     FAILS(graph_create_with, NOTHING, \
@@ -225,6 +227,19 @@ typedef enum {
     ELSEWHERE(trainer_tune, "tests/unit/profile_test.c") \
     FAILS(trainer_run_phase, LOADED, gnnc_trainer_run_phase(w->t, "predict")) \
     NONE(trainer_output, TRAINED, gnnc_trainer_output(w->t, "loss", &out, &rank, dim) == GNNC_OK) \
+    NONE(trainer_n_phases, LOADED, gnnc_trainer_n_phases(w->t) > 0) \
+    NONE(trainer_phase_info, LOADED, \
+         gnnc_trainer_phase_info(w->t, 0, INFO(gnnc_phase_info)) == GNNC_OK) \
+    NONE(trainer_n_variants, LOADED, gnnc_trainer_n_variants(w->t) == 0) \
+    NONE(trainer_variant_info, LOADED, \
+         gnnc_trainer_variant_info(w->t, 0, INFO(gnnc_variant_info)) == GNNC_E_RANGE) \
+    NONE(trainer_n_columns, LOADED, gnnc_trainer_n_columns(w->t) > 0) \
+    NONE(trainer_column_info, LOADED, \
+         gnnc_trainer_column_info(w->t, 0, INFO(gnnc_kept_column)) == GNNC_OK) \
+    FAILS(trainer_machine, LOADED, \
+          *gnnc_trainer_machine(w->t) ? GNNC_OK : GNNC_E_NOMEM) \
+    NONE(trainer_loss_scale, LOADED, \
+         gnnc_trainer_loss_scale(w->t, &number, &number) == GNNC_E_MISSING) \
     NONE(model_create, NOTHING, gnnc_model_create(NULL, &tiny_model) == GNNC_E_ARG) \
     FAILS(model_create_with, NOTHING, \
           gnnc_model_create_with(&w->m, &tiny_model, failing_alloc, failing_release, &w->f)) \
@@ -266,6 +281,16 @@ typedef enum {
     ELSEWHERE(session_link_sizes, "tests/e2e/session_links.py") \
     ELSEWHERE(session_predict_links, "tests/e2e/session_links.py") \
     ELSEWHERE(session_top_links, "tests/e2e/session_links.py") \
+    NONE(program_describe, NOTHING, \
+         gnnc_program_describe(&tiny_model, INFO(gnnc_program_info)) == GNNC_OK) \
+    NONE(program_recipe, NOTHING, gnnc_program_recipe(&tiny_model, INFO(gnnc_recipe)) == GNNC_OK) \
+    NONE(program_n_tables, NOTHING, gnnc_program_n_tables(&tiny_model) > 0) \
+    NONE(program_table, NOTHING, \
+         gnnc_program_table(&tiny_model, 0, INFO(gnnc_needed_table)) == GNNC_OK) \
+    NONE(program_column, NOTHING, \
+         gnnc_program_column(&tiny_model, 0, 0, INFO(gnnc_needed_column)) == GNNC_OK) \
+    NONE(program_n_parameters, NOTHING, gnnc_program_n_parameters(&tiny_model) > 0) \
+    NONE(program_parameter, NOTHING, gnnc_program_parameter(&tiny_model, 0, NULL) != NULL) \
     ELSEWHERE(trainer_main, "tests/unit/cli_test.c")
 /* clang-format on */
 

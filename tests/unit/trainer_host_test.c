@@ -313,6 +313,56 @@ TEST(every_failing_allocation_is_reported) {
     scratch_remove(p.dir);
 }
 
+/* ---- what a program is ---------------------------------------------------------------------- */
+TEST(a_program_tells_what_it_is_and_needs) {
+    gnnc_program_info is = {.struct_size = sizeof is};
+    gnnc_recipe r = {.struct_size = sizeof r};
+    gnnc_needed_table t = {.struct_size = sizeof t};
+    gnnc_needed_column c = {.struct_size = sizeof c};
+    int is_state = 0;
+    CHECK(gnnc_program_describe(&tiny_model, &is) == GNNC_OK);
+    CHECK_STR(is.model, "Tiny");
+    CHECK(is.fingerprint == 0x7171 && is.has_recipe && is.trains && is.predicts && is.embeds);
+    CHECK(gnnc_program_recipe(&tiny_model, &r) == GNNC_OK && r.epochs == 12 && r.momentum == 0.9);
+    CHECK_STR(r.schedule, "cosine");
+    CHECK_STR(r.keep_split, "val");
+    CHECK(r.warmup_epochs == 2 && r.gamma == 0 && !r.batch && !r.batch_of && r.n_metrics == 1);
+    CHECK(gnnc_program_n_tables(&tiny_model) == 2); /* not those that are derived */
+    CHECK(gnnc_program_table(&tiny_model, 1, &t) == GNNC_OK && t.kind == GNNC_EDGES);
+    CHECK_STR(t.src_type, "n");
+    CHECK(gnnc_program_column(&tiny_model, 0, 1, &c) == GNNC_OK && c.is_label && !c.categories);
+    CHECK(gnnc_program_column(&tiny_model, 0, 0, &c) == GNNC_OK && c.rank == 1);
+    CHECK_STR(c.size[0], "F");
+    CHECK(gnnc_program_column(&tiny_model, 0, 3, &c) == GNNC_E_RANGE);
+    CHECK(gnnc_program_table(&tiny_model, 2, &t) == GNNC_E_RANGE);
+    CHECK(gnnc_program_table(&tiny_model, -1, &t) == GNNC_E_RANGE);
+    CHECK(gnnc_program_n_parameters(&tiny_model) == 3); /* without slots */
+    CHECK_STR(gnnc_program_parameter(&tiny_model, 2, &is_state), "seen");
+    CHECK(is_state == 1 && !gnnc_program_parameter(&tiny_model, 3, NULL));
+    const gnnc_program old = {RT_PROGRAM_VERSION - 1, &tiny_program};
+    CHECK(gnnc_program_describe(&old, &is) == GNNC_E_ARG && gnnc_program_n_tables(&old) == 0);
+    is.struct_size = 8;
+    CHECK(gnnc_program_describe(&tiny_model, &is) == GNNC_E_ARG);
+}
+
+TEST(a_trainer_tells_of_what_runs) {
+    Place p = place_new();
+    gnnc_phase_info ph = {.struct_size = sizeof ph};
+    gnnc_kept_column c = {.struct_size = sizeof c};
+    double scale, skipped;
+    gnnc_trainer *t = trainer_new(&p, 2, 1);
+    CHECK(gnnc_trainer_n_phases(t) == 5 && gnnc_trainer_phase_info(t, 1, &ph) == GNNC_OK);
+    CHECK_STR(ph.name, "train");
+    CHECK(gnnc_trainer_n_columns(t) == 4 && gnnc_trainer_column_info(t, 2, &c) == GNNC_OK);
+    CHECK(c.data_kind == GNNC_COL_SPLIT && c.data_element == GNNC_DT_I8);
+    CHECK(c.element == GNNC_DT_I32 && !c.is_mapped);
+    CHECK(gnnc_trainer_column_info(t, 4, &c) == GNNC_E_RANGE && gnnc_trainer_n_variants(t) == 0);
+    CHECK(*gnnc_trainer_machine(t) && gnnc_trainer_machine(NULL)[0] == '\0');
+    CHECK(gnnc_trainer_loss_scale(t, &scale, &skipped) == GNNC_E_MISSING);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- progress ------------------------------------------------------------------------------ */
 typedef struct {
     gnnc_progress last;
