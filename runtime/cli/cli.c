@@ -17,8 +17,8 @@ static int dispatch(RtCli *c) {
         rt_cli_help(c, stdout);
         return RT_EXIT_OK;
     case RT_CMD_VERSION:
-        printf("%s (libgnnrt %s; compiled by %s with %s)\n", c->p->name, gnnc_version(),
-               c->p->compiler, c->p->options);
+        printf("%s (libgnnrt %s; compiled by %s with %s)\n", c->is.name, gnnc_version(),
+               c->is.compiler, c->is.options);
         return RT_EXIT_OK;
     case RT_CMD_INFO:
         return rt_cli_info(c);
@@ -56,13 +56,18 @@ static void file_has_shrunk(int signal) {
 }
 
 static int run(const gnnc_program *model, int argc, char **argv) {
-    RtCli c = {.prog = argc > 0 ? base_name(argv[0]) : "gnnc", .n_epochs = -1};
+    RtCli c = {.program = model,
+               .prog = argc > 0 ? base_name(argv[0]) : "gnnc",
+               .n_epochs = -1,
+               .is.struct_size = sizeof c.is,
+               .recipe.struct_size = sizeof c.recipe};
     gnnc_status st = gnnc_trainer_create(&c.t, model);
     if (st != GNNC_OK) {
         fprintf(stderr, "%s: %s\n", c.prog, gnnc_status_text(st));
         return RT_EXIT_FAILED;
     }
-    c.p = model->tables;
+    gnnc_program_describe(model, &c.is);
+    gnnc_program_recipe(model, &c.recipe);
     gnnc_trainer_set_message(c.t, rt_cli_message, &c);
     /* A file size limit is reported as an error of the write, not by killing us. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;

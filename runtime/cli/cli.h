@@ -3,10 +3,16 @@
 #ifndef RUNTIME_CLI_H
 #define RUNTIME_CLI_H
 
+#include <gnnc.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 
-#include "runtime/program.h"
-#include "runtime/status.h"
+#if defined(__GNUC__)
+#define RT_CLI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define RT_CLI_PRINTF(f, a)
+#endif
 
 typedef enum {
     RT_CMD_TRAIN,
@@ -24,8 +30,10 @@ typedef enum { RT_LOG_TEXT, RT_LOG_JSON, RT_LOG_NONE } RtLogMode;
 typedef enum { RT_FORMAT_NPY, RT_FORMAT_CSV, RT_FORMAT_JSONL } RtFormat;
 
 typedef struct RtCli {
-    const rt_program *p;
-    const char *prog; /* argv[0] without its directory */
+    const gnnc_program *program;
+    gnnc_program_info is;
+    gnnc_recipe recipe; /* where it has one */
+    const char *prog;   /* argv[0] without its directory */
     RtCommand command;
     const char *data, *checkpoint, *resume, *weights, *out, *layer;
     const char *ids, *nodes; /* files with the rows that predict writes */
@@ -46,6 +54,13 @@ typedef struct RtCli {
     int64_t eval_ns;  /* of evaluations, up to the last epoch that was told */
 } RtCli;
 
+/* In seconds, from anywhere, never back. */
+static inline double rt_cli_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
 
 /* cli_options.c: fills c and sets the trainer's options.  RT_EXIT_OK, or the exit code after
@@ -57,11 +72,11 @@ void rt_cli_help(RtCli *c, FILE *f);
 void rt_cli_print_needs(const RtCli *c, FILE *f);
 void rt_cli_print_recipe(const RtCli *c, FILE *f);
 void rt_cli_print_layers(const RtCli *c, FILE *f);
-void rt_cli_print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE *f);
+void rt_cli_print_parameters(const RtCli *c, bool states, const char *title, FILE *f);
 int rt_cli_info(RtCli *c);
 
 /* cli_log.c */
-int rt_cli_usage(const RtCli *c, const char *fmt, ...) RT_PRINTF(2, 3);
+int rt_cli_usage(const RtCli *c, const char *fmt, ...) RT_CLI_PRINTF(2, 3);
 /* Prints what the trainer says went wrong; RT_EXIT_FAILED. */
 int rt_cli_failed(RtCli *c);
 void rt_cli_json_string(const char *s); /* to standard output, with its quotes */

@@ -7,10 +7,6 @@
 
 #include "cli.h"
 #include "cli_options.h"
-#include "runtime/clock.h"
-#include "runtime/exec/exec.h"
-#include "runtime/trainer.h"
-#include "runtime/tuned.h"
 
 typedef struct {
     double median, q1, q3, mean; /* ms */
@@ -54,11 +50,11 @@ static bool time_phase(RtCli *c, const char *phase, int64_t n, double *s) {
     int64_t at_once = steps_at_once(c);
     for (int64_t i = 0; i < n; i += at_once) {
         int64_t some = n - i < at_once ? n - i : at_once;
-        double begin = rt_now();
+        double begin = rt_cli_now();
         for (int64_t k = 0; k < some; k++)
             if (gnnc_trainer_run_phase(c->t, phase) != GNNC_OK) return false;
         if (gnnc_trainer_wait(c->t) != GNNC_OK) return false;
-        for (int64_t k = 0; k < some; k++) s[i + k] = (rt_now() - begin) / (double)some;
+        for (int64_t k = 0; k < some; k++) s[i + k] = (rt_cli_now() - begin) / (double)some;
     }
     return true;
 }
@@ -70,31 +66,29 @@ static bool profile(RtCli *c) {
 }
 
 static const char *infer_phase(const RtCli *c) {
-    const rt_phase *predict = rt_phase_of(c->p, RT_PHASE_PREDICT),
-                   *phase = predict ? predict : rt_phase_of(c->p, RT_PHASE_EVAL);
-    return phase ? phase->name : NULL;
+    return c->is.predicts ? "predict" : c->is.evaluates ? "eval" : NULL;
 }
 
 static const char *machine(const RtCli *c) {
-    const char *kind = rt_machine_kind(&c->t->rt.pool, c->t->rt.amx);
-    return kind ? kind : "a machine that memory ran out to name";
+    const char *kind = gnnc_trainer_machine(c->t);
+    return *kind ? kind : "a machine that memory ran out to name";
 }
 
 static bool measure(RtCli *c, Bench *b, double *s) {
     enum { WARM_UP = 5 };
-    double begin = rt_now();
+    double begin = rt_cli_now();
     gnnc_trainer_set_int(c->t, "labels", 1);
     if (gnnc_trainer_load(c->t, c->data) != GNNC_OK) return false;
-    b->load_s = rt_now() - begin;
+    b->load_s = rt_cli_now() - begin;
     const char *infer = infer_phase(c);
-    if (rt_phase_of(c->p, RT_PHASE_TRAIN)) {
+    if (c->is.trains) {
         if (!time_phase(c, "train", 1, s)) return false;
-        b->first_step_s = rt_now() - begin;
+        b->first_step_s = rt_cli_now() - begin;
         if (!time_phase(c, "train", WARM_UP, s)) return false;
     }
     if (infer && !time_phase(c, infer, WARM_UP, s)) return false;
     if (!profile(c)) return false;
-    if (rt_phase_of(c->p, RT_PHASE_TRAIN)) {
+    if (c->is.trains) {
         gnnc_trainer_counters(c->t, &b->before);
         if (!time_phase(c, "train", b->n, s)) return false;
         gnnc_trainer_counters(c->t, &b->after);
@@ -104,7 +98,7 @@ static bool measure(RtCli *c, Bench *b, double *s) {
         if (!time_phase(c, infer, b->n, s)) return false;
         b->infer = quartiles(s, b->n);
     }
-    b->total_s = rt_now() - begin;
+    b->total_s = rt_cli_now() - begin;
     const float *loss;
     int rank;
     int64_t dim[GNNC_MAX_RANK];
@@ -121,7 +115,7 @@ static void print_json(RtCli *c, const Bench *b, long rss_kib) {
     fputs("{\"system\":\"gnnc\",\"data\":", stdout);
     rt_cli_json_string(slash && slash[1] ? slash + 1 : c->data);
     fputs(",\"model\":", stdout);
-    rt_cli_json_string(c->p->name);
+    rt_cli_json_string(c->is.name);
     printf(",\"mode\":\"%s\",\"device_mib\":%.1f,\"threads\":%lld,\"machine\":",
            gnnc_trainer_device(c->t), (double)gnnc_trainer_device_bytes(c->t) / (1 << 20),
            rt_cli_option_int(c, "threads"));
@@ -154,7 +148,7 @@ static void print_times(const RtCli *c, const char *what, const Quartiles *q, in
 
 static void print_text(RtCli *c, const Bench *b, long rss_kib) {
     const gnnc_counters *x = &b->before, *y = &b->after;
-    if (rt_phase_of(c->p, RT_PHASE_TRAIN)) print_times(c, "train step", &b->train, b->n);
+    if (c->is.trains) print_times(c, "train step", &b->train, b->n);
     if (infer_phase(c)) print_times(c, "inference", &b->infer, b->n);
     printf("on %s: %lld threads, %s\n", gnnc_trainer_device(c->t), rt_cli_option_int(c, "threads"),
            machine(c));

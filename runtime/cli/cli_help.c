@@ -3,46 +3,42 @@
 
 #include "cli.h"
 #include "cli_options.h"
-#include "runtime/contract.h"
-#include "runtime/exec/exec.h"
 
 /* ---- what the model needs ------------------------------------------------------ */
-static void print_column(const RtCli *c, const rt_column *col, FILE *f) {
-    fprintf(f, "      %s: %s", col->name, rt_col_facts[col->kind].said);
-    if (col->cat >= 0) fprintf(f, "[%s]", c->p->spaces[col->cat].name);
+static void print_column(const gnnc_needed_column *col, FILE *f) {
+    fprintf(f, "      %s: %s", col->name, col->declared);
+    if (col->categories) fprintf(f, "[%s]", col->categories);
     for (int i = 0; i < col->rank; i++)
-        fprintf(f, "%s%s%s", i ? ", " : "[", c->p->spaces[col->dim[i]].name,
-                i + 1 == col->rank ? "]" : "");
+        fprintf(f, "%s%s%s", i ? ", " : "[", col->size[i], i + 1 == col->rank ? "]" : "");
     fputs(col->is_label ? "    (for train and eval)\n" : "\n", f);
 }
 
-static void print_table(const RtCli *c, int space, FILE *f) {
-    const rt_space *s = &c->p->spaces[space];
-    if (s->first) return; /* a batch's */
-    if (s->kind == RT_SP_NODE)
-        fprintf(f, "    node %s\n", s->name);
-    else if (s->kind == RT_SP_GRAPH)
-        fprintf(f, "    graph %s\n", s->name);
-    else if (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE)
-        fprintf(f, "    edge %s: %s -> %s\n", s->name, c->p->spaces[s->src].name,
-                c->p->spaces[s->dst].name);
-    else
-        return;
-    for (int i = 0; i < c->p->n_columns; i++)
-        if (c->p->columns[i].space == space) print_column(c, &c->p->columns[i], f);
+static void print_table(const gnnc_needed_table *t, FILE *f) {
+    static const char *const word[] = {
+        [GNNC_NODES] = "node", [GNNC_EDGES] = "edge", [GNNC_GRAPHS] = "graph"};
+    fprintf(f, "    %s %s", word[t->kind], t->name);
+    if (t->kind == GNNC_EDGES) fprintf(f, ": %s -> %s", t->src_type, t->dst_type);
+    fputc('\n', f);
 }
 
 void rt_cli_print_needs(const RtCli *c, FILE *f) {
+    gnnc_needed_table t = {.struct_size = sizeof t};
+    gnnc_needed_column col = {.struct_size = sizeof col};
     fprintf(f, "\nThe data directory must hold\n");
-    for (int s = 0; s < c->p->n_spaces; s++) print_table(c, s, f);
+    for (int i = 0; gnnc_program_table(c->program, i, &t) == GNNC_OK; i++) {
+        print_table(&t, f);
+        for (int k = 0; gnnc_program_column(c->program, i, k, &col) == GNNC_OK; k++)
+            print_column(&col, f);
+    }
 }
 
 /* ---- what it is ------------------------------------------------------------------- */
-void rt_cli_print_vars(const RtCli *c, rt_var_kind kind, const char *title, FILE *f) {
-    const char *sep = title;
-    for (int v = 0; v < c->p->n_vars; v++) {
-        if (c->p->vars[v].kind != kind) continue;
-        fprintf(f, "%s%s", sep, c->p->vars[v].path);
+void rt_cli_print_parameters(const RtCli *c, bool states, const char *title, FILE *f) {
+    const char *sep = title, *name;
+    int is_state = 0;
+    for (int i = 0; (name = gnnc_program_parameter(c->program, i, &is_state)); i++) {
+        if ((is_state != 0) != states) continue;
+        fprintf(f, "%s%s", sep, name);
         sep = ", ";
     }
     if (sep != title) fputc('\n', f);
@@ -54,51 +50,46 @@ void rt_cli_print_layers(const RtCli *c, FILE *f) {
     if (gnnc_trainer_n_layers(c->t)) fputc('\n', f);
 }
 
-static void print_schedule(const rt_recipe *r, FILE *f) {
-    fprintf(f, "  schedule %s", rt_sched_kind_words.word[r->sched]);
-    if (r->sched == RT_SCHED_STEP) fprintf(f, " every %lld", (long long)r->step_epochs);
-    if (r->sched == RT_SCHED_PLATEAU) fprintf(f, " patience %lld", (long long)r->patience);
-    if (r->sched == RT_SCHED_STEP || r->sched == RT_SCHED_PLATEAU)
-        fprintf(f, " gamma %g", r->gamma);
-    if (r->sched > RT_SCHED_STEP) fprintf(f, " min_lr %g", r->min_lr);
+static void print_schedule(const gnnc_recipe *r, FILE *f) {
+    bool steps = strcmp(r->schedule, "step") == 0, waits = strcmp(r->schedule, "plateau") == 0;
+    fprintf(f, "  schedule %s", r->schedule);
+    if (steps) fprintf(f, " every %lld", (long long)r->step_epochs);
+    if (waits) fprintf(f, " patience %lld", (long long)r->patience);
+    if (steps || waits) fprintf(f, " gamma %g", r->gamma);
+    if (!steps && strcmp(r->schedule, "constant") != 0) fprintf(f, " min_lr %g", r->min_lr);
     if (r->warmup_epochs) fprintf(f, ", warm-up %lld epochs", (long long)r->warmup_epochs);
     fputc('\n', f);
 }
 
-static void print_batches(const rt_sampling *s, const rt_recipe *r, FILE *f) {
-    const char *of = s->train_links == RT_LINKS_PAIRS     ? "links"
-                     : s->train_links == RT_LINKS_QUERIES ? "queries"
-                                                          : rt_seeds_words.word[s->seeds];
-    if (!r->present || !s->batch) return;
-    fprintf(f, "  batches of %lld %s", (long long)s->batch, of);
-    if (s->n_hops)
-        fprintf(f, ", neighbours drawn in %d hop%s", s->n_hops, s->n_hops > 1 ? "s" : "");
-    if (s->negatives)
-        fprintf(f, ", %lld negative%s each", (long long)s->negatives, s->negatives > 1 ? "s" : "");
+static void print_batches(const gnnc_recipe *r, FILE *f) {
+    if (!r->batch) return;
+    fprintf(f, "  batches of %lld %s", (long long)r->batch, r->batch_of);
+    if (r->n_hops)
+        fprintf(f, ", neighbours drawn in %d hop%s", r->n_hops, r->n_hops > 1 ? "s" : "");
+    if (r->negatives)
+        fprintf(f, ", %lld negative%s each", (long long)r->negatives, r->negatives > 1 ? "s" : "");
     fputc('\n', f);
 }
 
 void rt_cli_print_recipe(const RtCli *c, FILE *f) {
-    static const char *const split[] = {"", "train", "validation", "test"};
-    const rt_recipe *r = &c->p->recipe;
-    if (!r->present) return;
+    const gnnc_recipe *r = &c->recipe;
+    if (!c->is.has_recipe) return;
     fprintf(f, "\nTraining, unless options say otherwise\n");
     fprintf(f, "  target %s, metrics:", r->target);
     for (int i = 0; i < r->n_metrics; i++) fprintf(f, "%s %s", i ? "," : "", r->metrics[i]);
-    fprintf(f, "\n  %s, lr %g, weight decay %g", rt_optim_kind_words.word[r->optim], r->lr,
-            r->weight_decay);
+    fprintf(f, "\n  %s, lr %g, weight decay %g", r->optimizer, r->lr, r->weight_decay);
     if (r->momentum != 0)
         fprintf(f, ", momentum %g%s", r->momentum, r->nesterov ? " (Nesterov)" : "");
     if (r->clip_norm > 0) fprintf(f, ", gradients clipped at %g", r->clip_norm);
     fprintf(f, "\n  %lld epochs", (long long)r->epochs);
     if (r->keep_metric)
         fprintf(f, ", keeping the one with the %s %s %s", r->keep_max ? "highest" : "lowest",
-                split[r->keep_split & 3], r->keep_metric);
+                strcmp(r->keep_split, "val") == 0 ? "validation" : r->keep_split, r->keep_metric);
     if (r->early_stop_patience)
         fprintf(f, ", stopping %lld after it", (long long)r->early_stop_patience);
     fputc('\n', f);
     print_schedule(r, f);
-    print_batches(&c->p->sampling, r, f);
+    print_batches(r, f);
 }
 
 static void print_options(RtCli *c, FILE *f) {
@@ -116,11 +107,10 @@ static void print_commands(const RtCli *c, FILE *f) {
     fprintf(f,
             "  train          (default) train, save a checkpoint, print the kept epoch's metrics\n"
             "  eval           metrics of --weights\n");
-    if (rt_phase_of(c->p, RT_PHASE_PREDICT))
+    if (c->is.predicts)
         fprintf(f,
                 "  predict        the model's result for every row, or those of --ids, to --out\n");
-    if (rt_phase_of(c->p, RT_PHASE_EMBED))
-        fprintf(f, "  embed LAYER    a hidden layer's result, to --out (.npy)\n");
+    if (c->is.embeds) fprintf(f, "  embed LAYER    a hidden layer's result, to --out (.npy)\n");
     fprintf(
         f,
         "  bench          time of a train step and of an inference\n"
@@ -129,14 +119,13 @@ static void print_commands(const RtCli *c, FILE *f) {
 }
 
 void rt_cli_help(RtCli *c, FILE *f) {
-    fprintf(f, "%s: trains and runs model %s (%s)\n\n", c->prog,
-            c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
+    fprintf(f, "%s: trains and runs model %s (%s)\n\n", c->prog, c->is.model, c->is.source);
     fprintf(f, "Usage: %s [COMMAND] --data DIR [OPTION]..\n\n", c->prog);
     print_commands(c, f);
     rt_cli_print_needs(c, f);
     fprintf(f, "\nModel\n");
-    rt_cli_print_vars(c, RT_VAR_PARAM, "  parameters: ", f);
-    rt_cli_print_vars(c, RT_VAR_STATE, "  state: ", f);
+    rt_cli_print_parameters(c, false, "  parameters: ", f);
+    rt_cli_print_parameters(c, true, "  state: ", f);
     rt_cli_print_layers(c, f);
     rt_cli_print_recipe(c, f);
     print_options(c, f);

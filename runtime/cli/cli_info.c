@@ -1,11 +1,7 @@
 /* info: what the program is, and what it needs on given data before anything runs. */
 #include "cli.h"
 
-#include <ctype.h>
 #include <string.h>
-
-#include "runtime/bind.h"
-#include "runtime/trainer.h"
 
 static void print_shapes(RtCli *c) {
     int64_t all = 0;
@@ -27,54 +23,21 @@ static void print_shapes(RtCli *c) {
 }
 
 /* ---- columns --------------------------------------------------------------------------- */
-enum { WORD = 16 };
-
-static const char *lower(const char *name, char *to) {
-    int i = 0;
-    for (; name[i] && i < WORD - 1; i++) to[i] = (char)tolower((unsigned char)name[i]);
-    to[i] = '\0';
-    return to;
+static const char *kind(int32_t k) {
+    return gnnc_kind_text((gnnc_kind)k);
 }
 
-/* The element type that a program has of a column: what kernels read, or what maps are made of. */
-static RtDtype kept_type(const rt_program *p, const rt_column *c) {
-    static const RtDtype of[] = {
-        [RT_F32] = RT_DT_F32, [RT_F64] = RT_DT_F64, [RT_F16] = RT_DT_F16, [RT_BF16] = RT_DT_BF16,
-        [RT_I32] = RT_DT_I32, [RT_I64] = RT_DT_I64, [RT_I1] = RT_DT_BOOL};
-    if (c->buf >= 0) return of[p->bufs[c->buf].dt];
-    return rt_column_kind(c->kind)->element;
-}
-
-/* Columns that the program reads, one after the other; false: there are no more. */
-typedef struct {
-    const rt_column *want;
-    const RtColumn *have;
-    char disk[WORD], memory[WORD];
-    bool mapped;
-} Kept;
-
-static bool next_column(const RtCli *c, int *i, Kept *k) {
-    for (; *i < c->p->n_columns; ++*i) {
-        k->want = &c->p->columns[*i];
-        k->have = rt_bind_source(&c->t->x, *i);
-        if (!k->have) continue;
-        lower(rt_dtype_name(k->have->stored), k->disk);
-        lower(rt_dtype_name(kept_type(c->p, k->want)), k->memory);
-        k->mapped = k->want->buf >= 0 && rt_bind_is_mapped(&c->t->x, k->want->buf);
-        ++*i;
-        return true;
-    }
-    return false;
+static const char *element(int32_t e) {
+    return gnnc_element_text((gnnc_element)e);
 }
 
 static void print_columns(const RtCli *c) {
-    Kept k;
+    gnnc_kept_column k = {.struct_size = sizeof k};
     puts("\nColumns, on disk and in memory");
-    for (int i = 0; next_column(c, &i, &k);)
-        printf("  %s.%-*s  %-10s %-4s  %-10s %s%s\n", c->p->spaces[k.want->space].name,
-               (int)(24 - strlen(c->p->spaces[k.want->space].name)), k.want->name,
-               rt_col_kind_name(k.have->kind), k.disk, rt_col_kind_name(k.want->kind), k.memory,
-               k.mapped ? ", mapped" : "");
+    for (int i = 0; gnnc_trainer_column_info(c->t, i, &k) == GNNC_OK; i++)
+        printf("  %s.%-*s  %-10s %-4s  %-10s %s%s\n", k.table, (int)(24 - strlen(k.table)),
+               k.column, kind(k.data_kind), element(k.data_element), kind(k.kind),
+               element(k.element), k.is_mapped ? ", mapped" : "");
 }
 
 static void print_memory(RtCli *c) {
@@ -97,27 +60,19 @@ static void print_memory(RtCli *c) {
 }
 
 static void print_variants(const RtCli *c) {
-    const rt_program *p = c->t->first_program;
-    if (p->n_variants < 2) return;
+    gnnc_variant_info v = {.struct_size = sizeof v};
+    if (gnnc_trainer_n_variants(c->t) < 2) return;
     puts("\nVariants, estimated ms of a step on one thread");
-    for (int i = 0; i < p->n_variants; i++)
-        printf("%s %d %10.2f  %s\n", i == c->t->variant ? "  *" : "   ", i, c->t->estimate_ms[i],
-               p->variants[i]->choice);
-}
-
-/* The variant that runs, where data have chosen one. */
-static const rt_program *running(const RtCli *c) {
-    return c->data && c->t->program ? c->t->program : c->p;
+    for (int i = 0; gnnc_trainer_variant_info(c->t, i, &v) == GNNC_OK; i++)
+        printf("%s %d %10.2f  %s\n", v.in_use ? "  *" : "   ", i, v.estimate_ms, v.choice);
 }
 
 static void print_phases(const RtCli *c) {
-    const rt_program *p = running(c);
+    gnnc_phase_info ph = {.struct_size = sizeof ph};
     puts("\nPhases");
-    for (int i = 0; i < p->n_phases; i++) {
-        const rt_phase *ph = &p->phases[i];
-        printf("  %-8s %3d steps: %d kernels, %d library calls\n", ph->name, ph->n_steps,
-               ph->n_kernels, ph->n_library_calls);
-    }
+    for (int i = 0; gnnc_trainer_phase_info(c->t, i, &ph) == GNNC_OK; i++)
+        printf("  %-8s %3d steps: %d kernels, %d library calls\n", ph.name, ph.n_steps,
+               ph.n_kernels, ph.n_library_calls);
 }
 
 static void print_step(const gnnc_step_info *s) {
@@ -159,16 +114,16 @@ static void json_memory(RtCli *c) {
 }
 
 static void json_columns(const RtCli *c) {
-    Kept k;
+    gnnc_kept_column k = {.struct_size = sizeof k};
     fputs(",\"columns\":[", stdout);
-    for (int i = 0, n = 0; next_column(c, &i, &k); n++) {
-        printf("%s{\"space\":", n ? "," : "");
-        rt_cli_json_string(c->p->spaces[k.want->space].name);
+    for (int i = 0; gnnc_trainer_column_info(c->t, i, &k) == GNNC_OK; i++) {
+        printf("%s{\"space\":", i ? "," : "");
+        rt_cli_json_string(k.table);
         fputs(",\"name\":", stdout);
-        rt_cli_json_string(k.want->name);
+        rt_cli_json_string(k.column);
         printf(",\"disk\":[\"%s\",\"%s\"],\"memory\":[\"%s\",\"%s\"],\"mapped\":%s}",
-               rt_col_kind_name(k.have->kind), k.disk, rt_col_kind_name(k.want->kind), k.memory,
-               k.mapped ? "true" : "false");
+               kind(k.data_kind), element(k.data_element), kind(k.kind), element(k.element),
+               k.is_mapped ? "true" : "false");
     }
     fputs("]", stdout);
 }
@@ -193,14 +148,13 @@ static void json_steps(RtCli *c) {
 }
 
 static void json_phases(const RtCli *c) {
-    const rt_program *p = running(c);
+    gnnc_phase_info ph = {.struct_size = sizeof ph};
     fputs(",\"phases\":[", stdout);
-    for (int i = 0; i < p->n_phases; i++) {
-        const rt_phase *ph = &p->phases[i];
+    for (int i = 0; gnnc_trainer_phase_info(c->t, i, &ph) == GNNC_OK; i++) {
         printf("%s{\"name\":", i ? "," : "");
-        rt_cli_json_string(ph->name);
-        printf(",\"steps\":%d,\"kernels\":%d,\"library_calls\":%d}", ph->n_steps, ph->n_kernels,
-               ph->n_library_calls);
+        rt_cli_json_string(ph.name);
+        printf(",\"steps\":%d,\"kernels\":%d,\"library_calls\":%d}", ph.n_steps, ph.n_kernels,
+               ph.n_library_calls);
     }
     putchar(']');
 }
@@ -218,8 +172,8 @@ static void json_of_data(RtCli *c) {
 static int info_json(RtCli *c) {
     if (c->data && load(c) != GNNC_OK) return rt_cli_failed(c);
     fputs("{\"program\":", stdout);
-    rt_cli_json_string(c->p->name);
-    printf(",\"fingerprint\":\"%016llx\"", (unsigned long long)c->p->fingerprint);
+    rt_cli_json_string(c->is.name);
+    printf(",\"fingerprint\":\"%016llx\"", (unsigned long long)c->is.fingerprint);
     json_phases(c);
     if (c->data) json_of_data(c);
     puts("}");
@@ -228,23 +182,21 @@ static int info_json(RtCli *c) {
 
 int rt_cli_info(RtCli *c) {
     if (c->json) return info_json(c);
-    printf("%s: model %s (%s)\n", c->p->name,
-           c->p->recipe.model_name ? c->p->recipe.model_name : c->p->name, c->p->source);
-    printf("compiled by %s with %s\nprogram %016llx, libgnnrt %s\n", c->p->compiler, c->p->options,
-           (unsigned long long)c->p->fingerprint, gnnc_version());
+    printf("%s: model %s (%s)\n", c->is.name, c->is.model, c->is.source);
+    printf("compiled by %s with %s\nprogram %016llx, libgnnrt %s\n", c->is.compiler, c->is.options,
+           (unsigned long long)c->is.fingerprint, gnnc_version());
     rt_cli_print_needs(c, stdout);
     rt_cli_print_recipe(c, stdout);
     rt_cli_print_layers(c, stdout);
     print_phases(c);
     if (!c->data) {
-        rt_cli_print_vars(c, RT_VAR_PARAM, "\nParameters: ", stdout);
-        rt_cli_print_vars(c, RT_VAR_STATE, "State: ", stdout);
+        rt_cli_print_parameters(c, false, "\nParameters: ", stdout);
+        rt_cli_print_parameters(c, true, "State: ", stdout);
         puts("\nWith --data DIR: shapes, memory, bytes and FLOPs of every step.");
         return RT_EXIT_OK;
     }
     fflush(stdout);
     gnnc_status st = load(c);
-    if (c->t->program) c->p = c->t->program; /* the variant */
     if (st != GNNC_OK) {
         int code = rt_cli_failed(c);
         if (st == GNNC_E_LIMIT) print_memory(c);

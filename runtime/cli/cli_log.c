@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "runtime/clock.h"
-#include "runtime/trainer.h"
 
 /* ---- messages ---------------------------------------------------------------- */
 static void clear_progress(RtCli *c) {
@@ -123,7 +121,7 @@ static void draw_bar(int64_t done, int64_t all) {
 
 /* At most twenty times a second: a terminal is slower than an epoch on a small graph. */
 static void progress_line(RtCli *c, int64_t epoch, double loss) {
-    double now = rt_now();
+    double now = rt_cli_now();
     if (now - c->shown_at < 0.05 && epoch < epochs_wanted(c)) return;
     c->shown_at = now;
     clear_progress(c);
@@ -210,7 +208,7 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     clear_progress(c);
     if (c->log == RT_LOG_NONE) return;
     double skipped, scale;
-    bool skips = epoch > 0 && rt_trainer_skipped(c->t, &skipped, &scale);
+    bool skips = epoch > 0 && gnnc_trainer_loss_scale(c->t, &scale, &skipped) == GNNC_OK;
     if (c->log == RT_LOG_JSON) {
         printf("{\"kept_epoch\":%lld,\"epochs\":%lld,\"seconds\":%.3f", (long long)epoch,
                (long long)gnnc_trainer_epochs_done(c->t), seconds);
@@ -229,7 +227,7 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     if (epoch > 0)
         text_kept(c, epoch, seconds);
     else
-        printf("%s:", c->p->name);
+        printf("%s:", c->is.name);
     text_splits(c);
     text_logged(c);
     putchar('\n');

@@ -6,7 +6,6 @@
 
 #include "cli.h"
 #include "cli_options.h"
-#include "runtime/exec/exec.h"
 
 /* Rows of the table, by kind. */
 /* clang-format off */
@@ -285,9 +284,8 @@ static int check_predict(RtCli *c) {
 static int check_needs(RtCli *c) {
     if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
     if (check_predict(c) != RT_EXIT_OK) return RT_EXIT_USAGE;
-    const rt_sampling *how = &c->p->sampling;
-    bool by_time = how->train_links != RT_LINKS_NONE && how->n_times;
-    if (c->command == RT_CMD_EMBED && by_time && !rt_phase_of(c->p, RT_PHASE_EMBED))
+    bool of_links = c->is.has_recipe && strcmp(c->recipe.target, "links") == 0;
+    if (c->command == RT_CMD_EMBED && of_links && c->recipe.n_times && !c->is.embeds)
         return rt_cli_usage(c, "what this model computes of a node depends on the time of a link: "
                                "it embeds nothing");
     if (!c->data && c->command != RT_CMD_INFO)

@@ -5,7 +5,6 @@
 
 #include "cli.h"
 #include "cli_options.h"
-#include "runtime/trainer.h"
 
 enum { MAX_EVENTS = 1 << 19 /* about 24 MB, and 100 MB of JSON */ };
 
@@ -103,23 +102,34 @@ static void collect(RtCli *c, Table *t) {
 }
 
 /* A step of that phase; NULL: none of it ran. */
-static const gnnc_step_info *of_phase(const Table *t, const rt_phase *ph) {
+static const gnnc_step_info *of_phase(const Table *t, const char *phase) {
     for (int i = 0; i < t->n; i++)
-        if (strcmp(t->row[i].s.phase, ph->name) == 0) return &t->row[i].s;
+        if (strcmp(t->row[i].s.phase, phase) == 0) return &t->row[i].s;
     return NULL;
 }
 
-static const rt_program *program_of(const RtCli *c) {
-    return c->t->program ? c->t->program : c->p; /* the variant that runs */
+/* A step of the next phase that ran, from the *i-th on; NULL: there is no further one. */
+static const gnnc_step_info *next_phase(const RtCli *c, const Table *t, int *i) {
+    gnnc_phase_info ph = {.struct_size = sizeof ph};
+    while (gnnc_trainer_phase_info(c->t, (*i)++, &ph) == GNNC_OK) {
+        const gnnc_step_info *s = of_phase(t, ph.name);
+        if (s) return s;
+    }
+    return NULL;
+}
+
+static const char *choice(const RtCli *c) {
+    gnnc_variant_info v = {.struct_size = sizeof v};
+    for (int i = 0; gnnc_trainer_variant_info(c->t, i, &v) == GNNC_OK; i++)
+        if (v.in_use) return v.choice;
+    return NULL;
 }
 
 static void print_runs(RtCli *c, const Table *t) {
-    const rt_program *p = program_of(c);
-    const char *before = "";
+    const char *before = "", *chosen = choice(c);
+    const gnnc_step_info *s;
     printf("\nprofile: %.1f ms in the steps of", 1e3 * t->seconds);
-    for (int i = 0; i < p->n_phases; i++) {
-        const gnnc_step_info *s = of_phase(t, &p->phases[i]);
-        if (!s) continue;
+    for (int i = 0; (s = next_phase(c, t, &i));) {
         int64_t n = s->runs - first_is_apart(c, s);
         printf("%s %lld %s of @%s", before, (long long)n, n == 1 ? "run" : "runs", s->phase);
         before = ",";
@@ -127,7 +137,7 @@ static void print_runs(RtCli *c, const Table *t) {
     puts("");
     if (t->apart > 0)
         printf("not in it: %.1f ms of the first run of each that ran again\n", 1e3 * t->apart);
-    if (p->choice) printf("variant %lld: %s\n", rt_cli_option_int(c, "variant"), p->choice);
+    if (chosen) printf("variant %lld: %s\n", rt_cli_option_int(c, "variant"), chosen);
     printf("this machine at best: %.1f GB/s, %.1f GFLOP/s\n", 1e-9 * c->limits.bytes_per_s,
            1e-9 * c->limits.flops_per_s);
 }
@@ -178,12 +188,10 @@ static void json_row(const Row *r) {
 }
 
 static void json_runs(const RtCli *c, const Table *t) {
-    const rt_program *p = program_of(c);
     const char *before = "";
+    const gnnc_step_info *s;
     fputs("\"runs\":{", stdout);
-    for (int i = 0; i < p->n_phases; i++) {
-        const gnnc_step_info *s = of_phase(t, &p->phases[i]);
-        if (!s) continue;
+    for (int i = 0; (s = next_phase(c, t, &i));) {
         printf("%s\"%s\":%lld", before, s->phase, (long long)(s->runs - first_is_apart(c, s)));
         before = ",";
     }

@@ -5,14 +5,20 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "runtime/clock.h"
-#include "runtime/trainer.h"
 
 /* ---- signals ------------------------------------------------------------------
- * rt_stop_signals are blocked while training (threads made later inherit that) and
- * taken between steps or epochs: no handler, hence no global state. */
+ * They are blocked while training (threads made later inherit that) and taken between steps or
+ * epochs: no handler, hence no global state. */
+static sigset_t stop_signals(void) {
+    static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    sigset_t s;
+    sigemptyset(&s);
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) sigaddset(&s, asks[i]);
+    return s;
+}
+
 static int pending_signal(void) {
-    sigset_t s = rt_stop_signals();
+    sigset_t s = stop_signals();
     int n = sigtimedwait(&s, NULL, &(struct timespec){0, 0});
     return n > 0 ? n : 0;
 }
@@ -63,7 +69,8 @@ static void tell_done(const RtCli *c) {
 }
 
 static void tell_warm_up(RtCli *c) {
-    long long warm = c->p->recipe.warmup_epochs, all = gnnc_trainer_epochs_total(c->t);
+    long long warm = c->is.has_recipe ? c->recipe.warmup_epochs : 0,
+              all = gnnc_trainer_epochs_total(c->t);
     char text[128];
     if (warm <= all || c->log == RT_LOG_NONE) return;
     snprintf(text, sizeof text, "the warm-up of %lld epochs does not end in %lld", warm, all);
@@ -87,10 +94,10 @@ static int epoch_failed(RtCli *c, gnnc_status st) {
 static int run_epochs(RtCli *c) {
     gnnc_trainer_set_progress(c->t, hear_signals, c);
     while (!gnnc_trainer_done(c->t)) {
-        double begin = rt_now();
+        double begin = rt_cli_now();
         gnnc_status st = gnnc_trainer_epoch(c->t);
         if (st != GNNC_OK) return epoch_failed(c, st);
-        rt_cli_epoch(c, rt_now() - begin);
+        rt_cli_epoch(c, rt_cli_now() - begin);
         int64_t e = gnnc_trainer_epochs_done(c->t);
         if (c->save_every && e % c->save_every == 0 && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
         if ((c->by_signal = pending_signal())) return RT_EXIT_OK;
@@ -104,14 +111,14 @@ static int finish(RtCli *c, double begin) {
     rt_cli_saved(c);
     if (gnnc_trainer_keep_best(c->t, &kept) != GNNC_OK) return rt_cli_failed(c);
     if (c->out && gnnc_trainer_save_weights(c->t, c->out) != GNNC_OK) return rt_cli_failed(c);
-    rt_cli_result(c, kept, rt_now() - begin);
+    rt_cli_result(c, kept, rt_cli_now() - begin);
     return rt_cli_profile_end(c) == RT_EXIT_OK ? code : RT_EXIT_FAILED;
 }
 
 static int train_blocked(RtCli *c) {
-    double begin = rt_now();
+    double begin = rt_cli_now();
+    gnnc_trainer_set_int(c->t, "signals", 1);
     int code = rt_cli_start(c);
-    c->t->rt.by_signal = true;
     if (code == RT_EXIT_OK) tell_done(c);
     if (code == RT_EXIT_OK) tell_warm_up(c);
     if (code == RT_EXIT_OK) code = run_epochs(c);
@@ -128,19 +135,19 @@ static int train_blocked(RtCli *c) {
 
 int rt_cli_train(RtCli *c) {
     char name[256];
-    if (!c->p->recipe.present) {
-        fprintf(stderr, "%s: error: the model (%s) has no train block\n", c->prog, c->p->source);
+    if (!c->is.has_recipe) {
+        fprintf(stderr, "%s: error: the model (%s) has no train block\n", c->prog, c->is.source);
         return RT_EXIT_FAILED;
     }
     if (!c->checkpoint && c->resume) c->checkpoint = c->resume;
     if (!c->checkpoint) {
-        snprintf(name, sizeof name, "%s.ckpt", c->p->name);
+        snprintf(name, sizeof name, "%s.ckpt", c->is.name);
         c->checkpoint = name;
         c->default_checkpoint = true;
     }
     if (check_outputs(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO);
-    sigset_t signals = rt_stop_signals(), before;
+    sigset_t signals = stop_signals(), before;
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     int code = train_blocked(c);
     while (pending_signal()) continue; /* repeated while saving: it was obeyed */
@@ -149,10 +156,10 @@ int rt_cli_train(RtCli *c) {
 }
 
 int rt_cli_eval(RtCli *c) {
-    double begin = rt_now();
+    double begin = rt_cli_now();
     int code = rt_cli_start(c);
     if (code != RT_EXIT_OK) return code;
     if (gnnc_trainer_evaluate(c->t) != GNNC_OK) return rt_cli_failed(c);
-    rt_cli_result(c, 0, rt_now() - begin);
+    rt_cli_result(c, 0, rt_cli_now() - begin);
     return rt_cli_profile_end(c);
 }

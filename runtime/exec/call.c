@@ -24,7 +24,9 @@ bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st) {
 }
 
 /* ---- what asks for an end ---------------------------------------------------------- */
-sigset_t rt_stop_signals(void) {
+/* Those that end a run after what it does is saved: a closed terminal sends SIGHUP, a write to a
+ * log that nobody reads any more SIGPIPE. */
+static sigset_t stop_signals(void) {
     static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     sigset_t s;
     sigemptyset(&s);
@@ -34,7 +36,7 @@ sigset_t rt_stop_signals(void) {
 
 /* ---- loops ------------------------------------------------------------------------ */
 static bool is_asked_to_stop(const RtRuntime *rt) {
-    sigset_t pending, asks = rt_stop_signals();
+    sigset_t pending, asks = stop_signals();
     if (rt->stop && atomic_load_explicit(rt->stop, memory_order_relaxed)) return true;
     if (!rt->by_signal || sigpending(&pending) != 0) return false;
     return sigandset(&pending, &pending, &asks) == 0 && !sigisemptyset(&pending);

@@ -26,10 +26,6 @@ typedef struct {
     int n_local;
 } RtBlocks;
 
-/* The signals that end training after what it does is saved: SIGINT and SIGTERM; SIGHUP, as a
- * closed terminal sends it; SIGPIPE, as a write to a log that nobody reads any more does. */
-sigset_t rt_stop_signals(void);
-
 typedef struct RtRuntime {
     RtError err;         /* first failure of the current API call */
     RtPool pool;         /* lives as long as the trainer */
@@ -50,7 +46,7 @@ typedef struct RtRuntime {
     bool *alone;            /* [steps of all phases] too short to share, or NULL */
     const bool *alone_here; /* [steps] of the phase that runs */
     const atomic_int *stop; /* not 0: an end was asked for */
-    bool by_signal;         /* pending rt_stop_signals ask for it, too: they are blocked */
+    bool by_signal;         /* signals that wait ask for it, too: option "signals" */
     double asked;           /* s, when a loop first saw that; 0 = none did */
 } RtRuntime;
 
