@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "import_scaffold_view.h"
+#include "runtime/data/encoder.h"
 #include "runtime/data/import_split.h"
 #include "runtime/data/import_time.h"
 #include "runtime/data/json.h"
@@ -146,11 +147,16 @@ static bool any_encoded(const Scaffold *s, Encoded how) {
     return false;
 }
 
-static bool any_scalar(const Scaffold *s) {
+/* Code 0 is for names that other data will have. */
+static bool has_unknown(const RtColumn *c) {
+    return c->kind == RT_COL_CAT && c->encoder && c->encoder->unknown;
+}
+
+static bool any_feature(const Scaffold *s, bool is(const RtColumn *c)) {
     for (int i = 0; i < s->d->n_nodes; i++)
         for (int j = 0; j < s->d->nodes[i].n_columns; j++) {
             const RtColumn *c = &s->d->nodes[i].columns[j];
-            if (is_feature(s, c) && is_scalar(c)) return true;
+            if (is_feature(s, c) && is(c)) return true;
         }
     return false;
 }
@@ -268,7 +274,8 @@ static void put_encoder(Scaffold *s, int type) {
         const RtColumn *c = &t->columns[j];
         if (!is_feature(s, c)) continue;
         if (c->kind == RT_COL_CAT)
-            PUT(s, "  %s_%s = embedding(K_%s_%s, hidden)\n", t->name, c->name, t->name, c->name);
+            PUT(s, "  %s_%s = %s(K_%s_%s, hidden)\n", t->name, c->name,
+                has_unknown(c) ? "embedding_unknown" : "embedding", t->name, c->name);
         else
             PUT(s, "  %s_%s = %s(hidden)\n", t->name, c->name, is_scalar(c) ? "scale" : "linear");
     }
@@ -540,7 +547,7 @@ static void put_recipe(Scaffold *s) {
 }
 
 static void put_parts(Scaffold *s) {
-    if (any_scalar(s))
+    if (any_feature(s, is_scalar))
         PUT(s, "# A number per node, spread over `out` dimensions.\n"
                "layer scale(out: int)(x: f32[N]) -> f32[N, out] {\n"
                "  param w: f32[out] = normal(0, 1)\n"
@@ -568,6 +575,7 @@ static void put_all(Scaffold *s) {
         s->how->dir);
     if (d->n_edges) PUT(s, "import \"layers/sage.gnn\"\n");
     if (s->graphs && d->n_edges) PUT(s, "import \"layers/batch_norm.gnn\"\n");
+    if (any_feature(s, has_unknown)) PUT(s, "import \"layers/categories.gnn\"\n");
     PUT(s, "\n");
     put_graph(s);
     put_parts(s);

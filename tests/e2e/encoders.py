@@ -12,6 +12,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GNNC = os.path.join(TOP, "tests", "tools", "gnnc")
 MODEL = """
+import "layers/categories.gnn"
 graph G {
   node vertex timeless { age: f32;  age_missing: cat[2];  city: cat[K];  y: class[C];  split }
   edge link: vertex -> vertex { w: f32 }
@@ -21,7 +22,7 @@ layer scale(out: int)(x: f32[N]) -> f32[N, out] {
   return expand(x, out) * w
 }
 model Ages(g: G; hidden: int = 8) -> f32[vertex, C] {
-  city = embedding(K, hidden)
+  city = embedding_unknown(K, hidden, p = 0.3)
   age = scale(hidden)
   gap = scale(hidden)
   out = linear(C)
@@ -106,6 +107,22 @@ def training():
         check(f"{path}: labels are told", [c for c in made if made[c].get("label")] == ["y", "split"], made)
 
 
+def the_unknown_is_trained():
+    """No row is of the name `<unknown>`, and its vector learns."""
+    run("./ages", "--data", "here.d", "--log=none", "--epochs", 0, "--out", "w0.st")
+    rows = []
+    for path in ("w0.st", "w.st"):
+        data = values(path)
+        n = struct.unpack("<Q", data[:8])[0]
+        at = json.loads(data[8:8 + n])["city.weight"]["data_offsets"][0] + 8 + n
+        rows.append(data[at:at + 32])
+    check("the vector of unknown names learns", rows[0] != rows[1])
+    told = run(GNNC, "import", "here.csv", "here.e.csv", "-o", "starter.d", "--unknown", "--standardize", "--scaffold", "starter.gnn")
+    with open("starter.gnn", encoding="utf-8") as f:
+        check("a starter trains it, too", "vertex_city = embedding_unknown(K_vertex_city, hidden)" in f.read(), told)
+    run(GNNC, "check", "starter.gnn")
+
+
 def other_data():
     """Data that were made otherwise."""
     plain, _ = imported("plain", people(60, ["ankara", "berlin", "cairo"], 1))
@@ -181,6 +198,7 @@ def refused(rows):
 
 os.chdir(tempfile.mkdtemp())
 training()
+the_unknown_is_trained()
 other_data()
 like()
 print(f"{done - len(failures)} passed, {len(failures)} failed")
