@@ -33,6 +33,16 @@ static Host host_of(Ctx *c, const Plan *p) {
 }
 
 /* ---- the docstring --------------------------------------------------------------------------- */
+/* Whether it predicts a score of each edge: a session has a method of its own for pairs. */
+static bool scores_links(const Plan *p) {
+    for (int i = 0; i < p->bufs.n; i++) {
+        const PBuf *b = p->bufs.v[i];
+        if (b->kind == PB_OUTPUT && b->use.role == OUT_PRED)
+            return b->type.rank == 1 && b->type.dim[0]->kind == SP_EDGE;
+    }
+    return false;
+}
+
 static void usage(Host *h, const char *package, bool rows) {
     host_printf(h,
                 "\n    import %s\n    g = %s.Graph.read(\"data\")\n"
@@ -43,16 +53,20 @@ static void usage(Host *h, const char *package, bool rows) {
         host_printf(h,
                     "    t.save_weights(\"%s.safetensors\")\n"
                     "    s = %s.Model(\"%s.safetensors\").session(g)\n"
-                    "    rows = s.predict([1, 2, 3])\n",
-                    package, package, package);
+                    "    %s\n",
+                    package, package, package,
+                    scores_links(h->p) ? "scores = s.predict_links([0, 1], [2, 3])"
+                                       : "rows = s.predict([1, 2, 3])");
 }
 
 const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
     Host h = host_of(c, p), text = host_of(c, p);
     host_title(&text);
     usage(&text, k->name, k->rows != NULL);
-    host_describe(&text, k->rows ? "Trainer.predict, Session.predict" : "Trainer.predict",
-                  "Trainer.embed, by that name");
+    const char *predict = !k->rows          ? "Trainer.predict"
+                          : scores_links(p) ? "Trainer.predict, Session.predict_links"
+                                            : "Trainer.predict, Session.predict";
+    host_describe(&text, predict, "Trainer.embed, by that name");
     if (!k->rows) {
         host_puts(&text, "\nThere is no Model and no Session of it: ");
         host_comment(&text, k->no_rows);

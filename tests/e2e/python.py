@@ -602,8 +602,9 @@ def several_types():
     buys, likes = (r.integers(0, (n, m), (e, 2)).T for _ in range(2))
     w = r.random(e)
     seen = np.array(["2024-01-0%d" % (1 + i % 9) for i in range(m)], dtype="datetime64[D]")
-    graph = shop.Graph.from_arrays({"user": {"city": city, "y": y, "split": split}, "item": {"x": x, "seen": seen},
-                                    ("user", "buys", "item"): {"edge_index": buys, "w": w}, ("user", "likes", "item"): likes})
+    arrays = {"user": {"city": city, "y": y, "split": split}, "item": {"x": x, "seen": seen},
+              ("user", "buys", "item"): {"edge_index": buys, "w": w}, ("user", "likes", "item"): likes}
+    graph = shop.Graph.from_arrays(arrays)
     columns = graph.tables["user"].columns
     assert columns["city"].names == ["lima", "oslo", "rome"] and columns["y"].names == ["bad", "good"], columns
     t = shop.Trainer(graph, epochs=3)
@@ -618,6 +619,7 @@ def several_types():
     other = shop.Trainer(shop.Graph.from_pyg(data), epochs=3)
     other.train()
     assert (other.predict() == t.predict()).all()
+    of_arrow(shop, arrays, t.predict())
     s = shop.Model(t.weights_to_bytes()).session(graph)
     assert np.abs(s.predict(range(n)) - t.predict()).max() < 1e-5
     known_names = shop.Graph.from_arrays({"user": {"city": shop.Column(city[:5], names=["oslo", "rome", "lima"])}, "item": {"x": x, "seen": seen},
@@ -631,6 +633,89 @@ def several_types():
     fails("E_ARG", "2 node types (user, item)", shop.Graph.from_pyg, Store(num_nodes=n, edge_index=buys))
 
 
+class ArrowSchema(ctypes.Structure):
+    pass
+
+
+class ArrowArray(ctypes.Structure):
+    pass
+
+
+RELEASES = [ctypes.CFUNCTYPE(None, ctypes.POINTER(t)) for t in (ArrowSchema, ArrowArray)]
+ArrowSchema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_char_p), ("flags", ctypes.c_int64),
+                        ("n_children", ctypes.c_int64), ("children", ctypes.POINTER(ctypes.POINTER(ArrowSchema))),
+                        ("dictionary", ctypes.c_void_p), ("release", RELEASES[0]), ("private", ctypes.c_void_p)]
+ArrowArray._fields_ = [(n, ctypes.c_int64) for n in ("length", "null_count", "offset", "n_buffers", "n_children")] + \
+                      [("buffers", ctypes.POINTER(ctypes.c_void_p)), ("children", ctypes.POINTER(ctypes.POINTER(ArrowArray))),
+                       ("dictionary", ctypes.c_void_p), ("release", RELEASES[1]), ("private", ctypes.c_void_p)]
+
+
+class RecordBatch:
+    """What pyarrow's has, of float64 and of texts."""
+    def __init__(self, columns):
+        self.schema, self.kept, self.released = Store(names=list(columns)), [], 0
+        parts = [self.part(name, v) for name, v in columns.items()]
+        n = len(next(iter(columns.values())))
+        self.pair = (self.schema_of(b"+s", b"", [p[0] for p in parts]), self.array_of(n, [None], [p[1] for p in parts]))
+
+    def schema_of(self, form, name, children=()):
+        links = self.keep((ctypes.POINTER(ArrowSchema) * len(children))(*map(ctypes.pointer, children)))
+        return self.keep(ArrowSchema(form, name, None, 0, len(children), links, None, self.keep(RELEASES[0](self.release)), None))
+
+    def array_of(self, n, buffers, children=()):
+        links = self.keep((ctypes.POINTER(ArrowArray) * len(children))(*map(ctypes.pointer, children)))
+        room = self.keep((ctypes.c_void_p * len(buffers))(*buffers))
+        return self.keep(ArrowArray(n, 0, 0, len(buffers), len(children), room, links, None, self.keep(RELEASES[1](self.release)), None))
+
+    def part(self, name, values):
+        if values.dtype.kind == "f":
+            form, arrays = b"g", [values]
+        else:
+            form, raw = b"u", [str(v).encode() for v in values]
+            arrays = [np.cumsum([0] + [len(v) for v in raw], dtype=np.int32), np.frombuffer(b"".join(raw), np.uint8)]
+        return self.schema_of(form, name.encode()), self.array_of(len(values), [None] + [self.keep(a).ctypes.data for a in arrays])
+
+    def keep(self, value):
+        self.kept.append(value)
+        return value
+
+    def release(self, of):
+        self.released += 1
+        of.contents.release = type(of.contents.release)()
+
+    def __arrow_c_array__(self):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return tuple(new(ctypes.addressof(p), n, None) for p, n in zip(self.pair, (b"arrow_schema", b"arrow_array")))
+
+
+def of_arrow(shop, arrays, want):
+    """Texts, dates in seconds and numbers of record batches are those of arrays; each batch is released once."""
+    graph, user, item = shop.Graph(), arrays["user"], arrays["item"]
+    graph.add_nodes("user", len(user["city"]))
+    graph.add_nodes("item", len(item["x"]))
+    likes, buys = arrays["user", "likes", "item"], arrays["user", "buys", "item"]
+    graph.add_edges("likes", "user", "item", *likes)
+    graph.add_edges("buys", "user", "item", *buys["edge_index"])
+    batches = [RecordBatch({"city": user["city"]}), RecordBatch({"seen": item["seen"].astype("datetime64[s]").astype(float)}),
+               RecordBatch({"w": buys["w"]})]
+    for table, batch in zip(("user", "item", "buys"), batches):
+        graph.add_arrow(table, batch)
+    graph.add_column("user", "y", user["y"])
+    graph.add_column("user", "split", user["split"])
+    graph.add_column("item", "x", item["x"])
+    fails("E_SHAPE", "a batch of 3 rows", graph.add_arrow, "buys", RecordBatch({"more": np.zeros(3)}))
+    fails("E_ARG", "released", graph.add_arrow, "buys", batches[2])
+    graph.commit()
+    assert graph.tables["user"].columns["city"].names == ["lima", "oslo", "rome"]
+    t = shop.Trainer(graph, epochs=3)
+    t.train()
+    assert (t.predict() == want).all()
+    del t, graph
+    gc.collect()
+    assert [b.released for b in batches] == [2, 2, 2], [b.released for b in batches]
+
+
 def pairs_of_nodes():
     """Scores of pairs, and the best of a source, are those that sorting all scores gives."""
     from session_links import USERS, SCORES, shop, shop_model
@@ -638,6 +723,8 @@ def pairs_of_nodes():
     with open("pairs.gnn", "w", encoding="utf-8") as f:
         f.write(shop_model(*SCORES["drawn"]).replace('"layers/', '"%s/models/layers/' % TOP))
     pairs = emit("pairs.gnn", "pairs")
+    doc = pairs.__doc__
+    assert "Session.predict_links" in doc and "s.predict_links([" in doc and "Session.predict\n" not in doc and "s.predict(" not in doc, doc
     graph = pairs.Graph.read("shop")
     t = pairs.Trainer(graph, epochs=2)
     t.train()
@@ -665,6 +752,19 @@ def no_rows():
     graphs = emit(TOP + "/models/molecule.gnn", "molecule", "-O0")
     assert "There is no Model" in graphs.__doc__ and "Session.predict" not in graphs.__doc__, graphs.__doc__
     fails("E_STATE", "'pred' has no row for each node", graphs.Model, b"")
+    r = np.random.default_rng(5)
+    ptr = np.arange(13) * 4
+    ring = np.array([(4 * g + i, 4 * g + (i + 1) % 4) for g in range(12) for i in range(4)]).T
+    atoms, bonds = ({"%s_%d" % (c, k): r.integers(0, 3, 48) for k in range(n)} for c, n in (("x", 9), ("attr", 3)))
+    y, split = r.normal(size=(12, 1)).astype(np.float32), 1 + np.arange(12) % 3
+    batch = Store({k: Tensor(v) for k, v in {**atoms, **bonds}.items()}, num_graphs=12, num_nodes=48, ptr=Tensor(ptr), edge_index=Tensor(ring),
+                  y=Tensor(y), split=split)
+    given = graphs.Graph.from_arrays({"graph": {"y": y, "split": split}, "vertex": {"graph_ptr": ptr, **atoms},
+                                      ("vertex", "link", "vertex"): {"edge_index": ring, **bonds}})
+    a, b = (graphs.Trainer(g, epochs=1, seed=2) for g in (graphs.Graph.from_pyg(batch), given))
+    for t in (a, b):
+        t.train()
+    assert a.predict().shape == (12, 1) and (a.predict() == b.predict()).all()
 
 
 def names():
