@@ -84,7 +84,7 @@ CC_SO := $(shell sed -n 's/^\#define GNNCC_ABI_VERSION \([0-9]*\)$$/\1/p' fronte
 CC_PARTS = $(COMPILER_OBJ) $(BUILD)/libgnnrt.a
 CC_LIBS = $(LLVM_LIBS) -pthread -lz -lm
 $(BUILD)/libgnncc.so.$(CC_SO): $(CC_PARTS) frontend/gnncc.map
-	$(CC) $(SAN) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,--gc-sections \
+	$(CC) $(SAN) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,--gc-sections $(if $(SAN),,-Wl,-z,defs) \
 	    -Wl,--version-script=frontend/gnncc.map -o $@ $(CC_PARTS) $(CC_LIBS)
 $(BUILD)/libgnncc.so: $(BUILD)/libgnncc.so.$(CC_SO)
 	ln -sf $(<F) $@

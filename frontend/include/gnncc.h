@@ -130,7 +130,8 @@ gnncc_status gnncc_on_cancel(gnncc_compiler *c, gnncc_cancel_fn *cancelled, void
 gnncc_status gnncc_compile(const gnncc_compiler *c, const char *path, gnncc_result **out);
 /* The diagnostics alone, as gnncc_compile(), also of a file without a model. */
 gnncc_status gnncc_check(const gnncc_compiler *c, const char *path, gnncc_result **out);
-/* What `gnnc import` does: a data directory of other files.  Nobody can cancel it.
+/* What `gnnc import` does: a data directory of other files, but for databases, which the command
+ * line alone reads.  Nobody can cancel it.
  *   arg  [n] words of the command line behind "import"
  * GNNCC_E_DIAGNOSED, GNNCC_E_OPTION: gnncc_result_text() says why. */
 gnncc_status gnncc_import(const gnncc_compiler *c, int n, const char *const *arg,
