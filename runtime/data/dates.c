@@ -51,12 +51,28 @@ static bool is_day(int y, int m, int d) {
     return m >= 1 && m <= 12 && d >= 1 && d <= days_in_month(y, m);
 }
 
-/* What may follow a date: a time of the day, Z. */
+/* What a clock is ahead of UTC: "Z", "+02", "+0230", "-02:30". */
+static bool take_zone(const char **s, double *seconds) {
+    int h, m = 0, sign = **s == '-' ? -1 : 1;
+    *seconds = 0;
+    if (**s == 'Z') return ++*s, true;
+    if (**s != '+' && **s != '-') return true;
+    ++*s;
+    if (!take_digits(s, 2, &h)) return false;
+    if (**s == ':' && (++*s, **s < '0' || **s > '9')) return false;
+    if (**s && !take_digits(s, 2, &m)) return false;
+    *seconds = sign * (h * 3600.0 + m * 60.0);
+    return h < 24 && m < 60;
+}
+
+/* What may follow a date: a time of the day, and then a zone; Z. */
 static bool take_rest(const char *s, bool loose, int y, int m, int d, double *v) {
-    double clock = 0;
-    if ((*s == ' ' || *s == 'T') && (s++, !take_clock(&s, loose, &clock))) return false;
-    if (*s == 'Z') s++;
-    *v = (double)days_from_date(y, m, d) * 86400.0 + clock;
+    double clock = 0, ahead = 0;
+    bool timed = *s == ' ' || *s == 'T';
+    if (timed && (s++, !take_clock(&s, loose, &clock))) return false;
+    if (!timed && *s == 'Z') s++;
+    if (timed && !take_zone(&s, &ahead)) return false;
+    *v = (double)days_from_date(y, m, d) * 86400.0 + clock - ahead;
     return !*s;
 }
 

@@ -17,7 +17,7 @@ typedef enum {
 } RtDateForm;
 
 /* Seconds since 1970: a number, or "2013-05-01", "2013-05-01 10:00",
- * "2013-05-01T10:00:30.5Z" (UTC). */
+ * "2013-05-01T10:00:30.5Z" (UTC), "2013-05-01 10:00:30+02:00" (two hours ahead of UTC). */
 bool rt_cell_time(const char *cell, double *v);
 /* The same of a date in one of the forms; a time of the day may follow ("31/01/2020 9:30"). */
 bool rt_cell_date(const char *cell, RtDateForm form, double *v);

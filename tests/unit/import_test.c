@@ -233,6 +233,17 @@ TEST(cells) {
     CHECK(!rt_cell_time("2000-13-01", &v) && !rt_cell_time("2000-01-01 25:00", &v));
     CHECK(!rt_cell_time("2001-02-31", &v) && !rt_cell_time("1900-02-29", &v));
     CHECK(!rt_cell_time("2001-04-31", &v) && rt_cell_time("2001-12-31", &v));
+    CHECK(rt_cell_time("2000-02-29T12:00Z", &v) && v == 951825600);
+    CHECK(rt_cell_time("2000-02-29 14:30+02:30", &v) && v == 951825600);
+    CHECK(rt_cell_time("2000-02-29T09:00:00.5-03", &v) && v == 951825600.5);
+    CHECK(rt_cell_time("2000-02-29 13:00:00+0100", &v) && v == 951825600);
+    CHECK(rt_cell_time("0000-01-01", &v) && v < -62e9 && rt_cell_time("9999-12-31", &v));
+    static const char *const none[] = {"2000-02-29+01:00",        "2000-02-29 12:00+1",
+                                       "2000-02-29 12:00+01:",    "2000-02-29 12:00+24:00",
+                                       "2000-02-29 12:00+01:60",  "2000-02-29 12:00Z+01",
+                                       "2000-02-29 12:00+01:00Z", "2000-02-29 12:00+01:001"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK_MSG(!rt_cell_time(none[i], &v), "%s", none[i]);
     CHECK(!rt_cell_time("2000-01-01x", &v) && !rt_cell_time("2000", &(double){0}) == false);
 }
 
