@@ -446,6 +446,7 @@ gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
     RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_pipeline, out, step_wait_s);
+    if (st == GNNC_OK) st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     if (!t->batches)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "the model is not trained by batches");
