@@ -9,10 +9,9 @@
 #include "session.h"
 
 /* ---- what there is -------- */
+/* Whatever was computed before batches are: nothing of it is known of a graph without rows. */
 static bool is_whole(const rt_buf *b) {
-    static const char PREFIX[] = "whole.";
-    return b->kind == RT_BUF_SAVED && b->in_batches && b->io_name &&
-           strncmp(b->io_name, PREFIX, sizeof PREFIX - 1) == 0;
+    return b->kind == RT_BUF_SAVED && b->in_batches;
 }
 
 /* The data's table that rows of a space are those of, each of one; -1: there is none. */
