@@ -136,6 +136,8 @@ SMALL = cells codes encoders graph graph_append graph_arrow graph_column graph_d
     weights data/encoder data/json data/npy data/safetensors data/schema
 $(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os
 
+# What is asked once, by people, is compiled small: libraries that only predict have it, too.
+$(BUILD)/runtime/describe.o: private CFLAGS_ALL += -Os
 RUNTIME_CC = $(CC) $(CFLAGS_ALL) -fPIC -fno-semantic-interposition -ffunction-sections -fdata-sections -I. -Iruntime/include
 $(RUNTIME_OBJ) $(BUILD)/runtime/exec/gemm_serial_plain.o: $(BUILD)/runtime.flags
 $(BUILD)/runtime/%.o: runtime/%.c
