@@ -18,6 +18,7 @@ typedef enum { NODE_KERNEL, NODE_LIBRARY, NODE_COPY, NODE_FILL, NODE_LOOP } Node
 typedef struct CUgraphNode_st {
     struct CUgraphNode_st *next;
     NodeKind kind;
+    int device;
     CudasimLaunch launch;
     void *to;
     const void *from;

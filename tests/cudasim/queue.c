@@ -20,6 +20,7 @@ struct CUevent_st {
     cudaStream_t by;     /* of the last record */
     int waiting;         /* tasks that name the event */
     bool destroyed;
+    int device;
 };
 
 typedef enum { TASK_NODE, TASK_GRAPH, TASK_RECORD, TASK_WAIT } TaskKind;
@@ -253,13 +254,16 @@ cudaError_t cudaDeviceSynchronize(void) {
     return cudaSuccess;
 }
 
-/* For the last record that was asked for by now; of none there is nothing to wait for. */
+/* For the last record that was asked for by now; of none there is nothing to wait for.  What is
+ * given to the default stream runs at once, and so what it waits for does. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
     (void)flags;
-    if (!s || s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
+    if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
     Queues *q = lock();
     Task t = {.kind = TASK_WAIT, .event = e, .record = e->asked, .by = e->by};
-    cudaError_t error = e->done < e->asked ? enqueue(q, s, &t) : cudaSuccess;
+    cudaError_t error = cudaSuccess;
+    if (e->done < e->asked && s) error = enqueue(q, s, &t);
+    if (e->done < e->asked && !s) drain(q, e->by, e, e->asked);
     unlock(q);
     return error;
 }
@@ -268,7 +272,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
     (void)flags;
     *e = calloc(1, sizeof **e);
-    return *e ? cudaSuccess : cudasim_note(cudaErrorMemoryAllocation);
+    if (!*e) return cudasim_note(cudaErrorMemoryAllocation);
+    cudaGetDevice(&(*e)->device);
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
@@ -279,12 +285,19 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
     return cudaSuccess;
 }
 
+/* As with CUDA, by a stream of the event's GPU. */
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-    if (!s || s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
+    int device = s ? s->device : 0;
+    if (!s) cudaGetDevice(&device);
+    if (s && s->captured) return cudasim_note(cudaErrorStreamCaptureUnsupported);
+    if (device != e->device) return cudasim_note(cudaErrorInvalidResourceHandle);
     Queues *q = lock();
+    cudaError_t error = cudaSuccess;
     e->by = s;
-    cudaError_t error =
-        enqueue(q, s, &(Task){.kind = TASK_RECORD, .event = e, .record = ++e->asked});
+    if (s)
+        error = enqueue(q, s, &(Task){.kind = TASK_RECORD, .event = e, .record = ++e->asked});
+    else
+        e->done = ++e->asked;
     unlock(q);
     return error;
 }

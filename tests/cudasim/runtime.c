@@ -25,6 +25,7 @@ typedef struct Block {
     void *p;
     size_t n_bytes;
     bool on_device;
+    int device; /* the allocating thread's */
 } Block;
 
 typedef struct {
@@ -64,6 +65,12 @@ static cudasim_counters *mine(void) {
 
 cudasim_counters *cudasim_count_here(void) {
     return mine();
+}
+
+/* .. and works with. */
+static int *current_device(void) {
+    static _Thread_local int d;
+    return &d;
 }
 
 #define COUNT(what) (device()->count.what++, mine()->what++)
@@ -135,11 +142,12 @@ cudaError_t cudasim_note(cudaError_t e) {
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
-/* The host must not touch device memory: it is poisoned but while a call works on it. */
-static void enter(void) {
+/* The host must not touch device memory: it is poisoned but while a call works on it, and for a
+ * call of one GPU that of the others. */
+static void enter(int gpu) {
     if (device()->inside++) return;
     for (Block *b = device()->blocks; b; b = b->next)
-        if (b->on_device) __asan_unpoison_memory_region(b->p, b->n_bytes);
+        if (b->on_device && b->device == gpu) __asan_unpoison_memory_region(b->p, b->n_bytes);
 }
 
 static void leave(void) {
@@ -160,7 +168,7 @@ static cudaError_t allocate_locked(void **p, size_t n_bytes, bool on_device) {
         return cudasim_note(cudaErrorMemoryAllocation);
     }
     memset(at, 0xa5, rounded); /* memory comes with whatever was in it */
-    *b = (Block){d->blocks, at, n_bytes, on_device};
+    *b = (Block){d->blocks, at, n_bytes, on_device, *current_device()};
     d->blocks = b;
     if (on_device) d->live_bytes += (int64_t)n_bytes;
     if (on_device && !d->inside) __asan_poison_memory_region(at, n_bytes);
@@ -247,9 +255,22 @@ static bool lies_in_locked(const void *p, size_t n_bytes, bool on_device) {
     return !on_device;
 }
 
-static bool lies_in(const void *p, size_t n_bytes, bool on_device) {
+/* Memory of another GPU than the stream's would be a mistake, though CUDA takes it. */
+static bool is_of(const void *p, int gpu) {
+    const Block *b = device()->blocks;
+    while (b && ((const char *)p < (const char *)b->p ||
+                 (const char *)p >= (const char *)b->p + b->n_bytes))
+        b = b->next;
+    return b && b->device == gpu;
+}
+
+static int gpu_of(cudaStream_t s) {
+    return s ? s->device : *current_device();
+}
+
+static bool lies_in(const void *p, size_t n_bytes, bool on_device, cudaStream_t s) {
     lock();
-    bool yes = lies_in_locked(p, n_bytes, on_device);
+    bool yes = lies_in_locked(p, n_bytes, on_device) && (!on_device || is_of(p, gpu_of(s)));
     unlock();
     return yes;
 }
@@ -310,7 +331,7 @@ static void move(const Node *n) {
 
 void cudasim_perform(const Node *n) {
     lock();
-    enter();
+    enter(n->device);
     if (n->kind == NODE_KERNEL) cudasim_run(&n->launch);
     if (n->kind == NODE_LIBRARY) n->launch.call(n->launch.closure);
     if (n->kind == NODE_COPY) move(n);
@@ -330,9 +351,9 @@ static bool is_locked_memory(const void *p) {
 
 /* Queues n, or appends it to what the stream records.  As with CUDA, launches want the stream's GPU
  * to be the thread's. */
-static cudaError_t submit(cudaStream_t s, const Node *n) {
-    int now;
-    cudaGetDevice(&now);
+static cudaError_t submit(cudaStream_t s, Node *n) {
+    int now = *current_device();
+    n->device = gpu_of(s);
     if (s && s->device != now && (n->kind == NODE_KERNEL || n->kind == NODE_LIBRARY)) {
         if (n->launch.drop) n->launch.drop(n->launch.closure);
         return cudasim_note(cudaErrorInvalidResourceHandle);
@@ -379,7 +400,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemc
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     if (n_bytes == 0) return cudaSuccess;
-    if (!lies_in(to, n_bytes, to_device) || !lies_in(from, n_bytes, from_device))
+    if (!lies_in(to, n_bytes, to_device, s) || !lies_in(from, n_bytes, from_device, s))
         return cudasim_note(cudaErrorInvalidValue);
     bool garbled = kind == cudaMemcpyHostToDevice && is_now(&device()->until_garble);
     return submit(s, &(Node){.kind = NODE_COPY,
@@ -393,7 +414,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, cudaMemc
 cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t rows,
                               cudaStream_t s) {
     if (width == 0 || rows == 0) return cudaSuccess;
-    if (pitch < width || !lies_in(to, pitch * (rows - 1) + width, true))
+    if (pitch < width || !lies_in(to, pitch * (rows - 1) + width, true, s))
         return cudasim_note(cudaErrorInvalidValue);
     Node n = {.kind = NODE_FILL, .to = to, .value = value, .n_bytes = width};
     n.pitch = pitch;
@@ -419,11 +440,6 @@ cudaError_t cudaDriverGetVersion(int *version) {
     const char *older = getenv("CUDASIM_DRIVER");
     *version = older ? atoi(older) : CUDART_VERSION;
     return cudaSuccess;
-}
-
-static int *current_device(void) {
-    static _Thread_local int d;
-    return &d;
 }
 
 cudaError_t cudaSetDevice(int d) {

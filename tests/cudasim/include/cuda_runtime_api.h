@@ -84,6 +84,7 @@ struct cudaGraphNodeParams { /* of which CUDA has more kinds */
     struct cudaConditionalNodeParams conditional;
 };
 
+#pragma GCC visibility push(default) /* tests find them in a library */
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaSetDevice(int device);
@@ -144,6 +145,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s CUDASIM_DEFAULT(0));
 cudaError_t cudaEventQuery(cudaEvent_t e);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }
