@@ -207,11 +207,6 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     const Plan *p = plan[0];
     const Target *t = choose_target(c, j);
     if (!t) return false;
-    if (j->o.infer && !j->on.host) {
-        diag_add(c, DIAG_E0513, (Span){0},
-                 "--infer predicts on the cpu: --target=cpu, or cpu,cuda");
-        return false;
-    }
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
     bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "runtime/exec/device.h"
+
 enum { BATCH = 1024 }; /* rows that are predicted at once */
 
 gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
@@ -18,6 +20,7 @@ gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
     if (!s) return GNNC_E_NOMEM;
     *s = (gnnc_session){.from = {alloc, release, user}};
     rt_pool_init(&s->rt.pool, &s->from);
+    atomic_init(&s->n_holders, 1);
     *out = s;
     return GNNC_OK;
 }
@@ -39,6 +42,7 @@ static void release(RtServed *of) {
 /* What predictions write; nothing of it may be there. */
 static void drop_part(gnnc_session *s) {
     rt_session_subgraph_drop(s);
+    if (s->rt.device) rt_device_close(&s->x);
     rt_batch_step_free(&s->step);
     rt_minibatch_free(&s->m);
     rt_sampler_free(s->sampler);
@@ -55,8 +59,9 @@ static void drop_part(gnnc_session *s) {
 }
 
 void gnnc_session_destroy(gnnc_session *s) {
-    if (!s) return;
+    if (!s || atomic_fetch_sub(&s->n_holders, 1) > 1) return;
     RtAlloc from = s->from;
+    rt_session_tensor_drop(s);
     drop_part(s);
     release(s->of);
     from.release(from.user, s);
@@ -103,8 +108,11 @@ static gnnc_status serve(RtServed *of) {
     gnnc_status st;
     TRY(st, find_prediction(of));
     if (refresh) TRY(st, rt_phase_run(&t->x, refresh));
-    if (of->brings) return rt_session_subgraph_share(of); /* what @encode gives comes with rows */
-    if (encode) st = rt_phase_run(&t->x, encode);
+    if (of->brings) /* what @encode gives comes with rows */
+        TRY(st, rt_session_subgraph_share(of));
+    else if (encode)
+        TRY(st, rt_phase_run(&t->x, encode));
+    st = rt_session_device_share(of);
 out:
     return st;
 }
@@ -121,6 +129,7 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     s->rt.bound = of->t->rt.bound;
     s->rt.no_amx = of->t->rt.no_amx;
     s->rt.amx = of->t->rt.amx;
+    TRY(st, rt_session_device_take(s, of));
     if (of->rows.type < 0) { /* pairs beside the whole graph */
         TRY(st, rt_minibatch_new(pool, &s->from, &s->x, NULL, &s->m, &s->rt.err));
         return rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
@@ -149,7 +158,8 @@ static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trai
     *out = t;
     if (st != GNNC_OK) return rt_fail_nomem(&s->rt.err, "a session");
     TRY(st, gnnc_trainer_set_int(t, "threads", 1));
-    TRY(st, gnnc_trainer_set_text(t, "device", "cpu"));
+    TRY(st, gnnc_trainer_set_text(t, "device", *s->device ? s->device : "cpu"));
+    rt_device_order(&t->rt, s->rt.in_stream ? s->rt.stream : GNNC_NO_STREAM);
     TRY(st, rt_given_open(t, &m->weights, false));
     if (!g) TRY(st, rt_session_empty_graph(t, brings, &empty));
     st = gnnc_trainer_load_graph(t, g ? g : empty);
@@ -208,6 +218,7 @@ gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
         (*out)->of = s->of;
         (*out)->seed = s->seed;
         if (s->brought) rt_session_subgraph_copy(*out, s);
+        memcpy((*out)->device, s->device, sizeof s->device);
         return GNNC_OK;
     }
     gnnc_session_destroy(*out);
@@ -232,7 +243,7 @@ gnnc_status rt_session_begin(gnnc_session *s, bool links) {
     if (!s->of) return rt_fail(err, GNNC_E_STATE, "the session has no data");
     const char *name = s->of->t->program->name;
     bool has_links = s->of->rows.type < 0;
-    if (links == has_links) return GNNC_OK;
+    if (links == has_links) return rt_session_device_begin(s);
     return has_links
                ? rt_fail(err, GNNC_E_STATE, "'%s' scores links: gnnc_session_predict_links", name)
                : rt_fail(err, GNNC_E_STATE, "'%s' predicts rows of nodes: gnnc_session_predict",
@@ -278,27 +289,44 @@ static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
     return GNNC_OK;
 }
 
-gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
-    if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
-    gnnc_status st = rt_session_begin(s, false);
-    if (st == GNNC_OK && s->brought)
-        st = rt_fail(&s->rt.err, GNNC_E_STATE,
-                     "the session has no graph: gnnc_session_predict_subgraph");
-    return st == GNNC_OK ? rt_session_predict(s, n, id, out) : st;
-}
-
-gnnc_status rt_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
+gnnc_status rt_session_rows(gnnc_session *s, int64_t n, const int64_t *id, RtTakeRows *take,
+                            void *out) {
+    size_t row_bytes = (size_t)s->of->row_floats * sizeof(float);
     gnnc_status st = GNNC_OK;
-    int64_t width = s->of->row_floats;
     for (int64_t from = 0; from < n && st == GNNC_OK; from += BATCH) {
         int64_t k = n - from < BATCH ? n - from : BATCH;
         TRY(st, take_ids(s, k, id + from));
         TRY(st, run_batch(s, k));
-        const float *pred = s->m.x.buf[s->of->pred];
-        const int32_t *row = s->m.batch->seed[0]; /* one that was asked for twice is there once */
-        for (int64_t i = 0; i < k; i++)
-            memcpy(out + (from + i) * width, pred + row[i] * width, (size_t)width * sizeof *out);
+        /* One that was asked for twice is there once. */
+        st = take(s, s->m.batch->seed[0], k, (char *)out + (size_t)from * row_bytes);
     }
 out:
     return st;
+}
+
+static gnnc_status take_here(gnnc_session *s, const int32_t *row, int64_t n, void *out) {
+    gnnc_status st = rt_device_batch_pull(&s->m.x, s->of->pred);
+    if (st != GNNC_OK) return st;
+    const float *pred = s->m.x.buf[s->of->pred];
+    int64_t width = s->of->row_floats;
+    for (int64_t i = 0; i < n; i++)
+        memcpy((float *)out + i * width, pred + row[i] * width, (size_t)width * sizeof *pred);
+    return GNNC_OK;
+}
+
+gnnc_status rt_session_begin_rows(gnnc_session *s) {
+    gnnc_status st = rt_session_begin(s, false);
+    if (st != GNNC_OK || !s->brought) return st;
+    return rt_fail(&s->rt.err, GNNC_E_STATE,
+                   "the session has no graph: gnnc_session_predict_subgraph");
+}
+
+gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
+    if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
+    gnnc_status st = rt_session_begin_rows(s);
+    return st == GNNC_OK ? rt_session_predict(s, n, id, out) : st;
+}
+
+gnnc_status rt_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
+    return rt_session_rows(s, n, id, take_here, out);
 }

@@ -78,7 +78,8 @@ typedef struct RtBrought {
 
 struct gnnc_session {
     RtAlloc from;
-    RtServed *of; /* NULL: no data yet */
+    char device[RT_OPTION_TEXT_SIZE]; /* where it is to run; "": the host */
+    RtServed *of;                     /* NULL: no data yet */
     RtRuntime rt;
     RtExec x;           /* the whole data, with errors and working memory of the session's */
     RtSampler *sampler; /* of rows */
@@ -88,7 +89,9 @@ struct gnnc_session {
     int32_t *id;        /* [BATCH] the rows of a batch */
     double *time;       /* [BATCH] .. and their times; NULL: the model knows none */
     uint64_t seed;
-    bool ran; /* once: there is room */
+    bool ran;                       /* once: there is room */
+    struct RtSessionTensor *tensor; /* session_dlpack.c; NULL: none was given yet */
+    atomic_int n_holders;           /* the host, and the tensor that it has */
 };
 
 /* Before each prediction: GNNC_E_STATE where there are no data, or the model gives the other sort:
@@ -98,6 +101,13 @@ gnnc_status rt_session_no_row(gnnc_session *s, const char *what, int64_t i, int6
 
 /* Rows of the graph, or of the request that is bound. */
 gnnc_status rt_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
+/* What a batch gave of its rows row[n], to `out`. */
+typedef gnnc_status RtTakeRows(gnnc_session *s, const int32_t *row, int64_t n, void *out);
+/* The same, batch by batch: `out` moves on. */
+gnnc_status rt_session_rows(gnnc_session *s, int64_t n, const int64_t *id, RtTakeRows *take,
+                            void *out);
+/* GNNC_E_STATE where rows are not those of a graph. */
+gnnc_status rt_session_begin_rows(gnnc_session *s);
 
 /* of->whole. */
 gnnc_status rt_session_find_whole(RtServed *of);
@@ -114,6 +124,14 @@ gnnc_status rt_session_subgraph_share(RtServed *of);
 gnnc_status rt_session_subgraph_take(gnnc_session *s, RtServed *of);
 void rt_session_subgraph_drop(gnnc_session *s);
 void rt_session_subgraph_copy(gnnc_session *to, const gnnc_session *from);
+
+/* session_device.c: where predictions are made.  What all sessions read is there, and nothing
+ * changes it from now on; a session's own queue; who calls works with that device, behind the
+ * host's stream. */
+gnnc_status rt_session_device_share(RtServed *of);
+gnnc_status rt_session_device_take(gnnc_session *s, const RtServed *of);
+gnnc_status rt_session_device_begin(gnnc_session *s);
+void rt_session_tensor_drop(gnnc_session *s);
 
 /* What all sessions of links read; the trainer has its data and weights. */
 gnnc_status rt_session_links_share(RtServed *of);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/batch/link_impl.h"
+#include "runtime/exec/device.h"
 #include "session.h"
 
 enum { BATCH = 4096 }; /* pairs that are scored at once */
@@ -70,6 +71,7 @@ static gnnc_status score(gnnc_session *s, const RtDrawn *d, const float **out) {
     TRY(st, rt_minibatch_bind(&s->m, &s->x, NULL, &s->rt.err));
     TRY(st, rt_link_batches_bind(t, &s->m, &links, &s->rt.err));
     TRY(st, rt_batch_step_run(&s->step, &s->m, !s->ran));
+    TRY(st, rt_device_batch_pull(&s->m.x, s->of->pred));
     s->ran = true;
     *out = s->m.x.buf[s->of->pred];
 out:

@@ -88,6 +88,7 @@ gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const 
     t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
     t->last_phase = -1;
     atomic_init(&t->stop, 0);
+    atomic_init(&t->n_holders, 1);
     t->options = rt_options_of(t->program);
     gnnc_status st = create_tables(t);
     if (st == GNNC_OK)
@@ -115,8 +116,9 @@ gnnc_status gnnc_trainer_create(gnnc_trainer **out, const gnnc_program *model) {
 }
 
 void gnnc_trainer_destroy(gnnc_trainer *t) {
-    if (!t) return;
+    if (!t || atomic_fetch_sub(&t->n_holders, 1) > 1) return;
     RtAlloc outer = t->outer;
+    if (t->rt.device) t->rt.device->ops->enter(t->rt.device);
     if (t->training) t->training->stop_batches(t);
     rt_team_stop(t->rt.team);
     rt_device_close(&t->x);
@@ -154,6 +156,13 @@ gnnc_status rt_trainer_need_data(gnnc_trainer *t) {
 const char *gnnc_trainer_device(const gnnc_trainer *t) {
     if (!t) return "";
     return t->rt.device ? t->rt.device->ops->name : "cpu";
+}
+
+gnnc_status gnnc_trainer_set_stream(gnnc_trainer *t, void *stream) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    rt_device_order(&t->rt, stream);
+    return GNNC_OK;
 }
 
 gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user) {
@@ -296,6 +305,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     t->rt.by_signal = t->options.signals != 0;
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.ordinal, t->options.tf32 != 0));
     rt_device_want_buckets(&t->x, t->options.buckets != 0);
+    TRY(st, rt_device_follow(&t->x));
     if (t->rt.device) {
         t->rt.device->gathers = t->options.device_features && t->program->device_gather;
         t->rt.device->groups = t->options.group_products != 0;

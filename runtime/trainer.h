@@ -95,6 +95,7 @@ struct gnnc_trainer {
     int last_phase;                 /* index, -1 = none has run */
     int *shown;                     /* [n_shown] variables that have a name outside: no slots */
     int n_shown;
+    atomic_int n_holders; /* the host, and tensors that it has of the trainer's memory */
     atomic_int stop;
 };
 
@@ -123,6 +124,10 @@ enum { RT_SERIAL_NS = 20000 }; /* a step of less is faster alone, even beside th
 
 /* The buffer of what gnnc_trainer_predict gives; -1: the model predicts nothing. */
 int rt_trainer_prediction(const gnnc_trainer *t);
+
+/* The buffer of a hidden layer, a shown variable of f32, by name. */
+gnnc_status rt_trainer_layer(gnnc_trainer *t, const char *layer, int *buf);
+gnnc_status rt_trainer_parameter(gnnc_trainer *t, const char *name, int *var);
 
 size_t rt_var_bytes(gnnc_trainer *t, int var);
 /* The best epoch's copy of a shown variable; the present value where there is none. */

@@ -249,7 +249,7 @@ static void keep_if_best(gnnc_trainer *t) {
 }
 
 /* ---- steps and epochs ----------------------------------------------------------------- */
-static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
+static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
     int index = (int)(phase - t->program->phases);
     bool trains = phase->kind == RT_PHASE_TRAIN, judges = phase->kind == RT_PHASE_EVAL;
     if (trains || judges) {
@@ -278,6 +278,14 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
         t->trained = false;
     }
     return GNNC_OK;
+}
+
+static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
+    gnnc_status st = rt_device_follow(&t->x);
+    if (st != GNNC_OK) return st;
+    st = run_unordered(t, phase);
+    gnnc_status after = rt_device_lead(&t->x);
+    return st != GNNC_OK ? st : after;
 }
 
 static gnnc_status need_named(gnnc_trainer *t, const char *name, const rt_phase **phase) {

@@ -95,8 +95,12 @@ const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i) {
     return NULL;
 }
 
-static gnnc_status no_layer(gnnc_trainer *t, const char *layer) {
+gnnc_status rt_trainer_layer(gnnc_trainer *t, const char *layer, int *buf) {
     char names[256] = "";
+    for (*buf = 0; *buf < t->program->n_bufs; ++*buf) {
+        const char *name = layer_of(&t->program->bufs[*buf]);
+        if (name && strcmp(name, layer) == 0) return GNNC_OK;
+    }
     for (int i = 0, at = 0; i < gnnc_trainer_n_layers(t) && at < (int)sizeof names; i++)
         at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", i ? ", " : ": there is ",
                        gnnc_trainer_layer_name(t, i));
@@ -110,13 +114,10 @@ gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float *
     RT_NOT_NULL(t, rank);
     RT_NOT_NULL(t, dim);
     rt_trainer_begin(t);
-    for (int b = 0; b < t->program->n_bufs; b++) {
-        const char *name = layer_of(&t->program->bufs[b]);
-        if (!name || strcmp(name, layer) != 0) continue;
-        gnnc_status st = gnnc_trainer_run_phase(t, "embed");
-        return st == GNNC_OK ? give(t, b, data, rank, dim) : st;
-    }
-    return no_layer(t, layer);
+    int b;
+    gnnc_status st = rt_trainer_layer(t, layer, &b);
+    if (st == GNNC_OK) st = gnnc_trainer_run_phase(t, "embed");
+    return st == GNNC_OK ? give(t, b, data, rank, dim) : st;
 }
 
 /* ---- parameters ---------------------------------------------------------------- */
@@ -158,21 +159,27 @@ bool rt_trainer_skipped(gnnc_trainer *t, double *steps, double *scale) {
     return state_of(t, RT_ROLE_SKIPPED_STEPS, steps) && state_of(t, RT_ROLE_LOSS_SCALE, scale);
 }
 
-static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data,
-                                int *var) {
+gnnc_status rt_trainer_parameter(gnnc_trainer *t, const char *name, int *var) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     for (int i = 0; i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
         if (strcmp(v->path, name) != 0) continue;
-        if (v->dt != RT_F32) return rt_fail(&t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", name);
-        size_t have = rt_var_bytes(t, t->shown[i]) / sizeof(float);
         *var = t->shown[i];
-        *data = t->x.buf[v->buf];
-        if (have == n) return GNNC_OK;
-        return rt_fail(&t->rt.err, GNNC_E_SHAPE, "'%s' has %zu elements, not %zu", name, have, n);
+        if (v->dt == RT_F32) return GNNC_OK;
+        return rt_fail(&t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", name);
     }
     return rt_fail(&t->rt.err, GNNC_E_MISSING, "no parameter '%s'", name);
+}
+
+static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data,
+                                int *var) {
+    gnnc_status st = rt_trainer_parameter(t, name, var);
+    if (st != GNNC_OK) return st;
+    size_t have = rt_var_bytes(t, *var) / sizeof(float);
+    *data = t->x.buf[t->program->vars[*var].buf];
+    if (have == n) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_SHAPE, "'%s' has %zu elements, not %zu", name, have, n);
 }
 
 gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n) {

@@ -252,11 +252,19 @@ static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtB
         if (!whole || buf->space < 0 || !buf->in_batches) continue;
         RtRows rows = rows_of(m, map, buf->space);
         int64_t n_all = data->n[p->spaces[buf->space].sym];
-        if (!rows.i32 && !rows.i64) continue; /* of no rows of the batch */
         gnnc_status st = buf->kind == RT_BUF_VAR ? to_parameters(m, buf->space, &rows) : GNNC_OK;
         if (st != GNNC_OK) return st;
         size_t all = (size_t)p->buf_count(b, data->n) * (size_t)rt_type_bytes(buf->dt);
         size_t row_bytes = n_all ? all / (size_t)n_all : 0;
+        bool of_batch = map->type_of_space[buf->space] >= 0 || map->rel_of_space[buf->space] >= 0;
+        if (m->taken && of_batch && row_bytes && row_bytes % 2 == 0) { /* in the kernel's words */
+            m->taken[b] = (RtTaken){.row_bytes = (int64_t)row_bytes,
+                                    .space = buf->space,
+                                    .wide = map->rel_of_space[buf->space] >= 0,
+                                    .rows = rows};
+            continue;
+        }
+        if (!rows.i32 && !rows.i64) continue; /* of no rows of the batch */
         m->x.buf[b] = rt_pool_alloc(&m->rt.pool, (size_t)rows.n, row_bytes);
         if (!m->x.buf[b]) return rt_fail_nomem(&m->rt.err, "a batch");
         rt_gather_rows(m->team, data->buf[b], row_bytes, rows, m->x.buf[b]);

@@ -6,6 +6,8 @@
  * allocates or waits after the first run of a phase but download(), which ends an epoch. */
 #include "cuda.h"
 
+#include "gnnc_dlpack.h"
+
 #include <nvtx3/nvToolsExt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,7 @@ static void close_device(RtDevice *d) {
     for (int i = 0; i < RT_STAMPS && c->event[i]; i++) cudaEventDestroy(c->event[i]);
     drop_lanes(c);
     rt_cuda_side_close(c);
+    rt_cuda_order_close(c);
     if (c->turns) cudaFree(c->turns);
     if (c->zeroed) cudaEventDestroy(c->zeroed);
     if (c->stream) cudaStreamDestroy(c->stream);
@@ -88,6 +91,7 @@ static gnnc_status open_device(RtDevice *d) {
                        d->ordinal, n);
     c->ordinal = d->ordinal;
     if (c->ordinal < 0) CUDA_CHECK(d, "the GPU of this thread", cudaGetDevice(&c->ordinal));
+    d->ordinal = c->ordinal;
     CUDA_CHECK(d, "no GPU can be used", cudaSetDevice(c->ordinal));
     if (d->x->program->device_probe)
         CUDA_CHECK(d, "the program was not compiled for this kind of GPU (--cuda-arch)",
@@ -336,6 +340,7 @@ static void range_end(RtDevice *d) {
 }
 
 const RtDeviceOps rt_device_cuda = {.name = "cuda",
+                                    .dlpack = kDLCUDA,
                                     .align = 256,
                                     .open = open_device,
                                     .close = close_device,
@@ -361,6 +366,8 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .replay = replay,
                                     .forget = forget,
                                     .wait = wait_for_all,
+                                    .follow = rt_cuda_follow,
+                                    .lead = rt_cuda_lead,
                                     .pin = pin,
                                     .unpin = unpin,
                                     .lane_begin = lane_begin,

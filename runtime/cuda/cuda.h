@@ -133,10 +133,11 @@ typedef struct Cuda {
     CudaPages *ordinary;       /* NULL: all of it is page-locked */
     cudaStream_t side;         /* side.c; NULL = nobody wants it */
     cudaEvent_t side_done;
-    CudaLoop *loop;          /* [most_loops] one within the other */
-    int n_loops, most_loops; /* open ones; 0 = there can be none */
-    int64_t *turns;          /* [most_loops] on the device: that each has made */
-    cudaGraph_t whole;       /* that they are in, from the first body on; NULL: the stream's own */
+    cudaEvent_t theirs, ours; /* order.c; NULL: not yet */
+    CudaLoop *loop;           /* [most_loops] one within the other */
+    int n_loops, most_loops;  /* open ones; 0 = there can be none */
+    int64_t *turns;           /* [most_loops] on the device: that each has made */
+    cudaGraph_t whole;        /* that they are in, from the first body on; NULL: the stream's own */
 } Cuda;
 
 static inline Cuda *rt_cuda_of(RtDevice *d) {
@@ -163,6 +164,11 @@ gnnc_status rt_cuda_side_launch(RtDevice *d, rt_device_kernel *k, const char *na
                                 void *const *arg, RtError *err);
 gnnc_status rt_cuda_side_clear(RtDevice *d, void *p, size_t n, RtError *err);
 gnnc_status rt_cuda_side_wait(RtDevice *d, RtError *err);
+
+/* ---- the host's stream (order.c) ------------------------------------------------------------- */
+gnnc_status rt_cuda_follow(RtDevice *d, void *stream);
+gnnc_status rt_cuda_lead(RtDevice *d, void *stream);
+void rt_cuda_order_close(Cuda *c);
 
 /* ---- loops of a recording (loop.c) ---------------------------------------------------------- */
 gnnc_status rt_cuda_loops_open(RtDevice *d);

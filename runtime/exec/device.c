@@ -67,6 +67,28 @@ out:
     return st;
 }
 
+gnnc_status rt_device_share(RtExec *x, const RtExec *of) {
+    const RtDevice *from = of->rt->device;
+    if (!from) return GNNC_OK;
+    size_t n_bufs = (size_t)x->program->n_bufs;
+    RtDevice *d = RT_NEW(&x->rt->pool, RtDevice);
+    if (!d) return rt_fail_nomem(&x->rt->err, "the device");
+    *d = (RtDevice){.ops = from->ops,
+                    .x = x,
+                    .now = x,
+                    .running = -1,
+                    .ordinal = from->ordinal,
+                    .tf32 = from->tf32,
+                    .groups = from->groups,
+                    .gathers = from->gathers,
+                    .shares = true};
+    gnnc_status st = make_tables(d);
+    if (st != GNNC_OK) return st;
+    memcpy(d->at.buf, from->at.buf, n_bufs * sizeof *d->at.buf);
+    memcpy(d->at.n_bytes, from->at.n_bytes, n_bufs * sizeof *d->at.n_bytes);
+    return open_or_stay(d, RT_ON_DEVICE);
+}
+
 void rt_device_close(RtExec *x) {
     RtDevice *d = x->rt->device;
     if (!d) return;

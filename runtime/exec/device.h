@@ -28,6 +28,7 @@ struct RtSparse;
  * after it.  Failures are recorded in x->rt->err. */
 typedef struct RtDeviceOps {
     const char *name; /* "cuda" */
+    int dlpack;       /* a DLDeviceType (gnnc_dlpack.h) */
     size_t align;     /* of buffers */
     gnnc_status (*open)(RtDevice *d);
     void (*close)(RtDevice *d);
@@ -65,6 +66,10 @@ typedef struct RtDeviceOps {
     gnnc_status (*replay)(RtDevice *d, void *recording);
     void (*forget)(RtDevice *d, void *recording);
     gnnc_status (*wait)(RtDevice *d); /* until all work is done */
+    /* What is queued from now on comes after what the host's stream has so far, and the other way.
+     */
+    gnnc_status (*follow)(RtDevice *d, void *stream);
+    gnnc_status (*lead)(RtDevice *d, void *stream);
     /* Page-locked memory of the host. */
     gnnc_status (*pin)(RtDevice *d, size_t n_bytes, void **p);
     void (*unpin)(RtDevice *d, void *p);
@@ -174,11 +179,12 @@ struct RtDevice {
     size_t work_bytes;
     void *best;         /* the best epoch's variables, one after another */
     bool best_is_newer; /* than the host's copy of them */
-    int ordinal;        /* which of the machine's; -1: the thread's that opens it */
+    int ordinal;        /* which of the machine's; -1, until it is open: the thread's */
     bool tf32;          /* matrix products may round their factors */
     bool groups;        /* products, where that is worth it */
     bool gathers;       /* columns of batches out of the data's, by program.device_gather */
     bool samples;       /* it draws batches, by program.device_sample */
+    bool shares;        /* what no batch brings is another's memory, in which nothing changes */
     bool never_record;  /* a failure shall be told at the call that caused it */
     size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes;
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
@@ -196,6 +202,10 @@ struct RtDevice {
 /* Opens the program's device, if it has one and `want` lets it.  RT_ON_ANY: without a usable
  * device the host goes on alone, where the program was compiled for it too. */
 gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32);
+/* For x, whose data and variables are those of `of`: a queue of its own on the same device, with
+ * the same places.  What is queued for `of` must be done; without a device there is nothing to do.
+ */
+gnnc_status rt_device_share(RtExec *x, const RtExec *of);
 bool rt_runs_on_host(const rt_program *p);
 void rt_device_close(RtExec *x);
 /* Gives every buffer its place, by the sizes and host places of now; values move along. */
@@ -232,6 +242,9 @@ gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n);
 gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
                                int64_t first, int64_t n);
 gnnc_status rt_device_batch_pull(RtExec *x, int b);
+/* Rows row[n] of it, one after another, to memory there: a copy for all that follow each other. */
+gnnc_status rt_device_take_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
+                                int64_t n);
 /* Once: room for such rows, where their number is known only when batches are; on the host nothing.
  */
 gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes);
@@ -257,6 +270,12 @@ gnnc_status rt_device_keep(RtExec *x, size_t n_bytes); /* room for them */
 void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store);
 gnnc_status rt_device_best_pull(RtExec *x, void *host, size_t n_bytes);
 gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes);
+
+/* The stream that the host wants work ordered with (device_stream.c): work that is queued between
+ * the two is, where there is one, and a device. */
+void rt_device_order(RtRuntime *rt, void *stream);
+gnnc_status rt_device_follow(RtExec *x);
+gnnc_status rt_device_lead(RtExec *x);
 
 /* Services of program.h whose operands are in device memory.  Where the host takes part (assert,
  * store, fetch) the phase is not recorded. */

@@ -32,10 +32,12 @@ static gnnc_status make_tables(RtDevice *d) {
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
-/* Bound for this batch: not the data's. */
+/* Bound for this batch: not the data's.  Of what was computed of all rows, and of parameters with a
+ * row for each, a batch that is served has its rows' own. */
 static bool is_own(const RtExec *x, const RtDevice *d, int b) {
     rt_buf_kind k = x->program->bufs[b].kind;
-    bool bound = k == RT_BUF_DATA || k == RT_BUF_MAP || k == RT_BUF_LOGICAL;
+    bool bound = k == RT_BUF_DATA || k == RT_BUF_MAP || k == RT_BUF_LOGICAL || k == RT_BUF_SAVED ||
+                 k == RT_BUF_VAR;
     return bound && x->buf[b] && x->buf[b] != d->x->buf[b];
 }
 
@@ -389,6 +391,19 @@ gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const
     int64_t words = n * (g.row_bytes / g.word_bytes);
     void *const arg[] = {&g, &words};
     return rt_device_launch(x, x->program->device_scatter, "scatter", arg);
+}
+
+gnnc_status rt_device_take_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
+                                int64_t n) {
+    RtDevice *d = x->rt->device;
+    const char *from = d->batch.at.buf[b];
+    gnnc_status st = GNNC_OK;
+    for (int64_t i = 0, run; i < n && st == GNNC_OK; i += run) {
+        run = follow_each_other(row + i, n - i);
+        st = d->ops->copy(d, (char *)to + (size_t)i * row_bytes, from + (size_t)row[i] * row_bytes,
+                          (size_t)run * row_bytes);
+    }
+    return st;
 }
 
 gnnc_status rt_device_batch_pull(RtExec *x, int b) {

@@ -12,15 +12,15 @@ void rt_device_forget_recordings(RtDevice *d) {
 
 /* ---- phases ------------------------------------------------------------------------ */
 /* Written by phases and kept from one to the next. */
-static bool is_kept(rt_buf_kind k) {
-    return k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT;
+static bool is_kept(const RtDevice *d, rt_buf_kind k) {
+    return ((k == RT_BUF_VAR || k == RT_BUF_SAVED) && !d->shares) || k == RT_BUF_OUTPUT;
 }
 
 static void device_is_newer(RtDevice *d, int phase) {
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];
         bool other = buf->kind == RT_BUF_OUTPUT && buf->phase != phase;
-        if (is_kept(buf->kind) && !other) d->newer[b] = RT_DEVICE_NEWER;
+        if (is_kept(d, buf->kind) && !other) d->newer[b] = RT_DEVICE_NEWER;
     }
 }
 
@@ -205,7 +205,7 @@ gnnc_status rt_device_fetch(RtExec *x, int b) {
 gnnc_status rt_device_peek(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
     rt_buf_kind k = x->program->bufs[b].kind;
-    if (is_kept(k) || k == RT_BUF_TEMP) d->newer[b] = RT_DEVICE_NEWER;
+    if (is_kept(d, k) || k == RT_BUF_TEMP) d->newer[b] = RT_DEVICE_NEWER;
     return rt_pull(x, b);
 }
 

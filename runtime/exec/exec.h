@@ -36,6 +36,8 @@ typedef struct RtRuntime {
     void *message_user;
     RtTeam *team;                /* NULL = the caller alone */
     struct RtDevice *device;     /* where phases run; NULL = here (device.h) */
+    void *stream;                /* the host's there, */
+    bool in_stream;              /* .. if it wants work to be ordered with one */
     struct RtBound *bound;       /* the data the program runs on (bind.h) */
     const struct RtGiven *given; /* weights that came before the data (codes.h); NULL = none */
     RtBlocks blocks;

@@ -458,6 +458,17 @@ const char *gnnc_trainer_device(const gnnc_trainer *t); /* "cpu" or "cuda"; know
 /* Steps return before a GPU has done them: waits for it.  On the cpu there is nothing to wait for.
  * GNNC_E_DEVICE: what was waited for has failed. */
 gnnc_status gnnc_trainer_wait(gnnc_trainer *t);
+/* Work of the calls from here on is ordered with a CUDA stream of the host's, of the same GPU: it
+ * comes after what is in `stream` when a call begins, and what is put there when the call has
+ * returned comes after it.  The host waits no more than without one, and nothing is put into the
+ * stream but what makes it wait; a graph must not be recorded from it while a call runs.  Before
+ * load or later, and as often as wanted; the stream lives until the next call is done after
+ * another one was set.
+ *   stream  a cudaStream_t, NULL being the default stream; GNNC_NO_STREAM, at first: none
+ * On the cpu there is nothing to order.  What is no stream of the GPU the calls say that use it
+ * (GNNC_E_DEVICE). */
+#define GNNC_NO_STREAM ((void *)(intptr_t)-1)
+gnnc_status gnnc_trainer_set_stream(gnnc_trainer *t, void *stream);
 int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t); /* the trainer's in a GPU's memory */
 
 /* Receives what the model prints and what the library warns of, one line per call without
@@ -563,6 +574,20 @@ gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float *
 int gnnc_trainer_n_layers(const gnnc_trainer *t);
 const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i);
 
+/* What predict and embed give as a DLPack tensor (gnnc_dlpack.h), without a copy: f32, row by row,
+ * READ_ONLY, in the memory of the device where the trainer runs (kDLCUDA and which GPU, or kDLCPU);
+ * rows that are predicted by batches are the host's.
+ *   *out  the caller's until he calls its deleter, once, from any thread; NULL after a failure.
+ *         What it shows lasts to the trainer's next call that computes.  Its memory lasts until the
+ *         deleter is called: gnnc_trainer_destroy only says that no more calls come, and the
+ *         last deleter frees the trainer, in its thread.
+ * It can be read in the stream of gnnc_trainer_set_stream, where there is one, and the host waits
+ * for nothing; where there is none the call returns when its values are there.
+ * Returns what predict and embed return. */
+gnnc_status gnnc_trainer_predict_dlpack(gnnc_trainer *t, struct DLManagedTensorVersioned **out);
+gnnc_status gnnc_trainer_embed_dlpack(gnnc_trainer *t, const char *layer,
+                                      struct DLManagedTensorVersioned **out);
+
 /* ---- parameters ------------------------------------------------------------------ */
 /* Names and shapes are PyTorch Geometric's: "conv1.lin.weight" [out, in].  Parameters first,
  * then state (running means); optimizer state is not listed.  After load.  GNNC_E_RANGE: no
@@ -575,6 +600,11 @@ gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **nam
 gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float *data, size_t n);
 gnnc_status gnnc_trainer_set_parameter(gnnc_trainer *t, const char *name, const float *data,
                                        size_t n);
+/* A parameter as a tensor, as of gnnc_trainer_predict_dlpack: what it shows changes with training,
+ * in the order of the streams.  Its strides may be those of a transposed matrix.
+ * Returns GNNC_E_MISSING, GNNC_E_DTYPE. */
+gnnc_status gnnc_trainer_parameter_dlpack(gnnc_trainer *t, const char *name,
+                                          struct DLManagedTensorVersioned **out);
 
 /* ---- files and memory ---------------------------------------------------------------- */
 /* What `_to` writes and `_from` reads is what the file would hold, byte for byte. */
@@ -796,8 +826,7 @@ gnnc_status gnnc_trainer_to_model(gnnc_trainer *t, const gnnc_program *program, 
  *
  * A prediction takes no lock, and after the first ones of their sizes no memory.  It depends on the
  * row, the graph and the weights alone, to rounding: not on what else is asked for, nor on earlier
- * calls.  Sessions run on the host.  The functions of an allocator are called from every thread
- * that has a session with it. */
+ * calls.  The functions of an allocator are called from every thread that has a session with it. */
 typedef struct gnnc_session gnnc_session;
 /* Without a model yet.  *out is NULL after a failure.  Returns GNNC_E_ARG, GNNC_E_NOMEM. */
 gnnc_status gnnc_session_create(gnnc_session **out);
@@ -806,6 +835,16 @@ gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
 void gnnc_session_destroy(gnnc_session *s); /* NULL is allowed */
 /* What went wrong in the last call that failed: one line, never NULL. */
 const char *gnnc_session_error(const gnnc_session *s);
+/* Where it is to run, before open: "cpu" (the default), "cuda", the GPU of the thread that opens
+ * it, "cuda:1", that one, or "auto".  Columns, weights and what open computes are in the GPU's
+ * memory once, for a session and its clones, each of which has a queue of its own there.  Calls
+ * make the GPU the calling thread's, and leave it so.  What it is not compiled for, and which GPU
+ * there is not, open says (GNNC_E_MISSING, GNNC_E_DEVICE). Returns GNNC_E_ARG, GNNC_E_STATE (it is
+ * open), GNNC_E_MISSING (no device has such a name). */
+gnnc_status gnnc_session_set_device(gnnc_session *s, const char *device);
+const char *gnnc_session_device(const gnnc_session *s); /* "cpu" or "cuda"; "" before open */
+/* As gnnc_trainer_set_stream; a clone has none at first.  Returns GNNC_E_ARG. */
+gnnc_status gnnc_session_set_stream(gnnc_session *s, void *stream);
 /* Binds the model to a committed graph and computes what predictions need of all of it.  The
  * session and its clones keep a reference to both.  Labels and splits need not be there.  Once per
  * session; after a failure it can be called again.
@@ -831,6 +870,15 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
  * means nothing), GNNC_E_STATE,
  * GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
+/* The same as a DLPack tensor (gnnc_dlpack.h), f32 [n, dim[0], ..], READ_ONLY, where the session
+ * runs: on a GPU nothing but indices and numbers of rows crosses.
+ *   *out  the caller's until he calls its deleter, once, from any thread; NULL after a failure
+ * Its memory is the session's, which writes there again when the tensor is back, and stays until
+ * then, also after gnnc_session_destroy.  It can be read in the stream of gnnc_session_set_stream,
+ * where there is one, and the host waits for nothing; where there is none the call returns when its
+ * values are there.  Returns, too, GNNC_E_STATE: the last tensor was not given back. */
+gnnc_status gnnc_session_predict_dlpack(gnnc_session *s, int64_t n, const int64_t *id,
+                                        struct DLManagedTensorVersioned **out);
 
 /* ---- .. of subgraphs that requests bring ---------------------------------------------------- */
 /* A session of a model alone, without a graph: whoever asks brings nodes, edges, columns and what

@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+"""What a host that uses GPUs itself asks of trainers and sessions there, by the simulator: sessions on a device, the host's
+stream, several devices in one process, DLPack tensors of their memory.
+
+    embed.py BUILD
+"""
+import ctypes
+import os
+import random
+import sys
+import tempfile
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+from batches import Trainer  # noqa: E402
+from directory import column, relation, write  # noqa: E402
+from sessions import E_MISSING, E_STATE, Library, Memory, OK, Session, rows  # noqa: E402
+from sim import counts, orders, written  # noqa: E402
+
+E_DEVICE = -13
+USERS, ITEMS = 120, 50
+
+# Columns of numbers, a table with a row for each node, and degrees, which are known of the whole graph.
+MODEL = """
+import "layers/sage.gnn"
+graph Shop {
+  node user { x: f32[F];  y: class[C];  split }
+  node item { z: csr f32[Z] }
+  edge buys: item -> user { w: f32 }
+  edge knows: user -> user
+}
+model M(g: Shop; dim: int = 6) -> f32[user, C] {
+  param v: f32[item, dim] = normal(0, 0.5)
+  lin = linear(dim)
+  of_item = linear(dim)
+  conv = sage_conv(dim)
+  out = linear(C)
+  i = of_item(g.item.z) + v
+  u = lin(g.user.x) + sum(i[g.buys.src] * g.buys.w, over = g.buys.dst)
+  h = relu(conv(g.knows, u))
+  return out(h)
+}
+train M {
+  target user.y   loss cross_entropy   metric accuracy
+  optimizer adam(lr = 1e-2)
+  epochs 3
+}
+"""
+
+
+def shop(path):
+    r = random.Random(3)
+    os.mkdir(path)
+    numbers = lambda n: [r.gauss(0, 1) for _ in range(n)]
+    user = {"x": column(path, "x", "float", numbers(USERS * 5), width=5),
+            "y": column(path, "y", "class", [r.randrange(3) for _ in range(USERS)], categories=3),
+            "split": column(path, "split", "split", [1 + i % 3 for i in range(USERS)])}
+    item = {"z": column(path, "z", "float", numbers(ITEMS * 4), width=4)}
+    buys = [(r.randrange(ITEMS), r.randrange(USERS)) for _ in range(400)]
+    edges = {"buys": relation(path, "buys", "item", "user", buys, w=column(path, "w", "float", numbers(400))),
+             "knows": relation(path, "knows", "user", "user", [(r.randrange(USERS), r.randrange(USERS)) for _ in range(300)])}
+    write(path, {"user": {"count": USERS, "columns": user}, "item": {"count": ITEMS, "columns": item}}, edges)
+
+
+class Tensor(ctypes.Structure):
+    """A DLManagedTensorVersioned."""
+    class Inner(ctypes.Structure):
+        _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int), ("ordinal", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                    ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                    ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                    ("byte_offset", ctypes.c_uint64)]
+
+
+DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Tensor))
+Tensor._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", DELETER),
+                   ("flags", ctypes.c_uint64), ("t", Tensor.Inner)]
+CPU, CUDA = 1, 2
+TO_HOST, TO_DEVICE = 2, 1
+
+
+class Stream:
+    """A stream of the host's; None is the default one."""
+    def __init__(self, lib, device=0):
+        self.lib, self.s = lib, ctypes.c_void_p()
+        lib.cudaSetDevice(device)
+        assert lib.cudaStreamCreateWithFlags(ctypes.byref(self.s), 1) == 0
+        lib.cudaSetDevice(0)
+
+    def copy(self, tensor):
+        """What is behind a packed tensor, once the stream was waited for."""
+        t = tensor.contents.t
+        n = 1
+        for i in range(t.ndim):
+            n *= t.shape[i]
+        here = (ctypes.c_float * n)()
+        assert self.lib.cudaMemcpyAsync(here, ctypes.c_void_p(t.data), ctypes.c_size_t(4 * n), TO_HOST, self.s) == 0
+        return here
+
+    def wait(self):
+        assert self.lib.cudaStreamSynchronize(self.s) == 0
+
+    def values(self, tensor):
+        here = self.copy(tensor)
+        self.wait()
+        return here
+
+    def close(self):
+        self.lib.cudaStreamDestroy(self.s)
+
+
+def tensor_of(call, *arguments):
+    out = ctypes.POINTER(Tensor)()
+    st = call(*arguments, ctypes.byref(out))
+    assert bool(out) == (st == OK)
+    return st, out
+
+
+def give_back(tensor):
+    tensor.contents.deleter(tensor)
+
+
+def shape_of(tensor):
+    t = tensor.contents.t
+    return tuple(t.shape[i] for i in range(t.ndim))
+
+
+class OnGpu(Trainer):
+    """A trainer of one device."""
+    def __init__(self, lib, data, device="cuda:0"):
+        self.lib, self.t = lib, ctypes.c_void_p()
+        lib.gnnc_trainer_error.restype = ctypes.c_char_p
+        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
+        self.ok(lib.gnnc_trainer_set_text(self.t, b"device", device.encode()))
+        self.ok(lib.gnnc_trainer_load(self.t, data.encode()))
+
+    def stream(self, s):
+        self.ok(self.lib.gnnc_trainer_set_stream(self.t, s.s if s else None))
+
+    def tensor(self, what, *arguments):
+        st, out = tensor_of(getattr(self.lib, "gnnc_trainer_%s_dlpack" % what), self.t, *arguments)
+        self.ok(st)
+        return out
+
+    def parameter(self, name, n):
+        v = (ctypes.c_float * n)()
+        self.ok(self.lib.gnnc_trainer_get_parameter(self.t, name, v, ctypes.c_size_t(n)))
+        return v
+
+    def close(self):
+        self.lib.gnnc_trainer_destroy(self.t)
+
+
+class OnDevice(Session):
+    """A session that is opened on a device."""
+    def __init__(self, library, model, graph, device, memory=None, stream=None):
+        self.lib, self.s = library.lib, ctypes.c_void_p()
+        self.lib.gnnc_session_device.restype = ctypes.c_char_p
+        make = ([self.lib.gnnc_session_create_with, *memory.arguments()] if memory else [self.lib.gnnc_session_create])
+        assert make[0](ctypes.byref(self.s), *make[1:]) == OK
+        self.status = self.lib.gnnc_session_set_device(self.s, device.encode())
+        self.status = self.status or self.lib.gnnc_session_open(self.s, model, graph)
+        if self.status == OK:
+            self.measure()
+
+
+def near(got, want, limit=1e-5):
+    return all(abs(x - y) <= limit * max(1, abs(y)) for x, y in zip(got, want))
+
+
+def a_session(library, model, graph, wanted):
+    """Rows on the device are the host's; after the first of a size nothing is allocated on either side, and each waits once."""
+    memory, sim = Memory(), library.lib
+    s = OnDevice(library, model, graph, "cuda", memory)
+    assert s.status == OK and sim.gnnc_session_device(s.s) == b"cuda", s.error()
+    ids = [USERS - 1 - i for i in range(USERS)] + [0, 0, 7]
+    for _ in range(2):
+        st, got = s.predict(ids)
+        assert st == OK, s.error()
+        assert all(near(row, wanted[i]) for i, row in zip(ids, rows(got, s.width, range(len(ids)))))
+    before, n = counts(sim), memory.n
+    for i in range(8):
+        st, got = s.predict([i])
+        assert st == OK and near(got[:s.width], wanted[i]), i
+    now = {k: v - before[k] for k, v in counts(sim).items()}
+    assert memory.n == n and now["allocations"] == 0, (memory.n - n, now)
+    assert now["synchronisations"] == now["device_to_host"] == now["host_to_device"] == 8, now
+    clone, live = s.clone(), sim.cudasim_live_bytes()
+    s.close()
+    assert clone.predict([5])[0] == OK
+    clone.close()
+    assert memory.live == 0 and live - sim.cudasim_live_bytes() > 0, memory.live
+
+
+def sessions_of_threads(library, model, graph, wanted):
+    """Clones in threads, whose GPU is another one until they call."""
+    s, wrong = OnDevice(library, model, graph, "cuda"), []
+    clones = [s.clone() for _ in range(3)]
+
+    def serve(c, first):
+        for i in range(first, USERS, 12):
+            st, got = c.predict([i])
+            if st != OK or not near(got[:c.width], wanted[i]):
+                wrong.append(i)
+        c.close()
+
+    threads = [threading.Thread(target=serve, args=(c, k)) for k, c in enumerate(clones)]
+    for t in threads:
+        t.start()
+    s.close()
+    for t in threads:
+        t.join()
+    assert not wrong, wrong
+
+
+def flat(rows_of):
+    return [v for row in rows_of for v in row]
+
+
+def a_trainer_and_a_stream(lib):
+    """What the trainer gives is read in the host's stream without a wait, and what is read there stays until it was read."""
+    live = lib.cudasim_live_bytes()
+    t, s = OnGpu(lib, "shop"), Stream(lib)
+    t.epoch()
+    want, hidden = flat(t.values()), flat(t.values("h"))
+    t.stream(s)
+    a_step = lambda: (t.step(), t.lib.gnnc_trainer_wait(t.t))
+    for _ in range(2):  # replayed, too
+        before = counts(lib)
+        p = t.tensor("predict")
+        now = {k: v - before[k] for k, v in counts(lib).items()}
+        assert now["synchronisations"] == now["device_to_host"] == now["event_waits"] == 0, now
+        old = s.copy(p)  # not done yet in some orders
+        a_step()
+        q = t.tensor("predict")
+        t.lib.gnnc_trainer_wait(t.t)
+        s.wait()
+        assert list(old) == want, "overwritten before it was read"
+        assert shape_of(q) == (USERS, 3) and p.contents.t.data == q.contents.t.data
+        want = flat(t.values())
+        assert list(s.values(q)) == want
+        give_back(p)
+        give_back(q)
+        hidden = flat(t.values("h"))
+        h = t.tensor("embed", b"h")
+        assert shape_of(h) == (USERS, 6) and list(s.values(h)) == hidden
+        give_back(h)
+    t.stream(None)  # the default stream
+    p = t.tensor("predict")
+    assert list(s.values(p)) == want  # it runs when it is asked: the copy could not come before
+    give_back(p)
+    t.ok(lib.gnnc_trainer_set_stream(t.t, ctypes.c_void_p(-1)))
+    before = counts(lib)
+    p = t.tensor("predict")  # without a stream the call waits
+    assert counts(lib)["synchronisations"] == before["synchronisations"] + 1
+    assert list(s.values(p)) == want
+    t.close()  # the tensor is there still
+    assert list(s.values(p)) == want and lib.cudasim_live_bytes() > live
+    give_back(p)
+    s.close()
+    assert lib.cudasim_live_bytes() == live
+
+
+def parameters(lib):
+    """Views of what is trained: matrices that lie transposed have strides that say so."""
+    t, s = OnGpu(lib, "shop"), Stream(lib)
+    t.stream(s)
+    turned = 0
+    for i in range(lib.gnnc_trainer_n_parameters(t.t)):
+        name, rank, dim = ctypes.c_char_p(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+        t.ok(lib.gnnc_trainer_parameter_info(t.t, i, ctypes.byref(name), ctypes.byref(rank), dim))
+        x = t.tensor("parameter", name.value)
+        t.step()  # it is a view: the step's values
+        assert shape_of(x) == tuple(dim[:rank.value]) and x.contents.flags == 1, name.value
+        stored, d = s.values(x), x.contents.t
+        want = t.parameter(name.value, len(stored))
+        strides = [d.strides[k] for k in range(d.ndim)]
+        at = [0]
+        for k in range(d.ndim):
+            at = [a + j * strides[k] for a in at for j in range(d.shape[k])]
+        assert [stored[a] for a in at] == list(want), name.value
+        turned += at != sorted(at)
+        give_back(x)
+    assert turned, "no parameter lies transposed: nothing was tested"
+    assert tensor_of(lib.gnnc_trainer_parameter_dlpack, t.t, b"none")[0] == E_MISSING
+    assert tensor_of(lib.gnnc_trainer_embed_dlpack, t.t, b"none")[0] == E_MISSING
+    t.close()
+    s.close()
+
+
+def a_session_and_a_stream(library, model, graph, wanted):
+    """Predictions that stay on the device, in the host's stream; one tensor at a time, of which the session waits for the end."""
+    lib, live = library.lib, library.lib.cudasim_live_bytes()
+    s, stream = OnDevice(library, model, graph, "cuda:0"), Stream(lib)
+    ask = lambda ids: tensor_of(lib.gnnc_session_predict_dlpack, s.s, ctypes.c_int64(len(ids)), (ctypes.c_int64 * len(ids))(*ids))
+    assert lib.gnnc_session_set_stream(s.s, stream.s) == OK
+    many = [USERS - 1 - i for i in range(USERS)] + [4, 4, 9] * 310  # more than a batch has
+    for ids in (many, [3], [3, 3, 8, 9, 7], []):
+        before = counts(lib)
+        st, x = ask(ids)
+        assert st == OK, s.error()
+        now = {k: v - before[k] for k, v in counts(lib).items()}
+        assert now["device_to_host"] == 0 and (ids == many or now["synchronisations"] == now["event_waits"] == 0), now
+        assert shape_of(x) == (len(ids), s.width) and (x.contents.t.device, x.contents.t.ordinal) == (CUDA, 0)
+        assert ask([0])[0] == E_STATE and "was not given back" in s.error()
+        got = rows(stream.values(x), s.width, range(len(ids)))
+        assert all(near(row, wanted[i]) for i, row in zip(ids, got)), ids[:5]
+        give_back(x)
+    allocations = counts(lib)["allocations"]
+    st, x = ask(many)
+    assert counts(lib)["allocations"] == allocations
+    give_back(x)
+    assert ask([USERS])[0] == -3
+    st, x = ask([5])
+    s.close()  # the tensor is there still
+    assert near(stream.values(x), wanted[5])
+    give_back(x)
+    stream.close()
+    assert lib.cudasim_live_bytes() == live
+    host = Session(library, model, graph)
+    st, x = tensor_of(lib.gnnc_session_predict_dlpack, host.s, ctypes.c_int64(2), (ctypes.c_int64 * 2)(7, 7))
+    assert st == OK and x.contents.t.device == CPU
+    here = (ctypes.c_float * (2 * host.width)).from_address(x.contents.t.data)
+    assert all(near(row, wanted[7]) for row in rows(here, host.width, range(2)))
+    give_back(x)
+    host.close()
+
+
+def several_devices(trains, library, model, graph, wanted):
+    """A trainer and a session on each GPU, in threads of their own and by turns in one."""
+    losses, wrong = {}, []
+
+    def work(device):
+        t = OnGpu(trains, "shop", device)
+        s = OnDevice(library, model, graph, device)
+        stream = Stream(library.lib, int(device[-1]))
+        if s.status != OK or library.lib.gnnc_session_set_stream(s.s, stream.s) != OK:
+            wrong.append(s.error())
+        for k in range(3):
+            t.epoch()
+            st, x = tensor_of(library.lib.gnnc_session_predict_dlpack, s.s, ctypes.c_int64(1), (ctypes.c_int64 * 1)(k))
+            if st != OK or x.contents.t.ordinal != int(device[-1]) or not near(stream.values(x), wanted[k]):
+                wrong.append((device, k, s.error()))
+            give_back(x)
+        losses[device] = t.metric("loss")
+        t.close()
+        s.close()
+        stream.close()
+
+    threads = [threading.Thread(target=work, args=(d,)) for d in ("cuda:0", "cuda:1")]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong and losses["cuda:0"] == losses["cuda:1"], (wrong, losses)
+    both = [OnGpu(trains, "shop", d) for d in ("cuda:0", "cuda:1")]
+    for _ in range(2):
+        for t in both:
+            t.step()
+    values = [t.values() for t in both]
+    assert values[0] == values[1]
+    other = Stream(trains, 1)
+    both[0].stream(other)
+    assert trains.gnnc_trainer_step(both[0].t) == E_DEVICE
+    why = trains.gnnc_trainer_error(both[0].t).decode()
+    assert "the host's stream, which must be one of this GPU" in why, why
+    both[0].ok(trains.gnnc_trainer_set_stream(both[0].t, ctypes.c_void_p(-1)))
+    both[0].step()  # nothing was done
+    both[1].stream(other)
+    both[1].step()
+    for t in both:
+        t.close()
+    other.close()
+
+
+def wrong_devices(library, model, graph):
+    for device, status, why in (("cuda:7", E_DEVICE, "there is no GPU 7; 2 can be used"), ("tpu", E_MISSING, "not for 'tpu'"),
+                                ("cuda" * 40, E_MISSING, "no device has so long a name")):
+        s = OnDevice(library, model, graph, device)
+        assert s.status == status and why in s.error() and "\n" not in s.error(), (s.status, s.error())
+        assert library.lib.gnnc_session_predict(s.s, ctypes.c_int64(0), None, None) == E_STATE
+        assert library.lib.gnnc_session_set_device(s.s, b"cuda") == OK  # it may be asked again
+        assert library.lib.gnnc_session_open(s.s, model, graph) == OK, s.error()
+        assert library.lib.gnnc_session_set_device(s.s, b"cpu") == E_STATE
+        s.measure()
+        assert s.predict([0])[0] == OK
+        s.close()
+    os.environ["CUDASIM_NO_DEVICE"] = "1"
+    s = OnDevice(library, model, graph, "cuda")
+    assert s.status == E_DEVICE and "no GPU can be used" in s.error(), s.error()
+    s.close()
+    s = OnDevice(library, model, graph, "auto")
+    assert s.status == OK and library.lib.gnnc_session_device(s.s) == b"cpu"
+    s.close()
+    del os.environ["CUDASIM_NO_DEVICE"]
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as tmp:
+        os.chdir(tmp)
+        os.environ["CUDASIM_DEVICES"] = "2"
+        shop("shop")
+        trains = written(build, "shop", MODEL, "cuda")
+        t = OnGpu(trains, "shop")
+        t.epoch()
+        t.ok(trains.gnnc_trainer_save_weights(t.t, b"weights"))
+        os.environ["TARGET"] = "cpu,cuda"
+        written(build, "rows", MODEL, "cuda", ["--infer", "--name=rows"])
+        os.rename("rows.cuda.so", "librows.so")
+        library = Library("rows")
+        graph = library.graph("shop")
+        model, st = library.model("weights")
+        assert st == OK
+        host = Session(library, model, graph)
+        assert host.status == OK, host.error()
+        wanted = rows(host.predict(list(range(USERS)))[1], host.width, range(USERS))
+        assert all(near(a, b) for a, b in zip(wanted, t.values()))
+        t.close()
+        for lib in (trains, library.lib):
+            lib.cudasim_live_bytes.restype = ctypes.c_int64
+        for order in orders(library.lib):
+            trains.cudasim_order(order.encode())
+            a_session(library, model, graph, wanted)
+            sessions_of_threads(library, model, graph, wanted)
+            a_session_and_a_stream(library, model, graph, wanted)
+            a_trainer_and_a_stream(trains)
+            several_devices(trains, library, model, graph, wanted)
+        parameters(trains)
+        wrong_devices(library, model, graph)
+
+
+main()
