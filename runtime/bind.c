@@ -297,12 +297,14 @@ static gnnc_status bind_column(RtExec *x, int col) {
     if (!who) return rt_fail_nomem(err_of(x), "column names");
     gnnc_status st;
     TRY(st, check_column(x, want, c, who));
+    if (used) TRY(st, rt_bind_there(x, col, who));
     edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
     as_is = c->kind == want->kind;
     if (used || !as_is) TRY(st, as_read(x, as_is ? rt_bind_type(x->program, want) : RT_F32, &c));
     b->col[col] = c;
     TRY(st, bind_dims(x, want, c, who));
     if (want->buf >= 0 && !edges && as_is) st = fill_buffer(x, want, c);
+    if (used) rt_bind_lend(x, col);
 out:
     return st;
 }
@@ -520,6 +522,7 @@ gnnc_status rt_bind_arrays(RtExec *x) {
     for (int s = 0; s < x->program->n_spaces; s++)
         if (!is_late(x, s) && !x->program->spaces[s].of_batch) TRY(st, rt_bind_space(x, s));
     x->rt->bound->fingerprint = rt_bind_fingerprint(x);
+    rt_bind_there_drop(x);
     drop_unused(x);
 out:
     return st;

@@ -102,6 +102,13 @@ gnnc_status rt_bind_find_table(const RtExec *x, int space, const RtTable **to);
 /* Does a phase over batches read along this relation, or its first edges? */
 bool rt_bind_in_batches(const rt_program *p, int space);
 
+/* bind_there.c: of a column in a device's memory, `who` in messages: a copy here, checked; the
+ * memory itself as its buffer, where kernels read it so; the copies go, where nobody else reads
+ * them. E_ARG: this runs elsewhere. */
+gnnc_status rt_bind_there(RtExec *x, int col, const char *who);
+void rt_bind_lend(RtExec *x, int col);
+void rt_bind_there_drop(RtExec *x);
+
 /* bind_form.c: stored entries as dense rows and back.
  * Can the column be read as the program wants it, now or converted? */
 bool rt_form_fits(const rt_column *want, const RtColumn *have);

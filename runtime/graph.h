@@ -118,6 +118,10 @@ gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *co
                                 gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
                                 const char *const *names, bool *kept);
 
+/* gnnc_graph_add_column of an array in the memory of that GPU. */
+gnnc_status rt_graph_add_there(gnnc_graph *g, const char *table, const char *column, gnnc_kind kind,
+                               const gnnc_array *values, int ordinal);
+
 /* ---- arrays of the caller (graph_array.c) ------------------------------------- */
 /* An array during one call, which takes it over. */
 typedef struct RtLent {
@@ -135,6 +139,8 @@ typedef struct RtLent {
 void rt_lent_begin(RtLent *x, const gnnc_graph *g, const gnnc_array *in, const char *where);
 /* E_ARG for what is no array, E_DTYPE, E_SHAPE, E_NOMEM; then x->a is set. */
 gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x);
+/* The same of memory of a device, which is kept as it is: E_DTYPE, E_SHAPE. */
+gnnc_status rt_lent_there(gnnc_graph *g, RtLent *x);
 /* Calls `done`, unless the graph goes on reading the array; st: of the whole call. */
 void rt_lent_end(gnnc_graph *g, RtLent *x, gnnc_status st);
 int64_t rt_lent_row(const RtLent *x, int64_t element);

@@ -80,6 +80,11 @@ static gnnc_status find_table(Call *a) {
     a->like = edges ? rt_dataset_edges(d, r->table) : rt_dataset_nodes(d, r->table);
     if (!a->like) return no_table(a, edges);
     a->number = edges ? d->n_nodes + (int)(a->like - d->edges) : (int)(a->like - d->nodes);
+    for (int k = 0; k < a->like->n_columns; k++)
+        if (a->like->columns[k].there)
+            return rt_fail(&a->one.err, GNNC_E_ARG,
+                           "%s: '%s' lies in a device's memory: no rows are appended to it",
+                           r->table, a->like->columns[k].name);
     if (a->like->graph < 0) return GNNC_OK;
     return rt_fail(&a->one.err, GNNC_E_ARG,
                    "%s: nodes that are divided into graphs are not appended to", r->table);

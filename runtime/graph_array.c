@@ -63,9 +63,9 @@ static gnnc_status bad_struct(gnnc_graph *g, const RtLent *x) {
                    x->where, sizeof(gnnc_array));
 }
 
-gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x) {
+/* Without a look at the elements. */
+static gnnc_status read_struct(gnnc_graph *g, RtLent *x, size_t *n_bytes) {
     const gnnc_array *in = &x->in;
-    size_t n_bytes;
     if (!x->given) return bad_struct(g, x);
     if (in->dtype < 1 || in->dtype > RT_N_DT)
         return rt_fail(&g->err, GNNC_E_DTYPE, "%s: %d is no element type", x->where, in->dtype);
@@ -74,11 +74,34 @@ gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x) {
                        in->rank, GNNC_MAX_RANK);
     x->a = (RtArray){.dt = (RtDtype)(in->dtype - 1), .rank = in->rank, .data = in->data};
     memcpy(x->a.shape, in->shape, (size_t)in->rank * sizeof *in->shape);
-    if (!rt_array_bytes(&x->a, &n_bytes))
+    if (!rt_array_bytes(&x->a, n_bytes))
         return rt_fail(&g->err, GNNC_E_SHAPE, "%s: a size is negative, or all is too large",
                        x->where);
     if (!in->data && x->a.count)
         return rt_fail(&g->err, GNNC_E_ARG, "%s: the array's data are NULL", x->where);
+    return GNNC_OK;
+}
+
+gnnc_status rt_lent_there(gnnc_graph *g, RtLent *x) {
+    size_t n_bytes;
+    gnnc_status st = read_struct(g, x, &n_bytes);
+    if (st != GNNC_OK) return st;
+    if (x->a.dt != RT_DT_F32)
+        return rt_fail(&g->err, GNNC_E_DTYPE, "%s: %s in a device's memory: f32 is read there",
+                       x->where, rt_dtype_name(x->a.dt));
+    if (x->in.strided && !is_packed(&x->in, &x->a))
+        return rt_fail(&g->err, GNNC_E_SHAPE,
+                       "%s: in a device's memory elements must lie row by row without gaps",
+                       x->where);
+    x->loan = RT_NEW(&g->data->pool, RtLoan);
+    return x->loan ? GNNC_OK : rt_fail_nomem(&g->err, x->where);
+}
+
+gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x) {
+    const gnnc_array *in = &x->in;
+    size_t n_bytes;
+    gnnc_status st = read_struct(g, x, &n_bytes);
+    if (st != GNNC_OK) return st;
     bool packed = !in->strided || is_packed(in, &x->a);
     x->own = packed && (uintptr_t)in->data % rt_dtype_bytes(x->a.dt) == 0 && in->data;
     if (x->own) return GNNC_OK;

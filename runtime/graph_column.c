@@ -228,6 +228,41 @@ gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *co
     return st;
 }
 
+/* Numbers of nodes and of graphs: what indexes, and what is put in another order, the host reads.
+ */
+static gnnc_status take_there(Adding *a, RtLent *x, gnnc_kind kind, int ordinal) {
+    gnnc_graph *g = a->g;
+    if (kind != GNNC_COL_FLOAT || a->t->src_type >= 0)
+        return rt_fail(
+            &g->err, GNNC_E_ARG,
+            "%s: in a device's memory there can be columns of numbers of nodes and graphs, "
+            "no %s",
+            x->where, kind == GNNC_COL_FLOAT ? "columns of edges" : "other kind");
+    gnnc_status st = rt_lent_there(g, x);
+    if (st == GNNC_OK) st = take_shape(a, x);
+    if (st != GNNC_OK) return st;
+    a->c.there = x->a.data;
+    a->c.there_on = ordinal;
+    if (x->a.count) return GNNC_OK;
+    a->c.there = NULL;
+    a->c.f32 = RT_NEWN(&g->data->pool, float, 1); /* of no rows */
+    return a->c.f32 ? GNNC_OK : rt_fail_nomem(&g->err, x->where);
+}
+
+gnnc_status rt_graph_add_there(gnnc_graph *g, const char *table, const char *column, gnnc_kind kind,
+                               const gnnc_array *values, int ordinal) {
+    Adding a = {.g = g, .table = table, .column = column, .c = {.kind = RT_COL_FLOAT}};
+    RtLent x;
+    rt_lent_begin(&x, g, values, NULL);
+    x.where = where_of(&x, table, column);
+    gnnc_status st = begin(&a);
+    if (st == GNNC_OK) st = take_there(&a, &x, kind, ordinal);
+    if (st == GNNC_OK) st = rt_graph_put_column(g, a.t, &a.c);
+    x.table = a.t ? a.t->name : NULL;
+    rt_lent_end(g, &x, st);
+    return st;
+}
+
 gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *column,
                                   gnnc_kind kind, const gnnc_array *values, int64_t n_categories,
                                   const char *const *names) {

@@ -28,12 +28,19 @@ static int32_t element_of(DLDataType t) {
     return 0;
 }
 
-static gnnc_status check_tensor(RtError *err, const DLManagedTensorVersioned *m) {
+static bool is_there(const DLManagedTensorVersioned *m) {
+    return m->version.major == DLPACK_MAJOR_VERSION && m->dl_tensor.device.device_type == kDLCUDA &&
+           m->dl_tensor.device.device_id >= 0;
+}
+
+/* there: a device's memory will do. */
+static gnnc_status check_tensor(RtError *err, const DLManagedTensorVersioned *m, bool there) {
     const DLTensor *t = &m->dl_tensor;
     if (m->version.major != DLPACK_MAJOR_VERSION)
         return rt_fail(err, GNNC_E_ARG, "a DLPack tensor of version %u.%u, %d is read here",
                        m->version.major, m->version.minor, DLPACK_MAJOR_VERSION);
-    if (t->device.device_type != kDLCPU && t->device.device_type != kDLCUDAHost)
+    bool here = t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost;
+    if (!here && !(there && is_there(m)))
         return rt_fail(err, GNNC_E_ARG,
                        "a DLPack tensor on device %d (%s): only the host's memory is read here",
                        (int)t->device.device_type,
@@ -63,8 +70,8 @@ static void describe(DLManagedTensorVersioned *m, gnnc_array *out) {
             out->stride[i] = 0; /* of a dimension of one index: else nothing could lie there */
 }
 
-gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersioned *tensor,
-                                    gnnc_array *out) {
+static gnnc_status take(gnnc_graph *g, DLManagedTensorVersioned *tensor, bool there,
+                        gnnc_array *out) {
     gnnc_status st;
     RtError unread; /* of rows to append, by any thread: the status alone tells */
     if (!g || !tensor || !out) {
@@ -74,7 +81,7 @@ gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersion
         RtError *err = g->committed ? &unread : &g->err;
         err->text[0] = '\0';
         st = RT_STRUCT_CHECK(err, gnnc_array, out, user);
-        if (st == GNNC_OK) st = check_tensor(err, tensor);
+        if (st == GNNC_OK) st = check_tensor(err, tensor, there);
     }
     if (st == GNNC_OK)
         describe(tensor, out);
@@ -83,11 +90,18 @@ gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersion
     return st;
 }
 
+gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersioned *tensor,
+                                    gnnc_array *out) {
+    return take(g, tensor, false, out);
+}
+
 gnnc_status gnnc_graph_add_dlpack(gnnc_graph *g, const char *table, const char *column,
                                   gnnc_kind kind, struct DLManagedTensorVersioned *tensor,
                                   int64_t n_categories, const char *const *names) {
     gnnc_array a = {.struct_size = sizeof a};
-    gnnc_status st = gnnc_graph_array_dlpack(g, tensor, &a);
+    gnnc_status st = take(g, tensor, true, &a);
     if (st != GNNC_OK) return st;
+    if (is_there(tensor))
+        return rt_graph_add_there(g, table, column, kind, &a, tensor->dl_tensor.device.device_id);
     return gnnc_graph_add_column(g, table, column, kind, &a, n_categories, names);
 }

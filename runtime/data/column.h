@@ -30,9 +30,11 @@ typedef struct RtColumn {
     };
     const uint16_t *low; /* FLOAT in 16 bits, else NULL; where f32 is NULL, this is what there is */
     RtDtype low_dt;
-    RtCsr csr;       /* CSR */
-    int n_splits;    /* SPLIT */
-    const char *why; /* why an import made it of this kind; NULL = the form says so */
+    const float *there; /* FLOAT in a device's memory, else NULL; f32 is a copy, or NULL */
+    int there_on;       /* which of the machine's */
+    RtCsr csr;          /* CSR */
+    int n_splits;       /* SPLIT */
+    const char *why;    /* why an import made it of this kind; NULL = the form says so */
     const struct RtEncoder *encoder; /* what made its values of cells; NULL = it is not known */
     const double *exact; /* of an import: numbers [n_rows] that are still to be standardised */
 } RtColumn;

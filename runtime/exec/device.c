@@ -28,7 +28,8 @@ static gnnc_status make_tables(RtDevice *d) {
     d->newer = RT_NEWN(pool, RtNewer, p->n_bufs);
     d->phase = RT_NEWN(pool, RtDevicePhase, p->n_phases);
     d->staged = rt_pool_alloc(pool, (size_t)p->n_bufs + 1, d->ops->align);
-    bool ok = d->at.buf && d->at.n_bytes && d->newer && d->phase && d->staged;
+    d->lent = RT_NEWN(pool, const void *, p->n_bufs);
+    bool ok = d->at.buf && d->at.n_bytes && d->newer && d->phase && d->staged && d->lent;
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
@@ -208,8 +209,9 @@ static bool in_arena(const Layout *l, int b) {
     return temp && p >= lo && p < lo + l->m->arena_bytes;
 }
 
-static bool is_built(const RtDevice *d, int b) {
-    return d->built && d->built[b];
+/* There before anything is placed, or NULL. */
+static void *own_place(const RtDevice *d, int b) {
+    return d->built && d->built[b] ? d->built[b] : (void *)(uintptr_t)d->lent[b];
 }
 
 static gnnc_status put(Layout *l, int b) {
@@ -253,7 +255,7 @@ static gnnc_status lay_out(Layout *l) {
     for (int part = 0; part < N_PARTS; part++) {
         for (int b = 0; b < d->x->program->n_bufs; b++) {
             bool other = part_of(&d->x->program->bufs[b]) != part;
-            if (other || in_arena(l, b) || is_built(d, b)) continue;
+            if (other || in_arena(l, b) || own_place(d, b)) continue;
             gnnc_status st = put(l, b);
             if (st != GNNC_OK) return st;
         }
@@ -273,8 +275,8 @@ static gnnc_status settle(Layout *l) {
         if (in_arena(l, b)) {
             d->at.buf[b] = (char *)d->arena + ((char *)d->x->buf[b] - (char *)l->m->arena);
             st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
-        } else if (is_built(d, b)) {
-            d->at.buf[b] = d->built[b];
+        } else if (own_place(d, b)) {
+            d->at.buf[b] = own_place(d, b);
             st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
         } else {
             d->at.buf[b] = (char *)d->fixed + (size_t)d->at.buf[b];
@@ -307,7 +309,7 @@ static void host_is_newer(RtDevice *d) {
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];
         bool dead = buf->kind == RT_BUF_TEMP && buf->phase != d->running;
-        d->newer[b] = dead || is_built(d, b) ? RT_SAME : RT_HOST_NEWER;
+        d->newer[b] = dead || own_place(d, b) ? RT_SAME : RT_HOST_NEWER;
     }
 }
 

@@ -190,6 +190,7 @@ struct RtDevice {
     struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
     void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
     size_t built_bytes;
+    const void **lent; /* [n_bufs] the host's memory there, or NULL */
     RtDeviceSpmms spmms;
     RtDevicePhase *phase;      /* [n_phases] */
     int running;               /* phase, -1 = none */

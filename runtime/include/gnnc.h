@@ -247,7 +247,14 @@ gnnc_status gnnc_graph_add_masks(gnnc_graph *g, const char *table, const char *c
 struct DLManagedTensorVersioned;
 gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersioned *tensor,
                                     gnnc_array *out);
-/* A column of one: both calls in one, with the errors of both. */
+/* A column of one: both calls in one, with the errors of both.
+ * Here the tensor may lie in a GPU's memory (kDLCUDA), as a column of kind FLOAT of nodes or
+ * graphs, f32, row by row without gaps.  Trainers and sessions on that GPU read it where it lies,
+ * if it begins at a multiple of GNNC_ALIGN bytes and the model reads it as it is, else they convert
+ * it. Loading goes behind the stream that was set, or else the default stream: there its values are
+ * complete.  It reads them once on the host, for what add_column checks of others (GNNC_E_VALUE)
+ * and for the hash that a checkpoint has of data.  Elsewhere loading is GNNC_E_ARG.  No rows are
+ * appended to its table. */
 gnnc_status gnnc_graph_add_dlpack(gnnc_graph *g, const char *table, const char *column,
                                   gnnc_kind kind, struct DLManagedTensorVersioned *tensor,
                                   int64_t n_categories, const char *const *names);
@@ -492,7 +499,8 @@ gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory);
 /* The same with a committed graph, of which the trainer keeps a reference until it is destroyed:
  * what it converts or changes for its model is its own, so that several trainers may load and use
  * one graph at the same time.  The graph's memory is not in gnnc_trainer_memory.
- * GNNC_E_STATE, too: the graph is not committed. */
+ * GNNC_E_STATE, too: the graph is not committed; GNNC_E_ARG: a column lies in another GPU's memory
+ * than the one where this runs. */
 gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph);
 
 /* ---- training ------------------------------------------------------------------ */

@@ -53,7 +53,8 @@ def shop(path):
     r = random.Random(3)
     os.mkdir(path)
     numbers = lambda n: [r.gauss(0, 1) for _ in range(n)]
-    user = {"x": column(path, "x", "float", numbers(USERS * 5), width=5),
+    x = numbers(USERS * 5)
+    user = {"x": column(path, "x", "float", x, width=5),
             "y": column(path, "y", "class", [r.randrange(3) for _ in range(USERS)], categories=3),
             "split": column(path, "split", "split", [1 + i % 3 for i in range(USERS)])}
     item = {"z": column(path, "z", "float", numbers(ITEMS * 4), width=4)}
@@ -61,6 +62,7 @@ def shop(path):
     edges = {"buys": relation(path, "buys", "item", "user", buys, w=column(path, "w", "float", numbers(400))),
              "knows": relation(path, "knows", "user", "user", [(r.randrange(USERS), r.randrange(USERS)) for _ in range(300)])}
     write(path, {"user": {"count": USERS, "columns": user}, "item": {"count": ITEMS, "columns": item}}, edges)
+    return x
 
 
 class Tensor(ctypes.Structure):
@@ -373,6 +375,155 @@ def several_devices(trains, library, model, graph, wanted):
     other.close()
 
 
+class Lent:
+    """A column of the host's in a GPU's memory, written by work of the host's stream that may not have been done yet."""
+    def __init__(self, lib, stream, values, width, gpu=0, **other):
+        self.lib, self.n_bytes, self.returned, self.there = lib, 4 * len(values), 0, ctypes.c_void_p()
+        lib.cudaSetDevice(gpu)
+        assert lib.cudaMalloc(ctypes.byref(self.there), ctypes.c_size_t(self.n_bytes + 64)) == 0
+        lib.cudaSetDevice(0)
+        self.here = (ctypes.c_float * len(values))(*values)
+        assert lib.cudaMemcpyAsync(self.there, self.here, ctypes.c_size_t(self.n_bytes), TO_DEVICE, stream.s) == 0
+        self.shape, self.strides = (ctypes.c_int64 * 2)(len(values) // width, width), (ctypes.c_int64 * 2)(width, 1)
+        self.tensor, self.deleter = Tensor(), DELETER(self.back)
+        self.tensor.major, self.tensor.minor, self.tensor.deleter = 1, 1, self.deleter
+        t = self.tensor.t
+        t.data, t.device, t.ordinal, t.ndim, t.code, t.bits, t.lanes = self.there, CUDA, gpu, 2, 2, 32, 1
+        t.shape, t.strides = self.shape, self.strides
+        for k, v in other.items():
+            setattr(t, k, v)
+
+    def back(self, _):
+        self.returned += 1
+
+    def add(self, g, table=b"user", column=b"x", kind=0):
+        return self.lib.gnnc_graph_add_dlpack(g, table, column, kind, ctypes.byref(self.tensor), ctypes.c_int64(-1), None)
+
+    def free(self):
+        assert self.returned == 1, self.returned
+        assert self.lib.cudaFree(self.there) == 0
+
+
+def new_graph(lib, path="shop"):
+    g = ctypes.c_void_p()
+    lib.gnnc_graph_error.restype = ctypes.c_char_p
+    assert lib.gnnc_graph_create(ctypes.byref(g)) == OK
+    assert lib.gnnc_graph_read(g, path.encode(), 0) == OK, lib.gnnc_graph_error(g)
+    return g
+
+
+def on_graph(lib, g, stream, device=b"cuda:0"):
+    t = object.__new__(OnGpu)
+    t.lib, t.t = lib, ctypes.c_void_p()
+    t.ok(lib.gnnc_trainer_create(ctypes.byref(t.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
+    t.ok(lib.gnnc_trainer_set_text(t.t, b"device", device))
+    if stream:
+        t.stream(stream)
+    t.status = lib.gnnc_trainer_load_graph(t.t, g)
+    return t
+
+
+def columns_there(trains, library, model, wanted, x):
+    """A column that lies on the GPU is read where it lies: the same bits as from the host's, without a copy of it there."""
+    trains.gnnc_trainer_device_bytes.restype = ctypes.c_int64
+    host = OnGpu(trains, "shop")
+    host.epoch()
+    for own in (True, False):  # in the host's stream, and in the default one
+        s, live = Stream(trains), trains.cudasim_live_bytes()
+        if not own:
+            s.s = None
+        column, g = Lent(trains, s, x, 5), new_graph(trains)
+        assert column.add(g) == OK, trains.gnnc_graph_error(g)
+        assert trains.gnnc_graph_commit(g) == OK
+        t = on_graph(trains, g, s if own else None)
+        t.ok(t.status)
+        trains.gnnc_graph_release(g)
+        t.epoch()
+        assert t.metric("loss") == host.metric("loss") and t.values() == host.values()
+        less = trains.gnnc_trainer_device_bytes(host.t) - trains.gnnc_trainer_device_bytes(t.t)
+        assert less >= column.n_bytes, (less, column.n_bytes)
+        assert column.returned == 0
+        t.ok(trains.gnnc_trainer_save(t.t, b"there"))  # the data are the same: one goes on where the other was
+        host.resume("there")
+        t.close()
+        column.free()
+        assert trains.cudasim_live_bytes() == live
+        if own:
+            s.close()
+    host.close()
+    # A session of it, and clones; then the last of them gives it back.
+    s = Stream(library.lib)
+    column, g = Lent(library.lib, s, x, 5), new_graph(library.lib)
+    assert column.add(g) == OK and library.lib.gnnc_graph_commit(g) == OK
+    session = ctypes.c_void_p()
+    assert library.lib.gnnc_session_create(ctypes.byref(session)) == OK
+    assert library.lib.gnnc_session_set_device(session, b"cuda:0") == OK
+    assert library.lib.gnnc_session_set_stream(session, s.s) == OK
+    first = object.__new__(Session)
+    first.lib, first.s = library.lib, session
+    assert library.lib.gnnc_session_open(session, model, g) == OK, first.error()
+    library.lib.gnnc_graph_release(g)
+    first.measure()
+    clone = first.clone()
+    first.close()
+    st, got = clone.predict(list(range(USERS)))
+    assert st == OK and all(near(a, b) for a, b in zip(rows(got, clone.width, range(USERS)), wanted))
+    assert column.returned == 0
+    clone.close()
+    column.free()
+    s.close()
+
+
+def columns_that_cannot_be_there(trains, library, model, x):
+    """What a column on a GPU cannot be, each in one line; its deleter was called."""
+    E_SHAPE, E_VALUE, E_ARG, E_DTYPE = -2, -7, -9, -6
+    s, g = Stream(trains), new_graph(trains)
+    transposed = (ctypes.c_int64 * 2)(1, USERS)
+    for status, why, how, other in ((E_DTYPE, "F64 in a device's memory", {}, {"bits": 64}),
+                                    (E_SHAPE, "without gaps", {}, {"strides": transposed}),
+                                    (E_ARG, "no other kind", {"kind": 2}, {}),
+                                    (E_ARG, "no columns of edges", {"table": b"buys"}, {}),
+                                    (-8, "no table", {"table": b"none"}, {}),
+                                    (E_ARG, "only the host's memory", {}, {"ordinal": -1}),
+                                    (E_ARG, "only the host's memory", {}, {"device": 10})):
+        column = Lent(trains, s, x, 5, **other)
+        assert column.add(g, **how) == status, (why, trains.gnnc_graph_error(g))
+        assert why in trains.gnnc_graph_error(g).decode(), trains.gnnc_graph_error(g)
+        s.wait()
+        column.free()
+    column = Lent(trains, s, x, 5)
+    assert trains.gnnc_graph_array_dlpack(g, ctypes.byref(column.tensor), ctypes.create_string_buffer(176)) == E_ARG
+    s.wait()
+    column.free()
+    trains.gnnc_graph_release(g)
+    # Where it is not; and a value that is none, which only the device can tell.
+    worse = list(x)
+    worse[5 * 7 + 2] = float("nan")
+    for device, values, where, status, why in ((1, x, b"cuda:0", E_ARG, "'user.x' lies in the memory of GPU 1: this runs on GPU 0"),
+                                               (0, worse, b"cuda:0", E_VALUE, "user.x: row 7: value is NaN")):
+        of = Stream(trains, device)
+        column, g = Lent(trains, of, values, 5, device), new_graph(trains)
+        assert column.add(g) == OK and trains.gnnc_graph_commit(g) == OK
+        t = on_graph(trains, g, s, where)
+        assert t.status == status and why in trains.gnnc_trainer_error(t.t).decode(), trains.gnnc_trainer_error(t.t)
+        t.close()
+        trains.gnnc_graph_release(g)
+        of.wait()
+        of.close()
+        column.free()
+    of = Stream(library.lib)
+    column, g = Lent(library.lib, of, x, 5), new_graph(library.lib)
+    assert column.add(g) == OK and library.lib.gnnc_graph_commit(g) == OK
+    session = OnDevice(library, model, g, "cpu")
+    assert session.status == E_ARG and "lies in the memory of GPU 0: this runs on the cpu" in session.error(), session.error()
+    session.close()
+    library.lib.gnnc_graph_release(g)
+    of.wait()
+    column.free()
+    of.close()
+    s.close()
+
+
 def wrong_devices(library, model, graph):
     for device, status, why in (("cuda:7", E_DEVICE, "there is no GPU 7; 2 can be used"), ("tpu", E_MISSING, "not for 'tpu'"),
                                 ("cuda" * 40, E_MISSING, "no device has so long a name")):
@@ -400,7 +551,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
         os.environ["CUDASIM_DEVICES"] = "2"
-        shop("shop")
+        x = shop("shop")
         trains = written(build, "shop", MODEL, "cuda")
         t = OnGpu(trains, "shop")
         t.epoch()
@@ -426,7 +577,9 @@ def main():
             a_session_and_a_stream(library, model, graph, wanted)
             a_trainer_and_a_stream(trains)
             several_devices(trains, library, model, graph, wanted)
+            columns_there(trains, library, model, wanted, x)
         parameters(trains)
+        columns_that_cannot_be_there(trains, library, model, x)
         wrong_devices(library, model, graph)
 
 
