@@ -33,15 +33,16 @@ gnnc_status gnnc_session_set_stream(gnnc_session *s, void *stream) {
     return GNNC_OK;
 }
 
-/* Other queues read what this one wrote, and the host takes rows of what has no words to take. */
+/* Other queues read what this one wrote.  The host has what was computed of the whole graph, too:
+ * it gives that away (session_whole.c), and takes rows that are not of whole words. */
 gnnc_status rt_session_device_share(RtServed *of) {
     RtExec *x = &of->t->x;
     if (!x->rt->device) return GNNC_OK;
     gnnc_status st = rt_device_upload(x->rt->device); /* weights that no phase has read yet */
     for (int b = 0; b < x->program->n_bufs && st == GNNC_OK; b++) {
         const rt_buf *buf = &x->program->bufs[b];
-        bool kept = buf->kind == RT_BUF_SAVED || buf->kind == RT_BUF_VAR;
-        if (kept && buf->in_batches && buf->space >= 0) st = rt_pull(x, b);
+        bool rows = buf->kind == RT_BUF_VAR && buf->in_batches && buf->space >= 0;
+        if (rows || buf->kind == RT_BUF_SAVED) st = rt_pull(x, b);
     }
     return st == GNNC_OK ? x->rt->device->ops->wait(x->rt->device) : st;
 }

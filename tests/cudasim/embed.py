@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from batches import Trainer  # noqa: E402
 from directory import column, relation, write  # noqa: E402
-from sessions import E_MISSING, E_STATE, Library, Memory, OK, Session, rows  # noqa: E402
+from sessions import E_MISSING, E_NOMEM, E_STATE, Library, Memory, OK, Session, rows  # noqa: E402
 from sim import counts, orders, written  # noqa: E402
 
 E_DEVICE = -13
@@ -524,6 +524,38 @@ def columns_that_cannot_be_there(trains, library, model, x):
     s.close()
 
 
+def no_memory(library, graph):
+    """An allocation is refused, the host's or the GPU's: a status, and nothing is left."""
+    lib, live, n = library.lib, library.lib.cudasim_live_bytes(), 0
+    ids = (ctypes.c_int64 * 3)(1, 2, 1)
+
+    def serve(memory):
+        m, st = library.model("weights")
+        s = OnDevice(library, m, graph, "cuda:0", memory)
+        lib.gnnc_model_release(m)
+        st, x = s.status, None
+        if st == OK:
+            st, x = tensor_of(lib.gnnc_session_predict_dlpack, s.s, ctypes.c_int64(3), ids)
+        assert st in (OK, E_NOMEM) and (st == OK or s.error()), (st, s.error())
+        s.close()
+        if st == OK:
+            give_back(x)
+        assert memory.live == 0 and lib.cudasim_live_bytes() == live, (n, memory.live)
+        return st
+
+    whole = Memory()
+    assert serve(whole) == OK
+    for n in range(2, whole.n + 1, 5):
+        assert serve(Memory(n)) == E_NOMEM, n
+    room, refused = 1 << 20, 0
+    while room < 1 << 28:
+        lib.cudasim_memory(ctypes.c_int64(live + room))
+        refused += serve(Memory()) != OK
+        room *= 2
+    lib.cudasim_memory(ctypes.c_int64(-1))
+    assert 3 < refused < 8, refused
+
+
 def wrong_devices(library, model, graph):
     for device, status, why in (("cuda:7", E_DEVICE, "there is no GPU 7; 2 can be used"), ("tpu", E_MISSING, "not for 'tpu'"),
                                 ("cuda" * 40, E_MISSING, "no device has so long a name")):
@@ -581,6 +613,7 @@ def main():
         parameters(trains)
         columns_that_cannot_be_there(trains, library, model, x)
         wrong_devices(library, model, graph)
+        no_memory(library, graph)
 
 
 main()

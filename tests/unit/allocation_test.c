@@ -94,6 +94,13 @@ static gnnc_status take_tensor(World *w) {
     return st;
 }
 
+/* A tensor that the trainer gives, which goes back at once. */
+static DLManagedTensorVersioned *given;
+static gnnc_status back(gnnc_status st) {
+    if (given) given->deleter(given);
+    return st;
+}
+
 static gnnc_status append_node(World *w) {
     const gnnc_array x = x_of(1), t = array_of(GNNC_DT_F32, 1, 1, 0, numbers);
     const gnnc_values v[] = {
@@ -179,6 +186,7 @@ typedef enum {
     NONE(trainer_option, CREATED, gnnc_trainer_option(w->t, 0, INFO(gnnc_option)) == GNNC_OK) \
     NONE(trainer_device, LOADED, gnnc_trainer_device(w->t) != NULL) \
     NONE(trainer_wait, LOADED, gnnc_trainer_wait(w->t) == GNNC_OK) \
+    NONE(trainer_set_stream, CREATED, gnnc_trainer_set_stream(w->t, NULL) == GNNC_OK) \
     NONE(trainer_device_bytes, LOADED, gnnc_trainer_device_bytes(w->t) == 0) \
     NONE(trainer_set_message, CREATED, gnnc_trainer_set_message(w->t, hear, NULL) == GNNC_OK) \
     FAILS(trainer_create_with, NOTHING, \
@@ -203,10 +211,14 @@ typedef enum {
     FAILS(trainer_embed, LOADED, gnnc_trainer_embed(w->t, "h", &out, &rank, dim)) \
     NONE(trainer_n_layers, LOADED, gnnc_trainer_n_layers(w->t) > 0) \
     NONE(trainer_layer_name, LOADED, gnnc_trainer_layer_name(w->t, 0) != NULL) \
+    FAILS(trainer_predict_dlpack, LOADED, back(gnnc_trainer_predict_dlpack(w->t, &given))) \
+    FAILS(trainer_embed_dlpack, LOADED, back(gnnc_trainer_embed_dlpack(w->t, "h", &given))) \
     NONE(trainer_n_parameters, LOADED, gnnc_trainer_n_parameters(w->t) > 0) \
     NONE(trainer_parameter_info, LOADED, gnnc_trainer_parameter_info(w->t, 0, &name, &rank, dim) == GNNC_OK) \
     FAILS(trainer_get_parameter, LOADED, gnnc_trainer_get_parameter(w->t, "lin.weight", values(), F)) \
     FAILS(trainer_set_parameter, LOADED, gnnc_trainer_set_parameter(w->t, "lin.weight", values(), F)) \
+    FAILS(trainer_parameter_dlpack, LOADED, \
+          back(gnnc_trainer_parameter_dlpack(w->t, "lin.weight", &given))) \
     FAILS(trainer_save, TRAINED, gnnc_trainer_save(w->t, w->at->a)) \
     FAILS(trainer_save_to, TRAINED, gnnc_trainer_save_to(w->t, drop, NULL)) \
     FAILS(trainer_save_weights, TRAINED, gnnc_trainer_save_weights(w->t, w->at->a)) \
@@ -265,6 +277,9 @@ typedef enum {
     ELSEWHERE(session_create_with, "tests/e2e/sessions.py") \
     ELSEWHERE(session_destroy, "tests/e2e/sessions.py") \
     ELSEWHERE(session_error, "tests/e2e/sessions.py") \
+    ELSEWHERE(session_set_device, "tests/cudasim/embed.py") \
+    ELSEWHERE(session_device, "tests/cudasim/embed.py") \
+    ELSEWHERE(session_set_stream, "tests/cudasim/embed.py") \
     ELSEWHERE(session_open, "tests/e2e/sessions.py") \
     ELSEWHERE(session_clone, "tests/e2e/sessions.py") \
     ELSEWHERE(session_set_seed, "tests/e2e/sessions.py") \
@@ -278,6 +293,7 @@ typedef enum {
     ELSEWHERE(session_whole_info, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_read_whole, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_set_whole, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_predict_dlpack, "tests/cudasim/embed.py") \
     ELSEWHERE(session_link_sizes, "tests/e2e/session_links.py") \
     ELSEWHERE(session_predict_links, "tests/e2e/session_links.py") \
     ELSEWHERE(session_top_links, "tests/e2e/session_links.py") \
