@@ -9,9 +9,9 @@
  * UBSan's checks take longer to compile than all the rest; tests/cudasim/run has both, for models.
  */
 #if defined(__SANITIZE_ADDRESS__) /* gcc's: its library is the one that there is */
-#define COMPILER "cc='cc -fsanitize=address'; "
+#define COMPILER "cc=cc; san=-fsanitize=address; "
 #else
-#define COMPILER "cc=$(command -v clang-19 || echo cc); "
+#define COMPILER "cc=$(command -v clang-19 || echo cc); san=; "
 #endif
 
 static bool build(Ctx *c, const char *dir, const char *defines) {
@@ -21,7 +21,7 @@ static bool build(Ctx *c, const char *dir, const char *defines) {
     const char *command = arena_printf(
         c->a,
         COMPILER "$cc -std=c17 -O0 -fPIC -DGNNC_NO_MAIN %s -c -o %s/driver.o %s/driver.c && "
-                 "$cc -std=c++17 -O0 -fPIC -Wno-unknown-pragmas %s -c -o %s/kernels.o -x c++ "
+                 "$cc $san -std=c++17 -O0 -fPIC -Wno-unknown-pragmas %s -c -o %s/kernels.o -x c++ "
                  "%s/kernels.cu && "
                  "g++ -shared -o %s/program.so %s/kernels.o %s/driver.o -Wl,--whole-archive "
                  "%s/libgnnrt.a %s/libcudasim.a -Wl,--no-whole-archive -Wl,-Bsymbolic "
