@@ -75,7 +75,8 @@ static void inputs_text(Host *h) {
 
 /* ---- what it gives -------------------------------------------------------------------------- */
 static const char *name_of(const PBuf *b) {
-    bool given = b->kind == PB_OUTPUT && (b->use.role == OUT_PRED || b->use.role == OUT_EMBED);
+    bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+    bool given = output && (b->use.role == OUT_PRED || b->use.role == OUT_EMBED);
     return !given ? NULL : b->use.role == OUT_EMBED && b->use.of ? b->use.of : b->io_name;
 }
 

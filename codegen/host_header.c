@@ -78,9 +78,16 @@ static void put_comment(Host *h, const char *text) {
 
 static void comment(Host *h) {
     Host text = {.c = h->c, .a = h->a, .p = h->p, .m = h->m, .b = sb_new(h->a)};
+    const Sampling *how = &h->m->recipe.sample;
     host_title(&text);
-    host_printf(&text, "\n    gnnc_trainer_create(&t, &%s)    (gnnc.h)\n", host_symbol(h));
-    host_describe(&text, "gnnc_trainer_predict", "gnnc_trainer_embed, by that name");
+    host_printf(&text, "\n    gnnc_%s, &%s)    (gnnc.h)\n",
+                how->serve ? "model_create(&m" : "trainer_create(&t", host_symbol(h));
+    host_describe(&text,
+                  !how->serve        ? "gnnc_trainer_predict"
+                  : how->train_links ? "gnnc_session_predict_links"
+                                     : "gnnc_session_predict",
+                  how->serve ? "gnnc_session_embed, by that name"
+                             : "gnnc_trainer_embed, by that name");
     put_comment(h, text.b.s);
 }
 

@@ -181,9 +181,10 @@ static void emit_vars(Host *h) {
 }
 
 static void emit_use(Host *h, const PBuf *b) {
-    if (b->kind != PB_OUTPUT || b->use.role == OUT_VALUE) return;
-    host_printf(h, ",\n        .role = %s, .split = %s, .of = ", host_OutputRole[b->use.role],
-                host_SplitKind[b->use.split]);
+    bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+    if (!output || b->use.role == OUT_VALUE) return;
+    host_printf(h, ",\n        .role = %s, .split = %s, .hops = %d, .of = ",
+                host_OutputRole[b->use.role], host_SplitKind[b->use.split], b->use.hops);
     host_string(h, b->use.of);
 }
 

@@ -25,7 +25,7 @@ typedef struct {
     int phase, first, last; /* PB_TEMP: steps between which it holds a value */
     int block;              /* PB_TEMP: PPhase.blocks that it is local to; -1 = none */
     const char *io_name;    /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR */
-    OutputUse use;          /* PB_OUTPUT */
+    OutputUse use;          /* PB_OUTPUT; a layer that is PB_SAVED */
 } PBuf;
 
 /* C[b] (m x n) = A[b] (m x k) * B[b] (k x n) over `batch` matrices.  Element (i, j) of A is

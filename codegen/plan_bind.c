@@ -91,9 +91,10 @@ static bool is_saved(const Lower *lo, const char *name) {
     return false;
 }
 
-/* What @load and @encode output for others to read is saved. */
+/* What @load and @encode output for others to read is saved, and layers of all rows are. */
 static int output_buf(Lower *lo, const Op *out) {
-    bool saved = phase_saves(lo->f->phase) && is_saved(lo, out->name);
+    bool read = is_saved(lo, out->name) || out->use.role == OUT_EMBED;
+    bool saved = phase_saves(lo->f->phase) && read;
     const Type *t = &out->in[0]->type;
     const char *name =
         arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));

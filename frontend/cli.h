@@ -52,6 +52,7 @@ typedef struct {
     const char *measured;  /* --data, or NULL: as --specialize */
     SpmmChoice spmm;
     int opt_level;
+    const char *embed;
     bool grads, infer, draw, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports; /* REPORT_* */
     unsigned variant; /* that reports and listings are of */

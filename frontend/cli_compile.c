@@ -36,7 +36,8 @@ static FeOptions front_end_options(Ctx *c, const CliOptions *o) {
                        .model = o->model,
                        .check_only = o->action == ACT_CHECK,
                        .serve = o->infer,
-                       .draw = o->draw};
+                       .draw = o->draw,
+                       .embed = o->embed};
 }
 
 static Module *parse_ir(Ctx *c, const char *path) {
@@ -139,6 +140,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (cuda && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
     if (o->grads) sb_puts(&b, " --grads");
     if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
+    if (o->infer && o->embed) sb_printf(&b, " --embed=%s", o->embed);
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->data) sb_puts(&b, " --specialize");
     return b.s;
@@ -384,7 +386,7 @@ static bool compile_rows(Ctx *c, Job *j) {
     o->pass = (PassOptions){.precision = j->o.precision_auto ? DT_F32 : j->o.pass.precision};
     bool ok = compile_one(c, &rows);
     j->o.rows = ok ? path : NULL;
-    j->o.no_rows = ok ? NULL : only_rows_fail(c, n_diags);
+    j->o.no_rows = ok || o->embed ? NULL : only_rows_fail(c, n_diags);
     if (!ok && !j->o.no_rows) return false;
     c->diags.n = n_diags; /* warnings are given by what follows */
     c->n_errors = n_errors;

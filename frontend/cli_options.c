@@ -176,6 +176,12 @@ SETTER(set_march) {
     return *value != 0;
 }
 
+SETTER(set_embed) {
+    UNUSED_ARGS;
+    o->embed = value;
+    return *value != 0;
+}
+
 SETTER(set_spmm) {
     UNUSED_ARGS;
     int i = index_of(spmm_word, value);
@@ -277,6 +283,9 @@ static const CliOption options[] = {
     {"--draw", NULL,
      "of --infer: from as many neighbours as the recipe's fanout draws (default: all of them)",
      set_draw, NULL},
+    {"--embed", "LAYERS",
+     "of --infer and python: hidden layers of rows by themselves, too, as h,z or all", set_embed,
+     NULL},
     {"--target", "LIST", "auto, cpu, cuda or cpu,cuda (default auto: both where nvcc is)",
      set_target, target_word},
     {"--march", "CPU", "native (default), x86-64-v3, ..", set_march, NULL},
@@ -490,6 +499,9 @@ static const char *check_kind(const CliOptions *o) {
         return "--emit=python has a trainer, and rows predicted by themselves where they can be";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
     if (o->draw && !o->infer) return "--draw is for --infer";
+    bool compiles = o->action != ACT_CHECK; /* what for, the caller may say later */
+    if (o->embed && compiles && !o->infer && o->emit != OUT_PYTHON)
+        return "--embed is for --infer: a trainer embeds all layers";
     return NULL;
 }
 

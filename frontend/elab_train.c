@@ -235,11 +235,45 @@ static Op *seed_rows(Elab *e, Op *x) {
     return b_slice(&e->b, x, e->rows->whole, e->rows, expr_const(e->a, 0));
 }
 
+/* The next name of "h,z" from *at on; NULL: there is none. */
+static const char *next_layer(const Elab *e, const char **at) {
+    size_t n = strcspn(*at, ",");
+    if (!**at) return NULL;
+    const char *name = arena_strndup(e->a, *at, n);
+    *at += n + ((*at)[n] == ',');
+    return name;
+}
+
+/* A trainer gives all layers, a program that serves those that were asked for. */
+static bool is_asked_for(const Elab *e, const char *layer) {
+    const char *at = e->opt->embed, *name;
+    if (!e->opt->serve || !strcmp(at, "all")) return true;
+    while ((name = next_layer(e, &at)))
+        if (!strcmp(name, layer)) return true;
+    return false;
+}
+
+static void check_asked_for(Elab *e, Span span) {
+    const char *at = e->opt->serve && strcmp(e->opt->embed, "all") ? e->opt->embed : "", *name;
+    Names known = {0};
+    for (int i = 0; i < e->bindings.n; i++) {
+        Op *x = e->bindings.v[i].op;
+        int d = 0;
+        while (d < x->type.rank && x->type.dim[d]->kind != SP_NODE) d++;
+        if (d < x->type.rank) vec_push(e->a, &known, e->bindings.v[i].name);
+    }
+    while ((name = next_layer(e, &at)))
+        if (!func_output(e->b.f, arena_printf(e->a, "embed.%s", name)))
+            diag_add(e->c, DIAG_E0516, span, "there is no layer '%s' of rows to embed%s", name,
+                     elab_names_advice(e, name, &known));
+}
+
 static void embed_outputs(Elab *e) {
     for (int i = 0; i < e->bindings.n; i++) {
         Op *x = e->bindings.v[i].op, *rows = NULL;
-        if (x->func == e->b.f) rows = e->by_row ? seed_rows(e, x) : node_rows(e, x);
         const char *of = e->bindings.v[i].name;
+        if (!is_asked_for(e, of)) continue;
+        if (x->func == e->b.f) rows = e->in_batch ? seed_rows(e, x) : node_rows(e, x);
         OutputUse use = {.role = OUT_EMBED, .of = of};
         if (rows) b_output_as(&e->b, arena_printf(e->a, "embed.%s", of), use, rows);
     }
@@ -290,6 +324,7 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
         elab_output_of_phase(e, "pred", (OutputUse){.role = OUT_PRED},
                              e->in_batch && !e->links.target ? seed_rows(e, pred) : pred);
     if (p == PHASE_EMBED) embed_outputs(e);
+    if (p == PHASE_EMBED) check_asked_for(e, pred_at);
     if (p != PHASE_TRAIN && p != PHASE_EVAL) return;
     bool fits = find_target(e, train, &target) && target_fits(e, &target, pred);
     elab_recipe_terms(e, train, AST_LOSS, &losses);
@@ -319,7 +354,7 @@ static Op *given(Elab *e, Frame *f, const Ast *model) {
 
 /* Are rows predicted from drawn neighbours, though the recipe's evaluation is not? */
 static bool serves_drawn(const Elab *e, Phase p) {
-    return p == PHASE_PREDICT && e->opt->draw && !e->timed && e->rows &&
+    return (p == PHASE_PREDICT || p == PHASE_EMBED) && e->opt->draw && !e->timed && e->rows &&
            e->m->recipe.sample.n_hops > 0;
 }
 
@@ -371,6 +406,16 @@ Op *elab_run_model(Elab *e, const Ast *model) {
     return pred;
 }
 
+static void elab_embed(Elab *e, const Ast *model, const Ast *train) {
+    /* Of links by time a node is seen once for each of them. */
+    bool has_layers = !e->timed || e->by_row;
+    if (has_layers && (!e->opt->serve || e->opt->embed))
+        elab_phase(e, PHASE_EMBED, model, train);
+    else if (!has_layers && e->opt->serve && e->opt->embed)
+        diag_add(e->c, DIAG_E0516, model->span,
+                 "--embed: a node of links by time is seen anew for each of them");
+}
+
 void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->draws = train && elab_draws(train);
     e->timed = train && elab_draws_by_time(train);
@@ -389,8 +434,7 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     else if (e->opt->draw && !e->timed)
         diag_add(e->c, DIAG_E0516, model->span,
                  "--draw draws what the recipe's fanout does around rows of nodes: there is none");
-    /* Of links by time a node is seen once for each of them. */
-    if (!e->timed || e->by_row) elab_phase(e, PHASE_EMBED, model, train);
+    elab_embed(e, model, train);
     elab_check_kept(e);
     if (train) elab_check_sampled(e, train);
     elab_check_times(e);

@@ -18,6 +18,7 @@ typedef struct {
     bool check_only;   /* a file without a model is fine */
     bool serve;        /* @predict of a model of links scores pairs that are brought */
     bool draw;         /* .. and of rows sees as many neighbours as the recipe draws */
+    const char *embed; /* of `serve`: these layers, "h,z" or "all", are given, too; NULL = none */
 } FeOptions;
 
 /* Parses, checks and elaborates.  The module has a function per phase: @train (with

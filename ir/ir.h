@@ -238,6 +238,7 @@ typedef struct {
     const char *of;  /* what it is called among its kind: "accuracy" of "accuracy.val"; NULL = as
                       * the output itself */
     Var *var;        /* grad: the parameter */
+    int hops;        /* of a program that serves rows: how far what they are made of lies */
 } OutputUse;
 
 typedef struct Op Op;

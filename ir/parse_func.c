@@ -228,6 +228,16 @@ static bool operands(Parser *p, Op *op, Span at, bool *poisoned) {
     return true;
 }
 
+/* ` hops 2`: how far what the rows of an output are made of lies. */
+static bool output_hops(Parser *p, Op *op) {
+    int64_t n;
+    if (p->tok.kind != T_NAME || p->tok.span.line != p->prev_line) return true;
+    if (!parse_accept_word(p, "hops")) return true;
+    if (!parse_int(p, "a number of hops", 1, INT32_MAX, &n)) return false;
+    op->use.hops = (int)n;
+    return true;
+}
+
 /* ` as metric "accuracy" val`: what an output is for. */
 static bool output_use(Parser *p, Op *op) {
     int role = OUT_VALUE, split = SPLIT_NONE;
@@ -236,10 +246,11 @@ static bool output_use(Parser *p, Op *op) {
     op->use.role = (OutputRole)role;
     if (role == OUT_GRAD) return parse_var(p, &op->use.var);
     if (p->tok.kind == T_STRING && !parse_text(p, "a name in quotes", &op->use.of)) return false;
-    if (p->tok.kind != T_NAME || p->tok.span.line != p->prev_line) return true;
+    if (!output_hops(p, op)) return false;
+    if (op->use.hops || p->tok.kind != T_NAME || p->tok.span.line != p->prev_line) return true;
     if (!parse_word(p, &text_SplitKind, "train, val or test", &split)) return false;
     op->use.split = (SplitKind)split;
-    return true;
+    return output_hops(p, op);
 }
 
 /* ---- one operation ---------------------------------------------------------------------- */

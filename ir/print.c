@@ -425,6 +425,7 @@ static void print_use(StrBuf *b, const Op *op) {
         ir_string_print(b, u->var ? u->var->path : u->of);
     }
     if (u->split) sb_printf(b, " %s", text_SplitKind.word[u->split]);
+    if (u->hops) sb_printf(b, " hops %d", u->hops);
 }
 
 static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names) {

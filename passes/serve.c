@@ -24,6 +24,8 @@
  * inference of PyTorch Geometric and DGL, which computes all rows for the sake of one. */
 #include "passes/serve.h"
 
+#include <string.h>
+
 /* ---- what is made row by row -------- */
 /* Rows of the data, and dimensions that are as long as there are some. */
 static bool is_rows(const Space *s) {
@@ -159,9 +161,19 @@ static bool is_new(void *user, const Op *op) {
     return !op->tag;
 }
 
+/* The copy, or what is equal to it and there already. */
+static Op *once(OpTable *known, Op *copy) {
+    if (op_acts(copy) || op_has(copy, OPT_NOCSE)) return copy;
+    Op *first = pass_table_add(known, copy);
+    if (first != copy) op_remove(copy);
+    return first;
+}
+
 /* Copies what op is made of; tags remember the copies of one function at a time. */
 static Op *copy_into(Serve *s, Builder *b, Op *op) {
     IrOps missing = ir_walk(s->p->a, &s->marks, op, is_new, NULL);
+    OpTable *known = &s->known[b->f->phase == PHASE_ENCODE];
+    known->a = s->p->a;
     for (int i = 0; i < missing.n; i++) {
         Op *x = missing.v[i];
         if (x->tag) continue;
@@ -170,7 +182,7 @@ static Op *copy_into(Serve *s, Builder *b, Op *op) {
         proto.in = NEWN(s->p->a, Op *, (size_t)x->n_in);
         for (int k = 0; k < x->n_in; k++) proto.in[k] = x->in[k]->tag;
         b_like(b, x);
-        x->tag = b_op(b, &proto);
+        x->tag = once(known, b_op(b, &proto));
     }
     return op->tag;
 }
@@ -182,7 +194,7 @@ static bool is_ones(const Op *op) {
 }
 
 /* What people know it by, who give it with a subgraph of theirs: "whole.degree.cites". */
-static const char *saved_name(Serve *s, const Func *f, const Op *op) {
+static const char *new_name(Serve *s, const Func *f, const Op *op) {
     Arena *a = s->m->a;
     bool counts = op->kind == OP_SEGMENT && op->red == RED_SUM && is_ones(op->in[0]);
     const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
@@ -198,11 +210,23 @@ static const char *saved_name(Serve *s, const Func *f, const Op *op) {
     return name;
 }
 
+static bool is_kept_value(const Op *out) {
+    return out->use.role == OUT_EMBED || strncmp(out->name, "whole.", 6) == 0;
+}
+
+/* As what a value of op is saved; @predict and @embed may read the same. */
+static const char *saved_name(Serve *s, Builder *b, const Op *op, Op *value) {
+    for (const Op *out = b->f->first; out; out = out->next)
+        if (out->kind == OP_OUTPUT && out->in[0] == value && is_kept_value(out)) return out->name;
+    const char *name = new_name(s, b->f, op);
+    b_output(b, name, value);
+    return name;
+}
+
 static void save(Serve *s, Builder *b, Op *op) {
     Op *value = copy_into(s, b, op);
-    const char *name = saved_name(s, b->f, op);
     b_like(b, op);
-    b_output(b, name, value);
+    const char *name = saved_name(s, b, op, value);
     Builder here = b_for(s->m, s->f, op, op);
     s->fact[op->id].saved = b_saved(&here, name, op->type);
     s->fact[op->id].saved->hint = op->hint;
@@ -241,6 +265,49 @@ static void read_saved(Serve *s) {
         }
 }
 
+/* As the trainer's @embed, once for all rows. */
+static bool keep_layer(Serve *s, Op *out) {
+    if (s->fact[out->in[0]->id].of_links) {
+        diag_add(s->p->ctx, DIAG_E0516, out->span,
+                 "'%s' depends on the pairs that are scored: it is no layer of rows", out->use.of);
+        return false;
+    }
+    Builder b = {.m = s->m,
+                 .f = whole_func(s, s->fact[out->in[0]->id].invariant ? PHASE_LOAD : PHASE_ENCODE)};
+    Op *value = copy_into(s, &b, out->in[0]);
+    b_like(&b, out);
+    b_output_as(&b, out->name, out->use, value);
+    return true;
+}
+
+static void remove_func(Module *m, const Func *f) {
+    int n = 0;
+    for (int i = 0; i < m->funcs.n; i++)
+        if (m->funcs.v[i] != f) m->funcs.v[n++] = m->funcs.v[i];
+    m->funcs.n = n;
+}
+
+bool pass_serve_keep_layers(Serve *s, Func *layers) {
+    Serve own = *s;
+    bool ok = true;
+    own.f = layers;
+    pass_serve_begin_facts(&own);
+    for (Op *op = layers->first; op; op = op->next) {
+        ServeFact *x = &own.fact[op->id];
+        x->of_links = pass_is_drawn(op);
+        for (int i = 0; i < op->n_in; i++) x->of_links |= own.fact[op->in[i]->id].of_links;
+    }
+    for (int encode = 0; encode < 2; encode++) {
+        for (Op *op = layers->first; op; op = op->next)
+            if (op->kind == OP_OUTPUT && own.fact[op->in[0]->id].invariant != encode)
+                ok = keep_layer(&own, op) && ok;
+        for (Op *op = layers->first; op; op = op->next) op->tag = NULL;
+    }
+    remove_func(s->m, layers);
+    memcpy(s->known, own.known, sizeof s->known);
+    return ok;
+}
+
 void pass_serve_save_whole(Serve *s) {
     save_whole(s, true);
     save_whole(s, false);
@@ -257,16 +324,25 @@ static void mark_drawn(const Module *m, const Space *s, bool *read) {
     mark_drawn(m, s->base[1], read);
 }
 
-static const bool *find_read(Serve *s) {
-    bool *read = NEWN(s->p->a, bool, (size_t)s->m->spaces.n + 1);
-    for (const Op *op = s->f->first; op; op = op->next) {
+static void mark_read(Serve *s, const Func *f, bool *read) {
+    for (const Op *op = f->first; op; op = op->next) {
         if (op->map) mark_drawn(s->m, op->map->from, read);
         for (int d = 0; d < op->type.rank; d++) mark_drawn(s->m, op->type.dim[d], read);
     }
+}
+
+static bool runs_over_batches(const Func *f) {
+    return f->phase == PHASE_PREDICT || f->phase == PHASE_EMBED;
+}
+
+static const bool *find_read(Serve *s) {
+    bool *read = NEWN(s->p->a, bool, (size_t)s->m->spaces.n + 1);
+    for (int i = 0; i < s->m->funcs.n; i++)
+        if (runs_over_batches(s->m->funcs.v[i])) mark_read(s, s->m->funcs.v[i], read);
     return read;
 }
 
-/* All in-edges along what @predict reads, none along the rest. */
+/* All in-edges along what @predict and @embed read, none along the rest. */
 static void draw_all(Serve *s, int hops) {
     Sampling *how = &s->m->recipe.sample;
     how->n_hops = hops > 0 ? hops : 1;
@@ -284,8 +360,7 @@ static void draw_all(Serve *s, int hops) {
 
 /* ---- the program -------- */
 static bool is_kept(const Module *m, const Func *f) {
-    if (f->phase == PHASE_LOAD || f->phase == PHASE_REFRESH || f->phase == PHASE_PREDICT)
-        return true;
+    if (f->phase == PHASE_LOAD || f->phase == PHASE_REFRESH || runs_over_batches(f)) return true;
     for (int i = 0; f->body && i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
             if (op->kind == OP_LOOP && op->body == f && is_kept(m, m->funcs.v[i])) return true;
@@ -327,6 +402,55 @@ static bool is_by_rows_alone(const Serve *s, bool drawn) {
     return true;
 }
 
+/* One of those of each type: a prediction, or a layer. */
+static bool is_of_rows(Serve *s, const Op *out) {
+    const Type *t = &out->in[0]->type;
+    bool rows = t->rank && t->dim[0]->kind == SP_NODE && n_row_spaces(t) == 1;
+    bool at_once = s->fact[out->in[0]->id].whole && !can_be_saved(s, out->in[0]);
+    if (rows && !at_once) return true;
+    diag_add(s->p->ctx, DIAG_E0516, out->span, "'%s' cannot be kept by row", out->name);
+    return false;
+}
+
+/* Of @predict or @embed; how many hops each output is made of stays with it. */
+static bool serve_rows(Serve *s, Func *f, int *most) {
+    s->f = f;
+    find_facts(s);
+    if (!is_by_rows_alone(s, false)) return false;
+    for (Op *op = f->first; op; op = op->next) {
+        if (op->kind != OP_OUTPUT) continue;
+        if (!is_of_rows(s, op)) return false;
+        op->use.hops = s->fact[op->in[0]->id].hops;
+        if (op->use.hops > *most) *most = op->use.hops;
+    }
+    pass_serve_save_whole(s);
+    return true;
+}
+
+static void keep_first_rows(Serve *s, Func *f) {
+    for (Op *op = f->first; op; op = op->next) {
+        if (op->kind != OP_OUTPUT) continue;
+        Builder b = b_for(s->m, f, op, op);
+        Space *rows = op->in[0]->type.dim[0];
+        op->in[0] = b_slice(&b, op->in[0], rows, space_prefix(s->m, rows, 0, op->span),
+                            expr_const(s->m->a, 0));
+        pass_remark(s->p, op->span, "serve", "a row of '%s' is made of %d hops", op->name,
+                    op->use.hops);
+    }
+}
+
+/* Rows that draw: what they are made of is in the batch. */
+static bool serve_drawn(Serve *s) {
+    for (int i = 0; i < s->m->funcs.n; i++) {
+        s->f = s->m->funcs.v[i];
+        if (!runs_over_batches(s->f)) continue;
+        if (!is_by_rows_alone(s, true)) return false;
+        for (Op *op = s->f->first; op; op = op->next)
+            if (op->kind == OP_OUTPUT) op->use.hops = s->m->recipe.sample.n_hops;
+    }
+    return true;
+}
+
 static bool refuse(PassCtx *p, const Op *out) {
     diag_add(p->ctx, DIAG_E0516, out->span,
              "'pred' has no row for each node of a type, nor for each link that a recipe without "
@@ -335,7 +459,7 @@ static bool refuse(PassCtx *p, const Op *out) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Func *f = func_of(m, PHASE_PREDICT);
+    Func *f = func_of(m, PHASE_PREDICT), *layers = func_of(m, PHASE_EMBED);
     Op *out = f ? func_output_of(f, OUT_PRED) : NULL;
     bool drawn = f && module_draws(m, PHASE_PREDICT); /* by time, or as --draw says */
     if (!out) {
@@ -344,6 +468,7 @@ static bool run(PassCtx *p, Module *m) {
     }
     keep_prediction(m);
     pass_dce_func(p->a, f);
+    if (layers) pass_dce_func(p->a, layers);
     Serve s = {.p = p, .m = m, .f = f};
     Space *rows = rows_of(out->in[0]);
     bool links = out->in[0]->type.rank == 1 && space_is_drawn(out->in[0]->type.dim[0]);
@@ -352,22 +477,13 @@ static bool run(PassCtx *p, Module *m) {
     m->recipe.target = m->recipe.keep_metric = NULL; /* labels and splits are not read */
     m->recipe.sample.serve = true;
     m->recipe.sample.disjoint |= drawn; /* what a row sees is its own */
-    if (drawn) return is_by_rows_alone(&s, true);
+    if (drawn) return serve_drawn(&s);
     m->recipe.sample = (Sampling){.batch = 1, .n_hops = 1, .serve = true};
-    find_facts(&s);
-    if (!is_by_rows_alone(&s, false)) return false;
-    bool at_once = s.fact[out->in[0]->id].whole && !can_be_saved(&s, out->in[0]);
-    if (at_once) {
-        diag_add(p->ctx, DIAG_E0516, out->span, "'pred' cannot be kept by row");
-        return false;
-    }
-    int hops = s.fact[out->in[0]->id].hops;
-    pass_serve_save_whole(&s);
+    int hops = 0;
+    if (!serve_rows(&s, f, &hops) || (layers && !serve_rows(&s, layers, &hops))) return false;
     draw_all(&s, hops);
-    Builder b = b_for(m, f, out, out);
-    out->in[0] =
-        b_slice(&b, out->in[0], rows, space_prefix(m, rows, 0, out->span), expr_const(m->a, 0));
-    pass_remark(p, out->span, "serve", "a row is predicted from %d hops", hops);
+    keep_first_rows(&s, f);
+    if (layers) keep_first_rows(&s, layers);
     return true;
 }
 

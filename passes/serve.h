@@ -18,13 +18,16 @@ typedef struct {
 typedef struct {
     PassCtx *p;
     Module *m;
-    Func *f;         /* @predict */
-    ServeFact *fact; /* by op id */
+    Func *f;          /* @predict */
+    ServeFact *fact;  /* by op id */
+    OpTable known[2]; /* what is computed of the whole graph: in @load, in @encode */
     IrMarks marks;
 } Serve;
 
 /* Room for the facts of @predict, whose operations are numbered; sets `invariant`. */
 void pass_serve_begin_facts(Serve *s);
+/* What @embed gives is kept for all rows; false after a diagnostic. */
+bool pass_serve_keep_layers(Serve *s, Func *layers);
 /* Puts `saved` in place of the whole values that others read. */
 void pass_serve_save_whole(Serve *s);
 

@@ -128,6 +128,8 @@ bool pass_serve_links(Serve *s, Op *out) {
     find_facts(s, kind);
     if (!is_served(s, kind)) return false;
     drop_negatives(s);
+    Func *layers = func_of(s->m, PHASE_EMBED);
+    if (layers && !pass_serve_keep_layers(s, layers)) return false;
     pass_serve_save_whole(s);
     s->m->recipe.target = s->m->recipe.keep_metric = NULL;
     s->m->recipe.sample = (Sampling){.batch = 1, .serve = true, .train_links = LINKS_FORM_PAIRS};

@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 25, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 26, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -117,10 +117,11 @@ typedef struct {
         last;  /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
     int rank;  /* INPUT, OUTPUT, SAVED: without bound sizes */
     int block; /* TEMP: local to this one of its phase's `blocks`; -1 = to none */
-    rt_output_role role; /* OUTPUT */
+    rt_output_role role; /* OUTPUT; SAVED: a layer of all rows */
     rt_split split;      /* .. a loss or metric: of its rows; 0 = of the step's */
     const char *of;      /* .. its name among its kind, "accuracy" of "accuracy.val"; or NULL */
     bool in_batches;     /* a phase that runs over batches touches it */
+    int hops; /* OUTPUT of a program that serves rows: between them and what they are made of */
 } rt_buf;
 
 struct RtExec;

@@ -44,9 +44,10 @@ static void drop_part(gnnc_session *s) {
     rt_session_subgraph_drop(s);
     if (s->rt.device) rt_device_close(&s->x);
     rt_batch_step_free(&s->step);
+    rt_batch_step_free(&s->embed);
     rt_minibatch_free(&s->m);
     rt_sampler_free(s->sampler);
-    s->step = (RtBatchStep){0};
+    s->step = s->embed = (RtBatchStep){0};
     s->m = (RtMinibatch){0};
     s->sampler = NULL;
     s->x = (RtExec){0};
@@ -72,33 +73,44 @@ const char *gnnc_session_error(const gnnc_session *s) {
 }
 
 /* ---- what sessions share -------- */
+gnnc_status rt_session_rows_of(RtServed *of, int buf, RtServedRows *out) {
+    const rt_program *p = of->t->program;
+    const rt_buf *b = &p->bufs[buf];
+    const rt_space *rows = &p->spaces[b->space];
+    int64_t dim[RT_MAX_RANK];
+    *out = (RtServedRows){.name = b->of, .buf = buf, .hops = b->hops, .rank = b->rank - 1};
+    out->space = rows->first ? rows->whole : b->space;
+    out->type = b->kind == RT_BUF_SAVED ? -1 : of->source.map.type_of_space[out->space];
+    out->n = of->t->x.n[p->spaces[out->space].sym];
+    out->floats = 1;
+    p->buf_shape(buf, of->t->x.n, dim);
+    for (int i = 0; i < out->rank; i++) out->floats *= out->dim[i] = dim[i + 1];
+    if (b->dt == RT_F32) return GNNC_OK;
+    return rt_fail(&of->t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", b->io_name);
+}
+
 static gnnc_status find_prediction(RtServed *of) {
     const rt_program *p = of->t->program;
-    int64_t dim[RT_MAX_RANK];
-    of->pred = rt_buf_find(p, RT_BUF_OUTPUT, "pred");
-    if (!p->sampling.serve || of->pred < 0)
+    int pred = rt_buf_find(p, RT_BUF_OUTPUT, "pred");
+    gnnc_status st;
+    if (!p->sampling.serve || pred < 0)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE,
                        "'%s' trains: a program that predicts rows is made with --emit=infer",
                        p->name);
-    const rt_buf *b = &p->bufs[of->pred];
-    int rows = b->space >= 0 ? p->spaces[b->space].whole : -1;
-    of->rows.type = -1;
+    const rt_buf *b = &p->bufs[pred];
+    of->rows = (RtServedRows){.buf = pred, .type = -1};
     bool links = b->space >= 0 && p->spaces[b->space].drawn;
     if (links && of->brings)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE,
                        "'%s' scores links: the session is opened on a graph", p->name);
     if (links) return rt_session_links_share(of);
-    if (rows < 0)
+    if (b->space < 0 || !p->spaces[b->space].first)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows of nodes", p->name);
-    gnnc_status st = rt_batch_source_make(of->t, &of->source);
-    if (st != GNNC_OK) return st;
-    of->rows.type = of->source.map.type_of_space[rows];
-    of->rows.n = of->t->x.n[p->spaces[rows].sym];
-    p->buf_shape(of->pred, of->t->x.n, dim);
-    of->rank = b->rank - 1;
-    of->row_floats = 1;
-    for (int i = 0; i < of->rank; i++) of->row_floats *= of->dim[i] = dim[i + 1];
-    return rt_session_find_whole(of);
+    TRY(st, rt_batch_source_make(of->t, &of->source));
+    TRY(st, rt_session_rows_of(of, pred, &of->rows));
+    st = rt_session_find_whole(of);
+out:
+    return st;
 }
 
 static gnnc_status serve(RtServed *of) {
@@ -107,6 +119,7 @@ static gnnc_status serve(RtServed *of) {
     const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
     gnnc_status st;
     TRY(st, find_prediction(of));
+    TRY(st, rt_session_find_layers(of));
     if (refresh) TRY(st, rt_phase_run(&t->x, refresh));
     if (of->brings) /* what @encode gives comes with rows */
         TRY(st, rt_session_subgraph_share(of));
@@ -143,7 +156,8 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
     TRY(st, rt_minibatch_new(pool, &s->from, &s->x, batch, &s->m, &s->rt.err));
     if (of->brings) TRY(st, rt_session_subgraph_take(s, of));
-    st = rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
+    TRY(st, rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT));
+    if (of->n_layers) st = rt_batch_step_init(&s->embed, &s->x, NULL, RT_PHASE_EMBED);
 out:
     return st;
 }
@@ -237,10 +251,15 @@ int64_t gnnc_session_rows(const gnnc_session *s) {
 }
 
 /* ---- predictions -------- */
+gnnc_status rt_session_opened(gnnc_session *s) {
+    s->rt.err.text[0] = '\0';
+    return s->of ? GNNC_OK : rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no data");
+}
+
 gnnc_status rt_session_begin(gnnc_session *s, bool links) {
     RtError *err = &s->rt.err;
-    err->text[0] = '\0';
-    if (!s->of) return rt_fail(err, GNNC_E_STATE, "the session has no data");
+    gnnc_status st = rt_session_opened(s);
+    if (st != GNNC_OK) return st;
     const char *name = s->of->t->program->name;
     bool has_links = s->of->rows.type < 0;
     if (links == has_links) return rt_session_device_begin(s);
@@ -257,58 +276,65 @@ gnnc_status rt_session_no_row(gnnc_session *s, const char *what, int64_t i, int6
 
 gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim[GNNC_MAX_RANK]) {
     if (!s || !s->of || !rank || !dim) return GNNC_E_ARG;
-    *rank = s->of->rank;
-    memcpy(dim, s->of->dim, sizeof s->of->dim);
+    *rank = s->of->rows.rank;
+    memcpy(dim, s->of->rows.dim, sizeof s->of->rows.dim);
     return GNNC_OK;
 }
 
 /* Rows s->id[0..n). */
-static gnnc_status run_batch(gnnc_session *s, int64_t n) {
+static gnnc_status run_batch(gnnc_session *s, const RtServedRows *what, int64_t n) {
     const RtServed *of = s->of;
     const RtExec *data = s->brought ? &s->brought->x : &s->x;
+    bool predicts = what == &of->rows;
+    bool *ran = predicts ? &s->ran : &s->embedded;
     RtSampleAt at = {.seed = s->seed}; /* what is drawn is of this and the row alone */
-    RtSeeds seeds = {.type = of->rows.type, .n = n, .id = s->id, .time = s->time, .key = s->id};
+    RtSeeds seeds = {.type = what->type, .n = n, .id = s->id, .time = s->time, .key = s->id};
     gnnc_status st;
-    rt_minibatch_begin(&s->m, data, !s->ran);
+    rt_minibatch_begin(&s->m, data, !*ran);
+    rt_sampler_hops(s->sampler, what->hops);
     TRY(st, rt_sample_nodes(s->sampler, &at, &seeds, s->m.batch, &s->rt.err));
     TRY(st, rt_minibatch_bind(&s->m, data, &of->source.map, &s->rt.err));
-    st = rt_batch_step_run(&s->step, &s->m, !s->ran);
-    s->ran |= st == GNNC_OK;
+    st = rt_batch_step_run(predicts ? &s->step : &s->embed, &s->m, !*ran);
+    *ran |= st == GNNC_OK;
 out:
     return st;
 }
 
-static gnnc_status take_ids(gnnc_session *s, int64_t n, const int64_t *id) {
-    const RtSampleType *all = s->brought ? s->brought->type : s->of->source.graph.type;
-    const RtSampleType *rows = &all[s->of->rows.type];
+static gnnc_status take_ids(gnnc_session *s, const RtSampleType *rows, int64_t from, int64_t n,
+                            const int64_t *id) {
     for (int64_t i = 0; i < n; i++) {
-        if (id[i] < 0 || id[i] >= rows->n) return rt_session_no_row(s, "row", id[i], rows->n);
-        s->id[i] = (int32_t)id[i];
-        if (s->time) s->time[i] = rows->time[id[i]];
+        int64_t row = id ? id[from + i] : from + i;
+        if (row < 0 || row >= rows->n) return rt_session_no_row(s, "row", row, rows->n);
+        s->id[i] = (int32_t)row;
+        if (s->time) s->time[i] = rows->time[row];
     }
     return GNNC_OK;
 }
 
-gnnc_status rt_session_rows(gnnc_session *s, int64_t n, const int64_t *id, RtTakeRows *take,
-                            void *out) {
-    size_t row_bytes = (size_t)s->of->row_floats * sizeof(float);
+gnnc_status rt_session_rows(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
+                            RtTakeRows *take, void *out) {
+    const RtSampleType *type = s->brought ? s->brought->type : s->of->source.graph.type;
+    const RtSampleType *rows = &type[what->type];
+    size_t row_bytes = (size_t)what->floats * sizeof(float);
     gnnc_status st = GNNC_OK;
-    for (int64_t from = 0; from < n && st == GNNC_OK; from += BATCH) {
+    if (!id && n > rows->n) return rt_session_no_row(s, "row", n - 1, rows->n);
+    for (int64_t from = 0; from < n; from += BATCH) {
         int64_t k = n - from < BATCH ? n - from : BATCH;
-        TRY(st, take_ids(s, k, id + from));
-        TRY(st, run_batch(s, k));
+        TRY(st, take_ids(s, rows, from, k, id));
+        TRY(st, run_batch(s, what, k));
         /* One that was asked for twice is there once. */
-        st = take(s, s->m.batch->seed[0], k, (char *)out + (size_t)from * row_bytes);
+        TRY(st, take(s, what, s->m.batch->seed[0], k, (char *)out + (size_t)from * row_bytes));
     }
 out:
     return st;
 }
 
-static gnnc_status take_here(gnnc_session *s, const int32_t *row, int64_t n, void *out) {
-    gnnc_status st = rt_device_batch_pull(&s->m.x, s->of->pred);
+static gnnc_status take_here(gnnc_session *s, const RtServedRows *what, const int32_t *row,
+                             int64_t n, void *out) {
+    gnnc_status st = rt_device_batch_pull(&s->m.x, what->buf);
     if (st != GNNC_OK) return st;
-    const float *pred = s->m.x.buf[s->of->pred];
-    int64_t width = s->of->row_floats;
+    const float *pred = s->m.x.buf[what->buf];
+    int64_t width = what->floats;
     for (int64_t i = 0; i < n; i++)
         memcpy((float *)out + i * width, pred + row[i] * width, (size_t)width * sizeof *pred);
     return GNNC_OK;
@@ -322,11 +348,12 @@ gnnc_status rt_session_begin_rows(gnnc_session *s) {
 }
 
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
-    if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
+    if (!s || n < 0 || (n && !out)) return GNNC_E_ARG;
     gnnc_status st = rt_session_begin_rows(s);
-    return st == GNNC_OK ? rt_session_predict(s, n, id, out) : st;
+    return st == GNNC_OK ? rt_session_give(s, &s->of->rows, n, id, out) : st;
 }
 
-gnnc_status rt_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
-    return rt_session_rows(s, n, id, take_here, out);
+gnnc_status rt_session_give(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
+                            float *out) {
+    return rt_session_rows(s, what, n, id, take_here, out);
 }

@@ -1,5 +1,5 @@
-/* What session.c, of rows of nodes, session_links.c, session_whole.c and session_subgraph.c share.
- */
+/* What session.c, of rows of nodes, session_embed.c, session_links.c, session_whole.c and
+ * session_subgraph.c share. */
 #ifndef RUNTIME_SESSION_H
 #define RUNTIME_SESSION_H
 
@@ -43,24 +43,32 @@ typedef struct RtBrings {
     RtBroughtRows *rows; /* [n_spaces] */
 } RtBrings;
 
+/* What is given by rows: the prediction, or a layer. */
+typedef struct RtServedRows {
+    const char *name; /* of a layer */
+    int buf;
+    int type;  /* of a batch's nodes, whose rows are asked for; -1: no batch gives it */
+    int hops;  /* that a batch draws for them */
+    int64_t n; /* rows of that type */
+    int space; /* .. which in the program is this one */
+    int rank;  /* of a row of it */
+    int64_t dim[GNNC_MAX_RANK], floats;
+} RtServedRows;
+
 /* What sessions share. */
 typedef struct RtServed {
     atomic_int n_sessions;
     gnnc_model *model;
     gnnc_trainer *t;
     RtBatchSource source; /* of rows */
-    struct {
-        int type;  /* whose rows are predicted; -1: the model scores links */
-        int64_t n; /* of that type */
-    } rows;
+    RtServedRows rows;    /* what is predicted; type -1: scores of links */
+    RtServedRows *layer;  /* [n_layers] */
+    int n_layers;
     RtWhole *whole; /* [n_whole] */
     int n_whole;
     RtBrings *brings; /* NULL: the trainer's graph is what is predicted on */
     RtServedKinds kinds;
     bool reads_edges; /* of a pair's kind, what it is scored from */
-    int pred;         /* the buffer of what is predicted */
-    int rank;         /* of a row's prediction */
-    int64_t dim[GNNC_MAX_RANK], row_floats;
 } RtServed;
 
 /* A request: the graph that the caller fills, and what it is bound as. */
@@ -84,30 +92,38 @@ struct gnnc_session {
     RtExec x;           /* the whole data, with errors and working memory of the session's */
     RtSampler *sampler; /* of rows */
     RtMinibatch m;
-    RtBatchStep step;
+    RtBatchStep step, embed;
     RtBrought *brought; /* NULL: rows are the graph's */
     int32_t *id;        /* [BATCH] the rows of a batch */
     double *time;       /* [BATCH] .. and their times; NULL: the model knows none */
     uint64_t seed;
-    bool ran;                       /* once: there is room */
+    bool ran, embedded;             /* once: there is room */
     struct RtSessionTensor *tensor; /* session_dlpack.c; NULL: none was given yet */
     atomic_int n_holders;           /* the host, and the tensor that it has */
 };
 
-/* Before each prediction: GNNC_E_STATE where there are no data, or the model gives the other sort:
- * rows of nodes, or scores of links. */
+/* Before each call: GNNC_E_STATE where there are no data. */
+gnnc_status rt_session_opened(gnnc_session *s);
+/* .. or the model gives the other sort of predictions: rows of nodes, or scores of links. */
 gnnc_status rt_session_begin(gnnc_session *s, bool links);
 gnnc_status rt_session_no_row(gnnc_session *s, const char *what, int64_t i, int64_t n);
 
-/* Rows of the graph, or of the request that is bound. */
-gnnc_status rt_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
 /* What a batch gave of its rows row[n], to `out`. */
-typedef gnnc_status RtTakeRows(gnnc_session *s, const int32_t *row, int64_t n, void *out);
+typedef gnnc_status RtTakeRows(gnnc_session *s, const RtServedRows *what, const int32_t *row,
+                               int64_t n, void *out);
 /* The same, batch by batch: `out` moves on. */
-gnnc_status rt_session_rows(gnnc_session *s, int64_t n, const int64_t *id, RtTakeRows *take,
-                            void *out);
+gnnc_status rt_session_rows(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
+                            RtTakeRows *take, void *out);
 /* GNNC_E_STATE where rows are not those of a graph. */
 gnnc_status rt_session_begin_rows(gnnc_session *s);
+/* What the rows of an output are. */
+gnnc_status rt_session_rows_of(RtServed *of, int buf, RtServedRows *out);
+/* Rows id[0..n), NULL: the first n, of the graph, or of the request that is bound. */
+gnnc_status rt_session_give(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
+                            float *out);
+
+/* of->layer; the rest is there. */
+gnnc_status rt_session_find_layers(RtServed *of);
 
 /* of->whole. */
 gnnc_status rt_session_find_whole(RtServed *of);

@@ -52,11 +52,12 @@ static gnnc_status room_for(gnnc_session *s, size_t n_bytes) {
     return st;
 }
 
-static gnnc_status take(gnnc_session *s, const int32_t *row, int64_t n, void *out) {
-    size_t row_bytes = (size_t)s->of->row_floats * sizeof(float);
+static gnnc_status take(gnnc_session *s, const RtServedRows *what, const int32_t *row, int64_t n,
+                        void *out) {
+    size_t row_bytes = (size_t)s->of->rows.floats * sizeof(float);
     if (row_bytes == 0) return GNNC_OK;
-    if (s->rt.device) return rt_device_take_rows(&s->m.x, s->of->pred, out, row_bytes, row, n);
-    const char *pred = s->m.x.buf[s->of->pred];
+    if (s->rt.device) return rt_device_take_rows(&s->m.x, what->buf, out, row_bytes, row, n);
+    const char *pred = s->m.x.buf[what->buf];
     for (int64_t i = 0; i < n; i++)
         memcpy((char *)out + (size_t)i * row_bytes, pred + (size_t)row[i] * row_bytes, row_bytes);
     return GNNC_OK;
@@ -84,15 +85,15 @@ gnnc_status gnnc_session_predict_dlpack(gnnc_session *s, int64_t n, const int64_
     if (!s || n < 0 || (n && !id) || !out) return GNNC_E_ARG;
     gnnc_status st;
     TRY(st, begin(s));
-    if (__builtin_mul_overflow((size_t)n, (size_t)s->of->row_floats * sizeof(float), &n_bytes))
+    if (__builtin_mul_overflow((size_t)n, (size_t)s->of->rows.floats * sizeof(float), &n_bytes))
         return rt_fail_nomem(&s->rt.err, "a tensor");
     TRY(st, room_for(s, n_bytes));
-    TRY(st, rt_session_rows(s, n, id, take, s->tensor->data));
+    TRY(st, rt_session_rows(s, &s->of->rows, n, id, take, s->tensor->data));
     TRY(st, rt_tensor_ready(&s->x));
     dim[0] = n;
-    memcpy(dim + 1, s->of->dim, (size_t)s->of->rank * sizeof *dim);
-    rt_tensor_out(&s->tensor->out, &s->x, false, s->tensor->data, s->of->rank + 1, dim, give_back,
-                  s->tensor);
+    memcpy(dim + 1, s->of->rows.dim, (size_t)s->of->rows.rank * sizeof *dim);
+    rt_tensor_out(&s->tensor->out, &s->x, false, s->tensor->data, s->of->rows.rank + 1, dim,
+                  give_back, s->tensor);
     atomic_store(&s->tensor->given, true);
     atomic_fetch_add(&s->n_holders, 1);
     *out = &s->tensor->out.m;

@@ -71,9 +71,9 @@ static gnnc_status score(gnnc_session *s, const RtDrawn *d, const float **out) {
     TRY(st, rt_minibatch_bind(&s->m, &s->x, NULL, &s->rt.err));
     TRY(st, rt_link_batches_bind(t, &s->m, &links, &s->rt.err));
     TRY(st, rt_batch_step_run(&s->step, &s->m, !s->ran));
-    TRY(st, rt_device_batch_pull(&s->m.x, s->of->pred));
+    TRY(st, rt_device_batch_pull(&s->m.x, s->of->rows.buf));
     s->ran = true;
-    *out = s->m.x.buf[s->of->pred];
+    *out = s->m.x.buf[s->of->rows.buf];
 out:
     return st;
 }

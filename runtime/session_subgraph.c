@@ -212,7 +212,7 @@ gnnc_status rt_session_subgraph_share(RtServed *of) {
     const rt_program *p = of->t->program;
     int32_t *fanout = (int32_t *)(uintptr_t)of->source.spec.fanout; /* made for this session */
     gnnc_status st;
-    TRY(st, check_told(of, of->pred, "what is predicted"));
+    TRY(st, check_told(of, of->rows.buf, "what is predicted"));
     for (int i = 0; i < of->n_whole; i++) {
         const RtWhole *w = &of->whole[i];
         if (p->bufs[w->buf].kind == RT_BUF_SAVED) TRY(st, check_told(of, w->buf, w->name));
@@ -489,5 +489,5 @@ gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int6
                        g ? "the subgraph was not committed: gnnc_graph_commit is called before"
                          : "there is no subgraph: gnnc_session_subgraph gives one to be filled");
     gnnc_status st = bind(s);
-    return st == GNNC_OK ? rt_session_predict(s, n, id, out) : st;
+    return st == GNNC_OK ? rt_session_give(s, &s->of->rows, n, id, out) : st;
 }

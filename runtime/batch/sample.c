@@ -110,6 +110,7 @@ static bool copy_tables(RtSampler *s, const RtSampleGraph *g, const RtSampleSpec
     s->rel = rel;
     copy_graph(s, g);
     s->spec = *spec;
+    s->n_hops = spec->how.n_hops;
     s->spec.fanout = fanout;
     return true;
 }
@@ -151,6 +152,10 @@ gnnc_status rt_sampler_new(RtSampler **out, const RtAlloc *from, const RtSampleG
 
 void rt_sampler_use(RtSampler *s, RtTeam *team, int n_members) {
     s->team = n_members <= s->n_threads ? team : NULL;
+}
+
+void rt_sampler_hops(RtSampler *s, int n_hops) {
+    s->n_hops = n_hops;
 }
 
 void rt_sampler_free(RtSampler *s) {
@@ -348,7 +353,7 @@ static gnnc_status run(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups
     close_hop(b, 0, s->spec.how.n_hops);
     TRY(st, rt_sample_hide(s, b, groups, n_groups, err));
     for (int h = 0; h < s->spec.how.n_hops; h++) {
-        TRY(st, rt_sample_hop(s, b, at, h, err));
+        if (h < s->n_hops) TRY(st, rt_sample_hop(s, b, at, h, err));
         close_hop(b, h + 1, s->spec.how.n_hops);
     }
     TRY(st, close_ptrs(s, b, err));

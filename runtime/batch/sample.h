@@ -68,6 +68,8 @@ gnnc_status rt_sampler_new(RtSampler **out, const RtAlloc *from, const RtSampleG
 void rt_sampler_use(RtSampler *s, RtTeam *team, int n_members);
 /* From now on of this graph, with types and relations as before. */
 gnnc_status rt_sampler_read(RtSampler *s, const RtSampleGraph *g, RtError *err);
+/* From now on so many hops alone, at most those of the spec: later ones bring nothing. */
+void rt_sampler_hops(RtSampler *s, int n_hops);
 void rt_sampler_free(RtSampler *s); /* NULL is fine */
 /* An empty batch for this sampler's graph and hops. */
 gnnc_status rt_sampler_batch(const RtSampler *s, RtBatch **out, RtError *err);

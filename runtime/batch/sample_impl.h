@@ -141,6 +141,7 @@ struct RtSampler {
     RtGrow tree_time_buf, pair_buf[3];
     double *tree_time; /* [n_trees] temporal */
     int64_t n_trees;
+    int n_hops;                  /* of the spec's, those that are drawn: rt_sampler_hops */
     const int32_t *tree_key;     /* [n_trees] RtSeeds.key */
     RtHidden *hidden;            /* [n_types] */
     RtGrow *part_id, *part_tree; /* [n_types] nodes of a batch of parts */

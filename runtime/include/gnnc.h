@@ -872,7 +872,7 @@ gnnc_status gnnc_session_set_seed(gnnc_session *s, int64_t seed);
 int64_t gnnc_session_rows(const gnnc_session *s);
 gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim[GNNC_MAX_RANK]);
 /* What the model gives for n rows, as gnnc_trainer_predict does.
- *   id   [n] numbers of rows, from 0; in any order, also the same twice
+ *   id   [n] numbers of rows, from 0; in any order, also the same twice; NULL: the first n
  *   out  [n, dim[0], ..] the caller's
  * Returns GNNC_E_RANGE (no such row, or a neighbourhood of 2^31 edges: what was written of `out`
  * means nothing), GNNC_E_STATE,
@@ -887,6 +887,21 @@ gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, 
  * values are there.  Returns, too, GNNC_E_STATE: the last tensor was not given back. */
 gnnc_status gnnc_session_predict_dlpack(gnnc_session *s, int64_t n, const int64_t *id,
                                         struct DLManagedTensorVersioned **out);
+
+/* Hidden layers, of a program compiled with --embed: 0 before open.  A name lives as long as the
+ * program; NULL: no layer i. */
+int gnnc_session_n_layers(const gnnc_session *s);
+const char *gnnc_session_layer_name(const gnnc_session *s, int i);
+/* Whose rows a layer has, a node type that lives as long as the program; how many these are; and
+ * what there is of each: dim[0 .. *rank - 1] numbers.  Any of these may be NULL.
+ * Returns GNNC_E_MISSING (no such layer), GNNC_E_STATE (it is not open on a graph, or runs on a
+ * device). */
+gnnc_status gnnc_session_layer(gnnc_session *s, const char *layer, const char **table,
+                               int64_t *n_rows, int *rank, int64_t dim[GNNC_MAX_RANK]);
+/* Rows of a layer, as gnnc_trainer_embed gives them; `id` and `out` as of gnnc_session_predict.  Of
+ * a model of links, too.  Returns what both functions above return. */
+gnnc_status gnnc_session_embed(gnnc_session *s, const char *layer, int64_t n, const int64_t *id,
+                               float *out);
 
 /* ---- .. of subgraphs that requests bring ---------------------------------------------------- */
 /* A session of a model alone, without a graph: whoever asks brings nodes, edges, columns and what

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -110,18 +110,34 @@ class Session(_abi.Owner):
         other._measure()
         return other
 
-    def predict(self, ids: Any, out: Optional[np.ndarray] = None) -> np.ndarray:
+    def predict(self, ids: Any = None, out: Optional[np.ndarray] = None) -> np.ndarray:
         """What the model gives for rows, by their numbers from 0, in any order.
 
-        ids: [n] integers        out: float32 [n, ..] in one piece, which is filled; else a new one
+        ids: [n] integers, None: all rows        out: float32 [n, ..] in one piece, which is filled; else a new one
         """
-        ids = _numbers(ids, "ids")
-        out = self._room(ids.size, out)
-        self._call("predict", ids.size, ids.ctypes.data, out.ctypes.data)
+        return self._rows("predict", (), self.rows, self.row_shape, ids, out)
+
+    @property
+    def layers(self) -> List[str]:
+        """Hidden layers that the package was compiled to give (gnnc --embed)."""
+        return [self._ask("layer_name", i).decode() for i in range(self._ask("n_layers"))]
+
+    def embed(self, layer: str, ids: Any = None, out: Optional[np.ndarray] = None) -> np.ndarray:
+        """Rows of a hidden layer, by its name in the model; ids and out as of predict."""
+        shape, rows = _abi.Shape.make(), ctypes.c_int64()
+        self._call("layer", layer.encode(), None, ctypes.byref(rows), ctypes.byref(shape.rank), shape.dim)
+        return self._rows("embed", (layer.encode(),), rows.value, shape.tuple(), ids, out)
+
+    def _rows(self, name: str, args: Tuple[bytes, ...], rows: int, of: Tuple[int, ...], ids: Any,
+              out: Optional[np.ndarray]) -> np.ndarray:
+        ids = None if ids is None else _numbers(ids, "ids")
+        n = rows if ids is None else ids.size
+        out = self._room(n, of, out)
+        self._call(name, *args, n, _at(ids), out.ctypes.data)
         return out
 
-    def _room(self, n: int, out: Optional[np.ndarray]) -> np.ndarray:
-        shape = (n, *self.row_shape)
+    def _room(self, n: int, of: Tuple[int, ...], out: Optional[np.ndarray]) -> np.ndarray:
+        shape = (n, *of)
         if out is None:
             return np.empty(shape, dtype=np.float32)
         if out.shape != shape or out.dtype != np.float32 or not (out.flags.c_contiguous and out.flags.writeable):
@@ -136,7 +152,7 @@ class Session(_abi.Owner):
         ids: [n] rows of the subgraph        out: as of predict
         """
         ids = _numbers(ids, "ids")
-        out = self._room(ids.size, out)
+        out = self._room(ids.size, self.row_shape, out)
         pointer = _abi.Handle()
         self._call("subgraph", ctypes.byref(pointer))
         graph = Subgraph(pointer, self._lent)

@@ -92,7 +92,7 @@ def the_wheel():
     assert rows[-1] == [info + "RECORD", "", ""]
     assert "Requires-Dist: numpy\n" in files[info + "METADATA"].decode()
     before = read(path)
-    run(GNNC, TOP + "/models/gcn.gnn", "--emit=python", "-o", "churn", "-MD")
+    run(GNNC, TOP + "/models/gcn.gnn", "--emit=python", "--embed=h", "-o", "churn", "-MD")
     assert read(path) == before, "the same model makes the same bytes"
     assert path in read("churn.d").decode() and "gcn.gnn" in read("churn.d").decode()
 
@@ -257,7 +257,12 @@ def rows_by_themselves(churn, graph, scores):
     assert (s.rows, s.row_shape) == (2708, (7,))
     near = lambda got, ids: np.abs(got - scores[ids]).max() <= 1e-6 * np.abs(scores).max()
     assert near(s.predict([3, 1, 4, 1]), [3, 1, 4, 1]) and near(s.predict(np.arange(2708, dtype=np.int32)), slice(None))
-    assert s.predict([]).shape == (0, 7)
+    assert s.predict([]).shape == (0, 7) and near(s.predict(), slice(None))
+    h = np.load("h.npy")
+    for ids in (None, [3, 1, 3], np.arange(2708)):
+        assert s.layers == ["h"] and np.abs(s.embed("h", ids) - h[slice(None) if ids is None else ids]).max() <= 1e-6 * np.abs(h).max()
+    fails("E_MISSING", "no layer 'k': there is h", s.embed, "k")
+    fails("E_RANGE", "row 2708: the data have 0 to 2707", s.embed, "h", [2708])
     out = np.empty((2, 7), dtype=np.float32)
     assert s.predict([5, 6], out=out) is out and near(out, [5, 6])
     for ids, text in (([1.5], "integers"), ([[1]], "integers"), (3, "integers"), ([True], "integers")):
@@ -801,7 +806,7 @@ def documentation():
 
 def main():
     sys.path.insert(0, os.getcwd())
-    churn = emit(TOP + "/models/gcn.gnn", "churn")
+    churn = emit(TOP + "/models/gcn.gnn", "churn", "--embed=h")
     python_header.the_interface(churn._abi, TOP)
     python_header.the_options(churn, TOP)
     the_options(churn)

@@ -68,7 +68,7 @@ def the_interface(top, gnnc):
 def kept_by_content(top, gnnc, churn):
     """The same package as the command line's, compiled once, in this process and in others."""
     _models = gnnc._models
-    asked = {"name": "churn", "target": "cpu"}
+    asked = {"name": "churn", "target": "cpu", "embed": "h"}
     own = gnnc.compile(top + "/models/gcn.gnn", **asked)
     assert own is not churn and own.__doc__ == churn.__doc__ and own.__name__.startswith("gnnc.churn_")
     for name in ("libchurn.so", "_facts.py", "_trainer.py", "py.typed"):
@@ -77,13 +77,13 @@ def kept_by_content(top, gnnc, churn):
     old, _models._build = _models._build, lambda *args: built.append(args)
     try:
         assert gnnc.compile(top + "/models/gcn.gnn", **asked) is own and not built
-        assert gnnc.compile(top + "/models/gcn.gnn", name="churn", target="cpu", verify_each=False) is own and not built
+        assert gnnc.compile(top + "/models/gcn.gnn", name="churn", target="cpu", embed="h", verify_each=False) is own and not built
         raises(Exception, "", gnnc.compile, top + "/models/gcn.gnn", define={"hidden": 7}, **asked)
         raises(Exception, "", gnnc.compile, read(top + "/models/gcn.gnn").decode(), include=[top + "/models"], **asked)
         assert len(built) == 2
     finally:
         _models._build = old
-    text = "import gnnc; m = gnnc.compile(%r, name='churn', target='cpu'); print(m.__file__)" % (top + "/models/gcn.gnn")
+    text = "import gnnc; m = gnnc.compile(%r, name='churn', target='cpu', embed='h'); print(m.__file__)" % (top + "/models/gcn.gnn")
     before = sorted(os.listdir(gnnc.cache_dir()))
     said = subprocess.run([sys.executable, "-c", text], env={**os.environ, "PATH": "/none"}, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == own.__file__ and sorted(os.listdir(gnnc.cache_dir())) == before and len(before) == 1

@@ -15,7 +15,7 @@ import sys
 from directory import column
 from graph import npy
 from links import D, N, KG, directed, distmult, edges, facts, tensors, write
-from sessions import E_ARG, E_NOMEM, E_RANGE, E_STATE, OK, Library, Memory, near, run
+from sessions import E_ARG, E_MISSING, E_NOMEM, E_RANGE, E_STATE, OK, Library, Memory, Session, near, run
 
 I64, F32 = ctypes.c_int64, ctypes.c_float
 USERS, ITEMS = 13, 5000  # more items than a batch has pairs
@@ -93,11 +93,11 @@ class Links(Library):
         return st, [list(zip(dst[i * k:(i + 1) * k], score[i * k:(i + 1) * k])) for i in range(n)]
 
 
-def infer(gnnc, name, text):
+def infer(gnnc, name, text, *options):
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text)
     run(gnnc, name + ".gnn", "--target=cpu", "-o", name)
-    run(gnnc, name + ".gnn", "--target=cpu", "--emit=infer", "-o", name + "_links")
+    run(gnnc, name + ".gnn", "--target=cpu", "--emit=infer", "-o", name + "_links", *options)
     return Links(name + "_links")
 
 
@@ -133,8 +133,24 @@ def change(path, how):
         json.dump(schema, f)
 
 
+def check_layers(library, s):
+    """Both node types', and of a part of the model that no score reads alone."""
+    tower = object.__new__(Session)
+    tower.lib, tower.s = library.lib, s
+    assert tower.layers() == ["u", "h", "w"], tower.layers()
+    for layer, table, rows in (("u", b"user", USERS), ("w", b"user", USERS), ("h", b"item", 40)):
+        run("./dot", "embed", layer, "--data", "pairs", "--weights", "dot.weights", "--out", "layer.npy")
+        want, _, shape = npy("layer.npy")
+        assert tower.layer(layer) == (OK, table, rows, shape[1]), tower.layer(layer)
+        for ids in (list(range(rows)), [3, 1, 3], None):
+            st, got = tower.embed(layer, ids)
+            assert st == OK and near(got, [x for i in ids or range(rows) for x in want[i * shape[1]:(i + 1) * shape[1]]]), (layer, ids)
+        assert tower.embed(layer, [rows])[0] == E_RANGE and library.error(s) == "row %d: the data have 0 to %d" % (rows, rows - 1)
+    assert tower.embed("lin", [0])[0] == E_MISSING and "no layer 'lin': there is u, h, w" in library.error(s), library.error(s)
+
+
 def check_shop(gnnc, layers, name, small, pairs, bought):
-    library = infer(gnnc, name, layers(shop_model(*SCORES[name])))
+    library = infer(gnnc, name, layers(shop_model(*SCORES[name])), *(["--embed=u,w,h"] if name == "dot" else []))
     run("./" + name, "--data", "pairs", "--epochs", "2", "--out", name + ".weights")
     run("./" + name, "predict", "--data", "pairs", "--weights", name + ".weights", "--out", name + ".npy")
     want, _, _ = npy(name + ".npy")
@@ -156,6 +172,8 @@ def check_shop(gnnc, layers, name, small, pairs, bought):
         for u, row in enumerate(rows):
             left = [i for i in range(40) if known or (u, i) not in bought]
             assert row == best(by_user[u], left, 38), (name, known, u, row)
+    if name == "dot":
+        check_layers(library, s)
     print("ok", name)
     return library, s
 
@@ -263,12 +281,14 @@ REFUSED = {"s = dot_score(p, w, h, dim)\n  return s - mean(s, over = p)": "would
            "return dot_score(p, w, h, dim) * carry(g.buys.w, p)": "has no other columns"}
 
 
-def check_refused(gnnc, layers):
+def check_refused(gnnc, top, layers):
     for i, (body, why) in enumerate(REFUSED.items()):
         with open("refused.gnn", "w", encoding="utf-8") as f:
             f.write(layers(shop_model(TABLE, body, "")).replace("buys: user -> item { split }", "buys: user -> item { w: f32;  split }"))
         r = subprocess.run([gnnc, "refused.gnn", "--target=cpu", "--emit=infer", "-o", "refused"], capture_output=True, text=True)
         assert r.returncode == 1 and why in r.stderr and "E0516" in r.stderr, (body, r.stderr)
+    r = subprocess.run([gnnc, top + "/models/events.gnn", "--target=cpu", "--emit=infer", "--embed=all", "-o", "refused"], capture_output=True, text=True)
+    assert r.returncode == 1 and "a node of links by time" in r.stderr, r.stderr
     print("ok refused", i + 1)
 
 
@@ -287,7 +307,7 @@ def main():
     check_many(gnnc, layers)
     check_facts(gnnc, layers)
     check_memory(library, "small", "drawn.weights")
-    check_refused(gnnc, layers)
+    check_refused(gnnc, top, layers)
 
 
 if __name__ == "__main__":

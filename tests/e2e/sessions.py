@@ -49,8 +49,8 @@ class Memory:
 class Library:
     def __init__(self, name):
         self.lib = ctypes.CDLL("./lib%s.so" % name)
-        for what in ("model", "session", "graph"):
-            getattr(self.lib, "gnnc_%s_error" % what).restype = ctypes.c_char_p
+        for what in ("model_error", "session_error", "graph_error", "session_layer_name"):
+            getattr(self.lib, "gnnc_" + what).restype = ctypes.c_char_p
         self.lib.gnnc_session_rows.restype = ctypes.c_int64
         self.program = ctypes.byref(ctypes.c_char.in_dll(self.lib, name + "_program"))
 
@@ -101,6 +101,28 @@ class Session:
         st = self.lib.gnnc_session_predict(self.s, ctypes.c_int64(len(ids)), (ctypes.c_int64 * len(ids))(*ids), out)
         return st, out
 
+    def all(self, n):
+        out = (ctypes.c_float * (self.width * max(1, n)))()
+        return self.lib.gnnc_session_predict(self.s, ctypes.c_int64(n), None, out), out
+
+    def layers(self):
+        return [self.lib.gnnc_session_layer_name(self.s, i).decode() for i in range(self.lib.gnnc_session_n_layers(self.s))]
+
+    def layer(self, name):
+        """Whose rows, how many, and numbers of each."""
+        table, n, rank, dim = ctypes.c_char_p(), ctypes.c_int64(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+        st = self.lib.gnnc_session_layer(self.s, name.encode(), ctypes.byref(table), ctypes.byref(n), ctypes.byref(rank), dim)
+        width = 1
+        for i in range(rank.value):
+            width *= dim[i]
+        return st, table.value, n.value, width
+
+    def embed(self, name, ids=None, n=None):
+        _, _, rows, width = self.layer(name)
+        n = len(ids) if ids is not None else rows if n is None else n
+        out = (ctypes.c_float * (max(1, width) * max(1, n)))()
+        return self.lib.gnnc_session_embed(self.s, name.encode(), ctypes.c_int64(n), (ctypes.c_int64 * n)(*ids) if ids is not None else None, out), out
+
     def close(self):
         self.lib.gnnc_session_destroy(self.s)
 
@@ -119,10 +141,10 @@ def run(*command):
     assert r.returncode == 0, (command, r.stderr)
 
 
-def build(gnnc, model, name):
+def build(gnnc, model, name, *options):
     """A trainer, and a library that predicts."""
     run(gnnc, model, "--target=cpu", "-o", name)
-    run(gnnc, model, "--target=cpu", "--emit=infer", "-o", name + "_rows")
+    run(gnnc, model, "--target=cpu", "--emit=infer", "-o", name + "_rows", *options)
 
 
 def train(name, data, to, *options):
@@ -132,9 +154,29 @@ def train(name, data, to, *options):
     return flat, shape[0]
 
 
-def check_model(gnnc, model, name, data, every=1, brought=None):
+def check_layers(s, name, data, layers, every):
+    """Rows of layers are those of the trainer's, whichever others are asked for."""
+    assert s.layers() == layers, (name, s.layers())
+    for layer in layers:
+        run("./" + name, "embed", layer, "--data", data, "--weights", name + ".weights", "--out", "layer.npy")
+        want, _, shape = npy("layer.npy")
+        st, table, n, width = s.layer(layer)
+        assert (st, n, n * width) == (OK, shape[0], len(want)), (name, layer, table, n, width, shape)
+        wanted = rows(want, width, range(n))
+        for ids in [[i] for i in range(0, n, every)] + [list(range(n - 1, -1, -1)) + [0, 0], None]:
+            st, got = s.embed(layer, ids)
+            assert st == OK, s.error()
+            for k, i in enumerate(range(n) if ids is None else ids):
+                assert near(got[k * width:(k + 1) * width], wanted[i]), (name, layer, i, ids and len(ids))
+        assert s.embed(layer, [0, n])[0] == E_RANGE and s.error() == "row %d: the data have 0 to %d" % (n, n - 1), s.error()
+        assert s.embed(layer, n=n + 1)[0] == E_RANGE and s.embed(layer, [-1])[0] == E_RANGE
+    assert s.layer("nothing")[0] == E_MISSING and "no layer 'nothing': there is " + layers[0] in s.error(), s.error()
+    print("ok layers of", name, *layers)
+
+
+def check_model(gnnc, model, name, data, every=1, brought=None, layers=()):
     """brought: (type, hops) whose neighbourhoods are predicted as subgraphs, too."""
-    build(gnnc, model, name)
+    build(gnnc, model, name, *(["--embed=all"] if layers else []))
     want, n = train(name, data, name + ".weights")
     library = Library(name + "_rows")
     graph = library.graph(data)
@@ -153,6 +195,10 @@ def check_model(gnnc, model, name, data, every=1, brought=None):
     assert st == OK, s.error()
     for i, row in zip(ids, rows(got, s.width, range(len(ids)))):
         assert near(row, wanted[i]), (name, "of all", i)
+    assert s.all(n)[0] == OK and all(near(x, y) for x, y in zip(rows(s.all(n)[1], s.width, range(n)), wanted)), name
+    assert s.all(n + 1)[0] == E_RANGE
+    if layers:
+        check_layers(s, name, data, layers, max(every, 5))
     if brought:
         kind, hops = brought
         subgraphs.check(name, s, m, data, kind, ([3], [n - 1, 0, 7, 7]), hops, wanted)
@@ -189,6 +235,7 @@ def check_errors(gnnc, library, data):
     assert s.predict([2708])[0] == E_RANGE and s.error() == "row 2708: the data have 0 to 2707", s.error()
     assert s.predict([-1])[0] == E_RANGE
     assert s.predict([])[0] == OK and s.predict([3])[0] == OK
+    assert s.layers() == [] and s.layer("h")[0] == E_MISSING and "compile it with --embed" in s.error(), s.error()
     assert library.lib.gnnc_session_open(s.s, m, g) == E_STATE
     s.close()
     empty, raw = ctypes.c_void_p(), ctypes.c_void_p()
@@ -259,12 +306,13 @@ def check_memory(library, data, weights):
     m, st = library.model(weights, memory)
     s = Session(library, m, g, memory)
     assert s.status == OK, s.error()
+    layer, n_layer = s.layers()[-1], s.layer(s.layers()[-1])[2]
     for _ in range(2):
         for i in range(s.rows):
-            assert s.predict([i])[0] == OK
+            assert s.predict([i])[0] == OK and s.embed(layer, [i % n_layer])[0] == OK
     n = memory.n
     for i in range(s.rows):
-        assert s.predict([i])[0] == OK
+        assert s.predict([i])[0] == OK and s.embed(layer, [i % n_layer])[0] == OK
     assert memory.n == n, (memory.n, n)
     s.close()
     library.lib.gnnc_model_release(m)
@@ -277,9 +325,9 @@ def check_memory(library, data, weights):
             s = Session(library, m, g, memory)
             assert s.status in (OK, E_NOMEM), (refuse, s.status, s.error())
             for i in range(s.rows if s.status == OK else 0):
-                assert s.predict([i])[0] in (OK, E_NOMEM)
+                assert s.predict([i])[0] in (OK, E_NOMEM) and s.embed(layer, [i % n_layer])[0] in (OK, E_NOMEM)
             if s.status == OK:
-                assert s.predict([0])[0] == OK  # it goes on
+                assert s.predict([0])[0] == OK and s.embed(layer, [0])[0] == OK  # it goes on
             s.close()
         library.lib.gnnc_model_release(m)
         assert memory.live == 0, (refuse, memory.live)
@@ -414,6 +462,15 @@ train M { target v.y   loss cross_entropy   optimizer adam(lr = 1e-2)   epochs 3
 """
 
 
+def check_drawn_layer(s, name, cora):
+    run("./sage_sampled", "embed", "h", "--data", cora, "--weights", "sage_sampled.weights", "--out", "h.npy")
+    want, ids, width = npy("h.npy")[0], list(range(0, s.rows, 31)), s.layer("h")[3]
+    got = rows(s.embed("h", ids)[1], width, range(len(ids)))
+    same = sum(near(x, y) for x, y in zip(got, rows(want, width, ids)))
+    assert same == len(ids) if name == "all" else 5 < same < len(ids) - 5, (name, same)
+    assert all(near(s.embed("h", [i])[1], x) for i, x in zip(ids[:9], got)), name
+
+
 def check_drawn(gnnc, top, cora):
     """--draw: fan-outs above all degrees draw all there is; else a row is its own and the seed's, whatever is asked beside it."""
     with open(top + "/models/sage_sampled.gnn", encoding="utf-8") as f:
@@ -422,7 +479,7 @@ def check_drawn(gnnc, top, cora):
     for name, fanout in (("all", "[1000, 1000]"), ("few", "[2, 3]")):
         with open(name + ".gnn", "w", encoding="utf-8") as f:
             f.write(text.replace("[10, 5]", fanout))
-        run(gnnc, name + ".gnn", "--target=cpu", "--emit=infer", "--draw", "-o", name + "_rows")
+        run(gnnc, name + ".gnn", "--target=cpu", "--emit=infer", "--draw", "--embed=h", "-o", name + "_rows")
         library = Library(name + "_rows")
         m, _ = library.model("sage_sampled.weights")
         s = Session(library, m, library.graph(cora))
@@ -437,6 +494,7 @@ def check_drawn(gnnc, top, cora):
         for i, x in list(zip(ids, got))[:30]:
             assert near(s.predict([i])[1], x), (name, i)
         assert got[:3] == got[len(ids):]
+        check_drawn_layer(s, name, cora)
         assert library.lib.gnnc_session_set_seed(s.s, ctypes.c_int64(7)) == OK
         other = s.clone()
         again = rows(s.predict(ids)[1], s.width, range(len(ids)))
@@ -448,8 +506,9 @@ def check_drawn(gnnc, top, cora):
             library.lib.gnnc_model_release(m)
         for x in (s, other):
             x.close()
-    for options, why in ((["--emit=infer"], "there is none"), ([], "--draw is for --infer")):
-        r = subprocess.run([gnnc, "gcn.gnn", "--target=cpu", "--draw", "-o", "no", *options], capture_output=True, text=True)
+    for options, why in ((["--draw", "--emit=infer"], "there is none"), (["--draw"], "--draw is for --infer"), (["--embed=h"], "--embed is for --infer"),
+                         (["--emit=infer", "--embed=h,k"], "there is no layer 'k' of rows to embed; there is h  [E0516]")):
+        r = subprocess.run([gnnc, "gcn.gnn", "--target=cpu", "-o", "no", *options], capture_output=True, text=True)
         assert r.returncode and why in r.stderr, r.stderr
     print("ok drawn")
 
@@ -473,10 +532,10 @@ def check_without_labels(gnnc, data):
     print("ok without labels")
 
 
-def compiled(gnnc, name, text, data, every=1, brought=None):
+def compiled(gnnc, name, text, data, every=1, brought=None, layers=()):
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text)
-    return check_model(gnnc, name + ".gnn", name, data, every, brought)
+    return check_model(gnnc, name + ".gnn", name, data, every, brought, layers)
 
 
 def check_names(library):
@@ -540,7 +599,8 @@ def main():
     layers = lambda text: text.replace('"layers/', '"%s/models/layers/' % top)
     for name in ("gcn", "sage", "gat", "gin", "sage_sampled"):
         with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
-            library, s, wanted = compiled(gnnc, name, layers(f.read()), cora, 1 if name == "gcn" else 23, ("paper", 2))
+            library, s, wanted = compiled(gnnc, name, layers(f.read()), cora, 1 if name == "gcn" else 23, ("paper", 2),
+                                          ["h"] if name == "sage" else [])
         if name == "gcn":
             gcn = library
             check_threads(s, wanted)
@@ -555,9 +615,10 @@ def main():
     check_to_model(cora)
     batches.data("shop")
     for name, text in (("shops", batches.MODEL), ("timed", batches.TIMED)):
-        compiled(gnnc, name, layers(text), "shop", 13, ("user", 4) if name == "shops" else None)[1].close()
+        compiled(gnnc, name, layers(text), "shop", 13, ("user", 4) if name == "shops" else None,
+                 ["h"] if name == "timed" else [])[1].close()
     mixed("mixed.data")
-    library, s, _ = compiled(gnnc, "mixed", MIXED, "mixed.data", 1, ("v", 4))
+    library, s, _ = compiled(gnnc, "mixed", MIXED, "mixed.data", 1, ("v", 4), ["h", "m", "there"])
     s.close()
     for name, body in BODIES.items():
         compiled(gnnc, name, BODY % body, "mixed.data", 1, ("v", 2) if name != "row" else None)[1].close()

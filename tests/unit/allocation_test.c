@@ -286,6 +286,10 @@ typedef enum {
     ELSEWHERE(session_rows, "tests/e2e/sessions.py") \
     ELSEWHERE(session_row_shape, "tests/e2e/sessions.py") \
     ELSEWHERE(session_predict, "tests/e2e/sessions.py") \
+    ELSEWHERE(session_n_layers, "tests/e2e/sessions.py") \
+    ELSEWHERE(session_layer_name, "tests/e2e/sessions.py") \
+    ELSEWHERE(session_layer, "tests/e2e/sessions.py") \
+    ELSEWHERE(session_embed, "tests/e2e/sessions.py") \
     ELSEWHERE(session_open_model, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_subgraph, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_predict_subgraph, "tests/e2e/subgraphs.py") \
