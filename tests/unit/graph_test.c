@@ -570,9 +570,9 @@ TEST(dlpack_tensors_that_are_refused_are_deleted) {
     t.version.major = 2; /* nothing behind the deleter is where it was */
     CHECK(add_tensor(g, &t) == GNNC_E_ARG && n_deleted == 1);
     CHECK_STR(gnnc_graph_error(g), "a DLPack tensor of version 2.1, 1 is read here");
-    t = good, t.dl_tensor.device.device_type = kDLCUDA;
+    t = good, t.dl_tensor.device.device_type = kDLROCM;
     CHECK(add_tensor(g, &t) == GNNC_E_ARG && n_deleted == 2);
-    CHECK(strstr(gnnc_graph_error(g), "on device 2 (kDLCUDA): only the host's memory is read"));
+    CHECK(strstr(gnnc_graph_error(g), "on device 10 (not kDLCPU): only the host's memory is read"));
     t = good, t.dl_tensor.dtype.code = kDLComplex;
     CHECK(add_tensor(g, &t) == GNNC_E_DTYPE && n_deleted == 3);
     t = good, t.dl_tensor.dtype.lanes = 4;
