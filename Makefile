@@ -132,9 +132,10 @@ $(BUILD)/runtime/exec/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
 $(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
 # Read or asked once a run: compiled for size, of which libraries that only predict have little.
-SMALL = bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column graph_dlpack graph_snapshot memory \
-    memory_limit model node_names options session_device session_dlpack session_whole session_subgraph trainer weights data/dataset \
-    data/encoder data/io data/json data/npy data/safetensors data/schema
+SMALL = batch/batch_source bind_form bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column \
+    graph_dlpack graph_snapshot memory memory_limit model node_names options session_device session_dlpack session_embed session_whole \
+    session_subgraph trainer weights data/dataset init splits variant data/encoder data/io data/json data/npy data/safetensors \
+    data/schema
 $(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os
 
 # What is asked once, by people, is compiled small: libraries that only predict have it, too.
