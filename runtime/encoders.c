@@ -134,39 +134,61 @@ static gnnc_status read_column(const File *f, const RtJson *v, const char *table
     return rt_col_facts[c.kind].codes ? read_schema_names(f, v, &to->e) : GNNC_OK;
 }
 
+static gnnc_status want_object(const File *f, const RtJson *v, const char *what) {
+    if (!v || v->kind == RT_JSON_OBJECT) return GNNC_OK;
+    return rt_fail(f->err, GNNC_E_FORMAT, "%s/schema.json:%d: %s: an object is expected", f->path,
+                   v->line, what);
+}
+
+static gnnc_status read_columns(const File *f, const RtJson *table, RtEncoders *to, int *n) {
+    const RtJson *columns = rt_json_get(table, "columns");
+    gnnc_status st = want_object(f, table, table->key);
+    if (st == GNNC_OK) st = want_object(f, columns, table->key);
+    if (st != GNNC_OK || !columns) return st;
+    *n += columns->n;
+    for (const RtJson *c = columns->first; to && c && st == GNNC_OK; c = c->next)
+        st = read_column(f, c, table->key, to);
+    return st;
+}
+
 /* Columns of all tables: to = NULL counts them. */
 static gnnc_status read_sections(const File *f, const RtJson *root, RtEncoders *to, int *n) {
     static const char *const sections[] = {"nodes", "edges", "graphs"};
-    gnnc_status st = GNNC_OK;
+    gnnc_status st = want_object(f, root, "data set");
     *n = 0;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 3 && st == GNNC_OK; k++) {
         const RtJson *section = rt_json_get(root, sections[k]);
-        for (const RtJson *t = section ? section->first : NULL; t; t = t->next) {
-            const RtJson *columns = rt_json_get(t, "columns");
-            for (const RtJson *c = columns ? columns->first : NULL; c && st == GNNC_OK;
-                 c = c->next, ++*n)
-                if (to) st = read_column(f, c, t->key, to);
-        }
+        st = want_object(f, section, sections[k]);
+        for (const RtJson *t = section ? section->first : NULL; t && st == GNNC_OK; t = t->next)
+            st = read_columns(f, t, to, n);
     }
     return st;
 }
 
-gnnc_status rt_encoders_of_data(RtPool *pool, const char *dir, RtEncoders *out, RtError *err) {
+gnnc_status rt_encoders_of_schema(RtPool *pool, const char *dir, RtBytes text, RtEncoders *out,
+                                  RtError *err) {
     const char *path = rt_pool_printf(pool, "%s/schema.json", dir);
     File f = {.pool = pool, .path = dir, .err = err};
-    RtBytes text;
     RtJson *root;
     gnnc_status st;
     int n;
     *out = (RtEncoders){.of = dir};
     if (!path) return rt_fail_nomem(err, dir);
-    TRY(st, rt_file_read(pool, path, &text, err));
     TRY(st, rt_json_parse(pool, text, path, &root, err));
-    read_sections(&f, root, NULL, &n);
+    TRY(st, read_sections(&f, root, NULL, &n));
     if (!(out->v = RT_NEWN(pool, RtEncoding, n + 1))) return rt_fail_nomem(err, dir);
     st = read_sections(&f, root, out, &n);
 out:
     return st;
+}
+
+gnnc_status rt_encoders_of_data(RtPool *pool, const char *dir, RtEncoders *out, RtError *err) {
+    const char *path = rt_pool_printf(pool, "%s/schema.json", dir);
+    RtBytes text;
+    *out = (RtEncoders){.of = dir};
+    if (!path) return rt_fail_nomem(err, dir);
+    gnnc_status st = rt_file_read(pool, path, &text, err);
+    return st == GNNC_OK ? rt_encoders_of_schema(pool, dir, text, out, err) : st;
 }
 
 static gnnc_status need_some(const RtEncoders *v, RtError *err) {

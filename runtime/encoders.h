@@ -40,6 +40,9 @@ gnnc_status rt_encoders_read(RtPool *pool, const char *path, const RtTensors *f,
                              const struct RtCodes *codes, int n_codes, RtEncoders *out,
                              RtError *err);
 gnnc_status rt_encoders_of_data(RtPool *pool, const char *dir, RtEncoders *out, RtError *err);
+/* The same of the text of its schema. */
+gnnc_status rt_encoders_of_schema(RtPool *pool, const char *dir, RtBytes text, RtEncoders *out,
+                                  RtError *err);
 /* .. with the names in the same file: E_MISSING where it has no encoders. */
 gnnc_status rt_encoders_of_weights(RtPool *pool, const char *path, const RtTensors *f,
                                    RtEncoders *out, RtError *err);

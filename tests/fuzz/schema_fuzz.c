@@ -1,6 +1,7 @@
 /* Fuzz target: any text as schema.json, beside small good files of several shapes.
- * What is accepted can be put into another order. */
+ * What is accepted can be put into another order; encoders have a table and a column. */
 #include "runtime/data/dataset.h"
+#include "runtime/encoders.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,8 +48,19 @@ static void reorder(const RtTable *t, RtPool *pool) {
     }
 }
 
+static void read_encoders(RtBytes text) {
+    RtPool pool;
+    RtEncoders all;
+    rt_pool_init(&pool, NULL);
+    if (rt_encoders_of_schema(&pool, "t", text, &all, NULL) == GNNC_OK)
+        for (int i = 0; i < all.n; i++)
+            if (rt_encoders_find(&all, all.v[i].table, all.v[i].column) == NULL) __builtin_trap();
+    rt_pool_free(&pool);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     RtBytes text = {data, n};
+    read_encoders(text);
     RtFiles files = {get, &text, true};
     RtDataset *d;
     if (rt_dataset_open_files(NULL, &files, &d, NULL) != GNNC_OK) return 0;

@@ -251,6 +251,31 @@ TEST(a_model_has_its_encoders) {
     unlink(path);
 }
 
+TEST(a_schema_of_other_shapes_is_refused) {
+#define COLUMN "{\"kind\": \"float\", \"encoder\": {\"as\": \"number\"}}"
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"{\"nodes\": [1, 2, {\"columns\": {\"x\": " COLUMN "}}]}", "nodes: an object is expected"},
+        {"{\"edges\": 3}", "edges: an object is expected"},
+        {"{\"graphs\": {\"g\": [{\"columns\": {\"x\": " COLUMN "}}]}}", "g: an object is expected"},
+        {"{\"nodes\": {\"n\": {\"columns\": [" COLUMN "]}}}", "n: an object is expected"},
+        {"[" COLUMN "]", "data set: an object is expected"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char dir[] = "/tmp/cells_XXXXXX", path[64];
+        gnnc_encoder *e = NULL;
+        CHECK(mkdtemp(dir) && gnnc_encoder_create(&e) == GNNC_OK);
+        snprintf(path, sizeof path, "%s/schema.json", dir);
+        FILE *f = fopen(path, "w");
+        CHECK(f && fputs(bad[i].text, f) >= 0 && fclose(f) == 0);
+        CHECK_MSG(gnnc_encoder_read(e, dir) == GNNC_E_FORMAT, "%s: not refused", bad[i].text);
+        CHECK_MSG(strstr(gnnc_encoder_error(e), bad[i].says), "%s", gnnc_encoder_error(e));
+        gnnc_encoder_destroy(e);
+        CHECK(unlink(path) == 0 && rmdir(dir) == 0);
+    }
+}
+
 /* ---- memory ---------------------------------------------------------------------------- */
 /* All that allocates, in order; the first failure's status. */
 static gnnc_status all_of(Rig *r, FailingAlloc *f, gnnc_encoder **e) {
