@@ -173,6 +173,11 @@ LIBS_TEST = $(BUILD)/libtests.a $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(LIBS_TEST) | $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/cudasim_test: | $(BUILD)/libcudasim.a
+# They have the file itself, to look inside.
+$(BUILD)/tests/unit/sqlite_test: $(filter-out %/sqlite.o,$(SOURCE_OBJ))
+$(BUILD)/tests/unit/postgres_test: $(filter-out %/postgres.o,$(SOURCE_OBJ))
+$(BUILD)/tests/unit/sqlite_test $(BUILD)/tests/unit/postgres_test: private RT_LIBS += $(SOURCE_LIBS)
+$(BUILD)/tests/unit/postgres_test.o: private INC_COMPILER += $(SOURCE_CC)
 
 # The compiler's objects, but for LLVM's half, which tell of each basic block that they run.
 COUNTED = $(patsubst $(BUILD)/%,$(BUILD)/counted/%,$(filter-out $(BUILD)/codegen/cpu/%,$(COMPILER_OBJ)))

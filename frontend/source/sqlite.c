@@ -110,8 +110,7 @@ static bool read_column(RtSource *s, RtSourceTable *t, int i, sqlite3_stmt *q) {
 
 static gnnc_status read_columns(RtSource *s, RtSourceTable *t, RtError *err) {
     sqlite3_stmt *q;
-    int rc, i = 0;
-    int64_t n = 0;
+    int rc, i = 0, n = 0;
     SourceSql sql = {.pool = &s->pool};
     source_sql(&sql, "SELECT count(*) FROM ");
     source_sql_name(&sql, t->name);
@@ -120,13 +119,20 @@ static gnnc_status read_columns(RtSource *s, RtSourceTable *t, RtError *err) {
     if (st == GNNC_OK) st = ask(s, columns_sql, t->name, &q, err);
     if (st != GNNC_OK) return st;
     while ((rc = sqlite3_step(q)) == SQLITE_ROW) n++;
-    sqlite3_reset(q);
-    if (!rt_source_columns(&s->pool, t, (int)n)) rc = SQLITE_NOMEM;
-    while (rc == SQLITE_DONE && i < n && sqlite3_step(q) == SQLITE_ROW)
-        if (!read_column(s, t, i++, q)) rc = SQLITE_NOMEM;
+    if (rc == SQLITE_DONE) {
+        sqlite3_reset(q);
+        bool ok = rt_source_columns(&s->pool, t, n);
+        while (ok && (rc = sqlite3_step(q)) == SQLITE_ROW && i < n) ok = read_column(s, t, i++, q);
+        if (!ok) {
+            sqlite3_finalize(q);
+            return rt_fail_nomem(err, s->name);
+        }
+    }
     t->unique = t->key.n;
-    sqlite3_finalize(q);
-    return rc == SQLITE_NOMEM ? rt_fail_nomem(err, s->name) : GNNC_OK;
+    st = answered(s, q, rc, t->name, err);
+    if (st == GNNC_OK && i < n)
+        st = rt_fail(err, GNNC_E_IO, "%s: %s: its columns are others now", s->name, t->name);
+    return st;
 }
 
 /* Names in any case, as SQLite has them; -1: none. */
