@@ -278,17 +278,18 @@ static gnnc_status next_batch(RtSource *s, RtError *err) {
     return GNNC_OK;
 }
 
-static void read_cell(const Postgres *x, int i, RtDatum *c) {
+/* false: a number of another size, which no honest server sends. */
+static bool read_cell(const Postgres *x, int i, RtDatum *c) {
     uint64_t bits;
     const char *v = PQgetvalue(x->batch, x->at, i);
+    size_t n = (size_t)PQgetlength(x->batch, x->at, i);
     *c = (RtDatum){.type = RT_DATUM_NULL};
-    if (PQgetisnull(x->batch, x->at, i)) return;
+    if (PQgetisnull(x->batch, x->at, i)) return true;
     if (x->form[i] == AS_TEXT) {
-        c->type = RT_DATUM_TEXT;
-        c->s = v;
-        c->n = (size_t)PQgetlength(x->batch, x->at, i);
-        return;
+        *c = (RtDatum){.type = RT_DATUM_TEXT, .s = v, .n = n};
+        return true;
     }
+    if (n != sizeof bits) return false;
     memcpy(&bits, v, sizeof bits);
     bits = be64toh(bits);
     c->type = x->form[i] == AS_INT8 ? RT_DATUM_INTEGER : RT_DATUM_REAL;
@@ -296,6 +297,7 @@ static void read_cell(const Postgres *x, int i, RtDatum *c) {
         c->i = (int64_t)bits;
     else
         memcpy(&c->d, &bits, sizeof bits);
+    return true;
 }
 
 static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *err) {
@@ -304,7 +306,9 @@ static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *
     *line = 0;
     if (x->at == x->size) st = next_batch(s, err);
     if (st != GNNC_OK || x->at == x->size) return st;
-    for (int i = 0; i < x->n; i++) read_cell(x, i, &cell[i]);
+    for (int i = 0; i < x->n; i++)
+        if (!read_cell(x, i, &cell[i]))
+            return failed(s, "a number of another size than it was asked for", err);
     x->at++;
     *line = ++x->row;
     return GNNC_OK;
