@@ -66,8 +66,10 @@ const char *rt_datum_bad_text(const RtDatum *c) {
     return NULL;
 }
 
+/* NaN is absent to encoders. */
 static bool is_empty(const RtDatum *c) {
-    return c->type == RT_DATUM_NULL || (c->type == RT_DATUM_TEXT && rt_cell_absent(c->s));
+    return c->type == RT_DATUM_NULL || (c->type == RT_DATUM_TEXT && rt_cell_absent(c->s)) ||
+           (c->type == RT_DATUM_REAL && isnan(c->d));
 }
 
 /* As encoders have it.  Some databases write booleans as words. */

@@ -8,8 +8,9 @@
 #include "rt_test_util.h"
 #include "runtime/data/import_datum.h"
 #include "runtime/data/import_dict.h"
+#include "runtime/data/import_encode.h"
 
-/* A cell as a text: "" is NULL, "'x" the text x, "#" a blob; else a number. */
+/* A cell as a text: "" is NULL, "'x" the text x, "#" a blob, "nan" NaN; else a number. */
 typedef struct {
     const char *name, *columns, *declared; /* parted by blanks */
     const char *key, *rows;                /* rows end with '\n', cells with ' ' */
@@ -42,7 +43,7 @@ static RtDatum datum(const char *s) {
     if (!*s) return (RtDatum){.type = RT_DATUM_NULL};
     if (*s == '#') return (RtDatum){.type = RT_DATUM_BLOB};
     if (*s == '\'') return (RtDatum){.type = RT_DATUM_TEXT, .n = strlen(s + 1), .s = s + 1};
-    if (strpbrk(s, ".e")) return (RtDatum){.type = RT_DATUM_REAL, .d = atof(s)};
+    if (strpbrk(s, ".en")) return (RtDatum){.type = RT_DATUM_REAL, .d = atof(s)};
     return (RtDatum){.type = RT_DATUM_INTEGER, .i = atoll(s)};
 }
 
@@ -275,6 +276,24 @@ TEST(types_and_first_cells_say_the_kind) {
     CHECK(!rt_table_column(&d->nodes[0], "bin"));
     CHECK(warned(&told, "t: column 'bin' is left out: it is binary data"));
     rt_dataset_close(d);
+}
+
+/* NaN is absent, wherever the first NULL is. */
+TEST(what_is_absent_is_so_in_any_order) {
+    static const char *const rows[] = {"1 nan\n2 \n3 2.5\n", "1 \n2 nan\n3 2.5\n"};
+    for (int i = 0; i < 2; i++) {
+        const Made made = {"t", "id x", "int real", "id", rows[i], NULL};
+        RtDataset *d = whole(&made, 1, NULL, &(RtImport){0});
+        if (!d) continue;
+        CHECK(SAME(column(d, "t", "x")->f32, float, 0, 0, 2.5));
+        CHECK(SAME(column(d, "t", "x_missing")->i32, int32_t, 1, 1, 0));
+        rt_dataset_close(d);
+        d = whole(&made, 1, NULL, &(RtImport){.standardize = true});
+        RtError err = {""};
+        CHECK_MSG(d && rt_import_encode(d, &(RtFitRows){0}, &err) == GNNC_OK, "%s", err.text);
+        CHECK(d && column(d, "t", "x")->encoder->mean == 2.5);
+        rt_dataset_close(d);
+    }
 }
 
 TEST(texts_of_single_rows_are_no_categories) {
