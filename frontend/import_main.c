@@ -607,6 +607,7 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     o.how.on_progress = is_terminal(err) ? on_progress : NULL;
     o.how.user = err;
     o.task.by_time = o.split.by_time;
+    o.how.keeps_numbers = o.task.query != NULL;
     if (o.task.query && !o.like) /* what a starter needs to learn */
         o.how.standardize = o.how.unknown = true;
     rt_pool_init(&pool, NULL);

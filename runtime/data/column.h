@@ -36,7 +36,9 @@ typedef struct RtColumn {
     int n_splits;       /* SPLIT */
     const char *why;    /* why an import made it of this kind; NULL = the form says so */
     const struct RtEncoder *encoder; /* what made its values of cells; NULL = it is not known */
-    const double *exact; /* of an import: numbers [n_rows] that are still to be standardised */
+    const double
+        *exact;    /* of an import: the numbers of its cells [n_rows], NaN where there is none */
+    bool standard; /* .. that are still to be standardised */
 } RtColumn;
 
 /* ---- kinds -------------------------------------------------------------------- */

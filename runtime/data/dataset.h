@@ -19,6 +19,8 @@ typedef struct RtTable {
     /* edges, in file order */
     int src_type, dst_type; /* indices in nodes */
     const int32_t *src, *dst;
+    const char *key;          /* edges of an import of tables: the columns of the source that refer,
+                               * by their names in the language, "buyer" or "shop,day"; NULL */
     const char *why;          /* edges: the column an import made them of; NULL = the form's own */
     const char *const *names; /* [count] of nodes whose keys are texts; only importers have them */
     const char *names_file;   /* nodes: their names in the directory, a line each; NULL = none */

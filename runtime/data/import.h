@@ -67,9 +67,10 @@ typedef struct RtImport {
     /* Told of what was read in a way that may not be meant. */
     void (*on_warning)(void *user, const char *text);
     /* Of tables of texts, where nothing else is said of a column: */
-    bool standardize;               /* numbers but labels are standardised (import_encode.h) */
-    bool unknown;                   /* categories have a code for names that are not there */
-    int64_t rare;                   /* .. and for those of fewer rows */
+    bool keeps_numbers; /* a query asks for them: they stay as they were (RtColumn.exact) */
+    bool standardize;   /* numbers but labels are standardised (import_encode.h) */
+    bool unknown;       /* categories have a code for names that are not there */
+    int64_t rare;       /* .. and for those of fewer rows */
     const struct RtEncoders *like;  /* columns of tables of texts are made by these; NULL: fitted */
     const struct RtNamedBytes *map; /* of a lone table or two: the rules of --map; NULL: none */
     rt_dangling dangling;

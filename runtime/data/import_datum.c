@@ -177,7 +177,7 @@ static bool make_room(RtDatumFields *x, RtDatumField *f, int64_t n_before) {
     }
     f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
     bool ok = f->to.all && make_encoder(x, f);
-    if (ok && f->standard)
+    if (ok && (f->standard || (x->how->keeps_numbers && f->kind == RT_COL_FLOAT)))
         ok = (f->exact = rt_import_room(x->keep, x->t->n_rows, sizeof *f->exact, x->err));
     if (!ok) x->st = rt_fail_nomem(x->err, f->name);
     rt_dict_init(&f->dict, x->scratch);
@@ -210,7 +210,10 @@ static gnnc_status add_alike(RtDatumFields *x, const RtEncoding *k, int column) 
     *f->encoder = k->e;
     size_t size = rt_dtype_bytes(rt_column_kind(f->kind)->element);
     f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
-    return f->to.all ? GNNC_OK : GNNC_E_NOMEM;
+    bool kept = x->how->keeps_numbers && f->kind == RT_COL_FLOAT;
+    if (f->to.all && kept)
+        f->exact = rt_import_room(x->keep, x->t->n_rows, sizeof *f->exact, x->err);
+    return f->to.all && (f->exact || !kept) ? GNNC_OK : GNNC_E_NOMEM;
 }
 
 /* The columns that a model or other data have, made by their encoders (--like). */
@@ -314,6 +317,12 @@ static bool begin_missing(RtDatumFields *x, RtDatumField *f) {
     return true;
 }
 
+static void keep_number(RtDatumField *f, const RtDatum *c, int64_t to) {
+    RtCell cell = cell_of(f, c);
+    f->exact[to] = NAN;
+    if (!is_empty(c)) rt_encode_raw(&cell, &f->exact[to]);
+}
+
 static const char *store_number(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to) {
     RtCell cell = cell_of(f, c);
     int at;
@@ -321,8 +330,7 @@ static const char *store_number(RtDatumFields *x, RtDatumField *f, const RtDatum
     if (empty && !f->missing && !begin_missing(x, f)) return NULL;
     const char *what = rt_encode(f->encoder, &cell, f->to.all, to, &at);
     if (what) return what;
-    if (f->exact) f->exact[to] = NAN;
-    if (f->exact && !empty) rt_encode_raw(&cell, &f->exact[to]);
+    if (f->exact) keep_number(f, c, to);
     return f->missing ? rt_encode(f->missing, &cell, f->absent, to, &at) : NULL;
 }
 
@@ -338,6 +346,7 @@ static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, in
         f->formed = true;
     }
     const char *what = rt_encode(f->encoder, &cell, f->to.all, to, &at);
+    if (!what && f->exact) keep_number(f, c, to);
     if (!what && f->kind == RT_COL_CLASS && f->to.i32[to] >= f->n_categories)
         f->n_categories = (int64_t)f->to.i32[to] + 1;
     return what;
@@ -422,6 +431,7 @@ static gnnc_status make_column(RtDatumFields *x, RtDatumField *f, int64_t n_rows
                     .names = f->encoder->names,
                     .encoder = f->encoder,
                     .exact = f->exact,
+                    .standard = f->standard,
                     .values = f->to.all,
                     .n_splits = f->kind == RT_COL_SPLIT};
     return st;

@@ -26,7 +26,7 @@ typedef struct RtDatumField {
     RtEncoder *encoder, *missing; /* in the data set's pool; missing: NULL = no cell was empty */
     int64_t n_full;               /* cells that are not empty */
     int32_t *absent;              /* 1 where there was no number; NULL as `missing` */
-    double *exact;                /* numbers that are to be standardised, before they are */
+    double *exact;                /* numbers as they stand in the cells; NULL: nobody wants them */
     RtDict dict;                  /* of texts: categories are numbered when all are known */
     int64_t n_categories;         /* CLASS of numbers: one more than the highest */
     union {

@@ -19,7 +19,7 @@ typedef struct {
 
 static bool learned(const Fit *f, int64_t row) {
     if (f->split) return f->split[row] == 1;
-    return !f->time || !(f->time[row] >= f->before);
+    return !f->time || f->time[row] < f->before; /* of unknown time: it may be later */
 }
 
 /* ---- numbers ------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, Rt
     for (int i = 0; i < t->n_columns && st == GNNC_OK; i++) {
         RtColumn *c = &t->columns[i];
         RtEncoder *e = (RtEncoder *)(uintptr_t)c->encoder; /* the import's own */
-        if (c->exact) st = standardise(&f, c, e);
+        if (c->exact && c->standard) st = standardise(&f, c, e);
         if (e && e->unknown) st = fit_names(&f, c, e);
     }
     return st;

@@ -100,11 +100,12 @@ static bool is_known(const RtTaskRows *r, int64_t j, int64_t i) {
 static double run(Guess *g, int what, int part) {
     const RtTaskRows *r = g->rows;
     int64_t n = 0, known = 0;
-    for (int64_t k = 0; k < g->key->n; k++) g->sum[k] = 0, g->count[k] = 0;
-    for (int64_t j = 0; !r->time && j < r->n; j++)
+    bool learns = what != MIDDLE;
+    for (int64_t k = 0; learns && k < g->key->n; k++) g->sum[k] = 0, g->count[k] = 0;
+    for (int64_t j = 0; learns && !r->time && j < r->n; j++)
         if (is_known(r, j, 0)) learn(g, j);
     for (int64_t i = 0; i < r->n; i++) {
-        while (r->time && known < i && is_known(r, known, i)) learn(g, known++);
+        while (learns && r->time && known < i && is_known(r, known, i)) learn(g, known++);
         if (r->part[i] == part)
             g->v[n++] = (Judged){r->answer[i], guess_of(g, i, what), r->part[i]};
     }
@@ -124,7 +125,7 @@ gnnc_status rt_task_guess(RtPool *pool, const RtTaskRows *rows, const RtTaskKey 
     int64_t most = 1, n = 0;
     for (int k = 0; k < n_keys; k++)
         if (keys[k].n > most) most = keys[k].n;
-    Guess g = {.rows = rows, .key = keys};
+    Guess g = {.rows = rows};
     g.sum = RT_NEWN(pool, double, most);
     g.last = RT_NEWN(pool, double, most);
     g.count = RT_NEWN(pool, int64_t, most);

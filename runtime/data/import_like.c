@@ -112,7 +112,7 @@ static gnnc_status add_field(Like *x, const RtEncoding *k, RtFields *out) {
                    .matrix = k->e.width > 0,
                    .place = place,
                    .encoder = RT_NEW(x->keep, RtEncoder)};
-    if (!f->name || !f->why || !f->encoder || !rt_field_room(x->keep, x->t, f))
+    if (!f->name || !f->why || !f->encoder || !rt_field_room(x->keep, x->wanted->how, x->t, f))
         return rt_fail_nomem(x->err, x->t->name);
     *f->encoder = k->e;
     out->n++;

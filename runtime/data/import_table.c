@@ -359,15 +359,14 @@ static RtEncoder *missing_encoder(RtPool *keep, const char *from) {
 }
 
 /* What is to be fitted once it is known which rows are learned from. */
-static bool wait_for_split(RtPool *keep, const RtCsv *t, const RtFieldsWanted *wanted, RtField *f) {
+static void wait_for_split(const RtFieldsWanted *wanted, RtField *f) {
     RtWish w = rt_wish_of(wanted->how, &wanted->wish[f->first], f->name);
     RtEncoder *e = f->encoder;
     if (e->as == RT_AS_CATEGORY && w.unknown) {
         e->unknown = true;
         e->rare = w.rare;
     }
-    if (f->kind != RT_COL_FLOAT || f->matrix || !w.standard) return true;
-    return (f->exact = RT_NEWN(keep, double, t->n_rows));
+    f->standard = f->kind == RT_COL_FLOAT && !f->matrix && w.standard;
 }
 
 /* Fits what rows tell of a column, but for what only those that are learned from tell. */
@@ -383,16 +382,18 @@ static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtFieldsWan
     if (e->gaps && !(f->missing = missing_encoder(keep, f->name))) return false;
     if (e->as == RT_AS_TIME && (e->form == RT_DATE_NONE || e->form == RT_DATE_ISO))
         e->form = plain_form(t, f->first);
-    if (!wait_for_split(keep, t, wanted, f)) return false;
+    wait_for_split(wanted, f);
     bool texts =
         e->as == RT_AS_CATEGORY || (e->as == RT_AS_CLASS && !mostly(t, f->first, class_cell));
     return !texts || collect_categories(keep, scratch, t, f);
 }
 
-bool rt_field_room(RtPool *keep, const RtCsv *t, RtField *f) {
+bool rt_field_room(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f) {
     size_t row = rt_dtype_bytes(rt_column_kind(f->kind)->element) * (size_t)f->width;
     if (f->missing && !(f->absent = RT_NEWN(keep, int32_t, t->n_rows))) return false;
     f->cell = RT_NEWN(keep, RtCell, f->width);
+    bool kept = f->standard || (how->keeps_numbers && f->kind == RT_COL_FLOAT && !f->matrix);
+    if (kept && !(f->exact = RT_NEWN(keep, double, t->n_rows))) return false;
     return f->cell && (f->to.all = rt_pool_alloc(keep, (size_t)t->n_rows, row));
 }
 
@@ -425,7 +426,8 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
     }
     TRY(st, check_repeated(scratch, t, out, err));
     for (int i = 0; i < out->n; i++)
-        if (!fit(keep, scratch, t, wanted, &out->v[i]) || !rt_field_room(keep, t, &out->v[i]))
+        if (!fit(keep, scratch, t, wanted, &out->v[i]) ||
+            !rt_field_room(keep, wanted->how, t, &out->v[i]))
             return rt_fail_nomem(err, t->name);
 out:
     return st;
@@ -497,6 +499,7 @@ static RtColumn field_column(const RtField *x, int64_t n_rows) {
                   .names = e->names,
                   .encoder = e,
                   .exact = x->exact,
+                  .standard = x->standard,
                   .values = x->to.all,
                   .n_splits = x->kind == RT_COL_SPLIT};
     if (x->matrix) c.rank = 2, c.shape[1] = x->width;

@@ -20,7 +20,8 @@ typedef struct RtField {
     bool matrix;                  /* numbers [rows, width], even of width 1 */
     RtEncoder *encoder, *missing; /* in the data set's pool; missing: NULL = no cell may be empty */
     int32_t *absent;              /* numbers: 1 where the cell is empty; NULL as `missing` */
-    double *exact;                /* .. that are to be standardised, before they are */
+    double *exact;                /* .. as they stand in the cells; NULL: nobody wants them */
+    bool standard;                /* .. that are to be standardised */
     RtCell *cell;                 /* [width] of the row at hand */
     int64_t n_categories;         /* CLASS of numbers: one more than the highest */
     union {

@@ -463,6 +463,18 @@ static const char *edge_name(Tables *x, const Table *t, const RtKeyColumns *from
     }
 }
 
+/* The columns that refer, "shop,day". */
+static const char *key_columns(Tables *x, const Table *t, const RtKeyColumns *from) {
+    RtPool *pool = &x->b.d->pool;
+    const char *key = "";
+    for (int i = 0; i < from->n && key; i++) {
+        const char *raw = t->s->columns[from->at[i]].name;
+        const char *id = rt_identifier(&x->pool, raw, strlen(raw));
+        key = id ? rt_pool_printf(pool, "%s%s%s", key, i ? "," : "", id) : NULL;
+    }
+    return key;
+}
+
 static gnnc_status add_reference(Tables *x, Table *t, int i) {
     const RtReference *ref = &t->s->references[i];
     const Table *to = &x->table[ref->table];
@@ -481,6 +493,7 @@ static gnnc_status add_reference(Tables *x, Table *t, int i) {
     warn_of_lost(x, t, ref, e, e->n - n);
     show_columns(t->s, &ref->from, columns);
     gnnc_status st = rt_build_edges(&x->b, name, t->node, to->node, n, e->src, e->dst, &edges);
+    if (st == GNNC_OK && !(edges->key = key_columns(x, t, &ref->from))) st = no_memory(x);
     if (st == GNNC_OK && !(edges->why = reference_why(x, columns, e))) st = no_memory(x);
     return st;
 }

@@ -230,21 +230,30 @@ static gnnc_status ask_rows(Task *t, const RtColumn *time) {
     return st;
 }
 
+/* One date alone: the other part begins where a tenth of the rows are left, or fit before it. */
 static gnnc_status cut_rows(Task *t, const RtColumn *time) {
     const RtTaskHow *how = t->how;
     RtTaskRows *r = &t->rows;
     RtTaskMade *m = t->made;
-    bool dated = time && !isnan(how->val_time) && !isnan(how->test_time);
+    bool val_said = !isnan(how->val_time), test_said = !isnan(how->test_time);
     int32_t *order = RT_NEWN(t->pool, int32_t, r->n + 1);
     if (!order) return rt_fail_nomem(t->err, "task");
+    if ((val_said || test_said) && !time)
+        return rt_fail(t->err, GNNC_E_ARG, "--%s-time: rows of '%s' have no time",
+                       val_said ? "val" : "test", t->entity->name);
+    if (val_said && test_said && !(how->val_time < how->test_time))
+        return rt_fail(t->err, GNNC_E_RANGE, "--val-time: it is not before --test-time");
     for (int64_t i = 0; i < r->n; i++) order[i] = (int32_t)i;
-    int64_t val = rt_split_cut(order, r->time, r->n, 0, 0.8 * (double)r->n);
-    int64_t test = rt_split_cut(order, r->time, r->n, val, 0.9 * (double)r->n);
-    m->val_time = dated ? how->val_time : time && val < r->n ? r->time[val] : NAN;
-    m->test_time = dated ? how->test_time : time && test < r->n ? r->time[test] : NAN;
-    for (int64_t i = 0; i < r->n; i++)
-        r->part[i] = (int8_t)(dated ? 1 + (r->time[i] >= m->val_time) + (r->time[i] >= m->test_time)
-                                    : 1 + (i >= val) + (i >= test));
+    int64_t test = 0, val = 0;
+    while (test_said && test < r->n && r->time[test] < how->test_time) test++;
+    while (val_said && val < r->n && r->time[val] < how->val_time) val++;
+    if (!test_said) test = rt_split_cut(order, r->time, r->n, val, 0.9 * (double)r->n);
+    if (!val_said) val = rt_split_cut(order, r->time, r->n, 0, 8.0 / 9 * (double)test);
+    if (!val_said && val >= test && test > 1) /* of few rows */
+        val = rt_split_cut(order, r->time, r->n, 0, (double)test - 1);
+    m->val_time = val_said ? how->val_time : time && val < r->n ? r->time[val] : NAN;
+    m->test_time = test_said ? how->test_time : time && test < r->n ? r->time[test] : NAN;
+    for (int64_t i = 0; i < r->n; i++) r->part[i] = (int8_t)(1 + (i >= val) + (i >= test));
     if (!time) r->time = NULL;
     return GNNC_OK;
 }
@@ -279,32 +288,31 @@ static bool is_target(const Task *t, const char *column) {
     return s.found;
 }
 
-/* The name that KNOWN AFTER has for it: as it is, or of a foreign key. */
-static bool is_late(const Task *t, const char *name) {
+static bool is_late(const Task *t, const char *column) {
     for (int i = 0; i < t->q.n_after; i++) {
         const RtColumn c = {.name = t->q.after[i]};
-        if (is_part_of(name, &c)) return true;
+        if (is_part_of(column, &c)) return true;
     }
     return false;
 }
 
-/* "userId" of "ratings__userId"; NULL: the edge is no foreign key of the table. */
-static const char *key_of(const Task *t, const RtTable *edge) {
-    size_t n = strlen(t->entity->name);
-    if (&t->d->nodes[edge->src_type] != t->entity) return NULL;
-    bool own =
-        strncmp(edge->name, t->entity->name, n) == 0 && strncmp(edge->name + n, "__", 2) == 0;
-    return own ? edge->name + n + 2 : edge->name;
+static bool is_reference(const Task *t, const RtTable *edge) {
+    return edge->key && &t->d->nodes[edge->src_type] == t->entity;
+}
+
+/* Any of its columns tells where it leads. */
+static bool is_late_reference(const Task *t, const RtTable *edge) {
+    bool late = false;
+    for (int i = 0; i < t->q.n_after && !late; i++) late = rt_query_is_key(edge, t->q.after[i]);
+    return is_reference(t, edge) && late;
 }
 
 static gnnc_status check_after(const Task *t) {
     for (int i = 0; i < t->q.n_after; i++) {
         const char *name = t->q.after[i];
         bool found = rt_table_column(t->entity, name);
-        for (int k = 0; k < t->d->n_edges && !found; k++) {
-            const char *key = key_of(t, &t->d->edges[k]);
-            found = key && strcmp(key, name) == 0;
-        }
+        for (int k = 0; k < t->d->n_edges && !found; k++)
+            found = is_reference(t, &t->d->edges[k]) && rt_query_is_key(&t->d->edges[k], name);
         if (!found)
             return rt_fail(t->err, GNNC_E_MISSING, "query: KNOWN AFTER: '%s' has no column '%.60s'",
                            t->entity->name, name);
@@ -416,6 +424,12 @@ static gnnc_status put_edge(Task *t, const char *key, int to_type, const int32_t
     return GNNC_OK;
 }
 
+/* "userId" of "ratings__userId": the task's edge type is called so behind its own name. */
+static const char *name_of_key(const Task *t, const RtTable *edge) {
+    const char *behind = strstr(edge->name, "__");
+    return behind ? behind + 2 : rt_pool_printf(&t->d->pool, "%s", edge->name);
+}
+
 /* Foreign keys that the task's rows have, too; of the future, only the entity. */
 static gnnc_status put_edges(Task *t, RtTable *to, int *n, RtTaskKey *keys, int *n_keys) {
     int entity = (int)(t->entity - t->d->nodes);
@@ -426,8 +440,9 @@ static gnnc_status put_edges(Task *t, RtTable *to, int *n, RtTaskKey *keys, int 
     }
     for (int i = 0; i < t->d->n_edges; i++) {
         const RtTable *e = &t->d->edges[i];
-        const char *key = key_of(t, e);
-        if (!key || is_late(t, key)) continue;
+        if (!is_reference(t, e) || is_late_reference(t, e)) continue;
+        const char *key = name_of_key(t, e);
+        if (!key) return rt_fail_nomem(t->err, "task");
         const int32_t *refers = rt_query_refers(t->pool, t->d, e);
         int32_t *of = RT_NEWN(t->pool, int32_t, t->rows.n + 1);
         if (!refers || !of) return rt_fail_nomem(t->err, "task");
@@ -459,8 +474,7 @@ static void drop_columns(Task *t) {
 static void drop_edges(Task *t, RtTable *edges, int *n) {
     int kept = 0;
     for (int i = 0; i < *n; i++) {
-        const char *key = t->made->window > 0 ? NULL : key_of(t, &edges[i]);
-        if (key && is_late(t, key)) continue;
+        if (t->made->window <= 0 && is_late_reference(t, &edges[i])) continue;
         edges[kept++] = edges[i];
     }
     *n = kept;

@@ -89,46 +89,70 @@ static double later(double a, double b) {
     return isnan(a) || b > a ? b : a;
 }
 
-/* The latest time of the rows that each row refers to; NULL: none of these tables has one. */
-static gnnc_status latest(RtDataset *d, int type, const char *by_time, double **out, RtError *err) {
-    double *to = NULL;
-    *out = NULL;
-    for (int i = 0; i < d->n_edges; i++) {
-        const RtTable *e = &d->edges[i];
-        const RtColumn *c = rt_import_row_time(&d->nodes[e->dst_type], by_time);
-        if (e->src_type != type || e->dst_type == type || !c) continue;
-        if (!to) {
-            to = RT_NEWN(&d->pool, double, d->nodes[type].count);
-            if (!to) return rt_fail_nomem(err, d->nodes[type].name);
-            for (int64_t r = 0; r < d->nodes[type].count; r++) to[r] = NAN;
-        }
-        for (int64_t k = 0; k < e->count; k++)
-            to[e->src[k]] = later(to[e->src[k]], c->f64[e->dst[k]]);
+/* Tables without a row time of their own get the column; that of a table which refers to no dated
+ * row goes again. */
+static gnnc_status begin_row_times(RtDataset *d, const char *by_time, bool *derived, RtError *err) {
+    for (int i = 0; i < d->n_nodes; i++) {
+        RtTable *t = &d->nodes[i];
+        derived[i] = !rt_import_row_time(t, by_time);
+        if (!derived[i]) continue;
+        if (rt_table_column(t, RT_ROW_TIME))
+            return rt_fail(err, GNNC_E_FORMAT,
+                           "'%s' has a column '" RT_ROW_TIME "' that is no time: that is what the "
+                           "time of rows is called which have none of their own",
+                           t->name);
+        double *to = RT_NEWN(&d->pool, double, t->count);
+        RtColumn *c = to ? rt_table_add_column(&d->pool, t) : NULL;
+        if (!c) return rt_fail_nomem(err, t->name);
+        for (int64_t r = 0; r < t->count; r++) to[r] = NAN;
+        *c = (RtColumn){.name = RT_ROW_TIME, .kind = RT_COL_TIME, .n_rows = t->count, .rank = 1};
+        c->shape[0] = t->count;
+        c->f64 = to;
+        c->why = "the latest time of the rows that it refers to";
     }
-    *out = to;
     return GNNC_OK;
 }
 
-gnnc_status rt_import_row_times(RtDataset *d, const char *by_time, RtError *err) {
-    bool more = true;
-    for (int round = 0; more && round < d->n_nodes; round++) {
-        more = false;
-        for (int i = 0; i < d->n_nodes; i++) {
-            RtTable *t = &d->nodes[i];
-            double *to;
-            if (rt_import_row_time(t, by_time)) continue;
-            gnnc_status st = latest(d, i, by_time, &to, err);
-            if (st != GNNC_OK) return st;
-            if (!to) continue;
-            RtColumn *c = rt_table_add_column(&d->pool, t);
-            if (!c) return rt_fail_nomem(err, t->name);
-            *c =
-                (RtColumn){.name = RT_ROW_TIME, .kind = RT_COL_TIME, .n_rows = t->count, .rank = 1};
-            c->shape[0] = t->count;
-            c->f64 = to;
-            c->why = "the latest time of the rows that it refers to";
-            more = true;
-        }
+/* Later times of the edge's ends reach its sources; false: all were known there. */
+static bool pull_times(const RtDataset *d, const RtTable *e, const char *by_time) {
+    double *to = (double *)(uintptr_t)rt_table_column(&d->nodes[e->src_type], RT_ROW_TIME)->f64;
+    const RtColumn *c = rt_import_row_time(&d->nodes[e->dst_type], by_time);
+    bool changed = false;
+    for (int64_t k = 0; k < e->count; k++) {
+        double t = later(to[e->src[k]], c->f64[e->dst[k]]);
+        if (isnan(t) || t == to[e->src[k]]) continue;
+        to[e->src[k]] = t;
+        changed = true;
     }
+    return changed;
+}
+
+static void end_row_times(RtDataset *d, const bool *derived) {
+    for (int i = 0; i < d->n_nodes; i++) {
+        RtTable *t = &d->nodes[i];
+        const RtColumn *c = &t->columns[t->n_columns - 1]; /* it was added last */
+        bool dated = !derived[i];
+        for (int64_t r = 0; !dated && r < t->count; r++) dated = !isnan(c->f64[r]);
+        if (!dated) t->n_columns--;
+    }
+}
+
+gnnc_status rt_import_row_times(RtDataset *d, const char *by_time, RtError *err) {
+    enum { MOST_STEPS = 1000 };
+    bool *derived = RT_NEWN(&d->pool, bool, d->n_nodes + 1), more = true;
+    if (!derived) return rt_fail_nomem(err, "times");
+    gnnc_status st = begin_row_times(d, by_time, derived, err);
+    if (st != GNNC_OK) return st;
+    for (int step = 0; more; step++) {
+        more = false;
+        if (step == MOST_STEPS)
+            return rt_fail(err, GNNC_E_LIMIT,
+                           "rows without a time refer to one another over more than %d steps: "
+                           "--by-time names a column that says when they happened",
+                           MOST_STEPS);
+        for (int i = 0; i < d->n_edges; i++)
+            if (derived[d->edges[i].src_type]) more |= pull_times(d, &d->edges[i], by_time);
+    }
+    end_row_times(d, derived);
     return GNNC_OK;
 }

@@ -16,7 +16,8 @@ const char *rt_import_other_times(RtPool *pool, const RtTable *t, const RtColumn
  * was not there then.  A column RT_ROW_TIME is it. */
 const RtColumn *rt_import_row_time(const RtTable *t, const char *by_time);
 /* Gives node types without a row time, whose rows refer to rows that have one, a column RT_ROW_TIME
- * with the latest of these: lines of an order are as old as the order.  E_NOMEM. */
+ * with the latest of these: lines of an order are as old as the order.  References among such rows
+ * are followed.  E_LIMIT: over more than 1,000 steps; E_NOMEM. */
 gnnc_status rt_import_row_times(RtDataset *d, const char *by_time, RtError *err);
 
 #endif

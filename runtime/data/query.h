@@ -112,6 +112,8 @@ gnnc_status rt_query_bind(RtPool *pool, const RtQueryData *data, RtQuery *q, con
 /* The table that a query asks about, before it is bound. */
 gnnc_status rt_query_entity(const RtDataset *d, const RtQuery *q, const RtTable **entity,
                             RtError *err);
+/* Is the column among those of foreign key `edge`?  In any case of the letters. */
+bool rt_query_is_key(const RtTable *edge, const char *column);
 /* Where foreign key `edge` leads from each row of its table: [rows], -1 = nowhere.  NULL: no
  * memory. */
 const int32_t *rt_query_refers(RtPool *pool, const RtDataset *d, const RtTable *edge);

@@ -45,16 +45,25 @@ static gnnc_status find_table(const RtDataset *d, const char *name, int at, cons
     return rt_fail(err, GNNC_E_MISSING, "query, character %d: there is no table '%.60s'", at, name);
 }
 
-/* The foreign key `name` of a table: its edge type is called table__name. */
+bool rt_query_is_key(const RtTable *edge, const char *column) {
+    size_t n = strlen(column);
+    for (const char *s = edge->key; s; s = strchr(s, ',')) {
+        s += *s == ',';
+        if (strcspn(s, ",") == n && strncasecmp(s, column, n) == 0) return true;
+    }
+    return false;
+}
+
+/* The foreign key of a table by one of its columns, or by its edge type's name. */
 static const RtTable *find_key(const Bind *b, const RtTable *t, const char *name) {
-    size_t n = strlen(t->name);
+    const RtTable *found = NULL;
     for (int i = 0; i < b->d->n_edges; i++) {
         const RtTable *e = &b->d->edges[i];
         if (&b->d->nodes[e->src_type] != t) continue;
-        bool own = strncmp(e->name, t->name, n) == 0 && strncmp(e->name + n, "__", 2) == 0;
-        if (strcasecmp(own ? e->name + n + 2 : e->name, name) == 0) return e;
+        if (strcasecmp(e->name, name) == 0) return e;
+        if (!found && rt_query_is_key(e, name)) found = e;
     }
-    return NULL;
+    return found;
 }
 
 static const RtTable *table_of_value(const Bind *b, const RtQueryExpr *e, const RtTable *around,
@@ -89,40 +98,64 @@ typedef struct {
     const RtTable *edge[MOST_STEPS];
 } Path;
 
-/* Ways of `left` foreign keys from a table to the entity; *n_found of them, the first in *out. */
-static void find_paths(const Bind *b, const RtTable *from, const char *via, int left, Path *way,
-                       int *n_found, Path *out) {
-    if (left == 0) {
-        if (from == b->entity && (*n_found)++ == 0) *out = *way;
-        return;
-    }
-    const RtTable *first = via ? find_key(b, from, via) : NULL;
-    for (int i = 0; i < b->d->n_edges && *n_found < 2; i++) {
-        const RtTable *e = &b->d->edges[i];
-        if (&b->d->nodes[e->src_type] != from || (via && e != first)) continue;
-        way->edge[way->n++] = e;
-        find_paths(b, &b->d->nodes[e->dst_type], NULL, left - 1, way, n_found, out);
-        way->n--;
-    }
+/* ways[k * n_nodes + type]: how many ways of k foreign keys lead from the type to the entity, 2 for
+ * more. */
+static uint8_t *count_ways(const Bind *b) {
+    int n = b->d->n_nodes;
+    uint8_t *ways = RT_NEWN(b->pool, uint8_t, (MOST_STEPS + 1) * n + 1);
+    if (!ways) return NULL;
+    ways[b->entity - b->d->nodes] = 1;
+    for (int k = 1; k <= MOST_STEPS; k++)
+        for (int i = 0; i < b->d->n_edges; i++) {
+            const RtTable *e = &b->d->edges[i];
+            uint8_t *to = &ways[k * n + e->src_type], more = ways[(k - 1) * n + e->dst_type];
+            *to = *to + more > 2 ? 2 : (uint8_t)(*to + more);
+        }
+    return ways;
 }
 
+/* How many ways of k keys begin at a table, with `first` unless it is NULL; *out: one of them. */
+static int ways_from(const Bind *b, const uint8_t *ways, int type, const RtTable *first, int k,
+                     Path *out) {
+    int n_found = 0;
+    *out = (Path){0};
+    for (int left = k; left > 0; left--) {
+        const RtTable *next = NULL;
+        for (int i = 0; i < b->d->n_edges; i++) {
+            const RtTable *e = &b->d->edges[i];
+            int more = ways[(left - 1) * b->d->n_nodes + e->dst_type];
+            bool other = left == k && first && e != first;
+            if (e->src_type != type || !more || other) continue;
+            if (left == k) n_found += more;
+            if (!next) next = e;
+        }
+        if (!next) return 0;
+        out->edge[out->n++] = next;
+        type = next->dst_type;
+    }
+    return n_found;
+}
+
+/* The shortest way, of which there must be one. */
 static gnnc_status find_path(const Bind *b, const RtQueryExpr *e, const RtTable *t, Path *out) {
     int n_found = 0;
-    Path way = {0};
-    *out = way;
-    if (t == b->entity && !e->value.via) return GNNC_OK;
-    for (int left = 1; left <= MOST_STEPS && !n_found; left++)
-        find_paths(b, t, e->value.via, left, &way, &n_found, out);
+    const char *via = e->value.via;
+    const RtTable *first = via ? find_key(b, t, via) : NULL;
+    const uint8_t *ways = count_ways(b);
+    *out = (Path){0};
+    if (!ways) return rt_fail_nomem(b->err, "query");
+    if (t == b->entity && !via) return GNNC_OK;
+    for (int k = 1; k <= MOST_STEPS && !n_found && (first || !via); k++)
+        n_found = ways_from(b, ways, (int)(t - b->d->nodes), first, k, out);
     if (n_found == 1) return GNNC_OK;
     if (!n_found)
         return rt_fail(b->err, GNNC_E_MISSING,
                        "query, character %d: no foreign key%s%.60s leads from '%s' to '%s'", e->at,
-                       e->value.via ? " called " : "", e->value.via ? e->value.via : "", t->name,
-                       b->entity->name);
+                       via ? " called " : "", via ? via : "", t->name, b->entity->name);
     return rt_fail(b->err, GNNC_E_FORMAT,
                    "query, character %d: several foreign keys lead from '%s' to '%s', '%s' among "
-                   "them: %s(%s.. VIA KEY ..) chooses",
-                   e->at, t->name, b->entity->name, out->edge[0]->name, "COUNT", t->name);
+                   "them: COUNT(%s.* VIA KEY, ..) chooses",
+                   e->at, t->name, b->entity->name, out->edge[0]->name, t->name);
 }
 
 /* The entity of each row of a table: -1, none. */
@@ -250,7 +283,8 @@ static gnnc_status bind_texts(const Bind *b, RtQueryExpr *e, const RtColumn *c) 
     return GNNC_OK;
 }
 
-static gnnc_status bind_numbers(const Bind *b, RtQueryExpr *e, bool time) {
+/* narrow: what is compared is f32, and so the constant: 19.99 is 19.99. */
+static gnnc_status bind_numbers(const Bind *b, RtQueryExpr *e, bool time, bool narrow) {
     double *v = RT_NEWN(b->pool, double, e->test.n + 1);
     bool words = e->test.op >= RT_TEST_LIKE;
     if (!v) return rt_fail_nomem(b->err, "query");
@@ -259,7 +293,10 @@ static gnnc_status bind_numbers(const Bind *b, RtQueryExpr *e, bool time) {
     for (int i = 0; i < e->test.n; i++) {
         const RtQueryConst *c = &e->test.v[i];
         v[i] = c->number;
-        if (time ? rt_cell_time(c->text, &v[i]) : !c->quoted && !isnan(v[i])) continue;
+        if (time ? rt_cell_time(c->text, &v[i]) : !c->quoted && !isnan(v[i])) {
+            if (narrow) v[i] = (double)(float)v[i];
+            continue;
+        }
         return rt_fail(b->err, GNNC_E_FORMAT, "query, character %d: '%.60s' is no %s", e->at,
                        c->text, time ? "date" : "number");
     }
@@ -275,7 +312,9 @@ static gnnc_status bind_test(const Bind *b, RtQueryExpr *e) {
     if (!(e->rows = RT_NEW(b->pool, RtQueryRows))) return rt_fail_nomem(b->err, "query");
     if (e->test.op == RT_TEST_IS_NULL) return GNNC_OK;
     if (itself && c && c->names) return bind_texts(b, e, c);
-    return bind_numbers(b, e, itself && c && c->kind == RT_COL_TIME);
+    bool one = itself || agg == RT_AGG_MIN || agg == RT_AGG_MAX;
+    bool narrow = one && c && c->kind == RT_COL_FLOAT && !c->exact;
+    return bind_numbers(b, e, itself && c && c->kind == RT_COL_TIME, narrow);
 }
 
 /* ---- the rows of an aggregate ----------------------------------------------------------- */

@@ -14,6 +14,7 @@ static double cell(const RtQueryRows *r, int64_t row) {
     const RtColumn *c = r->column;
     if (r->refers) return code_of(r->refers[row]);
     if (!c) return 1;
+    if (c->exact) return c->exact[row]; /* what it was before it is standardised, or rounded */
     if (r->missing && r->missing->i32[row] == 1) return NAN;
     switch (c->kind) {
     case RT_COL_FLOAT:

@@ -58,21 +58,19 @@ static bool is_digit(char c) {
 
 /* Quotes are doubled inside: 'O''Hara'. */
 static void quoted(Parser *p, char quote) {
-    char *to = rt_pool_strndup(p->pool, p->s, strlen(p->s));
     size_t n = 0;
-    const char *s = p->s + 1;
-    if (!to) {
-        fail_nomem(p);
-        return;
-    }
-    for (; *s && (*s != quote || s[1] == quote); s++) {
-        to[n++] = *s;
-        s += *s == quote;
-    }
+    const char *from = p->s + 1, *s = from;
+    while (*s && (*s != quote || s[1] == quote)) s += *s == quote ? 2 : 1;
     if (!*s) {
         fail(p, p->now.at, "the text that begins here does not end");
         return;
     }
+    char *to = rt_pool_strndup(p->pool, from, (size_t)(s - from));
+    if (!to) {
+        fail_nomem(p);
+        return;
+    }
+    for (const char *c = from; c < s; c += *c == quote ? 2 : 1) to[n++] = *c;
     to[n] = 0;
     p->now.kind = quote == '\'' ? T_TEXT : T_NAME;
     p->now.text = to;
@@ -288,17 +286,19 @@ static RtQueryConst constant(Parser *p) {
 }
 
 static void take_constants(Parser *p, RtQueryExpr *e, bool list) {
-    RtQueryConst *v = RT_NEWN(p->pool, RtQueryConst, list ? MOST_ITEMS : 1);
-    if (!v) {
-        fail_nomem(p);
-        return;
-    }
-    e->test.v = v;
+    int room = 0;
     if (list) want_sign(p, "(");
     do {
         if (e->test.n == MOST_ITEMS) fail(p, p->now.at, "more than %d items", MOST_ITEMS);
+        if (e->test.n == room) {
+            room = room ? 2 * room : 1;
+            RtQueryConst *v = RT_NEWN(p->pool, RtQueryConst, room);
+            if (!v) fail_nomem(p);
+            if (v && e->test.n) memcpy(v, e->test.v, (size_t)e->test.n * sizeof *v);
+            e->test.v = v;
+        }
         if (p->st != GNNC_OK) return;
-        v[e->test.n++] = constant(p);
+        e->test.v[e->test.n++] = constant(p);
     } while (list && take_sign(p, ","));
     if (list) want_sign(p, ")");
 }

@@ -59,6 +59,8 @@ static const struct {
     {"FIRST(orders.status, 0, 20) FOR EACH customers", {1, NAN, 0}}, /* open, paid */
     {"LAST(orders.status, 0, 20) = 'paid' FOR EACH customers", {1, NAN, 0}},
     {"COUNT(orders.* WHERE status = 'paid', 0, 20) > 0 FOR EACH customers", {1, 0, 0}},
+    {"COUNT(orders.* WHERE status IN ('o''pen', 'x', 'y', 'paid', 'z'), 0, 20) FOR EACH customers",
+     {1, 0, 0}},
     {"COUNT(orders.* WHERE status IN ('paid') AND NOT price > 1, 0, 20) FOR EACH customers",
      {1, 0, 0}},
     {"COUNT(orders.* WHERE status LIKE 'P%D' OR status ENDS WITH 'n', 0, 20) FOR EACH customers",
@@ -232,6 +234,98 @@ TEST(guesses_know_the_past_alone) {
     CHECK(rt_task_guess(&pool, &rows, &key, 1, &made, &err) == GNNC_OK);
     CHECK(made.guess[0].val == 0.5 && made.guess[1].val == 1 && made.guess[1].test == 0);
     rt_pool_free(&pool);
+}
+
+/* What no f32 holds is compared as it was written; without the cells' numbers, as f32. */
+TEST(constants_are_the_numbers_of_the_cells) {
+    static const char a[] = "id\n1\n",
+                      b[] = "id,a_id,v:float,w:float,date\n0,1,0,0,1970-01-01\n"
+                            "1,1,19.99,16777217,1970-01-02\n2,1,19.98,16777216,1970-01-02\n"
+                            "3,1,1,1,1970-01-22\n4,1,1,1,1970-02-01\n";
+    static const struct {
+        const char *rows;
+        int exact, rounded;
+    } want[] = {
+        {"v = 19.99", 1, 1}, {"v >= 19.99", 1, 1}, {"v < 19.99", 1, 1}, {"w = 16777217", 1, 2}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        for (int kept = 0; kept < 2; kept++) {
+            RtNamedBytes files[] = {FILE_OF("a.csv", a), FILE_OF("b.csv", b)};
+            RtImport how = {.keeps_numbers = kept, .standardize = kept};
+            RtError err;
+            char query[100];
+            RtDataset *d = tables_of(files, 2, &how, &err);
+            RtTaskMade made;
+            snprintf(query, sizeof query, "COUNT(b.* WHERE %s, 0, 10) FOR EACH a", want[i].rows);
+            RtTaskHow at = {.query = query, .val_time = 10 * DAY, .test_time = 20 * DAY};
+            CHECK_MSG(d && rt_import_task(d, &at, &made, &err) == GNNC_OK, "%s", err.text);
+            const RtTable *t = d ? rt_dataset_nodes(d, "task") : NULL;
+            float most = 0;
+            for (int64_t k = 0; t && k < t->count; k++)
+                if (rt_table_column(t, "y")->f32[k] > most) most = rt_table_column(t, "y")->f32[k];
+            int n = kept ? want[i].exact : want[i].rounded;
+            CHECK_MSG(most == (float)n, "%s: %g", query, (double)most);
+            rt_dataset_close(d);
+        }
+}
+
+/* Over several tables without a time, whatever they are called. */
+TEST(row_times_do_not_hang_on_names) {
+    static const char *const items[] = {"a.csv", "z.csv"};
+    for (int i = 0; i < 2; i++) {
+        RtNamedBytes files[] = {FILE_OF("events.csv", "id,date\n1,1970-07-20\n"),
+                                FILE_OF("orders.csv", "id,date\n1,1970-01-02\n"),
+                                FILE_OF("ships.csv", "id,event_id\n1,1\n"),
+                                FILE_OF("x.csv", "id,order_id,ship_id\n1,1,1\n")};
+        RtImport how = {0};
+        RtError err;
+        files[3].name = items[i];
+        RtDataset *d = tables_of(files, 4, &how, &err);
+        CHECK_MSG(d && rt_import_row_times(d, NULL, &err) == GNNC_OK, "%s", err.text);
+        const RtColumn *c = d ? rt_import_row_time(rt_dataset_nodes(d, i ? "z" : "a"), NULL) : NULL;
+        CHECK(c && c->f64[0] == 200 * DAY);
+        rt_dataset_close(d);
+    }
+}
+
+/* Many keys that lead nowhere near the entity, and tables without any. */
+TEST(ways_are_counted_not_walked) {
+    char self[400] = "id,date", row[400] = "1,1970-01-01";
+    for (int i = 0; i < 20; i++) {
+        snprintf(self + strlen(self), 32, ",k%d", i);
+        snprintf(row + strlen(row), 8, ",1");
+    }
+    char table[1000], map[1000] = "";
+    snprintf(table, sizeof table, "%s\n%s\n", self, row);
+    for (int i = 0; i < 20; i++) snprintf(map + strlen(map), 32, "t.k%d -> t\n", i);
+    RtNamedBytes files[] = {{"t.csv", bytes(table)}, FILE_OF("a.csv", "id\n1\n")},
+                 mapping = {"map", bytes(map)};
+    RtFolder f = {.name = "many", .files = files, .n_files = 2};
+    RtImport how = {0};
+    RtError err = {""};
+    RtDataset *d;
+    RtTaskMade made;
+    CHECK_MSG(rt_import_tables(NULL, &f, &mapping, &how, &d, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    CHECK(task(d, "COUNT(t.*, 0, 20) FOR EACH a", &made, &err) == GNNC_E_MISSING);
+    CHECK_MSG(strstr(err.text, "no foreign key leads from 't' to 'a'"), "%s", err.text);
+    rt_dataset_close(d);
+}
+
+TEST(a_column_of_a_table_without_references) {
+    RtDataset *d = shop(NULL);
+    RtTaskMade made;
+    RtError err = {""};
+    RtTaskHow how = {.query = "orders.price > 3 KNOWN AFTER customer_id",
+                     .val_time = NAN,
+                     .test_time = 60 * DAY};
+    CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
+    CHECK(made.n_guesses == 1 && made.n[3] == 4 && made.n[1] > 0 && made.n[2] > 0);
+    CHECK(!rt_dataset_edges(d, "task__customer_id") && !rt_dataset_edges(d, "orders__customer_id"));
+    rt_dataset_close(d);
+    d = shop(NULL);
+    how.val_time = 70 * DAY;
+    CHECK(rt_import_task(d, &how, &made, &err) == GNNC_E_RANGE && strstr(err.text, "--val-time"));
+    rt_dataset_close(d);
 }
 
 TEST(every_allocation_may_fail) {
