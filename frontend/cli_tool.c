@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/clock.h"
 
@@ -118,7 +119,13 @@ static int spawn(pid_t *pid, char **args, char **env, const char *told, bool gro
         posix_spawn_file_actions_destroy(&f);
         return e;
     }
-    if (group) e = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP);
+    sigset_t child; /* ignored by the host it would be by the tool, which waits for its own */
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    e = posix_spawnattr_setsigdefault(&how, &child);
+    short flags = POSIX_SPAWN_SETSIGDEF;
+    if (group) flags |= POSIX_SPAWN_SETPGROUP;
+    if (!e) e = posix_spawnattr_setflags(&how, flags);
     if (told && !e) e = posix_spawn_file_actions_addopen(&f, 0, "/dev/null", O_RDONLY, 0);
     if (told && !e)
         e = posix_spawn_file_actions_addopen(&f, 1, told, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -129,11 +136,20 @@ static int spawn(pid_t *pid, char **args, char **env, const char *told, bool gro
     return e;
 }
 
+/* Of a tool's end: the shell's number for it. */
+enum { UNKNOWN = -1 };
+
+static int code_of(int status) {
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* UNKNOWN: the host ignores SIGCHLD, or a thread of its own was told instead. */
 static int wait_for(pid_t pid) {
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    int status;
+    pid_t ended;
+    while ((ended = waitpid(pid, &status, 0)) < 0 && errno == EINTR) {
     }
-    return status;
+    return ended < 0 ? UNKNOWN : code_of(status);
 }
 
 static const struct timespec turn = {.tv_nsec = 5 * 1000 * 1000};
@@ -151,7 +167,7 @@ static int wait_unless_cancelled(Ctx *c, pid_t pid) {
     int status = 0;
     if (!o->cancelled) return wait_for(pid);
     for (pid_t ended; (ended = waitpid(pid, &status, WNOHANG)) <= 0;) {
-        if (ended < 0 && errno != EINTR) return -1;
+        if (ended < 0 && errno != EINTR) return UNKNOWN;
         if (o->cancelled(o->user)) {
             end_group(pid);
             c->cancelled = true;
@@ -159,14 +175,49 @@ static int wait_unless_cancelled(Ctx *c, pid_t pid) {
         }
         nanosleep(&turn, NULL);
     }
-    return status;
+    return code_of(status);
 }
 
-static bool not_built(Ctx *c, const CliArgs *args, int status, const char *told) {
+static bool run(Ctx *c, char **args, const char *told, int *code) {
+    pid_t pid;
+    int e = spawn(&pid, args, environment(c), told, c->outside.cancelled != NULL);
+    if (e)
+        diag_add(c, DIAG_E0004, (Span){0}, "cannot run '%s': %s", args[0], strerror(e));
+    else
+        *code = wait_unless_cancelled(c, pid);
+    return !e;
+}
+
+static bool host_takes_no_status(void) {
+    struct sigaction a;
+    return sigaction(SIGCHLD, NULL, &a) == 0 &&
+           (a.sa_handler == SIG_IGN || a.sa_flags & SA_NOCLDWAIT);
+}
+
+/* By a shell, which waits for the tool itself and writes down how it ended. */
+static bool run_by_shell(Ctx *c, const CliArgs *args, const char *told, int *code) {
+    const char *file = arena_printf(c->a, "%s/ended.txt", c->outside.temp);
+    CliArgs sh = {0};
+    struct stat s;
+    cli_arg(c, &sh, "/bin/sh");
+    cli_arg(c, &sh, "-c");
+    cli_arg(c, &sh, "\"$@\"; echo $? >\"$0\"");
+    cli_arg(c, &sh, file);
+    cli_args(c, &sh, args);
+    unlink(file);
+    if (!run(c, sh.v, told, code)) return false;
+    const char *text = cli_read(c, file, &s);
+    bool said = text && *text >= '0' && *text <= '9';
+    *code = said ? (int)strtol(text, NULL, 10) : UNKNOWN;
+    unlink(file);
+    return true;
+}
+
+static bool not_built(Ctx *c, const CliArgs *args, int code, const char *told) {
     struct stat s;
     const char *text = told ? cli_read(c, told, &s) : NULL;
-    diag_add(c, DIAG_E0004, (Span){0}, "'%s' could not build the program (status %d)%s", args->v[0],
-             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+    diag_add(c, DIAG_E0004, (Span){0}, "'%s' could not build the program (status %s)%s", args->v[0],
+             code == UNKNOWN ? "unknown" : arena_printf(c->a, "%d", code),
              told ? "" : "; -v shows the command");
     int n = text ? (int)strnlen(text, 4000) : 0;
     while (n && text[n - 1] == '\n') n--;
@@ -178,14 +229,9 @@ bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose) {
     if (verbose) show(c, args);
     vec_push(c->a, args, (char *)NULL);
     const char *told = told_file(c);
-    char **env = environment(c);
-    pid_t pid;
-    int e = spawn(&pid, args->v, env, told, c->outside.cancelled != NULL);
-    if (e) {
-        diag_add(c, DIAG_E0004, (Span){0}, "cannot run '%s': %s", args->v[0], strerror(e));
-        return false;
-    }
-    int status = wait_unless_cancelled(c, pid);
-    if (!WIFEXITED(status) || WEXITSTATUS(status)) return not_built(c, args, status, told);
-    return true;
+    int code = UNKNOWN;
+    bool shell = c->outside.temp && host_takes_no_status();
+    if (!shell && !run(c, args->v, told, &code)) return false;
+    if (code == UNKNOWN && c->outside.temp && !run_by_shell(c, args, told, &code)) return false;
+    return code == 0 || not_built(c, args, code, told);
 }

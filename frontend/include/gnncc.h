@@ -18,7 +18,9 @@
  * the process as they are, and has no state but that of its handles.  What it writes besides the
  * files that options name lies in a private directory below TMPDIR, which is gone when the call
  * returns.  It runs the C compiler of CC, else cc, where a program or a library is made, and for
- * text or an object no other program at all.
+ * text or an object no other program at all.  It waits for those alone, by their ids;
+ * where the process ignores SIGCHLD, or takes the status of any child, /bin/sh runs them and writes
+ * down how they ended, and one whose end was taken meanwhile is run once more.
  *
  * A pointer may be NULL only where it says so: else the call returns GNNCC_E_ARG, or, where it
  * returns no status, 0, NULL or "".  Calls that return a status may return GNNCC_E_NOMEM; below

@@ -2,8 +2,11 @@
 #include "frontend/include/gnncc.h"
 #include "ctx_test.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char graph[] = "graph G { node n { x: f32[F]; y: class[C]; split } edge e: n -> n }\n";
@@ -308,12 +311,10 @@ TEST(cancelled_at_each_question) {
     gnncc_destroy(c);
 }
 
-/* What a C compiler that fails writes is a note. */
-TEST(a_tool_that_fails) {
-    char dir[4096], cc[] = "/tmp/gnncc_test.XXXXXX", temp[] = "/tmp/gnncc_test.XXXXXX";
-    static const char script[] = "#!/bin/sh\necho nothing works >&2\nexit 3\n";
+/* A compiler that runs this script for cc, whose path goes into cc[]. */
+static gnncc_compiler *with_tool(const char *script, char *cc) {
+    char dir[4096];
     gnncc_compiler *c = compiler();
-    gnncc_result *r = NULL;
     ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 100);
     CHECK(n > 0);
     dir[n > 0 ? n : 0] = 0;
@@ -325,6 +326,16 @@ TEST(a_tool_that_fails) {
     CHECK(setenv("CC", cc, 1) == 0 && gnncc_set_home(c, dir) == GNNCC_OK);
     CHECK(gnncc_set(c, "-O0", NULL) == GNNCC_OK && gnncc_set(c, "-I", "models") == GNNCC_OK);
     CHECK(gnncc_set(c, "--target", "cpu") == GNNCC_OK && gnncc_set(c, "-v", NULL) == GNNCC_OK);
+    return c;
+}
+
+static const char fails[] = "#!/bin/sh\necho nothing works >&2\nexit 3\n";
+
+/* What a C compiler that fails writes is a note. */
+TEST(a_tool_that_fails) {
+    char cc[] = "/tmp/gnncc_test.XXXXXX", temp[] = "/tmp/gnncc_test.XXXXXX";
+    gnncc_compiler *c = with_tool(fails, cc);
+    gnncc_result *r = NULL;
     CHECK(mkdtemp(temp) && setenv("TMPDIR", temp, 1) == 0);
     CHECK(gnncc_compile(c, "dir/m.gnn", &r) == GNNCC_E_DIAGNOSED);
     CHECK(rmdir(temp) == 0 && unsetenv("TMPDIR") == 0); /* the private directory is gone already */
@@ -336,6 +347,52 @@ TEST(a_tool_that_fails) {
     gnncc_destroy(c);
     unsetenv("CC");
     unlink(cc);
+}
+
+static void reap(int number) {
+    (void)number;
+    int before = errno;
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+    errno = before;
+}
+
+static int never(void *user) {
+    (void)user;
+    return 0;
+}
+
+static void compile_beside(void (*handler)(int), bool good, bool cancels) {
+    static const char makes[] =
+        "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\necho made >\"$2\"\n";
+    char cc[] = "/tmp/gnncc_test.XXXXXX", to[] = "/tmp/gnncc_test.XXXXXX";
+    struct sigaction own, host = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    gnncc_compiler *c = with_tool(good ? makes : fails, cc);
+    gnncc_result *r = NULL;
+    int fd = mkstemp(to);
+    CHECK(fd >= 0 && close(fd) == 0 && gnncc_set(c, "-o", to) == GNNCC_OK);
+    if (cancels) CHECK(gnncc_on_cancel(c, never, NULL) == GNNCC_OK);
+    CHECK(sigaction(SIGCHLD, &host, &own) == 0);
+    gnncc_status st = gnncc_compile(c, "dir/m.gnn", &r);
+    CHECK(sigaction(SIGCHLD, &own, NULL) == 0);
+    CHECK_MSG(st == (good ? GNNCC_OK : GNNCC_E_DIAGNOSED), "%d %d: %d %s", good, cancels, st,
+              gnncc_result_text(r));
+    if (!good) {
+        CHECK_MSG(strstr(gnncc_diag_message(r, 0), "status 3"), "%s", gnncc_result_text(r));
+        CHECK_STR(gnncc_diag_message(r, 1), "nothing works");
+    }
+    gnncc_result_destroy(r);
+    gnncc_destroy(c);
+    unsetenv("CC");
+    unlink(cc);
+    unlink(to);
+}
+
+/* How a tool ended is known in a host that takes no status of children, or takes each itself. */
+TEST(hosts_that_wait_for_children_themselves) {
+    for (int i = 0; i < 4; i++) {
+        compile_beside(SIG_IGN, i & 1, i & 2);
+        compile_beside(reap, i & 1, i & 2);
+    }
 }
 
 TEST(what_import_says) {
