@@ -246,3 +246,8 @@ bool rt_cell_integer(const char *cell, int64_t *v) {
     if (*cell == '-') *v = -*v;
     return true;
 }
+
+bool rt_cell_key(const char *cell, int64_t *v) {
+    const char *digits = cell + (*cell == '-');
+    return rt_cell_integer(cell, v) && (*digits != '0' || (!digits[1] && digits == cell));
+}

@@ -7,17 +7,11 @@
 #include "import_index.h"
 #include "import_table.h"
 
-/* "007" is a text: as a number it might be that of another key. */
-static bool plain_integer(const char *s, int64_t *v) {
-    const char *digits = s + (*s == '-');
-    return rt_cell_integer(s, v) && (*digits != '0' || (!digits[1] && digits == s));
-}
-
 static bool is_whole(const RtKeptKeys *k, const RtDatum *c, int64_t *v) {
     rt_declared type = k->t->columns[k->t->key.at[0]].declared;
     if (c->type == RT_DATUM_INTEGER) return *v = c->i, true;
     return c->type == RT_DATUM_TEXT && type != RT_DECLARED_TEXT && type != RT_DECLARED_TIME &&
-           plain_integer(c->s, v);
+           rt_cell_key(c->s, v);
 }
 
 /* "10248,11" of two columns. */

@@ -529,17 +529,10 @@ RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int
 }
 
 /* ---- keys --------------------------------------------------------------------- */
-/* "007" is a text: as a number it might be that of another key. */
-static bool plain_integer(const char *s, int64_t *v) {
-    const char *digits = s + (*s == '-');
-    return rt_cell_integer(s, v) && (*digits != '0' || (!digits[1] && digits == s));
-}
-
 static const int64_t *whole_keys(RtPool *keep, const RtNames *keys, bool *whole) {
     int64_t *v = RT_NEWN(keep, int64_t, keys->n);
     *whole = true;
-    for (int64_t i = 0; v && i < keys->n && *whole; i++)
-        *whole = plain_integer(keys->keys[i], &v[i]);
+    for (int64_t i = 0; v && i < keys->n && *whole; i++) *whole = rt_cell_key(keys->keys[i], &v[i]);
     return v;
 }
 
