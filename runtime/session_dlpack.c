@@ -54,7 +54,7 @@ static gnnc_status room_for(gnnc_session *s, size_t n_bytes) {
 
 static gnnc_status take(gnnc_session *s, const RtServedRows *what, const int32_t *row, int64_t n,
                         void *out) {
-    size_t row_bytes = (size_t)s->of->rows.floats * sizeof(float);
+    size_t row_bytes = (size_t)what->floats * sizeof(float);
     if (row_bytes == 0) return GNNC_OK;
     if (s->rt.device) return rt_device_take_rows(&s->m.x, what->buf, out, row_bytes, row, n);
     const char *pred = s->m.x.buf[what->buf];
@@ -82,9 +82,10 @@ gnnc_status gnnc_session_predict_dlpack(gnnc_session *s, int64_t n, const int64_
     int64_t dim[GNNC_MAX_RANK];
     size_t n_bytes;
     if (out) *out = NULL;
-    if (!s || n < 0 || (n && !id) || !out) return GNNC_E_ARG;
+    if (!s || n < 0 || !out) return GNNC_E_ARG;
     gnnc_status st;
     TRY(st, begin(s));
+    if (!id && n > s->of->rows.n) return rt_session_no_row(s, "row", n - 1, s->of->rows.n);
     if (__builtin_mul_overflow((size_t)n, (size_t)s->of->rows.floats * sizeof(float), &n_bytes))
         return rt_fail_nomem(&s->rt.err, "a tensor");
     TRY(st, room_for(s, n_bytes));

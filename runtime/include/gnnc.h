@@ -881,6 +881,7 @@ gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, 
 /* The same as a DLPack tensor (gnnc_dlpack.h), f32 [n, dim[0], ..], READ_ONLY, where the session
  * runs: on a GPU nothing but indices and numbers of rows crosses.
  *   *out  the caller's until he calls its deleter, once, from any thread; NULL after a failure
+ *   id    [n], or NULL: as there
  * Its memory is the session's, which writes there again when the tensor is back, and stays until
  * then, also after gnnc_session_destroy.  It can be read in the stream of gnnc_session_set_stream,
  * where there is one, and the host waits for nothing; where there is none the call returns when its

@@ -313,6 +313,12 @@ def a_session_and_a_stream(library, model, graph, wanted):
     assert counts(lib)["allocations"] == allocations
     give_back(x)
     assert ask([USERS])[0] == -3
+    first = lambda s, n: tensor_of(lib.gnnc_session_predict_dlpack, s, ctypes.c_int64(n), None)  # as gnnc_session_predict without a list
+    assert first(s.s, USERS + 1)[0] == first(s.s, 1 << 60)[0] == -3
+    st, x = first(s.s, USERS)
+    assert st == OK and shape_of(x) == (USERS, s.width), s.error()
+    assert all(map(near, rows(stream.values(x), s.width, range(USERS)), wanted))
+    give_back(x)
     st, x = ask([5])
     s.close()  # the tensor is there still
     assert near(stream.values(x), wanted[5])
@@ -324,6 +330,11 @@ def a_session_and_a_stream(library, model, graph, wanted):
     assert st == OK and x.contents.t.device == CPU
     here = (ctypes.c_float * (2 * host.width)).from_address(x.contents.t.data)
     assert all(near(row, wanted[7]) for row in rows(here, host.width, range(2)))
+    give_back(x)
+    st, x = first(host.s, USERS)
+    assert st == OK, host.error()
+    here = (ctypes.c_float * (USERS * host.width)).from_address(x.contents.t.data)
+    assert all(map(near, rows(here, host.width, range(USERS)), wanted))
     give_back(x)
     host.close()
 
