@@ -251,10 +251,11 @@ gnnc_status gnnc_graph_array_dlpack(gnnc_graph *g, struct DLManagedTensorVersion
  * Here the tensor may lie in a GPU's memory (kDLCUDA), as a column of kind FLOAT of nodes or
  * graphs, f32, row by row without gaps.  Trainers and sessions on that GPU read it where it lies,
  * if it begins at a multiple of GNNC_ALIGN bytes and the model reads it as it is, else they convert
- * it. Loading goes behind the stream that was set, or else the default stream: there its values are
- * complete.  It reads them once on the host, for what add_column checks of others (GNNC_E_VALUE)
- * and for the hash that a checkpoint has of data.  Elsewhere loading is GNNC_E_ARG.  No rows are
- * appended to its table. */
+ * it.  Not so in a subgraph (gnnc_session_subgraph), which takes columns of the host alone,
+ * wherever the session runs: predicting is GNNC_E_ARG.  Loading goes behind the stream that was
+ * set, or else the default stream: there its values are complete.  It reads them once on the host,
+ * for what add_column checks of others (GNNC_E_VALUE) and for the hash that a checkpoint has of
+ * data.  Elsewhere loading is GNNC_E_ARG.  No rows are appended to its table. */
 gnnc_status gnnc_graph_add_dlpack(gnnc_graph *g, const char *table, const char *column,
                                   gnnc_kind kind, struct DLManagedTensorVersioned *tensor,
                                   int64_t n_categories, const char *const *names);
@@ -943,7 +944,9 @@ gnnc_status gnnc_session_subgraph(gnnc_session *s, gnnc_graph **out);
  *   out  [n, dim[0], ..] the caller's
  * Returns GNNC_E_STATE (no subgraph, or not committed), GNNC_E_MISSING (a table, a column, or what
  * was computed of the whole graph), GNNC_E_SHAPE, _DTYPE, _RANGE (no such row; a name that the
- * model does not know), GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
+ * model does not know), GNNC_E_VALUE (what is not finite), GNNC_E_ARG (a column that was made
+ * otherwise than in training, or lies in a GPU's memory, where the session runs there, too; `id` is
+ * NULL), GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int64_t *id,
                                           float *out);
 /* What the model computes of the whole graph and predictions read: degrees, means over all nodes,
