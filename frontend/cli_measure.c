@@ -40,9 +40,7 @@ typedef struct {
     char text[512];
 } End;
 
-/* ---- in the copy, if there is one
- * ---------------------------------------------------------------------------------
- */
+/* ---- in the copy, if there is one -------- */
 static bool find(void *so, void *to, const char *name) {
     void *p = dlsym(so, name);
     memcpy(to, &p, sizeof p); /* ISO C has no cast from void * to a function */
@@ -129,9 +127,7 @@ static int copy(const char *path, const char *data, const PassRanges *r, Told *t
     return sent && cli_write_all(to, &end, sizeof end) ? 0 : 1;
 }
 
-/* ---- in this process
- * ------------------------------------------------------------------------------
- */
+/* ---- in this process -------- */
 static bool read_all(int fd, void *to, size_t n) {
     for (char *s = to; n;) {
         ssize_t k = read(fd, s, n);

@@ -350,8 +350,7 @@ gnncc_status gnncc_import(const gnncc_compiler *c, int n, const char *const *arg
     return j.rc == EXIT_OK ? GNNCC_OK : j.rc == EXIT_USAGE ? GNNCC_E_OPTION : GNNCC_E_DIAGNOSED;
 }
 
-/* ---- results ----------------------------------------------------------------------------------
- */
+/* ---- results -------- */
 const char *gnncc_result_data(const gnncc_result *r, size_t *n) {
     if (n) *n = r ? r->n_data : 0;
     return r && n ? r->data : NULL;

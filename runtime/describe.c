@@ -89,8 +89,7 @@ gnnc_status gnnc_program_recipe(const gnnc_program *program, gnnc_recipe *out) {
     return GNNC_OK;
 }
 
-/* ---- tables and columns -----------------------------------------------------------------------
- */
+/* ---- tables and columns -------- */
 /* Does a data directory hold it?  A batch's rows are of the data's, and derived relations are
  * made. */
 static bool is_table(const rt_space *s) {
@@ -185,8 +184,7 @@ const char *gnnc_program_parameter(const gnnc_program *program, int i, int *is_s
     return v ? v->path : NULL;
 }
 
-/* ---- words
- * --------------------------------------------------------------------------------------- */
+/* ---- words -------- */
 const char *gnnc_kind_text(gnnc_kind kind) {
     return (int)kind >= 0 && (int)kind < rt_col_kind_words.n ? rt_col_kind_words.word[kind] : "";
 }

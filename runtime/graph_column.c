@@ -332,8 +332,7 @@ gnnc_status gnnc_graph_add_csr(gnnc_graph *g, const char *table, const char *col
     return add_three(&a, (const gnnc_array *[]){ptr, idx, val}, take_csr);
 }
 
-/* ---- masks ------------------------------------------------------------------------------------
- */
+/* ---- masks -------- */
 static gnnc_status take_masks(Adding *a, RtLent x[3]) {
     gnnc_status st = GNNC_OK;
     int8_t *to = NULL;

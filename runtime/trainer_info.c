@@ -93,8 +93,7 @@ out:
     return st;
 }
 
-/* ---- the machine, and the loss scale -----------------------------------------------------------
- */
+/* ---- the machine, and the loss scale -------- */
 const char *gnnc_trainer_machine(gnnc_trainer *t) {
     const char *kind = t ? rt_machine_kind(&t->rt.pool, t->rt.amx) : NULL;
     return kind ? kind : "";

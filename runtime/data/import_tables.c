@@ -298,8 +298,7 @@ static gnnc_status add_edges(Reading *r, bool *stays) {
     return GNNC_OK;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------
- */
+/* ---- rows -------- */
 static gnnc_status leave_out(Reading *r) {
     Table *t = r->t;
     if (!t->stays) {
@@ -419,8 +418,7 @@ static gnnc_status read_table(Tables *x, Table *t) {
     return st;
 }
 
-/* ---- edge types
- * ------------------------------------------------------------------------------------ */
+/* ---- edge types -------- */
 /* What a reference's edges are, for the report. */
 static const char *reference_why(Tables *x, const char *columns, const Edges *e) {
     RtPool *pool = &x->b.d->pool;

@@ -264,8 +264,7 @@ static gnnc_status ask_column(Task *t) {
     return st == GNNC_OK ? cut_rows(t, time) : st;
 }
 
-/* ---- what comes with the answer ---------------------------------------------------------------
- */
+/* ---- what comes with the answer -------- */
 static bool is_part_of(const char *name, const RtColumn *of) {
     size_t n = strlen(of->name);
     return strncmp(name, of->name, n) == 0 && (!name[n] || strcmp(name + n, "_missing") == 0);
@@ -402,8 +401,7 @@ static gnnc_status put_columns(Task *t, RtTable *to) {
     return GNNC_OK;
 }
 
-/* ---- edges ------------------------------------------------------------------------------------
- */
+/* ---- edges -------- */
 static gnnc_status put_edge(Task *t, const char *key, int to_type, const int32_t *to,
                             RtTable *table) {
     RtPool *pool = &t->d->pool;
@@ -506,8 +504,7 @@ out:
     return st;
 }
 
-/* ---- the task -----------------------------------------------------------------------------------
- */
+/* ---- the task -------- */
 static gnnc_status check_parts(const Task *t) {
     static const char *const part[] = {"", "to learn from", "to choose by", "to judge on"};
     int64_t n[4] = {0};

@@ -429,11 +429,12 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   spill        that of batches stays in memory, a device's stays there; without it GNNC_E_LIMIT
  *   labels       without it training and evaluating fail with GNNC_E_MISSING, and the rest works
  *   signals      SIGINT, SIGTERM, SIGHUP or SIGPIPE, as after gnnc_trainer_stop; the host takes
- * them check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
+ *                them
+ *   check_times  a step that reads such a row fails with GNNC_E_ASSERT, and so does load where a
  *                table has a time of which the model says nothing
  *   amx          asked for by gnnc_trainer_load (arch_prctl(2), ARCH_REQ_XCOMP_PERM)
  *   check_*      a difference is GNNC_E_ASSERT; what a GPU does not draw or build (docs/cuda.md)
- * the host does, with a message */
+ *                the host does, with a message */
 
 /* Return GNNC_E_MISSING (no such option of that type, or not of this model), GNNC_E_RANGE,
  * GNNC_E_STATE (after load). */
@@ -876,13 +877,12 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
  *   id   [n] numbers of rows, from 0; in any order, also the same twice; NULL: the first n
  *   out  [n, dim[0], ..] the caller's
  * Returns GNNC_E_RANGE (no such row, or a neighbourhood of 2^31 edges: what was written of `out`
- * means nothing), GNNC_E_STATE,
- * GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
+ * means nothing), GNNC_E_STATE, GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out);
 /* The same as a DLPack tensor (gnnc_dlpack.h), f32 [n, dim[0], ..], READ_ONLY, where the session
  * runs: on a GPU nothing but indices and numbers of rows crosses.
- *   *out  the caller's until he calls its deleter, once, from any thread; NULL after a failure
  *   id    [n], or NULL: as there
+ *   *out  the caller's until he calls its deleter, once, from any thread; NULL after a failure
  * Its memory is the session's, which writes there again when the tensor is back, and stays until
  * then, also after gnnc_session_destroy.  It can be read in the stream of gnnc_session_set_stream,
  * where there is one, and the host waits for nothing; where there is none the call returns when its
@@ -973,7 +973,8 @@ gnnc_status gnnc_session_whole_info(const gnnc_session *s, int i, gnnc_whole_inf
 gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int64_t *id,
                                     float *out);
 /* Gives value i, which is of no table, to a session without a graph, for all subgraphs to come;
- * clones made later have it, too.   values  [shape[0], ..] finite
+ * clones made later have it, too.
+ *   values  [shape[0], ..] finite
  * Returns GNNC_E_RANGE, GNNC_E_VALUE, GNNC_E_ARG (it has rows), GNNC_E_STATE (not of open_model).
  */
 gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values);
@@ -983,7 +984,8 @@ gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values);
  * highest kind that the data have a link of, at least 1.  Any may be NULL.  Kinds are numbers: that
  * of the category that `links(e, kind)` tells them by, times the ways of what is scored, plus the
  * way; a union has twice the ways of its parts, those of the second one behind.  A relation without
- * either has kind 0 alone. Returns GNNC_E_ARG (it is not open, or predicts rows). */
+ * either has kind 0 alone.
+ * Returns GNNC_E_ARG (it is not open, or predicts rows). */
 gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64_t *n_dst,
                                     int64_t *n_kinds);
 /* The model's scores of n pairs, which need not be edges of the data.
@@ -998,8 +1000,10 @@ gnnc_status gnnc_session_predict_links(gnnc_session *s, int64_t n, const int64_t
 /* The k destinations of each of n sources that score highest, the best first; of equal scores the
  * lower row.  Left out are those that the source has a link of that kind to, in the training,
  * validation or test split, unless `with_known`: edges in no split are pairs that may become links.
- * Memory does not grow with the number of destinations. src, kind   as above dst, score  [n, k] the
- * caller's; where fewer are left, -1 and minus infinity.  A score that is no number is none.
+ * Memory does not grow with the number of destinations.
+ *   src, kind   as above
+ *   dst, score  [n, k] the caller's; where fewer are left, -1 and minus infinity.  A score that is
+ *               no number is none.
  * Returns GNNC_E_ARG (k below 1), and what gnnc_session_predict_links returns. */
 gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *src,
                                    const int64_t *kind, int64_t k, int with_known, int64_t *dst,
@@ -1013,10 +1017,11 @@ gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *sr
  *     gnnc_encoder *e = NULL;
  *     gnnc_encoder_create(&e);  gnnc_encoder_of_model(e, m);
  *     const char *city[] = {"ankara", NULL};  double age[] = {31, 44.5};
- *     gnnc_cells cells[] = {{sizeof *cells, "city", city, NULL}, {sizeof *cells, "age", NULL,
- * age}}; gnnc_raw rows = {.struct_size = sizeof rows, .table = "person", .count = 2, .n_columns =
- * 2, .columns = cells}; gnnc_encoder_append(e, &rows, g, NULL, NULL, &first);     they are rows
- * first and first + 1
+ *     gnnc_cells cells[] = {{sizeof *cells, "city", city, NULL},
+ *                           {sizeof *cells, "age", NULL, age}};
+ *     gnnc_raw rows = {.struct_size = sizeof rows, .table = "person", .count = 2,
+ *                      .n_columns = 2, .columns = cells};
+ *     gnnc_encoder_append(e, &rows, g, NULL, NULL, &first);  they are rows first, first + 1
  *
  * One thread makes it; from then on nothing of it changes, and any number of threads share it.  Its
  * allocator's functions are called from each thread that encodes. */
@@ -1090,8 +1095,8 @@ gnnc_status gnnc_encoder_add(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *
 gnnc_status gnnc_encoder_append(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *g,
                                 const gnnc_array *src, const gnnc_array *dst, int64_t *first);
 
-/* ---- what a program is: nothing of it is computed, and all of it lasts as long as the program ---
- */
+/* ---- what a program is -------------------------------------------------------------------- */
+/* Nothing of it is computed, and all of it lasts as long as the program. */
 typedef struct gnnc_program_info {
     size_t struct_size;
     const char *name;           /* "churn": what it was called when it was compiled */

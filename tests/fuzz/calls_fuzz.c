@@ -9,8 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* ---- models and sessions -----------------------------------------------------------------------
- */
+/* ---- models and sessions -------- */
 static void drop_model(Model *m) {
     gnnc_model_release(m->m);
     *m = (Model){.weights = -1};
@@ -137,8 +136,7 @@ static void ask_session(Run *r, Session *s) {
     if (next(&r->in) & 1 && gnnc_session_set_seed(s->s, s->seed + 1) == GNNC_OK) s->seed++;
 }
 
-/* ---- trainers
- * ------------------------------------------------------------------------------------ */
+/* ---- trainers -------- */
 static void drop_trainer(Trainer *t) {
     gnnc_trainer_destroy(t->t);
     memset(t, 0, sizeof *t);
@@ -335,8 +333,7 @@ static void to_model(Run *r, Trainer *t) {
     weights_kind[n_weights++] = t->kind;
 }
 
-/* ---- one call after the other
- * --------------------------------------------------------------------- */
+/* ---- one call after the other -------- */
 static void call_graph(Run *r, int what, Graph *g) {
     switch (what) {
     case 0:

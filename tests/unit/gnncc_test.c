@@ -257,8 +257,7 @@ TEST(two_threads_compile_at_once) {
     gnncc_destroy(c);
 }
 
-/* ---- memory and cancelling --------------------------------------------------------------------
- */
+/* ---- memory and cancelling -------- */
 /* True when `blocks` blocks are enough. */
 static bool compiles_in(long blocks) {
     FewBlocks some;

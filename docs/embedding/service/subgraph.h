@@ -1,7 +1,9 @@
 /* A subgraph that a client sends, as JSON, becomes the graph of a session's request:
  *
- *     {"nodes": {"paper": {"count": 2, "x": [[0, 1, ..], [1, 0, ..]], "whole.degree.cites_sl": [3,
- * 2]}}, "edges": {"cites": {"src": ["paper", 1], "dst": ["paper", 0]}}, "rows": [0]}
+ *     {"nodes": {"paper": {"count": 2, "x": [[0, 1, ..], [1, 0, ..]],
+ *                          "whole.degree.cites_sl": [3, 2]}},
+ *      "edges": {"cites": {"src": ["paper", 1], "dst": ["paper", 0]}},
+ *      "rows": [0]}
  *
  * Columns are numbers, one a row or as many in each; ends are the type, then the rows.  What is no
  * such thing is refused here, what does not fit the model by the library. */
