@@ -849,8 +849,8 @@ const char *gnnc_session_error(const gnnc_session *s);
  * it, "cuda:1", that one, or "auto".  Columns, weights and what open computes are in the GPU's
  * memory once, for a session and its clones, each of which has a queue of its own there.  Calls
  * make the GPU the calling thread's, and leave it so.  What it is not compiled for, and which GPU
- * there is not, open says (GNNC_E_MISSING, GNNC_E_DEVICE). Returns GNNC_E_ARG, GNNC_E_STATE (it is
- * open), GNNC_E_MISSING (no device has such a name). */
+ * there is not, open says (GNNC_E_MISSING, GNNC_E_DEVICE).
+ * Returns GNNC_E_ARG, GNNC_E_STATE (it is open), GNNC_E_MISSING (a longer name than any has). */
 gnnc_status gnnc_session_set_device(gnnc_session *s, const char *device);
 const char *gnnc_session_device(const gnnc_session *s); /* "cpu" or "cuda"; "" before open */
 /* As gnnc_trainer_set_stream; a clone has none at first.  Returns GNNC_E_ARG. */
