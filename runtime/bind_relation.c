@@ -18,28 +18,24 @@ int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64
 }
 
 /* ---- one relation ---------------------------------------------------------------- */
-/* A relation that another is made of.  One that is only of batches has no edges before there is a
- * batch: it is `none`, with its ends' sizes, for index arrays are as long as these say. */
-static gnnc_status base_of(RtExec *x, int space, RtRelation *none, const RtRelation **out) {
-    const rt_program *p = x->program;
+/* Made of the first rows of a batch: there are no edges before there is one. */
+static bool is_of_batches(const rt_program *p, int space) {
     const rt_space *s = &p->spaces[space];
-    *out = &x->rt->bound->rel[space];
-    if ((*out)->ptr) return GNNC_OK;
-    *out = none;
-    return rt_relation_base(&x->rt->pool, rt_size(p, x->n, s->src), rt_size(p, x->n, s->dst), 0,
-                            NULL, NULL, none, &x->rt->err);
+    if (s->first) return true;
+    for (int k = 0; k < 2; k++)
+        if (s->base[k] >= 0 && is_of_batches(p, s->base[k])) return true;
+    return false;
 }
 
 static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = x->rt->bound;
     RtPool *pool = &x->rt->pool;
-    const RtRelation *base = NULL, *other = NULL;
-    RtRelation none[2];
+    const RtRelation *base = s->base[0] >= 0 ? &b->rel[s->base[0]] : NULL;
     const RtTable *t = b->table[space];
-    gnnc_status st = s->base[0] < 0 ? GNNC_OK : base_of(x, s->base[0], &none[0], &base);
-    if (st == GNNC_OK && s->base[1] >= 0) st = base_of(x, s->base[1], &none[1], &other);
-    if (st != GNNC_OK) return st;
+    if (is_of_batches(x->program, space)) /* its index arrays are as long as its ends say */
+        return rt_relation_base(pool, rt_size(x->program, x->n, s->src),
+                                rt_size(x->program, x->n, s->dst), 0, NULL, NULL, out, &x->rt->err);
     switch (s->rel) {
     case RT_REL_BASE:
         return rt_relation_base(pool, b->table[s->src]->count, b->table[s->dst]->count, t->count,
@@ -53,7 +49,7 @@ static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     case RT_REL_UNDIRECTED:
         return rt_relation_undirected(pool, base, out, &x->rt->err);
     case RT_REL_UNION:
-        return rt_relation_union(pool, base, other, out, &x->rt->err);
+        return rt_relation_union(pool, base, &b->rel[s->base[1]], out, &x->rt->err);
     case RT_REL_WHERE:
         return rt_relation_where(pool, base, x->buf[s->cond_buf], out, &x->rt->err);
     default:
