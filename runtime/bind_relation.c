@@ -18,12 +18,12 @@ int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64
 }
 
 /* ---- one relation ---------------------------------------------------------------- */
-/* Made of the first rows of a batch: there are no edges before there is one. */
-static bool is_of_batches(const rt_program *p, int space) {
-    const rt_space *s = &p->spaces[space];
-    if (s->first) return true;
+/* Is it made of rows of a batch, and is there none yet? */
+static bool waits_for_batch(const RtExec *x, int space) {
+    const rt_space *s = &x->program->spaces[space];
+    if (s->first) return !x->rt->bound->rel[space].ptr;
     for (int k = 0; k < 2; k++)
-        if (s->base[k] >= 0 && is_of_batches(p, s->base[k])) return true;
+        if (s->base[k] >= 0 && waits_for_batch(x, s->base[k])) return true;
     return false;
 }
 
@@ -33,7 +33,7 @@ static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     RtPool *pool = &x->rt->pool;
     const RtRelation *base = s->base[0] >= 0 ? &b->rel[s->base[0]] : NULL;
     const RtTable *t = b->table[space];
-    if (is_of_batches(x->program, space)) /* its index arrays are as long as its ends say */
+    if (waits_for_batch(x, space)) /* its index arrays are as long as its ends say */
         return rt_relation_base(pool, rt_size(x->program, x->n, s->src),
                                 rt_size(x->program, x->n, s->dst), 0, NULL, NULL, out, &x->rt->err);
     switch (s->rel) {
