@@ -437,22 +437,6 @@ static gnnc_status make_column(RtDatumFields *x, RtDatumField *f, int64_t n_rows
     return st;
 }
 
-static gnnc_status make_missing(RtDatumFields *x, const RtDatumField *f, int64_t n_rows,
-                                RtColumn *c) {
-    char *name = rt_pool_printf(x->keep, "%.54s_missing", f->name);
-    if (!name) return rt_fail_nomem(x->err, f->name);
-    *c = (RtColumn){.name = name,
-                    .kind = RT_COL_CAT,
-                    .why = "1 where the number is absent",
-                    .n_rows = n_rows,
-                    .rank = 1,
-                    .shape = {n_rows},
-                    .n_categories = 2,
-                    .encoder = f->missing,
-                    .i32 = f->absent};
-    return GNNC_OK;
-}
-
 gnnc_status rt_datum_fields_columns(RtDatumFields *x, int64_t n_rows, RtColumn **out, int *n) {
     RtColumn *columns = RT_NEWN(x->scratch, RtColumn, 2 * (size_t)x->n + 1);
     gnnc_status st = GNNC_OK;
@@ -469,7 +453,9 @@ gnnc_status rt_datum_fields_columns(RtDatumFields *x, int64_t n_rows, RtColumn *
             continue;
         }
         st = make_column(x, f, n_rows, &columns[(*n)++]);
-        if (st == GNNC_OK && f->absent) st = make_missing(x, f, n_rows, &columns[(*n)++]);
+        if (st == GNNC_OK && f->absent &&
+            !rt_missing_column(x->keep, f->name, f->missing, f->absent, n_rows, &columns[(*n)++]))
+            st = rt_fail_nomem(x->err, f->name);
     }
     return st;
 }

@@ -506,6 +506,21 @@ static RtColumn field_column(const RtField *x, int64_t n_rows) {
     return c;
 }
 
+bool rt_missing_column(RtPool *keep, const char *of, const RtEncoder *e, const int32_t *absent,
+                       int64_t n_rows, RtColumn *out) {
+    const char *name = rt_pool_printf(keep, "%.54s_missing", of);
+    *out = (RtColumn){.name = name,
+                      .kind = RT_COL_CAT,
+                      .why = "1 where the number is absent",
+                      .n_rows = n_rows,
+                      .rank = 1,
+                      .shape = {n_rows},
+                      .n_categories = 2,
+                      .encoder = e,
+                      .i32 = absent};
+    return name;
+}
+
 RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int *n) {
     RtColumn *columns = RT_NEWN(keep, RtColumn, 2 * (size_t)f->n + 1);
     *n = 0;
@@ -513,17 +528,8 @@ RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int
         const RtField *x = &f->v[i];
         columns[(*n)++] = field_column(x, n_rows);
         if (!x->absent) continue;
-        char *name = rt_pool_printf(keep, "%.54s_missing", x->name);
-        if (!name) return NULL;
-        columns[(*n)++] = (RtColumn){.name = name,
-                                     .kind = RT_COL_CAT,
-                                     .why = "1 where the number is absent",
-                                     .n_rows = n_rows,
-                                     .rank = 1,
-                                     .shape = {n_rows},
-                                     .n_categories = 2,
-                                     .encoder = x->missing,
-                                     .i32 = x->absent};
+        if (!rt_missing_column(keep, x->name, x->missing, x->absent, n_rows, &columns[(*n)++]))
+            return NULL;
     }
     return columns;
 }

@@ -67,6 +67,9 @@ bool rt_column_whole(const RtCsv *t, int col);
 /* Puts row `from` of the table into row `to`; NULL, or what is wrong with it,
  * valid until the next call. */
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to);
+/* The column beside numbers `of` that says which cells are empty.  false: no memory. */
+bool rt_missing_column(RtPool *keep, const char *of, const RtEncoder *e, const int32_t *absent,
+                       int64_t n_rows, RtColumn *out);
 /* Rows 0..n-1 as columns of a data set, *n of them and room for one more; NULL: no memory. */
 RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int *n);
 

@@ -81,8 +81,7 @@ static gnnc_status find_classes(Task *t) {
     }
     const RtColumn *c = e->rows->column;
     RtAgg agg = e->value.agg;
-    bool itself = agg == RT_AGG_NONE || agg == RT_AGG_FIRST || agg == RT_AGG_LAST;
-    if (!itself || (c && c->kind == RT_COL_FLOAT)) return GNNC_OK;
+    if (!rt_query_keeps(agg) || (c && c->kind == RT_COL_FLOAT)) return GNNC_OK;
     if (!c || !rt_column_has_codes(c))
         return rt_fail(t->err, GNNC_E_FORMAT,
                        "query, character %d: a number, a class or a condition is predicted, no %s",
@@ -265,9 +264,10 @@ static gnnc_status ask_column(Task *t) {
 }
 
 /* ---- what comes with the answer -------- */
-static bool is_part_of(const char *name, const RtColumn *of) {
-    size_t n = strlen(of->name);
-    return strncmp(name, of->name, n) == 0 && (!name[n] || strcmp(name + n, "_missing") == 0);
+/* A column, or the one that says where it is missing. */
+static bool is_part_of(const char *name, const char *of) {
+    size_t n = strlen(of);
+    return strncmp(name, of, n) == 0 && (!name[n] || strcmp(name + n, "_missing") == 0);
 }
 
 typedef struct {
@@ -278,7 +278,7 @@ typedef struct {
 static void see_column(void *user, const RtQueryExpr *e) {
     Sought *s = user;
     const RtColumn *c = e->value.agg == RT_AGG_NONE ? e->rows->column : NULL;
-    if (c && is_part_of(s->name, c)) s->found = true;
+    if (c && is_part_of(s->name, c->name)) s->found = true;
 }
 
 static bool is_target(const Task *t, const char *column) {
@@ -288,10 +288,8 @@ static bool is_target(const Task *t, const char *column) {
 }
 
 static bool is_late(const Task *t, const char *column) {
-    for (int i = 0; i < t->q.n_after; i++) {
-        const RtColumn c = {.name = t->q.after[i]};
-        if (is_part_of(column, &c)) return true;
-    }
+    for (int i = 0; i < t->q.n_after; i++)
+        if (is_part_of(column, t->q.after[i])) return true;
     return false;
 }
 

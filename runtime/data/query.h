@@ -22,6 +22,11 @@ typedef enum {
     RT_AGG_LAST,
 } RtAgg;
 
+/* Is it a value of the column itself, a category or a time as well as a number? */
+static inline bool rt_query_keeps(RtAgg agg) {
+    return agg == RT_AGG_NONE || agg == RT_AGG_FIRST || agg == RT_AGG_LAST;
+}
+
 typedef enum {
     RT_TEST_EQ,
     RT_TEST_NE,

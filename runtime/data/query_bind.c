@@ -209,7 +209,7 @@ static gnnc_status check_aggregate(const Bind *b, const RtQueryExpr *e, const Rt
         return rt_fail(b->err, GNNC_E_FORMAT,
                        "query, character %d: '%s.%.60s' is no column of numbers", e->at,
                        r->table->name, e->value.column);
-    if (r->refers && (agg == RT_AGG_FIRST || agg == RT_AGG_LAST || agg == RT_AGG_NONE))
+    if (r->refers && rt_query_keeps(agg))
         return rt_fail(b->err, GNNC_E_FORMAT,
                        "query, character %d: '%s.%.60s' is a foreign key: it can be counted only",
                        e->at, r->table->name, e->value.column);
@@ -308,7 +308,7 @@ static gnnc_status bind_test(const Bind *b, RtQueryExpr *e) {
     const RtQueryExpr *of = e->a;
     const RtColumn *c = of->rows->column;
     RtAgg agg = of->value.agg;
-    bool itself = agg == RT_AGG_NONE || agg == RT_AGG_FIRST || agg == RT_AGG_LAST;
+    bool itself = rt_query_keeps(agg);
     if (!(e->rows = RT_NEW(b->pool, RtQueryRows))) return rt_fail_nomem(b->err, "query");
     if (e->test.op == RT_TEST_IS_NULL) return GNNC_OK;
     if (itself && c && c->names) return bind_texts(b, e, c);
