@@ -97,10 +97,12 @@ typedef struct RtQueryRows {
     const RtColumn *column;  /* NULL: '*', or a foreign key */
     const RtColumn *missing; /* 1 where the number is absent; NULL: never */
     const int32_t *refers;   /* a foreign key: the row that each row leads to, -1 none */
+    const RtTable *leads;    /* .. and of which table; NULL: no foreign key */
     const int64_t *ptr;      /* [entities + 1] of an aggregate */
     const int32_t *row;      /* rows of the table */
     const double *time;      /* .. and their times */
-    const bool *fits;        /* of a TEST of categories: [categories] that pass */
+    const bool *fits;        /* of a TEST of categories, or of a foreign key: [categories], or
+                              * [rows] that it leads to, which pass */
     double *constant;        /* of a TEST of numbers and times: [n] */
 } RtQueryRows;
 
@@ -122,6 +124,11 @@ bool rt_query_is_key(const RtTable *edge, const char *column);
 /* Where foreign key `edge` leads from each row of its table: [rows], -1 = nowhere.  NULL: no
  * memory. */
 const int32_t *rt_query_refers(RtPool *pool, const RtDataset *d, const RtTable *edge);
+
+/* ---- query_test.c ------------------------------------------------------------------- */
+/* What a TEST, whose value is bound, compares with.  E_FORMAT, E_MISSING: constants that do not
+ * fit, or that no row has; E_NOMEM. */
+gnnc_status rt_query_bind_test(RtPool *pool, RtQueryExpr *e, RtError *err);
 
 /* ---- query_eval.c ------------------------------------------------------------------- */
 /* A value for `row` of the entities at time t: a number, seconds, a category's code; NaN: missing.

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "csv.h"
-#include "dates.h"
 #include "query.h"
 
 typedef struct {
@@ -179,6 +177,7 @@ static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows 
     const RtTable *key = i < 0 ? find_key(b, t, e->value.column) : NULL;
     if (key && !(r->refers = rt_query_refers(b->pool, b->d, key)))
         return rt_fail_nomem(b->err, "query");
+    if (key) r->leads = &b->d->nodes[key->dst_type];
     if (key) return GNNC_OK;
     if (i < 0)
         return rt_fail(b->err, GNNC_E_MISSING,
@@ -209,112 +208,7 @@ static gnnc_status check_aggregate(const Bind *b, const RtQueryExpr *e, const Rt
         return rt_fail(b->err, GNNC_E_FORMAT,
                        "query, character %d: '%s.%.60s' is no column of numbers", e->at,
                        r->table->name, e->value.column);
-    if (r->refers && rt_query_keeps(agg))
-        return rt_fail(b->err, GNNC_E_FORMAT,
-                       "query, character %d: '%s.%.60s' is a foreign key: it can be counted only",
-                       e->at, r->table->name, e->value.column);
     return GNNC_OK;
-}
-
-/* ---- constants of tests ---------------------------------------------------------------- */
-/* LIKE of SQL: % any characters, _ one; ASCII letters in any case, as SQLite has it. */
-static bool is_like(const char *s, const char *pattern) {
-    const char *again = NULL, *from = NULL;
-    for (; *s;) {
-        if (*pattern == '%') {
-            again = ++pattern;
-            from = s;
-        } else if (*pattern == '_' || (*pattern && strncasecmp(pattern, s, 1) == 0)) {
-            pattern++, s++;
-        } else if (again) {
-            pattern = again;
-            s = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '%') pattern++;
-    return !*pattern;
-}
-
-static bool text_fits(RtTest op, const char *s, const RtQueryConst *c) {
-    int order = strcmp(s, c->text);
-    size_t n = strlen(c->text), m = strlen(s);
-    switch (op) {
-    case RT_TEST_EQ:
-    case RT_TEST_IN:
-        return order == 0;
-    case RT_TEST_NE:
-        return order != 0;
-    case RT_TEST_LT:
-        return order < 0;
-    case RT_TEST_LE:
-        return order <= 0;
-    case RT_TEST_GT:
-        return order > 0;
-    case RT_TEST_GE:
-        return order >= 0;
-    case RT_TEST_LIKE:
-        return is_like(s, c->text);
-    case RT_TEST_STARTS:
-        return strncmp(s, c->text, n) == 0;
-    case RT_TEST_ENDS:
-        return m >= n && strcmp(s + m - n, c->text) == 0;
-    case RT_TEST_CONTAINS:
-        return strstr(s, c->text) != NULL;
-    case RT_TEST_IS_NULL:
-        break;
-    }
-    return false;
-}
-
-static gnnc_status bind_texts(const Bind *b, RtQueryExpr *e, const RtColumn *c) {
-    bool *fits = RT_NEWN(b->pool, bool, c->n_categories + 1), found = false;
-    if (!fits) return rt_fail_nomem(b->err, "query");
-    for (int64_t i = 0; i < c->n_categories; i++)
-        for (int k = 0; k < e->test.n && !fits[i]; k++)
-            found |= fits[i] = text_fits(e->test.op, c->names[i], &e->test.v[k]);
-    e->rows->fits = fits;
-    bool exact = e->test.op == RT_TEST_EQ || e->test.op == RT_TEST_IN;
-    if (exact && !found)
-        return rt_fail(b->err, GNNC_E_MISSING,
-                       "query, character %d: no row of column '%s' is '%.80s'", e->at, c->name,
-                       e->test.v[0].text);
-    return GNNC_OK;
-}
-
-/* narrow: what is compared is f32, and so the constant: 19.99 is 19.99. */
-static gnnc_status bind_numbers(const Bind *b, RtQueryExpr *e, bool time, bool narrow) {
-    double *v = RT_NEWN(b->pool, double, e->test.n + 1);
-    bool words = e->test.op >= RT_TEST_LIKE;
-    if (!v) return rt_fail_nomem(b->err, "query");
-    if (words)
-        return rt_fail(b->err, GNNC_E_FORMAT, "query, character %d: this test is of texts", e->at);
-    for (int i = 0; i < e->test.n; i++) {
-        const RtQueryConst *c = &e->test.v[i];
-        v[i] = c->number;
-        if (time ? rt_cell_time(c->text, &v[i]) : !c->quoted && !isnan(v[i])) {
-            if (narrow) v[i] = (double)(float)v[i];
-            continue;
-        }
-        return rt_fail(b->err, GNNC_E_FORMAT, "query, character %d: '%.60s' is no %s", e->at,
-                       c->text, time ? "date" : "number");
-    }
-    e->rows->constant = v;
-    return GNNC_OK;
-}
-
-static gnnc_status bind_test(const Bind *b, RtQueryExpr *e) {
-    const RtQueryExpr *of = e->a;
-    const RtColumn *c = of->rows->column;
-    RtAgg agg = of->value.agg;
-    bool itself = rt_query_keeps(agg);
-    if (!(e->rows = RT_NEW(b->pool, RtQueryRows))) return rt_fail_nomem(b->err, "query");
-    if (e->test.op == RT_TEST_IS_NULL) return GNNC_OK;
-    if (itself && c && c->names) return bind_texts(b, e, c);
-    bool one = itself || agg == RT_AGG_MIN || agg == RT_AGG_MAX;
-    bool narrow = one && c && c->kind == RT_COL_FLOAT && !c->exact;
-    return bind_numbers(b, e, itself && c && c->kind == RT_COL_TIME, narrow);
 }
 
 /* ---- the rows of an aggregate ----------------------------------------------------------- */
@@ -400,12 +294,25 @@ static gnnc_status bind_value(const Bind *b, RtQueryExpr *e, const RtTable *arou
     return own ? check_aggregate(b, e, r) : bind_aggregate(b, e, r);
 }
 
+/* What a foreign key leads to can be counted and compared; by itself it is no answer. */
+static gnnc_status bind_answer(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside) {
+    gnnc_status st = bind_value(b, e, around, inside);
+    if (st != GNNC_OK || !e->rows->refers || !rt_query_keeps(e->value.agg)) return st;
+    return rt_fail(b->err, GNNC_E_FORMAT,
+                   "query, character %d: '%s.%.60s' is a foreign key: it can be counted and "
+                   "compared only",
+                   e->at, e->rows->table->name, e->value.column);
+}
+
 static gnnc_status bind_expr(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside) {
     gnnc_status st;
-    if (e->kind == RT_QUERY_VALUE) return bind_value(b, e, around, inside);
+    if (e->kind == RT_QUERY_VALUE) return bind_answer(b, e, around, inside);
+    if (e->kind == RT_QUERY_TEST) {
+        TRY(st, bind_value(b, e->a, around, inside));
+        return rt_query_bind_test(b->pool, e, b->err);
+    }
     TRY(st, bind_expr(b, e->a, around, inside));
     if (e->b) TRY(st, bind_expr(b, e->b, around, inside));
-    if (e->kind == RT_QUERY_TEST) st = bind_test(b, e);
 out:
     return st;
 }

@@ -17,12 +17,14 @@ static const char customers[] = "id,city,born\n1,ankara,1960-01-01\n2,berlin,197
                       "12,2,2,paid,1970-01-31\n13,1,1,paid,1970-02-20\n"
                       "14,3,4,open,1970-03-02\n15,1,8,paid,1970-04-11\n16,2,2,paid,1970-03-07\n"
                       "17,2,2,paid,1970-04-01\n",
-                  lines[] = "id,order_id,part\n1,10,a\n2,10,b\n3,11,a\n4,13,c\n5,15,c\n";
+                  lines[] = "id,order_id,part,shop_id\n1,10,a,north\n2,10,b,south\n3,11,a,south\n"
+                            "4,13,c,north\n5,15,c,south\n",
+                  shops[] = "shop_id,size\nnorth,1\nsouth,2\n";
 
 static RtDataset *shop(const RtAlloc *from) {
     RtNamedBytes files[] = {FILE_OF("customers.csv", customers), FILE_OF("orders.csv", orders),
-                            FILE_OF("lines.csv", lines)};
-    RtFolder f = {.name = "shop", .files = files, .n_files = 3};
+                            FILE_OF("lines.csv", lines), FILE_OF("shops.csv", shops)};
+    RtFolder f = {.name = "shop", .files = files, .n_files = 4};
     RtImport how = {0};
     RtError err = {""};
     RtDataset *d;
@@ -69,6 +71,15 @@ static const struct {
      {1, 0, 0}}, /* two keys away, by its order's time */
     {"COUNT_DISTINCT(lines.part, 0, 20) FOR EACH customers", {1, 0, 0}},
     {"COUNT_DISTINCT(lines.order_id, 0, 20) FOR EACH customers", {1, 0, 0}},
+    /* a foreign key, by the keys of the rows that it leads to: of lines those of orders */
+    {"COUNT(lines.* WHERE order_id != 13, 0, 20) FOR EACH customers", {0, 0, 0}},
+    {"COUNT(lines.* WHERE order_id IN (13, 15), 0, 20) FOR EACH customers", {1, 0, 0}},
+    {"COUNT(lines.* WHERE order_id >= 14, 0, 20) FOR EACH customers", {0, 0, 0}},
+    {"LAST(lines.order_id, 0, 20) != 13 OR COUNT(lines.*, 0, 20) = 0 FOR EACH customers",
+     {0, 1, 1}},
+    {"COUNT(lines.* WHERE order_id IS NULL, 0, 20) FOR EACH customers", {0, 0, 0}},
+    {"COUNT(lines.* WHERE shop_id STARTS WITH 'n', 0, 20) FOR EACH customers", {1, 0, 0}},
+    {"COUNT(lines.* WHERE NOT shop_id = 'north', 0, 20) FOR EACH customers", {0, 0, 0}},
     /* who is asked: what was known on day 40 */
     {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE COUNT(orders.*, -21, 0) > 0", {1, 0, NAN}},
     {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE COUNT(orders.*, -20, 0) > 0", {NAN, 0, NAN}},
@@ -122,7 +133,12 @@ static const struct {
     {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE born < 'yesterday'",
      "'yesterday' is no date"},
     {"LAST(orders.customer_id, 0, 20) FOR EACH customers",
-     "is a foreign key: it can be counted only"},
+     "is a foreign key: it can be counted and compared only"},
+    {"lines.order_id", "is a foreign key: it can be counted and compared only"},
+    {"COUNT(lines.* WHERE order_id = 99, 0, 20) FOR EACH customers",
+     "no row of 'orders' has the key '99'"},
+    {"COUNT(lines.* WHERE order_id > 1.5, 0, 20) FOR EACH customers", "'1.5' is no whole number"},
+    {"COUNT(lines.* WHERE order_id LIKE '1%', 0, 20) FOR EACH customers", "this test is of texts"},
     {"COUNT(orders.*, 0, 20) FOR EACH customers 7", "the end of the query is expected, not '7'"},
     {"COUNT(orders.*, 0, 20) FOR EACH 'customers", "the text that begins here does not end"},
     {"COUNT(orders.*, 0, 30) FOR EACH customers", "the data end before the window"},
