@@ -13,16 +13,17 @@ const RtColumn *rt_batch_source_times(const RtExec *x, int space) {
     return column_of(x, x->program->sampling.times, x->program->sampling.n_times, space);
 }
 
-/* Events are mostly listed in the order of time, and so are then those of each destination: the
- * known ones among a hub's are found, not looked for one by one. */
-static bool is_sorted(const double *time, const RtRelation *r) {
-    for (int64_t d = 0; d < r->n_dst; d++)
-        for (int64_t e = r->ptr[d] + 1; e < r->ptr[d + 1]; e++)
-            if (!(time[e - 1] <= time[e])) return false;
-    return true;
+/* Is it drawn from by time, and a few of what is known? */
+static bool wants_order(const RtExec *x, int space) {
+    const rt_sampling *s = &x->program->sampling;
+    if (s->pick != RT_PICK_RECENT && column_of(x, s->weights, s->n_weights, space)) return false;
+    for (int h = 0; h < s->n_hops; h++)
+        if (s->fanout[h * x->program->n_spaces + space] > 0) return true;
+    return false;
 }
 
-static gnnc_status add_relation(const RtExec *x, const RtBatchMap *map, int rel, RtSampleRel *out) {
+static gnnc_status add_relation(const RtExec *x, const RtBatchMap *map, int rel,
+                                const RtSampleType *type, RtSampleRel *out) {
     const rt_sampling *s = &x->program->sampling;
     int space = map->space_of_rel[rel];
     const rt_space *sp = &x->program->spaces[space];
@@ -36,9 +37,9 @@ static gnnc_status add_relation(const RtExec *x, const RtBatchMap *map, int rel,
     *out = rt_sample_rel(sp->name, map->type_of_space[sp->src], map->type_of_space[sp->dst], r);
     out->reverse = back ? rel : -1;
     out->time = time ? time->f64 : NULL;
-    out->time_sorted = time && is_sorted(time->f64, r);
     out->inclusive = s->inclusive;
-    return GNNC_OK;
+    if (!wants_order(x, space)) return GNNC_OK;
+    return rt_sample_order(&x->rt->pool, &type[out->src_type], r->n_dst, out, &x->rt->err);
 }
 
 gnnc_status rt_batch_source_of(const RtExec *x, const RtBatchMap *map, RtSampleType *type,
@@ -53,7 +54,8 @@ gnnc_status rt_batch_source_of(const RtExec *x, const RtBatchMap *map, RtSampleT
                                  .time = time ? time->f64 : NULL,
                                  .inclusive = p->sampling.inclusive};
     }
-    for (int i = 0; i < map->n_rels && st == GNNC_OK; i++) st = add_relation(x, map, i, &rel[i]);
+    for (int i = 0; i < map->n_rels && st == GNNC_OK; i++)
+        st = add_relation(x, map, i, type, &rel[i]);
     return st;
 }
 

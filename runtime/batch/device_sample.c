@@ -41,7 +41,18 @@ static RtDrawRel described(const RtDeviceSampler *s, int r) {
                        .src_time = s->of[rel->src_type].time,
                        .inclusive = rel->inclusive,
                        .src_inclusive = s->g.type[rel->src_type].inclusive,
-                       .sorted = time_of(s, rel) && rel->time_sorted && !src_time_of(s, rel)};
+                       .sorted = s->spec.temporal && rel->time_sorted};
+}
+
+static const int32_t *by_time_of(const RtDeviceSampler *s, const RtSampleRel *rel) {
+    return s->spec.temporal ? rel->by_time : NULL;
+}
+
+/* Are places of edges noted, before they are in order? */
+static bool chooses(const RtDeviceSampler *s) {
+    bool any = s->draw.scans;
+    for (int r = 0; r < s->g.n_rels; r++) any |= by_time_of(s, &s->g.rel[r]) != NULL;
+    return any;
 }
 
 /* Must edges be looked at one by one? */
@@ -84,6 +95,7 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
         if (!to->id && rel->id) LAY(to->id, rel->n_edges);
         if (rel->weight) LAY(to->weight, rel->n_edges);
         if (time_of(s, rel)) LAY(to->time, rel->n_edges);
+        if (by_time_of(s, rel)) LAY(to->by_time, rel->n_edges);
     }
     LAY(d->node_from, s->g.n_types);
     LAY(d->row_first, s->g.n_rels + 1);
@@ -99,7 +111,7 @@ static size_t lay_work(RtDeviceSampler *s, char *base) {
     d->slot = d->node;
     if (s->spec.how.disjoint) LAY(d->slot, entries);
     LAY(d->row_known, m->rows);
-    LAY(d->choice, d->scans ? entries : 0);
+    LAY(d->choice, chooses(s) ? entries : 0);
     LAY(d->new_before, entries + 1);
 #undef LAY
     return l.used;
@@ -144,6 +156,7 @@ static gnnc_status upload_graph(RtDeviceSampler *s) {
         TRY(st, bring(s, has->id, to->id, rel->id, n, sizeof *to->id));
         TRY(st, bring(s, NULL, to->weight, rel->weight, n, sizeof *to->weight));
         TRY(st, bring(s, NULL, to->time, time_of(s, rel), n, sizeof *to->time));
+        TRY(st, bring(s, NULL, to->by_time, by_time_of(s, rel), n, sizeof *to->by_time));
     }
     for (int t = 0; t < s->g.n_types; t++) {
         const RtSampleType *type = &s->g.type[t];

@@ -34,13 +34,23 @@ typedef struct RtSampleRel {
     const float *weight;    /* [E] finite, >= 0: chance to be drawn; or NULL: all alike */
     const double *time;     /* [E] as of nodes; or NULL */
     bool inclusive;
-    bool time_sorted; /* times ascend within every destination: searched, not scanned */
-    bool hides;       /* edges between the ends of a link, RtSeeds.n_links */
-    int reverse;      /* bidirectional: relation of the edges the other way; -1 = none */
+    bool time_sorted; /* what is known is searched, not scanned: within every destination edges
+                         ascend by their times and those of their sources */
+    const int32_t *by_time; /* [E] .. in this order: of the edges of a destination, less the first
+                               of them; or NULL: as they lie */
+    bool hides;             /* edges between the ends of a link, RtSeeds.n_links */
+    int reverse;            /* bidirectional: relation of the edges the other way; -1 = none */
 } RtSampleRel;
 
 /* A relation as rt_relation_* makes it; the rest is the caller's. */
 RtSampleRel rt_sample_rel(const char *name, int src_type, int dst_type, const RtRelation *r);
+
+/* Edges by time, if they are not already: sets time_sorted and by_time, which takes 4 bytes an
+ * edge. An edge is known when it and its source are; of equal times, the last is the newest.
+ * Without an order, and scanned, stay edges some of which are older than their sources, or which
+ * see their own time otherwise than sources do. */
+gnnc_status rt_sample_order(RtPool *pool, const RtSampleType *src, int64_t n_dst, RtSampleRel *r,
+                            RtError *err);
 
 typedef struct RtSampleGraph {
     int n_types, n_rels;

@@ -9,8 +9,9 @@
  *   weighted, with replacement     binary search in the sums of weights
  *   recent                         the newest; of equal times the last
  *
- * Temporal filters come first: where times ascend the known edges are a prefix, else the
- * edges of the node are scanned. */
+ * Temporal filters come first: in the order of their times (sample_order.c) the known edges are a
+ * prefix, of which uniform draws choose by place in that order; without one the edges of the node
+ * are scanned. */
 #include "sample_impl.h"
 
 enum { FLOYD_MOST = 512 };
@@ -28,7 +29,7 @@ RtPicker rt_picker(const RtSampleGraph *g, const RtSampleSpec *spec, int rel, in
 }
 
 static bool times_are_sorted(const RtPicker *p) {
-    return p->rel->time && p->rel->time_sorted && !p->src_time;
+    return p->temporal && p->rel->time_sorted;
 }
 
 bool rt_picker_scans(const RtPicker *p) {
@@ -50,11 +51,14 @@ static bool is_hidden(const RtPicker *p, int64_t pos, double at) {
     return lo < p->n_hidden && p->hidden[lo] == u;
 }
 
-bool rt_picker_knows(const RtPicker *p, int64_t pos, double at) {
-    if (p->n_hidden && is_hidden(p, pos, at)) return false;
-    if (!p->temporal) return true;
+static bool is_in_time(const RtPicker *p, int64_t pos, double at) {
     if (p->rel->time && !rt_is_known(p->rel->time[pos], at, p->rel->inclusive)) return false;
     return !p->src_time || rt_is_known(p->src_time[p->rel->src[pos]], at, p->src_inclusive);
+}
+
+bool rt_picker_knows(const RtPicker *p, int64_t pos, double at) {
+    if (p->n_hidden && is_hidden(p, pos, at)) return false;
+    return !p->temporal || is_in_time(p, pos, at);
 }
 
 /* ---- order ---------------------------------------------------------------------------- */
@@ -237,11 +241,17 @@ static int64_t pick_known(const RtPicker *p, int64_t lo, int64_t hi, uint64_t st
     return n;
 }
 
-/* The end of the known edges of [lo, hi), whose times ascend (unknown times come last). */
-static int64_t end_of_known(const RtPicker *p, int64_t lo, int64_t hi, double at) {
+/* Edge i of a node's, the first of which is lo, in the order of their times. */
+static int64_t in_time(const RtPicker *p, int64_t lo, int64_t i) {
+    return p->rel->by_time ? lo + p->rel->by_time[i] : i;
+}
+
+/* The end of the known edges of a node's in the order of their times; unknown ones come last. */
+static int64_t end_of_known(const RtPicker *p, int64_t first, int64_t hi, double at) {
+    int64_t lo = first;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        if (rt_is_known(p->rel->time[mid], at, p->rel->inclusive))
+        if (is_in_time(p, in_time(p, first, mid), at))
             lo = mid + 1;
         else
             hi = mid;
@@ -249,22 +259,46 @@ static int64_t end_of_known(const RtPicker *p, int64_t lo, int64_t hi, double at
     return lo;
 }
 
+/* The newest of those known, whose end in the order of time that is. */
+static int64_t pick_newest(const RtPicker *p, int64_t lo, int64_t end, double at, int64_t *pos) {
+    int64_t n = 0;
+    if (!p->n_hidden) {
+        int64_t from = end - lo > p->fanout ? end - p->fanout : lo;
+        for (int64_t i = from; i < end; i++) pos[n++] = in_time(p, lo, i);
+        if (p->rel->by_time) rt_sort_i64(pos, n);
+        return n;
+    }
+    for (int64_t i = end; i-- > lo && n < p->fanout;) {
+        int64_t e = in_time(p, lo, i);
+        if (!is_hidden(p, e, at)) pos[n++] = e;
+    }
+    rt_sort_i64(pos, n);
+    return n;
+}
+
+/* By weight, or one by one. */
+static int64_t pick_scanning(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
+                             RtScored *scratch, int64_t *pos) {
+    if (p->fanout >= 0 && p->recent) return pick_recent(p, lo, hi, at, scratch, pos);
+    if (p->fanout < 0 || !p->rel->weight) return pick_known(p, lo, hi, state, at, scratch, pos);
+    if (p->replace) return draw_weighted(p, lo, hi, state, at, scratch, pos);
+    return pick_weighted(p, lo, hi, state, at, scratch, pos);
+}
+
 int64_t rt_pick(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
                 RtScored *scratch, int64_t *pos) {
-    if (p->temporal && times_are_sorted(p)) hi = end_of_known(p, lo, hi, at);
-    if (rt_picker_scans(p)) {
-        if (p->fanout >= 0 && p->recent) return pick_recent(p, lo, hi, at, scratch, pos);
-        bool weighted = p->fanout >= 0 && p->rel->weight;
-        if (!weighted) return pick_known(p, lo, hi, state, at, scratch, pos);
-        if (p->replace) return draw_weighted(p, lo, hi, state, at, scratch, pos);
-        return pick_weighted(p, lo, hi, state, at, scratch, pos);
+    bool sorted = times_are_sorted(p), by_time = sorted && p->rel->by_time;
+    int64_t end = sorted ? end_of_known(p, lo, hi, at) : hi, n = 0;
+    if (sorted && p->recent && p->fanout >= 0) return pick_newest(p, lo, end, at, pos);
+    if (rt_picker_scans(p))
+        return pick_scanning(p, lo, by_time ? hi : end, state, at, scratch, pos);
+    if (by_time && p->fanout < 0) { /* all, and so in order already */
+        for (int64_t e = lo; e < hi; e++)
+            if (is_in_time(p, e, at)) pos[n++] = e;
+        return n;
     }
-    if (p->recent && p->fanout >= 0) { /* the last known ones */
-        if (hi - lo > p->fanout) lo = hi - p->fanout;
-        for (int64_t e = lo; e < hi; e++) pos[e - lo] = e;
-        return hi - lo;
-    }
-    int64_t n = draw_uniform(p, state, hi - lo, pos);
-    for (int64_t i = 0; i < n; i++) pos[i] += lo;
+    n = draw_uniform(p, state, end - lo, pos);
+    for (int64_t i = 0; i < n; i++) pos[i] = in_time(p, lo, lo + pos[i]);
+    if (by_time) rt_sort_i64(pos, n);
     return n;
 }

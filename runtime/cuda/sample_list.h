@@ -24,7 +24,8 @@ typedef struct RtDrawRel {
     const float *weight;           /* [E] or NULL: all alike */
     const double *time, *src_time; /* [E], and that of src_type; as there */
     int32_t inclusive, src_inclusive;
-    int32_t sorted; /* times ascend within each row, and sources have none */
+    int32_t sorted;         /* times ascend within each row .. */
+    const int32_t *by_time; /* [E] .. in this order, less the row's first; NULL: as they lie */
     /* of the batch, as RtBatchEdges has them */
     int64_t *to_ptr, *to_pos;
     int32_t *to_src, *to_dst, *to_id;

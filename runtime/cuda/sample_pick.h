@@ -60,23 +60,32 @@ GN_FN int gn_draw_find(const int64_t *first, int n, int64_t i) {
 /* ---- a row: a node of the last hop, in a relation into its type --------------------------- */
 typedef struct {
     const RtDrawRel *rel;
-    int64_t lo, hi; /* its edges; where times ascend, those that are known */
+    int64_t lo, hi; /* its edges; in the order of time, where there is one, those that are known */
+    int64_t end;    /* of its edges */
     double at;      /* the seed's time */
     uint64_t state; /* of its draws */
     int32_t fanout;
     bool replace, recent, weighted;
-    bool scans; /* each edge must be looked at */
+    bool scans;   /* each edge must be looked at */
+    bool by_time; /* its edges do not lie in the order of time */
 } GnDrawRow;
 
 GN_FN bool gn_draw_before(double t, double at, int32_t inclusive) {
     return inclusive ? t <= at : t < at; /* NaN is not */
 }
 
-/* The end of the known edges of [lo, hi), whose times ascend (unknown times come last). */
-GN_FN int64_t gn_draw_end_of_known(const RtDrawRel &rel, int64_t lo, int64_t hi, double at) {
+GN_FN bool gn_draw_in_time(const RtDrawRel &rel, int64_t e, double at) {
+    if (rel.time && !gn_draw_before(rel.time[e], at, rel.inclusive)) return false;
+    return !rel.src_time || gn_draw_before(rel.src_time[rel.src[e]], at, rel.src_inclusive);
+}
+
+/* The end of the row's known edges in the order of time; unknown ones come last. */
+GN_FN int64_t gn_draw_end_of_known(const GnDrawRow &row) {
+    const RtDrawRel &rel = *row.rel;
+    int64_t lo = row.lo, hi = row.end;
     while (lo < hi) {
         const int64_t mid = lo + (hi - lo) / 2;
-        if (gn_draw_before(rel.time[mid], at, rel.inclusive))
+        if (gn_draw_in_time(rel, row.by_time ? row.lo + rel.by_time[mid] : mid, row.at))
             lo = mid + 1;
         else
             hi = mid;
@@ -94,7 +103,7 @@ GN_FN GnDrawRow gn_draw_row(const RtDraw &d, int hop, int64_t i) {
     GnDrawRow row;
     row.rel = &rel;
     row.lo = rel.ptr[v];
-    row.hi = rel.ptr[v + 1];
+    row.hi = row.end = rel.ptr[v + 1];
     row.at = d.seed_time ? d.seed_time[tree] : 0;
     row.state =
         gn_splitmix64(d.key[hop * d.n_rels + r] ^ ((uint64_t)(uint32_t)tree << 32 | (uint32_t)v));
@@ -103,16 +112,15 @@ GN_FN GnDrawRow gn_draw_row(const RtDraw &d, int hop, int64_t i) {
     row.replace = d.replace && !row.recent;
     row.weighted = rel.weight && !row.recent && row.fanout >= 0;
     row.scans = row.weighted || (by_time && !rel.sorted);
-    if (by_time && rel.sorted) row.hi = gn_draw_end_of_known(rel, row.lo, row.hi, row.at);
+    row.by_time = by_time && rel.by_time;
+    if (by_time && rel.sorted && !(row.scans && row.by_time)) row.hi = gn_draw_end_of_known(row);
     return row;
 }
 
 /* May the edge be drawn? */
 GN_FN bool gn_draw_knows(const GnDrawRow &row, int64_t e) {
-    const RtDrawRel &rel = *row.rel;
-    if (row.weighted && rel.weight[e] == 0) return false;
-    if (rel.time && !gn_draw_before(rel.time[e], row.at, rel.inclusive)) return false;
-    return !rel.src_time || gn_draw_before(rel.src_time[rel.src[e]], row.at, rel.src_inclusive);
+    if (row.weighted && row.rel->weight[e] == 0) return false;
+    return gn_draw_in_time(*row.rel, e, row.at);
 }
 
 /* How many of its edges may be drawn. */
@@ -214,10 +222,11 @@ GN_FN void gn_draw_uniform(const GnTeam &t, const GnDrawRow &row, int64_t m, int
  * choice NULL: all. */
 GN_FN void gn_draw_collect(const GnTeam &t, const GnDrawRow &row, const int64_t *choice, int64_t k,
                            int64_t *pos) {
+    const int64_t end = row.by_time ? row.end : row.hi;
     int64_t before = 0;
-    for (int64_t from = row.lo; from < row.hi; from += t.lanes) {
+    for (int64_t from = row.lo; from < end; from += t.lanes) {
         const int64_t e = from + t.lane;
-        const bool known = e < row.hi && gn_draw_knows(row, e);
+        const bool known = e < end && gn_draw_knows(row, e);
         const unsigned all = __ballot_sync(t.mask, known);
         const int64_t number = before + __popc(all & ((1u << t.lane) - 1));
         before += __popc(all);
@@ -255,6 +264,16 @@ GN_FN double gn_draw_score(const GnDrawRow &row, int64_t e) {
     return gn_neg_log(gn_draw_real(row.state, e - row.lo)) / (double)rel.weight[e];
 }
 
+/* What was chosen, in the order of positions. */
+GN_FN void gn_draw_place_all(const GnTeam &t, int64_t k, const int64_t *choice, int64_t *pos) {
+    for (int64_t n = t.lane; n < k; n += t.lanes) {
+        int64_t place = 0;
+        for (int64_t i = 0; i < k; i++)
+            place += choice[i] < choice[n] || (choice[i] == choice[n] && i < n);
+        pos[place] = choice[n];
+    }
+}
+
 /* The k best of more: the best, then the best of those behind it. */
 GN_FN void gn_draw_lowest(const GnTeam &t, const GnDrawRow &row, int64_t k, int64_t *choice,
                           int64_t *pos) {
@@ -276,11 +295,18 @@ GN_FN void gn_draw_lowest(const GnTeam &t, const GnDrawRow &row, int64_t k, int6
         if (t.lane == 0) choice[n] = best.pos;
     }
     __syncwarp(t.mask);
-    for (int64_t n = t.lane; n < k; n += t.lanes) { /* in the order of positions */
-        int64_t place = 0;
-        for (int64_t i = 0; i < k; i++) place += choice[i] < choice[n];
-        pos[place] = choice[n];
-    }
+    gn_draw_place_all(t, k, choice, pos);
+}
+
+/* k edges of a row in the order of positions: those whose numbers by time choice has, or those from
+ * number `first` on. */
+GN_FN void gn_draw_timed(const GnTeam &t, const GnDrawRow &row, bool chosen, int64_t first,
+                         int64_t k, int64_t *choice, int64_t *pos) {
+    const int32_t *by_time = row.rel->by_time + row.lo;
+    for (int64_t n = t.lane; n < k; n += t.lanes)
+        choice[n] = row.lo + by_time[chosen ? choice[n] : first + n];
+    __syncwarp(t.mask);
+    gn_draw_place_all(t, k, choice, pos);
 }
 
 /* By weight, with replacement: sums are made one edge after the other, as the host makes them.
@@ -314,7 +340,13 @@ GN_FN void gn_draw_by_sums(const GnDrawRow &row, int64_t k, int64_t *choice, int
 GN_FN void gn_draw_edges(const GnTeam &t, const GnDrawRow &row, int64_t known, int64_t k,
                          int64_t *choice, int64_t *pos) {
     const bool all = gn_draw_takes_all(row, known);
-    if (!row.scans && !all && !row.recent) {
+    if (row.by_time && !row.scans && row.fanout < 0) { /* as they lie */
+        gn_draw_collect(t, row, NULL, k, pos);
+    } else if (row.by_time && !row.scans) {
+        const bool chosen = !all && !row.recent;
+        if (chosen) gn_draw_uniform(t, row, known, k, choice);
+        gn_draw_timed(t, row, chosen, known - k, k, choice, pos);
+    } else if (!row.scans && !all && !row.recent) {
         gn_draw_uniform(t, row, known, k, pos);
         for (int64_t n = t.lane; n < k; n += t.lanes) pos[n] += row.lo;
     } else if (!row.scans) { /* all, or the last ones */

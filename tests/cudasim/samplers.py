@@ -279,10 +279,10 @@ def main():
             ("weighed", MODEL, "[buys: [3, 50], bought_by: [4, 2], knows: [40, 3], never: [2, 2]]", 16, "weight knows.w, buys.w"),
             ("again_by_weight", MODEL, "[buys: [3, 50], bought_by: [4, 2], knows: [40, -1], never: [2, 2]]", 8,
              "weight knows.w, buys.w  replace true"),
-            # known edges alone, by search and by looking; the newest; of these some by weight
-            ("timed", TIMED, "[buys: [3, 20], bought_by: [4, 33], knows: [40, -1], never: [2, 2]]", 16, TIMES),
+            # known edges alone, by search, of `buys` in the order of their sources' times, and by looking; the newest; some by weight
+            ("timed", TIMED, "[buys: [3, 40], bought_by: [4, 33], knows: [40, -1], never: [2, 2]]", 16, TIMES),
             ("timed_again", TIMED, "[buys: [3, 2], bought_by: [40, 3], knows: [35, 3], never: [2, 2]]", 8, TIMES + "  replace true"),
-            ("recent", TIMED, "[buys: [3, 20], bought_by: [4, 33], knows: [40, 5], never: [2, -1]]", 16,
+            ("recent", TIMED, "[buys: [20, -1], bought_by: [4, 33], knows: [40, 5], never: [2, -1]]", 16,
              TIMES + "  pick recent  inclusive true"),
             ("timed_by_weight", TIMED, "[buys: [3, 20], bought_by: [4, 3], knows: [40, 6], never: [2, 2]]", 16,
              TIMES + "  weight knows.w, buys.w"))

@@ -315,6 +315,106 @@ TEST(nothing_newer_than_the_seed_is_seen) {
     }
 }
 
+/* ---- the order of times --------------------------------------------------------------- */
+/* Of some relations edges have times, of others sources do, of SIMILAR both do. */
+static void time_some(World *w, uint32_t seed) {
+    w->type[1].time = w->item_time;
+    w->item_time[9] = NAN;
+    w->item_time[3] = w->item_time[7] = 2; /* seeds are no newer than their own times */
+    w->type[1].inclusive = w->rel[FOLLOWS].inclusive = w->rel[SIMILAR].inclusive = seed & 1;
+    w->rel[FOLLOWS].time = w->edge_time[FOLLOWS];
+    w->rel[SIMILAR].time = w->edge_time[SIMILAR];
+    for (int64_t e = 0; e < w->rel[SIMILAR].n_edges; e++) /* no edge is there before its source */
+        w->edge_time[SIMILAR][e] =
+            fmax(w->edge_time[SIMILAR][e], w->item_time[w->r[SIMILAR].src[e]]);
+}
+
+static void order_all(World *w) {
+    for (int r = 0; r < N_RELS; r++) {
+        RtSampleRel *rel = &w->rel[r];
+        int64_t n_dst = w->type[rel->dst_type].n;
+        CHECK(rt_sample_order(&w->pool, &w->type[rel->src_type], n_dst, rel, NULL) == GNNC_OK);
+    }
+}
+
+static RtBatch *drawn(const World *w, const RtSampleSpec *spec, uint64_t seed, int64_t n_links) {
+    RtBatch *b;
+    RtSampler *s = sampler_of(&w->g, spec, &b);
+    double when[3] = {25, 31, 49}, late[3] = {25, 31, 49};
+    int32_t item[3] = {7, 3, 7};
+    RtSeeds q[2] = {{.n = 3, .id = SEED, .time = when, .n_links = n_links},
+                    {.type = 1, .n = 3, .id = item, .time = late}};
+    RtError err = {""};
+    gnnc_status st = rt_sample_groups(s, &(RtSampleAt){seed, 0, 0}, q, 2, b, &err);
+    CHECK_MSG(st == GNNC_OK, "%s", err.text);
+    check_batch(&w->g, b);
+    rt_sampler_free(s);
+    return b;
+}
+
+/* It is found sooner, and is no other: the newest, also where edges are hidden, all, and what is
+ * drawn by weight. */
+TEST(an_order_of_times_finds_what_scanning_does) {
+    static const int32_t fan[2 * N_RELS] = {4, 3, -1, 6, 5, 60, 2, 20, 3, 5};
+    for (uint32_t seed = 0; seed < 24; seed++) {
+        World w;
+        world_open(&w, seed);
+        time_some(&w, seed);
+        bool by_weight = seed % 3 == 2, hides = seed % 3 == 1;
+        for (int r = 0; by_weight && r < N_RELS; r++) w.rel[r].weight = w.weight[r];
+        w.rel[BOUGHT].hides = w.rel[BUYS].hides = hides;
+        RtSampleSpec spec = {.how.n_hops = 2, .fanout = fan, .how.disjoint = true};
+        spec.temporal = spec.check = true;
+        spec.how.replace = by_weight && seed & 4;
+        spec.how.pick = by_weight && seed & 2 ? RT_PICK_UNIFORM : RT_PICK_RECENT;
+        RtBatch *scanned = drawn(&w, &spec, seed, hides ? 3 : 0);
+        order_all(&w);
+        for (int r = FOLLOWS; r <= SIMILAR; r++) {
+            bool timed = r != BUYS;
+            CHECK(w.rel[r].time_sorted == timed && !w.rel[r].by_time == !timed);
+        }
+        RtBatch *searched = drawn(&w, &spec, seed, hides ? 3 : 0);
+        CHECK(same_batch(scanned, searched));
+        rt_batch_free(scanned);
+        rt_batch_free(searched);
+        world_close(&w);
+    }
+}
+
+/* Uniform draws choose among what is known, whatever the order it lies in. */
+TEST(draws_by_an_order_of_times_are_uniform) {
+    int count[DEG];
+    double want[DEG], node_time[DEG + 1];
+    for (int replace = 0; replace < 2; replace++) {
+        Star w;
+        star_open(&w);
+        for (int i = 0; i <= DEG; i++) node_time[i] = i * 5 % 13;
+        node_time[4] = NAN;
+        w.type.time = node_time;
+        CHECK(rt_sample_order(&w.pool, &w.type, w.type.n, &w.r, NULL) == GNNC_OK && w.r.by_time);
+        RtSampleSpec spec = {.how.disjoint = true, .temporal = true, .how.replace = replace};
+        draw_often(&w, 2, spec, 7, count, NULL);
+        for (int i = 0; i < DEG; i++) want[i] = node_time[i + 1] < 7 ? ROUNDS * 2.0 / 6 : 0;
+        for (int i = 0; i < DEG; i++) CHECK(want[i] > 0 || count[i] == 0);
+        CHECK_MSG(chi_square(count, want, DEG) < 20.6, "%g", chi_square(count, want, DEG));
+    }
+}
+
+/* No order: an edge that is older than its source, or sees its own time otherwise. */
+TEST(times_without_an_order_are_scanned) {
+    for (int mode = 0; mode < 3; mode++) {
+        World w;
+        world_open(&w, 1);
+        time_some(&w, 0);
+        RtSampleRel *r = &w.rel[SIMILAR];
+        if (mode == 1) w.edge_time[SIMILAR][0] = w.item_time[r->src[0]] - 1;
+        if (mode == 2) r->inclusive = true;
+        CHECK(rt_sample_order(&w.pool, &w.type[1], N_ITEMS, r, NULL) == GNNC_OK);
+        CHECK(r->time_sorted == (mode == 0));
+        world_close(&w);
+    }
+}
+
 /* The debug mode finds what a wrong claim lets through, and seeds newer than their time. */
 TEST(the_check_finds_newer_rows) {
     Star w;
