@@ -159,6 +159,7 @@ LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg 
     st->n_arg = n;
     for (int i = 0; i < n; i++) st->arg[i] = arg[i];
     st->dst = cg_reg(g, dt, hint, s);
+    st->dst->def = st;
     put(s, st);
     return st->dst;
 }
@@ -176,6 +177,7 @@ static LReg *constant(Gen *g, ConstMemo want) {
     st->imm = want.imm;
     st->size = want.size;
     st->dst = want.reg = cg_reg(g, want.dt, want.fn == L_FN_SIZE ? "n" : "c", g->root);
+    st->dst->def = st;
     put(g->root, st);
     vec_push(g->a, &g->consts, want);
     return want.reg;
@@ -206,6 +208,7 @@ static LStmt *load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     st->buf = b;
     for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
     st->dst = cg_reg(g, b->dt, hint, s);
+    st->dst->def = st;
     put(s, st);
     return st;
 }
@@ -247,6 +250,7 @@ static LStmt *open_loop(Gen *g, LRangeKind range, const char *hint) {
     st->range = range;
     g->cur = scope_new(g, g->cur, st);
     st->var = cg_reg(g, DT_I64, hint, g->cur);
+    st->var->def = st;
     return st;
 }
 

@@ -25,6 +25,7 @@ struct LReg {
     int id;
     DType dt;         /* loop variables and indices are I64 */
     const char *hint; /* "v", "e", "alpha" */
+    const LStmt *def; /* the statement that gives it a value, or the loop whose variable it is */
 };
 
 typedef enum {
@@ -148,7 +149,11 @@ static inline bool loop_is_access(const LStmt *s) {
 static inline bool loop_has_body(const LStmt *s) {
     return s->kind == L_FOR || s->kind == L_IF;
 }
-/* Of s, what follows it, and their bodies (codegen/loop_walk.c): is the local array declared there,
+/* The first of s, what follows it, and their bodies for which `is` holds; NULL = it holds for none
+ * (codegen/loop_walk.c). */
+const LStmt *loop_find(const LStmt *s, bool (*is)(const LStmt *s, const void *what),
+                       const void *what);
+/* Of the same statements: is the local array declared there,
  * r computed or loaded, or that or a loop's variable; is b loaded; how often is b read, written or
  * added to; how many loops over the entries of a row are there? */
 bool loop_declares(const LStmt *s, const LBuf *b);
@@ -157,11 +162,17 @@ bool loop_defines(const LStmt *s, const LReg *r);
 bool loop_loads(const LStmt *s, const LBuf *b);
 int loop_count_accesses(const LStmt *s, const LBuf *b);
 int loop_count_segments(const LStmt *s);
+bool loop_has(const LStmt *s, const LStmt *one);
+bool loop_has_range(const LStmt *s, LRangeKind range); /* a loop over one */
 /* Does the statement, or its body, read r? */
 bool loop_reads(const LStmt *s, const LReg *r);
 /* Must the statement `earlier`, with its body, stay before `later`: a value that it reads, or
  * memory that both touch and one of them writes? */
 bool loop_depends(const LStmt *later, const LStmt *earlier);
+
+/* A kernel of its own: arguments, local arrays, registers and statements are copies, with the same
+ * numbers (codegen/loop_copy.c). */
+LKernel *loop_copy(Arena *a, const LKernel *k);
 
 /* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);

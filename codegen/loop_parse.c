@@ -40,11 +40,11 @@ static const char *hint_of(Reader *r, const char *name) {
     return dot ? arena_strndup(r->p.a, name, (size_t)(dot - name)) : name;
 }
 
-static bool define(Reader *r, const char *name, Span at, DType dt, LReg **reg) {
+static bool define(Reader *r, const char *name, Span at, DType dt, const LStmt *by, LReg **reg) {
     if (strmap_has(&r->regs, name))
         return parse_fail(&r->p, DIAG_E0543, at, "%%%s is defined twice", name);
     *reg = NEW(r->p.a, LReg);
-    **reg = (LReg){.id = r->k->n_regs++, .dt = dt, .hint = hint_of(r, name)};
+    **reg = (LReg){.id = r->k->n_regs++, .dt = dt, .hint = hint_of(r, name), .def = by};
     strmap_put(r->p.a, &r->regs, name, *reg);
     return true;
 }
@@ -228,7 +228,7 @@ static bool loop(Reader *r, LStmt *s) {
     s->kind = L_FOR;
     Span at = r->p.tok.span;
     const char *name = NULL;
-    if (!value_name(r, &name) || !define(r, name, at, DT_I64, &s->var)) return false;
+    if (!value_name(r, &name) || !define(r, name, at, DT_I64, s, &s->var)) return false;
     if (!parse_accept_word(&r->p, "in")) return parse_expected(&r->p, "'in'");
     if (!range(r, s)) return false;
     s->sched.parallel = parse_accept_word(&r->p, "parallel");
@@ -310,7 +310,7 @@ static bool assignment(Reader *r, LStmt *s) {
         s->kind = L_LET;
         if (!function_name(r, s) || !let_args(r, s)) return false;
     }
-    return define(r, name, at, dt, &s->dst);
+    return define(r, name, at, dt, s, &s->dst);
 }
 
 static bool statement(Reader *r, LStmt *s) {

@@ -50,10 +50,12 @@ static bool use(Check *c, const LReg *r, DType dt) {
     return true;
 }
 
-static bool define(Check *c, const LReg *r, DType dt) {
+static bool define(Check *c, const LStmt *s, DType dt) {
+    const LReg *r = s->kind == L_FOR ? s->var : s->dst;
     if (!r) return bad(c, "a result is missing");
     if (r->id < 0 || r->id >= c->k->n_regs) return bad(c, "register %d is out of range", r->id);
     if (c->once[r->id]) return bad(c, "register %d is defined twice", r->id);
+    if (r->def != s) return bad(c, "register %d is another statement's", r->id);
     c->defined[r->id] = c->once[r->id] = true;
     if (r->dt != dt)
         return bad(c, "register %d is %s, not %s", r->id, dtype_name(r->dt), dtype_name(dt));
@@ -176,7 +178,7 @@ static uint64_t moves_of(const Check *c, const LStmt *s) {
 /* ---- scalars ----------------------------------------------------------------------- */
 static bool index_fn(Check *c, const LStmt *s, DType result) {
     if (s->n_arg != 2) return bad(c, "index arithmetic takes two arguments");
-    return use(c, s->arg[0], DT_I64) && use(c, s->arg[1], DT_I64) && define(c, s->dst, result);
+    return use(c, s->arg[0], DT_I64) && use(c, s->arg[1], DT_I64) && define(c, s, result);
 }
 
 static bool let(Check *c, const LStmt *s) {
@@ -189,11 +191,11 @@ static bool let(Check *c, const LStmt *s) {
                        s->n_arg);
         for (int i = 0; i < s->n_arg; i++)
             if (!use(c, s->arg[i], DT_VOID)) return false;
-        return define(c, s->dst, s->dst->dt);
+        return define(c, s, s->dst->dt);
     case L_FN_CONST:
-        return define(c, s->dst, s->dst->dt);
+        return define(c, s, s->dst->dt);
     case L_FN_SIZE:
-        return (s->size || bad(c, "a size is missing")) && define(c, s->dst, DT_I64);
+        return (s->size || bad(c, "a size is missing")) && define(c, s, DT_I64);
     case L_FN_IADD:
     case L_FN_ISUB:
     case L_FN_IMUL:
@@ -208,7 +210,7 @@ static bool let(Check *c, const LStmt *s) {
         if (s->n_arg != 4) return bad(c, "random takes four arguments");
         for (int i = 0; i < 4; i++)
             if (!use(c, s->arg[i], key[i])) return false;
-        return define(c, s->dst, DT_F32);
+        return define(c, s, DT_F32);
     }
     return bad(c, "an unknown scalar function");
 }
@@ -223,7 +225,7 @@ static bool nested(Check *c, const LStmt *s, int depth) {
     memcpy(regs, c->defined, n * sizeof *regs);
     memcpy(locals, c->declared, l * sizeof *locals);
     if (is_loop && c->depth == PATH_MAX_DEPTH) return bad(c, "loops nest too deeply");
-    bool ok = !is_loop || define(c, s->var, DT_I64);
+    bool ok = !is_loop || define(c, s, DT_I64);
     if (ok && is_loop) {
         c->moves[s->var->id] = moves_of(c, s);
         c->path[c->depth++] = s;
@@ -272,8 +274,7 @@ static bool statement(Check *c, const LStmt *s, int depth) {
         c->moves[s->dst->id] = moves_of(c, s);
         return true;
     case L_LOAD:
-        if (!element(c, s->buf, s->idx) || !load(c, s) || !define(c, s->dst, s->buf->dt))
-            return false;
+        if (!element(c, s->buf, s->idx) || !load(c, s) || !define(c, s, s->buf->dt)) return false;
         c->moves[s->dst->id] = moves_of(c, s);
         return true;
     case L_STORE:

@@ -1,35 +1,65 @@
 /* Questions about statements that several targets ask. */
 #include "codegen/loop.h"
 
+const LStmt *loop_find(const LStmt *s, bool (*is)(const LStmt *s, const void *what),
+                       const void *what) {
+    for (const LStmt *in; s; s = s->next) {
+        if (is(s, what)) return s;
+        if (loop_has_body(s) && (in = loop_find(s->body, is, what))) return in;
+    }
+    return NULL;
+}
+
+static bool is_value(const LStmt *s) {
+    return s->kind == L_LET || s->kind == L_LOAD;
+}
+
+static bool is_same(const LStmt *s, const void *one) {
+    return s == one;
+}
+
+static bool is_declaration(const LStmt *s, const void *buf) {
+    return s->kind == L_LOCAL && s->buf == buf;
+}
+
+static bool is_load(const LStmt *s, const void *buf) {
+    return s->kind == L_LOAD && s->buf == buf;
+}
+
+static bool is_value_of(const LStmt *s, const void *reg) {
+    return is_value(s) && s->dst == reg;
+}
+
+static bool is_definition(const LStmt *s, const void *reg) {
+    return is_value_of(s, reg) || (s->kind == L_FOR && s->var == reg);
+}
+
+static bool is_over(const LStmt *s, const void *range) {
+    return s->kind == L_FOR && s->range == *(const LRangeKind *)range;
+}
+
+bool loop_has(const LStmt *s, const LStmt *one) {
+    return loop_find(s, is_same, one);
+}
+
 bool loop_declares(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_LOCAL && s->buf == b) || (loop_has_body(s) && loop_declares(s->body, b)))
-            return true;
-    return false;
+    return loop_find(s, is_declaration, b);
 }
 
 bool loop_computes(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next)
-        if (((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) ||
-            (loop_has_body(s) && loop_computes(s->body, r)))
-            return true;
-    return false;
+    return loop_find(s, is_value_of, r);
 }
 
 bool loop_defines(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        bool value = s->kind == L_LET || s->kind == L_LOAD;
-        if ((value && s->dst == r) || (s->kind == L_FOR && s->var == r)) return true;
-        if (loop_has_body(s) && loop_defines(s->body, r)) return true;
-    }
-    return false;
+    return loop_find(s, is_definition, r);
 }
 
 bool loop_loads(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next)
-        if ((s->kind == L_LOAD && s->buf == b) || (loop_has_body(s) && loop_loads(s->body, b)))
-            return true;
-    return false;
+    return loop_find(s, is_load, b);
+}
+
+bool loop_has_range(const LStmt *s, LRangeKind range) {
+    return loop_find(s, is_over, &range);
 }
 
 int loop_count_accesses(const LStmt *s, const LBuf *b) {
@@ -79,6 +109,5 @@ static bool conflicts(const LStmt *x, const LStmt *y) {
 }
 
 bool loop_depends(const LStmt *later, const LStmt *earlier) {
-    bool value = earlier->kind == L_LET || earlier->kind == L_LOAD;
-    return (value && loop_reads(later, earlier->dst)) || conflicts(later, earlier);
+    return (is_value(earlier) && loop_reads(later, earlier->dst)) || conflicts(later, earlier);
 }

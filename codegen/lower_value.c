@@ -100,6 +100,7 @@ static LReg *guarded(Gen *g, LReg *i) {
     st->span = g->span;
     st->fn = L_FN_IADD;
     st->dst = inner;
+    inner->def = st;
     st->n_arg = 2;
     st->arg[0] = i;
     st->arg[1] = cg_size(g, expr_const(g->a, 0));

@@ -76,15 +76,6 @@ static void read_flat(Flat *f, const LStmt *s) {
     }
 }
 
-static const LStmt *definition(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_LET || s->kind == L_LOAD) && s->dst == r) return s;
-        const LStmt *in = s->body ? definition(s->body, r) : NULL;
-        if (in) return in;
-    }
-    return NULL;
-}
-
 static bool is_zero(const LStmt *s) {
     return s && s->kind == L_LET && s->fn == L_FN_CONST && s->imm == 0;
 }
@@ -94,12 +85,12 @@ static bool is_op(const LStmt *s, OpKind k) {
 }
 
 /* The operand of max(x, 0), or s itself. */
-static const LStmt *under_cut(const LKernel *k, const LStmt *s, bool *cut) {
+static const LStmt *under_cut(const LStmt *s, bool *cut) {
     if (!is_op(s, OP_MAX)) return s;
     for (int i = 0; i < 2; i++)
-        if (is_zero(definition(k->body, s->arg[i]))) {
+        if (is_zero(s->arg[i]->def)) {
             *cut = true;
-            return definition(k->body, s->arg[!i]);
+            return s->arg[!i]->def;
         }
     return s;
 }
@@ -146,11 +137,11 @@ static const char *as_end(const Find *f, const PStep *k, PEpilogue *e) {
     if (!expr_eq(size_of(f->a, flat.store->buf), expr_mul(f->a, g->m, g->n)))
         return "makes another number of elements";
     bool cut = false;
-    const LStmt *add = under_cut(k->kernel, definition(k->kernel->body, flat.store->src), &cut);
+    const LStmt *add = under_cut(flat.store->src->def, &cut);
     const LStmt *z = add, *bias = NULL;
     if (is_op(add, OP_ADD)) {
-        z = definition(k->kernel->body, add->arg[0]);
-        bias = definition(k->kernel->body, add->arg[1]);
+        z = add->arg[0]->def;
+        bias = add->arg[1]->def;
         if (z && z->kind == L_LOAD && buf_of(k, z->buf) != f->gemm->bufs[2]) {
             const LStmt *t = z;
             z = bias, bias = t;

@@ -259,7 +259,7 @@ static LStmt *loop_of_one(Join *j, const PStep *step) {
     loop->extent = expr_const(j->a, 1);
     loop->sched.parallel = true;
     loop->var = NEW(j->a, LReg);
-    *loop->var = (LReg){.dt = DT_I64, .hint = "one"};
+    *loop->var = (LReg){.dt = DT_I64, .hint = "one", .def = loop};
     return loop;
 }
 

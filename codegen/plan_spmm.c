@@ -75,7 +75,6 @@ bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
  */
 typedef struct {
     const LKernel *k;
-    const LStmt **def;                     /* [n_regs] what computes it */
     const LStmt *rows, *entries, *columns; /* loops, from the outside */
     const LStmt *sum;                      /* what is added, and where */
     const LStmt *dense, *weight;           /* loads of its factors, .. */
@@ -84,32 +83,25 @@ typedef struct {
     int n_sums;
 } Match;
 
-static void note_defs(Match *m, const LStmt *s) {
-    for (; s; s = s->next) {
-        if (s->kind == L_LET || s->kind == L_LOAD) m->def[s->dst->id] = s;
-        if (loop_has_body(s)) note_defs(m, s->body);
-    }
-}
-
-static const LReg *uncast(const Match *m, const LReg *r) {
-    const LStmt *d = m->def[r->id];
+static const LReg *uncast(const LReg *r) {
+    const LStmt *d = r->def;
     bool cast = d && d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_CAST;
-    return cast ? uncast(m, d->arg[0]) : r;
+    return cast ? uncast(d->arg[0]) : r;
 }
 
 /* The load that gives r, be its element widened or r narrowed to be stored. */
-static const LStmt *loaded(const Match *m, const LReg *r) {
-    const LStmt *d = m->def[r->id];
+static const LStmt *loaded(const LReg *r) {
+    const LStmt *d = r->def;
     bool cast = d && d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_CAST;
-    if (cast) d = m->def[d->arg[0]->id];
+    if (cast) d = d->arg[0]->def;
     return d && d->kind == L_LOAD ? d : NULL;
 }
 
 /* The load of a map's array at the loop over entries that gives r; or NULL. */
 static const LStmt *entry_of(const Match *m, const LReg *r, LBufKind part) {
-    const LStmt *d = m->def[uncast(m, r)->id];
+    const LStmt *d = uncast(r)->def;
     bool load = d && d->kind == L_LOAD && d->buf->kind == part;
-    return load && uncast(m, d->idx[0]) == m->entries->var ? d : NULL;
+    return load && uncast(d->idx[0]) == m->entries->var ? d : NULL;
 }
 
 static bool is_pure(const LStmt *s) {
@@ -117,11 +109,11 @@ static bool is_pure(const LStmt *s) {
 }
 
 static bool takes_factor(Match *m, const LReg *r) {
-    const LStmt *d = m->def[r->id];
+    const LStmt *d = r->def;
     if (!d) return false;
     if (d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_MUL)
         return takes_factor(m, d->arg[0]) && takes_factor(m, d->arg[1]);
-    d = loaded(m, r);
+    d = loaded(r);
     if (!d || d->buf->kind != LB_VALUE || d->buf->written) return false;
     bool row = d->buf->rank == 2 && d->idx[1] == m->columns->var;
     if (row && !m->dense && expr_eq(d->buf->dim[1], m->columns->extent)) {
@@ -130,7 +122,7 @@ static bool takes_factor(Match *m, const LReg *r) {
     }
     if (d->buf->rank != 1 || m->weight) return false;
     m->weight = d;
-    if (uncast(m, d->idx[0]) == m->entries->var) return true;
+    if (uncast(d->idx[0]) == m->entries->var) return true;
     m->perm = entry_of(m, d->idx[0], LB_MAP_PERM);
     if (!m->perm) m->perm = entry_of(m, d->idx[0], LB_MAP_IDX);
     return m->perm != NULL;
@@ -157,7 +149,7 @@ static int count_sums(const LStmt *s) {
 static bool find_sum(Match *m) {
     const LStmt *s = m->rows->body;
     while (s && !(s->kind == L_FOR && s->range == LR_SEGMENT)) s = s->next;
-    if (!s || uncast(m, s->at) != m->rows->var) return false;
+    if (!s || uncast(s->at) != m->rows->var) return false;
     m->entries = s;
     m->columns = only_loop(s->body);
     if (!m->columns || m->columns->range != LR_EXTENT) return false;
@@ -171,13 +163,13 @@ static bool find_sum(Match *m) {
 static bool is_sum_at(const Match *m, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
     return b == m->sum->buf && s->idx[b->rank - 1] == loop->var &&
-           (b->rank == 1 || (b->rank == 2 && uncast(m, s->idx[0]) == m->rows->var));
+           (b->rank == 1 || (b->rank == 2 && uncast(s->idx[0]) == m->rows->var));
 }
 
 /* Zeros, before the sum. */
 static bool clears(const Match *m, const LStmt *loop) {
     const LStmt *s = loop->body;
-    const LStmt *d = s && s->kind == L_STORE ? m->def[s->src->id] : NULL;
+    const LStmt *d = s && s->kind == L_STORE ? s->src->def : NULL;
     bool zero = d && d->kind == L_LET && d->fn == L_FN_CONST && d->imm == 0;
     return zero && !s->next && is_sum_at(m, s, loop) && expr_eq(loop->extent, m->columns->extent);
 }
@@ -186,10 +178,10 @@ static bool clears(const Match *m, const LStmt *loop) {
 static bool stores(Match *m, const LStmt *loop) {
     const LStmt *s = loop->body;
     while (s && is_pure(s)) s = s->next;
-    const LStmt *d = s && s->kind == L_STORE ? loaded(m, s->src) : NULL;
+    const LStmt *d = s && s->kind == L_STORE ? loaded(s->src) : NULL;
     bool sum = d && is_sum_at(m, d, loop);
     bool whole = sum && !s->next && s->buf->kind == LB_VALUE && s->buf->rank == 2 &&
-                 uncast(m, s->idx[0]) == m->rows->var && s->idx[1] == loop->var &&
+                 uncast(s->idx[0]) == m->rows->var && s->idx[1] == loop->var &&
                  expr_eq(s->buf->dim[1], loop->extent);
     if (whole) m->store = s;
     return whole && expr_eq(loop->extent, m->columns->extent);
@@ -228,7 +220,7 @@ static void rest_of(const Match *m, const LStmt *s, Rest *r) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s != m->entries) rest_of(m, s->body, r);
         if (s->kind != L_STORE || s->buf->kind != LB_VALUE) continue;
-        const LStmt *d = loaded(m, s->src), *c = m->def[s->src->id];
+        const LStmt *d = loaded(s->src), *c = s->src->def;
         bool summed = d && loop_count_accesses(m->columns, d->buf);
         bool zero = c && c->kind == L_LET && c->fn == L_FN_CONST;
         r->kept += summed;
@@ -280,8 +272,6 @@ static const char *why_own(const Lower *lo, const PPhase *ph, const PStep *s, co
 
 static void recognise(const Lower *lo, const PPhase *ph, PStep *s, int *n) {
     Match m = {.k = s->kernel};
-    m.def = NEWN(lo->a, const LStmt *, (size_t)s->kernel->n_regs + 1);
-    note_defs(&m, s->kernel->body);
     if (!find_rows(&m) || !find_sum(&m)) return;
     const Map *map = m.entries->ptr->map;
     if (!expr_eq(m.rows->extent, map->to->size)) return;

@@ -26,11 +26,11 @@ typedef enum {
 
 /* Statements of one block whose vector loops have one range (find_run.c). */
 typedef struct {
-    const LStmt *first, *last;
-    const LStmt *range; /* one of those loops */
-    bool flat;          /* one loop alone: its iterations go to all threads of the team */
-    bool at_top;        /* in the row, and in no loop of it */
-    bool settles;       /* what it wrote is read by other threads of the team afterwards */
+    const LStmt *first, *end; /* end: behind the last one, or NULL */
+    const LStmt *range;       /* one of those loops */
+    bool flat;                /* one loop alone: its iterations go to all threads of the team */
+    bool at_top;              /* in the row, and in no loop of it */
+    bool settles;             /* what it wrote is read by other threads of the team afterwards */
     bool together; /* all threads go through it once: they need each other in the midst of it */
     bool dots;     /* lanes take columns by turns for a number of the entry: all must be there */
 } CuRun;
@@ -116,15 +116,15 @@ const char *cu_identity(Arena *a, RedKind r, DType dt);
 
 /* schedule.c */
 void cu_schedule(CuFn *f);
+/* The loop whose iterations go to threads; NULL = there is none, or more is done behind it. */
+const LStmt *cu_parallel_loop(const LKernel *k);
 
 bool cu_takes_all(const CuSched *c, const CuRun *r);
-bool cu_has_range(const LStmt *s, LRangeKind range); /* a loop over one in the list, or below */
 
 /* heads.c: a copy of the kernel in which loops and dimensions of one iteration are gone, and heads
  * are a loop around what is done for a row; NULL = its heads need each other.  wide: lanes may have
  * several columns each. */
-const LKernel *cu_turn_rows(Arena *a, const LKernel *k, const LStmt *parallel, bool heads,
-                            bool wide);
+const LKernel *cu_turn_rows(Arena *a, const LKernel *k, bool heads, bool wide);
 
 /* sums.c: a loop over entries that adds up numbers and columns, sums over many columns in it, is
  * two. adds_up: entries of a loop with that body are added up to numbers of the row, or to columns;
@@ -225,8 +225,9 @@ void cu_statement(CuFn *f, const LStmt *s);
 void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
 void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
 void cu_column(CuFn *f, const LStmt *s);
-void cu_wait(CuFn *f);                        /* threads of a team wait for each other */
-const LStmt *cu_run(CuFn *f, const LStmt *s); /* the run that begins at s; its last statement */
+void cu_wait(CuFn *f);                                 /* threads of a team wait for each other */
+const CuRun *cu_run_at(const CuFn *f, const LStmt *s); /* that begins there; NULL = none does */
+void cu_run(CuFn *f, const CuRun *r);
 void cu_kernel(Cu *cu, const LKernel *k);
 void cu_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */

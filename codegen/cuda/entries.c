@@ -76,10 +76,9 @@ int cu_row_entries(const CuFn *f, const LStmt **loop) {
     const LBuf *target[CU_TARGETS_MAX];
     int n = 0;
     for (int i = 0; c->parallel && i < c->runs.n; i++)
-        for (const LStmt *s = c->runs.v[i].first;; s = s->next) {
+        for (const LStmt *s = c->runs.v[i].first; s != c->runs.v[i].end; s = s->next) {
             bool entries = s->kind == L_FOR && s->range == LR_SEGMENT && s->at == c->parallel->var;
             if (entries && cu_split_targets(f, s, target)) n = add_relation(loop, n, s);
-            if (s == c->runs.v[i].last) break;
         }
     return n;
 }
@@ -88,9 +87,8 @@ const LStmt *cu_find_split(const CuFn *f) {
     const LBuf *target[CU_TARGETS_MAX];
     for (int i = 0; i < f->sched.runs.n; i++) {
         const CuRun *r = &f->sched.runs.v[i];
-        for (const LStmt *s = r->first;; s = s->next) {
+        for (const LStmt *s = r->first; s != r->end; s = s->next) {
             if (cu_split_targets(f, s, target)) return s;
-            if (s == r->last) break;
         }
     }
     return NULL;
@@ -101,10 +99,9 @@ int cu_serial_entries(const CuFn *f) {
     const LBuf *target[CU_TARGETS_MAX];
     int n = c->parallel ? loop_count_segments(c->parallel->body) : 0;
     for (int i = 0; c->kind != CU_THREAD && i < c->runs.n; i++)
-        for (const LStmt *s = c->runs.v[i].first;; s = s->next) {
+        for (const LStmt *s = c->runs.v[i].first; s != c->runs.v[i].end; s = s->next) {
             bool entries = s->kind == L_FOR && s->range == LR_SEGMENT;
             n -= entries && (cu_is_columns(f, s) || cu_split_targets(f, s, target) > 0);
-            if (s == c->runs.v[i].last) break;
         }
     return n;
 }

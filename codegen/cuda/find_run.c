@@ -42,19 +42,10 @@ bool cu_same_range(const LStmt *x, const LStmt *y) {
     return x->at == y->at && expr_eq(x->extent, y->extent) && expr_eq(x->n_chunks, y->n_chunks);
 }
 
-/* The statement of a vector loop's body that defines r. */
-static const LStmt *definition(const LStmt *s, const LReg *r) {
-    for (const LStmt *in; s; s = s->next) {
-        if (s->kind == L_LET && s->dst == r) return s;
-        if (s->kind == L_IF && (in = definition(s->body, r))) return in;
-    }
-    return NULL;
-}
-
 CuDistance cu_distance(const LStmt *loop, const LReg *r) {
     if (r == loop->var) return (CuDistance){true, L_FN_OP, NULL};
-    const LStmt *d = definition(loop->body, r);
-    if (!d || (d->fn != L_FN_IADD && d->fn != L_FN_ISUB)) return (CuDistance){0};
+    const LStmt *d = r->def;
+    if (d->kind != L_LET || (d->fn != L_FN_IADD && d->fn != L_FN_ISUB)) return (CuDistance){0};
     bool first = d->arg[0] == loop->var, second = d->arg[1] == loop->var && d->fn == L_FN_IADD;
     const LReg *by = first ? d->arg[1] : d->arg[0];
     if ((!first && !second) || loop_defines(loop->body, by) || by == loop->var)
@@ -70,10 +61,10 @@ typedef struct {
 } Run;
 
 static bool in_run(const CuRun *r, const LBuf *b) {
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s->kind == L_LOCAL && s->buf == b) return true;
-        if (s == r->last) return false;
     }
+    return false;
 }
 
 /* A local array of the run has one column in each lane. */
@@ -93,24 +84,18 @@ static bool is_in_column(const LStmt *s, const LStmt *loop) {
     return n == 1;
 }
 
-static bool is_in(const LStmt *list, const LStmt *s) {
-    for (; list; list = list->next)
-        if (list == s || (loop_has_body(list) && is_in(list->body, s))) return true;
+bool cu_run_has(const CuRun *r, const LStmt *s) {
+    for (const LStmt *at = r->first; at != r->end; at = at->next) {
+        if (at == s || (loop_has_body(at) && loop_has(at->body, s))) return true;
+    }
     return false;
 }
 
-bool cu_run_has(const CuRun *r, const LStmt *s) {
-    for (const LStmt *at = r->first;; at = at->next) {
-        if (at == s || (loop_has_body(at) && is_in(at->body, s))) return true;
-        if (at == r->last) return false;
-    }
-}
-
 bool cu_is_inner(const CuRun *r, const LBuf *b) {
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (loop_has_body(s) && loop_declares(s->body, b)) return true;
-        if (s == r->last) return false;
     }
+    return false;
 }
 
 bool cu_follows_column(const LStmt *s, const LStmt *loop) {
@@ -153,11 +138,11 @@ static bool adds_columns(const CuFn *f, const LStmt *s, const LStmt *loop, const
 
 /* A loop of the run adds its columns to number b, which is done when the run is. */
 static bool is_late(const Run *r, const LBuf *b) {
-    for (const LStmt *s = r->run.first;; s = s->next) {
+    for (const LStmt *s = r->run.first; s != r->run.end; s = s->next) {
         const LStmt *in = cu_is_columns(r->f, s) ? s : NULL;
         if (loop_has_body(s) && adds_columns(r->f, s->body, in, b)) return true;
-        if (s == r->run.last) return false;
     }
+    return false;
 }
 
 /* Statements of a run outside its vector loops.  At its top they are moved before it, so they must
@@ -193,11 +178,11 @@ static bool is_dot(const LStmt *s, const LStmt *body) {
 
 bool cu_is_dot(const CuRun *r, const LStmt *loop) {
     if (loop->kind != L_FOR || !loop->sched.vector || loop->range != LR_EXTENT) return false;
-    for (const LStmt *s = r->first;; s = s->next) {
-        if (s->kind == L_FOR && s != loop && is_in(s->body, loop))
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
+        if (s->kind == L_FOR && s != loop && loop_has(s->body, loop))
             return is_dot(loop->body, s->body);
-        if (s == r->last) return false;
     }
+    return false;
 }
 
 bool cu_takes_turns(const CuRun *r, const LStmt *loop) {
@@ -208,11 +193,10 @@ bool cu_takes_turns(const CuRun *r, const LStmt *loop) {
 /* The loop whose columns lanes have: not one that they can take by turns, if there is another. */
 static const LStmt *find_range(const CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end,
                                bool dots) {
-    for (const LStmt *in; s; s = s->next) {
+    for (const LStmt *in; s && s != end; s = s->next) {
         bool columns = cu_is_columns(f, s);
         if (columns && (dots ? is_narrow(f, s) : !cu_is_dot(r, s))) return s;
         if (!columns && loop_has_body(s) && (in = find_range(f, r, s->body, NULL, dots))) return in;
-        if (s == end) break;
     }
     return NULL;
 }
@@ -259,28 +243,19 @@ static bool uses_columns(const CuFn *f, const LStmt *s) {
 
 static bool is_run(Run *r) {
     CuRun *run = &r->run;
-    run->range = find_range(r->f, run, run->first, run->last, false);
-    if (!run->range) run->range = find_range(r->f, run, run->first, run->last, true);
-    for (const LStmt *s = run->first;; s = s->next) {
+    run->range = find_range(r->f, run, run->first, run->end, false);
+    if (!run->range) run->range = find_range(r->f, run, run->first, run->end, true);
+    for (const LStmt *s = run->first; s != run->end; s = s->next) {
         if (!run_statement(r, s, NULL)) return false;
-        if (s == run->last) break;
     }
-    bool alone = run->first == run->last && cu_is_columns(r->f, run->first);
+    bool alone = run->first->next == run->end && cu_is_columns(r->f, run->first);
     if (r->n_columns == 0 || (run->together && !is_narrow(r->f, run->range))) return false;
     return run->range->range != LR_SEGMENT || alone;
 }
 
-static bool used_after(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next) {
-        if (loop_is_access(s) && s->buf == b) return true;
-        if (loop_has_body(s) && used_after(s->body, b)) return true;
-    }
-    return false;
-}
-
 static bool arrays_end_here(const CuRun *r) {
-    for (const LStmt *s = r->first; s != r->last; s = s->next)
-        if (s->kind == L_LOCAL && s->buf->rank && used_after(r->last->next, s->buf)) return false;
+    for (const LStmt *s = r->first; s->next != r->end; s = s->next)
+        if (s->kind == L_LOCAL && s->buf->rank && loop_count_accesses(r->end, s->buf)) return false;
     return true;
 }
 
@@ -292,7 +267,7 @@ bool cu_find_run(const CuFn *f, const LStmt *s, CuRun *out) {
         bool writes = e->kind == L_STORE || e->kind == L_ACC;
         if (writes && (e->buf->kind != LB_LOCAL || e->buf->rank)) break;
         if (!loop_has_body(e)) continue;
-        Run r = {.f = f, .run = {.first = s, .last = e}};
+        Run r = {.f = f, .run = {.first = s, .end = e->next}};
         if (!is_run(&r) || !arrays_end_here(&r.run)) continue;
         r.run.flat = s == e && cu_is_columns(f, s);
         *out = r.run;

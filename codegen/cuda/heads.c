@@ -104,6 +104,8 @@ static LStmt *copy_one(Turn *t, const LStmt *s) {
     c->at = reg_of(t, s->at);
     for (int i = 0; i < s->n_arg; i++) c->arg[i] = reg_of(t, s->arg[i]);
     if (s->buf && s->buf->kind == LB_LOCAL) c->buf = t->local[s->buf->id];
+    if (s->dst) s->dst->def = c;
+    if (s->var) s->var->def = c;
     int n = 0;
     for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
         if (!is_left_out(t, s->buf, i)) c->idx[n++] = reg_of(t, s->idx[i]);
@@ -246,6 +248,7 @@ static LStmt *zero_of(Turn *t, LKernel *k) {
                  .fn = L_FN_SIZE,
                  .size = expr_const(t->a, 0),
                  .span = k->span};
+    t->zero->def = s;
     return s;
 }
 
@@ -258,11 +261,13 @@ static LStmt *over_heads(Turn *t, LKernel *k, LStmt *body) {
                  .extent = expr_const(t->a, t->n_heads),
                  .body = body,
                  .span = k->span};
+    t->head->def = s;
     return s;
 }
 
-const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel, bool heads,
-                            bool wide) {
+const LKernel *cu_turn_rows(Arena *a, const LKernel *plan, bool heads, bool wide) {
+    const LKernel *from = loop_copy(a, plan);
+    const LStmt *parallel = cu_parallel_loop(from);
     Turn t = {.a = a, .ok = true};
     LKernel *k = NEW(a, LKernel);
     *k = *from;
@@ -286,7 +291,7 @@ const LKernel *cu_turn_rows(Arena *a, const LKernel *from, const LStmt *parallel
     }
     LStmt *loop = *tail = copy_one(&t, parallel);
     copy(&t, parallel->body, false, &row);
-    if (cu_has_range(row, LR_CHUNK)) row = cu_keep_numbers(a, k, row);
+    if (loop_has_range(row, LR_CHUNK)) row = cu_keep_numbers(a, k, row);
     make_vectors(row);
     merge_lets(row);
     forward_stored(row);

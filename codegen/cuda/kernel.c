@@ -9,10 +9,9 @@ static void mark_use(CuFn *f, const LReg *r) {
     if (r) f->used[r->id] = true;
 }
 
-static const LStmt *definition(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next)
-        if (s->kind == L_LET && s->dst == r) return s;
-    return NULL;
+/* What computes the index inside the loop; NULL = it comes from outside. */
+static const LStmt *computed_in(const LStmt *loop, const LReg *r) {
+    return r->def->kind == L_LET && loop_has(loop->body, r->def) ? r->def : NULL;
 }
 
 /* Elements in registers have no address; a row's is only needed when the run ends (run.c). */
@@ -24,10 +23,9 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
                 cu_run_has(&f->sched.runs.v[f->sched.cell[b->id] - 1], s);
     if (cell && f->parts) return; /* the row's own block writes it */
     for (int i = 0; i < b->rank; i++) {
-        bool at_column =
-            column && loop && (s->idx[i] == loop->var || definition(loop->body, s->idx[i]));
+        bool at_column = column && loop && (s->idx[i] == loop->var || computed_in(loop, s->idx[i]));
         if (cu_is_one(b->dim[i]) || at_column) continue;
-        const LStmt *d = cell && loop ? definition(loop->body, s->idx[i]) : NULL;
+        const LStmt *d = cell && loop ? computed_in(loop, s->idx[i]) : NULL;
         for (int k = 0; d && k < d->n_arg; k++) mark_use(f, d->arg[k]);
         if (!d) mark_use(f, s->idx[i]);
     }
@@ -331,12 +329,8 @@ static void function(CuFn *f) {
     cu_close(f);
 }
 
-static bool reaches(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next) {
-        if (s->ptr == b || (loop_is_access(s) && s->buf == b)) return true;
-        if (loop_has_body(s) && reaches(s->body, b)) return true;
-    }
-    return false;
+static bool reaches(const LStmt *s, const void *buf) {
+    return s->ptr == buf || (loop_is_access(s) && s->buf == buf);
 }
 
 /* One of several kernels: what it needs of the arguments. */
@@ -345,7 +339,7 @@ static CuFn *of_stage(const CuFn *f, const LKernel *k) {
     bool *has = NEWN(f->a, bool, k->bufs.n + 1);
     *part = *f;
     part->k = k;
-    for (int i = 0; i < k->bufs.n; i++) has[i] = reaches(k->body, k->bufs.v[i]);
+    for (int i = 0; i < k->bufs.n; i++) has[i] = loop_find(k->body, reaches, k->bufs.v[i]);
     part->has = has;
     cu_schedule(part);
     return part;

@@ -77,9 +77,13 @@ void cu_statement(CuFn *f, const LStmt *s) {
 }
 
 void cu_block(CuFn *f, const LStmt *s) {
-    for (; s; s = s->next) {
-        const LStmt *last = f->sched.kind == CU_THREAD || f->run ? NULL : cu_run(f, s);
-        if (!last) cu_statement(f, s);
-        if (last) s = last;
+    while (s) {
+        const CuRun *r = f->sched.kind == CU_THREAD || f->run ? NULL : cu_run_at(f, s);
+        const LStmt *next = r ? r->end : s->next;
+        if (r)
+            cu_run(f, r);
+        else
+            cu_statement(f, s);
+        s = next;
     }
 }

@@ -38,7 +38,7 @@ static void use(LStmt *s, const LBuf *b, LBuf *local) {
 static void store_last(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStmt *to) {
     LStmt *load = NEW(a, LStmt), *store = NEW(a, LStmt);
     LReg *r = NEW(a, LReg);
-    *r = (LReg){.id = k->n_regs++, .dt = local->dt, .hint = local->name};
+    *r = (LReg){.id = k->n_regs++, .dt = local->dt, .hint = local->name, .def = load};
     *load = (LStmt){.kind = L_LOAD, .buf = local, .dst = r, .span = to->span, .next = store};
     *store = *to;
     store->src = r;

@@ -28,10 +28,10 @@ static const CuRun *run_of(const CuFn *f) {
 }
 
 static bool is_direct(const CuRun *r, const LStmt *loop) {
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
-        if (s == r->last) return false;
     }
+    return false;
 }
 
 bool cu_has_parts(const CuFn *f) {
@@ -96,7 +96,7 @@ static void body(CuFn *f) {
     if (f->used[c->parallel->var->id])
         cu_line(f, "const int64_t %s = gn_at.row;", f->reg[c->parallel->var->id]);
     pure(f, c->parallel->body, r->first);
-    cu_run(f, r->first);
+    cu_run(f, r);
     cu_close(f);
 }
 

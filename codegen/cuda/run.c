@@ -6,7 +6,7 @@
 static const char *const fold_op[] = {
     [RED_SUM] = "GnSum", [RED_MAX] = "GnMax", [RED_MIN] = "GnMin"};
 
-static const CuRun *find(const CuFn *f, const LStmt *s) {
+const CuRun *cu_run_at(const CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->sched.runs.n; i++)
         if (f->sched.runs.v[i].first == s) return &f->sched.runs.v[i];
     return NULL;
@@ -34,7 +34,7 @@ typedef struct {
 /* The first access to b that way: LStmtKind, or -1 for any. */
 static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const LStmt *loop,
                         const LBuf *b, int kind) {
-    for (; s; s = s->next) {
+    for (; s != end; s = s->next) {
         bool access = s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOAD;
         if (access && s->buf == b && (kind < 0 || (int)s->kind == kind)) return (Spot){s, loop};
         if (s->kind == L_FOR || s->kind == L_IF) {
@@ -43,7 +43,6 @@ static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const L
             Spot found = find_access(f, s->body, NULL, in, b, kind);
             if (found.at) return found;
         }
-        if (s == end) break;
     }
     return (Spot){NULL, NULL};
 }
@@ -73,14 +72,13 @@ static bool is_fold(const LStmt *s, const LStmt *loop) {
 /* inner: those whose sum is made anew for each entry, else those of the whole run. */
 static void find_folds(CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end, const LStmt *loop,
                        bool inner, Folds *out) {
-    for (; s; s = s->next) {
+    for (; s != end; s = s->next) {
         if (is_fold(s, loop) && cu_is_inner(r, s->buf) == inner) {
             Fold x = {s, fresh(f, "sum")};
             vec_push(f->a, out, x);
         }
         const LStmt *in = cu_is_columns(f, s) ? s : loop;
         if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, r, s->body, NULL, in, inner, out);
-        if (s == end) break;
     }
 }
 
@@ -281,12 +279,6 @@ typedef struct {
 } Cell;
 typedef VEC(Cell) Cells;
 
-static const LStmt *definition(const LStmt *s, const LReg *r) {
-    for (; s; s = s->next)
-        if (s->kind == L_LET && s->dst == r) return s;
-    return NULL;
-}
-
 /* The element of a cell in memory, as its access would write it, at this thread's column. */
 static const char *cell_memory(CuFn *f, Spot spot) {
     const LStmt *at = spot.at, *loop = spot.loop;
@@ -294,9 +286,9 @@ static const char *cell_memory(CuFn *f, Spot spot) {
     for (int i = 0; i < at->buf->rank; i++) {
         int id = at->idx[i]->id;
         keep[i] = f->reg[id];
-        const LStmt *d = definition(loop->body, at->idx[i]);
+        const LStmt *d = at->idx[i]->def;
         if (at->idx[i] == loop->var) f->reg[id] = f->column;
-        if (!d) continue;
+        if (d->kind != L_LET || !loop_has(loop->body, d)) continue;
         const char *column = f->reg[loop->var->id];
         f->reg[loop->var->id] = f->column;
         f->reg[id] = arena_printf(f->a, "(%s)", cu_let(f, d));
@@ -309,11 +301,11 @@ static const char *cell_memory(CuFn *f, Spot spot) {
 
 static bool is_top_store(const CuRun *r, const LStmt *at) {
     if (at->kind != L_STORE) return false;
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         for (const LStmt *p = s->kind == L_FOR && s->sched.vector ? s->body : NULL; p; p = p->next)
             if (p == at) return true;
-        if (s == r->last) return false;
     }
+    return false;
 }
 
 static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
@@ -321,7 +313,7 @@ static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
         const LBuf *b = f->k->bufs.v[i];
         Spot spot = {NULL, NULL};
         if (f->sched.cell[i] == r - f->sched.runs.v + 1)
-            spot = find_access(f, r->first, r->last, NULL, b, -1);
+            spot = find_access(f, r->first, r->end, NULL, b, -1);
         if (!spot.at) continue;
         Cell c = {spot, fresh(f, "cell")};
         cu_line(f, "%s %s = 0;", cu_type(b->dt), c.name);
@@ -351,17 +343,16 @@ static void end_cells(CuFn *f, const Cells *cells, int outer) {
 /* ---- the run ----------------------------------------------------------------------- */
 /* Values at the top of a run hang on nothing in it: they come first. */
 static void hoist(CuFn *f, const CuRun *r) {
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         bool value = s->kind == L_LET || s->kind == L_LOAD;
         if (value && f->used[s->dst->id]) cu_statement(f, s);
-        if (s == r->last) break;
     }
 }
 
 /* A local array: of each column what its other dimensions hold. */
 static void column_array(CuFn *f, const CuRun *r, const LBuf *b) {
     const char *name = f->local[b->id];
-    Spot spot = find_access(f, r->first, r->last, NULL, b, -1);
+    Spot spot = find_access(f, r->first, r->end, NULL, b, -1);
     int place = place_of(spot);
     if (!f->local_used[b->id]) return;
     if (b->rank == 1)
@@ -380,23 +371,22 @@ static void columns(CuFn *f, const CuRun *r) {
         return;
     }
     begin_cells(f, r, &cells);
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         bool hoisted = !r->together && (s->kind == L_LET || s->kind == L_LOAD);
         if (s->kind == L_LOCAL && s->buf->rank)
             column_array(f, r, s->buf);
         else if (!hoisted && !split_loop(f, s))
             cu_statement(f, s);
-        if (s == r->last) break;
     }
     end_cells(f, &cells, outer);
 }
 
 static bool splits(CuFn *f, const CuRun *r) {
     const LBuf *target[CU_TARGETS_MAX];
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (cu_split_targets(f, s, target)) return true;
-        if (s == r->last) return false;
     }
+    return false;
 }
 
 /* Every lane has a column each time. */
@@ -413,24 +403,21 @@ void cu_wait(CuFn *f) {
 
 /* Somebody asks which column it is: not where there is but one, and in arrays. */
 static bool asks(const CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end) {
-    for (; s; s = s->next) {
+    for (; s != end; s = s->next) {
         bool columns = cu_is_columns(f, s);
         if (columns && f->used[s->var->id] && !cu_takes_turns(r, s)) return true;
         if (!columns && loop_has_body(s) && asks(f, r, s->body, NULL)) return true;
-        if (s == end) break;
     }
     return false;
 }
 
-const LStmt *cu_run(CuFn *f, const LStmt *s) {
-    const CuRun *r = find(f, s);
-    if (!r) return NULL;
+void cu_run(CuFn *f, const CuRun *r) {
     Folds folds = {0};
     int outer = f->alias.n;
     const char *lo, *hi, *c = f->reg[r->range->var->id];
     if (!r->together) hoist(f, r);
     cu_bounds(f, r->range, &lo, &hi);
-    if (!f->parts) find_folds(f, r, r->first, r->last, NULL, false, &folds);
+    if (!f->parts) find_folds(f, r, r->first, r->end, NULL, false, &folds);
     begin_folds(f, &folds);
     bool masked = (splits(f, r) || r->together || r->dots) && !all_lanes(f, r);
     const int pack = cu_pack_of(f, r);
@@ -438,7 +425,7 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     const char *at = pack > 1 ? fresh(f, "first") : c;
     f->on = masked ? "gn_on" : NULL;
     if (r->together) {
-        if (masked || pack > 1 || asks(f, r, r->first, r->last))
+        if (masked || pack > 1 || asks(f, r, r->first, r->end))
             cu_line(f, "const int64_t %s = gn.lane%s;", at, times);
         if (masked) f->on = fresh(f, "on");
         if (masked) cu_line(f, "const bool %s = %s < %s;", f->on, at, hi);
@@ -466,5 +453,4 @@ const LStmt *cu_run(CuFn *f, const LStmt *s) {
     f->alias.n = outer;
     if (r->settles && !f->parts) cu_wait(f);
     end_folds(f, r, &folds, false);
-    return r->last;
 }

@@ -15,60 +15,49 @@ static bool is_pure(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
 
-/* What defines r: a statement, or the loop whose variable it is. */
-static const LStmt *definition(const LStmt *s, const LReg *r) {
-    for (const LStmt *in; s; s = s->next) {
-        if ((s->kind == L_FOR ? s->var : s->dst) == r) return s;
-        if (loop_has_body(s) && (in = definition(s->body, r))) return in;
-    }
-    return NULL;
-}
-
-static bool is_size(const LStmt *all, const LReg *r, int64_t n) {
-    const LStmt *d = definition(all, r);
+static bool is_size(const LReg *r, int64_t n) {
+    const LStmt *d = r->def;
     int64_t size;
-    return d && d->kind == L_LET && d->fn == L_FN_SIZE && expr_is_const(d->size, &size) &&
-           size == n;
+    return d->kind == L_LET && d->fn == L_FN_SIZE && expr_is_const(d->size, &size) && size == n;
 }
 
-static bool is_below(const LStmt *all, const LReg *r, int64_t n) {
-    const LStmt *d = definition(all, r);
+static bool is_below(const LReg *r, int64_t n) {
+    const LStmt *d = r->def;
     int64_t extent;
-    return d && d->kind == L_FOR && d->range == LR_EXTENT && expr_is_const(d->extent, &extent) &&
+    return d->kind == L_FOR && d->range == LR_EXTENT && expr_is_const(d->extent, &extent) &&
            extent <= n;
 }
 
-static bool is_product(const LStmt *all, const LReg *r, const LReg *by, int64_t n) {
-    const LStmt *d = definition(all, r);
-    if (!d || d->kind != L_LET || d->fn != L_FN_IMUL) return false;
-    return (d->arg[0] == by && is_size(all, d->arg[1], n)) ||
-           (d->arg[1] == by && is_size(all, d->arg[0], n));
+static bool is_product(const LReg *r, const LReg *by, int64_t n) {
+    const LStmt *d = r->def;
+    if (d->kind != L_LET || d->fn != L_FN_IMUL) return false;
+    return (d->arg[0] == by && is_size(d->arg[1], n)) || (d->arg[1] == by && is_size(d->arg[0], n));
 }
 
 /* An index x of a dimension that has each of the loop's iterations n places: i * n + c, c < n. */
-static bool is_block_of(const LStmt *all, const LReg *x, const LStmt *loop, const Expr *dim) {
-    const LStmt *d = definition(all, x);
+static bool is_block_of(const LReg *x, const LStmt *loop, const Expr *dim) {
+    const LStmt *d = x->def;
     int64_t size, n;
     if (!expr_is_const(dim, &size) || !expr_is_const(loop->extent, &n) || n == 0 || size % n)
         return false;
-    if (!d || d->kind != L_LET || d->fn != L_FN_IADD) return false;
+    if (d->kind != L_LET || d->fn != L_FN_IADD) return false;
     n = size / n;
-    return (is_product(all, d->arg[0], loop->var, n) && is_below(all, d->arg[1], n)) ||
-           (is_product(all, d->arg[1], loop->var, n) && is_below(all, d->arg[0], n));
+    return (is_product(d->arg[0], loop->var, n) && is_below(d->arg[1], n)) ||
+           (is_product(d->arg[1], loop->var, n) && is_below(d->arg[0], n));
 }
 
 /* Every store and acc to an argument below s, and every load of what is written, is at a place of
  * the loop's iteration alone: its variable is an index, always the same one, or the block that it
- * has of a dimension.  all: the kernel's statements. */
-static bool all_at(const LStmt *s, const LStmt *loop, const LStmt *all, int *place) {
+ * has of a dimension. */
+static bool all_at(const LStmt *s, const LStmt *loop, int *place) {
     for (; s; s = s->next) {
-        if (loop_has_body(s) && !all_at(s->body, loop, all, place)) return false;
+        if (loop_has_body(s) && !all_at(s->body, loop, place)) return false;
         if (!loop_is_access(s) || s->buf->kind == LB_LOCAL || !s->buf->written) continue;
         int *p = &place[s->buf->id], at = -1;
         for (int i = 0; i < s->buf->rank; i++) {
             if (s->idx[i] == loop->var && (*p < 0 || *p == i)) at = i;
             if (*p >= 0 && *p != MAX_RANK + i) continue;
-            if (is_block_of(all, s->idx[i], loop, s->buf->dim[i])) at = MAX_RANK + i;
+            if (is_block_of(s->idx[i], loop, s->buf->dim[i])) at = MAX_RANK + i;
         }
         if (at < 0) return false;
         *p = at;
@@ -94,11 +83,10 @@ static const LStmt *collapsible(CuFn *f, const LStmt *body, bool vector_too) {
     if (!l || loads_written(body) || (l->sched.vector && !vector_too)) return NULL;
     int *place = NEWN(f->a, int, f->k->bufs.n + 1);
     for (int i = 0; i < f->k->bufs.n; i++) place[i] = -1;
-    return all_at(l->body, l, f->k->body, place) ? l : NULL;
+    return all_at(l->body, l, place) ? l : NULL;
 }
 
-/* The loop whose iterations go to threads; a kernel that does more after it is serial. */
-static const LStmt *parallel_loop(const LKernel *k) {
+const LStmt *cu_parallel_loop(const LKernel *k) {
     const LStmt *s = k->body;
     while (s && is_pure(s)) s = s->next;
     return s && s->kind == L_FOR && s->sched.parallel && !s->next ? s : NULL;
@@ -159,7 +147,7 @@ static void choose_lanes(CuSched *c) {
 /* Teams for rows: false = they cannot be. */
 static bool schedule_teams(CuFn *f, bool wide) {
     CuSched *c = &f->sched;
-    *c = (CuSched){.parallel = parallel_loop(f->k), .wide = wide};
+    *c = (CuSched){.parallel = cu_parallel_loop(f->k), .wide = wide};
     if (loop_is_joined(f->k)) return false;
     c->body = c->parallel ? c->parallel->body : f->k->body;
     if (c->parallel) collapse(f, false);
@@ -175,29 +163,21 @@ static bool schedule_teams(CuFn *f, bool wide) {
 /* A thread for each row, or element. */
 static void schedule_threads(CuFn *f) {
     CuSched *c = &f->sched;
-    *c = (CuSched){.parallel = parallel_loop(f->k)};
+    *c = (CuSched){.parallel = cu_parallel_loop(f->k)};
     if (loop_is_joined(f->k)) return;
     c->body = c->parallel ? c->parallel->body : f->k->body;
     if (c->parallel) collapse(f, false);
     if (c->parallel) collapse(f, true);
 }
 
-bool cu_has_range(const LStmt *s, LRangeKind range) {
-    for (; s; s = s->next) {
-        if (s->kind == L_FOR && s->range == range) return true;
-        if (loop_has_body(s) && cu_has_range(s->body, range)) return true;
-    }
-    return false;
-}
-
 static bool has_entries(const LStmt *s) {
-    return cu_has_range(s, LR_SEGMENT) || cu_has_range(s, LR_CHUNK);
+    return loop_has_range(s, LR_SEGMENT) || loop_has_range(s, LR_CHUNK);
 }
 
 /* ---- which schedule ---------------------------------------------------------------- */
 /* Rows in another order, so that a team can have their entries (heads.c). */
 static bool schedule_turned(CuFn *f, const LKernel *k, bool heads, bool wide) {
-    const LKernel *turned = cu_turn_rows(f->a, k, parallel_loop(k), heads, wide);
+    const LKernel *turned = cu_turn_rows(f->a, k, heads, wide);
     if (!turned) return false;
     f->k = turned;
     return schedule_teams(f, wide) && (!heads || f->sched.n_inner);
@@ -221,7 +201,7 @@ static bool schedule_as(CuFn *f, const LKernel *k, int way) {
 /* The first way in which the fewest loops over entries are left to one thread after the other. */
 void cu_schedule(CuFn *f) {
     const LKernel *k = f->k;
-    const LStmt *parallel = parallel_loop(k);
+    const LStmt *parallel = cu_parallel_loop(k);
     bool turns = parallel && !loop_is_joined(k) && has_entries(parallel->body);
     CuFn best = *f;
     int least = -1;

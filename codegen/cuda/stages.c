@@ -23,12 +23,6 @@ typedef struct {
 } Row;
 
 /* ---- where ----------------------------------------------------------------------------- */
-static const LStmt *alone(const LStmt *s, LStmt *room) {
-    *room = *s;
-    room->next = NULL;
-    return room;
-}
-
 /* Nothing that it needs is the row's but what may be computed anew. */
 static bool is_anew(const Row *r, int i) {
     const LStmt *s = r->in.v[i];
@@ -42,12 +36,10 @@ static bool is_anew(const Row *r, int i) {
 /* The last statement that needs a register or a local array of statement i. */
 static int last_use(const Row *r, int i) {
     const LStmt *s = r->in.v[i];
-    LStmt room;
     int last = i;
     if (r->anew[i]) return i;
     for (int j = i + 1; j < r->in.n; j++) {
-        const LStmt *other = alone(r->in.v[j], &room);
-        bool array = s->kind == L_LOCAL && loop_count_accesses(other, s->buf) > 0;
+        bool array = s->kind == L_LOCAL && loop_depends(r->in.v[j], s);
         if (array || (s->dst && loop_reads(r->in.v[j], s->dst))) last = j;
     }
     return last;
@@ -69,59 +61,28 @@ static Row row_of(Arena *a, const LKernel *k, const LStmt *parallel) {
 }
 
 /* ---- a stage --------------------------------------------------------------------------- */
-static bool is_written(const LStmt *s, const LBuf *b) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == b) return true;
-        if (loop_has_body(s) && is_written(s->body, b)) return true;
-    }
-    return false;
+static bool writes(const LStmt *s, const void *buf) {
+    return (s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf;
 }
 
-static LStmt *copy(Arena *a, LBuf *const *buf, const LStmt *s) {
-    LStmt *head = NULL, **tail = &head;
-    for (; s; s = s->next) {
-        LStmt *c = *tail = NEW(a, LStmt);
-        *c = *s;
-        c->next = NULL;
-        if (s->buf && s->buf->kind != LB_LOCAL) c->buf = buf[s->buf->id];
-        if (s->ptr) c->ptr = buf[s->ptr->id];
-        if (loop_has_body(s)) c->body = copy(a, buf, s->body);
-        tail = &c->next;
+/* Leaves statements first .. end - 1 of the row, and what is computed anew. */
+static void keep(const Row *r, LStmt **at, int first, int end) {
+    for (int i = 0; *at; i++) {
+        if (i >= end || (i < first && !r->anew[i]))
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
     }
-    return head;
-}
-
-/* Statements first .. end - 1 of the row, and what is computed anew. */
-static LStmt *piece(const Row *r, int first, int end) {
-    LStmt *head = NULL, **tail = &head;
-    for (int i = 0; i < end; i++) {
-        if (i < first && !r->anew[i]) continue;
-        *tail = NEW(r->a, LStmt);
-        alone(r->in.v[i], *tail);
-        tail = &(*tail)->next;
-    }
-    return head;
 }
 
 static LKernel *stage(const Row *r, int first, int end, int number) {
-    LKernel *k = NEW(r->a, LKernel);
-    LStmt *row = piece(r, first, end), **tail = &k->body;
-    *k = *r->k;
+    LKernel *k = loop_copy(r->a, r->k);
+    LStmt *s = k->body;
     k->name = arena_printf(r->a, "%s_stage%d", r->k->name, number);
-    k->bufs.v = NEWN(r->a, LBuf *, k->bufs.n + 1);
-    k->bufs.cap = k->bufs.n;
-    for (int i = 0; i < k->bufs.n; i++) {
-        LBuf *b = k->bufs.v[i] = NEW(r->a, LBuf);
-        *b = *r->k->bufs.v[i];
-        b->written = is_written(row, r->k->bufs.v[i]);
-    }
-    for (const LStmt *s = r->k->body; s; s = s->next) {
-        LStmt room;
-        alone(s, &room);
-        if (s == r->parallel) room.body = row;
-        *tail = copy(r->a, k->bufs.v, &room);
-        tail = &(*tail)->next;
-    }
+    while (!s->sched.parallel) s = s->next;
+    keep(r, &s->body, first, end);
+    for (int i = 0; i < k->bufs.n; i++)
+        k->bufs.v[i]->written = loop_find(s->body, writes, k->bufs.v[i]);
     return k;
 }
 
@@ -133,7 +94,7 @@ static bool is_shared_out(const CuFn *f, const LKernel *k) {
     cu_schedule(&try);
     const CuSched *c = &try.sched;
     if (cu_serial_entries(&try)) return false;
-    return c->kind != CU_THREAD || c->n_inner || !cu_has_range(c->body, LR_EXTENT);
+    return c->kind != CU_THREAD || c->n_inner || !loop_has_range(c->body, LR_EXTENT);
 }
 
 static int next_cut(const Row *r, int from) {
@@ -147,7 +108,7 @@ static int longest(const CuFn *f, const Row *r, int first) {
     for (int end = first; end < r->in.n;) {
         end = next_cut(r, end);
         const LKernel *k = stage(r, first, end, 0);
-        bool entries = cu_has_range(k->body, LR_SEGMENT);
+        bool entries = loop_has_range(k->body, LR_SEGMENT);
         if (is_shared_out(f, k) || (best == 0 && !entries))
             best = end;
         else if (best)

@@ -94,6 +94,8 @@ static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
         LStmt *c = *tail = NEW(a, LStmt);
         *c = *s;
         c->next = NULL;
+        if (c->dst) c->dst->def = c;
+        if (c->var) c->var->def = c;
         if (loop_has_body(s)) c->body = kept(a, x, s->body);
         tail = &c->next;
     }
@@ -110,6 +112,7 @@ static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers)
     }
     LStmt *c = NEW(a, LStmt);
     *c = *loop;
+    c->var->def = c;
     c->body = kept(a, &x, loop->body);
     return c;
 }
@@ -143,8 +146,10 @@ void cu_split_sums(Arena *a, LKernel *k, LStmt *row, bool wide) {
         columns->var = NEW(a, LReg);
         *columns->var = *s->var;
         columns->var->id = k->n_regs++;
+        columns->var->def = columns;
         cu_replace(columns->body, s->var, columns->var);
         *s = *numbers;
+        s->var->def = s;
         s->next = columns;
         s = columns;
     }

@@ -58,15 +58,15 @@ static Access *note_access(Team *t, const LStmt *s, const LStmt *loop) {
 }
 
 static bool is_top(const CuRun *r, const LStmt *loop) {
-    for (const LStmt *s = r->first;; s = s->next) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
-        if (s == r->last) return false;
     }
+    return false;
 }
 
 /* Accesses of a run: folds are accs whose place does not follow the column. */
 static void note_run(Team *t, const CuRun *r, const LStmt *s, const LStmt *loop, const LStmt *end) {
-    for (; s; s = s->next) {
+    for (; s != end; s = s->next) {
         if (loop_is_access(s)) {
             Access *a = note_access(t, s, loop);
             a->run = t->f->sched.runs.n - 1;
@@ -79,19 +79,19 @@ static void note_run(Team *t, const CuRun *r, const LStmt *s, const LStmt *loop,
         bool own = loop && loop->range == LR_SEGMENT;
         if (loop_has_body(s))
             note_run(t, r, s->body, !own && cu_is_columns(t->f, s) ? s : loop, NULL);
-        if (s == end) break;
     }
 }
 
 /* top: s is the row's list. */
 static void note_block(Team *t, const LStmt *s, bool top) {
-    for (; s && t->ok; s = s->next) {
+    for (const LStmt *next; s && t->ok; s = next) {
         CuRun r;
+        next = s->next;
         if (cu_find_run(t->f, s, &r)) {
             r.at_top = top;
             vec_push(t->f->a, &t->f->sched.runs, r);
-            note_run(t, &r, r.first, NULL, r.last);
-            s = r.last;
+            note_run(t, &r, r.first, NULL, r.end);
+            next = r.end;
             continue;
         }
         if (loop_is_access(s)) note_access(t, s, NULL)->top = top;
@@ -199,11 +199,11 @@ static bool is_fine(Team *t, bool *own_lane) {
 
 /* ---- registers for rows ------------------------------------------------------------ */
 static bool defined_below(const CuRun *run, const LReg *r) {
-    for (const LStmt *s = run->first;; s = s->next) {
+    for (const LStmt *s = run->first; s != run->end; s = s->next) {
         if (s->kind == L_FOR && s->var == r) return true;
         if (loop_has_body(s) && loop_defines(s->body, r)) return true;
-        if (s == run->last) return false;
     }
+    return false;
 }
 
 /* All accesses are in one run, at one element per column. */

@@ -88,6 +88,35 @@ static void round_trip(Ctx *c, void *arg) {
     CHECK_STR(b.s, text);
 }
 
+static const char *printed(Ctx *c, const Module *m, const LKernel *k) {
+    StrBuf b = sb_new(c->a);
+    loop_print(&b, m, k);
+    return b.s;
+}
+
+/* A register knows what gives it a value, a copy's the copy's. */
+static void copied(Ctx *c, void *arg) {
+    (void)arg;
+    Module *m = module(c);
+    const char *text = good(c);
+    LKernel *k = parse(c, m, text);
+    CHECK(k != NULL);
+    if (!k) return;
+    LKernel *copy = loop_copy(c->a, k);
+    CHECK_MSG(loop_verify(c, m, copy), "%s", first_error(c));
+    CHECK_STR(printed(c, m, copy), text);
+    LStmt *loop = copy->body->next->next;
+    CHECK(loop->kind == L_FOR && loop->var->def == loop && !loop_has(k->body, loop));
+    loop->body = loop->body->next;
+    copy->body->size = expr_const(c->a, 7);
+    copy->bufs.v[0]->name = "other";
+    CHECK_STR(printed(c, m, k), text);
+    copy->body->dst->def = loop;
+    CHECK(!loop_verify(c, m, copy));
+    CHECK_MSG(strstr(first_error(c), "register 0 is another statement's") != NULL, "got: %s",
+              first_error(c));
+}
+
 typedef struct {
     const char *from, *to, *error;
 } Case;
@@ -104,6 +133,10 @@ static void refused(Ctx *c, void *arg) {
 
 TEST(kernels_print_as_they_were_read) {
     with_ctx(round_trip, NULL);
+}
+
+TEST(copies_of_kernels_are_their_own) {
+    with_ctx(copied, NULL);
 }
 
 TEST(broken_kernels_are_refused) {
