@@ -21,11 +21,12 @@ GEN = $(BUILD)/gen/frontend/lex.c $(BUILD)/gen/frontend/grammar.c
 COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard ir/*.c ir/op/*.c \
     passes/*.c codegen/*.c codegen/*/*.c)
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
-RUNTIME_SRC = $(filter-out runtime/cuda/%,$(wildcard runtime/*.c runtime/*/*.c))
+RUNTIME_SRC = $(filter-out runtime/cuda/% runtime/infer/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
-# Of these what programs that only predict may need: no command line, no import, no library.
+# Of these what programs that only predict may need: no command line, no import, no library, no device.
 INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o batch/sample_cluster.o \
-    exec/gemm_serial.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o
+    exec/gemm_serial.o exec/device.o exec/device_batch.o exec/device_phase.o exec/device_spmm.o exec/profile.o \
+    exec/limits.o device_maps.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
 HELPS = $(addprefix $(BUILD)/help.,man bash zsh fish)
@@ -132,7 +133,7 @@ $(BUILD)/runtime/exec/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
 $(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
 # Read or asked once a run: compiled for size, of which libraries that only predict have little.
-SMALL = batch/batch_source bind_form bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column \
+SMALL = batch/batch_sizes batch/batch_source bind bind_form bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column \
     graph_dlpack graph_snapshot memory memory_limit model node_names options session_device session_dlpack session_embed session_whole \
     session_subgraph trainer weights data/dataset init splits variant data/encoder data/io data/json data/npy data/safetensors \
     data/schema
@@ -141,7 +142,7 @@ $(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os
 # What is asked once, by people, is compiled small: libraries that only predict have it, too.
 $(BUILD)/runtime/describe.o: private CFLAGS_ALL += -Os
 RUNTIME_CC = $(CC) $(CFLAGS_ALL) -fPIC -fno-semantic-interposition -ffunction-sections -fdata-sections -I. -Iruntime/include
-$(RUNTIME_OBJ) $(BUILD)/runtime/exec/gemm_serial_plain.o: $(BUILD)/runtime.flags
+$(RUNTIME_OBJ) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o: $(BUILD)/runtime.flags
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	$(RUNTIME_CC) -c -o $@ $<

@@ -71,7 +71,7 @@ static gnnc_status create_tables(gnnc_trainer *t) {
     for (int k = 0; k < 2; k++)
         for (int v = 0; v < p->n_vars; v++)
             if (p->vars[v].kind == order[k] && p->vars[v].buf >= 0) t->shown[t->n_shown++] = v;
-    return rt_scalars_init(t);
+    return t->training ? t->training->init_scalars(t) : GNNC_OK;
 }
 
 gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const RtAlloc *from,
@@ -86,7 +86,7 @@ gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const 
     pthread_mutex_init(&t->counting, NULL);
     rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
     t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
-    t->last_phase = -1;
+    t->last_phase = t->keep = -1;
     atomic_init(&t->stop, 0);
     atomic_init(&t->n_holders, 1);
     t->options = rt_options_of(t->program);
@@ -98,10 +98,39 @@ gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const 
     return st;
 }
 
+/* ---- what training wants besides ------------------------------------------------------- */
+/* What was tuned counts where the user chose nothing. */
+static void use_tuned(gnnc_trainer *t, const char *directory) {
+    RtOptions *o = &t->options;
+    RtChoice c;
+    if (!o->tuned || !directory || !rt_tuned_find(t, directory, &c)) return;
+    if (o->variant < 0 && c.variant < t->program->n_variants) o->variant = c.variant;
+    if (o->threads || o->serial_ns >= 0) return;
+    o->threads = c.threads;
+    o->serial_ns = c.serial_ns;
+}
+
+static gnnc_status reserve_history(gnnc_trainer *t) {
+    return rt_history_reserve(t, 0, t->options.epochs);
+}
+
+static gnnc_status reserve_best(gnnc_trainer *t) {
+    if (t->keep < 0) return GNNC_OK;
+    for (int i = 0; i < t->n_shown; i++) t->best_bytes += rt_var_bytes(t, t->shown[i]);
+    t->best = rt_pool_alloc(&t->rt.pool, t->best_bytes, 1);
+    if (!t->best) return rt_fail_nomem(&t->rt.err, "the kept parameters");
+    return rt_device_keep(&t->x, t->best_bytes);
+}
+
 static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .stop_batches = rt_batches_stop,
                                     .device_sampler_lacks = rt_device_sampler_lacks,
-                                    .resume = rt_checkpoint_resume};
+                                    .resume = rt_checkpoint_resume,
+                                    .init_scalars = rt_scalars_init,
+                                    .use_tuned = use_tuned,
+                                    .reserve_history = reserve_history,
+                                    .reserve_best = reserve_best,
+                                    .restart_profile = rt_profile_restart};
 
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
@@ -193,14 +222,6 @@ static void start_schedule(gnnc_trainer *t) {
                                .larger_is_better = t->keep >= 0 && r->keep_max};
 }
 
-static gnnc_status alloc_best(gnnc_trainer *t) {
-    if (t->keep < 0) return GNNC_OK;
-    for (int i = 0; i < t->n_shown; i++) t->best_bytes += rt_var_bytes(t, t->shown[i]);
-    t->best = rt_pool_alloc(&t->rt.pool, t->best_bytes, 1);
-    if (!t->best) return rt_fail_nomem(&t->rt.err, "the kept parameters");
-    return rt_device_keep(&t->x, t->best_bytes);
-}
-
 static bool has_late_relations(const rt_program *p) {
     for (int s = 0; s < p->n_spaces; s++)
         if (p->spaces[s].kind == RT_SP_EDGE && p->spaces[s].rel == RT_REL_WHERE) return true;
@@ -241,7 +262,7 @@ static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p) {
     t->n_shown = t->n_scalars = 0;
     t->memory = (RtMemory){.batch = t->options.batch}; /* was planned for other buffers */
     TRY(st, create_tables(t));
-    if (t->x.profile) TRY(st, rt_profile_restart(t));
+    if (t->x.profile) TRY(st, t->training->restart_profile(t));
     st = bind_sizes(t);
 out:
     return st;
@@ -320,7 +341,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, choose_variant(t));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));
-    TRY(st, rt_history_reserve(t, 0, t->options.epochs));
+    if (t->training) TRY(st, t->training->reserve_history(t));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
     TRY(st, rt_device_place(&t->x, &t->memory));
@@ -330,21 +351,10 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     rt_push_vars(&t->x);
     if (t->training) TRY(st, t->training->start_batches(t));
-    TRY(st, alloc_best(t));
+    if (t->training) TRY(st, t->training->reserve_best(t));
     st = rt_device_spmm_open(&t->x);
 out:
     return st;
-}
-
-/* What was tuned counts where the user chose nothing. */
-static void use_tuned(gnnc_trainer *t, const char *directory) {
-    RtOptions *o = &t->options;
-    RtChoice c;
-    if (!o->tuned || !directory || !rt_tuned_find(t, directory, &c)) return;
-    if (o->variant < 0 && c.variant < t->program->n_variants) o->variant = c.variant;
-    if (o->threads || o->serial_ns >= 0) return;
-    o->threads = c.threads;
-    o->serial_ns = c.serial_ns;
 }
 
 static gnnc_status start_team(gnnc_trainer *t) {
@@ -382,7 +392,7 @@ static gnnc_status load(gnnc_trainer *t, const char *directory) {
     t->rt.no_amx = !t->options.amx;
     /* Asked for by every trainer: results do not depend on who ran in this process before. */
     t->rt.amx = t->options.amx && rt_amx_use() && rt_pieces_here();
-    use_tuned(t, directory);
+    if (t->training) t->training->use_tuned(t, directory);
     start_schedule(t);
     gnnc_status st = start_team(t);
     if (st == GNNC_OK) st = prepare(t, directory);

@@ -55,6 +55,12 @@ typedef struct RtTraining {
     void (*stop_batches)(gnnc_trainer *t);
     const char *(*device_sampler_lacks)(const rt_program *p);
     gnnc_status (*resume)(gnnc_trainer *t, const struct RtSource *from);
+    gnnc_status (*init_scalars)(gnnc_trainer *t);
+    /* Before data are read, from this directory or, NULL, from none; once all else is planned. */
+    void (*use_tuned)(gnnc_trainer *t, const char *directory);
+    gnnc_status (*reserve_history)(gnnc_trainer *t);
+    gnnc_status (*reserve_best)(gnnc_trainer *t);
+    gnnc_status (*restart_profile)(gnnc_trainer *t);
 } RtTraining;
 
 struct gnnc_trainer {

@@ -33,10 +33,6 @@ static gnnc_status make_tables(RtDevice *d) {
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
-bool rt_runs_on_host(const rt_program *p) {
-    return !p->device || (p->n_phases > 0 && p->phases[0].run);
-}
-
 /* A machine without a GPU is no failure where the host can do the work; one that ran out of
  * memory is. */
 static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
@@ -166,33 +162,11 @@ static gnnc_status download_scalars(RtDevice *d) {
     return st;
 }
 
-void rt_push(RtExec *x, int b) {
-    x->rt->vars_changed |= b >= 0 && x->program->bufs[b].kind == RT_BUF_VAR;
-    if (x->rt->device && b >= 0) x->rt->device->newer[b] = RT_HOST_NEWER;
-}
-
-gnnc_status rt_pull(RtExec *x, int b) {
+gnnc_status rt_device_download(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
-    if (!d || b < 0 || d->newer[b] != RT_DEVICE_NEWER) return GNNC_OK;
     if (is_scalar_output(&x->program->bufs[b])) return download_scalars(d);
     gnnc_status st = d->ops->download(d, x->buf[b], d->at.buf[b], d->at.n_bytes[b]);
     if (st == GNNC_OK) d->newer[b] = RT_SAME;
-    return st;
-}
-
-static bool is_kept_var(const rt_var *v) {
-    return v->kind == RT_VAR_KEPT;
-}
-
-void rt_push_vars(RtExec *x) {
-    for (int v = 0; v < x->program->n_vars; v++)
-        if (!is_kept_var(&x->program->vars[v])) rt_push(x, x->program->vars[v].buf);
-}
-
-gnnc_status rt_pull_vars(RtExec *x) {
-    gnnc_status st = GNNC_OK;
-    for (int v = 0; v < x->program->n_vars && st == GNNC_OK; v++)
-        if (!is_kept_var(&x->program->vars[v])) st = rt_pull(x, x->program->vars[v].buf);
     return st;
 }
 

@@ -213,6 +213,7 @@ void rt_device_close(RtExec *x);
 gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
 /* Uploads what is newer here. */
 gnnc_status rt_device_upload(RtDevice *d);
+gnnc_status rt_device_download(RtExec *x, int b); /* for rt_pull() */
 /* Runs a phase: uploads what is newer here, then the phase or its recording. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
 /* Before it for a mini-batch, x being the batch's: uploads what it brings.  `offset`: of the

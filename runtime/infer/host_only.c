@@ -1,0 +1,123 @@
+/* In place of exec/device*.c, device_maps.c and exec/profile.c, where programs predict on the host
+ * alone (libgnnrt_infer.a): what these do without a device, and while nobody measures. */
+#include "runtime/device_maps.h"
+#include "runtime/exec/device_spmm.h"
+#include "runtime/exec/profile.h"
+
+/* ---- called without a device, too ------------------------------------------------------------ */
+/* A program for one may be in a process whose gnnc_* are this library's: it stays on the host. */
+gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32) {
+    (void)ordinal, (void)tf32;
+    if (!x->program->device || want == RT_ON_HOST) return GNNC_OK;
+    if (want == RT_ON_ANY && rt_runs_on_host(x->program)) return GNNC_OK;
+    return rt_fail(&x->rt->err, GNNC_E_MISSING, "this library runs programs on the cpu alone");
+}
+
+gnnc_status rt_device_share(RtExec *x, const RtExec *of) {
+    (void)x, (void)of;
+    return GNNC_OK;
+}
+
+void rt_device_close(RtExec *x) {
+    (void)x;
+}
+
+void rt_device_want_buckets(RtExec *x, bool wanted) {
+    (void)x, (void)wanted;
+}
+
+gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m) {
+    (void)x, (void)m;
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
+                            const int64_t *most, const RtTaken *taken) {
+    (void)x, (void)phase, (void)offset, (void)arena_bytes, (void)most, (void)taken;
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_batch_pull(RtExec *x, int b) {
+    (void)x, (void)b;
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_spmm_open(RtExec *x) {
+    (void)x;
+    return GNNC_OK;
+}
+
+RtDeviceMaps *rt_device_maps(const RtExec *x) {
+    (void)x;
+    return NULL;
+}
+
+void rt_device_maps_trim(RtExec *x, bool keep_relations) {
+    (void)x, (void)keep_relations;
+}
+
+int64_t rt_profile_share_begin(const RtExec *x) {
+    (void)x;
+    return -1;
+}
+
+void rt_profile_share_end(RtExec *x, int member, int64_t since) {
+    (void)x, (void)member, (void)since;
+}
+
+/* ---- never called: callers have a device, its maps, or a profile ------------------------------- */
+#define NEVER(name, ...)                                                                           \
+    gnnc_status name(__VA_ARGS__) {                                                                \
+        return GNNC_E_DEVICE;                                                                      \
+    }
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wunused-parameter"
+#else
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+NEVER(rt_device_upload, RtDevice *d)
+NEVER(rt_device_download, RtExec *x, int b)
+NEVER(rt_device_run, RtExec *x, const rt_phase *phase)
+NEVER(rt_device_take_rows, RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
+      int64_t n)
+NEVER(rt_device_launch, RtExec *x, rt_device_kernel *k, const char *name, void *const *arg)
+NEVER(rt_device_gemm, RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c)
+NEVER(rt_device_rank, RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+      int64_t len, int64_t inner, int ties)
+NEVER(rt_device_assert, RtExec *x, const char *text, const uint8_t *cond, int64_t count)
+NEVER(rt_device_store, RtExec *x, int b)
+NEVER(rt_device_fetch, RtExec *x, int b)
+NEVER(rt_device_peek, RtExec *x, int b)
+NEVER(rt_device_maps_open, RtExec *x, bool check)
+NEVER(rt_device_relation, RtDeviceMaps *m, int space, RtRelation *sizes)
+NEVER(rt_device_relation_home, RtExec *x, int space, bool whole)
+NEVER(rt_there_copy, RtDeviceMaps *m, const void *here, int64_t n, size_t size, const void **to)
+NEVER(rt_there_group, RtDeviceMaps *m, const int32_t *key, int64_t n, int64_t n_groups,
+      RtGroups *out)
+NEVER(rt_there_rows, RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int64_t n,
+      const int32_t **to)
+NEVER(rt_there_take, RtDeviceMaps *m, const int32_t *x, const int32_t *perm, const int64_t *n,
+      int64_t count, const int32_t **to)
+NEVER(rt_there_compare, RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size)
+NEVER(rt_profile_end, RtExec *x)
+
+const RtRelation *rt_device_relation_there(const RtDeviceMaps *m, int space) {
+    return NULL;
+}
+
+bool rt_device_maps_check(const RtDeviceMaps *m) {
+    return false;
+}
+
+bool rt_device_maps_give_up(RtExec *x, const char *name, gnnc_status *st) {
+    return false;
+}
+
+void rt_there_point(RtDeviceMaps *m, int buf, const void *there) {}
+void **rt_device_buffers(RtExec *x) {
+    return NULL;
+}
+
+void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {}
+void rt_profile_begin(RtExec *x, const rt_phase *phase) {}
+void rt_profile_step(RtExec *x, int step) {}
