@@ -65,7 +65,8 @@ void rt_profile_share_end(RtExec *x, int member, int64_t since) {
     (void)x, (void)member, (void)since;
 }
 
-/* ---- never called: callers have a device, its maps, or a profile ------------------------------- */
+/* ---- never called: callers have a device, its maps, or a profile -------------------------------
+ */
 #define NEVER(name, ...)                                                                           \
     gnnc_status name(__VA_ARGS__) {                                                                \
         return GNNC_E_DEVICE;                                                                      \
@@ -113,11 +114,15 @@ bool rt_device_maps_give_up(RtExec *x, const char *name, gnnc_status *st) {
     return false;
 }
 
-void rt_there_point(RtDeviceMaps *m, int buf, const void *there) {}
+void rt_there_point(RtDeviceMaps *m, int buf, const void *there) {
+}
 void **rt_device_buffers(RtExec *x) {
     return NULL;
 }
 
-void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {}
-void rt_profile_begin(RtExec *x, const rt_phase *phase) {}
-void rt_profile_step(RtExec *x, int step) {}
+void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
+}
+void rt_profile_begin(RtExec *x, const rt_phase *phase) {
+}
+void rt_profile_step(RtExec *x, int step) {
+}
