@@ -81,7 +81,7 @@ static RtColumn *new_column(const Values *v, rt_col_kind kind, const char *name,
 static gnnc_status store_values(const Values *v, rt_col_kind kind) {
     int n_dims = rt_col_facts[kind].n_dims;
     RtColumn *c = new_column(v, kind, v->name, n_dims != 0);
-    if (!c) return GNNC_E_FORMAT;
+    if (!c) return v->b->st;
     if (n_dims == 1 && c->rank == 1) c->rank = 2, c->shape[1] = 1;
     return rt_array_as(&v->b->d->pool, v->a, rt_column_kind(kind)->element, v->where, &c->values,
                        v->b->err);
@@ -93,7 +93,7 @@ static gnnc_status store_whole(const Values *v, rt_col_kind kind, const char *na
     int32_t *to = RT_NEWN(&v->b->d->pool, int32_t, v->t->count);
     if (!to) return rt_fail_nomem(v->b->err, v->where);
     RtColumn *c = new_column(v, kind, name, false);
-    if (!c) return GNNC_E_FORMAT;
+    if (!c) return v->b->st;
     for (int64_t r = 0; r < v->t->count; r++) {
         double x = rt_array_f64(v->a, r * v->width + at);
         if (kind == RT_COL_CLASS && isnan(x)) x = -1;
@@ -125,7 +125,7 @@ static gnnc_status store_categories(const Values *v, rt_col_kind kind) {
 
 static gnnc_status store_ids(const Values *v) {
     RtColumn *c = new_column(v, RT_COL_ID, v->name, false);
-    if (!c) return GNNC_E_FORMAT;
+    if (!c) return v->b->st;
     if (rt_dtype_kind(v->a->dt) == 'f') return bad_row(v, 0, "an id is a whole number");
     c->i64 = rt_array_as_i64(&v->b->d->pool, v->a);
     return c->i64 ? GNNC_OK : rt_fail_nomem(v->b->err, v->where);

@@ -155,13 +155,14 @@ gnnc_status rt_build_edges(RtBuild *b, const char *name, const RtTable *src, con
 RtColumn *rt_build_column(RtBuild *b, RtTable *t, rt_col_kind kind, const char *name) {
     RtPool *pool = &b->d->pool;
     char *id = rt_identifier(pool, name, strlen(name));
-    if (!id) return rt_fail_nomem(b->err, name), NULL;
-    if (!*id || rt_table_column(t, id))
-        return rt_fail(b->err, GNNC_E_FORMAT, "%s: '%s' has two columns '%s'", b->name, t->name,
-                       id),
-               NULL;
-    RtColumn *c = rt_table_add_column(pool, t);
-    if (!c) return rt_fail_nomem(b->err, name), NULL;
+    bool taken = id && (!*id || rt_table_column(t, id));
+    RtColumn *c = id && !taken ? rt_table_add_column(pool, t) : NULL;
+    if (taken)
+        b->st =
+            rt_fail(b->err, GNNC_E_FORMAT, "%s: '%s' has two columns '%s'", b->name, t->name, id);
+    else if (!c)
+        b->st = rt_fail_nomem(b->err, name);
+    if (!c) return NULL;
     *c = (RtColumn){.name = id, .kind = kind, .n_rows = t->count, .rank = 1};
     c->shape[0] = t->count;
     return c;
@@ -178,7 +179,7 @@ gnnc_status rt_build_names(RtBuild *b, RtTable *t, const char *const *names) {
             return rt_fail_nomem(b->err, t->name);
     }
     RtColumn *c = rt_build_column(b, t, RT_COL_CAT, "name");
-    if (!c) return GNNC_E_FORMAT;
+    if (!c) return b->st;
     c->i32 = v;
     c->names = copy;
     c->n_categories = t->count;
@@ -193,7 +194,7 @@ gnnc_status rt_build_split(RtBuild *b, RtTable *t, int n_splits, RtColumn **out)
     int8_t *to = rt_pool_alloc(&b->d->pool, (size_t)n_splits, (size_t)t->count);
     if (!to) return rt_fail_nomem(b->err, t->name);
     *out = c = rt_build_column(b, t, RT_COL_SPLIT, "split");
-    if (!c) return GNNC_E_FORMAT;
+    if (!c) return b->st;
     c->n_splits = n_splits;
     c->splits = to;
     return GNNC_OK;

@@ -12,6 +12,7 @@ typedef struct RtBuild {
     RtError *err;
     const char *name; /* of the file or folder, in messages */
     int room[3];      /* node, edge and graph tables */
+    gnnc_status st;   /* why the last rt_build_column() that failed did */
 } RtBuild;
 
 /* On failure there is no data set; otherwise the caller closes b->d. */
@@ -32,7 +33,7 @@ gnnc_status rt_build_graphs(RtBuild *b, const char *name, int64_t count, RtTable
 gnnc_status rt_build_edges(RtBuild *b, const char *name, const RtTable *src, const RtTable *dst,
                            int64_t n, const int32_t *from, const int32_t *to, RtTable **out);
 
-/* A new column of rank 1 without values yet; NULL: no memory, or the name is taken. */
+/* A new column of rank 1 without values yet; NULL: b->st, no memory or a name that is taken. */
 RtColumn *rt_build_column(RtBuild *b, RtTable *t, rt_col_kind kind, const char *name);
 /* An array [rows, ..] as a column of the kind that its name and element type suggest
  * (docs/data.md); whole numbers [rows, W] as W columns name_0, name_1, ..

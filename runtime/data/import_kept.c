@@ -70,7 +70,7 @@ gnnc_status rt_kept_end(RtKeptKeys *k, RtBuild *b, RtTable *node) {
     if (!k->whole) node->names = k->names;
     if (!k->whole || column->kind == RT_KIND_SKIP) return GNNC_OK;
     RtColumn *c = rt_build_column(b, node, RT_COL_ID, column->name);
-    if (!c) return GNNC_E_FORMAT;
+    if (!c) return b->st;
     c->i64 = k->numbers;
     c->why = "key of the table";
     c->encoder = rt_key_encoder(k->keep, c->name);

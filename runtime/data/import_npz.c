@@ -251,7 +251,7 @@ static gnnc_status read_csr(Npz *z, RtTable *t, const char *stem, const char *na
     if (a[1].count != a[2].count)
         return rt_npz_bad(z, GNNC_E_SHAPE, key[2], "not as long as the indices");
     RtColumn *c = rt_build_column(&z->b, t, RT_COL_CSR, name);
-    if (!c) return GNNC_E_FORMAT;
+    if (!c) return z->b.st;
     c->rank = 2;
     c->shape[1] = rt_array_i64(&a[3], 1);
     c->csr = (RtCsr){.n_rows = t->count, .n_cols = c->shape[1], .nnz = a[1].count, .col = col};

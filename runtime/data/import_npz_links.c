@@ -90,7 +90,7 @@ static gnnc_status read_entity_labels(Npz *z, RtTable *entities) {
     if (!to) return rt_fail_nomem(z->b.err, "y");
     for (int64_t i = 0; i < entities->count; i++) to[i] = -1;
     y = rt_build_column(&z->b, entities, RT_COL_CLASS, "y");
-    if (!y) return GNNC_E_NOMEM;
+    if (!y) return z->b.st;
     split = (RtColumn *)(uintptr_t)rt_table_column(entities, "split"); /* columns may have moved */
     y->i32 = to;
     for (int p = 0; p < 3; p++) {

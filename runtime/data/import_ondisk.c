@@ -292,7 +292,7 @@ static gnnc_status add_link_task(OnDisk *o, const Set *s, const Set *end) {
     }
     if (!labels) return GNNC_OK;
     RtColumn *c = rt_build_column(&o->b, t, RT_COL_CLASS, "label");
-    if (!c) return GNNC_E_NOMEM;
+    if (!c) return o->b.st;
     c->i32 = y;
     c->n_categories = 2;
 out:

@@ -382,7 +382,7 @@ static gnnc_status add_columns(Reading *r) {
         st = no_memory(x);
     for (int i = 0; st == GNNC_OK && i < n; i++) {
         RtColumn *c = rt_build_column(&x->b, r->t->node, columns[i].kind, columns[i].name);
-        if (!c) return GNNC_E_FORMAT;
+        if (!c) return x->b.st;
         const char *name = c->name;
         *c = columns[i];
         c->name = name;

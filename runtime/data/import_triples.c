@@ -44,7 +44,7 @@ static gnnc_status add_relation_column(RtBuild *b, const RtTriples *t, RtTable *
         if (!(names[i] = rt_pool_strndup(pool, t->relations[i], strlen(t->relations[i]))))
             return rt_fail_nomem(b->err, "rel");
     RtColumn *c = rt_build_column(b, edges, RT_COL_CAT, "rel");
-    if (!c) return GNNC_E_NOMEM;
+    if (!c) return b->st;
     c->i32 = v;
     c->n_categories = t->n_relations;
     c->names = names;
