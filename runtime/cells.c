@@ -103,10 +103,6 @@ int32_t gnnc_encoder_n_columns(const gnnc_encoder *e, const char *table) {
     return n;
 }
 
-static int width_of(const RtEncoder *e) {
-    return e->width ? e->width : 1;
-}
-
 static gnnc_element element_of(const RtEncoder *e) {
     switch (rt_column_kind(e->kind)->element) {
     case RT_DT_I32:
@@ -125,7 +121,8 @@ static gnnc_element element_of(const RtEncoder *e) {
 }
 
 static size_t row_bytes(const RtEncoder *e) {
-    return rt_dtype_bytes(rt_column_kind(e->kind)->element) * (size_t)width_of(e);
+    int n = rt_encoder_values(e) ? rt_encoder_values(e) : 1;
+    return rt_dtype_bytes(rt_column_kind(e->kind)->element) * (size_t)n;
 }
 
 gnnc_status gnnc_encoder_column(const gnnc_encoder *e, const char *table, int32_t i,
@@ -140,9 +137,10 @@ gnnc_status gnnc_encoder_column(const gnnc_encoder *e, const char *table, int32_
                         .from = c->from,
                         .kind = (gnnc_kind)c->kind,
                         .dtype = element_of(c),
-                        .width = c->width,
+                        .width = rt_encoder_values(c),
                         .names = c->names,
-                        .may_lack = k[i].label || c->as == RT_AS_KEY};
+                        .may_lack = k[i].label || c->as == RT_AS_KEY,
+                        .n_from = c->width};
     if (rt_col_facts[c->kind].codes) own.n_categories = c->n_categories;
     rt_struct_give(out, &own, sizeof own);
     return GNNC_OK;
@@ -227,7 +225,7 @@ static gnnc_status find_cells(Call *c, const RtEncoding *k, int i, const gnnc_ce
 
 /* The raw columns of k; *out NULL: they are not there, and may be lacking. */
 static gnnc_status find_raw(Call *c, const RtEncoding *k, const gnnc_cells ***out) {
-    int n = width_of(&k->e);
+    int n = rt_encoder_cells(&k->e);
     const gnnc_cells **v = RT_NEWN(&c->scratch, const gnnc_cells *, n);
     *out = NULL;
     if (!v) return rt_fail_nomem(&c->err, k->table);
@@ -259,7 +257,7 @@ static gnnc_status bad_cell(Call *c, const RtEncoding *k, const gnnc_cells *v, i
 }
 
 static gnnc_status encode_rows(Call *c, const RtEncoding *k, const gnnc_cells **v, void *to) {
-    int n = width_of(&k->e), at;
+    int n = rt_encoder_cells(&k->e), at;
     RtCell *cell = RT_NEWN(&c->scratch, RtCell, n);
     if (!cell) return rt_fail_nomem(&c->err, k->table);
     for (int64_t row = 0; row < c->in.count; row++) {
@@ -320,8 +318,8 @@ static gnnc_status encode_all(Call *c, Made *made, int *n_made) {
                                    {.struct_size = sizeof(gnnc_array),
                                     .data = to,
                                     .dtype = (int32_t)element_of(&k[i].e),
-                                    .rank = k[i].e.width ? 2 : 1,
-                                    .shape = {c->in.count, k[i].e.width}}};
+                                    .rank = rt_encoder_values(&k[i].e) ? 2 : 1,
+                                    .shape = {c->in.count, rt_encoder_values(&k[i].e)}}};
     }
     return GNNC_OK;
 }
@@ -331,10 +329,8 @@ static gnnc_status keep_encoder(Call *c, gnnc_graph *g, const RtEncoding *k) {
     RtTable *t = rt_graph_table(g, k->table);
     RtColumn *to = t ? (RtColumn *)(uintptr_t)rt_table_column(t, k->column) : NULL;
     RtEncoder *own = RT_NEW(&g->data->pool, RtEncoder);
-    char *from = rt_pool_strndup(&g->data->pool, k->e.from, strlen(k->e.from));
-    if (!to || !own || !from) return rt_fail_nomem(&c->err, k->column);
-    *own = k->e;
-    own->from = from;
+    if (!to || !own || !rt_encoder_copy(&g->data->pool, &k->e, own))
+        return rt_fail_nomem(&c->err, k->column);
     own->codes = (RtNames){0};
     own->names = k->e.names ? to->names : NULL;
     to->encoder = own;

@@ -297,7 +297,7 @@ static gnnc_status compare(RtExec *x, int col, const char *of, const RtEncoder *
     const RtColumn *c = rt_bind_own(x, col);
     const char *dir = x->rt->bound->dir;
     const RtEncoder *has = c ? c->encoder : NULL;
-    if (c && !has && wants->standard)
+    if (c && !has && wants->scale != RT_SCALE_PLAIN)
         rt_message(x->rt,
                    "%s does not say how '%s' was made: that it is, as in the model of %s, %s could "
                    "not be compared",

@@ -11,6 +11,20 @@
 #include "runtime/contract.h" /* rt_col_facts */
 #include "runtime/exec/team.h"
 
+/* What becomes of numbers before a model reads them. */
+typedef enum {
+    RT_SCALE_PLAIN,    /* nothing */
+    RT_SCALE_STANDARD, /* less the mean, in units of the deviation */
+    RT_SCALE_QUANTILE, /* spread as a normal distribution, by their quantiles */
+    RT_SCALE_PIECEWISE /* a value for each bin between quantiles: how far it is passed */
+} RtScale;
+/* .. once it is known which rows are learned from. */
+typedef struct RtScaleWish {
+    RtScale as;
+    int bins;  /* PIECEWISE: at most; 0 = as many as usual */
+    bool free; /* STANDARD that nobody asked this column to be: outliers make it QUANTILE */
+} RtScaleWish;
+
 typedef struct RtColumn {
     const char *name;
     rt_col_kind kind;
@@ -37,8 +51,8 @@ typedef struct RtColumn {
     const char *why;    /* why an import made it of this kind; NULL = the form says so */
     const struct RtEncoder *encoder; /* what made its values of cells; NULL = it is not known */
     const double
-        *exact;    /* of an import: the numbers of its cells [n_rows], NaN where there is none */
-    bool standard; /* .. that are still to be standardised */
+        *exact; /* of an import: the numbers of its cells [n_rows], NaN where there is none */
+    RtScaleWish scale; /* .. which are still to be fitted */
 } RtColumn;
 
 /* ---- kinds -------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "csv.h"
+#include "encoder_scale.h"
 
 /* ---- cells ------------------------------------------------------------------------- */
 bool rt_cell_absent(const char *cell) {
@@ -51,19 +52,25 @@ const char *rt_encode_raw(const RtCell *c, double *v) {
 }
 
 const char *rt_encode_number(const RtEncoder *e, double v, void *to, int64_t at) {
-    if (e->standard) v = (v - e->mean) / e->deviation;
-    return rt_column_kind(e->kind)->of_number(v, to, at);
+    if (e->scale == RT_SCALE_PIECEWISE) return rt_scale_bins(e, v, to, at);
+    return rt_column_kind(e->kind)->of_number(rt_scale_number(e, v), to, at);
+}
+
+/* What stands for no number: zeros. */
+static void no_number(const RtEncoder *e, void *to, int64_t at) {
+    int n = e->out ? e->out : 1;
+    for (int i = 0; i < n; i++) rt_column_kind(e->kind)->of_number(0, to, at * n + i);
 }
 
 static const char *encode_number(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                  int *at) {
-    int width = e->width ? e->width : 1;
+    int width = rt_encoder_cells(e);
     for (*at = 0; *at < width; ++*at) {
         double v = 0;
         bool absent = e->gaps && is_absent(&cell[*at]);
         const char *what = absent ? NULL : rt_encode_raw(&cell[*at], &v);
         if (absent)
-            rt_column_kind(e->kind)->of_number(0, to, row * width + *at);
+            no_number(e, to, row * width + *at);
         else if (!what)
             what = rt_encode_number(e, v, to, row * width + *at);
         if (what) return what;
@@ -186,6 +193,12 @@ const char *rt_encode(const RtEncoder *e, const RtCell *cell, void *to, int64_t 
     return kinds[e->as].encode(e, cell, to, row, at);
 }
 
+bool rt_encoder_copy(RtPool *pool, const RtEncoder *e, RtEncoder *out) {
+    *out = *e;
+    out->from = rt_pool_strndup(pool, e->from, strlen(e->from));
+    return out->from && rt_scale_copy(pool, e, out);
+}
+
 bool rt_encoder_index(RtPool *pool, RtEncoder *e) {
     if (!e->names) return true;
     if (!rt_names_new(pool, &e->codes, e->n_categories + 1)) return false;
@@ -216,8 +229,8 @@ static const char *form_word(RtDateForm form) {
 
 const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
     *to = '\0';
-    if (e->standard)
-        snprintf(to, n, "standardised: mean %.6g, deviation %.6g", e->mean, e->deviation);
+    if (e->scale != RT_SCALE_PLAIN)
+        rt_scale_told(e, to, n);
     else if (e->as == RT_AS_CATEGORY && e->unknown && e->rare > 1)
         snprintf(to, n, "code 0 for unknown names and those of fewer than %lld rows",
                  (long long)e->rare);
@@ -228,19 +241,12 @@ const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
 
 static void tell_number(const RtEncoder *e, char *to, size_t n) {
     int at = snprintf(to, n, "number ");
-    if (e->standard)
-        rt_encoder_told(e, to + at, n - (size_t)at);
-    else
-        snprintf(to + at, n - (size_t)at, "as it is");
+    rt_scale_told(e, to + at, n - (size_t)at);
 }
 
 const char *rt_encoder_differs(const RtEncoder *a, const RtEncoder *b, char *text, size_t n) {
     if (a->as != b->as) return NULL; /* their columns are of two kinds, or mean the same */
-    if (a->as == RT_AS_NUMBER) {
-        bool same = a->standard == b->standard &&
-                    (!a->standard || (a->mean == b->mean && a->deviation == b->deviation));
-        return same ? NULL : (tell_number(a, text, n), text);
-    }
+    if (a->as == RT_AS_NUMBER) return rt_scale_same(a, b) ? NULL : (tell_number(a, text, n), text);
     if (a->as != RT_AS_TIME || a->form == RT_DATE_NONE || b->form == RT_DATE_NONE) return NULL;
     /* Dates of all forms are seconds since 1970 */
     if ((a->form == RT_DATE_SECONDS) == (b->form == RT_DATE_SECONDS)) return NULL;
@@ -291,8 +297,7 @@ bool rt_encoder_put(RtText *to, const RtEncoder *e, const char *column) {
         ok = rt_text_printf(to, ", \"from\": ") && rt_text_json_string(to, e->from);
     if (ok && e->width) ok = rt_text_printf(to, ", \"width\": %d", e->width);
     if (ok && e->gaps) ok = rt_text_printf(to, ", \"gaps\": true");
-    if (ok && e->standard)
-        ok = rt_text_printf(to, ", \"mean\": %.17g, \"deviation\": %.17g", e->mean, e->deviation);
+    if (ok) ok = rt_scale_put(to, e);
     if (ok && e->as == RT_AS_TIME)
         ok = rt_text_printf(to, ", \"form\": \"%s\"", form_word(e->form));
     if (ok && e->unknown) ok = rt_text_printf(to, ", \"unknown\": true");
@@ -312,21 +317,12 @@ static bool get_count(const RtJson *v, const char *key, int64_t *to) {
     return !n || (*to > 0 && *to <= INT32_MAX);
 }
 
-static const char *read_number(const RtJson *v, RtEncoder *e) {
-    const RtJson *mean = rt_json_get(v, "mean"), *deviation = rt_json_get(v, "deviation");
+static const char *read_number(RtPool *pool, const RtJson *v, RtEncoder *e) {
     int64_t width;
     if (!get_true(v, "gaps", &e->gaps)) return "'gaps' must be true, or absent";
     if (!get_count(v, "width", &width)) return "'width' must be a number of columns";
     e->width = (int)width;
-    e->standard = mean || deviation;
-    if (!e->standard) return NULL;
-    bool numbers = mean && mean->kind == RT_JSON_NUMBER && isfinite(mean->number) && deviation &&
-                   deviation->kind == RT_JSON_NUMBER && isfinite(deviation->number) &&
-                   deviation->number > 0;
-    if (!numbers) return "'mean' and 'deviation' must be numbers, the deviation above 0";
-    e->mean = mean->number;
-    e->deviation = deviation->number;
-    return NULL;
+    return rt_scale_read(pool, v, e);
 }
 
 static const char *read_form(const RtJson *v, RtEncoder *e) {
@@ -361,6 +357,9 @@ static const char *check_keys(const RtJson *v, int has) {
                 {"gaps", HAS_NUMBER},
                 {"mean", HAS_NUMBER},
                 {"deviation", HAS_NUMBER},
+                {"scale", HAS_NUMBER},
+                {"marks", HAS_NUMBER},
+                {"normal", HAS_NUMBER},
                 {"form", HAS_FORM},
                 {"unknown", HAS_UNKNOWN},
                 {"rare", HAS_UNKNOWN}};
@@ -383,7 +382,7 @@ const char *rt_encoder_read(RtPool *pool, const RtJson *v, const char *column, r
     if (!what) what = check_keys(v, has);
     if (!what && from && (from->kind != RT_JSON_STRING || !*from->text))
         what = "'from' must name a column";
-    if (!what && has & HAS_NUMBER) what = read_number(v, e);
+    if (!what && has & HAS_NUMBER) what = read_number(pool, v, e);
     if (!what && has & HAS_FORM) what = read_form(v, e);
     if (!what && has & HAS_UNKNOWN &&
         (!get_true(v, "unknown", &e->unknown) || !get_count(v, "rare", &e->rare)))

@@ -35,13 +35,16 @@ typedef struct RtEncoder {
     const char *from;       /* the raw column; of several the stem */
     int width;              /* NUMBER: raw columns from.0, from.1, ..; 0 = `from` alone */
     bool gaps;              /* NUMBER: a cell may be empty, and is 0 then */
-    bool standard;          /* NUMBER: less the mean, in units of the deviation */
-    double mean, deviation; /* .. of the rows that are learned from; the deviation of n, not n - 1,
-                             * and 1 where all are equal */
-    RtDateForm form;        /* TIME */
-    bool unknown;           /* CATEGORY: code 0 is RT_UNKNOWN_NAME */
-    int64_t rare;           /* .. of names that fewer rows had, too */
-    int64_t n_categories;   /* CATEGORY, CLASS: codes are below it; -1 = not known yet */
+    int out;                /* values of a row, of one cell; 0 = as many as there are raw columns */
+    RtScale scale;          /* NUMBER: fitted to the rows that are learned from (encoder_scale.h) */
+    double mean, deviation; /* STANDARD: the deviation of n, not n - 1, and 1 where all are equal */
+    int n_marks;
+    const double *marks;      /* QUANTILE, PIECEWISE [n_marks], ascending */
+    const double *normal;     /* QUANTILE [n_marks]: what stands for each */
+    RtDateForm form;          /* TIME */
+    bool unknown;             /* CATEGORY: code 0 is RT_UNKNOWN_NAME */
+    int64_t rare;             /* .. of names that fewer rows had, too */
+    int64_t n_categories;     /* CATEGORY, CLASS: codes are below it; -1 = not known yet */
     const char *const *names; /* [n_categories], in the order of codes; NULL: numbers */
     RtNames codes;            /* .. by name */
 } RtEncoder;
@@ -51,10 +54,21 @@ typedef struct RtCell {
     double number;    /* NaN = an empty cell */
 } RtCell;
 
+/* Raw columns; and values of a row, where 0 = one, in a column of rank 1. */
+static inline int rt_encoder_cells(const RtEncoder *e) {
+    return e->width ? e->width : 1;
+}
+static inline int rt_encoder_values(const RtEncoder *e) {
+    return e->out ? e->out : e->width;
+}
+/* A copy with all that it points to, but for names of categories, which are the column's.  false:
+ * no memory. */
+bool rt_encoder_copy(RtPool *pool, const RtEncoder *e, RtEncoder *out);
+
 /* Its names, if any, are looked up from now on, and kept.  false: no memory. */
 bool rt_encoder_index(RtPool *pool, RtEncoder *e);
 /* Puts row `row` into the values of a column of e's kind, from its cells, of which there are
- * e->width, at least one.  NULL, or what cell *at of them is not ("not a number"). */
+ * rt_encoder_cells().  NULL, or what cell *at of them is not ("not a number"). */
 const char *rt_encode(const RtEncoder *e, const RtCell *cell, void *to, int64_t row, int *at);
 /* Its halves: the number that stands in a cell, and what becomes of it at to[at]. */
 const char *rt_encode_raw(const RtCell *cell, double *v);

@@ -160,7 +160,7 @@ static bool make_encoder(RtDatumFields *x, RtDatumField *f) {
                      .from = f->name,
                      .form = f->kind == RT_COL_TIME ? RT_DATE_ISO : RT_DATE_NONE,
                      .n_categories = -1};
-    f->standard = f->kind == RT_COL_FLOAT && w.standard;
+    if (f->kind == RT_COL_FLOAT) f->scale = w.scale;
     e->unknown = f->kind == RT_COL_CAT && w.unknown;
     e->rare = e->unknown ? w.rare : 0;
     return true;
@@ -177,7 +177,8 @@ static bool make_room(RtDatumFields *x, RtDatumField *f, int64_t n_before) {
     }
     f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
     bool ok = f->to.all && make_encoder(x, f);
-    if (ok && (f->standard || (x->how->keeps_numbers && f->kind == RT_COL_FLOAT)))
+    bool kept = f->scale.as != RT_SCALE_PLAIN;
+    if (ok && (kept || (x->how->keeps_numbers && f->kind == RT_COL_FLOAT)))
         ok = (f->exact = rt_import_room(x->keep, x->t->n_rows, sizeof *f->exact, x->err));
     if (!ok) x->st = rt_fail_nomem(x->err, f->name);
     rt_dict_init(&f->dict, x->scratch);
@@ -209,6 +210,7 @@ static gnnc_status add_alike(RtDatumFields *x, const RtEncoding *k, int column) 
     if (!f->name || !f->why || !f->encoder) return rt_fail_nomem(x->err, x->t->name);
     *f->encoder = k->e;
     size_t size = rt_dtype_bytes(rt_column_kind(f->kind)->element);
+    size *= (size_t)(k->e.out ? k->e.out : 1);
     f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
     bool kept = x->how->keeps_numbers && f->kind == RT_COL_FLOAT;
     if (f->to.all && kept)
@@ -431,9 +433,10 @@ static gnnc_status make_column(RtDatumFields *x, RtDatumField *f, int64_t n_rows
                     .names = f->encoder->names,
                     .encoder = f->encoder,
                     .exact = f->exact,
-                    .standard = f->standard,
+                    .scale = f->scale,
                     .values = f->to.all,
                     .n_splits = f->kind == RT_COL_SPLIT};
+    if (f->encoder->out) c->rank = 2, c->shape[1] = f->encoder->out;
     return st;
 }
 

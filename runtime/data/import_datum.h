@@ -21,7 +21,7 @@ typedef struct RtDatumField {
     bool decided;                 /* the kind is known; else all cells were NULL so far */
     bool texts;                   /* CAT, or CLASS of texts */
     bool left_out;                /* texts that are no categories */
-    bool standard;                /* numbers that are to be standardised */
+    RtScaleWish scale;            /* numbers: what is to be fitted */
     bool formed;                  /* TIME: its encoder's form is known */
     RtEncoder *encoder, *missing; /* in the data set's pool; missing: NULL = no cell was empty */
     int64_t n_full;               /* cells that are not empty */

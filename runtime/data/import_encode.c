@@ -1,58 +1,69 @@
-/* Fits what only the rows that are learned from tell: the mean and deviation of numbers, and which
- * names have a code.  Rows that are judged on must not say anything, so it waits for the split. */
+/* Fits what only the rows that are learned from tell: how numbers are scaled, and which names have
+ * a code.  Rows that are judged on must not say anything, so it waits for the split. */
 #include "import_encode.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "encoder.h"
+#include "import_index.h"
+#include "import_reached.h"
+#include "import_scale.h"
 #include "import_time.h"
 
 typedef struct {
     RtDataset *d;
     const RtTable *t;
     const int8_t *split; /* NULL: all rows are learned from, or those that are old enough: */
-    const double *time;  /* NULL: all are */
+    const double *time;  /* NULL: all are, or those that training rows lead to: */
     double before;
+    const bool *reached; /* NULL: all are */
     RtError *err;
 } Fit;
 
 static bool learned(const Fit *f, int64_t row) {
     if (f->split) return f->split[row] == 1;
-    return !f->time || f->time[row] < f->before; /* of unknown time: it may be later */
+    if (f->time) return f->time[row] < f->before; /* of unknown time: it may be later */
+    return !f->reached || f->reached[row];
 }
 
 /* ---- numbers ------------------------------------------------------------------------- */
-/* In two passes, which a large mean does not harm. */
-static void fit_number(const Fit *f, const double *x, int64_t n, RtEncoder *e) {
-    double sum = 0, squares = 0;
-    int64_t k = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (learned(f, i) && !isnan(x[i])) sum += x[i], k++;
-    e->mean = k ? sum / (double)k : 0;
-    for (int64_t i = 0; i < n; i++)
-        if (learned(f, i) && !isnan(x[i])) squares += (x[i] - e->mean) * (x[i] - e->mean);
-    e->deviation = k ? sqrt(squares / (double)k) : 0;
-    if (!(e->deviation > 0) || !isfinite(e->deviation)) e->deviation = 1;
-    e->standard = true;
-}
-
-static gnnc_status standardise(const Fit *f, RtColumn *c, RtEncoder *e) {
+/* Encodes all rows anew: of PIECEWISE several values each, so elsewhere. */
+static gnnc_status scale_rows(const Fit *f, RtColumn *c, const RtEncoder *e) {
     void *to = (void *)(uintptr_t)c->values; /* the import's own */
-    fit_number(f, c->exact, c->n_rows, e);
-    if (!isfinite(e->mean))
-        return rt_fail(f->err, GNNC_E_VALUE, "%s.%s: its mean is no finite number", f->t->name,
-                       c->name);
+    if (e->out) {
+        to = rt_import_room(&f->d->pool, c->n_rows, sizeof(float) * (size_t)e->out, f->err);
+        if (!to) return GNNC_E_NOMEM;
+        rt_pool_drop(&f->d->pool, c->values);
+        c->values = to;
+        c->rank = 2;
+        c->shape[1] = e->out;
+    }
     for (int64_t i = 0; i < c->n_rows; i++) {
-        double v = isnan(c->exact[i]) ? e->mean : c->exact[i];
-        const char *what = rt_encode_number(e, v, to, i);
+        RtCell cell = {.number = c->exact[i]};
+        int at;
+        const char *what =
+            isnan(c->exact[i]) && !e->gaps ? "absent" : rt_encode(e, &cell, to, i, &at);
         if (what)
             return rt_fail(f->err, GNNC_E_VALUE, "%s.%s: row %lld: %g is %s", f->t->name, c->name,
-                           (long long)i, v, what);
+                           (long long)i, c->exact[i], what);
     }
+    return GNNC_OK;
+}
+
+static gnnc_status fit_numbers(const Fit *f, RtColumn *c, RtEncoder *e) {
+    const char *what = rt_pool_printf(&f->d->pool, "%s.%s", f->t->name, c->name);
+    double *v = rt_import_room(&f->d->pool, c->n_rows, sizeof *v, f->err);
+    int64_t n = 0;
+    if (!what || !v) return rt_fail_nomem(f->err, c->name);
+    for (int64_t i = 0; i < c->n_rows; i++)
+        if (learned(f, i) && !isnan(c->exact[i])) v[n++] = c->exact[i];
+    gnnc_status st = rt_scale_fit(&f->d->pool, v, n, c->scale, what, e, f->err);
+    rt_pool_drop(&f->d->pool, v);
+    if (st == GNNC_OK) st = scale_rows(f, c, e);
     rt_pool_drop(&f->d->pool, c->exact);
     c->exact = NULL;
-    return GNNC_OK;
+    return st;
 }
 
 /* ---- names --------------------------------------------------------------------------- */
@@ -79,29 +90,51 @@ static gnnc_status fit_names(const Fit *f, RtColumn *c, RtEncoder *e) {
 }
 
 /* ---- all of them --------------------------------------------------------------------- */
-static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, RtError *err) {
+static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, const bool *reached,
+                             RtError *err) {
     const RtColumn *split = rt_table_column(t, "split");
     const RtColumn *time = rows->dated ? rt_import_row_time(t, rows->by_time) : NULL;
-    Fit f = {.d = d, .t = t, .err = err, .before = rows->before};
+    Fit f = {.d = d, .t = t, .err = err, .before = rows->before, .reached = reached};
     gnnc_status st = GNNC_OK;
     if (split && split->kind == RT_COL_SPLIT) f.split = split->splits; /* the first of several */
     if (time) f.time = time->f64;
     for (int i = 0; i < t->n_columns && st == GNNC_OK; i++) {
         RtColumn *c = &t->columns[i];
         RtEncoder *e = (RtEncoder *)(uintptr_t)c->encoder; /* the import's own */
-        if (c->exact && c->standard) st = standardise(&f, c, e);
-        if (e && e->unknown) st = fit_names(&f, c, e);
+        if (c->exact && c->scale.as != RT_SCALE_PLAIN) st = fit_numbers(&f, c, e);
+        if (st == GNNC_OK && e && e->unknown) st = fit_names(&f, c, e);
     }
     return st;
 }
 
-gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *rows, RtError *err) {
+/* Without a task: a split by time says by itself what came before it. */
+static void find_date(const RtTable *t, int n, RtFitRows *rows) {
+    for (int k = 0; k < n; k++) {
+        const RtColumn *split = rt_table_column(&t[k], "split");
+        const RtColumn *time = rt_table_column(&t[k], rows->by_time);
+        if (!split || split->kind != RT_COL_SPLIT || !time || time->kind != RT_COL_TIME) continue;
+        for (int64_t i = 0; i < t[k].count; i++) {
+            bool held = split->splits[i] > 1 && !isnan(time->f64[i]);
+            if (!held || (rows->dated && time->f64[i] >= rows->before)) continue;
+            rows->dated = true;
+            rows->before = time->f64[i];
+        }
+    }
+}
+
+gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *given, RtError *err) {
+    RtFitRows rows = *given;
+    RtReached r = {0};
     gnnc_status st = GNNC_OK;
+    if (!rows.dated && rows.by_time) find_date(d->nodes, d->n_nodes, &rows);
+    if (!rows.dated && rows.by_time) find_date(d->edges, d->n_edges, &rows);
+    if (!rows.dated) st = rt_import_reached(d, &r, err);
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
-        st = fit_table(d, &d->nodes[i], rows, err);
+        st = fit_table(d, &d->nodes[i], &rows, r.nodes ? r.nodes[i] : NULL, err);
     for (int i = 0; i < d->n_edges && st == GNNC_OK; i++)
-        st = fit_table(d, &d->edges[i], rows, err);
+        st = fit_table(d, &d->edges[i], &rows, r.edges ? r.edges[i] : NULL, err);
     for (int i = 0; i < d->n_graphs && st == GNNC_OK; i++)
-        st = fit_table(d, &d->graphs[i], rows, err);
+        st = fit_table(d, &d->graphs[i], &rows, NULL, err);
+    rt_pool_free(&r.pool);
     return st;
 }

@@ -4,16 +4,18 @@
 
 #include "import.h"
 
-/* Which rows may tell, of tables without a split; all zero: all may. */
+/* Which rows may tell, of tables without a split.  All zero: where nodes or edges have a split,
+ * those that training rows lead to (import_reached.h), else all. */
 typedef struct RtFitRows {
     bool dated;
     double before;       /* dated: rows with a row time (import_time.h), of this time on, may not */
-    const char *by_time; /* what says when rows happened; NULL = as names suggest */
+    const char *by_time; /* what says when rows happened; NULL = as names suggest.  Not dated: of a
+                          * table with a split the first time that is held out is `before` */
 } RtFitRows;
 
-/* Numbers that are to be standardised are, by the mean and deviation of the rows of part `train` of
- * their table's split, without a split of the rows that `rows` says; of categories with a code for
- * unknown names the others are those that such rows have.  E_VALUE: a number becomes infinite. */
+/* Numbers that are to be scaled are, as the rows of part `train` of their table's split tell,
+ * without a split the rows that `rows` says; of categories with a code for unknown names the others
+ * are those that such rows have.  E_VALUE: a number becomes infinite. */
 gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *rows, RtError *err);
 
 #endif

@@ -74,7 +74,7 @@ static gnnc_status check_kind(const Like *x, const RtEncoding *k, int col) {
     int kind = x->wanted->kind[col];
     const RtWish *w = &x->wanted->wish[col];
     rt_col_kind said = (rt_col_kind)kind;
-    if (w->standard || w->plain || w->unknown || w->known)
+    if (w->scaled || w->unknown || w->known)
         return rt_fail(x->err, GNNC_E_ARG,
                        "%s: column '%s': how '%s.%s' is made %s says, not the mapping", x->t->name,
                        x->name[col], k->table, k->column, x->like->of);
@@ -87,7 +87,7 @@ static gnnc_status check_kind(const Like *x, const RtEncoding *k, int col) {
 }
 
 static gnnc_status add_field(Like *x, const RtEncoding *k, RtFields *out) {
-    int width = k->e.width ? k->e.width : 1;
+    int width = rt_encoder_cells(&k->e);
     int *place = RT_NEWN(x->scratch, int, width);
     RtField *f = &out->v[out->n];
     gnnc_status st = GNNC_OK;
@@ -109,7 +109,8 @@ static gnnc_status add_field(Like *x, const RtEncoding *k, RtFields *out) {
                    .kind = k->e.kind,
                    .why = rt_pool_printf(x->keep, "as %.120s has it", x->like->of),
                    .width = width,
-                   .matrix = k->e.width > 0,
+                   .out = k->e.out,
+                   .matrix = rt_encoder_values(&k->e) > 0,
                    .place = place,
                    .encoder = RT_NEW(x->keep, RtEncoder)};
     if (!f->name || !f->why || !f->encoder || !rt_field_room(x->keep, x->wanted->how, x->t, f))

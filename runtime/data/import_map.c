@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encoder_scale.h"
 #include "import_build.h"
 #include "import_table.h"
 
@@ -38,32 +39,59 @@ static bool is(const char *word, size_t n, const char *what) {
     return strlen(what) == n && memcmp(word, what, n) == 0;
 }
 
-/* Behind "unknown": how many rows a name needs. */
-static bool take_rare(const char **s, RtWish *w) {
+/* The number, up to `most`, that may stand behind a word: "unknown 5". */
+static bool take_number(const char **s, int64_t most, int64_t *to) {
     const char *at = *s + strspn(*s, " \t");
     char *end;
     if (*at < '1' || *at > '9') return true;
-    w->rare = strtoll(at, &end, 10);
+    *to = strtoll(at, &end, 10);
     *s = end;
-    return w->rare <= INT32_MAX && (!*end || *end == ' ' || *end == '\t');
+    return *to <= most && (!*end || *end == ' ' || *end == '\t');
+}
+
+static const struct {
+    const char *word;
+    RtScale as;
+} scales[] = {
+    {"plain", RT_SCALE_PLAIN},
+    {"standard", RT_SCALE_STANDARD},
+    {"quantile", RT_SCALE_QUANTILE},
+    {"piecewise", RT_SCALE_PIECEWISE},
+};
+enum { N_SCALES = sizeof scales / sizeof *scales };
+
+/* What stands behind "float". */
+static bool read_scale(const char **s, const char *word, size_t n, RtWish *w) {
+    int64_t bins = 0;
+    int i = 0;
+    while (i < N_SCALES && !is(word, n, scales[i].word)) i++;
+    if (i == N_SCALES) return false;
+    w->scale.as = scales[i].as;
+    w->scaled = true;
+    bool good = w->scale.as != RT_SCALE_PIECEWISE || take_number(s, RT_MOST_BINS, &bins);
+    w->scale.bins = (int)bins;
+    return good;
+}
+
+static bool read_names(const char **s, const char *word, size_t n, RtWish *w) {
+    if (is(word, n, "known")) return w->known = true;
+    return is(word, n, "unknown") && (w->unknown = take_number(s, INT32_MAX, &w->rare));
 }
 
 static const char *read_wishes(const char *s, rt_col_kind kind, RtWish *w) {
     const char *word;
     size_t n;
+    int n_words = 0;
     while (next_word(&s, &word, &n)) {
-        bool number = kind == RT_COL_FLOAT, names = kind == RT_COL_CAT;
-        if (number && is(word, n, "standard"))
-            w->standard = true;
-        else if (number && is(word, n, "plain"))
-            w->plain = true;
-        else if (names && is(word, n, "known"))
-            w->known = true;
-        else if (!names || !is(word, n, "unknown") || !(w->unknown = take_rare(&s, w)))
-            return "behind 'float' may stand 'standard' or 'plain', behind 'cat' 'unknown', "
-                   "'unknown 5' or 'known'";
+        bool good = kind == RT_COL_FLOAT ? read_scale(&s, word, n, w)
+                    : kind == RT_COL_CAT ? read_names(&s, word, n, w)
+                                         : false;
+        if (!good)
+            return "behind 'float' may stand 'standard', 'plain', 'quantile', 'piecewise' or "
+                   "'piecewise 16', behind 'cat' 'unknown', 'unknown 5' or 'known'";
+        n_words++;
     }
-    return (w->standard && w->plain) || (w->unknown && w->known) ? "one or the other" : NULL;
+    return n_words > 1 ? "one or the other" : NULL;
 }
 
 const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wish) {
@@ -87,7 +115,10 @@ const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wis
 
 RtWish rt_wish_of(const RtImport *how, const RtWish *w, const char *name) {
     RtWish got = {0};
-    got.standard = w->standard || (how->standardize && !w->plain && !rt_is_label(name));
+    bool standard = how->standardize && !rt_is_label(name);
+    got.scale = w->scaled  ? w->scale
+                : standard ? (RtScaleWish){.as = RT_SCALE_STANDARD, .free = true}
+                           : got.scale;
     got.unknown = w->unknown || ((how->unknown || how->rare) && !w->known);
     if (got.unknown) got.rare = w->rare ? w->rare : w->unknown ? 0 : how->rare;
     return got;

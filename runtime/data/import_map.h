@@ -1,6 +1,6 @@
 /* The file that says what columns are, against what an import would make of them (--map):
  *     races.date     time             # or float, cat, class, id, split
- *     races.laps     float standard   # or plain
+ *     races.laps     float standard   # or plain, quantile, piecewise 8
  *     races.track    cat unknown 5    # or unknown, known
  *     races.url      drop */
 #ifndef RUNTIME_IMPORT_MAP_H
@@ -8,11 +8,12 @@
 
 #include "import.h"
 
-/* What is wished beside a kind: neither of a pair = as the import's options say. */
+/* What is wished beside a kind; where nothing is, the import's options say it. */
 typedef struct RtWish {
-    bool standard, plain; /* numbers less their mean, in deviations; or as they are */
-    bool unknown, known;  /* a code for names that are not there; or none */
-    int64_t rare;         /* .. for names of fewer rows, too */
+    bool scaled; /* numbers: `scale` says how */
+    RtScaleWish scale;
+    bool unknown, known; /* a code for names that are not there; or none */
+    int64_t rare;        /* .. for names of fewer rows, too */
 } RtWish;
 
 /* What a rule returns where there is none. */
@@ -25,7 +26,7 @@ gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
  */
 const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wish);
 
-/* What a column of this name gets by its wish and the import's options: `standard`, `unknown` and
+/* What a column of this name gets by its wish and the import's options: `scale`, `unknown` and
  * `rare` are set.  Labels are scaled by a wish alone, as results are told in their units. */
 RtWish rt_wish_of(const RtImport *how, const RtWish *wish, const char *name);
 

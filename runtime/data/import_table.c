@@ -366,7 +366,7 @@ static void wait_for_split(const RtFieldsWanted *wanted, RtField *f) {
         e->unknown = true;
         e->rare = w.rare;
     }
-    f->standard = f->kind == RT_COL_FLOAT && !f->matrix && w.standard;
+    if (f->kind == RT_COL_FLOAT && !f->matrix) f->scale = w.scale;
 }
 
 /* Fits what rows tell of a column, but for what only those that are learned from tell. */
@@ -388,11 +388,18 @@ static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtFieldsWan
     return !texts || collect_categories(keep, scratch, t, f);
 }
 
+/* Values of a row. */
+static int values_of(const RtField *f) {
+    return f->out ? f->out : f->width;
+}
+
 bool rt_field_room(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f) {
-    size_t row = rt_dtype_bytes(rt_column_kind(f->kind)->element) * (size_t)f->width;
+    size_t row = rt_dtype_bytes(rt_column_kind(f->kind)->element) * (size_t)values_of(f);
     if (f->missing && !(f->absent = RT_NEWN(keep, int32_t, t->n_rows))) return false;
     f->cell = RT_NEWN(keep, RtCell, f->width);
-    bool kept = f->standard || (how->keeps_numbers && f->kind == RT_COL_FLOAT && !f->matrix);
+    bool single = f->kind == RT_COL_FLOAT && f->width == 1 && f->encoder->as == RT_AS_NUMBER;
+    bool kept =
+        f->scale.as != RT_SCALE_PLAIN || (how->keeps_numbers && single && !f->encoder->width);
     if (kept && !(f->exact = RT_NEWN(keep, double, t->n_rows))) return false;
     return f->cell && (f->to.all = rt_pool_alloc(keep, (size_t)t->n_rows, row));
 }
@@ -499,10 +506,10 @@ static RtColumn field_column(const RtField *x, int64_t n_rows) {
                   .names = e->names,
                   .encoder = e,
                   .exact = x->exact,
-                  .standard = x->standard,
+                  .scale = x->scale,
                   .values = x->to.all,
                   .n_splits = x->kind == RT_COL_SPLIT};
-    if (x->matrix) c.rank = 2, c.shape[1] = x->width;
+    if (x->matrix) c.rank = 2, c.shape[1] = values_of(x);
     return c;
 }
 

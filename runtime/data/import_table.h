@@ -16,12 +16,13 @@ typedef struct RtField {
     int64_t n_bad;                /* cells that did not fit */
     const char *bad;              /* the first of them */
     int first, width;             /* columns of the table: x.0, x.1, .. are one field */
+    int out;                      /* values of a row, of one column; 0 = width */
     const int *place;             /* [width] where they stand in it; NULL = side by side */
     bool matrix;                  /* numbers [rows, width], even of width 1 */
     RtEncoder *encoder, *missing; /* in the data set's pool; missing: NULL = no cell may be empty */
     int32_t *absent;              /* numbers: 1 where the cell is empty; NULL as `missing` */
     double *exact;                /* .. as they stand in the cells; NULL: nobody wants them */
-    bool standard;                /* .. that are to be standardised */
+    RtScaleWish scale;            /* .. which are to be fitted */
     RtCell *cell;                 /* [width] of the row at hand */
     int64_t n_categories;         /* CLASS of numbers: one more than the highest */
     union {

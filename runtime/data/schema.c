@@ -141,14 +141,15 @@ static gnnc_status read_categories(Opener *o, const RtJson *v, const char *table
     return GNNC_OK;
 }
 
-/* What would make the column of cells: of as many raw columns as it has values in a row. */
+/* What would make the column of cells. */
 static gnnc_status read_encoder(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     const RtJson *at = rt_json_get(v, "encoder");
     if (!at) return GNNC_OK;
     RtEncoder *e = RT_NEW(&o->d->pool, RtEncoder);
     if (!e) return rt_fail_nomem(o->err, SCHEMA);
     const char *what = rt_encoder_read(&o->d->pool, at, c->name, c->kind, e);
-    bool rows = c->rank == (e->width ? 2 : 1) && (!e->width || c->shape[1] == e->width);
+    int values = rt_encoder_values(e);
+    bool rows = c->rank == (values ? 2 : 1) && (!values || c->shape[1] == values);
     if (!what && !rows) what = "it makes rows of another shape";
     if (!what && rt_column_has_codes(c)) what = rt_encoder_names(e, c->n_categories, c->names);
     if (what)

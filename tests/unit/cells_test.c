@@ -162,7 +162,7 @@ TEST(rows_go_into_a_graph_and_are_appended) {
     OK(g, gnnc_graph_add_nodes(g, "vertex", ROWS));
     CHECK_MSG(gnnc_encoder_add(r.e, &r.rows, g) == GNNC_OK, "%s", r.rows.error);
     const RtColumn *age = column_of(g, "vertex", "age"), *want = &r.d->nodes->columns[0];
-    CHECK(!memcmp(age->f32, want->f32, ROWS * sizeof(float)) && age->encoder->standard);
+    CHECK(!memcmp(age->f32, want->f32, ROWS * sizeof(float)) && age->encoder->scale);
     const char *kiev[ROWS] = {"kiev", "rome", "oslo"}, *bad[ROWS] = {"1", "2", "x"};
     cells_of(&r, "city")->texts = kiev;
     cells_of(&r, "age")->texts = bad;

@@ -24,6 +24,10 @@ TEST(what_is_written_is_read) {
         {"{\"as\": \"number\", \"gaps\": true, \"mean\": 0.10000000000000001, \"deviation\": "
          "12345678901.5}",
          RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"scale\": \"quantile\", \"marks\": [1, 2.5], \"normal\": [-1, 1]}",
+         RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"gaps\": true, \"scale\": \"piecewise\", \"marks\": [-1, 0, 64]}",
+         RT_COL_FLOAT},
         {"{\"as\": \"missing\", \"from\": \"a \\\"b\\\"\"}", RT_COL_CAT},
         {"{\"as\": \"category\", \"unknown\": true, \"rare\": 5}", RT_COL_CAT},
         {"{\"as\": \"class\"}", RT_COL_CLASS},
@@ -58,6 +62,20 @@ TEST(what_makes_no_sense_is_refused) {
         {"{\"as\": \"number\", \"mean\": 1}", "'mean' and", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"mean\": 1, \"deviation\": 0}", "above 0", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"mean\": 1e999, \"deviation\": 1}", "", RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"marks\": [1, 2]}", "'scale' goes with", RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"scale\": \"log\", \"marks\": [1, 2]}", "'scale' must",
+         RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"scale\": \"piecewise\", \"marks\": [1]}", "'marks'", RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"scale\": \"piecewise\", \"marks\": [1, 1]}", "'marks'",
+         RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"scale\": \"piecewise\", \"marks\": [1, 2], \"normal\": [1, 2]}",
+         "does not have", RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"scale\": \"quantile\", \"marks\": [1, 2], \"normal\": [1]}",
+         "'normal'", RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"scale\": \"piecewise\", \"marks\": [1, 2], \"mean\": 1}",
+         "without 'mean'", RT_COL_FLOAT},
+        {"{\"as\": \"number\", \"width\": 2, \"scale\": \"piecewise\", \"marks\": [1, 2]}",
+         "one raw column", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"width\": -1}", "'width'", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"gaps\": 1}", "'gaps'", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"form\": \"seconds\"}", "does not have", RT_COL_FLOAT},
@@ -87,7 +105,8 @@ TEST(numbers_are_less_the_mean_in_deviations) {
     RtEncoder e = {.as = RT_AS_NUMBER, .kind = RT_COL_FLOAT};
     float v;
     CHECK(!encode(&e, "2.5", 0, &v) && v == 2.5f && encode(&e, "", 0, &v));
-    e.standard = e.gaps = true;
+    e.scale = RT_SCALE_STANDARD;
+    e.gaps = true;
     e.mean = 1e9;
     e.deviation = 0.25;
     CHECK(!encode(&e, "1000000001.5", 0, &v) && v == 6); /* in f32 it would be 0 */
@@ -145,13 +164,14 @@ TEST(ids_and_splits) {
 }
 
 TEST(encoders_of_other_values_differ) {
-    RtEncoder a = {.as = RT_AS_NUMBER, .standard = true, .mean = 1, .deviation = 2}, b = a;
+    RtEncoder a = {.as = RT_AS_NUMBER, .scale = RT_SCALE_STANDARD, .mean = 1, .deviation = 2},
+              b = a;
     char text[120];
     CHECK(!rt_encoder_differs(&a, &b, text, sizeof text));
     b.mean = 3;
     CHECK_STR(rt_encoder_differs(&a, &b, text, sizeof text),
               "number standardised: mean 1, deviation 2");
-    b.standard = false;
+    b.scale = RT_SCALE_PLAIN;
     CHECK_STR(rt_encoder_differs(&b, &a, text, sizeof text), "number as it is");
     a = (RtEncoder){.as = RT_AS_TIME, .form = RT_DATE_SECONDS};
     b = (RtEncoder){.as = RT_AS_TIME, .form = RT_DATE_DAY_FIRST};

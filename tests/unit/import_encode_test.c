@@ -34,10 +34,10 @@ TEST(numbers_are_standardised_by_the_rows_that_are_learned_from) {
     if (!d) return;
     const RtColumn *c = column(d, "age");
     const RtEncoder *e = c->encoder;
-    CHECK(e->standard && e->gaps && e->mean == 1000000002 && e->deviation == 1);
+    CHECK(e->scale == RT_SCALE_STANDARD && e->gaps && e->mean == 1000000002 && e->deviation == 1);
     CHECK(c->f32[0] == -1 && c->f32[1] == 0 && c->f32[2] == 1 && c->f32[4] == 0);
     CHECK(c->f32[3] == (float)(7 - 1000000002.0) && column(d, "age_missing")->i32[1] == 1);
-    CHECK(column(d, "y")->f32[0] == 5 && !column(d, "y")->encoder->standard); /* a label */
+    CHECK(column(d, "y")->f32[0] == 5 && !column(d, "y")->encoder->scale); /* a label */
     c = &d->edges->columns[0];
     CHECK(c->f32[0] == -1 && c->f32[1] == 1 && c->encoder->mean == 2);
     rt_dataset_close(d);
@@ -90,6 +90,7 @@ TEST(a_file_says_what_columns_are) {
         {"vertex.city cat standard", "behind 'float' may stand"},
         {"vertex.city cat unknown 5x", "behind 'float' may stand"},
         {"vertex.age float standard plain", "one or the other"},
+        {"vertex.age float piecewise 2000", "behind 'float' may stand"},
         {"age float", "'table.column what'"},
         {"vertex.height float", "there is no column 'vertex.height'"},
         {"vertex.id float", "there is no column 'vertex.id' beside the keys"},
@@ -119,6 +120,115 @@ TEST(what_cannot_be_standardised_is_left_or_told) {
     if (!d) return;
     CHECK(column(d, "a")->f32[1] == 0 && column(d, "a")->encoder->deviation == 1);
     CHECK(column(d, "b")->f32[1] == 0 && column(d, "b")->encoder->mean == 0);
+    rt_dataset_close(d);
+}
+
+/* Rows 0 .. 999: `a` ascends, row 998 is an outlier of it, row 999 is held out. */
+static RtDataset *thousand(const char *map, RtImport *how, RtError *err) {
+    static char nodes[32768], edges[16384];
+    RtNamedBytes rules = {"map", bytes(map)};
+    size_t at = (size_t)sprintf(nodes, "id,a,split\n"), n = (size_t)sprintf(edges, "src,dst\n");
+    for (int i = 0; i < 998; i++) {
+        at += (size_t)sprintf(nodes + at, "%d,%d,train\n", i, i);
+        n += (size_t)sprintf(edges + n, "%d,%d\n", i, i + 1);
+    }
+    sprintf(nodes + at, "998,1000000,train\n999,77777777,test\n");
+    how->map = *map ? &rules : NULL;
+    RtDataset *d = csv(nodes, edges, how, err);
+    how->map = NULL;
+    if (!d || rt_import_encode(d, &(RtFitRows){0}, err) == GNNC_OK) return d;
+    rt_dataset_close(d);
+    return NULL;
+}
+
+TEST(numbers_become_normal_by_their_quantiles) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = thousand("vertex.a float quantile", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    const RtColumn *c = column(d, "a");
+    const RtEncoder *e = c->encoder;
+    CHECK(e->scale == RT_SCALE_QUANTILE && e->n_marks == 128 && c->rank == 1);
+    CHECK(e->marks[0] == 0 && e->marks[127] == 1000000); /* not the one that is held out */
+    double squares = 0, sum = 0;
+    for (int i = 0; i < 999; i++) {
+        sum += (double)c->f32[i];
+        squares += (double)(c->f32[i] * c->f32[i]);
+    }
+    CHECK_MSG(fabs(sum / 999) < 0.01 && fabs(squares / 999 - 1) < 0.05, "%g %g", sum, squares);
+    CHECK(fabsf(c->f32[499]) < 0.01f && fabsf(c->f32[840] - 1) < 0.02f); /* of 0.841 it is 1 */
+    CHECK(c->f32[998] > 3 && c->f32[999] == c->f32[998]);
+    rt_dataset_close(d);
+    how.standardize = true; /* nobody says which: an outlier does */
+    d = thousand("", &how, &err);
+    CHECK(d && column(d, "a")->encoder->scale == RT_SCALE_QUANTILE);
+    rt_dataset_close(d);
+    d = thousand("vertex.a float standard", &how, &err);
+    CHECK(d && column(d, "a")->encoder->scale == RT_SCALE_STANDARD);
+    rt_dataset_close(d);
+}
+
+TEST(numbers_become_the_bins_that_they_pass) {
+    RtImport how = {0};
+    RtError err;
+    RtDataset *d = thousand("vertex.a float piecewise 4", &how, &err);
+    CHECK_MSG(d, "%s", err.text);
+    if (!d) return;
+    const RtColumn *c = column(d, "a");
+    CHECK(c->rank == 2 && c->shape[1] == 4 && c->encoder->out == 4);
+    CHECK(c->encoder->marks[1] == 250 && c->encoder->marks[4] == 1000000);
+    const float *half = &c->f32[4 * 125], *held = &c->f32[4 * 999];
+    CHECK(half[0] == 0.5f && half[1] == 0 && half[3] == 0);
+    CHECK(held[0] == 1 && held[3] == 1 && c->f32[0] == 0 && c->f32[4 * 998 + 3] == 1);
+    rt_dataset_close(d);
+    RtNamedBytes rules = {"map", bytes("vertex.a float piecewise")};
+    how.map = &rules;
+    d = csv("id,a\n1,5\n2,\n3,5\n", EDGES, &how, &err);
+    CHECK_MSG(d && rt_import_encode(d, &(RtFitRows){0}, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    c = column(d, "a"); /* all are equal: one bin, and a gap is told beside */
+    CHECK(c->shape[1] == 1 && c->f32[0] == 0 && column(d, "a_missing")->i32[1] == 1);
+    rt_dataset_close(d);
+}
+
+/* Training rows lead over edges to the rows that tell; what hangs on rows held out does not. */
+TEST(without_a_time_rows_tell_that_training_rows_reach) {
+    static const RtNamedBytes files[] = {
+        FILE_OF("shop.csv", "id,size\n1,10\n2,20\n3,600\n"),
+        FILE_OF("town.csv", "id,big\n1,1\n2,3\n3,900\n"),
+        FILE_OF("sale.csv", "id,shop_id,town_id,y,split\n1,1,1,0,train\n2,2,2,1,train\n"
+                            "3,2,2,1,val\n4,3,3,1,test\n"),
+    };
+    RtImport how = {.standardize = true};
+    RtError err;
+    RtDataset *d = tables_of(files, 3, &how, &err);
+    CHECK_MSG(d && rt_import_encode(d, &(RtFitRows){0}, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    const RtColumn *size = rt_table_column(rt_dataset_nodes(d, "shop"), "size");
+    const RtColumn *big = rt_table_column(rt_dataset_nodes(d, "town"), "big");
+    CHECK(size->encoder->mean == 15 && size->encoder->deviation == 5 && size->f32[2] == 117);
+    CHECK(big->encoder->mean == 2 && big->encoder->deviation == 1);
+    rt_dataset_close(d);
+}
+
+/* A split by time says what was before it in tables that have no split. */
+TEST(with_a_split_by_time_rows_tell_that_are_older) {
+    static const RtNamedBytes files[] = {
+        FILE_OF("sale.csv", "id,date,y\n1,2020-01-01,0\n2,2020-01-02,1\n3,2020-01-03,0\n"
+                            "4,2020-01-04,1\n"),
+        FILE_OF("visit.csv", "id,sale_id,date,n\n1,1,2020-01-01,1\n2,1,2020-01-02,3\n"
+                             "3,1,2020-01-03,800\n4,2,2020-01-09,900\n"),
+    };
+    RtSplitHow by_time = {.part = {0.5, 0.25, 0.25}, .by_time = "date"};
+    RtImport how = {.standardize = true};
+    RtError err;
+    RtDataset *d = tables_of(files, 2, &how, &err);
+    CHECK_MSG(d && rt_import_split(d, &by_time, &err) == GNNC_OK, "%s", err.text);
+    if (!d) return;
+    CHECK(rt_import_encode(d, &(RtFitRows){.by_time = "date"}, &err) == GNNC_OK);
+    const RtColumn *n = rt_table_column(rt_dataset_nodes(d, "visit"), "n");
+    CHECK_MSG(n->encoder->mean == 2 && n->encoder->deviation == 1, "%g", n->encoder->mean);
     rt_dataset_close(d);
 }
 
