@@ -529,10 +529,10 @@ static void print_task(FILE *out, const Options *o) {
             (long long)m->n[1], (long long)m->n[2], (long long)m->n[3]);
     print_date(out, "validation", m->val_time);
     print_date(out, "test", m->test_time);
-    fprintf(out, "    without learning, %-24s validation      test\n", m->metric);
-    for (int i = 0; i < m->n_guesses; i++)
-        fprintf(out, "      %-40s %10.4g%10.4g\n", m->guess[i].name, m->guess[i].val,
-                m->guess[i].test);
+    fprintf(out, "    without learning, %-24s validation      test\n", m->baselines->metric);
+    for (int i = 0; i < m->n_baselines; i += m->n_metrics)
+        fprintf(out, "      %-40s %10.4g%10.4g\n", m->baselines[i].name, m->baselines[i].val,
+                m->baselines[i].test);
 }
 
 static void on_bad(void *user, const char *text) {

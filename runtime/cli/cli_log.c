@@ -96,6 +96,59 @@ static void text_splits(RtCli *c) {
     for (int k = 0; k < N_SPLITS; k++) text_split(c, SPLITS[k]);
 }
 
+/* ---- beside the results ------------------------------------------------------------- */
+/* The i-th of what is reached without learning; false: there are no more. */
+static bool baseline(RtCli *c, int i, gnnc_baseline *b) {
+    *b = (gnnc_baseline){.struct_size = sizeof *b};
+    return i < gnnc_trainer_n_baselines(c->t) && gnnc_trainer_baseline(c->t, i, b) == GNNC_OK;
+}
+
+/* Those from *i on that have one name: of validation, or of test. */
+static void text_baseline(RtCli *c, int i, const char *name, bool test) {
+    gnnc_baseline b;
+    for (int n = 0; baseline(c, i, &b) && strcmp(b.name, name) == 0; i++) {
+        double v = test ? b.test : b.val;
+        if (isfinite(v)) printf("%s %s %.4f", n++ ? "" : test ? "  test" : "  val", b.metric, v);
+    }
+}
+
+static void text_baselines(RtCli *c) {
+    gnnc_baseline b, next;
+    for (int i = 0; baseline(c, i, &b);) {
+        printf("  without learning, %s:", b.name);
+        text_baseline(c, i, b.name, false);
+        text_baseline(c, i, b.name, true);
+        putchar('\n');
+        while (baseline(c, ++i, &next) && strcmp(next.name, b.name) == 0) continue;
+    }
+}
+
+static void json_baseline(RtCli *c, int i, const char *name, bool test) {
+    gnnc_baseline b;
+    printf(",\"%s\":{", test ? "test" : "val");
+    for (int n = 0; baseline(c, i, &b) && strcmp(b.name, name) == 0; i++, n++) {
+        if (n) putchar(',');
+        rt_cli_json_string(b.metric);
+        putchar(':');
+        json_number(test ? b.test : b.val);
+    }
+    putchar('}');
+}
+
+/* ,"baselines":[{"name":"mean of its customers","val":{"roc_auc":0.7},"test":{..}}] */
+static void json_baselines(RtCli *c) {
+    gnnc_baseline b, next;
+    for (int i = 0; baseline(c, i, &b);) {
+        fputs(i ? ",{\"name\":" : ",\"baselines\":[{\"name\":", stdout);
+        rt_cli_json_string(b.name);
+        json_baseline(c, i, b.name, false);
+        json_baseline(c, i, b.name, true);
+        putchar('}');
+        while (baseline(c, ++i, &next) && strcmp(next.name, b.name) == 0) continue;
+    }
+    if (gnnc_trainer_n_baselines(c->t)) putchar(']');
+}
+
 /* ---- what the model logs ------------------------------------------------------------ */
 static void text_logged(RtCli *c) {
     gnnc_metric_info m;
@@ -217,6 +270,7 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
                    (long long)steps_of_epoch(c));
         json_splits(c);
         json_logged(c);
+        json_baselines(c);
         if (skips) printf(",\"skipped_steps\":%.0f,\"loss_scale\":%g", skipped, scale);
         puts("}");
         return;
@@ -231,4 +285,5 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     text_splits(c);
     text_logged(c);
     putchar('\n');
+    text_baselines(c);
 }

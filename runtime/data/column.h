@@ -49,7 +49,9 @@ typedef struct RtColumn {
     RtCsr csr;          /* CSR */
     int n_splits;       /* SPLIT */
     const char *why;    /* why an import made it of this kind; NULL = the form says so */
-    const struct RtEncoder *encoder; /* what made its values of cells; NULL = it is not known */
+    const struct RtEncoder *encoder;    /* what made its values of cells; NULL = it is not known */
+    const struct RtBaseline *baselines; /* of what is learned: [n_baselines] reached without */
+    int n_baselines;
     const double
         *exact; /* of an import: the numbers of its cells [n_rows], NaN where there is none */
     RtScaleWish scale; /* .. which are still to be fitted */

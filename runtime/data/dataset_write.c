@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "encoder.h"
 #include "json.h"
+#include "judge.h"
 
 typedef struct {
     RtPool *pool;
@@ -114,6 +116,43 @@ static void put_why(Writer *w, const char *why) {
     put_string(w, why);
 }
 
+/* ,"val": {"roc_auc": 0.7}: of the metrics of one guess, from *b to end. */
+static void put_measures(Writer *w, const char *part, const RtBaseline *b, const RtBaseline *end) {
+    bool test = strcmp(part, "test") == 0, first = true;
+    put(w, ", ");
+    put_string(w, part);
+    put(w, ": {");
+    for (; b < end; b++) {
+        double v = test ? b->test : b->val;
+        if (!isfinite(v)) continue;
+        if (!first) put(w, ", ");
+        first = false;
+        put_string(w, b->metric);
+        put(w, ": ");
+        if (w->st == GNNC_OK && !rt_text_printf(&w->json, "%.9g", v))
+            w->st = rt_fail_nomem(w->err, w->dir);
+    }
+    put(w, "}");
+}
+
+static void put_baselines(Writer *w, const RtColumn *c) {
+    if (!c->n_baselines) return;
+    const RtBaseline *b = c->baselines, *all = b + c->n_baselines;
+    put(w, ", \"baselines\": [");
+    while (b < all) {
+        const RtBaseline *end = b;
+        while (end < all && strcmp(end->name, b->name) == 0) end++;
+        if (b > c->baselines) put(w, ", ");
+        put(w, "{\"name\": ");
+        put_string(w, b->name);
+        put_measures(w, "val", b, end);
+        put_measures(w, "test", b, end);
+        put(w, "}");
+        b = end;
+    }
+    put(w, "]");
+}
+
 static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     const char *stem = rt_pool_printf(w->pool, "%s.%s", table_stem, c->name);
     if (!stem) {
@@ -127,6 +166,7 @@ static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     if (rt_column_has_codes(c)) put_categories(w, c);
     put_encoder(w, c);
     put_why(w, c->why);
+    put_baselines(w, c);
     switch (rt_column_kind(c->kind)->layout) {
     case RT_LAYOUT_ROWS:
         put_dense(w, c, stem);

@@ -426,6 +426,8 @@ static const char *name_of_key(const Task *t, const RtTable *edge) {
     return behind ? behind + 2 : rt_pool_printf(&t->d->pool, "%s", edge->name);
 }
 
+enum { MOST_KEYS = 8 };
+
 /* Foreign keys that the task's rows have, too; of the future, only the entity. */
 static gnnc_status put_edges(Task *t, RtTable *to, int *n, RtTaskKey *keys, int *n_keys) {
     int entity = (int)(t->entity - t->d->nodes);
@@ -443,7 +445,7 @@ static gnnc_status put_edges(Task *t, RtTable *to, int *n, RtTaskKey *keys, int 
         int32_t *of = RT_NEWN(t->pool, int32_t, t->rows.n + 1);
         if (!refers || !of) return rt_fail_nomem(t->err, "task");
         for (int64_t r = 0; r < t->rows.n; r++) of[r] = refers[t->rows.entity[r]];
-        if (*n_keys < RT_TASK_GUESSES / 2)
+        if (*n_keys < MOST_KEYS)
             keys[(*n_keys)++] = (RtTaskKey){key, of, t->d->nodes[e->dst_type].count};
         TRY(st, put_edge(t, key, e->dst_type, refers, &to[(*n)++]));
     }
@@ -480,7 +482,7 @@ static gnnc_status put_table(Task *t) {
     RtDataset *d = t->d;
     RtTable *nodes = RT_NEWN(&d->pool, RtTable, d->n_nodes + 1);
     RtTable *edges = RT_NEWN(&d->pool, RtTable, 2 * d->n_edges + 1);
-    RtTaskKey keys[RT_TASK_GUESSES];
+    RtTaskKey keys[MOST_KEYS];
     int n_edges = d->n_edges, n_keys = 0;
     gnnc_status st;
     if (!nodes || !edges) return rt_fail_nomem(t->err, "task");
@@ -490,7 +492,9 @@ static gnnc_status put_table(Task *t) {
     if (!put_answers(t, &to) || !put_parts(t, &to)) return rt_fail_nomem(t->err, "task");
     if (t->made->window <= 0) TRY(st, put_columns(t, &to));
     TRY(st, put_edges(t, edges, &n_edges, keys, &n_keys));
-    TRY(st, rt_task_guess(t->pool, &t->rows, keys, n_keys, t->made, t->err));
+    TRY(st, rt_task_guess(t->pool, &d->pool, &t->rows, keys, n_keys, t->made, t->err));
+    to.columns[0].baselines = t->made->baselines; /* of y */
+    to.columns[0].n_baselines = t->made->n_baselines;
     drop_edges(t, edges, &n_edges);
     drop_columns(t);
     memcpy(nodes, d->nodes, (size_t)d->n_nodes * sizeof *nodes);

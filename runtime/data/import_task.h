@@ -9,6 +9,7 @@
 #define RUNTIME_IMPORT_TASK_H
 
 #include "import.h"
+#include "judge.h"
 #include "query.h"
 
 typedef struct RtTaskHow {
@@ -19,22 +20,16 @@ typedef struct RtTaskHow {
     double every;               /* seconds from one time asked at to the next; 0 = the window */
 } RtTaskHow;
 
-/* What would be guessed without learning, by the metric that a scaffold reports. */
-enum { RT_TASK_GUESSES = 16 };
-typedef struct RtTaskGuess {
-    char name[96];    /* "mean of customers" */
-    double val, test; /* NaN: it cannot be told */
-} RtTaskGuess;
-
 typedef struct RtTaskMade {
     const char *table;          /* with `y`, `split` and `time`, whose rows are predicted */
     bool of_future;             /* rows of the time asked at are known, too */
     double window;              /* seconds; 0: of a column */
     double val_time, test_time; /* NaN: drawn at random */
     int64_t n[4];               /* rows in no part, training, validation, test */
-    const char *metric;         /* of the guesses: roc_auc, accuracy, mae */
-    int n_guesses;
-    RtTaskGuess guess[RT_TASK_GUESSES];
+    /* What is reached without learning: of one guess after the other, by each of the metrics; the
+     * first is a scaffold's. */
+    int n_baselines, n_metrics;
+    RtBaseline *baselines;
 } RtTaskMade;
 
 /* Adds the table and its edges; what a row of the entities' table tells too late goes from it.
@@ -59,8 +54,8 @@ typedef struct RtTaskKey {
     const int32_t *of; /* [n], -1 none */
     int64_t n;
 } RtTaskKey;
-/* Fills metric and guesses. */
-gnnc_status rt_task_guess(RtPool *pool, const RtTaskRows *rows, const RtTaskKey *keys, int n_keys,
-                          RtTaskMade *made, RtError *err);
+/* Fills the baselines, in `keep`. */
+gnnc_status rt_task_guess(RtPool *pool, RtPool *keep, const RtTaskRows *rows, const RtTaskKey *keys,
+                          int n_keys, RtTaskMade *made, RtError *err);
 
 #endif

@@ -2,12 +2,14 @@
  * format is described in docs/data.md. */
 #include "dataset.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "encoder.h"
 #include "json.h"
+#include "judge.h"
 #include "names.h"
 
 #define SCHEMA "schema.json"
@@ -139,6 +141,51 @@ static gnnc_status read_categories(Opener *o, const RtJson *v, const char *table
     }
     c->names = list.keys;
     return GNNC_OK;
+}
+
+static double number_of(const RtJson *parts, const char *part, const char *metric) {
+    const RtJson *v = rt_json_get(rt_json_get(parts, part), metric);
+    return v && v->kind == RT_JSON_NUMBER ? v->number : NAN;
+}
+
+/* {"name": "mean of its customers", "val": {"roc_auc": 0.7, ..}, "test": {..}}, by each metric that
+ * either part has. */
+static gnnc_status read_baseline(Opener *o, const RtJson *v, const char *table, RtColumn *c,
+                                 RtBaseline *to) {
+    static const char *const known[] = {"name", "val", "test", NULL};
+    const char *name = get_text(v, "name");
+    gnnc_status st = check_keys(o, v, table, known);
+    if (st != GNNC_OK) return st;
+    if (!name) return bad(o, v, table, "a baseline has a 'name'");
+    const RtJson *val = rt_json_get(v, "val"), *test = rt_json_get(v, "test");
+    for (const RtJson *m = val ? val->first : NULL; m; m = m->next)
+        to[c->n_baselines++] =
+            (RtBaseline){name, m->key, number_of(v, "val", m->key), number_of(v, "test", m->key)};
+    for (const RtJson *m = test ? test->first : NULL; m; m = m->next)
+        if (!rt_json_get(val, m->key))
+            to[c->n_baselines++] = (RtBaseline){name, m->key, NAN, number_of(v, "test", m->key)};
+    return GNNC_OK;
+}
+
+static gnnc_status read_baselines(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
+    const RtJson *list = rt_json_get(v, "baselines");
+    int64_t n = 0;
+    if (!list) return GNNC_OK;
+    if (list->kind != RT_JSON_ARRAY) return bad(o, list, table, "'baselines' must be an array");
+    for (const RtJson *b = list->first; b; b = b->next)
+        for (int test = 0; test < 2; test++) {
+            const RtJson *part = rt_json_get(b, test ? "test" : "val");
+            if (part && part->kind != RT_JSON_OBJECT)
+                return bad(o, part, table, "an object of metrics is expected");
+            n += part ? part->n : 0;
+        }
+    RtBaseline *to = RT_NEWN(&o->d->pool, RtBaseline, n + 1);
+    if (!to) return rt_fail_nomem(o->err, SCHEMA);
+    gnnc_status st = GNNC_OK;
+    c->baselines = to;
+    for (const RtJson *b = list->first; b && st == GNNC_OK; b = b->next)
+        st = read_baseline(o, b, table, c, to);
+    return st;
 }
 
 /* What would make the column of cells. */
@@ -273,9 +320,9 @@ out:
 
 static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, int64_t n_rows,
                                RtColumn *c) {
-    static const char *const known[] = {"kind",  "shape",      "file",    "ptr",   "col",
-                                        "val",   "categories", "names",   "train", "test",
-                                        "dtype", "why",        "encoder", NULL};
+    static const char *const known[] = {"kind",  "shape",      "file",    "ptr",       "col",
+                                        "val",   "categories", "names",   "train",     "test",
+                                        "dtype", "why",        "encoder", "baselines", NULL};
     const char *where = rt_pool_printf(&o->d->pool, "%s.%s", table, v->key);
     if (!where) return rt_fail_nomem(o->err, SCHEMA);
     gnnc_status st;
@@ -287,6 +334,7 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, in
     TRY(st, read_shape(o, v, where, c));
     if (rt_column_has_codes(c)) TRY(st, read_categories(o, v, where, c));
     TRY(st, read_encoder(o, v, where, c));
+    TRY(st, read_baselines(o, v, where, c));
     if (rt_json_get(v, "dtype") && c->kind != RT_COL_FLOAT)
         return bad(o, v, where, "only a float column has a 'dtype'");
     switch (rt_column_kind(c->kind)->layout) {

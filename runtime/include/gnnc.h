@@ -572,6 +572,19 @@ typedef struct gnnc_metric_info {
 int gnnc_trainer_n_metrics(const gnnc_trainer *t);
 gnnc_status gnnc_trainer_metric_info(gnnc_trainer *t, int i, gnnc_metric_info *out);
 
+/* What is reached without learning, by one of the model's metrics, as the data have it beside the
+ * column that is learned (gnnc import --predict): of the rows of the first split, so that there are
+ * none where another one is chosen.  Texts are those of the data: until the trainer goes. */
+typedef struct gnnc_baseline {
+    size_t struct_size;
+    const char *name;   /* "mean of its customers" */
+    const char *metric; /* "roc_auc" */
+    double val, test;   /* NaN where it cannot be told */
+} gnnc_baseline;
+int gnnc_trainer_n_baselines(const gnnc_trainer *t); /* 0 before data are loaded */
+/* The i-th.  GNNC_E_STATE: no data; GNNC_E_RANGE: no such. */
+gnnc_status gnnc_trainer_baseline(gnnc_trainer *t, int i, gnnc_baseline *out);
+
 /* The model's result for every row of its space, with the present parameters.
  *   data [dim[0], .., dim[rank - 1]] row-major, the trainer's, valid until its next call
  * GNNC_E_MISSING: the model predicts nothing. */

@@ -86,8 +86,13 @@ class MetricInfo(Struct):
                 ("is_logged", c_int), ("known", c_int), ("value", c_double)]
 
 
+class Baseline(Struct):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("metric", c_char_p), ("val", c_double), ("test", c_double)]
+
+
 STRUCTS = {"gnnc_array": Array, "gnnc_table_info": TableInfo, "gnnc_column_info": ColumnInfo,
-           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_whole_info": WholeInfo, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo}
+           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_whole_info": WholeInfo, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo,
+           "gnnc_baseline": Baseline}
 _names = POINTER(c_char_p)
 _values = (POINTER(POINTER(c_float)), POINTER(c_int), POINTER(c_int64))
 
@@ -138,6 +143,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_trainer_evaluate": (c_int, [Handle]),
     "gnnc_trainer_n_metrics": (c_int, [Handle]),
     "gnnc_trainer_metric_info": (c_int, [Handle, c_int, POINTER(MetricInfo)]),
+    "gnnc_trainer_n_baselines": (c_int, [Handle]),
+    "gnnc_trainer_baseline": (c_int, [Handle, c_int, POINTER(Baseline)]),
     "gnnc_trainer_predict": (c_int, [Handle, *_values]),
     "gnnc_trainer_embed": (c_int, [Handle, c_char_p, *_values]),
     "gnnc_trainer_n_layers": (c_int, [Handle]),

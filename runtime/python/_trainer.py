@@ -311,6 +311,17 @@ class Trainer(_abi.Owner):
         """What is known, by name: "loss", "lr", "loss.val", "accuracy.test", .."""
         return {name: value for name, _, _, value in self._metrics()}
 
+    @property
+    def baselines(self) -> Dict[str, Dict[str, float]]:
+        """What is reached without learning, as the data have it: {"mean of its customers": {"roc_auc.test": 0.7, ..}}."""
+        found: Dict[str, Dict[str, float]] = {}
+        for i in range(self._ask("n_baselines")):
+            b = _abi.Baseline()
+            self._call("baseline", i, ctypes.byref(b))
+            metric = b.metric.decode()
+            found.setdefault(b.name.decode(), {}).update({f"{metric}.val": b.val, f"{metric}.test": b.test})
+        return found
+
     def evaluate(self, split: Optional[str] = None) -> Dict[str, float]:
         """Metrics with the present parameters: of one split, "accuracy"; or all, "accuracy.test"."""
         self._call("evaluate")

@@ -123,9 +123,14 @@ class Asked:
     def imports(self, source, to, *options):
         return run(GNNC, "import", source, "-o", to, "--force", *self.question, *options)
 
-    def baselines(self):
+    def baselines(self, metric):
+        """Of the test rows, as they stand beside each result of the trainer; the import has printed them."""
         lines = self.told.split("without learning, ")[1].splitlines()[1:]
-        return [float(line.split()[-1]) for line in lines]
+        printed = {line[6:46].rstrip(): float(line.split()[-1]) for line in lines if line[6:46].rstrip()}
+        found = {b["name"]: b["test"][metric] for b in self.before[0]["baselines"]}
+        check(f"{self.name}: baselines are those of the import", printed.keys() == found.keys() and
+              all(abs(printed[k] - found[k]) < 1e-3 * max(1, found[k]) for k in found), f"{printed} {found}")
+        return found
 
     def outputs(self, data, to, *more):
         """The last line of the log, the weights and the predictions."""
@@ -163,9 +168,12 @@ def nothing_of_the_future(asked, first, rows, past):
 def beats_baselines(asked, better):
     """`better` of the model's metric and a baseline's."""
     metric = "roc_auc" if "roc_auc" in asked.before[0]["test"] else "mae"
-    of_model = asked.before[0]["test"][metric]
-    check(f"{asked.name} is better than what nobody had to learn", all(better(of_model, b) for b in asked.baselines()),
-          f"{of_model} {asked.baselines()}")
+    of_model, without = asked.before[0]["test"][metric], asked.baselines(metric)
+    check(f"{asked.name} is better than what nobody had to learn", without and all(better(of_model, b) for b in without.values()),
+          f"{of_model} {without}")
+    rc, told = run(f"./{asked.name}.x", "eval", "--data", asked.name, "--weights", f"{asked.name}.weights")
+    check(f"{asked.name}: they are printed beside a result", rc == 0 and
+          all(f"  without learning, {name}:  val {metric} " in told for name in without), told)
 
 
 def of_the_shop():

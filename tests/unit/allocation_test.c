@@ -207,6 +207,8 @@ typedef enum {
     NONE(trainer_metric, TRAINED, gnnc_trainer_metric(w->t, "loss", &number) == GNNC_OK) \
     NONE(trainer_n_metrics, TRAINED, gnnc_trainer_n_metrics(w->t) > 0) \
     NONE(trainer_metric_info, TRAINED, gnnc_trainer_metric_info(w->t, 0, INFO(gnnc_metric_info)) == GNNC_OK) \
+    NONE(trainer_n_baselines, TRAINED, gnnc_trainer_n_baselines(w->t) == 0) \
+    NONE(trainer_baseline, TRAINED, gnnc_trainer_baseline(w->t, 0, INFO(gnnc_baseline)) == GNNC_E_RANGE) \
     FAILS(trainer_predict, LOADED, gnnc_trainer_predict(w->t, &out, &rank, dim)) \
     FAILS(trainer_embed, LOADED, gnnc_trainer_embed(w->t, "h", &out, &rank, dim)) \
     NONE(trainer_n_layers, LOADED, gnnc_trainer_n_layers(w->t) > 0) \

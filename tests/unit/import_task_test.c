@@ -207,7 +207,7 @@ TEST(a_column_is_hidden_from_its_own_row) {
         CHECK(!rt_table_column(t, "price") && !rt_table_column(t, "status"));
         CHECK(rt_table_column(orders_, "price") && !rt_table_column(orders_, "status"));
         CHECK(rt_dataset_edges(d, "big__customer_id") && !made.of_future);
-        CHECK(strcmp(made.metric, "roc_auc") == 0 && made.n_guesses == 3);
+        CHECK(strcmp(made.baselines->metric, "roc_auc") == 0 && made.n_baselines == 3 * 4);
         CHECK(rt_dataset_check(d, &err) == GNNC_OK);
     }
     rt_dataset_close(d);
@@ -240,15 +240,47 @@ TEST(guesses_know_the_past_alone) {
     RtPool pool;
     RtError err = {""};
     rt_pool_init(&pool, NULL);
-    CHECK(rt_task_guess(&pool, &rows, &key, 1, &made, &err) == GNNC_OK && made.n_guesses == 3);
-    CHECK(made.guess[0].val == 2 && made.guess[0].test == 1); /* median 3: |3-3|, |7-3| */
-    CHECK(made.guess[1].val == 2 && made.guess[1].test == 2); /* 1 and 5; 2 and 6 */
-    CHECK(made.guess[2].val == 2 && made.guess[2].test == 2); /* 1 and 5; 3 and 7 */
+    CHECK(rt_task_guess(&pool, &pool, &rows, &key, 1, &made, &err) == GNNC_OK);
+    const RtBaseline *b = made.baselines;
+    CHECK(made.n_metrics == 2 && made.n_baselines == 8); /* mae, rmse */
+    CHECK(b[0].val == 2 && b[0].test == 1);              /* median 3: |3-3|, |7-3| */
+    CHECK(b[2].val == 2 && b[2].test == 1 && fabs(b[3].val - sqrt(8)) < 1e-12); /* mean 3 */
+    CHECK(b[4].val == 2 && b[4].test == 2 && b[5].val == 2); /* 1 and 5; 2 and 6 */
+    CHECK(b[6].val == 2 && b[6].test == 2);                  /* 1 and 5; 3 and 7 */
     double yes[] = {0, 1, 0, 1, 1, 0};
     rows.answer = yes;
     rows.n_classes = 2;
-    CHECK(rt_task_guess(&pool, &rows, &key, 1, &made, &err) == GNNC_OK);
-    CHECK(made.guess[0].val == 0.5 && made.guess[1].val == 1 && made.guess[1].test == 0);
+    CHECK(rt_task_guess(&pool, &pool, &rows, &key, 1, &made, &err) == GNNC_OK);
+    b = made.baselines;
+    CHECK(made.n_metrics == 4 && b[0].val == 0.5 && b[4].val == 1 && b[4].test == 0);
+    CHECK_STR(b[4].metric, "roc_auc");
+    CHECK_STR(b[6].metric, "accuracy");
+    CHECK(b[6].val == 1 && b[6].test == 0);
+    rt_pool_free(&pool);
+}
+
+/* Of ties by hand, as scikit-learn has them. */
+TEST(guesses_are_judged_as_models_are) {
+    static const RtJudged rows[] = {{1, 0.75}, {0, 0.75}, {1, 0.5},
+                                    {0, 0.25}, {0, 0.25}, {1, 0.25}};
+    static const double want[RT_N_JUDGES] = {11.0 / 18, 5.0 / 9, 0.5, 0.4857142857};
+    static const RtJudged classes[] = {{2, 2}, {0, 2}, {1, 1}, {1, 0}};
+    RtPool pool;
+    RtError err = {""};
+    RtJudged v[6];
+    double got;
+    rt_pool_init(&pool, NULL);
+    for (int j = 0; j < RT_JUDGE_MAE; j++) {
+        memcpy(v, rows, sizeof rows);
+        CHECK(rt_judge_fits((RtJudge)j, 2));
+        CHECK(rt_judge(&pool, (RtJudge)j, v, 6, 2, &got, &err) == GNNC_OK);
+        CHECK_MSG(fabs(got - want[j]) < 1e-9, "%s: %.10g", rt_judge_name((RtJudge)j), got);
+    }
+    memcpy(v, classes, sizeof classes);
+    CHECK(rt_judge(&pool, RT_JUDGE_F1_MACRO, v, 4, 5, &got, &err) == GNNC_OK);
+    CHECK(fabs(got - (0 + 2.0 / 3 + 2.0 / 3) / 3) < 1e-12);
+    CHECK(!rt_judge_fits(RT_JUDGE_ROC_AUC, 5) && !rt_judge_fits(RT_JUDGE_MAE, 5));
+    CHECK(rt_judge(&pool, RT_JUDGE_ROC_AUC, v, 1, 2, &got, &err) == GNNC_OK && isnan(got));
     rt_pool_free(&pool);
 }
 
@@ -335,7 +367,7 @@ TEST(a_column_of_a_table_without_references) {
                      .val_time = NAN,
                      .test_time = 60 * DAY};
     CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
-    CHECK(made.n_guesses == 1 && made.n[3] == 4 && made.n[1] > 0 && made.n[2] > 0);
+    CHECK(made.n_baselines == made.n_metrics && made.n[3] == 4 && made.n[1] > 0 && made.n[2] > 0);
     CHECK(!rt_dataset_edges(d, "task__customer_id") && !rt_dataset_edges(d, "orders__customer_id"));
     rt_dataset_close(d);
     d = shop(NULL);

@@ -101,6 +101,39 @@ TEST(metrics_are_listed_with_their_splits) {
     scratch_remove(p.dir);
 }
 
+/* Of what the model measures, that is loss and mae. */
+TEST(baselines_are_those_of_the_data) {
+    static const char in[] = "\"file\": \"t.npy\"",
+                      more[] = ", \"baselines\": [{\"name\": \"median of all\", \"val\": "
+                               "{\"mae\": 0.5, \"rmse\": 1}, \"test\": {\"mae\": 0.25}}, "
+                               "{\"name\": \"last\", \"test\": {\"mae\": 2}}]";
+    char schema[1024];
+    Place p = place_new();
+    const char *at = strstr(SCHEMA, in) + strlen(in);
+    snprintf(schema, sizeof schema, "%.*s%s%s", (int)(at - SCHEMA), SCHEMA, more, at);
+    write_text(p.dir, "schema.json", schema);
+    gnnc_trainer *t = trainer_new(&p, 3, 1);
+    gnnc_baseline b = {.struct_size = sizeof b};
+    CHECK(gnnc_trainer_n_baselines(t) == 2);
+    CHECK(gnnc_trainer_baseline(t, 0, &b) == GNNC_OK && b.val == 0.5 && b.test == 0.25);
+    CHECK_STR(b.name, "median of all");
+    CHECK_STR(b.metric, "mae");
+    CHECK(gnnc_trainer_baseline(t, 1, &b) == GNNC_OK && isnan(b.val) && b.test == 2);
+    CHECK(gnnc_trainer_baseline(t, 2, &b) == GNNC_E_RANGE);
+    CHECK(gnnc_trainer_baseline(t, -1, &b) == GNNC_E_RANGE);
+    gnnc_trainer_destroy(t);
+    snprintf(schema, sizeof schema, "%.*s, \"baselines\": [{\"val\": {}}]%s", (int)(at - SCHEMA),
+             SCHEMA, at);
+    write_text(p.dir, "schema.json", schema);
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_E_FORMAT);
+    CHECK_MSG(strstr(gnnc_trainer_error(t), "a baseline has a 'name'"), "%s",
+              gnnc_trainer_error(t));
+    CHECK(gnnc_trainer_n_baselines(t) == 0 && gnnc_trainer_baseline(t, 0, &b) == GNNC_E_STATE);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- structures ------------------------------------------------------------------------- */
 /* What a host has that was compiled with the header of another version. */
 TEST(a_structure_is_filled_as_far_as_its_caller_has_it) {
