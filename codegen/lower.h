@@ -316,7 +316,7 @@ bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);
 int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const char *suffix);
 
-/* ---- plan (plan_bufs.c, plan_build.c) ------------------------------------------- */
+/* ---- plan (plan_bufs.c, plan_form.c) ------------------------------------------- */
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
     return &lo->info[op->id];
 }
@@ -334,7 +334,6 @@ typedef struct {
 } CgBuild;
 
 void cg_bind_buffers(CgBuild *b); /* plan_bind.c: of all units */
-void cg_order_steps(Lower *lo);   /* of all phases, and loops over blocks (plan_order.c) */
 int cg_buf(const Lower *lo, const Op *op);
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
 int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
@@ -344,17 +343,8 @@ int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @l
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 int cg_logical_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
-/* plan_join.c: steps that only end sums wait until those are wanted; then, side by side, are one.
- */
-void cg_join_steps(Lower *lo, int phase);
-/* plan_epilogue.c: which steps a device's matrix products cover. */
-void cg_epilogues(Lower *lo, int phase);
-/* plan_spmm.c: is a segment sum to be a library's product, of *dense?  Which kernels are some, and
- * why others are not. */
+/* Is a segment sum to be a library's product, of *dense?  (plan_spmm.c) */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense);
-void cg_sparse_products(Lower *lo);
-/* plan_group.c: which products a device makes with one call. */
-void cg_group_products(Lower *lo, int phase);
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */

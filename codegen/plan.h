@@ -157,8 +157,19 @@ typedef struct {
     Func *func;
 } PPhase;
 
+/* What holds of a plan, kept by the driver of passes (plan_driver.c). */
+enum {
+    PLAN_STEPS = 1 << 0,     /* each function's steps are there */
+    PLAN_BLOCKS = 1 << 1,    /* loops over blocks of rows were looked for, */
+    PLAN_EPILOGUES = 1 << 2, /* .. steps that products cover, */
+    PLAN_JOINED = 1 << 3,    /* .. steps to be joined, */
+    PLAN_GROUPS = 1 << 4,    /* .. products to be made at once */
+    PLAN_LIVES = 1 << 5,     /* PBuf.first and .last of temporaries are right */
+};
+
 typedef struct Plan {
     Module *m;
+    unsigned has; /* PLAN_* */
     VEC(PBuf *) bufs;
     VEC(LKernel *) kernels;
     VEC(PPhase *) phases; /* "load" first when present */
@@ -178,12 +189,6 @@ static inline bool plan_on_host(const Plan *p) {
     return !p->device || p->host_too;
 }
 
-/* Lowers every function of m (IR_OPTIM or kept gradients, IR_NO_CSR).  Ops marked `fused`
- * are computed inside their users' kernels; every other value is stored.  NULL after
- * diagnostics.  (codegen/lower*.c, codegen/plan*.c) */
-Plan *plan_build(Ctx *c, Module *m);
-/* The same for a device (Plan.device), whose libraries can do more at once; NULL: for the host. */
-Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm);
 int plan_spmm_count(const Plan *p); /* sparse products that the library may make */
 int plan_step_index(const PPhase *ph, const PStep *s);
 bool plan_group_leads(const PStep *s); /* the first of its group */
@@ -196,8 +201,6 @@ const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's
 bool plan_step_stops(const PStep *s, bool on_device);
 /* Has each of its runs a batch, with sizes of its own? */
 bool plan_is_of_batches(const Plan *p, const PPhase *ph);
-/* Finds loops that are `recorded`: in phases that nothing else stops. */
-void cg_record_loops(Plan *p);
 bool plan_in_loop(const PPhase *ph, int step); /* between a PS_LOOP and its PS_END */
 /* An operand of a product that sums over rows of a batch: element (i, j) of matrix b is at
  * b*batch + i*row + j*step; rows j from `own` on are nobody's.  (codegen/plan_buckets.c) */

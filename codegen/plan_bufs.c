@@ -75,25 +75,6 @@ bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
     return s->batch && (phase == PHASE_TRAIN || module_draws(p->m, phase));
 }
 
-/* Without a bound a loop stays the host's, which can leave it. */
-static bool stops_beside_loops(const PPhase *ph) {
-    for (int i = 0; i < ph->steps.n; i++) {
-        const PStep *s = ph->steps.v[i];
-        if (s->kind == PS_LOOP ? !s->limit : plan_step_stops(s, true)) return true;
-    }
-    return false;
-}
-
-void cg_record_loops(Plan *p) {
-    for (int i = 0; i < p->phases.n; i++) {
-        PPhase *ph = p->phases.v[i];
-        bool once = ph->func->phase == PHASE_LOAD;
-        bool all = !once && !plan_is_of_batches(p, ph) && !stops_beside_loops(ph);
-        for (int k = 0; k < ph->steps.n; k++)
-            ph->steps.v[k]->recorded = all && ph->steps.v[k]->kind == PS_LOOP;
-    }
-}
-
 /* ---- sources ------------------------------------------------------------------------- */
 /* What is looked for by its meaning is kept under a key that says it. */
 static PBuf *known(Lower *lo, const char *key) {

@@ -12,7 +12,9 @@
  * backward pass of relu (RELU_AUX) is not either: the backward pass reads h itself, which the next
  * layer's weights need anyway. */
 #include "codegen/plan_order.h"
+#include "codegen/plan_pass.h"
 #include "ir/text.h"
+#include "passes/rewrite.h"
 
 typedef struct {
     Arena *a;
@@ -297,18 +299,39 @@ static const char *find(const Find *f, PEpilogue *e) {
     return s->gemm.long_k ? find_sum(f, e) : find_end(f, e);
 }
 
-void cg_epilogues(Lower *lo, int phase) {
-    Find f = {.a = lo->a, .p = lo->p, .ph = lo->p->phases.v[phase]};
-    for (f.at = 0; f.at < f.ph->steps.n; f.at++) {
-        f.gemm = f.ph->steps.v[f.at];
-        if (f.gemm->kind != PS_GEMM) continue;
-        PEpilogue *e = NEW(lo->a, PEpilogue);
-        const char *why_not = find(&f, e);
-        if (why_not) *e = (PEpilogue){.side = -1, .out = -1, .why_not = why_not};
-        f.gemm->epilogue = e;
-        for (int i = 0; i < e->n_covers; i++) e->covers[i]->made_by = f.gemm;
-    }
+static void cover(PassCtx *pc, Find *f) {
+    PEpilogue *e = NEW(f->a, PEpilogue);
+    const char *why_not = find(f, e);
+    if (why_not) *e = (PEpilogue){.side = -1, .out = -1, .why_not = why_not};
+    f->gemm->epilogue = e;
+    for (int i = 0; i < e->n_covers; i++) e->covers[i]->made_by = f->gemm;
+    if (why_not)
+        pass_remark(pc, f->gemm->span, "epilogues", "'%s' covers nothing: %s", f->gemm->note,
+                    why_not);
+    else
+        pass_remark(pc, f->gemm->span, "epilogues", "'%s' %s", f->gemm->note,
+                    plan_epilogue_text(e));
 }
+
+static bool run(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n && p->device; i++) {
+        Find f = {.a = pc->a, .p = p, .ph = p->phases.v[i]};
+        for (f.at = 0; f.at < f.ph->steps.n; f.at++) {
+            f.gemm = f.ph->steps.v[f.at];
+            if (f.gemm->kind == PS_GEMM) cover(pc, &f);
+        }
+    }
+    return true;
+}
+
+const Pass plan_pass_epilogues = {
+    .name = "epilogues",
+    .summary = "let a device's matrix products add biases, cut at 0 and sum operands",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_EPILOGUES,
+    .bars = PLAN_EPILOGUES | PLAN_GROUPS,
+    .run_plan = run,
+};
 
 int plan_step_index(const PPhase *ph, const PStep *s) {
     int i = 0;

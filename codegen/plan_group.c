@@ -14,6 +14,8 @@
  * is worth a call depends on sizes: runtime/cuda/group_cost.h says when, and the device makes the
  * products one by one where it is not, or where its library declines. */
 #include "codegen/plan_order.h"
+#include "codegen/plan_pass.h"
+#include "passes/rewrite.h"
 #include "runtime/program.h"
 
 typedef struct {
@@ -218,17 +220,25 @@ static void gather(Find *f, int at) {
     g->equal = all_equal(g);
 }
 
-void cg_group_products(Lower *lo, int phase) {
-    PPhase *ph = lo->p->phases.v[phase];
+static void remark(PassCtx *pc, const PStep *s) {
+    if (!s->group)
+        pass_remark(pc, s->span, "group-products", "'%s' is a call of its own: %s", s->note,
+                    s->alone);
+    else if (plan_group_leads(s))
+        pass_remark(pc, s->span, "group-products", "'%s' and %d more are one call", s->note,
+                    s->group->steps.n - 1);
+}
+
+static void group_phase(PassCtx *pc, const Plan *p, PPhase *ph) {
     size_t n = (size_t)ph->steps.n + 1;
-    Find f = {.a = lo->a,
+    Find f = {.a = pc->a,
               .ph = ph,
-              .lives = plan_lives(lo->a, lo->p, ph),
-              .steps = NEWN(lo->a, PStep *, n),
-              .from = NEWN(lo->a, int, n),
-              .early = NEWN(lo->a, bool, n),
-              .block = NEWN(lo->a, int, n),
-              .blocks = NEWN(lo->a, PBlocks, (size_t)ph->blocks.n + 1)};
+              .lives = plan_lives(pc->a, p, ph),
+              .steps = NEWN(pc->a, PStep *, n),
+              .from = NEWN(pc->a, int, n),
+              .early = NEWN(pc->a, bool, n),
+              .block = NEWN(pc->a, int, n),
+              .blocks = NEWN(pc->a, PBlocks, (size_t)ph->blocks.n + 1)};
     f.most = plan_lives_most(&f.lives);
     for (int i = 0; i < ph->steps.n; i++) {
         PStep *s = ph->steps.v[i];
@@ -239,11 +249,28 @@ void cg_group_products(Lower *lo, int phase) {
         else
             gather(&f, i);
     }
-    for (int i = 0; i < ph->steps.n; i++)
-        if (ph->steps.v[i]->kind == PS_GEMM)
-            note_alone(ph->steps.v[i], "the phase has no other of its types, over sums of its kind",
-                       NULL);
+    for (int i = 0; i < ph->steps.n; i++) {
+        PStep *s = ph->steps.v[i];
+        if (s->kind != PS_GEMM) continue;
+        note_alone(s, "the phase has no other of its types, over sums of its kind", NULL);
+        remark(pc, s);
+    }
 }
+
+static bool run(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n && p->device; i++) group_phase(pc, p, p->phases.v[i]);
+    return true;
+}
+
+const Pass plan_pass_group_products = {
+    .name = "group-products",
+    .summary = "bring together the matrix products that a device makes with one call",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_GROUPS,
+    .breaks = PLAN_LIVES,
+    .bars = PLAN_GROUPS,
+    .run_plan = run,
+};
 
 bool plan_group_leads(const PStep *s) {
     return s->group && s->group->steps.v[0] == s;

@@ -11,87 +11,22 @@
  * elementwise work.  A launch costs about a microsecond, as much as the update of a small
  * parameter, and the work of the large ones is shared better; nothing else changes.
  *
- * Steps that read only scalars and partial sums wait until somebody wants their result, as that
- * keeps nothing large alive.  Elementwise steps that then stand next to each other are put in the
+ * Elementwise steps that stand next to each other (plan_delay.c brings them there) are put in the
  * order of their distance from the last one, and joined where none reads or writes what another one
  * writes.  One that does so at its own elements only (a parameter's update and the last sum of its
  * gradient) goes on in the other one's loop, so that the thread that wrote an element reads it.
  *
  * Sums over rows are made in parts, a few thousand rows each (lower_long.c).  Those over the same
- * number of parts share one loop over them, the bodies one after the other; they are brought
- * together where that makes no step fuller. */
+ * number of parts share one loop over them, the bodies one after the other. */
 #include <limits.h>
 #include <string.h>
 
 #include "codegen/plan_order.h"
+#include "codegen/plan_pass.h"
+#include "passes/rewrite.h"
 
 /* Pointers are a kernel's parameters; a device takes 4 KiB of them. */
 enum { BUFS_MAX = 256 };
-
-static bool is_pure(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
-}
-
-static const LStmt *first_loop(const LKernel *k) {
-    const LStmt *s = k->body;
-    while (s && is_pure(s)) s = s->next;
-    return s;
-}
-
-/* Scalars, then stores of scalars. */
-static bool is_scalar(const PStep *s) {
-    const LStmt *p = s->kernel->body;
-    while (p && (is_pure(p) || p->kind == L_STORE)) p = p->next;
-    return !p;
-}
-
-/* A parallel loop over elements. */
-static bool is_elementwise(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by) return false;
-    if (is_scalar(s)) return true;
-    const LStmt *l = first_loop(s->kernel);
-    return l && l->kind == L_FOR && l->sched.parallel && l->sched.vector && !l->next;
-}
-
-/* The loop of a kernel that is a parallel loop over parts of rows and nothing else, or NULL. */
-static LStmt *parts_loop(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by) return NULL;
-    LStmt *l = s->kernel->body;
-    while (l && is_pure(l)) l = l->next;
-    if (!l || l->kind != L_FOR || !l->sched.parallel || l->next) return NULL;
-    for (const LStmt *p = l->body; p; p = p->next) {
-        bool part = p->kind == L_FOR && p->range == LR_CHUNK && p->at == l->var;
-        if (part && expr_eq(p->n_chunks, l->extent)) return l;
-    }
-    return NULL;
-}
-
-static bool same_parts(const PStep *x, const PStep *y) {
-    const LStmt *l = parts_loop(x), *m = parts_loop(y);
-    return l && m && expr_eq(l->extent, m->extent);
-}
-
-static bool writes(const PStep *s, int buf) {
-    for (int i = 0; i < s->n_bufs; i++)
-        if (s->bufs[i] == buf && s->kernel->bufs.v[i]->written) return true;
-    return false;
-}
-
-/* Must the one be before the other?  A product does what it covers when it is made itself. */
-static bool meet(const PStep *x, const PStep *y) {
-    if (x->op == y->op && x->op->kind == OP_CONCAT) return false; /* its parts */
-    for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
-        if (meet(x->epilogue->covers[i], y)) return true;
-    for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
-        if (meet(x, y->epilogue->covers[i])) return true;
-    bool kernels = x->kind == PS_KERNEL && y->kind == PS_KERNEL;
-    for (int i = 0; i < x->n_bufs; i++)
-        for (int k = 0; k < y->n_bufs; k++)
-            if (x->bufs[i] == y->bufs[k] &&
-                (!kernels || writes(x, x->bufs[i]) || writes(y, x->bufs[i])))
-                return true;
-    return false;
-}
 
 /* ---- one loop of two --------------------------------------------------------------------- */
 static bool same_dims(const LBuf *x, const LBuf *y) {
@@ -123,22 +58,22 @@ static bool is_at(const LStmt *s, const LBuf *b, const LReg *at) {
 /* Does the step touch b at the element of its iteration, and only there?  A scalar is that of a
  * loop of one iteration. */
 static bool at_element(const PStep *s, const LBuf *b) {
-    const LStmt *loop = is_scalar(s) ? NULL : first_loop(s->kernel);
+    const LStmt *loop = plan_is_scalar(s) ? NULL : plan_first_loop(s->kernel);
     if (!loop) return b->rank == 0;
     if (b->rank == 0 && !is_one(loop->extent)) return false;
     return !mentions(s->kernel->body, b, loop) && is_at(loop->body, b, loop->var);
 }
 
 static bool same_extent(const PStep *x, const PStep *y) {
-    const LStmt *l = is_scalar(x) ? NULL : first_loop(x->kernel);
-    const LStmt *m = is_scalar(y) ? NULL : first_loop(y->kernel);
+    const LStmt *l = plan_is_scalar(x) ? NULL : plan_first_loop(x->kernel);
+    const LStmt *m = plan_is_scalar(y) ? NULL : plan_first_loop(y->kernel);
     if (l && m) return expr_eq(l->extent, m->extent);
     return (!l || is_one(l->extent)) && (!m || is_one(m->extent));
 }
 
 /* May y, which meets x, be computed behind x in one loop? */
 static bool may_follow(const PStep *x, const PStep *y) {
-    if (!is_elementwise(x) || !is_elementwise(y) || !same_extent(x, y)) return false;
+    if (!plan_is_elementwise(x) || !plan_is_elementwise(y) || !same_extent(x, y)) return false;
     for (int i = 0; i < x->n_bufs; i++)
         for (int k = 0; k < y->n_bufs; k++) {
             const LBuf *b = x->kernel->bufs.v[i], *c = y->kernel->bufs.v[k];
@@ -152,7 +87,7 @@ static bool may_follow(const PStep *x, const PStep *y) {
 static int host_of(PStep *const *s, const int *host, int n) {
     int in = n;
     for (int i = 0; i < n; i++) {
-        if (!meet(s[i], s[n])) continue;
+        if (!plan_steps_meet(s[i], s[n])) continue;
         if ((in < n && in != host[i]) || !may_follow(s[i], s[n])) return -1;
         in = host[i];
     }
@@ -265,9 +200,9 @@ static LStmt *loop_of_one(Join *j, const PStep *step) {
 
 /* Puts what the kernel computes before its loop with the scalars of all; the loop. */
 static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
-    if (is_scalar(step)) return loop_of_one(j, step);
+    if (plan_is_scalar(step)) return loop_of_one(j, step);
     LStmt *s = step->kernel->body;
-    for (LStmt *next; is_pure(s); s = next) {
+    for (LStmt *next; plan_stmt_is_pure(s); s = next) {
         next = s->next;
         put(scalars, s);
     }
@@ -330,30 +265,31 @@ static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
     p->kernels.n = to;
 }
 
-static PStep *join(Lower *lo, PStep *const *s, const int *host, int n) {
-    Join j = {.a = lo->a};
-    PStep *one = NEW(lo->a, PStep);
+static PStep *join(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n) {
+    Join j = {.a = pc->a};
+    PStep *one = NEW(pc->a, PStep);
     *one = *s[0];
     LKernel *k = join_kernels(&j, s, host, n);
-    replace_kernels(lo->p, s, n, k);
+    replace_kernels(p, s, n, k);
     one->kernel = k;
-    one->note = arena_printf(lo->a, "%s; and %d more", s[0]->note, n - 1);
+    one->note = arena_printf(pc->a, "%s; and %d more", s[0]->note, n - 1);
     one->bufs = j.buf.v;
     one->n_bufs = j.buf.n;
-    one->extent = expr_const(lo->a, 0);
-    for (const LStmt *p = first_loop(k); p; p = p->next)
-        one->extent = expr_add(lo->a, one->extent, p->extent);
+    one->extent = expr_const(pc->a, 0);
+    for (const LStmt *l = plan_first_loop(k); l; l = l->next)
+        one->extent = expr_add(pc->a, one->extent, l->extent);
+    pass_remark(pc, one->span, "join-kernels", "'%s' are one launch", one->note);
     return one;
 }
 
 static bool are_alike(const PStep *x, const PStep *y) {
-    return (is_elementwise(x) && is_elementwise(y)) || same_parts(x, y);
+    return (plan_is_elementwise(x) && plan_is_elementwise(y)) || plan_same_parts(x, y);
 }
 
 /* How many steps from s on may be one, and in whose loops: sums over the same parts in that of the
  * first. */
 static int run_of(PStep *const *s, int *host, int n) {
-    bool parts = parts_loop(s[0]) != NULL;
+    bool parts = plan_parts_loop(s[0]) != NULL;
     int bufs = s[0]->n_bufs, count = 1;
     host[0] = 0;
     for (; count < n && are_alike(s[0], s[count]); count++) {
@@ -386,201 +322,6 @@ static void match_loop(PPhase *ph, int at, int *open) {
 /* How many steps from `at` on lie before the next loop over blocks; none if `at` is in one. */
 static int free_steps(const PPhase *ph, const PBlocks *next, int at) {
     return next ? (at < next->first ? next->first - at : 0) : ph->steps.n - at;
-}
-
-/* ---- order ------------------------------------------------------------------------------------
- */
-/* Reads nothing but scalars and partial sums. */
-static bool may_wait(const Plan *p, const PStep *s) {
-    int64_t n;
-    if (!is_elementwise(s)) return false;
-    for (int i = 0; i < s->n_bufs; i++) {
-        const LBuf *b = s->kernel->bufs.v[i];
-        if (!b->written && !b->partial && !expr_is_const(p->bufs.v[s->bufs[i]]->count, &n))
-            return false;
-    }
-    return true;
-}
-
-/* The loop over blocks that the step at `at` is in, or NULL. */
-static const PBlocks *block_at(const PPhase *ph, int at) {
-    int low = 0, high = ph->blocks.n; /* in the order of the phase */
-    while (low < high) {
-        int i = (low + high) / 2;
-        const PBlocks *b = &ph->blocks.v[i];
-        if (at >= b->first && at <= b->last) return b;
-        if (b->last < at)
-            low = i + 1;
-        else
-            high = i;
-    }
-    return NULL;
-}
-
-/* The step at `at` goes behind `n` others. */
-static void pass(PPhase *ph, int at, int n) {
-    PStep **to = &ph->steps.v[at], *s = *to;
-    memmove(to, to + 1, (size_t)n * sizeof *to);
-    to[n] = s;
-    for (int i = 0; i < ph->blocks.n; i++) {
-        PBlocks *b = &ph->blocks.v[i];
-        if (b->first > at && b->last <= at + n) b->first--, b->last--;
-    }
-}
-
-/* Who touches a buffer, in order: a step, or what it covers. */
-typedef struct {
-    int at;
-    const PStep *step;
-} Toucher;
-typedef VEC(Toucher) Touchers;
-
-/* The steps that stay where they are, by their places.  Each of the others stands before one. */
-typedef struct {
-    Arena *a;
-    PPhase *ph;
-    Touchers *all, *alone; /* by buffer; alone: who writes there, or is no kernel */
-    bool *moves;           /* by place: it waits, outside of loops over blocks */
-    int *stays, *stop;     /* by place: the next one that stays; .. that nobody passes */
-    int *end;              /* by place: the last step up to it that one may stand behind */
-    int *before;           /* by place of one that moves: which it stands before */
-} Delay;
-
-static void note_touches(Delay *d, const PStep *s, int at) {
-    for (int i = 0; i < s->n_bufs; i++) {
-        bool alone = s->kind != PS_KERNEL || writes(s, s->bufs[i]);
-        vec_push(d->a, &d->all[s->bufs[i]], ((Toucher){at, s}));
-        if (alone) vec_push(d->a, &d->alone[s->bufs[i]], ((Toucher){at, s}));
-    }
-    for (int i = 0; s->epilogue && i < s->epilogue->n_covers; i++)
-        note_touches(d, s->epilogue->covers[i], at);
-}
-
-static Delay delay_of(Arena *a, const Plan *p, PPhase *ph) {
-    size_t n = (size_t)ph->steps.n + 2, bufs = (size_t)p->bufs.n + 1;
-    Delay d = {.a = a, .ph = ph};
-    d.all = NEWN(a, Touchers, bufs);
-    d.alone = NEWN(a, Touchers, bufs);
-    d.moves = NEWN(a, bool, n);
-    d.stays = NEWN(a, int, n);
-    d.stop = NEWN(a, int, n);
-    d.end = NEWN(a, int, n);
-    d.before = NEWN(a, int, n);
-    for (int i = 0, end = -1; i < ph->steps.n; i++) {
-        const PStep *s = ph->steps.v[i];
-        const PBlocks *b = block_at(ph, i);
-        bool waits = may_wait(p, s), device = s->kind == PS_KERNEL || s->kind == PS_GEMM;
-        d.moves[i] = waits && !b;
-        d.stop[i] = !device || s->pred >= 0 || waits ? i : -1;
-        if (!d.moves[i] && (!b || b->last == i)) end = i;
-        d.end[i] = end;
-        if (!d.moves[i]) note_touches(&d, s, i);
-    }
-    d.stays[ph->steps.n] = d.stop[ph->steps.n] = ph->steps.n;
-    for (int i = ph->steps.n - 1; i >= 0; i--) {
-        d.stays[i] = d.moves[i] ? d.stays[i + 1] : i;
-        if (d.moves[i] || d.stop[i] < 0) d.stop[i] = d.stop[i + 1];
-    }
-    return d;
-}
-
-/* The first of t behind `at` that is not another part of the step's concatenation. */
-static int first_touch(const Touchers *t, const PStep *s, int at, int most) {
-    int low = 0, high = t->n;
-    while (low < high) {
-        int i = (low + high) / 2;
-        if (t->v[i].at <= at)
-            low = i + 1;
-        else
-            high = i;
-    }
-    for (; low < t->n && t->v[low].at < most; low++)
-        if (t->v[low].step->op != s->op || s->op->kind != OP_CONCAT) return t->v[low].at;
-    return most;
-}
-
-/* The steps that wait, from the last one: each to the first step that it must not pass, as another
- * one that waits is company; but not into a loop over blocks. */
-static void find_before(Delay *d) {
-    int company = d->ph->steps.n;
-    for (int i = d->ph->steps.n - 1; i >= 0; i--) {
-        const PStep *s = d->ph->steps.v[i];
-        if (!d->moves[i]) continue;
-        int to = company < d->stop[i] ? company : d->stop[i];
-        for (int k = 0; k < s->n_bufs; k++) {
-            bool written = s->kernel->bufs.v[k]->written;
-            to = first_touch(&(written ? d->all : d->alone)[s->bufs[k]], s, i, to);
-        }
-        int end = to > 0 ? d->end[to - 1] : -1;
-        company = d->before[i] = d->stays[end > i ? end + 1 : i];
-    }
-}
-
-static void delay(Arena *a, const Plan *p, PPhase *ph) {
-    Delay d = delay_of(a, p, ph);
-    int n = ph->steps.n, to = 0, next = 0, *place = NEWN(a, int, (size_t)n + 1);
-    PStep **steps = NEWN(a, PStep *, (size_t)n + 1);
-    find_before(&d);
-    for (int i = 0; i <= n; i++) {
-        if (i < n && d.moves[i]) continue;
-        for (; next < n && (!d.moves[next] || d.before[next] <= i); next++)
-            if (d.moves[next]) steps[to++] = ph->steps.v[next];
-        if (i == n) break;
-        place[i] = to;
-        steps[to++] = ph->steps.v[i];
-    }
-    if (n) memcpy(ph->steps.v, steps, (size_t)n * sizeof *steps);
-    for (int i = 0; i < ph->blocks.n; i++) {
-        PBlocks *b = &ph->blocks.v[i];
-        b->first = place[b->first];
-        b->last = place[b->last];
-    }
-}
-
-/* What moving sums about takes. */
-typedef struct {
-    PPhase *ph;
-    Lives lives;
-    PStep **steps; /* the phase before a move */
-    PBlocks *blocks;
-} Gather;
-
-/* How many steps the one at `at` must pass to stand before the next that it may share a loop over
- * parts with; 0: none. */
-static int way_to_parts(const PPhase *ph, int at) {
-    const PStep *s = ph->steps.v[at];
-    for (int i = at + 1; i < ph->steps.n; i++) {
-        const PStep *next = ph->steps.v[i];
-        const PBlocks *b = block_at(ph, i);
-        if (!b && same_parts(s, next) && !meet(s, next)) return i - 1 - at;
-        if (!plan_order_is_movable(next) || meet(s, next)) return 0;
-    }
-    return 0;
-}
-
-/* Moves the step behind n others unless a step becomes fuller by that. */
-static void try_pass(Gather *g, int at, int n, int64_t most) {
-    PPhase *ph = g->ph;
-    size_t n_steps = (size_t)ph->steps.n, n_blocks = (size_t)ph->blocks.n;
-    memcpy(g->steps, ph->steps.v, n_steps * sizeof *g->steps);
-    if (n_blocks) memcpy(g->blocks, ph->blocks.v, n_blocks * sizeof *g->blocks);
-    pass(ph, at, n);
-    if (plan_lives_most(&g->lives) <= most) return;
-    memcpy(ph->steps.v, g->steps, n_steps * sizeof *g->steps);
-    if (n_blocks) memcpy(ph->blocks.v, g->blocks, n_blocks * sizeof *g->blocks);
-}
-
-static void gather_parts(Arena *a, const Plan *p, PPhase *ph) {
-    Gather g = {.ph = ph,
-                .lives = plan_lives(a, p, ph),
-                .steps = NEWN(a, PStep *, (size_t)ph->steps.n + 1),
-                .blocks = NEWN(a, PBlocks, (size_t)ph->blocks.n + 1)};
-    int64_t most = plan_lives_most(&g.lives);
-    for (int i = ph->steps.n - 2; i >= 0; i--) {
-        if (!parts_loop(ph->steps.v[i]) || block_at(ph, i)) continue;
-        int n = way_to_parts(ph, i);
-        if (n) try_pass(&g, i, n, most);
-    }
 }
 
 /* How far from the last one the steps are that touch a buffer, plus one; 0: there are none.  Parts
@@ -653,23 +394,20 @@ static void by_distance(Arena *a, const Fars *fars, PStep **s, int n) {
 }
 
 /* Steps of the phase outside of loops over blocks, as many side by side as may be joined. */
-void cg_join_steps(Lower *lo, int phase) {
-    PPhase *ph = lo->p->phases.v[phase];
-    int to = 0, open = -1, block = 0, *host = NEWN(lo->a, int, (size_t)ph->steps.n + 1);
-    size_t n_bufs = (size_t)lo->p->bufs.n + 1;
-    const Fars fars = {NEWN(lo->a, Far, n_bufs), NEWN(lo->a, Far, n_bufs)};
-    delay(lo->a, lo->p, ph);
-    gather_parts(lo->a, lo->p, ph);
+static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
+    int to = 0, open = -1, block = 0, *host = NEWN(pc->a, int, (size_t)ph->steps.n + 1);
+    size_t n_bufs = (size_t)p->bufs.n + 1;
+    const Fars fars = {NEWN(pc->a, Far, n_bufs), NEWN(pc->a, Far, n_bufs)};
     for (int i = 0, n; i < ph->steps.n;) {
         PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
         int most = free_steps(ph, b, i);
-        for (n = 0; n < most && is_elementwise(ph->steps.v[i + n]);) n++;
-        by_distance(lo->a, &fars, &ph->steps.v[i], n);
-        for (; n < most && same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
+        for (n = 0; n < most && plan_is_elementwise(ph->steps.v[i + n]);) n++;
+        by_distance(pc->a, &fars, &ph->steps.v[i], n);
+        for (; n < most && plan_same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];
             n = most ? run_of(s, host, end - i) : 1;
-            ph->steps.v[to] = n > 1 ? join(lo, s, host, n) : s[0];
+            ph->steps.v[to] = n > 1 ? join(pc, p, s, host, n) : s[0];
             match_loop(ph, to, &open);
         }
         if (b && i == b->last + 1) {
@@ -680,3 +418,18 @@ void cg_join_steps(Lower *lo, int phase) {
     }
     ph->steps.n = to;
 }
+
+static bool run_join(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n; i++) join_phase(pc, p, p->phases.v[i]);
+    return true;
+}
+
+const Pass plan_pass_join_kernels = {
+    .name = "join-kernels",
+    .summary = "make one launch of elementwise kernels, and of sums over the same parts",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_JOINED,
+    .breaks = PLAN_LIVES,
+    .bars = PLAN_GROUPS,
+    .run_plan = run_join,
+};

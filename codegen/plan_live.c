@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codegen/plan_order.h"
+#include "codegen/plan_pass.h"
 
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
     return (Lives){.p = p,
@@ -67,7 +68,7 @@ static void live_through(Plan *p, int phase, int from, int to) {
     }
 }
 
-void plan_find_lives(Plan *p, int phase) {
+static void find_phase(Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
@@ -82,3 +83,19 @@ void plan_find_lives(Plan *p, int phase) {
     for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
         if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
 }
+
+static bool run(PassCtx *pc, Plan *p) {
+    (void)pc;
+    for (int i = 0; i < p->bufs.n; i++) p->bufs.v[i]->first = p->bufs.v[i]->last = -1;
+    for (int i = 0; i < p->phases.n; i++) find_phase(p, i);
+    return true;
+}
+
+const Pass plan_pass_lifetimes = {
+    .name = "lifetimes",
+    .summary = "find the steps between which each temporary holds a value",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_LIVES,
+    .run_plan = run,
+    .required = true,
+};

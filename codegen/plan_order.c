@@ -11,6 +11,8 @@
  *
  * Sizes that only data know are taken as a graph of 100,000 nodes of degree 10 with 64 features. */
 #include "codegen/plan_order.h"
+#include "codegen/plan_pass.h"
+#include "passes/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -207,18 +209,22 @@ static bool *find_by_row(Arena *a, const Plan *p, const PPhase *ph, const Touch 
     return by_row;
 }
 
-static void settle(Lower *lo, const Order *o) {
-    PPhase *ph = lo->p->phases.v[o->phase];
-    PStep **s = NEWN(lo->a, PStep *, (size_t)o->n + 1);
+static void settle_order(Plan *p, const Order *o) {
+    PPhase *ph = p->phases.v[o->phase];
+    PStep **s = NEWN(o->a, PStep *, (size_t)o->n + 1);
     for (int i = 0; i < o->n; i++) s[i] = ph->steps.v[o->order[i]];
-    for (int i = 0; i < o->loops.n; i++) {
-        vec_push(lo->a, &ph->blocks, o->loops.v[i]);
-        for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++)
-            s[k]->by_chunk = o->touch[o->order[k]].by_chunk;
-    }
     if (o->n) memcpy(ph->steps.v, s, (size_t)o->n * sizeof *s);
+}
+
+static void settle_loops(Plan *p, const Order *o) {
+    PPhase *ph = p->phases.v[o->phase];
+    for (int i = 0; i < o->loops.n; i++) {
+        vec_push(o->a, &ph->blocks, o->loops.v[i]);
+        for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++)
+            ph->steps.v[k]->by_chunk = o->touch[o->order[k]].by_chunk;
+    }
     for (int b = 0; b < o->p->bufs.n; b++)
-        if (o->block[b] >= 0) lo->p->bufs.v[b]->block = o->block[b];
+        if (o->block[b] >= 0) p->bufs.v[b]->block = o->block[b];
 }
 
 static void list_buffers(Order *o) {
@@ -233,19 +239,18 @@ static void list_buffers(Order *o) {
     memset(o->seen, 0, (size_t)o->p->bufs.n);
 }
 
-static Order order_of(Lower *lo, int phase) {
-    Arena *a = lo->a;
-    PPhase *ph = lo->p->phases.v[phase];
-    size_t n = (size_t)ph->steps.n + 1, bufs = (size_t)lo->p->bufs.n + 1;
+static Order order_of(Arena *a, Plan *p, int phase) {
+    PPhase *ph = p->phases.v[phase];
+    size_t n = (size_t)ph->steps.n + 1, bufs = (size_t)p->bufs.n + 1;
     Touch *touch = NEWN(a, Touch, n);
-    for (int i = 0; i < ph->steps.n; i++) touch[i] = plan_touch(a, lo->p, ph->steps.v[i]);
+    for (int i = 0; i < ph->steps.n; i++) touch[i] = plan_touch(a, p, ph->steps.v[i]);
     Order o = {.a = a,
-               .p = lo->p,
+               .p = p,
                .ph = ph,
                .phase = phase,
                .n = ph->steps.n,
                .touch = touch,
-               .by_row = find_by_row(a, lo->p, ph, touch),
+               .by_row = find_by_row(a, p, ph, touch),
                .order = NEWN(a, int, n),
                .bufs = NEWN(a, int, bufs),
                .first = NEWN(a, int, bufs),
@@ -260,23 +265,72 @@ static Order order_of(Lower *lo, int phase) {
                .bytes = NEWN(a, int64_t, bufs),
                .live = NEWN(a, int64_t, n)};
     for (int i = 0; i < o.n; i++) o.order[i] = i;
-    for (int b = 0; b < lo->p->bufs.n; b++) o.block[b] = -1;
+    for (int b = 0; b < p->bufs.n; b++) o.block[b] = -1;
     list_buffers(&o);
     measure_buffers(&o);
     return o;
 }
 
-void cg_order_steps(Lower *lo) {
-    int n = lo->p->phases.n;
+/* ---- passes ------------------------------------------------------------------------------- */
+static bool run_order(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n; i++) {
+        Order o = order_of(pc->a, p, i);
+        search(&o);
+        settle_order(p, &o);
+    }
+    return true;
+}
+
+static void remark_loops(PassCtx *pc, const Plan *p, const Order *o) {
+    const PPhase *ph = p->phases.v[o->phase];
+    for (int i = 0; i < o->loops.n; i++) {
+        const PBlocks *l = &o->loops.v[i];
+        pass_remark(pc, ph->steps.v[l->first]->span, "block-rows",
+                    "@%s: %d steps from '%s' on run on a block of rows at a time", ph->name,
+                    l->last - l->first + 1, ph->steps.v[l->first]->note);
+    }
+    for (int i = 0; i < o->n; i++)
+        if (o->apart[o->order[i]])
+            pass_remark(pc, ph->steps.v[i]->span, "block-rows",
+                        "@%s: '%s' begins no loop: the fullest step is another one", ph->name,
+                        ph->steps.v[i]->note);
+}
+
+static bool run_blocks(PassCtx *pc, Plan *p) {
+    int n = p->phases.n;
     int64_t most = 0;
-    Order *o = NEWN(lo->a, Order, (size_t)n + 1);
+    Order *o = NEWN(pc->a, Order, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
-        o[i] = order_of(lo, i);
-        search(&o[i]);
+        o[i] = order_of(pc->a, p, i);
+        measure(&o[i]);
         if (o[i].live[0] > most) most = o[i].live[0];
     }
     for (int i = 0; i < n; i++) {
         undo_loops(&o[i], most);
-        settle(lo, &o[i]);
+        settle_order(p, &o[i]);
+        settle_loops(p, &o[i]);
+        remark_loops(pc, p, &o[i]);
     }
+    return true;
 }
+
+enum { LATER = PLAN_BLOCKS | PLAN_EPILOGUES | PLAN_JOINED | PLAN_GROUPS };
+
+const Pass plan_pass_order_steps = {
+    .name = "order-steps",
+    .summary = "order steps so that less is live at the fullest one",
+    .needs = PLAN_STEPS,
+    .breaks = PLAN_LIVES,
+    .bars = LATER,
+    .run_plan = run_order,
+};
+
+const Pass plan_pass_block_rows = {
+    .name = "block-rows",
+    .summary = "run steps that follow each other row by row on a block of rows at a time",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_BLOCKS,
+    .breaks = PLAN_LIVES,
+    .bars = LATER,
+    .run_plan = run_blocks,
+};

@@ -35,6 +35,18 @@ static inline int plan_touched(const PStep *s, int i) {
     return i < s->n_bufs ? s->bufs[i] : s->pred;
 }
 
+/* A kernel's scalars; the loop behind them (plan_alike.c). */
+bool plan_stmt_is_pure(const LStmt *s);
+const LStmt *plan_first_loop(const LKernel *k);
+/* Nothing but scalars, and stores of some?  That, or a parallel loop over elements? */
+bool plan_is_scalar(const PStep *s);
+bool plan_is_elementwise(const PStep *s);
+/* The loop of a kernel that is one over parts of rows and nothing else, or NULL; over the same? */
+LStmt *plan_parts_loop(const PStep *s);
+bool plan_same_parts(const PStep *x, const PStep *y);
+/* Must the one be before the other? */
+bool plan_steps_meet(const PStep *x, const PStep *y);
+
 /* What a phase's temporaries fill, in nominal sizes (plan_live.c). */
 typedef struct {
     const Plan *p;
@@ -44,8 +56,7 @@ typedef struct {
     RtPackItem *life; /* [bufs] */
 } Lives;
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);
-void plan_find_lives(Plan *p, int phase); /* PBuf.first, .last of its temporaries */
-int64_t plan_lives_most(Lives *l);        /* bytes at the fullest step, in the order of now */
+int64_t plan_lives_most(Lives *l); /* bytes at the fullest step, in the order of now */
 
 /* A phase's steps in some order, and the loops over blocks in it. */
 typedef struct {

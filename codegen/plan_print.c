@@ -14,8 +14,9 @@ static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
         sb_puts(b, " of ");
         ir_map_print(b, buf->map);
     }
-    if (buf->kind == PB_TEMP)
-        sb_printf(b, " in @%s steps %d..%d", p->phases.v[buf->phase]->name, buf->first, buf->last);
+    if (buf->kind == PB_TEMP) sb_printf(b, " in @%s", p->phases.v[buf->phase]->name);
+    if (buf->kind == PB_TEMP && p->has & PLAN_LIVES)
+        sb_printf(b, " steps %d..%d", buf->first, buf->last);
     if (buf->block >= 0) sb_puts(b, " a block");
     sb_puts(b, "\n");
 }

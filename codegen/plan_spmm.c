@@ -16,6 +16,8 @@
  * data are loaded, so they must be known by then. */
 #include "codegen/cost.h"
 #include "codegen/lower.h"
+#include "codegen/plan_pass.h"
+#include "passes/rewrite.h"
 
 #include <string.h>
 
@@ -255,29 +257,29 @@ static bool is_known_early(const Plan *p, int buf) {
     return saved || b->kind == PB_DATA;
 }
 
-static const char *why_own(const Lower *lo, const PPhase *ph, const PStep *s, const Match *m,
+static const char *why_own(const Plan *p, const PPhase *ph, const PStep *s, const Match *m,
                            const PSpmm *x, bool plain) {
     int64_t width;
     if (m->n_sums > 1) return "several sums share its entries";
     if (!plain) return "its rows go on in the same kernel";
     if (!is_f32(m)) return "its values are of 16 bits, and the library's weights would be";
-    if (is_drawn(lo->p->m, ph->func->phase, m->entries->ptr->map))
+    if (is_drawn(p->m, ph->func->phase, m->entries->ptr->map))
         return "batches have sizes of their own";
     if (s->pred >= 0) return "it is not always wanted";
     if (expr_is_const(x->width, &width) && width == 1) return "its rows are one number";
-    if (x->perm >= 0 && !is_known_early(lo->p, x->weight))
+    if (x->perm >= 0 && !is_known_early(p, x->weight))
         return "its weights change from step to step, and stand in another order";
     return NULL;
 }
 
-static void recognise(const Lower *lo, const PPhase *ph, PStep *s, int *n) {
+static void recognise(PassCtx *pc, const Plan *p, const PPhase *ph, PStep *s, int *n) {
     Match m = {.k = s->kernel};
     if (!find_rows(&m) || !find_sum(&m)) return;
     const Map *map = m.entries->ptr->map;
     if (!expr_eq(m.rows->extent, map->to->size)) return;
     bool plain = is_plain(&m);
-    StepCost cost = cg_step_cost(lo->a, lo->p, s);
-    PSpmm *x = s->spmm = NEW(lo->a, PSpmm);
+    StepCost cost = cg_step_cost(pc->a, p, s);
+    PSpmm *x = s->spmm = NEW(pc->a, PSpmm);
     *x = (PSpmm){.index = -1,
                  .ptr = s->bufs[m.entries->ptr->id],
                  .idx = s->bufs[m.idx->buf->id],
@@ -289,24 +291,37 @@ static void recognise(const Lower *lo, const PPhase *ph, PStep *s, int *n) {
                  .cols = m.dense->buf->dim[0],
                  .entries = map->from->size,
                  .width = m.columns->extent,
-                 .own = expr_add(lo->a, cost.read, cost.written)};
+                 .own = expr_add(pc->a, cost.read, cost.written)};
     Rest rest = {0};
     rest_of(&m, m.rows->body, &rest);
     x->more = rest.more;
-    x->library = library_bytes(lo->a, x, m.n_sums, rest);
-    x->why_not = why_own(lo, ph, s, &m, x, plain);
+    x->library = library_bytes(pc->a, x, m.n_sums, rest);
+    x->why_not = why_own(p, ph, s, &m, x, plain);
     if (!x->why_not) x->index = (*n)++;
+    pass_remark(pc, s->span, "sparse-products", "'%s' %s%s", s->note,
+                x->why_not ? "stays a kernel: " : "is a sparse product of the library",
+                x->why_not ? x->why_not : "");
 }
 
-void cg_sparse_products(Lower *lo) {
+static bool run(PassCtx *pc, Plan *p) {
     int n = 0;
-    for (int i = 0; i < lo->p->phases.n; i++) {
-        PPhase *ph = lo->p->phases.v[i];
+    for (int i = 0; i < p->phases.n && p->spmm != SPMM_OWN; i++) {
+        PPhase *ph = p->phases.v[i];
         if (ph->func->phase == PHASE_LOAD) continue; /* it runs once */
-        for (int k = 0; k < ph->steps.n; k++)
-            if (ph->steps.v[k]->kind == PS_KERNEL) recognise(lo, ph, ph->steps.v[k], &n);
+        for (int k = 0; k < ph->steps.n; k++) {
+            ph->steps.v[k]->spmm = NULL;
+            if (ph->steps.v[k]->kind == PS_KERNEL) recognise(pc, p, ph, ph->steps.v[k], &n);
+        }
     }
+    return true;
 }
+
+const Pass plan_pass_sparse_products = {
+    .name = "sparse-products",
+    .summary = "with --spmm: find the sums over edges that a device's library makes",
+    .needs = PLAN_STEPS,
+    .run_plan = run,
+};
 
 int plan_spmm_count(const Plan *p) {
     int n = 0;

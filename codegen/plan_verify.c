@@ -251,7 +251,7 @@ static bool step(Check *c) {
 static bool lives(Check *c, int at) {
     for (int i = 0; i < c->step->n_bufs; i++) {
         const PBuf *b = c->p->bufs.v[c->step->bufs[i]];
-        if (b->kind == PB_TEMP && (at < b->first || at > b->last))
+        if (c->p->has & PLAN_LIVES && b->kind == PB_TEMP && (at < b->first || at > b->last))
             return bad(c, "%s is used outside of its life", b->name);
     }
     return true;

@@ -1,5 +1,6 @@
 /* What options ask for, done.  Text goes one way: file -> module -> passes -> plan -> target ->
  * file; each --emit kind stops at its stage.  main.c and gnncc.c call it. */
+#include "codegen/plan_pass.h"
 #include "codegen/report.h"
 #include "frontend/cli.h"
 #include "frontend/fe.h"
@@ -15,6 +16,7 @@ typedef struct {
     const int64_t *sizes; /* by Sym.id, of the first n_sizes */
     int n_sizes;
     CliTargets on;
+    PassProgress progress;
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
@@ -54,16 +56,33 @@ static Module *read_module(Ctx *c, Job *j, const char *path) {
     return module_verify(c, m, "the front end") ? m : NULL;
 }
 
+/* Of --passes those over the plan, or all others; NULL: it says nothing of that level. */
+static const char *passes_named(Ctx *c, const char *names, bool of_plan) {
+    StrBuf b = sb_new(c->a);
+    bool any = false;
+    for (size_t n; names && *names; names += n + (names[n] == ',')) {
+        n = strcspn(names, ",");
+        const char *name = arena_strndup(c->a, names, n);
+        if ((plan_pass_find(name) != NULL) != of_plan) continue;
+        sb_printf(&b, "%s%s", any ? "," : "", name);
+        any = true;
+    }
+    return any ? b.s : of_plan || !names ? NULL : "";
+}
+
 static bool run_passes(Ctx *c, Job *j, Module *m) {
     double start = cli_now_ms();
     PassOptions *p = &j->o.pass;
     p->dump = c->outside.log;
+    p->progress = &j->progress;
+    j->progress = (PassProgress){0};
     j->effects = report_count_effects(m);
     if (j->o.reports & REPORT_FUSION) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
     }
-    const char *names = j->o.passes  ? j->o.passes
+    const char *named = passes_named(c, j->o.passes, false);
+    const char *names = named        ? named
                         : j->o.infer ? pass_pipeline_infer(j->o.opt_level)
                                      : pass_pipeline_named(j->o.opt_level, j->o.grads);
     bool ok = pass_run_all(c, m, names, p);
@@ -102,8 +121,8 @@ static bool print_module(Ctx *c, const Job *j, const Module *m) {
 
 static bool print_plan(Ctx *c, const Job *j, const Plan *p) {
     StrBuf b = sb_new(c->a);
-    if (j->o.emit == OUT_PLAN) plan_print(&b, p);
-    for (int i = 0; i < p->kernels.n && j->o.emit == OUT_LOOPS; i++)
+    if (j->o.emit == OUT_PLAN || j->progress.stopped) plan_print(&b, p);
+    for (int i = 0; i < p->kernels.n && j->o.emit == OUT_LOOPS && !j->progress.stopped; i++)
         loop_print(&b, p->m, p->kernels.v[i]);
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
@@ -142,6 +161,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
     if (o->infer && o->embed) sb_printf(&b, " --embed=%s", o->embed);
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
+    if (o->pass.disable) sb_printf(&b, " --disable-pass=%s", o->pass.disable);
     if (o->data) sb_puts(&b, " --specialize");
     return b.s;
 }
@@ -195,8 +215,11 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices
 /* device: whose library calls the plan may use; NULL = none. */
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = cli_now_ms();
-    Plan *p = plan_build_for(c, m, device, j->o.spmm);
-    if (!p || !plan_verify(c, p)) return NULL;
+    Plan *p = plan_new(m, device, j->o.spmm);
+    const char *names = passes_named(c, j->o.passes, true);
+    j->o.pass.progress = &j->progress;
+    if (!plan_run_passes(c, p, names ? names : plan_pipeline(p), &j->o.pass)) return NULL;
+    if (!plan_verify(c, p)) return NULL;
     p->options = options_text(c, j);
     p->c_name = j->o.name;
     p->tf32 = j->o.tf32;
@@ -235,6 +258,7 @@ static bool measure_ranges(Ctx *c, const Job *j, PassRanges *r) {
     probe.o.name = NULL; /* cli_measure() has one of its own */
     probe.o.reports = 0;
     probe.o.pass.remarks = NULL;
+    probe.o.pass.stop_after = NULL;
     probe.on.cuda = false;
     Module *m = read_module(c, &probe, probe.o.files.v[0]);
     if (!m || !specialize(c, &probe, m) || !run_passes(c, &probe, m)) return false;
@@ -293,6 +317,7 @@ static Module *make_module(Ctx *c, Job *j) {
     PassChoices choices = *j->o.pass.choices;
     Module *m = read_module(c, j, j->o.files.v[0]);
     if (!m || !specialize(c, j, m) || !run_passes(c, j, m)) return NULL;
+    if (j->progress.stopped) return m;
     bool decided = !j->o.passes && scale->scaled && !scale->needed; /* by all passes */
     if (!decided || j->o.pass.ranges || needs_scale(c, j)) return m;
     scale->off = true;
@@ -334,6 +359,11 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *
     return generate(c, j, plan, n);
 }
 
+static bool never_came(Ctx *c, const char *pass) {
+    diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", pass);
+    return false;
+}
+
 static bool compile_one(Ctx *c, Job *j) {
     PassChoices choices = {.n = 0};
     PassRanges ranges;
@@ -348,8 +378,11 @@ static bool compile_one(Ctx *c, Job *j) {
     }
     Module *m = make_module(c, j);
     if (!m) return false;
-    if (j->o.emit == OUT_IR && !j->o.reports && !j->o.variant) return print_module(c, j, m);
+    if (j->progress.stopped || (j->o.emit == OUT_IR && !j->o.reports && !j->o.variant))
+        return print_module(c, j, m);
     Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
+    if (p && j->progress.stopped) return print_plan(c, j, p);
+    if (p && j->o.pass.stop_after) return never_came(c, j->o.pass.stop_after);
     Plan *shown = p ? shown_variant(c, j, p, &choices) : NULL;
     if (!shown || (j->o.reports && !print_reports(c, j, shown, &choices))) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, shown->m)

@@ -1,4 +1,5 @@
 /* gnnc help man: the manual page gnnc(1), in man(7)'s macros, of the tables that --help prints. */
+#include "codegen/plan_pass.h"
 #include "frontend/cli.h"
 
 #include <string.h>
@@ -77,11 +78,11 @@ static void put_options(FILE *to) {
 
 static void put_passes(FILE *to) {
     section(to, "PASSES");
-    for (int i = 0; i < pass_count(); i++) {
+    for (int i = 0; plan_all_passes_at(i); i++) {
         fputs(".TP\n.B ", to);
-        put(to, pass_at(i)->name);
+        put(to, plan_all_passes_at(i)->name);
         fputs("\n", to);
-        put(to, pass_at(i)->summary);
+        put(to, plan_all_passes_at(i)->summary);
         fputs("\n", to);
     }
 }

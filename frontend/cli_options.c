@@ -4,6 +4,7 @@
  */
 #include "frontend/cli.h"
 
+#include "codegen/plan_pass.h"
 #include "codegen/report.h"
 
 #include <string.h>
@@ -64,7 +65,8 @@ static const char *emit_word(int i) {
 }
 
 static const char *pass_word(int i) {
-    return i < pass_count() ? pass_at(i)->name : NULL;
+    const Pass *p = plan_all_passes_at(i);
+    return p ? p->name : NULL;
 }
 
 static const char *pass_or_all(int i) {
@@ -219,6 +221,24 @@ SETTER(set_print_after) {
     return index_of(pass_or_all, value) >= 0;
 }
 
+/* A list of passes that a program can do without. */
+SETTER(set_disable) {
+    o->pass.disable = value;
+    for (size_t n; *value; value += n + (value[n] == ',')) {
+        n = strcspn(value, ",");
+        int i = index_of(pass_word, arena_strndup(a, value, n));
+        if (i < 0 || plan_all_passes_at(i)->required) return false;
+    }
+    return true;
+}
+
+SETTER(set_stop_after) {
+    UNUSED_ARGS;
+    o->pass.stop_after = value;
+    return index_of(pass_word, value) >= 0 ||
+           (*value >= '1' && *value <= '9' && !value[strspn(value, "0123456789")]);
+}
+
 SETTER(set_o0) {
     UNUSED_ARGS;
     o->opt_level = 0;
@@ -311,6 +331,10 @@ static const CliOption options[] = {
      pass_or_all},
     {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed,
      NULL},
+    {"--disable-pass", "A,B,..", "leave these passes out, where a program can do without them",
+     set_disable, pass_word},
+    {"--stop-after", "PASS", "print what there is after that pass, or after that many, and stop",
+     set_stop_after, pass_word},
     {"--verify-each", NULL, "check the IR after each pass", set_verify, NULL},
     {"--time-passes", NULL, "print the time of each pass and stage", set_time, NULL},
     {"--report", "WHAT",
@@ -371,8 +395,8 @@ void cli_help(FILE *to) {
         cli_put_wrapped(to, p->help, HELP_AT);
     }
     fputs("\npasses:\n", to);
-    for (int i = 0; i < pass_count(); i++)
-        fprintf(to, "  %-24s%s\n", pass_at(i)->name, pass_at(i)->summary);
+    for (int i = 0; plan_all_passes_at(i); i++)
+        fprintf(to, "  %-24s%s\n", plan_all_passes_at(i)->name, plan_all_passes_at(i)->summary);
     fputs("\nexit status: 0 done, 1 a diagnosed mistake, 2 a wrong command line\n", to);
 }
 
@@ -426,6 +450,9 @@ static const char *unknown(Arena *a, const char *arg) {
 static const char *refused(Arena *a, const CliOption *p, const char *value) {
     if (p->set == set_print_before || p->set == set_print_after)
         return arena_printf(a, "there is no pass '%s'", value);
+    if (p->set == set_disable)
+        return arena_printf(a, "a program cannot do without a pass of '%s', or there is none",
+                            value);
     return arena_printf(a, "%s is %s\ngnnc: '%s' is not a value of that option", p->name, p->help,
                         value ? value : "");
 }

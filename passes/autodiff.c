@@ -203,4 +203,5 @@ const Pass pass_autodiff = {
     .needs = IR_TYPED,
     .gives = IR_GRAD,
     .run = run,
+    .required = true,
 };

@@ -68,4 +68,5 @@ const Pass pass_dce = {
     .summary = "remove what nobody uses, move assignments to the end",
     .needs = IR_TYPED,
     .run = run,
+    .required = true,
 };

@@ -7,6 +7,7 @@
  * only what changed is Halide's habit (src/Lower.cpp). */
 #include "passes/pass.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/clock.h"
@@ -25,14 +26,19 @@ const Pass *pass_at(int i) {
     return passes[i];
 }
 
-static const Pass *find(const char *name, size_t n) {
+const Pass *pass_find(const char *name) {
     for (size_t i = 0; i < COUNT(passes); i++)
-        if (strlen(passes[i]->name) == n && memcmp(passes[i]->name, name, n) == 0) return passes[i];
+        if (strcmp(passes[i]->name, name) == 0) return passes[i];
     return NULL;
 }
 
-const Pass *pass_find(const char *name) {
-    return find(name, strlen(name));
+bool pass_is_listed(const char *names, const char *name) {
+    size_t n = strlen(name), len;
+    for (; names && *names; names += len + (names[len] == ',')) {
+        len = strcspn(names, ",");
+        if (len == n && memcmp(names, name, n) == 0) return true;
+    }
+    return false;
 }
 
 const char *pass_pipeline_named(int opt_level, bool keep_grads) {
@@ -117,9 +123,9 @@ static bool wanted(const char *which, const Pass *p) {
     return which && (strcmp(which, "all") == 0 || strcmp(which, p->name) == 0);
 }
 
-static const char *text_of(Ctx *c, const Module *m) {
+static const char *text_of(Ctx *c, const PassSubject *s) {
     StrBuf b = sb_new(c->a);
-    module_print(&b, m);
+    s->print(&b, s->what);
     return b.s ? b.s : "";
 }
 
@@ -127,8 +133,8 @@ static void dump(const PassOptions *o, const char *when, const Pass *p, const ch
     fprintf(o->dump, "// ---- %s %s\n%s", when, p->name, text);
 }
 
-/* Runs the pass and keeps Module.has and Op.fused in step with what it says of itself. */
-static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
+/* Runs the pass and keeps the facts in step with what it says of itself. */
+static bool apply(Ctx *c, const PassSubject *s, const Pass *p, const PassOptions *o) {
     PassCtx pc = {.ctx = c,
                   .a = c->a,
                   .remarks = o->remarks,
@@ -138,47 +144,82 @@ static bool apply(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
                   .scale = o->scale};
     double start = rt_now();
     c->stage = arena_printf(c->a, "pass '%s'", p->name);
-    bool ok = p->run(&pc, m);
+    bool ok = s->run(&pc, p, s->what);
     c->stage = NULL;
     double took = rt_now() - start;
     if (o->time_passes && o->dump) fprintf(o->dump, "%9.3f ms  %s\n", 1e3 * took, p->name);
-    clear_tags(m);
-    if (p->breaks & IR_FUSED) clear_fused(m);
-    m->has = (m->has & ~p->breaks) | p->gives;
+    *s->has = (*s->has & ~p->breaks) | p->gives;
     return ok;
 }
 
-static bool run_one(Ctx *c, Module *m, const Pass *p, const PassOptions *o) {
-    unsigned missing = p->needs & ~m->has;
-    if (missing) {
-        diag_add(c, DIAG_E0510, (Span){0}, "pass '%s' needs %s", p->name, fact_name(missing));
-        return false;
-    }
-    const char *before = o->print_changed && o->dump ? text_of(c, m) : NULL;
-    if (o->dump && wanted(o->print_before, p)) dump(o, "before", p, text_of(c, m));
-    if (!apply(c, m, p, o)) return false;
-    if (o->dump && wanted(o->print_after, p)) dump(o, "after", p, text_of(c, m));
-    if (before) {
-        const char *after = text_of(c, m);
-        if (strcmp(before, after) != 0) dump(o, "changed by", p, after);
-    }
-    return !o->verify_each || module_verify(c, m, p->name);
+static bool may_run(Ctx *c, const PassSubject *s, const Pass *p) {
+    unsigned missing = p->needs & ~*s->has, barred = p->bars & *s->has;
+    if (missing)
+        diag_add(c, DIAG_E0510, (Span){0}, "pass '%s' needs %s", p->name, s->fact(missing));
+    else if (barred)
+        diag_add(c, DIAG_E0510, (Span){0}, "pass '%s' comes before %s", p->name, s->fact(barred));
+    return !missing && !barred;
 }
 
-bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt) {
+static bool run_one(Ctx *c, const PassSubject *s, const Pass *p, const PassOptions *o) {
+    if (!may_run(c, s, p)) return false;
+    const char *before = o->print_changed && o->dump ? text_of(c, s) : NULL;
+    if (o->dump && wanted(o->print_before, p)) dump(o, "before", p, text_of(c, s));
+    if (!apply(c, s, p, o)) return false;
+    if (o->dump && wanted(o->print_after, p)) dump(o, "after", p, text_of(c, s));
+    if (before) {
+        const char *after = text_of(c, s);
+        if (strcmp(before, after) != 0) dump(o, "changed by", p, after);
+    }
+    return !o->verify_each || s->verify(c, s->what, p->name);
+}
+
+/* Has the pass that just ran, or the number of them, been asked for as the last one? */
+static bool stops(const PassOptions *o, const Pass *p) {
+    PassProgress *at = o->progress;
+    if (!at) return false;
+    at->n++;
+    if (!o->stop_after) return false;
+    bool by_name = strcmp(o->stop_after, p->name) == 0;
+    return at->stopped = by_name || strtol(o->stop_after, NULL, 10) == at->n;
+}
+
+bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *opt) {
     static const PassOptions none = {0};
     const PassOptions *o = opt ? opt : &none;
-    m->has |= facts(m);
-    while (*names) {
-        size_t n = strcspn(names, ",");
-        const Pass *p = find(names, n);
+    for (size_t n; *names; names += n + (names[n] == ',')) {
+        n = strcspn(names, ",");
+        const Pass *p = s->find(arena_strndup(c->a, names, n));
         if (!p) {
             diag_add(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
             return false;
         }
+        if (pass_is_listed(o->disable, p->name) && !p->required) continue;
         ctx_poll(c);
-        if (!run_one(c, m, p, o)) return false;
-        names += n + (names[n] == ',');
+        if (!run_one(c, s, p, o)) return false;
+        if (stops(o, p)) return true;
     }
     return true;
+}
+
+/* ---- the graph IR ------------------------------------------------------------------------- */
+static void print_graph(StrBuf *b, const void *m) {
+    module_print(b, m);
+}
+
+static bool verify_graph(Ctx *c, void *m, const char *after) {
+    return module_verify(c, m, after);
+}
+
+static bool run_graph(PassCtx *pc, const Pass *p, void *m) {
+    bool ok = p->run(pc, m);
+    clear_tags(m);
+    if (p->breaks & IR_FUSED) clear_fused(m);
+    return ok;
+}
+
+bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *o) {
+    m->has |= facts(m);
+    PassSubject s = {m, &m->has, print_graph, verify_graph, run_graph, fact_name, pass_find};
+    return pass_run_list(c, &s, names, o);
 }

@@ -294,4 +294,5 @@ const Pass pass_lower_csr = {
     .gives = IR_NO_CSR,
     .breaks = IR_FUSED,
     .run = run,
+    .required = true,
 };

@@ -453,4 +453,5 @@ const Pass pass_optimizer = {
     .gives = IR_OPTIM,
     .breaks = IR_FUSED,
     .run = run,
+    .required = true,
 };

@@ -1,7 +1,8 @@
-/* A pass is a value: it can be named, listed, timed, verified and run alone on
- * textual IR (gnnc opt file.gir --passes=a,b).  passes.def lists each once;
- * pipelines are lists of names.  The driver checks `needs`, verifies after each
- * pass when asked to, and blames the pass that broke the IR. */
+/* A pass is a value: it can be named, listed, timed, verified, left out and run alone
+ * on text (gnnc opt file.gir --passes=a,b).  passes.def lists each over the graph IR once,
+ * codegen/plan_passes.def each over the step plan; pipelines are lists of names.  One driver
+ * runs both: it checks `needs`, verifies after each pass when asked to, and blames the pass
+ * that broke what it was given. */
 #ifndef PASSES_PASS_H
 #define PASSES_PASS_H
 
@@ -52,11 +53,16 @@ typedef struct PassCtx {
     PassScale *scale;     /* NULL: nobody asks */
 } PassCtx;
 
+struct Plan;
 typedef struct Pass {
     const char *name;                   /* "fuse" */
     const char *summary;                /* one line, for --help and docs/passes.md */
-    unsigned needs, gives, breaks;      /* IR_* facts */
+    unsigned needs, gives, breaks;      /* IR_* facts, or PLAN_* */
     bool (*run)(PassCtx *p, Module *m); /* false = diagnostics were added */
+    bool required;                      /* without it there is no program, or another one */
+    unsigned bars;                      /* facts that must not hold yet */
+    /* Of a pass over the step plan, whose `run` is NULL. */
+    bool (*run_plan)(PassCtx *p, struct Plan *plan);
 } Pass;
 
 #define PASS(id) extern const Pass pass_##id;
@@ -67,12 +73,21 @@ const Pass *pass_find(const char *name); /* NULL when there is none */
 int pass_count(void);
 const Pass *pass_at(int i);
 
+/* How far a compile has come, over all levels. */
+typedef struct {
+    int n;        /* passes that ran */
+    bool stopped; /* by stop_after */
+} PassProgress;
+
 typedef struct {
     bool verify_each;
     bool time_passes;
     const char *print_before, *print_after; /* pass name, "all", or NULL */
     bool print_changed;
-    FILE *dump; /* where dumps and times go */
+    const char *disable;    /* passes to leave out, "cse,fuse"; or NULL */
+    const char *stop_after; /* a pass, or the number of passes that run; or NULL */
+    PassProgress *progress; /* with stop_after; NULL: nobody asks */
+    FILE *dump;             /* where dumps and times go */
     StrBuf *remarks;
     PassChoices *choices;
     DType precision;
@@ -82,6 +97,22 @@ typedef struct {
 
 /* Which answer this variant takes, 0 or 1; questions are told apart by their text. */
 int pass_choose(PassCtx *p, const char *question, const char *first, const char *second);
+
+/* What the passes of one level run on. */
+typedef struct {
+    void *what;    /* a Module, or a Plan */
+    unsigned *has; /* its facts */
+    void (*print)(StrBuf *b, const void *what);
+    bool (*verify)(Ctx *c, void *what, const char *after);
+    bool (*run)(PassCtx *p, const Pass *pass, void *what);
+    const char *(*fact)(unsigned missing); /* in words */
+    const Pass *(*find)(const char *name);
+} PassSubject;
+/* Comma-separated names of the level's passes, on what it has.  False after diagnostics (an
+ * unknown name, an unmet need, a failure); o may be NULL. */
+bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *o);
+/* Is the name in the list "a,b,c"? */
+bool pass_is_listed(const char *names, const char *name);
 
 /* Comma-separated names.  False after diagnostics (unknown name, unmet need, failure). */
 bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt);

@@ -468,4 +468,5 @@ const Pass pass_precision = {
     .summary = "keep large values in 16 bits where that is asked for",
     .needs = IR_TYPED | IR_NO_CSR,
     .run = run,
+    .required = true,
 };

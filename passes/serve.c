@@ -493,4 +493,5 @@ const Pass pass_serve = {
     .needs = IR_TYPED,
     .breaks = IR_FUSED,
     .run = run,
+    .required = true,
 };

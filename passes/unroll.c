@@ -205,4 +205,5 @@ const Pass pass_unroll = {
     .summary = "make turns of the loops that gradients go through",
     .needs = IR_TYPED,
     .run = run,
+    .required = true,
 };

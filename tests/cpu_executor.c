@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 #include "op_low.h"
 #include "passes/autodiff.h"
@@ -169,7 +170,7 @@ CpuExec *cpu_exec_open(Ctx *c, const char *so_path) {
 
 CpuExec *cpu_exec_build(Ctx *c, Module *m, int opt_level) {
     const char *dir = cpu_exec_dir(c);
-    Plan *p = dir ? plan_build(c, m) : NULL;
+    Plan *p = dir ? plan_of_module(c, m, NULL, SPMM_OWN, NULL) : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
     TargetOptions o = {.opt_level = opt_level & CPU_EXEC_PLAIN_LLVM ? 0 : opt_level & 2};
     bool ok =

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 
 /* Five thousand kernels in one file: clang takes a third of gcc's time.  Lines of the debugger and
@@ -34,7 +35,7 @@ static bool build(Ctx *c, const char *dir, const char *defines) {
 
 CpuExec *cuda_exec_build(Ctx *c, Module *m, const char *defines) {
     const char *dir = cpu_exec_dir(c);
-    Plan *p = dir ? plan_build_for(c, m, "cuda", SPMM_OWN) : NULL;
+    Plan *p = dir ? plan_of_module(c, m, "cuda", SPMM_OWN, NULL) : NULL;
     if (!p || !plan_verify(c, p)) return NULL;
     TargetOptions o = {.opt_level = 2};
     bool ok = target_cuda.emit_kernels(c, p, &o, EMIT_IR_TEXT,

@@ -3,6 +3,7 @@
  * cpu target is held against it on the way.
  *
  *     record_ops DIR             run from the root of the source tree; DIR and DIR/data exist */
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 #include "cpu_executor.h"
 #include "op_cases.h"
@@ -15,7 +16,8 @@ typedef struct {
 
 static bool emit(Ctx *c, const char *dir) {
     OpCases *cs = op_cases_build(c);
-    Plan *p = cpu_exec_passes(c, cs->m, 2) ? plan_build_for(c, cs->m, "cuda", SPMM_OWN) : NULL;
+    Plan *p =
+        cpu_exec_passes(c, cs->m, 2) ? plan_of_module(c, cs->m, "cuda", SPMM_OWN, NULL) : NULL;
     if (!p) return false;
     TargetOptions o = {.opt_level = 2};
     return target_cuda.emit_kernels(c, p, &o, EMIT_IR_TEXT,

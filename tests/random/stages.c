@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "codegen/plan_pass.h"
 #include "frontend/fe.h"
 #include "passes/autodiff.h"
 #include "runtime/data/safetensors.h"
@@ -300,7 +301,7 @@ static bool loops_saved(Run *r) {
 
 static int check_loops(Run *r) {
     r->stage = "loops";
-    Plan *p = plan_build(r->c, r->m);
+    Plan *p = plan_of_module(r->c, r->m, NULL, SPMM_OWN, NULL);
     if (!p || !plan_verify(r->c, p)) return check_differs(r->level, "loops", "there is no plan");
     if (!fresh_interpreters(r)) return INVALID;
     r->plan = p;

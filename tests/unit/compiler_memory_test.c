@@ -1,5 +1,6 @@
 /* The whole compiler, from a .gnn file to LLVM IR and the host driver, with its n-th block
  * of memory refused, for every n: ctx_run says so, and nothing stays behind. */
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"
@@ -31,7 +32,7 @@ static void run(Ctx *c, void *arg) {
     Job *j = arg;
     const TargetOptions cpu = {.opt_level = 0, .debug_info = true};
     Module *m = optimised(c, j);
-    Plan *p = m ? plan_build(c, m) : NULL;
+    Plan *p = m ? plan_of_module(c, m, NULL, SPMM_OWN, NULL) : NULL;
     if (!p || !plan_verify(c, p)) return;
     print_all(c, p);
     j->done = host_emit(c, p, "/dev/null") &&

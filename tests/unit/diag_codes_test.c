@@ -1,5 +1,6 @@
 /* Codes that only a mistake in the compiler itself can cause, so that no input file
  * gives them: each is provoked by hand. */
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 #include "ctx_test.h"
 
@@ -30,7 +31,7 @@ static Module *parse(Ctx *c, const char *body) {
 
 static Plan *plan(Ctx *c) {
     Module *m = parse(c, "    output \"y\" %y\n");
-    Plan *p = m ? plan_build(c, m) : NULL;
+    Plan *p = m ? plan_of_module(c, m, NULL, SPMM_OWN, NULL) : NULL;
     CHECK(p && p->kernels.n == 1);
     return p;
 }

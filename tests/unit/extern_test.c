@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "codegen/plan_pass.h"
 #include "ir/interp.h"
 #include "loop_interp.h"
 #include "passes/pass.h"
@@ -151,7 +152,7 @@ static void check_plan(Ctx *c, const char *passes) {
     Module *m = module_of(c, mix_text);
     Calls calls = {0};
     CHECK(pass_run_all(c, m, passes, NULL));
-    Plan *p = plan_build(c, m);
+    Plan *p = plan_of_module(c, m, NULL, SPMM_OWN, NULL);
     CHECK(p && plan_verify(c, p));
     if (!p) return;
     Interp *in = given(c, m, &calls, w0, b0);
@@ -179,7 +180,7 @@ CTX_TEST(plans_call_what_the_interpreter_calls) {
 CTX_TEST(broken_plans_are_found) {
     (void)arg;
     Module *m = module_of(c, mix_text);
-    Plan *p = plan_build(c, m);
+    Plan *p = plan_of_module(c, m, NULL, SPMM_OWN, NULL);
     for (int i = 0; p && i < p->phases.v[0]->steps.n; i++) {
         PStep *s = p->phases.v[0]->steps.v[i];
         if (s->kind != PS_CALL || s->n_bufs == s->n_in) continue;

@@ -3,6 +3,7 @@
  * tell of each basic block that they run (Makefile: counted).  Of n, 2n and 4n turns of a model,
  * what the second doubling adds is about twice of what the first one adds; were a part
  * of it quadratic, it would go to four times. */
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"
@@ -47,7 +48,7 @@ static void compile(Ctx *c, void *arg) {
     j->count[FRONT_END] = since(&mark);
     if (!m || !pass_run_all(c, m, pass_pipeline_named(j->opt_level, false), &passes)) return;
     j->count[PASSES] = since(&mark);
-    Plan *p = plan_build(c, m);
+    Plan *p = plan_of_module(c, m, NULL, SPMM_OWN, NULL);
     j->count[PLAN] = since(&mark);
     j->done = p && host_emit(c, p, "/dev/null");
     j->count[HOST] = since(&mark);

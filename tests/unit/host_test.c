@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 #include "passes/pass.h"
 
@@ -77,7 +78,7 @@ static void drive(Ctx *c, void *arg) {
     Module *m = module_parse(c, ctx_add_text(c, "host.gir", program, sizeof program - 1));
     PassOptions o = {0};
     bool ok = m && pass_run_all(c, m, "lower-csr,fuse", &o);
-    Plan *p = ok ? plan_build(c, m) : NULL;
+    Plan *p = ok ? plan_of_module(c, m, NULL, SPMM_OWN, NULL) : NULL;
     char path[] = "/tmp/gnnc_host_test_XXXXXX.c";
     int fd = mkstemps(path, 2);
     CHECK(fd >= 0 && close(fd) == 0);

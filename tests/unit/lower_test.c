@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "codegen/plan_pass.h"
 #include "codegen/lower.h"
 #include "ir/interp.h"
 #include "loop_interp.h"
@@ -85,7 +86,7 @@ static void cases(Ctx *c, void *passes) {
     cs->m->has |= IR_TYPED | IR_GRAD;
     PassOptions opt = {0};
     CHECK(pass_run_all(c, cs->m, passes, &opt));
-    Plan *p = plan_build(c, cs->m);
+    Plan *p = plan_of_module(c, cs->m, NULL, SPMM_OWN, NULL);
     CHECK(p && plan_verify(c, p));
     if (p) round_trip(c, p);
     diag_print_all(c, stderr, false);
@@ -184,7 +185,7 @@ static void compare_vars(Ctx *c, const Plan *p, LoopRun *r, Interp *in, const Fu
 static void run_form(Ctx *c, const Form *f, int64_t nodes, bool look) {
     const char *text = arena_printf(c->a, "%s%s  }\n}\n", header, f->body);
     Module *m = module_parse(c, ctx_add_text(c, "form", text, strlen(text)));
-    Plan *p = m ? plan_build(c, m) : NULL;
+    Plan *p = m ? plan_of_module(c, m, NULL, SPMM_OWN, NULL) : NULL;
     bool ok = p && plan_verify(c, p);
     if (!ok) diag_print_all(c, stderr, false);
     CHECK_MSG(ok, "%s", f->body);

@@ -1,6 +1,7 @@
 /* What plan_verify refuses, and that modules which cannot be lowered are reported. */
 #include "ctx_test.h"
 
+#include "codegen/plan_pass.h"
 #include "codegen/plan.h"
 
 static const char text[] = "module \"t\" {\n"
@@ -41,7 +42,7 @@ static const char updated[] = "module \"t\" {\n"
 static Plan *plan_of(Ctx *c, const char *ir) {
     Module *m = module_parse(c, ctx_add_text(c, "t", ir, strlen(ir)));
     CHECK(m != NULL);
-    return m ? plan_build(c, m) : NULL;
+    return m ? plan_of_module(c, m, NULL, SPMM_OWN, NULL) : NULL;
 }
 
 static PStep *step_of(Plan *p, PStepKind kind) {

@@ -1,14 +1,15 @@
-/* From a module to its step plan, one phase per function.
+/* The first pass over the plan: steps for each function of the module, a phase per function.
  *
  *   1. decide what each operation becomes (lower.h: How), backwards from the effects
  *   2. cut the stored ones into units: a kernel over several roots, a library call, ..
  *   3. give every stored value a buffer (plan_bind.c): an output's or a variable's own where that
  * is safe, that of an operand which nobody needs any more, else a temporary
  *   4. generate the steps of each unit in order, then the copies that must come last
- *   5. order the steps and find those that run in blocks of rows (plan_order.c, plan_blocks.c),
- *      join neighbouring elementwise kernels in one launch (plan_join.c), bring products together
- *      that a device makes with one call (plan_group.c), and find the life of every temporary */
-#include "codegen/plan_order.h"
+ *
+ * Cutting, choosing buffers and lowering are one walk: a kernel is made by asking for its
+ * roots' values, and a loop's body is cut when the walk comes to it. */
+#include "codegen/lower.h"
+#include "codegen/plan_pass.h"
 
 #include <string.h>
 
@@ -452,32 +453,23 @@ static bool lower_func(Lower *lo, Func *f) {
     return lower_steps(lo);
 }
 
-Plan *plan_build(Ctx *c, Module *m) {
-    return plan_build_for(c, m, NULL, SPMM_OWN);
-}
-
-Plan *plan_build_for(Ctx *c, Module *m, const char *device, SpmmChoice spmm) {
-    Plan *p = NEW(m->a, Plan);
-    p->m = m;
-    p->device = device;
-    p->spmm = device ? spmm : SPMM_OWN;
-    Lower lo = {.c = c, .a = m->a, .m = m, .p = p};
-    if (!cg_read_one_way(&lo)) return NULL;
-    c->stage = "the step plan";
+static bool run(PassCtx *pc, Plan *p) {
+    Module *m = p->m;
+    Lower lo = {.c = pc->ctx, .a = m->a, .m = m, .p = p};
+    if (!cg_read_one_way(&lo)) return false;
     Func *load = func_of(m, PHASE_LOAD);
-    if (load && !lower_func(&lo, load)) return NULL;
+    if (load && !lower_func(&lo, load)) return false;
     for (int i = 0; i < m->funcs.n; i++)
         if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
-            return NULL;
-    cg_order_steps(&lo);
-    for (int i = 0; i < p->phases.n; i++) {
-        if (device) cg_epilogues(&lo, i);
-        cg_join_steps(&lo, i);
-        if (device) cg_group_products(&lo, i);
-        plan_find_lives(p, i);
-    }
-    if (p->spmm != SPMM_OWN) cg_sparse_products(&lo);
-    if (device) cg_record_loops(p);
-    c->stage = NULL;
-    return p;
+            return false;
+    return true;
 }
+
+const Pass plan_pass_form_kernels = {
+    .name = "form-kernels",
+    .summary = "cut values into kernels and library calls, give them buffers and lower them",
+    .bars = PLAN_STEPS,
+    .gives = PLAN_STEPS,
+    .run_plan = run,
+    .required = true,
+};
