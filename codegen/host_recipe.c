@@ -93,9 +93,18 @@ void host_sampling_tables(Host *h) {
     emit_column_ids(h, "sample_times", s->times.v, s->times.n);
 }
 
-static const char *seeds_of(const Sampling *s, const Column *label) {
-    if (s->clusters) return host_SeedKind[SEEDS_CLUSTERS];
-    return host_SeedKind[label && label->space->kind == SP_GRAPH ? SEEDS_GRAPHS : SEEDS_ROWS];
+/* Of what there is a row: a label, or, where rows are served, a prediction. */
+static const Space *rows_of(const Module *m, const Column *label) {
+    const Func *predict = func_of(m, PHASE_PREDICT);
+    const Op *pred = predict && m->recipe.sample.serve ? func_output_of(predict, OUT_PRED) : NULL;
+    if (label) return label->space;
+    return pred && pred->in[0]->type.rank ? pred->in[0]->type.dim[0] : NULL;
+}
+
+static const char *seeds_of(const Module *m, const Column *label) {
+    const Space *rows = rows_of(m, label);
+    if (m->recipe.sample.clusters) return host_SeedKind[SEEDS_CLUSTERS];
+    return host_SeedKind[rows && rows->kind == SP_GRAPH ? SEEDS_GRAPHS : SEEDS_ROWS];
 }
 
 void host_sampling(Host *h) {
@@ -107,7 +116,7 @@ void host_sampling(Host *h) {
 #define SAMPLING_ENUM(type, rt_type, name, word, first, of)                                        \
     field_ENUM(h, #name, host_##type[s->name]);
 #include "runtime/contract.def"
-    field_ENUM(h, "seeds", seeds_of(s, label));
+    field_ENUM(h, "seeds", seeds_of(h->m, label));
     field_INT(h, "n_hops", s->n_hops);
     field_ENUM(h, "fanout", s->n_hops ? "fanout[0]" : "NULL");
     field_INT(h, "n_weights", s->weights.n);

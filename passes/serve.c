@@ -19,6 +19,9 @@
  * rows (runtime/batch/minibatch.h), as it reads columns of the data and parameters with a row for
  * each node.
  *
+ * Of rows of graphs the batch is the graphs that are asked for, with all their nodes and edges:
+ * only what looks across graphs is computed over all of them.
+ *
  * Rows by time, and all rows with --draw, draw their neighbours as training does, already; nothing
  * else than @predict is left of such a program.  Links are serve_links.c's.  Cf. layer-wise
  * inference of PyTorch Geometric and DGL, which computes all rows for the sake of one. */
@@ -32,17 +35,26 @@ static bool is_rows(const Space *s) {
     return s->kind != SP_DIM || expr_counts_rows(s->size);
 }
 
+/* Whole graphs come, and nothing is drawn around them. */
+static bool brings_graphs(const Module *m) {
+    return m->recipe.sample.n_hops == 0;
+}
+
 /* Are its edges, in a batch, all edges into the batch's nodes but those of the last hop? */
 static bool is_drawn_along(const Module *m, const Space *s) {
     if (space_of_batch(s)) return false;
+    if (brings_graphs(m) && (!s->src->graph || !s->dst->graph)) return false;
     if (space_is_sampled(m, s)) return true;
-    if (s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED) return false;
+    bool turned = s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
+    if (turned && !brings_graphs(m)) return false;
     if (s->rel == REL_WHERE && !space_is_sampled(m, s->base[0])) return false;
     return is_drawn_along(m, s->base[0]) && (!s->base[1] || is_drawn_along(m, s->base[1]));
 }
 
 static bool is_in_batches(const Module *m, const Space *s) {
-    if (!is_rows(s) || s->kind == SP_NODE) return true;
+    if (!is_rows(s)) return true;
+    if (s->kind == SP_NODE) return !brings_graphs(m) || s->graph;
+    if (s->kind == SP_GRAPH) return brings_graphs(m);
     return s->kind == SP_EDGE && is_drawn_along(m, s);
 }
 
@@ -71,6 +83,7 @@ static bool tells_rows(const Op *op) {
 static bool is_map_of_rows(const Module *m, const Map *map) {
     if (!is_in_batches(m, map->from)) return false;
     if (map->kind == MAP_ORIG) return !space_is_sampled(m, map->from);
+    if (map->kind == MAP_GRAPH) return brings_graphs(m);
     return map->kind == MAP_SRC || map->kind == MAP_DST || map->kind == MAP_COL;
 }
 
@@ -89,7 +102,14 @@ static bool can_be_saved(const Serve *s, const Op *op) {
     if (t->layout == LAYOUT_CSR || n_row_spaces(t) > 1) return false;
     if (n_row_spaces(t) == 0) return true;
     const Space *rows = t->dim[0];
+    if (rows->kind == SP_GRAPH) return brings_graphs(s->m);
     return rows->kind == SP_NODE || (rows->kind == SP_EDGE && space_is_sampled(s->m, rows));
+}
+
+/* Sums over edges into a row that the batch has all of; a graph comes with all its rows. */
+static bool sums_rows(const Serve *s, const Op *op) {
+    if (op->map->kind == MAP_DST) return true;
+    return brings_graphs(s->m) && (op->map->kind == MAP_SRC || op->map->kind == MAP_GRAPH);
 }
 
 static bool is_by_row(const Serve *s, const Op *op) {
@@ -101,7 +121,7 @@ static bool is_by_row(const Serve *s, const Op *op) {
     if (!has_batch_type(s->m, &op->type) || tells_rows(op) || loses_rows(op)) return false;
     if (op->map && !is_map_of_rows(s->m, op->map)) return false;
     if (op->kind == OP_VAR && !can_be_saved(s, op)) return false; /* with rows of its own */
-    return op->kind != OP_SEGMENT || op->map->kind == MAP_DST;
+    return op->kind != OP_SEGMENT || sums_rows(s, op);
 }
 
 static bool is_whole(const Serve *s, const Op *op) {
@@ -111,7 +131,8 @@ static bool is_whole(const Serve *s, const Op *op) {
         if (x->whole && !can_be_saved(s, op->in[i])) return true;
         invariant &= x->invariant;
     }
-    return !is_by_row(s, op) || (op->kind == OP_SEGMENT && invariant && op->type.rank == 1);
+    bool counts = op->kind == OP_SEGMENT && invariant && op->type.rank == 1;
+    return !is_by_row(s, op) || (counts && !brings_graphs(s->m));
 }
 
 /* How far from its rows the rows of its operands are: sources of edges a hop further.  Edges, too,
@@ -374,10 +395,14 @@ static void keep_prediction(Module *m) {
     m->funcs.n = n;
 }
 
+static bool is_rows_asked_for(const Space *s) {
+    return s->kind == SP_NODE || s->kind == SP_GRAPH;
+}
+
 /* The rows that are predicted; NULL: they are links, which a step brings. */
 static Space *rows_of(const Op *pred) {
     Space *s = pred->type.rank ? pred->type.dim[0] : NULL;
-    return s && s->kind == SP_NODE && n_row_spaces(&pred->type) == 1 ? s : NULL;
+    return s && is_rows_asked_for(s) && n_row_spaces(&pred->type) == 1 ? s : NULL;
 }
 
 /* Does it run over the rows of a batch, be they which they may? */
@@ -405,7 +430,8 @@ static bool is_by_rows_alone(const Serve *s, bool drawn) {
 /* One of those of each type: a prediction, or a layer. */
 static bool is_of_rows(Serve *s, const Op *out) {
     const Type *t = &out->in[0]->type;
-    bool rows = t->rank && t->dim[0]->kind == SP_NODE && n_row_spaces(t) == 1;
+    bool rows = t->rank && is_in_batches(s->m, t->dim[0]) && is_rows_asked_for(t->dim[0]) &&
+                n_row_spaces(t) == 1;
     bool at_once = s->fact[out->in[0]->id].whole && !can_be_saved(s, out->in[0]);
     if (rows && !at_once) return true;
     diag_add(s->p->ctx, DIAG_E0516, out->span, "'%s' cannot be kept by row", out->name);
@@ -420,7 +446,7 @@ static bool serve_rows(Serve *s, Func *f, int *most) {
     for (Op *op = f->first; op; op = op->next) {
         if (op->kind != OP_OUTPUT) continue;
         if (!is_of_rows(s, op)) return false;
-        op->use.hops = s->fact[op->in[0]->id].hops;
+        op->use.hops = brings_graphs(s->m) ? 0 : s->fact[op->in[0]->id].hops;
         if (op->use.hops > *most) *most = op->use.hops;
     }
     pass_serve_save_whole(s);
@@ -453,8 +479,8 @@ static bool serve_drawn(Serve *s) {
 
 static bool refuse(PassCtx *p, const Op *out) {
     diag_add(p->ctx, DIAG_E0516, out->span,
-             "'pred' has no row for each node of a type, nor for each link that a recipe without "
-             "times scores");
+             "'pred' has no row for each node of a type or each graph, nor for each link that a "
+             "recipe without times scores");
     return false;
 }
 
@@ -478,9 +504,13 @@ static bool run(PassCtx *p, Module *m) {
     m->recipe.sample.serve = true;
     m->recipe.sample.disjoint |= drawn; /* what a row sees is its own */
     if (drawn) return serve_drawn(&s);
-    m->recipe.sample = (Sampling){.batch = 1, .n_hops = 1, .serve = true};
+    bool graphs = rows->kind == SP_GRAPH;
+    m->recipe.sample = (Sampling){.batch = 1, .n_hops = !graphs, .serve = true};
+    if (graphs) m->recipe.sample.edges = SAMPLE_INDUCED;
+    m->recipe.sample.disjoint = graphs; /* one that is asked for twice is there twice */
     int hops = 0;
     if (!serve_rows(&s, f, &hops) || (layers && !serve_rows(&s, layers, &hops))) return false;
+    if (graphs) return true;
     draw_all(&s, hops);
     keep_first_rows(&s, f);
     if (layers) keep_first_rows(&s, layers);

@@ -10,7 +10,7 @@
 
 #include "runtime/exec/device.h"
 
-enum { BATCH = 1024 }; /* rows that are predicted at once */
+enum { BATCH = 1024, GRAPHS = 64 }; /* rows that are predicted at once, and graphs */
 
 gnnc_status gnnc_session_create_with(gnnc_session **out, gnnc_alloc_fn *alloc,
                                      gnnc_release_fn *release, void *user) {
@@ -51,7 +51,7 @@ static void drop_part(gnnc_session *s) {
     s->m = (RtMinibatch){0};
     s->sampler = NULL;
     s->x = (RtExec){0};
-    s->id = NULL;
+    s->id = s->graph = s->row = NULL;
     s->time = NULL;
     s->rt.bound = NULL;
     s->rt.scratch = NULL;
@@ -80,7 +80,8 @@ gnnc_status rt_session_rows_of(RtServed *of, int buf, RtServedRows *out) {
     int64_t dim[RT_MAX_RANK];
     *out = (RtServedRows){.name = b->of, .buf = buf, .hops = b->hops, .rank = b->rank - 1};
     out->space = rows->first ? rows->whole : b->space;
-    out->type = b->kind == RT_BUF_SAVED ? -1 : of->source.map.type_of_space[out->space];
+    out->kept = b->kind == RT_BUF_SAVED;
+    out->type = out->kept ? -1 : of->source.map.type_of_space[out->space];
     out->n = of->t->x.n[p->spaces[out->space].sym];
     out->floats = 1;
     p->buf_shape(buf, of->t->x.n, dim);
@@ -99,14 +100,16 @@ static gnnc_status find_prediction(RtServed *of) {
                        p->name);
     const rt_buf *b = &p->bufs[pred];
     of->rows = (RtServedRows){.buf = pred, .type = -1};
-    bool links = b->space >= 0 && p->spaces[b->space].drawn;
-    if (links && of->brings)
+    of->links = b->space >= 0 && p->spaces[b->space].drawn;
+    of->graphs = p->sampling.seeds == RT_SEEDS_GRAPHS;
+    if (of->links && of->brings)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE,
                        "'%s' scores links: the session is opened on a graph", p->name);
-    if (links) return rt_session_links_share(of);
-    if (b->space < 0 || !p->spaces[b->space].first)
-        return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows of nodes", p->name);
+    if (of->links) return rt_session_links_share(of);
+    if (b->space < 0 || (!of->graphs && !p->spaces[b->space].first))
+        return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows", p->name);
     TRY(st, rt_batch_source_make(of->t, &of->source));
+    if (of->graphs) TRY(st, rt_session_graphs_share(of));
     TRY(st, rt_session_rows_of(of, pred, &of->rows));
     st = rt_session_find_whole(of);
 out:
@@ -130,6 +133,16 @@ out:
     return st;
 }
 
+/* Room for the rows of a batch. */
+static gnnc_status take_rows(gnnc_session *s, const RtServed *of) {
+    bool timed = !of->graphs && rt_batch_source_times(&of->t->x, of->rows.space);
+    int n_lists = of->graphs ? 3 : 1;
+    s->id = RT_NEWN(&s->rt.pool, int32_t, n_lists *BATCH);
+    if (of->graphs && s->id) s->row = (s->graph = s->id + BATCH) + BATCH;
+    if (timed) s->time = RT_NEWN(&s->rt.pool, double, BATCH);
+    return s->id && (!timed || s->time) ? GNNC_OK : rt_fail_nomem(&s->rt.err, "a session");
+}
+
 /* A part of it that is the session's own. */
 static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     RtBatch *batch;
@@ -143,14 +156,11 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     s->rt.no_amx = of->t->rt.no_amx;
     s->rt.amx = of->t->rt.amx;
     TRY(st, rt_session_device_take(s, of));
-    if (of->rows.type < 0) { /* pairs beside the whole graph */
+    if (of->links) { /* pairs beside the whole graph */
         TRY(st, rt_minibatch_new(pool, &s->from, &s->x, NULL, &s->m, &s->rt.err));
         return rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
     }
-    bool timed = rt_batch_source_times(&of->t->x, of->source.map.space_of_type[of->rows.type]);
-    s->id = RT_NEWN(pool, int32_t, BATCH);
-    if (timed) s->time = RT_NEWN(pool, double, BATCH);
-    if (!s->id || (timed && !s->time)) return rt_fail_nomem(&s->rt.err, "a session");
+    TRY(st, take_rows(s, of));
     TRY(st, rt_sampler_new(&s->sampler, &s->from, &of->source.graph, &of->source.spec, NULL, 1,
                            &s->rt.err));
     TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
@@ -261,12 +271,11 @@ gnnc_status rt_session_begin(gnnc_session *s, bool links) {
     gnnc_status st = rt_session_opened(s);
     if (st != GNNC_OK) return st;
     const char *name = s->of->t->program->name;
-    bool has_links = s->of->rows.type < 0;
+    bool has_links = s->of->links;
     if (links == has_links) return rt_session_device_begin(s);
     return has_links
                ? rt_fail(err, GNNC_E_STATE, "'%s' scores links: gnnc_session_predict_links", name)
-               : rt_fail(err, GNNC_E_STATE, "'%s' predicts rows of nodes: gnnc_session_predict",
-                         name);
+               : rt_fail(err, GNNC_E_STATE, "'%s' predicts rows: gnnc_session_predict", name);
 }
 
 gnnc_status rt_session_no_row(gnnc_session *s, const char *what, int64_t i, int64_t n) {
@@ -281,23 +290,35 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
     return GNNC_OK;
 }
 
+static gnnc_status draw(gnnc_session *s, const RtServedRows *what, int64_t n) {
+    RtSampleAt at = {.seed = s->seed}; /* what is drawn is of this and the row alone */
+    RtSeeds seeds = {.type = what->type, .n = n, .id = s->id, .time = s->time, .key = s->id};
+    if (s->graph) return rt_session_graphs_draw(s, what, n);
+    rt_sampler_hops(s->sampler, what->hops);
+    return rt_sample_nodes(s->sampler, &at, &seeds, s->m.batch, &s->rt.err);
+}
+
 /* Rows s->id[0..n). */
 static gnnc_status run_batch(gnnc_session *s, const RtServedRows *what, int64_t n) {
     const RtServed *of = s->of;
     const RtExec *data = s->brought ? &s->brought->x : &s->x;
     bool predicts = what == &of->rows;
     bool *ran = predicts ? &s->ran : &s->embedded;
-    RtSampleAt at = {.seed = s->seed}; /* what is drawn is of this and the row alone */
-    RtSeeds seeds = {.type = what->type, .n = n, .id = s->id, .time = s->time, .key = s->id};
     gnnc_status st;
     rt_minibatch_begin(&s->m, data, !*ran);
-    rt_sampler_hops(s->sampler, what->hops);
-    TRY(st, rt_sample_nodes(s->sampler, &at, &seeds, s->m.batch, &s->rt.err));
+    TRY(st, draw(s, what, n));
     TRY(st, rt_minibatch_bind(&s->m, data, &of->source.map, &s->rt.err));
     st = rt_batch_step_run(predicts ? &s->step : &s->embed, &s->m, !*ran);
     *ran |= st == GNNC_OK;
 out:
     return st;
+}
+
+/* What rows there are of, in the graph or in the request that is bound; graphs have no times. */
+static RtSampleType rows_of(const gnnc_session *s, const RtServedRows *what) {
+    const RtSampleType *type = s->brought ? s->brought->type : s->of->source.graph.type;
+    const RtParts *parts = s->brought ? &s->brought->parts : &s->of->parts;
+    return what->type < 0 ? (RtSampleType){.n = parts->n} : type[what->type];
 }
 
 static gnnc_status take_ids(gnnc_session *s, const RtSampleType *rows, int64_t from, int64_t n,
@@ -313,17 +334,18 @@ static gnnc_status take_ids(gnnc_session *s, const RtSampleType *rows, int64_t f
 
 gnnc_status rt_session_rows(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
                             RtTakeRows *take, void *out) {
-    const RtSampleType *type = s->brought ? s->brought->type : s->of->source.graph.type;
-    const RtSampleType *rows = &type[what->type];
+    const RtSampleType rows = rows_of(s, what);
+    const int64_t most = s->graph ? GRAPHS : BATCH;
     size_t row_bytes = (size_t)what->floats * sizeof(float);
     gnnc_status st = GNNC_OK;
-    if (!id && n > rows->n) return rt_session_no_row(s, "row", n - 1, rows->n);
-    for (int64_t from = 0; from < n; from += BATCH) {
-        int64_t k = n - from < BATCH ? n - from : BATCH;
-        TRY(st, take_ids(s, rows, from, k, id));
+    if (!id && n > rows.n) return rt_session_no_row(s, "row", n - 1, rows.n);
+    for (int64_t from = 0; from < n; from += most) {
+        int64_t k = n - from < most ? n - from : most;
+        TRY(st, take_ids(s, &rows, from, k, id));
         TRY(st, run_batch(s, what, k));
         /* One that was asked for twice is there once. */
-        TRY(st, take(s, what, s->m.batch->seed[0], k, (char *)out + (size_t)from * row_bytes));
+        const int32_t *row = s->graph ? s->row : s->m.batch->seed[0];
+        TRY(st, take(s, what, row, k, (char *)out + (size_t)from * row_bytes));
     }
 out:
     return st;

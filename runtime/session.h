@@ -1,5 +1,5 @@
-/* What session.c, of rows of nodes, session_embed.c, session_links.c, session_whole.c and
- * session_subgraph.c share. */
+/* What session.c, of rows of nodes and graphs, session_graphs.c, session_embed.c, session_links.c,
+ * session_whole.c and session_subgraph.c share. */
 #ifndef RUNTIME_SESSION_H
 #define RUNTIME_SESSION_H
 
@@ -7,6 +7,7 @@
 
 #include "runtime/batch/batch_source.h"
 #include "runtime/batch/batch_step.h"
+#include "runtime/batch/graph_parts.h"
 #include "runtime/batch/link_batches.h"
 #include "runtime/codes.h"
 #include "runtime/data/names.h"
@@ -47,7 +48,8 @@ typedef struct RtBrings {
 typedef struct RtServedRows {
     const char *name; /* of a layer */
     int buf;
-    int type;  /* of a batch's nodes, whose rows are asked for; -1: no batch gives it */
+    bool kept; /* all rows were computed by open: no batch gives them */
+    int type;  /* of a batch's nodes, whose rows are asked for; -1: they are graphs, or links */
     int hops;  /* that a batch draws for them */
     int64_t n; /* rows of that type */
     int space; /* .. which in the program is this one */
@@ -61,7 +63,10 @@ typedef struct RtServed {
     gnnc_model *model;
     gnnc_trainer *t;
     RtBatchSource source; /* of rows */
-    RtServedRows rows;    /* what is predicted; type -1: scores of links */
+    RtServedRows rows;    /* what is predicted */
+    bool links;           /* .. which is scores of links */
+    bool graphs;          /* batches are of whole graphs */
+    RtParts parts;        /* .. which lie in the data so */
     RtServedRows *layer;  /* [n_layers] */
     int n_layers;
     RtWhole *whole; /* [n_whole] */
@@ -79,6 +84,7 @@ typedef struct RtBrought {
     RtExec x;
     RtSampleType *type;  /* [n_types] */
     RtSampleRel *rel;    /* [n_rels] */
+    RtParts parts;       /* of many graphs */
     const int32_t **row; /* [n_spaces] RtMinibatch.row */
     void **whole;        /* [n_whole] values of no table */
     bool *given;         /* [n_whole] .. that are there */
@@ -95,7 +101,9 @@ struct gnnc_session {
     RtBatchStep step, embed;
     RtBrought *brought; /* NULL: rows are the graph's */
     int32_t *id;        /* [BATCH] the rows of a batch */
-    double *time;       /* [BATCH] .. and their times; NULL: the model knows none */
+    int32_t *graph; /* [BATCH] .. the graphs that it is made of; NULL: it is drawn around rows */
+    int32_t *row;   /* [BATCH] .. and what its rows are in it */
+    double *time;   /* [BATCH] .. and their times; NULL: the model knows none */
     uint64_t seed;
     bool ran, embedded;             /* once: there is room */
     struct RtSessionTensor *tensor; /* session_dlpack.c; NULL: none was given yet */
@@ -121,6 +129,13 @@ gnnc_status rt_session_rows_of(RtServed *of, int buf, RtServedRows *out);
 /* Rows id[0..n), NULL: the first n, of the graph, or of the request that is bound. */
 gnnc_status rt_session_give(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
                             float *out);
+
+/* session_graphs.c: batches of whole graphs.  of->parts; edges between two graphs are refused. */
+gnnc_status rt_session_graphs_share(RtServed *of);
+/* The graphs of the request that is bound. */
+gnnc_status rt_session_graphs_take(gnnc_session *s);
+/* Rows s->id[0..n) of `what`: the graphs that have them, and s->row. */
+gnnc_status rt_session_graphs_draw(gnnc_session *s, const RtServedRows *what, int64_t n);
 
 /* of->layer; the rest is there. */
 gnnc_status rt_session_find_layers(RtServed *of);

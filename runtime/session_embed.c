@@ -90,5 +90,5 @@ gnnc_status gnnc_session_embed(gnnc_session *s, const char *layer, int64_t n, co
     const RtServedRows *l;
     gnnc_status st = layer_named(s, layer, &l);
     if (st != GNNC_OK) return st;
-    return l->type < 0 ? copy_rows(s, l, n, id, out) : rt_session_give(s, l, n, id, out);
+    return l->kept ? copy_rows(s, l, n, id, out) : rt_session_give(s, l, n, id, out);
 }

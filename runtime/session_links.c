@@ -81,7 +81,7 @@ out:
 /* ---- scores -------- */
 gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64_t *n_dst,
                                     int64_t *n_kinds) {
-    if (!s || !s->of || s->of->rows.type >= 0) return GNNC_E_ARG;
+    if (!s || !s->of || !s->of->links) return GNNC_E_ARG;
     const RtRelation *r = s->of->t->links->links.rel;
     if (n_src) *n_src = r->n_src;
     if (n_dst) *n_dst = r->n_dst;

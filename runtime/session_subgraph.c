@@ -57,21 +57,38 @@ static gnnc_status add_edges(const rt_program *p, gnnc_graph *g, const rt_space 
                                   &none);
 }
 
+static int64_t graphs_of(const rt_space *s, const int64_t *n) {
+    return n[s->sym] > 0 ? n[s->sym] : 1;
+}
+
+/* All nodes are in the last one. */
+static gnnc_status divide(const rt_program *p, RtPool *pool, const int64_t *n, gnnc_graph *g,
+                          const rt_space *nodes) {
+    const rt_space *of = &p->spaces[nodes->graph];
+    int64_t n_graphs = graphs_of(of, n), *ptr = RT_NEWN(pool, int64_t, n_graphs + 1);
+    if (!ptr) return GNNC_E_NOMEM;
+    ptr[n_graphs] = n[nodes->sym];
+    const gnnc_array all = {.struct_size = sizeof all,
+                            .data = ptr,
+                            .dtype = GNNC_DT_I64,
+                            .rank = 1,
+                            .shape = {n_graphs + 1}};
+    return gnnc_graph_divide(g, nodes->name, of->name, &all);
+}
+
 static gnnc_status add_tables(const rt_program *p, const int64_t *n, gnnc_graph *g) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < p->n_spaces && st == GNNC_OK; i++) {
         const rt_space *s = &p->spaces[i];
-        if (s->kind == RT_SP_GRAPH && !s->first) st = gnnc_graph_add_graphs(g, s->name, 1);
+        if (s->kind == RT_SP_GRAPH && !s->first)
+            st = gnnc_graph_add_graphs(g, s->name, graphs_of(s, n));
         if (s->kind == RT_SP_NODE && !s->first) st = gnnc_graph_add_nodes(g, s->name, n[s->sym]);
     }
     for (int i = 0; i < p->n_spaces && st == GNNC_OK; i++) {
         const rt_space *s = &p->spaces[i];
         if (s->kind == RT_SP_EDGE && s->rel == RT_REL_BASE && !s->first) st = add_edges(p, g, s);
         if (s->kind != RT_SP_NODE || s->first || s->graph < 0) continue;
-        const int64_t ptr[] = {0, n[s->sym]};
-        const gnnc_array all = {
-            .struct_size = sizeof all, .data = ptr, .dtype = GNNC_DT_I64, .rank = 1, .shape = {2}};
-        st = gnnc_graph_divide(g, s->name, p->spaces[s->graph].name, &all);
+        st = divide(p, &g->data->pool, n, g, s);
     }
     for (int c = 0; c < p->n_columns && st == GNNC_OK; c++) {
         const rt_space *s = &p->spaces[rt_bind_base(p, c)];
@@ -200,7 +217,8 @@ static gnnc_status find_rows(RtServed *of) {
     gnnc_status st = all ? GNNC_OK : rt_fail_nomem(&of->t->rt.err, "a session");
     for (int v = 0; v < p->n_vars && st == GNNC_OK; v++) {
         const rt_buf *b = p->vars[v].buf < 0 ? NULL : &p->bufs[p->vars[v].buf];
-        bool rows = b && b->in_batches && b->space >= 0 && p->spaces[b->space].kind == RT_SP_NODE;
+        int kind = b && b->in_batches && b->space >= 0 ? (int)p->spaces[b->space].kind : -1;
+        bool rows = kind == RT_SP_NODE || kind == RT_SP_GRAPH;
         if (!rows || all[b->space].parameter) continue;
         all[b->space].parameter = p->vars[v].path;
         st = find_names(of, b->space, &all[b->space]);
@@ -472,6 +490,7 @@ static gnnc_status bind(gnnc_session *s) {
     TRY(st, take_whole(s));
     TRY(st, empty_conditions(&b->x, &s->x));
     TRY(st, rt_batch_source_of(&b->x, &of->source.map, b->type, b->rel));
+    if (of->graphs) TRY(st, rt_session_graphs_take(s));
     TRY(st, rt_sampler_read(s->sampler, &graph, &b->rt.err));
     s->m.row = b->row;
 out:

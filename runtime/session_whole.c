@@ -19,9 +19,9 @@ static int table_of(const rt_program *p, int space) {
     while (space >= 0 && p->spaces[space].kind == RT_SP_EDGE &&
            p->spaces[space].rel == RT_REL_REVERSE)
         space = p->spaces[space].base[0];
-    bool data =
-        space >= 0 && (p->spaces[space].kind == RT_SP_NODE || p->spaces[space].rel == RT_REL_BASE);
-    return data ? space : -1;
+    if (space < 0) return -1;
+    bool edges = p->spaces[space].kind == RT_SP_EDGE;
+    return !edges || p->spaces[space].rel == RT_REL_BASE ? space : -1;
 }
 
 /* The relation of the data's edges that a condition chooses from in batches; its first rows of a
@@ -88,7 +88,9 @@ gnnc_status gnnc_session_whole_info(const gnnc_session *s, int i, gnnc_whole_inf
     gnnc_whole_info is = {.name = w->name, .rank = w->rank};
     if (w->table >= 0) {
         is.table = all[w->table].name;
-        is.kind = all[w->table].kind == RT_SP_NODE ? GNNC_NODES : GNNC_EDGES;
+        is.kind = all[w->table].kind == RT_SP_NODE    ? GNNC_NODES
+                  : all[w->table].kind == RT_SP_GRAPH ? GNNC_GRAPHS
+                                                      : GNNC_EDGES;
     }
     memcpy(is.shape, w->dim, sizeof is.shape);
     rt_struct_give(out, &is, sizeof is);

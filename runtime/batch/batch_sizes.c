@@ -82,7 +82,9 @@ static int64_t size_in_batch(const Hops *h, int space) {
 
 /* Batches of whole parts have their share of everything. */
 static void share_of_parts(const rt_program *p, int64_t batch, const int64_t *all, int64_t *n) {
-    int graphs = p->sampling.seeds == RT_SEEDS_GRAPHS ? p->columns[p->sampling.split].space : -1;
+    int graphs = -1;
+    for (int i = 0; i < p->n_spaces && p->sampling.seeds == RT_SEEDS_GRAPHS; i++)
+        if (p->spaces[i].kind == RT_SP_GRAPH) graphs = i;
     int64_t parts = graphs >= 0 ? all[p->spaces[graphs].sym] : p->sampling.clusters;
     double share = parts > batch ? (double)batch / (double)parts : 1;
     for (int i = 0; i < p->n_spaces; i++)

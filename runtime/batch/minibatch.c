@@ -159,7 +159,8 @@ static void bind_prefix(RtMinibatch *m, const RtBatchMap *map, int space) {
 /* Nodes come graph by graph: where those of each begin. */
 static gnnc_status bind_graphs(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
-    if (map->graph_space < 0 || m->bound.serves) return GNNC_OK; /* rows of graphs are no batch's */
+    bool drawn = m->bound.serves && p->sampling.seeds != RT_SEEDS_GRAPHS;
+    if (map->graph_space < 0 || drawn) return GNNC_OK; /* rows of graphs are no batch's */
     m->x.n[p->spaces[map->graph_space].sym] = m->graphs.n;
     for (int t = 0; t < map->n_types; t++) {
         const RtBatchNodes *v = &m->batch->nodes[t];

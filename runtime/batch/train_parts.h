@@ -1,13 +1,9 @@
-/* What batches of whole graphs and of clusters are taken from, and what they are learned from. */
+/* What batches of clusters are taken from, and what they are learned from. */
 #ifndef RUNTIME_TRAIN_PARTS_H
 #define RUNTIME_TRAIN_PARTS_H
 
-#include "minibatch.h"
-#include "sample.h"
+#include "graph_parts.h"
 
-/* Rows of each graph, as the data have them.  E_VALUE: a node type that is in no graph. */
-gnnc_status rt_parts_of_graphs(RtPool *pool, const RtExec *data, const RtBatchMap *map,
-                               RtParts *out, RtError *err);
 /* Rows of each of n clusters, ascending: a function of (graph, n, seed). */
 gnnc_status rt_parts_of_clusters(RtPool *pool, const RtSampleGraph *g, int64_t n, uint64_t seed,
                                  RtParts *out, RtError *err);

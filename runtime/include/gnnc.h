@@ -844,8 +844,9 @@ gnnc_status gnnc_trainer_to_model(gnnc_trainer *t, const gnnc_program *program, 
 /* One thread's working memory over a model and a graph.  A row is predicted from its neighbourhood:
  * all in-edges of as many hops as the model reads (of a model by time, the recipe's fan-outs at the
  * row's time), and equals that of gnnc_trainer_predict over all rows; compiled with --draw, from
- * what the recipe's fan-outs draw.  What the model needs of the
- * whole graph, such as degrees, is computed by open.
+ * what the recipe's fan-outs draw.  Of a model of many graphs, with a row for each, a row is
+ * predicted from its graph.  What the model needs of the whole graph, such as degrees, or of all
+ * graphs, is computed by open.
  *
  * A prediction takes no lock, and after the first ones of their sizes no memory.  It depends on the
  * row, the graph and the weights alone, to rounding: not on what else is asked for, nor on earlier
@@ -871,7 +872,8 @@ gnnc_status gnnc_session_set_stream(gnnc_session *s, void *stream);
 /* Binds the model to a committed graph and computes what predictions need of all of it.  The
  * session and its clones keep a reference to both.  Labels and splits need not be there.  Once per
  * session; after a failure it can be called again.
- * Returns GNNC_E_STATE (no weights, a graph that is not committed, a program that trains), and what
+ * Returns GNNC_E_STATE (no weights, a graph that is not committed, a program that trains),
+ * GNNC_E_VALUE (of a model with a row for each graph: an edge that joins two of them), and what
  * gnnc_trainer_load_weights and gnnc_trainer_load_graph return. */
 gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g);
 /* A session of the same model and graph for another thread: they share all but working memory.  To
@@ -933,12 +935,14 @@ gnnc_status gnnc_session_embed(gnnc_session *s, const char *layer, int64_t n, co
  *
  * A row is predicted from all neighbours that the subgraph has, of a model by time from those that
  * are known at the row's.  Where it has all in-edges of as many hops as the model reads, the result
- * is that of the whole graph.
+ * is that of the whole graph.  Of a model with a row for each graph one or several graphs are
+ * brought, by gnnc_graph_add_graphs and gnnc_graph_divide, each with all of its nodes and edges.
  *
  * Sizes that only data tell, such as numbers of columns and of classes, are those of the weights;
  * what no parameter tells each subgraph tells.  Categories have the model's names, or codes.  Of a
- * parameter with a row for each node a node's row is told by a column `name` or `id` of its table,
- * as they were called in training; where they were not called anything, `id` is the row's number.
+ * parameter with a row for each node or graph a row is told by a column `name` or `id` of its
+ * table, as they were called in training; where they were not called anything, `id` is the row's
+ * number.
  *
  * Once per session, as gnnc_session_open; gnnc_session_rows is 0.
  * Returns GNNC_E_STATE (no weights, a program that trains or scores links, a parameter with a row
@@ -952,14 +956,14 @@ gnnc_status gnnc_session_open_model(gnnc_session *s, gnnc_model *m);
  * GNNC_E_NOMEM. */
 gnnc_status gnnc_session_subgraph(gnnc_session *s, gnnc_graph **out);
 /* What the model gives for n rows of the committed subgraph.
- *   id   [n] numbers of rows of the type that is predicted, from 0; in any order, also the same
- *        twice
+ *   id   [n] numbers of rows of the type that is predicted, or of graphs, from 0; in any order,
+ *        also the same twice
  *   out  [n, dim[0], ..] the caller's
  * Returns GNNC_E_STATE (no subgraph, or not committed), GNNC_E_MISSING (a table, a column, or what
  * was computed of the whole graph), GNNC_E_SHAPE, _DTYPE, _RANGE (no such row; a name that the
- * model does not know), GNNC_E_VALUE (what is not finite), GNNC_E_ARG (a column that was made
- * otherwise than in training, or lies in a GPU's memory, where the session runs there, too; `id` is
- * NULL), GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
+ * model does not know), GNNC_E_VALUE (what is not finite; an edge between graphs), GNNC_E_ARG (a
+ * column that was made otherwise than in training, or lies in a GPU's memory, where the session
+ * runs there, too; `id` is NULL), GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int64_t *id,
                                           float *out);
 /* What the model computes of the whole graph and predictions read: degrees, means over all nodes,
@@ -970,7 +974,7 @@ typedef struct gnnc_whole_info {
     size_t struct_size;
     const char *name;             /* "whole.degree.cites"; as long as the session */
     const char *table;            /* whose rows have it; NULL: it is of no table, one row */
-    int32_t kind;                 /* GNNC_NODES or GNNC_EDGES: a name may be that of both */
+    int32_t kind;                 /* a gnnc_table: a name may be that of nodes and of edges */
     int32_t rank;                 /* of a row: 0 = a number */
     int64_t shape[GNNC_MAX_RANK]; /* [rank] */
 } gnnc_whole_info;

@@ -752,11 +752,31 @@ def pairs_of_nodes():
     fails("E_STATE", "scores links", s.predict, [0])
 
 
+EDGES = """
+graph G {
+  node v { x: f32[F] }
+  edge e: v -> v { y: class[C]; split }
+}
+model M(g: G) -> f32[e, C] {
+  out = linear(C)
+  return out(g.v.x)[g.e.dst]
+}
+train M { target e.y   loss cross_entropy   optimizer adam }
+"""
+
+
 def no_rows():
-    """Whole graphs are not served by row: the package says why."""
+    """Rows of edges are not served: the package says why."""
+    with open("edges.gnn", "w", encoding="utf-8") as f:
+        f.write(EDGES)
+    edges = emit("edges.gnn", "edges", "-O0")
+    assert "There is no Model" in edges.__doc__ and "Session.predict" not in edges.__doc__, edges.__doc__
+    fails("E_STATE", "'pred' has no row for each node", edges.Model, b"")
+
+
+def rows_of_graphs():
+    """Of all of them, and of one that the caller brings."""
     graphs = emit(TOP + "/models/molecule.gnn", "molecule", "-O0")
-    assert "There is no Model" in graphs.__doc__ and "Session.predict" not in graphs.__doc__, graphs.__doc__
-    fails("E_STATE", "'pred' has no row for each node", graphs.Model, b"")
     r = np.random.default_rng(5)
     ptr = np.arange(13) * 4
     ring = np.array([(4 * g + i, 4 * g + (i + 1) % 4) for g in range(12) for i in range(4)]).T
@@ -770,6 +790,14 @@ def no_rows():
     for t in (a, b):
         t.train()
     assert a.predict().shape == (12, 1) and (a.predict() == b.predict()).all()
+    m = a.to_model()
+    with m.session(given) as over, m.session() as own:
+        assert over.rows == 12 and (over.predict() == a.predict()).all() and (over.predict([7, 7]) == a.predict()[[7, 7]]).all()
+        tables = {"graph": 1, "vertex": {"graph_ptr": np.array([0, 4]), **{k: v[8:12] for k, v in atoms.items()}},
+                  ("vertex", "link", "vertex"): {"edge_index": ring[:, 8:12] - 8, **{k: v[8:12] for k, v in bonds.items()}}}
+        assert (own.predict_subgraph(tables, [0]) == a.predict()[2]).all()
+        fails("E_RANGE", "row 1: ", own.predict_subgraph, tables, [1])
+        fails("E_VALUE", "an edge of 'link' leads from", own.predict_subgraph, {**tables, "graph": 2, "vertex": {**tables["vertex"], "graph_ptr": np.array([0, 1, 4])}}, [0])
 
 
 def names():
@@ -826,6 +854,7 @@ def main():
     several_types()
     pairs_of_nodes()
     no_rows()
+    rows_of_graphs()
     names()
     python_compile.compiling(TOP, churn)
     documentation()

@@ -8,7 +8,7 @@ import threading
 from graph import KINDS, Host, npy
 
 OK, E_NOMEM, E_SHAPE, E_RANGE, E_DTYPE, E_VALUE, E_MISSING, E_ARG, E_STATE = 0, -1, -2, -3, -6, -7, -8, -9, -10
-NODES, EDGES = 0, 1
+NODES, EDGES, GRAPHS = 0, 1, 2
 
 
 class WholeInfo(ctypes.Structure):
@@ -46,6 +46,8 @@ class Data:
         with open(path + "/schema.json", encoding="utf-8") as f:
             schema = json.load(f)
         self.nodes = {name: (t["count"], self.columns(path, t)) for name, t in schema["nodes"].items()}
+        self.graphs = {name: (t["count"], self.columns(path, t)) for name, t in schema.get("graphs", {}).items()}
+        self.ptr = {name: npy("%s/%s" % (path, t["graph_ptr"]))[0] for name, t in schema["nodes"].items() if "graph" in t}
         self.edges = {}
         for name, t in schema["edges"].items():
             ends = npy("%s/%s" % (path, t["file"]))[0]
@@ -95,11 +97,25 @@ class Data:
             r.shuffle(some)
         return nodes, edges
 
+    def of_graphs(self, targets):
+        """The same of whole graphs, whose nodes lie together."""
+        r, nodes = random.Random(4), {}
+        for name, ptr in self.ptr.items():
+            nodes[name] = []
+            for g in targets:
+                nodes[name] += r.sample(range(ptr[g], ptr[g + 1]), ptr[g + 1] - ptr[g])
+        edges = {}
+        for name, (_, dst, _, dests, _) in self.edges.items():
+            there = set(nodes[dst])
+            edges[name] = [e for e, v in enumerate(dests) if v in there]
+            r.shuffle(edges[name])
+        return nodes, edges
+
 
 class Request:
     """A subgraph of data, as a session is given it; `skip` columns, and `change`(table, column, values) others."""
-    def __init__(self, data, nodes, edges, whole, skip=(), change=None):
-        self.data, self.nodes, self.ids, self.whole = data, nodes, edges, whole
+    def __init__(self, data, nodes, edges, whole, skip=(), change=None, graphs=()):
+        self.data, self.nodes, self.ids, self.whole, self.graphs = data, nodes, edges, whole, graphs
         self.names = None  # a column more
         self.skip, self.change, self.host = skip, change or (lambda table, column, values: values), Host(False)
 
@@ -108,8 +124,15 @@ class Request:
         st = lib.gnnc_session_subgraph(s, ctypes.byref(g))
         if st:
             return st
+        for name in self.data.graphs:
+            st = st or lib.gnnc_graph_add_graphs(g, name.encode(), ctypes.c_int64(len(self.graphs)))
         for name, ids in self.nodes.items():
             st = st or lib.gnnc_graph_add_nodes(g, name.encode(), ctypes.c_int64(len(ids)))
+            for of in self.data.graphs:
+                at = [0]
+                for i in self.graphs:
+                    at.append(at[-1] + self.data.ptr[name][i + 1] - self.data.ptr[name][i])
+                st = st or lib.gnnc_graph_divide(g, name.encode(), of.encode(), self.host.array(at, "<i8", (len(at),)))
         for name, (src, dst, sources, dests, _) in self.data.edges.items():
             at = {t: {v: i for i, v in enumerate(self.nodes[t])} for t in (src, dst)}
             ends = [[at[src][sources[e]] for e in self.ids[name]], [at[dst][dests[e]] for e in self.ids[name]]]
@@ -122,6 +145,9 @@ class Request:
             st = st or self.put(lib, g, name, "id", "id", "<i8", (), [[v] for v in ids], -1, None)
         for name, ids in self.ids.items():
             st = st or self.columns(lib, g, name, self.data.edges[name][4], ids)
+        for name, (_, columns) in self.data.graphs.items():
+            st = st or self.columns(lib, g, name, columns, self.graphs)
+            st = st or self.put(lib, g, name, "id", "id", "<i8", (), [[i] for i in self.graphs], -1, None)
         if self.names:
             st = st or self.put(lib, g, *self.names)
         for table, name, shape, rows in self.whole:
@@ -191,14 +217,14 @@ class Brings:
         self.lib.gnnc_session_destroy(self.s)
 
 
-def whole_columns(session, nodes, edges):
+def whole_columns(session, nodes, edges, graphs=()):
     """Columns of the rows that are brought."""
     out = []
     for i, w in enumerate(wholes(session.lib, session.s)):
         if w.table is None:
             continue
         name, width = w.table.decode(), w.width()
-        ids = (nodes if w.kind == NODES else edges)[name]
+        ids = graphs if w.kind == GRAPHS else (nodes if w.kind == NODES else edges)[name]
         flat = read_whole(session.lib, session.s, i, len(ids), ids, width)
         shape = tuple(w.shape[:w.rank])
         out.append((name, w.name.decode(), shape, [flat[k * width:(k + 1) * width] for k in range(len(ids))]))
@@ -210,7 +236,15 @@ def near(got, want):
     return all(abs(x - y) <= 1e-6 * scale for x, y in zip(got, want))
 
 
+def graphs_request(session, data, targets, **how):
+    own = list(dict.fromkeys(targets))
+    nodes, edges = data.of_graphs(own)
+    return Request(data, nodes, edges, whole_columns(session, nodes, edges, own), graphs=own, **how), [own.index(g) for g in targets]
+
+
 def request(session, data, kind, targets, hops, **how):
+    if kind in data.graphs:
+        return graphs_request(session, data, targets, **how)
     nodes, edges = data.around(kind, targets, hops)
     return Request(data, nodes, edges, whole_columns(session, nodes, edges), **how), [nodes[kind].index(v) for v in targets]
 
