@@ -433,7 +433,8 @@ static bool compile(Ctx *c, Job *j) {
 static bool check(Ctx *c, Job *j) {
     for (int i = 0; i < j->o.files.n; i++) {
         int before = c->n_errors;
-        read_module(c, j, j->o.files.v[i]);
+        Module *m = read_module(c, j, j->o.files.v[i]);
+        if (m) specialize(c, j, m);
         if (j->o.verbose && c->n_errors == before)
             ctx_log(c, "gnnc: %s is well-formed\n", j->o.files.v[i]);
     }

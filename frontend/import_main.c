@@ -17,6 +17,7 @@
 #include "runtime/data/import_split.h"
 #include "runtime/data/import_table.h"
 #include "runtime/data/import_task.h"
+#include "runtime/data/import_time.h"
 #include "runtime/data/number.h"
 
 static const char usage[] =
@@ -60,6 +61,8 @@ static const ImportOption import_options[] = {
     {"--rare", "N", ".. and for those of fewer than N rows"},
     {"--normalize-rows", NULL, "make the rows of x sum to 1"},
     {"--split", "[TABLE=]80/10/10", "make a split of the table with labels, else of the edges"},
+    {"--row-time", "TABLE.COLUMN",
+     "when the rows of a table happened, of several times; TABLE=none: no time says so"},
     {"--by-time", "COLUMN", ".. the oldest rows to learn from, the newest to test"},
     {"--seed", "N", ".. else at random, by this number (0)"},
     {"--replace-split", NULL, ".. where there is one already"},
@@ -204,6 +207,20 @@ static bool add_low(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
+/* "orders.shipped", "customer=none" */
+static bool set_row_time(RtImport *how, const char *v, FILE *err) {
+    const char *eq = strchr(v, '=');
+    size_t n = eq ? (size_t)(eq - v) : strlen(v);
+    if (!n || (eq ? strcmp(eq, "=none") != 0 : !strchr(v, '.')))
+        return fprintf(err, "gnnc import: --row-time %s: TABLE.COLUMN or TABLE=none is expected\n",
+                       v),
+               false;
+    if (rt_import_say_row_time(how, v, n, eq)) return true;
+    return fprintf(err, "gnnc import: --row-time %s: too long a name, or more than %d\n", v,
+                   RT_IMPORT_KINDS),
+           false;
+}
+
 /* "no", "nodes.csv=no" */
 static bool set_header(RtImport *how, const char *v, FILE *err) {
     const char *eq = strrchr(v, '='), *word = eq ? eq + 1 : v;
@@ -313,9 +330,9 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         bool split = strcmp(key, "--split") == 0, seed = strcmp(key, "--seed") == 0;
         bool rare = strcmp(key, "--rare") == 0, every = strcmp(key, "--every") == 0;
         bool val = strcmp(key, "--val-time") == 0, test = strcmp(key, "--test-time") == 0;
-        bool dangling = strcmp(key, "--dangling") == 0;
-        bool other = nodes || kind || low || header || split || seed || rare || val || test ||
-                     every || dangling;
+        bool dangling = strcmp(key, "--dangling") == 0, row_time = strcmp(key, "--row-time") == 0;
+        bool other = row_time || nodes || kind || low || header || split || seed || rare || val ||
+                     test || every || dangling;
         if (!to && !other) return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
@@ -328,6 +345,7 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         if (test && !set_date(key, v, &o->task.test_time, err)) return false;
         if (every && !set_every(o, v, err)) return false;
         if (dangling && !set_dangling(&o->how, v, err)) return false;
+        if (row_time && !set_row_time(&o->how, v, err)) return false;
         if (header && !set_header(&o->how, v, err)) return false;
         if (kind && !add_kind(&o->how, v, err)) return false;
         if (low && !add_low(&o->how, v, err)) return false;
@@ -491,13 +509,22 @@ static void print_bad(FILE *out, const RtImport *how) {
     if (others) fprintf(out, "  %lld bad rows left out of other files\n", (long long)others);
 }
 
+/* ", at order_date  (its name is an event's)" */
+static void print_time(FILE *out, const RtTable *t) {
+    if (t->time && *t->time)
+        fprintf(out, ", at %s  (%s)\n", t->time, t->time_why);
+    else
+        fputc('\n', out);
+}
+
 static void print_task(FILE *out, const Options *o);
 
 static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
     fprintf(out, "%s:\n", o->dir);
     for (int i = 0; i < d->n_nodes; i++) {
-        fprintf(out, "  node %s: %lld%s\n", d->nodes[i].name, (long long)d->nodes[i].count,
+        fprintf(out, "  node %s: %lld%s", d->nodes[i].name, (long long)d->nodes[i].count,
                 d->nodes[i].names ? ", with names" : "");
+        print_time(out, &d->nodes[i]);
         for (int j = 0; j < d->nodes[i].n_columns; j++) print_column(out, &d->nodes[i].columns[j]);
     }
     for (int i = 0; i < d->n_graphs; i++) {
@@ -619,6 +646,7 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
+    if (st == GNNC_OK) st = rt_import_times(d, o.split.by_time, &o.how, &e);
     if (st == GNNC_OK && o.task.query) st = rt_import_task(d, &o.task, &o.made, &e);
     if (st == GNNC_OK && o.splits) st = rt_import_split(d, &o.split, &e);
     if (st == GNNC_OK) st = encode(&o, d, &e);

@@ -104,6 +104,25 @@ static void forget_late(const Module *m, const RtBound *b, int64_t *size) {
             size[sym_of(m->spaces.v[i]->size)] = -1;
 }
 
+/* Times that only the data have: elab_time.c sees those that the model declares. */
+static bool check_times(Ctx *c, const Module *m, const RtBound *b) {
+    const Column *target = module_target(m, false);
+    const bool *read = module_reads(m);
+    bool ok = true;
+    if (!target || !rt_table_time(b->table[target->space->id])) return true;
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        const RtColumn *time = rt_table_time(b->table[i]);
+        if (!time || !b->table[i]->time || !read[i] || !space_is_untimed(m, s)) continue;
+        ok = false;
+        diag_add(c, DIAG_E0318, s->span,
+                 "rows of '%s' have the row time '%s' in the data and are read whatever it is: "
+                 "declare it and say sample { .. time g.%s.%s }, or declare the table timeless",
+                 s->name, time->name, s->name, time->name);
+    }
+    return ok;
+}
+
 const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
     rt_program program = program_of(c->a, m);
     int64_t *size = NEWN(c->a, int64_t, (size_t)m->syms.n + 1);
@@ -115,10 +134,12 @@ const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
     bool ok = rt_dataset_open(NULL, data, true, &source.data, &rt.err) == GNNC_OK &&
               rt_bind_sizes(&x, &memory, &source) == GNNC_OK && rt_bind_arrays(&x) == GNNC_OK;
     if (ok) forget_late(m, rt.bound, size);
+    bool timely = !ok || check_times(c, m, rt.bound);
     rt_bind_close(&x);
     rt_dataset_close(source.data);
     rt_pool_free(&rt.pool);
     if (!ok) diag_add(c, DIAG_E0005, (Span){0}, "--specialize: %s", rt.err.text);
+    ok = ok && timely;
     if (ok) bake(m, widths(c->a, m, size));
     return ok ? size : NULL;
 }

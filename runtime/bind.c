@@ -66,25 +66,54 @@ static bool have_seeds_times(const RtExec *x) {
     return false;
 }
 
+/* The column that batches are drawn by lists of a space; NULL: none. */
+static const char *drawn_by(const rt_program *p, int space) {
+    const rt_sampling *s = &p->sampling;
+    for (int i = 0; i < s->n_times; i++)
+        if (p->columns[s->times[i]].space == space) return p->columns[s->times[i]].name;
+    return NULL;
+}
+
+static gnnc_status read_whenever(const RtExec *x, const rt_space *s, const RtColumn *time,
+                                 bool refuse) {
+    const RtTable *t = x->rt->bound->table[s - x->program->spaces];
+    const char *known = t->time ? "the row time" : "the time";
+    const char *text = rt_pool_printf(
+        &x->rt->pool,
+        "%s: rows of '%s' have %s '%s', and the model (%s) reads them whatever it is: "
+        "declare the column and say 'time g.%s.%s' in 'sample', or declare the table "
+        "'timeless'",
+        x->rt->bound->dir, s->name, known, time->name, x->program->source, s->name, time->name);
+    if (!text) return rt_fail_nomem(&x->rt->err, s->name);
+    if (refuse) return rt_fail(&x->rt->err, GNNC_E_ASSERT, "%s", text);
+    rt_message(x->rt, "%s", text);
+    return GNNC_OK;
+}
+
 gnnc_status rt_bind_check_times(const RtExec *x, bool refuse) {
     const RtBound *b = x->rt->bound;
-    if (!refuse && !have_seeds_times(x)) return GNNC_OK;
-    for (int i = 0; i < x->program->n_spaces; i++) {
+    bool timed = have_seeds_times(x), told = false;
+    gnnc_status st = GNNC_OK;
+    if (!refuse && !timed) return GNNC_OK;
+    for (int i = 0; i < x->program->n_spaces && st == GNNC_OK; i++) {
         const rt_space *s = &x->program->spaces[i];
-        const RtColumn *time = s->untimed ? rt_table_time(b->table[i]) : NULL;
+        const RtColumn *time = rt_table_time(b->table[i]);
         if (!time) continue;
-        const char *text = rt_pool_printf(
-            &x->rt->pool,
-            "%s: rows of '%s' have the time '%s', and the model (%s) reads them whatever it is: "
-            "declare the column and say 'time g.%s.%s' in 'sample', or declare the table "
-            "'timeless'",
-            b->dir, s->name, time->name, x->program->source, s->name, time->name);
-        if (!text) return rt_fail_nomem(&x->rt->err, s->name);
-        if (refuse) return rt_fail(&x->rt->err, GNNC_E_ASSERT, "%s", text);
-        rt_message(x->rt, "%s", text);
-        break;
+        bool said = b->table[i]->time && timed; /* the data say when rows happened */
+        const char *by = drawn_by(x->program, i);
+        if (s->untimed && (refuse || said || !told)) {
+            st = read_whenever(x, s, time, refuse || said);
+            told = true;
+        } else if (said && by && strcmp(by, time->name) != 0) {
+            st = rt_fail(&x->rt->err, GNNC_E_ASSERT,
+                         "%s: rows of '%s' happened at '%s', and the model (%s) reads them by "
+                         "'%s': in 'sample' say 'time g.%s.%s', or import the data with --row-time "
+                         "%s.%s",
+                         b->dir, s->name, time->name, x->program->source, by, s->name, time->name,
+                         s->name, by);
+        }
     }
-    return GNNC_OK;
+    return st;
 }
 
 /* ---- columns -------------------------------------------------------------------- */

@@ -53,8 +53,9 @@ gnnc_status rt_bind_arrays(RtExec *x);
 /* After the sizes of a subgraph: its relations that batches are drawn along, and its columns in
  * their order.  Buffers are the batches'. */
 gnnc_status rt_bind_subgraph(RtExec *x);
-/* A table of the data has a time, and the program reads its rows whatever that is: E_ASSERT, or,
- * where that is not refused but what is learned has a time, too, one message. */
+/* A table of the data has a time, and the program reads its rows whatever that is.  Where what is
+ * learned has a time, too, E_ASSERT if the data say that it is the row time (also of a program that
+ * goes by another time), else one message; with `refuse` always E_ASSERT. */
 gnnc_status rt_bind_check_times(const RtExec *x, bool refuse);
 void rt_bind_close(RtExec *x);
 /* A hash of the names, sizes and contents of the columns and edges that the program reads; of large

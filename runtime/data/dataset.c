@@ -89,6 +89,7 @@ const RtColumn *rt_table_column(const RtTable *t, const char *name) {
 }
 
 const RtColumn *rt_table_time(const RtTable *t) {
+    if (t && t->time) return *t->time ? rt_table_column(t, t->time) : NULL;
     for (int i = 0; t && i < t->n_columns; i++)
         if (t->columns[i].kind == RT_COL_TIME) return &t->columns[i];
     return NULL;

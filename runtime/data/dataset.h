@@ -23,6 +23,9 @@ typedef struct RtTable {
                                * by their names in the language, "buyer" or "shop,day"; NULL */
     const char *why;          /* edges: the column an import made them of; NULL = the form's own */
     const char *const *names; /* [count] of nodes whose keys are texts; only importers have them */
+    const char *time;         /* the column that says when its rows happened; "" = none of its times
+                               * does; NULL = nobody says */
+    const char *time_why;     /* .. why an import chose it */
     const char *names_file;   /* nodes: their names in the directory, a line each; NULL = none */
 } RtTable;
 
@@ -56,7 +59,8 @@ const RtTable *rt_dataset_nodes(const RtDataset *d, const char *name); /* NULL: 
 const RtTable *rt_dataset_edges(const RtDataset *d, const char *name);
 const RtTable *rt_dataset_graphs(const RtDataset *d, const char *name);
 const RtColumn *rt_table_column(const RtTable *t, const char *name);
-const RtColumn *rt_table_time(const RtTable *t); /* the first; NULL: none, or no table */
+/* When rows happened: what the data say, else the first time; NULL: at none, or no table. */
+const RtColumn *rt_table_time(const RtTable *t);
 
 /* The graph of each node, from graph_ptr. */
 gnnc_status rt_table_graph_of(RtPool *pool, const RtTable *nodes, int64_t n_graphs,

@@ -247,6 +247,16 @@ static void put_names(Writer *w, const RtTable *t, const char *stem) {
     put_string(w, ok ? file : "");
 }
 
+/* When its rows happened; a task may have left the column out. */
+static void put_time(Writer *w, const RtTable *t) {
+    if (!t->time || (*t->time && !rt_table_column(t, t->time))) return;
+    put(w, ", \"time\": ");
+    if (*t->time)
+        put_string(w, t->time);
+    else
+        put(w, "null");
+}
+
 static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const char *section) {
     check_name(w, t->name);
     for (int i = 0; i < t->n_columns; i++) check_name(w, t->columns[i].name);
@@ -267,6 +277,7 @@ static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const cha
         put_array(w, "graph_ptr", file_name(w, stem, ".graph_ptr"), RT_DT_I64, 1,
                   (int64_t[]){d->graphs[t->graph].count + 1}, t->graph_ptr);
     }
+    put_time(w, t);
     put(w, ", \"columns\": {");
     for (int i = 0; i < t->n_columns; i++) {
         put(w, i ? ",\n      " : "\n      ");

@@ -138,6 +138,15 @@ bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col
     return false;
 }
 
+bool rt_import_say_row_time(RtImport *how, const char *column, size_t n, bool other) {
+    if (how->n_row_times == RT_IMPORT_KINDS || n >= sizeof how->row_times->column) return false;
+    RtRowTimeOf *r = &how->row_times[how->n_row_times++];
+    memcpy(r->column, column, n);
+    r->column[n] = '\0';
+    r->other = other;
+    return true;
+}
+
 RtHeader rt_import_header(RtImport *how, const char *file) {
     const char *slash = strrchr(file, '/');
     for (int i = 0; i < how->n_headers; i++) {

@@ -29,6 +29,14 @@ typedef struct RtLowOf {
     bool used; /* out: it was rounded */
 } RtLowOf;
 
+/* "orders.shipped": the rows happened then; other: they did not, and without a column not at any
+ * time of the table. */
+typedef struct RtRowTimeOf {
+    char column[160];
+    bool other;
+    bool used; /* out: there was such a time */
+} RtRowTimeOf;
+
 /* "nodes.csv=no": whether a file's first row has the names of its columns. */
 typedef struct RtHeaderOf {
     char file[160]; /* its path or its last part */
@@ -52,6 +60,8 @@ typedef struct RtImport {
     RtKindOf kinds[RT_IMPORT_KINDS];
     int n_lows;
     RtLowOf lows[RT_IMPORT_KINDS];
+    int n_row_times;
+    RtRowTimeOf row_times[RT_IMPORT_KINDS];
     int64_t n_nodes; /* where numbers are named: at least so many nodes; 0 = as many as are named */
     /* Text forms: every row that cannot be read is told to on_bad ("edges.csv: row
      * 7: .."; at most RT_BAD_ROWS_TOLD of them). With skip_bad they are left out,
@@ -145,6 +155,8 @@ gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err);
 RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
 /* What --kind says of a column; false: nothing. */
 bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind);
+/* Adds what is said of the row time: `column` [n].  false: too many, or too long a name. */
+bool rt_import_say_row_time(RtImport *how, const char *column, size_t n, bool other);
 /* RtColumn.why of a column that is a label by its name alone. */
 extern const char rt_why_label[];
 /* Whether the file has a header, as far as the user says. */

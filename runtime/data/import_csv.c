@@ -79,7 +79,13 @@ static const char *read_rule(void *user, const char *line) {
     if (!strchr(column, '.')) return "'table.column what' is expected";
     *r = (Rule){.next = c->rules, .column = column};
     c->rules = r;
-    return rt_map_column(&c->scratch, line + n + strspn(line + n, " \t"), &r->kind, &r->wish);
+    const char *what =
+        rt_map_column(&c->scratch, line + n + strspn(line + n, " \t"), &r->kind, &r->wish);
+    if (what) return what;
+    size_t dot = strcspn(column, ".");
+    const char *table = rt_pool_strndup(&c->scratch, column, dot);
+    if (!table) return rt_map_no_memory;
+    return rt_map_row_time(&c->scratch, c->how, &r->wish, table, column + dot + 1, n - dot - 1);
 }
 
 static bool names_column(const char *rule, const char *table, const char *header) {

@@ -306,8 +306,13 @@ static const char *read_rule(void *user, const char *s) {
     if (strcmp(s, "key") == 0) return make_key(t, &c, &k->mapped[i]);
     forget_references(t, &c);
     if (strncmp(s, "->", 2) == 0) return refer(k, t, &c, s + 2 + strspn(s + 2, " \t"));
-    for (int j = 0; j < c.n && !what; j++)
-        what = rt_map_column(k->pool, s, &t->columns[c.at[j]].kind, &t->columns[c.at[j]].wish);
+    for (int j = 0; j < c.n && !what; j++) {
+        RtSourceColumn *column = &t->columns[c.at[j]];
+        what = rt_map_column(k->pool, s, &column->kind, &column->wish);
+        if (!what)
+            what = rt_map_row_time(k->pool, k->how, &column->wish, t->type, column->name,
+                                   strlen(column->name));
+    }
     return what;
 }
 

@@ -78,17 +78,25 @@ static bool read_names(const char **s, const char *word, size_t n, RtWish *w) {
     return is(word, n, "unknown") && (w->unknown = take_number(s, INT32_MAX, &w->rare));
 }
 
+static bool read_row_time(const char *word, size_t n, RtWish *w) {
+    w->row = is(word, n, "row");
+    w->other = is(word, n, "other");
+    return w->row || w->other;
+}
+
 static const char *read_wishes(const char *s, rt_col_kind kind, RtWish *w) {
     const char *word;
     size_t n;
     int n_words = 0;
     while (next_word(&s, &word, &n)) {
-        bool good = kind == RT_COL_FLOAT ? read_scale(&s, word, n, w)
-                    : kind == RT_COL_CAT ? read_names(&s, word, n, w)
-                                         : false;
+        bool good = kind == RT_COL_FLOAT  ? read_scale(&s, word, n, w)
+                    : kind == RT_COL_CAT  ? read_names(&s, word, n, w)
+                    : kind == RT_COL_TIME ? read_row_time(word, n, w)
+                                          : false;
         if (!good)
             return "behind 'float' may stand 'standard', 'plain', 'quantile', 'piecewise' or "
-                   "'piecewise 16', behind 'cat' 'unknown', 'unknown 5' or 'known'";
+                   "'piecewise 16', behind 'cat' 'unknown', 'unknown 5' or 'known', behind 'time' "
+                   "'row' or 'other'";
         n_words++;
     }
     return n_words > 1 ? "one or the other" : NULL;
@@ -111,6 +119,16 @@ const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wis
     rt_col_kinds_list(rt_kind_of_cells, list, sizeof list);
     name = rt_pool_printf(pool, "key, drop, -> table, or a kind is expected: one of %s", list);
     return name ? name : rt_map_no_memory;
+}
+
+const char *rt_map_row_time(RtPool *pool, RtImport *how, const RtWish *wish, const char *table,
+                            const char *column, size_t n) {
+    if (!wish->row && !wish->other) return NULL;
+    const char *id = rt_identifier(pool, column, n);
+    const char *name = id ? rt_pool_printf(pool, "%s.%s", table, id) : NULL;
+    if (!name) return rt_map_no_memory;
+    if (rt_import_say_row_time(how, name, strlen(name), wish->other)) return NULL;
+    return "too long a name, or too many of them";
 }
 
 RtWish rt_wish_of(const RtImport *how, const RtWish *w, const char *name) {

@@ -1,5 +1,5 @@
 /* The file that says what columns are, against what an import would make of them (--map):
- *     races.date     time             # or float, cat, class, id, split
+ *     races.date     time row         # or float, cat, class, id, split; row: the table's row time
  *     races.laps     float standard   # or plain, quantile, piecewise 8
  *     races.track    cat unknown 5    # or unknown, known
  *     races.url      drop */
@@ -14,6 +14,7 @@ typedef struct RtWish {
     RtScaleWish scale;
     bool unknown, known; /* a code for names that are not there; or none */
     int64_t rare;        /* .. for names of fewer rows, too */
+    bool row, other;     /* of a time: the table's rows happened then; or did not */
 } RtWish;
 
 /* What a rule returns where there is none. */
@@ -25,6 +26,10 @@ gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
 /* "drop", or a kind and wishes: *kind is RT_KIND_SKIP or an rt_col_kind.  NULL, or what is wrong.
  */
 const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wish);
+
+/* What a wish says of the row time of `table` goes to the import.  NULL, or what is wrong. */
+const char *rt_map_row_time(RtPool *pool, RtImport *how, const RtWish *wish, const char *table,
+                            const char *column, size_t n);
 
 /* What a column of this name gets by its wish and the import's options: `scale`, `unknown` and
  * `rare` are set.  Labels are scaled by a wish alone, as results are told in their units. */

@@ -363,6 +363,8 @@ static bool put_parts(Task *t, RtTable *to) {
     memcpy(times, r->time, (size_t)r->n * sizeof *times);
     time->f64 = times;
     time->why = t->made->window > 0 ? "when it is asked" : "the row's own";
+    to->time = time->name;
+    to->time_why = time->why;
     return true;
 }
 

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "dates.h"
+#include "import.h"
+
 /* ---- which of several times -------------------------------------------------------------- */
 /* The length of the first word of a name: "birth" of "birth_date", "Birth" of "BirthDate". */
 static size_t word_length(const char *s) {
@@ -43,25 +46,56 @@ static bool is_no_event(const char *name) {
     return has_word(name, words);
 }
 
+/* What is said of a column, or of its table's: -1 nothing, 0 its rows did not happen then, 1 they
+ * did. */
+static int said_of(const RtTable *t, const char *column, RtImport *how) {
+    size_t n = strlen(t->name);
+    int said = -1;
+    for (int i = 0; how && i < how->n_row_times; i++) {
+        RtRowTimeOf *r = &how->row_times[i];
+        const char *rest = r->column + n;
+        if (strncmp(r->column, t->name, n) != 0) continue;
+        bool all = !*rest && r->other;
+        if (!all && (*rest != '.' || strcmp(rest + 1, column) != 0)) continue;
+        r->used = true;
+        said = !r->other;
+    }
+    return said;
+}
+
+enum { NO_TIME = -1, NO_EVENT, A_TIME, EVENT, BY_TIME, SAID };
+
 static int rank_of(const char *name, const char *by_time) {
-    if (by_time && strcmp(name, by_time) == 0) return 3;
-    return is_event(name) ? 2 : !is_no_event(name);
+    if (by_time && strcmp(name, by_time) == 0) return BY_TIME;
+    return is_event(name) ? EVENT : is_no_event(name) ? NO_EVENT : A_TIME;
+}
+
+/* The first of the highest rank. */
+static const RtColumn *best_time(const RtTable *t, const char *by_time, RtImport *how, int *rank,
+                                 const char **why) {
+    static const char *const reason[] = {
+        "it stands first", "it stands first that is no birth date or the like",
+        "its name is an event's", "--by-time names it", "it is said to be so"};
+    const RtColumn *best = NULL;
+    int least = SAID;
+    *rank = NO_TIME;
+    for (int i = 0; i < t->n_columns; i++) {
+        const RtColumn *c = &t->columns[i];
+        if (c->kind != RT_COL_TIME) continue;
+        int said = said_of(t, c->name, how);
+        int r = said < 0 ? rank_of(c->name, by_time) : said ? SAID : NO_TIME;
+        if (r < least) least = r;
+        if (r > *rank) *rank = r, best = c;
+    }
+    if (best) *why = reason[*rank == A_TIME && least == A_TIME ? 0 : *rank];
+    return best;
 }
 
 const RtColumn *rt_import_time(const RtTable *t, const char *by_time, const char **why) {
-    static const char *const reason[] = {"it stands first",
-                                         "it stands first that is no birth date or the like",
-                                         "its name is an event's", "--by-time names it"};
-    const RtColumn *best = NULL;
-    int most = -1, least = 3;
-    for (int i = 0; i < t->n_columns; i++) {
-        if (t->columns[i].kind != RT_COL_TIME) continue;
-        int rank = rank_of(t->columns[i].name, by_time);
-        if (rank < least) least = rank;
-        if (rank > most) most = rank, best = &t->columns[i];
-    }
-    if (best) *why = reason[most == 1 && least == 1 ? 0 : most];
-    return best;
+    int rank;
+    if (!t->time) return best_time(t, by_time, NULL, &rank, why);
+    *why = t->time_why;
+    return *t->time ? rt_table_column(t, t->time) : NULL;
 }
 
 const char *rt_import_other_times(RtPool *pool, const RtTable *t, const RtColumn *chosen) {
@@ -75,13 +109,16 @@ const char *rt_import_other_times(RtPool *pool, const RtTable *t, const RtColumn
 /* ---- row times ----------------------------------------------------------------------------- */
 static const RtColumn *own_row_time(const RtTable *t, const char *by_time) {
     const char *why;
-    const RtColumn *c = rt_import_time(t, by_time, &why);
-    return c && rank_of(c->name, by_time) > 0 ? c : NULL;
+    int rank;
+    const RtColumn *c = best_time(t, by_time, NULL, &rank, &why);
+    return rank > NO_EVENT ? c : NULL;
 }
 
 const RtColumn *rt_import_row_time(const RtTable *t, const char *by_time) {
+    if (t->time && *t->time) return rt_table_column(t, t->time);
     const RtColumn *c = rt_table_column(t, RT_ROW_TIME);
-    return c && c->kind == RT_COL_TIME ? c : own_row_time(t, by_time);
+    if (c && c->kind == RT_COL_TIME) return c;
+    return t->time ? NULL : own_row_time(t, by_time);
 }
 
 /* Later of two times, of which either may be unknown. */
@@ -155,4 +192,65 @@ gnnc_status rt_import_row_times(RtDataset *d, const char *by_time, RtError *err)
     }
     end_row_times(d, derived);
     return GNNC_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+static const char latest[] = "the latest time of the rows that it refers to";
+
+/* "" where the rows did not happen at any of the times. */
+static void choose(RtTable *t, const char *by_time, RtImport *how) {
+    int rank;
+    const RtColumn *c = best_time(t, by_time, how, &rank, &t->time_why);
+    bool any = c != NULL;
+    for (int i = 0; i < t->n_columns && !any; i++) any = t->columns[i].kind == RT_COL_TIME;
+    if (rank > NO_EVENT)
+        t->time = c->name;
+    else if (any)
+        t->time = "", t->time_why = "none says when rows happened";
+}
+
+static gnnc_status derive(RtDataset *d, RtError *err) {
+    bool keys = false;
+    for (int i = 0; i < d->n_edges; i++) keys |= d->edges[i].key != NULL;
+    gnnc_status st = keys ? rt_import_row_times(d, NULL, err) : GNNC_OK;
+    for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++) {
+        RtTable *t = &d->nodes[i];
+        const RtColumn *c = t->time && *t->time ? NULL : rt_table_column(t, RT_ROW_TIME);
+        if (c && c->kind == RT_COL_TIME) t->time = c->name, t->time_why = latest;
+    }
+    return st;
+}
+
+/* A row that refers to another was there no earlier. */
+static void warn_of_late_rows(const RtDataset *d, const RtTable *e, const RtImport *how) {
+    const RtTable *from = &d->nodes[e->src_type], *to = &d->nodes[e->dst_type];
+    const RtColumn *a = rt_import_row_time(from, NULL), *b = rt_import_row_time(to, NULL);
+    int64_t n = 0, first = -1;
+    char at[2][RT_DATE_TEXT];
+    if (!a || !b || strcmp(a->name, RT_ROW_TIME) == 0) return;
+    for (int64_t k = 0; k < e->count; k++) {
+        if (!(a->f64[e->src[k]] < b->f64[e->dst[k]])) continue;
+        if (n++ == 0) first = k;
+    }
+    if (!n) return;
+    rt_import_warn(how,
+                   "%s.%s: %lld rows of '%s' are older than the row that their '%s' names (%s, "
+                   "which is of %s): it is not read for them; if it says when rows were written, "
+                   "--row-time %s=none",
+                   to->name, b->name, (long long)n, from->name, e->key,
+                   rt_date_text(a->f64[e->src[first]], at[0]),
+                   rt_date_text(b->f64[e->dst[first]], at[1]), to->name);
+}
+
+gnnc_status rt_import_times(RtDataset *d, const char *by_time, RtImport *how, RtError *err) {
+    for (int i = 0; i < d->n_nodes; i++) choose(&d->nodes[i], by_time, how);
+    for (int i = 0; i < d->n_edges; i++) choose(&d->edges[i], by_time, how);
+    for (int i = 0; i < how->n_row_times; i++)
+        if (!how->row_times[i].used)
+            return rt_fail(err, GNNC_E_MISSING, "--row-time %s: there is no such time",
+                           how->row_times[i].column);
+    gnnc_status st = derive(d, err);
+    for (int i = 0; i < d->n_edges && st == GNNC_OK; i++)
+        if (d->edges[i].key) warn_of_late_rows(d, &d->edges[i], how);
+    return st;
 }

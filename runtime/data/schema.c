@@ -406,12 +406,25 @@ out:
     return st;
 }
 
+/* null: at none of its times. */
+static gnnc_status load_time(Opener *o, const RtJson *v, RtTable *t) {
+    const RtJson *time = rt_json_get(v, "time");
+    if (!time) return GNNC_OK;
+    t->time = time->kind == RT_JSON_NULL ? "" : get_text(v, "time");
+    if (!t->time || (!*t->time && time->kind != RT_JSON_NULL))
+        return bad(o, time, t->name, "'time' is the name of a column, or null");
+    const RtColumn *c = *t->time ? rt_table_column(t, t->time) : NULL;
+    if (*t->time && (!c || c->kind != RT_COL_TIME))
+        return bad(o, time, t->name, "'time' names no column of kind time");
+    return GNNC_OK;
+}
+
 typedef enum { NODES, EDGES, GRAPHS } Section;
 
 static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTable *t) {
-    static const char *const known[][7] = {
-        {"count", "columns", "graph", "graph_ptr", "names", NULL},
-        {"count", "columns", "src", "dst", "file", "why", NULL},
+    static const char *const known[][8] = {
+        {"count", "columns", "graph", "graph_ptr", "names", "time", NULL},
+        {"count", "columns", "src", "dst", "file", "why", "time", NULL},
         {"count", "columns", NULL},
     };
     gnnc_status st;
@@ -429,7 +442,8 @@ static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTab
         return bad(o, v, t->name, "'names' must name a file here");
     if (section == NODES) TRY(st, load_graph_ptr(o, v, t));
     if (section == EDGES) TRY(st, load_ends(o, v, t));
-    st = load_columns(o, v, t);
+    TRY(st, load_columns(o, v, t));
+    st = load_time(o, v, t);
 out:
     return st;
 }

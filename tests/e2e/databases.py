@@ -86,6 +86,19 @@ def learn():
     rc, told = run("./shop.model", "--data", "learned", "--epochs", "10", "--checkpoint", "none")
     last = told.strip().splitlines()[-1] if told.strip() else ""
     check("it learns what only the orders tell", rc == 0 and float(last.split("test")[-1].split("roc_auc ")[-1].split()[0]) > 0.95, told)
+    shutil.copy("shop.sqlite", "sent.sqlite")
+    database("sent.sqlite", "ALTER TABLE orders ADD COLUMN sent TIMESTAMP; UPDATE orders SET sent = placed")
+    rc, told = imports("sent.sqlite", "other", "--split", "customer=80/10/10", "--standardize", "--row-time", "days.noon",
+                       "--row-time", "orders.sent")
+    check("other row times", rc == 0 and "node days: 7, at noon  (it is said to be so)" in told and
+          "which is of 2024-02-29): it is not read for them; if it says when rows were written, --row-time customer=none" in told, told)
+    check("data that happened at another time are refused", "rows of 'orders' happened at 'sent', and the model (shop.gnn) reads them by "
+          "'placed'" in run("./shop.model", "--data", "other", "--checkpoint", "none")[1])
+    with open("shop.gnn", encoding="utf-8") as f, open("forgets.gnn", "w", encoding="utf-8") as g:
+        g.write(f.read().replace("g.orders.placed }", "}").replace("g.customer.since,", "g.customer.since").replace("    placed: time\n", "")
+                .replace("orders_age(f32(now[g.orders] - g.orders.placed - 1e11)) + ", ""))
+    rc, told = run(GNNC, "check", "forgets.gnn", "--specialize=learned")
+    check("a time that the model does not list", rc == 1 and "rows of 'orders' have the row time 'placed' in the data" in told, told)
     rc, told = imports("shop.sqlite", "again", "--like", "learned")
     check("rows are made as others were", rc == 0 and filecmp.cmp("again/node.customer.rating.npy",
                                                                    "learned/node.customer.rating.npy", False), told)

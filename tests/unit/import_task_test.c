@@ -229,6 +229,57 @@ TEST(rows_are_as_old_as_what_they_refer_to) {
     rt_dataset_close(d);
 }
 
+static void note_warning(void *user, const char *text) {
+    char *told = user;
+    snprintf(told, 400, "%s", text);
+}
+
+/* A table has one row time, which others are not asked for; what is said goes before names. */
+TEST(row_times_are_of_the_tables) {
+    static const char a[] = "id,created,born\n1,1970-02-01,1960-01-01\n2,1970-01-01,\n",
+                      b[] = "id,a_id,paid,done\n1,1,1970-01-03,1970-01-05\n2,2,1970-01-04,\n",
+                      c[] = "id,b_id\n1,1\n";
+    static const struct {
+        const char *said;
+        bool other;
+        const char *a, *b, *c, *warns;
+    } cases[] = {
+        {NULL, false, "created", "paid", RT_ROW_TIME,
+         "a.created: 1 rows of 'b' are older than the row that their 'a_id' names (1970-01-03, "
+         "which is of 1970-02-01)"},
+        {"b.done", false, "created", "done", RT_ROW_TIME, "a.created: 1 rows"},
+        {"a.created", true, "", "paid", RT_ROW_TIME, ""},
+        {"a", true, "", "paid", RT_ROW_TIME, ""},
+        {"b", true, "created", RT_ROW_TIME, RT_ROW_TIME, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        RtNamedBytes files[] = {FILE_OF("a.csv", a), FILE_OF("b.csv", b), FILE_OF("c.csv", c)};
+        char told[400] = "";
+        RtImport how = {.on_warning = note_warning, .user = told};
+        RtError err = {""};
+        RtDataset *d = tables_of(files, 3, &how, &err);
+        const char *said = cases[i].said;
+        *told = '\0';
+        if (said) CHECK(rt_import_say_row_time(&how, said, strlen(said), cases[i].other));
+        CHECK_MSG(d && rt_import_times(d, NULL, &how, &err) == GNNC_OK, "%s", err.text);
+        const char *want[] = {cases[i].a, cases[i].b, cases[i].c};
+        for (int k = 0; d && k < 3; k++)
+            CHECK_MSG(d->nodes[k].time && strcmp(d->nodes[k].time, want[k]) == 0, "%zu %d %s", i, k,
+                      d->nodes[k].time);
+        CHECK_MSG(strncmp(told, cases[i].warns, strlen(cases[i].warns)) == 0 &&
+                      !*told == !*cases[i].warns,
+                  "%zu: %s", i, told);
+        rt_dataset_close(d);
+    }
+    RtNamedBytes files[] = {FILE_OF("a.csv", a)};
+    RtImport how = {0};
+    RtError err = {""};
+    RtDataset *d = tables_of(files, 1, &how, &err);
+    CHECK(rt_import_say_row_time(&how, "a.id", 4, false));
+    CHECK(rt_import_times(d, NULL, &how, &err) == GNNC_E_MISSING && strstr(err.text, "a.id"));
+    rt_dataset_close(d);
+}
+
 /* On the same rows by hand: means and last answers that were known when each row was asked for. */
 TEST(guesses_know_the_past_alone) {
     int32_t entity[] = {0, 1, 0, 1, 0, 1}, of[] = {0, 1, 0, 1, 0, 1};
