@@ -1,0 +1,38 @@
+/* A task while it is made: rows are added, by a query's answers (import_task.c) or a SELECT's
+ * (import_task_sql.c), and become a table (import_task_table.c). */
+#ifndef RUNTIME_IMPORT_TASK_IMPL_H
+#define RUNTIME_IMPORT_TASK_IMPL_H
+
+#include "import_task.h"
+
+typedef struct RtTask {
+    RtDataset *d;
+    RtPool *pool; /* goes when the task is made */
+    const RtTaskHow *how;
+    RtTaskMade *made;
+    RtError *err;
+    RtQuery q;       /* all 0: there is none */
+    const char *why; /* what is asked, as it was written */
+    const RtTable *entity;
+    const RtColumn *const *row_time; /* of node types */
+    RtTaskRows rows;
+    int64_t room;
+    double *scratch;
+    const char *const *classes; /* what classes are called; NULL: by their numbers, or none */
+    bool of_column;             /* the rows are those of the entities' table */
+} RtTask;
+
+extern const char *const rt_task_no_yes[]; /* the classes of conditions */
+
+/* The name of the table, and nothing else of it; `t` is over with the pool. */
+gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskHow *how,
+                          const char *name, RtTaskMade *made, RtError *err);
+/* Times of rows, of which tables without any get a column; t->row_time is of them. */
+gnnc_status rt_task_times(RtTask *t);
+gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, double answer, int part);
+/* KNOWN AFTER names columns that are there. */
+gnnc_status rt_task_check_after(const RtTask *t);
+/* E_RANGE: a part is empty.  Adds the table, its edges, its baselines. */
+gnnc_status rt_task_end(RtTask *t);
+
+#endif
