@@ -30,9 +30,11 @@ static void see_window(void *user, const RtQueryExpr *e) {
     }
 }
 
-static Windows windows_of(const RtTask *t, const RtQueryExpr *e) {
+/* Those of the answer, and of what is assumed beside it. */
+static Windows windows_of(const RtTask *t) {
     Windows w = {-INFINITY, INFINITY, -INFINITY, NULL, t->d->nodes, t->row_time};
-    rt_query_each(e, see_window, &w);
+    rt_query_each(t->q.target, see_window, &w);
+    rt_query_each(t->q.assuming, see_window, &w);
     return w;
 }
 
@@ -49,10 +51,11 @@ static gnnc_status check_windows(const RtTask *t, const Windows *w) {
                        "then: its windows end at 0",
                        future->at);
     if (w->past)
-        return rt_fail(t->err, GNNC_E_FORMAT,
-                       "query, character %d: what is predicted lies in a window from 0 on, as in "
-                       "COUNT(orders.*, 0, 90, days)",
-                       w->past->at);
+        return rt_fail(
+            t->err, GNNC_E_FORMAT,
+            "query, character %d: what is predicted, or assumed, lies in a window from 0 on, as in "
+            "COUNT(orders.*, 0, 90, days)",
+            w->past->at);
     return GNNC_OK;
 }
 
@@ -123,7 +126,8 @@ static bool holds(const RtTask *t, const RtQueryExpr *e, int64_t entity, double 
 /* A row, where there is an answer and the entity is asked about. */
 static gnnc_status ask(RtTask *t, int64_t entity, double at, int part) {
     double answer = answer_of(t, entity, at);
-    if (isnan(answer) || !holds(t, t->q.where, entity, at)) return GNNC_OK;
+    if (isnan(answer) || !holds(t, t->q.where, entity, at) || !holds(t, t->q.assuming, entity, at))
+        return GNNC_OK;
     return rt_task_add(t, entity, at, answer, part);
 }
 
@@ -175,7 +179,7 @@ static gnnc_status ask_from(RtTask *t, double first, double end, double every, i
 }
 
 static gnnc_status ask_future(RtTask *t) {
-    Windows w = windows_of(t, t->q.target);
+    Windows w = windows_of(t);
     gnnc_status st;
     TRY(st, check_windows(t, &w));
     TRY(st, choose_times(t, &w));
@@ -275,8 +279,12 @@ static gnnc_status bind(RtTask *t) {
     TRY(st, rt_query_bind(t->pool, &data, &t->q, &t->entity, t->err));
     TRY(st, find_classes(t));
     int64_t most = rt_query_most_rows(t->q.target, t->entity->count);
-    int64_t where = rt_query_most_rows(t->q.where, t->entity->count);
-    t->scratch = RT_NEWN(t->pool, double, (most > where ? most : where) + 1);
+    const RtQueryExpr *also[] = {t->q.where, t->q.assuming};
+    for (int i = 0; i < 2; i++) {
+        int64_t n = rt_query_most_rows(also[i], t->entity->count);
+        if (n > most) most = n;
+    }
+    t->scratch = RT_NEWN(t->pool, double, most + 1);
     if (!t->scratch) st = rt_fail_nomem(t->err, "task");
 out:
     return st;
@@ -289,6 +297,9 @@ static gnnc_status make(RtTask *t) {
     t->why = t->q.text;
     t->made->of_future = rt_query_aggregates(t->q.target);
     t->of_column = !t->made->of_future;
+    if (t->of_column && t->q.assuming)
+        return rt_fail(t->err, GNNC_E_FORMAT,
+                       "query: ASSUMING is of the future that is predicted, not of a column");
     if (t->made->of_future && t->q.n_after)
         return rt_fail(t->err, GNNC_E_FORMAT,
                        "query: KNOWN AFTER is of a column that is predicted, not of the future");

@@ -78,6 +78,7 @@ typedef struct RtQuery {
     RtQueryExpr *target;
     const char *entity, *key; /* FOR EACH entity.key; key NULL: not said */
     RtQueryExpr *where;       /* of entities, when they are asked about; NULL: all */
+    RtQueryExpr *assuming;    /* what is taken to happen in the window, too; NULL: nothing */
     int n_after;              /* KNOWN AFTER: columns of the entity that come with the answer */
     const char **after;
 } RtQuery;

@@ -324,7 +324,8 @@ gnnc_status rt_query_bind(RtPool *pool, const RtQueryData *data, RtQuery *q, con
     TRY(st, rt_query_entity(data->d, q, entity, err));
     b.entity = *entity;
     TRY(st, bind_expr(&b, q->target, b.entity, false));
-    if (q->where) st = bind_expr(&b, q->where, b.entity, false);
+    if (q->where) TRY(st, bind_expr(&b, q->where, b.entity, false));
+    if (q->assuming) st = bind_expr(&b, q->assuming, b.entity, false);
 out:
     return st;
 }

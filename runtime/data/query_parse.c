@@ -450,12 +450,13 @@ gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError
         if (take_sign(&p, ".")) out->key = take_name(&p, "its key");
     }
     if (take_word(&p, "WHERE")) out->where = condition(&p);
+    if (take_word(&p, "ASSUMING")) out->assuming = condition(&p);
     if (take_word(&p, "KNOWN")) {
         if (!take_word(&p, "AFTER")) want(&p, "AFTER");
         known_after(&p, out);
     }
     if (p.st == GNNC_OK && p.now.kind != T_END)
-        want(&p, "FOR EACH, WHERE, KNOWN AFTER or the end of the query");
+        want(&p, "FOR EACH, WHERE, ASSUMING, KNOWN AFTER or the end of the query");
     return p.st;
 }
 

@@ -89,6 +89,8 @@ static const struct {
     {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE customers.born < 1965-01-01", {1, NAN, NAN}},
     {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE born IS NOT NULL", {1, 0, NAN}},
     {"COUNT(orders.*, 0, 20) FOR EACH customers WHERE NOT (born < 1965-01-01)", {NAN, 0, NAN}},
+    /* of those rows alone where it comes so */
+    {"COUNT(orders.*, 0, 20) FOR EACH customers ASSUMING COUNT(orders.*, 0, 20) > 0", {1, NAN, 1}},
     {"SUM(orders.price, 0, 20) > 3 OR COUNT(orders.*, 0, 20) = 0 FOR EACH customers", {0, 1, 1}},
 };
 
@@ -145,6 +147,9 @@ static const struct {
     {"COUNT(orders.*, 0, 19.5) FOR EACH customers WHERE city IN (1, 2",
      "')' is expected, and the query ends"},
     {"COUNT(orders.*, 0, 20) FOR EACH customers KNOWN AFTER city", "not of the future"},
+    {"COUNT(orders.*, 0, 20) FOR EACH customers ASSUMING COUNT(orders.*, -20, 0) > 0",
+     "assumed, lies in a window from 0 on"},
+    {"orders.price > 3 ASSUMING status = 'paid'", "ASSUMING is of the future"},
     {"orders.price > 3 KNOWN AFTER prize", "'orders' has no column 'prize'"},
     {"orders.date", "a number, a class or a condition is predicted, no time"},
 };
