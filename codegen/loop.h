@@ -48,6 +48,7 @@ struct LBuf {
     int rank;
     const Expr *dim[MAX_RANK];
     bool written; /* stored to by this kernel; others are read-only and never alias written ones */
+    bool begun;   /* written: a stage before this one has stored there, and that may be read */
     const Op *value; /* LB_VALUE: whose value it holds (the plan binds it); NULL for partials */
     const Op *old;   /* .. written: whose value it held before, that this kernel reads; or NULL */
     Map *map;        /* LB_MAP_* */
@@ -69,8 +70,9 @@ typedef struct {
     bool vector; /* iterations are independent but for L_ACC; the loop variable is the last index of
                   * every buffer it indexes, or buffers are indexed through it by gather */
     bool unroll; /* constant extent */
-    int prefetch; /* segments, elements: rows gathered this many positions on may be asked for now;
-                     0 = not */
+    bool collapse; /* part of the parallel loop's index */
+    int prefetch;  /* segments, elements: rows gathered this many positions on may be asked for now;
+                      0 = not */
 } LSched;
 
 typedef enum {
@@ -173,6 +175,10 @@ bool loop_depends(const LStmt *later, const LStmt *earlier);
 /* A kernel of its own: arguments, local arrays, registers and statements are copies, with the same
  * numbers (codegen/loop_copy.c). */
 LKernel *loop_copy(Arena *a, const LKernel *k);
+/* s once more for k, whose it is, with registers and local arrays of its own. */
+LStmt *loop_copy_again(Arena *a, LKernel *k, const LStmt *s);
+/* For an array of k: like "acc" or "acc_2", and no other's. */
+const char *loop_new_name(Arena *a, const LKernel *k, const char *like);
 
 /* text (codegen/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);

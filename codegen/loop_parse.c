@@ -121,6 +121,7 @@ static bool value_arg(Reader *r, bool written) {
     int64_t n = 0;
     if (!b || !array_type(r, b)) return false;
     b->written = written;
+    b->begun = written && parse_accept_word(&r->p, "begun");
     if (parse_accept_word(&r->p, "partial") && !parse_int(&r->p, "a number", 0, INT32_MAX, &n))
         return false;
     b->partial = (int)n;
@@ -235,6 +236,7 @@ static bool loop(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "balanced") && !balance(r, &s->sched.balance)) return false;
     s->sched.vector = parse_accept_word(&r->p, "vector");
     s->sched.unroll = parse_accept_word(&r->p, "unroll");
+    s->sched.collapse = parse_accept_word(&r->p, "collapse");
     int64_t ahead = 0;
     if (parse_accept_word(&r->p, "prefetch") && !parse_int(&r->p, "a number", 1, 1024, &ahead))
         return false;

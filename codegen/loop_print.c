@@ -79,6 +79,7 @@ static void argument(StrBuf *b, const LBuf *buf) {
     default:
         sb_printf(b, "%s %s: ", buf->written ? "out" : "in", buf->name);
         array_type(b, buf);
+        if (buf->begun) sb_puts(b, " begun");
         if (buf->partial) sb_printf(b, " partial %d", buf->partial);
     }
     sb_puts(b, "\n");
@@ -121,6 +122,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     loop_balance_print(b, &s->sched.balance);
     if (s->sched.vector) sb_puts(b, " vector");
     if (s->sched.unroll) sb_puts(b, " unroll");
+    if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);
 }
 

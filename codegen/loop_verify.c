@@ -251,6 +251,15 @@ static bool range(Check *c, const LStmt *s) {
     return bad(c, "an unknown range");
 }
 
+/* Values stand before it in the loop around it, and nothing behind it. */
+static bool is_collapsible(const Check *c, const LStmt *s) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
+    if (!up || !(up->sched.parallel || up->sched.collapse) || s->next) return false;
+    const LStmt *first = up->body;
+    while (first && (first->kind == L_LET || first->kind == L_LOAD)) first = first->next;
+    return first == s && s->range == LR_EXTENT;
+}
+
 static bool loop(Check *c, const LStmt *s, int depth) {
     bool after = c->serial_loop; /* parallel ones come first, one behind the other */
     if (!s->sched.parallel && depth == 0) c->serial_loop = true;
@@ -258,6 +267,8 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "only the first outermost loops may be parallel");
     if (s->sched.balance.n && !s->sched.parallel)
         return bad(c, "a loop that is not parallel is balanced");
+    if (s->sched.collapse && !is_collapsible(c, s))
+        return bad(c, "a loop cannot be part of the index of the loop around it");
     if (s->sched.prefetch && s->range == LR_CHUNK)
         return bad(c, "what a chunk gathers cannot be prefetched");
     return range(c, s) && nested(c, s, depth);
@@ -319,6 +330,7 @@ bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
     c.known = NEWN(ctx->a, bool, l);
     c.moves = NEWN(ctx->a, uint64_t, n);
     c.stored = NEWN(ctx->a, bool, (size_t)k->bufs.n + 1);
+    for (int i = 0; i < k->bufs.n; i++) c.stored[i] = k->bufs.v[i]->begun;
     c.local_stored = NEWN(ctx->a, bool, l);
     c.old = NEWN(ctx->a, OldLoads, (size_t)k->bufs.n + 1);
     if (arguments(&c)) block(&c, k->body, 0);

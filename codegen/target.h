@@ -19,7 +19,8 @@ typedef enum {
 
 typedef struct Target {
     const char *name;
-    int lanes; /* f32 elements per vector register or warp */
+    int lanes;   /* f32 elements per vector register or warp */
+    int columns; /* neighbouring columns that a lane may have at once, where lanes are threads */
     /* Writes the kernels of the plan to path, as ctx_write() does.  False after diagnostics. */
     bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path);

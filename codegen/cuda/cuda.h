@@ -6,7 +6,7 @@
 #ifndef CODEGEN_CUDA_H
 #define CODEGEN_CUDA_H
 
-#include "codegen/target.h"
+#include "codegen/loops/loops.h"
 
 /* The file being written. */
 typedef struct {
@@ -52,7 +52,7 @@ typedef struct {
     bool *waits;   /* [bufs] all threads have read it before the first one writes */
     bool one_way;  /* entries must not be shared by several threads */
     int lanes;     /* threads side by side; 0 = known when the kernel is launched */
-    bool wide;     /* lanes may have several columns of a run that they go through together */
+    int columns;   /* that a lane may have of a run which lanes go through together */
     int pack;      /* neighbouring columns that a lane has, a power of two; 0 = it cannot be */
     const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
 } CuSched;
@@ -77,7 +77,7 @@ typedef struct {
 typedef struct {
     Cu *cu;
     Arena *a;
-    const LKernel *k; /* as it is scheduled: cu_turn_rows() may have made it of the plan's */
+    const LKernel *k; /* as it is scheduled: passes may have made it of the plan's */
     const bool *has;  /* [bufs] its arguments; NULL = all */
     bool skips;       /* it tests a condition first, and then may do nothing */
     bool skips_not;   /* .. unless it holds */
@@ -116,33 +116,13 @@ const char *cu_identity(Arena *a, RedKind r, DType dt);
 
 /* schedule.c */
 void cu_schedule(CuFn *f);
-/* The loop whose iterations go to threads; NULL = there is none, or more is done behind it. */
-const LStmt *cu_parallel_loop(const LKernel *k);
 
 bool cu_takes_all(const CuSched *c, const CuRun *r);
-
-/* heads.c: a copy of the kernel in which loops and dimensions of one iteration are gone, and heads
- * are a loop around what is done for a row; NULL = its heads need each other.  wide: lanes may have
- * several columns each. */
-const LKernel *cu_turn_rows(Arena *a, const LKernel *k, bool heads, bool wide);
-
-/* sums.c: a loop over entries that adds up numbers and columns, sums over many columns in it, is
- * two. adds_up: entries of a loop with that body are added up to numbers of the row, or to columns;
- * replace: register `to` for `from`. */
-void cu_split_sums(Arena *a, LKernel *k, LStmt *row, bool wide);
-bool cu_adds_up(const LStmt *s, const LStmt *body, bool numbers);
-void cu_replace(LStmt *s, const LReg *from, LReg *to);
-
-/* order.c: the row's list in another order, for long runs */
-LStmt *cu_reordered(Arena *a, LStmt *row);
 
 /* stages.c: several kernels that do what a kernel does which cannot be shared out; none = they
  * cannot either. */
 typedef VEC(LKernel *) CuStages;
 CuStages cu_stages(const CuFn *f);
-
-/* numbers.c: numbers that a row of kernel k is added up to in memory are in registers; its list */
-LStmt *cu_keep_numbers(Arena *a, LKernel *k, LStmt *row);
 
 /* team.c */
 bool cu_team(CuFn *f, const LStmt *body); /* false: a team cannot be seen to be safe */
@@ -191,12 +171,10 @@ const char *cu_writers(CuFn *f); /* "if (..) ", or nothing */
 void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v);
 void cu_local(CuFn *f, const LBuf *b);
 int64_t cu_count_without(const LBuf *b, int place); /* elements, one dimension left out */
-bool cu_is_one(const Expr *e); /* an axis whose index is 0 and is not written */
 
 /* pack.c: the columns of a lane that has several.  How many, a power of two; 0 = lanes cannot have
  * all columns of a run that they go through together. */
 int cu_pack(CuFn *f);
-bool cu_fits_lanes(int64_t columns, bool wide); /* they may have so many; wide: several each */
 int cu_pack_of(const CuFn *f, const CuRun *r);
 void cu_each(CuFn *f); /* opens a loop over the lane's columns, if it has several */
 void cu_each_end(CuFn *f);

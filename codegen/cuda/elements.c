@@ -42,13 +42,13 @@ static bool is_own(const CuNest *nest, const LStmt *s) {
     int at = 0;
     for (int i = 0; i < nest->n; i++) {
         const LStmt *loop = nest->loop[i];
-        if (cu_is_one(loop->extent)) continue;
-        while (at < b->rank && cu_is_one(b->dim[at])) at++;
+        if (loop_is_one(loop->extent)) continue;
+        while (at < b->rank && loop_is_one(b->dim[at])) at++;
         if (at == b->rank || s->idx[at] != loop->var) return false;
         if (!expr_eq(b->dim[at++], loop->extent)) return false;
     }
     bool any = at > 0;
-    while (at < b->rank && cu_is_one(b->dim[at])) at++;
+    while (at < b->rank && loop_is_one(b->dim[at])) at++;
     return any && at == b->rank;
 }
 

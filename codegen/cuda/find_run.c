@@ -11,7 +11,7 @@
 static bool is_narrow(const CuFn *f, const LStmt *range) {
     int64_t n;
     return range->range == LR_EXTENT && expr_is_const(range->extent, &n) &&
-           cu_fits_lanes(n, f->sched.wide);
+           loop_fits_lanes(&target_cuda, n, f->sched.columns);
 }
 
 /* Entries of a segment, whose sums alone leave the loop: as good as columns.  A loop over columns

@@ -24,7 +24,7 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     if (cell && f->parts) return; /* the row's own block writes it */
     for (int i = 0; i < b->rank; i++) {
         bool at_column = column && loop && (s->idx[i] == loop->var || computed_in(loop, s->idx[i]));
-        if (cu_is_one(b->dim[i]) || at_column) continue;
+        if (loop_is_one(b->dim[i]) || at_column) continue;
         const LStmt *d = cell && loop ? computed_in(loop, s->idx[i]) : NULL;
         for (int k = 0; d && k < d->n_arg; k++) mark_use(f, d->arg[k]);
         if (!d) mark_use(f, s->idx[i]);
@@ -69,7 +69,7 @@ static void split_index(CuFn *f) {
         bool last = i == 0;
         if (f->used[l->var->id] && last) cu_line(f, "const int64_t %s = %s;", v, rest);
         if (f->used[l->var->id] && !last) cu_line(f, "const int64_t %s = %s %% (%s);", v, rest, n);
-        if (!last && !cu_is_one(l->extent)) rest = arena_printf(f->a, "%s / (%s)", rest, n);
+        if (!last && !loop_is_one(l->extent)) rest = arena_printf(f->a, "%s / (%s)", rest, n);
     }
 }
 
@@ -121,7 +121,7 @@ static const char *row_of(CuFn *f) {
     const char *row = "gn_i";
     for (int i = 0; i < c->n_inner; i++) {
         const Expr *n = c->inner[i]->extent;
-        if (!cu_is_one(n)) row = arena_printf(f->a, "%s / (%s)", row, cu_expr(f, n));
+        if (!loop_is_one(n)) row = arena_printf(f->a, "%s / (%s)", row, cu_expr(f, n));
     }
     return row;
 }

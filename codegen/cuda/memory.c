@@ -3,16 +3,11 @@
 
 #include <string.h>
 
-bool cu_is_one(const Expr *e) {
-    int64_t n;
-    return expr_is_const(e, &n) && n == 1;
-}
-
 /* Row-major; the dimension `without` is left out. */
 static const char *offset(CuFn *f, const LBuf *b, LReg *const *idx, int without) {
     const char *at = NULL;
     for (int i = 0; i < b->rank; i++) {
-        if (i == without || cu_is_one(b->dim[i])) continue;
+        if (i == without || loop_is_one(b->dim[i])) continue;
         const char *x = f->reg[idx[i]->id];
         if (!at) {
             at = x;

@@ -9,7 +9,7 @@
  * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
 #include "codegen/cuda/cuda.h"
 
-enum { PACK_BYTES = 16, PACK_MOST = PACK_BYTES / 2 };
+enum { PACK_BYTES = 16 };
 
 static bool is_cell(const CuFn *f, const LBuf *b) {
     return b->kind != LB_LOCAL && b->written && f->sched.cell && f->sched.cell[b->id];
@@ -64,12 +64,6 @@ static bool is_fine(const CuFn *f, int n) {
     return any && c.ok && c.packed > 0;
 }
 
-bool cu_fits_lanes(int64_t columns, bool wide) {
-    int64_t each = 1;
-    while (wide && each < PACK_MOST && columns % (each * 2) == 0) each *= 2;
-    return columns <= 32 * each;
-}
-
 /* A column each. */
 static bool fits(const CuFn *f) {
     for (int i = 0; i < f->sched.runs.n; i++) {
@@ -81,7 +75,7 @@ static bool fits(const CuFn *f) {
 }
 
 int cu_pack(CuFn *f) {
-    int n = PACK_MOST;
+    int n = target_cuda.columns;
     if (f->sched.kind != CU_TEAM) return fits(f);
     while (n > 1 && !is_fine(f, n)) n /= 2;
     return n > 1 ? n : fits(f);

@@ -1,6 +1,6 @@
 /* How the iterations of a kernel meet threads: a team of threads for each (team.c) where that
- * is seen to be safe and there is something to share, if need be in another order (heads.c) or in
- * several kernels (stages.c), else a thread for each.
+ * is seen to be safe and there is something to share, if need be after passes over its loops
+ * (codegen/loops) or in several kernels (stages.c), else a thread for each.
  *
  * Loops that stand alone inside the parallel loop and write disjoint elements become part
  * of its index:
@@ -86,12 +86,6 @@ static const LStmt *collapsible(CuFn *f, const LStmt *body, bool vector_too) {
     return all_at(l->body, l, place) ? l : NULL;
 }
 
-const LStmt *cu_parallel_loop(const LKernel *k) {
-    const LStmt *s = k->body;
-    while (s && is_pure(s)) s = s->next;
-    return s && s->kind == L_FOR && s->sched.parallel && !s->next ? s : NULL;
-}
-
 static void collapse(CuFn *f, bool vector_too) {
     CuSched *c = &f->sched;
     for (const LStmt *l;
@@ -145,9 +139,9 @@ static void choose_lanes(CuSched *c) {
 }
 
 /* Teams for rows: false = they cannot be. */
-static bool schedule_teams(CuFn *f, bool wide) {
+static bool schedule_teams(CuFn *f, int columns) {
     CuSched *c = &f->sched;
-    *c = (CuSched){.parallel = cu_parallel_loop(f->k), .wide = wide};
+    *c = (CuSched){.parallel = loop_parallel(f->k), .columns = columns};
     if (loop_is_joined(f->k)) return false;
     c->body = c->parallel ? c->parallel->body : f->k->body;
     if (c->parallel) collapse(f, false);
@@ -163,7 +157,7 @@ static bool schedule_teams(CuFn *f, bool wide) {
 /* A thread for each row, or element. */
 static void schedule_threads(CuFn *f) {
     CuSched *c = &f->sched;
-    *c = (CuSched){.parallel = cu_parallel_loop(f->k)};
+    *c = (CuSched){.parallel = loop_parallel(f->k)};
     if (loop_is_joined(f->k)) return;
     c->body = c->parallel ? c->parallel->body : f->k->body;
     if (c->parallel) collapse(f, false);
@@ -175,33 +169,41 @@ static bool has_entries(const LStmt *s) {
 }
 
 /* ---- which schedule ---------------------------------------------------------------- */
-/* Rows in another order, so that a team can have their entries (heads.c). */
-static bool schedule_turned(CuFn *f, const LKernel *k, bool heads, bool wide) {
-    const LKernel *turned = cu_turn_rows(f->a, k, heads, wide);
-    if (!turned) return false;
-    f->k = turned;
-    return schedule_teams(f, wide) && (!heads || f->sched.n_inner);
-}
+/* What makes a row's loops such that a team can have their entries, as they are and with heads
+ * around them. */
+#define ROW "promote-scalars,vectorise,cse-loops,forward-stores,distribute,reorder-loops,dce-loops"
+#define ROWS "fold-unit-dims," ROW
+#define HEADS "fold-unit-dims,interchange," ROW
 
 /* Ways to have it, the most desirable first: lanes with several columns and with one each; rows as
  * they are, in another order, and by heads. */
 enum { WAYS = 6 };
 
+static bool has_heads(LKernel *k) {
+    return loop_row(k) != &loop_parallel(k)->body;
+}
+
 static bool schedule_as(CuFn *f, const LKernel *k, int way) {
     static const struct {
-        bool turned, heads, wide;
-    } how[WAYS] = {{.wide = true},       {0},
-                   {true, false, true},  {true, true, true},
-                   {true, false, false}, {true, true, false}};
+        const char *passes;
+        bool wide, heads;
+    } how[WAYS] = {{"", true, false},   {"", false, false},   {ROWS, true, false},
+                   {HEADS, true, true}, {ROWS, false, false}, {HEADS, false, true}};
+    const int columns = how[way].wide ? target_cuda.columns : 1;
     f->k = k;
-    if (!how[way].turned) return schedule_teams(f, how[way].wide);
-    return schedule_turned(f, k, how[way].heads, how[way].wide);
+    if (!*how[way].passes) return schedule_teams(f, columns);
+    Loops l = loop_pass_begin(f->cu->c, f->cu->plan->m, &target_cuda, k);
+    l.columns = columns;
+    if (!loop_pass_run(&l, how[way].passes)) return false;
+    f->k = l.k.v[0];
+    if (how[way].heads && !has_heads(l.k.v[0])) return false;
+    return schedule_teams(f, columns) && (!how[way].heads || f->sched.n_inner);
 }
 
 /* The first way in which the fewest loops over entries are left to one thread after the other. */
 void cu_schedule(CuFn *f) {
     const LKernel *k = f->k;
-    const LStmt *parallel = cu_parallel_loop(k);
+    const LStmt *parallel = loop_parallel(k);
     bool turns = parallel && !loop_is_joined(k) && has_entries(parallel->body);
     CuFn best = *f;
     int least = -1;

@@ -75,14 +75,25 @@ static void keep(const Row *r, LStmt **at, int first, int end) {
     }
 }
 
+static bool is_written_before(const Row *r, int end, const LBuf *b) {
+    for (int i = 0; i < end; i++) {
+        const LStmt *s = r->in.v[i];
+        if (writes(s, b) || (loop_has_body(s) && loop_find(s->body, writes, b))) return true;
+    }
+    return false;
+}
+
 static LKernel *stage(const Row *r, int first, int end, int number) {
     LKernel *k = loop_copy(r->a, r->k);
     LStmt *s = k->body;
     k->name = arena_printf(r->a, "%s_stage%d", r->k->name, number);
     while (!s->sched.parallel) s = s->next;
     keep(r, &s->body, first, end);
-    for (int i = 0; i < k->bufs.n; i++)
-        k->bufs.v[i]->written = loop_find(s->body, writes, k->bufs.v[i]);
+    for (int i = 0; i < k->bufs.n; i++) {
+        LBuf *b = k->bufs.v[i];
+        b->written = loop_find(s->body, writes, b);
+        b->begun = b->written && (b->begun || is_written_before(r, first, r->k->bufs.v[i]));
+    }
     return k;
 }
 

@@ -58,6 +58,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
 /* NVIDIA, H200 Tensor Core GPU datasheet, SXM. */
 const Target target_cuda = {.name = "cuda",
                             .lanes = 32,
+                            .columns = 8,
                             .emit_kernels = emit_kernels,
                             .machine = "H200",
                             .bytes_per_s = 4.8e12,

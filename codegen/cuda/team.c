@@ -215,7 +215,7 @@ static bool is_one_element(const Team *t, const LBuf *b) {
         if (!first) first = a;
         if (a->run < 0 || a->run != first->run || a->fold || !a->loop) return false;
         for (int k = 0; k < b->rank; k++) {
-            if (k == a->place || cu_is_one(b->dim[k])) continue;
+            if (k == a->place || loop_is_one(b->dim[k])) continue;
             bool inner = defined_below(&t->f->sched.runs.v[a->run], a->s->idx[k]);
             if (inner || a->s->idx[k] != first->s->idx[k]) return false;
         }

@@ -151,6 +151,7 @@ TEST(broken_kernels_are_refused) {
         {"acc sum acc[%f.7]", "acc sum x[%e.3, %f.7]", "not marked as written"},
         {"local acc: f32[16]", "local acc: f32[N_p]", "not constant"},
         {"in 16 vector", "in 16 parallel vector", "first outermost loop"},
+        {"in 16 vector unroll", "in 16 vector unroll collapse", "part of the index"},
         {"segment dst_ptr", "segment src", "no bounds"},
         {"by src(e)", "by dst(e)", "in the order of that map's segments"},
         {"8*N_p vector", "8*N_p vector prefetch 2", "what a chunk gathers"},

@@ -1,9 +1,16 @@
-/* The order of a row's statements, such that runs (team.c) are long: what stands between two loops
- * without need moves out of the way.
+/* The order of a row's statements, such that loops over the same columns stand side by side and
+ * lanes can go through them together (codegen/cuda/team.c): what stands between two loops without
+ * need moves out of the way.
+ *
+ *     for e { acc sum m .. }                   store s 0
+ *     for c in C { store y[v, c] .. }          for e { acc sum m .. }
+ *     store s 0                         =>     for e { acc sum s .. }
+ *     for e { acc sum s .. }                   for c in C { store y[v, c] .. }
+ *     for c in C { .. y[v, c] .. }             for c in C { .. y[v, c] .. }
  *
  * First comes what needs no loop, but for results and arrays; then each loop behind what it needs,
  * those that make numbers before others; in front of a run what can be done then; then the rest. */
-#include "codegen/cuda/cuda.h"
+#include "codegen/loops/loops.h"
 
 typedef struct {
     VEC(LStmt *) in;
@@ -41,7 +48,8 @@ static bool waits(const Order *o, int i) {
 static bool may_go_first(const Order *o, int i) {
     const LStmt *s = o->in.v[i];
     if (o->done[i] || s->kind != L_FOR || s->range != LR_SEGMENT) return false;
-    if (cu_adds_up(s->body, s->body, false) || !cu_adds_up(s->body, s->body, true)) return false;
+    if (loop_adds_up(s->body, s->body, false) || !loop_adds_up(s->body, s->body, true))
+        return false;
     return !waits(o, i);
 }
 
@@ -106,9 +114,8 @@ static void put_ready(Order *o) {
     }
 }
 
-/* First what needs no loop, but for results and arrays; then each loop behind what it needs, and
- * in front of a run what can be done then; then the rest. */
-LStmt *cu_reordered(Arena *a, LStmt *s) {
+/* The row's list in its new order. */
+static LStmt *reordered(Arena *a, LStmt *s) {
     LStmt *head = NULL;
     Order o = {.tail = &head};
     for (; s; s = s->next) vec_push(a, &o.in, s);
@@ -130,3 +137,16 @@ LStmt *cu_reordered(Arena *a, LStmt *s) {
     *o.tail = NULL;
     return head;
 }
+
+static bool run(Loops *l, LKernel *k) {
+    LStmt **row = loop_row(k);
+    if (!row || !*row) return false;
+    *row = reordered(l->a, *row);
+    return true;
+}
+
+const LoopPass loop_pass_reorder = {
+    .name = "reorder-loops",
+    .summary = "loops of a row over the same columns stand side by side",
+    .run = run,
+};

@@ -10,42 +10,17 @@
  *     }                                       for c in C vector { acc sum y[c] w z[e, c] }
  *                                           }
  *
- * Where lanes have all columns at once, one loop does both (find_run.c). */
-#include "codegen/cuda/cuda.h"
-
-void cu_replace(LStmt *s, const LReg *from, LReg *to) {
-    for (; s; s = s->next) {
-        if (s->src == from) s->src = to;
-        if (s->cond == from) s->cond = to;
-        if (s->at == from) s->at = to;
-        for (int i = 0; i < s->n_arg; i++)
-            if (s->arg[i] == from) s->arg[i] = to;
-        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-            if (s->idx[i] == from) s->idx[i] = to;
-        if (loop_has_body(s)) cu_replace(s->body, from, to);
-    }
-}
-
-/* What the entries of one loop are added up to, of the kind that is asked for: numbers of the
- * row, or columns. */
-bool cu_adds_up(const LStmt *s, const LStmt *body, bool numbers) {
-    for (; s; s = s->next) {
-        bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
-        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
-        if (s->kind == L_ACC && !own && number == numbers) return true;
-        if (loop_has_body(s) && cu_adds_up(s->body, body, numbers)) return true;
-    }
-    return false;
-}
+ * Where lanes have all columns at once, one loop does both (codegen/cuda/find_run.c).  (Loop
+ * distribution: Kennedy and McKinley 1990.) */
+#include "codegen/loops/loops.h"
 
 /* A loop over more columns than lanes can be relied on to have, or over who knows how many. */
-static bool has_wide(const LStmt *s, bool wide) {
+static bool has_wide(const Loops *l, const LStmt *s) {
     for (int64_t n; s; s = s->next) {
         bool columns = s->kind == L_FOR && s->sched.vector;
-        if (columns &&
-            !(s->range == LR_EXTENT && expr_is_const(s->extent, &n) && cu_fits_lanes(n, wide)))
-            return true;
-        if (loop_has_body(s) && has_wide(s->body, wide)) return true;
+        bool fits = loop_extent(s, &n) && loop_fits_lanes(l->on, n, l->columns);
+        if (columns && !fits) return true;
+        if (loop_has_body(s) && has_wide(l, s->body)) return true;
     }
     return false;
 }
@@ -94,8 +69,6 @@ static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
         LStmt *c = *tail = NEW(a, LStmt);
         *c = *s;
         c->next = NULL;
-        if (c->dst) c->dst->def = c;
-        if (c->var) c->var->def = c;
         if (loop_has_body(s)) c->body = kept(a, x, s->body);
         tail = &c->next;
     }
@@ -112,7 +85,6 @@ static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers)
     }
     LStmt *c = NEW(a, LStmt);
     *c = *loop;
-    c->var->def = c;
     c->body = kept(a, &x, loop->body);
     return c;
 }
@@ -134,23 +106,40 @@ static bool may_split(const LStmt *numbers, const LStmt *columns) {
            !is_read(columns->body, columns->body, numbers->body);
 }
 
-/* Entries are dealt to threads where they are added up to numbers, to ways where they are to
- * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
-void cu_split_sums(Arena *a, LKernel *k, LStmt *row, bool wide) {
-    for (LStmt *s = row; s; s = s->next) {
-        if (s->kind != L_FOR || s->range != LR_SEGMENT || !has_wide(s->body, wide)) continue;
-        if (!cu_adds_up(s->body, s->body, true) || !cu_adds_up(s->body, s->body, false)) continue;
-        LStmt *numbers = slice(a, k, s, true), *columns = slice(a, k, s, false);
-        if (!may_split(numbers, columns)) continue;
-        columns->next = s->next;
-        columns->var = NEW(a, LReg);
-        *columns->var = *s->var;
-        columns->var->id = k->n_regs++;
-        columns->var->def = columns;
-        cu_replace(columns->body, s->var, columns->var);
-        *s = *numbers;
-        s->var->def = s;
-        s->next = columns;
-        s = columns;
+/* The first half has the registers of the loop that it stands for. */
+static void define(LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->dst) s->dst->def = s;
+        if (s->var) s->var->def = s;
+        if (loop_has_body(s)) define(s->body);
     }
 }
+
+/* Entries are dealt to threads where they are added up to numbers, to ways where they are to
+ * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
+static bool run(Loops *l, LKernel *k) {
+    LStmt **at = loop_row(k);
+    bool any = false;
+    for (LStmt *s; at && (s = *at); at = &s->next) {
+        if (s->kind != L_FOR || s->range != LR_SEGMENT || !has_wide(l, s->body)) continue;
+        if (!loop_adds_up(s->body, s->body, true) || !loop_adds_up(s->body, s->body, false))
+            continue;
+        LStmt *numbers = slice(l->a, k, s, true), *columns = slice(l->a, k, s, false);
+        if (!may_split(numbers, columns)) continue;
+        columns = loop_copy_again(l->a, k, columns);
+        columns->next = s->next;
+        numbers->next = NULL;
+        define(numbers);
+        numbers->next = columns;
+        *at = numbers;
+        s = columns;
+        any = true;
+    }
+    return any;
+}
+
+const LoopPass loop_pass_distribute = {
+    .name = "distribute",
+    .summary = "a loop over entries that adds up numbers and wide columns is two loops",
+    .run = run,
+};

@@ -6,7 +6,7 @@
  *       ..                                    for i in chunk c { ..  acc sum acc v }
  *       acc sum y[c, h] v                     store y[c, h] acc
  *     }                                                                                       */
-#include "codegen/cuda/cuda.h"
+#include "codegen/loops/loops.h"
 
 typedef struct {
     const LStmt *row, *first; /* of the accesses: a store of the row's own list */
@@ -37,11 +37,10 @@ static void use(LStmt *s, const LBuf *b, LBuf *local) {
 /* Behind all: what is there goes to memory. */
 static void store_last(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStmt *to) {
     LStmt *load = NEW(a, LStmt), *store = NEW(a, LStmt);
-    LReg *r = NEW(a, LReg);
-    *r = (LReg){.id = k->n_regs++, .dt = local->dt, .hint = local->name, .def = load};
-    *load = (LStmt){.kind = L_LOAD, .buf = local, .dst = r, .span = to->span, .next = store};
+    *load = (LStmt){.kind = L_LOAD, .buf = local, .span = to->span, .next = store};
+    load->dst = loop_reg(a, k, local->dt, local->name, load);
     *store = *to;
-    store->src = r;
+    store->src = load->dst;
     store->next = NULL;
     while (row->next) row = row->next;
     row->next = load;
@@ -50,7 +49,9 @@ static void store_last(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStm
 static LStmt *keep(Arena *a, LKernel *k, LStmt *row, const Number *x) {
     LBuf *local = NEW(a, LBuf);
     LStmt *declared = NEW(a, LStmt), to = *x->first;
-    *local = (LBuf){.kind = LB_LOCAL, .id = k->locals.n, .name = "sum", .dt = x->buf->dt};
+    const int id = k->locals.n;
+    *local = (LBuf){.kind = LB_LOCAL, .id = id, .dt = x->buf->dt, .written = true};
+    local->name = loop_new_name(a, k, "sum");
     *declared = (LStmt){.kind = L_LOCAL, .buf = local, .span = to.span, .next = row};
     vec_push(a, &k->locals, local);
     use(row, x->buf, local);
@@ -58,12 +59,23 @@ static LStmt *keep(Arena *a, LKernel *k, LStmt *row, const Number *x) {
     return declared;
 }
 
-LStmt *cu_keep_numbers(Arena *a, LKernel *k, LStmt *row) {
+static bool run(Loops *l, LKernel *k) {
+    LStmt **row = loop_row(k);
+    bool any = false;
+    if (!row || !loop_has_range(*row, LR_CHUNK)) return false;
     for (int i = 0; i < k->bufs.n; i++) {
-        Number x = {.row = row, .buf = k->bufs.v[i], .ok = true};
+        Number x = {.row = *row, .buf = k->bufs.v[i], .ok = true};
         if (!x.buf->written) continue;
-        look(&x, row, true);
-        if (x.ok && x.n_acc) row = keep(a, k, row, &x);
+        look(&x, *row, true);
+        if (!x.ok || !x.n_acc) continue;
+        *row = keep(l->a, k, *row, &x);
+        any = true;
     }
-    return row;
+    return any;
 }
+
+const LoopPass loop_pass_promote_scalars = {
+    .name = "promote-scalars",
+    .summary = "numbers that parts of a long sum are added up to are in registers",
+    .run = run,
+};

@@ -1,0 +1,64 @@
+/* Loops and dimensions of one iteration go.
+ *
+ *     for %v in N parallel {                for %v in N parallel {
+ *       local acc: f32[1, 16]                 local acc: f32[16]
+ *       for %h in 1 {                         for %f in 16 { store acc[%f] %c }
+ *         for %f in 16 { store acc[%h, %f] %c }
+ *       }
+ *     }                                     }
+ *
+ * (MLIR's fold-unit-extent-dims.)  What is left of a row is what a team could share. */
+#include "codegen/loops/loops.h"
+
+static bool is_once(const LStmt *s) {
+    int64_t n;
+    return loop_extent(s, &n) && n == 1 && !s->sched.parallel;
+}
+
+static bool any_once(const LStmt *s, const void *none) {
+    return is_once(s) && !none;
+}
+
+/* The index of all such loops, before the parallel one. */
+static LReg *zero_of(Loops *l, LKernel *k) {
+    LStmt *s = NEW(l->a, LStmt);
+    *s = (LStmt){.kind = L_LET, .fn = L_FN_SIZE, .size = expr_const(l->a, 0), .span = k->span};
+    s->dst = loop_reg(l->a, k, DT_I64, "n", s);
+    s->next = k->body;
+    k->body = s;
+    return s->dst;
+}
+
+static void fold_loops(LStmt **at, LReg *zero) {
+    while (*at) {
+        LStmt *s = *at;
+        if (loop_has_body(s)) fold_loops(&s->body, zero);
+        if (is_once(s)) {
+            loop_replace(s->body, s->var, zero);
+            at = loop_dissolve(at);
+        } else {
+            at = &s->next;
+        }
+    }
+}
+
+static bool fold_dims(LStmt *row, LBuf *b) {
+    bool out[MAX_RANK], any = false;
+    for (int i = 0; i < b->rank; i++) any |= out[i] = loop_is_one(b->dim[i]);
+    if (any) loop_drop_dims(row, b, out);
+    return any;
+}
+
+static bool run(Loops *l, LKernel *k) {
+    LStmt **row = loop_row(k);
+    bool any = row && loop_find(*row, any_once, NULL);
+    if (any) fold_loops(row, zero_of(l, k));
+    for (int i = 0; row && i < k->locals.n; i++) any |= fold_dims(*row, k->locals.v[i]);
+    return any;
+}
+
+const LoopPass loop_pass_fold_unit_dims = {
+    .name = "fold-unit-dims",
+    .summary = "loops and dimensions of one iteration go",
+    .run = run,
+};

@@ -1,0 +1,57 @@
+/* A number that the row stores is not read again.
+ *
+ *     store m[%v] %x                           store m[%v] %x
+ *     ..                                =>     ..
+ *     %y: f32 = load m[%v]                     %y: f32 = cast %x
+ *
+ * Of a team the first thread alone writes: what others need is handed on. */
+#include "codegen/loops/loops.h"
+
+static int count_writes(const LStmt *s, const LBuf *b) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += (s->kind == L_STORE || s->kind == L_ACC) && s->buf == b;
+        if (loop_has_body(s)) n += count_writes(s->body, b);
+    }
+    return n;
+}
+
+static bool same_place(const LStmt *x, const LStmt *y) {
+    if (x->buf != y->buf) return false;
+    for (int i = 0; i < x->buf->rank; i++)
+        if (x->idx[i] != y->idx[i] && !loop_is_one(x->buf->dim[i])) return false;
+    return true;
+}
+
+static bool forward(LStmt *s, const LStmt *store) {
+    bool any = false;
+    for (; s; s = s->next) {
+        if (loop_has_body(s)) any |= forward(s->body, store);
+        if (s->kind != L_LOAD || !same_place(s, store)) continue;
+        LStmt was = *s;
+        *s = (LStmt){.kind = L_LET, .next = was.next, .span = was.span, .dst = was.dst};
+        s->fn = L_FN_OP;
+        s->op = OP_CAST;
+        s->n_arg = 1;
+        s->arg[0] = store->src;
+        any = true;
+    }
+    return any;
+}
+
+static bool run(Loops *l, LKernel *k) {
+    LStmt **row = loop_row(k);
+    bool any = false;
+    (void)l;
+    for (LStmt *s = row ? *row : NULL; s; s = s->next)
+        if (s->kind == L_STORE && s->buf->kind != LB_LOCAL && s->src->dt == s->buf->dt &&
+            count_writes(*row, s->buf) == 1)
+            any |= forward(s->next, s);
+    return any;
+}
+
+const LoopPass loop_pass_forward_stores = {
+    .name = "forward-stores",
+    .summary = "a number that the row stores is handed on, not read again",
+    .run = run,
+};

@@ -1,0 +1,62 @@
+/* Passes over the loop IR: how the iterations of a kernel are arranged for a target, whose data
+ * they read.
+ *
+ * Each is a value with a name, listed once in passes.def, runs alone on text
+ * (gnnc opt FILE.loops --passes=interchange,distribute), and is followed by loop_verify().  What a
+ * target emits is what the last of them leaves. */
+#ifndef CODEGEN_LOOPS_H
+#define CODEGEN_LOOPS_H
+
+#include "codegen/target.h"
+
+/* What the passes run on: a kernel of the plan, or the stages that it has been cut into, in the
+ * order in which they are launched. */
+typedef struct {
+    Ctx *c;
+    Arena *a;
+    const Module *m;
+    const Target *on;
+    int columns; /* neighbouring columns that one lane may have */
+    VEC(LKernel *) k;
+} Loops;
+
+typedef struct {
+    const char *name, *summary;
+    bool (*run)(Loops *l, LKernel *k); /* true: it changed the kernel */
+} LoopPass;
+
+#define LOOP_PASS(id) extern const LoopPass loop_pass_##id;
+#include "codegen/loops/passes.def"
+#undef LOOP_PASS
+
+const LoopPass *loop_pass_find(const char *name); /* NULL when there is none */
+const LoopPass *loop_pass_at(int i);              /* NULL behind the last one */
+
+/* A copy of the kernel, for passes to change. */
+Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const LKernel *k);
+/* Comma-separated names.  False after diagnostics. */
+bool loop_pass_run(Loops *l, const char *names);
+
+/* ---- what they share (codegen/loops/rewrite.c) --------------------------------------------- */
+/* The loop that all of a kernel but values is in, if its iterations are parallel; NULL = there is
+ * none. */
+LStmt *loop_parallel(const LKernel *k);
+/* What is done for a row: the list inside the parallel loop and the loops that are made part of its
+ * index; NULL = there is none. */
+LStmt **loop_row(LKernel *k);
+bool loop_is_one(const Expr *e);              /* an axis whose index is 0 */
+bool loop_extent(const LStmt *s, int64_t *n); /* of a loop over a known number of iterations */
+void loop_replace(LStmt *s, const LReg *from, LReg *to); /* in s, what follows it, and bodies */
+LReg *loop_reg(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def);
+/* The loop's body takes its place; behind it. */
+LStmt **loop_dissolve(LStmt **at);
+/* The i-th dimensions for which out[i] holds leave a local array. */
+void loop_drop_dims(LStmt *s, LBuf *b, const bool *out);
+/* Entries of a loop with that body are added up to numbers of the row, or to columns. */
+bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers);
+/* Lanes can have so many columns at once. */
+bool loop_fits_lanes(const Target *on, int64_t columns, int each);
+/* Numbers registers in the order of the text. */
+void loop_number(LKernel *k);
+
+#endif
