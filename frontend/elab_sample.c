@@ -244,8 +244,10 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
     if (!s->n_hops && !e->links.target)
         bad(e, block, "a sample block says how many edges each hop draws: fanout [10, 5]");
     if (draws_nothing(s)) bad(e, block, "these fan-outs draw no edge at all: fanout [10, 5]");
-    if ((s->pick == PICK_RECENT || s->inclusive) && !s->times.n)
-        bad(e, block, "'pick recent' and 'inclusive' go with time columns: time paper.year");
+    if ((s->pick == PICK_RECENT || s->inclusive || s->own) && !s->times.n)
+        bad(e, block, "'pick recent', 'inclusive' and 'own' go with time columns: time paper.year");
+    if (s->own && s->edges != SAMPLE_DIRECTIONAL)
+        bad(e, block, "'own' goes with directional batches: others have edges by time alone");
     if (s->times.n && disjoint && !s->disjoint)
         bad(e, disjoint, "what is known depends on a seed's time: each has a tree of its own");
     if (s->times.n && !timed && !e->links.target)

@@ -38,6 +38,7 @@ static gnnc_status add_relation(const RtExec *x, const RtBatchMap *map, int rel,
     out->reverse = back ? rel : -1;
     out->time = time ? time->f64 : NULL;
     out->inclusive = s->inclusive;
+    out->own = s->own && sp->rel == RT_REL_REVERSE && !time;
     if (!wants_order(x, space)) return GNNC_OK;
     return rt_sample_order(&x->rt->pool, &type[out->src_type], r->n_dst, out, &x->rt->err);
 }

@@ -41,7 +41,8 @@ static RtDrawRel described(const RtDeviceSampler *s, int r) {
                        .src_time = s->of[rel->src_type].time,
                        .inclusive = rel->inclusive,
                        .src_inclusive = s->g.type[rel->src_type].inclusive,
-                       .sorted = s->spec.temporal && rel->time_sorted};
+                       .sorted = s->spec.temporal && rel->time_sorted,
+                       .own = rel->own};
 }
 
 static const int32_t *by_time_of(const RtDeviceSampler *s, const RtSampleRel *rel) {

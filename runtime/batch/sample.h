@@ -38,6 +38,7 @@ typedef struct RtSampleRel {
                          ascend by their times and those of their sources */
     const int32_t *by_time; /* [E] .. in this order: of the edges of a destination, less the first
                                of them; or NULL: as they lie */
+    bool own;               /* temporal: of seeds, whatever the times of sources */
     bool hides;             /* edges between the ends of a link, RtSeeds.n_links */
     int reverse;            /* bidirectional: relation of the edges the other way; -1 = none */
 } RtSampleRel;

@@ -1,6 +1,7 @@
 /* Proof that a batch holds nothing newer than the time of its seeds: from the finished
  * batch and the tables alone, so it also finds what a picker or a wrong claim
- * (time_sorted) let through.  A seed itself may be as new as its own time. */
+ * (time_sorted) let through.  A seed itself may be as new as its own time, and what its own edges
+ * lead to as it likes. */
 #include "sample_impl.h"
 
 static gnnc_status newer(const char *what, int64_t row, double t, double at, RtError *err) {
@@ -10,13 +11,24 @@ static gnnc_status newer(const char *what, int64_t row, double t, double at, RtE
                    (long long)row, what, t, at);
 }
 
+/* Is it a source of a seed's own edges? */
+static bool is_own(const RtSampleGraph *g, const RtBatch *b, int type, int64_t node) {
+    for (int r = 0; r < g->n_rels; r++) {
+        const RtBatchEdges *e = &b->edges[r];
+        if (!g->rel[r].own || g->rel[r].src_type != type) continue;
+        for (int64_t i = 0; i < e->ptr[b->nodes[g->rel[r].dst_type].end[0]]; i++)
+            if (e->src[i] == node) return true;
+    }
+    return false;
+}
+
 static gnnc_status check_nodes(const RtSampleGraph *g, const double *tree_time, const RtBatch *b,
                                int type, RtError *err) {
     const RtSampleType *t = &g->type[type];
     const RtBatchNodes *v = &b->nodes[type];
     for (int64_t i = 0; t->time && i < v->n; i++) {
         double at = tree_time[v->tree[i]], time = t->time[v->id[i]];
-        if (!rt_is_known(time, at, t->inclusive || i < v->end[0]))
+        if (!rt_is_known(time, at, t->inclusive || i < v->end[0]) && !is_own(g, b, type, i))
             return newer(t->name, v->id[i], time, at, err);
     }
     return GNNC_OK;

@@ -52,7 +52,7 @@ gnnc_status rt_sample_induce(RtSampler *s, RtBatch *b, RtError *err) {
     gnnc_status st = GNNC_OK;
     s->n_chunks = 0;
     for (int r = 0; r < s->g.n_rels && st == GNNC_OK; r++) {
-        s->picker[r] = rt_picker(&s->g, &s->spec, r, -1, 0);
+        s->picker[r] = rt_picker(&s->g, &s->spec, r, false, -1, 0);
         st = rt_sample_push_chunks(s, r, 0, b->nodes[s->g.rel[r].dst_type].n, err);
     }
     if (st != GNNC_OK) return st;
@@ -209,7 +209,7 @@ gnnc_status rt_sample_both_ways(RtSampler *s, RtBatch *b, RtError *err) {
     for (int q = 0; q < s->g.n_rels; q++) {
         Both w = {.s = s, .b = b, .q = q};
         int64_t n_dst = b->nodes[s->g.rel[q].dst_type].n;
-        s->picker[q] = rt_picker(&s->g, &s->spec, q, -1, 0);
+        s->picker[q] = rt_picker(&s->g, &s->spec, q, false, -1, 0);
         TRY(st, gather_both(&w, n_dst, err));
         TRY(st, keep_rows(&w, n_dst, &n_kept, err));
     }

@@ -300,7 +300,7 @@ static gnnc_status cut(RtSampler *s, RtBatch *b, const RtSampleAt *at, int hop, 
         const RtBatchNodes *to = &b->nodes[s->g.rel[r].dst_type];
         int64_t fanout = s->spec.fanout[hop * s->g.n_rels + r];
         uint64_t stream = RT_DRAW_HOP + (uint64_t)hop * (uint64_t)s->g.n_rels + (uint64_t)r;
-        s->picker[r] = rt_picker(&s->g, &s->spec, r, fanout,
+        s->picker[r] = rt_picker(&s->g, &s->spec, r, hop == 0 && s->g.rel[r].own, fanout,
                                  rt_draw_key(at->seed, at->epoch, at->batch, stream));
         st = rt_edges_open(b, r, to->end[hop], err);
         if (st == GNNC_OK)

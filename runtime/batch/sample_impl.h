@@ -79,8 +79,9 @@ typedef struct RtPicker {
     int64_t n_hidden;
 } RtPicker;
 
-RtPicker rt_picker(const RtSampleGraph *g, const RtSampleSpec *spec, int rel, int64_t fanout,
-                   uint64_t key);
+/* own: of seeds along a relation of theirs, whose sources are known whatever their times. */
+RtPicker rt_picker(const RtSampleGraph *g, const RtSampleSpec *spec, int rel, bool own,
+                   int64_t fanout, uint64_t key);
 /* Must each edge be looked at?  Then scratch holds as many as the node has. */
 bool rt_picker_scans(const RtPicker *p);
 /* Is the edge, and its source, known at the time? */

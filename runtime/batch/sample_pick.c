@@ -16,14 +16,14 @@
 
 enum { FLOYD_MOST = 512 };
 
-RtPicker rt_picker(const RtSampleGraph *g, const RtSampleSpec *spec, int rel, int64_t fanout,
-                   uint64_t key) {
+RtPicker rt_picker(const RtSampleGraph *g, const RtSampleSpec *spec, int rel, bool own,
+                   int64_t fanout, uint64_t key) {
     const RtSampleRel *r = &g->rel[rel];
     const RtSampleType *t = &g->type[r->src_type];
     RtPicker p = {.rel = r, .replace = spec->how.replace, .fanout = fanout, .key = key};
-    p.src_time = spec->temporal ? t->time : NULL;
+    p.src_time = spec->temporal && !own ? t->time : NULL;
     p.src_inclusive = t->inclusive;
-    p.temporal = spec->temporal && (r->time || t->time);
+    p.temporal = spec->temporal && (r->time || p.src_time);
     p.recent = p.temporal && spec->how.pick == RT_PICK_RECENT;
     return p;
 }
@@ -243,7 +243,7 @@ static int64_t pick_known(const RtPicker *p, int64_t lo, int64_t hi, uint64_t st
 
 /* Edge i of a node's, the first of which is lo, in the order of their times. */
 static int64_t in_time(const RtPicker *p, int64_t lo, int64_t i) {
-    return p->rel->by_time ? lo + p->rel->by_time[i] : i;
+    return p->temporal && p->rel->by_time ? lo + p->rel->by_time[i] : i;
 }
 
 /* The end of the known edges of a node's in the order of their times; unknown ones come last. */

@@ -26,6 +26,7 @@ typedef struct RtDrawRel {
     int32_t inclusive, src_inclusive;
     int32_t sorted;         /* times ascend within each row .. */
     const int32_t *by_time; /* [E] .. in this order, less the row's first; NULL: as they lie */
+    int32_t own;            /* the first hop heeds no time */
     /* of the batch, as RtBatchEdges has them */
     int64_t *to_ptr, *to_pos;
     int32_t *to_src, *to_dst, *to_id;

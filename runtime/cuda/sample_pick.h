@@ -67,6 +67,7 @@ typedef struct {
     int32_t fanout;
     bool replace, recent, weighted;
     bool scans;   /* each edge must be looked at */
+    bool timed;   /* not all are known */
     bool by_time; /* its edges do not lie in the order of time */
 } GnDrawRow;
 
@@ -99,7 +100,7 @@ GN_FN GnDrawRow gn_draw_row(const RtDraw &d, int hop, int64_t i) {
     const RtDrawType &type = d.type[rel.dst_type];
     const int64_t number = d.row_node[r] + i - d.row_first[r];
     const int32_t v = type.id[number], tree = type.tree ? type.tree[number] : 0;
-    const bool by_time = rel.time || rel.src_time;
+    const bool by_time = (rel.time || rel.src_time) && !(rel.own && hop == 0);
     GnDrawRow row;
     row.rel = &rel;
     row.lo = rel.ptr[v];
@@ -112,6 +113,7 @@ GN_FN GnDrawRow gn_draw_row(const RtDraw &d, int hop, int64_t i) {
     row.replace = d.replace && !row.recent;
     row.weighted = rel.weight && !row.recent && row.fanout >= 0;
     row.scans = row.weighted || (by_time && !rel.sorted);
+    row.timed = by_time;
     row.by_time = by_time && rel.by_time;
     if (by_time && rel.sorted && !(row.scans && row.by_time)) row.hi = gn_draw_end_of_known(row);
     return row;
@@ -120,7 +122,7 @@ GN_FN GnDrawRow gn_draw_row(const RtDraw &d, int hop, int64_t i) {
 /* May the edge be drawn? */
 GN_FN bool gn_draw_knows(const GnDrawRow &row, int64_t e) {
     if (row.weighted && row.rel->weight[e] == 0) return false;
-    return gn_draw_in_time(*row.rel, e, row.at);
+    return !row.timed || gn_draw_in_time(*row.rel, e, row.at);
 }
 
 /* How many of its edges may be drawn. */

@@ -76,9 +76,11 @@ train M {
 """
 # Rows and edges with times: of `bought_by` they ascend, of `knows` they do not, and users have their own, too.
 TIMED = MODEL.replace("split }", "since: time;  split }").replace("edge bought_by: item -> user", "edge bought_by: item -> user { at: time }")
-TIMED = TIMED.replace("-> user { w: f32 }", "-> user { w: f32;  at: time }")
+TIMED = TIMED.replace("-> user { w: f32 }", "-> user { w: f32;  at: time }").replace("kind: cat[K] }", "kind: cat[K];  made: time }")
+# What users bought themselves is of any time, where they are seeds.
+TIMED = TIMED.replace("  return out", "  own = reverse(g.buys)\n  near = near + sum(kinds(g.item.kind)[own.src], over = own.dst)\n  return out")
 
-TIMES = "time user.since, knows.at, bought_by.at"
+TIMES = "time user.since, item.made, knows.at, bought_by.at"
 
 # As little as asks for what the device cannot draw.
 SMALL = """
@@ -126,7 +128,8 @@ def graph(path, users=160, items=90, knows=900):
                  "x": column(path, "ux", "float", [r.gauss(0, 1) for _ in range(users * 5)], width=5),
                  "since": column(path, "since", "time", [r.random() for _ in range(users)])}},
              "item": {"count": items, "columns": {
-                 "x": column(path, "ix", "float", [r.gauss(0, 1) for _ in range(items * 3)], width=3)}}}
+                 "x": column(path, "ix", "float", [r.gauss(0, 1) for _ in range(items * 3)], width=3),
+                 "made": column(path, "made", "time", [r.choice((0.3, 2 * r.random())) for _ in range(items)])}}}
     nodes["user"]["columns"].update(
         y=column(path, "y", "class", [r.randrange(3) for _ in range(users)], categories=3),
         split=column(path, "split", "split", [1 if i < 100 else 2 if i < 130 else 3 for i in range(users)]))
@@ -281,9 +284,9 @@ def main():
              "weight knows.w, buys.w  replace true"),
             # known edges alone, by search, of `buys` in the order of their sources' times, and by looking; the newest; some by weight
             ("timed", TIMED, "[buys: [3, 40], bought_by: [4, 33], knows: [40, -1], never: [2, 2]]", 16, TIMES),
-            ("timed_again", TIMED, "[buys: [3, 2], bought_by: [40, 3], knows: [35, 3], never: [2, 2]]", 8, TIMES + "  replace true"),
+            ("timed_again", TIMED, "[buys: [3, 2], bought_by: [40, 3], knows: [35, 3], never: [2, 2]]", 8, TIMES + "  replace true  own true"),
             ("recent", TIMED, "[buys: [20, -1], bought_by: [4, 33], knows: [40, 5], never: [2, -1]]", 16,
-             TIMES + "  pick recent  inclusive true"),
+             TIMES + "  pick recent  inclusive true  own true"),
             ("timed_by_weight", TIMED, "[buys: [3, 20], bought_by: [4, 3], knows: [40, 6], never: [2, 2]]", 16,
              TIMES + "  weight knows.w, buys.w"))
         for name, text, fanout, batch, more in cases:

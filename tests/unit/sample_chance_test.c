@@ -415,6 +415,40 @@ TEST(times_without_an_order_are_scanned) {
     }
 }
 
+/* What a seed refers to is there; what others do, and what lies further, is as old as it must be.
+ */
+TEST(a_seed_knows_what_its_own_edges_lead_to) {
+    static const int32_t all[2 * N_RELS] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    for (int own = 0; own < 2; own++) {
+        World w;
+        world_open(&w, 5);
+        w.type[1].time = w.item_time;
+        w.rel[BOUGHT].own = own;
+        for (int i = 0; i < N_ITEMS; i += 2) w.item_time[i] = 100 + i;
+        order_all(&w);
+        RtSampleSpec spec = {.how.n_hops = 2, .fanout = all, .how.disjoint = true};
+        spec.temporal = spec.check = true;
+        RtBatch *b;
+        RtSampler *s = sampler_of(&w.g, &spec, &b);
+        double when[3] = {30, 30, 30};
+        RtSeeds q = {.n = 3, .id = SEED, .time = when};
+        RtError err = {""};
+        gnnc_status st = rt_sample_nodes(s, &(RtSampleAt){1, 0, 0}, &q, b, &err);
+        CHECK_MSG(st == GNNC_OK, "%s", err.text);
+        check_batch(&w.g, b);
+        const RtBatchNodes *to = &b->nodes[0];
+        for (int64_t d = 0; d < to->end[1]; d++) {
+            int64_t lo = w.r[BOUGHT].ptr[to->id[d]], hi = w.r[BOUGHT].ptr[to->id[d] + 1], n = 0;
+            for (int64_t e = lo; e < hi; e++)
+                n += (own && d < to->end[0]) || w.item_time[w.r[BOUGHT].src[e]] < 30;
+            CHECK(b->edges[BOUGHT].ptr[d + 1] - b->edges[BOUGHT].ptr[d] == n);
+        }
+        rt_batch_free(b);
+        rt_sampler_free(s);
+        world_close(&w);
+    }
+}
+
 /* The debug mode finds what a wrong claim lets through, and seeds newer than their time. */
 TEST(the_check_finds_newer_rows) {
     Star w;
