@@ -617,6 +617,8 @@ static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError 
     if (o->task.query) {
         how.task = o->made.table;
         how.of_future = o->made.of_future;
+        how.told_table = o->made.told_table;
+        how.told = o->made.told;
     }
     return gnnc_import_scaffold(d, &how, o->scaffold, e);
 }

@@ -15,7 +15,11 @@
 #include "runtime/data/import_time.h"
 #include "runtime/data/json.h"
 
-enum { LAYERS = 2 };
+enum {
+    LAYERS = 2,
+    MOST_UP = 3, /* of rows by time: what a row's references lead to, one after another */
+    FEW = 5000,  /* rows to learn from */
+};
 
 typedef struct {
     RtText text;
@@ -25,11 +29,14 @@ typedef struct {
     const char *left;         /* node types that no message of arrives, "city, country" */
     RtError *err;
     gnnc_status st;
-    const RtTable *home;   /* the rows that the result is of; NULL: no nodes */
-    const RtTable *of;     /* the table with labels */
-    const RtColumn *label; /* NULL: none */
-    bool graphs;           /* labels are of graphs */
-    bool timed;            /* rows with labels have a time, and the model sees what is older */
+    const RtTable *home;    /* the rows that the result is of; NULL: no nodes */
+    const RtTable *of;      /* the table with labels */
+    const RtColumn *label;  /* NULL: none */
+    int layers, *far;       /* [d->n_nodes] layers after which the result knows of a type */
+    const RtTable *told_of; /* rows that have told what is asked for, .. */
+    const RtColumn *told;   /* .. a number; NULL: there are none */
+    bool graphs;            /* labels are of graphs */
+    bool timed;             /* rows with labels have a time, and the model sees what is older */
 } Scaffold;
 
 #define PUT(s, ...)                                                                                \
@@ -80,6 +87,49 @@ static int find_home(const Scaffold *s) {
     return links ? links->src_type : scaffold_hub(d);
 }
 
+static bool is_scalar(const RtColumn *c) {
+    return c->kind == RT_COL_FLOAT && c->rank == 1;
+}
+
+static void find_distances(Scaffold *s) {
+    const RtDataset *d = s->d;
+    int home = 0;
+    s->layers = LAYERS;
+    s->far = RT_NEWN(s->pool, int, d->n_nodes + 1);
+    if (!s->far) {
+        s->st = rt_fail_nomem(s->err, "scaffold");
+        return;
+    }
+    while (home < d->n_nodes && strcmp(d->nodes[home].name, s->home->name) != 0) home++;
+    scaffold_distances(d, home, MOST_UP, s->far);
+    for (int i = 0; i < d->n_nodes; i++)
+        if (s->timed && s->far[i] == MOST_UP) s->layers = MOST_UP;
+}
+
+/* Older rows that were asked the same tell most, where they refer to the same. */
+static void find_told(Scaffold *s) {
+    for (int i = 0; i < s->d->n_nodes; i++) {
+        const RtTable *t = &s->d->nodes[i];
+        if (strcmp(t->name, s->how->told_table) != 0 || !time_of(s, t)) continue;
+        const RtColumn *c = rt_table_column(t, s->how->told);
+        if (c && is_scalar(c)) s->told_of = t, s->told = c;
+    }
+}
+
+/* The edges of `told_of` by the same reference as these of the task; NULL: there are none. */
+static const RtTable *told_along(const Scaffold *s, const RtTable *own) {
+    size_t n = strlen(s->home->name), m = s->told ? strlen(s->told_of->name) : 0;
+    for (int i = 0; i < s->d->n_edges && s->told; i++) {
+        const RtTable *e = &s->d->edges[i];
+        if (own->dst_type == e->dst_type &&
+            strcmp(s->d->nodes[own->src_type].name, s->home->name) == 0 &&
+            strncmp(own->name, s->home->name, n) == 0 &&
+            strncmp(e->name, s->told_of->name, m) == 0 && strcmp(own->name + n, e->name + m) == 0)
+            return e;
+    }
+    return NULL;
+}
+
 static void find_task(Scaffold *s, RtDataset *seen) {
     const RtDataset *d = s->all;
     find_label(s, d->graphs, d->n_graphs);
@@ -87,9 +137,12 @@ static void find_task(Scaffold *s, RtDataset *seen) {
     s->graphs = s->of && s->of == d->graphs;
     int home = find_home(s);
     s->home = d->n_nodes ? &d->nodes[home] : NULL;
-    s->st = scaffold_reach(s->pool, d, home, LAYERS, seen, &s->left, s->err);
+    bool timed = s->of && !s->graphs && time_of(s, s->of);
+    s->st = scaffold_reach(s->pool, d, home, LAYERS, timed ? MOST_UP : 0, seen, &s->left, s->err);
     s->d = seen;
-    s->timed = s->of && !s->graphs && time_of(s, s->of) && seen->n_edges;
+    s->timed = timed && seen->n_edges;
+    if (s->st == GNNC_OK) find_distances(s);
+    if (s->st == GNNC_OK && s->how->told && s->timed) find_told(s);
 }
 
 static bool is_feature(const Scaffold *s, const RtColumn *c) {
@@ -107,10 +160,6 @@ static bool any_aged(const Scaffold *s) {
     for (int i = 0; i < s->d->n_nodes; i++)
         if (is_aged(s, &s->d->nodes[i])) return true;
     return false;
-}
-
-static bool is_scalar(const RtColumn *c) {
-    return c->kind == RT_COL_FLOAT && c->rank == 1;
 }
 
 static bool has_features(const Scaffold *s, const RtTable *t) {
@@ -220,7 +269,7 @@ static void put_graph(Scaffold *s) {
     PUT(s, "}\n");
     if (*s->left)
         PUT(s, "# Left out, because nothing of them reaches `%s` in %d layers: %s.\n",
-            s->home->name, LAYERS, s->left);
+            s->home->name, s->layers, s->left);
     PUT(s, "\n");
 }
 
@@ -306,24 +355,17 @@ static int put_nearer(Scaffold *s, int type, const int *far, bool print) {
 /* Times are moved behind 0, which is the largest of none. */
 static void put_now(Scaffold *s) {
     const RtDataset *d = s->d;
-    int *far = RT_NEWN(s->pool, int, d->n_nodes + 1), home = 0;
     if (!any_aged(s)) return;
-    if (!far) {
-        s->st = rt_fail_nomem(s->err, "scaffold");
-        return;
-    }
-    while (strcmp(d->nodes[home].name, s->home->name) != 0) home++;
-    scaffold_distances(d, home, LAYERS, far);
     PUT(s,
         "  # The time that each row is asked at, carried to the rows that it reads.\n  now = [:]\n"
         "  now[g.%s] = g.%s.%s + 1e11\n",
         s->home->name, s->home->name, time_of(s, s->home)->name);
-    for (int k = 1; k <= LAYERS; k++)
+    for (int k = 1; k <= s->layers; k++)
         for (int i = 0; i < d->n_nodes; i++) {
-            if (far[i] != k) continue;
-            bool several = put_nearer(s, i, far, false) > 1;
+            if (s->far[i] != k) continue;
+            bool several = put_nearer(s, i, s->far, false) > 1;
             PUT(s, "  now[g.%s] = %s", d->nodes[i].name, several ? "max([" : "");
-            put_nearer(s, i, far, true);
+            put_nearer(s, i, s->far, true);
             PUT(s, "%s\n", several ? "])" : "");
         }
 }
@@ -393,6 +435,28 @@ static void find_scale(const Scaffold *s, double *mean, double *deviation) {
     if (squares > 0) *deviation = sqrt(squares / n);
 }
 
+/* What rows of the same references said, beside what messages bring: it is learned as it stands. */
+static void put_told(Scaffold *s) {
+    const RtDataset *d = s->d;
+    if (!s->told) return;
+    PUT(s,
+        "  y = out(dropout(x, p))\n"
+        "  # What earlier rows of the same references had.\n"
+        "  said = f32(now[g.%s] - g.%s.%s - 1e11)\n",
+        s->told_of->name, s->told_of->name, time_of(s, s->told_of)->name);
+    for (int i = 0; i < d->n_edges; i++) {
+        const RtTable *own = &d->edges[i], *e = told_along(s, own);
+        if (!e) continue;
+        PUT(s, "  from_%s = linear(", own->name);
+        put_size(s, s->home->name);
+        PUT(s,
+            ", bias = false)\n"
+            "  y = y + from_%s(sum(earlier()(g.%s, g.%s.%s, said)[reverse(g.%s).src], over = "
+            "reverse(g.%s).dst))\n",
+            own->name, e->name, s->told_of->name, s->told->name, own->name, own->name);
+    }
+}
+
 /* A graph is what its nodes are on average, and at most. */
 static void put_readout(Scaffold *s, const char *of, bool one) {
     const char *nodes = s->d->nodes->name;
@@ -406,23 +470,34 @@ static void put_readout(Scaffold *s, const char *of, bool one) {
             nodes, nodes);
     else
         PUT(s, "  x = h[g.%s]\n", of);
+    put_told(s);
+    const char *y = s->told ? "y" : "out(dropout(x, p))";
     double mean = 0, deviation = 1;
     if (one) find_scale(s, &mean, &deviation);
     if (one && (mean != 0 || deviation != 1))
         PUT(s,
             "  # The mean of what is learned, and its deviation: the rest is of size 1.\n"
-            "  return %.6g + %.6g * sum(out(dropout(x, p)), 1)\n",
-            mean, deviation);
+            "  return %.6g + %.6g * sum(%s, 1)\n",
+            mean, deviation, y);
     else
-        PUT(s, "  return %sout(dropout(x, p))%s\n", one ? "sum(" : "", one ? ", 1)" : "");
+        PUT(s, "  return %s%s%s\n", one ? "sum(" : "", y, one ? ", 1)" : "");
+}
+
+static bool has_few(const Scaffold *s) {
+    return s->of && count_part(s->of, 1) < FEW;
+}
+
+/* Numbers are blurred by what is left out, classes are not. */
+static const char *dropout_of(const Scaffold *s, bool number) {
+    if (s->timed && number) return "0.1";
+    return s->graphs || !has_few(s) ? "0.2" : "0.5";
 }
 
 static void put_model(Scaffold *s) {
     const char *of = s->graphs ? "graph" : s->home->name;
-    bool few = s->of && count_part(s->of, 1) < 5000; /* to learn from */
-    PUT(s, "model Starter(g: Data; hidden: int = 32, layers: int = %d, p: float = %s) -> f32[%s",
-        LAYERS, s->graphs || !few ? "0.2" : "0.5", of);
     bool one = s->label && s->label->kind == RT_COL_FLOAT && s->label->rank == 1;
+    PUT(s, "model Starter(g: Data; hidden: int = 32, layers: int = %d, p: float = %s) -> f32[%s",
+        s->layers, dropout_of(s, one), of);
     if (!one) PUT(s, ", ");
     if (!s->label) PUT(s, "hidden");
     if (s->label && !one) put_size(s, of);
@@ -496,6 +571,20 @@ static void tell_choice(Scaffold *s, const RtTable *t) {
             time->name, why, others);
 }
 
+/* Ten of each, twice; then the one that a row refers to, where only references lead further. */
+static void put_fanout(Scaffold *s) {
+    const RtDataset *d = s->d;
+    if (s->layers == LAYERS) {
+        PUT(s, "fanout [10, 10]");
+        return;
+    }
+    PUT(s, "fanout [");
+    for (int i = 0; i < d->n_edges; i++)
+        PUT(s, "%sg.%s: [%s]", i ? ",\n                   " : "", d->edges[i].name,
+            s->far[d->edges[i].dst_type] == MOST_UP ? "0, 0, 1" : "10, 10, 0");
+    PUT(s, "]\n          ");
+}
+
 /* Older rows and edges only: the times of all tables. */
 static void put_sample(Scaffold *s) {
     const RtDataset *d = s->d;
@@ -505,9 +594,12 @@ static void put_sample(Scaffold *s) {
     for (int i = 0; i < d->n_nodes; i++) tell_choice(s, &d->nodes[i]);
     for (int i = 0; i < d->n_edges; i++) tell_choice(s, &d->edges[i]);
     PUT(s,
-        "  # Each row sees what is older than itself%s, the newest first.\n"
-        "  sample { fanout [10, 10]  batch 256  pick recent%s  time ",
-        s->how->of_future ? ", or of its time" : "", s->how->of_future ? "  inclusive true" : "");
+        "  # Each row sees what is older than itself%s, the newest first%s.\n"
+        "  sample { ",
+        s->how->of_future ? ", or of its time" : "", s->how->task ? ", and what it refers to" : "");
+    put_fanout(s);
+    PUT(s, "  batch %d  pick recent%s%s  time ", has_few(s) ? 64 : 256,
+        s->how->of_future ? "  inclusive true" : "", s->how->task ? "  own true" : "");
     for (int k = 0; k < d->n_nodes + d->n_edges; k++) {
         const RtTable *t = k < d->n_nodes ? &d->nodes[k] : &d->edges[k - d->n_nodes];
         const RtColumn *time = time_of(s, t);
@@ -539,7 +631,7 @@ static void put_recipe(Scaffold *s) {
                    : "1e-2",
         s->graphs ? "    schedule cosine" : "");
     put_sample(s);
-    PUT(s, "  epochs %d", s->timed ? 20 : s->graphs ? 50 : 100);
+    PUT(s, "  epochs %d", s->timed ? has_few(s) ? 30 : 20 : s->graphs ? 50 : 100);
     if (count_part(s->of, 2))
         PUT(s, "    keep best on val %s\n}\n", metric);
     else
@@ -560,6 +652,17 @@ static void put_parts(Scaffold *s) {
                "  table = linear(out)\n"
                "  return table(concat(expand(log1p(days) / 5 - 1, 1), expand(exp(-days / 7), 1), "
                "expand(exp(-days / 30), 1), expand(exp(-days / 365), 1), over = 1))\n"
+               "}\n\n");
+    if (s->told)
+        PUT(s, "# Of what rows that refer to a node had: the mean, the newest, and whether there "
+               "is any.\n"
+               "layer earlier()(e: edge(S -> D), x: f32[S], age: f32[S]) -> f32[D, 3] {\n"
+               "  days = age / 86400\n"
+               "  least = min(days[e.src], over = e.dst)\n"
+               "  w = exp(least[e.dst] - days[e.src])\n"
+               "  newest = sum(w * x[e.src], over = e.dst) / max(sum(w, over = e.dst), 1e-6)\n"
+               "  return concat(expand(mean(x[e.src], over = e.dst), 1), expand(newest, 1), "
+               "expand(min(degree(e, e.dst), 1), 1), over = 1)\n"
                "}\n\n");
     if (any_encoded(s, BY_DEGREE))
         PUT(s, "# How many edges a node has, where it has nothing else: a row of a table each.\n"

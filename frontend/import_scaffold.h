@@ -10,6 +10,8 @@ typedef struct ScaffoldHow {
                              * NULL = as their names suggest */
     const char *task;       /* the node type whose rows are learned; NULL = one with labels */
     bool of_future;         /* .. which are asked at a time, and know what is of that time */
+    const char *told_table; /* .. or are asked for a number that older rows of this table have */
+    const char *told;       /* .. in this column; NULL = for something else */
     bool replace;           /* a file that is there */
     const RtImport *import; /* warned of a choice that may not be meant; NULL = nobody is */
 } ScaffoldHow;

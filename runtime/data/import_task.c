@@ -253,9 +253,16 @@ static gnnc_status cut_rows(RtTask *t, const RtColumn *time) {
     return GNNC_OK;
 }
 
+static void see_number(void *user, const RtQueryExpr *e) {
+    const RtColumn **c = user, *own = e->value.agg == RT_AGG_NONE ? e->rows->column : NULL;
+    if (!*c && own && own->kind == RT_COL_FLOAT && own->rank == 1) *c = own;
+}
+
 static gnnc_status ask_column(RtTask *t) {
-    const RtColumn *time = t->row_time[t->entity - t->d->nodes];
+    const RtColumn *time = t->row_time[t->entity - t->d->nodes], *told = NULL;
     gnnc_status st = ask_rows(t, time);
+    rt_query_each(t->q.target, see_number, &told);
+    if (time && told) t->made->told_table = t->entity->name, t->made->told = told->name;
     return st == GNNC_OK ? cut_rows(t, time) : st;
 }
 

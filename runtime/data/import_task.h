@@ -23,6 +23,8 @@ typedef struct RtTaskHow {
 typedef struct RtTaskMade {
     const char *table;          /* with `y`, `split` and `time`, whose rows are predicted */
     bool of_future;             /* rows of the time asked at are known, too */
+    const char *told_table;     /* whose rows have told, by their times, .. */
+    const char *told;           /* .. the number that is asked for; NULL: it is none, or goes */
     double window;              /* seconds; 0: of a column */
     double val_time, test_time; /* NaN: drawn at random */
     int64_t n[4];               /* rows in no part, training, validation, test */

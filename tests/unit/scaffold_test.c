@@ -48,7 +48,7 @@ TEST(scaffolds_are_starters_that_learn) {
 TEST(scaffolds_do_not_read_the_future) {
     static const char edges[] = "src,dst,t\n1,2,5\n2,3,6\n";
     SCAFFOLD(csv_of("id,a,date,y,split\n1,2,5,0,train\n2,1,6,1,val\n3,2,7,1,test\n", edges),
-             "sample { fanout [10, 10]  batch 256  pick recent  time g.vertex.date, g.link.t }");
+             "sample { fanout [10, 10]  batch 64  pick recent  time g.vertex.date, g.link.t }");
     SCAFFOLD(csv_of("id,a,y,split\n1,2,0,train\n2,1,1,val\n3,2,1,test\n", edges),
              "edge link: vertex -> vertex timeless {");
 }
@@ -74,7 +74,44 @@ TEST(scaffolds_of_tasks_know_how_old_rows_are) {
         "h[g.b] = b_age(f32(now[g.b] - g.b.date - 1e11)) + b_v(g.b.v)",
         "return 3.25 + 3.2",
         "loss l1    metric mae",
-        "pick recent  inclusive true  time g.b.date, g.task.time }"};
+        "pick recent  inclusive true  own true  time g.b.date, g.task.time }"};
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
+}
+
+/* Of a column: what earlier rows of the same references had, and what references lead to. */
+TEST(scaffolds_of_columns_know_what_was_told) {
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("pays.csv",
+                                    "id,rent_id,v,date\n1,1,1.5,1970-01-01\n2,1,2.5,1970-01-03\n"
+                                    "3,2,1.5,1970-01-05\n4,2,3.5,1970-01-09\n5,1,2.5,1970-01-11\n"),
+                            FILE_OF("rent.csv", "id,copy_id\n1,1\n2,2\n"),
+                            FILE_OF("copy.csv", "id,film_id\n1,1\n2,1\n"),
+                            FILE_OF("film.csv", "id,rate,maker_id\n1,0.5,1\n"),
+                            FILE_OF("maker.csv", "id,x\n1,0.5\n"),
+                            FILE_OF("cast.csv", "id,film_id\n1,1\n")};
+    RtDataset *d = tables_of(files, 6, &how, &err);
+    CHECK_MSG(d != NULL, "%s", err.text);
+    RtTaskHow task = {
+        .query = "pays.v FOR EACH pays", .val_time = 7 * 86400, .test_time = 9 * 86400};
+    RtTaskMade made;
+    CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
+    CHECK(strcmp(made.told_table, "pays") == 0 && strcmp(made.told, "v") == 0);
+    const char *text = scaffold_by(d, &(ScaffoldHow){.dir = "data",
+                                                     .task = made.table,
+                                                     .told_table = made.told_table,
+                                                     .told = made.told});
+    static const char *const says[] = {
+        "layers: int = 3",
+        "node film {\n    rate: f32",
+        "in 3 layers: cast, maker.",
+        "said = f32(now[g.pays] - g.pays.date - 1e11)",
+        "y = y + from_task__rent_id(sum(earlier()(g.pays__rent_id, g.pays.v, said)"
+        "[reverse(g.task__rent_id).src], over = reverse(g.task__rent_id).dst))",
+        "g.copy__film_id: [0, 0, 1]",
+        "g.pays__rent_id: [10, 10, 0]",
+        "own true"};
     for (size_t i = 0; i < sizeof says / sizeof *says; i++)
         CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
 }
