@@ -135,7 +135,7 @@ $(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HA
 # Read or asked once a run: compiled for size, of which libraries that only predict have little.
 SMALL = batch/batch_sizes batch/batch_source bind bind_form bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column \
     graph_dlpack graph_snapshot memory memory_limit model node_names options session_device session_dlpack session_embed session_whole \
-    session_subgraph trainer weights data/dataset init splits variant data/encoder data/encoder_scale data/io data/json data/npy data/safetensors \
+    session_subgraph trainer weights data/dataset init splits variant data/encoder data/encoder_cells data/encoder_scale data/io data/json data/npy data/safetensors \
     data/schema
 $(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os
 

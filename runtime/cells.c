@@ -138,10 +138,12 @@ gnnc_status gnnc_encoder_column(const gnnc_encoder *e, const char *table, int32_
                         .kind = (gnnc_kind)c->kind,
                         .dtype = element_of(c),
                         .width = rt_encoder_values(c),
-                        .names = c->names,
                         .may_lack = k[i].label || c->as == RT_AS_KEY,
                         .n_from = c->width};
-    if (rt_col_facts[c->kind].codes) own.n_categories = c->n_categories;
+    if (rt_col_facts[c->kind].codes) {
+        own.n_categories = c->n_categories;
+        own.names = c->names;
+    }
     rt_struct_give(out, &own, sizeof own);
     return GNNC_OK;
 }
@@ -331,8 +333,10 @@ static gnnc_status keep_encoder(Call *c, gnnc_graph *g, const RtEncoding *k) {
     RtEncoder *own = RT_NEW(&g->data->pool, RtEncoder);
     if (!to || !own || !rt_encoder_copy(&g->data->pool, &k->e, own))
         return rt_fail_nomem(&c->err, k->column);
-    own->codes = (RtNames){0};
-    own->names = k->e.names ? to->names : NULL;
+    if (rt_col_facts[k->e.kind].codes) {
+        own->codes = (RtNames){0};
+        own->names = k->e.names ? to->names : NULL;
+    }
     to->encoder = own;
     return GNNC_OK;
 }
@@ -341,7 +345,7 @@ static gnnc_status add_made(Call *c, gnnc_graph *g, const Made *made) {
     const RtEncoding *k = made->how;
     int64_t n = rt_col_facts[k->e.kind].codes ? k->e.n_categories : -1;
     gnnc_status st = gnnc_graph_add_column(g, k->table, k->column, (gnnc_kind)k->e.kind,
-                                           &made->values, n, k->e.names);
+                                           &made->values, n, n < 0 ? NULL : k->e.names);
     return st == GNNC_OK ? keep_encoder(c, g, k) : rt_fail(&c->err, st, "%s", gnnc_graph_error(g));
 }
 
@@ -398,6 +402,7 @@ static gnnc_status append_all(Call *c, gnnc_graph *g, gnnc_rows *r) {
     if ((st = encode_all(c, made, &n_made)) != GNNC_OK) return st;
     for (int i = 0; i < n_made; i++) {
         const RtEncoding *k = made[i].how;
+        bool named = k->e.names && rt_col_facts[k->e.kind].codes;
         bool there, spare = k->label || k->e.as == RT_AS_KEY;
         if ((st = check_graph(c, g, k, &there)) != GNNC_OK) return st;
         if (!there && spare) continue;
@@ -406,8 +411,8 @@ static gnnc_status append_all(Call *c, gnnc_graph *g, gnnc_rows *r) {
                                                &made[i].values,
                                                NULL,
                                                NULL,
-                                               k->e.names,
-                                               k->e.names ? k->e.n_categories : 0};
+                                               named ? k->e.names : NULL,
+                                               named ? k->e.n_categories : 0};
     }
     r->columns = values;
     return GNNC_OK;

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "csv.h"
+#include "encoder_cells.h"
 #include "encoder_scale.h"
 
 /* ---- cells ------------------------------------------------------------------------- */
@@ -163,7 +164,15 @@ static const char *encode_split(const RtEncoder *e, const RtCell *cell, void *to
 }
 
 /* Parameters that a kind has beside `from`, as the JSON has them. */
-typedef enum { HAS_NOTHING = 0, HAS_NUMBER = 1, HAS_FORM = 2, HAS_UNKNOWN = 4 } Has;
+typedef enum {
+    HAS_NOTHING = 0,
+    HAS_NUMBER = 1,
+    HAS_FORM = 2,
+    HAS_UNKNOWN = 4,
+    HAS_GAPS = 8,
+    HAS_VALUES = 16,
+    HAS_NAMES = 32
+} Has;
 
 static const struct {
     const char *word;
@@ -171,7 +180,7 @@ static const struct {
     int has; /* a sum */
     const char *(*encode)(const RtEncoder *e, const RtCell *cell, void *to, int64_t row, int *at);
 } kinds[] = {
-    [RT_AS_NUMBER] = {"number", RT_COL_FLOAT, HAS_NUMBER, encode_number},
+    [RT_AS_NUMBER] = {"number", RT_COL_FLOAT, HAS_NUMBER | HAS_GAPS, encode_number},
     [RT_AS_MISSING] = {"missing", RT_COL_CAT, HAS_NOTHING, encode_missing},
     [RT_AS_CATEGORY] = {"category", RT_COL_CAT, HAS_UNKNOWN, encode_category},
     [RT_AS_CLASS] = {"class", RT_COL_CLASS, HAS_NOTHING, encode_class},
@@ -179,11 +188,15 @@ static const struct {
     [RT_AS_ID] = {"id", RT_COL_ID, HAS_NOTHING, encode_id},
     [RT_AS_KEY] = {"key", RT_COL_ID, HAS_NOTHING, encode_id},
     [RT_AS_SPLIT] = {"split", RT_COL_SPLIT, HAS_NOTHING, encode_split},
+    [RT_AS_BOOLEAN] = {"boolean", RT_COL_FLOAT, HAS_GAPS, rt_encode_boolean},
+    [RT_AS_TEXT] = {"text", RT_COL_FLOAT, HAS_VALUES, rt_encode_text},
+    [RT_AS_VECTOR] = {"vector", RT_COL_FLOAT, HAS_GAPS | HAS_VALUES, rt_encode_vector},
+    [RT_AS_SEVERAL] = {"several", RT_COL_FLOAT, HAS_NAMES, rt_encode_several},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 RtAs rt_encoder_of_kind(rt_col_kind k) {
-    int i = RT_AS_CATEGORY;
+    int i = k == RT_COL_FLOAT ? N_KINDS : RT_AS_CATEGORY; /* not FLOAT's others */
     while (i < N_KINDS && kinds[i].kind != k) i++;
     return i < N_KINDS ? (RtAs)i : RT_AS_NUMBER;
 }
@@ -193,9 +206,19 @@ const char *rt_encode(const RtEncoder *e, const RtCell *cell, void *to, int64_t 
     return kinds[e->as].encode(e, cell, to, row, at);
 }
 
+static bool copy_names(RtPool *pool, const RtEncoder *e, RtEncoder *out) {
+    const char **names = RT_NEWN(pool, const char *, e->n_categories);
+    bool ok = names;
+    for (int64_t i = 0; ok && i < e->n_categories; i++)
+        ok = (names[i] = rt_pool_strndup(pool, e->names[i], strlen(e->names[i])));
+    out->names = names;
+    return ok && rt_encoder_index(pool, out);
+}
+
 bool rt_encoder_copy(RtPool *pool, const RtEncoder *e, RtEncoder *out) {
     *out = *e;
     out->from = rt_pool_strndup(pool, e->from, strlen(e->from));
+    if (e->as == RT_AS_SEVERAL && !copy_names(pool, e, out)) return false;
     return out->from && rt_scale_copy(pool, e, out);
 }
 
@@ -231,6 +254,16 @@ const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
     *to = '\0';
     if (e->scale != RT_SCALE_PLAIN)
         rt_scale_told(e, to, n);
+    else if (e->as == RT_AS_BOOLEAN)
+        snprintf(to, n, "true or false");
+    else if (e->as == RT_AS_TEXT)
+        snprintf(to, n, "words of a text, hashed");
+    else if (e->as == RT_AS_VECTOR)
+        snprintf(to, n, "lists of numbers");
+    else if (e->as == RT_AS_SEVERAL && e->separator)
+        snprintf(to, n, "several of %d names, between '%c'", e->out - 1, e->separator);
+    else if (e->as == RT_AS_SEVERAL)
+        snprintf(to, n, "lists of %d names", e->out - 1);
     else if (e->as == RT_AS_CATEGORY && e->unknown && e->rare > 1)
         snprintf(to, n, "code 0 for unknown names and those of fewer than %lld rows",
                  (long long)e->rare);
@@ -239,14 +272,37 @@ const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
     return to;
 }
 
-static void tell_number(const RtEncoder *e, char *to, size_t n) {
-    int at = snprintf(to, n, "number ");
-    rt_scale_told(e, to + at, n - (size_t)at);
+/* "number as it is", "text of 64 values". */
+static const char *tell_float(const RtEncoder *e, char *to, size_t n) {
+    int at = snprintf(to, n, "%s ", kinds[e->as].word);
+    if (e->as == RT_AS_NUMBER)
+        rt_scale_told(e, to + at, n - (size_t)at);
+    else if (e->out)
+        snprintf(to + at, n - (size_t)at, "of %d values", e->out);
+    else
+        to[at - 1] = '\0';
+    return to;
+}
+
+static bool same_names(const RtEncoder *a, const RtEncoder *b) {
+    for (int i = 0; i < a->out; i++)
+        if (strcmp(a->names[i], b->names[i]) != 0) return false;
+    return true;
+}
+
+/* Of two that make numbers.  A boolean is a number that is taken as it is. */
+static bool same_float(const RtEncoder *a, const RtEncoder *b) {
+    if (a->as == RT_AS_NUMBER && b->as == RT_AS_NUMBER) return rt_scale_same(a, b);
+    if (!a->out && !b->out)
+        return a->scale == RT_SCALE_PLAIN && b->scale == RT_SCALE_PLAIN && a->width == b->width;
+    if (a->as != b->as || a->out != b->out) return false;
+    return a->as != RT_AS_SEVERAL || (a->separator == b->separator && same_names(a, b));
 }
 
 const char *rt_encoder_differs(const RtEncoder *a, const RtEncoder *b, char *text, size_t n) {
+    if (kinds[a->as].kind == RT_COL_FLOAT && kinds[b->as].kind == RT_COL_FLOAT)
+        return same_float(a, b) ? NULL : tell_float(a, text, n);
     if (a->as != b->as) return NULL; /* their columns are of two kinds, or mean the same */
-    if (a->as == RT_AS_NUMBER) return rt_scale_same(a, b) ? NULL : (tell_number(a, text, n), text);
     if (a->as != RT_AS_TIME || a->form == RT_DATE_NONE || b->form == RT_DATE_NONE) return NULL;
     /* Dates of all forms are seconds since 1970 */
     if ((a->form == RT_DATE_SECONDS) == (b->form == RT_DATE_SECONDS)) return NULL;
@@ -278,7 +334,9 @@ void rt_encode_tell(char *to, size_t n, const char *column, const RtCell *cell, 
                     const RtEncoder *e, const char *like) {
     char value[64], wants[256] = "";
     tell_cell(cell, value, sizeof value);
-    if (e->names && e->n_categories > 0)
+    if (e->as == RT_AS_VECTOR)
+        snprintf(wants, sizeof wants, "%d numbers", e->out);
+    else if (e->names && e->n_categories > 0)
         tell_names(e, wants, sizeof wants);
     else if (e->as == RT_AS_CLASS && e->n_categories >= 0)
         snprintf(wants, sizeof wants, "%lld classes", (long long)e->n_categories);
@@ -291,6 +349,17 @@ void rt_encode_tell(char *to, size_t n, const char *column, const RtCell *cell, 
 }
 
 /* ---- JSON ----------------------------------------------------------------------------- */
+static bool put_several(RtText *to, const RtEncoder *e) {
+    const char separator[2] = {e->separator, 0};
+    bool ok = true;
+    if (e->separator)
+        ok = rt_text_printf(to, ", \"separator\": ") && rt_text_json_string(to, separator);
+    ok = ok && rt_text_printf(to, ", \"names\": [");
+    for (int i = 0; i < e->out && ok; i++)
+        ok = (!i || rt_text_printf(to, ", ")) && rt_text_json_string(to, e->names[i]);
+    return ok && rt_text_printf(to, "]");
+}
+
 bool rt_encoder_put(RtText *to, const RtEncoder *e, const char *column) {
     bool ok = rt_text_printf(to, "{\"as\": \"%s\"", kinds[e->as].word);
     if (ok && strcmp(e->from, column) != 0)
@@ -302,6 +371,8 @@ bool rt_encoder_put(RtText *to, const RtEncoder *e, const char *column) {
         ok = rt_text_printf(to, ", \"form\": \"%s\"", form_word(e->form));
     if (ok && e->unknown) ok = rt_text_printf(to, ", \"unknown\": true");
     if (ok && e->rare > 1) ok = rt_text_printf(to, ", \"rare\": %lld", (long long)e->rare);
+    if (ok && kinds[e->as].has & HAS_VALUES) ok = rt_text_printf(to, ", \"values\": %d", e->out);
+    if (ok && e->as == RT_AS_SEVERAL) ok = put_several(to, e);
     return ok && rt_text_printf(to, "}");
 }
 
@@ -319,10 +390,39 @@ static bool get_count(const RtJson *v, const char *key, int64_t *to) {
 
 static const char *read_number(RtPool *pool, const RtJson *v, RtEncoder *e) {
     int64_t width;
-    if (!get_true(v, "gaps", &e->gaps)) return "'gaps' must be true, or absent";
     if (!get_count(v, "width", &width)) return "'width' must be a number of columns";
     e->width = (int)width;
     return rt_scale_read(pool, v, e);
+}
+
+/* Of a cell that becomes several values. */
+static const char *read_values(const RtJson *v, RtEncoder *e) {
+    int64_t n;
+    if (!get_count(v, "values", &n) || n < 1 || n > RT_MOST_VALUES)
+        return "'values' must be a number from 1 to 4096";
+    e->out = (int)n;
+    return NULL;
+}
+
+static const char *read_several(RtPool *pool, const RtJson *v, RtEncoder *e) {
+    const RtJson *separator = rt_json_get(v, "separator"), *names = rt_json_get(v, "names");
+    bool one = separator && separator->kind == RT_JSON_STRING && strlen(separator->text) == 1;
+    if (separator && !one) return "'separator' must be one character";
+    e->separator = separator ? *separator->text : '\0';
+    if (!names || names->kind != RT_JSON_ARRAY || names->n < 1 || names->n > RT_MOST_VALUES)
+        return "'names' must list 1 to 4096 names";
+    const char **list = RT_NEWN(pool, const char *, names->n);
+    int64_t n = 0;
+    if (!list) return "out of memory";
+    for (const RtJson *s = names->first; s; s = s->next) {
+        if (s->kind != RT_JSON_STRING) return "a name must be a string";
+        list[n++] = s->text;
+    }
+    e->names = list;
+    e->n_categories = e->out = names->n;
+    if (strcmp(list[0], RT_UNKNOWN_NAME) != 0) return "the first of its names is " RT_UNKNOWN_NAME;
+    if (!rt_encoder_index(pool, e)) return "out of memory";
+    return e->codes.n == n ? NULL : "two of its names are one";
 }
 
 static const char *read_form(const RtJson *v, RtEncoder *e) {
@@ -354,7 +454,10 @@ static const char *check_keys(const RtJson *v, int has) {
     } keys[] = {{"as", 0},
                 {"from", 0},
                 {"width", HAS_NUMBER},
-                {"gaps", HAS_NUMBER},
+                {"gaps", HAS_GAPS},
+                {"values", HAS_VALUES},
+                {"separator", HAS_NAMES},
+                {"names", HAS_NAMES},
                 {"mean", HAS_NUMBER},
                 {"deviation", HAS_NUMBER},
                 {"scale", HAS_NUMBER},
@@ -382,6 +485,10 @@ const char *rt_encoder_read(RtPool *pool, const RtJson *v, const char *column, r
     if (!what) what = check_keys(v, has);
     if (!what && from && (from->kind != RT_JSON_STRING || !*from->text))
         what = "'from' must name a column";
+    if (!what && has & HAS_GAPS && !get_true(v, "gaps", &e->gaps))
+        what = "'gaps' must be true, or absent";
+    if (!what && has & HAS_VALUES) what = read_values(v, e);
+    if (!what && has & HAS_NAMES) what = read_several(pool, v, e);
     if (!what && has & HAS_NUMBER) what = read_number(pool, v, e);
     if (!what && has & HAS_FORM) what = read_form(v, e);
     if (!what && has & HAS_UNKNOWN &&

@@ -21,7 +21,11 @@ typedef enum {
     RT_AS_TIME,     /* seconds, of cells of one form */
     RT_AS_ID,       /* a whole number that is kept */
     RT_AS_KEY,      /* .. that names the row */
-    RT_AS_SPLIT     /* train, val, test or none */
+    RT_AS_SPLIT,    /* train, val, test or none */
+    RT_AS_BOOLEAN,  /* 0 or 1 */
+    RT_AS_TEXT,     /* its words and their parts, hashed */
+    RT_AS_VECTOR,   /* the numbers of a list */
+    RT_AS_SEVERAL   /* 1 for each category that is named */
 } RtAs;
 
 /* The name of the code 0 that a column reserves for names that it does not have. */
@@ -34,17 +38,19 @@ typedef struct RtEncoder {
     rt_col_kind kind;       /* of the column */
     const char *from;       /* the raw column; of several the stem */
     int width;              /* NUMBER: raw columns from.0, from.1, ..; 0 = `from` alone */
-    bool gaps;              /* NUMBER: a cell may be empty, and is 0 then */
+    bool gaps;              /* NUMBER, BOOLEAN, VECTOR: a cell may be empty, and is 0 then */
     int out;                /* values of a row, of one cell; 0 = as many as there are raw columns */
     RtScale scale;          /* NUMBER: fitted to the rows that are learned from (encoder_scale.h) */
     double mean, deviation; /* STANDARD: the deviation of n, not n - 1, and 1 where all are equal */
     int n_marks;
-    const double *marks;      /* QUANTILE, PIECEWISE [n_marks], ascending */
-    const double *normal;     /* QUANTILE [n_marks]: what stands for each */
-    RtDateForm form;          /* TIME */
-    bool unknown;             /* CATEGORY: code 0 is RT_UNKNOWN_NAME */
-    int64_t rare;             /* .. of names that fewer rows had, too */
-    int64_t n_categories;     /* CATEGORY, CLASS: codes are below it; -1 = not known yet */
+    const double *marks;  /* QUANTILE, PIECEWISE [n_marks], ascending */
+    const double *normal; /* QUANTILE [n_marks]: what stands for each */
+    RtDateForm form;      /* TIME */
+    bool unknown;         /* CATEGORY: code 0 is RT_UNKNOWN_NAME */
+    int64_t rare;         /* .. of names that fewer rows had, too */
+    char separator;       /* SEVERAL: of a cell's names; 0 = the cells are lists */
+    int64_t
+        n_categories; /* CATEGORY, CLASS: codes are below it; -1 = not known yet; SEVERAL: `out` */
     const char *const *names; /* [n_categories], in the order of codes; NULL: numbers */
     RtNames codes;            /* .. by name */
 } RtEncoder;

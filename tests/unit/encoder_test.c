@@ -28,6 +28,12 @@ TEST(what_is_written_is_read) {
          RT_COL_FLOAT},
         {"{\"as\": \"number\", \"gaps\": true, \"scale\": \"piecewise\", \"marks\": [-1, 0, 64]}",
          RT_COL_FLOAT},
+        {"{\"as\": \"boolean\", \"gaps\": true}", RT_COL_FLOAT},
+        {"{\"as\": \"text\", \"values\": 64}", RT_COL_FLOAT},
+        {"{\"as\": \"vector\", \"gaps\": true, \"values\": 3}", RT_COL_FLOAT},
+        {"{\"as\": \"several\", \"separator\": \"|\", \"names\": [\"<unknown>\", \"a \\\"b\\\"\"]}",
+         RT_COL_FLOAT},
+        {"{\"as\": \"several\", \"names\": [\"<unknown>\"]}", RT_COL_FLOAT},
         {"{\"as\": \"missing\", \"from\": \"a \\\"b\\\"\"}", RT_COL_CAT},
         {"{\"as\": \"category\", \"unknown\": true, \"rare\": 5}", RT_COL_CAT},
         {"{\"as\": \"class\"}", RT_COL_CLASS},
@@ -76,6 +82,15 @@ TEST(what_makes_no_sense_is_refused) {
          "without 'mean'", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"width\": 2, \"scale\": \"piecewise\", \"marks\": [1, 2]}",
          "one raw column", RT_COL_FLOAT},
+        {"{\"as\": \"text\"}", "'values'", RT_COL_FLOAT},
+        {"{\"as\": \"vector\", \"values\": 5000}", "'values'", RT_COL_FLOAT},
+        {"{\"as\": \"boolean\", \"values\": 2}", "does not have", RT_COL_FLOAT},
+        {"{\"as\": \"several\", \"names\": []}", "'names'", RT_COL_FLOAT},
+        {"{\"as\": \"several\", \"names\": [\"a\"]}", "the first of", RT_COL_FLOAT},
+        {"{\"as\": \"several\", \"names\": [\"<unknown>\", \"a\", \"a\"]}", "are one",
+         RT_COL_FLOAT},
+        {"{\"as\": \"several\", \"separator\": \"||\", \"names\": [\"<unknown>\"]}", "'separator'",
+         RT_COL_FLOAT},
         {"{\"as\": \"number\", \"width\": -1}", "'width'", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"gaps\": 1}", "'gaps'", RT_COL_FLOAT},
         {"{\"as\": \"number\", \"form\": \"seconds\"}", "does not have", RT_COL_FLOAT},
@@ -173,6 +188,12 @@ TEST(encoders_of_other_values_differ) {
               "number standardised: mean 1, deviation 2");
     b.scale = RT_SCALE_PLAIN;
     CHECK_STR(rt_encoder_differs(&b, &a, text, sizeof text), "number as it is");
+    b = (RtEncoder){.as = RT_AS_TEXT, .out = 64};
+    CHECK_STR(rt_encoder_differs(&b, &a, text, sizeof text), "text of 64 values");
+    a = b;
+    CHECK(!rt_encoder_differs(&b, &a, text, sizeof text));
+    a.out = 32;
+    CHECK(rt_encoder_differs(&b, &a, text, sizeof text));
     a = (RtEncoder){.as = RT_AS_TIME, .form = RT_DATE_SECONDS};
     b = (RtEncoder){.as = RT_AS_TIME, .form = RT_DATE_DAY_FIRST};
     CHECK_STR(rt_encoder_differs(&a, &b, text, sizeof text), "time as a number");
