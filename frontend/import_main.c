@@ -50,6 +50,7 @@ static const ImportOption import_options[] = {
     {"--relation-types", NULL, "triples: an edge type per relation, not a column rel"},
     {"--map", "FILE",
      "tables: what their columns are, and which are keys, as docs/data.md describes"},
+    {"--write-map", "FILE", "tables: write what was made of their columns, for --map to read"},
     {"--dangling", "keep|drop|stop",
      "tables: a reference that leads to no row is no edge, or its row is left out, or the import "
      "ends"},
@@ -100,7 +101,7 @@ static void put_help(FILE *out) {
 }
 
 typedef struct {
-    const char *input[2], *dir, *scaffold, *map, *like;
+    const char *input[2], *dir, *scaffold, *map, *write_map, *like;
     int n_input;
     const ImportDatabase *databases;
     bool force, help, splits, seeded;
@@ -145,6 +146,7 @@ static const char **text_option(Options *o, const char *arg) {
         {"--licence", &o->how.licence},
         {"--scaffold", &o->scaffold},
         {"--map", &o->map},
+        {"--write-map", &o->write_map},
         {"--like", &o->like},
         {"--by-time", &o->split.by_time},
         {"--predict", &o->task.query},
@@ -582,25 +584,27 @@ static bool is_terminal(FILE *f) {
     return fd >= 0 && isatty(fd);
 }
 
-static gnnc_status folder_of_scaffold(const Options *o, RtPool *pool, RtError *e) {
-    const char *slash = o->scaffold ? strrchr(o->scaffold, '/') : NULL;
+static gnnc_status folder_of(const char *option, const char *file, RtPool *pool, RtError *e) {
+    const char *slash = file ? strrchr(file, '/') : NULL;
     if (!slash) return GNNC_OK;
-    int n = slash == o->scaffold ? 1 : (int)(slash - o->scaffold);
-    const char *folder = rt_pool_printf(pool, "%.*s", n, o->scaffold);
-    if (!folder) return rt_fail_nomem(e, "scaffold");
+    int n = slash == file ? 1 : (int)(slash - file);
+    const char *folder = rt_pool_printf(pool, "%.*s", n, file);
+    if (!folder) return rt_fail_nomem(e, option);
     if (access(folder, W_OK | X_OK) == 0) return GNNC_OK;
-    return rt_fail(e, GNNC_E_IO, "--scaffold %s: %s: %s", o->scaffold, folder, strerror(errno));
+    return rt_fail(e, GNNC_E_IO, "%s %s: %s: %s", option, file, folder, strerror(errno));
 }
 
 /* Told before minutes of reading: what would only be refused when it is written. */
 static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e) {
     bool taken;
     gnnc_status st = rt_dataset_place(pool, o->dir, &taken, e);
-    if (st == GNNC_OK) st = folder_of_scaffold(o, pool, e);
+    if (st == GNNC_OK) st = folder_of("--scaffold", o->scaffold, pool, e);
+    if (st == GNNC_OK) st = folder_of("--write-map", o->write_map, pool, e);
     if (st != GNNC_OK || o->force) return st;
-    const char *there = taken                                           ? o->dir
-                        : o->scaffold && access(o->scaffold, F_OK) == 0 ? o->scaffold
-                                                                        : NULL;
+    const char *there = taken                                             ? o->dir
+                        : o->scaffold && access(o->scaffold, F_OK) == 0   ? o->scaffold
+                        : o->write_map && access(o->write_map, F_OK) == 0 ? o->write_map
+                                                                          : NULL;
     if (!there) return GNNC_OK;
     return rt_fail(e, GNNC_E_IO, "%s: exists already; --force replaces it", there);
 }
@@ -623,6 +627,18 @@ static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError 
     return gnnc_import_scaffold(d, &how, o->scaffold, e);
 }
 
+static gnnc_status write_map(const Options *o, const RtDataset *d, RtPool *pool, RtError *e) {
+    RtText text = {.pool = pool};
+    RtOut to;
+    if (!rt_map_put(&text, d, o->task.query ? o->made.table : NULL)) return rt_fail_nomem(e, "map");
+    gnnc_status st = rt_out_open(&to, NULL, o->write_map, e);
+    if (st != GNNC_OK) return st;
+    st = rt_out_write(&to, text.s, text.n, e);
+    if (st == GNNC_OK) return rt_out_commit(&to, e);
+    rt_out_abort(&to);
+    return st;
+}
+
 int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FILE *out, FILE *err) {
     Options o = {.databases = databases, .task = {.val_time = NAN, .test_time = NAN}};
     RtError e = {""};
@@ -637,6 +653,7 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     o.how.user = err;
     o.task.by_time = o.split.by_time;
     o.how.keeps_numbers = o.task.query != NULL;
+    o.how.asked = o.task.query;
     if (o.task.query && !o.like) /* what a starter needs to learn */
         o.how.standardize = o.how.unknown = true;
     rt_pool_init(&pool, NULL);
@@ -654,6 +671,7 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     if (st == GNNC_OK) st = encode(&o, d, &e);
     if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);
     if (st == GNNC_OK) st = rt_dataset_write(d, o.dir, o.force, &e);
+    if (st == GNNC_OK && o.write_map) st = write_map(&o, d, &pool, &e);
     if (st == GNNC_OK && o.scaffold) st = write_scaffold(&o, d, &e);
     if (st == GNNC_OK)
         print_counts(out, &o, d);

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "relation.h"
@@ -123,6 +124,17 @@ static gnnc_status normalize_column(RtPool *pool, RtColumn *c, const char *table
         c->f32 = to;
     c->encoder = NULL;                     /* cells alone do not make a row any more */
     return rt_column_check(c, table, err); /* a sum near 0 makes quotients infinite */
+}
+
+static bool in_name(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+bool rt_import_is_asked(const RtImport *how, const char *column) {
+    size_t n = strlen(column);
+    for (const char *s = how->asked; s && n && (s = strstr(s, column)); s++)
+        if ((s == how->asked || !in_name(s[-1])) && !in_name(s[n])) return true;
+    return false;
 }
 
 bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind) {

@@ -78,6 +78,7 @@ typedef struct RtImport {
     void (*on_warning)(void *user, const char *text);
     /* Of tables of texts, where nothing else is said of a column: */
     bool keeps_numbers; /* a query asks for them: they stay as they were (RtColumn.exact) */
+    const char *asked;  /* the query; texts of columns that it names stay names.  NULL: none */
     bool standardize;   /* numbers but labels are standardised (import_encode.h) */
     bool unknown;       /* categories have a code for names that are not there */
     int64_t rare;       /* .. and for those of fewer rows */
@@ -153,6 +154,8 @@ gnnc_status rt_import_edges(RtDataset *d, const RtImport *how, int64_t n, const 
 gnnc_status rt_import_undirected(RtDataset *d, RtTable *t, RtError *err);
 /* The next free column of the node type: name, rows and rank 1 are set. */
 RtColumn *rt_import_column(RtDataset *d, rt_col_kind kind, const char *name);
+/* Does the query name the column? */
+bool rt_import_is_asked(const RtImport *how, const char *column);
 /* What --kind says of a column; false: nothing. */
 bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind);
 /* Adds what is said of the row time: `column` [n].  false: too many, or too long a name. */

@@ -88,10 +88,12 @@ static const char *read_rule(void *user, const char *line) {
     return rt_map_row_time(&c->scratch, c->how, &r->wish, table, column + dot + 1, n - dot - 1);
 }
 
-static bool names_column(const char *rule, const char *table, const char *header) {
+/* As the header spells it, or as a model does. */
+static bool names_column(Csv *c, const char *rule, const char *table, const char *header) {
     size_t n = strlen(table), k = strcspn(header, ":");
-    return strncmp(rule, table, n) == 0 && rule[n] == '.' && strlen(rule + n + 1) == k &&
-           memcmp(rule + n + 1, header, k) == 0;
+    if (strncmp(rule, table, n) != 0 || rule[n] != '.') return false;
+    const char *column = rule + n + 1, *id = rt_identifier(&c->scratch, header, k);
+    return (strlen(column) == k && memcmp(column, header, k) == 0) || (id && !strcmp(id, column));
 }
 
 /* How the columns of a table are read, of which a and b (-1 = none) are keys. */
@@ -103,7 +105,7 @@ static gnnc_status want_fields(Csv *c, const RtCsv *t, const char *table, int a,
     for (int i = 0; i < t->n_columns; i++) {
         kind[i] = i == a || i == b ? RT_KIND_SKIP : RT_KIND_GUESS;
         for (Rule *r = c->rules; r && kind[i] == RT_KIND_GUESS; r = r->next) {
-            if (!names_column(r->column, table, t->header[i])) continue;
+            if (!names_column(c, r->column, table, t->header[i])) continue;
             r->used = true;
             kind[i] = r->kind;
             wish[i] = r->wish;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "encoder_cells.h"
 #include "import_build.h"
 #include "import_index.h"
 #include "import_table.h"
@@ -122,20 +123,26 @@ static void guess_kind(RtDatumField *f, rt_declared type) {
 }
 
 /* Of a column whose type says nothing, and of texts that are called like a time. */
-static void decide(RtDatumField *f, const RtDatum *c) {
+static const char *decide(RtDatumField *f, const RtDatum *c) {
     double v;
     rt_declared type = f->declared;
+    if (f->stated) { /* a vector, whose length is known now */
+        f->looks.width = c->type == RT_DATUM_TEXT ? rt_cell_vector(c->s) : -1;
+        f->decided = f->looks.width > 0 && f->looks.width <= RT_MOST_VALUES;
+        return f->decided ? NULL : "no list of numbers, [1, 2.5] or {1,2.5}";
+    }
     if (c->type == RT_DATUM_TEXT && rt_may_be_time(f->name) && !rt_cell_number(c->s, &v) &&
         rt_cell_time(c->s, &v)) {
         guess_kind(f, RT_DECLARED_TIME);
         f->why = f->kind == RT_COL_TIME ? "its first text is a date" : f->why;
-        return;
+        return NULL;
     }
     if (type == RT_DECLARED_NONE)
         type = c->type == RT_DATUM_INTEGER ? RT_DECLARED_INTEGER
                : c->type == RT_DATUM_REAL  ? RT_DECLARED_REAL
                                            : RT_DECLARED_TEXT;
     guess_kind(f, type);
+    return NULL;
 }
 
 static void state_kind(const RtSourceColumn *c, const char *type, RtImport *how, RtDatumField *f) {
@@ -143,11 +150,22 @@ static void state_kind(const RtSourceColumn *c, const char *type, RtImport *how,
     if (!by_option && c->kind < 0) return;
     if (!by_option) f->kind = (rt_col_kind)c->kind;
     f->why = by_option ? "--kind says so" : "the mapping says so";
+    const RtWish *w = &c->wish;
+    bool form = !by_option && f->kind == RT_COL_FLOAT;
+    if (form && w->as == RT_AS_SEVERAL) f->kind = RT_COL_CAT;
     f->texts = f->kind == RT_COL_CAT || (f->kind == RT_COL_CLASS && !is_number(c->declared));
-    f->stated = f->decided = true;
+    f->stated = true;
+    f->decided = !form || w->as != RT_AS_VECTOR;
 }
 
 static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to);
+
+/* A number that a query may ask for. */
+static bool is_single(const RtDatumField *f) {
+    RtAs as = f->encoder ? f->encoder->as : RT_AS_NUMBER;
+    return f->kind == RT_COL_FLOAT && (as == RT_AS_NUMBER || as == RT_AS_BOOLEAN) &&
+           !(f->encoder && f->encoder->out);
+}
 
 /* What the import's options and the mapping wish; numbers and names are fitted once it is known
  * which rows are learned from. */
@@ -160,7 +178,13 @@ static bool make_encoder(RtDatumFields *x, RtDatumField *f) {
                      .from = f->name,
                      .form = f->kind == RT_COL_TIME ? RT_DATE_ISO : RT_DATE_NONE,
                      .n_categories = -1};
-    if (f->kind == RT_COL_FLOAT) f->scale = w.scale;
+    if (f->kind == RT_COL_FLOAT && w.as) e->as = w.as;
+    bool yes_no = f->kind == RT_COL_FLOAT && f->declared == RT_DECLARED_BOOLEAN;
+    bool scaled = x->t->columns[f->column].wish.scaled;
+    if (yes_no && !scaled && !e->as) e->as = RT_AS_BOOLEAN;
+    if (f->kind == RT_COL_FLOAT && !e->as) f->scale = w.scale;
+    if (e->as == RT_AS_TEXT) e->out = w.values ? w.values : RT_TEXT_VALUES;
+    if (e->as == RT_AS_VECTOR) e->out = (int)f->looks.width;
     e->unknown = f->kind == RT_COL_CAT && w.unknown;
     e->rare = e->unknown ? w.rare : 0;
     return true;
@@ -170,15 +194,18 @@ static bool make_encoder(RtDatumFields *x, RtDatumField *f) {
 static bool make_room(RtDatumFields *x, RtDatumField *f, int64_t n_before) {
     const RtDatum null = {.type = RT_DATUM_NULL};
     size_t size = rt_dtype_bytes(rt_column_kind(f->kind)->element);
+    bool made = make_encoder(x, f);
+    if (made && f->encoder->out) size *= (size_t)f->encoder->out;
     if (!rt_kind_of_cells(f->kind)) {
         x->st = rt_fail(x->err, GNNC_E_ARG, "%s.%s: a column of a table is no %s", x->t->type,
                         f->name, rt_col_kind_name(f->kind));
         return false;
     }
     f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
-    bool ok = f->to.all && make_encoder(x, f);
+    bool ok = f->to.all && made;
     bool kept = f->scale.as != RT_SCALE_PLAIN;
-    if (ok && (kept || (x->how->keeps_numbers && f->kind == RT_COL_FLOAT)))
+    bool asked = x->how->keeps_numbers && is_single(f);
+    if (ok && (kept || asked))
         ok = (f->exact = rt_import_room(x->keep, x->t->n_rows, sizeof *f->exact, x->err));
     if (!ok) x->st = rt_fail_nomem(x->err, f->name);
     rt_dict_init(&f->dict, x->scratch);
@@ -212,7 +239,7 @@ static gnnc_status add_alike(RtDatumFields *x, const RtEncoding *k, int column) 
     size_t size = rt_dtype_bytes(rt_column_kind(f->kind)->element);
     size *= (size_t)(k->e.out ? k->e.out : 1);
     f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
-    bool kept = x->how->keeps_numbers && f->kind == RT_COL_FLOAT;
+    bool kept = x->how->keeps_numbers && is_single(f);
     if (f->to.all && kept)
         f->exact = rt_import_room(x->keep, x->t->n_rows, sizeof *f->exact, x->err);
     return f->to.all && (f->exact || !kept) ? GNNC_OK : GNNC_E_NOMEM;
@@ -280,8 +307,9 @@ gnnc_status rt_datum_fields_make(RtPool *keep, RtPool *scratch, const RtSourceTa
 static bool too_many(const RtDatumFields *x, const RtDatumField *f) {
     if (f->stated || f->kind != RT_COL_CAT) return false;
     int64_t half = x->t->n_rows / 2;
-    return f->dict.n > RT_MOST_TEXTS || f->dict.bytes > RT_MOST_TEXT_BYTES ||
-           (f->dict.n > RT_FEW_TEXTS && f->dict.n > half);
+    if (f->dict.n > RT_MOST_TEXTS || f->dict.bytes > RT_MOST_TEXT_BYTES) return true;
+    if (f->dict.n <= RT_FEW_TEXTS || f->dict.n <= half) return false;
+    return !rt_looks_worth(&f->looks) || rt_import_is_asked(x->how, f->name);
 }
 
 static const char *store_text(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to) {
@@ -298,15 +326,19 @@ static const char *store_text(RtDatumFields *x, RtDatumField *f, const RtDatum *
     }
     if (!n && f->kind == RT_COL_CLASS) return NULL;
     int64_t k = rt_dict_find(&f->dict, s, n);
-    const char *bad = k < 0 && c->type == RT_DATUM_TEXT ? rt_datum_bad_text(c) : NULL;
+    bool fresh = k < 0;
+    const char *bad = fresh && c->type == RT_DATUM_TEXT ? rt_datum_bad_text(c) : NULL;
     if (bad) return bad;
-    if (k < 0 && (k = rt_dict_add(&f->dict, s, n)) < 0) x->st = rt_fail_nomem(x->err, f->name);
+    if (fresh && (k = rt_dict_add(&f->dict, s, n)) < 0)
+        x->st = rt_fail_nomem(x->err, f->name);
+    else if (fresh)
+        rt_looks_add(&f->looks, f->dict.texts[k].s);
     f->to.i32[to] = (int32_t)k;
     f->left_out = too_many(x, f);
     return NULL;
 }
 
-static bool begin_missing(RtDatumFields *x, RtDatumField *f) {
+bool rt_datum_missing(RtDatumFields *x, RtDatumField *f) {
     f->absent = rt_import_room(x->keep, x->t->n_rows, sizeof *f->absent, x->err);
     f->missing = f->absent ? RT_NEW(x->keep, RtEncoder) : NULL;
     if (!f->missing) {
@@ -329,7 +361,9 @@ static const char *store_number(RtDatumFields *x, RtDatumField *f, const RtDatum
     RtCell cell = cell_of(f, c);
     int at;
     bool empty = is_empty(c);
-    if (empty && !f->missing && !begin_missing(x, f)) return NULL;
+    bool text = f->encoder->as == RT_AS_TEXT;
+    if (text && c->type == RT_DATUM_TEXT && rt_datum_bad_text(c)) return rt_datum_bad_text(c);
+    if (empty && !text && !f->missing && !rt_datum_missing(x, f)) return NULL;
     const char *what = rt_encode(f->encoder, &cell, f->to.all, to, &at);
     if (what) return what;
     if (f->exact) keep_number(f, c, to);
@@ -354,21 +388,26 @@ static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, in
     return what;
 }
 
+static const char *tell(RtDatumFields *x, const RtDatumField *f, const RtDatum *c,
+                        const char *what) {
+    snprintf(x->what, sizeof x->what, "column '%.64s': %s is %s", x->t->columns[f->column].name,
+             rt_datum_shown(c).s, what);
+    return x->what;
+}
+
 const char *rt_datum_fields_store(RtDatumFields *x, const RtDatum *const *cell, int64_t to) {
     for (int i = 0; i < x->n; i++) {
         RtDatumField *f = &x->v[i];
         const RtDatum *c = cell[i];
         if (!f->decided) {
             if (c->type == RT_DATUM_NULL) continue;
-            decide(f, c);
+            const char *bad = decide(f, c);
+            if (bad) return tell(x, f, c, bad);
             if (!make_room(x, f, to)) return NULL;
         }
         f->n_full += c->type != RT_DATUM_NULL;
         const char *what = store(x, f, c, to);
-        if (!what) continue;
-        snprintf(x->what, sizeof x->what, "column '%.64s': %s is %s", x->t->columns[f->column].name,
-                 rt_datum_shown(c).s, what);
-        return x->what;
+        if (what) return tell(x, f, c, what);
     }
     return NULL;
 }
@@ -410,10 +449,11 @@ static void warn_left_out(const RtDatumFields *x, const RtDatumField *f) {
         rt_import_warn(x->how, "%s: column '%.80s' is left out: all its cells are NULL", x->t->name,
                        name);
     else
-        rt_import_warn(x->how,
-                       "%s: column '%.80s' is left out: nearly each row has a text of its own; "
-                       "--kind %.60s.%.60s=cat keeps it",
-                       x->t->name, name, x->t->type, f->name);
+        rt_import_warn(
+            x->how,
+            "%s: column '%.80s' is left out: nearly each row has a text of its own; "
+            "--kind %.60s.%.60s=cat keeps it, 'float text' in the file of --map reads it",
+            x->t->name, name, x->t->type, f->name);
 }
 
 static gnnc_status make_column(RtDatumFields *x, RtDatumField *f, int64_t n_rows, RtColumn *c) {
@@ -430,7 +470,7 @@ static gnnc_status make_column(RtDatumFields *x, RtDatumField *f, int64_t n_rows
                     .rank = 1,
                     .shape = {n_rows},
                     .n_categories = codes ? f->n_categories : 0,
-                    .names = f->encoder->names,
+                    .names = codes ? f->encoder->names : NULL,
                     .encoder = f->encoder,
                     .exact = f->exact,
                     .scale = f->scale,
@@ -448,6 +488,7 @@ gnnc_status rt_datum_fields_columns(RtDatumFields *x, int64_t n_rows, RtColumn *
     if (!columns) return rt_fail_nomem(x->err, x->t->name);
     for (int i = 0; i < x->n && st == GNNC_OK; i++) {
         RtDatumField *f = &x->v[i];
+        if (f->decided && !f->left_out && (st = rt_datum_form(x, f, n_rows)) != GNNC_OK) return st;
         int64_t many = f->dict.n > RT_FEW_TEXTS ? f->dict.n : 0;
         bool guessed = f->kind == RT_COL_CAT && !f->stated;
         if (!f->decided || f->left_out || (guessed && 2 * many > f->n_full)) {

@@ -4,6 +4,7 @@
 
 #include "encoder.h"
 #include "import_dict.h"
+#include "import_looks.h"
 #include "import_source.h"
 
 /* Texts that name nothing but their own row (a title, an address) are no categories; nor are
@@ -19,7 +20,7 @@ typedef struct RtDatumField {
     bool alike;                   /* made by the encoder of a model or of other data */
     bool stated;                  /* by the mapping or --kind */
     bool decided;                 /* the kind is known; else all cells were NULL so far */
-    bool texts;                   /* CAT, or CLASS of texts */
+    bool texts;                   /* CAT, or CLASS of texts; SEVERAL is a CAT until all are known */
     bool left_out;                /* texts that are no categories */
     RtScaleWish scale;            /* numbers: what is to be fitted */
     bool formed;                  /* TIME: its encoder's form is known */
@@ -28,6 +29,7 @@ typedef struct RtDatumField {
     int32_t *absent;              /* 1 where there was no number; NULL as `missing` */
     double *exact;                /* numbers as they stand in the cells; NULL: nobody wants them */
     RtDict dict;                  /* of texts: categories are numbered when all are known */
+    RtLooks looks;                /* .. of these texts */
     int64_t n_categories;         /* CLASS of numbers: one more than the highest */
     union {
         void *all;
@@ -54,6 +56,10 @@ gnnc_status rt_datum_fields_make(RtPool *keep, RtPool *scratch, const RtSourceTa
 const char *rt_datum_fields_store(RtDatumFields *f, const RtDatum *const *cell, int64_t to);
 /* Rows 0..n-1 as columns of a data set, *n of them; warns of what is left out. */
 gnnc_status rt_datum_fields_columns(RtDatumFields *f, int64_t n_rows, RtColumn **out, int *n);
+/* Of texts that are more than a name each, values; others stay as they are. */
+gnnc_status rt_datum_form(RtDatumFields *x, RtDatumField *f, int64_t n_rows);
+/* Some cells are empty: that is told in a column beside it.  false: no memory, told in x->st. */
+bool rt_datum_missing(RtDatumFields *x, RtDatumField *f);
 /* For messages: "'abc'", "12". */
 RtQuoted rt_datum_shown(const RtDatum *c);
 /* A text that a name can be: no NUL, UTF-8; NULL or what it is. */

@@ -89,6 +89,39 @@ static gnnc_status fit_names(const Fit *f, RtColumn *c, RtEncoder *e) {
     return GNNC_OK;
 }
 
+/* Which of the names of several some row is learned from that has them: their new places, else 0.
+ */
+static int places_of(const Fit *f, const RtColumn *c, int width, int32_t *place) {
+    int n = 1;
+    for (int64_t i = 0; i < c->n_rows; i++)
+        for (int k = 1; k < width && learned(f, i); k++)
+            if (c->f32[i * width + k] != 0) place[k] = 1;
+    for (int k = 1; k < width; k++) place[k] = place[k] ? n++ : 0;
+    return n;
+}
+
+/* The others become the unknown one, which is the first. */
+static gnnc_status fit_several(const Fit *f, RtColumn *c, RtEncoder *e) {
+    int width = e->out;
+    int32_t *place = RT_NEWN(&f->d->pool, int32_t, width);
+    const char **names = RT_NEWN(&f->d->pool, const char *, width);
+    if (!place || !names) return rt_fail_nomem(f->err, c->name);
+    int n = places_of(f, c, width, place);
+    float *to = rt_import_room(&f->d->pool, c->n_rows, sizeof *to * (size_t)n, f->err);
+    if (!to) return GNNC_E_NOMEM;
+    for (int64_t i = 0; i < c->n_rows; i++)
+        for (int k = 0; k < width; k++)
+            if (c->f32[i * width + k] != 0) to[i * n + place[k]] = 1;
+    for (int k = 0; k < width; k++)
+        if (!k || place[k]) names[place[k]] = e->names[k];
+    rt_pool_drop(&f->d->pool, c->values);
+    c->f32 = to;
+    c->shape[1] = e->out = n;
+    e->names = names;
+    e->n_categories = n;
+    return GNNC_OK;
+}
+
 /* ---- all of them --------------------------------------------------------------------- */
 static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, const bool *reached,
                              RtError *err) {
@@ -103,6 +136,7 @@ static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, co
         RtEncoder *e = (RtEncoder *)(uintptr_t)c->encoder; /* the import's own */
         if (c->exact && c->scale.as != RT_SCALE_PLAIN) st = fit_numbers(&f, c, e);
         if (st == GNNC_OK && e && e->unknown) st = fit_names(&f, c, e);
+        if (st == GNNC_OK && e && e->as == RT_AS_SEVERAL) st = fit_several(&f, c, e);
     }
     return st;
 }

@@ -228,10 +228,18 @@ static bool is_spelt(const char *column, const char *name, size_t n) {
     return true;
 }
 
-static int find_spelt(const RtSourceTable *t, const char *name, size_t n) {
+/* Or as a model spells it. */
+static bool is_identifier(const Keys *k, const char *column, const char *name, size_t n) {
+    const char *id = rt_identifier(k->pool, column, strlen(column));
+    return id && strlen(id) == n && memcmp(id, name, n) == 0;
+}
+
+static int find_spelt(const Keys *k, const RtSourceTable *t, const char *name, size_t n) {
     int c = rt_source_column(t, name, n);
     for (int i = 0; i < t->n_columns && c < 0; i++)
         if (is_spelt(t->columns[i].name, name, n)) c = i;
+    for (int i = 0; i < t->n_columns && c < 0; i++)
+        if (is_identifier(k, t->columns[i].name, name, n)) c = i;
     return c;
 }
 
@@ -243,7 +251,7 @@ static const char *read_columns(Keys *k, const RtSourceTable *t, const char *s, 
     for (size_t at = 0; at <= n;) {
         size_t m = strcspn(s + at, ",");
         if (m > n - at) m = n - at;
-        int c = find_spelt(t, s + at, m);
+        int c = find_spelt(k, t, s + at, m);
         if (c < 0) return no_column(k, t, s + at, m);
         if (to->n == RT_KEY_COLUMNS) return "that are more columns than a key can have";
         to->at[to->n++] = c;

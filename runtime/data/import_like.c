@@ -74,7 +74,7 @@ static gnnc_status check_kind(const Like *x, const RtEncoding *k, int col) {
     int kind = x->wanted->kind[col];
     const RtWish *w = &x->wanted->wish[col];
     rt_col_kind said = (rt_col_kind)kind;
-    if (w->scaled || w->unknown || w->known)
+    if (w->scaled || w->as || w->unknown || w->known)
         return rt_fail(x->err, GNNC_E_ARG,
                        "%s: column '%s': how '%s.%s' is made %s says, not the mapping", x->t->name,
                        x->name[col], k->table, k->column, x->like->of);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encoder_cells.h"
 #include "encoder_scale.h"
 #include "import_build.h"
 #include "import_table.h"
@@ -73,6 +74,32 @@ static bool read_scale(const char **s, const char *word, size_t n, RtWish *w) {
     return good;
 }
 
+/* One character that is no blank; nothing: 0. */
+static bool take_separator(const char **s, char *to) {
+    const char *word;
+    size_t n;
+    if (next_word(s, &word, &n)) *to = *word;
+    return n <= 1;
+}
+
+/* What else may stand behind "float": what the cells hold that are no numbers. */
+static bool read_form(const char **s, const char *word, size_t n, RtWish *w) {
+    int64_t values = 0;
+    bool good = true;
+    if (is(word, n, "boolean"))
+        w->as = RT_AS_BOOLEAN;
+    else if (is(word, n, "vector"))
+        w->as = RT_AS_VECTOR;
+    else if (is(word, n, "text"))
+        w->as = RT_AS_TEXT, good = take_number(s, RT_MOST_VALUES, &values);
+    else if (is(word, n, "several"))
+        w->as = RT_AS_SEVERAL, good = take_separator(s, &w->separator);
+    else
+        return read_scale(s, word, n, w);
+    w->values = (int)values;
+    return good;
+}
+
 static bool read_names(const char **s, const char *word, size_t n, RtWish *w) {
     if (is(word, n, "known")) return w->known = true;
     return is(word, n, "unknown") && (w->unknown = take_number(s, INT32_MAX, &w->rare));
@@ -89,13 +116,14 @@ static const char *read_wishes(const char *s, rt_col_kind kind, RtWish *w) {
     size_t n;
     int n_words = 0;
     while (next_word(&s, &word, &n)) {
-        bool good = kind == RT_COL_FLOAT  ? read_scale(&s, word, n, w)
+        bool good = kind == RT_COL_FLOAT  ? read_form(&s, word, n, w)
                     : kind == RT_COL_CAT  ? read_names(&s, word, n, w)
                     : kind == RT_COL_TIME ? read_row_time(word, n, w)
                                           : false;
         if (!good)
             return "behind 'float' may stand 'standard', 'plain', 'quantile', 'piecewise' or "
-                   "'piecewise 16', behind 'cat' 'unknown', 'unknown 5' or 'known', behind 'time' "
+                   "'piecewise 16', 'boolean', 'text' or 'text 64', 'vector', 'several' or "
+                   "'several |', behind 'cat' 'unknown', 'unknown 5' or 'known', behind 'time' "
                    "'row' or 'other'";
         n_words++;
     }
@@ -133,7 +161,10 @@ const char *rt_map_row_time(RtPool *pool, RtImport *how, const RtWish *wish, con
 
 RtWish rt_wish_of(const RtImport *how, const RtWish *w, const char *name) {
     RtWish got = {0};
-    bool standard = how->standardize && !rt_is_label(name);
+    bool standard = how->standardize && !rt_is_label(name) && !w->as;
+    got.as = w->as;
+    got.values = w->values;
+    got.separator = w->separator;
     got.scale = w->scaled  ? w->scale
                 : standard ? (RtScaleWish){.as = RT_SCALE_STANDARD, .free = true}
                            : got.scale;

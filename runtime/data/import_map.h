@@ -2,16 +2,21 @@
  *     races.date     time row         # or float, cat, class, id, split; row: the table's row time
  *     races.laps     float standard   # or plain, quantile, piecewise 8
  *     races.track    cat unknown 5    # or unknown, known
+ *     races.report   float text 64    # or boolean, vector, several |
  *     races.url      drop */
 #ifndef RUNTIME_IMPORT_MAP_H
 #define RUNTIME_IMPORT_MAP_H
 
+#include "encoder.h"
 #include "import.h"
 
 /* What is wished beside a kind; where nothing is, the import's options say it. */
 typedef struct RtWish {
     bool scaled; /* numbers: `scale` says how */
     RtScaleWish scale;
+    RtAs as;             /* FLOAT of cells that are no numbers: BOOLEAN, TEXT, VECTOR, SEVERAL */
+    int values;          /* .. TEXT: how many; 0 = as usual */
+    char separator;      /* .. SEVERAL */
     bool unknown, known; /* a code for names that are not there; or none */
     int64_t rare;        /* .. for names of fewer rows, too */
     bool row, other;     /* of a time: the table's rows happened then; or did not */
@@ -31,6 +36,9 @@ const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wis
 const char *rt_map_row_time(RtPool *pool, RtImport *how, const RtWish *wish, const char *table,
                             const char *column, size_t n);
 
+/* The rules that make the columns as they are; but: a table that no source has, NULL: none.  false:
+ * no memory. */
+bool rt_map_put(RtText *to, const RtDataset *d, const char *but);
 /* What a column of this name gets by its wish and the import's options: `scale`, `unknown` and
  * `rare` are set.  Labels are scaled by a wish alone, as results are told in their units. */
 RtWish rt_wish_of(const RtImport *how, const RtWish *wish, const char *name);

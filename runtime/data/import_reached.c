@@ -96,7 +96,7 @@ gnnc_status rt_import_reached(const RtDataset *d, RtReached *out, RtError *err) 
         const bool *src = out->nodes[e->src_type], *dst = out->nodes[e->dst_type];
         bool *to = RT_NEWN(pool, bool, e->count);
         if (!(out->edges[i] = to)) return rt_fail_nomem(err, "encoders");
-        for (int64_t k = 0; k < e->count; k++) to[k] = src[e->src[k]] && dst[e->dst[k]];
+        for (int64_t k = 0; k < e->count; k++) to[k] = src[e->src[k]] || dst[e->dst[k]];
     }
     return GNNC_OK;
 }

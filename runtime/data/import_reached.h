@@ -1,5 +1,6 @@
 /* Rows that training may read where nothing has a time: what the rows of part `train` lead to over
- * edges, in either direction, but not over rows and edges that are held out. */
+ * edges, in either direction, but not over rows and edges that are held out; and the edges at such
+ * rows. */
 #ifndef RUNTIME_IMPORT_REACHED_H
 #define RUNTIME_IMPORT_REACHED_H
 

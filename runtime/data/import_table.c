@@ -269,8 +269,8 @@ static void tell_of_dates(const RtCsv *t, int col, const RtFieldsWanted *wanted,
 }
 
 /* ---- the kind of a column ------------------------------------------------------- */
-static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtField *f,
-                             RtError *err) {
+static gnnc_status find_kind(RtPool *keep, RtPool *scratch, const RtCsv *t, int col,
+                             const RtFieldsWanted *wanted, RtField *f, RtError *err) {
     const char *header = t->header[col], *colon = strchr(header, ':');
     bool known;
     f->kind = RT_COL_FLOAT;
@@ -295,6 +295,8 @@ static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *want
                        t->name, (long long)t->line[dates.first_row], f->name,
                        rt_cell_quoted(cell_of(t, dates.first_row, col)).s);
     if (f->guessed) f->kind = guess_kind(t, col, &n, &dates, f);
+    if (st == GNNC_OK && f->guessed && f->kind == RT_COL_CAT)
+        st = rt_field_guess(keep, scratch, t, wanted, f, err);
     tell_of_dates(t, col, wanted, f, &dates, ambiguous);
     const RtColFacts *facts = &rt_col_facts[f->kind];
     f->matrix |= facts->n_dims == 1 && !facts->codes; /* a kind of rows, even of width 1 */
@@ -303,8 +305,8 @@ static gnnc_status find_kind(const RtCsv *t, int col, const RtFieldsWanted *want
     return st;
 }
 
-static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFieldsWanted *wanted,
-                             RtField *f, RtError *err) {
+static gnnc_status new_field(RtPool *keep, RtPool *scratch, const RtCsv *t, int col,
+                             const RtFieldsWanted *wanted, RtField *f, RtError *err) {
     const char *header = t->header[col], *colon = strchr(header, ':');
     size_t n = colon ? (size_t)(colon - header) : strlen(header);
     bool matrix = matrix_column(header, &n) == 0;
@@ -313,7 +315,7 @@ static gnnc_status new_field(RtPool *keep, const RtCsv *t, int col, const RtFiel
     f->encoder = RT_NEW(keep, RtEncoder);
     if (!f->name || !f->encoder) return rt_fail_nomem(err, t->name);
     if (!*f->name) return rt_fail(err, GNNC_E_FORMAT, "%s: row 1: a column has no name", t->name);
-    return find_kind(t, col, wanted, f, err);
+    return find_kind(keep, scratch, t, col, wanted, f, err);
 }
 
 /* ---- encoders --------------------------------------------------------------------- */
@@ -366,7 +368,7 @@ static void wait_for_split(const RtFieldsWanted *wanted, RtField *f) {
         e->unknown = true;
         e->rare = w.rare;
     }
-    if (f->kind == RT_COL_FLOAT && !f->matrix) f->scale = w.scale;
+    if (e->as == RT_AS_NUMBER && f->kind == RT_COL_FLOAT && !f->matrix) f->scale = w.scale;
 }
 
 /* Fits what rows tell of a column, but for what only those that are learned from tell. */
@@ -374,11 +376,13 @@ static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtFieldsWan
                 RtField *f) {
     RtEncoder *e = f->encoder;
     e->kind = f->kind;
-    e->as = rt_encoder_of_kind(f->kind);
+    if (!e->as) e->as = rt_encoder_of_kind(f->kind);
     e->from = f->name;
-    e->n_categories = -1;
+    if (!e->out) e->n_categories = -1;
     if (e->as == RT_AS_NUMBER) e->width = f->matrix ? f->width : 0;
-    e->gaps = e->as == RT_AS_NUMBER && !f->matrix && has_empty(t, f->first);
+    bool gaps =
+        e->as == RT_AS_NUMBER ? !f->matrix : e->as == RT_AS_BOOLEAN || e->as == RT_AS_VECTOR;
+    e->gaps = gaps && has_empty(t, f->first);
     if (e->gaps && !(f->missing = missing_encoder(keep, f->name))) return false;
     if (e->as == RT_AS_TIME && (e->form == RT_DATE_NONE || e->form == RT_DATE_ISO))
         e->form = plain_form(t, f->first);
@@ -429,9 +433,11 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
             TRY(st, rt_column_commas(t, col, wanted, err));
             last->width++;
         } else
-            TRY(st, new_field(keep, t, col, wanted, &out->v[out->n++], err));
+            TRY(st, new_field(keep, scratch, t, col, wanted, &out->v[out->n++], err));
     }
     TRY(st, check_repeated(scratch, t, out, err));
+    for (int i = 0; i < out->n; i++)
+        TRY(st, rt_field_fit(keep, scratch, t, wanted, &out->v[i], err));
     for (int i = 0; i < out->n; i++)
         if (!fit(keep, scratch, t, wanted, &out->v[i]) ||
             !rt_field_room(keep, wanted->how, t, &out->v[i]))
@@ -503,7 +509,7 @@ static RtColumn field_column(const RtField *x, int64_t n_rows) {
                   .rank = 1,
                   .shape = {n_rows},
                   .n_categories = rt_col_facts[x->kind].codes ? e->n_categories : 0,
-                  .names = e->names,
+                  .names = rt_col_facts[x->kind].codes ? e->names : NULL,
                   .encoder = e,
                   .exact = x->exact,
                   .scale = x->scale,

@@ -56,6 +56,13 @@ typedef struct RtFieldsWanted {
  * are rewritten in `t`.  Results live in `keep`. */
 gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
+/* Of a column whose kind is guessed to be CAT: is it something else?  Sets kind, why and encoder.
+ */
+gnnc_status rt_field_guess(RtPool *keep, RtPool *scratch, const RtCsv *t,
+                           const RtFieldsWanted *wanted, RtField *f, RtError *err);
+/* What the mapping wishes of cells that are no numbers, and what that leaves open. */
+gnnc_status rt_field_fit(RtPool *keep, RtPool *scratch, const RtCsv *t,
+                         const RtFieldsWanted *wanted, RtField *f, RtError *err);
 /* Can texts be a column of this kind? */
 bool rt_kind_of_cells(rt_col_kind k);
 /* The encoder of a column of keys, which stands in the table as `from`; NULL: no memory. */

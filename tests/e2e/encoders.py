@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """What made the columns of a model's data goes with its weights: other data are made alike, or refused with both sides named.
 Prints `N passed, N failed`."""
+import contextlib
+import csv
 import json
 import os
 import random
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -196,10 +199,84 @@ def refused(rows):
     check("data that say nothing", "nothing in it says how columns are made" in told, told)
 
 
+FILMS = """
+graph G { node film { title: f32[T];  genres: f32[M];  emb: f32[V];  price: f32[P];  hit: f32;  y: class[C];  split } }
+model Films(g: G; hidden: int = 8) -> f32[film, C] {
+  title = linear(hidden)
+  genres = linear(hidden)
+  emb = linear(hidden)
+  price = linear(hidden)
+  out = linear(C)
+  h = title(g.film.title) + genres(g.film.genres) + emb(g.film.emb) + price(g.film.price)
+  return out(relu(h + expand(g.film.hit, hidden)))
+}
+train Films { target film.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.02)  epochs 60  keep last }
+"""
+
+
+def films(n):
+    r = random.Random(3)
+    words = "the a of red old river moon house night sea quiet last".split()
+    for i in range(n):
+        genres = r.sample(["Drama", "War", "Kids"], r.randrange(1, 3)) + (["Noir"] if i % 3 == 2 and i % 2 else [])
+        yield {"id": i, "title": " ".join(r.choice(words) for _ in range(4)) + f" {i}", "genres": "|".join(genres),
+               "emb": "" if i % 9 == 4 else f"[{r.random():.4f}, {r.random():.4f}]", "price": 10.0 ** r.randrange(6), "hit": i % 2 == 0,
+               "y": "war" if "War" in genres else "peace", "split": ["train", "val", "test"][i % 3]}
+
+
+def database(path, rows):
+    with contextlib.closing(sqlite3.connect(path)) as d:
+        d.execute("create table film (id integer primary key, title text, genres text, emb text, price real, hit boolean, y text, split text)")
+        d.executemany("insert into film values (?, ?, ?, ?, ?, ?, ?, ?)", [[r[c] if r[c] != "" else None for c in r] for r in rows])
+        d.commit()
+    return path
+
+
+def cells_of_several_values():
+    """Texts, lists, several names, bins and booleans: of a folder and of a database, by --map, by --like, in a trained model."""
+    rows = list(films(600))
+    os.mkdir("films")
+    with open("films/film.csv", "w", encoding="utf-8", newline="") as f:
+        w = csv.DictWriter(f, rows[0])
+        w.writeheader()
+        w.writerows(rows)
+    told = run(GNNC, "import", "films", "-o", "f0", "--standardize", "--write-map", "f.map")
+    for says in ("words of a text, hashed", "several of 3 names, between '|'", "lists of numbers", "true or false"):
+        check(f"the report: {says}", says in told, told)
+    with open("f.map", encoding="utf-8") as f:
+        rules = f.read()
+    write("g.map", rules.replace("float standard", "float piecewise 4"))
+    columns = ["title", "genres", "emb", "emb_missing", "price", "hit"]
+    run(GNNC, "import", "films", "-o", "f1", "--map", "g.map", "--write-map", "h.map")
+    with open("h.map", encoding="utf-8") as f:
+        check("a map is read back", [line.split("#")[0].split() for line in f] == [line.split("#")[0].split() for line in open("g.map", encoding="utf-8")])
+    run(GNNC, "import", database("films.db", rows), "-o", "f2", "--map", "g.map")
+    run(GNNC, "import", "films.db", "-o", "f3")
+    for c in columns:
+        check(f"{c}: a database gives what a folder gives", values(f"f1/node.film.{c}.npy") == values(f"f2/node.film.{c}.npy"))
+        if c != "price":
+            check(f"{c}: found by itself", values(f"f0/node.film.{c}.npy") == values(f"f3/node.film.{c}.npy"))
+    write("films.gnn", FILMS)
+    run(GNNC, "films.gnn", "--target=cpu", "-o", "films.bin")
+    told = run("./films.bin", "--data", "f1", "--log=json", "--out", "f.st")
+    check("a model reads them", json.loads(told.strip().splitlines()[-1])["test"]["accuracy"] > 0.9, told)
+    made = {c["column"]: c["encoder"] for c in json.loads(metadata("f.st")["encoders:film"])}
+    check("they go with the weights", made["genres"]["names"] == ["<unknown>", "Drama", "Kids", "War"] and made["title"]["values"] == 64 and
+          len(made["price"]["marks"]) == 5, made)
+    run(GNNC, "import", "films.db", "-o", "f4", "--like", "f.st")
+    run(GNNC, "import", "films", "-o", "f5", "--like", "f.st")
+    for c in set(columns) - {"emb_missing"}:
+        for data in ("f4", "f5"):
+            check(f"{data}: {c} as the model has it", values(f"{data}/node.film.{c}.npy") == values(f"f1/node.film.{c}.npy"))
+    told = run("./films.bin", "eval", "--data", "f0", "--weights", "f.st", code=1)
+    check("another form is refused", "f0" in told, told)
+
+
 os.chdir(tempfile.mkdtemp())
 training()
 the_unknown_is_trained()
 other_data()
 like()
+cells_of_several_values()
 print(f"{done - len(failures)} passed, {len(failures)} failed")
 sys.exit(1 if failures else 0)
