@@ -40,12 +40,17 @@ typedef struct RtDataSource {
     bool alone;
     const int64_t *known; /* [n_syms] a subgraph that a request brings, of a model whose sizes
                              are these (-1: each tells its own); NULL: data */
+    const double
+        *at; /* the rows that are predicted are asked about then; NULL: when the data say */
 } RtDataSource;
 
 /* Binds every size that can be told without an index array: of derived
  * relations too, but those that depend on which edges are equal or on a computed condition,
  * which count as empty. */
 gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data);
+/* In the view of the data: in place of the rows that the model predicts one for each entity that is
+ * there at a date.  E_ARG: they are no entities at times.  bind_at.c */
+gnnc_status rt_bind_at(RtExec *x, RtDataset *view, double at);
 /* Then builds the relations that need no computed condition and points the DATA, MAP and
  * LOGICAL buffers at their arrays: mapped files where the element type and order allow,
  * converted copies elsewhere.  Arrays that only building needed are given back. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "runtime/data/encoder.h"
 #include "runtime/data/io.h"
 #include "runtime/data/names.h"
 #include "trainer.h"
@@ -52,6 +53,15 @@ static const char *line_text(RtPool *pool, const char *s, size_t n) {
 typedef gnnc_status NamesFrom(RtPool *pool, const char *dir, const RtTable *t, const char **names,
                               bool *has, RtError *err);
 
+/* What the data were given in memory. */
+static gnnc_status names_given(RtPool *pool, const char *dir, const RtTable *t, const char **names,
+                               bool *has, RtError *err) {
+    (void)pool, (void)dir, (void)err;
+    *has = t->names != NULL;
+    for (int64_t i = 0; i < t->count && *has; i++) names[i] = t->names[i];
+    return GNNC_OK;
+}
+
 static gnnc_status names_of_file(RtPool *pool, const char *dir, const RtTable *t,
                                  const char **names, bool *has, RtError *err) {
     *has = t->names_file != NULL;
@@ -88,11 +98,17 @@ static gnnc_status names_of_texts(RtPool *pool, const char *dir, const RtTable *
     return GNNC_OK;
 }
 
-/* A column `id` of numbers. */
+/* A key of numbers, or a column `id`. */
+static const RtColumn *key_of(const RtTable *t) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (t->columns[i].encoder && t->columns[i].encoder->as == RT_AS_KEY) return &t->columns[i];
+    return rt_table_column(t, "id");
+}
+
 static gnnc_status names_of_keys(RtPool *pool, const char *dir, const RtTable *t,
                                  const char **names, bool *has, RtError *err) {
     (void)dir;
-    const RtColumn *c = rt_table_column(t, "id");
+    const RtColumn *c = key_of(t);
     *has = c && c->kind == RT_COL_ID && c->rank == 1;
     for (int64_t i = 0; i < t->count && *has; i++)
         if (!(names[i] = rt_pool_printf(pool, "%lld", (long long)c->i64[i])))
@@ -122,7 +138,7 @@ static gnnc_status all_differ(const RtAlloc *from, const char *const *names, int
 
 gnnc_status rt_row_names(RtPool *pool, const char *dir, const RtTable *t, const char *const **to,
                          RtError *err) {
-    static NamesFrom *const from[] = {names_of_file, names_of_texts, names_of_keys};
+    static NamesFrom *const from[] = {names_given, names_of_file, names_of_texts, names_of_keys};
     const char **names = RT_NEWN(pool, const char *, t->count + 1);
     bool differ = false;
     gnnc_status st = names ? GNNC_OK : rt_fail_nomem(err, t->name);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/data/dates.h"
 #include "runtime/exec/device.h"
 #include "trainer.h"
 
@@ -37,7 +38,8 @@ RtOptions rt_options_of(const rt_program *p) {
 #define FIELD(name, standard, ...) .name = standard,
         GNNC_OPTION_MAP(FIELD, FIELD, FIELD)
 #undef FIELD
-            .ordinal = -1};
+            .asked = NAN,
+        .ordinal = -1};
     o.epochs = r->present ? r->epochs : 0;
     o.lr = r->lr;
     o.weight_decay = r->weight_decay;
@@ -147,21 +149,38 @@ static gnnc_status parse_where(gnnc_trainer *t, const char *name, RtWhere *where
     return GNNC_OK;
 }
 
-gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const char *value) {
-    RT_NOT_NULL(t, option);
-    RT_NOT_NULL(t, value);
-    rt_trainer_begin(t);
-    const Option *o;
+static gnnc_status set_where(gnnc_trainer *t, const Option *o, const char *value) {
     RtWhere where = RT_ON_ANY;
     int ordinal;
     gnnc_status st;
-    TRY(st, find(t, option, GNNC_OPTION_TEXT, &o));
-    TRY(st, parse_where(t, value, &where, &ordinal)); /* there is no other text */
+    TRY(st, parse_where(t, value, &where, &ordinal));
     TRY(st, set(t, o, value, strlen(value) + 1));
     t->options.where = where;
     t->options.ordinal = ordinal;
 out:
     return st;
+}
+
+/* "2024-06-01", or seconds; "": nothing. */
+static gnnc_status set_at(gnnc_trainer *t, const Option *o, const char *value) {
+    double at = NAN;
+    bool fits = strlen(value) < RT_OPTION_TEXT_SIZE;
+    if (*value && (!fits || !rt_cell_time(value, &at) || !isfinite(at)))
+        return rt_fail(&t->rt.err, GNNC_E_RANGE, "'at' is '%.64s': a date is expected, 2024-01-31",
+                       value);
+    gnnc_status st = set(t, o, value, strlen(value) + 1);
+    if (st == GNNC_OK) t->options.asked = at;
+    return st;
+}
+
+gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const char *value) {
+    RT_NOT_NULL(t, option);
+    RT_NOT_NULL(t, value);
+    rt_trainer_begin(t);
+    const Option *o;
+    gnnc_status st = find(t, option, GNNC_OPTION_TEXT, &o);
+    if (st != GNNC_OK) return st;
+    return index_of(o) == RT_OPTION_at ? set_at(t, o, value) : set_where(t, o, value);
 }
 
 /* ---- the list -------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ typedef struct RtOptions {
 #undef TEXT
     bool set[RT_N_OPTIONS]; /* by the host: neither a checkpoint nor what was tuned overrides it */
     RtWhere where;          /* what `device` says */
+    double asked;           /* what `at` says, in seconds; NaN = nothing */
     int ordinal;            /* .. which of the machine's; -1: that of the thread that loads */
 } RtOptions;
 

@@ -249,7 +249,8 @@ gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
 }
 
 static gnnc_status bind_sizes(gnnc_trainer *t) {
-    const RtDataSource data = {t->snapshot->data, t->options.split, t->graph_alone, NULL};
+    const RtDataSource data = {t->snapshot->data, t->options.split, t->graph_alone, NULL,
+                               isnan(t->options.asked) ? NULL : &t->options.asked};
     return rt_bind_sizes(&t->x, &t->memory, &data);
 }
 

@@ -59,6 +59,7 @@ static int run(const gnnc_program *model, int argc, char **argv) {
     RtCli c = {.program = model,
                .prog = argc > 0 ? base_name(argv[0]) : "gnnc",
                .n_epochs = -1,
+               .format = -1,
                .is.struct_size = sizeof c.is,
                .recipe.struct_size = sizeof c.recipe};
     gnnc_status st = gnnc_trainer_create(&c.t, model);

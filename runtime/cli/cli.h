@@ -40,7 +40,8 @@ typedef struct RtCli {
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     bool saved;              /* the last save succeeded */
     int log;                 /* an RtLogMode */
-    int format;              /* an RtFormat */
+    int format;              /* an RtFormat; while options are read -1: none was given */
+    char left[256];          /* the checkpoint that training leaves where none is named */
     int64_t top;             /* the most probable classes of a row; 0 = all */
     bool json, profile;
     const char *trace;            /* --trace FILE */

@@ -45,6 +45,8 @@ const RtCliOption rt_cli_options[] = {
     IN_CLI("--weights", "FILE", RT_OPT_TEXT, weights,
            "start from these weights (PyG's names, safetensors)"),
     IN_CLI("--out", "FILE", RT_OPT_TEXT, out, "train: kept weights; predict, embed: the result"),
+    OWN("--at", "DATE", "at",
+        "predict: all that a model of the future asks about, asked about then"),
     IN_CLI("--ids", "FILE", RT_OPT_TEXT, ids,
            "predict: these rows, by their ids in the data, one a line; -: standard input"),
     IN_CLI("--nodes", "FILE", RT_OPT_TEXT, nodes, "predict: these rows, by number from 0"),
@@ -267,14 +269,42 @@ static int parse_word(RtCli *c, const char *word, int at) {
                         word, access(word, F_OK) == 0 ? "; data are given by --data DIR" : "");
 }
 
+static bool asked_at(RtCli *c) {
+    return find_own(c, "at").is_set;
+}
+
+static bool ends_with(const char *s, const char *end) {
+    size_t n = s ? strlen(s) : 0, k = strlen(end);
+    return n > k && strcmp(s + n - k, end) == 0;
+}
+
+/* Where none is asked for, the file's name says it. */
+static void choose_format(RtCli *c) {
+    if (c->format >= 0) return;
+    c->format = c->command != RT_CMD_PREDICT  ? RT_FORMAT_NPY
+                : ends_with(c->out, ".csv")   ? RT_FORMAT_CSV
+                : ends_with(c->out, ".jsonl") ? RT_FORMAT_JSONL
+                                              : RT_FORMAT_NPY;
+}
+
+/* Where none are named, those that train left here. */
+static void choose_weights(RtCli *c) {
+    int n = snprintf(c->left, sizeof c->left, "%s.ckpt", c->is.name);
+    if (c->weights || n >= (int)sizeof c->left || access(c->left, R_OK) != 0) return;
+    c->weights = c->left;
+    if (c->log != RT_LOG_NONE) fprintf(stderr, "%s: weights: %s\n", c->prog, c->left);
+}
+
 static int check_predict(RtCli *c) {
-    const char *of_predict = c->ids      ? "--ids"
-                             : c->nodes  ? "--nodes"
-                             : c->format ? "--format"
-                             : c->top    ? "--top"
-                                         : NULL;
+    const char *of_predict = c->ids           ? "--ids"
+                             : c->nodes       ? "--nodes"
+                             : asked_at(c)    ? "--at"
+                             : c->format >= 0 ? "--format"
+                             : c->top         ? "--top"
+                                              : NULL;
     if (of_predict && c->command != RT_CMD_PREDICT)
         return rt_cli_usage(c, "%s is for 'predict'", of_predict);
+    choose_format(c);
     if (c->ids && c->nodes) return rt_cli_usage(c, "--ids and --nodes exclude each other");
     if (c->top && c->format == RT_FORMAT_NPY)
         return rt_cli_usage(c, "--top is of --format=csv and --format=jsonl");
@@ -294,8 +324,10 @@ static int check_needs(RtCli *c) {
         return rt_cli_usage(c, "bench times at least one step: --epochs N");
     bool uses =
         c->command == RT_CMD_EVAL || c->command == RT_CMD_PREDICT || c->command == RT_CMD_EMBED;
+    if (uses) choose_weights(c);
     if (uses && !c->weights)
-        return rt_cli_usage(c, "--weights FILE is needed: a checkpoint or PyG's weights");
+        return rt_cli_usage(
+            c, "--weights FILE is needed: a checkpoint or PyG's weights (there is no %s)", c->left);
     if (c->command == RT_CMD_INFO && c->weights && !c->data)
         return rt_cli_usage(c, "info --weights tells whether they fit: --data DIR is needed");
     if (c->command == RT_CMD_EMBED && !c->layer)

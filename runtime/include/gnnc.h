@@ -397,6 +397,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(batch, 0, 1, INT32_MAX, "rows that a step learns from, of a sampled model")                \
     INT(split, 0, 0, INT32_MAX, "which of the data's splits, from 0")                              \
     TEXT(device, "auto", "where to run: auto, cpu, cuda, cuda:N")                                  \
+    TEXT(at, "", "a date: of a model of the future, all that it asks about are asked about then")  \
     INT(threads, 0, 0, 4096, "0 = one per core; results do not depend on it")                      \
     INT(workers, -1, -1, 16, "threads that make batches ahead, -1 = the model's; as threads")      \
     INT(serial_ns, -1, -1, INT64_MAX,                                                              \
@@ -423,6 +424,11 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
 /* More of some:
  *   device       auto: cuda where the model was compiled for it and a GPU can be used, else cpu.
  *                GNNC_E_MISSING: not compiled for that
+ *   at           2024-01-31, 2024-01-31 10:00:00, or seconds since 1970; "": as the data say.  In
+ *                place of the rows that the model learned of (each an entity at a time, as gnnc
+ *                import --predict makes them) there is one for each entity whose row is there by
+ *                then, in their order, and without a label.  GNNC_E_RANGE: no date; load is
+ *                GNNC_E_ARG where the model's rows are others
  *   map          the mapped files must not shrink or change while the trainer lives: the process
  *                gets SIGBUS (the library installs no handler), or other values.  What indexes is
  *                always read.  gnnc_trainer_main sets 1

@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     batch: int
     split: int
     device: str
+    at: str
     threads: int
     workers: int
     serial_ns: int
