@@ -355,6 +355,7 @@ static const CliCommand commands[] = {
     {"check", "check FILE.gnn..", "report mistakes, write nothing"},
     {"opt", "opt FILE.gir --passes=A,B,..", "run passes on textual IR"},
     {"import", "import ..", "make a data directory (gnnc import --help)"},
+    {"export", "export ..", "write predictions into a database (gnnc export --help)"},
     {"help", "help [man|bash|zsh|fish]", "this; the manual page; a shell's completions"},
 };
 
@@ -537,7 +538,8 @@ static const char *check_files(Arena *a, const CliOptions *o) {
     if (o->action == ACT_CHECK || o->files.n == 1) return NULL;
     return strpbrk(o->files.v[0], "./")
                ? arena_printf(a, "one file at a time: '%s' is one too many", o->files.v[1])
-               : arena_printf(a, "'%s' is no command (check, opt, import, help) and no file",
+               : arena_printf(a,
+                              "'%s' is no command (check, opt, import, export, help) and no file",
                               o->files.v[0]);
 }
 

@@ -1,6 +1,7 @@
 /* gnnc: the command line.  Only this file chooses an exit status: 0 done, 1 a diagnosed mistake, 2
  * a wrong command line. */
 #include "frontend/cli.h"
+#include "frontend/source/export.h"
 #include "frontend/source/source.h"
 
 #include <string.h>
@@ -39,6 +40,8 @@ static void run(Ctx *c, void *arg) {
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "import") == 0) /* has a command line of its own */
         return gnnc_import_main(argc - 1, argv + 1, source_databases, stdout, stderr);
+    if (argc > 1 && strcmp(argv[1], "export") == 0)
+        return gnnc_export_main(argc - 1, argv + 1, stdout, stderr);
     Ctx c;
     Call j = {.argc = argc, .argv = argv};
     bool began = ctx_init(&c, NULL);

@@ -1,7 +1,8 @@
 /* Rows that are asked about at a date.  A model of questions about the future (docs/data.md,
  * "Tasks") learns of a table with a row for each entity and time.  In place of it stands one whose
  * rows are all entities that are there at the date, without labels; so that nothing but this table
- * differs from what the model learned of.  What is changed is the trainer's own view of the data. */
+ * differs from what the model learned of.  What is changed is the trainer's own view of the data.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -71,11 +72,12 @@ static gnnc_status find_edges(Asking *a) {
     const rt_space *entity = &p->spaces[p->spaces[a->edges].dst];
     a->entity = rt_dataset_nodes(a->d, entity->name);
     if (a->entity) return GNNC_OK;
-    return rt_fail(&a->x->rt->err, GNNC_E_MISSING, "%s: no node type '%s'",
-                   a->x->rt->bound->dir, entity->name);
+    return rt_fail(&a->x->rt->err, GNNC_E_MISSING, "%s: no node type '%s'", a->x->rt->bound->dir,
+                   entity->name);
 }
 
-/* ---- what stands in its place ----------------------------------------------------------------- */
+/* ---- what stands in its place -----------------------------------------------------------------
+ */
 /* The entities that are there: as an import asks about them. */
 static gnnc_status make_rows(Asking *a) {
     const rt_program *p = a->x->program;

@@ -230,6 +230,21 @@ def postgres(server):
     server.sql("INSERT INTO odd (k, at) VALUES ('00000000-0000-0000-0000-000000000002', 'infinity')")
     refused("a time that is none", f"postgresql://gnnc@/postgres?host={server.at}",
             "odd: row 2: key '00000000-0000-0000-0000-00000000000..': column 'at': 'infinity' is not a time")
+    with open("scores.csv", "w", encoding="utf-8") as f:
+        f.write('id,text,p\n1,"a\tb\\\nc",0.5\n2,,nan\n')
+    rc, told = run(GNNC, "export", "scores.csv", "--into", address, "--table", "Scores of May")
+    check("predictions into PostgreSQL", rc == 0, told)
+    server.sql("""DO $$ BEGIN ASSERT (SELECT string_agg(concat_ws('|', id, text, p), ';' ORDER BY id) FROM "Scores of May") = E'1|a\\tb\\\\\\nc|0.5;2';
+        ASSERT (SELECT count(*) FROM "Scores of May" WHERE text IS NULL AND p IS NULL) = 1; END $$""", "shop")
+    for options, says in (((), "already exists"), (("--append",), None), (("--replace",), None)):
+        rc, told = run(GNNC, "export", "scores.csv", "--into", address, "--table", "Scores of May", *options)
+        check(f"export {options}", (rc, says is None or says in told) == (says is not None, True), told)
+    server.sql("""DO $$ BEGIN ASSERT (SELECT count(*) FROM "Scores of May") = 2; END $$; CREATE TABLE one (id BIGINT PRIMARY KEY CHECK (id < 2))""", "shop")
+    with open("two.csv", "w", encoding="utf-8") as f:
+        f.write("id\n1\n2\n")
+    rc, told = run(GNNC, "export", "two.csv", "--into", address, "--table", "one", "--append")
+    check("a row that PostgreSQL refuses", rc == 1 and "violates check constraint" in told and "secret" not in told, told)
+    server.sql("DO $$ BEGIN ASSERT (SELECT count(*) FROM one) = 0; END $$", "shop")
     refused("no such database", f"postgresql://gnnc:secret@/none?host={server.at}", 'database "none" does not exist')
     refused("no such server", "postgresql://gnnc:secret@/none?host=/nowhere", "No such file or directory")
     check("no password is told", "secret" not in imports("postgresql://gnnc:secret@/none?host=/nowhere", "nothing")[1])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A model of the future at work: the two command lines from a database to predictions at a date, later rows of the database
-without a rebuild.  usage: operation.py GNNC TOP.  Prints `N passed, N failed`."""
+without a rebuild, and predictions back into it.  usage: operation.py GNNC TOP.  Prints `N passed, N failed`."""
 import csv
 import datetime
 import filecmp
@@ -114,6 +114,48 @@ def later():
     check("rows that came are", not filecmp.cmp("one.csv", "later.csv", False) and len(read("later.csv")) == 120)
 
 
+def table(query, database="shop.sqlite"):
+    db = sqlite3.connect(database)
+    rows = db.execute(query).fetchall()
+    db.close()
+    return rows
+
+
+def exported():
+    """Back into the database, whole or not at all."""
+    sh("gnnc export churn.csv --into shop.sqlite --table 'to come back'")
+    want = [(int(r["id"]), r["prediction"], float(r["probability_no"]), float(r["probability_yes"])) for r in read("churn.csv")]
+    all_rows = 'SELECT * FROM "to come back"'
+    check("predictions are in the database", table(all_rows) == want, table(all_rows)[:2])
+    check("with their types", [t for _, _, t, *_ in table('PRAGMA table_info("to come back")')] == ["INTEGER", "TEXT", "REAL", "REAL"])
+    check("they join their customers", table('SELECT count(*) FROM customer JOIN "to come back" USING (id)') == [(120,)])
+    check("a table that is there", "already exists" in sh("gnnc export churn.csv --into shop.sqlite --table 'to come back'", 1))
+    sh("gnnc export then.csv --into=shop.sqlite '--table=to come back' --append")
+    check("rows are added", table(all_rows)[:120] == want and len(table(all_rows)) == 240)
+    sh("gnnc export churn.csv --into shop.sqlite --table 'to come back' --replace")
+    check("rows are replaced", table(all_rows) == want)
+    with open("odd.csv", "w", encoding="utf-8") as f:
+        f.write('key,"a ""b""",x\n007,"tab\t\\N",nan\n8,,1e3\n')
+    sh("gnnc export odd.csv --into shop.sqlite --table odd")
+    check("texts that are no numbers", table("SELECT * FROM odd") == [("007", "tab\t\\N", None), ("8", None, 1000.0)], table("SELECT * FROM odd"))
+    db = sqlite3.connect("shop.sqlite")
+    db.execute("CREATE TABLE strict (id INTEGER PRIMARY KEY, name TEXT)")
+    db.commit()
+    db.close()
+    with open("twice.csv", "w", encoding="utf-8") as f:
+        f.write("id,name\n1,a\n2,b\n1,c\n")
+    check("a row that the database refuses", "twice.csv: row 4: UNIQUE constraint failed" in
+          sh("gnnc export twice.csv --into shop.sqlite --table strict --append", 1) and table("SELECT * FROM strict") == [])
+    for command, says, code in (("none.csv --into shop.sqlite --table t", "none.csv", 1), ("churn.csv --into none.sqlite --table t", "unable to open", 1),
+                                ("churn.csv --into data/shop --table t", "no SQLite database", 1), ("churn.csv --into shop.sqlite", "which table", 2),
+                                ("churn.csv --table t", "where to", 2), ("churn.csv --wings", "unknown option --wings", 2)):
+        check(f"refused: {command}", says in sh(f"gnnc export {command}", code))
+    with open("cut.csv", "w", encoding="utf-8") as f:
+        f.write("id,name\n1,a\n2\n")
+    check("a row that lacks cells", "cut.csv: row 3: " in sh("gnnc export cut.csv --into shop.sqlite --table cut", 1) and
+          table("SELECT count(*) FROM sqlite_master WHERE name = 'cut'") == [(0,)])
+
+
 def others():
     """Rows that are no entities at times, and a model that is trained elsewhere."""
     with open("shop.gnn", encoding="utf-8") as f:
@@ -137,6 +179,7 @@ def main():
         return "GNNC_CI" in os.environ
     dates(two_commands())
     later()
+    exported()
     others()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)

@@ -1,0 +1,166 @@
+/* The command line of `gnnc export`, and what the columns of a file become. */
+#include "export.h"
+
+#include <string.h>
+
+#include "source.h"
+
+#if !SOURCE_HAVE_SQLITE
+#define source_sqlite_write NULL
+#endif
+#if !SOURCE_HAVE_POSTGRES
+#define source_postgres_write NULL
+#endif
+
+typedef gnnc_status WriteDatabase(const char *database, const Export *x, RtError *err);
+static WriteDatabase *const writers[] = {source_sqlite_write, source_postgres_write};
+
+static const char usage[] =
+    "usage: gnnc export FILE.csv --into DATABASE --table NAME [--append | --replace]\n"
+    "\n"
+    "Writes the rows of a file, predictions say, into a table of an SQLite or PostgreSQL database\n"
+    "(shop.sqlite, postgresql://..), in one transaction: where a row fails, none is there.\n"
+    "\n"
+    "  --into DATABASE  as of gnnc import\n"
+    "  --table NAME     a new table, with the file's columns: whole numbers, numbers or texts\n"
+    "  --append         .. or one that is there, which has columns of these names\n"
+    "  --replace        .. or in place of one that is there\n"
+    "  --help           or -h: print this\n";
+
+typedef struct {
+    const char *file, *database, *table;
+    bool append, replace, help;
+} Options;
+
+/* ---- columns ------------------------------------------------------------------------------ */
+static bool is_no_number(const char *cell) {
+    return strcmp(cell, "nan") == 0 || strcmp(cell, "NaN") == 0;
+}
+
+bool export_is_null(const Export *x, int column, const char *cell) {
+    return !*cell || (x->type[column] != EXPORT_TEXT && is_no_number(cell));
+}
+
+/* Of all its cells; one without any is of texts. */
+static ExportType type_of(const RtCsv *t, int column) {
+    bool whole = true, number = true;
+    int64_t n = 0;
+    for (int64_t i = 0; i < t->n_rows && number; i++) {
+        const char *cell = t->cell[i * t->n_columns + column];
+        int64_t v;
+        double x;
+        if (!*cell || is_no_number(cell)) continue;
+        n++;
+        whole = whole && rt_cell_key(cell, &v);
+        number = whole || (rt_cell_number(cell, &x) && (cell[0] != '0' || cell[1] == '.' ||
+                                                        !cell[1] || strchr("eE", cell[1])));
+    }
+    return !n || !number ? EXPORT_TEXT : whole ? EXPORT_INTEGER : EXPORT_REAL;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+static void on_bad_row(void *user, const char *file, int64_t line, const char *what) {
+    RtError *first = user;
+    if (!first->text[0])
+        rt_fail(first, GNNC_E_FORMAT, "%s: row %lld: %s", file, (long long)line, what);
+}
+
+static gnnc_status write_rows(const Options *o, WriteDatabase *write, RtPool *pool, RtCsv *csv,
+                              RtError *err) {
+    RtBytes text;
+    RtError bad = {""};
+    gnnc_status st;
+    TRY(st, rt_file_map(pool, o->file, &text, err));
+    TRY(st, rt_csv_parse(pool, text, o->file, RT_HEADER_YES, on_bad_row, &bad, csv, err));
+    if (bad.text[0]) return rt_fail(err, GNNC_E_FORMAT, "%s; nothing is written", bad.text);
+    ExportType *type = RT_NEWN(pool, ExportType, csv->n_columns);
+    if (!type) return rt_fail_nomem(err, o->file);
+    for (int i = 0; i < csv->n_columns; i++) type[i] = type_of(csv, i);
+    Export x = {o->table, csv, type,
+                o->append    ? EXPORT_APPEND
+                : o->replace ? EXPORT_REPLACE
+                             : EXPORT_STOP};
+    st = write(o->database, &x, err);
+out:
+    return st;
+}
+
+static int export_file(const Options *o, FILE *out, FILE *err) {
+    RtPool pool;
+    RtError e = {""};
+    RtCsv csv = {.n_rows = 0};
+    gnnc_status st = GNNC_E_ARG;
+    const ImportDatabase *d = source_databases;
+    while (d->name && !d->takes(o->database)) d++;
+    rt_pool_init(&pool, NULL);
+    if (!d->name)
+        rt_fail(&e, st, "%s: no SQLite database, and no address of a PostgreSQL server",
+                o->database);
+    else if (!d->open)
+        rt_fail(&e, st, "%s databases are not written: this gnnc was built without %s", d->name,
+                d->library);
+    else
+        st = write_rows(o, writers[d - source_databases], &pool, &csv, &e);
+    if (st == GNNC_OK)
+        fprintf(out, "%s: %lld rows into '%s'\n", o->file, (long long)csv.n_rows, o->table);
+    else
+        fprintf(err, "gnnc export: error: %s\n", e.text);
+    rt_pool_free(&pool);
+    return st == GNNC_OK ? 0 : 1;
+}
+
+/* ---- the command line -------------------------------------------------------------------------
+ */
+/* "--table T", "--table=T"; NULL: another argument. */
+static const char **text_option(Options *o, const char *arg, const char **value) {
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {{"--into", &o->database}, {"--table", &o->table}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        size_t n = strlen(texts[i].name);
+        if (strncmp(arg, texts[i].name, n) != 0 || (arg[n] && arg[n] != '=')) continue;
+        *value = arg[n] ? arg + n + 1 : NULL;
+        return texts[i].to;
+    }
+    return NULL;
+}
+
+static bool flag(Options *o, const char *arg) {
+    if (strcmp(arg, "--append") == 0) return o->append = true;
+    if (strcmp(arg, "--replace") == 0) return o->replace = true;
+    if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return o->help = true;
+    return false;
+}
+
+static bool parse(int argc, char **argv, Options *o, FILE *err) {
+    for (int i = 1; i < argc; i++) {
+        const char *value = NULL, **to = text_option(o, argv[i], &value);
+        if (to && !value) value = i + 1 < argc ? argv[++i] : NULL;
+        if (to && !value) return fprintf(err, "gnnc export: %s needs a value\n", argv[i]), false;
+        if (to)
+            *to = value;
+        else if (argv[i][0] == '-' && !flag(o, argv[i]))
+            return fprintf(err, "gnnc export: unknown option %s\n", argv[i]), false;
+        else if (argv[i][0] != '-' && o->file)
+            return fprintf(err, "gnnc export: one file too many: %s\n", argv[i]), false;
+        else if (argv[i][0] != '-')
+            o->file = argv[i];
+    }
+    if (o->help) return true;
+    const char *lacks = !o->file                             ? "no file is named"
+                        : !o->database                       ? "where to? --into DATABASE"
+                        : !o->table || !*o->table            ? "which table? --table NAME"
+                        : strlen(o->table) > 63              ? "the table's name is too long"
+                        : o->append && o->replace            ? "--append and --replace exclude each other"
+                                                             : NULL;
+    return !lacks || (fprintf(err, "gnnc export: %s\n", lacks), false);
+}
+
+int gnnc_export_main(int argc, char **argv, FILE *out, FILE *err) {
+    Options o = {.file = NULL};
+    if (!parse(argc, argv, &o, err))
+        return fputs("'gnnc export --help' lists the options\n", err), 2;
+    if (o.help) return fputs(usage, out), 0;
+    return export_file(&o, out, err);
+}
