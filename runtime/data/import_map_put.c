@@ -33,7 +33,13 @@ static void put_float(const RtEncoder *e, char *to, size_t n) {
     }
 }
 
-static void put_what(const RtColumn *c, char *to, size_t n) {
+/* Of a time: whether the table's rows happened then. */
+static const char *role_of(const RtTable *t, const RtColumn *c) {
+    if (!t->time) return "";
+    return !*t->time ? "other" : strcmp(t->time, c->name) == 0 ? "row" : "";
+}
+
+static void put_what(const RtTable *t, const RtColumn *c, char *to, size_t n) {
     const RtEncoder *e = c->encoder;
     int at = snprintf(to, n, "%s ", rt_col_kind_name(c->kind));
     if (c->kind == RT_COL_FLOAT && !e->width)
@@ -42,6 +48,8 @@ static void put_what(const RtColumn *c, char *to, size_t n) {
         snprintf(to + at, n - (size_t)at, "unknown %lld", (long long)e->rare);
     else if (c->kind == RT_COL_CAT)
         snprintf(to + at, n - (size_t)at, "%s", e->unknown ? "unknown" : "known");
+    else if (c->kind == RT_COL_TIME)
+        snprintf(to + at, n - (size_t)at, "%s", role_of(t, c));
     else
         to[at - 1] = '\0';
 }
@@ -58,7 +66,7 @@ static bool put_table(RtText *to, const RtTable *t) {
         const RtColumn *c = &t->columns[i];
         char what[80], name[140];
         if (!is_said(c)) continue;
-        put_what(c, what, sizeof what);
+        put_what(t, c, what, sizeof what);
         snprintf(name, sizeof name, "%.64s.%.64s", t->name, c->encoder->from);
         ok = rt_text_printf(to, "%-32s %-20s%s%s\n", name, what, c->why ? " # " : "",
                             c->why ? c->why : "");
