@@ -3,7 +3,9 @@
 Prints `N passed, N failed`."""
 import contextlib
 import csv
+import datetime
 import json
+import math
 import os
 import random
 import sqlite3
@@ -272,11 +274,73 @@ def cells_of_several_values():
     check("another form is refused", "f0" in told, told)
 
 
+TIMES = """
+import "layers/time.gnn"
+graph G { node n timeless { t: time;  y: f32[O];  split } }
+model Times(g: G) -> f32[n, O] {
+  when = calendar(O, harmonics = 2)
+  old = age(O)
+  return when(g.n.t) + old(f32(1e9 - g.n.t))
+}
+train Times { target n.y  loss mse  optimizer sgd(lr = 0.1)  epochs 1  keep last }
+"""
+
+
+def tensors(path):
+    """{name: rows}"""
+    data = values(path)
+    n = struct.unpack("<Q", data[:8])[0]
+    found = {}
+    for name, t in json.loads(data[8:8 + n]).items():
+        if name != "__metadata__":
+            a, b = (8 + n + at for at in t["data_offsets"])
+            flat = struct.unpack(f"<{(b - a) // 4}f", data[a:b])
+            width = t["shape"][-1]
+            found[name] = [flat[i:i + width] for i in range(0, len(flat), width)]
+    return found
+
+
+def times():
+    """The calendar is Python's, from year 1 to 9999; what is later than it is asked at, or unknown, is not seen."""
+    r = random.Random(4)
+    first = datetime.datetime(1970, 1, 1)
+    moments = [datetime.datetime(*d) for d in ((1, 1, 1), (1600, 2, 29), (1900, 3, 1), (1969, 12, 31, 23), (2000, 2, 29, 12), (2001, 9, 9, 1), (9999, 12, 31))]
+    moments += [first + datetime.timedelta(hours=r.randrange(-800000, 1200000)) for _ in range(150)]
+    seconds = [(m - first) // datetime.timedelta(seconds=1) for m in moments]
+    with open("t.csv", "w", encoding="utf-8") as f:
+        f.write("id,t,y.0,y.1,y.2,split\n" + "".join(f"{i},{s},0,0,1,train\n" for i, s in enumerate(seconds + [""])))
+    write("t.e.csv", "src,dst\n0,1\n")
+    run(GNNC, "import", "t.csv", "t.e.csv", "-o", "t.d", "--node", "n", "--kind", "t=time")
+    write("times.gnn", TIMES)
+    run(GNNC, "times.gnn", "--target=cpu", "-o", "times")
+    run("./times", "--data", "t.d", "--log=none", "--out", "t.st", "--epochs", 0)
+    run("./times", "predict", "--data", "t.d", "--weights", "t.st", "--out", "t.npy")
+    w = tensors("t.st")
+    got = struct.unpack(f"<{3 * len(moments) + 3}f", values("t.npy")[-12 * len(moments) - 12:])
+
+    def dot(what, row, x):
+        return sum(a * b for a, b in zip(w[f"{what}.table.weight"][row], x)) + w[f"{what}.table.bias"][0][row]
+
+    worst = 0.0
+    for i, s in enumerate(seconds + [math.nan]):
+        calendar, age = [0.0] * 16, [0.0] * 4
+        if s == s:
+            m = moments[i]
+            parts = [(m.month - 3) % 12 / 12, (m.day - 1) / 31, m.isoweekday() % 7 / 7, m.hour / 24]
+            calendar = [f(2 * math.pi * k * p) for p in parts for f in (math.sin, math.cos) for k in (1, 2)]
+        if s <= 1e9:
+            days = struct.unpack("f", struct.pack("f", 1e9 - s))[0] / 86400
+            age = [math.log1p(days) / 5 - 1, math.exp(-days / 7), math.exp(-days / 30), math.exp(-days / 365)]
+        worst = max([worst] + [abs(got[3 * i + k] - dot("when", k, calendar) - dot("old", k, age)) for k in range(3)])
+    check("times as Python has them", worst < 2e-5, worst)
+
+
 os.chdir(tempfile.mkdtemp())
 training()
 the_unknown_is_trained()
 other_data()
 like()
 cells_of_several_values()
+times()
 print(f"{done - len(failures)} passed, {len(failures)} failed")
 sys.exit(1 if failures else 0)
