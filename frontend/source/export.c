@@ -52,8 +52,8 @@ static ExportType type_of(const RtCsv *t, int column) {
         if (!*cell || is_no_number(cell)) continue;
         n++;
         whole = whole && rt_cell_key(cell, &v);
-        number = whole || (rt_cell_number(cell, &x) && (cell[0] != '0' || cell[1] == '.' ||
-                                                        !cell[1] || strchr("eE", cell[1])));
+        bool code = *cell == '0' && cell[1] >= '0' && cell[1] <= '9'; /* 007.5 is no number */
+        number = whole || (!code && rt_cell_number(cell, &x));
     }
     return !n || !number ? EXPORT_TEXT : whole ? EXPORT_INTEGER : EXPORT_REAL;
 }
@@ -148,12 +148,12 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
             o->file = argv[i];
     }
     if (o->help) return true;
-    const char *lacks = !o->file                             ? "no file is named"
-                        : !o->database                       ? "where to? --into DATABASE"
-                        : !o->table || !*o->table            ? "which table? --table NAME"
-                        : strlen(o->table) > 63              ? "the table's name is too long"
-                        : o->append && o->replace            ? "--append and --replace exclude each other"
-                                                             : NULL;
+    const char *lacks = !o->file                  ? "no file is named"
+                        : !o->database            ? "where to? --into DATABASE"
+                        : !o->table || !*o->table ? "which table? --table NAME"
+                        : strlen(o->table) > 63   ? "the table's name is too long"
+                        : o->append && o->replace ? "--append and --replace exclude each other"
+                                                  : NULL;
     return !lacks || (fprintf(err, "gnnc export: %s\n", lacks), false);
 }
 

@@ -31,9 +31,8 @@ static gnnc_status tell(Write *w, const char *sql, ExecStatusType wanted) {
 }
 
 static gnnc_status make_table(Write *w) {
-    static const char *const type[] = {[EXPORT_INTEGER] = " BIGINT",
-                                       [EXPORT_REAL] = " DOUBLE PRECISION",
-                                       [EXPORT_TEXT] = " TEXT"};
+    static const char *const type[] = {
+        [EXPORT_INTEGER] = " BIGINT", [EXPORT_REAL] = " DOUBLE PRECISION", [EXPORT_TEXT] = " TEXT"};
     SourceSql drop = {.pool = &w->pool}, sql = {.pool = &w->pool};
     gnnc_status st = GNNC_OK;
     if (w->x->onto == EXPORT_APPEND) return GNNC_OK;
