@@ -82,12 +82,13 @@ static void comment(Host *h) {
     host_title(&text);
     host_printf(&text, "\n    gnnc_%s, &%s)    (gnnc.h)\n",
                 how->serve ? "model_create(&m" : "trainer_create(&t", host_symbol(h));
-    host_describe(&text,
-                  !how->serve        ? "gnnc_trainer_predict"
-                  : how->train_links ? "gnnc_session_predict_links"
-                                     : "gnnc_session_predict",
-                  how->serve ? "gnnc_session_embed, by that name"
-                             : "gnnc_trainer_embed, by that name");
+    host_describe(
+        &text,
+        !how->serve                                           ? "gnnc_trainer_predict"
+        : how->brought.n || (how->train_links && how->n_hops) ? "gnnc_session_predict_pairs"
+        : how->train_links                                    ? "gnnc_session_predict_links"
+                                                              : "gnnc_session_predict",
+        how->serve ? "gnnc_session_embed, by that name" : "gnnc_trainer_embed, by that name");
     put_comment(h, text.b.s);
 }
 

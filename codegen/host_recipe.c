@@ -91,6 +91,7 @@ void host_sampling_tables(Host *h) {
     emit_fanouts(h, s);
     emit_column_ids(h, "sample_weights", s->weights.v, s->weights.n);
     emit_column_ids(h, "sample_times", s->times.v, s->times.n);
+    emit_column_ids(h, "sample_brought", s->brought.v, s->brought.n);
 }
 
 /* Of what there is a row: a label, or, where rows are served, a prediction. */
@@ -123,6 +124,8 @@ void host_sampling(Host *h) {
     field_ENUM(h, "weights", s->weights.n ? "sample_weights" : "NULL");
     field_INT(h, "n_times", s->times.n);
     field_ENUM(h, "times", s->times.n ? "sample_times" : "NULL");
+    field_INT(h, "n_brought", s->brought.n);
+    field_ENUM(h, "brought", s->brought.n ? "sample_brought" : "NULL");
     field_INT(h, "label", label ? label->id : -1);
     field_INT(h, "split", split ? split->id : -1);
     host_puts(h, "    },\n");

@@ -315,6 +315,7 @@ typedef struct {
     int n_hops;          /* 0: batches of whole graphs or clusters */
     VEC(SampleRel) rels; /* of every relation that space_is_sampled */
     VEC(Column *) weights, times;
+    VEC(Column *) brought; /* of drawn links, whose values come with who asks for their scores */
     Span span;
 } Sampling;
 

@@ -437,6 +437,16 @@ static bool sampled_column(Parser *p, bool weight) {
     return true;
 }
 
+static bool brought_column(Parser *p) {
+    Column *c;
+    Span at = p->tok.span;
+    if (!parse_column(p, &c)) return false;
+    if (!space_is_drawn(c->space))
+        return parse_fail(p, DIAG_E0403, at, "a column that is brought is one of a step's links");
+    vec_push(p->a, &p->m->recipe.sample.brought, c);
+    return true;
+}
+
 static bool recipe_line(Parser *p) {
     const char *name = NULL;
     Span at = p->tok.span;
@@ -448,6 +458,7 @@ static bool recipe_line(Parser *p) {
     if (strcmp(name, "fanout") == 0) return fanout_stmt(p);
     if (strcmp(name, "weight") == 0) return sampled_column(p, true);
     if (strcmp(name, "time") == 0) return sampled_column(p, false);
+    if (strcmp(name, "brought") == 0) return brought_column(p);
     for (int i = 0; i < text_n_recipe; i++)
         if (strcmp(text_recipe[i].name, name) == 0)
             return parse_expect(p, '=') && recipe_value(p, &text_recipe[i]);

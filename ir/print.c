@@ -277,6 +277,14 @@ static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
     sb_puts(b, "\n");
 }
 
+static void print_columns(StrBuf *b, const char *what, Column *const *c, int n) {
+    for (int i = 0; i < n; i++) {
+        sb_printf(b, "    %s ", what);
+        print_column_name(b, c[i]);
+        sb_puts(b, "\n");
+    }
+}
+
 static void print_sampling(StrBuf *b, const Sampling *s) {
     for (int i = 0; s->n_hops && i < s->rels.n; i++) {
         sb_puts(b, "    fanout ");
@@ -288,12 +296,9 @@ static void print_sampling(StrBuf *b, const Sampling *s) {
         }
         sb_puts(b, "]\n");
     }
-    for (int i = 0; i < s->weights.n + s->times.n; i++) {
-        bool weight = i < s->weights.n;
-        sb_puts(b, weight ? "    weight " : "    time ");
-        print_column_name(b, weight ? s->weights.v[i] : s->times.v[i - s->weights.n]);
-        sb_puts(b, "\n");
-    }
+    print_columns(b, "weight", s->weights.v, s->weights.n);
+    print_columns(b, "time", s->times.v, s->times.n);
+    print_columns(b, "brought", s->brought.v, s->brought.n);
 }
 
 static void print_recipe(StrBuf *b, const Recipe *r) {

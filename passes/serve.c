@@ -30,8 +30,7 @@
 #include <string.h>
 
 /* ---- what is made row by row -------- */
-/* Rows of the data, and dimensions that are as long as there are some. */
-static bool is_rows(const Space *s) {
+bool pass_serve_is_rows(const Space *s) {
     return s->kind != SP_DIM || expr_counts_rows(s->size);
 }
 
@@ -52,7 +51,7 @@ static bool is_drawn_along(const Module *m, const Space *s) {
 }
 
 static bool is_in_batches(const Module *m, const Space *s) {
-    if (!is_rows(s)) return true;
+    if (!pass_serve_is_rows(s)) return true;
     if (s->kind == SP_NODE) return !brings_graphs(m) || s->graph;
     if (s->kind == SP_GRAPH) return brings_graphs(m);
     return s->kind == SP_EDGE && is_drawn_along(m, s);
@@ -60,7 +59,7 @@ static bool is_in_batches(const Module *m, const Space *s) {
 
 static int n_row_spaces(const Type *t) {
     int n = 0;
-    for (int i = 0; i < t->rank; i++) n += is_rows(t->dim[i]);
+    for (int i = 0; i < t->rank; i++) n += pass_serve_is_rows(t->dim[i]);
     return n;
 }
 
@@ -70,10 +69,9 @@ static bool has_batch_type(const Module *m, const Type *t) {
     return n_row_spaces(t) <= 1;
 }
 
-/* Is a number of rows, or a row's own number, what it gives? */
-static bool tells_rows(const Op *op) {
+bool pass_serve_tells_rows(const Op *op) {
     for (int i = 0; i < op->n_over; i++)
-        if (is_rows(op->over[i])) return true;
+        if (pass_serve_is_rows(op->over[i])) return true;
     if (op->kind == OP_IOTA) return n_row_spaces(&op->type) > 0;
     return op->kind == OP_INDEX && op->map->kind != MAP_COL;
 }
@@ -88,10 +86,11 @@ static bool is_map_of_rows(const Module *m, const Map *map) {
 }
 
 /* Row spaces of operands that the result lacks: it sums over them. */
-static bool loses_rows(const Op *op) {
+bool pass_serve_loses_rows(const Op *op) {
     for (int i = 0; i < op->n_in && !op->map; i++)
         for (int d = 0; d < op->in[i]->type.rank; d++)
-            if (is_rows(op->in[i]->type.dim[d]) && !type_has(&op->type, op->in[i]->type.dim[d]))
+            if (pass_serve_is_rows(op->in[i]->type.dim[d]) &&
+                !type_has(&op->type, op->in[i]->type.dim[d]))
                 return true;
     return false;
 }
@@ -118,7 +117,8 @@ static bool is_by_row(const Serve *s, const Op *op) {
                   op->kind == OP_VALID || op->kind == OP_INDEX || op->kind == OP_CONCAT ||
                   op->kind == OP_SLICE;
     if (!source && !op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW)) return false;
-    if (!has_batch_type(s->m, &op->type) || tells_rows(op) || loses_rows(op)) return false;
+    if (!has_batch_type(s->m, &op->type) || pass_serve_tells_rows(op) || pass_serve_loses_rows(op))
+        return false;
     if (op->map && !is_map_of_rows(s->m, op->map)) return false;
     if (op->kind == OP_VAR && !can_be_saved(s, op)) return false; /* with rows of its own */
     return op->kind != OP_SEGMENT || sums_rows(s, op);
@@ -407,7 +407,7 @@ static Space *rows_of(const Op *pred) {
 
 /* Does it run over the rows of a batch, be they which they may? */
 static bool acts_on_batches(const Serve *s, const Op *op) {
-    if (op->kind == OP_CALL_EFFECT) return n_row_spaces(&op->type) > 0 || loses_rows(op);
+    if (op->kind == OP_CALL_EFFECT) return n_row_spaces(&op->type) > 0 || pass_serve_loses_rows(op);
     for (int i = 0; i < op->n_in && s->fact; i++)
         if (s->fact[op->in[i]->id].whole && !can_be_saved(s, op->in[i])) return true;
     return false;
@@ -479,8 +479,7 @@ static bool serve_drawn(Serve *s) {
 
 static bool refuse(PassCtx *p, const Op *out) {
     diag_add(p->ctx, DIAG_E0516, out->span,
-             "'pred' has no row for each node of a type or each graph, nor for each link that a "
-             "recipe without times scores");
+             "'pred' has no row for each node of a type, each graph, or each link that is scored");
     return false;
 }
 
@@ -498,7 +497,7 @@ static bool run(PassCtx *p, Module *m) {
     Serve s = {.p = p, .m = m, .f = f};
     Space *rows = rows_of(out->in[0]);
     bool links = out->in[0]->type.rank == 1 && space_is_drawn(out->in[0]->type.dim[0]);
-    if (links && !drawn) return pass_serve_links(&s, out);
+    if (links) return pass_serve_links(&s, out, drawn);
     if (!rows || (drawn && !rows->whole)) return refuse(p, out);
     m->recipe.target = m->recipe.keep_metric = NULL; /* labels and splits are not read */
     m->recipe.sample.serve = true;

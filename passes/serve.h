@@ -31,8 +31,15 @@ bool pass_serve_keep_layers(Serve *s, Func *layers);
 /* Puts `saved` in place of the whole values that others read. */
 void pass_serve_save_whole(Serve *s);
 
-/* @predict gives a score for each link of a relation that a request brings.  False after a
- * diagnostic. */
-bool pass_serve_links(Serve *s, Op *out);
+/* Rows of the data, and dimensions that are as long as there are some. */
+bool pass_serve_is_rows(const Space *s);
+/* Is a number of rows, or a row's own number, what it gives? */
+bool pass_serve_tells_rows(const Op *op);
+/* Does it sum over rows that the result lacks? */
+bool pass_serve_loses_rows(const Op *op);
+
+/* @predict gives a score for each link of a relation that a request brings; `drawn`: seen with what
+ * is drawn around it, by time.  False after a diagnostic. */
+bool pass_serve_links(Serve *s, Op *out, bool drawn);
 
 #endif

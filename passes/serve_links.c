@@ -11,8 +11,11 @@
  * What does not depend on the pairs is computed once, over the whole graph: in @load what the data
  * alone tell, in @encode what depends on parameters.  What is left reads it by a pair's ends.
  *
- * A pair that is brought need not be an edge of the data, so it has none of an edge's columns but
- * what kind of link it is.  The runtime reads these off any edge of that kind. */
+ * A pair that is brought need not be an edge of the data.  What kind of link it is the runtime
+ * reads off any edge of that kind; other columns of the links come with the request.
+ *
+ * Links by time draw what is around a pair at its time, as their training does, in a tree of its
+ * own; nothing else than @predict is left of such a program. */
 #include <string.h>
 
 #include "passes/serve.h"
@@ -82,36 +85,73 @@ static bool loses_links(const Op *op) {
     return false;
 }
 
+static bool is_known(const Op *op) {
+    bool source = op_has(op, OPT_SOURCE) || op->kind == OP_CONST || op->kind == OP_VALID;
+    return source || op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW);
+}
+
 /* Made of the pair itself, whatever other pairs there are. */
 static bool is_by_pair(const Op *op) {
     if (op->kind == OP_CONCAT || op->kind == OP_SLICE)
         return !space_is_drawn(op->over[0]) && !space_is_drawn(op->over[op->n_over - 1]);
     if (op->kind == OP_IOTA || op->kind == OP_SIZE || op->kind == OP_SEGMENT) return false;
-    bool source = op->kind == OP_DATA || op->kind == OP_INDEX || op->kind == OP_VALID;
-    bool known = source || op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW);
-    return known && !loses_links(op);
+    return is_known(op) && !loses_links(op);
+}
+
+/* First rows of a batch, and all of it: the ends of pairs and what was drawn around them. */
+static bool is_prefix(const Op *op) {
+    const Space *part = op->over[op->kind == OP_CONCAT ? 0 : 1];
+    return part->whole && part->whole == op->over[op->kind == OP_CONCAT ? 2 : 0];
+}
+
+/* Made of the pair and what was drawn around it, which no other pair's edges lead to: sums along
+ * edges and to the ends of pairs stay in its tree. */
+static bool is_by_tree(const Op *op) {
+    if (op->kind == OP_CONCAT || op->kind == OP_SLICE)
+        return !pass_serve_is_rows(op->over[0]) || is_prefix(op);
+    if (op->kind == OP_SEGMENT && op->map->kind != MAP_SRC && op->map->kind != MAP_DST)
+        return false;
+    return is_known(op) && !pass_serve_tells_rows(op) && !pass_serve_loses_rows(op);
 }
 
 /* Read off the edge of the data that the pair is said to be. */
-static bool reads_edge(const Serve *s, const Op *op, const char *kind) {
-    if (op->kind == OP_DATA) return !is_kind(op->col, kind);
-    if (!op->map || !space_is_drawn(op->map->from)) return false;
-    if (op->map->kind == MAP_COL) return !is_kind(op->map->col, kind);
+static bool reads_edge(const Serve *s, const Op *op) {
+    if (!op->map || !space_is_drawn(op->map->from) || op->map->kind == MAP_COL) return false;
     if (op->map->kind != MAP_ORIG) return op->map->kind != MAP_SRC && op->map->kind != MAP_DST;
     return op->kind != OP_GATHER || !s->fact[op->in[0]->id].by_kind;
 }
 
-static bool is_served(const Serve *s, const char *kind) {
+static bool is_served(const Serve *s, bool drawn) {
     const char *why = NULL;
     for (const Op *op = s->f->first; op && !why; op = op->next) {
-        if (!s->fact[op->id].of_links || op->kind == OP_OUTPUT) continue;
-        if (reads_edge(s, op, kind))
-            why = "a pair that is brought has no other columns than what kind of link it is of";
-        else if (!is_by_pair(op))
+        if ((!drawn && !s->fact[op->id].of_links) || op->kind == OP_OUTPUT) continue;
+        if (reads_edge(s, op))
+            why = "a pair that is brought is no edge of the data: it has the columns that are "
+                  "read of the links themselves, and what is equal for all edges of its kind";
+        else if (drawn ? !is_by_tree(op) : !is_by_pair(op))
             why = "the score of a pair would depend on which others are scored with it";
         if (why) diag_add(s->p->ctx, DIAG_E0516, op->span, "%s", why);
     }
     return !why;
+}
+
+/* ---- what a request brings -------- */
+static Column *column_of_links(const Op *op) {
+    if (op->kind == OP_DATA) return space_is_drawn(op->col->space) ? (Column *)op->col : NULL;
+    bool by_column = op->map && op->map->kind == MAP_COL && space_is_drawn(op->map->from);
+    return by_column ? op->map->col : NULL;
+}
+
+/* Columns of the links but for the kind, which is told beside them. */
+static void bring_columns(Serve *s, const char *kind) {
+    Sampling *how = &s->m->recipe.sample;
+    for (int i = 0; i < s->m->cols.n; i++) {
+        bool read = false;
+        for (const Op *op = s->f->first; op && !read; op = op->next)
+            read = column_of_links(op) == s->m->cols.v[i];
+        if (read && !is_kind(s->m->cols.v[i], kind))
+            vec_push(s->m->a, &how->brought, s->m->cols.v[i]);
+    }
 }
 
 /* Pairs that held-out links are judged beside need not be there. */
@@ -123,16 +163,32 @@ static void drop_negatives(Serve *s) {
     pass_dce_func(s->p->a, load);
 }
 
-bool pass_serve_links(Serve *s, Op *out) {
+/* Neighbours are drawn as the recipe draws them, for each pair at its time. */
+static void serve_drawn(Serve *s) {
+    Sampling *how = &s->m->recipe.sample;
+    how->serve = how->disjoint = true;
+    how->eval_links = LINKS_FORM_NONE;
+    how->negatives = 0;
+}
+
+bool pass_serve_links(Serve *s, Op *out, bool drawn) {
     const char *kind = kind_column(s);
     find_facts(s, kind);
-    if (!is_served(s, kind)) return false;
+    if (!is_served(s, drawn)) return false;
     drop_negatives(s);
-    Func *layers = func_of(s->m, PHASE_EMBED);
-    if (layers && !pass_serve_keep_layers(s, layers)) return false;
-    pass_serve_save_whole(s);
     s->m->recipe.target = s->m->recipe.keep_metric = NULL;
-    s->m->recipe.sample = (Sampling){.batch = 1, .serve = true, .train_links = LINKS_FORM_PAIRS};
-    pass_remark(s->p, out->span, "serve", "a pair is scored from what is known of its ends");
+    if (drawn) {
+        serve_drawn(s);
+    } else {
+        Func *layers = func_of(s->m, PHASE_EMBED);
+        if (layers && !pass_serve_keep_layers(s, layers)) return false;
+        pass_serve_save_whole(s);
+        s->m->recipe.sample =
+            (Sampling){.batch = 1, .serve = true, .train_links = LINKS_FORM_PAIRS};
+    }
+    bring_columns(s, kind);
+    pass_remark(s->p, out->span, "serve",
+                drawn ? "a pair is scored with what is known at its time"
+                      : "a pair is scored from what is known of its ends");
     return true;
 }

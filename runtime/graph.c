@@ -38,8 +38,7 @@ void gnnc_graph_release(gnnc_graph *g) {
     RtAlloc from = g->from;
     rt_graph_drop_log(g);
     rt_graph_leave(g, g->newest);
-    for (RtLoan *l = g->loans; l; l = l->next)
-        if (l->done) l->done(l->user);
+    rt_graph_pay_back(g);
     rt_dataset_close(g->data);
     pthread_mutex_destroy(&g->lock);
     pthread_mutex_destroy(&g->committing);

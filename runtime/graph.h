@@ -157,4 +157,20 @@ gnnc_status rt_lent_i64(gnnc_graph *g, RtLent *x, const int64_t **out);
 gnnc_status rt_lent_i32(gnnc_graph *g, RtLent *x, size_t align, const int32_t **out);
 gnnc_status rt_lent_as(gnnc_graph *g, RtLent *x, RtDtype dt, const void **out);
 
+/* ---- columns of one call (graph_values.c) ------------------------------------ */
+/* It is read during the call alone, so that a copy is none too few: `as`, or what is no array. */
+const gnnc_array *rt_lent_borrow(const gnnc_array *in, gnnc_array *as);
+void rt_lent_give_back(const gnnc_array *in); /* nobody took it over; NULL is fine */
+/* Calls `done` of all that the graph of a call has borrowed. */
+void rt_graph_pay_back(gnnc_graph *one);
+/* Can n structs be read?  Where not, *n is how many can. */
+gnnc_status rt_values_check(const gnnc_values *all, int32_t *n, RtError *err);
+const gnnc_values *rt_values_at(const gnnc_values *all, int i);
+void rt_values_give_back(const gnnc_values *v);
+/* A column of the table, for which its arrays are borrowed.
+ *   n_codes  of codes without names of their own: -1 = by the codes
+ *   n_columns  of stored entries */
+gnnc_status rt_values_add(gnnc_graph *one, const char *table, const gnnc_values *v, gnnc_kind kind,
+                          int64_t n_codes, int64_t n_columns);
+
 #endif

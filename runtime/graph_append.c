@@ -20,43 +20,9 @@ typedef struct {
     int number; /* of the table */
 } Call;
 
-/* ---- the caller's arrays ------------------------------------------------------------ */
-static void give_back(const gnnc_array *in) {
-    RtLent x;
-    rt_lent_begin(&x, NULL, in, NULL);
-    rt_lent_end(NULL, &x, GNNC_E_ARG);
-}
-
-/* They are read during the call alone, so that one copy will do: that into the log. */
-static const gnnc_array *borrow(const gnnc_array *in, gnnc_array *as) {
-    if (!in || in->struct_size != sizeof *in) return in;
-    *as = *in;
-    as->borrowed = 1;
-    return as;
-}
-
-static const gnnc_values *values_at(const Call *a, int i) {
-    return (const gnnc_values *)((const char *)a->in.columns +
-                                 (size_t)i * a->in.columns->struct_size);
-}
-
 /* ---- the call itself ------------------------------------------------------------------- */
 static gnnc_status check_columns(Call *a) {
-    const gnnc_rows *r = &a->in;
-    RtError *err = &a->one.err;
-    if (r->n_columns < 0 || (r->n_columns && !r->columns)) {
-        int n = r->n_columns;
-        a->in.n_columns = 0;
-        return rt_fail(err, GNNC_E_ARG, "%d columns, and no array of them", n);
-    }
-    for (int i = 0; i < r->n_columns; i++) {
-        const gnnc_values *v = values_at(a, i);
-        gnnc_status st = RT_STRUCT_CHECK(err, gnnc_values, v, n_categories);
-        if (st == GNNC_OK && v->struct_size == r->columns->struct_size) continue;
-        a->in.n_columns = i; /* nothing can be read of it, nor of where the next one is */
-        return rt_fail(err, GNNC_E_ARG, "struct_size of column %d is not that of column 0", i);
-    }
-    return GNNC_OK;
+    return rt_values_check(a->in.columns, &a->in.n_columns, &a->one.err);
 }
 
 static gnnc_status no_table(Call *a, bool edges) {
@@ -113,13 +79,13 @@ static gnnc_status add_table(Call *a) {
     gnnc_status st = add_ends_of(a, like->src_type);
     if (st == GNNC_OK) st = add_ends_of(a, like->dst_type);
     if (st != GNNC_OK) {
-        give_back(r->src);
-        give_back(r->dst);
+        rt_lent_give_back(r->src);
+        rt_lent_give_back(r->dst);
         return st;
     }
     st = rt_graph_add_new_edges(&a->one, r->table, nodes[like->src_type].name,
-                                nodes[like->dst_type].name, borrow(r->src, &src),
-                                borrow(r->dst, &dst));
+                                nodes[like->dst_type].name, rt_lent_borrow(r->src, &src),
+                                rt_lent_borrow(r->dst, &dst));
     a->one.data->n_nodes = 0; /* the ends are checked; the name is now that of the edges alone */
     if (st != GNNC_OK || a->one.data->edges->count == r->count) return st;
     return rt_fail(&a->one.err, GNNC_E_SHAPE, "%s: %lld edges, and their count is %lld", r->table,
@@ -235,15 +201,9 @@ static gnnc_status check_given(Call *a, const gnnc_values *v, const RtColumn **l
 }
 
 static gnnc_status add_column(Call *a, const RtColumn *like, const gnnc_values *v) {
-    gnnc_array x, ptr, idx;
-    bool kept;
-    int64_t n = !rt_column_has_codes(like) ? -1 : v->names ? v->n_categories : like->n_categories;
-    const gnnc_array *values = borrow(v->values, &x);
-    if (like->kind == RT_COL_CSR)
-        return gnnc_graph_add_csr(&a->one, a->in.table, v->column, like->csr.n_cols,
-                                  borrow(v->ptr, &ptr), borrow(v->idx, &idx), values);
-    return rt_graph_add_column(&a->one, a->in.table, v->column, (gnnc_kind)like->kind, values, n,
-                               v->names, &kept);
+    return rt_values_add(&a->one, a->in.table, v, (gnnc_kind)like->kind,
+                         rt_column_has_codes(like) ? like->n_categories : -1,
+                         like->kind == RT_COL_CSR ? like->csr.n_cols : 0);
 }
 
 /* The arrays of a column are taken over, whatever `st` is by now. */
@@ -251,9 +211,7 @@ static gnnc_status take_column(Call *a, const gnnc_values *v, gnnc_status st) {
     const RtColumn *like = NULL;
     if (st == GNNC_OK) st = check_given(a, v, &like);
     if (st != GNNC_OK) {
-        give_back(v->values);
-        give_back(v->ptr);
-        give_back(v->idx);
+        rt_values_give_back(v);
         return st;
     }
     st = add_column(a, like, v);
@@ -285,7 +243,8 @@ static gnnc_status fill_column(Call *a, const RtColumn *like) {
 }
 
 static gnnc_status take_columns(Call *a, gnnc_status st) {
-    for (int i = 0; i < a->in.n_columns; i++) st = take_column(a, values_at(a, i), st);
+    for (int i = 0; i < a->in.n_columns; i++)
+        st = take_column(a, rt_values_at(a->in.columns, i), st);
     for (int k = 0; st == GNNC_OK && k < a->like->n_columns; k++)
         if (!rt_table_column(table_of(a), a->like->columns[k].name))
             st = fill_column(a, &a->like->columns[k]);
@@ -415,14 +374,13 @@ gnnc_status gnnc_graph_append(gnnc_graph *g, gnnc_rows *rows) {
     if (st == GNNC_OK) {
         st = add_table(&a);
     } else {
-        give_back(a.in.src);
-        give_back(a.in.dst);
+        rt_lent_give_back(a.in.src);
+        rt_lent_give_back(a.in.dst);
     }
     st = take_columns(&a, st);
     rows->first = -1;
     if (st == GNNC_OK) st = to_log(&a, &rows->first);
-    for (RtLoan *l = a.one.loans; l; l = l->next)
-        if (l->done) l->done(l->user);
+    rt_graph_pay_back(&a.one);
     rt_dataset_close(a.one.data);
     memcpy(rows->error, a.one.err.text, sizeof rows->error);
     return st;

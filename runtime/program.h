@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 26, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 27, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -182,6 +182,8 @@ typedef struct {
     const int32_t *fanout;  /* [n_hops][n_spaces] of those that are sampled; -1 = all */
     int n_weights, n_times; /* columns: of edges; of edges and nodes */
     const int *weights, *times;
+    int n_brought; /* columns of links, whose values come with who asks for their scores */
+    const int *brought;
     int label, split; /* columns of what is learned; -1 where it is links */
 } rt_sampling;
 

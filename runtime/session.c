@@ -47,6 +47,7 @@ static void drop_part(gnnc_session *s) {
     rt_batch_step_free(&s->embed);
     rt_minibatch_free(&s->m);
     rt_sampler_free(s->sampler);
+    rt_session_pairs_drop(s);
     s->step = s->embed = (RtBatchStep){0};
     s->m = (RtMinibatch){0};
     s->sampler = NULL;
@@ -145,7 +146,7 @@ static gnnc_status take_rows(gnnc_session *s, const RtServed *of) {
 
 /* A part of it that is the session's own. */
 static gnnc_status take_part(gnnc_session *s, RtServed *of) {
-    RtBatch *batch;
+    RtBatch *batch = NULL;
     RtPool *pool = &s->rt.pool;
     gnnc_status st;
     s->x = of->t->x;
@@ -156,14 +157,12 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     s->rt.no_amx = of->t->rt.no_amx;
     s->rt.amx = of->t->rt.amx;
     TRY(st, rt_session_device_take(s, of));
-    if (of->links) { /* pairs beside the whole graph */
-        TRY(st, rt_minibatch_new(pool, &s->from, &s->x, NULL, &s->m, &s->rt.err));
-        return rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT);
-    }
-    TRY(st, take_rows(s, of));
-    TRY(st, rt_sampler_new(&s->sampler, &s->from, &of->source.graph, &of->source.spec, NULL, 1,
-                           &s->rt.err));
-    TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
+    TRY(st, of->links ? rt_session_pairs_init(s, of) : take_rows(s, of));
+    if (!of->links || of->draws) {
+        TRY(st, rt_sampler_new(&s->sampler, &s->from, &of->source.graph, &of->source.spec, NULL, 1,
+                               &s->rt.err));
+        TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
+    } /* else pairs are beside the whole graph */
     TRY(st, rt_minibatch_new(pool, &s->from, &s->x, batch, &s->m, &s->rt.err));
     if (of->brings) TRY(st, rt_session_subgraph_take(s, of));
     TRY(st, rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT));

@@ -15,6 +15,15 @@
 #include "runtime/model.h"
 #include "runtime/trainer.h"
 
+/* A column that is brought with pairs. */
+typedef struct RtPairColumn {
+    const char *name;
+    int column;    /* of the program's; a link's time has that of the edges' where it is not read */
+    bool is_time;  /* what is known to the pair is told by it */
+    bool is_read;  /* by kernels */
+    RtNames names; /* of its categories, by the model's codes; cap 0: they have none */
+} RtPairColumn;
+
 /* Links of a pair's kind, by their number: gnnc_session_link_sizes. */
 typedef struct RtServedKinds {
     int64_t n;     /* one more than the highest that an edge is of */
@@ -73,7 +82,10 @@ typedef struct RtServed {
     int n_whole;
     RtBrings *brings; /* NULL: the trainer's graph is what is predicted on */
     RtServedKinds kinds;
-    bool reads_edges; /* of a pair's kind, what it is scored from */
+    bool reads_edges;          /* of a pair's kind, what it is scored from */
+    bool draws;                /* .. of what is around it at its time */
+    RtPairColumn *pair_column; /* [n_pair_columns] */
+    int n_pair_columns;
 } RtServed;
 
 /* A request: the graph that the caller fills, and what it is bound as. */
@@ -90,6 +102,15 @@ typedef struct RtBrought {
     bool *given;         /* [n_whole] .. that are there */
 } RtBrought;
 
+/* What came with the pairs of a request. */
+typedef struct RtPairs {
+    gnnc_pairs in;
+    gnnc_graph one;     /* whose only table they are */
+    RtRecycle memory;   /* of it */
+    RtColumn *column;   /* [n_columns] of the program */
+    const double *time; /* [n] NULL: links are not by time */
+} RtPairs;
+
 struct gnnc_session {
     RtAlloc from;
     char device[RT_OPTION_TEXT_SIZE]; /* where it is to run; "": the host */
@@ -100,6 +121,7 @@ struct gnnc_session {
     RtMinibatch m;
     RtBatchStep step, embed;
     RtBrought *brought; /* NULL: rows are the graph's */
+    RtPairs pairs;      /* of links */
     int32_t *id;        /* [BATCH] the rows of a batch */
     int32_t *graph; /* [BATCH] .. the graphs that it is made of; NULL: it is drawn around rows */
     int32_t *row;   /* [BATCH] .. and what its rows are in it */
@@ -166,5 +188,13 @@ void rt_session_tensor_drop(gnnc_session *s);
 
 /* What all sessions of links read; the trainer has its data and weights. */
 gnnc_status rt_session_links_share(RtServed *of);
+
+/* session_pairs.c: columns that come with pairs.  of->pair_column. */
+gnnc_status rt_session_pairs_share(RtServed *of);
+gnnc_status rt_session_pairs_init(gnnc_session *s, const RtServed *of);
+void rt_session_pairs_drop(gnnc_session *s);
+/* s->pairs, of a request that the caller made; then pairs_end(), whatever this gave. */
+gnnc_status rt_session_pairs_take(gnnc_session *s, const gnnc_pairs *in);
+void rt_session_pairs_end(gnnc_session *s);
 
 #endif

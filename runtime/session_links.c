@@ -2,21 +2,27 @@
  *
  * A pair is bound as a held-out link of training is (link_batches.h), beside the whole graph.  What
  * the graph tells of its ends was computed by open (passes/serve_links.c), so that a score costs
- * what the model's last line does. */
+ * what the model's last line does.  Of links by time each pair has a tree of its own instead, with
+ * what was known at its time, which comes with it as its other columns do (session_pairs.c). */
 #include <math.h>
 #include <string.h>
 
 #include "runtime/batch/link_impl.h"
 #include "runtime/exec/device.h"
+#include "runtime/exec/rng.h"
 #include "session.h"
 
-enum { BATCH = 4096 }; /* pairs that are scored at once */
+enum { BATCH = 4096, TREES = 256 }; /* pairs that are scored at once; by time */
+
+static int64_t at_once(const gnnc_session *s) {
+    return s->of->draws ? TREES : BATCH;
+}
 
 /* ---- what sessions share -------- */
 /* Is something of a pair read off an edge of the data? */
 static bool reads_edges(const rt_program *p) {
     for (int c = 0; c < p->n_columns; c++)
-        if (p->spaces[p->columns[c].space].drawn) return true;
+        if (p->spaces[p->columns[c].space].drawn && !rt_link_is_brought(p, c)) return true;
     for (int m = 0; m < p->n_maps; m++)
         if (p->maps[m].kind == RT_MAP_ORIG && p->spaces[p->maps[m].from].drawn) return true;
     return false;
@@ -41,6 +47,9 @@ gnnc_status rt_session_links_share(RtServed *of) {
     TRY(st, rt_link_batches_start(of->t));
     TRY(st, find_kinds(of));
     of->reads_edges = reads_edges(of->t->program);
+    of->draws = of->t->program->sampling.n_hops > 0;
+    if (of->draws) TRY(st, rt_batch_source_make(of->t, &of->source));
+    st = rt_session_pairs_share(of);
 out:
     return st;
 }
@@ -54,22 +63,50 @@ static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
                    (long long)kind);
 }
 
-static gnnc_status new_pairs(gnnc_session *s, int64_t n, RtDrawn *d) {
+/* Of n pairs of the request what its columns have of them is to be said. */
+static gnnc_status new_pairs(gnnc_session *s, int64_t n, RtLinkBatch *b, int32_t **given) {
     RtPool *pool = rt_minibatch_begin(&s->m, &s->x, !s->ran);
-    *d = (RtDrawn){.n = n};
+    RtDrawn *d = &b->pairs;
+    *b = (RtLinkBatch){.n = n, .held_out = true, .pairs = {.n = n}};
     d->src = RT_NEWN(pool, int32_t, n + 1);
     d->dst = RT_NEWN(pool, int32_t, n + 1);
     d->row = d->orig = RT_NEWN(pool, int32_t, n + 1);
-    return d->src && d->dst && d->row ? GNNC_OK : rt_fail_nomem(&s->rt.err, "a batch of links");
+    b->given_row = *given = RT_NEWN(pool, int32_t, n + 1);
+    if (s->of->n_pair_columns) b->given = s->pairs.column;
+    bool room = d->src && d->dst && d->row && b->given_row;
+    return room ? GNNC_OK : rt_fail_nomem(&s->rt.err, "a batch of links");
+}
+
+/* What a pair draws hangs on its ends and its time alone. */
+static int32_t key_of(int32_t src, int32_t dst, double time) {
+    uint64_t bits;
+    memcpy(&bits, &time, sizeof bits);
+    return (int32_t)(rt_splitmix64(rt_splitmix64((uint64_t)src << 32 | (uint32_t)dst) ^ bits) >>
+                     33);
+}
+
+static gnnc_status draw(gnnc_session *s, RtLinkBatch *b) {
+    RtSampleAt at = {.seed = s->seed};
+    int32_t *key = RT_NEWN(&s->m.rt.pool, int32_t, b->n + 1);
+    double *when = RT_NEWN(&s->m.rt.pool, double, b->n + 1);
+    if (!key || !when) return rt_fail_nomem(&s->rt.err, "a batch of links");
+    for (int64_t i = 0; i < b->n; i++) {
+        when[i] = s->pairs.time[b->given_row[i]];
+        key[i] = key_of(b->pairs.src[i], b->pairs.dst[i], when[i]);
+    }
+    b->when = when;
+    b->key = key;
+    return rt_link_batches_around(s->of->t, s->sampler, &at, &s->of->source.map, &s->m, b,
+                                  &s->rt.err);
 }
 
 /* Scores of the pairs: valid until the next batch. */
-static gnnc_status score(gnnc_session *s, const RtDrawn *d, const float **out) {
+static gnnc_status score(gnnc_session *s, RtLinkBatch *b, const float **out) {
     const gnnc_trainer *t = s->of->t;
-    RtLinkBatch links = {.n = d->n, .held_out = true, .pairs = *d};
     gnnc_status st;
-    TRY(st, rt_minibatch_bind(&s->m, &s->x, NULL, &s->rt.err));
-    TRY(st, rt_link_batches_bind(t, &s->m, &links, &s->rt.err));
+    if (s->of->draws) TRY(st, draw(s, b));
+    TRY(st, rt_minibatch_bind(&s->m, &s->x, s->of->draws ? &s->of->source.map : NULL, &s->rt.err));
+    TRY(st, rt_link_batches_bind(t, &s->m, b, &s->rt.err));
     TRY(st, rt_batch_step_run(&s->step, &s->m, !s->ran));
     TRY(st, rt_device_batch_pull(&s->m.x, s->of->rows.buf));
     s->ran = true;
@@ -89,39 +126,56 @@ gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64
     return GNNC_OK;
 }
 
-static gnnc_status take_pairs(gnnc_session *s, int64_t n, const int64_t *src, const int64_t *dst,
-                              const int64_t *kind, RtDrawn *d) {
+/* Pairs [from, from + n) of the request. */
+static gnnc_status take_pairs(gnnc_session *s, int64_t from, int64_t n, RtLinkBatch *b) {
+    const gnnc_pairs *in = &s->pairs.in;
     const RtRelation *r = s->of->t->links->links.rel;
+    int32_t *given;
     gnnc_status st;
-    TRY(st, new_pairs(s, n, d));
+    TRY(st, new_pairs(s, n, b, &given));
     for (int64_t i = 0; i < n; i++) {
-        if (src[i] < 0 || src[i] >= r->n_src)
-            return rt_session_no_row(s, "source", src[i], r->n_src);
-        if (dst[i] < 0 || dst[i] >= r->n_dst)
-            return rt_session_no_row(s, "destination", dst[i], r->n_dst);
-        d->src[i] = (int32_t)src[i];
-        d->dst[i] = (int32_t)dst[i];
-        TRY(st, find_edge(s, kind ? kind[i] : 0, &d->row[i]));
+        int64_t u = in->src[from + i], v = in->dst[from + i];
+        if (u < 0 || u >= r->n_src) return rt_session_no_row(s, "source", u, r->n_src);
+        if (v < 0 || v >= r->n_dst) return rt_session_no_row(s, "destination", v, r->n_dst);
+        b->pairs.src[i] = (int32_t)u;
+        b->pairs.dst[i] = (int32_t)v;
+        given[i] = (int32_t)(from + i);
+        TRY(st, find_edge(s, in->kind ? in->kind[from + i] : 0, &b->pairs.row[i]));
     }
 out:
     return st;
 }
 
-gnnc_status gnnc_session_predict_links(gnnc_session *s, int64_t n, const int64_t *src,
-                                       const int64_t *dst, const int64_t *kind, float *out) {
-    if (!s || n < 0 || (n && (!src || !dst || !out))) return GNNC_E_ARG;
-    gnnc_status st;
-    TRY(st, rt_session_begin(s, true));
-    for (int64_t from = 0; from < n; from += BATCH) {
-        int64_t k = n - from < BATCH ? n - from : BATCH;
+static gnnc_status predict(gnnc_session *s, float *out) {
+    const gnnc_pairs *in = &s->pairs.in;
+    gnnc_status st = GNNC_OK;
+    if (in->n && (!in->dst || !out))
+        return rt_fail(&s->rt.err, GNNC_E_ARG, "pairs without destinations, or without room");
+    for (int64_t from = 0; from < in->n; from += at_once(s)) {
+        int64_t k = in->n - from < at_once(s) ? in->n - from : at_once(s);
         const float *pred;
-        RtDrawn d;
-        TRY(st, take_pairs(s, k, src + from, dst + from, kind ? kind + from : NULL, &d));
-        TRY(st, score(s, &d, &pred));
+        RtLinkBatch b;
+        TRY(st, take_pairs(s, from, k, &b));
+        TRY(st, score(s, &b, &pred));
         memcpy(out + from, pred, (size_t)k * sizeof *out);
     }
 out:
     return st;
+}
+
+gnnc_status gnnc_session_predict_pairs(gnnc_session *s, const gnnc_pairs *pairs, float *out) {
+    if (!s || !pairs) return GNNC_E_ARG;
+    gnnc_status st = rt_session_pairs_take(s, pairs);
+    if (st == GNNC_OK) st = predict(s, out);
+    rt_session_pairs_end(s);
+    return st;
+}
+
+gnnc_status gnnc_session_predict_links(gnnc_session *s, int64_t n, const int64_t *src,
+                                       const int64_t *dst, const int64_t *kind, float *out) {
+    const gnnc_pairs p = {.struct_size = sizeof p, .n = n, .src = src, .dst = dst, .kind = kind};
+    if (n < 0 || (n && (!src || !dst || !out))) return GNNC_E_ARG;
+    return gnnc_session_predict_pairs(s, &p, out);
 }
 
 /* ---- the best of a source -------- */
@@ -187,9 +241,17 @@ static void finish(Best *b) {
 /* The destinations of one source that are left. */
 typedef struct {
     const RtLinks *l;
+    const double *when; /* [E] of links by time: later ones are not known yet */
+    double time;
+    bool inclusive;
     int64_t known, end; /* its edges, by destination; none: all destinations are left */
     int64_t next;
 } Candidates;
+
+static bool is_known(const Candidates *c, int32_t e) {
+    if (c->l->split[e] < RT_SPLIT_TRAIN) return false;
+    return !c->when || c->when[e] < c->time || (c->inclusive && c->when[e] == c->time);
+}
 
 static int64_t next_candidate(Candidates *c) {
     for (; c->next < c->l->rel->n_dst; c->next++) {
@@ -197,52 +259,79 @@ static int64_t next_candidate(Candidates *c) {
         for (; c->known < c->end; c->known++) {
             int32_t e = c->l->by_query[c->known];
             if (c->l->rel->dst[e] > c->next) break;
-            known |= c->l->rel->dst[e] == c->next && c->l->split[e] >= RT_SPLIT_TRAIN;
+            known |= c->l->rel->dst[e] == c->next && is_known(c, e);
         }
         if (!known) return c->next++;
     }
     return -1;
 }
 
-static gnnc_status best_of(gnnc_session *s, int64_t src, int64_t kind, Candidates *c, Best *best) {
+/* Of source i of the request. */
+static gnnc_status best_of(gnnc_session *s, int64_t i, Candidates *c, Best *best) {
+    const gnnc_pairs *in = &s->pairs.in;
     int64_t n_dst = c->l->rel->n_dst;
     int32_t edge;
     gnnc_status st;
-    TRY(st, find_edge(s, kind, &edge));
+    TRY(st, find_edge(s, in->kind ? in->kind[i] : 0, &edge));
     while (c->next < n_dst) {
         const float *pred;
-        RtDrawn d;
-        int64_t room = n_dst - c->next < BATCH ? n_dst - c->next : BATCH, n = 0, v;
-        TRY(st, new_pairs(s, room, &d));
+        RtLinkBatch b;
+        int32_t *given;
+        int64_t room = n_dst - c->next < at_once(s) ? n_dst - c->next : at_once(s), n = 0, v;
+        TRY(st, new_pairs(s, room, &b, &given));
         for (; n < room && (v = next_candidate(c)) >= 0; n++) {
-            d.src[n] = (int32_t)src;
-            d.dst[n] = (int32_t)v;
-            d.row[n] = edge;
+            b.pairs.src[n] = (int32_t)in->src[i];
+            b.pairs.dst[n] = (int32_t)v;
+            b.pairs.row[n] = edge;
+            given[n] = (int32_t)i;
         }
-        d.n = n;
-        TRY(st, score(s, &d, &pred));
-        for (int64_t i = 0; i < n; i++) offer(best, d.dst[i], pred[i]);
+        if (n == 0) break;
+        const int32_t *to = b.pairs.dst; /* which a batch that is drawn numbers anew */
+        b.n = b.pairs.n = n;
+        TRY(st, score(s, &b, &pred));
+        for (int64_t k = 0; k < n; k++) offer(best, to[k], pred[k]);
     }
     finish(best);
 out:
     return st;
 }
 
-gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *src,
-                                   const int64_t *kind, int64_t k, int with_known, int64_t *dst,
-                                   float *score) {
-    if (!s || n < 0 || k < 1 || (n && (!src || !dst || !score))) return GNNC_E_ARG;
-    gnnc_status st;
-    TRY(st, rt_session_begin(s, true));
+static gnnc_status top(gnnc_session *s, int64_t k, bool with_known, int64_t *dst, float *score) {
+    const gnnc_pairs *in = &s->pairs.in;
     const RtLinks *l = &s->of->t->links->links;
-    for (int64_t i = 0; i < n; i++) {
-        Candidates c = {.l = l};
+    gnnc_status st = GNNC_OK;
+    if (k < 1 || (in->n && (!dst || !score)))
+        return rt_fail(&s->rt.err, GNNC_E_ARG, "the best %lld destinations, or no room for them",
+                       (long long)k);
+    for (int64_t i = 0; i < in->n; i++) {
+        Candidates c = {.l = l,
+                        .when = s->of->draws ? s->of->t->links->when : NULL,
+                        .time = s->pairs.time ? s->pairs.time[i] : 0,
+                        .inclusive = s->of->t->program->sampling.inclusive};
         Best best = {.k = k, .dst = dst + i * k, .score = score + i * k};
-        if (src[i] < 0 || src[i] >= l->rel->n_src)
-            return rt_session_no_row(s, "source", src[i], l->rel->n_src);
-        if (!with_known) rt_links_of(l, (int32_t)src[i], kind ? kind[i] : 0, &c.known, &c.end);
-        TRY(st, best_of(s, src[i], kind ? kind[i] : 0, &c, &best));
+        if (in->src[i] < 0 || in->src[i] >= l->rel->n_src)
+            return rt_session_no_row(s, "source", in->src[i], l->rel->n_src);
+        if (!with_known)
+            rt_links_of(l, (int32_t)in->src[i], in->kind ? in->kind[i] : 0, &c.known, &c.end);
+        TRY(st, best_of(s, i, &c, &best));
     }
 out:
     return st;
+}
+
+gnnc_status gnnc_session_top_pairs(gnnc_session *s, const gnnc_pairs *pairs, int64_t k,
+                                   int with_known, int64_t *dst, float *score) {
+    if (!s || !pairs) return GNNC_E_ARG;
+    gnnc_status st = rt_session_pairs_take(s, pairs);
+    if (st == GNNC_OK) st = top(s, k, with_known, dst, score);
+    rt_session_pairs_end(s);
+    return st;
+}
+
+gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *src,
+                                   const int64_t *kind, int64_t k, int with_known, int64_t *dst,
+                                   float *score) {
+    const gnnc_pairs p = {.struct_size = sizeof p, .n = n, .src = src, .kind = kind};
+    if (n < 0 || k < 1 || (n && (!src || !dst || !score))) return GNNC_E_ARG;
+    return gnnc_session_top_pairs(s, &p, k, with_known, dst, score);
 }

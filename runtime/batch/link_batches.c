@@ -90,25 +90,34 @@ static gnnc_status take_rows(gnnc_trainer *t, RtLinkBatches *b, const rt_column 
     return st == GNNC_OK ? rt_column_take(pool, c, row, n, to, &t->rt.err) : st;
 }
 
+bool rt_link_is_brought(const rt_program *p, int column) {
+    for (int i = 0; i < p->sampling.n_brought; i++)
+        if (p->sampling.brought[i] == column) return true;
+    return false;
+}
+
 static gnnc_status make_columns(gnnc_trainer *t, RtLinkBatches *b) {
     const rt_program *p = t->program;
     gnnc_status st = GNNC_OK;
     if (!(b->all = RT_NEWN(&t->rt.pool, RtColumn, p->n_columns))) return nomem(t);
-    for (int c = 0; c < p->n_columns && st == GNNC_OK; c++)
-        if (p->spaces[p->columns[c].space].drawn && b->links.rel->n_edges)
-            st = take_rows(t, b, &p->columns[c], &b->all[c]);
+    for (int c = 0; c < p->n_columns && st == GNNC_OK; c++) {
+        bool drawn = p->spaces[p->columns[c].space].drawn && !rt_link_is_brought(p, c);
+        if (drawn && b->links.rel->n_edges) st = take_rows(t, b, &p->columns[c], &b->all[c]);
+    }
     return st;
 }
 
 /* ---- binding ----------------------------------------------------------------------------------
  */
-static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space,
-                                const RtDrawn *d) {
+static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space, const RtDrawn *d,
+                                const RtLinkBatch *of) {
     const rt_program *p = m->x.program;
     for (int c = 0; c < p->n_columns; c++) {
         if (p->columns[c].space != space) continue;
+        bool given = of->given && rt_link_is_brought(p, c);
         gnnc_status st =
-            rt_column_take(&m->rt.pool, &b->all[c], d->row, d->n, &m->column[c], &m->rt.err);
+            rt_column_take(&m->rt.pool, given ? &of->given[c] : &b->all[c],
+                           given ? of->given_row : d->row, d->n, &m->column[c], &m->rt.err);
         m->bound.col[c] = &m->column[c];
         if (st == GNNC_OK) st = rt_bind_taken(&m->x, c);
         if (st != GNNC_OK) return st;
@@ -117,7 +126,7 @@ static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int spac
 }
 
 static gnnc_status bind_part(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind kind,
-                             const RtDrawn *d) {
+                             const RtDrawn *d, const RtLinkBatch *of) {
     int space = b->part[kind - RT_REL_LINKS];
     if (space < 0) return GNNC_OK;
     const rt_space *all = m->x.program->spaces;
@@ -134,7 +143,7 @@ static gnnc_status bind_part(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind
                                        .id = id,
                                        .id_bound = d->n};
     m->x.n[all[space].sym] = d->n;
-    return bind_columns(b, m, space, d);
+    return bind_columns(b, m, space, d, of);
 }
 
 /* All sizes are known before the first map is made.  `lists`: known, earlier, too. */
@@ -153,20 +162,21 @@ static gnnc_status bind_pairs(const RtLinkBatches *b, RtMinibatch *m, const RtLi
     RtDrawn pos = of->pairs;
     gnnc_status st;
     pos.n = of->n;
-    TRY(st, bind_part(b, m, RT_REL_LINKS, &of->pairs));
-    TRY(st, bind_part(b, m, RT_REL_POSITIVES, &pos));
+    TRY(st, bind_part(b, m, RT_REL_LINKS, &of->pairs, of));
+    TRY(st, bind_part(b, m, RT_REL_POSITIVES, &pos, of));
     st = bind_maps(b, m, false, false);
 out:
     return st;
 }
 
-static gnnc_status bind_asked(const RtLinkBatches *b, RtMinibatch *m, const RtAsked *a,
-                              bool lists) {
+static gnnc_status bind_asked(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of) {
+    const RtAsked *a = &of->asked;
+    bool lists = of->held_out;
     gnnc_status st;
-    TRY(st, bind_part(b, m, RT_REL_QUERIES, &a->queries));
-    TRY(st, bind_part(b, m, RT_REL_ANSWERS, &a->answers));
-    if (lists) TRY(st, bind_part(b, m, RT_REL_KNOWN, &a->known));
-    if (lists) TRY(st, bind_part(b, m, RT_REL_EARLIER, &a->earlier));
+    TRY(st, bind_part(b, m, RT_REL_QUERIES, &a->queries, of));
+    TRY(st, bind_part(b, m, RT_REL_ANSWERS, &a->answers, of));
+    if (lists) TRY(st, bind_part(b, m, RT_REL_KNOWN, &a->known, of));
+    if (lists) TRY(st, bind_part(b, m, RT_REL_EARLIER, &a->earlier, of));
     st = bind_maps(b, m, true, lists);
 out:
     return st;
@@ -175,8 +185,7 @@ out:
 gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const RtLinkBatch *of,
                                  RtError *err) {
     const RtLinkBatches *b = t->links;
-    gnnc_status st =
-        of->queries ? bind_asked(b, m, &of->asked, of->held_out) : bind_pairs(b, m, of);
+    gnnc_status st = of->queries ? bind_asked(b, m, of) : bind_pairs(b, m, of);
     return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
 }
 
@@ -202,10 +211,10 @@ static gnnc_status trees_of(const RtLinkBatches *b, RtPool *pool, const RtLinkBa
     if (!tree || (b->when && !time)) return GNNC_E_NOMEM;
     for (int64_t i = 0; i < n; i++) {
         tree[i] = (int32_t)(i < of->n ? i : (i - of->n) / k);
-        if (time) time[i] = b->when[of->pairs.row[i]];
+        if (time) time[i] = of->when ? of->when[i] : b->when[of->pairs.row[i]];
     }
     /* What is judged is drawn by the link's number, where training takes its place in the batch. */
-    const int32_t *key = of->held_out ? of->pairs.row : NULL;
+    const int32_t *key = of->key ? of->key : of->held_out ? of->pairs.row : NULL;
     *seeds = (RtSeeds){.n = n, .tree = tree, .time = time, .key = key};
     return GNNC_OK;
 }

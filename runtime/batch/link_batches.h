@@ -16,7 +16,15 @@ typedef struct RtLinkBatch {
     int64_t n;     /* links or queries */
     RtDrawn pairs; /* links, then their negatives, as many of each */
     RtAsked asked; /* of queries; held out, with the lists that metrics read */
+    /* Of pairs that a request brings, which are no edges of the data, else NULL: */
+    const RtColumn *given;    /* [n_columns] those that are brought */
+    const int32_t *given_row; /* [n] .. and the pairs' rows in them */
+    const double *when;       /* [n] of links by time */
+    const int32_t *key;       /* [n] what they draw by */
 } RtLinkBatch;
+
+/* Columns of links whose values come with requests. */
+bool rt_link_is_brought(const rt_program *p, int column);
 
 gnnc_status rt_link_batches_start(gnnc_trainer *t);
 void rt_link_batches_stop(gnnc_trainer *t); /* a program without links: nothing */

@@ -1003,7 +1003,7 @@ gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int
 gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values);
 
 /* ---- .. of links -------------------------------------------------------------------------- */
-/* Of a model of links (`links(e)`, without times): the nodes at both ends, and one more than the
+/* Of a model of links (`links(e)`): the nodes at both ends, and one more than the
  * highest kind that the data have a link of, at least 1.  Any may be NULL.  Kinds are numbers: that
  * of the category that `links(e, kind)` tells them by, times the ways of what is scored, plus the
  * way; a union has twice the ways of its parts, those of the second one behind.  A relation without
@@ -1011,18 +1011,20 @@ gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values);
  * Returns GNNC_E_ARG (it is not open, or predicts rows). */
 gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64_t *n_dst,
                                     int64_t *n_kinds);
-/* The model's scores of n pairs, which need not be edges of the data.
+/* The model's scores of n pairs, which need not be edges of the data: gnnc_session_predict_pairs of
+ * a model that reads no columns of theirs.
  *   src, dst  [n] rows of both ends
  *   kind      [n], or NULL: 0
  *   out       [n] the caller's
  * Returns GNNC_E_RANGE (no such row; no link of that kind in the data, and the model reads what
- * kind it is), GNNC_E_STATE (it is not open, or predicts rows), GNNC_E_NOMEM; GNNC_E_ASSERT,
- * GNNC_E_EXTERN of the model's own. */
+ * kind it is), GNNC_E_MISSING (a column of pairs), GNNC_E_STATE (it is not open, or predicts rows),
+ * GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict_links(gnnc_session *s, int64_t n, const int64_t *src,
                                        const int64_t *dst, const int64_t *kind, float *out);
 /* The k destinations of each of n sources that score highest, the best first; of equal scores the
  * lower row.  Left out are those that the source has a link of that kind to, in the training,
  * validation or test split, unless `with_known`: edges in no split are pairs that may become links.
+ * Of links by time those that are known at the source's time are left out.
  * Memory does not grow with the number of destinations.
  *   src, kind   as above
  *   dst, score  [n, k] the caller's; where fewer are left, -1 and minus infinity.  A score that is
@@ -1031,6 +1033,38 @@ gnnc_status gnnc_session_predict_links(gnnc_session *s, int64_t n, const int64_t
 gnnc_status gnnc_session_top_links(gnnc_session *s, int64_t n, const int64_t *src,
                                    const int64_t *kind, int64_t k, int with_known, int64_t *dst,
                                    float *score);
+
+/* What the model reads of each pair itself, columns of the links (`p.w`) other than their kind, and
+ * of links by time when it is asked for: the column of the edges' times.  Their number, 0 before
+ * open; the name of column i, which lives as long as the program, and its gnnc_kind.
+ *   kind  may be NULL
+ * Returns NULL: no column i. */
+int gnnc_session_n_pair_columns(const gnnc_session *s);
+const char *gnnc_session_pair_column(const gnnc_session *s, int i, int32_t *kind);
+/* Pairs with columns of theirs.  Set all to 0 first, and struct_size to sizeof(gnnc_pairs). */
+typedef struct gnnc_pairs {
+    size_t struct_size;
+    int64_t n;
+    const int64_t *src, *dst;   /* [n] rows of both ends; dst: gnnc_session_top_pairs reads none */
+    const int64_t *kind;        /* [n], or NULL: 0 */
+    const gnnc_values *columns; /* [n_columns] n rows each, as of gnnc_graph_append: all that there
+                                 * are, each once, in any order */
+    int32_t n_columns;
+} gnnc_pairs;
+/* The model's scores of the pairs.  Links by time are seen with what is known at the pair's time,
+ * drawn as the recipe draws: what is, is a function of gnnc_session_set_seed, the pair, its time
+ * and the graph alone.  The columns' arrays are read during the call alone, and their `done` was
+ * called when it returns.
+ *   out  [n] the caller's
+ * Returns what gnnc_session_predict_links returns; GNNC_E_MISSING (a column is lacking), GNNC_E_ARG
+ * (one that the model does not read, or is given twice; of another struct_size nothing is read),
+ * GNNC_E_DTYPE, _SHAPE, _FORMAT, GNNC_E_VALUE (what is not finite), GNNC_E_RANGE (a code or name
+ * that is no category of the model): the message has column and row. */
+gnnc_status gnnc_session_predict_pairs(gnnc_session *s, const gnnc_pairs *pairs, float *out);
+/* gnnc_session_top_links with columns: those of source i are the columns of all pairs with it.
+ * Returns what both return. */
+gnnc_status gnnc_session_top_pairs(gnnc_session *s, const gnnc_pairs *pairs, int64_t k,
+                                   int with_known, int64_t *dst, float *score);
 
 /* ---- rows of cells ----------------------------------------------------------------------- */
 /* What made the columns of a model's data of raw cells, when they were imported (gnnc import, of

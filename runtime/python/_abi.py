@@ -69,6 +69,11 @@ class Rows(Struct):
                 ("error", ctypes.c_char * 512)]
 
 
+class Pairs(Struct):
+    _fields_ = [("struct_size", c_size_t), ("n", c_int64), ("src", c_void_p), ("dst", c_void_p), ("kind", c_void_p),
+                ("columns", POINTER(Values)), ("n_columns", c_int32)]
+
+
 class WholeInfo(Struct):
     _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("table", c_char_p), ("kind", c_int32), ("rank", c_int32),
                 ("shape", Dims)]
@@ -91,7 +96,7 @@ class Baseline(Struct):
 
 
 STRUCTS = {"gnnc_array": Array, "gnnc_table_info": TableInfo, "gnnc_column_info": ColumnInfo,
-           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_whole_info": WholeInfo, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo,
+           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_pairs": Pairs, "gnnc_whole_info": WholeInfo, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo,
            "gnnc_baseline": Baseline}
 _names = POINTER(c_char_p)
 _values = (POINTER(POINTER(c_float)), POINTER(c_int), POINTER(c_int64))
@@ -188,8 +193,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_read_whole": (c_int, [Handle, c_int, c_int64, c_void_p, c_void_p]),
     "gnnc_session_set_whole": (c_int, [Handle, c_int, c_void_p]),
     "gnnc_session_link_sizes": (c_int, [Handle, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64)]),
-    "gnnc_session_predict_links": (c_int, [Handle, c_int64, c_void_p, c_void_p, c_void_p, c_void_p]),
-    "gnnc_session_top_links": (c_int, [Handle, c_int64, c_void_p, c_void_p, c_int64, c_int, POINTER(c_int64), c_void_p]),
+    "gnnc_session_n_pair_columns": (c_int, [Handle]),
+    "gnnc_session_pair_column": (c_char_p, [Handle, c_int, c_void_p]),
+    "gnnc_session_predict_pairs": (c_int, [Handle, POINTER(Pairs), c_void_p]),
+    "gnnc_session_top_pairs": (c_int, [Handle, POINTER(Pairs), c_int64, c_int, POINTER(c_int64), c_void_p]),
 }
 
 

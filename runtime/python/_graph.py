@@ -157,6 +157,31 @@ class _Arrays:
                 array.done(array.user)
 
 
+def _as_array(values: np.ndarray) -> Tuple[_abi.Array, np.ndarray]:
+    """And what must stay as long as it is read."""
+    if values.dtype.name not in _abi.ELEMENTS:
+        raise Error("E_DTYPE", f"values of NumPy's type {values.dtype} are no numbers")
+    if not 1 <= values.ndim <= _abi.MAX_RANK:
+        raise Error("E_SHAPE", f"an array of {values.ndim} dimensions")
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    return _abi.Array(
+        data=values.ctypes.data, dtype=_abi.ELEMENTS[values.dtype.name], rank=values.ndim,
+        shape=_abi.Dims(*values.shape), stride=_abi.Dims(*values.strides), strided=1), values
+
+
+class _Held:
+    """Arrays of a call that reads them while it lasts."""
+
+    def __init__(self) -> None:
+        self.kept: List[Any] = []
+
+    def add(self, values: Any) -> _abi.Array:
+        array, kept = _as_array(_numpy(_plain(values)))
+        self.kept.append(kept)
+        return array
+
+
 class _Lent:
     """What the library reads of the caller's.  Lives as long as anything that may read it."""
 
@@ -202,18 +227,11 @@ class Graph(_abi.Owner):
             if tensor is not None:
                 return tensor
             values = _numpy(values)
-        if values.dtype.name not in _abi.ELEMENTS:
-            raise Error("E_DTYPE", f"values of NumPy's type {values.dtype} are no numbers")
-        if not 1 <= values.ndim <= _abi.MAX_RANK:
-            raise Error("E_SHAPE", f"an array of {values.ndim} dimensions")
-        if not values.dtype.isnative:
-            values = values.astype(values.dtype.newbyteorder("="))
+        array, values = _as_array(values)
         key = next(self._lent.numbers)
         self._lent.arrays[key] = values
-        return _abi.Array(
-            data=values.ctypes.data, dtype=_abi.ELEMENTS[values.dtype.name], rank=values.ndim,
-            shape=_abi.Dims(*values.shape), stride=_abi.Dims(*values.strides), strided=1, borrowed=1,
-            done=self._lent.done, user=key)
+        array.borrowed, array.done, array.user = 1, self._lent.done, key
+        return array
 
     def _tensor(self, values: Any) -> Optional[_abi.Array]:
         """A DLPack tensor of version 1; None: its maker gives none."""
@@ -352,7 +370,7 @@ class Graph(_abi.Owner):
         return int(rows.first)
 
     @staticmethod
-    def _later(arrays: _Arrays, table: str, name: str, value: Any) -> _abi.Values:
+    def _later(arrays: Union[_Arrays, _Held], table: str, name: str, value: Any) -> _abi.Values:
         column = value if isinstance(value, Column) else Column(value)
         values, names = column.values, column.names
         out = _abi.Values(column=_bytes(name))

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _abi, _facts
 from ._abi import Error, library
-from ._graph import Graph, Subgraph, _Lent
+from ._graph import Graph, Subgraph, _Held, _Lent
 from ._trainer import Source, _buffer
 
 
@@ -207,29 +207,43 @@ class Session(_abi.Owner):
         self._call("link_sizes", *at)
         return sizes[0], sizes[1], sizes[2]
 
-    def predict_links(self, src: Any, dst: Any, kind: Any = None) -> np.ndarray:
+    @property
+    def pair_columns(self) -> List[str]:
+        """What predictions of links read of each pair itself, by name; of links by time when it is asked for."""
+        return [self._ask("pair_column", i, None).decode() for i in range(self._ask("n_pair_columns"))]
+
+    def _pairs(self, src: np.ndarray, dst: Optional[np.ndarray], kind: Any, columns: Optional[Mapping[str, Any]],
+               held: _Held) -> _abi.Pairs:
+        kinds = _kinds(kind, src)
+        given = [Graph._later(held, "pairs", name, values) for name, values in (columns or {}).items()]
+        held.kept += [src, dst, kinds]
+        return _abi.Pairs(n=src.size, src=_at(src), dst=_at(dst), kind=_at(kinds),
+                          columns=(_abi.Values * len(given))(*given), n_columns=len(given))
+
+    def predict_links(self, src: Any, dst: Any, kind: Any = None, columns: Optional[Mapping[str, Any]] = None) -> np.ndarray:
         """The model's scores of pairs, which need not be edges: float32 [n].
 
         src, dst: [n] rows of both ends        kind: [n] what kind of link (docs/c-api.md), or None: 0
+        columns: of each of pair_columns n rows, as Graph.append takes them
         """
         src = _numbers(src, "sources")
         dst = _numbers(dst, "destinations", src)
-        kinds = _kinds(kind, src)
-        out = np.empty(src.size, dtype=np.float32)
-        self._call("predict_links", src.size, _at(src), _at(dst), _at(kinds), _at(out))
+        out, held = np.empty(src.size, dtype=np.float32), _Held()
+        self._call("predict_pairs", ctypes.byref(self._pairs(src, dst, kind, columns, held)), _at(out))
         return out
 
-    def top_links(self, src: Any, k: int, kind: Any = None, known: bool = False) -> Tuple[np.ndarray, np.ndarray]:
+    def top_links(self, src: Any, k: int, kind: Any = None, known: bool = False,
+                  columns: Optional[Mapping[str, Any]] = None) -> Tuple[np.ndarray, np.ndarray]:
         """The k destinations of each source that score highest, best first, and their scores: [n, k] both.
 
-        Destinations that a source has a link to are left out unless `known`; where fewer are left, -1 and -inf.
+        Destinations that a source has a link to, of links by time before it is asked for, are left out unless `known`;
+        where fewer are left, -1 and -inf.  columns: as of predict_links, a row for each source
         """
         src = _numbers(src, "sources")
-        kinds = _kinds(kind, src)
         dst = np.empty((src.size, k), dtype=np.int64)
-        score = np.empty((src.size, k), dtype=np.float32)
+        score, held = np.empty((src.size, k), dtype=np.float32), _Held()
         to = dst.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
-        self._call("top_links", src.size, _at(src), _at(kinds), k, int(known), to, _at(score))
+        self._call("top_pairs", ctypes.byref(self._pairs(src, None, kind, columns, held)), k, int(known), to, _at(score))
         return dst, score
 
     def __repr__(self) -> str:

@@ -750,6 +750,29 @@ def pairs_of_nodes():
     fails("E_RANGE", "kind -1", s.top_links, [0], 2, [-1])
     fails("E_ARG", "", s.top_links, [0], 0)
     fails("E_STATE", "scores links", s.predict, [0])
+    fails("E_ARG", "'t' is no column that 'pairs' reads of pairs", s.predict_links, [0], [0], columns={"t": [1.0]})
+
+
+def links_by_time():
+    """A pair brings its time, as numbers or dates."""
+    with open(TOP + "/models/events.gnn", encoding="utf-8") as f:
+        text = f.read().replace(", negatives = g.no_event", "").replace("  edge no_event", "  # edge no_event")
+    with open("mail.gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    mail, r = emit("mail.gnn", "mail", "-O0"), np.random.default_rng(2)
+    ends, t = r.integers(0, 12, (2, 40)), np.sort(r.integers(0, 10**6, 40)).astype("datetime64[s]")
+    graph = mail.Graph.from_arrays({"vertex": 12, ("vertex", "event", "vertex"): {"edge_index": ends, "t": t, "split": 1 + np.arange(40) // 30}})
+    trainer = mail.Trainer(graph, epochs=1)
+    trainer.train()
+    s, order = trainer.to_model().session(graph), np.argsort(ends[1], kind="stable")
+    assert s.pair_columns == ["t"]
+    for times in (t, t.astype(np.float64)):
+        assert np.allclose(s.predict_links(*ends[:, order], columns={"t": times[order]}), trainer.predict(), rtol=1e-6)
+    dst, best = s.top_links([ends[0, 39]], 3, known=True, columns={"t": t[39:]})
+    scores = s.predict_links(np.repeat(ends[0, 39], 12), np.arange(12), columns={"t": np.repeat(t[39:], 12)})
+    assert list(dst[0]) == list(np.argsort(-scores, kind="stable")[:3]) and (best[0] == scores[dst[0]]).all()
+    fails("E_MISSING", "no column 't'", s.predict_links, [0], [1])
+    fails("E_SHAPE", "pairs.t", s.predict_links, [0], [1], columns={"t": [1.0, 2.0]})
 
 
 EDGES = """
@@ -853,6 +876,7 @@ def main():
     lines(churn, graph)
     several_types()
     pairs_of_nodes()
+    links_by_time()
     no_rows()
     rows_of_graphs()
     names()

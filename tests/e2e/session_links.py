@@ -277,8 +277,7 @@ def check_memory(library, data, weights):
 
 
 REFUSED = {"s = dot_score(p, w, h, dim)\n  return s - mean(s, over = p)": "would depend on which others are scored",
-           "return dot_score(p, w, h, dim) * p.w": "has no other columns than what kind of link it is of",
-           "return dot_score(p, w, h, dim) * carry(g.buys.w, p)": "has no other columns"}
+           "return dot_score(p, w, h, dim) * carry(g.buys.w, p)": "a pair that is brought is no edge of the data"}
 
 
 def check_refused(gnnc, top, layers):

@@ -303,6 +303,10 @@ typedef enum {
     ELSEWHERE(session_link_sizes, "tests/e2e/session_links.py") \
     ELSEWHERE(session_predict_links, "tests/e2e/session_links.py") \
     ELSEWHERE(session_top_links, "tests/e2e/session_links.py") \
+    ELSEWHERE(session_n_pair_columns, "tests/e2e/session_pairs.py") \
+    ELSEWHERE(session_pair_column, "tests/e2e/session_pairs.py") \
+    ELSEWHERE(session_predict_pairs, "tests/e2e/session_pairs.py") \
+    ELSEWHERE(session_top_pairs, "tests/e2e/session_pairs.py") \
     NONE(program_describe, NOTHING, \
          gnnc_program_describe(&tiny_model, INFO(gnnc_program_info)) == GNNC_OK) \
     NONE(program_recipe, NOTHING, gnnc_program_recipe(&tiny_model, INFO(gnnc_recipe)) == GNNC_OK) \

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Pairs that bring columns of theirs (gnnc_session_predict_pairs, .._top_pairs): what the model reads of links, and of links by
+time when each is asked for.  As the trainer scores the data's own edges; alone as beside others.
+
+    session_pairs.py GNNC TOP
+"""
+import ctypes
+import os
+import random
+import subprocess
+import sys
+
+from directory import column, relation, write
+from graph import DONE, Host, npy
+from session_links import F32, I64, Links, best
+from sessions import E_ARG, E_MISSING, E_NOMEM, E_RANGE, E_STATE, OK, Memory, near, run
+
+E_SHAPE, E_VALUE = -2, -7
+FLOAT, CAT, TIME = 0, 2, 5  # gnnc_kind
+
+
+class Values(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("column", ctypes.c_char_p), ("values", ctypes.c_void_p), ("ptr", ctypes.c_void_p),
+                ("idx", ctypes.c_void_p), ("names", ctypes.c_void_p), ("n_categories", I64)]
+
+
+class Pairs(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("n", I64), ("src", ctypes.c_void_p), ("dst", ctypes.c_void_p), ("kind", ctypes.c_void_p),
+                ("columns", ctypes.c_void_p), ("n_columns", ctypes.c_int32)]
+
+
+def pairs(src, dst, columns, host):
+    """columns: {name: ([a row's values], .npy type, names)}, or a list of these items."""
+    keep, values = [], []
+    for name, (rows, descr, *names) in columns.items() if isinstance(columns, dict) else columns:
+        wide = rows and isinstance(rows[0], (list, tuple))
+        flat = [x for row in rows for x in row] if wide else list(rows)
+        a = host.array(flat, descr, (len(rows), len(rows[0])) if wide else (len(rows),))
+        texts = (ctypes.c_char_p * len(names[0]))(*[x.encode() for x in names[0]]) if names else None
+        keep += [a, texts]
+        values.append(Values(ctypes.sizeof(Values), name.encode(), ctypes.cast(a, ctypes.c_void_p), None, None,
+                             ctypes.cast(texts, ctypes.c_void_p) if names else None, len(names[0]) if names else 0))
+    n, all_values = len(src), (Values * max(1, len(values)))(*values)
+    ends = [(I64 * max(1, n))(*x) if x is not None else None for x in (src, dst)]
+    p = Pairs(ctypes.sizeof(Pairs), n, *[ctypes.cast(x, ctypes.c_void_p) if x is not None else None for x in ends], None,
+              ctypes.cast(all_values, ctypes.c_void_p), len(values))
+    p.keep = (host, keep, all_values, ends)
+    return p
+
+
+class Scores(Links):
+    def columns(self, s):
+        self.lib.gnnc_session_pair_column.restype = ctypes.c_char_p
+        out, kind = [], ctypes.c_int32()
+        for i in range(self.lib.gnnc_session_n_pair_columns(s)):
+            out.append((self.lib.gnnc_session_pair_column(s, i, ctypes.byref(kind)).decode(), kind.value))
+        assert self.lib.gnnc_session_pair_column(s, len(out), None) is None
+        return out
+
+    def score_with(self, s, src, dst, columns):
+        """Of arrays that are lent: each is given back once."""
+        host, out = Host(True), (F32 * max(1, len(src)))()
+        st = self.lib.gnnc_session_predict_pairs(s, ctypes.byref(pairs(src, dst, columns, host)), out)
+        assert host.returned == host.lent, (host.returned, host.lent)
+        return st, list(out)[:len(src)]
+
+    def top_with(self, s, src, columns, k, known=0):
+        n = len(src)
+        dst, score = (I64 * (n * k))(), (F32 * (n * k))()
+        st = self.lib.gnnc_session_top_pairs(s, ctypes.byref(pairs(src, None, columns, Host(False))), I64(k), known, dst, score)
+        return st, [list(zip(dst[i * k:(i + 1) * k], score[i * k:(i + 1) * k])) for i in range(n)]
+
+
+def compiled(gnnc, name, text, data):
+    with open(name + ".gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(gnnc, name + ".gnn", "--target=cpu", "-o", name)
+    run(gnnc, name + ".gnn", "--target=cpu", "--emit=infer", "-o", name + "_pairs")
+    run("./" + name, "--data", data, "--epochs", "1", "--out", name + ".weights")
+    run("./" + name, "predict", "--data", data, "--weights", name + ".weights", "--out", name + ".npy")
+    library = Scores(name + "_pairs")
+    s, st = library.open(name + ".weights", library.graph(data))
+    assert st == OK, library.error(s)
+    return library, s, npy(name + ".npy")[0]
+
+
+def in_data_order(flat, dst):
+    """The trainer's predictions are by destination."""
+    order = sorted(range(len(dst)), key=lambda e: (dst[e], e))
+    at = {e: i for i, e in enumerate(order)}
+    return [flat[at[e]] for e in range(len(dst))]
+
+
+def check_scores(library, s, name, src, dst, columns, want):
+    """All edges, some of them twice, and each alone."""
+    n = len(src)
+    some = lambda ids: ([src[e] for e in ids], [dst[e] for e in ids], {c: ([v[0][e] for e in ids], *v[1:]) for c, v in columns.items()})
+    ids = list(range(n)) + [3, 3]
+    st, got = library.score_with(s, *some(ids))
+    assert st == OK, library.error(s)
+    assert all(near([x], [want[e]]) for x, e in zip(got, ids)), name
+    for e in range(0, n, 7):
+        st, one = library.score_with(s, *some([e]))
+        assert st == OK and near(one, [want[e]]), (name, e, one, want[e])
+    print("ok", name)
+
+
+# ---- columns of links ----------------------------------------------------------------------------------------
+SHOP = """
+import "layers/links.gnn"
+graph Shop {
+  node user { x: f32[F] }
+  node item { z: f32[Z] }
+  edge buys: user -> item { w: f32[W];  how: cat[H];  of: cat[K];  split }
+}
+model M(g: Shop; dim: int = 6) -> f32[links] {
+  p = links(g.buys, g.buys.of)
+  u = linear(dim)
+  v = linear(dim)
+  ways = embedding(H, dim)
+  kinds = embedding(K, dim)
+  weights = linear(1)
+  a = u(g.user.x)[p.src] * kinds(p.of) + ways(p.how)
+  return contract(a, v(g.item.z)[p.dst], dim) + sum(weights(p.w), over = 1)
+}
+train M {
+  target links   loss bce_with_logits
+  optimizer adam(lr = 1e-2)
+  sample { batch 16  negatives 1 }
+  epochs 1   keep last
+}
+"""
+USERS, ITEMS, BOUGHT = 9, 300, 60
+WAYS = ["card", "cash", "voucher"]
+
+
+def shop(path):
+    r = random.Random(3)
+    os.mkdir(path)
+    many = lambda n: [r.gauss(0, 1) for _ in range(n)]
+    src, dst = ([r.randrange(k) for _ in range(BOUGHT)] for k in (USERS, ITEMS))
+    w, how, of = many(2 * BOUGHT), [r.randrange(3) for _ in range(BOUGHT)], [i % 2 for i in range(BOUGHT)]
+    columns = {"w": column(path, "w", "float", w, width=2), "how": column(path, "how", "cat", how, categories=3, names=WAYS),
+               "of": column(path, "of", "cat", of, categories=2), "split": column(path, "split", "split", [1 + i % 3 for i in range(BOUGHT)])}
+    write(path, {"user": {"count": USERS, "columns": {"x": column(path, "x", "float", many(4 * USERS), width=4)}},
+                 "item": {"count": ITEMS, "columns": {"z": column(path, "z", "float", many(3 * ITEMS), width=3)}}},
+          {"buys": relation(path, "buys", "user", "item", list(zip(src, dst)), **columns)})
+    return src, dst, [w[2 * i:2 * i + 2] for i in range(BOUGHT)], how, of
+
+
+def check_columns(gnnc, layers):
+    src, dst, w, how, of = shop("shop")
+    library, s, flat = compiled(gnnc, "columns", layers(SHOP), "shop")
+    want = in_data_order(flat, dst)
+    assert sorted(library.columns(s)) == [("how", CAT), ("w", FLOAT)], library.columns(s)
+    for kind in (0, 1):  # what kind they are is told beside them
+        ids = [e for e in range(BOUGHT) if of[e] == kind]
+        asked = pairs([src[e] for e in ids], [dst[e] for e in ids], {"w": ([w[e] for e in ids], "<f4"), "how": ([how[e] for e in ids], "<i4")}, Host(False))
+        kinds, out = (I64 * len(ids))(*[kind] * len(ids)), (F32 * len(ids))()
+        asked.kind = ctypes.cast(kinds, ctypes.c_void_p)
+        assert library.lib.gnnc_session_predict_pairs(s, ctypes.byref(asked), out) == OK, library.error(s)
+        assert all(near([x], [want[e]]) for x, e in zip(out, ids)), kind
+    named = {"how": ([2 - x for x in how[:5]], "<i4", WAYS[::-1]), "w": (w[:5], "<f4")}
+    coded = {"how": (how[:5], "<i4"), "w": (w[:5], "<f4")}
+    assert library.score_with(s, src[:5], dst[:5], named) == library.score_with(s, src[:5], dst[:5], coded)
+    top = {"w": (w[:2], "<f4"), "how": (how[:2], "<i4")}
+    st, rows = library.top_with(s, src[:2], top, 4, known=1)
+    for i, row in enumerate(rows):
+        scores = library.score_with(s, [src[i]] * ITEMS, list(range(ITEMS)), {"w": ([w[i]] * ITEMS, "<f4"), "how": ([how[i]] * ITEMS, "<i4")})[1]
+        assert st == OK and row == best(dict(enumerate(scores)), range(ITEMS), 4), (i, row)
+    check_errors(library, s, src, dst, coded)
+    library.lib.gnnc_session_destroy(s)
+    print("ok columns")
+
+
+def check_errors(library, s, src, dst, coded):
+    def fails(status, text, columns, ends=(src[:5], dst[:5])):
+        st, _ = library.score_with(s, *ends, columns)
+        assert st == status and text in library.error(s), (st, library.error(s), text)
+
+    fails(E_MISSING, "pairs have no column 'how', which the model reads", {"w": coded["w"]})
+    fails(E_ARG, "'t' is no column that 'columns' reads of pairs", {**coded, "t": ([1.0] * 5, "<f8")})
+    fails(E_ARG, "pairs.w: given twice", [*coded.items(), ("w", coded["w"])])
+    fails(E_SHAPE, "pairs.w: size 3 in dimension 1, 2 wanted", {**coded, "w": ([[1, 2, 3]] * 5, "<f4")})
+    fails(E_SHAPE, "pairs.w", {**coded, "w": (coded["w"][0][:4], "<f4")})
+    fails(E_VALUE, "pairs.w: row 1", {**coded, "w": ([[0, 0], [0, float("nan")]] + coded["w"][0][2:], "<f4")})
+    fails(E_RANGE, "pairs.how: row 0", {**coded, "how": ([3, 0, 0, 0, 0], "<i4")})
+    fails(E_RANGE, "pairs.how: row 1: 'gift' is no category of the model", {**coded, "how": ([0, 1, 0, 0, 0], "<i4", ["cash", "gift"])})
+    fails(E_RANGE, "destination %d" % ITEMS, coded, (src[:5], dst[:4] + [ITEMS]))
+    assert library.score(s, [(0, 0)])[0] == E_MISSING and library.top(s, [0], 2)[0] == E_MISSING
+    assert library.score_with(s, [], [], {"w": ([], "<f4"), "how": ([], "<i4")})[0] in (OK, E_SHAPE)
+    bad = Pairs(8, 1)
+    assert library.lib.gnnc_session_predict_pairs(s, ctypes.byref(bad), None) == E_ARG and "gnnc_pairs" in library.error(s), library.error(s)
+    none = Pairs(ctypes.sizeof(Pairs), 1, None, None, None, None, 2)
+    assert library.lib.gnnc_session_predict_pairs(s, ctypes.byref(none), None) == E_ARG and "no array of them" in library.error(s)
+    assert library.lib.gnnc_session_predict_pairs(None, ctypes.byref(bad), None) == E_ARG
+    assert library.score_with(s, src[:5], dst[:5], coded)[0] == OK  # it goes on
+
+
+# ---- links by time ---------------------------------------------------------------------------------------------
+NODES, EVENTS = 25, 160
+
+
+def mail(path):
+    r = random.Random(8)
+    os.mkdir(path)
+    src, dst = ([r.randrange(NODES) for _ in range(EVENTS)] for _ in range(2))
+    t = sorted(float(r.randrange(4000)) for _ in range(EVENTS))
+    write(path, {"vertex": {"count": NODES, "columns": {}}},
+          {"event": relation(path, "event", "vertex", "vertex", list(zip(src, dst)), t=column(path, "t", "time", t),
+                             split=column(path, "split", "split", [1 + (i > 100) + (i > 130) for i in range(EVENTS)]))})
+    return src, dst, t
+
+
+def check_time(gnnc, top, layers):
+    src, dst, t = mail("mail")
+    with open(top + "/models/events.gnn", encoding="utf-8") as f:
+        text = f.read().replace(", negatives = g.no_event", "").replace("  edge no_event", "  # edge no_event")
+    library, s, flat = compiled(gnnc, "events", layers(text), "mail")
+    assert library.columns(s) == [("t", TIME)] and library.sizes(s) == [NODES, NODES, 1]
+    want = in_data_order(flat, dst)
+    check_scores(library, s, "events", src, dst, {"t": (t, "<f8")}, want)
+    later = library.score_with(s, [3], [4], {"t": ([5000.0], "<f8")})[1]
+    assert later != library.score_with(s, [3], [4], {"t": ([10.0], "<f8")})[1]
+    known = lambda u, when: {v for a, v, x in zip(src, dst, t) if a == u and x < when}
+    asked = [(src[EVENTS - 1], 5000.0), (src[EVENTS - 1], t[0])]  # at first nothing is known
+    for every in (0, 1):
+        st, rows = library.top_with(s, [u for u, _ in asked], {"t": ([x for _, x in asked], "<f8")}, 5, known=every)
+        for (u, when), row in zip(asked, rows):
+            scores = library.score_with(s, [u] * NODES, list(range(NODES)), {"t": ([when] * NODES, "<f8")})[1]
+            left = set(range(NODES)) - (set() if every else known(u, when))
+            assert st == OK and row == best(dict(enumerate(scores)), left, 5), (u, when, every)
+    assert len(known(*asked[0])) > 1 and not known(*asked[1])
+    st, _ = library.score_with(s, [0, 1], [1, 2], {"t": ([1.0, float("nan")], "<f8")})
+    assert st == E_VALUE and "pairs.t: row 1 has no time" in library.error(s), library.error(s)
+    assert library.score(s, [(0, 1)])[0] == E_MISSING and "no column 't', which tells what is known" in library.error(s), library.error(s)
+    library.lib.gnnc_session_destroy(s)
+    check_drawn(gnnc, layers(text), src, dst, t)
+    check_memory(library)
+
+
+def check_drawn(gnnc, text, src, dst, t):
+    """Few neighbours by chance: of the seed, the pair and its time alone; all of them for who has no more."""
+    library, s, _ = compiled(gnnc, "drawn", text.replace("fanout [20]", "fanout [2]").replace("pick recent", ""), "mail")
+    every = {"t": (t, "<f8")}
+    got = library.score_with(s, src, dst, every)[1]
+    for e in range(0, EVENTS, 9):
+        assert near(library.score_with(s, [src[e]], [dst[e]], {"t": ([t[e]], "<f8")})[1], [got[e]]), e
+    clone = ctypes.c_void_p()
+    assert library.lib.gnnc_session_set_seed(s, I64(5)) == OK and library.lib.gnnc_session_clone(ctypes.byref(clone), s) == OK
+    other = library.score_with(s, src, dst, every)[1]
+    same = sum(near([a], [b]) for a, b in zip(got, other))
+    assert 5 < same < EVENTS - 5 and library.score_with(clone, src, dst, every)[1] == other, same
+    for x in (s, clone):
+        library.lib.gnnc_session_destroy(x)
+    print("ok drawn", same)
+
+
+def check_memory(library):
+    g, memory = library.graph("mail"), Memory()
+    s, st = library.open("events.weights", g, memory)
+    assert st == OK, library.error(s)
+
+    def ask(s):
+        one = {"t": ([3000.0] * 3, "<f8")}
+        return min(library.score_with(s, [1, 2, 3], [3, 4, 5], one)[0], library.top_with(s, [1, 2, 3], one, 4)[0])
+
+    assert ask(s) == OK and ask(s) == OK
+    n = memory.n
+    assert ask(s) == OK and memory.n == n, (memory.n, n)
+    library.lib.gnnc_session_destroy(s)
+    assert memory.live == 0, memory.live
+    for refuse in range(1, n + 1):
+        memory = Memory(refuse)
+        m, st = library.model("events.weights", memory)
+        s = ctypes.c_void_p()
+        st = st or library.lib.gnnc_session_create_with(ctypes.byref(s), *memory.arguments())
+        st = st or library.lib.gnnc_session_open(s, m, g)
+        assert st in (OK, E_NOMEM), (refuse, st)
+        if st == OK:
+            assert ask(s) in (OK, E_NOMEM) and ask(s) == OK, (refuse, library.error(s))  # it goes on
+        library.lib.gnnc_session_destroy(s)
+        library.lib.gnnc_model_release(m)
+        assert memory.live == 0, (refuse, memory.live)
+    library.lib.gnnc_graph_release(g)
+    print("ok memory", n)
+
+
+def check_refused(gnnc, text):
+    """A mean over all pairs of a request would be another one in other company."""
+    with open("refused.gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    r = subprocess.run([gnnc, "refused.gnn", "--target=cpu", "--emit=infer", "-o", "refused"], capture_output=True, text=True)
+    assert r.returncode == 1 and "would depend on which others are scored with it" in r.stderr and "E0516" in r.stderr, r.stderr
+    print("ok refused")
+
+
+def main():
+    gnnc, top = sys.argv[1:3]
+    layers = lambda text: text.replace('"layers/', '"%s/models/layers/' % top)
+    check_columns(gnnc, layers)
+    check_time(gnnc, top, layers)
+    with open("events.gnn", encoding="utf-8") as f:
+        check_refused(gnnc, f.read().replace("return sum(out(relu(second(relu(h)))), 1)", "s = sum(out(relu(second(relu(h)))), 1)\n  return s - mean(s, over = p)"))
+
+
+if __name__ == "__main__":
+    main()
