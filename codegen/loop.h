@@ -63,6 +63,30 @@ typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;
 
 typedef VEC(Map *) MapList;
 
+/* Who goes through the iterations of a loop in a row that a team of threads has. */
+typedef enum {
+    LS_ALIKE, /* each thread of the team through all of them, or lanes have a column each */
+    LS_WAYS,  /* its ways by turns */
+    LS_TEAM,  /* all of its threads by turns */
+} LShare;
+
+/* Who takes the iterations of a kernel's parallel loop on a device, with those of the loops that
+ * are part of its index. */
+typedef enum {
+    LT_NOBODY, /* it is not decided: a thread each, and the parallel loop alone */
+    LT_THREAD,
+    LT_TEAM,  /* lanes x ways threads of one warp */
+    LT_BLOCK, /* of a kernel without a parallel loop: all that it does */
+} LTaker;
+
+typedef struct {
+    LTaker by;
+    /* Of teams and blocks: */
+    int lanes;   /* threads side by side; 0 = as many as the widths that the launch knows ask for */
+    int pack;    /* neighbouring columns that a lane has of loops that stand by themselves */
+    int columns; /* that a lane may have where lanes go through several loops together */
+} LThreads;
+
 typedef struct {
     bool parallel;   /* outermost only, before other loops */
     MapList balance; /* parallel over segments of these: chunk bounds by their entries, not by rows;
@@ -71,8 +95,9 @@ typedef struct {
                   * every buffer it indexes, or buffers are indexed through it by gather */
     bool unroll; /* constant extent */
     bool collapse; /* part of the parallel loop's index */
-    int prefetch;  /* segments, elements: rows gathered this many positions on may be asked for now;
-                      0 = not */
+    LShare share;
+    int prefetch; /* segments, elements: rows gathered this many positions on may be asked for now;
+                     0 = not */
 } LSched;
 
 typedef enum {
@@ -137,6 +162,7 @@ struct LKernel {
     VEC(LBuf *) locals;
     LStmt *body;
     int n_regs;
+    LThreads threads;
     VEC(const Op *) computes; /* every graph op evaluated in it, for reports */
     Span span;
 };
@@ -186,5 +212,7 @@ void loop_balance_print(StrBuf *b, const MapList *maps);
 bool loop_verify(Ctx *c, const Module *m, const LKernel *k);
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file,
                     int *n_kernels); /* kernels of a text, in the spaces of m */
+/* .. behind a module of their spaces; NULL after diagnostics. */
+LKernel *loop_parse_file(Ctx *c, uint32_t file, Module **m, int *n_kernels);
 
 #endif

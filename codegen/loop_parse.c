@@ -225,6 +225,14 @@ static bool balance(Reader *r, MapList *maps) {
     return true;
 }
 
+static bool share(Reader *r, LShare *to) {
+    static const Words shares = {loop_share_words + LS_WAYS, 2};
+    int by = 0;
+    if (!parse_word(&r->p, &shares, "ways or team", &by)) return false;
+    *to = (LShare)(LS_WAYS + by);
+    return true;
+}
+
 static bool loop(Reader *r, LStmt *s) {
     s->kind = L_FOR;
     Span at = r->p.tok.span;
@@ -237,6 +245,7 @@ static bool loop(Reader *r, LStmt *s) {
     s->sched.vector = parse_accept_word(&r->p, "vector");
     s->sched.unroll = parse_accept_word(&r->p, "unroll");
     s->sched.collapse = parse_accept_word(&r->p, "collapse");
+    if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
     int64_t ahead = 0;
     if (parse_accept_word(&r->p, "prefetch") && !parse_int(&r->p, "a number", 1, 1024, &ahead))
         return false;
@@ -338,26 +347,55 @@ static bool block(Reader *r, LStmt **first) {
     return true;
 }
 
+static bool count(Reader *r, const char *word, int least, int *to) {
+    int64_t n = *to;
+    if (parse_accept_word(&r->p, word) && !parse_int(&r->p, "a number", least, 32, &n))
+        return false;
+    *to = (int)n;
+    return true;
+}
+
+static bool threads(Reader *r, LThreads *t) {
+    static const Words takers = {loop_taker_words + LT_THREAD, 3};
+    int by = 0;
+    if (!parse_accept_word(&r->p, "by")) return true;
+    if (!parse_word(&r->p, &takers, "threads, teams or blocks", &by)) return false;
+    *t = (LThreads){.by = (LTaker)(LT_THREAD + by)};
+    if (t->by == LT_THREAD) return true;
+    t->pack = t->columns = 1;
+    return count(r, "lanes", 1, &t->lanes) && count(r, "pack", 1, &t->pack) &&
+           count(r, "columns", 1, &t->columns);
+}
+
 static bool kernel(Reader *r, LKernel *k) {
     r->k = k;
     r->regs = r->bufs = (StrMap){0};
     k->span = r->p.tok.span;
     if (!parse_accept_word(&r->p, "kernel")) return parse_expected(&r->p, "'kernel'");
-    return parse_name(&r->p, "the kernel's name", &k->name) && parse_expect(&r->p, '{') &&
-           arguments(r) && block(r, &k->body);
+    return parse_name(&r->p, "the kernel's name", &k->name) && threads(r, &k->threads) &&
+           parse_expect(&r->p, '{') && arguments(r) && block(r, &k->body);
+}
+
+static LKernel *kernels(Reader *r, int *n_kernels) {
+    VEC(LKernel) all = {0};
+    while (r->p.tok.kind != T_END) {
+        LKernel k = {0};
+        if (!kernel(r, &k)) return NULL;
+        vec_push(r->p.a, &all, k);
+    }
+    *n_kernels = all.n;
+    return all.n ? all.v : NEW(r->p.a, LKernel);
 }
 
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels) {
-    const Source *src = &c->sources.v[file];
-    Reader r = {.p = {.c = c, .a = c->a, .m = m, .file = file, .line = 1, .ok = true}};
-    r.p.p = r.p.line_start = src->text;
-    r.p.end = src->text + src->n_bytes;
-    VEC(LKernel) all = {0};
-    for (parse_lex_next(&r.p); r.p.tok.kind != T_END;) {
-        LKernel k = {0};
-        if (!kernel(&r, &k)) return NULL;
-        vec_push(c->a, &all, k);
-    }
-    *n_kernels = all.n;
-    return all.n ? all.v : NEW(c->a, LKernel);
+    Reader r = {.p = parse_begin(c, file)};
+    r.p.m = m;
+    return kernels(&r, n_kernels);
+}
+
+LKernel *loop_parse_file(Ctx *c, uint32_t file, Module **m, int *n_kernels) {
+    Reader r = {.p = parse_begin(c, file)};
+    if (!parse_module(&r.p) || !r.p.ok) return NULL;
+    *m = r.p.m;
+    return kernels(&r, n_kernels);
 }

@@ -26,6 +26,10 @@ const int loop_n_fn = (int)COUNT(loop_fn_words);
 const char *const loop_part_words[] = {
     [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
 
+const char *const loop_share_words[] = {[LS_ALIKE] = "", [LS_WAYS] = "ways", [LS_TEAM] = "team"};
+const char *const loop_taker_words[] = {
+    [LT_NOBODY] = "", [LT_THREAD] = "threads", [LT_TEAM] = "teams", [LT_BLOCK] = "blocks"};
+
 static void indent(StrBuf *b, int depth) {
     for (int i = 0; i < depth; i++) sb_puts(b, "  ");
 }
@@ -123,6 +127,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.vector) sb_puts(b, " vector");
     if (s->sched.unroll) sb_puts(b, " unroll");
     if (s->sched.collapse) sb_puts(b, " collapse");
+    if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
     if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);
 }
 
@@ -188,9 +193,18 @@ static void block(StrBuf *b, const LStmt *s, int depth) {
     }
 }
 
+static void threads(StrBuf *b, const LThreads *t) {
+    if (t->by) sb_printf(b, " by %s", loop_taker_words[t->by]);
+    if (t->by != LT_TEAM && t->by != LT_BLOCK) return;
+    if (t->lanes) sb_printf(b, " lanes %d", t->lanes);
+    sb_printf(b, " pack %d columns %d", t->pack, t->columns);
+}
+
 void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
     (void)m;
-    sb_printf(b, "kernel %s {\n", k->name);
+    sb_printf(b, "kernel %s", k->name);
+    threads(b, &k->threads);
+    sb_puts(b, " {\n");
     for (int i = 0; i < k->bufs.n; i++) {
         indent(b, 1);
         argument(b, k->bufs.v[i]);

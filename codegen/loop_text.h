@@ -4,6 +4,8 @@
 
 extern const char *const loop_fn_words[]; /* by LFn; L_FN_OP is spelled as the graph op */
 extern const int loop_n_fn;
-extern const char *const loop_part_words[]; /* by LBufKind: the parts of a map */
+extern const char *const loop_share_words[]; /* by LShare: " by ways" */
+extern const char *const loop_taker_words[]; /* by LTaker */
+extern const char *const loop_part_words[];  /* by LBufKind: the parts of a map */
 
 #endif

@@ -269,6 +269,8 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "a loop that is not parallel is balanced");
     if (s->sched.collapse && !is_collapsible(c, s))
         return bad(c, "a loop cannot be part of the index of the loop around it");
+    if (s->sched.share && c->k->threads.by != LT_TEAM && c->k->threads.by != LT_BLOCK)
+        return bad(c, "a loop is shared by threads that are no team");
     if (s->sched.prefetch && s->range == LR_CHUNK)
         return bad(c, "what a chunk gathers cannot be prefetched");
     return range(c, s) && nested(c, s, depth);
@@ -305,6 +307,19 @@ static bool block(Check *c, const LStmt *s, int depth) {
     return true;
 }
 
+static bool is_power_of_2(int n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+static bool threads(Check *c) {
+    const LThreads *t = &c->k->threads;
+    if (t->by != LT_TEAM && t->by != LT_BLOCK) return true;
+    if (!is_power_of_2(t->pack) || !is_power_of_2(t->columns) ||
+        (t->lanes && !is_power_of_2(t->lanes)))
+        return bad(c, "lanes, packs and columns are powers of two");
+    return true;
+}
+
 static bool arguments(Check *c) {
     for (int i = 0; i < c->k->bufs.n; i++) {
         const LBuf *b = c->k->bufs.v[i];
@@ -333,6 +348,6 @@ bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
     for (int i = 0; i < k->bufs.n; i++) c.stored[i] = k->bufs.v[i]->begun;
     c.local_stored = NEWN(ctx->a, bool, l);
     c.old = NEWN(ctx->a, OldLoads, (size_t)k->bufs.n + 1);
-    if (arguments(&c)) block(&c, k->body, 0);
+    if (arguments(&c) && threads(&c)) block(&c, k->body, 0);
     return c.ok;
 }

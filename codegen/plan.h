@@ -6,6 +6,7 @@
 #define CODEGEN_PLAN_H
 
 #include "codegen/loop.h"
+#include "passes/pass.h"
 
 typedef struct {
     int id; /* index in Plan.bufs and in the run-time buffer table */
@@ -178,10 +179,12 @@ typedef struct Plan {
     const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
     const char *c_name;  /* its symbol is <c_name>_program; NULL = "model" */
     SpmmChoice spmm;     /* with a device */
-    bool tf32;           /* --precision=tf32: what a trainer does without being asked */
-    int variant, n_variants; /* of the program: the driver of the first lists the others */
-    const char *choice;      /* what this variant decided; NULL = nothing */
-    uint64_t fingerprint;    /* of the first variant; 0 = this plan's own */
+    const char *loop_passes;         /* over each kernel's loops; NULL = the target's */
+    const PassOptions *loop_options; /* .. and what is asked of them; NULL = nothing */
+    bool tf32;                       /* --precision=tf32: what a trainer does without being asked */
+    int variant, n_variants;         /* of the program: the driver of the first lists the others */
+    const char *choice;              /* what this variant decided; NULL = nothing */
+    uint64_t fingerprint;            /* of the first variant; 0 = this plan's own */
 } Plan;
 
 /* Whether the driver can run on the host alone. */

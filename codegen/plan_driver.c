@@ -1,6 +1,8 @@
 /* The passes over the step plan, and what makes a plan: an empty one, and the list of them. */
 #include "codegen/plan_pass.h"
 
+#include "codegen/loops/loops.h"
+
 #include <string.h>
 
 static const Pass *const passes[] = {
@@ -18,7 +20,8 @@ const Pass *plan_pass_find(const char *name) {
 const Pass *plan_all_passes_at(int i) {
     int n = pass_count();
     if (i < n) return pass_at(i);
-    return i - n < (int)COUNT(passes) ? passes[i - n] : NULL;
+    i -= n;
+    return i < (int)COUNT(passes) ? passes[i] : loop_pass_at(i - (int)COUNT(passes));
 }
 
 Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {

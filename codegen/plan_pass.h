@@ -10,7 +10,8 @@
 #include "codegen/plan_passes.def"
 #undef PLAN_PASS
 
-/* All passes there are, those over the graph IR first; NULL behind the last one. */
+/* All passes there are, those over the graph IR first, those over loops last; NULL behind the last
+ * one. */
 const Pass *plan_all_passes_at(int i);
 /* NULL when there is none of that name over the plan. */
 const Pass *plan_pass_find(const char *name);

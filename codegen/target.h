@@ -17,6 +17,7 @@ typedef enum {
     EMIT_OBJECT
 } EmitKind; /* LLVM IR or CUDA C, assembly, object */
 
+struct Loops;
 typedef struct Target {
     const char *name;
     int lanes;   /* f32 elements per vector register or warp */
@@ -24,6 +25,11 @@ typedef struct Target {
     /* Writes the kernels of the plan to path, as ctx_write() does.  False after diagnostics. */
     bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path);
+    /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
+    const char *loop_passes;
+    /* What `schedule` makes of a kernel, which it may change: itself or a copy, whose `threads` and
+     * loops say who takes them; NULL = no threads. */
+    LKernel *(*arrange)(struct Loops *l, LKernel *k);
     /* A machine that reports estimate times for: NULL = they measure (--profile). */
     const char *machine;
     double bytes_per_s, flops_per_s; /* of its memory; f32, without tensor cores */

@@ -1,5 +1,6 @@
 /* What options ask for, done.  Text goes one way: file -> module -> passes -> plan -> target ->
  * file; each --emit kind stops at its stage.  main.c and gnncc.c call it. */
+#include "codegen/loops/loops.h"
 #include "codegen/plan_pass.h"
 #include "codegen/report.h"
 #include "frontend/cli.h"
@@ -56,18 +57,24 @@ static Module *read_module(Ctx *c, Job *j, const char *path) {
     return module_verify(c, m, "the front end") ? m : NULL;
 }
 
-/* Of --passes those over the plan, or all others; NULL: it says nothing of that level. */
-static const char *passes_named(Ctx *c, const char *names, bool of_plan) {
+/* Of --passes those of one level; NULL: it says nothing of the plan, or of loops. */
+typedef enum { OF_GRAPH, OF_PLAN, OF_LOOPS } PassLevel;
+
+static PassLevel level_of(const char *name) {
+    return plan_pass_find(name) ? OF_PLAN : loop_pass_find(name) ? OF_LOOPS : OF_GRAPH;
+}
+
+static const char *passes_named(Ctx *c, const char *names, PassLevel level) {
     StrBuf b = sb_new(c->a);
     bool any = false;
     for (size_t n; names && *names; names += n + (names[n] == ',')) {
         n = strcspn(names, ",");
         const char *name = arena_strndup(c->a, names, n);
-        if ((plan_pass_find(name) != NULL) != of_plan) continue;
+        if (level_of(name) != level) continue;
         sb_printf(&b, "%s%s", any ? "," : "", name);
         any = true;
     }
-    return any ? b.s : of_plan || !names ? NULL : "";
+    return any ? b.s : level != OF_GRAPH || !names ? NULL : "";
 }
 
 static bool run_passes(Ctx *c, Job *j, Module *m) {
@@ -81,7 +88,7 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
     }
-    const char *named = passes_named(c, j->o.passes, false);
+    const char *named = passes_named(c, j->o.passes, OF_GRAPH);
     const char *names = named        ? named
                         : j->o.infer ? pass_pipeline_infer(j->o.opt_level)
                                      : pass_pipeline_named(j->o.opt_level, j->o.grads);
@@ -121,10 +128,24 @@ static bool print_module(Ctx *c, const Job *j, const Module *m) {
 
 static bool print_plan(Ctx *c, const Job *j, const Plan *p) {
     StrBuf b = sb_new(c->a);
-    if (j->o.emit == OUT_PLAN || j->progress.stopped) plan_print(&b, p);
-    for (int i = 0; i < p->kernels.n && j->o.emit == OUT_LOOPS && !j->progress.stopped; i++)
-        loop_print(&b, p->m, p->kernels.v[i]);
+    plan_print(&b, p);
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
+}
+
+static void put_loops(StrBuf *b, const Loops *l) {
+    for (int i = 0; i < l->k.n; i++) loop_print(b, l->m, l->k.v[i]);
+}
+
+/* Kernels as the target emits them. */
+static bool print_loops(Ctx *c, const Job *j, const Plan *p, const Target *t) {
+    StrBuf b = sb_new(c->a);
+    module_print_spaces(&b, p->m);
+    for (int i = 0; i < p->kernels.n; i++) {
+        Loops l;
+        if (!loop_pass_all(c, p, t, p->kernels.v[i], &l)) return false;
+        put_loops(&b, &l);
+    }
+    return cli_write(c, j->o.out, b.s, b.n);
 }
 
 static bool print_header(Ctx *c, const Job *j, const Plan *p) {
@@ -216,7 +237,7 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = cli_now_ms();
     Plan *p = plan_new(m, device, j->o.spmm);
-    const char *names = passes_named(c, j->o.passes, true);
+    const char *names = passes_named(c, j->o.passes, OF_PLAN);
     j->o.pass.progress = &j->progress;
     if (!plan_run_passes(c, p, names ? names : plan_pipeline(p), &j->o.pass)) return NULL;
     if (!plan_verify(c, p)) return NULL;
@@ -224,6 +245,8 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     p->c_name = j->o.name;
     p->tf32 = j->o.tf32;
     p->host_too = j->on.host != NULL;
+    p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
+    p->loop_options = &j->o.pass;
     cli_stage_time(c, &j->o, "plan", start);
     return p;
 }
@@ -234,11 +257,12 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     if (!t) return false;
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
-    bool ok = e == OUT_PLAN || e == OUT_LOOPS ? print_plan(c, j, p)
-              : e == OUT_HEADER               ? print_header(c, j, p)
-              : e == OUT_NONE                 ? true
-              : cli_makes_program(&j->o)      ? cli_build(c, plan, n, j->on.host, &j->o, stem)
-                                              : cli_emit(c, p, t, &j->o, stem);
+    bool ok = e == OUT_PLAN              ? print_plan(c, j, p)
+              : e == OUT_LOOPS           ? print_loops(c, j, p, t)
+              : e == OUT_HEADER          ? print_header(c, j, p)
+              : e == OUT_NONE            ? true
+              : cli_makes_program(&j->o) ? cli_build(c, plan, n, j->on.host, &j->o, stem)
+                                         : cli_emit(c, p, t, &j->o, stem);
     return ok && (!j->o.depends || cli_depfile(c, p->m, &j->o, cli_output(c, &j->o, stem)));
 }
 
@@ -441,9 +465,29 @@ static bool check(Ctx *c, Job *j) {
     return c->n_errors == 0;
 }
 
+/* Passes over kernels that are text. */
+static bool optimise_loops(Ctx *c, Job *j) {
+    uint32_t file = ctx_add_file(c, j->o.files.v[0], (Span){0});
+    const Target *t = strcmp(j->o.target, target_cuda.name) ? &target_cpu : &target_cuda;
+    Module *m = NULL;
+    int n = 0;
+    const LKernel *k = file == UINT32_MAX ? NULL : loop_parse_file(c, file, &m, &n);
+    if (!k) return false;
+    StrBuf b = sb_new(c->a);
+    module_print_spaces(&b, m);
+    j->o.pass.dump = c->outside.log;
+    for (int i = 0; i < n; i++) {
+        Loops l = loop_pass_begin(c, m, t, &k[i]);
+        if (!loop_verify(c, m, &k[i]) || !loop_pass_run(&l, j->o.passes, &j->o.pass)) return false;
+        put_loops(&b, &l);
+    }
+    return cli_write(c, j->o.out, b.s, b.n);
+}
+
 static bool optimise(Ctx *c, Job *j) {
-    Module *m = read_module(c, j, j->o.files.v[0]);
     if (!j->o.passes) j->o.passes = "";
+    if (rt_ends_with(j->o.files.v[0], ".loops")) return optimise_loops(c, j);
+    Module *m = read_module(c, j, j->o.files.v[0]);
     j->o.pass.verify_each = true;
     if (!m || !run_passes(c, j, m)) return false;
     if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);

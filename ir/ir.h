@@ -574,6 +574,8 @@ Op *ad_reduce_to(Builder *b, Op *g, const Type *t);
 void ir_name_print(StrBuf *b, const char *name);   /* bare where it can be, else quoted */
 void ir_string_print(StrBuf *b, const char *text); /* quoted, with escapes */
 void module_print(StrBuf *b, const Module *m);
+/* What its kernels speak of: names, sizes, spaces and columns. */
+void module_print_spaces(StrBuf *b, const Module *m);
 /* What m computes, for comparing: without positions, paths, messages, the model's own name and the
  * names of its values.  Does not parse back. */
 void module_print_computation(StrBuf *b, const Module *m);

@@ -67,6 +67,8 @@ bool parse_map(Parser *p, Map **map); /* src(cites) */
 bool parse_type(Parser *p, Type *t);
 bool parse_span(Parser *p, Span *at); /* optional !file:line:col; else *at stays */
 
-void parse_func(Parser *p, bool body); /* after `func` or `body` */
+Parser parse_begin(Ctx *c, uint32_t file); /* at its first token */
+bool parse_module(Parser *p);              /* p->m, up to and with its closing brace */
+void parse_func(Parser *p, bool body);     /* after `func` or `body` */
 
 #endif

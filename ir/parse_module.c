@@ -526,23 +526,29 @@ static void module_body(Parser *p) {
     }
 }
 
-Module *module_parse(Ctx *c, uint32_t file) {
+Parser parse_begin(Ctx *c, uint32_t file) {
     const Source *s = &c->sources.v[file];
     Parser p = {.c = c, .a = c->a, .file = file, .line = 1, .ok = true};
     p.p = p.line_start = s->text;
     p.end = s->text + s->n_bytes;
     parse_lex_next(&p);
+    return p;
+}
+
+bool parse_module(Parser *p) {
     const char *name = NULL;
-    if (!parse_accept_word(&p, "module")) {
-        parse_expected(&p, "'module'");
-        return NULL;
-    }
-    if (!parse_text(&p, "the module's name in quotes", &name)) return NULL;
-    p.m = module_new(c, name);
-    p.m->text_file = file;
-    if (!parse_expect(&p, '{')) return NULL;
-    module_body(&p);
-    if (c->n_errors >= c->max_errors) return NULL;
-    if (parse_expect(&p, '}') && p.tok.kind != T_END) parse_expected(&p, "the end of the text");
+    if (!parse_accept_word(p, "module")) return parse_expected(p, "'module'");
+    if (!parse_text(p, "the module's name in quotes", &name)) return false;
+    p->m = module_new(p->c, name);
+    p->m->text_file = p->file;
+    if (!parse_expect(p, '{')) return false;
+    module_body(p);
+    return p->c->n_errors < p->c->max_errors && parse_expect(p, '}');
+}
+
+Module *module_parse(Ctx *c, uint32_t file) {
+    Parser p = parse_begin(c, file);
+    if (!parse_module(&p)) return NULL;
+    if (p.tok.kind != T_END) parse_expected(&p, "the end of the text");
     return p.ok && p.tok.kind != T_BAD ? p.m : NULL;
 }

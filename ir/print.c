@@ -508,6 +508,14 @@ void module_print(StrBuf *b, const Module *m) {
     print_module(b, &(Whole){.m = m});
 }
 
+void module_print_spaces(StrBuf *b, const Module *m) {
+    const Whole w = {.m = m};
+    sb_puts(b, "module");
+    print_names(b, m);
+    print_data(b, &w);
+    sb_puts(b, "}\n");
+}
+
 void module_print_computation(StrBuf *b, const Module *m) {
     print_module(b, &(Whole){.m = m, .computation = true});
 }

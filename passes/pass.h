@@ -1,7 +1,8 @@
 /* A pass is a value: it can be named, listed, timed, verified, left out and run alone
  * on text (gnnc opt file.gir --passes=a,b).  passes.def lists each over the graph IR once,
- * codegen/plan_passes.def each over the step plan; pipelines are lists of names.  One driver
- * runs both: it checks `needs`, verifies after each pass when asked to, and blames the pass
+ * codegen/plan_passes.def each over the step plan, codegen/loops/passes.def each over the loops
+ * of a kernel; pipelines are lists of names.  One driver
+ * runs all: it checks `needs`, verifies after each pass when asked to, and blames the pass
  * that broke what it was given. */
 #ifndef PASSES_PASS_H
 #define PASSES_PASS_H
@@ -54,6 +55,7 @@ typedef struct PassCtx {
 } PassCtx;
 
 struct Plan;
+struct Loops;
 typedef struct Pass {
     const char *name;                   /* "fuse" */
     const char *summary;                /* one line, for --help and docs/passes.md */
@@ -63,6 +65,8 @@ typedef struct Pass {
     unsigned bars;                      /* facts that must not hold yet */
     /* Of a pass over the step plan, whose `run` is NULL. */
     bool (*run_plan)(PassCtx *p, struct Plan *plan);
+    /* Of a pass over the loops of a kernel. */
+    bool (*run_loops)(PassCtx *p, struct Loops *l);
 } Pass;
 
 #define PASS(id) extern const Pass pass_##id;
@@ -100,7 +104,7 @@ int pass_choose(PassCtx *p, const char *question, const char *first, const char 
 
 /* What the passes of one level run on. */
 typedef struct {
-    void *what;    /* a Module, or a Plan */
+    void *what;    /* a Module, a Plan, or Loops */
     unsigned *has; /* its facts */
     void (*print)(StrBuf *b, const void *what);
     bool (*verify)(Ctx *c, void *what, const char *after);

@@ -84,6 +84,7 @@ typedef struct {
     bool many;        /* several blocks may have a row (parts.c) */
     bool parts;       /* what they do is being written */
     bool sized;       /* it may read its sizes from the device (codegen/plan_buckets.c) */
+    bool decided;     /* the kernel says who takes its loops */
     CuSched sched;
     const char **reg; /* [n_regs] names */
     const char **buf; /* [bufs] */
@@ -115,14 +116,12 @@ const char *cu_real(Arena *a, DType dt, double v);
 const char *cu_identity(Arena *a, RedKind r, DType dt);
 
 /* schedule.c */
-void cu_schedule(CuFn *f);
+/* What `schedule` decides for a kernel. */
+LKernel *cu_arrange(Loops *l, LKernel *k);
+/* As the kernel says.  False after diagnostics: that cannot be. */
+bool cu_schedule(CuFn *f);
 
 bool cu_takes_all(const CuSched *c, const CuRun *r);
-
-/* stages.c: several kernels that do what a kernel does which cannot be shared out; none = they
- * cannot either. */
-typedef VEC(LKernel *) CuStages;
-CuStages cu_stages(const CuFn *f);
 
 /* team.c */
 bool cu_team(CuFn *f, const LStmt *body); /* false: a team cannot be seen to be safe */
@@ -154,8 +153,6 @@ int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target);
  */
 int cu_row_entries(const CuFn *f, const LStmt **loop);
 const LStmt *cu_find_split(const CuFn *f); /* the first such loop; NULL = there is none */
-int cu_serial_entries(
-    const CuFn *f); /* loops over entries whose entries come one after the other */
 
 /* scalar.c: the right-hand side of a register */
 const char *cu_let(CuFn *f, const LStmt *s);
@@ -175,6 +172,7 @@ int64_t cu_count_without(const LBuf *b, int place); /* elements, one dimension l
 /* pack.c: the columns of a lane that has several.  How many, a power of two; 0 = lanes cannot have
  * all columns of a run that they go through together. */
 int cu_pack(CuFn *f);
+bool cu_can_pack(CuFn *f, int n); /* they can be so many */
 int cu_pack_of(const CuFn *f, const CuRun *r);
 void cu_each(CuFn *f); /* opens a loop over the lane's columns, if it has several */
 void cu_each_end(CuFn *f);
@@ -206,7 +204,7 @@ void cu_column(CuFn *f, const LStmt *s);
 void cu_wait(CuFn *f);                                 /* threads of a team wait for each other */
 const CuRun *cu_run_at(const CuFn *f, const LStmt *s); /* that begins there; NULL = none does */
 void cu_run(CuFn *f, const CuRun *r);
-void cu_kernel(Cu *cu, const LKernel *k);
+bool cu_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */
 CuNest cu_nest(const CuFn *f);  /* of a kernel with one parallel loop */

@@ -55,7 +55,8 @@ static bool is_long(const LStmt *s) {
 
 int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target) {
     Entries e = {.f = f, .body = s->body, .target = target};
-    bool plain = s->kind == L_FOR && !cu_is_columns(f, s) && is_long(s);
+    bool asked = !f->k->threads.by || s->sched.share == LS_WAYS;
+    bool plain = s->kind == L_FOR && asked && !cu_is_columns(f, s) && is_long(s);
     if (!plain || f->sched.one_way) return 0;
     e.run = run_with(f, s);
     if (has_effect_but(&e, s->body)) return 0;
@@ -92,16 +93,4 @@ const LStmt *cu_find_split(const CuFn *f) {
         }
     }
     return NULL;
-}
-
-int cu_serial_entries(const CuFn *f) {
-    const CuSched *c = &f->sched;
-    const LBuf *target[CU_TARGETS_MAX];
-    int n = c->parallel ? loop_count_segments(c->parallel->body) : 0;
-    for (int i = 0; c->kind != CU_THREAD && i < c->runs.n; i++)
-        for (const LStmt *s = c->runs.v[i].first; s != c->runs.v[i].end; s = s->next) {
-            bool entries = s->kind == L_FOR && s->range == LR_SEGMENT;
-            n -= entries && (cu_is_columns(f, s) || cu_split_targets(f, s, target) > 0);
-        }
-    return n;
 }

@@ -32,6 +32,7 @@ static bool only_sums(const CuFn *f, const LStmt *s, const LStmt *body) {
 bool cu_is_columns(const CuFn *f, const LStmt *s) {
     if (s->kind != L_FOR || s->sched.parallel) return false;
     if (s->sched.vector) return true;
+    if (f->k->threads.by && s->sched.share != LS_TEAM) return false;
     return f->sched.segments && s->range == LR_SEGMENT && only_sums(f, s->body, s->body);
 }
 

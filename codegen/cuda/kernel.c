@@ -239,10 +239,13 @@ static void comment_source(CuFn *f, Span at) {
     comment_line(f, text, strlen(text));
 }
 
-static void comment(CuFn *f, const LKernel *k) {
+/* The kernel's loops as they are emitted, below the lines of the model that it, or all stages,
+ * compute. */
+static void comment(CuFn *f, bool lines) {
+    const LKernel *k = f->k;
     StrBuf text = sb_new(f->a);
     sb_puts(&f->cu->b, "/*\n");
-    for (int i = 0; i < k->computes.n; i++) {
+    for (int i = 0; lines && i < k->computes.n; i++) {
         Span at = k->computes.v[i]->span;
         bool said = false;
         for (int j = 0; j < i; j++) {
@@ -333,34 +336,37 @@ static bool reaches(const LStmt *s, const void *buf) {
     return s->ptr == buf || (loop_is_access(s) && s->buf == buf);
 }
 
-/* One of several kernels: what it needs of the arguments. */
-static CuFn *of_stage(const CuFn *f, const LKernel *k) {
-    CuFn *part = NEW(f->a, CuFn);
+/* A kernel of the plan, or a stage of one: what it needs of the arguments. */
+static CuFn *of_kernel(const CuFn *whole, const LKernel *k, bool stage) {
+    CuFn *f = NEW(whole->a, CuFn);
+    *f = *whole;
+    f->k = k;
+    if (!stage) return f;
     bool *has = NEWN(f->a, bool, k->bufs.n + 1);
-    *part = *f;
-    part->k = k;
     for (int i = 0; i < k->bufs.n; i++) has[i] = loop_find(k->body, reaches, k->bufs.v[i]);
-    part->has = has;
-    cu_schedule(part);
-    return part;
+    f->has = has;
+    return f;
 }
 
-void cu_kernel(Cu *cu, const LKernel *k) {
+bool cu_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
     const PStep *s = step_of(cu->plan, k, &ph);
-    CuFn fn = {.cu = cu,
-               .a = cu->a,
-               .k = k,
-               .skips = s && s->pred >= 0,
-               .skips_not = s && s->pred_not,
-               .sized = s && plan_has_buckets(cu->a, cu->plan, ph)},
-         *one = &fn, **part = &one;
-    cu_schedule(one);
-    const CuStages stages = cu_stages(one);
-    const int n = stages.n ? stages.n : 1;
-    if (stages.n) part = NEWN(cu->a, CuFn *, n);
-    for (int i = 0; i < stages.n; i++) part[i] = of_stage(one, stages.v[i]);
-    comment(one, k);
-    for (int i = 0; i < n; i++) function(part[i]);
-    cu_launch(part, n, k->name);
+    Loops l;
+    if (!loop_pass_all(cu->c, cu->plan, &target_cuda, k, &l)) return false;
+    CuFn whole = {.cu = cu,
+                  .a = cu->a,
+                  .skips = s && s->pred >= 0,
+                  .skips_not = s && s->pred_not,
+                  .sized = s && plan_has_buckets(cu->a, cu->plan, ph)},
+         **f = NEWN(cu->a, CuFn *, l.k.n + 1);
+    for (int i = 0; i < l.k.n; i++) {
+        f[i] = of_kernel(&whole, l.k.v[i], l.k.n > 1);
+        if (!cu_schedule(f[i])) return false;
+    }
+    for (int i = 0; i < l.k.n; i++) {
+        comment(f[i], i == 0);
+        function(f[i]);
+    }
+    cu_launch(f, l.k.n, k->name);
+    return true;
 }

@@ -74,9 +74,12 @@ static bool fits(const CuFn *f) {
     return true;
 }
 
+bool cu_can_pack(CuFn *f, int n) {
+    return n > 1 ? f->sched.kind == CU_TEAM && is_fine(f, n) : fits(f);
+}
+
 int cu_pack(CuFn *f) {
-    int n = target_cuda.columns;
-    if (f->sched.kind != CU_TEAM) return fits(f);
+    int n = f->sched.kind == CU_TEAM ? target_cuda.columns : 1;
     while (n > 1 && !is_fine(f, n)) n /= 2;
     return n > 1 ? n : fits(f);
 }

@@ -1,6 +1,6 @@
 /* How the iterations of a kernel meet threads: a team of threads for each (team.c) where that
  * is seen to be safe and there is something to share, if need be after passes over its loops
- * (codegen/loops) or in several kernels (stages.c), else a thread for each.
+ * (codegen/loops) or in several kernels (`fission`), else a thread for each.
  *
  * Loops that stand alone inside the parallel loop and write disjoint elements become part
  * of its index:
@@ -81,6 +81,7 @@ static bool loads_written(const LStmt *s) {
 static const LStmt *collapsible(CuFn *f, const LStmt *body, bool vector_too) {
     const LStmt *l = only_loop(body);
     if (!l || loads_written(body) || (l->sched.vector && !vector_too)) return NULL;
+    if (f->decided && !l->sched.collapse) return NULL;
     int *place = NEWN(f->a, int, f->k->bufs.n + 1);
     for (int i = 0; i < f->k->bufs.n; i++) place[i] = -1;
     return all_at(l->body, l, place) ? l : NULL;
@@ -148,9 +149,15 @@ static bool schedule_teams(CuFn *f, int columns) {
     if (!cu_team(f, c->body)) return false;
     bool long_row = !c->parallel || has_chunk_of(c->body, c->parallel->var);
     c->kind = long_row ? CU_BLOCK : CU_TEAM;
-    c->pack = cu_pack(f);
-    if (!c->pack) return false;
-    choose_lanes(c);
+    return true;
+}
+
+/* .. with as many columns for a lane, and lanes, as suit its widths. */
+static bool choose_teams(CuFn *f, int columns) {
+    if (!schedule_teams(f, columns)) return false;
+    f->sched.pack = cu_pack(f);
+    if (!f->sched.pack) return false;
+    choose_lanes(&f->sched);
     return true;
 }
 
@@ -183,38 +190,121 @@ static bool has_heads(LKernel *k) {
     return loop_row(k) != &loop_parallel(k)->body;
 }
 
-static bool schedule_as(CuFn *f, const LKernel *k, int way) {
+/* ---- in the text ------------------------------------------------------------------------ */
+static bool is_in_run(const CuFn *f, const LStmt *s) {
+    for (int i = 0; i < f->sched.runs.n; i++)
+        for (const LStmt *at = f->sched.runs.v[i].first; at != f->sched.runs.v[i].end;
+             at = at->next)
+            if (at == s) return true;
+    return false;
+}
+
+static LShare share_of(const CuFn *f, const LStmt *s) {
+    const LBuf *target[CU_TARGETS_MAX];
+    if (f->sched.kind == CU_THREAD || !is_in_run(f, s)) return LS_ALIKE;
+    if (s->range == LR_SEGMENT && cu_is_columns(f, s)) return LS_TEAM;
+    return cu_split_targets(f, s, target) ? LS_WAYS : LS_ALIKE;
+}
+
+static bool is_inner(const CuFn *f, const LStmt *s) {
+    for (int i = 0; i < f->sched.n_inner; i++)
+        if (f->sched.inner[i] == s) return true;
+    return false;
+}
+
+/* Writes down who takes the loops. */
+static void mark(const CuFn *f, LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR) s->sched.collapse = is_inner(f, s);
+        if (s->kind == L_FOR) s->sched.share = share_of(f, s);
+        if (loop_has_body(s)) mark(f, s->body);
+    }
+}
+
+static void write_down(const CuFn *f, LKernel *k) {
+    static const LTaker taker[] = {
+        [CU_THREAD] = LT_THREAD, [CU_TEAM] = LT_TEAM, [CU_BLOCK] = LT_BLOCK};
+    const CuSched *c = &f->sched;
+    mark(f, k->body);
+    k->threads = (LThreads){.by = taker[c->kind]};
+    if (c->kind == CU_THREAD) return;
+    k->threads.lanes = c->lanes;
+    k->threads.pack = c->pack;
+    k->threads.columns = c->columns;
+}
+
+/* What the text says and cannot be. */
+static const LStmt *find_impossible(const CuFn *f, const LStmt *s) {
+    for (const LStmt *in; s; s = s->next) {
+        bool loop = s->kind == L_FOR;
+        if (loop && (s->sched.collapse != is_inner(f, s) || s->sched.share != share_of(f, s)))
+            return s;
+        if (loop_has_body(s) && (in = find_impossible(f, s->body))) return in;
+    }
+    return NULL;
+}
+
+static bool refuse(const CuFn *f, Span at, const char *what) {
+    diag_add(f->cu->c, DIAG_E0541, at, "kernel %s: %s", f->k->name, what);
+    return false;
+}
+
+bool cu_schedule(CuFn *f) {
+    const LThreads *t = &f->k->threads;
+    CuSched *c = &f->sched;
+    f->decided = true;
+    if (t->by == LT_NOBODY || t->by == LT_THREAD) {
+        schedule_threads(f);
+    } else {
+        bool team = schedule_teams(f, t->columns);
+        c->lanes = t->lanes;
+        c->pack = t->pack;
+        if (!team || (c->kind == CU_TEAM) != (t->by == LT_TEAM))
+            return refuse(f, f->k->span, "no team of threads can have its rows like this");
+        if (!cu_can_pack(f, t->pack))
+            return refuse(f, f->k->span, "lanes cannot have so many columns each");
+    }
+    const LStmt *s = find_impossible(f, f->k->body);
+    return !s || refuse(f, s->span, "its threads cannot share a loop like this");
+}
+
+/* ---- which schedule ---------------------------------------------------------------------- */
+/* The kernel after the passes of a way; NULL = that cannot be had. */
+static LKernel *schedule_as(CuFn *f, Loops *l, const LKernel *k, int way) {
     static const struct {
         const char *passes;
         bool wide, heads;
     } how[WAYS] = {{"", true, false},   {"", false, false},   {ROWS, true, false},
                    {HEADS, true, true}, {ROWS, false, false}, {HEADS, false, true}};
-    const int columns = how[way].wide ? target_cuda.columns : 1;
-    f->k = k;
-    if (!*how[way].passes) return schedule_teams(f, columns);
-    Loops l = loop_pass_begin(f->cu->c, f->cu->plan->m, &target_cuda, k);
-    l.columns = columns;
-    if (!loop_pass_run(&l, how[way].passes)) return false;
-    f->k = l.k.v[0];
-    if (how[way].heads && !has_heads(l.k.v[0])) return false;
-    return schedule_teams(f, columns) && (!how[way].heads || f->sched.n_inner);
+    Loops try = loop_pass_begin(l->c, l->m, l->on, k);
+    if (!how[way].wide) try.columns = 1;
+    try.disable = l->disable;
+    if (!loop_pass_run(&try, how[way].passes, NULL)) return NULL;
+    LKernel *to = try.k.v[0];
+    f->k = to;
+    if (how[way].heads && !has_heads(to)) return NULL;
+    if (!choose_teams(f, try.columns) || (how[way].heads && !f->sched.n_inner)) return NULL;
+    write_down(f, to);
+    return to;
 }
 
 /* The first way in which the fewest loops over entries are left to one thread after the other. */
-void cu_schedule(CuFn *f) {
-    const LKernel *k = f->k;
+LKernel *cu_arrange(Loops *l, LKernel *k) {
     const LStmt *parallel = loop_parallel(k);
     bool turns = parallel && !loop_is_joined(k) && has_entries(parallel->body);
-    CuFn best = *f;
+    LKernel *best = NULL;
     int least = -1;
     for (int way = 0; way < (turns ? WAYS : 2) && least != 0; way++) {
-        if (!schedule_as(f, k, way)) continue;
-        int serial = cu_serial_entries(f);
-        if (least >= 0 && serial >= least) continue;
+        CuFn f = {.a = l->a};
+        LKernel *to = schedule_as(&f, l, k, way);
+        int serial = to ? loop_serial_entries(to) : 0;
+        if (!to || (best && serial >= least)) continue;
         least = serial;
-        best = *f;
+        best = to;
     }
-    *f = best;
-    f->k = least < 0 ? k : best.k;
-    if (least < 0) schedule_threads(f);
+    if (best) return best;
+    CuFn f = {.a = l->a, .k = k};
+    schedule_threads(&f);
+    write_down(&f, k);
+    return k;
 }

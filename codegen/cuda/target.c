@@ -49,7 +49,8 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     }
     Cu cu = {.c = c, .a = c->a, .plan = p, .b = sb_new(c->a)};
     head(&cu);
-    for (int i = 0; i < p->kernels.n; i++) cu_kernel(&cu, p->kernels.v[i]);
+    for (int i = 0; i < p->kernels.n; i++)
+        if (!cu_kernel(&cu, p->kernels.v[i])) return false;
     cu_tails(&cu);
     for (int i = 0; i < OWN_COUNT; i++) own_kernel(&cu, (OwnKernel)i);
     return ctx_write(c, path, cu.b.s, cu.b.n);
@@ -59,6 +60,8 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
 const Target target_cuda = {.name = "cuda",
                             .lanes = 32,
                             .columns = 8,
+                            .loop_passes = "fission,schedule",
+                            .arrange = cu_arrange,
                             .emit_kernels = emit_kernels,
                             .machine = "H200",
                             .bytes_per_s = 4.8e12,

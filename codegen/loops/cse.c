@@ -33,14 +33,19 @@ static bool merge(LStmt *list) {
     return any;
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     (void)l;
     return row && merge(*row);
 }
 
-const LoopPass loop_pass_cse = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_cse = {
     .name = "cse-loops",
     .summary = "values that are computed anew in one list of statements are one",
-    .run = run,
+    .run_loops = run,
 };

@@ -26,7 +26,7 @@ static bool drop_unused(LStmt **at, const int *uses) {
     return dropped;
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     for (bool any = false;; any = true) {
         int *uses = NEWN(l->a, int, (size_t)k->n_regs + 1);
         count_uses(k->body, uses);
@@ -34,8 +34,13 @@ static bool run(Loops *l, LKernel *k) {
     }
 }
 
-const LoopPass loop_pass_dce = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_dce = {
     .name = "dce-loops",
     .summary = "values of a kernel that nobody reads go",
-    .run = run,
+    .run_loops = run,
 };

@@ -117,7 +117,7 @@ static void define(LStmt *s) {
 
 /* Entries are dealt to threads where they are added up to numbers, to ways where they are to
  * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **at = loop_row(k);
     bool any = false;
     for (LStmt *s; at && (s = *at); at = &s->next) {
@@ -138,8 +138,13 @@ static bool run(Loops *l, LKernel *k) {
     return any;
 }
 
-const LoopPass loop_pass_distribute = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_distribute = {
     .name = "distribute",
     .summary = "a loop over entries that adds up numbers and wide columns is two loops",
-    .run = run,
+    .run_loops = run,
 };

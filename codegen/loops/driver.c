@@ -1,26 +1,22 @@
-/* Runs passes over the loop IR by name, verifies after each, and blames the one that broke it. */
+/* What the pass driver (passes/driver.c) needs to run passes over the loops of a kernel. */
 #include "codegen/loops/loops.h"
 
 #include <string.h>
 
-static const LoopPass *const passes[] = {
+static const Pass *const passes[] = {
 #define LOOP_PASS(id) &loop_pass_##id,
 #include "codegen/loops/passes.def"
 #undef LOOP_PASS
 };
 
-const LoopPass *loop_pass_at(int i) {
+const Pass *loop_pass_at(int i) {
     return i < (int)COUNT(passes) ? passes[i] : NULL;
 }
 
-static const LoopPass *find(const char *name, size_t n) {
+const Pass *loop_pass_find(const char *name) {
     for (size_t i = 0; i < COUNT(passes); i++)
-        if (strlen(passes[i]->name) == n && memcmp(passes[i]->name, name, n) == 0) return passes[i];
+        if (strcmp(passes[i]->name, name) == 0) return passes[i];
     return NULL;
-}
-
-const LoopPass *loop_pass_find(const char *name) {
-    return find(name, strlen(name));
 }
 
 Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const LKernel *k) {
@@ -29,26 +25,52 @@ Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const LKernel *
     return l;
 }
 
-static bool run_one(Loops *l, const LoopPass *p) {
+bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
+    for (int i = 0; i < l->k.n; i++)
+        if (change(l, l->k.v[i])) loop_number(l->k.v[i]);
+    return true;
+}
+
+/* ---- for the driver ----------------------------------------------------------------------- */
+static void print(StrBuf *b, const void *what) {
+    const Loops *l = what;
+    for (int i = 0; i < l->k.n; i++) loop_print(b, l->m, l->k.v[i]);
+}
+
+static bool verify(Ctx *c, void *what, const char *after) {
+    const Loops *l = what;
     for (int i = 0; i < l->k.n; i++) {
-        if (!p->run(l, l->k.v[i])) continue;
-        loop_number(l->k.v[i]);
-        if (loop_verify(l->c, l->m, l->k.v[i])) continue;
-        diag_note(l->c, (Span){0}, "it was found after the pass '%s'", p->name);
+        if (loop_verify(c, l->m, l->k.v[i])) continue;
+        diag_note(c, (Span){0}, "it was found after the pass '%s'", after);
         return false;
     }
     return true;
 }
 
-bool loop_pass_run(Loops *l, const char *names) {
-    for (size_t n; *names; names += n + (names[n] == ',')) {
-        n = strcspn(names, ",");
-        const LoopPass *p = find(names, n);
-        if (!p) {
-            diag_add(l->c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
-            return false;
-        }
-        if (!run_one(l, p)) return false;
-    }
-    return true;
+static bool run(PassCtx *p, const Pass *pass, void *what) {
+    return pass->run_loops(p, what);
+}
+
+static const char *fact(unsigned missing) {
+    (void)missing;
+    return "nothing";
+}
+
+bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
+    PassOptions all = o ? *o : (PassOptions){0};
+    all.stop_after = NULL; /* which counts passes over a whole program, */
+    all.progress = NULL;
+    all.time_passes = false; /* and these are run for each kernel */
+    unsigned has = 0;
+    if (!all.disable) all.disable = l->disable;
+    l->disable = all.disable; /* for passes that run others */
+    PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find};
+    all.verify_each = true;
+    return pass_run_list(l->c, &s, names, &all);
+}
+
+bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const LKernel *k, Loops *to) {
+    const char *names = p->loop_passes ? p->loop_passes : on->loop_passes;
+    *to = loop_pass_begin(c, p->m, on, k);
+    return !names || loop_pass_run(to, names, p->loop_options);
 }

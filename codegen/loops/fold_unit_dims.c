@@ -49,7 +49,7 @@ static bool fold_dims(LStmt *row, LBuf *b) {
     return any;
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     bool any = row && loop_find(*row, any_once, NULL);
     if (any) fold_loops(row, zero_of(l, k));
@@ -57,8 +57,13 @@ static bool run(Loops *l, LKernel *k) {
     return any;
 }
 
-const LoopPass loop_pass_fold_unit_dims = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_fold_unit_dims = {
     .name = "fold-unit-dims",
     .summary = "loops and dimensions of one iteration go",
-    .run = run,
+    .run_loops = run,
 };

@@ -39,7 +39,7 @@ static bool forward(LStmt *s, const LStmt *store) {
     return any;
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     bool any = false;
     (void)l;
@@ -50,8 +50,13 @@ static bool run(Loops *l, LKernel *k) {
     return any;
 }
 
-const LoopPass loop_pass_forward_stores = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_forward_stores = {
     .name = "forward-stores",
     .summary = "a number that the row stores is handed on, not read again",
-    .run = run,
+    .run_loops = run,
 };

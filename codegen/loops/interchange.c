@@ -78,7 +78,7 @@ static void drop_heads(const Heads *h, LStmt *row, LBuf *b) {
     loop_drop_dims(row, b, out);
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     const LStmt *first = row ? loop_find(*row, has_known_extent, NULL) : NULL;
     Heads h = {.l = l, .ok = true};
@@ -98,9 +98,14 @@ static bool run(Loops *l, LKernel *k) {
     return true;
 }
 
-const LoopPass loop_pass_interchange = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_interchange = {
     .name = "interchange",
     .summary =
         "heads that need nothing of each other around the row, as part of the parallel index",
-    .run = run,
+    .run_loops = run,
 };

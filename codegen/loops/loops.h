@@ -8,34 +8,38 @@
 #define CODEGEN_LOOPS_H
 
 #include "codegen/target.h"
+#include "passes/pass.h"
 
 /* What the passes run on: a kernel of the plan, or the stages that it has been cut into, in the
  * order in which they are launched. */
-typedef struct {
+typedef VEC(LKernel *) LKernels;
+
+typedef struct Loops {
     Ctx *c;
     Arena *a;
     const Module *m;
     const Target *on;
-    int columns; /* neighbouring columns that one lane may have */
-    VEC(LKernel *) k;
+    int columns;         /* neighbouring columns that one lane may have */
+    const char *disable; /* passes to leave out, "cse-loops,distribute"; or NULL */
+    LKernels k;
 } Loops;
 
-typedef struct {
-    const char *name, *summary;
-    bool (*run)(Loops *l, LKernel *k); /* true: it changed the kernel */
-} LoopPass;
-
-#define LOOP_PASS(id) extern const LoopPass loop_pass_##id;
+#define LOOP_PASS(id) extern const Pass loop_pass_##id;
 #include "codegen/loops/passes.def"
 #undef LOOP_PASS
 
-const LoopPass *loop_pass_find(const char *name); /* NULL when there is none */
-const LoopPass *loop_pass_at(int i);              /* NULL behind the last one */
+const Pass *loop_pass_find(const char *name); /* NULL when there is none over loops */
+const Pass *loop_pass_at(int i);              /* NULL behind the last one */
 
 /* A copy of the kernel, for passes to change. */
 Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const LKernel *k);
-/* Comma-separated names.  False after diagnostics. */
-bool loop_pass_run(Loops *l, const char *names);
+/* Comma-separated names; each is followed by loop_verify().  False after diagnostics. */
+bool loop_pass_run(Loops *l, const char *names, const PassOptions *o);
+/* A kernel of the plan as the target emits it: after the target's passes, or those that the plan
+ * names. */
+bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const LKernel *k, Loops *to);
+/* Runs `change`, which says whether it did, on each kernel.  True. */
+bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k));
 
 /* ---- what they share (codegen/loops/rewrite.c) --------------------------------------------- */
 /* The loop that all of a kernel but values is in, if its iterations are parallel; NULL = there is
@@ -56,6 +60,8 @@ void loop_drop_dims(LStmt *s, LBuf *b, const bool *out);
 bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers);
 /* Lanes can have so many columns at once. */
 bool loop_fits_lanes(const Target *on, int64_t columns, int each);
+/* Loops over entries of a row whose threads go through them alike, or have a row each. */
+int loop_serial_entries(const LKernel *k);
 /* Numbers registers in the order of the text. */
 void loop_number(LKernel *k);
 

@@ -59,7 +59,7 @@ static LStmt *keep(Arena *a, LKernel *k, LStmt *row, const Number *x) {
     return declared;
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     bool any = false;
     if (!row || !loop_has_range(*row, LR_CHUNK)) return false;
@@ -74,8 +74,13 @@ static bool run(Loops *l, LKernel *k) {
     return any;
 }
 
-const LoopPass loop_pass_promote_scalars = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_promote_scalars = {
     .name = "promote-scalars",
     .summary = "numbers that parts of a long sum are added up to are in registers",
-    .run = run,
+    .run_loops = run,
 };

@@ -138,15 +138,20 @@ static LStmt *reordered(Arena *a, LStmt *s) {
     return head;
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     if (!row || !*row) return false;
     *row = reordered(l->a, *row);
     return true;
 }
 
-const LoopPass loop_pass_reorder = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_reorder = {
     .name = "reorder-loops",
     .summary = "loops of a row over the same columns stand side by side",
-    .run = run,
+    .run_loops = run,
 };

@@ -94,6 +94,20 @@ bool loop_fits_lanes(const Target *on, int64_t columns, int most) {
     return columns <= on->lanes * each;
 }
 
+static int count_serial(const LStmt *s) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += s->kind == L_FOR && s->range == LR_SEGMENT && s->sched.share == LS_ALIKE;
+        if (loop_has_body(s)) n += count_serial(s->body);
+    }
+    return n;
+}
+
+int loop_serial_entries(const LKernel *k) {
+    const LStmt *s = loop_parallel(k);
+    return s ? count_serial(s->body) : 0;
+}
+
 static void number(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;

@@ -46,14 +46,19 @@ static bool vectorise(LStmt *s) {
     return any;
 }
 
-static bool run(Loops *l, LKernel *k) {
+static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     (void)l;
     return row && vectorise(*row);
 }
 
-const LoopPass loop_pass_vectorise = {
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_vectorise = {
     .name = "vectorise",
     .summary = "loops over columns that hang on nothing but their column are vector loops",
-    .run = run,
+    .run_loops = run,
 };

@@ -29,7 +29,8 @@ static void emitted(Ctx *c, void *arg) {
     if (!ok) return;
     Plan p = {.m = m};
     Cu cu = {.c = c, .a = c->a, .plan = &p, .b = sb_new(c->a)};
-    cu_kernel(&cu, k);
+    CHECK_MSG(cu_kernel(&cu, k), "%s", c->diags.n ? c->diags.v[0].text : "no text");
+    if (!cu.b.s) return;
     const char *text = strstr(cu.b.s, "__global__");
     for (int i = 0; i < 4 && t->want[i]; i++)
         CHECK_MSG(strstr(text, t->want[i]), "no '%s' in\n%s", t->want[i], text);
@@ -482,3 +483,101 @@ TEST(a_loop_inside_keeps_its_row) {
 }
 
 TEST_MAIN()
+
+/* ---- schedules that stand in the text ------------------------------------------------------ */
+/* A kernel by `threads` whose entries are shared as `share` says, with `store` at its end. */
+static const char *scheduled(Arena *a, const char *threads, const char *share, const char *store) {
+    return arena_printf(a,
+                        "kernel t%s {\n"
+                        "  out y: f32[N_p, 16]\n"
+                        "  in z: f32[N_p, 16]\n"
+                        "  map ptr: ptr dst(e)\n"
+                        "  map src: idx src(e)\n"
+                        "  %%c.0: f32 = const 0\n"
+                        "  for %%v.1 in N_p parallel {\n"
+                        "    local acc: f32[16]\n"
+                        "    for %%f.2 in 16 vector { store acc[%%f.2] %%c.0 }\n"
+                        "    for %%e.3 in segment ptr[%%v.1]%s {\n"
+                        "      %%i.4: i32 = load src[%%e.3]\n"
+                        "      %%s.5: i64 = cast %%i.4\n"
+                        "      for %%f.6 in 16 vector {\n"
+                        "        %%z.7: f32 = load z[%%s.5, %%f.6]\n"
+                        "        acc sum acc[%%f.6] %%z.7\n"
+                        "      }\n"
+                        "    }\n"
+                        "    for %%f.8 in 16 vector {\n"
+                        "      %%a.9: f32 = load acc[%%f.8]\n"
+                        "      %s\n"
+                        "    }\n"
+                        "  }\n"
+                        "}\n",
+                        threads, share, store);
+}
+
+static const char own_row[] = "store y[%v.1, %f.8] %a.9";
+
+static void kept(Ctx *c, void *arg) {
+    static const struct {
+        const char *threads, *share;
+        const char *want[2], *never[2];
+    } cases[] = {
+        /* what is not said is decided */
+        {"", "", {"gn_warp_team(4, gn_ways)", "gn_pack<4>(&z["}, {NULL}},
+        {" by teams lanes 8 pack 2 columns 8",
+         " by ways",
+         {"gn_warp_team(8, gn_ways)", "gn_pack<2>"},
+         {NULL}},
+        {" by teams lanes 16 pack 1 columns 1",
+         "",
+         {"gn_warp_team(16, 1)"},
+         {"gn_pack<", "gn_ways"}},
+        {" by teams pack 1 columns 8", " by ways", {"gn_warp_team(gn_lanes, gn_ways)"}, {NULL}},
+        {" by threads", "", {"GN_ROWS(gn_i, gn_extent)"}, {"gn_warp_team", "GN_HUBS"}},
+    };
+    (void)arg;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Case t = {.kernel = scheduled(c->a, cases[i].threads, cases[i].share, own_row)};
+        memcpy(t.want, cases[i].want, sizeof cases[i].want);
+        memcpy(t.never, cases[i].never, sizeof cases[i].never);
+        emitted(c, &t);
+    }
+}
+
+TEST(the_schedule_of_the_text_is_emitted) {
+    with_ctx(kept, NULL);
+}
+
+typedef struct {
+    const char *threads, *share, *store, *error;
+} Refused;
+
+static void refused(Ctx *c, void *arg) {
+    const Refused *t = arg;
+    Module *m = module(c);
+    int n = 0;
+    const char *text = scheduled(c->a, t->threads, t->share, t->store);
+    LKernel *k = loop_parse(c, m, ctx_add_text(c, "t", text, strlen(text)), &n);
+    CHECK(n == 1 && k);
+    if (n != 1 || !k) return;
+    Plan p = {.m = m};
+    Cu cu = {.c = c, .a = c->a, .plan = &p, .b = sb_new(c->a)};
+    bool ok = loop_verify(c, m, k) && cu_kernel(&cu, k);
+    CHECK(!ok && !cu.b.n);
+    CHECK_MSG(c->diags.n && strstr(c->diags.v[0].text, t->error), "got: %s, want: %s",
+              c->diags.n ? c->diags.v[0].text : "nothing", t->error);
+}
+
+TEST(schedules_that_cannot_be_are_refused) {
+    static const Refused cases[] = {
+        {" by teams lanes 3 pack 1 columns 1", "", own_row, "powers of two"},
+        {" by teams lanes 8 pack 32 columns 8", "", own_row, "so many columns each"},
+        {" by blocks pack 1 columns 8", "", own_row, "no team of threads"},
+        {" by teams pack 1 columns 8", " by team", own_row, "cannot share a loop"},
+        {" by threads", " by ways", own_row, "threads that are no team"},
+        /* a row that others write, too */
+        {" by teams pack 1 columns 8", " by ways",
+         "store y[%f.8, %f.8] %a.9 %b.10: f32 = load y[%v.1, %f.8] store y[%v.1, %f.8] %b.10",
+         "no team of threads"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, &cases[i]);
+}

@@ -6,12 +6,12 @@
  *       .. sums over entries that need y    NAME_stage3    a team for each head of a row
  *     }
  *
- * Where no team can have a row as it stands (schedule.c), its list is cut between statements that
+ * Where no team can have a row as it stands (`schedule`), its list is cut between statements that
  * hand each other on nothing but what is in memory.  What is computed from sizes, and from what
  * the kernel does not write, is computed anew where it is needed.  Pieces are put together again as
  * long as teams can have them.  Rows of a stage see what the stages before have written of
  * theirs, as they did within the row. */
-#include "codegen/cuda/cuda.h"
+#include "codegen/loops/loops.h"
 
 typedef struct {
     Arena *a;
@@ -98,14 +98,22 @@ static LKernel *stage(const Row *r, int first, int end, int number) {
 }
 
 /* ---- which ----------------------------------------------------------------------------- */
+static bool is_collapsed(const LKernel *k) {
+    for (const LStmt *s = loop_parallel(k)->body; s; s = s->next)
+        if (s->kind == L_FOR && s->sched.collapse) return true;
+    return false;
+}
+
+/* A thread for each row goes through loops over columns by itself. */
+static bool has_long_rows(const LKernel *k) {
+    return k->threads.by == LT_THREAD && !is_collapsed(k) &&
+           loop_has_range(loop_parallel(k)->body, LR_EXTENT);
+}
+
 /* Entries go to the threads of a team, and elements to a thread each. */
-static bool is_shared_out(const CuFn *f, const LKernel *k) {
-    CuFn try = *f;
-    try.k = k;
-    cu_schedule(&try);
-    const CuSched *c = &try.sched;
-    if (cu_serial_entries(&try)) return false;
-    return c->kind != CU_THREAD || c->n_inner || !loop_has_range(c->body, LR_EXTENT);
+static bool is_shared_out(Loops *l, const LKernel *k) {
+    const LKernel *t = l->on->arrange(l, loop_copy(l->a, k));
+    return loop_serial_entries(t) == 0 && !has_long_rows(t);
 }
 
 static int next_cut(const Row *r, int from) {
@@ -114,13 +122,13 @@ static int next_cut(const Row *r, int from) {
 }
 
 /* The longest piece from there on whose work can be shared out; its end, 0 = none can. */
-static int longest(const CuFn *f, const Row *r, int first) {
+static int longest(Loops *l, const Row *r, int first) {
     int best = 0;
     for (int end = first; end < r->in.n;) {
         end = next_cut(r, end);
         const LKernel *k = stage(r, first, end, 0);
         bool entries = loop_has_range(k->body, LR_SEGMENT);
-        if (is_shared_out(f, k) || (best == 0 && !entries))
+        if (is_shared_out(l, k) || (best == 0 && !entries))
             best = end;
         else if (best)
             break;
@@ -128,16 +136,35 @@ static int longest(const CuFn *f, const Row *r, int first) {
     return best;
 }
 
-CuStages cu_stages(const CuFn *f) {
-    CuStages stages = {0}, none = {0};
-    const LStmt *parallel = f->sched.parallel;
-    if (!parallel || cu_serial_entries(f) == 0) return none;
-    const Row r = row_of(f->a, f->k, parallel);
+/* The stages, behind those that there are; false: it cannot be cut. */
+static bool cut(Loops *l, const LKernel *k, LKernels *to) {
+    const LStmt *parallel = loop_parallel(k);
+    if (!parallel || k->threads.by) return false;
+    if (loop_serial_entries(l->on->arrange(l, loop_copy(l->a, k))) == 0) return false;
+    const Row r = row_of(l->a, k, parallel);
+    LKernels all = {0};
     for (int first = 0, end; first < r.in.n; first = end) {
-        end = longest(f, &r, first);
-        if (!end) return none;
-        LKernel *k = stage(&r, first, end, stages.n + 1);
-        vec_push(f->a, &stages, k);
+        end = longest(l, &r, first);
+        if (!end) return false;
+        LKernel *s = stage(&r, first, end, all.n + 1);
+        vec_push(l->a, &all, s);
     }
-    return stages;
+    for (int i = 0; i < all.n; i++) vec_push(l->a, to, all.v[i]);
+    return true;
 }
+
+static bool run(PassCtx *p, Loops *l) {
+    LKernels all = {0};
+    (void)p;
+    for (int i = 0; i < l->k.n && l->on->arrange; i++)
+        if (!cut(l, l->k.v[i], &all)) vec_push(l->a, &all, l->k.v[i]);
+    if (l->on->arrange) l->k = all;
+    for (int i = 0; i < l->k.n; i++) loop_number(l->k.v[i]);
+    return true;
+}
+
+const Pass loop_pass_fission = {
+    .name = "fission",
+    .summary = "a row whose heads meet and part again is several kernels, one after the other",
+    .run_loops = run,
+};
