@@ -156,10 +156,39 @@ static bool is_aged(const Scaffold *s, const RtTable *t) {
     return s->timed && strcmp(t->name, s->home->name) != 0 && time_of(s, t);
 }
 
-static bool any_aged(const Scaffold *s) {
-    for (int i = 0; i < s->d->n_nodes; i++)
-        if (is_aged(s, &s->d->nodes[i])) return true;
+/* A time beside the row's own: how long it was before the row is asked for; what is later than that
+ * is not seen. */
+static bool is_past(const Scaffold *s, const RtTable *t, const RtColumn *c) {
+    return s->timed && c->kind == RT_COL_TIME && c != time_of(s, t);
+}
+
+/* What hour, day and season it is: of rows that are learned from, unless their times were made for
+ * the task, and where nothing has a moment that it is asked at. */
+static bool is_dated(const Scaffold *s, const RtTable *t, const RtColumn *c) {
+    if (c->kind != RT_COL_TIME) return false;
+    if (!s->timed) return true;
+    return !s->how->of_future && strcmp(t->name, s->home->name) == 0 && c == time_of(s, t);
+}
+
+static bool any_time(const Scaffold *s, const RtTable *t,
+                     bool is(const Scaffold *, const RtTable *, const RtColumn *)) {
+    for (int i = 0; i < t->n_columns; i++)
+        if (is(s, t, &t->columns[i])) return true;
     return false;
+}
+
+static bool any_of_nodes(const Scaffold *s, bool is(const Scaffold *, const RtTable *)) {
+    for (int i = 0; i < s->d->n_nodes; i++)
+        if (is(s, &s->d->nodes[i])) return true;
+    return false;
+}
+
+static bool has_age(const Scaffold *s, const RtTable *t) {
+    return is_aged(s, t) || any_time(s, t, is_past);
+}
+
+static bool has_time(const Scaffold *s, const RtTable *t) {
+    return has_age(s, t) || any_time(s, t, is_dated);
 }
 
 static bool has_features(const Scaffold *s, const RtTable *t) {
@@ -184,7 +213,7 @@ typedef enum {
 
 static Encoded encoded(const Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
-    if (has_features(s, t) || is_aged(s, t)) return BY_COLUMNS;
+    if (has_features(s, t) || has_time(s, t)) return BY_COLUMNS;
     if (!has_edges(s->d, type, true) && s->d->n_nodes > 1) return BY_NOTHING;
     if (s->graphs || s->timed) return s->d->n_edges ? BY_DEGREE : BY_NOTHING;
     return BY_ITSELF;
@@ -300,6 +329,13 @@ static void put_encoding(Scaffold *s, int type) {
     }
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
+        bool past = is_past(s, t, c);
+        if (past)
+            PUT(s, "%s%s_%s(f32(now[g.%s] - g.%s.%s - 1e11))", plus, t->name, c->name, t->name,
+                t->name, c->name);
+        else if (is_dated(s, t, c))
+            PUT(s, "%s%s_%s(g.%s.%s)", plus, t->name, c->name, t->name, c->name);
+        if (past || is_dated(s, t, c)) plus = " + ";
         if (!is_feature(s, c)) continue;
         bool thin = c->kind == RT_COL_CSR; /* words of a text: some are left out in each step */
         PUT(s, "%s%s_%s(%sg.%s.%s%s)", plus, t->name, c->name, thin ? "dropout(" : "", t->name,
@@ -319,6 +355,12 @@ static void put_encoding(Scaffold *s, int type) {
 static void put_encoder(Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
     if (is_aged(s, t)) PUT(s, "  %s_age = age(hidden)\n", t->name);
+    for (int j = 0; j < t->n_columns; j++) {
+        const RtColumn *c = &t->columns[j];
+        bool past = is_past(s, t, c);
+        if (past || is_dated(s, t, c))
+            PUT(s, "  %s_%s = %s(hidden)\n", t->name, c->name, past ? "age" : "calendar");
+    }
     for (int j = 0; j < t->n_columns; j++) {
         const RtColumn *c = &t->columns[j];
         if (!is_feature(s, c)) continue;
@@ -355,7 +397,7 @@ static int put_nearer(Scaffold *s, int type, const int *far, bool print) {
 /* Times are moved behind 0, which is the largest of none. */
 static void put_now(Scaffold *s) {
     const RtDataset *d = s->d;
-    if (!any_aged(s)) return;
+    if (!any_of_nodes(s, has_age)) return;
     PUT(s,
         "  # The time that each row is asked at, carried to the rows that it reads.\n  now = [:]\n"
         "  now[g.%s] = g.%s.%s + 1e11\n",
@@ -645,14 +687,6 @@ static void put_parts(Scaffold *s) {
                "  param w: f32[out] = normal(0, 1)\n"
                "  return expand(x, out) * w\n"
                "}\n\n");
-    if (any_aged(s))
-        PUT(s, "# How long ago, spread over `out` dimensions.\n"
-               "layer age(out: int)(seconds: f32[N]) -> f32[N, out] {\n"
-               "  days = max(seconds, 0) / 86400\n"
-               "  table = linear(out)\n"
-               "  return table(concat(expand(log1p(days) / 5 - 1, 1), expand(exp(-days / 7), 1), "
-               "expand(exp(-days / 30), 1), expand(exp(-days / 365), 1), over = 1))\n"
-               "}\n\n");
     if (s->told)
         PUT(s, "# Of what rows that refer to a node had: the mean, the newest, and whether there "
                "is any.\n"
@@ -679,6 +713,7 @@ static void put_all(Scaffold *s) {
     if (d->n_edges) PUT(s, "import \"layers/sage.gnn\"\n");
     if (s->graphs && d->n_edges) PUT(s, "import \"layers/batch_norm.gnn\"\n");
     if (any_feature(s, has_unknown)) PUT(s, "import \"layers/categories.gnn\"\n");
+    if (any_of_nodes(s, has_time)) PUT(s, "import \"layers/time.gnn\"\n");
     PUT(s, "\n");
     put_graph(s);
     put_parts(s);

@@ -124,6 +124,8 @@ TEST(scaffolds_choose_the_time_of_an_event) {
     SCAFFOLD(
         csv_of(nodes, ends), "time g.vertex.HireDate, g.link.created_at }",
         "says HireDate (it stands first that is no birth date or the like), not BirthDate, left",
+        "vertex_BirthDate = age(hidden)", "vertex_HireDate = calendar(hidden)",
+        "vertex_left(f32(now[g.vertex] - g.vertex.left - 1e11))",
         "says created_at (its name is an event's), not due");
     const char *text =
         scaffold_by(csv_of(nodes, ends), &(ScaffoldHow){.dir = "data", .by_time = "left"});
