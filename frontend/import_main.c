@@ -71,6 +71,7 @@ static const ImportOption import_options[] = {
      "make the table of rows to learn from, 'COUNT(orders.*, 0, 90, days) = 0 FOR EACH customers' "
      "(docs/data.md)"},
     {"--task", "NAME", ".. called so (task)"},
+    {"--task-sql", "FILE", ".. of the rows that the SELECT of a task file gives, from a database"},
     {"--val-time", "DATE", ".. rows from then on to choose by"},
     {"--test-time", "DATE", ".. rows from then on to judge on"},
     {"--every", "DAYS", ".. from one time asked at to the next (the window)"},
@@ -107,9 +108,15 @@ typedef struct {
     bool force, help, splits, seeded;
     RtSplitHow split;
     RtTaskHow task; /* query NULL: none is asked for */
+    const char *task_file;
+    RtTaskText text; /* sql NULL: none is asked for */
     RtTaskMade made;
     RtImport how;
 } Options;
+
+static bool has_task(const Options *o) {
+    return o->task.query || o->task_file;
+}
 
 static bool flag(Options *o, const char *arg) {
     const struct {
@@ -151,6 +158,7 @@ static const char **text_option(Options *o, const char *arg) {
         {"--by-time", &o->split.by_time},
         {"--predict", &o->task.query},
         {"--task", &o->task.name},
+        {"--task-sql", &o->task_file},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(arg, texts[i].name) == 0) return texts[i].to;
@@ -300,11 +308,15 @@ static bool check_split(const Options *o, FILE *err) {
                           : dated             ? "--val-time or --test-time"
                           : o->task.every > 0 ? "--every"
                                               : NULL;
-    if (o->splits && o->task.query)
-        return fprintf(err, "gnnc import: --predict makes a split: no --split\n"), false;
-    if (of_task && !o->task.query)
+    if (o->task.query && o->task_file)
+        return fprintf(err, "gnnc import: --predict or --task-sql, not both\n"), false;
+    if (o->splits && has_task(o))
+        return fprintf(err, "gnnc import: a task makes a split: no --split\n"), false;
+    if (o->task_file && (o->task.name || o->task.every > 0))
         return fprintf(err, "gnnc import: %s goes with --predict QUERY\n", of_task), false;
-    if (o->split.by_time && !o->splits && !o->task.query) lone = "--by-time";
+    if (of_task && !has_task(o))
+        return fprintf(err, "gnnc import: %s goes with --predict QUERY\n", of_task), false;
+    if (o->split.by_time && !o->splits && !has_task(o)) lone = "--by-time";
     if (lone && !o->splits)
         return fprintf(err, "gnnc import: %s goes with --split 80/10/10\n", lone), false;
     if (o->split.by_time && o->seeded)
@@ -405,9 +417,29 @@ static gnnc_status read_database(Options *o, const ImportDatabase *from, RtDatas
         return rt_fail(e, GNNC_E_ARG, "%s databases are not read: this gnnc was built without %s",
                        from->name, from->library);
     gnnc_status st = from->open(NULL, o->input[0], &o->how, &s, e);
+    if (st == GNNC_OK && o->text.sql) st = rt_task_ask(&s, &o->text, e);
     if (st == GNNC_OK) st = rt_source_order(&s, e);
     if (st == GNNC_OK) st = rt_import_source(NULL, &s, o->how.map, &o->how, d, e);
     if (s.form) s.form->close(&s);
+    return st;
+}
+
+/* A database alone knows SQL. */
+static gnnc_status read_task(Options *o, RtPool *pool, RtError *e) {
+    RtBytes text;
+    gnnc_status st;
+    bool database = false;
+    for (const ImportDatabase *b = o->databases; b && b->name && o->n_input == 1; b++)
+        database |= !is_folder(o->input[0]) && b->takes(o->input[0]);
+    if (!database)
+        return rt_fail(e, GNNC_E_ARG, "--task-sql asks a database, and %s is none", o->input[0]);
+    TRY(st, rt_file_read(pool, o->task_file, &text, e));
+    const char *copy = rt_pool_strndup(pool, (const char *)text.p, text.n);
+    if (!copy) return rt_fail_nomem(e, o->task_file);
+    RtError inner = {""};
+    st = rt_query_parse_task(pool, copy, &o->text, &inner);
+    if (st != GNNC_OK) st = rt_fail(e, st, "%s: %.400s", o->task_file, inner.text);
+out:
     return st;
 }
 
@@ -443,12 +475,12 @@ static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
                        : o->how.rare        ? "--rare"
                        : o->map             ? "--map"
                                             : NULL;
-    if (said && !o->task.query && !has_encoders(d->nodes, d->n_nodes) &&
+    if (said && !has_task(o) && !has_encoders(d->nodes, d->n_nodes) &&
         !has_encoders(d->edges, d->n_edges))
         return rt_fail(e, GNNC_E_ARG, "%s is for tables: %s has no columns of cells", said,
                        o->input[0]);
     if (o->like) return rt_import_like_check(d, o->how.like, o->input[0], e);
-    bool dated = o->task.query && !isnan(o->made.val_time);
+    bool dated = has_task(o) && !isnan(o->made.val_time);
     return rt_import_encode(d, &(RtFitRows){dated, o->made.val_time, o->split.by_time}, e);
 }
 
@@ -541,7 +573,7 @@ static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
         print_why(out, t->why);
         for (int j = 0; j < t->n_columns; j++) print_column(out, &t->columns[j]);
     }
-    if (o->task.query) print_task(out, o);
+    if (has_task(o)) print_task(out, o);
     print_bad(out, &o->how);
 }
 
@@ -553,7 +585,7 @@ static void print_date(FILE *out, const char *what, double t) {
 /* What is to be learned, and what is reached without learning. */
 static void print_task(FILE *out, const Options *o) {
     const RtTaskMade *m = &o->made;
-    fprintf(out, "  task %s: %s\n", m->table, o->task.query);
+    fprintf(out, "  task %s: %s\n", m->table, m->asked);
     fprintf(out, "    %lld rows to learn from, %lld to choose by, %lld to judge on\n",
             (long long)m->n[1], (long long)m->n[2], (long long)m->n[3]);
     print_date(out, "validation", m->val_time);
@@ -618,7 +650,7 @@ static void print_error(FILE *err, const Options *o, const RtError *e) {
 static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError *e) {
     ScaffoldHow how = {
         .dir = o->dir, .by_time = o->split.by_time, .replace = o->force, .import = &o->how};
-    if (o->task.query) {
+    if (has_task(o)) {
         how.task = o->made.table;
         how.of_future = o->made.of_future;
         how.told_table = o->made.told_table;
@@ -652,21 +684,23 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     o.how.on_progress = is_terminal(err) ? on_progress : NULL;
     o.how.user = err;
     o.task.by_time = o.split.by_time;
-    o.how.keeps_numbers = o.task.query != NULL;
+    o.how.keeps_numbers = has_task(&o);
     o.how.asked = o.task.query;
-    if (o.task.query && !o.like) /* what a starter needs to learn */
+    if (has_task(&o) && !o.like) /* what a starter needs to learn */
         o.how.standardize = o.how.unknown = true;
     rt_pool_init(&pool, NULL);
     RtEncoders like;
     gnnc_status st = nothing_in_the_way(&o, &pool, &e);
     if (st == GNNC_OK && o.like) st = rt_encoders_open(&pool, o.like, &like, &e);
     if (o.like) o.how.like = &like;
+    if (st == GNNC_OK && o.task_file) st = read_task(&o, &pool, &e);
     if (st == GNNC_OK) st = read_input(&o, &pool, &d, &e);
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
     if (st == GNNC_OK) st = rt_import_times(d, o.split.by_time, &o.how, &e);
     if (st == GNNC_OK && o.task.query) st = rt_import_task(d, &o.task, &o.made, &e);
+    if (st == GNNC_OK && o.text.sql) st = rt_import_task_sql(d, &o.task, &o.text, &o.made, &e);
     if (st == GNNC_OK && o.splits) st = rt_import_split(d, &o.split, &e);
     if (st == GNNC_OK) st = encode(&o, d, &e);
     if (st == GNNC_OK) st = rt_import_round(d, &o.how, &e);

@@ -128,12 +128,11 @@ static const char *cast_of(RtSource *s, const char *name, const char *before, co
     return sql.text;
 }
 
-static bool read_column(RtSource *s, RtSourceTable *t, int i, PGresult *r) {
+static bool put_column(RtSource *s, RtSourceTable *t, int i, const char *name, const char *type) {
     Asked *asked = t->state;
     RtSourceColumn *c = &t->columns[i];
-    const char *type = PQgetvalue(r, i, 2), *before = "", *after = "::text";
-    c->name = kept(s, r, i, 0);
-    c->computed = *PQgetvalue(r, i, 1) == 't';
+    const char *before = "", *after = "::text";
+    c->name = name;
     c->declared = RT_DECLARED_TEXT;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         if (strcmp(type, known[k].type) != 0) continue;
@@ -144,6 +143,17 @@ static bool read_column(RtSource *s, RtSourceTable *t, int i, PGresult *r) {
     }
     asked->cast[i] = c->name ? cast_of(s, c->name, before, after) : NULL;
     return asked->cast[i];
+}
+
+static bool read_column(RtSource *s, RtSourceTable *t, int i, PGresult *r) {
+    t->columns[i].computed = *PQgetvalue(r, i, 1) == 't';
+    return put_column(s, t, i, kept(s, r, i, 0), PQgetvalue(r, i, 2));
+}
+
+static bool room_for_columns(RtSource *s, RtSourceTable *t, int n) {
+    Asked *asked = t->state = RT_NEW(&s->pool, Asked);
+    if (asked) *asked = (Asked){RT_NEWN(&s->pool, Form, n), RT_NEWN(&s->pool, const char *, n)};
+    return asked && asked->form && asked->cast && rt_source_columns(&s->pool, t, n);
 }
 
 static const char keys_sql[] =
@@ -201,6 +211,7 @@ static gnnc_status read_keys(RtSource *s, int table, const char *const *oids, Rt
 
 static gnnc_status count_rows(RtSource *s, RtSourceTable *t, RtError *err) {
     SourceSql sql = {.pool = &s->pool};
+    source_sql_with(&sql, t);
     source_sql(&sql, "SELECT count(*) FROM ");
     source_sql_name(&sql, t->name);
     if (!sql.text) return rt_fail_nomem(err, s->name);
@@ -216,9 +227,7 @@ static gnnc_status read_table(RtSource *s, int table, const char *const *oids, R
     PGresult *r = ask(s, columns_sql, oids[table], err);
     if (!r) return GNNC_E_IO;
     int n = PQntuples(r);
-    Asked *asked = t->state = RT_NEW(&s->pool, Asked);
-    if (asked) *asked = (Asked){RT_NEWN(&s->pool, Form, n), RT_NEWN(&s->pool, const char *, n)};
-    bool ok = asked && asked->form && asked->cast && rt_source_columns(&s->pool, t, n);
+    bool ok = room_for_columns(s, t, n);
     for (int i = 0; i < n && ok; i++) ok = read_column(s, t, i, r);
     PQclear(r);
     gnnc_status st = ok ? GNNC_OK : rt_fail_nomem(err, s->name);
@@ -253,7 +262,9 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     x->table = t->name;
     x->row = x->at = x->size = 0;
     x->n = n;
-    source_sql(&sql, "DECLARE gnnc NO SCROLL CURSOR FOR SELECT ");
+    source_sql(&sql, "DECLARE gnnc NO SCROLL CURSOR FOR ");
+    source_sql_with(&sql, t);
+    source_sql(&sql, "SELECT ");
     for (int i = 0; i < n; i++) {
         x->form[i] = asked->form[column[i]];
         source_sql(&sql, i ? ", " : "");
@@ -330,7 +341,49 @@ static void close_database(RtSource *s) {
     rt_pool_free(&s->pool);
 }
 
-static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database};
+/* ---- a SELECT ----------------------------------------------------------------------------------
+ */
+/* The name of a type, a domain being what it stands for; NULL: an error. */
+static const char *type_name(RtSource *s, Oid type, RtError *err) {
+    char oid[16];
+    snprintf(oid, sizeof oid, "%u", type);
+    PGresult *r = ask(s,
+                      "SELECT b.typname FROM pg_catalog.pg_type t JOIN pg_catalog.pg_type b ON "
+                      "b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END WHERE "
+                      "t.oid = $1::oid",
+                      oid, err);
+    const char *name = r && PQntuples(r) ? kept(s, r, 0, 0) : r ? "text" : NULL;
+    PQclear(r);
+    return name;
+}
+
+static gnnc_status ask_select(RtSource *s, const char *name, const char *sql,
+                              const char *columns(RtPool *pool, int i, int n), RtError *err) {
+    SourceSql none = {.pool = &s->pool};
+    source_sql(&none, "SELECT * FROM (");
+    source_sql(&none, sql);
+    source_sql(&none, "\n) AS gnnc LIMIT 0");
+    if (!none.text) return rt_fail_nomem(err, name);
+    PGresult *r = ask(s, none.text, NULL, err);
+    RtSourceTable *t = r ? rt_source_add(s) : NULL;
+    int n = r ? PQnfields(r) : 0;
+    gnnc_status st = r ? GNNC_OK : GNNC_E_IO;
+    if (r && (!t || !room_for_columns(s, t, n))) st = rt_fail_nomem(err, name);
+    for (int i = 0; i < n && st == GNNC_OK; i++) {
+        const char *type = type_name(s, PQftype(r, i), err);
+        if (!type)
+            st = GNNC_E_IO;
+        else if (!put_column(s, t, i, columns(&s->pool, i, n), type))
+            st = rt_fail_nomem(err, name);
+    }
+    PQclear(r);
+    if (st != GNNC_OK) return st;
+    t->name = name;
+    t->sql = sql;
+    return count_rows(s, t, err);
+}
+
+static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database, ask_select};
 
 /* Its name in messages is the database's: the address may have a password. */
 static gnnc_status connect_to(RtSource *s, const char *input, RtError *err) {

@@ -59,6 +59,19 @@ void source_sql_name(SourceSql *s, const char *name) {
     add(s, "\"", 1);
 }
 
+void source_sql_with(SourceSql *s, const RtSourceTable *t) {
+    if (!t->sql) return;
+    source_sql(s, "WITH ");
+    source_sql_name(s, t->name);
+    for (int i = 0; i < t->n_columns; i++) {
+        source_sql(s, i ? ", " : " (");
+        source_sql_name(s, t->columns[i].name);
+    }
+    source_sql(s, ") AS (");
+    source_sql(s, t->sql);
+    source_sql(s, "\n) "); /* it may end in a comment */
+}
+
 int source_order(const RtSourceTable *t, int *order) {
     int n = t->key.n;
     if (n) memcpy(order, t->key.at, (size_t)n * sizeof *order);

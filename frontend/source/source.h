@@ -25,6 +25,9 @@ typedef struct {
 void source_sql(SourceSql *s, const char *text);
 /* "a ""quoted"" name" */
 void source_sql_name(SourceSql *s, const char *name);
+/* WITH "task" ("entity", ..) AS (SELECT ..), before what reads a table that a SELECT gives; nothing
+ * for others. */
+void source_sql_with(SourceSql *s, const RtSourceTable *t);
 /* The columns that rows are ordered by, in *order (room for all): the key, or all of which
  * something can be made.  How many. */
 int source_order(const RtSourceTable *t, int *order);

@@ -224,6 +224,7 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     x->table = t->name;
     x->row = 0;
     x->n = n;
+    source_sql_with(&sql, t);
     source_sql(&sql, n ? "SELECT " : "SELECT 0");
     for (int i = 0; i < n; i++) {
         source_sql(&sql, i ? ", " : "");
@@ -287,7 +288,41 @@ static void close_database(RtSource *s) {
     rt_pool_free(&s->pool);
 }
 
-static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database};
+/* ---- a SELECT ----------------------------------------------------------------------------------
+ */
+/* The columns of the one statement that `sql` is. */
+static gnnc_status select_columns(RtSource *s, const char *name, const char *sql, int *n,
+                                  RtError *err) {
+    Sqlite *x = s->state;
+    sqlite3_stmt *q;
+    const char *rest;
+    if (sqlite3_prepare_v2(x->db, sql, -1, &q, &rest) != SQLITE_OK) return failed(s, name, err);
+    *n = sqlite3_column_count(q);
+    bool reads = q && sqlite3_stmt_readonly(q);
+    sqlite3_finalize(q);
+    if (reads && *n && !*rest) return GNNC_OK;
+    return rt_fail(err, GNNC_E_FORMAT, "%s: one SELECT is expected, without a ';'", name);
+}
+
+static gnnc_status ask_select(RtSource *s, const char *name, const char *sql,
+                              const char *columns(RtPool *pool, int i, int n), RtError *err) {
+    int n = 0;
+    gnnc_status st = select_columns(s, name, sql, &n, err);
+    if (st != GNNC_OK) return st;
+    RtSourceTable *t = rt_source_add(s);
+    if (!t || !rt_source_columns(&s->pool, t, n)) return rt_fail_nomem(err, name);
+    t->name = name;
+    t->sql = sql;
+    for (int i = 0; i < n; i++)
+        if (!(t->columns[i].name = columns(&s->pool, i, n))) return rt_fail_nomem(err, name);
+    SourceSql all = {.pool = &s->pool};
+    source_sql_with(&all, t);
+    source_sql(&all, "SELECT count(*) FROM ");
+    source_sql_name(&all, name);
+    return all.text ? count(s, all.text, name, &t->n_rows, err) : rt_fail_nomem(err, name);
+}
+
+static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database, ask_select};
 
 /* A schema that was made to harm runs nothing: no functions in it, no writes. */
 static gnnc_status open_file(RtSource *s, const char *path, RtError *err) {

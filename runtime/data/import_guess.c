@@ -32,8 +32,10 @@ static double middle(const double *v, int64_t n, int64_t n_classes) {
 typedef struct {
     const RtTaskRows *rows;
     const RtTaskKey *key;
+    int label;        /* the answer that is guessed now */
     double otherwise; /* where nothing is known */
     double average;   /* of the training rows */
+    double *train;    /* room for their answers */
     double *sum, *last;
     int64_t *count; /* of each group */
     RtJudged *v;    /* [rows] of the part that is judged */
@@ -42,12 +44,17 @@ typedef struct {
     RtError *err;
 } Guess;
 
+static double answer_of(const Guess *g, int64_t i) {
+    return g->rows->answer[i * rt_task_width(g->rows) + g->label];
+}
+
 static void learn(Guess *g, int64_t i) {
     int32_t k = g->key->of[i];
-    if (k < 0) return;
-    g->sum[k] += g->rows->answer[i];
+    double answer = answer_of(g, i);
+    if (k < 0 || isnan(answer)) return;
+    g->sum[k] += answer;
     g->count[k]++;
-    g->last[k] = g->rows->answer[i];
+    g->last[k] = answer;
 }
 
 static bool learns(Guessed what) {
@@ -78,30 +85,57 @@ static int64_t guess_part(Guess *g, Guessed what, int part) {
         if (is_known(r, j, 0)) learn(g, j);
     for (int64_t i = 0; i < r->n; i++) {
         while (knows && r->time && known < i && is_known(r, known, i)) learn(g, known++);
-        if (r->part[i] == part) g->v[n++] = (RtJudged){r->answer[i], guess_of(g, i, what)};
+        if (r->part[i] == part && !isnan(answer_of(g, i)))
+            g->v[n++] = (RtJudged){answer_of(g, i), guess_of(g, i, what)};
     }
     return n;
+}
+
+/* What is known of the training rows' answers. */
+static void look_at_training(Guess *g) {
+    int64_t n = 0;
+    double sum = 0;
+    for (int64_t i = 0; i < g->rows->n; i++)
+        if (g->rows->part[i] == 1 && !isnan(answer_of(g, i)))
+            sum += g->train[n++] = answer_of(g, i);
+    if (n) qsort(g->train, (size_t)n, sizeof *g->train, by_number);
+    g->otherwise = middle(g->train, n, g->rows->n_classes);
+    g->average = n ? sum / (double)n : 0;
+}
+
+static bool fits(const Guess *g, RtJudge j) {
+    bool ranks = j == RT_JUDGE_ROC_AUC || j == RT_JUDGE_AVERAGE_PRECISION;
+    return g->rows->n_labels ? ranks : rt_judge_fits(j, g->rows->n_classes);
+}
+
+/* By one metric: the mean of the labels of which it can be told. */
+static gnnc_status judge(Guess *g, Guessed what, RtJudge j, int part, double *out) {
+    double sum = 0, known = 0, v;
+    gnnc_status st = GNNC_OK;
+    for (int l = 0; l < rt_task_width(g->rows) && st == GNNC_OK; l++) {
+        g->label = l;
+        look_at_training(g);
+        int64_t n = guess_part(g, what, part);
+        st = rt_judge(g->pool, j, g->v, n, g->rows->n_classes, &v, g->err);
+        if (!isnan(v)) sum += v, known++;
+    }
+    *out = known > 0 ? sum / known : NAN;
+    return st;
 }
 
 /* Its value by every metric that fits the answers. */
 static gnnc_status add(Guess *g, Guessed what, const char *of, const char *its) {
     RtTaskMade *m = g->made;
-    const int64_t n_classes = g->rows->n_classes;
-    RtBaseline *to = &m->baselines[m->n_baselines];
     const char *name = rt_pool_printf(g->keep, "%s%.60s", of, its);
     gnnc_status st = name ? GNNC_OK : rt_fail_nomem(g->err, "baselines");
-    for (int part = 2; part <= 3; part++) {
-        int64_t n = guess_part(g, what, part);
-        for (int j = 0, k = 0; j < RT_N_JUDGES && st == GNNC_OK; j++) {
-            if (!rt_judge_fits((RtJudge)j, n_classes)) continue;
-            RtBaseline *b = &to[k++];
-            b->name = name;
-            b->metric = rt_judge_name((RtJudge)j);
-            st = rt_judge(g->pool, (RtJudge)j, g->v, n, n_classes, part == 2 ? &b->val : &b->test,
-                          g->err);
-        }
+    for (int j = 0; j < RT_N_JUDGES && st == GNNC_OK; j++) {
+        if (!fits(g, (RtJudge)j)) continue;
+        RtBaseline *b = &m->baselines[m->n_baselines++];
+        *b = (RtBaseline){name, rt_judge_name((RtJudge)j), NAN, NAN};
+        TRY(st, judge(g, what, (RtJudge)j, 2, &b->val));
+        TRY(st, judge(g, what, (RtJudge)j, 3, &b->test));
     }
-    m->n_baselines += m->n_metrics;
+out:
     return st;
 }
 
@@ -128,25 +162,16 @@ static gnnc_status make_room(Guess *g, const RtTaskKey *keys, int n_keys) {
     g->count = RT_NEWN(g->pool, int64_t, most);
     g->v = RT_NEWN(g->pool, RtJudged, g->rows->n + 1);
     g->made->n_baselines = g->made->n_metrics = 0;
-    for (int j = 0; j < RT_N_JUDGES; j++)
-        g->made->n_metrics += rt_judge_fits((RtJudge)j, g->rows->n_classes);
+    for (int j = 0; j < RT_N_JUDGES; j++) g->made->n_metrics += fits(g, (RtJudge)j);
     g->made->baselines = RT_NEWN(g->keep, RtBaseline, g->made->n_metrics * (2 + 2 * n_keys));
-    bool made = g->sum && g->last && g->count && g->v && g->made->baselines;
+    g->train = RT_NEWN(g->pool, double, g->rows->n + 1);
+    bool made = g->sum && g->last && g->count && g->v && g->train && g->made->baselines;
     return made ? GNNC_OK : rt_fail_nomem(g->err, "baselines");
 }
 
 gnnc_status rt_task_guess(RtPool *pool, RtPool *keep, const RtTaskRows *rows, const RtTaskKey *keys,
                           int n_keys, RtTaskMade *made, RtError *err) {
-    int64_t n = 0;
     Guess g = {.rows = rows, .pool = pool, .keep = keep, .made = made, .err = err};
     gnnc_status st = make_room(&g, keys, n_keys);
-    double *train = RT_NEWN(pool, double, rows->n + 1), sum = 0;
-    if (st == GNNC_OK && !train) st = rt_fail_nomem(err, "baselines");
-    if (st != GNNC_OK) return st;
-    for (int64_t i = 0; i < rows->n; i++)
-        if (rows->part[i] == 1) sum += train[n++] = rows->answer[i];
-    if (n) qsort(train, (size_t)n, sizeof *train, by_number);
-    g.otherwise = middle(train, n, rows->n_classes);
-    g.average = n ? sum / (double)n : 0;
-    return add_all(&g, keys, n_keys);
+    return st == GNNC_OK ? add_all(&g, keys, n_keys) : st;
 }

@@ -25,6 +25,14 @@ typedef struct {
 } Keys;
 
 /* ---- a catalogue ---------------------------------------------------------------------- */
+RtSourceTable *rt_source_add(RtSource *s) {
+    RtSourceTable *v = RT_NEWN(&s->pool, RtSourceTable, s->n_tables + 1);
+    if (!v) return NULL;
+    if (s->n_tables) memcpy(v, s->tables, (size_t)s->n_tables * sizeof *v);
+    s->tables = v;
+    return &v[s->n_tables++];
+}
+
 bool rt_source_columns(RtPool *pool, RtSourceTable *t, int n) {
     t->columns = RT_NEWN(pool, RtSourceColumn, n);
     t->n_columns = t->columns ? n : 0;

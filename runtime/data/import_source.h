@@ -69,6 +69,7 @@ typedef struct RtSourceTable {
     RtReference *references;
     int64_t n_rows;   /* at most */
     void *state;      /* the source's own */
+    const char *sql;  /* the SELECT that gives its rows; NULL: it is a table of the source */
     const RtCsv *csv; /* cells without declared types, which are judged by all of them; else NULL */
 } RtSourceTable;
 
@@ -81,6 +82,10 @@ typedef struct RtSourceForm {
     gnnc_status (*next)(struct RtSource *s, RtDatum *cell, int64_t *line, RtError *err);
     void (*end)(struct RtSource *s); /* of begin, also after a failure */
     void (*close)(struct RtSource *s);
+    /* Adds a table of the rows that a SELECT gives, whose columns are called as `columns` says for
+     * so many of them.  NULL: the source knows no SQL. */
+    gnnc_status (*ask)(struct RtSource *s, const char *name, const char *sql,
+                       const char *columns(RtPool *pool, int i, int n), RtError *err);
 } RtSourceForm;
 
 typedef struct RtSource {
@@ -94,6 +99,8 @@ typedef struct RtSource {
 } RtSource;
 
 /* ---- for those who make a catalogue ------------------------------------------------- */
+/* One more table behind the others, empty; NULL: no memory. */
+RtSourceTable *rt_source_add(RtSource *s);
 /* Room for n columns, all to be guessed; false: no memory. */
 bool rt_source_columns(RtPool *pool, RtSourceTable *t, int n);
 /* A copy of r; false: no memory. */

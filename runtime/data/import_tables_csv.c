@@ -115,7 +115,7 @@ static void end_rows(RtSource *s) {
     (void)s;
 }
 
-static const RtSourceForm csv_form = {begin_rows, next_row, end_rows, end_rows};
+static const RtSourceForm csv_form = {begin_rows, next_row, end_rows, end_rows, NULL};
 
 /* ---- the import ----------------------------------------------------------------------------- */
 static bool is_feature(const RtSourceTable *t, int c) {

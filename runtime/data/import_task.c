@@ -95,26 +95,26 @@ static gnnc_status grow(RtTask *t) {
         return rt_fail(t->err, GNNC_E_LIMIT, "query: more than 2^31 - 1 rows to learn from");
     r->entity = RT_NEWN(t->pool, int32_t, t->room);
     r->time = RT_NEWN(t->pool, double, t->room);
-    r->answer = RT_NEWN(t->pool, double, t->room);
+    r->answer = RT_NEWN(t->pool, double, t->room *rt_task_width(r));
     r->part = RT_NEWN(t->pool, int8_t, t->room);
     if (!r->entity || !r->time || !r->answer || !r->part) return rt_fail_nomem(t->err, "task");
     if (!old.n) return GNNC_OK;
     memcpy(r->entity, old.entity, (size_t)old.n * sizeof *r->entity);
     memcpy(r->time, old.time, (size_t)old.n * sizeof *r->time);
-    memcpy(r->answer, old.answer, (size_t)old.n * sizeof *r->answer);
+    memcpy(r->answer, old.answer, (size_t)(old.n * rt_task_width(r)) * sizeof *r->answer);
     memcpy(r->part, old.part, (size_t)old.n * sizeof *r->part);
     const void *arrays[] = {old.entity, old.time, old.answer, old.part};
     for (int i = 0; i < 4; i++) rt_pool_drop(t->pool, arrays[i]);
     return GNNC_OK;
 }
 
-gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, double answer, int part) {
+gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answer, int part) {
     RtTaskRows *r = &t->rows;
     gnnc_status st = grow(t);
     if (st != GNNC_OK) return st;
     r->entity[r->n] = (int32_t)entity;
     r->time[r->n] = at;
-    r->answer[r->n] = answer;
+    memcpy(&r->answer[r->n * rt_task_width(r)], answer, (size_t)rt_task_width(r) * sizeof *answer);
     r->part[r->n++] = (int8_t)part;
     return GNNC_OK;
 }
@@ -128,7 +128,7 @@ static gnnc_status ask(RtTask *t, int64_t entity, double at, int part) {
     double answer = answer_of(t, entity, at);
     if (isnan(answer) || !holds(t, t->q.where, entity, at) || !holds(t, t->q.assuming, entity, at))
         return GNNC_OK;
-    return rt_task_add(t, entity, at, answer, part);
+    return rt_task_add(t, entity, at, &answer, part);
 }
 
 /* ---- the future ---------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@ typedef struct RtTaskHow {
 } RtTaskHow;
 
 typedef struct RtTaskMade {
+    const char *asked;          /* the question, on one line */
     const char *table;          /* with `y`, `split` and `time`, whose rows are predicted */
     bool of_future;             /* rows of the time asked at are known, too */
     const char *told_table;     /* whose rows have told, by their times, .. */
@@ -39,17 +40,33 @@ typedef struct RtTaskMade {
  * E_STATE: there is such a table; E_NOMEM. */
 gnnc_status rt_import_task(RtDataset *d, const RtTaskHow *how, RtTaskMade *made, RtError *err);
 
+/* ---- import_task_sql.c ---------------------------------------------------------------------- */
+struct RtSource;
+/* Before the source is ordered and read: has it read the SELECT, too.  E_ARG: it knows no SQL;
+ * E_MISSING, E_FORMAT: no such entity, or what the SELECT gives is no task; what the source says.
+ */
+gnnc_status rt_task_ask(struct RtSource *s, const RtTaskText *task, RtError *err);
+/* What was read becomes the task, as above.  E_RANGE: a row without entity or time, an entity that
+ * is asked twice at one time, a window that is open when the data end; each with the row. */
+gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskHow *how, const RtTaskText *text,
+                               RtTaskMade *made, RtError *err);
+
 /* ---- import_guess.c ----------------------------------------------------------------------- */
 /* Answers by time: row i was asked at time[i], and is known from time[i] + window on. */
 typedef struct RtTaskRows {
     int64_t n;
     int32_t *entity; /* [n] */
     double *time;    /* [n] ascending; NULL: none have one */
-    double *answer;  /* [n] a number, or a class */
+    double *answer;  /* [n] a number, or a class; [n, n_labels] 0, 1, NaN unknown */
+    int n_labels;    /* several answers of no and yes; 0: one answer */
     int8_t *part;    /* [n] */
     double window;
     int64_t n_classes; /* 0: numbers */
 } RtTaskRows;
+/* Answers of a row. */
+static inline int rt_task_width(const RtTaskRows *r) {
+    return r->n_labels ? r->n_labels : 1;
+}
 /* One group of rows: those of one entity, or that refer to one row. */
 typedef struct RtTaskKey {
     const char *name;

@@ -29,7 +29,8 @@ gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskHow
                           const char *name, RtTaskMade *made, RtError *err);
 /* Times of rows, of which tables without any get a column; t->row_time is of them. */
 gnnc_status rt_task_times(RtTask *t);
-gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, double answer, int part);
+/* answer: as many as a row has. */
+gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answer, int part);
 /* KNOWN AFTER names columns that are there. */
 gnnc_status rt_task_check_after(const RtTask *t);
 /* E_RANGE: a part is empty.  Adds the table, its edges, its baselines. */

@@ -70,18 +70,35 @@ static RtColumn *add_column(RtTask *t, RtTable *to, const char *name, rt_col_kin
 
 const char *const rt_task_no_yes[] = {"no", "yes"};
 
+/* Blanks and line ends become one blank each. */
+static const char *on_one_line(RtPool *pool, const char *text) {
+    char *line = rt_pool_strndup(pool, text, strlen(text));
+    size_t n = 0;
+    for (const char *s = text; line && *s; s++) {
+        bool blank = strchr(" \t\r\n", *s);
+        if (!blank || (n && line[n - 1] != ' ')) line[n++] = blank ? ' ' : *s;
+    }
+    if (line) line[n] = 0;
+    return line;
+}
+
 static bool put_answers(RtTask *t, RtTable *to) {
     const RtTaskRows *r = &t->rows;
-    bool class = r->n_classes > 0;
-    RtColumn *y = add_column(t, to, "y", class ? RT_COL_CLASS : RT_COL_FLOAT);
-    int32_t *codes = class ? RT_NEWN(&t->d->pool, int32_t, r->n) : NULL;
-    float *numbers = class ? NULL : RT_NEWN(&t->d->pool, float, r->n);
+    bool class = r->n_classes > 0 && !r->n_labels;
+    int64_t n = r->n * rt_task_width(r);
+    RtColumn *y = add_column(t, to, "y",
+                             r->n_labels ? RT_COL_MULTILABEL
+                             : class     ? RT_COL_CLASS
+                                         : RT_COL_FLOAT);
+    int32_t *codes = class ? RT_NEWN(&t->d->pool, int32_t, n) : NULL;
+    float *numbers = class ? NULL : RT_NEWN(&t->d->pool, float, n);
     if (!y || (class ? !codes : !numbers)) return false;
-    y->n_categories = r->n_classes;
-    y->names = t->classes;
-    y->why = rt_pool_strndup(&t->d->pool, t->why, strlen(t->why));
-    for (int64_t i = 0; i < r->n && class; i++) codes[i] = (int32_t)r->answer[i];
-    for (int64_t i = 0; i < r->n && !class; i++) numbers[i] = (float)r->answer[i];
+    if (r->n_labels) y->rank = 2, y->shape[1] = r->n_labels;
+    y->n_categories = class ? r->n_classes : 0;
+    y->names = class ? t->classes : NULL;
+    y->why = t->made->asked = on_one_line(&t->d->pool, t->why);
+    for (int64_t i = 0; i < n && class; i++) codes[i] = (int32_t)r->answer[i];
+    for (int64_t i = 0; i < n && !class; i++) numbers[i] = (float)r->answer[i];
     if (class)
         y->i32 = codes;
     else

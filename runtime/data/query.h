@@ -83,6 +83,24 @@ typedef struct RtQuery {
     const char **after;
 } RtQuery;
 
+/* What is learned of the rows that a SELECT gives:
+ *
+ *     task dnf {
+ *       entity drivers   window 30 days   inclusive
+ *       val_time 2005-01-01   test_time 2010-01-01
+ *       sql "SELECT driverId, date, max(statusId <> 1) FROM .."
+ *     } */
+typedef struct RtTaskText {
+    const char *name, *entity; /* as imports call them */
+    const char *sql;
+    double window;              /* seconds from the time asked at until the answer is known */
+    bool inclusive;             /* rows of the time asked at are known then */
+    double val_time, test_time; /* NaN: not said */
+} RtTaskText;
+
+/* E_FORMAT: the place in the text, from 1. */
+gnnc_status rt_query_parse_task(RtPool *pool, const char *text, RtTaskText *out, RtError *err);
+
 /* Texts live in the pool.  E_FORMAT names the place in the text, from 1. */
 gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError *err);
 /* Does it, or its parts, aggregate rows of other tables? */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "dates.h"
 #include "import_build.h"
 #include "number.h"
 #include "query.h"
@@ -24,6 +25,7 @@ typedef struct {
 typedef struct {
     RtPool *pool;
     const char *text, *s;
+    const char *what; /* in messages: "query" */
     Token now;
     int depth;
     RtError *err;
@@ -38,12 +40,12 @@ static RT_PRINTF(3, 4) void fail(Parser *p, int at, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    p->st = rt_fail(p->err, GNNC_E_FORMAT, "query, character %d: %s", at, what);
+    p->st = rt_fail(p->err, GNNC_E_FORMAT, "%s, character %d: %s", p->what, at, what);
     p->now = (Token){.kind = T_END, .text = "", .at = at};
 }
 
 static void fail_nomem(Parser *p) {
-    if (p->st == GNNC_OK) p->st = rt_fail_nomem(p->err, "query");
+    if (p->st == GNNC_OK) p->st = rt_fail_nomem(p->err, p->what);
     p->now = (Token){.kind = T_END, .text = ""};
 }
 
@@ -101,6 +103,10 @@ static void next(Parser *p) {
     static const char *const pairs[] = {"<=", ">=", "!=", "<>", "=="};
     if (p->st != GNNC_OK) return;
     p->s += strspn(p->s, " \t\r\n");
+    while (*p->s == '#') { /* a comment */
+        p->s += strcspn(p->s, "\n");
+        p->s += strspn(p->s, " \t\r\n");
+    }
     p->now = (Token){.kind = T_END, .text = "", .number = NAN, .at = (int)(p->s - p->text) + 1};
     size_t n = 0;
     while (is_letter(p->s[n]) || (n && is_digit(p->s[n]))) n++;
@@ -437,7 +443,7 @@ static void known_after(Parser *p, RtQuery *q) {
 }
 
 gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError *err) {
-    Parser p = {.pool = pool, .text = text, .s = text, .err = err, .st = GNNC_OK};
+    Parser p = {.pool = pool, .text = text, .s = text, .what = "query", .err = err};
     *out = (RtQuery){.text = text};
     if (strlen(text) > MOST_BYTES)
         return rt_fail(err, GNNC_E_LIMIT, "query: more than %d bytes", MOST_BYTES);
@@ -457,6 +463,60 @@ gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError
     }
     if (p.st == GNNC_OK && p.now.kind != T_END)
         want(&p, "FOR EACH, WHERE, ASSUMING, KNOWN AFTER or the end of the query");
+    return p.st;
+}
+
+/* ---- a task by SQL ---------------------------------------------------------------------- */
+static double date(Parser *p) {
+    double v = NAN;
+    bool found = p->now.kind == T_NUMBER || p->now.kind == T_TEXT;
+    if (p->st == GNNC_OK && (!found || !rt_cell_time(p->now.text, &v))) want(p, "2010-01-31");
+    next(p);
+    return v;
+}
+
+static void task_line(Parser *p, RtTaskText *to) {
+    if (take_word(p, "entity")) {
+        to->entity = take_name(p, "a table");
+    } else if (take_word(p, "window")) {
+        double n = bound(p);
+        to->window = n * unit(p);
+        if (p->st == GNNC_OK && !(to->window >= 0 && isfinite(to->window)))
+            fail(p, p->now.at, "the window ends before it begins");
+    } else if (take_word(p, "val_time")) {
+        to->val_time = date(p);
+    } else if (take_word(p, "test_time")) {
+        to->test_time = date(p);
+    } else if (take_word(p, "inclusive")) {
+        to->inclusive = true;
+    } else if (take_word(p, "sql")) {
+        size_t n = strlen(p->now.text);
+        while (n && strchr(" \t\r\n;", p->now.text[n - 1])) n--;
+        to->sql = rt_pool_strndup(p->pool, p->now.text, n);
+        if (!to->sql) fail_nomem(p);
+        if (p->now.kind != T_NAME && p->now.kind != T_TEXT) want(p, "\"SELECT ..\"");
+        next(p);
+    } else {
+        want(p, "entity, window, val_time, test_time, inclusive, sql or '}'");
+    }
+}
+
+gnnc_status rt_query_parse_task(RtPool *pool, const char *text, RtTaskText *out, RtError *err) {
+    Parser p = {.pool = pool, .text = text, .s = text, .what = "task", .err = err};
+    *out = (RtTaskText){.window = NAN, .val_time = NAN, .test_time = NAN};
+    if (strlen(text) > MOST_BYTES)
+        return rt_fail(err, GNNC_E_LIMIT, "task: more than %d bytes", MOST_BYTES);
+    next(&p);
+    if (!take_word(&p, "task")) want(&p, "task NAME { .. }");
+    out->name = take_name(&p, "the task's name");
+    want_sign(&p, "{");
+    while (p.st == GNNC_OK && !take_sign(&p, "}")) task_line(&p, out);
+    if (p.st == GNNC_OK && p.now.kind != T_END) want(&p, "the end of the file");
+    const char *lacks = !out->entity         ? "entity TABLE"
+                        : !out->sql          ? "sql \"SELECT ..\""
+                        : isnan(out->window) ? "window 30 days"
+                                             : NULL;
+    if (lacks) fail(&p, p.now.at, "it lacks %s", lacks);
     return p.st;
 }
 

@@ -216,6 +216,14 @@ def postgres(server):
     rc, told = imports(address, "pg")
     check("PostgreSQL", rc == 0 and "'expensive' is left out: it is a view" in told, told)
     check("a copy in SQLite gives the same directory", rc == 0 and same("shop", "pg") == "", rc or same("shop", "pg"))
+    with open("bought.task", "w", encoding="utf-8") as f:
+        f.write("""task bought { entity customer  window 0 days  val_time 2024-01-01  test_time 2024-01-02 sql "
+            SELECT buyer, placed, CASE WHEN total > 50 THEN 1 ELSE 0 END FROM orders WHERE placed < '2024-02-01' -- and no later" }""")
+    told = [imports(of, to, "--task-sql", "bought.task") for of, to in (("shop.sqlite", "bought"), (address, "bought.pg"))]
+    check("a task by SQL", all(t[0] == 0 and "task bought" in t[1] for t in told) and same("bought", "bought.pg") == "", told)
+    with open("wrong.task", "w", encoding="utf-8") as f:
+        f.write('task t { entity customer window 1 day sql "SELEKT 1" }')
+    refused("no SELECT", address, "syntax error", options=("--task-sql", "wrong.task"))
     for n in (3000, 30000):
         at = tempfile.mkdtemp(dir=server.at)
         cut_after(server, at, n)

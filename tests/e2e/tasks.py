@@ -42,11 +42,11 @@ def bytes_of(path):
         return f.read()
 
 
-def npy(path):
-    """The numbers of an array of <f4."""
+def npy(path, form="f"):
+    """The numbers of an array, of <f4 or <i4, <f8."""
     text = bytes_of(path)
     at = 10 + struct.unpack("<H", text[8:10])[0]
-    return struct.unpack(f"<{(len(text) - at) // 4}f", text[at:])
+    return struct.unpack(f"<{(len(text) - at) // struct.calcsize(form)}{form}", text[at:])
 
 
 # ---- a shop: who will buy in the next two weeks -------------------------------------------------------------------------
@@ -158,10 +158,10 @@ def nothing_of_the_future(asked, first, rows, past):
     """A row behind the last time asked at, in each table in turn, tells nobody anything; one before it does."""
     n = len(first[2])
     for table, sql in rows.items():
-        with_it = asked.planted(table, sql, "--epochs", "2")
+        with_it = asked.planted(table, sql, "--epochs", "1")
         check(f"{asked.name}: a future row of {table} changes no bit", same(first, with_it, n), f"{first[0]} {with_it[0]}")
     for what, sql in past.items():
-        with_it = asked.planted(what, sql, "--epochs", "2")
+        with_it = asked.planted(what, sql, "--epochs", "1")
         check(f"{asked.name}: {what} is read", not same(first, with_it, n))
 
 
@@ -179,7 +179,7 @@ def beats_baselines(asked, better):
 def of_the_shop():
     asked = Asked("shop", shop, SHOP)
     beats_baselines(asked, lambda auc, b: auc > b + 0.1)
-    first = asked.outputs("shop", "shop.2", "--epochs", "2")
+    first = asked.outputs("shop", "shop.2", "--epochs", "1")
     order = "INSERT INTO orders VALUES (9001, 2000006, 2000006, '{}', 7)"
     late = order.format("2024-05-17")
     line = 'INSERT INTO "Order Lines" VALUES (9001, 1, 2, 3)'
@@ -196,7 +196,7 @@ def of_the_shop():
 def of_the_races():
     asked = Asked("races", races, RACES)
     beats_baselines(asked, lambda mae, b: mae < b - 1)
-    first = asked.outputs("races", "races.2", "--epochs", "2")
+    first = asked.outputs("races", "races.2", "--epochs", "1")
     race = "INSERT INTO races VALUES (901, 2, '2009-12-01')"
     result = "INSERT INTO results VALUES (9001, {}, 3, 5, 1, 10, 1)"
     nothing_of_the_future(asked, first, {
@@ -214,8 +214,67 @@ def known_after(asked, first):
     files = sorted(os.listdir("races"))
     differ = filecmp.cmpfiles("races", "other", files, shallow=False)[1:]
     check("columns known after are nowhere", sorted(os.listdir("other")) == files and differ == ([], []), str(differ))
-    other = asked.planted("answer", "UPDATE results SET positionOrder = 16 WHERE raceId = 100", "--epochs", "2")
+    other = asked.planted("answer", "UPDATE results SET positionOrder = 16 WHERE raceId = 100", "--epochs", "1")
     check("answers are not read by those who are asked", same(first, other, len(first[2])) and first[0]["test"] != other[0]["test"])
+
+
+# ---- rows that a SELECT gives -------------------------------------------------------------------------------------------
+def task_file(name, text):
+    with open(name, "w", encoding="utf-8") as f:
+        f.write(text)
+    return name
+
+
+def of_selects():
+    for name, says in (("dnf", "y          class, 2 classes"), ("position", "y          float"), ("top3", "roc_auc")):
+        rc, told = run(GNNC, "import", "races.db", "-o", name, "--force", "--task-sql", os.path.join(TOP, "tests", "fixtures", "f1", f"{name}.task"))
+        check(f"task {name}", rc == 0 and says in told and "mean of its drivers" in told, told)
+    rc, told = run(GNNC, "import", "races.db", "-o", "dnf.query", "--force", "--predict", "COUNT(results.* WHERE statusId != 1, 0, 30) > 0 "
+                   "FOR EACH drivers ASSUMING COUNT(results.*, 0, 30) > 0", "--val-time", "2008-01-01", "--test-time", "2008-10-01", "--task", "dnf")
+    of_2008 = [sorted(rows_of(d, "dnf", lambda t: t == 1222819200)) for d in ("dnf", "dnf.query")]  # 2008-10-01
+    check("a SELECT and a query ask the same", rc == 0 and of_2008[0] == of_2008[1] and of_2008[0], f"{told} {of_2008}")
+    both = """# two answers
+        task both { entity drivers  window 2 weeks  test_time 2008-10-01
+        sql "SELECT driverId, date, statusId = 1, CASE WHEN grid < 9 THEN positionOrder <= 3 END FROM results JOIN races USING (raceId)
+             WHERE date < '2009-05-01';" }"""
+    rc, told = run(GNNC, "import", "races.db", "-o", "both", "--force", "--task-sql", task_file("both.task", both), "--scaffold", "both.gnn")
+    check("several answers", rc == 0 and "y          multilabel [2]" in told and "most frequent of all" in told, told)
+    rc, told = run(GNNC, "both.gnn", "-o", "./both.x")
+    check("several answers: the starter compiles", rc == 0, told)
+    rc, told = run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "3")
+    check("several answers: it learns", rc == 0 and "without learning, mean of its drivers:  val roc_auc" in told, told)
+
+
+def rows_of(data, table, when):
+    """(entity, answer) of the rows of a task that were asked at such times."""
+    name = os.path.join(data, f"node.{table}")
+    time, y = npy(f"{name}.time.npy", "d"), npy(f"{name}.y.npy", "i")
+    ends = npy(os.path.join(data, f"edge.{table}__drivers.npy"), "i")
+    half = len(ends) // 2
+    return [(ends[half + k], y[ends[k]]) for k in range(half) if when(time[ends[k]])]
+
+
+def of_wrong_selects():
+    form = 'task t {{ entity {} window {} sql "{}" }}'
+    one = "SELECT driverId, '{}', 1 FROM drivers"
+    for what, entity, window, sql, says in (
+            ("no such entity", "drivers", "1 day", "SELECT 99, '2005-01-01', 1", "t: row 1: column 'entity': 99 is no key of drivers"),
+            ("no entity", "drivers", "1 day", "SELECT NULL, '2005-01-01', 1", "t: row 1: its entity is NULL"),
+            ("no time", "drivers", "1 day", "SELECT 1, NULL, 1", "t: row 1: it has no time"),
+            ("no date", "drivers", "1 day", one.format("soon"), "t: row 1: column 'time': 'soon' is not a time"),
+            ("a time beyond the data", "drivers", "30 days", one.format("2009-06-20"), "before the window of 30 days does"),
+            ("twice", "drivers", "1 day", f"{one.format('2005-01-01')} UNION ALL {one.format('2005-01-01')}",
+             "t: row 2: its entity is asked at its time twice: row 1 does, too"),
+            ("two columns", "drivers", "1 day", "SELECT driverId, 1 FROM drivers", "the SELECT gives 2 columns"),
+            ("no table", "cars", "1 day", one.format("2005-01-01"), "there is no table 'cars'"),
+            ("no SQL", "drivers", "1 day", "SELEKT", "syntax error"),
+            ("what writes", "drivers", "1 day", "DELETE FROM drivers", "one SELECT is expected"),
+            ("two statements", "drivers", "1 day", "SELECT 1; SELECT 2", "one SELECT is expected"),
+            ("several answers that are none", "drivers", "1 day", "SELECT driverId, date, 1, 2 FROM results JOIN races USING (raceId) WHERE raceId < 99",
+             "neither 0 nor 1"),
+            ("no window", "drivers", "1 year", "SELECT 1", "days or weeks is expected, not 'year'")):
+        rc, told = run(GNNC, "import", "races.db", "-o", "nothing", "--force", "--task-sql", task_file("wrong.task", form.format(entity, window, sql)))
+        check(f"refused: {what}", rc == 1 and says in told and not os.path.exists("nothing"), told)
 
 
 def main():
@@ -224,6 +283,8 @@ def main():
         return "GNNC_CI" in os.environ
     of_the_shop()
     of_the_races()
+    of_selects()
+    of_wrong_selects()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)
 

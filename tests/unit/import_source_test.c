@@ -67,7 +67,7 @@ static void end(RtSource *s) {
     (void)s;
 }
 
-static const RtSourceForm form = {begin, next, end, end};
+static const RtSourceForm form = {begin, next, end, end, NULL};
 
 /* The next word of a list; NULL: none. */
 static const char *word(const char **s, char *to, char sep) {

@@ -290,7 +290,7 @@ TEST(guesses_know_the_past_alone) {
     int32_t entity[] = {0, 1, 0, 1, 0, 1}, of[] = {0, 1, 0, 1, 0, 1};
     double time[] = {0, 0, 10, 10, 20, 20}, y[] = {1, 5, 3, 7, 4, 4};
     int8_t part[] = {1, 1, 2, 2, 3, 3};
-    RtTaskRows rows = {6, entity, time, y, part, 10, 0};
+    RtTaskRows rows = {6, entity, time, y, 0, part, 10, 0};
     RtTaskKey key = {"customers", of, 2};
     RtTaskMade made = {0};
     RtPool pool;
