@@ -19,6 +19,7 @@ enum {
     LAYERS = 2,
     MOST_UP = 3, /* of rows by time: what a row's references lead to, one after another */
     FEW = 5000,  /* rows to learn from */
+    MANY = 50000,
 };
 
 typedef struct {
@@ -652,6 +653,12 @@ static void put_sample(Scaffold *s) {
     PUT(s, " }\n");
 }
 
+/* A thousand steps or more; of many rows an epoch has as many. */
+static int epochs_of(const Scaffold *s) {
+    if (!s->timed) return s->graphs ? 50 : 100;
+    return has_few(s) ? 30 : count_part(s->of, 1) < MANY ? 20 : 5;
+}
+
 static void put_recipe(Scaffold *s) {
     const RtColumn *c = s->label;
     if (!c) {
@@ -673,7 +680,7 @@ static void put_recipe(Scaffold *s) {
                    : "1e-2",
         s->graphs ? "    schedule cosine" : "");
     put_sample(s);
-    PUT(s, "  epochs %d", s->timed ? has_few(s) ? 30 : 20 : s->graphs ? 50 : 100);
+    PUT(s, "  epochs %d", epochs_of(s));
     if (count_part(s->of, 2))
         PUT(s, "    keep best on val %s\n}\n", metric);
     else
