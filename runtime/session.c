@@ -104,8 +104,11 @@ static gnnc_status find_prediction(RtServed *of) {
     of->links = b->space >= 0 && p->spaces[b->space].drawn;
     of->graphs = p->sampling.seeds == RT_SEEDS_GRAPHS;
     if (of->links && of->brings)
-        return rt_fail(&of->t->rt.err, GNNC_E_STATE,
-                       "'%s' scores links: the session is opened on a graph", p->name);
+        return rt_fail(
+            &of->t->rt.err, GNNC_E_STATE,
+            "'%s' scores links, of which no subgraph tells what the whole graph does: the "
+            "session is opened on a graph",
+            p->name);
     if (of->links) return rt_session_links_share(of);
     if (b->space < 0 || (!of->graphs && !p->spaces[b->space].first))
         return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows", p->name);

@@ -5,11 +5,13 @@ all of them: single ones, batches, what a caller brings, layers of nodes and of 
     session_graphs.py GNNC TOP
 """
 import json
+import os
+import random
 import shutil
 import sys
 
 import subgraphs
-from directory import save
+from directory import column, relation, save, write
 from graph import npy
 from parts import MOLECULES, molecules
 from sessions import E_RANGE, OK, Memory, Session, check_memory, check_model, check_threads
@@ -69,6 +71,35 @@ def change(path, how):
         json.dump(schema, f)
 
 
+# Categories of nodes and edges, and what a graph is labelled with.
+SHIPPED = {"gin_graphs": ({"label": 4}, {}, "class"), "molecule": ({"x_%d" % i: 3 for i in range(9)}, {"attr_%d" % i: 2 for i in range(3)}, "float"),
+           "toxicity": ({"x_%d" % i: 3 for i in range(9)}, {"attr_%d" % i: 2 for i in range(3)}, "multilabel")}
+
+
+def many_graphs(path, of_nodes, of_edges, label, graphs=36):
+    r = random.Random(9)
+    os.mkdir(path)
+    at = [0]
+    for _ in range(graphs):
+        at.append(at[-1] + r.randrange(2, 9))
+    n = at[-1]
+    links = [(r.randrange(at[g], at[g + 1]), r.randrange(at[g], at[g + 1])) for g in range(graphs) for _ in range(10)]
+    save(path + "/ptr.npy", "q", "<i8", (graphs + 1,), at)
+    cats = lambda table, rows, of: {c: column(path, table + c, "cat", [r.randrange(k) for _ in range(rows)], categories=k) for c, k in of.items()}
+    y = (column(path, "y", "class", [g % 3 for g in range(graphs)], categories=3) if label == "class" else
+         column(path, "y", label, [float(g % 2) for g in range(2 * graphs)], width=2))
+    write(path, {"vertex": {"count": n, "graph": "graph", "graph_ptr": "ptr.npy", "columns": cats("v", n, of_nodes)}},
+          {"link": relation(path, "link", "vertex", "vertex", links, **cats("e", len(links), of_edges))},
+          {"graph": {"count": graphs, "columns": {"y": y, "split": column(path, "split", "split", [1 + g % 3 for g in range(graphs)])}}})
+
+
+def check_shipped(gnnc, top):
+    for name, data in SHIPPED.items():
+        many_graphs(name + ".data", *data)
+        check_model(gnnc, "%s/models/%s.gnn" % (top, name), name, name + ".data", 1, ("graph", 0),
+                    sizes=["-D", "layers=2", "-D", "hidden=8"])[1].close()
+
+
 def check_errors(library, m):
     """What a prediction of one graph would lack is refused, whoever brings the graphs."""
     def refused(path, status, why):
@@ -120,6 +151,7 @@ def main():
             check_errors(library, m)
         s.close()
         library.lib.gnnc_model_release(m)
+    check_shipped(gnnc, top)
 
 
 if __name__ == "__main__":

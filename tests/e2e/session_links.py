@@ -96,7 +96,7 @@ class Links(Library):
 def infer(gnnc, name, text, *options):
     with open(name + ".gnn", "w", encoding="utf-8") as f:
         f.write(text)
-    run(gnnc, name + ".gnn", "--target=cpu", "-o", name)
+    run(gnnc, name + ".gnn", "--target=cpu", "-o", name, *(options if "-D" in options else []))
     run(gnnc, name + ".gnn", "--target=cpu", "--emit=infer", "-o", name + "_links", *options)
     return Links(name + "_links")
 
@@ -222,6 +222,55 @@ def check_facts(gnnc, layers):
     print("ok facts")
 
 
+# ---- shipped models -----------------------------------------------------------------------------------------------
+def people(path, bipartite):
+    r = random.Random(6)
+    os.mkdir(path)
+    n = {"user": USERS, "item": 40} if bipartite else {"vertex": 30}
+    ends = (list(n) * 2)[:2]
+    pairs = sorted({tuple(r.randrange(n[t]) for t in ends) for _ in range(110)})
+    some = lambda name, of: edges(path, name, *ends, of, [1 + (i % 5 == 3) + 2 * (i % 5 == 4) for i in range(len(of))])
+    write(path, n, {"link": some("link", pairs[:90]), **({} if bipartite else {"no_link": some("no_link", pairs[90:])})})
+    return [(u, v, 0) for u, v in pairs[:90]]
+
+
+def both_ways(path):
+    triples, _ = facts(path)
+    return [(h, t, 2 * r) for h, r, t in triples] + [(t, h, 2 * r + 1) for h, r, t in triples]
+
+
+# Data, and a size; links as (source, destination, kind), in the order of the relation.
+SHIPPED = {"link": (lambda path: people(path, False), "hidden=8"), "lightgcn": (lambda path: people(path, True), "dim=8"),
+           "distmult": (both_ways, "rank=8"), "complex": (both_ways, "rank=8")}
+
+
+def check_shipped(gnnc, layers, top):
+    """Alone and beside others as the trainer scores all edges; not of a subgraph, and why."""
+    for name, (data, size) in SHIPPED.items():
+        links = data(name + ".data")
+        with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
+            library = infer(gnnc, name, layers(f.read()), "-D", size)
+        run("./" + name, "--data", name + ".data", "--epochs", "2", "--out", name + ".weights")
+        run("./" + name, "predict", "--data", name + ".data", "--weights", name + ".weights", "--out", name + ".npy")
+        s, st = library.open(name + ".weights", library.graph(name + ".data"))
+        assert st == OK, library.error(s)
+        # By destination; of those that lead back in the order of the ones they are made of, which is by theirs.
+        order = sorted(range(len(links)), key=lambda e: (links[e][1], links[e][2] % 2, links[e][2] % 2 * links[e][0], e))
+        want = dict(zip(order, npy(name + ".npy")[0]))
+        st, got = library.score(s, [x[:2] for x in links], [x[2] for x in links])
+        assert st == OK, library.error(s)
+        for e, (u, v, kind) in enumerate(links):
+            assert near([got[e]], [want[e]]), (name, e, got[e], want[e])
+            assert e % 5 or near(library.score(s, [(u, v)], [kind])[1], [want[e]]), (name, e)
+        library.lib.gnnc_session_destroy(s)
+        m, _ = library.model(name + ".weights")
+        assert library.lib.gnnc_session_create(ctypes.byref(s)) == OK
+        assert library.lib.gnnc_session_open_model(s, m) == E_STATE and ALONE in library.error(s), library.error(s)
+        library.lib.gnnc_session_destroy(s)
+        library.lib.gnnc_model_release(m)
+        print("ok", name)
+
+
 # ---- what goes wrong ----------------------------------------------------------------------------------------------
 def check_errors(library, s):
     bad = {"source -1: the data have 0 to 12": [(-1, 0)], "source 13: the data have 0 to 12": [(0, 0), (13, 0)],
@@ -276,6 +325,7 @@ def check_memory(library, data, weights):
     print("ok memory", n)
 
 
+ALONE = "scores links, of which no subgraph tells what the whole graph does: the session is opened on a graph"
 REFUSED = {"s = dot_score(p, w, h, dim)\n  return s - mean(s, over = p)": "would depend on which others are scored",
            "return dot_score(p, w, h, dim) * carry(g.buys.w, p)": "a pair that is brought is no edge of the data"}
 
@@ -305,6 +355,7 @@ def main():
             library.lib.gnnc_session_destroy(s)
     check_many(gnnc, layers)
     check_facts(gnnc, layers)
+    check_shipped(gnnc, layers, top)
     check_memory(library, "small", "drawn.weights")
     check_refused(gnnc, top, layers)
 

@@ -12,7 +12,7 @@ import sys
 
 from directory import column, relation, write
 from graph import DONE, Host, npy
-from session_links import F32, I64, Links, best
+from session_links import ALONE, F32, I64, Links, best
 from sessions import E_ARG, E_MISSING, E_NOMEM, E_RANGE, E_STATE, OK, Memory, near, run
 
 E_SHAPE, E_VALUE = -2, -7
@@ -235,6 +235,11 @@ def check_time(gnnc, top, layers):
     assert st == E_VALUE and "pairs.t: row 1 has no time" in library.error(s), library.error(s)
     assert library.score(s, [(0, 1)])[0] == E_MISSING and "no column 't', which tells what is known" in library.error(s), library.error(s)
     library.lib.gnnc_session_destroy(s)
+    m, _ = library.model("events.weights")
+    assert library.lib.gnnc_session_create(ctypes.byref(s)) == OK
+    assert library.lib.gnnc_session_open_model(s, m) == E_STATE and ALONE in library.error(s), library.error(s)
+    library.lib.gnnc_session_destroy(s)
+    library.lib.gnnc_model_release(m)
     check_drawn(gnnc, layers(text), src, dst, t)
     check_memory(library)
 
