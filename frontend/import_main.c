@@ -12,6 +12,7 @@
 #include "import_scaffold.h"
 #include "runtime/data/import_encode.h"
 #include "runtime/data/import_folder.h"
+#include "runtime/data/import_given.h"
 #include "runtime/data/dates.h"
 #include "runtime/data/import_like.h"
 #include "runtime/data/import_split.h"
@@ -51,6 +52,8 @@ static const ImportOption import_options[] = {
     {"--map", "FILE",
      "tables: what their columns are, and which are keys, as docs/data.md describes"},
     {"--write-map", "FILE", "tables: write what was made of their columns, for --map to read"},
+    {"--given", "TABLE.COLUMN=FILE",
+     "tables: add a column of numbers from a .npy file, a row each: embeddings of texts or images"},
     {"--dangling", "keep|drop|stop",
      "tables: a reference that leads to no row is no edge, or its row is left out, or the import "
      "ends"},
@@ -112,6 +115,8 @@ typedef struct {
     RtTaskText text; /* sql NULL: none is asked for */
     RtTaskMade made;
     RtImport how;
+    int n_given;
+    RtGivenOf given[RT_IMPORT_KINDS];
 } Options;
 
 static bool has_task(const Options *o) {
@@ -197,6 +202,15 @@ static bool add_kind(RtImport *how, const char *v, FILE *err) {
         return fprintf(err, "gnnc import: --kind %s: too long a name\n", v), false;
     memcpy(k->column, v, (size_t)(eq - v));
     return true;
+}
+
+/* "film.poster=posters.npy" */
+static bool add_given(Options *o, const char *v, FILE *err) {
+    if (o->n_given == RT_IMPORT_KINDS)
+        return fprintf(err, "gnnc import: at most %d times --given\n", RT_IMPORT_KINDS), false;
+    if (rt_given_parse(v, &o->given[o->n_given])) return o->n_given++, true;
+    fprintf(err, "gnnc import: --given %s: TABLE.COLUMN=FILE is expected\n", v);
+    return false;
 }
 
 /* "bf16", "x=f16" */
@@ -345,8 +359,9 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         bool rare = strcmp(key, "--rare") == 0, every = strcmp(key, "--every") == 0;
         bool val = strcmp(key, "--val-time") == 0, test = strcmp(key, "--test-time") == 0;
         bool dangling = strcmp(key, "--dangling") == 0, row_time = strcmp(key, "--row-time") == 0;
-        bool other = row_time || nodes || kind || low || header || split || seed || rare || val ||
-                     test || every || dangling;
+        bool given = strcmp(key, "--given") == 0;
+        bool other = given || row_time || nodes || kind || low || header || split || seed || rare ||
+                     val || test || every || dangling;
         if (!to && !other) return fprintf(err, "gnnc import: unknown option %s\n", argv[i]), false;
         if (nodes && v) o->how.n_nodes = strtoll(v, &end, 10);
         if (!v || (nodes && (!*v || *end || o->how.n_nodes < 0)))
@@ -363,6 +378,7 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
         if (header && !set_header(&o->how, v, err)) return false;
         if (kind && !add_kind(&o->how, v, err)) return false;
         if (low && !add_low(&o->how, v, err)) return false;
+        if (given && !add_given(o, v, err)) return false;
         if (v == argv[i + 1 < argc ? i + 1 : i]) i++;
     }
     if (o->help) return true;
@@ -698,6 +714,7 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
+    if (st == GNNC_OK) st = rt_import_given(d, o.given, o.n_given, &e);
     if (st == GNNC_OK) st = rt_import_times(d, o.split.by_time, &o.how, &e);
     if (st == GNNC_OK && o.task.query) st = rt_import_task(d, &o.task, &o.made, &e);
     if (st == GNNC_OK && o.text.sql) st = rt_import_task_sql(d, &o.task, &o.text, &o.made, &e);

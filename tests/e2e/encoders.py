@@ -234,6 +234,30 @@ def database(path, rows):
     return path
 
 
+def given():
+    """Columns that were made elsewhere: of a table, and of the task that asks of its rows."""
+    def npy(path, rows, width, first=0.0):
+        head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}".ljust(117) + "\n"
+        with open(path, "wb") as f:
+            f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() +
+                    struct.pack(f"<{rows * width}f", first, *[i / 8 for i in range(1, rows * width)]))
+
+    npy("p.npy", 600, 3)
+    told = run(GNNC, "import", "films", "-o", "g1", "--given", "film.poster=p.npy", "--scaffold", "g.gnn")
+    check("a given column is told", "poster     float [3]  (given as p.npy)" in told, told)
+    check("its values", values("g1/node.film.poster.npy")[-4 * 1800:] == values("p.npy")[-4 * 1800:])
+    with open("g.gnn", encoding="utf-8") as f:
+        check("a starter reads it", "film_poster(g.film.poster)" in f.read())
+    run(GNNC, "import", "films.db", "-o", "g2", "--like", "f.st", "--given=film.poster=p.npy")
+    npy("few.npy", 599, 3)
+    npy("nan.npy", 600, 1, math.nan)
+    for what, says in (("film.poster", "TABLE.COLUMN=FILE is expected"), ("film.poster=few.npy", "few.npy: 599 rows for the 600 of 'film'"),
+                       ("film.title=p.npy", "there is such a column"), ("book.poster=p.npy", "there is no table 'book'"),
+                       ("film.poster=none.npy", "none.npy"), ("film.poster=nan.npy", "film.poster: row 0: value is")):
+        p = subprocess.run([GNNC, "import", "films", "-o", "g3", "--given", what], stderr=subprocess.PIPE, text=True, check=False)
+        check(what, p.returncode and says in p.stderr and not os.path.exists("g3"), p.stderr)
+
+
 def cells_of_several_values():
     """Texts, lists, several names, bins and booleans: of a folder and of a database, by --map, by --like, in a trained model."""
     rows = list(films(600))
@@ -341,6 +365,7 @@ the_unknown_is_trained()
 other_data()
 like()
 cells_of_several_values()
+given()
 times()
 print(f"{done - len(failures)} passed, {len(failures)} failed")
 sys.exit(1 if failures else 0)
