@@ -75,6 +75,7 @@ static const ImportOption import_options[] = {
      "(docs/data.md)"},
     {"--task", "NAME", ".. called so (task)"},
     {"--task-sql", "FILE", ".. of the rows that the SELECT of a task file gives, from a database"},
+    {"--label-history", NULL, ".. with a table of older answers, to be read once they were known"},
     {"--val-time", "DATE", ".. rows from then on to choose by"},
     {"--test-time", "DATE", ".. rows from then on to judge on"},
     {"--every", "DAYS", ".. from one time asked at to the next (the window)"},
@@ -136,6 +137,7 @@ static bool flag(Options *o, const char *arg) {
         {"--skip-bad", &o->how.skip_bad},
         {"--replace-split", &o->split.replace},
         {"--relation-types", &o->how.relation_types},
+        {"--label-history", &o->task.history},
         {"--help", &o->help},
         {"-h", &o->help},
     };
@@ -321,6 +323,7 @@ static bool check_split(const Options *o, FILE *err) {
     const char *of_task = o->task.name        ? "--task"
                           : dated             ? "--val-time or --test-time"
                           : o->task.every > 0 ? "--every"
+                          : o->task.history   ? "--label-history"
                                               : NULL;
     if (o->task.query && o->task_file)
         return fprintf(err, "gnnc import: --predict or --task-sql, not both\n"), false;

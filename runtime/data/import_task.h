@@ -17,6 +17,7 @@ typedef struct RtTaskHow {
     const char *name;           /* of the table; NULL = "task" */
     const char *by_time;        /* what says when rows happened, where tables have several times */
     double val_time, test_time; /* the first of validation and of test; NaN = by the data */
+    bool history;               /* older answers as a table that is read */
     double every;               /* seconds from one time asked at to the next; 0 = the window */
 } RtTaskHow;
 

@@ -33,6 +33,8 @@ gnnc_status rt_task_times(RtTask *t);
 gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answer, int part);
 /* KNOWN AFTER names columns that are there. */
 gnnc_status rt_task_check_after(const RtTask *t);
+/* Makes the table of older answers, and the edges to whom they are about; of how->history. */
+gnnc_status rt_task_history(RtTask *t, RtTable *table, RtTable *edges);
 /* E_RANGE: a part is empty.  Adds the table, its edges, its baselines. */
 gnnc_status rt_task_end(RtTask *t);
 

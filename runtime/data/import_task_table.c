@@ -241,8 +241,8 @@ static void drop_edges(RtTask *t, RtTable *edges, int *n) {
 
 static gnnc_status put_table(RtTask *t) {
     RtDataset *d = t->d;
-    RtTable *nodes = RT_NEWN(&d->pool, RtTable, d->n_nodes + 1);
-    RtTable *edges = RT_NEWN(&d->pool, RtTable, 2 * d->n_edges + 1);
+    RtTable *nodes = RT_NEWN(&d->pool, RtTable, d->n_nodes + 2);
+    RtTable *edges = RT_NEWN(&d->pool, RtTable, 2 * d->n_edges + 2), history = {0};
     RtTaskKey keys[MOST_KEYS];
     int n_edges = d->n_edges, n_keys = 0;
     gnnc_status st;
@@ -256,10 +256,12 @@ static gnnc_status put_table(RtTask *t) {
     TRY(st, rt_task_guess(t->pool, &d->pool, &t->rows, keys, n_keys, t->made, t->err));
     to.columns[0].baselines = t->made->baselines; /* of y */
     to.columns[0].n_baselines = t->made->n_baselines;
+    if (t->how->history) TRY(st, rt_task_history(t, &history, &edges[n_edges++]));
     drop_edges(t, edges, &n_edges);
     drop_columns(t);
     memcpy(nodes, d->nodes, (size_t)d->n_nodes * sizeof *nodes);
     nodes[d->n_nodes++] = to;
+    if (t->how->history) nodes[d->n_nodes++] = history;
     d->nodes = nodes;
     d->edges = edges;
     d->n_edges = n_edges;

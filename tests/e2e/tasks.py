@@ -218,6 +218,29 @@ def known_after(asked, first):
     check("answers are not read by those who are asked", same(first, other, len(first[2])) and first[0]["test"] != other[0]["test"])
 
 
+# ---- older answers ------------------------------------------------------------------------------------------------------
+def turn_answers(data, when):
+    """The other answer where the time at which it was known is such."""
+    times, name = npy(os.path.join(data, "node.task_history.time.npy"), "d"), os.path.join(data, "node.task_history.answer.npy")
+    text = bytearray(bytes_of(name))
+    at = len(text) - 4 * len(times)
+    for i, t in enumerate(times):
+        if when(t):
+            text[at + 4 * i] ^= 1
+    with open(name, "wb") as f:
+        f.write(text)
+
+
+def of_older_answers():
+    asked = Asked("older", shop, (*SHOP, "--label-history"))
+    first = asked.outputs("older", "older.1", "--epochs", "1")
+    last = max(npy("older/node.task.time.npy", "d"))
+    turn_answers("older", lambda t: t > last)
+    check("answers that are not known yet change no bit", same(first, asked.outputs("older", "older.2", "--epochs", "1"), len(first[2])))
+    turn_answers("older", lambda t: t == last)
+    check("answers that were just known are read", not same(first, asked.outputs("older", "older.3", "--epochs", "1"), len(first[2])))
+
+
 # ---- rows that a SELECT gives -------------------------------------------------------------------------------------------
 def task_file(name, text):
     with open(name, "w", encoding="utf-8") as f:
@@ -283,6 +306,7 @@ def main():
         return "GNNC_CI" in os.environ
     of_the_shop()
     of_the_races()
+    of_older_answers()
     of_selects()
     of_wrong_selects()
     print(f"{done - len(failures)} passed, {len(failures)} failed")

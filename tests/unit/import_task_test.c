@@ -224,6 +224,39 @@ TEST(a_column_is_hidden_from_its_own_row) {
     rt_dataset_close(d);
 }
 
+/* Each answer stands where its window ends, beside the one that was asked for. */
+TEST(older_answers_are_known_when_their_windows_close) {
+    static const char *const queries[] = {"COUNT(orders.*, 0, 20) > 0 FOR EACH customers",
+                                          "SUM(orders.price, 0, 20) FOR EACH customers"};
+    for (int k = 0; k < 2; k++) {
+        RtDataset *d = shop(NULL);
+        RtTaskMade made;
+        RtError err = {""};
+        RtTaskHow how = {
+            .query = queries[k], .history = true, .val_time = 60 * DAY, .test_time = 80 * DAY};
+        CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
+        const RtTable *t = rt_dataset_nodes(d, "task"), *h = rt_dataset_nodes(d, "task_history"),
+                      *e = rt_dataset_edges(d, "task_history__customers"),
+                      *of = rt_dataset_edges(d, "task__customers");
+        CHECK(h && e && h->count == t->count && e->count == t->count &&
+              strcmp(h->time, "time") == 0);
+        for (int64_t i = 0; h && e && i < h->count; i++) {
+            const RtColumn *y = rt_table_column(t, "y"), *a = rt_table_column(h, "answer");
+            CHECK(rt_table_column(h, "time")->f64[i] ==
+                  rt_table_column(t, "time")->f64[i] + 20 * DAY);
+            CHECK(k ? a->f32[i] == y->f32[i] : a->i32[i] == y->i32[i]);
+            CHECK(e->src[i] == of->src[i] && e->dst[i] == of->dst[i]);
+        }
+        CHECK_MSG(rt_dataset_check(d, &err) == GNNC_OK, "%s", err.text);
+        rt_dataset_close(d);
+        d = shop(NULL);
+        how.query = "orders.price > 3";
+        CHECK(rt_import_task(d, &how, &made, &err) == GNNC_E_ARG &&
+              strstr(err.text, "in its table"));
+        rt_dataset_close(d);
+    }
+}
+
 TEST(rows_are_as_old_as_what_they_refer_to) {
     RtDataset *d = shop(NULL);
     RtError err;
