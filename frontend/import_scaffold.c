@@ -163,12 +163,12 @@ static bool is_past(const Scaffold *s, const RtTable *t, const RtColumn *c) {
     return s->timed && c->kind == RT_COL_TIME && c != time_of(s, t);
 }
 
-/* What hour, day and season it is: of rows that are learned from, unless their times were made for
- * the task, and where nothing has a moment that it is asked at. */
+/* What hour, day and season it is, where nothing has a moment that it is asked at.  Rows that are
+ * learned from lie before those that are judged: of a season that only these are in, nothing is
+ * known, and ratings of films were predicted worse by it (mean error 0.60 for 0.59). */
 static bool is_dated(const Scaffold *s, const RtTable *t, const RtColumn *c) {
-    if (c->kind != RT_COL_TIME) return false;
-    if (!s->timed) return true;
-    return !s->how->of_future && strcmp(t->name, s->home->name) == 0 && c == time_of(s, t);
+    (void)t;
+    return !s->timed && c->kind == RT_COL_TIME;
 }
 
 static bool any_time(const Scaffold *s, const RtTable *t,
