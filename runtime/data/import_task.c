@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encoder.h"
 #include "import_build.h"
 #include "import_split.h"
 #include "import_task_impl.h"
 #include "import_time.h"
+
+enum { MOST_LABELS = 1000 };
 
 /* ---- what is asked for ----------------------------------------------------------------- */
 typedef struct {
@@ -59,9 +62,28 @@ static gnnc_status check_windows(const RtTask *t, const Windows *w) {
     return GNNC_OK;
 }
 
+static bool has_unknown(const RtColumn *c) {
+    return c->encoder && c->encoder->unknown;
+}
+
+/* An answer of no and yes for each category, or row that the foreign key leads to. */
+static gnnc_status find_labels(RtTask *t) {
+    const RtQueryExpr *e = t->q.target;
+    const RtColumn *c = e->rows->column;
+    t->unknown = c && has_unknown(c);
+    int64_t n = c ? c->n_categories - t->unknown : e->rows->leads->count;
+    t->rows.n_classes = 2;
+    t->rows.n_labels = (int)n;
+    if (n >= 2 && n <= MOST_LABELS) return GNNC_OK;
+    return rt_fail(t->err, GNNC_E_RANGE,
+                   "query, character %d: a list of %lld different values: 2 to %d can be learned",
+                   e->at, (long long)n, MOST_LABELS);
+}
+
 /* Which answers there are: numbers, or classes. */
 static gnnc_status find_classes(RtTask *t) {
     const RtQueryExpr *e = t->q.target;
+    if (e->kind == RT_QUERY_VALUE && e->value.agg == RT_AGG_LIST_DISTINCT) return find_labels(t);
     if (e->kind != RT_QUERY_VALUE) {
         t->rows.n_classes = 2;
         t->classes = rt_task_no_yes;
@@ -74,14 +96,18 @@ static gnnc_status find_classes(RtTask *t) {
         return rt_fail(t->err, GNNC_E_FORMAT,
                        "query, character %d: a number, a class or a condition is predicted, no %s",
                        e->at, c ? rt_col_kind_name(c->kind) : "rows");
-    t->classes = c->names;
-    t->rows.n_classes = c->n_categories;
+    t->unknown = has_unknown(c);
+    t->classes = c->names ? c->names + t->unknown : NULL;
+    t->rows.n_classes = c->n_categories - t->unknown;
     return GNNC_OK;
 }
 
 static double answer_of(const RtTask *t, int64_t row, double at) {
     const RtQueryExpr *e = t->q.target;
-    if (e->kind == RT_QUERY_VALUE) return rt_query_value(e, row, at, t->scratch);
+    if (e->kind == RT_QUERY_VALUE) {
+        double code = rt_query_value(e, row, at, t->scratch) - t->unknown;
+        return t->unknown && code < 0 ? NAN : code;
+    }
     int v = rt_query_test(e, row, at, t->scratch);
     return v < 0 ? NAN : v;
 }
@@ -125,10 +151,14 @@ static bool holds(const RtTask *t, const RtQueryExpr *e, int64_t entity, double 
 
 /* A row, where there is an answer and the entity is asked about. */
 static gnnc_status ask(RtTask *t, int64_t entity, double at, int part) {
-    double answer = answer_of(t, entity, at);
-    if (isnan(answer) || !holds(t, t->q.where, entity, at) || !holds(t, t->q.assuming, entity, at))
+    if (t->rows.n_labels)
+        rt_query_list(t->q.target, entity, at, t->answer, t->rows.n_labels + t->unknown);
+    else
+        t->answer[0] = answer_of(t, entity, at);
+    if (isnan(t->answer[0]) || !holds(t, t->q.where, entity, at) ||
+        !holds(t, t->q.assuming, entity, at))
         return GNNC_OK;
-    return rt_task_add(t, entity, at, &answer, part);
+    return rt_task_add(t, entity, at, t->answer + (t->rows.n_labels ? t->unknown : 0), part);
 }
 
 /* ---- the future ---------------------------------------------------------------------------- */
@@ -292,7 +322,8 @@ static gnnc_status bind(RtTask *t) {
         if (n > most) most = n;
     }
     t->scratch = RT_NEWN(t->pool, double, most + 1);
-    if (!t->scratch) st = rt_fail_nomem(t->err, "task");
+    t->answer = RT_NEWN(t->pool, double, rt_task_width(&t->rows) + 1);
+    if (!t->scratch || !t->answer) st = rt_fail_nomem(t->err, "task");
 out:
     return st;
 }

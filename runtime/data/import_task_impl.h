@@ -18,6 +18,8 @@ typedef struct RtTask {
     RtTaskRows rows;
     int64_t room;
     double *scratch;
+    double *answer;             /* of one row, room for all of its answers */
+    int unknown;                /* 1: code 0 stands for unknown names, which are no answer */
     const char *const *classes; /* what classes are called; NULL: by their numbers, or none */
     bool of_column;             /* the rows are those of the entities' table */
 } RtTask;

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "dates.h"
+#include "encoder.h"
 #include "import_build.h"
 #include "import_source.h"
 #include "import_split.h"
@@ -130,9 +131,15 @@ static const RtTable *take_out(Taken *t, int at, RtTable *edges) {
     return entity;
 }
 
+/* Code 0 of those that have unknown names is no answer. */
+static double code_of(const Taken *t, const RtColumn *c, int64_t row) {
+    int32_t code = c->i32[row] - t->task->unknown;
+    return code < 0 ? NAN : code;
+}
+
 static double answer_of(const Taken *t, int i, int64_t row) {
     const RtColumn *c = t->answer[i];
-    if (c->kind == RT_COL_CAT) return c->i32[row] < 0 ? NAN : c->i32[row];
+    if (c->kind == RT_COL_CAT) return code_of(t, c, row);
     if (c->exact) return c->exact[row];
     return t->missing[i] && t->missing[i]->i32[row] == 1 ? NAN : (double)c->f32[row];
 }
@@ -228,8 +235,9 @@ static void find_classes(Taken *t) {
     bool yes_or_no = t->n > 0;
     task->rows.n_labels = t->n_answers > 1 ? t->n_answers : 0;
     if (c->kind == RT_COL_CAT) {
-        task->classes = c->names;
-        task->rows.n_classes = c->n_categories;
+        task->unknown = c->encoder && c->encoder->unknown;
+        task->classes = c->names ? c->names + task->unknown : NULL;
+        task->rows.n_classes = c->n_categories - task->unknown;
         return;
     }
     for (int64_t i = 0; i < t->n && yes_or_no && t->n_answers == 1; i++) {

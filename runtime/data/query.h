@@ -20,6 +20,7 @@ typedef enum {
     RT_AGG_MAX,
     RT_AGG_FIRST,
     RT_AGG_LAST,
+    RT_AGG_LIST_DISTINCT, /* which categories, or rows that a foreign key leads to */
 } RtAgg;
 
 /* Is it a value of the column itself, a category or a time as well as a number? */
@@ -153,6 +154,8 @@ gnnc_status rt_query_bind_test(RtPool *pool, RtQueryExpr *e, RtError *err);
 /* A value for `row` of the entities at time t: a number, seconds, a category's code; NaN: missing.
  * `scratch`: room for as many numbers as an entity has rows, for COUNT_DISTINCT. */
 double rt_query_value(const RtQueryExpr *e, int64_t row, double t, double *scratch);
+/* Of LIST_DISTINCT: labels[code] = 1 for each that is there, 0 for the others, of n codes. */
+void rt_query_list(const RtQueryExpr *e, int64_t row, double t, double *labels, int64_t n);
 /* 1 true, 0 false, -1 unknown, by SQL's rules for missing values. */
 int rt_query_test(const RtQueryExpr *e, int64_t row, double t, double *scratch);
 /* The most rows of an entity that a value of the expression reads. */

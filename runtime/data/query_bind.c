@@ -208,6 +208,12 @@ static gnnc_status check_aggregate(const Bind *b, const RtQueryExpr *e, const Rt
         return rt_fail(b->err, GNNC_E_FORMAT,
                        "query, character %d: '%s.%.60s' is no column of numbers", e->at,
                        r->table->name, e->value.column);
+    if (agg == RT_AGG_LIST_DISTINCT && !r->refers && !(r->column && r->column->names))
+        return rt_fail(
+            b->err, GNNC_E_FORMAT,
+            "query, character %d: '%s.%.60s' is neither a category nor a foreign key, of "
+            "which lists are",
+            e->at, r->table->name, e->value.column);
     return GNNC_OK;
 }
 

@@ -101,6 +101,18 @@ double rt_query_value(const RtQueryExpr *e, int64_t row, double t, double *scrat
     return aggregate(e->value.agg, r, first, after(r->time, first, to, t + e->value.to), scratch);
 }
 
+void rt_query_list(const RtQueryExpr *e, int64_t row, double t, double *labels, int64_t n) {
+    const RtQueryRows *r = e->rows;
+    int64_t from = r->ptr[row], to = r->ptr[row + 1];
+    for (int64_t i = 0; i < n; i++) labels[i] = 0;
+    from = after(r->time, from, to, t + e->value.from);
+    to = after(r->time, from, to, t + e->value.to);
+    for (int64_t i = from; i < to; i++) {
+        double v = cell(r, r->row[i]);
+        if (v >= 0 && v < (double)n) labels[(int64_t)v] = 1;
+    }
+}
+
 /* ---- tests ---------------------------------------------------------------------------------- */
 static bool number_fits(RtTest op, double v, double c) {
     switch (op) {

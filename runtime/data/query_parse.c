@@ -178,10 +178,15 @@ static const struct {
     const char *name;
     RtAgg agg;
 } aggregates[] = {
-    {"COUNT", RT_AGG_COUNT}, {"COUNT_DISTINCT", RT_AGG_COUNT_DISTINCT},
-    {"SUM", RT_AGG_SUM},     {"AVG", RT_AGG_AVG},
-    {"MIN", RT_AGG_MIN},     {"MAX", RT_AGG_MAX},
-    {"FIRST", RT_AGG_FIRST}, {"LAST", RT_AGG_LAST},
+    {"COUNT", RT_AGG_COUNT},
+    {"COUNT_DISTINCT", RT_AGG_COUNT_DISTINCT},
+    {"SUM", RT_AGG_SUM},
+    {"AVG", RT_AGG_AVG},
+    {"MIN", RT_AGG_MIN},
+    {"MAX", RT_AGG_MAX},
+    {"FIRST", RT_AGG_FIRST},
+    {"LAST", RT_AGG_LAST},
+    {"LIST_DISTINCT", RT_AGG_LIST_DISTINCT},
 };
 
 static const struct {
@@ -258,7 +263,7 @@ static RtQueryExpr *aggregate(Parser *p, RtQueryExpr *e) {
     for (size_t i = 0; i < sizeof aggregates / sizeof *aggregates; i++)
         if (strcasecmp(aggregates[i].name, p->now.text) == 0) e->value.agg = aggregates[i].agg;
     if (e->value.agg == RT_AGG_NONE) {
-        want(p, "COUNT, COUNT_DISTINCT, SUM, AVG, MIN, MAX, FIRST or LAST");
+        want(p, "COUNT, COUNT_DISTINCT, SUM, AVG, MIN, MAX, FIRST, LAST or LIST_DISTINCT");
         return e;
     }
     next(p);

@@ -151,6 +151,9 @@ gnnc_status rt_query_bind_test(RtPool *pool, RtQueryExpr *e, RtError *err) {
     RtAgg agg = of->value.agg;
     bool itself = rt_query_keeps(agg);
     if (!(e->rows = RT_NEW(pool, RtQueryRows))) return rt_fail_nomem(err, "query");
+    if (agg == RT_AGG_LIST_DISTINCT)
+        return rt_fail(err, GNNC_E_FORMAT, "query, character %d: a list is compared with nothing",
+                       e->at);
     if (e->test.op == RT_TEST_IS_NULL) return GNNC_OK;
     if (itself && of->rows->leads) return bind_keys(pool, e, of->rows->leads, err);
     if (itself && c && c->names) return bind_texts(pool, e, c, err);

@@ -264,6 +264,10 @@ def of_selects():
     check("several answers", rc == 0 and "y          multilabel [2]" in told and "most frequent of all" in told, told)
     rc, told = run(GNNC, "both.gnn", "-o", "./both.x")
     check("several answers: the starter compiles", rc == 0, told)
+    for query, says in (("LIST_DISTINCT(results.statusId, 0, 60) FOR EACH drivers", "y          multilabel [3]"),
+                        ("drivers.nation", "y          class, 3 classes")):
+        rc, told = run(GNNC, "import", "races.db", "-o", "list", "--force", "--predict", query)
+        check(f"{query}", rc == 0 and says in told, told)
     rc, told = run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "3")
     check("several answers: it learns", rc == 0 and "without learning, mean of its drivers:  val roc_auc" in told, told)
 

@@ -136,6 +136,10 @@ static const struct {
      "'yesterday' is no date"},
     {"LAST(orders.customer_id, 0, 20) FOR EACH customers",
      "is a foreign key: it can be counted and compared only"},
+    {"LIST_DISTINCT(orders.price, 0, 20) FOR EACH customers", "neither a category nor a foreign"},
+    {"LIST_DISTINCT(orders.status, 0, 20) = 'paid' FOR EACH customers", "compared with nothing"},
+    {"LIST_DISTINCT(lines.shop_id, 0, 20) AND born IS NULL FOR EACH customers",
+     "compared with nothing"},
     {"lines.order_id", "is a foreign key: it can be counted and compared only"},
     {"COUNT(lines.* WHERE order_id = 99, 0, 20) FOR EACH customers",
      "no row of 'orders' has the key '99'"},
@@ -222,6 +226,34 @@ TEST(a_column_is_hidden_from_its_own_row) {
                   &made, &err) != GNNC_OK,
               "%s", err.text);
     rt_dataset_close(d);
+}
+
+/* A label for each category, or each row that a foreign key leads to. */
+TEST(lists_are_several_answers) {
+    static const struct {
+        const char *query;
+        int n_labels, of_customer, label; /* that is there on day 40 */
+    } lists[] = {{"LIST_DISTINCT(orders.status, 0, 20) FOR EACH customers", 2, 2, 0},
+                 {"LIST_DISTINCT(orders.status, 0, 20) FOR EACH customers", 2, 0, 1},
+                 {"LIST_DISTINCT(lines.order_id, 0, 20) FOR EACH customers", 8, 0, 3}};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        RtDataset *d = shop(NULL);
+        RtTaskMade made;
+        RtError err;
+        CHECK_MSG(task(d, lists[k].query, &made, &err) == GNNC_OK, "%s", err.text);
+        const RtTable *t = rt_dataset_nodes(d, "task"), *e = rt_dataset_edges(d, "task__customers");
+        const RtColumn *y = t ? rt_table_column(t, "y") : NULL;
+        CHECK(y && y->kind == RT_COL_MULTILABEL && y->shape[1] == lists[k].n_labels);
+        for (int64_t i = 0; y && i < e->count; i++) {
+            if (rt_table_column(t, "time")->f64[e->src[i]] != 40 * DAY) continue;
+            const float *of = y->f32 + e->src[i] * y->shape[1];
+            for (int l = 0; l < lists[k].n_labels && e->dst[i] == lists[k].of_customer; l++)
+                CHECK(of[l] == (l == lists[k].label));
+            for (int l = 0; l < lists[k].n_labels && e->dst[i] == 1; l++) CHECK(of[l] == 0);
+        }
+        CHECK(made.n_metrics == 2 && rt_dataset_check(d, &err) == GNNC_OK);
+        rt_dataset_close(d);
+    }
 }
 
 /* Each answer stands where its window ends, beside the one that was asked for. */
