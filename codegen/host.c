@@ -160,8 +160,11 @@ static void emit_prototypes(Host *h) {
 
 static void emit_main(Host *h) {
     host_printf(h,
-                "\n#ifndef GNNC_NO_MAIN\nint main(int argc, char **argv) {\n"
-                "    return gnnc_trainer_main(&%s, argc, argv);\n}\n#endif\n",
+                "\n#ifndef GNNC_NO_MAIN\n#ifdef GNNC_ROWS\nextern const gnnc_program GNNC_ROWS;\n"
+                "#define ROWS &GNNC_ROWS /* what predicts rows by themselves */\n"
+                "#else\n#define ROWS NULL\n#endif\n"
+                "int main(int argc, char **argv) {\n"
+                "    return gnnc_trainer_main_with(&%s, ROWS, argc, argv);\n}\n#endif\n",
                 host_symbol(h));
 }
 

@@ -28,6 +28,8 @@ static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const 
     cli_cc_compile(c, &args, "-std=c17 -O1");
     cli_arg(c, &args, "-c");
     if (o->emit != OUT_EXE) cli_split_args(c, &args, "-fPIC -DGNNC_NO_MAIN");
+    if (o->emit == OUT_EXE && o->rows)
+        cli_arg(c, &args, arena_printf(c->a, "-DGNNC_ROWS=%s_program", cli_rows_name(c, o)));
     for (int i = 0; i < 2 && h->include[i]; i++)
         cli_arg(c, &args, arena_printf(c->a, "-I%s", h->include[i]));
     cli_arg(c, &args, "-o");
@@ -52,6 +54,7 @@ static bool link_program(Ctx *c, const CliParts *l, const char *result) {
     cli_cc(c, &args, "-o");
     cli_arg(c, &args, result);
     cli_args(c, &args, &l->objects);
+    if (l->o->rows) cli_arg(c, &args, l->o->rows);
     cli_args(c, &args, &l->shared);
     cli_arg(c, &args, l->home->lib);
     if (l->p->device && !cli_cuda_libraries(c, l->home, false, &args)) return false;

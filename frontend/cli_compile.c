@@ -444,14 +444,22 @@ static bool compile_rows(Ctx *c, Job *j) {
     bool ok = compile_one(c, &rows);
     j->o.rows = ok ? path : NULL;
     j->o.no_rows = ok || o->embed ? NULL : only_rows_fail(c, n_diags);
-    if (!ok && !j->o.no_rows) return false;
+    if (!ok && !j->o.no_rows && j->o.emit != OUT_EXE) return false;
     c->diags.n = n_diags; /* warnings are given by what follows */
     c->n_errors = n_errors;
     return true;
 }
 
+/* A trainer predicts rows on the host by themselves, unless it is one of a kind. */
+static bool wants_rows(const Job *j) {
+    const CliOptions *o = &j->o;
+    bool odd = o->alone || o->infer || o->grads || o->passes || !strcmp(o->target, "cuda");
+    return o->emit == OUT_PYTHON ||
+           (o->emit == OUT_EXE && !odd && !rt_ends_with(o->files.v[0], ".gir"));
+}
+
 static bool compile(Ctx *c, Job *j) {
-    return (j->o.emit != OUT_PYTHON || compile_rows(c, j)) && compile_one(c, j);
+    return (!wants_rows(j) || compile_rows(c, j)) && compile_one(c, j);
 }
 
 static bool check(Ctx *c, Job *j) {

@@ -262,6 +262,7 @@ FLAG(set_verify, pass.verify_each)
 FLAG(set_grads, grads)
 FLAG(set_infer, infer)
 FLAG(set_draw, draw)
+FLAG(set_alone, alone)
 FLAG(set_keep, keep)
 FLAG(set_depends, depends)
 FLAG(set_verbose, verbose)
@@ -300,6 +301,9 @@ static const CliOption options[] = {
      "llvm, asm, obj, c, cuda, header (of lib, alone) or none",
      set_emit, emit_word},
     {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer, NULL},
+    {"--no-rows", NULL,
+     "of exe: without the program by which its predict --ids computes the rows asked for alone",
+     set_alone, NULL},
     {"--draw", NULL,
      "of --infer: from as many neighbours as the recipe's fanout draws (default: all of them)",
      set_draw, NULL},
@@ -525,6 +529,9 @@ static const char *check_kind(const CliOptions *o) {
         return "-MD is of what is built of a model, not of its text";
     if (o->emit == OUT_PYTHON && (o->infer || o->grads))
         return "--emit=python has a trainer, and rows predicted by themselves where they can be";
+    if (o->infer && o->emit == OUT_EXE && o->action == ACT_COMPILE)
+        return "--infer makes a library, --emit=infer: a trainer predicts rows by themselves "
+               "anyway";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
     if (o->draw && !o->infer) return "--draw is for --infer";
     bool compiles = o->action != ACT_CHECK; /* what for, the caller may say later */

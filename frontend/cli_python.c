@@ -23,7 +23,7 @@ typedef struct {
 } Package;
 
 const char *cli_rows_name(Ctx *c, const CliOptions *o) {
-    return arena_printf(c->a, "%s_rows", o->name);
+    return arena_printf(c->a, "%s_rows", o->name ? o->name : "model");
 }
 
 /* A wheel's name is in small letters. */

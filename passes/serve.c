@@ -483,6 +483,12 @@ static bool refuse(PassCtx *p, const Op *out) {
     return false;
 }
 
+/* Neither they nor splits are read. */
+void pass_serve_forget_labels(Module *m) {
+    m->recipe.learned = m->recipe.target;
+    m->recipe.target = m->recipe.keep_metric = NULL;
+}
+
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_of(m, PHASE_PREDICT), *layers = func_of(m, PHASE_EMBED);
     Op *out = f ? func_output_of(f, OUT_PRED) : NULL;
@@ -499,7 +505,7 @@ static bool run(PassCtx *p, Module *m) {
     bool links = out->in[0]->type.rank == 1 && space_is_drawn(out->in[0]->type.dim[0]);
     if (links) return pass_serve_links(&s, out, drawn);
     if (!rows || (drawn && !rows->whole)) return refuse(p, out);
-    m->recipe.target = m->recipe.keep_metric = NULL; /* labels and splits are not read */
+    pass_serve_forget_labels(m);
     m->recipe.sample.serve = true;
     m->recipe.sample.disjoint |= drawn; /* what a row sees is its own */
     if (drawn) return serve_drawn(&s);

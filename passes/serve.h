@@ -41,5 +41,7 @@ bool pass_serve_loses_rows(const Op *op);
 /* @predict gives a score for each link of a relation that a request brings; `drawn`: seen with what
  * is drawn around it, by time.  False after a diagnostic. */
 bool pass_serve_links(Serve *s, Op *out, bool drawn);
+/* What the labels were called stays. */
+void pass_serve_forget_labels(Module *m);
 
 #endif

@@ -176,7 +176,7 @@ bool pass_serve_links(Serve *s, Op *out, bool drawn) {
     find_facts(s, kind);
     if (!is_served(s, drawn)) return false;
     drop_negatives(s);
-    s->m->recipe.target = s->m->recipe.keep_metric = NULL;
+    pass_serve_forget_labels(s->m);
     if (drawn) {
         serve_drawn(s);
     } else {

@@ -68,7 +68,7 @@ gnnc_status gnnc_program_recipe(const gnnc_program *program, gnnc_recipe *out) {
     const rt_recipe *r = &p->recipe;
     const rt_sampling *s = &p->sampling;
     if (!r->present) return GNNC_E_MISSING;
-    gnnc_recipe own = {.target = r->target,
+    gnnc_recipe own = {.target = r->target ? r->target : r->learned,
                        .outcome = rt_outcome_words.word[r->outcome],
                        .n_metrics = r->n_metrics,
                        .metrics = r->metrics,

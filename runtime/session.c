@@ -186,6 +186,8 @@ static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trai
     TRY(st, gnnc_trainer_set_int(t, "threads", 1));
     TRY(st, gnnc_trainer_set_text(t, "device", *s->device ? s->device : "cpu"));
     rt_device_order(&t->rt, s->rt.in_stream ? s->rt.stream : GNNC_NO_STREAM);
+    t->rt.message = s->rt.message;
+    t->rt.message_user = s->rt.message_user;
     TRY(st, rt_given_open(t, &m->weights, false));
     if (!g) TRY(st, rt_session_empty_graph(t, brings, &empty));
     st = gnnc_trainer_load_graph(t, g ? g : empty);
@@ -250,6 +252,13 @@ gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
     gnnc_session_destroy(*out);
     *out = NULL;
     return st;
+}
+
+gnnc_status gnnc_session_set_message(gnnc_session *s, gnnc_message_fn *fn, void *user) {
+    if (!s) return GNNC_E_ARG;
+    s->rt.message = fn;
+    s->rt.message_user = user;
+    return GNNC_OK;
 }
 
 gnnc_status gnnc_session_set_seed(gnnc_session *s, int64_t seed) {

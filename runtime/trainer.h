@@ -128,6 +128,9 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
 gnnc_status rt_trainer_set_grain(gnnc_trainer *t);
 enum { RT_SERIAL_NS = 20000 }; /* a step of less is faster alone, even beside threads that wait */
 
+/* What every run of a phase reads, before it: nothing of an earlier one is there then. */
+void rt_trainer_inputs(gnnc_trainer *t);
+
 /* The buffer of what gnnc_trainer_predict gives; -1: the model predicts nothing. */
 int rt_trainer_prediction(const gnnc_trainer *t);
 

@@ -249,6 +249,15 @@ static void keep_if_best(gnnc_trainer *t) {
 }
 
 /* ---- steps and epochs ----------------------------------------------------------------- */
+void rt_trainer_inputs(gnnc_trainer *t) {
+    rt_write_keys(&t->x, (uint64_t)t->options.seed, (uint64_t)t->progress.step);
+    rt_write_input(&t->x, "lr",
+                   rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
+    rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
+    rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
+    t->last_phase = -1; /* a run that fails half-way leaves no value of any phase */
+}
+
 static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
     int index = (int)(phase - t->program->phases);
     bool trains = phase->kind == RT_PHASE_TRAIN, judges = phase->kind == RT_PHASE_EVAL;
@@ -256,14 +265,9 @@ static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
         gnnc_status lacks = rt_bind_judges(&t->x);
         if (lacks != GNNC_OK) return lacks;
     }
-    rt_write_keys(&t->x, (uint64_t)t->options.seed, (uint64_t)t->progress.step);
-    rt_write_input(&t->x, "lr",
-                   rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
-    rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
-    rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
+    rt_trainer_inputs(t);
     bool of_rows = rt_row_batches_sizes(t, phase) != NULL,
          of_links = rt_link_batches_sizes(t, phase) != NULL;
-    t->last_phase = -1; /* a run that fails half-way leaves no value of any phase */
     gnnc_status st = of_links               ? rt_link_batches_run(t, phase)
                      : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
                      : of_rows              ? rt_row_batches_run(t, phase)

@@ -188,6 +188,26 @@ gnnc_status rt_row_batches_run(gnnc_trainer *t, const rt_phase *phase) {
     return st;
 }
 
+gnnc_status rt_row_batches_some(gnnc_trainer *t, int buf, int64_t n, const int64_t *id,
+                                float *out) {
+    RtRowBatches *b = t->rows;
+    size_t bytes = row_bytes(t, t->x.n, buf);
+    gnnc_status st = GNNC_OK;
+    for (int64_t k, from = 0; from < n && st == GNNC_OK; from += k) {
+        k = batch_at(b, from, n);
+        if (k > b->n_rows) k = b->n_rows; /* some are asked for twice */
+        for (int64_t i = 0; i < k; i++) b->row[i] = (int32_t)(id ? id[from + i] : from + i);
+        st = run_batch(t, &b->step[PREDICT], 0, k);
+        if (st == GNNC_OK) st = rt_device_batch_pull(&b->rows.x, buf);
+        const char *rows = b->rows.x.buf[buf];
+        for (int64_t i = 0; i < k && st == GNNC_OK; i++)
+            memcpy((char *)out + (size_t)(from + i) * bytes,
+                   rows + (size_t)b->rows.batch->seed[0][i] * bytes, bytes);
+    }
+    end(b, st);
+    return st;
+}
+
 /* ---- what others ask --------------------------------------------------------------------------
  */
 const void *rt_row_batches_value(const gnnc_trainer *t, int buf, int64_t *n_rows) {
@@ -195,6 +215,10 @@ const void *rt_row_batches_value(const gnnc_trainer *t, int buf, int64_t *n_rows
     if (!b || !b->value[buf]) return NULL;
     *n_rows = b->n_rows;
     return b->value[buf];
+}
+
+int64_t rt_row_batches_rows(const gnnc_trainer *t) {
+    return t->rows->n_rows;
 }
 
 const int64_t *rt_row_batches_sizes(const gnnc_trainer *t, const rt_phase *ph) {

@@ -23,8 +23,12 @@ void rt_row_batches_stop(gnnc_trainer *t);
 gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);
 /* Runs "predict" or "embed" over all rows. */
 gnnc_status rt_row_batches_run(gnnc_trainer *t, const rt_phase *phase);
-/* What that gave as output `buf`, of so many rows; NULL: it is none of theirs, or did not run. */
+/* What "predict" gives as output `buf`, f32, for rows id[0 .. n), which there are; NULL: the first
+ * n. */
+gnnc_status rt_row_batches_some(gnnc_trainer *t, int buf, int64_t n, const int64_t *id, float *out);
+/* What all gave as output `buf`, of so many rows; NULL: it is none of theirs, or did not run. */
 const void *rt_row_batches_value(const gnnc_trainer *t, int buf, int64_t *n_rows);
+int64_t rt_row_batches_rows(const gnnc_trainer *t); /* there are; the trainer has such batches */
 const int64_t *rt_row_batches_sizes(const gnnc_trainer *t, const rt_phase *ph); /* NULL: none */
 
 #endif

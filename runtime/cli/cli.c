@@ -55,8 +55,9 @@ static void file_has_shrunk(int signal) {
     _exit(RT_EXIT_FAILED);
 }
 
-static int run(const gnnc_program *model, int argc, char **argv) {
+static int run(const gnnc_program *model, const gnnc_program *rows, int argc, char **argv) {
     RtCli c = {.program = model,
+               .rows = rows,
                .prog = argc > 0 ? base_name(argv[0]) : "gnnc",
                .n_epochs = -1,
                .format = -1,
@@ -85,11 +86,16 @@ static int run(const gnnc_program *model, int argc, char **argv) {
 }
 
 /* Numbers are printed as JSON and scripts read them, whatever the host's locale. */
-int gnnc_trainer_main(const gnnc_program *model, int argc, char **argv) {
+int gnnc_trainer_main_with(const gnnc_program *model, const gnnc_program *rows, int argc,
+                           char **argv) {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = plain ? uselocale(plain) : (locale_t)0;
-    int code = run(model, argc, argv);
+    int code = run(model, rows, argc, argv);
     if (before) uselocale(before);
     if (plain) freelocale(plain);
     return code;
+}
+
+int gnnc_trainer_main(const gnnc_program *model, int argc, char **argv) {
+    return gnnc_trainer_main_with(model, NULL, argc, argv);
 }

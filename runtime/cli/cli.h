@@ -27,10 +27,9 @@ typedef enum {
 } RtCommand;
 
 typedef enum { RT_LOG_TEXT, RT_LOG_JSON, RT_LOG_NONE } RtLogMode;
-typedef enum { RT_FORMAT_NPY, RT_FORMAT_CSV, RT_FORMAT_JSONL } RtFormat;
 
 typedef struct RtCli {
-    const gnnc_program *program;
+    const gnnc_program *program, *rows; /* rows: predicts some by themselves; NULL: none does */
     gnnc_program_info is;
     gnnc_recipe recipe; /* where it has one */
     const char *prog;   /* argv[0] without its directory */
@@ -40,7 +39,7 @@ typedef struct RtCli {
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     bool saved;              /* the last save succeeded */
     int log;                 /* an RtLogMode */
-    int format;              /* an RtFormat; while options are read -1: none was given */
+    int format;              /* a gnnc_format; while options are read -1: none was given */
     char left[256];          /* the checkpoint that training leaves where none is named */
     int64_t top;             /* the most probable classes of a row; 0 = all */
     bool json, profile;

@@ -281,10 +281,10 @@ static bool ends_with(const char *s, const char *end) {
 /* Where none is asked for, the file's name says it. */
 static void choose_format(RtCli *c) {
     if (c->format >= 0) return;
-    c->format = c->command != RT_CMD_PREDICT  ? RT_FORMAT_NPY
-                : ends_with(c->out, ".csv")   ? RT_FORMAT_CSV
-                : ends_with(c->out, ".jsonl") ? RT_FORMAT_JSONL
-                                              : RT_FORMAT_NPY;
+    c->format = c->command != RT_CMD_PREDICT  ? GNNC_WRITE_NPY
+                : ends_with(c->out, ".csv")   ? GNNC_WRITE_CSV
+                : ends_with(c->out, ".jsonl") ? GNNC_WRITE_JSONL
+                                              : GNNC_WRITE_NPY;
 }
 
 /* Where none are named, those that train left here. */
@@ -306,7 +306,7 @@ static int check_predict(RtCli *c) {
         return rt_cli_usage(c, "%s is for 'predict'", of_predict);
     choose_format(c);
     if (c->ids && c->nodes) return rt_cli_usage(c, "--ids and --nodes exclude each other");
-    if (c->top && c->format == RT_FORMAT_NPY)
+    if (c->top && c->format == GNNC_WRITE_NPY)
         return rt_cli_usage(c, "--top is of --format=csv and --format=jsonl");
     return RT_EXIT_OK;
 }

@@ -1,94 +1,108 @@
-/* predict and embed: what the model gives for rows, into a file. */
+/* predict and embed: what the model gives for rows, into a file.  Rows that are asked for by name
+ * or number are predicted by themselves where the program has what that takes. */
 #include "cli_predict.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-#include "runtime/data/npy.h"
-
-static int failed(const RtCli *c, const RtError *err) {
-    fprintf(stderr, "%s: error: %s\n", c->prog, err->text);
+static int failed(const RtCli *c, const char *why) {
+    fprintf(stderr, "%s: error: %s\n", c->prog, why);
     return RT_EXIT_FAILED;
 }
 
-static void print_written(const RtCli *c, const char *path, const RtArray *a) {
+static void print_written(const RtCli *c, const char *path, int rank, const int64_t *dim) {
     if (c->log == RT_LOG_NONE) return;
     printf("%s: ", path);
-    if (c->format != RT_FORMAT_NPY) {
-        printf("%lld rows\n", (long long)a->shape[0]);
+    if (c->format != GNNC_WRITE_NPY) {
+        printf("%lld rows\n", (long long)dim[0]);
         return;
     }
-    for (int i = 0; i < a->rank; i++) printf("%s%lld", i ? " x " : "", (long long)a->shape[i]);
+    for (int i = 0; i < rank; i++) printf("%s%lld", i ? " x " : "", (long long)dim[i]);
     printf(" f32\n");
 }
 
 static const char *path_of(const RtCli *c) {
-    static const char *const predictions[] = {[RT_FORMAT_NPY] = "predictions.npy",
-                                              [RT_FORMAT_CSV] = "predictions.csv",
-                                              [RT_FORMAT_JSONL] = "predictions.jsonl"};
+    static const char *const predictions[] = {[GNNC_WRITE_NPY] = "predictions.npy",
+                                              [GNNC_WRITE_CSV] = "predictions.csv",
+                                              [GNNC_WRITE_JSONL] = "predictions.jsonl"};
     if (c->out) return c->out;
     return c->command == RT_CMD_EMBED ? "embeddings.npy" : predictions[c->format];
 }
 
-/* The rows asked for, of all of `a`. */
-static gnnc_status take_rows(const RtCliRows *r, RtArray *a) {
-    int64_t width = 1;
-    for (int i = 1; i < a->rank; i++) width *= a->shape[i];
-    if (!r->row) return GNNC_OK;
-    float *to = rt_pool_alloc(r->pool, (size_t)r->n + 1, (size_t)width * sizeof *to);
-    if (!to) return rt_fail_nomem(r->err, "predictions");
-    for (int64_t i = 0; i < r->n && width; i++)
-        memcpy(to + i * width, (const float *)a->data + r->row[i] * width,
-               (size_t)width * sizeof *to);
-    a->data = to;
-    a->shape[0] = r->n;
-    a->count = r->n * width;
-    return GNNC_OK;
+static int write_with(const RtCli *c, gnnc_legend *g, int64_t n, const int64_t *row,
+                      const float *values) {
+    const gnnc_written what = {.struct_size = sizeof what,
+                               .format = c->format,
+                               .top = c->top,
+                               .n = n,
+                               .row = row,
+                               .values = values};
+    if (gnnc_legend_write(g, path_of(c), &what) != GNNC_OK) return failed(c, gnnc_legend_error(g));
+    return RT_EXIT_OK;
 }
 
-static gnnc_status write_prediction(const RtCli *c, RtCliRows *r, RtArray *a) {
-    RtAlloc alloc = rt_alloc_default();
-    gnnc_status st = rt_cli_rows_find(c, r, rt_trainer_prediction(c->t), a->rank ? a->shape[0] : 1);
-    if (st != GNNC_OK) return st;
-    if (c->format == RT_FORMAT_NPY) {
-        st = take_rows(r, a);
-        return st == GNNC_OK ? rt_npy_save(&alloc, path_of(c), a, r->err) : st;
-    }
-    st = rt_cli_write_table(c, r, a, path_of(c), r->err);
-    a->shape[0] = r->n;
-    return st;
+/* ---- by the trainer --------------------------------------------------------------------- */
+static int write_all(RtCli *c) {
+    const float *data;
+    int rank, code = RT_EXIT_OK;
+    int64_t dim[GNNC_MAX_RANK];
+    gnnc_legend *g = NULL;
+    bool embeds = c->command == RT_CMD_EMBED, array = embeds || c->format == GNNC_WRITE_NPY;
+    if (!array && gnnc_trainer_legend(c->t, &g) != GNNC_OK) return rt_cli_failed(c);
+    gnnc_status st = embeds ? gnnc_trainer_embed(c->t, c->layer, &data, &rank, dim)
+                            : gnnc_trainer_predict(c->t, &data, &rank, dim);
+    if (st == GNNC_OK && array)
+        st = gnnc_trainer_save_values(c->t, path_of(c), data, rank, dim);
+    else if (st == GNNC_OK)
+        code = write_with(c, g, dim[0], NULL, data);
+    gnnc_legend_destroy(g);
+    if (st != GNNC_OK) return rt_cli_failed(c);
+    if (code == RT_EXIT_OK) print_written(c, path_of(c), rank, dim);
+    return code;
 }
 
-static gnnc_status compute(RtCli *c, RtArray *a) {
-    const float *data = NULL;
-    gnnc_status st = c->command == RT_CMD_EMBED
-                         ? gnnc_trainer_embed(c->t, c->layer, &data, &a->rank, a->shape)
-                         : gnnc_trainer_predict(c->t, &data, &a->rank, a->shape);
-    a->data = data;
-    for (int i = 0; i < a->rank && st == GNNC_OK; i++) a->count *= a->shape[i];
-    return st;
+/* Room for the rows' numbers; NULL after a message. */
+static float *room_for(const RtCli *c, const gnnc_legend *g, const RtCliRows *r) {
+    gnnc_legend_info is = {.struct_size = sizeof is};
+    gnnc_legend_describe(g, &is);
+    float *to = calloc((size_t)r->n * (size_t)is.width + 1, sizeof *to);
+    if (!to) failed(c, "predictions: out of memory");
+    return to;
+}
+
+int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const float *values) {
+    gnnc_legend_info is = {.struct_size = sizeof is};
+    int64_t dim[GNNC_MAX_RANK + 1] = {r->n};
+    gnnc_legend_describe(g, &is);
+    for (int i = 0; i < is.rank; i++) dim[i + 1] = is.dim[i];
+    int code = write_with(c, g, r->n, r->row, values);
+    if (code == RT_EXIT_OK) print_written(c, path_of(c), is.rank + 1, dim);
+    return code;
+}
+
+static int write_some(RtCli *c, RtCliRows *r) {
+    gnnc_legend *g = NULL;
+    if (gnnc_trainer_legend(c->t, &g) != GNNC_OK) return rt_cli_failed(c);
+    int code = rt_cli_rows_find(c, r, g);
+    float *to = code == RT_EXIT_OK ? room_for(c, g, r) : NULL;
+    if (to && gnnc_trainer_predict_rows(c->t, r->n, r->row, to) != GNNC_OK) code = rt_cli_failed(c);
+    if (!to) code = RT_EXIT_FAILED;
+    if (code == RT_EXIT_OK) code = rt_cli_write_rows(c, g, r, to);
+    gnnc_legend_destroy(g);
+    free(to);
+    return code;
 }
 
 static int write_values(RtCli *c, RtCliRows *r) {
-    RtArray a = {.dt = RT_DT_F32, .count = 1};
-    RtAlloc alloc = rt_alloc_default();
-    if (rt_cli_rows_read(c, r) != GNNC_OK) return failed(c, r->err);
-    int code = rt_cli_start(c);
-    if (code != RT_EXIT_OK) return code;
-    if (compute(c, &a) != GNNC_OK) return rt_cli_failed(c);
-    gnnc_status st = c->command == RT_CMD_EMBED ? rt_npy_save(&alloc, path_of(c), &a, r->err)
-                                                : write_prediction(c, r, &a);
-    if (st != GNNC_OK) return failed(c, r->err);
-    print_written(c, path_of(c), &a);
-    return rt_cli_profile_end(c);
+    int code = rt_cli_rows_read(c, r);
+    if (code == RT_EXIT_OK && r->file && rt_cli_serves(c, r)) return rt_cli_serve(c, r);
+    if (code == RT_EXIT_OK) code = rt_cli_start(c);
+    if (code == RT_EXIT_OK) code = r->file ? write_some(c, r) : write_all(c);
+    return code == RT_EXIT_OK ? rt_cli_profile_end(c) : code;
 }
 
 int rt_cli_write_values(RtCli *c) {
-    RtPool pool;
-    RtError err = {""};
-    RtCliRows rows = {.pool = &pool, .err = &err, .space = -1, .end = {-1, -1}};
-    rt_pool_init(&pool, NULL);
+    RtCliRows rows = {.file = NULL};
     int code = write_values(c, &rows);
     rt_cli_rows_free(&rows);
-    rt_pool_free(&pool);
     return code;
 }

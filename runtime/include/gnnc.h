@@ -603,6 +603,17 @@ gnnc_status gnnc_trainer_embed(gnnc_trainer *t, const char *layer, const float *
 int gnnc_trainer_n_layers(const gnnc_trainer *t);
 const char *gnnc_trainer_layer_name(const gnnc_trainer *t, int i);
 
+/* The same of some rows, as gnnc_session_predict has it.  Where rows are predicted by batches, of a
+ * model by time, no others are computed; else all are, and a session computes fewer.
+ *   id   [n] numbers of rows, in any order, also the same twice; NULL: the first n
+ *   out  [n, dim[1], ..] the caller's
+ * Returns GNNC_E_RANGE (no such row), GNNC_E_ARG, and what gnnc_trainer_predict returns. */
+gnnc_status gnnc_trainer_predict_rows(gnnc_trainer *t, int64_t n, const int64_t *id, float *out);
+/* Writes such values as an array (.npy), f32 [dim[0], .., dim[rank - 1]].  The file is replaced as
+ * a whole or not at all.  Returns GNNC_E_IO, GNNC_E_ARG, GNNC_E_NOMEM. */
+gnnc_status gnnc_trainer_save_values(gnnc_trainer *t, const char *path, const float *data, int rank,
+                                     const int64_t dim[GNNC_MAX_RANK]);
+
 /* What predict and embed give as a DLPack tensor (gnnc_dlpack.h), without a copy: f32, row by row,
  * READ_ONLY, in the memory of the device where the trainer runs (kDLCUDA and which GPU, or kDLCPU);
  * rows that are predicted by batches are the host's.
@@ -873,6 +884,8 @@ const char *gnnc_session_error(const gnnc_session *s);
  * Returns GNNC_E_ARG, GNNC_E_STATE (it is open), GNNC_E_MISSING (a longer name than any has). */
 gnnc_status gnnc_session_set_device(gnnc_session *s, const char *device);
 const char *gnnc_session_device(const gnnc_session *s); /* "cpu" or "cuda"; "" before open */
+/* As gnnc_trainer_set_message, of what open warns of; before it.  Returns GNNC_E_ARG. */
+gnnc_status gnnc_session_set_message(gnnc_session *s, gnnc_message_fn *fn, void *user);
 /* As gnnc_trainer_set_stream; a clone has none at first.  Returns GNNC_E_ARG. */
 gnnc_status gnnc_session_set_stream(gnnc_session *s, void *stream);
 /* Binds the model to a committed graph and computes what predictions need of all of it.  The
@@ -1065,6 +1078,93 @@ gnnc_status gnnc_session_predict_pairs(gnnc_session *s, const gnnc_pairs *pairs,
  * Returns what both return. */
 gnnc_status gnnc_session_top_pairs(gnnc_session *s, const gnnc_pairs *pairs, int64_t k,
                                    int with_known, int64_t *dst, float *score);
+/* ---- what predictions mean ------------------------------------------------------------------ */
+/* What rows of predictions are called, by the names that they were imported under; which class or
+ * label each number is of, as it was called in training; and probabilities, where the loss defines
+ * them (docs/runtime.md, "What predict writes").
+ *
+ *     gnnc_legend *g = NULL;  int64_t row;
+ *     gnnc_session_legend(s, &g);
+ *     gnnc_legend_find(g, "anna", &row);               gnnc_session_predict(s, 1, &row, out);
+ *     gnnc_legend_value(g, gnnc_legend_highest(g, out))                 is a class: "stays"
+ *
+ * Find, links, ends and write are for one thread at a time; of the others any number may run. */
+typedef struct gnnc_legend gnnc_legend;
+/* Of what a trainer that has its data predicts, or an open session: which is to live as long.  Its
+ * memory comes from the same allocator.  *out is NULL after a failure, which the trainer's or the
+ * session's error tells.
+ * Returns GNNC_E_STATE (no data; no graph), GNNC_E_MISSING (nothing is predicted), GNNC_E_ARG (what
+ * is predicted has no row for each node, edge or graph of the data), GNNC_E_NOMEM, and of a
+ * directory that is read again GNNC_E_IO, GNNC_E_FORMAT. */
+gnnc_status gnnc_trainer_legend(gnnc_trainer *t, gnnc_legend **out);
+gnnc_status gnnc_session_legend(gnnc_session *s, gnnc_legend **out);
+void gnnc_legend_destroy(gnnc_legend *g); /* NULL is allowed */
+/* What went wrong in the last call of find, links, ends or write: one line, never NULL. */
+const char *gnnc_legend_error(const gnnc_legend *g);
+
+/* Texts live as long as the legend. */
+typedef struct gnnc_legend_info {
+    size_t struct_size;
+    const char *table;        /* whose rows these are; of edges and pairs: of their sources */
+    const char *destinations; /* .. of their destinations; NULL: rows are no edges */
+    int64_t n_rows;           /* there are to predict; of a session of pairs: edges of the data */
+    int64_t n_table, n_destinations; /* rows of both tables */
+    int64_t width;                   /* numbers of a row, in all */
+    int32_t rank;                    /* .. [dim[0], .., dim[rank - 1]] */
+    int64_t dim[GNNC_MAX_RANK];
+    const char *outcome; /* what these are: of gnnc_recipe */
+    const char *word;    /* what gnnc_legend_convert gives: "probability", "prediction", "score" */
+    int32_t has_classes; /* the numbers are of classes, of which one is true */
+    int32_t has_labels;  /* .. or of labels: the highest mean something */
+    int32_t has_ids;     /* rows of `table` have names; else their numbers are their names */
+} gnnc_legend_info;
+/* Returns GNNC_E_ARG. */
+gnnc_status gnnc_legend_describe(const gnnc_legend *g, gnnc_legend_info *out);
+/* What number i of a row is called: "stays", "3", "y", "y_3"; "" where the word alone says it;
+ * NULL: there is no such. */
+const char *gnnc_legend_value(const gnnc_legend *g, int64_t i);
+/* What row `row` of the table is called, or with end 1 of that of destinations; NULL: nothing. */
+const char *gnnc_legend_id(const gnnc_legend *g, int end, int64_t row);
+/* Which of a row's numbers, values [width], is highest, of equal ones the first; -1: all are NaN.
+ */
+int64_t gnnc_legend_highest(const gnnc_legend *g, const float *values);
+/* What the loss makes of rows: probabilities of scores of classes (softmax) and of log odds
+ * (sigmoid); else they stay as they are.
+ *   values, out  [n, width] as the model gives them; may be the same
+ * Returns GNNC_E_ARG. */
+gnnc_status gnnc_legend_convert(const gnnc_legend *g, int64_t n, const float *values, float *out);
+/* The row of the table that is called `id`.
+ * Returns GNNC_E_RANGE (there is no such), GNNC_E_MISSING (the data do not name its rows),
+ * GNNC_E_NOMEM, GNNC_E_ARG. */
+gnnc_status gnnc_legend_find(gnnc_legend *g, const char *id, int64_t *row);
+/* Where rows are edges: those that begin at row `source` of the table.
+ *   n    how many these are
+ *   row  [room] the first of them, the caller's; NULL where room is 0
+ * Returns GNNC_E_RANGE (no such row), GNNC_E_ARG (rows are no edges), GNNC_E_NOMEM. */
+gnnc_status gnnc_legend_links(gnnc_legend *g, int64_t source, int64_t *n, int64_t room,
+                              int64_t *row);
+/* .. and both ends of edge `row`.  Returns GNNC_E_RANGE, GNNC_E_ARG. */
+gnnc_status gnnc_legend_ends(gnnc_legend *g, int64_t row, int64_t *source, int64_t *destination);
+
+/* The forms in which predictions are written. */
+typedef enum gnnc_format {
+    GNNC_WRITE_NPY,  /* the model's numbers, f32 [n, ..] */
+    GNNC_WRITE_CSV,  /* a line for each row: ids, class, probabilities; after one of names */
+    GNNC_WRITE_JSONL /* the same as an object a line */
+} gnnc_format;
+typedef struct gnnc_written {
+    size_t struct_size;
+    int32_t format;             /* a gnnc_format */
+    int64_t top;                /* only the so many highest classes or labels of a row; 0 = all */
+    int64_t n;                  /* rows */
+    const int64_t *row;         /* [n] which they are, in any order; NULL = the first n */
+    const int64_t *destination; /* [n] of pairs, of which `row` has the sources; else NULL */
+    const float *values;        /* [n, ..] as the model gave them */
+} gnnc_written;
+/* The file is replaced as a whole or not at all.
+ * Returns GNNC_E_IO, GNNC_E_RANGE (no such row), GNNC_E_ARG (`top` of what has no labels, or of an
+ * array; destinations of rows that are no pairs), GNNC_E_NOMEM. */
+gnnc_status gnnc_legend_write(gnnc_legend *g, const char *path, const gnnc_written *what);
 
 /* ---- rows of cells ----------------------------------------------------------------------- */
 /* What made the columns of a model's data of raw cells, when they were imported (gnnc import, of
@@ -1173,7 +1273,7 @@ gnnc_status gnnc_program_describe(const gnnc_program *program, gnnc_program_info
  */
 typedef struct gnnc_recipe {
     size_t struct_size;
-    const char *target;  /* "paper.y", "links" */
+    const char *target;  /* "paper.y", "links"; of a program that only predicts: what was learned */
     const char *outcome; /* what a result is to the loss: "classes", scores before a softmax;
                           * "log_odds", before a sigmoid; "numbers", as the target has them;
                           * "scores": nothing is known */
@@ -1234,6 +1334,10 @@ const char *gnnc_program_parameter(const gnnc_program *program, int i, int *is_s
  * SIGBUS ends the process with a message while it runs: a mapped file has shrunk.
  * Returns 0, 1 (diagnosed failure), 2 (usage), 128 + n (stopped by signal n, saved). */
 int gnnc_trainer_main(const gnnc_program *model, int argc, char **argv);
+/* The same with the model's program of --emit=infer, by which predict gives the rows that it is
+ * asked for, without the others; NULL: there is none. */
+int gnnc_trainer_main_with(const gnnc_program *model, const gnnc_program *rows, int argc,
+                           char **argv);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

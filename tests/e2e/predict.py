@@ -5,6 +5,7 @@ that Python's own readers read back to the numbers of the .npy.
     predict.py GNNC TOP CORA GCN
 """
 import csv
+import ctypes
 import json
 import math
 import os
@@ -88,6 +89,16 @@ model M(g: G) -> f32[graph, C] {
 }
 train M { target graph.y  loss cross_entropy  optimizer adam(lr = 0.1)  sample { batch 2 }  epochs 1  keep last }
 """}
+SERVED = """
+graph G { node n { x: f32[F]; y: class[C]; split }  edge e: n -> n }
+model M(g: G) -> f32[n, C] {
+  wide = linear(512)
+  out = linear(C)
+  h = relu(wide(g.n.x))
+  return out(h + max(h[g.e.src], over = g.e.dst))
+}
+train M { target n.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.1)  epochs 3 }
+"""
 OWN_LOSS = """fn own(pred: f32[N, K], target: i32[N], mask: bool[N]) -> f32 minimize { return cross_entropy(pred, target, mask) }
 """
 
@@ -520,6 +531,104 @@ def cora():
     assert "'author' is no row number, and the data do not name the rows of 'paper'" in told, told
 
 
-for test in (classes_by_name, own_loss_gives_scores, numbered_ids, one_name_for_a_row, other_bytes, labels_and_numbers, links_by_their_ends,
+def chain(n):
+    """A path of n nodes with names."""
+    os.makedirs("chain", exist_ok=True)
+    write("chain", {"n": {"count": n, "names": "names.txt", "columns": {
+        "x": column("chain", "x", "float", [0.1 * (i % 12) for i in range(n)], width=1),
+        "y": column("chain", "y", "class", [i % 2 for i in range(n)], categories=2, names=["no", "yes"]),
+        "split": column("chain", "split", "split", [1 + i % 3 for i in range(n)])}}},
+        {"e": relation("chain", "e", "n", "n", [(i, i + 1) for i in range(n - 1)])})
+    with open("chain/names.txt", "w", encoding="utf-8") as f:
+        f.writelines(f"node {i}\n" for i in range(n))
+
+
+def most_memory(*argv, ask):
+    """Of a process, in MB."""
+    p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    p.stdin.write(ask)
+    p.stdin.close()
+    _, status, used = os.wait4(p.pid, 0)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    assert p.returncode == 0, (argv, status)
+    return used.ru_maxrss / 1024
+
+
+def by_themselves():
+    """Rows that a session predicts are those of all rows, and no others are computed."""
+    with open("served.gnn", "w", encoding="utf-8") as f:
+        f.write(SERVED)
+    run(os.environ.get("GNNC") or TOP + "/build/gnnc", "served.gnn", "--target=cpu", "-o", "served")
+    chain(12)
+    trained("served", "chain")
+    whole = Predicted("./served", "chain")
+    for more in ((), ("--top=1",)):
+        p = Predicted("./served", "chain", "--ids=-", *more, ask=b"node 5\nnode 0\nnode 5\n")
+        assert [r[:2] for r in p.rows] == [whole.rows[i][:2] for i in (5, 0, 5)], p.rows
+        for k, i in enumerate((5, 0, 5)):
+            for got, want in zip(p.scores(k), whole.scores(i)):
+                assert abs(got - want) <= 1e-6 * max(map(abs, whole.scores(i))), (got, want)
+    assert p.head == ["id", "prediction", "class_1", "probability_1"] and p.rows[0][1] in ("no", "yes"), p.rows
+    common = ["./served", "predict", "--data", "chain", "--weights", "served.ckpt", "--out=near.npy"]
+    assert "line 2: no row of 'n' is called 'x'" in run(*common, "--ids=-", ask=b"node 5\nx\n", code=1)
+    assert "cannot open" in run("./served", "predict", "--data", "chain", "--weights", "no.ckpt", "--nodes=-", ask=b"5\n", code=1)
+    chain(50000)
+    some = most_memory(*common, "--nodes=-", ask=b"5\n")
+    for asked, options in ((b"5\n", ["--max-memory=4G"]), (b"5\n" * 4097, [])):  # the trainer's
+        assert most_memory(*common, *options, "--nodes=-", ask=asked) > 60 + some, (asked, some)
+
+
+class Written(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("format", ctypes.c_int32), ("top", ctypes.c_int64), ("n", ctypes.c_int64),
+                ("row", ctypes.c_void_p), ("destination", ctypes.c_void_p), ("values", ctypes.c_void_p)]
+
+
+def legend_of_a_session():
+    """A library that only predicts says and writes what the trainer does: names come with the weights and with the data."""
+    data = moods("of_a_session", IDS)
+    trained("moods", data)
+    whole = Predicted("./moods", data)
+    run(GNNC, "moods.gnn", "--emit=infer", "-o", "rows")
+    lib = ctypes.CDLL(os.path.abspath("librows.so"))
+    lib.gnnc_legend_value.restype = lib.gnnc_legend_id.restype = lib.gnnc_legend_error.restype = ctypes.c_char_p
+    lib.gnnc_legend_highest.restype = ctypes.c_int64
+    m, s, g, legend, row = (*(ctypes.c_void_p() for _ in range(4)), ctypes.c_int64())
+    r = ctypes.byref
+    assert lib.gnnc_session_create(r(s)) == 0 and lib.gnnc_session_legend(s, r(legend)) == -10
+    program = ctypes.addressof(ctypes.c_char.in_dll(lib, "rows_program"))
+    assert lib.gnnc_model_create(r(m), ctypes.c_void_p(program)) == 0
+    assert lib.gnnc_model_load(m, b"moods.ckpt") == 0
+    assert lib.gnnc_graph_create(r(g)) == 0 and lib.gnnc_graph_read(g, data.encode(), 0) == 0 and lib.gnnc_graph_commit(g) == 0
+    assert lib.gnnc_session_open(s, m, g) == 0 and lib.gnnc_session_legend(s, r(legend)) == 0
+    assert [lib.gnnc_legend_value(legend, ctypes.c_int64(k)) for k in range(-1, 4)] == [None, *(c.encode() for c in CLASSES), None]
+    assert lib.gnnc_legend_find(legend, IDS[3].encode(), r(row)) == 0 and row.value == 3
+    assert lib.gnnc_legend_find(legend, b"nobody", r(row)) == -3 and b"'vertex' is called 'nobody'" in lib.gnnc_legend_error(legend)
+    assert lib.gnnc_legend_id(legend, 0, ctypes.c_int64(2)).decode() == IDS[2] and lib.gnnc_legend_id(legend, 0, ctypes.c_int64(99)) is None
+    assert lib.gnnc_legend_links(legend, ctypes.c_int64(0), r(row), ctypes.c_int64(0), None) == -9
+    out, ids = (ctypes.c_float * 6)(), (ctypes.c_int64 * 2)(3, 0)
+    assert lib.gnnc_session_predict(s, ctypes.c_int64(2), ids, out) == 0
+    assert CLASSES[lib.gnnc_legend_highest(legend, out)] == whole.rows[3][1]
+    at = lambda x: ctypes.cast(x, ctypes.c_void_p)
+    for form, top in ((1, 0), (1, 2), (2, 0), (0, 0)):
+        w = Written(ctypes.sizeof(Written), form, top, 2, at(ids), None, at(out))
+        assert lib.gnnc_legend_write(legend, b"legend.out", r(w)) == 0, lib.gnnc_legend_error(legend)
+        if (form, top) == (1, 0):
+            with open("legend.out", encoding="utf-8", newline="") as f:
+                head, *got = csv.reader(f, strict=True)
+            assert head == whole.head and [x[:2] for x in got] == [whole.rows[i][:2] for i in (3, 0)], (head, got)
+            assert all(abs(float(a) - float(b)) < 1e-6 for x, i in zip(got, (3, 0)) for a, b in zip(x[2:], whole.rows[i][2:]))
+    assert array_of("legend.out") == ((2, 3), tuple(out))
+    for form, top, n, to in ((1, 0, 2, at(ids)), (0, 2, 2, None), (7, 0, 2, None), (1, 0, -1, None)):
+        w = Written(ctypes.sizeof(Written), form, top, n, at(ids), to, at(out))
+        assert lib.gnnc_legend_write(legend, b"no.out", r(w)) == -9 and not os.path.exists("no.out")
+    ids[1] = 9
+    assert lib.gnnc_legend_write(legend, b"no.out", r(Written(ctypes.sizeof(Written), 1, 0, 2, at(ids), None, at(out)))) == -3
+    lib.gnnc_legend_destroy(legend)
+    lib.gnnc_session_destroy(s)
+    lib.gnnc_model_release(m)
+    lib.gnnc_graph_release(g)
+
+
+for test in (by_themselves, classes_by_name, legend_of_a_session, own_loss_gives_scores, numbered_ids, one_name_for_a_row, other_bytes, labels_and_numbers, links_by_their_ends,
              rows_that_are_edges, links_by_time, rows_that_are_graphs, cora):
     test()

@@ -95,7 +95,7 @@ static void drive(Ctx *c, void *arg) {
                                        "rt_print(",
                                        "rt_assert(",
                                        "n[S_N_paper]",
-                                       "gnnc_trainer_main(&model_program",
+                                       "gnnc_trainer_main_with(&model_program",
                                        ".n_metrics = 1",
                                        "RT_COL_CSR",
                                        "RT_REL_WHERE"};
