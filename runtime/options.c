@@ -81,7 +81,7 @@ static gnnc_status find(gnnc_trainer *t, const char *name, gnnc_option_type type
 
 /* What is fixed may be set to what it is. */
 static gnnc_status set(gnnc_trainer *t, const Option *o, const void *value, size_t n) {
-    _Static_assert(sizeof "cuda:9999" <= RT_OPTION_TEXT_SIZE, "of what parse_where takes");
+    _Static_assert(sizeof "cuda:9999" <= RT_OPTION_TEXT_SIZE, "of what rt_options_where takes");
     gnnc_status st;
     char *to = (char *)&t->options + o->offset;
     const char *why = fixed(t, index_of(o), &st);
@@ -130,7 +130,7 @@ static bool parse_device(const char *device, const char *s, int *ordinal) {
     return true;
 }
 
-static gnnc_status parse_where(gnnc_trainer *t, const char *name, RtWhere *where, int *ordinal) {
+gnnc_status rt_options_where(gnnc_trainer *t, const char *name, RtWhere *where, int *ordinal) {
     const RtDeviceOps *d = t->program->device;
     *ordinal = -1;
     if (strcmp(name, "auto") == 0)
@@ -153,7 +153,7 @@ static gnnc_status set_where(gnnc_trainer *t, const Option *o, const char *value
     RtWhere where = RT_ON_ANY;
     int ordinal;
     gnnc_status st;
-    TRY(st, parse_where(t, value, &where, &ordinal));
+    TRY(st, rt_options_where(t, value, &where, &ordinal));
     TRY(st, set(t, o, value, strlen(value) + 1));
     t->options.where = where;
     t->options.ordinal = ordinal;

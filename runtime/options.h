@@ -30,5 +30,7 @@ typedef struct RtOptions {
 
 /* As they are before anything is set. */
 RtOptions rt_options_of(const rt_program *p);
+/* What "cpu", "auto", "cuda" or "cuda:1" says of the program.  E_MISSING: not compiled for that. */
+gnnc_status rt_options_where(gnnc_trainer *t, const char *name, RtWhere *where, int *ordinal);
 
 #endif

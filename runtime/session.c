@@ -183,8 +183,9 @@ static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trai
     gnnc_status st = rt_trainer_new(&t, &program, &s->from, NULL);
     *out = t;
     if (st != GNNC_OK) return rt_fail_nomem(&s->rt.err, "a session");
-    TRY(st, gnnc_trainer_set_int(t, "threads", 1));
-    TRY(st, gnnc_trainer_set_text(t, "device", *s->device ? s->device : "cpu"));
+    RtOptions *o = &t->options;
+    o->threads = 1;
+    TRY(st, rt_options_where(t, *s->device ? s->device : "cpu", &o->where, &o->ordinal));
     rt_device_order(&t->rt, s->rt.in_stream ? s->rt.stream : GNNC_NO_STREAM);
     t->rt.message = s->rt.message;
     t->rt.message_user = s->rt.message_user;

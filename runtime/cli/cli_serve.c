@@ -18,7 +18,7 @@ typedef struct {
 
 /* What a session has no word for. */
 static bool asks_for_trainer(const RtCli *c) {
-    static const char *const of[] = {"max_memory", "spill", "variant", "amx", "check_times"};
+    static const char *const of[] = {"max_memory", "spill", "variant", "amx", "check_times", "at"};
     for (int i = 0; i < gnnc_trainer_n_options(c->t); i++) {
         gnnc_option o = {.struct_size = sizeof o};
         gnnc_trainer_option(c->t, i, &o);
