@@ -178,7 +178,7 @@ gnnc_status gnnc_session_legend(gnnc_session *s, gnnc_legend **out) {
     if (s->brought)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no graph: its rows have no ids");
     st = make(&s->from, s->of->t, s->of->rows.buf, out, &s->rt.err);
-    if (st == GNNC_OK) (*out)->pairs = s->of->rows.type < 0;
+    if (st == GNNC_OK) (*out)->pairs = s->of->links;
     return st;
 }
 
